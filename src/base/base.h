@@ -1,0 +1,177 @@
+/* base.h - the ground every room stands on: types, asserts, errors, memory.
+ *
+ * Nothing here knows of models. Other parts of base have headers of their own
+ * (json.h options.h thread.h map.h log.h hash.h); this one is included by all.
+ *
+ *   need                       use
+ *   programmer's invariant     br_assert(c && "why")   debug and sanitizer runs
+ *   guards memory or a device  br_check(c && "why")    always on
+ *   bad input                  return br_fail(st, BR_E_FORMAT, "...", ...)
+ *   bytes an outsider chose    br_try_* (NULL when there is none)
+ *   small internal bytes       br_alloc (aborts when there is none)
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_BASE_H
+#define BR_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- words ---------------------------------------------------------- */
+
+#define BR_COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+#define BR_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define BR_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define br_container_of(p, type, field) \
+    ((type *)(void *)((char *)(p)-offsetof(type, field)))
+
+#define BR_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define BR_NORETURN          __attribute__((noreturn))
+#define BR_MUST_USE          __attribute__((warn_unused_result))
+
+BR_NORETURN void br_panic_at(const char *file, int line, const char *what);
+
+#define br_check(c) \
+    ((c) ? (void)0 : br_panic_at(__FILE__, __LINE__, "check failed: " #c))
+#ifdef NDEBUG
+#    define br_assert(c) ((void)sizeof(!!(c)))
+#else
+#    define br_assert(c) \
+        ((c) ? (void)0 : br_panic_at(__FILE__, __LINE__, "assert failed: " #c))
+#endif
+#define br_unreachable(why) br_panic_at(__FILE__, __LINE__, "unreachable: " why)
+
+/* ---- status: what went wrong with the input (status.c) --------------- */
+
+/* One row of errors.def: code, text, exit code of the CLI, HTTP status. */
+typedef enum br_code {
+    BR_OK = 0,
+#define X(name, text, exit_code, http, retry) BR_E_##name,
+#include "base/errors.def"
+#undef X
+    BR_E_COUNT
+} br_code;
+
+/* Owned by the caller, usually on its stack. The first failure wins: a later
+ * br_fail on a status that already holds an error leaves it as it is. */
+typedef struct br_status {
+    br_code code;
+    int sys; /* errno, or 0 */
+    const char *file;
+    int line;
+    char msg[480];
+} br_status;
+
+br_code br_fail_at(br_status *st, const char *file, int line, br_code code,
+                   const char *fmt, ...) BR_PRINTF(5, 6);
+/* st may be NULL where the caller wants only the code. Returns the code. */
+#define br_fail(st, code, ...) \
+    br_fail_at((st), __FILE__, __LINE__, (code), __VA_ARGS__)
+/* Puts "text: " before the message of a failed status. Returns its code. */
+br_code br_prefix(br_status *st, const char *fmt, ...) BR_PRINTF(2, 3);
+#define BR_TRY(expr)                   \
+    do {                               \
+        br_code br_try_code_ = (expr); \
+        if (br_try_code_ != BR_OK)     \
+            return br_try_code_;       \
+    } while (0)
+
+const char *br_code_name(br_code c); /* "FORMAT" */
+const char *br_code_text(br_code c); /* "malformed input" */
+int br_code_exit(br_code c);         /* exit code of the CLI */
+int br_code_http(br_code c);
+bool br_code_retryable(br_code c);
+
+/* ---- memory: every byte comes through one hook (mem.c) ---------------- */
+
+/* realloc-shaped: p NULL allocates, size 0 frees, else resizes. The test build
+ * installs one that fails the n-th call; the default is the C library's. */
+typedef void *(*br_mem_fn)(void *ctx, void *p, size_t size);
+void br_mem_hook(br_mem_fn fn, void *ctx); /* NULL restores the default */
+
+void *br_try_alloc(size_t size) BR_MUST_USE;
+void *br_try_calloc(size_t n, size_t size) BR_MUST_USE; /* zeroed, checked */
+void *br_try_realloc(void *p, size_t size) BR_MUST_USE;
+void *br_alloc(size_t size) BR_MUST_USE; /* aborts when there is none */
+void br_free(void *p);
+bool br_mul_overflows(size_t a, size_t b, size_t *out);
+
+/* ---- arena: a lifetime, not an object (arena.c) ----------------------- */
+
+/* Bump allocator in growing chunks. limit bounds the sum of what it hands
+ * out, so that a hostile file cannot choose our memory. */
+typedef struct br_arena {
+    struct br_chunk *head;
+    char *at, *end;
+    size_t used;  /* bytes handed out, padding included */
+    size_t limit; /* 0: none */
+} br_arena;
+
+void br_arena_init(br_arena *a, size_t limit_bytes);
+void br_arena_fini(br_arena *a);
+void br_arena_reset(br_arena *a); /* keeps the newest chunk */
+/* Uninitialised bytes, 16-aligned; NULL when out of memory or over the limit */
+void *br_arena_get(br_arena *a, size_t size) BR_MUST_USE;
+void *br_arena_zero(br_arena *a, size_t n, size_t size) BR_MUST_USE;
+void *br_arena_dup(br_arena *a, const void *p, size_t size) BR_MUST_USE;
+char *br_arena_str(br_arena *a, const char *s, size_t n) BR_MUST_USE; /* +\0 */
+#define br_arena_new(a, type, n) ((type *)br_arena_zero((a), (n), sizeof(type)))
+
+/* ---- vec: a growing array of one type (vec.c) ------------------------- */
+
+/* struct { BR_VEC(int) xs; }; zero it to start, br_vec_fini to end. Growth
+ * may fail: br_vec_push returns false and leaves the vector as it was. */
+#define BR_VEC(type)   \
+    struct {           \
+        type *at;      \
+        size_t n, cap; \
+    }
+bool br_vec_grow(void *vec, size_t elem, size_t need);
+#define br_vec_reserve(v, need) \
+    ((need) <= (v)->cap || br_vec_grow((v), sizeof *(v)->at, (need)))
+#define br_vec_push(v, x) \
+    (br_vec_reserve((v), (v)->n + 1) && ((v)->at[(v)->n++] = (x), true))
+#define br_vec_fini(v) (br_free((v)->at), (v)->at = NULL, (v)->n = (v)->cap = 0)
+
+/* ---- str: a string builder (str.c) ------------------------------------ */
+
+/* Sticky failure: after an allocation fails, oom is set and later puts do
+ * nothing; check once, at the end. at is always NUL-terminated once n > 0. */
+typedef struct br_str {
+    char *at;
+    size_t n, cap;
+    bool oom;
+} br_str;
+
+void br_str_put(br_str *s, const char *p, size_t n);
+void br_str_puts(br_str *s, const char *z);
+void br_str_putc(br_str *s, char c);
+void br_str_printf(br_str *s, const char *fmt, ...) BR_PRINTF(2, 3);
+void br_str_vprintf(br_str *s, const char *fmt, va_list ap) BR_PRINTF(2, 0);
+const char *br_str_z(br_str *s); /* never NULL: "" when empty */
+void br_str_clear(br_str *s);
+void br_str_fini(br_str *s);
+
+/* A piece of text that somebody else owns. */
+typedef struct br_text {
+    const char *p;
+    size_t n;
+} br_text;
+#define BR_TEXT(lit) ((br_text){(lit), sizeof(lit) - 1})
+br_text br_text_z(const char *z);
+bool br_text_eq(br_text a, br_text b);
+bool br_text_is(br_text a, const char *z);
+
+/* ---- files (file.c) --------------------------------------------------- */
+
+/* Whole file into memory. Fails with NOT_FOUND, IO, LIMIT (more than
+ * max_bytes) or OOM, naming the path. path "-" is standard input. */
+br_code br_file_read(const char *path, size_t max_bytes, char **out, size_t *n,
+                     br_status *st) BR_MUST_USE;
+/* Writes beside the target, syncs, renames: a crash leaves old or new. */
+br_code br_file_write(const char *path, const void *p, size_t n,
+                      br_status *st) BR_MUST_USE;
+
+#endif

@@ -1,0 +1,124 @@
+/* str.c - a string builder whose failure is sticky.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool
+room(br_str *s, size_t more)
+{
+    size_t need, cap;
+    char *p;
+
+    if (s->oom)
+        return false;
+    if (more > SIZE_MAX / 2 - s->n - 1) {
+        s->oom = true;
+        return false;
+    }
+    need = s->n + more + 1;
+    if (need <= s->cap)
+        return true;
+    cap = BR_MAX(need, s->cap * 2);
+    cap = BR_MAX(cap, (size_t)64);
+    p = br_try_realloc(s->at, cap);
+    if (!p) {
+        s->oom = true;
+        return false;
+    }
+    s->at = p;
+    s->cap = cap;
+    return true;
+}
+
+void
+br_str_put(br_str *s, const char *p, size_t n)
+{
+    if (!room(s, n))
+        return;
+    if (n)
+        memcpy(s->at + s->n, p, n);
+    s->n += n;
+    s->at[s->n] = 0;
+}
+
+void
+br_str_puts(br_str *s, const char *z)
+{
+    br_str_put(s, z, strlen(z));
+}
+
+void
+br_str_putc(br_str *s, char c)
+{
+    if (!room(s, 1))
+        return;
+    s->at[s->n++] = c;
+    s->at[s->n] = 0;
+}
+
+void
+br_str_vprintf(br_str *s, const char *fmt, va_list ap)
+{
+    va_list again;
+    int n;
+
+    va_copy(again, ap);
+    n = vsnprintf(NULL, 0, fmt, ap);
+    if (n >= 0 && room(s, (size_t)n)) {
+        vsnprintf(s->at + s->n, (size_t)n + 1, fmt, again);
+        s->n += (size_t)n;
+    }
+    va_end(again);
+}
+
+void
+br_str_printf(br_str *s, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    br_str_vprintf(s, fmt, ap);
+    va_end(ap);
+}
+
+const char *
+br_str_z(br_str *s)
+{
+    return s->at && s->n ? s->at : "";
+}
+
+void
+br_str_clear(br_str *s)
+{
+    s->n = 0;
+    s->oom = false;
+    if (s->at)
+        s->at[0] = 0;
+}
+
+void
+br_str_fini(br_str *s)
+{
+    br_free(s->at);
+    *s = (br_str){0};
+}
+
+br_text
+br_text_z(const char *z)
+{
+    return (br_text){z, strlen(z)};
+}
+
+bool
+br_text_eq(br_text a, br_text b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+bool
+br_text_is(br_text a, const char *z)
+{
+    return br_text_eq(a, br_text_z(z));
+}
