@@ -1,0 +1,76 @@
+/* gguf.h - a GGUF file as it lies on disk: typed metadata and a tensor table.
+ *
+ * The file is mapped, not read: opening a 40 GB model touches its header only,
+ * and no page of a weight is read before somebody asks for it. Every count,
+ * length, type, offset and alignment is checked against the file's size before
+ * it is used, so a pointer handed out here is good for its stated bytes.
+ * Split files (name-00001-of-00003.gguf) open as one.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_GGUF_H
+#define BR_GGUF_H
+
+#include "base/base.h"
+
+enum { /* limits on a file, each named in the error that it causes */
+    BR_GGUF_MAX_KEYS = 65536,
+    BR_GGUF_MAX_TENSORS = 1 << 20,
+    BR_GGUF_MAX_NAME_BYTES = 65535,
+    BR_GGUF_MAX_ARRAY = 1 << 26, /* elements of one metadata array */
+    BR_GGUF_MAX_SPLITS = 1024,
+    BR_GGUF_MAX_DIMS = 4,
+};
+
+typedef enum br_gguf_type { /* codes on disk */
+    BR_GGUF_U8, BR_GGUF_I8, BR_GGUF_U16, BR_GGUF_I16, BR_GGUF_U32,
+    BR_GGUF_I32, BR_GGUF_F32, BR_GGUF_BOOL, BR_GGUF_STR, BR_GGUF_ARR,
+    BR_GGUF_U64, BR_GGUF_I64, BR_GGUF_F64, BR_GGUF_TYPE_COUNT
+} br_gguf_type;
+
+/* Values stay in the mapping; strings in arrays are indexed on demand. */
+typedef struct br_gguf_kv {
+    br_text key;
+    br_gguf_type type; /* BR_GGUF_ARR: see elem */
+    br_gguf_type elem;
+    uint64_t n; /* elements of an array, else 1 */
+    const uint8_t *data; /* first value; not aligned */
+    const uint64_t *str_off; /* string arrays: n offsets from data */
+} br_gguf_kv;
+
+typedef struct br_gguf_tensor {
+    br_text name;
+    int type; /* row of qtype.def (br_qtype) */
+    uint32_t n_dims;
+    uint64_t dim[BR_GGUF_MAX_DIMS]; /* dim[0] is contiguous; unused are 1 */
+    uint64_t bytes;
+    const uint8_t *data;
+    uint32_t split; /* which file */
+} br_gguf_tensor;
+
+typedef struct br_gguf br_gguf;
+
+br_code br_gguf_open(br_gguf **out, const char *path, br_status *st) BR_MUST_USE;
+/* The same over bytes in memory, which must outlive it: tests and fuzzing. */
+br_code br_gguf_open_mem(br_gguf **out, const void *p, size_t n,
+                         br_status *st) BR_MUST_USE;
+void br_gguf_close(br_gguf *g);
+
+size_t br_gguf_n_kv(const br_gguf *g);
+const br_gguf_kv *br_gguf_kv_at(const br_gguf *g, size_t i);
+const br_gguf_kv *br_gguf_find(const br_gguf *g, const char *key); /* or NULL */
+size_t br_gguf_n_tensors(const br_gguf *g);
+const br_gguf_tensor *br_gguf_tensor_at(const br_gguf *g, size_t i);
+const br_gguf_tensor *br_gguf_tensor_find(const br_gguf *g, const char *name);
+uint64_t br_gguf_bytes(const br_gguf *g); /* of all files */
+uint32_t br_gguf_version(const br_gguf *g);
+
+/* Element i as a number or text; false when the key holds another type or i
+ * is out of range. Integers of any width and sign that fit; bool as 0 or 1. */
+bool br_gguf_i64(const br_gguf_kv *kv, uint64_t i, int64_t *out);
+bool br_gguf_f64(const br_gguf_kv *kv, uint64_t i, double *out);
+bool br_gguf_str(const br_gguf_kv *kv, uint64_t i, br_text *out);
+
+/* "scalar or one per layer": element il of an array, or the scalar. */
+bool br_gguf_i64_layer(const br_gguf_kv *kv, uint64_t il, int64_t *out);
+
+#endif

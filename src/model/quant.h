@@ -1,0 +1,54 @@
+/* quant.h - number formats of weights: blocks of integers and scales.
+ *
+ * One row of qtype.def per format. Dequantisation is exact to the bit with the
+ * public definition of each format; quantisation writes the same bytes as
+ * ggml where ggml's algorithm is deterministic.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_QUANT_H
+#define BR_QUANT_H
+
+#include "base/base.h"
+
+typedef enum br_qtype { /* codes as in GGUF files */
+#define Q(name, code, elems, bytes, flags) BR_Q_##name = code,
+#include "model/qtype.def"
+#undef Q
+    BR_Q_LIMIT = 64
+} br_qtype;
+
+enum { BR_QF_FLOAT = 1, BR_QF_INT = 2, BR_QF_QUANT = 4, BR_QF_ENC = 8 };
+
+typedef struct br_qinfo { /* name NULL: no such type */
+    const char *name;
+    uint32_t elems, bytes; /* of one block */
+    uint32_t flags;        /* FLOAT INT QUANT; ENC: we can quantise to it */
+} br_qinfo;
+
+const br_qinfo *br_qinfo_of(int type); /* never NULL */
+int br_qtype_find(br_text name);       /* case-insensitive; -1: none */
+/* Bytes of n elements; 0 with BR_E_FORMAT semantics when n is not a multiple
+ * of the block or the product overflows: check ok. */
+bool br_qtype_bytes(int type, uint64_t n, uint64_t *out);
+
+/* n elements, a multiple of the block. src needs no alignment. */
+void br_dequant(int type, const void *src, float *dst, size_t n);
+/* One row of n; imatrix (n importances) may be NULL. False: type has no
+ * encoder here. */
+bool br_quant(int type, const float *src, void *dst, size_t n,
+              const float *imatrix);
+
+float br_f16_to_f32(uint16_t h);
+uint16_t br_f32_to_f16(float f); /* nearest even */
+static inline float
+br_bf16_to_f32(uint16_t h)
+{
+    union {
+        uint32_t u;
+        float f;
+    } v = {(uint32_t)h << 16};
+    return v.f;
+}
+uint16_t br_f32_to_bf16(float f); /* nearest even; NaN stays NaN */
+
+#endif
