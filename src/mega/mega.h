@@ -73,7 +73,12 @@ enum {
     /* Limits on a file; larger is BR_E_LIMIT with the number in the text. */
     BR_MEGA_MAX_TASKS = 4 << 20,
     BR_MEGA_MAX_BUFFERS = 4 << 20,
+    BR_MEGA_MAX_COUNTERS = 4 << 20,
+    BR_MEGA_MAX_PAGES = 4 << 20, /* and entries of buffer_to_page */
     BR_MEGA_MAX_FILE_BYTES = 1 << 30,
+    /* A loaded program takes at most this many bytes for each of the file,
+     * plus 64 KiB: the worst case is a list of tiny misfits. */
+    BR_MEGA_MAX_GROWTH = 64,
 };
 #define BR_MEGA_SM_NONE      INT64_MIN /* "sm": null */
 #define BR_MEGA_FLAG_PARTIAL 2         /* flags bit 1: writes acc|m|l */
@@ -176,7 +181,8 @@ typedef enum br_mega_field {
     BR_MF_PAGE_NBYTES,
     BR_MF_PAGE_START,
     BR_MF_PAGE_END,
-    BR_MF_BIND_PAGE, /* index: entry of buffer_to_page */
+    BR_MF_BIND_BUFFER, /* index: entry of buffer_to_page */
+    BR_MF_BIND_PAGE,
     BR_MF_COUNT
 } br_mega_field;
 
@@ -209,6 +215,7 @@ typedef enum br_mega_config_field {
 typedef struct br_mega_prog {
     br_arena arena; /* owns all below */
     const char *ir_version, *abi_version;
+    uint32_t ir_version_n, abi_version_n; /* lengths: a NUL may be inside */
     br_json *meta;                /* never NULL; may be no object */
     const br_json *const *target; /* [BR_MT_COUNT], or NULL: null */
     const br_json *const *config; /* [BR_MC_COUNT], or NULL: null */
