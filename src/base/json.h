@@ -39,6 +39,7 @@ typedef enum br_json_tok {
  * decode, else into r->scratch, and holds until the next call. */
 typedef struct br_json_reader {
     const char *begin, *p, *end;
+    const char *at; /* where the latest token begins, or what was wrong */
     int flags;
     int depth;
     uint32_t state; /* private to json_read.c */
@@ -54,7 +55,8 @@ void br_json_close(br_json_reader *r);
 br_json_tok br_json_next(br_json_reader *r);
 /* Reads and drops the value that starts at the next token. */
 br_code br_json_skip(br_json_reader *r) BR_MUST_USE;
-/* Line and column (from 1) of the reader's place: for error messages. */
+/* Line and column, from 1, of r->at: for the caller's own error messages. A
+ * column counts characters, not bytes. Costs a walk from the beginning. */
 void br_json_where(const br_json_reader *r, int *line, int *column);
 
 /* False when the text is not an integer that fits. "-0" is 0. */
@@ -89,7 +91,9 @@ typedef struct br_json {
         int64_t i;
         double f;
         const char *s; /* NUL-terminated as well */
-        struct br_json *child;
+        struct {
+            struct br_json *child, *last; /* NULL when empty */
+        };
     };
 } br_json;
 
@@ -124,6 +128,7 @@ typedef struct br_json_writer {
     bool utf8;
     int depth;
     bool after_key, first;
+    bool replaced; /* some text was not UTF-8: U+FFFD stands for its bytes */
 } br_json_writer;
 
 void br_json_w_begin(br_json_writer *w, br_str *out, int indent);

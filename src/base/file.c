@@ -1,0 +1,197 @@
+/* file.c - whole files: read into memory, replaced in one step.
+ *
+ * A write goes to a new file in the same folder, is synced and renamed over
+ * the target, so a crash or a full disk leaves the old file or the new one.
+ * What is not a regular file (a device, a pipe) is written in place: renaming
+ * over /dev/null would replace the device.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FIRST_READ = 64 << 10 };
+
+static br_code
+fail_errno(br_status *st, const char *verb, const char *path, int err)
+{
+    br_code code = err == ENOENT || err == ENOTDIR ? BR_E_NOT_FOUND : BR_E_IO;
+    bool first = st && st->code == BR_OK;
+
+    br_fail(st, code, "%s: cannot %s: %s", path, verb, strerror(err));
+    if (first)
+        st->sys = err;
+    return code;
+}
+
+/* Reads to the end of fd into *out, which grows; one byte more than the limit
+ * is asked for, so that a file of exactly max_bytes passes. */
+static br_code
+read_all(int fd, const char *path, size_t max_bytes, br_str *s, br_status *st)
+{
+    for (;;) {
+        size_t room = s->cap - s->n - 1;
+        ssize_t got = read(fd, s->at + s->n, room);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_errno(st, "read", path, errno);
+        if (got == 0)
+            return BR_OK;
+        s->n += (size_t)got;
+        if (s->n > max_bytes)
+            return br_fail(st, BR_E_LIMIT, "%s: more than %zu bytes", path,
+                           max_bytes);
+        if (s->n + 1 == s->cap) {
+            size_t cap;
+            char *p;
+
+            if (__builtin_mul_overflow(s->cap, 2, &cap) ||
+                !(p = br_try_realloc(s->at, cap)))
+                return br_fail(st, BR_E_OOM,
+                               "%s: out of memory after %zu bytes", path, s->n);
+            s->at = p;
+            s->cap = cap;
+        }
+    }
+}
+
+static br_code
+read_fd(int fd, const char *path, size_t max_bytes, br_str *s, br_status *st)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) != 0)
+        return fail_errno(st, "read", path, errno);
+    if (S_ISDIR(info.st_mode))
+        return fail_errno(st, "read", path, EISDIR);
+    s->cap = FIRST_READ;
+    if (S_ISREG(info.st_mode) && info.st_size > 0) {
+        if ((uintmax_t)info.st_size > max_bytes)
+            return br_fail(st, BR_E_LIMIT, "%s: %jd bytes, the limit is %zu",
+                           path, (intmax_t)info.st_size, max_bytes);
+        /* +1 for the NUL, +1 so that the end is seen without growing. */
+        s->cap = (size_t)info.st_size + 2;
+    }
+    s->at = br_try_alloc(s->cap);
+    if (!s->at)
+        return br_fail(st, BR_E_OOM, "%s: out of memory for %zu bytes", path,
+                       s->cap);
+    return read_all(fd, path, max_bytes, s, st);
+}
+
+br_code
+br_file_read(const char *path, size_t max_bytes, char **out, size_t *n,
+             br_status *st)
+{
+    bool std_in = strcmp(path, "-") == 0;
+    int fd = std_in ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    br_str s = {0};
+    br_code code;
+
+    *out = NULL;
+    *n = 0;
+    if (fd < 0)
+        return fail_errno(st, "open", path, errno);
+    code = read_fd(fd, std_in ? "standard input" : path, max_bytes, &s, st);
+    if (!std_in)
+        close(fd);
+    if (code != BR_OK) {
+        br_str_fini(&s);
+        return code;
+    }
+    s.at[s.n] = 0;
+    *out = s.at;
+    *n = s.n;
+    return BR_OK;
+}
+
+static br_code
+write_all(int fd, const char *path, const char *p, size_t n, br_status *st)
+{
+    while (n > 0) {
+        ssize_t put = write(fd, p, n);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return fail_errno(st, "write", path, errno);
+        p += put;
+        n -= (size_t)put;
+    }
+    return BR_OK;
+}
+
+static br_code
+write_in_place(const char *path, const void *p, size_t n, br_status *st)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    br_code code;
+
+    if (fd < 0)
+        return fail_errno(st, "open", path, errno);
+    code = write_all(fd, path, p, n, st);
+    if (close(fd) != 0 && code == BR_OK)
+        return fail_errno(st, "write", path, errno);
+    return code;
+}
+
+/* Opens PATH.PID.N.tmp, a name nobody has. */
+static int
+open_beside(br_str *name, const char *path, mode_t mode)
+{
+    int fd, i;
+
+    for (i = 0; i < 100; i++) {
+        br_str_clear(name);
+        br_str_printf(name, "%s.%ld.%d.tmp", path, (long)getpid(), i);
+        if (name->oom) {
+            errno = ENOMEM;
+            return -1;
+        }
+        fd = open(name->at, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
+
+br_code
+br_file_write(const char *path, const void *p, size_t n, br_status *st)
+{
+    struct stat old;
+    bool exists = stat(path, &old) == 0;
+    br_str name = {0};
+    br_code code;
+    int fd;
+
+    if (exists && S_ISDIR(old.st_mode))
+        return fail_errno(st, "write", path, EISDIR);
+    if (exists && !S_ISREG(old.st_mode))
+        return write_in_place(path, p, n, st);
+    fd = open_beside(&name, path, exists ? 0600 : 0644);
+    if (fd < 0) {
+        code = name.oom ? br_fail(st, BR_E_OOM, "%s: out of memory", path)
+                        : fail_errno(st, "write beside", path, errno);
+        br_str_fini(&name);
+        return code;
+    }
+    code = write_all(fd, path, p, n, st);
+    if (code == BR_OK && exists && fchmod(fd, old.st_mode & 07777) != 0)
+        code = fail_errno(st, "set the mode of", path, errno);
+    if (code == BR_OK && fsync(fd) != 0)
+        code = fail_errno(st, "sync", path, errno);
+    if (close(fd) != 0 && code == BR_OK)
+        code = fail_errno(st, "write", path, errno);
+    if (code == BR_OK && rename(name.at, path) != 0)
+        code = fail_errno(st, "replace", path, errno);
+    if (code != BR_OK)
+        unlink(name.at);
+    br_str_fini(&name);
+    return code;
+}
