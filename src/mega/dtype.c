@@ -1,0 +1,317 @@
+/* dtype.c - conversions between the dtypes of a task program.
+ *
+ * One encoder serves the four small floats. With m stored mantissa bits and
+ * quantum 2^q (the spacing of the format near v):
+ *
+ *      r = rint(|v| / 2^q)            an integer in [0, 2^(m+1)]
+ *      bits = (E - 1) << m  +  r      E = q + m + bias, the biased exponent
+ *
+ * r carries the hidden one, so it lands in the exponent field by addition; a
+ * round up to the next binade carries there as well, and a subnormal is the
+ * case E = 1 without a hidden one. Scaling by 2^q is exact in a double, so
+ * rint is the only rounding.
+ *
+ * Cost: some 20 ns a store. Loads of F16 and BF16, which weights are made of,
+ * are bit moves.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "mega/dtype.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct mini {
+    int mbits;     /* stored mantissa bits */
+    int bias;      /* of the exponent */
+    uint32_t sign; /* the sign bit */
+    uint32_t max;  /* bits of the largest finite value */
+    uint32_t over; /* bits of what lies above it */
+    uint32_t nan;
+} mini;
+
+static const mini f16 = {10, 15, 0x8000, 0x7bff, 0x7c00, 0x7e00};
+static const mini bf16 = {7, 127, 0x8000, 0x7f7f, 0x7f80, 0x7fc0};
+static const mini e4m3 = {3, 7, 0x80, 0x7e, 0x7f, 0x7f};
+static const mini e5m2 = {2, 15, 0x80, 0x7b, 0x7c, 0x7e};
+
+static uint32_t
+encode(const mini *f, double v)
+{
+    uint32_t sign = signbit(v) ? f->sign : 0, bits;
+    double a = fabs(v);
+    int e, q;
+
+    if (isnan(v))
+        return sign | f->nan;
+    if (isinf(v))
+        return sign | f->over;
+    if (a == 0)
+        return sign;
+    (void)frexp(a, &e); /* a in [2^(e-1), 2^e) */
+    q = BR_MAX(e - 1, 1 - f->bias) - f->mbits;
+    if (e - 1 > f->bias + 1) /* far above: keep bits in 32 bits */
+        return sign | f->over;
+    bits = ((uint32_t)(q + f->mbits + f->bias - 1) << f->mbits) +
+           (uint32_t)rint(ldexp(a, -q));
+    return sign | (bits > f->max ? f->over : bits);
+}
+
+static float
+decode(const mini *f, uint32_t bits)
+{
+    uint32_t a = bits & ~f->sign;
+    uint32_t m = a & ((1u << f->mbits) - 1);
+    int e = (int)(a >> f->mbits);
+    double v;
+
+    if (a > f->max)
+        v = a == f->over && f->over != f->nan ? (double)INFINITY : (double)NAN;
+    else if (e == 0)
+        v = ldexp((double)m, 1 - f->bias - f->mbits);
+    else
+        v = ldexp((double)(m | 1u << f->mbits), e - f->bias - f->mbits);
+    return (float)copysign(v, bits & f->sign ? -1.0 : 1.0);
+}
+
+static float
+bits_f32(uint32_t u)
+{
+    float f;
+
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+float
+br_f16_to_f32(uint16_t bits)
+{
+    uint32_t e = bits >> 10 & 31u;
+
+    if (e == 0 || e == 31)
+        return decode(&f16, bits);
+    return bits_f32((uint32_t)(bits & 0x8000) << 16 | (e + 112) << 23 |
+                    (uint32_t)(bits & 0x3ff) << 13);
+}
+
+float
+br_bf16_to_f32(uint16_t bits)
+{
+    return bits_f32((uint32_t)bits << 16);
+}
+
+float
+br_f8e4m3_to_f32(uint8_t bits)
+{
+    return decode(&e4m3, bits);
+}
+
+float
+br_f8e5m2_to_f32(uint8_t bits)
+{
+    return decode(&e5m2, bits);
+}
+
+uint16_t
+br_f64_to_f16(double v)
+{
+    return (uint16_t)encode(&f16, v);
+}
+
+uint16_t
+br_f64_to_bf16(double v)
+{
+    return (uint16_t)encode(&bf16, v);
+}
+
+uint8_t
+br_f64_to_f8e4m3(double v)
+{
+    return (uint8_t)encode(&e4m3, v);
+}
+
+uint8_t
+br_f64_to_f8e5m2(double v)
+{
+    return (uint8_t)encode(&e5m2, v);
+}
+
+bool
+br_dt_is_float(int dt)
+{
+    return dt == BR_MDT_F32 || dt == BR_MDT_F16 || dt == BR_MDT_BF16 ||
+           dt == BR_MDT_F8E4M3 || dt == BR_MDT_F8E5M2 || dt == BR_DT_F64;
+}
+
+/* bits of an element */
+static int
+width(int dt)
+{
+    static const uint8_t bits[BR_DT_COUNT] = {
+        [BR_MDT_F32] = 32,   [BR_MDT_F16] = 16,   [BR_MDT_BF16] = 16,
+        [BR_MDT_F8E4M3] = 8, [BR_MDT_F8E5M2] = 8, [BR_MDT_I32] = 32,
+        [BR_MDT_I8] = 8,     [BR_MDT_I4] = 4,     [BR_MDT_U8] = 8,
+        [BR_MDT_BOOL] = 8,   [BR_DT_F64] = 64,
+    };
+
+    br_check((unsigned)dt < BR_DT_COUNT && "dtype in range");
+    return bits[dt];
+}
+
+const char *
+br_dt_name(int dt)
+{
+    static const char *const names[BR_DT_COUNT] = {
+        [BR_MDT_F32] = "F32",       [BR_MDT_F16] = "F16",
+        [BR_MDT_BF16] = "BF16",     [BR_MDT_F8E4M3] = "F8E4M3",
+        [BR_MDT_F8E5M2] = "F8E5M2", [BR_MDT_I32] = "I32",
+        [BR_MDT_I8] = "I8",         [BR_MDT_I4] = "I4",
+        [BR_MDT_U8] = "U8",         [BR_MDT_BOOL] = "BOOL",
+        [BR_DT_F64] = "F64",
+    };
+
+    return (unsigned)dt < BR_DT_COUNT ? names[dt] : "?";
+}
+
+int64_t
+br_dt_row_bytes(int dt, int64_t n)
+{
+    int w = width(dt);
+
+    return w == 4 ? n / 2 + n % 2 : n * (w / 8);
+}
+
+#define GET(type)                                                  \
+    do {                                                           \
+        type got;                                                  \
+        memcpy(&got, p + i * (int64_t)sizeof(type), sizeof(type)); \
+        x = (double)got;                                           \
+    } while (0)
+
+double
+br_dt_get(int dt, const void *row, int64_t i)
+{
+    const unsigned char *p = row;
+    uint16_t h;
+    double x = 0;
+
+    switch (dt) {
+    case BR_MDT_F32: GET(float); break;
+    case BR_MDT_F16:
+        memcpy(&h, p + 2 * i, 2);
+        x = (double)br_f16_to_f32(h);
+        break;
+    case BR_MDT_BF16:
+        memcpy(&h, p + 2 * i, 2);
+        x = (double)br_bf16_to_f32(h);
+        break;
+    case BR_MDT_F8E4M3: x = (double)br_f8e4m3_to_f32(p[i]); break;
+    case BR_MDT_F8E5M2: x = (double)br_f8e5m2_to_f32(p[i]); break;
+    case BR_MDT_I32: GET(int32_t); break;
+    case BR_MDT_I8: GET(int8_t); break;
+    case BR_MDT_I4: x = (p[i / 2] >> (i & 1) * 4 & 15) - 8; break;
+    case BR_MDT_U8: x = p[i]; break;
+    case BR_MDT_BOOL: x = p[i] != 0; break;
+    case BR_DT_F64: GET(double); break;
+    default: br_unreachable("dtype in range");
+    }
+    return x;
+}
+
+/* v rounded, when it lies in [lo, hi]. NaN lies nowhere. */
+static bool
+to_int(double v, double lo, double hi, int32_t *out)
+{
+    double r = rint(v);
+
+    if (!(r >= lo && r <= hi))
+        return false;
+    *out = (int32_t)r;
+    return true;
+}
+
+static bool
+put_int(int dt, unsigned char *p, int64_t i, double v)
+{
+    int32_t n;
+
+    switch (dt) {
+    case BR_MDT_I32:
+        if (!to_int(v, INT32_MIN, INT32_MAX, &n))
+            return false;
+        memcpy(p + 4 * i, &n, 4);
+        return true;
+    case BR_MDT_I8:
+        if (!to_int(v, INT8_MIN, INT8_MAX, &n))
+            return false;
+        break;
+    case BR_MDT_U8:
+        if (!to_int(v, 0, UINT8_MAX, &n))
+            return false;
+        break;
+    default:
+        br_assert(dt == BR_MDT_I4 && "an integer dtype");
+        if (!to_int(v, -8, 7, &n))
+            return false;
+        p[i / 2] = (unsigned char)((p[i / 2] & (i & 1 ? 0x0f : 0xf0)) |
+                                   (n + 8) << (i & 1) * 4);
+        return true;
+    }
+    p[i] = (unsigned char)n;
+    return true;
+}
+
+bool
+br_dt_put(int dt, void *row, int64_t i, double v)
+{
+    unsigned char *p = row;
+    uint16_t h;
+    float f;
+
+    switch (dt) {
+    case BR_MDT_F32:
+        f = (float)v;
+        memcpy(p + 4 * i, &f, 4);
+        return true;
+    case BR_MDT_F16:
+        h = br_f64_to_f16(v);
+        memcpy(p + 2 * i, &h, 2);
+        return true;
+    case BR_MDT_BF16:
+        h = br_f64_to_bf16(v);
+        memcpy(p + 2 * i, &h, 2);
+        return true;
+    case BR_MDT_F8E4M3: p[i] = br_f64_to_f8e4m3(v); return true;
+    case BR_MDT_F8E5M2: p[i] = br_f64_to_f8e5m2(v); return true;
+    case BR_MDT_BOOL: p[i] = v != 0; return true;
+    case BR_DT_F64: memcpy(p + 8 * i, &v, 8); return true;
+    default: return put_int(dt, p, i, v);
+    }
+}
+
+void
+br_dt_get_f32(int dt, const void *row, int64_t i, int64_t n, float *out)
+{
+    const unsigned char *p = row;
+    uint16_t h;
+
+    switch (dt) {
+    case BR_MDT_F32:
+        if (n)
+            memcpy(out, p + 4 * i, (size_t)n * 4);
+        break;
+    case BR_MDT_BF16:
+        for (int64_t k = 0; k < n; k++) {
+            memcpy(&h, p + 2 * (i + k), 2);
+            out[k] = br_bf16_to_f32(h);
+        }
+        break;
+    case BR_MDT_F16:
+        for (int64_t k = 0; k < n; k++) {
+            memcpy(&h, p + 2 * (i + k), 2);
+            out[k] = br_f16_to_f32(h);
+        }
+        break;
+    default:
+        for (int64_t k = 0; k < n; k++)
+            out[k] = (float)br_dt_get(dt, row, i + k);
+    }
+}
