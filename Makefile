@@ -52,6 +52,14 @@ $(B)/libbrass.a: $(LIB_OBJ)
 $(B)/brass: $(CLI_OBJ) $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
 
+# version.o alone knows the commit, and is made again when that changes.
+COMMIT := $(shell git describe --always --dirty --abbrev=12 2>/dev/null)
+$(B)/src/cli/version.o: BR_CFLAGS += -DBR_COMMIT='"$(or $(COMMIT),unknown)"'
+$(B)/src/cli/version.o: $(B)/commit
+$(B)/commit: .FORCE
+	@mkdir -p $(@D)
+	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@
+
 brass: $(B)/brass
 	@cp $< $@
 
@@ -62,7 +70,9 @@ CHECK_CFLAGS = $(shell pkg-config --cflags check) -Itests \
 CHECK_LIBS   = $(shell pkg-config --libs check || echo check.is.missing)
 $(T_OBJ) $(TEST_OBJ) $(B)/tests/faults/faults.o: BR_CFLAGS += $(CHECK_CFLAGS)
 
-$(B)/brass-test: $(TEST_OBJ) $(T_OBJ) $(B)/libbrass.a
+# The tests call br_cli_main themselves.
+$(B)/brass-test: $(TEST_OBJ) $(T_OBJ) $(filter-out %/cli/main.o,$(CLI_OBJ)) \
+                 $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(CHECK_LIBS) $(BR_LIBS) -o $@
 
 $(B)/brass-faults: $(B)/tests/faults/faults.o $(T_OBJ) $(B)/libbrass.a
@@ -78,5 +88,5 @@ golden-update: $(B)/brass-test $(B)/brass-faults $(B)/brass
 clean:
 	rm -rf build brass
 
-.PHONY: all test golden-update clean
+.PHONY: .FORCE all test golden-update clean
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

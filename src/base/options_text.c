@@ -1,0 +1,160 @@
+/* options_text.c - help screens and man pages out of the table of options.
+ *
+ *   -o, --output FILE    the text of the row, wrapped at column 80 and
+ *                        indented to the column where it began
+ *
+ * The flags get a column as wide as the widest of them, at most FLAGS_MAX; a
+ * wider one stands on a line of its own.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FLAGS_MAX 28
+
+/* "-o, --output FILE"; a switch that is on by default shows as --no-x. */
+static int
+flags_of(const br_option *r, char *out, size_t size)
+{
+    bool on = r->type == BR_OPTION_BOOL && r->def && strcmp(r->def, "yes") == 0;
+    char letter[8] = "    ";
+
+    if (r->letter)
+        snprintf(letter, sizeof letter, "-%c, ", r->letter);
+    return snprintf(out, size, "%s--%s%s%s%s", letter, on ? "no-" : "", r->name,
+                    r->value ? " " : "", r->value ? r->value : "");
+}
+
+void
+br_text_wrap(br_str *out, const char *text, int at, int indent)
+{
+    bool begun = false;
+
+    while (*text) {
+        size_t skip = strspn(text, " ");
+        int n = (int)strcspn(text + skip, " ");
+
+        text += skip;
+        if (n == 0)
+            break;
+        if (begun && at + 1 + n > BR_OPTION_COLUMNS - 1) {
+            br_str_printf(out, "\n%*s", indent, "");
+            at = indent;
+            begun = false;
+        }
+        if (begun)
+            br_str_putc(out, ' ');
+        br_str_put(out, text, (size_t)n);
+        at += n + begun;
+        begun = true;
+        text += n;
+    }
+    br_str_putc(out, '\n');
+}
+
+static void
+help_row(const br_option *r, int column, const char *env_prefix, br_str *out)
+{
+    char flags[120], env[80];
+    int n = flags_of(r, flags, sizeof flags);
+    br_str text = {0};
+
+    br_str_printf(out, "  %s", flags);
+    if (n + 2 > column - 2)
+        br_str_printf(out, "\n%*s", column, "");
+    else
+        br_str_printf(out, "%*s", column - n - 2, "");
+    br_str_puts(&text, r->help);
+    if (r->def && r->type != BR_OPTION_BOOL)
+        br_str_printf(&text, " [%s]", r->def);
+    if (env_prefix && !r->last) {
+        br_option_env_name(r, env_prefix, env, sizeof env);
+        br_str_printf(&text, " (%s)", env);
+    }
+    br_text_wrap(out, br_str_z(&text), column, column);
+    out->oom |= text.oom;
+    br_str_fini(&text);
+}
+
+void
+br_options_help(const br_options *o, bool with_env, br_str *out)
+{
+    const char *env = with_env ? o->env_prefix : NULL;
+    int column = 0;
+    bool any_global = false;
+
+    for (size_t i = 0; i < o->n_rows; i++) {
+        char flags[120];
+        int n = flags_of(&o->rows[i], flags, sizeof flags);
+
+        if (o->taken[i])
+            column = BR_MAX(column, BR_MIN(n, FLAGS_MAX));
+    }
+    for (size_t i = 0; i < o->n_rows; i++) {
+        if (o->taken[i] && !o->rows[i].global)
+            help_row(&o->rows[i], column + 4, env, out);
+        any_global |= o->rows[i].global;
+    }
+    if (!any_global)
+        return;
+    br_str_puts(out, "\nevery command takes:\n");
+    for (size_t i = 0; i < o->n_rows; i++)
+        if (o->rows[i].global)
+            help_row(&o->rows[i], column + 4, env, out);
+}
+
+/* ---- man ---------------------------------------------------------------- */
+
+/* Text for troff: backslashes and hyphens escaped, no request at the start of
+ * a line. */
+void
+br_man_text(br_str *out, const char *text)
+{
+    if (*text == '.' || *text == '\'')
+        br_str_puts(out, "\\&");
+    for (; *text; text++) {
+        if (*text == '\\')
+            br_str_puts(out, "\\e");
+        else if (*text == '-')
+            br_str_puts(out, "\\-");
+        else
+            br_str_putc(out, *text);
+    }
+}
+
+static void
+man_row(const br_option *r, const char *prefix, br_str *out)
+{
+    char env[80];
+
+    br_option_env_name(r, prefix, env, sizeof env);
+    br_str_puts(out, ".TP\n.B ");
+    if (r->letter)
+        br_str_printf(out, "\\-%c, ", r->letter);
+    br_str_puts(out, "\\-\\-");
+    br_man_text(out, r->name);
+    if (r->value) {
+        br_str_puts(out, " \\fI");
+        br_man_text(out, r->value);
+        br_str_puts(out, "\\fP");
+    }
+    br_str_putc(out, '\n');
+    br_man_text(out, r->help);
+    br_str_puts(out, ".\n");
+    if (r->def) {
+        br_str_puts(out, "Default: ");
+        br_man_text(out, r->def);
+        br_str_puts(out, ".\n");
+    }
+    if (!r->last)
+        br_str_printf(out, "Variable: %s.\n", env);
+}
+
+void
+br_options_man(const br_options *o, br_str *out)
+{
+    for (size_t i = 0; i < o->n_rows; i++)
+        if (o->taken[i])
+            man_row(&o->rows[i], o->env_prefix, out);
+}

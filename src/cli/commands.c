@@ -1,0 +1,142 @@
+/* commands.c - the tables of commands and options, and the longest match.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+
+#include <string.h>
+
+/* clang-format off: one field to a line, as the macros would have it, hides
+ * what is a table. */
+
+/* ---- options.def -------------------------------------------------------- */
+
+enum { ONE, ALL, STOP };
+#define NONE
+#define R(from, to) .lo = (from), .hi = (to),
+#define F(from, to) .flo = (from), .fhi = (to),
+#define C(names)    .choices = (names),
+#define X(id, who, flag, let, kind, range, dflt, val, text) \
+    {.name = (flag),                                        \
+     .letter = (let),                                       \
+     .type = BR_OPTION_##kind,                              \
+     range.def = (dflt),                                    \
+     .value = (val),                                        \
+     .help = (text),                                        \
+     .global = (who) != ONE,                                \
+     .last = (who) == STOP},
+const br_option br_cli_option_rows[BR_OPT_COUNT] = {
+#include "cli/options.def"
+};
+#undef X
+
+/* ---- commands.def ------------------------------------------------------- */
+
+#define T(id) BR_OPT_##id,
+#define CMD(name, words, args, lo, hi, summary, takes, doc) \
+    {words,                                                 \
+     args,                                                  \
+     lo,                                                    \
+     hi,                                                    \
+     summary,                                               \
+     doc,                                                   \
+     (const uint16_t[]){takes BR_OPT_COUNT},                \
+     br_cmd_##name},
+#define GROUP(word, what)
+static const br_cmd cmds[] = {
+#include "cli/commands.def"
+};
+#undef CMD
+#undef GROUP
+/* clang-format on */
+
+static const struct {
+    const char *word, *what;
+} groups[] = {
+#define CMD(name, words, args, lo, hi, summary, takes, doc)
+#define GROUP(word, what) {word, what},
+#include "cli/commands.def"
+#undef CMD
+#undef GROUP
+};
+
+size_t
+br_cli_cmd_count(void)
+{
+    return BR_COUNT(cmds);
+}
+
+const br_cmd *
+br_cli_cmd(size_t i)
+{
+    br_assert(i < BR_COUNT(cmds));
+    return &cmds[i];
+}
+
+const char *
+br_cli_group(const char *word)
+{
+    for (size_t i = 0; i < BR_COUNT(groups); i++)
+        if (strcmp(groups[i].word, word) == 0)
+            return groups[i].what;
+    return NULL;
+}
+
+/* How many words of "prog check" the user's words begin with; *whole: all. */
+static int
+match(const char *words, const char *const *argv, int n, bool *whole)
+{
+    int used = 0;
+
+    while (*words && used < n) {
+        size_t len = strcspn(words, " ");
+
+        if (!br_text_is((br_text){words, len}, argv[used]))
+            break;
+        used++;
+        words += len + (words[len] == ' ');
+    }
+    *whole = *words == 0;
+    return used;
+}
+
+const br_cmd *
+br_cli_find(const char *const *words, int n, int *used)
+{
+    const br_cmd *found = NULL;
+    int best = 0, begun = 0;
+
+    for (size_t i = 0; i < BR_COUNT(cmds); i++) {
+        bool whole;
+        int k = match(cmds[i].words, words, n, &whole);
+
+        begun = BR_MAX(begun, k);
+        if (whole && k > best) {
+            best = k;
+            found = &cmds[i];
+        }
+    }
+    *used = found ? best : begun;
+    return found;
+}
+
+static bool
+has_commands(const char *group)
+{
+    size_t n = strlen(group);
+
+    for (size_t i = 0; i < BR_COUNT(cmds); i++)
+        if (strncmp(cmds[i].words, group, n) == 0 && cmds[i].words[n] == ' ')
+            return true;
+    return false;
+}
+
+const char *
+br_cli_page(size_t i)
+{
+    for (size_t g = 0; g < BR_COUNT(groups); g++)
+        if (has_commands(groups[g].word) && i-- == 0)
+            return groups[g].word;
+    for (size_t c = 0; c < BR_COUNT(cmds); c++)
+        if (!strchr(cmds[c].words, ' ') && i-- == 0)
+            return cmds[c].words;
+    return NULL;
+}

@@ -1,0 +1,77 @@
+/* completion.c - a bash script that knows the words and flags of every command.
+ *
+ * It holds one case per command, longest words first, and offers flags when
+ * the word begins with -, else file names.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+
+#include <string.h>
+
+static void
+flags_of(FILE *f, const br_cmd *cmd)
+{
+    for (size_t i = 0; i < BR_OPT_COUNT; i++) {
+        bool taken = br_cli_option_rows[i].global;
+
+        for (const uint16_t *t = cmd->takes; *t < BR_OPT_COUNT; t++)
+            taken |= *t == i;
+        if (taken)
+            fprintf(f, " --%s", br_cli_option_rows[i].name);
+    }
+}
+
+static void
+words_of(FILE *f, const char *group)
+{
+    size_t n = strlen(group);
+
+    for (size_t i = 0; i < br_cli_cmd_count(); i++) {
+        const char *w = br_cli_cmd(i)->words;
+
+        if (n && strncmp(w, group, n) == 0 && w[n] == ' ')
+            fprintf(f, " %s", w + n + 1);
+    }
+    for (size_t i = 0; n == 0 && br_cli_page(i); i++)
+        fprintf(f, " %s", br_cli_page(i));
+}
+
+static void
+bash_script(FILE *f)
+{
+    fputs("_brass() {\n"
+          "    local cur=${COMP_WORDS[COMP_CWORD]} words=\n"
+          "    case \"${COMP_WORDS[*]:1:COMP_CWORD}\" in\n",
+          f);
+    for (size_t i = 0; i < br_cli_cmd_count(); i++) {
+        fprintf(f, "    '%s '*) words='", br_cli_cmd(i)->words);
+        flags_of(f, br_cli_cmd(i));
+        fputs("' ;;\n", f);
+    }
+    for (size_t i = 0; br_cli_page(i); i++) {
+        const char *page = br_cli_page(i);
+
+        if (!br_cli_group(page))
+            continue;
+        fprintf(f, "    '%s '*) words='", page);
+        words_of(f, page);
+        fputs("' ;;\n", f);
+    }
+    fputs("    *) words='", f);
+    words_of(f, "");
+    fputs("' ;;\n"
+          "    esac\n"
+          "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+          "}\n"
+          "complete -o bashdefault -o default -F _brass brass\n",
+          f);
+}
+
+int
+br_cmd_completion(br_cli *cli)
+{
+    if (strcmp(cli->args[0], "bash") != 0)
+        return br_cli_usage(cli, "'%.60s' is not a shell known here: bash",
+                            cli->args[0]);
+    bash_script(cli->out);
+    return 0;
+}

@@ -1,0 +1,72 @@
+/* version.c - what this binary is: version, commit, compiler, features.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+
+#include "base/json.h"
+
+#define VERSION "0.1.0"
+#ifndef BR_COMMIT
+#    define BR_COMMIT "unknown"
+#endif
+
+#if defined __clang__
+#    define COMPILER "clang " __clang_version__
+#elif defined __GNUC__
+#    define COMPILER "gcc " __VERSION__
+#else
+#    define COMPILER "unknown"
+#endif
+
+/* What a build may have or lack. */
+static const char *const features[] = {
+#ifdef NDEBUG
+    "no-asserts",
+#else
+    "asserts",
+#endif
+#ifdef __SANITIZE_ADDRESS__
+    "asan",
+#endif
+#ifdef __SANITIZE_THREAD__
+    "tsan",
+#endif
+};
+
+static int
+version_json(br_cli *cli)
+{
+    br_str doc = {0};
+    br_json_writer w;
+    int code;
+
+    br_json_w_begin(&w, &doc, 0);
+    br_json_w_obj(&w);
+    br_json_w_key(&w, "version");
+    br_json_w_strz(&w, VERSION);
+    br_json_w_key(&w, "commit");
+    br_json_w_strz(&w, BR_COMMIT);
+    br_json_w_key(&w, "compiler");
+    br_json_w_strz(&w, COMPILER);
+    br_json_w_key(&w, "features");
+    br_json_w_arr(&w);
+    for (size_t i = 0; i < BR_COUNT(features); i++)
+        br_json_w_strz(&w, features[i]);
+    br_json_w_arr_end(&w);
+    br_json_w_obj_end(&w);
+    code = br_cli_json_out(cli, &doc);
+    br_str_fini(&doc);
+    return code;
+}
+
+int
+br_cmd_version(br_cli *cli)
+{
+    if (br_opt_bool(cli, BR_OPT_json))
+        return version_json(cli);
+    fprintf(cli->out, "brass %s\ncommit %s\ncompiler %s\nfeatures", VERSION,
+            BR_COMMIT, COMPILER);
+    for (size_t i = 0; i < BR_COUNT(features); i++)
+        fprintf(cli->out, " %s", features[i]);
+    fputc('\n', cli->out);
+    return 0;
+}
