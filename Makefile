@@ -1,47 +1,49 @@
-# Brass: cc and make. `make help` lists the targets.
+# Brass: cc and make, nothing to configure. `make help` lists the targets.
 #
 # Objects live in build/$(CONF), one folder per configuration, so sanitizer
 # builds and the plain one do not disturb each other. Rooms are found by
 # wildcard: a new src/ROOM/*.c or src/ROOM/PART/*.c needs no edit here.
+# SPDX-License-Identifier: Apache-2.0
 ifeq ($(origin CC),default)
 CC := cc
 endif
-SAN     ?=
+FUZZ_CC ?= clang
 PREFIX  ?= /usr/local
 DESTDIR ?=
 J       ?= 2
 comma   := ,
-# release, address-undefined, thread; clang-release, ...
-CONF := $(if $(filter-out cc gcc,$(CC)),$(notdir $(CC))-)$(if $(SAN),$(subst $(comma),-,$(SAN)),release)
+# release debug address-undefined thread, clang-release ..., fuzz, cov
+CONF := $(if $(filter-out cc gcc,$(CC)),$(notdir $(CC))-)$(if $(SAN),$(subst $(comma),-,$(SAN)),$(if $(DEBUG),debug,release))
 B    := build/$(CONF)
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes \
         -Wmissing-prototypes -Wundef -Wvla -Wwrite-strings -Wcast-qual \
         -Wconversion -Wno-sign-conversion -Wdouble-promotion -Wformat=2 \
         -Wimplicit-fallthrough -Wnull-dereference -fno-common
-CFLAGS ?= -O2 -g
+CFLAGS ?= $(if $(DEBUG),-O0,-O2) -g
 BR_CFLAGS := -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-strict-aliasing \
         -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)/= \
         -Isrc -Iinclude $(WARN) $(if $(CI),-Werror)
 BR_LIBS := -lm -lpthread
 ifneq ($(SAN),)
-SAN_FLAGS := -fsanitize=$(SAN) -fno-sanitize-recover=all \
-        -fno-omit-frame-pointer
+SAN_FLAGS := -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
+else ifeq ($(DEBUG),)
+BR_CFLAGS += -DNDEBUG # br_assert is for debug and sanitizer builds
 endif
-# Say what is made, not how; V=1 shows the commands
+# Say what is made, not how; V=1 shows the commands.
 say  = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$@'; )
 LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) $(LDFLAGS)
 
-srcs     = $(sort $(wildcard $(1:%=src/%/*.c) $(1:%=src/%/*/*.c)))
+objs     = $(patsubst %.c,$(B)/%.o,$(sort $(wildcard $(1))))
 ROOMS    := $(filter-out cli,$(patsubst src/%/,%,$(sort $(wildcard src/*/))))
-LIB_OBJ  := $(patsubst %.c,$(B)/%.o,$(call srcs,$(ROOMS)))
-CLI_OBJ  := $(patsubst %.c,$(B)/%.o,$(call srcs,cli))
-TEST_OBJ := $(patsubst %.c,$(B)/%.o,$(sort $(wildcard tests/unit/*.c)))
-T_OBJ    := $(patsubst %.c,$(B)/%.o,$(wildcard tests/*.c))
+LIB_OBJ  := $(call objs,$(ROOMS:%=src/%/*.c) $(ROOMS:%=src/%/*/*.c))
+CLI_OBJ  := $(call objs,src/cli/*.c)
+T_OBJ    := $(call objs,tests/*.c)
+TEST_OBJ := $(call objs,tests/unit/*.c) $(filter-out %/main.o,$(CLI_OBJ)) $(T_OBJ)
 
 all: brass
 
-$(B)/%.o: %.c
+$(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(BR_CFLAGS) $(SAN_FLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
@@ -52,41 +54,120 @@ $(B)/libbrass.a: $(LIB_OBJ)
 $(B)/brass: $(CLI_OBJ) $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
 
-# version.o alone knows the commit, and is made again when that changes.
-COMMIT := $(shell git describe --always --dirty --abbrev=12 2>/dev/null)
-$(B)/src/cli/version.o: BR_CFLAGS += -DBR_COMMIT='"$(or $(COMMIT),unknown)"'
-$(B)/src/cli/version.o: $(B)/commit
-$(B)/commit: .FORCE
-	@mkdir -p $(@D)
-	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@
-
 brass: $(B)/brass
 	@cp $< $@
 
-# ---- tests --------------------------------------------------------------
-# make test [K=pattern] [J=parallel]; K is part of a test's file:name
-CHECK_CFLAGS = $(shell pkg-config --cflags check) -Itests \
-        -Wno-gnu-zero-variadic-macro-arguments
-CHECK_LIBS   = $(shell pkg-config --libs check || echo check.is.missing)
-$(T_OBJ) $(TEST_OBJ) $(B)/tests/faults/faults.o: BR_CFLAGS += $(CHECK_CFLAGS)
+# The commit is compiled into one object, made anew when it changes.
+COMMIT := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
+$(shell mkdir -p $(B); echo '$(COMMIT)' | cmp -s - $(B)/commit || echo '$(COMMIT)' >$(B)/commit)
+$(B)/src/cli/version.o: BR_CFLAGS += -DBR_COMMIT='"$(COMMIT)"'
+$(B)/src/cli/version.o: $(B)/commit
 
-# The tests call br_cli_main themselves.
-$(B)/brass-test: $(TEST_OBJ) $(T_OBJ) $(filter-out %/cli/main.o,$(CLI_OBJ)) \
-                 $(B)/libbrass.a
+# ---- the C library ---------------------------------------------------------
+ver     = $(shell sed -n 's/^.define BRASS_VERSION_$(1)  *//p' include/brass/brass.h)
+VERSION := $(call ver,MAJOR).$(call ver,MINOR).$(call ver,PATCH)
+SONAME  := libbrass.so.$(call ver,MAJOR)
+SYMS    := include/brass/symbols.txt
+
+$(B)/libbrass.map: $(SYMS)
+	@{ echo 'BRASS_$(call ver,MAJOR) { global:'; sed -n 's/^br_.*/    &;/p' $<; \
+	   echo '    local: *; };'; } >$@
+
+$(B)/$(SONAME): $(LIB_OBJ) $(B)/libbrass.map
+	$(call say,LD)$(LINK) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs \
+	    -Wl,--version-script=$(B)/libbrass.map $(LIB_OBJ) $(BR_LIBS) -o $@
+
+lib: $(B)/libbrass.a $(B)/$(SONAME)
+
+INST = install -D -m
+DEST = $(DESTDIR)$(PREFIX)
+MAN  = $(DEST)/share/man/man1
+install: brass lib
+	$(INST) 755 $(B)/brass $(DEST)/bin/brass
+	$(INST) 644 $(B)/libbrass.a $(DEST)/lib/libbrass.a
+	$(INST) 755 $(B)/$(SONAME) $(DEST)/lib/libbrass.so.$(VERSION)
+	ln -sf libbrass.so.$(VERSION) $(DEST)/lib/$(SONAME)
+	ln -sf $(SONAME) $(DEST)/lib/libbrass.so
+	$(INST) 644 include/brass/brass.h $(DEST)/include/brass/brass.h
+	for h in $(wildcard include/amk/*.h); do $(INST) 644 $$h $(DEST)/$$h; done
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(BR_LIBS)|' \
+	    tools/brass.pc.in >$(B)/brass.pc
+	$(INST) 644 $(B)/brass.pc $(DEST)/lib/pkgconfig/brass.pc
+	tools/install-man $(B)/brass $(MAN)
+	$(B)/brass completion bash >$(B)/brass.bash
+	$(INST) 644 $(B)/brass.bash $(DEST)/share/bash-completion/completions/brass
+
+uninstall:
+	rm -f $(DEST)/bin/brass $(DEST)/lib/libbrass.* $(DEST)/lib/pkgconfig/brass.pc \
+	    $(MAN)/brass.1 $(MAN)/brass-*.1 $(DEST)/share/bash-completion/completions/brass
+	rm -rf $(DEST)/include/brass $(DEST)/include/amk
+
+# ---- tests: make test [K=part of file:name] [J=parallel] --------------------
+CHECK_CFLAGS = $(shell pkg-config --cflags check) -Itests
+CHECK_LIBS   = $(shell pkg-config --libs check || echo install-the-package-check)
+$(T_OBJ) $(call objs,tests/unit/*.c tests/faults/*.c): BR_CFLAGS += $(CHECK_CFLAGS)
+RUN_TESTS    = $(B)/brass-test -j $(J) $(if $(K),-k '$(K)')
+
+$(B)/brass-test: $(TEST_OBJ) $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(CHECK_LIBS) $(BR_LIBS) -o $@
 
 $(B)/brass-faults: $(B)/tests/faults/faults.o $(T_OBJ) $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(CHECK_LIBS) $(BR_LIBS) -o $@
 
-test: $(B)/brass-test $(B)/brass-faults $(B)/brass
-	@$(B)/brass-test -j $(J) $(if $(K),-k '$(K)')
+test: $(B)/brass-test $(B)/brass-faults $(B)/brass $(if $(SAN),,$(B)/$(SONAME))
+	@$(RUN_TESTS)
 
-golden-update: $(B)/brass-test $(B)/brass-faults $(B)/brass
-	T_GOLDEN_UPDATE=1 $(B)/brass-test -j $(J) $(if $(K),-k '$(K)')
+golden-update: $(B)/brass-test $(B)/brass
+	T_GOLDEN_UPDATE=1 $(RUN_TESTS)
 	git status --short tests/golden
 
-clean:
-	rm -rf build brass
+test-install: ; tests/install.sh
 
-.PHONY: .FORCE all test golden-update clean
+# ---- fuzz: make fuzz [T=seconds] [F=name] -----------------------------------
+T     ?= 600
+FUZZ  := $(if $(F),$(F),$(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c))))
+AGAIN  = @+$(MAKE) --no-print-directory
+
+$(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(B)/libbrass.a
+	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
+.SECONDARY: $(FUZZ:%=$(B)/tests/fuzz/fuzz_%.o)
+fuzzers: $(FUZZ:%=$(B)/fuzz_%)
+
+fuzz:
+	$(AGAIN) fuzzers CONF=fuzz CC=$(FUZZ_CC) SAN=address,undefined,fuzzer-no-link \
+	    LDFLAGS=-fsanitize=fuzzer
+	@tools/fuzz $(T) $(FUZZ)
+fuzz-quick: ; $(AGAIN) fuzz T=4
+
+# Which lines of its parser a fuzzer's seeds reach; below 85 % fails.
+fuzz-cov:
+	$(AGAIN) fuzzers CONF=cov CC=gcc CFLAGS='-O0 -g --coverage' \
+	    FUZZ_MAIN=build/cov/tests/fuzz/replay.o
+	@tools/fuzz-cov $(FUZZ)
+
+# ---- benchmarks and examples ------------------------------------------------
+$(B)/bench_%: $(B)/bench/bench_%.o $(B)/libbrass.a
+	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
+bench-%: $(B)/bench_% ; @$<
+.SECONDARY: $(call objs,bench/*.c)
+
+$(B)/example-%: $(B)/examples/%.o $(B)/libbrass.a
+	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
+examples: $(patsubst examples/%.c,$(B)/example-%,$(wildcard examples/*.c))
+.SECONDARY: $(call objs,examples/*.c)
+
+# ---- care -------------------------------------------------------------------
+C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
+lint: ; @tools/lint
+format: ; @clang-format -i $(C_FILES)
+format-check: ; @clang-format --dry-run -Werror $(C_FILES)
+wc: ; @tools/wc
+config: ; @tools/config '$(CC)' '$(CFLAGS)' '$(CONF)' '$(ROOMS) cli'
+compdb:
+	@$(MAKE) -Bn V=1 all $(TEST_OBJ) | awk -v dir='$(CURDIR)' -f tools/compdb.awk >compile_commands.json
+help: ; @cat tools/make-help.txt
+clean: ; rm -rf build brass compile_commands.json
+
+.PHONY: all lib install uninstall test golden-update test-install fuzz fuzz-quick \
+        fuzz-cov fuzzers examples lint format format-check wc config compdb help clean
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

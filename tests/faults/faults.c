@@ -1,4 +1,4 @@
-/* faults.c - tests that must fail, each in its own way: runner_test.c runs
+/* faults.c - tests that must fail, each in its own way: test_runner.c runs
  * them and sees the runner report every one. Not part of `make test`'s runner.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "t.h"

@@ -1,4 +1,4 @@
-/* runner_test.c - the harness itself: each planted fault must turn red.
+/* test_runner.c - the harness itself: each planted fault must turn red.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "t.h"
 

@@ -1,0 +1,98 @@
+/* brass.h - the C library: everything a program outside Brass may use.
+ *
+ *     br_error *e = br_error_new();
+ *     br_program *p = br_program_load_file("prog.json", e);
+ *     if (!p)
+ *         fprintf(stderr, "%s\n", br_error_text(e));
+ *
+ * Handles are opaque; each says who frees it. A function that can fail takes a
+ * br_error, which may be NULL, and returns NULL or a code that is not
+ * BRASS_OK. No global state: two threads may use two handles at once, and
+ * const functions of one handle. Link with `pkg-config --libs brass`.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BRASS_BRASS_H
+#define BRASS_BRASS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The header's version; br_version() is the library's. Within one MAJOR a
+ * program that was built with an older library runs with a newer one; while
+ * MAJOR is 0, within one MINOR. */
+#define BRASS_VERSION_MAJOR  0
+#define BRASS_VERSION_MINOR  1
+#define BRASS_VERSION_PATCH  0
+#define BRASS_VERSION_STRING "0.1.0"
+
+#if defined(__GNUC__)
+#    define BRASS_API __attribute__((visibility("default")))
+#else
+#    define BRASS_API
+#endif
+
+BRASS_API const char *br_version(void); /* "0.1.0" */
+
+/* ---- errors --------------------------------------------------------------- */
+
+typedef enum brass_code {
+    BRASS_OK = 0,
+    BRASS_E_USAGE,       /* wrong usage */
+    BRASS_E_NOT_FOUND,   /* not found */
+    BRASS_E_FORMAT,      /* malformed input */
+    BRASS_E_VERSION,     /* version not supported */
+    BRASS_E_LIMIT,       /* over a stated limit */
+    BRASS_E_REJECTED,    /* refused by the verifier */
+    BRASS_E_NO_DEVICE,   /* device or tier not available */
+    BRASS_E_UNSUPPORTED, /* not supported */
+    BRASS_E_IO,          /* input or output failed */
+    BRASS_E_OOM,         /* out of memory */
+    BRASS_E_TIMEOUT,     /* timed out */
+    BRASS_E_CANCELLED,   /* cancelled */
+    BRASS_E_INTERNAL     /* internal error */
+} brass_code;
+
+/* Holds the last failure of the calls it was given to. */
+typedef struct br_error br_error;
+BRASS_API br_error *br_error_new(void); /* NULL when there is no memory */
+BRASS_API void br_error_free(br_error *e);
+BRASS_API brass_code br_error_code(const br_error *e);
+/* One sentence: "prog.json: tasks[3].waits[0]: missing 'threshold'". "" when
+ * nothing failed. Valid until e is used again or freed. */
+BRASS_API const char *br_error_text(const br_error *e);
+BRASS_API const char *br_code_word(brass_code code); /* "FORMAT" */
+
+/* ---- task programs -------------------------------------------------------- */
+
+/* Tasks on workers, ordered by counters: docs/mega.md. Never changes. */
+typedef struct br_program br_program;
+
+/* From JSON of n bytes. The text is not needed afterwards. */
+BRASS_API br_program *br_program_load(const char *text, size_t n, br_error *e);
+BRASS_API br_program *br_program_load_file(const char *path, br_error *e);
+BRASS_API void br_program_free(br_program *p);
+
+/* Canonical JSON, NUL-terminated; *n (may be NULL) gets its length. Free it
+ * with br_string_free. */
+BRASS_API char *br_program_save(const br_program *p, size_t *n, br_error *e);
+BRASS_API void br_string_free(char *s);
+
+BRASS_API size_t br_program_tasks(const br_program *p);
+BRASS_API size_t br_program_counters(const br_program *p);
+BRASS_API size_t br_program_buffers(const br_program *p);
+BRASS_API size_t br_program_pages(const br_program *p);
+BRASS_API int64_t br_program_weight_bytes(const br_program *p);
+/* The operation of task i, "MATMUL_TILE", and its label, "" when it has none.
+ * NULL when there is no task i. Valid while p lives. */
+BRASS_API const char *br_program_task_op(const br_program *p, size_t i);
+BRASS_API const char *br_program_task_label(const br_program *p, size_t i);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
