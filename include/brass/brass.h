@@ -37,7 +37,7 @@ extern "C" {
 
 BRASS_API const char *br_version(void); /* "0.1.0" */
 
-/* ---- errors --------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------- */
 
 typedef enum brass_code {
     BRASS_OK = 0,
@@ -66,7 +66,7 @@ BRASS_API brass_code br_error_code(const br_error *e);
 BRASS_API const char *br_error_text(const br_error *e);
 BRASS_API const char *br_code_word(brass_code code); /* "FORMAT" */
 
-/* ---- task programs -------------------------------------------------------- */
+/* ---- task programs ------------------------------------------------------- */
 
 /* Tasks on workers, ordered by counters: docs/mega.md. Never changes. */
 typedef struct br_program br_program;

@@ -23,7 +23,7 @@ br_version(void)
     return BRASS_VERSION_STRING;
 }
 
-/* ---- errors --------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------- */
 
 br_error *
 br_error_new(void)
@@ -74,7 +74,7 @@ br_api_handle(size_t size, br_status *st)
     return h;
 }
 
-/* ---- task programs -------------------------------------------------------- */
+/* ---- task programs ------------------------------------------------------- */
 
 br_program *
 br_program_load(const char *text, size_t n, br_error *e)

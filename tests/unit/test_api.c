@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- what it exports ------------------------------------------------------ */
+/* ---- what it exports ----------------------------------------------------- */
 
 /* br_ words that a '(' follows, sorted, once each, one per line. */
 static const char *
@@ -101,7 +101,7 @@ TEST(api_version_is_the_header_s)
                               BRASS_VERSION_MINOR, BRASS_VERSION_PATCH));
 }
 
-/* ---- errors and programs -------------------------------------------------- */
+/* ---- errors and programs ------------------------------------------------- */
 
 static const char *
 mlp(void)
