@@ -216,9 +216,9 @@ typedef struct br_mega_prog {
     br_arena arena; /* owns all below */
     const char *ir_version, *abi_version;
     uint32_t ir_version_n, abi_version_n; /* lengths: a NUL may be inside */
-    br_json *meta;                /* never NULL; may be no object */
-    const br_json *const *target; /* [BR_MT_COUNT], or NULL: null */
-    const br_json *const *config; /* [BR_MC_COUNT], or NULL: null */
+    br_json *meta;                        /* never NULL; may be no object */
+    const br_json *const *target;         /* [BR_MT_COUNT], or NULL: null */
+    const br_json *const *config;         /* [BR_MC_COUNT], or NULL: null */
     br_mega_buffer *buffers;
     br_mega_counter *counters;
     br_mega_task *tasks;

@@ -13,18 +13,29 @@
 #include "base/base.h"
 
 enum { /* limits on a file, each named in the error that it causes */
-    BR_GGUF_MAX_KEYS = 65536,
-    BR_GGUF_MAX_TENSORS = 1 << 20,
-    BR_GGUF_MAX_NAME_BYTES = 65535,
-    BR_GGUF_MAX_ARRAY = 1 << 26, /* elements of one metadata array */
-    BR_GGUF_MAX_SPLITS = 1024,
-    BR_GGUF_MAX_DIMS = 4,
+       BR_GGUF_MAX_KEYS = 65536,
+       BR_GGUF_MAX_TENSORS = 1 << 20,
+       BR_GGUF_MAX_NAME_BYTES = 65535,
+       BR_GGUF_MAX_ARRAY = 1 << 26, /* elements of one metadata array */
+       BR_GGUF_MAX_SPLITS = 1024,
+       BR_GGUF_MAX_DIMS = 4,
 };
 
 typedef enum br_gguf_type { /* codes on disk */
-    BR_GGUF_U8, BR_GGUF_I8, BR_GGUF_U16, BR_GGUF_I16, BR_GGUF_U32,
-    BR_GGUF_I32, BR_GGUF_F32, BR_GGUF_BOOL, BR_GGUF_STR, BR_GGUF_ARR,
-    BR_GGUF_U64, BR_GGUF_I64, BR_GGUF_F64, BR_GGUF_TYPE_COUNT
+                            BR_GGUF_U8,
+                            BR_GGUF_I8,
+                            BR_GGUF_U16,
+                            BR_GGUF_I16,
+                            BR_GGUF_U32,
+                            BR_GGUF_I32,
+                            BR_GGUF_F32,
+                            BR_GGUF_BOOL,
+                            BR_GGUF_STR,
+                            BR_GGUF_ARR,
+                            BR_GGUF_U64,
+                            BR_GGUF_I64,
+                            BR_GGUF_F64,
+                            BR_GGUF_TYPE_COUNT
 } br_gguf_type;
 
 /* Values stay in the mapping; strings in arrays are indexed on demand. */
@@ -32,8 +43,8 @@ typedef struct br_gguf_kv {
     br_text key;
     br_gguf_type type; /* BR_GGUF_ARR: see elem */
     br_gguf_type elem;
-    uint64_t n; /* elements of an array, else 1 */
-    const uint8_t *data; /* first value; not aligned */
+    uint64_t n;              /* elements of an array, else 1 */
+    const uint8_t *data;     /* first value; not aligned */
     const uint64_t *str_off; /* string arrays: n offsets from data */
 } br_gguf_kv;
 
@@ -49,7 +60,8 @@ typedef struct br_gguf_tensor {
 
 typedef struct br_gguf br_gguf;
 
-br_code br_gguf_open(br_gguf **out, const char *path, br_status *st) BR_MUST_USE;
+br_code br_gguf_open(br_gguf **out, const char *path,
+                     br_status *st) BR_MUST_USE;
 /* The same over bytes in memory, which must outlive it: tests and fuzzing. */
 br_code br_gguf_open_mem(br_gguf **out, const void *p, size_t n,
                          br_status *st) BR_MUST_USE;

@@ -14,7 +14,7 @@ typedef enum br_qtype { /* codes as in GGUF files */
 #define Q(name, code, elems, bytes, flags) BR_Q_##name = code,
 #include "model/qtype.def"
 #undef Q
-    BR_Q_LIMIT = 64
+                        BR_Q_LIMIT = 64
 } br_qtype;
 
 enum { BR_QF_FLOAT = 1, BR_QF_INT = 2, BR_QF_QUANT = 4, BR_QF_ENC = 8 };
