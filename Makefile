@@ -22,7 +22,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes \
         -Wimplicit-fallthrough -Wnull-dereference -fno-common
 CFLAGS ?= $(if $(DEBUG),-O0,-O2) -g
 BR_CFLAGS := -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-strict-aliasing \
-        -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)/= \
+        -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=. \
         -Isrc -Iinclude $(WARN) $(if $(CI),-Werror)
 BR_LIBS := -lm -lpthread
 ifneq ($(SAN),)

@@ -1,0 +1,80 @@
+#!/bin/sh
+# install.sh - installs into a scratch folder and uses what is there, as a
+# program outside would. The last line is `N passed, M failed`.
+# SPDX-License-Identifier: Apache-2.0
+set -u
+cd "$(dirname "$0")/.." || exit 1
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+root=$tmp/root usr=$tmp/root/usr
+passed=0 failed=0
+
+try() { # WHAT COMMAND...
+    what=$1
+    shift
+    if "$@" >"$tmp/log" 2>&1; then
+        passed=$((passed + 1))
+        echo "ok   $what"
+    else
+        failed=$((failed + 1))
+        echo "FAIL $what"
+        sed 's/^/     /' "$tmp/log"
+    fi
+}
+pc() { PKG_CONFIG_PATH=$usr/lib/pkgconfig pkg-config --define-prefix "$@" brass; }
+compile() { # NAME LINK-FLAGS...
+    src=examples/$1.c
+    shift
+    # shellcheck disable=SC2046
+    cc -std=c99 -Wall -Wextra -Werror $(pc --cflags) "$src" "$@" -o "$tmp/prog"
+}
+compile_shared() { # shellcheck disable=SC2046
+    compile "$1" $(pc --libs)
+}
+compile_static() { # shellcheck disable=SC2046
+    compile "$1" "$usr/lib/libbrass.a" $(pc --static --libs-only-other) -lm -lpthread
+}
+# What an example prints of the program beside it is a golden text.
+same() { # GOLDEN COMMAND...
+    golden=$1
+    shift
+    "$@" >"$tmp/out" 2>&1 || { cat "$tmp/out"; return 1; }
+    [ "${T_GOLDEN_UPDATE:-}" != 1 ] || cp "$tmp/out" "$golden"
+    diff -u "$golden" "$tmp/out"
+}
+refuses() { # COMMAND... : ends with 1 to 5 and one line on stderr
+    "$@" >"$tmp/out" 2>"$tmp/err"
+    code=$?
+    cat "$tmp/err"
+    [ $code -ge 1 ] && [ $code -le 5 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ]
+}
+holds_no_path() { ! grep -l "$PWD" "$@"; }
+short() { [ "$(wc -l <"$1")" -lt 100 ]; }
+empty() { [ -z "$(find "$1" ! -type d | tee /dev/stderr)" ]; }
+
+try "make install" make CC="${CC:-cc}" install DESTDIR="$root" PREFIX=/usr
+for f in bin/brass lib/libbrass.a lib/libbrass.so include/brass/brass.h \
+    lib/pkgconfig/brass.pc share/man/man1/brass.1 \
+    share/bash-completion/completions/brass; do
+    try "$f is there" test -s "$usr/$f"
+done
+try "brass runs" "$usr/bin/brass" version
+try "version of brass.pc" test "$(pc --modversion)" = "$("$usr/bin/brass" version | sed -n '1s/brass //p')"
+try "no path of this machine inside" holds_no_path "$usr/bin/brass" \
+    "$usr/lib/libbrass.a" "$usr"/lib/libbrass.so.*.* "$usr/lib/pkgconfig/brass.pc"
+for src in examples/*.c; do
+    name=$(basename "$src" .c)
+    try "$name is under 100 lines" short "$src"
+    try "$name builds against the shared library" compile_shared "$name"
+    try "$name runs" same "tests/golden/examples/$name.txt" \
+        env LD_LIBRARY_PATH="$usr/lib" "$tmp/prog" examples/mlp.json
+    try "$name refuses a missing file" refuses env LD_LIBRARY_PATH="$usr/lib" \
+        "$tmp/prog" no/such/file.json
+    try "$name builds against the static library" compile_static "$name"
+    try "$name runs alone" same "tests/golden/examples/$name.txt" "$tmp/prog" examples/mlp.json
+done
+try "make uninstall" make CC="${CC:-cc}" uninstall DESTDIR="$root" PREFIX=/usr
+try "nothing is left behind" empty "$root"
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
