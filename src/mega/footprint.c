@@ -1,0 +1,86 @@
+/* footprint.c - the footprint of one operand of one task, for those who look
+ * at a few tasks. The check goes through all of them in a loop of its own.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "mega/footprint.h"
+
+bool
+br_op_param(br_op_call *c, int p, const br_json *v)
+{
+    switch (br_mega_param_type(p)) {
+    case 'I':
+        if (v->kind != BR_J_INT || v->i < INT32_MIN || v->i > INT32_MAX)
+            return false;
+        c->i[p] = v->i;
+        break;
+    case 'F':
+        if (v->kind == BR_J_INT)
+            c->f[p - BR_MP_eps] = (double)v->i;
+        else if (v->kind == BR_J_FLOAT)
+            c->f[p - BR_MP_eps] = v->f;
+        else if (v->kind == BR_J_BOOL)
+            c->f[p - BR_MP_eps] = v->b;
+        else if (v->kind != BR_J_BIGINT ||
+                 !br_json_to_f64((br_text){v->s, v->n}, &c->f[p - BR_MP_eps]))
+            return false;
+        break;
+    default: break;
+    }
+    c->mask |= 1u << p;
+    return true;
+}
+
+static bool
+call_of(br_op_call *c, const br_mega_prog *p, const br_mega_task *t,
+        br_op_val *vals)
+{
+    const br_mega_opinfo *info = br_mega_opinfo_of(t->op);
+    const br_json *m;
+
+    if (!info->name || t->n_in > BR_MEGA_MAX_INPUTS || t->n_out > 1 ||
+        (int)t->n_in < info->min_in || (int)t->n_out != info->n_out ||
+        (info->max_in >= 0 && (int)t->n_in > info->max_in))
+        return false;
+    c->op = t->op;
+    c->n_in = t->n_in;
+    c->mask = 0;
+    c->out = NULL;
+    if (t->n_out) {
+        br_op_val_of(&vals[t->n_in], &p->buffers[t->out[0]]);
+        c->out = &vals[t->n_in];
+        if (!c->out->ok)
+            return false;
+    }
+    for (uint32_t k = 0; k < t->n_in; k++) {
+        bool same = t->n_out && t->in[k] == t->out[0];
+
+        br_op_val_of(&vals[k], &p->buffers[t->in[k]]);
+        c->in[k] = same ? c->out : &vals[k];
+        if (!vals[k].ok)
+            return false;
+    }
+    for (m = t->params->child; m; m = m->next)
+        if (m->tag && !br_op_param(c, m->tag - 1, m))
+            return false;
+    return (c->mask & info->req_mask) == info->req_mask && br_op_check(c);
+}
+
+bool
+br_mega_footprint(const br_mega_prog *p, const br_mega_task *t,
+                  uint32_t operand, bool write, br_mega_rect *out)
+{
+    br_op_val vals[BR_MEGA_MAX_INPUTS + 1];
+    br_op_call c;
+    const br_op_val *v;
+
+    if (operand >= (write ? t->n_out : t->n_in) || !call_of(&c, p, t, vals))
+        return false;
+    if (!write && c.unread >> operand & 1)
+        return false;
+    v = write ? c.out : c.in[operand];
+    *out = (br_mega_rect){0, v->rows, 0, v->cols};
+    if (write && (c.partial & BR_OP_PART_OUT))
+        *out = c.w;
+    if (!write && (c.partial >> operand & 1))
+        *out = c.r[operand];
+    return true;
+}
