@@ -1,0 +1,312 @@
+/* os_linux.c - the only file of base that knows the kernel is Linux.
+ *
+ * Control groups: version 2 grants "quota period" in cpu.max of every folder
+ * from the process's own up to the root, version 1 in cpu.cfs_quota_us and
+ * cpu.cfs_period_us below the mount of the cpu controller. The least wins.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/thread.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S 1000000000
+
+static struct timespec
+timespec_of(int64_t ns)
+{
+    return (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
+}
+
+/* ---- futex -------------------------------------------------------------- */
+
+br_futex_end
+br_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t timeout_ns)
+{
+    struct timespec t = timespec_of(BR_MAX(timeout_ns, (int64_t)0));
+    long rc = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected,
+                      timeout_ns < 0 ? NULL : &t, NULL, 0);
+
+    if (rc == 0 || errno == EINTR)
+        return BR_FUTEX_WOKEN;
+    if (errno == ETIMEDOUT)
+        return BR_FUTEX_TIMEOUT;
+    br_check(errno == EAGAIN && "a futex is an aligned word of ours");
+    return BR_FUTEX_CHANGED;
+}
+
+void
+br_futex_wake(_Atomic uint32_t *word, int n)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+}
+
+/* ---- clocks ------------------------------------------------------------- */
+
+static int64_t
+clock_ns(clockid_t id)
+{
+    struct timespec t;
+    int rc = clock_gettime(id, &t);
+
+    br_check(rc == 0);
+    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+int64_t
+br_now_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+int64_t
+br_wall_ns(void)
+{
+    return clock_ns(CLOCK_REALTIME);
+}
+
+void
+br_sleep_ns(int64_t ns)
+{
+    struct timespec t = timespec_of(BR_MAX(ns, (int64_t)0));
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
+        ;
+}
+
+/* ---- random, names ------------------------------------------------------ */
+
+void
+br_os_random(void *p, size_t n)
+{
+    char *at = p;
+
+    while (n > 0) {
+        ssize_t got = getrandom(at, n, 0);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        br_check(got > 0 && "the kernel has random bytes");
+        at += got;
+        n -= (size_t)got;
+    }
+}
+
+uint32_t
+br_os_thread_id(void)
+{
+    return (uint32_t)syscall(SYS_gettid);
+}
+
+void
+br_os_thread_name(const char *name)
+{
+    char cut[16];
+
+    snprintf(cut, sizeof cut, "%s", name);
+    pthread_setname_np(pthread_self(), cut);
+}
+
+/* ---- processors --------------------------------------------------------- */
+
+/* The kernel refuses a mask smaller than its own, so it grows until it fits:
+ * 1024 processors at first. NULL: out of memory. */
+static cpu_set_t *
+allowed(size_t *bytes)
+{
+    for (int n = 1024; n <= 1 << 20; n *= 2) {
+        cpu_set_t *set = br_try_alloc(CPU_ALLOC_SIZE(n));
+
+        *bytes = CPU_ALLOC_SIZE(n);
+        if (!set)
+            return NULL;
+        if (sched_getaffinity(0, *bytes, set) == 0)
+            return set;
+        br_free(set);
+    }
+    return NULL;
+}
+
+int
+br_os_cpus(int *out, int max)
+{
+    size_t bytes;
+    cpu_set_t *set = allowed(&bytes);
+    int n = 0;
+
+    if (!set) {
+        long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+        for (; n < online; n++)
+            if (n < max)
+                out[n] = n;
+        return n;
+    }
+    for (int cpu = 0; cpu < (int)(bytes * 8); cpu++) {
+        if (!CPU_ISSET_S(cpu, bytes, set))
+            continue;
+        if (n < max)
+            out[n] = cpu;
+        n++;
+    }
+    br_free(set);
+    return n;
+}
+
+bool
+br_os_pin(int cpu)
+{
+    cpu_set_t *set;
+    size_t bytes;
+    bool done;
+
+    if (cpu < 0 || cpu >= 1 << 20)
+        return false;
+    bytes = CPU_ALLOC_SIZE(cpu + 1);
+    set = br_try_calloc(1, bytes);
+    if (!set)
+        return false;
+    CPU_SET_S(cpu, bytes, set);
+    done = sched_setaffinity(0, bytes, set) == 0;
+    br_free(set);
+    return done;
+}
+
+bool
+br_os_read(const char *path, char *out, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t n = 0;
+
+    out[0] = 0;
+    if (fd < 0)
+        return false;
+    while (n < size - 1) {
+        ssize_t got = read(fd, out + n, size - 1 - n);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        n += (size_t)got;
+    }
+    out[n] = 0;
+    close(fd);
+    return true;
+}
+
+/* Both in microseconds, rounded up to whole processors; 0: no limit ("max",
+ * "-1", or a text that is no number) */
+static int
+quota_of(const char *quota, const char *period)
+{
+    long long q = strtoll(quota, NULL, 10), p = strtoll(period, NULL, 10);
+
+    if (q <= 0 || p <= 0)
+        return 0;
+    return (int)BR_MIN(q / p + (q % p != 0), (long long)INT_MAX);
+}
+
+/* The quota written in one folder: one file "150000 100000", or two. */
+static int
+folder_quota(const char *folder, bool v1)
+{
+    char path[PATH_MAX + 32], quota[64], period[64];
+
+    if (v1) {
+        snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+        br_os_read(path, period, sizeof period);
+        snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+        br_os_read(path, quota, sizeof quota);
+        return quota_of(quota, period);
+    }
+    snprintf(path, sizeof path, "%s/cpu.max", folder);
+    br_os_read(path, quota, sizeof quota);
+    return quota_of(quota, quota + strcspn(quota, " "));
+}
+
+/* The least quota from mount/group up to mount. */
+static int
+least_quota(const char *mount, br_text group, bool v1)
+{
+    char path[PATH_MAX];
+    size_t top = strlen(mount);
+    int least = 0;
+
+    if (snprintf(path, sizeof path, "%s%.*s", mount, (int)group.n, group.p) >=
+        (int)sizeof path)
+        return 0;
+    for (;;) {
+        int n = folder_quota(path, v1);
+        char *slash = strrchr(path, '/');
+
+        if (n > 0 && (least == 0 || n < least))
+            least = n;
+        if (!slash || (size_t)(slash - path) < top)
+            return least;
+        *slash = 0;
+    }
+}
+
+static bool
+has_word(br_text list, const char *word)
+{
+    while (list.n > 0) {
+        const char *comma = memchr(list.p, ',', list.n);
+        size_t n = comma ? (size_t)(comma - list.p) : list.n;
+
+        if (br_text_is((br_text){list.p, n}, word))
+            return true;
+        n += comma != NULL;
+        list = (br_text){list.p + n, list.n - n};
+    }
+    return false;
+}
+
+/* The quota of one line: "0::/user.slice/x" (version 2), "4:cpu,cpuacct:/x"
+ * (version 1; the controllers are mounted under their names). */
+static int
+line_quota(const char *root, br_text line)
+{
+    const char *a = memchr(line.p, ':', line.n);
+    const char *b =
+        a ? memchr(a + 1, ':', (size_t)(line.p + line.n - a - 1)) : NULL;
+    char mount[PATH_MAX];
+    br_text names, group;
+
+    if (!b)
+        return 0;
+    names = (br_text){a + 1, (size_t)(b - a - 1)};
+    group = (br_text){b + 1, (size_t)(line.p + line.n - b - 1)};
+    if (names.n == 0)
+        return least_quota(root, group, false);
+    if (!has_word(names, "cpu"))
+        return 0;
+    snprintf(mount, sizeof mount, "%s/cpu", root);
+    return least_quota(mount, group, true);
+}
+
+int
+br_os_cpu_quota(const char *root, const char *self)
+{
+    int least = 0;
+
+    while (*self) {
+        size_t n = strcspn(self, "\n");
+        int q = line_quota(root, (br_text){self, n});
+
+        if (q > 0 && (least == 0 || q < least))
+            least = q;
+        self += n + (self[n] == '\n');
+    }
+    return least;
+}

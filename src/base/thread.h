@@ -1,0 +1,121 @@
+/* thread.h - threads, sleeping and waking, clocks, processors.
+ *
+ * Between threads Brass shares C11 atomics, and each of them says beside its
+ * order who its partner is. What is here is how to start a thread, how to
+ * sleep until a word of memory changes (futex), and how to wait for a
+ * condition without losing a wake-up (br_event). br_mutex is for cold paths.
+ *
+ * thread.c is portable; what needs the kernel is in os_linux.c.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_THREAD_H
+#define BR_THREAD_H
+
+#include "base/base.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* ---- threads ------------------------------------------------------------- */
+
+typedef struct br_thread {
+    pthread_t id;
+    void (*fn)(void *arg);
+    void *arg;
+    char name[16]; /* the kernel's limit; longer names are cut */
+} br_thread;
+
+/* The struct stays where it is until br_thread_join. */
+br_code br_thread_start(br_thread *t, const char *name, void (*fn)(void *arg),
+                        void *arg, br_status *st) BR_MUST_USE;
+void br_thread_join(br_thread *t);
+void br_thread_yield(void);
+/* Eases the other hyperthread while this one polls. */
+void br_cpu_relax(void);
+
+/* ---- mutex, once ----------------------------------------------------------*/
+
+typedef struct br_mutex {
+    pthread_mutex_t m;
+} br_mutex;
+#define BR_MUTEX                  \
+    {                             \
+        PTHREAD_MUTEX_INITIALIZER \
+    }
+void br_mutex_lock(br_mutex *m);
+void br_mutex_unlock(br_mutex *m);
+
+typedef struct br_once {
+    pthread_once_t o;
+} br_once;
+#define BR_ONCE           \
+    {                     \
+        PTHREAD_ONCE_INIT \
+    }
+/* Runs fn in the first call; returns after it has run, in every thread. */
+void br_once_run(br_once *o, void (*fn)(void));
+
+/* ---- event: wait for a condition that others make true ------------------- */
+
+/* Whoever makes a condition true calls br_event_signal after it; whoever needs
+ * it calls br_event_await with a function that looks. No wake-up is lost: see
+ * the proof in thread.c. A signal nobody waits for costs one atomic addition
+ * and one load, no system call. Zero-initialise. Any number of threads. */
+typedef struct br_event {
+    _Atomic uint32_t epoch;   /* goes up by one with every signal */
+    _Atomic uint32_t waiters; /* between br_event_prepare and its end */
+} br_event;
+
+void br_event_signal(br_event *e);
+/* Looks `spins` times, then sleeps between looks. False: timeout_ns passed and
+ * the condition was still false; negative: no timeout. */
+bool br_event_await(br_event *e, bool (*ready)(void *arg), void *arg, int spins,
+                    int64_t timeout_ns);
+
+/* The pieces, for a waiter that looks at many things:
+ *     uint32_t seen = br_event_prepare(e);
+ *     if (ready()) br_event_cancel(e);
+ *     else         br_event_sleep(e, seen, timeout_ns);
+ * and then look again: sleep may return early. False: the timeout passed. */
+uint32_t br_event_prepare(br_event *e);
+void br_event_cancel(br_event *e);
+bool br_event_sleep(br_event *e, uint32_t seen, int64_t timeout_ns);
+
+/* ---- the operating system (os_linux.c) ----------------------------------- */
+
+typedef enum br_futex_end {
+    BR_FUTEX_WOKEN,   /* by a wake, a signal handler, or for no reason */
+    BR_FUTEX_CHANGED, /* *word was not `expected` */
+    BR_FUTEX_TIMEOUT,
+} br_futex_end;
+
+/* Sleeps while *word == expected; timeout_ns negative: for ever. Threads of
+ * this process only. */
+br_futex_end br_futex_wait(_Atomic uint32_t *word, uint32_t expected,
+                           int64_t timeout_ns);
+void br_futex_wake(_Atomic uint32_t *word, int n); /* INT_MAX: all */
+
+int64_t br_now_ns(void);  /* monotonic; never goes back */
+int64_t br_wall_ns(void); /* since 1970, UTC; may jump */
+void br_sleep_ns(int64_t ns);
+
+/* Bytes of the kernel's generator, fit for keys. Aborts when it has none. */
+void br_os_random(void *p, size_t n);
+uint32_t br_os_thread_id(void); /* as top and gdb show it */
+void br_os_thread_name(const char *name);
+
+/* A small file of /proc or /sys, cut to size - 1 bytes, and a NUL. False, and
+ * "" in out: it cannot be opened. */
+bool br_os_read(const char *path, char *out, size_t size);
+
+/* Processors this thread may run on, at most `max` of their numbers; returns
+ * how many there are. */
+int br_os_cpus(int *out, int max);
+bool br_os_pin(int cpu); /* this thread, to that processor */
+/* How many threads can run at once: the processors allowed, or the quota of
+ * the control group where that is less. At least 1. */
+int br_cpu_count(void);
+/* Processors' worth of time a quota grants, rounded up; 0: no limit. root is
+ * "/sys/fs/cgroup", self the text of /proc/self/cgroup. */
+int br_os_cpu_quota(const char *root, const char *self);
+
+#endif
