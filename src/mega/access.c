@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mega/mega.h"
 
+#include <string.h>
+
 static const br_json *
 param(const br_mega_task *t, br_mega_param p)
 {
@@ -114,5 +116,7 @@ br_mega_target_num(const br_mega_prog *p, br_mega_target_field f, double *out)
         return false;
     if (p->target[f])
         return real(p->target[f], out);
-    return br_json_to_f64(br_text_z(defaults[f]), out);
+    *out = strcmp(defaults[f], "true") == 0;
+    return *out || strcmp(defaults[f], "false") == 0 ||
+           br_json_to_f64(br_text_z(defaults[f]), out);
 }
