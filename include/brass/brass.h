@@ -91,6 +91,25 @@ BRASS_API int64_t br_program_weight_bytes(const br_program *p);
 BRASS_API const char *br_program_task_op(const br_program *p, size_t i);
 BRASS_API const char *br_program_task_label(const br_program *p, size_t i);
 
+/* ---- a walk without computing ------------------------------------------- */
+
+/* Which tasks run when only the counters decide. */
+typedef struct br_walk br_walk;
+
+/* seeds 0: in the order of the list. seeds n: in n unkind orders as well, each
+ * looking for a task that reads before anybody wrote; these are violations.
+ * A walk shows that a fault is there; that none is, only a check proves. */
+BRASS_API br_walk *br_program_walk(const br_program *p, int seeds, br_error *e);
+BRASS_API void br_walk_free(br_walk *w);
+/* How many tasks ran, and the i-th of them; (size_t)-1 past the end. */
+BRASS_API size_t br_walk_tasks(const br_walk *w);
+BRASS_API size_t br_walk_task(const br_walk *w, size_t i);
+/* Those that never could. */
+BRASS_API size_t br_walk_stuck(const br_walk *w);
+BRASS_API size_t br_walk_stuck_task(const br_walk *w, size_t i);
+BRASS_API size_t br_walk_violations(const br_walk *w);
+BRASS_API const char *br_walk_violation(const br_walk *w, size_t i);
+
 #ifdef __cplusplus
 }
 #endif

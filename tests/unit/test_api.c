@@ -155,28 +155,91 @@ TEST(api_says_what_is_wrong)
     br_error_free(e);
 }
 
+/* The example with one word changed: every `from` becomes `to`. */
+static br_program *
+changed(const char *from, const char *to, br_error *e)
+{
+    char *s = t_read(mlp(), NULL), *at;
+    const char *all = "";
+
+    ck_assert(strstr(s, from));
+    for (; (at = strstr(s, from)); s = at + strlen(from))
+        all = t_printf("%s%.*s%s", all, (int)(at - s), s, to);
+    all = t_printf("%s%s", all, s);
+    return br_program_load(all, strlen(all), e);
+}
+
+TEST(api_walks)
+{
+    br_program *p = br_program_load_file(mlp(), NULL);
+    br_walk *w = br_program_walk(p, 16, NULL);
+
+    ck_assert_uint_eq(br_walk_tasks(w), 9);
+    ck_assert_uint_eq(br_walk_task(w, 0), 0);
+    ck_assert_uint_eq(br_walk_task(w, 8), 8);
+    ck_assert_uint_eq(br_walk_task(w, 9), (size_t)-1);
+    ck_assert_uint_eq(br_walk_stuck(w), 0);
+    ck_assert_uint_eq(br_walk_violations(w), 0);
+    ck_assert_ptr_null(br_walk_violation(w, 0));
+    br_walk_free(w);
+    br_program_free(p);
+}
+
+TEST(api_walk_finds_what_is_stuck)
+{
+    br_error *e = br_error_new();
+    br_program *p = changed("\"threshold\": 2", "\"threshold\": 3", e);
+    br_walk *w = br_program_walk(p, 0, e);
+
+    ck_assert_uint_eq(br_walk_tasks(w), 5);
+    ck_assert_uint_eq(br_walk_stuck(w), 4);
+    ck_assert_uint_eq(br_walk_stuck_task(w, 0), 5);
+    ck_assert_uint_eq(br_walk_stuck_task(w, 4), (size_t)-1);
+    br_walk_free(w);
+    ck_assert_ptr_null(br_program_walk(p, -1, e));
+    ck_assert_int_eq(br_error_code(e), BRASS_E_USAGE);
+    br_program_free(p);
+    br_error_free(e);
+}
+
+TEST(api_walk_finds_a_read_before_the_write)
+{
+    br_program *p = changed("\"threshold\": 2", "\"threshold\": 0", NULL);
+    br_walk *w = br_program_walk(p, 16, NULL);
+
+    ck_assert_uint_gt(br_walk_violations(w), 0);
+    ck_assert(strstr(br_walk_violation(w, 0), "before any producer wrote it"));
+    br_walk_free(w);
+    br_program_free(p);
+}
+
 TEST(api_takes_null_where_it_is_harmless)
 {
     br_error_free(NULL);
     br_program_free(NULL);
     br_string_free(NULL);
+    br_walk_free(NULL);
 }
 
 static br_code
-load_and_save(void *arg, br_status *st)
+load_walk_save(void *arg, br_status *st)
 {
     br_error *e = br_error_new();
     br_program *p = NULL;
+    br_walk *w = NULL;
     char *s = NULL;
 
     if (!e)
         return br_fail(st, BR_E_OOM, "no error handle");
     p = br_program_load_file(arg, e);
     if (p)
+        w = br_program_walk(p, 2, e);
+    if (w)
         s = br_program_save(p, NULL, e);
     if (!s)
         br_fail(st, (br_code)br_error_code(e), "%s", br_error_text(e));
     br_string_free(s);
+    br_walk_free(w);
     br_program_free(p);
     br_error_free(e);
     return st->code;
@@ -184,5 +247,5 @@ load_and_save(void *arg, br_status *st)
 
 TEST(api_gives_memory_back_when_short)
 {
-    t_each_oom(load_and_save, t_printf("%s", mlp()));
+    t_each_oom(load_walk_save, t_printf("%s", mlp()));
 }
