@@ -174,7 +174,7 @@ positive(const br_json *v, const char *name, double *out, br_status *st)
 static br_code
 whole(const br_json *v, const char *name, int64_t *out, br_status *st)
 {
-    double d;
+    double d = 0;
 
     BR_TRY(positive(v, name, &d, st));
     *out = (int64_t)d;
