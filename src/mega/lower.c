@@ -386,6 +386,8 @@ prepare(br_lower *l)
         for (int k = 0; k < d->n_in; k++)
             if (l->net->tensors.at[d->in[k]].uses == 1)
                 l->tensors[d->in[k]].consumer = (int32_t)i;
+        if (d->op == BR_NET_LINEAR)
+            l->tensors[d->in[0]].columns += l->net->tensors.at[d->out].shape[1];
     }
     return BR_OK;
 }

@@ -22,6 +22,7 @@ typedef struct br_low_tensor {
     int64_t counter; /* -1: nothing to wait for */
     int64_t threshold;
     int32_t consumer; /* the only node that reads it, else BR_NET_NONE */
+    int64_t columns;  /* that all linears which read it make */
 } br_low_tensor;
 
 /* A match of fusion_grouping: nodes first..first+n-1. */

@@ -8,10 +8,11 @@
  *        +---+---+---+--+
  *
  * Width, house style: tiling[role], else tiling.gemm (several rows), else
- * tiling.gemv says N_tile. Otherwise every worker gets one tile: N / workers,
- * rounded up to whole columns per warp (threads_per_block / 32), because sync
- * is paid per tile: 5,890 tasks become 3,500 for Llama-3.2-1B on 132 workers.
- * A base_width says where that search starts instead of N / workers.
+ * tiling.gemv says N_tile. Otherwise all linears that read one tensor share
+ * the workers, one tile each: with q, k and v of 4096 + 1024 + 1024 columns on
+ * 132 workers, 47 columns, rounded up to whole columns per warp
+ * (threads_per_block / 32): 48, so 130 tasks keep every worker busy and pay
+ * for synchronisation once. A base_width takes the place of that share.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mega/lower_internal.h"
@@ -71,11 +72,12 @@ amk_width(br_lower *l, int64_t n)
     return ceil_div(n, w) > AMK_MAX_TILES ? ceil_div(n, AMK_MAX_TILES) : w;
 }
 
+/* all: columns of all linears that read the same tensor. */
 static int64_t
-house_width(const br_lower *l, const br_cfg_tiling *w, int64_t n)
+house_width(const br_lower *l, const br_cfg_tiling *w, int64_t n, int64_t all)
 {
     int64_t warps = l->cfg.threads_per_block / 32;
-    int64_t width = w->base_width ? w->base_width : ceil_div(n, l->workers);
+    int64_t width = w->base_width ? w->base_width : ceil_div(all, l->workers);
 
     if (w->n_tile)
         return BR_MIN(w->n_tile, n);
@@ -95,7 +97,7 @@ br_low_cut_of(br_lower *l, const br_net_node *d)
         c.n_tile = amk_width(l, c.columns);
     } else {
         t = wish(l, d, c.rows > 1);
-        c.n_tile = house_width(l, &t, c.columns);
+        c.n_tile = house_width(l, &t, c.columns, l->tensors[d->in[0]].columns);
     }
     c.m_tile = t.m_tile ? BR_MIN(t.m_tile, c.rows) : c.rows;
     c.n_tiles = ceil_div(c.columns, c.n_tile);
