@@ -1,0 +1,342 @@
+/* interp.c - the reference VM: its buffers, what is bound to them, results.
+ *
+ * Buffers have storage of their own, pages included: a page is a ring of
+ * buffers that overwrite each other (interp_access.c), not shared bytes.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "mega/interp_int.h"
+
+#include <string.h>
+
+#define DEFAULT_BYTES (16ull << 30)
+#define MAX_ELEMS     (1ll << 48)
+
+/* ---- buffers ---------------------------------------------------------- */
+
+bool
+br_vm_layout(br_vmt *t)
+{
+    int64_t all = 1; /* empty dimensions counted as 1: every product is safe */
+
+    t->numel = 1;
+    t->rows = 1;
+    t->row = t->rank ? t->shape[t->rank - 1] : 1;
+    for (int i = 0; i < t->rank; i++) {
+        if (t->shape[i] < 0 ||
+            __builtin_mul_overflow(all, BR_MAX(t->shape[i], 1), &all) ||
+            all > MAX_ELEMS)
+            return false;
+        t->numel *= t->shape[i];
+        t->rows *= i + 1 < t->rank ? t->shape[i] : 1;
+    }
+    t->row_bytes = br_dt_row_bytes(t->dtype, t->row);
+    t->nbytes = (size_t)(t->rows * t->row_bytes);
+    return true;
+}
+
+br_code
+br_vm_take(br_mega_vm *vm, size_t n, size_t size, void *out, br_status *st)
+{
+    size_t bytes;
+    void *p;
+
+    if (br_mul_overflows(n, size, &bytes) || bytes > vm->max_bytes - vm->bytes)
+        return br_fail(st, BR_E_LIMIT,
+                       "the program needs more than the %llu bytes allowed",
+                       (unsigned long long)vm->max_bytes);
+    p = br_try_calloc(BR_MAX(n, (size_t)1), size);
+    if (!p)
+        return br_fail(st, BR_E_OOM, "no memory to run the program");
+    vm->bytes += bytes;
+    memcpy(out, &p, sizeof p);
+    return BR_OK;
+}
+
+static br_code
+take_written(br_mega_vm *vm, br_vmt *t, br_status *st)
+{
+    if (t->written)
+        return BR_OK;
+    return br_vm_take(vm, ((size_t)t->numel + 63) / 64, 8, &t->written, st);
+}
+
+static br_code
+make_tensor(br_mega_vm *vm, size_t i, br_status *st)
+{
+    const br_mega_buffer *b = &vm->prog->buffers[i];
+    br_vmt *t = &vm->tensors[i];
+
+    if (b->id != (int64_t)i)
+        return br_fail(st, BR_E_FORMAT,
+                       "buffers[%zu] has id %lld: ids are not "
+                       "0, 1, 2 ..",
+                       i, (long long)b->id);
+    if (b->rank > BR_MEGA_MAX_RANK)
+        return br_fail(st, BR_E_FORMAT, "buffer #%zu has rank %u, at most %d",
+                       i, b->rank, BR_MEGA_MAX_RANK);
+    t->id = b->id;
+    t->clobbered_by = -1;
+    t->name = b->name ? b->name : "";
+    t->dtype = b->dtype;
+    t->kind = b->kind;
+    t->rank = (uint8_t)b->rank;
+    if (b->rank)
+        memcpy(t->shape, b->shape, b->rank * sizeof *t->shape);
+    if (!br_vm_layout(t))
+        return br_fail(st, BR_E_FORMAT,
+                       "buffer #%zu ('%.80s') has an "
+                       "impossible shape",
+                       i, t->name);
+    BR_TRY(br_vm_take(vm, t->nbytes, 1, &t->data, st));
+    if (b->kind == BR_MBK_ACTIVATION || b->kind == BR_MBK_IO_OUTPUT)
+        BR_TRY(take_written(vm, t, st));
+    return BR_OK;
+}
+
+/* Buffers of one page form a ring, and every one of them can be overwritten
+ * through the page, so each gets a map. */
+static br_code
+bind_page(br_mega_vm *vm, const br_mega_bind *b, br_vmt **first, br_status *st)
+{
+    const br_mega_prog *p = vm->prog;
+    br_vmt *t, *f;
+
+    if (b->buffer < 0 || (uint64_t)b->buffer >= p->n_buffers || b->page < 0 ||
+        (uint64_t)b->page >= p->n_pages || p->pages[b->page].id != b->page)
+        return br_fail(st, BR_E_FORMAT,
+                       "buffer_to_page: no buffer %lld or no "
+                       "page %lld",
+                       (long long)b->buffer, (long long)b->page);
+    t = &vm->tensors[b->buffer];
+    f = first[b->page];
+    if (t->page_next)
+        return br_fail(st, BR_E_FORMAT, "buffer #%lld has two pages",
+                       (long long)b->buffer);
+    if (p->pages[b->page].nbytes < 0 ||
+        t->nbytes > (uint64_t)p->pages[b->page].nbytes)
+        return br_fail(st, BR_E_REJECTED,
+                       "buffer #%lld needs %zu bytes, page "
+                       "%lld has %lld",
+                       (long long)b->buffer, t->nbytes, (long long)b->page,
+                       (long long)p->pages[b->page].nbytes);
+    t->page_next = f ? f->page_next : t;
+    if (f)
+        f->page_next = t;
+    first[b->page] = t;
+    return take_written(vm, t, st);
+}
+
+static br_code
+bind_pages(br_mega_vm *vm, br_status *st)
+{
+    const br_mega_prog *p = vm->prog;
+    br_vmt **first;
+    br_code code = BR_OK;
+
+    if (!p->has_pages || p->n_binds == 0)
+        return BR_OK;
+    first = br_try_calloc(BR_MAX(p->n_pages, (size_t)1), sizeof(void *));
+    if (!first)
+        return br_fail(st, BR_E_OOM, "no memory to run the program");
+    for (size_t i = 0; i < p->n_binds && code == BR_OK; i++)
+        code = bind_page(vm, &p->binds[i], first, st);
+    br_free(first);
+    return code;
+}
+
+br_code
+br_mega_vm_new(br_mega_vm **out, const br_mega_prog *p,
+               const br_mega_vm_desc *d, br_status *st)
+{
+    br_mega_vm *vm = br_try_calloc(1, sizeof *vm);
+    br_code code;
+
+    *out = NULL;
+    if (!vm)
+        return br_fail(st, BR_E_OOM, "no memory to run the program");
+    vm->prog = p;
+    vm->max_bytes = d && d->max_bytes ? d->max_bytes : DEFAULT_BYTES;
+    vm->max_work = d ? d->max_work : 0;
+    br_arena_init(&vm->tmp, (size_t)vm->max_bytes);
+    code = p->n_misfits ? br_fail(st, BR_E_FORMAT,
+                                  "the program holds values "
+                                  "of the wrong type")
+                        : BR_OK;
+    if (code == BR_OK)
+        code =
+            br_vm_take(vm, p->n_buffers, sizeof *vm->tensors, &vm->tensors, st);
+    for (size_t i = 0; i < p->n_buffers && code == BR_OK; i++)
+        code = make_tensor(vm, i, st);
+    if (code == BR_OK)
+        code = bind_pages(vm, st);
+    if (code == BR_OK)
+        code = br_vm_make_waits(vm, st);
+    if (code == BR_OK)
+        code = br_vm_take(vm, p->n_counters, sizeof *vm->counters,
+                          &vm->counters, st);
+    if (code == BR_OK)
+        code = br_vm_take(vm, p->n_tasks, sizeof *vm->open, &vm->open, st);
+    if (code == BR_OK)
+        code = br_vm_take(vm, p->n_tasks, sizeof *vm->heap, &vm->heap, st);
+    if (code == BR_OK)
+        code = br_vm_take(vm, p->n_tasks, sizeof *vm->order, &vm->order, st);
+    if (code != BR_OK) {
+        br_mega_vm_free(vm);
+        return code;
+    }
+    *out = vm;
+    return BR_OK;
+}
+
+void
+br_mega_vm_free(br_mega_vm *vm)
+{
+    if (!vm)
+        return;
+    for (size_t i = 0; vm->tensors && i < vm->prog->n_buffers; i++) {
+        br_free(vm->tensors[i].data);
+        br_free(vm->tensors[i].written);
+    }
+    br_free(vm->tensors);
+    br_free(vm->waits);
+    br_free(vm->counters);
+    br_free(vm->open);
+    br_free(vm->heap);
+    br_free(vm->order);
+    br_arena_fini(&vm->tmp);
+    br_free(vm);
+}
+
+/* ---- binding ---------------------------------------------------------- */
+
+/* Shapes without their dimensions of 1. */
+static bool
+same_shape(const br_mega_value *v, const br_vmt *t)
+{
+    int j = 0;
+
+    for (uint32_t i = 0; i < v->rank; i++) {
+        if (v->shape[i] == 1)
+            continue;
+        while (j < t->rank && t->shape[j] == 1)
+            j++;
+        if (j == t->rank || t->shape[j++] != v->shape[i])
+            return false;
+    }
+    while (j < t->rank && t->shape[j] == 1)
+        j++;
+    return j == t->rank;
+}
+
+/* An I4 buffer's own bytes: U8 of ceil(columns / 2) columns. */
+static bool
+is_packed(const br_mega_value *v, const br_vmt *t)
+{
+    br_vmt bytes = *t;
+
+    if (t->dtype != BR_MDT_I4 || v->dtype != BR_MDT_U8 || t->rank == 0)
+        return false;
+    bytes.shape[t->rank - 1] = t->row_bytes;
+    return same_shape(v, &bytes);
+}
+
+static br_code
+convert(br_vmt *t, const br_vmt *from, br_status *st)
+{
+    for (int64_t i = 0; i < t->numel; i++) {
+        double v = br_dt_get(
+            from->dtype, from->data + i / t->row * from->row_bytes, i % t->row);
+
+        if (!br_dt_put(t->dtype, t->data + i / t->row * t->row_bytes,
+                       i % t->row, v))
+            return br_fail(st, BR_E_FORMAT,
+                           "buffer #%lld ('%.80s'): element "
+                           "%lld, %g, does not fit %s",
+                           (long long)t->id, t->name, (long long)i, v,
+                           br_dt_name(t->dtype));
+    }
+    return BR_OK;
+}
+
+br_code
+br_mega_vm_bind(br_mega_vm *vm, int64_t buffer, const br_mega_value *v,
+                br_status *st)
+{
+    br_vmt *t, from;
+    bool packed;
+
+    if (buffer < 0 || (uint64_t)buffer >= vm->prog->n_buffers)
+        return br_fail(st, BR_E_FORMAT, "no buffer #%lld", (long long)buffer);
+    t = &vm->tensors[buffer];
+    if (t->kind == BR_MBK_ACTIVATION || t->kind == BR_MBK_IO_OUTPUT)
+        return br_fail(st, BR_E_FORMAT,
+                       "buffer #%lld ('%.80s') is %s: the "
+                       "program makes it",
+                       (long long)buffer, t->name, br_mega_kind_name(t->kind));
+    if ((unsigned)v->dtype >= BR_MDT_COUNT)
+        return br_fail(st, BR_E_FORMAT, "buffer #%lld: dtype %d",
+                       (long long)buffer, v->dtype);
+    packed = is_packed(v, t);
+    if (!packed && !same_shape(v, t))
+        return br_fail(st, BR_E_FORMAT,
+                       "buffer #%lld ('%.80s'): the tensor "
+                       "has another shape",
+                       (long long)buffer, t->name);
+    from = *t;
+    from.dtype = packed ? BR_MDT_I4 : (uint8_t)v->dtype;
+    if (!br_vm_layout(&from) || v->nbytes != from.nbytes)
+        return br_fail(st, BR_E_FORMAT,
+                       "buffer #%lld ('%.80s'): %zu bytes "
+                       "where %zu are expected",
+                       (long long)buffer, t->name, v->nbytes, from.nbytes);
+    t->bound = false;
+    if (from.dtype == t->dtype && t->nbytes) {
+        memcpy(t->data, v->data, t->nbytes);
+    } else {
+        union {
+            const void *c;
+            unsigned char *d;
+        } p = {v->data}; /* only read */
+
+        from.data = p.d;
+        BR_TRY(convert(t, &from, st));
+    }
+    t->bound = true;
+    return BR_OK;
+}
+
+/* ---- results ---------------------------------------------------------- */
+
+br_mega_value
+br_mega_vm_get(const br_mega_vm *vm, int64_t buffer)
+{
+    const br_vmt *t;
+
+    br_check(buffer >= 0 && (uint64_t)buffer < vm->prog->n_buffers);
+    t = &vm->tensors[buffer];
+    return (br_mega_value){t->data, t->shape, t->nbytes, t->rank, t->dtype};
+}
+
+bool
+br_mega_vm_written(const br_mega_vm *vm, int64_t buffer)
+{
+    const br_vmt *t;
+
+    br_check(buffer >= 0 && (uint64_t)buffer < vm->prog->n_buffers);
+    t = &vm->tensors[buffer];
+    if (br_mega_kind_readonly(t->kind) && !t->bound)
+        return false;
+    return br_vm_unwritten(t, 0, t->numel) < 0;
+}
+
+const uint32_t *
+br_mega_vm_order(const br_mega_vm *vm, size_t *n)
+{
+    *n = vm->n_order;
+    return vm->order;
+}
+
+size_t
+br_mega_vm_sweeps(const br_mega_vm *vm)
+{
+    return vm->sweeps;
+}
