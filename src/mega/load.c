@@ -384,18 +384,6 @@ typedef struct record_list {
 } record_list;
 
 static br_code
-exact_buffer(br_load *l, br_json *v)
-{
-    return br_load_buffer(l, v);
-}
-
-static br_code
-exact_counter(br_load *l, br_json *v)
-{
-    return br_load_counter(l, v);
-}
-
-static br_code
 tree(br_load *l, br_json_tok tok, br_json **v)
 {
     br_code code = br_json_value(v, l->a, &l->r, tok);
@@ -409,7 +397,7 @@ read_record(br_load *l, const record_list *k)
     br_json_reader mark = l->r;
     br_json *v;
 
-    if (k->fast(l))
+    if (!l->exact && k->fast(l))
         return BR_OK;
     if (l->st->code != BR_OK)
         return l->st->code;
@@ -459,9 +447,9 @@ static br_code
 read_section(br_load *l, br_load_section s)
 {
     static const record_list buffers = {"buffers", BR_MEGA_MAX_BUFFERS,
-                                        fast_buffer, exact_buffer};
+                                        fast_buffer, br_load_buffer};
     static const record_list counters = {"counters", BR_MEGA_MAX_COUNTERS,
-                                         fast_counter, exact_counter};
+                                         fast_counter, br_load_counter};
     static const record_list tasks = {"tasks", BR_MEGA_MAX_TASKS, fast_task,
                                       br_load_task};
     br_json *v;
@@ -614,22 +602,22 @@ drop_scratch(br_load *l)
 }
 
 br_code
-br_mega_load(br_mega_prog **out, const char *text, size_t n, br_status *st)
+br_load_text(br_mega_prog **out, br_text text, bool exact, br_status *st)
 {
     br_status mine = {0};
-    br_load l = {.st = st ? st : &mine};
+    br_load l = {.st = st ? st : &mine, .exact = exact};
     br_code code;
 
     *out = NULL;
     br_assert(l.st->code == BR_OK && "a status starts empty");
-    if (n > BR_MEGA_MAX_FILE_BYTES)
+    if (text.n > BR_MEGA_MAX_FILE_BYTES)
         return br_fail(st, BR_E_LIMIT, "task program: %zu bytes, more than %d",
-                       n, BR_MEGA_MAX_FILE_BYTES);
-    l.p = br_mega_new(n * BR_MEGA_MAX_GROWTH + (64u << 10));
+                       text.n, BR_MEGA_MAX_FILE_BYTES);
+    l.p = br_mega_new(text.n * BR_MEGA_MAX_GROWTH + (64u << 10));
     if (!l.p)
         return br_fail(st, BR_E_OOM, "task program: out of memory");
     l.a = &l.p->arena;
-    br_json_open(&l.r, text, n, BR_JSON_LAX, l.st);
+    br_json_open(&l.r, text.p, text.n, BR_JSON_LAX, l.st);
     code = read_document(&l);
     if (code == BR_OK)
         code = finish(&l);
@@ -639,6 +627,12 @@ br_mega_load(br_mega_prog **out, const char *text, size_t n, br_status *st)
     else
         br_mega_free(l.p);
     return code;
+}
+
+br_code
+br_mega_load(br_mega_prog **out, const char *text, size_t n, br_status *st)
+{
+    return br_load_text(out, (br_text){text, n}, false, st);
 }
 
 br_code

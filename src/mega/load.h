@@ -72,6 +72,7 @@ typedef struct br_load {
     br_mega_prog *p;
     br_arena *a; /* the program's */
     br_json_reader r;
+    bool exact;    /* every record through its tree */
     br_status *st; /* hard failures */
     br_status bad; /* soft failure of the section being read */
     BR_VEC(br_mega_buffer) buffers;
@@ -90,9 +91,14 @@ typedef struct br_load {
 #define BR_LOAD_OOM(l)      br_fail((l)->st, BR_E_OOM, "task program: out of memory")
 #define BR_LOAD_BAD(l, ...) br_fail(&(l)->bad, BR_E_FORMAT, __VA_ARGS__)
 
+/* br_mega_load, with the fast reader or without it: the two must give one
+ * program, or one error, for every text. */
+br_code br_load_text(br_mega_prog **out, br_text text, bool exact,
+                     br_status *st);
+
 /* load_tree.c: v is a whole value; records are appended to the lists. */
-br_code br_load_buffer(br_load *l, const br_json *v);
-br_code br_load_counter(br_load *l, const br_json *v);
+br_code br_load_buffer(br_load *l, br_json *v);
+br_code br_load_counter(br_load *l, br_json *v);
 br_code br_load_task(br_load *l, br_json *v);
 br_code br_load_pages(br_load *l, br_json *v);
 br_code br_load_target(br_load *l, br_json *v);

@@ -269,7 +269,7 @@ need_list(br_load *l, const br_json *v, const char *list, size_t index,
 /* ---- records ---------------------------------------------------------- */
 
 br_code
-br_load_buffer(br_load *l, const br_json *v)
+br_load_buffer(br_load *l, br_json *v)
 {
     enum { NEED = (1 << BR_LB_source) - 1 }; /* all but source */
     const size_t i = l->buffers.n;
@@ -300,7 +300,7 @@ br_load_buffer(br_load *l, const br_json *v)
 }
 
 br_code
-br_load_counter(br_load *l, const br_json *v)
+br_load_counter(br_load *l, br_json *v)
 {
     const size_t i = l->counters.n;
     br_json *got[BR_LC_COUNT];
