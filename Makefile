@@ -30,8 +30,9 @@ SAN_FLAGS := -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 else ifeq ($(DEBUG),)
 BR_CFLAGS += -DNDEBUG # br_assert is for debug and sanitizer builds
 endif
-# Say what is made, not how; V=1 shows the commands.
-say  = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$@'; )
+# Say what is made, not how; V=1 shows the commands, make -s says nothing.
+SILENT := $(findstring s,$(firstword -$(MAKEFLAGS)))
+say  = $(if $(V),,@$(if $(SILENT),,printf '  %-4s %s\n' '$(1)' '$@'; ))
 LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) $(LDFLAGS)
 
 objs     = $(patsubst %.c,$(B)/%.o,$(sort $(wildcard $(1))))
@@ -130,8 +131,7 @@ AGAIN  = @+$(MAKE) --no-print-directory
 
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
-.SECONDARY: $(FUZZ:%=$(B)/tests/fuzz/fuzz_%.o)
-fuzzers: $(FUZZ:%=$(B)/fuzz_%)
+fuzzers: $(FUZZ:%=$(B)/fuzz_%) ; @:
 
 fuzz:
 	$(AGAIN) fuzzers CONF=fuzz CC=$(FUZZ_CC) SAN=address,undefined,fuzzer-no-link \
@@ -141,7 +141,7 @@ fuzz-quick: ; $(AGAIN) fuzz T=4
 
 # Which lines of its parser a fuzzer's seeds reach; below 85 % fails.
 fuzz-cov:
-	$(AGAIN) fuzzers CONF=cov CC=gcc CFLAGS='-O0 -g --coverage' \
+	$(AGAIN) fuzzers CONF=cov CC=gcc CFLAGS='-O0 -g -w --coverage' \
 	    FUZZ_MAIN=build/cov/tests/fuzz/replay.o
 	@tools/fuzz-cov $(FUZZ)
 
@@ -149,12 +149,10 @@ fuzz-cov:
 $(B)/bench_%: $(B)/bench/bench_%.o $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
 bench-%: $(B)/bench_% ; @$<
-.SECONDARY: $(call objs,bench/*.c)
 
 $(B)/example-%: $(B)/examples/%.o $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
 examples: $(patsubst examples/%.c,$(B)/example-%,$(wildcard examples/*.c))
-.SECONDARY: $(call objs,examples/*.c)
 
 # ---- care -------------------------------------------------------------------
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
@@ -168,6 +166,7 @@ compdb:
 help: ; @cat tools/make-help.txt
 clean: ; rm -rf build brass compile_commands.json
 
+.SECONDARY:
 .PHONY: all lib install uninstall test golden-update test-install fuzz fuzz-quick \
         fuzz-cov fuzzers examples lint format format-check wc config compdb help clean
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

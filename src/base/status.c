@@ -58,8 +58,13 @@ br_prefix(br_status *st, const char *fmt, ...)
     va_start(ap, fmt);
     n = vsnprintf(st->msg, sizeof st->msg, fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof st->msg)
-        snprintf(st->msg + n, sizeof st->msg - (size_t)n, ": %s", old);
+    if (n >= 0 && (size_t)n + 2 < sizeof st->msg) {
+        size_t left = sizeof st->msg - (size_t)n - 3;
+
+        memcpy(st->msg + n, ": ", 2);
+        old[left < sizeof old ? left : sizeof old - 1] = 0;
+        memcpy(st->msg + n + 2, old, strlen(old) + 1);
+    }
     return st->code;
 }
 

@@ -268,7 +268,7 @@ number(const br_json *misfit_value, int64_t typed, int64_t *i, double *f)
     const br_json *v = misfit_value;
 
     *i = typed;
-    *f = NAN; /* NaN: *i is exact */
+    *f = (double)NAN; /* NaN: *i is exact */
     if (!v)
         return true;
     switch ((br_json_kind)v->kind) {
@@ -304,7 +304,7 @@ read_inits(sim *s, const ctr_map *m, inits *v)
     if (!v->i || !v->f || !v->bad)
         return br_fail(s->st, BR_E_OOM, "simulate: no memory");
     for (uint32_t c = 0; c <= m->n; c++)
-        v->f[c] = NAN;
+        v->f[c] = (double)NAN;
     for (size_t k = 0; k < s->p->n_counters; k++) {
         uint32_t c = counter_index(m, s->names[k]);
         br_check(c != NEVER && "the map holds every counter of the list");

@@ -1,0 +1,232 @@
+/* test_base.c - status, arena, vec and str: what every room stands on.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "t.h"
+
+#include <string.h>
+
+/* ---- status -------------------------------------------------------------- */
+
+TEST(status_keeps_the_first_failure)
+{
+    br_status st = {0};
+
+    ck_assert_int_eq(br_fail(&st, BR_E_FORMAT, "line %d", 3), BR_E_FORMAT);
+    ck_assert_int_eq(br_fail(&st, BR_E_OOM, "later"), BR_E_FORMAT);
+    ck_assert_str_eq(st.msg, "line 3");
+    ck_assert_str_eq(st.file, "tests/unit/test_base.c");
+    ck_assert_int_eq(br_fail(NULL, BR_E_OOM, "nobody asks"), BR_E_OOM);
+}
+
+TEST(status_prefix_says_where)
+{
+    br_status st = {0};
+
+    ck_assert_int_eq(br_prefix(&st, "ok stays ok"), BR_OK);
+    ck_assert_str_eq(st.msg, "");
+    br_fail(&st, BR_E_FORMAT, "missing 'id'");
+    ck_assert_int_eq(br_prefix(&st, "tasks[%d]", 3), BR_E_FORMAT);
+    br_prefix(&st, "a.json");
+    ck_assert_str_eq(st.msg, "a.json: tasks[3]: missing 'id'");
+}
+
+/* Whatever the lengths, the text ends inside its buffer and begins right. */
+TEST(status_prefix_cuts_what_does_not_fit)
+{
+    br_status st = {0};
+
+    for (int n = 0; n < 600; n += 17)
+        for (int m = 0; m < 600; m += 17) {
+            size_t want = (size_t)(n + 2 + m);
+
+            memset(&st, 0, sizeof st);
+            br_fail(&st, BR_E_FORMAT, "%0*d", m, 0);
+            br_prefix(&st, "%0*d", n, 0);
+            ck_assert_ptr_nonnull(memchr(st.msg, 0, sizeof st.msg));
+            if (n > 0 && m > 0 && want < sizeof st.msg)
+                ck_assert_uint_eq(strlen(st.msg), want);
+        }
+}
+
+TEST(codes_have_names_texts_and_exits)
+{
+    for (int c = BR_OK; c < BR_E_COUNT; c++) {
+        ck_assert_str_ne(br_code_name((br_code)c), "UNKNOWN");
+        ck_assert_str_ne(br_code_text((br_code)c), "");
+        ck_assert_int_ge(br_code_http((br_code)c), 200);
+    }
+    ck_assert_int_eq(br_code_exit(BR_OK), 0);
+    ck_assert_int_eq(br_code_exit(BR_E_USAGE), 2);
+    ck_assert_int_eq(br_code_exit(BR_E_FORMAT), 3);
+    ck_assert_int_eq(br_code_exit(BR_E_REJECTED), 4);
+    ck_assert_int_eq(br_code_exit(BR_E_NO_DEVICE), 5);
+    ck_assert(br_code_retryable(BR_E_OOM) && !br_code_retryable(BR_E_FORMAT));
+    ck_assert_str_eq(br_code_name((br_code)999), "UNKNOWN");
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+TEST(sizes_that_overflow_are_no_memory)
+{
+    br_arena a;
+
+    ck_assert_ptr_null(br_try_calloc(SIZE_MAX / 2, 3));
+    br_arena_init(&a, 0);
+    ck_assert_ptr_null(br_arena_get(&a, SIZE_MAX));
+    ck_assert_ptr_null(br_arena_get(&a, SIZE_MAX - 8));
+    ck_assert_ptr_null(br_arena_zero(&a, SIZE_MAX / 2, 3));
+    br_arena_fini(&a);
+}
+
+TEST(arena_hands_out_aligned_separate_blocks)
+{
+    uint64_t seed = 1;
+    br_arena a;
+    struct {
+        unsigned char *p;
+        size_t n;
+    } got[300];
+
+    br_arena_init(&a, 0);
+    for (size_t i = 0; i < BR_COUNT(got); i++) {
+        got[i].n = t_rand(&seed) % (i % 50 == 0 ? 200000 : 300);
+        got[i].p = br_arena_get(&a, got[i].n);
+        ck_assert_ptr_nonnull(got[i].p);
+        ck_assert_uint_eq((uintptr_t)got[i].p % 16, 0);
+        memset(got[i].p, (int)(i & 255), got[i].n);
+    }
+    for (size_t i = 0; i < BR_COUNT(got); i++) {
+        size_t same = 0;
+
+        for (size_t k = 0; k < got[i].n; k++)
+            same += got[i].p[k] == (i & 255);
+        ck_assert_uint_eq(same, got[i].n);
+    }
+    br_arena_fini(&a);
+}
+
+TEST(arena_limit_bounds_what_it_hands_out)
+{
+    size_t sum = 0;
+    br_arena a;
+
+    br_arena_init(&a, 10000);
+    while (br_arena_get(&a, 100))
+        sum += 100;
+    ck_assert_uint_le(sum, 10000);
+    ck_assert_uint_ge(sum, 8000); /* padding to 16 costs 12 % of 100 bytes */
+    ck_assert_ptr_null(br_arena_get(&a, 20000));
+    br_arena_fini(&a);
+}
+
+TEST(arena_reset_starts_over)
+{
+    br_arena a;
+    size_t before;
+
+    br_arena_init(&a, 0);
+    for (int i = 0; i < 100; i++)
+        ck_assert_ptr_nonnull(br_arena_get(&a, 10000));
+    br_arena_reset(&a);
+    ck_assert_uint_eq(a.used, 0);
+    before = t_mem_count();
+    ck_assert_ptr_nonnull(br_arena_get(&a, 1000));
+    ck_assert_uint_eq(t_mem_count(), before); /* from the chunk it kept */
+    br_arena_fini(&a);
+}
+
+TEST(arena_copies_end_in_nul_and_zeros_are_zero)
+{
+    br_arena a;
+    char *s, *z;
+
+    br_arena_init(&a, 0);
+    s = br_arena_str(&a, "abcdef", 3);
+    ck_assert_str_eq(s, "abc");
+    z = br_arena_zero(&a, 33, 3);
+    for (int i = 0; i < 99; i++)
+        ck_assert_int_eq(z[i], 0);
+    ck_assert_mem_eq(br_arena_dup(&a, "x\0y", 3), "x\0y", 3);
+    br_arena_fini(&a);
+}
+
+/* ---- vec ----------------------------------------------------------------- */
+
+typedef struct ints {
+    BR_VEC(int);
+} ints;
+
+TEST(vec_grows_and_keeps_its_elements)
+{
+    ints v = {0};
+
+    for (int i = 0; i < 1000; i++)
+        ck_assert(br_vec_push(&v, i));
+    ck_assert_uint_eq(v.n, 1000);
+    for (int i = 0; i < 1000; i++)
+        ck_assert_int_eq(v.at[i], i);
+    br_vec_fini(&v);
+    ck_assert_ptr_null(v.at);
+}
+
+TEST(vec_is_unchanged_when_growing_fails)
+{
+    ints v = {0};
+
+    ck_assert(br_vec_push(&v, 7));
+    t_mem_fail_at(1);
+    while (v.n < v.cap)
+        ck_assert(br_vec_push(&v, 7));
+    ck_assert(!br_vec_push(&v, 8));
+    ck_assert(t_mem_failed());
+    ck_assert_uint_eq(v.n, v.cap);
+    for (size_t i = 0; i < v.n; i++)
+        ck_assert_int_eq(v.at[i], 7);
+    ck_assert(!br_vec_reserve(&v, SIZE_MAX / 2));
+    br_vec_fini(&v);
+}
+
+/* ---- str ----------------------------------------------------------------- */
+
+TEST(str_builds_text)
+{
+    br_str s = {0};
+
+    ck_assert_str_eq(br_str_z(&s), "");
+    br_str_puts(&s, "a");
+    br_str_putc(&s, 'b');
+    br_str_put(&s, "cdef", 2);
+    br_str_printf(&s, "%d %s", 42, "x");
+    ck_assert_str_eq(br_str_z(&s), "abcd42 x");
+    ck_assert_uint_eq(s.n, 8);
+    for (int i = 0; i < 1000; i++)
+        br_str_printf(&s, "%0200d", i);
+    ck_assert_uint_eq(s.n, 8 + 200000);
+    br_str_clear(&s);
+    ck_assert_str_eq(br_str_z(&s), "");
+    br_str_fini(&s);
+}
+
+TEST(str_remembers_that_memory_was_short)
+{
+    br_str s = {0};
+
+    t_mem_fail_at(1);
+    br_str_puts(&s, "lost");
+    ck_assert(s.oom);
+    br_str_puts(&s, "later");
+    br_str_printf(&s, "%d", 1);
+    ck_assert(s.oom);
+    ck_assert_str_eq(br_str_z(&s), "");
+    br_str_fini(&s);
+}
+
+TEST(text_compares_by_content)
+{
+    ck_assert(br_text_eq(BR_TEXT("ab"), br_text_z("ab")));
+    ck_assert(!br_text_eq(BR_TEXT("ab"), BR_TEXT("abc")));
+    ck_assert(br_text_is(BR_TEXT("ab"), "ab"));
+    ck_assert(!br_text_is(BR_TEXT("ab"), "abc"));
+    ck_assert(!br_text_is(BR_TEXT("abc"), "ab"));
+    ck_assert(!br_text_is(BR_TEXT("a\0b"), "a"));
+    ck_assert(br_text_is((br_text){NULL, 0}, ""));
+}
