@@ -53,7 +53,7 @@ static const br_text target_keys[BR_MT_COUNT] = {
 #undef T
 };
 
-/* ---- small readers ---------------------------------------------------- */
+/* ---- small readers ------------------------------------------------------ */
 
 /* The members of obj that have a name in keys; the rest is dropped. */
 static void
@@ -182,7 +182,7 @@ require(br_load *l, br_json *const *got, const br_text *keys, uint32_t need,
     return BR_OK;
 }
 
-/* ---- lists ------------------------------------------------------------ */
+/* ---- lists -------------------------------------------------------------- */
 
 static const br_json *
 text_node(br_load *l, br_text t)
@@ -266,7 +266,7 @@ need_list(br_load *l, const br_json *v, const char *list, size_t index,
                        index, key, br_json_kind_name(v->kind));
 }
 
-/* ---- records ---------------------------------------------------------- */
+/* ---- records ------------------------------------------------------------ */
 
 br_code
 br_load_buffer(br_load *l, br_json *v)
@@ -428,7 +428,7 @@ br_load_task(br_load *l, br_json *v)
     return br_vec_push(&l->tasks, t) ? BR_OK : BR_LOAD_OOM(l);
 }
 
-/* ---- pages ------------------------------------------------------------ */
+/* ---- pages -------------------------------------------------------------- */
 
 static br_code
 take_page(br_load *l, const br_json *v)
@@ -515,7 +515,7 @@ br_load_pages(br_load *l, br_json *v)
     return BR_OK;
 }
 
-/* ---- target, config, versions ------------------------------------------ */
+/* ---- target, config, versions ------------------------------------------- */
 
 /* The picked nodes as a table in the arena. */
 static const br_json *const *

@@ -239,7 +239,7 @@ TEST(mega_abi_survives_every_failed_allocation)
     br_mega_free(p);
 }
 
-/* ---- codes ---------------------------------------------------------------- */
+/* ---- codes -------------------------------------------------------------- */
 
 TEST(mega_codes_and_names_go_both_ways)
 {

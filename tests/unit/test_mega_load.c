@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- helpers ----------------------------------------------------------- */
+/* ---- helpers ------------------------------------------------------------ */
 
 static br_mega_prog *
 load(const char *text, size_t n)
@@ -106,7 +106,7 @@ error_of(const char *text, size_t n)
     return t_printf("%s", st.msg);
 }
 
-/* ---- files --------------------------------------------------------------- */
+/* ---- files -------------------------------------------------------------- */
 
 TEST(mega_load_keeps_the_bytes_of_written_programs)
 {
@@ -150,7 +150,7 @@ TEST(mega_load_file_names_the_file)
     br_mega_free(p);
 }
 
-/* ---- what is in memory ---------------------------------------------------- */
+/* ---- what is in memory -------------------------------------------------- */
 
 static const char whole[] =
     "{\"ir_version\":\"0.2.0\",\"abi_version\":\"0.2\",\"meta\":{\"gpu\":\"x\"}"
@@ -239,7 +239,7 @@ TEST(mega_load_readers_agree_on_tags)
     br_mega_free(p);
 }
 
-/* ---- errors ---------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------- */
 
 #define BUF(rest)  "{\"buffers\":[{" rest "}]}"
 #define BUF0       "\"id\":0,\"name\":\"x\","
@@ -381,7 +381,7 @@ TEST(mega_load_tells_codes_apart)
     ck_assert_int_eq(br_mega_load(&p, deep, 1008, NULL), BR_E_LIMIT);
 }
 
-/* ---- misfits ---------------------------------------------------------------- */
+/* ---- misfits ------------------------------------------------------------ */
 
 #define BUFV(id, name, shape, source)                                    \
     "{\"buffers\":[{\"id\":" id ",\"name\":" name ",\"kind\":\"CONST\"," \
@@ -492,7 +492,7 @@ TEST(mega_load_writes_misfits_where_they_were)
                     "      \"sm\": -9223372036854775808,\n"));
 }
 
-/* ---- twice, and otherwise said -------------------------------------------- */
+/* ---- twice, and otherwise said ------------------------------------------ */
 
 static const struct {
     const char *a, *b; /* two texts of one program */
@@ -560,7 +560,7 @@ TEST(mega_load_keeps_a_nul_in_texts)
     ck_assert_ptr_nonnull(strstr(t.p, "\"a\\u0000b\""));
 }
 
-/* ---- integer keys ---------------------------------------------------------- */
+/* ---- integer keys ------------------------------------------------------- */
 
 TEST(mega_load_int_keys_are_those_of_python)
 {
@@ -621,7 +621,7 @@ TEST(mega_load_int_keys_have_a_limit)
     br_str_fini(&out);
 }
 
-/* ---- memory ---------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------- */
 
 static br_code
 load_and_save(void *arg, br_status *st)

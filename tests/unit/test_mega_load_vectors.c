@@ -110,7 +110,7 @@ TEST(mega_load_judges_every_shared_file_as_the_reference)
     br_arena_fini(&a);
 }
 
-/* ---- the families too big to store ---------------------------------------- */
+/* ---- the families too big to store -------------------------------------- */
 
 #define TARGET_KEYS                                                            \
     "\"target\":{\"name\":\"rtx5090\",\"sm_arch\":120,\"num_sms\":82,"         \
