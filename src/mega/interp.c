@@ -257,49 +257,76 @@ convert(br_vmt *t, const br_vmt *from, br_status *st)
     return BR_OK;
 }
 
-br_code
-br_mega_vm_bind(br_mega_vm *vm, int64_t buffer, const br_mega_value *v,
-                br_status *st)
+/* The tensor that data of this dtype would be, without the data. */
+static br_code
+file_tensor(const br_mega_vm *vm, int64_t buffer, const br_mega_value *v,
+            br_vmt *from, br_status *st)
 {
-    br_vmt *t, from;
-    bool packed;
+    const br_vmt *t;
 
     if (buffer < 0 || (uint64_t)buffer >= vm->prog->n_buffers)
         return br_fail(st, BR_E_FORMAT, "no buffer #%lld", (long long)buffer);
     t = &vm->tensors[buffer];
     if (t->kind == BR_MBK_ACTIVATION || t->kind == BR_MBK_IO_OUTPUT)
         return br_fail(st, BR_E_FORMAT,
-                       "buffer #%lld ('%.80s') is %s: the "
-                       "program makes it",
+                       "buffer #%lld ('%.80s') is %s: the program makes it",
                        (long long)buffer, t->name, br_mega_kind_name(t->kind));
     if ((unsigned)v->dtype >= BR_MDT_COUNT)
         return br_fail(st, BR_E_FORMAT, "buffer #%lld: dtype %d",
                        (long long)buffer, v->dtype);
-    packed = is_packed(v, t);
-    if (!packed && !same_shape(v, t))
+    *from = *t;
+    from->dtype = is_packed(v, t) ? BR_MDT_I4 : (uint8_t)v->dtype;
+    if ((from->dtype == v->dtype && !same_shape(v, t)) || !br_vm_layout(from))
         return br_fail(st, BR_E_FORMAT,
-                       "buffer #%lld ('%.80s'): the tensor "
-                       "has another shape",
+                       "buffer #%lld ('%.80s'): the tensor has another shape",
                        (long long)buffer, t->name);
-    from = *t;
-    from.dtype = packed ? BR_MDT_I4 : (uint8_t)v->dtype;
-    if (!br_vm_layout(&from) || v->nbytes != from.nbytes)
+    return BR_OK;
+}
+
+br_code
+br_mega_vm_bindable(const br_mega_vm *vm, int64_t buffer,
+                    const br_mega_value *v, br_status *st)
+{
+    br_vmt from;
+
+    return file_tensor(vm, buffer, v, &from, st);
+}
+
+int64_t
+br_mega_value_bytes(const br_mega_value *v)
+{
+    br_vmt t = {.dtype = (uint8_t)v->dtype, .rank = (uint8_t)v->rank};
+
+    if (v->rank > BR_MEGA_MAX_RANK || (unsigned)v->dtype >= BR_MDT_COUNT)
+        return -1;
+    if (v->rank)
+        memcpy(t.shape, v->shape, v->rank * sizeof *t.shape);
+    return br_vm_layout(&t) ? (int64_t)t.nbytes : -1;
+}
+
+br_code
+br_mega_vm_bind(br_mega_vm *vm, int64_t buffer, const br_mega_value *v,
+                br_status *st)
+{
+    union {
+        const void *c;
+        unsigned char *d;
+    } p = {v->data}; /* only read */
+    br_vmt *t, from;
+
+    BR_TRY(file_tensor(vm, buffer, v, &from, st));
+    t = &vm->tensors[buffer];
+    if (v->nbytes != from.nbytes)
         return br_fail(st, BR_E_FORMAT,
-                       "buffer #%lld ('%.80s'): %zu bytes "
-                       "where %zu are expected",
+                       "buffer #%lld ('%.80s'): %zu bytes where %zu are "
+                       "expected",
                        (long long)buffer, t->name, v->nbytes, from.nbytes);
     t->bound = false;
-    if (from.dtype == t->dtype && t->nbytes) {
+    from.data = p.d;
+    if (from.dtype == t->dtype && t->nbytes)
         memcpy(t->data, v->data, t->nbytes);
-    } else {
-        union {
-            const void *c;
-            unsigned char *d;
-        } p = {v->data}; /* only read */
-
-        from.data = p.d;
+    else
         BR_TRY(convert(t, &from, st));
-    }
     t->bound = true;
     return BR_OK;
 }

@@ -56,16 +56,23 @@ void br_mega_vm_free(br_mega_vm *vm);
 br_code br_mega_vm_bind(br_mega_vm *vm, int64_t buffer, const br_mega_value *v,
                         br_status *st) BR_MUST_USE;
 
+/* Would this dtype and shape do? (data and nbytes are not looked at.) */
+br_code br_mega_vm_bindable(const br_mega_vm *vm, int64_t buffer,
+                            const br_mega_value *v, br_status *st) BR_MUST_USE;
+/* Bytes that dtype and shape ask for; -1: not possible. */
+int64_t br_mega_value_bytes(const br_mega_value *v);
+
 /* One forward pass: counters start anew, activations and outputs unwritten,
  * caches as the last run left them. Every element of every IO_OUTPUT has to
  * be written. A program that gets stuck is an error naming who waits. */
 br_code br_mega_vm_run(br_mega_vm *vm, br_mega_order order, uint64_t seed,
                        br_status *st) BR_MUST_USE;
-/* Runs in list order, then in `orders` others from the same state: reverse,
- * and random. REJECTED, naming buffer and order, when an output or cache is
- * not bit-equal. Leaves the result of the run in list order. */
-br_code br_mega_vm_adversarial(br_mega_vm *vm, int orders,
-                               br_status *st) BR_MUST_USE;
+/* Runs in the given order, then in `orders` others from the same state:
+ * reverse, and random ones drawn from seed + 1 on. INTERNAL, naming buffer and
+ * order, when an output or cache is not bit-equal. Leaves the result of the
+ * first order, and caches as after one run. */
+br_code br_mega_vm_adversarial(br_mega_vm *vm, int orders, br_mega_order order,
+                               uint64_t seed, br_status *st) BR_MUST_USE;
 
 /* The value of a buffer as it stands, in the VM's memory. */
 br_mega_value br_mega_vm_get(const br_mega_vm *vm, int64_t buffer);

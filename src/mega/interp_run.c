@@ -389,20 +389,42 @@ compare(const br_mega_vm *vm, const unsigned char *at, const char *order,
 }
 
 static br_code
-one_order(br_mega_vm *vm, int n, const unsigned char *want, br_status *st)
+one_order(br_mega_vm *vm, int n, uint64_t seed, const unsigned char *want,
+          br_status *st)
 {
     char name[48] = "reverse order";
 
     if (n)
-        snprintf(name, sizeof name, "random order %d", n);
+        snprintf(name, sizeof name, "the random order of seed %llu",
+                 (unsigned long long)(seed + (unsigned)n));
     if (br_mega_vm_run(vm, n ? BR_MEGA_ORDER_RANDOM : BR_MEGA_ORDER_REVERSE,
-                       (uint64_t)n, st) != BR_OK)
+                       seed + (unsigned)n, st) != BR_OK)
         return br_prefix(st, "in %s", name);
     return compare(vm, want, name, st);
 }
 
+/* before: the caches, after: all results of the first run. */
+static br_code
+all_orders(br_mega_vm *vm, int orders, unsigned char *before,
+           unsigned char *after, br_status *st)
+{
+    br_mega_order order = vm->kind;
+    uint64_t seed = vm->seed;
+
+    keep(vm, before, false, false);
+    BR_TRY(br_mega_vm_run(vm, order, seed, st));
+    keep(vm, after, true, false);
+    for (int n = 0; n < orders; n++) {
+        keep(vm, before, false, true);
+        BR_TRY(one_order(vm, n, seed, after, st));
+    }
+    keep(vm, before, false, true);
+    return br_mega_vm_run(vm, order, seed, st);
+}
+
 br_code
-br_mega_vm_adversarial(br_mega_vm *vm, int orders, br_status *st)
+br_mega_vm_adversarial(br_mega_vm *vm, int orders, br_mega_order order,
+                       uint64_t seed, br_status *st)
 {
     br_status own = {.code = BR_OK};
     size_t kv = 0, all = 0;
@@ -418,22 +440,10 @@ br_mega_vm_adversarial(br_mega_vm *vm, int orders, br_status *st)
     }
     before = br_try_alloc(kv);
     after = br_try_alloc(all);
-    code = before && after ? BR_OK
+    vm->kind = order;
+    vm->seed = seed;
+    code = before && after ? all_orders(vm, orders, before, after, st)
                            : br_fail(st, BR_E_OOM, "no memory to compare runs");
-    if (code == BR_OK) {
-        keep(vm, before, false, false);
-        code = br_mega_vm_run(vm, BR_MEGA_ORDER_SWEEP, 0, st);
-    }
-    if (code == BR_OK)
-        keep(vm, after, true, false);
-    for (int n = 0; n < orders && code == BR_OK; n++) {
-        keep(vm, before, false, true);
-        code = one_order(vm, n, after, st);
-    }
-    if (code == BR_OK && orders > 0) {
-        keep(vm, before, false, true);
-        code = br_mega_vm_run(vm, BR_MEGA_ORDER_SWEEP, 0, st);
-    }
     br_free(before);
     br_free(after);
     return code;

@@ -139,7 +139,7 @@ TEST(dtype_f16_agrees_with_the_compiler)
 {
     uint64_t s = 1;
 
-    for (int i = 0; i < 1000000; i++) {
+    for (int i = 0; i < 300000; i++) {
         uint32_t u = (uint32_t)t_rand(&s);
         half want;
         uint16_t bits;
@@ -160,7 +160,7 @@ TEST(dtype_bf16_agrees_with_integer_rounding)
 {
     uint64_t s = 2;
 
-    for (int i = 0; i < 1000000; i++) {
+    for (int i = 0; i < 300000; i++) {
         uint32_t u = (uint32_t)t_rand(&s);
         float f;
 

@@ -170,7 +170,7 @@ run_vector(const vectors *v, const br_json *e)
     bind_all(v, vm, need(num, "inputs"));
     bind_all(v, vm, need(num, "weights"));
     bind_all(v, vm, need(num, "kv_in"));
-    if (br_mega_vm_adversarial(vm, 6, &st) != BR_OK)
+    if (br_mega_vm_adversarial(vm, 6, BR_MEGA_ORDER_SWEEP, 0, &st) != BR_OK)
         ck_abort_msg("%s: %s", id, st.msg);
     compare(v, id, vm, need(num, "outputs"), need(num, "tolerance"));
     compare(v, id, vm, need(num, "intermediates"), need(num, "tolerance"));

@@ -212,7 +212,9 @@ TEST(vm_other_orders_reveal_a_missing_wait)
     kit_load(&k);
     kit_bind(&k, x, V(1, 2));
     t_ok(kit_run(&k), &k.st);
-    ck_assert_int_eq(br_mega_vm_adversarial(k.vm, 1, &k.st), BR_E_REJECTED);
+    ck_assert_int_eq(
+        br_mega_vm_adversarial(k.vm, 1, BR_MEGA_ORDER_SWEEP, 0, &k.st),
+        BR_E_REJECTED);
     says(&k, "in reverse order: task 1 (COPY): uninitialised read");
     kit_end(&k);
 }
@@ -227,7 +229,9 @@ TEST(vm_adversarial_compares_bits)
     kit_task(&k, "MUL", id(x), id(y), "\"scale\": 3", "");
     kit_load(&k);
     kit_bind(&k, x, V(0, 1));
-    ck_assert_int_eq(br_mega_vm_adversarial(k.vm, 4, &k.st), BR_E_INTERNAL);
+    ck_assert_int_eq(
+        br_mega_vm_adversarial(k.vm, 4, BR_MEGA_ORDER_SWEEP, 0, &k.st),
+        BR_E_INTERNAL);
     ck_assert_str_eq(k.st.msg, "buffer #1 ('b1') differs at byte 6 when tasks "
                                "run in reverse order");
     kit_end(&k);
@@ -295,12 +299,14 @@ TEST(vm_finds_what_a_page_clobbered)
     k = (kit){0};
     page_program(&k, "0>=1", "0>=1"); /* by luck in list order */
     t_ok(kit_run(&k), &k.st);
-    ck_assert_int_eq(br_mega_vm_adversarial(k.vm, 1, &k.st), BR_E_REJECTED);
+    ck_assert_int_eq(
+        br_mega_vm_adversarial(k.vm, 1, BR_MEGA_ORDER_SWEEP, 0, &k.st),
+        BR_E_REJECTED);
     says(&k, "in reverse order: task 1 (COPY): uninitialised read");
     kit_end(&k);
     k = (kit){0};
     page_program(&k, "0>=1", "1>=1");
-    t_ok(br_mega_vm_adversarial(k.vm, 5, &k.st), &k.st);
+    t_ok(br_mega_vm_adversarial(k.vm, 5, BR_MEGA_ORDER_SWEEP, 0, &k.st), &k.st);
     ck_assert_double_eq(kit_get(&k, 3, 1), 2);
     kit_end(&k);
 }
@@ -426,7 +432,7 @@ TEST(vm_caches_live_from_run_to_run)
     kit_bind(&k, x, V(1, 2));
     t_ok(kit_run(&k), &k.st);
     ck_assert_double_eq(kit_get(&k, y, 1), 2);
-    t_ok(br_mega_vm_adversarial(k.vm, 3, &k.st), &k.st);
+    t_ok(br_mega_vm_adversarial(k.vm, 3, BR_MEGA_ORDER_SWEEP, 0, &k.st), &k.st);
     ck_assert_double_eq(kit_get(&k, y, 1), 4);
     kit_bind(&k, x, V(5, 5));
     t_ok(kit_run(&k), &k.st);
@@ -496,7 +502,7 @@ run_with_oom(void *arg, br_status *st)
     if (code == BR_OK)
         code = br_mega_vm_bind(vm, 5, &vw, st);
     if (code == BR_OK)
-        code = br_mega_vm_adversarial(vm, 2, st);
+        code = br_mega_vm_adversarial(vm, 2, BR_MEGA_ORDER_SWEEP, 0, st);
     br_mega_vm_free(vm);
     br_mega_free(p);
     return code;

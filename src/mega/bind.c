@@ -1,0 +1,299 @@
+/* bind.c - tensors of a program from and to files.
+ *
+ * The manifest is an outsider's: nothing is read that its entry and the
+ * program do not agree on, and no file larger than the buffer could take.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "mega/bind.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "mega/dtype.h"
+
+typedef struct binder {
+    br_mega_vm *vm;
+    const br_mega_prog *p;
+    const char *dir;
+    bool *seen; /* a buffer's id has come */
+} binder;
+
+/* ---- in ------------------------------------------------------------------- */
+
+/* Relative, without ".." and without a NUL: it stays inside. */
+static bool
+stays_inside(const br_json *path)
+{
+    const char *s = path->s, *end;
+
+    if (path->n == 0 || strlen(s) != path->n || *s == '/')
+        return false;
+    for (; *s; s = *end ? end + 1 : end) {
+        end = s + strcspn(s, "/");
+        if (end - s == 2 && s[0] == '.' && s[1] == '.')
+            return false;
+    }
+    return true;
+}
+
+/* Absent: the buffer's. */
+static br_code
+read_shape(const br_json *v, const br_mega_buffer *b, br_mega_value *out,
+           int64_t dim[BR_MEGA_MAX_RANK], br_status *st)
+{
+    out->shape = b->shape;
+    out->rank = b->rank;
+    if (!v)
+        return BR_OK;
+    if (v->kind != BR_J_ARR || v->n > BR_MEGA_MAX_RANK)
+        return br_fail(st, BR_E_FORMAT, "shape is no list of at most %d sizes",
+                       BR_MEGA_MAX_RANK);
+    out->shape = dim;
+    out->rank = 0;
+    for (const br_json *d = v->child; d; d = d->next) {
+        if (d->kind != BR_J_INT || d->i < 0)
+            return br_fail(st, BR_E_FORMAT, "shape: a size is %s",
+                           d->kind == BR_J_INT
+                               ? "negative"
+                               : br_json_kind_name((br_json_kind)d->kind));
+        dim[out->rank++] = d->i;
+    }
+    return BR_OK;
+}
+
+static br_code
+read_dtype(const br_json *v, br_mega_value *out, br_status *st)
+{
+    out->dtype = v && v->kind == BR_J_STR
+                     ? br_mega_dtype_find((br_text){v->s, v->n})
+                     : -1;
+    return out->dtype >= 0
+               ? BR_OK
+               : br_fail(st, BR_E_FORMAT, "dtype is missing or unknown");
+}
+
+static br_code
+bind_file(binder *b, int64_t id, const br_json *file, br_mega_value *v,
+          br_status *st)
+{
+    int64_t want = br_mega_value_bytes(v);
+    br_str path = {0};
+    br_code code;
+    char *data = NULL;
+
+    if (file->kind != BR_J_STR || !stays_inside(file))
+        return br_fail(st, BR_E_FORMAT, "file is not a path inside the folder");
+    if (want < 0)
+        return br_fail(st, BR_E_FORMAT, "the shape is not possible");
+    br_str_printf(&path, "%s/%s", b->dir, file->s);
+    if (path.oom) {
+        br_str_fini(&path);
+        return br_fail(st, BR_E_OOM, "no memory for a path");
+    }
+    code = br_file_read(path.at, (size_t)want, &data, &v->nbytes, st);
+    br_str_fini(&path);
+    v->data = data;
+    if (code == BR_OK)
+        code = br_mega_vm_bind(b->vm, id, v, st);
+    br_free(data);
+    return code;
+}
+
+static br_code
+bind_entry(binder *b, const br_json *e, int64_t id, br_status *st)
+{
+    const br_mega_buffer *buf = &b->p->buffers[id];
+    const br_json *file = br_json_get(e, "file");
+    int64_t dim[BR_MEGA_MAX_RANK];
+    br_mega_value v = {.data = NULL};
+
+    if (b->seen[id])
+        return br_fail(st, BR_E_FORMAT, "it comes twice");
+    b->seen[id] = true;
+    if (!file)
+        return br_fail(st, BR_E_FORMAT, "missing 'file'");
+    if (file->kind == BR_J_NULL && buf->kind == BR_MBK_KV_CACHE)
+        return BR_OK;
+    BR_TRY(read_dtype(br_json_get(e, "dtype"), &v, st));
+    BR_TRY(read_shape(br_json_get(e, "shape"), buf, &v, dim, st));
+    BR_TRY(br_mega_vm_bindable(b->vm, id, &v, st));
+    return bind_file(b, id, file, &v, st);
+}
+
+static br_code
+bind_list(binder *b, const br_json *doc, br_status *st)
+{
+    const br_json *list = br_json_get(doc, "buffers"), *e, *id;
+    size_t i = 0;
+
+    if (!list || list->kind != BR_J_ARR)
+        return br_fail(st, BR_E_FORMAT, "no list 'buffers'");
+    for (e = list->child; e; e = e->next, i++) {
+        id = br_json_get(e, "id");
+        if (!id || id->kind != BR_J_INT || id->i < 0 ||
+            (uint64_t)id->i >= b->p->n_buffers)
+            return br_fail(st, BR_E_FORMAT,
+                           "buffers[%zu]: id is missing or no buffer of the "
+                           "program",
+                           i);
+        if (bind_entry(b, e, id->i, st) != BR_OK)
+            return br_prefix(st, "buffers[%zu] (id %lld)", i, (long long)id->i);
+    }
+    return BR_OK;
+}
+
+static br_code
+all_bound(const binder *b, br_status *st)
+{
+    for (size_t i = 0; i < b->p->n_buffers; i++) {
+        const br_mega_buffer *buf = &b->p->buffers[i];
+
+        if (br_mega_kind_readonly(buf->kind) &&
+            !br_mega_vm_written(b->vm, (int64_t)i))
+            return br_fail(st, BR_E_NOT_FOUND,
+                           "no entry for buffer #%zu ('%.80s'), %s%s%.120s", i,
+                           buf->name ? buf->name : "",
+                           br_mega_kind_name(buf->kind),
+                           buf->source ? " of source " : "",
+                           buf->source ? buf->source : "");
+    }
+    return BR_OK;
+}
+
+static br_code
+bind_text(binder *b, const char *text, size_t n, br_status *st)
+{
+    br_arena arena;
+    br_json *doc;
+    br_code code;
+
+    br_arena_init(&arena, 0); /* the text is bounded, and so is its tree */
+    code = br_json_parse(&doc, &arena, text, n, 0, st);
+    if (code == BR_OK)
+        code = bind_list(b, doc, st);
+    if (code == BR_OK)
+        code = all_bound(b, st);
+    br_arena_fini(&arena);
+    return code;
+}
+
+br_code
+br_mega_bind_dir(br_mega_vm *vm, const br_mega_prog *p, const char *dir,
+                 br_status *st)
+{
+    binder b = {.vm = vm, .p = p, .dir = dir};
+    br_str path = {0};
+    br_code code = BR_OK;
+    char *text;
+    size_t n;
+
+    br_str_printf(&path, "%s/manifest.json", dir);
+    b.seen = br_try_calloc(BR_MAX(p->n_buffers, (size_t)1), sizeof *b.seen);
+    if (path.oom || !b.seen)
+        code = br_fail(st, BR_E_OOM, "no memory to bind");
+    if (code == BR_OK)
+        code = br_file_read(path.at, BR_BIND_MAX_MANIFEST_BYTES, &text, &n, st);
+    if (code == BR_OK) {
+        code = bind_text(&b, text, n, st);
+        if (code != BR_OK)
+            br_prefix(st, "%s", path.at);
+        br_free(text);
+    }
+    br_free(b.seen);
+    br_str_fini(&path);
+    return code;
+}
+
+/* ---- out ------------------------------------------------------------------- */
+
+static br_code
+write_buffer(const br_mega_vm *vm, size_t i, const char *dir, br_status *st)
+{
+    br_mega_value v = br_mega_vm_get(vm, (int64_t)i);
+    br_str path = {0};
+    br_code code;
+
+    br_str_printf(&path, "%s/%zu.bin", dir, i);
+    code = path.oom ? br_fail(st, BR_E_OOM, "no memory for a path")
+                    : br_file_write(path.at, v.data, v.nbytes, st);
+    br_str_fini(&path);
+    return code;
+}
+
+static void
+put_entry(br_json_writer *w, const br_mega_buffer *b, size_t i)
+{
+    char file[32];
+
+    snprintf(file, sizeof file, "%zu.bin", i);
+    br_json_w_obj(w);
+    br_json_w_key(w, "id");
+    br_json_w_u64(w, i);
+    br_json_w_key(w, "dtype");
+    br_json_w_strz(w, br_mega_dtype_name(b->dtype));
+    br_json_w_key(w, "shape");
+    br_json_w_arr(w);
+    for (uint32_t d = 0; d < b->rank; d++)
+        br_json_w_i64(w, b->shape[d]);
+    br_json_w_arr_end(w);
+    br_json_w_key(w, "file");
+    br_json_w_strz(w, file);
+    br_json_w_obj_end(w);
+}
+
+static bool
+is_result(const br_mega_buffer *b)
+{
+    return b->kind == BR_MBK_IO_OUTPUT || b->kind == BR_MBK_KV_CACHE;
+}
+
+static void
+put_manifest(const br_mega_vm *vm, const br_mega_prog *p, br_str *out)
+{
+    const uint32_t *order;
+    br_json_writer w;
+    size_t n;
+
+    order = br_mega_vm_order(vm, &n);
+    br_json_w_begin(&w, out, 0);
+    br_json_w_obj(&w);
+    br_json_w_key(&w, "buffers");
+    br_json_w_arr(&w);
+    for (size_t i = 0; i < p->n_buffers; i++)
+        if (is_result(&p->buffers[i]))
+            put_entry(&w, &p->buffers[i], i);
+    br_json_w_arr_end(&w);
+    br_json_w_key(&w, "exec_order");
+    br_json_w_arr(&w);
+    for (size_t i = 0; i < n; i++)
+        br_json_w_u64(&w, order[i]);
+    br_json_w_arr_end(&w);
+    br_json_w_key(&w, "sweeps");
+    br_json_w_u64(&w, br_mega_vm_sweeps(vm));
+    br_json_w_obj_end(&w);
+    br_str_putc(out, '\n');
+}
+
+br_code
+br_mega_write_dir(const br_mega_vm *vm, const br_mega_prog *p, const char *dir,
+                  br_status *st)
+{
+    br_str text = {0}, path = {0};
+    br_code code;
+
+    if (mkdir(dir, 0777) != 0 && errno != EEXIST)
+        return br_fail(st, BR_E_IO, "%s: cannot make the folder: %s", dir,
+                       strerror(errno));
+    for (size_t i = 0; i < p->n_buffers; i++)
+        if (is_result(&p->buffers[i]))
+            BR_TRY(write_buffer(vm, i, dir, st));
+    put_manifest(vm, p, &text);
+    br_str_printf(&path, "%s/manifest.json", dir);
+    code = text.oom || path.oom
+               ? br_fail(st, BR_E_OOM, "no memory for the manifest")
+               : br_file_write(path.at, text.at, text.n, st);
+    br_str_fini(&text);
+    br_str_fini(&path);
+    return code;
+}
