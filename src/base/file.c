@@ -9,7 +9,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -141,15 +143,18 @@ write_in_place(const char *path, const void *p, size_t n, br_status *st)
     return code;
 }
 
-/* Opens PATH.PID.N.tmp, a name nobody has. */
+/* Opens a new file FOLDER/.brass-PID-N.tmp and leaves its name in *name. The
+ * name does not contain the target's, which may be as long as names get. */
 static int
 open_beside(br_str *name, const char *path, mode_t mode)
 {
-    int fd, i;
+    const char *slash = strrchr(path, '/');
+    int folder = slash ? (int)(slash + 1 - path) : 0, fd, i;
 
     for (i = 0; i < 100; i++) {
         br_str_clear(name);
-        br_str_printf(name, "%s.%ld.%d.tmp", path, (long)getpid(), i);
+        br_str_printf(name, "%.*s.brass-%ld-%d.tmp", folder, path,
+                      (long)getpid(), i);
         if (name->oom) {
             errno = ENOMEM;
             return -1;
@@ -161,9 +166,29 @@ open_beside(br_str *name, const char *path, mode_t mode)
     return -1;
 }
 
+/* Fills the new file, gives it a mode (if >= 0), puts it in the target's
+ * place. Closes fd. */
+static br_code
+fill_and_rename(int fd, const char *from, const char *path, br_text t, int mode,
+                br_status *st)
+{
+    br_code code = write_all(fd, path, t.p, t.n, st);
+
+    if (code == BR_OK && mode >= 0 && fchmod(fd, (mode_t)mode) != 0)
+        code = fail_errno(st, "set the mode", path, errno);
+    if (code == BR_OK && fsync(fd) != 0)
+        code = fail_errno(st, "sync", path, errno);
+    if (close(fd) != 0 && code == BR_OK)
+        code = fail_errno(st, "write", path, errno);
+    if (code == BR_OK && rename(from, path) != 0)
+        code = fail_errno(st, "replace", path, errno);
+    return code;
+}
+
 br_code
 br_file_write(const char *path, const void *p, size_t n, br_status *st)
 {
+    char real[PATH_MAX];
     struct stat old;
     bool exists = stat(path, &old) == 0;
     br_str name = {0};
@@ -174,24 +199,20 @@ br_file_write(const char *path, const void *p, size_t n, br_status *st)
         return fail_errno(st, "write", path, EISDIR);
     if (exists && !S_ISREG(old.st_mode))
         return write_in_place(path, p, n, st);
+    /* Through a symbolic link: the file it names is replaced, not the link. */
+    if (exists && realpath(path, real))
+        path = real;
+    /* A file keeps its mode, and is never readable by more on the way. */
     fd = open_beside(&name, path, exists ? 0600 : 0644);
     if (fd < 0) {
         code = name.oom ? br_fail(st, BR_E_OOM, "%s: out of memory", path)
-                        : fail_errno(st, "write beside", path, errno);
-        br_str_fini(&name);
-        return code;
+                        : fail_errno(st, "create a file beside", path, errno);
+    } else {
+        code = fill_and_rename(fd, name.at, path, (br_text){p, n},
+                               exists ? (int)(old.st_mode & 0777) : -1, st);
+        if (code != BR_OK)
+            unlink(name.at);
     }
-    code = write_all(fd, path, p, n, st);
-    if (code == BR_OK && exists && fchmod(fd, old.st_mode & 07777) != 0)
-        code = fail_errno(st, "set the mode of", path, errno);
-    if (code == BR_OK && fsync(fd) != 0)
-        code = fail_errno(st, "sync", path, errno);
-    if (close(fd) != 0 && code == BR_OK)
-        code = fail_errno(st, "write", path, errno);
-    if (code == BR_OK && rename(name.at, path) != 0)
-        code = fail_errno(st, "replace", path, errno);
-    if (code != BR_OK)
-        unlink(name.at);
     br_str_fini(&name);
     return code;
 }

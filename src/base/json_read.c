@@ -67,10 +67,23 @@ plain16(const char *p)
     return (unsigned)__builtin_ctz((unsigned)_mm_movemask_epi8(m) | 0x10000u);
 }
 #else
+/* The same by eight bytes in one integer. Nothing depends on byte order: the
+ * integer only answers "all eight?", a loop finds the place. */
+#    define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+static inline uint64_t
+eight(const char *p)
+{
+    uint64_t x;
+
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
 static inline unsigned
 blanks16(const char *p)
 {
-    unsigned i = 0;
+    unsigned i = eight(p) == EACH(' ') ? 8 : 0;
 
     while (i < 16 &&
            (p[i] == ' ' || p[i] == '\n' || p[i] == '\t' || p[i] == '\r'))
@@ -78,10 +91,23 @@ blanks16(const char *p)
     return i;
 }
 
+/* Each term has a byte's top bit set where the byte is, in turn: from 0x80
+ * up, below 0x20, a quote, a backslash. A borrow can only come from a byte
+ * that was already found, so "none" is exact. */
+static inline bool
+plain8(const char *p)
+{
+    uint64_t x = eight(p);
+    uint64_t m = x | (x - EACH(0x20)) | ((x ^ EACH('"')) - EACH(1)) |
+                 ((x ^ EACH('\\')) - EACH(1));
+
+    return (m & EACH(0x80)) == 0;
+}
+
 static inline unsigned
 plain16(const char *p)
 {
-    unsigned i = 0;
+    unsigned i = plain8(p) ? 8 : 0;
 
     while (i < 16 && (signed char)p[i] >= 0x20 && p[i] != '"' && p[i] != '\\')
         i++;
@@ -153,7 +179,7 @@ void
 br_json_where(const br_json_reader *r, int *line, int *column)
 {
     const char *p;
-    int l = 1, c = 1;
+    int l = 1, c = 1; /* texts of 2^31 lines exist; they stop counting */
 
     for (p = r->begin; p < r->at; p++) {
         if (*p == '\n') {
@@ -186,7 +212,7 @@ fail(br_json_reader *r, const char *at, br_code code, const char *fmt, ...)
 }
 
 /* Bytes of the UTF-8 character at p, 0 when there is none. RFC 3629: the
- * second byte's range rules out overlong forms, surrogates and > 0x10FFFF. */
+ * second byte's range rules out overlong forms, surrogates and > U+10FFFF. */
 static int
 utf8_len(const char *s, const char *end)
 {
@@ -194,26 +220,19 @@ utf8_len(const char *s, const char *end)
     unsigned lo = 0x80, hi = 0xBF;
     int n, i;
 
-    if (s >= end)
+    if (s >= end || p[0] < 0x80)
+        return s < end;
+    if (p[0] < 0xC2 || p[0] > 0xF4)
         return 0;
-    if (p[0] < 0x80)
-        return 1;
-    n = p[0] < 0xC2   ? 0
-        : p[0] < 0xE0 ? 2
-        : p[0] < 0xF0 ? 3
-        : p[0] < 0xF5 ? 4
-                      : 0;
-    if (n == 0 || end - s < n)
-        return 0;
-    if (p[0] == 0xE0)
-        lo = 0xA0;
-    else if (p[0] == 0xED)
-        hi = 0x9F;
-    else if (p[0] == 0xF0)
-        lo = 0x90;
-    else if (p[0] == 0xF4)
-        hi = 0x8F;
-    if (p[1] < lo || p[1] > hi)
+    n = p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
+    switch (p[0]) {
+    case 0xE0: lo = 0xA0; break;
+    case 0xED: hi = 0x9F; break;
+    case 0xF0: lo = 0x90; break;
+    case 0xF4: hi = 0x8F; break;
+    default: break;
+    }
+    if (end - s < n || p[1] < lo || p[1] > hi)
         return 0;
     for (i = 2; i < n; i++)
         if ((p[i] & 0xC0) != 0x80)
@@ -447,30 +466,41 @@ close_container(br_json_reader *r, const char *p)
     return obj ? BR_JSON_OBJ_CLOSE : BR_JSON_ARR_CLOSE;
 }
 
+/* No value begins at p. Words get a hint: True, None, undefined and, in
+ * strict mode, NaN are what people write. */
 static br_json_tok
-word(br_json_reader *r, const char *p, const char *z, br_json_tok tok)
+no_value(br_json_reader *r, const char *p, const char *what)
 {
-    size_t n = strlen(z);
-    char what[32];
+    const char *q = p;
 
-    if ((size_t)(r->end - p) < n || memcmp(p, z, n) != 0) {
-        snprintf(what, sizeof what, "a value (%s?)", z);
+    while (q < r->end && q - p < 20 && (*q | 32) >= 'a' && (*q | 32) <= 'z')
+        q++;
+    if (q == p)
         return expected(r, p, what);
-    }
-    r->text = (br_text){p, n};
-    r->p = p + n;
+    return fail(r, p, BR_E_FORMAT,
+                "expected %s, found '%.*s' (the words of JSON are true, false "
+                "and null)",
+                what, (int)(q - p), p);
+}
+
+static br_json_tok
+word(br_json_reader *r, const char *p, br_text t, br_json_tok tok,
+     const char *what)
+{
+    if ((size_t)(r->end - p) < t.n || memcmp(p, t.p, t.n) != 0)
+        return no_value(r, p, what);
+    r->text = (br_text){p, t.n};
+    r->p = p + t.n;
     return tok;
 }
 
 /* NaN, Infinity, -Infinity: Python's, not JSON's. */
 static br_json_tok
-lax_word(br_json_reader *r, const char *p, const char *z)
+lax_word(br_json_reader *r, const char *p, br_text t, const char *what)
 {
     if (!(r->flags & BR_JSON_LAX))
-        return fail(r, p, BR_E_FORMAT,
-                    "expected a value, found %s%.*s (%s is not JSON)",
-                    *p == '-' ? "-" : "", 1, *p == '-' ? p + 1 : p, z);
-    return word(r, p, z, BR_JSON_FLOAT);
+        return no_value(r, p, what);
+    return word(r, p, t, BR_JSON_FLOAT, what);
 }
 
 static inline br_json_tok
@@ -481,8 +511,10 @@ number(br_json_reader *r, const char *from)
     unsigned char c = peek(p, end);
 
     if (!is_digit(c))
-        return c == 'I' ? lax_word(r, from, "-Infinity")
-                        : expected(r, p, "a digit after '-'");
+        return c == 'I' && (r->flags & BR_JSON_LAX)
+                   ? word(r, from, BR_TEXT("-Infinity"), BR_JSON_FLOAT,
+                          "a number or -Infinity")
+                   : expected(r, p, "a digit after '-'");
     p++;
     if (c != '0')
         p = digits(p, end);
@@ -528,12 +560,12 @@ value(br_json_reader *r, const char *p, const char *what)
     case '7':
     case '8':
     case '9': return number(r, p);
-    case 't': return word(r, p, "true", BR_JSON_TRUE);
-    case 'f': return word(r, p, "false", BR_JSON_FALSE);
-    case 'n': return word(r, p, "null", BR_JSON_NULL);
-    case 'N': return lax_word(r, p, "NaN");
-    case 'I': return lax_word(r, p, "Infinity");
-    default: return expected(r, p, what);
+    case 't': return word(r, p, BR_TEXT("true"), BR_JSON_TRUE, what);
+    case 'f': return word(r, p, BR_TEXT("false"), BR_JSON_FALSE, what);
+    case 'n': return word(r, p, BR_TEXT("null"), BR_JSON_NULL, what);
+    case 'N': return lax_word(r, p, BR_TEXT("NaN"), what);
+    case 'I': return lax_word(r, p, BR_TEXT("Infinity"), what);
+    default: return no_value(r, p, what);
     }
 }
 
