@@ -8,9 +8,9 @@
  *     sm_queue     [num_sms][..]                      run i
  *     counters     zero before a launch               signal i's out_counter
  *
- * Plain C11; also clean as C++ and CUDA. All fields are little-endian with
- * natural alignment and no hidden padding; every size and offset is asserted
- * below. Codes are frozen: a code never changes its meaning, new ones are
+ * Plain C11; also clean as C++ and CUDA. Fields are little-endian with natural
+ * alignment, and the records of the tables (params, buffer, instruction) hold
+ * no hidden padding; every size and offset is asserted below. Codes are frozen: a code never changes its meaning, new ones are
  * appended. Codes from AMK_OP_EXT and AMK_DTYPE_EXT up belong to Brass; a VM
  * refuses a code it does not know.
  *

@@ -8,7 +8,9 @@
 
 #include <string.h>
 
-#define SAME(a, b)                           _Static_assert((int)(a) == (int)(b), #a " is " #b)
+/* clang-format off */
+#define SAME(a, b) _Static_assert((int)(a) == (int)(b), #a " is " #b)
+/* clang-format on */
 
 #define X(name, code, lo, hi, out, req, doc) SAME(AMK_OP_##name, code);
 #include "mega/minst.def"

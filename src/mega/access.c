@@ -111,12 +111,14 @@ br_mega_target_num(const br_mega_prog *p, br_mega_target_field f, double *out)
 #include "mega/target_field.def"
 #undef T
     };
+    bool yes;
 
     if (!p->target)
         return false;
     if (p->target[f])
         return real(p->target[f], out);
-    *out = strcmp(defaults[f], "true") == 0;
-    return *out != 0 || strcmp(defaults[f], "false") == 0 ||
+    yes = strcmp(defaults[f], "true") == 0;
+    *out = yes;
+    return yes || strcmp(defaults[f], "false") == 0 ||
            br_json_to_f64(br_text_z(defaults[f]), out);
 }

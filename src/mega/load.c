@@ -52,7 +52,7 @@ hold_text(br_load *l, const char **out, uint32_t *n)
         return false;
     *out = br_arena_str(l->a, t.p, t.n);
     if (!*out)
-        BR_LOAD_OOM(l);
+        br_load_oom(l);
     return *out != NULL;
 }
 
@@ -87,7 +87,7 @@ fast_ints(br_load *l, const int64_t **out, uint32_t *n)
         if (!br_json_to_i64(l->r.text, &v))
             return false;
         if (!br_vec_push(&l->ints, v)) {
-            BR_LOAD_OOM(l);
+            br_load_oom(l);
             return false;
         }
     }
@@ -96,7 +96,7 @@ fast_ints(br_load *l, const int64_t **out, uint32_t *n)
     *n = (uint32_t)l->ints.n;
     *out = br_arena_dup(l->a, l->ints.at, l->ints.n * sizeof v);
     if (!*out)
-        BR_LOAD_OOM(l);
+        br_load_oom(l);
     return *out != NULL;
 }
 
@@ -133,7 +133,7 @@ fast_waits(br_load *l, br_mega_task *t)
         if (!fast_wait(l, &w))
             return false;
         if (!br_vec_push(&l->waits, w)) {
-            BR_LOAD_OOM(l);
+            br_load_oom(l);
             return false;
         }
     }
@@ -142,7 +142,7 @@ fast_waits(br_load *l, br_mega_task *t)
     t->n_waits = (uint32_t)l->waits.n;
     t->waits = br_arena_dup(l->a, l->waits.at, l->waits.n * sizeof w);
     if (!t->waits)
-        BR_LOAD_OOM(l);
+        br_load_oom(l);
     return t->waits != NULL;
 }
 
@@ -206,7 +206,7 @@ fast_params(br_load *l, br_mega_task *t)
     m[0] = (br_json){.kind = BR_J_OBJ, .n = n};
     block = br_arena_dup(l->a, m, (n + 1) * sizeof *m);
     if (!block) {
-        BR_LOAD_OOM(l);
+        br_load_oom(l);
         return false;
     }
     for (uint32_t i = 1; i < n; i++)
@@ -321,7 +321,7 @@ fast_task(br_load *l)
         t.params = br_json_new(l->a, BR_J_OBJ);
     if (t.params && br_vec_push(&l->tasks, t))
         return true;
-    BR_LOAD_OOM(l);
+    br_load_oom(l);
     return false;
 }
 
@@ -341,7 +341,7 @@ fast_buffer(br_load *l)
         return false;
     if (br_vec_push(&l->buffers, b))
         return true;
-    BR_LOAD_OOM(l);
+    br_load_oom(l);
     return false;
 }
 
@@ -360,7 +360,7 @@ fast_counter(br_load *l)
         return false;
     if (br_vec_push(&l->counters, c))
         return true;
-    BR_LOAD_OOM(l);
+    br_load_oom(l);
     return false;
 }
 
@@ -582,7 +582,7 @@ finish(br_load *l)
     if (HOLD(buffers) && HOLD(counters) && HOLD(tasks) && HOLD(pages) &&
         HOLD(binds) && gather_misfits(l))
         return BR_OK;
-    return BR_LOAD_OOM(l);
+    return br_load_oom(l);
 }
 
 static void

@@ -88,8 +88,13 @@ typedef struct br_load {
     const br_json *ascii[128]; /* one-character strings, made when needed */
 } br_load;
 
-#define BR_LOAD_OOM(l)      br_fail((l)->st, BR_E_OOM, "task program: out of memory")
 #define BR_LOAD_BAD(l, ...) br_fail(&(l)->bad, BR_E_FORMAT, __VA_ARGS__)
+
+static inline br_code
+br_load_oom(br_load *l)
+{
+    return br_fail(l->st, BR_E_OOM, "task program: out of memory");
+}
 
 /* br_mega_load, with the fast reader or without it: the two must give one
  * program, or one error, for every text. */

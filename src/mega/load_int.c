@@ -141,7 +141,7 @@ merge(br_load *l, br_json *obj)
     br_json **link;
 
     if (!s)
-        return BR_LOAD_OOM(l);
+        return br_load_oom(l);
     for (br_json *m = obj->child; m; m = m->next, n++)
         s[n] = (slot){m, n};
     qsort(s, n, sizeof *s, by_key);
@@ -191,7 +191,7 @@ br_load_int_keys(br_load *l, br_json *obj, const char *where)
             code = BR_LOAD_BAD(l, "%s: key '%s' is not an integer", where,
                                br_load_quote(q, t));
         } else if (key.oom || !(m->key = br_arena_str(l->a, key.at, key.n))) {
-            code = BR_LOAD_OOM(l);
+            code = br_load_oom(l);
         } else {
             m->key_n = (uint32_t)key.n;
         }

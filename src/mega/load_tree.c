@@ -102,7 +102,7 @@ misfit(br_load *l, br_mega_field f, size_t index, size_t sub, const br_json *v)
                                     : BR_LM_PAGES;
     br_mega_misfit m = {f, (uint32_t)index, (uint32_t)sub, v};
 
-    return br_vec_push(&l->misfits[group], m) ? BR_OK : BR_LOAD_OOM(l);
+    return br_vec_push(&l->misfits[group], m) ? BR_OK : br_load_oom(l);
 }
 
 /* Where a value goes if it is no misfit. */
@@ -248,7 +248,7 @@ take_ints(br_load *l, const br_json *v, const int64_t **out, uint32_t *n,
     int64_t *ints;
 
     if (!items(l, v) || !(ints = br_arena_get(l->a, l->nodes.n * sizeof *ints)))
-        return BR_LOAD_OOM(l);
+        return br_load_oom(l);
     for (at.sub = 0; at.sub < l->nodes.n; at.sub++)
         BR_TRY(take_int(l, l->nodes.at[at.sub], &ints[at.sub], at));
     *out = ints;
@@ -296,7 +296,7 @@ br_load_buffer(br_load *l, br_json *v)
         if (got[BR_LB_source]->kind != BR_J_STR)
             b.source = NULL;
     }
-    return br_vec_push(&l->buffers, b) ? BR_OK : BR_LOAD_OOM(l);
+    return br_vec_push(&l->buffers, b) ? BR_OK : br_load_oom(l);
 }
 
 br_code
@@ -313,7 +313,7 @@ br_load_counter(br_load *l, br_json *v)
         opt_int(l, got[BR_LC_init], 0, &c.init, (place){BR_MF_CTR_INIT, i, 0}));
     BR_TRY(take_str(l, got[BR_LC_note], &c.note, &c.note_n,
                     (place){BR_MF_CTR_NOTE, i, 0}));
-    return br_vec_push(&l->counters, c) ? BR_OK : BR_LOAD_OOM(l);
+    return br_vec_push(&l->counters, c) ? BR_OK : br_load_oom(l);
 }
 
 uint32_t
@@ -350,7 +350,7 @@ take_wait(br_load *l, const br_json *v, size_t task, size_t sub)
                     (place){BR_MF_TASK_WAIT_CTR, task, sub}));
     BR_TRY(take_int(l, got[BR_LW_threshold], &w.threshold,
                     (place){BR_MF_TASK_WAIT_THR, task, sub}));
-    return br_vec_push(&l->waits, w) ? BR_OK : BR_LOAD_OOM(l);
+    return br_vec_push(&l->waits, w) ? BR_OK : br_load_oom(l);
 }
 
 static br_code
@@ -361,13 +361,13 @@ take_waits(br_load *l, const br_json *v, size_t i, br_mega_task *t)
         return BR_OK;
     BR_TRY(need_list(l, v, "tasks", i, "waits"));
     if (!items(l, v))
-        return BR_LOAD_OOM(l);
+        return br_load_oom(l);
     for (size_t k = 0; k < l->nodes.n; k++)
         BR_TRY(take_wait(l, l->nodes.at[k], i, k));
     t->n_waits = (uint32_t)l->waits.n;
     t->waits =
         br_arena_dup(l->a, l->waits.at, l->waits.n * sizeof *l->waits.at);
-    return t->waits ? BR_OK : BR_LOAD_OOM(l);
+    return t->waits ? BR_OK : br_load_oom(l);
 }
 
 static br_code
@@ -375,7 +375,7 @@ take_params(br_load *l, br_json *v, size_t i, br_mega_task *t)
 {
     t->params = v && v->kind == BR_J_OBJ ? v : br_json_new(l->a, BR_J_OBJ);
     if (!t->params)
-        return BR_LOAD_OOM(l);
+        return br_load_oom(l);
     t->param_mask = br_load_tag_params(t->params);
     if (v && v->kind != BR_J_OBJ)
         return misfit(l, BR_MF_TASK_PARAMS, i, 0, v);
@@ -425,7 +425,7 @@ br_load_task(br_load *l, br_json *v)
                    (place){BR_MF_TASK_EST_FLOPS, i, 0}));
     BR_TRY(take_str(l, got[BR_LT_label], &t.label, &t.label_n,
                     (place){BR_MF_TASK_LABEL, i, 0}));
-    return br_vec_push(&l->tasks, t) ? BR_OK : BR_LOAD_OOM(l);
+    return br_vec_push(&l->tasks, t) ? BR_OK : br_load_oom(l);
 }
 
 /* ---- pages -------------------------------------------------------------- */
@@ -455,7 +455,7 @@ take_page(br_load *l, const br_json *v)
                    (place){BR_MF_PAGE_START, i, 0}));
     BR_TRY(opt_int(l, got[PG_live_end], -1, &g.live_end,
                    (place){BR_MF_PAGE_END, i, 0}));
-    return br_vec_push(&l->pages, g) ? BR_OK : BR_LOAD_OOM(l);
+    return br_vec_push(&l->pages, g) ? BR_OK : br_load_oom(l);
 }
 
 static br_code
@@ -472,13 +472,13 @@ take_bind(br_load *l, const br_json *m)
         br_json *big = br_json_new(l->a, BR_J_BIGINT);
 
         if (!big)
-            return BR_LOAD_OOM(l);
+            return br_load_oom(l);
         big->s = m->key;
         big->n = m->key_n;
         BR_TRY(misfit(l, BR_MF_BIND_BUFFER, i, 0, big));
     }
     BR_TRY(take_int(l, m, &b.page, (place){BR_MF_BIND_PAGE, i, 0}));
-    return br_vec_push(&l->binds, b) ? BR_OK : BR_LOAD_OOM(l);
+    return br_vec_push(&l->binds, b) ? BR_OK : br_load_oom(l);
 }
 
 br_code
@@ -509,7 +509,7 @@ br_load_pages(br_load *l, br_json *v)
         return BR_LOAD_BAD(l, "pages.pages: expected an array, found %s",
                            br_json_kind_name(got[1]->kind));
     if (!items(l, got[1]))
-        return BR_LOAD_OOM(l);
+        return br_load_oom(l);
     for (size_t k = 0; k < l->nodes.n; k++)
         BR_TRY(take_page(l, l->nodes.at[k]));
     return BR_OK;
@@ -545,7 +545,7 @@ br_load_target(br_load *l, br_json *v)
         if (!got[k] && !defaults[k][0])
             return BR_LOAD_BAD(l, "target: missing '%s'", target_keys[k].p);
     l->p->target = keep(l, got, BR_MT_COUNT);
-    return l->p->target ? BR_OK : BR_LOAD_OOM(l);
+    return l->p->target ? BR_OK : br_load_oom(l);
 }
 
 /* One element of a config given as a list of pairs: {key: value} in got. */
@@ -559,7 +559,7 @@ take_pair(br_load *l, const br_json *v, size_t i, br_json **got)
         return BR_LOAD_BAD(l, "config[%zu]: expected a pair, found %s", i,
                            br_json_kind_name(v->kind));
     if (!items(l, v))
-        return BR_LOAD_OOM(l);
+        return br_load_oom(l);
     if (l->nodes.n != 2)
         return BR_LOAD_BAD(l, "config[%zu]: expected a pair, found %zu values",
                            i, l->nodes.n);
@@ -574,7 +574,7 @@ take_pair(br_load *l, const br_json *v, size_t i, br_json **got)
         if (br_text_eq(config_keys[k], (br_text){key->s, key->n})) {
             copy = br_arena_dup(l->a, value, sizeof *value);
             if (!copy)
-                return BR_LOAD_OOM(l);
+                return br_load_oom(l);
             got[k] = copy;
         }
     return BR_OK;
@@ -601,7 +601,7 @@ br_load_config(br_load *l, br_json *v)
     if (sm && sm->kind == BR_J_OBJ)
         BR_TRY(br_load_int_keys(l, sm, "config.sm_assignment"));
     l->p->config = keep(l, got, BR_MC_COUNT);
-    return l->p->config ? BR_OK : BR_LOAD_OOM(l);
+    return l->p->config ? BR_OK : br_load_oom(l);
 }
 
 /* A version is text, or a number whose text is one: 0 and 0.25 are. */
@@ -630,7 +630,7 @@ br_load_version(br_load *l, const br_json *v, br_load_section which)
                        name, br_load_quote(q, t));
     t.p = br_arena_str(l->a, t.p, t.n);
     if (!t.p)
-        return BR_LOAD_OOM(l);
+        return br_load_oom(l);
     if (which == BR_LS_ir_version) {
         l->p->ir_version = t.p;
         l->p->ir_version_n = (uint32_t)t.n;

@@ -356,3 +356,39 @@ TEST(mega_access_reads_target_and_weights)
     ck_assert(!br_mega_target_num(p, BR_MT_note, &f));
     br_mega_free(p);
 }
+
+/* ---- the header by itself ---------------------------------------------- */
+
+TEST(mega_abi_header_stands_alone)
+{
+    static const char *const compilers[][4] = {
+        {"cc", "-std=c11", "-xc", "-Wundef"},
+        {"c++", "-std=c++11", "-xc++", "-Wundef"},
+        {"clang", "-std=c11", "-xc", "-Wundef"},
+    };
+    int tried = 0;
+
+    for (size_t i = 0; i < BR_COUNT(compilers); i++) {
+        const char *const *c = compilers[i];
+        const char *argv[] = {c[0],
+                              c[1],
+                              c[2],
+                              c[3],
+                              "-Wall",
+                              "-Wextra",
+                              "-Wpedantic",
+                              "-Werror",
+                              "-fsyntax-only",
+                              t_repo("include/amk/abi.h"),
+                              NULL};
+        t_proc r;
+
+        if (!t_have_program(c[0]))
+            continue;
+        t_exec(&r, argv, NULL, 0);
+        ck_assert_msg(r.exit == 0, "%s: %s", c[0], r.err);
+        tried++;
+    }
+    if (!tried)
+        t_skip("no compiler here");
+}
