@@ -61,7 +61,8 @@ brass: $(B)/brass
 # The commit is compiled into one object, made anew when it changes.
 COMMIT := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
 $(shell mkdir -p $(B); echo '$(COMMIT)' | cmp -s - $(B)/commit || echo '$(COMMIT)' >$(B)/commit)
-$(B)/src/cli/version.o: BR_CFLAGS += -DBR_COMMIT='"$(COMMIT)"'
+$(B)/src/cli/version.o: BR_CFLAGS += -DBR_COMMIT='"$(COMMIT)"' \
+        -DBR_DATE='"$(shell git show -s --format=%cs 2>/dev/null || echo unknown)"'
 $(B)/src/cli/version.o: $(B)/commit
 
 # ---- the C library ---------------------------------------------------------
@@ -83,6 +84,7 @@ lib: $(B)/libbrass.a $(B)/$(SONAME)
 INST = install -D -m
 DEST = $(DESTDIR)$(PREFIX)
 MAN  = $(DEST)/share/man/man1
+man: brass ; tools/install-man $(B)/brass build/man
 install: brass lib
 	$(INST) 755 $(B)/brass $(DEST)/bin/brass
 	$(INST) 644 $(B)/libbrass.a $(DEST)/lib/libbrass.a
@@ -167,6 +169,6 @@ help: ; @cat tools/make-help.txt
 clean: ; rm -rf build brass compile_commands.json
 
 .SECONDARY:
-.PHONY: all lib install uninstall test golden-update test-install fuzz fuzz-quick \
+.PHONY: all lib man install uninstall test golden-update test-install fuzz fuzz-quick \
         fuzz-cov fuzzers examples lint format format-check wc config compdb help clean
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

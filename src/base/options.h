@@ -107,10 +107,12 @@ enum { BR_OPTION_COLUMNS = 80 };
 /* The rows that are taken, a line or more each, wrapped at 80 columns; global
  * ones are gathered in one paragraph at the end. with_env adds variables. */
 void br_options_help(const br_options *o, bool with_env, br_str *out);
-/* The same as man(7) source, with variables and defaults. */
-void br_options_man(const br_options *o, br_str *out);
-/* Text that troff prints as it is. */
+/* As man(7) source, with variables and defaults: the global rows, or those
+ * that are not. */
+void br_options_man(const br_options *o, bool global, br_str *out);
+/* Text that troff prints as it is; _lines wraps it and ends with a newline. */
 void br_man_text(br_str *out, const char *text);
+void br_man_lines(br_str *out, const char *text);
 /* Words of text, wrapped; the first line begins at column `at`, others are
  * indented by `indent`. Ends with a newline. */
 void br_text_wrap(br_str *out, const char *text, int at, int indent);

@@ -11,23 +11,32 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FLAGS_MAX 28
+#define FLAGS_MAX   28
+#define MAN_COLUMNS 60 /* lint wants 80 at most, escapes and all */
 
-/* "-o, --output FILE"; a switch that is on by default shows as --no-x. */
+/* A switch that is on by default is shown as what turns it off. */
+static const char *
+no_of(const br_option *r)
+{
+    bool on = r->type == BR_OPTION_BOOL && r->def && strcmp(r->def, "yes") == 0;
+
+    return on ? "no-" : "";
+}
+
+/* "-o, --output FILE" */
 static int
 flags_of(const br_option *r, char *out, size_t size)
 {
-    bool on = r->type == BR_OPTION_BOOL && r->def && strcmp(r->def, "yes") == 0;
     char letter[8] = "    ";
 
     if (r->letter)
         snprintf(letter, sizeof letter, "-%c, ", r->letter);
-    return snprintf(out, size, "%s--%s%s%s%s", letter, on ? "no-" : "", r->name,
+    return snprintf(out, size, "%s--%s%s%s%s", letter, no_of(r), r->name,
                     r->value ? " " : "", r->value ? r->value : "");
 }
 
-void
-br_text_wrap(br_str *out, const char *text, int at, int indent)
+static void
+wrap(br_str *out, const char *text, int at, int indent, int columns)
 {
     bool begun = false;
 
@@ -38,7 +47,7 @@ br_text_wrap(br_str *out, const char *text, int at, int indent)
         text += skip;
         if (n == 0)
             break;
-        if (begun && at + 1 + n > BR_OPTION_COLUMNS - 1) {
+        if (begun && at + 1 + n >= columns) {
             br_str_printf(out, "\n%*s", indent, "");
             at = indent;
             begun = false;
@@ -51,6 +60,12 @@ br_text_wrap(br_str *out, const char *text, int at, int indent)
         text += n;
     }
     br_str_putc(out, '\n');
+}
+
+void
+br_text_wrap(br_str *out, const char *text, int at, int indent)
+{
+    wrap(out, text, at, indent, BR_OPTION_COLUMNS);
 }
 
 static void
@@ -81,8 +96,8 @@ void
 br_options_help(const br_options *o, bool with_env, br_str *out)
 {
     const char *env = with_env ? o->env_prefix : NULL;
+    bool own = false, global = false;
     int column = 0;
-    bool any_global = false;
 
     for (size_t i = 0; i < o->n_rows; i++) {
         char flags[120];
@@ -92,13 +107,14 @@ br_options_help(const br_options *o, bool with_env, br_str *out)
             column = BR_MAX(column, BR_MIN(n, FLAGS_MAX));
     }
     for (size_t i = 0; i < o->n_rows; i++) {
+        own |= o->taken[i] && !o->rows[i].global;
+        global |= o->rows[i].global;
+    }
+    br_str_puts(out, own ? "\n" : "");
+    for (size_t i = 0; i < o->n_rows; i++)
         if (o->taken[i] && !o->rows[i].global)
             help_row(&o->rows[i], column + 4, env, out);
-        any_global |= o->rows[i].global;
-    }
-    if (!any_global)
-        return;
-    br_str_puts(out, "\nevery command takes:\n");
+    br_str_puts(out, global ? "\nevery command takes:\n" : "");
     for (size_t i = 0; i < o->n_rows; i++)
         if (o->rows[i].global)
             help_row(&o->rows[i], column + 4, env, out);
@@ -123,9 +139,32 @@ br_man_text(br_str *out, const char *text)
     }
 }
 
+void
+br_man_lines(br_str *out, const char *text)
+{
+    br_str wrapped = {0};
+    const char *p;
+
+    wrap(&wrapped, text, 0, 0, MAN_COLUMNS);
+    for (p = br_str_z(&wrapped); *p;) {
+        size_t n = strcspn(p, "\n");
+        br_str one = {0};
+
+        br_str_put(&one, p, n);
+        br_man_text(out, br_str_z(&one));
+        br_str_putc(out, '\n');
+        out->oom |= one.oom;
+        br_str_fini(&one);
+        p += n + (p[n] == '\n');
+    }
+    out->oom |= wrapped.oom;
+    br_str_fini(&wrapped);
+}
+
 static void
 man_row(const br_option *r, const char *prefix, br_str *out)
 {
+    br_str text = {0};
     char env[80];
 
     br_option_env_name(r, prefix, env, sizeof env);
@@ -133,6 +172,7 @@ man_row(const br_option *r, const char *prefix, br_str *out)
     if (r->letter)
         br_str_printf(out, "\\-%c, ", r->letter);
     br_str_puts(out, "\\-\\-");
+    br_man_text(out, no_of(r));
     br_man_text(out, r->name);
     if (r->value) {
         br_str_puts(out, " \\fI");
@@ -140,21 +180,20 @@ man_row(const br_option *r, const char *prefix, br_str *out)
         br_str_puts(out, "\\fP");
     }
     br_str_putc(out, '\n');
-    br_man_text(out, r->help);
-    br_str_puts(out, ".\n");
-    if (r->def) {
-        br_str_puts(out, "Default: ");
-        br_man_text(out, r->def);
-        br_str_puts(out, ".\n");
-    }
+    br_str_printf(&text, "%s.", r->help);
+    if (r->def && r->type != BR_OPTION_BOOL)
+        br_str_printf(&text, " Default: %s.", r->def);
     if (!r->last)
-        br_str_printf(out, "Variable: %s.\n", env);
+        br_str_printf(&text, " Variable: %s.", env);
+    br_man_lines(out, br_str_z(&text));
+    out->oom |= text.oom;
+    br_str_fini(&text);
 }
 
 void
-br_options_man(const br_options *o, br_str *out)
+br_options_man(const br_options *o, bool global, br_str *out)
 {
     for (size_t i = 0; i < o->n_rows; i++)
-        if (o->taken[i])
+        if (o->taken[i] && o->rows[i].global == global)
             man_row(&o->rows[i], o->env_prefix, out);
 }

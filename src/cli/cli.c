@@ -9,8 +9,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
+#include "base/log.h"
+#include "base/thread.h"
+
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PREFIX "BRASS_"
 
@@ -100,7 +104,7 @@ br_cli_fail(br_cli *cli, const br_status *st)
 {
     br_assert(st->code != BR_OK && "there is a failure to report");
     fflush(cli->out);
-    print_line(cli->err, cli->cmd ? cli->cmd->words : "",
+    print_line(cli->err, cli->name,
                *st->msg ? st->msg : br_code_text(st->code));
     return br_code_exit(st->code);
 }
@@ -109,7 +113,6 @@ int
 br_cli_usage(br_cli *cli, const char *fmt, ...)
 {
     br_status st = {.code = BR_E_USAGE};
-    const char *words = cli->cmd ? cli->cmd->words : "";
     char text[300];
     va_list ap;
 
@@ -117,7 +120,7 @@ br_cli_usage(br_cli *cli, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     snprintf(st.msg, sizeof st.msg, "%s (see brass%s%s --help)", text,
-             *words ? " " : "", words);
+             *cli->name ? " " : "", cli->name);
     return br_cli_fail(cli, &st);
 }
 
@@ -173,6 +176,23 @@ print_help(br_cli *cli, const char *group)
     return code;
 }
 
+/* The words that commands have at place `skip` of their words, if they begin
+ * with `group` and a blank; "" is every first word. */
+static void
+offer_words(const char *group, size_t skip, br_suggest *near, FILE *list)
+{
+    for (size_t i = 0; i < br_cli_cmd_count(); i++) {
+        const char *w = br_cli_cmd(i)->words;
+
+        if (skip && (strncmp(w, group, skip - 1) != 0 || w[skip - 1] != ' '))
+            continue;
+        if (list)
+            fprintf(list, " %s", w + skip);
+        else
+            br_suggest_offer(near, (br_text){w + skip, strcspn(w + skip, " ")});
+    }
+}
+
 /* What follows the words that matched is no subcommand. */
 static int
 unknown_command(br_cli *cli, const char *const *words, int n, int used)
@@ -182,28 +202,17 @@ unknown_command(br_cli *cli, const char *const *words, int n, int used)
     char hint[100];
     br_suggest near;
 
+    cli->name = group;
     if (used == n) {
-        fprintf(cli->err, "brass %s: which one? ", group);
-        for (size_t i = 0; i < br_cli_cmd_count(); i++) {
-            const char *w = br_cli_cmd(i)->words;
-
-            if (strncmp(w, group, skip - 1) == 0 && w[skip - 1] == ' ')
-                fprintf(cli->err, "%s ", w + skip);
-        }
-        fprintf(cli->err, "(see brass %s --help)\n", group);
+        fprintf(cli->err, "brass %s: which one?", group);
+        offer_words(group, skip, NULL, cli->err);
+        fprintf(cli->err, " (see brass %s --help)\n", group);
         return br_code_exit(BR_E_USAGE);
     }
     br_suggest_begin(&near, br_text_z(words[used]));
-    for (size_t i = 0; i < br_cli_cmd_count(); i++) {
-        const char *w = br_cli_cmd(i)->words;
-
-        if (used && (strncmp(w, group, skip - 1) != 0 || w[skip - 1] != ' '))
-            continue;
-        br_suggest_offer(&near, (br_text){w + skip, strcspn(w + skip, " ")});
-    }
-    br_suggest_text(&near, used ? "" : "brass ", hint, sizeof hint);
-    return br_cli_usage(cli, "%s%sunknown command '%.60s'%s", group,
-                        used ? ": " : "", words[used], hint);
+    offer_words(group, skip, &near, NULL);
+    br_suggest_text(&near, "", hint, sizeof hint);
+    return br_cli_usage(cli, "unknown command '%.60s'%s", words[used], hint);
 }
 
 static int
@@ -227,15 +236,73 @@ fail_usage(br_cli *cli, const br_status *st)
     return br_cli_usage(cli, "%s", st->msg);
 }
 
+/* ---- log ---------------------------------------------------------------- */
+
+typedef struct log_to {
+    FILE *f;
+    br_log_format format;
+} log_to;
+
+static void
+put_log(void *ctx, const br_log_record *r)
+{
+    const log_to *to = ctx;
+    char line[BR_LOG_LINE];
+
+    /* One call, one write: stdio's lock keeps lines of threads apart. */
+    fwrite(line, 1, br_log_line(line, r, to->format), to->f);
+}
+
+static br_log_format
+log_format(const br_cli *cli)
+{
+    int fd = fileno(cli->err);
+
+    if (br_opt_enum(cli, BR_OPT_log_format) == 1)
+        return BR_LOG_JSON;
+    return fd >= 0 && isatty(fd) ? BR_LOG_PLAIN : BR_LOG_TIMED;
+}
+
+/* ---- one command -------------------------------------------------------- */
+
+static void
+warn_of_typos(const br_cli *cli)
+{
+    char typo[200];
+
+    for (size_t at = 0;
+         br_options_env_typo(&cli->options, cli->env, &at, typo, sizeof typo);)
+        br_log(BR_EV_env_unknown, "%s", typo);
+}
+
+/* The handler, with the log going to stderr while it runs. */
+static int
+run_logged(br_cli *cli)
+{
+    log_to to = {cli->err, log_format(cli)};
+    br_log_sink sink = {put_log, &to,
+                        (br_log_level)br_opt_enum(cli, BR_OPT_log_level)};
+    int64_t begin = br_now_ns();
+    int code;
+
+    br_log_install(&sink);
+    warn_of_typos(cli);
+    br_log(BR_EV_command_begins, "%s", cli->cmd->words);
+    code = cli->cmd->run(cli);
+    br_log(BR_EV_command_ends, "%s: exit code %d after %.3f s", cli->cmd->words,
+           code, (double)(br_now_ns() - begin) * 1e-9);
+    br_log_install(NULL);
+    return code;
+}
+
 static int
 run_command(br_cli *cli, int argc, char *const *argv, int at)
 {
     br_options *o = &cli->options;
     br_status st = {0};
-    char typo[200];
-    size_t var = 0;
     int code;
 
+    cli->name = cli->cmd->words;
     for (const uint16_t *t = cli->cmd->takes; *t < BR_OPT_COUNT; t++)
         br_options_take(o, *t);
     if (br_options_argv(o, argc, argv, &at, false, &st) != BR_OK)
@@ -245,12 +312,10 @@ run_command(br_cli *cli, int argc, char *const *argv, int at)
     if (br_options_env(o, cli->env, &st) != BR_OK ||
         br_options_defaults(o, &st) != BR_OK)
         return fail_usage(cli, &st);
-    while (br_options_env_typo(o, cli->env, &var, typo, sizeof typo))
-        print_line(cli->err, "", typo);
     cli->n_args = (int)o->args.n;
     cli->args = (const char *const *)o->args.at;
     code = check_args(cli);
-    return code ? code : cli->cmd->run(cli);
+    return code ? code : run_logged(cli);
 }
 
 static int
@@ -281,7 +346,7 @@ dispatch(br_cli *cli, int argc, char *const *argv)
         return run_command(cli, argc, argv, at + used);
     /* "brass prog --help" */
     if (used == n && at + n < argc) {
-        const char *group = argv[at];
+        const char *group = cli->name = argv[at];
 
         at += n;
         if (br_options_argv(o, argc, argv, &at, true, &st) != BR_OK)
@@ -296,7 +361,7 @@ dispatch(br_cli *cli, int argc, char *const *argv)
 int
 br_cli_main(int argc, char *const *argv, char *const *env, FILE *out, FILE *err)
 {
-    br_cli cli = {.out = out, .err = err, .env = env};
+    br_cli cli = {.out = out, .err = err, .env = env, .name = ""};
     br_status st = {0};
     int code;
 
@@ -306,8 +371,10 @@ br_cli_main(int argc, char *const *argv, char *const *env, FILE *out, FILE *err)
     br_options_fini(&cli.options);
     errno = 0;
     if (fflush(out) != 0 || ferror(out)) {
-        print_line(err, "", errno ? strerror(errno) : "write failed");
-        code = code ? code : 1;
+        br_fail(&st, BR_E_IO, "standard output: %s",
+                errno ? strerror(errno) : "not all was written");
+        /* One line: a handler that failed has already had its say. */
+        code = code ? code : br_cli_fail(&cli, &st);
     }
     return code;
 }

@@ -36,6 +36,7 @@ typedef struct br_cmd {
 
 struct br_cli {
     const br_cmd *cmd; /* NULL until it is found */
+    const char *name;  /* "prog check": begins every message; "" at first */
     br_options options;
     int n_args;
     const char *const *args; /* the arguments that are no options */
@@ -105,5 +106,6 @@ br_code br_cli_options_of(const br_cmd *cmd, br_options *o,
                           br_status *st) BR_MUST_USE;
 /* Names of pages: every group, every command of one word. */
 const char *br_cli_page(size_t i); /* NULL: no more */
+const char *br_cli_date(void);     /* version.c: of the commit, "2026-11-21" */
 
 #endif

@@ -1,7 +1,6 @@
-/* completion.c - a bash script that knows the words and flags of every command.
- *
- * It holds one case per command, longest words first, and offers flags when
- * the word begins with -, else file names.
+/* completion.c - a bash script that knows the words, flags and choices of every
+ * command. It offers what may stand at the cursor: the choices of the option
+ * before it, flags after a -, words of commands, else bash's file names.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
@@ -35,17 +34,46 @@ words_of(FILE *f, const char *group)
         fprintf(f, " %s", br_cli_page(i));
 }
 
+/* --log-level) choices='error warn info debug trace' ;; */
+static void
+choices_of(FILE *f)
+{
+    for (size_t i = 0; i < BR_OPT_COUNT; i++) {
+        const br_option *r = &br_cli_option_rows[i];
+
+        if (r->type != BR_OPTION_ENUM)
+            continue;
+        fprintf(f, "    --%s) COMPREPLY=($(compgen -W '", r->name);
+        for (const char *p = r->choices; *p; p++)
+            fputc(*p == '|' ? ' ' : *p, f);
+        fputs("' -- \"$cur\")); return ;;\n", f);
+    }
+}
+
 static void
 bash_script(FILE *f)
 {
     fputs("_brass() {\n"
-          "    local cur=${COMP_WORDS[COMP_CWORD]} words=\n"
+          "    local cur=${COMP_WORDS[COMP_CWORD]} words= flags=\n"
+          "    local before=${COMP_WORDS[COMP_CWORD-1]}\n"
+          "    [[ $cur == = ]] && cur=\n"
+          "    [[ $before == = ]] && before=${COMP_WORDS[COMP_CWORD-2]}\n"
+          "    case $before in\n",
+          f);
+    choices_of(f);
+    fputs("    esac\n"
           "    case \"${COMP_WORDS[*]:1:COMP_CWORD}\" in\n",
           f);
     for (size_t i = 0; i < br_cli_cmd_count(); i++) {
-        fprintf(f, "    '%s '*) words='", br_cli_cmd(i)->words);
+        fprintf(f, "    '%s '*) flags='", br_cli_cmd(i)->words);
         flags_of(f, br_cli_cmd(i));
-        fputs("' ;;\n", f);
+        fputs("'", f);
+        if (strcmp(br_cli_cmd(i)->words, "help") == 0) {
+            fputs(" words='", f);
+            words_of(f, "");
+            fputs("'", f);
+        }
+        fputs(" ;;\n", f);
     }
     for (size_t i = 0; br_cli_page(i); i++) {
         const char *page = br_cli_page(i);
@@ -60,6 +88,7 @@ bash_script(FILE *f)
     words_of(f, "");
     fputs("' ;;\n"
           "    esac\n"
+          "    [[ $cur == -* ]] && words=$flags\n"
           "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
           "}\n"
           "complete -o bashdefault -o default -F _brass brass\n",

@@ -38,29 +38,32 @@ list_row(br_str *out, const char *name, int column, const char *text)
     br_text_wrap(out, text, column, column);
 }
 
+/* "task programs: check fmt sim", or the summary of a lone command */
+static void
+page_text(const char *page, br_str *out)
+{
+    const char *what = br_cli_group(page);
+    int used;
+
+    if (what) {
+        br_str_printf(out, "%s: ", what);
+        group_words(page, out);
+    } else {
+        br_str_puts(out, br_cli_find(&page, 1, &used)->summary);
+    }
+}
+
 static void
 list_all(br_str *out)
 {
-    br_str words = {0}, text = {0};
-
     for (size_t i = 0; br_cli_page(i); i++) {
-        const char *page = br_cli_page(i);
-        const char *what = br_cli_group(page);
-        int used;
+        br_str text = {0};
 
-        br_str_clear(&text);
-        br_str_clear(&words);
-        if (what) {
-            group_words(page, &words);
-            br_str_printf(&text, "%s: %s", what, br_str_z(&words));
-        } else {
-            br_str_puts(&text, br_cli_find(&page, 1, &used)->summary);
-        }
-        list_row(out, page, 16, br_str_z(&text));
+        page_text(br_cli_page(i), &text);
+        list_row(out, br_cli_page(i), 16, br_str_z(&text));
+        out->oom |= text.oom;
+        br_str_fini(&text);
     }
-    out->oom |= words.oom || text.oom;
-    br_str_fini(&words);
-    br_str_fini(&text);
 }
 
 static void
@@ -121,7 +124,6 @@ br_cli_help(const br_cmd *cmd, const char *group, bool longer, br_str *out,
         br_text_wrap(out, cmd->summary, 0, 0);
         if (longer)
             paragraphs(cmd->doc, out);
-        br_str_putc(out, '\n');
         br_options_help(&o, longer, out);
         br_options_fini(&o);
     } else {
@@ -139,6 +141,11 @@ help_text(br_cli *cli, br_str *out, br_status *st)
     const br_cmd *cmd;
     int used;
 
+    if (br_opt_bool(cli, BR_OPT_pages)) {
+        for (size_t i = 0; br_cli_page(i); i++)
+            br_str_printf(out, "%s\n", br_cli_page(i));
+        return out->oom ? br_fail(st, BR_E_OOM, "help: out of memory") : BR_OK;
+    }
     if (br_opt_bool(cli, BR_OPT_man))
         return br_cli_man(first, out, st);
     cmd = br_cli_find(cli->args, cli->n_args, &used);

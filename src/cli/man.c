@@ -5,6 +5,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
+#include "base/log.h"
+
 #include <string.h>
 
 static void
@@ -14,28 +16,19 @@ section(br_str *out, const char *name)
 }
 
 static void
-line(br_str *out, const char *text)
-{
-    br_man_text(out, text);
-    br_str_putc(out, '\n');
-}
-
-static void
 paragraphs(br_str *out, const char *doc)
 {
-    br_str one = {0};
-
     while (*doc) {
         size_t n = strcspn(doc, "\n");
+        br_str one = {0};
 
-        br_str_clear(&one);
         br_str_put(&one, doc, n);
         br_str_puts(out, ".PP\n");
-        line(out, br_str_z(&one));
+        br_man_lines(out, br_str_z(&one));
+        out->oom |= one.oom;
+        br_str_fini(&one);
         doc += n + (doc[n] == '\n');
     }
-    out->oom |= one.oom;
-    br_str_fini(&one);
 }
 
 static bool
@@ -51,26 +44,31 @@ static void
 synopsis(br_str *out, const br_cmd *cmd)
 {
     br_str_puts(out, ".B brass ");
-    line(out, cmd->words);
+    br_man_lines(out, cmd->words);
     if (*cmd->args) {
         br_str_puts(out, ".I ");
-        line(out, cmd->args);
+        br_man_lines(out, cmd->args);
     }
-    br_str_puts(out, "[option...]\n.br\n");
+    br_str_puts(out, "[option...]\n");
 }
 
 static br_code
 command_page(const char *page, br_str *out, br_status *st)
 {
     const char *what = br_cli_group(page);
+    bool again = false;
     int used;
 
     br_str_printf(out, "brass\\-%s \\- ", page);
-    line(out, what ? what : br_cli_find(&page, 1, &used)->summary);
+    br_man_lines(out, what ? what : br_cli_find(&page, 1, &used)->summary);
     section(out, "SYNOPSIS");
-    for (size_t i = 0; i < br_cli_cmd_count(); i++)
-        if (on_page(br_cli_cmd(i), page))
-            synopsis(out, br_cli_cmd(i));
+    for (size_t i = 0; i < br_cli_cmd_count(); i++) {
+        if (!on_page(br_cli_cmd(i), page))
+            continue;
+        br_str_puts(out, again ? ".br\n" : "");
+        synopsis(out, br_cli_cmd(i));
+        again = true;
+    }
     section(out, "COMMANDS");
     for (size_t i = 0; i < br_cli_cmd_count(); i++) {
         const br_cmd *c = br_cli_cmd(i);
@@ -79,11 +77,11 @@ command_page(const char *page, br_str *out, br_status *st)
         if (!on_page(c, page))
             continue;
         br_str_puts(out, ".SS brass ");
-        line(out, c->words);
-        line(out, c->summary);
+        br_man_lines(out, c->words);
+        br_man_lines(out, c->summary);
         paragraphs(out, c->doc);
         BR_TRY(br_cli_options_of(c, &o, st));
-        br_options_man(&o, out);
+        br_options_man(&o, false, out);
         br_options_fini(&o);
     }
     section(out, "SEE ALSO");
@@ -109,8 +107,25 @@ exit_codes(br_str *out)
 }
 
 static void
-main_page(br_str *out)
+log_events(br_str *out)
 {
+    section(out, "DIAGNOSTICS");
+    br_str_puts(out, "What is logged on standard error, by the names that the "
+                     "lines carry:\n");
+    for (int i = 0; i < BR_EV_COUNT; i++) {
+        const br_log_eventinfo *e = br_log_event_of((br_log_event)i);
+
+        br_str_printf(out, ".TP\n.B %s.%s\n(%s) ", e->room, e->name,
+                      br_log_level_name(e->level));
+        br_man_lines(out, e->text);
+    }
+}
+
+static br_code
+main_page(br_str *out, br_status *st)
+{
+    br_options o;
+
     br_str_puts(out, "brass \\- run language models, from the model file to "
                      "the machine code\n");
     section(out, "SYNOPSIS");
@@ -118,9 +133,14 @@ main_page(br_str *out)
     section(out, "COMMANDS");
     for (size_t i = 0; i < br_cli_cmd_count(); i++) {
         br_str_puts(out, ".TP\n.B ");
-        line(out, br_cli_cmd(i)->words);
-        line(out, br_cli_cmd(i)->summary);
+        br_man_lines(out, br_cli_cmd(i)->words);
+        br_man_lines(out, br_cli_cmd(i)->summary);
     }
+    section(out, "OPTIONS");
+    br_str_puts(out, "Every command takes these besides its own.\n");
+    BR_TRY(br_cli_options_of(NULL, &o, st));
+    br_options_man(&o, true, out);
+    br_options_fini(&o);
     section(out, "ENVIRONMENT");
     br_str_puts(out, "Every option has a variable: BRASS_ and the name of the "
                      "flag in capitals,\nwith _ for each hyphen. A flag wins "
@@ -128,10 +148,12 @@ main_page(br_str *out)
                      "An empty variable is as good as none. Switches take "
                      "yes or no;\nlists are separated by semicolons.\n");
     exit_codes(out);
+    log_events(out);
     section(out, "SEE ALSO");
     for (size_t i = 0; br_cli_page(i); i++)
         br_str_printf(out, ".BR brass\\-%s (1)%s\n", br_cli_page(i),
                       br_cli_page(i + 1) ? "," : "");
+    return BR_OK;
 }
 
 br_code
@@ -147,12 +169,12 @@ br_cli_man(const char *page, br_str *out, br_status *st)
     for (const char *p = page; *p; p++)
         br_str_printf(out, "%s%c", p == page ? "\\-" : "",
                       *p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
-    br_str_puts(out, " 1 \"\" \"brass\" \"Brass manual\"\n");
+    br_str_printf(out, " 1 \"%s\" \"brass\" \"Brass manual\"\n", br_cli_date());
     section(out, "NAME");
     if (*page)
         BR_TRY(command_page(page, out, st));
     else
-        main_page(out);
+        BR_TRY(main_page(out, st));
     if (out->oom)
         return br_fail(st, BR_E_OOM, "man: out of memory");
     return BR_OK;

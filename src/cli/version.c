@@ -4,9 +4,14 @@
 
 #include "base/json.h"
 
-#define VERSION "0.1.0"
+#include "brass/brass.h"
+
 #ifndef BR_COMMIT
 #    define BR_COMMIT "unknown"
+#endif
+
+#ifndef BR_DATE
+#    define BR_DATE "unknown"
 #endif
 
 #if defined __clang__
@@ -32,6 +37,12 @@ static const char *const features[] = {
 #endif
 };
 
+const char *
+br_cli_date(void)
+{
+    return BR_DATE;
+}
+
 static int
 version_json(br_cli *cli)
 {
@@ -42,7 +53,7 @@ version_json(br_cli *cli)
     br_json_w_begin(&w, &doc, 0);
     br_json_w_obj(&w);
     br_json_w_key(&w, "version");
-    br_json_w_strz(&w, VERSION);
+    br_json_w_strz(&w, BRASS_VERSION_STRING);
     br_json_w_key(&w, "commit");
     br_json_w_strz(&w, BR_COMMIT);
     br_json_w_key(&w, "compiler");
@@ -63,8 +74,8 @@ br_cmd_version(br_cli *cli)
 {
     if (br_opt_bool(cli, BR_OPT_json))
         return version_json(cli);
-    fprintf(cli->out, "brass %s\ncommit %s\ncompiler %s\nfeatures", VERSION,
-            BR_COMMIT, COMPILER);
+    fprintf(cli->out, "brass %s\ncommit %s\ncompiler %s\nfeatures",
+            BRASS_VERSION_STRING, BR_COMMIT, COMPILER);
     for (size_t i = 0; i < BR_COUNT(features); i++)
         fprintf(cli->out, " %s", features[i]);
     fputc('\n', cli->out);

@@ -1,0 +1,51 @@
+/* progress.c - see progress.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/progress.h"
+
+#include "base/thread.h"
+
+#include <unistd.h>
+
+#define SECOND    1000000000
+#define ERASE_EOL "\033[K"
+
+void
+br_progress_begin(br_progress *p, const br_cli *cli, const char *what,
+                  uint64_t total)
+{
+    int fd = fileno(cli->err);
+
+    *p = (br_progress){.f = cli->err, .what = what, .total = total};
+    p->terminal = fd >= 0 && isatty(fd);
+    p->begin_ns = br_now_ns();
+}
+
+void
+br_progress_at(br_progress *p, uint64_t done, int64_t now_ns)
+{
+    int64_t took = now_ns - p->begin_ns;
+
+    if (!p->terminal || took < SECOND || now_ns - p->last_ns < SECOND / 10)
+        return;
+    p->last_ns = now_ns;
+    p->shown = true;
+    fprintf(p->f, "\r%.40s", p->what);
+    if (p->total)
+        fprintf(p->f, " %d%% (%llu of %llu, %lld s)",
+                (int)((double)done * 100 / (double)p->total),
+                (unsigned long long)done, (unsigned long long)p->total,
+                (long long)(took / SECOND));
+    else
+        fprintf(p->f, " %llu (%lld s)", (unsigned long long)done,
+                (long long)(took / SECOND));
+    fputs(ERASE_EOL, p->f);
+    fflush(p->f);
+}
+
+void
+br_progress_end(br_progress *p)
+{
+    if (p->shown)
+        fputs("\r" ERASE_EOL, p->f);
+    p->shown = false;
+}

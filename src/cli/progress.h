@@ -1,0 +1,26 @@
+/* progress.h - "lowering 31% (3900 of 12738, 4 s)" for whoever watches.
+ *
+ * A line on stderr that rewrites itself, only if stderr is a terminal and the
+ * work has taken a second; ten times a second at most; gone at the end. One
+ * thread.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_PROGRESS_H
+#define BR_PROGRESS_H
+
+#include "cli/cli.h"
+
+typedef struct br_progress {
+    FILE *f;
+    bool terminal;
+    bool shown;
+    const char *what;
+    uint64_t total; /* 0: not known */
+    int64_t begin_ns, last_ns;
+} br_progress;
+
+void br_progress_begin(br_progress *p, const br_cli *cli, const char *what,
+                       uint64_t total);
+void br_progress_at(br_progress *p, uint64_t done, int64_t now_ns);
+void br_progress_end(br_progress *p);
+
+#endif
