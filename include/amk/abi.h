@@ -10,9 +10,10 @@
  *
  * Plain C11; also clean as C++ and CUDA. Fields are little-endian with natural
  * alignment, and the records of the tables (params, buffer, instruction) hold
- * no hidden padding; every size and offset is asserted below. Codes are frozen: a code never changes its meaning, new ones are
- * appended. Codes from AMK_OP_EXT and AMK_DTYPE_EXT up belong to Brass; a VM
- * refuses a code it does not know.
+ * no hidden padding; every size and offset is asserted below. Codes are
+ * frozen: a code never changes its meaning, new ones are appended. Codes from
+ * AMK_OP_EXT and AMK_DTYPE_EXT up belong to Brass; a VM refuses a code it does
+ * not know.
  *
  * THE CONTRACT
  *
