@@ -236,6 +236,7 @@ TEST(mega_load_readers_agree_on_tags)
     ck_assert_ptr_null(a);
     ck_assert_uint_eq(b->tag, 0);
     ck_assert_uint_eq(p->tasks[0].params->n, 3);
+    ck_assert_str_eq(p->tasks[0].params->last->key, "recipe");
     br_mega_free(p);
 }
 
@@ -504,6 +505,14 @@ static const struct {
     {"{\"counters\":[{\"id\":1.5}],\"counters\":[{\"id\":1}]}",
      "{\"counters\":[{\"id\":1}]}"},
     {"{\"counters\":[{\"id\":[],\"id\":3}]}", "{\"counters\":[{\"id\":3}]}"},
+    {BUF(BUF0 "\"kind\":\"CONST\",\"dtype\":\"F32\",\"shape\":[],"
+              "\"space\":\"HBM\",\"source\":\"a\",\"source\":null"),
+     BUF(BUF0 "\"kind\":\"CONST\",\"dtype\":\"F32\",\"shape\":[],"
+              "\"space\":\"HBM\"")},
+    {BUF("\"id\":true," BUF0 "\"kind\":\"CONST\",\"dtype\":\"F32\","
+         "\"shape\":[],\"space\":\"HBM\""),
+     BUF(BUF0 "\"kind\":\"CONST\",\"dtype\":\"F32\",\"shape\":[],"
+              "\"space\":\"HBM\"")},
     {TASK(TASK0 LISTS ",\"op\":\"ADD\""),
      TASK("\"id\":0,\"op\":\"ADD\"," LISTS)},
     {TASK(TASK0 LISTS ",\"waits\":[{}],\"waits\":[]"), TASK(TASK0 LISTS)},
@@ -547,6 +556,34 @@ TEST(mega_load_reads_the_same_program_from_both)
 
         expect_text(same[i].a, a, b.p, b.n);
     }
+}
+
+TEST(mega_load_replaces_a_section_with_its_misfits)
+{
+#define TWICE(key, misfit, plain) \
+    "\"" key "\":[{" misfit "}],\"" key "\":[{" plain "}]"
+#define BUFFER                                                         \
+    "\"name\":\"\",\"kind\":\"CONST\",\"dtype\":\"F32\",\"shape\":[]," \
+    "\"space\":\"HBM\""
+#define PAGES(id)                                                         \
+    "\"pages\":{\"buffer_to_page\":{\"0\":" id "},\"pages\":[{\"id\":" id \
+    ",\"space\":\"HBM\",\"nbytes\":0}]}"
+    static const char text[] =
+        "{" TWICE("buffers", "\"id\":0.5," BUFFER, "\"id\":0," BUFFER) "," TWICE(
+            "counters", "\"id\":0.5",
+            "\"id\":0") "," TWICE("tasks", TASK0 LISTS ",\"sm\":0.5",
+                                  TASK0 LISTS
+                                  ",\"sm\":5") "," PAGES("0.5") "," PAGES("3") "}";
+    br_mega_prog *p = load(text, sizeof text - 1);
+
+    ck_assert_uint_eq(p->n_misfits, 0);
+    ck_assert_uint_eq(p->n_buffers, 1);
+    ck_assert_uint_eq(p->n_counters, 1);
+    ck_assert_uint_eq(p->n_tasks, 1);
+    ck_assert_int_eq(p->tasks[0].sm, 5);
+    ck_assert_uint_eq(p->n_pages, 1);
+    ck_assert_int_eq(p->binds[0].page, 3);
+    br_mega_free(p);
 }
 
 TEST(mega_load_keeps_a_nul_in_texts)
