@@ -26,6 +26,10 @@ typedef struct br_mega_assign_opts {
  * program has no topological order. */
 br_code br_mega_assign(br_mega_prog *p, const br_mega_assign_opts *o,
                        br_status *st) BR_MUST_USE;
+/* The same into an array: sm[n_tasks] comes with what is fixed (else
+ * BR_MEGA_SM_NONE) and goes with a worker for every task. */
+br_code br_mega_assign_to(const br_mega_prog *p, const br_mega_assign_opts *o,
+                          int64_t *sm, br_status *st) BR_MUST_USE;
 
 /* The reference loader's own rule, into sm_of[n_tasks], for export to its
  * device tables: as above without units - but when any task has a worker and

@@ -311,7 +311,7 @@ br_mega_config_read(br_mega_config *c, br_arena *a,
     const br_json *const *f = fields ? fields : none;
 
     *c = (br_mega_config){.sm = BR_SM_LOAD_BALANCE,
-                          .pipelining_depth = 2,
+                          .pipelining_depth = BR_CFG_DEFAULT_DEPTH,
                           .threads_per_block = 256,
                           .page_allocation = "graph_color"};
     if (f[BR_MC_tiling])

@@ -7,7 +7,8 @@
 #include "mega/target.h"
 
 enum {
-    BR_CFG_MAX_DEPTH = 64,    /* pipelining_depth */
+    BR_CFG_MAX_DEPTH = 64, /* pipelining_depth */
+    BR_CFG_DEFAULT_DEPTH = 2,
     BR_CFG_MAX_GROUPS = 256,  /* of fusion_grouping */
     BR_CFG_MAX_MEMBERS = 64,  /* of one group */
     BR_CFG_MAX_TILINGS = 256, /* entries of tiling */
