@@ -565,15 +565,16 @@ TEST(mega_load_replaces_a_section_with_its_misfits)
 #define BUFFER                                                         \
     "\"name\":\"\",\"kind\":\"CONST\",\"dtype\":\"F32\",\"shape\":[]," \
     "\"space\":\"HBM\""
-#define PAGES(id)                                                         \
-    "\"pages\":{\"buffer_to_page\":{\"0\":" id "},\"pages\":[{\"id\":" id \
+#define PAGES(v)                                                        \
+    "\"pages\":{\"buffer_to_page\":{\"0\":" v "},\"pages\":[{\"id\":" v \
     ",\"space\":\"HBM\",\"nbytes\":0}]}"
-    static const char text[] =
-        "{" TWICE("buffers", "\"id\":0.5," BUFFER, "\"id\":0," BUFFER) "," TWICE(
-            "counters", "\"id\":0.5",
-            "\"id\":0") "," TWICE("tasks", TASK0 LISTS ",\"sm\":0.5",
-                                  TASK0 LISTS
-                                  ",\"sm\":5") "," PAGES("0.5") "," PAGES("3") "}";
+    /* clang-format off */
+    static const char text[] = "{"
+        TWICE("buffers", "\"id\":0.5," BUFFER, "\"id\":0," BUFFER) ","
+        TWICE("counters", "\"id\":0.5", "\"id\":0") ","
+        TWICE("tasks", TASK0 LISTS ",\"sm\":0.5", TASK0 LISTS ",\"sm\":5") ","
+        PAGES("0.5") "," PAGES("3") "}";
+    /* clang-format on */
     br_mega_prog *p = load(text, sizeof text - 1);
 
     ck_assert_uint_eq(p->n_misfits, 0);
