@@ -104,9 +104,10 @@ void br_option_env_name(const br_option *r, const char *prefix, char *out,
 
 enum { BR_OPTION_COLUMNS = 80 };
 
-/* The rows that are taken, a line or more each, wrapped at 80 columns; global
- * ones are gathered in one paragraph at the end. with_env adds variables. */
-void br_options_help(const br_options *o, bool with_env, br_str *out);
+/* The rows that are taken, a line or more each, wrapped at 80 columns, and one
+ * line that names the global ones. `longer` explains those as well, and adds
+ * the variables. */
+void br_options_help(const br_options *o, bool longer, br_str *out);
 /* As man(7) source, with variables and defaults: the global rows, or those
  * that are not. */
 void br_options_man(const br_options *o, bool global, br_str *out);

@@ -92,32 +92,64 @@ help_row(const br_option *r, int column, const char *env_prefix, br_str *out)
     br_str_fini(&text);
 }
 
-void
-br_options_help(const br_options *o, bool with_env, br_str *out)
+static int
+flags_column(const br_options *o, bool globals_too)
 {
-    const char *env = with_env ? o->env_prefix : NULL;
-    bool own = false, global = false;
     int column = 0;
 
     for (size_t i = 0; i < o->n_rows; i++) {
         char flags[120];
         int n = flags_of(&o->rows[i], flags, sizeof flags);
 
-        if (o->taken[i])
+        if (o->taken[i] && (globals_too || !o->rows[i].global))
             column = BR_MAX(column, BR_MIN(n, FLAGS_MAX));
     }
+    return column + 4;
+}
+
+/* All rows that are global, or all taken ones that are not. */
+static void
+help_rows(const br_options *o, bool global, int column, const char *title,
+          const char *env_prefix, br_str *out)
+{
     for (size_t i = 0; i < o->n_rows; i++) {
-        own |= o->taken[i] && !o->rows[i].global;
-        global |= o->rows[i].global;
+        if (!o->taken[i] || o->rows[i].global != global)
+            continue;
+        br_str_puts(out, title);
+        title = "";
+        help_row(&o->rows[i], column, env_prefix, out);
     }
-    br_str_puts(out, own ? "\n" : "");
-    for (size_t i = 0; i < o->n_rows; i++)
-        if (o->taken[i] && !o->rows[i].global)
-            help_row(&o->rows[i], column + 4, env, out);
-    br_str_puts(out, global ? "\nevery command takes:\n" : "");
-    for (size_t i = 0; i < o->n_rows; i++)
-        if (o->rows[i].global)
-            help_row(&o->rows[i], column + 4, env, out);
+}
+
+/* "also: --log-level LEVEL, -h, --help" */
+static void
+global_line(const br_options *o, br_str *out)
+{
+    const char *sep = "\nalso: ";
+
+    for (size_t i = 0; i < o->n_rows; i++) {
+        char flags[120];
+
+        if (!o->rows[i].global)
+            continue;
+        flags_of(&o->rows[i], flags, sizeof flags);
+        br_str_printf(out, "%s%s", sep, flags + strspn(flags, " "));
+        sep = ", ";
+    }
+    br_str_putc(out, '\n');
+}
+
+void
+br_options_help(const br_options *o, bool longer, br_str *out)
+{
+    int column = flags_column(o, longer);
+
+    help_rows(o, false, column, "\n", longer ? o->env_prefix : NULL, out);
+    if (longer)
+        help_rows(o, true, column, "\nevery command takes:\n", o->env_prefix,
+                  out);
+    else
+        global_line(o, out);
 }
 
 /* ---- man ---------------------------------------------------------------- */

@@ -14,7 +14,7 @@ typedef struct sip {
     uint64_t v0, v1, v2, v3;
 } sip;
 
-static uint64_t
+static inline uint64_t
 rotl(uint64_t x, int by)
 {
     return x << by | x >> (64 - by);
@@ -37,9 +37,18 @@ rounds(sip *s, int n)
     }
 }
 
-/* Up to eight bytes, little endian. */
-static uint64_t
-load(const uint8_t *p, size_t n)
+/* Eight bytes, little endian: compilers make one load of it. */
+static inline uint64_t
+load8(const uint8_t *p)
+{
+    return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 |
+           (uint64_t)p[3] << 24 | (uint64_t)p[4] << 32 | (uint64_t)p[5] << 40 |
+           (uint64_t)p[6] << 48 | (uint64_t)p[7] << 56;
+}
+
+/* Fewer than eight. */
+static inline uint64_t
+load_rest(const uint8_t *p, size_t n)
 {
     uint64_t v = 0;
 
@@ -66,8 +75,8 @@ hash(br_hash_key key, const void *data, size_t n, int c, int d)
              key.k0 ^ 0x6c7967656e657261, key.k1 ^ 0x7465646279746573};
 
     for (; left >= 8; left -= 8, p += 8)
-        mix(&s, load(p, 8), c);
-    mix(&s, (uint64_t)n << 56 | load(p, left), c);
+        mix(&s, load8(p), c);
+    mix(&s, (uint64_t)n << 56 | load_rest(p, left), c);
     s.v2 ^= 0xff;
     rounds(&s, d);
     return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;

@@ -85,6 +85,12 @@ const char *br_cli_group(const char *word);
  * many of them. NULL: none, and *used is how many begin some command. */
 const br_cmd *br_cli_find(const char *const *words, int n, int *used);
 
+/* "check fmt sim": the second words of a group. */
+void br_cli_group_words(const char *group, br_str *out);
+/* "; did you mean 'prog fmt'?", or "": words[used] is the one that is wrong. */
+void br_cli_suggest(const char *const *words, int used, char *hint,
+                    size_t size);
+
 #define CMD(name, words, args, lo, hi, summary, takes, doc) \
     int br_cmd_##name(br_cli *cli);
 #define GROUP(word, what)

@@ -140,3 +140,55 @@ br_cli_page(size_t i)
             return cmds[c].words;
     return NULL;
 }
+
+/* The words of a command that come after `group` and a blank; "": all of them;
+ * NULL: the command is of another group. */
+static const char *
+words_after(const br_cmd *cmd, const char *group)
+{
+    size_t n = strlen(group);
+
+    if (n == 0)
+        return cmd->words;
+    if (strncmp(cmd->words, group, n) != 0 || cmd->words[n] != ' ')
+        return NULL;
+    return cmd->words + n + 1;
+}
+
+void
+br_cli_group_words(const char *group, br_str *out)
+{
+    const char *sep = "";
+
+    for (size_t i = 0; i < BR_COUNT(cmds); i++) {
+        const char *w = words_after(&cmds[i], group);
+
+        if (!w)
+            continue;
+        br_str_printf(out, "%s%s", sep, w);
+        sep = " ";
+    }
+}
+
+void
+br_cli_suggest(const char *const *words, int used, char *hint, size_t size)
+{
+    const char *group = used ? words[0] : "", *want = words[used];
+    br_suggest near;
+
+    br_suggest_begin(&near, br_text_z(want));
+    for (size_t i = 0; i < BR_COUNT(cmds); i++) {
+        const char *w = words_after(&cmds[i], group);
+
+        if (w)
+            br_suggest_offer(&near, (br_text){w, strcspn(w, " ")});
+    }
+    /* "brass fmt" is short for what it may mean. */
+    for (size_t i = 0; i < BR_COUNT(cmds) && !used && !near.best.p; i++) {
+        const char *last = strrchr(cmds[i].words, ' ');
+
+        if (last && strcmp(last + 1, want) == 0)
+            near.best = br_text_z(cmds[i].words);
+    }
+    br_suggest_text(&near, "", hint, size);
+}

@@ -15,22 +15,6 @@ in_group(const br_cmd *cmd, const char *group)
     return strncmp(cmd->words, group, n) == 0 && cmd->words[n] == ' ';
 }
 
-/* "check fmt sim": the second words of a group */
-static void
-group_words(const char *group, br_str *out)
-{
-    const char *sep = "";
-
-    for (size_t i = 0; i < br_cli_cmd_count(); i++) {
-        const br_cmd *c = br_cli_cmd(i);
-
-        if (!in_group(c, group))
-            continue;
-        br_str_printf(out, "%s%s", sep, c->words + strlen(group) + 1);
-        sep = " ";
-    }
-}
-
 static void
 list_row(br_str *out, const char *name, int column, const char *text)
 {
@@ -47,7 +31,7 @@ page_text(const char *page, br_str *out)
 
     if (what) {
         br_str_printf(out, "%s: ", what);
-        group_words(page, out);
+        br_cli_group_words(page, out);
     } else {
         br_str_puts(out, br_cli_find(&page, 1, &used)->summary);
     }
@@ -125,6 +109,8 @@ br_cli_help(const br_cmd *cmd, const char *group, bool longer, br_str *out,
         if (longer)
             paragraphs(cmd->doc, out);
         br_options_help(&o, longer, out);
+        if (!longer)
+            br_str_printf(out, "'brass help %s' says more.\n", cmd->words);
         br_options_fini(&o);
     } else {
         help_of_list(group, out);
@@ -139,6 +125,7 @@ help_text(br_cli *cli, br_str *out, br_status *st)
 {
     const char *first = cli->n_args ? cli->args[0] : "";
     const br_cmd *cmd;
+    char hint[100];
     int used;
 
     if (br_opt_bool(cli, BR_OPT_pages)) {
@@ -149,9 +136,11 @@ help_text(br_cli *cli, br_str *out, br_status *st)
     if (br_opt_bool(cli, BR_OPT_man))
         return br_cli_man(first, out, st);
     cmd = br_cli_find(cli->args, cli->n_args, &used);
-    if (used < cli->n_args)
-        return br_fail(st, BR_E_USAGE, "there is no command '%.60s'",
-                       cli->args[used]);
+    if (used < cli->n_args) {
+        br_cli_suggest(cli->args, used, hint, sizeof hint);
+        return br_fail(st, BR_E_USAGE, "there is no command '%.60s'%s",
+                       cli->args[used], hint);
+    }
     return br_cli_help(cmd, first, true, out, st);
 }
 

@@ -200,6 +200,11 @@ TEST(cli_help_is_the_same_by_every_road)
     ck_assert_str_eq(brass("-h").out, all.out);
     ck_assert_str_eq(brass("--log-level debug --help").out, all.out);
     ck_assert_str_eq(brass("prog --help").out, brass("help prog").out);
+    ck_assert_str_eq(brass("--help prog").out, brass("help prog").out);
+    ck_assert_str_eq(brass("--help version").out, brass("version -h").out);
+    fails("--help vers", 2,
+          "brass: unknown command 'vers'; did you mean 'version'? (see brass "
+          "--help)\n");
     /* Without a command: the same screen, as an error. */
     ck_assert_str_eq(brass("").err, all.out);
     ck_assert_int_eq(brass("").code, 2);
@@ -214,6 +219,8 @@ TEST(cli_long_help_names_variables)
     ck_assert_int_eq(s.code, 0);
     ck_assert_ptr_nonnull(strstr(s.out, "BRASS_JSON"));
     fails("help nothing", 2, "brass help: there is no command 'nothing'\n");
+    fails("help sim", 2,
+          "brass help: there is no command 'sim'; did you mean 'prog sim'?\n");
     fails("help prog nothing", 2,
           "brass help: there is no command 'nothing'\n");
     fails("help --man nothing", 2,
@@ -227,6 +234,9 @@ TEST(cli_mistypes_get_a_hint_and_exit_2)
     fails("vresion", 2,
           "brass: unknown command 'vresion'; did you mean 'version'? (see "
           "brass --help)\n");
+    fails("sim", 2,
+          "brass: unknown command 'sim'; did you mean 'prog sim'? (see brass "
+          "--help)\n");
     fails("zzz --json", 2, "brass: unknown command 'zzz' (see brass --help)\n");
     fails("version --jsn", 2,
           "brass version: unknown option '--jsn'; did you mean '--json'? (see "

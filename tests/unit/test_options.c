@@ -397,6 +397,7 @@ TEST(options_help_is_wrapped_and_aligned)
     t_ok(br_options_init(&o, rows, N, "BRASS_", &st), &st);
     for (size_t i = 0; i < N; i++)
         br_options_take(&o, i);
+    br_options_help(&o, false, &out);
     br_options_help(&o, true, &out);
     br_options_man(&o, false, &out);
     t_golden("tests/golden/base/options.txt", br_str_z(&out));
