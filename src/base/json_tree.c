@@ -30,9 +30,11 @@ typedef struct builder {
     frame open[BR_JSON_MAX_DEPTH];
 } builder;
 
+/* Why the arena had no `size` bytes. It hands out multiples of 16. */
 static br_code
 no_room(const br_arena *a, size_t size, br_status *st)
 {
+    size = (size + 15) & ~(size_t)15;
     if (a->limit && size > a->limit - BR_MIN(a->used, a->limit))
         return br_fail(st, BR_E_LIMIT,
                        "the document needs more than the %zu bytes allowed",

@@ -1,0 +1,314 @@
+/* test_file.c - whole files: reading with limits, replacing in one step.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "t.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char *
+in_tmp(const char *name)
+{
+    return t_printf("%s/%s", t_tmpdir(), name);
+}
+
+/* How many names are in the test's folder, hidden ones too. */
+static int
+count_names(void)
+{
+    DIR *d = opendir(t_tmpdir());
+    struct dirent *e;
+    int n = 0;
+
+    while ((e = readdir(d)))
+        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    closedir(d);
+    return n;
+}
+
+static mode_t
+mode_of(const char *path)
+{
+    struct stat s;
+
+    ck_assert_int_eq(stat(path, &s), 0);
+    return s.st_mode & 07777;
+}
+
+/* ---- reading -------------------------------------------------------------- */
+
+TEST(file_reads_all_sizes)
+{
+    static const size_t sizes[] = {0,     1,     2,      65534,  65535,
+                                   65536, 65537, 200000, 1 << 20};
+
+    for (size_t i = 0; i < BR_COUNT(sizes); i++) {
+        size_t n = sizes[i], got;
+        char *p = t_keep(malloc(n + 1)), *q;
+        br_status st = {0};
+
+        for (size_t k = 0; k < n; k++)
+            p[k] = (char)(k * 7);
+        t_write(in_tmp("f"), p, n);
+        t_ok(br_file_read(in_tmp("f"), n, &q, &got, &st), &st);
+        ck_assert_uint_eq(got, n);
+        ck_assert_int_eq(q[n], 0); /* a NUL behind, as a courtesy */
+        ck_assert(memcmp(p, q, n) == 0);
+        br_free(q);
+        if (n == 0)
+            continue;
+        ck_assert_int_eq(br_file_read(in_tmp("f"), n - 1, &q, &got, &st),
+                         BR_E_LIMIT);
+        ck_assert_str_eq(st.msg, t_printf("%s: %zu bytes, the limit is %zu",
+                                          in_tmp("f"), n, n - 1));
+        ck_assert_ptr_null(q);
+    }
+}
+
+TEST(file_read_names_what_is_wrong)
+{
+    br_status st = {0};
+    char *p = NULL;
+    size_t n;
+
+    ck_assert_int_eq(br_file_read(in_tmp("no"), 10, &p, &n, &st),
+                     BR_E_NOT_FOUND);
+    ck_assert_str_eq(st.msg, t_printf("%s: cannot open: No such file or "
+                                      "directory",
+                                      in_tmp("no")));
+    ck_assert_int_eq(st.sys, ENOENT);
+    st = (br_status){0};
+    ck_assert_int_eq(br_file_read(t_tmpdir(), 10, &p, &n, &st), BR_E_IO);
+    ck_assert_str_eq(st.msg,
+                     t_printf("%s: cannot read: Is a directory", t_tmpdir()));
+    st = (br_status){0};
+    t_write(in_tmp("f"), "x", 1);
+    ck_assert_int_eq(br_file_read(in_tmp("f/below"), 10, &p, &n, &st),
+                     BR_E_NOT_FOUND);
+    ck_assert_int_eq(br_file_read(in_tmp("no"), 10, &p, &n, NULL),
+                     BR_E_NOT_FOUND);
+    ck_assert_ptr_null(p);
+}
+
+/* Feeds n bytes into a pipe from a child; returns the end to read from. */
+static int
+pipe_of(size_t n)
+{
+    int fd[2];
+
+    ck_assert_int_eq(pipe(fd), 0);
+    if (fork() == 0) {
+        close(fd[0]);
+        for (size_t i = 0; i < n; i++) {
+            char c = (char)(i * 7);
+
+            if (i % 1000 == 0)
+                usleep(1); /* come in pieces */
+            if (write(fd[1], &c, 1) != 1)
+                _exit(0);
+        }
+        _exit(0);
+    }
+    close(fd[1]);
+    return fd[0];
+}
+
+TEST(file_reads_a_pipe_of_unknown_size)
+{
+    size_t want = 150000, n;
+    char *p;
+
+    for (int limited = 0; limited < 2; limited++) {
+        int fd = pipe_of(want);
+        br_status st = {0};
+        const char *path = t_printf("/dev/fd/%d", fd);
+
+        if (limited) {
+            ck_assert_int_eq(br_file_read(path, want - 1, &p, &n, &st),
+                             BR_E_LIMIT);
+            ck_assert_str_eq(
+                st.msg, t_printf("%s: more than %zu bytes", path, want - 1));
+        } else {
+            t_ok(br_file_read(path, want, &p, &n, &st), &st);
+            ck_assert_uint_eq(n, want);
+            for (size_t i = 0; i < n; i++)
+                if (p[i] != (char)(i * 7))
+                    ck_abort_msg("byte %zu", i);
+            br_free(p);
+        }
+        close(fd);
+        wait(NULL);
+    }
+}
+
+TEST(file_dash_is_standard_input)
+{
+    br_status st = {0};
+    char *p;
+    size_t n;
+    int fd = pipe_of(3), was = dup(0);
+
+    ck_assert_int_eq(dup2(fd, 0), 0);
+    t_ok(br_file_read("-", 100, &p, &n, &st), &st);
+    ck_assert_uint_eq(n, 3);
+    br_free(p);
+    close(fd);
+    fd = pipe_of(3);
+    dup2(fd, 0);
+    ck_assert_int_eq(br_file_read("-", 2, &p, &n, &st), BR_E_LIMIT);
+    ck_assert_str_eq(st.msg, "standard input: more than 2 bytes");
+    dup2(was, 0);
+    close(was);
+    close(fd);
+    while (wait(NULL) > 0)
+        ;
+}
+
+static br_code
+read_pipe(void *arg, br_status *st)
+{
+    int fd = pipe_of(70000);
+    br_code code;
+    size_t n;
+    char *p;
+
+    (void)arg;
+    code = br_file_read(t_printf("/dev/fd/%d", fd), 1 << 20, &p, &n, st);
+    br_free(p);
+    close(fd);
+    wait(NULL);
+    return code;
+}
+
+TEST(file_read_survives_every_failed_allocation)
+{
+    t_each_oom(read_pipe, NULL);
+}
+
+/* ---- writing -------------------------------------------------------------- */
+
+TEST(file_write_makes_and_replaces)
+{
+    char *path = in_tmp("out");
+    br_status st = {0};
+    size_t n;
+
+    umask(022);
+    t_ok(br_file_write(path, "first", 5, &st), &st);
+    ck_assert_str_eq(t_read(path, &n), "first");
+    ck_assert_int_eq(mode_of(path), 0644);
+    chmod(path, 0600);
+    t_ok(br_file_write(path, "second text", 11, &st), &st);
+    ck_assert_str_eq(t_read(path, &n), "second text");
+    ck_assert_int_eq(mode_of(path), 0600); /* a secret stays one */
+    t_ok(br_file_write(path, NULL, 0, &st), &st);
+    ck_assert_str_eq(t_read(path, &n), "");
+    umask(077);
+    t_ok(br_file_write(in_tmp("private"), "x", 1, &st), &st);
+    ck_assert_int_eq(mode_of(in_tmp("private")), 0600);
+    ck_assert_int_eq(count_names(), 2); /* nothing else is left */
+}
+
+TEST(file_write_takes_the_longest_name)
+{
+    char name[256], was[4096];
+    br_status st = {0};
+
+    memset(name, 'n', 255);
+    name[255] = 0;
+    t_ok(br_file_write(in_tmp(name), "x", 1, &st), &st);
+    ck_assert_int_eq(count_names(), 1);
+    /* and one in the current folder, which has no slash */
+    ck_assert_ptr_nonnull(getcwd(was, sizeof was));
+    ck_assert_int_eq(chdir(t_tmpdir()), 0);
+    t_ok(br_file_write("plain", "y", 1, &st), &st);
+    ck_assert_int_eq(chdir(was), 0);
+    ck_assert_str_eq(t_read(in_tmp("plain"), NULL), "y");
+}
+
+TEST(file_write_follows_links)
+{
+    br_status st = {0};
+    struct stat s;
+
+    mkdir(in_tmp("d"), 0777);
+    t_write(in_tmp("d/real"), "old", 3);
+    ck_assert_int_eq(symlink("d/real", in_tmp("link")), 0);
+    t_ok(br_file_write(in_tmp("link"), "new", 3, &st), &st);
+    ck_assert_str_eq(t_read(in_tmp("d/real"), NULL), "new");
+    ck_assert_int_eq(lstat(in_tmp("link"), &s), 0);
+    ck_assert(S_ISLNK(s.st_mode));
+}
+
+TEST(file_write_keeps_devices_devices)
+{
+    br_status st = {0};
+    struct stat s;
+
+    t_ok(br_file_write("/dev/null", "x", 1, &st), &st);
+    ck_assert_int_eq(stat("/dev/null", &s), 0);
+    ck_assert(S_ISCHR(s.st_mode));
+}
+
+TEST(file_write_names_what_is_wrong)
+{
+    br_status st = {0};
+
+    ck_assert_int_eq(br_file_write(t_tmpdir(), "x", 1, &st), BR_E_IO);
+    ck_assert_str_eq(st.msg,
+                     t_printf("%s: cannot write: Is a directory", t_tmpdir()));
+    st = (br_status){0};
+    ck_assert_int_eq(br_file_write(in_tmp("no/f"), "x", 1, &st),
+                     BR_E_NOT_FOUND);
+    ck_assert_str_eq(st.msg, t_printf("%s: cannot create a file beside: No "
+                                      "such file or directory",
+                                      in_tmp("no/f")));
+    st = (br_status){0};
+    if (access("/dev/full", W_OK) == 0) {
+        ck_assert_int_eq(br_file_write("/dev/full", "x", 1, &st), BR_E_IO);
+        ck_assert_str_eq(st.msg,
+                         "/dev/full: cannot write: No space left on device");
+        ck_assert_int_eq(st.sys, ENOSPC);
+    }
+}
+
+/* A write that fails half way: the old file stands, nothing is left beside. */
+TEST(file_write_that_fails_leaves_the_old)
+{
+    struct rlimit small = {1000, 1000};
+    char *path = in_tmp("f"), *big = t_keep(calloc(1, 5000));
+    int status;
+
+    t_write(path, "old", 3);
+    if (fork() == 0) {
+        br_status st = {0};
+
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &small);
+        _exit(br_file_write(path, big, 5000, &st) == BR_E_IO && st.sys == EFBIG
+                  ? 0
+                  : 1);
+    }
+    wait(&status);
+    ck_assert_int_eq(status, 0);
+    ck_assert_str_eq(t_read(path, NULL), "old");
+    ck_assert_int_eq(count_names(), 1);
+}
+
+static br_code
+write_once(void *arg, br_status *st)
+{
+    return br_file_write(arg, "x", 1, st);
+}
+
+TEST(file_write_survives_every_failed_allocation)
+{
+    t_each_oom(write_once, in_tmp("f"));
+    ck_assert_int_eq(count_names(), 1);
+}
