@@ -147,6 +147,7 @@ br_vmop_EMBED(br_vm_call *c)
                           "%lld rows of %lld elements do not fill %s of %lld",
                           (long long)ids->numel, (long long)row,
                           br_vm_operand(c, 100), (long long)out->numel);
+    BR_TRY(br_vm_work(c, ids->numel));
     for (int64_t i = 0; i < ids->numel; i++) {
         BR_TRY(br_vm_index(c, 0, i, &id));
         if (id < 0 || id >= rows)

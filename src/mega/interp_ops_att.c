@@ -63,6 +63,7 @@ br_vmop_ROPE(br_vm_call *c)
         return br_vm_fail(c, BR_E_FORMAT, "%s: %lld positions for %lld rows",
                           br_vm_operand(c, 1), (long long)c->in[1]->numel,
                           (long long)rows);
+    BR_TRY(br_vm_work(c, br_vm_mul(rows, hd)));
     BR_TRY(br_vm_work(c, t->numel));
     r.heads = t->shape[t->rank - 2];
     r.half = hd / 2;

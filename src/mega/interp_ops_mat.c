@@ -71,8 +71,6 @@ quant_shape(br_vm_call *c, tile *t, int64_t qdtype)
 {
     const br_vmt *w = c->in[1], *s = c->in[2];
 
-    if (c->n_in > 3)
-        return br_vm_fail(c, BR_E_UNSUPPORTED, "zero points (input 3)");
     t->packed = qdtype == BR_MDT_I4;
     if (t->packed ? w->dtype != BR_MDT_I4 && w->dtype != BR_MDT_U8
                   : w->dtype != BR_MDT_I8)

@@ -484,6 +484,53 @@ TEST(vm_refuses_impossible_shapes)
     }
 }
 
+static const char *
+replace(const char *text, const char *from, const char *to)
+{
+    const char *at = strstr(text, from);
+
+    ck_assert_msg(at != NULL, "no %s", from);
+    return t_printf("%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+}
+
+/* Ids that are no indices, types that are none, unchecked and yet refused. */
+TEST(vm_refuses_what_makes_no_sense)
+{
+    static const char *const bad[][3] = {
+        {"{\"id\": 1, \"name\"", "{\"id\": 2, \"name\"", "buffers[1] has id 2"},
+        {"{\"id\": 1, \"op\"", "{\"id\": 0, \"op\"", "tasks[1] has id 0"},
+        {"{\"id\": 1, \"init\"", "{\"id\": 7, \"init\"",
+         "counters[1]: id 7, init 0"},
+        {"\"init\": 0", "\"init\": -1", "counters[0]: id 0, init -1"},
+        {"\"inputs\": [0]", "\"inputs\": [2]", "task 0: no buffer 2"},
+        {"\"outputs\": [1]", "\"outputs\": [-1]", "task 0: no buffer -1"},
+        {"\"out_counter\": 0", "\"out_counter\": 2", "task 0: no counter 2"},
+        {"\"counter\": 0", "\"counter\": -3", "task 1: no counter -3"},
+        {"\"inputs\": [0]", "\"inputs\": [0,0,0,0,0,0,0,0,0]", "9 inputs"},
+        {"\"shape\": [2]", "\"shape\": [2,1,1,1,1]", "rank 5, at most 4"},
+        {"\"shape\": [2]", "\"shape\": [2.5]", "wrong type"},
+    };
+    kit k = {0};
+    int x = kit_buf(&k, IN, F32, "2"), y = kit_buf(&k, OUT, F32, "2");
+    const char *text;
+
+    kit_task(&k, "COPY", id(x), id(y), "", "");
+    kit_task(&k, "NOP", "", "", "", "0>=1");
+    text = kit_text(&k);
+    for (size_t i = 0; i < BR_COUNT(bad); i++) {
+        const char *s = replace(text, bad[i][0], bad[i][1]);
+        br_status st = {0};
+        br_mega_prog *p;
+        br_mega_vm *vm;
+
+        t_ok(br_mega_load(&p, s, strlen(s), &st), &st);
+        ck_assert_int_eq(br_mega_vm_new(&vm, p, NULL, &st), BR_E_FORMAT);
+        ck_assert_msg(strstr(st.msg, bad[i][2]) != NULL, "says: %s", st.msg);
+        br_mega_free(p);
+    }
+    kit_end(&k);
+}
+
 static br_code
 run_with_oom(void *arg, br_status *st)
 {
