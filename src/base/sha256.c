@@ -1,7 +1,8 @@
 /* sha256.c - FIPS 180-4, one block of 64 bytes at a time.
  *
- * Plain C: 0.28 GB/s (`make bench-base`, AMD EPYC). Digests are taken of files once, at a pull or in a
- * test, where the disk or the network is slower or the file is small.
+ * Plain C: 0.28 GB/s (`make bench-base`, AMD EPYC). Digests are taken of files
+ * once, at a pull or in a test, where the disk or the network is slower or the
+ * file is small.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/hash.h"
 
