@@ -9,8 +9,6 @@
 #include "base/json.h"
 #include "mega/mega.h"
 
-enum { SEEDS = 16 };
-
 static void
 put_ids(br_json_writer *w, const char *key, const uint32_t *ids, size_t n)
 {
@@ -81,9 +79,7 @@ print_text(br_cli *cli, const br_mega_sim *s, int seeds)
 int
 br_cmd_prog_sim(br_cli *cli)
 {
-    int seeds = br_opt_given(cli, BR_OPT_adversarial)
-                    ? (int)br_opt_int(cli, BR_OPT_adversarial)
-                    : SEEDS;
+    int seeds = (int)br_opt_int(cli, BR_OPT_orders);
     br_mega_prog *p = NULL;
     br_mega_sim s = {0};
     br_status st = {0};

@@ -257,6 +257,7 @@ TEST(options_tell_what_is_wrong)
         {"--temp=nan", "", "--temp: 'nan' is not a finite number"},
         {"--temp=1e999", "", "--temp: '1e999' is not a finite number"},
         {"--temp=1.5.", "", "--temp: '1.5.' is not a finite number"},
+        {"--temp=\t1", "", "--temp: '\t1' is not a finite number"},
         {"--temp=2.01", "", "--temp: 2.01 is not in 0..2"},
         {"--mode=exakt", "",
          "--mode: 'exakt' is not one of fast|exact; did you mean 'exact'?"},
