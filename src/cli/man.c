@@ -89,21 +89,26 @@ command_page(const char *page, br_str *out, br_status *st)
     return BR_OK;
 }
 
+/* "3: not found; malformed input; ...", from errors.def */
 static void
 exit_codes(br_str *out)
 {
-    static const char *const what[] = {
-        "Success.",
-        "Anything else: input or output failed, out of memory, a bug.",
-        "Wrong usage: the line on standard error says what.",
-        "A bad input file: the line names the file, the place and the rule.",
-        "Refused by a verifier.",
-        "A device or tier is not available.",
-    };
-
     section(out, "EXIT STATUS");
-    for (size_t i = 0; i < BR_COUNT(what); i++)
-        br_str_printf(out, ".TP\n.B %zu\n%s\n", i, what[i]);
+    br_str_puts(out, "What failed is told in one line on standard error.\n");
+    for (int exit_code = 0; exit_code < 256; exit_code++) {
+        br_str text = {0};
+
+        for (int c = 0; c < BR_E_COUNT; c++)
+            if (br_code_exit((br_code)c) == exit_code)
+                br_str_printf(&text, "%s%s", text.n ? "; " : "",
+                              br_code_text((br_code)c));
+        if (text.n) {
+            br_str_printf(out, ".TP\n.B %d\n", exit_code);
+            br_man_lines(out, br_str_z(&text));
+        }
+        out->oom |= text.oom;
+        br_str_fini(&text);
+    }
 }
 
 static void
