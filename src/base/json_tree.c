@@ -269,9 +269,8 @@ fill(builder *b, br_json *v, br_json_tok tok)
         return set_text(b, v, BR_J_BIGINT);
     case BR_JSON_FLOAT:
         v->kind = BR_J_FLOAT;
-        if (br_json_to_f64(b->r->text, &v->f))
-            return BR_OK;
-        return br_fail(b->r->st, BR_E_OOM, "out of memory for a number");
+        br_check(br_json_to_f64(b->r->text, &v->f) && "the reader's number");
+        return BR_OK;
     case BR_JSON_TRUE:
     case BR_JSON_FALSE:
         v->kind = BR_J_BOOL;
@@ -307,7 +306,8 @@ step(builder *b)
         return close_object(f, b->r->st);
     }
     if (f->v->n == UINT32_MAX || (tok == BR_JSON_KEY && t.n >= UINT32_MAX))
-        return br_fail(b->r->st, BR_E_LIMIT, "more than 2^32 of something");
+        return br_fail(b->r->st, BR_E_LIMIT,
+                       "a container of 2^32 children or a key of 4 GiB");
     v = new_node(b->a, tok == BR_JSON_KEY ? &t : NULL);
     if (!v)
         return no_room(b->a, sizeof *v + t.n + 1, b->r->st);

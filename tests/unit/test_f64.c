@@ -60,7 +60,7 @@ each_row(const char *path, void (*fn)(uint64_t bits, char *text))
     return n;
 }
 
-/* ---- integers ------------------------------------------------------------- */
+/* ---- integers ------------------------------------------------------------ */
 
 TEST(f64_to_i64_takes_what_fits)
 {
@@ -100,7 +100,7 @@ TEST(f64_to_i64_takes_what_fits)
     }
 }
 
-/* ---- reading -------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------- */
 
 static void
 reads(uint64_t bits, char *text)
@@ -164,7 +164,7 @@ TEST(f64_reads_as_strtod_does)
     }
 }
 
-/* ---- writing -------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------- */
 
 static void
 writes(uint64_t bits, char *text)
@@ -265,7 +265,7 @@ TEST(f64_texts_come_back_bit_for_bit)
     }
 }
 
-/* ---- the table of powers -------------------------------------------------- */
+/* ---- the table of powers ------------------------------------------------- */
 
 typedef struct wide {
     uint32_t limb[48];

@@ -41,7 +41,7 @@ mode_of(const char *path)
     return s.st_mode & 07777;
 }
 
-/* ---- reading -------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------- */
 
 TEST(file_reads_all_sizes)
 {
@@ -191,7 +191,7 @@ TEST(file_read_survives_every_failed_allocation)
     t_each_oom(read_pipe, NULL);
 }
 
-/* ---- writing -------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------- */
 
 TEST(file_write_makes_and_replaces)
 {

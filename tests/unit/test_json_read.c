@@ -64,7 +64,7 @@ show(br_text doc, int flags)
 #define shows(doc, flags, want) \
     ck_assert_str_eq(show(br_text_z(doc), (flags)), (want))
 
-/* ---- the grammar ---------------------------------------------------------- */
+/* ---- the grammar --------------------------------------------------------- */
 
 TEST(json_reads_every_kind_of_token)
 {
@@ -285,7 +285,7 @@ TEST(json_lax_adds_pythons_extras_and_strict_names_them)
           "FORMAT: line 1 column 2: expected a digit after '-', found 'N'");
 }
 
-/* ---- strings -------------------------------------------------------------- */
+/* ---- strings ------------------------------------------------------------- */
 
 TEST(json_decodes_escapes)
 {
@@ -470,7 +470,7 @@ TEST(json_refuses_what_is_not_utf8)
     }
 }
 
-/* ---- depth, places, skipping ---------------------------------------------- */
+/* ---- depth, places, skipping --------------------------------------------- */
 
 static char *
 nest(int depth, bool objects)

@@ -41,7 +41,7 @@ write_tree(const br_json *v, int indent)
     return out;
 }
 
-/* ---- values --------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------- */
 
 TEST(json_tree_holds_every_kind)
 {
@@ -138,7 +138,7 @@ TEST(json_get_compares_whole_keys)
     br_arena_fini(a);
 }
 
-/* ---- duplicate keys ------------------------------------------------------- */
+/* ---- duplicate keys ------------------------------------------------------ */
 
 TEST(json_duplicates_keep_first_place_and_last_value)
 {
@@ -232,7 +232,7 @@ TEST(json_huge_objects_are_not_quadratic)
     br_arena_fini(a);
 }
 
-/* ---- errors and limits ---------------------------------------------------- */
+/* ---- errors and limits --------------------------------------------------- */
 
 TEST(json_parse_wants_the_whole_text)
 {
@@ -343,7 +343,7 @@ TEST(json_tree_survives_every_failed_allocation)
     t_each_oom(parse_all, text);
 }
 
-/* ---- built trees ---------------------------------------------------------- */
+/* ---- built trees --------------------------------------------------------- */
 
 TEST(json_trees_can_be_built)
 {
