@@ -314,37 +314,41 @@ read_inits(sim *s, const ctr_map *m, inits *v)
     return BR_OK;
 }
 
-/* How many increments of counter c (n of them will come) make it reach what
- * wait w of task t asks; 0: reached at the start, NEVER: not by n. */
-static br_code
-increments(sim *s, size_t t, size_t w, uint32_t c, const inits *v, uint32_t n,
-           uint32_t *out)
-{
-    const br_mega_wait *wait = &s->p->tasks[t].waits[w];
-    int64_t ti, ii = c == NEVER ? 0 : v->i[c];
-    double tf, fi = c == NEVER ? (double)NAN : v->f[c], need;
+/* A wait by its place, its counter (dense, or NEVER: not in the program) and
+ * how many increments that will get. */
+typedef struct wait_at {
+    size_t task, k;
+    uint32_t c, n;
+} wait_at;
 
-    if (!number(misfit(s->p, BR_MF_TASK_WAIT_THR, t, w), wait->threshold, &ti,
-                &tf))
+/* How many increments make the counter reach what the wait asks; 0: reached
+ * at the start, NEVER: not by n. */
+static br_code
+increments(const sim *s, const wait_at *w, const inits *v, uint32_t *out)
+{
+    const br_mega_wait *wait = &s->p->tasks[w->task].waits[w->k];
+    const br_json *odd = misfit(s->p, BR_MF_TASK_WAIT_THR, w->task, w->k);
+    int64_t ti, ii = w->c == NEVER ? 0 : v->i[w->c];
+    double tf, fi = w->c == NEVER ? (double)NAN : v->f[w->c], need;
+
+    if (!number(odd, wait->threshold, &ti, &tf))
         return br_fail(s->st, BR_E_REJECTED,
                        "simulate: tasks[%zu].waits[%zu].threshold: "
                        "not a number",
-                       t, w);
-    if (c != NEVER && v->bad[c])
+                       w->task, w->k);
+    if (w->c != NEVER && v->bad[w->c])
         return br_fail(s->st, BR_E_REJECTED,
                        "simulate: tasks[%zu].waits[%zu]: the initial value of "
                        "its counter is not a number",
-                       t, w);
+                       w->task, w->k);
     if (isnan(tf) && isnan(fi)) {
         /* exact: the difference of two int64 may need 65 bits */
-        *out = ti <= ii ? 0
-               : (uint64_t)ti - (uint64_t)ii <= n
-                   ? (uint32_t)((uint64_t)ti - (uint64_t)ii)
-                   : NEVER;
+        uint64_t diff = (uint64_t)ti - (uint64_t)ii;
+        *out = ti <= ii ? 0 : diff <= w->n ? (uint32_t)diff : NEVER;
         return BR_OK;
     }
     need = ceil((isnan(tf) ? (double)ti : tf) - (isnan(fi) ? (double)ii : fi));
-    *out = need <= 0 ? 0 : need <= n ? (uint32_t)need : NEVER;
+    *out = need <= 0 ? 0 : need <= w->n ? (uint32_t)need : NEVER;
     return BR_OK;
 }
 
@@ -406,16 +410,16 @@ number_wakes(sim *s, const ctr_map *m, const inits *v)
         for (size_t w = 0; w < p->tasks[t].n_waits; w++, k++) {
             br_mega_misfit at = {
                 .field = BR_MF_TASK_WAIT_CTR, .index = t, .sub = (uint32_t)w};
+            wait_at x = {.task = t, .k = w};
+            uint32_t inc = 0;
             int64_t id;
-            uint32_t c;
             if (!name_of(s, at, p->tasks[t].waits[w].counter, &id))
                 return bad_name(s, "tasks", t);
-            c = counter_index(m, id);
-            uint32_t n = c == NEVER ? 0 : s->first[c + 1] - s->first[c];
-            uint32_t inc = 0;
-            BR_TRY(increments(s, t, w, c, v, n, &inc));
+            x.c = counter_index(m, id);
+            x.n = x.c == NEVER ? 0 : s->first[x.c + 1] - s->first[x.c];
+            BR_TRY(increments(s, &x, v, &inc));
             s->lacking[t] += inc != 0;
-            event[k] = inc && inc != NEVER ? s->first[c] + inc - 1 : NEVER;
+            event[k] = inc && inc != NEVER ? s->first[x.c] + inc - 1 : NEVER;
             if (event[k] != NEVER)
                 s->off[event[k] + 1]++;
         }

@@ -15,6 +15,7 @@
 
 #include "mega/mega.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct mk {
@@ -118,6 +119,69 @@ mk_label(mk *m, br_mega_task *t, const char *z)
 {
     t->label = mk_text(m, z);
     t->label_n = (uint32_t)strlen(z);
+}
+
+/* ---- random programs ----------------------------------------------------- */
+
+enum { MK_GRAIN = 64 }; /* floats in 256 bytes */
+
+typedef struct mk_shape {
+    uint32_t n;      /* activations */
+    uint32_t window; /* how far back a task reads */
+    uint32_t sizes;  /* 1 .. sizes times 256 bytes */
+    bool tiles;      /* some buffers are written by four tasks */
+    bool outputs;    /* a COPY to an IO_OUTPUT for what nobody reads */
+} mk_shape;
+
+static inline uint32_t
+mk_below(uint64_t *r, uint32_t n)
+{
+    return (uint32_t)(t_rand(r) % n);
+}
+
+/* Buffer 0 is the input, activation i is buffer i + 1. */
+static inline mk
+mk_random(uint64_t *r, mk_shape s)
+{
+    static const br_mega_op one[] = {BR_MOP_GELU, BR_MOP_COPY, BR_MOP_SOFTMAX};
+    static const br_mega_op two[] = {BR_MOP_ADD, BR_MOP_SILU_MUL, BR_MOP_MUL};
+    mk m = mk_new(2 * s.n + 1, 2 * s.n + 1, 5 * s.n + 1);
+    int64_t *threshold = calloc(s.n + 1, sizeof *threshold);
+    bool *read = calloc(s.n + 1, sizeof *read);
+
+    mk_buf(&m, "x", BR_MBK_IO_INPUT, MK_GRAIN);
+    for (int64_t i = 1; i <= s.n; i++) {
+        int64_t in[2] = {0, 0}, w[4];
+        uint32_t n_in = 1 + mk_below(r, 2), nw = 0;
+        bool tiles = s.tiles && mk_below(r, 4) == 0;
+        mk_buf(&m, t_printf("a%d", (int)i), BR_MBK_ACTIVATION,
+               MK_GRAIN * (int64_t)(1 + t_rand(r) % s.sizes));
+        mk_ctr(&m);
+        for (uint32_t k = 0; k < n_in; k++) {
+            int64_t b = i - 1 - (int64_t)(t_rand(r) % s.window);
+            in[k] = b < 0 ? 0 : b;
+            if (!in[k] || (k && in[0] == in[1]))
+                continue;
+            read[in[k]] = true;
+            w[nw++] = in[k] - 1;
+            w[nw++] = threshold[in[k]];
+        }
+        threshold[i] = tiles ? 4 : 1;
+        for (int64_t k = 0; k < threshold[i]; k++)
+            mk_task(&m,
+                    tiles       ? BR_MOP_GEMV_TILE
+                    : n_in == 1 ? one[mk_below(r, 3)]
+                                : two[mk_below(r, 3)],
+                    i - 1, (mk_list){in, n_in}, MK(i), (mk_list){w, nw});
+    }
+    for (int64_t i = 1; i <= s.n && s.outputs; i++)
+        if (!read[i])
+            mk_task(&m, BR_MOP_COPY, mk_ctr(&m), MK(i),
+                    MK(mk_buf(&m, "o", BR_MBK_IO_OUTPUT, MK_GRAIN)),
+                    MK(i - 1, threshold[i]));
+    free(threshold);
+    free(read);
+    return m;
 }
 
 #endif
