@@ -423,6 +423,8 @@ static void
 append(const char *rows, const char *cache, const char *pos, const double *x,
        const double *want, size_t n_want)
 {
+    const char *says = want ? "" : n_want ? "exceed" : "";
+
     kit k = {0};
     int a = kit_buf(&k, IN, F32, rows);
     int c = kit_buf(&k, BR_MBK_KV_CACHE, F32, cache);
@@ -437,6 +439,7 @@ append(const char *rows, const char *cache, const char *pos, const double *x,
             ck_assert_double_eq(kit_get(&k, c, i), want[i]);
     } else {
         ck_assert_int_eq(kit_run(&k), BR_E_FORMAT);
+        ck_assert_msg(strstr(k.st.msg, says) != NULL, "says: %s", k.st.msg);
     }
     kit_end(&k);
 }
@@ -449,12 +452,29 @@ TEST(op_kv_append)
     append("1, 2", "3, 1, 2", "0", x, V(1, 2, 0, 0, 0, 0));
     append("2, 1, 2", "3, 1, 2", "1", x, V(0, 0, 1, 2, 3, 4));
     append("2, 2", "2, 2, 1, 2", "1", x, V(0, 0, 1, 2, 0, 0, 3, 4));
-    append("1, 1, 2", "3, 1, 2", "3", x, NULL, 0);
-    append("1, 1, 2", "3, 1, 2", "-1", x, NULL, 0);
-    append("2, 1, 2", "3, 1, 2", "2", x, NULL, 0);
+    append("1, 1, 2", "3, 1, 2", "3", x, NULL, 1);
+    append("1, 1, 2", "3, 1, 2", "-1", x, NULL, 1);
+    append("2, 1, 2", "3, 1, 2", "2", x, NULL, 1);
+    append("2, 2", "2, 2, 1, 2", "2", x, NULL, 1); /* not the next sequence */
     append("1, 3", "3, 1, 2", "0", x, NULL, 0);
     append("1, 2", "6", "0", x, NULL, 0);
     append("1, 2", "3, 0", "0", x, NULL, 0);
+}
+
+TEST(op_kv_append_names_one_cache)
+{
+    kit k = {0};
+    int a = kit_buf(&k, IN, F32, "1, 2");
+    int c = kit_buf(&k, BR_MBK_KV_CACHE, F32, "3, 2");
+    int d = kit_buf(&k, BR_MBK_KV_CACHE, F32, "3, 2");
+
+    kit_task(&k, "KV_APPEND", t_printf("%d, %d", a, c), t_printf("%d", d),
+             "\"pos\": 0", "");
+    kit_load(&k);
+    kit_bind(&k, a, V(1, 2));
+    ck_assert_int_eq(kit_run(&k), BR_E_FORMAT);
+    ck_assert_ptr_nonnull(strstr(k.st.msg, "is not the cache that it writes"));
+    kit_end(&k);
 }
 
 #define ATT(start, len, more)                                    \
@@ -562,6 +582,13 @@ TEST(op_fused_runs_its_recipe)
                                                            "-1") "}"),
            ARGS({BR_MDT_I32, "1", V(16777217)}),
            (arg){BR_MDT_I32, "1", V(16777217)}, 0);
+    /* a scratch written again is the new one */
+    expect(
+        "FUSED",
+        RECIPE(STEP("1", "{\"in\": 0}", "0") "}, " STEP(
+            "11", "{\"s\": 0}, {\"in\": 0}",
+            "0") "}, " STEP("11", "{\"s\": 0}, {\"in\": 0}", "\"final\"") "}"),
+        ARGS({F32, "1", V(5)}), (arg){F32, "1", V(15)}, 0);
 }
 
 TEST(op_fused_refuses_bad_recipes)

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "mega/interp_int.h"
+
 enum {
     IN = BR_MBK_IO_INPUT,
     OUT = BR_MBK_IO_OUTPUT,
@@ -200,6 +202,27 @@ TEST(vm_finds_a_partly_written_buffer)
     kit_end(&k);
 }
 
+/* Rows 0 and 1 of x are two tiles; row 1 is read before it is there. */
+TEST(vm_finds_an_unwritten_part)
+{
+    static const char *const par =
+        "\"K\": 3, \"N_tile\": 3, \"n_off\": 0, \"M_tile\": 1, \"m_off\": ";
+    kit k = {0};
+    int x = kit_buf(&k, IN, F32, "2, 3"), w = kit_buf(&k, WEIGHT, F32, "3, 3");
+    int a = kit_buf(&k, ACT, F32, "2, 3"), y = kit_buf(&k, OUT, F32, "2, 3");
+
+    kit_task(&k, "GEMM_TILE", ids(x, w), id(a), t_printf("%s0", par), "");
+    kit_task(&k, "GEMM_TILE", ids(a, w), id(y), t_printf("%s0", par), "0>=1");
+    kit_task(&k, "GEMM_TILE", ids(a, w), id(y), t_printf("%s1", par), "0>=1");
+    kit_load(&k);
+    kit_bind(&k, x, V(1, 2, 3, 4, 5, 6));
+    kit_bind(&k, w, V(1, 2, 3, 4, 5, 6, 7, 8, 9));
+    ck_assert_int_eq(kit_run(&k), BR_E_REJECTED);
+    says(&k, "task 2 (GEMM_TILE): uninitialised read: input 0 (buffer #2 "
+             "'b2'): nobody has written element 3");
+    kit_end(&k);
+}
+
 /* A race that list order hides: the reader waits for nobody. */
 TEST(vm_other_orders_reveal_a_missing_wait)
 {
@@ -276,7 +299,7 @@ page_program(kit *k, const char *reader, const char *other)
     kit_task(k, "COPY", id(a), id(y), "", reader);
     kit_task(k, "GEMV_TILE",
              t_printf("%d, %d", x, kit_buf(k, WEIGHT, F32, "4, 2")), id(b),
-             "\"K\": 2, \"N_tile\": 1, \"n_off\": 1", other);
+             "\"K\": 2, \"N_tile\": 1, \"n_off\": 2", other);
     kit_task(k, "COPY", id(x), id(z), "", "");
     k->pages = "{\"buffer_to_page\": {\"1\": 0, \"2\": 0}, \"pages\": "
                "[{\"id\": 0, \"space\": \"HBM\", \"nbytes\": 8, "
@@ -286,7 +309,7 @@ page_program(kit *k, const char *reader, const char *other)
     kit_bind(k, 5, V(1, 2, 3, 4, 5, 6, 7, 8));
 }
 
-/* Element 1 of the F16 buffer lies over bytes 2 and 3: float 0 of the other. */
+/* Element 2 of the F16 buffer lies over bytes 4 and 5: half of float 1. */
 TEST(vm_finds_what_a_page_clobbered)
 {
     kit k = {0};
@@ -294,7 +317,7 @@ TEST(vm_finds_what_a_page_clobbered)
     page_program(&k, "2>=1", "0>=1");
     ck_assert_int_eq(kit_run(&k), BR_E_REJECTED);
     says(&k, "task 1 (COPY): uninitialised read: input 0 (buffer #1 'b1'): "
-             "element 0 was overwritten by buffer #2 on the same page");
+             "element 1 was overwritten by buffer #2 on the same page");
     kit_end(&k);
     k = (kit){0};
     page_program(&k, "0>=1", "0>=1"); /* by luck in list order */
@@ -387,6 +410,8 @@ TEST(vm_bind_converts_and_checks)
     says(&k, "another shape");
     ck_assert_int_eq(bind(&k, h, F32, (int64_t[]){2}, 1, x, 7), BR_E_FORMAT);
     says(&k, "7 bytes where 8 are expected");
+    ck_assert_int_eq(bind(&k, h, F32, (int64_t[]){2}, 1, x, 9), BR_E_FORMAT);
+    says(&k, "9 bytes where 8 are expected");
     ck_assert_int_eq(bind(&k, a, F32, (int64_t[]){1}, 1, x, 4), BR_E_FORMAT);
     says(&k, "is ACTIVATION: the program makes it");
     ck_assert_int_eq(bind(&k, 9, F32, (int64_t[]){1}, 1, x, 4), BR_E_FORMAT);
@@ -419,7 +444,8 @@ TEST(vm_needs_weights_and_inputs)
     kit_end(&k);
 }
 
-/* Caches keep their rows from run to run; absent ones begin as zeros. */
+/* Caches keep their rows from run to run; absent ones begin as zeros. Here
+ * the cache counts up by x, so a run too many would show. */
 TEST(vm_caches_live_from_run_to_run)
 {
     kit k = {0};
@@ -427,7 +453,7 @@ TEST(vm_caches_live_from_run_to_run)
     int y = kit_buf(&k, OUT, F32, "1, 2");
 
     kit_task(&k, "ADD", ids(x, c), id(y), "", "");
-    kit_task(&k, "KV_APPEND", ids(x, c), id(c), "\"pos\": 0", "0>=1");
+    kit_task(&k, "KV_APPEND", ids(y, c), id(c), "\"pos\": 0", "0>=1");
     kit_load(&k);
     kit_bind(&k, x, V(1, 2));
     t_ok(kit_run(&k), &k.st);
@@ -436,8 +462,8 @@ TEST(vm_caches_live_from_run_to_run)
     ck_assert_double_eq(kit_get(&k, y, 1), 4);
     kit_bind(&k, x, V(5, 5));
     t_ok(kit_run(&k), &k.st);
-    ck_assert_double_eq(kit_get(&k, y, 1), 7);
-    ck_assert_double_eq(kit_get(&k, c, 0), 5);
+    ck_assert_double_eq(kit_get(&k, y, 1), 9);
+    ck_assert_double_eq(kit_get(&k, c, 0), 7);
     kit_end(&k);
 }
 
@@ -446,13 +472,17 @@ TEST(vm_caches_live_from_run_to_run)
 TEST(vm_keeps_its_limits)
 {
     kit k = {.desc = {.max_bytes = 4096}};
-    kit w = {.desc = {.max_work = 100}};
+    kit w = {.desc = {.max_work = 100}}, sum = {.desc = {.max_bytes = 4096}};
     int x, y;
 
     kit_buf(&k, ACT, F32, "1000000");
     ck_assert_int_eq(kit_refused(&k), BR_E_LIMIT);
     says(&k, "more than the 4096 bytes allowed");
     kit_end(&k);
+    kit_buf(&sum, ACT, BR_MDT_U8, "3000");
+    kit_buf(&sum, ACT, BR_MDT_U8, "3000");
+    ck_assert_int_eq(kit_refused(&sum), BR_E_LIMIT);
+    kit_end(&sum);
     x = kit_buf(&w, IN, F32, "64");
     y = kit_buf(&w, OUT, F32, "64");
     kit_task(&w, "COPY", id(x), id(y), "", "");
@@ -529,6 +559,61 @@ TEST(vm_refuses_what_makes_no_sense)
         br_mega_free(p);
     }
     kit_end(&k);
+}
+
+/* A counter that begins above 0, as the reference takes it; no checked
+ * program has one. */
+TEST(vm_counters_begin_at_init)
+{
+    kit k = {0};
+    const char *s;
+
+    kit_task(&k, "NOP", "", "", "", "1>=1");
+    kit_task(&k, "NOP", "", "", "", "");
+    s = replace(kit_text(&k), "{\"id\": 1, \"init\": 0",
+                "{\"id\": 1, \"init\": 1");
+    t_ok(br_mega_load(&k.p, s, strlen(s), &k.st), &k.st);
+    t_ok(br_mega_vm_new(&k.vm, k.p, NULL, &k.st), &k.st);
+    t_ok(kit_run(&k), &k.st);
+    order_is(&k, "0 1");
+    kit_end(&k);
+}
+
+/* The last line of defence, below the checks that ops make themselves. */
+TEST(vm_accessors_check_every_range)
+{
+    static const int64_t bad[][2] = {
+        {-1, 1}, {0, 5}, {4, 1}, {3, 2}, {INT64_MAX, 2}, {0, -1}, {5, 0},
+    };
+    float data[4] = {0}, buf[8];
+    br_vmt t = {.numel = 4,
+                .row = 4,
+                .rows = 1,
+                .row_bytes = 16,
+                .name = "t",
+                .data = (unsigned char *)data,
+                .kind = ACT};
+    br_mega_task task = {.id = 0, .op = BR_MOP_COPY};
+    br_status st = {0};
+    br_vm_call c = {.task = &task, .n_in = 1, .n_out = 1, .st = &st};
+
+    c.in[0] = &t;
+    c.out[0] = &t;
+    ck_assert_ptr_nonnull(br_vm_f32(&c, 0, 1, 3, buf));
+    ck_assert_ptr_nonnull(br_vm_f32(&c, 0, 4, 0, buf));
+    for (size_t i = 0; i < BR_COUNT(bad); i++) {
+        st = (br_status){0};
+        ck_assert_ptr_null(br_vm_f32(&c, 0, bad[i][0], bad[i][1], buf));
+        st = (br_status){0};
+        ck_assert_int_eq(br_vm_store(&c, bad[i][0], bad[i][1], buf),
+                         BR_E_FORMAT);
+        st = (br_status){0};
+        ck_assert_int_eq(br_vm_move(&c, 0, 0, bad[i][0], bad[i][1]),
+                         BR_E_FORMAT);
+        st = (br_status){0};
+        ck_assert_int_eq(br_vm_move(&c, 0, bad[i][0], 0, bad[i][1]),
+                         BR_E_FORMAT);
+    }
 }
 
 static br_code

@@ -123,6 +123,11 @@ TEST(quantize_asymmetric_by_hand)
     ck_assert(s[0] == 1.0f && z[0] == 5.0f);
     ck_assert_uint_eq(p[0], 0 | 15 << 4);
     ck_assert_uint_eq(p[1], 5 | 6 << 4);
+    /* a group cut short: the padding's zeros count as the least */
+    d.cols = 2;
+    t_ok(br_quantize_weights(&d, (const float[]){10, 15}, p, s, z, &st), &st);
+    ck_assert(s[0] == 1.0f && z[0] == 0.0f);
+    ck_assert_uint_eq(p[0], 10 | 15 << 4);
 }
 
 TEST(quantize_zeros_and_refusals)
