@@ -266,7 +266,8 @@ by_turn(const void *x, const void *y)
     return a->task < b->task ? -1 : a->task > b->task;
 }
 
-/* The order in which tasks are placed: by level, then largest first. */
+/* The order in which tasks are placed: by level, then largest first; round
+ * robin takes the topological order as it is. */
 static br_code
 make_order(assigner *as, br_status *st)
 {
@@ -287,7 +288,7 @@ make_order(assigner *as, br_status *st)
         if ((uint64_t)t->out_counter < p->n_counters)
             done[t->out_counter] = BR_MAX(done[t->out_counter], level + 1);
     }
-    if (p->n_tasks)
+    if (p->n_tasks && !as->o->round_robin)
         qsort(as->order, p->n_tasks, sizeof *as->order, by_turn);
     return BR_OK;
 }

@@ -2,9 +2,9 @@
  *
  * A group is a list of names; it matches every run of adjacent nodes that have
  * these names, in this order. A name is an operation ("rmsnorm"), a role
- * ("gate_proj", or short "gate"), an alias, or the name of one node. Runs are
- * found from the first node on, groups tried in config order, and a node is in
- * one run at most.
+ * ("gate_proj", or short "gate"), an alias, or the name of a node with or
+ * without what stands before its last dot ("L0.swiglu", "swiglu"). Groups take
+ * their runs in config order, and a node is in one run at most.
  *
  *   fused      every member is one task, one tensor leaves the run, and the
  *              run reads at most 8 buffers: one FUSED task whose recipe holds
@@ -41,14 +41,14 @@ role_is(const char *role, const char *name)
 static bool
 node_is(const br_net_node *d, const char *name)
 {
-    const char *op = br_net_op_text(d->op);
+    const char *op = br_net_op_text(d->op), *dot = strrchr(d->name, '.');
 
     for (size_t i = 0; i < BR_COUNT(aliases); i++)
         if (strcmp(aliases[i].alias, name) == 0 &&
             strcmp(aliases[i].text, op) == 0)
             return true;
     return strcmp(op, name) == 0 || (d->role[0] && role_is(d->role, name)) ||
-           strcmp(d->name, name) == 0;
+           strcmp(d->name, name) == 0 || (dot && strcmp(dot + 1, name) == 0);
 }
 
 /* ---- fused or resident ---------------------------------------------------- */
