@@ -15,6 +15,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mega/assign.h"
 #include "mega/lower_internal.h"
+#include "mega/pages.h"
 
 #include <string.h>
 
@@ -198,8 +199,11 @@ move_on_chip(br_lower *l)
 static br_code
 give_pages(br_lower *l)
 {
-    (void)l;
-    return BR_OK;
+    int policy = br_mega_page_policy_find(br_text_z(l->cfg.page_allocation));
+
+    br_assert(policy >= 0 && "config.c knows the policies of pages.h");
+    return br_mega_pages_allocate(l->b.prog, (br_mega_page_policy)policy, NULL,
+                                  l->st);
 }
 
 static br_code

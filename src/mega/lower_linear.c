@@ -167,6 +167,18 @@ linear_counter(br_lower *l, const br_net_node *d, const br_low_cut *c)
     return br_low_counter(l, br_str_z(&l->text));
 }
 
+/* Said before gigabytes of tasks are made. */
+static bool
+fits(br_lower *l, const br_low_cut *c)
+{
+    if (c->n_tiles * c->m_tiles <=
+        BR_MEGA_MAX_TASKS - (int64_t)l->b.prog->n_tasks)
+        return true;
+    br_low_fail(l, br_fail(l->st, BR_E_LIMIT, "program: more than %d tasks",
+                           BR_MEGA_MAX_TASKS));
+    return false;
+}
+
 void
 br_low_linear(br_lower *l, const br_net_node *d)
 {
@@ -175,6 +187,8 @@ br_low_linear(br_lower *l, const br_net_node *d)
     br_low_task t = {.op = c.rows > 1 ? BR_MOP_GEMM_TILE : BR_MOP_GEMV_TILE};
     int64_t i = 0;
 
+    if (!fits(l, &c))
+        return;
     t.out = br_low_output(l, d->out);
     t.counter = linear_counter(l, d, &c);
     br_low_wait(l, &t, d->in[0]);

@@ -216,15 +216,13 @@ br_net_add_tensor(br_mega_net *n, const br_net_tensor *t, int32_t *id,
         return br_fail(st, BR_E_LIMIT, "graph: more than %d tensors",
                        BR_NET_MAX_TENSORS);
     d.name = br_arena_str(&n->arena, t->name, strlen(t->name));
-    if (!d.name || !grow_index(n))
+    if (!d.name || !grow_index(n) ||
+        !br_vec_reserve(&n->tensors, n->tensors.n + 1))
         return no_memory(st);
     d.producer = BR_NET_NONE;
     d.uses = d.other_uses = 0;
     n->index[slot_of(n, d.name)] = (int32_t)n->tensors.n;
-    if (!br_vec_push(&n->tensors, d)) {
-        n->index[slot_of(n, d.name)] = BR_NET_NONE;
-        return no_memory(st);
-    }
+    n->tensors.at[n->tensors.n++] = d;
     *id = (int32_t)n->tensors.n - 1;
     return BR_OK;
 }
@@ -503,8 +501,8 @@ check_inputs(const br_mega_net *n, const br_net_node *d, br_status *st)
             return misfit(d, t, "integers cannot be computed with", st);
     }
     if ((d->weight != BR_NET_NONE) != op->weight)
-        return br_fail(st, BR_E_FORMAT, "node '%s': %s %s a weight", d->name,
-                       op->text, op->weight ? "needs" : "takes no");
+        return br_fail(st, BR_E_FORMAT, "node '%s': %s %s", d->name, op->text,
+                       op->weight ? "needs a weight" : "takes no weight");
     if (d->bias != BR_NET_NONE && !op->bias)
         return br_fail(st, BR_E_FORMAT, "node '%s': %s takes no bias", d->name,
                        op->text);

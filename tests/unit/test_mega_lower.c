@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "t.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -78,4 +79,162 @@ TEST(lower_amk_reproduces_every_digest)
     }
     ck_assert_int_ge(n, 5);
     lm_manifest_done();
+}
+
+TEST(lower_the_program_everybody_measures_on)
+{
+    br_status st = {0};
+    br_mega_prog *p;
+
+    t_ok(br_mega_lower_shape(&p, "llama-3-8b", BR_LOWER_AMK, &st), &st);
+    ck_assert_uint_eq(p->n_tasks, 12738);
+    br_mega_free(p);
+    ck_assert_int_eq(br_mega_lower_shape(&p, "llama-9", BR_LOWER_AMK, &st),
+                     BR_E_NOT_FOUND);
+}
+
+/* ---- house style ------------------------------------------------------------- */
+
+TEST(lower_every_shape_lowers_for_every_target)
+{
+    for (size_t i = 0; i < br_mega_shape_count(); i++)
+        for (size_t k = 0; k < br_mega_target_count(); k += 5) {
+            br_mega_shape s = *br_mega_shape_at(i);
+            br_mega_step step = {.dtype = BR_MDT_BF16, .pos = 3};
+            br_mega_lower_opts o = {.target = br_mega_target_at(k)};
+            br_status st = {0};
+            br_mega_net *n;
+            br_mega_prog *p;
+
+            s.n_layers = 1;
+            t_ok(br_mega_net_model(&n, &s, &step, &st), &st);
+            t_ok(br_mega_lower(&p, n, &o, NULL, &st), &st);
+            for (size_t t = 0; t < p->n_tasks; t++)
+                if (p->tasks[t].sm < 0 || p->tasks[t].sm >= o.target->num_sms)
+                    ck_abort_msg("%s on %s: task %zu", s.name, o.target->name,
+                                 t);
+            br_mega_free(p);
+            br_mega_net_free(n);
+        }
+}
+
+/* Every task stands after all it waits for. */
+TEST(lower_lists_tasks_in_an_order_of_the_dependencies)
+{
+    br_status st = {0};
+    br_mega_prog *p;
+    int64_t *done;
+
+    t_ok(br_mega_lower_shape(&p, "smollm2-135m", BR_LOWER_HOUSE, &st), &st);
+    done = t_keep(calloc(p->n_counters, sizeof *done));
+    for (size_t i = 0; i < p->n_tasks; i++) {
+        const br_mega_task *t = &p->tasks[i];
+
+        for (uint32_t k = 0; k < t->n_waits; k++)
+            if (done[t->waits[k].counter] != t->waits[k].threshold)
+                ck_abort_msg("task %zu", i);
+        done[t->out_counter]++;
+    }
+    br_mega_free(p);
+}
+
+TEST(lower_without_a_target_assigns_nobody)
+{
+    br_mega_net *n = lm_net(1, NULL);
+    br_mega_lower_opts o = {0};
+    br_status st = {0};
+    br_mega_prog *p;
+
+    t_ok(br_mega_lower(&p, n, &o, NULL, &st), &st);
+    ck_assert_ptr_null(p->target);
+    for (size_t i = 0; i < p->n_tasks; i++)
+        ck_assert_int_eq(p->tasks[i].sm, BR_MEGA_SM_NONE);
+    br_mega_free(p);
+    o.config = lm_json("{'sm_assignment':{'0':1}}");
+    ck_assert_int_eq(br_mega_lower(&p, n, &o, NULL, &st), BR_E_FORMAT);
+    br_mega_net_free(n);
+    lm_forget();
+}
+
+/* What is written can be read, and says the same. */
+TEST(lower_writes_what_loads)
+{
+    br_mega_net *n = lm_net(2, NULL);
+    br_mega_prog *p = lm_lower(
+        n, "h100",
+        "{'fusion_grouping':[['rope','rope']],'sm_assignment':{'3':4}}", NULL);
+    char *text = lm_text(p);
+    br_status st = {0};
+    br_mega_prog *q;
+
+    t_ok(br_mega_load(&q, text, strlen(text), &st), &st);
+    ck_assert_uint_eq(q->n_misfits, 0);
+    ck_assert_str_eq(lm_text(q), text);
+    br_mega_free(p);
+    br_mega_free(q);
+    br_mega_net_free(n);
+    lm_forget();
+}
+
+TEST(lower_a_graph_that_is_too_large_is_an_error)
+{
+    br_mega_shape s = *br_mega_shape_find(BR_TEXT("llama-3-8b"));
+    br_mega_step step = {.dtype = BR_MDT_F32};
+    br_mega_lower_opts o = {.target = br_mega_target_find(BR_TEXT("h100")),
+                            .config =
+                                lm_json("{'tiling':{'gemv':{'N_tile':1}}}")};
+    br_status st = {0};
+    br_mega_net *n;
+    br_mega_prog *p;
+
+    s.vocab = 1 << 23;
+    s.n_layers = 1;
+    t_ok(br_mega_net_model(&n, &s, &step, &st), &st);
+    ck_assert_int_eq(br_mega_lower(&p, n, &o, NULL, &st), BR_E_LIMIT);
+    ck_assert_ptr_nonnull(strstr(st.msg, "more than 4194304 tasks"));
+    br_mega_net_free(n);
+    lm_forget();
+}
+
+typedef struct oom_case {
+    br_mega_net *net;
+    br_mega_lower_opts o;
+} oom_case;
+
+static br_code
+lower_oom(void *arg, br_status *st)
+{
+    oom_case *c = arg;
+    br_mega_prog *p;
+
+    BR_TRY(br_mega_lower(&p, c->net, &c->o, NULL, st));
+    br_mega_free(p);
+    return BR_OK;
+}
+
+static void
+each_oom(const br_mega_step *step, br_mega_style style, const char *config)
+{
+    oom_case c = {
+        .net = lm_net(1, step),
+        .o = {.style = style, .target = br_mega_target_find(BR_TEXT("t4"))}};
+
+    c.o.config = config ? lm_json(config) : NULL;
+    t_each_oom(lower_oom, &c);
+    br_mega_net_free(c.net);
+    lm_forget();
+}
+
+TEST(lower_survives_any_failed_allocation)
+{
+    br_mega_step split = {.pos = 40, .dtype = BR_MDT_F32};
+    br_mega_step quant = {
+        .dtype = BR_MDT_F16, .quant_bits = 4, .quant_group = 16};
+
+    each_oom(NULL, BR_LOWER_AMK, NULL);
+    each_oom(&quant, BR_LOWER_AMK, NULL);
+    each_oom(&split, BR_LOWER_HOUSE,
+             "{'tiling':{'attention':{'kv_block':16},'o_proj':{'N_tile':32}},"
+             "'fusion_grouping':[['gate','up'],['o','residual']],"
+             "'sm_assignment':{'1':2},'smem_bytes_per_block':4096}");
 }
