@@ -312,6 +312,42 @@ TEST(schedule_shared_memory_takes_what_one_worker_uses_alone)
     lm_forget();
 }
 
+/* ---- page_allocation ------------------------------------------------------------ */
+
+static int64_t
+page_bytes(const br_mega_prog *p)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < p->n_pages; i++)
+        sum += p->pages[i].nbytes;
+    return sum;
+}
+
+TEST(schedule_page_allocation_is_carried_out)
+{
+    br_mega_net *n = lm_net(3, NULL);
+    br_mega_prog *none =
+        lm_lower(n, "h100", "{'page_allocation':'none'}", NULL);
+    br_mega_prog *linear =
+        lm_lower(n, "h100", "{'page_allocation':'linear'}", NULL);
+    br_mega_prog *shared =
+        lm_lower(n, "h100", "{'page_allocation':'graph_color'}", NULL);
+    size_t activations = 0;
+
+    for (size_t i = 0; i < none->n_buffers; i++)
+        activations += none->buffers[i].kind == BR_MBK_ACTIVATION;
+    ck_assert(!none->has_pages);
+    ck_assert_uint_eq(linear->n_pages, activations);
+    ck_assert_uint_gt(shared->n_pages, 0);
+    ck_assert_int_lt(page_bytes(shared) * 4, page_bytes(linear));
+    br_mega_free(none);
+    br_mega_free(linear);
+    br_mega_free(shared);
+    br_mega_net_free(n);
+    lm_forget();
+}
+
 /* ---- ranges -------------------------------------------------------------------- */
 
 TEST(schedule_refuses_what_is_out_of_range)
