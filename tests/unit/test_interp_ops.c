@@ -629,3 +629,13 @@ TEST(op_fused_refuses_bad_recipes)
         refuse("FUSED", bad[i][0], ARGS({F32, "2", V(1, 2)}), OUT32("2"),
                i ? bad[i][1] : "recipe.steps");
 }
+
+TEST(op_documents_name_every_opcode)
+{
+    const char *text = t_read(t_repo("docs/opcodes.md"), NULL);
+
+#define X(name, code, lo, hi, out, req, doc) \
+    ck_assert_ptr_nonnull(strstr(text, "| " #name " (" #code ") |"));
+#include "mega/minst.def"
+#undef X
+}
