@@ -1,11 +1,13 @@
 /* json_read.c - a pull reader: one call, one token.
  *
- *        '{'                key ':'               value
- *   ----------> MEMBER ----------------> VALUE -----------.
- *   ----------> ELEM ---------------------------------->  |
- *        '['                value                         v
- *                                     ',' key ':' or   COMMA -- '}' ']' --> up
- *                                     ',' value  <------- '
+ *   state    after            what may come      and the state then
+ *   START    nothing          value              DONE
+ *   ELEM     [                value, ]           COMMA
+ *   MEMBER   {                "key":, }          VALUE
+ *   VALUE    "key":           value              COMMA
+ *   COMMA    a value inside   , value            COMMA
+ *            a container      , "key":           VALUE
+ *                             ] or }             COMMA of the outer, or DONE
  *
  * The state says what the grammar allows next; a bit per level says whether
  * the container is an object, so the depth limit bounds all memory except the
@@ -27,13 +29,13 @@
 #endif
 
 enum state {
-    START,  /* nothing read yet */
-    VALUE,  /* after "key": */
-    ELEM,   /* after [ */
-    MEMBER, /* after { */
-    COMMA,  /* after a value inside a container */
-    DONE,   /* after the outermost value */
-    FAILED,
+    START,
+    VALUE,
+    ELEM,
+    MEMBER,
+    COMMA,
+    DONE,   /* only blanks may follow */
+    FAILED, /* every call says BR_JSON_ERROR */
 };
 
 /* ---- sixteen bytes at a time ------------------------------------------ */

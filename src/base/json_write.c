@@ -14,31 +14,39 @@ br_json_w_begin(br_json_writer *w, br_str *out, int indent)
     *w = (br_json_writer){.out = out, .indent = indent, .first = true};
 }
 
+/* A line break and the indentation, after a comma if there is one: in one
+ * piece from a text that holds them all. */
 static void
-new_line(br_json_writer *w)
+new_line(br_json_writer *w, bool comma)
 {
-    static const char blanks[] = "                                ";
+    static const char text[] =
+        ",\n                                                                ";
     size_t n = (size_t)w->depth * (size_t)w->indent;
+    size_t part = BR_MIN(n, sizeof text - 3);
 
-    br_str_putc(w->out, '\n');
-    for (; n > 0; n -= BR_MIN(n, sizeof blanks - 1))
-        br_str_put(w->out, blanks, BR_MIN(n, sizeof blanks - 1));
+    br_str_put(w->out, text + !comma, comma + 1 + part);
+    for (n -= part; n > 0; n -= part) {
+        part = BR_MIN(n, sizeof text - 3);
+        br_str_put(w->out, text + 2, part);
+    }
 }
 
 /* What goes between the last thing written and the next. */
 static void
 before(br_json_writer *w)
 {
+    bool comma = !w->first;
+
     if (w->after_key) {
         w->after_key = false;
         return;
     }
     br_assert((w->depth > 0 || w->first) && "one value at the top");
-    if (!w->first)
-        br_str_put(w->out, ", ", w->compact || w->indent ? 1 : 2);
-    if (w->indent && w->depth)
-        new_line(w);
     w->first = false;
+    if (w->indent && w->depth)
+        new_line(w, comma);
+    else if (comma)
+        br_str_put(w->out, ", ", w->compact ? 1 : 2);
 }
 
 static void
@@ -56,7 +64,7 @@ close_with(br_json_writer *w, char c)
     br_assert(w->depth > 0 && !w->after_key && "close what was opened");
     w->depth--;
     if (w->indent && !w->first)
-        new_line(w);
+        new_line(w, false);
     w->first = false;
     br_str_putc(w->out, c);
 }
