@@ -444,9 +444,11 @@ br_json_put(br_arena *a, br_json *obj, const char *key, br_json *v)
 bool
 br_json_append(br_json *arr, br_json *v)
 {
-    br_assert(arr->kind == BR_J_ARR && "an element needs an array");
     if (!v)
         return false;
+    /* A copied member brings its key along: an object takes it as it is. */
+    br_assert(arr->kind == (v->key ? BR_J_OBJ : BR_J_ARR) &&
+              "an element needs an array, a member an object");
     link_child(arr, v);
     return true;
 }
