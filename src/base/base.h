@@ -174,4 +174,15 @@ br_code br_file_read(const char *path, size_t max_bytes, char **out, size_t *n,
 br_code br_file_write(const char *path, const void *p, size_t n,
                       br_status *st) BR_MUST_USE;
 
+/* A file as memory, read page by page as it is touched (file_map.c). Read
+ * only. Whoever cuts the file while it is mapped makes a touch of what was cut
+ * off a SIGBUS. An empty file is n 0 and p not NULL. */
+typedef struct br_file_map {
+    const uint8_t *p;
+    size_t n;
+} br_file_map;
+br_code br_file_map_open(br_file_map *m, const char *path,
+                         br_status *st) BR_MUST_USE;
+void br_file_map_close(br_file_map *m);
+
 #endif

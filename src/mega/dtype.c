@@ -72,32 +72,6 @@ decode(const mini *f, uint32_t bits)
     return (float)copysign(v, bits & f->sign ? -1.0 : 1.0);
 }
 
-static float
-bits_f32(uint32_t u)
-{
-    float f;
-
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
-
-float
-br_f16_to_f32(uint16_t bits)
-{
-    uint32_t e = bits >> 10 & 31u;
-
-    if (e == 0 || e == 31)
-        return decode(&f16, bits);
-    return bits_f32((uint32_t)(bits & 0x8000) << 16 | (e + 112) << 23 |
-                    (uint32_t)(bits & 0x3ff) << 13);
-}
-
-float
-br_bf16_to_f32(uint16_t bits)
-{
-    return bits_f32((uint32_t)bits << 16);
-}
-
 float
 br_f8e4m3_to_f32(uint8_t bits)
 {

@@ -7,13 +7,12 @@
 #ifndef BR_MEGA_DTYPE_H
 #define BR_MEGA_DTYPE_H
 
+#include "base/half.h"
 #include "mega/mega.h"
 
 /* Only inside a FUSED recipe ("float64"); no buffer has it. */
 enum { BR_DT_F64 = BR_MDT_COUNT, BR_DT_COUNT };
 
-float br_f16_to_f32(uint16_t bits);
-float br_bf16_to_f32(uint16_t bits);
 float br_f8e4m3_to_f32(uint8_t bits); /* no infinity; 0x7f, 0xff are NaN */
 float br_f8e5m2_to_f32(uint8_t bits);
 /* Overflow gives infinity, or NaN in E4M3. A NaN keeps its sign. */

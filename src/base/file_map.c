@@ -1,0 +1,75 @@
+/* file_map.c - a file as memory: mapped read-only, nothing read ahead of use.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What an empty file maps to: there is no mapping of no bytes. */
+static const uint8_t nothing[1];
+
+static br_code
+fail(const char *path, int err, br_status *st)
+{
+    br_code code = err == ENOENT || err == ENOTDIR ? BR_E_NOT_FOUND
+                   : err == ENOMEM                 ? BR_E_OOM
+                                                   : BR_E_IO;
+
+    br_fail(st, code, "%s: cannot map: %s", path, strerror(err));
+    if (st && st->sys == 0)
+        st->sys = err;
+    return code;
+}
+
+/* The size of a regular file, or -1 with errno. */
+static off_t
+size_of(int fd)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) != 0)
+        return -1;
+    if (S_ISREG(info.st_mode))
+        return info.st_size;
+    errno = S_ISDIR(info.st_mode) ? EISDIR : ESPIPE;
+    return -1;
+}
+
+br_code
+br_file_map_open(br_file_map *m, const char *path, br_status *st)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    br_code code = BR_OK;
+    off_t n;
+    void *p;
+
+    *m = (br_file_map){nothing, 0};
+    if (fd < 0)
+        return fail(path, errno, st);
+    n = size_of(fd);
+    if (n < 0) {
+        code = fail(path, errno, st);
+    } else if ((uintmax_t)n > SIZE_MAX) {
+        code = fail(path, EOVERFLOW, st);
+    } else if (n > 0) {
+        p = mmap(NULL, (size_t)n, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (p == MAP_FAILED)
+            code = fail(path, errno, st);
+        else
+            *m = (br_file_map){p, (size_t)n};
+    }
+    close(fd);
+    return code;
+}
+
+void
+br_file_map_close(br_file_map *m)
+{
+    if (m->n > 0)
+        munmap((void *)(uintptr_t)m->p, m->n);
+    *m = (br_file_map){nothing, 0};
+}
