@@ -15,7 +15,10 @@
 enum { /* limits on a file, each named in the error that it causes */
        BR_GGUF_MAX_KEYS = 65536,
        BR_GGUF_MAX_TENSORS = 1 << 20,
-       BR_GGUF_MAX_NAME_BYTES = 65535,
+       BR_GGUF_MAX_KEY_BYTES = 65535,
+       BR_GGUF_MAX_NAME_BYTES = 64,     /* of a tensor */
+       BR_GGUF_MAX_ALIGNMENT = 1 << 30, /* bytes, a power of two */
+       BR_GGUF_DEFAULT_ALIGNMENT = 32,
        BR_GGUF_MAX_ARRAY = 1 << 26, /* elements of one metadata array */
        BR_GGUF_MAX_SPLITS = 1024,
        BR_GGUF_MAX_DIMS = 4,
@@ -38,14 +41,16 @@ typedef enum br_gguf_type { /* codes on disk */
                             BR_GGUF_TYPE_COUNT
 } br_gguf_type;
 
-/* Values stay in the mapping; strings in arrays are indexed on demand. */
+/* Values stay in the mapping; opening notes where the strings of an array
+ * begin, so that each is found at once. */
 typedef struct br_gguf_kv {
     br_text key;
     br_gguf_type type; /* BR_GGUF_ARR: see elem */
     br_gguf_type elem;
-    uint64_t n;              /* elements of an array, else 1 */
-    const uint8_t *data;     /* first value; not aligned */
-    const uint64_t *str_off; /* string arrays: n offsets from data */
+    uint64_t n;          /* elements of an array, else 1 */
+    const uint8_t *data; /* first value; not aligned */
+    const uint64_t
+        *str_off; /* string arrays: n offsets from data, of lengths */
 } br_gguf_kv;
 
 typedef struct br_gguf_tensor {
@@ -60,9 +65,12 @@ typedef struct br_gguf_tensor {
 
 typedef struct br_gguf br_gguf;
 
+/* Any file of a split set opens the whole set; the metadata is the first
+ * file's. Of memory it takes at most eight bytes for a byte of header. */
 br_code br_gguf_open(br_gguf **out, const char *path,
                      br_status *st) BR_MUST_USE;
-/* The same over bytes in memory, which must outlive it: tests and fuzzing. */
+/* The same over bytes in memory, which must outlive it: tests and fuzzing. A
+ * file of a split set is refused here. */
 br_code br_gguf_open_mem(br_gguf **out, const void *p, size_t n,
                          br_status *st) BR_MUST_USE;
 void br_gguf_close(br_gguf *g);
@@ -75,6 +83,9 @@ const br_gguf_tensor *br_gguf_tensor_at(const br_gguf *g, size_t i);
 const br_gguf_tensor *br_gguf_tensor_find(const br_gguf *g, const char *name);
 uint64_t br_gguf_bytes(const br_gguf *g); /* of all files */
 uint32_t br_gguf_version(const br_gguf *g);
+uint32_t br_gguf_alignment(const br_gguf *g);  /* of the first file */
+uint32_t br_gguf_n_splits(const br_gguf *g);   /* 1: not split */
+const char *br_gguf_type_name(br_gguf_type t); /* "u32", "str" */
 
 /* Element i as a number or text; false when the key holds another type or i
  * is out of range. Integers of any width and sign that fit; bool as 0 or 1. */

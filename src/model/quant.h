@@ -8,7 +8,7 @@
 #ifndef BR_QUANT_H
 #define BR_QUANT_H
 
-#include "base/base.h"
+#include "base/half.h"
 
 typedef enum br_qtype { /* codes as in GGUF files */
 #define Q(name, code, elems, bytes, flags) BR_Q_##name = code,
@@ -37,18 +37,5 @@ void br_dequant(int type, const void *src, float *dst, size_t n);
  * encoder here. */
 bool br_quant(int type, const float *src, void *dst, size_t n,
               const float *imatrix);
-
-float br_f16_to_f32(uint16_t h);
-uint16_t br_f32_to_f16(float f); /* nearest even */
-static inline float
-br_bf16_to_f32(uint16_t h)
-{
-    union {
-        uint32_t u;
-        float f;
-    } v = {(uint32_t)h << 16};
-    return v.f;
-}
-uint16_t br_f32_to_bf16(float f); /* nearest even; NaN stays NaN */
 
 #endif
