@@ -112,7 +112,7 @@ read_config(const char *path, br_arena *a, br_json **out, br_status *st)
     return code == BR_OK ? code : br_prefix(st, "%s", path);
 }
 
-/* ---- results --------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------- */
 
 static void
 stat_int(br_json_writer *w, const char *key, size_t v)

@@ -162,7 +162,7 @@ topology(br_mega_graph *g, const br_mega_prog *p, br_arena *a, br_status *st)
     return BR_OK;
 }
 
-/* ---- ours ----------------------------------------------------------------- */
+/* ---- ours ---------------------------------------------------------------- */
 
 typedef struct assigner {
     const br_mega_prog *p;
@@ -247,7 +247,7 @@ choose(assigner *as, size_t task, size_t place)
     return sm;
 }
 
-/* ---- levels --------------------------------------------------------------- */
+/* ---- levels -------------------------------------------------------------- */
 
 typedef struct turn {
     uint32_t level, task;
@@ -347,7 +347,7 @@ br_mega_assign(br_mega_prog *p, const br_mega_assign_opts *o, br_status *st)
     return code;
 }
 
-/* ---- the reference loader's ----------------------------------------------- */
+/* ---- the reference loader's ---------------------------------------------- */
 
 /* True when the loader keeps what tasks say, whoever says nothing. */
 static bool

@@ -43,34 +43,39 @@ out_of_memory(br_mega_builder *b)
         b->code = br_fail(b->st, BR_E_OOM, "program: out of memory");
 }
 
-/* Room for one more of *array, which holds n of *cap. */
+/* An array that grows in the arena: n of *cap elements of a size. */
+typedef struct growing {
+    void **at;
+    size_t n, *cap, elem, max;
+    const char *what;
+} growing;
+
+/* Room for one more. */
 static bool
-room(br_mega_builder *b, void *array, size_t n, size_t *cap, size_t elem,
-     size_t max, const char *what)
+room(br_mega_builder *b, const growing *g)
 {
-    void **at = array;
     void *p;
     size_t want;
 
     if (b->code != BR_OK)
         return false;
-    if (n < *cap)
+    if (g->n < *g->cap)
         return true;
-    if (n >= max) {
-        b->code =
-            br_fail(b->st, BR_E_LIMIT, "program: more than %zu %s", max, what);
+    if (g->n >= g->max) {
+        b->code = br_fail(b->st, BR_E_LIMIT, "program: more than %zu %s",
+                          g->max, g->what);
         return false;
     }
-    want = BR_MIN(BR_MAX(*cap * 2, (size_t)64), max);
-    p = br_arena_get(&b->prog->arena, want * elem);
+    want = BR_MIN(BR_MAX(*g->cap * 2, (size_t)64), g->max);
+    p = br_arena_get(&b->prog->arena, want * g->elem);
     if (!p) {
         out_of_memory(b);
         return false;
     }
-    if (n)
-        memcpy(p, *at, n * elem);
-    *at = p;
-    *cap = want;
+    if (g->n)
+        memcpy(p, *g->at, g->n * g->elem);
+    *g->at = p;
+    *g->cap = want;
     return true;
 }
 
@@ -102,11 +107,11 @@ int64_t
 br_mega_add_buffer(br_mega_builder *b, const br_mega_buffer *buf)
 {
     br_mega_prog *p = b->prog;
+    growing g = {(void *)&p->buffers, p->n_buffers,        &b->cap_buffers,
+                 sizeof *p->buffers,  BR_MEGA_MAX_BUFFERS, "buffers"};
     br_mega_buffer *d;
 
-    if (b->code != BR_OK ||
-        !room(b, (void *)&p->buffers, p->n_buffers, &b->cap_buffers, sizeof *d,
-              BR_MEGA_MAX_BUFFERS, "buffers"))
+    if (!room(b, &g))
         return 0;
     d = &p->buffers[p->n_buffers];
     *d = *buf;
@@ -125,11 +130,11 @@ int64_t
 br_mega_add_counter(br_mega_builder *b, br_text note)
 {
     br_mega_prog *p = b->prog;
+    growing g = {(void *)&p->counters, p->n_counters,     &b->cap_counters,
+                 sizeof *p->counters,  BR_MEGA_MAX_TASKS, "counters"};
     br_mega_counter *d;
 
-    if (b->code != BR_OK ||
-        !room(b, (void *)&p->counters, p->n_counters, &b->cap_counters,
-              sizeof *d, BR_MEGA_MAX_TASKS, "counters"))
+    if (!room(b, &g))
         return 0;
     d = &p->counters[p->n_counters];
     *d = (br_mega_counter){.id = (int64_t)p->n_counters,
@@ -145,11 +150,11 @@ int64_t
 br_mega_add_task(br_mega_builder *b, const br_mega_task *task)
 {
     br_mega_prog *p = b->prog;
+    growing g = {(void *)&p->tasks, p->n_tasks,        &b->cap_tasks,
+                 sizeof *p->tasks,  BR_MEGA_MAX_TASKS, "tasks"};
     br_mega_task *d;
 
-    if (b->code != BR_OK ||
-        !room(b, (void *)&p->tasks, p->n_tasks, &b->cap_tasks, sizeof *d,
-              BR_MEGA_MAX_TASKS, "tasks"))
+    if (!room(b, &g))
         return 0;
     br_assert(task->params && "a task has params, made by br_mega_params");
     d = &p->tasks[p->n_tasks];

@@ -86,7 +86,7 @@ int_in(const br_json *v, const char *place, int64_t lo, int64_t hi,
     return BR_OK;
 }
 
-/* ---- tiling --------------------------------------------------------------- */
+/* ---- tiling -------------------------------------------------------------- */
 
 static br_code
 read_tile(br_cfg_tiling *t, const br_json *entry, br_status *st)
@@ -155,7 +155,7 @@ read_tiling(br_mega_config *c, br_arena *a, const br_json *v, br_status *st)
     return BR_OK;
 }
 
-/* ---- fusion_grouping ------------------------------------------------------ */
+/* ---- fusion_grouping ----------------------------------------------------- */
 
 static br_code
 read_group(br_cfg_group *g, br_arena *a, const br_json *v, size_t index,
@@ -198,7 +198,7 @@ read_groups(br_mega_config *c, br_arena *a, const br_json *v, br_status *st)
     return BR_OK;
 }
 
-/* ---- sm_assignment -------------------------------------------------------- */
+/* ---- sm_assignment ------------------------------------------------------- */
 
 static int
 by_task(const void *x, const void *y)
@@ -261,7 +261,7 @@ read_sm(br_mega_config *c, br_arena *a, const br_json *v,
     return BR_OK;
 }
 
-/* ---- the rest ------------------------------------------------------------- */
+/* ---- the rest ------------------------------------------------------------ */
 
 static br_code
 read_pages(br_mega_config *c, const br_json *v, br_status *st)

@@ -42,7 +42,7 @@ typedef struct replay {
 
 static const cause launch = {BR_COST_NONE, BR_CE_END};
 
-/* ---- pass 2 ---------------------------------------------------------------- */
+/* ---- pass 2 -------------------------------------------------------------- */
 
 static double
 compute_us(const replay *r, uint32_t t)
@@ -176,7 +176,7 @@ replay_init(replay *r, const br_cost_sim *s, br_mega_cost *c)
     return true;
 }
 
-/* ---- the critical path ------------------------------------------------------ */
+/* ---- the critical path --------------------------------------------------- */
 
 static const struct {
     const char *part;
@@ -313,7 +313,7 @@ critical_path(br_mega_cost *c, const replay *r, bool *on_path)
         at = step_back(c, r, on_path, at);
 }
 
-/* ---- the simulation's input -------------------------------------------------- */
+/* ---- the simulation's input ---------------------------------------------- */
 
 static br_code
 no_memory(br_status *st)
@@ -452,7 +452,7 @@ prepare(br_cost_sim *s, const br_mega_cost_opts *o)
     return br_cost_work_of(s);
 }
 
-/* ---- the result -------------------------------------------------------------- */
+/* ---- the result ---------------------------------------------------------- */
 
 static double
 reached_gbs(const br_mega_target *t)
@@ -545,7 +545,7 @@ br_mega_cost_fini(br_mega_cost *c)
     br_arena_fini(&c->arena);
 }
 
-/* ---- as JSON ------------------------------------------------------------------ */
+/* ---- as JSON ------------------------------------------------------------- */
 
 static void
 put_f64(br_json_writer *w, const char *key, double v)

@@ -41,7 +41,7 @@ typedef struct stream {
     double served, now;
 } stream;
 
-/* ---- the heap ------------------------------------------------------------- */
+/* ---- the heap ------------------------------------------------------------ */
 
 static bool
 sooner(const stream *x, uint32_t a, uint32_t b)
@@ -80,7 +80,7 @@ heap_pop(stream *x)
     return top;
 }
 
-/* ---- one worker ------------------------------------------------------------ */
+/* ---- one worker ---------------------------------------------------------- */
 
 static void
 poke(stream *x, uint32_t w)
@@ -165,7 +165,7 @@ step(stream *x, uint32_t w)
     return false;
 }
 
-/* ---- time ------------------------------------------------------------------ */
+/* ---- time ---------------------------------------------------------------- */
 
 static double
 rate(const stream *x)

@@ -92,7 +92,7 @@ work_of(const br_mega_prog *p, const br_mega_task *t, br_cost_work *w)
     w->flops = BR_MAX(w->flops, own_flops(p, t));
 }
 
-/* ---- what may be fetched ahead --------------------------------------------- */
+/* ---- what may be fetched ahead ------------------------------------------- */
 
 /* A worker fetches the weights of its queue in order into a ring of `window`
  * bytes. A byte may come once there is room for it: once the task that holds

@@ -31,18 +31,62 @@ no_memory(br_status *st)
     return br_fail(st, BR_E_OOM, "lowering: out of memory");
 }
 
-/* ---- config --------------------------------------------------------------- */
+/* ---- config -------------------------------------------------------------- */
 
-/* Whatever the reference would not look at is not checked in its style. */
-static void
-amk_drop_unread(const br_json **f)
+/* An integer of tiling.OP.KEY, clamped to 1..max as the reference does; 0 when
+ * it is not there. */
+static br_code
+amk_int(br_lower *l, const br_json *op, const char *key, int64_t max,
+        int64_t *out)
 {
-    f[BR_MC_fusion_grouping] = NULL;
-    f[BR_MC_sm_assignment] = NULL;
-    f[BR_MC_pipelining_depth] = NULL;
-    f[BR_MC_page_allocation] = NULL;
-    f[BR_MC_threads_per_block] = NULL;
-    f[BR_MC_smem_bytes_per_block] = NULL;
+    const br_json *v = op ? br_json_get(op, key) : NULL;
+
+    if (!v)
+        return BR_OK;
+    if (v->kind != BR_J_INT)
+        return br_fail(l->st, BR_E_FORMAT,
+                       "config.tiling: %s is %s, not an "
+                       "integer",
+                       key, br_json_kind_name((br_json_kind)v->kind));
+    *out = BR_MIN(BR_MAX(v->i, 1), max);
+    return BR_OK;
+}
+
+static const br_json *
+amk_entry(const br_json *tiling, const char *op)
+{
+    const br_json *v =
+        tiling && tiling->kind == BR_J_OBJ ? br_json_get(tiling, op) : NULL;
+
+    return v && v->kind == BR_J_OBJ ? v : NULL;
+}
+
+/* The three numbers that the reference looks at; all else is carried along. A
+ * map of workers is read all the same, since one with keys that are no task
+ * ids would make a file that does not load. */
+static br_code
+amk_read_config(br_lower *l, const br_json *const *f)
+{
+    const br_json *sm = f[BR_MC_sm_assignment];
+    const br_json *map[BR_MC_COUNT] = {0};
+    const br_json *gemv = amk_entry(f[BR_MC_tiling], "gemv");
+    const br_json *attention = amk_entry(f[BR_MC_tiling], "attention");
+    br_cfg_tiling *t;
+
+    if (sm && sm->kind == BR_J_OBJ)
+        map[BR_MC_sm_assignment] = sm;
+    BR_TRY(br_mega_config_read(&l->cfg, &l->scratch, map, NULL, l->st));
+    t = br_arena_new(&l->scratch, br_cfg_tiling, 2);
+    if (!t)
+        return no_memory(l->st);
+    l->cfg.tilings = t;
+    l->cfg.n_tilings = 2;
+    t[0].op = "gemv";
+    t[1].op = "attention";
+    BR_TRY(amk_int(l, gemv, "N_tile", INT32_MAX, &t[0].n_tile));
+    BR_TRY(amk_int(l, gemv, "base_width", INT32_MAX, &t[0].base_width));
+    return amk_int(l, attention, "n_partitions", BR_CFG_MAX_SHARDS,
+                   &t[1].n_partitions);
 }
 
 static br_code
@@ -53,7 +97,7 @@ read_config(br_lower *l, const br_json *config)
     if (config)
         BR_TRY(br_mega_config_fields(f, config, l->st));
     if (l->amk)
-        amk_drop_unread(f);
+        return amk_read_config(l, f);
     return br_mega_config_read(&l->cfg, &l->scratch, f, l->target, l->st);
 }
 
@@ -84,7 +128,7 @@ check_tilings(const br_lower *l)
     return BR_OK;
 }
 
-/* ---- inputs --------------------------------------------------------------- */
+/* ---- inputs -------------------------------------------------------------- */
 
 static bool
 cuts_heads(const br_mega_net *n)
@@ -115,7 +159,7 @@ add_inputs(br_lower *l)
         l->reshape_ids = br_low_buffer_add(l, &ids);
 }
 
-/* ---- after the tasks (house) ---------------------------------------------- */
+/* ---- after the tasks (house) --------------------------------------------- */
 
 static br_code
 pin(br_lower *l)
@@ -235,7 +279,7 @@ schedule(br_lower *l)
     return count_workers(l);
 }
 
-/* ---- what the file says besides tasks -------------------------------------- */
+/* ---- what the file says besides tasks ------------------------------------ */
 
 static bool
 put_text(br_arena *a, br_json *o, const char *key, const char *v)
@@ -369,7 +413,7 @@ put_head(br_lower *l, const br_json *config)
     return config || !l->amk ? put_config(l, config) : BR_OK;
 }
 
-/* ---- the whole ------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------- */
 
 static br_code
 prepare(br_lower *l)

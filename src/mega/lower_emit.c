@@ -60,7 +60,7 @@ br_low_mul(br_lower *l, int64_t a, int64_t b, int64_t c, int64_t d)
     return v;
 }
 
-/* ---- buffers and counters ------------------------------------------------- */
+/* ---- buffers and counters ------------------------------------------------ */
 
 static int64_t
 add_scratch(br_lower *l, const br_low_buffer *d)
@@ -168,7 +168,7 @@ br_low_quant_weight(br_lower *l, int32_t tensor, int64_t *weight,
     *scales = s->scales;
 }
 
-/* ---- waits ---------------------------------------------------------------- */
+/* ---- waits --------------------------------------------------------------- */
 
 static void
 put_wait(br_lower *l, br_mega_wait *waits, uint32_t *n, br_mega_wait w)
@@ -207,7 +207,7 @@ br_low_ready(br_lower *l, int32_t tensor, int64_t counter, int64_t n)
     l->tensors[tensor].threshold = n;
 }
 
-/* ---- tasks ---------------------------------------------------------------- */
+/* ---- tasks --------------------------------------------------------------- */
 
 static void emit_step(br_lower *l, const br_low_task *t);
 
@@ -251,7 +251,7 @@ br_low_emit(br_lower *l, const br_low_task *t)
         out_of_memory(l);
 }
 
-/* ---- recipes -------------------------------------------------------------- */
+/* ---- recipes ------------------------------------------------------------- */
 
 static const char *
 recipe_dtype(br_mega_dtype d)

@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- names ---------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------- */
 
 static const struct {
     const char *alias, *text;
@@ -51,7 +51,7 @@ node_is(const br_net_node *d, const char *name)
            strcmp(d->name, name) == 0 || (dot && strcmp(dot + 1, name) == 0);
 }
 
-/* ---- fused or resident ---------------------------------------------------- */
+/* ---- fused or resident --------------------------------------------------- */
 
 /* Tasks of a node. */
 static int64_t
@@ -173,7 +173,7 @@ can_fuse(br_lower *l, br_low_group *g)
            find_result(l, g);
 }
 
-/* ---- finding -------------------------------------------------------------- */
+/* ---- finding ------------------------------------------------------------- */
 
 static bool
 matches_at(const br_lower *l, const br_cfg_group *g, size_t first)
@@ -247,7 +247,7 @@ br_low_find_groups(br_lower *l)
     return BR_OK;
 }
 
-/* ---- lowering ------------------------------------------------------------- */
+/* ---- lowering ------------------------------------------------------------ */
 
 static void
 lower_fused(br_lower *l, const br_low_group *g)

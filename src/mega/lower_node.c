@@ -191,7 +191,7 @@ kv_append(br_lower *l, const br_net_node *d)
     finish(l, &t, d);
 }
 
-/* ---- attention ------------------------------------------------------------ */
+/* ---- attention ----------------------------------------------------------- */
 
 enum { AMK_MIN_KEYS = 16 }; /* of a shard, in the reference */
 

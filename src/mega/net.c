@@ -60,7 +60,7 @@ br_net_op_has_bias(br_net_op op)
     return ops[op].bias;
 }
 
-/* ---- life ----------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------- */
 
 static br_code
 no_memory(br_status *st)
@@ -115,7 +115,7 @@ br_mega_net_free(br_mega_net *n)
     br_free(n);
 }
 
-/* ---- names ---------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------- */
 
 static size_t
 hash(const char *s)
@@ -227,7 +227,7 @@ br_net_add_tensor(br_mega_net *n, const br_net_tensor *t, int32_t *id,
     return BR_OK;
 }
 
-/* ---- shapes --------------------------------------------------------------- */
+/* ---- shapes -------------------------------------------------------------- */
 
 /* "[2, 3]"; four dimensions of ten digits fit. */
 static void
@@ -470,7 +470,7 @@ infer(const br_mega_net *n, const br_net_node *d, br_net_tensor *o,
     br_unreachable("every operation infers a shape");
 }
 
-/* ---- nodes ---------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------- */
 
 static bool
 is_id(const br_mega_net *n, int32_t id)

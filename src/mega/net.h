@@ -79,7 +79,7 @@ void br_mega_net_free(br_mega_net *n);
 const char *br_net_op_text(br_net_op op);
 int br_net_op_find(br_text name); /* -1: none */
 
-/* ---- from a shape (net_model.c) ----------------------------------------- */
+/* ---- from a shape (net_model.c) ------------------------------------------ */
 
 /* A decoder of the Llama family, as a row of shapes.def or a file says. */
 typedef struct br_mega_shape {
@@ -108,7 +108,7 @@ typedef struct br_mega_step { /* zero is: one sequence, position 0, F32 */
 br_code br_mega_net_model(br_mega_net **out, const br_mega_shape *shape,
                           const br_mega_step *step, br_status *st) BR_MUST_USE;
 
-/* ---- from and to a graph file (net_json.c; the format: docs/graph.md) --- */
+/* ---- from and to a graph file (net_json.c; the format: docs/graph.md) ---- */
 
 br_code br_mega_net_parse(br_mega_net **out, const char *text, size_t n,
                           br_status *st) BR_MUST_USE;

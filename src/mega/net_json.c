@@ -18,7 +18,7 @@ typedef struct reader {
     br_status *st;
 } reader;
 
-/* ---- values --------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------- */
 
 static br_code
 wrong(reader *r, const char *place, const br_json *v, const char *want)
@@ -100,7 +100,7 @@ sub(char buf[160], const char *place, const char *key)
     return buf;
 }
 
-/* ---- tensors -------------------------------------------------------------- */
+/* ---- tensors ------------------------------------------------------------- */
 
 static br_code
 get_shape(reader *r, const char *place, const br_json *v, br_net_tensor *t)
@@ -159,7 +159,7 @@ read_tensors(reader *r, const char *group, br_mega_kind kind)
     return BR_OK;
 }
 
-/* ---- nodes ---------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------- */
 
 static br_code
 find_tensor(reader *r, const char *place, const br_json *v, int32_t *out)
@@ -318,7 +318,7 @@ read_nodes(reader *r)
     return BR_OK;
 }
 
-/* ---- the document --------------------------------------------------------- */
+/* ---- the document -------------------------------------------------------- */
 
 static br_code
 read_outputs(reader *r)
@@ -429,7 +429,7 @@ br_mega_net_parse(br_mega_net **out, const char *text, size_t n, br_status *st)
     return code;
 }
 
-/* ---- writing -------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------- */
 
 static void
 write_tensor(br_json_writer *w, const br_mega_net *n, const br_net_tensor *t)

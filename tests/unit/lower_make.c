@@ -105,7 +105,7 @@ lm_spec(const br_json *spec, br_status *st)
     return p;
 }
 
-/* ---- text ------------------------------------------------------------------ */
+/* ---- text ---------------------------------------------------------------- */
 
 static br_arena json_arena;
 
@@ -129,7 +129,7 @@ lm_forget(void)
     br_arena_fini(&json_arena);
 }
 
-/* ---- networks and configs --------------------------------------------------- */
+/* ---- networks and configs ------------------------------------------------ */
 
 br_mega_net *
 lm_net(int64_t layers, const br_mega_step *step)
@@ -313,7 +313,7 @@ lm_text(const br_mega_prog *p)
     return out;
 }
 
-/* ---- running ---------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------- */
 
 static uint64_t
 name_seed(const br_mega_buffer *b)
@@ -404,7 +404,7 @@ lm_run(const br_mega_prog *p, size_t *n)
     return out;
 }
 
-/* ---- looking ---------------------------------------------------------------- */
+/* ---- looking ------------------------------------------------------------- */
 
 const br_mega_task *
 lm_task(const br_mega_prog *p, const char *label)

@@ -62,7 +62,7 @@ stream_task(mk *m, int64_t bytes, int64_t counter, mk_list waits, int64_t sm)
     t->est_bytes = bytes; /* no params: the weight counts as a whole */
 }
 
-/* ---- by hand ------------------------------------------------------------------- */
+/* ---- by hand ------------------------------------------------------------- */
 
 TEST(cost_of_one_task_adds_up)
 {
@@ -133,7 +133,7 @@ TEST(cost_window_bounds_what_is_fetched_ahead)
     br_mega_free(m.p);
 }
 
-/* ---- bounds ---------------------------------------------------------------------- */
+/* ---- bounds -------------------------------------------------------------- */
 
 TEST(cost_of_perfect_streaming_is_the_floor)
 {
@@ -195,7 +195,7 @@ TEST(cost_is_bound_by_flops_too)
     br_mega_free(m.p);
 }
 
-/* ---- random programs --------------------------------------------------------------- */
+/* ---- random programs ----------------------------------------------------- */
 
 /* A DAG of n tasks on random workers; a task waits for up to 3 older ones. */
 static mk
@@ -337,7 +337,7 @@ TEST(cost_scales_with_the_machine)
     }
 }
 
-/* ---- models -------------------------------------------------------------------------- */
+/* ---- models -------------------------------------------------------------- */
 
 static double
 of_floor(const char *shape, const char *target, br_mega_style style)
@@ -388,7 +388,7 @@ TEST(cost_prefetch_pays)
     br_mega_free(p);
 }
 
-/* ---- refusals ------------------------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------ */
 
 static void
 refused(const br_mega_prog *p, const br_mega_target *t, br_code code,
@@ -458,7 +458,7 @@ TEST(cost_survives_any_failed_allocation)
     br_mega_free(m.p);
 }
 
-/* ---- the command ----------------------------------------------------------------------- */
+/* ---- the command --------------------------------------------------------- */
 
 TEST(cost_command_prints_both_ways)
 {

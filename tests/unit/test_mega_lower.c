@@ -11,7 +11,7 @@
 #include "mega/assign.h"
 #include "mega/lower.h"
 
-/* ---- the reference's bytes ------------------------------------------------- */
+/* ---- the reference's bytes ----------------------------------------------- */
 
 static void
 vector_is_byte_exact(const char *dir, const br_json *entry)
@@ -93,7 +93,7 @@ TEST(lower_the_program_everybody_measures_on)
                      BR_E_NOT_FOUND);
 }
 
-/* ---- house style ------------------------------------------------------------- */
+/* ---- house style --------------------------------------------------------- */
 
 TEST(lower_every_shape_lowers_for_every_target)
 {

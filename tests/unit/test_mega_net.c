@@ -99,7 +99,7 @@ TEST(net_of_another_family_lowers_and_runs)
     lm_forget();
 }
 
-/* ---- what is refused ----------------------------------------------------------- */
+/* ---- what is refused ----------------------------------------------------- */
 
 /* The graph with one piece of its text replaced. */
 static char *
@@ -188,7 +188,7 @@ TEST(net_refuses_graphs_that_do_not_fit)
     }
 }
 
-/* ---- writing --------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------- */
 
 static char *
 written(const br_mega_net *n)

@@ -8,7 +8,7 @@
 
 #include "lower_make.h"
 
-/* ---- tiling ----------------------------------------------------------------- */
+/* ---- tiling -------------------------------------------------------------- */
 
 TEST(schedule_n_tile_sets_the_width_of_every_linear)
 {
@@ -127,7 +127,7 @@ TEST(schedule_n_partitions_bounds_the_shards)
     lm_forget();
 }
 
-/* ---- fusion_grouping ---------------------------------------------------------- */
+/* ---- fusion_grouping ----------------------------------------------------- */
 
 TEST(schedule_a_resident_group_shares_workers_and_counter)
 {
@@ -202,7 +202,7 @@ TEST(schedule_two_results_keep_a_group_from_fusing)
     lm_forget();
 }
 
-/* ---- sm_assignment ------------------------------------------------------------ */
+/* ---- sm_assignment ------------------------------------------------------- */
 
 TEST(schedule_round_robin_deals_tasks_in_order)
 {
@@ -249,7 +249,7 @@ TEST(schedule_a_map_pins_tasks_and_spreads_the_rest)
     lm_forget();
 }
 
-/* ---- the launch ---------------------------------------------------------------- */
+/* ---- the launch ---------------------------------------------------------- */
 
 TEST(schedule_pipelining_depth_is_the_prefetch_hint_of_gemvs)
 {
@@ -312,7 +312,7 @@ TEST(schedule_shared_memory_takes_what_one_worker_uses_alone)
     lm_forget();
 }
 
-/* ---- page_allocation ------------------------------------------------------------ */
+/* ---- page_allocation ----------------------------------------------------- */
 
 static int64_t
 page_bytes(const br_mega_prog *p)
@@ -348,7 +348,7 @@ TEST(schedule_page_allocation_is_carried_out)
     lm_forget();
 }
 
-/* ---- ranges -------------------------------------------------------------------- */
+/* ---- ranges -------------------------------------------------------------- */
 
 TEST(schedule_refuses_what_is_out_of_range)
 {
@@ -419,7 +419,7 @@ TEST(schedule_split_attention_takes_one_sequence)
     lm_forget();
 }
 
-/* ---- properties ----------------------------------------------------------------- */
+/* ---- properties ---------------------------------------------------------- */
 
 TEST(schedule_same_inputs_same_bytes)
 {
