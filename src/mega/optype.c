@@ -234,7 +234,7 @@ rule_ALLREDUCE_SHARD(call *c)
     return numbers(c, c->out, "the output");
 }
 
-/* ---- rows ----------------------------------------------------------------- */
+/* ---- rows --------------------------------------------------------------- */
 
 static bool
 norm(call *c)
@@ -302,7 +302,7 @@ rule_SAMPLE_ARGMAX(call *c)
     return true;
 }
 
-/* ---- matrices ------------------------------------------------------------- */
+/* ---- matrices ----------------------------------------------------------- */
 
 enum { QD_I8 = BR_MDT_I8, QD_I4 = BR_MDT_I4 };
 
@@ -456,7 +456,7 @@ rule_DEQUANT(call *c)
     return floats(c, c->in[1], "the scales");
 }
 
-/* ---- positions, caches, attention ----------------------------------------- */
+/* ---- positions, caches, attention --------------------------------------- */
 
 static bool
 rule_ROPE(call *c)
@@ -630,7 +630,7 @@ rule_FUSED(call *c)
     return true;
 }
 
-/* ---- the door --------------------------------------------------------------- */
+/* ---- the door ----------------------------------------------------------- */
 
 bool
 br_op_check(br_op_call *c)

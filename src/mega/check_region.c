@@ -1,0 +1,396 @@
+/* check_region.c - a buffer that is written more than once, or in odd pieces.
+ *
+ *   columns -->   .--------.----.---------.      A band: rows between two row
+ *   band 0        |  t4    | t4 |   -     |      boundaries. A cell: columns
+ *                 :--------:----:---------:      between two boundaries of the
+ *   band 1        |  t2    | t7 |   t7    |      band. It holds the last task
+ *                 '--------'----'---------'      that wrote it, so far.
+ *
+ * The accesses are taken in topological order. One that is ordered before
+ * another comes first there, so it is enough to look back:
+ *
+ *   a read    must come after the last writer of each cell it covers; a cell
+ *             without one is unread memory (but for caches, which hold what
+ *             the last pass left)
+ *   a write   must come after the last writer of each cell, and after every
+ *             read of a cell since
+ *
+ * Earlier writers and reads need no look: they come before the last writer,
+ * which was required when it was entered, and order is transitive. So this is
+ * exact: it refuses a program iff two conflicting accesses are not ordered, or
+ * a byte is read that none ordered before has written. A read is forgotten
+ * once a write has covered all of it; keeping it longer costs time only.
+ *
+ * Caches are stricter, as the format's rule has it: rows written this pass are
+ * read after they are written, so a write after a read is refused, ordered or
+ * not, unless one task does both.
+ *
+ * Cost      for A accesses to a buffer O(A * (A + cells)) per band at worst,
+ *           O(A log A) when they are few tiles on few counters, as they are.
+ *           Memory O(A). Only buffers that are no single epoch come here.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mega/check_sound.h"
+
+enum { MAX_UNREAD = 1000 };
+
+typedef struct access {
+    br_mega_rect rect;
+    uint32_t task;
+    bool write;
+} access;
+
+/* Reads of cells [i, j) by tasks of one counter: one of them, and another if
+ * there is one (a task is in nobody's way but its own). */
+typedef struct seen_read {
+    uint32_t i, j, task, other;
+} seen_read;
+
+typedef struct region {
+    br_snd *s;
+    uint32_t buffer;
+    bool is_kv;
+    access *acc;
+    uint32_t n_acc;
+    int64_t *edge;    /* column boundaries of the band */
+    uint32_t n_cells; /* edges - 1 */
+    uint32_t *writer; /* of each cell; NONE: nobody yet */
+    seen_read *read;
+    uint32_t n_read;
+    uint32_t *others; /* distinct writers' tasks, when listed */
+    uint32_t n_others;
+    bool listed;    /* others is what the cells say */
+    int64_t r0, r1; /* the band */
+} region;
+
+/* ---- collecting --------------------------------------------------------- */
+
+static void
+add(region *g, uint32_t task, uint32_t operand, bool write)
+{
+    access *a = &g->acc[g->n_acc];
+
+    a->task = task;
+    a->write = write;
+    if (br_mega_footprint(g->s->p, &g->s->p->tasks[task], operand, write,
+                          &a->rect) &&
+        a->rect.r0 < a->rect.r1 && a->rect.c0 < a->rect.c1)
+        g->n_acc++;
+}
+
+static void
+collect(region *g, const uint32_t *tasks, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const br_mega_task *t = &g->s->p->tasks[tasks[i]];
+
+        for (uint32_t k = 0; k < t->n_in; k++)
+            if (t->in[k] == g->buffer)
+                add(g, tasks[i], k, false);
+        for (uint32_t k = 0; k < t->n_out; k++)
+            if (t->out[k] == g->buffer)
+                add(g, tasks[i], k, true);
+    }
+}
+
+static int
+ascending(const void *x, const void *y)
+{
+    int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
+
+    return a < b ? -1 : a > b;
+}
+
+static uint32_t
+unique(int64_t *v, uint32_t n)
+{
+    uint32_t m = 0;
+    bool sorted = true;
+
+    for (uint32_t i = 1; i < n; i++)
+        sorted &= v[i - 1] <= v[i];
+    if (!sorted)
+        qsort(v, n, sizeof *v, ascending);
+    for (uint32_t i = 0; i < n; i++)
+        if (m == 0 || v[m - 1] != v[i])
+            v[m++] = v[i];
+    return m;
+}
+
+static bool
+in_band(const region *g, const access *a)
+{
+    return a->rect.r0 <= g->r0 && a->rect.r1 >= g->r1;
+}
+
+static void
+find_edges(region *g)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < g->n_acc; i++)
+        if (in_band(g, &g->acc[i]))
+            g->edge[n++] = g->acc[i].rect.c0;
+    g->edge[n++] = 0;
+    for (uint32_t i = 0; i < g->n_acc; i++)
+        if (in_band(g, &g->acc[i]))
+            g->edge[n++] = g->acc[i].rect.c1;
+    g->edge[n++] = g->s->val[g->buffer].cols;
+    g->n_cells = unique(g->edge, n) - 1;
+}
+
+static uint32_t
+cell_of(const region *g, int64_t column)
+{
+    uint32_t lo = 0, hi = g->n_cells;
+
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+
+        if (g->edge[mid] < column)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* ---- reads -------------------------------------------------------------- */
+
+static bool
+note_unread(region *g, uint32_t task, uint32_t i, uint32_t j)
+{
+    br_snd *s = g->s;
+    br_unread u = {
+        task, g->buffer, {g->r0, g->r1, g->edge[i], g->edge[j]}, false};
+    const br_wsum *w = &s->ws[g->buffer];
+
+    u.own = task != BR_NONE && w->n == 1 && w->first == task;
+    if (s->unread.n && s->unread.at[s->unread.n - 1].task == task &&
+        s->unread.at[s->unread.n - 1].buffer == g->buffer)
+        return true; /* once is enough */
+    if (s->unread.n >= MAX_UNREAD) {
+        s->more_unread += !u.own;
+        return true;
+    }
+    return br_vec_push(&s->unread, u) || br_snd_no_memory(s);
+}
+
+static bool
+uncovered(region *g, uint32_t task, uint32_t i, uint32_t j)
+{
+    int kind = g->s->val[g->buffer].kind;
+
+    for (; i < j; i++)
+        if (g->writer[i] == BR_NONE && kind != BR_MBK_KV_CACHE)
+            return note_unread(g, task, i, i + 1);
+    return true;
+}
+
+/* Writers of all cells, each counter once where its cells are neighbours. A
+ * reader of everything goes through this list, not through the cells. */
+static void
+list_writers(region *g)
+{
+    const uint32_t *ctr = g->s->ctr;
+
+    g->n_others = 0;
+    for (uint32_t i = 0; i < g->n_cells; i++) {
+        uint32_t w = g->writer[i];
+
+        if (w != BR_NONE &&
+            (g->n_others == 0 || ctr[g->others[g->n_others - 1]] != ctr[w]))
+            g->others[g->n_others++] = w;
+    }
+    g->listed = true;
+}
+
+static bool
+after_writers(region *g, uint32_t task, uint32_t i, uint32_t j, br_clash kind)
+{
+    br_hb *h = &g->s->hb;
+    const uint32_t *list = g->writer + i;
+    uint32_t n = j - i, last = BR_NONE;
+
+    if (n == g->n_cells && n > 8) {
+        if (!g->listed)
+            list_writers(g);
+        list = g->others;
+        n = g->n_others;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t w = list[k];
+
+        if (w == BR_NONE || h->ctr[w] == last)
+            continue;
+        last = h->ctr[w];
+        if (!br_hb_require(h, w, task, g->buffer, kind))
+            return false;
+    }
+    return true;
+}
+
+static void
+keep_read(region *g, uint32_t task, uint32_t i, uint32_t j)
+{
+    const uint32_t *ctr = g->s->ctr;
+    seen_read *r = g->n_read ? &g->read[g->n_read - 1] : NULL;
+
+    if (r && r->i == i && r->j == j && ctr[r->task] == ctr[task]) {
+        if (r->task != task)
+            r->other = task;
+        return;
+    }
+    g->read[g->n_read++] = (seen_read){i, j, task, BR_NONE};
+}
+
+/* The same waits make the same ancestors: what the reader before was asked
+ * need not be asked again as long as nobody has written since. */
+static bool
+same_waits(const br_snd *s, uint32_t a, uint32_t b)
+{
+    uint32_t n = s->wait_off[a + 1] - s->wait_off[a];
+
+    return n == s->wait_off[b + 1] - s->wait_off[b] &&
+           memcmp(s->wait + s->wait_off[a], s->wait + s->wait_off[b],
+                  n * sizeof *s->wait) == 0;
+}
+
+typedef struct before { /* the access before this one, if it was a read */
+    uint32_t task, i, j;
+} before;
+
+static bool
+do_read(region *g, uint32_t task, uint32_t i, uint32_t j, before *prev)
+{
+    bool again = prev->task != BR_NONE && prev->i == i && prev->j == j &&
+                 same_waits(g->s, prev->task, task);
+
+    *prev = (before){task, i, j};
+    if (!uncovered(g, task, i, j) ||
+        (!again && !after_writers(g, task, i, j, BR_CLASH_WR)))
+        return false;
+    keep_read(g, task, i, j);
+    return true;
+}
+
+/* ---- writes ------------------------------------------------------------- */
+
+/* A task of the read that is not the writer itself. */
+static uint32_t
+reader_of(const seen_read *r, uint32_t writer)
+{
+    return r->task != writer ? r->task : r->other;
+}
+
+static bool
+after_reads(region *g, uint32_t task, uint32_t i, uint32_t j)
+{
+    br_hb *h = &g->s->hb;
+    uint32_t kept = 0;
+
+    for (uint32_t k = 0; k < g->n_read; k++) {
+        seen_read r = g->read[k];
+        uint32_t who = reader_of(&r, task);
+
+        if (r.i < j && i < r.j && who != BR_NONE &&
+            !(g->is_kv ? br_hb_refuse(h, who, task, g->buffer, BR_CLASH_RW)
+                       : br_hb_require(h, who, task, g->buffer, BR_CLASH_RW)))
+            return false;
+        /* What the write covers is behind it from now on. */
+        if (i <= r.i && r.i < j)
+            r.i = BR_MIN(j, r.j);
+        if (i < r.j && r.j <= j)
+            r.j = BR_MAX(i, r.i);
+        if (r.i < r.j)
+            g->read[kept++] = r;
+    }
+    g->n_read = kept;
+    return true;
+}
+
+static bool
+do_write(region *g, uint32_t task, uint32_t i, uint32_t j)
+{
+    if (!after_reads(g, task, i, j) ||
+        !after_writers(g, task, i, j, BR_CLASH_WW))
+        return false;
+    for (; i < j; i++)
+        g->writer[i] = task;
+    g->listed = false;
+    return true;
+}
+
+/* ---- bands -------------------------------------------------------------- */
+
+static bool
+do_band(region *g)
+{
+    before prev = {BR_NONE, 0, 0};
+
+    find_edges(g);
+    memset(g->writer, 0xff, g->n_cells * sizeof *g->writer);
+    g->n_read = 0;
+    g->listed = false;
+    for (uint32_t k = 0; k < g->n_acc; k++) {
+        const access *a = &g->acc[k];
+        uint32_t i, j;
+        bool ok;
+
+        if (!in_band(g, a) || br_hb_full(&g->s->hb))
+            continue;
+        i = cell_of(g, a->rect.c0);
+        j = cell_of(g, a->rect.c1);
+        if (a->write) {
+            ok = do_write(g, a->task, i, j);
+            prev.task = BR_NONE;
+        } else {
+            ok = do_read(g, a->task, i, j, &prev);
+        }
+        if (!ok)
+            return false;
+    }
+    if (g->s->val[g->buffer].kind == BR_MBK_IO_OUTPUT && !br_hb_full(&g->s->hb))
+        return uncovered(g, BR_NONE, 0, g->n_cells);
+    return true;
+}
+
+bool
+br_snd_regions(br_snd *s, uint32_t buffer, const uint32_t *tasks, uint32_t n)
+{
+    region g = {.s = s, .buffer = buffer};
+    uint32_t max = 0, n_rows;
+    int64_t *rows;
+
+    for (uint32_t i = 0; i < n; i++)
+        max += s->p->tasks[tasks[i]].n_in + s->p->tasks[tasks[i]].n_out;
+    g.is_kv = s->val[buffer].kind == BR_MBK_KV_CACHE;
+    g.acc = br_chk_get(s->k, max, sizeof *g.acc);
+    if (!g.acc)
+        return br_snd_no_memory(s);
+    collect(&g, tasks, n);
+    g.edge = br_chk_get(s->k, 2 * (size_t)g.n_acc + 2, sizeof *g.edge);
+    g.writer = br_chk_get(s->k, 2 * (size_t)g.n_acc + 2, 4);
+    g.others = br_chk_get(s->k, 2 * (size_t)g.n_acc + 2, 4);
+    g.read = br_chk_get(s->k, g.n_acc, sizeof *g.read);
+    rows = br_chk_get(s->k, 2 * (size_t)g.n_acc + 2, sizeof *rows);
+    if (!g.edge || !g.writer || !g.others || !g.read || !rows)
+        return br_snd_no_memory(s);
+    rows[0] = 0;
+    n_rows = 1;
+    for (uint32_t i = 0; i < g.n_acc; i++) {
+        rows[n_rows++] = g.acc[i].rect.r0;
+        rows[n_rows++] = g.acc[i].rect.r1;
+    }
+    rows[n_rows++] = s->val[buffer].rows;
+    n_rows = unique(rows, n_rows);
+    for (uint32_t i = 0; i + 1 < n_rows; i++) {
+        g.r0 = rows[i];
+        g.r1 = rows[i + 1];
+        if (!do_band(&g))
+            return false;
+    }
+    return true;
+}

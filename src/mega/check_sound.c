@@ -1,0 +1,633 @@
+/* check_sound.c - the sound mode: one pass over the records, then the proofs.
+ *
+ *   misfits   ids, shapes, counters         every record is well formed
+ *     |
+ *   tasks     refs, caps, arity, params,    each task alone is legal
+ *     |       op rules, recipes             -> dense arrays
+ *   waits     threshold == producers        each wait is met, by all
+ *     |
+ *   order     dependency edges acyclic,     nobody waits for ever
+ *     |       and with queue edges too
+ *   race      reads after their writes      nobody reads or writes too early
+ *     |
+ *   places    pages, on-chip memory, configuration, outputs
+ *
+ * A stage whose ground is missing is left out: there is no race proof of a
+ * program with a cycle or a dangling id, which is rejected anyway.
+ *
+ * Cost      O(records). For a lowered Llama of 12,738 tasks three quarters of
+ *           the time is the pass over the records, bound by memory.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mega/check_sound.h"
+#include "mega/pyrepr.h"
+
+bool
+br_snd_no_memory(br_snd *s)
+{
+    s->k->oom = true;
+    return false;
+}
+
+void
+br_snd_put(br_snd *s, uint32_t t, const char *sep)
+{
+    br_put_task(&s->k->text, s->p, t);
+    br_str_puts(&s->k->text, sep);
+}
+
+void
+br_snd_put_buffer(br_snd *s, uint32_t b)
+{
+    br_str_printf(&s->k->text, "buffer #%u ('", b);
+    br_put_buffer(&s->k->text, s->p, b);
+    br_str_puts(&s->k->text, "')");
+}
+
+bool
+br_snd_graph(br_snd *s)
+{
+    br_mega_links l = {s->n, s->nc, s->ctr, s->wait_off, s->wait};
+
+    if (s->have_graph)
+        return true;
+    if (br_mega_graph_from(&s->g, &l, &s->k->tmp, s->k->st) != BR_OK)
+        return br_snd_no_memory(s);
+    s->have_graph = true;
+    return true;
+}
+
+/* ---- misfits ------------------------------------------------------------ */
+
+/* The place and the type of a field, as a message says it. */
+static const struct {
+    const char *list, *field, *want;
+} fields[BR_MF_COUNT] = {
+    [BR_MF_BUF_ID] = {"buffers", "id", "an integer"},
+    [BR_MF_BUF_NAME] = {"buffers", "name", "a string"},
+    [BR_MF_BUF_SHAPE] = {"buffers", "shape", "a list of integers"},
+    [BR_MF_BUF_SOURCE] = {"buffers", "source", "a string or null"},
+    [BR_MF_CTR_ID] = {"counters", "id", "an integer"},
+    [BR_MF_CTR_INIT] = {"counters", "init", "an integer"},
+    [BR_MF_CTR_NOTE] = {"counters", "note", "a string"},
+    [BR_MF_TASK_ID] = {"tasks", "id", "an integer"},
+    [BR_MF_TASK_IN] = {"tasks", "inputs", "a list of integers"},
+    [BR_MF_TASK_OUT] = {"tasks", "outputs", "a list of integers"},
+    [BR_MF_TASK_OUT_COUNTER] = {"tasks", "out_counter", "an integer"},
+    [BR_MF_TASK_WAIT_CTR] = {"tasks", "waits", "counters that are integers"},
+    [BR_MF_TASK_WAIT_THR] = {"tasks", "waits", "thresholds that are integers"},
+    [BR_MF_TASK_PARAMS] = {"tasks", "params", "an object"},
+    [BR_MF_TASK_SM] = {"tasks", "sm", "an integer or null"},
+    [BR_MF_TASK_EST_BYTES] = {"tasks", "est_bytes", "an integer"},
+    [BR_MF_TASK_EST_FLOPS] = {"tasks", "est_flops", "an integer"},
+    [BR_MF_TASK_LABEL] = {"tasks", "label", "a string"},
+    [BR_MF_PAGE_ID] = {"pages.pages", "id", "an integer"},
+    [BR_MF_PAGE_NBYTES] = {"pages.pages", "nbytes", "an integer"},
+    [BR_MF_PAGE_START] = {"pages.pages", "live_start", "an integer"},
+    [BR_MF_PAGE_END] = {"pages.pages", "live_end", "an integer"},
+    [BR_MF_BIND_BUFFER] = {"pages.buffer_to_page", "key", "an integer"},
+    [BR_MF_BIND_PAGE] = {"pages.buffer_to_page", "value", "an integer"},
+};
+
+static void
+misfits(br_snd *s)
+{
+    for (size_t i = 0; i < s->p->n_misfits; i++) {
+        const br_mega_misfit *m = &s->p->misfits[i];
+
+        if (m->field == BR_MF_TASK_WAIT_THR) {
+            br_chk_threshold(s->k, m->index, m->sub);
+            continue;
+        }
+        br_str_printf(&s->k->text, "%s[%u]: %s holds ", fields[m->field].list,
+                      m->index, fields[m->field].field);
+        br_py_repr(&s->k->text, m->value);
+        br_str_printf(&s->k->text, ", must be %s", fields[m->field].want);
+        br_chk_take_error(s->k);
+    }
+    s->broken |= s->p->n_misfits != 0;
+}
+
+/* ---- buffers, counters -------------------------------------------------- */
+
+static void
+wrong_id(br_snd *s, const char *list, uint32_t at, int64_t id)
+{
+    br_chk_error(s->k,
+                 "%s[%u] has id %lld; ids must be 0..n-1 in list order, so "
+                 "that an id is a place",
+                 list, at, (long long)id);
+    s->broken = s->lost = true;
+}
+
+static void
+bad_shape(br_snd *s, uint32_t b)
+{
+    const br_mega_buffer *buf = &s->p->buffers[b];
+
+    for (uint32_t i = 0; i < buf->rank; i++)
+        if (buf->shape[i] < 0) {
+            br_snd_put_buffer(s, b);
+            br_str_printf(&s->k->text, " has the negative dimension %lld",
+                          (long long)buf->shape[i]);
+            br_chk_take_error(s->k);
+            return;
+        }
+    br_snd_put_buffer(s, b);
+    br_str_puts(&s->k->text, " has more bytes than 64 bits count");
+    br_chk_take_error(s->k);
+}
+
+static bool
+read_buffers(br_snd *s)
+{
+    s->val = br_chk_get(s->k, s->nb, sizeof *s->val);
+    s->ws = br_chk_zero(s->k, s->nb, sizeof *s->ws);
+    if (!s->val || !s->ws)
+        return br_snd_no_memory(s);
+    for (uint32_t b = 0; b < s->nb; b++) {
+        const br_mega_buffer *buf = &s->p->buffers[b];
+
+        br_op_val_of(&s->val[b], buf);
+        if (buf->id != b)
+            wrong_id(s, "buffers", b, buf->id);
+        if (!s->val[b].ok && br_mega_nbytes(buf) < 0) {
+            bad_shape(s, b);
+            s->broken = true;
+        }
+        s->any_onchip |=
+            buf->space == BR_MSP_SMEM || buf->space == BR_MSP_REGISTER;
+    }
+    return true;
+}
+
+static bool
+read_counters(br_snd *s)
+{
+    s->np = br_chk_zero(s->k, s->nc, sizeof *s->np);
+    s->last = br_chk_get(s->k, s->nc, sizeof *s->last);
+    if (!s->np || !s->last)
+        return br_snd_no_memory(s);
+    for (uint32_t c = 0; c < s->nc; c++) {
+        const br_mega_counter *ctr = &s->p->counters[c];
+
+        s->last[c] = BR_NONE;
+        if (ctr->id != c)
+            wrong_id(s, "counters", c, ctr->id);
+        if (ctr->init != 0) {
+            br_chk_error(s->k,
+                         "counter %u starts at %lld, not 0: its waits would "
+                         "be met before their producers ran",
+                         c, (long long)ctr->init);
+            s->broken = true;
+        }
+    }
+    return true;
+}
+
+/* ---- one task ----------------------------------------------------------- */
+
+/* Types of the known parameters by tag; 0: unknown. */
+static const char tag_type[BR_MP_COUNT + 1] = {
+#define P(name, type) [BR_MP_##name + 1] = #type[0],
+#include "mega/param.def"
+#undef P
+};
+
+/* Takes the parameters into the call. False when some value has a wrong type,
+ * or some name is unknown: then the slow path says so. */
+static bool
+take_params(br_op_call *c, const br_mega_task *t, const br_json **recipe)
+{
+    bool clean = true;
+
+    for (const br_json *m = t->params->child; m; m = m->next) {
+        switch (tag_type[m->tag]) {
+        case 'I':
+            clean &= m->kind == BR_J_INT && (int32_t)m->i == m->i;
+            c->i[m->tag - 1] = m->i;
+            break;
+        case 'F': clean &= br_op_param(c, m->tag - 1, m); break;
+        case 'R':
+            clean &= t->op == BR_MOP_FUSED;
+            *recipe = m;
+            break;
+        default: clean = false;
+        }
+    }
+    c->mask = t->param_mask;
+    return clean;
+}
+
+static bool
+refs_ok(const br_snd *s, uint32_t id, const br_mega_task *t)
+{
+    const br_mega_opinfo *op = br_mega_opinfo_of(t->op);
+    bool ok = op->name && t->n_in <= BR_MEGA_MAX_INPUTS &&
+              (int)t->n_in >= op->min_in &&
+              (op->max_in < 0 || (int)t->n_in <= op->max_in) &&
+              (int)t->n_out == op->n_out && t->n_waits <= BR_MEGA_MAX_WAITS &&
+              (uint64_t)t->out_counter < s->nc &&
+              (t->param_mask & op->req_mask) == op->req_mask && t->id == id;
+
+    if (!ok)
+        return false;
+    for (uint32_t i = 0; i < t->n_in; i++)
+        ok &= (uint64_t)t->in[i] < s->nb && s->val[t->in[i]].ok;
+    for (uint32_t i = 0; i < t->n_out; i++)
+        ok &= (uint64_t)t->out[i] < s->nb && s->val[t->out[i]].ok;
+    for (uint32_t i = 0; i < t->n_waits; i++)
+        ok &= (uint64_t)t->waits[i].counter < s->nc &&
+              t->waits[i].counter != t->out_counter &&
+              t->waits[i].threshold >= 1;
+    return ok;
+}
+
+/* Room for one task more in the growing lists. */
+static bool
+list_room(br_snd *s, uint32_t **list, uint32_t *cap, uint32_t used)
+{
+    uint32_t *more, want;
+
+    if (used + BR_MEGA_MAX_INPUTS <= *cap)
+        return true;
+    if (*cap > BR_NONE / 2)
+        return br_snd_no_memory(s);
+    want = *cap ? *cap * 2 : s->n + s->n / 2 + 64;
+    more = br_chk_get(s->k, want, sizeof *more);
+    if (!more)
+        return br_snd_no_memory(s);
+    if (used)
+        memcpy(more, *list, used * sizeof *more);
+    *list = more;
+    *cap = want;
+    return true;
+}
+
+/* Waits on one counter twice are one wait; with different thresholds, one of
+ * them is wrong: 0 says so, it is no counter's number of producers. */
+static void
+keep_waits(br_snd *s, uint32_t id, const br_mega_task *t)
+{
+    uint32_t from = s->wait_off[id], at = from, j;
+
+    for (uint32_t i = 0; i < t->n_waits && i < BR_MEGA_MAX_WAITS; i++) {
+        int64_t thr = t->waits[i].threshold;
+
+        if ((uint64_t)t->waits[i].counter >= s->nc)
+            continue;
+        thr = thr < 0 || thr >= BR_NONE ? 0 : thr;
+        for (j = from; j < at && s->wait[j] != t->waits[i].counter; j++)
+            ;
+        if (j < at) {
+            if (s->thr[j] != thr)
+                s->thr[j] = 0;
+            continue;
+        }
+        s->wait[at] = (uint32_t)t->waits[i].counter;
+        s->thr[at++] = (uint32_t)thr;
+    }
+    s->wait_off[id + 1] = at;
+}
+
+static void
+keep_inputs(br_snd *s, uint32_t id, const br_mega_task *t, uint32_t unread)
+{
+    uint32_t at = s->in_off[id];
+
+    for (uint32_t i = 0; i < t->n_in; i++)
+        if (!br_mega_kind_readonly(s->val[t->in[i]].kind) && !(unread >> i & 1))
+            s->in[at++] = (uint32_t)t->in[i];
+    s->in_off[id + 1] = at;
+}
+
+static void
+says(br_snd *s, uint32_t id, const char *why)
+{
+    br_snd_put(s, id, ": ");
+    br_str_printf(&s->k->text, "%s: %s", br_mega_op_name(s->p->tasks[id].op),
+                  why);
+    br_chk_take_error(s->k);
+    s->broken = true;
+}
+
+/* An op that reads the buffer it writes must go element by element. */
+static bool
+in_place_fine(const br_op_call *c, uint32_t i)
+{
+    return br_op_in_place(c, i) || (c->op == BR_MOP_ROPE && i == 0);
+}
+
+static void
+note_write(br_snd *s, uint32_t id, const br_op_call *c)
+{
+    uint32_t b = s->out[id];
+    br_wsum *w = &s->ws[b];
+    bool part = c->partial & BR_OP_PART_OUT;
+
+    if (br_mega_kind_readonly(c->out->kind)) {
+        br_snd_put(s, id, " writes ");
+        br_snd_put_buffer(s, b);
+        br_str_printf(&s->k->text, ", which is %s: read only",
+                      br_mega_kind_name(c->out->kind));
+        br_chk_take_error(s->k);
+        s->broken = true;
+    }
+    for (uint32_t i = 0; i < c->n_in; i++)
+        if (c->in[i] == c->out && !(c->unread >> i & 1)) {
+            w->complex = true;
+            if (!in_place_fine(c, i))
+                says(s, id,
+                     "reads the buffer it writes, but not element by "
+                     "element");
+        }
+    if (w->n++ == 0) {
+        w->counter = s->ctr[id];
+        w->first = id;
+    } else if (!part || w->counter != s->ctr[id]) {
+        w->complex = true;
+    }
+    if (c->out->kind == BR_MBK_KV_CACHE)
+        w->complex |= w->n > 1;
+    else if (!part)
+        w->next = c->out->cols;
+    else if (c->w.r0 == 0 && c->w.r1 == c->out->rows && c->w.c0 == w->next)
+        w->next = c->w.c1;
+    else
+        w->complex = true;
+}
+
+/* What the slow path knows better: texts of broken rules, and warnings. */
+static void
+look_again(br_snd *s, uint32_t id)
+{
+    const br_mega_task *t = &s->p->tasks[id];
+    size_t before = s->k->r->errors.n + s->k->r->more_errors;
+
+    br_chk_task(s->k, id);
+    if (t->id != id)
+        wrong_id(s, "tasks", id, t->id);
+    s->broken |= s->k->r->errors.n + s->k->r->more_errors != before;
+    for (uint32_t i = 0; i < t->n_in + t->n_out; i++) {
+        int64_t b = i < t->n_in ? t->in[i] : t->out[i - t->n_in];
+
+        if ((uint64_t)b >= s->nb || s->val[b].ok ||
+            s->p->buffers[b].rank > BR_MEGA_MAX_RANK)
+            continue;
+        br_snd_put(s, id, " uses ");
+        br_snd_put_buffer(s, (uint32_t)b);
+        br_str_puts(&s->k->text, ", which has no elements");
+        br_chk_take_error(s->k);
+        s->broken = true;
+    }
+}
+
+static bool
+reals_finite(br_snd *s, uint32_t id, br_op_call *c)
+{
+    for (int p = BR_MP_eps; p <= BR_MP_theta; p++)
+        if ((c->mask >> p & 1) && !isfinite(c->f[p - BR_MP_eps])) {
+            snprintf(c->why, sizeof c->why, "%s=%g is not finite",
+                     br_mega_param_name(p), c->f[p - BR_MP_eps]);
+            says(s, id, c->why);
+            return false;
+        }
+    return true;
+}
+
+static void
+op_rules(br_snd *s, uint32_t id, br_op_call *c, const br_json *recipe)
+{
+    const br_mega_task *t = &s->p->tasks[id];
+    uint32_t unread = 0;
+
+    c->op = t->op;
+    c->n_in = t->n_in;
+    for (uint32_t i = 0; i < t->n_in; i++)
+        c->in[i] = &s->val[t->in[i]];
+    c->out = t->n_out ? &s->val[t->out[0]] : NULL;
+    if ((c->mask >> BR_MP_eps & 7) && !reals_finite(s, id, c))
+        return;
+    if (!br_op_check(c) ||
+        (t->op == BR_MOP_FUSED && !br_chk_recipe(s, c, recipe, c->why))) {
+        says(s, id, c->why);
+    } else {
+        unread = c->unread;
+        if (c->out) {
+            s->out[id] = (uint32_t)t->out[0];
+            note_write(s, id, c);
+        }
+    }
+    keep_inputs(s, id, t, unread);
+}
+
+static bool
+read_task(br_snd *s, uint32_t id, br_op_call *c)
+{
+    const br_mega_task *t = &s->p->tasks[id];
+    const br_json *recipe = NULL;
+    bool fine = refs_ok(s, id, t), typed = take_params(c, t, &recipe);
+
+    if (!list_room(s, &s->in, &s->in_cap, s->in_off[id]))
+        return false;
+    if (s->wait_off[id] + BR_MEGA_MAX_WAITS > s->wait_cap) {
+        uint32_t cap = s->wait_cap;
+
+        if (!list_room(s, &s->thr, &cap, s->wait_off[id]) ||
+            !list_room(s, &s->wait, &s->wait_cap, s->wait_off[id]))
+            return false;
+    }
+    s->ctr[id] =
+        (uint64_t)t->out_counter < s->nc ? (uint32_t)t->out_counter : BR_NONE;
+    s->out[id] = BR_NONE;
+    s->in_off[id + 1] = s->in_off[id];
+    keep_waits(s, id, t);
+    if (s->ctr[id] != BR_NONE) {
+        s->np[s->ctr[id]]++;
+        s->last[s->ctr[id]] = id;
+    }
+    s->any_sm |= t->sm != BR_MEGA_SM_NONE;
+    if (!fine || !typed) {
+        bool before = s->broken;
+
+        s->broken = false;
+        look_again(s, id);
+        fine = !s->broken; /* only warnings: an unknown parameter */
+        s->broken |= before;
+    }
+    if (fine)
+        op_rules(s, id, c, recipe);
+    return true;
+}
+
+static bool
+read_tasks(br_snd *s)
+{
+    br_op_call c;
+    size_t n = s->n;
+
+    s->ctr = br_chk_get(s->k, n, 4);
+    s->out = br_chk_get(s->k, n, 4);
+    s->in_off = br_chk_get(s->k, n + 1, 4);
+    s->wait_off = br_chk_get(s->k, n + 1, 4);
+    if (!s->ctr || !s->out || !s->in_off || !s->wait_off)
+        return br_snd_no_memory(s);
+    s->in_off[0] = s->wait_off[0] = 0;
+    for (uint32_t t = 0; t < s->n; t++)
+        if (!read_task(s, t, &c))
+            return false;
+    return true;
+}
+
+/* ---- waits -------------------------------------------------------------- */
+
+static void
+say_waits(br_snd *s, uint32_t id)
+{
+    const br_mega_task *t = &s->p->tasks[id];
+    uint32_t np[BR_MEGA_MAX_WAITS];
+
+    s->broken = true;
+    if (t->n_waits > BR_MEGA_MAX_WAITS)
+        return; /* said already */
+    for (uint32_t i = 0; i < t->n_waits; i++) {
+        uint64_t c = (uint64_t)t->waits[i].counter;
+
+        np[i] = c < s->nc ? s->np[c] : 0;
+    }
+    br_chk_task_waits(s->k, id, np);
+}
+
+/* Between 1 and the number of producers, and all of them when there are more
+ * than one: that is, exactly the number of producers. */
+static void
+check_waits(br_snd *s)
+{
+    int64_t edges = 0;
+
+    s->in_list_order = true;
+    for (uint32_t t = 0; t < s->n; t++) {
+        bool fine = true;
+
+        for (uint32_t i = s->wait_off[t]; i < s->wait_off[t + 1]; i++) {
+            uint32_t c = s->wait[i];
+
+            fine &= s->thr[i] == s->np[c] && s->thr[i] != 0;
+            s->in_list_order &= s->last[c] < t;
+            edges += s->np[c];
+        }
+        if (!fine)
+            say_waits(s, t);
+    }
+    s->k->r->n_edges = edges;
+}
+
+/* ---- cycle -------------------------------------------------------------- */
+
+static bool
+say_cycle(br_snd *s)
+{
+    uint32_t *lo = br_chk_get(s->k, s->n, 4), *hi = br_chk_get(s->k, s->n, 4);
+    uint32_t *roots = br_chk_get(s->k, s->n, 4), *cycle = NULL, n;
+    br_succs g = {s->n, lo, hi, s->g.waiter};
+    br_str *out = &s->k->text;
+
+    if (!lo || !hi || !roots)
+        return br_snd_no_memory(s);
+    for (uint32_t t = 0; t < s->n; t++) {
+        uint32_t c = s->ctr[t];
+
+        roots[t] = t;
+        lo[t] = c == BR_NONE ? 0 : s->g.wait_off[c];
+        hi[t] = c == BR_NONE ? 0 : s->g.wait_off[c + 1];
+    }
+    if (br_chk_cycle(s->k, &g, roots, s->n, &cycle, &n) != BR_OK)
+        return br_snd_no_memory(s);
+    br_str_puts(out, "producer\xe2\x86\x92"
+                     "consumer graph has a CYCLE, structural deadlock. "
+                     "cycle: ");
+    for (uint32_t i = 0; i < n; i++) {
+        br_str_printf(out, "%s%u:", i ? " -> " : "", cycle[i]);
+        br_put_node(out, s->p, cycle[i]);
+    }
+    br_chk_take_error(s->k);
+    return true;
+}
+
+static bool
+check_order(br_snd *s)
+{
+    s->k->r->acyclic = true;
+    if (s->in_list_order)
+        return true;
+    if (!br_snd_graph(s))
+        return false;
+    if (s->g.topo || s->n == 0)
+        return true;
+    s->k->r->acyclic = false;
+    s->broken = true;
+    return say_cycle(s);
+}
+
+/* ---- all together ------------------------------------------------------- */
+
+static bool
+outputs(br_snd *s)
+{
+    uint8_t *produced = br_chk_zero(s->k, s->nb, 1);
+
+    if (!produced)
+        return br_snd_no_memory(s);
+    for (uint32_t t = 0; t < s->n; t++)
+        for (uint32_t i = 0; i < s->p->tasks[t].n_out; i++)
+            if ((uint64_t)s->p->tasks[t].out[i] < s->nb)
+                produced[s->p->tasks[t].out[i]] = 1;
+    br_chk_outputs(s->k, produced);
+    return true;
+}
+
+static bool
+judge(br_snd *s)
+{
+    misfits(s);
+    if (s->broken)
+        return true; /* nothing below can be read with confidence */
+    if (!read_buffers(s) || !read_counters(s) || !read_tasks(s))
+        return false;
+    if (s->lost)
+        return true;
+    check_waits(s);
+    s->k->r->sm_assigned = s->any_sm;
+    if (!check_order(s) || !br_snd_page_table(s) || !br_snd_onchip(s) ||
+        !br_snd_queues(s) || (!s->broken && !br_snd_race(s)) ||
+        (!s->broken && !br_snd_pages(s)) || !outputs(s))
+        return false;
+    br_snd_config(s);
+    if (s->p->meta->kind == BR_J_OBJ)
+        br_chk_gpu_label(s->k);
+    else
+        br_chk_error(s->k, "meta must be an object, is %s",
+                     br_json_kind_name((br_json_kind)s->p->meta->kind));
+    return true;
+}
+
+br_code
+br_chk_sound(br_chk *k)
+{
+    br_snd s = {.k = k,
+                .p = k->p,
+                .n = (uint32_t)k->p->n_tasks,
+                .nb = (uint32_t)k->p->n_buffers,
+                .nc = (uint32_t)k->p->n_counters};
+
+    s.hb.k = k;
+    if (!judge(&s))
+        k->oom = true;
+    br_hb_fini(&s.hb);
+    br_vec_fini(&s.reads);
+    br_vec_fini(&s.unread);
+    return BR_OK;
+}

@@ -1,0 +1,131 @@
+/* check_sound.h - what the parts of the sound mode share.
+ *
+ * One pass over the records copies what the proofs need into dense arrays;
+ * after it only tasks that are at fault are looked at again.
+ *
+ * Writes of most buffers are one *epoch*: tiles that follow one another
+ * without gap or overlap, all on one counter. Such a buffer is simple: to wait
+ * for its counter is to read what is there. All others are proved region by
+ * region (check_region.c).
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_MEGA_CHECK_SOUND_H
+#define BR_MEGA_CHECK_SOUND_H
+
+#include "mega/check_int.h"
+
+/* What is known of the writes of a buffer after the pass over the records. */
+typedef struct br_wsum {
+    int64_t next;     /* columns [0, next) are written by tiles in a row */
+    uint32_t counter; /* of its writers */
+    uint32_t first;   /* the first of them in the list */
+    uint32_t n;       /* how many */
+    bool complex;
+} br_wsum;
+
+/* An unordered pair of accesses: which of the two tasks does what. a comes
+ * first in topological order. */
+typedef enum br_clash { BR_CLASH_WR, BR_CLASH_RW, BR_CLASH_WW } br_clash;
+
+typedef struct br_pair {
+    uint32_t a, b, buffer;
+    uint32_t kind; /* br_clash */
+} br_pair;
+
+/* ---- check_hb.c --------------------------------------------------------- */
+
+typedef enum br_answer { BR_NO, BR_YES, BR_UNKNOWN } br_answer;
+
+/* Happens-before between "counter c is complete" and "task t starts". */
+typedef struct br_hb {
+    br_chk *k;
+    uint32_t n_tasks, n_counters;
+    const uint32_t *ctr, *wait_off, *wait;
+    const uint32_t *order, *rank; /* topological; NULL: the list's own */
+    const uint32_t
+        *cpos; /* counter -> place of its last producer; NONE: none */
+    uint32_t *pre, *size; /* tree of one predecessor each; NULL until asked */
+    BR_VEC(br_pair) open; /* pairs that need the sweep */
+    BR_VEC(br_pair) bad;  /* pairs that are not ordered */
+    size_t more_bad;
+    uint64_t *reach; /* of the sweep, 4 words for each counter; kept zero */
+} br_hb;
+
+void br_hb_fini(br_hb *h);
+/* Does everything before c's completion happen before t? */
+br_answer br_hb_quick(br_hb *h, uint32_t c, uint32_t t);
+/* Requires that a happens before b; settled by the next br_hb_settle. False
+ * once memory is out. */
+bool br_hb_require(br_hb *h, uint32_t a, uint32_t b, uint32_t buffer,
+                   br_clash kind);
+/* The pair is known to be unordered. */
+bool br_hb_refuse(br_hb *h, uint32_t a, uint32_t b, uint32_t buffer,
+                  br_clash kind);
+bool br_hb_settle(br_hb *h);
+/* Enough failures seen: more would only be counted. */
+bool br_hb_full(const br_hb *h);
+
+static inline uint32_t
+br_hb_rank(const br_hb *h, uint32_t t)
+{
+    return h->rank ? h->rank[t] : t;
+}
+
+/* ---- the state of a sound check ----------------------------------------- */
+
+typedef struct br_unread { /* a read of bytes that nobody has written */
+    uint32_t task, buffer;
+    br_mega_rect rect;
+    bool own; /* the only writer is the reader itself */
+} br_unread;
+
+typedef struct br_snd {
+    br_chk *k;
+    const br_mega_prog *p;
+    uint32_t n, nb, nc;            /* tasks, buffers, counters */
+    br_op_val *val;                /* of each buffer */
+    br_wsum *ws;                   /* of each buffer */
+    uint32_t *ctr, *out;           /* of each task; out NONE: writes nothing */
+    uint32_t *in_off, *in, in_cap; /* inputs that somebody may write */
+    uint32_t *wait_off, *wait, *thr, wait_cap;
+    uint32_t *np, *last; /* of each counter: producers, the last in the list */
+    bool broken;         /* some rule about single records is broken */
+    bool lost;           /* ids are no places: nothing can be looked up */
+    bool in_list_order;  /* every wait is for tasks earlier in the list */
+    bool any_sm, any_onchip;
+    br_mega_graph g;
+    bool have_graph;
+    br_hb hb;
+    BR_VEC(br_pair) reads; /* (task b, buffer) that want a closer look */
+    BR_VEC(br_unread) unread;
+    size_t more_unread;
+    struct br_scratch *scratch; /* of recipes; */
+    uint32_t recipes;           /* how many were looked at */
+    uint32_t *page_of;          /* of each buffer, or NONE; NULL: no pages */
+} br_snd;
+
+/* The graph, built when first asked for. False: out of memory. */
+bool br_snd_graph(br_snd *s);
+bool br_snd_no_memory(br_snd *s);
+void br_snd_put(br_snd *s, uint32_t t, const char *sep); /* "task 3 (l)" sep */
+/* The text goes on in k->text: "buffer #3 ('x')" */
+void br_snd_put_buffer(br_snd *s, uint32_t b);
+
+/* check_recipe.c: true when sound, else the rule is in c->why. */
+bool br_chk_recipe(br_snd *s, const br_op_call *task, const br_json *recipe,
+                   char why[200]);
+/* check_race.c: reads against writes. */
+bool br_snd_race(br_snd *s);
+/* check_region.c: one buffer whose writes are no single epoch. */
+bool br_snd_regions(br_snd *s, uint32_t buffer, const uint32_t *tasks,
+                    uint32_t n);
+/* check_queue.c */
+bool br_snd_queues(br_snd *s);
+bool br_snd_onchip(br_snd *s);
+/* check_page.c */
+bool br_snd_page_table(br_snd *s); /* before the race: fills page_of */
+bool br_snd_pages(br_snd *s);      /* after: order of the occupants */
+/* check_config.c */
+void br_snd_config(br_snd *s);
+
+#endif
