@@ -204,9 +204,8 @@ prepare(br_mega_vm *vm, br_status *st)
         t->clobbered_by = -1;
         if (br_mega_kind_readonly(t->kind) && !t->bound)
             return br_fail(st, BR_E_NOT_FOUND,
-                           "buffer #%zu ('%.80s'), %s, is "
-                           "not bound",
-                           i, t->name, br_mega_kind_name(t->kind));
+                           "buffer #%zu ('%.80s'), %s, is not bound", i,
+                           t->name, br_mega_kind_name(t->kind));
         if (br_mega_kind_readonly(t->kind) || t->kind == BR_MBK_KV_CACHE)
             br_vm_mark(t, 0, t->numel);
         else
@@ -255,8 +254,7 @@ br_vm_dispatch(br_vm_call *c)
     if (c->n_in < (uint32_t)info->min_in || c->n_in > max ||
         c->n_out != (uint32_t)info->n_out)
         return br_vm_fail(c, BR_E_FORMAT,
-                          "%u inputs and %u outputs, expected "
-                          "%d..%u and %d",
+                          "%u inputs and %u outputs, expected %d..%u and %d",
                           c->n_in, c->n_out, info->min_in, max, info->n_out);
     return run[c->op](c);
 }
@@ -303,10 +301,11 @@ check_outputs(const br_mega_vm *vm, br_status *st)
         if (t->kind == BR_MBK_IO_OUTPUT)
             bad = br_vm_unwritten(t, 0, t->numel);
         if (bad >= 0)
-            return br_fail(st, BR_E_REJECTED,
-                           "IO_OUTPUT buffer #%zu ('%.80s')"
-                           ": nobody has written element %lld",
-                           i, t->name, (long long)bad);
+            return br_fail(
+                st, BR_E_REJECTED,
+                "IO_OUTPUT buffer #%zu ('%.80s'): nobody has written "
+                "element %lld",
+                i, t->name, (long long)bad);
     }
     return BR_OK;
 }
@@ -318,6 +317,7 @@ br_mega_vm_run(br_mega_vm *vm, br_mega_order order, uint64_t seed,
     br_status own = {.code = BR_OK};
 
     st = st ? st : &own;
+    br_assert(st->code == BR_OK && "a status without an old failure");
     vm->kind = order;
     vm->seed = seed;
     BR_TRY(prepare(vm, st));
@@ -350,20 +350,29 @@ is_result(const br_vmt *t)
     return t->kind == BR_MBK_IO_OUTPUT || t->kind == BR_MBK_KV_CACHE;
 }
 
-/* Copies the data of caches (or of all results) to or from one block. */
+/* Copies results, or only caches, one after the other. */
 static void
-keep(br_mega_vm *vm, unsigned char *at, bool outputs, bool restore)
+save(const br_mega_vm *vm, unsigned char *at, bool caches_only)
+{
+    for (size_t i = 0; i < vm->prog->n_buffers; i++) {
+        const br_vmt *t = &vm->tensors[i];
+
+        if (!is_result(t) || (caches_only && t->kind != BR_MBK_KV_CACHE))
+            continue;
+        memcpy(at, t->data, t->nbytes);
+        at += t->nbytes;
+    }
+}
+
+static void
+restore_caches(br_mega_vm *vm, const unsigned char *at)
 {
     for (size_t i = 0; i < vm->prog->n_buffers; i++) {
         br_vmt *t = &vm->tensors[i];
 
-        if (!t->nbytes ||
-            (outputs ? !is_result(t) : t->kind != BR_MBK_KV_CACHE))
+        if (t->kind != BR_MBK_KV_CACHE)
             continue;
-        if (restore)
-            memcpy(t->data, at, t->nbytes);
-        else
-            memcpy(at, t->data, t->nbytes);
+        memcpy(t->data, at, t->nbytes);
         at += t->nbytes;
     }
 }
@@ -380,8 +389,8 @@ compare(const br_mega_vm *vm, const unsigned char *at, const char *order,
         for (size_t k = 0; k < t->nbytes; k++)
             if (t->data[k] != at[k])
                 return br_fail(st, BR_E_INTERNAL,
-                               "buffer #%zu ('%.80s') "
-                               "differs at byte %zu when tasks run in %s",
+                               "buffer #%zu ('%.80s') differs at byte %zu when "
+                               "tasks run in %s",
                                i, t->name, k, order);
         at += t->nbytes;
     }
@@ -411,14 +420,14 @@ all_orders(br_mega_vm *vm, int orders, unsigned char *before,
     br_mega_order order = vm->kind;
     uint64_t seed = vm->seed;
 
-    keep(vm, before, false, false);
+    save(vm, before, true);
     BR_TRY(br_mega_vm_run(vm, order, seed, st));
-    keep(vm, after, true, false);
+    save(vm, after, false);
     for (int n = 0; n < orders; n++) {
-        keep(vm, before, false, true);
+        restore_caches(vm, before);
         BR_TRY(one_order(vm, n, seed, after, st));
     }
-    keep(vm, before, false, true);
+    restore_caches(vm, before);
     return br_mega_vm_run(vm, order, seed, st);
 }
 
