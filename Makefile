@@ -24,7 +24,7 @@ CFLAGS ?= $(if $(DEBUG),-O0,-O2) -g
 BR_CFLAGS := -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-strict-aliasing \
         -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=. \
         -Isrc -Iinclude $(WARN) $(if $(CI),-Werror)
-BR_LIBS := -lm -lpthread
+BR_LIBS := -lm -lpthread -ldl
 ifneq ($(SAN),)
 SAN_FLAGS := -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 else ifeq ($(DEBUG),)
@@ -147,6 +147,16 @@ fuzz-cov:
 	    FUZZ_MAIN=build/cov/tests/fuzz/replay.o
 	@tools/fuzz-cov $(FUZZ)
 
+# ---- CUDA kernels: PTX by clang, no toolkit --------------------------------
+PTX_OUT ?= kernels/cuda/ptx
+PTX_CC  := clang-19 -x cuda -std=c++17 --cuda-device-only -nocudainc \
+        -nocudalib --cuda-gpu-arch=sm_90a --cuda-feature=+ptx80 -O2 -S \
+        -Wno-unknown-cuda-version -Wno-pass-failed
+$(B)/src/drv/cuda/embed_ptx.o: $(wildcard kernels/cuda/ptx/*.ptx)
+ptx:
+	@for k in mega_decode setup; do \
+	    $(PTX_CC) -o $(PTX_OUT)/$$k.ptx kernels/cuda/$$k.cu || exit 1; done
+
 # ---- benchmarks and examples ------------------------------------------------
 $(B)/bench_%: $(B)/bench/bench_%.o $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
@@ -169,6 +179,6 @@ help: ; @cat tools/make-help.txt
 clean: ; rm -rf build brass compile_commands.json
 
 .SECONDARY:
-.PHONY: all lib man install uninstall test golden-update test-install fuzz fuzz-quick \
+.PHONY: ptx all lib man install uninstall test golden-update test-install fuzz fuzz-quick \
         fuzz-cov fuzzers examples lint format format-check wc config compdb help clean
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,430 @@
+/* bench_cuda_decode.c - checks and times the decode megakernel on a GPU.
+ *
+ *   bench-cuda-decode [SHAPE...] [--image mega.cubin]
+ *
+ * Random weights of a real shape. For each shape: one step against the obvious
+ * kernels of setup.cu (relative error of the logits), packets against mega
+ * (bits), mega against itself (bits, 20 times), then milliseconds per token at
+ * several positions. Nothing is timed that was not checked first. Exit 0, 1
+ * when a check fails, 5 without a device.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../kernels/cuda/mega_table.h"
+#include "drv/cuda/decode.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const br_cu_shape shapes[] = {
+    {"tiny", 2, 512, 8, 2, 64, 1024, 4096, 1e4f, 1e-5f, false, true, true},
+    {"tiny-128", 2, 1024, 8, 4, 128, 1536, 4096, 1e6f, 1e-6f, true, false,
+     false},
+    {"llama-3.2-1b", 16, 2048, 32, 8, 64, 8192, 128256, 5e5f, 1e-5f, false,
+     true, true},
+    {"qwen3-8b", 36, 4096, 32, 8, 128, 12288, 151936, 1e6f, 1e-6f, true, false,
+     false},
+};
+
+struct weights { /* row-major on the device, per layer */
+    uint64_t qkv[64], out[64], gate[64], up[64], down[64], head;
+    uint64_t cache, h, x, y, act, score; /* of the obvious kernels */
+};
+
+struct bench {
+    br_cuda cu;
+    br_cu_decode d;
+    struct weights w;
+    void *mod;
+    br_status st;
+    const void *image;
+    bool profile;
+    uint32_t depth;
+};
+
+#define OK(b, call)                                      \
+    do {                                                 \
+        if ((call) != BR_OK) {                           \
+            fprintf(stderr, "bench: %s\n", (b)->st.msg); \
+            exit(br_code_exit((b)->st.code));            \
+        }                                                \
+    } while (0)
+#define CU(b, call) OK(b, BR_CU(&(b)->cu, &(b)->st, call))
+
+static void
+run(struct bench *b, const char *name, uint32_t grid, uint32_t block,
+    void **params)
+{
+    void *fn;
+
+    CU(b, cuModuleGetFunction(&fn, b->d.setup_mod, name));
+    CU(b, cuLaunchKernel(fn, grid, 1, 1, block, 1, 1, 0, b->cu.stream, params,
+                         NULL));
+}
+
+static uint64_t
+fill(struct bench *b, uint64_t p, uint64_t n, double scale)
+{
+    static uint64_t seed = 1;
+    uint64_t pairs = n / 2;
+    float s = (float)scale;
+    void *params[] = {&p, &pairs, &seed, &s};
+
+    if (!p)
+        OK(b, br_cuda_alloc(&b->cu, &p, n * 2, &b->st));
+    params[0] = &p;
+    seed++;
+    run(b, "br_fill_bf16", 1024, 256, params);
+    return p;
+}
+
+static void
+fill_f32(struct bench *b, uint64_t p, uint64_t n, float mean, float scale)
+{
+    uint64_t seed = p ^ n;
+    void *params[] = {&p, &n, &seed, &mean, &scale};
+
+    run(b, "br_fill_f32", 256, 256, params);
+}
+
+static void
+make_weights(struct bench *b)
+{
+    const br_cu_shape *s = &b->d.shape;
+    const uint64_t H = s->hidden, I = s->inter, Q = br_cu_rows(s, BR_CU_QKV);
+    const uint64_t A = (uint64_t)s->n_heads * s->head_dim;
+    struct weights *w = &b->w;
+
+    fill(b, b->d.embed, s->vocab * H, 1.0);
+    for (uint32_t l = 0; l < s->n_layers; l++) {
+        w->qkv[l] = fill(b, 0, Q * H, 1.0 / sqrt((double)H));
+        w->out[l] = fill(b, 0, H * A, 1.0 / sqrt((double)A));
+        w->gate[l] = fill(b, 0, I * H, 1.0 / sqrt((double)H));
+        w->up[l] = fill(b, 0, I * H, 1.0 / sqrt((double)H));
+        w->down[l] = fill(b, 0, H * I, 1.0 / sqrt((double)I));
+        OK(b, br_cu_decode_put(&b->d, l, BR_CU_QKV, w->qkv[l], 0, &b->st));
+        OK(b, br_cu_decode_put(&b->d, l, BR_CU_OUT, w->out[l], 0, &b->st));
+        OK(b,
+           br_cu_decode_put(&b->d, l, BR_CU_GLU, w->gate[l], w->up[l], &b->st));
+        OK(b, br_cu_decode_put(&b->d, l, BR_CU_DOWN, w->down[l], 0, &b->st));
+    }
+    w->head =
+        s->tied ? b->d.embed : fill(b, 0, s->vocab * H, 1.0 / sqrt((double)H));
+    OK(b, br_cu_decode_put(&b->d, 0, BR_CU_HEAD, w->head, 0, &b->st));
+    fill_f32(b, b->d.norms, (s->n_layers * 2 + 1) * H, 1.0f, 0.1f);
+    if (s->qk_norm)
+        fill_f32(b, b->d.qk_norms, s->n_layers * 2ull * s->head_dim, 1.0f,
+                 0.1f);
+    fill(b, b->d.kv,
+         (uint64_t)b->d.max_pos * s->n_layers * 2 * s->n_kv * s->head_dim, 0.5);
+    CU(b, cuStreamSynchronize(b->cu.stream));
+}
+
+/* The obvious step at `pos`: fills a plain cache, runs it, copies the cache's
+ * first pos positions into the pages, leaves the logits in y. */
+static void
+naive_step(struct bench *b, uint32_t token, uint32_t pos, float *logits)
+{
+    const br_cu_shape *s = &b->d.shape;
+    struct weights *w = &b->w;
+    uint32_t H = s->hidden, hd = s->head_dim, KV = s->n_kv, NH = s->n_heads;
+    uint32_t max_pos = b->d.max_pos, Q = br_cu_rows(s, BR_CU_QKV), L, zero = 0;
+    uint32_t one = 1, A = NH * hd, n = s->n_layers, heads = NH + KV;
+    uint32_t inter_pos = s->interleaved_rope, I = s->inter, at = pos;
+    float eps = s->eps, scale = 1.0f / sqrtf((float)hd);
+    br_cuda *cu = &b->cu;
+    uint64_t kvp, norm, qkn, rows = (uint64_t)BR_MAX(s->vocab, Q) + 2 * I;
+
+    w->cache = fill(b, 0, (uint64_t)n * 2 * KV * max_pos * hd, 0.5);
+    OK(b, br_cuda_alloc(cu, &w->h, H * 4, &b->st));
+    OK(b, br_cuda_alloc(cu, &w->x, BR_MAX(I, A) * 4ull + H * 4, &b->st));
+    OK(b, br_cuda_alloc(cu, &w->y, rows * 4, &b->st));
+    OK(b, br_cuda_alloc(cu, &w->score, (uint64_t)NH * max_pos * 4, &b->st));
+    run(b, "br_naive_to_pages", 1024, 256,
+        (void *[]){&b->d.kv, &b->d.pages, &w->cache, &n, &KV, &hd, &at,
+                   &max_pos});
+    run(b, "br_naive_embed", 1, 256,
+        (void *[]){&w->h, &b->d.embed, &token, &H});
+    for (L = 0; L < n; L++) {
+        norm = b->d.norms + (uint64_t)L * 2 * H * 4;
+        qkn = s->qk_norm ? b->d.qk_norms + (uint64_t)L * 2 * hd * 4 : 0;
+        kvp = w->y + (uint64_t)A * 4;
+        run(b, "br_naive_norm", 1, 256,
+            (void *[]){&w->x, &w->h, &norm, &H, &eps});
+        run(b, "br_naive_matvec", Q, 256,
+            (void *[]){&w->y, &w->qkv[L], &w->x, &H, &zero});
+        run(b, "br_naive_rope", heads, 256,
+            (void *[]){&w->y, &qkn, &b->d.rope, &NH, &hd, &pos, &inter_pos,
+                       &eps});
+        run(b, "br_naive_append", 16, 256,
+            (void *[]){&w->cache, &kvp, &L, &KV, &hd, &pos, &max_pos});
+        run(b, "br_naive_attn", NH, 256,
+            (void *[]){&w->x, &w->score, &w->y, &w->cache, &L, &NH, &KV, &hd,
+                       &pos, &max_pos, &scale});
+        run(b, "br_naive_matvec", H, 256,
+            (void *[]){&w->h, &w->out[L], &w->x, &A, &one});
+        norm += H * 4ull;
+        run(b, "br_naive_norm", 1, 256,
+            (void *[]){&w->x, &w->h, &norm, &H, &eps});
+        kvp = w->y + (uint64_t)I * 4;
+        run(b, "br_naive_matvec", I, 256,
+            (void *[]){&w->y, &w->gate[L], &w->x, &H, &zero});
+        run(b, "br_naive_matvec", I, 256,
+            (void *[]){&kvp, &w->up[L], &w->x, &H, &zero});
+        run(b, "br_naive_glu", 64, 256, (void *[]){&w->x, &w->y, &kvp, &I});
+        run(b, "br_naive_matvec", H, 256,
+            (void *[]){&w->h, &w->down[L], &w->x, &I, &one});
+    }
+    norm = b->d.norms + (uint64_t)n * 2 * H * 4;
+    run(b, "br_naive_norm", 1, 256, (void *[]){&w->x, &w->h, &norm, &H, &eps});
+    run(b, "br_naive_matvec", s->vocab, 256,
+        (void *[]){&w->y, &w->head, &w->x, &H, &zero});
+    CU(b, cuStreamSynchronize(cu->stream));
+    CU(b, cuMemcpyDtoH(logits, w->y, s->vocab * 4ull));
+    br_cuda_free(cu, w->cache);
+    br_cuda_free(cu, w->h);
+    br_cuda_free(cu, w->x);
+    br_cuda_free(cu, w->y);
+    br_cuda_free(cu, w->score);
+}
+
+static uint32_t
+fast_step(struct bench *b, enum br_cu_mode mode, uint32_t token, uint32_t pos,
+          float *logits)
+{
+    uint32_t next = 0;
+
+    CU(b, cuMemsetD32(b->d.logits, 0x7fc00000u, b->d.shape.vocab));
+    OK(b, br_cu_decode_seek(&b->d, token, pos, &b->st));
+    OK(b, br_cu_decode_run(&b->d, mode, 1, &b->st));
+    OK(b, br_cu_decode_tokens(&b->d, &next, 1, &b->st));
+    CU(b, cuMemcpyDtoH(logits, b->d.logits, b->d.shape.vocab * 4ull));
+    return next;
+}
+
+static double
+nmse(const float *a, const float *ref, uint32_t n)
+{
+    double e = 0, s = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        double d = (double)a[i] - (double)ref[i];
+        e += d * d;
+        s += (double)ref[i] * (double)ref[i];
+    }
+    return s > 0 && isfinite(e) ? e / s : INFINITY;
+}
+
+static uint32_t
+argmax(const float *x, uint32_t n)
+{
+    uint32_t best = 0;
+
+    for (uint32_t i = 1; i < n; i++)
+        if (x[i] > x[best])
+            best = i;
+    return best;
+}
+
+static int
+check(struct bench *b, uint32_t pos)
+{
+    const uint32_t n = b->d.shape.vocab, token = 17;
+    float *ref = br_alloc(n * 4ull), *pk = br_alloc(n * 4ull),
+          *mg = br_alloc(n * 4ull), *again = br_alloc(n * 4ull);
+    uint32_t tp, tm, same = 0;
+    double e;
+    int bad = 0;
+
+    naive_step(b, token, pos, ref);
+    tp = fast_step(b, BR_CU_PACKETS, token, pos, pk);
+    tm = fast_step(b, BR_CU_MEGA, token, pos, mg);
+    for (int i = 0; i < 20; i++) {
+        fast_step(b, BR_CU_MEGA, token, pos, again);
+        same += memcmp(again, mg, n * 4ull) == 0;
+    }
+    e = nmse(mg, ref, n);
+    bad |= !(e < 5e-4) || memcmp(pk, mg, n * 4ull) || same != 20;
+    bad |= tp != tm || tm != argmax(mg, n);
+    printf("check %-14s pos %5u  nmse %.2e  argmax %u/%u  packets==mega %s  "
+           "repeat %u/20  %s\n",
+           b->d.shape.name, pos, e, tm, argmax(ref, n),
+           memcmp(pk, mg, n * 4ull) ? "NO" : "yes", same, bad ? "BAD" : "ok");
+    fflush(stdout);
+    br_free(ref);
+    br_free(pk);
+    br_free(mg);
+    br_free(again);
+    return bad;
+}
+
+static int
+by_value(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+
+    return (x > y) - (x < y);
+}
+
+static float
+time_run(struct bench *b, enum br_cu_mode mode, uint32_t pos, uint32_t steps)
+{
+    float ms[9];
+    void *e0, *e1;
+
+    CU(b, cuEventCreate(&e0, 0));
+    CU(b, cuEventCreate(&e1, 0));
+    for (size_t i = 0; i < BR_COUNT(ms); i++) {
+        OK(b, br_cu_decode_seek(&b->d, 17, pos, &b->st));
+        CU(b, cuEventRecord(e0, b->cu.stream));
+        OK(b, br_cu_decode_run(&b->d, mode, steps, &b->st));
+        CU(b, cuEventRecord(e1, b->cu.stream));
+        CU(b, cuEventSynchronize(e1));
+        CU(b, cuEventElapsedTime(&ms[i], e0, e1));
+    }
+    qsort(ms, BR_COUNT(ms), sizeof *ms, by_value);
+    return ms[BR_COUNT(ms) / 2] / (float)steps;
+}
+
+static void
+times(struct bench *b)
+{
+    const br_cu_shape *s = &b->d.shape;
+    static const uint32_t at[] = {128, 1536, 8192};
+    double bytes = (double)b->d.plan.stream_bytes;
+
+    for (size_t i = 0; i < BR_COUNT(at); i++) {
+        float ms, one, pk;
+        if (at[i] + 128 > b->d.max_pos)
+            continue;
+        ms = time_run(b, BR_CU_MEGA, at[i], 64);
+        one = time_run(b, BR_CU_MEGA, at[i], 1);
+        pk = time_run(b, BR_CU_PACKETS, at[i], 4);
+        printf("time  %-14s pos %5u  mega %.4f ms/token (%.0f GB/s of "
+               "weights)  one step a launch %.4f  packets %.4f\n",
+               s->name, at[i], (double)ms, bytes / (double)ms / 1e6,
+               (double)one, (double)pk);
+        fflush(stdout);
+    }
+}
+
+/* Mean microseconds of the parts of each kind of phase over all workers that
+ * have work in it; needs an image built with -DBR_MK_PROFILE. */
+static void
+profile(struct bench *b, uint32_t pos)
+{
+    static const char *op_name[] = {"qkv",  "attn", "out",  "glu",
+                                    "down", "head", "token"};
+    const uint32_t W = b->d.plan.n_workers, N = b->d.plan.n_inst;
+    size_t n = (size_t)W * N * 4;
+    unsigned long long *c = br_alloc(n * 8);
+    double sum[7][5] = {{0}}, step = 0;
+
+    OK(b, br_cu_decode_seek(&b->d, 17, pos, &b->st));
+    OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 5, &b->st));
+    CU(b, cuStreamSynchronize(b->cu.stream));
+    CU(b, cuMemcpyDtoH(c, b->d.profile, n * 8));
+    for (uint32_t w = 0; w < W; w++) {
+        for (uint32_t i = 0; i < N; i++) {
+            const struct br_mk_inst *in = &b->d.plan.inst[w * N + i];
+            const unsigned long long *t = c + ((size_t)w * N + i) * 4;
+            double us = 1.0 / 1980.0;
+            if (!in->n_tiles &&
+                (in->op != BR_MK_ATTN || w >= b->d.shape.n_heads) &&
+                in->op != BR_MK_TOKEN)
+                continue;
+            sum[in->op][4] += 1;
+            sum[in->op][3] += (double)(t[3] - t[0]) * us;
+            if (in->op == BR_MK_TOKEN)
+                continue;
+            sum[in->op][0] += (double)(t[1] - t[0]) * us;
+            sum[in->op][1] += (double)(t[2] - t[1]) * us;
+            sum[in->op][2] += (double)(t[3] - t[2]) * us;
+        }
+        step += (double)(c[((size_t)w * N + N - 1) * 4 + 3] -
+                         c[(size_t)w * N * 4]) /
+                1980.0 / W;
+    }
+    for (int i = 0; i < 7; i++)
+        printf("prof  %-6s wait+input %6.2f  product %6.2f  publish %6.2f  "
+               "whole %6.2f us\n",
+               op_name[i], sum[i][0] / sum[i][4], sum[i][1] / sum[i][4],
+               sum[i][2] / sum[i][4], sum[i][3] / sum[i][4]);
+    printf("prof  step %.2f us\n", step);
+    br_free(c);
+}
+
+static void
+free_weights(struct bench *b)
+{
+    for (uint32_t l = 0; l < b->d.shape.n_layers; l++) {
+        br_cuda_free(&b->cu, b->w.qkv[l]);
+        br_cuda_free(&b->cu, b->w.out[l]);
+        br_cuda_free(&b->cu, b->w.gate[l]);
+        br_cuda_free(&b->cu, b->w.up[l]);
+        br_cuda_free(&b->cu, b->w.down[l]);
+    }
+    if (!b->d.shape.tied)
+        br_cuda_free(&b->cu, b->w.head);
+    b->w = (struct weights){0};
+}
+
+static int
+bench_shape(struct bench *b, const br_cu_shape *s)
+{
+    bool big = s->n_layers > 2;
+    int bad = 0;
+
+    OK(b, br_cu_decode_new(&b->d, &b->cu, s, 8192 + 256, b->image, b->depth,
+                           &b->st));
+    printf("shape %-14s %u layers, %.1f MB of weights a step, %u registers, "
+           "%u bytes local, %u phases\n",
+           s->name, s->n_layers, (double)b->d.plan.stream_bytes / 1e6,
+           b->d.regs, b->d.local_bytes, b->d.plan.n_inst);
+    make_weights(b);
+    bad |= check(b, 0) | check(b, 5) | check(b, 127);
+    bad |= check(b, 255) | check(b, 256) | check(b, 1000);
+    if (big && !bad)
+        times(b);
+    if (b->profile)
+        profile(b, 128);
+    free_weights(b);
+    br_cu_decode_free(&b->d);
+    return bad;
+}
+
+int
+main(int argc, char **argv)
+{
+    static struct bench b;
+    char *image = NULL;
+    size_t n;
+    int bad = 0;
+
+    OK(&b, br_cuda_open(&b.cu, 0, &b.st));
+    printf("device %s, sm_%d%d, %d multiprocessors, driver %d.%d\n",
+           b.cu.device_name, b.cu.major, b.cu.minor, b.cu.n_sm,
+           b.cu.driver / 1000, b.cu.driver % 1000 / 10);
+    for (int i = 1; i < argc; i++)
+        b.profile |= !strcmp(argv[i], "--profile");
+    for (int i = 1; i + 1 < argc; i++)
+        if (!strcmp(argv[i], "--depth"))
+            b.depth = (uint32_t)strtoul(argv[i + 1], NULL, 10);
+    for (int i = 1; i + 1 < argc; i++)
+        if (!strcmp(argv[i], "--image")) {
+            OK(&b, br_file_read(argv[i + 1], 64u << 20, &image, &n, &b.st));
+            b.image = image;
+        }
+    for (size_t k = 0; k < BR_COUNT(shapes); k++) {
+        bool wanted = argc < 2 || argv[1][0] == '-';
+        for (int i = 1; i < argc; i++)
+            wanted |= !strcmp(argv[i], shapes[k].name);
+        if (wanted)
+            bad |= bench_shape(&b, &shapes[k]);
+        if (bad)
+            break;
+    }
+    br_cuda_close(&b.cu);
+    br_free(image);
+    return bad;
+}

@@ -1,0 +1,348 @@
+/* device.cuh - what a kernel needs of CUDA, without CUDA's headers.
+ *
+ * The kernels build with clang (no toolkit installed) and with nvcc; both get
+ * the same words from here. Everything below is PTX, one instruction a line,
+ * so what the source says is what the machine does.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_DEVICE_CUH
+#define BR_DEVICE_CUH
+
+#ifndef __NVCC__
+#define __device__ __attribute__((device))
+#define __global__ __attribute__((global))
+#define __shared__ __attribute__((shared))
+#define __constant__ __attribute__((constant))
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+#endif
+#define BR_DEV static __device__ inline __attribute__((always_inline))
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef int i32;
+
+struct u32x2 {
+    u32 x, y;
+};
+struct u32x4 {
+    u32 x, y, z, w;
+};
+
+/* ---- where am I ------------------------------------------------------- */
+BR_DEV u32
+tid(void)
+{
+    u32 r;
+    asm("mov.u32 %0, %%tid.x;" : "=r"(r));
+    return r;
+}
+BR_DEV u32
+bid(void)
+{
+    u32 r;
+    asm("mov.u32 %0, %%ctaid.x;" : "=r"(r));
+    return r;
+}
+BR_DEV u32
+bid_y(void)
+{
+    u32 r;
+    asm("mov.u32 %0, %%ctaid.y;" : "=r"(r));
+    return r;
+}
+BR_DEV u32
+grid_dim(void)
+{
+    u32 r;
+    asm("mov.u32 %0, %%nctaid.x;" : "=r"(r));
+    return r;
+}
+BR_DEV u64
+clock_ns(void)
+{
+    u64 r;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(r));
+    return r;
+}
+
+BR_DEV u64
+clock_cycles(void)
+{
+    u64 r;
+    asm volatile("mov.u64 %0, %%clock64;" : "=l"(r)::"memory");
+    return r;
+}
+
+/* ---- bits and numbers -------------------------------------------------- */
+BR_DEV float
+as_f32(u32 u)
+{
+    return __builtin_bit_cast(float, u);
+}
+BR_DEV u32
+as_u32(float f)
+{
+    return __builtin_bit_cast(u32, f);
+}
+BR_DEV float
+bf16_lo(u32 p)
+{
+    return as_f32(p << 16);
+}
+BR_DEV float
+bf16_hi(u32 p)
+{
+    return as_f32(p & 0xffff0000u);
+}
+/* Two f32 to bf16, nearest even; lo in the low half. */
+BR_DEV u32
+pack_bf16(float lo, float hi)
+{
+    u32 r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
+    return r;
+}
+BR_DEV float
+fma_rn(float a, float b, float c)
+{
+    float r;
+    asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(r) : "f"(a), "f"(b), "f"(c));
+    return r;
+}
+BR_DEV float
+add_rn(float a, float b)
+{
+    float r;
+    asm("add.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+}
+BR_DEV float
+mul_rn(float a, float b)
+{
+    float r;
+    asm("mul.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+}
+BR_DEV float
+ex2(float x)
+{
+    float r;
+    asm("ex2.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+BR_DEV float
+rcp(float x)
+{
+    float r;
+    asm("rcp.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+BR_DEV float
+rsqrt_fast(float x)
+{
+    float r;
+    asm("rsqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+BR_DEV float
+max_f32(float a, float b)
+{
+    float r;
+    asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+}
+#define LOG2E 1.4426950408889634f
+
+/* ---- warps and blocks --------------------------------------------------- */
+BR_DEV u32
+shfl_xor(u32 v, u32 m)
+{
+    u32 r;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;"
+                 : "=r"(r)
+                 : "r"(v), "r"(m));
+    return r;
+}
+BR_DEV float
+shfl_xor_f(float v, u32 m)
+{
+    return as_f32(shfl_xor(as_u32(v), m));
+}
+BR_DEV void
+warp_sync(void)
+{
+    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
+}
+/* Named barrier over n threads: the loader warp takes no part in barrier 1. */
+BR_DEV void
+bar(u32 id, u32 n)
+{
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory");
+}
+
+/* ---- shared memory by address ------------------------------------------- */
+BR_DEV u32
+smem_of(const void *p)
+{
+    u64 a;
+    asm("cvta.to.shared.u64 %0, %1;" : "=l"(a) : "l"(p));
+    return (u32)a;
+}
+BR_DEV u32x4
+lds128(u32 a)
+{
+    u32x4 r;
+    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
+                 : "r"(a));
+    return r;
+}
+BR_DEV u32x2
+lds64(u32 a)
+{
+    u32x2 r;
+    asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];"
+                 : "=r"(r.x), "=r"(r.y)
+                 : "r"(a));
+    return r;
+}
+BR_DEV void
+sts32(u32 a, u32 v)
+{
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(a), "r"(v) : "memory");
+}
+BR_DEV u32
+lds32(u32 a)
+{
+    u32 r;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(r) : "r"(a));
+    return r;
+}
+
+/* ---- global memory that other blocks write ------------------------------ */
+BR_DEV u64
+ld_relaxed64(const u64 *p)
+{
+    u64 r;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];"
+                 : "=l"(r)
+                 : "l"(p)
+                 : "memory");
+    return r;
+}
+BR_DEV u32
+ld_relaxed32(const u32 *p)
+{
+    u32 r;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];"
+                 : "=r"(r)
+                 : "l"(p)
+                 : "memory");
+    return r;
+}
+BR_DEV void
+red_relaxed_add(u32 *p, u32 v)
+{
+    asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(v)
+                 : "memory");
+}
+struct u64x2 {
+    u64 x, y;
+};
+BR_DEV u64x2
+ld_relaxed64x2(const u64 *p)
+{
+    u64x2 r;
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0,%1}, [%2];"
+                 : "=l"(r.x), "=l"(r.y)
+                 : "l"(p)
+                 : "memory");
+    return r;
+}
+BR_DEV void
+st_relaxed64(u64 *p, u64 v)
+{
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v)
+                 : "memory");
+}
+BR_DEV u32x4
+ld_relaxed128(const void *p)
+{
+    u32x4 r;
+    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
+                 : "l"(p)
+                 : "memory");
+    return r;
+}
+BR_DEV void
+fence_gpu(void)
+{
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+/* ---- mbarriers and the bulk copy engine ---------------------------------- */
+BR_DEV void
+mbar_init(u32 bar_addr, u32 count)
+{
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(bar_addr),
+                 "r"(count)
+                 : "memory");
+}
+BR_DEV void
+mbar_arrive(u32 bar_addr)
+{
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(bar_addr)
+                 : "memory");
+}
+BR_DEV void
+mbar_expect(u32 bar_addr, u32 bytes)
+{
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(bar_addr),
+        "r"(bytes)
+        : "memory");
+}
+BR_DEV bool
+mbar_try(u32 bar_addr, u32 parity)
+{
+    u32 ok;
+    asm volatile("{ .reg .pred p;\n"
+                 "mbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, p; }"
+                 : "=r"(ok)
+                 : "r"(bar_addr), "r"(parity)
+                 : "memory");
+    return ok != 0;
+}
+BR_DEV u64
+policy_evict_first(void)
+{
+    u64 p;
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;"
+                 : "=l"(p));
+    return p;
+}
+BR_DEV void
+bulk_copy(u32 dst, const void *src, u32 bytes, u32 bar_addr, u64 policy)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
+                 "bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(dst),
+                 "l"(src), "r"(bytes), "r"(bar_addr), "l"(policy)
+                 : "memory");
+}
+
+/* ---- the tensor core ------------------------------------------------------ */
+/* c[16x8] += a[16x16] b[16x8], bf16 in, f32 accumulate. Lane l holds rows
+ * l/4 and l/4+8; c[0], c[2] are column 2(l%4), c[1], c[3] the next. */
+BR_DEV void
+mma_bf16(float c[4], u32x4 a, u32x2 b)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
+}
+
+#endif

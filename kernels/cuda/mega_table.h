@@ -1,0 +1,108 @@
+/* mega_table.h - what host and device agree on for the decode megakernel.
+ *
+ * A step of a dense transformer is a queue of phases for each worker (one
+ * block per multiprocessor). Weights are re-laid out at load as ONE stream per
+ * worker, in the order in which its phases use them, so that copies
+ * run ahead without knowing what a phase is:
+ *
+ *   chunk   16 rows x 512 columns of a matrix, bf16, 16 KiB, in the order in
+ *           which mma.m16n8k16 takes its A operand (32 k-steps x 32 lanes x 16
+ *           bytes): a segment of 512 of the numbers contract
+ *   tile    16 rows: K/512 chunks
+ *   stream  of a worker: the chunks of its tiles, phase after phase
+ *
+ * Activations pass between workers as 64-bit words (value, epoch): a reader
+ * looks at the word itself, so there is no reset and no fence between a value
+ * and its flag. epoch = number of the step since the load. One counter a phase
+ * tells readers WHEN to look (without it 132 x 512 threads polling take half of
+ * the L2 from the weights); it orders nothing and may be late or early.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_MEGA_TABLE_H
+#define BR_MEGA_TABLE_H
+
+enum {
+    BR_MK_WARPS = 16,
+    BR_MK_THREADS = 512, /* that compute; then a group of warps for loading */
+    BR_MK_BLOCK = 640,
+    BR_MK_CHUNK = 16384,    /* bytes */
+    BR_MK_SLOTS = 12,       /* chunks in flight: 192 KiB */
+    BR_MK_MAX_K = 12288,    /* widest input vector */
+    BR_MK_MAX_PARTS = 128,  /* chunks of one phase of one worker */
+    BR_MK_KV_BLOCK = 256,   /* positions folded at once (numbers contract) */
+    BR_MK_PAGE = 16,        /* positions of a KV page */
+    BR_MK_MAX_WORKERS = 255,
+    BR_MK_MAX_INST = 256,
+    BR_MK_TASKS = 8, /* attention tasks of a worker with pages at hand */
+};
+
+enum br_mk_op {
+    BR_MK_QKV,   /* norm(h) x Wqkv -> q, k, v of the current position */
+    BR_MK_ATTN,  /* norm, rope, append, attention of one 256-block */
+    BR_MK_OUT,   /* attention output x Wo + h -> h' */
+    BR_MK_GLU,   /* norm(h') x (Wgate | Wup) -> silu(gate) * up */
+    BR_MK_DOWN,  /* act x Wdown + h' -> next h */
+    BR_MK_HEAD,  /* norm(h) x Wlm, a group of tiles; best so far */
+    BR_MK_TOKEN, /* the best of all workers is the next token */
+};
+
+#define BR_MK_FIRST 1 /* flags: first group of HEAD */
+
+struct br_mk_inst { /* 16 bytes */
+    unsigned char op, flags;
+    unsigned short layer;
+    unsigned char segs;    /* K / 512 */
+    unsigned char n_wait;  /* workers that make this phase's input */
+    unsigned short n_tiles; /* of this worker; may be 0 */
+    unsigned int tile0;
+    unsigned int chunk0;    /* where the phase begins in the stream */
+};
+
+/* Where the program stands: read at launch, moved on by the TOKEN phase. */
+struct br_mk_step {
+    unsigned int epoch, token, pos, unused;
+};
+
+/* Words of the exchange: offsets inside a layer's share, and of the argmax
+ * pairs (value, id) of all workers. */
+struct br_mk_map {
+    unsigned long long layer; /* words per layer */
+    unsigned long long h_in, h_mid, qkv, attn, act, part, best, total;
+};
+
+struct br_mk_args {
+    const struct br_mk_inst *inst;       /* [workers][n_inst] */
+    const unsigned char *stream;         /* all workers' streams */
+    const unsigned long long *stream_at; /* [workers] byte offset */
+    const unsigned int *stream_chunks;   /* [workers] chunks of a whole step */
+    unsigned long long *words;           /* exchange */
+    const unsigned short *embed;         /* [vocab][hidden] bf16 */
+    const float *norms;    /* [layers][2][hidden], then [hidden] */
+    const float *qk_norms; /* [layers][2][head_dim], or 0 */
+    const float *rope;     /* [positions][head_dim/2][2] cos, sin */
+    unsigned short *kv;    /* pages */
+    const unsigned int *pages; /* page of each 16 positions */
+    unsigned int *tokens;  /* out, by epoch */
+    float *logits;         /* out: [vocab] of the last step, or 0 */
+    unsigned int *abort_flag;
+    struct br_mk_step *step;
+    unsigned int *hints;       /* [layers + 1][4] counters, 128 bytes apart */
+    unsigned long long *profile; /* [workers][n_inst][4] clocks, or 0 */
+    struct br_mk_map map;
+    unsigned int n_inst, n_workers;
+    unsigned int n_layers, hidden, n_heads, n_kv, head_dim, inter, vocab;
+    float eps, scale;
+    unsigned int depth; /* chunks under way at once */
+    unsigned int interleaved_rope; /* 1: pairs (2i, 2i+1); 0: (i, i+half) */
+};
+
+#define BR_MK_MAX_BLOCKS 64 /* 256-blocks of context: 16384 positions */
+#define BR_MK_TOKENS 65536  /* ring of generated tokens, by epoch - 1 */
+
+/* Dynamic shared memory of a block: slots, x, sums, scratch, reductions,
+ * barriers (struct smem in mega_decode.cu). */
+#define BR_MK_SHARED                                                           \
+    (BR_MK_SLOTS * BR_MK_CHUNK + BR_MK_MAX_K * 2 + BR_MK_MAX_PARTS * 64 +      \
+     128 * 4 + BR_MK_TASKS * 16 * 4 + 64 * 4 + BR_MK_SLOTS * 16)
+
+#endif

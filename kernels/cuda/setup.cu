@@ -1,0 +1,242 @@
+/* setup.cu - fills, re-lays and checks weights on the device.
+ *
+ * fill_*     random weights of a real shape, for benchmarks
+ * repack     row-major bf16 -> the workers' streams (mega_table.h)
+ * naive_*    the same transformer the obvious way: one thread block a row,
+ *            f32 sums in whatever order; what the fast kernels are checked by
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "device.cuh"
+#include "mega_table.h"
+
+BR_DEV u64
+gtid(void)
+{
+    u32 n;
+    asm("mov.u32 %0, %%ntid.x;" : "=r"(n));
+    return (u64)bid() * n + tid();
+}
+BR_DEV u64
+gsize(void)
+{
+    u32 n;
+    asm("mov.u32 %0, %%ntid.x;" : "=r"(n));
+    return (u64)grid_dim() * n;
+}
+
+/* splitmix64: a good enough hash of the index */
+BR_DEV u64
+mix(u64 x)
+{
+    x += 0x9e3779b97f4a7c15ull;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    return x ^ (x >> 31);
+}
+
+/* Near-normal: the sum of four uniforms, variance scale^2. */
+BR_DEV float
+noise(u64 i, u64 seed, float scale)
+{
+    u64 r = mix(i ^ mix(seed));
+    float s = 0.0f;
+
+    for (u32 k = 0; k < 4; k++)
+        s += (float)(u32)((r >> (16 * k)) & 0xffff) * (1.0f / 65536.0f) - 0.5f;
+    return s * scale * 1.7320508f;
+}
+
+extern "C" __global__ void
+br_fill_bf16(u32 *dst, u64 pairs, u64 seed, float scale)
+{
+    for (u64 i = gtid(); i < pairs; i += gsize())
+        dst[i] = pack_bf16(noise(2 * i, seed, scale),
+                           noise(2 * i + 1, seed, scale));
+}
+
+extern "C" __global__ void
+br_fill_f32(float *dst, u64 n, u64 seed, float mean, float scale)
+{
+    for (u64 i = gtid(); i < n; i += gsize())
+        dst[i] = mean + noise(i, seed, scale);
+}
+
+/* One block a chunk: grid (tiles, segs), 512 threads: k-step j = t/16 and two
+ * lanes a thread. a: rows of the matrix; with b, a tile is 8 rows of a and 8
+ * of b (gate, up). Rows beyond n_rows are zero. */
+extern "C" __global__ void
+br_repack(unsigned char *stream, const u64 *tile_at, const unsigned short *a,
+          const unsigned short *b, u32 n_rows, u32 K)
+{
+    const u32 tile = bid(), seg = bid_y(), j = tid() >> 4;
+    u32 *to = (u32 *)(stream + tile_at[tile] + (u64)seg * BR_MK_CHUNK);
+
+    for (u32 half = 0; half < 2; half++) {
+        const u32 lane = (tid() & 15) * 2 + half;
+        for (u32 r = 0; r < 4; r++) {
+            u32 row = (lane >> 2) + (r & 1) * 8;
+            u32 k = seg * 512 + j * 16 + (lane & 3) * 2 + (r >> 1) * 8;
+            const unsigned short *m = a;
+            u32 src = tile * 16 + row, v = 0;
+            if (b) {
+                m = row < 8 ? a : b;
+                src = tile * 8 + (row & 7);
+            }
+            if (src < n_rows)
+                v = *(const u32 *)(m + (u64)src * K + k);
+            to[(j * 32 + lane) * 4 + r] = v;
+        }
+    }
+}
+
+/* ---- the obvious way --------------------------------------------------------- */
+
+/* Sum over a block of 256 threads. */
+BR_DEV float
+sum256(float v)
+{
+    __shared__ float red[8];
+
+    for (u32 m = 16; m; m >>= 1)
+        v += shfl_xor_f(v, m);
+    if ((tid() & 31) == 0)
+        red[tid() >> 5] = v;
+    bar(0, 256);
+    v = 0.0f;
+    for (u32 i = 0; i < 8; i++)
+        v += red[i];
+    bar(0, 256);
+    return v;
+}
+
+extern "C" __global__ void
+br_naive_embed(float *h, const unsigned short *embed, u32 token, u32 n)
+{
+    for (u32 i = tid(); i < n; i += 256)
+        h[i] = as_f32((u32)embed[(u64)token * n + i] << 16);
+}
+
+extern "C" __global__ void
+br_naive_norm(float *x, const float *h, const float *w, u32 n, float eps)
+{
+    float s = 0.0f;
+
+    for (u32 i = tid(); i < n; i += 256)
+        s += h[i] * h[i];
+    s = rsqrt_fast(sum256(s) / (float)n + eps);
+    for (u32 i = tid(); i < n; i += 256)
+        x[i] = bf16_lo(pack_bf16(h[i] * s * w[i], 0.0f));
+}
+
+/* y[row] (+)= W[row] . x, one block a row */
+extern "C" __global__ void
+br_naive_matvec(float *y, const unsigned short *W, const float *x, u32 K,
+                u32 add)
+{
+    const unsigned short *row = W + (u64)bid() * K;
+    float s = 0.0f;
+
+    for (u32 k = tid(); k < K; k += 256)
+        s += as_f32((u32)row[k] << 16) * x[k];
+    s = sum256(s);
+    if (tid() == 0)
+        y[bid()] = add ? y[bid()] + s : s;
+}
+
+/* act = bf16(silu(gate) * up) */
+extern "C" __global__ void
+br_naive_glu(float *act, const float *gate, const float *up, u32 n)
+{
+    for (u64 i = gtid(); i < n; i += gsize()) {
+        float g = gate[i];
+        act[i] = bf16_lo(
+            pack_bf16(g / (1.0f + ex2(-g * LOG2E)) * up[i], 0.0f));
+    }
+}
+
+/* One block per head of q (blocks < H) or k: norm and rope in place. */
+extern "C" __global__ void
+br_naive_rope(float *qkv, const float *norms, const float *rope, u32 H, u32 hd,
+              u32 pos, u32 interleaved, float eps)
+{
+    float *x = qkv + (u64)bid() * hd;
+    const float *cs = rope + (u64)pos * hd;
+    float s = 0.0f;
+
+    if (norms) {
+        for (u32 i = tid(); i < hd; i += 256)
+            s += x[i] * x[i];
+        s = rsqrt_fast(sum256(s) / (float)hd + eps);
+        for (u32 i = tid(); i < hd; i += 256)
+            x[i] = x[i] * s * norms[(bid() >= H ? hd : 0) + i];
+        bar(0, 256);
+    }
+    for (u32 i = tid(); i < hd / 2; i += 256) {
+        u32 p = interleaved ? 2 * i : i, q = interleaved ? 2 * i + 1 : i + hd / 2;
+        float u = x[p], v = x[q];
+        x[p] = u * cs[2 * i] - v * cs[2 * i + 1];
+        x[q] = u * cs[2 * i + 1] + v * cs[2 * i];
+    }
+}
+
+/* k, v (f32, rounded to bf16) into a plain cache [layer][2][kv][pos][hd] */
+extern "C" __global__ void
+br_naive_append(unsigned short *cache, const float *kv, u32 layer, u32 n_kv,
+                u32 hd, u32 pos, u32 max_pos)
+{
+    for (u64 i = gtid(); i < 2ull * n_kv * hd; i += gsize()) {
+        u64 head = i / hd; /* k heads, then v heads */
+        cache[(((u64)layer * 2 * n_kv + head) * max_pos + pos) * hd + i % hd] =
+            (unsigned short)pack_bf16(kv[i], 0.0f);
+    }
+}
+
+/* One block per query head; scores in global scratch [H][max_pos]. */
+extern "C" __global__ void
+br_naive_attn(float *out, float *score, const float *q,
+              const unsigned short *cache, u32 layer, u32 H, u32 n_kv, u32 hd,
+              u32 pos, u32 max_pos, float scale)
+{
+    const u32 kvh = bid() / (H / n_kv);
+    const unsigned short *K =
+        cache + ((u64)layer * 2 * n_kv + kvh) * max_pos * hd;
+    const unsigned short *V = K + (u64)n_kv * max_pos * hd;
+    float *s = score + (u64)bid() * max_pos;
+    float m = -1e30f, l = 0.0f;
+
+    for (u32 p = tid(); p <= pos; p += 256) {
+        float d = 0.0f;
+        for (u32 i = 0; i < hd; i++)
+            d += q[bid() * hd + i] * as_f32((u32)K[(u64)p * hd + i] << 16);
+        s[p] = d * scale;
+    }
+    bar(0, 256);
+    for (u32 p = 0; p <= pos; p++)
+        m = max_f32(m, s[p]);
+    for (u32 p = 0; p <= pos; p++)
+        l += ex2((s[p] - m) * LOG2E);
+    for (u32 i = tid(); i < hd; i += 256) {
+        float a = 0.0f;
+        for (u32 p = 0; p <= pos; p++)
+            a += ex2((s[p] - m) * LOG2E) * as_f32((u32)V[(u64)p * hd + i] << 16);
+        out[bid() * hd + i] = bf16_lo(pack_bf16(a / l, 0.0f));
+    }
+}
+
+/* Copies the plain cache's positions [0, n) into pages. */
+extern "C" __global__ void
+br_naive_to_pages(unsigned short *kv, const u32 *pages,
+                  const unsigned short *cache, u32 layers, u32 n_kv, u32 hd,
+                  u32 n, u32 max_pos)
+{
+    u64 total = (u64)layers * 2 * n_kv * n * hd;
+
+    for (u64 i = gtid(); i < total; i += gsize()) {
+        u64 d = i % hd, p = i / hd % n, plane = i / hd / n; /* l*2*n_kv + .. */
+        u64 lkv = plane / n_kv, h = plane % n_kv;
+        u64 page = pages[p / BR_MK_PAGE];
+        kv[(((page * layers * 2 + lkv) * n_kv + h) * BR_MK_PAGE +
+            p % BR_MK_PAGE) *
+               hd +
+           d] = cache[(plane * max_pos + p) * hd + d];
+    }
+}

@@ -1,0 +1,147 @@
+/* cuda_api.c - opens libcuda.so.1 and turns its results into our errors.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/cuda/cuda_api.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+static br_code
+load_symbols(br_cuda *cu, br_status *st)
+{
+    static const struct {
+        const char *symbol;
+        size_t at;
+    } rows[] = {
+#define F(name, symbol, args) {symbol, offsetof(br_cuda, name)},
+#include "drv/cuda/cuda_api.def"
+#undef F
+    };
+
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        void *p = dlsym(cu->lib, rows[i].symbol);
+        if (!p)
+            return br_fail(st, BR_E_NO_DEVICE,
+                           "libcuda.so.1 has no %s: the driver is too old "
+                           "(12.0 or newer is needed)",
+                           rows[i].symbol);
+        memcpy((char *)cu + rows[i].at, &p, sizeof p);
+    }
+    return BR_OK;
+}
+
+br_code
+br_cuda_check(const br_cuda *cu, int rc, const char *what, br_status *st)
+{
+    const char *name = "unknown error", *text = "";
+    br_code code = rc == BR_CU_OOM              ? BR_E_OOM
+                   : rc == BR_CU_LAUNCH_TIMEOUT ? BR_E_TIMEOUT
+                                                : BR_E_IO;
+    size_t n = strcspn(what, "(");
+
+    if (rc == 0)
+        return BR_OK;
+    cu->cuGetErrorName(rc, &name);
+    cu->cuGetErrorString(rc, &text);
+    return br_fail(st, code, "%.*s: %s (%s)", (int)n, what,
+                   name ? name : "unknown error", text ? text : "");
+}
+
+static br_code
+open_device(br_cuda *cu, int ordinal, br_status *st)
+{
+    int n = 0;
+
+    BR_TRY(BR_CU(cu, st, cuInit(0)));
+    BR_TRY(BR_CU(cu, st, cuDriverGetVersion(&cu->driver)));
+    BR_TRY(BR_CU(cu, st, cuDeviceGetCount(&n)));
+    if (ordinal < 0 || ordinal >= n)
+        return br_fail(st, BR_E_NO_DEVICE,
+                       "no CUDA device %d: the driver lists %d", ordinal, n);
+    BR_TRY(BR_CU(cu, st, cuDeviceGet(&cu->dev, ordinal)));
+    BR_TRY(BR_CU(cu, st,
+                 cuDeviceGetName(cu->device_name,
+                                 (int)sizeof cu->device_name - 1, cu->dev)));
+    BR_TRY(BR_CU(cu, st,
+                 cuDeviceGetAttribute(&cu->major, BR_CU_ATTR_MAJOR, cu->dev)));
+    BR_TRY(BR_CU(cu, st,
+                 cuDeviceGetAttribute(&cu->minor, BR_CU_ATTR_MINOR, cu->dev)));
+    BR_TRY(BR_CU(
+        cu, st, cuDeviceGetAttribute(&cu->n_sm, BR_CU_ATTR_SM_COUNT, cu->dev)));
+    BR_TRY(BR_CU(cu, st,
+                 cuDeviceGetAttribute(&cu->shared_optin,
+                                      BR_CU_ATTR_SHARED_OPTIN, cu->dev)));
+    BR_TRY(BR_CU(cu, st, cuDeviceTotalMem(&cu->total_bytes, cu->dev)));
+    BR_TRY(BR_CU(cu, st, cuDevicePrimaryCtxRetain(&cu->ctx, cu->dev)));
+    BR_TRY(BR_CU(cu, st, cuCtxSetCurrent(cu->ctx)));
+    return BR_CU(cu, st, cuStreamCreate(&cu->stream, 1));
+}
+
+br_code
+br_cuda_open(br_cuda *cu, int ordinal, br_status *st)
+{
+    br_code rc;
+
+    *cu = (br_cuda){0};
+    cu->lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!cu->lib)
+        return br_fail(st, BR_E_NO_DEVICE,
+                       "libcuda.so.1 is not here: no NVIDIA driver");
+    rc = load_symbols(cu, st);
+    if (rc == BR_OK)
+        rc = open_device(cu, ordinal, st);
+    if (rc != BR_OK)
+        br_cuda_close(cu);
+    return rc;
+}
+
+void
+br_cuda_close(br_cuda *cu)
+{
+    if (cu->stream)
+        cu->cuStreamDestroy(cu->stream);
+    if (cu->ctx)
+        cu->cuDevicePrimaryCtxRelease(cu->dev);
+    if (cu->lib)
+        dlclose(cu->lib);
+    *cu = (br_cuda){0};
+}
+
+br_code
+br_cuda_alloc(br_cuda *cu, uint64_t *p, size_t bytes, br_status *st)
+{
+    size_t free_bytes = 0, total = 0;
+    int rc = cu->cuMemAlloc(p, bytes ? bytes : 1);
+
+    if (rc == BR_CU_OOM) {
+        *p = 0;
+        cu->cuMemGetInfo(&free_bytes, &total);
+        return br_fail(
+            st, BR_E_OOM, "%s: %zu MB wanted, %zu of %zu MB are free",
+            cu->device_name, bytes >> 20, free_bytes >> 20, total >> 20);
+    }
+    return br_cuda_check(cu, rc, "cuMemAlloc", st);
+}
+
+void
+br_cuda_free(br_cuda *cu, uint64_t p)
+{
+    if (p)
+        cu->cuMemFree(p);
+}
+
+br_code
+br_cuda_module(br_cuda *cu, void **mod, const char *name, const void *image,
+               br_status *st)
+{
+    char log[2048] = "";
+    int opts[] = {BR_CU_JIT_ERROR_LOG, BR_CU_JIT_ERROR_LOG_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)sizeof log};
+    int rc = cu->cuModuleLoadDataEx(mod, image, 2, opts, values);
+
+    if (rc == 0)
+        return BR_OK;
+    rc = (int)br_cuda_check(cu, rc, "cuModuleLoadDataEx", st);
+    br_prefix(st, "%s%s%.200s", name, log[0] ? ": " : "", log);
+    return (br_code)rc;
+}

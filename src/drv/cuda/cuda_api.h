@@ -1,0 +1,54 @@
+/* cuda_api.h - NVIDIA's driver, found at run time.
+ *
+ * No CUDA header is read and no CUDA library is linked: libcuda.so.1 is opened
+ * when a device is asked for, and where it is not there the answer is
+ * BR_E_NO_DEVICE with the reason. The few constants below are the driver's.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_CUDA_API_H
+#define BR_CUDA_API_H
+
+#include "base/base.h"
+
+enum { /* attributes and flags of the driver's interface */
+       BR_CU_ATTR_SM_COUNT = 16,
+       BR_CU_ATTR_SHARED_OPTIN = 97,
+       BR_CU_ATTR_MAJOR = 75,
+       BR_CU_ATTR_MINOR = 76,
+       BR_CU_ATTR_L2_BYTES = 38,
+       BR_CU_FUNC_LOCAL_BYTES = 3,
+       BR_CU_FUNC_REGS = 4,
+       BR_CU_FUNC_DYN_SHARED = 8,
+       BR_CU_JIT_ERROR_LOG = 5,
+       BR_CU_JIT_ERROR_LOG_BYTES = 6,
+       BR_CU_CAPTURE_THREAD = 1,
+       BR_CU_NOT_READY = 600,
+       BR_CU_LAUNCH_TIMEOUT = 702,
+       BR_CU_OOM = 2,
+};
+
+typedef struct br_cuda {
+#define F(name, symbol, args) int(*name) args;
+#include "drv/cuda/cuda_api.def"
+#undef F
+    void *lib, *ctx, *stream;
+    int dev, major, minor, n_sm, shared_optin, driver;
+    size_t total_bytes;
+    char device_name[128];
+} br_cuda;
+
+/* Opens device `ordinal`, makes its primary context current on this thread. */
+br_code br_cuda_open(br_cuda *cu, int ordinal, br_status *st) BR_MUST_USE;
+void br_cuda_close(br_cuda *cu);
+/* rc of a driver call to a code; the text names the call and the error. */
+br_code br_cuda_check(const br_cuda *cu, int rc, const char *what,
+                      br_status *st) BR_MUST_USE;
+#define BR_CU(cu, st, call) br_cuda_check((cu), (cu)->call, #call, (st))
+
+br_code br_cuda_alloc(br_cuda *cu, uint64_t *p, size_t bytes,
+                      br_status *st) BR_MUST_USE;
+void br_cuda_free(br_cuda *cu, uint64_t p);
+/* image: PTX text (NUL-terminated) or a cubin. */
+br_code br_cuda_module(br_cuda *cu, void **mod, const char *name,
+                       const void *image, br_status *st) BR_MUST_USE;
+
+#endif

@@ -1,0 +1,307 @@
+/* decode.c - puts a dense BF16 transformer on a CUDA device and runs steps.
+ * The device's side is kernels/cuda/mega_decode.cu.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/cuda/decode.h"
+#include "../../../kernels/cuda/mega_table.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct br_mk_map
+map_of(const br_cu_shape *s, uint32_t workers)
+{
+    struct br_mk_map m = {0};
+    unsigned long long at = 0;
+
+    m.h_in = at, at += s->hidden;
+    m.h_mid = at, at += s->hidden;
+    m.qkv = at, at += (uint64_t)(s->n_heads + 2 * s->n_kv) * s->head_dim;
+    m.attn = at, at += (uint64_t)s->n_heads * s->head_dim / 2;
+    m.act = at, at += s->inter / 2;
+    m.part = at;
+    at += (uint64_t)s->n_heads * BR_MK_MAX_BLOCKS * (s->head_dim + 2);
+    m.layer = at;
+    /* the h that leaves the last layer is h_in of the one after it */
+    m.best = at * s->n_layers + s->hidden;
+    m.total = m.best + 2ull * workers;
+    return m;
+}
+
+static br_code
+upload(br_cuda *cu, uint64_t *p, const void *from, size_t bytes, br_status *st)
+{
+    BR_TRY(br_cuda_alloc(cu, p, bytes, st));
+    return BR_CU(cu, st, cuMemcpyHtoD(*p, from, bytes));
+}
+
+/* cos and sin of pos / theta^(2i/hd), in double, rounded once. */
+static br_code
+upload_rope(br_cu_decode *d, br_status *st)
+{
+    const uint32_t half = d->shape.head_dim / 2;
+    size_t n = (size_t)d->max_pos * half * 2;
+    float *t = br_try_calloc(n, sizeof *t);
+    br_code rc;
+
+    if (!t)
+        return br_fail(st, BR_E_OOM, "rope table");
+    for (uint32_t pos = 0; pos < d->max_pos; pos++)
+        for (uint32_t i = 0; i < half; i++) {
+            double f = pow((double)d->shape.rope_theta, -(double)i / half);
+            t[((size_t)pos * half + i) * 2] = (float)cos(pos * f);
+            t[((size_t)pos * half + i) * 2 + 1] = (float)sin(pos * f);
+        }
+    rc = upload(d->cu, &d->rope, t, n * sizeof *t, st);
+    br_free(t);
+    return rc;
+}
+
+/* Pages in order for now: position p lies in page p / 16. */
+static br_code
+upload_pages(br_cu_decode *d, br_status *st)
+{
+    uint32_t n = d->max_pos / BR_MK_PAGE;
+    uint32_t *t = br_try_calloc(n, sizeof *t);
+    br_code rc;
+
+    if (!t)
+        return br_fail(st, BR_E_OOM, "page table");
+    for (uint32_t i = 0; i < n; i++)
+        t[i] = i;
+    rc = upload(d->cu, &d->pages, t, n * sizeof *t, st);
+    br_free(t);
+    return rc;
+}
+
+static br_code
+upload_args(br_cu_decode *d, br_status *st)
+{
+    const br_cu_shape *s = &d->shape;
+    struct br_mk_args a = {
+        .inst = (const void *)d->inst,
+        .stream = (const void *)d->stream,
+        .stream_at = (const void *)d->stream_at,
+        .stream_chunks = (const void *)d->stream_chunks,
+        .words = (void *)d->words,
+        .embed = (const void *)d->embed,
+        .norms = (const void *)d->norms,
+        .qk_norms = (const void *)d->qk_norms,
+        .rope = (const void *)d->rope,
+        .kv = (void *)d->kv,
+        .pages = (const void *)d->pages,
+        .tokens = (void *)d->tokens,
+        .logits = (void *)d->logits,
+        .abort_flag = (void *)d->abort_flag,
+        .step = (void *)d->step,
+        .profile = (void *)d->profile,
+        .hints = (void *)d->hints,
+        .map = map_of(s, d->plan.n_workers),
+        .n_inst = d->plan.n_inst,
+        .n_workers = d->plan.n_workers,
+        .n_layers = s->n_layers,
+        .hidden = s->hidden,
+        .n_heads = s->n_heads,
+        .n_kv = s->n_kv,
+        .head_dim = s->head_dim,
+        .inter = s->inter,
+        .vocab = s->vocab,
+        .eps = s->eps,
+        .scale = 1.0f / sqrtf((float)s->head_dim),
+        .depth = d->depth,
+        .interleaved_rope = s->interleaved_rope,
+    };
+    size_t bytes = 0;
+
+    BR_TRY(BR_CU(d->cu, st,
+                 cuModuleGetGlobal(&d->args, &bytes, d->mega_mod, "args")));
+    if (bytes != sizeof a)
+        return br_fail(st, BR_E_VERSION,
+                       "mega_decode: args of %zu bytes, the host has %zu",
+                       bytes, sizeof a);
+    return BR_CU(d->cu, st, cuMemcpyHtoD(d->args, &a, sizeof a));
+}
+
+static br_code
+load_kernels(br_cu_decode *d, const void *image, br_status *st)
+{
+    br_cuda *cu = d->cu;
+    const char *name =
+        d->shape.head_dim == 64 ? "br_mega_decode_64" : "br_mega_decode_128";
+    int regs = 0, local = 0;
+
+    BR_TRY(br_cuda_module(cu, &d->mega_mod, "mega_decode",
+                          image ? image : br_ptx_mega_decode, st));
+    BR_TRY(br_cuda_module(cu, &d->setup_mod, "setup", br_ptx_setup, st));
+    BR_TRY(BR_CU(cu, st, cuModuleGetFunction(&d->fn, d->mega_mod, name)));
+    BR_TRY(BR_CU(cu, st,
+                 cuModuleGetFunction(&d->repack, d->setup_mod, "br_repack")));
+    BR_TRY(
+        BR_CU(cu, st,
+              cuFuncSetAttribute(d->fn, BR_CU_FUNC_DYN_SHARED, BR_MK_SHARED)));
+    BR_TRY(BR_CU(cu, st, cuFuncGetAttribute(&regs, BR_CU_FUNC_REGS, d->fn)));
+    BR_TRY(BR_CU(cu, st,
+                 cuFuncGetAttribute(&local, BR_CU_FUNC_LOCAL_BYTES, d->fn)));
+    d->regs = (uint32_t)regs;
+    d->local_bytes = (uint32_t)local;
+    return BR_OK;
+}
+
+static br_code
+allocate(br_cu_decode *d, br_status *st)
+{
+    const br_cu_shape *s = &d->shape;
+    const br_stream_plan *p = &d->plan;
+    struct br_mk_map map = map_of(s, p->n_workers);
+    br_cuda *cu = d->cu;
+    uint64_t kv =
+        (uint64_t)d->max_pos * s->n_layers * 2 * s->n_kv * s->head_dim * 2;
+
+    BR_TRY(upload(cu, &d->inst, p->inst,
+                  (size_t)p->n_inst * p->n_workers * sizeof *p->inst, st));
+    BR_TRY(upload(cu, &d->stream_at, p->stream_at, p->n_workers * 8, st));
+    BR_TRY(
+        upload(cu, &d->stream_chunks, p->stream_chunks, p->n_workers * 4, st));
+    BR_TRY(br_cuda_alloc(cu, &d->stream, p->stream_bytes, st));
+    BR_TRY(br_cuda_alloc(cu, &d->words, map.total * 8, st));
+    BR_TRY(BR_CU(cu, st, cuMemsetD32(d->words, 0, map.total * 2)));
+    BR_TRY(
+        br_cuda_alloc(cu, &d->embed, (uint64_t)s->vocab * s->hidden * 2, st));
+    BR_TRY(br_cuda_alloc(cu, &d->norms,
+                         ((uint64_t)s->n_layers * 2 + 1) * s->hidden * 4, st));
+    if (s->qk_norm)
+        BR_TRY(br_cuda_alloc(cu, &d->qk_norms,
+                             (uint64_t)s->n_layers * 2 * s->head_dim * 4, st));
+    BR_TRY(upload_rope(d, st));
+    BR_TRY(upload_pages(d, st));
+    BR_TRY(br_cuda_alloc(cu, &d->kv, kv, st));
+    BR_TRY(br_cuda_alloc(cu, &d->tokens, BR_MK_TOKENS * 4, st));
+    BR_TRY(br_cuda_alloc(cu, &d->logits, (uint64_t)s->vocab * 4, st));
+    BR_TRY(br_cuda_alloc(cu, &d->abort_flag, 4, st));
+    BR_TRY(br_cuda_alloc(cu, &d->hints, (s->n_layers + 1) * 4 * 128, st));
+    BR_TRY(BR_CU(cu, st, cuMemsetD32(d->hints, 0, (s->n_layers + 1) * 4 * 32)));
+    BR_TRY(br_cuda_alloc(cu, &d->profile,
+                         (uint64_t)p->n_workers * p->n_inst * 4 * 8, st));
+    BR_TRY(br_cuda_alloc(cu, &d->step, sizeof(struct br_mk_step), st));
+    return br_cuda_alloc(cu, &d->tile_at,
+                         8ull * BR_MAX((s->vocab + 15) / 16, s->inter / 8), st);
+}
+
+br_code
+br_cu_decode_new(br_cu_decode *d, br_cuda *cu, const br_cu_shape *s,
+                 uint32_t max_pos, const void *mega_image, uint32_t depth,
+                 br_status *st)
+{
+    br_code rc;
+
+    *d = (br_cu_decode){.cu = cu, .shape = *s, .epoch = 1};
+    d->depth = depth ? depth : 2;
+    d->max_pos = (max_pos + BR_MK_PAGE - 1) / BR_MK_PAGE * BR_MK_PAGE;
+    if (max_pos > BR_MK_MAX_BLOCKS * BR_MK_KV_BLOCK)
+        return br_fail(st, BR_E_LIMIT, "context %u: up to %d", max_pos,
+                       BR_MK_MAX_BLOCKS * BR_MK_KV_BLOCK);
+    if (cu->major < 9)
+        return br_fail(st, BR_E_NO_DEVICE,
+                       "%s is sm_%d%d: the megakernel needs sm_90",
+                       cu->device_name, cu->major, cu->minor);
+    rc = br_stream_plan_make(&d->plan, s, (uint32_t)cu->n_sm, st);
+    if (rc == BR_OK)
+        rc = load_kernels(d, mega_image, st);
+    if (rc == BR_OK)
+        rc = allocate(d, st);
+    if (rc == BR_OK)
+        rc = upload_args(d, st);
+    if (rc != BR_OK)
+        br_cu_decode_free(d);
+    return rc;
+}
+
+void
+br_cu_decode_free(br_cu_decode *d)
+{
+    uint64_t all[] = {d->inst,    d->stream,     d->stream_at, d->stream_chunks,
+                      d->words,   d->embed,      d->norms,     d->qk_norms,
+                      d->rope,    d->kv,         d->pages,     d->tokens,
+                      d->logits,  d->abort_flag, d->step,      d->tile_at,
+                      d->profile, d->hints};
+
+    for (size_t i = 0; i < BR_COUNT(all); i++)
+        br_cuda_free(d->cu, all[i]);
+    if (d->mega_mod)
+        d->cu->cuModuleUnload(d->mega_mod);
+    if (d->setup_mod)
+        d->cu->cuModuleUnload(d->setup_mod);
+    br_stream_plan_free(&d->plan);
+    *d = (br_cu_decode){0};
+}
+
+br_code
+br_cu_decode_put(br_cu_decode *d, uint32_t layer, enum br_cu_matrix m,
+                 uint64_t a, uint64_t b, br_status *st)
+{
+    br_cuda *cu = d->cu;
+    uint32_t at = m == BR_CU_HEAD ? d->shape.n_layers * 4 : layer * 4 + m;
+    uint32_t n = d->plan.n_tiles[at];
+    uint32_t rows = br_cu_rows(&d->shape, m), K = br_cu_cols(&d->shape, m);
+    void *params[] = {&d->stream, &d->tile_at, &a, &b, &rows, &K};
+
+    br_assert((b != 0) == (m == BR_CU_GLU) && "GLU has two parts");
+    if (b)
+        rows /= 2;
+    /* synchronous: waits until the repack before it has read the table */
+    BR_TRY(BR_CU(cu, st, cuStreamSynchronize(cu->stream)));
+    BR_TRY(
+        BR_CU(cu, st, cuMemcpyHtoD(d->tile_at, d->plan.tile_at[at], n * 8ull)));
+    return BR_CU(cu, st,
+                 cuLaunchKernel(d->repack, n, K / 512, 1, 512, 1, 1, 0,
+                                cu->stream, params, NULL));
+}
+
+br_code
+br_cu_decode_seek(br_cu_decode *d, uint32_t token, uint32_t pos, br_status *st)
+{
+    struct br_mk_step s = {.token = token, .pos = pos};
+
+    BR_TRY(BR_CU(d->cu, st, cuStreamSynchronize(d->cu->stream)));
+    s.epoch = d->epoch;
+    return BR_CU(d->cu, st, cuMemcpyHtoD(d->step, &s, sizeof s));
+}
+
+static br_code
+launch(br_cu_decode *d, uint32_t first, uint32_t end, uint32_t n_steps,
+       br_status *st)
+{
+    void *params[] = {&first, &end, &n_steps};
+
+    return BR_CU(d->cu, st,
+                 cuLaunchCooperativeKernel(d->fn, d->plan.n_workers, 1, 1,
+                                           BR_MK_BLOCK, 1, 1, BR_MK_SHARED,
+                                           d->cu->stream, params));
+}
+
+br_code
+br_cu_decode_run(br_cu_decode *d, enum br_cu_mode mode, uint32_t n_steps,
+                 br_status *st)
+{
+    const uint32_t n = d->plan.n_inst, head = d->shape.n_layers * 5;
+
+    d->epoch += n_steps;
+    if (mode == BR_CU_MEGA)
+        return launch(d, 0, n, n_steps, st);
+    for (uint32_t s = 0; s < n_steps; s++) {
+        for (uint32_t i = 0; i < head; i++)
+            BR_TRY(launch(d, i, i + 1, 1, st));
+        BR_TRY(launch(d, head, n, 1, st));
+    }
+    return BR_OK;
+}
+
+br_code
+br_cu_decode_tokens(br_cu_decode *d, uint32_t *out, uint32_t n, br_status *st)
+{
+    BR_TRY(BR_CU(d->cu, st, cuStreamSynchronize(d->cu->stream)));
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t at = (d->epoch - 1 - n + i) % BR_MK_TOKENS;
+        BR_TRY(BR_CU(d->cu, st, cuMemcpyDtoH(&out[i], d->tokens + at * 4, 4)));
+    }
+    return BR_OK;
+}

@@ -1,0 +1,50 @@
+/* decode.h - a model's weights on a CUDA device and the launches of a step.
+ *
+ *   new -> put every matrix -> norms -> seek(token, position) -> run ...
+ *
+ * Mega runs any number of steps in one cooperative launch; packets runs each
+ * phase as a launch of the same kernel over the same tables, so both give the
+ * same bits. One thread owns it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_CUDA_DECODE_H
+#define BR_CUDA_DECODE_H
+
+#include "drv/cuda/cuda_api.h"
+#include "drv/cuda/stream_plan.h"
+
+enum br_cu_mode { BR_CU_MEGA, BR_CU_PACKETS };
+
+typedef struct br_cu_decode {
+    br_cuda *cu;
+    br_cu_shape shape;
+    br_stream_plan plan;
+    void *mega_mod, *setup_mod, *fn, *repack;
+    uint64_t inst, stream, stream_at, stream_chunks, words, embed, norms,
+        qk_norms, rope, kv, pages, tokens, logits, abort_flag, step, tile_at,
+        profile, hints;
+    uint64_t args; /* the kernel's constant block */
+    uint32_t epoch, max_pos, regs, local_bytes, depth;
+} br_cu_decode;
+
+/* depth: chunks that a worker has under way, 0 for the best known.
+ * mega_image: PTX or cubin of mega_decode; NULL takes the built-in PTX. */
+br_code br_cu_decode_new(br_cu_decode *d, br_cuda *cu, const br_cu_shape *s,
+                         uint32_t max_pos, const void *mega_image,
+                         uint32_t depth, br_status *st) BR_MUST_USE;
+void br_cu_decode_free(br_cu_decode *d);
+/* Row-major bf16 on the device, re-laid into the streams. b: the up matrix of
+ * GLU, else 0. */
+br_code br_cu_decode_put(br_cu_decode *d, uint32_t layer, enum br_cu_matrix m,
+                         uint64_t a, uint64_t b, br_status *st) BR_MUST_USE;
+br_code br_cu_decode_seek(br_cu_decode *d, uint32_t token, uint32_t pos,
+                          br_status *st) BR_MUST_USE;
+/* Queues n_steps; asynchronous. */
+br_code br_cu_decode_run(br_cu_decode *d, enum br_cu_mode mode,
+                         uint32_t n_steps, br_status *st) BR_MUST_USE;
+/* Waits, then the tokens of the last n steps. */
+br_code br_cu_decode_tokens(br_cu_decode *d, uint32_t *out, uint32_t n,
+                            br_status *st) BR_MUST_USE;
+
+extern const char br_ptx_mega_decode[], br_ptx_setup[];
+
+#endif

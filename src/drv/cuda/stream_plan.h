@@ -1,0 +1,45 @@
+/* stream_plan.h - which worker multiplies which rows, and where their bytes
+ * lie: the host's half of kernels/cuda/mega_table.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_STREAM_PLAN_H
+#define BR_STREAM_PLAN_H
+
+#include "base/base.h"
+
+typedef struct br_cu_shape { /* a dense transformer, BF16 weights */
+    const char *name;
+    uint32_t n_layers, hidden, n_heads, n_kv, head_dim, inter, vocab;
+    float rope_theta, eps;
+    bool qk_norm, tied, interleaved_rope;
+} br_cu_shape;
+
+enum br_cu_matrix { /* of a layer, then the head */
+                    BR_CU_QKV,
+                    BR_CU_OUT,
+                    BR_CU_GLU, /* gate and up, interleaved by 8 rows */
+                    BR_CU_DOWN,
+                    BR_CU_HEAD,
+                    BR_CU_MATRICES
+};
+
+typedef struct br_stream_plan {
+    br_arena arena;
+    uint32_t n_workers, n_inst;
+    struct br_mk_inst *inst;       /* [n_workers][n_inst] */
+    unsigned long long *stream_at; /* [n_workers] */
+    uint32_t *stream_chunks;       /* [n_workers] */
+    uint64_t stream_bytes;
+    /* byte offset of a tile's first chunk: tile_at[layer*4 + matrix][tile],
+     * the head at [n_layers*4] */
+    unsigned long long **tile_at;
+    uint32_t *n_tiles; /* likewise */
+} br_stream_plan;
+
+uint32_t br_cu_rows(const br_cu_shape *s, enum br_cu_matrix m);
+uint32_t br_cu_cols(const br_cu_shape *s, enum br_cu_matrix m);
+/* Refuses shapes that the kernel does not take, naming the limit. */
+br_code br_stream_plan_make(br_stream_plan *p, const br_cu_shape *s,
+                            uint32_t n_workers, br_status *st) BR_MUST_USE;
+void br_stream_plan_free(br_stream_plan *p);
+
+#endif

@@ -1,0 +1,169 @@
+/* The weights of a model spread over the workers of the CUDA megakernel: every
+ * tile once, no two in one place, nobody with much more than his share. The
+ * kernel itself runs only on a GPU: make bench-cuda_decode.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "t.h"
+
+#include "../../kernels/cuda/mega_table.h"
+#include "drv/cuda/cuda_api.h"
+#include "drv/cuda/stream_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const br_cu_shape llama_1b = {
+    "llama-3.2-1b", 16,    2048,  32,    8,    64, 8192,
+    128256,         5e5f,  1e-5f, false, true, true};
+static const br_cu_shape qwen_8b = {
+    "qwen3-8b", 36,  4096,  32,   8,     128,  12288,
+    151936,     1e6f, 1e-6f, true, false, false};
+
+static int
+by_value(const void *a, const void *b)
+{
+    unsigned long long x = *(const unsigned long long *)a;
+    unsigned long long y = *(const unsigned long long *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* All chunks of all tiles: sorted, they tile [0, stream_bytes) without gap. */
+static void
+every_byte_once(const br_stream_plan *p, const br_cu_shape *s)
+{
+    uint32_t mats = s->n_layers * 4 + 1;
+    size_t n = 0, k = 0, gaps = 0;
+    unsigned long long *at;
+
+    for (uint32_t m = 0; m < mats; m++)
+        n += p->n_tiles[m];
+    at = t_keep(malloc(n * 2 * sizeof *at));
+    for (uint32_t m = 0; m < mats; m++) {
+        enum br_cu_matrix kind = m == mats - 1 ? BR_CU_HEAD : m % 4;
+        ck_assert_uint_eq(p->n_tiles[m], (br_cu_rows(s, kind) + 15) / 16);
+        for (uint32_t t = 0; t < p->n_tiles[m]; t++) {
+            at[k++] = p->tile_at[m][t];
+            at[k++] = br_cu_cols(s, kind) / 512ull * BR_MK_CHUNK;
+        }
+    }
+    qsort(at, n, 2 * sizeof *at, by_value);
+    for (size_t i = 0; i + 1 < n; i++)
+        gaps += at[2 * i] + at[2 * i + 1] != at[2 * i + 2];
+    ck_assert_uint_eq(gaps, 0);
+    ck_assert_uint_eq(at[0], 0);
+    ck_assert_uint_eq(at[2 * n - 2] + at[2 * n - 1], p->stream_bytes);
+}
+
+/* What the kernel takes for granted of an instruction. */
+static void
+kernel_limits_hold(const br_stream_plan *p)
+{
+    for (uint32_t w = 0; w < p->n_workers; w++) {
+        uint32_t chunk = 0;
+        for (uint32_t i = 0; i < p->n_inst; i++) {
+            const struct br_mk_inst *in = &p->inst[w * p->n_inst + i];
+            ck_assert_uint_eq(in->chunk0, chunk);
+            chunk += (uint32_t)in->n_tiles * in->segs;
+            ck_assert_uint_le((uint32_t)in->n_tiles * in->segs,
+                              BR_MK_MAX_PARTS);
+            ck_assert_uint_le(in->n_tiles * 16u, BR_MK_THREADS);
+        }
+        ck_assert_uint_eq(chunk, p->stream_chunks[w]);
+    }
+}
+
+static void
+shares_are_fair(const br_stream_plan *p, double most)
+{
+    uint32_t max = 0;
+    double mean = (double)p->stream_bytes / BR_MK_CHUNK / p->n_workers;
+
+    for (uint32_t w = 0; w < p->n_workers; w++)
+        max = BR_MAX(max, p->stream_chunks[w]);
+    ck_assert_msg(max <= most * mean, "largest share %u chunks, mean %.1f", max,
+                  mean);
+}
+
+static void
+check_plan(const br_cu_shape *s, uint32_t workers, double most)
+{
+    br_stream_plan p;
+    br_status st = {0};
+
+    ck_assert_msg(br_stream_plan_make(&p, s, workers, &st) == BR_OK, "%s",
+                  st.msg);
+    every_byte_once(&p, s);
+    kernel_limits_hold(&p);
+    shares_are_fair(&p, most);
+    br_stream_plan_free(&p);
+}
+
+TEST(stream_plan_llama_1b_on_132) { check_plan(&llama_1b, 132, 1.005); }
+TEST(stream_plan_qwen_8b_on_132) { check_plan(&qwen_8b, 132, 1.005); }
+TEST(stream_plan_llama_1b_on_108) { check_plan(&llama_1b, 108, 1.005); }
+
+TEST(stream_plan_refuses_what_the_kernel_cannot)
+{
+    br_stream_plan p;
+    br_cu_shape s = llama_1b;
+    br_status st = {0};
+
+    s.head_dim = 96;
+    ck_assert_int_eq(br_stream_plan_make(&p, &s, 132, &st), BR_E_UNSUPPORTED);
+    s = llama_1b;
+    s.inter = 8000;
+    st = (br_status){0};
+    ck_assert_int_eq(br_stream_plan_make(&p, &s, 132, &st), BR_E_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(st.msg, "8000"));
+    st = (br_status){0};
+    ck_assert_int_eq(br_stream_plan_make(&p, &llama_1b, 0, &st), BR_E_LIMIT);
+    st = (br_status){0};
+    ck_assert_int_eq(br_stream_plan_make(&p, &llama_1b, 256, &st), BR_E_LIMIT);
+}
+
+static br_code
+make_1b(void *arg, br_status *st)
+{
+    br_cu_shape tiny = llama_1b;
+    br_stream_plan p;
+    br_code rc;
+
+    (void)arg;
+    tiny.n_layers = 2;
+    tiny.vocab = 1024;
+    rc = br_stream_plan_make(&p, &tiny, 8, st);
+    if (rc == BR_OK)
+        br_stream_plan_free(&p);
+    return rc;
+}
+
+TEST(stream_plan_survives_oom) { t_each_oom(make_1b, NULL); }
+
+TEST(cuda_without_a_driver_says_so)
+{
+    br_cuda cu;
+    br_status st = {0};
+    br_code rc = br_cuda_open(&cu, 0, &st);
+
+    if (rc == BR_OK) {
+        br_cuda_close(&cu);
+        t_skip("a CUDA device is here");
+    }
+    ck_assert_int_eq(rc, BR_E_NO_DEVICE);
+    ck_assert_uint_gt(strlen(st.msg), 0);
+}
+
+/* The checked-in PTX is what clang-19 makes of the sources. */
+TEST_WITHIN(cuda_ptx_is_current, 120)
+{
+    static const char *const names[] = {"mega_decode", "setup"};
+
+    if (system("command -v clang-19 >/dev/null 2>&1") != 0)
+        t_skip("no clang-19 here: the PTX is not made again");
+    for (size_t i = 0; i < BR_COUNT(names); i++)
+        ck_assert_int_eq(
+            system(t_printf("make -s ptx PTX_OUT=%s && cmp %s/%s.ptx "
+                            "kernels/cuda/ptx/%s.ptx",
+                            t_tmpdir(), t_tmpdir(), names[i], names[i])),
+            0);
+}
