@@ -412,8 +412,9 @@ config_int(const br_cost_sim *s, br_mega_config_field f, int64_t max,
 }
 
 /* Bytes a worker holds ahead: its shared memory if the program opts in, else
- * its part of the last-level cache, where the hint of the device goes. The
- * other fields of a config have done their work when a program is made. */
+ * its part of half the last-level cache, where the hint of the device goes;
+ * the other half holds what is in use. The other fields of a config have done
+ * their work when a program is made. */
 static br_code
 read_launch(br_cost_sim *s, const br_mega_cost_opts *o)
 {
@@ -424,8 +425,8 @@ read_launch(br_cost_sim *s, const br_mega_cost_opts *o)
     BR_TRY(config_int(s, BR_MC_smem_bytes_per_block, INT32_MAX, &smem));
     if (o->depth >= 0)
         s->depth = BR_MIN(o->depth, BR_CFG_MAX_DEPTH);
-    s->window =
-        smem > 0 ? (double)smem : (double)s->t.l2_bytes / (double)s->t.num_sms;
+    s->window = smem > 0 ? (double)smem
+                         : (double)s->t.l2_bytes / 2 / (double)s->t.num_sms;
     return BR_OK;
 }
 

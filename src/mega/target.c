@@ -21,7 +21,7 @@ static const br_mega_target rows[] = {
 };
 /* clang-format on */
 
-#define DEFAULT_TASK_US 1.5
+#define DEFAULT_TASK_US 2.0
 #define DEFAULT_SHARE_X 2.5
 
 size_t

@@ -22,7 +22,7 @@ machine(void)
     t.fp16_tflops = 4e-3; /* 1000 flops per microsecond and worker */
     t.task_us = 2;
     t.share_x = 2;
-    t.l2_bytes = 4 * 1000; /* a worker holds 1000 bytes ahead */
+    t.l2_bytes = 2 * 4 * 1000; /* a worker holds 1000 bytes ahead */
     return t;
 }
 
@@ -125,9 +125,9 @@ TEST(cost_window_bounds_what_is_fetched_ahead)
 
     stream_task(&m, 400, a, MK_NONE, 0);
     stream_task(&m, 4000, b, MK(a, 1), 1);
-    t.l2_bytes = 4 * 100;
+    t.l2_bytes = 2 * 4 * 100;
     narrow = time_of(m.p, &t, 1);
-    t.l2_bytes = 4 * 2000;
+    t.l2_bytes = 2 * 4 * 2000;
     wide = time_of(m.p, &t, 1);
     ck_assert_double_lt(wide, narrow);
     br_mega_free(m.p);
