@@ -1,7 +1,7 @@
 /* bench_prog.c - speed of the check: load, sound verdict, memory.
  *
  *   make bench-prog                all of the programs below
- *   bench_prog FILE.json...        these instead
+ *   bench_prog NAME|FILE.json...   these instead
  *
  *   llama-3-8b   the reference's lowering at default tiles: 12,738 tasks
  *   joins        334 levels, 300 tiles each waiting for all 300 before
@@ -393,13 +393,6 @@ show(const char *name, br_text json, bool want)
     fflush(stdout);
 }
 
-static void
-show_text(const char *name, br_str s)
-{
-    show(name, (br_text){s.at, s.n}, true);
-    br_str_fini(&s);
-}
-
 static br_str
 llama(void)
 {
@@ -443,6 +436,56 @@ machine(void)
            model, cores, commit);
 }
 
+static br_str
+joins_plain(void)
+{
+    return joins(false, false);
+}
+
+static br_str
+joins_sm(void)
+{
+    return joins(true, false);
+}
+
+static br_str
+joins_back(void)
+{
+    return joins(false, true);
+}
+
+static const struct {
+    const char *name;
+    br_str (*make)(void);
+} programs[] = {
+    {"llama-3-8b", llama},      {"joins", joins_plain},
+    {"joins/sm", joins_sm},     {"shuffled", joins_back},
+    {"chain", chain},           {"own counters", own_counters},
+    {"one buffer", one_buffer}, {"hard pairs", hard_pairs},
+    {"fused", fused},
+};
+
+static bool
+asked(const char *name, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(name, argv[i]) == 0)
+            return true;
+    return argc == 1;
+}
+
+static void
+show_file(const char *path)
+{
+    br_status st = {0};
+    char *p;
+    size_t n;
+
+    must(br_file_read(path, BR_MEGA_MAX_FILE_BYTES, &p, &n, &st), &st);
+    show(path, (br_text){p, n}, true);
+    br_free(p);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -450,25 +493,17 @@ main(int argc, char **argv)
     machine();
     printf("%-14s %7s %9s %9s %9s %9s %11s\n", "program", "tasks", "load ms",
            "check ms", "cpu ms", "ns/task", "scratch MiB");
-    for (int i = 1; i < argc; i++) {
-        br_status st = {0};
-        char *p;
-        size_t n;
+    for (size_t i = 0; i < BR_COUNT(programs); i++) {
+        br_str s;
 
-        must(br_file_read(argv[i], BR_MEGA_MAX_FILE_BYTES, &p, &n, &st), &st);
-        show(argv[i], (br_text){p, n}, true);
-        br_free(p);
+        if (!asked(programs[i].name, argc, argv))
+            continue;
+        s = programs[i].make();
+        show(programs[i].name, (br_text){s.at, s.n}, true);
+        br_str_fini(&s);
     }
-    if (argc > 1)
-        return 0;
-    show_text("llama-3-8b", llama());
-    show_text("joins", joins(false, false));
-    show_text("joins/sm", joins(true, false));
-    show_text("shuffled", joins(false, true));
-    show_text("chain", chain());
-    show_text("own counters", own_counters());
-    show_text("one buffer", one_buffer());
-    show_text("hard pairs", hard_pairs());
-    show_text("fused", fused());
+    for (int i = 1; i < argc; i++)
+        if (strstr(argv[i], ".json"))
+            show_file(argv[i]);
     return 0;
 }

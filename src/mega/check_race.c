@@ -29,7 +29,7 @@ settle_kinds(br_snd *s)
         br_wsum *w = &s->ws[b];
 
         if (w->n && s->val[b].kind != BR_MBK_KV_CACHE)
-            w->complex |= w->next != s->val[b].cols;
+            w->complex |= w->lo != 0 || w->hi != s->val[b].cols;
     }
 }
 

@@ -57,6 +57,7 @@ typedef struct region {
     int64_t *edge;    /* column boundaries of the band */
     uint32_t n_cells; /* edges - 1 */
     uint32_t *writer; /* of each cell; NONE: nobody yet */
+    uint32_t n_empty; /* cells without one */
     seen_read *read;
     uint32_t n_read;
     uint32_t *others; /* distinct writers' tasks, when listed */
@@ -128,16 +129,22 @@ in_band(const region *g, const access *a)
 static void
 find_edges(region *g)
 {
+    int64_t cols = g->s->val[g->buffer].cols;
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < g->n_acc; i++)
-        if (in_band(g, &g->acc[i]))
-            g->edge[n++] = g->acc[i].rect.c0;
     g->edge[n++] = 0;
-    for (uint32_t i = 0; i < g->n_acc; i++)
-        if (in_band(g, &g->acc[i]))
-            g->edge[n++] = g->acc[i].rect.c1;
-    g->edge[n++] = g->s->val[g->buffer].cols;
+    for (uint32_t i = 0; i < g->n_acc; i++) {
+        const br_mega_rect *r = &g->acc[i].rect;
+
+        if (!in_band(g, &g->acc[i]))
+            continue;
+        /* Neighbouring tiles share an edge, whole reads have the outer two. */
+        if (r->c0 != 0 && g->edge[n - 1] != r->c0)
+            g->edge[n++] = r->c0;
+        if (r->c1 != cols && g->edge[n - 1] != r->c1)
+            g->edge[n++] = r->c1;
+    }
+    g->edge[n++] = cols;
     g->n_cells = unique(g->edge, n) - 1;
 }
 
@@ -183,8 +190,10 @@ uncovered(region *g, uint32_t task, uint32_t i, uint32_t j)
 {
     int kind = g->s->val[g->buffer].kind;
 
+    if (g->n_empty == 0 || kind == BR_MBK_KV_CACHE)
+        return true;
     for (; i < j; i++)
-        if (g->writer[i] == BR_NONE && kind != BR_MBK_KV_CACHE)
+        if (g->writer[i] == BR_NONE)
             return note_unread(g, task, i, i + 1);
     return true;
 }
@@ -317,8 +326,10 @@ do_write(region *g, uint32_t task, uint32_t i, uint32_t j)
     if (!after_reads(g, task, i, j) ||
         !after_writers(g, task, i, j, BR_CLASH_WW))
         return false;
-    for (; i < j; i++)
+    for (; i < j; i++) {
+        g->n_empty -= g->writer[i] == BR_NONE;
         g->writer[i] = task;
+    }
     g->listed = false;
     return true;
 }
@@ -332,6 +343,7 @@ do_band(region *g)
 
     find_edges(g);
     memset(g->writer, 0xff, g->n_cells * sizeof *g->writer);
+    g->n_empty = g->n_cells;
     g->n_read = 0;
     g->listed = false;
     for (uint32_t k = 0; k < g->n_acc; k++) {
@@ -357,29 +369,43 @@ do_band(region *g)
     return true;
 }
 
+/* Memory for one buffer, given back before the next. Returns room for the
+ * boundaries of rows, or NULL. */
+static int64_t *
+make_room(region *g, const uint32_t *tasks, uint32_t n)
+{
+    br_arena *a = &g->s->region;
+    uint64_t max = 0, edges;
+    int64_t *rows;
+
+    for (uint32_t i = 0; i < n; i++)
+        max += g->s->p->tasks[tasks[i]].n_in + g->s->p->tasks[tasks[i]].n_out;
+    br_arena_reset(a);
+    g->acc = br_arena_get(a, (max + 1) * sizeof *g->acc);
+    if (!g->acc)
+        return NULL;
+    collect(g, tasks, n);
+    edges = 2 * (uint64_t)g->n_acc + 2;
+    g->edge = br_arena_get(a, edges * sizeof *g->edge);
+    g->writer = br_arena_get(a, edges * sizeof *g->writer);
+    g->others = br_arena_get(a, edges * sizeof *g->others);
+    g->read = br_arena_get(a, edges * sizeof *g->read);
+    rows = br_arena_get(a, edges * sizeof *rows);
+    return g->edge && g->writer && g->others && g->read ? rows : NULL;
+}
+
 bool
 br_snd_regions(br_snd *s, uint32_t buffer, const uint32_t *tasks, uint32_t n)
 {
     region g = {.s = s, .buffer = buffer};
-    uint32_t max = 0, n_rows;
+    uint32_t n_rows = 0;
     int64_t *rows;
 
-    for (uint32_t i = 0; i < n; i++)
-        max += s->p->tasks[tasks[i]].n_in + s->p->tasks[tasks[i]].n_out;
     g.is_kv = s->val[buffer].kind == BR_MBK_KV_CACHE;
-    g.acc = br_chk_get(s->k, max, sizeof *g.acc);
-    if (!g.acc)
+    rows = make_room(&g, tasks, n);
+    if (!rows)
         return br_snd_no_memory(s);
-    collect(&g, tasks, n);
-    g.edge = br_chk_get(s->k, 2 * (size_t)g.n_acc + 2, sizeof *g.edge);
-    g.writer = br_chk_get(s->k, 2 * (size_t)g.n_acc + 2, 4);
-    g.others = br_chk_get(s->k, 2 * (size_t)g.n_acc + 2, 4);
-    g.read = br_chk_get(s->k, g.n_acc, sizeof *g.read);
-    rows = br_chk_get(s->k, 2 * (size_t)g.n_acc + 2, sizeof *rows);
-    if (!g.edge || !g.writer || !g.others || !g.read || !rows)
-        return br_snd_no_memory(s);
-    rows[0] = 0;
-    n_rows = 1;
+    rows[n_rows++] = 0;
     for (uint32_t i = 0; i < g.n_acc; i++) {
         rows[n_rows++] = g.acc[i].rect.r0;
         rows[n_rows++] = g.acc[i].rect.r1;

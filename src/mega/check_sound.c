@@ -350,14 +350,23 @@ note_write(br_snd *s, uint32_t id, const br_op_call *c)
     } else if (!part || w->counter != s->ctr[id]) {
         w->complex = true;
     }
-    if (c->out->kind == BR_MBK_KV_CACHE)
+    if (c->out->kind == BR_MBK_KV_CACHE) {
         w->complex |= w->n > 1;
-    else if (!part)
-        w->next = c->out->cols;
-    else if (c->w.r0 == 0 && c->w.r1 == c->out->rows && c->w.c0 == w->next)
-        w->next = c->w.c1;
-    else
+    } else if (!part) {
+        w->lo = 0;
+        w->hi = c->out->cols;
+    } else if (c->w.r0 != 0 || c->w.r1 != c->out->rows) {
         w->complex = true;
+    } else if (w->n == 1) {
+        w->lo = c->w.c0;
+        w->hi = c->w.c1;
+    } else if (c->w.c0 == w->hi) {
+        w->hi = c->w.c1;
+    } else if (c->w.c1 == w->lo) {
+        w->lo = c->w.c0;
+    } else {
+        w->complex = true;
+    }
 }
 
 /* What the slow path knows better: texts of broken rules, and warnings. */
@@ -624,8 +633,10 @@ br_chk_sound(br_chk *k)
                 .nc = (uint32_t)k->p->n_counters};
 
     s.hb.k = k;
+    br_arena_init(&s.region, 0);
     if (!judge(&s))
         k->oom = true;
+    br_arena_fini(&s.region);
     br_hb_fini(&s.hb);
     br_vec_fini(&s.reads);
     br_vec_fini(&s.unread);

@@ -16,7 +16,8 @@
 
 /* What is known of the writes of a buffer after the pass over the records. */
 typedef struct br_wsum {
-    int64_t next;     /* columns [0, next) are written by tiles in a row */
+    int64_t lo, hi;   /* columns [lo, hi) are written, by tiles that grew it at
+                         either end */
     uint32_t counter; /* of its writers */
     uint32_t first;   /* the first of them in the list */
     uint32_t n;       /* how many */
@@ -101,6 +102,7 @@ typedef struct br_snd {
     size_t more_unread;
     struct br_scratch *scratch; /* of recipes; */
     uint32_t recipes;           /* how many were looked at */
+    br_arena region;            /* scratch of one buffer of check_region.c */
     uint32_t *page_of;          /* of each buffer, or NONE; NULL: no pages */
 } br_snd;
 

@@ -477,9 +477,9 @@ rule_ROPE(call *c)
     if (d % 2 != 0 || d != x->last)
         return bad(c, "head_dim=%lld must be even and a row of x (%lld)", LL(d),
                    LL(x->last));
-    if (pos->numel != (x->rank == 3 ? x->shape[0] : 1))
+    if (x->rank == 3 && pos->numel != x->shape[0])
         return bad(c, "%lld positions for %lld rows", LL(pos->numel),
-                   LL(x->rank == 3 ? x->shape[0] : 1));
+                   LL(x->shape[0])); /* rank 2: the first is for all heads */
     return theta > 0.0 || bad(c, "theta=%g must be positive", theta);
 }
 
