@@ -102,6 +102,179 @@ TEST(quant_vectors_decode_to_the_bit)
     ck_assert_int_eq(cases, 27);
 }
 
+/* ---- encoders ----------------------------------------------------------- */
+
+enum { ROWS = 10, COLS = 512 };
+
+static float *
+read_f32(const char *dir, const char *name, size_t want)
+{
+    size_t n;
+    char *p = t_read(t_printf("%s/%s", dir, name), &n);
+
+    ck_assert_uint_eq(n, want * sizeof(float));
+    return (void *)p;
+}
+
+/* Root of the mean of w (got - want)^2, w the importance times the size of a
+ * weight, as the fits count it. w NULL: 1. */
+static double
+rmse(const float *got, const float *want, const float *w)
+{
+    double sum = 0, sum_w = 0, var = 0;
+
+    for (int i = 0; i < COLS; i++)
+        var += (double)want[i] * (double)want[i] / COLS;
+    for (int i = 0; i < COLS; i++) {
+        double x = (double)want[i], d = (double)got[i] - x;
+        double wi = w ? (double)w[i] * sqrt(var + x * x) : 1;
+
+        sum += wi * d * d;
+        sum_w += wi;
+    }
+    return sum_w > 0 ? sqrt(sum / sum_w) : 0;
+}
+
+/* One case of cases.json: 10 rows against the bytes ggml wrote. */
+static void
+run_encoder_case(const char *dir, const br_json *c)
+{
+    const char *name = br_json_get(c, "type")->s;
+    int type = (int)br_json_get(c, "ggml_type")->i;
+    const br_json *limit = br_json_get(c, "rmse_per_row")->child;
+    const br_json *equal = br_json_get(c, "gguf_py_bytes_equal");
+    float *x = read_f32(dir, "quantize_input.f32", ROWS * COLS), y[COLS];
+    float *w = br_json_get(c, "imatrix")->b
+                   ? read_f32(dir, "quantize_imatrix.f32", COLS)
+                   : NULL;
+    const char *ref =
+        t_read(t_printf("%s/%s", dir, br_json_get(c, "file")->s), NULL);
+    uint8_t row[4 * COLS + 1];
+    uint64_t bytes;
+
+    ck_assert(br_qtype_bytes(type, COLS, &bytes));
+    for (int r = 0; r < ROWS; r++, limit = limit->next) {
+        double e, most = limit->kind == BR_J_INT ? (double)limit->i : limit->f;
+        double e_ref;
+
+        memset(row, 0xaa, sizeof row);
+        ck_assert(br_quant(type, x + r * COLS, row + 1, COLS, w));
+        ck_assert_msg(row[0] == 0xaa &&
+                          (bytes == 4 * COLS || row[1 + bytes] == 0xaa),
+                      "%s wrote outside its row", name);
+        if (equal && equal->b)
+            ck_assert_msg(memcmp(row + 1, ref + r * (int)bytes, bytes) == 0,
+                          "%s row %d: other bytes", name, r);
+        br_dequant(type, ref + r * (int)bytes, y, COLS);
+        e_ref = rmse(y, x + r * COLS, w);
+        br_dequant(type, row + 1, y, COLS);
+        e = rmse(y, x + r * COLS, NULL);
+        ck_assert_msg(e <= most * 1.02, "%s row %d: rmse %g, not %g%s", name, r,
+                      e, most, w ? " (imatrix)" : "");
+        e = rmse(y, x + r * COLS, w);
+        ck_assert_msg(e <= e_ref * 1.02 + 1e-12,
+                      "%s row %d: weighted rmse %g, not %g", name, r, e, e_ref);
+    }
+}
+
+static int
+run_encoder_cases(const char *dir)
+{
+    br_status st = {0};
+    br_arena a;
+    br_json *doc;
+    size_t n;
+    char *text = t_read(t_printf("%s/cases.json", dir), &n);
+    int cases = 0;
+
+    br_arena_init(&a, 0);
+    t_ok(br_json_parse(&doc, &a, text, n, 0, &st), &st);
+    for (const br_json *c = br_json_get(doc, "cases")->child; c; c = c->next) {
+        int type = (int)br_json_get(c, "ggml_type")->i;
+
+        if (strcmp(br_json_get(c, "kind")->s, "quantize") != 0 ||
+            !(br_qinfo_of(type)->flags & BR_QF_ENC))
+            continue;
+        run_encoder_case(dir, c);
+        cases++;
+    }
+    br_arena_fini(&a);
+    return cases;
+}
+
+TEST(quant_encodes_as_ggml_or_better)
+{
+    ck_assert_int_eq(run_encoder_cases(t_repo("tests/data/quant")), 18);
+}
+
+TEST(quant_vectors_encode_as_ggml_or_better)
+{
+    const char *dir = t_vectors("quant");
+
+    if (!dir)
+        t_skip("no ../shared/vectors here");
+    ck_assert_int_eq(run_encoder_cases(dir), 18);
+}
+
+TEST(quant_encoder_for_each_format_that_says_so)
+{
+    float x[256] = {1, -2, 3}, y[256];
+    uint8_t row[1024];
+    int with = 0;
+
+    for (int type = 0; type < BR_Q_LIMIT; type++) {
+        bool enc = br_qinfo_of(type)->flags & BR_QF_ENC;
+
+        ck_assert(br_quant(type, x, row, 256, NULL) == enc);
+        if (!enc)
+            continue;
+        with++;
+        br_dequant(type, row, y, 256);
+        for (int i = 0; i < 256; i++)
+            ck_assert_msg(fabsf(y[i] - x[i]) <= 0.51f, "%s: %g for %g",
+                          br_qinfo_of(type)->name, (double)y[i], (double)x[i]);
+    }
+    ck_assert_int_eq(with, 12);
+}
+
+/* Nobody promises a meaning, only that nothing is undefined. */
+TEST(quant_encoders_survive_what_is_no_number)
+{
+    float x[256], none[256] = {0}, huge[256];
+    uint8_t row[1024];
+
+    for (int i = 0; i < 256; i++) {
+        x[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -3e38f;
+        huge[i] = i % 2 ? 3e38f : -3e38f;
+    }
+    for (int type = 0; type < BR_Q_LIMIT; type++) {
+        br_quant(type, x, row, 256, NULL);
+        br_quant(type, x, row, 256, x);
+        br_quant(type, huge, row, 256, NULL);
+        br_quant(type, huge, row, 256, none);
+    }
+}
+
+TEST(quant_importance_of_nothing_still_keeps_the_weights)
+{
+    const float none[256] = {0};
+    float x[256], y[256];
+    uint8_t row[1024];
+
+    for (int i = 0; i < 256; i++)
+        x[i] = (float)(i % 16);
+    for (int type = 0; type < BR_Q_LIMIT; type++) {
+        if (!br_quant(type, x, row, 256, none))
+            continue;
+        br_dequant(type, row, y, 256);
+        for (int i = 0; i < 256; i++)
+            ck_assert_msg(fabsf(y[i] - x[i]) <= 3.1f, "%s: %g for %g",
+                          br_qinfo_of(type)->name, (double)y[i], (double)x[i]);
+    }
+}
+
+/* ---- the rest ----------------------------------------------------------- */
+
 TEST(quant_integers_and_wide_floats)
 {
     const int64_t wide[3] = {-1, 1ll << 40, 7};
