@@ -80,24 +80,6 @@ br_vmop_ROPE(br_vm_call *c)
 
 /* ---- the cache -------------------------------------------------------- */
 
-typedef struct cache {
-    int64_t batch, seq, heads, hd;
-} cache;
-
-static br_code
-cache_shape(br_vm_call *c, const br_vmt *t, const char *name, cache *s)
-{
-    if (t->rank < 3)
-        return br_vm_fail(c, BR_E_FORMAT,
-                          "%s is not [max_seq, heads, dim] or [batch, ..]",
-                          name);
-    s->batch = t->rank == 4 ? t->shape[0] : 1;
-    s->seq = t->shape[t->rank - 3];
-    s->heads = t->shape[t->rank - 2];
-    s->hd = t->shape[t->rank - 1];
-    return BR_OK;
-}
-
 /* new [B, rows * row] -> cache [B, max_seq, row], slots pos .. pos + rows; a
  * cache of rank below 4 is [max_seq, row]. Input 1 is the cache as well and
  * names the place: nothing of it is read. */
@@ -132,7 +114,8 @@ br_vmop_KV_APPEND(br_vm_call *c)
 /* ---- attention -------------------------------------------------------- */
 
 typedef struct att {
-    int64_t batch, seq, hd, heads, kv_heads;
+    int64_t batch, hd, heads, kv_heads;
+    int64_t seq[2]; /* slots of the two caches */
     int64_t start, len;
     float scale;
     bool partial;
@@ -163,27 +146,38 @@ att_params(br_vm_call *c, att *a)
     return BR_OK;
 }
 
+/* Cache k (0: keys, 1: values) is [slots, kv_heads, hd] or a batch of that,
+ * and holds the window. */
+static br_code
+att_cache(br_vm_call *c, att *a, uint32_t k)
+{
+    const br_vmt *t = c->in[k + 1];
+    const int64_t *dim = t->shape + (t->rank == 4);
+    int64_t batch = t->rank == 4 ? t->shape[0] : 1;
+
+    if (t->rank < 3 || dim[1] != a->kv_heads || dim[2] != a->hd ||
+        (k > 0 && batch != a->batch))
+        return br_vm_fail(c, BR_E_FORMAT, "%s is not of %lld heads of %lld",
+                          br_vm_operand(c, k + 1), (long long)a->kv_heads,
+                          (long long)a->hd);
+    if (a->start < 0 || a->len < 0 || a->len > dim[0] ||
+        a->start > dim[0] - a->len)
+        return br_vm_fail(c, BR_E_FORMAT,
+                          "keys %lld + %lld exceed the %lld of %s",
+                          (long long)a->start, (long long)a->len,
+                          (long long)dim[0], br_vm_operand(c, k + 1));
+    a->batch = batch;
+    a->seq[k] = dim[0];
+    return BR_OK;
+}
+
 static br_code
 att_shapes(br_vm_call *c, att *a)
 {
     int64_t rows;
-    cache k, v;
 
-    BR_TRY(cache_shape(c, c->in[1], br_vm_operand(c, 1), &k));
-    BR_TRY(cache_shape(c, c->in[2], br_vm_operand(c, 2), &v));
-    if (memcmp(&k, &v, sizeof k) != 0 || k.heads != a->kv_heads ||
-        k.hd != a->hd)
-        return br_vm_fail(c, BR_E_FORMAT,
-                          "%s and %s are not both of %lld heads of %lld",
-                          br_vm_operand(c, 1), br_vm_operand(c, 2),
-                          (long long)a->kv_heads, (long long)a->hd);
-    a->batch = k.batch;
-    a->seq = k.seq;
-    if (a->start < 0 || a->len < 0 || a->len > k.seq ||
-        a->start > k.seq - a->len)
-        return br_vm_fail(c, BR_E_FORMAT, "keys %lld + %lld exceed the %lld",
-                          (long long)a->start, (long long)a->len,
-                          (long long)k.seq);
+    BR_TRY(att_cache(c, a, 0));
+    BR_TRY(att_cache(c, a, 1));
     rows = br_vm_mul(a->batch, a->heads);
     if (c->in[0]->numel != br_vm_mul(rows, a->hd) ||
         c->out[0]->numel != br_vm_mul(rows, a->out_row))
@@ -198,7 +192,8 @@ att_shapes(br_vm_call *c, att *a)
 static const float *
 cache_row(br_vm_call *c, const att *a, uint32_t in, const int64_t bhj[3])
 {
-    int64_t at = (bhj[0] * a->seq + a->start + bhj[2]) * a->kv_heads + bhj[1];
+    int64_t slot = bhj[0] * a->seq[in - 1] + a->start + bhj[2];
+    int64_t at = slot * a->kv_heads + bhj[1];
 
     return br_vm_f32(c, in, at * a->hd, a->hd, a->buf);
 }

@@ -519,6 +519,29 @@ TEST(op_attention_over_a_window)
            OUT32("1, 4"), "do not fit");
 }
 
+/* The caches of keys and values need not be of one length. */
+TEST(op_attention_caches_of_two_lengths)
+{
+    expect("ATTENTION_TILE",
+           "\"head_dim\": 1, \"kv_start\": 1, \"kv_len\": 1, \"scale\": 1, "
+           "\"n_heads\": 1, \"n_kv_heads\": 1",
+           ARGS({F32, "2, 1, 1", V(1, 2)}, {F32, "2, 2, 1, 1", V(0, 1, 0, 1)},
+                {F32, "2, 3, 1, 1", V(91, 5, 92, 93, 6, 94)}),
+           (arg){F32, "2, 1", V(5, 6)}, 0);
+    refuse("ATTENTION_TILE",
+           "\"head_dim\": 1, \"kv_start\": 1, \"kv_len\": 1, \"scale\": 1, "
+           "\"n_heads\": 1, \"n_kv_heads\": 1",
+           ARGS({F32, "1, 1", V(1)}, {F32, "2, 1, 1", V(0, 1)},
+                {F32, "1, 1, 1", V(5)}),
+           OUT32("1, 1"), "keys 1 + 1 exceed the 1 of input 2");
+    refuse("ATTENTION_TILE",
+           "\"head_dim\": 1, \"kv_start\": 0, \"kv_len\": 1, \"scale\": 1, "
+           "\"n_heads\": 1, \"n_kv_heads\": 1",
+           ARGS({F32, "2, 1, 1", V(1, 2)}, {F32, "2, 2, 1, 1", V(0, 1, 0, 1)},
+                {F32, "1, 2, 1, 1", V(5, 6)}),
+           OUT32("2, 1"), "input 2 (buffer #2 'b2') is not of 1 heads");
+}
+
 TEST(op_attention_groups_and_batches)
 {
     /* 2 sequences, 2 heads on 2 kv heads of 1: one key each, so out = v */

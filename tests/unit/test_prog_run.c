@@ -1,0 +1,166 @@
+/* test_prog_run.c - brass prog run, the whole command.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "mega_kit.h"
+#include "t.h"
+
+#include <string.h>
+
+enum { F32 = BR_MDT_F32 };
+
+#define MANIFEST                                                         \
+    "{\"buffers\": [{\"id\": 0, \"dtype\": \"F32\", \"shape\": [1, 2], " \
+    "\"file\": \"x.bin\"}, {\"id\": 1, \"dtype\": \"F32\", \"shape\": "  \
+    "[2], \"file\": \"w.bin\"}]}"
+
+/* y = (x + w) in BF16, and a copy of it. */
+static const char *
+make(const char *manifest, const char *wait)
+{
+    static const float x[] = {1, 2}, w[] = {0.5f, 1};
+    const char *dir = t_tmpdir(), *text;
+    kit k = {0};
+    int a = kit_buf(&k, BR_MBK_IO_INPUT, F32, "1, 2");
+    int b = kit_buf(&k, BR_MBK_WEIGHT, F32, "2");
+    int c = kit_buf(&k, BR_MBK_ACTIVATION, F32, "1, 2");
+    int y = kit_buf(&k, BR_MBK_IO_OUTPUT, BR_MDT_BF16, "1, 2");
+
+    kit_task(&k, "COPY", t_printf("%d", c), t_printf("%d", y), "", wait);
+    kit_task(&k, "ADD", t_printf("%d, %d", a, b), t_printf("%d", c), "", "");
+    text = kit_text(&k);
+    t_write(t_printf("%s/p.json", dir), text, strlen(text));
+    t_write(t_printf("%s/x.bin", dir), x, sizeof x);
+    t_write(t_printf("%s/w.bin", dir), w, sizeof w);
+    t_write(t_printf("%s/manifest.json", dir), manifest, strlen(manifest));
+    kit_end(&k);
+    return dir;
+}
+
+static void
+result_is(const char *dir, const char *order, int sweeps)
+{
+    static const uint16_t y[] = {0x3fc0, 0x4040}; /* 1.5, 3 */
+    size_t n;
+    char *got = t_read(t_printf("%s/out/3.bin", dir), &n);
+
+    ck_assert_uint_eq(n, sizeof y);
+    ck_assert_mem_eq(got, y, n);
+    got = t_read(t_printf("%s/out/manifest.json", dir), NULL);
+    ck_assert_str_eq(got, t_printf("{\"buffers\": [{\"id\": 3, \"dtype\": "
+                                   "\"BF16\", \"shape\": [1, 2], \"file\": "
+                                   "\"3.bin\"}], \"exec_order\": %s, "
+                                   "\"sweeps\": %d}\n",
+                                   order, sweeps));
+}
+
+TEST(prog_run_binds_runs_and_writes)
+{
+    const char *dir = make(MANIFEST, "1>=1"), *p, *out;
+    t_proc r;
+
+    p = t_printf("%s/p.json", dir);
+    out = t_printf("%s/out", dir);
+    t_run(&r, "prog", "run", p, "--bind", dir, "-o", out);
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    ck_assert_str_eq(r.out, "");
+    ck_assert_str_eq(r.err, "");
+    result_is(dir, "[1, 0]", 2);
+    t_run(&r, "prog", "run", p, "--bind", dir, "-o", out, "--tier", "ref",
+          "--seed", "7");
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    result_is(dir, "[1, 0]", 0);
+    t_run(&r, "prog", "run", p, "--bind", dir, "-o", out, "--adversarial", "5");
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    result_is(dir, "[1, 0]", 2);
+}
+
+static void
+fails(int code, const char *says, const char *const *args)
+{
+    t_proc r;
+
+    t_exec(&r, args, NULL, 0);
+    ck_assert_msg(r.exit == code, "exit %d: %s", r.exit, r.err);
+    ck_assert_msg(strstr(r.err, says) != NULL, "says: %s", r.err);
+    ck_assert_str_eq(r.out, "");
+    ck_assert_msg(code == 2 || strchr(r.err, '\n') == r.err + r.n_err - 1,
+                  "one line: %s", r.err);
+}
+#define FAILS(code, says, ...) \
+    fails((code), (says),      \
+          (const char *[]){t_brass(), "prog", "run", __VA_ARGS__, NULL})
+
+TEST(prog_run_says_what_is_wrong)
+{
+    const char *dir = make(MANIFEST, "1>=1"), *p, *out;
+
+    p = t_printf("%s/p.json", dir);
+    out = t_printf("%s/out", dir);
+    FAILS(2, "--bind DIR is missing", p, "-o", out);
+    FAILS(2, "-o DIR is missing", p, "--bind", dir);
+    FAILS(5, "tier cpu is not available; here is: ref", p, "--bind", dir, "-o",
+          out, "--tier", "cpu");
+    FAILS(5, "weights from a model file are not available; here is: --bind", p,
+          "--bind", dir, "-o", out, "--model", "m.gguf");
+    FAILS(3, "manifest.json", p, "--bind", t_printf("%s/no", dir), "-o", out);
+    FAILS(3, "no.json", t_printf("%s/no.json", dir), "--bind", dir, "-o", out);
+    FAILS(1, "cannot make the folder", p, "--bind", dir, "-o",
+          t_printf("%s/a/b", dir));
+    make("{\"buffers\": []}", "1>=1");
+    FAILS(3, "manifest.json: no entry for buffer #0 ('b0'), IO_INPUT", p,
+          "--bind", dir, "-o", out);
+    make("{\"buffers\": [{\"id\": 0, \"dtype\": \"F32\", \"file\": "
+         "\"../x.bin\"}]}",
+         "1>=1");
+    FAILS(3, "inside the folder", p, "--bind", dir, "-o", out);
+}
+
+/* No flag runs what the check rejects. */
+TEST(prog_run_refuses_what_the_check_rejects)
+{
+    const char *dir = make(MANIFEST, ""), *p = t_printf("%s/p.json", dir);
+    const char *out = t_printf("%s/out", dir);
+
+    FAILS(4, "p.json: ", p, "--bind", dir, "-o", out);
+    FAILS(4, "NOT ordered before it", p, "--bind", dir, "-o", out,
+          "--adversarial", "3");
+}
+
+/* A recorded program, from the shell's side. */
+TEST(prog_run_reproduces_a_vector)
+{
+    static const char *const blobs[] = {
+        "d7b9fc932e5bbd4e5f8b", "66f03b2ea66108357fd7", "33dc977b3069e5acdd4a"};
+    static const char *const shapes[] = {"1, 16", "16", "16, 16"};
+    const char *vec = t_vectors("amk"), *dir = t_tmpdir(), *out;
+    br_str man = {0};
+    float got[16], want[16];
+    t_proc r;
+    char *data;
+    size_t n;
+
+    if (!vec)
+        t_skip("no ../shared/vectors/amk here");
+    br_str_puts(&man, "{\"buffers\": [");
+    for (int i = 0; i < 3; i++) {
+        data = t_read(t_printf("%s/blobs/%s.f32.bin", vec, blobs[i]), &n);
+        t_write(t_printf("%s/b%d.bin", dir, i), data, n);
+        br_str_printf(&man,
+                      "%s{\"id\": %d, \"dtype\": \"F32\", \"shape\": [%s], "
+                      "\"file\": \"b%d.bin\"}",
+                      i ? ", " : "", i, shapes[i], i);
+    }
+    br_str_puts(&man, "]}");
+    t_write(t_printf("%s/manifest.json", dir), man.at, man.n);
+    br_str_fini(&man);
+    out = t_printf("%s/out", dir);
+    t_run(&r, "prog", "run", t_printf("%s/valid/v004_dag3.json", vec), "--bind",
+          dir, "-o", out);
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    data = t_read(t_printf("%s/5.bin", out), &n);
+    ck_assert_uint_eq(n, sizeof got);
+    memcpy(got, data, n);
+    data = t_read(t_printf("%s/blobs/c63ae0810bba3dd08481.f32.bin", vec), &n);
+    memcpy(want, data, sizeof want);
+    for (int i = 0; i < 16; i++)
+        ck_assert(got[i] - want[i] < 1e-5f && want[i] - got[i] < 1e-5f);
+}
