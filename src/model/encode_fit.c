@@ -191,6 +191,8 @@ br_fit_affine(const br_fit_affine_desc *d, const float *x, const float *w,
     for (int i = 0; i <= d->steps; i++) {
         float reach = (float)d->top + d->first + d->step * (float)i;
 
+        /* From the best minimum so far: the next ones gain from it. */
+        lo = (float)best.min;
         round_all(x, w, n, lo, reach / (hi - lo), d->top, l, &s);
         if (!solve(&s, &f))
             continue;
