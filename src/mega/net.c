@@ -319,6 +319,9 @@ infer_rope(const br_mega_net *n, const br_net_node *d, const br_net_tensor *x,
 {
     const br_net_tensor *pos = &n->tensors.at[d->in[1]];
 
+    if (!(d->theta > 0))
+        return br_fail(st, BR_E_FORMAT, "node '%s': theta %g is not positive",
+                       d->name, d->theta);
     if (d->head_dim % 2)
         return br_fail(st, BR_E_FORMAT,
                        "node '%s': head_dim %lld is odd, and rope turns pairs",
@@ -422,6 +425,9 @@ infer_norm(const br_mega_net *n, const br_net_node *d, const br_net_tensor *x,
     const br_net_tensor *b =
         d->bias == BR_NET_NONE ? w : &n->tensors.at[d->bias];
 
+    if (!(d->eps >= 0))
+        return br_fail(st, BR_E_FORMAT, "node '%s': eps %g is negative",
+                       d->name, d->eps);
     if (w->rank != 1 || w->shape[0] != last(x))
         return misfit(d, w, "is not as long as a row of the input", st);
     if (b->rank != 1 || b->shape[0] != last(x))

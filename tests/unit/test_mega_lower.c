@@ -95,13 +95,14 @@ TEST(lower_the_program_everybody_measures_on)
 
 /* ---- house style --------------------------------------------------------- */
 
-TEST(lower_every_shape_lowers_for_every_target)
+TEST(lower_every_shape_is_sound_on_targets)
 {
     for (size_t i = 0; i < br_mega_shape_count(); i++)
         for (size_t k = 0; k < br_mega_target_count(); k += 5) {
             br_mega_shape s = *br_mega_shape_at(i);
             br_mega_step step = {.dtype = BR_MDT_BF16, .pos = 3};
             br_mega_lower_opts o = {.target = br_mega_target_at(k)};
+            br_mega_report r = {0};
             br_status st = {0};
             br_mega_net *n;
             br_mega_prog *p;
@@ -109,6 +110,11 @@ TEST(lower_every_shape_lowers_for_every_target)
             s.n_layers = 1;
             t_ok(br_mega_net_model(&n, &s, &step, &st), &st);
             t_ok(br_mega_lower(&p, n, &o, NULL, &st), &st);
+            t_ok(br_mega_check(p, BR_MEGA_SOUND, &r, &st), &st);
+            if (!r.ok)
+                ck_abort_msg("%s on %s: %s", s.name, o.target->name,
+                             r.errors.at[0]);
+            br_mega_report_fini(&r);
             for (size_t t = 0; t < p->n_tasks; t++)
                 if (p->tasks[t].sm < 0 || p->tasks[t].sm >= o.target->num_sms)
                     ck_abort_msg("%s on %s: task %zu", s.name, o.target->name,

@@ -148,6 +148,7 @@ TEST(net_refuses_graphs_that_do_not_fit)
         {"'scale':2}", "'skale':2}", "no field 'skale'"},
         {",'eps':1e-5", "", "nodes[1].eps: missing"},
         {"'eps':1e-5", "'eps':true", "nodes[1].eps"},
+        {"'eps':1e-5", "'eps':-1", "eps -1 is negative"},
         {"'heads':2,'head_dim':4,'which':'q'",
          "'heads':3,'head_dim':4,"
          "'which':'q'",

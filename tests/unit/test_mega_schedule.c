@@ -440,8 +440,21 @@ TEST(schedule_same_inputs_same_bytes)
     lm_forget();
 }
 
-/* Every config in range computes what the default config computes: the same
- * bits, but for split attention, whose sums are in another order. */
+static void
+sound(const br_mega_prog *p, const char *config)
+{
+    br_mega_report r = {0};
+    br_status st = {0};
+
+    t_ok(br_mega_check(p, BR_MEGA_SOUND, &r, &st), &st);
+    if (!r.ok)
+        ck_abort_msg("%s: %s", config, r.errors.at[0]);
+    br_mega_report_fini(&r);
+}
+
+/* Every config in range gives a program that the sound check accepts, and it
+ * computes what the default config computes: the same bits, but for split
+ * attention, whose sums are in another order. */
 TEST_WITHIN(schedule_every_config_computes_the_same, 60)
 {
     uint64_t seed = 2024;
@@ -472,6 +485,8 @@ TEST_WITHIN(schedule_every_config_computes_the_same, 60)
                              (double)a[k], (double)b[k], config);
         }
 
+        sound(p, config);
+        sound(q, "no config");
         br_mega_free(p);
         br_mega_free(q);
         br_mega_net_free(n);
