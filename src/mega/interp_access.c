@@ -245,10 +245,9 @@ check_range(br_vm_call *c, uint32_t k, const br_vmt *t, int64_t off, int64_t n)
 {
     if (off >= 0 && n >= 0 && n <= t->numel && off <= t->numel - n)
         return BR_OK;
-    return br_vm_fail(c, BR_E_FORMAT,
-                      "%s: elements %lld..%lld lie outside its %lld",
-                      br_vm_operand(c, k), (long long)off,
-                      (long long)off + (long long)n - 1, (long long)t->numel);
+    return br_vm_fail(
+        c, BR_E_FORMAT, "%s: %lld elements from %lld on, it has %lld",
+        br_vm_operand(c, k), (long long)n, (long long)off, (long long)t->numel);
 }
 
 static br_code
