@@ -174,6 +174,21 @@ br_code br_file_read(const char *path, size_t max_bytes, char **out, size_t *n,
 br_code br_file_write(const char *path, const void *p, size_t n,
                       br_status *st) BR_MUST_USE;
 
+/* The same in pieces: begin, put ..., then end, or drop to leave the target as
+ * it was. Begin that failed and end, failed or not, need no drop after them. A
+ * device or a pipe is written in place. */
+typedef struct br_out {
+    int fd;
+    int mode; /* to give the file, or -1 */
+    bool in_place;
+    br_str temp, path;
+} br_out;
+br_code br_out_begin(br_out *o, const char *path, br_status *st) BR_MUST_USE;
+br_code br_out_put(br_out *o, const void *p, size_t n,
+                   br_status *st) BR_MUST_USE;
+br_code br_out_end(br_out *o, br_status *st) BR_MUST_USE;
+void br_out_drop(br_out *o);
+
 /* A file as memory, read page by page as it is touched (file_map.c). Read
  * only. Whoever cuts the file while it is mapped makes a touch of what was cut
  * off a SIGBUS. An empty file is n 0 and p not NULL. */

@@ -113,35 +113,7 @@ br_file_read(const char *path, size_t max_bytes, char **out, size_t *n,
     return BR_OK;
 }
 
-static br_code
-write_all(int fd, const char *path, const char *p, size_t n, br_status *st)
-{
-    while (n > 0) {
-        ssize_t put = write(fd, p, n);
-
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return fail_errno(st, "write", path, errno);
-        p += put;
-        n -= (size_t)put;
-    }
-    return BR_OK;
-}
-
-static br_code
-write_in_place(const char *path, const void *p, size_t n, br_status *st)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    br_code code;
-
-    if (fd < 0)
-        return fail_errno(st, "open", path, errno);
-    code = write_all(fd, path, p, n, st);
-    if (close(fd) != 0 && code == BR_OK)
-        return fail_errno(st, "write", path, errno);
-    return code;
-}
+/* ---- writing ------------------------------------------------------------ */
 
 /* Opens a new file FOLDER/.brass-PID-N.tmp and leaves its name in *name. The
  * name does not contain the target's, which may be as long as names get. */
@@ -166,53 +138,114 @@ open_beside(br_str *name, const char *path, mode_t mode)
     return -1;
 }
 
-/* Fills the new file, gives it a mode (if >= 0), puts it in the target's
- * place. Closes fd. */
 static br_code
-fill_and_rename(int fd, const char *from, const char *path, br_text t, int mode,
-                br_status *st)
+begin_beside(br_out *o, const char *path, bool exists, mode_t mode,
+             br_status *st)
 {
-    br_code code = write_all(fd, path, t.p, t.n, st);
+    char real[PATH_MAX];
 
-    if (code == BR_OK && mode >= 0 && fchmod(fd, (mode_t)mode) != 0)
-        code = fail_errno(st, "set the mode", path, errno);
-    if (code == BR_OK && fsync(fd) != 0)
-        code = fail_errno(st, "sync", path, errno);
-    if (close(fd) != 0 && code == BR_OK)
-        code = fail_errno(st, "write", path, errno);
-    if (code == BR_OK && rename(from, path) != 0)
-        code = fail_errno(st, "replace", path, errno);
+    /* Through a symbolic link: the file it names is replaced, not the link. */
+    if (exists && realpath(path, real))
+        path = real;
+    br_str_puts(&o->path, path);
+    /* A file keeps its mode, and is never readable by more on the way. */
+    o->mode = exists ? (int)(mode & 0777) : -1;
+    if (!o->path.oom)
+        o->fd = open_beside(&o->temp, path, exists ? 0600 : 0644);
+    if (o->fd >= 0)
+        return BR_OK;
+    if (o->path.oom || o->temp.oom)
+        return br_fail(st, BR_E_OOM, "%s: out of memory", path);
+    br_str_clear(&o->temp); /* the name is somebody else's */
+    return fail_errno(st, "create a file beside", path, errno);
+}
+
+br_code
+br_out_begin(br_out *o, const char *path, br_status *st)
+{
+    struct stat old;
+    bool exists = stat(path, &old) == 0;
+    br_code code;
+
+    *o = (br_out){.fd = -1};
+    if (exists && S_ISDIR(old.st_mode))
+        return fail_errno(st, "write", path, EISDIR);
+    if (exists && !S_ISREG(old.st_mode)) {
+        br_str_puts(&o->path, path);
+        o->in_place = true;
+        o->fd = open(path, O_WRONLY | O_CLOEXEC);
+        code = o->path.oom ? br_fail(st, BR_E_OOM, "%s: out of memory", path)
+               : o->fd < 0 ? fail_errno(st, "open", path, errno)
+                           : BR_OK;
+    } else {
+        code = begin_beside(o, path, exists, exists ? old.st_mode : 0, st);
+    }
+    if (code != BR_OK)
+        br_out_drop(o);
     return code;
+}
+
+br_code
+br_out_put(br_out *o, const void *data, size_t n, br_status *st)
+{
+    const char *p = data;
+
+    while (n > 0) {
+        ssize_t put = write(o->fd, p, n);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return fail_errno(st, "write", o->path.at, errno);
+        p += put;
+        n -= (size_t)put;
+    }
+    return BR_OK;
+}
+
+br_code
+br_out_end(br_out *o, br_status *st)
+{
+    const char *path = o->path.at;
+    br_code code = BR_OK;
+
+    if (o->mode >= 0 && !o->in_place && fchmod(o->fd, (mode_t)o->mode) != 0)
+        code = fail_errno(st, "set the mode", path, errno);
+    if (code == BR_OK && !o->in_place && fsync(o->fd) != 0)
+        code = fail_errno(st, "sync", path, errno);
+    if (close(o->fd) != 0 && code == BR_OK)
+        code = fail_errno(st, "write", path, errno);
+    o->fd = -1;
+    if (code == BR_OK && !o->in_place && rename(o->temp.at, path) != 0)
+        code = fail_errno(st, "replace", path, errno);
+    if (code == BR_OK)
+        br_str_clear(&o->temp); /* nothing left to remove */
+    br_out_drop(o);
+    return code;
+}
+
+void
+br_out_drop(br_out *o)
+{
+    if (o->fd >= 0)
+        close(o->fd);
+    if (o->temp.n > 0 && !o->temp.oom)
+        unlink(o->temp.at);
+    br_str_fini(&o->temp);
+    br_str_fini(&o->path);
+    o->fd = -1;
 }
 
 br_code
 br_file_write(const char *path, const void *p, size_t n, br_status *st)
 {
-    char real[PATH_MAX];
-    struct stat old;
-    bool exists = stat(path, &old) == 0;
-    br_str name = {0};
+    br_out o;
     br_code code;
-    int fd;
 
-    if (exists && S_ISDIR(old.st_mode))
-        return fail_errno(st, "write", path, EISDIR);
-    if (exists && !S_ISREG(old.st_mode))
-        return write_in_place(path, p, n, st);
-    /* Through a symbolic link: the file it names is replaced, not the link. */
-    if (exists && realpath(path, real))
-        path = real;
-    /* A file keeps its mode, and is never readable by more on the way. */
-    fd = open_beside(&name, path, exists ? 0600 : 0644);
-    if (fd < 0) {
-        code = name.oom ? br_fail(st, BR_E_OOM, "%s: out of memory", path)
-                        : fail_errno(st, "create a file beside", path, errno);
-    } else {
-        code = fill_and_rename(fd, name.at, path, (br_text){p, n},
-                               exists ? (int)(old.st_mode & 0777) : -1, st);
-        if (code != BR_OK)
-            unlink(name.at);
-    }
-    br_str_fini(&name);
+    BR_TRY(br_out_begin(&o, path, st));
+    code = br_out_put(&o, p, n, st);
+    if (code == BR_OK)
+        return br_out_end(&o, st);
+    br_out_drop(&o);
     return code;
 }

@@ -312,3 +312,46 @@ TEST(file_write_survives_every_failed_allocation)
     t_each_oom(write_once, in_tmp("f"));
     ck_assert_int_eq(count_names(), 1);
 }
+
+TEST(file_out_in_pieces_or_not_at_all)
+{
+    const char *dir = t_tmpdir();
+    char *path = t_printf("%s/x", dir);
+    br_status st = {0};
+    br_out o;
+
+    t_write(path, "old", 3);
+    t_ok(br_out_begin(&o, path, &st), &st);
+    t_ok(br_out_put(&o, "new", 3, &st), &st);
+    br_out_drop(&o);
+    ck_assert_str_eq(t_read(path, NULL), "old");
+    t_ok(br_out_begin(&o, path, &st), &st);
+    t_ok(br_out_put(&o, "ne", 2, &st), &st);
+    ck_assert_str_eq(t_read(path, NULL), "old");
+    t_ok(br_out_put(&o, "wer", 3, &st), &st);
+    t_ok(br_out_end(&o, &st), &st);
+    ck_assert_str_eq(t_read(path, NULL), "newer");
+    ck_assert_int_eq(br_out_begin(&o, dir, &st), BR_E_IO);
+    ck_assert_ptr_null(t_ls(dir, ".tmp")[0]);
+}
+
+TEST(file_map_is_what_the_file_holds)
+{
+    char *path = t_printf("%s/x", t_tmpdir());
+    br_status st = {0};
+    br_file_map m;
+
+    t_write(path, "abc", 3);
+    t_ok(br_file_map_open(&m, path, &st), &st);
+    ck_assert_uint_eq(m.n, 3);
+    ck_assert_mem_eq(m.p, "abc", 3);
+    br_file_map_close(&m);
+    t_write(path, "", 0);
+    t_ok(br_file_map_open(&m, path, &st), &st);
+    ck_assert_uint_eq(m.n, 0);
+    ck_assert_ptr_nonnull(m.p);
+    br_file_map_close(&m);
+    br_file_map_close(&m);
+    ck_assert_int_eq(br_file_map_open(&m, "no/such", &st), BR_E_NOT_FOUND);
+    ck_assert_int_eq(st.sys, 2);
+}
