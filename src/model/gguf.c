@@ -19,6 +19,7 @@ struct br_gguf {
     const br_gguf_tensor **tensor;
     size_t n_tensors;
     br_map names; /* tensor name -> index in tensor */
+    bool named;   /* the failure names its file already */
 };
 
 /* ---- making and freeing ------------------------------------------------- */
@@ -153,6 +154,7 @@ open_part(br_gguf *g, const char *path, br_status *st)
     br_gguf_part *part = &g->part[g->n_parts];
     br_code code;
 
+    g->named = true;
     BR_TRY(br_file_map_open(&part->map, path, st));
     g->n_parts++;
     part->p = part->map.p;
@@ -160,6 +162,8 @@ open_part(br_gguf *g, const char *path, br_status *st)
     code = br_gguf_parse(part, &g->arena, st);
     if (code != BR_OK)
         br_prefix(st, "%s", path);
+    else
+        g->named = false;
     return code;
 }
 
@@ -181,6 +185,7 @@ open_file_of_set(br_gguf *g, const char *path, uint32_t count, br_status *st)
                        (long long)no + 1, n, i + 1, count);
     if (code != BR_OK)
         br_prefix(st, "%s", path);
+    g->named = code != BR_OK;
     return code;
 }
 
@@ -260,7 +265,7 @@ br_gguf_open(br_gguf **out, const char *path, br_status *st)
     code = open_path(g, path, st);
     if (code == BR_OK)
         return BR_OK;
-    if (st && strncmp(st->msg, path, strlen(path)) != 0 && code != BR_E_OOM)
+    if (!g->named)
         br_prefix(st, "%s", path);
     br_gguf_close(g);
     *out = NULL;
