@@ -313,7 +313,7 @@ TEST(check_generated_families)
     lm_manifest_done();
 }
 
-/* ---- lowered programs ----------------------------------------------------- */
+/* ---- lowered programs --------------------------------------------------- */
 
 TEST_WITHIN(check_accepts_what_is_lowered, 120)
 {
@@ -369,7 +369,7 @@ TEST_WITHIN(check_accepts_random_schedules, 120)
     }
 }
 
-/* ---- memory ---------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------- */
 
 typedef struct job {
     const br_mega_prog *p;
