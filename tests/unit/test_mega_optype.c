@@ -372,7 +372,7 @@ TEST(op_softmax_and_argmax)
          "the output has dtype F32, needs I32"});
 }
 
-/* ---- recipes ----------------------------------------------------------------- */
+/* ---- recipes ------------------------------------------------------------ */
 
 #define STEP1 "{'op':11,'args':[{'in':0},{'in':1}],'out':0}"
 #define STEP2                                                            \
@@ -457,7 +457,7 @@ TEST(op_fused_steps_write_all_of_their_output)
     try_row(&r);
 }
 
-/* ---- footprints -------------------------------------------------------------- */
+/* ---- footprints --------------------------------------------------------- */
 
 static void
 touches(const br_mega_prog *p, uint32_t task, uint32_t operand, bool write,
