@@ -176,7 +176,7 @@ sweep(pack *k, int64_t *size)
     }
 }
 
-/* ---- 2. levels ---------------------------------------------------------- */
+/* ---- 2. levels --------------------------------------------------------- */
 
 /* From v, which has no predecessor, along "u is before x, and u's successor y
  * must find another" to a u without successor; shifts the links on the way.
@@ -349,7 +349,7 @@ try_levels(pack *k, uint64_t *dead)
     return false;
 }
 
-/* ---- 3. walk ------------------------------------------------------------ */
+/* ---- 3. walk ----------------------------------------------------------- */
 
 static uint32_t
 draw(uint64_t *seed, uint32_t n)
@@ -404,7 +404,7 @@ walk(pack *k)
     }
 }
 
-/* ---- all together ------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------ */
 
 static int
 by_size_desc(const void *a, const void *b)

@@ -121,7 +121,7 @@ mk_label(mk *m, br_mega_task *t, const char *z)
     t->label_n = (uint32_t)strlen(z);
 }
 
-/* ---- random programs ----------------------------------------------------- */
+/* ---- random programs --------------------------------------------------- */
 
 enum { MK_GRAIN = 64 }; /* floats in 256 bytes */
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- who may share, from first principles -------------------------------- */
+/* ---- who may share, from first principles ------------------------------ */
 
 typedef struct truth {
     const br_mega_prog *p;
@@ -145,7 +145,7 @@ TEST(pages_never_share_what_may_be_alive)
     }
 }
 
-/* ---- brute force --------------------------------------------------------- */
+/* ---- brute force ------------------------------------------------------- */
 
 typedef struct brute {
     const truth *t;
@@ -372,7 +372,7 @@ TEST(pages_order_is_the_true_one_and_transitive)
     }
 }
 
-/* ---- by hand -------------------------------------------------------------- */
+/* ---- by hand ----------------------------------------------------------- */
 
 /* x -> a1 -> a2 -> .. -> an, all of one op */
 static mk

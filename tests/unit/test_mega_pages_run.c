@@ -6,7 +6,7 @@
 #include "mega/pages.h"
 #include "unit/lower_make.h"
 
-/* ---- on real memory ------------------------------------------------------ */
+/* ---- on real memory ---------------------------------------------------- */
 
 static void
 run_on(const br_mega_prog *p, int orders, float *out, size_t room)
@@ -100,7 +100,7 @@ TEST(pages_under_the_vm_notice_a_wrong_table)
     br_mega_free(m.p);
 }
 
-/* ---- vectors -------------------------------------------------------------- */
+/* ---- vectors ----------------------------------------------------------- */
 
 /* v045 has what the reference's author takes for a linear table. */
 TEST(pages_linear_equals_the_vector)

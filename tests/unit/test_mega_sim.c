@@ -347,7 +347,7 @@ TEST(sim_survives_every_failing_allocation)
     }
 }
 
-/* ---- vectors ------------------------------------------------------------- */
+/* ---- vectors ----------------------------------------------------------- */
 
 static void
 same_ids(const char *id, const br_json *want, const uint32_t *got, size_t n)
@@ -428,7 +428,7 @@ TEST(sim_agrees_with_every_vector)
     br_arena_fini(&a);
 }
 
-/* ---- the command --------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------- */
 
 TEST(prog_sim_prints_json_and_text)
 {
