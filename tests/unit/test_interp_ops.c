@@ -85,7 +85,7 @@ refuse(const char *op, const char *params, const arg *args, int n, arg out,
 TEST(op_copy_moves_and_casts)
 {
     expect("COPY", "", ARGS({F32, "2, 2", V(1, -2, 0.5, 3e38)}),
-           (arg){F32, "2, 2", V(1, -2, 0.5, 3e38f)}, 1e31);
+           (arg){F32, "2, 2", V(1, -2, 0.5, (double)3e38f)}, 1e31);
     /* float to integer: towards zero, as the reference's cast */
     expect("COPY", "", ARGS({F32, "4", V(1.75, -1.75, 2.5, -0.5)}),
            (arg){BR_MDT_I32, "4", V(1, -1, 2, 0)}, 0);
