@@ -19,7 +19,7 @@ typedef struct binder {
     bool *seen; /* a buffer's id has come */
 } binder;
 
-/* ---- in ------------------------------------------------------------------- */
+/* ---- in --------------------------------------------------------------- */
 
 /* Relative, without ".." and without a NUL: it stays inside. */
 static bool
@@ -205,7 +205,7 @@ br_mega_bind_dir(br_mega_vm *vm, const br_mega_prog *p, const char *dir,
     return code;
 }
 
-/* ---- out ------------------------------------------------------------------- */
+/* ---- out -------------------------------------------------------------- */
 
 static br_code
 write_buffer(const br_mega_vm *vm, size_t i, const char *dir, br_status *st)

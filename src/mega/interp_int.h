@@ -7,6 +7,7 @@
  *   interp_ops_mat.c  GEMV, GEMM, DEQUANT
  *   interp_ops_att.c  ROPE, KV_APPEND, attention
  *   interp_fused.c    recipes
+ *   interp_sum.c      dot products and sums
  *
  * An op reads whole operands as f32, computes into scratch, and stores at the
  * end. So an output that is also an input (in place, or through a page) gives
@@ -160,7 +161,7 @@ br_code br_vm_dispatch(br_vm_call *c) BR_MUST_USE;
 #include "mega/minst.def"
 #undef X
 
-/* Sums of the numbers contract: 16 lanes by index mod 16, ascending in each,
+/* interp_sum.c. Sums of the numbers contract: 16 lanes by index mod 16, ascending in each,
  * joined 8-4-2-1. The dot product uses fused multiply-add. */
 float br_vm_dot(const float *a, const float *b, int64_t n);
 float br_vm_sum(const float *a, int64_t n);

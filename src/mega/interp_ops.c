@@ -11,37 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { LANES = 16 };
-
-static float
-join(float lane[LANES])
-{
-    for (int w = LANES / 2; w; w /= 2)
-        for (int i = 0; i < w; i++)
-            lane[i] += lane[i + w];
-    return lane[0];
-}
-
-float
-br_vm_dot(const float *a, const float *b, int64_t n)
-{
-    float lane[LANES] = {0};
-
-    for (int64_t k = 0; k < n; k++)
-        lane[k % LANES] = fmaf(a[k], b[k], lane[k % LANES]);
-    return join(lane);
-}
-
-float
-br_vm_sum(const float *a, int64_t n)
-{
-    float lane[LANES] = {0};
-
-    for (int64_t k = 0; k < n; k++)
-        lane[k % LANES] += a[k];
-    return join(lane);
-}
-
 /* ---- shapes ----------------------------------------------------------- */
 
 static br_code

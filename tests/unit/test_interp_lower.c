@@ -78,7 +78,7 @@ argmax(const br_mega_vm *vm, const br_mega_prog *p)
     return best;
 }
 
-/* ---- recorded sequences ------------------------------------------------------ */
+/* ---- recorded sequences ----------------------------------------------- */
 
 static void
 bind_recorded(br_mega_vm *vm, const br_mega_prog *p, const char *dir,
@@ -167,7 +167,7 @@ TEST_WITHIN(interp_decodes_the_recorded_sequences, 60)
     br_arena_fini(&a);
 }
 
-/* ---- one network, many schedules ----------------------------------------------- */
+/* ---- one network, many schedules -------------------------------------- */
 
 /* Numbers in -1..1 that depend on the key alone. */
 static float *

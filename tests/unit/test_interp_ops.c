@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "mega/interp_int.h"
+
 enum { IN = BR_MBK_IO_INPUT, OUT = BR_MBK_IO_OUTPUT, F32 = BR_MDT_F32 };
 
 /* One task: inputs x[0..n), one output; runs it. */
@@ -651,6 +653,36 @@ TEST(op_fused_refuses_bad_recipes)
     for (size_t i = 0; i < BR_COUNT(bad); i++)
         refuse("FUSED", bad[i][0], ARGS({F32, "2", V(1, 2)}), OUT32("2"),
                i ? bad[i][1] : "recipe.steps");
+}
+
+/* The order of additions is part of the contract: lanes by index mod 16,
+ * joined 8-4-2-1, and fused in the dot product. */
+TEST(op_sums_keep_their_order)
+{
+    uint64_t seed = 3;
+    float a[100], b[100], dot[16], sum[16];
+
+    for (int n = 0; n <= 100; n++) {
+        for (int i = 0; i < n; i++) {
+            a[i] = (float)((double)(int64_t)t_rand(&seed) / 1e18);
+            b[i] = (float)((double)(int64_t)t_rand(&seed) / 1e18);
+        }
+        memset(dot, 0, sizeof dot);
+        memset(sum, 0, sizeof sum);
+        for (int i = 0; i < n; i++) {
+            dot[i % 16] = fmaf(a[i], b[i], dot[i % 16]);
+            sum[i % 16] += a[i];
+        }
+        for (int w = 8; w; w /= 2)
+            for (int i = 0; i < w; i++) {
+                dot[i] += dot[i + w];
+                sum[i] += sum[i + w];
+            }
+        dot[1] = br_vm_dot(a, b, n);
+        sum[1] = br_vm_sum(a, n);
+        ck_assert_mem_eq(dot, dot + 1, 4);
+        ck_assert_mem_eq(sum, sum + 1, 4);
+    }
 }
 
 TEST(op_documents_name_every_opcode)

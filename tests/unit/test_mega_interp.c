@@ -51,7 +51,7 @@ order_is(kit *k, const char *want)
     br_str_fini(&got);
 }
 
-/* ---- order ---------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------ */
 
 /* 0 and 2 wait for 3; 4 waits for 0: sweeps are 1 3 | 0 2 4. */
 TEST(vm_order_is_that_of_sweeps)
@@ -166,7 +166,7 @@ TEST(vm_stuck_program_names_who_waits)
     kit_end(&k);
 }
 
-/* ---- never written --------------------------------------------------------- */
+/* ---- never written ---------------------------------------------------- */
 
 TEST(vm_finds_uninitialised_reads)
 {
@@ -285,7 +285,7 @@ TEST(vm_refuses_to_write_what_is_read_only)
     kit_end(&k);
 }
 
-/* ---- pages ------------------------------------------------------------------ */
+/* ---- pages ------------------------------------------------------------ */
 
 static void
 page_program(kit *k, const char *reader, const char *other)
@@ -381,7 +381,7 @@ TEST(vm_refuses_pages_that_do_not_fit)
     }
 }
 
-/* ---- binding ------------------------------------------------------------------ */
+/* ---- binding ---------------------------------------------------------- */
 
 static br_code
 bind(kit *k, int buffer, int dtype, const int64_t *shape, uint32_t rank,
@@ -467,7 +467,7 @@ TEST(vm_caches_live_from_run_to_run)
     kit_end(&k);
 }
 
-/* ---- limits ---------------------------------------------------------------------- */
+/* ---- limits ----------------------------------------------------------- */
 
 TEST(vm_keeps_its_limits)
 {

@@ -9,7 +9,7 @@
 #include "mega/dtype.h"
 #include "mega/quantize.h"
 
-/* ---- recorded -------------------------------------------------------------- */
+/* ---- recorded --------------------------------------------------------- */
 
 static const char *dir;
 
@@ -78,7 +78,7 @@ TEST(quantize_equals_every_recorded_matrix)
     br_arena_fini(&a);
 }
 
-/* ---- by hand ---------------------------------------------------------------- */
+/* ---- by hand ---------------------------------------------------------- */
 
 TEST(quantize_int8_by_hand)
 {
