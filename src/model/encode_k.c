@@ -102,7 +102,7 @@ static void
 settle_sub(k_block *b, const float *x, int j, float d, float dmin, int top)
 {
     int ls = b->ls[j], lm = b->lm[j], try[SUB];
-    double least = INFINITY;
+    double least = (double)INFINITY;
 
     for (int k = 0; k < 9; k++) {
         int s = ls + (k + 1) % 3 - 1, m = lm + (k / 3 + 1) % 3 - 1;
