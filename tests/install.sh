@@ -48,6 +48,10 @@ refuses() { # COMMAND... : ends with 1 to 5 and one line on stderr
     cat "$tmp/err"
     [ $code -ge 1 ] && [ $code -le 5 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ]
 }
+refuses_racy() { # COMMAND...
+    "$@" >"$tmp/out" 2>&1
+    [ $? = 4 ] && grep -q 'RACE' "$tmp/out" && grep -qx refused "$tmp/out"
+}
 holds_no_path() { ! grep -l "$PWD" "$@"; }
 short() { [ "$(wc -l <"$1")" -lt 100 ]; }
 empty() { [ -z "$(find "$1" ! -type d | tee /dev/stderr)" ]; }
@@ -73,6 +77,9 @@ for src in examples/*.c; do
     try "$name builds against the static library" compile_static "$name"
     try "$name runs alone" same "tests/golden/examples/$name.txt" "$tmp/prog" examples/mlp.json
 done
+sed 's/"threshold": 2/"threshold": 1/' examples/mlp.json >"$tmp/racy.json"
+compile_static check_program
+try "check_program refuses what races" refuses_racy "$tmp/prog" "$tmp/racy.json"
 try "make uninstall" make CC="${CC:-cc}" uninstall DESTDIR="$root" PREFIX=/usr
 try "nothing is left behind" empty "$root"
 

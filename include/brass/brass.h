@@ -91,6 +91,31 @@ BRASS_API int64_t br_program_weight_bytes(const br_program *p);
 BRASS_API const char *br_program_task_op(const br_program *p, size_t i);
 BRASS_API const char *br_program_task_label(const br_program *p, size_t i);
 
+/* ---- the verdict --------------------------------------------------------- */
+
+typedef enum brass_check {
+    BRASS_CHECK_SOUND,     /* rejects everything that can go wrong */
+    BRASS_CHECK_COMPAT_0_2 /* the verdict of the AMK 0.2 reference */
+} brass_check;
+
+/* What a check found. Independent of the program it came from. */
+typedef struct br_report br_report;
+
+/* NULL only when the check itself could not be made (no memory); a program
+ * that is refused gives a report that says why. */
+BRASS_API br_report *br_program_check(const br_program *p, brass_check mode,
+                                      br_error *e);
+BRASS_API void br_report_free(br_report *r);
+BRASS_API int br_report_ok(const br_report *r); /* 1: accepted, 0: refused */
+BRASS_API size_t br_report_errors(const br_report *r);
+BRASS_API size_t br_report_warnings(const br_report *r);
+/* The i-th text; NULL when there are not as many. */
+BRASS_API const char *br_report_error(const br_report *r, size_t i);
+BRASS_API const char *br_report_warning(const br_report *r, size_t i);
+/* {"ok":..,"errors":[..],"warnings":[..],"stats":{..}}, all counts included.
+ * Valid while r lives. */
+BRASS_API const char *br_report_json(const br_report *r);
+
 /* ---- a walk without computing ------------------------------------------- */
 
 /* Which tasks run when only the counters decide. */

@@ -169,6 +169,56 @@ changed(const char *from, const char *to, br_error *e)
     return br_program_load(all, strlen(all), e);
 }
 
+TEST(api_checks)
+{
+    br_program *p = br_program_load_file(mlp(), NULL);
+    br_report *r = br_program_check(p, BRASS_CHECK_SOUND, NULL);
+
+    br_program_free(p); /* a report stands alone */
+    ck_assert_int_eq(br_report_ok(r), 1);
+    ck_assert_uint_eq(br_report_errors(r), 0);
+    ck_assert_uint_eq(br_report_warnings(r), 0);
+    ck_assert_ptr_null(br_report_error(r, 0));
+    ck_assert_ptr_null(br_report_warning(r, 0));
+    ck_assert(strstr(br_report_json(r), "\"ok\": true"));
+    br_report_free(r);
+}
+
+TEST(api_check_refuses_and_says_why)
+{
+    br_program *p = changed("\"threshold\": 2", "\"threshold\": 1", NULL);
+    br_report *r;
+
+    for (int mode = BRASS_CHECK_SOUND; mode <= BRASS_CHECK_COMPAT_0_2; mode++) {
+        r = br_program_check(p, (brass_check)mode, NULL);
+        ck_assert_int_eq(br_report_ok(r), 0);
+        ck_assert_uint_eq(br_report_errors(r), 3);
+        ck_assert_msg(strstr(br_report_error(r, 0), "task 5 (act)"), "%s",
+                      br_report_error(r, 0));
+        ck_assert(strstr(br_report_json(r), "\"ok\": false"));
+        br_report_free(r);
+    }
+    br_program_free(p);
+}
+
+TEST(api_check_modes_differ_where_the_reference_has_a_hole)
+{
+    /* a counter that starts at 1 lets its waiters in too early */
+    br_error *e = br_error_new();
+    br_program *p = changed("\"init\": 0", "\"init\": 1", e);
+    br_report *sound = br_program_check(p, BRASS_CHECK_SOUND, e);
+    br_report *compat = br_program_check(p, BRASS_CHECK_COMPAT_0_2, e);
+
+    ck_assert_int_eq(br_report_ok(sound), 0);
+    ck_assert_int_eq(br_report_ok(compat), 1);
+    br_report_free(sound);
+    br_report_free(compat);
+    ck_assert_ptr_null(br_program_check(p, (brass_check)7, e));
+    ck_assert_int_eq(br_error_code(e), BRASS_E_USAGE);
+    br_program_free(p);
+    br_error_free(e);
+}
+
 TEST(api_walks)
 {
     br_program *p = br_program_load_file(mlp(), NULL);
@@ -218,14 +268,16 @@ TEST(api_takes_null_where_it_is_harmless)
     br_error_free(NULL);
     br_program_free(NULL);
     br_string_free(NULL);
+    br_report_free(NULL);
     br_walk_free(NULL);
 }
 
 static br_code
-load_walk_save(void *arg, br_status *st)
+use_all(void *arg, br_status *st)
 {
     br_error *e = br_error_new();
     br_program *p = NULL;
+    br_report *r = NULL;
     br_walk *w = NULL;
     char *s = NULL;
 
@@ -233,12 +285,15 @@ load_walk_save(void *arg, br_status *st)
         return br_fail(st, BR_E_OOM, "no error handle");
     p = br_program_load_file(arg, e);
     if (p)
+        r = br_program_check(p, BRASS_CHECK_SOUND, e);
+    if (r)
         w = br_program_walk(p, 2, e);
     if (w)
         s = br_program_save(p, NULL, e);
     if (!s)
         br_fail(st, (br_code)br_error_code(e), "%s", br_error_text(e));
     br_string_free(s);
+    br_report_free(r);
     br_walk_free(w);
     br_program_free(p);
     br_error_free(e);
@@ -247,5 +302,5 @@ load_walk_save(void *arg, br_status *st)
 
 TEST(api_gives_memory_back_when_short)
 {
-    t_each_oom(load_walk_save, t_printf("%s", mlp()));
+    t_each_oom(use_all, t_printf("%s", mlp()));
 }
