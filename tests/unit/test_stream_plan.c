@@ -1,6 +1,6 @@
-/* test_stream_plan.c - the weights of a model spread over the workers of the CUDA megakernel: every
- * tile once, no two in one place, nobody with much more than his share. The
- * kernel itself runs only on a GPU: make bench-cuda_decode.
+/* test_stream_plan.c - the weights of a model spread over the workers of the
+ * CUDA megakernel: every tile once, no two in one place, nobody with much more
+ * than his share. The kernel itself runs only on a GPU: make bench-cuda_decode.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "t.h"
 
