@@ -25,12 +25,12 @@ enum {
     BR_MK_WARPS = 16,
     BR_MK_THREADS = 512, /* that compute; then a group of warps for loading */
     BR_MK_BLOCK = 640,
-    BR_MK_CHUNK = 16384,    /* bytes */
-    BR_MK_SLOTS = 12,       /* chunks in flight: 192 KiB */
-    BR_MK_MAX_K = 12288,    /* widest input vector */
-    BR_MK_MAX_PARTS = 128,  /* chunks of one phase of one worker */
-    BR_MK_KV_BLOCK = 256,   /* positions folded at once (numbers contract) */
-    BR_MK_PAGE = 16,        /* positions of a KV page */
+    BR_MK_CHUNK = 16384,   /* bytes */
+    BR_MK_SLOTS = 12,      /* chunks in flight: 192 KiB */
+    BR_MK_MAX_K = 12288,   /* widest input vector */
+    BR_MK_MAX_PARTS = 128, /* chunks of one phase of one worker */
+    BR_MK_KV_BLOCK = 256,  /* positions folded at once (numbers contract) */
+    BR_MK_PAGE = 16,       /* positions of a KV page */
     BR_MK_MAX_WORKERS = 255,
     BR_MK_MAX_INST = 256,
     BR_MK_TASKS = 8, /* attention tasks of a worker with pages at hand */
@@ -51,11 +51,11 @@ enum br_mk_op {
 struct br_mk_inst { /* 16 bytes */
     unsigned char op, flags;
     unsigned short layer;
-    unsigned char segs;    /* K / 512 */
-    unsigned char n_wait;  /* workers that make this phase's input */
+    unsigned char segs;     /* K / 512 */
+    unsigned char n_wait;   /* workers that make this phase's input */
     unsigned short n_tiles; /* of this worker; may be 0 */
     unsigned int tile0;
-    unsigned int chunk0;    /* where the phase begins in the stream */
+    unsigned int chunk0; /* where the phase begins in the stream */
 };
 
 /* Where the program stands: read at launch, moved on by the TOKEN phase. */
@@ -77,32 +77,32 @@ struct br_mk_args {
     const unsigned int *stream_chunks;   /* [workers] chunks of a whole step */
     unsigned long long *words;           /* exchange */
     const unsigned short *embed;         /* [vocab][hidden] bf16 */
-    const float *norms;    /* [layers][2][hidden], then [hidden] */
-    const float *qk_norms; /* [layers][2][head_dim], or 0 */
-    const float *rope;     /* [positions][head_dim/2][2] cos, sin */
-    unsigned short *kv;    /* pages */
+    const float *norms;        /* [layers][2][hidden], then [hidden] */
+    const float *qk_norms;     /* [layers][2][head_dim], or 0 */
+    const float *rope;         /* [positions][head_dim/2][2] cos, sin */
+    unsigned short *kv;        /* pages */
     const unsigned int *pages; /* page of each 16 positions */
-    unsigned int *tokens;  /* out, by epoch */
-    float *logits;         /* out: [vocab] of the last step, or 0 */
+    unsigned int *tokens;      /* out, by epoch */
+    float *logits;             /* out: [vocab] of the last step, or 0 */
     unsigned int *abort_flag;
     struct br_mk_step *step;
-    unsigned int *hints;       /* [layers + 1][4] counters, 128 bytes apart */
+    unsigned int *hints;         /* [layers + 1][4] counters, 128 bytes apart */
     unsigned long long *profile; /* [workers][n_inst][4] clocks, or 0 */
     struct br_mk_map map;
     unsigned int n_inst, n_workers;
     unsigned int n_layers, hidden, n_heads, n_kv, head_dim, inter, vocab;
     float eps, scale;
-    unsigned int depth; /* chunks under way at once */
+    unsigned int depth;            /* chunks under way at once */
     unsigned int interleaved_rope; /* 1: pairs (2i, 2i+1); 0: (i, i+half) */
 };
 
-#define BR_MK_MAX_BLOCKS 64 /* 256-blocks of context: 16384 positions */
-#define BR_MK_TOKENS 65536  /* ring of generated tokens, by epoch - 1 */
+#define BR_MK_MAX_BLOCKS 64    /* 256-blocks of context: 16384 positions */
+#define BR_MK_TOKENS     65536 /* ring of generated tokens, by epoch - 1 */
 
 /* Dynamic shared memory of a block: slots, x, sums, scratch, reductions,
  * barriers (struct smem in mega_decode.cu). */
-#define BR_MK_SHARED                                                           \
-    (BR_MK_SLOTS * BR_MK_CHUNK + BR_MK_MAX_K * 2 + BR_MK_MAX_PARTS * 64 +      \
+#define BR_MK_SHARED                                                      \
+    (BR_MK_SLOTS * BR_MK_CHUNK + BR_MK_MAX_K * 2 + BR_MK_MAX_PARTS * 64 + \
      128 * 4 + BR_MK_TASKS * 16 * 4 + 64 * 4 + BR_MK_SLOTS * 16)
 
 #endif
