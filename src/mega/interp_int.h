@@ -161,8 +161,8 @@ br_code br_vm_dispatch(br_vm_call *c) BR_MUST_USE;
 #include "mega/minst.def"
 #undef X
 
-/* interp_sum.c. Sums of the numbers contract: 16 lanes by index mod 16, ascending in each,
- * joined 8-4-2-1. The dot product uses fused multiply-add. */
+/* Sums of the numbers contract (interp_sum.c): 16 lanes by index mod 16,
+ * ascending in each, joined 8-4-2-1; fused multiply-add in the dot product. */
 float br_vm_dot(const float *a, const float *b, int64_t n);
 float br_vm_sum(const float *a, int64_t n);
 
