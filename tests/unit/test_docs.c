@@ -81,3 +81,8 @@ TEST(docs_tour_shows_what_happens)
 {
     ck_assert_int_gt(check_transcripts("docs/tour.md"), 0);
 }
+
+TEST(docs_mega_shows_what_happens)
+{
+    ck_assert_int_gt(check_transcripts("docs/mega.md"), 0);
+}

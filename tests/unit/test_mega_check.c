@@ -564,3 +564,45 @@ TEST(check_counts_what_it_does_not_keep)
     br_mega_report_fini(&r);
     br_mega_free(p);
 }
+
+/* ---- the command -------------------------------------------------------- */
+
+TEST(prog_check_prints_a_verdict)
+{
+    const char *good = t_printf("%s/good.json", t_tmpdir());
+    const char *bad = t_printf("%s/bad.json", t_tmpdir());
+    char *json = pt_json(XAO "t COPY 0 > 2\n");
+    t_proc r;
+
+    t_write(good, json, strlen(json));
+    /* a name that rings the bell */
+    json = pt_json(XAO "b z\\u0007 ACTIVATION F32 [1,4]\nt COPY 3 > 2\n");
+    t_write(bad, json, strlen(json));
+    t_run(&r, "prog", "check", good);
+    ck_assert_int_eq(r.exit, 0);
+    ck_assert_str_eq(r.out, "accepted\n1 tasks, 3 buffers, 1 counters, 0 "
+                            "edges, acyclic; weights 0.00 MB; workers not "
+                            "assigned\n");
+    ck_assert_str_eq(r.err, "");
+    t_run(&r, "prog", "check", good, "--json");
+    ck_assert_str_eq(r.out,
+                     "{\"ok\": true, \"errors\": [], \"warnings\": [], "
+                     "\"stats\": {\"tasks\": 1, \"buffers\": 3, \"counters\": "
+                     "1, \"edges\": 0, \"acyclic\": true, \"weight_MB\": 0.0, "
+                     "\"sm_assigned\": false}}\n");
+    t_run(&r, "prog", "check", bad);
+    ck_assert_int_eq(r.exit, 4);
+    ck_assert_str_eq(r.err, "");
+    ck_assert_int_eq(strncmp(r.out,
+                             "rejected: 1 error\nerror: task 0 (t0) reads "
+                             "buffer #3 ('z\\x07') that is never produced\n",
+                             78),
+                     0);
+    t_run(&r, "prog", "check", bad, "--json", "--compat", "amk-0.2");
+    ck_assert_int_eq(r.exit, 4);
+    ck_assert_int_eq(strncmp(r.out, "{\"ok\": false, \"errors\": [\"", 26), 0);
+    t_run(&r, "prog", "check", "/nowhere.json");
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_str_eq(r.out, "");
+    ck_assert_ptr_nonnull(strstr(r.err, "/nowhere.json"));
+}
