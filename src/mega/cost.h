@@ -1,6 +1,6 @@
 /* cost.h - how long a task program takes on a machine that is not here.
  *
- * Two passes (docs/decisions, "cost model"):
+ * Two passes (docs/decisions/0012-cost-model.md):
  *   1. bytes only: an event simulation in which all that streams at a moment
  *      shares the memory bandwidth evenly, one worker never drawing more than
  *      share_x fair shares. It gives every transfer its share of the bandwidth

@@ -193,6 +193,8 @@ add_group(br_lower *l, size_t first, size_t n)
     br_low_group g = {.first = (int32_t)first, .n = (int32_t)n};
     int64_t slots = 1;
 
+    for (size_t i = first; i < first + n; i++)
+        l->group_of[i] = (int32_t)l->groups.n;
     g.fused = can_fuse(l, &g);
     if (!g.fused) {
         for (size_t i = first; i < first + n; i++)
@@ -205,8 +207,6 @@ add_group(br_lower *l, size_t first, size_t n)
     }
     l->stats.fused_groups += g.fused;
     l->stats.resident_groups += !g.fused;
-    for (size_t i = first; i < first + n; i++)
-        l->group_of[i] = (int32_t)l->groups.n;
     if (!br_vec_push(&l->groups, g))
         return br_fail(l->st, BR_E_OOM, "lowering: out of memory");
     return BR_OK;

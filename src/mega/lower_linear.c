@@ -84,6 +84,17 @@ house_width(const br_lower *l, const br_cfg_tiling *w, int64_t n, int64_t all)
     return BR_MIN(ceil_div(width, warps) * warps, n);
 }
 
+/* Columns that the workers divide among them: of all linears that read the
+ * same tensor. In a group tile i of each linear goes to one worker, so there
+ * each is divided by itself. */
+static int64_t
+share(const br_lower *l, const br_net_node *d)
+{
+    if (l->group_of[d - l->net->nodes.at] != BR_NET_NONE)
+        return l->net->tensors.at[d->out].shape[1];
+    return l->tensors[d->in[0]].columns;
+}
+
 br_low_cut
 br_low_cut_of(br_lower *l, const br_net_node *d)
 {
@@ -97,7 +108,7 @@ br_low_cut_of(br_lower *l, const br_net_node *d)
         c.n_tile = amk_width(l, c.columns);
     } else {
         t = wish(l, d, c.rows > 1);
-        c.n_tile = house_width(l, &t, c.columns, l->tensors[d->in[0]].columns);
+        c.n_tile = house_width(l, &t, c.columns, share(l, d));
     }
     c.m_tile = t.m_tile ? BR_MIN(t.m_tile, c.rows) : c.rows;
     c.n_tiles = ceil_div(c.columns, c.n_tile);

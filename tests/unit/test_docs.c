@@ -86,3 +86,13 @@ TEST(docs_mega_shows_what_happens)
 {
     ck_assert_int_gt(check_transcripts("docs/mega.md"), 0);
 }
+
+TEST(docs_schedule_shows_what_happens)
+{
+    ck_assert_int_gt(check_transcripts("docs/schedule.md"), 10);
+}
+
+TEST(docs_graph_shows_what_happens)
+{
+    ck_assert_int_gt(check_transcripts("docs/graph.md"), 0);
+}
