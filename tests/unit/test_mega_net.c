@@ -99,8 +99,6 @@ TEST(net_of_another_family_lowers_and_runs)
     lm_forget();
 }
 
-/* ---- what is refused ----------------------------------------------------- */
-
 /* The graph with one piece of its text replaced. */
 static char *
 with(const char *from, const char *to)
@@ -111,6 +109,26 @@ with(const char *from, const char *to)
     return t_printf("%.*s%s%s", (int)(at - graph), graph, to,
                     at + strlen(from));
 }
+
+/* The logits are a result, and the group reads them: they need a buffer. */
+TEST(net_a_result_that_is_read_again_keeps_a_group_from_fusing)
+{
+    br_mega_net *n = parse(with("['logits','next']", "['logits']"));
+    br_mega_lower_stats stats;
+    br_mega_prog *p = lm_lower(
+        n, "cpu",
+        "{'tiling':{'gemv':{'N_tile':24}},'fusion_grouping':[['lm_head',"
+        "'argmax']]}",
+        &stats);
+
+    ck_assert_uint_eq(stats.fused_groups, 0);
+    ck_assert_uint_eq(stats.resident_groups, 1);
+    br_mega_free(p);
+    br_mega_net_free(n);
+    lm_forget();
+}
+
+/* ---- what is refused ----------------------------------------------------- */
 
 TEST(net_refuses_graphs_that_do_not_fit)
 {
