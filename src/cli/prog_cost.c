@@ -11,7 +11,7 @@ print_row(br_cli *cli, const char *name, const br_cost_row *r, double us)
 
     if (r->tasks)
         fprintf(cli->out, "  %-18s %8zu tasks %10.1f MB %10.1f us  %5.1f %%\n",
-                name, r->tasks, (double)r->bytes / 1e6, critical,
+                name, r->tasks, r->bytes / 1e6, critical,
                 us > 0 ? 100 * critical / us : 0);
 }
 

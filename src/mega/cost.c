@@ -463,6 +463,13 @@ reached_gbs(const br_mega_target *t)
                : t->hbm_bandwidth_gbs * REACHED;
 }
 
+/* Hints of a file can add up to more than 64 bits hold. */
+static int64_t
+whole(double v)
+{
+    return v < 0x1p63 ? (int64_t)v : INT64_MAX;
+}
+
 /* Sums by op and region, and the floors. */
 static void
 sum_up(br_mega_cost *c, const br_cost_sim *s, const replay *r)
@@ -479,15 +486,15 @@ sum_up(br_mega_cost *c, const br_cost_sim *s, const replay *r)
         flops += w->flops;
         for (int k = 0; k < 2; k++) {
             rows[k]->tasks++;
-            rows[k]->bytes += (int64_t)(w->weight + w->state);
-            rows[k]->flops += (int64_t)w->flops;
+            rows[k]->bytes += w->weight + w->state;
+            rows[k]->flops += w->flops;
             rows[k]->busy_us += r->end[i] - r->ready[i];
         }
         c->workers += s->place[i] == 0;
     }
     c->tasks = s->n_tasks;
-    c->bytes = (int64_t)bytes;
-    c->flops = (int64_t)flops;
+    c->bytes = whole(bytes);
+    c->flops = whole(flops);
     peak = flops / (s->t.fp16_tflops * 1e6);
     c->floor_us = BR_MAX(bytes / (s->t.hbm_bandwidth_gbs * 1e3), peak);
     c->reach_us = BR_MAX(bytes * r->us_per_byte, peak);
@@ -580,8 +587,8 @@ put_row(br_json_writer *w, const char *name, const br_cost_row *r)
     br_json_w_key(w, name);
     br_json_w_obj(w);
     put_i64(w, "tasks", (int64_t)r->tasks);
-    put_i64(w, "bytes", r->bytes);
-    put_i64(w, "flops", r->flops);
+    put_i64(w, "bytes", whole(r->bytes));
+    put_i64(w, "flops", whole(r->flops));
     put_f64(w, "busy_us", r->busy_us);
     put_f64(w, "critical_us", s->stream_us + s->compute_us + s->overhead_us);
     br_json_w_obj_end(w);

@@ -35,7 +35,7 @@ typedef struct br_cost_share {
 
 typedef struct br_cost_row {
     size_t tasks;
-    int64_t bytes, flops;
+    double bytes, flops;
     double busy_us; /* sum over tasks, of all workers */
     br_cost_share critical;
 } br_cost_row;

@@ -164,7 +164,7 @@ positive(const br_json *v, const char *name, double *out, br_status *st)
         *out = v->f;
     else
         return br_fail(st, BR_E_FORMAT, "target.%s: not a number", name);
-    if (!(*out > 0) || *out > 1e15)
+    if (!(*out >= 1e-6 && *out <= 1e15))
         return br_fail(st, BR_E_FORMAT,
                        "target.%s: %g is not in the range of a machine", name,
                        *out);
