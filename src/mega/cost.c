@@ -36,7 +36,8 @@ typedef struct replay {
     double *ready, *end, *late_begin, *late_end;         /* of tasks */
     double *piece_begin, *piece_end;
     cause *ready_by, *end_by, *late_by, *piece_by;
-    double *engine_free; /* of a worker */
+    uint32_t *counter_by; /* counter -> its last producer to end */
+    double *engine_free;  /* of a worker */
     cause *engine_last;
 } replay;
 
@@ -56,20 +57,18 @@ compute_us(const replay *r, uint32_t t)
 static void
 replay_ready(replay *r, uint32_t t)
 {
-    const br_mega_graph *g = &r->s->g;
     const br_mega_task *task = &r->s->p->tasks[t];
     uint32_t prev = r->s->prev[t];
 
     r->ready[t] = prev == BR_COST_NONE ? 0 : r->end[prev];
     r->ready_by[t] = prev == BR_COST_NONE ? launch : (cause){prev, BR_CE_END};
     for (uint32_t k = 0; k < task->n_waits; k++) {
-        uint32_t c = (uint32_t)task->waits[k].counter;
+        uint32_t by = r->counter_by[task->waits[k].counter];
 
-        for (uint32_t i = g->prod_off[c]; i < g->prod_off[c + 1]; i++)
-            if (r->end[g->prod[i]] > r->ready[t]) {
-                r->ready[t] = r->end[g->prod[i]];
-                r->ready_by[t] = (cause){g->prod[i], BR_CE_END};
-            }
+        if (r->end[by] > r->ready[t]) {
+            r->ready[t] = r->end[by];
+            r->ready_by[t] = (cause){by, BR_CE_END};
+        }
     }
 }
 
@@ -119,6 +118,7 @@ static void
 replay_end(replay *r, uint32_t t)
 {
     uint32_t last = r->s->last_piece[t];
+    uint32_t *by = &r->counter_by[r->s->p->tasks[t].out_counter];
     double e;
 
     replay_ready(r, t);
@@ -133,6 +133,8 @@ replay_end(replay *r, uint32_t t)
         r->end_by[t] = (cause){t, BR_CE_LATE};
     }
     r->end[t] = e + r->half;
+    if (*by == BR_COST_NONE || r->end[t] > r->end[*by])
+        *by = t;
 }
 
 static void
@@ -157,9 +159,10 @@ replay_init(replay *r, const br_cost_sim *s, br_mega_cost *c)
     double *x = br_arena_new(s->a, double, 2 * (n + pieces));
     cause *by = br_arena_new(s->a, cause, 3 * n + pieces);
 
+    r->counter_by = br_arena_new(s->a, uint32_t, (size_t)s->g.n_counters + 1);
     r->engine_free = br_arena_new(s->a, double, s->n_workers);
     r->engine_last = br_arena_new(s->a, cause, s->n_workers);
-    if (!d || !x || !by || !r->engine_free || !r->engine_last)
+    if (!d || !x || !by || !r->counter_by || !r->engine_free || !r->engine_last)
         return false;
     r->ready = d;
     r->end = d + n;
@@ -173,6 +176,8 @@ replay_init(replay *r, const br_cost_sim *s, br_mega_cost *c)
     r->piece_by = by + 3 * n;
     for (uint32_t w = 0; w < s->n_workers; w++)
         r->engine_last[w] = launch;
+    for (uint32_t k = 0; k < s->g.n_counters; k++)
+        r->counter_by[k] = BR_COST_NONE;
     return true;
 }
 
@@ -260,7 +265,7 @@ blame(br_mega_cost *c, const br_cost_sim *s, bool *on_path, uint32_t t,
 
     add_share(&c->critical, what, us);
     add_share(&c->op[task->op].critical, what, us);
-    add_share(&c->region[br_cost_region_of(task)].critical, what, us);
+    add_share(&c->region[s->region[t]].critical, what, us);
     c->critical_tasks += !on_path[t];
     on_path[t] = true;
 }
@@ -479,8 +484,7 @@ sum_up(br_mega_cost *c, const br_cost_sim *s, const replay *r)
     for (uint32_t i = 0; i < s->n_tasks; i++) {
         const br_cost_work *w = &s->work[i];
         const br_mega_task *t = &s->p->tasks[i];
-        br_cost_row *rows[2] = {&c->op[t->op],
-                                &c->region[br_cost_region_of(t)]};
+        br_cost_row *rows[2] = {&c->op[t->op], &c->region[s->region[i]]};
 
         bytes += w->weight + w->state;
         flops += w->flops;
@@ -510,8 +514,11 @@ cost_of(br_mega_cost *c, br_cost_sim *s, const br_mega_cost_opts *o)
     BR_TRY(prepare(s, o));
     BR_TRY(br_cost_stream(s));
     on_path = br_arena_new(&c->arena, bool, (size_t)s->n_tasks + 1);
-    if (!on_path || !replay_init(&r, s, c))
+    s->region = br_arena_new(s->a, uint8_t, (size_t)s->n_tasks + 1);
+    if (!on_path || !s->region || !replay_init(&r, s, c))
         return no_memory(s->st);
+    for (uint32_t i = 0; i < s->n_tasks; i++)
+        s->region[i] = (uint8_t)br_cost_region_of(&s->p->tasks[i]);
     r.us_per_byte = 1 / (reached_gbs(&s->t) * 1e3);
     r.us_per_flop = (double)s->t.num_sms / (s->t.fp16_tflops * 1e6);
     r.us_per_local = r.us_per_byte * (double)s->t.num_sms / s->t.share_x;

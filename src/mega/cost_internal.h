@@ -37,6 +37,7 @@ typedef struct br_cost_sim {
     uint32_t *prev;              /* task -> the one before it on its worker */
     uint32_t *place;             /* task -> index in its queue */
     br_cost_work *work;
+    uint8_t *region;       /* br_cost_region of every task */
     br_cost_piece *pieces; /* by worker, in queue order */
     uint32_t *piece_off;   /* worker -> its pieces */
     uint32_t *last_piece;  /* task -> its last one, or BR_COST_NONE */
