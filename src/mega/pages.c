@@ -211,7 +211,7 @@ br_mega_pages_offsets(const br_mega_prog *p, uint32_t align, int64_t *offset,
     for (size_t i = 0; i < p->n_binds && rc == BR_OK; i++) {
         br_mega_bind x = p->binds[i];
         int64_t need = (uint64_t)x.buffer < p->n_buffers
-                           ? br_mega_nbytes(&p->buffers[x.buffer])
+                           ? br_pg_bytes(&p->buffers[x.buffer])
                            : -1;
         if (need < 0 || (uint64_t)x.page >= p->n_pages ||
             need > p->pages[x.page].nbytes)

@@ -40,6 +40,9 @@ br_pg_before(const br_pg_order *o, uint32_t a, uint32_t b)
     return a < b && o->row[b][a / 64] >> a % 64 & 1;
 }
 
+/* pages_order.c. Bytes of a buffer, -1 for a bad shape: rows of I4 begin on a
+ * byte each. */
+int64_t br_pg_bytes(const br_mega_buffer *b);
 /* pages_order.c: the items and, when share, their order. All in arena a. */
 br_code br_pg_order_build(br_pg_order *o, const br_mega_prog *p,
                           const br_mega_pages_opt *opt, br_arena *a,

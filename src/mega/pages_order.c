@@ -23,6 +23,7 @@
  * Cost      (tasks + waits) * columns / 64 words + the live pairs.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "mega/dtype.h"
 #include "mega/footprint.h"
 #include "mega/pages_int.h"
 
@@ -134,11 +135,22 @@ check_program(const br_mega_prog *p, br_arena *scratch, br_status *st)
 
 /* ---- items ------------------------------------------------------------- */
 
+int64_t
+br_pg_bytes(const br_mega_buffer *b)
+{
+    int64_t n = br_mega_nbytes(b), last;
+
+    if (b->dtype != BR_MDT_I4 || n <= 0 || !b->rank)
+        return n;
+    last = b->shape[b->rank - 1];
+    return br_mega_numel(b) / last * br_dt_row_bytes(BR_MDT_I4, last);
+}
+
 static br_code
 item_size(work *w, const br_mega_buffer *b, int64_t *out)
 {
     int64_t align = w->opt->align ? w->opt->align : BR_MEGA_PAGE_ALIGN;
-    int64_t n = br_mega_nbytes(b);
+    int64_t n = br_pg_bytes(b);
 
     if (n < 0 || n > INT64_MAX / 4 - align)
         return br_fail(w->st, BR_E_REJECTED, "pages: buffer %lld: bad shape",
