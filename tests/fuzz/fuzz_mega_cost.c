@@ -23,8 +23,7 @@ meet(const br_mega_prog *p, const br_mega_target *t, int64_t depth)
         return;
     }
     br_check(isfinite(c.us) && c.us >= c.floor_us);
-    sum = c.critical.stream_us + c.critical.compute_us +
-          c.critical.overhead_us;
+    sum = c.critical.stream_us + c.critical.compute_us + c.critical.overhead_us;
     br_check(fabs(sum - c.us) <= 1e-6 * (1 + c.us));
     br_mega_cost_fini(&c);
 }
