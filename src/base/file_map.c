@@ -27,12 +27,14 @@ fail(const char *path, int err, br_status *st)
 
 /* The size of a regular file, or -1 with errno. */
 static off_t
-size_of(int fd)
+look(int fd, br_file_map *m)
 {
     struct stat info;
 
     if (fstat(fd, &info) != 0)
         return -1;
+    m->device = (uint64_t)info.st_dev;
+    m->inode = (uint64_t)info.st_ino;
     if (S_ISREG(info.st_mode))
         return info.st_size;
     errno = S_ISDIR(info.st_mode) ? EISDIR : ESPIPE;
@@ -47,20 +49,22 @@ br_file_map_open(br_file_map *m, const char *path, br_status *st)
     off_t n;
     void *p;
 
-    *m = (br_file_map){nothing, 0};
+    *m = (br_file_map){.p = nothing};
     if (fd < 0)
         return fail(path, errno, st);
-    n = size_of(fd);
+    n = look(fd, m);
     if (n < 0) {
         code = fail(path, errno, st);
     } else if ((uintmax_t)n > SIZE_MAX) {
         code = fail(path, EOVERFLOW, st);
     } else if (n > 0) {
         p = mmap(NULL, (size_t)n, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (p == MAP_FAILED)
+        if (p == MAP_FAILED) {
             code = fail(path, errno, st);
-        else
-            *m = (br_file_map){p, (size_t)n};
+        } else {
+            m->p = p;
+            m->n = (size_t)n;
+        }
     }
     close(fd);
     return code;
@@ -71,5 +75,14 @@ br_file_map_close(br_file_map *m)
 {
     if (m->n > 0)
         munmap((void *)(uintptr_t)m->p, m->n);
-    *m = (br_file_map){nothing, 0};
+    *m = (br_file_map){.p = nothing};
+}
+
+bool
+br_file_map_is(const br_file_map *m, const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && (uint64_t)info.st_dev == m->device &&
+           (uint64_t)info.st_ino == m->inode;
 }

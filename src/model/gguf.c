@@ -381,3 +381,12 @@ br_gguf_n_splits(const br_gguf *g)
 {
     return g->n_parts;
 }
+
+bool
+br_gguf_reads(const br_gguf *g, const char *path)
+{
+    for (uint32_t i = 0; i < g->n_parts; i++)
+        if (g->part[i].map.p && br_file_map_is(&g->part[i].map, path))
+            return true;
+    return false;
+}

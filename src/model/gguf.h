@@ -83,8 +83,10 @@ const br_gguf_tensor *br_gguf_tensor_at(const br_gguf *g, size_t i);
 const br_gguf_tensor *br_gguf_tensor_find(const br_gguf *g, const char *name);
 uint64_t br_gguf_bytes(const br_gguf *g); /* of all files */
 uint32_t br_gguf_version(const br_gguf *g);
-uint32_t br_gguf_alignment(const br_gguf *g);  /* of the first file */
-uint32_t br_gguf_n_splits(const br_gguf *g);   /* 1: not split */
+uint32_t br_gguf_alignment(const br_gguf *g); /* of the first file */
+uint32_t br_gguf_n_splits(const br_gguf *g);  /* 1: not split */
+/* Whether a path names one of its files. */
+bool br_gguf_reads(const br_gguf *g, const char *path);
 const char *br_gguf_type_name(br_gguf_type t); /* "u32", "str" */
 
 /* Element i as a number or text; false when the key holds another type or i
