@@ -1,0 +1,614 @@
+/* jinja_filter.c - filters over lists, numbers and JSON.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model/jinja_lib.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- plain ones ------------------------------------------------------------- */
+
+LIB_FN(abs)
+{
+    jj_val zero = jj_int(0);
+
+    (void)a;
+    if (b->type == JV_FLOAT) {
+        *out = jj_float(fabs(b->f));
+        return BR_OK;
+    }
+    if (b->type != JV_INT)
+        return jj_err(r, "'abs' needs a number, not %s", jj_type_name(b));
+    *out = *b;
+    return b->i < 0 ? jj_binary(r, JO_SUB, &zero, b, out) : BR_OK;
+}
+
+LIB_FN(default)
+{
+    const jj_val *def = jj_arg(a, 0, "default_value");
+    bool falsy = jj_arg_true(a, 1, "boolean") && !jj_truth(b);
+
+    (void)r;
+    *out = b->type != JV_UNDEF && !falsy ? *b
+           : def                         ? *def
+                                         : jj_str(BR_TEXT(""));
+    return BR_OK;
+}
+
+LIB_FN(length)
+{
+    (void)a;
+    switch ((jj_type)b->type) {
+    case JV_STR: *out = jj_int((int64_t)jj_utf8_len(jj_text(b))); break;
+    case JV_LIST:
+    case JV_TUPLE: *out = jj_int((int64_t)b->list->n); break;
+    case JV_DICT: *out = jj_int((int64_t)b->dict->n); break;
+    case JV_UNDEF: *out = jj_int(0); break;
+    default: return jj_err(r, "%s has no length", jj_type_name(b));
+    }
+    return BR_OK;
+}
+
+LIB_FN(safe)
+{
+    (void)r;
+    (void)a;
+    *out = *b;
+    return BR_OK;
+}
+
+LIB_FN(string)
+{
+    (void)a;
+    return jj_to_str(r, b, out);
+}
+
+LIB_FN(int)
+{
+    int64_t def = jj_arg_int(a, 0, "default", 0), i;
+    br_text t;
+    double f;
+
+    (void)r;
+    *out = jj_int(def);
+    if (b->type == JV_INT || b->type == JV_BOOL) {
+        *out = jj_int(b->type == JV_INT ? b->i : b->b);
+    } else if (b->type == JV_FLOAT && fabs(b->f) < 9e18) {
+        *out = jj_int((int64_t)b->f);
+    } else if (b->type == JV_STR) {
+        jj_val s;
+        BR_TRY(jj_f_trim(r, b, &(jj_args){0}, &s));
+        t = jj_text(&s);
+        if (br_json_to_i64(t, &i))
+            *out = jj_int(i);
+        else if (br_json_to_f64(t, &f) && fabs(f) < 9e18)
+            *out = jj_int((int64_t)f);
+    }
+    return BR_OK;
+}
+
+LIB_FN(float)
+{
+    const jj_val *def = jj_arg(a, 0, "default");
+    double f;
+
+    (void)r;
+    *out = def ? *def : jj_float(0);
+    if (b->type == JV_INT || b->type == JV_BOOL)
+        *out = jj_float(b->type == JV_INT ? (double)b->i : b->b);
+    else if (b->type == JV_FLOAT)
+        *out = *b;
+    else if (b->type == JV_STR && br_json_to_f64(jj_text(b), &f))
+        *out = jj_float(f);
+    return BR_OK;
+}
+
+LIB_FN(round)
+{
+    int64_t digits = jj_arg_int(a, 0, "precision", 0);
+    const jj_val *how = jj_arg(a, 1, "method");
+    double f = b->type == JV_INT ? (double)b->i : b->f, unit;
+
+    if (b->type != JV_INT && b->type != JV_FLOAT)
+        return jj_err(r, "'round' needs a number, not %s", jj_type_name(b));
+    if (digits < -15 || digits > 15)
+        return jj_err(r, "'round' to -15 to 15 digits");
+    unit = pow(10, (double)digits);
+    f *= unit;
+    if (how && how->type == JV_STR && br_text_is(jj_text(how), "ceil"))
+        f = ceil(f);
+    else if (how && how->type == JV_STR && br_text_is(jj_text(how), "floor"))
+        f = floor(f);
+    else
+        f = nearbyint(f); /* halves to even, as Python's round */
+    *out = jj_float(f / unit);
+    return BR_OK;
+}
+
+/* ---- JSON ---------------------------------------------------------------------- */
+
+struct dump {
+    br_str out;
+    br_text item, key; /* separators */
+    int64_t indent;    /* -1: one line */
+    bool ascii, sort;
+};
+
+static void
+dump_str(struct dump *d, br_text t)
+{
+    br_json_writer w;
+
+    br_json_w_begin(&w, &d->out, 0);
+    w.utf8 = !d->ascii;
+    br_json_w_str(&w, t);
+}
+
+static void
+line_break(struct dump *d, int depth)
+{
+    if (d->indent >= 0)
+        br_str_printf(&d->out, "\n%*s", (int)(d->indent * depth), "");
+}
+
+static int
+by_key(const void *x, const void *y)
+{
+    const jj_val *a = *(const jj_val *const *)x, *b = *(const jj_val *const *)y;
+    size_t n = BR_MIN(a->n, b->n);
+    int c = n ? memcmp(a->s, b->s, n) : 0;
+
+    return c ? c : (a->n > b->n) - (a->n < b->n);
+}
+
+static br_code dump(jj_run *r, struct dump *d, const jj_val *v, int depth);
+
+static br_code
+dump_dict(jj_run *r, struct dump *d, const jj_dict *x, int depth)
+{
+    const jj_val **keys = br_arena_new(&r->arena, const jj_val *, x->n + 1);
+
+    if (!keys)
+        return jj_oom(r);
+    for (size_t i = 0; i < x->n; i++) {
+        if (x->key[i].type != JV_STR)
+            return jj_err(r, "'tojson' needs strings as keys, not %s",
+                          jj_type_name(&x->key[i]));
+        keys[i] = &x->key[i];
+    }
+    if (d->sort)
+        qsort(keys, x->n, sizeof *keys, by_key);
+    br_str_putc(&d->out, '{');
+    for (size_t i = 0; i < x->n; i++) {
+        if (i)
+            br_str_put(&d->out, d->item.p, d->item.n);
+        line_break(d, depth + 1);
+        dump_str(d, jj_text(keys[i]));
+        br_str_put(&d->out, d->key.p, d->key.n);
+        BR_TRY(dump(r, d, &x->val[keys[i] - x->key], depth + 1));
+    }
+    if (x->n)
+        line_break(d, depth);
+    br_str_putc(&d->out, '}');
+    return BR_OK;
+}
+
+static br_code
+dump_list(jj_run *r, struct dump *d, const jj_list *x, int depth)
+{
+    br_str_putc(&d->out, '[');
+    for (size_t i = 0; i < x->n; i++) {
+        if (i)
+            br_str_put(&d->out, d->item.p, d->item.n);
+        line_break(d, depth + 1);
+        BR_TRY(dump(r, d, &x->at[i], depth + 1));
+    }
+    if (x->n)
+        line_break(d, depth);
+    br_str_putc(&d->out, ']');
+    return BR_OK;
+}
+
+static br_code
+dump(jj_run *r, struct dump *d, const jj_val *v, int depth)
+{
+    char num[32];
+
+    if (depth > BR_JSON_MAX_DEPTH)
+        return jj_err(r, "'tojson': nested deeper than %d", BR_JSON_MAX_DEPTH);
+    if (d->out.n > BR_JINJA_MAX_OUTPUT_BYTES)
+        return br_fail(r->st, BR_E_LIMIT,
+                       "line %u: 'tojson' of more than %d "
+                       "bytes",
+                       r->line, BR_JINJA_MAX_OUTPUT_BYTES);
+    switch ((jj_type)v->type) {
+    case JV_NONE: br_str_puts(&d->out, "null"); return BR_OK;
+    case JV_BOOL: br_str_puts(&d->out, v->b ? "true" : "false"); return BR_OK;
+    case JV_INT: br_str_printf(&d->out, "%lld", (long long)v->i); return BR_OK;
+    case JV_FLOAT:
+        if (isnan(v->f))
+            br_str_puts(&d->out, "NaN");
+        else if (isinf(v->f))
+            br_str_puts(&d->out, v->f < 0 ? "-Infinity" : "Infinity");
+        else
+            br_str_put(&d->out, num, br_f64_repr(num, v->f));
+        return BR_OK;
+    case JV_STR: dump_str(d, jj_text(v)); return BR_OK;
+    case JV_LIST:
+    case JV_TUPLE: return dump_list(r, d, v->list, depth);
+    case JV_DICT: return dump_dict(r, d, v->dict, depth);
+    default: return jj_err(r, "'tojson' does not take %s", jj_type_name(v));
+    }
+}
+
+/* json.dumps(x, ensure_ascii=False, indent, separators, sort_keys) */
+LIB_FN(tojson)
+{
+    const jj_val *sep = jj_arg(a, 2, "separators"),
+                 *indent = jj_arg(a, 1, "indent");
+    struct dump d = {.item = BR_TEXT(", "), .key = BR_TEXT(": "), .indent = -1};
+    br_code rc;
+
+    /* Jinja's own filter has indent first; by name both mean the same */
+    if (a->n_pos == 1)
+        indent = &a->pos[0];
+    d.ascii = jj_arg_true(a, 9, "ensure_ascii");
+    d.sort = jj_arg_true(a, 9, "sort_keys");
+    if (indent && indent->type == JV_INT) {
+        d.indent = BR_MIN(BR_MAX(indent->i, 0), 64);
+        d.item = BR_TEXT(",");
+    }
+    if (sep && (sep->type == JV_TUPLE || sep->type == JV_LIST) &&
+        sep->list->n == 2 && sep->list->at[0].type == JV_STR &&
+        sep->list->at[1].type == JV_STR) {
+        d.item = jj_text(&sep->list->at[0]);
+        d.key = jj_text(&sep->list->at[1]);
+    }
+    rc = dump(r, &d, b, 0);
+    if (rc == BR_OK)
+        rc = d.out.oom
+                 ? jj_oom(r)
+                 : jj_str_copy(r, (br_text){br_str_z(&d.out), d.out.n}, out);
+    br_str_fini(&d.out);
+    return rc;
+}
+
+LIB_FN(from_json)
+{
+    br_status st = {0};
+    br_json *j;
+
+    (void)a;
+    if (b->type != JV_STR)
+        return jj_err(r, "'from_json' needs a string, not %s", jj_type_name(b));
+    if (br_json_parse(&j, &r->arena, b->s, b->n, 0, &st) != BR_OK)
+        return jj_err(r, "'from_json': %.200s", st.msg);
+    return jj_from_json(r, j, out);
+}
+
+/* ---- lists ------------------------------------------------------------------------- */
+
+LIB_FN(list)
+{
+    jj_list *l;
+
+    (void)a;
+    BR_TRY(jj_iterate(r, b, &l));
+    BR_TRY(jj_list_new(r, JV_LIST, out));
+    for (size_t i = 0; i < l->n; i++)
+        BR_TRY(jj_push(r, out->list, l->at[i]));
+    return BR_OK;
+}
+
+static br_code
+end_of(jj_run *r, const jj_val *b, bool last, jj_val *out)
+{
+    jj_list *l;
+
+    BR_TRY(jj_iterate(r, b, &l));
+    *out = l->n ? l->at[last ? l->n - 1 : 0]
+                : jj_undef(last ? BR_TEXT("last") : BR_TEXT("first"));
+    return BR_OK;
+}
+
+LIB_FN(first)
+{
+    (void)a;
+    return end_of(r, b, false, out);
+}
+
+LIB_FN(last)
+{
+    (void)a;
+    return end_of(r, b, true, out);
+}
+
+LIB_FN(reverse)
+{
+    br_str s = {0};
+    br_code rc;
+    jj_list *l;
+
+    (void)a;
+    BR_TRY(jj_iterate(r, b, &l));
+    BR_TRY(jj_list_new(r, JV_LIST, out));
+    for (size_t i = l->n; i-- > 0;)
+        BR_TRY(jj_push(r, out->list, l->at[i]));
+    if (b->type != JV_STR)
+        return BR_OK;
+    for (size_t i = 0; i < out->list->n; i++)
+        jj_put_str(&s, &out->list->at[i]);
+    rc = s.oom ? jj_oom(r) : jj_str_copy(r, (br_text){br_str_z(&s), s.n}, out);
+    br_str_fini(&s);
+    return rc;
+}
+
+/* x.a.b for attribute="a.b"; numbers index. NULL attribute: x itself. */
+static br_code
+member(jj_run *r, const jj_val *v, const jj_val *attr, jj_val *out)
+{
+    br_text t;
+
+    *out = *v;
+    if (!attr)
+        return BR_OK;
+    if (attr->type != JV_STR)
+        return jj_get_item(r, v, attr, out);
+    for (t = jj_text(attr); t.n;) {
+        const char *dot = memchr(t.p, '.', t.n);
+        size_t n = dot ? (size_t)(dot - t.p) : t.n;
+        jj_val base = *out, key = jj_str((br_text){t.p, n});
+        int64_t i;
+        if (br_json_to_i64((br_text){t.p, n}, &i))
+            key = jj_int(i);
+        BR_TRY(jj_get_item(r, &base, &key, out));
+        t.p += n + (dot != NULL);
+        t.n -= n + (dot != NULL);
+    }
+    return BR_OK;
+}
+
+/* select, reject and their attr forms: what passes a test (or is true) stays */
+static br_code
+sieve(jj_run *r, const jj_val *b, const jj_args *a, bool attr, bool keep,
+      jj_val *out)
+{
+    size_t skip = attr ? 1 : 0;
+    jj_args rest = {0};
+    int row = -1;
+    jj_list *l;
+
+    if (attr && !a->n_pos)
+        return jj_err(r, "needs the name of an attribute");
+    if (a->n_pos > skip) {
+        const jj_val *name = &a->pos[skip];
+        row = name->type == JV_STR ? jj_test_find(jj_text(name)) : -1;
+        if (row < 0)
+            return jj_err(r, "no such test");
+        rest =
+            (jj_args){.pos = a->pos + skip + 1, .n_pos = a->n_pos - skip - 1};
+    }
+    BR_TRY(jj_iterate(r, b, &l));
+    BR_TRY(jj_list_new(r, JV_LIST, out));
+    for (size_t i = 0; i < l->n; i++) {
+        jj_val v;
+        bool yes;
+        BR_TRY(member(r, &l->at[i], attr ? &a->pos[0] : NULL, &v));
+        yes = jj_truth(&v);
+        if (row >= 0)
+            BR_TRY(jj_test_call(r, row, &v, &rest, &yes));
+        if (yes == keep)
+            BR_TRY(jj_push(r, out->list, l->at[i]));
+    }
+    return BR_OK;
+}
+
+LIB_FN(select)
+{
+    return sieve(r, b, a, false, true, out);
+}
+
+LIB_FN(reject)
+{
+    return sieve(r, b, a, false, false, out);
+}
+
+LIB_FN(selectattr)
+{
+    return sieve(r, b, a, true, true, out);
+}
+
+LIB_FN(rejectattr)
+{
+    return sieve(r, b, a, true, false, out);
+}
+
+LIB_FN(map)
+{
+    const jj_val *attr = jj_arg(a, 99, "attribute"),
+                 *def = jj_arg(a, 99, "default");
+    jj_args rest = {0};
+    int row = -1;
+    jj_list *l;
+
+    if (!attr) {
+        if (!a->n_pos || a->pos[0].type != JV_STR ||
+            (row = jj_filter_find(jj_text(&a->pos[0]))) < 0)
+            return jj_err(r, "'map' needs an attribute or a filter");
+        rest = *a;
+        rest.pos++;
+        rest.n_pos--;
+    }
+    BR_TRY(jj_iterate(r, b, &l));
+    BR_TRY(jj_list_new(r, JV_LIST, out));
+    for (size_t i = 0; i < l->n; i++) {
+        jj_val v;
+        if (attr)
+            BR_TRY(member(r, &l->at[i], attr, &v));
+        else
+            BR_TRY(jj_filter_call(r, row, &l->at[i], &rest, &v));
+        if (v.type == JV_UNDEF && def)
+            v = *def;
+        BR_TRY(jj_push(r, out->list, v));
+    }
+    return BR_OK;
+}
+
+/* Case does not count unless asked: the key of a string is its lower case. */
+static br_code
+sort_key(jj_run *r, const jj_val *v, const jj_val *attr, bool exact,
+         jj_val *out)
+{
+    jj_val m;
+
+    BR_TRY(member(r, v, attr, &m));
+    if (m.type == JV_STR && !exact)
+        return jj_f_lower(r, &m, &(jj_args){0}, out);
+    *out = m;
+    return BR_OK;
+}
+
+/* Stable merge sort of idx by key; comparing may fail, so not qsort. */
+static br_code
+merge_sort(jj_run *r, const jj_val *key, size_t *idx, size_t *tmp, size_t n)
+{
+    size_t half = n / 2, i = 0, j = half, k = 0;
+
+    if (n < 2)
+        return BR_OK;
+    BR_TRY(merge_sort(r, key, idx, tmp, half));
+    BR_TRY(merge_sort(r, key, idx + half, tmp, n - half));
+    while (i < half && j < n) {
+        int c;
+        BR_TRY(jj_compare(r, &key[idx[j]], &key[idx[i]], &c));
+        tmp[k++] = c < 0 ? idx[j++] : idx[i++];
+    }
+    while (i < half)
+        tmp[k++] = idx[i++];
+    while (j < n)
+        tmp[k++] = idx[j++];
+    memcpy(idx, tmp, n * sizeof *idx);
+    return BR_OK;
+}
+
+static br_code
+sorted(jj_run *r, const jj_list *l, const jj_val *attr, bool exact,
+       size_t **order)
+{
+    jj_val *key = br_arena_new(&r->arena, jj_val, l->n + 1);
+    size_t *idx = br_arena_new(&r->arena, size_t, 2 * l->n + 1);
+
+    if (!key || !idx)
+        return jj_oom(r);
+    for (size_t i = 0; i < l->n; i++) {
+        idx[i] = i;
+        BR_TRY(sort_key(r, &l->at[i], attr, exact, &key[i]));
+    }
+    *order = idx;
+    return merge_sort(r, key, idx, idx + l->n, l->n);
+}
+
+LIB_FN(sort)
+{
+    bool reverse = jj_arg_true(a, 0, "reverse");
+    size_t *order;
+    jj_list *l;
+
+    BR_TRY(jj_iterate(r, b, &l));
+    BR_TRY(sorted(r, l, jj_arg(a, 2, "attribute"),
+                  jj_arg_true(a, 1, "case_sensitive"), &order));
+    BR_TRY(jj_list_new(r, JV_LIST, out));
+    for (size_t i = 0; i < l->n; i++)
+        BR_TRY(jj_push(r, out->list, l->at[order[reverse ? l->n - 1 - i : i]]));
+    return BR_OK;
+}
+
+LIB_FN(dictsort)
+{
+    const jj_val *by = jj_arg(a, 1, "by");
+    bool reverse = jj_arg_true(a, 2, "reverse");
+    bool value = by && by->type == JV_STR && br_text_is(jj_text(by), "value");
+    jj_val pairs, at = jj_int(value);
+    size_t *order;
+
+    BR_TRY(jj_f_items(r, b, a, &pairs));
+    BR_TRY(sorted(r, pairs.list, &at, jj_arg_true(a, 0, "case_sensitive"),
+                  &order));
+    BR_TRY(jj_list_new(r, JV_LIST, out));
+    for (size_t i = 0, n = pairs.list->n; i < n; i++)
+        BR_TRY(jj_push(r, out->list,
+                       pairs.list->at[order[reverse ? n - 1 - i : i]]));
+    return BR_OK;
+}
+
+LIB_FN(unique)
+{
+    jj_list *l;
+    jj_val seen;
+
+    BR_TRY(jj_iterate(r, b, &l));
+    BR_TRY(jj_list_new(r, JV_LIST, out));
+    BR_TRY(jj_list_new(r, JV_LIST, &seen));
+    for (size_t i = 0; i < l->n; i++) {
+        jj_val key;
+        bool there;
+        BR_TRY(sort_key(r, &l->at[i], jj_arg(a, 1, "attribute"),
+                        jj_arg_true(a, 0, "case_sensitive"), &key));
+        BR_TRY(jj_contains(r, &seen, &key, &there));
+        r->steps += seen.list->n;
+        if (there)
+            continue;
+        BR_TRY(jj_push(r, seen.list, key));
+        BR_TRY(jj_push(r, out->list, l->at[i]));
+    }
+    return BR_OK;
+}
+
+static br_code
+extreme(jj_run *r, const jj_val *b, const jj_args *a, int sign, jj_val *out)
+{
+    jj_val best = {0}, key;
+    jj_list *l;
+    int c;
+
+    BR_TRY(jj_iterate(r, b, &l));
+    *out = jj_undef(BR_TEXT("element"));
+    for (size_t i = 0; i < l->n; i++) {
+        BR_TRY(sort_key(r, &l->at[i], jj_arg(a, 1, "attribute"),
+                        jj_arg_true(a, 0, "case_sensitive"), &key));
+        if (i)
+            BR_TRY(jj_compare(r, &key, &best, &c));
+        if (i == 0 || c * sign > 0) {
+            best = key;
+            *out = l->at[i];
+        }
+    }
+    return BR_OK;
+}
+
+LIB_FN(max)
+{
+    return extreme(r, b, a, 1, out);
+}
+
+LIB_FN(min)
+{
+    return extreme(r, b, a, -1, out);
+}
+
+LIB_FN(sum)
+{
+    const jj_val *start = jj_arg(a, 1, "start"),
+                 *attr = jj_arg(a, 0, "attribute");
+    jj_list *l;
+
+    BR_TRY(jj_iterate(r, b, &l));
+    *out = start ? *start : jj_int(0);
+    for (size_t i = 0; i < l->n; i++) {
+        jj_val x = *out, v;
+        BR_TRY(member(r, &l->at[i], attr, &v));
+        BR_TRY(jj_binary(r, JO_ADD, &x, &v, out));
+    }
+    return BR_OK;
+}

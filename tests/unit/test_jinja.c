@@ -1,0 +1,376 @@
+/* test_jinja.c - chat templates: the language in small pieces, and every
+ * recorded rendering of real templates, byte for byte.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "t.h"
+
+#include "base/json.h"
+#include "model/jinja.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOON 1768478400 /* 2026-01-15 12:00:00 UTC */
+
+/* Renders source over a JSON context; "!" and the message when it fails. */
+static char *
+render(const char *source, const char *context)
+{
+    br_status st = {0};
+    br_jinja *t = NULL;
+    br_json *ctx = NULL;
+    br_arena a;
+    br_str out = {0};
+    char *text;
+
+    br_arena_init(&a, 0);
+    if (br_json_parse(&ctx, &a, context, strlen(context), 0, &st) == BR_OK &&
+        br_jinja_compile(&t, source, strlen(source), &st) == BR_OK &&
+        br_jinja_render(t, ctx, NOON, &out, &st) == BR_OK)
+        text = t_printf("%s", br_str_z(&out));
+    else
+        text = t_printf("!%s", st.msg);
+    br_str_fini(&out);
+    br_jinja_free(t);
+    br_arena_fini(&a);
+    return text;
+}
+
+static void
+same(const char *source, const char *context, const char *want)
+{
+    char *got = render(source, context);
+
+    ck_assert_msg(!strcmp(got, want), "%s\n  got  [%s]\n  want [%s]", source,
+                  got, want);
+}
+
+TEST(jinja_expressions)
+{
+    same("{{ 1 + 2 * 3 }} {{ 7 // 2 }} {{ -7 // 2 }} {{ -7 % 3 }} {{ 7 / 2 }}",
+         "{}", "7 3 -4 2 3.5");
+    same("{{ 2 ** 10 }} {{ 'a' ~ 1 ~ none }} {{ 'ab' * 2 }} {{ [1] + [2] }}",
+         "{}", "1024 a1None abab [1, 2]");
+    same("{{ 'a' 'b' }} {{ \"it's\" }} {{ ['it\\'s', 1.0, true, none] }}", "{}",
+         "ab it's [\"it's\", 1.0, True, None]");
+    same(
+        "{{ 1 < 2 < 3 }} {{ 1 < 2 > 3 }} {{ 'a' in 'cat' }} {{ 3 not in [1] }}",
+        "{}", "True False True True");
+    same("{{ x and 'y' }} {{ 0 or 'z' }} {{ not x }}", "{\"x\": 1}",
+         "y z False");
+    same("{{ 'a' if x else 'b' }}{{ 'c' if not x }}", "{\"x\": 1}", "a");
+    same("{{ x[1:] }} {{ x[::-1] }} {{ 'h\\u00e9llo'[1:3] }} {{ x[-1] }}",
+         "{\"x\": [1,2,3]}", "[2, 3] [3, 2, 1] \xc3\xa9l 3");
+    same("{{ x.a }} {{ x['b'] }} {{ x.nope }}|{{ x.nope is defined }}",
+         "{\"x\": {\"a\": 1, \"b\": 2}}", "1 2 |False");
+    same("{{ {'a': 1, 'b': [1, (2,)]} }}", "{}", "{'a': 1, 'b': [1, (2,)]}");
+    same("{{ -1|abs }} {{ (1, 2)|length }}", "{}", "1 2");
+}
+
+TEST(jinja_whitespace)
+{
+    same("a\n  {% if true %}\nb\n  {% endif %}\nc\n", "{}", "a\nb\nc");
+    same("a  {%- if true -%}  b  {%- endif -%}  c", "{}", "abc");
+    same("a\n  {{ 1 }}\n  {{- 2 -}}\n  b", "{}", "a\n  12b");
+    same("x {# note #}\ny", "{}", "x y");
+    same("  {%+ if true %}a{% endif +%}\nb", "{}", "  a\nb");
+    same("{% raw %}{{ x }}{% endraw %}!", "{}", "{{ x }}!");
+    same("a\r\nb\n", "{}", "a\nb");
+}
+
+TEST(jinja_loops_and_scopes)
+{
+    same("{% for i in [1,2,3] %}{{ i }}{{ ',' if not loop.last }}{% endfor %}",
+         "{}", "1,2,3");
+    same("{% for a, b in {'x': 1, 'y': 2}.items() %}{{ a }}{{ b }}{% endfor %}",
+         "{}", "x1y2");
+    same("{% for i in [] %}a{% else %}none{% endfor %}", "{}", "none");
+    same("{% for i in range(6) if i is odd %}{{ loop.index }}:{{ i }} "
+         "{% endfor %}",
+         "{}", "1:1 2:3 3:5 ");
+    same("{% set n = 0 %}{% for i in [1] %}{% set n = 9 %}{% endfor %}{{ n }}",
+         "{}", "0");
+    same("{% set ns = namespace(n=0) %}{% for i in [1,2] %}"
+         "{% set ns.n = ns.n + i %}{% endfor %}{{ ns.n }}",
+         "{}", "3");
+    same("{% for i in range(9) %}{% if i == 2 %}{% continue %}{% endif %}"
+         "{% if i == 4 %}{% break %}{% endif %}{{ i }}{% endfor %}",
+         "{}", "013");
+    same("{% for i in 'ab' %}{{ loop.previtem }}{{ i }}{{ loop.nextitem }} "
+         "{% endfor %}",
+         "{}", "ab ab ");
+    same("{% if true %}{% set a = 1 %}{% endif %}{{ a }}", "{}", "1");
+    same("{% set t %}x{{ 1 }}{% endset %}[{{ t }}]", "{}", "[x1]");
+    same("{% set t | upper %}ab{% endset %}{{ t }}", "{}", "AB");
+}
+
+TEST(jinja_macros)
+{
+    same("{% macro f(a, b=2) %}{{ a }}-{{ b }}{% endmacro %}"
+         "{{ f(1) }} {{ f(1, b=3) }}",
+         "{}", "1-2 1-3");
+    same("{% macro f(n) %}{{ n }}{% if n %}{{ f(n - 1) }}{% endif %}"
+         "{% endmacro %}{{ f(3) }}",
+         "{}", "3210");
+    same("{% macro f() %}[{{ caller() }}]{% endmacro %}"
+         "{% call f() %}x{% endcall %}",
+         "{}", "[x]");
+    same("{% filter upper %}a{{ 'b' }}{% endfilter %}", "{}", "AB");
+    same("{% macro f() %}{{ g }}{% endmacro %}{% set g = 4 %}{{ f() }}", "{}",
+         "4");
+}
+
+TEST(jinja_filters)
+{
+    same("{{ ' a '|trim }}|{{ x|default('d') }}|{{ ''|default('e', true) }}",
+         "{}", "a|d|e");
+    same("{{ [3,1,2]|sort|join(',') }} {{ ['b','A']|sort }}", "{}",
+         "1,2,3 ['A', 'b']");
+    same("{{ {'b': 1, 'a': 2}|dictsort }}", "{}", "[('a', 2), ('b', 1)]");
+    same(
+        "{{ x|map(attribute='a')|list }} {{ x|selectattr('a', 'gt', 1)|list }}",
+        "{\"x\": [{\"a\": 1}, {\"a\": 2}]}", "[1, 2] [{'a': 2}]");
+    same("{{ x|tojson }} {{ x|tojson(indent=2) }}",
+         "{\"x\": {\"a\": [1, \"\\u00e9<\"]}}",
+         "{\"a\": [1, \"\xc3\xa9<\"]} {\n  \"a\": [\n    1,\n    "
+         "\"\xc3\xa9<\"\n  ]\n}");
+    same("{{ 'a\\nb'|indent(2) }} {{ 'aXb'|replace('X', 'y') }}", "{}",
+         "a\n  b ayb");
+    same(
+        "{{ '3'|int + 1 }} {{ 'x'|int }} {{ 2.5|round }} {{ '%03d-%s'|format(7,"
+        " 'a') }}",
+        "{}", "4 0 2.0 007-a");
+    same("{{ 'a b'.split() }} {{ 'a,b,c'.split(',', 1) }} {{ 'x'.upper() }}",
+         "{}", "['a', 'b'] ['a', 'b,c'] X");
+    same("{{ 'abc'.startswith('a') }} {{ 'abc'|length }} {{ [1,2]|last }}",
+         "{}", "True 3 2");
+    same("{{ strftime_now('%d %b %Y') }}", "{}", "15 Jan 2026");
+}
+
+TEST(jinja_errors_name_the_line)
+{
+    same("{{ 1", "{}", "!line 1: '{{' without '}}'");
+    same("a\n{% if %}", "{}", "!line 2: expected an expression");
+    same("{% if x %}", "{}", "!line 1: the template ends without 'elif'");
+    same("{{ x|nope }}", "{}", "!line 1: no such filter 'nope'");
+    same("{{ x is nope }}", "{}", "!line 1: no such test 'nope'");
+    same("{% nope %}", "{}", "!line 1: no such tag 'nope'");
+    same("\n{{ x.a.b }}", "{\"x\": {}}", "!line 2: 'a' is undefined");
+    same("{{ raise_exception('be nice') }}", "{}", "!be nice");
+    same("{{ 1 // 0 }}", "{}", "!line 1: division by zero");
+    same("{{ 9223372036854775807 + 1 }}", "{}",
+         "!line 1: an integer that does not fit 64 bits");
+    same("{{ 'a' < 1 }}", "{}",
+         "!line 1: cannot order a string and an integer");
+}
+
+TEST(jinja_hostile_templates_end)
+{
+    char *deep = t_printf("{{ %0400d1%0400d }}", 0, 0);
+
+    for (char *p = deep; *p; p++)
+        if (*p == '0')
+            *p = p < deep + 403 ? '(' : ')';
+    ck_assert_ptr_nonnull(strstr(render(deep, "{}"), "nested deeper than"));
+    ck_assert_ptr_nonnull(
+        strstr(render("{% for a in range(99999) %}{% for b in range(99999) %}"
+                      "{% endfor %}{% endfor %}",
+                      "{}"),
+               "more than"));
+    ck_assert_ptr_nonnull(
+        strstr(render("{% for a in range(90000) %}{% for b in 'abcdefgh' %}"
+                      "{% if a == b %}{% endif %}{{ a < 1 and 2 > 3 }}"
+                      "{{ a * 2 + 3 * 4 - 5 + a * a + a - a + a - a }}"
+                      "{% endfor %}{% endfor %}",
+                      "{}"),
+               "steps"));
+    ck_assert_ptr_nonnull(
+        strstr(render("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "{}"),
+               "macros call each other"));
+    ck_assert_ptr_nonnull(
+        strstr(render("{% set ns = namespace(s='xxxxxxxxxxxxxxxx') %}"
+                      "{% for i in range(60) %}{% set ns.s = ns.s + ns.s %}"
+                      "{% endfor %}",
+                      "{}"),
+               "a string of more than"));
+    ck_assert_ptr_nonnull(
+        strstr(render("{{ range(1000000) }}", "{}"), "a range of more than"));
+    ck_assert_ptr_nonnull(
+        strstr(render("{% set x = [] %}{% for i in range(9) %}"
+                      "{% set _ = x.append(x) %}{% endfor %}{{ x|tojson }}",
+                      "{}"),
+               "nested deeper than"));
+}
+
+/* ---- recorded renderings -------------------------------------------------------- */
+
+static br_json *
+parse_file(br_arena *a, const char *path)
+{
+    br_status st = {0};
+    br_json *j = NULL;
+    size_t n;
+    char *text = t_read(path, &n);
+
+    ck_assert_msg(br_json_parse(&j, a, text, n, 0, &st) == BR_OK, "%s", st.msg);
+    return j;
+}
+
+/* The base context, then what the conversation brings. */
+static br_json *
+context_of(br_arena *a, const br_json *base, const br_json *conv)
+{
+    br_json *ctx = br_json_new(a, BR_J_OBJ);
+
+    for (const br_json *m = base->child; m; m = m->next) {
+        br_json *c = br_arena_dup(a, m, sizeof *m);
+        if (strcmp(m->key, "strftime_now") != 0)
+            br_json_put(a, ctx, m->key, c);
+    }
+    for (const br_json *m = conv->child; m; m = m->next) {
+        if (!strcmp(m->key, "id") || m->kind == BR_J_NULL)
+            continue;
+        if (!strcmp(m->key, "extra")) {
+            for (const br_json *e = m->child; e; e = e->next)
+                br_json_put(a, ctx, e->key, br_arena_dup(a, e, sizeof *e));
+            continue;
+        }
+        br_json_put(a, ctx, m->key, br_arena_dup(a, m, sizeof *m));
+    }
+    return ctx;
+}
+
+static const br_json *
+conversation(const br_json *all, const char *id)
+{
+    for (const br_json *c = all->child; c; c = c->next)
+        if (!strcmp(br_json_get(c, "id")->s, id))
+            return c;
+    ck_abort_msg("no conversation %s", id);
+}
+
+/* Empty when the case is as recorded, else what is wrong. */
+static const char *
+run_case(br_arena *a, const br_json *base, const br_json *convs,
+         const br_json *c, const char *dir)
+{
+    const br_json *want = br_json_get(c, "expected"),
+                  *err = br_json_get(c, "error");
+    const char *name = br_json_get(c, "template")->s;
+    br_json *ctx = context_of(
+        a, base, conversation(convs, br_json_get(c, "conversation")->s));
+    br_status st = {0};
+    br_jinja *t = NULL;
+    br_str out = {0};
+    const char *bad = "";
+    size_t n;
+    char *src = t_read(t_printf("%s/%s", dir, name), &n);
+
+    if (br_jinja_compile(&t, src, n, &st) != BR_OK)
+        bad = t_printf("compile: %s", st.msg);
+    else if (br_jinja_render(t, ctx, NOON, &out, &st) != BR_OK)
+        bad = err && !strcmp(err->s, st.msg) ? "" : t_printf("%s", st.msg);
+    else if (err)
+        bad = "rendered, but an error was recorded";
+    else if (out.n != want->n || memcmp(br_str_z(&out), want->s, out.n) != 0)
+        bad = t_printf("differs: got [%.600s]", br_str_z(&out));
+    br_str_fini(&out);
+    br_jinja_free(t);
+    return bad;
+}
+
+TEST_WITHIN(jinja_recorded_renderings, 120)
+{
+    const char *dir = t_vectors("templates");
+    const br_json *all, *convs;
+    int n = 0, bad = 0;
+    br_arena a;
+
+    if (!dir)
+        t_skip("no ../shared/vectors here");
+    br_arena_init(&a, 0);
+    all = parse_file(&a, t_printf("%s/cases.json", dir));
+    convs = parse_file(&a, t_printf("%s/conversations.json", dir));
+    for (const br_json *c = br_json_get(all, "cases")->child; c; c = c->next) {
+        const char *what =
+            run_case(&a, br_json_get(all, "context"), convs, c, dir);
+        n++;
+        if (*what && bad++ < 12)
+            fprintf(stderr, "%s / %s: %s\n", br_json_get(c, "template")->s,
+                    br_json_get(c, "conversation")->s, what);
+    }
+    br_arena_fini(&a);
+    ck_assert_int_gt(n, 500);
+    ck_assert_msg(bad == 0, "%d of %d renderings differ", bad, n);
+}
+
+TEST_WITHIN(jinja_more_templates_parse_and_render, 120)
+{
+    const char *dir = t_vectors("templates/more");
+    const br_json *convs, *base;
+    int rendered = 0;
+    br_arena a;
+    char **names;
+
+    if (!dir)
+        t_skip("no ../shared/vectors here");
+    br_arena_init(&a, 0);
+    convs = parse_file(
+        &a, t_printf("%s/conversations.json", t_vectors("templates")));
+    base = br_json_get(
+        parse_file(&a, t_printf("%s/cases.json", t_vectors("templates"))),
+        "context");
+    names = t_ls(dir, ".jinja");
+    for (int i = 0; names[i]; i++) {
+        size_t n;
+        char *src = t_read(t_printf("%s/%s", dir, names[i]), &n);
+        br_status st = {0};
+        br_jinja *t = NULL;
+        ck_assert_msg(br_jinja_compile(&t, src, n, &st) == BR_OK, "%s: %s",
+                      names[i], st.msg);
+        for (const br_json *c = convs->child; c; c = c->next) {
+            br_json *ctx = context_of(&a, base, c);
+            br_str out = {0};
+            st = (br_status){0};
+            if (br_jinja_render(t, ctx, NOON, &out, &st) == BR_OK)
+                rendered++;
+            else /* the template's own refusal or a mismatch of types */
+                ck_assert(st.code == BR_E_REJECTED || st.code == BR_E_FORMAT);
+            br_str_fini(&out);
+        }
+        br_jinja_free(t);
+    }
+    br_arena_fini(&a);
+    ck_assert_int_gt(rendered, 100);
+}
+
+static br_code
+whole(void *arg, br_status *st)
+{
+    static const char src[] = "{% macro f(a) %}{{ a|upper }}{% endmacro %}"
+                              "{% for i in x %}{{ f(i) ~ loop.index }}"
+                              "{% endfor %}{{ x|tojson }}{{ x|sort }}";
+    br_jinja *t = NULL;
+    br_json *ctx;
+    br_str out = {0};
+    br_arena a;
+    br_code rc;
+
+    (void)arg;
+    br_arena_init(&a, 0);
+    rc = br_json_parse(&ctx, &a, "{\"x\": [\"b\", \"a\"]}", 17, 0, st);
+    if (rc == BR_OK)
+        rc = br_jinja_compile(&t, src, sizeof src - 1, st);
+    if (rc == BR_OK)
+        rc = br_jinja_render(t, ctx, NOON, &out, st);
+    br_str_fini(&out);
+    br_jinja_free(t);
+    br_arena_fini(&a);
+    return rc;
+}
+
+TEST(jinja_survives_oom)
+{
+    t_each_oom(whole, NULL);
+}
