@@ -433,6 +433,27 @@ TEST(pages_reuse_in_place_only_after_the_last_other_reader)
     }
 }
 
+/* gelu a1 -> a2 and softmax a1 -> a3 signal one counter: the one may still
+ * read a1 when the other writes. */
+TEST(pages_reuse_in_place_minds_siblings_of_the_task)
+{
+    mk m = mk_new(5, 3, 4);
+    br_mega_pages_report rep;
+
+    mk_buf(&m, "x", BR_MBK_IO_INPUT, MK_GRAIN);
+    for (int i = 0; i < 4; i++)
+        mk_buf(&m, "a", i < 3 ? BR_MBK_ACTIVATION : BR_MBK_IO_OUTPUT, MK_GRAIN);
+    for (int i = 0; i < 3; i++)
+        mk_ctr(&m);
+    mk_task(&m, BR_MOP_GELU, 0, MK(0), MK(1), MK_NONE);
+    mk_task(&m, BR_MOP_GELU, 1, MK(1), MK(2), MK(0, 1));
+    mk_task(&m, BR_MOP_SOFTMAX, 1, MK(1), MK(3), MK(0, 1));
+    mk_task(&m, BR_MOP_ADD, 2, MK(2, 3), MK(4), MK(1, 2));
+    color(&m, false, &rep);
+    ck_assert_int_eq(rep.n_pages, 3);
+    br_mega_free(m.p);
+}
+
 TEST(pages_keep_a_buffer_alone_that_only_its_own_task_reads)
 {
     mk m = chain(4, BR_MOP_GELU);
@@ -656,6 +677,36 @@ TEST(pages_are_the_same_every_time)
     ck_assert_mem_eq(a.p->binds, b.p->binds, a.p->n_binds * sizeof *a.p->binds);
     br_mega_free(a.p);
     br_mega_free(b.p);
+}
+
+/* Two layers of N, each of the second waiting for all but one of the first:
+ * too many covering pairs for a network. The bound is weaker then, and says
+ * so. */
+TEST_WITHIN(pages_bound_of_a_dense_order_says_that_it_is_weak, 60)
+{
+    enum { N = 2060 };
+    mk m = mk_new(2 * N + 1, 2 * N, 2 * N);
+    int64_t *w = calloc(2 * N, sizeof *w);
+    br_mega_pages_report rep;
+
+    mk_buf(&m, "x", BR_MBK_IO_INPUT, MK_GRAIN);
+    for (int64_t i = 0; i < 2 * N; i++) {
+        uint32_t n = 0;
+        mk_buf(&m, "a", BR_MBK_ACTIVATION, MK_GRAIN);
+        mk_ctr(&m);
+        for (int64_t k = 0; k < N && i >= N; k++) {
+            w[n] = k;
+            w[n + 1] = 1;
+            n += k == i - N ? 0 : 2;
+        }
+        mk_task(&m, BR_MOP_COPY, i, MK(0), MK(i + 1), (mk_list){w, n});
+    }
+    color(&m, false, &rep);
+    ck_assert(!rep.exact);
+    ck_assert_int_eq(rep.bytes, 256 * N);
+    ck_assert_int_eq(rep.antichain_bytes, 256 * N);
+    free(w);
+    br_mega_free(m.p);
 }
 
 /* 10,000 activations in 100,000 tasks. */
