@@ -65,26 +65,19 @@ hashable(br_pv v)
     return !v.j || (v.j->kind != BR_J_ARR && v.j->kind != BR_J_OBJ);
 }
 
-/* The distinct workers of a buffer's users, sorted as sorted() would. */
-static bool
-workers_of(br_cm *m, const uint32_t *tasks, uint32_t n_tasks, br_pv *sms,
-           uint32_t *n)
+static int
+by_int(const void *x, const void *y)
 {
-    *n = 0;
-    for (uint32_t i = 0; i < n_tasks; i++) {
-        br_pv sm = br_pv_sm(m->k->p, tasks[i]);
-        uint32_t at;
+    const br_pv *a = x, *b = y;
 
-        if (br_pv_is_null(sm))
-            continue;
-        if (!hashable(sm))
-            return br_cm_raise(m, "sm is a list or an object");
-        for (at = 0; at < *n && !br_pv_eq(sms[at], sm); at++)
-            ;
-        if (at == *n)
-            sms[(*n)++] = sm;
-    }
-    for (uint32_t i = 1; *n > 1 && i < *n; i++)
+    return a->i < b->i ? -1 : a->i > b->i;
+}
+
+/* Insertion: values of other types are few, and may not compare at all. */
+static bool
+sort_odd(br_cm *m, br_pv *sms, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++)
         for (uint32_t j = i; j > 0; j--) {
             br_pv tmp = sms[j];
             bool lt;
@@ -98,6 +91,38 @@ workers_of(br_cm *m, const uint32_t *tasks, uint32_t n_tasks, br_pv *sms,
             sms[j - 1] = tmp;
         }
     return true;
+}
+
+/* The distinct workers of a buffer's users, sorted as sorted() would. */
+static bool
+workers_of(br_cm *m, const uint32_t *tasks, uint32_t n_tasks, br_pv *sms,
+           uint32_t *n)
+{
+    uint32_t all = 0;
+    bool odd = false;
+
+    *n = 0;
+    for (uint32_t i = 0; i < n_tasks; i++) {
+        br_pv sm = br_pv_sm(m->k->p, tasks[i]);
+
+        if (br_pv_is_null(sm))
+            continue;
+        if (!hashable(sm))
+            return br_cm_raise(m, "sm is a list or an object");
+        odd |= sm.j != NULL;
+        sms[all++] = sm;
+    }
+    if (!odd && all)
+        qsort(sms, all, sizeof *sms, by_int);
+    for (uint32_t i = 0; i < all; i++) {
+        uint32_t at = odd || *n == 0 ? 0 : *n - 1;
+
+        for (; at < *n && !br_pv_eq(sms[at], sms[i]); at++)
+            ;
+        if (at == *n)
+            sms[(*n)++] = sms[i];
+    }
+    return !odd || *n < 2 || sort_odd(m, sms, *n);
 }
 
 static void

@@ -319,16 +319,9 @@ same_waits(const br_snd *s, uint32_t a, uint32_t b)
                   n * sizeof *s->wait) == 0;
 }
 
-static bool
-uses(const pages *g, const life *l, uint32_t t)
-{
-    for (uint32_t i = 0; i < l->n_use; i++)
-        if (g->use[l->use + i] == t)
-            return true;
-    return false;
-}
-
-/* Writers of b with equal waits are one question, unless they use a too. */
+/* Writers of b with equal waits are one question. (One that uses a as well is
+ * no exception: it would have to come before the other, which it cannot, for
+ * then it would be among its own ancestors.) */
 static bool
 check_neighbours(pages *g, const life *a, const life *b)
 {
@@ -340,7 +333,7 @@ check_neighbours(pages *g, const life *a, const life *b)
 
         if (s->out[w] != b->buffer || w == prev)
             continue;
-        if (prev != BR_NONE && same_waits(s, prev, w) && !uses(g, a, w))
+        if (prev != BR_NONE && same_waits(s, prev, w))
             continue;
         prev = w;
         if (!uses_before(g, a, b, w))

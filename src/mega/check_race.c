@@ -101,8 +101,6 @@ slow_reads(br_snd *s)
         const br_wsum *w = &s->ws[r->buffer];
         br_unread u = {.task = r->b, .buffer = r->buffer};
 
-        if (w->complex)
-            continue; /* it became so later on */
         if (w->n == 0) {
             u.rect = (br_mega_rect){0, s->val[r->buffer].rows, 0,
                                     s->val[r->buffer].cols};

@@ -42,10 +42,11 @@ typedef struct access {
     bool write;
 } access;
 
-/* Reads of cells [i, j) by tasks of one counter: one of them, and another if
- * there is one (a task is in nobody's way but its own). */
+/* Reads of cells [i, j) by tasks of one counter: the first of them. A task
+ * that writes what it reads does so next after, so a read that stands for
+ * several is never its own. */
 typedef struct seen_read {
-    uint32_t i, j, task, other;
+    uint32_t i, j, task;
 } seen_read;
 
 typedef struct region {
@@ -223,7 +224,7 @@ after_writers(region *g, uint32_t task, uint32_t i, uint32_t j, br_clash kind)
     const uint32_t *list = g->writer + i;
     uint32_t n = j - i, last = BR_NONE;
 
-    if (n == g->n_cells && n > 8) {
+    if (n == g->n_cells && n > 1) {
         if (!g->listed)
             list_writers(g);
         list = g->others;
@@ -247,12 +248,8 @@ keep_read(region *g, uint32_t task, uint32_t i, uint32_t j)
     const uint32_t *ctr = g->s->ctr;
     seen_read *r = g->n_read ? &g->read[g->n_read - 1] : NULL;
 
-    if (r && r->i == i && r->j == j && ctr[r->task] == ctr[task]) {
-        if (r->task != task)
-            r->other = task;
-        return;
-    }
-    g->read[g->n_read++] = (seen_read){i, j, task, BR_NONE};
+    if (!r || r->i != i || r->j != j || ctr[r->task] != ctr[task])
+        g->read[g->n_read++] = (seen_read){i, j, task};
 }
 
 /* The same waits make the same ancestors: what the reader before was asked
@@ -287,13 +284,6 @@ do_read(region *g, uint32_t task, uint32_t i, uint32_t j, before *prev)
 
 /* ---- writes ------------------------------------------------------------- */
 
-/* A task of the read that is not the writer itself. */
-static uint32_t
-reader_of(const seen_read *r, uint32_t writer)
-{
-    return r->task != writer ? r->task : r->other;
-}
-
 static bool
 after_reads(region *g, uint32_t task, uint32_t i, uint32_t j)
 {
@@ -302,11 +292,11 @@ after_reads(region *g, uint32_t task, uint32_t i, uint32_t j)
 
     for (uint32_t k = 0; k < g->n_read; k++) {
         seen_read r = g->read[k];
-        uint32_t who = reader_of(&r, task);
 
-        if (r.i < j && i < r.j && who != BR_NONE &&
-            !(g->is_kv ? br_hb_refuse(h, who, task, g->buffer, BR_CLASH_RW)
-                       : br_hb_require(h, who, task, g->buffer, BR_CLASH_RW)))
+        if (r.i < j && i < r.j && r.task != task &&
+            !(g->is_kv
+                  ? br_hb_refuse(h, r.task, task, g->buffer, BR_CLASH_RW)
+                  : br_hb_require(h, r.task, task, g->buffer, BR_CLASH_RW)))
             return false;
         /* What the write covers is behind it from now on. */
         if (i <= r.i && r.i < j)

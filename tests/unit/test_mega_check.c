@@ -277,6 +277,27 @@ TEST(check_rewrites_wait_for_readers)
     pt_accepts(t_printf("%st GELU 0 > 1 w1:1\nt COPY 1 > 3 w2:1\n", head));
 }
 
+/* A read is behind the tile that covers a part of it, not behind the next. */
+TEST(check_rewrites_in_tiles_wait_for_readers)
+{
+    const char *head = XAO "b w WEIGHT F32 [4,4]\nb p IO_OUTPUT F32 [1,4]\n"
+                           "t COPY 0 > 1\nt COPY 1 > 2 w0:1\n";
+#define HALF(off, waits) \
+    "t GEMV_TILE 0,3 > 1 w" waits " {'K':4,'N_tile':2,'n_off':" off "}\n"
+
+    pt_accepts(t_printf("%s" HALF("0", "1:1")
+                            HALF("2", "1:1") "t COPY 1 > 4 w2:1,3:1\n",
+                        head));
+    pt_refuses(t_printf("%s" HALF("0", "1:1")
+                            HALF("2", "0:1") "t COPY 1 > 4 w2:1,3:1\n",
+                        head),
+               "task 1 (t1) reads buffer #1 ('a') but writer task(s) [3]");
+    pt_refuses(t_printf("%s" HALF("2", "1:1")
+                            HALF("0", "0:1") "t COPY 1 > 4 w2:1,3:1\n",
+                        head),
+               "task 1 (t1) reads buffer #1 ('a') but writer task(s) [3]");
+}
+
 TEST(check_gemm_tiles_are_rectangles)
 {
     const char *head = "b x IO_INPUT F32 [4,2]\nb w WEIGHT F32 [2,2]\n"
@@ -351,6 +372,27 @@ TEST(check_cache_rows_are_read_after_the_append)
     pt_refuses(CACHE "t ATTENTION_TILE 0,2,3 > 4 " ATT(
                    0, 6) "t KV_APPEND 1,2 > 2 w0:1 {'pos':5}\n",
                "reads KV cache #2");
+}
+
+/* Two readers with the same waits may read different slots. */
+TEST(check_readers_are_told_apart_by_what_they_read)
+{
+    const char *head = "b q IO_INPUT F32 [2,1,2]\n"
+                       "b k IO_INPUT F32 [2,1,2]\n"
+                       "b kc KV_CACHE F32 [2,8,1,2]\n"
+                       "b vc KV_CACHE F32 [2,8,1,2]\n"
+                       "b o IO_OUTPUT F32 [2,1,2]\n"
+                       "b p IO_OUTPUT F32 [2,1,2]\n"
+                       "t KV_APPEND 1,2 > 2 {'pos':0}\n"
+                       "t KV_APPEND 1,2 > 2 {'pos':4}\n";
+
+    pt_refuses(t_printf("%st ATTENTION_TILE 0,2,3 > 4 w0:1 " ATT(
+                            0, 1) "t ATTENTION_TILE 0,2,3 > 5 w0:1 " ATT(4, 1),
+                        head),
+               "task 3 (t3) reads KV cache #2 ('kc') but writer task(s) [1]");
+    pt_accepts(t_printf("%st ATTENTION_TILE 0,2,3 > 4 w0:1 " ATT(
+                            0, 1) "t ATTENTION_TILE 0,2,3 > 5 w1:1 " ATT(4, 1),
+                        head));
 }
 
 TEST(check_appends_are_ordered_or_apart)
@@ -489,6 +531,27 @@ TEST(check_page_sharing_is_ordered)
                "page 0 reused");
 }
 
+TEST(check_page_sharing_asks_every_user_and_writer)
+{
+    /* c comes before a in time, not in number */
+    pt_accepts(LONG "t COPY 0 > 3\nt COPY 3 > 2 w0:1\nt COPY 2 > 1 w1:1\n"
+                    "t COPY 1 > 4 w2:1\n" PAGES("'1':0,'3':0", PAGE));
+    /* in place, but a task of the same counter still reads */
+    pt_refuses(LONG "b p IO_OUTPUT F32 [1,4]\n"
+                    "t COPY 0 > 1 c0\nt GELU 1 > 2 c1 w0:1\n"
+                    "t COPY 1 > 6 c1 w0:1\nt COPY 2 > 4 c2 w1:2\n" PAGES(
+                        "'1':0,'2':0", PAGE),
+               "page 0 reused");
+    /* c is written by two tiles: each has to wait for the reader of a */
+#define TILES(last)                                                     \
+    LONG "t COPY 0 > 1\nt COPY 1 > 2 w0:1\n"                            \
+         "t GEMV_TILE 0,5 > 3 w1:1 {'K':4,'N_tile':2,'n_off':0}\n"      \
+         "t GEMV_TILE 0,5 > 3 w" last " {'K':4,'N_tile':2,'n_off':2}\n" \
+         "t ADD 2,3 > 4 w2:1,3:1\n" PAGES("'1':0,'3':0", PAGE)
+    pt_accepts(TILES("1:1"));
+    pt_refuses(TILES("0:1"), "page 0 reused by buffers #1 ('a') and #3 ('c')");
+}
+
 TEST(check_pages_on_chip_have_one_worker)
 {
     const char *p = TARGET(4, 64) "b x IO_INPUT F32 [1,4]\n"
@@ -539,6 +602,30 @@ TEST(check_gpu_label_is_compared)
     pt_warns(TARGET(4, 64) XAO "t COPY 0 > 2\n+ 'meta': {'gpu':'u'}\n",
              "meta['gpu']='u' != target.name='t'");
     pt_refuses(XAO "t COPY 0 > 2\n+ 'meta': []\n", "meta must be an object");
+}
+
+/* ---- the graph ---------------------------------------------------------- */
+
+TEST(graph_counts_an_edge_once)
+{
+    br_mega_prog *p = pt_load("t NOP w1:1,1:1\nt NOP\nt NOP w0:1,1:1,9:1\n");
+    br_mega_graph g;
+    br_status st = {0};
+    br_arena a;
+
+    br_arena_init(&a, 0);
+    t_ok(br_mega_graph_build(&g, p, &a, &st), &st);
+    ck_assert_int_eq(br_mega_graph_edges(&g), 3);
+    ck_assert_uint_eq(g.topo[0], 1);
+    ck_assert_uint_eq(g.topo[1], 0);
+    ck_assert_uint_eq(g.rank[2], 2);
+    br_mega_free(p);
+    p = pt_load("t NOP w0:1\nt NOP\n");
+    t_ok(br_mega_graph_build(&g, p, &a, &st), &st);
+    ck_assert_ptr_null(g.topo);
+    ck_assert_int_eq(br_mega_graph_edges(&g), 1);
+    br_mega_free(p);
+    br_arena_fini(&a);
 }
 
 /* ---- reports ------------------------------------------------------------ */

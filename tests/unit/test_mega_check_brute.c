@@ -2,7 +2,7 @@
  * simple to be wrong: reachability as bit sets, every pair of tasks, every
  * element of every buffer.
  *
- * Programs are random and small: at most 10 tasks on buffers of at most 12
+ * Programs are random and small: at most 12 tasks on buffers of at most 12
  * elements. Most waits are put where a correct program would have them, so
  * that about a third is accepted and the rest fails narrowly.
  *
@@ -17,7 +17,7 @@
 #    define BRUTE_RUNS 20000
 #endif
 
-enum { MAX_T = 10, MAX_B = 8, SLOTS = 4 };
+enum { MAX_T = 12, MAX_B = 8, SLOTS = 4 };
 
 typedef struct access {
     uint16_t read[MAX_B], write; /* a bit per element */
@@ -81,7 +81,7 @@ make_buffers(world *w)
 
     w->rows = 1 + pick(w, 3);
     w->cols = 1 + pick(w, 4);
-    w->n_b = 5 + pick(w, 3);
+    w->n_b = often(w, 50) ? 5 : 5 + pick(w, 3); /* few: written again */
     for (int b = 0; b < w->n_b; b++) {
         mk_buf(&w->m, "b", b < 4 ? kinds[b] : BR_MBK_ACTIVATION, 1);
         if (b == 1)
@@ -259,7 +259,7 @@ make_world(world *w)
     w->m = mk_new(MAX_B, MAX_T, MAX_T);
     make_buffers(w);
     for (int i = 0; i < w->n_t; i++) {
-        share = often(w, 25);
+        share = often(w, 30);
         w->ctr[i] = i && share ? w->ctr[i - 1 - pick(w, BR_MIN(i, 2))] : i;
         mk_ctr(&w->m);
     }
@@ -416,4 +416,99 @@ TEST_WITHIN(check_agrees_with_brute_force, 600)
     /* neither verdict is the exception */
     ck_assert_int_gt(accepted, runs / 20);
     ck_assert_int_lt(accepted, runs / 2);
+}
+
+/* ---- long programs --------------------------------------------------------- */
+
+enum { LONG = 900, WORDS = (LONG + 63) / 64 };
+
+/* Task i (in the order `at`) copies the buffer of an earlier task to its own
+ * and waits for up to three others at most `near` tasks back. */
+static br_mega_prog *
+make_long(uint64_t *seed, const int *at, int *from, int (*waits)[3])
+{
+    mk m = mk_new(LONG + 1, LONG, LONG);
+    int near = 2 + (int)(t_rand(seed) % 60);
+
+    mk_buf(&m, "x", BR_MBK_IO_INPUT, 4);
+    for (int i = 0; i < LONG; i++) {
+        mk_buf(&m, "b", BR_MBK_ACTIVATION, 4);
+        mk_ctr(&m);
+    }
+    for (int i = 0; i < LONG; i++) {
+        from[i] = i ? (int)(t_rand(seed) % (uint64_t)i) : -1;
+        if (t_rand(seed) % 4)
+            from[i] = BR_MAX(from[i], i - 300);
+        for (int k = 0; k < 3; k++) {
+            int back = 1 + (int)(t_rand(seed) % (uint64_t)near);
+
+            waits[i][k] = t_rand(seed) % 4 == 0 || back > i ? -1 : i - back;
+        }
+    }
+    for (int place = 0; place < LONG; place++) {
+        int i = 0, n = 0;
+        int64_t w[6];
+
+        while (at[i] != place)
+            i++;
+        for (int k = 0; k < 3; k++)
+            if (waits[i][k] >= 0) {
+                w[n++] = waits[i][k];
+                w[n++] = 1;
+            }
+        mk_task(&m, BR_MOP_COPY, i, MK(from[i] + 1), MK(i + 1),
+                (mk_list){w, (uint32_t)n});
+    }
+    return m.p;
+}
+
+/* How many tasks read a buffer whose writer does not come before them. */
+static size_t
+count_races(const int *from, int (*waits)[3])
+{
+    static uint64_t before[LONG][WORDS];
+    size_t n = 0;
+
+    memset(before, 0, sizeof before);
+    for (int i = 0; i < LONG; i++) {
+        for (int k = 0; k < 3; k++) {
+            int u = waits[i][k];
+
+            if (u < 0)
+                continue;
+            before[i][u / 64] |= 1ull << u % 64;
+            for (int w = 0; w < WORDS; w++)
+                before[i][w] |= before[u][w];
+        }
+        if (from[i] >= 0)
+            n += !(before[i][from[i] / 64] >> from[i] % 64 & 1);
+    }
+    return n;
+}
+
+/* More pairs than one sweep has bits, near and far, in any list order. */
+TEST(check_agrees_on_long_programs)
+{
+    static int at[LONG], from[LONG], waits[LONG][3];
+    uint64_t seed = 3;
+
+    for (int run = 0; run < 40; run++) {
+        br_status st = {0};
+        br_mega_report r;
+        br_mega_prog *p;
+
+        for (int i = 0; i < LONG; i++)
+            at[i] = i;
+        for (int i = LONG - 1; run % 2 && i > 0; i--) {
+            int j = (int)(t_rand(&seed) % (uint64_t)(i + 1)), t = at[i];
+
+            at[i] = at[j];
+            at[j] = t;
+        }
+        p = make_long(&seed, at, from, waits);
+        t_ok(br_mega_check(p, BR_MEGA_SOUND, &r, &st), &st);
+        ck_assert_uint_eq(r.errors.n + r.more_errors, count_races(from, waits));
+        br_mega_report_fini(&r);
+        br_mega_free(p);
+    }
 }
