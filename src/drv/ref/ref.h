@@ -1,0 +1,68 @@
+/* ref.h - the reference tier: plain C, the oracle of every other.
+ *
+ * What each opcode computes, to the bit, is docs/arithmetic.md; this folder is
+ * that document in C. Logits of a row depend on its sequence alone: not on
+ * what else is in the step, how the prompt was cut, or which pages it got.
+ *
+ *     br_ref_prepare(&r, model, graph, &config, &st)    once
+ *     br_ref_state_new(&s, graph, n_slots, n_pages, &st)
+ *     br_ref_step(r, s, &step, logits, &st)             per step
+ *
+ * One thread. SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_REF_H
+#define BR_REF_H
+
+#include "drv/drv.h"
+#include "model/model.h"
+
+typedef enum br_ref_act {
+    BR_REF_F32,       /* activations stay f32: a model's mathematics */
+    BR_REF_QUANTISED, /* the contract's: rounded where weights are integers */
+} br_ref_act;
+
+typedef struct br_ref_config {
+    br_ref_act act;
+    uint32_t max_rows; /* of a step */
+} br_ref_config;
+
+typedef struct br_ref br_ref;
+typedef struct br_ref_state br_ref_state;
+
+/* Model and graph outlive it. */
+br_code br_ref_prepare(br_ref **out, const br_model *m, const br_ir *g,
+                       const br_ref_config *c, br_status *st) BR_MUST_USE;
+void br_ref_free(br_ref *r);
+/* logits: [n_rows][n_vocab]; rows that want none are left as they are. */
+br_code br_ref_step(br_ref *r, br_ref_state *s, const br_step *step,
+                    float *logits, br_status *st) BR_MUST_USE;
+int64_t br_ref_n_vocab(const br_ref *r);
+
+/* n_pages: of each group of the graph's plan. Zeroed. */
+br_code br_ref_state_new(br_ref_state **out, const br_ir *g, uint32_t n_slots,
+                         const uint32_t *n_pages, br_status *st) BR_MUST_USE;
+void br_ref_state_free(br_ref_state *s);
+/* A slot's own piece (convolution, recurrence): before a new sequence, and as
+ * bytes that can be put back. Pages are the caller's to share or drop. */
+void br_ref_slot_reset(br_ref_state *s, uint32_t slot);
+size_t br_ref_slot_bytes(const br_ref_state *s);
+void br_ref_slot_save(const br_ref_state *s, uint32_t slot, void *out);
+void br_ref_slot_restore(br_ref_state *s, uint32_t slot, const void *from);
+
+/* ---- arithmetic (ref_math.c, ref_dot.c): docs/arithmetic.md section 2 -------- */
+
+float br_ref_exp(float x);
+float br_ref_log(float x);
+float br_ref_log1p(float x); /* 0 <= x <= 1 */
+float br_ref_tanh(float x);
+/* sin and cos of n * f, the product exact. */
+void br_ref_sincos(float n, float f, float *sin, float *cos);
+float br_ref_rsqrt(float x);
+float br_ref_sigmoid(float x);
+float br_ref_softplus(float x);
+float br_ref_silu(float x);
+float br_ref_gelu(float x);          /* tanh form */
+float br_ref_act1(int act, float x); /* br_act, one number */
+float br_ref_glu1(int act, float gate, float up);
+float br_ref_dot(const float *a, const float *b, size_t n);
+
+#endif

@@ -1,0 +1,86 @@
+/* ref_int.h - how opcodes see their bindings in the reference tier.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_REF_INT_H
+#define BR_REF_INT_H
+
+#include "drv/ref/ref.h"
+
+/* A binding as memory: rows of columns that stand together. Columns that do
+ * not are gathered before the opcode runs and scattered after. */
+typedef struct ref_view {
+    union {
+        float *f;
+        int32_t *i;
+    };
+    size_t stride; /* numbers from a row to the next; 0: one row for all */
+    int64_t cols;
+    const br_ir_value *v;    /* NULL: binding left out */
+    const br_gguf_tensor *t; /* a matrix of the model */
+    const br_state_place *place;
+} ref_view;
+
+struct br_ref_state {
+    br_state_plan plan;
+    uint32_t n_slots;
+    uint32_t n_pages[BR_MAX_KV_GROUPS];
+    float *pool[BR_MAX_KV_GROUPS];
+    float *slots; /* [n_slots][slot_elems] */
+};
+
+/* What an opcode runs on. */
+typedef struct ref_call {
+    const br_ir_node *n;
+    ref_view in[BR_IR_MAX_BINDINGS], out[BR_IR_MAX_BINDINGS];
+    const br_step *step;
+    br_ref_state *state;
+    br_ref_act act;
+    struct ref_scratch *s;
+} ref_call;
+
+/* Memory that an opcode may use while it runs. */
+typedef struct ref_scratch {
+    float *row;      /* a dequantised row of a matrix */
+    int16_t *q;      /* a row of its integers */
+    struct ref_q *x; /* rows of quantised activations */
+    float *att;      /* widest head, and 256 scores */
+    float *wide[4];  /* [widest row] */
+} ref_scratch;
+
+static inline float *
+ref_row(const ref_view *v, size_t t)
+{
+    return v->f + t * v->stride;
+}
+
+/* y[n] = dot(row n of matrix `slice` of w, x), n0 <= n < n1, for rows of x. */
+typedef struct ref_mat {
+    const br_gguf_tensor *t;
+    uint64_t n_out, n_in; /* rows and columns of a slice */
+    uint64_t slice;
+} ref_mat;
+ref_mat ref_matrix(const ref_view *w, uint64_t slice);
+void ref_matmul(ref_call *c, const ref_mat *m, const ref_view *x, size_t t0,
+                size_t n_rows, const ref_view *y);
+void ref_matrix_row(const ref_mat *m, uint64_t n, float *out);
+
+/* ref_ops.c ref_att.c ref_moe.c ref_ssm.c */
+void ref_rms_norm_row(const float *x, const float *w, float *y, int64_t n,
+                      float eps);
+void ref_norm(const ref_call *c, const ref_view *x, const ref_view *w,
+              const ref_view *y);
+void ref_op(ref_call *c);
+void ref_op_attention(ref_call *c);
+void ref_op_kv_write(ref_call *c);
+void ref_op_gate_topk(ref_call *c);
+void ref_op_gate_up(ref_call *c);
+void ref_op_moe_act(ref_call *c);
+void ref_op_down_acc(ref_call *c);
+void ref_op_shared(ref_call *c);
+void ref_op_conv1d(ref_call *c);
+void ref_op_delta(ref_call *c);
+void ref_op_scan(ref_call *c);
+void ref_op_gated_norm(ref_call *c);
+float *ref_kv_row(ref_call *c, const ref_view *v, int32_t slot, int32_t pos);
+
+#endif

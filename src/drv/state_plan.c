@@ -1,0 +1,73 @@
+/* state_plan.c - which page or slot piece holds each state of a graph.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/drv.h"
+
+static br_code
+group_of(br_state_plan *p, int64_t window, uint32_t *out, br_status *st)
+{
+    for (uint32_t g = 0; g < p->n_groups; g++)
+        if (p->group[g].window == window) {
+            *out = g;
+            return BR_OK;
+        }
+    if (p->n_groups == BR_MAX_KV_GROUPS)
+        return br_fail(st, BR_E_LIMIT, "more than %d sizes of window",
+                       BR_MAX_KV_GROUPS);
+    *out = p->n_groups++;
+    p->group[*out] = (br_kv_group){.window = window};
+    return BR_OK;
+}
+
+static br_code
+place_pages(br_state_plan *p, const br_ir *g, const br_ir_node *n,
+            br_status *st)
+{
+    uint32_t group = 0;
+
+    BR_TRY(group_of(p, br_ir_i(n, BR_IA_window, 0), &group, st));
+    for (int i = 0; i < n->n_in; i++) {
+        uint32_t v = n->bind[i].value;
+
+        if (v == BR_IR_NONE || g->values[v].kind != BR_IK_STATE)
+            continue;
+        p->place[v] = (br_state_place){group, p->group[group].page_elems};
+        p->group[group].page_elems +=
+            BR_PAGE_TOKENS * (uint64_t)br_ir_cols(&g->values[v]);
+        p->group[group].n_values++;
+    }
+    return BR_OK;
+}
+
+br_code
+br_state_plan_of(br_state_plan *p, const br_ir *g, br_status *st)
+{
+    br_code code = BR_OK;
+
+    *p = (br_state_plan){0};
+    p->place = br_try_calloc(g->n_values + 1, sizeof *p->place);
+    if (!p->place)
+        return br_fail(st, BR_E_OOM, "states: out of memory");
+    for (uint32_t i = 0; i < g->n_nodes && code == BR_OK; i++)
+        if (g->nodes[i].op == BR_IR_KV_WRITE_BATCHED ||
+            g->nodes[i].op == BR_IR_RMS_NORM_FUSED_ROPE_KV_WRITE)
+            code = place_pages(p, g, &g->nodes[i], st);
+    for (uint32_t v = 0; v < g->n_values && code == BR_OK; v++) {
+        const br_ir_value *x = &g->values[v];
+
+        if (x->kind != BR_IK_STATE || x->dim[0] != BR_DIM_S)
+            continue;
+        p->place[v] = (br_state_place){BR_IR_NONE, p->slot_elems};
+        p->slot_elems += (uint64_t)br_ir_cols(x);
+    }
+    if (code != BR_OK)
+        br_state_plan_fini(p);
+    return code;
+}
+
+void
+br_state_plan_fini(br_state_plan *p)
+{
+    br_free(p->place);
+    p->place = NULL;
+}

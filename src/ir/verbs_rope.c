@@ -1,0 +1,226 @@
+/* verbs_rope.c - rotary positions: the angle that each pair turns per token.
+ *
+ *   freq[i] = base^(-2i/n) / factor[i]      i < n/2
+ *   linear  freq / s
+ *   YaRN    freq * ((1 - mix) / s + mix), mix falls from 1 (pairs that turn
+ *           more than beta_fast times in the original context) to 0
+ *
+ * The table is a constant of the graph, computed here once with IEEE operations
+ * of our own (no libm), so that every machine and tier turns by the same bits.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ir/verbs.h"
+
+#include <string.h>
+
+/* ---- exp and log in double, to about 1e-16, from IEEE operations only -------- */
+
+static const double ln2 = 0x1.62e42fefa39efp-1;
+
+static double
+log_of(double x)
+{
+    union {
+        double d;
+        uint64_t u;
+    } v = {x};
+    double s, z, sum = 0;
+    int e;
+
+    br_assert(x > 0);
+    e = (int)(v.u >> 52) - 1022;
+    v.u = (v.u & 0xfffffffffffffULL) | 1022ULL << 52; /* 0.5 .. 1 */
+    s = (v.d - 1) / (v.d + 1);
+    z = s * s;
+    for (int k = 79; k >= 1; k -= 2) /* |s| <= 1/3 */
+        sum = sum * z + 1.0 / k;
+    return 2 * s * sum + e * ln2;
+}
+
+static double
+exp_of(double x)
+{
+    double k = (double)(int64_t)(x / ln2), r = x - k * ln2, sum = 1;
+    union {
+        double d;
+        uint64_t u;
+    } v;
+
+    br_assert(k > -1000 && k < 1000);
+    for (int i = 24; i >= 1; i--)
+        sum = 1 + sum * r / i;
+    v.u = (uint64_t)(1023 + (int64_t)k) << 52;
+    return sum * v.d;
+}
+
+static double
+sane(double x, double lo, double hi)
+{
+    return x < lo ? lo : x > hi ? hi : x;
+}
+
+static double
+whole(double x, bool up) /* floor or ceil */
+{
+    double t = (double)(int64_t)x;
+
+    if (up)
+        return t < x ? t + 1 : t;
+    return t > x ? t - 1 : t;
+}
+
+/* ---- frequencies --------------------------------------------------------------- */
+
+/* The pair, as a real number, that turns `turns` times in the original
+ * context. */
+static double
+pair_of(const br_hparams *hp, double n, double base, double turns)
+{
+    const double tau = 6.283185307179586476925;
+
+    return n * log_of((double)hp->rope_orig_ctx / (turns * tau)) /
+           (2 * log_of(base));
+}
+
+static double
+yarn_mix(const br_hparams *hp, double n, double base, double i)
+{
+    double lo = whole(pair_of(hp, n, base, (double)hp->yarn_fast), false);
+    double hi = whole(pair_of(hp, n, base, (double)hp->yarn_slow), true);
+
+    lo = lo < 0 ? 0 : lo;
+    hi = hi > n - 1 ? n - 1 : hi;
+    return (1 - sane((i - lo) / (hi - lo > 0.001 ? hi - lo : 0.001), 0, 1)) *
+           (double)hp->yarn_ext;
+}
+
+static double
+scaled(const br_hparams *hp, double n, double base, double i)
+{
+    double mix;
+
+    switch (hp->scaling) {
+    case BR_SCALING_NONE: return 1;
+    case BR_SCALING_LINEAR: return 1 / (double)hp->rope_factor;
+    case BR_SCALING_YARN:
+        mix = yarn_mix(hp, n, base, i);
+        return (1 - mix) / (double)hp->rope_factor + mix;
+    }
+    br_unreachable("scaling");
+}
+
+/* The divisors of the frequencies that the file may hold; false: an error. */
+static bool
+factors(br_verbs *v, bool win, int64_t n, float *out)
+{
+    br_weight w = BR_W_ROPE_FREQS;
+    const br_gguf_tensor *t;
+
+    for (int64_t i = 0; i < n; i++)
+        out[i] = 1;
+    if (v->flags & BR_AF_LONGROPE)
+        w = v->n_ctx > v->hp->rope_orig_ctx ? BR_W_ROPE_LONG : BR_W_ROPE_SHORT;
+    t = br_model_tensor(v->m, w, 0);
+    if (!t || win)
+        return true;
+    if (t->n_dims != 1 || t->dim[0] != (uint64_t)n || t->type != BR_Q_F32) {
+        char msg[120], name[64];
+
+        br_weight_name(w, 0, name, sizeof name);
+        br_str s = {0};
+        br_str_printf(&s, "%s: has to be %lld F32 numbers", name, (long long)n);
+        memcpy(msg, br_str_z(&s), BR_MIN(s.n + 1, sizeof msg));
+        msg[sizeof msg - 1] = 0;
+        br_str_fini(&s);
+        br_ir_builder_fail(v->b, BR_E_FORMAT, msg);
+        return false;
+    }
+    memcpy(out, t->data, (size_t)n * sizeof *out);
+    return true;
+}
+
+static uint32_t
+freq_value(br_verbs *v, bool win, int64_t n_rot)
+{
+    double base = (double)(win ? v->hp->rope_base_swa : v->hp->rope_base);
+    br_hparams plain = *v->hp;
+    float *f = br_try_calloc((size_t)n_rot, sizeof *f);
+    br_ir_desc d = {.name = win ? "model.rope.freq_window" : "model.rope.freq",
+                    .dtype = BR_Q_F32,
+                    .rank = 1,
+                    .dim = {n_rot / 2},
+                    .layer = -1,
+                    .data = f};
+    uint32_t id = BR_IR_NONE;
+
+    if (win) /* scaling is for what sees the whole context */
+        plain.scaling = v->m->arch->window == BR_WINDOW_EVEN ? v->hp->scaling
+                                                             : BR_SCALING_NONE;
+    if (!f) {
+        br_ir_builder_fail(v->b, BR_E_OOM, "rope: out of memory");
+    } else if (factors(v, win, n_rot / 2, f)) {
+        for (int64_t i = 0; i < n_rot / 2; i++) {
+            double x = exp_of(-2 * (double)i / (double)n_rot * log_of(base));
+
+            f[i] = (float)(x / (double)f[i] *
+                           scaled(&plain, (double)n_rot, base, (double)i));
+        }
+        id = br_ir_add_value(v->b, &d);
+    }
+    br_free(f);
+    return id;
+}
+
+/* ---- the verb ------------------------------------------------------------------- */
+
+/* YaRN also stretches q and k, by 1 + 0.1 ln s, unless the file's multiplier
+ * says that training has seen to it (then latent attention never stretches:
+ * its scale does, below). */
+static double
+stretch(const br_hparams *hp, bool mla)
+{
+    double ln, m = 1;
+
+    if (hp->scaling == BR_SCALING_YARN && hp->rope_factor > 1 &&
+        hp->yarn_ext != 0) {
+        ln = log_of((double)hp->rope_factor);
+        if (hp->yarn_log_mul == 0)
+            m = 1 + 0.1 * ln;
+        else if (!mla)
+            m = (1 + 0.1 * ln) / (1 + 0.1 * (double)hp->yarn_log_mul * ln);
+    }
+    return m * (double)hp->rope_att_factor;
+}
+
+float
+br_rope_mla_scale(const br_hparams *hp)
+{
+    double m = stretch(hp, true);
+
+    if (hp->scaling == BR_SCALING_YARN && hp->rope_factor > 1)
+        m *=
+            1 + 0.1 * (double)hp->yarn_log_mul * log_of((double)hp->rope_factor);
+    return (float)(m * m);
+}
+
+br_ir_bind
+br_verb_rope(br_verbs *v, const char *name, br_ir_bind x, int64_t head)
+{
+    bool win = v->y->window > 0;
+    br_ir_bind y;
+
+    if (v->m->arch->rope == BR_ROPE_NONE)
+        return x;
+    if (v->freq[win] == BR_IR_NONE)
+        v->freq[win] = freq_value(v, win, v->y->n_rot);
+    y = br_verb_temp(v, name, br_bind_cols(x));
+    BR_NODE(v, ROPE, 3, 1,
+            .in = {x, v->position, br_ir_all(v->b, v->freq[win])}, .out = {y});
+    br_ir_set_i(v->b, BR_IA_heads, br_bind_cols(x) / head);
+    br_ir_set_i(v->b, BR_IA_head_dim, head);
+    br_ir_set_i(v->b, BR_IA_n_rot, v->y->n_rot);
+    br_ir_set_i(v->b, BR_IA_kind, v->m->arch->rope);
+    br_ir_set_f(v->b, BR_IA_scale,
+                (float)stretch(v->hp, v->m->arch->mixer == BR_MIX_MLA));
+    return y;
+}

@@ -1,0 +1,196 @@
+/* kv.c - free lists, page lists and reference counts.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "run/kv.h"
+
+#include <string.h>
+
+#define NO_PAGE UINT32_MAX
+
+typedef struct pool {
+    uint32_t *free; /* stack of free pages */
+    uint32_t *refs; /* [n_pages] */
+    uint32_t n_free, n_pages;
+    int64_t window;
+} pool;
+
+struct br_kv {
+    br_arena arena;
+    uint32_t n_slots, n_groups, max_pages;
+    pool pool[BR_MAX_KV_GROUPS];
+    uint32_t **list; /* [slot * n_groups + group][max_pages] */
+    uint32_t *n;     /* [slot]: pages listed, of every group */
+    uint32_t *low;   /* [slot * n_groups + group]: first not given back */
+};
+
+static br_code
+init(br_kv *kv, const br_kv_config *c, br_status *st)
+{
+    size_t lists = (size_t)kv->n_slots * kv->n_groups;
+
+    kv->list = br_arena_new(&kv->arena, uint32_t *, lists + 1);
+    kv->n = br_arena_new(&kv->arena, uint32_t, kv->n_slots + 1);
+    kv->low = br_arena_new(&kv->arena, uint32_t, lists + 1);
+    if (!kv->list || !kv->n || !kv->low)
+        return br_fail(st, BR_E_OOM, "pages: out of memory");
+    for (size_t i = 0; i < lists; i++) {
+        kv->list[i] = br_arena_new(&kv->arena, uint32_t, kv->max_pages);
+        if (!kv->list[i])
+            return br_fail(st, BR_E_OOM, "pages: out of memory");
+        memset(kv->list[i], 0xff, kv->max_pages * sizeof(uint32_t));
+    }
+    for (uint32_t g = 0; g < kv->n_groups; g++) {
+        pool *p = &kv->pool[g];
+
+        p->n_pages = p->n_free = c->n_pages[g];
+        p->free = br_arena_new(&kv->arena, uint32_t, p->n_pages + 1);
+        p->refs = br_arena_new(&kv->arena, uint32_t, p->n_pages + 1);
+        if (!p->free || !p->refs)
+            return br_fail(st, BR_E_OOM, "pages: out of memory");
+        for (uint32_t i = 0; i < p->n_pages; i++)
+            p->free[i] = p->n_pages - 1 - i; /* page 0 is handed out first */
+    }
+    return BR_OK;
+}
+
+br_code
+br_kv_new(br_kv **out, const br_state_plan *plan, const br_kv_config *c,
+          br_status *st)
+{
+    br_kv *kv = br_try_calloc(1, sizeof *kv);
+    br_code code;
+
+    *out = NULL;
+    if (!kv)
+        return br_fail(st, BR_E_OOM, "pages: out of memory");
+    br_arena_init(&kv->arena, 0);
+    kv->n_slots = c->n_slots;
+    kv->n_groups = plan->n_groups;
+    kv->max_pages = (c->max_tokens + BR_PAGE_TOKENS - 1) / BR_PAGE_TOKENS + 1;
+    for (uint32_t g = 0; g < kv->n_groups; g++)
+        kv->pool[g].window = plan->group[g].window;
+    code = init(kv, c, st);
+    if (code != BR_OK) {
+        br_kv_free(kv);
+        return code;
+    }
+    *out = kv;
+    return BR_OK;
+}
+
+void
+br_kv_free(br_kv *kv)
+{
+    if (!kv)
+        return;
+    br_arena_fini(&kv->arena);
+    br_free(kv);
+}
+
+static uint32_t *
+list_of(const br_kv *kv, uint32_t slot, uint32_t g)
+{
+    return kv->list[slot * kv->n_groups + g];
+}
+
+static void
+drop(br_kv *kv, uint32_t g, uint32_t *page)
+{
+    pool *p = &kv->pool[g];
+
+    if (*page == NO_PAGE)
+        return;
+    br_check(p->refs[*page] > 0 && "a page is given back once");
+    if (--p->refs[*page] == 0)
+        p->free[p->n_free++] = *page;
+    *page = NO_PAGE;
+}
+
+br_code
+br_kv_grow(br_kv *kv, uint32_t slot, uint32_t n_tokens, br_status *st)
+{
+    uint32_t want = (n_tokens + BR_PAGE_TOKENS - 1) / BR_PAGE_TOKENS;
+
+    br_check(slot < kv->n_slots);
+    if (want >= kv->max_pages)
+        return br_fail(st, BR_E_LIMIT, "slot %u: %u tokens, at most %u", slot,
+                       n_tokens, (kv->max_pages - 1) * BR_PAGE_TOKENS);
+    if (want <= kv->n[slot])
+        return BR_OK;
+    for (uint32_t g = 0; g < kv->n_groups; g++)
+        if (kv->pool[g].n_free < want - kv->n[slot])
+            return br_fail(st, BR_E_LIMIT,
+                           "slot %u: needs %u pages, %u are free", slot,
+                           want - kv->n[slot], kv->pool[g].n_free);
+    for (uint32_t g = 0; g < kv->n_groups; g++)
+        for (uint32_t i = kv->n[slot]; i < want; i++) {
+            uint32_t page = kv->pool[g].free[--kv->pool[g].n_free];
+
+            kv->pool[g].refs[page] = 1;
+            list_of(kv, slot, g)[i] = page;
+        }
+    kv->n[slot] = want;
+    return BR_OK;
+}
+
+void
+br_kv_cut(br_kv *kv, uint32_t slot, uint32_t n_tokens)
+{
+    uint32_t keep = (n_tokens + BR_PAGE_TOKENS - 1) / BR_PAGE_TOKENS;
+
+    br_check(slot < kv->n_slots);
+    for (uint32_t g = 0; g < kv->n_groups; g++) {
+        for (uint32_t i = keep; i < kv->n[slot]; i++)
+            drop(kv, g, &list_of(kv, slot, g)[i]);
+        kv->low[slot * kv->n_groups + g] =
+            BR_MIN(kv->low[slot * kv->n_groups + g], keep);
+    }
+    kv->n[slot] = BR_MIN(kv->n[slot], keep);
+}
+
+void
+br_kv_pass(br_kv *kv, uint32_t slot, uint32_t position)
+{
+    for (uint32_t g = 0; g < kv->n_groups; g++) {
+        int64_t first = (int64_t)position - kv->pool[g].window + 1;
+        uint32_t *low = &kv->low[slot * kv->n_groups + g], end;
+
+        if (kv->pool[g].window == 0 || first <= 0)
+            continue;
+        end = BR_MIN((uint32_t)(first / BR_PAGE_TOKENS), kv->n[slot]);
+        for (; *low < end; (*low)++)
+            drop(kv, g, &list_of(kv, slot, g)[*low]);
+    }
+}
+
+uint32_t
+br_kv_share(br_kv *kv, uint32_t from, uint32_t to, uint32_t n_tokens)
+{
+    uint32_t n = BR_MIN(n_tokens / BR_PAGE_TOKENS, kv->n[from]);
+
+    br_check(kv->n[to] == 0 && "an empty slot");
+    for (uint32_t g = 0; g < kv->n_groups; g++) {
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t page = list_of(kv, from, g)[i];
+
+            list_of(kv, to, g)[i] = page;
+            if (page != NO_PAGE)
+                kv->pool[g].refs[page]++;
+        }
+        kv->low[to * kv->n_groups + g] = 0;
+    }
+    kv->n[to] = n;
+    return n * BR_PAGE_TOKENS;
+}
+
+uint32_t
+br_kv_free_pages(const br_kv *kv, uint32_t group)
+{
+    return kv->pool[group].n_free;
+}
+
+const uint32_t *const *
+br_kv_tables(const br_kv *kv)
+{
+    return (const uint32_t *const *)kv->list;
+}

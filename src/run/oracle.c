@@ -1,0 +1,111 @@
+/* oracle.c - a model in the reference tier, ready to be asked.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "run/oracle.h"
+
+#include <string.h>
+
+static br_code
+open_all(br_oracle *o, br_status *st)
+{
+    br_ref_config rc = {o->c.act, o->c.max_rows};
+    br_kv_config kc = {.n_slots = o->c.n_slots, .max_tokens = o->c.n_ctx};
+    br_state_plan plan;
+    br_code code;
+
+    for (int s = 0; s < BR_IR_STAGE_COUNT; s++) {
+        BR_TRY(br_ir_of_model(&o->graph[s], o->model, (br_ir_stage)s,
+                              o->c.n_ctx, st));
+        BR_TRY(br_ref_prepare(&o->ref[s], o->model, o->graph[s], &rc, st));
+    }
+    for (int g = 0; g < BR_MAX_KV_GROUPS; g++)
+        kc.n_pages[g] =
+            (o->c.n_ctx / BR_PAGE_TOKENS + 2) * o->c.n_slots;
+    BR_TRY(br_ref_state_new(&o->state, o->graph[0], o->c.n_slots, kc.n_pages,
+                            st));
+    BR_TRY(br_state_plan_of(&plan, o->graph[0], st));
+    code = br_kv_new(&o->kv, &plan, &kc, st);
+    br_state_plan_fini(&plan);
+    return code;
+}
+
+br_code
+br_oracle_open(br_oracle *o, const br_model *m, const br_oracle_config *c,
+               br_status *st)
+{
+    br_code code;
+
+    *o = (br_oracle){.model = m, .c = *c};
+    if (o->c.n_ctx == 0)
+        o->c.n_ctx = 256;
+    if (o->c.n_slots == 0)
+        o->c.n_slots = 1;
+    if (o->c.max_rows == 0)
+        o->c.max_rows = 64;
+    code = open_all(o, st);
+    if (code != BR_OK)
+        br_oracle_close(o);
+    return code;
+}
+
+void
+br_oracle_close(br_oracle *o)
+{
+    for (int s = 0; s < BR_IR_STAGE_COUNT; s++) {
+        br_ref_free(o->ref[s]);
+        br_ir_free(o->graph[s]);
+    }
+    br_ref_state_free(o->state);
+    br_kv_free(o->kv);
+    *o = (br_oracle){0};
+}
+
+void
+br_oracle_reset(br_oracle *o, uint32_t slot)
+{
+    br_kv_cut(o->kv, slot, 0);
+    br_ref_slot_reset(o->state, slot);
+}
+
+br_code
+br_oracle_step(br_oracle *o, br_step *step, br_ir_stage stage, float *logits,
+               br_status *st)
+{
+    for (uint32_t t = 0; t < step->n_rows; t++) {
+        if (step->slot[t] < 0 || (uint32_t)step->slot[t] >= o->c.n_slots)
+            return br_fail(st, BR_E_FORMAT, "row %u: no slot %d", t,
+                           step->slot[t]);
+        BR_TRY(br_kv_grow(o->kv, (uint32_t)step->slot[t],
+                          (uint32_t)step->position[t] + 1, st));
+    }
+    step->pages = br_kv_tables(o->kv);
+    return br_ref_step(o->ref[stage], o->state, step, logits, st);
+}
+
+br_code
+br_oracle_feed(br_oracle *o, uint32_t slot, uint32_t from,
+               const int32_t *tokens, uint32_t n, uint32_t chunk, float *logits,
+               br_status *st)
+{
+    int32_t slots[1024], positions[1024];
+    uint32_t most = BR_MIN(o->c.max_rows, 1024u);
+
+    chunk = chunk == 0 || chunk > most ? most : chunk;
+    for (uint32_t at = 0; at < n; at += chunk) {
+        uint32_t rows = BR_MIN(chunk, n - at);
+        br_step step = {.n_rows = rows,
+                        .slot = slots,
+                        .position = positions,
+                        .token = tokens + at};
+
+        for (uint32_t i = 0; i < rows; i++) {
+            slots[i] = (int32_t)slot;
+            positions[i] = (int32_t)(from + at + i);
+        }
+        BR_TRY(br_oracle_step(
+            o, &step, rows == 1 ? BR_IR_DECODE : BR_IR_PREFILL,
+            logits ? logits + (size_t)at * (size_t)o->model->hp.n_vocab : NULL,
+            st));
+    }
+    return BR_OK;
+}

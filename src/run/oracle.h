@@ -1,0 +1,45 @@
+/* oracle.h - logits of a token sequence from the reference tier.
+ *
+ * Everything that lies between a model and its logits in one object: both
+ * graphs, their executors, one state, pages. For `brass logits`, for tests,
+ * and for whoever wants to know what the right answer is.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_ORACLE_H
+#define BR_ORACLE_H
+
+#include "drv/ref/ref.h"
+#include "run/kv.h"
+
+typedef struct br_oracle_config {
+    br_ref_act act;
+    uint32_t n_ctx; /* tokens a slot can hold; 0: 256 */
+    uint32_t n_slots; /* 0: 1 */
+    uint32_t max_rows; /* of a step; 0: 64 */
+} br_oracle_config;
+
+typedef struct br_oracle {
+    const br_model *model;
+    br_oracle_config c;
+    br_ir *graph[BR_IR_STAGE_COUNT];
+    br_ref *ref[BR_IR_STAGE_COUNT];
+    br_ref_state *state;
+    br_kv *kv;
+} br_oracle;
+
+/* The model outlives it. */
+br_code br_oracle_open(br_oracle *o, const br_model *m,
+                       const br_oracle_config *c, br_status *st) BR_MUST_USE;
+void br_oracle_close(br_oracle *o);
+/* An empty sequence in the slot. */
+void br_oracle_reset(br_oracle *o, uint32_t slot);
+/* Appends n tokens, which get positions from, from + 1, ...: in steps of
+ * `chunk` rows (0: as many as fit). logits: [n][n_vocab], or NULL. */
+br_code br_oracle_feed(br_oracle *o, uint32_t slot, uint32_t from,
+                       const int32_t *tokens, uint32_t n, uint32_t chunk,
+                       float *logits, br_status *st) BR_MUST_USE;
+/* A step of the caller's making; pages are found for it. */
+br_code br_oracle_step(br_oracle *o, br_step *step, br_ir_stage stage,
+                       float *logits, br_status *st) BR_MUST_USE;
+
+#endif
