@@ -42,6 +42,8 @@ br_ir_bind br_verb_weight_maybe(br_verbs *v, br_weight w, int rank,
         __VA_ARGS__                                                        \
     }
 bool br_verb_has(const br_verbs *v, br_weight w);
+/* Is `other` there in place of w? Neither: an error that names both. */
+bool br_verb_instead(br_verbs *v, br_weight other, br_weight w);
 bool br_verb_none(br_ir_bind x);
 
 /* A fresh row of `cols` f32 columns, "t.name[layer]". */

@@ -74,7 +74,7 @@ qkv_of(br_verbs *v, br_ir_bind x, bool own)
     int64_t nv = (int64_t)y->n_kv * y->head_v;
     qkv o = {br_ir_none(), br_ir_none(), br_ir_none(), br_ir_none()};
 
-    if (br_verb_has(v, BR_W_QKV)) {
+    if (br_verb_instead(v, BR_W_QKV, BR_W_Q)) {
         br_ir_bind all =
             project(v, "qkv", x, BR_W_QKV, BR_W_QKV_B, nq + nk + nv);
 

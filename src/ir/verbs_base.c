@@ -93,6 +93,22 @@ br_verb_has(const br_verbs *v, br_weight w)
     return br_model_tensor(v->m, w, v->layer) != NULL;
 }
 
+bool
+br_verb_instead(br_verbs *v, br_weight other, br_weight w)
+{
+    char a[96], b[96], msg[256];
+
+    if (br_verb_has(v, other))
+        return true;
+    if (!br_verb_has(v, w)) {
+        br_weight_name(w, v->layer, a, sizeof a);
+        br_weight_name(other, v->layer, b, sizeof b);
+        snprintf(msg, sizeof msg, "%s or %s: the file has neither", a, b);
+        br_ir_builder_fail(v->b, BR_E_FORMAT, msg);
+    }
+    return false;
+}
+
 br_ir_bind
 br_verb_weight_maybe(br_verbs *v, br_weight w, int rank, const int64_t *dim)
 {

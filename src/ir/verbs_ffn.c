@@ -94,7 +94,7 @@ br_verb_moe(br_verbs *v, br_ir_bind x, br_ir_bind router_x)
     br_ir_bind act = br_verb_temp(v, "expert_act", hp->n_used * ff);
     br_ir_bind y = br_verb_temp(v, "experts", n);
 
-    if (br_verb_has(v, BR_W_GATE_UP_EXPS)) {
+    if (br_verb_instead(v, BR_W_GATE_UP_EXPS, BR_W_GATE_EXPS)) {
         gate_w = br_verb_weight(v, BR_W_GATE_UP_EXPS, BR_DIMS(e, 2 * ff, n));
     } else {
         gate_w = br_verb_weight(v, BR_W_GATE_EXPS, BR_DIMS(e, ff, n));

@@ -198,8 +198,8 @@ br_rope_mla_scale(const br_hparams *hp)
     double m = stretch(hp, true);
 
     if (hp->scaling == BR_SCALING_YARN && hp->rope_factor > 1)
-        m *=
-            1 + 0.1 * (double)hp->yarn_log_mul * log_of((double)hp->rope_factor);
+        m *= 1 +
+             0.1 * (double)hp->yarn_log_mul * log_of((double)hp->rope_factor);
     return (float)(m * m);
 }
 

@@ -68,7 +68,7 @@ alpha_beta(br_verbs *v, br_ir_bind x)
     uint32_t r = (uint32_t)(hv / hk);
     delta_ab o;
 
-    if (br_verb_has(v, BR_W_SSM_BA)) {
+    if (br_verb_instead(v, BR_W_SSM_BA, BR_W_SSM_ALPHA)) {
         br_ir_bind ba = br_verb_matmul(
             v, "ba", x, br_verb_weight(v, BR_W_SSM_BA, BR_DIMS(2 * hv, n)),
             br_ir_none());

@@ -1,0 +1,82 @@
+/* ir_show.c - brass ir show: a model's graph for people and programs.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+#include "ir/ir.h"
+#include "model/model.h"
+
+#include <string.h>
+
+enum { MAX_TEXT_BYTES = 256 << 20 };
+
+static br_code
+graph_of_model(br_cli *cli, br_ir **out, br_status *st)
+{
+    int64_t ctx =
+        br_opt_given(cli, BR_OPT_ctx) ? br_opt_int(cli, BR_OPT_ctx) : 256;
+    br_model *m;
+    br_code code;
+
+    BR_TRY(br_model_open(&m, cli->args[0], st));
+    code = br_ir_of_model(out, m,
+                          br_opt_enum(cli, BR_OPT_stage) == 1 ? BR_IR_PREFILL
+                                                              : BR_IR_DECODE,
+                          ctx, st);
+    if (code != BR_OK)
+        (void)br_prefix(st, "%s", cli->args[0]);
+    br_model_close(m);
+    return code;
+}
+
+static br_code
+graph_of_text(br_cli *cli, br_ir **out, br_status *st)
+{
+    char *text;
+    size_t n;
+    br_code code;
+
+    BR_TRY(br_file_read(cli->args[0], MAX_TEXT_BYTES, &text, &n, st));
+    code = br_ir_parse(out, text, n, st);
+    br_free(text);
+    return code == BR_OK ? code : br_prefix(st, "%s", cli->args[0]);
+}
+
+static bool
+is_gguf(const char *path)
+{
+    size_t n = strlen(path);
+
+    return n < 3 || strcmp(path + n - 3, ".ir") != 0;
+}
+
+int
+br_cmd_ir_show(br_cli *cli)
+{
+    bool dot = br_opt_bool(cli, BR_OPT_dot), svg = br_opt_bool(cli, BR_OPT_svg);
+    bool json = br_opt_bool(cli, BR_OPT_json);
+    br_status st = {0};
+    br_str doc = {0};
+    br_ir *g = NULL;
+    br_code code;
+
+    if (dot + svg + json > 1)
+        return br_cli_usage(cli, "--dot, --svg and --json exclude each other");
+    code = is_gguf(cli->args[0]) ? graph_of_model(cli, &g, &st)
+                                 : graph_of_text(cli, &g, &st);
+    if (code == BR_OK) {
+        if (dot)
+            br_ir_dot(g, &doc);
+        else if (svg)
+            br_ir_svg(g, &doc);
+        else if (json)
+            br_ir_json(g, &doc);
+        else
+            br_ir_print(g, &doc);
+        code = doc.oom ? br_fail(&st, BR_E_OOM, "graph: out of memory")
+                       : br_cli_write(cli, br_opt_str(cli, BR_OPT_output),
+                                      doc.at, doc.n, &st);
+    }
+    br_str_fini(&doc);
+    br_ir_free(g);
+    return code == BR_OK ? 0 : br_cli_fail(cli, &st);
+}

@@ -1,0 +1,129 @@
+/* logits.c - brass logits: what a model says after each token of a list.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+#include "cli/cli.h"
+#include "run/oracle.h"
+
+#include <string.h>
+
+enum {
+    MAX_TOKENS = 1 << 20,
+    MAX_FILE_BYTES = 16 << 20,
+};
+
+typedef BR_VEC(int32_t) token_list;
+
+static bool
+gap(char c)
+{
+    return c == ',' || c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+static br_code
+read_tokens(const char *text, size_t n, token_list *out, br_status *st)
+{
+    size_t i = 0;
+
+    for (;;) {
+        size_t from;
+        int64_t v;
+
+        while (i < n && gap(text[i]))
+            i++;
+        if (i == n)
+            break;
+        from = i;
+        while (i < n && !gap(text[i]))
+            i++;
+        if (!br_json_to_i64((br_text){text + from, i - from}, &v) || v < 0 ||
+            v > INT32_MAX)
+            return br_fail(st, BR_E_USAGE, "tokens: '%.*s' is not a token id",
+                           (int)BR_MIN(i - from, (size_t)32), text + from);
+        if (out->n == MAX_TOKENS)
+            return br_fail(st, BR_E_LIMIT, "tokens: more than %d", MAX_TOKENS);
+        if (!br_vec_push(out, (int32_t)v))
+            return br_fail(st, BR_E_OOM, "tokens: out of memory");
+    }
+    return out->n ? BR_OK : br_fail(st, BR_E_USAGE, "tokens: there are none");
+}
+
+static br_code
+get_tokens(br_cli *cli, token_list *out, br_status *st)
+{
+    const char *path = br_opt_str(cli, BR_OPT_tokens_file);
+    const char *list = br_opt_str(cli, BR_OPT_tokens);
+    char *text;
+    size_t n;
+    br_code code;
+
+    if ((path != NULL) == (list != NULL))
+        return br_fail(st, BR_E_USAGE, "give --tokens or --tokens-file");
+    if (list)
+        return read_tokens(list, strlen(list), out, st);
+    BR_TRY(br_file_read(path, MAX_FILE_BYTES, &text, &n, st));
+    code = read_tokens(text, n, out, st);
+    br_free(text);
+    return code == BR_OK ? code : br_prefix(st, "%s", path);
+}
+
+static br_code
+compute(br_cli *cli, const br_model *m, const token_list *t, br_status *st)
+{
+    uint32_t n = (uint32_t)t->n;
+    int64_t ctx = br_opt_given(cli, BR_OPT_ctx) ? br_opt_int(cli, BR_OPT_ctx)
+                                                : BR_MAX(n, 256u);
+    uint32_t chunk = (uint32_t)br_opt_int(cli, BR_OPT_chunk);
+    br_oracle_config c = {.act = br_opt_enum(cli, BR_OPT_act) == 1
+                                     ? BR_REF_QUANTISED
+                                     : BR_REF_F32,
+                          .n_ctx = (uint32_t)ctx,
+                          .max_rows = BR_MIN(chunk, n)};
+    size_t bytes;
+    float *logits;
+    br_oracle o;
+    br_code code;
+
+    if (ctx < n)
+        return br_fail(st, BR_E_USAGE, "--ctx: %u tokens do not fit", n);
+    if (br_mul_overflows(n, (size_t)m->hp.n_vocab * sizeof(float), &bytes) ||
+        !(logits = br_try_alloc(bytes)))
+        return br_fail(st, BR_E_OOM, "logits: out of memory");
+    code = br_oracle_open(&o, m, &c, st);
+    if (code == BR_OK) {
+        code = br_oracle_feed(&o, 0, 0, t->at, n, chunk, logits, st);
+        br_oracle_close(&o);
+    }
+    if (code == BR_OK)
+        code = br_cli_write(cli, br_opt_str(cli, BR_OPT_output), logits, bytes,
+                            st);
+    br_free(logits);
+    return code;
+}
+
+int
+br_cmd_logits(br_cli *cli)
+{
+    const char *tier = br_opt_str(cli, BR_OPT_tier);
+    br_status st = {0};
+    token_list t = {0};
+    br_model *m = NULL;
+    br_code code = BR_OK;
+
+    if (tier && strcmp(tier, "ref") != 0)
+        code =
+            br_fail(&st, BR_E_NO_DEVICE,
+                    "tier '%s' cannot run models in this build; ref can", tier);
+    if (code == BR_OK)
+        code = get_tokens(cli, &t, &st);
+    if (code == BR_OK)
+        code = br_model_open(&m, cli->args[0], &st);
+    if (code == BR_OK) {
+        code = compute(cli, m, &t, &st);
+        if (code != BR_OK)
+            (void)br_prefix(&st, "%s", cli->args[0]);
+    }
+    br_model_close(m);
+    br_vec_fini(&t);
+    return code == BR_OK ? 0 : br_cli_fail(cli, &st);
+}
