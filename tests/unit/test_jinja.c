@@ -374,3 +374,32 @@ TEST(jinja_survives_oom)
 {
     t_each_oom(whole, NULL);
 }
+
+/* ---- brass template ---------------------------------------------------------------- */
+
+TEST(cli_template_renders_the_demo_model)
+{
+    const char *dir = t_tmpdir(), *ctx = t_printf("%s/c.json", dir);
+    static const char conv[] = "{\"messages\": [{\"role\": \"user\", "
+                               "\"content\": \"Hi\"}], "
+                               "\"add_generation_prompt\": true}";
+    static const char want[] = "<|bos|><|user|>\nHi<|end|>\n<|assistant|>\n";
+    t_proc r;
+
+    t_write(ctx, conv, sizeof conv - 1);
+    t_run(&r, "template", t_repo("models/demo.gguf"), "--context", ctx);
+    ck_assert_int_eq(r.exit, 0);
+    ck_assert_str_eq(r.out, want);
+}
+
+TEST(cli_template_errors_are_one_line)
+{
+    t_proc r;
+
+    t_run(&r, "template", "--file", "/nowhere/x.jinja", "--context", "c");
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_ptr_nonnull(strstr(r.err, "/nowhere/x.jinja"));
+    t_run(&r, "template");
+    ck_assert_int_eq(r.exit, 2);
+    ck_assert_ptr_nonnull(strstr(r.err, "expected a MODEL or --file"));
+}
