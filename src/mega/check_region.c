@@ -175,7 +175,9 @@ note_unread(region *g, uint32_t task, uint32_t i, uint32_t j)
         task, g->buffer, {g->r0, g->r1, g->edge[i], g->edge[j]}, false};
     const br_wsum *w = &s->ws[g->buffer];
 
-    u.own = task != BR_NONE && w->n == 1 && w->first == task;
+    /* On a page it would read what another buffer left there. */
+    u.own = task != BR_NONE && w->n == 1 && w->first == task &&
+            !(s->page_of && s->page_of[g->buffer] != BR_NONE);
     if (s->unread.n && s->unread.at[s->unread.n - 1].task == task &&
         s->unread.at[s->unread.n - 1].buffer == g->buffer)
         return true; /* once is enough */

@@ -552,6 +552,15 @@ TEST(check_page_sharing_asks_every_user_and_writer)
     pt_refuses(TILES("0:1"), "page 0 reused by buffers #1 ('a') and #3 ('c')");
 }
 
+TEST(check_pages_hold_nothing_to_start_with)
+{
+    const char *p = XAO "t ADD 1,0 > 1\nt COPY 1 > 2 w0:1\n";
+
+    pt_warns(p, "in place with no external producer");
+    pt_refuses(t_printf("%s" PAGES("'1':0", PAGE), p),
+               "which no task ordered before it has written");
+}
+
 TEST(check_pages_on_chip_have_one_worker)
 {
     const char *p = TARGET(4, 64) "b x IO_INPUT F32 [1,4]\n"

@@ -23,6 +23,7 @@ typedef struct access {
     uint16_t read[MAX_B], write; /* a bit per element */
     int out;                     /* buffer, or -1 */
     bool clumsy;                 /* reads what it writes, not by elements */
+    bool elementwise;
 } access;
 
 typedef struct world {
@@ -32,7 +33,8 @@ typedef struct world {
     access acc[MAX_T];
     int ctr[MAX_T];
     bool written[MAX_B];
-    int half, from; /* a tile of buffer `half` is to go on at column `from` */
+    int page[MAX_B]; /* of an activation, or -1 */
+    int half, from;  /* a tile of buffer `half` is to go on at column `from` */
 } world;
 
 static int
@@ -152,6 +154,7 @@ make_task(world *w, int i)
     if (i == w->n_t - 1 && op == BR_MOP_COPY)
         o = 2;
     *a = (access){.out = o, .write = all};
+    a->elementwise = op == BR_MOP_COPY || op == BR_MOP_GELU || op == BR_MOP_ADD;
     switch ((int)op) {
     case BR_MOP_NOP:
         mk_task(&w->m, op, ctr, MK_NONE, MK_NONE, MK_NONE);
@@ -250,6 +253,24 @@ make_waits(world *w, int i)
     }
 }
 
+/* Two pages, large enough for all. */
+static void
+make_pages(world *w)
+{
+    br_mega_prog *p = w->m.p;
+
+    p->has_pages = true;
+    p->pages = br_arena_new(&p->arena, br_mega_page, 2);
+    p->binds = br_arena_new(&p->arena, br_mega_bind, MAX_B);
+    for (int i = 0; i < 2; i++)
+        p->pages[p->n_pages++] = (br_mega_page){i, 64, -1, -1, BR_MSP_HBM};
+    for (int b = 4; b < w->n_b; b++) {
+        w->page[b] = pick(w, 3) - 1;
+        if (w->page[b] >= 0)
+            p->binds[p->n_binds++] = (br_mega_bind){b, w->page[b]};
+    }
+}
+
 static void
 make_world(world *w)
 {
@@ -270,6 +291,10 @@ make_world(world *w)
     }
     for (int i = 0; i < w->n_t; i++)
         make_waits(w, i);
+    for (int b = 0; b < MAX_B; b++)
+        w->page[b] = -1;
+    if (often(w, 30))
+        make_pages(w);
     if (often(w, 30))
         for (int i = 0; i < w->n_t; i++)
             w->m.p->tasks[i].sm = often(w, 80) ? pick(w, 3) : BR_MEGA_SM_NONE;
@@ -329,10 +354,38 @@ reads_fine(const world *w, bool hb[MAX_T][MAX_T], int t)
             }
         if (b == 3 || (w->acc[t].read[b] & ~seen) == 0)
             continue;
-        if (any && !others && w->acc[t].out == b)
+        if (any && !others && w->acc[t].out == b && w->page[b] < 0)
             continue; /* in place, of nothing: only a warning */
         return false;
     }
+    return true;
+}
+
+/* Is buffer a dead when b is first written? Or read for the last time by the
+ * task that writes b, element by element? */
+static bool
+before(const world *w, bool hb[MAX_T][MAX_T], int a, int b)
+{
+    for (int u = 0; u < w->n_t; u++)
+        for (int v = 0; v < w->n_t; v++) {
+            bool uses = w->acc[u].read[a] || w->acc[u].out == a;
+
+            if (!uses || w->acc[v].out != b || hb[u][v])
+                continue;
+            if (u != v || !w->acc[u].elementwise)
+                return false;
+        }
+    return true;
+}
+
+static bool
+pages_fine(const world *w, bool hb[MAX_T][MAX_T])
+{
+    for (int a = 4; a < w->n_b; a++)
+        for (int b = a + 1; b < w->n_b; b++)
+            if (w->page[a] >= 0 && w->page[a] == w->page[b] &&
+                !before(w, hb, a, b) && !before(w, hb, b, a))
+                return false;
     return true;
 }
 
@@ -360,6 +413,8 @@ simple_verdict(const world *w)
     if (!close_over(all, n))
         return false;
     close_over(hb, n);
+    if (!pages_fine(w, hb))
+        return false;
     for (int i = 0; i < n; i++) {
         const access *a = &w->acc[i];
 
