@@ -274,7 +274,7 @@ typedef struct br_mega_report {
     bool acyclic, sm_assigned;
     int64_t n_edges;
     int64_t weight_bytes;
-    double weight_mb; /* two decimals, as the reference rounds */
+    double weight_mb;   /* two decimals, as the reference rounds */
     size_t more_errors; /* errors beyond the kept maximum, counted */
 } br_mega_report;
 

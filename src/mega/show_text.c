@@ -47,6 +47,9 @@ put_time(br_str *o, const br_show *s, double t)
 }
 
 /* Right-aligned in width. */
+static void put_cell(br_str *o, int width, const char *fmt, ...)
+    BR_PRINTF(3, 4);
+
 static void
 put_cell(br_str *o, int width, const char *fmt, ...)
 {

@@ -12,11 +12,11 @@
 #include <string.h>
 
 static const br_cu_shape llama_1b = {
-    "llama-3.2-1b", 16,    2048,  32,    8,    64, 8192,
-    128256,         5e5f,  1e-5f, false, true, true};
-static const br_cu_shape qwen_8b = {
-    "qwen3-8b", 36,  4096,  32,   8,     128,  12288,
-    151936,     1e6f, 1e-6f, true, false, false};
+    "llama-3.2-1b", 16,   2048,  32,    8,    64,  8192,
+    128256,         5e5f, 1e-5f, false, true, true};
+static const br_cu_shape qwen_8b = {"qwen3-8b", 36,    4096,   32,   8,
+                                    128,        12288, 151936, 1e6f, 1e-6f,
+                                    true,       false, false};
 
 static int
 by_value(const void *a, const void *b)
@@ -98,9 +98,18 @@ check_plan(const br_cu_shape *s, uint32_t workers, double most)
     br_stream_plan_free(&p);
 }
 
-TEST(stream_plan_llama_1b_on_132) { check_plan(&llama_1b, 132, 1.005); }
-TEST(stream_plan_qwen_8b_on_132) { check_plan(&qwen_8b, 132, 1.005); }
-TEST(stream_plan_llama_1b_on_108) { check_plan(&llama_1b, 108, 1.005); }
+TEST(stream_plan_llama_1b_on_132)
+{
+    check_plan(&llama_1b, 132, 1.005);
+}
+TEST(stream_plan_qwen_8b_on_132)
+{
+    check_plan(&qwen_8b, 132, 1.005);
+}
+TEST(stream_plan_llama_1b_on_108)
+{
+    check_plan(&llama_1b, 108, 1.005);
+}
 
 TEST(stream_plan_refuses_what_the_kernel_cannot)
 {
@@ -137,7 +146,10 @@ make_1b(void *arg, br_status *st)
     return rc;
 }
 
-TEST(stream_plan_survives_oom) { t_each_oom(make_1b, NULL); }
+TEST(stream_plan_survives_oom)
+{
+    t_each_oom(make_1b, NULL);
+}
 
 TEST(cuda_without_a_driver_says_so)
 {

@@ -22,11 +22,11 @@
 
 #include "words.def"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define W(w) w,
-#define N(w) w,
-#define P(prep, noun) {prep, noun},
-#define F(what, remedy) {what, remedy},
+#define COUNT(a)           (sizeof(a) / sizeof((a)[0]))
+#define W(w)               w,
+#define N(w)               w,
+#define P(prep, noun)      {prep, noun},
+#define F(what, remedy)    {what, remedy},
 #define H(noun, art, coat) {noun, art, coat},
 
 struct hero_row {
@@ -105,7 +105,6 @@ put(struct text *t, const char *fmt, ...)
     t->n += (size_t)n;
 }
 
-
 static void
 cap(char *s)
 {
@@ -137,17 +136,17 @@ struct story {
 };
 
 static void
-draw_who(struct who *w, const struct who *not)
+draw_who(struct who *w, const struct who * not )
 {
     const struct hero_row *h;
     unsigned name;
 
     do
         h = &pick(heroes);
-    while (not &&h->noun == not->noun);
+    while (not &&h->noun == not ->noun);
     do
         name = below(COUNT(names));
-    while (not &&names[name] == not->name);
+    while (not &&names[name] == not ->name);
     w->noun = h->noun;
     w->art = h->art;
     w->name = names[name];
@@ -173,8 +172,8 @@ hash_str(uint64_t h, const char *s)
 static bool
 held_out(const struct story *s)
 {
-    uint64_t h = hash_str(0xcbf29ce484222325u + (uint64_t)s->plot,
-                          s->hero.noun);
+    uint64_t h =
+        hash_str(0xcbf29ce484222325u + (uint64_t)s->plot, s->hero.noun);
 
     h = hash_str(h, s->hero.name);
     h = hash_str(h, s->pal.noun);
@@ -234,8 +233,9 @@ intro(struct story *s)
             h->trait, sp, h->coat, h->noun, h->name, s->home.a, s->home.b);
         break;
     case 1:
-        put(t, "There was once %s %s%s%s %s. %s name was %s, and %s lived %s "
-               "%s.",
+        put(t,
+            "There was once %s %s%s%s %s. %s name was %s, and %s lived %s "
+            "%s.",
             art, h->trait, sp, h->coat, h->noun,
             !strcmp(h->his, "her") ? "Her" : "His", h->name, h->he, s->home.a,
             s->home.b);
@@ -252,14 +252,16 @@ intro(struct story *s)
     put(t, " ");
     if (chance(30))
         put(t, "Everyone there liked %s. ", h->name);
-    ask(s, h->name, Q(chance(50) ? "what was the %s's name?"
-                                 : "what is the name of the %s?", h->noun),
+    ask(s, h->name,
+        Q(chance(50) ? "what was the %s's name?"
+                     : "what is the name of the %s?",
+          h->noun),
         "the %s's name was %s.", h->noun, h->name);
-    ask(s, h->noun, Q(chance(50) ? "who is the story about?"
-                                 : "who is this story about?"),
+    ask(s, h->noun,
+        Q(chance(50) ? "who is the story about?" : "who is this story about?"),
         "it is about %s, %s %s %s.", h->name, art, h->trait, h->noun);
-    ask(s, s->home.b, Q(chance(50) ? "where did %s live?"
-                                   : "where was %s's home?", h->name),
+    ask(s, s->home.b,
+        Q(chance(50) ? "where did %s live?" : "where was %s's home?", h->name),
         "%s lived %s %s.", h->name, s->home.a, s->home.b);
     ask(s, h->noun, Q("what kind of animal is %s?", h->name),
         !strcmp(h->noun, "boy") || !strcmp(h->noun, "girl")
@@ -276,8 +278,8 @@ one_day(struct story *s)
 {
     put(&s->text, chance(50) ? "One %s %s, " : "It was a %s %s when ",
         s->weather, s->time);
-    ask(s, s->weather, Q(chance(50) ? "what was the weather like?"
-                                    : "how was the weather?"),
+    ask(s, s->weather,
+        Q(chance(50) ? "what was the weather like?" : "how was the weather?"),
         "it was a %s %s.", s->weather, s->time);
 }
 
@@ -292,8 +294,8 @@ meet_pal(struct story *s, const char *doing)
             p->noun, doing);
         break;
     case 1:
-        put(&s->text, "Just then %s %s named %s came by, %s. ", p->art,
-            p->noun, p->name, doing);
+        put(&s->text, "Just then %s %s named %s came by, %s. ", p->art, p->noun,
+            p->name, doing);
         break;
     default:
         put(&s->text, "Not far away, %s saw %s %s called %s %s. ", h->name,
@@ -307,17 +309,18 @@ meet_pal(struct story *s, const char *doing)
 static void
 who_helped(struct story *s)
 {
-    ask(s, s->pal.name, Q(chance(50) ? "who helped %s?"
-                                     : "who came to help %s?", s->hero.name),
+    ask(s, s->pal.name,
+        Q(chance(50) ? "who helped %s?" : "who came to help %s?", s->hero.name),
         "%s the %s helped %s.", s->pal.name, s->pal.noun, s->hero.name);
 }
 
 static void
 feel_start(struct story *s, const char *why)
 {
-    ask(s, s->start, Q(chance(50) ? "how did %s feel at first?"
-                                  : "how did %s feel in the beginning?",
-                       s->hero.name),
+    ask(s, s->start,
+        Q(chance(50) ? "how did %s feel at first?"
+                     : "how did %s feel in the beginning?",
+          s->hero.name),
         "at first %s felt %s.", s->hero.name, s->start);
     if (why)
         ask(s, s->start, Q("why was %s %s?", s->hero.name, s->start),
@@ -330,40 +333,47 @@ the_end(struct story *s)
     const struct who *h = &s->hero;
 
     switch (below(4)) {
-    case 0: put(&s->text, "In the end %s felt very %s. ", h->name, s->end);
-            break;
-    case 1: put(&s->text, "That night %s went to sleep feeling %s. ", h->name,
-                s->end);
-            break;
-    case 2: put(&s->text, "%s walked home and felt %s. ", h->name, s->end);
-            break;
+    case 0:
+        put(&s->text, "In the end %s felt very %s. ", h->name, s->end);
+        break;
+    case 1:
+        put(&s->text, "That night %s went to sleep feeling %s. ", h->name,
+            s->end);
+        break;
+    case 2:
+        put(&s->text, "%s walked home and felt %s. ", h->name, s->end);
+        break;
     default: put(&s->text, "At last %s was %s. ", h->name, s->end); break;
     }
     put(&s->text, chance(50) ? "%s learned that %s." : "So %s learned that %s.",
         h->name, s->lesson);
-    ask(s, s->end, Q(chance(50) ? "how did %s feel at the end?"
-                                : "how did %s feel in the end?", h->name),
+    ask(s, s->end,
+        Q(chance(50) ? "how did %s feel at the end?"
+                     : "how did %s feel in the end?",
+          h->name),
         "at the end %s felt %s.", h->name, s->end);
-    ask(s, s->lesson, Q(chance(50) ? "what did %s learn?"
-                                   : "what is the lesson of the story?",
-                        h->name),
+    ask(s, s->lesson,
+        Q(chance(50) ? "what did %s learn?"
+                     : "what is the lesson of the story?",
+          h->name),
         "%s learned that %s.", h->name, s->lesson);
 }
 
 static void
 thing_colour(struct story *s)
 {
-    ask(s, s->colour, Q(chance(50) ? "what colour was the %s?"
-                                   : "what was the colour of the %s?",
-                        s->thing),
+    ask(s, s->colour,
+        Q(chance(50) ? "what colour was the %s?"
+                     : "what was the colour of the %s?",
+          s->thing),
         "the %s was %s.", s->thing, s->colour);
 }
 
 /* ---- twelve plots ------------------------------------------------------------ */
 
 static const char *const wandering[] = {
-    "picking flowers", "looking for shells", "carrying wood",
-    "on the way home", "sitting in the sun", "watching the clouds",
+    "picking flowers",   "looking for shells", "carrying wood",
+    "on the way home",   "sitting in the sun", "watching the clouds",
     "sweeping the path", "singing a song"};
 
 static void
@@ -380,16 +390,18 @@ plot_lost(struct story *s)
         article(s->colour), s->colour, s->thing);
     one_day(s);
     put(t, "the %s was gone. ", s->thing);
-    put(t, chance(50) ? "%s felt %s and looked everywhere. "
-                      : "%s was so %s and began to look for it. ",
+    put(t,
+        chance(50) ? "%s felt %s and looked everywhere. "
+                   : "%s was so %s and began to look for it. ",
         h->name, s->start);
     put(t, "%s looked %s %s, but the %s was not there. ", h->name, s->spot.a,
         s->spot.b, s->thing);
     meet_pal(s, pick(wandering));
-    put(t, chance(50) ? "\"I have lost my %s,\" said %s. \"I will help you,\" "
-                        "said %s. "
-                      : "\"Have you seen my %s?\" asked %s. \"No, but I will "
-                        "help you look,\" said %s. ",
+    put(t,
+        chance(50) ? "\"I have lost my %s,\" said %s. \"I will help you,\" "
+                     "said %s. "
+                   : "\"Have you seen my %s?\" asked %s. \"No, but I will "
+                     "help you look,\" said %s. ",
         s->thing, h->name, p->name);
     put(t, "Together they walked and walked. At last they found the %s %s %s. ",
         s->thing, s->found.a, s->found.b);
@@ -398,11 +410,12 @@ plot_lost(struct story *s)
     feel_start(s, Q("%s had lost the %s", h->he, s->thing));
     who_helped(s);
     thing_colour(s);
-    ask(s, s->thing, Q(chance(50) ? "what did %s lose?" : "what had %s lost?",
-                       h->name),
+    ask(s, s->thing,
+        Q(chance(50) ? "what did %s lose?" : "what had %s lost?", h->name),
         "%s lost %s %s %s.", h->name, article(s->colour), s->colour, s->thing);
-    ask(s, s->found.b, Q(chance(50) ? "where did they find the %s?"
-                                    : "where was the %s?", s->thing),
+    ask(s, s->found.b,
+        Q(chance(50) ? "where did they find the %s?" : "where was the %s?",
+          s->thing),
         "they found the %s %s %s.", s->thing, s->found.a, s->found.b);
     ask(s, s->spot.b, Q("where did %s look first?", h->name),
         "%s looked %s %s first.", h->name, s->spot.a, s->spot.b);
@@ -437,8 +450,9 @@ plot_gift(struct story *s)
         article(s->colour), s->colour, s->thing);
     put(t, "%s cleaned it and wrapped it in %s. ", h->name,
         chance(50) ? "soft leaves" : "pretty paper");
-    put(t, "At the party %s opened the gift and smiled. \"A %s! I always "
-           "wanted one,\" said %s. ",
+    put(t,
+        "At the party %s opened the gift and smiled. \"A %s! I always "
+        "wanted one,\" said %s. ",
         p->name, s->thing, p->name);
     put(t, "They all ate %s until the moon came up. ", s->food);
     the_end(s);
@@ -446,11 +460,12 @@ plot_gift(struct story *s)
     thing_colour(s);
     ask(s, p->name, Q("whose birthday was it?"), "it was the birthday of %s.",
         p->name);
-    ask(s, s->thing, Q(chance(50) ? "what did %s give to %s?"
-                                  : "what was the gift from %s to %s?",
-                       h->name, p->name),
-        "%s gave %s %s %s %s.", h->name, p->name, article(s->colour),
-        s->colour, s->thing);
+    ask(s, s->thing,
+        Q(chance(50) ? "what did %s give to %s?"
+                     : "what was the gift from %s to %s?",
+          h->name, p->name),
+        "%s gave %s %s %s %s.", h->name, p->name, article(s->colour), s->colour,
+        s->thing);
     ask(s, s->found.b, Q("where did %s find the %s?", h->name, s->thing),
         "%s found the %s %s %s.", h->name, s->thing, s->found.a, s->found.b);
     ask(s, s->food, Q("what did they eat at the party?"), "they ate %s.",
@@ -491,8 +506,9 @@ plot_skill(struct story *s)
     the_end(s);
     feel_start(s, Q("%s could not %s", h->he, s->skill));
     who_helped(s);
-    ask(s, s->skill, Q(chance(50) ? "what did %s want to do?"
-                                  : "what did %s want to learn?", h->name),
+    ask(s, s->skill,
+        Q(chance(50) ? "what did %s want to do?" : "what did %s want to learn?",
+          h->name),
         "%s wanted to %s.", h->name, s->skill);
     ask(s, s->found.b, Q("where did they practise?"), "they practised %s %s.",
         s->found.a, s->found.b);
@@ -500,13 +516,13 @@ plot_skill(struct story *s)
         p->name, p->noun, h->name);
     ask(s, "week", Q("how long did they practise?"),
         "they practised every day for a week.");
-    snprintf(s->gist, sizeof s->gist,
-             "%s the %s wanted to %s. %s the %s showed %s how, and after a week "
-             "%s could do it.",
-             h->name, h->noun, s->skill, p->name, p->noun, h->him, h->he);
-    snprintf(s->next, sizeof s->next,
-             "Soon %s taught a young %s to %s too.", h->name, s->hero.noun,
-             s->skill);
+    snprintf(
+        s->gist, sizeof s->gist,
+        "%s the %s wanted to %s. %s the %s showed %s how, and after a week "
+        "%s could do it.",
+        h->name, h->noun, s->skill, p->name, p->noun, h->him, h->he);
+    snprintf(s->next, sizeof s->next, "Soon %s taught a young %s to %s too.",
+             h->name, s->hero.noun, s->skill);
 }
 
 static void
@@ -527,24 +543,26 @@ plot_share(struct story *s)
     put(t, "\"I have not eaten all day,\" said %s. ", p->name);
     put(t, "%s looked at the %s. There was only enough for one. ", h->name,
         s->food);
-    put(t, chance(50) ? "But %s gave half of the %s to %s. "
-                      : "Still %s shared the %s with %s. ",
+    put(t,
+        chance(50) ? "But %s gave half of the %s to %s. "
+                   : "Still %s shared the %s with %s. ",
         h->name, s->food, p->name);
     put(t, "\"You are kind,\" said %s, and gave %s %s %s %s to say thank you. ",
         p->name, h->name, article(s->colour), s->colour, s->thing);
     the_end(s);
     feel_start(s, Q("%s had walked a long way", h->he));
     thing_colour(s);
-    ask(s, s->food, Q(chance(50) ? "what did %s share?"
-                                 : "what food did %s have?", h->name),
+    ask(s, s->food,
+        Q(chance(50) ? "what did %s share?" : "what food did %s have?",
+          h->name),
         "%s had a basket of %s.", h->name, s->food);
     ask(s, p->name, Q("with whom did %s share the food?", h->name),
         "%s shared the food with %s the %s.", h->name, p->name, p->noun);
     ask(s, s->found.b, Q("where did %s sit down?", h->name),
         "%s sat down %s %s.", h->name, s->found.a, s->found.b);
     ask(s, s->thing, Q("what did %s give to %s?", p->name, h->name),
-        "%s gave %s %s %s %s.", p->name, h->name, article(s->colour),
-        s->colour, s->thing);
+        "%s gave %s %s %s %s.", p->name, h->name, article(s->colour), s->colour,
+        s->thing);
     snprintf(s->gist, sizeof s->gist,
              "%s the %s had a basket of %s and shared it with %s, a hungry %s.",
              h->name, h->noun, s->food, p->name, p->noun);
@@ -578,19 +596,20 @@ plot_stuck(struct story *s)
     thing_colour(s);
     ask(s, p->name, Q(chance(50) ? "who was stuck?" : "who called for help?"),
         "%s the %s was stuck.", p->name, p->noun);
-    ask(s, s->found.b, Q("where was %s stuck?", p->name),
-        "%s was stuck %s %s.", p->name, s->found.a, s->found.b);
-    ask(s, s->thing, Q(chance(50) ? "what did %s use to help?"
-                                  : "with what did %s help?", h->name),
+    ask(s, s->found.b, Q("where was %s stuck?", p->name), "%s was stuck %s %s.",
+        p->name, s->found.a, s->found.b);
+    ask(s, s->thing,
+        Q(chance(50) ? "what did %s use to help?" : "with what did %s help?",
+          h->name),
         "%s used the %s.", h->name, s->thing);
-    ask(s, h->name, Q("who saved %s?", p->name), "%s the %s saved %s.",
-        h->name, h->noun, p->name);
+    ask(s, h->name, Q("who saved %s?", p->name), "%s the %s saved %s.", h->name,
+        h->noun, p->name);
     ask(s, p->name, Q("what was the %s's name?", p->noun),
         "the %s's name was %s.", p->noun, p->name);
     snprintf(s->gist, sizeof s->gist,
              "%s the %s was stuck %s %s. %s the %s pulled %s out with a %s.",
-             p->name, p->noun, s->found.a, s->found.b, h->name, h->noun,
-             p->him, s->thing);
+             p->name, p->noun, s->found.a, s->found.b, h->name, h->noun, p->him,
+             s->thing);
     snprintf(s->next, sizeof s->next,
              "After that %s and %s met every day %s %s.", h->name, p->name,
              s->found.a, s->found.b);
@@ -606,25 +625,27 @@ plot_fear(struct story *s)
     s->end = chance(50) ? "brave" : "proud";
     s->lesson = chance(50) ? "being brave means to try although one is afraid"
                            : "a friend makes every fear smaller";
-    put(t, "%s had a secret: %s was afraid of %s. ", h->name, h->he,
-        s->fear.a);
+    put(t, "%s had a secret: %s was afraid of %s. ", h->name, h->he, s->fear.a);
     one_day(s);
     put(t, "%s had to go to a place %s %s, but %s was too %s. ", h->name,
         s->found.a, s->found.b, h->he, s->start);
     meet_pal(s, pick(wandering));
-    put(t, "\"Why do you tremble?\" asked %s. \"I am afraid of %s,\" said "
-           "%s. ",
+    put(t,
+        "\"Why do you tremble?\" asked %s. \"I am afraid of %s,\" said "
+        "%s. ",
         p->name, s->fear.a, h->name);
-    put(t, "\"I was afraid too, once,\" said %s. \"%c%s helped me. Come, we go "
-           "together.\" ",
+    put(t,
+        "\"I was afraid too, once,\" said %s. \"%c%s helped me. Come, we go "
+        "together.\" ",
         p->name, toupper((unsigned char)s->fear.b[0]), s->fear.b + 1);
     put(t, "Step by step they went on, and with %s it was not so bad. ",
         s->fear.b);
     the_end(s);
     feel_start(s, Q("%s was afraid of %s", h->he, s->fear.a));
     who_helped(s);
-    ask(s, s->fear.a, Q(chance(50) ? "what was %s afraid of?"
-                                   : "of what was %s afraid?", h->name),
+    ask(s, s->fear.a,
+        Q(chance(50) ? "what was %s afraid of?" : "of what was %s afraid?",
+          h->name),
         "%s was afraid of %s.", h->name, s->fear.a);
     ask(s, s->fear.b, Q("what helped against the fear?"), "%s helped.",
         s->fear.b);
@@ -664,18 +685,20 @@ plot_build(struct story *s)
     the_end(s);
     feel_start(s, Q("the %s fell apart", s->build));
     who_helped(s);
-    ask(s, s->build, Q(chance(50) ? "what did %s want to build?"
-                                  : "what did %s build?", h->name),
+    ask(s, s->build,
+        Q(chance(50) ? "what did %s want to build?" : "what did %s build?",
+          h->name),
         "%s wanted to build %s %s.", h->name, article(s->build), s->build);
-    ask(s, s->found.b, Q("where did they build it?"),
-        "they built it %s %s.", s->found.a, s->found.b);
+    ask(s, s->found.b, Q("where did they build it?"), "they built it %s %s.",
+        s->found.a, s->found.b);
     ask(s, s->food, Q("what did they eat?"), "they ate %s.", s->food);
     ask(s, "fell apart", Q("what happened to the first %s?", s->build),
         "the first %s fell apart.", s->build);
-    snprintf(s->gist, sizeof s->gist,
-             "%s the %s wanted to build a %s, but it fell apart. With %s the %s "
-             "it worked.",
-             h->name, h->noun, s->build, p->name, p->noun);
+    snprintf(
+        s->gist, sizeof s->gist,
+        "%s the %s wanted to build a %s, but it fell apart. With %s the %s "
+        "it worked.",
+        h->name, h->noun, s->build, p->name, p->noun);
     snprintf(s->next, sizeof s->next,
              "The next day all their friends came to see the %s.", s->build);
 }
@@ -689,8 +712,8 @@ plot_storm(struct story *s)
     s->weather = chance(50) ? "windy" : "rainy";
     s->start = "cold";
     s->end = chance(50) ? "thankful" : "safe";
-    s->lesson = chance(50) ? "an open door is a great gift"
-                           : "every storm passes";
+    s->lesson =
+        chance(50) ? "an open door is a great gift" : "every storm passes";
     one_day(s);
     put(t, "%s was far from home when a big storm began. ", h->name);
     put(t, "The wind took %s %s %s away, and %s was wet and %s. ", h->his,
@@ -714,13 +737,14 @@ plot_storm(struct story *s)
         p->name, s->food);
     ask(s, "tree", Q("where was the %s in the morning?", s->thing),
         "in the morning the %s hung in a tree.", s->thing);
-    snprintf(s->gist, sizeof s->gist,
-             "%s the %s was caught in a storm and found shelter in the house of "
-             "%s the %s.",
-             h->name, h->noun, p->name, p->noun);
+    snprintf(
+        s->gist, sizeof s->gist,
+        "%s the %s was caught in a storm and found shelter in the house of "
+        "%s the %s.",
+        h->name, h->noun, p->name, p->noun);
     snprintf(s->next, sizeof s->next,
-             "A week later %s visited %s again, this time in the sun.",
-             h->name, p->name);
+             "A week later %s visited %s again, this time in the sun.", h->name,
+             p->name);
 }
 
 static void
@@ -731,8 +755,8 @@ plot_borrow(struct story *s)
 
     s->start = chance(50) ? "ashamed" : "worried";
     s->end = chance(50) ? "relieved" : "glad";
-    s->lesson = chance(50) ? "it is best to tell the truth"
-                           : "a true friend forgives";
+    s->lesson =
+        chance(50) ? "it is best to tell the truth" : "a true friend forgives";
     put(t, "%s had a friend, %s %s named %s. ", h->name, p->art, p->noun,
         p->name);
     one_day(s);
@@ -744,18 +768,19 @@ plot_borrow(struct story *s)
         h->name);
     put(t, "So %s went to %s and said, \"I broke your %s. I am sorry.\" ",
         h->name, p->name, s->thing);
-    put(t, "%s was quiet for a moment. \"Thank you for telling me,\" said %s. "
-           "\"We will mend it together.\" And so they did. ",
+    put(t,
+        "%s was quiet for a moment. \"Thank you for telling me,\" said %s. "
+        "\"We will mend it together.\" And so they did. ",
         p->name, p->name);
     the_end(s);
     feel_start(s, Q("%s broke the %s", h->he, s->thing));
     thing_colour(s);
-    ask(s, s->thing, Q(chance(50) ? "what did %s borrow?"
-                                  : "what did %s break?", h->name),
+    ask(s, s->thing,
+        Q(chance(50) ? "what did %s borrow?" : "what did %s break?", h->name),
         "it was %s %s %s.", article(s->colour), s->colour, s->thing);
-    ask(s, p->name, Q(chance(50) ? "from whom did %s borrow it?"
-                                 : "whose %s was it?",
-                      chance(0) ? h->name : s->thing),
+    ask(s, p->name,
+        Q(chance(50) ? "from whom did %s borrow it?" : "whose %s was it?",
+          chance(0) ? h->name : s->thing),
         "it belonged to %s the %s.", p->name, p->noun);
     ask(s, s->found.b, Q("where did %s play?", h->name), "%s played %s %s.",
         h->name, s->found.a, s->found.b);
@@ -798,11 +823,11 @@ plot_map(struct story *s)
     thing_colour(s);
     ask(s, s->spot.b, Q("where did %s find the map?", h->name),
         "%s found the map %s %s.", h->name, s->spot.a, s->spot.b);
-    ask(s, s->found.b, Q(chance(50) ? "where was the treasure?"
-                                    : "where was the cross?"),
+    ask(s, s->found.b,
+        Q(chance(50) ? "where was the treasure?" : "where was the cross?"),
         "it was %s %s.", s->found.a, s->found.b);
-    ask(s, s->thing, Q(chance(50) ? "what was the treasure?"
-                                  : "what did they find?"),
+    ask(s, s->thing,
+        Q(chance(50) ? "what was the treasure?" : "what did they find?"),
         "the treasure was %s %s %s.", article(s->colour), s->colour, s->thing);
     ask(s, p->name, Q("who went with %s?", h->name), "%s the %s went with %s.",
         p->name, p->noun, h->name);
@@ -827,8 +852,8 @@ plot_race(struct story *s)
     one_day(s);
     put(t, "there was a big race, and the prize was %s %s %s. ",
         article(s->colour), s->colour, s->thing);
-    put(t, "%s was %s. Beside %s stood %s the %s, who was very fast. ",
-        h->name, s->start, h->him, p->name, p->noun);
+    put(t, "%s was %s. Beside %s stood %s the %s, who was very fast. ", h->name,
+        s->start, h->him, p->name, p->noun);
     put(t, "\"One, two, three, go!\" They ran as fast as they could. ");
     put(t, "%s %s, %s fell and could not get up. ", s->found.a, s->found.b,
         p->name);
@@ -848,10 +873,11 @@ plot_race(struct story *s)
         h->name, h->noun, p->name);
     ask(s, p->name, Q("what was the %s's name?", p->noun),
         "the %s's name was %s.", p->noun, p->name);
-    snprintf(s->gist, sizeof s->gist,
-             "In a race %s the %s fell. %s the %s stopped to help, and both got "
-             "the prize.",
-             p->name, p->noun, h->name, h->noun);
+    snprintf(
+        s->gist, sizeof s->gist,
+        "In a race %s the %s fell. %s the %s stopped to help, and both got "
+        "the prize.",
+        p->name, p->noun, h->name, h->noun);
     snprintf(s->next, sizeof s->next,
              "The next year %s and %s ran the race together again.", h->name,
              p->name);
@@ -881,8 +907,8 @@ plot_visit(struct story *s)
     the_end(s);
     feel_start(s, Q("%s had nobody to play with", h->he));
     thing_colour(s);
-    ask(s, p->name, Q("who moved in?"), "%s, %s %s, moved in.", p->name,
-        p->art, p->noun);
+    ask(s, p->name, Q("who moved in?"), "%s, %s %s, moved in.", p->name, p->art,
+        p->noun);
     ask(s, s->found.b, Q("where was the house of %s?", p->name),
         "the house was %s %s.", s->found.a, s->found.b);
     ask(s, s->food, Q("what did %s bring?", h->name), "%s brought some %s.",
@@ -891,13 +917,14 @@ plot_visit(struct story *s)
         "they played with %s %s %s.", article(s->colour), s->colour, s->thing);
     ask(s, p->name, Q("what was the %s's name?", p->noun),
         "the %s's name was %s.", p->noun, p->name);
-    snprintf(s->gist, sizeof s->gist,
-             "%s the %s was lonely. %s the %s moved in, %s brought %s, and they "
-             "became friends.",
-             h->name, h->noun, p->name, p->noun, h->name, s->food);
+    snprintf(
+        s->gist, sizeof s->gist,
+        "%s the %s was lonely. %s the %s moved in, %s brought %s, and they "
+        "became friends.",
+        h->name, h->noun, p->name, p->noun, h->name, s->food);
     snprintf(s->next, sizeof s->next,
-             "The next day %s came to visit %s with more %s.", p->name,
-             h->name, s->food);
+             "The next day %s came to visit %s with more %s.", p->name, h->name,
+             s->food);
 }
 
 static void (*const plots[])(struct story *) = {
@@ -947,8 +974,7 @@ tell(struct story *s)
     intro(s);
     plots[s->plot](s);
     ask_absent(s);
-    ask(s, "Yes", Q("was there %s %s in the story?", s->hero.art,
-                    s->hero.noun),
+    ask(s, "Yes", Q("was there %s %s in the story?", s->hero.art, s->hero.noun),
         "yes, %s was %s %s.", s->hero.name, s->hero.art, s->hero.noun);
     cap(s->text.s);
     /* "It was a sunny day when the ball was gone" and the like need no more;
@@ -972,10 +998,13 @@ static void
 wish(const struct story *s, char *out, size_t n)
 {
     const struct who *h = &s->hero;
-    const char *lead[] = {"Tell me a story about", "Please tell me a story about",
+    const char *lead[] = {"Tell me a story about",
+                          "Please tell me a story about",
                           "Can you tell me a story about",
-                          "I want a story about", "A story about",
-                          "Tell me a short story about", "Write a story about"};
+                          "I want a story about",
+                          "A story about",
+                          "Tell me a short story about",
+                          "Write a story about"};
     const char *l = pick(lead);
     const char *q = !strncmp(l, "Can", 3) ? "?" : ".";
 
@@ -988,16 +1017,15 @@ wish(const struct story *s, char *out, size_t n)
                  h->noun, q);
         break;
     case 2:
-        snprintf(out, n, "%s %s %s and %s %s%s", l, h->art, h->noun,
-                 s->pal.art, s->pal.noun, q);
+        snprintf(out, n, "%s %s %s and %s %s%s", l, h->art, h->noun, s->pal.art,
+                 s->pal.noun, q);
         break;
     case 3:
-        snprintf(out, n, "%s", chance(50) ? "Tell me a story."
-                                          : "Can you tell me a story, please?");
+        snprintf(out, n, "%s",
+                 chance(50) ? "Tell me a story."
+                            : "Can you tell me a story, please?");
         break;
-    default:
-        snprintf(out, n, "%s %s %s%s", l, h->art, h->noun, q);
-        break;
+    default: snprintf(out, n, "%s %s %s%s", l, h->art, h->noun, q); break;
     }
 }
 
@@ -1044,12 +1072,12 @@ questions(struct text *t, struct story *s, unsigned n)
     for (unsigned i = 0; i < n; i++) {
         const struct qa *x = &s->qa[below((size_t)s->n_qa)];
         if (chance(6)) {
-            turn(t, "user", chance(50) ? "Tell it in short."
-                                       : "What is the story about, in short?");
+            turn(t, "user",
+                 chance(50) ? "Tell it in short."
+                            : "What is the story about, in short?");
             turn(t, "assistant", s->gist);
         } else if (chance(6)) {
-            turn(t, "user", chance(50) ? "What happened next?"
-                                       : "And then?");
+            turn(t, "user", chance(50) ? "What happened next?" : "And then?");
             turn(t, "assistant", s->next);
         } else {
             turn(t, "user", x->q);
@@ -1066,8 +1094,9 @@ make_talk(struct text *t, struct story *s)
 
     put(t, "<|bos|>");
     if (chance(15))
-        turn(t, "system", "You tell little stories and answer questions about "
-                          "them.");
+        turn(t, "system",
+             "You tell little stories and answer questions about "
+             "them.");
     if (chance(25))
         small_talk(t);
     if (chance(8))
@@ -1084,13 +1113,14 @@ make_talk(struct text *t, struct story *s)
     }
     if (chance(30)) {
         turn(t, "user", chance(50) ? "Thank you!" : "That was nice.");
-        turn(t, "assistant", chance(50) ? "You are welcome!"
-                                        : "I am glad you liked it.");
+        turn(t, "assistant",
+             chance(50) ? "You are welcome!" : "I am glad you liked it.");
     }
     if (chance(15)) {
         turn(t, "user", chance(50) ? "Goodbye." : "Good night!");
-        turn(t, "assistant", chance(50) ? "Goodbye! Come back soon."
-                                        : "Good night! Sleep well.");
+        turn(t, "assistant",
+             chance(50) ? "Goodbye! Come back soon."
+                        : "Good night! Sleep well.");
     }
 }
 
