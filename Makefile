@@ -20,7 +20,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes \
         -Wmissing-prototypes -Wundef -Wvla -Wwrite-strings -Wcast-qual \
         -Wconversion -Wno-sign-conversion -Wdouble-promotion -Wformat=2 \
         -Wimplicit-fallthrough -Wnull-dereference -fno-common
-CFLAGS ?= $(if $(DEBUG),-O0,-O2) -g
+CFLAGS ?= $(if $(DEBUG),-O0,$(if $(SAN),-O1,-O2)) -g
 BR_CFLAGS := -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-strict-aliasing \
         -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=. \
         -Isrc -Iinclude $(WARN) $(if $(CI),-Werror)
@@ -29,6 +29,10 @@ ifneq ($(SAN),)
 SAN_FLAGS := -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 else ifeq ($(DEBUG),)
 BR_CFLAGS += -DNDEBUG # br_assert is for debug and sanitizer builds
+endif
+# Below -O2 gcc does not know ranges well enough for this warning.
+ifneq ($(SAN)$(DEBUG),)
+BR_CFLAGS += $(if $(findstring clang,$(CC)),,-Wno-format-truncation)
 endif
 # Say what is made, not how; V=1 shows the commands, make -s says nothing.
 SILENT := $(findstring s,$(firstword -$(MAKEFLAGS)))
