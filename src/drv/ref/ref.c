@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/map.h"
 #include "drv/ref/ref_int.h"
+#include "model/qint.h"
 
 #include <string.h>
 
@@ -279,8 +280,20 @@ get_scratch(br_ref *r, br_status *st)
     ok = s->row && s->att;
     for (size_t i = 0; i < BR_COUNT(s->wide); i++)
         ok = (s->wide[i] = get(r, n, sizeof(float))) && ok;
+    if (r->c.act == BR_REF_QUANTISED) {
+        size_t k = 256;
+
+        for (uint32_t v = 0; v < r->g->n_values; v++)
+            if (r->value[v].t)
+                k = BR_MAX(k, (size_t)r->value[v].t->dim[0]);
+        s->blocks = get(r, k / 32 + 1, sizeof *s->blocks);
+        s->xq = get(r, k * r->c.max_rows, 1);
+        s->xd = get(r, (k / 32 + 1) * r->c.max_rows, sizeof(float));
+        ok = ok && s->blocks && s->xq && s->xd;
+    }
     for (int i = 0; i < BR_IR_MAX_BINDINGS; i++)
-        ok = (r->gather[i] = get(r, apart * r->c.max_rows, sizeof(float))) && ok;
+        ok =
+            (r->gather[i] = get(r, apart * r->c.max_rows, sizeof(float))) && ok;
     return ok ? BR_OK : no_memory(st);
 }
 
@@ -378,7 +391,7 @@ move_columns(const br_ref *r, const br_ir_bind *b, float *dense, size_t rows,
 }
 
 static void
-make_view(br_ref *r, br_ref_state *s, const br_ir_bind *b, ref_view *out, int i)
+make_view(br_ref *r, const br_ir_bind *b, ref_view *out, int i)
 {
     const br_ir_value *x;
     const ref_value *v;
@@ -393,7 +406,7 @@ make_view(br_ref *r, br_ref_state *s, const br_ir_bind *b, ref_view *out, int i)
     out->t = v->t;
     out->f = v->p;
     if (x->kind == BR_IK_STATE) {
-        out->place = &s->plan.place[b->value];
+        out->place = &r->plan.place[b->value];
     } else if (x->kind != BR_IK_MODEL) {
         out->stride = (size_t)(together(b) ? v->cols : out->cols);
         out->f = together(b) ? (v->p ? v->p + b->off : NULL) : r->gather[i];
@@ -412,7 +425,7 @@ run_node(br_ref *r, br_ref_state *s, const br_step *step, const br_ir_node *n)
         const br_ir_bind *b = &n->bind[i];
         bool in = i < n->n_in;
 
-        make_view(r, s, b, in ? &c.in[i] : &c.out[i - n->n_in], i);
+        make_view(r, b, in ? &c.in[i] : &c.out[i - n->n_in], i);
         if (in && b->value != BR_IR_NONE && r->value[b->value].p &&
             r->g->values[b->value].kind == BR_IK_TEMP && !together(b))
             move_columns(r, b, r->gather[i], step->n_rows, true);
@@ -423,12 +436,27 @@ run_node(br_ref *r, br_ref_state *s, const br_step *step, const br_ir_node *n)
             move_columns(r, &n->bind[i], r->gather[i], step->n_rows, false);
 }
 
+/* Graphs of one model lay its states out alike; values may be numbered
+ * otherwise, so places are looked up in the executor's own plan. */
+static bool
+same_plan(const br_state_plan *a, const br_state_plan *b)
+{
+    bool same = a->n_groups == b->n_groups && a->slot_elems == b->slot_elems;
+
+    for (uint32_t g = 0; same && g < a->n_groups; g++)
+        same = a->group[g].window == b->group[g].window &&
+               a->group[g].page_elems == b->group[g].page_elems;
+    return same;
+}
+
 static br_code
 check_step(const br_ref *r, const br_ref_state *s, const br_step *step,
            br_status *st)
 {
     uint32_t n_groups = s->plan.n_groups;
 
+    if (!same_plan(&r->plan, &s->plan))
+        return br_fail(st, BR_E_FORMAT, "step: the state is of another model");
     if (step->n_rows > r->c.max_rows)
         return br_fail(st, BR_E_LIMIT, "step: %u rows, prepared for %u",
                        step->n_rows, r->c.max_rows);

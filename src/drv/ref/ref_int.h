@@ -40,11 +40,13 @@ typedef struct ref_call {
 
 /* Memory that an opcode may use while it runs. */
 typedef struct ref_scratch {
-    float *row;      /* a dequantised row of a matrix */
-    int16_t *q;      /* a row of its integers */
-    struct ref_q *x; /* rows of quantised activations */
-    float *att;      /* widest head, and 256 scores */
-    float *wide[4];  /* [widest row] */
+    float *row; /* a dequantised row of a matrix */
+    /* with quantised activations: */
+    struct br_qint *blocks; /* a row of a matrix */
+    int8_t *xq;             /* rows of activations, */
+    float *xd;              /* the scales of their blocks */
+    float *att;             /* widest head, and 256 scores */
+    float *wide[4];         /* [widest row] */
 } ref_scratch;
 
 static inline float *
@@ -62,6 +64,8 @@ typedef struct ref_mat {
 ref_mat ref_matrix(const ref_view *w, uint64_t slice);
 void ref_matmul(ref_call *c, const ref_mat *m, const ref_view *x, size_t t0,
                 size_t n_rows, const ref_view *y);
+void ref_matmul_quantised(ref_call *c, const ref_mat *m, const ref_view *x,
+                          size_t t0, size_t n_rows, const ref_view *y);
 void ref_matrix_row(const ref_mat *m, uint64_t n, float *out);
 
 /* ref_ops.c ref_att.c ref_moe.c ref_ssm.c */

@@ -116,12 +116,12 @@ ref_op_gate_topk(ref_call *c)
     const br_ir_node *n = c->n;
     ref_mat m = ref_matrix(&c->in[1], 0);
     router g = {(int64_t)m.n_out,
-              br_ir_i(n, BR_IA_k, 1),
-              br_ir_i(n, BR_IA_groups, 1),
-              br_ir_i(n, BR_IA_groups_used, 1),
-              (int)br_ir_i(n, BR_IA_gating, 0),
-              br_ir_i(n, BR_IA_norm_w, 0) != 0,
-              (float)br_ir_f(n, BR_IA_scale, 0)};
+                br_ir_i(n, BR_IA_k, 1),
+                br_ir_i(n, BR_IA_groups, 1),
+                br_ir_i(n, BR_IA_groups_used, 1),
+                (int)br_ir_i(n, BR_IA_gating, 0),
+                br_ir_i(n, BR_IA_norm_w, 0) != 0,
+                (float)br_ir_f(n, BR_IA_scale, 0)};
     float *probs = c->s->wide[0], *choice = c->s->wide[1];
 
     ref_matmul(c, &m, &c->in[0], 0, c->step->n_rows, &c->out[0]);

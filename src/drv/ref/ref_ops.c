@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/ref/ref_int.h"
+#include "model/qint.h"
 
 #include <math.h>
 #include <string.h>
@@ -32,6 +33,10 @@ void
 ref_matmul(ref_call *c, const ref_mat *m, const ref_view *x, size_t t0,
            size_t n_rows, const ref_view *y)
 {
+    if (c->act == BR_REF_QUANTISED && br_qint_has(m->t->type)) {
+        ref_matmul_quantised(c, m, x, t0, n_rows, y);
+        return;
+    }
     for (uint64_t n = 0; n < m->n_out; n++) {
         ref_matrix_row(m, n, c->s->row);
         for (size_t t = t0; t < t0 + n_rows; t++)
