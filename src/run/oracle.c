@@ -19,10 +19,9 @@ open_all(br_oracle *o, br_status *st)
         BR_TRY(br_ref_prepare(&o->ref[s], o->model, o->graph[s], &rc, st));
     }
     for (int g = 0; g < BR_MAX_KV_GROUPS; g++)
-        kc.n_pages[g] =
-            (o->c.n_ctx / BR_PAGE_TOKENS + 2) * o->c.n_slots;
-    BR_TRY(br_ref_state_new(&o->state, o->graph[0], o->c.n_slots, kc.n_pages,
-                            st));
+        kc.n_pages[g] = (o->c.n_ctx / BR_PAGE_TOKENS + 2) * o->c.n_slots;
+    BR_TRY(
+        br_ref_state_new(&o->state, o->graph[0], o->c.n_slots, kc.n_pages, st));
     BR_TRY(br_state_plan_of(&plan, o->graph[0], st));
     code = br_kv_new(&o->kv, &plan, &kc, st);
     br_state_plan_fini(&plan);

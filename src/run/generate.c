@@ -1,0 +1,396 @@
+/* generate.c - see generate.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "run/generate.h"
+
+#include "base/thread.h"
+#include "model/unicode.h"
+
+#include <string.h>
+
+enum { FIRST_TEXT = 64 << 10 };
+
+struct br_session {
+    const br_lm *lm;
+    const br_tok *tok;
+    uint32_t slot;
+    int32_t *held; /* [n_ctx] what the slot has been fed */
+    uint32_t n_held;
+    float *logits; /* [n_vocab] */
+};
+
+/* One answer on its way. */
+typedef struct answer {
+    br_session *s;
+    const br_gen_params *p;
+    br_gen_stats *stats;
+    br_sampler *sampler;
+    br_tok_stream stream;
+    br_str text;    /* not yet given to the sink */
+    size_t longest; /* stop string */
+    bool over;
+} answer;
+
+static const char *const end_names[BR_GEN_END_COUNT] = {
+    [BR_GEN_EOG] = "eog",
+    [BR_GEN_STOP] = "stop",
+    [BR_GEN_LENGTH] = "length",
+    [BR_GEN_CONTEXT] = "context",
+    [BR_GEN_CANCELLED] = "cancelled",
+    [BR_GEN_SINK] = "sink",
+};
+
+const char *
+br_gen_end_name(br_gen_end e)
+{
+    return end_names[e];
+}
+
+br_gen_params
+br_gen_defaults(void)
+{
+    return (br_gen_params){.sample = br_sample_defaults(), .max_tokens = -1};
+}
+
+static double
+rate(int64_t tokens, int64_t ns)
+{
+    return tokens > 0 && ns > 0 ? (double)tokens * 1e9 / (double)ns : 0;
+}
+
+double
+br_gen_prefill_rate(const br_gen_stats *s)
+{
+    return rate((int64_t)s->n_prompt - s->n_reused, s->prefill_ns);
+}
+
+double
+br_gen_decode_rate(const br_gen_stats *s)
+{
+    /* from the first token on; the one that ends an answer is a step as well */
+    return rate((int64_t)s->n_out - (s->end != BR_GEN_EOG), s->decode_ns);
+}
+
+/* ---- sessions ------------------------------------------------------------ */
+
+br_code
+br_session_new(br_session **out, const br_lm *lm, const br_tok *tok,
+               uint32_t slot, br_status *st)
+{
+    br_session *s;
+
+    *out = NULL;
+    if (br_tok_count(tok) > lm->n_vocab)
+        return br_fail(st, BR_E_FORMAT,
+                       "the tokenizer has %d tokens, the model's logits %d",
+                       br_tok_count(tok), lm->n_vocab);
+    s = br_try_calloc(1, sizeof *s);
+    if (s) {
+        *s = (br_session){.lm = lm, .tok = tok, .slot = slot};
+        s->held = br_try_calloc(lm->n_ctx, sizeof *s->held);
+        s->logits = br_try_calloc((size_t)lm->n_vocab, sizeof *s->logits);
+    }
+    if (!s || !s->held || !s->logits) {
+        br_session_free(s);
+        return br_fail(st, BR_E_OOM, "session: out of memory");
+    }
+    br_session_reset(s);
+    *out = s;
+    return BR_OK;
+}
+
+void
+br_session_free(br_session *s)
+{
+    if (!s)
+        return;
+    br_free(s->held);
+    br_free(s->logits);
+    br_free(s);
+}
+
+void
+br_session_reset(br_session *s)
+{
+    uint32_t kept = s->lm->keep(s->lm->ctx, s->slot, 0);
+
+    br_check(kept == 0);
+    s->n_held = 0;
+}
+
+const int32_t *
+br_session_tokens(const br_session *s, size_t *n)
+{
+    *n = s->n_held;
+    return s->held;
+}
+
+static br_code
+feed(br_session *s, const int32_t *tokens, uint32_t n, bool want, br_status *st)
+{
+    BR_TRY(s->lm->feed(s->lm->ctx, s->slot, s->n_held, tokens, n,
+                       want ? s->logits : NULL, st));
+    memcpy(s->held + s->n_held, tokens, n * sizeof *tokens);
+    s->n_held += n;
+    return BR_OK;
+}
+
+/* ---- text out ------------------------------------------------------------ */
+
+static void
+end(answer *a, br_gen_end why)
+{
+    if (!a->over)
+        a->stats->end = why;
+    a->over = true;
+}
+
+/* The first n bytes of the text leave. */
+static void
+give(answer *a, size_t n)
+{
+    if (n && a->p->text && !a->p->text(a->p->ctx, (br_text){a->text.at, n}))
+        end(a, BR_GEN_SINK);
+    if (n) {
+        memmove(a->text.at, a->text.at + n, a->text.n - n);
+        a->text.n -= n;
+    }
+}
+
+static const char *
+find(br_text in, const char *what, size_t n)
+{
+    return in.n >= n ? memmem(in.p, in.n, what, n) : NULL;
+}
+
+/* The stop string that begins first; of two at one place, the earlier row. */
+static bool
+stopped(answer *a, size_t *at)
+{
+    br_text all = {a->text.at, a->text.n};
+    bool found = false;
+
+    for (size_t i = 0; i < a->p->n_stop; i++) {
+        const char *z = a->p->stop[i];
+        const char *p = find(all, z, strlen(z));
+
+        if (p && (!found || (size_t)(p - all.p) < *at)) {
+            *at = (size_t)(p - all.p);
+            a->stats->stop = i;
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* Bytes at the end that may be the beginning of a stop string. */
+static size_t
+undecided(const answer *a)
+{
+    size_t most = BR_MIN(a->text.n, a->longest ? a->longest - 1 : 0);
+
+    for (size_t n = most; n > 0; n--) {
+        const char *tail = a->text.at + a->text.n - n;
+
+        for (size_t i = 0; i < a->p->n_stop; i++)
+            if (strlen(a->p->stop[i]) > n &&
+                memcmp(tail, a->p->stop[i], n) == 0)
+                return n;
+    }
+    return 0;
+}
+
+static void
+flush(answer *a, bool last)
+{
+    size_t at = 0;
+
+    if (a->text.n == 0)
+        return;
+    if (a->p->n_stop && stopped(a, &at)) {
+        give(a, at);
+        end(a, BR_GEN_STOP);
+        a->text.n = 0;
+    } else {
+        give(a, a->text.n - (last ? 0 : undecided(a)));
+    }
+}
+
+/* ---- the loop ------------------------------------------------------------ */
+
+static bool
+cancelled(const answer *a)
+{
+    /* Set by a signal handler or another thread; nothing hangs on its order. */
+    return a->p->cancel &&
+           atomic_load_explicit(a->p->cancel, memory_order_relaxed);
+}
+
+static br_code
+prefill(answer *a, const int32_t *prompt, uint32_t n, br_status *st)
+{
+    br_session *s = a->s;
+    uint32_t same = 0;
+    int64_t begin = br_now_ns();
+
+    while (same < s->n_held && same + 1 < n && s->held[same] == prompt[same])
+        same++;
+    s->n_held =
+        same < s->n_held ? s->lm->keep(s->lm->ctx, s->slot, same) : s->n_held;
+    br_check(s->n_held <= same);
+    a->stats->n_reused = s->n_held;
+    while (s->n_held < n && !cancelled(a)) {
+        uint32_t rows = BR_MIN(s->lm->chunk, n - s->n_held);
+
+        BR_TRY(feed(s, prompt + s->n_held, rows, s->n_held + rows == n, st));
+    }
+    if (s->n_held < n)
+        end(a, BR_GEN_CANCELLED);
+    a->stats->prefill_ns = br_now_ns() - begin;
+    return BR_OK;
+}
+
+/* Gives the token to the sinks. */
+static br_code
+emit(answer *a, int32_t id, br_status *st)
+{
+    br_gen_token t = {.id = id};
+
+    t.logprobs = br_sampler_logprobs(a->sampler, &t.n_logprobs);
+    a->stats->n_out++;
+    if (a->p->token && !a->p->token(a->p->ctx, &t))
+        end(a, BR_GEN_SINK);
+    /* Rows of logits past the vocabulary have no text. */
+    if (id < br_tok_count(a->s->tok))
+        br_tok_stream_put(&a->stream, id, &a->text);
+    if (a->text.oom)
+        return br_fail(st, BR_E_OOM, "answer: out of memory");
+    flush(a, false);
+    return BR_OK;
+}
+
+static br_code
+decode(answer *a, int64_t called, br_status *st)
+{
+    br_session *s = a->s;
+    int64_t first = 0;
+
+    while (!a->over) {
+        int32_t id;
+
+        if (cancelled(a))
+            end(a, BR_GEN_CANCELLED);
+        else if (a->p->max_tokens >= 0 &&
+                 a->stats->n_out >= (uint64_t)a->p->max_tokens)
+            end(a, BR_GEN_LENGTH);
+        if (a->over)
+            break;
+        BR_TRY(br_sampler_pick(a->sampler, s->logits, s->n_held, &id, st));
+        if (!first) {
+            first = br_now_ns();
+            a->stats->first_ns = first - called;
+        }
+        a->stats->decode_ns = br_now_ns() - first;
+        if (!a->p->ignore_eog && br_tok_is_eog(s->tok, id)) {
+            end(a, BR_GEN_EOG);
+            break;
+        }
+        br_sampler_accept(a->sampler, id);
+        BR_TRY(emit(a, id, st));
+        if (s->n_held == s->lm->n_ctx)
+            end(a, BR_GEN_CONTEXT);
+        /* The last token is fed too where it fits: the next prompt of a
+         * conversation begins with it. */
+        else if (!a->over)
+            BR_TRY(feed(s, &id, 1, true, st));
+    }
+    return BR_OK;
+}
+
+static br_code
+check_stops(const br_gen_params *p, size_t *longest, br_status *st)
+{
+    *longest = 0;
+    if (p->n_stop > BR_GEN_MAX_STOPS)
+        return br_fail(st, BR_E_LIMIT, "stop: %zu strings, at most %d",
+                       p->n_stop, BR_GEN_MAX_STOPS);
+    for (size_t i = 0; i < p->n_stop; i++) {
+        br_text t = br_text_z(p->stop[i]);
+
+        if (t.n == 0)
+            return br_fail(st, BR_E_USAGE, "stop: string %zu is empty", i);
+        if (t.n > BR_GEN_MAX_STOP_BYTES)
+            return br_fail(st, BR_E_LIMIT, "stop: string %zu: over %d bytes", i,
+                           BR_GEN_MAX_STOP_BYTES);
+        if (!br_utf8_valid(t))
+            return br_fail(st, BR_E_USAGE, "stop: string %zu is not UTF-8", i);
+        *longest = BR_MAX(*longest, t.n);
+    }
+    return BR_OK;
+}
+
+static br_code
+check_prompt(const br_session *s, const int32_t *prompt, size_t n,
+             br_status *st)
+{
+    if (n == 0)
+        return br_fail(st, BR_E_USAGE, "the prompt is empty");
+    if (n >= s->lm->n_ctx)
+        return br_fail(st, BR_E_LIMIT,
+                       "the prompt has %zu tokens; the context holds %u, the "
+                       "answer included",
+                       n, s->lm->n_ctx);
+    for (size_t i = 0; i < n; i++)
+        if (prompt[i] < 0 || prompt[i] >= s->lm->n_vocab)
+            return br_fail(st, BR_E_USAGE,
+                           "prompt token %zu: %d is not below %d", i, prompt[i],
+                           s->lm->n_vocab);
+    return BR_OK;
+}
+
+static br_code
+run(answer *a, const int32_t *prompt, uint32_t n, br_status *st)
+{
+    int64_t called = br_now_ns();
+
+    BR_TRY(prefill(a, prompt, n, st));
+    if (a->over)
+        return BR_OK;
+    for (uint32_t i = 0; i < n; i++)
+        br_sampler_accept(a->sampler, prompt[i]);
+    BR_TRY(decode(a, called, st));
+    br_tok_stream_end(&a->stream, &a->text);
+    if (a->text.oom)
+        return br_fail(st, BR_E_OOM, "answer: out of memory");
+    if (a->stats->end != BR_GEN_STOP && a->stats->end != BR_GEN_SINK) {
+        br_gen_end why = a->stats->end;
+
+        a->over = false; /* what was held back may complete a stop string */
+        flush(a, true);
+        end(a, why);
+    }
+    return BR_OK;
+}
+
+br_code
+br_session_generate(br_session *s, const int32_t *prompt, size_t n,
+                    const br_gen_params *p, br_gen_stats *stats, br_status *st)
+{
+    answer a = {.s = s, .p = p, .stats = stats};
+    br_code code;
+
+    *stats = (br_gen_stats){.n_prompt = (uint32_t)n};
+    BR_TRY(check_stops(p, &a.longest, st));
+    BR_TRY(check_prompt(s, prompt, n, st));
+    BR_TRY(br_sampler_new(&a.sampler, s->lm->n_vocab, s->lm->n_ctx, &p->sample,
+                          st));
+    br_tok_stream_begin(&a.stream, s->tok, p->show_special);
+    if (!br_vec_grow(&a.text, 1, FIRST_TEXT))
+        code = br_fail(st, BR_E_OOM, "answer: out of memory");
+    else
+        code = run(&a, prompt, (uint32_t)n, st);
+    if (code != BR_OK)
+        br_session_reset(s);
+    br_str_fini(&a.text);
+    br_sampler_free(a.sampler);
+    return code;
+}
