@@ -37,6 +37,12 @@ endif
 # Say what is made, not how; V=1 shows the commands, make -s says nothing.
 SILENT := $(findstring s,$(firstword -$(MAKEFLAGS)))
 say  = $(if $(V),,@$(if $(SILENT),,printf '  %-4s %s\n' '$(1)' '$@'; ))
+# Optional libraries, for the program alone: what is not found is left out.
+has  = $(shell pkg-config --exists $(1) 2>/dev/null && echo yes)
+ifneq ($(call has,libedit),)
+CLI_LIBS += $(shell pkg-config --libs libedit)
+$(B)/src/cli/%.o: BR_CFLAGS += -DBR_HAVE_LIBEDIT
+endif
 LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) $(LDFLAGS)
 
 objs     = $(patsubst %.c,$(B)/%.o,$(sort $(wildcard $(1))))
@@ -57,7 +63,7 @@ $(B)/libbrass.a: $(LIB_OBJ)
 	$(call say,AR)$(AR) rcsD $@ $^
 
 $(B)/brass: $(CLI_OBJ) $(B)/libbrass.a
-	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
+	$(call say,LD)$(LINK) $^ $(CLI_LIBS) $(BR_LIBS) -o $@
 
 brass: $(B)/brass
 	@cp $< $@
@@ -116,7 +122,7 @@ $(T_OBJ) $(call objs,tests/unit/*.c tests/faults/*.c): BR_CFLAGS += $(CHECK_CFLA
 RUN_TESTS    = $(B)/brass-test -j $(J) $(if $(K),-k '$(K)')
 
 $(B)/brass-test: $(TEST_OBJ) $(B)/libbrass.a
-	$(call say,LD)$(LINK) $^ $(CHECK_LIBS) $(BR_LIBS) -o $@
+	$(call say,LD)$(LINK) $^ $(CHECK_LIBS) $(CLI_LIBS) $(BR_LIBS) -o $@
 
 $(B)/brass-faults: $(B)/tests/faults/faults.o $(T_OBJ) $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(CHECK_LIBS) $(BR_LIBS) -o $@

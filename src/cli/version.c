@@ -29,6 +29,9 @@ static const char *const features[] = {
 #else
     "asserts",
 #endif
+#ifdef BR_HAVE_LIBEDIT
+    "libedit",
+#endif
 #ifdef __SANITIZE_ADDRESS__
     "asan",
 #endif

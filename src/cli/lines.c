@@ -1,0 +1,149 @@
+/* lines.c - see lines.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/lines.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct br_lines {
+    br_cli *cli;
+    const char *prompt;
+    bool terminal;
+    br_editor *editor; /* NULL: lines as they come */
+};
+
+static const char *
+variable(const br_cli *cli, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (char *const *e = cli->env; e && *e; e++)
+        if (strncmp(*e, name, n) == 0 && (*e)[n] == '=' && (*e)[n + 1])
+            return *e + n + 1;
+    return NULL;
+}
+
+/* "" when there is no place for it; a folder that cannot be made is no reason
+ * not to talk. */
+static void
+history_path(const br_cli *cli, br_str *out)
+{
+    const char *state = variable(cli, "XDG_STATE_HOME");
+    const char *home = variable(cli, "HOME");
+
+    if (!state && !home)
+        return;
+    br_str_printf(out, "%s", state ? state : home);
+    if (!state)
+        br_str_puts(out, "/.local/state");
+    br_str_puts(out, "/brass");
+    for (size_t i = 1; !out->oom && i <= out->n; i++) {
+        char c = out->at[i];
+
+        if (c && c != '/')
+            continue;
+        out->at[i] = 0;
+        (void)mkdir(out->at, 0700);
+        out->at[i] = c;
+    }
+    br_str_puts(out, "/history");
+}
+
+br_code
+br_lines_open(br_lines **out, br_cli *cli, const char *prompt, br_status *st)
+{
+    br_lines *l = br_try_calloc(1, sizeof *l);
+    int fd = fileno(cli->out);
+
+    *out = l;
+    if (!l)
+        return br_fail(st, BR_E_OOM, "out of memory");
+    l->cli = cli;
+    l->prompt = prompt;
+    l->terminal = isatty(STDIN_FILENO) && fd >= 0 && isatty(fd);
+    if (l->terminal) {
+        br_str history = {0};
+
+        history_path(cli, &history);
+        l->editor = br_editor_open(
+            cli, prompt, history.n && !history.oom ? history.at : NULL);
+        br_str_fini(&history);
+    }
+    return BR_OK;
+}
+
+void
+br_lines_close(br_lines *l)
+{
+    if (!l)
+        return;
+    br_editor_close(l->editor);
+    br_free(l);
+}
+
+bool
+br_lines_terminal(const br_lines *l)
+{
+    return l->terminal;
+}
+
+static bool
+plain_piece(br_lines *l, bool more, br_str *line)
+{
+    size_t dropped = 0;
+    int c;
+
+    if (l->terminal) {
+        fputs(more ? ". " : l->prompt, l->cli->out);
+        fflush(l->cli->out);
+    }
+    while ((c = getc(stdin)) != EOF && c != '\n') {
+        if (line->n < BR_LINES_MAX_BYTES)
+            br_str_putc(line, (char)c);
+        else
+            dropped++;
+    }
+    if (dropped)
+        fprintf(l->cli->err, "brass chat: a line of over %d bytes is cut\n",
+                BR_LINES_MAX_BYTES);
+    return c != EOF || line->n > 0;
+}
+
+static bool
+edited_piece(br_lines *l, bool more, br_str *line)
+{
+    int n;
+    const char *text = br_editor_get(l->editor, more, &n);
+
+    if (!text)
+        return false;
+    while (n > 0 && text[n - 1] == '\n')
+        n--;
+    br_str_put(line, text, (size_t)n);
+    return true;
+}
+
+bool
+br_lines_next(br_lines *l, br_str *line)
+{
+    bool more = false;
+
+    br_str_clear(line);
+    for (;;) {
+        bool got = l->editor ? edited_piece(l, more, line)
+                             : plain_piece(l, more, line);
+
+        if (!got && l->terminal)
+            fputc('\n', l->cli->out);
+        if (!got)
+            return false;
+        if (line->n == 0 || line->at[line->n - 1] != '\\')
+            break;
+        line->at[line->n - 1] = '\n';
+        more = true;
+    }
+    if (l->editor && line->n && !line->oom)
+        br_editor_remember(l->editor, line->at);
+    return true;
+}

@@ -1,0 +1,130 @@
+/* lines_edit.c - line editing by libedit; empty without it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/lines.h"
+
+#if defined BR_HAVE_LIBEDIT
+
+#    include <errno.h>
+#    include <fcntl.h>
+#    include <histedit.h>
+#    include <locale.h>
+#    include <signal.h>
+#    include <string.h>
+#    include <unistd.h>
+
+struct br_editor {
+    EditLine *el;
+    History *history;
+    br_str path;
+    const char *prompt;
+    bool more;
+};
+
+static volatile sig_atomic_t pressed;
+
+static void
+on_interrupt(int sig)
+{
+    (void)sig;
+    pressed = 1;
+}
+
+static char *
+prompt_of(EditLine *el)
+{
+    static char text[16]; /* one editor, one thread */
+    br_editor *e;
+
+    el_get(el, EL_CLIENTDATA, &e);
+    snprintf(text, sizeof text, "%s", e->more ? ". " : e->prompt);
+    return text;
+}
+
+br_editor *
+br_editor_open(br_cli *cli, const char *prompt, const char *kept)
+{
+    br_editor *e = br_try_calloc(1, sizeof *e);
+    HistEvent ev;
+
+    if (!e)
+        return NULL;
+    setlocale(LC_CTYPE, "");
+    e->prompt = prompt;
+    e->history = history_init();
+    e->el = el_init("brass", stdin, cli->out, cli->err);
+    if (kept)
+        br_str_puts(&e->path, kept);
+    if (!e->history || !e->el || e->path.oom) {
+        br_editor_close(e);
+        return NULL;
+    }
+    el_set(e->el, EL_CLIENTDATA, e);
+    el_set(e->el, EL_PROMPT, prompt_of);
+    el_set(e->el, EL_EDITOR, "emacs");
+    history(e->history, &ev, H_SETSIZE, BR_LINES_HISTORY);
+    history(e->history, &ev, H_SETUNIQUE, 1);
+    el_set(e->el, EL_HIST, history, e->history);
+    if (e->path.n)
+        history(e->history, &ev, H_LOAD, e->path.at);
+    return e;
+}
+
+/* What was said to a model is nobody else's affair. */
+static void
+save_history(br_editor *e)
+{
+    HistEvent ev;
+    int fd = open(e->path.at, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return;
+    close(fd);
+    history(e->history, &ev, H_SAVE, e->path.at);
+}
+
+void
+br_editor_close(br_editor *e)
+{
+    if (!e)
+        return;
+    if (e->el && e->history && e->path.n)
+        save_history(e);
+    if (e->el)
+        el_end(e->el);
+    if (e->history)
+        history_end(e->history);
+    br_str_fini(&e->path);
+    br_free(e);
+}
+
+/* Ctrl-C throws the line away and asks again. */
+const char *
+br_editor_get(br_editor *e, bool more, int *n)
+{
+    struct sigaction act = {.sa_handler = on_interrupt}, old;
+    const char *line;
+
+    e->more = more;
+    sigemptyset(&act.sa_mask);
+    sigaction(SIGINT, &act, &old);
+    do {
+        pressed = 0;
+        line = el_gets(e->el, n);
+        if (pressed) {
+            el_reset(e->el);
+            fputs("^C\n", stdout);
+        }
+    } while (pressed);
+    sigaction(SIGINT, &old, NULL);
+    return line && *n > 0 ? line : NULL;
+}
+
+void
+br_editor_remember(br_editor *e, const char *line)
+{
+    HistEvent ev;
+
+    history(e->history, &ev, H_ENTER, line);
+}
+
+#endif

@@ -1,0 +1,188 @@
+/* run.c - brass run: one prompt, one answer.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+#include "cli/talk.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct result {
+    br_cli *cli;
+    br_str text; /* with --json */
+    br_tok_ids ids;
+    BR_VEC(float) logprobs;
+    bool oom;
+    char last; /* byte printed */
+} result;
+
+static bool
+on_text(void *ctx, br_text piece)
+{
+    result *r = ctx;
+
+    r->last = piece.p[piece.n - 1];
+    br_talk_print(r->cli->out, piece);
+    return !ferror(r->cli->out);
+}
+
+static bool
+keep_text(void *ctx, br_text piece)
+{
+    result *r = ctx;
+
+    br_str_put(&r->text, piece.p, piece.n);
+    return !r->text.oom;
+}
+
+static bool
+keep_token(void *ctx, const br_gen_token *t)
+{
+    result *r = ctx;
+
+    r->oom |= !br_vec_push(&r->ids, t->id) ||
+              !br_vec_push(&r->logprobs, t->logprobs[0].logprob);
+    return !r->oom;
+}
+
+/* ---- the prompt ---------------------------------------------------------- */
+
+static br_code
+encode(br_talk *t, br_text text, br_status *st)
+{
+    const char *system = br_opt_str(t->cli, BR_OPT_system);
+
+    if (!t->chat)
+        return br_tok_encode(t->tok, t->work, text, BR_TOK_ADD_SPECIAL,
+                             &t->prompt, st);
+    if (system)
+        BR_TRY(br_chat_system(t->chat, br_text_z(system), st));
+    BR_TRY(br_chat_add(t->chat, "user", text, st));
+    return br_chat_prompt(t->chat, t->work, &t->prompt, st);
+}
+
+static br_code
+get_prompt(br_talk *t, br_status *st)
+{
+    const char *path = br_opt_str(t->cli, BR_OPT_prompt_file);
+    const char *given = br_opt_str(t->cli, BR_OPT_prompt);
+    char *read = NULL;
+    br_text text;
+    br_code code;
+
+    if (path)
+        BR_TRY(br_file_read(path, BR_TOK_MAX_TEXT, &read, &text.n, st));
+    text = path ? (br_text){read, text.n} : br_text_z(given);
+    code = encode(t, text, st);
+    br_free(read);
+    return code;
+}
+
+/* ---- the result ---------------------------------------------------------- */
+
+static void
+put_numbers(br_json_writer *w, const br_talk *t)
+{
+    const br_gen_stats *s = &t->stats;
+
+    br_json_w_key(w, "end");
+    br_json_w_strz(w, br_gen_end_name(s->end));
+    br_json_w_key(w, "seed");
+    br_json_w_u64(w, t->params.sample.seed);
+    br_json_w_key(w, "tier");
+    br_json_w_strz(w, br_lm_ref_lm(t->ref)->tier);
+    br_json_w_key(w, "prompt_tokens");
+    br_json_w_u64(w, s->n_prompt);
+    br_json_w_key(w, "output_tokens");
+    br_json_w_u64(w, s->n_out);
+    br_json_w_key(w, "prefill_tok_s");
+    br_json_w_f64(w, br_gen_prefill_rate(s));
+    br_json_w_key(w, "decode_tok_s");
+    br_json_w_f64(w, br_gen_decode_rate(s));
+    br_json_w_key(w, "first_token_s");
+    br_json_w_f64(w, (double)s->first_ns * 1e-9);
+}
+
+static int
+print_json(const br_talk *t, result *r)
+{
+    br_str doc = {0};
+    br_json_writer w;
+    int code;
+
+    br_json_w_begin(&w, &doc, 0);
+    br_json_w_obj(&w);
+    br_json_w_key(&w, "text");
+    br_json_w_str(&w, (br_text){br_str_z(&r->text), r->text.n});
+    br_json_w_key(&w, "tokens");
+    br_json_w_arr(&w);
+    for (size_t i = 0; i < r->ids.n; i++)
+        br_json_w_i64(&w, r->ids.at[i]);
+    br_json_w_arr_end(&w);
+    br_json_w_key(&w, "logprobs");
+    br_json_w_arr(&w);
+    for (size_t i = 0; i < r->logprobs.n; i++)
+        br_json_w_f64(&w, (double)r->logprobs.at[i]);
+    br_json_w_arr_end(&w);
+    put_numbers(&w, t);
+    br_json_w_obj_end(&w);
+    code = br_cli_json_out(t->cli, &doc);
+    br_str_fini(&doc);
+    return code;
+}
+
+static int
+answer(br_talk *t, result *r)
+{
+    bool json = br_opt_bool(t->cli, BR_OPT_json);
+    br_status st = {0};
+    br_code code;
+
+    t->params.ctx = r;
+    t->params.text = json ? keep_text : on_text;
+    t->params.token = json ? keep_token : NULL;
+    t->params.sample.logprobs = json;
+    code = get_prompt(t, &st);
+    if (code == BR_OK)
+        code = br_talk_answer(t, &st);
+    if (!json && r->last && r->last != '\n')
+        fputc('\n', t->cli->out);
+    if (code == BR_OK && (r->oom || r->text.oom))
+        code = br_fail(&st, BR_E_OOM, "out of memory");
+    if (code == BR_OK && t->stats.end == BR_GEN_CANCELLED)
+        code = br_fail(&st, BR_E_CANCELLED, "stopped after %u tokens",
+                       t->stats.n_out);
+    if (code != BR_OK)
+        return br_cli_fail(t->cli, &st);
+    if (json)
+        return print_json(t, r);
+    fflush(t->cli->out);
+    br_talk_numbers(t);
+    return 0;
+}
+
+int
+br_cmd_run(br_cli *cli)
+{
+    int n = br_opt_given(cli, BR_OPT_prompt) +
+            br_opt_given(cli, BR_OPT_prompt_file);
+    bool chat = br_opt_bool(cli, BR_OPT_chat);
+    result r = {.cli = cli};
+    br_status st = {0};
+    br_talk t;
+    int code;
+
+    if (n != 1)
+        return br_cli_usage(cli, n ? "--prompt and --file: only one of them"
+                                   : "no --prompt and no --file");
+    if (br_opt_given(cli, BR_OPT_system) && !chat)
+        return br_cli_usage(cli, "--system is for --chat");
+    if (br_talk_open(&t, cli, chat, &st) != BR_OK)
+        return br_cli_fail(cli, &st);
+    code = answer(&t, &r);
+    br_str_fini(&r.text);
+    br_vec_fini(&r.ids);
+    br_vec_fini(&r.logprobs);
+    br_talk_close(&t);
+    return code;
+}
