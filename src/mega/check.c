@@ -154,7 +154,7 @@ br_mega_check(const br_mega_prog *p, br_mega_mode mode, br_mega_report *r,
         code = br_chk_oom(&k);
     br_arena_fini(&k.tmp);
     br_str_fini(&k.text);
-    r->ok = r->errors.n == 0;
+    r->ok = r->errors.n == 0 && r->more_errors == 0;
     if (code != BR_OK)
         br_mega_report_fini(r);
     return code;

@@ -264,16 +264,22 @@ typedef struct unit {
     bool used, apart, unplaced; /* some use; two workers; one without */
 } unit;
 
-static uint32_t
-unit_of(const br_snd *s, uint32_t b)
-{
-    return s->page_of && s->page_of[b] != BR_NONE ? s->nb + s->page_of[b] : b;
-}
-
 static bool
 onchip(int space)
 {
     return space == BR_MSP_SMEM || space == BR_MSP_REGISTER;
+}
+
+/* A buffer that is on-chip by its own word stays so on a page elsewhere. */
+static uint32_t
+unit_of(const br_snd *s, uint32_t b)
+{
+    uint32_t page = s->page_of ? s->page_of[b] : BR_NONE;
+
+    return page != BR_NONE && (onchip(s->p->pages[page].space) ||
+                               !onchip(s->p->buffers[b].space))
+               ? s->nb + page
+               : b;
 }
 
 static unit *
@@ -375,6 +381,20 @@ say_apart(br_snd *s, uint32_t at, const unit *u)
     return true;
 }
 
+/* What outlives a pass, or is there before it, cannot lie where nothing does. */
+static void
+say_kept(br_snd *s, uint32_t b)
+{
+    br_snd_put_buffer(s, b);
+    br_str_printf(&s->k->text,
+                  " is %s and cannot lie in %s: on-chip memory lasts for one "
+                  "pass",
+                  br_mega_kind_name(s->val[b].kind),
+                  br_mega_space_name(s->p->buffers[b].space));
+    br_chk_take_error(s->k);
+    s->broken = true;
+}
+
 typedef struct load { /* bytes that one worker holds in one space */
     int64_t sm, bytes;
     uint8_t space;
@@ -471,6 +491,8 @@ br_snd_onchip(br_snd *s)
     for (uint32_t i = 0; i < n_units; i++) {
         if (!onchip(units[i].space) || !units[i].used)
             continue;
+        if (i < s->nb && s->val[i].kind != BR_MBK_ACTIVATION)
+            say_kept(s, i);
         if (units[i].apart && !say_apart(s, i, &units[i]))
             return false;
         if (units[i].apart || !units[i].unplaced)

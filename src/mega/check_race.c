@@ -231,6 +231,8 @@ expand(br_snd *s, const br_pair *p, findings *out)
             return br_snd_no_memory(s);
         n++;
     }
+    if (n == 0 && !br_vec_push(out, ((finding){p->b, p->buffer, p->a, 0})))
+        return br_snd_no_memory(s); /* a bad pair is never passed over */
     return true;
 }
 

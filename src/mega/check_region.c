@@ -25,6 +25,10 @@
  * read after they are written, so a write after a read is refused, ordered or
  * not, unless one task does both.
  *
+ * A buffer with more row boundaries than column boundaries (tiles of rows, a
+ * cache that is appended to) is looked at from the side, rows as columns, so
+ * that bands stay few; and a band looks only at the accesses that cross it.
+ *
  * Cost      for A accesses to a buffer O(A * (A + cells)) per band at worst,
  *           O(A log A) when they are few tiles on few counters, as they are.
  *           Memory O(A). Only buffers that are no single epoch come here.
@@ -55,6 +59,12 @@ typedef struct region {
     bool is_kv;
     access *acc;
     uint32_t n_acc;
+    int64_t rows, cols; /* of the view, as it lies here */
+    bool turned;        /* rows are columns: then there are fewer bands */
+    uint32_t *by_row;   /* accesses by first row; the next to begin */
+    uint32_t n_begun;
+    uint32_t *live, *spare; /* accesses in the band, in order */
+    uint32_t n_live;
     int64_t *edge;    /* column boundaries of the band */
     uint32_t n_cells; /* edges - 1 */
     uint32_t *writer; /* of each cell; NONE: nobody yet */
@@ -68,6 +78,12 @@ typedef struct region {
 } region;
 
 /* ---- collecting --------------------------------------------------------- */
+
+static br_mega_rect
+turn(br_mega_rect r)
+{
+    return (br_mega_rect){r.c0, r.c1, r.r0, r.r1};
+}
 
 static void
 add(region *g, uint32_t task, uint32_t operand, bool write)
@@ -121,24 +137,42 @@ unique(int64_t *v, uint32_t n)
     return m;
 }
 
-static bool
-in_band(const region *g, const access *a)
+/* The accesses of the band from those of the band before: some end, some
+ * begin, and both lists are in order. */
+static void
+enter_band(region *g)
 {
-    return a->rect.r0 <= g->r0 && a->rect.r1 >= g->r1;
+    const access *acc = g->acc;
+    uint32_t n = 0, k = 0, *next = g->spare;
+
+    for (; g->n_begun < g->n_acc; g->n_begun++) {
+        uint32_t a = g->by_row[g->n_begun];
+
+        if (acc[a].rect.r0 != g->r0)
+            break;
+        for (; k < g->n_live && g->live[k] < a; k++)
+            if (acc[g->live[k]].rect.r1 > g->r0)
+                next[n++] = g->live[k];
+        next[n++] = a;
+    }
+    for (; k < g->n_live; k++)
+        if (acc[g->live[k]].rect.r1 > g->r0)
+            next[n++] = g->live[k];
+    g->spare = g->live;
+    g->live = next;
+    g->n_live = n;
 }
 
 static void
 find_edges(region *g)
 {
-    int64_t cols = g->s->val[g->buffer].cols;
+    int64_t cols = g->cols;
     uint32_t n = 0;
 
     g->edge[n++] = 0;
-    for (uint32_t i = 0; i < g->n_acc; i++) {
-        const br_mega_rect *r = &g->acc[i].rect;
+    for (uint32_t i = 0; i < g->n_live; i++) {
+        const br_mega_rect *r = &g->acc[g->live[i]].rect;
 
-        if (!in_band(g, &g->acc[i]))
-            continue;
         /* Neighbouring tiles share an edge, whole reads have the outer two. */
         if (r->c0 != 0 && g->edge[n - 1] != r->c0)
             g->edge[n++] = r->c0;
@@ -171,8 +205,8 @@ static bool
 note_unread(region *g, uint32_t task, uint32_t i, uint32_t j)
 {
     br_snd *s = g->s;
-    br_unread u = {
-        task, g->buffer, {g->r0, g->r1, g->edge[i], g->edge[j]}, false};
+    br_mega_rect rect = {g->r0, g->r1, g->edge[i], g->edge[j]};
+    br_unread u = {task, g->buffer, g->turned ? turn(rect) : rect, false};
     const br_wsum *w = &s->ws[g->buffer];
 
     /* On a page it would read what another buffer left there. */
@@ -181,8 +215,8 @@ note_unread(region *g, uint32_t task, uint32_t i, uint32_t j)
     if (s->unread.n && s->unread.at[s->unread.n - 1].task == task &&
         s->unread.at[s->unread.n - 1].buffer == g->buffer)
         return true; /* once is enough */
-    if (s->unread.n >= MAX_UNREAD) {
-        s->more_unread += !u.own;
+    if (!u.own && s->n_unread++ >= MAX_UNREAD) {
+        s->more_unread++; /* warnings take none of this room */
         return true;
     }
     return br_vec_push(&s->unread, u) || br_snd_no_memory(s);
@@ -333,17 +367,18 @@ do_band(region *g)
 {
     before prev = {BR_NONE, 0, 0};
 
+    enter_band(g);
     find_edges(g);
     memset(g->writer, 0xff, g->n_cells * sizeof *g->writer);
     g->n_empty = g->n_cells;
     g->n_read = 0;
     g->listed = false;
-    for (uint32_t k = 0; k < g->n_acc; k++) {
-        const access *a = &g->acc[k];
+    for (uint32_t k = 0; k < g->n_live; k++) {
+        const access *a = &g->acc[g->live[k]];
         uint32_t i, j;
         bool ok;
 
-        if (!in_band(g, a) || br_hb_full(&g->s->hb))
+        if (br_hb_full(&g->s->hb))
             continue;
         i = cell_of(g, a->rect.c0);
         j = cell_of(g, a->rect.c1);
@@ -382,28 +417,100 @@ make_room(region *g, const uint32_t *tasks, uint32_t n)
     g->writer = br_arena_get(a, edges * sizeof *g->writer);
     g->others = br_arena_get(a, edges * sizeof *g->others);
     g->read = br_arena_get(a, edges * sizeof *g->read);
+    g->by_row = br_arena_get(a, edges * sizeof *g->by_row);
+    g->live = br_arena_get(a, edges * sizeof *g->live);
+    g->spare = br_arena_get(a, edges * sizeof *g->spare);
     rows = br_arena_get(a, edges * sizeof *rows);
-    return g->edge && g->writer && g->others && g->read ? rows : NULL;
+    return g->edge && g->writer && g->others && g->read && g->by_row &&
+                   g->live && g->spare
+               ? rows
+               : NULL;
+}
+
+/* Boundaries of rows, or of columns; how many. */
+static uint32_t
+bounds(const region *g, bool columns, int64_t *v)
+{
+    uint32_t n = 0;
+
+    v[n++] = 0;
+    for (uint32_t i = 0; i < g->n_acc; i++) {
+        const br_mega_rect *r = &g->acc[i].rect;
+
+        v[n++] = columns ? r->c0 : r->r0;
+        v[n++] = columns ? r->c1 : r->r1;
+    }
+    v[n++] = columns ? g->cols : g->rows;
+    return unique(v, n);
+}
+
+/* A band costs more than a cell: with more of them than columns, the matrix is
+ * looked at from the side. */
+static void
+lay(region *g, int64_t *scratch)
+{
+    const br_op_val *v = &g->s->val[g->buffer];
+
+    g->rows = v->rows;
+    g->cols = v->cols;
+    if (bounds(g, false, scratch) <= bounds(g, true, scratch))
+        return;
+    g->turned = true;
+    g->rows = v->cols;
+    g->cols = v->rows;
+    for (uint32_t i = 0; i < g->n_acc; i++)
+        g->acc[i].rect = turn(g->acc[i].rect);
+}
+
+typedef struct begin {
+    int64_t row;
+    uint32_t access;
+} begin;
+
+static int
+by_begin(const void *x, const void *y)
+{
+    const begin *a = x, *b = y;
+
+    if (a->row != b->row)
+        return a->row < b->row ? -1 : 1;
+    return a->access < b->access ? -1 : a->access > b->access;
+}
+
+static bool
+sort_by_row(region *g)
+{
+    begin *v = br_arena_get(&g->s->region, (g->n_acc + 1) * sizeof *v);
+    bool sorted = true;
+
+    if (!v)
+        return false;
+    for (uint32_t i = 0; i < g->n_acc; i++) {
+        v[i] = (begin){g->acc[i].rect.r0, i};
+        sorted &= i == 0 || v[i - 1].row <= v[i].row;
+    }
+    if (!sorted)
+        qsort(v, g->n_acc, sizeof *v, by_begin);
+    for (uint32_t i = 0; i < g->n_acc; i++)
+        g->by_row[i] = v[i].access;
+    return true;
 }
 
 bool
 br_snd_regions(br_snd *s, uint32_t buffer, const uint32_t *tasks, uint32_t n)
 {
     region g = {.s = s, .buffer = buffer};
-    uint32_t n_rows = 0;
+    uint32_t n_rows;
     int64_t *rows;
 
     g.is_kv = s->val[buffer].kind == BR_MBK_KV_CACHE;
     rows = make_room(&g, tasks, n);
     if (!rows)
         return br_snd_no_memory(s);
-    rows[n_rows++] = 0;
-    for (uint32_t i = 0; i < g.n_acc; i++) {
-        rows[n_rows++] = g.acc[i].rect.r0;
-        rows[n_rows++] = g.acc[i].rect.r1;
-    }
-    rows[n_rows++] = s->val[buffer].rows;
-    n_rows = unique(rows, n_rows);
+    lay(&g, rows);
+    if (!sort_by_row(&g))
+        return br_snd_no_memory(s);
+    n_rows = bounds(&g, false, rows);
     for (uint32_t i = 0; i + 1 < n_rows; i++) {
         g.r0 = rows[i];
         g.r1 = rows[i + 1];

@@ -293,13 +293,24 @@ keep_waits(br_snd *s, uint32_t id, const br_mega_task *t)
     s->wait_off[id + 1] = at;
 }
 
+/* An empty window reads nothing, and so waits for nobody. */
+static bool
+reads_none(const br_op_call *c, uint32_t i)
+{
+    const br_mega_rect *r = &c->r[i];
+
+    return (c->unread >> i & 1) ||
+           ((c->partial >> i & 1) && (r->r0 >= r->r1 || r->c0 >= r->c1));
+}
+
 static void
-keep_inputs(br_snd *s, uint32_t id, const br_mega_task *t, uint32_t unread)
+keep_inputs(br_snd *s, uint32_t id, const br_mega_task *t, const br_op_call *c)
 {
     uint32_t at = s->in_off[id];
 
     for (uint32_t i = 0; i < t->n_in; i++)
-        if (!br_mega_kind_readonly(s->val[t->in[i]].kind) && !(unread >> i & 1))
+        if (!br_mega_kind_readonly(s->val[t->in[i]].kind) &&
+            !(c && reads_none(c, i)))
             s->in[at++] = (uint32_t)t->in[i];
     s->in_off[id + 1] = at;
 }
@@ -411,7 +422,7 @@ static void
 op_rules(br_snd *s, uint32_t id, br_op_call *c, const br_json *recipe)
 {
     const br_mega_task *t = &s->p->tasks[id];
-    uint32_t unread = 0;
+    const br_op_call *sound = NULL;
 
     c->op = t->op;
     c->n_in = t->n_in;
@@ -424,13 +435,13 @@ op_rules(br_snd *s, uint32_t id, br_op_call *c, const br_json *recipe)
         (t->op == BR_MOP_FUSED && !br_chk_recipe(s, c, recipe, c->why))) {
         says(s, id, c->why);
     } else {
-        unread = c->unread;
+        sound = c;
         if (c->out) {
             s->out[id] = (uint32_t)t->out[0];
             note_write(s, id, c);
         }
     }
-    keep_inputs(s, id, t, unread);
+    keep_inputs(s, id, t, sound);
 }
 
 static bool

@@ -99,7 +99,7 @@ typedef struct br_snd {
     br_hb hb;
     BR_VEC(br_pair) reads; /* (task b, buffer) that want a closer look */
     BR_VEC(br_unread) unread;
-    size_t more_unread;
+    size_t n_unread, more_unread; /* of these, errors; those not kept */
     struct br_scratch *scratch; /* of recipes; */
     uint32_t recipes;           /* how many were looked at */
     br_arena region;            /* scratch of one buffer of check_region.c */

@@ -531,6 +531,27 @@ TEST(check_page_sharing_is_ordered)
                "page 0 reused");
 }
 
+/* A window without slots reads nothing: it neither races nor hides a race. */
+TEST(check_empty_windows_hide_nothing)
+{
+    const char *p = "b q IO_INPUT F32 [1,2]\n"
+                    "b x IO_INPUT F32 [2,1,2]\n"
+                    "b k ACTIVATION F32 [2,1,2]\n"
+                    "b a ACTIVATION F32 [2,1,2]\n"
+                    "b o IO_OUTPUT F32 [1,4]\n"
+                    "b y IO_OUTPUT F32 [2,1,2]\n"
+                    "b z IO_OUTPUT F32 [2,1,2]\n"
+                    "t ATTENTION_TILE 0,2,2 > 4 {'head_dim':2,'kv_start':1,"
+                    "'kv_len':0,'scale':1.0,'n_heads':1,'n_kv_heads':1,"
+                    "'flags':2}\n"
+                    "t COPY 1 > 2\nt COPY 2 > 5 w1:1\n"
+                    "t COPY 1 > 3\nt COPY 3 > 6 w3:1\n";
+
+    pt_accepts(p);
+    pt_refuses(t_printf("%s" PAGES("'2':0,'3':0", PAGE), p),
+               "page 0 reused by buffers #2");
+}
+
 TEST(check_page_sharing_asks_every_user_and_writer)
 {
     /* c comes before a in time, not in number */
@@ -573,6 +594,35 @@ TEST(check_pages_on_chip_have_one_worker)
     pt_refuses(t_printf("%st COPY 0 > 1 s0\nt COPY 1 > 2 w0:1 s1\n" SMEM, p),
                "on-chip page 0 (SMEM) is used across SMs [0, 1]");
     pt_accepts(t_printf("%st COPY 0 > 1 s1\nt COPY 1 > 2 w0:1 s1\n" SMEM, p));
+}
+
+TEST(check_onchip_buffers_stay_on_chip_on_any_page)
+{
+    const char *p = TARGET(4, 64) "b x IO_INPUT F32 [1,4]\n"
+                                  "b a ACTIVATION F32 [1,4] SMEM\n"
+                                  "b o IO_OUTPUT F32 [1,4]\n";
+
+    pt_refuses(t_printf("%st COPY 0 > 1 s0\nt COPY 1 > 2 w0:1 "
+                        "s1\n" PAGES("'1':0", PAGE),
+                        p),
+               "on-chip buffer 'a'(#1, SMEM) is used across SMs [0, 1]");
+    pt_accepts(t_printf("%st COPY 0 > 1 s1\nt COPY 1 > 2 w0:1 "
+                        "s1\n" PAGES("'1':0", PAGE),
+                        p));
+}
+
+TEST(check_what_outlives_a_pass_is_not_on_chip)
+{
+    const char *in[] = {"IO_INPUT", "WEIGHT", "CONST", "KV_CACHE"};
+
+    for (size_t i = 0; i < BR_COUNT(in); i++)
+        pt_refuses(t_printf("b x %s F32 [1,4] SMEM\nb o IO_OUTPUT F32 [1,4]\n"
+                            "t COPY 0 > 1 s0\n",
+                            in[i]),
+                   t_printf("is %s and cannot lie in SMEM", in[i]));
+    pt_refuses("b x IO_INPUT F32 [1,4]\nb o IO_OUTPUT F32 [1,4] REGISTER\n"
+               "t COPY 0 > 1 s0\n",
+               "is IO_OUTPUT and cannot lie in REGISTER");
 }
 
 /* ---- configuration, target ---------------------------------------------- */
@@ -659,6 +709,48 @@ TEST(check_counts_what_it_does_not_keep)
     br_str_fini(&s);
     br_mega_report_fini(&r);
     br_mega_free(p);
+}
+
+/* Warnings take no room away from errors, and an error that is only counted
+ * is an error. */
+TEST(check_many_warnings_hide_no_error)
+{
+    br_str s = {0};
+
+    for (int i = 0; i < 1200; i++)
+        br_str_puts(&s, "b s ACTIVATION F32 [4]\n");
+    br_str_puts(&s, "b x IO_INPUT F32 [1,4]\nb w WEIGHT F32 [4,4]\n"
+                    "b y ACTIVATION F32 [1,4]\nb o IO_OUTPUT F32 [1,4]\n");
+    for (int i = 0; i < 1200; i++)
+        br_str_printf(&s, "t ADD %d,%d > %d\n", i, i, i);
+    br_str_puts(&s, "t GEMV_TILE 1200,1201 > 1202 {'K':4,'N_tile':2,"
+                    "'n_off':0}\nt COPY 1202 > 1203 w1200:1\n");
+    pt_refuses(br_str_z(&s), "rows [0,1) columns [2,4), which no task");
+    br_str_fini(&s);
+}
+
+#define ROWS(rows, at, cols, from)                                     \
+    "t GEMM_TILE 0,1 > 2 c0 {'M_tile':" #rows ",'m_off':" at ",'K':2," \
+    "'N_tile':" cols ",'n_off':" from "}\n"
+
+/* Many bands of rows with few columns, and whole readers: looked at from the
+ * side. Both ways of lying give the same text. */
+TEST(check_tall_buffers_are_read_where_written)
+{
+    br_str s = {0};
+
+    br_str_puts(&s, "b x IO_INPUT F32 [40,2]\nb w WEIGHT F32 [2,2]\n"
+                    "b y ACTIVATION F32 [40,2]\nb o IO_OUTPUT F32 [40,2]\n");
+    for (int i = 39; i >= 0; i--)
+        br_str_printf(&s, ROWS(1, "%d", "%d", "0"), i, i == 17 ? 1 : 2);
+    pt_refuses(t_printf("%st COPY 2 > 3 c1 w0:40\n", br_str_z(&s)),
+               "rows [17,18) columns [1,2), which no task");
+    br_str_puts(&s, ROWS(1, "17", "1", "1"));
+    pt_accepts(t_printf("%st COPY 2 > 3 c1 w0:41\n", br_str_z(&s)));
+    pt_refuses(t_printf("%s" ROWS(2, "3", "1", "1") "t COPY 2 > 3 c1 w0:42\n",
+                        br_str_z(&s)),
+               "their tiles OVERLAP");
+    br_str_fini(&s);
 }
 
 /* ---- the command -------------------------------------------------------- */
