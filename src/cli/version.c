@@ -32,6 +32,9 @@ static const char *const features[] = {
 #ifdef BR_HAVE_LIBEDIT
     "libedit",
 #endif
+#ifdef BR_HAVE_PCRE2
+    "pcre2",
+#endif
 #ifdef __SANITIZE_ADDRESS__
     "asan",
 #endif

@@ -69,7 +69,7 @@ br_tok_decode(const br_tok *t, const int32_t *ids, size_t n, int flags,
               br_str *out, br_status *st)
 {
     size_t from = out->n, i = 0;
-    bool strip = t->space_prefix && !t->space_suffix;
+    bool strip = t->space_prefix && !t->space_suffix && t->kind != BR_TOK_BPE;
 
     for (size_t k = 0; k < n; k++)
         if (ids[k] < 0 || (uint32_t)ids[k] >= t->n)

@@ -107,8 +107,8 @@ only_newlines(const uint8_t *p, size_t n)
 static bool
 fresh_word(const br_tok *t, br_tok_work *w, const uint8_t *p, size_t n)
 {
-    bool try_whole =
-        t->ignore_merges || (t->kind == BR_TOK_MPE && only_newlines(p, n));
+    bool try_whole = t->ignore_merges || (t->kind == BR_TOK_MPE && t->n_pass &&
+                                          only_newlines(p, n));
 
     if (try_whole && n <= t->max_bytes) {
         int32_t id = whole(t, w, p, n);
@@ -213,14 +213,27 @@ valid_utf8(br_tok_work *w, br_text piece)
 }
 
 static bool
-bpe_piece(const br_tok *t, br_tok_work *w, br_text piece)
+bpe_piece(const br_tok *t, br_tok_work *w, br_text piece, bool prefix)
 {
     struct words x = {t, w};
-    bool regex_failed = false;
+    br_code split = BR_OK;
 
     piece = valid_utf8(w, piece);
     if (w->code != BR_OK)
         return false;
+    if (prefix && *piece.p != ' ') {
+        br_str spaced = {0};
+
+        br_str_putc(&spaced, ' ');
+        br_str_put(&spaced, piece.p, piece.n);
+        br_str_fini(&w->text);
+        w->text = spaced;
+        if (spaced.oom) {
+            w->code = BR_E_OOM;
+            return false;
+        }
+        piece = (br_text){br_str_z(&w->text), w->text.n};
+    }
     if (t->nfc && !br_unicode_is_nfc(piece)) {
         br_str out = {0};
 
@@ -233,10 +246,9 @@ bpe_piece(const br_tok *t, br_tok_work *w, br_text piece)
         }
         piece = (br_text){br_str_z(&w->text), w->text.n};
     }
-    if (br_pre_split(t, piece, take_word, &x, &regex_failed))
+    if (br_pre_split(t, piece, take_word, &x, &split))
         return true;
-    if (regex_failed)
-        w->code = BR_E_LIMIT;
+    w->code = split != BR_OK ? split : w->code;
     return false;
 }
 
@@ -302,7 +314,7 @@ static bool
 spm_piece(const br_tok *t, br_tok_work *w, br_text piece, bool prefix)
 {
     struct words x = {t, w};
-    bool regex_failed;
+    br_code split;
 
     if (t->kind == BR_TOK_MPE) {
         br_str_clear(&w->text);
@@ -322,7 +334,7 @@ spm_piece(const br_tok *t, br_tok_work *w, br_text piece, bool prefix)
         return false;
     piece = (br_text){br_str_z(&w->text), w->text.n};
     if (t->n_pass)
-        return br_pre_split(t, piece, blank_words, &x, &regex_failed);
+        return br_pre_split(t, piece, blank_words, &x, &split);
     return blank_words(&x, (const uint8_t *)piece.p, piece.n);
 }
 
@@ -332,7 +344,9 @@ encode_piece(const br_tok *t, br_tok_work *w, br_text piece, bool first)
     if (piece.n == 0)
         return true;
     switch (t->kind) {
-    case BR_TOK_BPE: return bpe_piece(t, w, piece);
+    case BR_TOK_BPE:
+        return bpe_piece(t, w, piece,
+                         t->space_prefix && (first || !t->prefix_once));
     case BR_TOK_SPM:
     case BR_TOK_MPE:
         return spm_piece(t, w, piece,

@@ -357,16 +357,3 @@ br_tok_from_gguf(br_tok **out, const br_gguf *g, const char *pre, br_status *st)
     *out = t;
     return BR_OK;
 }
-
-br_code
-br_tok_open(br_tok **out, const char *path, const char *pre, br_status *st)
-{
-    br_gguf *g;
-    br_code code;
-
-    *out = NULL;
-    BR_TRY(br_gguf_open(&g, path, st));
-    code = br_tok_from_gguf(out, g, pre, st);
-    br_gguf_close(g);
-    return code == BR_OK ? code : br_prefix(st, "%s", path);
-}

@@ -61,11 +61,12 @@ enum { BR_TOK_MAX_PASSES = 8 };
 
 typedef struct br_pre_pass br_pre_pass;   /* tok_pre.c */
 typedef struct br_tok_regex br_tok_regex; /* tok_regex.c */
+typedef struct br_tok_match br_tok_match;
 
 typedef struct br_tok_pass {
     const br_pre_pass *scan; /* or: */
     br_tok_regex *regex;
-    bool keep_gaps_only; /* matches are separators that vanish */
+    bool drop_matches, drop_gaps; /* what does not become words */
 } br_tok_pass;
 
 typedef struct br_pre {
@@ -81,17 +82,20 @@ const br_pre_pass *br_pre_digits(bool one_by_one);
 
 /* Whoever takes words: returns false to stop. */
 typedef bool (*br_word_fn)(void *ctx, const uint8_t *p, size_t n);
-/* Cuts valid UTF-8 into words, all of it, in order. False when fn stopped or
- * a regular expression gave up; *regex_failed says which. */
+/* Cuts valid UTF-8 into words, all of it, in order. False when fn stopped;
+ * *code is OK then, LIMIT when a pattern gave up, OOM when memory did. */
 bool br_pre_split(const br_tok *t, br_text text, br_word_fn fn, void *ctx,
-                  bool *regex_failed);
+                  br_code *code);
 
 /* ---- regular expressions (tok_regex.c; PCRE2 where it was found) ------- */
 
 br_code br_tok_regex_new(br_tok_regex **out, br_text pattern, br_status *st);
 void br_tok_regex_free(br_tok_regex *r);
-/* First match in [p, end): its place. 1 found, 0 none, -1 gave up. */
-int br_tok_regex_find(const br_tok_regex *r, const uint8_t *p,
+/* What a match needs; one thread's. NULL: out of memory. */
+br_tok_match *br_tok_match_new(const br_tok_regex *r);
+void br_tok_match_free(br_tok_match *m);
+/* First match in [p, end) that is not empty: 1 found, 0 none, -1 gave up. */
+int br_tok_regex_find(const br_tok_regex *r, br_tok_match *m, const uint8_t *p,
                       const uint8_t *end, const uint8_t **from,
                       const uint8_t **to);
 
@@ -143,6 +147,7 @@ struct br_tok {
     bool lower, strip_accents; /* WPM */
     bool squeeze_spaces;       /* UGM */
     bool space_suffix;         /* UGM: the blank after, not before */
+    uint32_t word_chars;       /* WPM: longer words are unknown; 0: none is */
     bool split_at_blank; /* no merge crosses into a word that begins there */
     bool nfc;
 };

@@ -572,8 +572,28 @@ struct split {
     const br_tok *t;
     br_word_fn fn;
     void *ctx;
-    bool regex_failed;
+    br_code code;
+    br_tok_match *match[BR_TOK_MAX_PASSES];
 };
+
+/* The next match of pass i in [p, end); from == to == end: none. */
+static bool
+next(struct split *s, size_t i, at p, at end, at *from, at *to)
+{
+    const br_tok_pass *ps = &s->t->pass[i];
+    int found;
+
+    if (ps->scan) {
+        find(ps->scan, p, end, from, to);
+        return true;
+    }
+    found = br_tok_regex_find(ps->regex, s->match[i], p, end, from, to);
+    if (found == 0)
+        *from = *to = end;
+    if (found < 0)
+        s->code = BR_E_LIMIT;
+    return found >= 0;
+}
 
 /* As deep as there are passes. */
 static bool
@@ -586,36 +606,32 @@ pass(struct split *s, size_t i, at p, at end)
         return true;
     if (i == s->t->n_pass)
         return s->fn(s->ctx, p, (size_t)(end - p));
-    while (p < end) {
-        if (ps->scan) {
-            find(ps->scan, p, end, &from, &to);
-        } else {
-            int found = br_tok_regex_find(ps->regex, p, end, &from, &to);
-
-            if (found < 0) {
-                s->regex_failed = true;
-                return false;
-            }
-            if (!found)
-                from = to = end;
-        }
-        if (!pass(s, i + 1, p, from))
+    for (; p < end; p = to) {
+        if (!next(s, i, p, end, &from, &to))
             return false;
-        if (!ps->keep_gaps_only && !pass(s, i + 1, from, to))
+        if (!ps->drop_gaps && !pass(s, i + 1, p, from))
             return false;
-        p = to;
+        if (!ps->drop_matches && !pass(s, i + 1, from, to))
+            return false;
     }
     return true;
 }
 
 bool
 br_pre_split(const br_tok *t, br_text text, br_word_fn fn, void *ctx,
-             bool *regex_failed)
+             br_code *code)
 {
-    struct split s = {t, fn, ctx, false};
+    struct split s = {.t = t, .fn = fn, .ctx = ctx};
     at p = (at)text.p;
-    bool ok = pass(&s, 0, p, p + text.n);
+    bool done;
 
-    *regex_failed = s.regex_failed;
-    return ok;
+    for (size_t i = 0; i < t->n_pass; i++)
+        if (t->pass[i].regex &&
+            !(s.match[i] = br_tok_match_new(t->pass[i].regex)))
+            s.code = BR_E_OOM;
+    done = s.code == BR_OK && pass(&s, 0, p, p + text.n);
+    *code = s.code;
+    for (size_t i = 0; i < t->n_pass; i++)
+        br_tok_match_free(s.match[i]);
+    return done;
 }

@@ -20,6 +20,14 @@ flush_word(const br_tok *t, br_tok_work *w)
 
     if (w->text2.n <= BR_TOK_BLANK_BYTES)
         return true;
+    if (t->word_chars) {
+        size_t chars = 0;
+
+        for (size_t i = BR_TOK_BLANK_BYTES; i < w->text2.n; i++)
+            chars += ((uint8_t)w->text2.at[i] & 0xC0) != 0x80;
+        if (chars > t->word_chars)
+            return br_tok_push(w, t->role[BR_TOK_UNK]);
+    }
     for (end = p + w->text2.n; p < end; p += best_n) {
         int32_t id, best = BR_TOK_NONE;
 

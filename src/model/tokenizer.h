@@ -73,7 +73,10 @@ typedef BR_VEC(int32_t) br_tok_ids;
  * is missing; NULL: as the file says. The file may be closed afterwards. */
 br_code br_tok_from_gguf(br_tok **out, const br_gguf *g, const char *pre,
                          br_status *st) BR_MUST_USE;
-/* A .gguf file. */
+/* tokenizer.json; config is tokenizer_config.json or empty. */
+br_code br_tok_from_json(br_tok **out, br_text json, br_text config,
+                         br_status *st) BR_MUST_USE;
+/* A .gguf file, a tokenizer.json, or a folder with one. */
 br_code br_tok_open(br_tok **out, const char *path, const char *pre,
                     br_status *st) BR_MUST_USE;
 void br_tok_free(br_tok *t);
