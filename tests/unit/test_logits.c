@@ -467,6 +467,84 @@ TEST(missing_key_is_named)
     lk_end();
 }
 
+/* Files that lack what a model needs, or contradict themselves. Those that are
+ * bad for a tokenizer only are its tests' business. */
+TEST(bad_models_are_refused)
+{
+    static const char *const names[] = {"nokey_architecture",
+                                        "nokey_embedding_length",
+                                        "nokey_context_length",
+                                        "notensor_token_embd_weight",
+                                        "notensor_blk_0_attn_q_weight",
+                                        "notensor_blk_0_attn_norm_weight",
+                                        "shape_blk_0_attn_q_weight_32x16",
+                                        "shape_token_embd_weight_16x288",
+                                        "shape_blk_0_ffn_down_weight_64x32",
+                                        "key_architecture_not-an-arch",
+                                        "key_block_count_0",
+                                        "key_block_count_two",
+                                        "key_head_count_3",
+                                        "key_embedding_length_2147483648",
+                                        "key_dimension_count_64"};
+    const char *dir = t_vectors("gguf_bad");
+
+    if (!dir)
+        t_skip("no ../shared/vectors here");
+    for (size_t i = 0; i < BR_COUNT(names) + 1; i++) {
+        lk_case c = {.name = i < BR_COUNT(names) ? names[i] : "ok_model"};
+        lk_run r;
+
+        c.file = t_read(t_printf("%s/%s.gguf", dir, c.name), &c.file_n);
+        if (i == BR_COUNT(names)) {
+            t_ok(lk_open(&r, &c, NULL), &r.st);
+            lk_close(&r);
+        } else {
+            ck_assert_msg(lk_open(&r, &c, NULL) != BR_OK, "%s", c.name);
+        }
+    }
+}
+
+TEST(cli_logits_writes_rows_of_f32)
+{
+    lk_case c = lk_get(lk_find("mamba2"));
+    const char *model = t_repo("tests/data/logits/mamba2.gguf");
+    const char *out = t_printf("%s/l.f32", t_tmpdir());
+    const char *list =
+        t_printf("%d,%d %d", c.tokens[0], c.tokens[1], c.tokens[2]);
+    const float *got;
+    t_proc p;
+    size_t n;
+
+    t_run(&p, "logits", model, "--tokens", list, "-o", out, "--chunk", "2");
+    ck_assert_msg(p.exit == 0, "%s", p.err);
+    got = (const void *)t_read(out, &n);
+    ck_assert_uint_eq(n, 3 * c.n_vocab * sizeof(float));
+    ck_assert(lk_compare(got, c.want, 3, c.n_vocab).nmse < 1e-8);
+    t_run(&p, "logits", model, "--tokens", "1,x", "-o", out);
+    ck_assert_int_eq(p.exit, 2);
+    t_run(&p, "logits", model, "--tokens", "1,320", "-o", out);
+    ck_assert_int_eq(p.exit, 3);
+    ck_assert_ptr_nonnull(strstr(p.err, "token 320 is not in 0..319"));
+    t_run(&p, "logits", model, "--tokens", "1", "--tier", "cuda", "-o", out);
+    ck_assert_int_eq(p.exit, 5);
+    lk_end();
+}
+
+TEST(cli_ir_show_reads_what_it_prints)
+{
+    const char *model = t_repo("tests/data/logits/gpt-oss.gguf");
+    const char *file = t_printf("%s/g.ir", t_tmpdir());
+    t_proc a, b;
+
+    t_run(&a, "ir", "show", model);
+    ck_assert_msg(a.exit == 0, "%s", a.err);
+    t_write(file, a.out, a.n_out);
+    t_run(&b, "ir", "show", file);
+    ck_assert_str_eq(a.out, b.out);
+    t_run(&b, "ir", "show", model, "--svg", "--dot");
+    ck_assert_int_eq(b.exit, 2);
+}
+
 static br_code
 open_once(void *arg, br_status *st)
 {
