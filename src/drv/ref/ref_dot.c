@@ -15,7 +15,8 @@
  * without one, libm's fmaf is exact and about 30 times slower. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#    define CLONES __attribute__((target_clones("fma", "default"), optimize("O3")))
+#    define CLONES \
+        __attribute__((target_clones("fma", "default"), optimize("O3")))
 #else
 #    define CLONES
 #endif
