@@ -1,0 +1,176 @@
+/* test_run.c - brass run and brass chat with the demo model, as programs.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+
+#include "t.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEMO "models/demo.gguf"
+
+static void
+fails(t_proc *r, int code, const char *err)
+{
+    ck_assert_str_eq(r->err, err);
+    ck_assert_int_eq(r->exit, code);
+    ck_assert_str_eq(r->out, "");
+}
+
+static void
+chat(t_proc *r, const char *in)
+{
+    t_exec(r,
+           (const char *[]){t_brass(), "chat", DEMO, "--temp", "0",
+                            "--max-tokens", "24", NULL},
+           in, strlen(in));
+}
+
+TEST_WITHIN(run_tells_the_same_story_for_the_same_seed, 120)
+{
+    const char *ask = "Tell me a story about a fox.";
+    const char *most = t_sanitized() ? "16" : "500";
+    t_proc a, b, c;
+
+    t_run(&a, "run", DEMO, "--chat", "-p", ask, "--seed", "1", "-n", most);
+    t_run(&b, "run", DEMO, "--chat", "-p", ask, "--seed", "1", "-n", most);
+    t_run(&c, "run", DEMO, "--chat", "-p", ask, "--seed", "2", "-n", "16");
+    ck_assert_int_eq(a.exit, 0);
+    ck_assert_str_eq(a.err, "");
+    ck_assert_str_eq(a.out, b.out);
+    ck_assert_int_ne(strncmp(a.out, c.out, c.n_out - 1), 0);
+    ck_assert_ptr_nonnull(strstr(a.out, "fox"));
+    if (!t_sanitized())
+        ck_assert_ptr_nonnull(strstr(a.out + a.n_out - 3, ".\n"));
+}
+
+TEST_WITHIN(run_json_says_all, 80)
+{
+    br_status st = {0};
+    br_json *doc;
+    br_arena a;
+    t_proc r;
+
+    t_run(&r, "run", DEMO, "--chat", "-p", "Hello!", "--temp", "0", "--json");
+    ck_assert_int_eq(r.exit, 0);
+    br_arena_init(&a, 0);
+    t_ok(br_json_parse(&doc, &a, r.out, r.n_out, 0, &st), &st);
+    ck_assert_str_eq(br_json_get(doc, "end")->s, "eog");
+    ck_assert_str_eq(br_json_get(doc, "tier")->s, "ref");
+    ck_assert_int_gt((int)br_json_get(doc, "text")->n, 5);
+    ck_assert_uint_eq(br_json_get(doc, "tokens")->n,
+                      (uint32_t)br_json_get(doc, "output_tokens")->i);
+    ck_assert_uint_eq(br_json_get(doc, "logprobs")->n,
+                      br_json_get(doc, "tokens")->n);
+    ck_assert(br_json_get(doc, "logprobs")->child->f <= 0);
+    ck_assert(br_json_get(doc, "decode_tok_s")->f > 0);
+    br_arena_fini(&a);
+}
+
+TEST_WITHIN(run_takes_its_text_from_everywhere, 80)
+{
+    const char *path = t_printf("%s/p.txt", t_tmpdir());
+    t_proc a, b, c, d;
+
+    t_write(path, "Once upon a", 11);
+    t_run(&a, "run", DEMO, "-p", "Once upon a", "-n", "3", "--temp", "0");
+    t_run(&b, "run", DEMO, "-f", path, "-n", "3", "--temp", "0");
+    t_exec(&c,
+           (const char *[]){t_brass(), "run", DEMO, "-f", "-", "-n", "3",
+                            "--temp", "0", NULL},
+           "Once upon a", 11);
+    t_run(&d, "run", DEMO, "-p", "Once upon a", "--temp", "0", "--stop", ",");
+    ck_assert_int_eq(strncmp(a.out, " time", 5), 0);
+    ck_assert_str_eq(a.out, b.out);
+    ck_assert_str_eq(a.out, c.out);
+    ck_assert_str_eq(d.out, " time\n");
+}
+
+TEST(run_refuses_in_one_line)
+{
+    const char *none = t_printf("%s/none.gguf", t_tmpdir());
+    const char *big = t_printf("%s/big.txt", t_tmpdir());
+    char *text = t_keep(malloc(20000));
+    t_proc r;
+
+    t_run(&r, "run", DEMO);
+    fails(&r, 2,
+          "brass run: no --prompt and no --file (see brass run --help)\n");
+    t_run(&r, "run", DEMO, "-p", "x", "--temp", "101");
+    ck_assert_int_eq(r.exit, 2);
+    t_run(&r, "run", DEMO, "-p", "x", "--tier", "cuda");
+    fails(&r, 5,
+          "brass run: tier cuda runs no models in this build; here is: ref\n");
+    t_run(&r, "run", DEMO, "-p", "x", "--ctx", "2000");
+    fails(&r, 2, "brass run: --ctx: the model was made for 1024 tokens\n");
+    t_run(&r, "run", DEMO, "-p", "x", "--logit-bias", "7");
+    fails(&r, 2, "brass run: --logit-bias: '7' is not ID=X\n");
+    t_run(&r, "run", DEMO, "-p", "x", "--dry", "1,x");
+    fails(&r, 2, "brass run: --dry: 'x' is not a number\n");
+    t_run(&r, "run", none, "-p", "x");
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_ptr_nonnull(strstr(r.err, "none.gguf"));
+    ck_assert_ptr_null(strstr(strstr(r.err, "none.gguf") + 1, "none.gguf"));
+    memset(text, 'x', 20000);
+    t_write(big, text, 20000);
+    t_run(&r, "run", DEMO, "-f", big);
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_ptr_nonnull(strstr(r.err, "the context holds 1024"));
+}
+
+TEST_WITHIN(chat_holds_a_talk, 120)
+{
+    const char *path = t_printf("%s/talk.json", t_tmpdir());
+    t_proc r;
+    char *saved;
+
+    chat(&r, t_printf("Hello!\n/system Be kind.\n\n/save %s\n/save %s\n/halp\n"
+                      "/reset\n/quit\nnever read\n",
+                      path, path));
+    ck_assert_int_eq(r.exit, 0);
+    saved = t_read(path, NULL);
+    ck_assert_ptr_nonnull(strstr(saved, "\"content\": \"Be kind.\""));
+    ck_assert_ptr_nonnull(strstr(saved, "\"role\": \"assistant\""));
+    ck_assert_str_eq(r.err,
+                     t_printf("brass chat: %s is there already\n"
+                              "brass chat: there is no /halp; did you mean "
+                              "'/help'?\n",
+                              path));
+    ck_assert_ptr_nonnull(strstr(r.out, "(3 messages are in "));
+    ck_assert_ptr_nonnull(strstr(r.out, "(All forgotten but the system"));
+    ck_assert_ptr_null(strstr(r.out, "\033"));
+}
+
+TEST_WITHIN(chat_remembers_and_helps, 120)
+{
+    t_proc r;
+
+    chat(&r, "/help\nHello\\\nthere!\n");
+    ck_assert_int_eq(r.exit, 0);
+    ck_assert_str_eq(r.err, "");
+    ck_assert_int_eq(strncmp(r.out, "/help ", 6), 0);
+    ck_assert_ptr_nonnull(strstr(r.out, "/quit"));
+    ck_assert_int_gt((int)strlen(strstr(r.out, "goes on.\n")), 15);
+}
+
+/* Ctrl-C ends the answer of `run` with exit code 1 and one line. */
+TEST_WITHIN(run_ends_at_an_interrupt, 80)
+{
+    const char *script = t_printf(
+        "exec timeout -s INT 3 %s run " DEMO
+        " -p 'Once upon' --logit-bias 1=-inf --penalties 1.3 -n 100000 "
+        "--stop never",
+        t_brass());
+    t_proc r;
+
+    if (!t_have_program("timeout"))
+        t_skip("no timeout here");
+    t_exec(&r, (const char *[]){"sh", "-c", script, NULL}, NULL, 0);
+    /* It may also have ended by itself. */
+    ck_assert_msg(r.exit == 0 || r.exit == 124 || r.exit == 1, "exit %d: %s",
+                  r.exit, r.err);
+    if (r.n_err)
+        ck_assert_ptr_nonnull(strstr(r.err, "stopped after "));
+}
