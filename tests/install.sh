@@ -68,14 +68,18 @@ try "no path of this machine inside" holds_no_path "$usr/bin/brass" \
     "$usr/lib/libbrass.a" "$usr"/lib/libbrass.so.*.* "$usr/lib/pkgconfig/brass.pc"
 for src in examples/*.c; do
     name=$(basename "$src" .c)
+    case $name in
+        *_program) input=examples/mlp.json ;;
+        *) input=models/demo.gguf ;;
+    esac
     try "$name is under 100 lines" short "$src"
     try "$name builds against the shared library" compile_shared "$name"
     try "$name runs" same "tests/golden/examples/$name.txt" \
-        env LD_LIBRARY_PATH="$usr/lib" "$tmp/prog" examples/mlp.json
+        env LD_LIBRARY_PATH="$usr/lib" "$tmp/prog" $input
     try "$name refuses a missing file" refuses env LD_LIBRARY_PATH="$usr/lib" \
         "$tmp/prog" no/such/file.json
     try "$name builds against the static library" compile_static "$name"
-    try "$name runs alone" same "tests/golden/examples/$name.txt" "$tmp/prog" examples/mlp.json
+    try "$name runs alone" same "tests/golden/examples/$name.txt" "$tmp/prog" $input
 done
 sed 's/"threshold": 2/"threshold": 1/' examples/mlp.json >"$tmp/racy.json"
 compile_static check_program

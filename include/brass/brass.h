@@ -135,6 +135,80 @@ BRASS_API size_t br_walk_stuck_task(const br_walk *w, size_t i);
 BRASS_API size_t br_walk_violations(const br_walk *w);
 BRASS_API const char *br_walk_violation(const br_walk *w, size_t i);
 
+/* ---- language models ----------------------------------------------------- */
+
+/* A model file ready to answer: its tokenizer, and memory for some sequences.
+ * One thread at a time, its sequences included. */
+typedef struct br_llm br_llm;
+
+/* path: GGUF. context: tokens of a sequence, 0: what the model was made for
+ * but at most 4096. sequences: how many there may be at once, at least 1. */
+BRASS_API br_llm *br_llm_open(const char *path, uint32_t context,
+                              uint32_t sequences, br_error *e);
+BRASS_API void br_llm_close(br_llm *m); /* after its sequences */
+BRASS_API uint32_t br_llm_context(const br_llm *m);
+BRASS_API int32_t br_llm_vocabulary(const br_llm *m);
+
+enum {
+    BRASS_ADD_SPECIAL = 1,  /* what the model wants around a text */
+    BRASS_PARSE_SPECIAL = 2 /* control tokens spelled in the text count */
+};
+/* How many tokens the text has; the first `most` of them are written to ids.
+ * (size_t)-1: failed. */
+BRASS_API size_t br_llm_tokenize(br_llm *m, const char *text, size_t n,
+                                 int flags, int32_t *ids, size_t most,
+                                 br_error *e);
+/* The bytes of tokens, NUL-terminated; *n (may be NULL) gets their number. Free
+ * it with br_string_free. */
+BRASS_API char *br_llm_detokenize(const br_llm *m, const int32_t *ids,
+                                  size_t count, size_t *n, br_error *e);
+
+/* How to choose tokens: docs/sampling.md. Begin with br_sampling_init. */
+typedef struct br_sampling {
+    uint64_t seed;
+    int64_t max_tokens; /* negative: until the end */
+    float temperature;  /* 0: the likeliest, always */
+    float top_p, min_p, typical;
+    float repeat_penalty, presence_penalty, frequency_penalty;
+    int32_t top_k, penalty_last_n;
+    const char *const *stop; /* texts that end the answer before them */
+    size_t n_stop;
+} br_sampling;
+BRASS_API void br_sampling_init(br_sampling *s);
+
+/* Gets the answer in pieces: whole characters of UTF-8, n > 0 bytes, no NUL
+ * after them. 0 ends the answer. */
+typedef int (*br_text_fn)(void *ctx, const char *text, size_t n);
+
+/* A text, or a talk, that the model remembers. */
+typedef struct br_seq br_seq;
+/* LIMIT when as many as br_llm_open was told are there. */
+BRASS_API br_seq *br_seq_new(br_llm *m, br_error *e);
+BRASS_API void br_seq_free(br_seq *s);
+
+/* Continues a text. how NULL: as br_sampling_init. A prompt that begins like
+ * the last one costs only what is new of it. */
+BRASS_API brass_code br_seq_continue(br_seq *s, const char *prompt,
+                                     const br_sampling *how, br_text_fn fn,
+                                     void *ctx, br_error *e);
+/* Answers a message of a talk in the model's chat form. UNSUPPORTED: it has
+ * none. A message whose answer failed is not part of the talk. */
+BRASS_API brass_code br_seq_say(br_seq *s, const char *message,
+                                const br_sampling *how, br_text_fn fn,
+                                void *ctx, br_error *e);
+/* What the talk begins with; "": nothing. */
+BRASS_API brass_code br_seq_system(br_seq *s, const char *text, br_error *e);
+BRASS_API void br_seq_reset(br_seq *s); /* forgets all */
+/* Ends the answer under way; the one function that any thread, and a signal
+ * handler, may call. */
+BRASS_API void br_seq_cancel(br_seq *s);
+
+/* Of the latest answer: "eog" "stop" "length" "context" "cancelled" "sink";
+ * its tokens; tokens a second. */
+BRASS_API const char *br_seq_end(const br_seq *s);
+BRASS_API uint32_t br_seq_tokens(const br_seq *s);
+BRASS_API double br_seq_rate(const br_seq *s);
+
 #ifdef __cplusplus
 }
 #endif
