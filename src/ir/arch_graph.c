@@ -85,7 +85,7 @@ embed(br_verbs *v)
     return x;
 }
 
-/* ---- a layer ------------------------------------------------------------------- */
+/* ---- a layer ------------------------------------------------------------ */
 
 static br_ir_bind
 norm_by(br_verbs *v, const char *name, br_ir_bind x, br_weight w)
@@ -213,7 +213,7 @@ layer(br_verbs *v, br_ir_bind x)
     return layer_extras(v, x);
 }
 
-/* ---- the end ------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------ */
 
 static void
 head(br_verbs *v, br_ir_bind x)

@@ -64,7 +64,7 @@ typedef enum br_ir_stage {
     BR_IR_STAGE_COUNT
 } br_ir_stage;
 
-/* ---- records: the same in memory and on disk ------------------------------- */
+/* ---- records: the same in memory and on disk ---------------------------- */
 
 typedef struct br_ir_value {
     uint32_t name, name_n; /* in the strings */
@@ -134,7 +134,7 @@ bool br_ir_has(const br_ir_node *n, br_ir_attr a);
 int64_t br_ir_i(const br_ir_node *n, br_ir_attr a, int64_t def);
 double br_ir_f(const br_ir_node *n, br_ir_attr a, double def);
 
-/* ---- building (ir_build.c) ------------------------------------------------- */
+/* ---- building (ir_build.c) ---------------------------------------------- */
 
 typedef struct br_ir_builder br_ir_builder;
 
@@ -179,13 +179,13 @@ void br_ir_set_f(br_ir_builder *b, br_ir_attr a, float v);
 br_code br_ir_freeze(br_ir_builder *b, br_ir **out, br_status *st) BR_MUST_USE;
 void br_ir_free(br_ir *g);
 
-/* ---- verifying (ir_verify.c) ----------------------------------------------- */
+/* ---- verifying (ir_verify.c) -------------------------------------------- */
 
 /* The rules, each with its number, are in docs/ir.md. The first that is broken
  * comes back as REJECTED with the node and the rule in the message. */
 br_code br_ir_verify(const br_ir *g, br_status *st) BR_MUST_USE;
 
-/* ---- text (ir_text.c), flat file (ir_flat.c), pictures (ir_draw.c) ----------- */
+/* ---- text (ir_text.c), flat file (ir_flat.c), pictures (ir_draw.c) ------ */
 
 void br_ir_print(const br_ir *g, br_str *out);
 br_code br_ir_parse(br_ir **out, const char *text, size_t n,
@@ -198,7 +198,7 @@ void br_ir_json(const br_ir *g, br_str *out);
 void br_ir_dot(const br_ir *g, br_str *out);
 void br_ir_svg(const br_ir *g, br_str *out);
 
-/* ---- from a model (arch_*.c) ------------------------------------------------ */
+/* ---- from a model (arch_*.c) -------------------------------------------- */
 
 struct br_model;
 /* n_ctx: the context the graph will serve (long-context rope factors depend on

@@ -264,7 +264,7 @@ br_ir_set_f(br_ir_builder *b, br_ir_attr a, float v)
         n->attr[slot].f = (double)v;
 }
 
-/* ---- freezing --------------------------------------------------------------- */
+/* ---- freezing ----------------------------------------------------------- */
 
 static uint64_t
 up8(uint64_t n)

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- JSON ---------------------------------------------------------------------- */
+/* ---- JSON --------------------------------------------------------------- */
 
 static void
 json_dims(br_json_writer *w, const br_ir_value *v)
@@ -129,7 +129,7 @@ br_ir_json(const br_ir *g, br_str *out)
     br_str_putc(out, '\n');
 }
 
-/* ---- DOT ----------------------------------------------------------------------- */
+/* ---- DOT ---------------------------------------------------------------- */
 
 /* The node that wrote a value last before node `before`; -1: none did. A state
  * counts as written by what changes it in place. */
@@ -205,7 +205,7 @@ br_ir_dot(const br_ir *g, br_str *out)
     br_str_puts(out, "}\n");
 }
 
-/* ---- SVG ------------------------------------------------------------------------ */
+/* ---- SVG ---------------------------------------------------------------- */
 
 enum { BOX_W = 250, BOX_H = 34, GAP_X = 70, GAP_Y = 14, TOP = 64, LEFT = 24 };
 

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- printing ---------------------------------------------------------------- */
+/* ---- printing ----------------------------------------------------------- */
 
 static void
 put_name(const br_ir *g, uint32_t v, br_str *out)
@@ -116,7 +116,7 @@ br_ir_print(const br_ir *g, br_str *out)
         put_node(g, &g->nodes[i], out);
 }
 
-/* ---- parsing ------------------------------------------------------------------- */
+/* ---- parsing ------------------------------------------------------------ */
 
 enum { MAX_WORDS = 32, MAX_CONST = 1 << 20 };
 

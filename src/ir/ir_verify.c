@@ -51,7 +51,7 @@ br_ir_bad(const br_ir_ctx *c, const char *role, const char *rule)
                    op ? op : "?", role ? " " : "", role ? role : "", rule);
 }
 
-/* ---- values (R4, R10) ------------------------------------------------------- */
+/* ---- values (R4, R10) --------------------------------------------------- */
 
 static br_code
 bad_value(const verifier *v, uint32_t i, const char *rule)
@@ -138,7 +138,7 @@ check_names(verifier *v)
     return code;
 }
 
-/* ---- bindings (R1, R2, R5) ---------------------------------------------------- */
+/* ---- bindings (R1, R2, R5) ---------------------------------------------- */
 
 typedef enum role_class {
     ROWS,   /* f32, T rows */
@@ -288,7 +288,7 @@ check_node(const verifier *v, const br_ir_ctx *c)
     return br_ir_check_shape(c);
 }
 
-/* ---- order (R7, R8, R9) -------------------------------------------------------- */
+/* ---- order (R7, R8, R9) ------------------------------------------------- */
 
 static bool
 bit(const written *w, uint64_t i)

@@ -28,7 +28,7 @@ typedef struct br_verbs {
     br_ir_bind ple;   /* embeddings of each layer's own */
 } br_verbs;
 
-/* ---- verbs_base.c: values, weights, small nodes ---------------------------- */
+/* ---- verbs_base.c: values, weights, small nodes ------------------------- */
 
 /* A tensor's value, of this shape (outermost first; ones do not count). The
  * second returns none when the file has no such tensor. */
@@ -75,7 +75,7 @@ br_ir_bind br_verb_act(br_verbs *v, const char *name, br_ir_bind x, br_act act);
 br_ir_bind br_verb_glu(br_verbs *v, const char *name, br_ir_bind gate,
                        br_ir_bind up);
 
-/* ---- verbs_rope.c ---------------------------------------------------------- */
+/* ---- verbs_rope.c ------------------------------------------------------- */
 
 /* Turns heads of `head` columns; those of x may stand apart. */
 br_ir_bind br_verb_rope(br_verbs *v, const char *name, br_ir_bind x,
@@ -83,7 +83,7 @@ br_ir_bind br_verb_rope(br_verbs *v, const char *name, br_ir_bind x,
 /* What YaRN multiplies the attention's scale with, of MLA. */
 float br_rope_mla_scale(const br_hparams *hp);
 
-/* ---- mixers and FFNs: rows x[T, n_embd] in, y[T, n_embd] out ----------------- */
+/* ---- mixers and FFNs: rows x[T, n_embd] in, y[T, n_embd] out ------------ */
 
 br_ir_bind br_verb_attention(br_verbs *v, br_ir_bind x); /* verbs_att.c */
 br_ir_bind br_verb_mla(br_verbs *v, br_ir_bind x);

@@ -244,7 +244,7 @@ br_verb_attention(br_verbs *v, br_ir_bind x)
     return output(v, o);
 }
 
-/* ---- latent attention ---------------------------------------------------------- */
+/* ---- latent attention --------------------------------------------------- */
 
 /* Keys and values of all heads are one vector of kv_lora columns; what would
  * expand it per head is folded into the query before and the output after, so

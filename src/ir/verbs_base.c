@@ -26,7 +26,7 @@ layer_name(const br_verbs *v, const char *name, char *out, size_t size)
         snprintf(out, size, "%s", name);
 }
 
-/* ---- weights ----------------------------------------------------------------- */
+/* ---- weights ------------------------------------------------------------ */
 
 /* "64 x 256", outermost first, as the graph sees it. */
 static void
@@ -150,7 +150,7 @@ br_verb_weight(br_verbs *v, br_weight w, int rank, const int64_t *dim)
     return br_verb_weight_maybe(v, w, rank, dim);
 }
 
-/* ---- other values -------------------------------------------------------------- */
+/* ---- other values ------------------------------------------------------- */
 
 static br_ir_bind
 temp(br_verbs *v, const char *name, int64_t cols, int dtype)
@@ -190,7 +190,7 @@ br_verb_state(br_verbs *v, const char *name, int rank, const int64_t *dim)
     return br_ir_all(v->b, br_ir_add_value(v->b, &d));
 }
 
-/* ---- small nodes ----------------------------------------------------------------- */
+/* ---- small nodes -------------------------------------------------------- */
 
 void
 br_verb_node(br_verbs *v, const br_ir_node_desc *d)

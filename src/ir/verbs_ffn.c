@@ -35,7 +35,7 @@ br_verb_dense(br_verbs *v, br_ir_bind x)
                   v->hp->n_embd);
 }
 
-/* ---- experts ------------------------------------------------------------------- */
+/* ---- experts ------------------------------------------------------------ */
 
 typedef struct routed {
     br_ir_bind ids, weights;

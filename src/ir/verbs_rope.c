@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* ---- exp and log in double, to about 1e-16, from IEEE operations only -------- */
+/* ---- exp and log in double, to about 1e-16, from IEEE operations only --- */
 
 static const double ln2 = 0x1.62e42fefa39efp-1;
 
@@ -69,7 +69,7 @@ whole(double x, bool up) /* floor or ceil */
     return t > x ? t - 1 : t;
 }
 
-/* ---- frequencies --------------------------------------------------------------- */
+/* ---- frequencies -------------------------------------------------------- */
 
 /* The pair, as a real number, that turns `turns` times in the original
  * context. */
@@ -171,7 +171,7 @@ freq_value(br_verbs *v, bool win, int64_t n_rot)
     return id;
 }
 
-/* ---- the verb ------------------------------------------------------------------- */
+/* ---- the verb ----------------------------------------------------------- */
 
 /* YaRN also stretches q and k, by 1 + 0.1 ln s, unless the file's multiplier
  * says that training has seen to it (then latent attention never stretches:

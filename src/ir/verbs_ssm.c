@@ -33,7 +33,7 @@ out(br_verbs *v, br_ir_bind y, br_weight w)
         br_ir_none());
 }
 
-/* ---- short convolution (LFM2) ---------------------------------------------------- */
+/* ---- short convolution (LFM2) ------------------------------------------- */
 
 br_ir_bind
 br_verb_conv(br_verbs *v, br_ir_bind x)
@@ -54,7 +54,7 @@ br_verb_conv(br_verbs *v, br_ir_bind x)
     return out(v, y, BR_W_CONV_OUT);
 }
 
-/* ---- gated delta-net -------------------------------------------------------------- */
+/* ---- gated delta-net ---------------------------------------------------- */
 
 typedef struct delta_ab {
     br_ir_bind alpha, beta;
@@ -145,7 +145,7 @@ br_verb_delta(br_verbs *v, br_ir_bind x)
     return out(v, y, BR_W_SSM_OUT);
 }
 
-/* ---- Mamba-2 ----------------------------------------------------------------------- */
+/* ---- Mamba-2 ------------------------------------------------------------ */
 
 static br_ir_bind
 scan(br_verbs *v, br_ir_bind xbc, br_ir_bind dt)

@@ -95,7 +95,7 @@ typedef struct jj_method {
     int row;
 } jj_method;
 
-/* ---- tree (jinja_parse.c) -------------------------------------------------- */
+/* ---- tree (jinja_parse.c) ----------------------------------------------- */
 
 typedef enum jj_kind {
     JN_CONST,
@@ -181,7 +181,7 @@ struct br_jinja {
 
 br_code jj_parse(br_jinja *t, const jj_tokens *toks, br_status *st);
 
-/* ---- a rendering (jinja_eval.c) ---------------------------------------------- */
+/* ---- a rendering (jinja_eval.c) ----------------------------------------- */
 
 typedef struct jj_scope {
     struct jj_scope *parent;

@@ -124,7 +124,7 @@ assign(jj_run *r, jj_scope *sc, const jj_node *to, jj_val v)
     return BR_OK;
 }
 
-/* ---- calls ---------------------------------------------------------------- */
+/* ---- calls -------------------------------------------------------------- */
 
 /* The text that a body writes, as a value. */
 static br_code
@@ -226,7 +226,7 @@ eval_args(jj_run *r, jj_scope *sc, const jj_node *n, jj_args *a)
     return BR_OK;
 }
 
-/* ---- expressions -------------------------------------------------------------- */
+/* ---- expressions -------------------------------------------------------- */
 
 static br_code
 eval_name(jj_run *r, jj_scope *sc, const jj_node *n, jj_val *out)
@@ -461,7 +461,7 @@ eval(jj_run *r, jj_scope *sc, const jj_node *n, jj_val *out)
     return rc;
 }
 
-/* ---- statements ------------------------------------------------------------------- */
+/* ---- statements --------------------------------------------------------- */
 
 /* What a for runs over, less what its filter drops. */
 static br_code
@@ -643,7 +643,7 @@ exec(jj_run *r, jj_scope *sc, const jj_node *n, br_str *out)
     return rc;
 }
 
-/* ---- the door -------------------------------------------------------------------------- */
+/* ---- the door ----------------------------------------------------------- */
 
 br_code
 br_jinja_compile(br_jinja **out, const char *source, size_t n, br_status *st)

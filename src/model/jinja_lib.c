@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- arguments -------------------------------------------------------------- */
+/* ---- arguments ---------------------------------------------------------- */
 
 const jj_val *
 jj_arg(const jj_args *a, size_t i, const char *name)
@@ -50,7 +50,7 @@ jj_arg_text(jj_run *r, const jj_args *a, size_t i, const char *name,
     return BR_OK;
 }
 
-/* ---- tests --------------------------------------------------------------------- */
+/* ---- tests -------------------------------------------------------------- */
 
 static bool
 number(const jj_val *v)
@@ -152,7 +152,7 @@ case_is(const jj_val *b, char from, char to)
 SIMPLE(lower, case_is(b, 'A', 'Z'))
 SIMPLE(upper, case_is(b, 'a', 'z'))
 
-/* ---- methods of dicts and lists ---------------------------------------------------- */
+/* ---- methods of dicts and lists ----------------------------------------- */
 
 LIB_FN(get)
 {
@@ -339,7 +339,7 @@ LIB_FN(list_reverse)
     return BR_OK;
 }
 
-/* ---- globals -------------------------------------------------------------------------- */
+/* ---- globals ------------------------------------------------------------ */
 
 static br_code
 g_raise_exception(jj_run *r, const jj_args *a, jj_val *out)
@@ -429,7 +429,7 @@ g_strftime_now(jj_run *r, const jj_args *a, jj_val *out)
     return jj_str_copy(r, (br_text){text, n}, out);
 }
 
-/* ---- tables ------------------------------------------------------------------------------ */
+/* ---- tables ------------------------------------------------------------- */
 
 #define F(name, fn) {#name, jj_f_##fn},
 static const struct {

@@ -32,7 +32,7 @@ static br_code expr(struct parser *p, jj_node **out);
 static br_code unary(struct parser *p, jj_node **out);
 static br_code body(struct parser *p, jj_node **out, const char *const *ends);
 
-/* ---- small things --------------------------------------------------------- */
+/* ---- small things ------------------------------------------------------- */
 
 static br_code
 fail(struct parser *p, const char *what)
@@ -146,7 +146,7 @@ make(struct parser *p, jj_node **out, jj_kind kind, size_t n,
     return BR_OK;
 }
 
-/* ---- primaries --------------------------------------------------------------- */
+/* ---- primaries ---------------------------------------------------------- */
 
 static br_code
 constant(struct parser *p, jj_node **out, jj_val v)
@@ -298,7 +298,7 @@ primary(struct parser *p, jj_node **out)
     return fail(p, "expected an expression");
 }
 
-/* ---- postfix -------------------------------------------------------------------- */
+/* ---- postfix ------------------------------------------------------------ */
 
 /* Arguments after "(" up to ")"; keywords come last. */
 static br_code
@@ -485,7 +485,7 @@ postfix(struct parser *p, jj_node **out, bool filters)
     }
 }
 
-/* ---- operators, loosest last ------------------------------------------------------ */
+/* ---- operators, loosest last -------------------------------------------- */
 
 static br_code
 binary(struct parser *p, jj_node **out, int op, jj_node *b)
@@ -710,7 +710,7 @@ expr_or_tuple(struct parser *p, jj_node **out)
     return rc;
 }
 
-/* ---- statements ------------------------------------------------------------------------ */
+/* ---- statements --------------------------------------------------------- */
 
 static br_code
 close_tag(struct parser *p)

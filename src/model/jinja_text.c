@@ -30,7 +30,7 @@ text_of(jj_run *r, const jj_val *b, br_text *t)
     return BR_OK;
 }
 
-/* ---- case ------------------------------------------------------------------- */
+/* ---- case --------------------------------------------------------------- */
 
 static char
 low(char c)
@@ -92,7 +92,7 @@ LIB_FN(title)
     return recase(r, b, CASE_TITLE, out);
 }
 
-/* ---- blanks at the ends -------------------------------------------------------- */
+/* ---- blanks at the ends ------------------------------------------------- */
 
 static bool
 in_set(const char *p, size_t n, br_text set, bool blanks)
@@ -153,7 +153,7 @@ LIB_FN(rstrip)
     return strip(r, b, a, 2, out);
 }
 
-/* ---- looking ---------------------------------------------------------------------- */
+/* ---- looking ------------------------------------------------------------ */
 
 static bool
 begins(br_text t, br_text with)
@@ -304,7 +304,7 @@ LIB_FN(isspace)
     return all_are(b, isspace, out);
 }
 
-/* ---- cutting and joining ------------------------------------------------------------- */
+/* ---- cutting and joining ------------------------------------------------ */
 
 /* No separator: runs of blanks. */
 static br_code
@@ -533,7 +533,7 @@ LIB_FN(escape)
     return done(r, &s, out);
 }
 
-/* ---- % and format ------------------------------------------------------------------------ */
+/* ---- % and format ------------------------------------------------------- */
 
 /* The format is the template's, but its letter was looked at and fits. */
 #pragma GCC diagnostic push

@@ -81,7 +81,7 @@ jj_type_name(const jj_val *v)
     return names[v->type];
 }
 
-/* ---- lists and dicts ------------------------------------------------------- */
+/* ---- lists and dicts ---------------------------------------------------- */
 
 br_code
 jj_list_new(jj_run *r, uint8_t type, jj_val *out)
@@ -203,7 +203,7 @@ jj_from_json(jj_run *r, const br_json *j, jj_val *out)
     br_unreachable("closed enum");
 }
 
-/* ---- truth, equality, order -------------------------------------------------- */
+/* ---- truth, equality, order --------------------------------------------- */
 
 bool
 jj_truth(const jj_val *v)
@@ -366,7 +366,7 @@ jj_contains(jj_run *r, const jj_val *in, const jj_val *what, bool *out)
     }
 }
 
-/* ---- printing -------------------------------------------------------------------- */
+/* ---- printing ----------------------------------------------------------- */
 
 /* Python's repr of a string: single quotes unless that costs escapes. */
 static void
@@ -479,7 +479,7 @@ jj_to_str(jj_run *r, const jj_val *v, jj_val *out)
     return rc;
 }
 
-/* ---- characters -------------------------------------------------------------------- */
+/* ---- characters --------------------------------------------------------- */
 
 static size_t
 char_bytes(unsigned char c)
@@ -538,7 +538,7 @@ jj_iterate(jj_run *r, const jj_val *v, jj_list **out)
     return BR_OK;
 }
 
-/* ---- operators ------------------------------------------------------------------------ */
+/* ---- operators ---------------------------------------------------------- */
 
 static br_code
 join2(jj_run *r, br_text a, br_text b, jj_val *out)
@@ -691,7 +691,7 @@ jj_binary(jj_run *r, int op, const jj_val *a, const jj_val *b, jj_val *out)
                   jj_type_name(b));
 }
 
-/* ---- members ---------------------------------------------------------------------------- */
+/* ---- members ------------------------------------------------------------ */
 
 static void
 loop_attr(const jj_loop *l, br_text name, jj_val *out)

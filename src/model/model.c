@@ -88,7 +88,7 @@ br_model_tensor(const br_model *m, br_weight w, int64_t layer)
     return m->layered[layer * BR_W_COUNT + w];
 }
 
-/* ---- opening ---------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------ */
 
 static br_code
 find_arch(br_model *m, br_status *st)

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MAX_TASKS = 64, MAX_BYTES = 1 << 14, ORDERS = 12 };
 
-/* ---- programs from bytes --------------------------------------------------- */
+/* ---- programs from bytes ------------------------------------------------ */
 
 typedef struct bytes {
     const uint8_t *p, *end;
@@ -190,7 +190,7 @@ make(const uint8_t *data, size_t size)
     return m.s;
 }
 
-/* ---- running without numbers -------------------------------------------------- */
+/* ---- running without numbers -------------------------------------------- */
 
 typedef struct world {
     const br_mega_prog *p;
@@ -391,7 +391,7 @@ run_all(const br_mega_prog *p, size_t size)
         run(&w, i);
 }
 
-/* ---- entry --------------------------------------------------------------------- */
+/* ---- entry -------------------------------------------------------------- */
 
 static bool
 verdict(const br_mega_prog *p, br_mega_mode mode)

@@ -11,7 +11,7 @@
 
 #include "t.h"
 
-/* ---- the verifier ---------------------------------------------------------------- */
+/* ---- the verifier ------------------------------------------------------- */
 
 /* Nothing wrong with this one; each negative test changes a line of it. */
 #define HEAD      "graph g stage=decode\n"
@@ -209,7 +209,7 @@ TEST(ir_opcodes_have_their_numbers)
         }
 }
 
-/* ---- text and bytes ---------------------------------------------------------------- */
+/* ---- text and bytes ----------------------------------------------------- */
 
 TEST_WITHIN(ir_of_every_model_round_trips, 60)
 {
@@ -313,7 +313,7 @@ TEST(ir_pictures_are_well_formed)
     br_ir_free(g);
 }
 
-/* ---- elementary functions ------------------------------------------------------------ */
+/* ---- elementary functions ----------------------------------------------- */
 
 static double
 off_by(float got, double want)
@@ -406,7 +406,7 @@ TEST(qint_is_what_dequantisation_says)
     ck_assert_int_eq(types, 13);
 }
 
-/* ---- fused opcodes are their parts ----------------------------------------------------- */
+/* ---- fused opcodes are their parts -------------------------------------- */
 
 typedef struct swap {
     const char *from, *to;

@@ -203,7 +203,7 @@ TEST(jinja_hostile_templates_end)
                "nested deeper than"));
 }
 
-/* ---- recorded renderings -------------------------------------------------------- */
+/* ---- recorded renderings ------------------------------------------------ */
 
 static br_json *
 parse_file(br_arena *a, const char *path)
@@ -375,7 +375,7 @@ TEST(jinja_survives_oom)
     t_each_oom(whole, NULL);
 }
 
-/* ---- brass template ---------------------------------------------------------------- */
+/* ---- brass template ----------------------------------------------------- */
 
 TEST(cli_template_renders_the_demo_model)
 {

@@ -9,7 +9,7 @@
 
 #include "t.h"
 
-/* ---- right ------------------------------------------------------------------- */
+/* ---- right -------------------------------------------------------------- */
 
 TEST_WITHIN(logits_are_the_golden_ones, 120)
 {
@@ -55,7 +55,7 @@ TEST_WITHIN(greedy_continuation_is_the_golden_one, 120)
     lk_end();
 }
 
-/* ---- the same, whatever happens around it --------------------------------------- */
+/* ---- the same, whatever happens around it ------------------------------- */
 
 static void
 same_for_chunks(br_ref_act act)
@@ -156,7 +156,7 @@ TEST(a_slot_goes_on_from_its_checkpoint)
     lk_end();
 }
 
-/* ---- quantised activations -------------------------------------------------------- */
+/* ---- quantised activations ---------------------------------------------- */
 
 TEST_WITHIN(quantised_activations_stay_within_their_tolerance, 120)
 {
@@ -177,7 +177,7 @@ TEST_WITHIN(quantised_activations_stay_within_their_tolerance, 120)
     lk_end();
 }
 
-/* ---- nothing in a file is ignored ------------------------------------------------- */
+/* ---- nothing in a file is ignored --------------------------------------- */
 
 static void
 set_float(const br_gguf_kv *kv, double factor, double add)
@@ -336,7 +336,7 @@ TEST_WITHIN(every_key_and_tensor_matters_4_of_4, 120)
     lk_end();
 }
 
-/* ---- bad models ------------------------------------------------------------------- */
+/* ---- bad models --------------------------------------------------------- */
 
 static char *
 find_bytes(lk_case *c, const char *what, size_t n)

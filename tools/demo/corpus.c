@@ -217,7 +217,7 @@ fmtq(char *buf, const char *fmt, ...)
 }
 #define Q(...) fmtq((char[LINE_MAX_]){0}, __VA_ARGS__)
 
-/* ---- parts that every story has -------------------------------------------- */
+/* ---- parts that every story has ----------------------------------------- */
 
 static void
 intro(struct story *s)
@@ -369,7 +369,7 @@ thing_colour(struct story *s)
         "the %s was %s.", s->thing, s->colour);
 }
 
-/* ---- twelve plots ------------------------------------------------------------ */
+/* ---- twelve plots ------------------------------------------------------- */
 
 static const char *const wandering[] = {
     "picking flowers",   "looking for shells", "carrying wood",
@@ -985,7 +985,7 @@ tell(struct story *s)
             s->text.s[i + 2] = (char)toupper((unsigned char)s->text.s[i + 2]);
 }
 
-/* ---- talks -------------------------------------------------------------------- */
+/* ---- talks -------------------------------------------------------------- */
 
 static void
 turn(struct text *t, const char *who, const char *what)
@@ -1124,7 +1124,7 @@ make_talk(struct text *t, struct story *s)
     }
 }
 
-/* ---- output ---------------------------------------------------------------------- */
+/* ---- output ------------------------------------------------------------- */
 
 static void
 json_str(const char *s)

@@ -34,7 +34,7 @@ struct br_ref {
     int64_t widest;
 };
 
-/* ---- preparing ---------------------------------------------------------------- */
+/* ---- preparing ---------------------------------------------------------- */
 
 static bool
 together(const br_ir_bind *b)
@@ -370,7 +370,7 @@ br_ref_n_vocab(const br_ref *r)
     return r->value[r->logits].cols;
 }
 
-/* ---- running -------------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------ */
 
 /* Columns that stand apart, into or out of the dense copy. */
 static void
@@ -496,7 +496,7 @@ br_ref_step(br_ref *r, br_ref_state *s, const br_step *step, float *logits,
     return BR_OK;
 }
 
-/* ---- states ----------------------------------------------------------------------- */
+/* ---- states ------------------------------------------------------------- */
 
 static br_code
 state_init(br_ref_state *s, const br_ir *g, const uint32_t *n_pages,

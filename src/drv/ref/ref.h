@@ -48,7 +48,7 @@ size_t br_ref_slot_bytes(const br_ref_state *s);
 void br_ref_slot_save(const br_ref_state *s, uint32_t slot, void *out);
 void br_ref_slot_restore(br_ref_state *s, uint32_t slot, const void *from);
 
-/* ---- arithmetic (ref_math.c, ref_dot.c): docs/arithmetic.md section 2 -------- */
+/* ---- arithmetic (ref_math.c, ref_dot.c): docs/arithmetic.md section 2 --- */
 
 float br_ref_exp(float x);
 float br_ref_log(float x);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- matrices --------------------------------------------------------------- */
+/* ---- matrices ----------------------------------------------------------- */
 
 ref_mat
 ref_matrix(const ref_view *w, uint64_t slice)
@@ -91,7 +91,7 @@ op_embed(ref_call *c)
         ref_matrix_row(&m, (uint64_t)c->step->token[t], ref_row(&c->out[0], t));
 }
 
-/* ---- norms ------------------------------------------------------------------- */
+/* ---- norms -------------------------------------------------------------- */
 
 void
 ref_rms_norm_row(const float *x, const float *w, float *y, int64_t n, float eps)
@@ -153,7 +153,7 @@ op_norm_matmuls(ref_call *c, int n_w)
     }
 }
 
-/* ---- rope --------------------------------------------------------------------- */
+/* ---- rope --------------------------------------------------------------- */
 
 typedef struct rope {
     int64_t heads, head, n_rot;
@@ -243,7 +243,7 @@ op_temp_scale(ref_call *c)
     }
 }
 
-/* ---- elementwise ---------------------------------------------------------------- */
+/* ---- elementwise -------------------------------------------------------- */
 
 static float
 other(const ref_view *b, size_t t, int64_t i)
@@ -293,7 +293,7 @@ op_argmax(ref_call *c)
     }
 }
 
-/* ---- all of them ------------------------------------------------------------------ */
+/* ---- all of them -------------------------------------------------------- */
 
 void
 ref_op(ref_call *c)

@@ -46,7 +46,7 @@ ref_op_conv1d(ref_call *c)
     }
 }
 
-/* ---- gated delta rule ---------------------------------------------------------- */
+/* ---- gated delta rule --------------------------------------------------- */
 
 static void
 l2_norm(const float *x, float *y, int64_t n, float eps)
@@ -132,7 +132,7 @@ ref_op_delta(ref_call *c)
     }
 }
 
-/* ---- Mamba-2 -------------------------------------------------------------------- */
+/* ---- Mamba-2 ------------------------------------------------------------ */
 
 /* xbc dt a dt_b [d] *state -> y. x: [heads][head_dim], b and c: [groups][n]. */
 void
