@@ -131,10 +131,8 @@ br_snd_page_table(br_snd *s)
 
 typedef struct life { /* of a paged buffer that is used */
     uint32_t buffer, page;
-    uint32_t first_write;      /* topological place, or NONE */
-    uint32_t list_lo, list_hi; /* least and greatest task */
-    uint32_t topo_lo, topo_hi; /* and place of Kahn's walk */
-    uint32_t use, n_use;       /* its users: use[] in the state */
+    uint32_t first_write; /* topological place, or NONE */
+    uint32_t use, n_use;  /* its users: use[] in the state, ascending */
 } life;
 
 typedef struct pages {
@@ -150,22 +148,16 @@ count_use(pages *g, uint32_t b, uint32_t t, bool write)
 {
     br_snd *s = g->s;
     uint32_t place = br_hb_rank(&s->hb, t);
-    uint32_t topo = s->have_graph ? s->g.rank[t] : t;
     life *l;
 
     if (s->page_of[b] == BR_NONE)
         return;
     if (g->of[b] == BR_NONE) {
         g->of[b] = g->n;
-        g->life[g->n++] =
-            (life){b, s->page_of[b], BR_NONE, t, t, topo, topo, 0, 0};
+        g->life[g->n++] = (life){b, s->page_of[b], BR_NONE, 0, 0};
     }
     l = &g->life[g->of[b]];
     l->n_use++;
-    l->list_lo = BR_MIN(l->list_lo, t);
-    l->list_hi = BR_MAX(l->list_hi, t);
-    l->topo_lo = BR_MIN(l->topo_lo, topo);
-    l->topo_hi = BR_MAX(l->topo_hi, topo);
     if (write && (l->first_write == BR_NONE || place < l->first_write))
         l->first_write = place;
 }
@@ -213,14 +205,28 @@ gather(pages *g)
 
 /* ---- live ranges -------------------------------------------------------- */
 
-static bool
-within(const br_mega_page *p, uint32_t lo, uint32_t hi)
+/* Least and greatest place of the uses, in the list or by rank. */
+static void
+span(const pages *g, const life *l, const uint32_t *rank, uint32_t at[2])
 {
-    return (p->live_start < 0 || p->live_start <= (int64_t)lo) &&
-           (p->live_end < 0 || p->live_end >= (int64_t)hi);
+    at[0] = BR_NONE;
+    at[1] = 0;
+    for (uint32_t i = 0; i < l->n_use; i++) {
+        uint32_t t = g->use[l->use + i], place = rank ? rank[t] : t;
+
+        at[0] = BR_MIN(at[0], place);
+        at[1] = BR_MAX(at[1], place);
+    }
 }
 
-static void
+static bool
+within(const br_mega_page *p, const uint32_t at[2])
+{
+    return (p->live_start < 0 || p->live_start <= (int64_t)at[0]) &&
+           (p->live_end < 0 || p->live_end >= (int64_t)at[1]);
+}
+
+static bool
 check_live(pages *g)
 {
     br_snd *s = g->s;
@@ -228,27 +234,27 @@ check_live(pages *g)
     for (uint32_t i = 0; i < g->n; i++) {
         const life *l = &g->life[i];
         const br_mega_page *p = &s->p->pages[l->page];
+        uint32_t at[2];
 
-        if (within(p, l->topo_lo, l->topo_hi) ||
-            within(p, l->list_lo, l->list_hi))
+        if (p->live_start < 0 && p->live_end < 0)
+            continue;
+        span(g, l, NULL, at);
+        if (within(p, at))
+            continue;
+        if (!br_snd_graph(s))
+            return false;
+        span(g, l, s->g.rank, at);
+        if (within(p, at))
             continue;
         br_str_printf(&s->k->text, "page %u is live from %lld to %lld but ",
                       l->page, (long long)p->live_start,
                       (long long)p->live_end);
         br_snd_put_buffer(s, l->buffer);
-        br_str_printf(&s->k->text, " on it is used from %u to %u", l->topo_lo,
-                      l->topo_hi);
+        br_str_printf(&s->k->text, " on it is used from %u to %u", at[0],
+                      at[1]);
         say(s);
     }
-}
-
-static bool
-states_live(const br_snd *s)
-{
-    for (uint32_t i = 0; i < s->p->n_pages; i++)
-        if (s->p->pages[i].live_start >= 0 || s->p->pages[i].live_end >= 0)
-            return true;
-    return false;
+    return true;
 }
 
 /* ---- order -------------------------------------------------------------- */
@@ -381,11 +387,8 @@ br_snd_pages(br_snd *s)
     br_assert(s->hb.bad.n == 0 || s->k->r->errors.n);
     if (s->hb.bad.n)
         return true; /* a race inside a buffer comes first */
-    if (states_live(s) && !br_snd_graph(s))
+    if (!gather(&g) || !check_live(&g))
         return false;
-    if (!gather(&g))
-        return false;
-    check_live(&g);
     if (g.n)
         qsort(g.life, g.n, sizeof *g.life, by_page);
     for (uint32_t i = 1; i < g.n; i++)

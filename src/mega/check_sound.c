@@ -601,7 +601,10 @@ outputs(br_snd *s)
 
     if (!produced)
         return br_snd_no_memory(s);
-    for (uint32_t t = 0; t < s->n; t++)
+    for (uint32_t b = 0; b < s->nb; b++)
+        produced[b] = s->ws[b].n != 0;
+    /* Tasks that break a rule are not among those: they may mean to write. */
+    for (uint32_t t = 0; s->broken && t < s->n; t++)
         for (uint32_t i = 0; i < s->p->tasks[t].n_out; i++)
             if ((uint64_t)s->p->tasks[t].out[i] < s->nb)
                 produced[s->p->tasks[t].out[i]] = 1;
