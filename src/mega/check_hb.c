@@ -239,7 +239,7 @@ br_hb_settle(br_hb *h)
 {
     size_t n = h->open.n, at = 0;
     query *q;
-    bool ok = true;
+    bool ok = true, sorted = true;
 
     if (n == 0)
         return true;
@@ -250,9 +250,12 @@ br_hb_settle(br_hb *h)
         br_free(q);
         return no_memory(h);
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         q[i] = (query){h->cpos[h->ctr[h->open.at[i].a]], (uint32_t)i};
-    qsort(q, n, sizeof *q, by_pos);
+        sorted &= i == 0 || q[i - 1].pos <= q[i].pos;
+    }
+    if (!sorted)
+        qsort(q, n, sizeof *q, by_pos);
     while (ok && at < n) {
         uint32_t sources = 1;
         size_t end = at + 1;

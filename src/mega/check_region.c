@@ -92,8 +92,8 @@ add(region *g, uint32_t task, uint32_t operand, bool write)
 
     a->task = task;
     a->write = write;
-    if (br_mega_footprint(g->s->p, &g->s->p->tasks[task], operand, write,
-                          &a->rect) &&
+    if (br_op_footprint(&g->s->p->tasks[task], g->s->val, operand, write,
+                        &a->rect) &&
         a->rect.r0 < a->rect.r1 && a->rect.c0 < a->rect.c1)
         g->n_acc++;
 }
@@ -431,16 +431,22 @@ make_room(region *g, const uint32_t *tasks, uint32_t n)
 static uint32_t
 bounds(const region *g, bool columns, int64_t *v)
 {
+    int64_t end = columns ? g->cols : g->rows;
     uint32_t n = 0;
 
     v[n++] = 0;
     for (uint32_t i = 0; i < g->n_acc; i++) {
         const br_mega_rect *r = &g->acc[i].rect;
+        int64_t from = columns ? r->c0 : r->r0, to = columns ? r->c1 : r->r1;
 
-        v[n++] = columns ? r->c0 : r->r0;
-        v[n++] = columns ? r->c1 : r->r1;
+        /* Whole accesses have the outer two, neighbours share one: mostly
+         * there is nothing to sort. */
+        if (from != 0 && from != v[n - 1])
+            v[n++] = from;
+        if (to != end && to != v[n - 1])
+            v[n++] = to;
     }
-    v[n++] = columns ? g->cols : g->rows;
+    v[n++] = end;
     return unique(v, n);
 }
 

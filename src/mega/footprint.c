@@ -29,39 +29,71 @@ br_op_param(br_op_call *c, int p, const br_json *v)
     return true;
 }
 
-static bool
-call_of(br_op_call *c, const br_mega_prog *p, const br_mega_task *t,
-        br_op_val *vals)
+/* Operand k of the task: input k, or beyond the inputs its output. */
+static int64_t
+operand_id(const br_mega_task *t, uint32_t k)
 {
-    const br_mega_opinfo *info = br_mega_opinfo_of(t->op);
+    return k < t->n_in ? t->in[k] : t->out[0];
+}
+
+static bool
+counts_fit(const br_mega_task *t, const br_mega_opinfo *info)
+{
+    return info->name && t->n_in <= BR_MEGA_MAX_INPUTS && t->n_out <= 1 &&
+           (int)t->n_in >= info->min_in && (int)t->n_out == info->n_out &&
+           (info->max_in < 0 || (int)t->n_in <= info->max_in);
+}
+
+/* v[k]: the value of operand k; equal buffers, equal pointers. */
+static bool
+call_of(br_op_call *c, const br_mega_task *t, const br_op_val *const *v)
+{
+    uint32_t req = br_mega_opinfo_of(t->op)->req_mask;
     const br_json *m;
 
-    if (!info->name || t->n_in > BR_MEGA_MAX_INPUTS || t->n_out > 1 ||
-        (int)t->n_in < info->min_in || (int)t->n_out != info->n_out ||
-        (info->max_in >= 0 && (int)t->n_in > info->max_in))
-        return false;
     c->op = t->op;
     c->n_in = t->n_in;
     c->mask = 0;
-    c->out = NULL;
-    if (t->n_out) {
-        br_op_val_of(&vals[t->n_in], &p->buffers[t->out[0]]);
-        c->out = &vals[t->n_in];
-        if (!c->out->ok)
+    c->out = t->n_out ? v[t->n_in] : NULL;
+    for (uint32_t k = 0; k < t->n_in + t->n_out; k++)
+        if (!v[k]->ok)
             return false;
-    }
-    for (uint32_t k = 0; k < t->n_in; k++) {
-        bool same = t->n_out && t->in[k] == t->out[0];
-
-        br_op_val_of(&vals[k], &p->buffers[t->in[k]]);
-        c->in[k] = same ? c->out : &vals[k];
-        if (!vals[k].ok)
-            return false;
-    }
+    for (uint32_t k = 0; k < t->n_in; k++)
+        c->in[k] = v[k];
     for (m = t->params->child; m; m = m->next)
         if (m->tag && !br_op_param(c, m->tag - 1, m))
             return false;
-    return (c->mask & info->req_mask) == info->req_mask && br_op_check(c);
+    return (c->mask & req) == req && br_op_check(c);
+}
+
+static bool
+touched(const br_op_call *c, uint32_t operand, bool write, br_mega_rect *out)
+{
+    const br_op_val *v = write ? c->out : c->in[operand];
+
+    if (!write && (c->unread >> operand & 1))
+        return false;
+    *out = (br_mega_rect){0, v->rows, 0, v->cols};
+    if (write && (c->partial & BR_OP_PART_OUT))
+        *out = c->w;
+    if (!write && (c->partial >> operand & 1))
+        *out = c->r[operand];
+    return true;
+}
+
+bool
+br_op_footprint(const br_mega_task *t, const br_op_val *vals, uint32_t operand,
+                bool write, br_mega_rect *out)
+{
+    const br_op_val *v[BR_MEGA_MAX_INPUTS + 1];
+    br_op_call c;
+
+    if (operand >= (write ? t->n_out : t->n_in) ||
+        !counts_fit(t, br_mega_opinfo_of(t->op)))
+        return false;
+    for (uint32_t k = 0; k < t->n_in + t->n_out; k++)
+        v[k] = &vals[operand_id(t, k)];
+    return call_of(&c, t, v) && touched(&c, operand, write, out);
 }
 
 bool
@@ -69,18 +101,20 @@ br_mega_footprint(const br_mega_prog *p, const br_mega_task *t,
                   uint32_t operand, bool write, br_mega_rect *out)
 {
     br_op_val vals[BR_MEGA_MAX_INPUTS + 1];
+    const br_op_val *v[BR_MEGA_MAX_INPUTS + 1];
     br_op_call c;
-    const br_op_val *v;
 
-    if (operand >= (write ? t->n_out : t->n_in) || !call_of(&c, p, t, vals))
+    if (operand >= (write ? t->n_out : t->n_in) ||
+        !counts_fit(t, br_mega_opinfo_of(t->op)))
         return false;
-    if (!write && c.unread >> operand & 1)
-        return false;
-    v = write ? c.out : c.in[operand];
-    *out = (br_mega_rect){0, v->rows, 0, v->cols};
-    if (write && (c.partial & BR_OP_PART_OUT))
-        *out = c.w;
-    if (!write && (c.partial >> operand & 1))
-        *out = c.r[operand];
-    return true;
+    for (uint32_t k = 0; k < t->n_in + t->n_out; k++) {
+        int64_t id = operand_id(t, k);
+
+        v[k] = &vals[k];
+        br_op_val_of(&vals[k], &p->buffers[id]);
+        for (uint32_t j = 0; j < k; j++)
+            if (operand_id(t, j) == id)
+                v[k] = v[j];
+    }
+    return call_of(&c, t, v) && touched(&c, operand, write, out);
 }

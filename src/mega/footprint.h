@@ -66,5 +66,8 @@ bool br_op_elementwise(int op);
  * breaks its op's rules; ids must be in range. */
 bool br_mega_footprint(const br_mega_prog *p, const br_mega_task *t,
                        uint32_t operand, bool write, br_mega_rect *out);
+/* The same with br_op_val_of of every buffer at hand. */
+bool br_op_footprint(const br_mega_task *t, const br_op_val *vals,
+                     uint32_t operand, bool write, br_mega_rect *out);
 
 #endif
