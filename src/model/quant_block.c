@@ -87,7 +87,7 @@ br_dq_Q5_1(const uint8_t *p, float *y, size_t blocks)
 }
 
 void
-br_dq_Q8_0(const uint8_t *p, float *y, size_t blocks)
+br_dq_Q8_0(const uint8_t *restrict p, float *restrict y, size_t blocks)
 {
     for (; blocks; blocks--, p += 34, y += 32) {
         float d = br_half_at(p);
