@@ -174,3 +174,29 @@ TEST_WITHIN(run_ends_at_an_interrupt, 80)
     if (r.n_err)
         ck_assert_ptr_nonnull(strstr(r.err, "stopped after "));
 }
+
+TEST(doctor_and_tiers_agree_in_text_and_json)
+{
+    br_status st = {0};
+    br_json *doc;
+    br_arena a;
+    t_proc r;
+
+    t_run(&r, "tiers");
+    ck_assert_int_eq(r.exit, 0);
+    ck_assert_ptr_nonnull(strstr(r.out, "\nref     yes"));
+    ck_assert_ptr_nonnull(strstr(r.out, "\nauto picks ref: "));
+    br_arena_init(&a, 0);
+    t_run(&r, "tiers", "--json");
+    t_ok(br_json_parse(&doc, &a, r.out, r.n_out, 0, &st), &st);
+    ck_assert_uint_eq(br_json_get(doc, "tiers")->n, 9);
+    ck_assert_str_eq(br_json_get(doc, "auto")->s, "ref");
+    t_run(&r, "doctor", "--json");
+    t_ok(br_json_parse(&doc, &a, r.out, r.n_out, 0, &st), &st);
+    for (const br_json *f = br_json_get(doc, "findings")->child; f; f = f->next)
+        ck_assert_int_eq(strcmp(br_json_get(f, "state")->s, "ok") == 0,
+                         br_json_get(f, "fix")->n == 0);
+    ck_assert_int_eq(r.exit == 5,
+                     strcmp(br_json_get(doc, "verdict")->s, "NOT READY") == 0);
+    br_arena_fini(&a);
+}

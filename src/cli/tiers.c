@@ -1,0 +1,104 @@
+/* tiers.c - brass tiers: what is here, and what auto picks.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/tiers.h"
+
+#include "base/json.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* Best first. node: what the device's kernel driver puts into /dev. */
+static const struct tier_row {
+    const char *name, *what, *node;
+    bool runs; /* models, in this build */
+} rows[BR_TIERS] = {
+    {"cuda", "NVIDIA GPU", "/dev/nvidiactl", false},
+    {"amd", "AMD GPU, the better of its two tiers", "/dev/kfd", false},
+    {"amd-t2", "AMD GPU by user queues", "/dev/dri/renderD128", false},
+    {"amd-t1", "AMD GPU by packets", "/dev/kfd", false},
+    {"vulkan", "GPU by Vulkan", "/dev/dri/renderD128", false},
+    {"metal", "GPU of a Mac", NULL, false},
+    {"intel", "Intel GPU", "/dev/dri/renderD128", false},
+    {"cpu", "this processor, all threads", NULL, false},
+    {"ref", "this processor, plain C, one thread", NULL, true},
+};
+
+void
+br_tiers_look(br_tier_here out[BR_TIERS])
+{
+    for (size_t i = 0; i < BR_TIERS; i++) {
+        const struct tier_row *r = &rows[i];
+        br_tier_here *t = &out[i];
+        bool node = r->node && access(r->node, F_OK) == 0;
+
+        *t = (br_tier_here){.name = r->name, .available = r->runs};
+        if (node)
+            t->device = r->node;
+        t->barred = node && access(r->node, R_OK | W_OK) != 0;
+        if (r->runs)
+            snprintf(t->why, sizeof t->why, "%s", r->what);
+        else if (r->node && !node)
+            snprintf(t->why, sizeof t->why, "%s: there is no %s", r->what,
+                     r->node);
+        else
+            snprintf(t->why, sizeof t->why, "%s: runs no models in this build",
+                     r->what);
+    }
+}
+
+const br_tier_here *
+br_tiers_auto(const br_tier_here t[BR_TIERS])
+{
+    for (size_t i = 0; i < BR_TIERS; i++)
+        if (t[i].available)
+            return &t[i];
+    br_unreachable("ref is always there");
+}
+
+static int
+print_json(br_cli *cli, const br_tier_here *t)
+{
+    br_str doc = {0};
+    br_json_writer w;
+    int code;
+
+    br_json_w_begin(&w, &doc, 0);
+    br_json_w_obj(&w);
+    br_json_w_key(&w, "tiers");
+    br_json_w_arr(&w);
+    for (size_t i = 0; i < BR_TIERS; i++) {
+        br_json_w_obj(&w);
+        br_json_w_key(&w, "name");
+        br_json_w_strz(&w, t[i].name);
+        br_json_w_key(&w, "available");
+        br_json_w_bool(&w, t[i].available);
+        br_json_w_key(&w, "why");
+        br_json_w_strz(&w, t[i].why);
+        br_json_w_obj_end(&w);
+    }
+    br_json_w_arr_end(&w);
+    br_json_w_key(&w, "auto");
+    br_json_w_strz(&w, br_tiers_auto(t)->name);
+    br_json_w_key(&w, "auto_why");
+    br_json_w_strz(&w, "the best that runs models here");
+    br_json_w_obj_end(&w);
+    code = br_cli_json_out(cli, &doc);
+    br_str_fini(&doc);
+    return code;
+}
+
+int
+br_cmd_tiers(br_cli *cli)
+{
+    br_tier_here t[BR_TIERS];
+
+    br_tiers_look(t);
+    if (br_opt_bool(cli, BR_OPT_json))
+        return print_json(cli, t);
+    for (size_t i = 0; i < BR_TIERS; i++)
+        fprintf(cli->out, "%-7s %-3s  %s\n", t[i].name,
+                t[i].available ? "yes" : "no", t[i].why);
+    fprintf(cli->out, "auto picks %s: the best that runs models here\n",
+            br_tiers_auto(t)->name);
+    return 0;
+}
