@@ -5,8 +5,9 @@
  *                         --word----->  cache, or br_tok_merge
  *
  * The cache is 32,768 words of at most 26 bytes and 8 ids, one slot for each
- * hash: 2 MB, and 97 words in 100 of English prose hit it, at 25 ns instead of
- * 900 (make bench-tokenize). A slot holds the word itself, so a hit is exact.
+ * hash, 2 MB. A slot holds the word itself, so a hit is exact. With it 10 MB of
+ * a made-up language of 60,000 words take 0.37 s of one core of an AMD EPYC
+ * (make bench-tokenize).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/tok_int.h"
 #include "model/unicode.h"

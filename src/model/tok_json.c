@@ -330,6 +330,7 @@ static br_code
 set_pieces(br_tj *x)
 {
     br_tok *t = x->t;
+    const char *unk = br_tj_str(x->model, "unk_token");
 
     for (size_t i = 0; i < x->pieces.n; i++) {
         const br_tj_piece *p = &x->pieces.at[i];
@@ -337,7 +338,7 @@ set_pieces(br_tj *x)
         t->score[p->id] = (float)p->score;
         if (br_text_eq(t->text[p->id], p->text) && p->text.n)
             continue; /* added_tokens has said what it is */
-        if (t->kind == BR_TOK_WPM)
+        if (t->kind == BR_TOK_WPM && !(unk && br_text_is(p->text, unk)))
             BR_TRY(set_word_piece(x, p));
         else
             BR_TRY(set_text(x, (uint32_t)p->id, p->text, "model.vocab"));

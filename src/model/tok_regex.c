@@ -76,7 +76,7 @@ compile(br_tok_regex *r, br_text pattern, br_status *st)
                             &error, &at, how);
     pcre2_compile_context_free(how);
     if (!r->code)
-        return error == PCRE2_ERROR_HEAP_FAILED || error == 121
+        return error == PCRE2_ERROR_HEAP_FAILED
                    ? br_tok_oom(st)
                    : bad_pattern(st, pattern, error, at);
     /* where the processor has no JIT, pcre2_match interprets */
