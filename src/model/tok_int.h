@@ -79,6 +79,8 @@ const br_pre *br_pre_find(br_text name);           /* or NULL */
 const br_pre_pass *br_pre_of_regex(br_text regex); /* or NULL: unknown */
 const br_pre_pass *br_pre_gpt2(void);
 const br_pre_pass *br_pre_digits(bool one_by_one);
+/* What public GGUF engines run in place of a pattern of tokenizer.json. */
+const br_pre_pass *br_pre_near(const br_pre_pass *p);
 
 /* Whoever takes words: returns false to stop. */
 typedef bool (*br_word_fn)(void *ctx, const uint8_t *p, size_t n);

@@ -238,6 +238,14 @@ br_pre_digits(bool one_by_one)
     return one_by_one ? &pass_number : &pass_numbers;
 }
 
+const br_pre_pass *
+br_pre_near(const br_pre_pass *p)
+{
+    if (p == &pass_o200k)
+        return &pass_o200k_near;
+    return p == &pass_tekken ? &pass_tekken_near : p;
+}
+
 /* ---- characters -------------------------------------------------------- */
 
 typedef const uint8_t *at;

@@ -1,0 +1,94 @@
+/* model_convert.c - brass model convert: a Hugging Face folder as a GGUF file.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+#include "base/thread.h"
+#include "cli/cli.h"
+#include "cli/progress.h"
+#include "model/hf.h"
+
+static void
+advance(void *ctx, uint64_t done, uint64_t total)
+{
+    br_progress *p = ctx;
+
+    p->total = total;
+    br_progress_at(p, done, br_now_ns());
+}
+
+static void
+print_text(br_cli *cli, const char *path, const br_hf_stats *s)
+{
+    fprintf(cli->out, "%s: %s, %zu tensors, %.3f G weights, %.1f MB\n", path,
+            s->arch, s->tensors, (double)s->weights / 1e9,
+            (double)s->bytes / 1e6);
+    if (s->padded)
+        fprintf(cli->out,
+                "%u unused tokens added, one for each row of the "
+                "embedding table\n",
+                s->padded);
+    if (s->window)
+        fprintf(cli->out,
+                "context cut to %lld tokens: the model's window, which is not "
+                "written\n",
+                (long long)s->window);
+}
+
+static int
+print_json(br_cli *cli, const br_hf_stats *s)
+{
+    const struct {
+        const char *key;
+        uint64_t v;
+    } rows[] = {
+        {"tensors", s->tensors},
+        {"parameters", s->weights},
+        {"bytes", s->bytes},
+        {"padded_tokens", s->padded},
+        {"window", (uint64_t)s->window},
+    };
+    br_str doc = {0};
+    br_json_writer w;
+    int ret;
+
+    br_json_w_begin(&w, &doc, 0);
+    br_json_w_obj(&w);
+    br_json_w_key(&w, "architecture");
+    br_json_w_strz(&w, s->arch);
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        br_json_w_key(&w, rows[i].key);
+        br_json_w_u64(&w, rows[i].v);
+    }
+    br_json_w_obj_end(&w);
+    ret = br_cli_json_out(cli, &doc);
+    br_str_fini(&doc);
+    return ret;
+}
+
+int
+br_cmd_model_convert(br_cli *cli)
+{
+    const char *path = br_opt_str(cli, BR_OPT_output);
+    br_status st = {0};
+    br_progress p;
+    br_hf_desc d = {advance, &p};
+    br_hf_stats stats;
+    br_code code;
+
+    if (!path)
+        return br_cli_usage(cli, "--output is missing");
+    br_progress_begin(&p, cli, "converting", 0);
+    code = br_hf_convert(cli->args[0], path, &d, &stats, &st);
+    br_progress_end(&p);
+    if (code != BR_OK)
+        return br_cli_fail(cli, &st);
+    if (br_opt_bool(cli, BR_OPT_json))
+        return print_json(cli, &stats);
+    print_text(cli, path, &stats);
+    return 0;
+}
+
+int
+br_cmd_convert(br_cli *cli)
+{
+    return br_cmd_model_convert(cli);
+}

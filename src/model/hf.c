@@ -1,0 +1,90 @@
+/* hf.c - see hf.h: the order of things.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model/hf.h"
+
+#include "model/hf_int.h"
+
+#include <string.h>
+
+br_code
+br_hf_json(br_hf *h, const char *name, bool need, const br_json **out)
+{
+    br_str path = {0};
+    br_status none = {0};
+    br_json *doc;
+    char *text;
+    size_t n;
+    br_code code;
+
+    *out = NULL;
+    br_str_printf(&path, "%s/%s", h->folder, name);
+    code = path.oom ? br_fail(&none, BR_E_OOM, "out of memory")
+                    : br_file_read(path.at, BR_HF_MAX_CONFIG, &text, &n, &none);
+    br_str_fini(&path);
+    if (code == BR_E_NOT_FOUND && !need)
+        return BR_OK;
+    if (code != BR_OK)
+        return br_fail(h->st, code, "%s", none.msg);
+    code = br_json_parse(&doc, &h->arena, text, n, BR_JSON_LAX, h->st);
+    br_free(text);
+    if (code != BR_OK) {
+        br_prefix(h->st, "%s", name);
+        return code;
+    }
+    *out = doc;
+    return BR_OK;
+}
+
+const char *
+br_hf_key(br_hf *h, const char *key)
+{
+    size_t a = strlen(h->arch->arch), n = strlen(key);
+    char *full = br_arena_get(&h->arena, a + n + 2);
+
+    if (!full) {
+        br_fail(h->st, BR_E_OOM, "out of memory");
+        return NULL;
+    }
+    memcpy(full, h->arch->arch, a);
+    full[a] = '.';
+    memcpy(full + a + 1, key, n + 1);
+    return full;
+}
+
+static br_code
+convert(br_hf *h, const char *path)
+{
+    BR_TRY(br_hf_config(h));
+    BR_TRY(br_st_open(&h->files, h->folder, h->st));
+    if (br_st_reads(h->files, path))
+        return br_fail(h->st, BR_E_USAGE, "%s: is a file that is read", path);
+    BR_TRY(br_hf_plan_all(h));
+    BR_TRY(br_hf_vocab(h));
+    BR_TRY(br_hf_declare(h));
+    BR_TRY(br_gguf_w_begin(h->w, path, h->st));
+    BR_TRY(br_hf_data(h));
+    return br_gguf_w_end(h->w, h->st);
+}
+
+br_code
+br_hf_convert(const char *folder, const char *path, const br_hf_desc *d,
+              br_hf_stats *stats, br_status *st)
+{
+    br_status own = {0};
+    br_hf h = {
+        .folder = folder, .desc = d, .stats = stats, .st = st ? st : &own};
+    br_code code;
+
+    *stats = (br_hf_stats){0};
+    br_arena_init(&h.arena, 0);
+    h.w = br_gguf_w_new();
+    code = h.w ? convert(&h, path) : br_fail(h.st, BR_E_OOM, "out of memory");
+    /* messages about a part of the folder name the part */
+    if (code != BR_OK && !strstr(h.st->msg, folder) && !strstr(h.st->msg, path))
+        br_prefix(h.st, "%s", folder);
+    br_gguf_w_free(h.w);
+    br_st_close(h.files);
+    br_vec_fini(&h.plans);
+    br_arena_fini(&h.arena);
+    return code;
+}

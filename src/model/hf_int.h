@@ -1,0 +1,70 @@
+/* hf_int.h - what the parts of the converter share.
+ *
+ *   hf.c          the order of things
+ *   hf_config.c   config.json to metadata, factors of the rotation
+ *   hf_plan.c     which tensor becomes which
+ *   hf_write.c    their bytes
+ *   hf_vocab.c    tokenizer and chat template
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_HF_INT_H
+#define BR_HF_INT_H
+
+#include "base/json.h"
+#include "model/gguf_write.h"
+#include "model/hf.h"
+#include "model/safetensors.h"
+
+enum { /* flags of hf_arch.def */
+       BR_HF_PERMUTE = 1,
+       BR_HF_POST = 2,
+       BR_HF_EXPERTS = 4,
+       BR_HF_WINDOW = 8,
+};
+
+typedef struct br_hf_arch {
+    const char *class_name, *arch;
+    uint32_t flags;
+} br_hf_arch;
+
+/* One tensor of the output. */
+typedef struct br_hf_plan {
+    br_gguf_w_info info;
+    const br_st_tensor **src; /* n_src of one shape; experts: more than one */
+    uint32_t n_src;
+    uint32_t heads;   /* rows are permuted within so many heads; 0: are not */
+    const float *own; /* instead of src: numbers of our own */
+} br_hf_plan;
+
+typedef struct br_hf {
+    const char *folder;
+    const br_hf_desc *desc;
+    br_hf_stats *stats;
+    br_status *st;
+    br_arena arena;
+    br_st *files;
+    const br_json *config;
+    const br_hf_arch *arch;
+    br_gguf_writer *w;
+    int64_t n_layer, n_head, n_kv, head_dim, n_expert;
+    uint64_t n_rows; /* of the embedding table */
+    const float *rope_factors;
+    uint32_t n_rope;
+    BR_VEC(br_hf_plan) plans;
+    bool *used; /* one for each tensor of files */
+    uint64_t done, total;
+} br_hf;
+
+/* Parses folder/name into the arena; *out NULL where there is no such file and
+ * `need` is false. */
+br_code br_hf_json(br_hf *h, const char *name, bool need, const br_json **out);
+/* "ARCH.key" in the arena, or NULL and a failure. */
+const char *br_hf_key(br_hf *h, const char *key);
+
+br_code br_hf_config(br_hf *h);
+br_code br_hf_plan_all(br_hf *h);
+br_code br_hf_vocab(br_hf *h); /* after the plan: n_rows */
+br_code br_hf_declare(br_hf *h);
+br_code br_hf_data(br_hf *h);
+
+#endif

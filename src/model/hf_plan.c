@@ -1,0 +1,297 @@
+/* hf_plan.c - which tensor of the folder becomes which of the file.
+ *
+ * The order is the tables': global ones, then layer by layer. Each row is
+ * looked for with .weight and .bias; a row that is not there is passed over,
+ * but a tensor that no row took is an error at the end, as is a missing expert.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model/hf_int.h"
+#include "model/quant.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef enum way {
+    HOW_KEEP,
+    HOW_Q,
+    HOW_K,
+    HOW_PRE,
+    HOW_POSTN,
+    HOW_WIDE,
+    HOW_ROW,
+    HOW_EXPERT,
+    HOW_IGNORE,
+} way;
+
+typedef struct row {
+    const char *theirs, *ours;
+    way how;
+} row;
+
+#define T(theirs, ours, how) {theirs, ours, HOW_##how},
+#define X(theirs, ours)      {theirs, ours, HOW_EXPERT},
+#define IGNORE(theirs)       {theirs, "", HOW_IGNORE},
+#define GLOBAL
+static const row before[] = {
+#include "model/hf_tensor.def"
+};
+#undef GLOBAL
+#define LAYER
+static const row layer[] = {
+#include "model/hf_tensor.def"
+};
+#undef LAYER
+#define GLOBAL_END
+static const row after[] = {
+#include "model/hf_tensor.def"
+};
+#undef GLOBAL_END
+#undef T
+#undef X
+#undef IGNORE
+
+/* ---- finding ------------------------------------------------------------ */
+
+static const br_st_tensor *
+take(br_hf *h, const char *name)
+{
+    const br_st_tensor *t = br_st_tensor_find(h->files, br_text_z(name));
+
+    if (t)
+        h->used[t - br_st_tensor_at(h->files, 0)] = true;
+    return t;
+}
+
+/* Shape and dtype of a source as those of the output. */
+static br_code
+describe(br_hf *h, const br_st_tensor *t, way how, br_gguf_w_info *info)
+{
+    uint32_t n = t->n_dims;
+
+    info->type = br_st_dtype_qtype(t->dtype);
+    if (info->type != BR_Q_F16 && info->type != BR_Q_BF16 &&
+        info->type != BR_Q_F32)
+        return br_fail(h->st, BR_E_UNSUPPORTED,
+                       "tensor '%.*s': dtype %s; F16, BF16 and F32 are read",
+                       (int)t->name.n, t->name.p, br_st_dtype_name(t->dtype));
+    if (n > 3 || n == 0 || t->bytes == 0)
+        return br_fail(
+            h->st, BR_E_FORMAT, "tensor '%.*s': %u dimensions, %llu bytes",
+            (int)t->name.n, t->name.p, n, (unsigned long long)t->bytes);
+    for (uint32_t d = 0; d < n; d++)
+        info->dim[d] = t->dim[n - 1 - d];
+    info->n_dims = n;
+    if (how == HOW_ROW && n == 2 && info->dim[1] == 1)
+        info->n_dims = 1;
+    if (info->n_dims == 1 || how == HOW_WIDE)
+        info->type = BR_Q_F32;
+    return BR_OK;
+}
+
+/* Rows of q and k belong to heads, half of each turns with the other. */
+static br_code
+check_heads(br_hf *h, const br_st_tensor *t, int64_t heads, br_hf_plan *p)
+{
+    if (!(h->arch->flags & BR_HF_PERMUTE))
+        return BR_OK;
+    if (t->dim[0] != (uint64_t)(heads * h->head_dim))
+        return br_fail(h->st, BR_E_FORMAT,
+                       "tensor '%.*s': %llu rows, not %lld heads of %lld",
+                       (int)t->name.n, t->name.p, (unsigned long long)t->dim[0],
+                       (long long)heads, (long long)h->head_dim);
+    p->heads = (uint32_t)heads;
+    return BR_OK;
+}
+
+static br_code
+add_plan(br_hf *h, br_hf_plan *p, const char *name)
+{
+    size_t n = strlen(name);
+
+    p->info.name = (br_text){br_arena_str(&h->arena, name, n), n};
+    if (!p->info.name.p || !br_vec_push(&h->plans, *p))
+        return br_fail(h->st, BR_E_OOM, "out of memory for tensors");
+    return BR_OK;
+}
+
+/* ---- one row ------------------------------------------------------------ */
+
+static br_code
+plan_one(br_hf *h, const br_st_tensor *t, way how, const char *name)
+{
+    br_hf_plan p = {.n_src = 1};
+
+    p.src = br_arena_new(&h->arena, const br_st_tensor *, 1);
+    if (!p.src)
+        return br_fail(h->st, BR_E_OOM, "out of memory for tensors");
+    p.src[0] = t;
+    BR_TRY(describe(h, t, how, &p.info));
+    if (how == HOW_Q)
+        BR_TRY(check_heads(h, t, h->n_head, &p));
+    if (how == HOW_K)
+        BR_TRY(check_heads(h, t, h->n_kv, &p));
+    return add_plan(h, &p, name);
+}
+
+/* theirs holds "E", which stands for the number of the expert. */
+static const br_st_tensor *
+take_expert(br_hf *h, const char *prefix, const char *theirs, int64_t e)
+{
+    const char *mark = strstr(theirs, ".E.");
+    char name[256];
+
+    br_assert(mark && "rows of experts hold .E.");
+    snprintf(name, sizeof name, "%s%.*s.%lld.%s.weight", prefix,
+             (int)(mark - theirs), theirs, (long long)e, mark + 3);
+    return take(h, name);
+}
+
+static br_code
+plan_experts(br_hf *h, const row *r, const char *prefix, const char *name)
+{
+    const br_st_tensor *first = take_expert(h, prefix, r->theirs, 0);
+    br_hf_plan p = {.n_src = (uint32_t)h->n_expert};
+
+    if (!first)
+        return BR_OK;
+    if (h->n_expert == 0)
+        return br_fail(h->st, BR_E_FORMAT,
+                       "tensor '%.*s': a model without experts",
+                       (int)first->name.n, first->name.p);
+    p.src = br_arena_new(&h->arena, const br_st_tensor *, p.n_src);
+    if (!p.src)
+        return br_fail(h->st, BR_E_OOM, "out of memory for tensors");
+    BR_TRY(describe(h, first, r->how, &p.info));
+    for (uint32_t e = 0; e < p.n_src; e++) {
+        const br_st_tensor *t = take_expert(h, prefix, r->theirs, e);
+
+        if (!t)
+            return br_fail(h->st, BR_E_FORMAT,
+                           "%s%s: expert %u of %u is missing", prefix,
+                           r->theirs, e, p.n_src);
+        if (first->n_dims != 2 || t->dtype != first->dtype ||
+            t->n_dims != first->n_dims ||
+            memcmp(t->dim, first->dim, sizeof t->dim) != 0)
+            return br_fail(h->st, BR_E_FORMAT,
+                           "tensor '%.*s': not a matrix like that of expert 0",
+                           (int)t->name.n, t->name.p);
+        p.src[e] = t;
+    }
+    p.info.dim[2] = p.n_src;
+    p.info.n_dims = 3;
+    return add_plan(h, &p, name);
+}
+
+static bool
+applies(const br_hf *h, const row *r)
+{
+    bool post = h->arch->flags & BR_HF_POST;
+
+    return !(r->how == HOW_PRE && post) && !(r->how == HOW_POSTN && !post);
+}
+
+static br_code
+plan_row(br_hf *h, const row *r, const char *theirs, const char *ours)
+{
+    static const char *const kinds[] = {".weight", ".bias"};
+    char name[256], to[128];
+
+    if (!applies(h, r))
+        return BR_OK;
+    if (r->how == HOW_IGNORE) {
+        snprintf(name, sizeof name, "%s%s", theirs, r->theirs);
+        (void)take(h, name);
+        return BR_OK;
+    }
+    for (size_t k = 0; k < BR_COUNT(kinds); k++) {
+        const br_st_tensor *t;
+
+        snprintf(to, sizeof to, "%s%s%s", ours, r->ours, kinds[k]);
+        if (r->how == HOW_EXPERT) {
+            if (k == 0)
+                BR_TRY(plan_experts(h, r, theirs, to));
+            continue;
+        }
+        snprintf(name, sizeof name, "%s%s%s", theirs, r->theirs, kinds[k]);
+        t = take(h, name);
+        if (t)
+            BR_TRY(plan_one(h, t, r->how, to));
+    }
+    return BR_OK;
+}
+
+/* ---- all ---------------------------------------------------------------- */
+
+static br_code
+plan_table(br_hf *h, const row *rows, size_t n, int64_t il)
+{
+    char theirs[64] = "", ours[32] = "";
+
+    if (il >= 0) {
+        snprintf(theirs, sizeof theirs, "model.layers.%lld.", (long long)il);
+        snprintf(ours, sizeof ours, "blk.%lld.", (long long)il);
+    }
+    for (size_t i = 0; i < n; i++)
+        BR_TRY(plan_row(h, &rows[i], theirs, ours));
+    return BR_OK;
+}
+
+/* A head that config.json says is the embedding table is not written. */
+static void
+drop_tied_head(br_hf *h)
+{
+    const br_json *tied = br_json_get(h->config, "tie_word_embeddings");
+    br_hf_plan *last = h->plans.n ? &h->plans.at[h->plans.n - 1] : NULL;
+
+    if (tied && tied->kind == BR_J_BOOL && tied->b && last &&
+        br_text_is(last->info.name, "output.weight"))
+        h->plans.n--;
+}
+
+static br_code
+plan_rope(br_hf *h)
+{
+    br_hf_plan p = {.own = h->rope_factors};
+
+    if (!h->rope_factors)
+        return BR_OK;
+    p.info =
+        (br_gguf_w_info){.type = BR_Q_F32, .n_dims = 1, .dim = {h->n_rope}};
+    return add_plan(h, &p, "rope_freqs.weight");
+}
+
+static br_code
+check_all_used(br_hf *h)
+{
+    for (size_t i = 0; i < br_st_n_tensors(h->files); i++) {
+        const br_st_tensor *t = br_st_tensor_at(h->files, i);
+
+        if (!h->used[i])
+            return br_fail(h->st, BR_E_UNSUPPORTED,
+                           "tensor '%.*s' has no place in a file of %s",
+                           (int)BR_MIN(t->name.n, (size_t)200), t->name.p,
+                           h->arch->arch);
+    }
+    if (h->plans.n == 0 ||
+        !br_text_is(h->plans.at[0].info.name, "token_embd.weight") ||
+        h->plans.at[0].info.n_dims != 2)
+        return br_fail(h->st, BR_E_FORMAT,
+                       "tensor 'model.embed_tokens.weight' is missing or no "
+                       "matrix");
+    h->n_rows = h->plans.at[0].info.dim[1];
+    return BR_OK;
+}
+
+br_code
+br_hf_plan_all(br_hf *h)
+{
+    h->used = br_arena_new(&h->arena, bool, br_st_n_tensors(h->files) + 1);
+    if (!h->used)
+        return br_fail(h->st, BR_E_OOM, "out of memory for tensors");
+    BR_TRY(plan_table(h, before, BR_COUNT(before), -1));
+    for (int64_t il = 0; il < h->n_layer; il++)
+        BR_TRY(plan_table(h, layer, BR_COUNT(layer), il));
+    BR_TRY(plan_table(h, after, BR_COUNT(after), -1));
+    drop_tied_head(h);
+    BR_TRY(plan_rope(h));
+    return check_all_used(h);
+}

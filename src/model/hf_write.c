@@ -1,0 +1,148 @@
+/* hf_write.c - the bytes of the tensors, in the order of the plan.
+ *
+ * Rows of q and k, where they are permuted, for each head:
+ *
+ *   theirs   a0 a1 a2 ... | b0 b1 b2 ...      a_i turns with b_i
+ *   ours     a0 b0 a1 b1 a2 b2 ...            neighbours turn
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model/hf_int.h"
+#include "model/quant.h"
+
+enum { PART = 4 << 20 }; /* bytes at a time */
+
+static void
+tell(br_hf *h, uint64_t bytes)
+{
+    h->done += bytes;
+    if (h->desc->progress)
+        h->desc->progress(h->desc->ctx, h->done, h->total);
+}
+
+/* Numbers of one format, written in another: only F16, BF16 to F32. */
+static br_code
+put_wide(br_hf *h, int from, const uint8_t *p, uint64_t n)
+{
+    float x[1024];
+    uint8_t le[sizeof x];
+
+    while (n > 0) {
+        size_t part = (size_t)BR_MIN(n, (uint64_t)BR_COUNT(x));
+        uint64_t bytes = 0;
+        bool ok = br_qtype_bytes(from, part, &bytes);
+
+        br_check(ok && "floats");
+        br_dequant(from, p, x, part);
+        ok = br_quant(BR_Q_F32, x, le, part, NULL);
+        br_check(ok && "F32 has an encoder");
+        BR_TRY(br_gguf_w_data(h->w, le, part * 4, h->st));
+        p += bytes;
+        n -= part;
+    }
+    return BR_OK;
+}
+
+static br_code
+put(br_hf *h, const br_hf_plan *p, const br_st_tensor *t, const uint8_t *from,
+    uint64_t bytes)
+{
+    int type = br_st_dtype_qtype(t->dtype);
+
+    if (type != p->info.type)
+        return put_wide(h, type, from, bytes * 8 / br_st_dtype_bits(t->dtype));
+    for (uint64_t at = 0; at < bytes; at += PART) {
+        size_t n = (size_t)BR_MIN(bytes - at, (uint64_t)PART);
+
+        BR_TRY(br_gguf_w_data(h->w, from + at, n, h->st));
+        if (n == PART)
+            tell(h, 0);
+    }
+    return BR_OK;
+}
+
+static br_code
+put_permuted(br_hf *h, const br_hf_plan *p, const br_st_tensor *t)
+{
+    uint64_t row = t->bytes / t->dim[0], half = t->dim[0] / p->heads / 2;
+
+    for (uint64_t head = 0; head < p->heads; head++)
+        for (uint64_t i = 0; i < half; i++) {
+            const uint8_t *a = t->data + (head * 2 * half + i) * row;
+
+            BR_TRY(put(h, p, t, a, row));
+            BR_TRY(put(h, p, t, a + half * row, row));
+        }
+    return BR_OK;
+}
+
+static br_code
+put_plan(br_hf *h, const br_hf_plan *p)
+{
+    uint8_t le[4];
+
+    for (uint32_t i = 0; p->own && i < p->info.dim[0]; i++) {
+        bool ok = br_quant(BR_Q_F32, &p->own[i], le, 1, NULL);
+
+        br_check(ok && "F32 has an encoder");
+        BR_TRY(br_gguf_w_data(h->w, le, 4, h->st));
+    }
+    for (uint32_t i = 0; i < p->n_src; i++) {
+        const br_st_tensor *t = p->src[i];
+
+        BR_TRY(p->heads ? put_permuted(h, p, t)
+                        : put(h, p, t, t->data, t->bytes));
+        tell(h, t->bytes);
+    }
+    return BR_OK;
+}
+
+/* general.file_type of the format that most bytes of matrices have. */
+static uint32_t
+file_type(const br_hf *h)
+{
+    uint64_t bytes[3] = {0}; /* F32 F16 BF16 */
+
+    for (size_t i = 0; i < h->plans.n; i++) {
+        const br_hf_plan *p = &h->plans.at[i];
+        int k = p->info.type == BR_Q_F32 ? 0 : p->info.type == BR_Q_F16 ? 1 : 2;
+
+        if (p->info.n_dims > 1)
+            bytes[k] += p->src[0]->bytes * p->n_src;
+    }
+    if (bytes[2] > bytes[0] && bytes[2] > bytes[1])
+        return 32;
+    return bytes[1] > bytes[0] ? 1 : 0;
+}
+
+br_code
+br_hf_declare(br_hf *h)
+{
+    br_gguf_w_u32(h->w, "general.file_type", file_type(h));
+    br_gguf_w_u32(h->w, "general.quantization_version", 2);
+    for (size_t i = 0; i < h->plans.n; i++) {
+        const br_hf_plan *p = &h->plans.at[i];
+        uint64_t n = 1, bytes = 0;
+        bool ok = true;
+
+        for (uint32_t d = 0; d < p->info.n_dims; d++)
+            ok = ok && !__builtin_mul_overflow(n, p->info.dim[d], &n);
+        if (!ok || !br_qtype_bytes(p->info.type, n, &bytes))
+            return br_fail(h->st, BR_E_FORMAT, "tensor '%.*s' is too large",
+                           (int)p->info.name.n, p->info.name.p);
+        h->stats->weights += n;
+        h->stats->bytes += bytes;
+        h->stats->tensors++;
+        for (uint32_t k = 0; k < p->n_src; k++)
+            h->total += p->src[k]->bytes;
+        br_gguf_w_tensor(h->w, &p->info);
+    }
+    return BR_OK;
+}
+
+br_code
+br_hf_data(br_hf *h)
+{
+    for (size_t i = 0; i < h->plans.n; i++)
+        BR_TRY(put_plan(h, &h->plans.at[i]));
+    return BR_OK;
+}

@@ -1,0 +1,239 @@
+/* tok_write.c - see tok_write.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model/tok_write.h"
+
+#include "model/tok_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PREFIX "tokenizer.ggml."
+
+/* What a key needs, all in one arena; gone after the keys are set. */
+typedef struct out {
+    const br_tok *t;
+    br_gguf_writer *w;
+    br_arena a;
+    uint32_t n; /* tokens, added ones too */
+    br_status *st;
+} out;
+
+/* ---- how words are cut -------------------------------------------------- */
+
+static bool
+same_passes(const br_tok *t, const br_pre *row)
+{
+    size_t n = 0;
+
+    while (n < BR_TOK_MAX_PASSES && row->passes[n])
+        n++;
+    if (n != t->n_pass)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!t->pass[i].scan || t->pass[i].drop_matches ||
+            t->pass[i].drop_gaps ||
+            (t->pass[i].scan != row->passes[i] &&
+             br_pre_near(t->pass[i].scan) != row->passes[i]))
+            return false;
+    return true;
+}
+
+/* Of rows that cut alike, one whose other habits are alike as well; names
+ * that every engine knows come first. */
+const char *
+br_tok_pre_like(const br_tok *t)
+{
+    static const char *const common[] = {"gpt-2", "llama-bpe", "qwen2"};
+    const char *name, *found = NULL;
+    size_t n_common = BR_COUNT(common);
+
+    for (size_t i = 0;; i++) {
+        const br_pre *row;
+        bool merged, dirty;
+
+        name = i < n_common ? common[i] : br_tok_pre_at(i - n_common);
+        if (!name)
+            return found;
+        row = br_pre_find(br_text_z(name));
+        if (!row || !same_passes(t, row))
+            continue;
+        merged = row->flags & BR_PRE_MERGED;
+        dirty = row->flags & BR_PRE_DIRTY;
+        if (merged != t->ignore_merges || (row->flags & BR_PRE_BLANK))
+            continue;
+        if (dirty == !t->clean_spaces)
+            return name;
+        if (!found)
+            found = name;
+    }
+}
+
+/* ---- the vocabulary ----------------------------------------------------- */
+
+static br_code
+put_tokens(out *o)
+{
+    br_text *text = br_arena_new(&o->a, br_text, o->n);
+    int32_t *type = br_arena_new(&o->a, int32_t, o->n);
+    br_str pad = {0};
+
+    if (!text || !type)
+        return br_tok_oom(o->st);
+    for (uint32_t i = 0; i < o->t->n; i++) {
+        text[i] = o->t->text[i];
+        type[i] = o->t->type[i];
+    }
+    for (uint32_t i = 0; i < o->n; i++) {
+        if (text[i].n > 0)
+            continue; /* else a gap, or past the end */
+        br_str_clear(&pad);
+        br_str_printf(&pad, "[PAD%u]", i);
+        text[i].n = pad.n;
+        text[i].p = pad.oom ? NULL : br_arena_str(&o->a, pad.at, pad.n);
+        type[i] = BR_TOK_UNUSED;
+        if (!text[i].p) {
+            br_str_fini(&pad);
+            return br_tok_oom(o->st);
+        }
+    }
+    br_str_fini(&pad);
+    br_gguf_w_strs(o->w, PREFIX "tokens", text, o->n);
+    br_gguf_w_array(o->w, PREFIX "token_type", BR_GGUF_I32, type, o->n);
+    return BR_OK;
+}
+
+static int
+by_rank(const void *a, const void *b)
+{
+    const br_tok_pair *x = a, *y = b;
+
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* The merges, in order; *n of them. */
+static br_tok_pair *
+merges(out *o, size_t *n)
+{
+    const br_tok_pairs *x = &o->t->pairs;
+    size_t slots = x->mask ? (size_t)x->mask + 1 : 0;
+    br_tok_pair *p = br_arena_new(&o->a, br_tok_pair, slots + 1);
+
+    *n = 0;
+    for (size_t i = 0; p && i < slots; i++)
+        if (x->slots[i].rank != UINT32_MAX)
+            p[(*n)++] = x->slots[i];
+    if (p)
+        qsort(p, *n, sizeof *p, by_rank);
+    return p;
+}
+
+static br_code
+put_merges(out *o)
+{
+    size_t n;
+    br_tok_pair *p = merges(o, &n);
+    br_text *text = br_arena_new(&o->a, br_text, n + 1);
+
+    if (!p || !text)
+        return br_tok_oom(o->st);
+    for (size_t i = 0; i < n; i++) {
+        br_text l = o->t->text[p[i].left], r = o->t->text[p[i].right];
+        char *both = br_arena_get(&o->a, l.n + 1 + r.n);
+
+        if (!both)
+            return br_tok_oom(o->st);
+        memcpy(both, l.p, l.n);
+        both[l.n] = ' ';
+        memcpy(both + l.n + 1, r.p, r.n);
+        text[i] = (br_text){both, l.n + 1 + r.n};
+    }
+    br_gguf_w_strs(o->w, PREFIX "merges", text, n);
+    return BR_OK;
+}
+
+static br_code
+put_scores(out *o)
+{
+    size_t n;
+    br_tok_pair *p = merges(o, &n);
+    float *score = br_arena_new(&o->a, float, o->n);
+
+    if (!p || !score)
+        return br_tok_oom(o->st);
+    for (size_t i = n; i-- > 0;) /* backwards: the first rank stays */
+        score[p[i].made] = -(float)p[i].rank - 1;
+    br_gguf_w_array(o->w, PREFIX "scores", BR_GGUF_F32, score, o->n);
+    return BR_OK;
+}
+
+/* ---- the rest ----------------------------------------------------------- */
+
+static void
+put_roles(out *o)
+{
+    static const char *const keys[] = {
+#define X(name, key, key_old, what) PREFIX key,
+#include "model/tok_role.def"
+#undef X
+    };
+
+    for (int i = 0; i < BR_TOK_ROLE_COUNT; i++)
+        if (o->t->role[i] >= 0)
+            br_gguf_w_u32(o->w, keys[i], (uint32_t)o->t->role[i]);
+    br_gguf_w_bool(o->w, PREFIX "add_bos_token", o->t->add_bos);
+    br_gguf_w_bool(o->w, PREFIX "add_eos_token",
+                   o->t->add_eos || o->t->add_sep);
+    br_gguf_w_bool(o->w, PREFIX "add_space_prefix", o->t->space_prefix);
+}
+
+static br_code
+put_bpe(out *o)
+{
+    const char *pre = br_tok_pre_like(o->t);
+
+    if (!pre)
+        return br_fail(o->st, BR_E_UNSUPPORTED,
+                       "tokenizer.json: pre_tokenizer: GGUF has no name for "
+                       "how it cuts words");
+    br_gguf_w_str(o->w, PREFIX "model", BR_TEXT("gpt2"));
+    br_gguf_w_str(o->w, PREFIX "pre", br_text_z(pre));
+    BR_TRY(put_tokens(o));
+    return put_merges(o);
+}
+
+static br_code
+put_spm(out *o)
+{
+    if (!o->t->blanks)
+        return br_fail(o->st, BR_E_UNSUPPORTED,
+                       "tokenizer.json: BPE whose spaces are neither bytes nor "
+                       "U+2581");
+    br_gguf_w_str(o->w, PREFIX "model", BR_TEXT("llama"));
+    br_gguf_w_str(o->w, PREFIX "pre", BR_TEXT("default"));
+    BR_TRY(put_tokens(o));
+    return put_scores(o);
+}
+
+br_code
+br_tok_write(const br_tok *t, uint64_t rows, br_gguf_writer *w, br_status *st)
+{
+    out o = {.t = t, .w = w, .st = st};
+    br_code code;
+
+    if (t->n > rows || rows > BR_TOK_MAX_TOKENS)
+        return br_fail(st, BR_E_FORMAT,
+                       "tokenizer.json: %u tokens, but the embedding table has "
+                       "%llu rows (at most %d)",
+                       t->n, (unsigned long long)rows, BR_TOK_MAX_TOKENS);
+    if (t->kind != BR_TOK_BPE && t->kind != BR_TOK_MPE)
+        return br_fail(st, BR_E_UNSUPPORTED,
+                       "tokenizer.json: %s is not written",
+                       br_tok_kind_name(t->kind));
+    o.n = (uint32_t)rows;
+    br_arena_init(&o.a, 0);
+    code = t->kind == BR_TOK_BPE ? put_bpe(&o) : put_spm(&o);
+    if (code == BR_OK)
+        put_roles(&o);
+    br_arena_fini(&o.a);
+    return code;
+}
