@@ -109,7 +109,8 @@ BRASS_API void br_report_free(br_report *r);
 BRASS_API int br_report_ok(const br_report *r); /* 1: accepted, 0: refused */
 BRASS_API size_t br_report_errors(const br_report *r);
 BRASS_API size_t br_report_warnings(const br_report *r);
-/* The i-th text; NULL when there are not as many. */
+/* The i-th text; NULL when there are not as many. A NUL in a label is told as
+ * the bytes C0 80. */
 BRASS_API const char *br_report_error(const br_report *r, size_t i);
 BRASS_API const char *br_report_warning(const br_report *r, size_t i);
 /* {"ok":..,"errors":[..],"warnings":[..],"stats":{..}}, all counts included.

@@ -11,7 +11,9 @@ print_line(FILE *f, const char *what, const char *text)
 {
     fprintf(f, "%s: ", what);
     for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-        if (*c < 0x20 || *c == 0x7f)
+        if (c[0] == 0xc0 && c[1] == 0x80) /* a NUL, as reports keep it */
+            c++, fputs("\\x00", f);
+        else if (*c < 0x20 || *c == 0x7f)
             fprintf(f, "\\x%02x", *c);
         else
             fputc(*c, f);

@@ -29,18 +29,27 @@ br_chk_full(const br_chk *k)
     return k->r->errors.n >= max;
 }
 
-/* The text of k->text as a string of its own; NULL once memory is out. */
+/* The text of k->text as a string of its own; NULL once memory is out. A NUL
+ * of some label is kept as C0 80, so that the text does not end there. */
 static char *
 take(br_chk *k)
 {
+    size_t n = 0, nuls = 0;
     char *copy = NULL;
 
+    for (size_t i = 0; i < k->text.n; i++)
+        nuls += k->text.at[i] == '\0';
     if (!k->text.oom)
-        copy = br_try_alloc(k->text.n + 1);
-    if (copy)
-        memcpy(copy, br_str_z(&k->text), k->text.n + 1);
-    else
+        copy = br_try_alloc(k->text.n + nuls + 1);
+    if (!copy)
         k->oom = true;
+    for (size_t i = 0; copy && i < k->text.n; i++) {
+        if (k->text.at[i] == '\0')
+            copy[n++] = '\xc0';
+        copy[n++] = (char)(k->text.at[i] ? k->text.at[i] : '\x80');
+    }
+    if (copy)
+        copy[n] = '\0';
     br_str_clear(&k->text);
     return copy;
 }
@@ -175,11 +184,24 @@ br_mega_report_fini(br_mega_report *r)
 static void
 list_json(br_json_writer *w, const char *key, char *const *at, size_t n)
 {
+    br_str s = {0};
+
     br_json_w_key(w, key);
     br_json_w_arr(w);
-    for (size_t i = 0; i < n; i++)
-        br_json_w_strz(w, at[i]);
+    for (size_t i = 0; i < n; i++) {
+        const char *z = at[i], *nul;
+
+        for (; (nul = strstr(z, "\xc0\x80")); z = nul + 2) {
+            br_str_put(&s, z, (size_t)(nul - z));
+            br_str_put(&s, "", 1);
+        }
+        br_str_puts(&s, z);
+        br_json_w_str(w, (br_text){br_str_z(&s), s.n});
+        w->out->oom |= s.oom; /* before it is forgotten */
+        br_str_clear(&s);
+    }
     br_json_w_arr_end(w);
+    br_str_fini(&s);
 }
 
 void

@@ -355,15 +355,17 @@ put_unit(br_snd *s, uint32_t at)
     }
 }
 
-static bool
-say_apart(br_snd *s, uint32_t at, const unit *u)
+/* sms: room for a number for each task. */
+static void
+say_apart(br_snd *s, uint32_t at, const unit *u, int64_t *sms)
 {
-    int64_t *sms = br_chk_get(s->k, s->n, sizeof *sms);
     br_str *out = &s->k->text;
     uint32_t n = 0;
 
-    if (!sms)
-        return br_snd_no_memory(s);
+    if (br_chk_full(s->k)) {
+        s->k->r->more_errors++; /* it takes a walk over all tasks to say */
+        return;
+    }
     for (uint32_t t = 0; t < s->n; t++)
         if (s->p->tasks[t].sm != BR_MEGA_SM_NONE &&
             touches(s, &s->p->tasks[t], at))
@@ -378,7 +380,6 @@ say_apart(br_snd *s, uint32_t at, const unit *u)
     br_str_puts(out, "], counters give ordering, not cross-SM data; promote to "
                      "GLOBAL_SCRATCH/HBM or co-locate on one SM");
     br_chk_take_error(s->k);
-    return true;
 }
 
 /* What outlives a pass, or is there before it, cannot lie where nothing does. */
@@ -473,12 +474,14 @@ bool
 br_snd_onchip(br_snd *s)
 {
     uint32_t n_units = s->nb + (s->page_of ? (uint32_t)s->p->n_pages : 0);
+    int64_t *sms;
     unit *units;
 
     if (!s->any_onchip)
         return true;
     units = make_units(s);
-    if (!units)
+    sms = br_chk_get(s->k, s->n, sizeof *sms);
+    if (!units || !sms)
         return br_snd_no_memory(s);
     for (uint32_t t = 0; t < s->n; t++) {
         const br_mega_task *task = &s->p->tasks[t];
@@ -493,8 +496,8 @@ br_snd_onchip(br_snd *s)
             continue;
         if (i < s->nb && s->val[i].kind != BR_MBK_ACTIVATION)
             say_kept(s, i);
-        if (units[i].apart && !say_apart(s, i, &units[i]))
-            return false;
+        if (units[i].apart)
+            say_apart(s, i, &units[i], sms);
         if (units[i].apart || !units[i].unplaced)
             continue;
         put_unit(s, i);

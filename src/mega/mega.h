@@ -268,7 +268,7 @@ typedef enum br_mega_mode {
 } br_mega_mode;
 
 typedef struct br_mega_report {
-    BR_VEC(char *) errors; /* each owned by the report */
+    BR_VEC(char *) errors; /* each owned by the report; a NUL is C0 80 */
     BR_VEC(char *) warnings;
     bool ok;
     bool acyclic, sm_assigned;

@@ -711,6 +711,30 @@ TEST(check_counts_what_it_does_not_keep)
     br_mega_free(p);
 }
 
+TEST(check_labels_with_a_nul_are_told_whole)
+{
+    char *json = pt_json(XAO "t COPY 9 > 2\n");
+    char *text = t_printf("%s", json), *at = strstr(text, "\"label\":\"t0\"");
+    br_status st = {0};
+    br_str s = {0};
+    br_mega_report r;
+    br_mega_prog *p;
+
+    ck_assert_ptr_nonnull(at);
+    text = t_printf("%.*s\"label\":\"a\\u0000b\"%s", (int)(at - text), text,
+                    at + strlen("\"label\":\"t0\""));
+    t_ok(br_mega_load(&p, text, strlen(text), &st), &st);
+    t_ok(br_mega_check(p, BR_MEGA_SOUND, &r, &st), &st);
+    ck_assert_str_eq(r.errors.at[0], "task 0 (a\xc0\x80"
+                                     "b) reads missing buffer 9");
+    br_mega_report_json(p, &r, &s);
+    ck_assert_ptr_nonnull(
+        strstr(s.at, "task 0 (a\\u0000b) reads missing buffer 9"));
+    br_str_fini(&s);
+    br_mega_report_fini(&r);
+    br_mega_free(p);
+}
+
 /* Warnings take no room away from errors, and an error that is only counted
  * is an error. */
 TEST(check_many_warnings_hide_no_error)
