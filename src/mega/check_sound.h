@@ -100,10 +100,10 @@ typedef struct br_snd {
     BR_VEC(br_pair) reads; /* (task b, buffer) that want a closer look */
     BR_VEC(br_unread) unread;
     size_t n_unread, more_unread; /* of these, errors; those not kept */
-    struct br_scratch *scratch; /* of recipes; */
-    uint32_t recipes;           /* how many were looked at */
-    br_arena region;            /* scratch of one buffer of check_region.c */
-    uint32_t *page_of;          /* of each buffer, or NONE; NULL: no pages */
+    struct br_scratch *scratch;   /* of recipes; */
+    uint32_t recipes;             /* how many were looked at */
+    br_arena region;              /* scratch of one buffer of check_region.c */
+    uint32_t *page_of;            /* of each buffer, or NONE; NULL: no pages */
 } br_snd;
 
 /* The graph, built when first asked for. False: out of memory. */

@@ -222,7 +222,6 @@ TEST(tok_pre_every_scanner_is_linear_and_loses_nothing)
     }
 }
 
-
 /* ---- the Unicode table ------------------------------------------------- */
 
 TEST(unicode_table_is_what_its_generator_writes)
