@@ -32,7 +32,7 @@ compile_shared() { # shellcheck disable=SC2046
     compile "$1" $(pc --libs)
 }
 compile_static() { # shellcheck disable=SC2046
-    compile "$1" "$usr/lib/libbrass.a" $(pc --static --libs-only-other) -lm -lpthread
+    compile "$1" "$usr/lib/libbrass.a" $(pc --static --libs-only-l | sed 's/-lbrass //')
 }
 # What an example prints of the program beside it is a golden text.
 same() { # GOLDEN COMMAND...
