@@ -183,8 +183,10 @@ bool
 lk_sensitivity(const char *name, size_t i, const char **key, double *nmse)
 {
     const br_json *c = br_json_get(document("sensitivity.json"), name);
-    const br_json *v = c ? br_json_at(c, i) : NULL;
+    const br_json *v = c ? c->child : NULL; /* an object: no br_json_at() */
 
+    for (; v && i > 0; i--)
+        v = v->next;
     if (!v)
         return false;
     *key = v->key;
