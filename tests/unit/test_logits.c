@@ -215,8 +215,8 @@ spoil_key(const br_gguf *g, const char *arch, const char *key)
                {"gating_func", -1, 3},     {"weights_norm", 0, 0},
                {"weights_scale", 1.05, 0}, {"dimension_count", 0.5, 0},
                {"sliding_window", 1, 8},   {"softcapping", 1.1, 0},
-               {"scaling.factor", 1.5, 0}, {"original_context_length", 2, 0},
-               {"_scale", 1.1, 0},         {"log_multiplier", 0.5, 0},
+               {"scaling.factor", 1.5, 0}, {"original_context_length", 64, 0},
+               {"scale", 1.1, 0},          {"log_multiplier", 0.5, 0},
                {"attn_factor", 1.1, 0}};
     const br_gguf_kv *kv = br_gguf_find(g, t_printf("%s.%s", arch, key));
 
@@ -256,7 +256,10 @@ spoil_tensors(const br_gguf *g, const char *stem)
         for (uint64_t k = 0; k < elems; k++) {
             float noise = (float)(t_rand(&seed) % 2001) / 1000.0f - 1;
 
-            f[k] = f[k] == 0 ? 0.5f * noise : f[k] * (1 + 0.1f * noise);
+            if (strncmp(stem, "exp_probs_b", 11) == 0)
+                f[k] = 0; /* it only chooses: 5 % may choose the same */
+            else
+                f[k] = f[k] == 0 ? 0.5f * noise : f[k] * (1 + 0.1f * noise);
         }
         for (uint64_t row = 0; row < elems / t->dim[0]; row++) {
             uint64_t bytes = t->bytes / (elems / t->dim[0]);
@@ -301,27 +304,16 @@ check_sensitive(lk_case *c, const char *key, double golden)
     memcpy(c->file, whole, c->file_n);
 }
 
-/* The plain build checks every entry; a sanitizer, some ten times slower and
- * after other faults, each fifth. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#    define SENSITIVITY_STEP 5
-#else
-#    define SENSITIVITY_STEP 1
-#endif
-
 static void
 check_sensitivity(size_t part, size_t parts)
 {
     const char *key;
     double golden;
 
-    if (!getenv("BRASS_SENSITIVITY"))
-        t_skip("sensitivity: BRASS_SENSITIVITY=1 runs it, 3 of 4 parts fail");
     for (size_t i = part; i < lk_count(); i += parts) {
         lk_case c = lk_get(i);
 
-        for (size_t k = 0; lk_sensitivity(c.name, k, &key, &golden);
-             k += SENSITIVITY_STEP)
+        for (size_t k = 0; lk_sensitivity(c.name, k, &key, &golden); k++)
             check_sensitive(&c, key, golden);
     }
 }
