@@ -51,6 +51,9 @@ letters(br_str *s)
 static br_tok *
 make(int kind)
 {
+    static const char byte_level[] =
+        "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":"
+        "false},";
     static const char *const pre[] = {
         BYTE_LEVEL("\\\\p{N}{1,3}"),
         BYTE_LEVEL("[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}"
@@ -60,8 +63,7 @@ make(int kind)
                    "\\\\p{M}]*|\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+"
                    "[\\\\r\\\\n/]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|"
                    "\\\\s+"),
-        "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":"
-        "false},",
+        byte_level,
     };
     br_status st = {0};
     br_str s = {0};
