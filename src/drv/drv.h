@@ -52,4 +52,60 @@ br_code br_state_plan_of(br_state_plan *p, const br_ir *g,
                          br_status *st) BR_MUST_USE;
 void br_state_plan_fini(br_state_plan *p);
 
+/* ---- executors: how a tier runs the programs of a model ------------------
+ *
+ * A program (mega/mega.h, made by br_mega_lower_graph) carries its graph; a
+ * task is a tile of columns of one node, for all rows of the step:
+ *
+ *     node = &program->graph->nodes[task.node]     opcode, attributes, bindings
+ *     [n_off, n_off + N_tile)                       its columns (mega/step.h)
+ *
+ * A tier has one function per opcode that takes (node, columns, step), so the
+ * same function serves a graph run node by node (all columns), a program run
+ * by queues, and packets. Tasks start when their waits are met and add 1 to
+ * their counter; a worker takes its tasks in list order, or a tier takes any
+ * order that the counters allow: the bits are the same.
+ *
+ * A tier's executor begins with a br_exec; its callers know nothing else. */
+struct br_model;
+struct br_mega_prog;
+
+typedef struct br_exec_config {
+    const struct br_mega_prog *const *programs; /* of one model, checked */
+    uint32_t n_programs;
+    uint32_t threads; /* 0: the tier's own choice */
+    bool quantised;   /* activations are rounded where weights are integers */
+} br_exec_config;
+
+typedef struct br_exec_state br_exec_state; /* the tier's: pages and slots */
+
+typedef struct br_exec {
+    const struct br_exec_ops *ops;
+} br_exec;
+
+typedef struct br_exec_ops {
+    const char *name; /* of the tier */
+    /* Model and programs outlive the executor. Everything that a step needs is
+     * allocated here: a step allocates nothing. */
+    br_code (*open)(br_exec **out, const struct br_model *m,
+                    const br_exec_config *c, br_status *st);
+    void (*close)(br_exec *x);
+    /* Runs a step by programs[i]; at most as many rows as that was made for.
+     * logits: [n_rows][n_vocab], rows that want none are left as they are; or
+     * NULL. Returns when they are there. */
+    br_code (*step)(br_exec *x, uint32_t i, br_exec_state *s,
+                    const br_step *step, float *logits, br_status *st);
+    /* Zeroed; n_pages of each group of the plan of the model's graphs. */
+    br_code (*state_new)(br_exec *x, br_exec_state **out, uint32_t n_slots,
+                         const uint32_t *n_pages, br_status *st);
+    void (*state_free)(br_exec *x, br_exec_state *s);
+    /* A slot's own piece: before a new sequence, and as bytes to put back. */
+    void (*slot_reset)(br_exec *x, br_exec_state *s, uint32_t slot);
+    size_t (*slot_bytes)(const br_exec *x, const br_exec_state *s);
+    void (*slot_save)(br_exec *x, const br_exec_state *s, uint32_t slot,
+                      void *out);
+    void (*slot_restore)(br_exec *x, br_exec_state *s, uint32_t slot,
+                         const void *from);
+} br_exec_ops;
+
 #endif
