@@ -148,6 +148,12 @@ void br_json_w_bool(br_json_writer *w, bool v);
 void br_json_w_null(br_json_writer *w);
 void br_json_w_raw(br_json_writer *w, br_text t); /* trusted text */
 void br_json_w_tree(br_json_writer *w, const br_json *v);
+/* A member: key and value. */
+void br_json_w_key_i64(br_json_writer *w, const char *key, int64_t v);
+void br_json_w_key_u64(br_json_writer *w, const char *key, uint64_t v);
+void br_json_w_key_f64(br_json_writer *w, const char *key, double v);
+void br_json_w_key_bool(br_json_writer *w, const char *key, bool v);
+void br_json_w_key_strz(br_json_writer *w, const char *key, const char *z);
 
 /* repr(float): shortest digits that read back equal; exponent form when the
  * decimal exponent is < -4 or >= 16; "nan", "inf" as Python's repr. Returns

@@ -338,3 +338,40 @@ br_json_w_tree(br_json_writer *w, const br_json *root)
             return;
     }
 }
+
+/* ---- members ----------------------------------------------------------- */
+
+void
+br_json_w_key_i64(br_json_writer *w, const char *key, int64_t v)
+{
+    br_json_w_key(w, key);
+    br_json_w_i64(w, v);
+}
+
+void
+br_json_w_key_u64(br_json_writer *w, const char *key, uint64_t v)
+{
+    br_json_w_key(w, key);
+    br_json_w_u64(w, v);
+}
+
+void
+br_json_w_key_f64(br_json_writer *w, const char *key, double v)
+{
+    br_json_w_key(w, key);
+    br_json_w_f64(w, v);
+}
+
+void
+br_json_w_key_bool(br_json_writer *w, const char *key, bool v)
+{
+    br_json_w_key(w, key);
+    br_json_w_bool(w, v);
+}
+
+void
+br_json_w_key_strz(br_json_writer *w, const char *key, const char *z)
+{
+    br_json_w_key(w, key);
+    br_json_w_strz(w, z);
+}

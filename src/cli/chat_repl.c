@@ -83,8 +83,7 @@ cmd_save(repl *r, br_text arg, br_status *st)
     br_json_w_arr(&w);
     for (size_t i = 0; i < br_chat_count(c); i++) {
         br_json_w_obj(&w);
-        br_json_w_key(&w, "role");
-        br_json_w_strz(&w, br_chat_role(c, i));
+        br_json_w_key_strz(&w, "role", br_chat_role(c, i));
         br_json_w_key(&w, "content");
         br_json_w_str(&w, br_chat_content(c, i));
         br_json_w_obj_end(&w);

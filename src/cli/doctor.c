@@ -148,20 +148,15 @@ print_json(br_cli *cli, const report *r)
 
     br_json_w_begin(&w, &doc, 0);
     br_json_w_obj(&w);
-    br_json_w_key(&w, "verdict");
-    br_json_w_strz(&w, verdicts[r->worst]);
+    br_json_w_key_strz(&w, "verdict", verdicts[r->worst]);
     br_json_w_key(&w, "findings");
     br_json_w_arr(&w);
     for (size_t i = 0; i < r->n; i++) {
         br_json_w_obj(&w);
-        br_json_w_key(&w, "what");
-        br_json_w_strz(&w, r->f[i].what);
-        br_json_w_key(&w, "state");
-        br_json_w_strz(&w, level_names[r->f[i].level]);
-        br_json_w_key(&w, "text");
-        br_json_w_strz(&w, r->f[i].text);
-        br_json_w_key(&w, "fix");
-        br_json_w_strz(&w, r->f[i].fix);
+        br_json_w_key_strz(&w, "what", r->f[i].what);
+        br_json_w_key_strz(&w, "state", level_names[r->f[i].level]);
+        br_json_w_key_strz(&w, "text", r->f[i].text);
+        br_json_w_key_strz(&w, "fix", r->f[i].fix);
         br_json_w_obj_end(&w);
     }
     br_json_w_arr_end(&w);

@@ -356,13 +356,6 @@ print_text(br_cli *cli, const info *f)
 /* ---- JSON --------------------------------------------------------------- */
 
 static void
-json_u64(br_json_writer *w, const char *key, uint64_t v)
-{
-    br_json_w_key(w, key);
-    br_json_w_u64(w, v);
-}
-
-static void
 json_text(br_json_writer *w, const char *key, br_text t)
 {
     br_json_w_key(w, key);
@@ -397,9 +390,9 @@ json_types(br_json_writer *w, const info *f)
             continue;
         br_json_w_key(w, br_qinfo_of(i)->name);
         br_json_w_obj(w);
-        json_u64(w, "tensors", s->tensors);
-        json_u64(w, "parameters", s->weights);
-        json_u64(w, "bytes", s->bytes);
+        br_json_w_key_u64(w, "tensors", s->tensors);
+        br_json_w_key_u64(w, "parameters", s->weights);
+        br_json_w_key_u64(w, "bytes", s->bytes);
         br_json_w_obj_end(w);
     }
     br_json_w_obj_end(w);
@@ -415,15 +408,14 @@ json_tensors(br_json_writer *w, const info *f)
 
         br_json_w_obj(w);
         json_text(w, "name", t->name);
-        br_json_w_key(w, "type");
-        br_json_w_strz(w, br_qinfo_of(t->type)->name);
+        br_json_w_key_strz(w, "type", br_qinfo_of(t->type)->name);
         br_json_w_key(w, "shape");
         br_json_w_arr(w);
         for (uint32_t d = 0; d < t->n_dims; d++)
             br_json_w_u64(w, t->dim[d]);
         br_json_w_arr_end(w);
-        json_u64(w, "bytes", t->bytes);
-        json_u64(w, "file", t->split);
+        br_json_w_key_u64(w, "bytes", t->bytes);
+        br_json_w_key_u64(w, "file", t->split);
         br_json_w_obj_end(w);
     }
     br_json_w_arr_end(w);
@@ -482,14 +474,14 @@ print_json(br_cli *cli, const info *f)
     br_json_w_begin(&w, &doc, 2);
     br_json_w_obj(&w);
     json_text(&w, "file", br_text_z(f->path));
-    json_u64(&w, "version", br_gguf_version(f->g));
-    json_u64(&w, "files", br_gguf_n_splits(f->g));
-    json_u64(&w, "bytes", br_gguf_bytes(f->g));
-    json_u64(&w, "alignment", br_gguf_alignment(f->g));
+    br_json_w_key_u64(&w, "version", br_gguf_version(f->g));
+    br_json_w_key_u64(&w, "files", br_gguf_n_splits(f->g));
+    br_json_w_key_u64(&w, "bytes", br_gguf_bytes(f->g));
+    br_json_w_key_u64(&w, "alignment", br_gguf_alignment(f->g));
     json_text(&w, "name", text_of(f, "general.name"));
     json_text(&w, "architecture", f->arch);
     json_text(&w, "mixture", br_text_z(file_type_of(f)));
-    json_u64(&w, "parameters", f->all.weights);
+    br_json_w_key_u64(&w, "parameters", f->all.weights);
     json_number(&w, f, "layers", "block_count");
     json_number(&w, f, "width", "embedding_length");
     json_number(&w, f, "heads", "attention.head_count");
@@ -501,12 +493,12 @@ print_json(br_cli *cli, const info *f)
     br_json_w_obj(&w);
     json_text(&w, "model", text_of(f, "tokenizer.ggml.model"));
     json_text(&w, "pre", text_of(f, "tokenizer.ggml.pre"));
-    json_u64(&w, "tokens", tokens_of(f));
+    br_json_w_key_u64(&w, "tokens", tokens_of(f));
     br_json_w_obj_end(&w);
-    br_json_w_key(&w, "chat_template");
-    br_json_w_bool(&w, text_of(f, "tokenizer.chat_template").n > 0);
+    br_json_w_key_bool(&w, "chat_template",
+                       text_of(f, "tokenizer.chat_template").n > 0);
     json_types(&w, f);
-    json_u64(&w, "n_tensors", f->all.tensors);
+    br_json_w_key_u64(&w, "n_tensors", f->all.tensors);
     if (br_opt_bool(cli, BR_OPT_tensors))
         json_tensors(&w, f);
     if (br_opt_bool(cli, BR_OPT_keys))

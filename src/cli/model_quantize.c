@@ -76,8 +76,7 @@ print_json(br_cli *cli, const br_requant_stats *s)
     br_json_w_begin(&w, &doc, 0);
     br_json_w_obj(&w);
     for (size_t i = 0; i < BR_COUNT(rows); i++) {
-        br_json_w_key(&w, rows[i].key);
-        br_json_w_u64(&w, rows[i].v);
+        br_json_w_key_u64(&w, rows[i].key, rows[i].v);
     }
     br_json_w_obj_end(&w);
     ret = br_cli_json_out(cli, &doc);

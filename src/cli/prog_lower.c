@@ -114,13 +114,6 @@ read_config(const char *path, br_arena *a, br_json **out, br_status *st)
 
 /* ---- results ------------------------------------------------------------- */
 
-static void
-stat_int(br_json_writer *w, const char *key, size_t v)
-{
-    br_json_w_key(w, key);
-    br_json_w_u64(w, v);
-}
-
 static int
 print_json(br_cli *cli, const br_mega_prog *p, const br_mega_lower_stats *s)
 {
@@ -130,17 +123,16 @@ print_json(br_cli *cli, const br_mega_prog *p, const br_mega_lower_stats *s)
 
     br_json_w_begin(&w, &doc, 0);
     br_json_w_obj(&w);
-    stat_int(&w, "tasks", p->n_tasks);
-    stat_int(&w, "buffers", p->n_buffers);
-    stat_int(&w, "counters", p->n_counters);
-    stat_int(&w, "pages", p->n_pages);
-    stat_int(&w, "workers", s->workers);
-    stat_int(&w, "fused_groups", s->fused_groups);
-    stat_int(&w, "resident_groups", s->resident_groups);
-    stat_int(&w, "split_attentions", s->split_attentions);
-    stat_int(&w, "on_chip_buffers", s->on_chip);
-    br_json_w_key(&w, "weight_bytes");
-    br_json_w_i64(&w, br_mega_weight_bytes(p));
+    br_json_w_key_u64(&w, "tasks", p->n_tasks);
+    br_json_w_key_u64(&w, "buffers", p->n_buffers);
+    br_json_w_key_u64(&w, "counters", p->n_counters);
+    br_json_w_key_u64(&w, "pages", p->n_pages);
+    br_json_w_key_u64(&w, "workers", s->workers);
+    br_json_w_key_u64(&w, "fused_groups", s->fused_groups);
+    br_json_w_key_u64(&w, "resident_groups", s->resident_groups);
+    br_json_w_key_u64(&w, "split_attentions", s->split_attentions);
+    br_json_w_key_u64(&w, "on_chip_buffers", s->on_chip);
+    br_json_w_key_i64(&w, "weight_bytes", br_mega_weight_bytes(p));
     br_json_w_obj_end(&w);
     ret = br_cli_json_out(cli, &doc);
     br_str_fini(&doc);

@@ -85,22 +85,14 @@ put_numbers(br_json_writer *w, const br_talk *t)
 {
     const br_gen_stats *s = &t->stats;
 
-    br_json_w_key(w, "end");
-    br_json_w_strz(w, br_gen_end_name(s->end));
-    br_json_w_key(w, "seed");
-    br_json_w_u64(w, t->params.sample.seed);
-    br_json_w_key(w, "tier");
-    br_json_w_strz(w, br_lm_ref_lm(t->ref)->tier);
-    br_json_w_key(w, "prompt_tokens");
-    br_json_w_u64(w, s->n_prompt);
-    br_json_w_key(w, "output_tokens");
-    br_json_w_u64(w, s->n_out);
-    br_json_w_key(w, "prefill_tok_s");
-    br_json_w_f64(w, br_gen_prefill_rate(s));
-    br_json_w_key(w, "decode_tok_s");
-    br_json_w_f64(w, br_gen_decode_rate(s));
-    br_json_w_key(w, "first_token_s");
-    br_json_w_f64(w, (double)s->first_ns * 1e-9);
+    br_json_w_key_strz(w, "end", br_gen_end_name(s->end));
+    br_json_w_key_u64(w, "seed", t->params.sample.seed);
+    br_json_w_key_strz(w, "tier", br_lm_ref_lm(t->ref)->tier);
+    br_json_w_key_u64(w, "prompt_tokens", s->n_prompt);
+    br_json_w_key_u64(w, "output_tokens", s->n_out);
+    br_json_w_key_f64(w, "prefill_tok_s", br_gen_prefill_rate(s));
+    br_json_w_key_f64(w, "decode_tok_s", br_gen_decode_rate(s));
+    br_json_w_key_f64(w, "first_token_s", (double)s->first_ns * 1e-9);
 }
 
 static int

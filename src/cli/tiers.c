@@ -68,19 +68,14 @@ print_json(br_cli *cli, const br_tier_here *t)
     br_json_w_arr(&w);
     for (size_t i = 0; i < BR_TIERS; i++) {
         br_json_w_obj(&w);
-        br_json_w_key(&w, "name");
-        br_json_w_strz(&w, t[i].name);
-        br_json_w_key(&w, "available");
-        br_json_w_bool(&w, t[i].available);
-        br_json_w_key(&w, "why");
-        br_json_w_strz(&w, t[i].why);
+        br_json_w_key_strz(&w, "name", t[i].name);
+        br_json_w_key_bool(&w, "available", t[i].available);
+        br_json_w_key_strz(&w, "why", t[i].why);
         br_json_w_obj_end(&w);
     }
     br_json_w_arr_end(&w);
-    br_json_w_key(&w, "auto");
-    br_json_w_strz(&w, br_tiers_auto(t)->name);
-    br_json_w_key(&w, "auto_why");
-    br_json_w_strz(&w, "the best that runs models here");
+    br_json_w_key_strz(&w, "auto", br_tiers_auto(t)->name);
+    br_json_w_key_strz(&w, "auto_why", "the best that runs models here");
     br_json_w_obj_end(&w);
     code = br_cli_json_out(cli, &doc);
     br_str_fini(&doc);

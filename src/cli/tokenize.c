@@ -97,12 +97,11 @@ print_json(br_cli *cli, const br_tok *t, const br_tok_ids *ids)
     br_json_w_arr(&w);
     for (size_t i = 0; i < ids->n; i++) {
         br_json_w_obj(&w);
-        br_json_w_key(&w, "id");
-        br_json_w_i64(&w, ids->at[i]);
+        br_json_w_key_i64(&w, "id", ids->at[i]);
         br_json_w_key(&w, "text");
         br_json_w_str(&w, br_tok_bytes(t, ids->at[i]));
-        br_json_w_key(&w, "type");
-        br_json_w_strz(&w, type_name(br_tok_type_of(t, ids->at[i])));
+        br_json_w_key_strz(&w, "type",
+                           type_name(br_tok_type_of(t, ids->at[i])));
         br_json_w_obj_end(&w);
     }
     br_json_w_arr_end(&w);

@@ -58,12 +58,9 @@ version_json(br_cli *cli)
 
     br_json_w_begin(&w, &doc, 0);
     br_json_w_obj(&w);
-    br_json_w_key(&w, "version");
-    br_json_w_strz(&w, BRASS_VERSION_STRING);
-    br_json_w_key(&w, "commit");
-    br_json_w_strz(&w, BR_COMMIT);
-    br_json_w_key(&w, "compiler");
-    br_json_w_strz(&w, COMPILER);
+    br_json_w_key_strz(&w, "version", BRASS_VERSION_STRING);
+    br_json_w_key_strz(&w, "commit", BR_COMMIT);
+    br_json_w_key_strz(&w, "compiler", COMPILER);
     br_json_w_key(&w, "features");
     br_json_w_arr(&w);
     for (size_t i = 0; i < BR_COUNT(features); i++)

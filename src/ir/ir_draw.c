@@ -39,12 +39,10 @@ json_value(br_json_writer *w, const br_ir *g, uint32_t i)
     br_json_w_obj(w);
     br_json_w_key(w, "name");
     br_json_w_str(w, br_ir_value_name(g, i));
-    br_json_w_key(w, "dtype");
-    br_json_w_strz(w, br_qinfo_of(v->dtype)->name);
+    br_json_w_key_strz(w, "dtype", br_qinfo_of(v->dtype)->name);
     json_dims(w, v);
     if (v->layer >= 0) {
-        br_json_w_key(w, "layer");
-        br_json_w_i64(w, v->layer);
+        br_json_w_key_i64(w, "layer", v->layer);
     }
     br_json_w_obj_end(w);
 }
@@ -57,8 +55,7 @@ json_bind(br_json_writer *w, const br_ir_bind *b)
         return;
     }
     br_json_w_obj(w);
-    br_json_w_key(w, "value");
-    br_json_w_u64(w, b->value);
+    br_json_w_key_u64(w, "value", b->value);
     br_json_w_key(w, "columns");
     br_json_w_arr(w);
     br_json_w_u64(w, b->off);
@@ -73,13 +70,10 @@ static void
 json_node(br_json_writer *w, const br_ir_node *n)
 {
     br_json_w_obj(w);
-    br_json_w_key(w, "op");
-    br_json_w_strz(w, br_ir_opinfo_of(n->op)->name);
-    br_json_w_key(w, "code");
-    br_json_w_i64(w, n->op);
+    br_json_w_key_strz(w, "op", br_ir_opinfo_of(n->op)->name);
+    br_json_w_key_i64(w, "code", n->op);
     if (n->layer >= 0) {
-        br_json_w_key(w, "layer");
-        br_json_w_i64(w, n->layer);
+        br_json_w_key_i64(w, "layer", n->layer);
     }
     for (int part = 0; part < 2; part++) {
         br_json_w_key(w, part ? "out" : "in");
@@ -111,10 +105,9 @@ br_ir_json(const br_ir *g, br_str *out)
 
     br_json_w_begin(&w, out, 0);
     br_json_w_obj(&w);
-    br_json_w_key(&w, "graph");
-    br_json_w_strz(&w, g->name);
-    br_json_w_key(&w, "stage");
-    br_json_w_strz(&w, g->stage == BR_IR_DECODE ? "decode" : "prefill");
+    br_json_w_key_strz(&w, "graph", g->name);
+    br_json_w_key_strz(&w, "stage",
+                       g->stage == BR_IR_DECODE ? "decode" : "prefill");
     br_json_w_key(&w, "values");
     br_json_w_arr(&w);
     for (uint32_t i = 0; i < g->n_values; i++)

@@ -228,17 +228,14 @@ put_entry(br_json_writer *w, const br_mega_buffer *b, size_t i)
 
     snprintf(file, sizeof file, "%zu.bin", i);
     br_json_w_obj(w);
-    br_json_w_key(w, "id");
-    br_json_w_u64(w, i);
-    br_json_w_key(w, "dtype");
-    br_json_w_strz(w, br_mega_dtype_name(b->dtype));
+    br_json_w_key_u64(w, "id", i);
+    br_json_w_key_strz(w, "dtype", br_mega_dtype_name(b->dtype));
     br_json_w_key(w, "shape");
     br_json_w_arr(w);
     for (uint32_t d = 0; d < b->rank; d++)
         br_json_w_i64(w, b->shape[d]);
     br_json_w_arr_end(w);
-    br_json_w_key(w, "file");
-    br_json_w_strz(w, file);
+    br_json_w_key_strz(w, "file", file);
     br_json_w_obj_end(w);
 }
 
@@ -269,8 +266,7 @@ put_manifest(const br_mega_vm *vm, const br_mega_prog *p, br_str *out)
     for (size_t i = 0; i < n; i++)
         br_json_w_u64(&w, order[i]);
     br_json_w_arr_end(&w);
-    br_json_w_key(&w, "sweeps");
-    br_json_w_u64(&w, br_mega_vm_sweeps(vm));
+    br_json_w_key_u64(&w, "sweeps", br_mega_vm_sweeps(vm));
     br_json_w_obj_end(&w);
     br_str_putc(out, '\n');
 }

@@ -211,30 +211,21 @@ br_mega_report_json(const br_mega_prog *p, const br_mega_report *r, br_str *out)
 
     br_json_w_begin(&w, out, 0);
     br_json_w_obj(&w);
-    br_json_w_key(&w, "ok");
-    br_json_w_bool(&w, r->ok);
+    br_json_w_key_bool(&w, "ok", r->ok);
     list_json(&w, "errors", r->errors.at, r->errors.n);
     list_json(&w, "warnings", r->warnings.at, r->warnings.n);
     if (r->more_errors) {
-        br_json_w_key(&w, "more_errors");
-        br_json_w_u64(&w, r->more_errors);
+        br_json_w_key_u64(&w, "more_errors", r->more_errors);
     }
     br_json_w_key(&w, "stats");
     br_json_w_obj(&w);
-    br_json_w_key(&w, "tasks");
-    br_json_w_u64(&w, p->n_tasks);
-    br_json_w_key(&w, "buffers");
-    br_json_w_u64(&w, p->n_buffers);
-    br_json_w_key(&w, "counters");
-    br_json_w_u64(&w, p->n_counters);
-    br_json_w_key(&w, "edges");
-    br_json_w_i64(&w, r->n_edges);
-    br_json_w_key(&w, "acyclic");
-    br_json_w_bool(&w, r->acyclic);
-    br_json_w_key(&w, "weight_MB");
-    br_json_w_f64(&w, r->weight_mb);
-    br_json_w_key(&w, "sm_assigned");
-    br_json_w_bool(&w, r->sm_assigned);
+    br_json_w_key_u64(&w, "tasks", p->n_tasks);
+    br_json_w_key_u64(&w, "buffers", p->n_buffers);
+    br_json_w_key_u64(&w, "counters", p->n_counters);
+    br_json_w_key_i64(&w, "edges", r->n_edges);
+    br_json_w_key_bool(&w, "acyclic", r->acyclic);
+    br_json_w_key_f64(&w, "weight_MB", r->weight_mb);
+    br_json_w_key_bool(&w, "sm_assigned", r->sm_assigned);
     br_json_w_obj_end(&w);
     br_json_w_obj_end(&w);
 }

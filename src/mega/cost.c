@@ -563,25 +563,11 @@ br_mega_cost_fini(br_mega_cost *c)
 /* ---- as JSON ------------------------------------------------------------- */
 
 static void
-put_f64(br_json_writer *w, const char *key, double v)
-{
-    br_json_w_key(w, key);
-    br_json_w_f64(w, v);
-}
-
-static void
-put_i64(br_json_writer *w, const char *key, int64_t v)
-{
-    br_json_w_key(w, key);
-    br_json_w_i64(w, v);
-}
-
-static void
 put_share(br_json_writer *w, const br_cost_share *s)
 {
-    put_f64(w, "stream_us", s->stream_us);
-    put_f64(w, "compute_us", s->compute_us);
-    put_f64(w, "overhead_us", s->overhead_us);
+    br_json_w_key_f64(w, "stream_us", s->stream_us);
+    br_json_w_key_f64(w, "compute_us", s->compute_us);
+    br_json_w_key_f64(w, "overhead_us", s->overhead_us);
 }
 
 static void
@@ -593,11 +579,12 @@ put_row(br_json_writer *w, const char *name, const br_cost_row *r)
         return;
     br_json_w_key(w, name);
     br_json_w_obj(w);
-    put_i64(w, "tasks", (int64_t)r->tasks);
-    put_i64(w, "bytes", whole(r->bytes));
-    put_i64(w, "flops", whole(r->flops));
-    put_f64(w, "busy_us", r->busy_us);
-    put_f64(w, "critical_us", s->stream_us + s->compute_us + s->overhead_us);
+    br_json_w_key_i64(w, "tasks", (int64_t)r->tasks);
+    br_json_w_key_i64(w, "bytes", whole(r->bytes));
+    br_json_w_key_i64(w, "flops", whole(r->flops));
+    br_json_w_key_f64(w, "busy_us", r->busy_us);
+    br_json_w_key_f64(w, "critical_us",
+                      s->stream_us + s->compute_us + s->overhead_us);
     br_json_w_obj_end(w);
 }
 
@@ -608,18 +595,18 @@ br_mega_cost_json(const br_mega_cost *c, br_str *out)
 
     br_json_w_begin(&w, out, 2);
     br_json_w_obj(&w);
-    put_f64(&w, "us", c->us);
-    put_f64(&w, "floor_us", c->floor_us);
-    put_f64(&w, "reach_us", c->reach_us);
-    put_f64(&w, "percent_of_floor",
-            c->us > 0 ? 100 * c->floor_us / c->us : 100);
-    put_i64(&w, "bytes", c->bytes);
-    put_i64(&w, "flops", c->flops);
-    put_i64(&w, "tasks", (int64_t)c->tasks);
-    put_i64(&w, "workers", (int64_t)c->workers);
+    br_json_w_key_f64(&w, "us", c->us);
+    br_json_w_key_f64(&w, "floor_us", c->floor_us);
+    br_json_w_key_f64(&w, "reach_us", c->reach_us);
+    br_json_w_key_f64(&w, "percent_of_floor",
+                      c->us > 0 ? 100 * c->floor_us / c->us : 100);
+    br_json_w_key_i64(&w, "bytes", c->bytes);
+    br_json_w_key_i64(&w, "flops", c->flops);
+    br_json_w_key_i64(&w, "tasks", (int64_t)c->tasks);
+    br_json_w_key_i64(&w, "workers", (int64_t)c->workers);
     br_json_w_key(&w, "critical");
     br_json_w_obj(&w);
-    put_i64(&w, "tasks", (int64_t)c->critical_tasks);
+    br_json_w_key_i64(&w, "tasks", (int64_t)c->critical_tasks);
     put_share(&w, &c->critical);
     br_json_w_obj_end(&w);
     br_json_w_key(&w, "regions");

@@ -443,12 +443,10 @@ write_tensor(br_json_writer *w, const br_mega_net *n, const br_net_tensor *t)
     br_json_w_arr_end(w);
     if (t->kind == BR_MBK_IO_INPUT ? t->dtype != BR_MDT_I32
                                    : t->dtype != n->dtype) {
-        br_json_w_key(w, "dtype");
-        br_json_w_strz(w, br_mega_dtype_name(t->dtype));
+        br_json_w_key_strz(w, "dtype", br_mega_dtype_name(t->dtype));
     }
     if (t->keep_float) {
-        br_json_w_key(w, "quant");
-        br_json_w_bool(w, false);
+        br_json_w_key_bool(w, "quant", false);
     }
     br_json_w_obj_end(w);
 }
@@ -466,19 +464,11 @@ write_tensors(br_json_writer *w, const br_mega_net *n, const char *group,
 }
 
 static void
-write_string(br_json_writer *w, const char *key, const char *v)
-{
-    br_json_w_key(w, key);
-    br_json_w_strz(w, v);
-}
-
-static void
 write_real(br_json_writer *w, bool has, const char *key, double v)
 {
     if (!has)
         return;
-    br_json_w_key(w, key);
-    br_json_w_f64(w, v);
+    br_json_w_key_f64(w, key, v);
 }
 
 static void
@@ -486,8 +476,7 @@ write_int(br_json_writer *w, bool has, const char *key, int64_t v)
 {
     if (!has)
         return;
-    br_json_w_key(w, key);
-    br_json_w_i64(w, v);
+    br_json_w_key_i64(w, key, v);
 }
 
 static void
@@ -499,20 +488,20 @@ write_node(br_json_writer *w, const br_mega_net *n, const br_net_node *d)
     if (d->op == BR_NET_MUL && d->n_in == 2)
         attrs = 0;
     br_json_w_obj(w);
-    write_string(w, "op", br_net_op_text(d->op));
-    write_string(w, "name", d->name);
+    br_json_w_key_strz(w, "op", br_net_op_text(d->op));
+    br_json_w_key_strz(w, "name", d->name);
     if (d->role[0])
-        write_string(w, "role", d->role);
+        br_json_w_key_strz(w, "role", d->role);
     br_json_w_key(w, "in");
     br_json_w_arr(w);
     for (int i = 0; i < d->n_in; i++)
         br_json_w_strz(w, t[d->in[i]].name);
     br_json_w_arr_end(w);
-    write_string(w, "out", t[d->out].name);
+    br_json_w_key_strz(w, "out", t[d->out].name);
     if (d->weight != BR_NET_NONE)
-        write_string(w, "weight", t[d->weight].name);
+        br_json_w_key_strz(w, "weight", t[d->weight].name);
     if (d->bias != BR_NET_NONE)
-        write_string(w, "bias", t[d->bias].name);
+        br_json_w_key_strz(w, "bias", t[d->bias].name);
     write_real(w, attrs & A_EPS, "eps", d->eps);
     write_real(w, attrs & A_THETA, "theta", d->theta);
     write_real(w, attrs & A_SCALE, "scale", d->scale);
@@ -520,15 +509,15 @@ write_node(br_json_writer *w, const br_mega_net *n, const br_net_node *d)
     write_int(w, attrs & A_KV_HEADS, "kv_heads", d->n_kv_heads);
     write_int(w, attrs & A_HEAD_DIM, "head_dim", d->head_dim);
     if (attrs & A_WHICH)
-        write_string(w, "which", d->is_query ? "q" : "k");
+        br_json_w_key_strz(w, "which", d->is_query ? "q" : "k");
     br_json_w_obj_end(w);
 }
 
 static void
 write_head(br_json_writer *w, const br_mega_net *n)
 {
-    write_string(w, "name", n->source);
-    write_string(w, "dtype", br_mega_dtype_name((int)n->dtype));
+    br_json_w_key_strz(w, "name", n->source);
+    br_json_w_key_strz(w, "dtype", br_mega_dtype_name((int)n->dtype));
     write_int(w, true, "batch", n->batch);
     write_int(w, true, "pos", n->pos);
     write_int(w, true, "max_seq", n->max_seq);
