@@ -177,7 +177,7 @@ ptx:
 	    $(PTX_CC) -o $(PTX_OUT)/$$k.ptx kernels/cuda/$$k.cu || exit 1; done
 
 # ---- benchmarks and examples ------------------------------------------------
-$(B)/bench_%: $(B)/bench/bench_%.o $(B)/libbrass.a
+$(B)/bench_%: $(B)/bench/bench_%.o $(B)/bench/kit.o $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
 bench-%: $(B)/bench_% ; @$<
 

@@ -7,29 +7,13 @@
  * one least disturbed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
+#include "kit.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { REPEATS = 20, TASKS = 12000, DOUBLES = 100000 };
-
-static double
-now_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void
-die(const br_status *st)
-{
-    fprintf(stderr, "bench_json: %s\n", st->msg);
-    exit(1);
-}
 
 /* ---- the text --------------------------------------------------------- */
 
@@ -132,7 +116,7 @@ pull(const char *p, size_t n, bool numbers)
     }
     br_json_close(&r);
     if (tok == BR_JSON_ERROR)
-        die(&st);
+        must(st.code, &st);
 }
 
 static void
@@ -158,8 +142,7 @@ run_tree(const char *p, size_t n, br_str *out)
 
     (void)out;
     br_arena_init(&a, 0);
-    if (br_json_parse(&v, &a, p, n, BR_JSON_LAX, &st) != BR_OK)
-        die(&st);
+    must(br_json_parse(&v, &a, p, n, BR_JSON_LAX, &st), &st);
     sink += v->n;
     br_arena_fini(&a);
 }
@@ -173,8 +156,7 @@ run_tree_write(const char *p, size_t n, br_str *out)
     br_json *v;
 
     br_arena_init(&a, 0);
-    if (br_json_parse(&v, &a, p, n, BR_JSON_LAX, &st) != BR_OK)
-        die(&st);
+    must(br_json_parse(&v, &a, p, n, BR_JSON_LAX, &st), &st);
     br_str_clear(out);
     br_json_w_begin(&w, out, 2);
     br_json_w_tree(&w, v);
@@ -191,13 +173,12 @@ measure(const char *name, void (*fn)(const char *, size_t, br_str *),
     int i;
 
     for (i = 0; i < REPEATS; i++) {
-        t = now_s();
+        t = kit_ms();
         fn(p, n, &out);
-        t = now_s() - t;
+        t = kit_ms() - t;
         best = BR_MIN(best, t);
     }
-    printf("%-22s %8.2f ms %8.0f MB/s\n", name, best * 1e3,
-           (double)n / best * 1e-6);
+    printf("%-22s %8.2f ms %8.0f MB/s\n", name, best, (double)n / best * 1e-3);
     br_str_fini(&out);
 }
 
@@ -232,21 +213,21 @@ measure_numbers(const char *name, bool random)
     for (i = 0; i < DOUBLES; i++)
         in[i] = sample(i, random);
     for (k = 0; k < 5; k++) {
-        t = now_s();
+        t = kit_ms();
         for (i = 0; i < DOUBLES; i++)
             len[i] = br_f64_repr(text[i], in[i]);
-        t = now_s() - t;
+        t = kit_ms() - t;
         best_w = BR_MIN(best_w, t);
-        t = now_s();
+        t = kit_ms();
         for (i = 0; i < DOUBLES; i++) {
             if (!br_json_to_f64((br_text){text[i], len[i]}, &v) || v != in[i])
                 abort(); /* a number without its check is worth nothing */
         }
-        t = now_s() - t;
+        t = kit_ms() - t;
         best_r = BR_MIN(best_r, t);
     }
     printf("%-22s %8.1f ns to text %8.1f ns to double\n", name,
-           best_w / DOUBLES * 1e9, best_r / DOUBLES * 1e9);
+           best_w / DOUBLES * 1e6, best_r / DOUBLES * 1e6);
 }
 
 int
@@ -258,8 +239,7 @@ main(int argc, char **argv)
     size_t n;
 
     if (argc > 1) {
-        if (br_file_read(argv[1], (size_t)1 << 32, &p, &n, &st) != BR_OK)
-            die(&st);
+        must(br_file_read(argv[1], (size_t)1 << 32, &p, &n, &st), &st);
     } else {
         make_text(&s);
         p = s.at;

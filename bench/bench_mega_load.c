@@ -8,31 +8,13 @@
  * one least disturbed. "exact" is the slow reader, which every record that is
  * not ordinary takes (load.h).
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kit.h"
 #include "mega/load.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { REPEATS = 10, TILES = 64 };
-
-static double
-now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static void
-must(br_code code, const br_status *st)
-{
-    if (code == BR_OK)
-        return;
-    fprintf(stderr, "bench_mega_load: %s\n", st->msg);
-    exit(1);
-}
 
 /* ---- the text ----------------------------------------------------------- */
 
@@ -111,16 +93,16 @@ measure(const char *what, br_text text)
     for (int i = 0; i < REPEATS; i++) {
         br_str out = {0};
 
-        t0 = now_ms();
+        t0 = kit_ms();
         must(br_load_text(&p, text, true, &st), &st);
-        exact = BR_MIN(exact, now_ms() - t0);
+        exact = BR_MIN(exact, kit_ms() - t0);
         br_mega_free(p);
-        t0 = now_ms();
+        t0 = kit_ms();
         must(br_mega_load(&p, text.p, text.n, &st), &st);
-        t1 = now_ms();
+        t1 = kit_ms();
         load = BR_MIN(load, t1 - t0);
         must(br_mega_save(p, &out, &st), &st);
-        save = BR_MIN(save, now_ms() - t1);
+        save = BR_MIN(save, kit_ms() - t1);
         used = p->arena.used;
         n_tasks = p->n_tasks;
         br_str_fini(&out);

@@ -7,30 +7,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "kit.h"
 #include "mega/cost.h"
 #include "mega/lower.h"
 
 enum { REPEATS = 10 };
-
-static double
-now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static void
-must(br_code code, const br_status *st)
-{
-    if (code == BR_OK)
-        return;
-    fprintf(stderr, "bench_mega_lower: %s\n", st->msg);
-    exit(1);
-}
 
 static double
 time_lower(const char *shape, br_mega_style style, br_mega_prog **out)
@@ -39,10 +21,10 @@ time_lower(const char *shape, br_mega_style style, br_mega_prog **out)
 
     for (int i = 0; i < REPEATS; i++) {
         br_status st = {0};
-        double t = now_ms();
+        double t = kit_cpu_ms();
 
         must(br_mega_lower_shape(out, shape, style, &st), &st);
-        t = now_ms() - t;
+        t = kit_cpu_ms() - t;
         best = BR_MIN(best, t);
         if (i + 1 < REPEATS)
             br_mega_free(*out);
@@ -59,10 +41,10 @@ time_cost(const br_mega_prog *p)
     for (int i = 0; i < REPEATS; i++) {
         br_status st = {0};
         br_mega_cost c;
-        double t = now_ms();
+        double t = kit_cpu_ms();
 
         must(br_mega_cost_of(&c, p, &o, &st), &st);
-        t = now_ms() - t;
+        t = kit_cpu_ms() - t;
         best = BR_MIN(best, t);
         br_mega_cost_fini(&c);
     }

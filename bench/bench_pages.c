@@ -10,6 +10,7 @@
  * once, which mixed sizes may put out of reach; "?": bound leaves sizes out.
  * Processor time, the best of REPEATS, of 2 for large ones.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kit.h"
 #include "mega/builder.h"
 #include "mega/lower.h"
 #include "mega/pages.h"
@@ -17,27 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { REPEATS = 10 };
-
-static double
-now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static void
-must(br_code code, const br_status *st)
-{
-    if (code == BR_OK)
-        return;
-    fprintf(stderr, "bench_pages: %s\n", st->msg);
-    exit(1);
-}
 
 static double
 percent(int64_t more, int64_t than)
@@ -55,9 +37,9 @@ measure(br_mega_prog *p, const char *name)
         double best = 1e9;
 
         for (int i = 0; i < (p->n_tasks < 10000 ? REPEATS : 2); i++) {
-            double from = now_ms(), took;
+            double from = kit_cpu_ms(), took;
             must(br_mega_pages_allocate_opt(p, &o, &r, &st), &st);
-            took = now_ms() - from;
+            took = kit_cpu_ms() - from;
             best = took < best ? took : best;
         }
         printf("| %-22s | %6zu | %5lld | %-8s | %3lld | %9lld | %11lld | "
@@ -188,7 +170,7 @@ make_hard(const hard *h, uint64_t *r)
 static void
 many(uint64_t *r)
 {
-    double over = 0, worst = 0, anti = 0, took = now_ms();
+    double over = 0, worst = 0, anti = 0, took = kit_cpu_ms();
     int met = 0;
 
     for (int i = 0; i < 400; i++) {
@@ -207,7 +189,7 @@ many(uint64_t *r)
     printf("400 programs of 8 to 400 buffers, windows 2 to 16, 1 to 30 sizes: "
            "%d meet the bound; over it %.2f %% mean, %.2f %% worst; over the "
            "antichain %.2f %% mean; %.2f ms mean\n\n",
-           met, over, worst, anti, (now_ms() - took) / 400);
+           met, over, worst, anti, (kit_cpu_ms() - took) / 400);
 }
 
 static void

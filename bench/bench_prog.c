@@ -20,6 +20,7 @@
  * compared with what is known of the program; a wrong one ends the run with
  * exit code 1. Scratch is the most memory that one check held.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kit.h"
 #include "mega/check_int.h"
 #include "mega/lower.h"
 
@@ -27,39 +28,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { N = 100000, WIDE = 300, WORKERS = 132 };
-
-static double
-read_ms(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static double
-now_ms(void)
-{
-    return read_ms(CLOCK_MONOTONIC);
-}
-
-static double
-cpu_ms(void)
-{
-    return read_ms(CLOCK_PROCESS_CPUTIME_ID);
-}
-
-static void
-must(br_code code, const br_status *st)
-{
-    if (code == BR_OK)
-        return;
-    fprintf(stderr, "bench_prog: %s\n", st->msg);
-    exit(1);
-}
 
 /* ---- memory: the most that was held at once ----------------------------- */
 
@@ -358,25 +328,25 @@ fused(void)
 static void
 show(const char *name, br_text json, bool want)
 {
-    double load = 1e9, check = 1e9, cpu = 1e9, t0, c0, start = now_ms();
+    double load = 1e9, check = 1e9, cpu = 1e9, t0, c0, start = kit_ms();
     size_t n_tasks = 0, scratch = 0, base;
     br_status st = {0};
 
-    for (int i = 0; i < 5 || (now_ms() - start < 1000 && i < 200); i++) {
+    for (int i = 0; i < 5 || (kit_ms() - start < 1000 && i < 200); i++) {
         br_mega_report r;
         br_mega_prog *p;
 
-        t0 = now_ms();
+        t0 = kit_ms();
         must(br_mega_load(&p, json.p, json.n, &st), &st);
-        load = BR_MIN(load, now_ms() - t0);
+        load = BR_MIN(load, kit_ms() - t0);
         n_tasks = p->n_tasks;
         base = most = held;
         for (int k = 0; k < 2; k++) {
-            t0 = now_ms();
-            c0 = cpu_ms();
+            t0 = kit_ms();
+            c0 = kit_cpu_ms();
             must(br_mega_check(p, BR_MEGA_SOUND, &r, &st), &st);
-            check = BR_MIN(check, now_ms() - t0);
-            cpu = BR_MIN(cpu, cpu_ms() - c0);
+            check = BR_MIN(check, kit_ms() - t0);
+            cpu = BR_MIN(cpu, kit_cpu_ms() - c0);
             if (r.ok != want) {
                 fprintf(stderr, "bench_prog: %s: wrong verdict: %s\n", name,
                         r.errors.n ? r.errors.at[0] : "accepted");
@@ -409,26 +379,12 @@ llama(void)
 static void
 machine(void)
 {
-    char line[256], model[200] = "?", commit[64] = "?";
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    int cores = 0;
+    char line[64], model[200], commit[64] = "?";
+    int cores = kit_cpu(model, sizeof model);
+    FILE *f = popen("git describe --always --dirty 2>/dev/null", "r");
 
-    while (f && fgets(line, sizeof line, f)) {
-        char *colon = strchr(line, ':');
-
-        if (!colon || strncmp(line, "model name", 10) != 0)
-            continue;
-        cores++;
-        colon[strcspn(colon, "\n")] = 0;
-        snprintf(model, sizeof model, "%.190s", colon + 2);
-    }
-    if (f)
-        fclose(f);
-    f = popen("git describe --always --dirty 2>/dev/null", "r");
-    if (f && fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = 0;
-        snprintf(commit, sizeof commit, "%.60s", line);
-    }
+    if (f && fgets(line, sizeof line, f))
+        snprintf(commit, sizeof commit, "%.*s", (int)strcspn(line, "\n"), line);
     if (f)
         pclose(f);
     printf("machine: %s, %d cores; one is used. commit: %s. command: make "

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "base/rng.h"
+#include "kit.h"
 #include "model/tokenizer.h"
 #include "model/unicode.h"
 
@@ -20,39 +21,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { VOCAB = 150000, WORDS = 60000, TEXT_BYTES = 10 << 20, REPEATS = 3 };
-
-static double
-now_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void
 die(const char *what)
 {
     fprintf(stderr, "bench_tokenize: %s\n", what);
     exit(1);
-}
-
-static void
-print_machine(void)
-{
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    char line[256];
-
-    while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, "model name", 10) == 0) {
-            printf("machine: one core of%s", strchr(line, ':') + 1);
-            break;
-        }
-    if (f)
-        fclose(f);
 }
 
 /* ---- a language -------------------------------------------------------- */
@@ -263,18 +239,18 @@ run(const br_tok *t, const char *what, br_text text, double least)
 
     for (int i = 0; i < REPEATS; i++) {
         br_tok_work *w = br_tok_work_new();
-        double t0 = now_s();
+        double t0 = kit_cpu_ms();
 
         ids.n = 0;
         if (!w || br_tok_encode(t, w, text, 0, &ids, &st) != BR_OK)
             die(w ? st.msg : "out of memory");
-        best = fmin(best, now_s() - t0);
+        best = fmin(best, kit_cpu_ms() - t0);
         br_tok_work_free(w);
     }
     if (br_tok_decode(t, ids.at, ids.n, 0, &back, &st) != BR_OK)
         die(st.msg);
     same = br_text_eq(text, (br_text){br_str_z(&back), back.n});
-    rate = (double)text.n / best / 1e6;
+    rate = (double)text.n / best / 1e3;
     printf("%-22s %5.1f MB %9zu ids %8.1f MB/s  goal %4.0f %s%s\n", what,
            (double)text.n / 1e6, ids.n, rate, least,
            rate >= least ? "ok" : "MISSED",
@@ -295,18 +271,18 @@ load(int argc, char **argv)
     double t0;
 
     if (argc > 1) {
-        t0 = now_s();
+        t0 = kit_cpu_ms();
         if (br_tok_open(&t, argv[1], NULL, &st) != BR_OK)
             die(st.msg);
     } else {
         make_json(&json);
-        t0 = now_s();
+        t0 = kit_cpu_ms();
         if (br_tok_from_json(&t, (br_text){json.at, json.n}, BR_TEXT(""),
                              &st) != BR_OK)
             die(st.msg);
     }
     printf("vocabulary: %d tokens, %s, loaded in %.0f ms\n", br_tok_count(t),
-           br_tok_kind_name(br_tok_kind_of(t)), (now_s() - t0) * 1e3);
+           br_tok_kind_name(br_tok_kind_of(t)), kit_cpu_ms() - t0);
     br_str_fini(&json);
     return t;
 }
@@ -319,13 +295,15 @@ main(int argc, char **argv)
     br_status st = {0};
     br_text big = {buffer, sizeof buffer};
     br_tok *t;
+    char cpu[200];
     br_rng r;
     bool ok;
 
     br_rng_init(&r, 1, 0);
     for (size_t i = 0; i < WORDS; i++)
         make_word(&r, words[i]);
-    print_machine();
+    kit_cpu(cpu, sizeof cpu);
+    printf("machine: one core of %s\n", cpu);
     t = load(argc, argv);
     if (argc > 2 &&
         br_file_read(argv[2], BR_TOK_MAX_TEXT, &text.at, &text.n, &st) != BR_OK)

@@ -1,19 +1,9 @@
 /* model_convert.c - brass model convert: a Hugging Face folder as a GGUF file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
-#include "base/thread.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "model/hf.h"
-
-static void
-advance(void *ctx, uint64_t done, uint64_t total)
-{
-    br_progress *p = ctx;
-
-    p->total = total;
-    br_progress_at(p, done, br_now_ns());
-}
 
 static void
 print_text(br_cli *cli, const char *path, const br_hf_stats *s)
@@ -68,7 +58,7 @@ br_cmd_model_convert(br_cli *cli)
     const char *path = br_opt_str(cli, BR_OPT_output);
     br_status st = {0};
     br_progress p;
-    br_hf_desc d = {advance, &p};
+    br_hf_desc d = {br_progress_advance, &p};
     br_hf_stats stats;
     br_code code;
 

@@ -1,7 +1,6 @@
 /* model_quantize.c - brass model quantize: a model in another format.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
-#include "base/thread.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "model/requant.h"
@@ -18,15 +17,6 @@ no_such_mixture(const char *name, br_status *st)
                    br_str_z(&list));
     br_str_fini(&list);
     return code;
-}
-
-static void
-advance(void *ctx, uint64_t done, uint64_t total)
-{
-    br_progress *p = ctx;
-
-    p->total = total;
-    br_progress_at(p, done, br_now_ns());
 }
 
 static double
@@ -89,7 +79,7 @@ quantize(br_cli *cli, br_requant_stats *stats, br_status *st)
 {
     const char *importances = br_opt_str(cli, BR_OPT_imatrix);
     br_requant_desc d = {.mix = br_qmix_find(br_text_z(cli->args[2])),
-                         .progress = advance};
+                         .progress = br_progress_advance};
     br_imatrix *im = NULL;
     br_gguf *g = NULL;
     br_progress p;

@@ -43,6 +43,15 @@ br_progress_at(br_progress *p, uint64_t done, int64_t now_ns)
 }
 
 void
+br_progress_advance(void *progress, uint64_t done, uint64_t total)
+{
+    br_progress *p = progress;
+
+    p->total = total;
+    br_progress_at(p, done, br_now_ns());
+}
+
+void
 br_progress_end(br_progress *p)
 {
     if (p->shown)

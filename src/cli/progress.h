@@ -21,6 +21,8 @@ typedef struct br_progress {
 void br_progress_begin(br_progress *p, const br_cli *cli, const char *what,
                        uint64_t total);
 void br_progress_at(br_progress *p, uint64_t done, int64_t now_ns);
+/* The same as a callback: the time is now. */
+void br_progress_advance(void *progress, uint64_t done, uint64_t total);
 void br_progress_end(br_progress *p);
 
 #endif

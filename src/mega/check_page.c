@@ -315,16 +315,6 @@ uses_before(pages *g, const life *a, const life *b, uint32_t w)
     return true;
 }
 
-static bool
-same_waits(const br_snd *s, uint32_t a, uint32_t b)
-{
-    uint32_t n = s->wait_off[a + 1] - s->wait_off[a];
-
-    return n == s->wait_off[b + 1] - s->wait_off[b] &&
-           memcmp(s->wait + s->wait_off[a], s->wait + s->wait_off[b],
-                  n * sizeof *s->wait) == 0;
-}
-
 /* Writers of b with equal waits are one question. (One that uses a as well is
  * no exception: it would have to come before the other, which it cannot, for
  * then it would be among its own ancestors.) */
@@ -339,7 +329,7 @@ check_neighbours(pages *g, const life *a, const life *b)
 
         if (s->out[w] != b->buffer || w == prev)
             continue;
-        if (prev != BR_NONE && same_waits(s, prev, w))
+        if (prev != BR_NONE && br_snd_same_waits(s, prev, w))
             continue;
         prev = w;
         if (!uses_before(g, a, b, w))

@@ -33,6 +33,16 @@ settle_kinds(br_snd *s)
     }
 }
 
+bool
+br_snd_same_waits(const br_snd *s, uint32_t a, uint32_t b)
+{
+    uint32_t n = s->wait_off[a + 1] - s->wait_off[a];
+
+    return n == s->wait_off[b + 1] - s->wait_off[b] &&
+           memcmp(s->wait + s->wait_off[a], s->wait + s->wait_off[b],
+                  n * sizeof *s->wait) == 0;
+}
+
 static bool
 waits_for(const br_snd *s, uint32_t t, uint32_t c)
 {

@@ -288,18 +288,6 @@ keep_read(region *g, uint32_t task, uint32_t i, uint32_t j)
         g->read[g->n_read++] = (seen_read){i, j, task};
 }
 
-/* The same waits make the same ancestors: what the reader before was asked
- * need not be asked again as long as nobody has written since. */
-static bool
-same_waits(const br_snd *s, uint32_t a, uint32_t b)
-{
-    uint32_t n = s->wait_off[a + 1] - s->wait_off[a];
-
-    return n == s->wait_off[b + 1] - s->wait_off[b] &&
-           memcmp(s->wait + s->wait_off[a], s->wait + s->wait_off[b],
-                  n * sizeof *s->wait) == 0;
-}
-
 typedef struct before { /* the access before this one, if it was a read */
     uint32_t task, i, j;
 } before;
@@ -308,7 +296,7 @@ static bool
 do_read(region *g, uint32_t task, uint32_t i, uint32_t j, before *prev)
 {
     bool again = prev->task != BR_NONE && prev->i == i && prev->j == j &&
-                 same_waits(g->s, prev->task, task);
+                 br_snd_same_waits(g->s, prev->task, task);
 
     *prev = (before){task, i, j};
     if (!uncovered(g, task, i, j) ||

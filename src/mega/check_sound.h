@@ -118,6 +118,9 @@ bool br_chk_recipe(br_snd *s, const br_op_call *task, const br_json *recipe,
                    char why[200]);
 /* check_race.c: reads against writes. */
 bool br_snd_race(br_snd *s);
+/* The same waits make the same ancestors: what one was asked, the other need
+ * not be. */
+bool br_snd_same_waits(const br_snd *s, uint32_t a, uint32_t b);
 /* check_region.c: one buffer whose writes are no single epoch. */
 bool br_snd_regions(br_snd *s, uint32_t buffer, const uint32_t *tasks,
                     uint32_t n);

@@ -285,15 +285,6 @@ raise(net *g, uint32_t class, int64_t by)
     g->e.at[6 * class + 2].cap += by;
 }
 
-static int
-by_size_desc(const void *a, const void *b)
-{
-    const br_pg_item *x = *(br_pg_item *const *)a, *y = *(br_pg_item *const *)b;
-    if (x->size != y->size)
-        return x->size > y->size ? -1 : 1;
-    return (x > y) - (x < y);
-}
-
 /* Sum over the sizes of (step down to the next size) * width. */
 static br_code
 layered(net *g, const br_pg_order *o, const classes *c, br_mega_pages_report *r,
@@ -308,7 +299,7 @@ layered(net *g, const br_pg_order *o, const classes *c, br_mega_pages_report *r,
     for (uint32_t i = 0; i < o->n; i++)
         s[i] = &o->item[i];
     if (o->n)
-        qsort(s, o->n, sizeof *s, by_size_desc);
+        qsort(s, o->n, sizeof *s, br_pg_by_size);
     for (uint32_t i = 0; i < o->n; i++)
         n_sizes += !i || s[i]->size != s[i - 1]->size;
     skip = (uint32_t)(n_sizes * g->e.n / LAYER_WORK) + 1;
@@ -367,7 +358,7 @@ greedy(const br_pg_order *o, br_mega_pages_report *r, uint32_t *antichain,
     for (uint32_t i = 0; i < o->n; i++)
         s[i] = &o->item[i];
     if (o->n)
-        qsort(s, o->n, sizeof *s, by_size_desc);
+        qsort(s, o->n, sizeof *s, br_pg_by_size);
     for (uint32_t i = 0; i < o->n; i++) {
         uint32_t v = (uint32_t)(s[i] - o->item), k = 0;
         while (k < n && !br_pg_before(o, in[k], v) &&

@@ -58,5 +58,7 @@ br_code br_pg_bound(const br_pg_order *o, br_mega_pages_report *r,
  * Stops early when the sum of page sizes meets goal. */
 br_code br_pg_pack(const br_pg_order *o, int64_t goal, uint32_t *page_of,
                    uint32_t *n_pages, br_arena *a, br_status *st) BR_MUST_USE;
+/* Compares two pointers to items for qsort: the larger first. */
+int br_pg_by_size(const void *a, const void *b);
 
 #endif

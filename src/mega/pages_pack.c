@@ -406,8 +406,8 @@ walk(pack *k)
 
 /* ---- all together ------------------------------------------------------ */
 
-static int
-by_size_desc(const void *a, const void *b)
+int
+br_pg_by_size(const void *a, const void *b)
 {
     const br_pg_item *x = *(br_pg_item *const *)a, *y = *(br_pg_item *const *)b;
 
@@ -446,7 +446,7 @@ pack_init(pack *k, const br_pg_order *o, int64_t goal, br_arena *a)
     for (uint32_t i = 0; i < o->n; i++)
         k->desc[i] = &o->item[i];
     if (o->n)
-        qsort(k->desc, o->n, sizeof *k->desc, by_size_desc);
+        qsort(k->desc, o->n, sizeof *k->desc, br_pg_by_size);
     return true;
 }
 

@@ -55,6 +55,9 @@ void br_show_ascii(br_str *out, br_text t, size_t max);
 void br_show_count(br_str *out, uint64_t n, char sep);
 /* 79.9 KB; 1.05 MB */
 void br_show_bytes(br_str *out, double n);
+double br_show_percent(double part, double all);
+/* What the critical path waits for: memory 93 %, arithmetic 0 %, .. */
+void br_show_shares(br_str *out, const br_show *s);
 /* At most 2 decimals, none when they are zero. */
 void br_show_num(br_str *out, double v);
 /* 0, 1, 2, 5, 10, 20, 50, ..: the step that makes at most n of them. */

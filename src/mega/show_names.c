@@ -197,6 +197,21 @@ br_show_bytes(br_str *out, double n)
                   n, unit[i]);
 }
 
+double
+br_show_percent(double part, double all)
+{
+    return all > 0 ? 100 * part / all : 0;
+}
+
+void
+br_show_shares(br_str *out, const br_show *s)
+{
+    br_str_printf(out, "memory %.0f %%, arithmetic %.0f %%, fixed cost %.0f %%",
+                  br_show_percent(s->cost.critical.stream_us, s->total),
+                  br_show_percent(s->cost.critical.compute_us, s->total),
+                  br_show_percent(s->cost.critical.overhead_us, s->total));
+}
+
 void
 br_show_num(br_str *out, double v)
 {

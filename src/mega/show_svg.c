@@ -134,12 +134,6 @@ style(br_svg *v)
 
 /* ---- head -------------------------------------------------------------- */
 
-static double
-percent(double part, double all)
-{
-    return all > 0 ? 100 * part / all : 0;
-}
-
 static void
 put_where(br_svg *v, br_str *z)
 {
@@ -168,7 +162,7 @@ put_where(br_svg *v, br_str *z)
     br_str_puts(z, ", floor ");
     br_svg_time(z, s, s->cost.floor_us);
     br_str_printf(z, " (%.0f %% of the time)",
-                  percent(s->cost.floor_us, s->total));
+                  br_show_percent(s->cost.floor_us, s->total));
 }
 
 static void
@@ -180,13 +174,10 @@ put_path_and_pages(br_svg *v, br_str *z)
     br_str_puts(z, "critical path ");
     br_show_count(z, s->n_path, ',');
     br_str_puts(z, s->n_path == 1 ? " task" : " tasks");
-    if (s->timed)
-        br_str_printf(z,
-                      ": memory %.0f %%, arithmetic %.0f %%, fixed cost "
-                      "%.0f %%",
-                      percent(s->cost.critical.stream_us, s->total),
-                      percent(s->cost.critical.compute_us, s->total),
-                      percent(s->cost.critical.overhead_us, s->total));
+    if (s->timed) {
+        br_str_puts(z, ": ");
+        br_show_shares(z, s);
+    }
     if (!s->p->has_pages)
         return;
     for (size_t i = 0; i < s->p->n_pages; i++)
@@ -246,7 +237,7 @@ chip(br_svg *v, const br_show_row *r, double all, double *x)
     br_show_xml(&z, br_show_op(r->op), 40);
     br_str_puts(&z, " \u00d7 ");
     br_show_count(&z, r->tasks, ',');
-    br_str_printf(&z, " \u00b7 %.1f %%", percent(r->path, all));
+    br_str_printf(&z, " \u00b7 %.1f %%", br_show_percent(r->path, all));
     w = 16 + 6.2 * (double)z.n + 12;
     if (*x > LEFT && *x + w > LEFT + PLOT) {
         *x = LEFT;
@@ -286,6 +277,18 @@ legend(br_svg *v)
 
 /* ---- axes -------------------------------------------------------------- */
 
+static void
+vertical(br_svg *v, const char *cls, double x, double y0, double y1)
+{
+    br_str_printf(v->o, "<path class=\"%s\" d=\"M", cls);
+    br_svg_num(v, x);
+    br_str_putc(v->o, ' ');
+    br_svg_num(v, y0);
+    br_str_putc(v->o, 'V');
+    br_svg_num(v, y1);
+    br_str_puts(v->o, "\"/>");
+}
+
 void
 br_svg_axis(br_svg *v, double y0, double y1)
 {
@@ -305,13 +308,7 @@ br_svg_axis(br_svg *v, double y0, double y1)
             br_show_count(&z, (uint64_t)llround(k * step), ',');
         if (first)
             br_str_puts(&z, v->s->timed ? " \u00b5s" : " units");
-        br_str_puts(v->o, "<path class=\"grid\" d=\"M");
-        br_svg_num(v, x);
-        br_str_putc(v->o, ' ');
-        br_svg_num(v, y0);
-        br_str_putc(v->o, 'V');
-        br_svg_num(v, y1);
-        br_str_puts(v->o, "\"/>");
+        vertical(v, "grid", x, y0, y1);
         br_svg_take(v,
                     x < LEFT + 10          ? "dim"
                     : x > LEFT + PLOT - 16 ? "dim e"
@@ -329,13 +326,7 @@ br_svg_floor(br_svg *v, double y0, double y1)
     if (!v->s->timed || at <= v->t0 + (v->t1 - v->t0) * 0.01 || at > v->t1)
         return;
     x = br_svg_x(v, at);
-    br_str_puts(v->o, "<path class=\"floor\" d=\"M");
-    br_svg_num(v, x);
-    br_str_putc(v->o, ' ');
-    br_svg_num(v, y0);
-    br_str_putc(v->o, 'V');
-    br_svg_num(v, y1);
-    br_str_puts(v->o, "\"/>");
+    vertical(v, "floor", x, y0, y1);
     br_svg_text(v, "warn e b", x - 4, y0 + 12, "floor");
 }
 

@@ -30,12 +30,6 @@ typedef struct view {
     bool part;      /* not the whole program */
 } view;
 
-static double
-percent(double part, double all)
-{
-    return all > 0 ? 100 * part / all : 0;
-}
-
 static void
 put_time(br_str *o, const br_show *s, double t)
 {
@@ -85,19 +79,17 @@ head(const br_show *s, br_str *o)
         br_str_puts(o, ", floor ");
         put_time(o, s, s->cost.floor_us);
         br_str_printf(o, " (%.0f %% of the time)",
-                      percent(s->cost.floor_us, s->total));
+                      br_show_percent(s->cost.floor_us, s->total));
     } else {
         br_str_puts(o, "; without a target every task takes one");
     }
     br_str_printf(o, "; critical path %u task%s\n", s->n_path,
                   s->n_path == 1 ? "" : "s");
-    if (s->timed)
-        br_str_printf(o,
-                      "of it %.0f %% memory, %.0f %% arithmetic, %.0f %% fixed "
-                      "cost of a task\n",
-                      percent(s->cost.critical.stream_us, s->total),
-                      percent(s->cost.critical.compute_us, s->total),
-                      percent(s->cost.critical.overhead_us, s->total));
+    if (s->timed) {
+        br_str_puts(o, "of it ");
+        br_show_shares(o, s);
+        br_str_putc(o, '\n');
+    }
 }
 
 static void
@@ -120,7 +112,7 @@ opcodes(const br_show *s, br_str *o)
         put_cell(o, 24 - (int)BR_MIN(name.n, (size_t)18), "%u", rows[i].tasks);
         put_cell(o, 11, "%.1f", rows[i].busy);
         put_cell(o, 11, "%.1f", rows[i].path);
-        put_cell(o, 7, "%.1f", percent(rows[i].path, all));
+        put_cell(o, 7, "%.1f", br_show_percent(rows[i].path, all));
         br_str_puts(o, " %\n");
     }
 }

@@ -185,3 +185,86 @@ pt_warns(const char *lines, const char *text)
         ck_abort_msg("no warning: %s\n%s", text, lines);
     br_mega_report_fini(&r);
 }
+
+const char *
+pt_dump(const br_json *v)
+{
+    br_json_writer w;
+    br_str s = {0};
+    const char *z;
+
+    br_json_w_begin(&w, &s, 0);
+    br_json_w_tree(&w, v);
+    z = t_printf("%s", br_str_z(&s));
+    br_str_fini(&s);
+    return z;
+}
+
+static void
+fanin_buffer(br_str *s, int id, const char *name, const char *kind, int rows,
+             int n)
+{
+    bool weight = strcmp(kind, "WEIGHT") == 0;
+
+    br_str_printf(s,
+                  "%s{\"id\":%d,\"name\":\"%s\",\"kind\":\"%s\",\"dtype\":"
+                  "\"F32\",\"shape\":[%d,%d],\"space\":\"HBM\",\"source\":%s}",
+                  id ? "," : "", id, name, kind, rows, n,
+                  weight ? "\"w\"" : "null");
+}
+
+static void
+fanin_family(br_str *s, int n)
+{
+    br_str_puts(s, "\"counters\":[{\"id\":0},{\"id\":1}],\"buffers\":[");
+    fanin_buffer(s, 0, "x", "IO_INPUT", 1, n);
+    fanin_buffer(s, 1, "w", "WEIGHT", n, n);
+    fanin_buffer(s, 2, "y", "ACTIVATION", 1, n);
+    fanin_buffer(s, 3, "o", "IO_OUTPUT", 1, n);
+    br_str_puts(s, "],\"tasks\":[");
+    for (int i = 0; i < n; i++)
+        br_str_printf(s,
+                      "{\"id\":%d,\"op\":\"GEMV_TILE\",\"inputs\":[0,1],"
+                      "\"outputs\":[2],\"out_counter\":0,\"params\":{\"K\":%d,"
+                      "\"N_tile\":1,\"n_off\":%d},\"label\":\"t%d\"},",
+                      i, n, i, i);
+    br_str_printf(s,
+                  "{\"id\":%d,\"op\":\"COPY\",\"inputs\":[2],\"outputs\":[3],"
+                  "\"out_counter\":1,\"waits\":[{\"counter\":0,"
+                  "\"threshold\":%d}],\"label\":\"join\"}]",
+                  n, n);
+}
+
+static void
+nop_family(br_str *s, int n, bool ring)
+{
+    br_str_puts(s, "\"counters\":[");
+    for (int i = 0; i < n; i++)
+        br_str_printf(s, "%s{\"id\":%d}", i ? "," : "", i);
+    br_str_puts(s, "],\"tasks\":[");
+    for (int i = 0; i < n; i++) {
+        br_str_printf(s,
+                      "%s{\"id\":%d,\"op\":\"NOP\",\"inputs\":[],"
+                      "\"outputs\":[],\"out_counter\":%d,\"label\":\"n%d\","
+                      "\"waits\":[",
+                      i ? "," : "", i, i, i);
+        if (i || ring)
+            br_str_printf(s, "{\"counter\":%d,\"threshold\":1}",
+                          (i + n - 1) % n);
+        br_str_puts(s, "]}");
+    }
+    br_str_puts(s, "]");
+}
+
+void
+pt_family(br_str *s, const char *family, int n)
+{
+    bool ring = strcmp(family, "nop_ring") == 0;
+
+    if (strcmp(family, "gemv_fanin") == 0)
+        fanin_family(s, n);
+    else if (ring || strcmp(family, "nop_chain") == 0)
+        nop_family(s, n, ring);
+    else
+        ck_abort_msg("no family %s", family);
+}

@@ -26,5 +26,10 @@ void pt_accepts(const char *lines);
 void pt_refuses(const char *lines, const char *text);
 /* ... unless it accepts, with a warning that holds this text. */
 void pt_warns(const char *lines, const char *text);
+/* A tree as text, freed with the test. */
+const char *pt_dump(const br_json *v);
+/* Counters, buffers and tasks, as members, of a program of the vectors that is
+ * too big to store: nop_chain, nop_ring, gemv_fanin. */
+void pt_family(br_str *s, const char *family, int n);
 
 #endif

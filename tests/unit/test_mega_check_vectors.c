@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "lower_make.h"
-#include "mega/mega.h"
+#include "prog_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,20 +22,6 @@ manifest(const char **root)
     if (!m || !*root)
         t_skip("no ../shared/vectors here");
     return m;
-}
-
-static const char *
-text_of(const br_json *v)
-{
-    br_json_writer w;
-    br_str s = {0};
-    const char *z;
-
-    br_json_w_begin(&w, &s, 0);
-    br_json_w_tree(&w, v);
-    z = t_printf("%s", br_str_z(&s));
-    br_str_fini(&s);
-    return z;
 }
 
 /* The report as a tree, owned by the arena. */
@@ -64,8 +50,8 @@ is_ok(const br_json *report)
 static void
 same(const char *id, const br_json *got, const br_json *want, const char *key)
 {
-    const char *a = text_of(br_json_get(got, key));
-    const char *b = text_of(br_json_get(want, key));
+    const char *a = pt_dump(br_json_get(got, key));
+    const char *b = pt_dump(br_json_get(want, key));
 
     if (strcmp(a, b) != 0)
         ck_abort_msg("%s: %s\n got  %s\n want %s", id, key, a, b);
@@ -147,7 +133,7 @@ TEST(check_sound_accepts_what_is_valid)
         br_arena_init(&a, 0);
         r = judge(p, BR_MEGA_SOUND, &a);
         if (!is_ok(r))
-            ck_abort_msg("%s: %s", id, text_of(br_json_get(r, "errors")));
+            ck_abort_msg("%s: %s", id, pt_dump(br_json_get(r, "errors")));
         same(id, r, br_json_get(e, "verdict"), "stats");
         br_arena_fini(&a);
         br_mega_free(p);
@@ -170,7 +156,7 @@ TEST(check_sound_closes_the_gaps)
         r = judge(p, BR_MEGA_SOUND, &a);
         if (strcmp(rule, "note") != 0 &&
             is_ok(r) != (strcmp(rule, "false_reject") == 0))
-            ck_abort_msg("%s (%s): %s", id, rule, text_of(r));
+            ck_abort_msg("%s (%s): %s", id, rule, pt_dump(r));
         br_arena_fini(&a);
         br_mega_free(p);
     }
@@ -201,9 +187,9 @@ TEST(check_sound_refuses_what_is_invalid)
         br_arena_init(&a, 0);
         r = judge(p, BR_MEGA_SOUND, &a);
         if (strcmp(expect, "reject") == 0 && is_ok(r) != is_safe(id))
-            ck_abort_msg("%s: %s", id, text_of(r));
+            ck_abort_msg("%s: %s", id, pt_dump(r));
         if (strcmp(expect, "accept") == 0 && !is_ok(r))
-            ck_abort_msg("%s: %s", id, text_of(r));
+            ck_abort_msg("%s: %s", id, pt_dump(r));
         br_arena_fini(&a);
         br_mega_free(p);
     }
@@ -211,58 +197,6 @@ TEST(check_sound_refuses_what_is_invalid)
 }
 
 /* ---- the families too big to store -------------------------------------- */
-
-static void
-ring(br_str *s, int n, bool closed)
-{
-    br_str_puts(s, "{\"meta\":{\"model\":\"ring\",\"gpu\":\"rtx5090\"},"
-                   "\"counters\":[");
-    for (int i = 0; i < n; i++)
-        br_str_printf(s, "%s{\"id\":%d}", i ? "," : "", i);
-    br_str_puts(s, "],\"tasks\":[");
-    for (int i = 0; i < n; i++) {
-        br_str_printf(s,
-                      "%s{\"id\":%d,\"op\":\"NOP\",\"inputs\":[],\"outputs\":"
-                      "[],\"out_counter\":%d,\"label\":\"n%d\",\"waits\":[",
-                      i ? "," : "", i, i, i);
-        if (i || closed)
-            br_str_printf(s, "{\"counter\":%d,\"threshold\":1}",
-                          (i + n - 1) % n);
-        br_str_puts(s, "]}");
-    }
-    br_str_puts(s, "]}");
-}
-
-static void
-fan_in(br_str *s, int n)
-{
-    br_str_printf(s,
-                  "{\"meta\":{\"gpu\":\"rtx5090\"},\"buffers\":["
-                  "{\"id\":0,\"name\":\"x\",\"kind\":\"IO_INPUT\",\"dtype\":"
-                  "\"F32\",\"shape\":[1,%d],\"space\":\"HBM\"},"
-                  "{\"id\":1,\"name\":\"w\",\"kind\":\"WEIGHT\",\"dtype\":"
-                  "\"F32\",\"shape\":[%d,%d],\"space\":\"HBM\",\"source\":"
-                  "\"w\"},",
-                  n, n, n);
-    br_str_printf(s,
-                  "{\"id\":2,\"name\":\"y\",\"kind\":\"ACTIVATION\",\"dtype\":"
-                  "\"F32\",\"shape\":[1,%d],\"space\":\"HBM\"},"
-                  "{\"id\":3,\"name\":\"o\",\"kind\":\"IO_OUTPUT\",\"dtype\":"
-                  "\"F32\",\"shape\":[1,%d],\"space\":\"HBM\"}],"
-                  "\"counters\":[{\"id\":0},{\"id\":1}],\"tasks\":[",
-                  n, n);
-    for (int i = 0; i < n; i++)
-        br_str_printf(s,
-                      "{\"id\":%d,\"op\":\"GEMV_TILE\",\"inputs\":[0,1],"
-                      "\"outputs\":[2],\"out_counter\":0,\"params\":{\"K\":%d,"
-                      "\"N_tile\":1,\"n_off\":%d},\"label\":\"t%d\"},",
-                      i, n, i, i);
-    br_str_printf(s,
-                  "{\"id\":%d,\"op\":\"COPY\",\"inputs\":[2],\"outputs\":[3],"
-                  "\"out_counter\":1,\"waits\":[{\"counter\":0,\"threshold\":"
-                  "%d}],\"label\":\"join\"}]}",
-                  n, n);
-}
 
 static void
 check_generated(const br_json *e)
@@ -278,10 +212,9 @@ check_generated(const br_json *e)
     br_arena a;
 
     br_arena_init(&a, 0);
-    if (strcmp(family, "gemv_fanin") == 0)
-        fan_in(&s, n);
-    else
-        ring(&s, n, strcmp(family, "nop_ring") == 0);
+    br_str_puts(&s, "{\"meta\":{\"gpu\":\"rtx5090\"},");
+    pt_family(&s, family, n);
+    br_str_puts(&s, "}");
     t_ok(br_mega_load(&p, s.at, s.n, &st), &st);
     r = judge(p, BR_MEGA_COMPAT_0_2, &a);
     same(id, r, e, "ok");
@@ -361,7 +294,7 @@ TEST_WITHIN(check_accepts_random_schedules, 120)
         r = judge(p, BR_MEGA_SOUND, &a);
         if (!is_ok(r))
             ck_abort_msg("config %s: %s", config,
-                         text_of(br_json_get(r, "errors")));
+                         pt_dump(br_json_get(r, "errors")));
         br_arena_fini(&a);
         br_mega_free(p);
         br_mega_net_free(net);

@@ -10,20 +10,7 @@
 
 #include "mega/check_int.h"
 #include "mega/pyrepr.h"
-
-static const char *
-dump(const br_json *v)
-{
-    br_json_writer w;
-    br_str s = {0};
-    const char *z;
-
-    br_json_w_begin(&w, &s, 0);
-    br_json_w_tree(&w, v);
-    z = t_printf("%s", br_str_z(&s));
-    br_str_fini(&s);
-    return z;
-}
+#include "prog_text.h"
 
 static br_json *
 parse(br_arena *a, const char *text, size_t n)
@@ -49,7 +36,7 @@ check_line(const char *line, size_t n, int number)
 
     br_arena_init(&a, 0);
     want = parse(&a, line, n);
-    text = dump(br_json_get(want, "program"));
+    text = pt_dump(br_json_get(want, "program"));
     t_ok(br_mega_load(&p, text, strlen(text), &st), &st);
     t_ok(br_mega_check(p, BR_MEGA_COMPAT_0_2, &r, &st), &st);
     if (br_json_get(want, "raises")) {
@@ -58,8 +45,8 @@ check_line(const char *line, size_t n, int number)
         br_mega_report_json(p, &r, &s);
         got = parse(&a, s.at, s.n);
         for (size_t i = 0; i < BR_COUNT(keys); i++) {
-            const char *x = dump(br_json_get(got, keys[i]));
-            const char *y = dump(br_json_get(want, keys[i]));
+            const char *x = pt_dump(br_json_get(got, keys[i]));
+            const char *y = pt_dump(br_json_get(want, keys[i]));
 
             if (strcmp(x, y) != 0)
                 ck_abort_msg("line %d: %s\n got  %s\n want %s", number, keys[i],
