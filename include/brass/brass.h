@@ -53,7 +53,9 @@ typedef enum brass_code {
     BRASS_E_OOM,         /* out of memory */
     BRASS_E_TIMEOUT,     /* timed out */
     BRASS_E_CANCELLED,   /* cancelled */
-    BRASS_E_INTERNAL     /* internal error */
+    BRASS_E_INTERNAL,    /* internal error */
+    BRASS_E_BUSY,        /* overloaded */
+    BRASS_E_QUOTA        /* over the tenant's quota */
 } brass_code;
 
 /* Holds the last failure of the calls it was given to. */

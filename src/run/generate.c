@@ -3,11 +3,9 @@
 #include "run/generate.h"
 
 #include "base/thread.h"
-#include "model/unicode.h"
+#include "run/textout.h"
 
 #include <string.h>
-
-enum { FIRST_TEXT = 64 << 10 };
 
 struct br_session {
     const br_lm *lm;
@@ -24,9 +22,7 @@ typedef struct answer {
     const br_gen_params *p;
     br_gen_stats *stats;
     br_sampler *sampler;
-    br_tok_stream stream;
-    br_str text;    /* not yet given to the sink */
-    size_t longest; /* stop string */
+    br_textout text;
     bool over;
 } answer;
 
@@ -144,74 +140,18 @@ end(answer *a, br_gen_end why)
     a->over = true;
 }
 
-/* The first n bytes of the text leave. */
-static void
-give(answer *a, size_t n)
-{
-    if (n && a->p->text && !a->p->text(a->p->ctx, (br_text){a->text.at, n}))
-        end(a, BR_GEN_SINK);
-    if (n) {
-        memmove(a->text.at, a->text.at + n, a->text.n - n);
-        a->text.n -= n;
-    }
-}
-
-static const char *
-find(br_text in, const char *what, size_t n)
-{
-    return in.n >= n ? memmem(in.p, in.n, what, n) : NULL;
-}
-
-/* The stop string that begins first; of two at one place, the earlier row. */
-static bool
-stopped(answer *a, size_t *at)
-{
-    br_text all = {a->text.at, a->text.n};
-    bool found = false;
-
-    for (size_t i = 0; i < a->p->n_stop; i++) {
-        const char *z = a->p->stop[i];
-        const char *p = find(all, z, strlen(z));
-
-        if (p && (!found || (size_t)(p - all.p) < *at)) {
-            *at = (size_t)(p - all.p);
-            a->stats->stop = i;
-            found = true;
-        }
-    }
-    return found;
-}
-
-/* Bytes at the end that may be the beginning of a stop string. */
-static size_t
-undecided(const answer *a)
-{
-    size_t most = BR_MIN(a->text.n, a->longest ? a->longest - 1 : 0);
-
-    for (size_t n = most; n > 0; n--) {
-        const char *tail = a->text.at + a->text.n - n;
-
-        for (size_t i = 0; i < a->p->n_stop; i++)
-            if (strlen(a->p->stop[i]) > n &&
-                memcmp(tail, a->p->stop[i], n) == 0)
-                return n;
-    }
-    return 0;
-}
-
+/* What can leave does; last: what was held back as well. */
 static void
 flush(answer *a, bool last)
 {
-    size_t at = 0;
+    size_t which;
+    br_text piece = br_textout_take(&a->text, last, &which);
 
-    if (a->text.n == 0)
-        return;
-    if (a->p->n_stop && stopped(a, &at)) {
-        give(a, at);
+    if (piece.n && a->p->text && !a->p->text(a->p->ctx, piece))
+        end(a, BR_GEN_SINK);
+    if (which < a->p->n_stop) {
+        a->stats->stop = which;
         end(a, BR_GEN_STOP);
-        a->text.n = 0;
-    } else {
-        give(a, a->text.n - (last ? 0 : undecided(a)));
     }
 }
 
@@ -259,10 +199,7 @@ emit(answer *a, int32_t id, br_status *st)
     a->stats->n_out++;
     if (a->p->token && !a->p->token(a->p->ctx, &t))
         end(a, BR_GEN_SINK);
-    /* Rows of logits past the vocabulary have no text. */
-    if (id < br_tok_count(a->s->tok))
-        br_tok_stream_put(&a->stream, id, &a->text);
-    if (a->text.oom)
+    if (!br_textout_put(&a->text, id))
         return br_fail(st, BR_E_OOM, "answer: out of memory");
     flush(a, false);
     return BR_OK;
@@ -307,28 +244,6 @@ decode(answer *a, int64_t called, br_status *st)
 }
 
 static br_code
-check_stops(const br_gen_params *p, size_t *longest, br_status *st)
-{
-    *longest = 0;
-    if (p->n_stop > BR_GEN_MAX_STOPS)
-        return br_fail(st, BR_E_LIMIT, "stop: %zu strings, at most %d",
-                       p->n_stop, BR_GEN_MAX_STOPS);
-    for (size_t i = 0; i < p->n_stop; i++) {
-        br_text t = br_text_z(p->stop[i]);
-
-        if (t.n == 0)
-            return br_fail(st, BR_E_USAGE, "stop: string %zu is empty", i);
-        if (t.n > BR_GEN_MAX_STOP_BYTES)
-            return br_fail(st, BR_E_LIMIT, "stop: string %zu: over %d bytes", i,
-                           BR_GEN_MAX_STOP_BYTES);
-        if (!br_utf8_valid(t))
-            return br_fail(st, BR_E_USAGE, "stop: string %zu is not UTF-8", i);
-        *longest = BR_MAX(*longest, t.n);
-    }
-    return BR_OK;
-}
-
-static br_code
 check_prompt(const br_session *s, const int32_t *prompt, size_t n,
              br_status *st)
 {
@@ -358,8 +273,7 @@ run(answer *a, const int32_t *prompt, uint32_t n, br_status *st)
     for (uint32_t i = 0; i < n; i++)
         br_sampler_accept(a->sampler, prompt[i]);
     BR_TRY(decode(a, called, st));
-    br_tok_stream_end(&a->stream, &a->text);
-    if (a->text.oom)
+    if (!br_textout_end(&a->text))
         return br_fail(st, BR_E_OOM, "answer: out of memory");
     if (a->stats->end != BR_GEN_STOP && a->stats->end != BR_GEN_SINK) {
         br_gen_end why = a->stats->end;
@@ -379,18 +293,17 @@ br_session_generate(br_session *s, const int32_t *prompt, size_t n,
     br_code code;
 
     *stats = (br_gen_stats){.n_prompt = (uint32_t)n};
-    BR_TRY(check_stops(p, &a.longest, st));
+    BR_TRY(br_stops_check(p->stop, p->n_stop, st));
     BR_TRY(check_prompt(s, prompt, n, st));
     BR_TRY(br_sampler_new(&a.sampler, s->lm->n_vocab, s->lm->n_ctx, &p->sample,
                           st));
-    br_tok_stream_begin(&a.stream, s->tok, p->show_special);
-    if (!br_vec_grow(&a.text, 1, FIRST_TEXT))
+    if (!br_textout_init(&a.text, s->tok, p->stop, p->n_stop, p->show_special))
         code = br_fail(st, BR_E_OOM, "answer: out of memory");
     else
         code = run(&a, prompt, (uint32_t)n, st);
     if (code != BR_OK)
         br_session_reset(s);
-    br_str_fini(&a.text);
+    br_textout_fini(&a.text);
     br_sampler_free(a.sampler);
     return code;
 }

@@ -20,11 +20,6 @@
 
 #include <stdatomic.h>
 
-enum {
-    BR_GEN_MAX_STOPS = 64,
-    BR_GEN_MAX_STOP_BYTES = 4096, /* of one stop string */
-};
-
 typedef enum br_gen_end {
     BR_GEN_EOG,       /* the model ended its answer */
     BR_GEN_STOP,      /* a stop string; it is not part of the text */

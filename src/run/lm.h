@@ -2,20 +2,25 @@
  *
  * Tokens go in at a position of a slot; logits come out. Which tier computes
  * them is the affair of whoever filled in the table; tests fill in their own.
- * One thread.
+ *
+ *   feed, keep   one slot at a time; the tier finds the pages (run, chat)
+ *   step, ...    rows of many slots at once; the caller owns the pages and
+ *                says which (the serving engine)
+ *
+ * Whoever uses one of the two ways does not use the other. One thread.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_LM_H
 #define BR_LM_H
 
-#include "base/base.h"
+#include "drv/drv.h"
 
 typedef struct br_lm {
     void *ctx;
     int32_t n_vocab;
     uint32_t n_ctx;   /* tokens a slot can hold */
     uint32_t n_slots; /* sequences at once */
-    uint32_t chunk;   /* most tokens of one feed */
+    uint32_t chunk;   /* most tokens of one feed, most rows of a step */
     const char *tier; /* "ref" */
     /* Appends n tokens, which get positions from, from + 1, ... The slot holds
      * exactly `from` tokens before. logits: [n_vocab] after the last, or NULL.
@@ -26,6 +31,21 @@ typedef struct br_lm {
     /* The slot forgets all but its first n tokens. Returns how many it could
      * keep: n, or fewer where its state cannot be rewound. */
     uint32_t (*keep)(void *ctx, uint32_t slot, uint32_t n);
+
+    /* How pages and slots are laid out, and how many pages there are of each
+     * group. NULL: the tier has no steps. */
+    const br_state_plan *plan;
+    uint32_t n_pages[BR_MAX_KV_GROUPS];
+    /* A step as drv.h has it. logits: [rows that want them][n_vocab], in the
+     * order of the rows. A step that fails has changed pages and states of its
+     * own rows alone. */
+    br_code (*step)(void *ctx, const br_step *step, float *logits,
+                    br_status *st);
+    /* What a slot has beside its pages (plan->slot_elems numbers): zeroed
+     * before a new sequence; as bytes that can be put into any slot. */
+    void (*reset)(void *ctx, uint32_t slot);
+    void (*save)(void *ctx, uint32_t slot, float *out);
+    void (*restore)(void *ctx, uint32_t slot, const float *from);
 } br_lm;
 
 #endif

@@ -12,6 +12,7 @@ enum { CHUNK = 64 };
 struct br_lm_ref {
     br_oracle o;
     br_lm lm;
+    br_state_plan plan;
     bool rewinds;     /* the state of a slot is pages alone */
     uint32_t *n_held; /* [n_slots] */
 };
@@ -65,14 +66,67 @@ keep(void *ctx, uint32_t slot, uint32_t n)
 }
 
 static br_code
-find_rewinds(br_lm_ref *r, br_status *st)
+step(void *ctx, const br_step *s, float *logits, br_status *st)
 {
-    br_state_plan plan;
+    br_lm_ref *r = ctx;
+    bool all = true;
 
-    BR_TRY(br_state_plan_of(&plan, r->o.graph[BR_IR_DECODE], st));
-    r->rewinds = plan.slot_elems == 0;
-    br_state_plan_fini(&plan);
+    for (uint32_t t = 0; s->want && t < s->n_rows; t++)
+        all = all && s->want[t];
+    return br_ref_step(r->o.ref[all ? BR_IR_DECODE : BR_IR_PREFILL], r->o.state,
+                       s, logits, st);
+}
+
+static void
+reset(void *ctx, uint32_t slot)
+{
+    br_lm_ref *r = ctx;
+
+    br_ref_slot_reset(r->o.state, slot);
+}
+
+static void
+save(void *ctx, uint32_t slot, float *out)
+{
+    br_lm_ref *r = ctx;
+
+    br_ref_slot_save(r->o.state, slot, out);
+}
+
+static void
+restore(void *ctx, uint32_t slot, const float *from)
+{
+    br_lm_ref *r = ctx;
+
+    br_ref_slot_restore(r->o.state, slot, from);
+}
+
+static br_code
+find_plan(br_lm_ref *r, br_status *st)
+{
+    BR_TRY(br_state_plan_of(&r->plan, r->o.graph[BR_IR_DECODE], st));
+    r->rewinds = r->plan.slot_elems == 0;
     return BR_OK;
+}
+
+static void
+fill_in(br_lm_ref *r, const br_model *m, const br_oracle_config *c)
+{
+    r->lm = (br_lm){.ctx = r,
+                    .n_vocab = (int32_t)m->hp.n_vocab,
+                    .n_ctx = c->n_ctx,
+                    .n_slots = c->n_slots,
+                    .chunk = CHUNK,
+                    .tier = "ref",
+                    .feed = feed,
+                    .keep = keep,
+                    .plan = &r->plan,
+                    .step = step,
+                    .reset = reset,
+                    .save = save,
+                    .restore = restore};
+    for (uint32_t g = 0; g < r->plan.n_groups; g++)
+        r->lm.n_pages[g] = br_kv_free_pages(r->o.kv, g);
 }
 
 br_code
@@ -99,19 +153,12 @@ br_lm_ref_open(br_lm_ref **out, const br_model *m, uint32_t n_ctx,
                       : BR_LM_REF_CTX;
     code = br_oracle_open(&r->o, m, &c, st);
     if (code == BR_OK)
-        code = find_rewinds(r, st);
+        code = find_plan(r, st);
     if (code != BR_OK) {
         br_lm_ref_close(r);
         return code;
     }
-    r->lm = (br_lm){.ctx = r,
-                    .n_vocab = (int32_t)m->hp.n_vocab,
-                    .n_ctx = c.n_ctx,
-                    .n_slots = n_slots,
-                    .chunk = CHUNK,
-                    .tier = "ref",
-                    .feed = feed,
-                    .keep = keep};
+    fill_in(r, m, &c);
     *out = r;
     return BR_OK;
 }
@@ -122,6 +169,7 @@ br_lm_ref_close(br_lm_ref *r)
     if (!r)
         return;
     br_oracle_close(&r->o);
+    br_state_plan_fini(&r->plan);
     br_free(r->n_held);
     br_free(r);
 }

@@ -145,17 +145,27 @@ br_sampler_new(br_sampler **out, int32_t n_vocab, uint32_t max_history,
     s = br_try_calloc(1, sizeof *s);
     if (!s)
         return br_fail(st, BR_E_OOM, "sampler: out of memory");
-    s->p = *p;
     s->n_vocab = n_vocab;
     s->max_history = max_history;
     if (!allocate(s)) {
         br_sampler_free(s);
         return br_fail(st, BR_E_OOM, "sampler: out of memory");
     }
-    for (size_t i = 0; i < p->n_dry_breakers; i++)
-        s->breaker[p->dry_breakers[i]] = true;
+    br_sampler_restart(s, p);
     *out = s;
     return BR_OK;
+}
+
+void
+br_sampler_restart(br_sampler *s, const br_sample_params *p)
+{
+    if (s->p.n_dry_breakers) /* that list may be gone */
+        memset(s->breaker, 0, (size_t)s->n_vocab * sizeof *s->breaker);
+    s->p = *p;
+    for (size_t i = 0; i < p->n_dry_breakers; i++)
+        s->breaker[p->dry_breakers[i]] = true;
+    s->n_report = 0;
+    br_sampler_reset(s);
 }
 
 void

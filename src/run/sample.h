@@ -83,6 +83,9 @@ typedef struct br_sampler br_sampler;
 br_code br_sampler_new(br_sampler **out, int32_t n_vocab, uint32_t max_history,
                        const br_sample_params *p, br_status *st) BR_MUST_USE;
 void br_sampler_free(br_sampler *s);
+/* As if new with p, which br_sample_params_check has seen; no memory is asked
+ * for. */
+void br_sampler_restart(br_sampler *s, const br_sample_params *p);
 void br_sampler_reset(br_sampler *s); /* forgets the history */
 /* A token of the text so far. An id outside the vocabulary is a bug. */
 void br_sampler_accept(br_sampler *s, int32_t id);

@@ -489,10 +489,11 @@ br_ref_step(br_ref *r, br_ref_state *s, const br_step *step, float *logits,
     for (uint32_t i = 0; i < r->g->n_nodes; i++)
         run_node(r, s, step, &r->g->nodes[i]);
     for (uint32_t t = 0; logits && t < step->n_rows; t++)
-        if (!step->want || step->want[t])
-            memcpy(logits + (size_t)t * (size_t)v->cols,
-                   v->p + (size_t)t * (size_t)v->cols,
+        if (!step->want || step->want[t]) {
+            memcpy(logits, v->p + (size_t)t * (size_t)v->cols,
                    (size_t)v->cols * sizeof *logits);
+            logits += v->cols;
+        }
     return BR_OK;
 }
 

@@ -32,7 +32,7 @@ typedef struct br_ref_state br_ref_state;
 br_code br_ref_prepare(br_ref **out, const br_model *m, const br_ir *g,
                        const br_ref_config *c, br_status *st) BR_MUST_USE;
 void br_ref_free(br_ref *r);
-/* logits: [n_rows][n_vocab]; rows that want none are left as they are. */
+/* logits: [rows that want them][n_vocab], in the order of the rows. */
 br_code br_ref_step(br_ref *r, br_ref_state *s, const br_step *step,
                     float *logits, br_status *st) BR_MUST_USE;
 int64_t br_ref_n_vocab(const br_ref *r);

@@ -1,0 +1,581 @@
+/* engine.c - the side of the engine that other threads see.
+ *
+ * A request is put together, copied and checked here, in the thread that
+ * submits it, so that the engine's thread only links it into a list.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "run/engine_int.h"
+
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static const struct finish_info {
+    const char *name, *openai;
+} finish_infos[BR_FINISH_COUNT] = {
+#define X(name, text, openai) {text, openai},
+#include "run/finish.def"
+#undef X
+};
+
+const char *
+br_finish_name(br_finish f)
+{
+    return finish_infos[f].name;
+}
+
+const char *
+br_finish_openai(br_finish f)
+{
+    return finish_infos[f].openai;
+}
+
+/* ---- requests ------------------------------------------------------------ */
+
+br_request_desc
+br_request_defaults(void)
+{
+    return (br_request_desc){.sample = br_sample_defaults(), .max_tokens = -1};
+}
+
+static void
+request_free(request *r)
+{
+    if (!r)
+        return;
+    br_textout_fini(&r->text);
+    br_arena_fini(&r->mem);
+    br_free(r);
+}
+
+static const void *
+copy(br_arena *a, const void *p, size_t n, size_t size, bool *ok)
+{
+    void *to = n ? br_arena_dup(a, p, n * size) : NULL;
+
+    *ok = *ok && (n == 0 || to);
+    return to;
+}
+
+static bool
+copy_desc(request *r, const br_request_desc *d)
+{
+    br_request_desc *to = &r->d;
+    const char **stop = br_arena_new(&r->mem, const char *, d->n_stop + 1);
+    bool ok = stop != NULL;
+
+    *to = *d;
+    for (size_t i = 0; ok && i < d->n_stop; i++) {
+        stop[i] = br_arena_str(&r->mem, d->stop[i], strlen(d->stop[i]));
+        ok = stop[i] != NULL;
+    }
+    to->stop = stop;
+    to->stop_tokens = copy(&r->mem, d->stop_tokens, d->n_stop_tokens,
+                           sizeof *d->stop_tokens, &ok);
+    to->sample.bias = copy(&r->mem, d->sample.bias, d->sample.n_bias,
+                           sizeof *d->sample.bias, &ok);
+    to->sample.dry_breakers =
+        copy(&r->mem, d->sample.dry_breakers, d->sample.n_dry_breakers,
+             sizeof *d->sample.dry_breakers, &ok);
+    r->tokens = br_arena_get(&r->mem, r->n_max * sizeof *r->tokens);
+    if (!ok || !r->tokens)
+        return false;
+    memcpy(r->tokens, d->tokens, d->n_tokens * sizeof *d->tokens);
+    to->tokens = r->tokens;
+    return true;
+}
+
+static br_code
+check_tokens(const br_engine *e, const br_request_desc *d, br_status *st)
+{
+    if (d->n_tokens == 0)
+        return br_fail(st, BR_E_USAGE, "the prompt is empty");
+    if (d->n_tokens >= e->lm->n_ctx)
+        return br_fail(st, BR_E_LIMIT,
+                       "the prompt has %zu tokens; the context holds %u, the "
+                       "answer included",
+                       d->n_tokens, e->lm->n_ctx);
+    for (size_t i = 0; i < d->n_tokens; i++)
+        if (d->tokens[i] < 0 || d->tokens[i] >= e->lm->n_vocab)
+            return br_fail(st, BR_E_USAGE,
+                           "prompt token %zu: %d is not below %d", i,
+                           d->tokens[i], e->lm->n_vocab);
+    if (d->n_stop_tokens > BR_ENGINE_MAX_STOP_TOKENS)
+        return br_fail(st, BR_E_LIMIT, "stop: %zu tokens, at most %d",
+                       d->n_stop_tokens, BR_ENGINE_MAX_STOP_TOKENS);
+    return BR_OK;
+}
+
+static br_code
+check_tenant(br_engine *e, const br_request_desc *d, uint32_t *ctx,
+             br_status *st)
+{
+    br_quota q;
+
+    if (!br_engine_tenant_quota(e, d->tenant, &q))
+        return br_fail(st, BR_E_NOT_FOUND, "there is no tenant %u", d->tenant);
+    if (d->n_tokens >= q.max_context_tokens)
+        return br_fail(st, BR_E_LIMIT,
+                       "the prompt has %zu tokens; the tenant's context is %u, "
+                       "the answer included",
+                       d->n_tokens, q.max_context_tokens);
+    *ctx = BR_MIN(e->lm->n_ctx, q.max_context_tokens);
+    return BR_OK;
+}
+
+static br_code
+check(br_engine *e, const br_request_desc *d, uint32_t *ctx, br_status *st)
+{
+    BR_TRY(check_tokens(e, d, st));
+    BR_TRY(br_stops_check(d->stop, d->n_stop, st));
+    BR_TRY(br_sample_params_check(&d->sample, e->lm->n_vocab, st));
+    return check_tenant(e, d, ctx, st);
+}
+
+/* NULL: out of memory. */
+static request *
+make_request(const br_engine *e, const br_request_desc *d, uint32_t ctx)
+{
+    request *r = br_try_calloc(1, sizeof *r);
+
+    if (!r)
+        return NULL;
+    br_arena_init(&r->mem, 0);
+    r->n_prompt = r->n_tokens = (uint32_t)d->n_tokens;
+    r->n_max = ctx;
+    if (d->max_tokens >= 0 && d->max_tokens < (int64_t)(ctx - r->n_prompt))
+        r->n_max = r->n_prompt + (uint32_t)d->max_tokens;
+    if (!copy_desc(r, d) || !br_textout_init(&r->text, e->c.tok, r->d.stop,
+                                             d->n_stop, d->show_special)) {
+        request_free(r);
+        return NULL;
+    }
+    r->submitted_ns = br_now_ns();
+    return r;
+}
+
+/* With the lock held. */
+static br_code
+enqueue(br_engine *e, request *r, br_status *st)
+{
+    request_table *t = &e->table;
+    uint32_t tenant = r->d.tenant, i;
+
+    if (e->draining)
+        return br_fail(st, BR_E_BUSY, "the server is shutting down");
+    if (e->n_waiting >= e->c.queue_depth || t->n_free == 0)
+        return br_fail(st, BR_E_BUSY, "%u requests are waiting already",
+                       e->n_waiting);
+    if (!e->known[tenant])
+        return br_fail(st, BR_E_NOT_FOUND, "there is no tenant %u", tenant);
+    if (e->n_waiting_of[tenant] >= e->quota[tenant].max_queued)
+        return br_fail(st, BR_E_QUOTA,
+                       "%u requests of this tenant are waiting already",
+                       e->n_waiting_of[tenant]);
+    i = t->free[--t->n_free];
+    t->at[i] = r;
+    t->generation[i]++;
+    r->id = (uint64_t)t->generation[i] << 32 | i;
+    *e->arrived_end = r;
+    e->arrived_end = &r->next;
+    e->n_waiting++;
+    e->n_waiting_of[tenant]++;
+    return BR_OK;
+}
+
+br_code
+br_engine_submit(br_engine *e, const br_request_desc *d, br_request_id *id,
+                 br_status *st)
+{
+    request *r;
+    uint32_t ctx = 0;
+    br_code code;
+
+    *id = 0;
+    BR_TRY(check(e, d, &ctx, st));
+    r = make_request(e, d, ctx);
+    if (!r)
+        return br_fail(st, BR_E_OOM, "request: out of memory");
+    br_mutex_lock(&e->lock);
+    code = enqueue(e, r, st);
+    if (code == BR_OK)
+        *id = r->id; /* r may be gone once the lock is */
+    else
+        e->stats.n_rejected++;
+    br_mutex_unlock(&e->lock);
+    if (code != BR_OK)
+        request_free(r);
+    else
+        br_event_signal(&e->wake);
+    return code;
+}
+
+void
+br_engine_forget(br_engine *e, request *r)
+{
+    request_table *t = &e->table;
+
+    br_mutex_lock(&e->lock);
+    t->at[(uint32_t)r->id] = NULL;
+    t->free[t->n_free++] = (uint32_t)r->id;
+    e->ends[e->n_ends++ % BR_COUNT(e->ends)] = br_now_ns();
+    br_mutex_unlock(&e->lock);
+    request_free(r);
+}
+
+/* With the lock held; NULL: dead. */
+static request *
+find(br_engine *e, br_request_id id)
+{
+    uint32_t i = (uint32_t)id;
+
+    return i < e->table.n && e->table.at[i] &&
+                   e->table.generation[i] == (uint32_t)(id >> 32)
+               ? e->table.at[i]
+               : NULL;
+}
+
+/* Flags are looked at once a step; the signal's fence orders them before it. */
+static void
+set_flag(br_engine *e, br_request_id id, bool cancel, bool held)
+{
+    request *r;
+
+    br_mutex_lock(&e->lock);
+    r = find(e, id);
+    if (r && cancel)
+        atomic_store_explicit(&r->cancel, true, memory_order_relaxed);
+    else if (r)
+        atomic_store_explicit(&r->held, held, memory_order_relaxed);
+    br_mutex_unlock(&e->lock);
+    if (r) {
+        atomic_store_explicit(&e->flags, true, memory_order_release);
+        br_event_signal(&e->wake);
+    }
+}
+
+void
+br_engine_cancel(br_engine *e, br_request_id id)
+{
+    set_flag(e, id, true, false);
+}
+
+void
+br_engine_hold(br_engine *e, br_request_id id, bool held)
+{
+    set_flag(e, id, false, held);
+}
+
+uint32_t
+br_engine_retry_ms(br_engine *e)
+{
+    int64_t oldest = 0, ms = 1000;
+    uint32_t n;
+
+    br_mutex_lock(&e->lock);
+    n = BR_MIN(e->n_ends, (uint32_t)BR_COUNT(e->ends));
+    if (n)
+        oldest = e->ends[(e->n_ends - n) % BR_COUNT(e->ends)];
+    br_mutex_unlock(&e->lock);
+    if (n)
+        ms = (br_now_ns() - oldest) / n / 1000000;
+    return (uint32_t)BR_MIN(BR_MAX(ms, 1000), 60000);
+}
+
+/* ---- the drainer --------------------------------------------------------- */
+
+static void
+give(const out_rec *rec)
+{
+    const br_logprob *lp = (const br_logprob *)(const void *)(rec + 1);
+    const request *r = rec->r;
+    br_output o = {
+        .kind = (br_output_kind)rec->kind,
+        .id = rec->id,
+        .head = rec->head,
+        .logprobs = rec->head.n_logprobs ? lp : NULL,
+        .text = {(const char *)(lp + rec->head.n_logprobs), rec->n_text},
+        .error = ""};
+
+    if (o.kind == BR_OUTPUT_END) {
+        o.usage = &r->usage;
+        o.code = r->error.code;
+        o.error = r->error.msg;
+    }
+    if (r->d.output)
+        r->d.output(r->d.ctx, &o);
+}
+
+/* The ring is empty: the next publish writes to fd. True: it is not. */
+static bool
+arm(br_engine *e)
+{
+    atomic_store_explicit(&e->armed, true, memory_order_seq_cst);
+    /* partner: publish() stores head, then exchanges armed */
+    return !br_ring_empty(&e->ring) &&
+           atomic_exchange_explicit(&e->armed, false, memory_order_seq_cst);
+}
+
+size_t
+br_engine_drain(br_engine *e, size_t max)
+{
+    size_t n = 0;
+    uint64_t count;
+    uint32_t bytes;
+
+    if (!atomic_load_explicit(&e->armed, memory_order_seq_cst))
+        (void)!read(e->fd, &count, sizeof count); /* EAGAIN: not written */
+    while (n < max) {
+        const out_rec *rec = br_ring_peek(&e->ring, &bytes);
+        request *over;
+
+        if (!rec) {
+            if (arm(e))
+                continue;
+            break;
+        }
+        over = rec->kind == BR_OUTPUT_END ? rec->r : NULL;
+        give(rec);
+        br_ring_pop(&e->ring);
+        if (over)
+            br_engine_forget(e, over);
+        n++;
+    }
+    if (n)
+        br_event_signal(&e->wake); /* there is room again */
+    return n;
+}
+
+int
+br_engine_fd(const br_engine *e)
+{
+    return e->fd;
+}
+
+static bool
+has_news(void *arg)
+{
+    return !br_ring_empty(&((br_engine *)arg)->ring);
+}
+
+bool
+br_engine_wait(br_engine *e, int64_t timeout_ns)
+{
+    return br_event_await(&e->news, has_news, e, 0, timeout_ns);
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static bool
+table_init(request_table *t, uint32_t n)
+{
+    t->n = t->n_free = n;
+    t->at = br_try_calloc(n, sizeof(request *));
+    t->generation = br_try_calloc(n, sizeof *t->generation);
+    t->free = br_try_calloc(n, sizeof *t->free);
+    for (uint32_t i = 0; t->free && i < n; i++)
+        t->free[i] = n - 1 - i;
+    return t->at && t->generation && t->free;
+}
+
+static br_code
+start_tables(br_engine *e, br_status *st)
+{
+    const br_lm *lm = e->lm;
+    size_t rows = lm->chunk, vocab = (size_t)lm->n_vocab;
+
+    e->slot = br_try_calloc(lm->n_slots, sizeof *e->slot);
+    e->quota = br_try_calloc(BR_MAX_TENANTS, sizeof *e->quota);
+    e->known = br_try_calloc(BR_MAX_TENANTS, sizeof *e->known);
+    e->n_waiting_of = br_try_calloc(BR_MAX_TENANTS, sizeof *e->n_waiting_of);
+    e->row_slot = br_try_calloc(rows * 4, sizeof *e->row_slot);
+    e->logits =
+        br_try_calloc(BR_MIN(rows, lm->n_slots), vocab * sizeof *e->logits);
+    if (!e->slot || !e->quota || !e->known || !e->n_waiting_of ||
+        !e->row_slot || !e->logits ||
+        !table_init(&e->table, e->c.queue_depth + lm->n_slots))
+        return br_fail(st, BR_E_OOM, "engine: out of memory");
+    e->row_position = e->row_slot + rows;
+    e->row_token = e->row_position + rows;
+    e->row_want = e->row_token + rows;
+    return BR_OK;
+}
+
+static br_code
+start_model(br_engine *e, br_status *st)
+{
+    const br_lm *lm = e->lm;
+    br_kv_config kc = {.n_slots = lm->n_slots, .max_tokens = lm->n_ctx};
+    br_sample_params p = br_sample_defaults();
+
+    memcpy(kc.n_pages, lm->n_pages, sizeof kc.n_pages);
+    BR_TRY(br_kv_new(&e->kv, lm->plan, &kc, st));
+    for (uint32_t i = 0; i < lm->n_slots; i++)
+        BR_TRY(br_sampler_new(&e->slot[i].sampler, lm->n_vocab, lm->n_ctx, &p,
+                              st));
+    return BR_OK;
+}
+
+static br_code
+check_config(const br_engine_config *c, br_status *st)
+{
+    if (!c->lm->step || !c->lm->plan)
+        return br_fail(st, BR_E_UNSUPPORTED,
+                       "tier %s: runs one conversation at a time", c->lm->tier);
+    if (c->lm->n_slots > BR_ENGINE_MAX_SLOTS)
+        return br_fail(st, BR_E_LIMIT, "%u slots, at most %d", c->lm->n_slots,
+                       BR_ENGINE_MAX_SLOTS);
+    if (c->queue_depth > BR_ENGINE_MAX_QUEUE)
+        return br_fail(st, BR_E_LIMIT, "a queue of %u, at most %d",
+                       c->queue_depth, BR_ENGINE_MAX_QUEUE);
+    if (br_tok_count(c->tok) > c->lm->n_vocab)
+        return br_fail(st, BR_E_FORMAT,
+                       "the tokenizer has %d tokens, the model's logits %d",
+                       br_tok_count(c->tok), c->lm->n_vocab);
+    return BR_OK;
+}
+
+static br_code
+start(br_engine *e, br_status *st)
+{
+    br_quota all = br_quota_defaults();
+
+    BR_TRY(start_tables(e, st));
+    BR_TRY(start_model(e, st));
+    BR_TRY(br_ring_init(&e->ring, e->c.ring_bytes, st));
+    all.max_slots = e->lm->n_slots;
+    all.max_queued = e->c.queue_depth;
+    all.max_kv_pages = INT32_MAX;
+    all.decode_tokens_per_s = all.prefill_tokens_per_s = INT32_MAX;
+    all.max_context_tokens = INT32_MAX;
+    e->quota[BR_TENANT_LOCAL] = all;
+    e->known[BR_TENANT_LOCAL] = true;
+    e->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (e->fd < 0)
+        return br_fail(st, BR_E_IO, "engine: no eventfd");
+    BR_TRY(br_thread_start(&e->thread, "engine", br_engine_thread, e, st));
+    e->started = true;
+    return BR_OK;
+}
+
+br_code
+br_engine_new(br_engine **out, const br_engine_config *c, br_status *st)
+{
+    br_engine *e;
+    br_code code;
+
+    *out = NULL;
+    BR_TRY(check_config(c, st));
+    e = br_try_calloc(1, sizeof *e);
+    if (!e)
+        return br_fail(st, BR_E_OOM, "engine: out of memory");
+    e->c = *c;
+    e->lm = c->lm;
+    e->fd = -1;
+    e->lock = (br_mutex)BR_MUTEX;
+    e->arrived_end = &e->arrived;
+    e->queued_end = &e->queued;
+    if (e->c.queue_depth == 0)
+        e->c.queue_depth = BR_ENGINE_QUEUE;
+    if (e->c.ring_bytes == 0)
+        e->c.ring_bytes = BR_ENGINE_RING_BYTES;
+    if (e->c.hold_ns == 0)
+        e->c.hold_ns = INT64_C(30000000000);
+    code = start(e, st);
+    if (code != BR_OK)
+        br_engine_free(e);
+    else
+        *out = e;
+    return code;
+}
+
+void
+br_engine_begin_drain(br_engine *e)
+{
+    br_mutex_lock(&e->lock);
+    e->draining = true;
+    br_mutex_unlock(&e->lock);
+    br_event_signal(&e->wake);
+}
+
+void
+br_engine_stop(br_engine *e, int64_t drain_ns)
+{
+    if (!e->started)
+        return;
+    br_engine_begin_drain(e);
+    atomic_store_explicit(&e->stop_at, br_now_ns() + drain_ns,
+                          memory_order_relaxed);
+    /* partner: the acquire in the engine's loop */
+    atomic_store_explicit(&e->stop, true, memory_order_release);
+    br_event_signal(&e->wake);
+    br_thread_join(&e->thread);
+    e->started = false;
+}
+
+void
+br_engine_free(br_engine *e)
+{
+    if (!e)
+        return;
+    br_engine_stop(e, 0);
+    for (uint32_t i = 0; e->table.at && i < e->table.n; i++)
+        request_free(e->table.at[i]);
+    for (uint32_t i = 0; e->slot && i < e->lm->n_slots; i++)
+        br_sampler_free(e->slot[i].sampler);
+    br_free(e->table.at);
+    br_free(e->table.generation);
+    br_free(e->table.free);
+    br_free(e->slot);
+    br_free(e->quota);
+    br_free(e->known);
+    br_free(e->n_waiting_of);
+    br_free(e->row_slot);
+    br_free(e->logits);
+    br_kv_free(e->kv);
+    br_ring_fini(&e->ring);
+    if (e->fd >= 0)
+        (void)close(e->fd);
+    br_free(e);
+}
+
+/* ---- tenants and figures ------------------------------------------------- */
+
+br_code
+br_engine_tenant_set(br_engine *e, uint32_t id, const br_quota *q,
+                     br_status *st)
+{
+    if (id >= BR_MAX_TENANTS)
+        return br_fail(st, BR_E_LIMIT, "tenant %u is not below %d", id,
+                       BR_MAX_TENANTS);
+    BR_TRY(br_quota_check(q, st));
+    br_mutex_lock(&e->lock);
+    e->quota[id] = *q;
+    e->known[id] = true;
+    br_mutex_unlock(&e->lock);
+    return BR_OK;
+}
+
+bool
+br_engine_tenant_quota(br_engine *e, uint32_t id, br_quota *out)
+{
+    bool known;
+
+    if (id >= BR_MAX_TENANTS)
+        return false;
+    br_mutex_lock(&e->lock);
+    known = e->known[id];
+    *out = e->quota[id];
+    br_mutex_unlock(&e->lock);
+    return known;
+}
+
+void
+br_engine_stats_get(br_engine *e, br_engine_stats *out)
+{
+    br_mutex_lock(&e->lock);
+    *out = e->stats;
+    out->draining = e->draining;
+    out->n_queued = e->n_waiting;
+    br_mutex_unlock(&e->lock);
+}

@@ -1,0 +1,48 @@
+/* engine_kit.h - an engine on the fake model, and requests that are watched.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef ENGINE_KIT_H
+#define ENGINE_KIT_H
+
+#include "run/engine.h"
+#include "run/lm_fake.h"
+
+#include "t.h"
+
+enum { EK_MAX_OUT = 4096 };
+
+/* A request and what came of it. */
+typedef struct ek_req {
+    br_request_id id;
+    int32_t prompt[2048], out[EK_MAX_OUT];
+    uint32_t n_prompt, n_out, n_events, n_preempted;
+    char text[8192];
+    size_t n_text;
+    bool over;
+    br_usage usage;
+    br_code code;
+    char error[200];
+} ek_req;
+
+typedef struct ek {
+    br_tok *tok;
+    br_lm_fake *fake;
+    br_engine *e;
+    br_engine_config c;
+} ek;
+
+/* Zero: defaults; n_vocab becomes the demo tokenizer's, whose end-of-answer
+ * tokens never come. */
+void ek_open(ek *k, br_lm_fake_config fc, br_engine_config ec);
+void ek_close(ek *k);
+/* A prompt of n tokens that depends on seed. */
+void ek_prompt(ek_req *r, uint32_t n, uint64_t seed);
+/* Greedy, max_tokens. */
+br_request_desc ek_desc(ek_req *r, int64_t max_tokens);
+void ek_submit(ek *k, ek_req *r, const br_request_desc *d);
+/* Drains until all n are over; fails after 10 s. */
+void ek_await(ek *k, ek_req *const *r, size_t n);
+/* The answer is what the model wants. */
+void ek_right(ek *k, const ek_req *r);
+
+#endif

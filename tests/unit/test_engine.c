@@ -1,0 +1,189 @@
+/* test_engine.c - requests on an engine, as who serves them sees it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine_kit.h"
+
+#include "base/thread.h"
+
+#include <poll.h>
+#include <string.h>
+
+static const br_lm_fake_config no_fake;
+static const br_engine_config no_engine;
+
+TEST(engine_answers_as_the_model_wants)
+{
+    ek k;
+    ek_req r = {0}, *all[] = {&r};
+    br_request_desc d;
+
+    ek_open(&k, no_fake, no_engine);
+    ek_prompt(&r, 37, 1);
+    d = ek_desc(&r, 100);
+    ek_submit(&k, &r, &d);
+    ek_await(&k, all, 1);
+    ck_assert_uint_eq(r.n_out, 100);
+    ek_right(&k, &r);
+    ck_assert_str_eq(br_finish_name(r.usage.finish), "length");
+    ck_assert(r.usage.first_ns > 0 && r.n_text > 0);
+    ek_close(&k);
+}
+
+TEST(engine_answers_many_at_once)
+{
+    enum { N = 60 };
+    static ek_req r[N];
+    ek_req *all[N];
+    ek k;
+
+    ek_open(&k,
+            (br_lm_fake_config){.chunk = 40, .window = 48, .recurrent = true},
+            no_engine);
+    for (uint32_t i = 0; i < N; i++) {
+        br_request_desc d;
+
+        ek_prompt(&r[i], 1 + i * 7 % 300, i);
+        d = ek_desc(&r[i], i % 50);
+        all[i] = &r[i];
+        ek_submit(&k, &r[i], &d);
+    }
+    ek_await(&k, all, N);
+    for (uint32_t i = 0; i < N; i++) {
+        ck_assert_uint_eq(r[i].n_out, i % 50);
+        ek_right(&k, &r[i]);
+    }
+    ek_close(&k);
+}
+
+TEST(engine_cancels_within_a_step_waiting_or_running)
+{
+    ek k;
+    static ek_req r[3];
+    ek_req *all[] = {&r[0], &r[1], &r[2]};
+
+    ek_open(&k, (br_lm_fake_config){.n_slots = 2, .step_ns = 1000000},
+            no_engine);
+    for (int i = 0; i < 3; i++) {
+        br_request_desc d;
+
+        ek_prompt(&r[i], 20, 3);
+        d = ek_desc(&r[i], i == 1 ? 30 : 900);
+        ek_submit(&k, &r[i], &d);
+    }
+    br_engine_cancel(k.e, r[2].id);
+    ek_await(&k, all + 2, 1);
+    ck_assert_uint_eq(r[2].n_out, 0);
+    while (r[0].n_out < 5)
+        (void)br_engine_drain(k.e, 1);
+    br_engine_cancel(k.e, r[0].id);
+    ek_await(&k, all, 3);
+    ck_assert_str_eq(br_finish_name(r[0].usage.finish), "cancelled");
+    ck_assert_uint_lt(r[0].n_out, 900);
+    ck_assert_uint_eq(r[1].n_out, 30);
+    ek_right(&k, &r[1]);
+    br_engine_cancel(k.e, r[0].id); /* dead: nothing happens */
+    ek_close(&k);
+}
+
+TEST(engine_ends_a_reader_that_stays_behind)
+{
+    ek k;
+    static ek_req r[2];
+    ek_req *all[] = {&r[0], &r[1]};
+
+    ek_open(&k, (br_lm_fake_config){.step_ns = 200000},
+            (br_engine_config){.hold_ns = 20000000});
+    for (int i = 0; i < 2; i++) {
+        br_request_desc d;
+
+        ek_prompt(&r[i], 20, 3);
+        d = ek_desc(&r[i], 400);
+        ek_submit(&k, &r[i], &d);
+    }
+    br_engine_hold(k.e, r[0].id, true);
+    ek_await(&k, all, 2);
+    ck_assert_str_eq(br_finish_name(r[0].usage.finish), "client_too_slow");
+    ck_assert_uint_eq(r[1].n_out, 400);
+    ek_close(&k);
+}
+
+TEST(engine_keeps_every_token_while_nobody_drains)
+{
+    ek k;
+    static ek_req r[4];
+    ek_req *all[] = {&r[0], &r[1], &r[2], &r[3]};
+    struct pollfd p = {.events = POLLIN};
+
+    ek_open(&k, no_fake, (br_engine_config){.ring_bytes = 4096});
+    p.fd = br_engine_fd(k.e);
+    (void)br_engine_drain(k.e, 1); /* sees it empty */
+    for (int i = 0; i < 4; i++) {
+        br_request_desc d;
+
+        ek_prompt(&r[i], 20, (uint64_t)i);
+        d = ek_desc(&r[i], 300);
+        ek_submit(&k, &r[i], &d);
+    }
+    br_sleep_ns(30000000); /* the ring is full by now */
+    ck_assert_int_eq(poll(&p, 1, 10000), 1);
+    ek_await(&k, all, 4);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_uint_eq(r[i].n_out, 300);
+        ek_right(&k, &r[i]);
+    }
+    while (br_engine_drain(k.e, 100))
+        ;
+    ck_assert_int_eq(poll(&p, 1, 0), 0);
+    ek_close(&k);
+}
+
+TEST(engine_refuses_what_it_cannot_do)
+{
+    ek k;
+    static ek_req r[3];
+    ek_req *all[] = {&r[0]};
+    br_request_desc d;
+    br_status st;
+    br_request_id id;
+    br_quota q = br_quota_defaults();
+
+    ek_open(&k, (br_lm_fake_config){.n_slots = 1, .step_ns = 5000000},
+            (br_engine_config){.queue_depth = 2});
+    ek_prompt(&r[0], 20, 3);
+    d = ek_desc(&r[0], 3);
+#define REFUSES(want, change)                                               \
+    do {                                                                    \
+        br_request_desc was = d;                                            \
+        change;                                                             \
+        st = (br_status){0};                                                \
+        ck_assert_str_eq(br_code_name(br_engine_submit(k.e, &d, &id, &st)), \
+                         want);                                             \
+        ck_assert_uint_eq(id, 0);                                           \
+        d = was;                                                            \
+    } while (0)
+    REFUSES("USAGE", d.n_tokens = 0);
+    REFUSES("USAGE", r[0].prompt[3] = -1);
+    r[0].prompt[3] = 1;
+    REFUSES("LIMIT", d.n_tokens = 1024);
+    REFUSES("USAGE", d.sample.top_p = 2);
+    REFUSES("LIMIT", d.n_stop_tokens = 9);
+    REFUSES("NOT_FOUND", d.tenant = 77);
+    REFUSES("NOT_FOUND", d.tenant = UINT32_MAX);
+    q.max_queued = 1;
+    q.max_context_tokens = 50;
+    t_ok(br_engine_tenant_set(k.e, 5, &q, &st), &st);
+    d.tenant = 5;
+    REFUSES("LIMIT", d.n_tokens = 50);
+    st = (br_status){0};
+    for (int i = 0; i < 3; i++) {
+        r[i] = r[0];
+        d.ctx = &r[i];
+        if (br_engine_submit(k.e, &d, &r[i].id, &st) != BR_OK)
+            break;
+    }
+    ck_assert_int_eq(st.code, BR_E_QUOTA);
+    ck_assert_uint_ge(br_engine_retry_ms(k.e), 1000);
+    br_engine_begin_drain(k.e);
+    REFUSES("BUSY", d.tenant = 0);
+    ek_await(&k, all, 1);
+    ek_close(&k);
+}
