@@ -66,6 +66,9 @@ void ref_matmul(ref_call *c, const ref_mat *m, const ref_view *x, size_t t0,
                 size_t n_rows, const ref_view *y);
 void ref_matmul_quantised(ref_call *c, const ref_mat *m, const ref_view *x,
                           size_t t0, size_t n_rows, const ref_view *y);
+/* A block of activations (returns d), and its product with one of weights. */
+float ref_quantise(const float *x, int8_t *q, size_t n);
+float ref_block_dot(const struct br_qint *w, const int8_t *q, float d);
 void ref_matrix_row(const ref_mat *m, uint64_t n, float *out);
 
 /* ref_ops.c ref_att.c ref_moe.c ref_ssm.c */

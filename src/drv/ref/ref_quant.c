@@ -1,6 +1,6 @@
 /* ref_quant.c - dot products of integer weights with integer activations.
  *
- *   block of x    d = amax / 127, q = nearest even of x / d   (d 0: zeros)
+ *   block of x    d = amax / 127, q = nearest even of x / d (0: d < 2^-126)
  *   block of y    r = (dw d) * sum(scale * sum(qw q))         sums exact
  *                 with minimums: r = fma(-(dmin d), sum(min * sum(q)), r)
  *   row           chain[block mod 4] += r, blocks ascending
@@ -12,24 +12,29 @@
 #include "drv/ref/ref_int.h"
 #include "model/qint.h"
 
+#include <float.h>
 #include <math.h>
 
-/* One block; returns d. */
-static float
-quantise(const float *x, int8_t *q, size_t n)
+/* A scale below the normal numbers would not keep |q| to 127: such a block
+ * counts as zeros, and so does a number that is none. */
+float
+ref_quantise(const float *x, int8_t *q, size_t n)
 {
     float top = 0, d;
 
     for (size_t i = 0; i < n; i++)
         top = fabsf(x[i]) > top ? fabsf(x[i]) : top;
     d = top / 127.0f;
-    for (size_t i = 0; i < n; i++)
-        q[i] = (int8_t)(d == 0 ? 0 : rintf(x[i] / d));
+    for (size_t i = 0; i < n; i++) {
+        float v = d < FLT_MIN ? 0 : rintf(x[i] / d);
+
+        q[i] = (int8_t)(v >= -127 && v <= 127 ? v : 0);
+    }
     return d;
 }
 
-static float
-block_dot(const br_qint *w, const int8_t *q, float d)
+float
+ref_block_dot(const br_qint *w, const int8_t *q, float d)
 {
     int32_t sum = 0, low = 0;
     float r;
@@ -59,9 +64,9 @@ ref_matmul_quantised(ref_call *c, const ref_mat *m, const ref_view *x,
 
     for (size_t t = 0; t < n_rows; t++)
         for (uint64_t b = 0; b < blocks; b++)
-            s->xd[t * blocks + b] =
-                quantise(ref_row(x, t0 + t) + b * info->elems,
-                         s->xq + t * m->n_in + b * info->elems, info->elems);
+            s->xd[t * blocks + b] = ref_quantise(
+                ref_row(x, t0 + t) + b * info->elems,
+                s->xq + t * m->n_in + b * info->elems, info->elems);
     for (uint64_t n = 0; n < m->n_out; n++) {
         for (uint64_t b = 0; b < blocks; b++, w += info->bytes)
             br_qint_block(m->t->type, w, &s->blocks[b]);
@@ -69,10 +74,11 @@ ref_matmul_quantised(ref_call *c, const ref_mat *m, const ref_view *x,
             float chain[4] = {0};
 
             for (uint64_t b = 0; b < blocks; b++)
-                chain[b % 4] = chain[b % 4] +
-                               block_dot(&s->blocks[b],
-                                         s->xq + t * m->n_in + b * info->elems,
-                                         s->xd[t * blocks + b]);
+                chain[b % 4] =
+                    chain[b % 4] +
+                    ref_block_dot(&s->blocks[b],
+                                  s->xq + t * m->n_in + b * info->elems,
+                                  s->xd[t * blocks + b]);
             ref_row(y, t0 + t)[n] =
                 (chain[0] + chain[1]) + (chain[2] + chain[3]);
         }

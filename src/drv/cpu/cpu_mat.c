@@ -1,0 +1,239 @@
+/* cpu_mat.c - sizes, packing and the loops around the kernels.
+ *
+ *   br_mat_mul   for chunks of rows that stay in the second cache
+ *                    for panels of 16 outputs
+ *                        for tiles of up to 8 rows    the kernel
+ *
+ * A panel is read from memory once per chunk of rows and from a cache for each
+ * tile of it; weights stream in one line, front to back. The kernel's bits do
+ * not depend on who shares its tile, so none of these loops can change them.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/cpu/mat_int.h"
+#include "model/qint.h"
+#include "model/quant_int.h"
+
+#ifdef __x86_64__
+#    include <cpuid.h>
+#endif
+
+/* Activations of a chunk of rows: half of the smallest second cache around,
+ * 512 KiB, so that panels pass through the other half. */
+enum { CHUNK_BYTES = 256 << 10 };
+
+#define F(name, class, low, high, off, min, sub, level)                     \
+    static const mat_format format_##name = {(class), (low), (high), (off), \
+                                             (min),   (sub), (level)};
+#include "drv/cpu/mat_format.def"
+#undef F
+
+const mat_format *
+mat_format_of(int type)
+{
+    static const mat_format raw = {.class = MAT_RAW};
+
+    switch (type) {
+#define F(name, class, low, high, off, min, sub, level) \
+    case BR_Q_##name:                                   \
+        return &format_##name;
+#include "drv/cpu/mat_format.def"
+#undef F
+    default: return &raw;
+    }
+}
+
+/* ---- instruction sets ---------------------------------------------------- */
+
+#ifdef __x86_64__
+static bool
+has_avx2(void)
+{
+    unsigned a, b, c = 0, d;
+
+    /* clang 14 does not know f16c by name. */
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#else
+static bool
+has_avx2(void)
+{
+    return false;
+}
+#endif
+
+static const struct {
+    const char *name;
+    mat_kernel *tile;
+    void (*act)(br_form form, const float *x, uint32_t n_in, uint8_t *row);
+} isas[BR_ISA_COUNT] = {
+    [BR_ISA_C] = {"c", mat_c, mat_c_act},
+#ifdef __x86_64__
+    [BR_ISA_AVX2] = {"avx2", mat_c, mat_c_act},
+    [BR_ISA_AVX512] = {"avx512", mat_c, mat_c_act},
+#else
+    [BR_ISA_AVX2] = {"avx2", NULL, NULL},
+    [BR_ISA_AVX512] = {"avx512", NULL, NULL},
+#endif
+};
+
+const char *
+br_isa_name(br_isa isa)
+{
+    return isas[isa].name;
+}
+
+bool
+br_isa_here(br_isa isa)
+{
+    switch (isa) {
+    case BR_ISA_C: return true;
+    case BR_ISA_AVX2: return has_avx2();
+    case BR_ISA_AVX512: return false;
+    case BR_ISA_COUNT: break;
+    }
+    return false;
+}
+
+br_isa
+br_isa_best(void)
+{
+    br_isa best = BR_ISA_C;
+
+    for (br_isa i = BR_ISA_C; i < BR_ISA_COUNT; i++)
+        best = br_isa_here(i) ? i : best;
+    return best;
+}
+
+/* ---- sizes --------------------------------------------------------------- */
+
+static br_form
+form_of(const br_mat_desc *d)
+{
+    if (!br_qint_has(d->type))
+        return BR_FORM_F32;
+    return br_qinfo_of(d->type)->elems == 256 ? BR_FORM_Q256 : BR_FORM_Q32;
+}
+
+static uint64_t
+round_up(uint64_t n, uint64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static uint64_t
+panel_bytes(int type, uint64_t n_in)
+{
+    const mat_format *f = mat_format_of(type);
+    const br_qinfo *q = br_qinfo_of(type);
+    uint64_t blocks = n_in / q->elems;
+
+    switch (f->class) {
+    case MAT_FLAT:
+    case MAT_K:
+        return round_up(blocks, 4) / 4 * mat_head_bytes(f) +
+               blocks * mat_block_bytes(f);
+    case MAT_FLOAT: return BR_MAT_PANEL * round_up(n_in * q->bytes, 64);
+    case MAT_RAW: break;
+    }
+    return round_up(BR_MAT_PANEL * blocks * q->bytes, 64);
+}
+
+br_code
+br_mat_plan(br_mat *m, const br_mat_desc *d, br_status *st)
+{
+    const br_qinfo *q = br_qinfo_of(d->type);
+
+    *m = (br_mat){.type = d->type, .isa = d->isa};
+    if (!(q->flags & (BR_QF_FLOAT | BR_QF_QUANT)) || d->type == BR_Q_F64)
+        return br_fail(st, BR_E_FORMAT, "matrix: %s is no format of weights",
+                       q->name ? q->name : "this number");
+    if (d->n_in > BR_MAT_MAX_IN || d->n_out > UINT32_MAX - BR_MAT_PANEL)
+        return br_fail(st, BR_E_LIMIT,
+                       "matrix: more than %d columns or 2^32 "
+                       "rows",
+                       BR_MAT_MAX_IN);
+    if (d->n_in == 0 || d->n_out == 0 || d->n_in % q->elems != 0)
+        return br_fail(st, BR_E_FORMAT,
+                       "matrix: %llu columns are no whole "
+                       "blocks of %s",
+                       (unsigned long long)d->n_in, q->name);
+    m->form = form_of(d);
+    m->n_in = (uint32_t)d->n_in;
+    m->n_out = (uint32_t)d->n_out;
+    m->panel_bytes = panel_bytes(d->type, d->n_in);
+    m->bytes = m->panel_bytes * br_mat_panels(m);
+    return BR_OK;
+}
+
+uint32_t
+br_mat_panels(const br_mat *m)
+{
+    return (m->n_out + BR_MAT_PANEL - 1) / BR_MAT_PANEL;
+}
+
+/* An odd number of lines, so that rows do not meet in one set of a cache. */
+size_t
+br_act_bytes(br_form form, uint32_t n_in)
+{
+    size_t n = n_in, bytes = 0;
+
+    switch (form) {
+    case BR_FORM_F32: bytes = round_up(n, 16) * 4; break;
+    case BR_FORM_Q32: bytes = n + n / 32 * 12; break;
+    case BR_FORM_Q256: bytes = n + n / 256 * (4 + 64 + 16 + 32); break;
+    case BR_FORM_BF16: bytes = round_up(n, 32) * 2; break;
+    case BR_FORM_COUNT: break;
+    }
+    return (round_up(bytes, 64) / 64 | 1) * 64;
+}
+
+void
+br_act_row(br_isa isa, br_form form, const float *x, uint32_t n_in,
+           uint8_t *row)
+{
+    isas[isa].act(form, x, n_in, row);
+}
+
+/* ---- multiplication ------------------------------------------------------ */
+
+static void
+tile(const br_mul *j, uint32_t panel, uint32_t r0, int n)
+{
+    uint32_t o0 = panel * BR_MAT_PANEL, from = BR_MAX(o0, j->o0);
+    uint32_t to = BR_MIN(o0 + BR_MAT_PANEL, j->o1);
+    bool whole = to - from == BR_MAT_PANEL;
+    size_t stride = br_act_bytes(j->m->form, j->m->n_in);
+    float part[MAT_MAX_ROWS][BR_MAT_PANEL], *out[MAT_MAX_ROWS];
+    mat_tile t = {.m = j->m,
+                  .panel = j->m->data + panel * j->m->panel_bytes,
+                  .n_rows = n};
+
+    for (int i = 0; i < n; i++) {
+        uint32_t r = j->row ? j->row[r0 + i] : r0 + i;
+
+        t.row[i] = j->act + r * stride;
+        out[i] = j->out + (j->out_row ? j->out_row[r0 + i] : r) * j->out_stride;
+        t.out[i] = whole ? out[i] + o0 : part[i];
+    }
+    isas[j->m->isa].tile(&t);
+    if (!whole)
+        for (int i = 0; i < n; i++)
+            memcpy(out[i] + from, part[i] + (from - o0),
+                   (to - from) * sizeof(float));
+}
+
+void
+br_mat_mul(const br_mul *j)
+{
+    uint32_t chunk =
+        (uint32_t)(CHUNK_BYTES / br_act_bytes(j->m->form, j->m->n_in));
+
+    br_assert(j->o0 <= j->o1 && j->o1 <= j->m->n_out);
+    chunk = BR_MAX(chunk / MAT_MAX_ROWS, 1) * MAT_MAX_ROWS;
+    for (uint32_t r0 = 0; r0 < j->n_rows; r0 += chunk)
+        for (uint32_t p = j->o0 / BR_MAT_PANEL; p * BR_MAT_PANEL < j->o1; p++)
+            for (uint32_t r = r0; r < BR_MIN(r0 + chunk, j->n_rows);
+                 r += MAT_MAX_ROWS)
+                tile(j, p, r, (int)BR_MIN(j->n_rows - r, MAT_MAX_ROWS));
+}

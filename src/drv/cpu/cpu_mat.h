@@ -1,0 +1,102 @@
+/* cpu_mat.h - the CPU tier's matrices: packed weights times activations.
+ *
+ *   br_mat_plan   type and shape -> sizes, and what activations have to be
+ *   br_mat_pack   a tensor's bytes -> panels of 16 outputs, k interleaved
+ *   br_act_row    one row of f32 activations -> the form that m.form names
+ *   br_mat_mul    any rows times any outputs o0..o1, one thread's share
+ *
+ *   plan once, pack once per tensor (or map packed bytes that somebody kept:
+ *   the layout is the same on every instruction set, BR_MAT_LAYOUT names it);
+ *   per step one br_act_row per row and form, shared by every matrix that
+ *   reads the row; then each worker multiplies its own range of outputs.
+ *
+ * The bits of an output depend on its weights and its row alone: not on the
+ * other rows, how outputs are split, or the thread. Beside quantised weights
+ * with a form in integers (model/qint.h) they are those of docs/arithmetic.md
+ * section 3 on every instruction set, and so those of the ref tier with
+ * --act quantised; beside other weights those of the float dot. One exception,
+ * off with `exact`: BF16 beside an instruction that multiplies BF16.
+ *
+ * Nothing here allocates, locks or keeps state: call from any thread.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_CPU_MAT_H
+#define BR_CPU_MAT_H
+
+#include "model/quant.h"
+
+enum {
+    BR_MAT_PANEL = 16, /* outputs that are packed together; split work there */
+    BR_MAT_ALIGN = 64, /* of packed weights and of rows of activations */
+    BR_MAT_LAYOUT = 1, /* changes when packed bytes do */
+    BR_MAT_MAX_IN = 1 << 20, /* columns of a matrix */
+};
+
+/* Instruction sets, worst first. */
+typedef enum br_isa {
+    BR_ISA_C,
+    BR_ISA_AVX2,   /* and FMA, F16C */
+    BR_ISA_AVX512, /* F, BW, DQ, VL, VNNI; BF16 where it is there */
+    BR_ISA_COUNT
+} br_isa;
+
+const char *br_isa_name(br_isa isa); /* "avx2" */
+bool br_isa_here(br_isa isa);        /* does this machine have it? */
+br_isa br_isa_best(void);
+
+/* Forms of activations. */
+typedef enum br_form {
+    BR_FORM_F32,
+    BR_FORM_Q32,  /* integers, a scale for 32 */
+    BR_FORM_Q256, /* integers, a scale for 256 */
+    BR_FORM_BF16,
+    BR_FORM_COUNT
+} br_form;
+
+typedef struct br_mat {
+    int type; /* br_qtype */
+    br_isa isa;
+    br_form form;
+    uint32_t n_in, n_out;
+    uint64_t panel_bytes; /* 16 outputs */
+    uint64_t bytes;       /* all panels; the last one is padded */
+    const uint8_t *data;  /* packed; the caller sets it, 64-aligned */
+} br_mat;
+
+typedef struct br_mat_desc {
+    int type;
+    uint64_t n_in, n_out; /* a tensor of n_out rows of n_in */
+    br_isa isa;
+    bool exact; /* the bits of the ref tier for BF16 too */
+} br_mat_desc;
+
+/* Sizes of a matrix; data is left NULL. FORMAT: a type that is no weight, or
+ * rows that are no whole blocks; LIMIT: too large. */
+br_code br_mat_plan(br_mat *m, const br_mat_desc *d, br_status *st) BR_MUST_USE;
+
+/* Packs panels p0..p1 (panel p: outputs 16 p ..) of the tensor at raw, as it
+ * lies in a file, into dst, m->bytes for the whole matrix. */
+void br_mat_pack(const br_mat *m, const uint8_t *raw, uint8_t *dst, uint32_t p0,
+                 uint32_t p1);
+uint32_t br_mat_panels(const br_mat *m);
+
+/* Bytes of one row of activations in a form, a multiple of 64. */
+size_t br_act_bytes(br_form form, uint32_t n_in);
+/* x: n_in numbers; row: 64-aligned. */
+void br_act_row(br_isa isa, br_form form, const float *x, uint32_t n_in,
+                uint8_t *row);
+
+typedef struct br_mul {
+    const br_mat *m;
+    const uint8_t *act; /* rows br_act_bytes(m->form, m->n_in) apart */
+    uint32_t n_rows;
+    const uint32_t *row;     /* rows of act and out to take; NULL: 0.. */
+    const uint32_t *out_row; /* NULL: the same as row */
+    uint32_t o0, o1;         /* outputs; best at multiples of 16 */
+    float *out;              /* output o of row r: out[r * out_stride + o] */
+    size_t out_stride;
+} br_mul;
+
+void br_mat_mul(const br_mul *job);
+
+#endif

@@ -1,0 +1,139 @@
+/* mat_int.h - packed matrices as the kernels see them.
+ *
+ * A panel holds 16 outputs. Integer formats (mat_format.def) keep k in groups
+ * of four, because that is what one lane of vpdpbusd, vpmaddubsw or sdot eats:
+ *
+ *   panel   group of 4 blocks | group of 4 blocks | ... (the last one shorter)
+ *   group   d[4][16] f16 (or e8) | dmin[4][16] f16 | block 0 | .. | block 3
+ *   block   scales of sub-blocks (K-quants) | step | step | ...
+ *   step    32 k of 16 outputs: low bits, then high bits
+ *
+ *   8 bits  byte 64 g + 4 o + i is k = 4 g + i of output o      8 x 64 bytes
+ *   4 bits  byte 64 c + 4 o + i: group g = 2 c in its low half, 2 c + 1 in its
+ *           high half                                           4 x 64
+ *   + 1     bit g of byte 4 o + i                               1 x 64
+ *   + 2     bits 2 (g mod 4).. of byte 64 (g / 4) + 4 o + i     2 x 64
+ *
+ * Four blocks are the four chains of the contract. Everything but the heads of
+ * a last short group starts at a multiple of 64 bytes.
+ *
+ * Floats: four quarter panels of four outputs; in each, lines of 64 bytes (16
+ * F32 or 32 halves of one output), output by output, k ascending; the tail of
+ * k is -0, which no sum notices. Other formats: 16 rows as in the file.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_MAT_INT_H
+#define BR_MAT_INT_H
+
+#include "drv/cpu/cpu_mat.h"
+
+enum { MAT_MAX_ROWS = 8, MAT_CHAINS = 4 };
+
+typedef enum mat_class {
+    MAT_FLAT,  /* blocks of 32, one scale */
+    MAT_K,     /* blocks of 256, sub-blocks with integer scales */
+    MAT_FLOAT, /* F32 F16 BF16 */
+    MAT_RAW,   /* as in the file */
+} mat_class;
+
+typedef enum mat_level { MAT_PLAIN, MAT_IQ4, MAT_FP4 } mat_level;
+
+/* One row of mat_format.def. Weight = stored number - off (through a table of
+ * levels where there is one). */
+typedef struct mat_format {
+    mat_class class;
+    int low, high; /* bits of a weight */
+    int off;
+    bool min;
+    int sub; /* k of a sub-block; 32 beside MAT_FLAT */
+    mat_level level;
+} mat_format;
+
+const mat_format *mat_format_of(int type);
+
+/* Bytes of 32 k of 16 outputs; of the scales before a K block; of a head. */
+static inline uint32_t
+mat_step_bytes(const mat_format *f)
+{
+    return (uint32_t)(f->low + f->high) * 64;
+}
+
+static inline uint32_t
+mat_scale_bytes(const mat_format *f)
+{
+    return f->class != MAT_K ? 0 : f->sub == 16 ? 256 : 192;
+}
+
+static inline uint32_t
+mat_head_bytes(const mat_format *f)
+{
+    return f->level == MAT_FP4 ? 64 : f->min ? 256 : 128;
+}
+
+static inline uint32_t
+mat_block_bytes(const mat_format *f)
+{
+    return mat_scale_bytes(f) + (f->class == MAT_K ? 8 : 1) * mat_step_bytes(f);
+}
+
+/* A row of activations in integers. n: blocks of it (of 32, or 256).
+ *
+ *   Q32    q | d[n] | npair[n] | nsum[n]
+ *   Q256   q | d[n] | npair[16 n] | sum32[8 n] | sum16[16 n]
+ *
+ * nsum: minus the sum of a block. npair: minus the sums of q whose k mod 4 is
+ * 0 or 1 (low half), 2 or 3 (high half), of a block of 32 or of 16 k: what the
+ * 16-bit lanes of AVX2 start from to take an offset off. sum32, sum16: sums of
+ * 32 and of 16 k. */
+typedef struct act_view {
+    uint32_t n;
+    int8_t *q;
+    float *d;
+    int16_t *npair;
+    int32_t *nsum;
+    int16_t *sum32, *sum16;
+} act_view;
+
+static inline act_view
+act_at(br_form form, uint32_t n_in, const uint8_t *row)
+{
+    act_view v = {0};
+    uint8_t *p = (uint8_t *)(uintptr_t)row;
+
+    v.q = (int8_t *)p;
+    if (form == BR_FORM_Q32) {
+        v.n = n_in / 32;
+        v.d = (float *)(void *)(p + n_in);
+        v.npair = (int16_t *)(void *)(v.d + v.n);
+        v.nsum = (int32_t *)(void *)(v.npair + 2 * v.n);
+    } else {
+        v.n = n_in / 256;
+        v.d = (float *)(void *)(p + n_in);
+        v.npair = (int16_t *)(void *)(v.d + v.n);
+        v.sum32 = v.npair + 32 * v.n;
+        v.sum16 = v.sum32 + 8 * v.n;
+    }
+    return v;
+}
+
+/* What a kernel computes: one panel times at most MAT_MAX_ROWS rows. */
+typedef struct mat_tile {
+    const br_mat *m;
+    const uint8_t *panel;
+    int n_rows;
+    const uint8_t *row[MAT_MAX_ROWS];
+    float *out[MAT_MAX_ROWS]; /* 16 numbers each */
+} mat_tile;
+
+typedef void mat_kernel(const mat_tile *t);
+
+/* mat_c.c: every format. */
+void mat_c(const mat_tile *t);
+void mat_c_act(br_form form, const float *x, uint32_t n_in, uint8_t *row);
+/* mat_avx2.c, mat_avx512.c: what they have no kernel for, they hand down. */
+void mat_avx2(const mat_tile *t);
+void mat_avx2_act(br_form form, const float *x, uint32_t n_in, uint8_t *row);
+void mat_avx512(const mat_tile *t);
+void mat_avx512_act(br_form form, const float *x, uint32_t n_in, uint8_t *row);
+
+#endif

@@ -1,0 +1,304 @@
+/* test_cpu_mat.c - packed matrices: every instruction set that is here gives
+ * the bits of the ref tier, whatever shares the call.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "t.h"
+
+#include "drv/cpu/cpu_mat.h"
+#include "drv/ref/ref_int.h"
+#include "model/qint.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ROWS = 40 };
+
+static float
+uniform(uint64_t *rng)
+{
+    return (float)(int32_t)(t_rand(rng) >> 32) * 0x1p-31f;
+}
+
+static void
+put_half(uint8_t *p, uint64_t *rng)
+{
+    uint16_t h = br_f32_to_f16(uniform(rng) * 0.25f);
+
+    memcpy(p, &h, 2);
+}
+
+/* Any bytes are a block, but for its floats: no NaN, no infinity. */
+static void
+random_block(int type, uint8_t *p, uint64_t *rng)
+{
+    const br_qinfo *q = br_qinfo_of(type);
+    float f = uniform(rng);
+    uint16_t h = br_f32_to_f16(f), b = br_f32_to_bf16(f);
+
+    for (uint32_t i = 0; i < q->bytes; i++)
+        p[i] = (uint8_t)(t_rand(rng) >> 40);
+    switch (type) {
+    case BR_Q_F32: memcpy(p, &f, 4); break;
+    case BR_Q_F16: memcpy(p, &h, 2); break;
+    case BR_Q_BF16: memcpy(p, &b, 2); break;
+    case BR_Q_MXFP4: p[0] = (uint8_t)(t_rand(rng) % 16 + 118); break;
+    case BR_Q_NVFP4: memset(p, 0x38, 4); break;
+    case BR_Q_Q3_K: put_half(p + 108, rng); break;
+    case BR_Q_Q6_K: put_half(p + 208, rng); break;
+    case BR_Q_TQ1_0: put_half(p + 52, rng); break;
+    case BR_Q_TQ2_0: put_half(p + 64, rng); break;
+    case BR_Q_IQ1_M: /* its scale is spread over four words */
+        for (int i = 0; i < 4; i++)
+            p[49 + 2 * i] =
+                (uint8_t)((p[49 + 2 * i] & 15) | (i < 3 ? 0x10 : 0x20));
+        break;
+    case BR_Q_Q2_K:
+        put_half(p + 80, rng);
+        put_half(p + 82, rng);
+        break;
+    default:
+        put_half(p, rng);
+        if (type == BR_Q_Q4_1 || type == BR_Q_Q5_1 || type == BR_Q_Q4_K ||
+            type == BR_Q_Q5_K)
+            put_half(p + 2, rng);
+    }
+}
+
+/* A matrix, rows of activations, and what the ref tier makes of them. */
+typedef struct problem {
+    int type;
+    uint32_t n_in, n_out, n_rows;
+    uint8_t *raw;
+    float *x, *want;
+} problem;
+
+static void
+ask_ref(problem *p)
+{
+    uint32_t blocks = p->n_in / br_qinfo_of(p->type)->elems;
+    br_gguf_tensor tensor = {.type = p->type, .data = p->raw};
+    ref_mat m = {.t = &tensor, .n_out = p->n_out, .n_in = p->n_in};
+    ref_view x = {.f = p->x, .stride = p->n_in};
+    ref_view y = {.f = p->want, .stride = p->n_out};
+    ref_scratch s = {
+        .blocks = t_keep(calloc(blocks, sizeof(br_qint))),
+        .xq = t_keep(malloc((size_t)p->n_rows * p->n_in)),
+        .xd = t_keep(malloc((size_t)p->n_rows * blocks * sizeof(float)))};
+    ref_call c = {.s = &s};
+
+    if (br_qint_has(p->type)) {
+        ref_matmul_quantised(&c, &m, &x, 0, p->n_rows, &y);
+        return;
+    }
+    s.row = t_keep(malloc(p->n_in * sizeof(float)));
+    for (uint32_t o = 0; o < p->n_out; o++) {
+        ref_matrix_row(&m, o, s.row);
+        for (uint32_t r = 0; r < p->n_rows; r++)
+            p->want[r * p->n_out + o] =
+                br_ref_dot(p->x + r * p->n_in, s.row, p->n_in);
+    }
+}
+
+static void
+make(problem *p, uint64_t *rng)
+{
+    const br_qinfo *q = br_qinfo_of(p->type);
+    size_t blocks = (size_t)p->n_out * p->n_in / q->elems;
+    size_t n = (size_t)p->n_rows * p->n_in;
+
+    p->raw = t_keep(malloc(blocks * q->bytes));
+    p->x = t_keep(malloc(n * sizeof(float)));
+    p->want = t_keep(malloc((size_t)p->n_rows * p->n_out * sizeof(float)));
+    for (size_t i = 0; i < blocks; i++)
+        random_block(p->type, p->raw + i * q->bytes, rng);
+    for (size_t i = 0; i < n; i++)
+        p->x[i] = uniform(rng) * uniform(rng) * 8;
+    /* Whole blocks at the ends of the range: sums at their largest. */
+    for (size_t i = 0; i < n && i < 256; i++)
+        p->x[i] = i % 64 < 32 ? 1.0f : -1.0f;
+    if (n >= 512) /* a block whose scale is no normal number */
+        for (size_t i = 256; i < 512; i++)
+            p->x[i] = 0x1p-141f * (float)(i % 7);
+    ask_ref(p);
+}
+
+typedef struct packed {
+    br_mat m;
+    uint8_t *act;
+} packed;
+
+static packed
+pack(const problem *p, br_isa isa)
+{
+    br_status st = {0};
+    packed k;
+    uint8_t *data;
+    size_t stride;
+
+    t_ok(br_mat_plan(&k.m,
+                     &(br_mat_desc){.type = p->type,
+                                    .n_in = p->n_in,
+                                    .n_out = p->n_out,
+                                    .isa = isa,
+                                    .exact = true},
+                     &st),
+         &st);
+    data = t_keep(aligned_alloc(64, k.m.bytes));
+    memset(data, 0xa5, k.m.bytes);
+    br_mat_pack(&k.m, p->raw, data, 0, br_mat_panels(&k.m));
+    k.m.data = data;
+    stride = br_act_bytes(k.m.form, p->n_in);
+    k.act = t_keep(aligned_alloc(64, stride * p->n_rows));
+    memset(k.act, 0xa5, stride * p->n_rows);
+    for (uint32_t r = 0; r < p->n_rows; r++)
+        br_act_row(isa, k.m.form, p->x + (size_t)r * p->n_in, p->n_in,
+                   k.act + r * stride);
+    return k;
+}
+
+static void
+same(const problem *p, const float *got, br_isa isa, const char *how)
+{
+    for (uint32_t i = 0; i < p->n_rows * p->n_out; i++)
+        if (memcmp(&got[i], &p->want[i], 4) != 0)
+            ck_abort_msg("%s %s %ux%u, %s: row %u output %u is %a, not %a",
+                         br_isa_name(isa), br_qinfo_of(p->type)->name, p->n_in,
+                         p->n_out, how, i / p->n_out, i % p->n_out,
+                         (double)got[i], (double)p->want[i]);
+}
+
+static void
+check_problem(const problem *p, br_isa isa)
+{
+    packed k = pack(p, isa);
+    size_t n = (size_t)p->n_rows * p->n_out;
+    float *got = t_keep(malloc(n * sizeof *got));
+    uint32_t *back = t_keep(malloc(p->n_rows * sizeof *back));
+    br_mul job = {.m = &k.m,
+                  .act = k.act,
+                  .n_rows = p->n_rows,
+                  .o1 = p->n_out,
+                  .out = got,
+                  .out_stride = p->n_out};
+
+    br_mat_mul(&job);
+    same(p, got, isa, "all at once");
+    memset(got, 0xff, n * sizeof *got);
+    for (uint32_t r = 0; r < p->n_rows; r++) /* from the last to the first */
+        back[r] = p->n_rows - 1 - r;
+    job.row = back;
+    for (uint32_t o = 0; o < p->n_out; o = job.o1) { /* split anywhere */
+        job.o0 = o;
+        job.o1 = BR_MIN(o + 7, p->n_out);
+        br_mat_mul(&job);
+    }
+    same(p, got, isa, "outputs split, rows reversed");
+    memset(got, 0xff, n * sizeof *got);
+    job.o0 = 0;
+    job.n_rows = 1;
+    for (uint32_t r = 0; r < p->n_rows; r++) {
+        job.row = &back[r];
+        br_mat_mul(&job);
+    }
+    same(p, got, isa, "row by row");
+}
+
+static void
+check_type(int type, br_isa isa)
+{
+    static const uint32_t outs[] = {1, 16, 37}, rows[] = {1, 3, 8, 15};
+    const br_qinfo *q = br_qinfo_of(type);
+    uint64_t rng = (uint64_t)type * 977 + 1;
+    uint32_t most = q->elems == 256 ? 6 : 9;
+
+    for (uint32_t b = 1; b <= most; b++) {
+        problem p = {.type = type,
+                     .n_in = b * (q->elems == 1 ? 13 : q->elems),
+                     .n_out = outs[b % 3],
+                     .n_rows = b == most ? MAX_ROWS : rows[b % 4]};
+
+        make(&p, &rng);
+        check_problem(&p, isa);
+    }
+}
+
+static void
+check_isa(br_isa isa)
+{
+    int types = 0;
+
+    if (!br_isa_here(isa))
+        t_skip("this machine has no %s", br_isa_name(isa));
+    for (int type = 0; type < BR_Q_LIMIT; type++) {
+        const br_qinfo *q = br_qinfo_of(type);
+
+        if (!(q->flags & (BR_QF_FLOAT | BR_QF_QUANT)) || type == BR_Q_F64)
+            continue;
+        check_type(type, isa);
+        types++;
+    }
+    ck_assert_int_eq(types, 28);
+}
+
+TEST(cpu_mat_in_plain_c_has_the_bits_of_ref)
+{
+    check_isa(BR_ISA_C);
+}
+
+TEST(cpu_mat_with_avx2_has_the_bits_of_ref)
+{
+    check_isa(BR_ISA_AVX2);
+}
+
+TEST(cpu_mat_with_avx512_has_the_bits_of_ref)
+{
+    check_isa(BR_ISA_AVX512);
+}
+
+TEST(cpu_mat_refuses_what_is_no_matrix_of_weights)
+{
+    static const struct {
+        int type;
+        uint64_t n_in, n_out;
+        br_code code;
+    } bad[] = {
+        {BR_Q_I32, 32, 1, BR_E_FORMAT},
+        {BR_Q_F64, 32, 1, BR_E_FORMAT},
+        {5, 32, 1, BR_E_FORMAT},
+        {-1, 32, 1, BR_E_FORMAT},
+        {BR_Q_Q8_0, 33, 1, BR_E_FORMAT},
+        {BR_Q_Q4_K, 128, 1, BR_E_FORMAT},
+        {BR_Q_F32, 0, 1, BR_E_FORMAT},
+        {BR_Q_F32, 1, 0, BR_E_FORMAT},
+        {BR_Q_F32, BR_MAT_MAX_IN + 1, 1, BR_E_LIMIT},
+        {BR_Q_F32, 1, UINT32_MAX, BR_E_LIMIT},
+    };
+
+    for (size_t i = 0; i < BR_COUNT(bad); i++) {
+        br_mat_desc d = {
+            .type = bad[i].type, .n_in = bad[i].n_in, .n_out = bad[i].n_out};
+        br_status st = {0};
+        br_mat m;
+
+        ck_assert_int_eq(br_mat_plan(&m, &d, &st), bad[i].code);
+        ck_assert_ptr_null(m.data);
+    }
+}
+
+TEST(cpu_mat_packs_without_growing)
+{
+    static const int types[] = {BR_Q_Q8_0,   BR_Q_Q4_0,  BR_Q_Q4_1, BR_Q_Q5_0,
+                                BR_Q_Q5_1,   BR_Q_Q4_K,  BR_Q_Q5_K, BR_Q_Q6_K,
+                                BR_Q_IQ4_NL, BR_Q_MXFP4, BR_Q_BF16, BR_Q_F16};
+
+    for (size_t i = 0; i < BR_COUNT(types); i++) {
+        br_mat_desc d = {.type = types[i], .n_in = 2048, .n_out = 64};
+        br_status st = {0};
+        uint64_t raw;
+        br_mat m;
+
+        t_ok(br_mat_plan(&m, &d, &st), &st);
+        ck_assert(br_qtype_bytes(types[i], 2048 * 64, &raw));
+        ck_assert_uint_eq(m.bytes, raw);
+    }
+}
