@@ -52,6 +52,13 @@ $(B)/src/cli/%.o: BR_CFLAGS += -DBR_HAVE_LIBEDIT
 endif
 LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) $(LDFLAGS)
 
+# Kernels by instruction set: chosen at run time, so compiled everywhere. gcc
+# must not gather their sums into trees: more live registers than there are.
+KERNEL_CFLAGS := $(if $(findstring clang,$(CC)),,-fno-tree-reassoc)
+ifneq ($(filter x86_64,$(shell uname -m)),)
+$(B)/src/drv/cpu/mat_avx2.o: BR_CFLAGS += -mavx2 -mfma -mf16c $(KERNEL_CFLAGS)
+endif
+
 objs     = $(patsubst %.c,$(B)/%.o,$(sort $(wildcard $(1))))
 ROOMS    := $(filter-out cli,$(patsubst src/%/,%,$(sort $(wildcard src/*/))))
 LIB_OBJ  := $(call objs,$(ROOMS:%=src/%/*.c) $(ROOMS:%=src/%/*/*.c))

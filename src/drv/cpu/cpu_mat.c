@@ -21,27 +21,6 @@
  * 512 KiB, so that panels pass through the other half. */
 enum { CHUNK_BYTES = 256 << 10 };
 
-#define F(name, class, low, high, off, min, sub, level)                     \
-    static const mat_format format_##name = {(class), (low), (high), (off), \
-                                             (min),   (sub), (level)};
-#include "drv/cpu/mat_format.def"
-#undef F
-
-const mat_format *
-mat_format_of(int type)
-{
-    static const mat_format raw = {.class = MAT_RAW};
-
-    switch (type) {
-#define F(name, class, low, high, off, min, sub, level) \
-    case BR_Q_##name:                                   \
-        return &format_##name;
-#include "drv/cpu/mat_format.def"
-#undef F
-    default: return &raw;
-    }
-}
-
 /* ---- instruction sets ---------------------------------------------------- */
 
 #ifdef __x86_64__
@@ -62,25 +41,21 @@ has_avx2(void)
 }
 #endif
 
-static const struct {
-    const char *name;
-    mat_kernel *tile;
-    void (*act)(br_form form, const float *x, uint32_t n_in, uint8_t *row);
-} isas[BR_ISA_COUNT] = {
-    [BR_ISA_C] = {"c", mat_c, mat_c_act},
+const mat_isa mat_isas[BR_ISA_COUNT] = {
+    [BR_ISA_C] = {"c", mat_c, mat_c_act, mat_c_float_ops, mat_c_float_ops},
 #ifdef __x86_64__
-    [BR_ISA_AVX2] = {"avx2", mat_c, mat_c_act},
-    [BR_ISA_AVX512] = {"avx512", mat_c, mat_c_act},
+    [BR_ISA_AVX2] = {"avx2", mat_avx2, mat_avx2_act, mat_avx2_int_ops,
+                     mat_avx2_float_ops},
 #else
-    [BR_ISA_AVX2] = {"avx2", NULL, NULL},
-    [BR_ISA_AVX512] = {"avx512", NULL, NULL},
+    [BR_ISA_AVX2] = {.name = "avx2"},
 #endif
+    [BR_ISA_AVX512] = {.name = "avx512"},
 };
 
 const char *
 br_isa_name(br_isa isa)
 {
-    return isas[isa].name;
+    return mat_isas[isa].name;
 }
 
 bool
@@ -192,7 +167,7 @@ void
 br_act_row(br_isa isa, br_form form, const float *x, uint32_t n_in,
            uint8_t *row)
 {
-    isas[isa].act(form, x, n_in, row);
+    mat_isas[isa].act(form, x, n_in, row);
 }
 
 /* ---- multiplication ------------------------------------------------------ */
@@ -216,7 +191,7 @@ tile(const br_mul *j, uint32_t panel, uint32_t r0, int n)
         out[i] = j->out + (j->out_row ? j->out_row[r0 + i] : r) * j->out_stride;
         t.out[i] = whole ? out[i] + o0 : part[i];
     }
-    isas[j->m->isa].tile(&t);
+    mat_isas[j->m->isa].tile(&t);
     if (!whole)
         for (int i = 0; i < n; i++)
             memcpy(out[i] + from, part[i] + (from - o0),

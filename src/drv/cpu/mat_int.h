@@ -27,6 +27,15 @@
 
 #include "drv/cpu/cpu_mat.h"
 
+/* Kernels are written once for all formats and numbers of rows; inlined into
+ * a function of one of each, constants fold and loops over registers unroll. */
+#define MAT_INLINE inline __attribute__((always_inline))
+#ifdef __clang__
+#    define MAT_UNROLL _Pragma("unroll")
+#else
+#    define MAT_UNROLL _Pragma("GCC unroll 64")
+#endif
+
 enum { MAT_MAX_ROWS = 8, MAT_CHAINS = 4 };
 
 typedef enum mat_class {
@@ -49,7 +58,26 @@ typedef struct mat_format {
     mat_level level;
 } mat_format;
 
-const mat_format *mat_format_of(int type);
+#define F(name, class, low, high, off, min, sub, level) \
+    static const mat_format mat_format_##name = {       \
+        (class), (low), (high), (off), (min), (sub), (level)};
+#include "drv/cpu/mat_format.def"
+#undef F
+static const mat_format mat_format_raw = {.class = MAT_RAW};
+
+/* Here, so that a kernel for one type folds it away. */
+static MAT_INLINE const mat_format *
+mat_format_of(int type)
+{
+    switch (type) {
+#define F(name, ...) \
+case BR_Q_##name:    \
+    return &mat_format_##name;
+#include "drv/cpu/mat_format.def"
+#undef F
+    default: return &mat_format_raw;
+    }
+}
 
 /* Bytes of 32 k of 16 outputs; of the scales before a K block; of a head. */
 static inline uint32_t
@@ -127,13 +155,29 @@ typedef struct mat_tile {
 
 typedef void mat_kernel(const mat_tile *t);
 
-/* mat_c.c: every format. */
+/* An instruction set; NULLs: no kernels in this build. The last two multiply
+ * as fast as it can and return how many operations that were. */
+typedef struct mat_isa {
+    const char *name;
+    mat_kernel *tile;
+    void (*act)(br_form form, const float *x, uint32_t n_in, uint8_t *row);
+    uint64_t (*int_ops)(uint32_t rounds);
+    uint64_t (*float_ops)(uint32_t rounds);
+} mat_isa;
+
+extern const mat_isa mat_isas[BR_ISA_COUNT];
+
+/* mat_c.c: every format. What the others have no kernel for, they hand down. */
 void mat_c(const mat_tile *t);
 void mat_c_act(br_form form, const float *x, uint32_t n_in, uint8_t *row);
-/* mat_avx2.c, mat_avx512.c: what they have no kernel for, they hand down. */
+uint64_t mat_c_float_ops(uint32_t rounds);
 void mat_avx2(const mat_tile *t);
 void mat_avx2_act(br_form form, const float *x, uint32_t n_in, uint8_t *row);
+uint64_t mat_avx2_int_ops(uint32_t rounds);
+uint64_t mat_avx2_float_ops(uint32_t rounds);
 void mat_avx512(const mat_tile *t);
 void mat_avx512_act(br_form form, const float *x, uint32_t n_in, uint8_t *row);
+uint64_t mat_avx512_int_ops(uint32_t rounds);
+uint64_t mat_avx512_float_ops(uint32_t rounds);
 
 #endif

@@ -1,0 +1,793 @@
+/* mat_avx2.c - the kernels in AVX2, FMA and F16C.
+ *
+ * A tile is 16 outputs (two registers of eight) times up to four rows. One
+ * lane of 32 bits is four k of an output; the activations' four bytes are
+ * broadcast to all lanes:
+ *
+ *   vpmaddubsw   u8 weights x s8 activations, pairs of k added, 16 bits
+ *   vpaddw       up to 16 products pile up in a 16-bit lane
+ *   vpmaddwd     times the sub-block's scale (or 1), pairs added, 32 bits
+ *
+ * Why 16 products fit: |w| <= 16 and 16 * 16 * 127 = 32512. Weights kept with
+ * an offset are unsigned and larger, but lanes start from minus the offset
+ * times the sum of the activations (act_view.npair) and wrap around: only the
+ * end has to be in range. What does not fit that way (five bits without an
+ * offset) widens after eight products. Eight-bit weights widen at once and
+ * move their sign to the activations (vpsignb), for u8 x s8 would saturate.
+ *
+ * Bounds on Zen 2 to 4, per core and cycle: two multiplications of 32 bytes, so
+ * 57 products where 16-bit lanes hold and 32 with eight-bit weights.
+ *
+ * Floats: 16 lanes of the contract are two registers; two outputs times three
+ * rows leave four registers for operands.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/cpu/mat_int.h"
+#include "model/quant_int.h"
+
+#ifdef __AVX2__
+#    include <float.h>
+#    include <immintrin.h>
+
+enum { TILE_ROWS = 4 };
+
+static MAT_INLINE __m256i
+load(const void *p)
+{
+    return _mm256_loadu_si256(p);
+}
+
+static MAT_INLINE __m256i
+splat4(const void *p)
+{
+    int32_t v;
+
+    memcpy(&v, p, 4);
+    return _mm256_set1_epi32(v);
+}
+
+/* A sum stays where it is: without this gcc 12 multiplies first, 64 products
+ * in memory, and adds later. */
+static MAT_INLINE __m256i
+pin(__m256i v)
+{
+    __asm__ volatile("" : "+x"(v));
+    return v;
+}
+
+/* ---- weights ------------------------------------------------------------- */
+
+/* Bits of v's bytes from position `from` to 4 and up. */
+static MAT_INLINE __m256i
+high_bits(__m256i v, int from, int mask)
+{
+    v = from <= 4 ? _mm256_slli_epi16(v, 4 - from)
+                  : _mm256_srli_epi16(v, from - 4);
+    return _mm256_and_si256(v, _mm256_set1_epi8((char)mask));
+}
+
+static MAT_INLINE __m256i
+level_table(mat_level level)
+{
+    __m128i t = _mm_loadu_si128(
+        (const void *)(level == MAT_IQ4 ? br_iq4_levels : br_fp4_levels));
+
+    /* so that they are unsigned; off_bits tells */
+    if (level == MAT_FP4)
+        t = _mm_add_epi8(t, _mm_set1_epi8(16));
+    return _mm256_broadcastsi128_si256(t);
+}
+
+/* Weights of group g: outputs 0-7 and 8-15. */
+static MAT_INLINE void
+load_group(const mat_format *f, const uint8_t *p, int g, __m256i w[2])
+{
+    const __m256i low = _mm256_set1_epi8(15);
+
+    MAT_UNROLL
+    for (int h = 0; h < 2; h++) {
+        __m256i v, top;
+
+        if (f->low == 8) {
+            w[h] = load(p + 64 * g + 32 * h);
+            continue;
+        }
+        v = load(p + 64 * (g / 2) + 32 * h);
+        v = _mm256_and_si256(g % 2 ? _mm256_srli_epi16(v, 4) : v, low);
+        if (f->high == 1) {
+            top = load(p + 256 + 32 * h);
+            v = _mm256_or_si256(v, high_bits(top, g, 0x10));
+        } else if (f->high == 2) {
+            top = load(p + 256 + 64 * (g / 4) + 32 * h);
+            v = _mm256_or_si256(v, high_bits(top, 2 * (g % 4), 0x30));
+        }
+        w[h] = f->level == MAT_PLAIN
+                   ? v
+                   : _mm256_shuffle_epi8(level_table(f->level), v);
+    }
+}
+
+/* Eight bits do not pile up in 16. */
+static MAT_INLINE bool
+is_wide(const mat_format *f)
+{
+    return f->low == 8 || f->level == MAT_IQ4;
+}
+
+/* k whose products fit into a 16-bit lane (two of every four k meet there). */
+static MAT_INLINE int
+pile(const mat_format *f)
+{
+    return f->sub == 16 || (f->high == 1 && f->off == 0) ? 16 : 32;
+}
+
+static MAT_INLINE int
+off_bits(const mat_format *f)
+{
+    return f->level == MAT_FP4 ? 4 : f->off == 0 ? 0 : __builtin_ctz(f->off);
+}
+
+/* ---- products ------------------------------------------------------------ */
+
+/* The rows of a tile, at the step or block that is multiplied. */
+typedef struct rows {
+    const int8_t *q[TILE_ROWS];
+    const int16_t *npair[TILE_ROWS];
+} tile_rows;
+
+/* Groups g0..g1 of a step, piled up in 16-bit lanes. */
+static MAT_INLINE void
+pile_up(const mat_format *f, const uint8_t *p, int g0, int g1, int n,
+        const tile_rows *x, __m256i acc[TILE_ROWS][2])
+{
+    MAT_UNROLL
+    for (int g = g0; g < g1; g++) {
+        __m256i w[2];
+
+        load_group(f, p, g, w);
+        MAT_UNROLL
+        for (int r = 0; r < n; r++) {
+            __m256i a = splat4(x->q[r] + 4 * g);
+
+            acc[r][0] =
+                pin(_mm256_add_epi16(acc[r][0], _mm256_maddubs_epi16(w[0], a)));
+            acc[r][1] =
+                pin(_mm256_add_epi16(acc[r][1], _mm256_maddubs_epi16(w[1], a)));
+        }
+    }
+}
+
+/* A step of 32 k: sum[row][half] += scale * dot, 32 bits. scale[part]: of the
+ * first and the last 16 k, as pairs of 16 bits. */
+static MAT_INLINE void
+narrow_step(const mat_format *f, const uint8_t *p, int n, const tile_rows *x,
+            __m256i scale[2][2], __m256i sum[TILE_ROWS][2])
+{
+    int k = pile(f);
+
+    MAT_UNROLL
+    for (int part = 0; part < 32 / k; part++) {
+        __m256i acc[TILE_ROWS][2];
+
+        MAT_UNROLL
+        for (int r = 0; r < n; r++)
+            acc[r][0] = acc[r][1] =
+                off_bits(f) == 0
+                    ? _mm256_setzero_si256()
+                    : _mm256_slli_epi16(splat4(x->npair[r] + 2 * part),
+                                        off_bits(f));
+        pile_up(f, p, part * k / 4, (part + 1) * k / 4, n, x, acc);
+        MAT_UNROLL
+        for (int r = 0; r < n; r++)
+            for (int h = 0; h < 2; h++)
+                sum[r][h] = _mm256_add_epi32(
+                    sum[r][h], _mm256_madd_epi16(acc[r][h], scale[part][h]));
+    }
+}
+
+static MAT_INLINE void
+wide_step(const mat_format *f, const uint8_t *p, int n, const tile_rows *x,
+          __m256i sum[TILE_ROWS][2])
+{
+    const __m256i one = _mm256_set1_epi16(1);
+
+    MAT_UNROLL
+    for (int g = 0; g < 8; g++) {
+        __m256i w[2], size[2];
+
+        load_group(f, p, g, w);
+        size[0] = _mm256_abs_epi8(w[0]);
+        size[1] = _mm256_abs_epi8(w[1]);
+        MAT_UNROLL
+        for (int i = 0; i < 2 * n; i++) {
+            int r = i / 2, h = i % 2;
+            __m256i a = splat4(x->q[r] + 4 * g);
+
+            a = _mm256_maddubs_epi16(size[h], _mm256_sign_epi8(a, w[h]));
+            sum[r][h] =
+                pin(_mm256_add_epi32(sum[r][h], _mm256_madd_epi16(a, one)));
+        }
+    }
+}
+
+/* ---- blocks of 32 -------------------------------------------------------- */
+
+static MAT_INLINE __m256
+halves(const uint8_t *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const void *)p));
+}
+
+/* 2^(e - 128); the two smallest are subnormal. */
+static MAT_INLINE __m256
+mx_scales(const uint8_t *p)
+{
+    __m256i e = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)p));
+    __m256i two = _mm256_set1_epi32(2), one = _mm256_set1_epi32(1);
+    __m256i big = _mm256_slli_epi32(_mm256_sub_epi32(e, one), 23);
+    __m256i tiny = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
+
+    return _mm256_castsi256_ps(
+        _mm256_blendv_epi8(big, tiny, _mm256_cmpgt_epi32(two, e)));
+}
+
+static MAT_INLINE void
+store_sums(const mat_tile *t, int r0, int n,
+           __m256 chain[MAT_CHAINS][TILE_ROWS][2])
+{
+    MAT_UNROLL
+    for (int i = 0; i < 2 * n; i++) {
+        int r = i / 2, h = i % 2;
+
+        _mm256_storeu_ps(
+            t->out[r0 + r] + 8 * h,
+            _mm256_add_ps(_mm256_add_ps(chain[0][r][h], chain[1][r][h]),
+                          _mm256_add_ps(chain[2][r][h], chain[3][r][h])));
+    }
+}
+
+static MAT_INLINE void
+flat_block(const mat_format *f, const uint8_t *head, const uint8_t *p, int n,
+           const act_view *a, uint32_t b, __m256 chain[TILE_ROWS][2])
+{
+    __m256i sum[TILE_ROWS][2], one = _mm256_set1_epi16(1);
+    __m256i ones[2][2] = {{one, one}, {one, one}};
+    tile_rows x;
+
+    MAT_UNROLL
+    for (int r = 0; r < n; r++) {
+        sum[r][0] = sum[r][1] = _mm256_setzero_si256();
+        x.q[r] = a[r].q + 32 * b;
+        x.npair[r] = a[r].npair + 2 * b;
+    }
+    if (is_wide(f))
+        wide_step(f, p, n, &x, sum);
+    else
+        narrow_step(f, p, n, &x, ones, sum);
+    MAT_UNROLL
+    for (int h = 0; h < 2; h++) {
+        __m256 d = f->level == MAT_FP4 ? mx_scales(head + 8 * h)
+                                       : halves(head + 16 * h);
+
+        MAT_UNROLL
+        for (int r = 0; r < n; r++) {
+            __m256 dx = _mm256_set1_ps(a[r].d[b]);
+            __m256 y = _mm256_mul_ps(_mm256_mul_ps(d, dx),
+                                     _mm256_cvtepi32_ps(sum[r][h]));
+
+            if (f->min)
+                y = _mm256_fnmadd_ps(
+                    _mm256_mul_ps(halves(head + 128 + 16 * h), dx),
+                    _mm256_set1_ps((float)a[r].nsum[b]), y);
+            chain[r][h] = _mm256_add_ps(chain[r][h], y);
+        }
+    }
+}
+
+static MAT_INLINE void
+flat(const mat_tile *t, int type, int r0, int n)
+{
+    const mat_format *f = mat_format_of(type);
+    uint32_t blocks = t->m->n_in / 32, size = mat_block_bytes(f);
+    const uint8_t *p = t->panel;
+    __m256 chain[MAT_CHAINS][TILE_ROWS][2];
+    act_view a[TILE_ROWS];
+
+    memset(chain, 0, sizeof chain);
+    MAT_UNROLL
+    for (int r = 0; r < n; r++)
+        a[r] = act_at(BR_FORM_Q32, t->m->n_in, t->row[r0 + r]);
+    for (uint32_t b = 0; b < blocks;) {
+        const uint8_t *head = p;
+
+        p += mat_head_bytes(f);
+        for (int c = 0; c < MAT_CHAINS && b < blocks; c++, b++, p += size)
+            flat_block(f, head + c * mat_head_bytes(f) / (f->min ? 8 : 4), p, n,
+                       a, b, chain[c]);
+    }
+    store_sums(t, r0, n, chain);
+}
+
+/* ---- blocks of 256 ------------------------------------------------------- */
+
+/* Bytes i and j of each output's four, as two numbers of 16 bits. */
+static MAT_INLINE __m256i
+spread(__m256i v, int i, int j)
+{
+    const __m128i first = _mm_setr_epi8(0, -128, 0, -128, 4, -128, 4, -128, 8,
+                                        -128, 8, -128, 12, -128, 12, -128);
+
+    return _mm256_shuffle_epi8(
+        v, _mm256_add_epi8(_mm256_broadcastsi128_si256(first),
+                           _mm256_set1_epi32(i | j << 16)));
+}
+
+static MAT_INLINE __m256i
+spread_signed(__m256i v, int i)
+{
+    v = _mm256_slli_epi16(spread(v, i, i), 8);
+    return _mm256_srai_epi16(v, 8);
+}
+
+/* Scales as bytes: s[v][h] holds sub-blocks 4 v.. of eight outputs. */
+typedef struct scales {
+    __m256i s[4][2], min[2][2];
+} scales;
+
+static MAT_INLINE void
+load_scales(const mat_format *f, const uint8_t *p, scales *k)
+{
+    const __m256i low = _mm256_set1_epi8(15), two = _mm256_set1_epi8(0x30);
+
+    MAT_UNROLL
+    for (int h = 0; h < 2; h++) {
+        __m256i s = load(p + 32 * h), m = load(p + 64 + 32 * h);
+        __m256i top = load(p + 128 + 32 * h);
+
+        if (f->sub == 16) {
+            k->s[0][h] = s;
+            k->s[1][h] = m;
+            k->s[2][h] = top;
+            k->s[3][h] = load(p + 192 + 32 * h);
+            continue;
+        }
+        k->s[0][h] =
+            _mm256_or_si256(_mm256_and_si256(s, low),
+                            _mm256_and_si256(_mm256_slli_epi16(top, 4), two));
+        k->s[1][h] =
+            _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(s, 4), low),
+                            _mm256_and_si256(_mm256_slli_epi16(top, 2), two));
+        k->min[0][h] = _mm256_or_si256(_mm256_and_si256(m, low),
+                                       _mm256_and_si256(top, two));
+        k->min[1][h] =
+            _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(m, 4), low),
+                            _mm256_and_si256(_mm256_srli_epi16(top, 2), two));
+    }
+}
+
+/* low[row][half] += min * (sum of 32 activations), two sub-blocks at once. */
+static MAT_INLINE void
+add_mins(const scales *k, int n, const act_view *a, uint32_t b,
+         __m256i low[TILE_ROWS][2])
+{
+    MAT_UNROLL
+    for (int i = 0; i < 8; i++) {
+        int j = i / 2, h = i % 2;
+        __m256i min = spread(k->min[j / 2][h], 2 * (j % 2), 2 * (j % 2) + 1);
+
+        MAT_UNROLL
+        for (int r = 0; r < n; r++)
+            low[r][h] = _mm256_add_epi32(
+                low[r][h],
+                _mm256_madd_epi16(min, splat4(a[r].sum32 + 8 * b + 2 * j)));
+    }
+}
+
+static MAT_INLINE void
+k_sums(const mat_format *f, const uint8_t *p, int n, const act_view *a,
+       uint32_t b, __m256i sum[TILE_ROWS][2], __m256i low[TILE_ROWS][2])
+{
+    scales k;
+    tile_rows x;
+
+    load_scales(f, p, &k);
+    p += mat_scale_bytes(f);
+    MAT_UNROLL
+    for (int r = 0; r < n; r++)
+        sum[r][0] = sum[r][1] = low[r][0] = low[r][1] = _mm256_setzero_si256();
+    if (f->min)
+        add_mins(&k, n, a, b, low);
+    /* Not unrolled: 1.5 KB of code a step. */
+    for (int j = 0; j < 8; j++, p += mat_step_bytes(f)) {
+        __m256i scale[2][2];
+
+        MAT_UNROLL
+        for (int h = 0; h < 2; h++) {
+            if (f->sub == 16) {
+                scale[0][h] = spread_signed(k.s[j / 2][h], 2 * (j % 2));
+                scale[1][h] = spread_signed(k.s[j / 2][h], 2 * (j % 2) + 1);
+            } else {
+                scale[0][h] = spread(k.s[j / 4][h], j % 4, j % 4);
+                scale[1][h] = scale[0][h];
+            }
+        }
+        MAT_UNROLL
+        for (int r = 0; r < n; r++) {
+            x.q[r] = a[r].q + 256 * b + 32 * j;
+            x.npair[r] = a[r].npair + 32 * b + 4 * j;
+        }
+        narrow_step(f, p, n, &x, scale, sum);
+    }
+}
+
+static MAT_INLINE void
+k_quant(const mat_tile *t, int type, int r0, int n)
+{
+    const mat_format *f = mat_format_of(type);
+    uint32_t blocks = t->m->n_in / 256;
+    const uint8_t *p = t->panel, *head = p;
+    __m256 chain[MAT_CHAINS][TILE_ROWS][2];
+    act_view a[TILE_ROWS];
+
+    memset(chain, 0, sizeof chain);
+    MAT_UNROLL
+    for (int r = 0; r < n; r++)
+        a[r] = act_at(BR_FORM_Q256, t->m->n_in, t->row[r0 + r]);
+    for (uint32_t b = 0; b < blocks; b++, p += mat_block_bytes(f)) {
+        __m256i sum[TILE_ROWS][2], low[TILE_ROWS][2];
+        uint32_t c = b % MAT_CHAINS;
+
+        if (c == 0) {
+            head = p;
+            p += mat_head_bytes(f);
+        }
+        k_sums(f, p, n, a, b, sum, low);
+        MAT_UNROLL
+        for (int i = 0; i < 2 * n; i++) {
+            int r = i / 2, h = i % 2;
+            __m256 d = _mm256_set1_ps(a[r].d[b]);
+            __m256 y =
+                _mm256_mul_ps(_mm256_mul_ps(halves(head + 32 * c + 16 * h), d),
+                              _mm256_cvtepi32_ps(sum[r][h]));
+
+            if (f->min)
+                y = _mm256_fnmadd_ps(
+                    _mm256_mul_ps(halves(head + 128 + 32 * c + 16 * h), d),
+                    _mm256_cvtepi32_ps(low[r][h]), y);
+            chain[c][r][h] = _mm256_add_ps(chain[c][r][h], y);
+        }
+    }
+    store_sums(t, r0, n, chain);
+}
+
+/* ---- floats -------------------------------------------------------------- */
+
+enum { LINES = 16, FLOAT_ROWS = 3 }; /* 256 k at a time: 4 + 8 KiB */
+
+/* 16-float lines of four outputs, as f32, one after the other: n lines of k. */
+static MAT_INLINE const float *
+widen(int type, const uint8_t *p, uint32_t n, float *to)
+{
+    if (type == BR_Q_F32)
+        return (const float *)(const void *)p;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t o = 0; o < 4; o++)
+            for (uint32_t h = 0; h < 2; h++) {
+                /* a line of the file's is two of ours */
+                __m128i v =
+                    _mm_loadu_si128((const void *)(p + 256 * (i / 2) + 64 * o +
+                                                   32 * (i % 2) + 16 * h));
+                __m256 y = type == BR_Q_F16
+                               ? _mm256_cvtph_ps(v)
+                               : _mm256_castsi256_ps(_mm256_slli_epi32(
+                                     _mm256_cvtepu16_epi32(v), 16));
+
+                _mm256_store_ps(to + 64 * i + 16 * o + 8 * h, y);
+            }
+    return to;
+}
+
+/* lane[row][output] += products of n lines of two outputs and some rows. */
+static MAT_INLINE void
+float_lines(const float *w, uint32_t n, const float *const *x, int rows,
+            __m256 (*lane)[4][2], int o)
+{
+    __m256 acc[FLOAT_ROWS][2][2];
+
+    MAT_UNROLL
+    for (int r = 0; r < rows; r++)
+        for (int i = 0; i < 4; i++)
+            acc[r][i / 2][i % 2] = lane[r][o + i / 2][i % 2];
+    for (uint32_t k = 0; k < n; k++, w += 64) {
+        __m256 v[2][2];
+
+        MAT_UNROLL
+        for (int i = 0; i < 4; i++)
+            v[i / 2][i % 2] = _mm256_loadu_ps(w + 16 * o + 8 * i);
+        MAT_UNROLL
+        for (int i = 0; i < 2 * rows; i++) {
+            int r = i / 2, h = i % 2;
+            __m256 a = _mm256_loadu_ps(x[r] + 16 * k + 8 * h);
+
+            acc[r][0][h] = _mm256_fmadd_ps(a, v[0][h], acc[r][0][h]);
+            acc[r][1][h] = _mm256_fmadd_ps(a, v[1][h], acc[r][1][h]);
+        }
+    }
+    MAT_UNROLL
+    for (int r = 0; r < rows; r++)
+        for (int i = 0; i < 4; i++)
+            lane[r][o + i / 2][i % 2] = acc[r][i / 2][i % 2];
+}
+
+/* 8-4-2-1. */
+static MAT_INLINE float
+add_lanes(__m256 a, __m256 b)
+{
+    __m256 v = _mm256_add_ps(a, b);
+    __m128 u =
+        _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+
+    u = _mm_add_ps(u, _mm_movehl_ps(u, u));
+    return _mm_cvtss_f32(_mm_add_ss(u, _mm_movehdup_ps(u)));
+}
+
+/* Quarter o4 of the panel: four outputs. */
+static MAT_INLINE void
+float_quarter(const mat_tile *t, int type, int o4)
+{
+    uint32_t size = br_qinfo_of(type)->bytes, n_lines = (t->m->n_in + 15) / 16;
+    uint32_t row = (t->m->n_in * size + 63) / 64;
+    const uint8_t *p = t->panel + (size_t)o4 * 256 * row;
+    __m256 lane[MAT_MAX_ROWS][4][2];
+    _Alignas(32) float wide[LINES * 64];
+
+    memset(lane, 0, sizeof lane);
+    for (uint32_t i = 0; i < n_lines; i += LINES, p += LINES * size * 64) {
+        uint32_t n = BR_MIN(n_lines - i, LINES);
+        const float *w = widen(type, p, n, wide);
+
+        for (int r = 0; r < t->n_rows;) {
+            const float *x[FLOAT_ROWS];
+            int left = t->n_rows - r;
+
+            for (int j = 0; j < BR_MIN(left, FLOAT_ROWS); j++)
+                x[j] = (const float *)(const void *)t->row[r + j] + 16 * i;
+            for (int o = 0; o < 4; o += 2)
+                if (left >= 3)
+                    float_lines(w, n, x, 3, &lane[r], o);
+                else if (left == 2)
+                    float_lines(w, n, x, 2, &lane[r], o);
+                else
+                    float_lines(w, n, x, 1, &lane[r], o);
+            r += BR_MIN(left, FLOAT_ROWS);
+        }
+    }
+    for (int r = 0; r < t->n_rows; r++)
+        for (int o = 0; o < 4; o++)
+            t->out[r][4 * o4 + o] = add_lanes(lane[r][o][0], lane[r][o][1]);
+}
+
+/* ---- activations --------------------------------------------------------- */
+
+static MAT_INLINE __m256
+size_of(__m256 v)
+{
+    return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v);
+}
+
+/* The largest |x|; what is no number is smaller than all. */
+static float
+top_of(const float *x, int n)
+{
+    __m256 v = _mm256_setzero_ps();
+    __m128 u;
+
+    for (int i = 0; i < n; i += 8)
+        v = _mm256_max_ps(size_of(_mm256_loadu_ps(x + i)), v);
+    u = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    u = _mm_max_ps(u, _mm_movehl_ps(u, u));
+    return _mm_cvtss_f32(_mm_max_ss(u, _mm_movehdup_ps(u)));
+}
+
+/* As ref_quantise: also what is not within 127 after the division is 0. */
+static float
+quantise(const float *x, int8_t *q, int n)
+{
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    float d = top_of(x, n) / 127.0f;
+    __m256 dv = _mm256_set1_ps(d), most = _mm256_set1_ps(127.0f);
+
+    if (d < FLT_MIN) {
+        memset(q, 0, (size_t)n);
+        return d;
+    }
+    for (int i = 0; i < n; i += 32) {
+        __m256i v[4];
+
+        MAT_UNROLL
+        for (int j = 0; j < 4; j++) {
+            __m256 y = _mm256_div_ps(_mm256_loadu_ps(x + i + 8 * j), dv);
+
+            y = _mm256_round_ps(y,
+                                _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+            y = _mm256_and_ps(y, _mm256_cmp_ps(size_of(y), most, _CMP_LE_OQ));
+            v[j] = _mm256_cvtps_epi32(y);
+        }
+        v[0] = _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]),
+                                  _mm256_packs_epi32(v[2], v[3]));
+        _mm256_storeu_si256((void *)(q + i),
+                            _mm256_permutevar8x32_epi32(v[0], order));
+    }
+    return d;
+}
+
+/* Sums of pairs of k over a step, low and high half of 128 bits each: lane l
+ * of 32 bits is (k mod 4 in 0 1, k mod 4 in 2 3), of 16 k per half. */
+static MAT_INLINE __m256i
+pair_sums(const int8_t *q)
+{
+    __m256i v = _mm256_maddubs_epi16(_mm256_set1_epi8(1), load(q));
+
+    v = _mm256_add_epi16(v, _mm256_shuffle_epi32(v, 0x4e));
+    return _mm256_add_epi16(v, _mm256_shuffle_epi32(v, 0xb1));
+}
+
+static int
+both(uint32_t pair)
+{
+    return (int16_t)pair + (int16_t)(pair >> 16);
+}
+
+static void
+act_q32(const float *x, uint32_t n_in, uint8_t *row)
+{
+    act_view a = act_at(BR_FORM_Q32, n_in, row);
+
+    for (uint32_t b = 0; b < a.n; b++) {
+        __m256i s;
+        __m128i u;
+        uint32_t pair;
+
+        a.d[b] = quantise(x + 32 * b, a.q + 32 * b, 32);
+        s = pair_sums(a.q + 32 * b);
+        u = _mm_add_epi16(_mm256_castsi256_si128(s),
+                          _mm256_extracti128_si256(s, 1));
+        pair =
+            (uint32_t)_mm_cvtsi128_si32(_mm_sub_epi16(_mm_setzero_si128(), u));
+        memcpy(a.npair + 2 * b, &pair, 4);
+        a.nsum[b] = both(pair);
+    }
+}
+
+static void
+act_q256(const float *x, uint32_t n_in, uint8_t *row)
+{
+    act_view a = act_at(BR_FORM_Q256, n_in, row);
+
+    for (uint32_t b = 0; b < a.n; b++) {
+        a.d[b] = quantise(x + 256 * b, a.q + 256 * b, 256);
+        for (uint32_t j = 8 * b; j < 8 * b + 8; j++) {
+            __m256i s = _mm256_sub_epi16(_mm256_setzero_si256(),
+                                         pair_sums(a.q + 32 * j));
+            uint32_t low = (uint32_t)_mm256_extract_epi32(s, 0);
+            uint32_t high = (uint32_t)_mm256_extract_epi32(s, 4);
+
+            memcpy(a.npair + 4 * j, &low, 4);
+            memcpy(a.npair + 4 * j + 2, &high, 4);
+            a.sum16[2 * j] = (int16_t)-both(low);
+            a.sum16[2 * j + 1] = (int16_t)-both(high);
+            a.sum32[j] = (int16_t) - (both(low) + both(high));
+        }
+    }
+}
+
+void
+mat_avx2_act(br_form form, const float *x, uint32_t n_in, uint8_t *row)
+{
+    if (form == BR_FORM_Q32)
+        act_q32(x, n_in, row);
+    else if (form == BR_FORM_Q256)
+        act_q256(x, n_in, row);
+    else
+        mat_c_act(form, x, n_in, row);
+}
+
+/* ---- the machine's bound -------------------------------------------------- */
+
+/* vpmaddubsw and vpaddw, what a 16-bit lane takes; ten chains hide latency. */
+uint64_t
+mat_avx2_int_ops(uint32_t rounds)
+{
+    __m256i acc[10], a = _mm256_set1_epi8(1);
+
+    MAT_UNROLL
+    for (int j = 0; j < 10; j++)
+        acc[j] = pin(_mm256_setzero_si256());
+    for (uint32_t i = 0; i < rounds; i++) {
+        MAT_UNROLL
+        for (int j = 0; j < 10; j++)
+            acc[j] =
+                pin(_mm256_add_epi16(acc[j], _mm256_maddubs_epi16(a, pin(a))));
+    }
+    MAT_UNROLL
+    for (int j = 0; j < 10; j++)
+        pin(acc[j]);
+    return (uint64_t)rounds * 10 * 64;
+}
+
+uint64_t
+mat_avx2_float_ops(uint32_t rounds)
+{
+    __m256 acc[10], a = _mm256_set1_ps(0.5f);
+
+    MAT_UNROLL
+    for (int j = 0; j < 10; j++)
+        acc[j] = _mm256_setzero_ps();
+    for (uint32_t i = 0; i < rounds; i++) {
+        MAT_UNROLL
+        for (int j = 0; j < 10; j++) {
+            acc[j] = _mm256_fmadd_ps(a, a, acc[j]);
+            __asm__("" : "+x"(acc[j]));
+        }
+    }
+    MAT_UNROLL
+    for (int j = 0; j < 10; j++)
+        __asm__ volatile("" : "+x"(acc[j]));
+    return (uint64_t)rounds * 10 * 16;
+}
+
+/* ---- which ------------------------------------------------------------- */
+
+static MAT_INLINE void
+at_rows(const mat_tile *t, int type, int r0, int n)
+{
+    if (mat_format_of(type)->class == MAT_FLAT)
+        flat(t, type, r0, n);
+    else
+        k_quant(t, type, r0, n);
+}
+
+/* One function per format: four rows at a time, then two, then one. */
+static MAT_INLINE void
+tile(const mat_tile *t, int type)
+{
+    int r = 0;
+
+    if (mat_format_of(type)->class == MAT_FLOAT) {
+        for (int o4 = 0; o4 < 4; o4++)
+            float_quarter(t, type, o4);
+        return;
+    }
+    for (; t->n_rows - r >= 4; r += 4)
+        at_rows(t, type, r, 4);
+    if (t->n_rows - r >= 2) {
+        at_rows(t, type, r, 2);
+        r += 2;
+    }
+    if (t->n_rows - r >= 1)
+        at_rows(t, type, r, 1);
+}
+
+#    define F(name, ...)                                                     \
+        __attribute__((noinline)) static void tile_##name(const mat_tile *t) \
+        {                                                                    \
+            tile(t, BR_Q_##name);                                            \
+        }
+#    include "drv/cpu/mat_format.def"
+#    undef F
+
+void
+mat_avx2(const mat_tile *t)
+{
+    switch (t->m->type) {
+#    define F(name, ...) \
+    case BR_Q_##name:    \
+        tile_##name(t);  \
+        return;
+#    include "drv/cpu/mat_format.def"
+#    undef F
+    default: mat_c(t);
+    }
+}
+
+#endif
