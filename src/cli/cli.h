@@ -114,4 +114,11 @@ br_code br_cli_options_of(const br_cmd *cmd, br_options *o,
 const char *br_cli_page(size_t i); /* NULL: no more */
 const char *br_cli_date(void);     /* version.c: of the commit, "2026-11-21" */
 
+/* The graph of the model or of the .ir file that an argument names, by --stage
+ * and --ctx (ir_show.c). */
+struct br_ir;
+br_code br_cli_graph(br_cli *cli, const char *path, struct br_ir **out,
+                     br_status *st) BR_MUST_USE;
+bool br_cli_is_ir(const char *path); /* its name ends in .ir */
+
 #endif

@@ -10,43 +10,50 @@
 enum { MAX_TEXT_BYTES = 256 << 20 };
 
 static br_code
-graph_of_model(br_cli *cli, br_ir **out, br_status *st)
+graph_of_model(br_cli *cli, const char *path, br_ir **out, br_status *st)
 {
     int64_t ctx =
         br_opt_given(cli, BR_OPT_ctx) ? br_opt_int(cli, BR_OPT_ctx) : 256;
     br_model *m;
     br_code code;
 
-    BR_TRY(br_model_open(&m, cli->args[0], st));
+    BR_TRY(br_model_open(&m, path, st));
     code = br_ir_of_model(out, m,
                           br_opt_enum(cli, BR_OPT_stage) == 1 ? BR_IR_PREFILL
                                                               : BR_IR_DECODE,
                           ctx, st);
     if (code != BR_OK)
-        (void)br_prefix(st, "%s", cli->args[0]);
+        (void)br_prefix(st, "%s", path);
     br_model_close(m);
     return code;
 }
 
 static br_code
-graph_of_text(br_cli *cli, br_ir **out, br_status *st)
+graph_of_text(const char *path, br_ir **out, br_status *st)
 {
     char *text;
     size_t n;
     br_code code;
 
-    BR_TRY(br_file_read(cli->args[0], MAX_TEXT_BYTES, &text, &n, st));
+    BR_TRY(br_file_read(path, MAX_TEXT_BYTES, &text, &n, st));
     code = br_ir_parse(out, text, n, st);
     br_free(text);
-    return code == BR_OK ? code : br_prefix(st, "%s", cli->args[0]);
+    return code == BR_OK ? code : br_prefix(st, "%s", path);
 }
 
-static bool
-is_gguf(const char *path)
+bool
+br_cli_is_ir(const char *path)
 {
     size_t n = strlen(path);
 
-    return n < 3 || strcmp(path + n - 3, ".ir") != 0;
+    return n >= 3 && strcmp(path + n - 3, ".ir") == 0;
+}
+
+br_code
+br_cli_graph(br_cli *cli, const char *path, br_ir **out, br_status *st)
+{
+    return br_cli_is_ir(path) ? graph_of_text(path, out, st)
+                              : graph_of_model(cli, path, out, st);
 }
 
 int
@@ -61,8 +68,7 @@ br_cmd_ir_show(br_cli *cli)
 
     if (dot + svg + json > 1)
         return br_cli_usage(cli, "--dot, --svg and --json exclude each other");
-    code = is_gguf(cli->args[0]) ? graph_of_model(cli, &g, &st)
-                                 : graph_of_text(cli, &g, &st);
+    code = br_cli_graph(cli, cli->args[0], &g, &st);
     if (code == BR_OK) {
         if (dot)
             br_ir_dot(g, &doc);

@@ -2,10 +2,11 @@
  *
  *   shape:llama-3.2-1b:bf16   a row of shapes.def, weights of this dtype
  *   GRAPH.json                a graph file (docs/graph.md)
- *   MODEL.gguf                refused by name until models can be read
+ *   MODEL.gguf, GRAPH.ir      a model, or its transformer graph as text
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
+#include "ir/ir.h"
 #include "mega/lower.h"
 
 #include <string.h>
@@ -80,13 +81,6 @@ net_of_file(br_cli *cli, const char *path, br_mega_net **out, br_status *st)
     br_code code;
 
     BR_TRY(br_file_read(path, BR_NET_MAX_FILE_BYTES, &text, &n, st));
-    if (n >= 4 && memcmp(text, "GGUF", 4) == 0) {
-        br_free(text);
-        return br_fail(st, BR_E_UNSUPPORTED,
-                       "%s: this is a GGUF model, and this build cannot make a "
-                       "graph of one; give shape:NAME or a graph file",
-                       path);
-    }
     for (size_t i = 0; i < BR_COUNT(shape_only); i++)
         if (br_opt_given(cli, shape_only[i])) {
             br_free(text);
@@ -97,6 +91,24 @@ net_of_file(br_cli *cli, const char *path, br_mega_net **out, br_status *st)
     code = br_mega_net_parse(out, text, n, st);
     br_free(text);
     return code == BR_OK ? code : br_prefix(st, "%s", path);
+}
+
+/* A model says what it is in its first bytes; a Hugging Face folder or a part
+ * of a split file is what br_model_open takes. */
+static bool
+is_model(const char *path)
+{
+    char head[4] = {0};
+    FILE *f;
+
+    if (br_cli_is_ir(path))
+        return true;
+    f = fopen(path, "rb");
+    if (!f)
+        return false;
+    (void)!fread(head, 1, sizeof head, f);
+    fclose(f);
+    return memcmp(head, "GGUF", sizeof head) == 0;
 }
 
 static br_code
@@ -219,11 +231,53 @@ lower(br_cli *cli, const br_mega_net *net, br_arena *a, br_mega_prog **out,
     return code;
 }
 
+static br_code
+model_only(br_cli *cli, bool is_model_arg, br_status *st)
+{
+    static const br_opt_id model[] = {BR_OPT_stage, BR_OPT_workers, BR_OPT_rows,
+                                      BR_OPT_tile, BR_OPT_ctx};
+    static const br_opt_id other[] = {
+        BR_OPT_config, BR_OPT_target, BR_OPT_style, BR_OPT_batch, BR_OPT_pos,
+        BR_OPT_layers, BR_OPT_quant,  BR_OPT_group, BR_OPT_graph};
+    const br_opt_id *list = is_model_arg ? other : model;
+    size_t n = is_model_arg ? BR_COUNT(other) : BR_COUNT(model);
+
+    for (size_t i = 0; i < n; i++)
+        if (br_opt_given(cli, list[i]))
+            return br_fail(st, BR_E_USAGE, "--%s is %s",
+                           br_cli_option_rows[list[i]].name,
+                           is_model_arg ? "not for a model"
+                                        : "for a model, which this is not");
+    return BR_OK;
+}
+
+static br_code
+lower_model(br_cli *cli, br_mega_prog **out, br_mega_lower_stats *stats,
+            br_status *st)
+{
+    bool prefill = br_opt_enum(cli, BR_OPT_stage) == 1;
+    br_step_config c = {.workers = br_opt_int(cli, BR_OPT_workers),
+                        .rows = prefill ? 64 : 1};
+    br_ir *g = NULL;
+    br_code code;
+
+    if (br_opt_given(cli, BR_OPT_rows))
+        c.rows = br_opt_int(cli, BR_OPT_rows);
+    if (br_opt_given(cli, BR_OPT_tile))
+        c.tile = br_opt_int(cli, BR_OPT_tile);
+    *stats = (br_mega_lower_stats){.workers = (size_t)c.workers};
+    BR_TRY(br_cli_graph(cli, cli->args[0], &g, st));
+    code = br_mega_lower_graph(out, g, &c, st);
+    br_ir_free(g);
+    return code == BR_OK ? code : br_prefix(st, "%s", cli->args[0]);
+}
+
 int
 br_cmd_prog_lower(br_cli *cli)
 {
     const char *arg = cli->args[0];
     bool is_shape = strncmp(arg, "shape:", 6) == 0;
+    bool of_model = !is_shape && is_model(arg);
     br_status st = {0};
     br_mega_lower_stats stats;
     br_mega_prog *p = NULL;
@@ -231,6 +285,15 @@ br_cmd_prog_lower(br_cli *cli)
     br_arena a;
     int ret;
 
+    if (model_only(cli, of_model, &st) != BR_OK)
+        return br_cli_fail(cli, &st);
+    if (of_model) {
+        ret = lower_model(cli, &p, &stats, &st) == BR_OK
+                  ? deliver(cli, p, &stats, &st)
+                  : br_cli_fail(cli, &st);
+        br_mega_free(p);
+        return ret;
+    }
     if ((is_shape ? net_of_shape(cli, arg + 6, &net, &st)
                   : net_of_file(cli, arg, &net, &st)) != BR_OK)
         return br_cli_fail(cli, &st);

@@ -26,6 +26,7 @@ _Static_assert((0
 #define I_PARAM(name) SAME(offsetof(amk_params_t, name), 4 * BR_MP_##name);
 #define F_PARAM(name) I_PARAM(name)
 #define R_PARAM(name)
+#define E_PARAM(name)
 #define P(name, type) type##_PARAM(name)
 #include "mega/param.def"
 #undef P
@@ -132,7 +133,8 @@ put_params(exporter *x, size_t task, amk_params_t *out)
         int64_t i;
         double f;
 
-        if (!(t->param_mask >> k & 1) || br_mega_param_type(k) == 'R')
+        if (!(t->param_mask >> k & 1) || br_mega_param_type(k) == 'R' ||
+            br_mega_param_type(k) == 'E')
             continue;
         if (br_mega_param_type(k) == 'I') {
             if (!br_mega_get_i(t, (br_mega_param)k, &i) || i < INT32_MIN ||
@@ -161,6 +163,9 @@ put_task(exporter *x, size_t i)
     id_list out = {t->out, t->n_out, AMK_MAX_OUTPUTS, x->p->n_buffers,
                    "outputs"};
 
+    if (t->op >= BR_MOP_STEP)
+        return REFUSE(x, "tasks[%zu]: %s is no opcode of version 0.2", i,
+                      br_mega_op_name(t->op));
     if (t->id != (int64_t)i)
         return REFUSE(x, "tasks[%zu]: id %lld is not its place", i,
                       (long long)t->id);
@@ -191,6 +196,9 @@ put_buffer(exporter *x, size_t i)
     if (b->id != (int64_t)i)
         return REFUSE(x, "buffers[%zu]: id %lld is not its place", i,
                       (long long)b->id);
+    if (b->dtype >= BR_MDT_COUNT)
+        return REFUSE(x, "buffers[%zu]: %s is no dtype of version 0.2", i,
+                      br_mega_dtype_name(b->dtype));
     if (b->rank > AMK_MAX_RANK)
         return REFUSE(x, "buffers[%zu]: rank %u, the record holds %d", i,
                       b->rank, AMK_MAX_RANK);

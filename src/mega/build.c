@@ -1,6 +1,7 @@
 /* build.c - the life of a program: born empty, filled by a loader or a
  * lowering, freed at once.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "ir/ir.h"
 #include "mega/mega.h"
 
 br_mega_prog *
@@ -28,6 +29,7 @@ br_mega_free(br_mega_prog *p)
 {
     if (!p)
         return;
+    br_ir_free(p->graph);
     br_arena_fini(&p->arena);
     br_free(p);
 }

@@ -725,7 +725,24 @@ br_code
 br_chk_compat(br_chk *k)
 {
     br_cm m = {.k = k};
+    const br_mega_prog *p = k->p;
 
+    for (size_t i = 0; i < p->n_tasks; i++)
+        if (p->tasks[i].op >= BR_MOP_STEP) {
+            br_chk_error(k,
+                         "the reference fails on this program: tasks[%zu]: "
+                         "'%s' is no opcode of version 0.2",
+                         i, br_mega_op_name(p->tasks[i].op));
+            return BR_OK;
+        }
+    for (size_t i = 0; i < p->n_buffers; i++)
+        if (p->buffers[i].dtype >= BR_MDT_COUNT) {
+            br_chk_error(k,
+                         "the reference fails on this program: buffers[%zu]: "
+                         "'%s' is no dtype of version 0.2",
+                         i, br_mega_dtype_name(p->buffers[i].dtype));
+            return BR_OK;
+        }
     k->compat = &m;
     if (!judge(&m) && !k->oom) {
         forget(k->r);

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "mega/check_sound.h"
+#include "mega/step.h"
 
 /* ---- the table ---------------------------------------------------------- */
 
@@ -176,8 +177,8 @@ gather(pages *g)
     for (uint32_t t = 0; t < s->n; t++) {
         for (uint32_t i = s->in_off[t]; i < s->in_off[t + 1]; i++)
             count_use(g, s->in[i], t, false);
-        if (s->out[t] != BR_NONE)
-            count_use(g, s->out[t], t, true);
+        for (uint32_t i = s->out_off[t]; i < s->out_off[t + 1]; i++)
+            count_use(g, s->out[i], t, true);
     }
     for (uint32_t i = 0; i < g->n; i++) {
         g->life[i].use = at;
@@ -194,11 +195,12 @@ gather(pages *g)
 
                 g->use[l->use + l->n_use++] = t;
             }
-        if (s->out[t] != BR_NONE && g->of[s->out[t]] != BR_NONE) {
-            life *l = &g->life[g->of[s->out[t]]];
+        for (uint32_t i = s->out_off[t]; i < s->out_off[t + 1]; i++)
+            if (g->of[s->out[i]] != BR_NONE) {
+                life *l = &g->life[g->of[s->out[i]]];
 
-            g->use[l->use + l->n_use++] = t;
-        }
+                g->use[l->use + l->n_use++] = t;
+            }
     }
     return true;
 }
@@ -278,7 +280,7 @@ in_place(const br_snd *s, uint32_t t, uint32_t a, uint32_t b)
     const br_mega_task *task = &s->p->tasks[t];
     br_op_call c = {.op = task->op, .out = &s->val[b]};
 
-    if (s->out[t] != b)
+    if (!br_snd_writes(s, t, b) || br_mega_is_step(task->op))
         return false;
     for (uint32_t i = 0; i < task->n_in; i++) {
         c.in[0] = &s->val[task->in[i]];
@@ -327,7 +329,7 @@ check_neighbours(pages *g, const life *a, const life *b)
     for (uint32_t i = 0; i < b->n_use && !br_hb_full(&s->hb); i++) {
         uint32_t w = g->use[b->use + i];
 
-        if (s->out[w] != b->buffer || w == prev)
+        if (!br_snd_writes(s, w, b->buffer) || w == prev)
             continue;
         if (prev != BR_NONE && br_snd_same_waits(s, prev, w))
             continue;

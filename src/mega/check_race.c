@@ -145,8 +145,8 @@ regions(br_snd *s)
     for (uint32_t t = 0; t < s->n; t++) {
         for (uint32_t i = s->in_off[t]; i < s->in_off[t + 1]; i++)
             off[s->in[i] + 2] += s->ws[s->in[i]].complex;
-        if (s->out[t] != BR_NONE)
-            off[s->out[t] + 2] += s->ws[s->out[t]].complex;
+        for (uint32_t i = s->out_off[t]; i < s->out_off[t + 1]; i++)
+            off[s->out[i] + 2] += s->ws[s->out[i]].complex;
     }
     for (uint32_t b = 0; b < s->nb; b++) {
         longest = BR_MAX(longest, off[b + 2]);
@@ -159,13 +159,14 @@ regions(br_snd *s)
     if (!list)
         return br_snd_no_memory(s);
     for (uint32_t i = 0; i < s->n; i++) {
-        uint32_t t = task_at(s, i), b = s->out[t];
+        uint32_t t = task_at(s, i);
 
         for (uint32_t j = s->in_off[t]; j < s->in_off[t + 1]; j++)
             if (s->ws[s->in[j]].complex)
                 list[off[s->in[j] + 1]++] = t;
-        if (b != BR_NONE && s->ws[b].complex)
-            list[off[b + 1]++] = t;
+        for (uint32_t j = s->out_off[t]; j < s->out_off[t + 1]; j++)
+            if (s->ws[s->out[j]].complex)
+                list[off[s->out[j] + 1]++] = t;
     }
     for (uint32_t b = 0; b < s->nb; b++) {
         uint32_t n = 0, *at = list + off[b];
@@ -210,10 +211,13 @@ overlap(const br_mega_rect *a, const br_mega_rect *b)
 static bool
 meets(const br_snd *s, uint32_t reader, uint32_t writer, uint32_t buffer)
 {
-    const br_mega_task *r = &s->p->tasks[reader];
+    const br_mega_task *r = &s->p->tasks[reader], *w = &s->p->tasks[writer];
     br_mega_rect in, out;
+    uint32_t k = 0;
 
-    if (!br_mega_footprint(s->p, &s->p->tasks[writer], 0, true, &out))
+    while (k + 1 < w->n_out && w->out[k] != buffer)
+        k++;
+    if (!br_mega_footprint(s->p, w, k, true, &out))
         return false;
     for (uint32_t i = 0; i < r->n_in; i++)
         if (r->in[i] == buffer && br_mega_footprint(s->p, r, i, false, &in) &&
@@ -234,8 +238,8 @@ expand(br_snd *s, const br_pair *p, findings *out)
     uint32_t n = 0;
 
     for (uint32_t t = 0; t < s->n && n < MAX_LISTED; t++) {
-        if (s->out[t] != p->buffer || s->ctr[t] != s->ctr[p->a] || t == p->b ||
-            !meets(s, p->b, t, p->buffer))
+        if (!br_snd_writes(s, t, p->buffer) || s->ctr[t] != s->ctr[p->a] ||
+            t == p->b || !meets(s, p->b, t, p->buffer))
             continue;
         if (!br_vec_push(out, ((finding){p->b, p->buffer, t, 0})))
             return br_snd_no_memory(s);

@@ -92,8 +92,8 @@ add(region *g, uint32_t task, uint32_t operand, bool write)
 
     a->task = task;
     a->write = write;
-    if (br_op_footprint(&g->s->p->tasks[task], g->s->val, operand, write,
-                        &a->rect) &&
+    if (br_op_footprint(g->s->p, &g->s->p->tasks[task], g->s->val, operand,
+                        write, &a->rect) &&
         a->rect.r0 < a->rect.r1 && a->rect.c0 < a->rect.c1)
         g->n_acc++;
 }

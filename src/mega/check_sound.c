@@ -24,6 +24,7 @@
 
 #include "mega/check_sound.h"
 #include "mega/pyrepr.h"
+#include "mega/step.h"
 
 bool
 br_snd_no_memory(br_snd *s)
@@ -144,6 +145,13 @@ bad_shape(br_snd *s, uint32_t b)
 static bool
 read_buffers(br_snd *s)
 {
+    uint32_t n_values = s->p->graph ? s->p->graph->n_values : 0;
+
+    if (n_values > s->nb) {
+        br_chk_error(s->k, "the graph has %u values and there are %u buffers",
+                     n_values, s->nb);
+        s->broken = s->lost = true;
+    }
     s->val = br_chk_get(s->k, s->nb, sizeof *s->val);
     s->ws = br_chk_zero(s->k, s->nb, sizeof *s->ws);
     if (!s->val || !s->ws)
@@ -160,6 +168,13 @@ read_buffers(br_snd *s)
         }
         s->any_onchip |=
             buf->space == BR_MSP_SMEM || buf->space == BR_MSP_REGISTER;
+        if (b < n_values && br_step_mirrors(s->p->graph, b, buf)) {
+            br_snd_put_buffer(s, b);
+            br_str_printf(&s->k->text, " %s than value %u of the graph",
+                          br_step_mirrors(s->p->graph, b, buf), b);
+            br_chk_take_error(s->k);
+            s->broken = s->lost = true;
+        }
     }
     return true;
 }
@@ -207,6 +222,7 @@ take_params(br_op_call *c, const br_mega_task *t, const br_json **recipe)
     for (const br_json *m = t->params->child; m; m = m->next) {
         switch (tag_type[m->tag]) {
         case 'I':
+        case 'E':
             clean &= m->kind == BR_J_INT && (int32_t)m->i == m->i;
             c->i[m->tag - 1] = m->i;
             break;
@@ -229,7 +245,9 @@ refs_ok(const br_snd *s, uint32_t id, const br_mega_task *t)
     bool ok = op->name && t->n_in <= BR_MEGA_MAX_INPUTS &&
               (int)t->n_in >= op->min_in &&
               (op->max_in < 0 || (int)t->n_in <= op->max_in) &&
-              (int)t->n_out == op->n_out && t->n_waits <= BR_MEGA_MAX_WAITS &&
+              (op->n_out < 0 ? t->n_out <= BR_MEGA_MAX_OUTPUTS
+                             : (int)t->n_out == op->n_out) &&
+              t->n_waits <= BR_MEGA_MAX_WAITS &&
               (uint64_t)t->out_counter < s->nc &&
               (t->param_mask & op->req_mask) == op->req_mask && t->id == id;
 
@@ -332,25 +350,32 @@ in_place_fine(const br_op_call *c, uint32_t i)
     return br_op_in_place(c, i) || (c->op == BR_MOP_ROPE && i == 0);
 }
 
+/* Output k, of which the task writes `rect`, or all. */
 static void
-note_write(br_snd *s, uint32_t id, const br_op_call *c)
+note_write(br_snd *s, uint32_t id, const br_op_call *c, uint32_t k)
 {
-    uint32_t b = s->out[id];
+    uint32_t b = (uint32_t)s->p->tasks[id].out[k];
+    const br_op_val *out = c->outs[k];
+    const br_mega_rect *rect = br_mega_is_step(c->op) ? &c->ws[k] : &c->w;
     br_wsum *w = &s->ws[b];
-    bool part = c->partial & BR_OP_PART_OUT;
+    bool part = br_mega_is_step(c->op)
+                    ? rect->r0 != 0 || rect->r1 != out->rows || rect->c0 != 0 ||
+                          rect->c1 != out->cols
+                    : c->partial & BR_OP_PART_OUT;
 
-    if (br_mega_kind_readonly(c->out->kind)) {
+    s->out[s->out_off[id + 1]++] = b;
+    if (br_mega_kind_readonly(out->kind)) {
         br_snd_put(s, id, " writes ");
         br_snd_put_buffer(s, b);
         br_str_printf(&s->k->text, ", which is %s: read only",
-                      br_mega_kind_name(c->out->kind));
+                      br_mega_kind_name(out->kind));
         br_chk_take_error(s->k);
         s->broken = true;
     }
     for (uint32_t i = 0; i < c->n_in; i++)
-        if (c->in[i] == c->out && !(c->unread >> i & 1)) {
+        if (c->in[i] == out && !(c->unread >> i & 1)) {
             w->complex = true;
-            if (!in_place_fine(c, i))
+            if (!br_mega_is_step(c->op) && !in_place_fine(c, i))
                 says(s, id,
                      "reads the buffer it writes, but not element by "
                      "element");
@@ -361,20 +386,20 @@ note_write(br_snd *s, uint32_t id, const br_op_call *c)
     } else if (!part || w->counter != s->ctr[id]) {
         w->complex = true;
     }
-    if (c->out->kind == BR_MBK_KV_CACHE) {
+    if (out->kind == BR_MBK_KV_CACHE) {
         w->complex |= w->n > 1;
     } else if (!part) {
         w->lo = 0;
-        w->hi = c->out->cols;
-    } else if (c->w.r0 != 0 || c->w.r1 != c->out->rows) {
+        w->hi = out->cols;
+    } else if (rect->r0 != 0 || rect->r1 != out->rows) {
         w->complex = true;
     } else if (w->n == 1) {
-        w->lo = c->w.c0;
-        w->hi = c->w.c1;
-    } else if (c->w.c0 == w->hi) {
-        w->hi = c->w.c1;
-    } else if (c->w.c1 == w->lo) {
-        w->lo = c->w.c0;
+        w->lo = rect->c0;
+        w->hi = rect->c1;
+    } else if (rect->c0 == w->hi) {
+        w->hi = rect->c1;
+    } else if (rect->c1 == w->lo) {
+        w->lo = rect->c0;
     } else {
         w->complex = true;
     }
@@ -418,6 +443,24 @@ reals_finite(br_snd *s, uint32_t id, br_op_call *c)
     return true;
 }
 
+/* Tiles of a node stand in the list in ascending order without a gap: then
+ * each column is computed once, and a state changed once. */
+static bool
+next_tile(br_snd *s, br_op_call *c)
+{
+    int64_t node = c->i[BR_MP_node], at = c->i[BR_MP_n_off];
+
+    if (s->tiled[node] != at) {
+        snprintf(c->why, sizeof c->why,
+                 "tile of node %lld starts at column %lld, the one before it "
+                 "ended at %lld",
+                 (long long)node, (long long)at, (long long)s->tiled[node]);
+        return false;
+    }
+    s->tiled[node] = at + c->i[BR_MP_N_tile];
+    return true;
+}
+
 static void
 op_rules(br_snd *s, uint32_t id, br_op_call *c, const br_json *recipe)
 {
@@ -426,20 +469,23 @@ op_rules(br_snd *s, uint32_t id, br_op_call *c, const br_json *recipe)
 
     c->op = t->op;
     c->n_in = t->n_in;
+    c->graph = s->p->graph;
+    c->task = t;
     for (uint32_t i = 0; i < t->n_in; i++)
         c->in[i] = &s->val[t->in[i]];
+    for (uint32_t i = 0; i < t->n_out; i++)
+        c->outs[i] = &s->val[t->out[i]];
     c->out = t->n_out ? &s->val[t->out[0]] : NULL;
     if ((c->mask >> BR_MP_eps & 7) && !reals_finite(s, id, c))
         return;
     if (!br_op_check(c) ||
-        (t->op == BR_MOP_FUSED && !br_chk_recipe(s, c, recipe, c->why))) {
+        (t->op == BR_MOP_FUSED && !br_chk_recipe(s, c, recipe, c->why)) ||
+        (br_mega_is_step(t->op) && !next_tile(s, c))) {
         says(s, id, c->why);
     } else {
         sound = c;
-        if (c->out) {
-            s->out[id] = (uint32_t)t->out[0];
-            note_write(s, id, c);
-        }
+        for (uint32_t k = 0; k < t->n_out; k++)
+            note_write(s, id, c, k);
     }
     keep_inputs(s, id, t, sound);
 }
@@ -451,7 +497,8 @@ read_task(br_snd *s, uint32_t id, br_op_call *c)
     const br_json *recipe = NULL;
     bool fine = refs_ok(s, id, t), typed = take_params(c, t, &recipe);
 
-    if (!list_room(s, &s->in, &s->in_cap, s->in_off[id]))
+    if (!list_room(s, &s->in, &s->in_cap, s->in_off[id]) ||
+        !list_room(s, &s->out, &s->out_cap, s->out_off[id]))
         return false;
     if (s->wait_off[id] + BR_MEGA_MAX_WAITS > s->wait_cap) {
         uint32_t cap = s->wait_cap;
@@ -462,7 +509,7 @@ read_task(br_snd *s, uint32_t id, br_op_call *c)
     }
     s->ctr[id] =
         (uint64_t)t->out_counter < s->nc ? (uint32_t)t->out_counter : BR_NONE;
-    s->out[id] = BR_NONE;
+    s->out_off[id + 1] = s->out_off[id];
     s->in_off[id + 1] = s->in_off[id];
     keep_waits(s, id, t);
     if (s->ctr[id] != BR_NONE) {
@@ -490,16 +537,34 @@ read_tasks(br_snd *s)
     size_t n = s->n;
 
     s->ctr = br_chk_get(s->k, n, 4);
-    s->out = br_chk_get(s->k, n, 4);
+    s->out_off = br_chk_get(s->k, n + 1, 4);
+    s->tiled = br_chk_zero(s->k, s->p->graph ? s->p->graph->n_nodes : 0,
+                           sizeof *s->tiled);
     s->in_off = br_chk_get(s->k, n + 1, 4);
     s->wait_off = br_chk_get(s->k, n + 1, 4);
-    if (!s->ctr || !s->out || !s->in_off || !s->wait_off)
+    if (!s->ctr || !s->out_off || !s->tiled || !s->in_off || !s->wait_off)
         return br_snd_no_memory(s);
-    s->in_off[0] = s->wait_off[0] = 0;
+    s->in_off[0] = s->wait_off[0] = s->out_off[0] = 0;
     for (uint32_t t = 0; t < s->n; t++)
         if (!read_task(s, t, &c))
             return false;
     return true;
+}
+
+/* Every node that tasks compute is computed to its last column. */
+static void
+check_tiles(br_snd *s)
+{
+    const br_ir *g = s->p->graph;
+    br_step_cut cut;
+
+    for (uint32_t i = 0; g && !s->broken && i < g->n_nodes; i++)
+        if (br_step_cut_of(&g->nodes[i], &cut) && s->tiled[i] != cut.cols)
+            br_chk_error(s->k,
+                         "node %u (%s) of the graph has tasks for %lld of its "
+                         "%lld columns",
+                         i, br_ir_opinfo_of(g->nodes[i].op)->name,
+                         (long long)s->tiled[i], (long long)cut.cols);
 }
 
 /* ---- waits -------------------------------------------------------------- */
@@ -622,6 +687,7 @@ judge(br_snd *s)
         return false;
     if (s->lost)
         return true;
+    check_tiles(s);
     check_waits(s);
     s->k->r->sm_assigned = s->any_sm;
     if (!check_order(s) || !br_snd_page_table(s) || !br_snd_onchip(s) ||

@@ -83,11 +83,13 @@ typedef struct br_unread { /* a read of bytes that nobody has written */
 typedef struct br_snd {
     br_chk *k;
     const br_mega_prog *p;
-    uint32_t n, nb, nc;            /* tasks, buffers, counters */
-    br_op_val *val;                /* of each buffer */
-    br_wsum *ws;                   /* of each buffer */
-    uint32_t *ctr, *out;           /* of each task; out NONE: writes nothing */
-    uint32_t *in_off, *in, in_cap; /* inputs that somebody may write */
+    uint32_t n, nb, nc;               /* tasks, buffers, counters */
+    br_op_val *val;                   /* of each buffer */
+    br_wsum *ws;                      /* of each buffer */
+    uint32_t *ctr;                    /* of each task */
+    uint32_t *in_off, *in, in_cap;    /* inputs that somebody may write */
+    uint32_t *out_off, *out, out_cap; /* outputs of tasks that are legal */
+    int64_t *tiled; /* columns of each node of the graph that have a task */
     uint32_t *wait_off, *wait, *thr, wait_cap;
     uint32_t *np, *last; /* of each counter: producers, the last in the list */
     bool broken;         /* some rule about single records is broken */
@@ -105,6 +107,16 @@ typedef struct br_snd {
     br_arena region;              /* scratch of one buffer of check_region.c */
     uint32_t *page_of;            /* of each buffer, or NONE; NULL: no pages */
 } br_snd;
+
+/* Does task t write buffer b? */
+static inline bool
+br_snd_writes(const br_snd *s, uint32_t t, uint32_t b)
+{
+    for (uint32_t i = s->out_off[t]; i < s->out_off[t + 1]; i++)
+        if (s->out[i] == b)
+            return true;
+    return false;
+}
 
 /* The graph, built when first asked for. False: out of memory. */
 bool br_snd_graph(br_snd *s);

@@ -191,7 +191,7 @@ arity(br_chk *k, uint32_t t)
                       op->min_in, op->max_in);
         br_chk_take_error(k);
     }
-    if (n_out != op->n_out) {
+    if (op->n_out >= 0 && n_out != op->n_out) {
         put_id_op(k, t);
         br_str_printf(&k->text, " expected %d outputs, got %d", op->n_out,
                       n_out);
@@ -227,7 +227,7 @@ params(br_chk *k, uint32_t t)
     for (m = task->params->child; m; m = m->next) {
         char type = m->tag ? br_mega_param_type(m->tag - 1) : 0;
 
-        if (type == 'I') {
+        if (type == 'I' || (type == 'E' && !k->compat)) {
             if (m->kind != BR_J_INT || m->i < INT32_MIN || m->i > INT32_MAX)
                 wrong_param(k, t, m, "an int32");
         } else if (type == 'F') {

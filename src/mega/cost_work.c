@@ -6,7 +6,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mega/cost_internal.h"
-#include "mega/footprint.h"
+#include "mega/step.h"
 
 static double
 bytes_of(const br_mega_buffer *b, double elems)
@@ -62,7 +62,21 @@ work_of(const br_mega_prog *p, const br_mega_task *t, br_cost_work *w)
 {
     double hint = (double)BR_MAX(t->est_bytes, 0);
 
+    const br_ir_node *node = br_step_node(p, t);
+
     *w = (br_cost_work){0};
+    if (node) {
+        int64_t at = br_mega_get_i_or(t, BR_MP_n_off, 0);
+        br_step_work s =
+            br_step_work_of(p->graph, node, at,
+                            at + br_mega_get_i_or(t, BR_MP_N_tile, 1), p->rows);
+
+        w->weight = s.weight;
+        w->state = s.state;
+        w->local = s.local;
+        w->flops = s.flops;
+        return;
+    }
     for (uint32_t k = 0; k < t->n_in; k++) {
         const br_mega_buffer *b = &p->buffers[t->in[k]];
         double bytes = bytes_of(b, read_elems(p, t, k, b));

@@ -142,7 +142,7 @@ br_dt_name(int dt)
         [BR_DT_F64] = "F64",
     };
 
-    return (unsigned)dt < BR_DT_COUNT ? names[dt] : "?";
+    return (unsigned)dt < BR_DT_COUNT ? names[dt] : br_mega_dtype_name(dt);
 }
 
 int64_t

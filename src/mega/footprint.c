@@ -1,13 +1,14 @@
 /* footprint.c - the footprint of one operand of one task, for those who look
  * at a few tasks. The check goes through all of them in a loop of its own.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "mega/footprint.h"
+#include "mega/step.h"
 
 bool
 br_op_param(br_op_call *c, int p, const br_json *v)
 {
     switch (br_mega_param_type(p)) {
     case 'I':
+    case 'E':
         if (v->kind != BR_J_INT || v->i < INT32_MIN || v->i > INT32_MAX)
             return false;
         c->i[p] = v->i;
@@ -33,20 +34,22 @@ br_op_param(br_op_call *c, int p, const br_json *v)
 static int64_t
 operand_id(const br_mega_task *t, uint32_t k)
 {
-    return k < t->n_in ? t->in[k] : t->out[0];
+    return k < t->n_in ? t->in[k] : t->out[k - t->n_in];
 }
 
 static bool
 counts_fit(const br_mega_task *t, const br_mega_opinfo *info)
 {
-    return info->name && t->n_in <= BR_MEGA_MAX_INPUTS && t->n_out <= 1 &&
-           (int)t->n_in >= info->min_in && (int)t->n_out == info->n_out &&
+    return info->name && t->n_in <= BR_MEGA_MAX_INPUTS &&
+           t->n_out <= BR_MEGA_MAX_OUTPUTS && (int)t->n_in >= info->min_in &&
+           (info->n_out < 0 || (int)t->n_out == info->n_out) &&
            (info->max_in < 0 || (int)t->n_in <= info->max_in);
 }
 
 /* v[k]: the value of operand k; equal buffers, equal pointers. */
 static bool
-call_of(br_op_call *c, const br_mega_task *t, const br_op_val *const *v)
+call_of(br_op_call *c, const br_mega_prog *p, const br_mega_task *t,
+        const br_op_val *const *v)
 {
     uint32_t req = br_mega_opinfo_of(t->op)->req_mask;
     const br_json *m;
@@ -54,6 +57,10 @@ call_of(br_op_call *c, const br_mega_task *t, const br_op_val *const *v)
     c->op = t->op;
     c->n_in = t->n_in;
     c->mask = 0;
+    c->graph = p->graph;
+    c->task = t;
+    for (uint32_t k = 0; k < t->n_out; k++)
+        c->outs[k] = v[t->n_in + k];
     c->out = t->n_out ? v[t->n_in] : NULL;
     for (uint32_t k = 0; k < t->n_in + t->n_out; k++)
         if (!v[k]->ok)
@@ -71,6 +78,10 @@ touched(const br_op_call *c, uint32_t operand, bool write, br_mega_rect *out)
 {
     const br_op_val *v = write ? c->out : c->in[operand];
 
+    if (write && br_mega_is_step(c->op)) {
+        *out = c->ws[operand];
+        return true;
+    }
     if (!write && (c->unread >> operand & 1))
         return false;
     *out = (br_mega_rect){0, v->rows, 0, v->cols};
@@ -82,10 +93,11 @@ touched(const br_op_call *c, uint32_t operand, bool write, br_mega_rect *out)
 }
 
 bool
-br_op_footprint(const br_mega_task *t, const br_op_val *vals, uint32_t operand,
-                bool write, br_mega_rect *out)
+br_op_footprint(const br_mega_prog *p, const br_mega_task *t,
+                const br_op_val *vals, uint32_t operand, bool write,
+                br_mega_rect *out)
 {
-    const br_op_val *v[BR_MEGA_MAX_INPUTS + 1];
+    const br_op_val *v[BR_MEGA_MAX_INPUTS + BR_MEGA_MAX_OUTPUTS];
     br_op_call c;
 
     if (operand >= (write ? t->n_out : t->n_in) ||
@@ -93,15 +105,15 @@ br_op_footprint(const br_mega_task *t, const br_op_val *vals, uint32_t operand,
         return false;
     for (uint32_t k = 0; k < t->n_in + t->n_out; k++)
         v[k] = &vals[operand_id(t, k)];
-    return call_of(&c, t, v) && touched(&c, operand, write, out);
+    return call_of(&c, p, t, v) && touched(&c, operand, write, out);
 }
 
 bool
 br_mega_footprint(const br_mega_prog *p, const br_mega_task *t,
                   uint32_t operand, bool write, br_mega_rect *out)
 {
-    br_op_val vals[BR_MEGA_MAX_INPUTS + 1];
-    const br_op_val *v[BR_MEGA_MAX_INPUTS + 1];
+    br_op_val vals[BR_MEGA_MAX_INPUTS + BR_MEGA_MAX_OUTPUTS];
+    const br_op_val *v[BR_MEGA_MAX_INPUTS + BR_MEGA_MAX_OUTPUTS];
     br_op_call c;
 
     if (operand >= (write ? t->n_out : t->n_in) ||
@@ -116,5 +128,5 @@ br_mega_footprint(const br_mega_prog *p, const br_mega_task *t,
             if (operand_id(t, j) == id)
                 v[k] = v[j];
     }
-    return call_of(&c, t, v) && touched(&c, operand, write, out);
+    return call_of(&c, p, t, v) && touched(&c, operand, write, out);
 }

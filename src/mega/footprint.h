@@ -47,6 +47,11 @@ typedef struct br_op_call {
     uint32_t unread;  /* bit k: input k names a place and is not read */
     br_mega_rect w, r[BR_MEGA_MAX_INPUTS];
     char why[200]; /* the rule that is broken */
+    /* STEP_ opcodes: their operands are named by ids, each output is a part */
+    const struct br_ir *graph;
+    const br_mega_task *task;
+    const br_op_val *outs[BR_MEGA_MAX_OUTPUTS];
+    br_mega_rect ws[BR_MEGA_MAX_OUTPUTS];
 } br_op_call;
 #define BR_OP_PART_OUT (1u << 31)
 
@@ -67,7 +72,8 @@ bool br_op_elementwise(int op);
 bool br_mega_footprint(const br_mega_prog *p, const br_mega_task *t,
                        uint32_t operand, bool write, br_mega_rect *out);
 /* The same with br_op_val_of of every buffer at hand. */
-bool br_op_footprint(const br_mega_task *t, const br_op_val *vals,
-                     uint32_t operand, bool write, br_mega_rect *out);
+bool br_op_footprint(const br_mega_prog *p, const br_mega_task *t,
+                     const br_op_val *vals, uint32_t operand, bool write,
+                     br_mega_rect *out);
 
 #endif

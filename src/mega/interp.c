@@ -70,6 +70,11 @@ make_tensor(br_mega_vm *vm, size_t i, br_status *st)
                        "buffers[%zu] has id %lld: ids are not "
                        "0, 1, 2 ..",
                        i, (long long)b->id);
+    if (b->dtype >= BR_MDT_COUNT)
+        return br_fail(st, BR_E_UNSUPPORTED,
+                       "buffer #%zu is %s, which only "
+                       "programs of models have",
+                       i, br_mega_dtype_name(b->dtype));
     if (b->rank > BR_MEGA_MAX_RANK)
         return br_fail(st, BR_E_FORMAT, "buffer #%zu has rank %u, at most %d",
                        i, b->rank, BR_MEGA_MAX_RANK);
@@ -157,6 +162,12 @@ br_mega_vm_new(br_mega_vm **out, const br_mega_prog *p,
     vm->max_bytes = d && d->max_bytes ? d->max_bytes : DEFAULT_BYTES;
     vm->max_work = d ? d->max_work : 0;
     br_arena_init(&vm->tmp, (size_t)vm->max_bytes);
+    if (p->graph) {
+        br_mega_vm_free(vm);
+        return br_fail(st, BR_E_UNSUPPORTED,
+                       "a program of a model: its weights and states are a "
+                       "tier's, and this interpreter has none");
+    }
     code = p->n_misfits ? br_fail(st, BR_E_FORMAT,
                                   "the program holds values "
                                   "of the wrong type")

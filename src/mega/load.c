@@ -13,6 +13,7 @@
  * Cost: 12,738 tasks (6 MB) in 11 ms, the exact reader alone in 31; linear.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mega/load.h"
+#include "mega/step.h"
 
 #include <string.h>
 
@@ -621,6 +622,8 @@ br_load_text(br_mega_prog **out, br_text text, bool exact, br_status *st)
     code = read_document(&l);
     if (code == BR_OK)
         code = finish(&l);
+    if (code == BR_OK)
+        code = br_step_read_graph(l.p, l.st);
     drop_scratch(&l);
     if (code == BR_OK)
         *out = l.p;

@@ -39,6 +39,20 @@ br_code br_mega_lower(br_mega_prog **out, const br_mega_net *net,
                       const br_mega_lower_opts *opts,
                       br_mega_lower_stats *stats, br_status *st) BR_MUST_USE;
 
+/* A model's graph as tasks (step.h): each node in tiles of columns, each tile
+ * a task, waiting for the nodes that write what it reads. */
+typedef struct br_step_config {
+    int64_t workers; /* 1..BR_ASSIGN_MAX_WORKERS */
+    int64_t rows;    /* of a step at most, 1..BR_STEP_MAX_ROWS */
+    int64_t tile;    /* columns of a tile; 0: so that each worker has one, and
+                        none less than is worth a wait */
+} br_step_config;
+
+/* Deterministic. The program owns a copy of the graph. REJECTED where tiles of
+ * a node cannot be kept apart, UNSUPPORTED for opcodes no task computes. */
+br_code br_mega_lower_graph(br_mega_prog **out, const struct br_ir *g,
+                            const br_step_config *c, br_status *st) BR_MUST_USE;
+
 /* The program everybody measures on: a decoder of shapes.def at position 0,
  * bf16, on h100, with the reference's own tiling ("llama-3-8b": 12,738 tasks).
  * NOT_FOUND for a name that shapes.def lacks. */

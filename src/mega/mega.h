@@ -22,7 +22,12 @@ typedef enum br_mega_op {
 #define X(name, code, lo, hi, out, req, doc) BR_MOP_##name = code,
 #include "mega/minst.def"
 #undef X
-    BR_MOP_LIMIT = 64
+/* From 32 up: tiles of the nodes of a transformer graph (mega/step.h). */
+#define X(name, code, in, out, attrs, doc) BR_MOP_STEP_##name = 32 + (code),
+#include "ir/ops.def"
+#undef X
+    BR_MOP_STEP = 32,
+    BR_MOP_LIMIT = 128
 } br_mega_op;
 
 /* Index of a known parameter: bit of br_mega_task.param_mask, json.tag - 1. */
@@ -46,6 +51,7 @@ typedef enum br_mega_dtype {
     BR_MDT_BOOL,
     BR_MDT_COUNT
 } br_mega_dtype;
+enum { BR_MDT_BLOCK = 32 }; /* from here on 32 + br_qtype, of those not above */
 
 typedef enum br_mega_space {
     BR_MSP_HBM,
@@ -85,7 +91,8 @@ enum {
 
 typedef struct br_mega_opinfo { /* a row of minst.def; name NULL: no op */
     const char *name, *doc;
-    int8_t min_in, max_in, n_out; /* max_in -1: variadic */
+    int8_t min_in, max_in, n_out; /* max_in -1: variadic; n_out -1: the
+                                     graph's node says */
     uint8_t n_req;
     uint8_t req[6];    /* br_mega_param */
     uint32_t req_mask; /* bit per br_mega_param */
@@ -97,13 +104,15 @@ const char *br_mega_dtype_name(int dt);
 const char *br_mega_space_name(int sp);
 const char *br_mega_kind_name(int k);
 const char *br_mega_param_name(int p);
-char br_mega_param_type(int p);    /* 'I' 'F' 'R' */
+char br_mega_param_type(int p);    /* 'I' 'F' 'R' 'E' */
 int br_mega_op_find(br_text name); /* -1: none; likewise below */
 int br_mega_dtype_find(br_text name);
 int br_mega_space_find(br_text name);
 int br_mega_kind_find(br_text name);
 int br_mega_param_find(br_text name);
-int br_mega_dtype_bits(int dt);
+int br_mega_dtype_bits(int dt);        /* of a block format: rounded up */
+int br_mega_dtype_of_qtype(int qtype); /* -1: none */
+int br_mega_qtype_of_dtype(int dt);    /* br_qtype; -1: no file has it */
 /* ceil(count * bits / 8); -1 when it overflows or count < 0 */
 int64_t br_mega_dtype_bytes(int dt, int64_t count);
 
@@ -226,7 +235,9 @@ typedef struct br_mega_prog {
     br_mega_bind *binds;     /* buffer_to_page in file order */
     br_mega_misfit *misfits; /* sorted by (field, index, sub) */
     size_t n_buffers, n_counters, n_tasks, n_pages, n_binds, n_misfits;
-    bool has_pages; /* "pages" is not null */
+    bool has_pages;      /* "pages" is not null */
+    struct br_ir *graph; /* of meta.extensions (step.h), or NULL */
+    uint32_t rows;       /* of a step at most, where there is a graph */
 } br_mega_prog;
 
 /* ---- load and save (load.c, save.c) ------------------------------------ */

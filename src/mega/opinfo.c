@@ -1,10 +1,11 @@
 /* opinfo.c - names, arities and codes, all read from the .def files.
  *
- * The tables are short (20 opcodes, 23 parameters), so a name is found by
+ * The tables are short (59 opcodes, 24 parameters), so a name is found by
  * length and bytes in a walk; the loader remembers its last hits, which makes
  * the walk rare (load.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mega/mega.h"
+#include "model/quant.h"
 
 #include <string.h>
 
@@ -34,6 +35,14 @@ static const br_mega_opinfo ops[BR_MOP_LIMIT] = {
               reqs},
 #include "mega/minst.def"
 #undef X
+#define X(name_, code, in, out, attrs, doc_)                \
+    [BR_MOP_STEP + (code)] = {.name = "STEP_" #name_,       \
+                              .doc = (doc_),                \
+                              .max_in = BR_MEGA_MAX_INPUTS, \
+                              .n_out = -1,                  \
+                              R3(node, n_off, N_tile)},
+#include "ir/ops.def"
+#undef X
 };
 
 /* A name and its length: the walk compares lengths first. */
@@ -50,6 +59,10 @@ typedef struct entry {
 static const entry op_names[] = {
 #define X(name, code, lo, hi, out, reqs, doc) ENTRY(#name, code),
 #include "mega/minst.def"
+#undef X
+#define X(name, code, in, out, attrs, doc) \
+    ENTRY("STEP_" #name, BR_MOP_STEP + (code)),
+#include "ir/ops.def"
 #undef X
 };
 
@@ -122,9 +135,40 @@ br_mega_op_name(int op)
     return name ? name : "?";
 }
 
+/* Formats that version 0.2 has keep its code. */
+static const struct {
+    uint8_t qtype, dtype;
+} shared[] = {{BR_Q_F32, BR_MDT_F32},
+              {BR_Q_F16, BR_MDT_F16},
+              {BR_Q_BF16, BR_MDT_BF16},
+              {BR_Q_I32, BR_MDT_I32},
+              {BR_Q_I8, BR_MDT_I8}};
+
+int
+br_mega_dtype_of_qtype(int qtype)
+{
+    for (size_t i = 0; i < BR_COUNT(shared); i++)
+        if (shared[i].qtype == qtype)
+            return shared[i].dtype;
+    return br_qinfo_of(qtype)->name ? BR_MDT_BLOCK + qtype : -1;
+}
+
+int
+br_mega_qtype_of_dtype(int dt)
+{
+    for (size_t i = 0; i < BR_COUNT(shared); i++)
+        if (shared[i].dtype == dt)
+            return shared[i].qtype;
+    return dt >= BR_MDT_BLOCK && br_qinfo_of(dt - BR_MDT_BLOCK)->name
+               ? dt - BR_MDT_BLOCK
+               : -1;
+}
+
 const char *
 br_mega_dtype_name(int dt)
 {
+    if (dt >= BR_MDT_BLOCK && br_qinfo_of(dt - BR_MDT_BLOCK)->name)
+        return br_qinfo_of(dt - BR_MDT_BLOCK)->name;
     return name_of(dtype_names, BR_MDT_COUNT, dt);
 }
 
@@ -161,7 +205,14 @@ br_mega_op_find(br_text name)
 int
 br_mega_dtype_find(br_text name)
 {
-    return find(dtype_names, BR_COUNT(dtype_names), name);
+    int dt = find(dtype_names, BR_COUNT(dtype_names), name);
+
+    if (dt >= 0)
+        return dt;
+    for (int q = 0; q < BR_Q_LIMIT; q++) /* spelled as its row is */
+        if (br_qinfo_of(q)->name && br_text_is(name, br_qinfo_of(q)->name))
+            return br_mega_dtype_of_qtype(q);
+    return -1;
 }
 
 int
@@ -185,14 +236,24 @@ br_mega_param_find(br_text name)
 int
 br_mega_dtype_bits(int dt)
 {
+    const br_qinfo *q = br_qinfo_of(dt - BR_MDT_BLOCK);
+
+    if (dt >= BR_MDT_BLOCK && q->name)
+        return (int)((8 * q->bytes + q->elems - 1) / q->elems);
     return dt >= 0 && dt < BR_MDT_COUNT ? dtype_bits[dt] : 0;
 }
 
 int64_t
 br_mega_dtype_bytes(int dt, int64_t count)
 {
+    const br_qinfo *q = br_qinfo_of(dt - BR_MDT_BLOCK);
     int64_t bits, up;
 
+    if (dt >= BR_MDT_BLOCK && q->name) {
+        up = count / q->elems + (count % q->elems != 0);
+        return count < 0 || __builtin_mul_overflow(up, q->bytes, &bits) ? -1
+                                                                        : bits;
+    }
     if (count < 0 ||
         __builtin_mul_overflow(count, br_mega_dtype_bits(dt), &bits))
         return -1;

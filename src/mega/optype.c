@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "mega/dtype.h"
+#include "mega/step.h"
 
 typedef br_op_call call;
 typedef const br_op_val val;
@@ -60,7 +61,7 @@ is_float(int dt)
 static bool
 is_number(int dt)
 {
-    return dt != BR_MDT_I4 && dt != BR_MDT_BOOL;
+    return dt != BR_MDT_I4 && dt != BR_MDT_BOOL && dt < BR_MDT_BLOCK;
 }
 
 /* ---- what the rules have in common -------------------------------------- */
@@ -156,8 +157,10 @@ rule_NOP(call *c)
 static bool
 rule_COPY(call *c)
 {
-    return dtype_is(c, c->in[0], "the input", c->in[0]->dtype != BR_MDT_I4,
-                    "anything but packed I4") &&
+    return dtype_is(c, c->in[0], "the input",
+                    c->in[0]->dtype != BR_MDT_I4 &&
+                        c->in[0]->dtype < BR_MDT_BLOCK,
+                    "anything but packed I4 and blocks") &&
            fits(c, 0, "the input");
 }
 
@@ -637,13 +640,19 @@ br_op_check(br_op_call *c)
 {
     c->partial = 0;
     c->unread = 0;
-    if (c->out && c->out->dtype == BR_MDT_I4)
-        return bad(c, "the output has dtype I4, which no op writes");
+    if (br_mega_is_step(c->op))
+        return br_step_rule(c);
+    if (c->out && (c->out->dtype == BR_MDT_I4 || c->out->dtype >= BR_MDT_BLOCK))
+        return bad(c, "the output has dtype %s, which no op writes",
+                   br_dt_name(c->out->dtype));
     switch ((br_mega_op)c->op) {
 #define X(name, code, lo, hi, out, req, doc) \
     case BR_MOP_##name:                      \
         return rule_##name(c);
 #include "mega/minst.def"
+#undef X
+#define X(name, code, in, out, attrs, doc) case BR_MOP_STEP_##name:
+#include "ir/ops.def"
 #undef X
     case BR_MOP_LIMIT: break;
     }

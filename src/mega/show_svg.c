@@ -118,7 +118,7 @@ style(br_svg *v)
         ".fan{fill:#1f2328;fill-opacity:.05}\n"
         ".in{fill:#14181d;pointer-events:none;font-size:10px}.alt{opacity:.72}"
         ".s{font-size:10px}\n");
-    for (int op = 0; op < BR_MOP_LIMIT; op++)
+    for (int op = 0; op < (v->s->p->graph ? BR_MOP_LIMIT : BR_MOP_STEP); op++)
         if (br_show_letter(op) != br_show_letter(-1))
             br_str_printf(v->o, ".o%d{fill:%s}", op, br_show_color(op));
     br_str_printf(v->o, ".ox{fill:%s}\n", br_show_color(-1));

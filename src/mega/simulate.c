@@ -595,6 +595,11 @@ resolve_uses(hunt *h)
             int64_t id;
             if (!name_of(&h->s, at, in ? x->in[sub] : x->out[sub], &id))
                 return bad_name(&h->s, "tasks", t);
+            /* A state changed in place is an input that names its place. */
+            for (uint32_t o = 0; in && x->op >= BR_MOP_STEP && o < x->n_out;
+                 o++)
+                if (x->out[o] == id)
+                    id = -1;
             h->uses[n++] = (uint64_t)id < p->n_buffers ? (uint32_t)id : NEVER;
         }
     }

@@ -299,9 +299,9 @@ static const struct {
     {BUF(BUF0 "\"kind\":\"W\\u0007\",\"dtype\":\"F32\",\"shape\":[],"
               "\"space\":\"HBM\""),
      "buffers[0].kind: no such kind 'W?'"},
-    {BUF(BUF0 "\"kind\":\"CONST\",\"dtype\":\"F64\",\"shape\":[],"
+    {BUF(BUF0 "\"kind\":\"CONST\",\"dtype\":\"F128\",\"shape\":[],"
               "\"space\":\"HBM\""),
-     "buffers[0].dtype: no such dtype 'F64'"},
+     "buffers[0].dtype: no such dtype 'F128'"},
     {BUF(BUF0 "\"kind\":\"CONST\",\"dtype\":\"F32\",\"shape\":4,"
               "\"space\":\"HBM\""),
      "buffers[0].shape: expected an array, found an integer"},

@@ -89,7 +89,7 @@ TEST(prog_lower_refuses_with_a_sentence)
     t_run(&r, "prog", "lower", tmp("nothing.json"));
     says(&r, 3, "nothing.json");
     t_run(&r, "prog", "lower", tmp_with("m.gguf", "GGUF\3"));
-    says(&r, 1, "is a GGUF model");
+    says(&r, 3, "the file ends after");
     t_run(&r, "prog", "lower", tmp_with("bad.json", "{\"nodes\": [}"));
     says(&r, 3, "bad.json: line 1");
     t_run(&r, "prog", "lower", tmp_with("g.json", "{}"), "--layers", "1");

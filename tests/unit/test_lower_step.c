@@ -1,0 +1,340 @@
+/* test_lower_step.c - models as task programs: made, proved, kept.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "logits_kit.h"
+#include "mega/lower.h"
+#include "mega/step.h"
+#include "t.h"
+
+static br_ir *
+graph_of(size_t i, br_ir_stage stage)
+{
+    lk_case c = lk_get(i);
+    br_status st = {0};
+    br_ir *g;
+    lk_run r;
+
+    t_ok(lk_open(&r, &c, NULL), &r.st);
+    t_ok(br_ir_of_model(&g, r.model, stage, 256, &st), &st);
+    lk_close(&r);
+    return g;
+}
+
+static br_mega_prog *
+lowered(const br_ir *g, int64_t workers, int64_t rows, int64_t tile)
+{
+    br_step_config c = {workers, rows, tile};
+    br_status st = {0};
+    br_mega_prog *p;
+
+    t_ok(br_mega_lower_graph(&p, g, &c, &st), &st);
+    return p;
+}
+
+/* "" or the first error. */
+static const char *
+verdict(const br_mega_prog *p)
+{
+    static char text[400];
+    br_mega_report r;
+    br_status st = {0};
+
+    t_ok(br_mega_check(p, BR_MEGA_SOUND, &r, &st), &st);
+    snprintf(text, sizeof text, "%s", r.ok ? "" : r.errors.at[0]);
+    br_mega_report_fini(&r);
+    return text;
+}
+
+TEST_WITHIN(every_architecture_lowers_to_a_program_that_is_accepted, 60)
+{
+    static const int64_t cfg[][3] = {{1, 1, 0}, {3, 1, 24}, {16, 64, 5}};
+
+    for (size_t i = 0; i < lk_count(); i++) {
+        if (!lk_get(i).arch_first)
+            continue;
+        for (int s = 0; s < BR_IR_STAGE_COUNT; s++) {
+            br_ir *g = graph_of(i, (br_ir_stage)s);
+
+            for (size_t k = 0; k < BR_COUNT(cfg); k++) {
+                br_mega_prog *p = lowered(g, cfg[k][0], cfg[k][1], cfg[k][2]);
+
+                ck_assert_msg(!*verdict(p), "%s: %s", g->name, verdict(p));
+                for (size_t t = 0; t < p->n_tasks; t++)
+                    ck_assert_int_lt(p->tasks[t].sm, cfg[k][0]);
+                br_mega_free(p);
+            }
+            br_ir_free(g);
+        }
+    }
+    lk_end();
+}
+
+TEST(a_program_of_a_model_is_saved_and_loaded_byte_for_byte)
+{
+    br_ir *g = graph_of(0, BR_IR_DECODE);
+    br_mega_prog *p = lowered(g, 4, 1, 0), *q;
+    br_str a = {0}, b = {0};
+    br_status st = {0};
+
+    t_ok(br_mega_save(p, &a, &st), &st);
+    t_ok(br_mega_load(&q, a.at, a.n, &st), &st);
+    t_ok(br_mega_save(q, &b, &st), &st);
+    ck_assert_uint_eq(a.n, b.n);
+    ck_assert(memcmp(a.at, b.at, a.n) == 0);
+    ck_assert_uint_eq(q->graph->block_bytes, g->block_bytes);
+    ck_assert(memcmp(q->graph->block, g->block, g->block_bytes) == 0);
+    ck_assert_str_eq(verdict(q), "");
+    br_mega_free(p);
+    br_mega_free(q);
+    br_ir_free(g);
+    br_str_fini(&a);
+    br_str_fini(&b);
+    lk_end();
+}
+
+/* The number of tasks is a matter of columns, not of rows. */
+TEST(more_rows_make_no_more_tasks)
+{
+    br_ir *g = graph_of(0, BR_IR_PREFILL);
+    br_mega_prog *a = lowered(g, 4, 64, 16), *b = lowered(g, 4, 8192, 16);
+
+    ck_assert_uint_eq(a->n_tasks, b->n_tasks);
+    br_mega_free(a);
+    br_mega_free(b);
+    br_ir_free(g);
+    lk_end();
+}
+
+/* Every wait is needed, as far as any is: without one the proof fails, or the
+ * order is there by another way. Most have no other way. */
+TEST_WITHIN(a_program_without_one_of_its_waits_is_refused, 60)
+{
+    br_ir *g = graph_of(0, BR_IR_DECODE);
+    br_mega_prog *p = lowered(g, 4, 1, 16);
+    size_t refused = 0, waits = 0;
+
+    for (size_t t = 0; t < p->n_tasks; t++)
+        for (uint32_t w = 0; w < p->tasks[t].n_waits; w++) {
+            br_mega_task *task = &p->tasks[t], keep = *task;
+            br_mega_wait less[BR_MEGA_MAX_WAITS];
+            uint32_t n = 0;
+
+            for (uint32_t k = 0; k < keep.n_waits; k++)
+                if (k != w)
+                    less[n++] = keep.waits[k];
+            task->waits = less;
+            task->n_waits = n;
+            waits++;
+            refused += *verdict(p) != 0;
+            *task = keep;
+        }
+    ck_assert_msg(refused * 10 >= waits * 7, "%zu of %zu", refused, waits);
+    br_mega_free(p);
+    br_ir_free(g);
+    lk_end();
+}
+
+/* ---- what a file may hold ------------------------------------------------ */
+
+static void
+refused(br_mega_prog *p, const char *part)
+{
+    const char *why = verdict(p);
+
+    ck_assert_msg(strstr(why, part), "'%s' does not say '%s'", why, part);
+}
+
+static br_json *
+param(br_mega_task *t, const char *key)
+{
+    for (br_json *m = t->params->child; m; m = m->next)
+        if (m->key_n == strlen(key) && memcmp(m->key, key, m->key_n) == 0)
+            return m;
+    ck_abort_msg("no %s", key);
+}
+
+static size_t
+task_of(const br_mega_prog *p, int op)
+{
+    for (size_t t = 0; t < p->n_tasks; t++)
+        if (p->tasks[t].op == BR_MOP_STEP + op)
+            return t;
+    ck_abort_msg("no such task");
+}
+
+TEST(tiles_that_do_not_fit_their_node_are_refused)
+{
+    br_ir *g = graph_of(lk_find("llama-untied-spm"), BR_IR_DECODE);
+    br_mega_prog *p = lowered(g, 4, 1, 16);
+    br_mega_task *m = &p->tasks[task_of(p, BR_IR_MATMUL)];
+    br_mega_task *a = &p->tasks[task_of(p, BR_IR_FLASH_ATTN)];
+    br_ir *graph = p->graph;
+    int64_t out, *shape;
+
+    ck_assert_str_eq(verdict(p), "");
+    param(m, "n_off")->i = 8;
+    refused(p, "starts at column 8, the one before it ended at 0");
+    param(m, "n_off")->i = -16;
+    refused(p, "columns [-16,0) are no whole grains of 1 within");
+    param(m, "n_off")->i = 0;
+    param(m, "N_tile")->i = 8;
+    refused(p, "starts at column 16, the one before it ended at 8");
+    param(m, "N_tile")->i = INT32_MAX;
+    refused(p, "no whole grains");
+    param(m, "N_tile")->i = 16;
+    param(a, "N_tile")->i -= 1;
+    refused(p, "no whole grains of 32");
+    param(a, "N_tile")->i += 1;
+    param(m, "node")->i = 1 << 20;
+    refused(p, "node is not one of the graph's");
+    param(m, "node")->i = -1;
+    refused(p, "node is not one of the graph's");
+    param(m, "node")->i = 0;
+    refused(p, "the graph's node has another opcode");
+    p->graph = NULL;
+    refused(p, "carries no graph");
+    p->graph = graph;
+    param(m, "node")->i = 2;
+    out = m->out[0];
+    m->out = a->out;
+    refused(p, "has the outputs [");
+    m->out = &out;
+    m->n_in = 1;
+    refused(p, "has the inputs [");
+    m->n_in = 2;
+    ck_assert_str_eq(verdict(p), "");
+    p->n_tasks--; /* the last tile of the head */
+    refused(p, "columns");
+    p->n_tasks++;
+    shape = t_keep(calloc(1, sizeof *shape));
+    *shape = 7;
+    p->buffers[out].shape = shape;
+    refused(p, "has another number of elements than value");
+    br_mega_free(p);
+    br_ir_free(g);
+    lk_end();
+}
+
+static void
+load_fails(const char *ext, const char *part)
+{
+    char text[400];
+    br_status st = {0};
+    br_mega_prog *p;
+
+    snprintf(text, sizeof text,
+             "{\"ir_version\":\"0.2.0\",\"abi_version\":\"0.2\",\"buffers\":[],"
+             "\"counters\":[],\"tasks\":[],\"meta\":{\"extensions\":{\"step\":"
+             "%s}}}",
+             ext);
+    ck_assert_int_ne(br_mega_load(&p, text, strlen(text), &st), BR_OK);
+    ck_assert_ptr_null(p);
+    ck_assert_msg(strstr(st.msg, part), "'%s'", st.msg);
+}
+
+TEST(an_extension_that_is_no_graph_is_refused)
+{
+    load_fails("1", "has to hold rows");
+    load_fails("{\"rows\":1}", "has to hold rows");
+    load_fails("{\"rows\":0,\"graph\":[]}", "has to hold rows");
+    load_fails("{\"rows\":1,\"graph\":[1]}", "no line of text");
+    load_fails("{\"rows\":1,\"graph\":[\"a\\nb\"]}", "no line of text");
+    load_fails("{\"rows\":1,\"graph\":[\"nonsense\"]}", "step.graph: ");
+}
+
+static br_code
+lower_once(void *arg, br_status *st)
+{
+    br_step_config c = {3, 1, 0};
+    br_mega_prog *p;
+    br_str text = {0};
+    br_code code = br_mega_lower_graph(&p, arg, &c, st);
+
+    if (code == BR_OK) {
+        code = br_mega_save(p, &text, st);
+        br_mega_free(p);
+    }
+    if (code == BR_OK) {
+        code = br_mega_load(&p, text.at, text.n, st);
+        if (code == BR_OK)
+            br_mega_free(p);
+    }
+    br_str_fini(&text);
+    return code;
+}
+
+TEST_WITHIN(lowering_says_when_memory_is_out, 60)
+{
+    static const char text[] =
+        "graph small stage=decode\n"
+        "value step.token I32 [T,1]\n"
+        "value model.embed.weight Q8_0 [64,32]\n"
+        "value t.x F32 [T,32]\n"
+        "value step.logits F32 [T,64]\n"
+        "node EMBED step.token model.embed.weight -> t.x\n"
+        "node LM_HEAD t.x model.embed.weight - -> step.logits\n";
+    br_status st = {0};
+    br_ir *g;
+
+    t_ok(br_ir_parse(&g, text, strlen(text), &st), &st);
+    t_each_oom(lower_once, g);
+    br_ir_free(g);
+}
+
+TEST(a_config_out_of_range_is_refused)
+{
+    static const br_step_config bad[] = {
+        {0, 1, 0}, {1, 0, 0}, {1, 1, -1}, {1, 1 << 21, 0}, {1 << 21, 1, 0}};
+    br_ir *g = graph_of(0, BR_IR_DECODE);
+
+    for (size_t i = 0; i < BR_COUNT(bad); i++) {
+        br_status st = {0};
+        br_mega_prog *p;
+
+        ck_assert_int_eq(br_mega_lower_graph(&p, g, &bad[i], &st), BR_E_FORMAT);
+        ck_assert_ptr_null(p);
+    }
+    br_ir_free(g);
+    lk_end();
+}
+
+/* step.def has a letter for each binding of each opcode that tasks compute. */
+TEST(every_opcode_has_its_parts)
+{
+    for (int op = 0; op < BR_IR_OP_LIMIT; op++) {
+        br_ir_node n = {.op = (uint16_t)op};
+        br_ir_role role;
+        br_step_cut cut;
+
+        while (br_ir_role_at(op, false, n.n_in, &role))
+            n.n_in++;
+        while (br_ir_role_at(op, true, n.n_out, &role))
+            n.n_out++;
+        for (int b = 0; b < BR_IR_MAX_BINDINGS; b++)
+            n.bind[b] = (br_ir_bind){BR_IR_NONE, 0, 1, 1, 1};
+        if (br_step_cut_of(&n, &cut))
+            ck_assert_int_eq(br_step_parts(&n), n.n_in + n.n_out);
+    }
+}
+
+TEST(block_formats_are_dtypes_from_32_up)
+{
+    ck_assert_int_eq(br_mega_dtype_find(BR_TEXT("Q4_K")), 32 + 12);
+    ck_assert_str_eq(br_mega_dtype_name(32 + 12), "Q4_K");
+    ck_assert_int_eq(br_mega_dtype_bits(32 + 12), 5); /* 4.5 */
+    ck_assert_int_eq(br_mega_dtype_bytes(32 + 12, 512), 288);
+    ck_assert_int_eq(br_mega_dtype_bytes(32 + 12, 257), 288);
+    ck_assert_int_eq(br_mega_dtype_bytes(32 + 8, INT64_MAX), -1);
+    ck_assert_int_eq(br_mega_dtype_of_qtype(0), BR_MDT_F32);
+    ck_assert_int_eq(br_mega_dtype_of_qtype(12), 44);
+    ck_assert_int_eq(br_mega_dtype_of_qtype(63), -1);
+    ck_assert_int_eq(br_mega_qtype_of_dtype(44), 12);
+    ck_assert_int_eq(br_mega_qtype_of_dtype(BR_MDT_BF16), 30);
+    ck_assert_int_eq(br_mega_qtype_of_dtype(BR_MDT_BOOL), -1);
+    ck_assert_int_eq(br_mega_qtype_of_dtype(95), -1);
+    ck_assert_str_eq(br_mega_dtype_name(95), "?");
+}
