@@ -52,11 +52,11 @@ $(B)/src/cli/%.o: BR_CFLAGS += -DBR_HAVE_LIBEDIT
 endif
 LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) $(LDFLAGS)
 
-# Kernels by instruction set: chosen at run time, so compiled everywhere. gcc
-# must not gather their sums into trees: more live registers than there are.
-KERNEL_CFLAGS := $(if $(findstring clang,$(CC)),,-fno-tree-reassoc)
+# Kernels by instruction set: chosen at run time, so compiled everywhere.
 ifneq ($(filter x86_64,$(shell uname -m)),)
-$(B)/src/drv/cpu/mat_avx2.o: BR_CFLAGS += -mavx2 -mfma -mf16c $(KERNEL_CFLAGS)
+$(B)/src/drv/cpu/mat_avx2.o: BR_CFLAGS += -mavx2 -mfma -mf16c
+$(B)/src/drv/cpu/mat_avx512.o: BR_CFLAGS += -mavx2 -mfma -mf16c -mavx512f \
+        -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx512bf16
 endif
 
 objs     = $(patsubst %.c,$(B)/%.o,$(sort $(wildcard $(1))))

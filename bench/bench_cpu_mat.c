@@ -24,7 +24,7 @@ enum { POOL = 384 << 20, MAX_ROWS = 512, OUTS = 128256 };
 
 static uint8_t *pool, *acts;
 static float *x, *out, *want;
-static double peak_int, peak_float;
+static double peak[BR_FORM_COUNT];
 
 static void *
 get(size_t n)
@@ -117,12 +117,11 @@ shape(int type, uint64_t n_in, uint64_t n_out)
            m.n_in, m.n_out, gb, 200 * gb / (before + after));
     for (size_t i = 0; i < BR_COUNT(rows); i++) {
         double ops = 2e-6 * rows[i] * (double)n_in * (double)n_out;
-        double peak = m.form == BR_FORM_F32 ? peak_float : peak_int;
 
         if (rows[i] * n_out > MAX_ROWS * 8192)
             continue;
         ops /= time_rows(&j, rows[i], false);
-        printf("  %5.0f %3.0f %%", ops, 100 * ops / peak);
+        printf("  %5.0f %3.0f %%", ops, 100 * ops / peak[m.form]);
     }
     printf("\n");
 }
@@ -161,14 +160,15 @@ main(int argc, char **argv)
     }
     for (int i = 0; i < 8192 + 8; i++)
         x[i] = (float)(int32_t)br_rng_u64(&rng) * 0x1p-31f;
-    peak_int = br_probe_int(isa);
-    peak_float = br_probe_float(isa);
+    for (br_form f = 0; f < BR_FORM_COUNT; f++)
+        peak[f] = br_probe_mul(isa, f);
     kit_cpu(name, sizeof name);
-    printf("%s, %s, one thread: read %.1f GB/s, integers %.0f GOPS, f32 %.0f "
-           "GFLOP/s\n%-7s %14s  %11s %6s  %9s  %9s  %9s\n",
-           name, br_isa_name(isa), br_probe_read(pool, POOL), peak_int,
-           peak_float, "format", "shape", "1 row", "of read", "16 rows", "64",
-           "512");
+    printf("%s, %s, one thread: read %.1f GB/s, integers %.0f GOPS, f32 %.0f, "
+           "bf16 "
+           "%.0f GFLOP/s\n%-7s %14s  %11s %6s  %9s  %9s  %9s\n",
+           name, br_isa_name(isa), br_probe_read(pool, POOL), peak[BR_FORM_Q32],
+           peak[BR_FORM_F32], peak[BR_FORM_BF16], "format", "shape", "1 row",
+           "of read", "16 rows", "64", "512");
     for (size_t i = 0; i < BR_COUNT(types); i++) {
         if (!wanted(argc, argv, br_qinfo_of(types[i])->name))
             continue;

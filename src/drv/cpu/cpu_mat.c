@@ -24,6 +24,8 @@ enum { CHUNK_BYTES = 256 << 10 };
 /* ---- instruction sets ---------------------------------------------------- */
 
 #ifdef __x86_64__
+#    define KERNELS(isa) mat_##isa, mat_##isa##_act, mat_##isa##_ops
+
 static bool
 has_avx2(void)
 {
@@ -33,23 +35,48 @@ has_avx2(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
            __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
+
+static bool
+has_avx512(void)
+{
+    return has_avx2() && __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512vnni");
+}
+
+static bool
+has_bf16(void)
+{
+    return has_avx512() && __builtin_cpu_supports("avx512bf16");
+}
 #else
+#    define KERNELS(isa) NULL, NULL, NULL
+
 static bool
 has_avx2(void)
+{
+    return false;
+}
+
+static bool
+has_avx512(void)
+{
+    return false;
+}
+
+static bool
+has_bf16(void)
 {
     return false;
 }
 #endif
 
 const mat_isa mat_isas[BR_ISA_COUNT] = {
-    [BR_ISA_C] = {"c", mat_c, mat_c_act, mat_c_float_ops, mat_c_float_ops},
-#ifdef __x86_64__
-    [BR_ISA_AVX2] = {"avx2", mat_avx2, mat_avx2_act, mat_avx2_int_ops,
-                     mat_avx2_float_ops},
-#else
-    [BR_ISA_AVX2] = {.name = "avx2"},
-#endif
-    [BR_ISA_AVX512] = {.name = "avx512"},
+    [BR_ISA_C] = {"c", mat_c, mat_c_act, mat_c_ops},
+    [BR_ISA_AVX2] = {"avx2", KERNELS(avx2)},
+    [BR_ISA_AVX512] = {"avx512", KERNELS(avx512)},
 };
 
 const char *
@@ -64,7 +91,7 @@ br_isa_here(br_isa isa)
     switch (isa) {
     case BR_ISA_C: return true;
     case BR_ISA_AVX2: return has_avx2();
-    case BR_ISA_AVX512: return false;
+    case BR_ISA_AVX512: return has_avx512();
     case BR_ISA_COUNT: break;
     }
     return false;
@@ -85,6 +112,9 @@ br_isa_best(void)
 static br_form
 form_of(const br_mat_desc *d)
 {
+    if (d->type == BR_Q_BF16 && !d->exact && d->isa == BR_ISA_AVX512 &&
+        has_bf16())
+        return BR_FORM_BF16;
     if (!br_qint_has(d->type))
         return BR_FORM_F32;
     return br_qinfo_of(d->type)->elems == 256 ? BR_FORM_Q256 : BR_FORM_Q32;

@@ -36,28 +36,16 @@ br_probe_read(const void *p, size_t n)
     return (double)n / (double)(now_ns() - t0);
 }
 
-static double
-rate(uint64_t (*run)(uint32_t rounds))
+double
+br_probe_mul(br_isa isa, br_form form)
 {
     double best = 0;
 
     for (int i = 0; i < 5; i++) {
         int64_t t0 = now_ns();
-        double ops = (double)run(1 << 20);
+        double ops = (double)mat_isas[isa].ops(form, 1 << 19);
 
         best = BR_MAX(best, ops / (double)(now_ns() - t0));
     }
     return best;
-}
-
-double
-br_probe_int(br_isa isa)
-{
-    return rate(mat_isas[isa].int_ops);
-}
-
-double
-br_probe_float(br_isa isa)
-{
-    return rate(mat_isas[isa].float_ops);
 }

@@ -11,9 +11,8 @@
 
 /* Reads p once from front to back: GB/s. n: a multiple of 256. */
 double br_probe_read(const void *p, size_t n);
-/* Operations (two per product) of 8-bit integers, and of f32, by the
- * instruction of the set that multiplies most at once: 10^9 a second. */
-double br_probe_int(br_isa isa);
-double br_probe_float(br_isa isa);
+/* Operations (two per product) with activations of a form, by the instruction
+ * of the set that multiplies most at once: 10^9 a second. */
+double br_probe_mul(br_isa isa, br_form form);
 
 #endif

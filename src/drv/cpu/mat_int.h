@@ -155,14 +155,13 @@ typedef struct mat_tile {
 
 typedef void mat_kernel(const mat_tile *t);
 
-/* An instruction set; NULLs: no kernels in this build. The last two multiply
- * as fast as it can and return how many operations that were. */
+/* An instruction set; NULLs: no kernels in this build. ops multiplies as fast
+ * as it can and returns how many operations that were. */
 typedef struct mat_isa {
     const char *name;
     mat_kernel *tile;
     void (*act)(br_form form, const float *x, uint32_t n_in, uint8_t *row);
-    uint64_t (*int_ops)(uint32_t rounds);
-    uint64_t (*float_ops)(uint32_t rounds);
+    uint64_t (*ops)(br_form form, uint32_t rounds);
 } mat_isa;
 
 extern const mat_isa mat_isas[BR_ISA_COUNT];
@@ -170,14 +169,12 @@ extern const mat_isa mat_isas[BR_ISA_COUNT];
 /* mat_c.c: every format. What the others have no kernel for, they hand down. */
 void mat_c(const mat_tile *t);
 void mat_c_act(br_form form, const float *x, uint32_t n_in, uint8_t *row);
-uint64_t mat_c_float_ops(uint32_t rounds);
+uint64_t mat_c_ops(br_form form, uint32_t rounds);
 void mat_avx2(const mat_tile *t);
 void mat_avx2_act(br_form form, const float *x, uint32_t n_in, uint8_t *row);
-uint64_t mat_avx2_int_ops(uint32_t rounds);
-uint64_t mat_avx2_float_ops(uint32_t rounds);
+uint64_t mat_avx2_ops(br_form form, uint32_t rounds);
 void mat_avx512(const mat_tile *t);
 void mat_avx512_act(br_form form, const float *x, uint32_t n_in, uint8_t *row);
-uint64_t mat_avx512_int_ops(uint32_t rounds);
-uint64_t mat_avx512_float_ops(uint32_t rounds);
+uint64_t mat_avx512_ops(br_form form, uint32_t rounds);
 
 #endif
