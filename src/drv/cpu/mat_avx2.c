@@ -509,7 +509,8 @@ float_lines(const float *w, uint32_t n, const float *const *x, int rows,
         MAT_UNROLL
         for (int i = 0; i < 2 * rows; i++) {
             int r = i / 2, h = i % 2;
-            __m256 a = _mm256_loadu_ps(x[r] + 16 * k + 8 * h);
+            /* in a register: as two operands from memory it loads twice */
+            __m256 a = (__m256)pin(load(x[r] + 16 * k + 8 * h));
 
             acc[r][0][h] = _mm256_fmadd_ps(a, v[0][h], acc[r][0][h]);
             acc[r][1][h] = _mm256_fmadd_ps(a, v[1][h], acc[r][1][h]);

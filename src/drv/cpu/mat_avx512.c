@@ -124,7 +124,7 @@ mx_scales(const uint8_t *p)
     __m512i big =
         _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
     __m512i tiny = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e);
-    __mmask16 small = _mm512_cmplt_epi32_mask(e, _mm512_set1_epi32(2));
+    __mmask16 small = _mm512_cmpgt_epi32_mask(_mm512_set1_epi32(2), e);
 
     return _mm512_castsi512_ps(_mm512_mask_mov_epi32(big, small, tiny));
 }
