@@ -143,7 +143,16 @@ $(B)/brass-test: $(TEST_OBJ) $(B)/libbrass.a
 $(B)/brass-faults: $(B)/tests/faults/faults.o $(T_OBJ) $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(CHECK_LIBS) $(BR_LIBS) -o $@
 
-test: $(B)/brass-test $(B)/brass-faults $(B)/brass $(if $(SAN),,$(B)/$(SONAME))
+# A CUDA device made of fibers: the kernels' own text, without a GPU. Needs g++.
+EMU := $(if $(SAN),,$(if $(shell command -v g++),$(B)/emu/libcuda.so.1 $(B)/bench_cuda_decode))
+$(B)/emu/libcuda.so.1: $(wildcard tests/emu/* kernels/cuda/*.cu kernels/cuda/*.cuh kernels/cuda/*.h)
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CC) -O2 -fPIC -c tests/emu/emu_core.c -o $(@D)/emu_core.o && \
+	g++ -O2 -fPIC -std=c++17 -fvisibility=hidden -w -include tests/emu/emu.h \
+	    -c tests/emu/emu_kernels.cc -o $(@D)/emu_kernels.o && \
+	g++ -shared $(@D)/emu_core.o $(@D)/emu_kernels.o -ldl -o $@
+
+test: $(B)/brass-test $(B)/brass-faults $(B)/brass $(EMU) $(if $(SAN),,$(B)/$(SONAME))
 	@$(RUN_TESTS)
 
 golden-update: $(B)/brass-test $(B)/brass

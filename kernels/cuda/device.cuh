@@ -44,6 +44,22 @@ bid(void)
     asm("mov.u32 %0, %%ctaid.x;" : "=r"(r));
     return r;
 }
+/* The same, read anew: what is derived from it is not kept in registers from
+ * before. */
+BR_DEV u32
+tid_again(void)
+{
+    u32 r;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(r)::"memory");
+    return r;
+}
+BR_DEV u32
+bid_again(void)
+{
+    u32 r;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(r)::"memory");
+    return r;
+}
 BR_DEV u32
 bid_y(void)
 {
@@ -58,14 +74,13 @@ grid_dim(void)
     asm("mov.u32 %0, %%nctaid.x;" : "=r"(r));
     return r;
 }
-BR_DEV u64
-clock_ns(void)
+BR_DEV u32
+block_dim(void)
 {
-    u64 r;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(r));
+    u32 r;
+    asm("mov.u32 %0, %%ntid.x;" : "=r"(r));
     return r;
 }
-
 BR_DEV u64
 clock_cycles(void)
 {
@@ -94,6 +109,50 @@ BR_DEV float
 bf16_hi(u32 p)
 {
     return as_f32(p & 0xffff0000u);
+}
+/* Four bytes of a (0-3) and b (4-7), a nibble each. */
+BR_DEV u32
+prmt(u32 a, u32 b, u32 sel)
+{
+    u32 r;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(sel));
+    return r;
+}
+/* The halves of a pair of f16. */
+BR_DEV float
+f16_lo(u32 p)
+{
+    float r;
+    asm("{ .reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, l; }"
+        : "=f"(r)
+        : "r"(p));
+    return r;
+}
+BR_DEV float
+f16_hi(u32 p)
+{
+    float r;
+    asm("{ .reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, h; }"
+        : "=f"(r)
+        : "r"(p));
+    return r;
+}
+BR_DEV u32
+f16_of(float x)
+{
+    u32 r;
+    asm("{ .reg .b16 h; cvt.rn.f16.f32 h, %1; mov.b32 %0, {h, 0}; }"
+        : "=r"(r)
+        : "f"(x));
+    return r;
+}
+/* To the nearest integer, ties to even. */
+BR_DEV i32
+rint_s32(float x)
+{
+    i32 r;
+    asm("cvt.rni.s32.f32 %0, %1;" : "=r"(r) : "f"(x));
+    return r;
 }
 /* Two f32 to bf16, nearest even; lo in the low half. */
 BR_DEV u32
@@ -152,6 +211,11 @@ max_f32(float a, float b)
     asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
     return r;
 }
+BR_DEV float
+abs_f32(float x)
+{
+    return as_f32(as_u32(x) & 0x7fffffffu);
+}
 #define LOG2E 1.4426950408889634f
 
 /* ---- warps and blocks --------------------------------------------------- */
@@ -181,7 +245,23 @@ bar(u32 id, u32 n)
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory");
 }
 
+BR_DEV void
+trap(void)
+{
+    asm volatile("trap;");
+}
+/* Hands registers of this group of four warps back, or takes some: dec, inc. */
+#define SET_REGISTERS(how, n) \
+    asm volatile("setmaxnreg." #how ".sync.aligned.u32 " #n ";")
+
 /* ---- shared memory by address ------------------------------------------- */
+/* The block's shared memory: a constant address, so no register holds it. */
+extern __shared__ __attribute__((aligned(1024))) unsigned char br_shared[];
+BR_DEV unsigned char *
+dyn_shared(void)
+{
+    return br_shared;
+}
 BR_DEV u32
 smem_of(const void *p)
 {
@@ -211,6 +291,18 @@ BR_DEV void
 sts32(u32 a, u32 v)
 {
     asm volatile("st.shared.u32 [%0], %1;" ::"r"(a), "r"(v) : "memory");
+}
+BR_DEV void
+sts16(u32 a, u32 v)
+{
+    asm volatile("st.shared.u16 [%0], %1;" ::"r"(a), "h"((u16)v) : "memory");
+}
+BR_DEV void
+sts128(u32 a, u32x4 v)
+{
+    asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(a), "r"(v.x),
+                 "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
 }
 BR_DEV u32
 lds32(u32 a)
@@ -282,6 +374,20 @@ fence_gpu(void)
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
+/* 16 bytes to shared memory; done when copies_wait returns in this thread. */
+BR_DEV void
+copy16(u32 to, const void *from)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to),
+                 "l"(from)
+                 : "memory");
+}
+BR_DEV void
+copies_wait(void)
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
 /* ---- mbarriers and the bulk copy engine ---------------------------------- */
 BR_DEV void
 mbar_init(u32 bar_addr, u32 count)
@@ -289,6 +395,11 @@ mbar_init(u32 bar_addr, u32 count)
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(bar_addr),
                  "r"(count)
                  : "memory");
+}
+BR_DEV void
+fence_mbar_init(void)
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 BR_DEV void
 mbar_arrive(u32 bar_addr)
@@ -343,6 +454,26 @@ mma_bf16(float c[4], u32x4 a, u32x2 b)
                  "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
+}
+/* c = a b */
+BR_DEV void
+mma_bf16_zero(float c[4], u32x4 a, u32x2 b)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+                 : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y),
+                   "f"(0.0f));
+}
+/* c[16x8] = a[16x32] b[32x8], signed bytes, exact. */
+BR_DEV void
+mma_s8(i32 c[4], u32x4 a, u32x2 b)
+{
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+                 : "=r"(c[0]), "=r"(c[1]), "=r"(c[2]), "=r"(c[3])
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y),
+                   "r"(0));
 }
 
 #endif

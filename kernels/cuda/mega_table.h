@@ -5,9 +5,12 @@
  * worker, in the order in which its phases use them, so that copies
  * run ahead without knowing what a phase is:
  *
- *   chunk   16 rows x 512 columns of a matrix, bf16, 16 KiB, in the order in
- *           which mma.m16n8k16 takes its A operand (32 k-steps x 32 lanes x 16
- *           bytes): a segment of 512 of the numbers contract
+ *   chunk   16 rows x 512 columns of a matrix, in the order in which the
+ *           tensor core takes its A operand: a segment of 512 of the numbers
+ *           contract
+ *             bf16  32 k-steps of m16n8k16 x 32 lanes x 16 bytes: 16 KiB
+ *             q8_0  16 blocks of m16n8k32 x 32 lanes x 16 bytes, then the
+ *                   scales, f16 [16 rows][16 blocks]: 8.5 KiB
  *   tile    16 rows: K/512 chunks
  *   stream  of a worker: the chunks of its tiles, phase after phase
  *
@@ -25,10 +28,14 @@ enum {
     BR_MK_WARPS = 16,
     BR_MK_THREADS = 512, /* that compute; then a group of warps for loading */
     BR_MK_BLOCK = 640,
-    BR_MK_CHUNK = 16384,   /* bytes */
-    BR_MK_SLOTS = 12,      /* chunks in flight: 192 KiB */
+    BR_MK_SEG = 512,     /* columns of a chunk */
+    BR_MK_RING = 196608, /* bytes of chunks in flight */
+    BR_MK_CHUNK_BF16 = 16384,
+    BR_MK_CHUNK_Q8_0 = 8704,
+    BR_MK_MAX_SLOTS = 24,
     BR_MK_MAX_K = 12288,   /* widest input vector */
     BR_MK_MAX_PARTS = 128, /* chunks of one phase of one worker */
+    BR_MK_MAX_TILES = 32,  /* tiles of one: a thread a row */
     BR_MK_KV_BLOCK = 256,  /* positions folded at once (numbers contract) */
     BR_MK_PAGE = 16,       /* positions of a KV page */
     BR_MK_MAX_WORKERS = 255,
@@ -74,6 +81,7 @@ struct br_mk_args {
     const struct br_mk_inst *inst;       /* [workers][n_inst] */
     const unsigned char *stream;         /* all workers' streams */
     const unsigned long long *stream_at; /* [workers] byte offset */
+    unsigned long long chunk_stride;     /* bytes to a worker's next chunk */
     const unsigned int *stream_chunks;   /* [workers] chunks of a whole step */
     unsigned long long *words;           /* exchange */
     const unsigned short *embed;         /* [vocab][hidden] bf16 */
@@ -101,8 +109,8 @@ struct br_mk_args {
 
 /* Dynamic shared memory of a block: slots, x, sums, scratch, reductions,
  * barriers (struct smem in mega_decode.cu). */
-#define BR_MK_SHARED                                                      \
-    (BR_MK_SLOTS * BR_MK_CHUNK + BR_MK_MAX_K * 2 + BR_MK_MAX_PARTS * 64 + \
-     128 * 4 + BR_MK_TASKS * 16 * 4 + 64 * 4 + BR_MK_SLOTS * 16)
+#define BR_MK_SHARED                                                 \
+    (BR_MK_RING + BR_MK_MAX_K * 2 + BR_MK_MAX_PARTS * 64 + 128 * 4 + \
+     BR_MK_TASKS * 16 * 4 + 64 * 4 + BR_MK_MAX_SLOTS * 16 + 80)
 
 #endif

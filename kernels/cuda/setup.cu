@@ -11,16 +11,12 @@
 BR_DEV u64
 gtid(void)
 {
-    u32 n;
-    asm("mov.u32 %0, %%ntid.x;" : "=r"(n));
-    return (u64)bid() * n + tid();
+    return (u64)bid() * block_dim() + tid();
 }
 BR_DEV u64
 gsize(void)
 {
-    u32 n;
-    asm("mov.u32 %0, %%ntid.x;" : "=r"(n));
-    return (u64)grid_dim() * n;
+    return (u64)grid_dim() * block_dim();
 }
 
 /* splitmix64: a good enough hash of the index */
@@ -60,27 +56,78 @@ br_fill_f32(float *dst, u64 n, u64 seed, float mean, float scale)
         dst[i] = mean + noise(i, seed, scale);
 }
 
-/* One block a chunk: grid (tiles, segs), 512 threads: k-step j = t/16 and two
- * lanes a thread. a: rows of the matrix; with b, a tile is 8 rows of a and 8
- * of b (gate, up). Rows beyond n_rows are zero. */
+/* Blocks of Q8_0 as a model file has them: f16 scale, 32 bytes; variance
+ * scale^2. */
 extern "C" __global__ void
-br_repack(unsigned char *stream, const u64 *tile_at, const unsigned short *a,
-          const unsigned short *b, u32 n_rows, u32 K)
+br_fill_q8_0(u16 *dst, u64 n_blocks, u64 seed, float scale)
+{
+    for (u64 i = gtid(); i < n_blocks; i += gsize()) {
+        u64 r = mix(i ^ mix(seed));
+        u16 *b = dst + i * 17;
+        /* uniform bytes -127..127 have deviation 73.3 */
+        b[0] = (u16)f16_of(scale / 73.3f *
+                           (0.75f + (float)(u32)(r & 0xffff) / 131072.0f));
+        for (u32 k = 0; k < 16; k++) {
+            r = mix(r);
+            u32 lo = ((u32)(r & 0xffff) * 255 >> 16) - 127;
+            u32 hi = ((u32)(r >> 16 & 0xffff) * 255 >> 16) - 127;
+            b[1 + k] = (u16)((lo & 255) | hi << 8);
+        }
+    }
+}
+
+/* Row r of tile: with b, a tile is 8 rows of a and 8 of b (gate, up). */
+BR_DEV u32
+source_row(u32 tile, u32 row, bool two)
+{
+    return two ? tile * 8 + (row & 7) : tile * 16 + row;
+}
+
+/* The same for Q8_0: 16 blocks of 32 lanes a chunk, then the scales. */
+extern "C" __global__ void
+br_repack_q8_0(unsigned char *stream, const u64 *tile_at, const u16 *a,
+               const u16 *b, u32 n_rows, u32 K, u64 stride)
+{
+    const u32 tile = bid(), seg = bid_y(), lane = tid() & 31;
+    unsigned char *to = stream + tile_at[tile] + seg * stride;
+    const u64 row_words = K / 32 * 17;
+
+    for (u32 r = 0; r < 4; r++) {
+        const u32 row = (lane >> 2) + (r & 1) * 8, blk = tid() >> 5;
+        const u16 *m = b && row >= 8 ? b : a;
+        const u32 src = source_row(tile, row, b), k = (lane & 3) * 4 + (r >> 1) * 16;
+        u32 v = 0;
+        if (src < n_rows) {
+            const u16 *p = m + src * row_words + (seg * 16 + blk) * 17 + 1 + k / 2;
+            v = p[0] | (u32)p[1] << 16;
+        }
+        ((u32 *)to)[(blk * 32 + lane) * 4 + r] = v;
+    }
+    if (tid() < 256) {
+        const u32 row = tid() >> 4, blk = tid() & 15;
+        const u16 *m = b && row >= 8 ? b : a;
+        const u32 src = source_row(tile, row, b);
+        ((u16 *)(to + 8192))[tid()] =
+            src < n_rows ? m[src * row_words + (seg * 16 + blk) * 17] : 0;
+    }
+}
+
+/* One block a chunk: grid (tiles, segs), 512 threads: k-step j = t/16 and two
+ * lanes a thread. Rows beyond n_rows are zero. */
+extern "C" __global__ void
+br_repack_bf16(unsigned char *stream, const u64 *tile_at, const unsigned short *a,
+          const unsigned short *b, u32 n_rows, u32 K, u64 stride)
 {
     const u32 tile = bid(), seg = bid_y(), j = tid() >> 4;
-    u32 *to = (u32 *)(stream + tile_at[tile] + (u64)seg * BR_MK_CHUNK);
+    u32 *to = (u32 *)(stream + tile_at[tile] + seg * stride);
 
     for (u32 half = 0; half < 2; half++) {
         const u32 lane = (tid() & 15) * 2 + half;
         for (u32 r = 0; r < 4; r++) {
             u32 row = (lane >> 2) + (r & 1) * 8;
             u32 k = seg * 512 + j * 16 + (lane & 3) * 2 + (r >> 1) * 8;
-            const unsigned short *m = a;
-            u32 src = tile * 16 + row, v = 0;
-            if (b) {
-                m = row < 8 ? a : b;
-                src = tile * 8 + (row & 7);
-            }
+            const unsigned short *m = b && row >= 8 ? b : a;
+            u32 src = source_row(tile, row, b), v = 0;
             if (src < n_rows)
                 v = *(const u32 *)(m + (u64)src * K + k);
             to[(j * 32 + lane) * 4 + r] = v;
@@ -116,15 +163,18 @@ br_naive_embed(float *h, const unsigned short *embed, u32 token, u32 n)
 }
 
 extern "C" __global__ void
-br_naive_norm(float *x, const float *h, const float *w, u32 n, float eps)
+br_naive_norm(float *x, const float *h, const float *w, u32 n, float eps,
+              u32 round)
 {
     float s = 0.0f;
 
     for (u32 i = tid(); i < n; i += 256)
         s += h[i] * h[i];
     s = rsqrt_fast(sum256(s) / (float)n + eps);
-    for (u32 i = tid(); i < n; i += 256)
-        x[i] = bf16_lo(pack_bf16(h[i] * s * w[i], 0.0f));
+    for (u32 i = tid(); i < n; i += 256) {
+        float y = h[i] * s * w[i];
+        x[i] = round ? bf16_lo(pack_bf16(y, 0.0f)) : y;
+    }
 }
 
 /* y[row] (+)= W[row] . x, one block a row */
@@ -137,6 +187,38 @@ br_naive_matvec(float *y, const unsigned short *W, const float *x, u32 K,
 
     for (u32 k = tid(); k < K; k += 256)
         s += as_f32((u32)row[k] << 16) * x[k];
+    s = sum256(s);
+    if (tid() == 0)
+        y[bid()] = add ? y[bid()] + s : s;
+}
+
+/* x to what a product with Q8_0 weights sees of it: blocks of 32 by their
+ * largest / 127, rounded. */
+extern "C" __global__ void
+br_naive_round_q8(float *x, u32 n)
+{
+    for (u64 b = gtid(); b < n / 32; b += gsize()) {
+        float big = 0.0f;
+        for (u32 i = 0; i < 32; i++)
+            big = max_f32(big, abs_f32(x[b * 32 + i]));
+        for (u32 i = 0; i < 32 && big > 0.0f; i++)
+            x[b * 32 + i] =
+                (float)rint_s32(x[b * 32 + i] * (127.0f / big)) * (big / 127.0f);
+    }
+}
+
+/* The same for blocks of Q8_0. */
+extern "C" __global__ void
+br_naive_matvec_q8_0(float *y, const u16 *W, const float *x, u32 K, u32 add)
+{
+    const u16 *row = W + (u64)bid() * (K / 32 * 17);
+    float s = 0.0f;
+
+    for (u32 k = tid(); k < K; k += 256) {
+        const u16 *b = row + k / 32 * 17;
+        i32 q = (signed char)(b[1 + k % 32 / 2] >> (k & 1) * 8);
+        s += f16_lo(b[0]) * (float)q * x[k];
+    }
     s = sum256(s);
     if (tid() == 0)
         y[bid()] = add ? y[bid()] + s : s;

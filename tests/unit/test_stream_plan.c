@@ -1,6 +1,7 @@
 /* test_stream_plan.c - the weights of a model spread over the workers of the
  * CUDA megakernel: every tile once, no two in one place, nobody with much more
- * than his share. The kernel itself runs only on a GPU: make bench-cuda_decode.
+ * than his share; and the kernels' own text on the emulated device of tests/emu.
+ * On a GPU: make bench-cuda_decode.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "t.h"
 
@@ -10,13 +11,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const br_cu_shape llama_1b = {
-    "llama-3.2-1b", 16,   2048,  32,    8,    64,  8192,
-    128256,         5e5f, 1e-5f, false, true, true};
-static const br_cu_shape qwen_8b = {"qwen3-8b", 36,    4096,   32,   8,
-                                    128,        12288, 151936, 1e6f, 1e-6f,
-                                    true,       false, false};
+    "llama-3.2-1b", BR_CU_BF16, 16,   2048,  32,    8,    64,
+    8192,           128256,     5e5f, 1e-5f, false, true, true};
+static const br_cu_shape qwen_8b = {"qwen3-8b", BR_CU_Q8_0, 36,    4096,   32,
+                                    8,          128,        12288, 151936, 1e6f,
+                                    1e-6f,      true,       false, false};
 
 static int
 by_value(const void *a, const void *b)
@@ -27,31 +29,42 @@ by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All chunks of all tiles: sorted, they tile [0, stream_bytes) without gap. */
+/* Sorted, no two chunks lie in one place and none lies outside; there are as
+ * many as the workers read, and places left over only where streams end. */
 static void
 every_byte_once(const br_stream_plan *p, const br_cu_shape *s)
 {
-    uint32_t mats = s->n_layers * 4 + 1;
-    size_t n = 0, k = 0, gaps = 0;
+    const uint32_t mats = s->n_layers * 4 + 1;
+    const uint64_t bytes = br_cu_chunk_bytes(s->format);
+    size_t n = 0, k = 0, twice = 0, odd = 0;
+    uint32_t most = 0, least = UINT32_MAX;
     unsigned long long *at;
 
-    for (uint32_t m = 0; m < mats; m++)
-        n += p->n_tiles[m];
-    at = t_keep(malloc(n * 2 * sizeof *at));
+    for (uint32_t w = 0; w < p->n_workers; w++) {
+        n += p->stream_chunks[w];
+        most = BR_MAX(most, p->stream_chunks[w]);
+        least = BR_MIN(least, p->stream_chunks[w]);
+    }
+    at = t_keep(malloc(n * sizeof *at));
     for (uint32_t m = 0; m < mats; m++) {
         enum br_cu_matrix kind = m == mats - 1 ? BR_CU_HEAD : m % 4;
         ck_assert_uint_eq(p->n_tiles[m], (br_cu_rows(s, kind) + 15) / 16);
-        for (uint32_t t = 0; t < p->n_tiles[m]; t++) {
-            at[k++] = p->tile_at[m][t];
-            at[k++] = br_cu_cols(s, kind) / 512ull * BR_MK_CHUNK;
-        }
+        for (uint32_t t = 0; t < p->n_tiles[m]; t++)
+            for (uint32_t seg = 0; seg < br_cu_cols(s, kind) / 512; seg++) {
+                ck_assert(k < n);
+                at[k++] = p->tile_at[m][t] + seg * p->chunk_stride;
+            }
     }
-    qsort(at, n, 2 * sizeof *at, by_value);
-    for (size_t i = 0; i + 1 < n; i++)
-        gaps += at[2 * i] + at[2 * i + 1] != at[2 * i + 2];
-    ck_assert_uint_eq(gaps, 0);
-    ck_assert_uint_eq(at[0], 0);
-    ck_assert_uint_eq(at[2 * n - 2] + at[2 * n - 1], p->stream_bytes);
+    ck_assert_uint_eq(k, n);
+    qsort(at, n, sizeof *at, by_value);
+    for (size_t i = 0; i < n; i++) {
+        twice += i && at[i] == at[i - 1];
+        odd += at[i] % bytes != 0;
+    }
+    ck_assert_uint_eq(twice + odd, 0);
+    ck_assert_uint_le(at[n - 1] + bytes, p->stream_bytes);
+    ck_assert_uint_le(p->stream_bytes / bytes - n,
+                      (uint64_t)(most - least) * p->n_workers);
 }
 
 /* What the kernel takes for granted of an instruction. */
@@ -76,22 +89,24 @@ static void
 shares_are_fair(const br_stream_plan *p, double most)
 {
     uint32_t max = 0;
-    double mean = (double)p->stream_bytes / BR_MK_CHUNK / p->n_workers;
+    double mean = 0;
 
-    for (uint32_t w = 0; w < p->n_workers; w++)
+    for (uint32_t w = 0; w < p->n_workers; w++) {
         max = BR_MAX(max, p->stream_chunks[w]);
+        mean += (double)p->stream_chunks[w] / p->n_workers;
+    }
     ck_assert_msg(max <= most * mean, "largest share %u chunks, mean %.1f", max,
                   mean);
 }
 
 static void
-check_plan(const br_cu_shape *s, uint32_t workers, double most)
+check_plan(const br_cu_shape *s, uint32_t workers, bool interleave, double most)
 {
     br_stream_plan p;
     br_status st = {0};
 
-    ck_assert_msg(br_stream_plan_make(&p, s, workers, &st) == BR_OK, "%s",
-                  st.msg);
+    ck_assert_msg(br_stream_plan_make(&p, s, workers, interleave, &st) == BR_OK,
+                  "%s", st.msg);
     every_byte_once(&p, s);
     kernel_limits_hold(&p);
     shares_are_fair(&p, most);
@@ -100,15 +115,16 @@ check_plan(const br_cu_shape *s, uint32_t workers, double most)
 
 TEST(stream_plan_llama_1b_on_132)
 {
-    check_plan(&llama_1b, 132, 1.005);
+    check_plan(&llama_1b, 132, false, 1.005);
+    check_plan(&llama_1b, 132, true, 1.005);
 }
 TEST(stream_plan_qwen_8b_on_132)
 {
-    check_plan(&qwen_8b, 132, 1.005);
+    check_plan(&qwen_8b, 132, true, 1.005);
 }
 TEST(stream_plan_llama_1b_on_108)
 {
-    check_plan(&llama_1b, 108, 1.005);
+    check_plan(&llama_1b, 108, false, 1.005);
 }
 
 TEST(stream_plan_refuses_what_the_kernel_cannot)
@@ -118,16 +134,25 @@ TEST(stream_plan_refuses_what_the_kernel_cannot)
     br_status st = {0};
 
     s.head_dim = 96;
-    ck_assert_int_eq(br_stream_plan_make(&p, &s, 132, &st), BR_E_UNSUPPORTED);
+    ck_assert_int_eq(br_stream_plan_make(&p, &s, 132, false, &st),
+                     BR_E_UNSUPPORTED);
     s = llama_1b;
     s.inter = 8000;
     st = (br_status){0};
-    ck_assert_int_eq(br_stream_plan_make(&p, &s, 132, &st), BR_E_UNSUPPORTED);
+    ck_assert_int_eq(br_stream_plan_make(&p, &s, 132, false, &st),
+                     BR_E_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(st.msg, "8000"));
     st = (br_status){0};
-    ck_assert_int_eq(br_stream_plan_make(&p, &llama_1b, 0, &st), BR_E_LIMIT);
+    ck_assert_int_eq(br_stream_plan_make(&p, &llama_1b, 0, false, &st),
+                     BR_E_LIMIT);
     st = (br_status){0};
-    ck_assert_int_eq(br_stream_plan_make(&p, &llama_1b, 256, &st), BR_E_LIMIT);
+    ck_assert_int_eq(br_stream_plan_make(&p, &llama_1b, 256, false, &st),
+                     BR_E_LIMIT);
+    st = (br_status){0};
+    ck_assert_int_eq(br_stream_plan_make(&p, &llama_1b, 8, false, &st),
+                     BR_E_LIMIT);
+    ck_assert_str_eq(st.msg, "llama-3.2-1b: 2048 rows of 8192 columns are too "
+                             "many for 8 multiprocessors");
 }
 
 static br_code
@@ -140,7 +165,7 @@ make_1b(void *arg, br_status *st)
     (void)arg;
     tiny.n_layers = 2;
     tiny.vocab = 1024;
-    rc = br_stream_plan_make(&p, &tiny, 8, st);
+    rc = br_stream_plan_make(&p, &tiny, 32, true, st);
     if (rc == BR_OK)
         br_stream_plan_free(&p);
     return rc;
@@ -178,4 +203,41 @@ TEST_WITHIN(cuda_ptx_is_current, 120)
                             "kernels/cuda/ptx/%s.ptx",
                             t_tmpdir(), t_tmpdir(), names[i], names[i])),
             0);
+}
+
+/* The benchmark's checks, on tests/emu instead of a GPU. */
+static void
+emulate(const char *shape)
+{
+    const char *dir = t_repo(t_printf("build/%s", t_conf()));
+    const char *bin = t_printf("%s/bench_cuda_decode", dir);
+    const char *lib = t_printf("%s/emu/libcuda.so.1", dir);
+    t_proc r;
+
+    if (access(lib, R_OK) != 0)
+        t_skip("no emulated CUDA device in this build");
+    t_exec(&r,
+           (const char *[]){"env", t_printf("LD_LIBRARY_PATH=%s/emu", dir), bin,
+                            shape, "--quick", NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%s%s", r.out, r.err);
+    ck_assert(strstr(r.out, "emulated device"));
+    ck_assert(strstr(r.out, "packets==mega yes"));
+}
+
+TEST_WITHIN(cuda_kernels_emulated_bf16, 120)
+{
+    emulate("tiny");
+}
+TEST_WITHIN(cuda_kernels_emulated_bf16_wide_heads, 120)
+{
+    emulate("tiny-128");
+}
+TEST_WITHIN(cuda_kernels_emulated_q8_0, 120)
+{
+    emulate("tiny-q8_0");
+}
+TEST_WITHIN(cuda_kernels_emulated_q8_0_wide_heads, 120)
+{
+    emulate("tiny-128-q8_0");
 }

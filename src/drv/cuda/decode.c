@@ -1,10 +1,11 @@
-/* decode.c - puts a dense BF16 transformer on a CUDA device and runs steps.
+/* decode.c - puts a dense transformer on a CUDA device and runs steps.
  * The device's side is kernels/cuda/mega_decode.cu.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/decode.h"
 #include "../../../kernels/cuda/mega_table.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct br_mk_map
@@ -81,6 +82,7 @@ upload_args(br_cu_decode *d, br_status *st)
         .inst = (const void *)d->inst,
         .stream = (const void *)d->stream,
         .stream_at = (const void *)d->stream_at,
+        .chunk_stride = d->plan.chunk_stride,
         .stream_chunks = (const void *)d->stream_chunks,
         .words = (void *)d->words,
         .embed = (const void *)d->embed,
@@ -125,16 +127,19 @@ static br_code
 load_kernels(br_cu_decode *d, const void *image, br_status *st)
 {
     br_cuda *cu = d->cu;
-    const char *name =
-        d->shape.head_dim == 64 ? "br_mega_decode_64" : "br_mega_decode_128";
+    static const char *const format[] = {"bf16", "q8_0"};
+    const char *f = format[d->shape.format];
+    char name[32], repack[32];
     int regs = 0, local = 0;
 
+    snprintf(name, sizeof name, "br_mega_%u_%s", d->shape.head_dim, f);
+    snprintf(repack, sizeof repack, "br_repack_%s", f);
     BR_TRY(br_cuda_module(cu, &d->mega_mod, "mega_decode",
                           image ? image : br_ptx_mega_decode, st));
     BR_TRY(br_cuda_module(cu, &d->setup_mod, "setup", br_ptx_setup, st));
     BR_TRY(BR_CU(cu, st, cuModuleGetFunction(&d->fn, d->mega_mod, name)));
-    BR_TRY(BR_CU(cu, st,
-                 cuModuleGetFunction(&d->repack, d->setup_mod, "br_repack")));
+    BR_TRY(
+        BR_CU(cu, st, cuModuleGetFunction(&d->repack, d->setup_mod, repack)));
     BR_TRY(
         BR_CU(cu, st,
               cuFuncSetAttribute(d->fn, BR_CU_FUNC_DYN_SHARED, BR_MK_SHARED)));
@@ -153,6 +158,7 @@ allocate(br_cu_decode *d, br_status *st)
     const br_stream_plan *p = &d->plan;
     struct br_mk_map map = map_of(s, p->n_workers);
     br_cuda *cu = d->cu;
+    uint32_t most = 0; /* tiles of a matrix */
     uint64_t kv =
         (uint64_t)d->max_pos * s->n_layers * 2 * s->n_kv * s->head_dim * 2;
 
@@ -182,19 +188,22 @@ allocate(br_cu_decode *d, br_status *st)
     BR_TRY(br_cuda_alloc(cu, &d->profile,
                          (uint64_t)p->n_workers * p->n_inst * 4 * 8, st));
     BR_TRY(br_cuda_alloc(cu, &d->step, sizeof(struct br_mk_step), st));
-    return br_cuda_alloc(cu, &d->tile_at,
-                         8ull * BR_MAX((s->vocab + 15) / 16, s->inter / 8), st);
+    for (uint32_t m = 0; m < BR_CU_MATRICES; m++)
+        most = BR_MAX(most, (br_cu_rows(s, m) + 15) / 16);
+    return br_cuda_alloc(cu, &d->tile_at, 8ull * most, st);
 }
 
 br_code
 br_cu_decode_new(br_cu_decode *d, br_cuda *cu, const br_cu_shape *s,
-                 uint32_t max_pos, const void *mega_image, uint32_t depth,
-                 br_status *st)
+                 uint32_t max_pos, const void *mega_image,
+                 const br_cu_tuning *tuning, br_status *st)
 {
     br_code rc;
 
     *d = (br_cu_decode){.cu = cu, .shape = *s, .epoch = 1};
-    d->depth = depth ? depth : 2;
+    /* 32 KiB under way: more makes every exchange slower */
+    d->depth =
+        tuning->depth ? tuning->depth : 32768 / br_cu_chunk_bytes(s->format);
     d->max_pos = (max_pos + BR_MK_PAGE - 1) / BR_MK_PAGE * BR_MK_PAGE;
     if (max_pos > BR_MK_MAX_BLOCKS * BR_MK_KV_BLOCK)
         return br_fail(st, BR_E_LIMIT, "context %u: up to %d", max_pos,
@@ -203,7 +212,8 @@ br_cu_decode_new(br_cu_decode *d, br_cuda *cu, const br_cu_shape *s,
         return br_fail(st, BR_E_NO_DEVICE,
                        "%s is sm_%d%d: the megakernel needs sm_90",
                        cu->device_name, cu->major, cu->minor);
-    rc = br_stream_plan_make(&d->plan, s, (uint32_t)cu->n_sm, st);
+    rc = br_stream_plan_make(&d->plan, s, (uint32_t)cu->n_sm,
+                             tuning->interleave, st);
     if (rc == BR_OK)
         rc = load_kernels(d, mega_image, st);
     if (rc == BR_OK)
@@ -242,7 +252,8 @@ br_cu_decode_put(br_cu_decode *d, uint32_t layer, enum br_cu_matrix m,
     uint32_t at = m == BR_CU_HEAD ? d->shape.n_layers * 4 : layer * 4 + m;
     uint32_t n = d->plan.n_tiles[at];
     uint32_t rows = br_cu_rows(&d->shape, m), K = br_cu_cols(&d->shape, m);
-    void *params[] = {&d->stream, &d->tile_at, &a, &b, &rows, &K};
+    void *params[] = {&d->stream, &d->tile_at,          &a, &b, &rows,
+                      &K,         &d->plan.chunk_stride};
 
     br_assert((b != 0) == (m == BR_CU_GLU) && "GLU has two parts");
     if (b)

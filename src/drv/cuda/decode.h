@@ -26,13 +26,17 @@ typedef struct br_cu_decode {
     uint32_t epoch, max_pos, regs, local_bytes, depth;
 } br_cu_decode;
 
-/* depth: chunks that a worker has under way, 0 for the best known.
- * mega_image: PTX or cubin of mega_decode; NULL takes the built-in PTX. */
+typedef struct br_cu_tuning {
+    uint32_t depth;  /* chunks that a worker has under way, 0: the best known */
+    bool interleave; /* stream_plan.h */
+} br_cu_tuning;
+
+/* mega_image: PTX or cubin of mega_decode; NULL takes the built-in PTX. */
 br_code br_cu_decode_new(br_cu_decode *d, br_cuda *cu, const br_cu_shape *s,
                          uint32_t max_pos, const void *mega_image,
-                         uint32_t depth, br_status *st) BR_MUST_USE;
+                         const br_cu_tuning *tuning, br_status *st) BR_MUST_USE;
 void br_cu_decode_free(br_cu_decode *d);
-/* Row-major bf16 on the device, re-laid into the streams. b: the up matrix of
+/* Row-major on the device, in the format of a model file, re-laid into the streams. b: the up matrix of
  * GLU, else 0. */
 br_code br_cu_decode_put(br_cu_decode *d, uint32_t layer, enum br_cu_matrix m,
                          uint64_t a, uint64_t b, br_status *st) BR_MUST_USE;

@@ -17,6 +17,18 @@
 #include <string.h>
 
 uint32_t
+br_cu_chunk_bytes(enum br_cu_format f)
+{
+    return f == BR_CU_Q8_0 ? BR_MK_CHUNK_Q8_0 : BR_MK_CHUNK_BF16;
+}
+
+uint64_t
+br_cu_row_bytes(enum br_cu_format f, uint64_t cols)
+{
+    return f == BR_CU_Q8_0 ? cols / 32 * 34 : cols * 2;
+}
+
+uint32_t
 br_cu_rows(const br_cu_shape *s, enum br_cu_matrix m)
 {
     switch (m) {
@@ -83,6 +95,7 @@ struct plan {
     uint64_t *load;  /* [workers] chunks so far, all phases */
     uint32_t *count; /* [phase matrices][workers] tiles */
     uint32_t W;
+    bool interleave;
 };
 
 /* n tiles of segs chunks: each goes to the least loaded worker that has fewer
@@ -103,8 +116,10 @@ deal(struct plan *p, uint32_t *count, uint32_t n, uint32_t segs, uint32_t most)
     }
 }
 
-static void
-deal_layer(struct plan *p, uint32_t *count)
+/* LIMIT when a worker would have more of a matrix than it has threads and
+ * sums for: few workers and a large model. */
+static br_code
+deal_layer(struct plan *p, uint32_t *count, br_status *st)
 {
     static const enum br_cu_matrix order[] = {BR_CU_DOWN, BR_CU_OUT, BR_CU_QKV,
                                               BR_CU_GLU};
@@ -113,8 +128,15 @@ deal_layer(struct plan *p, uint32_t *count)
         enum br_cu_matrix m = order[i];
         uint32_t n = br_cu_rows(p->s, m) / 16;
         uint32_t most = (n + p->W - 1) / p->W;
-        deal(p, count + m * p->W, n, br_cu_cols(p->s, m) / 512, most);
+        uint32_t segs = br_cu_cols(p->s, m) / BR_MK_SEG;
+        if (most > BR_MK_MAX_TILES || most * segs > BR_MK_MAX_PARTS)
+            return br_fail(st, BR_E_LIMIT,
+                           "%s: %u rows of %u columns are too many for %u "
+                           "multiprocessors",
+                           p->s->name, n * 16, segs * BR_MK_SEG, p->W);
+        deal(p, count + m * p->W, n, segs, most);
     }
+    return BR_OK;
 }
 
 /* One phase of all workers: instruction i of each; tiles in worker order. */
@@ -217,10 +239,18 @@ static void
 place_tiles(struct plan *p)
 {
     br_stream_plan *o = p->out;
+    const uint64_t chunk = br_cu_chunk_bytes(p->s->format);
 
+    if (p->interleave) {
+        const uint32_t most = most_of(o->stream_chunks, p->W);
+        o->chunk_stride = chunk * p->W;
+        o->stream_bytes = o->chunk_stride * most;
+    } else {
+        o->chunk_stride = chunk;
+    }
     for (uint32_t w = 0; w < p->W; w++) {
-        o->stream_at[w] = o->stream_bytes;
-        o->stream_bytes += (uint64_t)o->stream_chunks[w] * BR_MK_CHUNK;
+        o->stream_at[w] = p->interleave ? w * chunk : o->stream_bytes;
+        o->stream_bytes += p->interleave ? 0 : o->stream_chunks[w] * chunk;
     }
     for (uint32_t w = 0; w < p->W; w++)
         for (uint32_t i = 0; i < o->n_inst; i++) {
@@ -233,7 +263,7 @@ place_tiles(struct plan *p)
             for (uint32_t t = 0; t < in->n_tiles; t++)
                 o->tile_at[m][in->tile0 + t] =
                     o->stream_at[w] +
-                    (uint64_t)(in->chunk0 + t * in->segs) * BR_MK_CHUNK;
+                    (in->chunk0 + t * in->segs) * o->chunk_stride;
         }
 }
 
@@ -266,9 +296,10 @@ allocate(struct plan *p, uint32_t groups)
 
 br_code
 br_stream_plan_make(br_stream_plan *out, const br_cu_shape *s,
-                    uint32_t n_workers, br_status *st)
+                    uint32_t n_workers, bool interleave, br_status *st)
 {
-    struct plan p = {.out = out, .s = s, .W = n_workers};
+    struct plan p = {
+        .out = out, .s = s, .W = n_workers, .interleave = interleave};
     const uint32_t L = s->n_layers;
     uint32_t group, groups, n_head;
 
@@ -280,12 +311,17 @@ br_stream_plan_make(br_stream_plan *out, const br_cu_shape *s,
         br_arena_new(&out->arena, uint32_t, (size_t)(L * 4 + 1) * n_workers);
     if (!p.load || !p.count)
         goto oom;
-    for (uint32_t l = 0; l < L; l++)
-        deal_layer(&p, p.count + (size_t)l * 4 * n_workers);
+    for (uint32_t l = 0; l < L; l++) {
+        br_code rc = deal_layer(&p, p.count + (size_t)l * 4 * n_workers, st);
+        if (rc != BR_OK) {
+            br_stream_plan_free(out);
+            return rc;
+        }
+    }
     n_head = (s->vocab + 15) / 16;
     deal(&p, p.count + (size_t)L * 4 * n_workers, n_head, s->hidden / 512,
          UINT32_MAX);
-    group = BR_MK_MAX_PARTS / (s->hidden / 512);
+    group = BR_MIN(BR_MK_MAX_PARTS / (s->hidden / 512), BR_MK_MAX_TILES);
     groups = most_of(p.count + (size_t)L * 4 * n_workers, n_workers);
     groups = (groups + group - 1) / group;
     if (!allocate(&p, groups))

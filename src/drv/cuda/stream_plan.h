@@ -6,8 +6,11 @@
 
 #include "base/base.h"
 
-typedef struct br_cu_shape { /* a dense transformer, BF16 weights */
+enum br_cu_format { BR_CU_BF16, BR_CU_Q8_0 };
+
+typedef struct br_cu_shape { /* a dense transformer */
     const char *name;
+    enum br_cu_format format; /* of all matrices */
     uint32_t n_layers, hidden, n_heads, n_kv, head_dim, inter, vocab;
     float rope_theta, eps;
     bool qk_norm, tied, interleaved_rope;
@@ -28,6 +31,7 @@ typedef struct br_stream_plan {
     struct br_mk_inst *inst;       /* [n_workers][n_inst] */
     unsigned long long *stream_at; /* [n_workers] */
     uint32_t *stream_chunks;       /* [n_workers] */
+    uint64_t chunk_stride;         /* from a worker's chunk to its next */
     uint64_t stream_bytes;
     /* byte offset of a tile's first chunk: tile_at[layer*4 + matrix][tile],
      * the head at [n_layers*4] */
@@ -35,11 +39,16 @@ typedef struct br_stream_plan {
     uint32_t *n_tiles; /* likewise */
 } br_stream_plan;
 
+/* Bytes of 16 rows x 512 columns in the stream, and of columns in a file. */
+uint32_t br_cu_chunk_bytes(enum br_cu_format f);
+uint64_t br_cu_row_bytes(enum br_cu_format f, uint64_t cols);
 uint32_t br_cu_rows(const br_cu_shape *s, enum br_cu_matrix m);
 uint32_t br_cu_cols(const br_cu_shape *s, enum br_cu_matrix m);
-/* Refuses shapes that the kernel does not take, naming the limit. */
+/* interleave: chunk i of all workers lies together, worker after worker; else
+ * each worker's stream in one piece. Refuses shapes that the kernel does not take, naming the limit. */
 br_code br_stream_plan_make(br_stream_plan *p, const br_cu_shape *s,
-                            uint32_t n_workers, br_status *st) BR_MUST_USE;
+                            uint32_t n_workers, bool interleave,
+                            br_status *st) BR_MUST_USE;
 void br_stream_plan_free(br_stream_plan *p);
 
 #endif

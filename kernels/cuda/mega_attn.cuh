@@ -1,0 +1,575 @@
+/* mega_attn.cuh - the attention phase of the decode megakernel.
+ *
+ *   task = up to 4 query heads of one KV head x one block of 256 positions
+ *
+ *   warp w: positions 16 w .. 16 w + 15
+ *     keys, values -> registers (before q is there: they depend on nothing)
+ *     scores  [4 heads, 16 keys]   = q x k   tensor cores, bf16
+ *     weights exp(score - max of the block), rounded to bf16
+ *     sums    [4 heads, HD]        = weights x v
+ *   16 warps added in a fixed tree -> (max, sum, sums of values) of the block
+ *
+ * One block: the heads go out at once. More: every block's part goes out as
+ * words, and one worker a head folds them in ascending order (numbers
+ * contract). A key is read once for all heads that share it: one task a head
+ * read it four times, and the fold, which asked for one block after another,
+ * took 60 of 90 us a layer at position 8192.
+ *
+ * Columns go to the tensor core in the order in which 16-byte loads bring them:
+ * lane (g, c) = (lane / 4, lane % 4) holds columns 8 (4 i + c) .. + 7 of key g;
+ * q is read the same way, and a sum does not ask which column is which. Of
+ * values it holds columns 8 g .. + 7 of positions 2 c, 2 c + 1, 2 c + 8, 2 c + 9.
+ * SPDX-License-Identifier: Apache-2.0 */
+
+#define HEADS 4 /* query heads of a task */
+#define FOLD  32 /* blocks that a fold has in shared memory at once */
+
+/* Over S->x, which this phase leaves free. */
+template <int HD>
+struct att {
+    u32 q[HEADS][HD / 2], k[HD / 2], v[HD / 2]; /* bf16 pairs */
+    float max[HEADS][BR_MK_WARPS], sum[HEADS][BR_MK_WARPS];
+    float acc[BR_MK_WARPS / 2][HEADS][HD];
+};
+template <int HD>
+struct fold_space {
+    float part[FOLD][HD + 2], before[FOLD], own[FOLD];
+};
+static_assert(sizeof(struct att<128>) <= sizeof((struct smem *)0)->x, "fits");
+static_assert(sizeof(struct fold_space<128>) <= sizeof((struct smem *)0)->x,
+              "fits");
+
+struct task {
+    u32 kvh, head, n_heads; /* the query heads [head, head + n_heads) */
+    u32 blk;                /* of positions */
+    u32 n;                  /* positions, this one among them */
+    u32 nth;                /* of this worker, this layer */
+    bool last;              /* has this position */
+};
+
+/* Tasks of a block of positions. */
+BR_DEV u32
+tasks_of_block(void)
+{
+    const u32 group = args.n_heads / args.n_kv;
+
+    return args.n_kv * ((group + HEADS - 1) / HEADS);
+}
+
+BR_DEV struct task
+task_of(const struct worker *w, u32 i, u32 per_block)
+{
+    const u32 group = args.n_heads / args.n_kv;
+    const u32 subs = per_block / args.n_kv, in_blk = i % per_block;
+    const u32 sub = in_blk % subs;
+    struct task t;
+
+    t.kvh = in_blk / subs;
+    t.head = t.kvh * group + sub * HEADS;
+    t.n_heads = group - sub * HEADS < HEADS ? group - sub * HEADS : HEADS;
+    t.blk = i / per_block;
+    const u32 left = pos_now() - t.blk * BR_MK_KV_BLOCK;
+    t.last = left < BR_MK_KV_BLOCK;
+    t.n = t.last ? left + 1 : BR_MK_KV_BLOCK;
+    t.nth = i / args.n_workers;
+    return t;
+}
+
+/* Where a page keeps its 16 keys or values of a head. */
+BR_DEV unsigned short *
+kv_at(u32 page, u32 layer, u32 is_v, u32 kvh)
+{
+    u64 plane = ((u64)page * args.n_layers + layer) * 2 + is_v;
+
+    return args.kv +
+           (plane * args.n_kv + kvh) * BR_MK_PAGE * args.head_dim;
+}
+
+/* Page ids of this worker's attention tasks and the rotation of this position,
+ * once a step: read in every layer they would come from DRAM every time,
+ * 2 to 4 us behind the weights' queue. */
+BR_DEV void
+prepare_step(const struct worker *w)
+{
+    const u32 per_block = tasks_of_block(), hd = args.head_dim;
+    const u32 n_blk = pos_now() / BR_MK_KV_BLOCK + 1;
+
+    bar(1, BR_MK_THREADS);
+    if (w->t < BR_MK_TASKS * 16) {
+        u32 task = w->sm + w->t / 16 * args.n_workers;
+        u32 page = task / per_block * 16 + w->t % 16;
+        if (task < per_block * n_blk && page <= pos_now() / BR_MK_PAGE)
+            S->pages[w->t] = args.pages[page];
+    } else if (w->t >= 256 && w->t < 256 + hd) {
+        S->rope[w->t - 256] = args.rope[(u64)pos_now() * hd + w->t - 256];
+    }
+    bar(1, BR_MK_THREADS);
+}
+
+/* Page of this warp's 16 positions. */
+BR_DEV u32
+page_of(const struct worker *w, const struct task *a)
+{
+    const u32 i = w->t >> 5;
+
+    return a->nth < BR_MK_TASKS ? S->pages[a->nth * 16 + i]
+                                : args.pages[a->blk * (BR_MK_KV_BLOCK / BR_MK_PAGE) + i];
+}
+
+/* ---- q, k, v of this position ----------------------------------------------- */
+
+/* Columns 2 lane, 2 lane + 1 (and 64 more) of one vector: x[0..1] (x[2..3]). */
+template <int HD>
+BR_DEV void
+norm_and_turn(float *x, const float *norm, u32 lane)
+{
+    constexpr int N = HD / 32;
+
+    if (norm) { /* Qwen3 */
+        float s = 0.0f;
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            s = fma_rn(x[i], x[i], s);
+        s = rsqrt_fast(fma_rn(warp_sum(s), 1.0f / HD, args.eps));
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            x[i] = mul_rn(mul_rn(x[i], s),
+                          norm[2 * lane + (i >> 1) * 64 + (i & 1)]);
+    }
+    if (args.interleaved_rope) { /* pairs 2i, 2i + 1: in this lane */
+#pragma unroll
+        for (int i = 0; i < N; i += 2) {
+            const float *r = S->rope + 2 * (lane + i * 16);
+            float u = x[i], v = x[i + 1];
+            x[i] = fma_rn(u, r[0], -mul_rn(v, r[1]));
+            x[i + 1] = fma_rn(u, r[1], mul_rn(v, r[0]));
+        }
+    } else if (HD == 128) { /* pairs i, i + 64: in this lane */
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const float *r = S->rope + 2 * (2 * lane + i);
+            float u = x[i], v = x[i + N / 2];
+            x[i] = fma_rn(u, r[0], -mul_rn(v, r[1]));
+            x[i + N / 2] = fma_rn(u, r[1], mul_rn(v, r[0]));
+        }
+    } else { /* pairs i, i + 32: the other half is 16 lanes away */
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const float *r = S->rope + 2 * (2 * (lane & 15) + i);
+            float other = shfl_xor_f(x[i], 16);
+            x[i] = lane < 16 ? fma_rn(x[i], r[0], -mul_rn(other, r[1]))
+                             : fma_rn(other, r[1], mul_rn(x[i], r[0]));
+        }
+    }
+}
+
+/* Warp i < n_heads brings query i, the next ones k and v; as bf16, which is how
+ * the cache keeps k and v. */
+template <int HD>
+BR_DEV void
+take_qkv(const struct worker *w, const struct task *a, u32 layer)
+{
+    struct att<HD> *m = (struct att<HD> *)S->x;
+    const u32 i = w->t >> 5, lane = w->t & 31, H = args.n_heads;
+    const u64 *p = words(w, layer, args.map.qkv);
+
+    if (i < a->n_heads + 2) {
+        const bool is_q = i < a->n_heads, is_v = i == a->n_heads + 1;
+        const u32 from = is_q   ? a->head + i
+                         : is_v ? H + args.n_kv + a->kvh
+                                : H + a->kvh;
+        u32 *to = is_q ? m->q[i] : is_v ? m->v : m->k;
+        float x[HD / 32];
+#pragma unroll
+        for (u32 j = 0; j < HD / 64; j++) {
+            u32x2 r = take2(w, p + from * HD + j * 64 + 2 * lane);
+            x[2 * j] = as_f32(r.x);
+            x[2 * j + 1] = as_f32(r.y);
+        }
+        if (!is_v)
+            norm_and_turn<HD>(x,
+                              args.qk_norms ? args.qk_norms +
+                                                  ((u64)layer * 2 + !is_q) * HD
+                                            : (const float *)0,
+                              lane);
+#pragma unroll
+        for (u32 j = 0; j < HD / 64; j++)
+            to[j * 32 + lane] = pack_bf16(x[2 * j], x[2 * j + 1]);
+    }
+    bar(1, BR_MK_THREADS);
+}
+
+/* Appends k and v of this position; one task per KV head does. */
+template <int HD>
+BR_DEV void
+append(const struct worker *w, const struct task *a, u32 layer)
+{
+    const struct att<HD> *m = (const struct att<HD> *)S->x;
+    const u32 at = pos_now() % BR_MK_KV_BLOCK;
+    const u32 page = a->nth < BR_MK_TASKS
+                         ? S->pages[a->nth * 16 + at / BR_MK_PAGE]
+                         : args.pages[pos_now() / BR_MK_PAGE];
+
+    if (w->t < HD) {
+        const bool v = w->t >= HD / 2;
+        u32 *to = (u32 *)(kv_at(page, layer, v, a->kvh) +
+                          at % BR_MK_PAGE * HD);
+        to[w->t % (HD / 2)] = v ? m->v[w->t % (HD / 2)] : m->k[w->t];
+    }
+}
+
+/* ---- one task ------------------------------------------------------------------ */
+
+/* Keys g and g + 8 of this warp: [2][HD / 32] times 8 columns; values 2c,
+ * 2c + 1, 2c + 8, 2c + 9: [4][HD / 64]. Zero where there is none. */
+template <int HD>
+struct held {
+    u32x4 k[2][HD / 32], v[4][HD / 64];
+};
+
+template <int HD>
+BR_DEV void
+ask_keys(const struct worker *w, const struct task *a, u32 layer,
+         struct held<HD> *h)
+{
+    const u32 r0 = (w->t >> 5) * 16, lane = w->t & 31, g = lane >> 2,
+              c = lane & 3;
+    const u32 n_old = a->n - (a->last ? 1 : 0);
+    const u32 page = r0 < a->n ? page_of(w, a) : 0;
+    const u32x4 *k = (const u32x4 *)kv_at(page, layer, 0, a->kvh);
+
+#pragma unroll
+    for (u32 i = 0; i < 2; i++)
+#pragma unroll
+        for (u32 j = 0; j < HD / 32; j++) {
+            h->k[i][j] = u32x4{0, 0, 0, 0};
+            if (r0 + i * 8 + g < n_old)
+                h->k[i][j] =
+                    ld_relaxed128(k + (i * 8 + g) * (HD / 8) + j * 4 + c);
+        }
+}
+
+/* Columns 64 j .. + 63 of the values. */
+template <int HD>
+BR_DEV void
+ask_values(const struct worker *w, const struct task *a, u32 layer, u32 j,
+           struct held<HD> *h)
+{
+    const u32 r0 = (w->t >> 5) * 16, lane = w->t & 31, g = lane >> 2,
+              c = lane & 3;
+    const u32 n_old = a->n - (a->last ? 1 : 0);
+    const u32 page = r0 < a->n ? page_of(w, a) : 0;
+    const u32x4 *v = (const u32x4 *)kv_at(page, layer, 1, a->kvh);
+
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) {
+        const u32 r = 2 * c + (i & 1) + (i >> 1) * 8;
+        h->v[i][j] = u32x4{0, 0, 0, 0};
+        if (r0 + r < n_old)
+            h->v[i][j] = ld_relaxed128(v + r * (HD / 8) + j * 8 + g);
+    }
+}
+
+/* This position's key, which no page has yet. */
+template <int HD>
+BR_DEV void
+put_own_key(const struct worker *w, const struct task *a, struct held<HD> *h)
+{
+    const struct att<HD> *m = (const struct att<HD> *)S->x;
+    const u32 lane = w->t & 31, g = lane >> 2, c = lane & 3;
+    const u32 own = a->n - 1 - (w->t >> 5) * 16; /* wraps: other warps */
+
+    if (!a->last || own >= 16)
+        return;
+#pragma unroll
+    for (u32 i = 0; i < 2; i++)
+#pragma unroll
+        for (u32 j = 0; j < HD / 32; j++)
+            if (own == i * 8 + g)
+                h->k[i][j] = lds128(smem_of(m->k + (j * 4 + c) * 4));
+}
+
+template <int HD>
+BR_DEV void
+put_own_values(const struct worker *w, const struct task *a, u32 j,
+               struct held<HD> *h)
+{
+    const struct att<HD> *m = (const struct att<HD> *)S->x;
+    const u32 lane = w->t & 31, g = lane >> 2, c = lane & 3;
+    const u32 own = a->n - 1 - (w->t >> 5) * 16;
+
+    if (!a->last || own >= 16)
+        return;
+#pragma unroll
+    for (u32 i = 0; i < 4; i++)
+        if (own == 2 * c + (i & 1) + (i >> 1) * 8)
+            h->v[i][j] = lds128(smem_of(m->v + (j * 8 + g) * 4));
+}
+
+/* Scores of this warp: lane (g, c) has head g, keys 2c, 2c + 1 (s[0..1]) and
+ * 2c + 8, 2c + 9 (s[2..3]). */
+template <int HD>
+BR_DEV void
+scores(const struct worker *w, const struct task *a, const struct held<HD> *h,
+       float s[4])
+{
+    const struct att<HD> *m = (const struct att<HD> *)S->x;
+    const u32 lane = w->t & 31, g = lane >> 2, c = lane & 3;
+    const u32 r0 = (w->t >> 5) * 16;
+    float acc[2][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
+
+#pragma unroll
+    for (u32 j = 0; j < HD / 32; j++) {
+        u32x4 q = {0, 0, 0, 0};
+        if (g < a->n_heads)
+            q = lds128(smem_of(m->q[g] + (j * 4 + c) * 4));
+#pragma unroll
+        for (u32 i = 0; i < 2; i++) {
+            mma_bf16(acc[i], u32x4{q.x, 0, q.y, 0},
+                     u32x2{h->k[i][j].x, h->k[i][j].y});
+            mma_bf16(acc[i], u32x4{q.z, 0, q.w, 0},
+                     u32x2{h->k[i][j].z, h->k[i][j].w});
+        }
+    }
+#pragma unroll
+    for (u32 i = 0; i < 4; i++)
+        s[i] = r0 + 2 * c + (i & 1) + (i >> 1) * 8 < a->n
+                   ? mul_rn(acc[i >> 1][i & 1], args.scale)
+                   : as_f32(0xff800000u);
+}
+
+/* Sums of values of this warp, heads g < 4: lane (g, c) gets columns
+ * 64 j + 16 c + 4 half + 0..3 (lo) and + 8 (hi). */
+template <int HD>
+BR_DEV void
+sums(const struct held<HD> *h, u32 j, u32 half, u32 p_low, u32 p_high,
+     u32x4 *lo, u32x4 *hi)
+{
+    float o[4][4];
+
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) {
+        const u32 at = half * 2 + i / 2, sel = i & 1 ? 0x7632 : 0x5410;
+        mma_bf16_zero(o[i], u32x4{p_low, 0, p_high, 0},
+                      u32x2{prmt((&h->v[0][j].x)[at], (&h->v[1][j].x)[at], sel),
+                            prmt((&h->v[2][j].x)[at], (&h->v[3][j].x)[at],
+                                 sel)});
+    }
+    *lo = u32x4{as_u32(o[0][0]), as_u32(o[1][0]), as_u32(o[2][0]),
+                as_u32(o[3][0])};
+    *hi = u32x4{as_u32(o[0][1]), as_u32(o[1][1]), as_u32(o[2][1]),
+                as_u32(o[3][1])};
+}
+
+BR_DEV u32x4
+add4(u32x4 a, u32x4 b)
+{
+    return u32x4{as_u32(add_rn(as_f32(a.x), as_f32(b.x))),
+                 as_u32(add_rn(as_f32(a.y), as_f32(b.y))),
+                 as_u32(add_rn(as_f32(a.z), as_f32(b.z))),
+                 as_u32(add_rn(as_f32(a.w), as_f32(b.w)))};
+}
+
+/* The sums of 16 warps added up: i and i + 8 first, then the eight. Thread
+ * t < HEADS * HD gets column t % HD of head t / HD. Four tiles at a time: all at
+ * once do not fit in the registers. */
+template <int HD>
+BR_DEV float
+add_warps(const struct worker *w, const struct task *a,
+          const struct held<HD> *h, u32 p_low, u32 p_high)
+{
+    struct att<HD> *m = (struct att<HD> *)S->x;
+    const u32 i = w->t >> 5, lane = w->t & 31, g = lane >> 2, c = lane & 3;
+    const u32 at = smem_of(m->acc[i & 7][g & (HEADS - 1)] + 16 * c);
+
+#pragma unroll 1
+    for (u32 upper = 2; upper-- > 0;) {
+        if (i >> 3 == upper)
+#pragma unroll
+            for (u32 k = 0; k < HD / 32; k++) {
+                const u32 to = at + (k / 2 * 64 + k % 2 * 4) * 4;
+                u32x4 lo, hi;
+                sums<HD>(h, k / 2, k % 2, p_low, p_high, &lo, &hi);
+                if (g >= a->n_heads)
+                    continue;
+                if (!upper) {
+                    lo = add4(lo, lds128(to));
+                    hi = add4(hi, lds128(to + 32));
+                }
+                sts128(to, lo);
+                sts128(to + 32, hi);
+            }
+        bar(1, BR_MK_THREADS);
+    }
+    if (w->t >= HEADS * HD)
+        return 0.0f;
+    const float *p = &m->acc[0][w->t / HD][w->t % HD];
+    float y[8];
+#pragma unroll
+    for (u32 k = 0; k < 8; k++)
+        y[k] = p[k * HEADS * HD];
+    return add_rn(add_rn(add_rn(y[0], y[1]), add_rn(y[2], y[3])),
+                  add_rn(add_rn(y[4], y[5]), add_rn(y[6], y[7])));
+}
+
+/* Thread t < HEADS * HD: returns its column's sum, *max and *sum of its head. */
+template <int HD>
+BR_DEV float
+attend(const struct worker *w, const struct task *a, u32 layer, float *max,
+       float *sum)
+{
+    struct att<HD> *m = (struct att<HD> *)S->x;
+    const u32 i = w->t >> 5, lane = w->t & 31, g = lane >> 2;
+    const u32 head = g & (HEADS - 1);
+    struct held<HD> h;
+    float s[4], big;
+
+    ask_keys<HD>(w, a, layer, &h);
+    ask_values<HD>(w, a, layer, 0, &h);
+    take_qkv<HD>(w, a, layer);
+    STAMP(1);
+    put_own_key<HD>(w, a, &h);
+    scores<HD>(w, a, &h, s);
+    /* the other half, into the registers that the keys leave */
+    if (HD == 128)
+        ask_values<HD>(w, a, layer, HD / 64 - 1, &h);
+    put_own_values<HD>(w, a, 0, &h);
+    if (HD == 128)
+        put_own_values<HD>(w, a, HD / 64 - 1, &h);
+    big = max_f32(max_f32(s[0], s[1]), max_f32(s[2], s[3]));
+    big = max_f32(big, shfl_xor_f(big, 1));
+    big = max_f32(big, shfl_xor_f(big, 2));
+    if ((lane & 3) == 0 && g < HEADS)
+        m->max[g][i] = big;
+    bar(1, BR_MK_THREADS);
+    big = max16(m->max[head]);
+#pragma unroll
+    for (u32 k = 0; k < 4; k++)
+        s[k] = g < a->n_heads ? ex2(mul_rn(s[k] - big, LOG2E)) : 0.0f;
+    float l = add_rn(add_rn(s[0], s[1]), add_rn(s[2], s[3]));
+    l = add_rn(l, shfl_xor_f(l, 1));
+    l = add_rn(l, shfl_xor_f(l, 2));
+    if ((lane & 3) == 0 && g < HEADS)
+        m->sum[g][i] = l;
+    float y = add_warps<HD>(w, a, &h, pack_bf16(s[0], s[1]),
+                            pack_bf16(s[2], s[3]));
+    *max = max16(m->max[w->t / HD % HEADS]);
+    *sum = sum16(m->sum[w->t / HD % HEADS]);
+    return y;
+}
+
+/* ---- more than one block --------------------------------------------------------- */
+
+BR_DEV u64 *
+parts_of(const struct worker *w, u32 layer, u32 head, u32 hd)
+{
+    return words(w, layer, args.map.part) +
+           (u64)head * BR_MK_MAX_BLOCKS * (hd + 2);
+}
+
+/* n words, n even: asks for four pairs at once, again for what was missing. */
+BR_DEV void
+take_many(const struct worker *w, const u64 *p, float *to, u32 n)
+{
+    u32x2 v[PAIRS];
+
+#pragma unroll 1
+    for (u32 k = w->t * 2; k < n; k += PAIRS * STRIDE) {
+        take_pairs(w, p, k, n, v);
+#pragma unroll
+        for (u32 i = 0; i < PAIRS; i++)
+            if (k + i * STRIDE < n) {
+                to[k + i * STRIDE] = as_f32(v[i].x);
+                to[k + i * STRIDE + 1] = as_f32(v[i].y);
+            }
+    }
+}
+
+/* Folds the blocks of one head in ascending order: thread t < HD returns
+ * column t. The factors of all blocks first, one thread each: they need only
+ * the maxima. */
+template <int HD>
+BR_DEV float
+fold(const struct worker *w, u32 layer, u32 head, u32 n_blk)
+{
+    struct fold_space<HD> *f = (struct fold_space<HD> *)S->x;
+    const u64 *p = parts_of(w, layer, head, HD);
+    float acc = 0.0f, l = 0.0f, big = as_f32(0xff800000u);
+
+#pragma unroll 1
+    for (u32 b0 = 0; b0 < n_blk; b0 += FOLD) {
+        const u32 n = n_blk - b0 < FOLD ? n_blk - b0 : FOLD;
+        bar(1, BR_MK_THREADS); /* nobody reads what was here */
+        take_many(w, p + (u64)b0 * (HD + 2), f->part[0], n * (HD + 2));
+        bar(1, BR_MK_THREADS);
+        float before = big;
+        for (u32 b = 0; b < n; b++) {
+            float now = max_f32(big, f->part[b][HD]);
+            if (b == w->t)
+                before = big;
+            big = now;
+        }
+        if (w->t < n) {
+            float own = f->part[w->t][HD], now = max_f32(before, own);
+            f->before[w->t] = ex2(mul_rn(before - now, LOG2E));
+            f->own[w->t] = ex2(mul_rn(own - now, LOG2E));
+        }
+        bar(1, BR_MK_THREADS);
+#pragma unroll 4
+        for (u32 b = 0; b < n; b++) {
+            float r = f->before[b], o = f->own[b];
+            acc = fma_rn(acc, r, mul_rn(f->part[b][w->t % HD], o));
+            l = fma_rn(l, r, mul_rn(f->part[b][HD + 1], o));
+        }
+    }
+    return mul_rn(acc, rcp(l));
+}
+
+/* Thread t < n columns has column t from head `head` on: pairs go out. */
+BR_DEV void
+give_heads(const struct worker *w, u32 layer, u32 head, u32 n, u32 hd, float y)
+{
+    float other = shfl_xor_f(y, 1);
+
+    if (w->t < n && !(w->t & 1))
+        give(w, words(w, layer, args.map.attn) + (head * hd + w->t) / 2,
+             pack_bf16(y, other));
+}
+
+/* Task i goes to worker i mod workers; with more than one block the folds of
+ * the heads are the tasks after those. */
+template <int HD>
+BR_DEV void
+phase_attn(const struct worker *w, u32 layer)
+{
+    const u32 W = args.n_workers, per_block = tasks_of_block();
+    const u32 n_blk = pos_now() / BR_MK_KV_BLOCK + 1;
+    const u32 n = per_block * n_blk, all = n_blk > 1 ? n + args.n_heads : n;
+
+#pragma unroll 1
+    for (u32 i = w->sm; i < all; i += W) {
+        if (i >= n) {
+            float y = fold<HD>(w, layer, i - n, n_blk);
+            give_heads(w, layer, i - n, HD, HD, y);
+            give_hint(w, layer, HINT_ATTN, 1);
+            continue;
+        }
+        const struct task a = task_of(w, i, per_block);
+        float max, sum, y = attend<HD>(w, &a, layer, &max, &sum);
+        STAMP(2);
+        if (n_blk == 1) {
+            give_heads(w, layer, a.head, a.n_heads * HD, HD,
+                       mul_rn(y, rcp(sum)));
+            give_hint(w, layer, HINT_ATTN, a.n_heads);
+        } else if (w->t < a.n_heads * HD) {
+            u64 *p = parts_of(w, layer, a.head + w->t / HD, HD) +
+                     (u64)a.blk * (HD + 2);
+            give(w, p + w->t % HD, as_u32(y));
+            if (w->t % HD < 2)
+                give(w, p + HD + w->t % HD, as_u32(w->t % HD ? sum : max));
+        }
+        if (a.last && a.head % (args.n_heads / args.n_kv) == 0)
+            append<HD>(w, &a, layer);
+        bar(1, BR_MK_THREADS);
+    }
+}

@@ -1,0 +1,498 @@
+/* emu.h - the CUDA words of kernels/cuda/device.cuh, for a machine without a
+ * GPU.
+ *
+ * Put before a kernel by `g++ -include`, it takes device.cuh's place: every
+ * thread of a launch is a fiber (emu_core.c), a word that waits for others (a
+ * barrier, a shuffle, a poll) lets the next fiber run. So what is tested is
+ * the kernel's own text: indices, fragments, protocol, deadlocks. What is not:
+ * weak memory order, speed, and how the real tensor core rounds inside a sum.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_EMU_H
+#define BR_EMU_H
+#define BR_DEVICE_CUH /* that header then says nothing */
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef int i32;
+
+/* ---- emu_core.c --------------------------------------------------------- */
+
+struct emu_bar {
+    volatile u32 count, gen;
+};
+struct emu_warp { /* values of a collective, of this one and the one before */
+    struct emu_bar bar;
+    u32 v[2][32][8];
+};
+struct emu_block {
+    unsigned char *shared;
+    struct emu_bar bar[16];
+    struct emu_warp warp[32];
+};
+struct emu_fiber {
+    void *sp;
+    struct emu_block *block;
+    const volatile u32 *wait; /* asleep while *wait == old */
+    u32 old, tid, bid, bid_y, block_dim, grid_dim;
+    int done;
+};
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern struct emu_fiber *emu_me;
+void emu_yield(void);
+void emu_arrive(struct emu_bar *b, u32 n);        /* returns when n have */
+void emu_call(const char *kernel, void **params); /* emu_kernels.cc */
+const char *emu_has(const char *kernel);          /* the same name, for ever */
+#ifdef __cplusplus
+}
+
+/* ---- words -------------------------------------------------------------- */
+
+#    define __device__
+#    define __global__
+#    define __shared__   static /* of one block at a time */
+#    define __constant__ __attribute__((visibility("default")))
+#    define __launch_bounds__(...)
+#    define BR_DEV              static inline
+#    define SET_REGISTERS(d, n) (void)0
+#    define LOG2E               1.4426950408889634f
+
+struct u32x2 {
+    u32 x, y;
+};
+struct alignas(16) u32x4 {
+    u32 x, y, z, w;
+};
+struct u64x2 {
+    u64 x, y;
+};
+
+BR_DEV u32
+tid(void)
+{
+    return emu_me->tid;
+}
+BR_DEV u32
+bid(void)
+{
+    return emu_me->bid;
+}
+BR_DEV u32
+tid_again(void)
+{
+    return emu_me->tid;
+}
+BR_DEV u32
+bid_again(void)
+{
+    return emu_me->bid;
+}
+BR_DEV u32
+bid_y(void)
+{
+    return emu_me->bid_y;
+}
+BR_DEV u32
+block_dim(void)
+{
+    return emu_me->block_dim;
+}
+BR_DEV u32
+grid_dim(void)
+{
+    return emu_me->grid_dim;
+}
+BR_DEV u64
+clock_cycles(void)
+{
+    return 0;
+}
+BR_DEV unsigned char *
+dyn_shared(void)
+{
+    return emu_me->block->shared;
+}
+BR_DEV void
+trap(void)
+{
+    abort();
+}
+
+BR_DEV float
+as_f32(u32 u)
+{
+    float f;
+    memcpy(&f, &u, 4);
+    return f;
+}
+BR_DEV u32
+as_u32(float f)
+{
+    u32 u;
+    memcpy(&u, &f, 4);
+    return u;
+}
+BR_DEV float
+bf16_lo(u32 p)
+{
+    return as_f32(p << 16);
+}
+BR_DEV float
+bf16_hi(u32 p)
+{
+    return as_f32(p & 0xffff0000u);
+}
+BR_DEV u32
+emu_bf16(float f)
+{
+    u32 u = as_u32(f);
+    return f != f ? 0x7fffu : (u + 0x7fffu + (u >> 16 & 1)) >> 16;
+}
+BR_DEV u32
+pack_bf16(float lo, float hi)
+{
+    return emu_bf16(lo) | emu_bf16(hi) << 16;
+}
+BR_DEV float
+fma_rn(float a, float b, float c)
+{
+    return fmaf(a, b, c);
+}
+BR_DEV float
+add_rn(float a, float b)
+{
+    return a + b;
+}
+BR_DEV float
+mul_rn(float a, float b)
+{
+    return a * b;
+}
+BR_DEV float
+ex2(float x)
+{
+    return exp2f(x);
+}
+BR_DEV float
+rcp(float x)
+{
+    return 1.0f / x;
+}
+BR_DEV float
+rsqrt_fast(float x)
+{
+    return 1.0f / sqrtf(x);
+}
+BR_DEV float
+abs_f32(float x)
+{
+    return fabsf(x);
+}
+BR_DEV float
+max_f32(float a, float b)
+{
+    return fmaxf(a, b);
+}
+BR_DEV float
+emu_f16(u32 h)
+{
+    const u32 e = h >> 10 & 31, m = h & 1023;
+    float v = e == 0    ? ldexpf((float)m, -24)
+              : e == 31 ? (m ? NAN : INFINITY)
+                        : ldexpf((float)(m | 1024), (int)e - 25);
+    return h >> 15 & 1 ? -v : v;
+}
+BR_DEV float
+f16_lo(u32 p)
+{
+    return emu_f16(p & 0xffff);
+}
+BR_DEV float
+f16_hi(u32 p)
+{
+    return emu_f16(p >> 16);
+}
+BR_DEV u32
+f16_of(float x) /* normal numbers and zero, which is what tests need */
+{
+    u32 u = as_u32(x), e = u >> 23 & 255, r;
+    if (e < 113)
+        return u >> 16 & 0x8000;
+    if (e > 141)
+        abort();
+    r = (u & 0x7fffffff) - (112u << 23);
+    return (u >> 16 & 0x8000) | (r + 0xfff + (r >> 13 & 1)) >> 13;
+}
+BR_DEV i32
+rint_s32(float x)
+{
+    return (i32)lrintf(x);
+}
+BR_DEV u32
+prmt(u32 a, u32 b, u32 sel)
+{
+    u64 v = (u64)b << 32 | a;
+    u32 r = 0;
+    for (u32 i = 0; i < 4; i++)
+        r |= (u32)(v >> (sel >> 4 * i & 7) * 8 & 0xff) << 8 * i;
+    return r;
+}
+
+/* ---- warps, blocks ------------------------------------------------------ */
+
+/* n words of every lane of this warp, seen by all; valid until the next but
+ * one collective. */
+BR_DEV u32 (*emu_share(const u32 *v, u32 n))[8]
+{
+    struct emu_warp *w = &emu_me->block->warp[emu_me->tid / 32];
+    u32(*all)[8] = w->v[w->bar.gen & 1];
+
+    memcpy(all[emu_me->tid % 32], v, n * 4);
+    emu_arrive(&w->bar, 32);
+    return all;
+}
+BR_DEV u32
+shfl_xor(u32 v, u32 m)
+{
+    return emu_share(&v, 1)[(tid() % 32) ^ m][0];
+}
+BR_DEV float
+shfl_xor_f(float v, u32 m)
+{
+    return as_f32(shfl_xor(as_u32(v), m));
+}
+BR_DEV void
+warp_sync(void)
+{
+    emu_share(nullptr, 0);
+}
+BR_DEV void
+bar(u32 id, u32 n)
+{
+    emu_arrive(&emu_me->block->bar[id], n);
+}
+
+/* ---- memory ------------------------------------------------------------- */
+
+BR_DEV u32
+smem_of(const void *p)
+{
+    return (u32)((const unsigned char *)p - dyn_shared());
+}
+template <class T>
+BR_DEV T
+emu_load(const void *p)
+{
+    T v;
+    if ((uintptr_t)p % sizeof v)
+        abort(); /* misaligned: the device would fault */
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+BR_DEV u32x4
+lds128(u32 a)
+{
+    return emu_load<u32x4>(dyn_shared() + a);
+}
+BR_DEV u32x2
+lds64(u32 a)
+{
+    return emu_load<u32x2>(dyn_shared() + a);
+}
+BR_DEV u32
+lds32(u32 a)
+{
+    return emu_load<u32>(dyn_shared() + a);
+}
+BR_DEV void
+sts32(u32 a, u32 v)
+{
+    memcpy(dyn_shared() + a, &v, 4);
+}
+BR_DEV void
+sts16(u32 a, u32 v)
+{
+    u16 h = (u16)v;
+    memcpy(dyn_shared() + a, &h, 2);
+}
+BR_DEV void
+sts128(u32 a, u32x4 v)
+{
+    if (a % 16)
+        abort();
+    memcpy(dyn_shared() + a, &v, 16);
+}
+BR_DEV u64
+ld_relaxed64(const u64 *p)
+{
+    emu_yield();
+    return emu_load<u64>(p);
+}
+BR_DEV u32
+ld_relaxed32(const u32 *p)
+{
+    emu_yield();
+    return emu_load<u32>(p);
+}
+BR_DEV u64x2
+ld_relaxed64x2(const u64 *p)
+{
+    emu_yield();
+    if ((uintptr_t)p % 16)
+        abort();
+    return emu_load<u64x2>(p);
+}
+BR_DEV u32x4
+ld_relaxed128(const void *p)
+{
+    return emu_load<u32x4>(p);
+}
+BR_DEV void
+st_relaxed64(u64 *p, u64 v)
+{
+    *p = v;
+}
+BR_DEV void
+red_relaxed_add(u32 *p, u32 v)
+{
+    *p += v;
+}
+BR_DEV void
+copy16(u32 to, const void *from)
+{
+    if (to % 16 || (uintptr_t)from % 16)
+        abort();
+    memcpy(dyn_shared() + to, from, 16);
+}
+BR_DEV void
+copies_wait(void)
+{
+}
+BR_DEV void
+fence_gpu(void)
+{
+}
+BR_DEV void
+fence_mbar_init(void)
+{
+}
+
+/* An mbarrier: arrivals missing, arrivals of a round, round, bytes missing. */
+struct emu_mbar {
+    u8 missing, count, round, unused;
+    i32 bytes;
+};
+BR_DEV struct emu_mbar *
+emu_mbar_at(u32 a)
+{
+    return (struct emu_mbar *)(dyn_shared() + a);
+}
+BR_DEV void
+emu_mbar_settle(struct emu_mbar *b)
+{
+    if (b->missing == 0 && b->bytes == 0) {
+        b->missing = b->count;
+        b->round ^= 1;
+    }
+}
+BR_DEV void
+mbar_init(u32 a, u32 count)
+{
+    *emu_mbar_at(a) = {(u8)count, (u8)count, 0, 0, 0};
+}
+BR_DEV void
+mbar_arrive(u32 a)
+{
+    if (emu_mbar_at(a)->missing-- == 0)
+        abort();
+    emu_mbar_settle(emu_mbar_at(a));
+}
+BR_DEV void
+mbar_expect(u32 a, u32 bytes)
+{
+    emu_mbar_at(a)->bytes += (i32)bytes;
+    mbar_arrive(a);
+}
+BR_DEV bool
+mbar_try(u32 a, u32 parity)
+{
+    if (emu_mbar_at(a)->round == parity)
+        emu_yield();
+    return emu_mbar_at(a)->round != parity;
+}
+BR_DEV u64
+policy_evict_first(void)
+{
+    return 0;
+}
+BR_DEV void
+bulk_copy(u32 dst, const void *src, u32 bytes, u32 a, u64 policy)
+{
+    (void)policy;
+    memcpy(dyn_shared() + dst, src, bytes);
+    emu_yield(); /* it is there before the barrier says so */
+    emu_mbar_at(a)->bytes -= (i32)bytes;
+    emu_mbar_settle(emu_mbar_at(a));
+}
+
+/* ---- the tensor core ---------------------------------------------------- */
+
+BR_DEV void
+mma_bf16(float c[4], u32x4 a, u32x2 b)
+{
+    const u32 v[6] = {a.x, a.y, a.z, a.w, b.x, b.y}, l = tid() % 32;
+    u32(*all)[8] = emu_share(v, 6);
+    float r[4];
+
+    for (u32 i = 0; i < 4; i++) {
+        const u32 row = l / 4, col = l % 4 * 2 + (i & 1);
+        double s = (double)c[i];
+        for (u32 k = 0; k < 16; k++) {
+            u32 pa = all[row * 4 + k % 8 / 2][(i >> 1) + k / 8 * 2];
+            u32 pb = all[col * 4 + k % 8 / 2][4 + k / 8];
+            s += (double)(k & 1 ? bf16_hi(pa) : bf16_lo(pa)) *
+                 (double)(k & 1 ? bf16_hi(pb) : bf16_lo(pb));
+        }
+        r[i] = (float)s;
+    }
+    emu_share(nullptr, 0); /* nobody writes all[] while another reads it */
+    memcpy(c, r, sizeof r);
+}
+BR_DEV void
+mma_bf16_zero(float c[4], u32x4 a, u32x2 b)
+{
+    c[0] = c[1] = c[2] = c[3] = 0.0f;
+    mma_bf16(c, a, b);
+}
+BR_DEV void
+mma_s8(i32 c[4], u32x4 a, u32x2 b)
+{
+    const u32 v[6] = {a.x, a.y, a.z, a.w, b.x, b.y}, l = tid() % 32;
+    u32(*all)[8] = emu_share(v, 6);
+    i32 r[4];
+
+    for (u32 i = 0; i < 4; i++) {
+        const u32 row = l / 4, col = l % 4 * 2 + (i & 1);
+        i32 s = 0;
+        for (u32 k = 0; k < 32; k++) {
+            u32 pa = all[row * 4 + k % 16 / 4][(i >> 1) + k / 16 * 2];
+            u32 pb = all[col * 4 + k % 16 / 4][4 + k / 16];
+            s += (i32)(signed char)(pa >> k % 4 * 8) *
+                 (i32)(signed char)(pb >> k % 4 * 8);
+        }
+        r[i] = s;
+    }
+    emu_share(nullptr, 0);
+    memcpy(c, r, sizeof r);
+}
+
+#endif
+#endif

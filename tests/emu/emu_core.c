@@ -1,0 +1,391 @@
+/* emu_core.c - libcuda.so.1 for a machine without a GPU, for tests.
+ *
+ * The driver calls of src/drv/cuda/cuda_api.def over host memory; a launch runs
+ * every thread as a fiber on the caller's thread, round robin, until all have
+ * returned. A cooperative launch has all its blocks at once, any other one
+ * block after another. Seven multiprocessors; a launch in which nobody can go
+ * on is reported and ends with "launch failed".
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "emu.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+enum { STACK = 64 << 10, N_SM = 7, SHARED = 232448, LAUNCH_FAILED = 719 };
+
+struct emu_fiber *emu_me;
+static void *home;
+static const char *kernel;
+static void **kernel_params;
+static uint64_t constants; /* the kernel's constant block */
+
+/* Saves what a call preserves on the stack, swaps stacks, restores. */
+void emu_swap(void **from, void *to);
+__asm__(".text\n.globl emu_swap\n.type emu_swap,@function\nemu_swap:\n"
+        "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
+        "mov %rsp,(%rdi)\nmov %rsi,%rsp\n"
+        "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n");
+
+void
+emu_yield(void)
+{
+    emu_swap(&emu_me->sp, home);
+}
+
+void
+emu_arrive(struct emu_bar *b, u32 n)
+{
+    const u32 gen = b->gen;
+
+    if (++b->count == n) {
+        b->count = 0;
+        b->gen++;
+        return;
+    }
+    emu_me->wait = &b->gen;
+    emu_me->old = gen;
+    while (b->gen == gen)
+        emu_yield();
+    emu_me->wait = NULL;
+}
+
+static void
+fiber_main(void)
+{
+    emu_call(kernel, kernel_params);
+    emu_me->done = 1;
+    emu_yield();
+    abort();
+}
+
+static void
+fiber_start(struct emu_fiber *f, unsigned char *stack)
+{
+    void **sp = (void **)(void *)(stack + STACK - 64);
+
+    *--sp = NULL; /* the frame above, 16-byte aligned as after a call */
+    *--sp = (void *)(uintptr_t)fiber_main;
+    sp -= 6;
+    memset(sp, 0, 6 * sizeof *sp);
+    f->sp = sp;
+}
+
+/* Until all are done; 1: nobody could go on. A fiber that polls always can, so
+ * its own limit on polls ends it. */
+static int
+run(struct emu_fiber *f, size_t n)
+{
+    size_t left = n, moved;
+
+    while (left) {
+        moved = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (f[i].done || (f[i].wait && *f[i].wait == f[i].old))
+                continue;
+            emu_me = &f[i];
+            emu_swap(&home, f[i].sp);
+            moved++;
+            left -= (size_t)f[i].done;
+        }
+        if (!moved)
+            return 1;
+    }
+    return 0;
+}
+
+struct shape {
+    u32 gx, gy, threads, shared;
+};
+
+static int
+launch(const struct shape *s, u32 first, u32 n_blocks)
+{
+    static unsigned char *stacks;
+    static size_t n_stacks;
+    size_t n = (size_t)n_blocks * s->threads;
+    struct emu_fiber *f = calloc(n, sizeof *f);
+    struct emu_block *b = calloc(n_blocks, sizeof *b);
+    int rc;
+
+    if (n > n_stacks) {
+        if (stacks)
+            munmap(stacks, n_stacks * STACK);
+        stacks = mmap(NULL, n * STACK, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        n_stacks = n;
+    }
+    for (u32 i = 0; i < n_blocks; i++)
+        if (s->shared)
+            b[i].shared = aligned_alloc(1024, (s->shared + 1023) / 1024 * 1024);
+    for (size_t i = 0; i < n; i++) {
+        const u32 at = first + (u32)(i / s->threads);
+        f[i].block = &b[i / s->threads];
+        f[i].tid = (u32)(i % s->threads);
+        f[i].bid = at % s->gx;
+        f[i].bid_y = at / s->gx;
+        f[i].block_dim = s->threads;
+        f[i].grid_dim = s->gx;
+        fiber_start(&f[i], stacks + i * STACK);
+    }
+    rc = run(f, n);
+    if (rc)
+        fprintf(stderr, "emu: %s: all threads wait\n", kernel);
+    for (u32 i = 0; i < n_blocks; i++)
+        free(b[i].shared);
+    free(b);
+    free(f);
+    return rc ? LAUNCH_FAILED : 0;
+}
+
+/* ---- the driver --------------------------------------------------------- */
+
+#define E(name)     __attribute__((visibility("default"))) int name
+#define IGNORE(...) (void)sizeof((__VA_ARGS__), 0)
+
+E(cuInit)(unsigned f)
+{
+    return IGNORE(f), 0;
+}
+E(cuDriverGetVersion)(int *v)
+{
+    return *v = 12000, 0;
+}
+E(cuGetErrorName)(int rc, const char **t)
+{
+    return IGNORE(rc), *t = "EMU", 0;
+}
+E(cuGetErrorString)(int rc, const char **t)
+{
+    return *t = rc == LAUNCH_FAILED ? "launch failed"
+                : rc == 1           ? "invalid argument"
+                                    : "unsupported",
+           0;
+}
+E(cuDeviceGetCount)(int *n)
+{
+    return *n = 1, 0;
+}
+E(cuDeviceGet)(int *d, int i)
+{
+    return IGNORE(i), *d = 0, 0;
+}
+E(cuDeviceGetName)(char *s, int n, int d)
+{
+    return IGNORE(d), snprintf(s, (size_t)n, "emulated device"), 0;
+}
+E(cuDeviceGetAttribute)(int *v, int a, int d)
+{
+    IGNORE(d);
+    *v = a == 75 ? 9 : a == 76 ? 0 : a == 16 ? N_SM : a == 97 ? SHARED : 0;
+    return 0;
+}
+E(cuDeviceTotalMem_v2)(size_t *n, int d)
+{
+    return IGNORE(d), *n = 4ull << 30, 0;
+}
+E(cuDevicePrimaryCtxRetain)(void **c, int d)
+{
+    return IGNORE(d), *c = &home, 0;
+}
+E(cuDevicePrimaryCtxRelease_v2)(int d)
+{
+    return IGNORE(d), 0;
+}
+E(cuCtxSetCurrent)(void *c)
+{
+    return IGNORE(c), 0;
+}
+E(cuCtxSynchronize)(void)
+{
+    return 0;
+}
+E(cuMemGetInfo_v2)(size_t *f, size_t *t)
+{
+    return *f = *t = 4ull << 30, 0;
+}
+/* Every allocation, so that a copy out of bounds is the error that a device
+ * gives. */
+static struct {
+    uint64_t at;
+    size_t n;
+} held[4096];
+
+static int
+inside(uint64_t p, size_t n)
+{
+    for (size_t i = 0; i < 4096; i++)
+        if (held[i].at && p >= held[i].at && p - held[i].at <= held[i].n &&
+            n <= held[i].n - (p - held[i].at))
+            return 1;
+    return 0;
+}
+
+E(cuMemAlloc_v2)(uint64_t *p, size_t n)
+{
+    size_t i = 0;
+    void *m = aligned_alloc(256, (n + 255) / 256 * 256);
+
+    while (i < 4096 && held[i].at)
+        i++;
+    if (!m || i == 4096)
+        return free(m), 2;
+    memset(m, 0xa5, n); /* what nobody wrote is not zero */
+    held[i].at = *p = (uint64_t)(uintptr_t)m;
+    held[i].n = n;
+    return 0;
+}
+E(cuMemFree_v2)(uint64_t p)
+{
+    for (size_t i = 0; i < 4096; i++)
+        if (held[i].at == p)
+            held[i].at = 0;
+    return free((void *)(uintptr_t)p), 0;
+}
+E(cuMemcpyHtoD_v2)(uint64_t d, const void *s, size_t n)
+{
+    return inside(d, n) || d == constants
+               ? (memcpy((void *)(uintptr_t)d, s, n), 0)
+               : 1;
+}
+E(cuMemcpyDtoH_v2)(void *d, uint64_t s, size_t n)
+{
+    return inside(s, n) ? (memcpy(d, (const void *)(uintptr_t)s, n), 0) : 1;
+}
+E(cuMemcpyDtoD_v2)(uint64_t d, uint64_t s, size_t n)
+{
+    if (!inside(d, n) || !inside(s, n))
+        return 1;
+    return memcpy((void *)(uintptr_t)d, (const void *)(uintptr_t)s, n), 0;
+}
+E(cuMemsetD32_v2)(uint64_t p, unsigned v, size_t n)
+{
+    if (!inside(p, n * 4))
+        return 1;
+    for (size_t i = 0; i < n; i++)
+        ((unsigned *)(uintptr_t)p)[i] = v;
+    return 0;
+}
+E(cuModuleLoadDataEx)(void **m, const void *i, unsigned n, int *o, void **v)
+{
+    return IGNORE(i, n, o, v), *m = &kernel, 0;
+}
+E(cuModuleUnload)(void *m)
+{
+    return IGNORE(m), 0;
+}
+E(cuModuleGetFunction)(void **f, void *m, const char *name)
+{
+    IGNORE(m);
+    name = emu_has(name);
+    memcpy(f, &name, sizeof name); /* a function is its name */
+    return name ? 0 : 500;
+}
+E(cuModuleGetGlobal_v2)(uint64_t *p, size_t *n, void *m, const char *name)
+{
+    Dl_info di;
+    const ElfW(Sym) *sym = NULL;
+    Dl_info self;
+    void *lib, *at = NULL;
+
+    IGNORE(m);
+    if (dladdr((void *)(uintptr_t)&launch, &self) &&
+        (lib = dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD)) != NULL)
+        at = dlsym(lib, name);
+    if (!at || !dladdr1(at, &di, (void **)(void *)&sym, RTLD_DL_SYMENT) || !sym)
+        return 500;
+    *p = constants = (uint64_t)(uintptr_t)at;
+    *n = sym->st_size;
+    return 0;
+}
+E(cuFuncSetAttribute)(void *f, int a, int v)
+{
+    return IGNORE(f, a, v), 0;
+}
+E(cuFuncGetAttribute)(int *v, int a, void *f)
+{
+    return IGNORE(a, f), *v = 0, 0;
+}
+E(cuLaunchKernel)
+(void *fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+ unsigned bz, unsigned shared, void *stream, void **params, void **extra)
+{
+    struct shape s = {gx, gy, bx, shared};
+    int rc = gz == 1 && by == 1 && bz == 1 ? 0 : 801;
+
+    IGNORE(stream, extra);
+    kernel = fn;
+    kernel_params = params;
+    for (u32 i = 0; i < gx * gy && !rc; i++)
+        rc = launch(&s, i, 1);
+    return rc;
+}
+E(cuLaunchCooperativeKernel)
+(void *fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+ unsigned bz, unsigned shared, void *stream, void **params)
+{
+    struct shape s = {gx, gy, bx, shared};
+
+    IGNORE(stream, gz, by, bz);
+    kernel = fn;
+    kernel_params = params;
+    return shared > SHARED ? 720 : launch(&s, 0, gx * gy);
+}
+E(cuStreamCreate)(void **s, unsigned f)
+{
+    return IGNORE(f), *s = &home, 0;
+}
+E(cuStreamDestroy_v2)(void *s)
+{
+    return IGNORE(s), 0;
+}
+E(cuStreamSynchronize)(void *s)
+{
+    return IGNORE(s), 0;
+}
+E(cuStreamBeginCapture_v2)(void *s, int m)
+{
+    return IGNORE(s, m), 801;
+}
+E(cuStreamEndCapture)(void *s, void **g)
+{
+    return IGNORE(s, g), 801;
+}
+E(cuGraphInstantiateWithFlags)(void **e, void *g, unsigned long long f)
+{
+    return IGNORE(e, g, f), 801;
+}
+E(cuGraphLaunch)(void *e, void *s)
+{
+    return IGNORE(e, s), 801;
+}
+E(cuGraphExecDestroy)(void *e)
+{
+    return IGNORE(e), 0;
+}
+E(cuGraphDestroy)(void *g)
+{
+    return IGNORE(g), 0;
+}
+E(cuEventCreate)(void **e, unsigned f)
+{
+    return IGNORE(f), *e = &home, 0;
+}
+E(cuEventDestroy_v2)(void *e)
+{
+    return IGNORE(e), 0;
+}
+E(cuEventRecord)(void *e, void *s)
+{
+    return IGNORE(e, s), 0;
+}
+E(cuEventSynchronize)(void *e)
+{
+    return IGNORE(e), 0;
+}
+E(cuEventElapsedTime)(float *ms, void *a, void *b)
+{
+    return IGNORE(a, b), *ms = 0, 0;
+}

@@ -1,0 +1,55 @@
+// emu_kernels.cc - the kernels, as functions of this library.
+// SPDX-License-Identifier: Apache-2.0
+#include "emu.h"
+
+#include "../../kernels/cuda/mega_decode.cu"
+#include "../../kernels/cuda/setup.cu"
+
+#include <utility>
+
+template <class... A, size_t... I>
+static void
+call(void (*fn)(A...), void **p, std::index_sequence<I...>)
+{
+    fn(*(A *)p[I]...);
+}
+
+#define KERNELS(X)                                                            \
+    X(br_mega_64_bf16) X(br_mega_128_bf16) X(br_mega_64_q8_0)                 \
+    X(br_mega_128_q8_0) X(br_fill_bf16) X(br_fill_q8_0) X(br_fill_f32)        \
+    X(br_repack_bf16) X(br_repack_q8_0) X(br_naive_embed) X(br_naive_norm)    \
+    X(br_naive_matvec) X(br_naive_matvec_q8_0) X(br_naive_round_q8) X(br_naive_glu)                \
+    X(br_naive_rope) X(br_naive_append) X(br_naive_attn) X(br_naive_to_pages)
+
+template <class... A>
+static void
+start(void (*fn)(A...), void **p)
+{
+    call(fn, p, std::index_sequence_for<A...>{});
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void **p);
+} table[] = {
+#define X(k) {#k, [](void **p) { start(k, p); }},
+    KERNELS(X)
+#undef X
+};
+
+extern "C" const char *
+emu_has(const char *name)
+{
+    for (const auto &t : table)
+        if (!strcmp(t.name, name))
+            return t.name;
+    return nullptr;
+}
+
+extern "C" void
+emu_call(const char *name, void **params)
+{
+    for (const auto &t : table)
+        if (!strcmp(t.name, name))
+            t.run(params);
+}
