@@ -135,11 +135,13 @@ typedef struct rows {
     const int16_t *npair[TILE_ROWS];
 } tile_rows;
 
-/* Groups g0..g1 of a step, piled up in 16-bit lanes. */
+/* Part 0 or 1 of a step, or all of it, piled up in 16-bit lanes. */
 static MAT_INLINE void
-pile_up(const mat_format *f, const uint8_t *p, int g0, int g1, int n,
+pile_up(const mat_format *f, const uint8_t *p, int part, int n,
         const tile_rows *x, __m256i acc[TILE_ROWS][2])
 {
+    int g0 = part * pile(f) / 4, g1 = g0 + pile(f) / 4;
+
     MAT_UNROLL
     for (int g = g0; g < g1; g++) {
         __m256i w[2];
@@ -163,10 +165,8 @@ static MAT_INLINE void
 narrow_step(const mat_format *f, const uint8_t *p, int n, const tile_rows *x,
             __m256i scale[2][2], __m256i sum[TILE_ROWS][2])
 {
-    int k = pile(f);
-
     MAT_UNROLL
-    for (int part = 0; part < 32 / k; part++) {
+    for (int part = 0; part < 32 / pile(f); part++) {
         __m256i acc[TILE_ROWS][2];
 
         MAT_UNROLL
@@ -176,7 +176,7 @@ narrow_step(const mat_format *f, const uint8_t *p, int n, const tile_rows *x,
                     ? _mm256_setzero_si256()
                     : _mm256_slli_epi16(splat4(x->npair[r] + 2 * part),
                                         off_bits(f));
-        pile_up(f, p, part * k / 4, (part + 1) * k / 4, n, x, acc);
+        pile_up(f, p, part, n, x, acc);
         MAT_UNROLL
         for (int r = 0; r < n; r++)
             for (int h = 0; h < 2; h++)
@@ -232,23 +232,8 @@ mx_scales(const uint8_t *p)
 }
 
 static MAT_INLINE void
-store_sums(const mat_tile *t, int r0, int n,
-           __m256 chain[MAT_CHAINS][TILE_ROWS][2])
-{
-    MAT_UNROLL
-    for (int i = 0; i < 2 * n; i++) {
-        int r = i / 2, h = i % 2;
-
-        _mm256_storeu_ps(
-            t->out[r0 + r] + 8 * h,
-            _mm256_add_ps(_mm256_add_ps(chain[0][r][h], chain[1][r][h]),
-                          _mm256_add_ps(chain[2][r][h], chain[3][r][h])));
-    }
-}
-
-static MAT_INLINE void
-flat_block(const mat_format *f, const uint8_t *head, const uint8_t *p, int n,
-           const act_view *a, uint32_t b, __m256 chain[TILE_ROWS][2])
+flat_block(const mat_format *f, mat_place at, int n, const act_view *a,
+           __m256 chain[TILE_ROWS][2])
 {
     __m256i sum[TILE_ROWS][2], one = _mm256_set1_epi16(1);
     __m256i ones[2][2] = {{one, one}, {one, one}};
@@ -257,55 +242,29 @@ flat_block(const mat_format *f, const uint8_t *head, const uint8_t *p, int n,
     MAT_UNROLL
     for (int r = 0; r < n; r++) {
         sum[r][0] = sum[r][1] = _mm256_setzero_si256();
-        x.q[r] = a[r].q + 32 * b;
-        x.npair[r] = a[r].npair + 2 * b;
+        x.q[r] = a[r].q + 32 * at.b;
+        x.npair[r] = a[r].npair + 2 * at.b;
     }
     if (is_wide(f))
-        wide_step(f, p, n, &x, sum);
+        wide_step(f, at.block, n, &x, sum);
     else
-        narrow_step(f, p, n, &x, ones, sum);
+        narrow_step(f, at.block, n, &x, ones, sum);
     MAT_UNROLL
-    for (int h = 0; h < 2; h++) {
-        __m256 d = f->level == MAT_FP4 ? mx_scales(head + 8 * h)
-                                       : halves(head + 16 * h);
+    for (int i = 0; i < 2 * n; i++) {
+        int h = i / n, r = i % n;
+        __m256 d = _mm256_set1_ps(a[r].d[at.b]);
+        __m256 y =
+            _mm256_mul_ps(f->level == MAT_FP4 ? mx_scales(at.head + 8 * h)
+                                              : halves(at.head + 16 * h),
+                          d);
 
-        MAT_UNROLL
-        for (int r = 0; r < n; r++) {
-            __m256 dx = _mm256_set1_ps(a[r].d[b]);
-            __m256 y = _mm256_mul_ps(_mm256_mul_ps(d, dx),
-                                     _mm256_cvtepi32_ps(sum[r][h]));
-
-            if (f->min)
-                y = _mm256_fnmadd_ps(
-                    _mm256_mul_ps(halves(head + 128 + 16 * h), dx),
-                    _mm256_set1_ps((float)a[r].nsum[b]), y);
-            chain[r][h] = _mm256_add_ps(chain[r][h], y);
-        }
+        y = _mm256_mul_ps(y, _mm256_cvtepi32_ps(sum[r][h]));
+        if (f->min)
+            y = _mm256_fnmadd_ps(
+                _mm256_mul_ps(halves(at.head + 128 + 16 * h), d),
+                _mm256_set1_ps((float)a[r].nsum[at.b]), y);
+        chain[r][h] = _mm256_add_ps(chain[r][h], y);
     }
-}
-
-static MAT_INLINE void
-flat(const mat_tile *t, int type, int r0, int n)
-{
-    const mat_format *f = mat_format_of(type);
-    uint32_t blocks = t->m->n_in / 32, size = mat_block_bytes(f);
-    const uint8_t *p = t->panel;
-    __m256 chain[MAT_CHAINS][TILE_ROWS][2];
-    act_view a[TILE_ROWS];
-
-    memset(chain, 0, sizeof chain);
-    MAT_UNROLL
-    for (int r = 0; r < n; r++)
-        a[r] = act_at(BR_FORM_Q32, t->m->n_in, t->row[r0 + r]);
-    for (uint32_t b = 0; b < blocks;) {
-        const uint8_t *head = p;
-
-        p += mat_head_bytes(f);
-        for (int c = 0; c < MAT_CHAINS && b < blocks; c++, b++, p += size)
-            flat_block(f, head + c * mat_head_bytes(f) / (f->min ? 8 : 4), p, n,
-                       a, b, chain[c]);
-    }
-    store_sums(t, r0, n, chain);
 }
 
 /* ---- blocks of 256 ------------------------------------------------------- */
@@ -384,19 +343,19 @@ add_mins(const scales *k, int n, const act_view *a, uint32_t b,
 }
 
 static MAT_INLINE void
-k_sums(const mat_format *f, const uint8_t *p, int n, const act_view *a,
-       uint32_t b, __m256i sum[TILE_ROWS][2], __m256i low[TILE_ROWS][2])
+k_sums(const mat_format *f, mat_place at, int n, const act_view *a,
+       __m256i sum[TILE_ROWS][2], __m256i low[TILE_ROWS][2])
 {
+    const uint8_t *p = at.block + mat_scale_bytes(f);
     scales k;
     tile_rows x;
 
-    load_scales(f, p, &k);
-    p += mat_scale_bytes(f);
+    load_scales(f, at.block, &k);
     MAT_UNROLL
     for (int r = 0; r < n; r++)
         sum[r][0] = sum[r][1] = low[r][0] = low[r][1] = _mm256_setzero_si256();
     if (f->min)
-        add_mins(&k, n, a, b, low);
+        add_mins(&k, n, a, at.b, low);
     /* Not unrolled: 1.5 KB of code a step. */
     for (int j = 0; j < 8; j++, p += mat_step_bytes(f)) {
         __m256i scale[2][2];
@@ -413,49 +372,79 @@ k_sums(const mat_format *f, const uint8_t *p, int n, const act_view *a,
         }
         MAT_UNROLL
         for (int r = 0; r < n; r++) {
-            x.q[r] = a[r].q + 256 * b + 32 * j;
-            x.npair[r] = a[r].npair + 32 * b + 4 * j;
+            x.q[r] = a[r].q + 256 * at.b + 32 * j;
+            x.npair[r] = a[r].npair + 32 * at.b + 4 * j;
         }
         narrow_step(f, p, n, &x, scale, sum);
     }
 }
 
 static MAT_INLINE void
-k_quant(const mat_tile *t, int type, int r0, int n)
+k_block(const mat_format *f, mat_place at, int n, const act_view *a,
+        __m256 chain[TILE_ROWS][2])
+{
+    __m256i sum[TILE_ROWS][2], low[TILE_ROWS][2];
+
+    k_sums(f, at, n, a, sum, low);
+    MAT_UNROLL
+    for (int i = 0; i < 2 * n; i++) {
+        int h = i / n, r = i % n;
+        __m256 d = _mm256_set1_ps(a[r].d[at.b]);
+        __m256 y = _mm256_mul_ps(_mm256_mul_ps(halves(at.head + 16 * h), d),
+                                 _mm256_cvtepi32_ps(sum[r][h]));
+
+        if (f->min)
+            y = _mm256_fnmadd_ps(
+                _mm256_mul_ps(halves(at.head + 128 + 16 * h), d),
+                _mm256_cvtepi32_ps(low[r][h]), y);
+        chain[r][h] = _mm256_add_ps(chain[r][h], y);
+    }
+}
+
+/* ---- a panel of blocks --------------------------------------------------- */
+
+static MAT_INLINE void
+store_sums(const mat_tile *t, int r0, int n,
+           __m256 chain[MAT_CHAINS][TILE_ROWS][2])
+{
+    MAT_UNROLL
+    for (int i = 0; i < 2 * n; i++) {
+        int r = i / 2, h = i % 2;
+
+        _mm256_storeu_ps(
+            t->out[r0 + r] + 8 * h,
+            _mm256_add_ps(_mm256_add_ps(chain[0][r][h], chain[1][r][h]),
+                          _mm256_add_ps(chain[2][r][h], chain[3][r][h])));
+    }
+}
+
+static MAT_INLINE void
+blocks(const mat_tile *t, int type, int r0, int n)
 {
     const mat_format *f = mat_format_of(type);
-    uint32_t blocks = t->m->n_in / 256;
-    const uint8_t *p = t->panel, *head = p;
+    uint32_t n_blocks = t->m->n_in / (f->class == MAT_K ? 256 : 32);
+    const uint8_t *head = t->panel;
     __m256 chain[MAT_CHAINS][TILE_ROWS][2];
     act_view a[TILE_ROWS];
 
     memset(chain, 0, sizeof chain);
     MAT_UNROLL
     for (int r = 0; r < n; r++)
-        a[r] = act_at(BR_FORM_Q256, t->m->n_in, t->row[r0 + r]);
-    for (uint32_t b = 0; b < blocks; b++, p += mat_block_bytes(f)) {
-        __m256i sum[TILE_ROWS][2], low[TILE_ROWS][2];
-        uint32_t c = b % MAT_CHAINS;
+        a[r] = act_at(f->class == MAT_K ? BR_FORM_Q256 : BR_FORM_Q32,
+                      t->m->n_in, t->row[r0 + r]);
+    for (uint32_t b = 0; b < n_blocks;) {
+        const uint8_t *p = head + mat_head_bytes(f);
 
-        if (c == 0) {
-            head = p;
-            p += mat_head_bytes(f);
-        }
-        k_sums(f, p, n, a, b, sum, low);
-        MAT_UNROLL
-        for (int i = 0; i < 2 * n; i++) {
-            int r = i / 2, h = i % 2;
-            __m256 d = _mm256_set1_ps(a[r].d[b]);
-            __m256 y =
-                _mm256_mul_ps(_mm256_mul_ps(halves(head + 32 * c + 16 * h), d),
-                              _mm256_cvtepi32_ps(sum[r][h]));
+        for (uint32_t c = 0; c < MAT_CHAINS && b < n_blocks; c++, b++) {
+            mat_place at = {head + c * mat_scale_step(f), p, b};
 
-            if (f->min)
-                y = _mm256_fnmadd_ps(
-                    _mm256_mul_ps(halves(head + 128 + 32 * c + 16 * h), d),
-                    _mm256_cvtepi32_ps(low[r][h]), y);
-            chain[c][r][h] = _mm256_add_ps(chain[c][r][h], y);
+            if (f->class == MAT_K)
+                k_block(f, at, n, a, chain[c]);
+            else
+                flat_block(f, at, n, a, chain[c]);
+            p += mat_block_bytes(f);
         }
+        head = p;
     }
     store_sums(t, r0, n, chain);
 }
@@ -726,15 +715,6 @@ mat_avx2_ops(br_form form, uint32_t rounds)
 
 /* ---- which ------------------------------------------------------------- */
 
-static MAT_INLINE void
-at_rows(const mat_tile *t, int type, int r0, int n)
-{
-    if (mat_format_of(type)->class == MAT_FLAT)
-        flat(t, type, r0, n);
-    else
-        k_quant(t, type, r0, n);
-}
-
 /* One function per format: four rows at a time, then two, then one. */
 static MAT_INLINE void
 tile(const mat_tile *t, int type)
@@ -746,13 +726,13 @@ tile(const mat_tile *t, int type)
         return;
     }
     for (; t->n_rows - r >= 4; r += 4)
-        at_rows(t, type, r, 4);
+        blocks(t, type, r, 4);
     if (t->n_rows - r >= 2) {
-        at_rows(t, type, r, 2);
+        blocks(t, type, r, 2);
         r += 2;
     }
     if (t->n_rows - r >= 1)
-        at_rows(t, type, r, 1);
+        blocks(t, type, r, 1);
 }
 
 #    define F(name, ...)                                                     \

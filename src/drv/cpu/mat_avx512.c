@@ -140,14 +140,8 @@ store_sums(const mat_tile *t, int r0, int n,
                           _mm512_add_ps(chain[2][r], chain[3][r])));
 }
 
-/* Where a kernel stands: block b of the rows' activations. */
-typedef struct place {
-    const uint8_t *head, *block; /* the block's scales; its weights */
-    uint32_t b;
-} place;
-
 static MAT_INLINE void
-flat_block(const mat_format *f, place at, int n, const act_view *a,
+flat_block(const mat_format *f, mat_place at, int n, const act_view *a,
            __m512 *chain)
 {
     __m512 d = f->level == MAT_FP4 ? mx_scales(at.head) : halves(at.head);
@@ -265,8 +259,8 @@ add_low(const mat_format *f, const scales *k, uint32_t b, int n,
 }
 
 static MAT_INLINE void
-k_sums(const mat_format *f, place at, int n, const act_view *a, __m512i *sum,
-       __m512i *low)
+k_sums(const mat_format *f, mat_place at, int n, const act_view *a,
+       __m512i *sum, __m512i *low)
 {
     const uint8_t *p = at.block + mat_scale_bytes(f);
     const int8_t *q[MAT_MAX_ROWS];
@@ -304,7 +298,8 @@ k_sums(const mat_format *f, place at, int n, const act_view *a, __m512i *sum,
 }
 
 static MAT_INLINE void
-k_block(const mat_format *f, place at, int n, const act_view *a, __m512 *chain)
+k_block(const mat_format *f, mat_place at, int n, const act_view *a,
+        __m512 *chain)
 {
     __m512i sum[MAT_MAX_ROWS], low[MAT_MAX_ROWS];
     __m512 dw = halves(at.head);
@@ -332,7 +327,6 @@ blocks(const mat_tile *t, int type, int r0, int n)
 {
     const mat_format *f = mat_format_of(type);
     uint32_t n_blocks = t->m->n_in / (f->class == MAT_K ? 256 : 32);
-    uint32_t scale = f->level == MAT_FP4 ? 16 : 32; /* bytes of a block */
     const uint8_t *head = t->panel;
     __m512 chain[MAT_CHAINS][MAT_MAX_ROWS];
     act_view a[MAT_MAX_ROWS];
@@ -346,7 +340,7 @@ blocks(const mat_tile *t, int type, int r0, int n)
         const uint8_t *p = head + mat_head_bytes(f);
 
         for (uint32_t c = 0; c < MAT_CHAINS && b < n_blocks; c++, b++) {
-            place at = {head + c * scale, p, b};
+            mat_place at = {head + c * mat_scale_step(f), p, b};
 
             if (f->class == MAT_K)
                 k_block(f, at, n, a, chain[c]);

@@ -98,6 +98,13 @@ mat_head_bytes(const mat_format *f)
     return f->level == MAT_FP4 ? 64 : f->min ? 256 : 128;
 }
 
+/* From one block's 16 scales to the next's. */
+static inline uint32_t
+mat_scale_step(const mat_format *f)
+{
+    return f->level == MAT_FP4 ? 16 : 32;
+}
+
 static inline uint32_t
 mat_block_bytes(const mat_format *f)
 {
@@ -152,6 +159,12 @@ typedef struct mat_tile {
     const uint8_t *row[MAT_MAX_ROWS];
     float *out[MAT_MAX_ROWS]; /* 16 numbers each */
 } mat_tile;
+
+/* Where a kernel stands in a panel: block b of the rows, too. */
+typedef struct mat_place {
+    const uint8_t *head, *block; /* the block's scales; its weights */
+    uint32_t b;
+} mat_place;
 
 typedef void mat_kernel(const mat_tile *t);
 
