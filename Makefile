@@ -50,6 +50,11 @@ ifneq ($(call has,libedit),)
 CLI_LIBS += $(shell pkg-config --libs libedit)
 $(B)/src/cli/%.o: BR_CFLAGS += -DBR_HAVE_LIBEDIT
 endif
+ifneq ($(call has,libcurl),)
+CLI_LIBS += $(shell pkg-config --libs libcurl)
+$(B)/src/cli/%.o: BR_CFLAGS += -DBR_HAVE_CURL
+endif
+$(B)/src/cli/catalogue.o: models/catalogue.json
 LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) $(LDFLAGS)
 
 # Kernels by instruction set: chosen at run time, so compiled everywhere.

@@ -107,6 +107,23 @@ void br_os_thread_name(const char *name);
  * "" in out: it cannot be opened. */
 bool br_os_read(const char *path, char *out, size_t size);
 
+/* What of the machine's memory this process may have, and how much of it is
+ * free: the least that the kernel and the control groups say. 0: not told. */
+void br_os_memory(uint64_t *total_bytes, uint64_t *free_bytes);
+
+/* A lock that ends with the process that holds it, whatever ends it: a SIGKILL
+ * leaves nothing behind that somebody has to clear away. NO_DEVICE: another
+ * process has it; the message names that process. */
+typedef struct br_os_lock {
+    int fd;
+} br_os_lock;
+br_code br_os_lock_take(br_os_lock *l, const char *path,
+                        br_status *st) BR_MUST_USE;
+/* One process for each GPU: device is "cuda-0" and the like. */
+br_code br_os_lock_device(br_os_lock *l, const char *device,
+                          br_status *st) BR_MUST_USE;
+void br_os_lock_drop(br_os_lock *l);
+
 /* Processors this thread may run on, at most `max` of their numbers; returns
  * how many there are. */
 int br_os_cpus(int *out, int max);

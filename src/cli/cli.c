@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define PREFIX "BRASS_"
 
@@ -68,6 +69,44 @@ br_opt_list(const br_cli *cli, br_opt_id id, const char *const **out)
     br_assert(br_cli_option_rows[id].type == BR_OPTION_LIST);
     *out = (const char *const *)v->list.at;
     return v->list.n;
+}
+
+const char *
+br_cli_env(const br_cli *cli, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (char *const *e = cli->env; e && *e; e++)
+        if (strncmp(*e, name, n) == 0 && (*e)[n] == '=' && (*e)[n + 1])
+            return *e + n + 1;
+    return NULL;
+}
+
+bool
+br_cli_folder(const br_cli *cli, const char *xdg, const char *home_path,
+              br_str *out)
+{
+    const char *given = br_cli_env(cli, xdg), *home = br_cli_env(cli, "HOME");
+
+    if (given)
+        br_str_printf(out, "%s/brass", given);
+    else if (home)
+        br_str_printf(out, "%s/%s/brass", home, home_path);
+    return given || home;
+}
+
+void
+br_cli_make_folder(br_str *path)
+{
+    for (size_t i = 1; !path->oom && i <= path->n; i++) {
+        char c = path->at[i];
+
+        if (c && c != '/')
+            continue;
+        path->at[i] = 0;
+        (void)mkdir(path->at, 0700);
+        path->at[i] = c;
+    }
 }
 
 /* One line whatever the text holds: a file name may hold anything. */

@@ -60,6 +60,15 @@ int br_opt_enum(const br_cli *cli, br_opt_id id);        /* -1: unset */
 const char *br_opt_str(const br_cli *cli, br_opt_id id); /* NULL: unset */
 size_t br_opt_list(const br_cli *cli, br_opt_id id, const char *const **out);
 
+/* A variable of the environment that is not empty, or NULL. */
+const char *br_cli_env(const br_cli *cli, const char *name);
+/* Appends $XDG/brass, or ~/HOME_PATH/brass. False: the environment names
+ * neither. */
+bool br_cli_folder(const br_cli *cli, const char *xdg, const char *home_path,
+                   br_str *out);
+/* mkdir -p. One that cannot be made is noticed by who opens a file in it. */
+void br_cli_make_folder(br_str *path);
+
 /* ---- results and failures ---------------------------------------------- */
 
 /* One line on stderr, "brass prog check: FILE: place: rule", and the exit code

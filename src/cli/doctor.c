@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/thread.h"
+#include "cli/http_get.h"
 #include "cli/tiers.h"
 
 #include <string.h>
@@ -80,34 +81,19 @@ processor(report *r)
             "none; tier ref is about eight times slower without it");
 }
 
-/* "MemAvailable:   123 kB" in KiB; 0: not told. */
-static uint64_t
-meminfo(const char *text, const char *key)
-{
-    const char *p = strstr(text, key);
-    uint64_t v = 0;
-
-    for (p = p ? p + strcspn(p, "0123456789\n") : ""; *p >= '0' && *p <= '9';
-         p++)
-        v = v * 10 + (uint64_t)(*p - '0');
-    return v;
-}
-
 static void
 memory(report *r)
 {
-    char text[4096];
+    const double gib = 1 << 30;
     uint64_t all, left;
 
-    br_os_read("/proc/meminfo", text, sizeof text);
-    all = meminfo(text, "MemTotal:");
-    left = meminfo(text, "MemAvailable:");
-    if (left >= 512 << 10)
-        find(r, "memory", GOOD, "%.1f of %.1f GiB are free",
-             (double)left / (1 << 20), (double)all / (1 << 20));
+    br_os_memory(&all, &left);
+    if (left >= 512 << 20)
+        find(r, "memory", GOOD, "%.1f of %.1f GiB are free", (double)left / gib,
+             (double)all / gib);
     else
         fix(find(r, "memory", left ? WARN : BAD, "%.1f of %.1f GiB are free",
-                 (double)left / (1 << 20), (double)all / (1 << 20)),
+                 (double)left / gib, (double)all / gib),
             "end other programs; a model needs its file's size and more");
 }
 
@@ -138,6 +124,16 @@ editing(report *r)
         "install libedit-dev and pkg-config, then make");
 }
 #endif
+
+static void
+downloads(report *r)
+{
+    if (br_http_here())
+        find(r, "downloads", GOOD, "brass model pull, by libcurl");
+    else
+        fix(find(r, "downloads", WARN, "brass model pull is left out"),
+            "install libcurl4-openssl-dev and pkg-config, then make");
+}
 
 static int
 print_json(br_cli *cli, const report *r)
@@ -178,6 +174,7 @@ br_cmd_doctor(br_cli *cli)
     memory(&r);
     devices(&r, t);
     editing(&r);
+    downloads(&r);
     if (br_opt_bool(cli, BR_OPT_json)) {
         code = print_json(cli, &r);
     } else {

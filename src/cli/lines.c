@@ -2,8 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/lines.h"
 
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct br_lines {
@@ -12,43 +10,6 @@ struct br_lines {
     bool terminal;
     br_editor *editor; /* NULL: lines as they come */
 };
-
-static const char *
-variable(const br_cli *cli, const char *name)
-{
-    size_t n = strlen(name);
-
-    for (char *const *e = cli->env; e && *e; e++)
-        if (strncmp(*e, name, n) == 0 && (*e)[n] == '=' && (*e)[n + 1])
-            return *e + n + 1;
-    return NULL;
-}
-
-/* "" when there is no place for it; a folder that cannot be made is no reason
- * not to talk. */
-static void
-history_path(const br_cli *cli, br_str *out)
-{
-    const char *state = variable(cli, "XDG_STATE_HOME");
-    const char *home = variable(cli, "HOME");
-
-    if (!state && !home)
-        return;
-    br_str_printf(out, "%s", state ? state : home);
-    if (!state)
-        br_str_puts(out, "/.local/state");
-    br_str_puts(out, "/brass");
-    for (size_t i = 1; !out->oom && i <= out->n; i++) {
-        char c = out->at[i];
-
-        if (c && c != '/')
-            continue;
-        out->at[i] = 0;
-        (void)mkdir(out->at, 0700);
-        out->at[i] = c;
-    }
-    br_str_puts(out, "/history");
-}
 
 br_code
 br_lines_open(br_lines **out, br_cli *cli, const char *prompt, br_status *st)
@@ -65,9 +26,14 @@ br_lines_open(br_lines **out, br_cli *cli, const char *prompt, br_status *st)
     if (l->terminal) {
         br_str history = {0};
 
-        history_path(cli, &history);
-        l->editor = br_editor_open(
-            cli, prompt, history.n && !history.oom ? history.at : NULL);
+        /* Without a place for it the talk goes on. */
+        bool keep =
+            br_cli_folder(cli, "XDG_STATE_HOME", ".local/state", &history);
+
+        br_cli_make_folder(&history);
+        br_str_puts(&history, "/history");
+        l->editor = br_editor_open(cli, prompt,
+                                   keep && !history.oom ? history.at : NULL);
         br_str_fini(&history);
     }
     return BR_OK;

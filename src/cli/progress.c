@@ -31,10 +31,14 @@ br_progress_at(br_progress *p, uint64_t done, int64_t now_ns)
     p->shown = true;
     fprintf(p->f, "\r%.40s", p->what);
     if (p->total)
-        fprintf(p->f, " %d%% (%llu of %llu, %lld s)",
-                (int)((double)done * 100 / (double)p->total),
-                (unsigned long long)done, (unsigned long long)p->total,
-                (long long)(took / SECOND));
+        fprintf(p->f, " %d%%", (int)((double)done * 100 / (double)p->total));
+    if (p->bytes)
+        fprintf(p->f, " (%.1f of %.1f MB, %.1f MB/s)", (double)done / 1e6,
+                (double)p->total / 1e6,
+                (double)(done - p->begin) * 1e3 / (double)took);
+    else if (p->total)
+        fprintf(p->f, " (%llu of %llu, %lld s)", (unsigned long long)done,
+                (unsigned long long)p->total, (long long)(took / SECOND));
     else
         fprintf(p->f, " %llu (%lld s)", (unsigned long long)done,
                 (long long)(took / SECOND));

@@ -13,8 +13,10 @@ typedef struct br_progress {
     FILE *f;
     bool terminal;
     bool shown;
+    bool bytes; /* what is counted: shown as MB, and as MB/s */
     const char *what;
     uint64_t total; /* 0: not known */
+    uint64_t begin; /* done before it began */
     int64_t begin_ns, last_ns;
 } br_progress;
 

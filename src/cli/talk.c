@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/thread.h"
+#include "cli/catalogue.h"
 
 #include <signal.h>
 #include <string.h>
@@ -144,7 +145,7 @@ open_model(br_talk *t, bool chat, br_status *st)
                       : 0;
     int64_t trained;
 
-    BR_TRY(br_model_open(&t->model, t->cli->args[0], st));
+    BR_TRY(br_model_open(&t->model, t->path.at, st));
     trained = t->model->hp.n_ctx;
     if (trained > 0 && ctx > trained)
         return br_fail(st, BR_E_USAGE,
@@ -166,15 +167,17 @@ br_talk_open(br_talk *t, br_cli *cli, bool chat, br_status *st)
     code = get_params(t, st);
     if (code == BR_OK)
         code = tier_here(cli, st);
+    if (code == BR_OK)
+        code =
+            br_cli_model(cli, cli->n_args ? cli->args[0] : NULL, &t->path, st);
     if (code == BR_OK) {
         t->work = br_tok_work_new();
         code = t->work ? open_model(t, chat, st)
                        : br_fail(st, BR_E_OOM, "out of memory");
         /* Messages of a file that is not there begin with its name. */
-        if (code != BR_OK &&
-            strncmp(st->msg, cli->args[0], strlen(cli->args[0])) != 0 &&
+        if (code != BR_OK && strncmp(st->msg, t->path.at, t->path.n) != 0 &&
             strncmp(st->msg, "--", 2) != 0)
-            (void)br_prefix(st, "%s", cli->args[0]);
+            (void)br_prefix(st, "%s", t->path.at);
     }
     if (code != BR_OK)
         br_talk_close(t);
@@ -192,6 +195,7 @@ br_talk_close(br_talk *t)
     br_model_close(t->model);
     br_vec_fini(&t->bias);
     br_vec_fini(&t->prompt);
+    br_str_fini(&t->path);
     *t = (br_talk){0};
 }
 

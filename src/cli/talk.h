@@ -12,6 +12,7 @@
 
 typedef struct br_talk {
     br_cli *cli;
+    br_str path; /* of the model */
     br_model *model;
     br_tok *tok;
     br_lm_ref *ref;

@@ -29,6 +29,9 @@ static const char *const features[] = {
 #else
     "asserts",
 #endif
+#ifdef BR_HAVE_CURL
+    "libcurl",
+#endif
 #ifdef BR_HAVE_LIBEDIT
     "libedit",
 #endif

@@ -1,0 +1,75 @@
+/* catalogue.h - models by name: those that can be had, those that are here.
+ *
+ *   catalogue   models/catalogue.json, inside the binary, and the user's own
+ *               CONFIG/brass/catalogue.json: rows of name, quant, bytes,
+ *               sha256, url. A row of the user's replaces one of the same name
+ *               and quant.
+ *   store       a folder of GGUF files: --models, or DATA/brass/models. A row
+ *               of the catalogue lies there as NAME-QUANT.gguf.
+ *   active      the file `active` in the store: the model that commands take
+ *               when none is named
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_CATALOGUE_H
+#define BR_CATALOGUE_H
+
+#include "cli/cli.h"
+
+enum {
+    BR_CATALOGUE_MAX_BYTES = 4 << 20,
+    BR_CATALOGUE_MAX_ROWS = 10000,
+    BR_CATALOGUE_MAX_NAME = 100, /* of name, of quant, of a file */
+};
+
+typedef struct br_catalogue_row {
+    const char *name, *quant;
+    const char *url;
+    const char *sha256; /* NULL: not told */
+    uint64_t bytes;     /* 0: not told */
+} br_catalogue_row;
+
+typedef struct br_catalogue {
+    br_arena arena;
+    BR_VEC(br_catalogue_row) rows;
+} br_catalogue;
+
+br_code br_catalogue_load(br_catalogue *c, const br_cli *cli,
+                          br_status *st) BR_MUST_USE;
+/* Adds the rows of one file. */
+br_code br_catalogue_parse(br_catalogue *c, const char *text, size_t n,
+                           br_status *st) BR_MUST_USE;
+void br_catalogue_free(br_catalogue *c);
+/* "NAME", whose first row that fits the memory, else its first; "NAME:QUANT";
+ * "NAME-QUANT". NULL: none. */
+const br_catalogue_row *br_catalogue_find(const br_catalogue *c,
+                                          const char *name);
+/* "; did you mean 'qwen3-4b'?", or "" */
+void br_catalogue_hint(const br_catalogue *c, const char *name, char hint[100]);
+/* "NAME-QUANT.gguf" */
+void br_catalogue_file(const br_catalogue_row *row, br_str *out);
+
+/* What a model of this size needs to run, and whether this machine has it. */
+bool br_model_fits(uint64_t bytes, uint64_t memory_bytes);
+
+/* ---- the store (store.c) ------------------------------------------------- */
+
+/* The folder; it is made when it is the default one. */
+br_code br_store_dir(const br_cli *cli, br_str *dir, br_status *st) BR_MUST_USE;
+/* No file name but a plain one: letters, digits and "._-", no dot first. */
+bool br_store_plain(const char *name);
+/* The path of a model in the store by any of its names. NOT_FOUND: with the
+ * word that would get it, where the catalogue has it. */
+br_code br_store_find(const br_cli *cli, const char *name, br_str *path,
+                      br_status *st) BR_MUST_USE;
+/* What the file `active` says; NOT_FOUND when there is none. */
+br_code br_store_active(const br_cli *cli, br_str *path,
+                        br_status *st) BR_MUST_USE;
+br_code br_store_set_active(const br_cli *cli, const char *path,
+                            br_status *st) BR_MUST_USE;
+
+/* What a command's MODEL means: a file that is there, else a name of the
+ * store; NULL: the active model. */
+br_code br_cli_model(const br_cli *cli, const char *given, br_str *path,
+                     br_status *st) BR_MUST_USE;
+
+#endif

@@ -1,0 +1,174 @@
+/* store.c - the folder of models, and which of them is active.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/catalogue.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_PATH_BYTES = 4096 };
+
+bool
+br_store_plain(const char *name)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t n = strlen(name);
+
+    return n > 0 && n <= BR_CATALOGUE_MAX_NAME && *name != '.' &&
+           strspn(name, plain) == n;
+}
+
+br_code
+br_store_dir(const br_cli *cli, br_str *dir, br_status *st)
+{
+    /* run and chat have no room for the flag on their screens. */
+    const char *given =
+        cli->options.taken && cli->options.taken[BR_OPT_models_dir]
+            ? br_opt_str(cli, BR_OPT_models_dir)
+            : br_cli_env(cli, "BRASS_MODELS");
+
+    if (given)
+        br_str_puts(dir, given);
+    else if (!br_cli_folder(cli, "XDG_DATA_HOME", ".local/share", dir))
+        return br_fail(st, BR_E_NOT_FOUND,
+                       "no place for models: neither --models nor HOME is set");
+    else
+        br_str_puts(dir, "/models");
+    if (dir->oom)
+        return br_fail(st, BR_E_OOM, "out of memory");
+    br_cli_make_folder(dir);
+    return BR_OK;
+}
+
+/* ---- by name ------------------------------------------------------------- */
+
+static bool
+is_here(const br_str *dir, const char *file, br_str *path)
+{
+    br_str_clear(path);
+    br_str_printf(path, "%s/%s", dir->at, file);
+    return !path->oom && access(path->at, F_OK) == 0;
+}
+
+static br_code
+not_here(const br_catalogue *c, const char *name, const br_str *dir,
+         br_status *st)
+{
+    char hint[100];
+
+    if (br_catalogue_find(c, name))
+        return br_fail(st, BR_E_NOT_FOUND,
+                       "%s is not here yet; brass model pull %s gets it", name,
+                       name);
+    br_catalogue_hint(c, name, hint);
+    return br_fail(st, BR_E_NOT_FOUND,
+                   "%s: no such file, and no such model in %s or in the "
+                   "catalogue%s",
+                   name, dir->at,
+                   *hint ? hint : "; brass model list shows both");
+}
+
+br_code
+br_store_find(const br_cli *cli, const char *name, br_str *path, br_status *st)
+{
+    br_str dir = {0}, file = {0};
+    br_catalogue c = {0};
+    bool here = false;
+    br_code code = br_store_dir(cli, &dir, st);
+
+    if (code == BR_OK)
+        code = br_catalogue_load(&c, cli, st);
+    if (code == BR_OK && br_store_plain(name)) {
+        br_str_printf(&file, "%s.gguf", name);
+        here =
+            is_here(&dir, br_str_z(&file), path) || is_here(&dir, name, path);
+    }
+    /* A name has files of several formats: the first that is here. */
+    for (size_t i = 0; code == BR_OK && !here && i < c.rows.n; i++) {
+        const br_catalogue_row *r = &c.rows.at[i];
+        size_t n = strlen(r->name);
+
+        if (strncmp(r->name, name, n) != 0 ||
+            (name[n] &&
+             (name[n] != ':' || strcmp(name + n + 1, r->quant) != 0)))
+            continue;
+        br_str_clear(&file);
+        br_catalogue_file(r, &file);
+        here = is_here(&dir, br_str_z(&file), path);
+    }
+    if (code == BR_OK && (path->oom || file.oom))
+        code = br_fail(st, BR_E_OOM, "out of memory");
+    else if (code == BR_OK && !here)
+        code = not_here(&c, name, &dir, st);
+    br_catalogue_free(&c);
+    br_str_fini(&dir);
+    br_str_fini(&file);
+    return code;
+}
+
+/* ---- the active one ------------------------------------------------------ */
+
+static br_code
+active_file(const br_cli *cli, br_str *out, br_status *st)
+{
+    BR_TRY(br_store_dir(cli, out, st));
+    br_str_puts(out, "/active");
+    return out->oom ? br_fail(st, BR_E_OOM, "out of memory") : BR_OK;
+}
+
+br_code
+br_store_active(const br_cli *cli, br_str *path, br_status *st)
+{
+    br_str file = {0};
+    char *text = NULL;
+    size_t n = 0;
+    br_code code = active_file(cli, &file, st);
+
+    if (code == BR_OK && access(file.at, F_OK) != 0)
+        code = br_fail(st, BR_E_NOT_FOUND,
+                       "no model is named and none is active; brass model use "
+                       "NAME makes one so");
+    if (code == BR_OK)
+        code = br_file_read(file.at, MAX_PATH_BYTES, &text, &n, st);
+    if (code == BR_OK) {
+        br_str_put(path, text, strcspn(text, "\n"));
+        if (path->oom)
+            code = br_fail(st, BR_E_OOM, "out of memory");
+    }
+    br_free(text);
+    br_str_fini(&file);
+    return code;
+}
+
+br_code
+br_store_set_active(const br_cli *cli, const char *path, br_status *st)
+{
+    br_str file = {0}, text = {0};
+    br_code code = active_file(cli, &file, st);
+
+    if (code == BR_OK && !path) {
+        (void)unlink(file.at);
+    } else if (code == BR_OK) {
+        br_str_printf(&text, "%s\n", path);
+        code = text.oom ? br_fail(st, BR_E_OOM, "out of memory")
+                        : br_file_write(file.at, text.at, text.n, st);
+    }
+    br_str_fini(&text);
+    br_str_fini(&file);
+    return code;
+}
+
+br_code
+br_cli_model(const br_cli *cli, const char *given, br_str *path, br_status *st)
+{
+    if (!given)
+        return br_store_active(cli, path, st) == BR_E_NOT_FOUND
+                   ? (st->code = BR_E_USAGE)
+                   : st->code;
+    if (br_store_plain(given) || strchr(given, ':'))
+        if (access(given, F_OK) != 0 && !strstr(given, ".gguf"))
+            return br_store_find(cli, given, path, st);
+    br_str_puts(path, given);
+    return path->oom ? br_fail(st, BR_E_OOM, "out of memory") : BR_OK;
+}

@@ -1,0 +1,420 @@
+/* test_model_pull.c - models by name: catalogue, download, the active one.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/thread.h"
+#include "cli/catalogue.h"
+#include "cli/http_get.h"
+#include "http_kit.h"
+
+#include "t.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A home of the test's own, with a server and a catalogue that leads to it:
+ * a model for each way it can misbehave, as "drop:Q8_0". */
+typedef struct home {
+    char *store, *model, sha[BR_SHA256_HEX];
+    size_t n;
+    int port;
+} home;
+
+static home
+make_home(void)
+{
+    static const char *const ways[] = {"ok",    "drop", "whole", "wrong",
+                                       "long",  "busy", "dead",  "moved",
+                                       "short", "none", "else"};
+    home h;
+    char *text = t_printf("{\"models\":[");
+
+    h.model = t_read(t_repo("tests/data/logits/mamba2.gguf"), &h.n);
+    h.port = hk_serve(h.model, h.n);
+    br_sha256_hex(h.model, h.n, h.sha);
+    for (size_t i = 0; i < BR_COUNT(ways); i++)
+        text =
+            t_printf("%s%s{\"name\":\"%s\",\"quant\":\"Q8_0\",\"bytes\":%zu,"
+                     "\"sha256\":\"%s\",\"url\":"
+                     "\"http://127.0.0.1:%d/%s.gguf\"}",
+                     text, i ? "," : "", ways[i], h.n, h.sha, h.port, ways[i]);
+    text = t_printf("%s]}", text);
+    mkdir(t_printf("%s/brass", t_tmpdir()), 0700);
+    t_write(t_printf("%s/brass/catalogue.json", t_tmpdir()), text,
+            strlen(text));
+    h.store = t_printf("%s/store", t_tmpdir());
+    setenv("XDG_CONFIG_HOME", t_tmpdir(), 1);
+    setenv("BRASS_MODELS", h.store, 1);
+    setenv("no_proxy", "*", 1);
+    if (!br_http_here())
+        t_skip("no libcurl in this build");
+    return h;
+}
+
+static const char *
+stored(const home *h, const char *name)
+{
+    return t_printf("%s/%s", h->store, name);
+}
+
+/* It is there, right, and nothing else is. */
+static void
+check_stored(const home *h, const char *name)
+{
+    size_t n;
+    const char *got = t_read(stored(h, name), &n);
+
+    ck_assert_uint_eq(n, h->n);
+    ck_assert_mem_eq(got, h->model, n);
+    ck_assert_int_ne(access(stored(h, t_printf(".%s.part", name)), F_OK), 0);
+    ck_assert_int_ne(access(stored(h, t_printf(".%s.from", name)), F_OK), 0);
+}
+
+static void
+pull_fails(const home *h, const char *what, int code, const char *words)
+{
+    t_proc r;
+
+    t_run(&r, "model", "pull", what);
+    ck_assert_msg(strstr(r.err, words) != NULL, "%s: %s", what, r.err);
+    ck_assert_int_eq(r.exit, code);
+    ck_assert_ptr_eq(strchr(r.err, '\n'), r.err + r.n_err - 1);
+    ck_assert_str_eq(r.out, "");
+    ck_assert_int_ne(access(stored(h, t_printf("%s-Q8_0.gguf", what)), F_OK),
+                     0);
+}
+
+TEST(pull_gets_a_model_of_the_catalogue)
+{
+    home h = make_home();
+    t_proc r;
+
+    t_run(&r, "model", "pull", "ok");
+    ck_assert_str_eq(r.err, "");
+    ck_assert_int_eq(r.exit, 0);
+    ck_assert_str_eq(r.out, t_printf("%s: %zu bytes, SHA-256 %s, as in the "
+                                     "catalogue\n",
+                                     stored(&h, "ok-Q8_0.gguf"), h.n, h.sha));
+    check_stored(&h, "ok-Q8_0.gguf");
+    t_run(&r, "model", "pull", "ok:Q8_0");
+    ck_assert_ptr_nonnull(strstr(r.out, "is here already"));
+    t_run(&r, "model", "pull", "moved");
+    check_stored(&h, "moved-Q8_0.gguf");
+    ck_assert_str_eq(hk_log(), "/ok.gguf 0-\n/moved.gguf 0-\n/ok.gguf 0-\n");
+}
+
+TEST(pull_goes_on_where_the_server_hung_up)
+{
+    home h = make_home();
+    t_proc r;
+
+    t_run(&r, "model", "pull", "drop");
+    ck_assert_str_eq(r.err, "");
+    check_stored(&h, "drop-Q8_0.gguf");
+    ck_assert_str_eq(hk_log(), t_printf("/drop.gguf 0-\n/drop.gguf %zu-\n"
+                                        "/drop.gguf %zu-\n",
+                                        h.n / 3 + 1, 2 * (h.n / 3 + 1)));
+}
+
+TEST(pull_begins_anew_where_a_server_knows_no_ranges)
+{
+    home h = make_home();
+    t_proc r;
+
+    t_run(&r, "model", "pull", "whole");
+    ck_assert_str_eq(r.err, "");
+    check_stored(&h, "whole-Q8_0.gguf");
+    ck_assert_str_eq(hk_log(),
+                     t_printf("/whole.gguf 0-\n/whole.gguf %zu-\n", h.n / 2));
+}
+
+TEST(pull_waits_for_a_busy_server)
+{
+    home h = make_home();
+    t_proc r;
+
+    t_run(&r, "model", "pull", "busy");
+    ck_assert_str_eq(r.err, "");
+    check_stored(&h, "busy-Q8_0.gguf");
+}
+
+TEST(pull_refuses_what_is_not_the_model)
+{
+    home h = make_home();
+
+    pull_fails(&h, "wrong", 3, "the SHA-256 is ");
+    pull_fails(&h, "long", 3, t_printf("sends more than %zu bytes", h.n));
+    pull_fails(&h, "none", 3, "none.gguf: the server answers 404");
+    pull_fails(&h, "else", 3, "the server sends from byte 7 on, not from 0");
+    pull_fails(&h, "dead", 1, "the server answers 503");
+    pull_fails(&h, t_printf("http://127.0.0.1:%d/html.gguf", h.port), 3,
+               "what came is thrown away: ");
+    ck_assert_ptr_null(*t_ls(h.store, ""));
+}
+
+/* What a killed pull left is gone on with by the next; what comes from
+ * elsewhere is not. */
+TEST(pull_goes_on_after_a_kill)
+{
+    home h = make_home();
+    const char *part = t_printf("%s/.ok-Q8_0.gguf.part", h.store);
+    const char *from = t_printf("%s/.ok-Q8_0.gguf.from", h.store);
+    const char *url = t_printf("http://127.0.0.1:%d/ok.gguf", h.port);
+    t_proc r;
+
+    mkdir(h.store, 0700);
+    t_write(part, h.model, 5000);
+    t_write(from, t_printf("%s\n\"v1\"\n", url), strlen(url) + 6);
+    t_run(&r, "model", "pull", "ok");
+    check_stored(&h, "ok-Q8_0.gguf");
+    ck_assert_str_eq(hk_log(), "/ok.gguf 5000-\n");
+    t_write(part, "from elsewhere", 14);
+    unlink(stored(&h, "ok-Q8_0.gguf"));
+    t_run(&r, "model", "pull", "ok");
+    check_stored(&h, "ok-Q8_0.gguf");
+    ck_assert_str_eq(hk_log(), "/ok.gguf 5000-\n/ok.gguf 0-\n");
+    /* More than there is. */
+    t_write(part, t_keep(calloc(1, h.n + 9)), h.n + 9);
+    t_write(from, t_printf("%s\n\n", url), strlen(url) + 2);
+    unlink(stored(&h, "ok-Q8_0.gguf"));
+    t_run(&r, "model", "pull", "ok");
+    check_stored(&h, "ok-Q8_0.gguf");
+}
+
+TEST(pull_takes_a_url_and_what_it_knows_then_is_its_length)
+{
+    home h = make_home();
+    const char *url = t_printf("http://127.0.0.1:%d/drop.gguf?x=1", h.port);
+    t_proc r;
+
+    t_run(&r, "model", "pull", url);
+    ck_assert_str_eq(r.err, "");
+    check_stored(&h, "drop.gguf");
+    t_run(&r, "model", "pull",
+          t_printf("http://127.0.0.1:%d/short.gguf", h.port));
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_ptr_nonnull(strstr(r.err, "short.gguf"));
+    t_run(&r, "model", "pull", "http://127.0.0.1:1/../x y.gguf");
+    ck_assert_int_eq(r.exit, 2);
+    t_run(&r, "model", "pull", "http://127.0.0.1:1/m-00001-of-00002.gguf");
+    ck_assert_ptr_nonnull(strstr(r.err, "one of a set"));
+    t_run(&r, "model", "pull", "file:///etc/passwd");
+    ck_assert_int_eq(r.exit, 3);
+    t_run(&r, "model", "pull", "whola");
+    ck_assert_ptr_nonnull(strstr(r.err, "did you mean 'whole'?"));
+}
+
+TEST(two_pulls_do_not_mix)
+{
+    home h = make_home();
+    br_status st = {0};
+    br_os_lock l;
+    t_proc r;
+
+    mkdir(h.store, 0700);
+    t_ok(br_os_lock_take(&l, t_printf("%s/.pull.lock", h.store), &st), &st);
+    t_run(&r, "model", "pull", "ok");
+    ck_assert_ptr_nonnull(
+        strstr(r.err, t_printf("in use by process %d", (int)getpid())));
+    br_os_lock_drop(&l);
+    t_run(&r, "model", "pull", "ok");
+    ck_assert_int_eq(r.exit, 0);
+}
+
+/* ---- list, use, active, rm ----------------------------------------------- */
+
+static const br_json *
+model_named(const br_json *doc, const char *name)
+{
+    const br_json *j = br_json_get(doc, "models")->child;
+
+    while (j && strcmp(br_json_get(j, "name")->s, name) != 0)
+        j = j->next;
+    ck_assert_msg(j != NULL, "%s is not listed", name);
+    return j;
+}
+
+TEST(list_says_what_is_here_and_what_fits)
+{
+    home h = make_home();
+    br_status st = {0};
+    const br_json *j;
+    br_json *doc;
+    br_arena a;
+    t_proc r;
+
+    mkdir(h.store, 0700);
+    t_write(stored(&h, "mine.gguf"), h.model, h.n);
+    t_write(stored(&h, "ok-Q8_0.gguf"), h.model, h.n);
+    t_write(stored(&h, "torn.gguf"), h.model, 100);
+    t_write(stored(&h, "notes.txt"), "", 0);
+    t_run(&r, "model", "use", "mine");
+    ck_assert_int_eq(r.exit, 0);
+    br_arena_init(&a, 0);
+    t_run(&r, "model", "list", "--json");
+    t_ok(br_json_parse(&doc, &a, r.out, r.n_out, 0, &st), &st);
+    j = model_named(doc, "mine");
+    ck_assert(br_json_get(j, "here")->b && br_json_get(j, "active")->b);
+    ck_assert(br_json_get(j, "fits")->b);
+    ck_assert_int_eq(br_json_get(j, "bytes")->i, (int64_t)h.n);
+    ck_assert(br_json_get(model_named(doc, "ok:Q8_0"), "here")->b);
+    ck_assert(!br_json_get(model_named(doc, "drop:Q8_0"), "here")->b);
+    ck_assert_int_eq(br_json_get(model_named(doc, "torn"), "error")->kind,
+                     BR_J_STR);
+    (void)model_named(doc, "qwen3-0.6b:Q8_0"); /* the shipped rows are there */
+    ck_assert_ptr_null(strstr(r.out, "notes"));
+    t_run(&r, "model", "list");
+    ck_assert_ptr_nonnull(strstr(r.out, "\n* mine "));
+    ck_assert_ptr_nonnull(strstr(r.out, "damaged"));
+    br_arena_fini(&a);
+}
+
+TEST(the_active_model_is_taken_where_none_is_named)
+{
+    home h = make_home();
+    t_proc r, named;
+
+    t_run(&r, "run", "-p", "x");
+    ck_assert_int_eq(r.exit, 2);
+    ck_assert_ptr_nonnull(strstr(r.err, "none is active"));
+    t_run(&r, "model", "active");
+    ck_assert_int_eq(r.exit, 3);
+    t_run(&r, "model", "use", "ok");
+    ck_assert_str_eq(r.err, "brass model use: ok is not here yet; brass model "
+                            "pull ok gets it\n");
+    t_run(&r, "model", "use", "models/demo.gguf");
+    ck_assert_int_eq(r.exit, 0);
+    t_run(&r, "model", "active");
+    ck_assert_str_eq(r.out, t_printf("%s\n", t_repo("models/demo.gguf")));
+    t_run(&r, "run", "-p", "Once", "-n", "3", "--temp", "0");
+    t_run(&named, "run", "models/demo.gguf", "-p", "Once", "-n", "3", "--temp",
+          "0");
+    ck_assert_int_gt((int)r.n_out, 3);
+    ck_assert_str_eq(r.out, named.out);
+    t_run(&r, "model", "pull", "ok");
+    t_run(&r, "model", "use", "ok");
+    t_run(&r, "model", "rm", "ok:Q8_0");
+    ck_assert_int_eq(r.exit, 0);
+    ck_assert_int_ne(access(stored(&h, "ok-Q8_0.gguf"), F_OK), 0);
+    t_run(&r, "model", "active");
+    ck_assert_int_eq(r.exit, 3);
+    t_run(&r, "model", "rm", "../store/ok-Q8_0");
+    ck_assert_int_eq(r.exit, 3);
+}
+
+TEST(a_wrong_catalogue_is_named_with_its_place)
+{
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"[]", "models: expected a list"},
+        {"{\"models\":[7]}", "models[0]: expected an object"},
+        {"{\"models\":[{\"name\":\"a\",\"quant\":\"F16\"}]}",
+         "models[0]: url: expected a text"},
+        {"{\"models\":[{\"name\":\"../a\",\"quant\":\"F16\",\"url\":"
+         "\"http://x\"}]}",
+         "models[0]: name and quant: letters, digits and ._- only, at most "
+         "100"},
+        {"{\"models\":[{\"name\":\"a\",\"quant\":\"F16\",\"url\":\"ftp://"
+         "x\"}]}",
+         "models[0]: url: expected https:// or http://"},
+        {"{\"models\":[{\"name\":\"a\",\"quant\":\"F16\",\"url\":\"http://x\","
+         "\"sha256\":\"12\"}]}",
+         "models[0]: sha256: expected 64 of 0123456789abcdef"},
+        {"{\"models\":[{\"name\":\"a\",\"quant\":\"F16\",\"url\":\"http://x\","
+         "\"bytes\":-1}]}",
+         "models[0]: bytes: expected a number above 0"},
+    };
+
+    for (size_t i = 0; i < BR_COUNT(bad); i++) {
+        br_catalogue c = {0};
+        br_status st = {0};
+
+        br_arena_init(&c.arena, 0);
+        ck_assert_int_eq(
+            br_catalogue_parse(&c, bad[i].text, strlen(bad[i].text), &st),
+            BR_E_FORMAT);
+        ck_assert_str_eq(st.msg, bad[i].says);
+        br_catalogue_free(&c);
+    }
+}
+
+static br_code
+load_once(void *arg, br_status *st)
+{
+    br_catalogue c;
+
+    (void)arg;
+    BR_TRY(br_catalogue_load(&c, &(br_cli){0}, st));
+    br_catalogue_free(&c);
+    return BR_OK;
+}
+
+TEST(the_catalogue_survives_any_lack_of_memory)
+{
+    t_each_oom(load_once, NULL);
+}
+
+/* ---- locks --------------------------------------------------------------- */
+
+TEST(a_lock_is_one_process_s_until_a_kill)
+{
+    const char *path = t_printf("%s/lock", t_tmpdir());
+    br_status st = {0};
+    br_os_lock l;
+    int pipes[2], status;
+    char c;
+    pid_t pid;
+
+    ck_assert_int_eq(pipe(pipes), 0);
+    pid = fork();
+    if (pid == 0) {
+        c = br_os_lock_take(&l, path, &st) == BR_OK ? 'y' : 'n';
+        if (write(pipes[1], &c, 1) == 1)
+            pause();
+        _exit(1);
+    }
+    ck_assert_int_eq((int)read(pipes[0], &c, 1), 1);
+    ck_assert_int_eq(c, 'y');
+    ck_assert_int_eq(br_os_lock_take(&l, path, &st), BR_E_NO_DEVICE);
+    ck_assert_str_eq(st.msg,
+                     t_printf("%s: in use by process %d", path, (int)pid));
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    st = (br_status){0};
+    t_ok(br_os_lock_take(&l, path, &st), &st);
+    br_os_lock_drop(&l);
+    t_ok(br_os_lock_take(&l, path, &st), &st);
+    br_os_lock_drop(&l);
+}
+
+TEST(a_device_lock_names_the_device)
+{
+    const char *device = t_printf("test-%d", (int)getpid());
+    br_status st = {0};
+    br_os_lock a, b;
+
+    t_ok(br_os_lock_device(&a, device, &st), &st);
+    ck_assert_int_eq(br_os_lock_device(&b, device, &st), BR_E_NO_DEVICE);
+    ck_assert_int_eq(strncmp(st.msg, device, strlen(device)), 0);
+    br_os_lock_drop(&a);
+    st = (br_status){0};
+    t_ok(br_os_lock_device(&b, device, &st), &st);
+    br_os_lock_drop(&b);
+    unlink(t_printf("/run/lock/brass-%s.lock", device));
+    unlink(t_printf("/tmp/brass-%s.lock", device));
+}
+
+TEST(memory_of_the_machine_is_told)
+{
+    uint64_t all, left;
+
+    br_os_memory(&all, &left);
+    ck_assert_uint_gt(all, 64 << 20);
+    ck_assert_uint_gt(left, 0);
+    ck_assert_uint_le(left, all);
+}
