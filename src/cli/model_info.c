@@ -2,11 +2,12 @@
  *
  * Reads the header alone, so it takes as long for 400 GB as for 4 MB. What the
  * file says of itself is shown as it says it; nothing here needs the
- * architecture to be known.
+ * architecture to be known, but whether it is known, and verified, is told.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "cli/cli.h"
 #include "model/gguf.h"
+#include "model/model.h"
 #include "model/qmix.h"
 #include "model/quant.h"
 
@@ -158,6 +159,17 @@ static const char *
 bytes_form(char out[32], uint64_t n)
 {
     return short_form(out, n, 1024, "B");
+}
+
+/* Of the row of arch.def: does Brass run it, and was that checked? */
+static const char *
+arch_state(const info *f)
+{
+    int id = br_arch_find(f->arch);
+
+    if (id < 0)
+        return "unknown";
+    return br_arch_of((br_arch_id)id)->verified ? "verified" : "untested";
 }
 
 static void
@@ -337,7 +349,11 @@ print_text(br_cli *cli, const info *f)
         fprintf(out, " in %u files", br_gguf_n_splits(f->g));
     fputc('\n', out);
     put_row(out, "name", text_of(f, "general.name"));
-    put_row(out, "architecture", f->arch);
+    if (f->arch.n) {
+        fprintf(out, "%-14s ", "architecture");
+        put_clean(out, f->arch, 60);
+        fprintf(out, " (%s)\n", arch_state(f));
+    }
     put_row(out, "mixture", br_text_z(file_type_of(f)));
     fprintf(out, "%-14s %s in %llu tensors\n", "weights",
             short_form(b, f->all.weights, 1000, ""),
@@ -480,6 +496,7 @@ print_json(br_cli *cli, const info *f)
     br_json_w_key_u64(&w, "alignment", br_gguf_alignment(f->g));
     json_text(&w, "name", text_of(f, "general.name"));
     json_text(&w, "architecture", f->arch);
+    br_json_w_key_strz(&w, "architecture_state", arch_state(f));
     json_text(&w, "mixture", br_text_z(file_type_of(f)));
     br_json_w_key_u64(&w, "parameters", f->all.weights);
     json_number(&w, f, "layers", "block_count");

@@ -11,6 +11,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ir/verbs.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- exp and log in double, to about 1e-16, from IEEE operations only --- */
@@ -109,33 +110,50 @@ scaled(const br_hparams *hp, double n, double base, double i)
     br_unreachable("scaling");
 }
 
-/* The divisors of the frequencies that the file may hold; false: an error. */
+/* A tensor of divisors, which the file may lack. False: it is no such thing. */
+static bool
+divisors(br_verbs *v, br_weight w, int64_t n, const br_gguf_tensor **out)
+{
+    const br_gguf_tensor *t = *out = br_model_tensor(v->m, w, 0);
+    char msg[120], name[64];
+
+    if (!t ||
+        (t->n_dims == 1 && t->dim[0] == (uint64_t)n && t->type == BR_Q_F32))
+        return true;
+    br_weight_name(w, 0, name, sizeof name);
+    snprintf(msg, sizeof msg, "%s: has to be %lld F32 numbers", name,
+             (long long)n);
+    br_ir_builder_fail(v->b, BR_E_FORMAT, msg);
+    return false;
+}
+
+/* The divisors of the frequencies; false: an error. Of the two kinds of a
+ * LONGROPE model the context picks one, and both have to be right. */
 static bool
 factors(br_verbs *v, bool win, int64_t n, float *out)
 {
-    br_weight w = BR_W_ROPE_FREQS;
-    const br_gguf_tensor *t;
+    const br_gguf_tensor *t, *brief;
+    bool two = (v->flags & BR_AF_LONGROPE) != 0;
 
     for (int64_t i = 0; i < n; i++)
         out[i] = 1;
-    if (v->flags & BR_AF_LONGROPE)
-        w = v->n_ctx > v->hp->rope_orig_ctx ? BR_W_ROPE_LONG : BR_W_ROPE_SHORT;
-    t = br_model_tensor(v->m, w, 0);
-    if (!t || win)
+    if (win)
         return true;
-    if (t->n_dims != 1 || t->dim[0] != (uint64_t)n || t->type != BR_Q_F32) {
-        char msg[120], name[64];
-
-        br_weight_name(w, 0, name, sizeof name);
-        br_str s = {0};
-        br_str_printf(&s, "%s: has to be %lld F32 numbers", name, (long long)n);
-        memcpy(msg, br_str_z(&s), BR_MIN(s.n + 1, sizeof msg));
-        msg[sizeof msg - 1] = 0;
-        br_str_fini(&s);
-        br_ir_builder_fail(v->b, BR_E_FORMAT, msg);
+    if (!divisors(v, two ? BR_W_ROPE_LONG : BR_W_ROPE_FREQS, n, &t) ||
+        (two && !divisors(v, BR_W_ROPE_SHORT, n, &brief)))
+        return false;
+    if (two && !t != !brief) {
+        br_ir_builder_fail(v->b, BR_E_FORMAT,
+                           t ? "rope_factors_short.weight: missing, while "
+                               "rope_factors_long.weight is there"
+                             : "rope_factors_long.weight: missing, while "
+                               "rope_factors_short.weight is there");
         return false;
     }
-    memcpy(out, t->data, (size_t)n * sizeof *out);
+    if (two && v->n_ctx <= v->hp->rope_orig_ctx)
+        t = brief;
+    if (t)
+        memcpy(out, t->data, (size_t)n * sizeof *out);
     return true;
 }
 

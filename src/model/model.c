@@ -9,19 +9,17 @@
 #include <string.h>
 
 static const br_arch arches[BR_ARCH_COUNT] = {
-#define F(f) (uint32_t) BR_AF_##f
-#define A(id, nm, rp, ac, mix, rec, wh, win, gt, fl) \
-    {nm,                                             \
-     BR_ROPE_##rp,                                   \
-     BR_ACT_##ac,                                    \
-     BR_MIX_##mix,                                   \
-     BR_MIX_##rec,                                   \
-     BR_WHICH_##wh,                                  \
-     BR_WINDOW_##win,                                \
-     BR_GATE_##gt,                                   \
-     fl},
+#define F(f)     (uint32_t) BR_AF_##f
+#define VERIFIED true
+#define UNTESTED false
+#define A(state, id, nm, rp, ac, mix, rec, wh, win, gt, fl)      \
+    {nm,           BR_ROPE_##rp,  BR_ACT_##ac,     BR_MIX_##mix, \
+     BR_MIX_##rec, BR_WHICH_##wh, BR_WINDOW_##win, BR_GATE_##gt, \
+     fl,           state},
 #include "model/arch.def"
 #undef A
+#undef VERIFIED
+#undef UNTESTED
 #undef F
 };
 

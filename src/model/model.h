@@ -17,7 +17,7 @@
 /* ---- tables --------------------------------------------------------------- */
 
 typedef enum br_arch_id {
-#define A(id, name, rope, act, mix, recur, which, window, gate, flags) \
+#define A(state, id, name, rope, act, mix, recur, which, window, gate, flags) \
     BR_ARCH_##id,
 #include "model/arch.def"
 #undef A
@@ -97,6 +97,7 @@ typedef struct br_arch { /* a row of arch.def */
     br_window window;
     br_gating gate;
     uint32_t flags;
+    bool verified; /* the tests have golden logits of it */
 } br_arch;
 
 const br_arch *br_arch_of(br_arch_id id);

@@ -113,6 +113,23 @@ lk_find(const char *name)
     return all->n;
 }
 
+size_t
+lk_of_arch(br_arch_id id, size_t from)
+{
+    const br_json *all = document("cases.json");
+
+    while (from < all->n && strcmp(text(br_json_at(all, from), "arch"),
+                                   br_arch_of(id)->name) != 0)
+        from++;
+    return from;
+}
+
+bool
+lk_complete(void)
+{
+    return t_vectors("logits") != NULL;
+}
+
 br_code
 lk_open(lk_run *r, const lk_case *c, const br_oracle_config *config)
 {

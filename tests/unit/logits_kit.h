@@ -29,6 +29,9 @@ size_t lk_count(void);
 /* Case i, its model read anew. */
 lk_case lk_get(size_t i);
 size_t lk_find(const char *name); /* or lk_count() */
+/* The first case at `from` or after it of this architecture, or lk_count(). */
+size_t lk_of_arch(br_arch_id id, size_t from);
+bool lk_complete(void); /* the cases of every architecture are here */
 
 typedef struct lk_run {
     br_model *model;
