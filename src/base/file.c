@@ -70,8 +70,9 @@ read_fd(int fd, const char *path, size_t max_bytes, br_str *s, br_status *st)
 
     if (fstat(fd, &info) != 0)
         return fail_errno(st, "read", path, errno);
-    if (S_ISDIR(info.st_mode))
-        return fail_errno(st, "read", path, EISDIR);
+    if (S_ISDIR(info.st_mode)) /* a wrong file, not a failing disk */
+        return br_fail(st, BR_E_FORMAT, "%s: cannot read: %s", path,
+                       strerror(EISDIR));
     s->cap = FIRST_READ;
     if (S_ISREG(info.st_mode) && info.st_size > 0) {
         if ((uintmax_t)info.st_size > max_bytes)

@@ -17,6 +17,7 @@ fail(const char *path, int err, br_status *st)
 {
     br_code code = err == ENOENT || err == ENOTDIR ? BR_E_NOT_FOUND
                    : err == ENOMEM                 ? BR_E_OOM
+                   : err == EISDIR                 ? BR_E_FORMAT
                                                    : BR_E_IO;
 
     br_fail(st, code, "%s: cannot map: %s", path, strerror(err));

@@ -9,7 +9,9 @@
 int
 main(int argc, char **argv)
 {
-    /* A closed pipe is an error of a write, which br_cli_main reports. */
-    signal(SIGPIPE, SIG_IGN);
+    /* `brass ... | head` ends like any other tool, without a word, even where
+     * whoever started us ignores the signal. Commands with sockets of their
+     * own ignore it. */
+    signal(SIGPIPE, SIG_DFL);
     return br_cli_main(argc, argv, environ, stdout, stderr);
 }

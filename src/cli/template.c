@@ -12,6 +12,7 @@ struct job {
     br_arena arena;
     br_gguf *gguf;
     char *file, *context_file;
+    const char *name; /* of the file that the template is in */
     br_text source;
     br_json *context;
     br_jinja *t;
@@ -71,6 +72,7 @@ load_source(struct job *j, const br_cli *cli, br_status *st)
     const br_gguf_kv *kv;
     size_t n;
 
+    j->name = file ? file : cli->n_args ? cli->args[0] : "";
     if (file && cli->n_args)
         return br_fail(st, BR_E_USAGE, "a model or --file, not both");
     if (!file && !cli->n_args)
@@ -118,8 +120,11 @@ render(struct job *j, const br_cli *cli, br_status *st)
         BR_TRY(read_time(now, &j->now, st));
     BR_TRY(load_source(j, cli, st));
     BR_TRY(load_context(j, cli, st));
-    BR_TRY(br_jinja_compile(&j->t, j->source.p, j->source.n, st));
-    return br_jinja_render(j->t, j->context, j->now, &j->out, st);
+    if (br_jinja_compile(&j->t, j->source.p, j->source.n, st) != BR_OK ||
+        br_jinja_render(j->t, j->context, j->now, &j->out, st) != BR_OK)
+        return st->code == BR_E_REJECTED ? st->code /* its own words */
+                                         : br_prefix(st, "%s", j->name);
+    return BR_OK;
 }
 
 int

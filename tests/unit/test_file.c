@@ -84,7 +84,7 @@ TEST(file_read_names_what_is_wrong)
                                       in_tmp("no")));
     ck_assert_int_eq(st.sys, ENOENT);
     st = (br_status){0};
-    ck_assert_int_eq(br_file_read(t_tmpdir(), 10, &p, &n, &st), BR_E_IO);
+    ck_assert_int_eq(br_file_read(t_tmpdir(), 10, &p, &n, &st), BR_E_FORMAT);
     ck_assert_str_eq(st.msg,
                      t_printf("%s: cannot read: Is a directory", t_tmpdir()));
     st = (br_status){0};

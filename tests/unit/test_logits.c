@@ -585,6 +585,42 @@ TEST(cli_logits_writes_rows_of_f32)
     lk_end();
 }
 
+/* Every way to name the tokens, every piece, both names of the arithmetic:
+ * the same bytes. */
+TEST_WITHIN(cli_logits_are_the_same_from_tokens_text_and_file, 80)
+{
+    static const char text[] = "Once upon a time there was";
+    const char *model = t_repo("models/demo.gguf"), *want;
+    const char *ids = t_printf("%s/ids", t_tmpdir());
+    const char *out = t_printf("%s/l.f32", t_tmpdir());
+    size_t n, m;
+    t_proc p;
+
+    t_run(&p, "tokenize", model, "--ids", text);
+    t_write(ids, p.out, p.n_out);
+    t_run(&p, "logits", model, "-p", text, "-o", out);
+    ck_assert_msg(p.exit == 0, "%s", p.err);
+    want = t_read(out, &n);
+    t_run(&p, "logits", model, "--tokens-file", ids, "-o", out, "--arith",
+          "exact", "--chunk", "2");
+    ck_assert_msg(p.exit == 0, "%s", p.err);
+    ck_assert_mem_eq(t_read(out, &m), want, n);
+    ck_assert_uint_eq(m, n);
+    t_run(&p, "logits", model, "-p", text, "--arith", "fast", "--act", "f32");
+    ck_assert_uint_eq(p.n_out, n);
+    ck_assert_mem_eq(p.out, want, n);
+    t_run(&p, "logits", model, "-p", text, "--act", "quantised");
+    ck_assert_uint_eq(p.n_out, n);
+    ck_assert_int_ne(memcmp(p.out, want, n), 0);
+    t_run(&p, "logits", model, "-p", text, "--tokens", "1");
+    ck_assert_str_eq(p.err, "brass logits: expected one of --tokens, "
+                            "--tokens-file and --prompt (see brass logits "
+                            "--help)\n");
+    ck_assert_int_eq(p.exit, 2);
+    t_run(&p, "logits", model, "-p", text, "--arith", "quick");
+    ck_assert_int_eq(p.exit, 2);
+}
+
 TEST(cli_ir_show_reads_what_it_prints)
 {
     const char *model = t_repo("tests/data/logits/gpt-oss.gguf");

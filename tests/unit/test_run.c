@@ -4,6 +4,7 @@
 
 #include "t.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +154,23 @@ TEST_WITHIN(chat_remembers_and_helps, 120)
     ck_assert_int_eq(strncmp(r.out, "/help ", 6), 0);
     ck_assert_ptr_nonnull(strstr(r.out, "/quit"));
     ck_assert_int_gt((int)strlen(strstr(r.out, "goes on.\n")), 15);
+}
+
+/* Also where whoever starts it ignores the signal. */
+TEST_WITHIN(run_ends_quietly_when_nobody_reads_on, 80)
+{
+    t_proc r;
+
+    t_exec(&r,
+           (const char *[]){"bash", "-c",
+                            t_printf("trap '' PIPE; %s run " DEMO
+                                     " -p 'Once upon' --temp 0 -n 60 | head -c "
+                                     "1; echo \" ${PIPESTATUS[0]}\"",
+                                     t_brass()),
+                            NULL},
+           NULL, 0);
+    ck_assert_str_eq(r.err, "");
+    ck_assert_str_eq(r.out, t_printf("  %d\n", 128 + SIGPIPE));
 }
 
 /* Ctrl-C ends the answer of `run` with exit code 1 and one line. */
