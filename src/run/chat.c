@@ -13,14 +13,28 @@
 
 typedef struct message {
     br_str role, content;
+    br_str json; /* the whole of it, if it is more than these two */
 } message;
+
+typedef struct variable {
+    br_str name, json;
+} variable;
 
 struct br_chat {
     const br_tok *tok;
     br_jinja *template;
     BR_VEC(message) messages;
+    BR_VEC(variable) vars;
+    int64_t now;             /* 0: the clock's */
     BR_VEC(br_text) control; /* spellings of control tokens */
 };
+
+static void
+variable_fini(variable *v)
+{
+    br_str_fini(&v->name);
+    br_str_fini(&v->json);
+}
 
 /* ---- making one ---------------------------------------------------------- */
 
@@ -87,6 +101,9 @@ br_chat_free(br_chat *c)
     if (!c)
         return;
     br_chat_cut(c, 0);
+    for (size_t i = 0; i < c->vars.n; i++)
+        variable_fini(&c->vars.at[i]);
+    br_vec_fini(&c->vars);
     br_jinja_free(c->template);
     br_vec_fini(&c->messages);
     br_vec_fini(&c->control);
@@ -100,6 +117,7 @@ message_fini(message *m)
 {
     br_str_fini(&m->role);
     br_str_fini(&m->content);
+    br_str_fini(&m->json);
 }
 
 static br_code
@@ -135,6 +153,198 @@ br_chat_add(br_chat *c, const char *role, br_text content, br_status *st)
     message_fini(&m);
     return oom(st);
 }
+
+/* ---- messages and variables as JSON -------------------------------------- */
+
+/* One text of a list of parts. */
+static br_code
+join_parts(const br_json *list, br_str *out, br_status *st)
+{
+    int i = 0;
+
+    for (const br_json *p = list->child; p; p = p->next, i++) {
+        const br_json *type = br_json_get(p, "type");
+        const br_json *text = br_json_get(p, "text");
+
+        if (p->kind != BR_J_OBJ || !type || type->kind != BR_J_STR)
+            return br_fail(st, BR_E_FORMAT,
+                           "content[%d]: expected an object with a type", i);
+        if (strcmp(type->s, "text") != 0)
+            return br_fail(st, BR_E_UNSUPPORTED,
+                           "content[%d]: of type '%.40s'; only text is read", i,
+                           type->s);
+        if (!text || text->kind != BR_J_STR)
+            return br_fail(st, BR_E_FORMAT, "content[%d].text: expected a text",
+                           i);
+        br_str_put(out, text->s, text->n);
+    }
+    return BR_OK;
+}
+
+/* Requests carry the arguments of a call as a text; templates were written for
+ * objects. */
+static void
+write_arguments(br_json_writer *w, const br_json *v)
+{
+    br_status none = {0};
+    br_json *args;
+    br_arena a;
+    br_code code = BR_E_FORMAT;
+
+    br_arena_init(&a, 0);
+    if (v->kind == BR_J_STR)
+        code = br_json_parse(&args, &a, v->s, v->n, 0, &none);
+    if (code == BR_OK && args->kind == BR_J_OBJ)
+        br_json_w_tree(w, args);
+    else
+        br_json_w_tree(w, v);
+    w->out->oom |= code == BR_E_OOM;
+    br_arena_fini(&a);
+}
+
+/* Of a call, and of the function in it. */
+static void
+write_call(br_json_writer *w, const br_json *call, bool outer)
+{
+    if (call->kind != BR_J_OBJ) {
+        br_json_w_tree(w, call);
+        return;
+    }
+    br_json_w_obj(w);
+    for (const br_json *m = call->child; m; m = m->next) {
+        br_json_w_key_n(w, (br_text){m->key, m->key_n});
+        if (outer && strcmp(m->key, "function") == 0)
+            write_call(w, m, false);
+        else if (strcmp(m->key, "arguments") == 0)
+            write_arguments(w, m);
+        else
+            br_json_w_tree(w, m);
+    }
+    br_json_w_obj_end(w);
+}
+
+static void
+write_message(br_json_writer *w, const br_json *j, br_text content)
+{
+    br_json_w_obj(w);
+    for (const br_json *m = j->child; m; m = m->next) {
+        br_json_w_key_n(w, (br_text){m->key, m->key_n});
+        if (strcmp(m->key, "content") == 0 && m->kind != BR_J_NULL) {
+            br_json_w_str(w, content);
+        } else if (strcmp(m->key, "tool_calls") == 0 && m->kind == BR_J_ARR) {
+            br_json_w_arr(w);
+            for (const br_json *call = m->child; call; call = call->next)
+                write_call(w, call, true);
+            br_json_w_arr_end(w);
+        } else {
+            br_json_w_tree(w, m);
+        }
+    }
+    br_json_w_obj_end(w);
+}
+
+static void
+begin_json(br_json_writer *w, br_str *out)
+{
+    br_json_w_begin(w, out, 0);
+    w->compact = true;
+    w->utf8 = true;
+}
+
+/* That it can be read back: arguments that were a text may be as deep as a
+ * document, and now lie deeper. */
+static br_code
+check_json(const br_str *json, const char *what, br_status *st)
+{
+    br_json *v;
+    br_arena a;
+    br_code code;
+
+    if (json->oom)
+        return oom(st);
+    if (json->n > BR_CHAT_MAX_BYTES)
+        return br_fail(st, BR_E_LIMIT, "chat: %.40s: over %d bytes", what,
+                       BR_CHAT_MAX_BYTES);
+    br_arena_init(&a, 0);
+    code = br_json_parse(&v, &a, json->at, json->n, BR_JSON_LAX, st);
+    br_arena_fini(&a);
+    return code == BR_OK ? code : br_prefix(st, "chat: %.40s", what);
+}
+
+br_code
+br_chat_add_json(br_chat *c, const br_json *j, br_status *st)
+{
+    const br_json *role = br_json_get(j, "role");
+    const br_json *content = br_json_get(j, "content");
+    br_str text = {0};
+    br_json_writer w;
+    br_code code = BR_OK;
+    message *m;
+
+    if (j->kind != BR_J_OBJ || !role || role->kind != BR_J_STR || !role->n)
+        return br_fail(st, BR_E_FORMAT, "role: expected a text");
+    if (content && content->kind == BR_J_ARR)
+        code = join_parts(content, &text, st);
+    else if (content && content->kind == BR_J_STR)
+        br_str_put(&text, content->s, content->n);
+    else if (content && content->kind != BR_J_NULL)
+        code = br_fail(st, BR_E_FORMAT,
+                       "content: expected a text or a list of parts");
+    if (code == BR_OK && text.oom)
+        code = oom(st);
+    if (code == BR_OK)
+        code = br_chat_add(c, role->s, (br_text){br_str_z(&text), text.n}, st);
+    br_str_fini(&text);
+    BR_TRY(code);
+    m = &c->messages.at[c->messages.n - 1];
+    begin_json(&w, &m->json);
+    write_message(&w, j, br_chat_content(c, c->messages.n - 1));
+    code = check_json(&m->json, role->s, st);
+    if (code != BR_OK)
+        br_chat_cut(c, c->messages.n - 1);
+    return code;
+}
+
+br_code
+br_chat_set(br_chat *c, const char *name, const br_json *value, br_status *st)
+{
+    variable v = {0};
+    br_json_writer w;
+    br_code code = BR_OK;
+    size_t i = 0;
+
+    while (i < c->vars.n && strcmp(c->vars.at[i].name.at, name) != 0)
+        i++;
+    br_str_puts(&v.name, name);
+    begin_json(&w, &v.json);
+    if (value && value->kind != BR_J_NULL)
+        br_json_w_tree(&w, value);
+    if (i == BR_CHAT_MAX_VARS)
+        code = br_fail(st, BR_E_LIMIT, "chat: over %d variables",
+                       BR_CHAT_MAX_VARS);
+    else if (v.json.n || v.json.oom)
+        code = check_json(&v.json, name, st);
+    if (code == BR_OK && (v.name.oom || !br_vec_reserve(&c->vars, i + 1)))
+        code = oom(st);
+    if (code != BR_OK) {
+        variable_fini(&v);
+        return code;
+    }
+    if (i < c->vars.n)
+        variable_fini(&c->vars.at[i]);
+    else
+        c->vars.n++;
+    c->vars.at[i] = v;
+    return BR_OK;
+}
+
+void
+br_chat_set_now(br_chat *c, int64_t now)
+{
+    c->now = now;
+}
+
+/* ---- messages, again ------------------------------------------------------ */
 
 br_code
 br_chat_system(br_chat *c, br_text content, br_status *st)
@@ -241,20 +451,67 @@ put_text(br_arena *a, br_json *obj, const char *key, br_text t)
     return v && br_json_put(a, obj, key, v);
 }
 
+/* A text of somebody else's, marked; NULL: out of memory. */
+static const char *
+marked(const br_chat *c, br_arena *a, br_text t, uint32_t *n)
+{
+    br_str s = {0};
+    const char *p;
+
+    mark_control(c, t, &s);
+    p = s.oom ? NULL : br_arena_str(a, br_str_z(&s), s.n);
+    *n = (uint32_t)s.n;
+    br_str_fini(&s);
+    return p;
+}
+
+/* Every text of a tree; br_json_parse has seen to its depth. */
+static bool
+mark_tree(const br_chat *c, br_arena *a, br_json *v)
+{
+    if (v->kind == BR_J_STR)
+        return (v->s = marked(c, a, (br_text){v->s, v->n}, &v->n)) != NULL;
+    if (v->kind != BR_J_ARR && v->kind != BR_J_OBJ)
+        return true;
+    for (br_json *m = v->child; m; m = m->next) {
+        if (v->kind == BR_J_OBJ &&
+            !(m->key = marked(c, a, (br_text){m->key, m->key_n}, &m->key_n)))
+            return false;
+        if (!mark_tree(c, a, m))
+            return false;
+    }
+    return true;
+}
+
+/* NULL: out of memory; the text has been read before. */
+static br_json *
+tree_of(const br_chat *c, br_arena *a, const br_str *json)
+{
+    br_status none = {0};
+    br_json *v;
+
+    if (br_json_parse(&v, a, json->at, json->n, BR_JSON_LAX, &none) != BR_OK)
+        return NULL;
+    return mark_tree(c, a, v) ? v : NULL;
+}
+
 static bool
 put_message(const br_chat *c, br_arena *a, br_json *list, size_t i)
 {
-    br_json *m = br_json_new(a, BR_J_OBJ);
-    br_str marked = {0};
-    bool ok;
+    const br_str *json = &c->messages.at[i].json;
+    br_json *m;
+    uint32_t n;
+    const char *p;
 
-    mark_control(c, br_chat_content(c, i), &marked);
-    ok = m && !marked.oom &&
-         put_text(a, m, "role", br_text_z(br_chat_role(c, i))) &&
-         put_text(a, m, "content", (br_text){br_str_z(&marked), marked.n}) &&
-         br_json_append(list, m);
-    br_str_fini(&marked);
-    return ok;
+    if (json->n) {
+        m = tree_of(c, a, json);
+        return m && br_json_append(list, m);
+    }
+    m = br_json_new(a, BR_J_OBJ);
+    p = marked(c, a, br_chat_content(c, i), &n);
+    return m && p && put_text(a, m, "role", br_text_z(br_chat_role(c, i))) &&
+           put_text(a, m, "content", (br_text){p, n}) &&
+           br_json_append(list, m);
 }
 
 static br_text
@@ -265,22 +522,40 @@ role_text(const br_chat *c, br_tok_role role)
     return id < 0 ? (br_text){"", 0} : br_tok_text(c->tok, id);
 }
 
+static bool
+put_vars(const br_chat *c, br_arena *a, br_json *obj)
+{
+    for (size_t i = 0; i < c->vars.n; i++) {
+        const variable *var = &c->vars.at[i];
+        br_json *v;
+
+        if (var->json.n && (!(v = tree_of(c, a, &var->json)) ||
+                            !br_json_put(a, obj, var->name.at, v)))
+            return false;
+    }
+    return true;
+}
+
 static br_json *
 context_of(const br_chat *c, br_arena *a)
 {
     br_json *obj = br_json_new(a, BR_J_OBJ), *yes = br_json_new(a, BR_J_BOOL);
     br_json *list = br_json_new(a, BR_J_ARR);
 
-    if (!obj || !yes || !list)
+    if (!obj || !yes || !list || !put_vars(c, a, obj))
         return NULL;
     yes->b = true;
     for (size_t i = 0; i < c->messages.n; i++)
         if (!put_message(c, a, list, i))
             return NULL;
-    return br_json_put(a, obj, "messages", list) &&
-                   br_json_put(a, obj, "add_generation_prompt", yes) &&
-                   put_text(a, obj, "bos_token", role_text(c, BR_TOK_BOS)) &&
-                   put_text(a, obj, "eos_token", role_text(c, BR_TOK_EOS))
+    if (!br_json_put(a, obj, "messages", list))
+        return NULL;
+    return (br_json_get(obj, "add_generation_prompt") ||
+            br_json_put(a, obj, "add_generation_prompt", yes)) &&
+                   (br_json_get(obj, "bos_token") ||
+                    put_text(a, obj, "bos_token", role_text(c, BR_TOK_BOS))) &&
+                   (br_json_get(obj, "eos_token") ||
+                    put_text(a, obj, "eos_token", role_text(c, BR_TOK_EOS)))
                ? obj
                : NULL;
 }
@@ -310,26 +585,34 @@ encode(const br_chat *c, br_tok_work *w, br_text t, br_tok_ids *ids,
 }
 
 br_code
+br_chat_render(const br_chat *c, br_str *text, br_status *st)
+{
+    const br_json *context;
+    br_code code;
+    br_arena a;
+
+    br_arena_init(&a, 0);
+    context = context_of(c, &a);
+    code = context
+               ? br_jinja_render(c->template, context,
+                                 c->now ? c->now : br_wall_ns() / 1000000000,
+                                 text, st)
+               : oom(st);
+    br_arena_fini(&a);
+    return code == BR_OK ? code : br_prefix(st, "chat template");
+}
+
+br_code
 br_chat_prompt(const br_chat *c, br_tok_work *w, br_tok_ids *ids, br_status *st)
 {
     size_t before = ids->n;
     br_str text = {0};
-    br_arena a;
-    const br_json *context;
-    br_code code;
+    br_code code = br_chat_render(c, &text, st);
 
-    br_arena_init(&a, 0);
-    context = context_of(c, &a);
-    code = context ? br_jinja_render(c->template, context,
-                                     br_wall_ns() / 1000000000, &text, st)
-                   : oom(st);
-    if (code != BR_OK)
-        (void)br_prefix(st, "chat template");
-    else
+    if (code == BR_OK)
         code = encode(c, w, (br_text){br_str_z(&text), text.n}, ids, st);
     if (code != BR_OK)
         ids->n = before;
     br_str_fini(&text);
-    br_arena_fini(&a);
     return code;
 }

@@ -5,17 +5,20 @@
  * What a message says is never read as a control token: a user who types
  * <|im_end|> sends those characters. Such places are marked before the
  * template runs (U+FDD0 around them, which is no character) and tokenised
- * apart from the rest after it.
+ * apart from the rest after it. The same holds for every text in tools, in
+ * calls of tools and in what they return.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_CHAT_H
 #define BR_CHAT_H
 
+#include "base/json.h"
 #include "model/tokenizer.h"
 
 enum {
     BR_CHAT_MAX_MESSAGES = 65536,
-    BR_CHAT_MAX_BYTES = 16 << 20, /* of one message */
+    BR_CHAT_MAX_BYTES = 16 << 20, /* of one message, of one variable */
+    BR_CHAT_MAX_VARS = 64,
 };
 
 typedef struct br_chat br_chat;
@@ -32,6 +35,20 @@ void br_chat_free(br_chat *c);
  * U+FFFD. */
 br_code br_chat_add(br_chat *c, const char *role, br_text content,
                     br_status *st) BR_MUST_USE;
+/* A message as requests carry it: an object with role, content (a text, null,
+ * or a list of parts of type text, which become one text), tool_calls,
+ * tool_call_id, reasoning_content... Templates see what it holds; arguments of
+ * a call that are the text of an object are that object to them.
+ * FORMAT, UNSUPPORTED (a part that is no text): the message names the place. */
+br_code br_chat_add_json(br_chat *c, const br_json *message,
+                         br_status *st) BR_MUST_USE;
+/* A variable of the template: "tools", "enable_thinking"... It comes before
+ * what the chat says itself ("add_generation_prompt", "bos_token"). NULL or
+ * null: not defined. */
+br_code br_chat_set(br_chat *c, const char *name, const br_json *value,
+                    br_status *st) BR_MUST_USE;
+/* What strftime_now takes for now, in seconds; until then the clock. */
+void br_chat_set_now(br_chat *c, int64_t now);
 /* Sets the system message at the beginning; "" takes it away. */
 br_code br_chat_system(br_chat *c, br_text content, br_status *st) BR_MUST_USE;
 size_t br_chat_count(const br_chat *c);
@@ -39,6 +56,9 @@ const char *br_chat_role(const br_chat *c, size_t i);
 br_text br_chat_content(const br_chat *c, size_t i);
 void br_chat_cut(br_chat *c, size_t n); /* keeps the first n messages */
 
+/* The text that the template makes of all of it, marks and all. */
+br_code br_chat_render(const br_chat *c, br_str *text,
+                       br_status *st) BR_MUST_USE;
 /* The tokens up to where the assistant's answer begins, appended to ids. */
 br_code br_chat_prompt(const br_chat *c, br_tok_work *w, br_tok_ids *ids,
                        br_status *st) BR_MUST_USE;
