@@ -1,0 +1,176 @@
+/* test_chat_pty.c - brass chat at a terminal: what a person types and sees.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/thread.h"
+
+#include "t.h"
+
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WAIT_MS = 30000 };
+
+typedef struct terminal {
+    int fd;
+    pid_t pid;
+    char said[1 << 16]; /* all that came */
+    size_t n, seen;     /* seen: what was expected already */
+    int reads;
+} terminal;
+
+static terminal *
+start(const char *const *argv)
+{
+    terminal *t = t_keep(calloc(1, sizeof *t));
+    struct winsize size = {.ws_row = 24, .ws_col = 80};
+    t_proc version;
+
+    t_run(&version, "version");
+    if (!strstr(version.out, "libedit"))
+        t_skip("no libedit in this build");
+    fflush(NULL);
+    t->pid = forkpty(&t->fd, NULL, NULL, &size);
+    if (t->pid < 0)
+        t_skip("no pseudo terminal here");
+    if (t->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        setenv("TERM", "xterm", 1);
+        setenv("XDG_STATE_HOME", t_tmpdir(), 1);
+        execv(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(127);
+    }
+    return t;
+}
+
+#define chat(...)                                                           \
+    start((const char *[]){t_brass(), "chat", "models/demo.gguf", "--temp", \
+                           "0", __VA_ARGS__, NULL})
+
+/* False: the other side has ended. */
+static bool
+read_more(terminal *t)
+{
+    struct pollfd p = {.fd = t->fd, .events = POLLIN};
+    ssize_t n;
+
+    ck_assert_msg(poll(&p, 1, WAIT_MS) == 1, "nothing comes after: %s",
+                  t->said);
+    ck_assert(t->n < sizeof t->said - 1);
+    n = read(t->fd, t->said + t->n, sizeof t->said - 1 - t->n);
+    if (n <= 0)
+        return false;
+    t->n += (size_t)n;
+    t->reads++;
+    return true;
+}
+
+/* Waits until `text` comes, after what was expected before. */
+static char *
+expect(terminal *t, const char *text)
+{
+    char *at;
+
+    while (!(at = strstr(t->said + t->seen, text)))
+        ck_assert_msg(read_more(t), "it ends without '%s': %s", text, t->said);
+    t->seen = (size_t)(at - t->said) + strlen(text);
+    return at;
+}
+
+static void
+type(terminal *t, const char *text)
+{
+    ck_assert_int_eq((int)write(t->fd, text, strlen(text)), (int)strlen(text));
+}
+
+static void
+ends(terminal *t)
+{
+    int status;
+
+    while (read_more(t))
+        ;
+    ck_assert_int_eq(waitpid(t->pid, &status, 0), t->pid);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x: %s",
+                  (unsigned)status, t->said);
+    close(t->fd);
+}
+
+TEST_WITHIN(chat_streams_its_answer_and_ends_with_ctrl_d, 80)
+{
+    terminal *t = chat("--max-tokens", "30");
+    int before;
+
+    expect(t, "on tier ");
+    expect(t, "Ctrl-D ends.");
+    expect(t, "> ");
+    type(t, "Tell me a story about a fox.\r");
+    expect(t, "about a fox.");
+    before = t->reads;
+    expect(t, " tok/s, first after ");
+    ck_assert_int_ge(t->reads - before, 5); /* pieces, not one text */
+    expect(t, "cut at --max-tokens");
+    expect(t, "> ");
+    type(t, "\004");
+    ends(t);
+}
+
+TEST_WITHIN(chat_obeys_its_commands_at_a_terminal, 80)
+{
+    const char *path = t_printf("%s/talk.json", t_tmpdir());
+    terminal *t = chat("--max-tokens", "4");
+    struct stat info;
+
+    expect(t, "> ");
+    type(t, "/help\r");
+    expect(t, "/save FILE");
+    expect(t, "Ctrl-C ends an answer");
+    expect(t, "> ");
+    type(t, "/system Be kind.\r");
+    expect(t, "(The talk begins with that now.)");
+    expect(t, "> ");
+    type(t, "Hello\\\r");
+    expect(t, ". "); /* the line goes on */
+    type(t, "there!\r");
+    expect(t, "first after");
+    expect(t, "> ");
+    type(t, t_printf("/save %s\r", path));
+    expect(t, "(3 messages are in ");
+    expect(t, "> ");
+    type(t, "/quit\r");
+    ends(t);
+    ck_assert_ptr_nonnull(strstr(t_read(path, NULL), "\"Hello\\nthere!\""));
+    ck_assert_int_eq(stat(t_printf("%s/brass/history", t_tmpdir()), &info), 0);
+    ck_assert_int_eq(info.st_mode & 0777, 0600);
+}
+
+/* Nothing but Ctrl-C would end this answer soon. */
+TEST_WITHIN(chat_stops_an_answer_at_ctrl_c_and_goes_on, 80)
+{
+    terminal *t = chat("--logit-bias", "1=-inf", "--stop", "never said");
+
+    expect(t, "> ");
+    type(t, "/system Be kind.\r");
+    expect(t, "> ");
+    type(t, "Tell me a story about a fox.\r");
+    expect(t, "about a fox.");
+    while (t->n < t->seen + 40)
+        ck_assert(read_more(t));
+    type(t, "\003");
+    expect(t, "; stopped");
+    expect(t, "> ");
+    type(t, "not this line\003");
+    expect(t, "^C");
+    expect(t, "> ");
+    type(t, "/help\r");
+    expect(t, "/quit");
+    expect(t, "> ");
+    type(t, "\004");
+    ends(t);
+}
