@@ -109,6 +109,9 @@ br_editor_get(br_editor *e, bool more, int *n)
     sigaction(SIGINT, &act, &old);
     do {
         pressed = 0;
+        /* Before the prompt, not after it as el_gets would: what is typed in
+         * between would be read by the rules of lines, and a Ctrl-D lost. */
+        el_set(e->el, EL_PREP_TERM, 1);
         line = el_gets(e->el, n);
         if (pressed) {
             el_reset(e->el);

@@ -104,7 +104,7 @@ ends(terminal *t)
 
 TEST_WITHIN(chat_streams_its_answer_and_ends_with_ctrl_d, 80)
 {
-    terminal *t = chat("--max-tokens", "30");
+    terminal *t = chat("--max-tokens", "8");
     int before;
 
     expect(t, "on tier ");
