@@ -8,9 +8,11 @@
 #    include <fcntl.h>
 #    include <histedit.h>
 #    include <locale.h>
+#    include <poll.h>
 #    include <signal.h>
 #    include <string.h>
 #    include <unistd.h>
+#    include <wchar.h>
 
 struct br_editor {
     EditLine *el;
@@ -21,12 +23,42 @@ struct br_editor {
 };
 
 static volatile sig_atomic_t pressed;
+static sigset_t outside; /* signals as they were before the line was begun */
 
 static void
 on_interrupt(int sig)
 {
     (void)sig;
     pressed = 1;
+}
+
+/* A character of the terminal; -1 when Ctrl-C is pressed. libedit's own reader
+ * begins anew after a signal, so that nobody would hear of it before the next
+ * key. SIGINT is blocked but while we wait: no press falls between looking and
+ * waiting. */
+static int
+get_char(EditLine *el, wchar_t *out)
+{
+    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    mbstate_t state = {0};
+
+    (void)el;
+    for (;;) {
+        ssize_t n = 0;
+        char c;
+
+        if (ppoll(&in, 1, NULL, &outside) > 0)
+            n = read(STDIN_FILENO, &c, 1);
+        else if (errno == EINTR && !pressed)
+            continue;
+        if (n <= 0)
+            return n == 0 && !pressed ? 0 : -1;
+        switch (mbrtowc(out, &c, 1, &state)) {
+        case (size_t)-2: break; /* more bytes are to come */
+        case (size_t)-1: memset(&state, 0, sizeof state); break;
+        default: return 1;
+        }
+    }
 }
 
 static char *
@@ -61,6 +93,7 @@ br_editor_open(br_cli *cli, const char *prompt, const char *kept)
     el_set(e->el, EL_CLIENTDATA, e);
     el_set(e->el, EL_PROMPT, prompt_of);
     el_set(e->el, EL_EDITOR, "emacs");
+    el_set(e->el, EL_GETCFN, get_char);
     history(e->history, &ev, H_SETSIZE, BR_LINES_HISTORY);
     history(e->history, &ev, H_SETUNIQUE, 1);
     el_set(e->el, EL_HIST, history, e->history);
@@ -103,9 +136,13 @@ br_editor_get(br_editor *e, bool more, int *n)
 {
     struct sigaction act = {.sa_handler = on_interrupt}, old;
     const char *line;
+    sigset_t interrupt;
 
     e->more = more;
     sigemptyset(&act.sa_mask);
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_BLOCK, &interrupt, &outside);
     sigaction(SIGINT, &act, &old);
     do {
         pressed = 0;
@@ -119,6 +156,7 @@ br_editor_get(br_editor *e, bool more, int *n)
         }
     } while (pressed);
     sigaction(SIGINT, &old, NULL);
+    sigprocmask(SIG_SETMASK, &outside, NULL);
     return line && *n > 0 ? line : NULL;
 }
 

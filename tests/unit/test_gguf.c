@@ -403,7 +403,7 @@ TEST(gguf_paths_that_are_no_files)
     ck_assert_str_eq(st.msg, "no/such/file.gguf: cannot map: No such file or "
                              "directory");
     st = (br_status){0};
-    ck_assert_int_eq(br_gguf_open(&g, t_tmpdir(), &st), BR_E_IO);
+    ck_assert_int_eq(br_gguf_open(&g, t_tmpdir(), &st), BR_E_FORMAT);
     ck_assert_int_eq(br_gguf_open(&g, "/dev/null", NULL), BR_E_IO);
     ck_assert_ptr_null(g);
 }
