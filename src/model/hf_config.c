@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/hf_int.h"
+#include "model/model.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +20,8 @@
 static const br_json *
 member(const br_json *obj, const char *name)
 {
-    const br_json *v = obj ? br_json_get(obj, name) : NULL;
+    const br_json *v =
+        obj && obj->kind == BR_J_OBJ ? br_json_get(obj, name) : NULL;
 
     return v && v->kind != BR_J_NULL ? v : NULL;
 }
@@ -129,6 +131,15 @@ set_row(br_hf *h, const row *r)
 
 /* ---- what is refused ---------------------------------------------------- */
 
+static const br_arch *
+target(const br_hf *h)
+{
+    int id = br_arch_find(br_text_z(h->arch->arch));
+
+    br_check(id >= 0 && "hf_arch.def names rows of arch.def");
+    return br_arch_of((br_arch_id)id);
+}
+
 static br_code
 refuse(br_hf *h, const char *what)
 {
@@ -150,25 +161,80 @@ check_experts(br_hf *h)
     return BR_OK;
 }
 
+/* Which layers see a window only is not in every file of GGUF: where it is
+ * not, they have to be those of the architecture's row. */
+static br_code
+check_layers(br_hf *h)
+{
+    const br_json *kinds = member(h->config, "layer_types");
+    const br_json *each = member(h->config, "sliding_window_pattern");
+    const br_arch *a = target(h);
+    int64_t i = 0;
+
+    if (each && a->window == BR_WINDOW_SIXTH &&
+        (each->kind != BR_J_INT || each->i != 6))
+        return refuse(h, "'sliding_window_pattern' is not 6");
+    if (!kinds || kinds->kind != BR_J_ARR)
+        return BR_OK;
+    for (const br_json *k = kinds->child; k; k = k->next, i++) {
+        bool window = h->arch->flags & BR_HF_SWA && br_arch_windowed(a, i);
+        const char *want = window ? "sliding_attention" : "full_attention";
+
+        if (k->kind != BR_J_STR || strcmp(k->s, want) != 0)
+            return br_fail(h->st, BR_E_UNSUPPORTED,
+                           "config.json: 'layer_types': layer %lld is no %s",
+                           (long long)i, want);
+    }
+    return BR_OK;
+}
+
+static bool
+is_mxfp4(const br_json *quant)
+{
+    const br_json *how = member(quant, "quant_method");
+
+    return how && how->kind == BR_J_STR && strcmp(how->s, "mxfp4") == 0;
+}
+
 static br_code
 check_plain(br_hf *h)
 {
-    const br_json *act = member(h->config, "hidden_act");
-    const br_json *kinds = member(h->config, "layer_types");
+    static const char *const names[] = {"hidden_activation", "hidden_act"};
+    bool gelu = h->arch->flags & BR_HF_GELU;
+    const br_json *act = member(h->config, names[!gelu]);
+    const br_json *packed = member(h->config, "quantization_config");
 
-    if (member(h->config, "quantization_config"))
+    if (!act)
+        act = member(h->config, names[gelu]);
+    if (packed && !(h->arch->flags & BR_HF_MXFP4 && is_mxfp4(packed)))
         return refuse(h, "'quantization_config': the weights are packed "
                          "already; convert the model they were made of");
-    if (act && (act->kind != BR_J_STR || strcmp(act->s, "silu") != 0))
-        return refuse(h, "'hidden_act' is not 'silu'");
-    if (kinds && kinds->kind == BR_J_ARR)
-        for (const br_json *k = kinds->child; k; k = k->next)
-            if (k->kind != BR_J_STR || strcmp(k->s, "full_attention") != 0)
-                return refuse(h, "'layer_types': only full_attention is read");
+    if (act && (act->kind != BR_J_STR ||
+                strcmp(act->s, gelu ? "gelu_pytorch_tanh" : "silu") != 0))
+        return refuse(h, gelu ? "'hidden_activation' is not "
+                                "'gelu_pytorch_tanh'"
+                              : "'hidden_act' is not 'silu'");
+    BR_TRY(check_layers(h));
     return h->arch->flags & BR_HF_EXPERTS ? check_experts(h) : BR_OK;
 }
 
 /* ---- heads, context ------------------------------------------------------ */
+
+/* Only where it is not the usual one, 1 / sqrt(head_dim). */
+static br_code
+set_scale(br_hf *h)
+{
+    double x;
+
+    if (!member(h->config, "query_pre_attn_scalar"))
+        return BR_OK;
+    BR_TRY(get_f64(h, h->config, "query_pre_attn_scalar", &x));
+    if (!(x > 0))
+        return refuse(h, "'query_pre_attn_scalar' is not above 0");
+    return x == (double)h->head_dim
+               ? BR_OK
+               : set_f32(h, "attention.scale", 1 / sqrt(x));
+}
 
 static br_code
 set_heads(br_hf *h)
@@ -193,6 +259,7 @@ set_heads(br_hf *h)
     if (h->head_dim < 2 || h->head_dim > 65536 || h->head_dim % 2)
         return br_fail(h->st, BR_E_FORMAT, "config.json: heads of %lld numbers",
                        (long long)h->head_dim);
+    BR_TRY(set_scale(h));
     BR_TRY(set_u32(h, "attention.head_count_kv", h->n_kv));
     BR_TRY(set_u32(h, "attention.key_length", h->head_dim));
     return set_u32(h, "attention.value_length", h->head_dim);
@@ -209,6 +276,11 @@ set_context(br_hf *h)
     int64_t context, window = 0;
 
     BR_TRY(get_int(h, h->config, "max_position_embeddings", &context));
+    if (h->arch->flags & BR_HF_SWA) {
+        BR_TRY(get_int(h, h->config, "sliding_window", &window));
+        BR_TRY(set_u32(h, "attention.sliding_window", window));
+        return set_u32(h, "context_length", context);
+    }
     if (holds && member(h->config, "sliding_window"))
         BR_TRY(get_int(h, h->config, "sliding_window", &window));
     if (window > 0 && window < context)
@@ -226,6 +298,12 @@ set_experts(br_hf *h)
     if (!(h->arch->flags & BR_HF_EXPERTS))
         return BR_OK;
     BR_TRY(get_int(h, h->config, name, &h->n_expert));
+    if (h->arch->flags & BR_HF_MXFP4) {
+        int64_t ff;
+
+        BR_TRY(get_int(h, h->config, "intermediate_size", &ff));
+        BR_TRY(set_u32(h, "expert_feed_forward_length", ff));
+    }
     if (h->n_expert < 1 || h->n_expert > 4096)
         return br_fail(h->st, BR_E_FORMAT, "config.json: '%s' is %lld", name,
                        (long long)h->n_expert);
@@ -264,9 +342,66 @@ llama3_factors(br_hf *h, const br_json *rope, double base, int64_t n_rot)
         s = s < 0 ? 0 : s > 1 ? 1 : s;
         f[i] = (float)(1 / ((1 - s) / factor + s));
     }
-    h->rope_factors = f;
-    h->n_rope = (uint32_t)(n_rot / 2);
+    h->rope[0] = (br_hf_factors){"rope_freqs.weight", f, (uint32_t)(n_rot / 2)};
     return BR_OK;
+}
+
+static br_code
+read_factors(br_hf *h, const br_json *rope, const char *name, int64_t n,
+             br_hf_factors *out)
+{
+    const br_json *list = member(rope, name);
+    float *f = br_arena_new(&h->arena, float, (size_t)n);
+    size_t i = 0;
+
+    if (!f)
+        return br_fail(h->st, BR_E_OOM, "out of memory");
+    if (!list || list->kind != BR_J_ARR || list->n != (uint64_t)n)
+        return br_fail(h->st, BR_E_FORMAT,
+                       "config.json: 'rope_scaling': '%s' is no list of %lld "
+                       "numbers",
+                       name, (long long)n);
+    for (const br_json *v = list->child; v; v = v->next) {
+        double x = v->kind == BR_J_INT ? (double)v->i : v->f;
+
+        if ((v->kind != BR_J_INT && v->kind != BR_J_FLOAT) || !(x > 0) ||
+            x > 1e30)
+            return br_fail(h->st, BR_E_FORMAT,
+                           "config.json: 'rope_scaling': '%s'[%zu] is no "
+                           "number above 0",
+                           name, i);
+        f[i++] = (float)x;
+    }
+    out->f = f;
+    out->n = (uint32_t)n;
+    return BR_OK;
+}
+
+/* Two sets of factors, for contexts up to the original one and beyond it;
+ * q and k are stretched for the full context in both. */
+static br_code
+set_longrope(br_hf *h, const br_json *rope, int64_t n_rot)
+{
+    const char *name = "original_max_position_embeddings";
+    int64_t context, original;
+    double stretch = 1;
+
+    BR_TRY(get_int(h, h->config, "max_position_embeddings", &context));
+    BR_TRY(get_int(h, member(h->config, name) ? h->config : rope, name,
+                   &original));
+    if (original < 2)
+        return refuse(h, "'original_max_position_embeddings' is below 2");
+    if (context > original)
+        stretch = sqrt(1 + log((double)context / (double)original) /
+                               log((double)original));
+    if (member(rope, "attention_factor"))
+        BR_TRY(get_f64(h, rope, "attention_factor", &stretch));
+    BR_TRY(set_u32(h, "rope.scaling.original_context_length", original));
+    BR_TRY(set_f32(h, "rope.scaling.attn_factor", stretch));
+    h->rope[0].name = "rope_factors_long.weight";
+    h->rope[1].name = "rope_factors_short.weight";
+    BR_TRY(read_factors(h, rope, "long_factor", n_rot / 2, &h->rope[0]));
+    return read_factors(h, rope, "short_factor", n_rot / 2, &h->rope[1]);
 }
 
 static br_code
@@ -315,6 +450,8 @@ set_scaling(br_hf *h, const br_json *rope, double base, int64_t n_rot)
         return llama3_factors(h, rope, base, n_rot);
     if (strcmp(type->s, "yarn") == 0)
         return set_yarn(h, rope);
+    if (strcmp(type->s, "longrope") == 0 || strcmp(type->s, "su") == 0)
+        return set_longrope(h, rope, n_rot);
     if (strcmp(type->s, "linear") != 0)
         return br_fail(h->st, BR_E_UNSUPPORTED,
                        "config.json: 'rope_scaling': '%.40s' is not read",
@@ -335,6 +472,14 @@ set_rope(br_hf *h)
         rope = member(h->config, "rope_scaling");
     if (rope && rope->kind != BR_J_OBJ)
         return refuse(h, "'rope_scaling' is no object");
+    if (h->arch->flags & BR_HF_SWA && member(rope, "full_attention")) {
+        if (member(member(rope, "sliding_attention"), "rope_theta")) {
+            BR_TRY(get_f64(h, member(rope, "sliding_attention"), "rope_theta",
+                           &base));
+            BR_TRY(set_f32(h, "rope.freq_base_swa", base));
+        }
+        rope = member(rope, "full_attention");
+    }
     if (member(h->config, "rope_theta"))
         BR_TRY(get_f64(h, h->config, "rope_theta", &base));
     else if (member(rope, "rope_theta"))
@@ -368,12 +513,22 @@ find_arch(br_hf *h)
 #define POST                  BR_HF_POST
 #define EXPERTS               BR_HF_EXPERTS
 #define WINDOW                BR_HF_WINDOW
+#define NO_PRE                BR_HF_NO_PRE
+#define PLUS1                 BR_HF_PLUS1
+#define GELU                  BR_HF_GELU
+#define SWA                   BR_HF_SWA
+#define MXFP4                 BR_HF_MXFP4
 #define H(class, arch, flags) {class, arch, flags},
 #include "model/hf_arch.def"
 #undef PERMUTE
 #undef POST
 #undef EXPERTS
 #undef WINDOW
+#undef NO_PRE
+#undef PLUS1
+#undef GELU
+#undef SWA
+#undef MXFP4
 #undef H
     };
     const br_json *list = member(h->config, "architectures");

@@ -20,6 +20,11 @@ enum { /* flags of hf_arch.def */
        BR_HF_POST = 2,
        BR_HF_EXPERTS = 4,
        BR_HF_WINDOW = 8,
+       BR_HF_NO_PRE = 16,
+       BR_HF_PLUS1 = 32,
+       BR_HF_GELU = 64,
+       BR_HF_SWA = 128,
+       BR_HF_MXFP4 = 256,
 };
 
 typedef struct br_hf_arch {
@@ -34,7 +39,18 @@ typedef struct br_hf_plan {
     uint32_t n_src;
     uint32_t heads;   /* rows are permuted within so many heads; 0: are not */
     const float *own; /* instead of src: numbers of our own */
+    bool plus1;       /* one is added to each number */
+    /* Rows first, first + step ...; of packed experts. step 0: all. With two
+     * sources those are MXFP4's blocks and scales. */
+    uint32_t first, step;
 } br_hf_plan;
+
+/* Divisors of frequencies, as the files of GGUF carry them. */
+typedef struct br_hf_factors {
+    const char *name;
+    const float *f; /* NULL: none */
+    uint32_t n;
+} br_hf_factors;
 
 typedef struct br_hf {
     const char *folder;
@@ -48,8 +64,7 @@ typedef struct br_hf {
     br_gguf_writer *w;
     int64_t n_layer, n_head, n_kv, head_dim, n_expert;
     uint64_t n_rows; /* of the embedding table */
-    const float *rope_factors;
-    uint32_t n_rope;
+    br_hf_factors rope[2];
     BR_VEC(br_hf_plan) plans;
     bool *used; /* one for each tensor of files */
     uint64_t done, total;

@@ -15,10 +15,15 @@ typedef enum way {
     HOW_Q,
     HOW_K,
     HOW_PRE,
+    HOW_PREFFN,
     HOW_POSTN,
     HOW_WIDE,
     HOW_ROW,
+    HOW_BARE,
     HOW_EXPERT,
+    HOW_EVEN,
+    HOW_ODD,
+    HOW_ALL,
     HOW_IGNORE,
 } way;
 
@@ -27,9 +32,10 @@ typedef struct row {
     way how;
 } row;
 
-#define T(theirs, ours, how) {theirs, ours, HOW_##how},
-#define X(theirs, ours)      {theirs, ours, HOW_EXPERT},
-#define IGNORE(theirs)       {theirs, "", HOW_IGNORE},
+#define T(theirs, ours, how)  {theirs, ours, HOW_##how},
+#define X(theirs, ours)       {theirs, ours, HOW_EXPERT},
+#define P(theirs, ours, part) {theirs, ours, HOW_##part},
+#define IGNORE(theirs)        {theirs, "", HOW_IGNORE},
 #define GLOBAL
 static const row before[] = {
 #include "model/hf_tensor.def"
@@ -47,6 +53,7 @@ static const row after[] = {
 #undef GLOBAL_END
 #undef T
 #undef X
+#undef P
 #undef IGNORE
 
 /* ---- finding ------------------------------------------------------------ */
@@ -129,6 +136,7 @@ plan_one(br_hf *h, const br_st_tensor *t, way how, const char *name)
         BR_TRY(check_heads(h, t, h->n_head, &p));
     if (how == HOW_K)
         BR_TRY(check_heads(h, t, h->n_kv, &p));
+    p.plus1 = h->arch->flags & BR_HF_PLUS1 && strstr(name, "norm.weight");
     return add_plan(h, &p, name);
 }
 
@@ -181,12 +189,107 @@ plan_experts(br_hf *h, const row *r, const char *prefix, const char *name)
     return add_plan(h, &p, name);
 }
 
+/* ---- packed experts ------------------------------------------------------ */
+
+/* A tensor of bytes, [experts][rows][more...], more as they have to be. */
+static br_code
+take_bytes(br_hf *h, const char *stem, const char *end, uint32_t n_dims,
+           const br_st_tensor **out)
+{
+    char name[256];
+
+    snprintf(name, sizeof name, "%s%s", stem, end);
+    *out = take(h, name);
+    if (!*out)
+        return br_fail(h->st, BR_E_FORMAT, "tensor '%s' is missing", name);
+    if ((*out)->dtype != BR_ST_U8 || (*out)->n_dims != n_dims ||
+        (*out)->dim[0] != (uint64_t)h->n_expert || (*out)->bytes == 0)
+        return br_fail(h->st, BR_E_FORMAT,
+                       "tensor '%s': expected U8 of %u dimensions, the first "
+                       "of %lld",
+                       name, n_dims, (long long)h->n_expert);
+    return BR_OK;
+}
+
+/* Which rows: all of them, or every second. */
+static br_code
+set_rows(br_hf *h, br_hf_plan *p, way part, uint64_t rows, const char *stem)
+{
+    p->first = part == HOW_ODD;
+    p->step = part == HOW_ALL ? 1 : 2;
+    if (rows % p->step)
+        return br_fail(h->st, BR_E_FORMAT,
+                       "tensor '%s': gate and up are no pairs of rows", stem);
+    return BR_OK;
+}
+
+static br_code
+plan_packed_bias(br_hf *h, const row *r, const char *stem, const char *to)
+{
+    char name[256];
+    br_hf_plan p = {.n_src = 1};
+    const br_st_tensor *t;
+
+    snprintf(name, sizeof name, "%s_bias", stem);
+    if (!(t = take(h, name)))
+        return BR_OK;
+    p.src = br_arena_new(&h->arena, const br_st_tensor *, 1);
+    if (!p.src)
+        return br_fail(h->st, BR_E_OOM, "out of memory for tensors");
+    p.src[0] = t;
+    BR_TRY(describe(h, t, HOW_WIDE, &p.info));
+    if (p.info.n_dims != 2)
+        return br_fail(h->st, BR_E_FORMAT, "tensor '%s': no matrix", name);
+    BR_TRY(set_rows(h, &p, r->how, p.info.dim[0], name));
+    p.info.dim[0] /= p.step;
+    return add_plan(h, &p, to);
+}
+
+static br_code
+plan_packed(br_hf *h, const row *r, const char *prefix, const char *ours)
+{
+    char stem[200], to[128];
+    br_hf_plan p = {.n_src = 2};
+    const br_st_tensor *blocks, *scales;
+
+    if (!(h->arch->flags & BR_HF_MXFP4))
+        return BR_OK;
+    snprintf(stem, sizeof stem, "%s%s", prefix, r->theirs);
+    BR_TRY(take_bytes(h, stem, "_blocks", 4, &blocks));
+    BR_TRY(take_bytes(h, stem, "_scales", 3, &scales));
+    if (blocks->dim[3] != 16 || blocks->dim[1] != scales->dim[1] ||
+        blocks->dim[2] != scales->dim[2])
+        return br_fail(h->st, BR_E_FORMAT,
+                       "tensor '%s_blocks': not 16 bytes for each scale", stem);
+    p.src = br_arena_new(&h->arena, const br_st_tensor *, 2);
+    if (!p.src)
+        return br_fail(h->st, BR_E_OOM, "out of memory for tensors");
+    p.src[0] = blocks;
+    p.src[1] = scales;
+    BR_TRY(set_rows(h, &p, r->how, blocks->dim[1], stem));
+    p.info = (br_gguf_w_info){
+        .type = BR_Q_MXFP4,
+        .n_dims = 3,
+        .dim = {blocks->dim[2] * 32, blocks->dim[1] / p.step, blocks->dim[0]}};
+    snprintf(to, sizeof to, "%s%s.weight", ours, r->ours);
+    BR_TRY(add_plan(h, &p, to));
+    snprintf(to, sizeof to, "%s%s.bias", ours, r->ours);
+    return plan_packed_bias(h, r, stem, to);
+}
+
+/* ---- rows ----------------------------------------------------------------- */
+
 static bool
 applies(const br_hf *h, const row *r)
 {
     bool post = h->arch->flags & BR_HF_POST;
 
-    return !(r->how == HOW_PRE && post) && !(r->how == HOW_POSTN && !post);
+    switch (r->how) {
+    case HOW_PRE: return !(h->arch->flags & BR_HF_NO_PRE);
+    case HOW_PREFFN: return !post;
+    case HOW_POSTN: return post;
+    default: return true;
+    }
 }
 
 static br_code
@@ -202,6 +305,8 @@ plan_row(br_hf *h, const row *r, const char *theirs, const char *ours)
         (void)take(h, name);
         return BR_OK;
     }
+    if (r->how >= HOW_EVEN && r->how <= HOW_ALL)
+        return plan_packed(h, r, theirs, ours);
     for (size_t k = 0; k < BR_COUNT(kinds); k++) {
         const br_st_tensor *t;
 
@@ -211,7 +316,8 @@ plan_row(br_hf *h, const row *r, const char *theirs, const char *ours)
                 BR_TRY(plan_experts(h, r, theirs, to));
             continue;
         }
-        snprintf(name, sizeof name, "%s%s%s", theirs, r->theirs, kinds[k]);
+        snprintf(name, sizeof name, "%s%s%s", theirs, r->theirs,
+                 r->how == HOW_BARE && k == 0 ? "" : kinds[k]);
         t = take(h, name);
         if (t)
             BR_TRY(plan_one(h, t, r->how, to));
@@ -250,13 +356,15 @@ drop_tied_head(br_hf *h)
 static br_code
 plan_rope(br_hf *h)
 {
-    br_hf_plan p = {.own = h->rope_factors};
+    for (size_t i = 0; i < BR_COUNT(h->rope); i++) {
+        const br_hf_factors *r = &h->rope[i];
+        br_hf_plan p = {.own = r->f};
 
-    if (!h->rope_factors)
-        return BR_OK;
-    p.info =
-        (br_gguf_w_info){.type = BR_Q_F32, .n_dims = 1, .dim = {h->n_rope}};
-    return add_plan(h, &p, "rope_freqs.weight");
+        p.info = (br_gguf_w_info){.type = BR_Q_F32, .n_dims = 1, .dim = {r->n}};
+        if (r->f)
+            BR_TRY(add_plan(h, &p, r->name));
+    }
+    return BR_OK;
 }
 
 static br_code

@@ -21,7 +21,7 @@ tell(br_hf *h, uint64_t bytes)
 
 /* Numbers of one format, written in another: only F16, BF16 to F32. */
 static br_code
-put_wide(br_hf *h, int from, const uint8_t *p, uint64_t n)
+put_wide(br_hf *h, int from, const uint8_t *p, uint64_t n, float plus)
 {
     float x[1024];
     uint8_t le[sizeof x];
@@ -33,6 +33,8 @@ put_wide(br_hf *h, int from, const uint8_t *p, uint64_t n)
 
         br_check(ok && "floats");
         br_dequant(from, p, x, part);
+        for (size_t i = 0; plus != 0 && i < part; i++)
+            x[i] += plus;
         ok = br_quant(BR_Q_F32, x, le, part, NULL);
         br_check(ok && "F32 has an encoder");
         BR_TRY(br_gguf_w_data(h->w, le, part * 4, h->st));
@@ -48,8 +50,9 @@ put(br_hf *h, const br_hf_plan *p, const br_st_tensor *t, const uint8_t *from,
 {
     int type = br_st_dtype_qtype(t->dtype);
 
-    if (type != p->info.type)
-        return put_wide(h, type, from, bytes * 8 / br_st_dtype_bits(t->dtype));
+    if (type != p->info.type || p->plus1)
+        return put_wide(h, type, from, bytes * 8 / br_st_dtype_bits(t->dtype),
+                        p->plus1 ? 1 : 0);
     for (uint64_t at = 0; at < bytes; at += PART) {
         size_t n = (size_t)BR_MIN(bytes - at, (uint64_t)PART);
 
@@ -75,10 +78,57 @@ put_permuted(br_hf *h, const br_hf_plan *p, const br_st_tensor *t)
     return BR_OK;
 }
 
+/* One of each `step` numbers of every row. */
+static br_code
+put_columns(br_hf *h, const br_hf_plan *p)
+{
+    const br_st_tensor *t = p->src[0];
+    uint64_t size = br_st_dtype_bits(t->dtype) / 8;
+
+    for (uint64_t i = p->first; i < t->bytes / size; i += p->step)
+        BR_TRY(
+            put_wide(h, br_st_dtype_qtype(t->dtype), t->data + i * size, 1, 0));
+    return BR_OK;
+}
+
+/* Rows of blocks of 32. A byte of theirs holds two neighbours, low first; one
+ * of ours a number of the first half and one of the second:
+ *
+ *   theirs   1.0  3.2  5.4 ...          ours   16.0  17.1  18.2 ...           */
+static br_code
+put_packed(br_hf *h, const br_hf_plan *p)
+{
+    const br_st_tensor *t = p->src[0];
+    uint64_t rows = t->dim[0] * t->dim[1], n = t->dim[2];
+
+    for (uint64_t r = p->first; r < rows; r += p->step)
+        for (uint64_t b = 0; b < n; b++) {
+            const uint8_t *from = t->data + 16 * (r * n + b);
+            uint8_t to[17];
+
+            to[0] = p->src[1]->data[r * n + b];
+            for (int j = 0; j < 16; j++) {
+                int low = (from[j / 2] >> (4 * (j % 2))) & 15;
+                int high = (from[8 + j / 2] >> (4 * (j % 2))) & 15;
+
+                to[1 + j] = (uint8_t)(low | high << 4);
+            }
+            BR_TRY(br_gguf_w_data(h->w, to, sizeof to, h->st));
+        }
+    return BR_OK;
+}
+
 static br_code
 put_plan(br_hf *h, const br_hf_plan *p)
 {
     uint8_t le[4];
+
+    if (p->step) {
+        BR_TRY(p->n_src == 2 ? put_packed(h, p) : put_columns(h, p));
+        for (uint32_t i = 0; i < p->n_src; i++)
+            tell(h, p->src[i]->bytes);
+        return BR_OK;
+    }
 
     for (uint32_t i = 0; p->own && i < p->info.dim[0]; i++) {
         bool ok = br_quant(BR_Q_F32, &p->own[i], le, 1, NULL);
@@ -100,15 +150,20 @@ put_plan(br_hf *h, const br_hf_plan *p)
 static uint32_t
 file_type(const br_hf *h)
 {
-    uint64_t bytes[3] = {0}; /* F32 F16 BF16 */
+    uint64_t bytes[4] = {0}; /* F32 F16 BF16 MXFP4 */
 
     for (size_t i = 0; i < h->plans.n; i++) {
         const br_hf_plan *p = &h->plans.at[i];
-        int k = p->info.type == BR_Q_F32 ? 0 : p->info.type == BR_Q_F16 ? 1 : 2;
+        int k = p->info.type == BR_Q_F32     ? 0
+                : p->info.type == BR_Q_F16   ? 1
+                : p->info.type == BR_Q_MXFP4 ? 3
+                                             : 2;
 
         if (p->info.n_dims > 1)
             bytes[k] += p->src[0]->bytes * p->n_src;
     }
+    if (bytes[3] > 0)
+        return 38;
     if (bytes[2] > bytes[0] && bytes[2] > bytes[1])
         return 32;
     return bytes[1] > bytes[0] ? 1 : 0;

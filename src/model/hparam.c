@@ -162,16 +162,23 @@ read_scaling(br_model *m, br_status *st)
     return BR_OK;
 }
 
+bool
+br_arch_windowed(const br_arch *a, int64_t layer)
+{
+    switch (a->window) {
+    case BR_WINDOW_NO:
+    case BR_WINDOW_KEY: return false;
+    case BR_WINDOW_EVEN: return layer % 2 == 0;
+    case BR_WINDOW_SIXTH: return layer % 6 < 5;
+    }
+    br_unreachable("a kind of window");
+}
+
 static bool
 windowed(const br_model *m, int64_t l)
 {
-    switch (m->arch->window) {
-    case BR_WINDOW_NO: return false;
-    case BR_WINDOW_EVEN: return l % 2 == 0;
-    case BR_WINDOW_SIXTH: return l % 6 < 5;
-    case BR_WINDOW_KEY: return m->hp.layer[l].is_window != 0;
-    }
-    return false;
+    return m->arch->window == BR_WINDOW_KEY ? m->hp.layer[l].is_window != 0
+                                            : br_arch_windowed(m->arch, l);
 }
 
 static bool

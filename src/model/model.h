@@ -102,6 +102,8 @@ typedef struct br_arch { /* a row of arch.def */
 
 const br_arch *br_arch_of(br_arch_id id);
 int br_arch_find(br_text name); /* -1: none */
+/* Whether this layer sees a window only; false where files say which do. */
+bool br_arch_windowed(const br_arch *a, int64_t layer);
 
 typedef enum br_weight { /* ids of weight.def */
 #define G(id, stem, logical) BR_W_##id,

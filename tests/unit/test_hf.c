@@ -1,80 +1,20 @@
 /* test_hf.c - Hugging Face folders into GGUF files.
  *
- * Small models are turned into such folders by a table of this test's own and
- * converted back: keys and tensors have to be what they were.
+ * Families and what is refused, on small folders; whole models of each family
+ * are in test_hf_models.c.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tok_kit.h"
+#include "hf_kit.h"
 
-#include "base/json.h"
-#include "model/hf.h"
 #include "model/quant.h"
-#include "st_make.h"
+#include "t.h"
+#include "tok_kit.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- the parts of a folder ---------------------------------------------- */
-
-static void
-put(const char *dir, const char *name, const char *text)
-{
-    t_write(t_printf("%s/%s", dir, name), text, strlen(text));
-}
-
-static void
-json_vocab(br_str *s, const tk_vocab *v)
-{
-    br_json_writer w;
-
-    for (size_t i = 0; i < v->n; i++) {
-        br_str one = {0};
-
-        br_json_w_begin(&w, &one, 0);
-        br_json_w_str(&w, v->text[i]);
-        br_str_printf(s, "%s%s:%zu", i ? "," : "", br_str_z(&one), i);
-        br_str_fini(&one);
-    }
-}
-
-/* Byte-level BPE of 258 tokens and <s>, </s>; pattern: of its Split. */
-static void
-put_bpe(const char *dir, const char *pattern, const char *more)
-{
-    tk_vocab *v = t_keep(calloc(1, sizeof *v));
-    br_str s = {0};
-
-    tk_add_letters(v);
-    br_str_printf(
-        &s,
-        "{\"added_tokens\":[{\"id\":258,\"content\":\"<s>\",\"special\":true},"
-        "{\"id\":260,\"content\":\"</s>\",\"special\":true}],"
-        "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":["
-        "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"%s\"},"
-        "\"behavior\":\"Isolated\"},{\"type\":\"ByteLevel\","
-        "\"add_prefix_space\":false,\"use_regex\":false}]},"
-        "\"model\":{\"type\":\"BPE\"%s,\"merges\":[\"a b\",\"ab c\"],"
-        "\"vocab\":{",
-        pattern, more);
-    json_vocab(&s, v);
-    br_str_puts(&s, ",\"ab\":256,\"abc\":257}}}");
-    put(dir, "tokenizer.json", br_str_z(&s));
-    br_str_fini(&s);
-    put(dir, "tokenizer_config.json",
-        "{\"bos_token\":\"<s>\",\"eos_token\":{\"content\":\"</s>\"},"
-        "\"chat_template\":\"{{ messages }}\"}");
-}
-
-#define QWEN2                                                                \
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|"  \
-    "\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|" \
-    "\\\\s+(?!\\\\S)|\\\\s+"
-#define LLAMA3                                                              \
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|" \
-    "\\\\p{N}{1,3}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*"         \
-    "[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
+/* ---- tensors of a folder -------------------------------------------------- */
 
 /* A tensor of numbers that say where they were: BF16, or F32. */
 static void
@@ -109,14 +49,6 @@ add_vector(st_make *m, const char *name, uint64_t n)
         p[i] = br_f32_to_bf16((float)i);
     st_add(m, name, "BF16", dims, 1, p, n * 2);
     free(p);
-}
-
-static void
-put_tensors(const char *dir, st_make *m)
-{
-    br_text t = st_file(m);
-
-    t_write(t_printf("%s/model.safetensors", dir), t.p, t.n);
 }
 
 /* ---- a small dense model ------------------------------------------------ */
@@ -164,54 +96,24 @@ add_ffn(st_make *m, const char *prefix, uint64_t ff)
     "\"max_position_embeddings\":1024,\"rope_theta\":500000.0,"  \
     "\"hidden_act\":\"silu\""
 
+#define GELU ",\"hidden_activation\":\"gelu_pytorch_tanh\""
+#define LONGROPE(long, short)                                    \
+    ",\"original_max_position_embeddings\":64,\"rope_scaling\":" \
+    "{\"type\":\"longrope\",\"long_factor\":" long ",\"short_factor\":" short "}}"
+
 static const char *
 make_folder(const char *config, bool qkv_bias, bool qk_norm)
 {
     const char *dir = t_tmpdir();
     st_make m = {0};
 
-    put(dir, "config.json", config);
-    put_bpe(dir, QWEN2, "");
+    hfk_put(dir, "config.json", config);
+    hfk_put_bpe(dir, HFK_QWEN2, "");
     add_dense(&m, qkv_bias, qk_norm);
     add_ffn(&m, "model.layers.0.mlp.", FF);
-    put_tensors(dir, &m);
+    hfk_put_tensors(dir, &m);
     return dir;
 }
-
-static br_hf_stats stats;
-
-static br_gguf *
-convert_ok(const char *dir)
-{
-    char *out = t_printf("%s/out.gguf", dir);
-    br_hf_desc d = {NULL, NULL};
-    br_status st = {0};
-    br_gguf *g;
-
-    t_ok(br_hf_convert(dir, out, &d, &stats, &st), &st);
-    t_ok(br_gguf_open(&g, out, &st), &st);
-    return g;
-}
-
-static double
-number(const br_gguf *g, const char *key)
-{
-    double v = -12345;
-
-    ck_assert_msg(br_gguf_f64(br_gguf_find(g, key), 0, &v), "no number %s",
-                  key);
-    return v;
-}
-
-static const char *
-text(const br_gguf *g, const char *key)
-{
-    br_text t;
-
-    ck_assert_msg(br_gguf_str(br_gguf_find(g, key), 0, &t), "no text %s", key);
-    return t_printf("%.*s", (int)t.n, t.p);
-}
-
 /* "2x3 BF16", or "none" */
 static const char *
 shape(const br_gguf *g, const char *name)
@@ -241,25 +143,24 @@ weight(const br_gguf *g, const char *name, size_t i)
     br_dequant(t->type, t->data + at, &f, 1);
     return f;
 }
-
 /* ---- families ----------------------------------------------------------- */
 
 TEST(hf_qwen2)
 {
     const char *dir = make_folder(CONFIG("Qwen2ForCausalLM") "}", true, false);
-    br_gguf *g = convert_ok(dir);
+    br_gguf *g = hfk_convert_ok(dir);
 
-    ck_assert_str_eq(text(g, "general.architecture"), "qwen2");
-    ck_assert_double_eq(number(g, "qwen2.block_count"), 1);
-    ck_assert_double_eq(number(g, "qwen2.embedding_length"), 8);
-    ck_assert_double_eq(number(g, "qwen2.attention.head_count"), 2);
-    ck_assert_double_eq(number(g, "qwen2.attention.head_count_kv"), 1);
-    ck_assert_double_eq(number(g, "qwen2.attention.key_length"), 4);
-    ck_assert_double_eq(number(g, "qwen2.rope.dimension_count"), 4);
-    ck_assert_double_eq(number(g, "qwen2.rope.freq_base"), 500000);
-    ck_assert_double_eq(number(g, "qwen2.context_length"), 1024);
-    ck_assert_double_eq(number(g, "general.file_type"), 32);
-    ck_assert((float)number(g, "qwen2.attention.layer_norm_rms_epsilon") ==
+    ck_assert_str_eq(hfk_text(g, "general.architecture"), "qwen2");
+    ck_assert_double_eq(hfk_number(g, "qwen2.block_count"), 1);
+    ck_assert_double_eq(hfk_number(g, "qwen2.embedding_length"), 8);
+    ck_assert_double_eq(hfk_number(g, "qwen2.attention.head_count"), 2);
+    ck_assert_double_eq(hfk_number(g, "qwen2.attention.head_count_kv"), 1);
+    ck_assert_double_eq(hfk_number(g, "qwen2.attention.key_length"), 4);
+    ck_assert_double_eq(hfk_number(g, "qwen2.rope.dimension_count"), 4);
+    ck_assert_double_eq(hfk_number(g, "qwen2.rope.freq_base"), 500000);
+    ck_assert_double_eq(hfk_number(g, "qwen2.context_length"), 1024);
+    ck_assert_double_eq(hfk_number(g, "general.file_type"), 32);
+    ck_assert((float)hfk_number(g, "qwen2.attention.layer_norm_rms_epsilon") ==
               1e-6f);
     ck_assert_str_eq(shape(g, "token_embd.weight"), "8x264 BF16");
     ck_assert_str_eq(shape(g, "blk.0.attn_q.weight"), "8x8 BF16");
@@ -272,15 +173,15 @@ TEST(hf_qwen2)
                   weight(g, "blk.0.attn_q.weight", 0) ==
               5 * WIDTH);
     ck_assert(weight(g, "blk.0.attn_q.bias", 3) == 3);
-    ck_assert_uint_eq(stats.padded, ROWS - 261);
-    ck_assert_uint_eq(stats.tensors, 13);
+    ck_assert_uint_eq(hfk_stats.padded, ROWS - 261);
+    ck_assert_uint_eq(hfk_stats.tensors, 13);
     br_gguf_close(g);
 }
 
 TEST(hf_llama_permutes_q_and_k)
 {
     const char *dir = make_folder(CONFIG("LlamaForCausalLM") "}", true, false);
-    br_gguf *g = convert_ok(dir);
+    br_gguf *g = hfk_convert_ok(dir);
     /* theirs 0 1 | 2 3 in each head of 4 */
     static const int from[8] = {0, 2, 1, 3, 4, 6, 5, 7};
     float q0 = weight(g, "blk.0.attn_q.weight", 0);
@@ -303,9 +204,9 @@ TEST(hf_qwen3_heads_of_their_own_width)
         CONFIG("Qwen3ForCausalLM") ",\"head_dim\":4,\"tie_word_embeddings\":"
                                    "true,\"sliding_window\":null}",
         false, true);
-    br_gguf *g = convert_ok(dir);
+    br_gguf *g = hfk_convert_ok(dir);
 
-    ck_assert_str_eq(text(g, "general.architecture"), "qwen3");
+    ck_assert_str_eq(hfk_text(g, "general.architecture"), "qwen3");
     ck_assert_str_eq(shape(g, "blk.0.attn_q_norm.weight"), "4 F32");
     br_gguf_close(g);
 }
@@ -317,27 +218,29 @@ TEST(hf_experts_are_stacked)
     br_gguf *g;
     float first;
 
-    put(dir, "config.json",
+    hfk_put(
+        dir, "config.json",
         CONFIG("Qwen2MoeForCausalLM") ",\"num_experts\":3,"
                                       "\"num_experts_per_tok\":2,"
                                       "\"moe_intermediate_size\":5,"
                                       "\"shared_expert_intermediate_size\":7,"
                                       "\"norm_topk_prob\":false}");
-    put_bpe(dir, QWEN2, "");
+    hfk_put_bpe(dir, HFK_QWEN2, "");
     add_dense(&m, true, false);
     for (int e = 2; e >= 0; e--)
         add_ffn(&m, t_printf("model.layers.0.mlp.experts.%d.", e), 5);
     add(&m, "model.layers.0.mlp.gate.weight", "BF16", 3, WIDTH);
     add_ffn(&m, "model.layers.0.mlp.shared_expert.", 7);
     add(&m, "model.layers.0.mlp.shared_expert_gate.weight", "BF16", 1, WIDTH);
-    put_tensors(dir, &m);
-    g = convert_ok(dir);
-    ck_assert_double_eq(number(g, "qwen2moe.expert_count"), 3);
-    ck_assert_double_eq(number(g, "qwen2moe.expert_used_count"), 2);
-    ck_assert_double_eq(number(g, "qwen2moe.expert_feed_forward_length"), 5);
-    ck_assert_double_eq(number(g, "qwen2moe.expert_shared_feed_forward_length"),
-                        7);
-    ck_assert_double_eq(number(g, "qwen2moe.expert_weights_norm"), 0);
+    hfk_put_tensors(dir, &m);
+    g = hfk_convert_ok(dir);
+    ck_assert_double_eq(hfk_number(g, "qwen2moe.expert_count"), 3);
+    ck_assert_double_eq(hfk_number(g, "qwen2moe.expert_used_count"), 2);
+    ck_assert_double_eq(hfk_number(g, "qwen2moe.expert_feed_forward_length"),
+                        5);
+    ck_assert_double_eq(
+        hfk_number(g, "qwen2moe.expert_shared_feed_forward_length"), 7);
+    ck_assert_double_eq(hfk_number(g, "qwen2moe.expert_weights_norm"), 0);
     ck_assert_str_eq(shape(g, "blk.0.ffn_gate_exps.weight"), "8x5x3 BF16");
     ck_assert_str_eq(shape(g, "blk.0.ffn_down_exps.weight"), "5x8x3 BF16");
     ck_assert_str_eq(shape(g, "blk.0.ffn_gate_inp.weight"), "8x3 F32");
@@ -356,11 +259,11 @@ TEST(hf_mixtral_names)
     st_make m = {0};
     br_gguf *g;
 
-    put(dir, "config.json",
-        CONFIG("MixtralForCausalLM") ",\"num_local_experts\":2,"
-                                     "\"num_experts_per_tok\":2,"
-                                     "\"sliding_window\":256}");
-    put_bpe(dir, LLAMA3, ",\"ignore_merges\":true");
+    hfk_put(dir, "config.json",
+            CONFIG("MixtralForCausalLM") ",\"num_local_experts\":2,"
+                                         "\"num_experts_per_tok\":2,"
+                                         "\"sliding_window\":256}");
+    hfk_put_bpe(dir, HFK_LLAMA3, ",\"ignore_merges\":true");
     add_dense(&m, false, false);
     for (int e = 0; e < 2; e++) {
         const char *p =
@@ -372,14 +275,14 @@ TEST(hf_mixtral_names)
     }
     add(&m, "model.layers.0.block_sparse_moe.gate.weight", "BF16", 2, WIDTH);
     add(&m, "lm_head.weight", "F32", ROWS, WIDTH);
-    put_tensors(dir, &m);
-    g = convert_ok(dir);
-    ck_assert_str_eq(text(g, "general.architecture"), "llama");
-    ck_assert_str_eq(text(g, "tokenizer.ggml.pre"), "llama-bpe");
+    hfk_put_tensors(dir, &m);
+    g = hfk_convert_ok(dir);
+    ck_assert_str_eq(hfk_text(g, "general.architecture"), "llama");
+    ck_assert_str_eq(hfk_text(g, "tokenizer.ggml.pre"), "llama-bpe");
     ck_assert_str_eq(shape(g, "blk.0.ffn_down_exps.weight"), "6x8x2 BF16");
     ck_assert_str_eq(shape(g, "output.weight"), "8x264 F32");
-    ck_assert_double_eq(number(g, "llama.context_length"), 256);
-    ck_assert_int_eq(stats.window, 256);
+    ck_assert_double_eq(hfk_number(g, "llama.context_length"), 256);
+    ck_assert_int_eq(hfk_stats.window, 256);
     br_gguf_close(g);
 }
 
@@ -389,14 +292,14 @@ TEST(hf_norms_after)
     st_make m = {0};
     br_gguf *g;
 
-    put(dir, "config.json", CONFIG("Olmo2ForCausalLM") "}");
-    put_bpe(dir, QWEN2, "");
+    hfk_put(dir, "config.json", CONFIG("Olmo2ForCausalLM") "}");
+    hfk_put_bpe(dir, HFK_QWEN2, "");
     add(&m, "model.embed_tokens.weight", "BF16", ROWS, WIDTH);
     add_ffn(&m, "model.layers.0.mlp.", FF);
     add_vector(&m, "model.layers.0.post_attention_layernorm.weight", WIDTH);
     add_vector(&m, "model.layers.0.post_feedforward_layernorm.weight", WIDTH);
-    put_tensors(dir, &m);
-    g = convert_ok(dir);
+    hfk_put_tensors(dir, &m);
+    g = hfk_convert_ok(dir);
     ck_assert_str_eq(shape(g, "blk.0.post_attention_norm.weight"), "8 F32");
     ck_assert_str_eq(shape(g, "blk.0.post_ffw_norm.weight"), "8 F32");
     ck_assert_str_eq(shape(g, "blk.0.ffn_norm.weight"), "none");
@@ -407,7 +310,7 @@ TEST(hf_norms_after)
 
 TEST(hf_scalings_of_the_rotation)
 {
-    br_gguf *g = convert_ok(make_folder(
+    br_gguf *g = hfk_convert_ok(make_folder(
         CONFIG("LlamaForCausalLM") ",\"rope_scaling\":{\"rope_type\":"
                                    "\"llama3\",\"factor\":8.0,"
                                    "\"low_freq_factor\":1.0,"
@@ -420,30 +323,30 @@ TEST(hf_scalings_of_the_rotation)
     ck_assert(weight(g, "rope_freqs.weight", 0) == 1);
     ck_assert(weight(g, "rope_freqs.weight", 1) == 8);
     br_gguf_close(g);
-    g = convert_ok(make_folder(
+    g = hfk_convert_ok(make_folder(
         CONFIG("Qwen2ForCausalLM") ",\"rope_scaling\":{\"type\":\"yarn\","
                                    "\"factor\":4.0,\"beta_fast\":16,"
                                    "\"original_max_position_embeddings\":256}}",
         false, false));
-    ck_assert_str_eq(text(g, "qwen2.rope.scaling.type"), "yarn");
-    ck_assert_double_eq(number(g, "qwen2.rope.scaling.factor"), 4);
-    ck_assert_double_eq(number(g, "qwen2.rope.scaling.original_context_length"),
-                        256);
-    ck_assert_double_eq(number(g, "qwen2.rope.scaling.yarn_beta_fast"), 16);
+    ck_assert_str_eq(hfk_text(g, "qwen2.rope.scaling.type"), "yarn");
+    ck_assert_double_eq(hfk_number(g, "qwen2.rope.scaling.factor"), 4);
+    ck_assert_double_eq(
+        hfk_number(g, "qwen2.rope.scaling.original_context_length"), 256);
+    ck_assert_double_eq(hfk_number(g, "qwen2.rope.scaling.yarn_beta_fast"), 16);
     ck_assert_str_eq(shape(g, "rope_freqs.weight"), "none");
     br_gguf_close(g);
-    g = convert_ok(make_folder(
+    g = hfk_convert_ok(make_folder(
         CONFIG("Qwen2ForCausalLM") ",\"rope_scaling\":{\"type\":\"linear\","
                                    "\"factor\":2}}",
         false, false));
-    ck_assert_str_eq(text(g, "qwen2.rope.scaling.type"), "linear");
+    ck_assert_str_eq(hfk_text(g, "qwen2.rope.scaling.type"), "linear");
     br_gguf_close(g);
 }
 
 /* Between the two lengths the factor glides; by the formula of its makers. */
 TEST(hf_llama3_factors_between_the_lengths)
 {
-    br_gguf *g = convert_ok(make_folder(
+    br_gguf *g = hfk_convert_ok(make_folder(
         CONFIG("LlamaForCausalLM") ",\"head_dim\":4,\"rope_scaling\":{"
                                    "\"rope_type\":\"llama3\",\"factor\":8.0,"
                                    "\"low_freq_factor\":1.0,"
@@ -487,12 +390,12 @@ expect_same_ids(const char *dir, const br_gguf *g)
 TEST(hf_tokenizer_gives_the_same_ids)
 {
     const char *dir = make_folder(CONFIG("Qwen2ForCausalLM") "}", false, false);
-    br_gguf *g = convert_ok(dir);
+    br_gguf *g = hfk_convert_ok(dir);
 
-    ck_assert_str_eq(text(g, "tokenizer.ggml.model"), "gpt2");
-    ck_assert_str_eq(text(g, "tokenizer.ggml.pre"), "qwen2");
-    ck_assert_str_eq(text(g, "tokenizer.chat_template"), "{{ messages }}");
-    ck_assert_double_eq(number(g, "tokenizer.ggml.eos_token_id"), 260);
+    ck_assert_str_eq(hfk_text(g, "tokenizer.ggml.model"), "gpt2");
+    ck_assert_str_eq(hfk_text(g, "tokenizer.ggml.pre"), "qwen2");
+    ck_assert_str_eq(hfk_text(g, "tokenizer.chat_template"), "{{ messages }}");
+    ck_assert_double_eq(hfk_number(g, "tokenizer.ggml.eos_token_id"), 260);
     expect_same_ids(dir, g);
     br_gguf_close(g);
 }
@@ -541,11 +444,11 @@ put_spm(const char *dir)
             "\"type_id\":0}}]},\"model\":{\"type\":\"BPE\",\"unk_token\":"
             "\"<unk>\",\"byte_fallback\":true,\"merges\":[\"a b\",\"ab c\","
             "\"\xe2\x96\x81 abc\"],\"vocab\":{");
-    json_vocab(&s, v);
+    hfk_json_vocab(&s, v);
     br_str_puts(&s, "}}}");
-    put(dir, "tokenizer.json", br_str_z(&s));
-    put(dir, "tokenizer_config.json",
-        "{\"bos_token\":\"<s>\",\"eos_token\":\"</s>\"}");
+    hfk_put(dir, "tokenizer.json", br_str_z(&s));
+    hfk_put(dir, "tokenizer_config.json",
+            "{\"bos_token\":\"<s>\",\"eos_token\":\"</s>\"}");
     br_str_fini(&s);
 }
 
@@ -556,12 +459,12 @@ TEST(hf_sentencepiece_gets_scores)
     double v;
 
     put_spm(dir);
-    g = convert_ok(dir);
-    ck_assert_str_eq(text(g, "tokenizer.ggml.model"), "llama");
+    g = hfk_convert_ok(dir);
+    ck_assert_str_eq(hfk_text(g, "tokenizer.ggml.model"), "llama");
     ck_assert(br_gguf_f64(br_gguf_find(g, "tokenizer.ggml.scores"), 8, &v));
     ck_assert_double_eq(v, -2); /* abc: the second merge */
-    ck_assert_double_eq(number(g, "tokenizer.ggml.add_bos_token"), 1);
-    ck_assert_double_eq(number(g, "tokenizer.ggml.add_space_prefix"), 1);
+    ck_assert_double_eq(hfk_number(g, "tokenizer.ggml.add_bos_token"), 1);
+    ck_assert_double_eq(hfk_number(g, "tokenizer.ggml.add_space_prefix"), 1);
     expect_same_ids(dir, g);
     br_gguf_close(g);
 }
@@ -574,21 +477,21 @@ TEST(hf_templates_and_roles_from_elsewhere)
         false, false);
     br_gguf *g;
 
-    put(dir, "tokenizer_config.json",
-        "{\"chat_template\":[{\"name\":\"default\",\"template\":\"D\"},"
-        "{\"name\":\"tools\",\"template\":\"T\"}]}");
-    g = convert_ok(dir);
-    ck_assert_str_eq(text(g, "tokenizer.chat_template"), "D");
-    ck_assert_str_eq(text(g, "tokenizer.chat_template.tools"), "T");
-    ck_assert_str_eq(text(g, "tokenizer.chat_templates"), "tools");
-    ck_assert_double_eq(number(g, "tokenizer.ggml.bos_token_id"), 7);
-    ck_assert_double_eq(number(g, "tokenizer.ggml.eos_token_id"), 9);
+    hfk_put(dir, "tokenizer_config.json",
+            "{\"chat_template\":[{\"name\":\"default\",\"template\":\"D\"},"
+            "{\"name\":\"tools\",\"template\":\"T\"}]}");
+    g = hfk_convert_ok(dir);
+    ck_assert_str_eq(hfk_text(g, "tokenizer.chat_template"), "D");
+    ck_assert_str_eq(hfk_text(g, "tokenizer.chat_template.tools"), "T");
+    ck_assert_str_eq(hfk_text(g, "tokenizer.chat_templates"), "tools");
+    ck_assert_double_eq(hfk_number(g, "tokenizer.ggml.bos_token_id"), 7);
+    ck_assert_double_eq(hfk_number(g, "tokenizer.ggml.eos_token_id"), 9);
     br_gguf_close(g);
-    put(dir, "chat_template.jinja", "J\n");
-    put(dir, "generation_config.json", "{\"eos_token_id\":4}");
-    g = convert_ok(dir);
-    ck_assert_str_eq(text(g, "tokenizer.chat_template"), "J\n");
-    ck_assert_double_eq(number(g, "tokenizer.ggml.eos_token_id"), 4);
+    hfk_put(dir, "chat_template.jinja", "J\n");
+    hfk_put(dir, "generation_config.json", "{\"eos_token_id\":4}");
+    g = hfk_convert_ok(dir);
+    ck_assert_str_eq(hfk_text(g, "tokenizer.chat_template"), "J\n");
+    ck_assert_double_eq(hfk_number(g, "tokenizer.ggml.eos_token_id"), 4);
     br_gguf_close(g);
 }
 
@@ -602,7 +505,7 @@ error_of(const char *dir)
     char *out = t_printf("%s/out.gguf", dir);
 
     unlink(out);
-    ck_assert_int_ne(br_hf_convert(dir, out, &d, &stats, &st), BR_OK);
+    ck_assert_int_ne(br_hf_convert(dir, out, &d, &hfk_stats, &st), BR_OK);
     ck_assert_msg(access(out, F_OK) != 0, "a file was left: %s", st.msg);
     ck_assert_ptr_null(t_ls(dir, ".tmp")[0]);
     ck_assert_msg(strncmp(st.msg, dir, strlen(dir)) == 0, "%s", st.msg);
@@ -662,16 +565,89 @@ TEST(hf_configs_that_are_refused)
     ck_assert_ptr_nonnull(strstr(config_error("{\"a\":"), "config.json: "));
 }
 
+TEST(hf_configs_of_other_families_that_are_refused)
+{
+    ck_assert_str_eq(config_error(CONFIG("Gemma2ForCausalLM") "}"),
+                     ": config.json: 'hidden_activation' is not "
+                     "'gelu_pytorch_tanh'");
+    ck_assert_str_eq(config_error(CONFIG("Gemma2ForCausalLM") GELU "}"),
+                     ": config.json: no 'sliding_window'");
+    ck_assert_str_eq(
+        config_error(CONFIG("Gemma3ForCausalLM") GELU
+                     ",\"sliding_window\":4,\"layer_types\":"
+                     "[\"full_attention\"]}"),
+        ": config.json: 'layer_types': layer 0 is no sliding_attention");
+    ck_assert_str_eq(
+        config_error(CONFIG("Gemma3ForCausalLM") GELU
+                     ",\"sliding_window\":4,\"sliding_window_pattern\":2}"),
+        ": config.json: 'sliding_window_pattern' is not 6");
+    ck_assert_str_eq(
+        config_error(CONFIG("Gemma3ForCausalLM") GELU
+                     ",\"sliding_window\":4,\"query_pre_attn_scalar\":0}"),
+        ": config.json: 'query_pre_attn_scalar' is not above 0");
+    ck_assert_str_eq(
+        config_error(CONFIG("Phi3ForCausalLM") LONGROPE("[1,1]", "[1]")),
+        ": config.json: 'rope_scaling': 'short_factor' is no list of 2 "
+        "numbers");
+    ck_assert_str_eq(
+        config_error(CONFIG("Phi3ForCausalLM") LONGROPE("[1,0]", "[1,1]")),
+        ": config.json: 'rope_scaling': 'long_factor'[1] is no number above 0");
+    ck_assert_str_eq(
+        config_error(
+            CONFIG("Phi3ForCausalLM") ",\"rope_scaling\":{\"type\":\"su\"}}"),
+        ": config.json: no 'original_max_position_embeddings'");
+    ck_assert_str_eq(
+        config_error(CONFIG("GptOssForCausalLM") ",\"sliding_window\":4,\"num_"
+                                                 "local_experts\":2}"),
+        ": tensor 'model.layers.0.mlp.experts.gate_up_proj_blocks' is missing");
+    ck_assert_ptr_nonnull(strstr(
+        config_error(CONFIG("GptOssForCausalLM") ",\"quantization_config\":{"
+                                                 "\"quant_method\":\"awq\"}}"),
+        "'quantization_config'"));
+}
+
+/* Without a factor in the file q and k are stretched by the formula. */
+TEST(hf_longrope_stretches_by_the_context)
+{
+    br_gguf *g = hfk_convert_ok(make_folder(
+        CONFIG("Phi3ForCausalLM") LONGROPE("[1,2]", "[3,4]"), false, false));
+    double stretch = sqrt(1 + log(1024.0 / 64) / log(64));
+
+    ck_assert(hfk_number(g, "phi3.rope.scaling.attn_factor") ==
+              (double)(float)stretch);
+    ck_assert(weight(g, "rope_factors_long.weight", 1) == 2);
+    ck_assert(weight(g, "rope_factors_short.weight", 0) == 3);
+    br_gguf_close(g);
+}
+
+/* Two layers' worth of rotations, as newer folders have them. */
+TEST(hf_rotations_by_kind_of_layer)
+{
+    br_gguf *g = hfk_convert_ok(make_folder(
+        CONFIG("Gemma3ForCausalLM") GELU
+        ",\"sliding_window\":4,\"query_pre_attn_scalar\":16,"
+        "\"rope_parameters\":{\"sliding_attention\":{\"rope_theta\":11},"
+        "\"full_attention\":{\"rope_type\":\"linear\",\"factor\":8}}}",
+        false, false));
+
+    ck_assert_double_eq(hfk_number(g, "gemma3.rope.freq_base_swa"), 11);
+    ck_assert_double_eq(hfk_number(g, "gemma3.rope.freq_base"), 500000);
+    ck_assert_double_eq(hfk_number(g, "gemma3.rope.scaling.factor"), 8);
+    ck_assert_double_eq(hfk_number(g, "gemma3.attention.scale"), 0.25);
+    ck_assert(weight(g, "output_norm.weight", 3) == 4);
+    br_gguf_close(g);
+}
+
 static const char *
 tensor_error(void (*more)(st_make *m))
 {
     const char *dir = t_tmpdir();
     st_make m = {0};
 
-    put(dir, "config.json", CONFIG("LlamaForCausalLM") "}");
-    put_bpe(dir, QWEN2, "");
+    hfk_put(dir, "config.json", CONFIG("LlamaForCausalLM") "}");
+    hfk_put_bpe(dir, HFK_QWEN2, "");
     more(&m);
-    put_tensors(dir, &m);
+    hfk_put_tensors(dir, &m);
     return error_of(dir);
 }
 
@@ -754,18 +730,18 @@ TEST(hf_experts_that_are_missing_or_unlike)
     const char *dir = t_tmpdir();
     st_make m = {0};
 
-    put(dir, "config.json",
-        CONFIG("Qwen3MoeForCausalLM") ",\"num_experts\":2}");
-    put_bpe(dir, QWEN2, "");
+    hfk_put(dir, "config.json",
+            CONFIG("Qwen3MoeForCausalLM") ",\"num_experts\":2}");
+    hfk_put_bpe(dir, HFK_QWEN2, "");
     add_dense(&m, false, false);
     add_ffn(&m, "model.layers.0.mlp.experts.0.", FF);
-    put_tensors(dir, &m);
+    hfk_put_tensors(dir, &m);
     ck_assert_str_eq(error_of(dir), ": model.layers.0.mlp.experts.E.gate_proj:"
                                     " expert 1 of 2 is missing");
     add_dense(&m, false, false);
     add_ffn(&m, "model.layers.0.mlp.experts.0.", FF);
     add_ffn(&m, "model.layers.0.mlp.experts.1.", FF + 1);
-    put_tensors(dir, &m);
+    hfk_put_tensors(dir, &m);
     ck_assert_ptr_nonnull(
         strstr(error_of(dir), "not a matrix like that of expert 0"));
 }
@@ -774,11 +750,11 @@ TEST(hf_tokenizers_that_are_refused)
 {
     const char *dir = make_folder(CONFIG("Qwen2ForCausalLM") "}", false, false);
 
-    put(dir, "tokenizer_config.json", "{}");
+    hfk_put(dir, "tokenizer_config.json", "{}");
     ck_assert_str_eq(error_of(dir),
                      ": no 'eos_token_id' in tokenizer_config.json, "
                      "generation_config.json or config.json");
-    put_bpe(dir, "[a-z]+|\\\\s", "");
+    hfk_put_bpe(dir, "[a-z]+|\\\\s", "");
     ck_assert_ptr_nonnull(strstr(error_of(dir), "tokenizer.json"));
     unlink(t_printf("%s/tokenizer.json", dir));
     ck_assert_ptr_nonnull(strstr(error_of(dir), "tokenizer.json"));
@@ -806,174 +782,6 @@ TEST_WITHIN(hf_runs_out_of_memory_cleanly, 120)
 
     t_each_oom(convert_once, (void *)(uintptr_t)dir);
 }
-
-/* ---- real layouts: models of the vectors, there and back ---------------- */
-
-static const struct {
-    const char *ours, *theirs;
-} dense_names[] = {
-    {"attn_norm", "input_layernorm"},
-    {"attn_q", "self_attn.q_proj"},
-    {"attn_k", "self_attn.k_proj"},
-    {"attn_v", "self_attn.v_proj"},
-    {"attn_output", "self_attn.o_proj"},
-    {"attn_q_norm", "self_attn.q_norm"},
-    {"attn_k_norm", "self_attn.k_norm"},
-    {"ffn_norm", "post_attention_layernorm"},
-    {"ffn_gate", "mlp.gate_proj"},
-    {"ffn_up", "mlp.up_proj"},
-    {"ffn_down", "mlp.down_proj"},
-};
-
-static const char *
-their_name(br_text ours)
-{
-    int il;
-    char stem[32], kind[16];
-    char *z = t_printf("%.*s", (int)ours.n, ours.p);
-
-    if (strcmp(z, "token_embd.weight") == 0)
-        return "model.embed_tokens.weight";
-    if (strcmp(z, "output_norm.weight") == 0)
-        return "model.norm.weight";
-    if (strcmp(z, "output.weight") == 0)
-        return "lm_head.weight";
-    if (sscanf(z, "blk.%d.%31[a-z_].%15s", &il, stem, kind) == 3)
-        for (size_t i = 0; i < BR_COUNT(dense_names); i++)
-            if (strcmp(dense_names[i].ours, stem) == 0)
-                return t_printf("model.layers.%d.%s.%s", il,
-                                dense_names[i].theirs, kind);
-    ck_abort_msg("no name for %s", z);
-}
-
-/* The rows of q and k of a llama as its makers had them: a row 2i of a head
- * was row i, 2i + 1 was row i + half. */
-static const uint8_t *
-unpermute(const br_gguf_tensor *t, uint64_t heads)
-{
-    uint64_t rows = t->n_dims > 1 ? t->dim[1] : t->dim[0], n = rows / heads;
-    uint64_t size = t->bytes / rows;
-    uint8_t *p = t_keep(malloc(t->bytes));
-
-    for (uint64_t r = 0; r < rows; r++) {
-        uint64_t h = r / n, i = r % n, to = h * n + i / 2 + i % 2 * (n / 2);
-
-        memcpy(p + to * size, t->data + r * size, size);
-    }
-    return p;
-}
-
-static bool
-is_part(br_text name, const char *part)
-{
-    return memmem(name.p, name.n, part, strlen(part)) != NULL;
-}
-
-static void
-add_back(st_make *m, const br_gguf_tensor *t, const br_gguf *g, bool permuted)
-{
-    const char *dtype = t->type == BR_Q_F32   ? "F32"
-                        : t->type == BR_Q_F16 ? "F16"
-                                              : "BF16";
-    uint64_t dims[2] = {t->dim[1], t->dim[0]};
-    const uint8_t *p = t->data;
-
-    if (permuted && is_part(t->name, ".attn_q."))
-        p = unpermute(t, (uint64_t)number(g, "llama.attention.head_count"));
-    if (permuted && is_part(t->name, ".attn_k."))
-        p = unpermute(t, (uint64_t)number(g, "llama.attention.head_count_kv"));
-    st_add(m, their_name(t->name), dtype, dims + (t->n_dims == 1),
-           (int)t->n_dims, p, t->bytes);
-}
-
-/* config.json of a dense model, out of its GGUF keys. */
-static const char *
-config_back(const br_gguf *g, const char *class)
-{
-    const char *a = text(g, "general.architecture");
-    br_str s = {0};
-    const char *kept;
-    static const char *const keys[][2] = {
-        {"num_hidden_layers", "block_count"},
-        {"hidden_size", "embedding_length"},
-        {"intermediate_size", "feed_forward_length"},
-        {"num_attention_heads", "attention.head_count"},
-        {"num_key_value_heads", "attention.head_count_kv"},
-        {"head_dim", "attention.key_length"},
-        {"max_position_embeddings", "context_length"},
-        {"vocab_size", "vocab_size"},
-    };
-
-    br_str_printf(&s, "{\"architectures\":[\"%s\"]", class);
-    for (size_t i = 0; i < BR_COUNT(keys); i++)
-        br_str_printf(&s, ",\"%s\":%d", keys[i][0],
-                      (int)number(g, t_printf("%s.%s", a, keys[i][1])));
-    br_str_printf(&s, ",\"rms_norm_eps\":%.9g,\"rope_theta\":%.9g}",
-                  number(g, t_printf("%s.attention.layer_norm_rms_epsilon", a)),
-                  number(g, t_printf("%s.rope.freq_base", a)));
-    kept = t_printf("%s", br_str_z(&s));
-    br_str_fini(&s);
-    return kept;
-}
-
-static void
-there_and_back(const char *path, const char *class)
-{
-    const char *dir = t_tmpdir();
-    br_status st = {0};
-    br_gguf *g, *h;
-    st_make m = {0};
-    size_t same = 0;
-
-    t_ok(br_gguf_open(&g, path, &st), &st);
-    put(dir, "config.json", config_back(g, class));
-    put_bpe(dir, QWEN2, "");
-    for (size_t i = 0; i < br_gguf_n_tensors(g); i++)
-        add_back(&m, br_gguf_tensor_at(g, i), g,
-                 strcmp(class, "LlamaForCausalLM") == 0);
-    put_tensors(dir, &m);
-    h = convert_ok(dir);
-    ck_assert_uint_eq(br_gguf_n_tensors(g), br_gguf_n_tensors(h));
-    for (size_t i = 0; i < br_gguf_n_tensors(g); i++) {
-        const br_gguf_tensor *a = br_gguf_tensor_at(g, i);
-        const br_gguf_tensor *b =
-            br_gguf_tensor_find(h, t_printf("%.*s", (int)a->name.n, a->name.p));
-
-        same += b && a->type == b->type && a->bytes == b->bytes &&
-                a->n_dims == b->n_dims &&
-                memcmp(a->dim, b->dim, sizeof a->dim) == 0 &&
-                memcmp(a->data, b->data, a->bytes) == 0;
-    }
-    ck_assert_uint_eq(same, br_gguf_n_tensors(g));
-    for (size_t i = 0; i < br_gguf_n_kv(g); i++) {
-        const br_gguf_kv *kv = br_gguf_kv_at(g, i);
-        char *key = t_printf("%.*s", (int)kv->key.n, kv->key.p);
-        double v;
-
-        if (strncmp(key, "tokenizer.", 10) != 0 && br_gguf_f64(kv, 0, &v))
-            ck_assert_msg(v == number(h, key), "%s: %g", key, v);
-    }
-    br_gguf_close(g);
-    br_gguf_close(h);
-}
-
-TEST(hf_of_a_llama_gives_that_llama)
-{
-    there_and_back(t_repo("tests/data/gguf/ok_model.gguf"), "LlamaForCausalLM");
-}
-
-TEST(hf_of_models_of_the_vectors_gives_those_models)
-{
-    const char *dir = t_vectors("logits");
-
-    if (!dir)
-        t_skip("no ../shared/vectors here");
-    there_and_back(t_printf("%s/llama-untied-spm.gguf", dir),
-                   "LlamaForCausalLM");
-    there_and_back(t_printf("%s/qwen2.gguf", dir), "Qwen2ForCausalLM");
-    there_and_back(t_printf("%s/qwen3.gguf", dir), "Qwen3ForCausalLM");
-}
-
 /* ---- the command -------------------------------------------------------- */
 
 TEST(hf_command_end_to_end)
