@@ -11,51 +11,33 @@
 
 /* ---- all at once ------------------------------------------------------- */
 
-/* The clean-up that BERT-like tokenizers want, in three passes over a buffer,
- * each in place; returns the new length. */
+/* The clean-up that BERT-like tokenizers want: their makers defined it as
+ * replacements in this order, each from left to right. */
+static const struct {
+    const char *from, *to;
+} clean[] = {
+    {" .", "."},   {" ?", "?"},     {" !", "!"},
+    {" ,", ","},   {" ' ", "'"},    {" 'm", "'m"},
+    {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+};
+
+/* In place: what is put is never longer. Returns the new length. */
 static size_t
-join_marks(char *s, size_t n)
+replace_all(char *s, size_t n, const char *from, const char *to)
 {
-    size_t k = n ? 1 : 0;
+    size_t n_from = strlen(from), n_to = strlen(to), done = 0;
+    char *out = s, *hit;
 
-    for (size_t i = 1; i < n; i++) { /* "a ?" -> "a?" */
-        k -= s[i - 1] == ' ' && memchr("?!.,", s[i], 4);
-        s[k++] = s[i];
+    while ((hit = memmem(s + done, n - done, from, n_from))) {
+        size_t keep = (size_t)(hit - s) - done;
+
+        memmove(out, s + done, keep);
+        memcpy(out + keep, to, n_to);
+        out += keep + n_to;
+        done += keep + n_from;
     }
-    return k;
-}
-
-static size_t
-join_quotes(char *s, size_t n)
-{
-    size_t k = n ? 1 : 0;
-
-    for (size_t i = 1; i < n; i++) { /* "a ' b" -> "a'b" */
-        if (s[i] == '\'' && i + 1 < n && s[i - 1] == ' ' && s[i + 1] == ' ') {
-            k--;
-            s[++i] = 0; /* as if there had been no space after it */
-            s[k++] = '\'';
-            continue;
-        }
-        s[k++] = s[i];
-    }
-    return k;
-}
-
-static size_t
-join_contractions(char *s, size_t n)
-{
-    size_t k = n ? 1 : 0;
-
-    for (size_t i = 1; i < n; i++) { /* "it 's" -> "it's" */
-        char a = i + 1 < n ? s[i + 1] : 0, b = i + 2 < n ? s[i + 2] : 0;
-
-        if (s[i - 1] == ' ' && s[i] == '\'' &&
-            (a == 's' || a == 'm' || (b == 'e' && (a == 'r' || a == 'v'))))
-            k--;
-        s[k++] = s[i];
-    }
-    return k;
+    memmove(out, s + done, n - done);
+    return (size_t)(out - s) + n - done;
 }
 
 static bool
@@ -97,11 +79,10 @@ br_tok_decode(const br_tok *t, const int32_t *ids, size_t n, int flags,
     if (out->oom)
         return br_fail(st, BR_E_OOM, "tokenizer: out of memory for the text");
     if (t->clean_spaces && out->n > from) {
-        char *s = out->at + from;
-
-        n = join_marks(s, out->n - from);
-        n = join_quotes(s, n);
-        out->n = from + join_contractions(s, n);
+        n = out->n - from;
+        for (size_t k = 0; k < BR_COUNT(clean); k++)
+            n = replace_all(out->at + from, n, clean[k].from, clean[k].to);
+        out->n = from + n;
         out->at[out->n] = 0;
     }
     return BR_OK;

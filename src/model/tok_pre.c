@@ -299,23 +299,29 @@ han_at(at p, at end)
 
 /* ---- WORDS ------------------------------------------------------------- */
 
-/* 's 't 'm 'd 're 've 'll; p where none is. */
+/* 's 't 'm 'd 're 've 'll; p where none is. A letter that stands alone needs no
+ * second: its partner is 0. */
 static at
 contraction(at p, at end, bool any_case)
 {
-    uint8_t a, b;
+    static const uint8_t partner['z' - 'a' + 1] = {
+        ['l' - 'a'] = 'l', ['r' - 'a'] = 'e', ['v' - 'a'] = 'e'};
+    static const uint32_t known = 1u << ('d' - 'a') | 1u << ('l' - 'a') |
+                                  1u << ('m' - 'a') | 1u << ('r' - 'a') |
+                                  1u << ('s' - 'a') | 1u << ('t' - 'a') |
+                                  1u << ('v' - 'a');
+    uint8_t fold = any_case ? 0x20 : 0;
+    size_t left = (size_t)(end - p);
+    uint32_t k;
 
-    if (end - p < 2 || *p != '\'')
+    if (left < 2 || *p != '\'' || p[1] >= 0x80)
         return p;
-    a = any_case && p[1] < 0x80 ? p[1] | 0x20 : p[1];
-    if (a == 's' || a == 't' || a == 'm' || a == 'd')
+    k = (p[1] | fold) - (uint32_t)'a';
+    if (k > 'z' - 'a' || !(known >> k & 1))
+        return p;
+    if (!partner[k])
         return p + 2;
-    if (end - p < 3)
-        return p;
-    b = any_case && p[2] < 0x80 ? p[2] | 0x20 : p[2];
-    if ((b == 'e' && (a == 'r' || a == 'v')) || (b == 'l' && a == 'l'))
-        return p + 3;
-    return p;
+    return left > 2 && p[2] < 0x80 && (p[2] | fold) == partner[k] ? p + 3 : p;
 }
 
 /* Is the character upper, lower or both, to a pass that splits by case? */
@@ -448,23 +454,27 @@ marks(const br_pre_pass *s, at p, at end)
     return q;
 }
 
-/* \s*[\r\n]+ | \s+(?!\S) | \s+ */
+/* \s*[\r\n]+ | \s+(?!\S) | \s+
+ *
+ * The run of white space is found first. Of it stays, looking back from its
+ * end: what goes up to the last line end, where that ends a word; else, before
+ * other text, all but the last character, which leads that text. */
 static at
 blanks(const br_pre_pass *s, at p, at end)
 {
-    at q = p, last = p, after_nl = NULL;
-    size_t n, count = 0;
+    at stop = run_of(p, end, W), q = stop;
 
-    while (look(q, end, &n) & W) {
-        if (is_nl(q, end))
-            after_nl = q + 1;
-        last = q;
-        q += n;
-        count++;
+    if (s->newlines) {
+        while (q > p && !is_nl(q - 1, stop))
+            q--;
+        if (q > p)
+            return q;
     }
-    if (s->newlines && after_nl)
-        return after_nl;
-    return count > 1 && q < end ? last : q;
+    if (stop == end)
+        return stop;
+    for (q = stop - 1; (*q & 0xC0) == 0x80;)
+        q--;
+    return q > p ? q : stop;
 }
 
 static at

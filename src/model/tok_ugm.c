@@ -57,39 +57,56 @@ br_tok_set_charsmap(br_tok *t, const uint8_t *p, size_t n, br_status *st)
     return BR_OK;
 }
 
-/* The longest prefix of [p, end) that the map replaces: its bytes, or 0. A
- * node outside the array ends the walk, as a node that does not match does. */
+enum { NODE_LEAF = 1 << 8, NODE_TEXT = (int)(1u << 31) };
+
+/* The node that `byte` leads to from node `at`; 0, which nothing leads to, when
+ * there is none. An index outside the array is no node. */
+static uint32_t
+child(const br_tok *t, uint32_t at, uint8_t byte)
+{
+    uint32_t to = base_of(node(t, at)) ^ byte;
+
+    /* From the second level on a base is relative to its node. */
+    to ^= at;
+    if (to >= t->map_nodes ||
+        (node(t, to) & ((uint32_t)NODE_TEXT | 0xFF)) != byte)
+        return 0;
+    return to;
+}
+
+/* What stands for the text that ends in this leaf. */
+static bool
+text_of_leaf(const br_tok *t, uint32_t leaf, br_text *by)
+{
+    uint32_t at = leaf ^ base_of(node(t, leaf));
+    size_t from;
+
+    if (at >= t->map_nodes)
+        return false;
+    from = t->map_text_at + (node(t, at) & ~(uint32_t)NODE_TEXT);
+    if (from >= t->map_bytes)
+        return false;
+    *by = br_text_z((const char *)t->charsmap + from);
+    return true;
+}
+
+/* The longest prefix of [p, end) that the map replaces: its bytes, or 0. */
 static size_t
 replaced(const br_tok *t, const uint8_t *p, const uint8_t *end, br_text *by)
 {
-    size_t longest = 0;
-    uint32_t i;
+    uint32_t at = 0, leaf = 0;
+    size_t n = 0, n_leaf = 0;
 
     if (!t->map_nodes)
         return 0;
-    i = base_of(node(t, 0));
-    for (const uint8_t *q = p; q < end && *q; q++) {
-        uint32_t v;
-        bool leaf;
-
-        i ^= *q;
-        if (i >= t->map_nodes)
-            break;
-        v = node(t, i);
-        if ((v & (1u << 31 | 0xFF)) != *q)
-            break;
-        leaf = v >> 8 & 1;
-        i ^= base_of(v);
-        if (leaf && i < t->map_nodes) {
-            size_t at = t->map_text_at + (node(t, i) & ~(1u << 31));
-
-            if (at >= t->map_bytes)
-                break;
-            *by = br_text_z((const char *)t->charsmap + at);
-            longest = (size_t)(q - p) + 1;
+    while (p + n < end && p[n] && (at = child(t, at, p[n]))) {
+        n++;
+        if (node(t, at) & NODE_LEAF) {
+            leaf = at;
+            n_leaf = n;
         }
     }
-    return longest;
+    return n_leaf && text_of_leaf(t, leaf, by) ? n_leaf : 0;
 }
 
 /* One step of normalisation: what stands for the next bytes of the text. */
@@ -117,34 +134,33 @@ step(const br_tok *t, const uint8_t *p, const uint8_t *end, br_text *by)
     return n;
 }
 
+/* A blank is due before the next word: before the first one, if the model wants
+ * one there, and where spaces are squeezed after each run of them. */
 static bool
 normalise(const br_tok *t, br_tok_work *w, br_text piece)
 {
     const uint8_t *p = (const uint8_t *)piece.p, *end = p + piece.n;
-    br_text space = t->blanks ? BR_TEXT(BR_TOK_BLANK) : BR_TEXT(" "), by;
-    bool prepend = t->space_prefix && !t->space_suffix;
-    bool prepended = false, inside = false;
+    br_text blank = t->blanks ? BR_TEXT(BR_TOK_BLANK) : BR_TEXT(" "), by;
+    bool due = t->squeeze_spaces || (t->space_prefix && !t->space_suffix);
 
     br_str_clear(&w->text);
-    while (p < end) {
-        p += step(t, p, end, &by);
-        for (size_t i = 0; i < by.n; i++) {
-            if (by.p[i] == ' ') {
-                inside = false;
-                if (!t->squeeze_spaces)
-                    br_str_put(&w->text, space.p, space.n);
-                continue;
-            }
-            if (!inside && ((prepend && !prepended) || t->squeeze_spaces)) {
-                br_str_put(&w->text, space.p, space.n);
-                prepended = true;
-            }
-            inside = true;
-            br_str_putc(&w->text, by.p[i]);
+    while (p < end)
+        for (p += step(t, p, end, &by); by.n;) {
+            const char *space = memchr(by.p, ' ', by.n);
+            size_t n = space ? (size_t)(space - by.p) : by.n;
+
+            if (n && due)
+                br_str_put(&w->text, blank.p, blank.n);
+            due = due && n == 0;
+            br_str_put(&w->text, by.p, n);
+            if (space && !t->squeeze_spaces)
+                br_str_put(&w->text, blank.p, blank.n);
+            due = due || (space && t->squeeze_spaces);
+            n += space != NULL;
+            by = (br_text){by.p + n, by.n - n};
         }
-    }
     if (t->space_suffix && t->space_prefix)
-        br_str_put(&w->text, space.p, space.n);
+        br_str_put(&w->text, blank.p, blank.n);
     if (w->text.oom)
         w->code = BR_E_OOM;
     return !w->text.oom;
@@ -181,11 +197,30 @@ extend(const br_tok *t, br_tok_work *w, uint32_t at, size_t n_char)
                 t->role[BR_TOK_UNK]);
 }
 
+/* The best way, last token first, is turned round link by link; then `from` of
+ * a place says where its token ends, and the one that ends there is in the
+ * place it goes to. Returns where the first token ends. */
+static uint32_t
+turn_round(br_tok_best *best, uint32_t n)
+{
+    uint32_t at = n, ends = 0;
+
+    while (at > 0) {
+        uint32_t begins = best[at].from;
+
+        best[at].from = ends; /* of the token after this one; 0: it is last */
+        ends = at;
+        at = begins;
+    }
+    return ends;
+}
+
 bool
 br_tok_ugm(const br_tok *t, br_tok_work *w, br_text piece)
 {
-    size_t first = w->ids->n, n;
-    int32_t unk = t->role[BR_TOK_UNK], before = BR_TOK_NONE;
+    int32_t unk = t->role[BR_TOK_UNK];
+    bool after_unk = false;
+    size_t n;
 
     if (!normalise(t, w, piece))
         return false;
@@ -198,25 +233,17 @@ br_tok_ugm(const br_tok *t, br_tok_work *w, br_text piece)
     }
     for (size_t i = 0; i <= n; i++)
         w->best.at[i] = (br_tok_best){i ? -DBL_MAX : 0, 0, unk};
-    for (size_t at = 0; at < n;) {
-        size_t k = br_utf8_claims((uint8_t)w->text.at[at]);
-
-        k = BR_MIN(k, n - at);
+    for (size_t at = 0, k; at < n; at += k) {
+        k = BR_MIN(br_utf8_claims((uint8_t)w->text.at[at]), n - at);
         extend(t, w, (uint32_t)at, k);
-        at += k;
     }
-    for (size_t at = n; at > 0; at = w->best.at[at].from) {
+    for (uint32_t at = turn_round(w->best.at, (uint32_t)n); at > 0;
+         at = w->best.at[at].from) {
         int32_t id = w->best.at[at].id;
 
-        if ((id != unk || before != unk) && !br_tok_push(w, id))
+        if ((id != unk || !after_unk) && !br_tok_push(w, id))
             return false;
-        before = id;
-    }
-    for (size_t i = first, k = w->ids->n; i + 1 < k; i++) {
-        int32_t id = w->ids->at[i];
-
-        w->ids->at[i] = w->ids->at[--k];
-        w->ids->at[k] = id;
+        after_unk = id == unk;
     }
     return true;
 }
