@@ -16,6 +16,7 @@
  * and is 5 to 200 times slower (bench/bench_json.c: 39 ns to text and 17 ns
  * back for short decimals, 54 and 44 ns for random doubles, AMD EPYC).
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/bits.h"
 #include "base/json.h"
 
 #include <math.h>
@@ -58,24 +59,6 @@ power_of_ten(int64_t q, bool up)
     if (up && (q < 0 || q > 55) && ++g.lo == 0)
         g.hi++;
     return g;
-}
-
-static double
-from_bits(uint64_t bits)
-{
-    double v;
-
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
-static uint64_t
-to_bits(double v)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &v, sizeof bits);
-    return bits;
 }
 
 static inline bool
@@ -358,7 +341,7 @@ br_json_to_f64(br_text t, double *out)
 
         bits += c > 0 || (c == 0 && (bits & 1));
     }
-    *out = from_bits(bits | (uint64_t)d.neg << 63);
+    *out = br_f64_of(bits | (uint64_t)d.neg << 63);
     return true;
 }
 
@@ -472,7 +455,7 @@ put_layout(char *p, const char *digits, int n, int e10)
 size_t
 br_f64_repr(char out[32], double v)
 {
-    uint64_t bits = to_bits(v), s = 0;
+    uint64_t bits = br_f64_bits(v), s = 0;
     char digits[20], *d = digits + sizeof digits, *p = out;
     int k = 0, n;
 

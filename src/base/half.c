@@ -13,26 +13,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/half.h"
 
-#include <string.h>
-
-static float
-float_of(uint32_t u)
-{
-    float f;
-
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
-
-static uint32_t
-bits_of(float f)
-{
-    uint32_t u;
-
-    memcpy(&u, &f, sizeof u);
-    return u;
-}
-
 float
 br_f16_to_f32(uint16_t h)
 {
@@ -41,17 +21,17 @@ br_f16_to_f32(uint16_t h)
     float f;
 
     if ((h & 0x7c00) == 0x7c00) /* infinity, NaN */
-        return float_of(sign | u | 0x7f800000);
+        return br_f32_of(sign | u | 0x7f800000);
     if ((h & 0x7c00) != 0)
-        return float_of(sign | (u + (112u << 23)));
-    f = float_of(u + (113u << 23)) - float_of(113u << 23);
-    return float_of(sign | bits_of(f));
+        return br_f32_of(sign | (u + (112u << 23)));
+    f = br_f32_of(u + (113u << 23)) - br_f32_of(113u << 23);
+    return br_f32_of(sign | br_f32_bits(f));
 }
 
 uint16_t
 br_f32_to_f16(float f)
 {
-    uint32_t u = bits_of(f);
+    uint32_t u = br_f32_bits(f);
     uint32_t sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
 
     if (a > 0x7f800000)
@@ -59,7 +39,7 @@ br_f32_to_f16(float f)
     if (a >= 0x47800000) /* 2^16 */
         return (uint16_t)(sign | 0x7c00);
     if (a < 113u << 23)
-        return (uint16_t)(sign | (bits_of(float_of(a) + 0.5f) & 0xffff));
+        return (uint16_t)(sign | (br_f32_bits(br_f32_of(a) + 0.5f) & 0xffff));
     a += 0xfff + (a >> 13 & 1);
     return (uint16_t)(sign | (a - (112u << 23)) >> 13);
 }
@@ -67,7 +47,7 @@ br_f32_to_f16(float f)
 uint16_t
 br_f32_to_bf16(float f)
 {
-    uint32_t u = bits_of(f);
+    uint32_t u = br_f32_bits(f);
 
     if ((u & 0x7fffffff) > 0x7f800000)
         return (uint16_t)(u >> 16 | 0x40);

@@ -11,6 +11,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ir/verbs.h"
 
+#include "base/bits.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -21,17 +23,14 @@ static const double ln2 = 0x1.62e42fefa39efp-1;
 static double
 log_of(double x)
 {
-    union {
-        double d;
-        uint64_t u;
-    } v = {x};
+    uint64_t u = br_f64_bits(x);
     double s, z, sum = 0;
     int e;
 
     br_assert(x > 0);
-    e = (int)(v.u >> 52) - 1022;
-    v.u = (v.u & 0xfffffffffffffULL) | 1022ULL << 52; /* 0.5 .. 1 */
-    s = (v.d - 1) / (v.d + 1);
+    e = (int)(u >> 52) - 1022;
+    x = br_f64_of((u & 0xfffffffffffffULL) | 1022ULL << 52); /* 0.5 .. 1 */
+    s = (x - 1) / (x + 1);
     z = s * s;
     for (int k = 79; k >= 1; k -= 2) /* |s| <= 1/3 */
         sum = sum * z + 1.0 / k;
@@ -42,16 +41,11 @@ static double
 exp_of(double x)
 {
     double k = (double)(int64_t)(x / ln2), r = x - k * ln2, sum = 1;
-    union {
-        double d;
-        uint64_t u;
-    } v;
 
     br_assert(k > -1000 && k < 1000);
     for (int i = 24; i >= 1; i--)
         sum = 1 + sum * r / i;
-    v.u = (uint64_t)(1023 + (int64_t)k) << 52;
-    return sum * v.d;
+    return sum * br_f64_of((uint64_t)(1023 + (int64_t)k) << 52);
 }
 
 static double

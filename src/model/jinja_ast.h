@@ -1,5 +1,6 @@
 /* jinja_ast.h - the tree of a template, and the values of a rendering; shared
- * by jinja_lex.c, jinja_parse.c, jinja_value.c, jinja_lib.c, jinja_eval.c.
+ * by jinja_lex.c, jinja_expr.c, jinja_parse.c, jinja_value.c, jinja_lib.c,
+ * jinja_eval.c.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_JINJA_AST_H

@@ -78,17 +78,6 @@ level_block(const uint8_t *qs, const int8_t *level, float d, br_qint *o)
         o->q[i] = level[nibble(qs, i)];
 }
 
-/* Doubled levels, so half the scale: 2^(e - 128). */
-static float
-mx_scale(uint8_t e)
-{
-    uint32_t u = e < 2 ? 0x00200000u << e : (uint32_t)(e - 1) << 23;
-    float f;
-
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
-
 static void
 q2_block(const uint8_t *p, br_qint *o)
 {
@@ -205,7 +194,7 @@ br_qint_block(int type, const uint8_t *p, br_qint *o)
         return;
     case BR_Q_IQ4_XS: iq4_xs_block(p, o); return;
     case BR_Q_MXFP4:
-        level_block(p + 1, br_fp4_levels, mx_scale(p[0]), o);
+        level_block(p + 1, br_fp4_levels, br_e8m0_half(p[0]), o);
         return;
     default: br_unreachable("ask br_qint_has first");
     }

@@ -114,23 +114,11 @@ br_dq_IQ4_NL(const uint8_t *p, float *y, size_t blocks)
         levels(p + 2, br_iq4_levels, br_half_at(p), y, 16);
 }
 
-/* 2^(e-128), half of what E8M0 says, as the levels are doubled. The lowest
- * two are subnormal. */
-static float
-half_e8m0(uint8_t e)
-{
-    uint32_t u = e < 2 ? 0x00200000u << e : (uint32_t)(e - 1) << 23;
-    float f;
-
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
-
 void
 br_dq_MXFP4(const uint8_t *p, float *y, size_t blocks)
 {
     for (; blocks; blocks--, p += 17, y += 32)
-        levels(p + 1, br_fp4_levels, half_e8m0(p[0]), y, 16);
+        levels(p + 1, br_fp4_levels, br_e8m0_half(p[0]), y, 16);
 }
 
 /* Half of an E4M3 number whose sign bit counts as nothing. 0x7f, which would

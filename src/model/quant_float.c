@@ -35,13 +35,8 @@ le64(const uint8_t *p)
 void
 br_dq_F64(const uint8_t *p, float *y, size_t n)
 {
-    for (; n; n--, p += 8) {
-        uint64_t u = le64(p);
-        double v;
-
-        memcpy(&v, &u, sizeof v);
-        *y++ = (float)v;
-    }
+    for (; n; n--, p += 8)
+        *y++ = (float)br_f64_of(le64(p));
 }
 
 void

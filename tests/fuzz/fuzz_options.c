@@ -4,59 +4,13 @@
  * BRASS_ are the environment, the others argv. Whatever is accepted has to lie
  * inside its row's range; whatever is refused has to say why.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/options.h"
+#include "../unit/option_rows.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { TEXTS = 64 };
-
-static const br_option rows[] = {
-    {.name = "json", .letter = 'j', .def = "no", .help = "JSON"},
-    {.name = "bos", .def = "yes", .help = "begin"},
-    {.name = "count",
-     .letter = 'n',
-     .type = BR_OPTION_INT,
-     .lo = -5,
-     .hi = 100,
-     .def = "7",
-     .value = "N",
-     .help = "many"},
-    {.name = "cache-bytes",
-     .letter = 'b',
-     .type = BR_OPTION_BYTES,
-     .lo = 1,
-     .hi = INT64_MAX,
-     .value = "BYTES",
-     .help = "cache"},
-    {.name = "temp",
-     .letter = 't',
-     .type = BR_OPTION_FLOAT,
-     .flo = 0,
-     .fhi = 2,
-     .value = "X",
-     .help = "heat"},
-    {.name = "name", .type = BR_OPTION_STR, .value = "TEXT", .help = "name"},
-    {.name = "output",
-     .letter = 'o',
-     .type = BR_OPTION_PATH,
-     .value = "FILE",
-     .help = "where"},
-    {.name = "mode",
-     .letter = 'm',
-     .type = BR_OPTION_ENUM,
-     .choices = "fast|exact|f",
-     .value = "MODE",
-     .def = "fast",
-     .help = "how"},
-    {.name = "arg",
-     .letter = 'I',
-     .type = BR_OPTION_LIST,
-     .value = "WORD",
-     .help = "words"},
-    {.name = "help", .letter = 'h', .global = true, .last = true, .help = "?"},
-};
 
 static void
 must(bool c)
@@ -75,7 +29,7 @@ in_range(const br_option *r, const br_option_value *v)
     case BR_OPTION_FLOAT: must(v->f >= r->flo && v->f <= r->fhi); break;
     case BR_OPTION_STR: must(v->s != NULL); break;
     case BR_OPTION_PATH: must(v->s && *v->s); break;
-    case BR_OPTION_ENUM: must(v->i >= 0 && v->i < 3); break;
+    case BR_OPTION_ENUM: must(v->i >= 0 && v->i < 2); break;
     case BR_OPTION_LIST:
         for (size_t i = 0; i < v->list.n; i++)
             must(v->list.at[i] != NULL);

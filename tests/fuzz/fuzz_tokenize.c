@@ -5,7 +5,7 @@
  * are below the vocabulary's size everywhere; a stream is valid UTF-8.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
-#include "model/tokenizer.h"
+#include "model/tok_int.h"
 #include "model/unicode.h"
 
 #include <stdio.h>
@@ -31,14 +31,10 @@ must(bool c)
 static void
 letters(br_str *s)
 {
-    uint32_t extra = 0;
-
     for (uint32_t b = 0; b < 256; b++) {
-        bool own = (b > 0x20 && b < 0x7F) || (b > 0xA0 && b != 0xAD);
         char c[5] = {0};
 
-        br_utf8_put(c, own ? b : 256 + extra);
-        extra += !own;
+        br_utf8_put(c, br_gpt2_letter((uint8_t)b));
         br_str_printf(s, "\"%s%s\":%u,", b == '"' || b == '\\' ? "\\" : "", c,
                       b);
     }

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tok_kit.h"
 
+#include "model/tok_int.h"
 #include "model/unicode.h"
 
 #include <stdio.h>
@@ -28,14 +29,10 @@ tk_merge(tk_vocab *v, const char *merge)
 void
 tk_add_letters(tk_vocab *v)
 {
-    uint32_t extra = 0;
-
     for (uint32_t b = 0; b < 256; b++) {
-        bool own = (b > 0x20 && b < 0x7F) || (b > 0xA0 && b != 0xAD);
         char c[5] = {0};
 
-        br_utf8_put(c, own ? b : 256 + extra);
-        extra += !own;
+        br_utf8_put(c, br_gpt2_letter((uint8_t)b));
         tk_add(v, t_printf("%s", c), BR_TOK_NORMAL, 0);
     }
 }
