@@ -195,7 +195,7 @@ count(void *ctx, const uint8_t *p, size_t n)
 }
 
 /* A scanner that looks ahead from every character would take hours here. */
-TEST(tok_pre_every_scanner_is_linear_and_loses_nothing)
+TEST_WITHIN(tok_pre_every_scanner_is_linear_and_loses_nothing, 80)
 {
     enum { N = 100000 };
     static const char *const fills[] = {
