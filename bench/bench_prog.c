@@ -13,6 +13,10 @@
  *   one buffer   100,000 tiles of one buffer in random order, then a reader
  *   hard pairs   20,000 reads, each proved across half of the program
  *   fused        100,000 tasks with a recipe
+ *   wide join    5,000 tiles on counters of their own, a tree of NOPs, then
+ *                5,000 readers of them all that wait for the tree and more
+ *   nested       4,000 tiles, each inside the one before, read at every step
+ *   windows      10,000 rows of a cache, each read with all before it
  *
  * Prints the best of the runs that fit into a second (at least 5): on a shared
  * machine the fastest run is the one least disturbed (cpu: the time that the
@@ -323,6 +327,124 @@ fused(void)
     return finish(&x);
 }
 
+/* A tile on a counter of its own that waits for some; its counter. */
+static int
+own_tile(text *x, int in, int w, int out, int k, const int tile[2],
+         const int waits[2])
+{
+    int c = counter(x);
+    br_str s = {0};
+
+    for (int i = 0; i < 2; i++)
+        if (waits[i] >= 0)
+            br_str_printf(&s, "%s{\"counter\":%d,\"threshold\":1}",
+                          s.n ? "," : "", waits[i]);
+    task(x,
+         "\"op\":\"GEMV_TILE\",\"inputs\":[%d,%d],\"outputs\":[%d],"
+         "\"out_counter\":%d,\"waits\":[%s],\"params\":{\"K\":%d,"
+         "\"N_tile\":%d,\"n_off\":%d}",
+         in, w, out, c, br_str_z(&s), k, tile[1], tile[0]);
+    br_str_fini(&s);
+    return c;
+}
+
+/* NOPs that join n counters from `first` on, 8 at a time; the last one. */
+static int
+join_all(text *x, int first, int n)
+{
+    while (n > 1) {
+        int next = x->nc;
+
+        for (int i = 0; i < n; i += 8) {
+            br_str s = {0};
+
+            for (int j = i; j < BR_MIN(i + 8, n); j++)
+                br_str_printf(&s, "%s{\"counter\":%d,\"threshold\":1}",
+                              j > i ? "," : "", first + j);
+            task(x,
+                 "\"op\":\"NOP\",\"inputs\":[],\"outputs\":[],"
+                 "\"out_counter\":%d,\"waits\":[%s]",
+                 counter(x), br_str_z(&s));
+            br_str_fini(&s);
+        }
+        first = next;
+        n = (n + 7) / 8;
+    }
+    return first;
+}
+
+static br_str
+wide_join(void)
+{
+    enum { WIDTH = 5000 };
+    text x = {0};
+    int in = buffer(&x, "IO_INPUT", 1, 4), w = buffer(&x, "WEIGHT", WIDTH, 4);
+    int mid = buffer(&x, "ACTIVATION", 1, WIDTH);
+    int v = buffer(&x, "WEIGHT", WIDTH, WIDTH);
+    int out = buffer(&x, "IO_OUTPUT", 1, WIDTH), root;
+
+    for (int i = 0; i < WIDTH; i++)
+        own_tile(&x, in, w, mid, 4, (int[]){i, 1}, (int[]){-1, -1});
+    root = join_all(&x, 0, WIDTH);
+    for (int i = 0; i < WIDTH; i++)
+        own_tile(&x, mid, v, out, WIDTH, (int[]){i, 1}, (int[]){root, i});
+    return finish(&x);
+}
+
+/* Tile i covers [i, 2N - i) and waits for the read of tile i - 1. */
+static br_str
+nested(void)
+{
+    enum { TILES = 4000, WIDTH = 2 * TILES };
+    text x = {0};
+    int in = buffer(&x, "IO_INPUT", 1, 4), w = buffer(&x, "WEIGHT", WIDTH, 4);
+    int mid = buffer(&x, "ACTIVATION", 1, WIDTH);
+    int v = buffer(&x, "WEIGHT", TILES, WIDTH);
+    int out = buffer(&x, "IO_OUTPUT", 1, TILES), last = -1;
+
+    for (int i = 0; i < TILES; i++) {
+        last = own_tile(&x, in, w, mid, 4, (int[]){i, WIDTH - 2 * i},
+                        (int[]){last, -1});
+        last =
+            own_tile(&x, mid, v, out, WIDTH, (int[]){i, 1}, (int[]){last, -1});
+    }
+    return finish(&x);
+}
+
+static br_str
+windows(void)
+{
+    enum { ROWS = 10000 };
+    text x = {0};
+    int in = buffer(&x, "IO_INPUT", 1, 2), last = -1;
+    int cache = x.nb++;
+
+    br_str_printf(&x.buffers,
+                  ",{\"id\":%d,\"name\":\"cache\",\"kind\":\"KV_CACHE\","
+                  "\"dtype\":\"F32\",\"shape\":[%d,1,2],\"space\":\"HBM\"}",
+                  cache, ROWS);
+    for (int i = 0; i < ROWS; i++) {
+        char waits[64] = "";
+
+        if (last >= 0)
+            snprintf(waits, sizeof waits, "{\"counter\":%d,\"threshold\":1}",
+                     last);
+        last = counter(&x);
+        task(&x,
+             "\"op\":\"KV_APPEND\",\"inputs\":[%d,%d],\"outputs\":[%d],"
+             "\"out_counter\":%d,\"waits\":[%s],\"params\":{\"pos\":%d}",
+             in, cache, cache, last, waits, i);
+        task(&x,
+             "\"op\":\"ATTENTION_TILE\",\"inputs\":[%d,%d,%d],\"outputs\":"
+             "[%d],\"out_counter\":%d,\"waits\":[{\"counter\":%d,"
+             "\"threshold\":1}],\"params\":{\"head_dim\":2,\"kv_start\":0,"
+             "\"kv_len\":%d,\"scale\":1.0,\"n_heads\":1,\"n_kv_heads\":1}",
+             in, cache, cache, buffer(&x, "IO_OUTPUT", 1, 2), counter(&x), last,
+             i + 1);
+    }
+    return finish(&x);
+}
+
 /* ---- measuring ---------------------------------------------------------- */
 
 static void
@@ -418,7 +540,8 @@ static const struct {
     {"joins/sm", joins_sm},     {"shuffled", joins_back},
     {"chain", chain},           {"own counters", own_counters},
     {"one buffer", one_buffer}, {"hard pairs", hard_pairs},
-    {"fused", fused},
+    {"fused", fused},           {"wide join", wide_join},
+    {"nested", nested},         {"windows", windows},
 };
 
 static bool
