@@ -30,6 +30,9 @@ enum {
     MAX_BAD = 4096, /* failures told apart; the rest is counted */
     WORDS = 4,      /* of bits per counter in a sweep */
     BLOCK = WORDS * 64,
+#ifndef PRICE
+    PRICE = 4, /* visits of a sweep that cost as much as asking for a pair */
+#endif
 };
 
 void
@@ -45,8 +48,8 @@ br_hb_full(const br_hb *h)
     return h->bad.n >= MAX_BAD;
 }
 
-static bool
-no_memory(br_hb *h)
+bool
+br_hb_no_memory(br_hb *h)
 {
     h->k->oom = true;
     return false;
@@ -90,7 +93,7 @@ build_tree(br_hb *h)
     uint32_t *used = br_chk_zero(h->k, nc, 4);
 
     if (!pre || !size || !parent || !done || !used)
-        return no_memory(h);
+        return br_hb_no_memory(h);
     memset(parent, 0xff, nc * sizeof *parent);
     find_parents(h, parent);
     n = completions(h, done);
@@ -131,6 +134,16 @@ br_hb_quick(br_hb *h, uint32_t c, uint32_t t)
         if (h->pre[h->wait[i]] - h->pre[c] < h->size[c])
             return BR_YES;
     return BR_UNKNOWN;
+}
+
+bool
+br_hb_implies(br_hb *h, uint32_t b, uint32_t a)
+{
+    if (a == b)
+        return true;
+    if (h->cpos[a] > h->cpos[b] || (!h->pre && !build_tree(h)))
+        return false;
+    return h->pre[b] - h->pre[a] < h->size[a];
 }
 
 /* ---- the sweep ---------------------------------------------------------- */
@@ -193,13 +206,82 @@ clear(br_hb *h, uint32_t from, uint32_t to)
 }
 
 static bool
+reach_ready(br_hb *h)
+{
+    if (!h->reach)
+        h->reach = br_chk_zero(h->k, h->n_counters, WORDS * sizeof *h->reach);
+    return h->reach || br_hb_no_memory(h);
+}
+
+/* As sweep; who has not met all the sources loses its bit. */
+static void
+sweep_all(br_hb *h, uint32_t from, uint32_t to, const uint64_t all[WORDS],
+          uint64_t *after)
+{
+    uint64_t acc[WORDS], lack;
+
+    for (uint32_t i = from + 1; i <= to; i++) {
+        uint32_t t = task_at(h, i);
+        uint64_t *r = h->reach + (size_t)h->ctr[t] * WORDS;
+
+        gather(h, t, acc);
+        lack = 0;
+        for (int w = 0; w < WORDS; w++) {
+            r[w] |= acc[w];
+            lack |= all[w] & ~acc[w];
+        }
+        if (lack)
+            after[i / 64] &= ~(1ull << i % 64);
+    }
+}
+
+bool
+br_hb_worth(const br_deal *d, uint32_t n)
+{
+    return d->pairs > (n / BLOCK + 1) * (uint64_t)(d->to - d->from) / PRICE;
+}
+
+bool
+br_hb_buy(br_hb *h, br_deal *d, br_arena *a, const uint32_t *task, uint32_t n)
+{
+    size_t bytes = (d->to / 64 + 1) * sizeof *d->after;
+
+    if (!d->after)
+        d->after = br_arena_get(a, bytes);
+    if (!d->after || !reach_ready(h))
+        return br_hb_no_memory(h);
+    memset(d->after, 0xff, bytes);
+    d->pairs = 0;
+    for (uint32_t at = 0; at < n; at += BLOCK) {
+        uint32_t end = BR_MIN(n, at + BLOCK), from = d->to;
+        uint64_t all[WORDS] = {0};
+
+        for (uint32_t i = at; i < end; i++) {
+            uint32_t c = h->ctr[task[i]], bit = i - at;
+
+            from = BR_MIN(from, h->cpos[c]);
+            all[bit / 64] |= 1ull << bit % 64;
+            h->reach[(size_t)c * WORDS + bit / 64] |= 1ull << bit % 64;
+        }
+        for (uint32_t i = 0; i <= from; i++)
+            d->after[i / 64] &= ~(1ull << i % 64);
+        sweep_all(h, from, d->to, all, d->after);
+        clear(h, from, d->to);
+        for (uint32_t i = at; i < end; i++) /* may complete after all that */
+            memset(h->reach + (size_t)h->ctr[task[i]] * WORDS, 0,
+                   WORDS * sizeof *h->reach);
+    }
+    return true;
+}
+
+static bool
 add_bad(br_hb *h, br_pair pair)
 {
     if (br_hb_full(h)) {
         h->more_bad++;
         return true;
     }
-    return br_vec_push(&h->bad, pair) || no_memory(h);
+    return br_vec_push(&h->bad, pair) || br_hb_no_memory(h);
 }
 
 /* One block: queries q[0..n) have at most BLOCK distinct sources. */
@@ -244,11 +326,9 @@ br_hb_settle(br_hb *h)
     if (n == 0)
         return true;
     q = br_try_alloc(n * sizeof *q);
-    if (!h->reach)
-        h->reach = br_chk_zero(h->k, h->n_counters, WORDS * sizeof *h->reach);
-    if (!q || !h->reach) {
+    if (!q || !reach_ready(h)) {
         br_free(q);
-        return no_memory(h);
+        return br_hb_no_memory(h);
     }
     for (size_t i = 0; i < n; i++) {
         q[i] = (query){h->cpos[h->ctr[h->open.at[i].a]], (uint32_t)i};
@@ -282,7 +362,7 @@ br_hb_require(br_hb *h, uint32_t a, uint32_t b, uint32_t buffer, br_clash kind)
     case BR_UNKNOWN: break;
     }
     if (h->k->oom || !br_vec_push(&h->open, pair))
-        return no_memory(h);
+        return br_hb_no_memory(h);
     return h->open.n < MAX_OPEN || br_hb_settle(h);
 }
 

@@ -14,6 +14,7 @@
  *   check_queue.c      workers' queues, on-chip memory
  *   check_race.c       who wrote what one reads
  *   check_region.c     the same for buffers written more than once
+ *   check_front.c      the last writers of a row of cells
  *   check_hb.c         does counter c complete before task t starts?
  *   check_page.c       buffers that share memory
  *   check_config.c     target and configuration

@@ -324,8 +324,13 @@ static bool
 check_neighbours(pages *g, const life *a, const life *b)
 {
     br_snd *s = g->s;
-    uint32_t prev = BR_NONE;
+    uint32_t prev = BR_NONE, first[2], last[2];
+    br_deal deal = {0};
 
+    span(g, a, s->hb.rank, first);
+    span(g, b, s->hb.rank, last);
+    deal.from = BR_MIN(first[0], last[1]);
+    deal.to = last[1];
     for (uint32_t i = 0; i < b->n_use && !br_hb_full(&s->hb); i++) {
         uint32_t w = g->use[b->use + i];
 
@@ -334,7 +339,12 @@ check_neighbours(pages *g, const life *a, const life *b)
         if (prev != BR_NONE && br_snd_same_waits(s, prev, w))
             continue;
         prev = w;
-        if (!uses_before(g, a, b, w))
+        if (br_hb_bought(&s->hb, &deal, w))
+            continue;
+        deal.pairs += a->n_use;
+        if (!uses_before(g, a, b, w) ||
+            (br_hb_worth(&deal, a->n_use) &&
+             !br_hb_buy(&s->hb, &deal, &s->region, g->use + a->use, a->n_use)))
             return false;
     }
     return true;

@@ -29,9 +29,10 @@
  * cache that is appended to) is looked at from the side, rows as columns, so
  * that bands stay few; and a band looks only at the accesses that cross it.
  *
- * Cost      for A accesses to a buffer O(A * (A + cells)) per band at worst,
- *           O(A log A) when they are few tiles on few counters, as they are.
- *           Memory O(A). Only buffers that are no single epoch come here.
+ * Cost      for A accesses to a buffer O(A log cells) per band and the pairs
+ *           that are asked for (check_front.c), and a look at every read kept
+ *           for a write that meets one. Memory O(A). Only buffers that are no
+ *           single epoch come here.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
@@ -67,14 +68,12 @@ typedef struct region {
     uint32_t n_live;
     int64_t *edge;    /* column boundaries of the band */
     uint32_t n_cells; /* edges - 1 */
-    uint32_t *writer; /* of each cell; NONE: nobody yet */
-    uint32_t n_empty; /* cells without one */
+    br_front front;   /* the last writer of each cell */
     seen_read *read;
     uint32_t n_read;
-    uint32_t *others; /* distinct writers' tasks, when listed */
-    uint32_t n_others;
-    bool listed;    /* others is what the cells say */
-    int64_t r0, r1; /* the band */
+    uint32_t read_lo, read_hi; /* no read is outside */
+    br_deal deal;              /* with the first `mark` reads */
+    int64_t r0, r1;            /* the band */
 } region;
 
 /* ---- collecting --------------------------------------------------------- */
@@ -225,67 +224,33 @@ note_unread(region *g, uint32_t task, uint32_t i, uint32_t j)
 static bool
 uncovered(region *g, uint32_t task, uint32_t i, uint32_t j)
 {
-    int kind = g->s->val[g->buffer].kind;
+    uint32_t at;
 
-    if (g->n_empty == 0 || kind == BR_MBK_KV_CACHE)
+    if (g->is_kv)
         return true;
-    for (; i < j; i++)
-        if (g->writer[i] == BR_NONE)
-            return note_unread(g, task, i, i + 1);
-    return true;
+    at = br_front_hole(&g->front, i, j);
+    return at == j || note_unread(g, task, at, at + 1);
 }
 
-/* Writers of all cells, each counter once where its cells are neighbours. A
- * reader of everything goes through this list, not through the cells. */
-static void
-list_writers(region *g)
-{
-    const uint32_t *ctr = g->s->ctr;
-
-    g->n_others = 0;
-    for (uint32_t i = 0; i < g->n_cells; i++) {
-        uint32_t w = g->writer[i];
-
-        if (w != BR_NONE &&
-            (g->n_others == 0 || ctr[g->others[g->n_others - 1]] != ctr[w]))
-            g->others[g->n_others++] = w;
-    }
-    g->listed = true;
-}
-
-static bool
-after_writers(region *g, uint32_t task, uint32_t i, uint32_t j, br_clash kind)
-{
-    br_hb *h = &g->s->hb;
-    const uint32_t *list = g->writer + i;
-    uint32_t n = j - i, last = BR_NONE;
-
-    if (n == g->n_cells && n > 1) {
-        if (!g->listed)
-            list_writers(g);
-        list = g->others;
-        n = g->n_others;
-    }
-    for (uint32_t k = 0; k < n; k++) {
-        uint32_t w = list[k];
-
-        if (w == BR_NONE || h->ctr[w] == last)
-            continue;
-        last = h->ctr[w];
-        if (!br_hb_require(h, w, task, g->buffer, kind))
-            return false;
-    }
-    return true;
-}
-
+/* A read like the one before that comes after it stands for both. */
 static void
 keep_read(region *g, uint32_t task, uint32_t i, uint32_t j)
 {
     const uint32_t *ctr = g->s->ctr;
     seen_read *r = g->n_read ? &g->read[g->n_read - 1] : NULL;
 
-    if (!r || r->i != i || r->j != j || ctr[r->task] != ctr[task])
-        g->read[g->n_read++] = (seen_read){i, j, task};
+    if (r && r->i == i && r->j == j) {
+        if (ctr[r->task] == ctr[task])
+            return;
+        if (br_hb_quick(&g->s->hb, ctr[r->task], task) == BR_YES) {
+            r->task = task;
+            g->deal.mark = BR_MIN(g->deal.mark, g->n_read - 1);
+            return;
+        }
+    }
+    g->read_lo = g->n_read ? BR_MIN(g->read_lo, i) : i;
+    g->read_hi = g->n_read ? BR_MAX(g->read_hi, j) : j;
+    g->read[g->n_read++] = (seen_read){i, j, task};
 }
 
 typedef struct before { /* the access before this one, if it was a read */
@@ -300,7 +265,7 @@ do_read(region *g, uint32_t task, uint32_t i, uint32_t j, before *prev)
 
     *prev = (before){task, i, j};
     if (!uncovered(g, task, i, j) ||
-        (!again && !after_writers(g, task, i, j, BR_CLASH_WR)))
+        (!again && !br_front_after(&g->front, task, i, j, BR_CLASH_WR)))
         return false;
     keep_read(g, task, i, j);
     return true;
@@ -308,43 +273,66 @@ do_read(region *g, uint32_t task, uint32_t i, uint32_t j, before *prev)
 
 /* ---- writes ------------------------------------------------------------- */
 
+/* Pays for n pairs; see br_deal.  */
+static bool
+count_reads(region *g, uint32_t n)
+{
+    br_arena *a = &g->s->region;
+    uint32_t *task;
+
+    g->deal.pairs += n;
+    if (!br_hb_worth(&g->deal, g->n_read))
+        return true;
+    task = br_arena_get(a, g->n_read * sizeof *task);
+    if (!task)
+        return br_snd_no_memory(g->s);
+    for (uint32_t k = 0; k < g->n_read; k++)
+        task[k] = g->read[k].task;
+    g->deal.mark = g->n_read;
+    return br_hb_buy(&g->s->hb, &g->deal, a, task, g->n_read);
+}
+
 static bool
 after_reads(region *g, uint32_t task, uint32_t i, uint32_t j)
 {
     br_hb *h = &g->s->hb;
-    uint32_t kept = 0;
+    uint32_t kept = 0, known = 0, marked = 0, pairs = 0;
 
+    if (j <= g->read_lo || g->read_hi <= i)
+        return true;
+    if (!g->is_kv && br_hb_bought(h, &g->deal, task))
+        known = g->deal.mark;
     for (uint32_t k = 0; k < g->n_read; k++) {
         seen_read r = g->read[k];
 
-        if (r.i < j && i < r.j && r.task != task &&
-            !(g->is_kv
-                  ? br_hb_refuse(h, r.task, task, g->buffer, BR_CLASH_RW)
-                  : br_hb_require(h, r.task, task, g->buffer, BR_CLASH_RW)))
-            return false;
+        if (k >= known && r.i < j && i < r.j && r.task != task) {
+            pairs++;
+            if (!(g->is_kv
+                      ? br_hb_refuse(h, r.task, task, g->buffer, BR_CLASH_RW)
+                      : br_hb_require(h, r.task, task, g->buffer, BR_CLASH_RW)))
+                return false;
+        }
         /* What the write covers is behind it from now on. */
         if (i <= r.i && r.i < j)
             r.i = BR_MIN(j, r.j);
         if (i < r.j && r.j <= j)
             r.j = BR_MAX(i, r.i);
+        marked += k < g->deal.mark && r.i < r.j;
         if (r.i < r.j)
             g->read[kept++] = r;
     }
     g->n_read = kept;
-    return true;
+    g->deal.mark = marked;
+    return count_reads(g, pairs);
 }
 
 static bool
 do_write(region *g, uint32_t task, uint32_t i, uint32_t j)
 {
     if (!after_reads(g, task, i, j) ||
-        !after_writers(g, task, i, j, BR_CLASH_WW))
+        !br_front_after(&g->front, task, i, j, BR_CLASH_WW))
         return false;
-    for (; i < j; i++) {
-        g->n_empty -= g->writer[i] == BR_NONE;
-        g->writer[i] = task;
-    }
-    g->listed = false;
+    br_front_write(&g->front, task, i, j);
     return true;
 }
 
@@ -357,10 +345,9 @@ do_band(region *g)
 
     enter_band(g);
     find_edges(g);
-    memset(g->writer, 0xff, g->n_cells * sizeof *g->writer);
-    g->n_empty = g->n_cells;
-    g->n_read = 0;
-    g->listed = false;
+    if (!br_front_begin(&g->front, g->n_cells))
+        return false;
+    g->n_read = g->deal.mark = 0;
     for (uint32_t k = 0; k < g->n_live; k++) {
         const access *a = &g->acc[g->live[k]];
         uint32_t i, j;
@@ -402,17 +389,12 @@ make_room(region *g, const uint32_t *tasks, uint32_t n)
     collect(g, tasks, n);
     edges = 2 * (uint64_t)g->n_acc + 2;
     g->edge = br_arena_get(a, edges * sizeof *g->edge);
-    g->writer = br_arena_get(a, edges * sizeof *g->writer);
-    g->others = br_arena_get(a, edges * sizeof *g->others);
     g->read = br_arena_get(a, edges * sizeof *g->read);
     g->by_row = br_arena_get(a, edges * sizeof *g->by_row);
     g->live = br_arena_get(a, edges * sizeof *g->live);
     g->spare = br_arena_get(a, edges * sizeof *g->spare);
     rows = br_arena_get(a, edges * sizeof *rows);
-    return g->edge && g->writer && g->others && g->read && g->by_row &&
-                   g->live && g->spare
-               ? rows
-               : NULL;
+    return g->edge && g->read && g->by_row && g->live && g->spare ? rows : NULL;
 }
 
 /* Boundaries of rows, or of columns; how many. */
@@ -498,6 +480,13 @@ br_snd_regions(br_snd *s, uint32_t buffer, const uint32_t *tasks, uint32_t n)
     int64_t *rows;
 
     g.is_kv = s->val[buffer].kind == BR_MBK_KV_CACHE;
+    g.deal.from = br_hb_rank(&s->hb, tasks[0]);
+    g.deal.to = br_hb_rank(&s->hb, tasks[n - 1]);
+    g.front = (br_front){.hb = &s->hb,
+                         .arena = &s->region,
+                         .buffer = buffer,
+                         .from = g.deal.from,
+                         .to = g.deal.to};
     rows = make_room(&g, tasks, n);
     if (!rows)
         return br_snd_no_memory(s);

@@ -63,14 +63,63 @@ bool br_hb_require(br_hb *h, uint32_t a, uint32_t b, uint32_t buffer,
 bool br_hb_refuse(br_hb *h, uint32_t a, uint32_t b, uint32_t buffer,
                   br_clash kind);
 bool br_hb_settle(br_hb *h);
+/* Is a complete before b, or a itself? A no means nothing. */
+bool br_hb_implies(br_hb *h, uint32_t b, uint32_t a);
+bool br_hb_no_memory(br_hb *h); /* false */
 /* Enough failures seen: more would only be counted. */
 bool br_hb_full(const br_hb *h);
+
+/* "Do all tasks of a list come before t?", asked by many t. While they are few
+ * each pair is asked for. Once that has cost more than to answer for all tasks
+ * at once, such an answer is bought: a bit for each place. */
+typedef struct br_deal {
+    uint32_t from, to; /* places of the first and the last that ask */
+    uint32_t pairs;    /* asked since it was bought last */
+    uint32_t mark;     /* the caller's: what of the list it is about */
+    uint64_t *after;   /* NULL: nothing bought */
+} br_deal;
+
+bool br_hb_worth(const br_deal *d, uint32_t n);
+bool br_hb_buy(br_hb *h, br_deal *d, br_arena *a, const uint32_t *task,
+               uint32_t n);
 
 static inline uint32_t
 br_hb_rank(const br_hb *h, uint32_t t)
 {
     return h->rank ? h->rank[t] : t;
 }
+
+static inline bool
+br_hb_bought(const br_hb *h, const br_deal *d, uint32_t t)
+{
+    uint32_t place = br_hb_rank(h, t);
+
+    return d->after && d->after[place / 64] >> place % 64 & 1;
+}
+
+/* ---- check_front.c ------------------------------------------------------ */
+
+/* The last writer of each cell of a band. */
+typedef struct br_front {
+    br_hb *hb;
+    br_arena *arena;
+    uint32_t buffer;
+    uint32_t from, to; /* places of the first and the last that ask */
+    uint32_t n_cells, room;
+    uint32_t lo, hi;            /* nobody has written outside */
+    uint32_t now;               /* writes so far */
+    uint32_t pairs;             /* asked so far */
+    struct br_front_node *node; /* 2 * n_cells - 1 */
+} br_front;
+
+/* Of a band of n cells; nobody has written yet. */
+bool br_front_begin(br_front *f, uint32_t n_cells);
+void br_front_write(br_front *f, uint32_t task, uint32_t i, uint32_t j);
+/* The first cell of [i, j) that nobody has written; j: none. */
+uint32_t br_front_hole(br_front *f, uint32_t i, uint32_t j);
+/* Requires that the task comes after the writers of all the cells. */
+bool br_front_after(br_front *f, uint32_t task, uint32_t i, uint32_t j,
+                    br_clash kind);
 
 /* ---- the state of a sound check ----------------------------------------- */
 

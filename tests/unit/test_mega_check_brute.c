@@ -7,6 +7,7 @@
  * that about a third is accepted and the rest fails narrowly.
  *
  *     make CFLAGS='-O2 -DBRUTE_RUNS=300000' test K=brute      a long run
+ *     ... -DMIN_CELLS=2 -DPRICE=1000000     that buys each answer (br_deal)
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "t.h"

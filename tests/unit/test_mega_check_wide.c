@@ -1,0 +1,128 @@
+/* test_mega_check_wide.c - the sound check on joins so wide that it buys
+ * answers for all tasks at once (br_deal): many writers, then many readers,
+ * then many writers again, with trees of NOPs between them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "prog_text.h"
+
+enum { N = 300, NONE = -1 };
+
+/* A join leaves one task out; who comes after may wait for that one itself. */
+typedef struct wide {
+    int skip[3];   /* of writers, readers, writers again; or NONE */
+    int waited[2]; /* how many of those who come next wait for it */
+    bool early;    /* the very last write does not wait for the last read */
+    bool page;     /* the last writes are to another buffer of the page */
+} wide;
+
+/* NOPs that join tasks [first, first + n) but skip; the last one. */
+static int
+join(br_str *s, int *next, int first, int n, int skip)
+{
+    while (n > 1) {
+        int from = *next;
+
+        for (int i = 0; i < n; i += 8) {
+            const char *sep = " w";
+
+            br_str_puts(s, "t NOP >");
+            for (int j = i; j < BR_MIN(i + 8, n); j++)
+                if (first + j != skip) {
+                    br_str_printf(s, "%s%d:1", sep, first + j);
+                    sep = ",";
+                }
+            br_str_puts(s, "\n");
+            ++*next;
+        }
+        first = from;
+        n = (n + 7) / 8;
+    }
+    return first;
+}
+
+static void
+tiles(br_str *s, int *next, const char *what, int root, int n, int also)
+{
+    for (int i = 0; i < N; i++) {
+        br_str_printf(s, "t GEMV_TILE %s", what);
+        if (root != NONE)
+            br_str_printf(s, " w%d:1", root);
+        if (i < n)
+            br_str_printf(s, ",%d:1", also);
+        br_str_printf(s, " {'K':%d,'N_tile':1,'n_off':%d}\n",
+                      *what == '0' ? 4 : N, i);
+        ++*next;
+    }
+}
+
+/* Task 0 .. N-1 write buffer 3, later ones read it; buffer 6 is the third. */
+static char *
+make(const wide *w)
+{
+    br_str s = {0};
+    int next = 0, first, root;
+    char *text;
+
+    br_str_printf(&s,
+                  "b x IO_INPUT F32 [1,4]\nb w WEIGHT F32 [%d,4]\n"
+                  "b v WEIGHT F32 [%d,%d]\nb m ACTIVATION F32 [1,%d]\n"
+                  "b o IO_OUTPUT F32 [1,%d]\nb p IO_OUTPUT F32 [1,%d]\n"
+                  "b n ACTIVATION F32 [1,%d]\n",
+                  N, N, N, N, N, N, N);
+    tiles(&s, &next, "0,1 > 3", NONE, 0, 0);
+    root = join(&s, &next, 0, N, w->skip[0]);
+    first = next;
+    tiles(&s, &next, "3,2 > 4", root, w->waited[0], w->skip[0]);
+    root = join(&s, &next, first, N, first + w->skip[1]);
+    tiles(&s, &next, w->page ? "0,1 > 6" : "0,1 > 3", root, w->waited[1],
+          first + w->skip[1]);
+    first = next - N;
+    root = join(&s, &next, first, N, first + w->skip[2]);
+    br_str_printf(&s, "t COPY %d > 5 w%d:1\n", w->page ? 6 : 3, root);
+    if (!w->page)
+        br_str_printf(&s,
+                      "t GEMV_TILE 0,1 > 3 w%d:1 {'K':4,'N_tile':%d,"
+                      "'n_off':0}\n",
+                      w->early ? root : next, N);
+    if (w->page)
+        br_str_printf(&s,
+                      "+ 'pages': {'buffer_to_page':{'3':0,'6':0},"
+                      "'pages':[{'id':0,'space':'HBM','nbytes':%d}]}\n",
+                      4 * N);
+    text = t_printf("%s", br_str_z(&s));
+    br_str_fini(&s);
+    return text;
+}
+
+TEST(check_accepts_wide_joins)
+{
+    pt_accepts(make(&(wide){.skip = {NONE, NONE, NONE}}));
+    pt_accepts(make(&(wide){.skip = {NONE, NONE, NONE}, .page = true}));
+}
+
+TEST(check_adds_up_what_a_join_leaves_out)
+{
+    for (int page = 0; page < 2; page++)
+        pt_accepts(make(&(wide){{257, 3, NONE}, {N, N}, false, page}));
+}
+
+/* All the others come after the one left out, so the answer is bought and
+ * must be no for the last. */
+TEST(check_sees_what_a_wide_join_leaves_out)
+{
+    static const int who[] = {0, 256, N - 1};
+
+    for (size_t i = 0; i < BR_COUNT(who); i++) {
+        pt_refuses(
+            make(&(wide){{who[i], NONE, NONE}, {N - 1, 0}, false, false}),
+            t_printf("writer task(s) [%d] are NOT ordered", who[i]));
+        pt_refuses(
+            make(&(wide){{NONE, who[i], NONE}, {0, N - 1}, false, false}),
+            "NOT ordered before");
+        pt_refuses(make(&(wide){{NONE, who[i], NONE}, {0, N - 1}, false, true}),
+                   "page 0 reused");
+        pt_refuses(make(&(wide){{NONE, NONE, who[i]}, {0, 0}, false, false}),
+                   "reads buffer #3 ('m') but writer task(s)");
+    }
+    pt_refuses(make(&(wide){{NONE, NONE, NONE}, {0, 0}, true, false}),
+               "NOT ordered before");
+}
