@@ -6,9 +6,10 @@
  * It reproduces verdicts and texts, the unsound ones included: this mode is
  * for telling what the other implementation would say, never for deciding
  * whether to run. Known differences, all on files that no lowering writes:
- * task ids that are no integers are refused outright (the reference accepts
- * them above 8000 tasks); so are a buffer with more than 32768 writers and,
- * where ids are duplicate, more than 2^24 edges.
+ * a task id that is a string, or an integer beyond 64 bits, or a float equal
+ * to another id, is refused outright (the reference may get by where the graph
+ * has a cycle or more than 8000 tasks); so are a buffer with more than 32768
+ * writers and, where ids are duplicate, more than 2^24 edges.
  *
  * Cost      O(records) + the proof, quadratic in tasks and only run up to
  *           8000 of them (at most 16 MB of bit rows).
@@ -345,7 +346,7 @@ br_cm_all_users(br_cm *m, br_cm_users *u)
 /* ---- task ids and edges ------------------------------------------------- */
 
 typedef struct pair {
-    int64_t id;
+    long double id; /* holds every int64 and every double */
     uint32_t task;
 } pair;
 
@@ -357,6 +358,20 @@ by_id(const void *x, const void *y)
     if (a->id != b->id)
         return a->id < b->id ? -1 : 1;
     return a->task < b->task ? -1 : a->task > b->task;
+}
+
+static bool
+read_id(br_pv v, long double *id, bool *is_float)
+{
+    int64_t i;
+
+    if (br_pv_int(v, &i)) {
+        *id = i;
+        return true;
+    }
+    *is_float = true;
+    *id = v.j->kind == BR_J_FLOAT ? v.j->f : 0;
+    return v.j->kind == BR_J_FLOAT && v.j->f == v.j->f;
 }
 
 static bool
@@ -375,20 +390,26 @@ read_ids(br_cm *m)
         return no_memory(m);
     for (uint32_t t = 0; t < n; t++) {
         ids[t].task = t;
-        if (!br_pv_int(br_pv_id(p, t), &ids[t].id))
-            return br_cm_raise(m, "a task id is no integer");
+        if (!read_id(br_pv_id(p, t), &ids[t].id, &m->float_ids))
+            return br_cm_raise(m, "a task id is no number");
         sorted &= t == 0 || ids[t - 1].id < ids[t].id;
     }
     if (!sorted)
         qsort(ids, n, sizeof *ids, by_id);
     for (uint32_t i = 0; i < n; i++) {
+        int64_t id;
+
         if (i == 0 || ids[i].id != ids[i - 1].id) {
-            m->slot_id[s] = ids[i].id;
+            /* A float is no place, whatever its value. */
+            m->slot_id[s] =
+                br_pv_int(br_pv_id(p, ids[i].task), &id) ? id : INT64_MIN;
             m->slot_task[s++] = ids[i].task;
         }
         m->slot_of[ids[i].task] = s - 1;
         m->last_task[s - 1] = ids[i].task;
     }
+    if (m->float_ids && s != n)
+        return br_cm_raise(m, "a task id is a float equal to another");
     m->n_slots = s;
     m->unique = s == n;
     return true;
@@ -693,6 +714,8 @@ judge(br_cm *m)
     m->k->r->acyclic = m->topo || p->n_tasks == 0;
     if (!m->k->r->acyclic && !describe_cycle(m))
         return false;
+    if (m->k->r->acyclic && m->float_ids && p->n_tasks <= BR_CM_MAX_PROOF_TASKS)
+        return br_cm_raise(m, "a task id is no place in the list");
     if (m->k->r->acyclic && p->n_tasks > BR_CM_MAX_PROOF_TASKS)
         br_chk_warn(m->k,
                     "transitive RAW-provenance and write-after-write (WAW) "

@@ -45,6 +45,7 @@ typedef struct br_cm {
     uint32_t *slot_of;               /* of a task */
     uint32_t *slot_task, *last_task; /* first and last with the id */
     bool unique;                     /* slots are tasks */
+    bool float_ids;                  /* some id is a float */
     /* edges between slots: successors of s are succ[lo[s]..hi[s]) */
     uint32_t *lo, *hi;
     const uint32_t *succ;
