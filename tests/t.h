@@ -107,6 +107,8 @@ void t_each_oom(t_oom_fn fn, void *arg);
 /* Live blocks and bytes, and allocations so far, of the checking allocator. */
 size_t t_mem_blocks(void);
 size_t t_mem_bytes(void);
+/* The most bytes that lived at once since the last call; one thread. */
+size_t t_mem_most(void);
 size_t t_mem_count(void);
 /* The n-th allocation from now fails (0: none); true once it has failed. */
 void t_mem_fail_at(size_t n);

@@ -29,7 +29,7 @@ enum { HEAD = 16, TAIL = 8 };
 #define DEAD  0xdeadb10cdeadb10cu
 #define GUARD 0x5afe60a2d5afe60au
 
-static atomic_size_t blocks, bytes, count, fail_at;
+static atomic_size_t blocks, bytes, most, count, fail_at;
 static atomic_bool failed;
 static bool returned; /* the test, without failing */
 
@@ -81,7 +81,8 @@ make(size_t n)
     if (!p)
         return NULL;
     add(blocks, 1);
-    add(bytes, n);
+    if (add(bytes, n) + n > get(most))
+        set(most, get(bytes)); /* exact with one thread */
     if (ASAN)
         return p;
     memcpy(p, &n, sizeof n);
@@ -143,6 +144,15 @@ size_t
 t_mem_bytes(void)
 {
     return get(bytes);
+}
+
+size_t
+t_mem_most(void)
+{
+    size_t n = get(most);
+
+    set(most, get(bytes));
+    return n;
 }
 
 size_t

@@ -26,7 +26,7 @@ br_chk_full(const br_chk *k)
     size_t max =
         k->mode == BR_MEGA_SOUND ? BR_CHK_MAX_SOUND : BR_CHK_MAX_COMPAT;
 
-    return k->r->errors.n >= max;
+    return k->r->errors.n >= max || k->kept >= BR_CHK_MAX_TEXT;
 }
 
 /* The text of k->text as a string of its own; NULL once memory is out. A NUL
@@ -50,6 +50,7 @@ take(br_chk *k)
     }
     if (copy)
         copy[n] = '\0';
+    k->kept += n;
     br_str_clear(&k->text);
     return copy;
 }
@@ -76,7 +77,7 @@ br_chk_take_warning(br_chk *k)
 {
     char *text;
 
-    if (k->r->warnings.n >= BR_CHK_MAX_COMPAT) {
+    if (k->r->warnings.n >= BR_CHK_MAX_COMPAT || k->kept >= BR_CHK_MAX_TEXT) {
         br_str_clear(&k->text);
         return;
     }

@@ -25,6 +25,8 @@
 
 enum { MIXED = BR_NONE - 1 }; /* writers on several counters */
 
+enum { MAX_BOUGHT = 64 << 20 }; /* bytes of deals for a buffer */
+
 #ifndef MIN_CELLS
 #    define MIN_CELLS 256 /* of a node that makes deals: what a sweep takes */
 #endif
@@ -49,8 +51,9 @@ br_front_begin(br_front *f, uint32_t n_cells)
     f->n_cells = f->lo = n_cells;
     f->hi = f->now = 0;
     if (n_cells > f->room) {
-        f->room = n_cells;
-        f->node = br_arena_get(f->arena, 2 * (size_t)n_cells * sizeof *f->node);
+        f->room = BR_MAX(n_cells, 2 * f->room);
+        f->list = NULL;
+        f->node = br_arena_get(f->arena, 2 * (size_t)f->room * sizeof *f->node);
         if (!f->node)
             return br_hb_no_memory(f->hb);
     }
@@ -207,12 +210,18 @@ list(br_front *f, at p, uint32_t *out, uint32_t n)
 static bool
 buy(br_front *f, at p)
 {
-    uint32_t *task = br_arena_get(f->arena, (p.r - p.l) * sizeof *task);
     br_deal *d = f->node[p.k].deal;
 
+    if (!d->after)
+        f->bought += f->to / 8;
+    if (f->bought > MAX_BOUGHT)
+        return true; /* then it is pairs */
+    if (!f->list)
+        f->list = br_arena_get(f->arena, f->room * sizeof *f->list);
     d->mark = f->now;
-    return task ? br_hb_buy(f->hb, d, f->arena, task, list(f, p, task, 0))
-                : br_hb_no_memory(f->hb);
+    return f->list
+               ? br_hb_buy(f->hb, d, f->arena, f->list, list(f, p, f->list, 0))
+               : br_hb_no_memory(f->hb);
 }
 
 /* Counts the pairs that a question to the node has led to. */

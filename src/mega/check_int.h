@@ -32,6 +32,7 @@ enum {
      * the reference would, up to what memory bears. */
     BR_CHK_MAX_SOUND = 1000,
     BR_CHK_MAX_COMPAT = 100000,
+    BR_CHK_MAX_TEXT = 64 << 20, /* bytes of them: labels are as long as files */
 };
 
 typedef struct br_chk {
@@ -40,6 +41,7 @@ typedef struct br_chk {
     br_mega_mode mode;
     br_arena tmp; /* all scratch of one check */
     br_str text;  /* the message in the making */
+    size_t kept;  /* bytes of messages */
     br_status *st;
     bool oom;             /* sticky: of messages */
     struct br_cm *compat; /* NULL in sound mode */

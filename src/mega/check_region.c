@@ -73,6 +73,7 @@ typedef struct region {
     uint32_t n_read;
     uint32_t read_lo, read_hi; /* no read is outside */
     br_deal deal;              /* with the first `mark` reads */
+    uint32_t *list;            /* the tasks of these, when it was made */
     int64_t r0, r1;            /* the band */
 } region;
 
@@ -278,18 +279,18 @@ static bool
 count_reads(region *g, uint32_t n)
 {
     br_arena *a = &g->s->region;
-    uint32_t *task;
 
     g->deal.pairs += n;
     if (!br_hb_worth(&g->deal, g->n_read))
         return true;
-    task = br_arena_get(a, g->n_read * sizeof *task);
-    if (!task)
+    if (!g->list)
+        g->list = br_arena_get(a, (2 * (size_t)g->n_acc + 2) * sizeof *g->list);
+    if (!g->list)
         return br_snd_no_memory(g->s);
     for (uint32_t k = 0; k < g->n_read; k++)
-        task[k] = g->read[k].task;
+        g->list[k] = g->read[k].task;
     g->deal.mark = g->n_read;
-    return br_hb_buy(&g->s->hb, &g->deal, a, task, g->n_read);
+    return br_hb_buy(&g->s->hb, &g->deal, a, g->list, g->n_read);
 }
 
 static bool

@@ -109,6 +109,8 @@ typedef struct br_front {
     uint32_t lo, hi;            /* nobody has written outside */
     uint32_t now;               /* writes so far */
     uint32_t pairs;             /* asked so far */
+    size_t bought;              /* bytes of deals */
+    uint32_t *list;             /* room for the writers of a node */
     struct br_front_node *node; /* 2 * n_cells - 1 */
 } br_front;
 

@@ -85,6 +85,10 @@ enum {
     /* A loaded program takes at most this many bytes for each of the file,
      * plus 64 KiB: the worst case is a list of tiny misfits. */
     BR_MEGA_MAX_GROWTH = 64,
+    /* The sound check holds at most EACH bytes for each task, buffer, counter,
+     * operand and wait, and what it keeps of hard cases: FIXED. */
+    BR_MEGA_CHECK_EACH = 128,
+    BR_MEGA_CHECK_FIXED = 192 << 20,
 };
 #define BR_MEGA_SM_NONE      INT64_MIN /* "sm": null */
 #define BR_MEGA_FLAG_PARTIAL 2         /* flags bit 1: writes acc|m|l */

@@ -2,6 +2,7 @@
  * answers for all tasks at once (br_deal): many writers, then many readers,
  * then many writers again, with trees of NOPs between them.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "mega/lower.h"
 #include "prog_text.h"
 
 enum { N = 300, NONE = -1 };
@@ -125,4 +126,54 @@ TEST(check_sees_what_a_wide_join_leaves_out)
     }
     pt_refuses(make(&(wide){{NONE, NONE, NONE}, {0, 0}, true, false}),
                "NOT ordered before");
+}
+
+/* ---- memory ------------------------------------------------------------- */
+
+static size_t
+records(const br_mega_prog *p)
+{
+    size_t n = p->n_tasks + p->n_buffers + p->n_counters;
+
+    for (size_t t = 0; t < p->n_tasks; t++)
+        n += p->tasks[t].n_in + p->tasks[t].n_out + p->tasks[t].n_waits;
+    return n;
+}
+
+/* The most that a check holds is below `fixed` and EACH for a record. */
+static void
+holds(br_mega_prog *p, size_t fixed)
+{
+    size_t before = t_mem_bytes(), most;
+    br_status st = {0};
+    br_mega_report r;
+
+    t_mem_most();
+    t_ok(br_mega_check(p, BR_MEGA_SOUND, &r, &st), &st);
+    most = t_mem_most() - before;
+    ck_assert(r.ok);
+    ck_assert_uint_le(most, fixed + BR_MEGA_CHECK_EACH * records(p));
+    br_mega_report_fini(&r);
+    br_mega_free(p);
+}
+
+TEST(check_holds_little_memory)
+{
+    br_status st = {0};
+    br_mega_prog *p;
+
+    t_ok(br_mega_lower_shape(&p, "llama-3-8b", BR_LOWER_AMK, &st), &st);
+    ck_assert_uint_gt(p->n_tasks, 12000);
+    holds(p, 1 << 16); /* no hard case at all */
+    t_ok(br_mega_lower_shape(&p, "llama-3.2-1b", BR_LOWER_HOUSE, &st), &st);
+    holds(p, 1 << 20);
+}
+
+/* The tiles of a band one by one, unordered, and who reads them all. */
+TEST(check_holds_a_bounded_memory_of_hard_cases)
+{
+    holds(pt_load(make(&(wide){.skip = {NONE, NONE, NONE}})), 1 << 20);
+    holds(pt_load(make(&(wide){.skip = {NONE, NONE, NONE}, .page = true})),
+          1 << 20);
+    ck_assert_uint_le(1 << 20, BR_MEGA_CHECK_FIXED);
 }
