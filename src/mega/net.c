@@ -48,18 +48,6 @@ br_net_op_attrs(br_net_op op)
     return ops[op].attrs;
 }
 
-bool
-br_net_op_has_weight(br_net_op op)
-{
-    return ops[op].weight;
-}
-
-bool
-br_net_op_has_bias(br_net_op op)
-{
-    return ops[op].bias;
-}
-
 /* ---- life ---------------------------------------------------------------- */
 
 static br_code

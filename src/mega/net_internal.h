@@ -16,8 +16,6 @@ enum { /* the attrs column of net_op.def */
 };
 
 unsigned br_net_op_attrs(br_net_op op);
-bool br_net_op_has_weight(br_net_op op);
-bool br_net_op_has_bias(br_net_op op);
 /* Sets rank, shape and headed of o. */
 void br_net_heads_shape(const br_mega_net *n, bool is_query, int64_t heads,
                         int64_t head_dim, br_net_tensor *o);

@@ -22,12 +22,6 @@ static const char *const policy_names[BR_MPP_COUNT] = {
     [BR_MPP_GRAPH_COLOR] = "graph_color",
 };
 
-const char *
-br_mega_page_policy_name(br_mega_page_policy p)
-{
-    return p < BR_MPP_COUNT ? policy_names[p] : "?";
-}
-
 int
 br_mega_page_policy_find(br_text name)
 {

@@ -29,7 +29,6 @@ typedef enum br_mega_page_policy {
     BR_MPP_COUNT
 } br_mega_page_policy;
 
-const char *br_mega_page_policy_name(br_mega_page_policy p);
 int br_mega_page_policy_find(br_text name); /* -1: none */
 
 typedef struct br_mega_pages_opt {

@@ -530,7 +530,6 @@ TEST(pages_linear_and_none)
     ck_assert_int_eq(br_mega_page_policy_find(BR_TEXT("graph_color")),
                      BR_MPP_GRAPH_COLOR);
     ck_assert_int_eq(br_mega_page_policy_find(BR_TEXT("best")), -1);
-    ck_assert_str_eq(br_mega_page_policy_name(BR_MPP_NONE), "none");
 }
 
 TEST(pages_of_nothing_and_of_a_program_without_activations)
