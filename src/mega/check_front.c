@@ -246,7 +246,7 @@ typedef struct question {
     br_clash kind;
 } question;
 
-/* no: a top that the task is known not to come after. since: it comes after
+/* no: a top that was asked for in vain. since: the task comes after
  * all that was written until then. */
 static bool
 ask(br_front *f, at p, const question *q, uint32_t no, uint32_t since)
