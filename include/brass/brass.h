@@ -55,7 +55,8 @@ typedef enum brass_code {
     BRASS_E_CANCELLED,   /* cancelled */
     BRASS_E_INTERNAL,    /* internal error */
     BRASS_E_BUSY,        /* overloaded */
-    BRASS_E_QUOTA        /* over the tenant's quota */
+    BRASS_E_QUOTA,       /* over the tenant's quota */
+    BRASS_E_FAULT        /* the kernel stopped with an error */
 } brass_code;
 
 /* Holds the last failure of the calls it was given to. */

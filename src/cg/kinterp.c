@@ -1,0 +1,672 @@
+/* kinterp.c - launch, blocks, warps, one instruction after another.
+ *
+ *   launch -> block -> warp -> frame -> basic block -> instruction -> lanes
+ *
+ * Divergence: every block has a mask of lanes that are to run it. The lowest
+ * block (kir_order.c) with any runs next, under that mask; a branch puts its
+ * lanes into the masks of its targets. Phis are copied on the edge, for the
+ * lanes that take it: all are read before one is written.
+ *
+ * A barrier holds its lanes before the terminator of their block until enough
+ * have come. Warps run to a barrier or the end, or for SLICE instructions,
+ * then the next one runs; blocks one after another, unless one does not end in
+ * its turn: then as many again start, up to MAX_RESIDENT (a kernel may wait
+ * for another block).
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/kinterp_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SLICE = 1 << 18, MAX_RESIDENT = 1024 };
+
+/* ---- special registers -------------------------------------------------- */
+
+static uint64_t
+special(const ki_warp *w, br_ksreg s, unsigned lane)
+{
+    const ki_block *b = w->b;
+    const br_klaunch *l = b->r->l;
+    uint32_t t = w->id * KI_LANES + lane, one = 1u << lane;
+
+    switch (s) {
+    case BR_KS_TID_X: return t % l->block[0];
+    case BR_KS_TID_Y: return t / l->block[0] % l->block[1];
+    case BR_KS_TID_Z: return t / l->block[0] / l->block[1];
+    case BR_KS_NTID_X:
+    case BR_KS_NTID_Y:
+    case BR_KS_NTID_Z: return l->block[s - BR_KS_NTID_X];
+    case BR_KS_CTAID_X:
+    case BR_KS_CTAID_Y:
+    case BR_KS_CTAID_Z: return b->ctaid[s - BR_KS_CTAID_X];
+    case BR_KS_NCTAID_X:
+    case BR_KS_NCTAID_Y:
+    case BR_KS_NCTAID_Z: return l->grid[s - BR_KS_NCTAID_X];
+    case BR_KS_LANEID: return lane;
+    case BR_KS_WARPID: return w->id;
+    case BR_KS_NWARPID: return b->n_warps;
+    case BR_KS_SMID:
+    case BR_KS_GRIDID: return 0;
+    case BR_KS_NSMID: return 1;
+    case BR_KS_MASK_EQ: return one;
+    case BR_KS_MASK_LE: return one | (one - 1);
+    case BR_KS_MASK_LT: return one - 1;
+    case BR_KS_MASK_GE: return ~(one - 1) & 0xffffffff;
+    case BR_KS_MASK_GT: return ~(one | (one - 1)) & 0xffffffff;
+    case BR_KS_CLOCK:
+    case BR_KS_GLOBALTIMER_LO: return (l->steps + w->steps) & 0xffffffff;
+    case BR_KS_CLOCK_HI:
+    case BR_KS_GLOBALTIMER_HI: return (l->steps + w->steps) >> 32;
+    case BR_KS_CLOCK64:
+    case BR_KS_GLOBALTIMER: return l->steps + w->steps;
+    case BR_KS_ENVREG1:
+    case BR_KS_ENVREG2: return 0;
+    case BR_KS_DYN_SMEM: return l->shared_bytes;
+    case BR_KS_TOTAL_SMEM: return b->shared_bytes;
+    case BR_KS_CLUSTER_X:
+    case BR_KS_CLUSTER_Y:
+    case BR_KS_CLUSTER_Z:
+    case BR_KS_CLUSTER_RANK: return 0;
+    case BR_KS_NCLUSTER_X:
+    case BR_KS_NCLUSTER_Y:
+    case BR_KS_NCLUSTER_Z:
+    case BR_KS_CLUSTER_N: return 1;
+    case BR_KS_COUNT: break;
+    }
+    br_unreachable("closed list of registers");
+}
+
+/* ---- instructions ------------------------------------------------------- */
+
+static void
+pure(ki_frame *f, const br_kins *i, uint32_t exec)
+{
+    uint64_t *args[4] = {0}, a[4], r[2] = {0, 0};
+
+    for (unsigned n = 0; n < i->n_arg; n++)
+        args[n] = ki_arg(f, i, n);
+    ki_each_lane(lane, exec)
+    {
+        for (unsigned n = 0; n < i->n_arg; n++)
+            a[n] = args[n][lane];
+        br_keval(i, a, r);
+        for (unsigned n = 0; n < i->n_res; n++)
+            f->vals[i->res + n][lane] = r[n];
+    }
+}
+
+static uint64_t
+address_op(ki_run *r, const ki_frame *f, const br_kins *i, uint64_t a)
+{
+    uint64_t window = ki_window(br_kmod(i->mods, BR_KF_SPACE));
+
+    switch (i->op) {
+    case BR_K_ADDR:
+        if (i->sym & BR_KFN_SYM)
+            return KI_CODE + 16ull * (i->sym & ~BR_KFN_SYM);
+        return r->l->image->addr[i->sym] + (uint64_t)i->imm;
+    case BR_K_FRAME: return f->base + (uint64_t)i->imm;
+    case BR_K_TOGEN: return a + window;
+    case BR_K_FROMGEN: return a - window;
+    default: break;
+    }
+    if (window)
+        return a >> 32 == window >> 32;
+    return a >> 32 < KI_PARAM >> 32 || a >> 32 > KI_SHARED >> 32;
+}
+
+static void
+barrier(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
+{
+    ki_frame *f = ki_top(w);
+
+    if (r->l->check)
+        ki_check_barrier(r, w, exec);
+    ki_each_lane(lane, exec)
+    {
+        unsigned id = (unsigned)ki_arg(f, i, 0)[lane] % KI_BARRIERS;
+
+        w->b->count[id] = (uint32_t)ki_arg(f, i, 1)[lane];
+        w->bar_line[lane] = i->line;
+        if (i->op == BR_K_BARRIVE) {
+            w->arrived[id]++;
+            continue;
+        }
+        w->wait[id] |= 1u << lane;
+        w->red_res[lane] = BR_KNONE;
+        if (i->op == BR_K_BARRED) {
+            w->red_res[lane] = i->res;
+            w->red_op[lane] = (uint8_t)br_kmod(i->mods, BR_KF_SUB);
+            w->red_true &= ~(1u << lane);
+            w->red_true |= (uint32_t)ki_arg(f, i, 2)[lane] << lane;
+        }
+    }
+}
+
+static br_code
+trap(ki_run *r, const br_kins *i)
+{
+    const br_knote *n = i->imm ? &r->m->notes.at[i->imm - 1] : NULL;
+
+    if (!n)
+        return ki_fault(r, "trap");
+    return ki_fault(r, "%.*s", (int)BR_MIN(n->text.n, (size_t)200), n->text.p);
+}
+
+static br_code
+step(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
+{
+    ki_frame *f = ki_top(w);
+
+    r->ins = i;
+    r->lane = (unsigned)__builtin_ctz(exec);
+    if (br_kevals((br_kop)i->op)) {
+        pure(f, i, exec);
+        return BR_OK;
+    }
+    switch (i->op) {
+    case BR_K_ADDR:
+    case BR_K_FRAME:
+    case BR_K_TOGEN:
+    case BR_K_FROMGEN:
+    case BR_K_ISSPACE:
+        ki_each_lane(lane, exec) f->vals[i->res][lane] =
+            address_op(r, f, i, i->n_arg ? ki_arg(f, i, 0)[lane] : 0);
+        return BR_OK;
+    case BR_K_SREG:
+        ki_each_lane(lane, exec) f->vals[i->res][lane] =
+            special(w, (br_ksreg)i->imm, lane);
+        return BR_OK;
+    case BR_K_LD:
+    case BR_K_ST:
+    case BR_K_ATOM:
+    case BR_K_CAS:
+    case BR_K_FENCE:
+    case BR_K_CPASYNC:
+    case BR_K_CPWAIT:
+    case BR_K_MBAR:
+    case BR_K_MBARRIVE:
+    case BR_K_MBTEST:
+    case BR_K_MBPARITY:
+    case BR_K_ALLOCA:
+    case BR_K_STACK:
+    case BR_K_UNSTACK: return ki_memory(r, w, i, exec);
+    case BR_K_BAR:
+    case BR_K_BARRIVE:
+    case BR_K_BARRED: barrier(r, w, i, exec); return BR_OK;
+    case BR_K_CALL:
+    case BR_K_CALLI: return ki_call(r, w, i, exec);
+    case BR_K_TRAP: return trap(r, i);
+    default: return ki_lanes(r, w, i, exec);
+    }
+}
+
+/* ---- edges -------------------------------------------------------------- */
+
+/* Lanes go along the e-th edge out of a block: its phis take their values. */
+static br_code
+go(ki_frame *f, uint32_t from, uint32_t e, uint32_t mask)
+{
+    uint32_t to = f->f->blks.at[from].succ.at[e], pos = f->k->place[to];
+    const br_kblk *b = &f->f->blks.at[to];
+    uint32_t edge = 0, seen = 0, n = 0;
+    ki_row *tmp;
+
+    if (!mask)
+        return BR_OK;
+    /* Which predecessor that is: the k-th edge from this block to that one. */
+    for (uint32_t s = 0; s < e; s++)
+        seen += f->f->blks.at[from].succ.at[s] == to;
+    while (b->pred.at[edge] != from || seen-- > 0)
+        edge++;
+    while (n < b->ins.n && f->f->ins.at[b->ins.at[n]].op == BR_K_PHI)
+        n++;
+    if (n) {
+        tmp = br_try_alloc(n * sizeof *tmp);
+        if (!tmp)
+            return BR_E_OOM;
+        for (uint32_t k = 0; k < n; k++)
+            memcpy(tmp[k], ki_arg(f, &f->f->ins.at[b->ins.at[k]], edge),
+                   sizeof *tmp);
+        for (uint32_t k = 0; k < n; k++)
+            ki_each_lane(lane, mask)
+                f->vals[f->f->ins.at[b->ins.at[k]].res][lane] = tmp[k][lane];
+        br_free(tmp);
+    }
+    f->pend[pos] |= mask;
+    f->low = BR_MIN(f->low, pos);
+    return BR_OK;
+}
+
+static br_code
+switch_to(ki_run *r, ki_frame *f, uint32_t blk, const br_kins *i, uint32_t exec)
+{
+    size_t n = f->f->blks.at[blk].succ.n;
+
+    for (uint32_t t = 0; t < n; t++) {
+        uint32_t mask = 0;
+
+        ki_each_lane(lane, exec) mask |= (uint32_t)(ki_arg(f, i, 0)[lane] == t)
+                                         << lane;
+        BR_TRY(go(f, blk, t, mask));
+        exec &= ~mask;
+    }
+    return exec ? ki_fault(r, "a jump beyond its table of %zu targets", n)
+                : BR_OK;
+}
+
+static void
+end_lanes(ki_warp *w, uint32_t mask)
+{
+    w->live &= ~mask;
+    w->b->n_done += (uint32_t)__builtin_popcount(mask);
+    for (size_t k = 0; k < w->frames.n; k++)
+        w->frames.at[k].mask &= ~mask;
+}
+
+static br_code
+terminator(ki_run *r, ki_warp *w, uint32_t blk, uint32_t exec)
+{
+    ki_frame *f = ki_top(w);
+    const br_kblk *b = &f->f->blks.at[blk];
+    const br_kins *i = &f->f->ins.at[b->ins.at[b->ins.n - 1]];
+    uint32_t yes = 0;
+
+    r->ins = i;
+    r->lane = (unsigned)__builtin_ctz(exec);
+    switch (i->op) {
+    case BR_K_BR: return go(f, blk, 0, exec);
+    case BR_K_CBR:
+        ki_each_lane(lane, exec) yes |= (uint32_t)ki_arg(f, i, 0)[lane] << lane;
+        BR_TRY(go(f, blk, 0, yes));
+        return go(f, blk, 1, exec & ~yes);
+    case BR_K_SWITCH: return switch_to(r, f, blk, i, exec);
+    case BR_K_RET:
+        if (w->frames.n > 1)
+            return ki_return(r, w, exec);
+        end_lanes(w, exec);
+        return BR_OK;
+    case BR_K_EXIT: end_lanes(w, exec); return BR_OK;
+    default: br_unreachable("a terminator");
+    }
+}
+
+/* ---- warps -------------------------------------------------------------- */
+
+static br_code
+run_block_of(ki_run *r, ki_warp *w, uint32_t pos)
+{
+    ki_frame *f = ki_top(w);
+    uint32_t blk = f->k->order[pos], exec = f->tail[pos];
+    const br_kblk *b = &f->f->blks.at[blk];
+    size_t depth = w->frames.n, at = 0;
+
+    if (exec) {
+        f->tail[pos] = 0;
+        return terminator(r, w, blk, exec);
+    }
+    exec = f->pend[pos];
+    f->pend[pos] = 0;
+    r->pos = pos;
+    while (f->f->ins.at[b->ins.at[at]].op == BR_K_PHI)
+        at++;
+    for (; at + 1 < b->ins.n; at++) {
+        const br_kins *i = &f->f->ins.at[b->ins.at[at]];
+
+        w->steps++;
+        BR_TRY(step(r, w, i, exec));
+        f = &w->frames.at[depth - 1];
+        /* At a barrier, or in a function that was called: the terminator's
+         * turn comes later. What is not there was called and is done. */
+        if (w->frames.n > depth || i->op == BR_K_BAR || i->op == BR_K_BARRED) {
+            f->hold[pos] |= exec;
+            return BR_OK;
+        }
+    }
+    return terminator(r, w, blk, exec);
+}
+
+/* Until the warp ends, waits or has had its turn. */
+static br_code
+run_warp(ki_run *r, ki_warp *w, bool *progress)
+{
+    uint64_t until = w->steps + SLICE;
+
+    r->w = w;
+    while (w->live && w->frames.n && w->steps < until) {
+        ki_frame *f = ki_top(w);
+        uint32_t n = (uint32_t)f->f->blks.n;
+
+        while (f->low < n && !(f->pend[f->low] | f->tail[f->low]))
+            f->low++;
+        if (f->low == n) {
+            if (!f->mask && w->frames.n > 1) {
+                ki_pop(r, w);
+                *progress = true;
+                continue;
+            }
+            break;
+        }
+        *progress = true;
+        w->steps++;
+        BR_TRY(run_block_of(r, w, f->low));
+        if (r->l->max_steps && w->steps > r->l->max_steps)
+            return ki_fault(r, "over %llu instructions",
+                            (unsigned long long)r->l->max_steps);
+    }
+    return BR_OK;
+}
+
+/* ---- barriers ----------------------------------------------------------- */
+
+static void
+release(ki_block *b, unsigned id)
+{
+    uint32_t lanes[KI_LANES] = {0}, n = 0, holds = 0;
+
+    for (uint32_t k = 0; k < b->n_warps; k++) {
+        lanes[k] = b->warps[k].wait[id];
+        n += (uint32_t)__builtin_popcount(lanes[k]);
+        holds += (uint32_t)__builtin_popcount(lanes[k] & b->warps[k].red_true);
+    }
+    if (b->r->l->check)
+        ki_check_met(b, lanes);
+    for (uint32_t k = 0; k < b->n_warps; k++) {
+        ki_warp *w = &b->warps[k];
+        ki_frame *f;
+
+        w->wait[id] = w->arrived[id] = 0;
+        if (!lanes[k])
+            continue;
+        f = ki_top(w);
+        ki_each_lane(lane, lanes[k])
+        {
+            uint64_t v = w->red_op[lane] == BR_KM_BARRED_RPOPC  ? holds
+                         : w->red_op[lane] == BR_KM_BARRED_RAND ? holds == n
+                                                                : holds > 0;
+
+            if (w->red_res[lane] != BR_KNONE)
+                f->vals[w->red_res[lane]][lane] = v;
+        }
+        for (uint32_t p = 0; p < f->f->blks.n; p++) {
+            f->tail[p] |= f->hold[p] & lanes[k];
+            f->hold[p] &= ~lanes[k];
+        }
+        f->low = 0;
+    }
+}
+
+/* A barrier is full when all threads that are left have come or, with a count,
+ * so many have; a warp counts whole once all its lanes that are left came. */
+static bool
+full(const ki_block *b, unsigned id)
+{
+    uint32_t n = 0, all = 0, some = 0;
+
+    for (uint32_t k = 0; k < b->n_warps; k++) {
+        const ki_warp *w = &b->warps[k];
+        uint32_t come = (uint32_t)__builtin_popcount(w->wait[id]);
+
+        some |= w->wait[id];
+        all += (uint32_t)__builtin_popcount(w->live);
+        n += come && w->wait[id] == w->live ? KI_LANES : come;
+        n += w->arrived[id];
+    }
+    if (!some)
+        return false;
+    if (b->count[id])
+        return n >= b->count[id];
+    n = 0;
+    for (uint32_t k = 0; k < b->n_warps; k++)
+        n += (uint32_t)__builtin_popcount(b->warps[k].wait[id]) +
+             b->warps[k].arrived[id];
+    return n >= all;
+}
+
+static bool
+open_barriers(ki_block *b)
+{
+    bool any = false;
+
+    for (unsigned id = 0; id < KI_BARRIERS; id++)
+        if (full(b, id)) {
+            release(b, id);
+            any = true;
+        }
+    return any;
+}
+
+static br_code
+deadlock(ki_run *r, ki_block *b)
+{
+    uint32_t n = 0, line = 0, other = 0;
+
+    for (uint32_t k = 0; k < b->n_warps; k++)
+        for (unsigned id = 0; id < KI_BARRIERS; id++)
+            ki_each_lane(lane, b->warps[k].wait[id])
+            {
+                n++;
+                r->w = &b->warps[k];
+                r->lane = lane;
+                if (line && line != b->warps[k].bar_line[lane])
+                    other = b->warps[k].bar_line[lane];
+                else
+                    line = b->warps[k].bar_line[lane];
+            }
+    r->ins = NULL;
+    if (other)
+        return ki_fault(r,
+                        "deadlock: %u threads wait at the barriers of lines "
+                        "%u and %u, and no other can come",
+                        n, BR_MIN(line, other), BR_MAX(line, other));
+    return ki_fault(r,
+                    "deadlock: %u of %u threads wait at the barrier of line "
+                    "%u, and no other can come",
+                    n, b->n_threads - b->n_done, line);
+}
+
+/* ---- blocks ------------------------------------------------------------- */
+
+static void
+block_free(ki_block *b)
+{
+    for (uint32_t k = 0; b->warps && k < b->n_warps; k++) {
+        ki_warp *w = &b->warps[k];
+
+        while (w->frames.n)
+            ki_pop(b->r, w);
+        br_vec_fini(&w->frames);
+        br_free(w->local);
+        br_free(w->local_init);
+    }
+    br_free(b->warps);
+    br_free(b->shared);
+    br_free(b->shared_init);
+    br_free(b->wrote);
+    br_free(b->read_);
+    *b = (ki_block){0};
+}
+
+static br_code
+block_new(ki_run *r, ki_block *b, uint64_t number)
+{
+    const br_klaunch *l = r->l;
+    uint32_t threads = l->block[0] * l->block[1] * l->block[2];
+
+    *b = (ki_block){.r = r, .n_threads = threads};
+    b->ctaid[0] = (uint32_t)(number % l->grid[0]);
+    b->ctaid[1] = (uint32_t)(number / l->grid[0] % l->grid[1]);
+    b->ctaid[2] = (uint32_t)(number / l->grid[0] / l->grid[1]);
+    b->n_warps = (threads + KI_LANES - 1) / KI_LANES;
+    b->shared_bytes = (uint32_t)l->image->shared + l->shared_bytes;
+    b->warps = br_try_calloc(b->n_warps, sizeof *b->warps);
+    b->shared = br_try_calloc(b->shared_bytes + 1, 1);
+    if (l->check) {
+        b->shared_init = br_try_calloc(b->shared_bytes + 1, 1);
+        b->wrote = br_try_calloc(b->shared_bytes + 1, sizeof *b->wrote);
+        b->read_ = br_try_calloc(b->shared_bytes + 1, sizeof *b->read_);
+    }
+    if (!b->warps || !b->shared ||
+        (l->check && (!b->shared_init || !b->wrote || !b->read_)))
+        return br_fail(r->st, BR_E_OOM, "kernel: out of memory");
+    for (uint32_t k = 0; k < b->n_warps; k++) {
+        ki_warp *w = &b->warps[k];
+        uint32_t left = threads - k * KI_LANES;
+
+        w->b = b;
+        w->id = k;
+        w->live = left >= KI_LANES ? 0xffffffff : (1u << left) - 1;
+        w->clock[k] = 1;
+        BR_TRY(ki_push(r, w, l->fn, w->live));
+    }
+    return BR_OK;
+}
+
+/* One turn of every warp, again and again until the block ends, is stuck, or a
+ * warp has used its slice. */
+static br_code
+block_turn(ki_run *r, ki_block *b, bool *progress)
+{
+    bool any = true, sliced = false;
+
+    while (any && !sliced && b->n_done < b->n_threads) {
+        any = false;
+        for (uint32_t k = 0; k < b->n_warps; k++) {
+            ki_warp *w = &b->warps[k];
+            uint64_t from = w->steps;
+
+            BR_TRY(run_warp(r, w, &any));
+            sliced |= w->steps - from >= SLICE;
+        }
+        any |= open_barriers(b);
+        *progress |= any;
+    }
+    if (!any && b->n_done < b->n_threads)
+        for (uint32_t k = 0; k < b->n_warps; k++)
+            for (unsigned id = 0; id < KI_BARRIERS; id++)
+                if (b->warps[k].wait[id])
+                    return deadlock(r, b);
+    return BR_OK;
+}
+
+static void
+drop_block(ki_block **at, size_t *n, size_t k)
+{
+    for (uint32_t w = 0; w < at[k]->n_warps; w++)
+        at[k]->r->l->steps += at[k]->warps[w].steps;
+    block_free(at[k]);
+    br_free(at[k]);
+    memmove(at + k, at + k + 1, (--*n - k) * sizeof *at);
+}
+
+static br_code
+run_grid(ki_run *r)
+{
+    const uint32_t *g = r->l->grid;
+    uint64_t n = (uint64_t)g[0] * g[1] * g[2], next = 0;
+    ki_block **at = br_try_calloc(MAX_RESIDENT, sizeof *at);
+    size_t resident = 0;
+    br_code code = at ? BR_OK : br_fail(r->st, BR_E_OOM, "out of memory");
+
+    while (code == BR_OK && (resident || next < n)) {
+        for (size_t more = BR_MAX(resident, 1u);
+             code == BR_OK && more && next < n && resident < MAX_RESIDENT;
+             more--) {
+            ki_block *b = br_try_calloc(1, sizeof *b);
+
+            if (b)
+                at[resident++] = b;
+            code = b ? block_new(r, b, next++)
+                     : br_fail(r->st, BR_E_OOM, "out of memory");
+        }
+        for (size_t k = 0; code == BR_OK && k < resident;) {
+            bool progress = false;
+
+            code = block_turn(r, at[k], &progress);
+            if (code == BR_OK && at[k]->n_done == at[k]->n_threads)
+                drop_block(at, &resident, k);
+            else
+                k++;
+        }
+    }
+    while (resident)
+        drop_block(at, &resident, resident - 1);
+    br_free(at);
+    return code;
+}
+
+/* ---- launches ----------------------------------------------------------- */
+
+static br_code
+check_launch(const br_klaunch *l, br_status *st)
+{
+    const br_kfn *f = &l->image->m->fns.at[l->fn];
+    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+
+    if (!f->entry || f->external)
+        return br_fail(st, BR_E_USAGE, "%.*s is not a kernel with a body",
+                       (int)f->name.n, f->name.p);
+    for (int k = 0; k < 3; k++)
+        if (!l->grid[k] || !l->block[k] || l->block[k] > BR_KMAX_BLOCK ||
+            l->grid[k] > INT32_MAX || (k && l->grid[k] > 65535))
+            return br_fail(st, BR_E_USAGE,
+                           "grid and block sizes start at 1; a grid has at "
+                           "most 2147483647 x 65535 x 65535 blocks");
+    if (threads > BR_KMAX_BLOCK)
+        return br_fail(st, BR_E_USAGE, "a block of %llu threads, over %d",
+                       (unsigned long long)threads, BR_KMAX_BLOCK);
+    if (f->max_threads && threads > f->max_threads)
+        return br_fail(st, BR_E_USAGE,
+                       "a block of %llu threads, over the kernel's .maxntid %u",
+                       (unsigned long long)threads, f->max_threads);
+    if (f->req_threads && threads != f->req_threads)
+        return br_fail(
+            st, BR_E_USAGE,
+            "a block of %llu threads, but the kernel's .reqntid is %u",
+            (unsigned long long)threads, f->req_threads);
+    if (l->image->shared + l->shared_bytes > BR_KMAX_SHARED)
+        return br_fail(st, BR_E_USAGE, "%llu bytes of shared memory, over %d",
+                       (unsigned long long)l->image->shared + l->shared_bytes,
+                       BR_KMAX_SHARED);
+    return BR_OK;
+}
+
+static bool
+add_regions(ki_run *r, const br_kregion *at, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        size_t p = r->regions.n;
+
+        if (!br_vec_push(&r->regions, at[k]))
+            return false;
+        for (; p && r->regions.at[p - 1].addr > at[k].addr; p--)
+            r->regions.at[p] = r->regions.at[p - 1];
+        r->regions.at[p] = at[k];
+    }
+    return true;
+}
+
+br_code
+br_kinterp_run(br_klaunch *l, br_status *st)
+{
+    ki_run r = {.l = l, .m = l->image->m, .st = st};
+    br_code code;
+
+    l->steps = l->findings = 0;
+    BR_TRY(check_launch(l, st));
+    r.fns = br_try_calloc(r.m->fns.n + 1, sizeof *r.fns);
+    if (!r.fns || !add_regions(&r, l->regions, l->n_regions) ||
+        !add_regions(&r, l->image->regions.at, l->image->regions.n))
+        code = br_fail(st, BR_E_OOM, "kernel: out of memory");
+    else
+        code = run_grid(&r);
+    if (code == BR_E_OOM)
+        br_fail(st, code, "kernel: out of memory");
+    for (size_t k = 0; r.fns && k < r.m->fns.n; k++)
+        br_free(r.fns[k].order);
+    br_free(r.fns);
+    br_free(r.heap);
+    br_vec_fini(&r.regions);
+    br_vec_fini(&r.told);
+    return code;
+}

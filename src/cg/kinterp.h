@@ -1,0 +1,64 @@
+/* kinterp.h - kernels run by an interpreter: slow, exact, the oracle.
+ *
+ * A warp is 32 lanes that run one instruction after another under a mask; warps
+ * take turns in a fixed order, so a launch gives the same bits each time. Every
+ * access is checked against the regions; with check, also for what no
+ * processor would say: bytes that nobody wrote, accesses of two threads to the
+ * same shared bytes with no barrier between, barriers that a part of a warp
+ * reaches.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_KINTERP_H
+#define BR_KINTERP_H
+
+#include "cg/kir.h"
+
+/* Memory that a kernel may touch: an address of its own, bytes of ours. */
+typedef struct br_kregion {
+    uint64_t addr, bytes;
+    uint8_t *host;
+    bool read_only;
+    const char *name;
+} br_kregion;
+
+/* A module's variables at their addresses. */
+typedef struct br_kimage {
+    const br_kir *m;
+    uint64_t *addr;  /* of each variable; of .shared ones the offset */
+    uint64_t shared; /* bytes of static shared memory */
+    BR_VEC(br_kregion) regions;
+    BR_VEC(void *) blocks;
+} br_kimage;
+br_code br_kimage_new(br_kimage **out, const br_kir *m,
+                      br_status *st) BR_MUST_USE;
+void br_kimage_free(br_kimage *im);
+
+/* BR_KMAX_ of a launch. */
+enum {
+    BR_KMAX_BLOCK = 1024,       /* threads */
+    BR_KMAX_SHARED = 228 << 10, /* bytes of a block */
+    BR_KMAX_LOCAL = 512 << 10,  /* bytes of a thread */
+    BR_KMAX_FINDINGS = 100      /* reported of a launch */
+};
+
+typedef struct br_klaunch {
+    const br_kimage *image;
+    uint32_t fn;
+    uint32_t grid[3], block[3];
+    uint32_t shared_bytes; /* dynamic */
+    const uint8_t *params; /* as many bytes as the function has */
+    const br_kregion *regions;
+    size_t n_regions;
+    bool check;
+    const char *file;   /* for messages; may be NULL */
+    uint64_t max_steps; /* instructions of a warp; 0: no end */
+    void (*print)(void *arg, const char *text, size_t n); /* printf */
+    void (*finding)(void *arg, const char *text);         /* a line */
+    void *arg;
+    uint64_t steps, findings; /* out */
+} br_klaunch;
+
+/* BR_E_FAULT: the kernel did what stops a processor (the message says where).
+ * Findings of check do not stop it. */
+br_code br_kinterp_run(br_klaunch *l, br_status *st) BR_MUST_USE;
+
+#endif

@@ -1,0 +1,381 @@
+/* kinterp_call.c - frames of functions, and the few functions a host lends.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/kinterp_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { HEAP_BYTES = 8 << 20, MAX_FORMAT = 4096 };
+
+static br_code
+no_memory(ki_run *r)
+{
+    return br_fail(r->st, BR_E_OOM, "kernel: out of memory");
+}
+
+static br_code
+ready(ki_run *r, uint32_t fn)
+{
+    ki_fn *k = &r->fns[fn];
+    const br_kfn *f = &r->m->fns.at[fn];
+
+    if (k->order)
+        return BR_OK;
+    k->order = br_try_calloc(2 * f->blks.n + 1, sizeof *k->order);
+    if (!k->order || !br_kfn_order(f, k->order))
+        return no_memory(r);
+    k->place = k->order + f->blks.n;
+    for (uint32_t p = 0; p < f->blks.n; p++)
+        k->place[k->order[p]] = p;
+    return BR_OK;
+}
+
+br_code
+ki_push(ki_run *r, ki_warp *w, uint32_t fn, uint32_t mask)
+{
+    const br_kfn *f = &r->m->fns.at[fn];
+    ki_frame x = {.f = f, .came = mask, .mask = mask};
+    const ki_frame *below = w->frames.n ? ki_top(w) : NULL;
+
+    if (w->frames.n == KI_MAX_FRAMES)
+        return ki_fault(r, "calls over %d deep", KI_MAX_FRAMES);
+    BR_TRY(ready(r, fn));
+    x.k = &r->fns[fn];
+    for (unsigned k = 0; below && k < KI_LANES; k++)
+        x.base = BR_MAX(x.base, below->top[k]);
+    x.base = (x.base + 15) & ~15u;
+    for (unsigned k = 0; k < KI_LANES; k++)
+        x.top[k] = x.base + f->frame_bytes;
+    BR_TRY(ki_local_room(r, w, (uint64_t)x.base + f->frame_bytes));
+    x.vals = br_try_calloc(f->vals.n + 1, sizeof *x.vals);
+    x.pend = br_try_calloc(3 * f->blks.n + 1, sizeof *x.pend);
+    if (!x.vals || !x.pend || !br_vec_push(&w->frames, x)) {
+        br_free(x.vals);
+        br_free(x.pend);
+        return no_memory(r);
+    }
+    x.tail = x.pend + f->blks.n;
+    x.hold = x.tail + f->blks.n;
+    for (size_t v = 0; v < f->vals.n; v++)
+        for (unsigned k = 0; k < KI_LANES && f->vals.at[v].kind == BR_KV_CONST;
+             k++)
+            x.vals[v][k] = f->vals.at[v].bits;
+    x.pend[x.k->place[0]] = mask;
+    *ki_top(w) = x;
+    return BR_OK;
+}
+
+void
+ki_pop(ki_run *r, ki_warp *w)
+{
+    ki_frame f = *ki_top(w);
+
+    (void)r;
+    br_free(f.vals);
+    br_free(f.pend);
+    w->frames.n--;
+    if (w->frames.n) {
+        ki_frame *below = ki_top(w);
+
+        below->hold[f.call] &= ~f.came;
+        below->tail[f.call] |= f.came & w->live;
+        below->low = 0;
+    }
+}
+
+/* Copies between a frame's parameters and the caller's variables. */
+static br_code
+transfer(ki_run *r, ki_warp *w, bool results, uint32_t mask)
+{
+    const ki_frame *f = ki_top(w), *c = f - 1;
+    const br_kblk *b = &c->f->blks.at[c->k->order[f->call]];
+    const br_kins *i = &c->f->ins.at[b->ins.at[b->ins.n - 2]];
+    unsigned first = i->op == BR_K_CALLI;
+
+    for (size_t k = 0; k < f->f->params.n; k++) {
+        const br_kparam *p = &f->f->params.at[k];
+
+        if (p->result != results)
+            continue;
+        ki_each_lane(lane, mask)
+        {
+            uint64_t theirs = ki_arg(c, i, first + (unsigned)k)[lane];
+            uint8_t *lane_at = w->local + (size_t)lane * w->local_bytes;
+            uint8_t *init = r->l->check
+                                ? w->local_init + (size_t)lane * w->local_bytes
+                                : NULL;
+            uint64_t ours = (uint64_t)f->base + p->offset;
+            uint64_t to = results ? theirs : ours;
+            uint64_t from = results ? ours : theirs;
+
+            r->lane = lane;
+            if (theirs > w->local_bytes || w->local_bytes - theirs < p->bytes)
+                return ki_fault(r, "an argument outside of local memory");
+            memmove(lane_at + to, lane_at + from, p->bytes);
+            if (init)
+                memmove(init + to, init + from, p->bytes);
+        }
+    }
+    return BR_OK;
+}
+
+br_code
+ki_return(ki_run *r, ki_warp *w, uint32_t mask)
+{
+    ki_frame *f = ki_top(w);
+
+    f->mask &= ~mask;
+    return transfer(r, w, true, mask);
+}
+
+/* ---- functions of the host ---------------------------------------------- */
+
+/* A string of global memory, up to its NUL or the end of the region. */
+static bool
+string_at(ki_run *r, ki_warp *w, uint64_t addr, char *buf, size_t size)
+{
+    size_t n = 0;
+
+    for (; n + 1 < size; n++) {
+        const char *p = ki_at(r, w, 0, addr + n, 1, KI_READ);
+
+        if (!p)
+            return false;
+        if (!*p)
+            break;
+        buf[n] = *p;
+    }
+    buf[n] = 0;
+    return true;
+}
+
+/* One conversion: spec is "%-8.3f" without length modifiers. It was checked,
+ * character by character, to be one that takes what is given here. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+static void
+put_number(br_str *out, char *spec, size_t n, char kind, uint64_t v)
+{
+    char conv = spec[n - 1];
+    double d;
+
+    memcpy(&d, &v, sizeof d);
+    if (strchr("fFeEgGaA", conv)) {
+        br_str_printf(out, spec, d);
+        return;
+    }
+    if (conv == 'c') {
+        br_str_printf(out, spec, (int)v);
+        return;
+    }
+    memcpy(spec + n - 1, "ll", 2);
+    spec[n + 1] = conv;
+    spec[n + 2] = 0;
+    if (kind == 'i')
+        v = conv == 'd' || conv == 'i' ? (uint64_t)(int32_t)v : (uint32_t)v;
+    br_str_printf(out, spec, (unsigned long long)v);
+}
+#pragma GCC diagnostic pop
+
+/* printf's format with the arguments as vprintf's buffer has them: each at a
+ * multiple of its size, 4 or 8 bytes. */
+static bool
+format(ki_run *r, ki_warp *w, const char *f, uint64_t args, br_str *out)
+{
+    while (*f) {
+        char spec[40], text[MAX_FORMAT];
+        size_t n = 0;
+        bool wide = false;
+        const void *p;
+        uint64_t v;
+
+        if (*f != '%' || f[1] == '%') {
+            br_str_putc(out, *f);
+            f += *f == '%' ? 2 : 1;
+            continue;
+        }
+        for (spec[n++] = *f++; *f && n < 24; f++) {
+            if (*f == '*') { /* a width that is an argument */
+                p = ki_at(r, w, 0, args, 4, KI_READ);
+                if (!p)
+                    return false;
+                n += (size_t)snprintf(spec + n, 8, "%d",
+                                      (int)ki_load(p, 4) % 1000);
+                args += 4;
+            } else if (*f == 'l' || *f == 'j' || *f == 'z' || *f == 't') {
+                wide = true;
+            } else if (*f != 'h') {
+                spec[n++] = *f;
+                if (!strchr("-+ #0123456789.", *f))
+                    break;
+            }
+        }
+        if (!*f)
+            break;
+        f++;
+        spec[n] = 0;
+        wide |= strchr("fFeEgGaAsp", spec[n - 1]) != NULL;
+        if (!strchr("diouxXcfFeEgGaAsp", spec[n - 1])) {
+            br_str_puts(out, spec);
+            continue;
+        }
+        args = wide ? (args + 7) & ~7ull : args;
+        p = ki_at(r, w, 0, args, wide ? 8 : 4, KI_READ);
+        if (!p)
+            return false;
+        v = ki_load(p, wide ? 8 : 4);
+        args += wide ? 8 : 4;
+        if (spec[n - 1] == 's') {
+            if (!string_at(r, w, v, text, sizeof text))
+                return false;
+            br_str_puts(out, text); /* without the width */
+        } else if (spec[n - 1] == 'p') {
+            br_str_printf(out, "0x%llx", (unsigned long long)v);
+        } else {
+            put_number(out, spec, n, wide ? 'l' : 'i', v);
+        }
+    }
+    return true;
+}
+
+static br_code
+host_print(ki_run *r, ki_warp *w, const uint64_t *a)
+{
+    char f[MAX_FORMAT];
+    br_str out = {0};
+    bool ok = string_at(r, w, a[0], f, sizeof f) && format(r, w, f, a[1], &out);
+
+    if (ok && r->l->print && out.n)
+        r->l->print(r->l->arg, out.at, out.n);
+    ok = ok && !out.oom;
+    br_str_fini(&out);
+    return ok ? BR_OK : BR_E_FAULT;
+}
+
+static br_code
+host_malloc(ki_run *r, uint64_t bytes, uint64_t *out)
+{
+    br_kregion g = {.name = "memory of malloc"};
+
+    *out = 0;
+    bytes = (bytes + 15) & ~15ull;
+    if (bytes == 0 || bytes > HEAP_BYTES - r->heap_top)
+        return BR_OK; /* as on a device: NULL */
+    if (!r->heap)
+        r->heap = br_try_calloc(HEAP_BYTES, 1);
+    if (!r->heap)
+        return no_memory(r);
+    g.addr = *out = KI_HEAP + r->heap_top;
+    g.bytes = bytes;
+    g.host = r->heap + r->heap_top;
+    r->heap_top += bytes;
+    if (!br_vec_push(&r->regions, g))
+        return no_memory(r);
+    for (size_t p = r->regions.n - 1; p && r->regions.at[p - 1].addr > g.addr;
+         p--) {
+        r->regions.at[p] = r->regions.at[p - 1];
+        r->regions.at[p - 1] = g;
+    }
+    return BR_OK;
+}
+
+static br_code
+host_assert(ki_run *r, ki_warp *w, const uint64_t *a)
+{
+    char what[200], file[200];
+
+    if (!string_at(r, w, a[0], what, sizeof what) ||
+        !string_at(r, w, a[1], file, sizeof file))
+        return BR_E_FAULT;
+    return ki_fault(r, "assertion `%s' failed at %s:%llu", what, file,
+                    (unsigned long long)(uint32_t)a[2]);
+}
+
+/* What a function without a body does, lane by lane. */
+static br_code
+host(ki_run *r, ki_warp *w, const br_kfn *fn, const br_kins *i, uint32_t exec)
+{
+    const ki_frame *f = ki_top(w);
+    unsigned first = i->op == BR_K_CALLI;
+
+    ki_each_lane(lane, exec)
+    {
+        uint64_t a[8] = {0}, res = 0, to = 0;
+        unsigned n = 0, res_bytes = 0;
+        br_code code = BR_OK;
+
+        r->lane = lane;
+        for (unsigned k = 0; k < fn->params.n; k++) {
+            const br_kparam *p = &fn->params.at[k];
+            uint64_t at = ki_arg(f, i, first + k)[lane];
+            const void *v;
+
+            if (p->result) {
+                to = at;
+                res_bytes = BR_MIN(p->bytes, 8u);
+                continue;
+            }
+            v = ki_at(r, w, BR_KM_SPACE_LOCAL, at, BR_MIN(p->bytes, 8u),
+                      KI_READ);
+            if (!v)
+                return BR_E_FAULT;
+            if (n < BR_COUNT(a))
+                a[n++] = ki_load(v, BR_MIN(p->bytes, 8u));
+        }
+        if (br_text_is(fn->name, "vprintf"))
+            code = host_print(r, w, a);
+        else if (br_text_is(fn->name, "malloc"))
+            code = host_malloc(r, a[0], &res);
+        else if (br_text_is(fn->name, "__assertfail"))
+            code = host_assert(r, w, a);
+        else if (!br_text_is(fn->name, "free"))
+            code = ki_fault(r, "the function %.*s has no body",
+                            (int)BR_MIN(fn->name.n, (size_t)80), fn->name.p);
+        if (code == BR_OK && res_bytes) {
+            void *p = ki_at(r, w, BR_KM_SPACE_LOCAL, to, res_bytes, KI_WRITE);
+
+            if (!p)
+                return BR_E_FAULT;
+            ki_store(p, res, res_bytes);
+        }
+        BR_TRY(code);
+    }
+    return BR_OK;
+}
+
+/* ---- calls -------------------------------------------------------------- */
+
+static br_code
+call_one(ki_run *r, ki_warp *w, const br_kins *i, uint32_t fn, uint32_t exec)
+{
+    const br_kfn *f = &r->m->fns.at[fn];
+
+    if (f->external)
+        return host(r, w, f, i, exec);
+    if (f->entry || f->params.n + (i->op == BR_K_CALLI) != i->n_arg)
+        return ki_fault(r, "the call does not fit the function %.*s",
+                        (int)BR_MIN(f->name.n, (size_t)80), f->name.p);
+    BR_TRY(ki_push(r, w, fn, exec));
+    ki_top(w)->call = r->pos;
+    return transfer(r, w, false, exec);
+}
+
+br_code
+ki_call(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
+{
+    uint32_t fn = i->sym & ~BR_KFN_SYM;
+
+    if (i->op == BR_K_CALLI) {
+        const uint64_t *at = ki_arg(ki_top(w), i, 0);
+        uint64_t target = at[__builtin_ctz(exec)];
+
+        ki_each_lane(lane, exec) if (at[lane] != target) return ki_fault(
+            r, "lanes of a warp call different functions");
+        if (target < KI_CODE || (target - KI_CODE) % 16 ||
+            (target - KI_CODE) / 16 >= r->m->fns.n)
+            return ki_fault(r, "a call of 0x%llx, which is no function",
+                            (unsigned long long)target);
+        fn = (uint32_t)((target - KI_CODE) / 16);
+    }
+    return call_one(r, w, i, fn, exec);
+}

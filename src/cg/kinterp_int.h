@@ -1,0 +1,138 @@
+/* kinterp_int.h - the state of a launch in the interpreter.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_KINTERP_INT_H
+#define BR_KINTERP_INT_H
+
+#include "cg/kinterp.h"
+
+enum { KI_LANES = 32, KI_BARRIERS = 16, KI_MAX_FRAMES = 256 };
+
+/* Windows of the generic address space. */
+#define KI_SHARED 0x7fff00000000ull
+#define KI_LOCAL  0x7ffe00000000ull
+#define KI_PARAM  0x7ffd00000000ull
+#define KI_CODE   0x7ffc00000000ull
+#define KI_VARS   0x7a0000000000ull
+#define KI_HEAP   0x790000000000ull
+
+typedef uint64_t ki_row[KI_LANES];
+
+typedef struct ki_fn {       /* of a function, made when it is first called */
+    uint32_t *order, *place; /* position <-> block */
+    bool ready;
+} ki_fn;
+
+typedef struct ki_frame {
+    const br_kfn *f;
+    const ki_fn *k;
+    ki_row *vals;
+    /* By position: lanes that are to run the block; its terminator alone;
+     * that wait at the barrier before it. */
+    uint32_t *pend, *tail, *hold;
+    uint32_t low;        /* nothing is pending below */
+    uint32_t came, mask; /* lanes that came in; those that have not left */
+    uint32_t base, top[KI_LANES]; /* of local memory */
+    uint32_t call;                /* position of the call in the frame below */
+} ki_frame;
+
+typedef struct ki_warp {
+    struct ki_block *b;
+    uint32_t id;
+    uint32_t live; /* lanes not ended */
+    BR_VEC(ki_frame) frames;
+    uint8_t *local;      /* [lane][local_bytes] */
+    uint8_t *local_init; /* check: a byte for each */
+    uint32_t local_bytes;
+    uint32_t wait[KI_BARRIERS];    /* lanes */
+    uint32_t arrived[KI_BARRIERS]; /* threads, by bar.arrive */
+    uint32_t red_res[KI_LANES];    /* barred: result, or BR_KNONE */
+    uint32_t red_true;             /* lanes whose predicate holds */
+    uint8_t red_op[KI_LANES];
+    uint32_t bar_line[KI_LANES];
+    uint64_t steps;
+    uint32_t clock[KI_LANES]; /* check: of each warp, what this one knows */
+    uint32_t meet;            /* check: times its own lanes met */
+} ki_warp;
+
+typedef struct ki_touch { /* check: who touched a byte of shared memory */
+    uint32_t clock, meet, line;
+    uint16_t thread; /* + 1; 0: nobody */
+    bool atomic;
+} ki_touch;
+
+typedef struct ki_block {
+    struct ki_run *r;
+    uint32_t ctaid[3];
+    uint32_t n_threads, n_warps, n_done;
+    ki_warp *warps;
+    uint8_t *shared;
+    uint32_t shared_bytes;
+    uint32_t count[KI_BARRIERS]; /* threads that a barrier waits for; 0: all */
+    uint8_t *shared_init;
+    ki_touch *wrote, *read_;
+} ki_block;
+
+typedef struct ki_run {
+    br_klaunch *l;
+    const br_kir *m;
+    br_status *st;
+    ki_fn *fns;
+    BR_VEC(br_kregion) regions; /* by address */
+    size_t last;                /* the region found last */
+    uint8_t *heap;
+    uint64_t heap_top;
+    /* for messages */
+    const ki_warp *w;
+    const br_kins *ins;
+    unsigned lane;
+    uint32_t pos;          /* of the block that runs */
+    BR_VEC(uint64_t) told; /* findings reported: (kind, line) */
+} ki_run;
+
+#define ki_each_lane(lane, mask)                     \
+    for (unsigned lane = 0; lane < KI_LANES; lane++) \
+        if ((mask) >> lane & 1)
+
+typedef enum ki_access { KI_READ, KI_WRITE, KI_ATOMIC } ki_access;
+
+/* kinterp_mem.c */
+void *ki_at(ki_run *r, ki_warp *w, unsigned space, uint64_t addr,
+            unsigned bytes, ki_access how); /* NULL: status is set */
+br_code ki_fault(ki_run *r, const char *fmt, ...) BR_PRINTF(2, 3);
+br_code ki_memory(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec);
+uint64_t ki_window(unsigned space);
+br_code ki_local_room(ki_run *r, ki_warp *w, uint64_t bytes);
+uint64_t ki_load(const void *p, unsigned bytes);
+void ki_store(void *p, uint64_t v, unsigned bytes);
+
+/* kinterp_warp.c */
+br_code ki_lanes(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec);
+
+/* kinterp_call.c */
+br_code ki_call(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec);
+br_code ki_push(ki_run *r, ki_warp *w, uint32_t fn, uint32_t mask);
+void ki_pop(ki_run *r, ki_warp *w);
+br_code ki_return(ki_run *r, ki_warp *w, uint32_t mask);
+
+/* kinterp_check.c; with check only */
+void ki_finding(ki_run *r, const char *kind, const char *fmt, ...)
+    BR_PRINTF(3, 4);
+void ki_check_shared(ki_run *r, ki_warp *w, uint64_t addr, unsigned bytes,
+                     ki_access how);
+void ki_check_local(ki_run *r, ki_warp *w, uint64_t addr, unsigned bytes,
+                    ki_access how);
+void ki_check_barrier(ki_run *r, ki_warp *w, uint32_t exec);
+void ki_check_met(ki_block *b, const uint32_t *lanes);
+
+static inline ki_frame *
+ki_top(const ki_warp *w)
+{
+    return &w->frames.at[w->frames.n - 1];
+}
+static inline uint64_t *
+ki_arg(const ki_frame *f, const br_kins *i, unsigned n)
+{
+    return f->vals[f->f->args.at[i->arg + n]];
+}
+
+#endif

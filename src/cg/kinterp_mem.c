@@ -1,0 +1,531 @@
+/* kinterp_mem.c - addresses, loads and stores, atomics, copies, mbarriers.
+ *
+ * A generic address names its space by its upper half: windows of 4 GiB for
+ * shared, local and parameter memory, everything else is global. An mbarrier is
+ * a 64-bit word of shared memory as we lay it out:
+ *
+ *   63       44 43       32 31        16 15         0
+ *   [ bytes to come ][ phase ][ expected ][ to come ]
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/kinterp_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+br_code
+ki_fault(ki_run *r, const char *fmt, ...)
+{
+    const br_klaunch *l = r->l;
+    char buf[300], where[120] = "";
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(buf, sizeof buf, fmt, ap);
+    va_end(ap);
+    if (r->w) {
+        const ki_block *b = r->w->b;
+        uint32_t t = r->w->id * KI_LANES + r->lane;
+
+        snprintf(where, sizeof where,
+                 "block %u,%u,%u thread %u,%u,%u: ", b->ctaid[0], b->ctaid[1],
+                 b->ctaid[2], t % l->block[0], t / l->block[0] % l->block[1],
+                 t / l->block[0] / l->block[1]);
+    }
+    if (r->ins && r->ins->line)
+        return br_fail(r->st, BR_E_FAULT, "%s%sline %u: %s%s",
+                       l->file ? l->file : "", l->file ? ": " : "",
+                       r->ins->line, where, buf);
+    return br_fail(r->st, BR_E_FAULT, "%s%s%s%s", l->file ? l->file : "",
+                   l->file ? ": " : "", where, buf);
+}
+
+uint64_t
+ki_window(unsigned space)
+{
+    switch (space) {
+    case BR_KM_SPACE_SHARED: return KI_SHARED;
+    case BR_KM_SPACE_LOCAL: return KI_LOCAL;
+    case BR_KM_SPACE_PARAM: return KI_PARAM;
+    default: return 0;
+    }
+}
+
+uint64_t
+ki_load(const void *p, unsigned bytes)
+{
+    uint64_t v = 0;
+
+    memcpy(&v, p, bytes);
+    return v;
+}
+
+void
+ki_store(void *p, uint64_t v, unsigned bytes)
+{
+    memcpy(p, &v, bytes);
+}
+
+/* Local memory grows as frames and allocas do. */
+br_code
+ki_local_room(ki_run *r, ki_warp *w, uint64_t bytes)
+{
+    uint32_t cap = BR_MAX(w->local_bytes, 64u);
+    uint8_t *at, *init = NULL;
+
+    if (bytes <= w->local_bytes)
+        return BR_OK;
+    if (bytes > BR_KMAX_LOCAL)
+        return ki_fault(r, "over %d bytes of local memory in a thread",
+                        BR_KMAX_LOCAL);
+    while (cap < bytes)
+        cap *= 2;
+    at = br_try_calloc(KI_LANES, cap);
+    if (r->l->check)
+        init = br_try_calloc(KI_LANES, cap);
+    if (!at || (r->l->check && !init)) {
+        br_free(at);
+        br_free(init);
+        return br_fail(r->st, BR_E_OOM, "kernel: out of memory");
+    }
+    for (unsigned k = 0; k < KI_LANES && w->local_bytes; k++) {
+        memcpy(at + (size_t)k * cap, w->local + (size_t)k * w->local_bytes,
+               w->local_bytes);
+        if (init)
+            memcpy(init + (size_t)k * cap,
+                   w->local_init + (size_t)k * w->local_bytes, w->local_bytes);
+    }
+    br_free(w->local);
+    br_free(w->local_init);
+    w->local = at;
+    w->local_init = init;
+    w->local_bytes = cap;
+    return BR_OK;
+}
+
+static const char *
+how_text(ki_access how)
+{
+    return how == KI_READ    ? "read"
+           : how == KI_WRITE ? "write"
+                             : "atomic access";
+}
+
+static void *
+global_at(ki_run *r, uint64_t addr, unsigned bytes, ki_access how)
+{
+    size_t lo = 0, hi = r->regions.n;
+    const br_kregion *g = r->last < hi ? &r->regions.at[r->last] : NULL;
+
+    if (!g || addr - g->addr >= g->bytes) {
+        while (lo < hi) {
+            size_t mid = (lo + hi) / 2;
+
+            if (r->regions.at[mid].addr <= addr)
+                lo = mid + 1;
+            else
+                hi = mid;
+        }
+        g = lo ? &r->regions.at[lo - 1] : NULL;
+        r->last = lo ? lo - 1 : 0;
+    }
+    if (!g || addr < g->addr) {
+        ki_fault(r, "%s of %u bytes at 0x%llx: no memory there", how_text(how),
+                 bytes, (unsigned long long)addr);
+        return NULL;
+    }
+    if (addr - g->addr > g->bytes || g->bytes - (addr - g->addr) < bytes) {
+        ki_fault(r,
+                 "%s of %u bytes at 0x%llx, %llu bytes after the start of "
+                 "%s (%llu bytes)",
+                 how_text(how), bytes, (unsigned long long)addr,
+                 (unsigned long long)(addr - g->addr), g->name,
+                 (unsigned long long)g->bytes);
+        return NULL;
+    }
+    if (g->read_only && how != KI_READ) {
+        ki_fault(r, "%s at 0x%llx: %s may only be read", how_text(how),
+                 (unsigned long long)addr, g->name);
+        return NULL;
+    }
+    return g->host + (addr - g->addr);
+}
+
+void *
+ki_at(ki_run *r, ki_warp *w, unsigned space, uint64_t addr, unsigned bytes,
+      ki_access how)
+{
+    uint64_t room;
+    uint8_t *base;
+
+    if (space == 0) { /* generic */
+        space = addr >> 32 == KI_SHARED >> 32  ? BR_KM_SPACE_SHARED
+                : addr >> 32 == KI_LOCAL >> 32 ? BR_KM_SPACE_LOCAL
+                : addr >> 32 == KI_PARAM >> 32 ? BR_KM_SPACE_PARAM
+                                               : BR_KM_SPACE_GLOBAL;
+        addr -= ki_window(space);
+    }
+    if (bytes && addr % bytes) {
+        ki_fault(r, "misaligned %s of %u bytes at 0x%llx", how_text(how), bytes,
+                 (unsigned long long)addr);
+        return NULL;
+    }
+    switch (space) {
+    case BR_KM_SPACE_SHARED:
+        room = w->b->shared_bytes;
+        base = w->b->shared;
+        break;
+    case BR_KM_SPACE_LOCAL:
+        room = w->local_bytes;
+        base = w->local + (size_t)r->lane * w->local_bytes;
+        break;
+    case BR_KM_SPACE_PARAM:
+        room = r->m->fns.at[r->l->fn].param_bytes;
+        /* Stores to parameters are refused below. */
+        memcpy(&base, &r->l->params, sizeof base);
+        break;
+    default: return global_at(r, addr, bytes, how);
+    }
+    if (addr > room || room - addr < bytes ||
+        (space == BR_KM_SPACE_PARAM && how != KI_READ)) {
+        ki_fault(r,
+                 "%s of %u bytes at 0x%llx of %s memory, which has %llu bytes",
+                 how_text(how), bytes, (unsigned long long)addr,
+                 space == BR_KM_SPACE_SHARED  ? "shared"
+                 : space == BR_KM_SPACE_LOCAL ? "local"
+                                              : "parameter",
+                 (unsigned long long)room);
+        return NULL;
+    }
+    if (r->l->check && space == BR_KM_SPACE_SHARED)
+        ki_check_shared(r, w, addr, bytes, how);
+    if (r->l->check && space == BR_KM_SPACE_LOCAL)
+        ki_check_local(r, w, addr, bytes, how);
+    return base + addr;
+}
+
+/* ---- loads, stores, atomics --------------------------------------------- */
+
+static uint64_t
+extended(uint64_t v, unsigned t)
+{
+    return t == BR_KT_S8 ? (uint16_t)(int8_t)v : v;
+}
+
+static br_code
+load_store(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
+{
+    ki_frame *f = ki_top(w);
+    bool load = i->op == BR_K_LD;
+    unsigned n = load ? i->n_res : i->n_arg - 1u;
+    unsigned size = br_ktinfo_of[i->type].bytes;
+    unsigned space = br_kmod(i->mods, BR_KF_SPACE);
+    const uint64_t *addr = ki_arg(f, i, 0);
+
+    ki_each_lane(lane, exec)
+    {
+        uint8_t *p;
+
+        r->lane = lane;
+        p = ki_at(r, w, space, addr[lane] + (uint64_t)i->imm, n * size,
+                  load ? KI_READ : KI_WRITE);
+        if (!p)
+            return BR_E_FAULT;
+        for (unsigned k = 0; k < n; k++)
+            if (load)
+                f->vals[i->res + k][lane] =
+                    extended(ki_load(p + k * size, size), i->type);
+            else
+                ki_store(p + k * size, ki_arg(f, i, k + 1)[lane], size);
+    }
+    return BR_OK;
+}
+
+static br_code
+atomic(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
+{
+    ki_frame *f = ki_top(w);
+    unsigned size = br_ktinfo_of[i->type].bytes;
+
+    ki_each_lane(lane, exec)
+    {
+        uint64_t a, b = ki_arg(f, i, 1)[lane];
+        void *p;
+
+        r->lane = lane;
+        p = ki_at(r, w, br_kmod(i->mods, BR_KF_SPACE),
+                  ki_arg(f, i, 0)[lane] + (uint64_t)i->imm, size, KI_ATOMIC);
+        if (!p)
+            return BR_E_FAULT;
+        a = ki_load(p, size);
+        if (i->op == BR_K_CAS)
+            b = a == b ? ki_arg(f, i, 2)[lane] : a;
+        else
+            b = br_keval_atom(br_kmod(i->mods, BR_KF_SUB), (br_ktype)i->type, a,
+                              b);
+        ki_store(p, b, size);
+        f->vals[i->res][lane] = a;
+    }
+    return BR_OK;
+}
+
+/* The copy is done at once: between its start and its wait, any time is right. */
+static br_code
+copy(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
+{
+    ki_frame *f = ki_top(w);
+
+    ki_each_lane(lane, exec)
+    {
+        uint64_t n = BR_MIN(ki_arg(f, i, 2)[lane], (uint64_t)i->imm);
+        uint8_t *to, *from = NULL;
+
+        r->lane = lane;
+        to = ki_at(r, w, BR_KM_SPACE_SHARED, ki_arg(f, i, 0)[lane],
+                   (unsigned)i->imm, KI_WRITE);
+        if (to && n)
+            from = ki_at(r, w, BR_KM_SPACE_GLOBAL, ki_arg(f, i, 1)[lane],
+                         n == (uint64_t)i->imm ? (unsigned)n : 1, KI_READ);
+        if (to && from && n != (uint64_t)i->imm &&
+            !global_at(r, ki_arg(f, i, 1)[lane] + n - 1, 1, KI_READ))
+            return BR_E_FAULT;
+        if (!to || (n && !from))
+            return BR_E_FAULT;
+        memset(to, 0, (size_t)i->imm);
+        if (n)
+            memcpy(to, from, n);
+    }
+    return BR_OK;
+}
+
+/* ---- mbarriers ---------------------------------------------------------- */
+
+enum { MB_COME = 0, MB_EXPECT = 16, MB_PHASE = 32, MB_BYTES = 44 };
+
+/* Whatever came: when nobody is missing, the next phase begins. */
+static uint64_t
+mb_turn(uint64_t v)
+{
+    if (v & 0xffff || v >> MB_BYTES)
+        return v;
+    v |= v >> MB_EXPECT & 0xffff;
+    return (v & ~(0xfffull << MB_PHASE)) | (((v >> MB_PHASE) + 1) & 0xfff)
+                                               << MB_PHASE;
+}
+
+static br_code
+mb_change(ki_run *r, const br_kins *i, uint64_t *v, uint64_t n, uint64_t *state)
+{
+    *state = *v;
+    if (i->op == BR_K_MBARRIVE) {
+        if (n > (*v & 0xffff))
+            return ki_fault(r, "more arrive at the mbarrier than it expects");
+        *v = mb_turn(*v - n);
+        return BR_OK;
+    }
+    switch (br_kmod(i->mods, BR_KF_SUB)) {
+    case BR_KM_MB_INIT:
+        if (n == 0 || n > 0xffff)
+            return ki_fault(r, "an mbarrier expects 1 to 65535 arrivals");
+        *v = n | n << MB_EXPECT;
+        return BR_OK;
+    case BR_KM_MB_INVAL: *v = 0; return BR_OK;
+    case BR_KM_MB_EXPECT: *v += n << MB_BYTES; return BR_OK;
+    default:
+        if (n > *v >> MB_BYTES)
+            return ki_fault(r, "more bytes come than the mbarrier expects");
+        *v = mb_turn(*v - (n << MB_BYTES));
+        return BR_OK;
+    }
+}
+
+static br_code
+mbarrier(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
+{
+    ki_frame *f = ki_top(w);
+    bool test = i->op == BR_K_MBTEST || i->op == BR_K_MBPARITY;
+
+    ki_each_lane(lane, exec)
+    {
+        uint64_t addr = ki_arg(f, i, 0)[lane] + (uint64_t)i->imm, v, state = 0;
+        uint64_t n = ki_arg(f, i, 1)[lane], phase;
+        void *p;
+
+        r->lane = lane;
+        p = ki_at(r, w, addr >> 32 ? 0 : BR_KM_SPACE_SHARED, addr, 8,
+                  KI_ATOMIC);
+        if (!p)
+            return BR_E_FAULT;
+        v = ki_load(p, 8);
+        phase = v >> MB_PHASE & 0xfff;
+        if (test) {
+            f->vals[i->res][lane] = i->op == BR_K_MBPARITY
+                                        ? (phase & 1) != (n & 1)
+                                        : phase != (n >> MB_PHASE & 0xfff);
+            continue;
+        }
+        BR_TRY(mb_change(r, i, &v, n, &state));
+        ki_store(p, v, 8);
+        if (i->n_res)
+            f->vals[i->res][lane] = state;
+    }
+    return BR_OK;
+}
+
+static br_code
+stack(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
+{
+    ki_frame *f = ki_top(w);
+
+    ki_each_lane(lane, exec)
+    {
+        uint64_t n, mask = (uint64_t)i->imm - 1;
+
+        r->lane = lane;
+        switch (i->op) {
+        case BR_K_STACK: f->vals[i->res][lane] = f->top[lane]; break;
+        case BR_K_UNSTACK:
+            n = ki_arg(f, i, 0)[lane];
+            if (n < f->base || n > f->top[lane])
+                return ki_fault(r, "stackrestore of what was never the stack");
+            f->top[lane] = (uint32_t)n;
+            break;
+        default:
+            n = ki_arg(f, i, 0)[lane];
+            if (n > BR_KMAX_LOCAL)
+                return ki_fault(r, "over %d bytes of local memory in a thread",
+                                BR_KMAX_LOCAL);
+            f->vals[i->res][lane] = (f->top[lane] + mask) & ~mask;
+            n += f->vals[i->res][lane];
+            BR_TRY(ki_local_room(r, w, n));
+            f->top[lane] = (uint32_t)n;
+        }
+    }
+    return BR_OK;
+}
+
+br_code
+ki_memory(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
+{
+    switch (i->op) {
+    case BR_K_LD:
+    case BR_K_ST: return load_store(r, w, i, exec);
+    case BR_K_ATOM:
+    case BR_K_CAS: return atomic(r, w, i, exec);
+    case BR_K_FENCE: /* memory is in order */
+    case BR_K_CPWAIT: return BR_OK;
+    case BR_K_CPASYNC: return copy(r, w, i, exec);
+    case BR_K_MBAR:
+    case BR_K_MBARRIVE:
+    case BR_K_MBTEST:
+    case BR_K_MBPARITY: return mbarrier(r, w, i, exec);
+    default: return stack(r, w, i, exec);
+    }
+}
+
+/* ---- images ------------------------------------------------------------- */
+
+static br_code
+place_var(br_kimage *im, uint32_t k, uint64_t *top)
+{
+    const br_kvar *v = &im->m->vars.at[k];
+    br_kregion g = {.bytes = v->bytes};
+    void *host;
+
+    *top = (*top + BR_MAX(v->align, 16u) - 1) &
+           ~(uint64_t)(BR_MAX(v->align, 16u) - 1);
+    g.addr = im->addr[k] = *top;
+    g.read_only = v->space == BR_KM_SPACE_CONST;
+    *top += v->bytes + 256;
+    host = br_try_calloc((size_t)v->bytes + 1, 1);
+    if (!host || !br_vec_push(&im->blocks, host)) {
+        br_free(host);
+        return BR_E_OOM;
+    }
+    g.host = host;
+    g.name = v->name.p;
+    if (v->init)
+        memcpy(host, v->init, (size_t)v->bytes);
+    return br_vec_push(&im->regions, g) ? BR_OK : BR_E_OOM;
+}
+
+static void
+place_shared(br_kimage *im)
+{
+    for (int dynamic = 0; dynamic < 2; dynamic++)
+        for (size_t k = 0; k < im->m->vars.n; k++) {
+            const br_kvar *v = &im->m->vars.at[k];
+            uint64_t mask = v->align - 1u;
+
+            if (v->space != BR_KM_SPACE_SHARED || v->external != dynamic)
+                continue;
+            im->addr[k] = (im->shared + mask) & ~mask;
+            im->shared = im->addr[k] + (dynamic ? 0 : v->bytes);
+        }
+}
+
+static void
+relocate(br_kimage *im)
+{
+    size_t at = 0;
+
+    for (size_t k = 0; k < im->m->vars.n; k++) {
+        const br_kvar *v = &im->m->vars.at[k];
+
+        if (v->space == BR_KM_SPACE_SHARED)
+            continue;
+        for (size_t n = 0; n < v->relocs.n; n++) {
+            const br_kreloc *rl = &v->relocs.at[n];
+            uint32_t s = rl->sym & ~BR_KFN_SYM;
+            uint64_t a =
+                rl->sym & BR_KFN_SYM ? KI_CODE + 16ull * s : im->addr[s];
+
+            if (!(rl->sym & BR_KFN_SYM) && rl->generic)
+                a += ki_window(im->m->vars.at[s].space);
+            ki_store(im->regions.at[at].host + rl->offset,
+                     a + (uint64_t)rl->addend, rl->bytes);
+        }
+        at++;
+    }
+}
+
+br_code
+br_kimage_new(br_kimage **out, const br_kir *m, br_status *st)
+{
+    br_kimage *im = br_try_calloc(1, sizeof *im);
+    uint64_t top = KI_VARS;
+    br_code code = BR_OK;
+
+    *out = NULL;
+    if (im)
+        im->addr = br_try_calloc(m->vars.n + 1, sizeof *im->addr);
+    if (!im || !im->addr) {
+        br_free(im);
+        return br_fail(st, BR_E_OOM, "module: out of memory");
+    }
+    im->m = m;
+    for (uint32_t k = 0; code == BR_OK && k < m->vars.n; k++)
+        if (m->vars.at[k].space != BR_KM_SPACE_SHARED)
+            code = place_var(im, k, &top);
+    if (code != BR_OK) {
+        br_kimage_free(im);
+        return br_fail(st, code, "module: out of memory");
+    }
+    place_shared(im);
+    relocate(im);
+    *out = im;
+    return BR_OK;
+}
+
+void
+br_kimage_free(br_kimage *im)
+{
+    if (!im)
+        return;
+    for (size_t k = 0; k < im->blocks.n; k++)
+        br_free(im->blocks.at[k]);
+    br_vec_fini(&im->blocks);
+    br_vec_fini(&im->regions);
+    br_free(im->addr);
+    br_free(im);
+}

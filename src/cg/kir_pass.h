@@ -1,0 +1,21 @@
+/* kir_pass.h - what the passes over a function share.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_KIR_PASS_H
+#define BR_KIR_PASS_H
+
+#include "cg/kir.h"
+
+void br_kpass_ssa(br_kir *m, br_kfn *f);  /* pass_fold.c */
+void br_kpass_fold(br_kir *m, br_kfn *f); /* pass_fold.c */
+void br_kpass_gvn(br_kir *m, br_kfn *f);  /* pass_gvn.c */
+void br_kpass_dce(br_kir *m, br_kfn *f);  /* pass_dce.c */
+
+/* same[v]: the value that stands for v. NULL: out of memory, sticky. */
+uint32_t *br_ksame_new(br_kir *m, const br_kfn *f);
+uint32_t br_ksame_find(uint32_t *same, uint32_t v);
+void br_ksame_apply(br_kfn *f, uint32_t *same);
+void br_kfn_cut(br_kfn *f, uint32_t from, size_t s);
+void br_kfn_drop_dead(br_kir *m, br_kfn *f);
+void br_kfn_sweep(br_kfn *f, const uint8_t *gone);
+
+#endif

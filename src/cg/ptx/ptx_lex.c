@@ -1,0 +1,160 @@
+/* ptx_lex.c - tokens of PTX: words, strings, single characters.
+ *
+ * A word is a run of letters, digits and _ $ % . :: - so an opcode with all its
+ * modifiers is one, and so is %tid.x. A sign is never part of a number.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/ptx/ptx_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+br_code
+px_fail(px_parser *p, const char *fmt, ...)
+{
+    char buf[300];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(buf, sizeof buf, fmt, ap);
+    va_end(ap);
+    return br_fail(p->st, BR_E_FORMAT, "line %u: %s", p->line, buf);
+}
+
+br_code
+px_oom(px_parser *p)
+{
+    return br_fail(p->st, BR_E_OOM, "PTX: out of memory");
+}
+
+static bool
+in_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '_' || c == '$' || c == '%' ||
+           c == '.';
+}
+
+static br_code
+skip_space(px_parser *p)
+{
+    while (p->p < p->end) {
+        if (*p->p == '\n')
+            p->line++, p->p++;
+        else if (*p->p == ' ' || *p->p == '\t' || *p->p == '\r' ||
+                 *p->p == '\f' || *p->p == '\v')
+            p->p++;
+        else if (p->end - p->p > 1 && p->p[0] == '/' && p->p[1] == '/')
+            while (p->p < p->end && *p->p != '\n')
+                p->p++;
+        else if (p->end - p->p > 1 && p->p[0] == '/' && p->p[1] == '*') {
+            const char *from = p->p;
+
+            for (p->p += 2; p->end - p->p > 1; p->p++) {
+                if (p->p[0] == '*' && p->p[1] == '/')
+                    break;
+                p->line += *p->p == '\n';
+            }
+            if (p->end - p->p < 2)
+                return px_fail(p, "a comment without its end: %.10s", from);
+            p->p += 2;
+        } else
+            break;
+    }
+    return BR_OK;
+}
+
+br_code
+px_next(px_parser *p)
+{
+    const char *from;
+
+    BR_TRY(skip_space(p));
+    p->word = (br_text){p->p, 0};
+    if (p->p == p->end || (*p->p == 0 && p->p + 1 == p->end)) {
+        p->tok = 0;
+        return BR_OK;
+    }
+    from = p->p;
+    if (in_word(*from)) {
+        while (p->p < p->end &&
+               (in_word(*p->p) || (p->end - p->p > 2 && p->p[0] == ':' &&
+                                   p->p[1] == ':' && in_word(p->p[2]))))
+            p->p += *p->p == ':' ? 2 : 1;
+        p->tok = 'w';
+        p->word.n = (size_t)(p->p - from);
+        return BR_OK;
+    }
+    p->p++;
+    p->tok = *from;
+    if (p->tok == 'w' || (unsigned char)p->tok < 0x20 || p->tok == 0x7f ||
+        (unsigned char)p->tok > 0x7f)
+        return px_fail(p, "byte %02x does not belong here",
+                       (unsigned)(unsigned char)*from);
+    if (*from == '"') {
+        while (p->p < p->end && *p->p != '"' && *p->p != '\n')
+            p->p += p->p[0] == '\\' && p->end - p->p > 1 ? 2 : 1;
+        if (p->p == p->end || *p->p != '"')
+            return px_fail(p, "a string without its end");
+        p->word = (br_text){from + 1, (size_t)(p->p - from - 1)};
+        p->p++;
+    }
+    return BR_OK;
+}
+
+bool
+px_is(const px_parser *p, const char *word)
+{
+    return p->tok == 'w' && br_text_is(p->word, word);
+}
+
+static int
+digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : 99;
+}
+
+bool
+px_number(br_text t, px_opnd *out)
+{
+    int base = 10;
+    size_t i = 0, digits = 0;
+    uint64_t v = 0;
+    char kind = t.n > 1 && t.p[0] == '0' ? t.p[1] : 0;
+
+    out->kind = O_INT;
+    if (t.n == 0 || t.p[0] < '0' || t.p[0] > '9')
+        return false;
+    if (kind == 'x' || kind == 'X')
+        base = 16, i = 2;
+    else if (kind == 'b' || kind == 'B')
+        base = 2, i = 2;
+    else if (kind == 'f' || kind == 'F' || kind == 'd' || kind == 'D') {
+        base = 16, i = 2;
+        out->kind = kind == 'f' || kind == 'F' ? O_F32 : O_F64;
+        if (t.n != (out->kind == O_F32 ? 10 : 18))
+            return false;
+    } else if (memchr(t.p, '.', t.n) && t.n < 40) {
+        char buf[40], *end;
+        double d;
+
+        memcpy(buf, t.p, t.n);
+        buf[t.n] = 0;
+        d = strtod(buf, &end);
+        memcpy(&out->imm, &d, sizeof d);
+        out->kind = O_F64;
+        return *end == 0;
+    } else if (kind >= '0' && kind <= '7')
+        base = 8, i = 1;
+    for (; i < t.n && digit(t.p[i]) < base; i++, digits++)
+        if (__builtin_mul_overflow(v, (uint64_t)base, &v) ||
+            __builtin_add_overflow(v, (uint64_t)digit(t.p[i]), &v))
+            return false;
+    if (i < t.n && (t.p[i] == 'U' || t.p[i] == 'u') && out->kind == O_INT)
+        i++;
+    out->imm = v;
+    return digits > 0 && i == t.n;
+}

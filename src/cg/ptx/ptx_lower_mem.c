@@ -1,0 +1,289 @@
+/* ptx_lower_mem.c - memory, addresses, calls.
+ *
+ * A call's .param variables are bytes of the caller's frame; call passes their
+ * local addresses, and whoever runs it copies what they hold into the frame of
+ * the function that is called, and its results back.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/ptx/ptx_int.h"
+
+#include <string.h>
+
+/* In a .func the space .param is the frame's. */
+static unsigned
+space_of(const px_lower *l, const px_opnd *o)
+{
+    unsigned space = px_space(l->opc);
+    const px_opnd *b =
+        o->kind == O_MEM && o->a != BR_KNONE ? &l->p->ops.at[o->a] : NULL;
+
+    if (b && b->kind == O_VAR) {
+        const px_sym *s = &l->p->syms.at[b->a];
+
+        if (s->kind == S_FRAME)
+            return BR_KM_SPACE_LOCAL;
+        if (space == 0 && s->kind == S_VAR) /* a name says its space */
+            return l->m->vars.at[s->id].space;
+    }
+    if (space == BR_KM_SPACE_PARAM && !l->f->entry)
+        return BR_KM_SPACE_LOCAL;
+    return space;
+}
+
+static uint32_t
+order_of(const px_opcode *o)
+{
+    unsigned sem = px_has(o, PM_VOLATILE)  ? BR_KM_SEM_VOLATILE
+                   : px_has(o, PM_MMIO)    ? BR_KM_SEM_VOLATILE
+                   : px_has(o, PM_RELAXED) ? BR_KM_SEM_RELAXED
+                   : px_has(o, PM_ACQUIRE) ? BR_KM_SEM_ACQUIRE
+                   : px_has(o, PM_RELEASE) ? BR_KM_SEM_RELEASE
+                   : px_has(o, PM_ACQ_REL) ? BR_KM_SEM_ACQ_REL
+                   : px_has(o, PM_SC)      ? BR_KM_SEM_SC
+                                           : 0;
+    unsigned scope = px_has(o, PM_CTA)       ? BR_KM_SCOPE_CTA
+                     : px_has(o, PM_GPU)     ? BR_KM_SCOPE_GPU
+                     : px_has(o, PM_GL)      ? BR_KM_SCOPE_GPU
+                     : px_has(o, PM_CLUSTER) ? BR_KM_SCOPE_GPU
+                     : px_has(o, PM_SYS)     ? BR_KM_SCOPE_SYS
+                                             : 0;
+
+    return br_kmod_put(BR_KF_SEM, sem) | br_kmod_put(BR_KF_SCOPE, scope);
+}
+
+static unsigned
+lanes_of(const px_lower *l, const px_opnd *o)
+{
+    unsigned say = px_has(l->opc, PM_V2)   ? 2
+                   : px_has(l->opc, PM_V4) ? 4
+                   : px_has(l->opc, PM_V8) ? 8
+                                           : 1;
+
+    return say == (o->kind == O_VEC ? o->b : 1) ? say : 0;
+}
+
+bool
+px_l_ld(px_lower *l, const px_ins *ins)
+{
+    const px_opnd *d = px_op(l, ins, 0), *a = px_op(l, ins, 1);
+    br_kins i = {.op = BR_K_LD, .type = l->opc->types[0], .n_arg = 1};
+    unsigned n = lanes_of(l, d);
+    uint32_t base, v;
+
+    if (!n || l->opc->n_types != 1)
+        return PX_NO(l, "the vector does not fit");
+    if (!px_addr(l, a, &base, &i.imm))
+        return false;
+    i.n_res = (uint8_t)n;
+    i.mods = order_of(l->opc) | br_kmod_put(BR_KF_SPACE, space_of(l, a));
+    v = px_emit(l, &i, &base);
+    for (unsigned k = 0; k < n; k++)
+        if (!px_dst(l, d->kind == O_VEC ? &l->p->ops.at[d->a + k] : d, i.type,
+                    v + k))
+            return false;
+    return true;
+}
+
+bool
+px_l_st(px_lower *l, const px_ins *ins)
+{
+    const px_opnd *a = px_op(l, ins, 0), *s = px_op(l, ins, 1);
+    br_kins i = {.op = BR_K_ST, .type = l->opc->types[0]};
+    unsigned n = lanes_of(l, s);
+    uint32_t args[9];
+
+    if (!n || l->opc->n_types != 1)
+        return PX_NO(l, "the vector does not fit");
+    if (!px_addr(l, a, &args[0], &i.imm))
+        return false;
+    for (unsigned k = 0; k < n; k++)
+        if (!px_src(l, s->kind == O_VEC ? &l->p->ops.at[s->a + k] : s, i.type,
+                    &args[1 + k]))
+            return false;
+    i.n_arg = (uint16_t)(1 + n);
+    i.mods = order_of(l->opc) | br_kmod_put(BR_KF_SPACE, space_of(l, a));
+    px_emit(l, &i, args);
+    return true;
+}
+
+bool
+px_l_atom(px_lower *l, const px_ins *ins)
+{
+    static const uint8_t ops[][2] = {
+        {PM_ADD, BR_KM_ATOM_ADD},   {PM_MIN, BR_KM_ATOM_MIN},
+        {PM_MAX, BR_KM_ATOM_MAX},   {PM_AND, BR_KM_ATOM_AND},
+        {PM_OR, BR_KM_ATOM_OR},     {PM_XOR, BR_KM_ATOM_XOR},
+        {PM_EXCH, BR_KM_ATOM_EXCH}, {PM_INC, BR_KM_ATOM_INC},
+        {PM_DEC, BR_KM_ATOM_DEC}};
+    unsigned first = l->opc->root->dst, sub = 0;
+    bool cas = px_has(l->opc, PM_CAS);
+    br_kins i = {.op = cas ? BR_K_CAS : BR_K_ATOM, .type = l->opc->types[0]};
+    uint32_t args[3], v;
+
+    if (px_has(l->opc, PM_V2) || px_has(l->opc, PM_V4) ||
+        px_has(l->opc, PM_V8) || l->opc->n_types != 1)
+        return PX_NO(l, "atomic operations on vectors are not supported");
+    for (size_t k = 0; k < BR_COUNT(ops); k++)
+        if (px_has(l->opc, (px_mod)ops[k][0]))
+            sub = ops[k][1];
+    if (!px_addr(l, px_op(l, ins, first), &args[0], &i.imm) ||
+        !PX_SRC(l, ins, first + 1, i.type, &args[1]) ||
+        (cas && !PX_SRC(l, ins, first + 2, i.type, &args[2])))
+        return false;
+    i.n_arg = cas ? 3 : 2;
+    i.mods = order_of(l->opc) |
+             br_kmod_put(BR_KF_SPACE, space_of(l, px_op(l, ins, first))) |
+             (cas ? 0 : br_kmod_put(BR_KF_SUB, sub));
+    v = px_emit(l, &i, args);
+    return !first || px_dst(l, px_op(l, ins, 0), i.type, v);
+}
+
+bool
+px_l_fence(px_lower *l, const px_ins *ins)
+{
+    br_kins i = {.op = BR_K_FENCE, .mods = order_of(l->opc)};
+
+    (void)ins;
+    px_emit(l, &i, NULL);
+    return true;
+}
+
+/* ---- addresses ---------------------------------------------------------- */
+
+bool
+px_l_cvta(px_lower *l, const px_ins *ins)
+{
+    unsigned space = px_space(l->opc), t = l->opc->types[0];
+    br_kins i = {.op = px_has(l->opc, PM_TO) ? BR_K_FROMGEN : BR_K_TOGEN,
+                 .n_arg = 1};
+    const px_opnd *o = px_op(l, ins, 1);
+    uint32_t a;
+
+    if (!space)
+        return PX_NO(l, "the space is missing");
+    if (!PX_SRC(l, ins, 1, t, &a))
+        return false;
+    if (o->kind == O_VAR && l->p->syms.at[o->a].kind == S_FRAME)
+        space = BR_KM_SPACE_LOCAL;
+    a = px_resize(l, a, BR_KC_B64, false);
+    i.mods = br_kmod_put(BR_KF_SPACE, space);
+    a = px_resize(l, px_emit(l, &i, &a), (br_kclass)br_ktinfo_of[t].cls, false);
+    return px_dst(l, px_op(l, ins, 0), t, a);
+}
+
+bool
+px_l_issp(px_lower *l, const px_ins *ins)
+{
+    br_kins i = {.op = BR_K_ISSPACE, .n_arg = 1};
+    uint32_t a;
+
+    if (!px_space(l->opc))
+        return PX_NO(l, "the space is missing");
+    if (!PX_SRC(l, ins, 1, BR_KT_B64, &a))
+        return false;
+    i.mods = br_kmod_put(BR_KF_SPACE, px_space(l->opc));
+    return px_dst(l, px_op(l, ins, 0), BR_KT_PRED, px_emit(l, &i, &a));
+}
+
+bool
+px_l_alloca(px_lower *l, const px_ins *ins)
+{
+    const px_opnd *align = px_op(l, ins, 2);
+    br_kins i = {.op = BR_K_ALLOCA, .n_arg = 1, .imm = 8};
+    unsigned t = l->opc->types[0];
+    uint32_t n;
+
+    if (align->kind == O_INT)
+        i.imm = (int64_t)align->imm;
+    if (i.imm < 1 || i.imm > 4096 || (i.imm & (i.imm - 1)))
+        return PX_NO(l, "an alignment is a power of two up to 4096");
+    if (!PX_SRC(l, ins, 1, t, &n))
+        return false;
+    n = px_resize(l, n, BR_KC_B64, false);
+    n = px_resize(l, px_emit(l, &i, &n), (br_kclass)br_ktinfo_of[t].cls, false);
+    return px_dst(l, px_op(l, ins, 0), t, n);
+}
+
+bool
+px_l_stack(px_lower *l, const px_ins *ins)
+{
+    br_kins i = {.op = l->opc->root->kop};
+    unsigned t = l->opc->types[0];
+    uint32_t v;
+
+    if (i.op == BR_K_STACK) {
+        v = px_resize(l, px_emit(l, &i, NULL), (br_kclass)br_ktinfo_of[t].cls,
+                      false);
+        return px_dst(l, px_op(l, ins, 0), t, v);
+    }
+    if (!PX_SRC(l, ins, 0, t, &v))
+        return false;
+    v = px_resize(l, v, BR_KC_B64, false);
+    i.n_arg = 1;
+    px_emit(l, &i, &v);
+    return true;
+}
+
+/* ---- calls -------------------------------------------------------------- */
+
+/* Addresses of a list's variables. */
+static bool
+call_list(px_lower *l, const px_opnd *o, uint32_t *args, uint16_t *n)
+{
+    for (uint32_t k = 0; o->kind == O_LIST && k < o->b; k++) {
+        const px_opnd *x = &l->p->ops.at[o->a + k];
+
+        if (x->kind != O_VAR || l->p->syms.at[x->a].kind != S_FRAME)
+            return PX_NO(l, "a call takes .param variables only");
+        if (*n == 128)
+            return PX_NO(l, "too many arguments");
+        if (!px_src_class(l, x, BR_KC_B64, &args[(*n)++]))
+            return false;
+    }
+    return true;
+}
+
+bool
+px_l_call(px_lower *l, const px_ins *ins)
+{
+    unsigned at = px_op(l, ins, 0)->kind == O_LIST;
+    const px_opnd *fn = px_op(l, ins, at);
+    br_kins i = {.op = BR_K_CALL, .n_arg = 0};
+    uint32_t args[130];
+    const px_sym *s = fn->kind == O_VAR ? &l->p->syms.at[fn->a] : NULL;
+
+    if (s && s->kind == S_FN) {
+        i.sym = s->id | BR_KFN_SYM;
+    } else if (fn->kind == O_REG) {
+        i.op = BR_K_CALLI;
+        if (!px_src_class(l, fn, BR_KC_B64, &args[i.n_arg++]))
+            return false;
+    } else {
+        return PX_NO(l, "the function is not declared");
+    }
+    if ((at && !call_list(l, px_op(l, ins, 0), args, &i.n_arg)) ||
+        !call_list(l, px_op(l, ins, at + 1), args, &i.n_arg))
+        return false;
+    if (i.op == BR_K_CALL &&
+        (l->m->fns.at[s->id].params.n != i.n_arg || l->m->fns.at[s->id].entry))
+        return PX_NO(l, "the arguments do not fit the function");
+    px_emit(l, &i, args);
+    return true;
+}
+
+bool
+px_l_trap(px_lower *l, const px_ins *ins)
+{
+    br_kins i = {.op = BR_K_TRAP};
+
+    (void)ins;
+    px_emit(l, &i, NULL);
+    return true;
+}
+
+bool
+px_l_nop(px_lower *l, const px_ins *ins)
+{
+    (void)l;
+    (void)ins;
+    return true;
+}

@@ -1,0 +1,782 @@
+/* ptx_parse.c - PTX from directives down to operands.
+ *
+ *   file      = { .version ... | .target ... | [linkage] variable
+ *               | [linkage] .entry/.func ... | .file .section .pragma ... }
+ *   function  = head "{" body "}"          body statements may nest in braces
+ *   statement = .reg ... ; | .local/.shared/.param ... ; | label: | ins ;
+ *   ins       = [ "@" ["!"] reg ] opcode [ operand { "," operand } ]
+ *
+ * Names are looked up as they are met, in the innermost scope first; what is
+ * not known then is a label further down, or an error of that instruction.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/ptx/ptx_int.h"
+
+#include <string.h>
+
+enum { MAX_OPNDS = 200, MAX_VEC = 64 };
+
+br_code
+px_expect(px_parser *p, char tok)
+{
+    if (p->tok != tok)
+        return px_fail(p, "there has to be a '%c', not '%.*s'", tok,
+                       (int)BR_MIN(p->word.n ? p->word.n : 1, (size_t)40),
+                       p->word.n ? p->word.p
+                       : p->tok  ? (char[]){p->tok, 0}
+                                 : "");
+    return px_next(p);
+}
+
+/* ---- names -------------------------------------------------------------- */
+
+px_sym *
+px_find(px_parser *p, br_text name)
+{
+    br_map_value *at = br_map_get(&p->map, name);
+
+    return at && at->u != BR_KNONE ? &p->syms.at[at->u] : NULL;
+}
+
+br_code
+px_declare(px_parser *p, br_text name, px_symkind kind, uint32_t id,
+           uint32_t count, px_sym **out)
+{
+    px_sym s = {.name = name, .kind = (uint8_t)kind, .id = id, .count = count};
+    bool fresh;
+    br_map_value *at =
+        br_map_put(kind == S_RANGE ? &p->ranges : &p->map, name, &fresh);
+
+    if (!at)
+        return px_oom(p);
+    s.hidden = fresh ? BR_KNONE : (uint32_t)at->u;
+    at->u = p->syms.n;
+    if (!br_vec_push(&p->syms, s))
+        return px_oom(p);
+    if (out)
+        *out = &p->syms.at[p->syms.n - 1];
+    return BR_OK;
+}
+
+static void
+forget(px_parser *p, size_t down_to)
+{
+    while (p->syms.n > down_to) {
+        px_sym *s = &p->syms.at[--p->syms.n];
+
+        br_map_get(s->kind == S_RANGE ? &p->ranges : &p->map, s->name)->u =
+            s->hidden;
+    }
+}
+
+/* "%r12" of .reg %r<100>: the register, or BR_KNONE. */
+static uint32_t
+in_range(px_parser *p, br_text t)
+{
+    size_t n = t.n;
+    uint32_t v = 0;
+    br_map_value *at;
+    const px_sym *s;
+
+    while (n && t.n - n < 7 && t.p[n - 1] >= '0' && t.p[n - 1] <= '9')
+        n--;
+    for (size_t i = n; i < t.n; i++)
+        v = v * 10 + (uint32_t)(t.p[i] - '0');
+    if (n == t.n || (t.p[n] == '0' && t.n - n > 1))
+        return BR_KNONE;
+    at = br_map_get(&p->ranges, (br_text){t.p, n});
+    if (!at || at->u == BR_KNONE)
+        return BR_KNONE;
+    s = &p->syms.at[at->u];
+    return v < s->count ? s->id + v : BR_KNONE;
+}
+
+static br_code
+reg_line(px_parser *p)
+{
+    unsigned type, vec = 1;
+
+    BR_TRY(px_next(p));
+    if (px_is(p, ".v2") || px_is(p, ".v4")) {
+        vec = (unsigned)(p->word.p[2] - '0');
+        BR_TRY(px_next(p));
+    }
+    type = p->tok == 'w' && p->word.n > 1
+               ? px_type((br_text){p->word.p + 1, p->word.n - 1})
+               : 0;
+    if (!type)
+        return px_fail(p, ".reg: '%.*s' is no type of a register",
+                       (int)BR_MIN(p->word.n, (size_t)40), p->word.p);
+    do {
+        br_text name;
+        px_opnd n = {.imm = 1};
+        px_symkind kind = vec > 1 ? S_VREG : S_REG;
+
+        BR_TRY(px_next(p));
+        name = p->word;
+        if (p->tok != 'w')
+            return px_fail(p, ".reg: a name is missing");
+        BR_TRY(px_next(p));
+        if (p->tok == '<') {
+            BR_TRY(px_next(p));
+            if (p->tok != 'w' || !px_number(p->word, &n) || n.kind != O_INT)
+                return px_fail(p, ".reg: a number has to follow <");
+            BR_TRY(px_next(p));
+            BR_TRY(px_expect(p, '>'));
+            kind = S_RANGE;
+        }
+        n.imm *= vec;
+        if (n.imm > BR_PTX_MAX_REGS || p->regs.n + n.imm > BR_PTX_MAX_REGS)
+            return px_fail(p, "over %d registers in a function",
+                           BR_PTX_MAX_REGS);
+        BR_TRY(px_declare(p, name, kind, (uint32_t)p->regs.n, (uint32_t)n.imm,
+                          NULL));
+        if (!br_vec_reserve(&p->regs, p->regs.n + n.imm))
+            return px_oom(p);
+        memset(p->regs.at + p->regs.n, (int)type, n.imm);
+        p->regs.n += n.imm;
+    } while (p->tok == ',');
+    return px_expect(p, ';');
+}
+
+/* ---- operands ----------------------------------------------------------- */
+
+static br_code operand(px_parser *p, px_opnd *o);
+
+static br_code
+push_opnd(px_parser *p, px_opnd o, uint32_t *at)
+{
+    *at = (uint32_t)p->ops.n;
+    return br_vec_push(&p->ops, o) ? BR_OK : px_oom(p);
+}
+
+static br_code
+word_operand(px_parser *p, px_opnd *o)
+{
+    br_text w = p->word;
+    uint32_t r;
+    px_sym *s;
+
+    if (br_text_is(w, "_")) {
+        o->kind = O_SINK;
+        return px_next(p);
+    }
+    if (w.p[0] >= '0' && w.p[0] <= '9') {
+        if (!px_number(w, o))
+            return px_fail(p, "'%.*s' is no number",
+                           (int)BR_MIN(w.n, (size_t)40), w.p);
+        return px_next(p);
+    }
+    if (br_text_is(w, "WARP_SZ")) {
+        *o = (px_opnd){.kind = O_INT, .imm = 32};
+        return px_next(p);
+    }
+    r = in_range(p, w);
+    s = r == BR_KNONE ? px_find(p, w) : NULL;
+    if (r != BR_KNONE || (s && s->kind == S_REG)) {
+        *o = (px_opnd){.kind = O_REG, .a = s ? s->id : r};
+        return px_next(p);
+    }
+    if (s) {
+        *o = (px_opnd){.kind = O_VAR, .a = (uint32_t)(s - p->syms.at)};
+        if (s->kind == S_VREG) { /* all of it */
+            o->kind = O_VEC;
+            o->a = (uint32_t)p->ops.n;
+            o->b = s->count;
+            for (uint32_t k = 0; k < s->count; k++)
+                if (!br_vec_push(&p->ops,
+                                 ((px_opnd){.kind = O_REG, .a = s->id + k})))
+                    return px_oom(p);
+        }
+        return px_next(p);
+    }
+    if (w.n > 2 && w.p[w.n - 2] == '.') { /* v.x */
+        const char *at = memchr("xyzw", w.p[w.n - 1], 4);
+        static const char all[] = "rgba";
+        uint32_t k;
+
+        s = px_find(p, (br_text){w.p, w.n - 2});
+        k = at ? (uint32_t)(strchr("xyzw", w.p[w.n - 1]) - strchr("xyzw", 'x'))
+            : strchr(all, w.p[w.n - 1])
+                ? (uint32_t)(strchr(all, w.p[w.n - 1]) - all)
+                : BR_KNONE;
+        if (s && s->kind == S_VREG && k < s->count) {
+            *o = (px_opnd){.kind = O_REG, .a = s->id + k};
+            return px_next(p);
+        }
+    }
+    for (uint32_t k = 0; w.p[0] == '%' && k < BR_KS_COUNT; k++)
+        if (br_text_is((br_text){w.p + 1, w.n - 1}, br_ksreg_text[k])) {
+            *o = (px_opnd){.kind = O_SREG, .a = k};
+            return px_next(p);
+        }
+    *o = (px_opnd){.kind = O_NAME, .a = (uint32_t)p->names.n};
+    if (!br_vec_push(&p->names, ((px_name){w, p->scope})))
+        return px_oom(p);
+    return px_next(p);
+}
+
+/* A list in braces, brackets already open: elements go together. */
+static br_code
+list(px_parser *p, px_opnd *o, char close)
+{
+    px_opnd part[MAX_VEC];
+    uint32_t n = 0;
+
+    while (p->tok != close) {
+        if (n == MAX_VEC)
+            return px_fail(p, "over %d operands in a list", MAX_VEC);
+        BR_TRY(operand(p, &part[n++]));
+        if (p->tok != close)
+            BR_TRY(px_expect(p, ','));
+    }
+    o->a = (uint32_t)p->ops.n;
+    o->b = n;
+    for (uint32_t k = 0; k < n; k++)
+        if (!br_vec_push(&p->ops, part[k]))
+            return px_oom(p);
+    return px_next(p);
+}
+
+/* "+ 4", "+-4", "- 4" after a symbol, register or number. */
+static br_code
+plus(px_parser *p, px_opnd *o)
+{
+    while (p->tok == '+' || p->tok == '-') {
+        bool minus = p->tok == '-';
+        px_opnd n;
+
+        BR_TRY(px_next(p));
+        if (p->tok == '-') {
+            minus = !minus;
+            BR_TRY(px_next(p));
+        }
+        if (p->tok != 'w' || !px_number(p->word, &n) || n.kind != O_INT)
+            return px_fail(p, "a number has to follow the sign");
+        o->imm += minus ? 0 - n.imm : n.imm;
+        BR_TRY(px_next(p));
+    }
+    return BR_OK;
+}
+
+static br_code
+memory(px_parser *p, px_opnd *o)
+{
+    px_opnd base;
+
+    *o = (px_opnd){.kind = O_MEM, .a = BR_KNONE};
+    BR_TRY(px_next(p));
+    BR_TRY(operand(p, &base));
+    BR_TRY(plus(p, o));
+    if (base.kind == O_INT || base.kind == O_VAR) {
+        o->imm += base.imm;
+        base.imm = 0;
+    }
+    if (base.kind != O_INT)
+        BR_TRY(push_opnd(p, base, &o->a));
+    while (p->tok == ',') { /* coordinates of textures and tensors */
+        BR_TRY(px_next(p));
+        BR_TRY(operand(p, &base));
+        o->neg = true;
+    }
+    return px_expect(p, ']');
+}
+
+static br_code
+signed_operand(px_parser *p, px_opnd *o)
+{
+    char sign = p->tok;
+
+    BR_TRY(px_next(p));
+    if (p->tok == '-' || p->tok == '~' || p->tok == '!')
+        return px_fail(p, "two signs");
+    BR_TRY(operand(p, o));
+    if (sign == '!') {
+        o->neg = true;
+        return BR_OK;
+    }
+    if (o->kind == O_INT)
+        o->imm = sign == '-' ? 0 - o->imm : ~o->imm;
+    else if (o->kind == O_F32 && sign == '-')
+        o->imm ^= 0x80000000;
+    else if (o->kind == O_F64 && sign == '-')
+        o->imm ^= 1ull << 63;
+    else
+        return px_fail(p, "a sign stands only before a number");
+    return BR_OK;
+}
+
+static br_code
+operand(px_parser *p, px_opnd *o)
+{
+    px_opnd second;
+
+    *o = (px_opnd){.kind = O_SINK};
+    if (++p->depth > BR_PTX_MAX_DEPTH)
+        return px_fail(p, "operands nested over %d deep", BR_PTX_MAX_DEPTH);
+    if (p->tok == '[') {
+        BR_TRY(memory(p, o));
+    } else if (p->tok == '{' || p->tok == '(') {
+        char close = p->tok == '{' ? '}' : ')';
+
+        o->kind = p->tok == '{' ? O_VEC : O_LIST;
+        BR_TRY(px_next(p));
+        BR_TRY(list(p, o, close));
+    } else if (p->tok == '-' || p->tok == '!' || p->tok == '~') {
+        BR_TRY(signed_operand(p, o));
+    } else if (p->tok == 'w') {
+        BR_TRY(word_operand(p, o));
+    } else {
+        return px_fail(p, "'%c' is no operand", p->tok ? p->tok : ' ');
+    }
+    p->depth--;
+    if (o->kind == O_VAR || (o->kind == O_INT && p->tok != ','))
+        BR_TRY(plus(p, o));
+    if (p->tok == '|') {
+        uint32_t a, b;
+
+        BR_TRY(px_next(p));
+        BR_TRY(operand(p, &second));
+        BR_TRY(push_opnd(p, *o, &a));
+        BR_TRY(push_opnd(p, second, &b));
+        *o = (px_opnd){.kind = O_PAIR, .a = a, .b = b};
+    }
+    return BR_OK;
+}
+
+/* ---- statements --------------------------------------------------------- */
+
+static br_code
+instruction(px_parser *p)
+{
+    px_opnd ops[MAX_OPNDS], guard;
+    px_ins i = {.line = p->line, .guard = BR_KNONE};
+    uint32_t n = 0;
+
+    if (p->tok == '@') {
+        BR_TRY(px_next(p));
+        i.guard_not = p->tok == '!';
+        if (i.guard_not)
+            BR_TRY(px_next(p));
+        if (p->tok != 'w')
+            return px_fail(p, "a predicate has to follow @");
+        BR_TRY(word_operand(p, &guard));
+        if (guard.kind != O_REG || p->regs.at[guard.a] != BR_KT_PRED)
+            return px_fail(p, "the guard is no predicate");
+        i.guard = guard.a;
+        i.line = p->line;
+    }
+    if (p->tok != 'w')
+        return px_fail(p, "an instruction has to stand here");
+    BR_TRY(px_opcode_of(p, p->word, &i.opcode));
+    BR_TRY(px_next(p));
+    while (p->tok != ';') {
+        if (n == MAX_OPNDS || p->tok == 0)
+            return px_fail(p, p->tok ? "too many operands" : "a ; is missing");
+        BR_TRY(operand(p, &ops[n++]));
+        if (p->tok == ',')
+            BR_TRY(px_next(p));
+        else if (p->tok != ';')
+            return px_fail(p, "a , or ; has to follow the operand");
+    }
+    i.n_op = (uint8_t)n;
+    i.op = (uint32_t)p->ops.n;
+    for (uint32_t k = 0; k < n; k++)
+        if (!br_vec_push(&p->ops, ops[k]))
+            return px_oom(p);
+    if (!br_vec_push(&p->ins, i))
+        return px_oom(p);
+    return px_next(p);
+}
+
+static br_code
+skip_to_semicolon(px_parser *p)
+{
+    while (p->tok && p->tok != ';')
+        BR_TRY(px_next(p));
+    return px_expect(p, ';');
+}
+
+/* L: .branchtargets A, B;   L: .callprototype ...; */
+static br_code
+label(px_parser *p, br_text name)
+{
+    px_label l = {name, (uint32_t)p->ins.n, p->scope};
+
+    BR_TRY(px_next(p)); /* : */
+    if (px_is(p, ".branchtargets")) {
+        px_targets t = {name, (uint32_t)p->names.n, 0};
+
+        do {
+            BR_TRY(px_next(p));
+            if (p->tok != 'w' ||
+                !br_vec_push(&p->names, ((px_name){p->word, p->scope})))
+                return p->tok == 'w' ? px_oom(p)
+                                     : px_fail(p, "a label is missing");
+            t.count++;
+            BR_TRY(px_next(p));
+        } while (p->tok == ',');
+        if (!br_vec_push(&p->targets, t))
+            return px_oom(p);
+        return px_expect(p, ';');
+    }
+    if (px_is(p, ".callprototype") || px_is(p, ".calltargets"))
+        return skip_to_semicolon(p);
+    return br_vec_push(&p->labels, l) ? BR_OK : px_oom(p);
+}
+
+static br_code
+line_directive(px_parser *p) /* .loc and .file end with their line */
+{
+    uint32_t line = p->line;
+
+    do
+        BR_TRY(px_next(p));
+    while (p->tok && p->line == line);
+    return BR_OK;
+}
+
+static br_code
+body_directive(px_parser *p)
+{
+    if (px_is(p, ".reg"))
+        return reg_line(p);
+    if (px_is(p, ".loc") || px_is(p, ".file"))
+        return line_directive(p);
+    if (px_is(p, ".pragma"))
+        return skip_to_semicolon(p);
+    return px_variable(p, 0);
+}
+
+static br_code
+body(px_parser *p)
+{
+    size_t marks[BR_PTX_MAX_DEPTH];
+    uint32_t depth = 0;
+
+    for (;;) {
+        if (p->tok == '{') {
+            if (depth == BR_PTX_MAX_DEPTH)
+                return px_fail(p, "braces over %d deep", BR_PTX_MAX_DEPTH);
+            marks[depth++] = p->syms.n;
+            if (!br_vec_push(&p->outer, p->scope))
+                return px_oom(p);
+            p->scope = (uint32_t)p->outer.n - 1;
+            BR_TRY(px_next(p));
+        } else if (p->tok == '}') {
+            forget(p, marks[--depth]);
+            p->scope = p->outer.at[p->scope];
+            BR_TRY(px_next(p));
+            if (depth == 0)
+                return BR_OK;
+        } else if (p->tok == ';') {
+            BR_TRY(px_next(p));
+        } else if (p->tok == 'w' && p->word.p[0] == '.') {
+            BR_TRY(body_directive(p));
+        } else if (p->tok == 'w') {
+            const char *at = p->p;
+            br_text w = p->word;
+
+            while (at < p->end && (*at == ' ' || *at == '\t'))
+                at++;
+            if (at < p->end && *at == ':') {
+                BR_TRY(px_next(p));
+                BR_TRY(label(p, w));
+            } else {
+                BR_TRY(instruction(p));
+            }
+        } else if (p->tok == '@') {
+            BR_TRY(instruction(p));
+        } else {
+            return px_fail(p,
+                           p->tok ? "'%c' does not belong into a function"
+                                  : "the end of a function is missing",
+                           p->tok);
+        }
+    }
+}
+
+/* ---- functions ---------------------------------------------------------- */
+
+static br_code
+parameter(px_parser *p, bool result)
+{
+    br_kfn *f = &p->m->fns.at[p->fn];
+    br_kparam q = {.result = result};
+    px_decl d;
+
+    if (!px_is(p, ".param"))
+        return px_fail(p, "parameters in registers are not supported");
+    BR_TRY(px_declaration(p, &d));
+    q.bytes = (uint32_t)d.bytes;
+    q.align = d.align;
+    BR_TRY(px_place(p, f->entry ? &f->param_bytes : &f->frame_bytes, d.bytes,
+                    d.align, &q.offset));
+    q.name =
+        (br_text){br_arena_str(&p->m->arena, d.name.p, d.name.n), d.name.n};
+    if (!q.name.p || !br_vec_push(&f->params, q))
+        return px_oom(p);
+    return px_declare(p, d.name, f->entry ? S_PARAM : S_FRAME, q.offset, 0,
+                      NULL);
+}
+
+static br_code
+parameters(px_parser *p, bool result)
+{
+    BR_TRY(px_next(p)); /* ( */
+    while (p->tok != ')') {
+        BR_TRY(parameter(p, result));
+        if (p->tok == ',')
+            BR_TRY(px_next(p));
+        else if (p->tok != ')')
+            return px_fail(p, "a , or ) has to follow the parameter");
+    }
+    return px_next(p);
+}
+
+static br_code
+three_numbers(px_parser *p, uint32_t *product)
+{
+    uint64_t all = 1;
+
+    do {
+        px_opnd n;
+
+        BR_TRY(px_next(p));
+        if (p->tok != 'w' || !px_number(p->word, &n) || n.kind != O_INT ||
+            n.imm > 1 << 16)
+            return px_fail(p, "a number of threads has to stand here");
+        all *= n.imm;
+        if (all > UINT32_MAX)
+            return px_fail(p, "too many threads");
+        BR_TRY(px_next(p));
+    } while (p->tok == ',');
+    *product = (uint32_t)all;
+    return BR_OK;
+}
+
+static br_code
+head_directives(px_parser *p)
+{
+    br_kfn *f = &p->m->fns.at[p->fn];
+
+    while (p->tok == 'w' && p->word.p[0] == '.') {
+        if (px_is(p, ".maxntid"))
+            BR_TRY(three_numbers(p, &f->max_threads));
+        else if (px_is(p, ".reqntid"))
+            BR_TRY(three_numbers(p, &f->req_threads));
+        else if (px_is(p, ".pragma"))
+            BR_TRY(skip_to_semicolon(p));
+        else { /* .minnctapersm 2, .noreturn, .reqnctapercluster 1, 1, 1 */
+            BR_TRY(px_next(p));
+            while (p->tok == ',' || (p->tok == 'w' && p->word.p[0] >= '0' &&
+                                     p->word.p[0] <= '9'))
+                BR_TRY(px_next(p));
+        }
+    }
+    return BR_OK;
+}
+
+/* A function may be declared first and defined later: the same one. */
+static br_code
+function_named(px_parser *p, bool entry, br_text name)
+{
+    uint32_t at = br_kir_find_fn(p->m, name);
+    br_kfn *f;
+
+    if (at == BR_KNONE) {
+        at = br_kir_fn(p->m, name);
+        if (p->m->oom)
+            return px_oom(p);
+    } else if (!p->m->fns.at[at].external) {
+        return px_fail(p, "a second function '%.*s'",
+                       (int)BR_MIN(name.n, (size_t)60), name.p);
+    }
+    p->fn = at;
+    f = &p->m->fns.at[at];
+    f->entry = entry;
+    f->external = true;
+    f->line = p->line;
+    f->params.n = 0;
+    f->param_bytes = f->frame_bytes = 0;
+    return BR_OK;
+}
+
+static br_code
+function(px_parser *p)
+{
+    bool entry = px_is(p, ".entry");
+    size_t mark = p->syms.n, before = p->m->fns.n;
+    br_text name;
+
+    p->ins.n = p->ops.n = p->labels.n = p->names.n = p->targets.n = 0;
+    p->regs.n = p->outer.n = 0;
+    p->scope = 0;
+    if (!br_vec_push(&p->regs, (uint8_t)BR_KT_PRED) ||
+        !br_vec_push(&p->outer, 0u))
+        return px_oom(p);
+    BR_TRY(px_next(p));
+    if (p->tok == '(') {
+        /* The results come before the name that they belong to. */
+        const char *at = p->p;
+        uint32_t line = p->line;
+
+        while (p->tok && p->tok != ')')
+            BR_TRY(px_next(p));
+        BR_TRY(px_expect(p, ')'));
+        name = p->word;
+        if (p->tok != 'w')
+            return px_fail(p, "the function has no name");
+        BR_TRY(function_named(p, entry, name));
+        p->p = at;
+        p->line = line;
+        p->tok = '(';
+        BR_TRY(parameters(p, true));
+    } else {
+        name = p->word;
+        if (p->tok != 'w')
+            return px_fail(p, "the function has no name");
+        BR_TRY(function_named(p, entry, name));
+    }
+    BR_TRY(px_next(p));
+    if (p->tok == '(')
+        BR_TRY(parameters(p, false));
+    BR_TRY(head_directives(p));
+    if (before < p->m->fns.n) { /* known from here on, to itself too */
+        forget(p, mark);
+        BR_TRY(px_declare(p, p->m->fns.at[p->fn].name, S_FN, p->fn, 0, NULL));
+        mark = p->syms.n;
+        for (size_t k = 0; k < p->m->fns.at[p->fn].params.n; k++) {
+            br_kparam *q = &p->m->fns.at[p->fn].params.at[k];
+
+            BR_TRY(px_declare(p, q->name, entry ? S_PARAM : S_FRAME, q->offset,
+                              0, NULL));
+        }
+    }
+    if (p->tok == ';') {
+        forget(p, mark);
+        return px_next(p);
+    }
+    p->m->fns.at[p->fn].external = false;
+    BR_TRY(p->tok == '{' ? body(p) : px_expect(p, '{'));
+    BR_TRY(px_lower_fn(p));
+    forget(p, mark);
+    return BR_OK;
+}
+
+/* ---- the file ----------------------------------------------------------- */
+
+static br_code
+section(px_parser *p)
+{
+    while (p->tok && p->tok != '{')
+        BR_TRY(px_next(p));
+    while (p->tok && p->tok != '}')
+        BR_TRY(px_next(p));
+    return px_expect(p, '}');
+}
+
+static br_code
+target(px_parser *p)
+{
+    char *s;
+
+    BR_TRY(px_next(p));
+    s = br_arena_str(&p->m->arena, p->word.p, p->word.n);
+    if (!s)
+        return px_oom(p);
+    if (p->tok != 'w')
+        return px_fail(p, ".target: a name is missing");
+    p->m->target = (br_text){s, p->word.n};
+    BR_TRY(px_next(p));
+    while (p->tok == ',') {
+        BR_TRY(px_next(p));
+        BR_TRY(px_next(p));
+    }
+    return BR_OK;
+}
+
+static br_code
+top(px_parser *p)
+{
+    static const char *const words[] = {".visible", ".extern", ".weak",
+                                        ".common"};
+    unsigned linkage = 0;
+
+    for (size_t k = 0; k < BR_COUNT(words); k++)
+        if (px_is(p, words[k])) {
+            linkage = (unsigned)k + 1;
+            BR_TRY(px_next(p));
+        }
+    if (px_is(p, ".entry") || px_is(p, ".func"))
+        return function(p);
+    if (px_is(p, ".global") || px_is(p, ".shared") || px_is(p, ".const"))
+        return px_variable(p, linkage);
+    if (px_is(p, ".target"))
+        return target(p);
+    if (px_is(p, ".version") || px_is(p, ".address_size")) {
+        BR_TRY(px_next(p));
+        return px_next(p);
+    }
+    if (px_is(p, ".file") || px_is(p, ".loc"))
+        return line_directive(p);
+    if (px_is(p, ".section"))
+        return section(p);
+    if (px_is(p, ".pragma") || px_is(p, ".alias"))
+        return skip_to_semicolon(p);
+    if (p->tok == ';')
+        return px_next(p);
+    return px_fail(p, "'%.*s' does not belong here",
+                   (int)BR_MIN(p->word.n ? p->word.n : 1, (size_t)40),
+                   p->word.n ? p->word.p : p->p - 1);
+}
+
+static void
+fini(px_parser *p)
+{
+    br_map_fini(&p->map);
+    br_map_fini(&p->ranges);
+    br_map_fini(&p->opcodes_by_text);
+    br_vec_fini(&p->syms);
+    br_vec_fini(&p->opcodes);
+    br_vec_fini(&p->outer);
+    br_vec_fini(&p->ins);
+    br_vec_fini(&p->ops);
+    br_vec_fini(&p->regs);
+    br_vec_fini(&p->labels);
+    br_vec_fini(&p->names);
+    br_vec_fini(&p->targets);
+    br_vec_fini(&p->result_regs);
+    br_free(p->late);
+}
+
+br_code
+br_ptx_parse(br_kir **out, const char *text, size_t n, const br_ptx_opts *opts,
+             br_status *st)
+{
+    px_parser p = {.p = text, .end = text + n, .line = 1, .st = st};
+    br_code code;
+
+    *out = NULL;
+    p.opts = opts;
+    if (n > BR_PTX_MAX_BYTES)
+        return br_fail(st, BR_E_LIMIT, "over %d bytes of PTX",
+                       BR_PTX_MAX_BYTES);
+    p.m = br_kir_new(st);
+    if (!p.m)
+        return BR_E_OOM;
+    code = px_next(&p);
+    while (code == BR_OK && p.tok)
+        code = top(&p);
+    if (code == BR_OK)
+        code = px_late_symbols(&p);
+    if (code == BR_OK && p.m->oom)
+        code = px_oom(&p);
+    if (code == BR_OK)
+        code = br_kir_verify(p.m, st);
+    fini(&p);
+    if (code != BR_OK)
+        br_kir_free(p.m);
+    else
+        *out = p.m;
+    return code;
+}

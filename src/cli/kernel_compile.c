@@ -1,0 +1,80 @@
+/* kernel_compile.c - brass kernel compile: a kernel file through the passes.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/kernel.h"
+
+#include "base/thread.h"
+
+#include <string.h>
+
+static bool
+known_pass(const char *name)
+{
+    if (strcmp(name, "input") == 0)
+        return true;
+    for (const br_kpass *p = br_kpasses; p->name; p++)
+        if (strcmp(name, p->name) == 0)
+            return true;
+    return false;
+}
+
+/* The function of --entry alone, or the module. */
+static void
+print(br_cli *cli, const br_kir *m, br_str *text)
+{
+    uint32_t fn;
+    br_status st = {0};
+
+    if (br_opt_given(cli, BR_OPT_entry) &&
+        br_kernel_entry(cli, m, &fn, &st) == BR_OK)
+        br_kfn_print(m, &m->fns.at[fn], text);
+    else
+        br_kir_print(m, text);
+}
+
+static br_code
+compile(br_cli *cli, br_kir *m, br_str *text, br_status *st)
+{
+    const char *dump = br_opt_str(cli, BR_OPT_dump);
+    uint32_t fn;
+
+    if (br_opt_given(cli, BR_OPT_entry))
+        BR_TRY(br_kernel_entry(cli, m, &fn, st));
+    if (!dump || strcmp(dump, "input") != 0)
+        BR_TRY(br_kir_optimise(m, dump, st));
+    print(cli, m, text);
+    return text->oom ? br_fail(st, BR_E_OOM, "out of memory") : BR_OK;
+}
+
+int
+br_cmd_kernel_compile(br_cli *cli)
+{
+    const char *target = br_opt_str(cli, BR_OPT_ktarget);
+    const char *dump = br_opt_str(cli, BR_OPT_dump);
+    int64_t t0 = br_now_ns(), t1;
+    br_status st = {0};
+    br_str text = {0};
+    int code = 0;
+    br_kir *m;
+
+    if (dump && !known_pass(dump))
+        return br_cli_usage(cli, "--dump: no pass '%s'; input ssa fold gvn dce",
+                            dump);
+    if (strcmp(target, "kir") != 0) {
+        br_fail(&st, BR_E_NO_DEVICE, "target %s is not available; here is: kir",
+                target);
+        return br_cli_fail(cli, &st);
+    }
+    if (br_kernel_load(cli, &m, &st) != BR_OK)
+        return br_cli_fail(cli, &st);
+    t1 = br_now_ns();
+    if (compile(cli, m, &text, &st) != BR_OK ||
+        br_cli_write(cli, br_opt_str(cli, BR_OPT_output), text.at, text.n,
+                     &st) != BR_OK)
+        code = br_cli_fail(cli, &st);
+    if (code == 0 && br_opt_bool(cli, BR_OPT_time))
+        fprintf(cli->err, "read %.2f ms, passes and text %.2f ms\n",
+                (double)(t1 - t0) / 1e6, (double)(br_now_ns() - t1) / 1e6);
+    br_str_fini(&text);
+    br_kir_free(m);
+    return code;
+}

@@ -1,0 +1,211 @@
+/* kernel_inspect.c - brass kernel inspect: what a kernel file holds; and the
+ * reading that all kernel commands begin with.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/kernel.h"
+
+#include "base/json.h"
+#include "cg/ptx/ptx.h"
+
+#include <string.h>
+
+br_code
+br_kernel_load(br_cli *cli, br_kir **out, br_status *st)
+{
+    br_ptx_opts opts = {.strict = br_opt_bool(cli, BR_OPT_ptx_strict)};
+    const char *path = cli->args[0];
+    char *text;
+    size_t n;
+    br_code code;
+
+    *out = NULL;
+    BR_TRY(br_file_read(path, BR_PTX_MAX_BYTES, &text, &n, st));
+    if (n >= 4 && memcmp(text, "kir ", 4) == 0)
+        code = br_kir_parse(out, text, n, st);
+    else
+        code = br_ptx_parse(out, text, n, &opts, st);
+    br_free(text);
+    return code == BR_OK ? code : br_prefix(st, "%s", path);
+}
+
+br_code
+br_kernel_entry(br_cli *cli, const br_kir *m, uint32_t *fn, br_status *st)
+{
+    const char *name = br_opt_str(cli, BR_OPT_entry);
+    uint32_t n = 0;
+
+    *fn = BR_KNONE;
+    for (uint32_t k = 0; k < m->fns.n; k++)
+        if (m->fns.at[k].entry && !m->fns.at[k].external) {
+            n++;
+            if (!name || br_text_is(m->fns.at[k].name, name))
+                *fn = k;
+        }
+    if (name && *fn == BR_KNONE)
+        return br_fail(st, BR_E_NOT_FOUND,
+                       "%s: no kernel '%s'; kernel inspect "
+                       "lists them",
+                       cli->args[0], name);
+    if (!name && n != 1)
+        return br_fail(st, BR_E_USAGE,
+                       "%s holds %u kernels: --entry has to name one",
+                       cli->args[0], n);
+    return BR_OK;
+}
+
+static const char *
+space_text(unsigned space)
+{
+    for (const br_kminfo *k = br_kminfo_of; k->letter; k++)
+        if (k->field == BR_KF_SPACE && k->value == space)
+            return k->text;
+    return "?";
+}
+
+static void
+key_text(br_json_writer *w, const char *key, br_text t)
+{
+    br_json_w_key(w, key);
+    br_json_w_str(w, t);
+}
+
+static void
+json_fn(br_json_writer *w, const br_kfn *f)
+{
+    br_json_w_obj(w);
+    key_text(w, "name", f->name);
+    br_json_w_key(w, "line");
+    br_json_w_i64(w, f->line);
+    br_json_w_key(w, "params");
+    br_json_w_arr(w);
+    for (size_t k = 0; k < f->params.n; k++) {
+        const br_kparam *p = &f->params.at[k];
+
+        br_json_w_obj(w);
+        key_text(w, "name", p->name);
+        br_json_w_key(w, "offset");
+        br_json_w_i64(w, p->offset);
+        br_json_w_key(w, "bytes");
+        br_json_w_i64(w, p->bytes);
+        br_json_w_key(w, "align");
+        br_json_w_i64(w, p->align);
+        br_json_w_obj_end(w);
+    }
+    br_json_w_arr_end(w);
+    br_json_w_key(w, "instructions");
+    br_json_w_i64(w, (int64_t)f->ins.n);
+    br_json_w_key(w, "blocks");
+    br_json_w_i64(w, (int64_t)f->blks.n);
+    br_json_w_key(w, "local_bytes");
+    br_json_w_i64(w, f->frame_bytes);
+    br_json_w_obj_end(w);
+}
+
+static void
+print_fn(FILE *out, const br_kfn *f)
+{
+    const char *sep = "";
+
+    fprintf(out, "%s %.*s(", f->entry ? "kernel  " : "function", (int)f->name.n,
+            f->name.p);
+    for (size_t k = 0; k < f->params.n; k++) {
+        const br_kparam *p = &f->params.at[k];
+
+        fprintf(out, "%s%.*s: %u", sep, (int)p->name.n, p->name.p, p->bytes);
+        sep = ", ";
+    }
+    fprintf(out, ")");
+    if (f->external)
+        fprintf(out, " without body\n");
+    else
+        fprintf(out, " %zu instructions in %zu blocks, %u bytes local\n",
+                f->ins.n, f->blks.n, f->frame_bytes);
+}
+
+static void
+print_text(FILE *out, const br_kir *m)
+{
+    fprintf(out, "target   %.*s\n", (int)m->target.n, m->target.p);
+    for (size_t k = 0; k < m->fns.n; k++)
+        print_fn(out, &m->fns.at[k]);
+    for (size_t k = 0; k < m->vars.n; k++) {
+        const br_kvar *v = &m->vars.at[k];
+
+        fprintf(out, "variable %.*s: %s, %llu bytes%s\n", (int)v->name.n,
+                v->name.p, space_text(v->space), (unsigned long long)v->bytes,
+                v->external ? ", dynamic"
+                : v->init   ? ", initialised"
+                            : "");
+    }
+    for (size_t k = 0; k < m->notes.n; k++)
+        fprintf(out, "traps    line %u: %.*s\n", m->notes.at[k].line,
+                (int)m->notes.at[k].text.n, m->notes.at[k].text.p);
+}
+
+static void
+json_rest(br_json_writer *w, const br_kir *m)
+{
+    br_json_w_key(w, "variables");
+    br_json_w_arr(w);
+    for (size_t k = 0; k < m->vars.n; k++) {
+        br_json_w_obj(w);
+        key_text(w, "name", m->vars.at[k].name);
+        br_json_w_key(w, "space");
+        br_json_w_strz(w, space_text(m->vars.at[k].space));
+        br_json_w_key(w, "bytes");
+        br_json_w_i64(w, (int64_t)m->vars.at[k].bytes);
+        br_json_w_obj_end(w);
+    }
+    br_json_w_arr_end(w);
+    br_json_w_key(w, "notes");
+    br_json_w_arr(w);
+    for (size_t k = 0; k < m->notes.n; k++) {
+        br_json_w_obj(w);
+        br_json_w_key(w, "line");
+        br_json_w_i64(w, m->notes.at[k].line);
+        key_text(w, "text", m->notes.at[k].text);
+        br_json_w_obj_end(w);
+    }
+    br_json_w_arr_end(w);
+}
+
+static int
+print_json(br_cli *cli, const br_kir *m)
+{
+    br_str doc = {0};
+    br_json_writer w;
+    int code;
+
+    br_json_w_begin(&w, &doc, 0);
+    br_json_w_obj(&w);
+    key_text(&w, "target", m->target);
+    for (int entry = 1; entry >= 0; entry--) {
+        br_json_w_key(&w, entry ? "kernels" : "functions");
+        br_json_w_arr(&w);
+        for (size_t k = 0; k < m->fns.n; k++)
+            if (m->fns.at[k].entry == entry)
+                json_fn(&w, &m->fns.at[k]);
+        br_json_w_arr_end(&w);
+    }
+    json_rest(&w, m);
+    br_json_w_obj_end(&w);
+    code = br_cli_json_out(cli, &doc);
+    br_str_fini(&doc);
+    return code;
+}
+
+int
+br_cmd_kernel_inspect(br_cli *cli)
+{
+    br_status st = {0};
+    int code = 0;
+    br_kir *m;
+
+    if (br_kernel_load(cli, &m, &st) != BR_OK)
+        return br_cli_fail(cli, &st);
+    if (br_opt_bool(cli, BR_OPT_json))
+        code = print_json(cli, m);
+    else
+        print_text(cli->out, m);
+    br_kir_free(m);
+    return code;
+}

@@ -1,0 +1,340 @@
+/* kernel_run.c - brass kernel run: a kernel of a file, on buffers from files.
+ *
+ *   --arg buf:x.bin --arg buf:y.bin:out=4096 --arg u32:1024
+ *
+ * Arguments fill the parameter block in order, each in its parameter's place. A
+ * buffer's address is made up: 4 GiB from one to the next, so that nothing that
+ * runs past one lands in another.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/kernel.h"
+
+#include "cg/kinterp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_BUFFERS = 256, BUFFER_MAX_BYTES = 1 << 30 };
+#define BUFFER_AT(n) (((uint64_t)(n) + 1) << 32)
+
+typedef struct buffer {
+    char *bytes;
+    const char *write; /* the file that it goes to; NULL: none */
+} buffer;
+
+typedef struct job {
+    br_cli *cli;
+    br_kir *m;
+    br_kimage *image;
+    uint8_t *params;
+    BR_VEC(br_kregion) regions;
+    BR_VEC(buffer) buffers;
+    br_str names; /* of outputs, NUL after each */
+} job;
+
+static br_code
+bad_arg(const char *arg, const char *why, br_status *st)
+{
+    return br_fail(st, BR_E_USAGE, "--arg %.100s: %s", arg, why);
+}
+
+/* "4096" of out=4096. */
+static bool
+count(const char *s, uint64_t *n)
+{
+    char *end;
+
+    errno = 0;
+    *n = strtoull(s, &end, 0);
+    return *s >= '0' && *s <= '9' && *end == 0 && errno == 0;
+}
+
+static br_code
+add_buffer(job *j, const char *arg, char *bytes, uint64_t n, const char *write,
+           br_status *st)
+{
+    br_kregion g = {.addr = BUFFER_AT(j->buffers.n),
+                    .bytes = n,
+                    .host = (uint8_t *)bytes,
+                    .read_only = write == NULL,
+                    .name = arg};
+    buffer b = {bytes, write};
+
+    if (j->buffers.n == MAX_BUFFERS || !br_vec_push(&j->buffers, b)) {
+        br_free(bytes);
+        return bad_arg(arg, "too many buffers", st);
+    }
+    if (!br_vec_push(&j->regions, g))
+        return br_fail(st, BR_E_OOM, "out of memory");
+    return BR_OK;
+}
+
+/* The path of "buf:PATH:inout" or "buf:PATH:out=N", kept for later. */
+static char *
+path_of(const char *arg, const char *tail, const char *add)
+{
+    size_t n = tail ? (size_t)(tail - arg) : strlen(arg);
+    char *s = br_try_alloc(n + strlen(add) + 1);
+
+    if (s) {
+        memcpy(s, arg, n);
+        memcpy(s + n, add, strlen(add) + 1);
+    }
+    return s;
+}
+
+static br_code
+buffer_arg(job *j, const char *arg, br_status *st)
+{
+    const char *path = arg + 4, *tail = strrchr(path, ':');
+    bool out = tail && strncmp(tail, ":out=", 5) == 0;
+    bool inout = tail && strcmp(tail, ":inout") == 0;
+    char *bytes = NULL, *in, *to = NULL;
+    uint64_t n = 0;
+    br_code code = BR_OK;
+
+    in = path_of(path, out || inout ? tail : NULL, "");
+    if (out || inout)
+        to = path_of(path, tail, inout ? ".out" : "");
+    if (!in || ((out || inout) && !to)) {
+        code = br_fail(st, BR_E_OOM, "out of memory");
+    } else if (out) {
+        if (!count(tail + 5, &n) || n > BUFFER_MAX_BYTES)
+            code = bad_arg(arg, "out=BYTES is a number up to 1 GiB", st);
+        else if (!(bytes = br_try_calloc((size_t)n + 1, 1)))
+            code = br_fail(st, BR_E_OOM, "out of memory");
+    } else {
+        size_t size;
+
+        code = br_file_read(in, BUFFER_MAX_BYTES, &bytes, &size, st);
+        n = size;
+    }
+    br_free(in);
+    if (code != BR_OK) {
+        br_free(to);
+        return code;
+    }
+    code = add_buffer(j, arg, bytes, n, to, st);
+    if (code != BR_OK)
+        br_free(to);
+    return code;
+}
+
+static int
+hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+static br_code
+raw_arg(const char *arg, const br_kparam *p, uint8_t *at, br_status *st)
+{
+    const char *hex = arg + 4;
+
+    if (strlen(hex) != 2 * (size_t)p->bytes)
+        return br_fail(st, BR_E_USAGE,
+                       "--arg %.100s: the parameter has %u bytes, two digits "
+                       "each",
+                       arg, p->bytes);
+    for (uint32_t k = 0; k < p->bytes; k++) {
+        int hi = hex_digit(hex[2 * k]), lo = hex_digit(hex[2 * k + 1]);
+
+        if (hi < 0 || lo < 0)
+            return bad_arg(arg, "not hexadecimal", st);
+        at[k] = (uint8_t)(hi << 4 | lo);
+    }
+    return BR_OK;
+}
+
+static br_code
+number_arg(const char *arg, const br_kparam *p, uint8_t *at, br_status *st)
+{
+    const char *v = arg + 4;
+    unsigned bytes = arg[1] == '6' ? 8 : 4;
+    bool minus = *v == '-';
+    uint64_t u = 0;
+    char *end;
+    double d;
+    float f;
+
+    if (p->bytes != bytes)
+        return br_fail(st, BR_E_USAGE,
+                       "--arg %.100s: the parameter %.*s has %u bytes", arg,
+                       (int)p->name.n, p->name.p, p->bytes);
+    if (arg[0] == 'f') {
+        d = strtod(v, &end);
+        f = (float)d;
+        if (end == v || *end)
+            return bad_arg(arg, "not a number", st);
+        memcpy(&u, bytes == 8 ? (void *)&d : (void *)&f, bytes);
+    } else {
+        uint64_t most = arg[0] == 's' ? (1ull << (bytes * 8 - 1)) - 1 + minus
+                        : bytes == 8  ? UINT64_MAX
+                                      : UINT32_MAX;
+
+        if ((minus && arg[0] == 'u') || !count(v + minus, &u) || u > most)
+            return bad_arg(arg, "not a number of this type", st);
+        u = minus ? 0 - u : u;
+    }
+    memcpy(at, &u, bytes);
+    return BR_OK;
+}
+
+static br_code
+argument(job *j, const char *arg, const br_kparam *p, br_status *st)
+{
+    static const char *const numbers[] = {
+        "u32:", "s32:", "f32:", "u64:", "s64:", "f64:"};
+    uint8_t *at = j->params + p->offset;
+
+    if (strncmp(arg, "raw:", 4) == 0)
+        return raw_arg(arg, p, at, st);
+    if (strncmp(arg, "buf:", 4) == 0) {
+        uint64_t addr = BUFFER_AT(j->buffers.n);
+
+        if (p->bytes != 8)
+            return bad_arg(arg, "the parameter is no pointer of 64 bits", st);
+        BR_TRY(buffer_arg(j, arg, st));
+        memcpy(at, &addr, 8);
+        return BR_OK;
+    }
+    for (size_t k = 0; k < BR_COUNT(numbers); k++)
+        if (strncmp(arg, numbers[k], 4) == 0)
+            return number_arg(arg, p, at, st);
+    return bad_arg(arg, "buf: u32: s32: f32: u64: s64: f64: or raw:", st);
+}
+
+static br_code
+arguments(job *j, const br_kfn *f, br_status *st)
+{
+    const char *const *args;
+    size_t n = br_opt_list(j->cli, BR_OPT_arg, &args);
+
+    if (n != f->params.n)
+        return br_fail(st, BR_E_USAGE,
+                       "the kernel %.*s has %zu parameters, and there are %zu "
+                       "--arg",
+                       (int)f->name.n, f->name.p, f->params.n, n);
+    j->params = br_try_calloc(f->param_bytes + 1u, 1);
+    if (!j->params)
+        return br_fail(st, BR_E_OOM, "out of memory");
+    for (size_t k = 0; k < n; k++)
+        BR_TRY(argument(j, args[k], &f->params.at[k], st));
+    return BR_OK;
+}
+
+/* "64,4" */
+static br_code
+three(const char *what, const char *text, uint32_t out[3], br_status *st)
+{
+    out[0] = out[1] = out[2] = 1;
+    for (int k = 0; k < 3; k++) {
+        char *end;
+        unsigned long v = strtoul(text, &end, 10);
+
+        if (end == text || *text == '-' || v == 0 || v > INT32_MAX)
+            break;
+        out[k] = (uint32_t)v;
+        if (*end == 0)
+            return BR_OK;
+        if (*end != ',')
+            break;
+        text = end + 1;
+    }
+    return br_fail(st, BR_E_USAGE, "--%s: X, X,Y or X,Y,Z, each from 1", what);
+}
+
+static void
+print_text(void *arg, const char *text, size_t n)
+{
+    job *j = arg;
+    FILE *to = br_opt_bool(j->cli, BR_OPT_json) ? j->cli->err : j->cli->out;
+
+    fwrite(text, 1, n, to);
+}
+
+static void
+print_finding(void *arg, const char *text)
+{
+    job *j = arg;
+
+    fprintf(j->cli->err, "%s\n", text);
+}
+
+static br_code
+launch(job *j, br_klaunch *l, br_status *st)
+{
+    br_cli *cli = j->cli;
+
+    BR_TRY(br_kernel_load(cli, &j->m, st));
+    BR_TRY(br_kernel_entry(cli, j->m, &l->fn, st));
+    BR_TRY(three("grid", br_opt_str(cli, BR_OPT_grid), l->grid, st));
+    BR_TRY(three("block", br_opt_str(cli, BR_OPT_block), l->block, st));
+    BR_TRY(arguments(j, &j->m->fns.at[l->fn], st));
+    BR_TRY(br_kimage_new(&j->image, j->m, st));
+    l->image = j->image;
+    l->shared_bytes = (uint32_t)br_opt_int(cli, BR_OPT_shared);
+    l->params = j->params;
+    l->regions = j->regions.at;
+    l->n_regions = j->regions.n;
+    l->check = br_opt_bool(cli, BR_OPT_check);
+    l->file = cli->args[0];
+    l->print = print_text;
+    l->finding = print_finding;
+    l->arg = j;
+    BR_TRY(br_kinterp_run(l, st));
+    for (size_t k = 0; k < j->buffers.n; k++)
+        if (j->buffers.at[k].write)
+            BR_TRY(br_file_write(j->buffers.at[k].write, j->buffers.at[k].bytes,
+                                 j->regions.at[k].bytes, st));
+    return BR_OK;
+}
+
+static void
+fini(job *j)
+{
+    for (size_t k = 0; k < j->buffers.n; k++) {
+        union { /* ours, and const only for who reads it */
+            const char *c;
+            char *p;
+        } u = {j->buffers.at[k].write};
+
+        br_free(j->buffers.at[k].bytes);
+        br_free(u.p);
+    }
+    br_vec_fini(&j->buffers);
+    br_vec_fini(&j->regions);
+    br_free(j->params);
+    br_kimage_free(j->image);
+    br_kir_free(j->m);
+}
+
+int
+br_cmd_kernel_run(br_cli *cli)
+{
+    const char *on = br_opt_str(cli, BR_OPT_on);
+    job j = {.cli = cli};
+    br_klaunch l = {0};
+    br_status st = {0};
+    int code = 0;
+
+    if (strcmp(on, "interp") != 0) {
+        br_fail(&st, BR_E_NO_DEVICE, "%s is not available; here is: interp",
+                on);
+        return br_cli_fail(cli, &st);
+    }
+    if (launch(&j, &l, &st) != BR_OK)
+        code = br_cli_fail(cli, &st);
+    else if (br_opt_bool(cli, BR_OPT_json))
+        fprintf(cli->out, "{\"instructions\":%llu,\"findings\":%llu}\n",
+                (unsigned long long)l.steps, (unsigned long long)l.findings);
+    if (l.findings) {
+        fprintf(cli->err, "%llu findings\n", (unsigned long long)l.findings);
+        code = code ? code : br_code_exit(BR_E_REJECTED);
+    }
+    fini(&j);
+    return code;
+}

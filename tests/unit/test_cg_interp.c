@@ -1,0 +1,307 @@
+/* test_cg_interp.c - launches: divergence, barriers, calls, memory, --check.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ptx_kit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A kernel k(out) or k(out, n): out has 4 KiB at 0x100000000. */
+typedef struct result {
+    uint32_t out[1024];
+    char said[4000];  /* printf */
+    char found[4000]; /* findings, a line each */
+    uint64_t findings;
+    br_status st;
+} result;
+
+static void
+said(void *arg, const char *text, size_t n)
+{
+    result *r = arg;
+
+    strncat(r->said, text, n);
+}
+
+static void
+found(void *arg, const char *text)
+{
+    result *r = arg;
+
+    strncat(strncat(r->found, text, 300), "\n", 2);
+}
+
+static br_code
+launch(result *r, const char *body, uint32_t grid, uint32_t block, bool check)
+{
+    uint64_t params[2] = {0x100000000, 7};
+    br_kregion out = {params[0], sizeof r->out, (uint8_t *)r->out, false,
+                      "out"};
+    br_klaunch l = {.grid = {grid, 1, 1},
+                    .block = {block, 1, 1},
+                    .params = (const uint8_t *)params,
+                    .regions = &out,
+                    .n_regions = 1,
+                    .check = check,
+                    .shared_bytes = 64,
+                    .print = said,
+                    .finding = found,
+                    .arg = r,
+                    .max_steps = 1 << 22};
+    br_kir *m = ptx_load(t_printf(
+        ".version 8.0\n.target sm_80\n.extern .shared .align 16 .b8 dyn[];\n"
+        ".extern .func (.param .b32 rv) vprintf(.param .b64 a, .param .b64 "
+        "b);\n"
+        "%s",
+        body));
+    br_kimage *im;
+    br_code code;
+
+    *r = (result){0};
+    l.fn = br_kir_find_fn(m, BR_TEXT("k"));
+    t_ok(br_kimage_new(&im, m, &r->st), &r->st);
+    l.image = im;
+    code = br_kinterp_run(&l, &r->st);
+    r->findings = l.findings;
+    br_kimage_free(im);
+    br_kir_free(m);
+    return code;
+}
+
+#define K(body)                                                            \
+    ".entry k(.param .u64 out, .param .u64 n) {\n.reg .b32 %%r<20>; .reg " \
+    ".b64 %%d<9>; .reg .pred %%p<5>;\n.shared .align 8 .b32 sh[64];\n"     \
+    "ld.param.u64 %%d0,[out]; mov.u32 %%r0,%%tid.x; mul.wide.u32 "         \
+    "%%d1,%%r0,4; add.u64 %%d1,%%d1,%%d0; shl.b32 %%r1,%%r0,2; mov.u32 "   \
+    "%%r2,sh; add.u32 %%r2,%%r2,%%r1;\n" body "\n}\n"
+
+/* printf's % twice in K: take them out again. */
+static char *
+k(const char *text)
+{
+    char *s = t_printf("%s", text), *to = s;
+
+    for (const char *c = s; *c; c++)
+        if (!(c[0] == '%' && c[1] == '%'))
+            *to++ = *c;
+    *to = 0;
+    return s;
+}
+
+static void
+fails(const char *body, uint32_t block, const char *says)
+{
+    result *r = t_keep(malloc(sizeof *r));
+
+    ck_assert_int_eq(launch(r, k(body), 1, block, false), BR_E_FAULT);
+    ck_assert_msg(strstr(r->st.msg, says) != NULL, "'%s' does not say '%s'",
+                  r->st.msg, says);
+}
+
+static result *
+runs(const char *body, uint32_t grid, uint32_t block, bool check)
+{
+    result *r = t_keep(malloc(sizeof *r));
+
+    t_ok(launch(r, k(body), grid, block, check), &r->st);
+    return r;
+}
+
+TEST(kernel_faults_name_line_block_and_thread)
+{
+    fails(K("st.global.u32 [%%d1+4096],%%r0; ret;"), 8,
+          "line 9: block 0,0,0 thread 0,0,0: write of 4 bytes at 0x100001000, "
+          "4096 bytes after the start of out (4096 bytes)");
+    fails(K("ld.global.u32 %%r3,[%%d1+1]; st.global.u32 [%%d1],%%r3; ret;"), 8,
+          "misaligned read of 4 bytes");
+    fails(K("mov.u64 %%d2,12; ld.global.u32 %%r3,[%%d2]; ret;"), 1,
+          "no memory there");
+    fails(K("ld.shared.u32 %%r3,[%%r2+512]; ret;"), 1, "of shared memory");
+    fails(K("setp.eq.u32 %%p0,%%r0,5; @%%p0 trap; ret;"), 8,
+          "thread 5,0,0: trap");
+    fails(K("wgmma.fence.sync.aligned; ret;"), 1, "'wgmma' is not known");
+    fails(K("L: bra L;"), 1, "instructions");
+    fails(K("mov.u64 %%d2,1; call %%d2,(),P; P: .callprototype _ (); ret;"), 1,
+          "which is no function");
+}
+
+TEST(kernel_deadlocks_are_named)
+{
+    fails(K("setp.lt.u32 %%p0,%%r0,5; @%%p0 bar.sync 1,64;\nbar.sync 0; ret;"),
+          64, "deadlock: 64 threads wait at the barriers of lines 9 and 10");
+    fails(K("setp.lt.u32 %%p0,%%r0,32; @%%p0 bar.sync 0,128; ret;"), 64,
+          "deadlock: 32 of 32 threads wait at the barrier of line 9");
+}
+
+TEST(kernel_lanes_part_and_meet_again)
+{
+    /* Collatz steps of tid + 1: every lane leaves the loop at its own time. */
+    result *r = runs(
+        K("add.u32 %%r3,%%r0,1; mov.u32 %%r4,0;\n"
+          "L: setp.eq.u32 %%p0,%%r3,1; @%%p0 bra E; and.b32 %%r5,%%r3,1;\n"
+          "setp.eq.u32 %%p1,%%r5,0; @%%p1 bra H; mad.lo.u32 %%r3,%%r3,3,1; bra "
+          "N;\nH: shr.u32 %%r3,%%r3,1;\nN: add.u32 %%r4,%%r4,1; bra L;\n"
+          "E: activemask.b32 %%r6; mov.b32 %%r7,-1; setp.ne.u32 "
+          "%%p2,%%r6,%%r7; @%%p2 trap; st.global.u32 [%%d1],%%r4; ret;"),
+        1, 32, false);
+
+    ck_assert_uint_eq(r->out[0], 0);
+    ck_assert_uint_eq(r->out[6], 16);   /* 7 */
+    ck_assert_uint_eq(r->out[26], 111); /* 27 */
+}
+
+TEST(kernel_barriers_order_shared_memory)
+{
+    static const char body[] =
+        K("st.shared.u32 [%%r2],%%r0; %s xor.b32 %%r3,%%r1,252; mov.u32 "
+          "%%r4,sh; add.u32 %%r3,%%r3,%%r4; ld.shared.u32 %%r5,[%%r3]; "
+          "st.global.u32 [%%d1],%%r5; ret;");
+    char *at, *with = k(body), *without = k(body);
+    result *r = t_keep(malloc(sizeof *r));
+
+    at = strstr(with, "%s");
+    with = t_printf("%.*sbar.sync 0;%s", (int)(at - with), with, at + 2);
+    at = strstr(without, "%s");
+    memcpy(at, "  ", 2);
+    t_ok(launch(r, with, 1, 64, true), &r->st);
+    ck_assert_uint_eq(r->findings, 0);
+    for (uint32_t t = 0; t < 64; t++)
+        ck_assert_uint_eq(r->out[t], 63 - t);
+    t_ok(launch(r, without, 1, 64, true), &r->st);
+    ck_assert_uint_gt(r->findings, 0);
+    ck_assert_msg(strstr(r->found, "line 9: race: block 0,0,0 thread ") != NULL,
+                  "%s", r->found);
+    ck_assert_msg(strstr(r->found, "uninitialised") != NULL, "%s", r->found);
+}
+
+TEST(kernel_check_finds_what_runs_well_all_the_same)
+{
+    result *r;
+
+    r = runs(K("setp.lt.u32 %%p0,%%r0,16; @!%%p0 bra L; bar.sync 0; bra M;\n"
+               "L: bar.sync 0;\nM: ret;"),
+             1, 32, true);
+    ck_assert_msg(strstr(r->found, "divergent: ") != NULL, "%s", r->found);
+    r = runs(K("setp.lt.u32 %%p0,%%r0,16; @!%%p0 bra L; shfl.sync.idx.b32 "
+               "%%r3,%%r0,0,31,-1; L: ret;"),
+             1, 32, true);
+    ck_assert_msg(strstr(r->found, "warp: ") != NULL, "%s", r->found);
+    r = runs(K(".local .b32 x[2]; ld.local.u32 %%r3,[x+4]; st.global.u32 "
+               "[%%d1],%%r3; ret;"),
+             1, 32, true);
+    ck_assert_msg(strstr(r->found, "local memory at 0x4") != NULL, "%s",
+                  r->found);
+    /* Lanes of a warp: bar.warp.sync orders them. */
+    r = runs(K("st.shared.u32 [%%r2],%%r0; bar.warp.sync -1; xor.b32 "
+               "%%r3,%%r1,4; mov.u32 %%r4,sh; add.u32 %%r3,%%r3,%%r4; "
+               "ld.shared.u32 %%r5,[%%r3]; st.global.u32 [%%d1],%%r5; ret;"),
+             1, 32, true);
+    ck_assert_msg(r->findings == 0, "%s", r->found);
+    /* Atomics race with nobody. */
+    r = runs(K("setp.eq.u32 %%p0,%%r0,0; @%%p0 st.shared.u32 [sh],0; bar.sync "
+               "0; atom.shared.add.u32 %%r3,[sh],1; bar.sync 0; ld.shared.u32 "
+               "%%r4,[sh]; st.global.u32 [%%d1],%%r4; ret;"),
+             1, 64, true);
+    ck_assert_msg(r->findings == 0, "%s", r->found);
+    ck_assert_uint_eq(r->out[63], 64);
+}
+
+TEST(kernel_named_barriers_and_arrivals)
+{
+    result *r = runs(
+        K("setp.lt.u32 %%p0,%%r0,32; @%%p0 bra A;\n"
+          "bar.sync 3,64; ld.shared.u32 %%r3,[sh]; st.global.u32 [%%d1],%%r3; "
+          "ret;\nA: mov.u32 %%r4,42; st.shared.u32 [sh],%%r4; bar.arrive 3,64; "
+          "ret;"),
+        1, 64, false);
+
+    ck_assert_uint_eq(r->out[40], 42);
+}
+
+TEST(kernel_calls_recurse_and_go_through_pointers)
+{
+    static const char fns[] =
+        ".func (.param .b32 r) fib(.param .b32 n)\n{\n"
+        ".reg .b32 %r<6>; .reg .pred %p;\nld.param.u32 %r0,[n];\n"
+        "setp.lt.u32 %p,%r0,2; @%p bra E;\n"
+        "{ .param .b32 a; .param .b32 b; sub.u32 %r1,%r0,1; st.param.b32 "
+        "[a],%r1; call (b),fib,(a); ld.param.b32 %r2,[b]; }\n"
+        "{ .param .b32 a; .param .b32 b; sub.u32 %r1,%r0,2; st.param.b32 "
+        "[a],%r1; call (b),fib,(a); ld.param.b32 %r3,[b]; }\n"
+        "add.u32 %r0,%r2,%r3;\nE: st.param.b32 [r],%r0; ret;\n}\n";
+    result *r = t_keep(malloc(sizeof *r));
+
+    t_ok(launch(r,
+                t_printf("%s%s", fns,
+                         k(K("{ .param .b32 a; .param .b32 b; st.param.b32 "
+                             "[a],%%r0; mov.u64 %%d2,fib; call (b),%%d2,(a),P; "
+                             "ld.param.b32 %%r3,[b]; }\nP: .callprototype "
+                             "(.param .b32 _) _ (.param .b32 _);\n"
+                             "st.global.u32 [%%d1],%%r3; ret;"))),
+                1, 12, true),
+         &r->st);
+    ck_assert_uint_eq(r->out[10], 55);
+    ck_assert_uint_eq(r->out[11], 89);
+    ck_assert_msg(r->findings == 0, "%s", r->found);
+}
+
+TEST(kernel_prints)
+{
+    static const char fmt[] = ".global .align 1 .b8 fmt[32] = {116,61,37,100,"
+                              "32,37,53,46,50,102,32,37,108,108,120,10,0};\n";
+    result *r = t_keep(malloc(sizeof *r));
+
+    t_ok(
+        launch(r,
+               t_printf("%s%s", fmt,
+                        k(K(".local .align 8 .b8 va[24]; st.local.u32 "
+                            "[va],%%r0; mov.u64 %%d2,0x3ff8000000000000; "
+                            "st.local.u64 [va+8],%%d2; st.local.u64 "
+                            "[va+16],%%d2; mov.u64 %%d3,va; cvta.local.u64 "
+                            "%%d3,%%d3; mov.u64 %%d4,fmt; cvta.global.u64 "
+                            "%%d4,%%d4;\n{ .param .b64 a; .param .b64 b; "
+                            ".param .b32 c; st.param.b64 [a],%%d4; "
+                            "st.param.b64 [b],%%d3; call (c),vprintf,(a,b); }\n"
+                            "ret;"))),
+               1, 2, false),
+        &r->st);
+    ck_assert_str_eq(r->said, "t=0  1.50 3ff8000000000000\n"
+                              "t=1  1.50 3ff8000000000000\n");
+}
+
+TEST(kernel_blocks_may_wait_for_each_other)
+{
+    /* Every block waits until all have come: as many run at a time. */
+    result *r = runs(
+        K("setp.eq.u32 %%p0,%%r0,0; @!%%p0 bra W; atom.global.add.u32 "
+          "%%r3,[%%d0],1;\nL: ld.volatile.global.u32 %%r4,[%%d0]; setp.lt.u32 "
+          "%%p1,%%r4,8; @%%p1 bra L;\nW: bar.sync 0; ret;"),
+        8, 32, false);
+
+    ck_assert_uint_eq(r->out[0], 8);
+}
+
+static br_code
+launch_once(void *arg, br_status *st)
+{
+    result *r = arg;
+    br_code code;
+
+    code = launch(r,
+                  k(K(".local .b32 x[4]; st.local.u32 [x],%%r0; "
+                      "st.shared.u32 [%%r2],%%r0; bar.sync 0; st.global.u32 "
+                      "[%%d1],%%r0; ret;")),
+                  2, 64, true);
+    if (code != BR_OK)
+        br_fail(st, code, "%s", r->st.msg);
+    return code;
+}
+
+TEST(kernel_launch_is_repeatable)
+{
+    result *a = t_keep(malloc(sizeof *a)), *b = t_keep(malloc(sizeof *b));
+
+    t_ok(launch_once(a, &a->st), &a->st);
+    t_ok(launch_once(b, &b->st), &b->st);
+    ck_assert_mem_eq(a->out, b->out, sizeof a->out);
+}

@@ -1,0 +1,225 @@
+/* test_cg_ptx.c - PTX: grammar, scopes, what is not understood.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ptx_kit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+static br_code
+refused(const char *text, bool strict, br_status *st)
+{
+    br_kir *m;
+    br_code code = br_ptx_parse(&m, text, strlen(text),
+                                &(br_ptx_opts){.strict = strict}, st);
+
+    if (code == BR_OK)
+        br_kir_free(m);
+    return code;
+}
+
+static const struct {
+    const char *text, *says;
+} wrongs[] = {
+    {".entry k() { add.u32 %r1, %r1, 1 }", "line 1: a , or ; has to follow"},
+    {".entry k() { ret; ", "end of a function is missing"},
+    {".entry k() { .reg .foo %r; }", "no type of a register"},
+    {".entry k() { .reg .b32 %r<2000000>; }", "registers in a function"},
+    {".entry k() { bra L; }", "there is no label 'L'"},
+    {".entry k() { { L: } bra L; }", "there is no label 'L'"},
+    {".entry k() { .reg .b32 a; @a ret; }", "the guard is no predicate"},
+    {".entry k() {} .entry k() {}", "a second function 'k'"},
+    {".entry k(.reg .u32 x) {}", "parameters in registers"},
+    {".global .u32 a = {1, 2};", "more values than"},
+    {".global .u32 a[2] = {1, b};", "names 'b'"},
+    {".global .align 3 .u32 a;", "power of two"},
+    {".global .u8 a[2000000000];", "a number up to"},
+    {".global .u8 a[65536][65536];", "a variable of over"},
+    {".const .b8 a[65537];", "bytes of .const"},
+    {".shared .u32 a", "has to be a ';'"},
+    {".local .u32 a;", "'.local' does not belong here"},
+    {".entry k() { mov.u32 %r0, 0x; }", "is no number"},
+    {".entry k() { st.u32 [a, 1; }", "has to be a ']'"},
+    {"/* ", "comment without its end"},
+    {".entry k() { .pragma \"x; }", "string without its end"},
+    {"\x01", "byte 01"},
+    {"hello", "'hello' does not belong here"},
+    {".entry k() { .reg .b32 i; brx.idx i, T; }", "there is no label 'T'"},
+};
+
+TEST(ptx_says_what_is_wrong_and_where)
+{
+    for (size_t k = 0; k < BR_COUNT(wrongs); k++) {
+        br_status st = {0};
+
+        ck_assert_msg(refused(wrongs[k].text, false, &st) != BR_OK,
+                      "%s is accepted", wrongs[k].text);
+        ck_assert_msg(strstr(st.msg, wrongs[k].says) != NULL,
+                      "%s: '%s' does not say '%s'", wrongs[k].text, st.msg,
+                      wrongs[k].says);
+    }
+}
+
+/* Each of these costs one instruction and is an error when strict. */
+static const struct {
+    const char *ins, *says;
+} gaps[] = {
+    {"foo.bar.u32 %r1, %r2;", "foo.bar.u32: 'foo' is not known"},
+    {"add.foo.u32 %r1, %r2, %r1;", "add.foo.u32: 'foo' is not known"},
+    {"add.approx.f32 %r1, %r2, %r1;", "'approx' is not known"},
+    {"add.u32 %r1, %r2, %zzz;", "'%zzz' is not declared"},
+    {"add.u32 %r1, %r2;", "operand"},
+    {"add.u64 %d1, %d1, %r1;", "too narrow"},
+    {"add.u64 %r1, %d1, %d1;", "result is too narrow"},
+    {"mul.wide.u64 %d1, %d1, %d1;", "twice as wide"},
+    {"tex.2d.v4.f32.s32 {%r1,%r1,%r1,%r1}, [t, {%r1,%r1}];", "'tex' is not"},
+    {"barrier.cluster.arrive;", "'cluster' is not known"},
+    {"cp.async.bulk.shared.global [%d1], [%d1], 16;", "not supported"},
+    {"lop3.b32 %r1, %r1, %r1, %r1, 256;", "truth table"},
+    {"ld.global.v2.u32 %r1, [%d1];", "vector does not fit"},
+    {"add.b32 %r1, %r1, %r1;", "does not take this type"},
+    {"call foo, ();", "not declared"},
+    {"setp.u32 %p1, %r1, %r2;", "comparison is missing"},
+    {"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+     "{%r1},{%r1},{%r1},{%r1};",
+     "registers does not fit"},
+};
+
+TEST(ptx_what_is_not_known_costs_one_instruction)
+{
+    for (size_t k = 0; k < BR_COUNT(gaps); k++) {
+        const char *text = t_printf(
+            HEAD ".entry k() {\n.reg .b32 %%r<3>; .reg .b64 %%d<2>; .reg .pred "
+                 "%%p<2>;\nmov.u32 %%r1, 1;\n%s\nret;\n}\n",
+            gaps[k].ins);
+        br_status st = {0};
+        br_kir *m = ptx_load(text);
+
+        ck_assert_msg(m->notes.n == 1, "%s: %zu notes", gaps[k].ins,
+                      m->notes.n);
+        ck_assert_uint_eq(m->notes.at[0].line, 7);
+        ck_assert_msg(strstr(m->notes.at[0].text.p, gaps[k].says) != NULL,
+                      "%s: '%s' does not say '%s'", gaps[k].ins,
+                      m->notes.at[0].text.p, gaps[k].says);
+        br_kir_free(m);
+        ck_assert_int_eq(refused(text, true, &st), BR_E_FORMAT);
+        ck_assert_msg(strstr(st.msg, "line 7: ") != NULL, "%s", st.msg);
+    }
+}
+
+/* Everything the grammar has, in a file that strict accepts. */
+static const char all[] =
+    "// a comment\n.version 9.7\n.target sm_90a, texmode_independent\n"
+    ".address_size 64\n"
+    ".extern .shared .align 16 .b8 dyn[];\n"
+    ".visible .global .align 8 .u64 ptrs[2] = {generic(tab)+4, tab};\n"
+    ".global .align 4 .u32 tab[2][2] = {{1, 0x2U}, {03, 0b11}};\n"
+    ".const .align 4 .f32 pi = 0f40490FDB;\n"
+    ".global .f32 half = 0.5;\n"
+    ".weak .func (.param .b32 r) f(.param .align 4 .b8 s[8]) .noreturn;\n"
+    ".extern .func (.param .b32 rv) vprintf (.param .b64 a, .param .b64 b);\n"
+    ".file 1 \"x.cu\"\n"
+    ".visible .entry k(.param .u64 .ptr .global .align 16 p,\n"
+    " .param .align 4 .b8 s[12])\n"
+    ".maxntid 256, 1, 1\n.minnctapersm 2\n.reqntid 256\n"
+    "{\n"
+    ".pragma \"nounroll\";\n"
+    ".reg .pred %p<4>, q; .reg .b16 %h<4>; .reg .b32 %r<20>; .reg .b64 %d<9>;\n"
+    ".reg .f32 %f<5>; .reg .v2 .f32 v; .reg .f64 g;\n"
+    ".local .align 8 .b8 frame[16];\n"
+    ".shared .align 4 .u32 sh[4];\n"
+    ".loc 1 10 3\n"
+    "ld.param.u64 %d0, [p];\n"
+    "ld.param.b32 %r0, [s+8];\n"
+    "cvta.to.global.u64 %d1, %d0;\n"
+    "mov.u64 %d2, frame;\ncvta.local.u64 %d3, %d2;\n"
+    "mov.u32 %r1, sh;\nmov.u64 %d4, dyn;\nmov.u64 %d5, tab+4;\n"
+    "mov.b64 %d6, {%r0, %r1};\nmov.b64 {%r2, %r3}, %d6;\nmov.b64 {_, %r3}, "
+    "%d6;\n"
+    "mov.b32 %r4, {%h0, %h1};\nmov.b32 {%h2, %h3}, %r4;\n"
+    "mov.f32 v.x, 0f3F800000; mov.f32 v.y, v.x;\n"
+    "st.shared.u32 [sh+4], WARP_SZ;\nst.local.u32 [frame], -1;\n"
+    "st.volatile.global.v2.f32 [%d1+-8], v;\n"
+    "ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%r5,%r6,%r7,_}, [%d1+16];\n"
+    "setp.lt.and.f32 %p0|%p1, %f0, %f1, !q;\n"
+    "@!%p0 add.rn.ftz.f32 %f2, %f0, 0f00000000;\n"
+    "{ .reg .b32 %r; .reg .b32 t; mov.u32 t, 5; add.u32 %r, t, %r0; L: }\n"
+    "$L__BB0_1:\n"
+    "add.cc.u32 %r8, %r0, %r1; addc.u32 %r9, %r0, 0;\n"
+    "@%p0 bra.uni $L__BB0_1;\n"
+    "targets: .branchtargets $L__BB0_1, $L2;\n"
+    "@%p1 brx.idx %r0, targets;\n"
+    "$L2:\n"
+    "@%p0 bar.sync 1, 64;\n"
+    "barrier.sync.aligned 0;\nbar.red.popc.u32 %r10, 0, %p0;\n"
+    "shfl.sync.idx.b32 %r11|%p2, %r0, 0, 31, -1;\n"
+    "vote.sync.ballot.b32 %r12, %p0, 0xffffffff;\n"
+    "atom.global.add.f32 %f3, [%d1], 0f3F800000;\n"
+    "red.relaxed.gpu.global.add.u32 [%d1], 1;\n"
+    "atom.shared.cas.b32 %r13, [sh], 0, 1;\n"
+    "membar.gl; fence.acq_rel.gpu; fence.proxy.async;\n"
+    "cp.async.cg.shared.global.L2::128B [%r1], [%d1], 16, 8;\n"
+    "cp.async.commit_group;\ncp.async.wait_group 0;\n"
+    "prefetch.global.L2 [%d1]; nanosleep.u32 100;\n"
+    "cvt.rn.f16x2.f32 %r14, %f0, %f1; cvt.rzi.s32.f32 %r15, %f0;\n"
+    "isspacep.shared %p3, %d3;\n"
+    "mov.u64 %d7, f;\n"
+    "mov.u32 %r16, %lanemask_lt; mov.u64 %d8, %clock64;\n"
+    "selp.f32 %f4, %f0, %f1, %p0; mov.f64 g, 0d3FF0000000000000;\n"
+    "ret;\n}\n"
+    ".section .debug_str\n{\n.b8 1, 2\n.b32 .debug_abbrev\n}\n";
+
+TEST(ptx_grammar_is_read)
+{
+    br_status st = {0};
+    br_kir *m;
+
+    t_ok(br_ptx_parse(&m, all, sizeof all - 1, &(br_ptx_opts){.strict = true},
+                      &st),
+         &st);
+    ck_assert_uint_eq(m->notes.n, 0);
+    ck_assert_uint_eq(m->fns.n, 3);
+    ck_assert_uint_eq(m->fns.at[2].param_bytes, 20);
+    ck_assert_uint_eq(m->fns.at[2].max_threads, 256);
+    ck_assert_uint_eq(m->fns.at[2].frame_bytes, 16);
+    br_kir_free(m);
+}
+
+static br_code
+parse_all(void *arg, br_status *st)
+{
+    br_kir *m;
+    br_code code = br_ptx_parse(&m, arg, strlen(arg), NULL, st);
+
+    if (code == BR_OK)
+        br_kir_free(m);
+    return code;
+}
+
+TEST_WITHIN(ptx_gives_everything_back_when_memory_runs_out, 60)
+{
+    t_each_oom(parse_all, t_printf("%s", all));
+}
+
+TEST(ptx_functions_and_names_keep_their_scopes)
+{
+    br_kir *m = ptx_load(HEAD ".entry a() { .reg .b32 x; { .reg .b32 x; .reg "
+                              ".b64 y; mov.u32 x, 1; } mov.u32 x, 2; ret; }\n"
+                              ".entry b() { .reg .b32 y; mov.u32 y, 2; ret; }");
+
+    ck_assert_uint_eq(m->notes.n, 0);
+    br_kir_free(m);
+}
+
+TEST(ptx_every_instruction_of_the_sweep_is_known)
+{
+    br_status st = {0};
+    size_t n;
+    char *text = t_read(t_repo("tests/data/ptx/instructions.ptx"), &n);
+    br_kir *m;
+
+    t_ok(br_ptx_parse(&m, text, n, &(br_ptx_opts){.strict = true}, &st), &st);
+    br_kir_free(m);
+}

@@ -1,0 +1,222 @@
+/* test_cli_kernel.c - brass kernel run, inspect, compile: as a user sees them.
+ *
+ * The kernels are those of tests/data/ptx/blocks.cu, compiled by two compilers.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "t.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const compilers[] = {"tests/data/ptx/blocks.clang.ptx",
+                                        "tests/data/ptx/blocks.nvcc.ptx"};
+
+static float *
+floats(const char *path, size_t n, uint64_t seed)
+{
+    float *v = t_keep(malloc(n * sizeof *v));
+
+    for (size_t k = 0; k < n; k++)
+        v[k] = (float)(t_rand(&seed) % 64) - 31; /* sums are exact */
+    t_write(path, v, n * sizeof *v);
+    return v;
+}
+
+TEST(kernel_run_reduces)
+{
+    const char *dir = t_tmpdir(), *in = t_printf("%s/in", dir);
+    const char *out = t_printf("%s/out", dir);
+    float *v = floats(in, 1024, 1);
+
+    for (size_t c = 0; c < BR_COUNT(compilers); c++) {
+        const float *got;
+        t_proc r;
+        size_t n;
+
+        t_run(&r, "kernel", "run", t_repo(compilers[c]), "--entry", "reduce",
+              "--grid", "4", "--block", "256", "--check", "--arg",
+              t_printf("buf:%s", in), "--arg", t_printf("buf:%s:out=16", out));
+        ck_assert_msg(r.exit == 0, "%s: %s", compilers[c], r.err);
+        ck_assert_str_eq(r.err, "");
+        got = (const float *)(void *)t_read(out, &n);
+        ck_assert_uint_eq(n, 16);
+        for (int b = 0; b < 4; b++) {
+            float sum = 0;
+
+            for (int k = 0; k < 256; k++)
+                sum += v[256 * b + k];
+            ck_assert(got[b] == sum);
+        }
+    }
+}
+
+TEST(kernel_run_multiplies_matrices)
+{
+    enum { N = 20 };
+    const char *dir = t_tmpdir(), *out = t_printf("%s/c", dir);
+    float *a = floats(t_printf("%s/a", dir), N * N, 2);
+    float *b = floats(t_printf("%s/b", dir), N * N, 3);
+
+    for (size_t c = 0; c < BR_COUNT(compilers); c++) {
+        const float *got;
+        t_proc r;
+
+        t_run(&r, "kernel", "run", t_repo(compilers[c]), "--entry", "matmul",
+              "--grid", "2,2", "--block", "16,16", "--check", "--arg",
+              t_printf("buf:%s/a", dir), "--arg", t_printf("buf:%s/b", dir),
+              "--arg", t_printf("buf:%s:out=%d", out, N * N * 4), "--arg",
+              t_printf("u32:%d", N));
+        ck_assert_msg(r.exit == 0, "%s: %s", compilers[c], r.err);
+        got = (const float *)(void *)t_read(out, NULL);
+        for (int y = 0; y < N; y++)
+            for (int x = 0; x < N; x++) {
+                float sum = 0;
+
+                for (int k = 0; k < N; k++)
+                    sum += a[y * N + k] * b[k * N + x];
+                ck_assert(got[y * N + x] == sum);
+            }
+    }
+}
+
+TEST(kernel_run_counts_bytes_in_place)
+{
+    const char *dir = t_tmpdir(), *bins = t_printf("%s/bins", dir);
+    uint32_t want[256] = {0}, zero[256] = {0};
+    uint8_t in[3000];
+    uint64_t seed = 4;
+
+    for (size_t k = 0; k < sizeof in; k++)
+        want[in[k] = (uint8_t)(t_rand(&seed) >> 40)]++;
+    t_write(t_printf("%s/in", dir), in, sizeof in);
+    t_write(bins, zero, sizeof zero);
+    for (size_t c = 0; c < BR_COUNT(compilers); c++) {
+        t_proc r;
+
+        t_run(&r, "kernel", "run", t_repo(compilers[c]), "--entry", "histogram",
+              "--grid", "3", "--block", "96", "--shared", "1k", "--check",
+              "--arg", t_printf("buf:%s/in", dir), "--arg", "u32:3000", "--arg",
+              t_printf("buf:%s:inout", bins));
+        ck_assert_msg(r.exit == 0, "%s: %s", compilers[c], r.err);
+        ck_assert_mem_eq(t_read(t_printf("%s.out", bins), NULL), want,
+                         sizeof want);
+        ck_assert_mem_eq(t_read(bins, NULL), zero, sizeof zero);
+    }
+}
+
+TEST(kernel_run_takes_structures_by_value)
+{
+    const char *out = t_printf("%s/out", t_tmpdir());
+
+    for (size_t c = 0; c < BR_COUNT(compilers); c++) {
+        const int32_t *got;
+        t_proc r;
+
+        /* low 100, high -7, sum 5000000000 */
+        t_run(&r, "kernel", "run", t_repo(compilers[c]), "--entry", "structs",
+              "--block", "8", "--check", "--arg",
+              "raw:64000000f9ffffff00f2052a01000000", "--arg",
+              t_printf("buf:%s:out=32", out));
+        ck_assert_msg(r.exit == 0, "%s: %s", compilers[c], r.err);
+        got = (const int32_t *)(void *)t_read(out, NULL);
+        ck_assert_int_eq(got[0], 100);
+        ck_assert_int_eq(got[1], -21);
+        ck_assert_int_eq(got[2], 102 ^ -7);
+        ck_assert_int_eq(got[3], (int32_t)(5000000000 - 3));
+        ck_assert_int_eq(got[4], 104 / -7);
+        ck_assert_int_eq(got[5], -105);
+        ck_assert_int_eq(got[6], 6);
+    }
+}
+
+TEST(kernel_run_says_what_is_wrong)
+{
+    static const struct {
+        const char *args[8];
+        int exit;
+        const char *says;
+    } rows[] = {
+        {{"--entry", "nothing"}, 3, "no kernel 'nothing'"},
+        {{NULL}, 2, "holds 4 kernels: --entry has to name one"},
+        {{"--entry", "reduce"}, 2, "has 2 parameters, and there are 0"},
+        {{"--entry", "reduce", "--arg", "u32:1", "--arg", "u32:2"},
+         2,
+         "--arg u32:1: the parameter"},
+        {{"--entry", "reduce", "--arg", "buf:/none", "--arg", "u64:2"},
+         3,
+         "/none"},
+        {{"--entry", "reduce", "--arg", "foo", "--arg", "u64:2"},
+         2,
+         "buf: u32: s32:"},
+        {{"--entry", "reduce", "--arg", "u64:-1", "--arg", "u64:2"},
+         2,
+         "not a number of this type"},
+        {{"--entry", "reduce", "--arg", "u64:1", "--arg", "u64:2", "--block",
+          "0"},
+         2,
+         "--block: X, X,Y or X,Y,Z"},
+        {{"--entry", "reduce", "--arg", "u64:1", "--arg", "u64:2", "--block",
+          "2000"},
+         2,
+         "at most"},
+        {{"--entry", "reduce", "--arg", "u64:4", "--arg", "u64:2"},
+         1,
+         "no memory there"},
+        {{"--entry", "reduce", "--on", "vulkan"}, 5, "here is: interp"},
+    };
+
+    for (size_t k = 0; k < BR_COUNT(rows); k++) {
+        const char *argv[16] = {t_brass(), "kernel", "run",
+                                t_repo(compilers[0])};
+        t_proc r;
+
+        for (int a = 0; a < 8 && rows[k].args[a]; a++)
+            argv[4 + a] = rows[k].args[a];
+        t_exec(&r, argv, NULL, 0);
+        ck_assert_msg(r.exit == rows[k].exit && strstr(r.err, rows[k].says),
+                      "%zu: exit %d, '%s' does not say '%s'", k, r.exit, r.err,
+                      rows[k].says);
+    }
+}
+
+TEST(kernel_run_check_ends_with_a_verdict)
+{
+    static const char racy[] =
+        ".version 7.0\n.target sm_70\n.entry k(.param .u64 p)\n{\n"
+        ".shared .b32 x; .reg .b32 %r<2>;\nmov.u32 %r0, %tid.x;\n"
+        "st.shared.u32 [x], %r0;\nld.shared.u32 %r1, [x];\nret;\n}\n";
+    const char *path = t_printf("%s/racy.ptx", t_tmpdir());
+    t_proc r;
+
+    t_write(path, racy, sizeof racy - 1);
+    t_run(&r, "kernel", "run", path, "--block", "64", "--arg", "u64:0");
+    ck_assert_int_eq(r.exit, 0);
+    t_run(&r, "kernel", "run", path, "--block", "64", "--arg", "u64:0",
+          "--check");
+    ck_assert_int_eq(r.exit, 4);
+    ck_assert_msg(strstr(r.err, "racy.ptx: line 7: race: ") != NULL, "%s",
+                  r.err);
+}
+
+TEST(kernel_inspect_and_compile_show_a_file)
+{
+    const char *file = compilers[0];
+    t_proc r, again;
+
+    t_run(&r, "kernel", "inspect", file);
+    ck_assert_int_eq(r.exit, 0);
+    t_golden("tests/golden/cli/kernel_inspect.txt", r.out);
+    t_run(&r, "kernel", "inspect", file, "--json");
+    t_golden("tests/golden/cli/kernel_inspect.json", r.out);
+    t_run(&r, "kernel", "compile", file, "--entry", "reduce");
+    ck_assert_int_eq(r.exit, 0);
+    t_golden("tests/golden/cli/kernel_compile.txt", r.out);
+    t_run(&r, "kernel", "compile", file);
+    t_write(t_printf("%s/x.kir", t_tmpdir()), r.out, r.n_out);
+    t_run(&again, "kernel", "compile", t_printf("%s/x.kir", t_tmpdir()),
+          "--dump", "input");
+    ck_assert_str_eq(again.out, r.out);
+    t_run(&r, "kernel", "compile", file, "--dump", "nothing");
+    ck_assert_int_eq(r.exit, 2);
+    t_run(&r, "kernel", "compile", file, "--target", "gfx1100");
+    ck_assert_int_eq(r.exit, 5);
+}
