@@ -339,6 +339,50 @@ mb_change(ki_run *r, const br_kins *i, uint64_t *v, uint64_t n, uint64_t *state)
     }
 }
 
+/* A copy of any length, byte by byte of the checks; then the mbarrier hears. */
+static br_code
+bulk(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
+{
+    ki_frame *f = ki_top(w);
+    bool in = br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_SHARED;
+
+    ki_each_lane(lane, exec)
+    {
+        uint64_t to = ki_arg(f, i, 0)[lane], from = ki_arg(f, i, 1)[lane];
+        uint64_t n = ki_arg(f, i, 2)[lane], v;
+        void *mb;
+
+        r->lane = lane;
+        if (n % 16)
+            return ki_fault(r,
+                            "a bulk copy of %llu bytes, not a multiple of 16",
+                            (unsigned long long)n);
+        for (uint64_t k = 0; k < n; k += 16) {
+            void *a = ki_at(r, w, in && !(to >> 32) ? BR_KM_SPACE_SHARED : 0,
+                            to + k, 16, KI_WRITE);
+            void *b =
+                a ? ki_at(r, w, !in && !(from >> 32) ? BR_KM_SPACE_SHARED : 0,
+                          from + k, 16, KI_READ)
+                  : NULL;
+
+            if (!b)
+                return BR_E_FAULT;
+            memcpy(a, b, 16);
+        }
+        if (i->n_arg < 4)
+            continue;
+        to = ki_arg(f, i, 3)[lane];
+        mb = ki_at(r, w, to >> 32 ? 0 : BR_KM_SPACE_SHARED, to, 8, KI_ATOMIC);
+        if (!mb)
+            return BR_E_FAULT;
+        v = ki_load(mb, 8);
+        if (n > v >> MB_BYTES)
+            return ki_fault(r, "more bytes come than the mbarrier expects");
+        ki_store(mb, mb_turn(v - (n << MB_BYTES)), 8);
+    }
+    return BR_OK;
+}
+
 static br_code
 mbarrier(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
 {
@@ -415,6 +459,7 @@ ki_memory(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
     case BR_K_FENCE: /* memory is in order */
     case BR_K_CPWAIT: return BR_OK;
     case BR_K_CPASYNC: return copy(r, w, i, exec);
+    case BR_K_CPBULK: return bulk(r, w, i, exec);
     case BR_K_MBAR:
     case BR_K_MBARRIVE:
     case BR_K_MBTEST:

@@ -552,8 +552,7 @@ carry(const br_kins *i, const uint64_t *a, uint64_t *res)
 {
     unsigned bits = bits_of_type(i->type);
     __extension__ typedef unsigned __int128 u128;
-    u128 v = i->op == BR_K_ADDC ? (u128)a[0] + a[1] + a[2]
-                                : (u128)a[0] - a[1] - a[2];
+    u128 v = (u128)a[0] + a[1] + a[2];
 
     res[0] = (uint64_t)v;
     res[1] = (uint64_t)(v >> bits) & 1;
@@ -592,7 +591,7 @@ br_keval(const br_kins *i, const uint64_t *a, uint64_t *res)
         res[1] = a[0] >> half;
         return;
     }
-    if (i->op == BR_K_ADDC || i->op == BR_K_SUBB)
+    if (i->op == BR_K_ADDC)
         carry(i, a, res);
     else
         res[0] = eval_one(i, a);

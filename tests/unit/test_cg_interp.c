@@ -245,6 +245,46 @@ TEST(kernel_calls_recurse_and_go_through_pointers)
     ck_assert_msg(r->findings == 0, "%s", r->found);
 }
 
+/* Parameters and results in registers, as PTX had them before .param. */
+TEST(kernel_calls_pass_registers)
+{
+    static const char fns[] =
+        ".func (.reg .u32 q, .reg .u32 r) divmod(.reg .u32 a, .reg .u32 b)\n{\n"
+        "div.u32 q,a,b;\nrem.u32 r,a,b;\nret;\n}\n";
+    result *r = t_keep(malloc(sizeof *r));
+
+    t_ok(launch(r,
+                t_printf("%s%s", fns,
+                         k(K("mov.u32 %%r5,100; setp.ge.u32 %%p0,%%r0,2;\n"
+                             "@%%p0 call (%%r5,%%r6),divmod,(%%r0,3);\n"
+                             "mad.lo.u32 %%r7,%%r5,10,%%r6; @!%%p0 mov.u32 "
+                             "%%r7,%%r5; st.global.u32 [%%d1],%%r7; ret;"))),
+                1, 12, true),
+         &r->st);
+    ck_assert_uint_eq(r->out[1], 100);
+    ck_assert_uint_eq(r->out[2], 2);
+    ck_assert_uint_eq(r->out[11], 32);
+    ck_assert_msg(r->findings == 0, "%s", r->found);
+}
+
+/* A bulk copy: threads wait for the mbarrier that hears of its bytes. */
+TEST(kernel_bulk_copies_are_heard_of)
+{
+    result *r = runs(
+        K("st.global.u32 [%%d1],%%r0; bar.sync 0; setp.ne.u32 %%p0,%%r0,0;\n"
+          "mov.u32 %%r3,sh; @%%p0 bra W; mbarrier.init.shared.b64 [sh+128],1;\n"
+          "mbarrier.arrive.expect_tx.shared.b64 %%d2,[sh+128],64;\n"
+          "add.u32 %%r4,%%r3,128; cp.async.bulk.shared::cluster.global"
+          ".mbarrier::complete_tx::bytes [%%r3],[%%d0+64],64,[%%r4];\n"
+          "W: bar.sync 0;\nL: mbarrier.try_wait.parity.shared.b64 "
+          "%%p1,[sh+128],0; @!%%p1 bra L; ld.shared.u32 %%r5,[%%r3+4];\n"
+          "st.global.u32 [%%d1],%%r5; ret;"),
+        1, 64, false);
+
+    ck_assert_uint_eq(r->out[0], 17);
+    ck_assert_uint_eq(r->out[63], 17);
+}
+
 TEST(kernel_prints)
 {
     static const char fmt[] = ".global .align 1 .b8 fmt[32] = {116,61,37,100,"

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_ALIGN = 1 << 20 };
+enum { MAX_ALIGN = 1 << 20, REG_SPACE = 7 };
 
 typedef struct px_late { /* an address in an initialiser */
     uint32_t var, reloc;
@@ -28,6 +28,7 @@ space_word(const px_parser *p)
            : px_is(p, ".const")  ? BR_KM_SPACE_CONST
            : px_is(p, ".local")  ? BR_KM_SPACE_LOCAL
            : px_is(p, ".param")  ? BR_KM_SPACE_PARAM
+           : px_is(p, ".reg")    ? REG_SPACE
                                  : 0;
 }
 

@@ -70,14 +70,16 @@ px_each_reg(px_lower *l, const px_ins *i, px_reg_fn fn, void *arg)
         fn(l, i->guard, false, arg);
     for (unsigned k = 0; k < i->n_op; k++) {
         const px_opnd *x = &l->p->ops.at[i->op + k];
-        bool write = k == 0 && r && r->dst && x->kind != O_MEM;
+        bool call = r && r->how == px_l_call && x->kind == O_LIST;
+        bool write = k == 0 && r && (call || r->dst) && x->kind != O_MEM;
 
         if (!write)
             each_in(l, x, false, fn, arg);
     }
     if (r && (r->how == px_l_carry || br_text_is(br_text_z(r->name), "madc")))
         fn(l, REG_CC, false, arg);
-    if (r && r->dst && i->n_op && l->p->ops.at[i->op].kind != O_MEM)
+    if (r && i->n_op && l->p->ops.at[i->op].kind != O_MEM &&
+        (r->dst || (r->how == px_l_call && l->p->ops.at[i->op].kind == O_LIST)))
         each_in(l, &l->p->ops.at[i->op], true, fn, arg);
     if (r && px_has(o, PM_CC))
         fn(l, REG_CC, true, arg);
@@ -181,6 +183,19 @@ end_of_block(px_lower *l, px_blk *b, const uint32_t *at)
     return BR_OK;
 }
 
+/* A call whose results are registers: they are read in a block of its own that
+ * follows, as a call ends its block. */
+static bool
+register_results(const px_lower *l, uint32_t ins)
+{
+    const px_ins *i = &l->p->ins.at[ins];
+    const px_opcode *o = opcode(l, i);
+    const px_opnd *x = i->n_op ? &l->p->ops.at[i->op] : NULL;
+
+    return o->root && o->root->how == px_l_call && x && x->kind == O_LIST &&
+           x->b && l->p->ops.at[x->a].kind == O_REG;
+}
+
 /* Before a guarded block that is not a jump stands its branch: a block with no
  * instruction of its own. Block 0 is never a target. */
 static br_code
@@ -210,7 +225,7 @@ make_blocks(px_lower *l)
             b.guard = p->ins.at[k].guard;
             b.guard_not = p->ins.at[k].guard_not;
             b.to = at[k] + 1;
-            b.next = at[k] + 2;
+            b.next = at[k] + 2 + register_results(l, k);
             if (!br_vec_push(&l->blks, b))
                 code = px_oom(p);
             b.end = E_FALL;
@@ -221,6 +236,10 @@ make_blocks(px_lower *l)
             b.end = E_RET;
         if (code == BR_OK && !br_vec_push(&l->blks, b))
             code = px_oom(p);
+        if (code == BR_OK && b.n && register_results(l, b.first + b.n - 1) &&
+            !br_vec_push(&l->blks, ((px_blk){.first = b.first + b.n,
+                                             .after_call = true})))
+            code = px_oom(p);
     }
     for (uint32_t k = 1; code == BR_OK && k < l->blks.n; k++) {
         px_blk *b = &l->blks.at[k];
@@ -228,8 +247,8 @@ make_blocks(px_lower *l)
         b->next = k + 1 < l->blks.n ? k + 1 : k;
         if (b->n)
             code = end_of_block(l, b, at);
-        else if (b->end == E_COND)
-            b->next = k + 2;
+        else if (b->end == E_COND) /* over the block that is guarded */
+            b->next = k + 2 + register_results(l, b->first);
     }
     for (size_t k = 0; code == BR_OK && k < p->targets.n; k++)
         for (uint32_t t = 0; t < p->targets.at[k].count; t++) {
@@ -380,6 +399,22 @@ gen_kill(px_lower *l, uint32_t reg, bool write, void *arg)
         s->gen[m / 64] |= 1ull << (m % 64);
 }
 
+/* Parameters in registers: written in block 0, results read before a ret. */
+static void
+each_param(px_lower *l, const scan *s, px_reg_fn fn, void *arg)
+{
+    const px_blk *b = &l->blks.at[s->blk];
+
+    for (size_t k = 0; k < l->p->regparams.n; k++) {
+        const px_regparam *q = &l->p->regparams.at[k];
+
+        if (s->blk == 0 && !q->result)
+            fn(l, q->reg, true, arg);
+        if (b->end == E_RET && q->result)
+            fn(l, q->reg, false, arg);
+    }
+}
+
 static void
 walk(px_lower *l, scan *s, px_reg_fn fn)
 {
@@ -390,6 +425,7 @@ walk(px_lower *l, scan *s, px_reg_fn fn)
             px_each_reg(l, &l->p->ins.at[b->first + s->at], fn, s);
         if (b->end == E_COND && b->n == 0)
             fn(l, b->guard, false, s);
+        each_param(l, s, fn, s);
     }
 }
 
@@ -413,6 +449,7 @@ gen_kill_block(px_lower *l, scan *s)
     }
     if (b->end == E_COND && b->n == 0)
         gen_kill(l, b->guard, false, s);
+    each_param(l, s, gen_kill, s);
 }
 
 static br_code

@@ -113,6 +113,13 @@ typedef struct px_targets { /* L: .branchtargets A, B; */
     uint32_t first, count; /* of px_parser.names */
 } px_targets;
 
+/* A parameter of a function that is a register: it is loaded from its place in
+ * the frame at the start, or stored there before the end. */
+typedef struct px_regparam {
+    uint32_t reg, offset;
+    bool result;
+} px_regparam;
+
 typedef struct px_parser {
     br_kir *m;
     const br_ptx_opts *opts;
@@ -136,7 +143,7 @@ typedef struct px_parser {
     BR_VEC(px_label) labels;
     BR_VEC(px_name) names;
     BR_VEC(px_targets) targets;
-    BR_VEC(uint32_t) result_regs;
+    BR_VEC(px_regparam) regparams;
     /* initialisers that name symbols, looked up at the end */
     struct px_late *late;
     size_t n_late, cap_late;
@@ -191,6 +198,7 @@ typedef struct px_blk {
     bool guard_not;
     uint32_t targets; /* E_SWITCH: of px_parser.targets; operand */
     uint32_t op;
+    bool after_call; /* results of the call before it go into registers */
 } px_blk;
 
 struct px_lower {
@@ -207,6 +215,10 @@ struct px_lower {
     uint32_t *out;    /* [block][multi] value at the end */
     uint32_t *cur;    /* out of the block at hand */
     uint32_t blk;     /* of KIR, at hand */
+    struct {          /* results of the call that ended the block */
+        uint32_t reg, at;
+    } ret[8];
+    unsigned n_ret;
     const px_ins *ins;
     const px_opcode *opc;
     const char *why; /* an instruction cannot be lowered */

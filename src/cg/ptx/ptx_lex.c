@@ -1,7 +1,8 @@
 /* ptx_lex.c - tokens of PTX: words, strings, single characters.
  *
  * A word is a run of letters, digits and _ $ % . :: - so an opcode with all its
- * modifiers is one, and so is %tid.x. A sign is never part of a number.
+ * modifiers is one, and so is %tid.x; one that begins with a dot ends before
+ * the next. A sign is never part of a number.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/ptx/ptx_int.h"
 
@@ -77,7 +78,9 @@ px_next(px_parser *p)
     }
     from = p->p;
     if (in_word(*from)) {
-        while (p->p < p->end &&
+        bool directive = *from == '.'; /* .reg.u64 is two words */
+
+        while (p->p < p->end && !(directive && p->p > from && *p->p == '.') &&
                (in_word(*p->p) || (p->end - p->p > 2 && p->p[0] == ':' &&
                                    p->p[1] == ':' && in_word(p->p[2]))))
             p->p += *p->p == ':' ? 2 : 1;

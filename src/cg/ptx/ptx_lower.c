@@ -404,37 +404,40 @@ write_cc(px_lower *l, uint32_t carry)
         write_reg(l, REG_CC, carry);
 }
 
-bool
-px_l_add(px_lower *l, const px_ins *ins)
+/* a + b + carry. A subtraction adds the complement: the flag is the carry of
+ * that, so set where nothing was borrowed. */
+static bool
+with_carry(px_lower *l, const px_ins *ins, bool minus, uint32_t carry)
 {
     unsigned t = l->opc->types[0];
-    br_kins i = {.type = (uint8_t)t, .n_arg = 3};
-    uint32_t args[3], v;
+    br_kins i = {.op = BR_K_ADDC, .type = (uint8_t)t, .n_arg = 3};
+    uint32_t args[3] = {0, 0, carry}, v;
 
-    if (!px_has(l->opc, PM_CC))
-        return px_l_alu(l, ins);
-    i.op = l->opc->root->kop == BR_K_ADD ? BR_K_ADDC : BR_K_SUBB;
-    args[2] = px_k(l, BR_KC_PRED, 0);
     if (!PX_SRC(l, ins, 1, t, &args[0]) || !PX_SRC(l, ins, 2, t, &args[1]))
         return false;
+    if (minus)
+        args[1] = px_do2(l, BR_K_XOR, bits_type(t), args[1],
+                         px_k(l, (br_kclass)br_ktinfo_of[t].cls, ~0ull));
     v = px_emit(l, &i, args);
     write_cc(l, v + 1);
     return px_dst(l, px_op(l, ins, 0), t, v);
 }
 
 bool
+px_l_add(px_lower *l, const px_ins *ins)
+{
+    bool minus = l->opc->root->kop == BR_K_SUB;
+
+    if (!px_has(l->opc, PM_CC))
+        return px_l_alu(l, ins);
+    return with_carry(l, ins, minus, px_k(l, BR_KC_PRED, minus));
+}
+
+bool
 px_l_carry(px_lower *l, const px_ins *ins)
 {
-    unsigned t = l->opc->types[0];
-    br_kins i = {.op = l->opc->root->kop, .type = (uint8_t)t, .n_arg = 3};
-    uint32_t args[3], v;
-
-    args[2] = read_reg(l, REG_CC);
-    if (!PX_SRC(l, ins, 1, t, &args[0]) || !PX_SRC(l, ins, 2, t, &args[1]))
-        return false;
-    v = px_emit(l, &i, args);
-    write_cc(l, v + 1);
-    return px_dst(l, px_op(l, ins, 0), t, v);
+    return with_carry(l, ins, l->opc->root->name[0] == 's',
+                      read_reg(l, REG_CC));
 }
 
 static unsigned
@@ -663,9 +666,9 @@ px_l_shr(px_lower *l, const px_ins *ins)
 
 /* ---- comparisons and choices -------------------------------------------- */
 
-/* Comparison and its third predicate, combined as .and .or .xor say. */
-static bool
-compared(px_lower *l, const px_ins *ins, uint32_t *v, uint32_t *inverse)
+/* The comparison of an instruction, without its arguments. */
+static br_kins
+comparison(const px_lower *l)
 {
     static const uint8_t cmp[][2] = {
         {PM_EQ, 1},   {PM_NE, 2},   {PM_LT, 3},   {PM_LE, 4},     {PM_GT, 5},
@@ -673,35 +676,56 @@ compared(px_lower *l, const px_ins *ins, uint32_t *v, uint32_t *inverse)
         {PM_GTU, 11}, {PM_GEU, 12}, {PM_NUM, 13}, {PM_ISNAN, 14}, {PM_LO, 3},
         {PM_LS, 4},   {PM_HI, 5},   {PM_HS, 6}};
     const px_opcode *o = l->opc;
-    br_kins i = start(l, BR_K_SETP, o->types[o->n_types - 1]);
+    br_kins i =
+        start(l, BR_K_SETP, br_ktinfo_of[o->types[o->n_types - 1]].elem);
+
+    i.n_arg = 2;
+    for (size_t k = 0; k < BR_COUNT(cmp); k++)
+        if (px_has(o, (px_mod)cmp[k][0]))
+            i.mods |= br_kmod_put(BR_KF_CMP, cmp[k][1]);
+    return i;
+}
+
+/* Comparison and its third predicate, combined as .and .or .xor say; the second
+ * result is the inverse or, of pairs, that of the high halves. */
+static bool
+compared(px_lower *l, const px_ins *ins, uint32_t v[2])
+{
+    const px_opcode *o = l->opc;
+    unsigned type = o->types[o->n_types - 1];
+    br_kins i = comparison(l),
+            un = {.op = BR_K_UNPACK, .type = BR_KT_B32, .n_arg = 1};
     br_kop with = px_has(o, PM_AND)   ? BR_K_AND
                   : px_has(o, PM_OR)  ? BR_K_OR
                   : px_has(o, PM_XOR) ? BR_K_XOR
                                       : BR_K_PHI;
-    uint32_t args[2], third, no;
+    uint32_t args[2], third;
 
-    for (size_t k = 0; k < BR_COUNT(cmp); k++)
-        if (px_has(o, (px_mod)cmp[k][0]))
-            i.mods |= br_kmod_put(BR_KF_CMP, cmp[k][1]);
     if (!br_kmod(i.mods, BR_KF_CMP))
         return PX_NO(l, "the comparison is missing");
-    i.n_arg = 2;
-    if (br_ktinfo_of[i.type].lanes != 1)
-        return PX_NO(l, "a comparison of vectors is not supported");
-    if (!PX_SRC(l, ins, 1, i.type, &args[0]) ||
-        !PX_SRC(l, ins, 2, i.type, &args[1]))
+    if (!PX_SRC(l, ins, 1, type, &args[0]) ||
+        !PX_SRC(l, ins, 2, type, &args[1]))
         return false;
-    *v = px_emit(l, &i, args);
-    no = px_k(l, BR_KC_PRED, 1);
-    if (inverse)
-        *inverse = px_do2(l, BR_K_XOR, BR_KT_PRED, *v, no);
+    if (br_ktinfo_of[type].lanes == 2) {
+        args[0] = px_emit(l, &un, &args[0]);
+        args[1] = px_emit(l, &un, &args[1]);
+        v[0] = px_emit(l, &i, args);
+        args[0]++;
+        args[1]++;
+        v[1] = px_emit(l, &i, args);
+    } else {
+        v[0] = v[1] = px_emit(l, &i, args);
+        if (px_op(l, ins, 0)->kind == O_PAIR)
+            v[1] =
+                px_do2(l, BR_K_XOR, BR_KT_PRED, v[0], px_k(l, BR_KC_PRED, 1));
+    }
     if (with == BR_K_PHI)
         return true;
     if (!PX_SRC(l, ins, 3, BR_KT_PRED, &third))
         return false;
-    *v = px_do2(l, with, BR_KT_PRED, *v, third);
-    if (inverse)
-        *inverse = px_do2(l, with, BR_KT_PRED, *inverse, third);
+    if (v[0] != v[1])
+        v[1] = px_do2(l, with, BR_KT_PRED, v[1], third);
+    v[0] = px_do2(l, with, BR_KT_PRED, v[0], third);
     return true;
 }
 
@@ -709,34 +733,45 @@ bool
 px_l_setp(px_lower *l, const px_ins *ins)
 {
     const px_opnd *d = px_op(l, ins, 0);
-    uint32_t v, inverse;
+    uint32_t v[2];
 
+    if (!compared(l, ins, v))
+        return false;
     if (d->kind != O_PAIR)
-        return compared(l, ins, &v, NULL) && px_dst(l, d, BR_KT_PRED, v);
-    return compared(l, ins, &v, &inverse) &&
-           px_dst(l, &l->p->ops.at[d->a], BR_KT_PRED, v) &&
-           px_dst(l, &l->p->ops.at[d->b], BR_KT_PRED, inverse);
+        return px_dst(l, d, BR_KT_PRED, v[0]);
+    return px_dst(l, &l->p->ops.at[d->a], BR_KT_PRED, v[0]) &&
+           px_dst(l, &l->p->ops.at[d->b], BR_KT_PRED, v[1]);
 }
 
 bool
 px_l_set(px_lower *l, const px_ins *ins)
 {
-    unsigned t = l->opc->types[0];
-    br_kclass c = (br_kclass)br_ktinfo_of[t].cls;
-    uint64_t yes = t == BR_KT_F32    ? 0x3f800000
-                   : t == BR_KT_F16  ? 0x3c00
-                   : t == BR_KT_BF16 ? 0x3f80
-                                     : ~0ull;
+    const px_opcode *o = l->opc;
+    unsigned t = o->types[0], elem = br_ktinfo_of[t].elem;
+    bool pair = o->n_types == 2 && br_ktinfo_of[o->types[1]].lanes == 2;
+    br_kclass c = pair ? BR_KC_B16 : (br_kclass)br_ktinfo_of[t].cls;
+    uint64_t yes = elem == BR_KT_F32    ? 0x3f800000
+                   : elem == BR_KT_F16  ? 0x3c00
+                   : elem == BR_KT_BF16 ? 0x3f80
+                                        : ~0ull;
     unsigned bits = c == BR_KC_B16 ? BR_KT_B16 : BR_KT_B32;
-    uint32_t args[3];
+    uint32_t args[3], v[2];
 
-    if (l->opc->n_types != 2 || c == BR_KC_PRED || c == BR_KC_B64)
+    if (o->n_types != 2 || c == BR_KC_PRED || c == BR_KC_B64 ||
+        (pair && br_ktinfo_of[t].cls != BR_KC_B32) ||
+        (pair && br_ktinfo_of[t].kind == 'F' && br_ktinfo_of[t].lanes != 2))
         return PX_NO(l, "the types do not fit");
-    if (!compared(l, ins, &args[2], NULL))
+    if (!compared(l, ins, v))
         return false;
     args[0] = px_k(l, c, yes);
     args[1] = px_k(l, c, 0);
-    return px_dst(l, px_op(l, ins, 0), t, px_do(l, BR_K_SELECT, bits, args, 3));
+    for (int k = 0; k <= pair; k++) {
+        args[2] = v[k];
+        v[k] = px_do(l, BR_K_SELECT, bits, args, 3);
+    }
+    if (pair)
+        v[0] = px_do2(l, BR_K_PACK, BR_KT_B32, v[0], v[1]);
+    return px_dst(l, px_op(l, ins, 0), t, v[0]);
 }
 
 bool
@@ -797,11 +832,21 @@ bool
 px_l_mov(px_lower *l, const px_ins *ins)
 {
     unsigned t = l->opc->types[0];
-    const px_opnd *d = px_op(l, ins, 0);
-    uint32_t v;
+    const px_opnd *d = px_op(l, ins, 0), *x = px_op(l, ins, 1);
+    uint32_t v, part[8];
 
-    if (d->kind == O_VEC && l->opc->types[0] == 0)
-        return PX_NO(l, "the type is missing");
+    if (px_has(l->opc, PM_V2) || px_has(l->opc, PM_V4) ||
+        px_has(l->opc, PM_V8)) { /* all are read before one is written */
+        if (d->kind != O_VEC || x->kind != O_VEC || d->b != x->b || x->b > 8)
+            return PX_NO(l, "the vector does not fit");
+        for (uint32_t k = 0; k < x->b; k++)
+            if (!px_src(l, &l->p->ops.at[x->a + k], t, &part[k]))
+                return false;
+        for (uint32_t k = 0; k < d->b; k++)
+            if (!px_dst(l, &l->p->ops.at[d->a + k], t, part[k]))
+                return false;
+        return true;
+    }
     if (!PX_SRC(l, ins, 1, t, &v))
         return false;
     return px_dst(l, d, bits_type(t), v);
@@ -894,6 +939,13 @@ px_l_cvt(px_lower *l, const px_ins *ins)
     return px_dst(l, px_op(l, ins, 0), to, cvt_one(l, to, from, v));
 }
 
+/* A policy of caches says nothing here. */
+bool
+px_l_policy(px_lower *l, const px_ins *ins)
+{
+    return px_dst(l, px_op(l, ins, 0), BR_KT_B64, px_k(l, BR_KC_B64, 0));
+}
+
 /* ---- the driver --------------------------------------------------------- */
 
 static void
@@ -950,12 +1002,55 @@ lower_ins(px_lower *l, const px_ins *i)
     return refuse(l, i);
 }
 
+/* A register from or to its place in the frame. */
+static void
+frame_load(px_lower *l, uint32_t reg, uint32_t at)
+{
+    br_kins f = {.op = BR_K_FRAME, .imm = at};
+    br_kins i = {.op = BR_K_LD,
+                 .type = (uint8_t)bits_type(l->p->regs.at[reg]),
+                 .n_arg = 1,
+                 .n_res = 1};
+    uint32_t base = px_emit(l, &f, NULL);
+
+    i.mods = br_kmod_put(BR_KF_SPACE, BR_KM_SPACE_LOCAL);
+    write_reg(l, reg, px_emit(l, &i, &base));
+}
+
+static void
+frame_store(px_lower *l, uint32_t reg, uint32_t at)
+{
+    br_kins f = {.op = BR_K_FRAME, .imm = at};
+    br_kins i = {.op = BR_K_ST,
+                 .type = (uint8_t)bits_type(l->p->regs.at[reg]),
+                 .n_arg = 2};
+    uint32_t args[2] = {px_emit(l, &f, NULL), read_reg(l, reg)};
+
+    i.mods = br_kmod_put(BR_KF_SPACE, BR_KM_SPACE_LOCAL);
+    px_emit(l, &i, args);
+}
+
+static void
+params_in_registers(px_lower *l, bool result)
+{
+    for (size_t k = 0; k < l->p->regparams.n; k++) {
+        const px_regparam *q = &l->p->regparams.at[k];
+
+        if (q->result == result && result)
+            frame_store(l, q->reg, q->offset);
+        else if (q->result == result)
+            frame_load(l, q->reg, q->offset);
+    }
+}
+
 static void
 terminate(px_lower *l, const px_blk *b)
 {
     br_kins i = {.sym = BR_KNONE};
     uint32_t arg = 0, table[2];
 
+    if (b->end == E_RET)
+        params_in_registers(l, true);
     l->ins = b->n ? &l->p->ins.at[b->first + b->n - 1] : NULL;
     switch ((px_end)b->end) {
     case E_FALL:
@@ -1052,6 +1147,11 @@ lower_blocks(px_lower *l)
         uint32_t n = k->n;
 
         enter(l, b);
+        if (b == 0)
+            params_in_registers(l, false);
+        for (unsigned r = 0; k->after_call && r < l->n_ret; r++)
+            frame_load(l, l->ret[r].reg, l->ret[r].at);
+        l->n_ret = 0;
         if (n && k->end != E_FALL)
             n -= k->end == E_COND || k->end == E_JUMP || k->end == E_SWITCH ||
                  k->end == E_RET || k->end == E_EXIT;

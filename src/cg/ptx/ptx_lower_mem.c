@@ -225,18 +225,72 @@ px_l_stack(px_lower *l, const px_ins *ins)
 
 /* ---- calls -------------------------------------------------------------- */
 
-/* Addresses of a list's variables. */
+/* A place in the frame for a value that is no variable; its address. */
 static bool
-call_list(px_lower *l, const px_opnd *o, uint32_t *args, uint16_t *n)
+call_place(px_lower *l, uint32_t bytes, uint32_t *at, uint32_t *addr)
 {
-    for (uint32_t k = 0; o->kind == O_LIST && k < o->b; k++) {
-        const px_opnd *x = &l->p->ops.at[o->a + k];
+    br_kins f = {.op = BR_K_FRAME};
 
-        if (x->kind != O_VAR || l->p->syms.at[x->a].kind != S_FRAME)
-            return PX_NO(l, "a call takes .param variables only");
+    if (px_place(l->p, &l->f->frame_bytes, bytes, 8, at) != BR_OK)
+        return PX_NO(l, "the frame is too large");
+    f.imm = *at;
+    *addr = px_emit(l, &f, NULL);
+    return true;
+}
+
+/* An argument that is a value: as many bytes of it as the parameter has. */
+static bool
+call_value(px_lower *l, const px_opnd *x, uint32_t bytes, uint32_t *addr)
+{
+    br_kins st = {.op = BR_K_ST, .n_arg = 2};
+    uint32_t at, args[2];
+
+    st.type = bytes == 8   ? BR_KT_B64
+              : bytes == 4 ? BR_KT_B32
+              : bytes == 2 ? BR_KT_B16
+                           : BR_KT_B8;
+    if (bytes > 8 || (bytes & (bytes - 1)))
+        return PX_NO(l, "a value for a parameter that is an array");
+    if (!px_src(l, x, st.type, &args[1]) ||
+        !call_place(l, bytes, &at, &args[0]))
+        return false;
+    st.mods = br_kmod_put(BR_KF_SPACE, BR_KM_SPACE_LOCAL);
+    px_emit(l, &st, args);
+    *addr = args[0];
+    return true;
+}
+
+/* The address of one of a call's operands: a .param variable, or a place for a
+ * register or number. bytes 0: a call through a pointer, which has no list. */
+static bool
+call_operand(px_lower *l, const px_opnd *x, bool result, uint32_t bytes,
+             uint32_t *addr)
+{
+    if (x->kind == O_VAR && l->p->syms.at[x->a].kind == S_FRAME)
+        return px_src_class(l, x, BR_KC_B64, addr);
+    if (!bytes)
+        return PX_NO(l, "a call through a pointer takes .param variables");
+    if (!result)
+        return call_value(l, x, bytes, addr);
+    if (x->kind != O_REG || l->n_ret == BR_COUNT(l->ret) ||
+        br_ktinfo_of[l->p->regs.at[x->a]].bytes != bytes)
+        return PX_NO(l, "a result needs a register of its size");
+    l->ret[l->n_ret].reg = x->a;
+    return call_place(l, bytes, &l->ret[l->n_ret++].at, addr);
+}
+
+static bool
+call_list(px_lower *l, const px_opnd *o, const br_kfn *fn, uint32_t *args,
+          uint16_t *n)
+{
+    bool result = o == px_op(l, l->ins, 0);
+
+    for (uint32_t k = 0; o->kind == O_LIST && k < o->b; k++, ++*n) {
+        uint32_t bytes = fn && *n < fn->params.n ? fn->params.at[*n].bytes : 0;
+
         if (*n == 128)
             return PX_NO(l, "too many arguments");
-        if (!px_src_class(l, x, BR_KC_B64, &args[(*n)++]))
+        if (!call_operand(l, &l->p->ops.at[o->a + k], result, bytes, &args[*n]))
             return false;
     }
     return true;
@@ -250,9 +304,12 @@ px_l_call(px_lower *l, const px_ins *ins)
     br_kins i = {.op = BR_K_CALL, .n_arg = 0};
     uint32_t args[130];
     const px_sym *s = fn->kind == O_VAR ? &l->p->syms.at[fn->a] : NULL;
+    const br_kfn *to = NULL;
 
+    l->n_ret = 0;
     if (s && s->kind == S_FN) {
         i.sym = s->id | BR_KFN_SYM;
+        to = &l->m->fns.at[s->id];
     } else if (fn->kind == O_REG) {
         i.op = BR_K_CALLI;
         if (!px_src_class(l, fn, BR_KC_B64, &args[i.n_arg++]))
@@ -260,11 +317,10 @@ px_l_call(px_lower *l, const px_ins *ins)
     } else {
         return PX_NO(l, "the function is not declared");
     }
-    if ((at && !call_list(l, px_op(l, ins, 0), args, &i.n_arg)) ||
-        !call_list(l, px_op(l, ins, at + 1), args, &i.n_arg))
+    if ((at && !call_list(l, px_op(l, ins, 0), to, args, &i.n_arg)) ||
+        !call_list(l, px_op(l, ins, at + 1), to, args, &i.n_arg))
         return false;
-    if (i.op == BR_K_CALL &&
-        (l->m->fns.at[s->id].params.n != i.n_arg || l->m->fns.at[s->id].entry))
+    if (to && (to->params.n != i.n_arg || to->entry))
         return PX_NO(l, "the arguments do not fit the function");
     px_emit(l, &i, args);
     return true;

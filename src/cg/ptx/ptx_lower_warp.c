@@ -269,6 +269,38 @@ px_l_bar(px_lower *l, const px_ins *ins)
 
 /* ---- copies and their barriers ------------------------------------------ */
 
+/* cp.async.bulk: [to], [from], bytes, [mbarrier] or, out of shared memory, in a
+ * group. Cluster addresses are those of the one block there is. */
+static bool
+bulk(px_lower *l, const px_ins *ins)
+{
+    const px_opcode *o = l->opc;
+    br_kins i = {.op = BR_K_CPBULK};
+    unsigned n = px_has(o, PM_MBARTX) ? 4 : 3;
+    uint32_t args[4];
+    int64_t plus;
+
+    if (!px_has(o, PM_MBARTX) && !px_has(o, PM_BULKGROUP))
+        return PX_NO(l, "this copy is not supported");
+    for (unsigned k = 0; k < n; k++) {
+        if (k == 2) {
+            if (!PX_SRC(l, ins, k, BR_KT_B32, &args[k]))
+                return false;
+            continue;
+        }
+        if (!px_addr(l, px_op(l, ins, k), &args[k], &plus))
+            return false;
+        if (plus)
+            args[k] = px_do2(l, BR_K_ADD, BR_KT_U64, args[k],
+                             px_k(l, BR_KC_B64, (uint64_t)plus));
+    }
+    i.mods = br_kmod_put(BR_KF_SPACE,
+                         n == 4 ? BR_KM_SPACE_SHARED : BR_KM_SPACE_GLOBAL);
+    i.n_arg = (uint16_t)n;
+    px_emit(l, &i, args);
+    return true;
+}
+
 bool
 px_l_cp(px_lower *l, const px_ins *ins)
 {
@@ -278,8 +310,11 @@ px_l_cp(px_lower *l, const px_ins *ins)
     int64_t plus[2];
     uint32_t args[3];
 
-    if (!px_has(o, PM_ASYNC) || px_has(o, PM_BULK))
+    if (!px_has(o, PM_ASYNC))
         return PX_NO(l, "this copy is not supported");
+    if (px_has(o, PM_BULK) && !px_has(o, PM_COMMIT_GROUP) &&
+        !px_has(o, PM_WAIT_GROUP))
+        return bulk(l, ins);
     if (px_has(o, PM_COMMIT_GROUP) || px_has(o, PM_WAIT_ALL)) {
         i.imm = px_has(o, PM_WAIT_ALL) ? -2 : -1;
         px_emit(l, &i, NULL);

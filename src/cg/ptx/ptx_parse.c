@@ -502,11 +502,12 @@ parameter(px_parser *p, bool result)
 {
     br_kfn *f = &p->m->fns.at[p->fn];
     br_kparam q = {.result = result};
+    bool reg = px_is(p, ".reg") && !f->entry;
     px_decl d;
 
-    if (!px_is(p, ".param"))
-        return px_fail(p, "parameters in registers are not supported");
     BR_TRY(px_declaration(p, &d));
+    if (d.space != BR_KM_SPACE_PARAM && !reg)
+        return px_fail(p, "a parameter is .param or, of a .func, .reg");
     q.bytes = (uint32_t)d.bytes;
     q.align = d.align;
     BR_TRY(px_place(p, f->entry ? &f->param_bytes : &f->frame_bytes, d.bytes,
@@ -515,6 +516,14 @@ parameter(px_parser *p, bool result)
         (br_text){br_arena_str(&p->m->arena, d.name.p, d.name.n), d.name.n};
     if (!q.name.p || !br_vec_push(&f->params, q))
         return px_oom(p);
+    if (reg) {
+        px_regparam rp = {(uint32_t)p->regs.n, q.offset, result};
+
+        if (!br_vec_push(&p->regs, (uint8_t)d.type) ||
+            !br_vec_push(&p->regparams, rp))
+            return px_oom(p);
+        return px_declare(p, d.name, S_REG, rp.reg, 1, NULL);
+    }
     return px_declare(p, d.name, f->entry ? S_PARAM : S_FRAME, q.offset, 0,
                       NULL);
 }
@@ -609,7 +618,7 @@ function(px_parser *p)
     br_text name;
 
     p->ins.n = p->ops.n = p->labels.n = p->names.n = p->targets.n = 0;
-    p->regs.n = p->outer.n = 0;
+    p->regs.n = p->outer.n = p->regparams.n = 0;
     p->scope = 0;
     if (!br_vec_push(&p->regs, (uint8_t)BR_KT_PRED) ||
         !br_vec_push(&p->outer, 0u))
@@ -647,9 +656,15 @@ function(px_parser *p)
         mark = p->syms.n;
         for (size_t k = 0; k < p->m->fns.at[p->fn].params.n; k++) {
             br_kparam *q = &p->m->fns.at[p->fn].params.at[k];
+            px_symkind kind = entry ? S_PARAM : S_FRAME;
+            uint32_t id = q->offset;
 
-            BR_TRY(px_declare(p, q->name, entry ? S_PARAM : S_FRAME, q->offset,
-                              0, NULL));
+            for (size_t r = 0; r < p->regparams.n; r++)
+                if (p->regparams.at[r].offset == q->offset) {
+                    kind = S_REG;
+                    id = p->regparams.at[r].reg;
+                }
+            BR_TRY(px_declare(p, q->name, kind, id, 1, NULL));
         }
     }
     if (p->tok == ';') {
@@ -745,7 +760,7 @@ fini(px_parser *p)
     br_vec_fini(&p->labels);
     br_vec_fini(&p->names);
     br_vec_fini(&p->targets);
-    br_vec_fini(&p->result_regs);
+    br_vec_fini(&p->regparams);
     br_free(p->late);
 }
 
