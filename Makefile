@@ -54,7 +54,6 @@ ifneq ($(call has,libcurl),)
 CLI_LIBS += $(shell pkg-config --libs libcurl)
 $(B)/src/cli/%.o: BR_CFLAGS += -DBR_HAVE_CURL
 endif
-$(B)/src/cli/catalogue.o: models/catalogue.json
 LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) $(LDFLAGS)
 
 # Kernels by instruction set: chosen at run time, so compiled everywhere.
@@ -86,6 +85,8 @@ $(B)/brass: $(CLI_OBJ) $(B)/libbrass.a
 
 brass: $(B)/brass
 	@cp $< $@
+
+$(B)/src/cli/catalogue.o: models/catalogue.json
 
 # The commit is compiled into one object, made anew when it changes.
 COMMIT := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
