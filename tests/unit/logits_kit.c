@@ -80,10 +80,16 @@ lk_case
 lk_get(size_t i)
 {
     const br_json *all = document("cases.json"), *j = br_json_at(all, i);
-    const br_json *tokens = br_json_get(j, "tokens");
-    lk_case c = {.name = text(j, "name"), .arch = text(j, "arch")};
+    const br_json *tokens;
+    lk_case c = {0};
     size_t n;
 
+    if (!j && !lk_complete())
+        t_skip("no ../shared/vectors here, so not this model");
+    ck_assert_ptr_nonnull(j);
+    tokens = br_json_get(j, "tokens");
+    c.name = text(j, "name");
+    c.arch = text(j, "arch");
     c.file = t_read(t_printf("%s/%s", folder(), text(j, "model")), &c.file_n);
     c.n_tokens = BR_MIN(tokens->n, 64u);
     for (uint32_t k = 0; k < c.n_tokens; k++)

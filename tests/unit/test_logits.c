@@ -357,7 +357,10 @@ check_sensitivity(size_t part, size_t parts)
         for (size_t k = 0; lk_sensitivity(c.name, k, &key, &golden); k++, n++)
             check_sensitive(&c, key, golden);
     }
-    ck_assert_msg(n > 100, "only %d entries were found", n);
+    if (n == 0 && !lk_complete())
+        t_skip("no ../shared/vectors here, and few models without");
+    ck_assert_msg(n > (lk_complete() ? 100 : 10), "only %d entries were found",
+                  n);
 }
 
 TEST_WITHIN(every_key_and_tensor_matters_1_of_4, 120)
