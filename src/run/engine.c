@@ -80,6 +80,11 @@ copy_desc(request *r, const br_request_desc *d)
     r->tokens = br_arena_get(&r->mem, r->n_max * sizeof *r->tokens);
     if (!ok || !r->tokens)
         return false;
+    if (d->sample.logprobs)
+        r->report =
+            br_arena_new(&r->mem, br_logprob, 1 + (size_t)d->sample.n_logprobs);
+    if (d->sample.logprobs && !r->report)
+        return false;
     memcpy(r->tokens, d->tokens, d->n_tokens * sizeof *d->tokens);
     to->tokens = r->tokens;
     return true;
@@ -154,24 +159,44 @@ make_request(const br_engine *e, const br_request_desc *d, uint32_t ctx)
     return r;
 }
 
+/* Mean time from one request's end to the next's; 0: unknown. The lock is
+ * held. */
+static int64_t
+end_interval(const br_engine *e)
+{
+    uint32_t n = BR_MIN(e->n_ends, (uint32_t)BR_COUNT(e->ends));
+
+    if (n < 4)
+        return 0;
+    return (br_now_ns() - e->ends[(e->n_ends - n) % BR_COUNT(e->ends)]) / n;
+}
+
 /* With the lock held. */
 static br_code
 enqueue(br_engine *e, request *r, br_status *st)
 {
     request_table *t = &e->table;
-    uint32_t tenant = r->d.tenant, i;
+    etenant *tenant = e->tenant[r->d.tenant];
+    uint32_t i;
 
     if (e->draining)
         return br_fail(st, BR_E_BUSY, "the server is shutting down");
     if (e->n_waiting >= e->c.queue_depth || t->n_free == 0)
         return br_fail(st, BR_E_BUSY, "%u requests are waiting already",
                        e->n_waiting);
-    if (!e->known[tenant])
-        return br_fail(st, BR_E_NOT_FOUND, "there is no tenant %u", tenant);
-    if (e->n_waiting_of[tenant] >= e->quota[tenant].max_queued)
+    if (!tenant->known)
+        return br_fail(st, BR_E_NOT_FOUND, "there is no tenant %u",
+                       r->d.tenant);
+    if (tenant->n_waiting >= tenant->q.max_queued)
         return br_fail(st, BR_E_QUOTA,
                        "%u requests of this tenant are waiting already",
-                       e->n_waiting_of[tenant]);
+                       tenant->n_waiting);
+    if (r->d.deadline_ns &&
+        r->submitted_ns + (int64_t)e->n_waiting * end_interval(e) >
+            r->d.deadline_ns)
+        return br_fail(st, BR_E_BUSY,
+                       "the deadline cannot be met: %u requests wait before",
+                       e->n_waiting);
     i = t->free[--t->n_free];
     t->at[i] = r;
     t->generation[i]++;
@@ -179,7 +204,7 @@ enqueue(br_engine *e, request *r, br_status *st)
     *e->arrived_end = r;
     e->arrived_end = &r->next;
     e->n_waiting++;
-    e->n_waiting_of[tenant]++;
+    tenant->n_waiting++;
     return BR_OK;
 }
 
@@ -200,8 +225,10 @@ br_engine_submit(br_engine *e, const br_request_desc *d, br_request_id *id,
     code = enqueue(e, r, st);
     if (code == BR_OK)
         *id = r->id; /* r may be gone once the lock is */
-    else
+    else {
         e->stats.n_rejected++;
+        e->tenant[d->tenant]->ledger.requests_rejected++;
+    }
     br_mutex_unlock(&e->lock);
     if (code != BR_OK)
         request_free(r);
@@ -269,16 +296,11 @@ br_engine_hold(br_engine *e, br_request_id id, bool held)
 uint32_t
 br_engine_retry_ms(br_engine *e)
 {
-    int64_t oldest = 0, ms = 1000;
-    uint32_t n;
+    int64_t ms;
 
     br_mutex_lock(&e->lock);
-    n = BR_MIN(e->n_ends, (uint32_t)BR_COUNT(e->ends));
-    if (n)
-        oldest = e->ends[(e->n_ends - n) % BR_COUNT(e->ends)];
+    ms = end_interval(e) / 1000000;
     br_mutex_unlock(&e->lock);
-    if (n)
-        ms = (br_now_ns() - oldest) / n / 1000000;
     return (uint32_t)BR_MIN(BR_MAX(ms, 1000), 60000);
 }
 
@@ -382,22 +404,20 @@ static br_code
 start_tables(br_engine *e, br_status *st)
 {
     const br_lm *lm = e->lm;
-    size_t rows = lm->chunk, vocab = (size_t)lm->n_vocab;
+    size_t n = lm->n_slots;
+    uint32_t most = e->c.queue_depth + lm->n_slots;
 
-    e->slot = br_try_calloc(lm->n_slots, sizeof *e->slot);
-    e->quota = br_try_calloc(BR_MAX_TENANTS, sizeof *e->quota);
-    e->known = br_try_calloc(BR_MAX_TENANTS, sizeof *e->known);
-    e->n_waiting_of = br_try_calloc(BR_MAX_TENANTS, sizeof *e->n_waiting_of);
-    e->row_slot = br_try_calloc(rows * 4, sizeof *e->row_slot);
-    e->logits =
-        br_try_calloc(BR_MIN(rows, lm->n_slots), vocab * sizeof *e->logits);
-    if (!e->slot || !e->quota || !e->known || !e->n_waiting_of ||
-        !e->row_slot || !e->logits ||
-        !table_init(&e->table, e->c.queue_depth + lm->n_slots))
+    e->tenant = br_try_calloc(BR_MAX_TENANTS, sizeof(etenant *));
+    e->slots = br_try_calloc(n, sizeof *e->slots);
+    e->sampler = br_try_calloc(n, sizeof(br_sampler *));
+    e->live = br_try_calloc(most, sizeof(request *));
+    e->notes = br_try_calloc(n, sizeof *e->notes);
+    e->logits = br_try_calloc(n, (size_t)lm->n_vocab * sizeof *e->logits);
+    e->states = br_try_calloc(lm->plan->slot_elems ? e->c.n_checkpoints : 1,
+                              (lm->plan->slot_elems + 1) * sizeof *e->states);
+    if (!e->tenant || !e->slots || !e->sampler || !e->live || !e->notes ||
+        !e->logits || !e->states || !table_init(&e->table, most))
         return br_fail(st, BR_E_OOM, "engine: out of memory");
-    e->row_position = e->row_slot + rows;
-    e->row_token = e->row_position + rows;
-    e->row_want = e->row_token + rows;
     return BR_OK;
 }
 
@@ -405,14 +425,22 @@ static br_code
 start_model(br_engine *e, br_status *st)
 {
     const br_lm *lm = e->lm;
-    br_kv_config kc = {.n_slots = lm->n_slots, .max_tokens = lm->n_ctx};
+    br_sched_config c = {.n_requests = e->table.n,
+                         .n_slots = lm->n_slots,
+                         .n_ctx = lm->n_ctx,
+                         .max_rows = lm->chunk,
+                         .plan = lm->plan,
+                         .prefix_percent = e->c.prefix_percent,
+                         .n_states = e->c.n_checkpoints};
     br_sample_params p = br_sample_defaults();
+    br_sched_info i;
 
-    memcpy(kc.n_pages, lm->n_pages, sizeof kc.n_pages);
-    BR_TRY(br_kv_new(&e->kv, lm->plan, &kc, st));
-    for (uint32_t i = 0; i < lm->n_slots; i++)
-        BR_TRY(br_sampler_new(&e->slot[i].sampler, lm->n_vocab, lm->n_ctx, &p,
-                              st));
+    memcpy(c.n_pages, lm->n_pages, sizeof c.n_pages);
+    BR_TRY(br_sched_new(&e->sched, &c, st));
+    i = br_sched_info_of(e->sched);
+    e->reservable = i.n_pages - i.n_prefix_limit;
+    for (uint32_t s = 0; s < lm->n_slots; s++)
+        BR_TRY(br_sampler_new(&e->sampler[s], lm->n_vocab, lm->n_ctx, &p, st));
     return BR_OK;
 }
 
@@ -448,8 +476,7 @@ start(br_engine *e, br_status *st)
     all.max_kv_pages = INT32_MAX;
     all.decode_tokens_per_s = all.prefill_tokens_per_s = INT32_MAX;
     all.max_context_tokens = INT32_MAX;
-    e->quota[BR_TENANT_LOCAL] = all;
-    e->known[BR_TENANT_LOCAL] = true;
+    BR_TRY(br_engine_tenant_set(e, BR_TENANT_LOCAL, &all, st));
     e->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (e->fd < 0)
         return br_fail(st, BR_E_IO, "engine: no eventfd");
@@ -474,11 +501,14 @@ br_engine_new(br_engine **out, const br_engine_config *c, br_status *st)
     e->fd = -1;
     e->lock = (br_mutex)BR_MUTEX;
     e->arrived_end = &e->arrived;
-    e->queued_end = &e->queued;
     if (e->c.queue_depth == 0)
         e->c.queue_depth = BR_ENGINE_QUEUE;
     if (e->c.ring_bytes == 0)
         e->c.ring_bytes = BR_ENGINE_RING_BYTES;
+    if (e->c.prefix_percent == 0)
+        e->c.prefix_percent = 20;
+    if (e->c.n_checkpoints == 0)
+        e->c.n_checkpoints = 64;
     if (e->c.hold_ns == 0)
         e->c.hold_ns = INT64_C(30000000000);
     code = start(e, st);
@@ -521,18 +551,21 @@ br_engine_free(br_engine *e)
     br_engine_stop(e, 0);
     for (uint32_t i = 0; e->table.at && i < e->table.n; i++)
         request_free(e->table.at[i]);
-    for (uint32_t i = 0; e->slot && i < e->lm->n_slots; i++)
-        br_sampler_free(e->slot[i].sampler);
+    for (uint32_t i = 0; e->sampler && i < e->lm->n_slots; i++)
+        br_sampler_free(e->sampler[i]);
+    for (uint32_t i = 0; e->tenant && i < BR_MAX_TENANTS; i++)
+        br_free(e->tenant[i]);
     br_free(e->table.at);
     br_free(e->table.generation);
     br_free(e->table.free);
-    br_free(e->slot);
-    br_free(e->quota);
-    br_free(e->known);
-    br_free(e->n_waiting_of);
-    br_free(e->row_slot);
+    br_free(e->tenant);
+    br_free(e->slots);
+    br_free(e->sampler);
+    br_free(e->live);
+    br_free(e->notes);
     br_free(e->logits);
-    br_kv_free(e->kv);
+    br_free(e->states);
+    br_sched_free(e->sched);
     br_ring_fini(&e->ring);
     if (e->fd >= 0)
         (void)close(e->fd);
@@ -541,33 +574,95 @@ br_engine_free(br_engine *e)
 
 /* ---- tenants and figures ------------------------------------------------- */
 
+/* With the lock held. */
+static br_code
+check_reservation(const br_engine *e, uint32_t id, const br_quota *q,
+                  br_status *st)
+{
+    uint64_t sum = q->reserved_kv_pages;
+
+    for (uint32_t i = 0; i < BR_MAX_TENANTS; i++)
+        if (i != id && e->tenant[i] && e->tenant[i]->known)
+            sum += e->tenant[i]->q.reserved_kv_pages;
+    if (sum > e->reservable)
+        return br_fail(st, BR_E_LIMIT,
+                       "%u reserved KV pages make %llu with other tenants'; "
+                       "there are %u to reserve",
+                       q->reserved_kv_pages, (unsigned long long)sum,
+                       e->reservable);
+    return BR_OK;
+}
+
+static void
+tell_scheduler(br_engine *e, etenant *t)
+{
+    t->changed = e->tenants_changed = true;
+    atomic_store_explicit(&e->flags, true, memory_order_release);
+    br_event_signal(&e->wake);
+}
+
 br_code
 br_engine_tenant_set(br_engine *e, uint32_t id, const br_quota *q,
                      br_status *st)
 {
+    br_code code;
+
     if (id >= BR_MAX_TENANTS)
         return br_fail(st, BR_E_LIMIT, "tenant %u is not below %d", id,
                        BR_MAX_TENANTS);
     BR_TRY(br_quota_check(q, st));
     br_mutex_lock(&e->lock);
-    e->quota[id] = *q;
-    e->known[id] = true;
+    code = check_reservation(e, id, q, st);
+    if (code == BR_OK && !e->tenant[id] &&
+        !(e->tenant[id] = br_try_calloc(1, sizeof(etenant))))
+        code = br_fail(st, BR_E_OOM, "tenant: out of memory");
+    if (code == BR_OK) {
+        e->tenant[id]->q = *q;
+        e->tenant[id]->known = true;
+        tell_scheduler(e, e->tenant[id]);
+    }
     br_mutex_unlock(&e->lock);
-    return BR_OK;
+    return code;
+}
+
+void
+br_engine_tenant_drop(br_engine *e, uint32_t id)
+{
+    br_mutex_lock(&e->lock);
+    if (id < BR_MAX_TENANTS && e->tenant[id] && e->tenant[id]->known) {
+        e->tenant[id]->known = false;
+        tell_scheduler(e, e->tenant[id]);
+    }
+    br_mutex_unlock(&e->lock);
+}
+
+static bool
+look_up(br_engine *e, uint32_t id, br_quota *q, br_ledger *l)
+{
+    const etenant *t;
+
+    if (id >= BR_MAX_TENANTS)
+        return false;
+    br_mutex_lock(&e->lock);
+    t = e->tenant[id] && e->tenant[id]->known ? e->tenant[id] : NULL;
+    if (t && q)
+        *q = t->q;
+    if (t && l)
+        *l = br_ledger_of(t);
+    br_mutex_unlock(&e->lock);
+    return t != NULL;
 }
 
 bool
 br_engine_tenant_quota(br_engine *e, uint32_t id, br_quota *out)
 {
-    bool known;
+    return look_up(e, id, out, NULL);
+}
 
-    if (id >= BR_MAX_TENANTS)
-        return false;
-    br_mutex_lock(&e->lock);
-    known = e->known[id];
-    *out = e->quota[id];
-    br_mutex_unlock(&e->lock);
-    return known;
+bool
+br_engine_ledger(br_engine *e, uint32_t id, br_ledger *out)
+{
+    return look_up(e, id, NULL, out);
 }
 
 void
@@ -576,6 +671,16 @@ br_engine_stats_get(br_engine *e, br_engine_stats *out)
     br_mutex_lock(&e->lock);
     *out = e->stats;
     out->draining = e->draining;
-    out->n_queued = e->n_waiting;
     br_mutex_unlock(&e->lock);
+}
+
+uint32_t
+br_engine_slots(br_engine *e, br_slot_info *out, uint32_t max)
+{
+    uint32_t n = BR_MIN(max, e->lm->n_slots);
+
+    br_mutex_lock(&e->lock);
+    memcpy(out, e->slots, n * sizeof *out);
+    br_mutex_unlock(&e->lock);
+    return e->lm->n_slots;
 }

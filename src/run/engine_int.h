@@ -6,27 +6,31 @@
 
 #include "base/thread.h"
 #include "run/engine.h"
-#include "run/kv.h"
 #include "run/ring.h"
+#include "run/sched.h"
 #include "run/textout.h"
 
 /* A request from submit to END. Made by the thread that submits, then the
  * engine's; what the drainer reads is written before the END record. */
 typedef struct request {
     br_request_id id;
-    struct request *next; /* of a list it stands in */
+    struct request *next; /* of those that arrived, or that end */
     br_arena mem;
     br_request_desc d; /* pointers lead into mem */
     int32_t *tokens;   /* [n_max] prompt and answer */
     uint32_t n_prompt, n_tokens, n_max;
     br_textout text;
-    br_text piece; /* of text: what the next record brings */
+    br_text piece;      /* of text: what the next record brings */
+    br_logprob *report; /* [1 + n_logprobs] of the latest token */
+    uint32_t n_report;
     atomic_bool cancel, held;
-    uint32_t slot;
-    bool unsent; /* its latest token is not in the ring yet */
-    bool ended;  /* usage.finish is set; END is not in the ring yet */
-    bool closed; /* piece is the last one */
-    int64_t submitted_ns, admitted_ns, first_ns, stuck_ns;
+    uint32_t slot, live_at;
+    bool unsent;  /* its latest token is not in the ring yet */
+    bool moved;   /* PREEMPTED is not in the ring yet */
+    bool closed;  /* piece is the last one */
+    bool suspect; /* was in a step that failed */
+    bool is_held; /* as the scheduler knows it */
+    int64_t submitted_ns, admitted_ns, first_ns, last_ns, stuck_ns;
     br_usage usage;
     br_status error;
 } request;
@@ -39,12 +43,6 @@ typedef struct out_rec {
     uint32_t kind, n_text;
 } out_rec;
 
-typedef struct eslot {
-    request *r; /* NULL: free */
-    br_sampler *sampler;
-    uint32_t n_fed;
-} eslot;
-
 /* Ids: generation << 32 | place in the table. */
 typedef struct request_table {
     request **at;
@@ -53,23 +51,45 @@ typedef struct request_table {
     uint32_t n, n_free;
 } request_table;
 
+/* Of times: bucket i of octave o holds [2^o (1 + i/16), ...) microseconds. */
+typedef struct histogram {
+    uint32_t n[32 * 16];
+    uint64_t sum;
+} histogram;
+
+/* A tenant as others see it; the lock's. */
+typedef struct etenant {
+    br_quota q;
+    bool known, changed; /* changed: the scheduler has not heard of it */
+    uint32_t n_waiting;
+    br_ledger ledger;
+    histogram first, next;
+} etenant;
+
+/* A token of the step at hand, for the ledger. */
+typedef struct token_note {
+    uint32_t tenant;
+    bool first;
+    int64_t ns;
+} token_note;
+
 struct br_engine {
     br_engine_config c;
     const br_lm *lm;
     br_thread thread;
     bool started;
+    uint32_t reservable; /* pages */
 
     br_mutex lock; /* what stands up to the next line */
     request_table table;
     request *arrived, **arrived_end;
-    uint32_t n_waiting; /* arrived or queued */
-    br_quota *quota;    /* [BR_MAX_TENANTS] */
-    bool *known;        /* [BR_MAX_TENANTS] */
-    uint32_t *n_waiting_of;
-    bool draining;
+    uint32_t n_waiting; /* never had a slot yet */
+    etenant **tenant;   /* [BR_MAX_TENANTS], NULL: never seen */
+    bool draining, tenants_changed;
     int64_t ends[16]; /* when the latest requests ended */
     uint32_t n_ends;
     br_engine_stats stats;
+    br_slot_info *slots; /* [n_slots] */
 
     br_event wake; /* something for the engine's thread to do */
     atomic_bool stop, flags;
@@ -82,17 +102,30 @@ struct br_engine {
     br_ring ring;
 
     /* the engine's thread alone */
-    br_kv *kv;
-    eslot *slot;
-    request *queued, **queued_end, *ending;
-    int32_t *row_slot, *row_position, *row_token, *row_want;
-    float *logits;
+    br_sched *sched;
+    br_sampler **sampler; /* [n_slots] */
+    request **live;
+    uint32_t n_live, n_suspects;
+    request *ending;
+    float *logits, *states; /* states: [n_checkpoints][slot_elems] */
+    token_note *notes;
+    uint32_t n_notes;
     br_engine_stats now;
     bool stopping;
 };
 
 /* engine_loop.c */
 void br_engine_thread(void *arg);
+/* engine_out.c: what leaves. finish takes the request from the scheduler. */
+void br_engine_finish(br_engine *e, request *r, br_finish why);
+void br_engine_fail(br_engine *e, request *r, const br_status *st);
+void br_engine_token(br_engine *e, request *r); /* its latest one */
+void br_engine_flush(br_engine *e);             /* what found no room before */
+void br_engine_publish(br_engine *e);
+/* ledger.c: with the lock held. */
+void br_ledger_token(etenant *t, const token_note *n);
+void br_ledger_end(etenant *t, const request *r);
+br_ledger br_ledger_of(const etenant *t);
 /* engine.c: the request is over; called by the drainer after END. */
 void br_engine_forget(br_engine *e, request *r);
 

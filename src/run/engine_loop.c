@@ -1,180 +1,116 @@
 /* engine_loop.c - the engine's thread: one step after another.
  *
- *   take what arrived -> look at flags -> admit -> plan -> step -> sample
- *        ^                                                          |
- *        `------------- publish, or sleep when nothing runs <-------'
+ *   take what arrived -> look at flags -> plan -> step -> sample -> publish
+ *        ^                                                             |
+ *        `------------------ sleep when there is nothing to do <-------'
+ *
+ * A step that fails does not say whose fault it was. All that were in it lose
+ * their slots and what they were fed, and from then on each runs alone until
+ * it has passed a step: the one that fails alone is the one that ends.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/engine_int.h"
 
+#include "base/hash.h"
+
 #include <string.h>
-#include <unistd.h>
-
-/* ---- the way out --------------------------------------------------------- */
-
-static bool
-put(br_engine *e, request *r, br_output_kind kind)
-{
-    const br_logprob *lp = NULL;
-    size_t n_lp = 0;
-    out_rec *rec;
-
-    if (kind == BR_OUTPUT_TOKEN)
-        lp = br_sampler_logprobs(e->slot[r->slot].sampler, &n_lp);
-    rec = br_ring_put(&e->ring,
-                      (uint32_t)(sizeof *rec + n_lp * sizeof *lp + r->piece.n));
-    if (!rec)
-        return false;
-    *rec = (out_rec){
-        .id = r->id, .r = r, .kind = kind, .n_text = (uint32_t)r->piece.n};
-    rec->head = (br_output_head){.slot = r->slot,
-                                 .tenant = r->d.tenant,
-                                 .eot = kind == BR_OUTPUT_END,
-                                 .preempted = kind == BR_OUTPUT_PREEMPTED,
-                                 .n_logprobs = (uint16_t)n_lp};
-    if (r->n_tokens > r->n_prompt) {
-        rec->head.token = (uint32_t)r->tokens[r->n_tokens - 1];
-        rec->head.generated_pos = r->n_tokens - r->n_prompt - 1;
-    }
-    if (n_lp)
-        memcpy(rec + 1, lp, n_lp * sizeof *lp);
-    if (r->piece.n)
-        memcpy((char *)(rec + 1) + n_lp * sizeof *lp, r->piece.p, r->piece.n);
-    r->piece.n = 0;
-    return true;
-}
-
-static void
-release(br_engine *e, request *r)
-{
-    br_kv_cut(e->kv, r->slot, 0);
-    e->slot[r->slot].r = NULL;
-    e->now.n_running--;
-}
-
-/* Frees the slot at once; END goes out when the ring has room. */
-static void
-finish(br_engine *e, request *r, br_finish why)
-{
-    int64_t now = br_now_ns();
-
-    br_assert(!r->ended);
-    r->ended = true;
-    r->usage.finish = why;
-    r->usage.n_prompt = r->n_prompt;
-    r->usage.n_out = r->n_tokens - r->n_prompt;
-    r->usage.queue_ns =
-        (r->admitted_ns ? r->admitted_ns : now) - r->submitted_ns;
-    if (r->first_ns) {
-        r->usage.first_ns = r->first_ns - r->submitted_ns;
-        r->usage.prefill_ns = r->first_ns - r->admitted_ns;
-        r->usage.decode_ns = now - r->first_ns;
-    }
-    e->now.n_done++;
-    e->now.n_cancelled += why == BR_FINISH_CANCELLED;
-    e->now.n_failed += why == BR_FINISH_FAILED;
-    r->next = e->ending;
-    e->ending = r;
-}
-
-static void
-fail(br_engine *e, request *r, const br_status *st)
-{
-    r->error = *st;
-    finish(e, r, BR_FINISH_FAILED);
-}
-
-/* False: the ring is full. */
-static bool
-send_end(br_engine *e, request *r)
-{
-    size_t which;
-
-    if (r->unsent && !put(e, r, BR_OUTPUT_TOKEN))
-        return false;
-    r->unsent = false;
-    if (!r->closed) {
-        r->closed = true;
-        if (r->usage.finish != BR_FINISH_STOP && br_textout_end(&r->text)) {
-            r->piece = br_textout_take(&r->text, true, &which);
-            if (which != SIZE_MAX) {
-                r->usage.finish = BR_FINISH_STOP;
-                r->usage.stop = (uint32_t)which;
-            }
-        }
-    }
-    return put(e, r, BR_OUTPUT_END);
-}
-
-static void
-send_ends(br_engine *e)
-{
-    request **at = &e->ending;
-
-    while (*at) {
-        request *r = *at;
-
-        if (!send_end(e, r)) {
-            at = &r->next;
-            continue;
-        }
-        *at = r->next; /* r is the drainer's from publish on */
-    }
-}
-
-static void
-publish(br_engine *e)
-{
-    uint64_t one = 1;
-
-    br_mutex_lock(&e->lock);
-    e->now.n_rejected = e->stats.n_rejected;
-    e->stats = e->now;
-    br_mutex_unlock(&e->lock);
-    if (!br_ring_publish(&e->ring))
-        return;
-    br_event_signal(&e->news);
-    if (atomic_exchange_explicit(&e->armed, false, memory_order_seq_cst))
-        (void)!write(e->fd, &one, sizeof one);
-}
 
 /* ---- the way in ---------------------------------------------------------- */
 
 static void
-take_arrived(br_engine *e)
+cancel_all_of(br_engine *e, uint32_t id)
 {
-    br_mutex_lock(&e->lock);
-    if (e->arrived) {
-        *e->queued_end = e->arrived;
-        e->queued_end = e->arrived_end;
-        e->arrived = NULL;
-        e->arrived_end = &e->arrived;
-    }
-    br_mutex_unlock(&e->lock);
+    for (uint32_t i = 0; i < e->n_live; i++)
+        if (e->live[i]->d.tenant == id)
+            atomic_store_explicit(&e->live[i]->cancel, true,
+                                  memory_order_relaxed);
+}
+
+/* With the lock held. False: to be tried again. */
+static bool
+change_tenant(br_engine *e, uint32_t id)
+{
+    etenant *t = e->tenant[id];
+    br_sched_tenant_info i = br_sched_tenant(e->sched, id);
+    br_quota bare = t->q;
+
+    bare.reserved_kv_pages = 0;
+    if (t->known && br_sched_tenant_set(e->sched, id, &t->q, NULL) == BR_OK)
+        return true;
+    /* Pages promised to others are in the way: it begins without its own. */
+    if (t->known)
+        return !i.known &&
+               br_sched_tenant_set(e->sched, id, &bare, NULL) != BR_OK;
+    cancel_all_of(e, id);
+    if (i.n_queued + i.n_running)
+        return false;
+    br_sched_tenant_drop(e->sched, id);
+    return true;
 }
 
 static void
-unqueue(br_engine *e, request **at)
+change_tenants(br_engine *e)
 {
-    request *r = *at;
+    if (!e->tenants_changed)
+        return;
+    e->tenants_changed = false;
+    for (uint32_t id = 0; id < BR_MAX_TENANTS; id++) {
+        etenant *t = e->tenant[id];
 
-    *at = r->next;
-    if (!r->next)
-        e->queued_end = at;
-    r->next = NULL;
+        if (!t || !t->changed)
+            continue;
+        t->changed = !change_tenant(e, id);
+        e->tenants_changed |= t->changed;
+    }
+}
+
+static void
+begin(br_engine *e, request *r)
+{
+    uint32_t most = br_sched_most_tokens(e->sched, r->d.tenant);
+    br_status st = {0};
+
+    r->live_at = e->n_live;
+    e->live[e->n_live++] = r;
+    r->n_max = BR_MIN(r->n_max, most);
+    br_sched_add(e->sched, (uint32_t)r->id, r->d.tenant, r->tokens,
+                 BR_MIN(r->n_prompt, most), r->n_max);
+    if (r->n_prompt < most)
+        return;
+    (void)br_fail(&st, BR_E_LIMIT,
+                  "the prompt has %u tokens; the tenant's KV pages hold %u, "
+                  "the answer included",
+                  r->n_prompt, most);
+    br_engine_fail(e, r, &st);
+}
+
+static void
+take_arrived(br_engine *e)
+{
+    request *r, *next;
+
     br_mutex_lock(&e->lock);
-    e->n_waiting--;
-    e->n_waiting_of[r->d.tenant]--;
+    change_tenants(e);
+    r = e->arrived;
+    e->arrived = NULL;
+    e->arrived_end = &e->arrived;
     br_mutex_unlock(&e->lock);
+    for (; r; r = next) {
+        next = r->next;
+        r->next = NULL;
+        begin(e, r);
+    }
 }
 
 static bool
-is_over(const request *r, int64_t now, br_finish *why)
+is_over(const br_engine *e, const request *r, int64_t now, br_finish *why)
 {
     if (atomic_load_explicit(&r->cancel, memory_order_relaxed))
         *why = BR_FINISH_CANCELLED;
     else if (r->d.deadline_ns && now > r->d.deadline_ns)
         *why = BR_FINISH_DEADLINE;
+    else if (r->stuck_ns && now - r->stuck_ns > e->c.hold_ns)
+        *why = BR_FINISH_TOO_SLOW;
     else
         return false;
     return true;
@@ -183,100 +119,71 @@ is_over(const request *r, int64_t now, br_finish *why)
 static void
 look_at_flags(br_engine *e, int64_t now)
 {
-    br_finish why;
+    for (uint32_t i = 0; i < e->n_live;) {
+        request *r = e->live[i];
+        bool held = r->unsent || r->moved ||
+                    atomic_load_explicit(&r->held, memory_order_relaxed);
+        br_finish why;
 
-    for (request **at = &e->queued; *at;) {
-        request *r = *at;
-
-        if (!is_over(r, now, &why)) {
-            at = &r->next;
-            continue;
-        }
-        unqueue(e, at);
-        finish(e, r, why);
-    }
-    for (uint32_t i = 0; i < e->lm->n_slots; i++) {
-        request *r = e->slot[i].r;
-        bool held;
-
-        if (!r)
-            continue;
-        held =
-            r->unsent || atomic_load_explicit(&r->held, memory_order_relaxed);
         r->stuck_ns = !held ? 0 : r->stuck_ns ? r->stuck_ns : now;
-        if (is_over(r, now, &why) ||
-            (held && now - r->stuck_ns > e->c.hold_ns &&
-             (why = BR_FINISH_TOO_SLOW, true))) {
-            release(e, r);
-            finish(e, r, why);
-        }
-    }
-}
-
-static void
-bind(br_engine *e, request *r, uint32_t slot)
-{
-    eslot *s = &e->slot[slot];
-
-    s->r = r;
-    s->n_fed = 0;
-    r->slot = slot;
-    r->admitted_ns = br_now_ns();
-    e->lm->reset(e->lm->ctx, slot);
-    br_sampler_restart(s->sampler, &r->d.sample);
-    for (uint32_t i = 0; i < r->n_tokens; i++)
-        br_sampler_accept(s->sampler, r->tokens[i]);
-    e->now.n_running++;
-    e->now.prompt_tokens += r->n_prompt;
-}
-
-static void
-admit(br_engine *e)
-{
-    br_status st = {0};
-
-    for (uint32_t i = 0; i < e->lm->n_slots && e->queued; i++) {
-        request *r = e->queued;
-
-        if (e->slot[i].r)
+        if (is_over(e, r, now, &why)) {
+            br_engine_finish(e, r, why); /* another takes its place */
             continue;
-        if (br_kv_grow(e->kv, i, r->n_max, &st) != BR_OK)
-            return;
-        unqueue(e, &e->queued);
-        bind(e, r, i);
+        }
+        if (held != r->is_held)
+            br_sched_hold(e->sched, (uint32_t)r->id, held);
+        r->is_held = held;
+        i++;
     }
+}
+
+/* ---- slots change hands -------------------------------------------------- */
+
+static request *
+request_of(const br_engine *e, uint32_t h)
+{
+    return e->table.at[h];
+}
+
+static void
+tell_preempted(br_engine *e, request *r)
+{
+    r->moved = true;
+    r->usage.n_preempted++;
+    e->now.n_preempted++;
+}
+
+static void
+first_slot(br_engine *e, request *r)
+{
+    r->admitted_ns = br_now_ns();
+    e->now.prompt_tokens += r->n_prompt;
+    br_mutex_lock(&e->lock);
+    e->n_waiting--;
+    e->tenant[r->d.tenant]->n_waiting--;
+    br_mutex_unlock(&e->lock);
+}
+
+static void
+begin_slot(br_engine *e, const br_sched_op *op)
+{
+    request *r = request_of(e, op->h);
+    const br_lm *lm = e->lm;
+
+    r->slot = op->slot;
+    if (!r->admitted_ns)
+        first_slot(e, r);
+    if (op->state == BR_SCHED_NONE)
+        lm->reset(lm->ctx, op->slot);
+    else
+        lm->restore(lm->ctx, op->slot,
+                    e->states + op->state * lm->plan->slot_elems);
+    br_sampler_restart(e->sampler[op->slot], &r->d.sample);
+    for (uint32_t i = 0; i < r->n_tokens; i++)
+        br_sampler_accept(e->sampler[op->slot], r->tokens[i]);
 }
 
 /* ---- a step -------------------------------------------------------------- */
-
-static void
-add_row(br_engine *e, br_step *s, uint32_t slot, bool want)
-{
-    eslot *k = &e->slot[slot];
-    uint32_t t = s->n_rows++;
-
-    e->row_slot[t] = (int32_t)slot;
-    e->row_position[t] = (int32_t)k->n_fed;
-    e->row_token[t] = k->r->tokens[k->n_fed];
-    e->row_want[t] = want;
-    k->n_fed++;
-}
-
-static void
-plan(br_engine *e, br_step *s)
-{
-    for (int prefill = 0; prefill < 2; prefill++)
-        for (uint32_t i = 0; i < e->lm->n_slots; i++) {
-            eslot *k = &e->slot[i];
-            const request *r = k->r;
-
-            if (!r || r->unsent || (k->n_fed + 1 < r->n_tokens) != prefill ||
-                atomic_load_explicit(&r->held, memory_order_relaxed))
-                continue;
-            while (s->n_rows < e->lm->chunk && k->n_fed < r->n_tokens)
-                add_row(e, s, i, k->n_fed + 1 == r->n_tokens);
-        }
-}
 
 static bool
 stops_at(const br_engine *e, const request *r, int32_t id)
@@ -287,108 +194,155 @@ stops_at(const br_engine *e, const request *r, int32_t id)
     return !r->d.ignore_eog && br_tok_is_eog(e->c.tok, id);
 }
 
-/* The token is part of the answer. False: the answer is over. */
-static bool
+static void
 append(br_engine *e, request *r, int32_t id)
 {
     br_status st = {0};
     size_t which;
 
     r->tokens[r->n_tokens++] = id;
-    br_sampler_accept(e->slot[r->slot].sampler, id);
+    br_sched_append(e->sched, (uint32_t)r->id);
+    br_sampler_accept(e->sampler[r->slot], id);
     if (!br_textout_put(&r->text, id)) {
         (void)br_fail(&st, BR_E_OOM, "answer: out of memory");
-        return fail(e, r, &st), false;
+        br_engine_fail(e, r, &st);
+        return;
     }
     r->piece = br_textout_take(&r->text, false, &which);
-    r->unsent = !put(e, r, BR_OUTPUT_TOKEN);
-    e->now.out_tokens++;
+    br_engine_token(e, r);
     if (which != SIZE_MAX) {
         r->usage.stop = (uint32_t)which;
-        return finish(e, r, BR_FINISH_STOP), false;
+        br_engine_finish(e, r, BR_FINISH_STOP);
+    } else if (r->n_tokens == r->n_max) {
+        bool all = r->d.max_tokens >= 0 &&
+                   r->n_tokens - r->n_prompt == r->d.max_tokens;
+
+        br_engine_finish(e, r, all ? BR_FINISH_LENGTH : BR_FINISH_CONTEXT);
     }
-    return true;
 }
 
-static bool
-pick(br_engine *e, request *r, float *logits)
+static br_code
+pick(br_engine *e, request *r, float *logits, int32_t *id, br_status *st)
 {
     const br_logit_hook *h = &r->d.hook;
-    int32_t id;
-    br_status st = {0};
+    size_t bytes = (size_t)e->lm->n_vocab * sizeof *logits;
+    static const br_hash_key key = {0x6272617373, 0x6469676573740a};
 
-    if (h->mask && !h->mask(h->ctx, logits, e->lm->n_vocab)) {
-        (void)br_fail(&st, BR_E_REJECTED, "%s", h->error);
-        return fail(e, r, &st), false;
-    }
-    if (br_sampler_pick(e->slot[r->slot].sampler, logits, r->n_tokens, &id,
-                        &st) != BR_OK)
-        return fail(e, r, &st), false;
-    if (!r->first_ns)
-        r->first_ns = br_now_ns();
-    if (stops_at(e, r, id)) {
-        bool eog = br_tok_is_eog(e->c.tok, id);
-
-        r->usage.stop = UINT32_MAX;
-        return finish(e, r, eog ? BR_FINISH_EOG : BR_FINISH_STOP), false;
-    }
-    if (h->accept && !h->accept(h->ctx, id)) {
-        (void)br_fail(&st, BR_E_REJECTED, "%s", h->error);
-        return fail(e, r, &st), false;
-    }
-    return append(e, r, id);
+    if (r->d.digest)
+        r->usage.digest = br_siphash13_u64(
+            key, r->usage.digest ^ br_siphash13(key, logits, bytes));
+    if (h->mask && !h->mask(h->ctx, logits, e->lm->n_vocab))
+        return br_fail(st, BR_E_REJECTED, "%s", h->error);
+    BR_TRY(br_sampler_pick(e->sampler[r->slot], logits, r->n_tokens, id, st));
+    if (!stops_at(e, r, *id) && h->accept && !h->accept(h->ctx, *id))
+        return br_fail(st, BR_E_REJECTED, "%s", h->error);
+    return BR_OK;
 }
 
 static void
 sample(br_engine *e, request *r, float *logits)
 {
-    bool goes_on;
+    br_status st = {0};
+    int32_t id;
 
     if (r->n_tokens == r->n_max) { /* max_tokens 0 */
-        finish(e, r, BR_FINISH_LENGTH);
-        release(e, r);
+        br_engine_finish(e, r, BR_FINISH_LENGTH);
         return;
     }
-    goes_on = pick(e, r, logits);
-    if (goes_on && r->n_tokens == r->n_max) {
-        bool full =
-            r->d.max_tokens < 0 || r->n_tokens - r->n_prompt < r->d.max_tokens;
-
-        finish(e, r, full ? BR_FINISH_CONTEXT : BR_FINISH_LENGTH);
-        goes_on = false;
+    if (pick(e, r, logits, &id, &st) != BR_OK) {
+        br_engine_fail(e, r, &st);
+        return;
     }
-    if (!goes_on)
-        release(e, r);
+    if (!r->first_ns)
+        r->first_ns = br_now_ns();
+    if (!stops_at(e, r, id)) {
+        append(e, r, id);
+        return;
+    }
+    r->usage.stop = UINT32_MAX;
+    br_engine_finish(
+        e, r, br_tok_is_eog(e->c.tok, id) ? BR_FINISH_EOG : BR_FINISH_STOP);
+}
+
+/* The next row of another request than row t's. */
+static uint32_t
+next_request(const br_plan *p, uint32_t t)
+{
+    uint32_t i = t + 1;
+
+    while (i < p->step.n_rows && p->row_handle[i] == p->row_handle[t])
+        i++;
+    return i;
 }
 
 static void
-run_step(br_engine *e, br_step *s)
+step_failed(br_engine *e, const br_plan *p, const br_status *st)
 {
-    br_status st = {0};
-    int64_t begin = br_now_ns();
-    br_code code;
+    uint32_t n = p->step.n_rows;
+
+    if (next_request(p, 0) == n) {
+        br_engine_fail(e, request_of(e, p->row_handle[0]), st);
+        return;
+    }
+    for (uint32_t t = 0; t < n; t = next_request(p, t)) {
+        request *r = request_of(e, p->row_handle[t]);
+
+        e->n_suspects += !r->suspect;
+        r->suspect = true;
+        br_sched_preempt(e->sched, p->row_handle[t], true);
+        tell_preempted(e, r);
+    }
+    br_sched_solo(e->sched, true);
+}
+
+static void
+step_passed(br_engine *e, const br_plan *p, int64_t ns)
+{
     float *logits = e->logits;
 
-    s->slot = e->row_slot;
-    s->position = e->row_position;
-    s->token = e->row_token;
-    s->want = e->row_want;
-    s->pages = br_kv_tables(e->kv);
-    code = e->lm->step(e->lm->ctx, s, logits, &st);
-    for (uint32_t t = 0; t < s->n_rows; t++) {
-        request *r = e->slot[s->slot[t]].r;
+    br_sched_stepped(e->sched, br_now_ns(), ns);
+    for (uint32_t i = 0; i < p->n_save; i++)
+        e->lm->save(e->lm->ctx, p->save[i].slot,
+                    e->states + p->save[i].state * e->lm->plan->slot_elems);
+    for (uint32_t t = 0; t < p->step.n_rows; t++) {
+        request *r = request_of(e, p->row_handle[t]);
 
-        if (code != BR_OK && r) {
-            fail(e, r, &st);
-            release(e, r);
-        } else if (code == BR_OK && s->want[t]) {
-            sample(e, r, logits);
-            logits += e->lm->n_vocab;
-        }
+        e->n_suspects -= r->suspect;
+        r->suspect = false;
+        if (!p->step.want[t])
+            continue;
+        sample(e, r, logits);
+        logits += e->lm->n_vocab;
     }
-    e->now.n_steps++;
-    e->now.step_ns = br_now_ns() - begin;
+    if (e->n_suspects == 0)
+        br_sched_solo(e->sched, false);
 }
+
+/* False: there was nothing to run. */
+static bool
+step(br_engine *e, const br_plan *p)
+{
+    int64_t begun = br_now_ns();
+    br_status st = {0};
+
+    for (uint32_t i = 0; i < p->n_preempted; i++)
+        tell_preempted(e, request_of(e, p->preempted[i]));
+    for (uint32_t i = 0; i < p->n_begin; i++)
+        begin_slot(e, &p->begin[i]);
+    if (p->step.n_rows == 0)
+        return false;
+    if (e->lm->step(e->lm->ctx, &p->step, e->logits, &st) == BR_OK)
+        step_passed(e, p, br_now_ns() - begun);
+    else
+        step_failed(e, p, &st);
+    e->now.n_steps++;
+    e->now.rows_decode += p->n_decode;
+    e->now.rows_prefill += p->step.n_rows - p->n_decode;
+    e->now.step_ns = br_now_ns() - begun;
+    return true;
+}
+
+/* ---- the loop ------------------------------------------------------------ */
 
 static bool
 has_work(void *arg)
@@ -404,24 +358,33 @@ has_work(void *arg)
             atomic_load_explicit(&e->stop, memory_order_acquire));
 }
 
-/* Ends everything. */
 static void
-shut(br_engine *e)
+rest(br_engine *e)
 {
-    while (e->queued) {
-        request *r = e->queued;
+    /* Something waits for room in the ring, a deadline, or a rate. */
+    bool soon = e->n_live || e->ending || e->tenants_changed;
 
-        unqueue(e, &e->queued);
-        finish(e, r, BR_FINISH_SHUTDOWN);
-    }
-    for (uint32_t i = 0; i < e->lm->n_slots; i++) {
-        request *r = e->slot[i].r;
+    (void)br_event_await(&e->wake, has_work, e, 0, soon ? 1000000 : -1);
+}
 
-        if (r) {
-            release(e, r);
-            finish(e, r, BR_FINISH_SHUTDOWN);
-        }
-    }
+static void
+look_at_stop(br_engine *e, int64_t now)
+{
+    e->stopping = atomic_load_explicit(&e->stop, memory_order_acquire);
+    if (!e->stopping ||
+        now < atomic_load_explicit(&e->stop_at, memory_order_relaxed))
+        return;
+    while (e->n_live)
+        br_engine_finish(e, e->live[0], BR_FINISH_SHUTDOWN);
+}
+
+/* Whoever stops the engine without draining it loses the last ENDs. */
+static bool
+is_done(const br_engine *e, int64_t now)
+{
+    int64_t end = atomic_load_explicit(&e->stop_at, memory_order_relaxed);
+
+    return e->n_live == 0 && (!e->ending || now > end + INT64_C(1000000000));
 }
 
 void
@@ -430,29 +393,24 @@ br_engine_thread(void *arg)
     br_engine *e = arg;
 
     for (;;) {
-        br_step s = {0};
+        const br_plan *p;
         int64_t now = br_now_ns();
+        bool ran;
 
-        e->stopping = atomic_load_explicit(&e->stop, memory_order_acquire);
-        take_arrived(e);
         (void)atomic_exchange_explicit(&e->flags, false, memory_order_acquire);
-        if (e->stopping &&
-            now >= atomic_load_explicit(&e->stop_at, memory_order_relaxed))
-            shut(e);
-        for (uint32_t i = 0; i < e->lm->n_slots; i++)
-            if (e->slot[i].r && e->slot[i].r->unsent)
-                e->slot[i].r->unsent = !put(e, e->slot[i].r, BR_OUTPUT_TOKEN);
+        take_arrived(e);
+        look_at_stop(e, now);
+        br_engine_flush(e);
         look_at_flags(e, now);
-        admit(e);
-        plan(e, &s);
-        if (s.n_rows)
-            run_step(e, &s);
-        send_ends(e);
-        publish(e);
-        if (e->stopping && !e->now.n_running && !e->queued)
+        now = br_now_ns();
+        p = br_sched_plan(e->sched, now);
+        e->now.plan_ns = br_now_ns() - now;
+        ran = step(e, p);
+        br_engine_flush(e);
+        br_engine_publish(e);
+        if (e->stopping && is_done(e, now))
             return;
-        if (s.n_rows == 0)
-            (void)br_event_await(&e->wake, has_work, e, 0,
-                                 e->now.n_running || e->ending ? 1000000 : -1);
+        if (!ran)
+            rest(e);
     }
 }

@@ -184,6 +184,45 @@ br_kv_share(br_kv *kv, uint32_t from, uint32_t to, uint32_t n_tokens)
 }
 
 uint32_t
+br_kv_count(const br_kv *kv, uint32_t slot)
+{
+    return kv->n[slot];
+}
+
+uint32_t
+br_kv_page(const br_kv *kv, uint32_t slot, uint32_t group, uint32_t i)
+{
+    br_check(i < kv->n[slot]);
+    return list_of(kv, slot, group)[i];
+}
+
+void
+br_kv_hold(br_kv *kv, uint32_t group, uint32_t page)
+{
+    if (page == NO_PAGE)
+        return;
+    br_check(kv->pool[group].refs[page] > 0 && "a page in use");
+    kv->pool[group].refs[page]++;
+}
+
+void
+br_kv_drop(br_kv *kv, uint32_t group, uint32_t page)
+{
+    drop(kv, group, &page);
+}
+
+void
+br_kv_attach(br_kv *kv, uint32_t slot, uint32_t i, const uint32_t *pages)
+{
+    br_check(i < kv->max_pages);
+    for (uint32_t g = 0; g < kv->n_groups; g++) {
+        br_kv_hold(kv, g, pages[g]);
+        list_of(kv, slot, g)[i] = pages[g];
+    }
+    kv->n[slot] = BR_MAX(kv->n[slot], i + 1);
+}
+
+uint32_t
 br_kv_free_pages(const br_kv *kv, uint32_t group)
 {
     return kv->pool[group].n_free;

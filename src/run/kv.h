@@ -35,6 +35,14 @@ void br_kv_pass(br_kv *kv, uint32_t slot, uint32_t position);
 /* `to`, which must be empty, gets the pages of whole 16 tokens among the first
  * n_tokens of `from`. Returns how many tokens those are. */
 uint32_t br_kv_share(br_kv *kv, uint32_t from, uint32_t to, uint32_t n_tokens);
+/* Pages by number, for who keeps some beside the slots. UINT32_MAX is no page
+ * and stays none. attach: the slot's i-th pages, one of each group, whose
+ * references it shares; the ones before may follow. */
+uint32_t br_kv_count(const br_kv *kv, uint32_t slot); /* of each group */
+uint32_t br_kv_page(const br_kv *kv, uint32_t slot, uint32_t group, uint32_t i);
+void br_kv_attach(br_kv *kv, uint32_t slot, uint32_t i, const uint32_t *pages);
+void br_kv_hold(br_kv *kv, uint32_t group, uint32_t page);
+void br_kv_drop(br_kv *kv, uint32_t group, uint32_t page);
 uint32_t br_kv_free_pages(const br_kv *kv, uint32_t group);
 /* For br_step.pages; holds for the life of kv. */
 const uint32_t *const *br_kv_tables(const br_kv *kv);

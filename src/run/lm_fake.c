@@ -15,8 +15,8 @@ struct br_lm_fake {
 };
 
 /* splitmix64 */
-static uint64_t
-mix(uint64_t before, int32_t token)
+uint64_t
+br_lm_fake_mix(uint64_t before, int32_t token)
 {
     uint64_t z = before + 0x9e3779b97f4a7c15u * ((uint64_t)token + 1);
 
@@ -25,8 +25,8 @@ mix(uint64_t before, int32_t token)
     return z ^ (z >> 31);
 }
 
-static int32_t
-wanted(const br_lm_fake *f, uint64_t h)
+int32_t
+br_lm_fake_wants(const br_lm_fake *f, uint64_t h)
 {
     return (int32_t)((h >> 8) % (uint64_t)f->c.n_common);
 }
@@ -37,8 +37,8 @@ br_lm_fake_next(const br_lm_fake *f, const int32_t *tokens, uint32_t n)
     uint64_t h = 0;
 
     for (uint32_t i = 0; i < n; i++)
-        h = mix(h, tokens[i]);
-    return wanted(f, h);
+        h = br_lm_fake_mix(h, tokens[i]);
+    return br_lm_fake_wants(f, h);
 }
 
 static uint64_t *
@@ -71,7 +71,7 @@ row(br_lm_fake *f, const br_step *s, uint32_t t)
     }
     if (p && f->c.recurrent)
         before ^= f->state[slot] ^ *number_at(f, s, t, 0, p - 1);
-    h = mix(before, s->token[t]);
+    h = br_lm_fake_mix(before, s->token[t]);
     for (uint32_t g = 0; g < f->plan.n_groups; g++)
         *number_at(f, s, t, g, p) = h;
     f->state[slot] = h;
@@ -93,7 +93,7 @@ step(void *ctx, const br_step *s, float *logits, br_status *st)
         if (s->want && !s->want[t])
             continue;
         memset(logits, 0, (size_t)f->c.n_vocab * sizeof *logits);
-        logits[wanted(f, h)] = 20;
+        logits[br_lm_fake_wants(f, h)] = 20;
         logits += f->c.n_vocab;
     }
     if (f->c.step_ns + f->c.row_ns > 0 && br_now_ns() < end)

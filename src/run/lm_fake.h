@@ -35,4 +35,9 @@ const br_lm *br_lm_fake_lm(const br_lm_fake *f);
 /* What follows n tokens. */
 int32_t br_lm_fake_next(const br_lm_fake *f, const int32_t *tokens, uint32_t n);
 
+/* The same step by step, from 0: the number behind one more token, and what it
+ * wants next. */
+uint64_t br_lm_fake_mix(uint64_t before, int32_t token);
+int32_t br_lm_fake_wants(const br_lm_fake *f, uint64_t number);
+
 #endif

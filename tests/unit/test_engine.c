@@ -187,3 +187,152 @@ TEST(engine_refuses_what_it_cannot_do)
     ek_await(&k, all, 1);
     ek_close(&k);
 }
+
+/* ---- whatever the neighbours do ------------------------------------------ */
+
+/* 15 others of any class around one request: it is preempted and comes back,
+ * finds its prefix or not, and always says the same. */
+TEST(engine_answers_alike_alone_in_company_and_preempted)
+{
+    enum { N = 16 };
+    static ek_req r[N], alone;
+    ek_req *one[] = {&alone}, *all[N];
+    ek k;
+    br_request_desc d;
+    br_status st = {0};
+    uint32_t preempted = 0, cached = 0;
+
+    for (int variant = 0; variant < 3; variant++) {
+        br_quota q = br_quota_defaults();
+
+        ek_open(&k,
+                (br_lm_fake_config){.n_slots = 3,
+                                    .n_pages = 90,
+                                    .chunk = 48,
+                                    .window = variant == 1 ? 40 : 0,
+                                    .recurrent = variant == 2,
+                                    .step_ns = 100000},
+                (br_engine_config){.prefix_percent = 40});
+        for (uint32_t t = 1; t <= 3; t++) {
+            q.qos = (br_qos)(t - 1);
+            t_ok(br_engine_tenant_set(k.e, t, &q, &st), &st);
+        }
+        alone = (ek_req){0};
+        ek_prompt(&alone, 100, 77);
+        d = ek_desc(&alone, 120);
+        d.digest = true;
+        ek_submit(&k, &alone, &d);
+        ek_await(&k, one, 1);
+        ek_right(&k, &alone);
+        for (uint32_t i = 0; i < N; i++) {
+            r[i] = (ek_req){0};
+            all[i] = &r[i];
+            ek_prompt(&r[i], i == 0 ? 100 : 20 + 30 * (i % 7),
+                      i == 0 ? 77 : i % 2);
+            d = ek_desc(&r[i], i == 0 ? 120 : 60);
+            d.tenant = i == 0 ? 3 : 1 + i % 3;
+            d.digest = true;
+            ek_submit(&k, &r[i], &d);
+            br_sleep_ns(400000);
+        }
+        ek_await(&k, all, N);
+        ck_assert_uint_eq(r[0].usage.digest, alone.usage.digest);
+        ck_assert_uint_ne(alone.usage.digest, 0);
+        for (uint32_t i = 0; i < N; i++) {
+            ek_right(&k, &r[i]);
+            ck_assert_uint_eq(r[i].n_preempted, r[i].usage.n_preempted);
+            preempted += r[i].n_preempted;
+            cached += r[i].usage.n_cached;
+            ck_assert(i % 3 != 0 || i == 0 || r[i].n_preempted == 0);
+        }
+        ek_close(&k);
+    }
+    ck_assert_uint_gt(preempted, 0);
+    ck_assert_uint_gt(cached, 0);
+}
+
+TEST(engine_lets_a_failing_step_hurt_one_request_alone)
+{
+    enum { N = 8, BAD = 5 };
+    static ek_req r[N];
+    ek_req *all[N];
+    ek k;
+
+    ek_open(&k,
+            (br_lm_fake_config){
+                .recurrent = true, .fail_token = 1777, .n_common = 1700},
+            no_engine);
+    for (uint32_t i = 0; i < N; i++) {
+        br_request_desc d;
+
+        ek_prompt(&r[i], 40, i);
+        if (i == BAD)
+            r[i].prompt[30] = 1777;
+        d = ek_desc(&r[i], 60);
+        all[i] = &r[i];
+        ek_submit(&k, &r[i], &d);
+    }
+    ek_await(&k, all, N);
+    for (uint32_t i = 0; i < N; i++) {
+        if (i == BAD) {
+            ck_assert_str_eq(br_finish_name(r[i].usage.finish), "failed");
+            ck_assert_ptr_nonnull(strstr(r[i].error, "as told"));
+            continue;
+        }
+        ck_assert_uint_eq(r[i].n_out, 60);
+        ek_right(&k, &r[i]);
+    }
+    ek_close(&k);
+}
+
+TEST(engine_ledgers_add_up_to_the_usages)
+{
+    enum { N = 20 };
+    static ek_req r[N];
+    ek_req *all[N];
+    ek k;
+    br_status st = {0};
+    br_quota q = br_quota_defaults();
+    uint64_t prompt[3] = {0}, out[3] = {0}, cached[3] = {0};
+    br_engine_stats s;
+
+    ek_open(&k, no_fake, no_engine);
+    for (uint32_t t = 1; t < 3; t++)
+        t_ok(br_engine_tenant_set(k.e, t, &q, &st), &st);
+    for (uint32_t i = 0; i < N; i++) {
+        br_request_desc d;
+
+        ek_prompt(&r[i], 50, i / 4);
+        d = ek_desc(&r[i], 10 + i);
+        d.tenant = i % 3;
+        all[i] = &r[i];
+        ek_submit(&k, &r[i], &d);
+        if (i % 4 == 3)
+            ek_await(&k, all, i + 1);
+    }
+    ek_await(&k, all, N);
+    for (uint32_t i = 0; i < N; i++) {
+        prompt[i % 3] += r[i].usage.n_prompt;
+        cached[i % 3] += r[i].usage.n_cached;
+        out[i % 3] += r[i].usage.n_out;
+        ck_assert(r[i].usage.kv_page_seconds > 0);
+    }
+    for (uint32_t t = 0; t < 3; t++) {
+        br_ledger l;
+
+        ck_assert(br_engine_ledger(k.e, t, &l));
+        ck_assert_uint_eq(l.tokens_prompted, prompt[t]);
+        ck_assert_uint_eq(l.tokens_cached, cached[t]);
+        ck_assert_uint_eq(l.tokens_generated, out[t]);
+        ck_assert(l.p50_ttft_ms > 0 && l.p99_ttft_ms >= l.p50_ttft_ms);
+    }
+    ck_assert_uint_gt(cached[0] + cached[1] + cached[2], 0);
+    br_engine_stats_get(k.e, &s);
+    ck_assert_uint_eq(s.pages_free + s.pages_prefix + s.pages_private,
+                      s.n_pages);
+    ck_assert_uint_eq(s.pages_private, 0);
+    ck_assert_uint_eq(s.n_done, N);
+    br_engine_tenant_drop(k.e, 1);
+    ck_assert(!br_engine_ledger(k.e, 1, &(br_ledger){0}));
+    ek_close(&k);
+}

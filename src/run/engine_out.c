@@ -1,0 +1,230 @@
+/* engine_out.c - tokens and ends on their way into the ring.
+ *
+ * A record that finds no room stays with its request and is tried again at the
+ * next step; the request makes no token meanwhile. Its slot is free at once
+ * when it ends, though END may have to wait.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "run/engine_int.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static bool
+put(br_engine *e, request *r, br_output_kind kind)
+{
+    uint32_t n_lp = kind == BR_OUTPUT_TOKEN ? r->n_report : 0;
+    size_t lp_bytes = n_lp * sizeof *r->report;
+    size_t n_text = kind == BR_OUTPUT_PREEMPTED ? 0 : r->piece.n;
+    out_rec *rec =
+        br_ring_put(&e->ring, (uint32_t)(sizeof *rec + lp_bytes + n_text));
+
+    if (!rec)
+        return false;
+    *rec = (out_rec){
+        .id = r->id, .r = r, .kind = kind, .n_text = (uint32_t)n_text};
+    rec->head = (br_output_head){.slot = r->slot,
+                                 .tenant = r->d.tenant,
+                                 .eot = kind == BR_OUTPUT_END,
+                                 .preempted = kind == BR_OUTPUT_PREEMPTED,
+                                 .n_logprobs = (uint16_t)n_lp};
+    if (r->n_tokens > r->n_prompt) {
+        rec->head.token = (uint32_t)r->tokens[r->n_tokens - 1];
+        rec->head.generated_pos = r->n_tokens - r->n_prompt - 1;
+    }
+    if (n_lp)
+        memcpy(rec + 1, r->report, lp_bytes);
+    if (n_text) {
+        memcpy((char *)(rec + 1) + lp_bytes, r->piece.p, n_text);
+        r->piece.n = 0;
+    }
+    return true;
+}
+
+/* Everything that waits, oldest first. False: the ring is full. */
+static bool
+flush(br_engine *e, request *r)
+{
+    r->unsent = r->unsent && !put(e, r, BR_OUTPUT_TOKEN);
+    if (!r->unsent)
+        r->moved = r->moved && !put(e, r, BR_OUTPUT_PREEMPTED);
+    return !r->unsent && !r->moved;
+}
+
+void
+br_engine_token(br_engine *e, request *r)
+{
+    size_t n;
+    const br_logprob *lp = br_sampler_logprobs(e->sampler[r->slot], &n);
+    int64_t now = br_now_ns();
+
+    r->n_report = (uint32_t)n;
+    if (n)
+        memcpy(r->report, lp, n * sizeof *lp);
+    r->unsent = true;
+    (void)flush(e, r);
+    e->notes[e->n_notes++] =
+        (token_note){.tenant = r->d.tenant,
+                     .first = r->n_tokens == r->n_prompt + 1,
+                     .ns = now - (r->last_ns ? r->last_ns : r->submitted_ns)};
+    r->last_ns = now;
+    e->now.out_tokens++;
+}
+
+static void
+measure(br_engine *e, request *r, int64_t now)
+{
+    br_sched_req_info i = br_sched_req(e->sched, (uint32_t)r->id);
+    br_usage *u = &r->usage;
+
+    u->n_prompt = r->n_prompt;
+    u->n_out = r->n_tokens - r->n_prompt;
+    u->n_cached = i.n_cached;
+    u->kv_page_seconds = i.page_ns * 1e-9;
+    u->queue_ns = (r->admitted_ns ? r->admitted_ns : now) - r->submitted_ns;
+    if (!r->first_ns)
+        return;
+    u->first_ns = r->first_ns - r->submitted_ns;
+    u->prefill_ns = r->first_ns - r->admitted_ns;
+    u->decode_ns = now - r->first_ns;
+}
+
+void
+br_engine_finish(br_engine *e, request *r, br_finish why)
+{
+    br_sched_remove(e->sched, (uint32_t)r->id);
+    measure(e, r, br_now_ns());
+    r->usage.finish = why;
+    e->live[r->live_at] = e->live[--e->n_live];
+    e->live[r->live_at]->live_at = r->live_at;
+    e->n_suspects -= r->suspect;
+    e->now.n_done++;
+    e->now.n_cancelled += why == BR_FINISH_CANCELLED;
+    e->now.n_failed += why == BR_FINISH_FAILED;
+    e->now.cached_tokens += r->usage.n_cached;
+    br_mutex_lock(&e->lock);
+    if (!r->admitted_ns) {
+        e->n_waiting--;
+        e->tenant[r->d.tenant]->n_waiting--;
+    }
+    br_ledger_end(e->tenant[r->d.tenant], r);
+    br_mutex_unlock(&e->lock);
+    r->next = e->ending;
+    e->ending = r;
+}
+
+void
+br_engine_fail(br_engine *e, request *r, const br_status *st)
+{
+    r->error = *st;
+    br_engine_finish(e, r, BR_FINISH_FAILED);
+}
+
+/* The last piece: what was held back may yet complete a stop string. */
+static void
+close_text(request *r)
+{
+    size_t which;
+
+    r->closed = true;
+    if (r->usage.finish == BR_FINISH_STOP || !br_textout_end(&r->text))
+        return;
+    r->piece = br_textout_take(&r->text, true, &which);
+    if (which != SIZE_MAX) {
+        r->usage.finish = BR_FINISH_STOP;
+        r->usage.stop = (uint32_t)which;
+    }
+}
+
+void
+br_engine_flush(br_engine *e)
+{
+    for (uint32_t i = 0; i < e->n_live; i++)
+        if (e->live[i]->unsent || e->live[i]->moved)
+            (void)flush(e, e->live[i]);
+    for (request **at = &e->ending; *at;) {
+        request *r = *at;
+
+        if (flush(e, r) && !r->closed)
+            close_text(r);
+        if (r->unsent || r->moved || !put(e, r, BR_OUTPUT_END))
+            at = &r->next;
+        else
+            *at = r->next; /* the drainer's once it is published */
+    }
+}
+
+static void
+show_slots(br_engine *e)
+{
+    memset(e->slots, 0, e->lm->n_slots * sizeof *e->slots);
+    for (uint32_t i = 0; i < e->n_live; i++) {
+        const request *r = e->live[i];
+        br_sched_req_info s = br_sched_req(e->sched, (uint32_t)r->id);
+
+        if (!s.running)
+            continue;
+        e->now.n_running++;
+        e->now.n_held += r->is_held;
+        e->now.n_prefilling += s.n_fed + 1 < s.n_tokens;
+        e->slots[s.slot] =
+            (br_slot_info){.state = s.n_fed + 1 < s.n_tokens ? BR_SLOT_PREFILL
+                                                             : BR_SLOT_DECODE,
+                           .held = r->is_held,
+                           .qos = e->tenant[r->d.tenant]->q.qos,
+                           .tenant = r->d.tenant,
+                           .session = r->d.session,
+                           .request = r->id,
+                           .n_prompt = r->n_prompt,
+                           .n_out = r->n_tokens - r->n_prompt,
+                           .position = s.n_fed,
+                           .n_pages = s.n_pages,
+                           .n_cached = s.n_cached};
+    }
+}
+
+/* With the lock held. */
+static void
+show(br_engine *e)
+{
+    br_sched_info i = br_sched_info_of(e->sched);
+    br_engine_stats *s = &e->now;
+
+    for (uint32_t n = 0; n < e->n_notes; n++)
+        br_ledger_token(e->tenant[e->notes[n].tenant], &e->notes[n]);
+    e->n_notes = 0;
+    s->n_slots = e->lm->n_slots;
+    s->n_running = s->n_held = s->n_prefilling = 0;
+    show_slots(e);
+    s->n_queued = e->n_waiting;
+    memset(s->n_queued_of, 0, sizeof s->n_queued_of);
+    for (uint32_t n = 0; n < BR_MAX_TENANTS; n++)
+        if (e->tenant[n] && e->tenant[n]->n_waiting)
+            s->n_queued_of[e->tenant[n]->q.qos] += e->tenant[n]->n_waiting;
+    s->n_pages = i.n_pages;
+    s->pages_free = i.n_free;
+    s->pages_private = i.n_private;
+    s->pages_prefix = i.n_prefix;
+    s->pages_reserved = i.n_reserved;
+    s->prefix_hits = i.hit_tokens;
+    s->prefix_lookups = i.looked_tokens;
+    s->decode_step_ns = i.time.base_ns;
+    s->row_ns = i.time.row_ns;
+    s->n_rejected = e->stats.n_rejected;
+    e->stats = *s;
+}
+
+void
+br_engine_publish(br_engine *e)
+{
+    uint64_t one = 1;
+
+    br_mutex_lock(&e->lock);
+    show(e);
+    br_mutex_unlock(&e->lock);
+    if (!br_ring_publish(&e->ring))
+        return;
+    br_event_signal(&e->news);
+    if (atomic_exchange_explicit(&e->armed, false, memory_order_seq_cst))
+        (void)!write(e->fd, &one, sizeof one);
+}

@@ -1,0 +1,395 @@
+/* test_sched.c - the scheduler: simulated worlds, and what it promises.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "run/sched.h"
+
+#include "run/sched_sim.h"
+
+#include "t.h"
+
+#include <stdlib.h>
+
+TEST(sched_keeps_its_rules_in_random_worlds)
+{
+    br_sim_report r;
+    br_status st = {0};
+
+    t_ok(br_sched_sim(1000, 60000, &r, NULL, NULL, &st), &st);
+    ck_assert_uint_ge(r.steps, 60000);
+    /* All that is promised has happened. */
+    ck_assert(r.tokens > 1000 && r.preempted > 20 && r.cancelled > 20 &&
+              r.choices > 10000 && r.hit_tokens > 1000);
+}
+
+/* ---- a small one by hand ------------------------------------------------- */
+
+enum { CTX = 4096, MANY = 256 };
+
+typedef struct rig {
+    br_state_plan plan;
+    br_sched *s;
+    br_sched_config c;
+    int32_t *tokens[MANY];
+    uint32_t n_prompt[MANY], n_tokens[MANY], n_max[MANY], tenant[MANY];
+    bool live[MANY];
+    uint64_t served[8]; /* tokens decoded, by tenant */
+    int64_t now;
+    uint32_t n_preempted;
+    const br_plan *p;
+} rig;
+
+static void
+rig_open(rig *g, uint32_t n_slots, uint32_t n_pages)
+{
+    br_status st = {0};
+
+    *g = (rig){.plan = {.n_groups = 1}};
+    g->c = (br_sched_config){.n_requests = MANY,
+                             .n_slots = n_slots,
+                             .n_ctx = CTX,
+                             .max_rows = 512,
+                             .plan = &g->plan,
+                             .n_pages = {n_pages},
+                             .prefix_percent = 20,
+                             .n_states = 4};
+    t_ok(br_sched_new(&g->s, &g->c, &st), &st);
+}
+
+static void
+rig_close(rig *g)
+{
+    br_sched_free(g->s);
+}
+
+static br_quota
+quota(br_qos qos, uint32_t slots)
+{
+    br_quota q = br_quota_defaults();
+
+    q.qos = qos;
+    q.max_slots = slots;
+    q.max_kv_pages = 100000;
+    q.decode_tokens_per_s = q.prefill_tokens_per_s = 10000000;
+    return q;
+}
+
+static void
+set(rig *g, uint32_t t, br_quota q)
+{
+    br_status st = {0};
+
+    t_ok(br_sched_tenant_set(g->s, t, &q, &st), &st);
+}
+
+/* Prompts of one seed are alike. */
+static uint32_t
+add(rig *g, uint32_t t, uint32_t n_prompt, uint32_t n_out, int32_t seed)
+{
+    uint32_t h = 0;
+
+    while (g->live[h])
+        h++;
+    ck_assert_uint_lt(h, MANY);
+    if (!g->tokens[h])
+        g->tokens[h] = t_keep(malloc(CTX * sizeof **g->tokens));
+    for (uint32_t i = 0; i < n_prompt; i++)
+        g->tokens[h][i] = (int32_t)i * 7 + seed;
+    g->n_prompt[h] = g->n_tokens[h] = n_prompt;
+    g->n_max[h] = n_prompt + n_out;
+    g->tenant[h] = t;
+    g->live[h] = true;
+    br_sched_add(g->s, h, t, g->tokens[h], n_prompt, n_prompt + n_out);
+    return h;
+}
+
+/* A step of a model that takes 10 ms and 0.1 ms a row. */
+static void
+run(rig *g)
+{
+    int64_t ns;
+
+    g->p = br_sched_plan(g->s, g->now);
+    g->n_preempted += g->p->n_preempted;
+    ns = 10000000 + 100000 * (int64_t)g->p->step.n_rows;
+    g->now += ns;
+    br_sched_stepped(g->s, g->now, ns);
+    for (uint32_t i = 0; i < g->p->step.n_rows; i++) {
+        uint32_t h = g->p->row_handle[i];
+
+        if (!g->p->step.want[i])
+            continue;
+        g->tokens[h][g->n_tokens[h]++] = (int32_t)h;
+        g->served[g->tenant[h]]++;
+        br_sched_append(g->s, h);
+        if (g->n_tokens[h] == g->n_max[h]) {
+            br_sched_remove(g->s, h);
+            g->live[h] = false;
+        }
+    }
+    br_sched_audit(g->s);
+}
+
+/* Keeps n requests of the tenant queued or running. */
+static void
+feed(rig *g, uint32_t t, uint32_t n, uint32_t n_prompt, uint32_t n_out)
+{
+    br_sched_tenant_info i = br_sched_tenant(g->s, t);
+
+    for (uint32_t k = i.n_queued + i.n_running; k < n; k++)
+        (void)add(g, t, n_prompt, n_out, (int32_t)(t * 1000 + k));
+}
+
+TEST(sched_gives_equal_tenants_equal_tokens)
+{
+    rig g;
+    uint64_t a, b;
+
+    rig_open(&g, 8, 4000);
+    set(&g, 0, quota(BR_QOS_STANDARD, 8));
+    set(&g, 1, quota(BR_QOS_STANDARD, 8));
+    for (int i = 0; i < 3000; i++) {
+        feed(&g, 0, 15, 40, 60);
+        feed(&g, 1, 60, 40, 60);
+        run(&g);
+    }
+    a = g.served[0];
+    b = g.served[1];
+    ck_assert_msg(a > 5000 && a * 100 >= b * 95 && b * 100 >= a * 95,
+                  "%llu and %llu tokens", (unsigned long long)a,
+                  (unsigned long long)b);
+    rig_close(&g);
+}
+
+TEST(sched_never_starves_a_batch_tenant)
+{
+    rig g;
+    uint64_t a, b;
+
+    rig_open(&g, 8, 4000);
+    set(&g, 0, quota(BR_QOS_INTERACTIVE, 16));
+    set(&g, 1, quota(BR_QOS_BATCH, 16));
+    for (int i = 0; i < 6000; i++) {
+        feed(&g, 0, 20, 20, 50);
+        feed(&g, 1, 20, 20, 50);
+        run(&g);
+    }
+    /* Weights 1 : 0.25 of the rows; what is fed anew after a preemption is
+     * work as well, so its tokens are somewhat less than a fifth. */
+    a = br_sched_tenant(g.s, 0).service;
+    b = br_sched_tenant(g.s, 1).service;
+    ck_assert_msg(b * 100 >= a * 95 && b * 100 <= a * 105, "%llu and %llu",
+                  (unsigned long long)a, (unsigned long long)b);
+    ck_assert_uint_ge(g.served[1] * 8, g.served[0] + g.served[1]);
+    rig_close(&g);
+}
+
+TEST(sched_makes_room_for_interactive_requests_at_once)
+{
+    rig g;
+    uint32_t h;
+
+    rig_open(&g, 4, 1000);
+    set(&g, 0, quota(BR_QOS_BATCH, 16));
+    set(&g, 1, quota(BR_QOS_INTERACTIVE, 16));
+    set(&g, 2, quota(BR_QOS_STANDARD, 16));
+    feed(&g, 0, 8, 20, 400);
+    for (int i = 0; i < 20; i++)
+        run(&g);
+    ck_assert_uint_eq(br_sched_tenant(g.s, 0).n_running, 4);
+    h = add(&g, 1, 20, 50, 9);
+    run(&g);
+    ck_assert(br_sched_req(g.s, h).running);
+    ck_assert_uint_eq(g.n_preempted, 1);
+    feed(&g, 1, 4, 20, 50);
+    run(&g);
+    ck_assert_uint_eq(g.n_preempted, 4);
+    feed(&g, 2, 1, 20, 50); /* waits: nobody of a worse class has a slot */
+    run(&g);
+    ck_assert_uint_eq(br_sched_tenant(g.s, 2).n_running, 0);
+    for (int i = 0; i < 60; i++)
+        run(&g);
+    ck_assert_uint_eq(br_sched_tenant(g.s, 2).n_running, 1);
+    rig_close(&g);
+}
+
+TEST(sched_shares_prefixes_within_a_tenant_or_group_only)
+{
+    rig g;
+    br_quota q = quota(BR_QOS_STANDARD, 8), grouped = q;
+    uint32_t h[5];
+
+    rig_open(&g, 8, 1000);
+    grouped.isolation_group = 1;
+    for (uint32_t t = 0; t < 5; t++)
+        set(&g, t, t < 2 ? q : grouped);
+    for (uint32_t t = 0; t < 5; t++) {
+        (void)add(&g, t, 100, 2, 5);
+        for (int i = 0; i < 20; i++)
+            run(&g);
+        h[t] = add(&g, t, 100, 200, 5);
+        run(&g);
+        ck_assert_uint_eq(br_sched_req(g.s, h[t]).n_cached, 96);
+    }
+    /* Looked up: ten prompts; found by the second of each tenant, and by the
+     * first of those who came late into the group. */
+    ck_assert_uint_eq(br_sched_info_of(g.s).looked_tokens, 1000);
+    ck_assert_uint_eq(br_sched_info_of(g.s).hit_tokens, (5 + 2) * 96);
+    rig_close(&g);
+}
+
+TEST(sched_smooths_rates_over_five_seconds)
+{
+    rig g;
+    br_quota q = quota(BR_QOS_STANDARD, 1);
+    uint64_t at5;
+
+    rig_open(&g, 1, 1000);
+    q.decode_tokens_per_s = 10;
+    set(&g, 0, q);
+    while (g.now < INT64_C(5000000000)) {
+        feed(&g, 0, 2, 10, 5);
+        run(&g);
+    }
+    at5 = g.served[0];
+    ck_assert_uint_ge(at5, 50); /* a burst of 5 s worth, and what then ran */
+    ck_assert_uint_le(at5, 56);
+    while (g.now < INT64_C(60000000000)) {
+        feed(&g, 0, 2, 10, 5);
+        run(&g);
+    }
+    ck_assert_uint_ge(g.served[0], 550);
+    ck_assert_uint_le(g.served[0], 660);
+    rig_close(&g);
+}
+
+TEST(sched_keeps_pages_for_who_reserved_them)
+{
+    rig g;
+    br_quota q = quota(BR_QOS_STANDARD, 8), r = q;
+    br_status st = {0};
+
+    rig_open(&g, 8, 100);
+    r.reserved_kv_pages = 50;
+    set(&g, 0, q);
+    set(&g, 1, r);
+    ck_assert_int_eq(br_sched_tenant_set(g.s, 2, &r, &st), BR_E_LIMIT);
+    ck_assert_uint_eq(br_sched_most_tokens(g.s, 0), 50 * 16);
+    ck_assert_uint_eq(br_sched_most_tokens(g.s, 1), 100 * 16);
+    feed(&g, 0, 8, 200, 100);
+    run(&g);
+    ck_assert_uint_le(br_sched_tenant(g.s, 0).n_pages, 50);
+    (void)add(&g, 1, 700, 80, 3); /* 49 pages */
+    run(&g);
+    ck_assert_uint_eq(br_sched_tenant(g.s, 1).n_running, 1);
+    rig_close(&g);
+}
+
+TEST(sched_reads_long_prompts_beside_a_steady_stream)
+{
+    rig g;
+    uint32_t h;
+    int64_t longest = 0, alone;
+    int steps = 0;
+
+    rig_open(&g, 4, 2000);
+    set(&g, 0, quota(BR_QOS_INTERACTIVE, 4));
+    set(&g, 1, quota(BR_QOS_BATCH, 4));
+    (void)add(&g, 0, 20, 900, 1);
+    for (int i = 0; i < 30; i++)
+        run(&g);
+    alone = 10100000;
+    h = add(&g, 1, 4000, 10, 2);
+    while (g.live[h] && steps++ < 900) {
+        int64_t before = g.now;
+
+        run(&g);
+        longest = BR_MAX(longest, g.now - before);
+    }
+    ck_assert(!g.live[h]);
+    ck_assert_msg(longest * 10 <= alone * 13, "%lld ns a step",
+                  (long long)longest);
+    rig_close(&g);
+}
+
+/* ---- the tree ------------------------------------------------------------ */
+
+static uint64_t
+all_alike(const void *p, size_t n)
+{
+    (void)p;
+    (void)n;
+    return 42;
+}
+
+TEST(prefix_compares_tokens_whatever_the_hash_says)
+{
+    br_state_plan plan = {.n_groups = 1};
+    br_kv_config kc = {.n_slots = 2, .max_tokens = 64, .n_pages = {20}};
+    br_prefix_config pc = {.n_blocks = 4};
+    br_prefixes *p;
+    br_kv *kv;
+    br_status st = {0};
+    int32_t a[33], b[33];
+    uint32_t block[2], found;
+
+    t_ok(br_kv_new(&kv, &plan, &kc, &st), &st);
+    t_ok(br_prefix_new(&p, kv, &plan, &pc, &st), &st);
+    br_prefix_hash(p, all_alike);
+    for (int32_t i = 0; i < 33; i++) {
+        a[i] = i;
+        b[i] = i == 15 ? 99 : i;
+    }
+    t_ok(br_kv_grow(kv, 0, 32, &st), &st);
+    t_ok(br_kv_grow(kv, 1, 32, &st), &st);
+    ck_assert_int_eq(br_prefix_add(p, 0, BR_PREFIX_NONE, a, 0, &block[0]),
+                     BR_PREFIX_ADDED);
+    ck_assert_int_eq(br_prefix_add(p, 0, block[0], a + 16, 0, &block[1]),
+                     BR_PREFIX_ADDED);
+    ck_assert_uint_eq(br_prefix_find(p, 0, a, 33), block[1]);
+    ck_assert_uint_eq(br_prefix_find(p, 0, a, 32), block[0]); /* one is left */
+    ck_assert_uint_eq(br_prefix_find(p, 0, b, 33), BR_PREFIX_NONE);
+    ck_assert_uint_eq(br_prefix_find(p, 1, a, 33), BR_PREFIX_NONE);
+    ck_assert_int_eq(br_prefix_add(p, 0, BR_PREFIX_NONE, b, 1, &found),
+                     BR_PREFIX_ADDED);
+    ck_assert_int_eq(br_prefix_add(p, 0, BR_PREFIX_NONE, b, 1, &found),
+                     BR_PREFIX_EXISTS);
+    br_prefix_audit(p);
+    /* Whose leaf somebody stands on stays; the rest goes, oldest first. */
+    br_prefix_stand(p, block[1]);
+    ck_assert(br_prefix_evict(p));
+    ck_assert(!br_prefix_evict(p));
+    ck_assert_uint_eq(br_prefix_find(p, 0, b, 33), BR_PREFIX_NONE);
+    br_prefix_leave(p, block[1]);
+    ck_assert(br_prefix_evict(p) && br_prefix_evict(p) && !br_prefix_evict(p));
+    br_kv_cut(kv, 0, 0);
+    br_kv_cut(kv, 1, 0);
+    ck_assert_uint_eq(br_kv_free_pages(kv, 0), 20);
+    br_prefix_free(p);
+    br_kv_free(kv);
+}
+
+TEST(plan_learns_what_rows_cost)
+{
+    br_steptime t = {0};
+
+    ck_assert_uint_eq(br_plan_budget(&t, 1, BR_QOS_INTERACTIVE, 512),
+                      BR_PLAN_MIN_ROWS);
+    for (uint32_t i = 0; i < 200; i++)
+        br_steptime_note(&t, 1 + i % 60, 5000000 + 50000 * (1 + i % 60));
+    ck_assert(t.base_ns > 4.9e6 && t.base_ns < 5.1e6);
+    ck_assert(t.row_ns > 4.9e4 && t.row_ns < 5.1e4);
+    ck_assert_uint_eq(br_plan_budget(&t, 1, BR_QOS_INTERACTIVE, 512), 25);
+    ck_assert_uint_eq(br_plan_budget(&t, 1, BR_QOS_INTERACTIVE, 20), 19);
+    ck_assert_uint_ge(br_plan_budget(&t, 0, BR_QOS_COUNT, 4096), 890);
+}
+
+TEST(plan_shares_rows_by_class)
+{
+    br_plan_want w[] = {{.rows = 10, .qos = BR_QOS_INTERACTIVE},
+                        {.rows = 1000, .qos = BR_QOS_STANDARD},
+                        {.rows = 1000, .qos = BR_QOS_BATCH}};
+
+    br_plan_share(w, 3, 210);
+    ck_assert_uint_eq(w[0].give, 10);
+    ck_assert_uint_eq(w[2].give, 10);
+    ck_assert_uint_eq(w[1].give, 190);
+}
