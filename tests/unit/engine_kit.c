@@ -109,7 +109,7 @@ ek_submit(ek *k, ek_req *r, const br_request_desc *d)
 void
 ek_await(ek *k, ek_req *const *r, size_t n)
 {
-    int64_t end = br_now_ns() + INT64_C(10000000000);
+    int64_t end = br_now_ns() + INT64_C(60000000000);
 
     for (size_t i = 0; i < n;) {
         if (r[i]->over) {

@@ -40,7 +40,7 @@ void ek_prompt(ek_req *r, uint32_t n, uint64_t seed);
 /* Greedy, max_tokens. */
 br_request_desc ek_desc(ek_req *r, int64_t max_tokens);
 void ek_submit(ek *k, ek_req *r, const br_request_desc *d);
-/* Drains until all n are over; fails after 10 s. */
+/* Drains until all n are over; fails after 60 s. */
 void ek_await(ek *k, ek_req *const *r, size_t n);
 /* The answer is what the model wants. */
 void ek_right(ek *k, const ek_req *r);

@@ -1,0 +1,142 @@
+/* test_invariance.c - a request's logits, to the bit, whatever happens around
+ * it: alone, among 15 others, after it lost its slot, with its beginning found
+ * in the cache. On the reference tier, with real graphs: full attention,
+ * windows, experts, recurrent states.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine_kit.h"
+#include "logits_kit.h"
+#include "run/lm_ref.h"
+#include "tok_kit.h"
+
+#include <string.h>
+
+enum { OTHERS = 15, CTX = 96, SLOTS = 3, PROMPT = 38, OUT = 10 };
+
+static int32_t
+token_of(uint64_t seed, uint32_t i, int32_t n_vocab)
+{
+    uint64_t z = (seed * 1000 + i + 1) * 0x9e3779b97f4a7c15u;
+
+    return (int32_t)((z >> 33) % (uint64_t)n_vocab);
+}
+
+static void
+make_prompt(ek_req *r, uint32_t n, uint64_t seed, int32_t n_vocab)
+{
+    *r = (ek_req){.n_prompt = n};
+    for (uint32_t i = 0; i < n; i++)
+        r->prompt[i] = token_of(seed, i, n_vocab);
+}
+
+static void
+ask(ek *k, ek_req *r, uint32_t tenant, int64_t n_out)
+{
+    br_request_desc d = ek_desc(r, n_out);
+
+    d.tenant = tenant;
+    d.digest = true;
+    d.sample = br_sample_defaults();
+    d.sample.seed = 5;
+    ek_submit(k, r, &d);
+}
+
+static void
+same(const char *what, const ek_req *a, const ek_req *b)
+{
+    ck_assert_msg(a->n_out == OUT && b->n_out == OUT, "%s: %u and %u tokens",
+                  what, a->n_out, b->n_out);
+    ck_assert_msg(memcmp(a->out, b->out, OUT * sizeof *a->out) == 0,
+                  "%s: other tokens", what);
+    ck_assert_msg(a->usage.digest == b->usage.digest && a->usage.digest != 0,
+                  "%s: other logits", what);
+}
+
+/* Returns how often the request lost its slot. */
+static uint32_t
+try_model(const char *name, const br_model *m, const br_tok *tok,
+          uint32_t n_others)
+{
+    static ek_req alone, again, among, other[OTHERS];
+    ek_req *one[] = {&alone}, *two[] = {&again}, *all[OTHERS + 1] = {&among};
+    br_quota q = br_quota_defaults();
+    br_status st = {0};
+    br_lm_ref *ref;
+    ek k = {0};
+    int32_t n_vocab;
+
+    t_ok(br_lm_ref_open(&ref, m, CTX, SLOTS, &st), &st);
+    n_vocab = br_lm_ref_lm(ref)->n_vocab;
+    k.c = (br_engine_config){.lm = br_lm_ref_lm(ref), .tok = tok};
+    t_ok(br_engine_new(&k.e, &k.c, &st), &st);
+    q.qos = BR_QOS_BATCH;
+    t_ok(br_engine_tenant_set(k.e, 1, &q, &st), &st);
+    q.qos = BR_QOS_INTERACTIVE;
+    t_ok(br_engine_tenant_set(k.e, 2, &q, &st), &st);
+    make_prompt(&alone, PROMPT, 1, n_vocab);
+    make_prompt(&again, PROMPT, 1, n_vocab);
+    make_prompt(&among, PROMPT, 1, n_vocab);
+    ask(&k, &alone, 0, OUT);
+    ek_await(&k, one, 1);
+    ask(&k, &again, 0, OUT); /* finds its beginning */
+    ek_await(&k, two, 1);
+    same(name, &alone, &again);
+    ck_assert_msg(again.usage.n_cached == 32, "%s: %u tokens found", name,
+                  again.usage.n_cached);
+    ask(&k, &among, 1, OUT); /* another tenant: finds nothing */
+    while (among.n_out < 2)
+        (void)br_engine_drain(k.e, 1);
+    for (uint32_t i = 0; i < n_others; i++) {
+        all[i + 1] = &other[i];
+        make_prompt(&other[i], 1 + i * 2, i % 4, n_vocab);
+        ask(&k, &other[i], 1 + i % 2, 4);
+    }
+    ek_await(&k, all, n_others + 1);
+    same(name, &alone, &among);
+    ck_assert_uint_eq(among.usage.n_cached, 0);
+    br_engine_free(k.e);
+    br_lm_ref_close(ref);
+    return among.usage.n_preempted;
+}
+
+TEST_WITHIN(engine_logits_do_not_depend_on_company, 60)
+{
+    static const char *const quick[] = {"llama",     "gemma3",  "qwen35",
+                                        "falcon-h1", "gpt-oss", "lfm2"};
+    tk_vocab v = {.model = "llama", .scores = true};
+    uint32_t preempted = 0, n = 0;
+    br_tok *tok;
+
+    tk_add_bytes(&v);
+    tok = tk_open(&v, NULL);
+    for (size_t i = 0; i < lk_count(); i++) {
+        lk_case c = lk_get(i);
+        br_model *m;
+        br_status st = {0};
+        bool is = false;
+
+        for (size_t a = 0; a < BR_COUNT(quick); a++)
+            is = is || strcmp(c.arch, quick[a]) == 0;
+        if (!c.arch_first || (n && !is))
+            continue;
+        t_ok(br_model_open_mem(&m, c.file, c.file_n, &st), &st);
+        preempted += try_model(c.name, m, tok, OTHERS);
+        br_model_close(m);
+        n++;
+    }
+    ck_assert_uint_gt(preempted, 0);
+    br_tok_free(tok);
+    lk_end();
+}
+
+TEST_WITHIN(engine_logits_of_the_demo_model_do_not_depend_on_company, 60)
+{
+    br_model *m;
+    br_tok *tok;
+    br_status st = {0};
+
+    t_ok(br_model_open(&m, t_repo("models/demo.gguf"), &st), &st);
+    t_ok(br_tok_open(&tok, t_repo("models/demo.gguf"), NULL, &st), &st);
+    (void)try_model("demo", m, tok, 3);
+    br_tok_free(tok);
+    br_model_close(m);
+}
