@@ -28,10 +28,13 @@ BR_CFLAGS := -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-strict-aliasing \
         -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=. \
         -Isrc -Iinclude $(WARN) $(if $(CI),-Werror)
 BR_LIBS := -lm -lpthread -ldl
-# Optional libraries; `make PCRE2=` leaves one out that is there.
+# Optional libraries; `make PCRE2= SQLITE=` leaves out what is there.
 PCRE2 := $(shell pkg-config --exists libpcre2-8 2>/dev/null && echo libpcre2-8)
 BR_CFLAGS += $(if $(PCRE2),-DBR_HAVE_PCRE2 $(shell pkg-config --cflags $(PCRE2)))
 BR_LIBS += $(if $(PCRE2),$(shell pkg-config --libs $(PCRE2)))
+SQLITE := $(shell pkg-config --exists sqlite3 2>/dev/null && echo sqlite3)
+BR_CFLAGS += $(if $(SQLITE),-DBR_HAVE_SQLITE $(shell pkg-config --cflags $(SQLITE)))
+BR_LIBS += $(if $(SQLITE),$(shell pkg-config --libs $(SQLITE)))
 ifneq ($(SAN),)
 SAN_FLAGS := -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 else ifeq ($(DEBUG),)

@@ -4,6 +4,7 @@
  *                  collision would do harm
  *   br_siphash13   1-3: faster, for hash maps in memory
  *   br_sha256      names of contents: golden digests, downloads
+ *   br_blake2b     what is stored in place of a secret
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_HASH_H
@@ -35,5 +36,10 @@ void br_sha256_add(br_sha256 *s, const void *p, size_t n);
 void br_sha256_end(br_sha256 *s, uint8_t out[BR_SHA256_BYTES]);
 /* All at once, as 64 hexadecimal digits and a NUL. */
 void br_sha256_hex(const void *p, size_t n, char out[BR_SHA256_HEX]);
+
+enum { BR_BLAKE2B_BYTES = 32 };
+void br_blake2b(const void *p, size_t n, uint8_t out[BR_BLAKE2B_BYTES]);
+/* Takes as long whether they differ or not. */
+bool br_same_secret(const void *a, const void *b, size_t n);
 
 #endif

@@ -38,6 +38,9 @@ static const char *const features[] = {
 #ifdef BR_HAVE_PCRE2
     "pcre2",
 #endif
+#ifdef BR_HAVE_SQLITE
+    "sqlite",
+#endif
 #ifdef __SANITIZE_ADDRESS__
     "asan",
 #endif

@@ -108,6 +108,8 @@ br_engine_finish(br_engine *e, request *r, br_finish why)
         e->tenant[r->d.tenant]->n_waiting--;
     }
     br_ledger_end(e->tenant[r->d.tenant], r);
+    e->tenant[r->d.tenant]->ledger.kv_pages_peak =
+        br_sched_tenant(e->sched, r->d.tenant).n_pages_peak;
     br_mutex_unlock(&e->lock);
     r->next = e->ending;
     e->ending = r;

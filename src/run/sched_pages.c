@@ -121,7 +121,7 @@ br_sched_grow(br_sched *s, req *r, uint32_t n)
     while (br_kv_grow(s->kv, r->slot, n, &st) != BR_OK) {
         /* Only pages of windowed groups can lack, which prefixes keep. */
         if (!br_prefix_evict(s->prefix) && !br_prefix_strip(s->prefix))
-            br_check(!"windowed groups have pages for all slots");
+            br_unreachable("windowed groups have pages for all slots");
         st = (br_status){0};
     }
 }

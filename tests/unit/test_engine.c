@@ -324,6 +324,7 @@ TEST(engine_ledgers_add_up_to_the_usages)
         ck_assert_uint_eq(l.tokens_prompted, prompt[t]);
         ck_assert_uint_eq(l.tokens_cached, cached[t]);
         ck_assert_uint_eq(l.tokens_generated, out[t]);
+        ck_assert_uint_ge(l.kv_pages_peak, 4);
         ck_assert(l.p50_ttft_ms > 0 && l.p99_ttft_ms >= l.p50_ttft_ms);
     }
     ck_assert_uint_gt(cached[0] + cached[1] + cached[2], 0);
