@@ -1,4 +1,4 @@
-/* store.c - tenants, keys and ledgers in SQLite. See store.h.
+/* store_sqlite.c - tenants, keys and ledgers in SQLite. See store.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/store_int.h"
 
