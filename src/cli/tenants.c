@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "cli/cli.h"
-#include "run/store.h"
+#include "run/tstore.h"
 
 /* Options of a quota: those that were given change it. */
 static const struct {
@@ -58,7 +58,7 @@ write_tenant(br_json_writer *w, const br_tenant *t)
 
 typedef struct work {
     br_cli *cli;
-    br_store *store;
+    br_tstore *store;
     bool json;
     br_str doc;
     br_json_writer w;
@@ -70,7 +70,7 @@ show_key(work *k, const char *name, const char *key, br_status *st)
 {
     br_tenant t;
 
-    BR_TRY(br_store_find(k->store, name, &t, st));
+    BR_TRY(br_tstore_find(k->store, name, &t, st));
     if (k->json) {
         br_json_w_obj(&k->w);
         write_tenant(&k->w, &t);
@@ -93,7 +93,7 @@ do_create(work *k, const char *name, br_status *st)
     uint32_t id;
 
     take_options(k->cli, &q);
-    BR_TRY(br_store_create(k->store, name, &q, &id, key, st));
+    BR_TRY(br_tstore_create(k->store, name, &q, &id, key, st));
     return show_key(k, name, key, st);
 }
 
@@ -102,7 +102,7 @@ do_rotate(work *k, const char *name, br_status *st)
 {
     char key[BR_KEY_CHARS];
 
-    BR_TRY(br_store_rotate(k->store, name, key, st));
+    BR_TRY(br_tstore_rotate(k->store, name, key, st));
     return show_key(k, name, key, st);
 }
 
@@ -137,7 +137,7 @@ do_list(work *k, const char *name, br_status *st)
     (void)name;
     if (k->json)
         br_json_w_arr(&k->w);
-    code = br_store_each(k->store, list_one, k, st);
+    code = br_tstore_each(k->store, list_one, k, st);
     if (k->json)
         br_json_w_arr_end(&k->w);
     return code;
@@ -148,9 +148,9 @@ do_set(work *k, const char *name, br_status *st)
 {
     br_tenant t;
 
-    BR_TRY(br_store_find(k->store, name, &t, st));
+    BR_TRY(br_tstore_find(k->store, name, &t, st));
     take_options(k->cli, &t.quota);
-    BR_TRY(br_store_set(k->store, name, &t.quota, st));
+    BR_TRY(br_tstore_set(k->store, name, &t.quota, st));
     return list_one(k, &t) ? BR_OK : BR_E_INTERNAL;
 }
 
@@ -172,8 +172,8 @@ do_usage(work *k, const char *name, br_status *st)
     br_tenant t;
     br_ledger l;
 
-    BR_TRY(br_store_find(k->store, name, &t, st));
-    BR_TRY(br_store_usage(k->store, t.id, &l, st));
+    BR_TRY(br_tstore_find(k->store, name, &t, st));
+    BR_TRY(br_tstore_usage(k->store, t.id, &l, st));
     if (k->json) {
         br_json_w_obj(&k->w);
         br_json_w_key_u64(&k->w, "id", t.id);
@@ -182,7 +182,7 @@ do_usage(work *k, const char *name, br_status *st)
 #define IS_I                 true
 #define IS_F                 false
 #define L(column, how, kind) put(k, #column, (double)l.column, IS_##kind);
-#include "run/store.def"
+#include "run/tstore.def"
 #undef L
     if (k->json)
         br_json_w_obj_end(&k->w);
@@ -197,7 +197,7 @@ run(br_cli *cli, br_code (*what)(work *k, const char *name, br_status *st))
     br_code code;
     int end;
 
-    code = br_store_open(&k.store, br_opt_str(cli, BR_OPT_db), &st);
+    code = br_tstore_open(&k.store, br_opt_str(cli, BR_OPT_db), &st);
     br_json_w_begin(&k.w, &k.doc, 0);
     if (code == BR_OK)
         code = what(&k, cli->n_args ? cli->args[0] : NULL, &st);
@@ -206,7 +206,7 @@ run(br_cli *cli, br_code (*what)(work *k, const char *name, br_status *st))
     else
         end = k.json ? br_cli_json_out(cli, &k.doc) : 0;
     br_str_fini(&k.doc);
-    br_store_close(k.store);
+    br_tstore_close(k.store);
     return end;
 }
 

@@ -17,7 +17,7 @@ typedef struct jj_parser {
 typedef BR_VEC(jj_node *) jj_nodes;
 typedef BR_VEC(br_text) jj_texts;
 
-/* ---- tokens and nodes (jinja_expr.c) ---------------------------------------- */
+/* ---- tokens and nodes (jinja_expr.c) ------------------------------------ */
 
 br_code jp_fail(jj_parser *p, const char *what);
 br_code jp_oom(jj_parser *p);
@@ -36,7 +36,7 @@ br_code jp_set_kids(jj_parser *p, jj_node *n, jj_node *const *kid,
 br_code jp_make(jj_parser *p, jj_node **out, jj_kind kind, size_t n,
                 jj_node *const *kid);
 
-/* ---- expressions (jinja_expr.c) ------------------------------------------- */
+/* ---- expressions (jinja_expr.c) ----------------------------------------- */
 
 br_code jp_expr(jj_parser *p, jj_node **out);
 /* The same, and tuples without brackets. */

@@ -11,7 +11,7 @@
 
 struct br_books {
     br_engine *e;
-    br_store *store;
+    br_tstore *store;
     br_thread thread;
     bool started;
     br_event wake;
@@ -37,10 +37,10 @@ take_changes(br_books *b, br_status *st)
 {
     int64_t version;
 
-    BR_TRY(br_store_version(b->store, &version, st));
+    BR_TRY(br_tstore_version(b->store, &version, st));
     if (version == b->version)
         return BR_OK;
-    BR_TRY(br_store_each(b->store, tell_engine, b, st));
+    BR_TRY(br_tstore_each(b->store, tell_engine, b, st));
     b->version = version;
     return BR_OK;
 }
@@ -59,7 +59,7 @@ write_ledgers(br_books *b, br_status *st)
         b->delta[n++] = (br_ledger_delta){id, l, b->was[id]};
     }
     if (n)
-        BR_TRY(br_store_add(b->store, b->delta, n, st));
+        BR_TRY(br_tstore_add(b->store, b->delta, n, st));
     for (size_t i = 0; i < n; i++)
         b->was[b->delta[i].tenant] = b->delta[i].is;
     return BR_OK;
@@ -90,8 +90,8 @@ keep(void *arg)
 static br_code
 start(br_books *b, const char *path, bool *lost, br_status *st)
 {
-    BR_TRY(br_store_open(&b->store, path, st));
-    BR_TRY(br_store_begin_run(b->store, lost, st));
+    BR_TRY(br_tstore_open(&b->store, path, st));
+    BR_TRY(br_tstore_begin_run(b->store, lost, st));
     BR_TRY(take_changes(b, st));
     BR_TRY(br_thread_start(&b->thread, "books", keep, b, st));
     b->started = true;
@@ -128,9 +128,9 @@ br_books_close(br_books *b)
         atomic_store_explicit(&b->stop, true, memory_order_release);
         br_event_signal(&b->wake);
         br_thread_join(&b->thread);
-        if (br_store_end_run(b->store, NULL) != BR_OK)
+        if (br_tstore_end_run(b->store, NULL) != BR_OK)
             br_log(BR_EV_books_failed, "the end of this run is not noted");
     }
-    br_store_close(b->store);
+    br_tstore_close(b->store);
     br_free(b);
 }

@@ -9,12 +9,12 @@
 #define BR_BOOKS_H
 
 #include "run/engine.h"
-#include "run/store.h"
+#include "run/tstore.h"
 
 typedef struct br_books br_books;
 
 /* Gives the engine all tenants of the file before it returns. The engine
- * outlives it. *lost as br_store_begin_run has it. */
+ * outlives it. *lost as br_tstore_begin_run has it. */
 br_code br_books_open(br_books **out, br_engine *e, const char *path,
                       bool *lost, br_status *st) BR_MUST_USE;
 void br_books_close(br_books *b);

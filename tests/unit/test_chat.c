@@ -33,7 +33,7 @@ parse(br_arena *a, const char *text)
     return j;
 }
 
-/* ---- recorded renderings ---------------------------------------------------- */
+/* ---- recorded renderings ------------------------------------------------ */
 
 static const br_json *
 member_with(const br_json *list, const char *key, const char *value)

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- names ------------------------------------------------------------------ */
+/* ---- names -------------------------------------------------------------- */
 
 /* Of one class, or NULL: of all that have no row of their own. E: the number
  * of an expert. */
@@ -94,7 +94,7 @@ their_name(const char *class, const char *ours)
     ck_abort_msg("no name for %s", ours);
 }
 
-/* ---- tensors ----------------------------------------------------------------- */
+/* ---- tensors ------------------------------------------------------------ */
 
 typedef struct job {
     const br_gguf *g;
@@ -316,7 +316,7 @@ add_back(job *j, const br_gguf_tensor *t)
     add_as(j, theirs, t, p);
 }
 
-/* ---- config.json -------------------------------------------------------------- */
+/* ---- config.json -------------------------------------------------------- */
 
 static void
 put_list(br_str *s, const char *name, const br_gguf_tensor *t)
@@ -421,7 +421,7 @@ config_back(const job *j)
     return kept;
 }
 
-/* ---- there and back ------------------------------------------------------------ */
+/* ---- there and back ----------------------------------------------------- */
 
 /* Bytes that have to be the same: all but those that are packed otherwise. */
 static void

@@ -1,7 +1,7 @@
-/* store_key.c - what keys and names look like.
+/* tstore_key.c - what keys and names look like.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/thread.h"
-#include "run/store_int.h"
+#include "run/tstore_int.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ hex(char *out, const uint8_t *p, size_t n)
 }
 
 void
-br_store_new_key(char key[BR_KEY_CHARS])
+br_tstore_new_key(char key[BR_KEY_CHARS])
 {
     uint8_t id[BR_KEY_ID / 2], secret[BR_KEY_SECRET / 2];
 
@@ -27,7 +27,7 @@ br_store_new_key(char key[BR_KEY_CHARS])
 }
 
 const char *
-br_store_secret(br_text key)
+br_tstore_secret(br_text key)
 {
     if (key.n != BR_KEY_CHARS - 1 || memcmp(key.p, "br_", 3) != 0 ||
         key.p[3 + BR_KEY_ID] != '_')
@@ -36,7 +36,7 @@ br_store_secret(br_text key)
 }
 
 br_code
-br_store_check_name(const char *name, br_status *st)
+br_tstore_check_name(const char *name, br_status *st)
 {
     static const char may[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrst"
                               "uvwxyz0123456789-._@";

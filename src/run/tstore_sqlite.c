@@ -1,6 +1,6 @@
-/* store_sqlite.c - tenants, keys and ledgers in SQLite. See store.h.
+/* tstore_sqlite.c - tenants, keys and ledgers in SQLite. See tstore.h.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "run/store_int.h"
+#include "run/tstore_int.h"
 
 #ifdef BR_HAVE_SQLITE
 #    include "base/hash.h"
@@ -13,7 +13,7 @@
 #    include <unistd.h>
 
 bool
-br_store_here(void)
+br_tstore_here(void)
 {
     return true;
 }
@@ -22,7 +22,7 @@ br_store_here(void)
 
 enum { FORMAT = 1, BUSY_MS = 5000 };
 
-struct br_store {
+struct br_tstore {
     sqlite3 *db;
     br_str path;
 };
@@ -31,21 +31,21 @@ static const char schema[] =
     "CREATE TABLE tenant(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE"
     " NOT NULL, created INTEGER NOT NULL, qos TEXT NOT NULL"
 #    define Q(column, field) ", " #    column " INTEGER NOT NULL"
-#    include "run/store.def"
+#    include "run/tstore.def"
 #    undef Q
     ");"
     "CREATE TABLE key(id TEXT PRIMARY KEY, tenant INTEGER NOT NULL REFERENCES "
     "tenant(id), secret BLOB NOT NULL, created INTEGER NOT NULL);"
     "CREATE TABLE ledger(tenant INTEGER PRIMARY KEY"
 #    define L(column, how, kind) ", " #    column " NOT NULL DEFAULT 0"
-#    include "run/store.def"
+#    include "run/tstore.def"
 #    undef L
     ");"
     "CREATE TABLE state(name TEXT PRIMARY KEY, value INTEGER NOT NULL);"
     "INSERT INTO state VALUES('format', 1), ('version', 0), ('running', 0);";
 
 static br_code
-failed(br_store *s, br_status *st)
+failed(br_tstore *s, br_status *st)
 {
     int e = sqlite3_extended_errcode(s->db);
     br_code code = BR_E_IO;
@@ -61,7 +61,7 @@ failed(br_store *s, br_status *st)
 }
 
 static br_code
-run(br_store *s, const char *sql, br_status *st)
+run(br_tstore *s, const char *sql, br_status *st)
 {
     return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK
                ? BR_OK
@@ -69,7 +69,7 @@ run(br_store *s, const char *sql, br_status *st)
 }
 
 static br_code
-prepare(br_store *s, sqlite3_stmt **q, const char *sql, br_status *st)
+prepare(br_tstore *s, sqlite3_stmt **q, const char *sql, br_status *st)
 {
     return sqlite3_prepare_v2(s->db, sql, -1, q, NULL) == SQLITE_OK
                ? BR_OK
@@ -78,7 +78,7 @@ prepare(br_store *s, sqlite3_stmt **q, const char *sql, br_status *st)
 
 /* Runs a statement that gives no rows, and ends it. */
 static br_code
-finish(br_store *s, sqlite3_stmt *q, br_status *st)
+finish(br_tstore *s, sqlite3_stmt *q, br_status *st)
 {
     int r = sqlite3_step(q);
     br_code code = r == SQLITE_DONE ? BR_OK : failed(s, st);
@@ -88,7 +88,7 @@ finish(br_store *s, sqlite3_stmt *q, br_status *st)
 }
 
 static br_code
-get_state(br_store *s, const char *name, int64_t *value, br_status *st)
+get_state(br_tstore *s, const char *name, int64_t *value, br_status *st)
 {
     sqlite3_stmt *q;
     br_code code = BR_OK;
@@ -107,7 +107,7 @@ get_state(br_store *s, const char *name, int64_t *value, br_status *st)
 
 /* Changes are transactions: all of it or nothing, and on the disk. */
 static br_code
-end_change(br_store *s, br_code code, br_status *st)
+end_change(br_tstore *s, br_code code, br_status *st)
 {
     if (code == BR_OK)
         code = run(s, "COMMIT", st);
@@ -117,7 +117,7 @@ end_change(br_store *s, br_code code, br_status *st)
 }
 
 static br_code
-make_tables(br_store *s, br_status *st)
+make_tables(br_tstore *s, br_status *st)
 {
     sqlite3_stmt *q;
     br_code code;
@@ -135,7 +135,7 @@ make_tables(br_store *s, br_status *st)
 }
 
 static br_code
-open_file(br_store *s, br_status *st)
+open_file(br_tstore *s, br_status *st)
 {
     const char *path = br_str_z(&s->path);
     int64_t format;
@@ -162,28 +162,28 @@ open_file(br_store *s, br_status *st)
 }
 
 br_code
-br_store_open(br_store **out, const char *path, br_status *st)
+br_tstore_open(br_tstore **out, const char *path, br_status *st)
 {
-    br_store *s = br_try_calloc(1, sizeof *s);
+    br_tstore *s = br_try_calloc(1, sizeof *s);
     br_code code;
 
     *out = NULL;
     if (s)
         br_str_puts(&s->path, path);
     if (!s || s->path.oom) {
-        br_store_close(s);
+        br_tstore_close(s);
         return br_fail(st, BR_E_OOM, "%s: out of memory", path);
     }
     code = open_file(s, st);
     if (code != BR_OK)
-        br_store_close(s);
+        br_tstore_close(s);
     else
         *out = s;
     return code;
 }
 
 void
-br_store_close(br_store *s)
+br_tstore_close(br_tstore *s)
 {
     if (!s)
         return;
@@ -202,12 +202,12 @@ bind_quota(sqlite3_stmt *q, const br_quota *quota)
 
     (void)sqlite3_bind_text(q, i++, br_qos_name(quota->qos), -1, SQLITE_STATIC);
 #    define Q(column, field) (void)sqlite3_bind_int64(q, i++, quota->field);
-#    include "run/store.def"
+#    include "run/tstore.def"
 #    undef Q
 }
 
 static br_code
-read_tenant(br_store *s, sqlite3_stmt *q, br_tenant *t, br_status *st)
+read_tenant(br_tstore *s, sqlite3_stmt *q, br_tenant *t, br_status *st)
 {
     const char *name = (const char *)sqlite3_column_text(q, 1);
     const char *qos = (const char *)sqlite3_column_text(q, 3);
@@ -223,37 +223,37 @@ read_tenant(br_store *s, sqlite3_stmt *q, br_tenant *t, br_status *st)
     (void)snprintf(t->name, sizeof t->name, "%s", name);
 #    define Q(column, field) \
         t->quota.field = (uint32_t)sqlite3_column_int64(q, i++);
-#    include "run/store.def"
+#    include "run/tstore.def"
 #    undef Q
     return br_quota_check(&t->quota, st);
 }
 
 #    define Q(column, field) ", " #    column
 static const char select_tenants[] = "SELECT id, name, created, qos"
-#    include "run/store.def"
+#    include "run/tstore.def"
                                      " FROM tenant";
 static const char insert_tenant[] = "INSERT INTO tenant(name, created, qos"
-#    include "run/store.def"
+#    include "run/tstore.def"
 #    undef Q
                                     ") VALUES(?1, ?2, ?3"
 #    define Q(column, field) ", ?"
-#    include "run/store.def"
+#    include "run/tstore.def"
 #    undef Q
                                     ")";
 static const char update_tenant[] = "UPDATE tenant SET name = ?1, created = "
                                     "max(created, ?2), qos = ?3"
 #    define Q(column, field) ", " #    column " = ?"
-#    include "run/store.def"
+#    include "run/tstore.def"
 #    undef Q
                                     " WHERE name = ?1";
 
 static br_code
-add_key(br_store *s, int64_t tenant, char key[BR_KEY_CHARS], br_status *st)
+add_key(br_tstore *s, int64_t tenant, char key[BR_KEY_CHARS], br_status *st)
 {
     uint8_t digest[BR_BLAKE2B_BYTES];
     sqlite3_stmt *q;
 
-    br_store_new_key(key);
+    br_tstore_new_key(key);
     br_blake2b(key + 4 + BR_KEY_ID, BR_KEY_SECRET, digest);
     BR_TRY(prepare(s, &q, "INSERT INTO key VALUES(?1, ?2, ?3, ?4)", st));
     (void)sqlite3_bind_text(q, 1, key + 3, BR_KEY_ID, SQLITE_STATIC);
@@ -264,14 +264,14 @@ add_key(br_store *s, int64_t tenant, char key[BR_KEY_CHARS], br_status *st)
 }
 
 static br_code
-count_change(br_store *s, br_status *st)
+count_change(br_tstore *s, br_status *st)
 {
     return run(s, "UPDATE state SET value = value + 1 WHERE name = 'version'",
                st);
 }
 
 static br_code
-create(br_store *s, const char *name, const br_quota *quota, uint32_t *id,
+create(br_tstore *s, const char *name, const br_quota *quota, uint32_t *id,
        char key[BR_KEY_CHARS], br_status *st)
 {
     sqlite3_stmt *q;
@@ -297,17 +297,17 @@ create(br_store *s, const char *name, const br_quota *quota, uint32_t *id,
 }
 
 br_code
-br_store_create(br_store *s, const char *name, const br_quota *q, uint32_t *id,
-                char key[BR_KEY_CHARS], br_status *st)
+br_tstore_create(br_tstore *s, const char *name, const br_quota *q,
+                 uint32_t *id, char key[BR_KEY_CHARS], br_status *st)
 {
-    BR_TRY(br_store_check_name(name, st));
+    BR_TRY(br_tstore_check_name(name, st));
     BR_TRY(br_quota_check(q, st));
     BR_TRY(run(s, "BEGIN IMMEDIATE", st));
     return end_change(s, create(s, name, q, id, key, st), st);
 }
 
 br_code
-br_store_find(br_store *s, const char *name, br_tenant *out, br_status *st)
+br_tstore_find(br_tstore *s, const char *name, br_tenant *out, br_status *st)
 {
     char sql[sizeof select_tenants + 32];
     sqlite3_stmt *q;
@@ -328,8 +328,8 @@ br_store_find(br_store *s, const char *name, br_tenant *out, br_status *st)
 }
 
 br_code
-br_store_each(br_store *s, bool (*each)(void *ctx, const br_tenant *t),
-              void *ctx, br_status *st)
+br_tstore_each(br_tstore *s, bool (*each)(void *ctx, const br_tenant *t),
+               void *ctx, br_status *st)
 {
     char sql[sizeof select_tenants + 32];
     sqlite3_stmt *q;
@@ -352,7 +352,7 @@ br_store_each(br_store *s, bool (*each)(void *ctx, const br_tenant *t),
 }
 
 static br_code
-set(br_store *s, const char *name, const br_quota *quota, br_status *st)
+set(br_tstore *s, const char *name, const br_quota *quota, br_status *st)
 {
     sqlite3_stmt *q;
 
@@ -367,7 +367,7 @@ set(br_store *s, const char *name, const br_quota *quota, br_status *st)
 }
 
 br_code
-br_store_set(br_store *s, const char *name, const br_quota *q, br_status *st)
+br_tstore_set(br_tstore *s, const char *name, const br_quota *q, br_status *st)
 {
     BR_TRY(br_quota_check(q, st));
     BR_TRY(run(s, "BEGIN IMMEDIATE", st));
@@ -375,12 +375,12 @@ br_store_set(br_store *s, const char *name, const br_quota *q, br_status *st)
 }
 
 static br_code
-new_keys(br_store *s, const char *name, char key[BR_KEY_CHARS], br_status *st)
+new_keys(br_tstore *s, const char *name, char key[BR_KEY_CHARS], br_status *st)
 {
     sqlite3_stmt *q;
     br_tenant t;
 
-    BR_TRY(br_store_find(s, name, &t, st));
+    BR_TRY(br_tstore_find(s, name, &t, st));
     BR_TRY(prepare(s, &q, "DELETE FROM key WHERE tenant = ?1", st));
     (void)sqlite3_bind_int64(q, 1, t.id);
     BR_TRY(finish(s, q, st));
@@ -389,24 +389,24 @@ new_keys(br_store *s, const char *name, char key[BR_KEY_CHARS], br_status *st)
 }
 
 br_code
-br_store_rotate(br_store *s, const char *name, char key[BR_KEY_CHARS],
-                br_status *st)
+br_tstore_rotate(br_tstore *s, const char *name, char key[BR_KEY_CHARS],
+                 br_status *st)
 {
     BR_TRY(run(s, "BEGIN IMMEDIATE", st));
     return end_change(s, new_keys(s, name, key, st), st);
 }
 
 br_code
-br_store_version(br_store *s, int64_t *version, br_status *st)
+br_tstore_version(br_tstore *s, int64_t *version, br_status *st)
 {
     return get_state(s, "version", version, st);
 }
 
 br_code
-br_store_key(br_store *s, br_text key, uint32_t *tenant, bool *ok,
-             br_status *st)
+br_tstore_key(br_tstore *s, br_text key, uint32_t *tenant, bool *ok,
+              br_status *st)
 {
-    const char *secret = br_store_secret(key);
+    const char *secret = br_tstore_secret(key);
     uint8_t digest[BR_BLAKE2B_BYTES], none[BR_BLAKE2B_BYTES] = {0};
     const uint8_t *kept = none;
     sqlite3_stmt *q;
@@ -435,14 +435,14 @@ br_store_key(br_store *s, br_text key, uint32_t *tenant, bool *ok,
 
 #    define L(column, how, kind) ", " #    column
 static const char select_ledger[] = "SELECT 0"
-#    include "run/store.def"
+#    include "run/tstore.def"
                                     " FROM ledger WHERE tenant = ?1";
 static const char upsert_ledger[] = "INSERT INTO ledger(tenant"
-#    include "run/store.def"
+#    include "run/tstore.def"
 #    undef L
                                     ") VALUES(?1"
 #    define L(column, how, kind) ", ?"
-#    include "run/store.def"
+#    include "run/tstore.def"
 #    undef L
                                     ") ON CONFLICT(tenant) DO UPDATE SET tenant"
                                     " = excluded.tenant"
@@ -451,12 +451,12 @@ static const char upsert_ledger[] = "INSERT INTO ledger(tenant"
         ", " #column " = max(" #column ", excluded." #column ")"
 #    define GROW_SET(column)     ", " #    column " = excluded." #    column
 #    define L(column, how, kind) GROW_##how(column)
-#    include "run/store.def"
+#    include "run/tstore.def"
 #    undef L
     ;
 
 static br_code
-add_one(br_store *s, const br_ledger_delta *d, br_status *st)
+add_one(br_tstore *s, const br_ledger_delta *d, br_status *st)
 {
     sqlite3_stmt *q;
     int i = 1;
@@ -469,13 +469,13 @@ add_one(br_store *s, const br_ledger_delta *d, br_status *st)
 #    define BIND_MAX(column, kind) BIND_##kind(d->is.column)
 #    define BIND_SET(column, kind) BIND_##kind(d->is.column)
 #    define L(column, how, kind)   BIND_##how(column, kind);
-#    include "run/store.def"
+#    include "run/tstore.def"
 #    undef L
     return finish(s, q, st);
 }
 
 br_code
-br_store_add(br_store *s, const br_ledger_delta *d, size_t n, br_status *st)
+br_tstore_add(br_tstore *s, const br_ledger_delta *d, size_t n, br_status *st)
 {
     br_code code = BR_OK;
 
@@ -486,7 +486,7 @@ br_store_add(br_store *s, const br_ledger_delta *d, size_t n, br_status *st)
 }
 
 br_code
-br_store_usage(br_store *s, uint32_t tenant, br_ledger *out, br_status *st)
+br_tstore_usage(br_tstore *s, uint32_t tenant, br_ledger *out, br_status *st)
 {
     sqlite3_stmt *q;
     br_code code = BR_OK;
@@ -501,7 +501,7 @@ br_store_usage(br_store *s, uint32_t tenant, br_ledger *out, br_status *st)
 #    define GET_F sqlite3_column_double
 #    define L(column, how, kind) \
         out->column = (__typeof__(out->column))GET_##kind(q, i++);
-#    include "run/store.def"
+#    include "run/tstore.def"
 #    undef L
     } else if (r != SQLITE_DONE) {
         code = failed(s, st);
@@ -511,7 +511,7 @@ br_store_usage(br_store *s, uint32_t tenant, br_ledger *out, br_status *st)
 }
 
 br_code
-br_store_begin_run(br_store *s, bool *lost, br_status *st)
+br_tstore_begin_run(br_tstore *s, bool *lost, br_status *st)
 {
     int64_t running;
 
@@ -521,7 +521,7 @@ br_store_begin_run(br_store *s, bool *lost, br_status *st)
 }
 
 br_code
-br_store_end_run(br_store *s, br_status *st)
+br_tstore_end_run(br_tstore *s, br_status *st)
 {
     return run(s, "UPDATE state SET value = 0 WHERE name = 'running'", st);
 }

@@ -1,4 +1,4 @@
-/* test_store.c - tenants, keys and ledgers in a file.
+/* test_tstore.c - tenants, keys and ledgers in a file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/books.h"
 
@@ -51,29 +51,29 @@ TEST(blake2b_gives_the_values_of_others)
 static const char *
 new_file(void)
 {
-    if (!br_store_here())
+    if (!br_tstore_here())
         t_skip("built without SQLite");
     return t_printf("%s/brass.db", t_tmpdir());
 }
 
-static br_store *
+static br_tstore *
 open_store(const char *path)
 {
-    br_store *s;
+    br_tstore *s;
     br_status st = {0};
 
-    t_ok(br_store_open(&s, path, &st), &st);
+    t_ok(br_tstore_open(&s, path, &st), &st);
     return s;
 }
 
 static bool
-opens(br_store *s, const char *key, uint32_t tenant)
+opens(br_tstore *s, const char *key, uint32_t tenant)
 {
     br_status st = {0};
     uint32_t is;
     bool ok;
 
-    t_ok(br_store_key(s, br_text_z(key), &is, &ok, &st), &st);
+    t_ok(br_tstore_key(s, br_text_z(key), &is, &ok, &st), &st);
     ck_assert(!ok || is == tenant);
     return ok;
 }
@@ -81,7 +81,7 @@ opens(br_store *s, const char *key, uint32_t tenant)
 TEST(store_keeps_tenants_and_their_keys)
 {
     const char *path = new_file();
-    br_store *s = open_store(path);
+    br_tstore *s = open_store(path);
     br_status st = {0};
     br_quota q = br_quota_defaults();
     char key[BR_KEY_CHARS], key2[BR_KEY_CHARS], wrong[BR_KEY_CHARS];
@@ -91,16 +91,16 @@ TEST(store_keeps_tenants_and_their_keys)
 
     q.qos = BR_QOS_BATCH;
     q.reserved_kv_pages = 7;
-    t_ok(br_store_create(s, "alice", &q, &a, key, &st), &st);
+    t_ok(br_tstore_create(s, "alice", &q, &a, key, &st), &st);
     q.qos = BR_QOS_INTERACTIVE;
-    t_ok(br_store_create(s, "bob@x.org", &q, &b, key2, &st), &st);
+    t_ok(br_tstore_create(s, "bob@x.org", &q, &b, key2, &st), &st);
     ck_assert(a != b && a > 0);
     ck_assert_uint_eq(strlen(key), BR_KEY_CHARS - 1);
-    br_store_close(s);
+    br_tstore_close(s);
     ck_assert_int_eq(stat(path, &file), 0);
     ck_assert_uint_eq(file.st_mode & 0777, 0600);
     s = open_store(path);
-    t_ok(br_store_find(s, "alice", &t, &st), &st);
+    t_ok(br_tstore_find(s, "alice", &t, &st), &st);
     ck_assert(t.id == a && t.quota.qos == BR_QOS_BATCH &&
               t.quota.reserved_kv_pages == 7 && t.created > 1700000000);
     ck_assert(opens(s, key, a) && opens(s, key2, b));
@@ -110,42 +110,43 @@ TEST(store_keeps_tenants_and_their_keys)
         ck_assert(!opens(s, wrong, 0));
     }
     ck_assert(!opens(s, "", 0) && !opens(s, "br_", 0));
-    t_ok(br_store_rotate(s, "alice", wrong, &st), &st);
+    t_ok(br_tstore_rotate(s, "alice", wrong, &st), &st);
     ck_assert(!opens(s, key, 0) && opens(s, wrong, a) && opens(s, key2, b));
     q.max_slots = 9;
-    t_ok(br_store_set(s, "alice", &q, &st), &st);
-    t_ok(br_store_find(s, "alice", &t, &st), &st);
+    t_ok(br_tstore_set(s, "alice", &q, &st), &st);
+    t_ok(br_tstore_find(s, "alice", &t, &st), &st);
     ck_assert(t.id == a && t.quota.max_slots == 9);
-    br_store_close(s);
+    br_tstore_close(s);
 }
 
 TEST(store_refuses_what_is_wrong)
 {
     const char *path = new_file();
-    br_store *s = open_store(path);
+    br_tstore *s = open_store(path);
     br_status st = {0};
     br_quota q = br_quota_defaults();
     char key[BR_KEY_CHARS];
     uint32_t id;
     br_tenant t;
 
-    t_ok(br_store_create(s, "a", &q, &id, key, &st), &st);
-    ck_assert_int_eq(br_store_create(s, "a", &q, &id, key, NULL), BR_E_USAGE);
-    ck_assert_int_eq(br_store_create(s, "a b", &q, &id, key, NULL), BR_E_USAGE);
-    ck_assert_int_eq(br_store_create(s, "", &q, &id, key, NULL), BR_E_USAGE);
-    ck_assert_int_eq(br_store_find(s, "b", &t, NULL), BR_E_NOT_FOUND);
-    ck_assert_int_eq(br_store_set(s, "b", &q, NULL), BR_E_NOT_FOUND);
-    ck_assert_int_eq(br_store_rotate(s, "b", key, NULL), BR_E_NOT_FOUND);
+    t_ok(br_tstore_create(s, "a", &q, &id, key, &st), &st);
+    ck_assert_int_eq(br_tstore_create(s, "a", &q, &id, key, NULL), BR_E_USAGE);
+    ck_assert_int_eq(br_tstore_create(s, "a b", &q, &id, key, NULL),
+                     BR_E_USAGE);
+    ck_assert_int_eq(br_tstore_create(s, "", &q, &id, key, NULL), BR_E_USAGE);
+    ck_assert_int_eq(br_tstore_find(s, "b", &t, NULL), BR_E_NOT_FOUND);
+    ck_assert_int_eq(br_tstore_set(s, "b", &q, NULL), BR_E_NOT_FOUND);
+    ck_assert_int_eq(br_tstore_rotate(s, "b", key, NULL), BR_E_NOT_FOUND);
     q.max_slots = 0;
-    ck_assert_int_eq(br_store_set(s, "a", &q, NULL), BR_E_USAGE);
-    br_store_close(s);
+    ck_assert_int_eq(br_tstore_set(s, "a", &q, NULL), BR_E_USAGE);
+    br_tstore_close(s);
     t_write(t_printf("%s/text", t_tmpdir()),
             "no database, but long enough "
             "to look at: ...........................................",
             70);
-    ck_assert_int_eq(br_store_open(&s, t_printf("%s/text", t_tmpdir()), &st),
+    ck_assert_int_eq(br_tstore_open(&s, t_printf("%s/text", t_tmpdir()), &st),
                      BR_E_FORMAT);
-    ck_assert_int_eq(br_store_open(&s, "/nowhere/at/all.db", NULL), BR_E_IO);
+    ck_assert_int_eq(br_tstore_open(&s, "/nowhere/at/all.db", NULL), BR_E_IO);
 }
 
 /* ---- kill -9 ------------------------------------------------------------- */
@@ -154,12 +155,12 @@ TEST(store_refuses_what_is_wrong)
 static void
 busy_child(const char *path, int out)
 {
-    br_store *s;
+    br_tstore *s;
     br_status st = {0};
     br_quota q = br_quota_defaults();
     bool lost;
 
-    if (br_store_open(&s, path, &st) || br_store_begin_run(s, &lost, &st))
+    if (br_tstore_open(&s, path, &st) || br_tstore_begin_run(s, &lost, &st))
         _exit(1);
     for (uint32_t i = 1;; i++) {
         char key[BR_KEY_CHARS];
@@ -167,8 +168,8 @@ busy_child(const char *path, int out)
         br_ledger_delta d = {.tenant = 1};
 
         d.is.tokens_generated = 10;
-        if (br_store_create(s, t_printf("t%u", i), &q, &id, key, &st) ||
-            br_store_add(s, &d, 1, &st) ||
+        if (br_tstore_create(s, t_printf("t%u", i), &q, &id, key, &st) ||
+            br_tstore_add(s, &d, 1, &st) ||
             write(out, key, sizeof key) != sizeof key)
             _exit(1);
     }
@@ -184,7 +185,7 @@ TEST(store_loses_nothing_it_said_was_done_when_killed)
     for (int round = 0; round < 3; round++) {
         char key[BR_KEY_CHARS], last[BR_KEY_CHARS] = "";
         int fd[2], status;
-        br_store *s;
+        br_tstore *s;
         bool lost;
         pid_t child;
 
@@ -209,16 +210,16 @@ TEST(store_loses_nothing_it_said_was_done_when_killed)
         (void)close(fd[0]);
         s = open_store(path);
         ck_assert(opens(s, last, n));
-        t_ok(br_store_begin_run(s, &lost, &st), &st);
+        t_ok(br_tstore_begin_run(s, &lost, &st), &st);
         ck_assert(lost);
-        t_ok(br_store_usage(s, 1, &l, &st), &st);
+        t_ok(br_tstore_usage(s, 1, &l, &st), &st);
         /* one more may have been written before the kill, unsaid */
         ck_assert(l.tokens_generated == 10 * (uint64_t)n ||
                   l.tokens_generated == 10 * (uint64_t)(n + 1));
-        t_ok(br_store_end_run(s, &st), &st);
-        t_ok(br_store_begin_run(s, &lost, &st), &st);
+        t_ok(br_tstore_end_run(s, &st), &st);
+        t_ok(br_tstore_begin_run(s, &lost, &st), &st);
         ck_assert(!lost);
-        br_store_close(s);
+        br_tstore_close(s);
     }
 }
 
@@ -227,7 +228,7 @@ TEST(store_loses_nothing_it_said_was_done_when_killed)
 TEST(books_carry_ledgers_to_the_file_and_tenants_to_the_engine)
 {
     const char *path = new_file();
-    br_store *s = open_store(path);
+    br_tstore *s = open_store(path);
     br_quota q = br_quota_defaults();
     char key[BR_KEY_CHARS];
     br_books *b;
@@ -241,10 +242,10 @@ TEST(books_carry_ledgers_to_the_file_and_tenants_to_the_engine)
     ek k;
 
     ek_open(&k, (br_lm_fake_config){0}, (br_engine_config){0});
-    t_ok(br_store_create(s, "early", &q, &id, key, &st), &st);
+    t_ok(br_tstore_create(s, "early", &q, &id, key, &st), &st);
     t_ok(br_books_open(&b, k.e, path, &lost, &st), &st);
     ck_assert(!lost);
-    t_ok(br_store_create(s, "late", &q, &late, key, &st), &st);
+    t_ok(br_tstore_create(s, "late", &q, &late, key, &st), &st);
     for (int i = 0; i < 300 && !br_engine_tenant_quota(k.e, late, &q); i++)
         br_sleep_ns(10000000);
     for (int i = 0; i < 2; i++) {
@@ -256,11 +257,11 @@ TEST(books_carry_ledgers_to_the_file_and_tenants_to_the_engine)
     ek_await(&k, all, 2);
     br_books_close(b);
     for (int i = 0; i < 2; i++) {
-        t_ok(br_store_usage(s, i ? late : id, &l, &st), &st);
+        t_ok(br_tstore_usage(s, i ? late : id, &l, &st), &st);
         ck_assert_uint_eq(l.tokens_generated, 25);
         ck_assert_uint_eq(l.tokens_prompted, 40);
         ck_assert(l.requests_done == 1 && l.p50_ttft_ms > 0);
     }
-    br_store_close(s);
+    br_tstore_close(s);
     ek_close(&k);
 }

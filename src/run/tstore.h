@@ -1,0 +1,86 @@
+/* tstore.h - tenants, their keys and their ledgers in a file.
+ *
+ *   brass tenant create    --.                     .-- every second: what the
+ *   brass tenant rotate ... --> SQLite, WAL, FULL <--  ledgers have grown by
+ *   a request's key --------'                      '-- br_tstore_begin_run
+ *
+ * What a call reports as done is on the disk: kill -9 at any moment loses none
+ * of it. Counters are written once a second, so it loses the last second of
+ * them, and the next start learns that it may have.
+ *
+ * A key is br_<id>_<secret>, 16 and 64 hexadecimal digits; the secret is 256
+ * random bits and only its BLAKE2b is kept, so a key is shown once and a
+ * stolen file opens no door.
+ *
+ * Several processes may have the file open. A br_tstore is for one thread.
+ * Builds without SQLite have the functions, and they say UNSUPPORTED.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_TSTORE_H
+#define BR_TSTORE_H
+
+#include "run/tenant.h"
+
+enum {
+    BR_KEY_ID = 16,     /* digits */
+    BR_KEY_SECRET = 64, /* digits */
+    BR_KEY_CHARS = 3 + BR_KEY_ID + 1 + BR_KEY_SECRET + 1,
+    BR_TENANT_NAME = 64, /* bytes, NUL included */
+};
+
+typedef struct br_tstore br_tstore;
+
+typedef struct br_tenant {
+    uint32_t id; /* 1 .. BR_MAX_TENANTS - 1; never given out again */
+    char name[BR_TENANT_NAME];
+    br_quota quota;
+    int64_t created; /* seconds since 1970 */
+} br_tenant;
+
+bool br_tstore_here(void); /* built with SQLite */
+/* Makes the file, readable by its owner alone, if it is not there. */
+br_code br_tstore_open(br_tstore **out, const char *path,
+                       br_status *st) BR_MUST_USE;
+void br_tstore_close(br_tstore *s);
+
+/* name: letters, digits, - . _ @; USAGE if not, or if it is taken. */
+br_code br_tstore_create(br_tstore *s, const char *name, const br_quota *q,
+                         uint32_t *id, char key[BR_KEY_CHARS],
+                         br_status *st) BR_MUST_USE;
+br_code br_tstore_set(br_tstore *s, const char *name, const br_quota *q,
+                      br_status *st) BR_MUST_USE;
+/* The keys before no longer open anything. */
+br_code br_tstore_rotate(br_tstore *s, const char *name, char key[BR_KEY_CHARS],
+                         br_status *st) BR_MUST_USE;
+/* NOT_FOUND names the tenant. */
+br_code br_tstore_find(br_tstore *s, const char *name, br_tenant *out,
+                       br_status *st) BR_MUST_USE;
+/* In order of id; false from each ends it. */
+br_code br_tstore_each(br_tstore *s,
+                       bool (*each)(void *ctx, const br_tenant *t), void *ctx,
+                       br_status *st) BR_MUST_USE;
+/* Goes up with every change of a tenant, by whatever process. */
+br_code br_tstore_version(br_tstore *s, int64_t *version,
+                          br_status *st) BR_MUST_USE;
+
+/* False: it opens nothing. Does not tell which part was wrong, nor by time. */
+br_code br_tstore_key(br_tstore *s, br_text key, uint32_t *tenant, bool *ok,
+                      br_status *st) BR_MUST_USE;
+
+/* Adds what the ledger has grown by since `was` to the tenant's; quantiles and
+ * rates are those of `is`. All n at once or none. */
+typedef struct br_ledger_delta {
+    uint32_t tenant;
+    br_ledger is, was;
+} br_ledger_delta;
+br_code br_tstore_add(br_tstore *s, const br_ledger_delta *d, size_t n,
+                      br_status *st) BR_MUST_USE;
+br_code br_tstore_usage(br_tstore *s, uint32_t tenant, br_ledger *out,
+                        br_status *st) BR_MUST_USE;
+
+/* A server begins and ends. *lost: the one before did not end, so up to a
+ * second of its counters is missing. */
+br_code br_tstore_begin_run(br_tstore *s, bool *lost,
+                            br_status *st) BR_MUST_USE;
+br_code br_tstore_end_run(br_tstore *s, br_status *st) BR_MUST_USE;
+
+#endif
