@@ -150,6 +150,8 @@ compute(br_cli *cli, const br_model *m, const token_list *t, br_status *st)
     br_oracle o;
     br_code code;
 
+    if (br_opt_given(cli, BR_OPT_workers))
+        c.workers = (uint32_t)br_opt_int(cli, BR_OPT_workers);
     if (ctx < n)
         return br_fail(st, BR_E_USAGE, "--ctx: %u tokens do not fit", n);
     if (br_mul_overflows(n, (size_t)m->hp.n_vocab * sizeof(float), &bytes) ||

@@ -3,7 +3,7 @@
  *   PROG.json --check--> accepted --+
  *   DIR/manifest.json + files ------+--> reference VM --> OUT/manifest.json
  *
- * A program that br_mega_check rejects is not run, whatever the options say.
+ * A program that the sound check rejects is not run, whatever the options say.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 #include "mega/bind.h"
@@ -25,20 +25,6 @@ tier_here(br_cli *cli, br_status *st)
                        "weights from a model file are not available; here is: "
                        "--bind DIR");
     return BR_OK;
-}
-
-static br_code
-accepted(const br_mega_prog *p, br_status *st)
-{
-    br_mega_report r = {.ok = false};
-    br_code code = br_mega_check(p, BR_MEGA_SOUND, &r, st);
-
-    if (code == BR_OK && !r.ok)
-        code = br_fail(st, BR_E_REJECTED, "%s (%zu errors in all)",
-                       r.errors.n ? r.errors.at[0] : "rejected",
-                       r.errors.n + r.more_errors);
-    br_mega_report_fini(&r);
-    return code;
 }
 
 static br_code
@@ -99,7 +85,7 @@ br_cmd_prog_run(br_cli *cli)
     code = tier_here(cli, &st);
     if (code == BR_OK)
         code = br_mega_load_file(&p, cli->args[0], &st);
-    if (code == BR_OK && accepted(p, &st) != BR_OK)
+    if (code == BR_OK && br_mega_accept(p, &st) != BR_OK)
         code = br_prefix(&st, "%s", cli->args[0]);
     if (code == BR_OK)
         code = bind_and_run(cli, p, &st);

@@ -170,6 +170,20 @@ br_mega_check(const br_mega_prog *p, br_mega_mode mode, br_mega_report *r,
     return code;
 }
 
+br_code
+br_mega_accept(const br_mega_prog *p, br_status *st)
+{
+    br_mega_report r = {.ok = false};
+    br_code code = br_mega_check(p, BR_MEGA_SOUND, &r, st);
+
+    if (code == BR_OK && !r.ok)
+        code = br_fail(st, BR_E_REJECTED, "%s (%zu errors in all)",
+                       r.errors.n ? r.errors.at[0] : "rejected",
+                       r.errors.n + r.more_errors);
+    br_mega_report_fini(&r);
+    return code;
+}
+
 void
 br_mega_report_fini(br_mega_report *r)
 {

@@ -296,6 +296,8 @@ typedef struct br_mega_report {
 /* Never aborts on a malformed program. Returns a code only for OOM. */
 br_code br_mega_check(const br_mega_prog *p, br_mega_mode mode,
                       br_mega_report *r, br_status *st) BR_MUST_USE;
+/* REJECTED with the first error of the sound check. */
+br_code br_mega_accept(const br_mega_prog *p, br_status *st) BR_MUST_USE;
 void br_mega_report_fini(br_mega_report *r);
 /* {"ok":..,"errors":[..],"warnings":[..],"stats":{..}} */
 void br_mega_report_json(const br_mega_prog *p, const br_mega_report *r,

@@ -2,21 +2,44 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/oracle.h"
+#include "mega/lower.h"
 
 #include <string.h>
+
+/* The stage's graph as a program, if that is wanted, proven. */
+static br_code
+lower(br_oracle *o, int s, br_ref_config *rc, br_ir **graph, br_status *st)
+{
+    br_step_config c = {.workers = o->c.workers,
+                        .rows = s == BR_IR_DECODE ? 1 : o->c.max_rows,
+                        .tile = o->c.tile};
+
+    *graph = o->graph[s];
+    if (o->c.workers == 0)
+        return BR_OK;
+    BR_TRY(br_mega_lower_graph(&o->program[s], o->graph[s], &c, st));
+    BR_TRY(br_mega_accept(o->program[s], st));
+    rc->program = o->program[s];
+    *graph = o->program[s]->graph;
+    return BR_OK;
+}
 
 static br_code
 open_all(br_oracle *o, br_status *st)
 {
-    br_ref_config rc = {o->c.act, o->c.max_rows};
+    br_ref_config rc = {
+        .act = o->c.act, .max_rows = o->c.max_rows, .order = o->c.order};
     br_kv_config kc = {.n_slots = o->c.n_slots, .max_tokens = o->c.n_ctx};
     br_state_plan plan;
     br_code code;
 
     for (int s = 0; s < BR_IR_STAGE_COUNT; s++) {
+        br_ir *g;
+
         BR_TRY(br_ir_of_model(&o->graph[s], o->model, (br_ir_stage)s,
                               o->c.n_ctx, st));
-        BR_TRY(br_ref_prepare(&o->ref[s], o->model, o->graph[s], &rc, st));
+        BR_TRY(lower(o, s, &rc, &g, st));
+        BR_TRY(br_ref_prepare(&o->ref[s], o->model, g, &rc, st));
     }
     for (int g = 0; g < BR_MAX_KV_GROUPS; g++)
         kc.n_pages[g] = (o->c.n_ctx / BR_PAGE_TOKENS + 2) * o->c.n_slots;
@@ -52,6 +75,7 @@ br_oracle_close(br_oracle *o)
 {
     for (int s = 0; s < BR_IR_STAGE_COUNT; s++) {
         br_ref_free(o->ref[s]);
+        br_mega_free(o->program[s]);
         br_ir_free(o->graph[s]);
     }
     br_ref_state_free(o->state);

@@ -16,12 +16,18 @@ typedef struct br_oracle_config {
     uint32_t n_ctx;    /* tokens a slot can hold; 0: 256 */
     uint32_t n_slots;  /* 0: 1 */
     uint32_t max_rows; /* of a step; 0: 64 */
+    /* Not 0: the graphs are lowered for so many workers, in tiles of so many
+     * columns (0: what fits), and their tasks run in the order drawn from
+     * `order` (0: as listed). No bit of the logits changes. */
+    uint32_t workers, tile;
+    uint64_t order;
 } br_oracle_config;
 
 typedef struct br_oracle {
     const br_model *model;
     br_oracle_config c;
     br_ir *graph[BR_IR_STAGE_COUNT];
+    struct br_mega_prog *program[BR_IR_STAGE_COUNT];
     br_ref *ref[BR_IR_STAGE_COUNT];
     br_ref_state *state;
     br_kv *kv;

@@ -455,9 +455,10 @@ same_bits(lk_case *c, const swap *s, size_t n)
     changed = rewrite(text.at, s, n);
     ck_assert_str_ne(changed, text.at);
     t_ok(br_ir_parse(&g, changed, strlen(changed), &st), &st);
-    t_ok(
-        br_ref_prepare(&ref, r.model, g, &(br_ref_config){BR_REF_F32, 64}, &st),
-        &st);
+    t_ok(br_ref_prepare(&ref, r.model, g,
+                        &(br_ref_config){.act = BR_REF_F32, .max_rows = 64},
+                        &st),
+         &st);
     was = r.o.ref[BR_IR_PREFILL];
     r.o.ref[BR_IR_PREFILL] = ref;
     fused = lk_logits(&r, c, c->n_tokens, 0);

@@ -138,6 +138,114 @@ TEST_WITHIN(a_program_without_one_of_its_waits_is_refused, 60)
     lk_end();
 }
 
+/* ---- run ----------------------------------------------------------------- */
+
+typedef struct run_config {
+    int64_t workers, tile;
+    uint64_t order;
+} run_config;
+
+/* Logits of programs, decoding and in chunks, are those of the graph. */
+static void
+same_bits(lk_case *c, br_ref_act act, const run_config *k, size_t n_k)
+{
+    size_t bytes = 7 * (size_t)c->n_vocab * sizeof(float);
+    br_oracle_config config = {.act = act, .max_rows = 8};
+    const float *want;
+    lk_run r;
+
+    t_ok(lk_open(&r, c, &config), &r.st);
+    want = lk_logits(&r, c, 7, 4);
+    lk_close(&r);
+    for (size_t i = 0; i < n_k; i++) {
+        config.workers = (uint32_t)k[i].workers;
+        config.tile = (uint32_t)k[i].tile;
+        config.order = k[i].order;
+        t_ok(lk_open(&r, c, &config), &r.st);
+        ck_assert_msg(memcmp(lk_logits(&r, c, 7, i % 2 ? 4 : 1), want, bytes) ==
+                          0,
+                      "%s: %d workers, tiles of %d, order %d", c->name,
+                      (int)k[i].workers, (int)k[i].tile, (int)k[i].order);
+        lk_close(&r);
+    }
+}
+
+TEST_WITHIN(programs_of_every_architecture_give_the_graphs_bits, 120)
+{
+    static const run_config k[] = {
+        {1, 0, 0}, {3, 5, 1}, {16, 0, 2}, {4, 40, 3}};
+
+    for (size_t i = 0; i < lk_count(); i++) {
+        lk_case c = lk_get(i);
+
+        if (c.arch_first)
+            same_bits(&c, BR_REF_F32, k, BR_COUNT(k));
+    }
+    lk_end();
+}
+
+TEST_WITHIN(programs_give_the_graphs_bits_with_quantised_activations, 120)
+{
+    for (size_t i = 0; i < lk_count(); i++) {
+        lk_case c = lk_get(i);
+
+        if (strstr(c.name, "-q-"))
+            same_bits(&c, BR_REF_QUANTISED, &(run_config){5, 7, i + 1}, 1);
+    }
+    lk_end();
+}
+
+/* The tier behind its interface, a program for each stage. */
+TEST(the_reference_executor_runs_programs)
+{
+    lk_case c = lk_get(0);
+    const br_mega_prog *p[2];
+    br_exec_config ec = {.programs = p, .n_programs = 2};
+    br_exec_state *s;
+    br_exec *x;
+    const float *want;
+    float *got;
+    void *save;
+    lk_run r;
+
+    t_ok(lk_open(&r, &c, NULL), &r.st);
+    want = lk_logits(&r, &c, 2, 1);
+    p[0] = lowered(r.o.graph[BR_IR_DECODE], 2, 1, 0);
+    p[1] = lowered(r.o.graph[BR_IR_PREFILL], 2, 64, 0);
+    t_ok(br_ref_exec.open(&x, r.model, &ec, &r.st), &r.st);
+    t_ok(x->ops->state_new(x, &s, 1, (uint32_t[8]){8, 8, 8, 8, 8, 8, 8, 8},
+                           &r.st),
+         &r.st);
+    got = t_keep(calloc(2u * c.n_vocab, sizeof *got));
+    save = t_keep(calloc(1, x->ops->slot_bytes(x, s) + 1));
+    for (int again = 0; again < 2; again++) {
+        for (uint32_t i = 0; i < 2; i++) {
+            int32_t slot = 0, pos = (int32_t)i;
+            br_step step = {
+                1, &slot, &pos, &c.tokens[i], NULL, br_kv_tables(r.o.kv)};
+
+            t_ok(x->ops->step(x, i, s, &step, got + i * c.n_vocab, &r.st),
+                 &r.st);
+        }
+        ck_assert_mem_eq(got, want, 2 * c.n_vocab * sizeof *got);
+        x->ops->slot_reset(x, s, 0);
+        x->ops->slot_save(x, s, 0, save);
+        x->ops->slot_restore(x, s, 0, save);
+    }
+    x->ops->state_free(x, s);
+    x->ops->close(x);
+    for (int i = 0; i < 2; i++) {
+        union {
+            const br_mega_prog *from;
+            br_mega_prog *to;
+        } cast = {p[i]};
+
+        br_mega_free(cast.to);
+    }
+    lk_close(&r);
+    lk_end();
+}
+
 /* ---- what a file may hold ------------------------------------------------ */
 
 static void

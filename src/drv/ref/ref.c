@@ -14,26 +14,6 @@
 
 #include <string.h>
 
-typedef struct ref_value {
-    float *p; /* temps; vectors of the model */
-    const br_gguf_tensor *t;
-    int64_t cols;
-    int64_t first, last; /* nodes that write and read it; -1: none */
-} ref_value;
-
-struct br_ref {
-    br_arena arena;
-    const br_model *m;
-    const br_ir *g;
-    br_ref_config c;
-    br_state_plan plan;
-    ref_value *value;
-    ref_scratch scratch;
-    float *gather[BR_IR_MAX_BINDINGS];
-    uint32_t logits; /* step.logits */
-    int64_t widest;
-};
-
 /* ---- preparing ---------------------------------------------------------- */
 
 static bool
@@ -42,14 +22,14 @@ together(const br_ir_bind *b)
     return b->count == 1 || b->stride == b->width;
 }
 
-static void *
-get(br_ref *r, size_t n, size_t size)
+void *
+ref_get(br_ref *r, size_t n, size_t size)
 {
     return br_arena_zero(&r->arena, n, size);
 }
 
-static br_code
-no_memory(br_status *st)
+br_code
+ref_no_memory(br_status *st)
 {
     return br_fail(st, BR_E_OOM, "reference tier: out of memory");
 }
@@ -111,9 +91,9 @@ load_vector(br_ref *r, ref_value *v, const br_gguf_tensor *t, br_status *st)
 
     for (uint32_t i = 0; i < t->n_dims; i++)
         n *= t->dim[i];
-    v->p = get(r, n, sizeof(float));
+    v->p = ref_get(r, n, sizeof(float));
     if (!v->p)
-        return no_memory(st);
+        return ref_no_memory(st);
     br_dequant(t->type, t->data, v->p, n);
     return BR_OK;
 }
@@ -132,7 +112,7 @@ bind_model(br_ref *r, br_status *st)
         if (e)
             e->u = (uint64_t)w; /* the first row of this name */
         else
-            code = no_memory(st);
+            code = ref_no_memory(st);
     }
     for (uint32_t v = 0; v < g->n_values && code == BR_OK; v++) {
         ref_value *x = &r->value[v];
@@ -215,10 +195,11 @@ place_temps(br_ref *r, br_status *st)
                     list.at[k] = list.at[--list.n];
                 }
             if (!v->p)
-                v->p = get(r, (size_t)v->cols * r->c.max_rows, sizeof(float));
+                v->p =
+                    ref_get(r, (size_t)v->cols * r->c.max_rows, sizeof(float));
             ok = v->p != NULL;
         }
-        for (int b = 0; b < n->n_in + n->n_out && ok; b++) {
+        for (int b = 0; b < n->n_in + n->n_out && ok && !r->prog; b++) {
             uint32_t id = n->bind[b].value;
             ref_value *v = id == BR_IR_NONE ? NULL : &r->value[id];
             bool twice = false;
@@ -233,7 +214,7 @@ place_temps(br_ref *r, br_status *st)
     br_vec_fini(&list);
     for (uint32_t v = 0; v < g->n_values; v++)
         r->value[v].cols = br_ir_cols(&g->values[v]);
-    return ok ? BR_OK : no_memory(st);
+    return ok ? BR_OK : ref_no_memory(st);
 }
 
 static br_code
@@ -275,26 +256,27 @@ get_scratch(br_ref *r, br_status *st)
             if (x->value != BR_IR_NONE && !together(x))
                 apart = BR_MAX(apart, (size_t)x->width * x->count);
         }
-    s->row = get(r, n, sizeof(float));
-    s->att = get(r, 256, sizeof(float));
+    s->row = ref_get(r, n, sizeof(float));
+    s->att = ref_get(r, 256, sizeof(float));
     ok = s->row && s->att;
     for (size_t i = 0; i < BR_COUNT(s->wide); i++)
-        ok = (s->wide[i] = get(r, n, sizeof(float))) && ok;
+        ok = (s->wide[i] = ref_get(r, n, sizeof(float))) && ok;
     if (r->c.act == BR_REF_QUANTISED) {
         size_t k = 256;
 
         for (uint32_t v = 0; v < r->g->n_values; v++)
             if (r->value[v].t)
                 k = BR_MAX(k, (size_t)r->value[v].t->dim[0]);
-        s->blocks = get(r, k / 32 + 1, sizeof *s->blocks);
-        s->xq = get(r, k * r->c.max_rows, 1);
-        s->xd = get(r, (k / 32 + 1) * r->c.max_rows, sizeof(float));
+        s->blocks = ref_get(r, k / 32 + 1, sizeof *s->blocks);
+        s->xq = ref_get(r, k * r->c.max_rows, 1);
+        s->xd = ref_get(r, (k / 32 + 1) * r->c.max_rows, sizeof(float));
         ok = ok && s->blocks && s->xq && s->xd;
     }
     for (int i = 0; i < BR_IR_MAX_BINDINGS; i++)
         ok =
-            (r->gather[i] = get(r, apart * r->c.max_rows, sizeof(float))) && ok;
-    return ok ? BR_OK : no_memory(st);
+            (r->gather[i] = ref_get(r, apart * r->c.max_rows, sizeof(float))) &&
+            ok;
+    return ok ? BR_OK : ref_no_memory(st);
 }
 
 static br_code
@@ -319,15 +301,18 @@ static br_code
 prepare(br_ref *r, br_status *st)
 {
     BR_TRY(check_ops(r, st));
-    r->value = get(r, r->g->n_values + 1, sizeof *r->value);
+    r->value = ref_get(r, r->g->n_values + 1, sizeof *r->value);
     if (!r->value)
-        return no_memory(st);
+        return ref_no_memory(st);
     BR_TRY(br_state_plan_of(&r->plan, r->g, st));
     BR_TRY(find_widths(r, st));
     BR_TRY(bind_model(r, st));
     find_lives(r);
+    if (r->prog)
+        BR_TRY(ref_place_pages(r, st));
     BR_TRY(place_temps(r, st));
-    return get_scratch(r, st);
+    BR_TRY(get_scratch(r, st));
+    return r->prog ? ref_prepare_program(r, st) : BR_OK;
 }
 
 br_code
@@ -339,12 +324,15 @@ br_ref_prepare(br_ref **out, const br_model *m, const br_ir *g,
 
     *out = NULL;
     if (!r)
-        return no_memory(st);
+        return ref_no_memory(st);
     br_arena_init(&r->arena, 0);
     r->m = m;
     r->g = g;
     r->c = *c;
-    br_assert(c->max_rows > 0);
+    r->prog = c->program;
+    if (r->prog)
+        r->c.max_rows = r->prog->rows;
+    br_assert(r->c.max_rows > 0 && (!r->prog || r->prog->graph == g));
     code = prepare(r, st);
     if (code != BR_OK) {
         br_ref_free(r);
@@ -372,16 +360,18 @@ br_ref_n_vocab(const br_ref *r)
 
 /* ---- running ------------------------------------------------------------ */
 
-/* Columns that stand apart, into or out of the dense copy. */
+/* Columns that stand apart, into or out of the dense copy: runs that hold the
+ * columns s. */
 static void
 move_columns(const br_ref *r, const br_ir_bind *b, float *dense, size_t rows,
-             bool in)
+             bool in, br_step_span s)
 {
     const ref_value *v = &r->value[b->value];
     size_t cols = (size_t)b->width * b->count;
 
     for (size_t t = 0; t < rows; t++)
-        for (uint32_t k = 0; k < b->count; k++) {
+        for (uint32_t k = (uint32_t)(s.from / b->width);
+             k < (s.to + b->width - 1) / b->width; k++) {
             float *far =
                 v->p + t * (size_t)v->cols + b->off + (size_t)k * b->stride;
             float *near = dense + t * cols + (size_t)k * b->width;
@@ -415,11 +405,17 @@ make_view(br_ref *r, const br_ir_bind *b, ref_view *out, int i)
     }
 }
 
-static void
-run_node(br_ref *r, br_ref_state *s, const br_step *step, const br_ir_node *n)
+void
+ref_run(br_ref *r, br_ref_state *s, const br_step *step, const ref_tile *tile)
 {
-    ref_call c = {
-        .n = n, .step = step, .state = s, .act = r->c.act, .s = &r->scratch};
+    const br_ir_node *n = tile->n;
+    ref_call c = {.n = n,
+                  .c0 = tile->c0,
+                  .c1 = tile->c1,
+                  .step = step,
+                  .state = s,
+                  .act = r->c.act,
+                  .s = &r->scratch};
 
     for (int i = 0; i < n->n_in + n->n_out; i++) {
         const br_ir_bind *b = &n->bind[i];
@@ -428,12 +424,14 @@ run_node(br_ref *r, br_ref_state *s, const br_step *step, const br_ir_node *n)
         make_view(r, b, in ? &c.in[i] : &c.out[i - n->n_in], i);
         if (in && b->value != BR_IR_NONE && r->value[b->value].p &&
             r->g->values[b->value].kind == BR_IK_TEMP && !together(b))
-            move_columns(r, b, r->gather[i], step->n_rows, true);
+            move_columns(r, b, r->gather[i], step->n_rows, true,
+                         br_step_columns(n, i, c.c0, c.c1));
     }
     ref_op(&c);
     for (int i = n->n_in; i < n->n_in + n->n_out; i++)
         if (!together(&n->bind[i]))
-            move_columns(r, &n->bind[i], r->gather[i], step->n_rows, false);
+            move_columns(r, &n->bind[i], r->gather[i], step->n_rows, false,
+                         br_step_columns(n, i, c.c0, c.c1));
 }
 
 /* Graphs of one model lay its states out alike; values may be numbered
@@ -486,8 +484,17 @@ br_ref_step(br_ref *r, br_ref_state *s, const br_step *step, float *logits,
     const ref_value *v = &r->value[r->logits];
 
     BR_TRY(check_step(r, s, step, st));
-    for (uint32_t i = 0; i < r->g->n_nodes; i++)
-        run_node(r, s, step, &r->g->nodes[i]);
+    for (uint32_t i = 0; !r->prog && i < r->g->n_nodes; i++) {
+        ref_tile all = {&r->g->nodes[i], 0, 0};
+        br_step_cut cut;
+
+        if (br_step_cut_of(all.n, &cut)) {
+            all.c1 = cut.cols;
+            ref_run(r, s, step, &all);
+        }
+    }
+    if (r->prog)
+        ref_run_program(r, s, step);
     for (uint32_t t = 0; logits && t < step->n_rows; t++)
         if (!step->want || step->want[t]) {
             memcpy(logits, v->p + (size_t)t * (size_t)v->cols,
@@ -509,11 +516,11 @@ state_init(br_ref_state *s, const br_ir *g, const uint32_t *n_pages,
         s->pool[i] = br_try_calloc((size_t)n_pages[i] + 1,
                                    s->plan.group[i].page_elems * sizeof(float));
         if (!s->pool[i])
-            return no_memory(st);
+            return ref_no_memory(st);
     }
     s->slots = br_try_calloc((size_t)s->n_slots + 1,
                              s->plan.slot_elems * sizeof(float) + 4);
-    return s->slots ? BR_OK : no_memory(st);
+    return s->slots ? BR_OK : ref_no_memory(st);
 }
 
 br_code
@@ -525,7 +532,7 @@ br_ref_state_new(br_ref_state **out, const br_ir *g, uint32_t n_slots,
 
     *out = NULL;
     if (!s)
-        return no_memory(st);
+        return ref_no_memory(st);
     s->n_slots = n_slots;
     code = state_init(s, g, n_pages, st);
     if (code != BR_OK) {

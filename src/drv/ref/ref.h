@@ -22,7 +22,13 @@ typedef enum br_ref_act {
 
 typedef struct br_ref_config {
     br_ref_act act;
-    uint32_t max_rows; /* of a step */
+    uint32_t max_rows; /* of a step; a program says it itself */
+    /* Runs the tasks of this program, whose graph is the graph; it has passed
+     * the sound check. NULL: node by node. The bits are the same. */
+    const struct br_mega_prog *program;
+    /* 0: tasks in list order; else in an order drawn anew from it for each
+     * step, any that the counters allow */
+    uint64_t order;
 } br_ref_config;
 
 typedef struct br_ref br_ref;
@@ -47,6 +53,9 @@ void br_ref_slot_reset(br_ref_state *s, uint32_t slot);
 size_t br_ref_slot_bytes(const br_ref_state *s);
 void br_ref_slot_save(const br_ref_state *s, uint32_t slot, void *out);
 void br_ref_slot_restore(br_ref_state *s, uint32_t slot, const void *from);
+
+/* The tier as an executor (drv.h); threads is 1 whatever is asked. */
+extern const br_exec_ops br_ref_exec;
 
 /* ---- arithmetic (ref_math.c, ref_dot.c): docs/arithmetic.md section 2 --- */
 

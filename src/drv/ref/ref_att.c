@@ -39,10 +39,14 @@ ref_op_kv_write(ref_call *c)
         for (int i = 0; i < 2; i++) {
             const ref_view *x = &c->in[i], *kv = &c->in[3 + i];
 
+            br_step_span s = br_step_columns(c->n, i, c->c0, c->c1);
+
             if (x->v)
                 memcpy(
-                    ref_kv_row(c, kv, c->step->slot[t], c->step->position[t]),
-                    ref_row(x, t), (size_t)x->cols * sizeof(float));
+                    ref_kv_row(c, kv, c->step->slot[t], c->step->position[t]) +
+                        s.from,
+                    ref_row(x, t) + s.from,
+                    (size_t)(s.to - s.from) * sizeof(float));
         }
 }
 
@@ -154,7 +158,7 @@ ref_op_attention(ref_call *c)
              .p = c->s->att};
 
     for (size_t t = 0; t < c->step->n_rows; t++)
-        for (int64_t h = 0; h < heads; h++) {
+        for (int64_t h = c->c0 / s.head_v; h < c->c1 / s.head_v; h++) {
             float *y = ref_row(&c->out[0], t) + h * s.head_v;
 
             s.kv_head = h / per;

@@ -5,6 +5,7 @@
 #define BR_REF_INT_H
 
 #include "drv/ref/ref.h"
+#include "mega/step.h"
 
 /* A binding as memory: rows of columns that stand together. Columns that do
  * not are gathered before the opcode runs and scattered after. */
@@ -31,6 +32,7 @@ struct br_ref_state {
 /* What an opcode runs on. */
 typedef struct ref_call {
     const br_ir_node *n;
+    int64_t c0, c1; /* of the node's columns (mega/step.h) */
     ref_view in[BR_IR_MAX_BINDINGS], out[BR_IR_MAX_BINDINGS];
     const br_step *step;
     br_ref_state *state;
@@ -49,17 +51,54 @@ typedef struct ref_scratch {
     float *wide[4];         /* [widest row] */
 } ref_scratch;
 
+typedef struct ref_value {
+    float *p; /* temps; vectors of the model */
+    const br_gguf_tensor *t;
+    int64_t cols;
+    int64_t first, last; /* nodes that write and read it; -1: none */
+} ref_value;
+
+struct br_ref {
+    br_arena arena;
+    const br_model *m;
+    const br_ir *g;
+    br_ref_config c;
+    br_state_plan plan;
+    ref_value *value;
+    ref_scratch scratch;
+    float *gather[BR_IR_MAX_BINDINGS];
+    uint32_t logits; /* step.logits */
+    int64_t widest;
+    const br_mega_prog *prog; /* NULL: node by node */
+    struct ref_order *order;  /* of its tasks */
+};
+
+/* A task: columns of a node. */
+typedef struct ref_tile {
+    const br_ir_node *n; /* NULL: joins counters */
+    int64_t c0, c1;
+} ref_tile;
+void ref_run(br_ref *r, br_ref_state *s, const br_step *step,
+             const ref_tile *tile);
+void *ref_get(br_ref *r, size_t n, size_t size); /* zeroed, or NULL */
+br_code ref_no_memory(br_status *st);
+/* ref_prog.c */
+br_code ref_place_pages(br_ref *r, br_status *st) BR_MUST_USE;
+br_code ref_prepare_program(br_ref *r, br_status *st) BR_MUST_USE;
+void ref_run_program(br_ref *r, br_ref_state *s, const br_step *step);
+
 static inline float *
 ref_row(const ref_view *v, size_t t)
 {
     return v->f + t * v->stride;
 }
 
-/* y[n] = dot(row n of matrix `slice` of w, x), n0 <= n < n1, for rows of x. */
+/* y[n] = dot(row n of matrix `slice` of w, x), from <= n < to, for rows of x. */
 typedef struct ref_mat {
     const br_gguf_tensor *t;
     uint64_t n_out, n_in; /* rows and columns of a slice */
     uint64_t slice;
+    uint64_t from, to; /* of its rows: all, unless the caller says less */
 } ref_mat;
 ref_mat ref_matrix(const ref_view *w, uint64_t slice);
 void ref_matmul(ref_call *c, const ref_mat *m, const ref_view *x, size_t t0,

@@ -145,11 +145,15 @@ ref_op_gate_topk(ref_call *c)
     }
 }
 
-/* y = matrix of expert id times x [+ its bias]; one row. */
+/* Rows of a matrix. */
+typedef struct part {
+    int64_t from, to;
+} part;
+
+/* y = rows of the matrix of expert id times x; one row of the step. */
 static void
-by_expert(ref_call *c, const ref_view *w, uint64_t id, const float *x, float *y)
+by_expert(ref_call *c, ref_mat m, part p, const float *x, float *y)
 {
-    ref_mat m = ref_matrix(w, id);
     ref_view in = {.stride = 0}, out = {.stride = 0};
     union {
         const float *c;
@@ -158,43 +162,45 @@ by_expert(ref_call *c, const ref_view *w, uint64_t id, const float *x, float *y)
 
     in.f = from.p;
     out.f = y;
+    m.from = (uint64_t)p.from;
+    m.to = (uint64_t)p.to;
     ref_matmul(c, &m, &in, 0, 1, &out);
 }
 
 static void
-add_bias(float *y, const ref_view *b, int32_t id, int64_t n)
+add_bias(float *y, const ref_view *b, int32_t id, int64_t n, part p)
 {
-    for (int64_t i = 0; b->v && i < n; i++)
+    for (int64_t i = p.from; b->v && i < p.to; i++)
         y[i] += b->f[id * n + i];
 }
 
-/* x gate_w [up_w] [gate_b] [up_b] ids -> gate up */
+/* x gate_w [up_w] [gate_b] [up_b] ids -> gate up. One matrix: gate above up. */
 void
 ref_op_gate_up(ref_call *c)
 {
     int64_t k = br_ir_i(c->n, BR_IA_k, 1), ff = c->out[0].cols / k;
+    part p = {c->c0, c->c1}, below = {ff + c->c0, ff + c->c1};
+    float *both = c->s->wide[0];
+    size_t bytes = (size_t)(c->c1 - c->c0) * sizeof(float);
 
     for (size_t t = 0; t < c->step->n_rows; t++)
         for (int64_t r = 0; r < k; r++) {
+            const float *x = ref_row(&c->in[0], t);
             int32_t id = c->in[5].i[t * c->in[5].stride + (size_t)r];
             float *gate = ref_row(&c->out[0], t) + r * ff;
             float *up = ref_row(&c->out[1], t) + r * ff;
+            ref_mat m = ref_matrix(&c->in[1], (uint64_t)id);
 
+            by_expert(c, m, p, x, both);
+            memcpy(gate + p.from, both + p.from, bytes);
             if (c->in[2].v) {
-                by_expert(c, &c->in[1], (uint64_t)id, ref_row(&c->in[0], t),
-                          gate);
-                by_expert(c, &c->in[2], (uint64_t)id, ref_row(&c->in[0], t),
-                          up);
-            } else { /* one matrix, gate above up */
-                float *both = c->s->wide[0];
-
-                by_expert(c, &c->in[1], (uint64_t)id, ref_row(&c->in[0], t),
-                          both);
-                memcpy(gate, both, (size_t)ff * sizeof *gate);
-                memcpy(up, both + ff, (size_t)ff * sizeof *up);
+                by_expert(c, ref_matrix(&c->in[2], (uint64_t)id), p, x, up);
+            } else {
+                by_expert(c, m, below, x, both);
+                memcpy(up + p.from, both + below.from, bytes);
             }
-            add_bias(gate, &c->in[3], id, ff);
-            add_bias(up, &c->in[4], id, ff);
+            add_bias(gate, &c->in[3], id, ff, p);
+            add_bias(up, &c->in[4], id, ff, p);
         }
 }
 
@@ -204,7 +210,7 @@ ref_op_moe_act(ref_call *c)
     int act = (int)br_ir_i(c->n, BR_IA_act, 0);
 
     for (size_t t = 0; t < c->step->n_rows; t++)
-        for (int64_t i = 0; i < c->out[0].cols; i++)
+        for (int64_t i = c->c0; i < c->c1; i++)
             ref_row(&c->out[0], t)[i] = br_ref_glu1(
                 act, ref_row(&c->in[0], t)[i], ref_row(&c->in[1], t)[i]);
 }
@@ -215,27 +221,28 @@ ref_op_down_acc(ref_call *c)
 {
     int64_t k = br_ir_i(c->n, BR_IA_k, 1), ff = c->in[0].cols / k;
     int64_t n = c->out[0].cols;
+    part p = {c->c0, c->c1};
     float *one = c->s->wide[0];
 
     for (size_t t = 0; t < c->step->n_rows; t++) {
         float *y = ref_row(&c->out[0], t);
 
-        for (int64_t i = 0; i < n; i++)
+        for (int64_t i = p.from; i < p.to; i++)
             y[i] = 0;
         for (int64_t r = 0; r < k; r++) {
             int32_t id = c->in[2].i[t * c->in[2].stride + (size_t)r];
             float w = ref_row(&c->in[3], t)[r];
 
-            by_expert(c, &c->in[1], (uint64_t)id,
+            by_expert(c, ref_matrix(&c->in[1], (uint64_t)id), p,
                       ref_row(&c->in[0], t) + r * ff, one);
-            add_bias(one, &c->in[4], id, n);
-            for (int64_t i = 0; i < n; i++) {
+            add_bias(one, &c->in[4], id, n, p);
+            for (int64_t i = p.from; i < p.to; i++) {
                 float v = c->in[5].v ? one[i] * c->in[5].f[id] : one[i];
 
                 y[i] = fmaf(v, w, y[i]);
             }
         }
-        for (int64_t i = 0; c->in[6].v && i < n; i++)
+        for (int64_t i = p.from; c->in[6].v && i < p.to; i++)
             y[i] = y[i] + ref_row(&c->in[6], t)[i];
     }
 }
@@ -244,7 +251,8 @@ ref_op_down_acc(ref_call *c)
 void
 ref_op_shared(ref_call *c)
 {
-    ref_mat m = ref_matrix(&c->in[1], 0);
+    ref_mat m = ref_matrix(&c->in[1], 0), d = ref_matrix(&c->in[3], 0);
+    part ff = {0, (int64_t)m.n_out}, cols = {0, (int64_t)d.n_out};
     int act = (int)br_ir_i(c->n, BR_IA_act, 0);
     float *gate = c->s->wide[0], *up = c->s->wide[1], *down = c->s->wide[2];
 
@@ -252,19 +260,19 @@ ref_op_shared(ref_call *c)
         const float *x = ref_row(&c->in[0], t);
         float *y = ref_row(&c->out[0], t), g = 1;
 
-        by_expert(c, &c->in[1], 0, x, gate);
-        by_expert(c, &c->in[2], 0, x, up);
+        by_expert(c, m, ff, x, gate);
+        by_expert(c, ref_matrix(&c->in[2], 0), ff, x, up);
         for (uint64_t i = 0; i < m.n_out; i++)
             gate[i] = br_ref_glu1(act, gate[i], up[i]);
-        by_expert(c, &c->in[3], 0, gate, down);
+        by_expert(c, d, cols, gate, down);
         if (c->in[4].v) {
-            by_expert(c, &c->in[4], 0, x, &g);
+            by_expert(c, ref_matrix(&c->in[4], 0), (part){0, 1}, x, &g);
             g = br_ref_sigmoid(g);
         }
         for (int64_t i = 0; i < c->out[0].cols; i++) {
-            float d = c->in[4].v ? down[i] * g : down[i];
+            float add = c->in[4].v ? down[i] * g : down[i];
 
-            y[i] = ref_row(&c->in[5], t)[i] + d;
+            y[i] = ref_row(&c->in[5], t)[i] + add;
         }
     }
 }

@@ -15,8 +15,20 @@ ref_matrix(const ref_view *w, uint64_t slice)
     const br_ir_value *v = w->v;
     int r = v->rank;
 
-    return (ref_mat){w->t, (uint64_t)(r > 1 ? v->dim[r - 2] : 1),
-                     (uint64_t)v->dim[r - 1], slice};
+    uint64_t n_out = (uint64_t)(r > 1 ? v->dim[r - 2] : 1);
+
+    return (ref_mat){w->t, n_out, (uint64_t)v->dim[r - 1], slice, 0, n_out};
+}
+
+/* The rows of the only slice that make the call's columns. */
+static ref_mat
+tile_matrix(const ref_call *c, const ref_view *w)
+{
+    ref_mat m = ref_matrix(w, 0);
+
+    m.from = (uint64_t)c->c0;
+    m.to = (uint64_t)c->c1;
+    return m;
 }
 
 void
@@ -37,7 +49,7 @@ ref_matmul(ref_call *c, const ref_mat *m, const ref_view *x, size_t t0,
         ref_matmul_quantised(c, m, x, t0, n_rows, y);
         return;
     }
-    for (uint64_t n = 0; n < m->n_out; n++) {
+    for (uint64_t n = m->from; n < m->to; n++) {
         ref_matrix_row(m, n, c->s->row);
         for (size_t t = t0; t < t0 + n_rows; t++)
             ref_row(y, t)[n] = br_ref_dot(ref_row(x, t), c->s->row, m->n_in);
@@ -47,20 +59,20 @@ ref_matmul(ref_call *c, const ref_mat *m, const ref_view *x, size_t t0,
 static void
 op_matmul(ref_call *c)
 {
-    ref_mat m = ref_matrix(&c->in[1], 0);
+    ref_mat m = tile_matrix(c, &c->in[1]);
     const ref_view *b = &c->in[2], *y = &c->out[0];
     bool bias = c->n->op == BR_IR_MATMUL && b->v;
 
     ref_matmul(c, &m, &c->in[0], 0, c->step->n_rows, y);
     for (size_t t = 0; bias && t < c->step->n_rows; t++)
-        for (int64_t n = 0; n < y->cols; n++)
+        for (int64_t n = c->c0; n < c->c1; n++)
             ref_row(y, t)[n] += b->f[n];
 }
 
 static void
 op_head(ref_call *c)
 {
-    ref_mat m = ref_matrix(&c->in[1], 0);
+    ref_mat m = tile_matrix(c, &c->in[1]);
 
     for (size_t t = 0; t < c->step->n_rows; t++)
         if (!c->step->want || c->step->want[t])
@@ -70,9 +82,9 @@ op_head(ref_call *c)
 static void
 op_head_matmul(ref_call *c)
 {
-    int64_t heads = br_ir_i(c->n, BR_IA_heads, 1);
+    int64_t width = c->out[0].cols / br_ir_i(c->n, BR_IA_heads, 1);
 
-    for (int64_t h = 0; h < heads; h++) {
+    for (int64_t h = c->c0 / width; h < c->c1 / width; h++) {
         ref_mat m = ref_matrix(&c->in[1], (uint64_t)h);
         ref_view x = c->in[0], y = c->out[0];
 
@@ -87,8 +99,11 @@ op_embed(ref_call *c)
 {
     ref_mat m = ref_matrix(&c->in[1], 0);
 
-    for (size_t t = 0; t < c->step->n_rows; t++)
-        ref_matrix_row(&m, (uint64_t)c->step->token[t], ref_row(&c->out[0], t));
+    for (size_t t = 0; t < c->step->n_rows; t++) {
+        ref_matrix_row(&m, (uint64_t)c->step->token[t], c->s->row);
+        memcpy(ref_row(&c->out[0], t) + c->c0, c->s->row + c->c0,
+               (size_t)(c->c1 - c->c0) * sizeof(float));
+    }
 }
 
 /* ---- norms -------------------------------------------------------------- */
@@ -111,7 +126,7 @@ ref_norm(const ref_call *c, const ref_view *x, const ref_view *w,
     float eps = (float)br_ir_f(c->n, BR_IA_eps, 0);
 
     for (size_t t = 0; t < c->step->n_rows; t++)
-        for (int64_t at = 0; at < x->cols; at += width)
+        for (int64_t at = c->c0; at < c->c1; at += width)
             ref_rms_norm_row(ref_row(x, t) + at, w->v ? w->f : NULL,
                              ref_row(y, t) + at, width, eps);
 }
@@ -122,7 +137,7 @@ op_residual_norm(ref_call *c)
     const ref_view *x = &c->in[0], *r = &c->in[1];
 
     for (size_t t = 0; t < c->step->n_rows; t++)
-        for (int64_t i = 0; i < x->cols; i++)
+        for (int64_t i = c->c0; i < c->c1; i++)
             ref_row(&c->out[0], t)[i] = ref_row(x, t)[i] + ref_row(r, t)[i];
     ref_norm(c, &c->out[0], &c->in[2], &c->out[1]);
 }
@@ -140,13 +155,19 @@ op_norm_matmuls(ref_call *c, int n_w)
 
         step.n_rows = 1;
         k.step = &step;
+        k.c0 = 0;
+        k.c1 = row.cols;
         row.f = ref_row(&c->in[0], t);
         one.f = c->s->wide[0];
         ref_norm(&k, &row, &c->in[1], &one);
         for (int i = 0; i < n_w; i++) {
             ref_mat m = ref_matrix(&c->in[2 + i], 0);
+            br_step_span s =
+                br_step_columns(c->n, c->n->n_in + i, c->c0, c->c1);
             ref_view out = c->out[i];
 
+            m.from = (uint64_t)s.from;
+            m.to = (uint64_t)s.to;
             out.f = ref_row(&c->out[i], t);
             ref_matmul(&k, &m, &one, 0, 1, &out);
         }
@@ -156,17 +177,22 @@ op_norm_matmuls(ref_call *c, int n_w)
 /* ---- rope --------------------------------------------------------------- */
 
 typedef struct rope {
-    int64_t heads, head, n_rot;
+    int64_t h0, h1; /* heads */
+    int64_t head, n_rot;
     bool neighbours;
     float scale;
     const float *freq;
 } rope;
 
 static rope
-rope_of(const br_ir_node *n, const float *freq)
+rope_of(const ref_call *c, const float *freq)
 {
-    return (rope){br_ir_i(n, BR_IA_heads, 1),
-                  br_ir_i(n, BR_IA_head_dim, 0),
+    const br_ir_node *n = c->n;
+    int64_t head = br_ir_i(n, BR_IA_head_dim, 1);
+
+    return (rope){c->c0 / head,
+                  c->c1 / head,
+                  head,
                   br_ir_i(n, BR_IA_n_rot, 0),
                   br_ir_i(n, BR_IA_kind, 0) == BR_ROPE_NORM,
                   (float)br_ir_f(n, BR_IA_scale, 1),
@@ -176,7 +202,7 @@ rope_of(const br_ir_node *n, const float *freq)
 static void
 rope_row(const rope *r, float pos, const float *x, float *y)
 {
-    for (int64_t h = 0; h < r->heads; h++)
+    for (int64_t h = r->h0; h < r->h1; h++)
         for (int64_t i = r->n_rot; i < r->head; i++)
             y[h * r->head + i] = x[h * r->head + i];
     for (int64_t i = 0; i < r->n_rot / 2; i++) {
@@ -187,7 +213,7 @@ rope_row(const rope *r, float pos, const float *x, float *y)
         br_ref_sincos(pos, r->freq[i], &s, &c);
         s *= r->scale;
         c *= r->scale;
-        for (int64_t h = 0; h < r->heads; h++) {
+        for (int64_t h = r->h0; h < r->h1; h++) {
             float u = x[h * r->head + a], v = x[h * r->head + b];
 
             y[h * r->head + a] = fmaf(u, c, -(v * s));
@@ -199,7 +225,7 @@ rope_row(const rope *r, float pos, const float *x, float *y)
 static void
 op_rope(ref_call *c)
 {
-    rope r = rope_of(c->n, c->in[2].f);
+    rope r = rope_of(c, c->in[2].f);
 
     for (size_t t = 0; t < c->step->n_rows; t++)
         rope_row(&r, (float)c->step->position[t], ref_row(&c->in[0], t),
@@ -210,20 +236,23 @@ op_rope(ref_call *c)
 static void
 op_norm_rope_write(ref_call *c)
 {
-    rope r = rope_of(c->n, c->in[2].f);
+    rope r = rope_of(c, c->in[2].f);
     const ref_view *k = &c->in[0], *v = &c->in[3];
+    br_step_span s = br_step_columns(c->n, 3, c->c0, c->c1);
     float eps = (float)br_ir_f(c->n, BR_IA_eps, 0);
 
     for (size_t t = 0; t < c->step->n_rows; t++) {
         int32_t slot = c->step->slot[t], pos = c->step->position[t];
 
-        for (int64_t at = 0; at < k->cols; at += r.head)
+        for (int64_t at = c->c0; at < c->c1; at += r.head)
             ref_rms_norm_row(ref_row(k, t) + at, c->in[1].f, c->s->wide[0] + at,
                              r.head, eps);
         rope_row(&r, (float)pos, c->s->wide[0],
                  ref_kv_row(c, &c->in[5], slot, pos));
-        memcpy(ref_kv_row(c, &c->in[6], slot, pos), ref_row(v, t),
-               (size_t)v->cols * sizeof(float));
+        if (v->v)
+            memcpy(ref_kv_row(c, &c->in[6], slot, pos) + s.from,
+                   ref_row(v, t) + s.from,
+                   (size_t)(s.to - s.from) * sizeof(float));
     }
 }
 
@@ -238,7 +267,7 @@ op_temp_scale(ref_call *c)
         float n = (float)(c->step->position[t] / floor + 1);
         float m = fmaf(br_ref_log(n), scale, 1.0f);
 
-        for (int64_t i = 0; i < x->cols; i++)
+        for (int64_t i = c->c0; i < c->c1; i++)
             ref_row(&c->out[0], t)[i] = ref_row(x, t)[i] * m;
     }
 }
@@ -275,7 +304,7 @@ static void
 op_elementwise(ref_call *c)
 {
     for (size_t t = 0; t < c->step->n_rows; t++)
-        for (int64_t i = 0; i < c->out[0].cols; i++)
+        for (int64_t i = c->c0; i < c->c1; i++)
             ref_row(&c->out[0], t)[i] = one(c, t, i, ref_row(&c->in[0], t)[i]);
 }
 

@@ -59,7 +59,8 @@ ref_matmul_quantised(ref_call *c, const ref_mat *m, const ref_view *x,
 {
     const br_qinfo *info = br_qinfo_of(m->t->type);
     uint64_t blocks = m->n_in / info->elems;
-    const uint8_t *w = m->t->data + m->slice * m->n_out * blocks * info->bytes;
+    const uint8_t *w =
+        m->t->data + (m->slice * m->n_out + m->from) * blocks * info->bytes;
     ref_scratch *s = c->s;
 
     for (size_t t = 0; t < n_rows; t++)
@@ -67,7 +68,7 @@ ref_matmul_quantised(ref_call *c, const ref_mat *m, const ref_view *x,
             s->xd[t * blocks + b] = ref_quantise(
                 ref_row(x, t0 + t) + b * info->elems,
                 s->xq + t * m->n_in + b * info->elems, info->elems);
-    for (uint64_t n = 0; n < m->n_out; n++) {
+    for (uint64_t n = m->from; n < m->to; n++) {
         for (uint64_t b = 0; b < blocks; b++, w += info->bytes)
             br_qint_block(m->t->type, w, &s->blocks[b]);
         for (size_t t = 0; t < n_rows; t++) {

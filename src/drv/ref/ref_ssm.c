@@ -29,7 +29,7 @@ ref_op_conv1d(ref_call *c)
         const float *x = ref_row(&c->in[0], t);
         float *y = ref_row(&c->out[0], t);
 
-        for (int64_t i = 0; i < n; i++) {
+        for (int64_t i = c->c0; i < c->c1; i++) {
             float a = 0;
 
             for (int64_t j = 0; j < k - 1; j++)
@@ -41,8 +41,10 @@ ref_op_conv1d(ref_call *c)
                        ? br_ref_act1((int)br_ir_i(c->n, BR_IA_act, 0), a)
                        : a;
         }
-        memmove(s, s + n, (size_t)((k - 2) * n) * sizeof *s);
-        memcpy(s + (k - 2) * n, x, (size_t)n * sizeof *s);
+        for (int64_t j = 0; j < k - 1; j++)
+            memcpy(s + j * n + c->c0,
+                   j < k - 2 ? s + (j + 1) * n + c->c0 : x + c->c0,
+                   (size_t)(c->c1 - c->c0) * sizeof *s);
     }
 }
 
@@ -108,18 +110,12 @@ ref_op_delta(ref_call *c)
         const float *x = ref_row(&c->in[0], t);
         float *s = slot_state(c, &c->in[5], t);
 
-        for (int64_t h = 0; h < hk; h++) {
-            l2_norm(x + h * w, q + h * w, w, eps);
-            l2_norm(x + (hk + h) * w, k + h * w, w, eps);
-            for (int64_t i = 0; i < w; i++)
-                q[h * w + i] *= scale;
-        }
-        for (int64_t h = 0; h < hv; h++) {
+        for (int64_t h = c->c0 / w; h < c->c1 / w; h++) {
             int64_t from = tile ? h % hk : h / (hv / hk);
             float dt = ref_row(&c->in[1], t)[h] + c->in[4].f[h];
             delta e = {s + h * w * w,
-                       q + from * w,
-                       k + from * w,
+                       q,
+                       k,
                        x + (2 * hk + h) * w,
                        br_ref_exp(br_ref_softplus(dt) * c->in[3].f[h]),
                        br_ref_sigmoid(ref_row(&c->in[2], t)[h]),
@@ -127,6 +123,10 @@ ref_op_delta(ref_call *c)
                        ref_row(&c->out[0], t) + h * w,
                        w};
 
+            l2_norm(x + from * w, q, w, eps);
+            l2_norm(x + (hk + from) * w, k, w, eps);
+            for (int64_t i = 0; i < w; i++)
+                q[i] *= scale;
             delta_step(&e);
         }
     }
@@ -148,7 +148,7 @@ ref_op_scan(ref_call *c)
         const float *cc = b + groups * n;
         float *s = slot_state(c, &c->in[5], t);
 
-        for (int64_t h = 0; h < heads; h++) {
+        for (int64_t h = c->c0 / p; h < c->c1 / p; h++) {
             int64_t g = h / (heads / groups);
             float dt =
                 br_ref_softplus(ref_row(&c->in[1], t)[h] + c->in[3].f[h]);
@@ -173,7 +173,7 @@ ref_op_scan(ref_call *c)
 void
 ref_op_gated_norm(ref_call *c)
 {
-    int64_t width = br_ir_i(c->n, BR_IA_width, 1), n = c->in[0].cols;
+    int64_t width = br_ir_i(c->n, BR_IA_width, 1);
     bool before = br_ir_i(c->n, BR_IA_kind, 0) == 1;
     float eps = (float)br_ir_f(c->n, BR_IA_eps, 0);
     float *g = c->s->wide[0];
@@ -182,13 +182,13 @@ ref_op_gated_norm(ref_call *c)
         const float *x = ref_row(&c->in[0], t), *z = ref_row(&c->in[1], t);
         float *y = ref_row(&c->out[0], t);
 
-        for (int64_t i = 0; i < n; i++)
+        for (int64_t i = c->c0; i < c->c1; i++)
             g[i] = before ? br_ref_silu(z[i]) * x[i] : x[i];
-        for (int64_t at = 0; at < n; at += width)
+        for (int64_t at = c->c0; at < c->c1; at += width)
             ref_rms_norm_row(g + at,
                              c->in[2].v ? c->in[2].f + (before ? at : 0) : NULL,
                              y + at, width, eps);
-        for (int64_t i = 0; !before && i < n; i++)
+        for (int64_t i = c->c0; !before && i < c->c1; i++)
             y[i] = y[i] * br_ref_silu(z[i]);
     }
 }
