@@ -52,8 +52,16 @@ br_cli_is_ir(const char *path)
 br_code
 br_cli_graph(br_cli *cli, const char *path, br_ir **out, br_status *st)
 {
-    return br_cli_is_ir(path) ? graph_of_text(path, out, st)
-                              : graph_of_model(cli, path, out, st);
+    br_ir *g = NULL;
+    br_code code = br_cli_is_ir(path) ? graph_of_text(path, &g, st)
+                                      : graph_of_model(cli, path, &g, st);
+
+    *out = g;
+    if (code != BR_OK || !br_opt_bool(cli, BR_OPT_fused))
+        return code;
+    code = br_ir_fuse(out, g, st);
+    br_ir_free(g);
+    return code;
 }
 
 int

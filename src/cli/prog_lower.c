@@ -234,8 +234,9 @@ lower(br_cli *cli, const br_mega_net *net, br_arena *a, br_mega_prog **out,
 static br_code
 model_only(br_cli *cli, bool is_model_arg, br_status *st)
 {
-    static const br_opt_id model[] = {BR_OPT_stage, BR_OPT_workers, BR_OPT_rows,
-                                      BR_OPT_tile, BR_OPT_ctx};
+    static const br_opt_id model[] = {BR_OPT_stage, BR_OPT_workers,
+                                      BR_OPT_rows,  BR_OPT_tile,
+                                      BR_OPT_ctx,   BR_OPT_fused};
     static const br_opt_id other[] = {
         BR_OPT_config, BR_OPT_target, BR_OPT_style, BR_OPT_batch, BR_OPT_pos,
         BR_OPT_layers, BR_OPT_quant,  BR_OPT_group, BR_OPT_graph};

@@ -198,6 +198,12 @@ void br_ir_json(const br_ir *g, br_str *out);
 void br_ir_dot(const br_ir *g, br_str *out);
 void br_ir_svg(const br_ir *g, br_str *out);
 
+/* ---- fusing (ir_fuse.c) ------------------------------------------------- */
+
+/* The same graph with the opcodes RMS_NORM_FUSED_*, RESIDUAL_RMS_NORM and
+ * MOE_DOWN_ACC's residual wherever they fit: bit for bit the same results. */
+br_code br_ir_fuse(br_ir **out, const br_ir *g, br_status *st) BR_MUST_USE;
+
 /* ---- from a model (arch_*.c) -------------------------------------------- */
 
 struct br_model;

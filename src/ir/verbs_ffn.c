@@ -115,25 +115,29 @@ br_verb_moe(br_verbs *v, br_ir_bind x, br_ir_bind router_x)
     return y;
 }
 
-/* y plus the expert that every row passes, where the model has one. */
+/* y plus the expert that every row passes, where the model has one. In parts:
+ * as one SHARED_EXPERT nobody could share the work. */
 br_ir_bind
 br_verb_shared(br_verbs *v, br_ir_bind x, br_ir_bind y)
 {
     const br_hparams *hp = v->hp;
     int64_t ff = hp->n_ff_shexp, n = hp->n_embd;
-    br_ir_bind router, gate_w, up_w, down_w, o;
+    br_ir_bind router, gate, up, o;
 
     if (ff == 0 && hp->n_shexp > 0)
         ff = hp->n_shexp * expert_width(v);
     if (ff == 0)
         return y;
     router = br_verb_weight_maybe(v, BR_W_SH_ROUTER, BR_DIMS(1, n));
-    gate_w = br_verb_weight(v, BR_W_SH_GATE, BR_DIMS(ff, n));
-    up_w = br_verb_weight(v, BR_W_SH_UP, BR_DIMS(ff, n));
-    down_w = br_verb_weight(v, BR_W_SH_DOWN, BR_DIMS(n, ff));
-    o = br_verb_temp(v, "with_shared", n);
-    BR_NODE(v, SHARED_EXPERT, 6, 1, .in = {x, gate_w, up_w, down_w, router, y},
-            .out = {o});
-    br_ir_set_i(v->b, BR_IA_act, v->m->arch->act);
-    return o;
+    gate = linear(v, "shared_gate", x, BR_W_SH_GATE, ff);
+    up = linear(v, "shared_up", x, BR_W_SH_UP, ff);
+    o = linear(v, "shared_out", br_verb_glu(v, "shared_act", gate, up),
+               BR_W_SH_DOWN, n);
+    if (!br_verb_none(router))
+        o = br_verb_mul(v, "shared_gated", o,
+                        br_verb_act(v, "shared_share",
+                                    br_verb_matmul(v, "shared_router", x,
+                                                   router, br_ir_none()),
+                                    BR_ACT_SIGMOID));
+    return br_verb_add(v, "with_shared", y, o);
 }

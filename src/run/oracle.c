@@ -38,6 +38,11 @@ open_all(br_oracle *o, br_status *st)
 
         BR_TRY(br_ir_of_model(&o->graph[s], o->model, (br_ir_stage)s,
                               o->c.n_ctx, st));
+        if (o->c.fused) {
+            BR_TRY(br_ir_fuse(&g, o->graph[s], st));
+            br_ir_free(o->graph[s]);
+            o->graph[s] = g;
+        }
         BR_TRY(lower(o, s, &rc, &g, st));
         BR_TRY(br_ref_prepare(&o->ref[s], o->model, g, &rc, st));
     }

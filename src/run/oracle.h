@@ -20,6 +20,7 @@ typedef struct br_oracle_config {
      * columns (0: what fits), and their tasks run in the order drawn from
      * `order` (0: as listed). No bit of the logits changes. */
     uint32_t workers, tile;
+    bool fused; /* the graphs pass through br_ir_fuse; no bit changes either */
     uint64_t order;
 } br_oracle_config;
 

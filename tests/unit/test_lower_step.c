@@ -143,6 +143,7 @@ TEST_WITHIN(a_program_without_one_of_its_waits_is_refused, 60)
 typedef struct run_config {
     int64_t workers, tile;
     uint64_t order;
+    bool fused;
 } run_config;
 
 /* Logits of programs, decoding and in chunks, are those of the graph. */
@@ -161,6 +162,7 @@ same_bits(lk_case *c, br_ref_act act, const run_config *k, size_t n_k)
         config.workers = (uint32_t)k[i].workers;
         config.tile = (uint32_t)k[i].tile;
         config.order = k[i].order;
+        config.fused = k[i].fused;
         t_ok(lk_open(&r, c, &config), &r.st);
         ck_assert_msg(memcmp(lk_logits(&r, c, 7, i % 2 ? 4 : 1), want, bytes) ==
                           0,
@@ -173,7 +175,7 @@ same_bits(lk_case *c, br_ref_act act, const run_config *k, size_t n_k)
 TEST_WITHIN(programs_of_every_architecture_give_the_graphs_bits, 120)
 {
     static const run_config k[] = {
-        {1, 0, 0}, {3, 5, 1}, {16, 0, 2}, {4, 40, 3}};
+        {1, 0, 0, false}, {3, 5, 1, true}, {16, 0, 2, false}, {4, 40, 3, true}};
 
     for (size_t i = 0; i < lk_count(); i++) {
         lk_case c = lk_get(i);
@@ -190,7 +192,8 @@ TEST_WITHIN(programs_give_the_graphs_bits_with_quantised_activations, 120)
         lk_case c = lk_get(i);
 
         if (strstr(c.name, "-q-"))
-            same_bits(&c, BR_REF_QUANTISED, &(run_config){5, 7, i + 1}, 1);
+            same_bits(&c, BR_REF_QUANTISED, &(run_config){5, 7, i + 1, i % 2},
+                      1);
     }
     lk_end();
 }
@@ -391,6 +394,59 @@ TEST_WITHIN(lowering_says_when_memory_is_out, 60)
     t_ok(br_ir_parse(&g, text, strlen(text), &st), &st);
     t_each_oom(lower_once, g);
     br_ir_free(g);
+}
+
+/* Every pattern of the pass is met by some architecture. */
+TEST_WITHIN(every_fused_opcode_comes_out_of_fusing, 60)
+{
+    static const int ops[] = {
+        BR_IR_RMS_NORM_FUSED_QKV, BR_IR_RMS_NORM_FUSED_MLP_GATE_UP,
+        BR_IR_RMS_NORM_FUSED_ROPE_KV_WRITE, BR_IR_RESIDUAL_RMS_NORM};
+    size_t seen[BR_COUNT(ops)] = {0}, residuals = 0, models = 0;
+
+    for (size_t i = 0; i < lk_count(); i++) {
+        br_status st = {0};
+        br_ir *g, *f;
+
+        if (!lk_get(i).arch_first)
+            continue;
+        models++;
+        g = graph_of(i, BR_IR_DECODE);
+        t_ok(br_ir_fuse(&f, g, &st), &st);
+        ck_assert_uint_lt(f->n_nodes, g->n_nodes);
+        for (uint32_t n = 0; n < f->n_nodes; n++) {
+            for (size_t k = 0; k < BR_COUNT(ops); k++)
+                seen[k] += f->nodes[n].op == ops[k];
+            residuals += f->nodes[n].op == BR_IR_MOE_DOWN_ACC &&
+                         f->nodes[n].bind[6].value != BR_IR_NONE;
+        }
+        br_ir_free(f);
+        br_ir_free(g);
+    }
+    for (size_t k = 0; models > 3 && k < BR_COUNT(ops); k++)
+        ck_assert_msg(seen[k], "no %s", br_ir_opinfo_of(ops[k])->name);
+    ck_assert(models <= 3 || residuals);
+    lk_end();
+}
+
+static br_code
+fuse_once(void *arg, br_status *st)
+{
+    br_ir *f;
+    br_code code = br_ir_fuse(&f, arg, st);
+
+    if (code == BR_OK)
+        br_ir_free(f);
+    return code;
+}
+
+TEST_WITHIN(fusing_says_when_memory_is_out, 60)
+{
+    br_ir *g = graph_of(0, BR_IR_DECODE);
+
+    t_each_oom(fuse_once, g);
+    br_ir_free(g);
+    lk_end();
 }
 
 TEST(a_config_out_of_range_is_refused)
