@@ -451,9 +451,9 @@ blocks(const mat_tile *t, int type, int r0, int n)
 
 /* ---- floats -------------------------------------------------------------- */
 
-/* Lines of k at a time: 12 KB of eight rows, 6 of four outputs and 8 of sums
- * stay in the first cache. */
-enum { LINES = 24, FLOAT_ROWS = 3 };
+/* Lines of k at a time: 16 KB of the panel stay in the first cache, rows (1 KB
+ * each) and their sums (1 KB) pass. */
+enum { LINES = 16, FLOAT_ROWS = 3 };
 
 /* 16-float lines of four outputs, as f32, one after the other: n lines of k. */
 static MAT_INLINE const float *
@@ -490,19 +490,19 @@ float_lines(const float *w, uint32_t n, const float *const *x, int rows,
         for (int i = 0; i < 4; i++)
             acc[r][i / 2][i % 2] = lane[r][o + i / 2][i % 2];
     for (uint32_t k = 0; k < n; k++, w += 64) {
-        __m256 v[2][2];
-
         MAT_UNROLL
-        for (int i = 0; i < 4; i++)
-            v[i / 2][i % 2] = _mm256_loadu_ps(w + 8 * i);
-        MAT_UNROLL
-        for (int i = 0; i < 2 * rows; i++) {
-            int r = i / 2, h = i % 2;
-            /* in a register: as two operands from memory it loads twice */
-            __m256 a = (__m256)pin(load(x[r] + 16 * k + 8 * h));
+        for (int h = 0; h < 2; h++) {
+            __m256 u = _mm256_loadu_ps(w + 8 * h);
+            __m256 v = _mm256_loadu_ps(w + 16 + 8 * h);
 
-            acc[r][0][h] = _mm256_fmadd_ps(a, v[0][h], acc[r][0][h]);
-            acc[r][1][h] = _mm256_fmadd_ps(a, v[1][h], acc[r][1][h]);
+            MAT_UNROLL
+            for (int r = 0; r < rows; r++) {
+                /* in a register: as two operands it would be loaded twice */
+                __m256 a = (__m256)pin(load(x[r] + 16 * k + 8 * h));
+
+                acc[r][0][h] = _mm256_fmadd_ps(a, u, acc[r][0][h]);
+                acc[r][1][h] = _mm256_fmadd_ps(a, v, acc[r][1][h]);
+            }
         }
     }
     MAT_UNROLL
@@ -523,37 +523,42 @@ add_lanes(__m256 a, __m256 b)
     return _mm_cvtss_f32(_mm_add_ss(u, _mm_movehdup_ps(u)));
 }
 
+/* n lines of the panel times a handful of rows. w: four quarters. */
+static MAT_INLINE void
+float_rows(const float *const *w, uint32_t n, const float *const *x, int rows,
+           __m256 (*lane)[BR_MAT_PANEL][2])
+{
+    for (int o = 0; o < BR_MAT_PANEL; o += 2)
+        float_lines(w[o / 4] + o % 4 * 16, n, x, rows, lane, o);
+}
+
 static MAT_INLINE void
 floats(const mat_tile *t, int type)
 {
     uint32_t size = br_qinfo_of(type)->bytes, n_lines = (t->m->n_in + 15) / 16;
     uint64_t quarter = (t->m->n_in * size + 63) / 64 * 256;
-    const float *w = NULL;
     __m256 lane[MAT_MAX_ROWS][BR_MAT_PANEL][2];
-    _Alignas(32) float wide[LINES * 64];
+    _Alignas(32) float wide[4][LINES * 64];
 
-    memset(lane, 0, sizeof lane);
+    memset(lane, 0, (size_t)t->n_rows * sizeof lane[0]);
     for (uint32_t i = 0; i < n_lines; i += LINES) {
         uint32_t n = BR_MIN(n_lines - i, LINES);
+        const float *w[4], *x[FLOAT_ROWS];
 
-        for (int o = 0; o < BR_MAT_PANEL; o += 2) {
-            const uint8_t *p = t->panel + o / 4 * quarter + i * size * 64;
+        for (int q = 0; q < 4; q++)
+            w[q] = widen(type, t->panel + (uint32_t)q * quarter + i * size * 64,
+                         n, wide[q]);
+        for (int r = 0; r < t->n_rows; r += FLOAT_ROWS) {
+            int left = BR_MIN(t->n_rows - r, FLOAT_ROWS);
 
-            if (o % 4 == 0)
-                w = widen(type, p, n, wide);
-            for (int r = 0; r < t->n_rows; r += FLOAT_ROWS) {
-                const float *x[FLOAT_ROWS];
-                int left = BR_MIN(t->n_rows - r, FLOAT_ROWS);
-
-                for (int j = 0; j < left; j++)
-                    x[j] = (const float *)(const void *)t->row[r + j] + 16 * i;
-                if (left == 3)
-                    float_lines(w + o % 4 * 16, n, x, 3, &lane[r], o);
-                else if (left == 2)
-                    float_lines(w + o % 4 * 16, n, x, 2, &lane[r], o);
-                else
-                    float_lines(w + o % 4 * 16, n, x, 1, &lane[r], o);
-            }
+            for (int j = 0; j < left; j++)
+                x[j] = (const float *)(const void *)t->row[r + j] + 16 * i;
+            if (left == 3)
+                float_rows(w, n, x, 3, &lane[r]);
+            else if (left == 2)
+                float_rows(w, n, x, 2, &lane[r]);
+            else
+                float_rows(w, n, x, 1, &lane[r]);
         }
     }
     for (int r = 0; r < t->n_rows; r++)

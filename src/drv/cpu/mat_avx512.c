@@ -22,6 +22,8 @@
 #ifdef __AVX512VNNI__
 #    include <immintrin.h>
 
+enum { TILE_ROWS = 8 };
+
 static MAT_INLINE __m512i
 load(const void *p)
 {
@@ -131,7 +133,7 @@ mx_scales(const uint8_t *p)
 
 static MAT_INLINE void
 store_sums(const mat_tile *t, int r0, int n,
-           __m512 chain[MAT_CHAINS][MAT_MAX_ROWS])
+           __m512 chain[MAT_CHAINS][TILE_ROWS])
 {
     for (int r = 0; r < n; r++)
         _mm512_storeu_ps(
@@ -145,8 +147,8 @@ flat_block(const mat_format *f, mat_place at, int n, const act_view *a,
            __m512 *chain)
 {
     __m512 d = f->level == MAT_FP4 ? mx_scales(at.head) : halves(at.head);
-    __m512i acc[MAT_MAX_ROWS];
-    const int8_t *q[MAT_MAX_ROWS];
+    __m512i acc[TILE_ROWS];
+    const int8_t *q[TILE_ROWS];
 
     MAT_UNROLL
     for (int r = 0; r < n; r++) {
@@ -263,7 +265,7 @@ k_sums(const mat_format *f, mat_place at, int n, const act_view *a,
        __m512i *sum, __m512i *low)
 {
     const uint8_t *p = at.block + mat_scale_bytes(f);
-    const int8_t *q[MAT_MAX_ROWS];
+    const int8_t *q[TILE_ROWS];
     int step = f->sub == 16 ? 4 : 8;
     scales k;
 
@@ -280,7 +282,7 @@ k_sums(const mat_format *f, mat_place at, int n, const act_view *a,
         for (int g = 0; g < 8; g += step) {
             int i = (8 * j + g) / step;
             __m512i scale = spread(f, k.s[i / 4], i % 4);
-            __m512i acc[MAT_MAX_ROWS];
+            __m512i acc[TILE_ROWS];
 
             MAT_UNROLL
             for (int r = 0; r < n; r++)
@@ -301,7 +303,7 @@ static MAT_INLINE void
 k_block(const mat_format *f, mat_place at, int n, const act_view *a,
         __m512 *chain)
 {
-    __m512i sum[MAT_MAX_ROWS], low[MAT_MAX_ROWS];
+    __m512i sum[TILE_ROWS], low[TILE_ROWS];
     __m512 dw = halves(at.head);
 
     k_sums(f, at, n, a, sum, low);
@@ -328,8 +330,8 @@ blocks(const mat_tile *t, int type, int r0, int n)
     const mat_format *f = mat_format_of(type);
     uint32_t n_blocks = t->m->n_in / (f->class == MAT_K ? 256 : 32);
     const uint8_t *head = t->panel;
-    __m512 chain[MAT_CHAINS][MAT_MAX_ROWS];
-    act_view a[MAT_MAX_ROWS];
+    __m512 chain[MAT_CHAINS][TILE_ROWS];
+    act_view a[TILE_ROWS];
 
     for (int c = 0; c < MAT_CHAINS; c++)
         for (int r = 0; r < n; r++)
@@ -355,9 +357,9 @@ blocks(const mat_tile *t, int type, int r0, int n)
 
 /* ---- floats -------------------------------------------------------------- */
 
-/* Lines of k at a time: 12 KB of eight rows, 6 of four outputs and 8 of sums
- * stay in the first cache. */
-enum { LINES = 24, FLOAT_ROWS = 4 };
+/* Lines of k at a time: 16 KB of the panel stay in the first cache, rows (1 KB
+ * each) and their sums (1 KB) pass. */
+enum { LINES = 16, FLOAT_ROWS = 4 };
 
 /* n lines of four outputs as f32, one output after the other. */
 static MAT_INLINE const uint8_t *
@@ -423,6 +425,15 @@ add_lanes(__m512 v)
     return _mm_cvtss_f32(_mm_add_ss(u, _mm_movehdup_ps(u)));
 }
 
+/* n lines of the panel times a handful of rows. w: four quarters. */
+static MAT_INLINE void
+float_rows(bool pairs, const uint8_t *const *w, uint32_t n,
+           const uint8_t *const *x, int rows, __m512 (*lane)[BR_MAT_PANEL])
+{
+    for (int q = 0; q < 4; q++)
+        float_lines(pairs, w[q], n, x, rows, (void *)&lane[0][4 * q]);
+}
+
 static MAT_INLINE void
 floats(const mat_tile *t, int type, bool pairs)
 {
@@ -430,33 +441,31 @@ floats(const mat_tile *t, int type, bool pairs)
     uint32_t n_lines = (t->m->n_in * step + 63) / 64;
     uint64_t quarter = (t->m->n_in * size + 63) / 64 * 256;
     __m512 lane[MAT_MAX_ROWS][BR_MAT_PANEL];
-    _Alignas(64) float wide[LINES * 64];
+    _Alignas(64) float wide[4][LINES * 64];
 
-    memset(lane, 0, sizeof lane);
+    memset(lane, 0, (size_t)t->n_rows * sizeof lane[0]);
     for (uint32_t i = 0; i < n_lines; i += LINES) {
         uint32_t n = BR_MIN(n_lines - i, LINES);
+        const uint8_t *w[4], *x[FLOAT_ROWS];
 
-        for (int o = 0; o < BR_MAT_PANEL; o += 4) {
-            const uint8_t *w =
-                t->panel + o / 4 * quarter + i * size / step * 256;
-
+        for (uint32_t q = 0; q < 4; q++) {
+            w[q] = t->panel + q * quarter + i * size / step * 256;
             if (!pairs)
-                w = widen(type, w, n, wide);
-            for (int r = 0; r < t->n_rows; r += FLOAT_ROWS) {
-                const uint8_t *x[FLOAT_ROWS];
-                int left = BR_MIN(t->n_rows - r, FLOAT_ROWS);
+                w[q] = widen(type, w[q], n, wide[q]);
+        }
+        for (int r = 0; r < t->n_rows; r += FLOAT_ROWS) {
+            int left = BR_MIN(t->n_rows - r, FLOAT_ROWS);
 
-                for (int j = 0; j < left; j++)
-                    x[j] = t->row[r + j] + 64 * i;
-                if (left == 4)
-                    float_lines(pairs, w, n, x, 4, (void *)&lane[r][o]);
-                else if (left == 3)
-                    float_lines(pairs, w, n, x, 3, (void *)&lane[r][o]);
-                else if (left == 2)
-                    float_lines(pairs, w, n, x, 2, (void *)&lane[r][o]);
-                else
-                    float_lines(pairs, w, n, x, 1, (void *)&lane[r][o]);
-            }
+            for (int j = 0; j < left; j++)
+                x[j] = t->row[r + j] + 64 * i;
+            if (left == 4)
+                float_rows(pairs, w, n, x, 4, &lane[r]);
+            else if (left == 3)
+                float_rows(pairs, w, n, x, 3, &lane[r]);
+            else if (left == 2)
+                float_rows(pairs, w, n, x, 2, &lane[r]);
+            else
+                float_rows(pairs, w, n, x, 1, &lane[r]);
         }
     }
     for (int r = 0; r < t->n_rows; r++)
@@ -470,29 +479,26 @@ floats(const mat_tile *t, int type, bool pairs)
 static MAT_INLINE void
 tile(const mat_tile *t, int type)
 {
-    int r = 0;
+    int r = 0, n = t->n_rows;
 
-    if (type == BR_Q_BF16 && t->m->form == BR_FORM_BF16) {
-        floats(t, type, true);
-        return;
-    }
     if (mat_format_of(type)->class == MAT_FLOAT) {
-        floats(t, type, false);
+        if (type == BR_Q_BF16 && t->m->form == BR_FORM_BF16)
+            floats(t, type, true);
+        else
+            floats(t, type, false);
         return;
     }
-    if (t->n_rows == 8) {
-        blocks(t, type, 0, 8);
-        return;
-    }
-    if (t->n_rows >= 4) {
+    for (; n - r >= 8; r += 8)
+        blocks(t, type, r, 8);
+    if (n - r >= 4) {
         blocks(t, type, r, 4);
         r += 4;
     }
-    if (t->n_rows - r >= 2) {
+    if (n - r >= 2) {
         blocks(t, type, r, 2);
         r += 2;
     }
-    if (t->n_rows - r >= 1)
+    if (n - r >= 1)
         blocks(t, type, r, 1);
 }
 

@@ -36,7 +36,7 @@
 #    define MAT_UNROLL _Pragma("GCC unroll 64")
 #endif
 
-enum { MAT_MAX_ROWS = 8, MAT_CHAINS = 4 };
+enum { MAT_MAX_ROWS = 64, MAT_CHAINS = 4 };
 
 typedef enum mat_class {
     MAT_FLAT,  /* blocks of 32, one scale */
