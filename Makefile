@@ -4,6 +4,7 @@
 # builds and the plain one do not disturb each other. Rooms are found by
 # wildcard: a new src/ROOM/*.c or src/ROOM/PART/*.c needs no edit here.
 # SPDX-License-Identifier: Apache-2.0
+.DEFAULT_GOAL := all
 ifeq ($(origin CC),default)
 CC := cc
 endif

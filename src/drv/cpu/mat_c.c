@@ -85,21 +85,11 @@ unpack_scales(const mat_format *f, const uint8_t *p, int16_t s[16][P],
         }
 }
 
-/* Doubled levels, so half the scale: 2^(e - 128). */
-static float
-mx_scale(uint8_t e)
-{
-    uint32_t u = e < 2 ? 0x00200000u << e : (uint32_t)(e - 1) << 23;
-    float f;
-
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
-
 static float
 head_scale(const mat_format *f, const uint8_t *head, int at)
 {
-    return f->level == MAT_FP4 ? mx_scale(head[at]) : br_half_at(head + 2 * at);
+    return f->level == MAT_FP4 ? br_e8m0_half(head[at])
+                               : br_half_at(head + 2 * at);
 }
 
 /* ---- integer formats ----------------------------------------------------- */
