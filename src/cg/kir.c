@@ -152,6 +152,8 @@ br_kir_free(br_kir *m)
     br_vec_fini(&m->vars);
     br_vec_fini(&m->fns);
     br_vec_fini(&m->notes);
+    br_map_fini(&m->vars_by_name);
+    br_map_fini(&m->fns_by_name);
     br_arena_fini(&m->arena);
     br_free(m);
 }
@@ -168,11 +170,33 @@ keep(br_kir *m, br_text t)
     return (br_text){s, t.n};
 }
 
+/* The first of a name is the one that is found. */
+static void
+enter_name(br_kir *m, br_map *map, br_text name, size_t at)
+{
+    bool fresh;
+    br_map_value *v = br_map_put(map, name, &fresh);
+
+    if (!v)
+        m->oom = true;
+    else if (fresh)
+        v->u = at;
+}
+
+static uint32_t
+find_name(const br_map *map, br_text name)
+{
+    const br_map_value *v = br_map_get(map, name);
+
+    return v ? (uint32_t)v->u : BR_KNONE;
+}
+
 uint32_t
 br_kir_var(br_kir *m, br_text name)
 {
     br_kvar v = {.name = keep(m, name), .align = 1};
 
+    enter_name(m, &m->vars_by_name, v.name, m->vars.n);
     return PUSH(m, &m->vars, v);
 }
 
@@ -189,6 +213,7 @@ br_kir_fn(br_kir *m, br_text name)
         fn_fini(&f);
         return 0;
     }
+    enter_name(m, &m->fns_by_name, f.name, m->fns.n);
     m->fns.at[m->fns.n] = f;
     return (uint32_t)m->fns.n++;
 }
@@ -213,19 +238,13 @@ br_kir_note(br_kir *m, uint32_t line, const char *fmt, ...)
 uint32_t
 br_kir_find_fn(const br_kir *m, br_text name)
 {
-    for (uint32_t i = 0; i < m->fns.n; i++)
-        if (br_text_eq(m->fns.at[i].name, name))
-            return i;
-    return BR_KNONE;
+    return find_name(&m->fns_by_name, name);
 }
 
 uint32_t
 br_kir_find_var(const br_kir *m, br_text name)
 {
-    for (uint32_t i = 0; i < m->vars.n; i++)
-        if (br_text_eq(m->vars.at[i].name, name))
-            return i;
-    return BR_KNONE;
+    return find_name(&m->vars_by_name, name);
 }
 
 /* ---- functions ---------------------------------------------------------- */

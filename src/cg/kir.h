@@ -196,6 +196,7 @@ typedef struct br_kir {
     BR_VEC(br_kvar) vars;
     BR_VEC(br_kfn) fns;
     BR_VEC(br_knote) notes; /* what was not understood; TRAP's imm */
+    br_map vars_by_name, fns_by_name;
 } br_kir;
 
 /* ---- building (kir.c) ---------------------------------------------------- */

@@ -25,13 +25,13 @@ launch(const br_kir *m)
     uint64_t at = 0x100000000;
     br_kregion g = {at, sizeof buf, buf, false, "buf"};
     br_klaunch l = {.grid = {2, 1, 1},
-                    .block = {40, 1, 1},
+                    .block = {6, 1, 1},
                     .params = params,
                     .regions = &g,
                     .n_regions = 1,
                     .check = true,
                     .finding = ignore,
-                    .max_steps = 2000};
+                    .max_steps = 300};
     br_kimage *im;
 
     while (l.fn < m->fns.n &&

@@ -29,6 +29,7 @@ static const struct {
     {".entry k() { .reg .b32 %r<2000000>; }", "registers in a function"},
     {".entry k() { bra L; }", "there is no label 'L'"},
     {".entry k() { { L: } bra L; }", "there is no label 'L'"},
+    {".entry k() { L: L: }", "a second label 'L'"},
     {".entry k() { .reg .b32 a; @a ret; }", "the guard is no predicate"},
     {".entry k() {} .entry k() {}", "a second function 'k'"},
     {".entry k(.reg .u32 x) {}", "a parameter is .param"},
@@ -215,13 +216,21 @@ TEST(ptx_functions_and_names_keep_their_scopes)
     br_kir_free(m);
 }
 
-TEST(ptx_every_instruction_of_the_sweep_is_known)
+/* The kernels of this repository, and what compilers made of others. */
+TEST(ptx_of_compilers_is_read)
 {
-    br_status st = {0};
-    size_t n;
-    char *text = t_read(t_repo("tests/data/ptx/instructions.ptx"), &n);
-    br_kir *m;
+    static const char *const dirs[] = {"kernels/cuda/ptx", "tests/data/ptx"};
 
-    t_ok(br_ptx_parse(&m, text, n, &(br_ptx_opts){.strict = true}, &st), &st);
-    br_kir_free(m);
+    for (size_t d = 0; d < BR_COUNT(dirs); d++)
+        for (char **f = t_ls(t_repo(dirs[d]), ".ptx"); *f; f++) {
+            br_status st = {0};
+            size_t n;
+            char *text = t_read(t_repo(t_printf("%s/%s", dirs[d], *f)), &n);
+            br_kir *m;
+
+            t_ok(br_ptx_parse(&m, text, n, &(br_ptx_opts){.strict = true}, &st),
+                 &st);
+            t_ok(br_kir_optimise(m, NULL, &st), &st);
+            br_kir_free(m);
+        }
 }

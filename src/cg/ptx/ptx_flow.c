@@ -92,17 +92,18 @@ static uint32_t
 label_of(const px_lower *l, const px_name *n)
 {
     const px_parser *p = l->p;
+    const br_map_value *id = br_map_get(&p->label_names, n->name), *at;
     uint32_t scope = n->scope;
 
-    for (;;) {
-        for (size_t k = 0; k < p->labels.n; k++)
-            if (p->labels.at[k].scope == scope &&
-                br_text_eq(p->labels.at[k].name, n->name))
-                return p->labels.at[k].ins;
+    while (id) {
+        at = br_map_get_u64(&p->label_at, id->u << 32 | scope);
+        if (at)
+            return p->labels.at[at->u].ins;
         if (scope == 0)
-            return BR_KNONE;
+            break;
         scope = p->outer.at[scope];
     }
+    return BR_KNONE;
 }
 
 static br_code

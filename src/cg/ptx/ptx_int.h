@@ -141,6 +141,7 @@ typedef struct px_parser {
     BR_VEC(px_opnd) ops;
     BR_VEC(uint8_t) regs; /* type of each */
     BR_VEC(px_label) labels;
+    br_map label_names, label_at; /* name -> number; (number, scope) -> label */
     BR_VEC(px_name) names;
     BR_VEC(px_targets) targets;
     BR_VEC(px_regparam) regparams;
@@ -245,6 +246,9 @@ uint32_t px_do(px_lower *l, br_kop op, unsigned type, const uint32_t *args,
 uint32_t px_do2(px_lower *l, br_kop op, unsigned type, uint32_t a, uint32_t b);
 uint32_t px_resize(px_lower *l, uint32_t v, br_kclass to, bool is_signed);
 unsigned px_space(const px_opcode *o);
+unsigned px_bits_type(unsigned t); /* b16 for f16, b32 for s32, ... */
+uint32_t px_read_reg(px_lower *l, uint32_t reg);
+void px_write_reg(px_lower *l, uint32_t reg, uint32_t v);
 /* An operand by position of the type's own class, or a fixed one. */
 #define PX_SRC(l, i, n, type, v) px_src((l), px_op((l), (i), (n)), (type), (v))
 

@@ -49,15 +49,13 @@ skip_space(px_parser *p)
             while (p->p < p->end && *p->p != '\n')
                 p->p++;
         else if (p->end - p->p > 1 && p->p[0] == '/' && p->p[1] == '*') {
-            const char *from = p->p;
-
             for (p->p += 2; p->end - p->p > 1; p->p++) {
                 if (p->p[0] == '*' && p->p[1] == '/')
                     break;
                 p->line += *p->p == '\n';
             }
             if (p->end - p->p < 2)
-                return px_fail(p, "a comment without its end: %.10s", from);
+                return px_fail(p, "a comment without its end");
             p->p += 2;
         } else
             break;

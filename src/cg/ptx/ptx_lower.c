@@ -1,6 +1,6 @@
 /* ptx_lower.c - registers become values, block by block in reverse post order.
  *
- * The driver, what operands become, and arithmetic. What a register is written
+ * The driver, and what operands become. What a register is written
  * with or read as has a class; where the register is wider it is extended or
  * cut, as PTX says of ld, st and cvt. An instruction that cannot be lowered
  * leaves a note, a trap and undefined results.
@@ -71,14 +71,22 @@ px_resize(px_lower *l, uint32_t v, br_kclass to, bool is_signed)
     return px_emit(l, &i, &v);
 }
 
+unsigned
+px_bits_type(unsigned t)
+{
+    static const uint8_t of[] = {BR_KT_PRED, BR_KT_B16, BR_KT_B32, BR_KT_B64};
+
+    return of[br_ktinfo_of[t].cls];
+}
+
 static br_kclass
 reg_class(const px_lower *l, uint32_t reg)
 {
     return (br_kclass)br_ktinfo_of[l->p->regs.at[reg]].cls;
 }
 
-static uint32_t
-read_reg(px_lower *l, uint32_t reg)
+uint32_t
+px_read_reg(px_lower *l, uint32_t reg)
 {
     uint32_t m = l->multi[reg];
     uint32_t v = m == BR_KNONE ? l->single[reg] : l->cur[m];
@@ -86,8 +94,8 @@ read_reg(px_lower *l, uint32_t reg)
     return v != BR_KNONE ? v : br_kfn_undef(l->m, l->f, reg_class(l, reg));
 }
 
-static void
-write_reg(px_lower *l, uint32_t reg, uint32_t v)
+void
+px_write_reg(px_lower *l, uint32_t reg, uint32_t v)
 {
     uint32_t m = l->multi[reg];
 
@@ -97,7 +105,8 @@ write_reg(px_lower *l, uint32_t reg, uint32_t v)
     }
     if (l->ins && l->ins->guard != BR_KNONE && l->opc->root &&
         l->opc->root->flow == F_PURE) {
-        uint32_t args[3] = {v, read_reg(l, reg), read_reg(l, l->ins->guard)};
+        uint32_t args[3] = {v, px_read_reg(l, reg),
+                            px_read_reg(l, l->ins->guard)};
         static const uint8_t types[] = {BR_KT_PRED, BR_KT_B16, BR_KT_B32,
                                         BR_KT_B64};
 
@@ -177,7 +186,7 @@ px_src_class(px_lower *l, const px_opnd *o, br_kclass c, uint32_t *v)
 
     switch (o->kind) {
     case O_REG:
-        *v = read_reg(l, o->a);
+        *v = px_read_reg(l, o->a);
         if (l->f->vals.at[*v].cls < (uint8_t)c)
             return PX_NO(l, "a register is too narrow");
         if (c == BR_KC_PRED && l->f->vals.at[*v].cls != BR_KC_PRED)
@@ -269,7 +278,7 @@ px_dst(px_lower *l, const px_opnd *o, unsigned type, uint32_t v)
     if (c < (br_kclass)l->f->vals.at[v].cls ||
         (c != BR_KC_PRED) != (l->f->vals.at[v].cls != BR_KC_PRED))
         return PX_NO(l, "the register of the result is too narrow");
-    write_reg(l, o->a, px_resize(l, v, c, br_ktinfo_of[type].kind == 'S'));
+    px_write_reg(l, o->a, px_resize(l, v, c, br_ktinfo_of[type].kind == 'S'));
     return true;
 }
 
@@ -287,7 +296,7 @@ px_addr(px_lower *l, const px_opnd *o, uint32_t *base, int64_t *plus)
     }
     b = &l->p->ops.at[o->a];
     if (b->kind == O_REG) {
-        *base = read_reg(l, b->a);
+        *base = px_read_reg(l, b->a);
         if (l->f->vals.at[*base].cls < BR_KC_B32)
             return PX_NO(l, "an address has 32 or 64 bits");
         *base = px_resize(l, *base, BR_KC_B64, false);
@@ -311,641 +320,6 @@ px_space(const px_opcode *o)
                                       : 0;
 }
 
-/* ---- arithmetic --------------------------------------------------------- */
-
-/* Modifiers of the operation's groups, from PTX's. */
-static uint32_t
-mods_for(const px_opcode *o, br_kop op)
-{
-    static const struct {
-        uint8_t mod;
-        char letter;
-        uint16_t field;
-        uint8_t value;
-    } map[] = {
-        {PM_RN, 'r', BR_KF_RND, 1},       {PM_RZ, 'r', BR_KF_RND, 2},
-        {PM_RM, 'r', BR_KF_RND, 3},       {PM_RP, 'r', BR_KF_RND, 4},
-        {PM_RNA, 'r', BR_KF_RND, 5},      {PM_RNI, 'r', BR_KF_RND, 6},
-        {PM_RZI, 'r', BR_KF_RND, 7},      {PM_RMI, 'r', BR_KF_RND, 8},
-        {PM_RPI, 'r', BR_KF_RND, 9},      {PM_APPROX, 'a', BR_KF_APPROX, 1},
-        {PM_FULL, 'a', BR_KF_APPROX, 2},  {PM_FTZ, 'z', BR_KF_FTZ, 1},
-        {PM_SAT, 's', BR_KF_SAT, 1},      {PM_SATFINITE, 's', BR_KF_SAT, 2},
-        {PM_RELU, 'u', BR_KF_RELU, 1},    {PM_NAN, 'N', BR_KF_NAN, 1},
-        {PM_XORSIGN, 'x', BR_KF_XABS, 1}, {PM_F4E, '1', BR_KF_SUB, 1},
-        {PM_B4E, '1', BR_KF_SUB, 2},      {PM_RC8, '1', BR_KF_SUB, 3},
-        {PM_ECL, '1', BR_KF_SUB, 4},      {PM_ECR, '1', BR_KF_SUB, 5},
-        {PM_RC16, '1', BR_KF_SUB, 6},     {PM_CLAMP, '2', BR_KF_SUB, 1},
-        {PM_WRAP, '2', BR_KF_SUB, 2},     {PM_SHIFTAMT, '3', BR_KF_SUB, 1},
-        {PM_LO, '4', BR_KF_SUB, 1},       {PM_HI, '4', BR_KF_SUB, 2},
-    };
-    uint32_t mods = 0;
-
-    for (size_t k = 0; k < BR_COUNT(map); k++)
-        if (px_has(o, (px_mod)map[k].mod) &&
-            strchr(br_kopinfo_of[op].groups, map[k].letter))
-            mods |= br_kmod_put(map[k].field, map[k].value);
-    return mods;
-}
-
-/* What says nothing about rounding rounds to nearest. */
-static br_kins
-start(const px_lower *l, br_kop op, unsigned type)
-{
-    br_kins i = {.op = (uint8_t)op, .type = (uint8_t)type};
-
-    i.mods = mods_for(l->opc, op);
-    if (br_ktinfo_of[type].kind == 'F' && !br_kmod(i.mods, BR_KF_RND) &&
-        !br_kmod(i.mods, BR_KF_APPROX) &&
-        strchr(br_kopinfo_of[op].groups, 'r') && op != BR_K_CVT)
-        i.mods |= br_kmod_put(BR_KF_RND, BR_KM_RND_RN);
-    return i;
-}
-
-static unsigned
-bits_type(unsigned t)
-{
-    static const uint8_t of[] = {BR_KT_PRED, BR_KT_B16, BR_KT_B32, BR_KT_B64};
-
-    return of[br_ktinfo_of[t].cls];
-}
-
-/* Operands 1.. by the signature; operand 0 takes the result. */
-bool
-px_l_alu(px_lower *l, const px_ins *ins)
-{
-    const char *sig = br_kopinfo_of[l->opc->root->kop].sig;
-    br_kins i = start(l, l->opc->root->kop, l->opc->types[0]);
-    uint32_t args[4], v;
-    unsigned n = 0, type = i.type;
-
-    i.type2 = l->opc->types[1];
-    if (br_kopinfo_of[i.op].types[0] == 0)
-        i.type = 0;
-    else if (!strchr(br_kopinfo_of[i.op].types, br_ktinfo_of[type].cat) &&
-             strchr(br_kopinfo_of[i.op].types, 'b')) /* selp.f32 moves bits */
-        i.type = (uint8_t)bits_type(type);
-    if (!strchr(br_kopinfo_of[i.op].types, '/'))
-        i.type2 = 0;
-    for (sig = strchr(sig, ':') + 1; *sig; sig++, n++)
-        if (!px_src_class(l, px_op(l, ins, n + 1), br_kclass_of(*sig, &i),
-                          &args[n]))
-            return false;
-    i.n_arg = (uint16_t)n;
-    if (ins->n_op != n + 1)
-        return PX_NO(l, "the number of operands is wrong");
-    v = px_emit(l, &i, args);
-    return px_dst(l, px_op(l, ins, 0), type, v);
-}
-
-static void
-write_cc(px_lower *l, uint32_t carry)
-{
-    if (px_has(l->opc, PM_CC))
-        write_reg(l, REG_CC, carry);
-}
-
-/* a + b + carry. A subtraction adds the complement: the flag is the carry of
- * that, so set where nothing was borrowed. */
-static bool
-with_carry(px_lower *l, const px_ins *ins, bool minus, uint32_t carry)
-{
-    unsigned t = l->opc->types[0];
-    br_kins i = {.op = BR_K_ADDC, .type = (uint8_t)t, .n_arg = 3};
-    uint32_t args[3] = {0, 0, carry}, v;
-
-    if (!PX_SRC(l, ins, 1, t, &args[0]) || !PX_SRC(l, ins, 2, t, &args[1]))
-        return false;
-    if (minus)
-        args[1] = px_do2(l, BR_K_XOR, bits_type(t), args[1],
-                         px_k(l, (br_kclass)br_ktinfo_of[t].cls, ~0ull));
-    v = px_emit(l, &i, args);
-    write_cc(l, v + 1);
-    return px_dst(l, px_op(l, ins, 0), t, v);
-}
-
-bool
-px_l_add(px_lower *l, const px_ins *ins)
-{
-    bool minus = l->opc->root->kop == BR_K_SUB;
-
-    if (!px_has(l->opc, PM_CC))
-        return px_l_alu(l, ins);
-    return with_carry(l, ins, minus, px_k(l, BR_KC_PRED, minus));
-}
-
-bool
-px_l_carry(px_lower *l, const px_ins *ins)
-{
-    return with_carry(l, ins, l->opc->root->name[0] == 's',
-                      read_reg(l, REG_CC));
-}
-
-static unsigned
-wider(unsigned t)
-{
-    return t == BR_KT_U16   ? BR_KT_U32
-           : t == BR_KT_S16 ? BR_KT_S32
-           : t == BR_KT_U32 ? BR_KT_U64
-           : t == BR_KT_S32 ? BR_KT_S64
-                            : 0;
-}
-
-/* The product that lo, hi or wide names; *t becomes its type. */
-static bool
-product(px_lower *l, const px_ins *ins, unsigned *t, uint32_t *v)
-{
-    br_kop op = px_has(l->opc, PM_HI)     ? BR_K_MULHI
-                : px_has(l->opc, PM_WIDE) ? BR_K_MULWIDE
-                                          : BR_K_MUL;
-    uint32_t a, b;
-
-    if (op == BR_K_MULWIDE && !wider(*t))
-        return PX_NO(l, "nothing is twice as wide");
-    if (!PX_SRC(l, ins, 1, *t, &a) || !PX_SRC(l, ins, 2, *t, &b))
-        return false;
-    *v = px_do2(l, op, *t, a, b);
-    if (op == BR_K_MULWIDE)
-        *t = wider(*t);
-    return true;
-}
-
-bool
-px_l_mul(px_lower *l, const px_ins *ins)
-{
-    unsigned t = l->opc->types[0];
-    uint32_t v;
-
-    if (br_ktinfo_of[t].kind == 'F')
-        return px_l_alu(l, ins);
-    return product(l, ins, &t, &v) && px_dst(l, px_op(l, ins, 0), t, v);
-}
-
-bool
-px_l_mad(px_lower *l, const px_ins *ins)
-{
-    unsigned t = l->opc->types[0];
-    bool carry = br_text_is(br_text_z(l->opc->root->name), "madc");
-    br_kins i = {.n_arg = 3};
-    uint32_t args[3], v;
-
-    if (br_ktinfo_of[t].kind == 'F') {
-        i = start(l, BR_K_FMA, t);
-        i.n_arg = 3;
-        for (unsigned k = 0; k < 3; k++)
-            if (!PX_SRC(l, ins, k + 1, t, &args[k]))
-                return false;
-        return px_dst(l, px_op(l, ins, 0), t, px_emit(l, &i, args));
-    }
-    if (!product(l, ins, &t, &args[0]) || !PX_SRC(l, ins, 3, t, &args[1]))
-        return false;
-    i.type = (uint8_t)t;
-    if (carry || px_has(l->opc, PM_CC)) {
-        i.op = BR_K_ADDC;
-        args[2] = carry ? read_reg(l, REG_CC) : px_k(l, BR_KC_PRED, 0);
-        v = px_emit(l, &i, args);
-        write_cc(l, v + 1);
-    } else {
-        i.op = BR_K_ADD;
-        i.n_arg = 2;
-        if (px_has(l->opc, PM_SAT))
-            i.mods = br_kmod_put(BR_KF_SAT, BR_KM_SAT_SAT);
-        v = px_emit(l, &i, args);
-    }
-    return px_dst(l, px_op(l, ins, 0), t, v);
-}
-
-/* mul24, mad24: the operands' low 24 bits, extended; 48 bits of product. */
-bool
-px_l_mul24(px_lower *l, const px_ins *ins)
-{
-    unsigned t = l->opc->types[0];
-    bool is_signed = t == BR_KT_S32, hi = px_has(l->opc, PM_HI);
-    br_kins add = {.op = BR_K_ADD, .type = (uint8_t)t, .n_arg = 2};
-    uint32_t a[3], v, args[2];
-
-    if (t != BR_KT_S32 && t != BR_KT_U32)
-        return PX_NO(l, "the type does not fit");
-    for (unsigned k = 0; k < 2; k++) {
-        if (!PX_SRC(l, ins, k + 1, t, &a[0]))
-            return false;
-        a[1] = px_k(l, BR_KC_B32, 0);
-        a[2] = px_k(l, BR_KC_B32, 24);
-        args[k] = px_do(l, BR_K_BFE, t, a, 3);
-    }
-    v = px_do(l, BR_K_MULWIDE, t, args, 2);
-    if (hi)
-        v = px_do2(l, BR_K_SHR, is_signed ? BR_KT_S64 : BR_KT_U64, v,
-                   px_k(l, BR_KC_B32, 16));
-    args[0] = px_resize(l, v, BR_KC_B32, false);
-    if (ins->n_op == 4) {
-        if (!PX_SRC(l, ins, 3, t, &args[1]))
-            return false;
-        if (px_has(l->opc, PM_SAT))
-            add.mods = br_kmod_put(BR_KF_SAT, BR_KM_SAT_SAT);
-        args[0] = px_emit(l, &add, args);
-    }
-    return px_dst(l, px_op(l, ins, 0), t, args[0]);
-}
-
-bool
-px_l_sad(px_lower *l, const px_ins *ins)
-{
-    unsigned t = l->opc->types[0];
-    uint32_t a, b, c, d;
-
-    if (!PX_SRC(l, ins, 1, t, &a) || !PX_SRC(l, ins, 2, t, &b) ||
-        !PX_SRC(l, ins, 3, t, &c))
-        return false;
-    d = px_do2(l, BR_K_SUB, t, px_do2(l, BR_K_MAX, t, a, b),
-               px_do2(l, BR_K_MIN, t, a, b));
-    return px_dst(l, px_op(l, ins, 0), t, px_do2(l, BR_K_ADD, t, c, d));
-}
-
-bool
-px_l_simd(px_lower *l, const px_ins *ins)
-{
-    const px_opcode *o = l->opc;
-    bool four = o->text.p[strlen(o->root->name) - 1] == '4';
-    bool is_signed = o->types[1] == BR_KT_S32;
-    br_kins i = start(l, o->root->kop,
-                      four ? (is_signed ? BR_KT_S8X4 : BR_KT_U8X4)
-                           : (is_signed ? BR_KT_S16X2 : BR_KT_U16X2));
-    uint32_t args[2];
-
-    if (o->n_types != 3 || o->types[1] != o->types[2] ||
-        o->types[0] != o->types[1])
-        return PX_NO(l, "mixed signs are not supported");
-    if (!PX_SRC(l, ins, 1, i.type, &args[0]) ||
-        !PX_SRC(l, ins, 2, i.type, &args[1]))
-        return false;
-    i.n_arg = 2;
-    return px_dst(l, px_op(l, ins, 0), BR_KT_B32, px_emit(l, &i, args));
-}
-
-/* ---- bits --------------------------------------------------------------- */
-
-bool
-px_l_lop3(px_lower *l, const px_ins *ins)
-{
-    br_kins i = {.op = BR_K_LOP3, .n_arg = 3};
-    const px_opnd *table = px_op(l, ins, 4);
-    uint32_t args[3];
-
-    for (unsigned k = 0; k < 3; k++)
-        if (!PX_SRC(l, ins, k + 1, BR_KT_B32, &args[k]))
-            return false;
-    if (table->kind != O_INT || table->imm > 255 || ins->n_op != 5)
-        return PX_NO(l, "the truth table is a number up to 255");
-    i.imm = (int64_t)table->imm;
-    return px_dst(l, px_op(l, ins, 0), BR_KT_B32, px_emit(l, &i, args));
-}
-
-bool
-px_l_shf(px_lower *l, const px_ins *ins)
-{
-    br_kins i = start(l, px_has(l->opc, PM_L) ? BR_K_FSHL : BR_K_FSHR, 0);
-    uint32_t args[3];
-
-    for (unsigned k = 0; k < 3; k++)
-        if (!PX_SRC(l, ins, k + 1, BR_KT_B32, &args[k]))
-            return false;
-    i.n_arg = 3;
-    return px_dst(l, px_op(l, ins, 0), BR_KT_B32, px_emit(l, &i, args));
-}
-
-bool
-px_l_not(px_lower *l, const px_ins *ins)
-{
-    unsigned t = l->opc->types[0];
-    uint32_t a;
-
-    if (!PX_SRC(l, ins, 1, t, &a))
-        return false;
-    return px_dst(l, px_op(l, ins, 0), t,
-                  px_do2(l, BR_K_XOR, t, a,
-                         px_k(l, (br_kclass)br_ktinfo_of[t].cls, ~0ull)));
-}
-
-static uint32_t
-is(px_lower *l, unsigned cmp, unsigned type, uint32_t a, uint32_t b)
-{
-    br_kins i = {.op = BR_K_SETP, .type = (uint8_t)type, .n_arg = 2};
-    uint32_t args[2] = {a, b};
-
-    i.mods = br_kmod_put(BR_KF_CMP, cmp);
-    return px_emit(l, &i, args);
-}
-
-bool
-px_l_cnot(px_lower *l, const px_ins *ins)
-{
-    unsigned t = l->opc->types[0];
-    br_kclass c = (br_kclass)br_ktinfo_of[t].cls;
-    uint32_t a, args[3] = {px_k(l, c, 1), px_k(l, c, 0), 0};
-
-    if (!PX_SRC(l, ins, 1, t, &a))
-        return false;
-    args[2] = is(l, BR_KM_CMP_EQ, t, a, args[1]);
-    return px_dst(l, px_op(l, ins, 0), t, px_do(l, BR_K_SELECT, t, args, 3));
-}
-
-bool
-px_l_shr(px_lower *l, const px_ins *ins)
-{
-    unsigned t = l->opc->types[0];
-    uint32_t a, b;
-
-    t = t == BR_KT_B16   ? BR_KT_U16
-        : t == BR_KT_B32 ? BR_KT_U32
-        : t == BR_KT_B64 ? BR_KT_U64
-                         : t;
-    if (!PX_SRC(l, ins, 1, t, &a) || !PX_SRC(l, ins, 2, BR_KT_U32, &b))
-        return false;
-    return px_dst(l, px_op(l, ins, 0), t, px_do2(l, BR_K_SHR, t, a, b));
-}
-
-/* ---- comparisons and choices -------------------------------------------- */
-
-/* The comparison of an instruction, without its arguments. */
-static br_kins
-comparison(const px_lower *l)
-{
-    static const uint8_t cmp[][2] = {
-        {PM_EQ, 1},   {PM_NE, 2},   {PM_LT, 3},   {PM_LE, 4},     {PM_GT, 5},
-        {PM_GE, 6},   {PM_EQU, 7},  {PM_NEU, 8},  {PM_LTU, 9},    {PM_LEU, 10},
-        {PM_GTU, 11}, {PM_GEU, 12}, {PM_NUM, 13}, {PM_ISNAN, 14}, {PM_LO, 3},
-        {PM_LS, 4},   {PM_HI, 5},   {PM_HS, 6}};
-    const px_opcode *o = l->opc;
-    br_kins i =
-        start(l, BR_K_SETP, br_ktinfo_of[o->types[o->n_types - 1]].elem);
-
-    i.n_arg = 2;
-    for (size_t k = 0; k < BR_COUNT(cmp); k++)
-        if (px_has(o, (px_mod)cmp[k][0]))
-            i.mods |= br_kmod_put(BR_KF_CMP, cmp[k][1]);
-    return i;
-}
-
-/* Comparison and its third predicate, combined as .and .or .xor say; the second
- * result is the inverse or, of pairs, that of the high halves. */
-static bool
-compared(px_lower *l, const px_ins *ins, uint32_t v[2])
-{
-    const px_opcode *o = l->opc;
-    unsigned type = o->types[o->n_types - 1];
-    br_kins i = comparison(l),
-            un = {.op = BR_K_UNPACK, .type = BR_KT_B32, .n_arg = 1};
-    br_kop with = px_has(o, PM_AND)   ? BR_K_AND
-                  : px_has(o, PM_OR)  ? BR_K_OR
-                  : px_has(o, PM_XOR) ? BR_K_XOR
-                                      : BR_K_PHI;
-    uint32_t args[2], third;
-
-    if (!br_kmod(i.mods, BR_KF_CMP))
-        return PX_NO(l, "the comparison is missing");
-    if (!PX_SRC(l, ins, 1, type, &args[0]) ||
-        !PX_SRC(l, ins, 2, type, &args[1]))
-        return false;
-    if (br_ktinfo_of[type].lanes == 2) {
-        args[0] = px_emit(l, &un, &args[0]);
-        args[1] = px_emit(l, &un, &args[1]);
-        v[0] = px_emit(l, &i, args);
-        args[0]++;
-        args[1]++;
-        v[1] = px_emit(l, &i, args);
-    } else {
-        v[0] = v[1] = px_emit(l, &i, args);
-        if (px_op(l, ins, 0)->kind == O_PAIR)
-            v[1] =
-                px_do2(l, BR_K_XOR, BR_KT_PRED, v[0], px_k(l, BR_KC_PRED, 1));
-    }
-    if (with == BR_K_PHI)
-        return true;
-    if (!PX_SRC(l, ins, 3, BR_KT_PRED, &third))
-        return false;
-    if (v[0] != v[1])
-        v[1] = px_do2(l, with, BR_KT_PRED, v[1], third);
-    v[0] = px_do2(l, with, BR_KT_PRED, v[0], third);
-    return true;
-}
-
-bool
-px_l_setp(px_lower *l, const px_ins *ins)
-{
-    const px_opnd *d = px_op(l, ins, 0);
-    uint32_t v[2];
-
-    if (!compared(l, ins, v))
-        return false;
-    if (d->kind != O_PAIR)
-        return px_dst(l, d, BR_KT_PRED, v[0]);
-    return px_dst(l, &l->p->ops.at[d->a], BR_KT_PRED, v[0]) &&
-           px_dst(l, &l->p->ops.at[d->b], BR_KT_PRED, v[1]);
-}
-
-bool
-px_l_set(px_lower *l, const px_ins *ins)
-{
-    const px_opcode *o = l->opc;
-    unsigned t = o->types[0], elem = br_ktinfo_of[t].elem;
-    bool pair = o->n_types == 2 && br_ktinfo_of[o->types[1]].lanes == 2;
-    br_kclass c = pair ? BR_KC_B16 : (br_kclass)br_ktinfo_of[t].cls;
-    uint64_t yes = elem == BR_KT_F32    ? 0x3f800000
-                   : elem == BR_KT_F16  ? 0x3c00
-                   : elem == BR_KT_BF16 ? 0x3f80
-                                        : ~0ull;
-    unsigned bits = c == BR_KC_B16 ? BR_KT_B16 : BR_KT_B32;
-    uint32_t args[3], v[2];
-
-    if (o->n_types != 2 || c == BR_KC_PRED || c == BR_KC_B64 ||
-        (pair && br_ktinfo_of[t].cls != BR_KC_B32) ||
-        (pair && br_ktinfo_of[t].kind == 'F' && br_ktinfo_of[t].lanes != 2))
-        return PX_NO(l, "the types do not fit");
-    if (!compared(l, ins, v))
-        return false;
-    args[0] = px_k(l, c, yes);
-    args[1] = px_k(l, c, 0);
-    for (int k = 0; k <= pair; k++) {
-        args[2] = v[k];
-        v[k] = px_do(l, BR_K_SELECT, bits, args, 3);
-    }
-    if (pair)
-        v[0] = px_do2(l, BR_K_PACK, BR_KT_B32, v[0], v[1]);
-    return px_dst(l, px_op(l, ins, 0), t, v[0]);
-}
-
-bool
-px_l_slct(px_lower *l, const px_ins *ins)
-{
-    unsigned t = bits_type(l->opc->types[0]), tc = l->opc->types[1];
-    br_kins i = start(l, BR_K_SETP, tc);
-    uint32_t args[3], cmp[2];
-
-    if (l->opc->n_types != 2)
-        return PX_NO(l, "two types are needed");
-    if (!PX_SRC(l, ins, 1, t, &args[0]) || !PX_SRC(l, ins, 2, t, &args[1]) ||
-        !PX_SRC(l, ins, 3, tc, &cmp[0]))
-        return false;
-    cmp[1] = px_k(l, BR_KC_B32, 0);
-    i.mods |= br_kmod_put(BR_KF_CMP, BR_KM_CMP_GE);
-    i.n_arg = 2;
-    args[2] = px_emit(l, &i, cmp);
-    return px_dst(l, px_op(l, ins, 0), t, px_do(l, BR_K_SELECT, t, args, 3));
-}
-
-bool
-px_l_testp(px_lower *l, const px_ins *ins)
-{
-    unsigned t = l->opc->types[0];
-    bool wide = t == BR_KT_F64;
-    br_kclass c = wide ? BR_KC_B64 : BR_KC_B32;
-    uint32_t inf = px_k(l, c, wide ? 0x7ffull << 52 : 0x7f800000);
-    uint32_t least = px_k(l, c, wide ? 1ull << 52 : 0x00800000);
-    unsigned ti = wide ? BR_KT_U64 : BR_KT_U32;
-    const px_opcode *o = l->opc;
-    uint32_t a, v;
-
-    if (t != BR_KT_F32 && t != BR_KT_F64)
-        return PX_NO(l, "the type does not fit");
-    if (!PX_SRC(l, ins, 1, t, &a))
-        return false;
-    a = px_do2(l, BR_K_AND, bits_type(t), a,
-               px_k(l, c, wide ? ~0ull >> 1 : 0x7fffffff));
-    v = px_has(o, PM_FINITE)       ? is(l, BR_KM_CMP_LT, ti, a, inf)
-        : px_has(o, PM_INFINITE)   ? is(l, BR_KM_CMP_EQ, ti, a, inf)
-        : px_has(o, PM_NUMBER)     ? is(l, BR_KM_CMP_LE, ti, a, inf)
-        : px_has(o, PM_NOTANUMBER) ? is(l, BR_KM_CMP_GT, ti, a, inf)
-        : px_has(o, PM_NORMAL) /* and zero is: so an H200 says */
-            ? px_do2(l, BR_K_OR, BR_KT_PRED,
-                     is(l, BR_KM_CMP_EQ, ti, a, px_k(l, c, 0)),
-                     px_do2(l, BR_K_AND, BR_KT_PRED,
-                            is(l, BR_KM_CMP_GE, ti, a, least),
-                            is(l, BR_KM_CMP_LT, ti, a, inf)))
-            : px_do2(l, BR_K_AND, BR_KT_PRED, is(l, BR_KM_CMP_LT, ti, a, least),
-                     is(l, BR_KM_CMP_NE, ti, a, px_k(l, c, 0)));
-    return px_dst(l, px_op(l, ins, 0), BR_KT_PRED, v);
-}
-
-/* ---- moves and conversions ---------------------------------------------- */
-
-bool
-px_l_mov(px_lower *l, const px_ins *ins)
-{
-    unsigned t = l->opc->types[0];
-    const px_opnd *d = px_op(l, ins, 0), *x = px_op(l, ins, 1);
-    uint32_t v, part[8];
-
-    if (px_has(l->opc, PM_V2) || px_has(l->opc, PM_V4) ||
-        px_has(l->opc, PM_V8)) { /* all are read before one is written */
-        if (d->kind != O_VEC || x->kind != O_VEC || d->b != x->b || x->b > 8)
-            return PX_NO(l, "the vector does not fit");
-        for (uint32_t k = 0; k < x->b; k++)
-            if (!px_src(l, &l->p->ops.at[x->a + k], t, &part[k]))
-                return false;
-        for (uint32_t k = 0; k < d->b; k++)
-            if (!px_dst(l, &l->p->ops.at[d->a + k], t, part[k]))
-                return false;
-        return true;
-    }
-    if (!PX_SRC(l, ins, 1, t, &v))
-        return false;
-    return px_dst(l, d, bits_type(t), v);
-}
-
-/* One element as another type. */
-static uint32_t
-cvt_one(px_lower *l, unsigned to, unsigned from, uint32_t v)
-{
-    br_kins i = start(l, BR_K_CVT, to);
-
-    i.type2 = (uint8_t)from;
-    i.n_arg = 1;
-    return px_emit(l, &i, &v);
-}
-
-/* e4m3 pairs lie in one 16-bit value. */
-static uint32_t
-bytes_of(px_lower *l, uint32_t low, uint32_t high)
-{
-    return px_do2(l, BR_K_OR, BR_KT_B16,
-                  px_do2(l, BR_K_AND, BR_KT_B16, low, px_k(l, BR_KC_B16, 0xff)),
-                  px_do2(l, BR_K_SHL, BR_KT_B16, high, px_k(l, BR_KC_B32, 8)));
-}
-
-static bool
-cvt_pairs(px_lower *l, const px_ins *ins, unsigned to, unsigned from)
-{
-    bool small_to = br_ktinfo_of[to].cat == 'e';
-    bool small_from = br_ktinfo_of[from].cat == 'e';
-    unsigned te = br_ktinfo_of[to].elem, fe = br_ktinfo_of[from].elem;
-    br_kins un = {.op = BR_K_UNPACK, .type = BR_KT_B32, .n_arg = 1};
-    uint32_t a, lo, hi;
-
-    if (from == BR_KT_F32) { /* the first operand is the high part */
-        if (!PX_SRC(l, ins, 1, from, &hi) || !PX_SRC(l, ins, 2, from, &lo))
-            return false;
-    } else if (small_from) {
-        if (!PX_SRC(l, ins, 1, BR_KT_B16, &a))
-            return false;
-        lo = px_do2(l, BR_K_AND, BR_KT_B16, a, px_k(l, BR_KC_B16, 0xff));
-        hi = px_do2(l, BR_K_SHR, BR_KT_U16, a, px_k(l, BR_KC_B32, 8));
-    } else {
-        if (!PX_SRC(l, ins, 1, from, &a))
-            return false;
-        lo = px_emit(l, &un, &a);
-        hi = lo + 1;
-    }
-    lo = cvt_one(l, te, fe, lo);
-    hi = cvt_one(l, te, fe, hi);
-    a = small_to ? bytes_of(l, lo, hi)
-                 : px_do2(l, BR_K_PACK, BR_KT_B32, lo, hi);
-    return px_dst(l, px_op(l, ins, 0), BR_KT_B16, a);
-}
-
-static bool
-cvt_pack(px_lower *l, const px_ins *ins)
-{
-    const px_opcode *o = l->opc;
-    br_kins i = {.op = BR_K_CVTPACK, .n_arg = 3};
-    uint32_t args[3] = {0, 0, px_k(l, BR_KC_B32, 0)};
-
-    i.type = o->types[0];
-    i.type2 = o->types[1];
-    i.mods = mods_for(o, BR_K_CVTPACK);
-    if (!PX_SRC(l, ins, 1, i.type2, &args[0]) ||
-        !PX_SRC(l, ins, 2, i.type2, &args[1]) ||
-        (ins->n_op == 4 && !PX_SRC(l, ins, 3, BR_KT_B32, &args[2])))
-        return false;
-    return px_dst(l, px_op(l, ins, 0), BR_KT_B32, px_emit(l, &i, args));
-}
-
-bool
-px_l_cvt(px_lower *l, const px_ins *ins)
-{
-    const px_opcode *o = l->opc;
-    unsigned to = o->types[0], from = o->types[1];
-    uint32_t v;
-
-    if (px_has(o, PM_PACK))
-        return cvt_pack(l, ins);
-    if (o->n_types != 2 || br_ktinfo_of[to].cat == 'v' ||
-        br_ktinfo_of[from].cat == 'v')
-        return PX_NO(l, "two types are needed");
-    if (br_ktinfo_of[to].lanes == 2 || br_ktinfo_of[to].cat == 'e' ||
-        br_ktinfo_of[from].cat == 'e')
-        return cvt_pairs(l, ins, to, from);
-    if (!PX_SRC(l, ins, 1, from, &v))
-        return false;
-    return px_dst(l, px_op(l, ins, 0), to, cvt_one(l, to, from, v));
-}
-
-/* A policy of caches says nothing here. */
-bool
-px_l_policy(px_lower *l, const px_ins *ins)
-{
-    return px_dst(l, px_op(l, ins, 0), BR_KT_B64, px_k(l, BR_KC_B64, 0));
-}
-
 /* ---- the driver --------------------------------------------------------- */
 
 static void
@@ -953,7 +327,7 @@ undefine(px_lower *l, uint32_t reg, bool write, void *arg)
 {
     (void)arg;
     if (write)
-        write_reg(l, reg, br_kfn_undef(l->m, l->f, reg_class(l, reg)));
+        px_write_reg(l, reg, br_kfn_undef(l->m, l->f, reg_class(l, reg)));
 }
 
 /* The instruction costs itself: a note, a trap, undefined results. */
@@ -1008,13 +382,13 @@ frame_load(px_lower *l, uint32_t reg, uint32_t at)
 {
     br_kins f = {.op = BR_K_FRAME, .imm = at};
     br_kins i = {.op = BR_K_LD,
-                 .type = (uint8_t)bits_type(l->p->regs.at[reg]),
+                 .type = (uint8_t)px_bits_type(l->p->regs.at[reg]),
                  .n_arg = 1,
                  .n_res = 1};
     uint32_t base = px_emit(l, &f, NULL);
 
     i.mods = br_kmod_put(BR_KF_SPACE, BR_KM_SPACE_LOCAL);
-    write_reg(l, reg, px_emit(l, &i, &base));
+    px_write_reg(l, reg, px_emit(l, &i, &base));
 }
 
 static void
@@ -1022,9 +396,9 @@ frame_store(px_lower *l, uint32_t reg, uint32_t at)
 {
     br_kins f = {.op = BR_K_FRAME, .imm = at};
     br_kins i = {.op = BR_K_ST,
-                 .type = (uint8_t)bits_type(l->p->regs.at[reg]),
+                 .type = (uint8_t)px_bits_type(l->p->regs.at[reg]),
                  .n_arg = 2};
-    uint32_t args[2] = {px_emit(l, &f, NULL), read_reg(l, reg)};
+    uint32_t args[2] = {px_emit(l, &f, NULL), px_read_reg(l, reg)};
 
     i.mods = br_kmod_put(BR_KF_SPACE, BR_KM_SPACE_LOCAL);
     px_emit(l, &i, args);
@@ -1058,7 +432,7 @@ terminate(px_lower *l, const px_blk *b)
     case E_COND:
         i.op = BR_K_CBR;
         i.n_arg = 1;
-        arg = read_reg(l, b->guard);
+        arg = px_read_reg(l, b->guard);
         if (b->guard_not)
             arg = px_do2(l, BR_K_XOR, BR_KT_PRED, arg, px_k(l, BR_KC_PRED, 1));
         break;

@@ -401,6 +401,8 @@ static br_code
 label(px_parser *p, br_text name)
 {
     px_label l = {name, (uint32_t)p->ins.n, p->scope};
+    br_map_value *at;
+    bool fresh;
 
     BR_TRY(px_next(p)); /* : */
     if (px_is(p, ".branchtargets")) {
@@ -421,6 +423,18 @@ label(px_parser *p, br_text name)
     }
     if (px_is(p, ".callprototype") || px_is(p, ".calltargets"))
         return skip_to_semicolon(p);
+    at = br_map_put(&p->label_names, name, &fresh);
+    if (!at)
+        return px_oom(p);
+    if (fresh)
+        at->u = p->labels.n;
+    at = br_map_put_u64(&p->label_at, at->u << 32 | p->scope, &fresh);
+    if (!at)
+        return px_oom(p);
+    if (!fresh)
+        return px_fail(p, "a second label '%.*s'",
+                       (int)BR_MIN(name.n, (size_t)60), name.p);
+    at->u = p->labels.n;
     return br_vec_push(&p->labels, l) ? BR_OK : px_oom(p);
 }
 
@@ -620,6 +634,8 @@ function(px_parser *p)
     p->ins.n = p->ops.n = p->labels.n = p->names.n = p->targets.n = 0;
     p->regs.n = p->outer.n = p->regparams.n = 0;
     p->scope = 0;
+    br_map_fini(&p->label_names);
+    br_map_fini(&p->label_at);
     if (!br_vec_push(&p->regs, (uint8_t)BR_KT_PRED) ||
         !br_vec_push(&p->outer, 0u))
         return px_oom(p);
@@ -751,6 +767,8 @@ fini(px_parser *p)
     br_map_fini(&p->map);
     br_map_fini(&p->ranges);
     br_map_fini(&p->opcodes_by_text);
+    br_map_fini(&p->label_names);
+    br_map_fini(&p->label_at);
     br_vec_fini(&p->syms);
     br_vec_fini(&p->opcodes);
     br_vec_fini(&p->outer);
