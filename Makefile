@@ -193,6 +193,7 @@ fuzz-cov:
 	@tools/fuzz-cov $(FUZZ)
 
 # ---- CUDA kernels: PTX by clang, no toolkit --------------------------------
+$(B)/src/http/ui.o: web/index.html
 PTX_OUT ?= kernels/cuda/ptx
 PTX_CC  := clang-19 -x cuda -std=c++17 --cuda-device-only -nocudainc \
         -nocudalib --cuda-gpu-arch=sm_90a --cuda-feature=+ptx80 -O2 -S \

@@ -1,0 +1,253 @@
+/* serve.c - brass serve: a model behind the APIs of http/http.h.
+ *
+ *   main thread:  listen, tell where, run the loop until a signal
+ *   loader:       open the model, start the engine, br_http_ready
+ *
+ * So /health answers (503) while a large model is read.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+#include "base/thread.h"
+#include "cli/cli.h"
+#include "http/http.h"
+#include "run/lm_ref.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { MAX_KEY_FILE = 1 << 20, NAME = 128 };
+
+typedef struct server {
+    br_cli *cli;
+    br_http_config config;
+    br_http *http;
+    br_thread loader;
+    br_model *model;
+    br_tok *tok;
+    br_chat *chat;
+    br_lm_ref *ref;
+    br_engine *engine;
+    char name[NAME];
+    char *key_text;
+    BR_VEC(const char *) keys;
+    br_status st; /* the loader's, until it is joined */
+} server;
+
+/* ---- options ------------------------------------------------------------- */
+
+static void
+get_sampling(server *s)
+{
+    br_sample_params *p = &s->config.sample;
+
+    p->temperature = (float)br_opt_f64(s->cli, BR_OPT_temp);
+    p->top_k = (int32_t)br_opt_int(s->cli, BR_OPT_top_k);
+    p->top_p = (float)br_opt_f64(s->cli, BR_OPT_top_p);
+    p->min_p = (float)br_opt_f64(s->cli, BR_OPT_min_p);
+}
+
+/* A key on each line; empty lines and those that begin with # are none. */
+static br_code
+get_keys(server *s, br_status *st)
+{
+    const char *path = br_opt_str(s->cli, BR_OPT_api_key_file);
+    size_t n;
+
+    if (!path)
+        return BR_OK;
+    BR_TRY(br_file_read(path, MAX_KEY_FILE, &s->key_text, &n, st));
+    for (char *at = s->key_text, *end = at + n; at < end;) {
+        char *nl = memchr(at, '\n', (size_t)(end - at));
+        char *stop = nl ? nl : end;
+
+        if (stop > at && stop[-1] == '\r')
+            stop[-1] = 0;
+        if (nl)
+            *nl = 0;
+        if (*at && *at != '#' && !br_vec_push(&s->keys, at))
+            return br_fail(st, BR_E_OOM, "out of memory");
+        at = nl ? nl + 1 : end;
+    }
+    if (!s->keys.n)
+        return br_fail(st, BR_E_USAGE, "%s: holds no key", path);
+    s->config.keys = s->keys.at;
+    s->config.n_keys = s->keys.n;
+    return BR_OK;
+}
+
+/* "models/demo.gguf" is called demo. */
+static void
+get_name(server *s)
+{
+    const char *path = s->cli->args[0], *slash = strrchr(path, '/');
+    const char *name = br_opt_str(s->cli, BR_OPT_model_name);
+    size_t n;
+
+    if (!name)
+        name = slash && slash[1] ? slash + 1 : path;
+    n = BR_MIN(strlen(name), sizeof s->name - 1);
+    if (!br_opt_given(s->cli, BR_OPT_model_name) && n > 5 &&
+        strcmp(name + strlen(name) - 5, ".gguf") == 0)
+        n = BR_MIN(strlen(name) - 5, sizeof s->name - 1);
+    memcpy(s->name, name, n);
+    s->name[n] = 0;
+}
+
+static br_code
+get_options(server *s, br_status *st)
+{
+    const char *tier = br_opt_str(s->cli, BR_OPT_on_tier);
+
+    if (tier && strcmp(tier, "ref") != 0)
+        return br_fail(st, BR_E_NO_DEVICE,
+                       "tier %s serves no models in this build; here is: ref",
+                       tier);
+    s->config = br_http_config_default();
+    s->config.host = br_opt_str(s->cli, BR_OPT_host);
+    s->config.port = (uint16_t)br_opt_int(s->cli, BR_OPT_port);
+    s->config.unix_path = br_opt_str(s->cli, BR_OPT_unix_path);
+    if (s->config.unix_path && !br_opt_given(s->cli, BR_OPT_host) &&
+        !br_opt_given(s->cli, BR_OPT_port))
+        s->config.host = NULL;
+    s->config.insecure = br_opt_bool(s->cli, BR_OPT_insecure);
+    s->config.drain_ns = br_opt_int(s->cli, BR_OPT_drain) * 1000000000;
+    s->config.limits.conns = (uint32_t)br_opt_int(s->cli, BR_OPT_max_conns);
+    get_sampling(s);
+    get_name(s);
+    return get_keys(s, st);
+}
+
+/* ---- the model ----------------------------------------------------------- */
+
+static br_code
+load_model(server *s, br_status *st)
+{
+    br_engine_config e = {0};
+    br_status none = {0};
+
+    BR_TRY(br_model_open(&s->model, s->cli->args[0], st));
+    BR_TRY(br_tok_from_gguf(&s->tok, s->model->gguf, NULL, st));
+    /* Without a template texts can be continued, chats not held. */
+    if (br_chat_new(&s->chat, s->model->gguf, s->tok, &none) != BR_OK &&
+        none.code != BR_E_UNSUPPORTED)
+        return br_fail(st, none.code, "%s", none.msg);
+    BR_TRY(br_lm_ref_open(&s->ref, s->model,
+                          (uint32_t)br_opt_int(s->cli, BR_OPT_max_ctx),
+                          (uint32_t)br_opt_int(s->cli, BR_OPT_slots), st));
+    e.lm = br_lm_ref_lm(s->ref);
+    e.tok = s->tok;
+    return br_engine_new(&s->engine, &e, st);
+}
+
+static void
+load(void *arg)
+{
+    server *s = arg;
+    br_http_model m = {.name = s->name};
+
+    if (load_model(s, &s->st) != BR_OK) {
+        if (strncmp(s->st.msg, s->cli->args[0], strlen(s->cli->args[0])) != 0)
+            (void)br_prefix(&s->st, "%s", s->cli->args[0]);
+        br_http_stop(s->http);
+        return;
+    }
+    m.engine = s->engine;
+    m.tok = s->tok;
+    m.chat = s->chat;
+    m.n_ctx = br_lm_ref_lm(s->ref)->n_ctx;
+    m.tier = br_lm_ref_lm(s->ref)->tier;
+    br_http_ready(s->http, &m);
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static br_http *signalled; /* whom a signal stops */
+
+static void
+on_signal(int sig)
+{
+    (void)sig;
+    br_http_stop(signalled);
+}
+
+static void
+catch_signals(br_http *h)
+{
+    struct sigaction act = {.sa_handler = h ? on_signal : SIG_DFL};
+
+    signalled = h;
+    sigemptyset(&act.sa_mask);
+    sigaction(SIGTERM, &act, NULL);
+    sigaction(SIGINT, &act, NULL);
+}
+
+/* A connection is a file. */
+static void
+allow_files(void)
+{
+    struct rlimit r;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
+        r.rlim_cur = r.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &r);
+    }
+}
+
+static void
+tell(const server *s)
+{
+    FILE *f = s->cli->out;
+
+    fprintf(f, "serving %s on", s->name);
+    if (s->config.host)
+        fprintf(f,
+                strchr(s->config.host, ':') ? " http://[%s]:%u"
+                                            : " http://%s:%u",
+                s->config.host, br_http_port(s->http));
+    if (s->config.unix_path)
+        fprintf(f, " unix:%s", s->config.unix_path);
+    fputs(isatty(fileno(f)) ? "   Ctrl-C ends\n" : "\n", f);
+    fflush(f);
+}
+
+static void
+close_all(server *s)
+{
+    br_http_free(s->http);
+    br_engine_free(s->engine);
+    br_lm_ref_close(s->ref);
+    br_chat_free(s->chat);
+    br_tok_free(s->tok);
+    br_model_close(s->model);
+    br_vec_fini(&s->keys);
+    br_free(s->key_text);
+}
+
+static br_code
+serve(server *s, br_status *st)
+{
+    BR_TRY(get_options(s, st));
+    allow_files();
+    BR_TRY(br_http_new(&s->http, &s->config, st));
+    BR_TRY(br_thread_start(&s->loader, "load", load, s, st));
+    catch_signals(s->http);
+    tell(s);
+    br_http_run(s->http);
+    br_thread_join(&s->loader);
+    catch_signals(NULL);
+    if (s->st.code != BR_OK)
+        *st = s->st;
+    return s->st.code;
+}
+
+int
+br_cmd_serve(br_cli *cli)
+{
+    server s = {.cli = cli};
+    br_status st = {0};
+    br_code code = serve(&s, &st);
+
+    close_all(&s);
+    return code == BR_OK ? 0 : br_cli_fail(cli, &st);
+}

@@ -1,0 +1,80 @@
+/* ask.h - what a request asks of the model, in the words of any API.
+ *
+ *   JSON --field.def--> br_ask: knobs, messages or prompts, how to answer
+ *
+ * Every field of a request is honoured, known to change nothing, or refused
+ * with a message that begins with its name. There are no others: a field that
+ * nobody knows is refused, too.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_ASK_H
+#define BR_ASK_H
+
+#include "base/json.h"
+#include "run/sample.h"
+
+enum {
+    BR_ASK_MAX_CHOICES = 128,
+    BR_ASK_MAX_PROMPTS = 128,
+    BR_ASK_MAX_STOPS = 16,
+    BR_ASK_TREE_FACTOR = 24, /* bytes of a JSON tree for one of its text */
+    BR_ASK_MAX_TREE = 256 << 20,
+};
+
+typedef enum br_api {
+    BR_API_CHAT = 1,       /* /v1/chat/completions */
+    BR_API_TEXT = 2,       /* /v1/completions */
+    BR_API_MESSAGES = 4,   /* /v1/messages */
+    BR_API_COUNT = 8,      /* /v1/messages/count_tokens */
+    BR_API_RESPONSES = 16, /* /v1/responses */
+    BR_API_TEMPLATE = 32,  /* /apply-template */
+} br_api;
+
+typedef struct br_ask_message {
+    const char *role;
+    br_text content;
+} br_ask_message;
+
+typedef struct br_ask_prompt { /* a text, or tokens where text.p is NULL */
+    br_text text;
+    const int32_t *tokens;
+    size_t n_tokens;
+} br_ask_prompt;
+
+typedef struct br_ask {
+    br_api api;
+    br_arena arena;    /* of all that it points to */
+    const char *param; /* the field that was refused, or NULL */
+    const char *model;
+    br_sample_params sample;
+    bool seeded; /* the request said a seed */
+    bool stream, include_usage, echo, ignore_eog;
+    int64_t n, max_tokens; /* max_tokens negative: as many as fit */
+    const char **stop;
+    size_t n_stop;
+    const int32_t *stop_tokens;
+    size_t n_stop_tokens;
+    BR_VEC(br_ask_message) messages;
+    BR_VEC(br_ask_prompt) prompts;
+} br_ask;
+
+/* sample: what holds where the request says nothing. Fails with USAGE, LIMIT,
+ * FORMAT (no JSON) or OOM; br_ask_fini either way. */
+br_code br_ask_read(br_ask *a, br_api api, const br_sample_params *sample,
+                    br_text body, br_status *st) BR_MUST_USE;
+void br_ask_fini(br_ask *a);
+
+/* ---- readers of single fields (ask_text.c), for field.def ---------------- */
+
+typedef br_code (*br_ask_fn)(br_ask *a, const br_json *v, const char *name,
+                             br_status *st);
+br_code br_ask_messages(br_ask *a, const br_json *v, const char *name,
+                        br_status *st) BR_MUST_USE;
+br_code br_ask_prompts(br_ask *a, const br_json *v, const char *name,
+                       br_status *st) BR_MUST_USE;
+br_code br_ask_system(br_ask *a, const br_json *v, const char *name,
+                      br_status *st) BR_MUST_USE;
+br_code br_ask_input(br_ask *a, const br_json *v, const char *name,
+                     br_status *st) BR_MUST_USE;
+
+#endif

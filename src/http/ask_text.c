@@ -1,0 +1,241 @@
+/* ask_text.c - messages and prompts of a request, see ask.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "http/ask.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_MESSAGES = 65536, PLACE = 64 };
+
+static br_code
+oom(br_status *st)
+{
+    return br_fail(st, BR_E_OOM, "out of memory");
+}
+
+/* ---- contents ------------------------------------------------------------ */
+
+/* One of a list of parts: {"type":"text","text":"..."}. */
+static br_code
+part_text(const br_json *part, const char *place, size_t i, br_text *out,
+          br_status *st)
+{
+    const br_json *type, *text;
+
+    if (part->kind != BR_J_OBJ)
+        return br_fail(st, BR_E_USAGE, "%s[%zu]: must be an object", place, i);
+    type = br_json_get(part, "type");
+    if (!type || type->kind != BR_J_STR)
+        return br_fail(st, BR_E_USAGE, "%s[%zu].type: must be a string", place,
+                       i);
+    if (strcmp(type->s, "text") != 0 && strcmp(type->s, "input_text") != 0 &&
+        strcmp(type->s, "output_text") != 0)
+        return br_fail(st, BR_E_USAGE,
+                       "%s[%zu].type: '%.40s' is not supported by this model",
+                       place, i, type->s);
+    for (const br_json *m = part->child; m; m = m->next)
+        if (strcmp(m->key, "type") != 0 && strcmp(m->key, "text") != 0 &&
+            strcmp(m->key, "cache_control") != 0 && /* a hint about speed */
+            strcmp(m->key, "annotations") != 0 &&
+            strcmp(m->key, "logprobs") != 0 && m->kind != BR_J_NULL)
+            return br_fail(st, BR_E_USAGE, "%s[%zu].%.40s: not supported",
+                           place, i, m->key);
+    text = br_json_get(part, "text");
+    if (!text || text->kind != BR_J_STR)
+        return br_fail(st, BR_E_USAGE, "%s[%zu].text: must be a string", place,
+                       i);
+    *out = (br_text){text->s, text->n};
+    return BR_OK;
+}
+
+static br_code
+content_text(br_ask *a, const br_json *v, const char *place, br_text *out,
+             br_status *st)
+{
+    size_t total = 0, i = 0;
+    br_text t;
+    char *to;
+
+    if (v && v->kind == BR_J_STR) {
+        *out = (br_text){v->s, v->n};
+        return BR_OK;
+    }
+    if (!v || v->kind != BR_J_ARR)
+        return br_fail(st, BR_E_USAGE,
+                       "%s: must be a string or a list of parts", place);
+    for (const br_json *p = v->child; p; p = p->next) {
+        BR_TRY(part_text(p, place, i++, &t, st));
+        total += t.n;
+    }
+    to = br_arena_get(&a->arena, total + 1);
+    if (!to)
+        return oom(st);
+    *out = (br_text){to, total};
+    for (const br_json *p = v->child; p; p = p->next) {
+        BR_TRY(part_text(p, place, 0, &t, st));
+        memcpy(to, t.p, t.n);
+        to += t.n;
+    }
+    return BR_OK;
+}
+
+/* ---- messages ------------------------------------------------------------ */
+
+static br_code
+add_message(br_ask *a, const char *role, br_text content, br_status *st)
+{
+    return br_vec_push(&a->messages, ((br_ask_message){role, content}))
+               ? BR_OK
+               : oom(st);
+}
+
+static br_code
+read_role(const br_ask *a, const br_json *v, const char *place,
+          const char **out, br_status *st)
+{
+    static const char *const roles[] = {"user", "assistant", "system",
+                                        "developer"};
+    size_t n = a->api == BR_API_MESSAGES || a->api == BR_API_COUNT
+                   ? 2
+                   : BR_COUNT(roles);
+
+    if (!v || v->kind != BR_J_STR)
+        return br_fail(st, BR_E_USAGE, "%s.role: must be a string", place);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(v->s, roles[i]) == 0) {
+            *out = i == 3 ? "system" : roles[i];
+            return BR_OK;
+        }
+    return br_fail(st, BR_E_USAGE,
+                   "%s.role: '%.40s' is not supported by this model", place,
+                   v->s);
+}
+
+/* Members of a message beside role and content that say nothing. */
+static bool
+says_nothing(const br_json *m)
+{
+    static const char *const names[] = {"id", "status", "type", "annotations"};
+
+    if (m->kind == BR_J_NULL || (m->kind == BR_J_ARR && !m->n))
+        return true;
+    for (size_t i = 0; i < BR_COUNT(names); i++)
+        if (strcmp(m->key, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static br_code
+read_message(br_ask *a, const br_json *v, const char *place, br_status *st)
+{
+    const char *role = NULL;
+    br_text content = {0};
+    char at[PLACE + 16];
+
+    if (v->kind != BR_J_OBJ)
+        return br_fail(st, BR_E_USAGE, "%s: must be an object", place);
+    BR_TRY(read_role(a, br_json_get(v, "role"), place, &role, st));
+    snprintf(at, sizeof at, "%s.content", place);
+    BR_TRY(content_text(a, br_json_get(v, "content"), at, &content, st));
+    for (const br_json *m = v->child; m; m = m->next)
+        if (strcmp(m->key, "role") != 0 && strcmp(m->key, "content") != 0 &&
+            !says_nothing(m))
+            return br_fail(st, BR_E_USAGE,
+                           "%s.%.40s: not supported by this model", place,
+                           m->key);
+    return add_message(a, role, content, st);
+}
+
+br_code
+br_ask_messages(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    char place[PLACE];
+    size_t i = 0;
+
+    if (v->kind != BR_J_ARR)
+        return br_fail(st, BR_E_USAGE, "%s: must be a list", name);
+    if (v->n > MAX_MESSAGES)
+        return br_fail(st, BR_E_LIMIT, "%s: over %d messages", name,
+                       MAX_MESSAGES);
+    for (const br_json *m = v->child; m; m = m->next) {
+        snprintf(place, sizeof place, "%s[%zu]", name, i++);
+        BR_TRY(read_message(a, m, place, st));
+    }
+    return BR_OK;
+}
+
+/* A text, or a list of messages. */
+br_code
+br_ask_input(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    if (v->kind == BR_J_STR)
+        return add_message(a, "user", (br_text){v->s, v->n}, st);
+    return br_ask_messages(a, v, name, st);
+}
+
+/* Goes before all messages, whenever it is read. */
+br_code
+br_ask_system(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    br_text text;
+
+    BR_TRY(content_text(a, v, name, &text, st));
+    if (!text.n)
+        return BR_OK;
+    BR_TRY(add_message(a, "system", text, st));
+    memmove(a->messages.at + 1, a->messages.at,
+            (a->messages.n - 1) * sizeof *a->messages.at);
+    a->messages.at[0] = (br_ask_message){"system", text};
+    return BR_OK;
+}
+
+/* ---- prompts ------------------------------------------------------------- */
+
+static br_code
+add_prompt(br_ask *a, br_ask_prompt p, br_status *st)
+{
+    if (a->prompts.n == BR_ASK_MAX_PROMPTS)
+        return br_fail(st, BR_E_USAGE, "prompt: over %d prompts",
+                       BR_ASK_MAX_PROMPTS);
+    return br_vec_push(&a->prompts, p) ? BR_OK : oom(st);
+}
+
+static br_code
+add_tokens(br_ask *a, const br_json *list, br_status *st)
+{
+    int32_t *ids = br_arena_new(&a->arena, int32_t, list->n + 1);
+    size_t n = 0;
+
+    if (!ids)
+        return oom(st);
+    for (const br_json *e = list->child; e; e = e->next) {
+        if (e->kind != BR_J_INT || e->i < 0 || e->i > INT32_MAX)
+            return br_fail(st, BR_E_USAGE, "prompt: token %zu is not an id", n);
+        ids[n++] = (int32_t)e->i;
+    }
+    return add_prompt(a, (br_ask_prompt){.tokens = ids, .n_tokens = n}, st);
+}
+
+/* "text", ["text", ...], [1, 2, ...] or [[1, 2], ...] */
+br_code
+br_ask_prompts(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    if (v->kind == BR_J_STR)
+        return add_prompt(a, (br_ask_prompt){.text = {v->s, v->n}}, st);
+    if (v->kind != BR_J_ARR)
+        return br_fail(st, BR_E_USAGE,
+                       "%s: must be a string, token ids, or a list of those",
+                       name);
+    if (v->child && v->child->kind == BR_J_INT)
+        return add_tokens(a, v, st);
+    for (const br_json *e = v->child; e; e = e->next) {
+        if (e->kind == BR_J_STR)
+            BR_TRY(add_prompt(a, (br_ask_prompt){.text = {e->s, e->n}}, st));
+        else if (e->kind == BR_J_ARR)
+            BR_TRY(add_tokens(a, e, st));
+        else
+            return br_fail(st, BR_E_USAGE, "%s: %s among prompts", name,
+                           br_json_kind_name(e->kind));
+    }
+    return BR_OK;
+}

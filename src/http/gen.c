@@ -1,0 +1,567 @@
+/* gen.c - see gen.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "http/gen.h"
+
+#include "base/log.h"
+#include "base/thread.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    /* Waiting at a slow client's door: more, and its slots make no tokens. */
+    HOLD_BYTES = 64 << 10,
+};
+#define KEEP_ALIVE_NS INT64_C(15000000000)
+
+/* ---- small pieces -------------------------------------------------------- */
+
+void
+br_put_json(br_str *out, br_text t)
+{
+    br_json_writer w;
+
+    br_json_w_begin(&w, out, 0);
+    w.utf8 = true;
+    br_json_w_str(&w, t);
+}
+
+void
+br_put_jsonz(br_str *out, const char *z)
+{
+    br_put_json(out, br_text_z(z));
+}
+
+void
+br_put_u64(br_str *out, uint64_t v)
+{
+    char b[20], *p = b + sizeof b;
+
+    do
+        *--p = (char)('0' + v % 10);
+    while (v /= 10);
+    br_str_put(out, p, (size_t)(b + sizeof b - p));
+}
+
+br_usage
+br_gen_usage(const br_gen *g)
+{
+    br_usage u = g->choices[0].usage;
+
+    for (uint32_t i = 1; i < g->n_choices; i++) {
+        const br_usage *c = &g->choices[i].usage;
+
+        u.n_out += c->n_out;
+        u.n_cached += c->n_cached;
+        u.queue_ns = BR_MAX(u.queue_ns, c->queue_ns);
+        u.prefill_ns += c->prefill_ns;
+        u.decode_ns = BR_MAX(u.decode_ns, c->decode_ns);
+        u.kv_page_seconds += c->kv_page_seconds;
+    }
+    u.n_prompt = g->n_prompt;
+    u.n_cached = BR_MIN(u.n_cached, u.n_prompt);
+    return u;
+}
+
+void
+br_gen_put_times(br_json_writer *w, const br_usage *u)
+{
+    const struct {
+        const char *key;
+        double value;
+    } rows[] = {{"queue_ms", (double)u->queue_ns * 1e-6},
+                {"prefill_ms", (double)u->prefill_ns * 1e-6},
+                {"decode_ms", (double)u->decode_ns * 1e-6},
+                {"kv_page_seconds", u->kv_page_seconds}};
+
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        char text[32];
+        int n = snprintf(text, sizeof text, "%.3f", rows[i].value);
+
+        br_json_w_key(w, rows[i].key);
+        br_json_w_raw(w, (br_text){text, (size_t)n});
+    }
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static void
+send_scratch(br_gen *g)
+{
+    br_str *s = &g->h->scratch;
+
+    if (g->c && s->n && !s->oom)
+        br_http_put(g->c, s->at, s->n);
+    if (s->oom) { /* a client must not take a gap for the answer */
+        br_str_fini(s);
+        g->failed = true;
+        if (g->c)
+            g->c->closing = true;
+    }
+    br_str_clear(s);
+}
+
+static void
+destroy(br_gen *g)
+{
+    br_http *h = g->h;
+
+    for (uint32_t i = 0; i < g->n_choices; i++) {
+        br_str_fini(&g->choices[i].text);
+        br_vec_fini(&g->choices[i].lp);
+    }
+    *(g->prev ? &g->prev->next : &h->gens) = g->next;
+    if (g->next)
+        g->next->prev = g->prev;
+    h->n_gens--;
+    br_str_fini(&g->head);
+    br_ask_fini(&g->ask);
+    br_free(g);
+}
+
+static void
+cancel(br_gen *g)
+{
+    for (uint32_t i = 0; i < g->n_choices; i++)
+        if (!g->choices[i].ended)
+            br_engine_cancel(g->h->model->engine, g->choices[i].id);
+}
+
+static void
+hold(br_gen *g, bool held)
+{
+    if (g->held == held)
+        return;
+    g->held = held;
+    for (uint32_t i = 0; i < g->n_choices; i++)
+        if (!g->choices[i].ended)
+            br_engine_hold(g->h->model->engine, g->choices[i].id, held);
+}
+
+void
+br_gen_gone(br_http_conn *c, bool too_slow)
+{
+    br_gen *g = c->job;
+
+    if (!g)
+        return;
+    g->h->metrics.too_slow += too_slow;
+    g->c = NULL;
+    c->job = NULL;
+    br_log(BR_EV_http_gone, "%s %s", g->id,
+           too_slow ? "client too slow" : "client gone");
+    cancel(g);
+    if (!g->n_open)
+        destroy(g);
+}
+
+void
+br_gen_drained(br_http_conn *c)
+{
+    if (c->job)
+        hold(c->job, false);
+}
+
+void
+br_gen_cancel_all(br_http *h)
+{
+    for (br_gen *g = h->gens; g; g = g->next)
+        cancel(g);
+}
+
+void
+br_gen_tick(br_http *h, int64_t now_ns)
+{
+    for (br_gen *g = h->gens; g; g = g->next)
+        if (g->c && g->ask.stream && now_ns - g->c->last_put_ns > KEEP_ALIVE_NS)
+            br_http_put(g->c, ": keep-alive\n\n", 14);
+}
+
+/* ---- the end of it ------------------------------------------------------- */
+
+static br_error
+error_of(const br_choice *c)
+{
+    br_error e = {.status = 500, .msg = c->error};
+
+    switch (c->usage.finish) {
+    case BR_FINISH_TOO_SLOW:
+        e.msg = "client_too_slow: the answer was not fetched";
+        break;
+    case BR_FINISH_DEADLINE:
+        e = (br_error){.status = 504, .msg = "the deadline has passed"};
+        break;
+    case BR_FINISH_SHUTDOWN:
+    case BR_FINISH_CANCELLED:
+        e = (br_error){.status = 503, .msg = "the server is shutting down"};
+        break;
+    default: e.status = br_code_http(c->code); break;
+    }
+    return e;
+}
+
+static const br_choice *
+failed_choice(const br_gen *g)
+{
+    for (uint32_t i = 0; i < g->n_choices; i++)
+        if (strcmp(br_finish_openai(g->choices[i].usage.finish), "error") == 0)
+            return &g->choices[i];
+    return NULL;
+}
+
+static void
+answer_whole(br_gen *g)
+{
+    const br_choice *bad = failed_choice(g);
+    br_str out = {0};
+
+    if (bad) {
+        br_error e = error_of(bad);
+
+        br_reply_error(g->h, g->c, e.status, NULL, e.msg);
+        return;
+    }
+    g->wire->whole(g, &out);
+    br_reply_json(g->h, g->c, &out);
+}
+
+static void
+answer_stream_end(br_gen *g)
+{
+    const br_choice *bad = failed_choice(g);
+
+    if (bad && !g->failed) {
+        br_error e = error_of(bad);
+
+        g->wire->error(g, &e, &g->h->scratch);
+    }
+    g->wire->done(g, &g->h->scratch);
+    send_scratch(g);
+    br_http_end(g->c);
+    br_metrics_answer(&g->h->metrics, 200);
+}
+
+static void
+finish(br_gen *g)
+{
+    if (g->c) {
+        g->c->job = NULL;
+        if (g->ask.stream)
+            answer_stream_end(g);
+        else
+            answer_whole(g);
+    }
+    destroy(g);
+}
+
+/* ---- events of the engine ------------------------------------------------ */
+
+static void
+keep_logprobs(br_choice *c, const br_output *o)
+{
+    br_gen *g = c->gen;
+
+    for (uint32_t i = 0; i < g->lp_row && i < o->head.n_logprobs; i++)
+        g->failed |= !br_vec_push(&c->lp, o->logprobs[i]);
+}
+
+static void
+on_text(br_choice *c, br_text t)
+{
+    br_gen *g = c->gen;
+
+    if (!g->ask.stream || g->wire->keeps_text)
+        br_str_put(&c->text, t.p, t.n);
+    if (!g->ask.stream || !g->c || !t.n)
+        return;
+    g->wire->text(g, c, t, &g->h->scratch);
+}
+
+static void
+on_end(br_choice *c, const br_output *o)
+{
+    br_gen *g = c->gen;
+
+    c->ended = true;
+    c->usage = *o->usage;
+    c->code = o->code;
+    snprintf(c->error, sizeof c->error, "%s", o->error ? o->error : "");
+    br_metrics_usage(&g->h->metrics, &c->usage);
+    br_log(BR_EV_http_done, "%s.%u %s: %u + %u tokens, first after %.1f ms",
+           g->id, c->index, br_finish_name(c->usage.finish), c->usage.n_prompt,
+           c->usage.n_out, (double)c->usage.first_ns * 1e-6);
+    if (g->ask.stream && g->c &&
+        strcmp(br_finish_openai(c->usage.finish), "error") != 0)
+        g->wire->end(g, c, &g->h->scratch);
+    g->n_open--;
+}
+
+static void
+on_output(void *ctx, const br_output *o)
+{
+    br_choice *c = ctx;
+    br_gen *g = c->gen;
+
+    if (o->kind == BR_OUTPUT_TOKEN)
+        keep_logprobs(c, o);
+    if (o->kind == BR_OUTPUT_PREEMPTED && g->ask.stream && g->c)
+        g->wire->preempted(g, c, &g->h->scratch);
+    if (o->text.n)
+        on_text(c, o->text);
+    if (o->kind == BR_OUTPUT_END)
+        on_end(c, o);
+    send_scratch(g);
+    if (g->c && br_http_pending(g->c) > HOLD_BYTES)
+        hold(g, true);
+    if (!g->n_open)
+        finish(g);
+}
+
+/* ---- the prompt ---------------------------------------------------------- */
+
+br_code
+br_gen_chat_tokens(br_http *h, const br_ask *a, br_status *st)
+{
+    br_chat *chat = h->model->chat;
+
+    h->ids.n = 0;
+    if (!chat)
+        return br_fail(st, BR_E_UNSUPPORTED,
+                       "the model has no chat template; /v1/completions "
+                       "continues a text");
+    br_chat_cut(chat, 0);
+    for (size_t i = 0; i < a->messages.n; i++)
+        BR_TRY(br_chat_add(chat, a->messages.at[i].role,
+                           a->messages.at[i].content, st));
+    return br_chat_prompt(chat, h->work, &h->ids, st);
+}
+
+/* Prompt i as tokens in h->ids. */
+static br_code
+prompt_tokens(br_gen *g, size_t i, br_status *st)
+{
+    br_http *h = g->h;
+    const br_ask_prompt *p;
+
+    if (!g->ask.prompts.n)
+        return br_gen_chat_tokens(h, &g->ask, st);
+    p = &g->ask.prompts.at[i];
+    h->ids.n = 0;
+    if (p->text.p)
+        return br_tok_encode(h->model->tok, h->work, p->text,
+                             BR_TOK_ADD_SPECIAL, &h->ids, st);
+    for (size_t k = 0; k < p->n_tokens; k++) {
+        if (p->tokens[k] >= br_tok_count(h->model->tok))
+            return br_fail(st, BR_E_USAGE, "prompt: %d is no token",
+                           p->tokens[k]);
+        if (!br_vec_push(&h->ids, p->tokens[k]))
+            return br_fail(st, BR_E_OOM, "out of memory");
+    }
+    return BR_OK;
+}
+
+static br_code
+echo_prompt(br_gen *g, br_choice *c, br_status *st)
+{
+    br_str text = {0};
+    br_code code;
+
+    if (!g->ask.echo)
+        return BR_OK;
+    code = br_tok_decode(g->h->model->tok, g->h->ids.at, g->h->ids.n,
+                         BR_TOK_STRIP_SPECIAL, &text, st);
+    if (code == BR_OK && text.n)
+        on_text(c, (br_text){text.at, text.n});
+    br_str_fini(&text);
+    return code;
+}
+
+/* ---- the beginning ------------------------------------------------------- */
+
+/* X-Deadline-Ms: the answer is of no use after so many. 0: not said. */
+static br_code
+read_deadline(br_gen *g, br_status *st)
+{
+    br_text t = br_http_header_of(&g->c->in, "x-deadline-ms");
+    int64_t ms;
+
+    if (!t.p)
+        return BR_OK;
+    if (!br_json_to_i64(t, &ms) || ms < 1 || ms > INT64_C(86400000))
+        return br_fail(st, BR_E_USAGE,
+                       "X-Deadline-Ms: must be from 1 to 86400000");
+    g->deadline_ns = br_now_ns() + ms * 1000000;
+    return BR_OK;
+}
+
+static br_code
+submit(br_gen *g, br_choice *c, br_status *st)
+{
+    br_request_desc d = br_request_defaults();
+    const br_ask *a = &g->ask;
+
+    d.tokens = g->h->ids.at;
+    d.n_tokens = g->h->ids.n;
+    d.sample = a->sample;
+    d.sample.seed += c->index; /* n choices are n texts */
+    d.max_tokens = a->max_tokens;
+    d.stop = a->stop;
+    d.n_stop = a->n_stop;
+    d.stop_tokens = a->stop_tokens;
+    d.n_stop_tokens = a->n_stop_tokens;
+    d.ignore_eog = a->ignore_eog;
+    d.deadline_ns = g->deadline_ns;
+    d.output = on_output;
+    d.ctx = c;
+    BR_TRY(br_engine_submit(g->h->model->engine, &d, &c->id, st));
+    c->ended = false;
+    g->n_open++;
+    return BR_OK;
+}
+
+static br_code
+submit_all(br_gen *g, br_status *st)
+{
+    uint32_t n = (uint32_t)g->ask.n;
+
+    for (uint32_t i = 0; i < g->n_choices; i++) {
+        if (i % n == 0) {
+            BR_TRY(prompt_tokens(g, i / n, st));
+            if (!g->h->ids.n)
+                return br_fail(st, BR_E_USAGE, "prompt: it has no tokens");
+            g->n_prompt += (uint32_t)g->h->ids.n;
+        }
+        BR_TRY(echo_prompt(g, &g->choices[i], st));
+        BR_TRY(submit(g, &g->choices[i], st));
+    }
+    return BR_OK;
+}
+
+static br_code
+check_ask(br_gen *g, br_ask *a, br_status *st)
+{
+    const br_http_model *m = g->h->model;
+
+    if (a->model && strcmp(a->model, m->name) != 0) {
+        a->param = "model";
+        return br_fail(st, BR_E_NOT_FOUND,
+                       "model: '%.80s' is not here; this server has '%s'",
+                       a->model, m->name);
+    }
+    BR_TRY(read_deadline(g, st));
+    if (!a->seeded)
+        br_os_random(&a->sample.seed, sizeof a->sample.seed);
+    return br_sample_params_check(&a->sample, br_tok_count(m->tok), st);
+}
+
+static br_gen *
+create(br_http *h, br_http_conn *c, const br_wire *wire, br_ask *a)
+{
+    size_t n = (size_t)a->n * BR_MAX(a->prompts.n, (size_t)1);
+    br_gen *g = br_try_calloc(1, sizeof *g + n * sizeof g->choices[0]);
+    uint8_t r[12];
+    size_t at;
+
+    if (!g)
+        return NULL;
+    *g = (br_gen){.h = h, .c = c, .wire = wire, .ask = *a};
+    g->n_choices = (uint32_t)n;
+    g->created = br_wall_ns() / 1000000000;
+    g->lp_row = a->sample.logprobs ? 1 + (uint32_t)a->sample.n_logprobs : 0;
+    for (uint32_t i = 0; i < n; i++)
+        g->choices[i] = (br_choice){.gen = g, .index = i, .ended = true};
+    br_os_random(r, sizeof r);
+    at = (size_t)snprintf(g->id, sizeof g->id, "%s", wire->id);
+    for (size_t i = 0; i < sizeof r; i++)
+        at += (size_t)snprintf(g->id + at, sizeof g->id - at, "%02x", r[i]);
+    g->next = h->gens;
+    if (g->next)
+        g->next->prev = g;
+    h->gens = g;
+    h->n_gens++;
+    return g;
+}
+
+/* Not all of it could be submitted: what was goes, and hears of nobody. */
+static void
+give_up(br_gen *g, const br_status *st)
+{
+    br_str_clear(&g->h->scratch);
+    br_reply_status(g->h, g->c, st, g->ask.param);
+    g->c = NULL;
+    cancel(g);
+    if (!g->n_open)
+        destroy(g);
+}
+
+static void
+begin(br_gen *g)
+{
+    br_http_conn *c = g->c;
+    br_str early = g->h->scratch; /* the echo of prompts */
+    char more[120];
+
+    c->job = g;
+    if (!g->ask.stream)
+        return;
+    snprintf(more, sizeof more,
+             "Cache-Control: no-cache\r\nX-Request-Id: %s\r\n", g->id);
+    br_http_stream(c, 200, "text/event-stream; charset=utf-8", more);
+    g->h->scratch = (br_str){0};
+    g->wire->begin(g, &g->h->scratch);
+    br_str_put(&g->h->scratch, br_str_z(&early), early.n);
+    br_str_fini(&early);
+    send_scratch(g);
+}
+
+void
+br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire)
+{
+    br_text body = {br_str_z(&c->in.body), c->in.body.n};
+    br_status st = {0};
+    br_code code;
+    br_ask a;
+    br_gen *g;
+
+    code = br_ask_read(&a, wire->api, &h->config.sample, body, &st);
+    g = code == BR_OK ? create(h, c, wire, &a) : NULL;
+    if (!g) {
+        if (code == BR_OK)
+            (void)br_fail(&st, BR_E_OOM, "out of memory");
+        br_reply_status(h, c, &st, a.param);
+        br_ask_fini(&a);
+        return;
+    }
+    br_str_clear(&h->scratch);
+    code = check_ask(g, &g->ask, &st);
+    if (code == BR_OK)
+        code = submit_all(g, &st);
+    if (code == BR_OK)
+        begin(g);
+    else
+        give_up(g, &st);
+}
+
+void
+br_on_chat(br_http *h, br_http_conn *c)
+{
+    br_gen_start(h, c, &br_wire_chat);
+}
+
+void
+br_on_completions(br_http *h, br_http_conn *c)
+{
+    br_gen_start(h, c, &br_wire_text);
+}
+
+void
+br_on_messages(br_http *h, br_http_conn *c)
+{
+    br_gen_start(h, c, &br_wire_messages);
+}
+
+void
+br_on_responses(br_http *h, br_http_conn *c)
+{
+    br_gen_start(h, c, &br_wire_responses);
+}

@@ -1,0 +1,79 @@
+/* gen.h - one request that makes text, from its prompt to its last event.
+ *
+ *   br_ask --tokens--> n choices --submit--> engine
+ *                                              |  output(): token, END
+ *   connection <-- events or one document <-- wire (how an API writes it)
+ *
+ * A gen lives until every choice has had its END and its connection has the
+ * answer or is gone.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_GEN_H
+#define BR_GEN_H
+
+#include "http/srv.h"
+
+typedef struct br_choice {
+    br_gen *gen;
+    uint32_t index;
+    br_request_id id;
+    bool ended;
+    br_str text;           /* all of it; in a stream only where text is kept */
+    BR_VEC(br_logprob) lp; /* rows of gen->lp_row, not yet written */
+    size_t text_offset;    /* completions: bytes before the first of lp */
+    br_usage usage;        /* once ended */
+    br_code code;          /* of a failure */
+    char error[160];
+} br_choice;
+
+typedef struct br_wire br_wire;
+
+struct br_gen {
+    br_http *h;
+    br_http_conn *c; /* NULL: gone */
+    const br_wire *wire;
+    br_ask ask;
+    char id[40];
+    int64_t created;
+    int64_t deadline_ns; /* 0: none */
+    uint32_t n_prompt;   /* tokens, each prompt once */
+    uint32_t lp_row;     /* logprobs of a token: chosen and alternatives */
+    uint32_t n_open;     /* choices that wait for their END */
+    uint32_t sequence;   /* of events, where the API counts them */
+    bool held, failed;
+    br_str head; /* what each chunk of a stream begins with */
+    br_gen *prev, *next;
+    uint32_t n_choices;
+    br_choice choices[];
+};
+
+/* How an API writes an answer: into h->scratch, sent by the caller. */
+struct br_wire {
+    const char *id; /* prefix */
+    br_api api;
+    void (*begin)(br_gen *g, br_str *out); /* a stream begins */
+    void (*text)(br_gen *g, br_choice *c, br_text t, br_str *out);
+    void (*end)(br_gen *g, br_choice *c, br_str *out);
+    void (*done)(br_gen *g, br_str *out); /* all choices have ended */
+    void (*error)(br_gen *g, const br_error *e, br_str *out);
+    void (*preempted)(br_gen *g, br_choice *c, br_str *out);
+    void (*whole)(br_gen *g, br_str *out); /* the answer as one document */
+    bool keeps_text; /* streams repeat the whole text at their end */
+};
+
+extern const br_wire br_wire_chat, br_wire_text, br_wire_messages,
+    br_wire_responses;
+
+/* Reads, submits and begins to answer. */
+void br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire);
+/* Of all choices together. */
+br_usage br_gen_usage(const br_gen *g);
+/* "queue_ms" and so on, into an object that is open. */
+void br_gen_put_times(br_json_writer *w, const br_usage *u);
+
+/* Small pieces for wires. */
+void br_put_json(br_str *out, br_text t); /* quoted, with escapes */
+void br_put_jsonz(br_str *out, const char *z);
+void br_put_u64(br_str *out, uint64_t v);
+
+#endif

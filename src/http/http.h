@@ -1,0 +1,62 @@
+/* http.h - the server: a model behind the APIs that clients already speak.
+ *
+ *   loop (http_loop.h) --request--> routes.def --> ask.h: JSON to knobs
+ *     ^                                             |
+ *     |   <-- wire_*.c: events to the API's JSON <--+--> engine (run/engine.h)
+ *
+ * One thread, the one that calls br_http_run, does all of it, and is the
+ * engine's drainer. Routes: docs/serve.md.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_HTTP_H
+#define BR_HTTP_H
+
+#include "http/http_loop.h"
+#include "run/chat.h"
+#include "run/engine.h"
+
+enum {
+    BR_HTTP_MAX_KEYS = 1024,
+    BR_HTTP_MIN_KEY = 16, /* bytes */
+};
+
+typedef struct br_http br_http;
+
+typedef struct br_http_config {
+    const char *host;      /* NULL: no TCP */
+    uint16_t port;         /* 0: any */
+    const char *unix_path; /* or NULL */
+    bool insecure;         /* may listen where others can reach it, keyless */
+    /* One of them has to come with a request; n_keys 0: none needed */
+    const char *const *keys;
+    size_t n_keys;
+    br_http_limits limits;
+    br_sample_params sample; /* where a request says nothing */
+    int64_t drain_ns;        /* for running requests, after br_http_stop */
+} br_http_config;
+br_http_config br_http_config_default(void);
+
+/* What is served; all of it outlives br_http_run. */
+typedef struct br_http_model {
+    const char *name;
+    br_engine *engine;
+    const br_tok *tok;
+    br_chat *chat; /* from now on used by the server's thread; NULL: none */
+    uint32_t n_ctx;
+    const char *tier;
+} br_http_model;
+
+/* Listens when it returns; everything but the user interface and /health
+ * answers 503 until br_http_ready. USAGE: an address that others can reach,
+ * without keys. */
+br_code br_http_new(br_http **out, const br_http_config *c,
+                    br_status *st) BR_MUST_USE;
+void br_http_free(br_http *h);
+uint16_t br_http_port(const br_http *h);
+void br_http_ready(br_http *h, const br_http_model *m); /* any thread, once */
+/* Until br_http_stop; then until running requests are done, or drain_ns. */
+void br_http_run(br_http *h);
+/* Any thread, signal handlers; a second call ends running requests at once. */
+void br_http_stop(br_http *h);
+
+#endif

@@ -1,0 +1,402 @@
+/* http_conn.c - one connection: see http_loop.h and the head of http_loop.c.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "http/http_loop_int.h"
+
+#include "base/thread.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    READ_BYTES = 16 << 10,
+    KEEP_BYTES = 4 << 10, /* of an empty output buffer */
+    LINGER_NS = 2000000000,
+    LAST_CALL_NS = 300000000,
+};
+
+const char *
+br_http_reason(int status)
+{
+    static const struct {
+        int status;
+        const char *text;
+    } reasons[] = {
+#define X(code, text) {code, text},
+#include "http/status.def"
+#undef X
+    };
+
+    for (size_t i = 0; i < BR_COUNT(reasons); i++)
+        if (reasons[i].status == status)
+            return reasons[i].text;
+    return "Status";
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+/* Tells epoll what is of interest in the state at hand. */
+static void
+watch(br_http_conn *c)
+{
+    /* A client that has asked may close its side while it fetches the rest. */
+    uint32_t want = c->state == BR_CONN_SENDING ? 0 : EPOLLRDHUP;
+    struct epoll_event e;
+
+    if (c->state == BR_CONN_READING || c->state == BR_CONN_LINGERING)
+        want |= EPOLLIN;
+    if (c->out.n > c->out_at)
+        want |= EPOLLOUT;
+    if (want == c->events)
+        return;
+    c->events = want;
+    e = (struct epoll_event){.events = want, .data.ptr = c};
+    epoll_ctl(c->loop->ep, EPOLL_CTL_MOD, c->fd, &e);
+}
+
+bool
+br_http_conn_open(br_http_loop *l, int fd)
+{
+    br_http_conn *c = br_try_calloc(1, sizeof *c);
+    struct epoll_event e = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = c};
+
+    if (!c || epoll_ctl(l->ep, EPOLL_CTL_ADD, fd, &e) < 0) {
+        br_free(c);
+        return false;
+    }
+    c->loop = l;
+    c->fd = fd;
+    c->events = e.events;
+    br_http_parser_init(&c->in, l->limits.body_bytes);
+    c->deadline_ns = br_now_ns() + l->limits.head_ns;
+    c->next = l->first;
+    if (l->first)
+        l->first->prev = c;
+    l->first = c;
+    l->n_conns++;
+    return true;
+}
+
+void
+br_http_conn_drop(br_http_conn *c, bool too_slow)
+{
+    br_http_loop *l = c->loop;
+    bool answering = c->state == BR_CONN_BUSY || c->state == BR_CONN_STREAMING;
+
+    if (c->state == BR_CONN_DEAD)
+        return;
+    c->state = BR_CONN_DEAD;
+    if (answering)
+        l->app.gone(l->app.ctx, c, too_slow);
+    close(c->fd);
+    c->fd = -1;
+    *(c->prev ? &c->prev->next : &l->first) = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    l->n_conns--;
+    c->next = l->dead;
+    l->dead = c;
+}
+
+void
+br_http_conns_bury(br_http_loop *l)
+{
+    br_http_conn *next;
+
+    for (br_http_conn *c = l->dead; c; c = next) {
+        next = c->next;
+        br_http_parser_fini(&c->in);
+        br_str_fini(&c->rest);
+        br_str_fini(&c->out);
+        br_free(c);
+    }
+    l->dead = NULL;
+}
+
+/* ---- answers ------------------------------------------------------------- */
+
+static void
+list_dirty(br_http_conn *c)
+{
+    if (c->listed)
+        return;
+    c->listed = true;
+    c->flush_next = c->loop->dirty;
+    c->loop->dirty = c;
+}
+
+static void
+put_head(br_http_conn *c, int status, const char *type, const char *more)
+{
+    c->status = status;
+    c->keep = c->in.keep_alive && status != 408 &&
+              !atomic_load_explicit(&c->loop->stop, memory_order_relaxed);
+    br_str_printf(&c->out, "HTTP/1.1 %d %s\r\n", status,
+                  br_http_reason(status));
+    if (type)
+        br_str_printf(&c->out, "Content-Type: %s\r\n", type);
+    br_str_puts(&c->out, "X-Content-Type-Options: nosniff\r\n");
+    if (more)
+        br_str_puts(&c->out, more);
+    if (!c->keep)
+        br_str_puts(&c->out, "Connection: close\r\n");
+    else if (c->in.minor == 0)
+        br_str_puts(&c->out, "Connection: keep-alive\r\n");
+    list_dirty(c);
+}
+
+static bool
+is_head(const br_http_conn *c)
+{
+    return br_text_is(c->in.method, "HEAD");
+}
+
+void
+br_http_answer(br_http_conn *c, int status, const char *type, const char *more,
+               br_text body)
+{
+    br_check(c->state == BR_CONN_BUSY || c->state == BR_CONN_READING);
+    put_head(c, status, type, more);
+    br_str_printf(&c->out, "Content-Length: %zu\r\n\r\n", body.n);
+    if (!is_head(c))
+        br_str_put(&c->out, body.p, body.n);
+    c->state = BR_CONN_SENDING;
+}
+
+void
+br_http_stream(br_http_conn *c, int status, const char *type, const char *more)
+{
+    br_check(c->state == BR_CONN_BUSY);
+    c->chunked = c->in.minor == 1;
+    if (!c->chunked)
+        c->in.keep_alive = false; /* its end is the connection's */
+    put_head(c, status, type, more);
+    br_str_puts(&c->out,
+                c->chunked ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n");
+    c->last_put_ns = br_now_ns();
+    c->state = BR_CONN_STREAMING;
+}
+
+size_t
+br_http_pending(const br_http_conn *c)
+{
+    return c->out.n - c->out_at;
+}
+
+void
+br_http_put(br_http_conn *c, const char *p, size_t n)
+{
+    static const char digits[] = "0123456789abcdef";
+    char size[20], *s = size + sizeof size;
+
+    br_check(c->state == BR_CONN_STREAMING);
+    if (!n || is_head(c) || c->closing)
+        return;
+    c->last_put_ns = br_now_ns();
+    if (br_http_pending(c) + n > c->loop->limits.pending_bytes) {
+        c->closing = true;
+        return;
+    }
+    if (c->chunked) {
+        *--s = '\n';
+        *--s = '\r';
+        for (size_t v = n; v; v >>= 4)
+            *--s = digits[v & 15];
+        br_str_put(&c->out, s, (size_t)(size + sizeof size - s));
+    }
+    br_str_put(&c->out, p, n);
+    if (c->chunked)
+        br_str_put(&c->out, "\r\n", 2);
+    list_dirty(c);
+}
+
+void
+br_http_end(br_http_conn *c)
+{
+    br_check(c->state == BR_CONN_STREAMING);
+    if (c->chunked && !is_head(c))
+        br_str_puts(&c->out, "0\r\n\r\n");
+    c->state = BR_CONN_SENDING;
+    list_dirty(c);
+}
+
+/* ---- requests ------------------------------------------------------------ */
+
+/* A request that cannot be answered as it stands: says why, then closes. */
+static void
+refuse(br_http_conn *c, int status, const char *why)
+{
+    c->in.keep_alive = false;
+    c->state = BR_CONN_BUSY;
+    c->loop->app.refuse(c->loop->app.ctx, c, status, why);
+    br_check(c->state == BR_CONN_SENDING && "refuse answers at once");
+}
+
+static void
+begin_request(br_http_conn *c)
+{
+    c->state = BR_CONN_BUSY;
+    c->deadline_ns = 0;
+    c->job = NULL;
+    c->loop->app.request(c->loop->app.ctx, c);
+}
+
+/* Bytes from the client. Those behind a complete request wait in c->rest. */
+static void
+take(br_http_conn *c, const char *p, size_t n)
+{
+    bool head_done = c->in.head_done, busy = br_http_parser_busy(&c->in);
+    br_http_got got;
+    size_t used;
+
+    got = br_http_parser_feed(&c->in, p, n, &used);
+    if (got == BR_HTTP_BAD) {
+        refuse(c, c->in.status, c->in.why);
+        return;
+    }
+    br_str_put(&c->rest, p + used, n - used);
+    if (got == BR_HTTP_DONE) {
+        begin_request(c);
+        return;
+    }
+    if (!busy)
+        c->deadline_ns = br_now_ns() + c->loop->limits.head_ns;
+    if (!head_done && c->in.head_done) {
+        c->deadline_ns = br_now_ns() + c->loop->limits.body_ns;
+        if (c->in.wants_100 && !c->in.body.n) {
+            br_str_puts(&c->out, "HTTP/1.1 100 Continue\r\n\r\n");
+            list_dirty(c);
+        }
+    }
+}
+
+static void
+on_readable(br_http_conn *c)
+{
+    char buf[READ_BYTES];
+    ssize_t n = recv(c->fd, buf, sizeof buf, 0);
+
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+        br_http_conn_drop(c, false);
+        return;
+    }
+    if (n > 0 && c->state == BR_CONN_READING)
+        take(c, buf, (size_t)n);
+}
+
+/* The answer is on its way: what comes next on this connection. */
+static void
+after_answer(br_http_conn *c)
+{
+    br_str rest = c->rest;
+
+    if (!c->keep) {
+        shutdown(c->fd, SHUT_WR);
+        c->state = BR_CONN_LINGERING;
+        c->deadline_ns = br_now_ns() + LINGER_NS;
+        return;
+    }
+    c->rest = (br_str){0};
+    br_http_parser_reset(&c->in);
+    c->state = BR_CONN_READING;
+    c->deadline_ns = br_now_ns() + c->loop->limits.idle_ns;
+    if (rest.n)
+        take(c, rest.at, rest.n);
+    br_str_fini(&rest);
+}
+
+/* ---- bytes out ----------------------------------------------------------- */
+
+static void
+flush(br_http_conn *c)
+{
+    br_http_loop *l = c->loop;
+
+    if (c->out.oom || c->rest.oom) {
+        br_http_conn_drop(c, false);
+        return;
+    }
+    while (c->out_at < c->out.n) {
+        ssize_t n = send(c->fd, c->out.at + c->out_at, c->out.n - c->out_at,
+                         MSG_NOSIGNAL);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno != EAGAIN) {
+            br_http_conn_drop(c, false);
+            return;
+        }
+        if (n < 0)
+            break;
+        c->out_at += (size_t)n;
+        if (c->state != BR_CONN_READING)
+            c->deadline_ns = 0;
+    }
+    if (c->out_at < c->out.n) {
+        if (!c->deadline_ns)
+            c->deadline_ns = br_now_ns() + l->limits.write_ns;
+    } else {
+        c->out.n = c->out_at = 0;
+        if (c->out.cap > KEEP_BYTES)
+            br_str_fini(&c->out);
+        if (c->state == BR_CONN_SENDING)
+            after_answer(c);
+        else if (c->state == BR_CONN_STREAMING)
+            l->app.drained(l->app.ctx, c);
+    }
+    watch(c);
+}
+
+void
+br_http_conns_flush(br_http_loop *l)
+{
+    while (l->dirty) {
+        br_http_conn *c = l->dirty;
+
+        l->dirty = c->flush_next;
+        c->listed = false;
+        if (c->state != BR_CONN_DEAD)
+            flush(c);
+    }
+}
+
+/* ---- events -------------------------------------------------------------- */
+
+void
+br_http_conn_event(br_http_conn *c, uint32_t events)
+{
+    bool answering = c->state == BR_CONN_BUSY || c->state == BR_CONN_STREAMING;
+
+    if (c->state == BR_CONN_DEAD)
+        return;
+    if ((events & (EPOLLERR | EPOLLHUP)) ||
+        ((events & EPOLLRDHUP) && answering)) {
+        br_http_conn_drop(c, false);
+        return;
+    }
+    if ((events & EPOLLIN) &&
+        (c->state == BR_CONN_READING || c->state == BR_CONN_LINGERING))
+        on_readable(c);
+    if (c->state != BR_CONN_DEAD)
+        list_dirty(c);
+}
+
+void
+br_http_conn_tick(br_http_conn *c, int64_t now, bool stopping)
+{
+    /* Who is idle when the server stops has a moment to say what it came for:
+     * probes ask how it is. */
+    if (stopping && c->state == BR_CONN_READING && !br_http_parser_busy(&c->in))
+        c->deadline_ns = BR_MIN(c->deadline_ns, now + LAST_CALL_NS);
+    if (!c->closing && (!c->deadline_ns || now < c->deadline_ns))
+        return;
+    if (c->state == BR_CONN_READING && br_http_parser_busy(&c->in)) {
+        refuse(c, 408,
+               c->in.head_done ? "the body took too long"
+                               : "the headers took too long");
+        return;
+    }
+    br_http_conn_drop(c, c->out_at < c->out.n);
+}

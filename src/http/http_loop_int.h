@@ -1,0 +1,42 @@
+/* http_loop_int.h - between http_loop.c (sockets, time) and http_conn.c (one
+ * connection).
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_HTTP_LOOP_INT_H
+#define BR_HTTP_LOOP_INT_H
+
+#include "http/http_loop.h"
+
+#include <stdatomic.h>
+
+enum {
+    BR_CONN_READING,
+    BR_CONN_BUSY,      /* the app has the request */
+    BR_CONN_STREAMING, /* and has begun to answer */
+    BR_CONN_SENDING,   /* the answer is complete, not all sent */
+    BR_CONN_LINGERING, /* all sent; the client has yet to close */
+    BR_CONN_DEAD,
+};
+
+struct br_http_loop {
+    br_http_limits limits;
+    br_http_app app;
+    int ep, wake;
+    int listen[BR_HTTP_MAX_LISTEN];
+    int n_listen;
+    br_str unix_path;
+    br_http_conn *first; /* of the living */
+    br_http_conn *dirty; /* to be flushed at the end of the turn */
+    br_http_conn *dead;  /* events of this turn may still name them */
+    uint32_t n_conns;
+    _Atomic bool stop;
+};
+
+bool br_http_conn_open(br_http_loop *l, int fd);
+void br_http_conn_event(br_http_conn *c, uint32_t events);
+void br_http_conn_tick(br_http_conn *c, int64_t now, bool stopping);
+/* Closes it; the app hears of it if it was answering. */
+void br_http_conn_drop(br_http_conn *c, bool too_slow);
+void br_http_conns_flush(br_http_loop *l);
+void br_http_conns_bury(br_http_loop *l);
+
+#endif

@@ -1,0 +1,40 @@
+/* metrics.h - counters of the server, and their text for Prometheus.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_METRICS_H
+#define BR_METRICS_H
+
+#include "run/engine.h"
+
+enum { BR_HIST_BUCKETS = 14 };
+
+typedef struct br_hist {
+    uint64_t bucket[BR_HIST_BUCKETS]; /* not cumulative */
+    uint64_t n;
+    double sum;
+} br_hist;
+
+typedef enum br_hist_id {
+#define X(name, text) BR_HIST_##name,
+#include "http/hist.def"
+#undef X
+    BR_HIST_COUNT
+} br_hist_id;
+
+typedef struct br_metrics {
+    uint64_t answers[6]; /* by hundreds of the status; 0: others */
+    uint64_t finished[BR_FINISH_COUNT];
+    uint64_t too_slow;
+    br_hist hist[BR_HIST_COUNT];
+    int64_t user_ns, system_ns; /* of the loop's thread */
+} br_metrics;
+
+void br_metrics_answer(br_metrics *m, int status);
+void br_metrics_usage(br_metrics *m, const br_usage *u);
+void br_hist_add(br_hist *h, double seconds);
+/* Where the q-th part lies, as if a bucket were filled evenly; 0: none. */
+double br_hist_quantile(const br_hist *h, double q);
+/* s NULL: no engine yet. */
+void br_metrics_text(const br_metrics *m, const br_engine_stats *s,
+                     const char *model, uint32_t conns, br_str *out);
+
+#endif

@@ -1,0 +1,300 @@
+/* plain.c - the routes that make no text: models, health, metrics, tokens.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/thread.h"
+#include "http/gen.h"
+
+#include <string.h>
+#include <sys/resource.h>
+
+/* ---- state --------------------------------------------------------------- */
+
+void
+br_on_health(br_http *h, br_http_conn *c)
+{
+    const char *state = h->draining ? "draining" : h->model ? "ok" : "loading";
+    bool ok = h->model && !h->draining;
+    br_str out = {0};
+
+    br_str_printf(&out, "{\"status\":\"%s\"}", state);
+    br_http_answer(c, ok ? 200 : 503, "application/json",
+                   ok ? NULL : "Retry-After: 1\r\n",
+                   (br_text){br_str_z(&out), out.n});
+    br_str_fini(&out);
+    br_metrics_answer(&h->metrics, ok ? 200 : 503);
+}
+
+void
+br_on_metrics(br_http *h, br_http_conn *c)
+{
+    br_engine_stats s;
+    br_str out = {0};
+    struct rusage r;
+
+    getrusage(RUSAGE_THREAD, &r);
+    h->metrics.user_ns =
+        (int64_t)r.ru_utime.tv_sec * 1000000000 + r.ru_utime.tv_usec * 1000;
+    h->metrics.system_ns =
+        (int64_t)r.ru_stime.tv_sec * 1000000000 + r.ru_stime.tv_usec * 1000;
+    if (h->model)
+        br_engine_stats_get(h->model->engine, &s);
+    br_metrics_text(&h->metrics, h->model ? &s : NULL,
+                    h->model ? h->model->name : "", br_http_loop_conns(h->loop),
+                    &out);
+    if (out.oom)
+        br_reply_error(h, c, 503, NULL, "out of memory");
+    else
+        br_http_answer(c, 200, "text/plain; version=0.0.4", NULL,
+                       (br_text){br_str_z(&out), out.n});
+    br_str_fini(&out);
+}
+
+void
+br_on_models(br_http *h, br_http_conn *c)
+{
+    br_str out = {0};
+
+    br_str_puts(&out, "{\"object\":\"list\",\"data\":[");
+    if (h->model) {
+        br_str_puts(&out, "{\"id\":");
+        br_put_jsonz(&out, h->model->name);
+        br_str_printf(&out,
+                      ",\"object\":\"model\",\"created\":%lld,\"owned_by\":"
+                      "\"brass\",\"max_model_len\":%u,\"tier\":\"%s\","
+                      "\"vocab\":%d,\"chat\":%s}",
+                      (long long)h->created, h->model->n_ctx, h->model->tier,
+                      br_tok_count(h->model->tok),
+                      h->model->chat ? "true" : "false");
+    }
+    br_str_puts(&out, "]}");
+    br_reply_json(h, c, &out);
+}
+
+void
+br_on_embeddings(br_http *h, br_http_conn *c)
+{
+    br_reply_error(h, c, 400, "model",
+                   "model: embeddings are not supported by this model");
+}
+
+/* ---- the live state, for the user interface ------------------------------ */
+
+static void
+put_numbers(br_str *out, const br_engine_stats *s)
+{
+    const struct {
+        const char *key;
+        double value;
+    } rows[] = {
+        {"running", s->n_running},
+        {"queued", s->n_queued},
+        {"pages", s->n_pages},
+        {"pages_free", s->pages_free},
+        {"pages_private", s->pages_private},
+        {"pages_prefix", s->pages_prefix},
+        {"steps", (double)s->n_steps},
+        {"prompt_tokens", (double)s->prompt_tokens},
+        {"cached_tokens", (double)s->cached_tokens},
+        {"out_tokens", (double)s->out_tokens},
+        {"done", (double)s->n_done},
+        {"preempted", (double)s->n_preempted},
+        {"rejected", (double)s->n_rejected},
+        {"step_ms", (double)s->step_ns * 1e-6},
+        {"plan_us", (double)s->plan_ns * 1e-3},
+    };
+
+    for (size_t i = 0; i < BR_COUNT(rows); i++)
+        br_str_printf(out, ",\"%s\":%.9g", rows[i].key, rows[i].value);
+}
+
+void
+br_on_state(br_http *h, br_http_conn *c)
+{
+    static const char *const names[] = {
+#define X(name, text) #name,
+#include "http/hist.def"
+#undef X
+    };
+    br_engine_stats s;
+    br_str out = {0};
+
+    br_str_printf(&out, "{\"uptime_s\":%.1f,\"connections\":%u",
+                  (double)(br_now_ns() - h->started_ns) * 1e-9,
+                  br_http_loop_conns(h->loop));
+    if (h->model) {
+        br_str_puts(&out, ",\"model\":");
+        br_put_jsonz(&out, h->model->name);
+        br_str_printf(&out, ",\"tier\":\"%s\",\"context\":%u", h->model->tier,
+                      h->model->n_ctx);
+        br_engine_stats_get(h->model->engine, &s);
+        put_numbers(&out, &s);
+    }
+    br_str_puts(&out, ",\"latency_ms\":{");
+    for (int i = 0; i < BR_HIST_COUNT; i++)
+        br_str_printf(&out, "%s\"%s\":[%.6g,%.6g]", i ? "," : "", names[i],
+                      br_hist_quantile(&h->metrics.hist[i], 0.5) * 1e3,
+                      br_hist_quantile(&h->metrics.hist[i], 0.99) * 1e3);
+    br_str_puts(&out, "}}");
+    br_reply_json(h, c, &out);
+}
+
+/* ---- tokens -------------------------------------------------------------- */
+
+/* Members that are none of these are refused, as everywhere. */
+static bool
+only(br_http *h, br_http_conn *c, const br_json *root, const char *const *names)
+{
+    for (const br_json *m = root->child; m; m = m->next) {
+        size_t i = 0;
+
+        while (names[i] && strcmp(names[i], m->key) != 0)
+            i++;
+        if (!names[i]) {
+            br_reply_error(h, c, 400, m->key,
+                           "a field that this server does not know");
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
+flag(const br_json *root, const char *name, bool def)
+{
+    const br_json *v = br_json_get(root, name);
+
+    return v && v->kind == BR_J_BOOL ? v->b : def;
+}
+
+static void
+put_tokens(br_http *h, br_http_conn *c, bool pieces)
+{
+    br_str out = {0};
+
+    br_str_printf(&out, "{\"count\":%zu,\"max_model_len\":%u,\"tokens\":[",
+                  h->ids.n, h->model->n_ctx);
+    for (size_t i = 0; i < h->ids.n; i++)
+        br_str_printf(&out, "%s%d", i ? "," : "", h->ids.at[i]);
+    br_str_puts(&out, "]");
+    if (pieces) {
+        br_str_puts(&out, ",\"token_strs\":[");
+        for (size_t i = 0; i < h->ids.n; i++) {
+            if (i)
+                br_str_putc(&out, ',');
+            br_put_json(&out, br_tok_bytes(h->model->tok, h->ids.at[i]));
+        }
+        br_str_puts(&out, "]");
+    }
+    br_str_puts(&out, "}");
+    br_reply_json(h, c, &out);
+}
+
+void
+br_on_tokenize(br_http *h, br_http_conn *c)
+{
+    static const char *const names[] = {"model",
+                                        "prompt",
+                                        "content",
+                                        "add_special_tokens",
+                                        "parse_special",
+                                        "return_token_strs",
+                                        NULL};
+    const br_json *root, *text;
+    br_status st = {0};
+    br_arena a;
+    int flags = 0;
+
+    if (!br_body_object(h, c, &a, &root))
+        return;
+    if (only(h, c, root, names)) {
+        text = br_json_get(root, "prompt");
+        if (!text)
+            text = br_json_get(root, "content");
+        flags |=
+            flag(root, "add_special_tokens", true) ? BR_TOK_ADD_SPECIAL : 0;
+        flags |= flag(root, "parse_special", false) ? BR_TOK_PARSE_SPECIAL : 0;
+        h->ids.n = 0;
+        if (!text || text->kind != BR_J_STR)
+            br_reply_error(h, c, 400, "prompt", "prompt: must be a string");
+        else if (br_tok_encode(h->model->tok, h->work,
+                               (br_text){text->s, text->n}, flags, &h->ids,
+                               &st) != BR_OK)
+            br_reply_status(h, c, &st, "prompt");
+        else
+            put_tokens(h, c, flag(root, "return_token_strs", false));
+    }
+    br_arena_fini(&a);
+}
+
+static br_code
+read_ids(br_http *h, const br_json *list, br_status *st)
+{
+    h->ids.n = 0;
+    if (!list || list->kind != BR_J_ARR)
+        return br_fail(st, BR_E_USAGE, "tokens: must be a list of ids");
+    for (const br_json *e = list->child; e; e = e->next) {
+        if (e->kind != BR_J_INT || e->i < 0 ||
+            e->i >= br_tok_count(h->model->tok))
+            return br_fail(st, BR_E_USAGE, "tokens[%zu]: not a token's id",
+                           h->ids.n);
+        if (!br_vec_push(&h->ids, (int32_t)e->i))
+            return br_fail(st, BR_E_OOM, "out of memory");
+    }
+    return BR_OK;
+}
+
+static void
+reply_text(br_http *h, br_http_conn *c, const char *key, br_str *text)
+{
+    br_str out = {0};
+
+    br_str_printf(&out, "{\"%s\":", key);
+    br_put_json(&out, (br_text){br_str_z(text), text->n});
+    br_str_puts(&out, "}");
+    out.oom |= text->oom;
+    br_str_fini(text);
+    br_reply_json(h, c, &out);
+}
+
+void
+br_on_detokenize(br_http *h, br_http_conn *c)
+{
+    static const char *const names[] = {"model", "tokens", NULL};
+    const br_json *root;
+    br_status st = {0};
+    br_str text = {0};
+    br_arena a;
+
+    if (!br_body_object(h, c, &a, &root))
+        return;
+    if (only(h, c, root, names)) {
+        if (read_ids(h, br_json_get(root, "tokens"), &st) != BR_OK ||
+            br_tok_decode(h->model->tok, h->ids.at, h->ids.n,
+                          BR_TOK_SHOW_SPECIAL, &text, &st) != BR_OK)
+            br_reply_status(h, c, &st, "tokens");
+        else
+            reply_text(h, c, "prompt", &text);
+    }
+    br_arena_fini(&a);
+}
+
+void
+br_on_apply_template(br_http *h, br_http_conn *c)
+{
+    br_text body = {br_str_z(&c->in.body), c->in.body.n};
+    br_status st = {0};
+    br_str text = {0};
+    br_code code;
+    br_ask a;
+
+    code = br_ask_read(&a, BR_API_TEMPLATE, &h->config.sample, body, &st);
+    if (code == BR_OK)
+        code = br_gen_chat_tokens(h, &a, &st);
+    if (code == BR_OK)
+        code = br_tok_decode(h->model->tok, h->ids.at, h->ids.n,
+                             BR_TOK_SHOW_SPECIAL, &text, &st);
+    if (code != BR_OK)
+        br_reply_status(h, c, &st, a.param);
+    else
+        reply_text(h, c, "prompt", &text);
+    br_ask_fini(&a);
+}

@@ -1,0 +1,182 @@
+/* route.c - who may ask, and who answers.
+ *
+ * A server on 127.0.0.1 without keys is reached by every program of the user,
+ * and by every page in the user's browser. Programs are trusted; pages are not:
+ * what comes with the Origin of another site is refused, and so is a Host that
+ * is not this machine's name for itself (a name that an attacker's DNS points
+ * here).
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/hash.h"
+#include "base/log.h"
+#include "http/srv.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { KEY = 1, MODEL = 2, ASK = 4 };
+
+static const struct route {
+    const char *method, *path;
+    br_handler fn;
+    int flags;
+} routes[] = {
+#define X(method, path, handler, flags) {method, path, br_on_##handler, flags},
+#include "http/routes.def"
+#undef X
+};
+
+/* ---- who may ask --------------------------------------------------------- */
+
+/* "localhost:8080" and "[::1]:8080" without the port. */
+static br_text
+host_name(br_text host)
+{
+    const char *end =
+        host.p && host.p[0] == '[' ? memchr(host.p, ']', host.n) : NULL;
+    const char *colon;
+
+    if (end)
+        return (br_text){host.p, (size_t)(end - host.p) + 1};
+    colon = host.n ? memchr(host.p, ':', host.n) : NULL;
+    return (br_text){host.p, colon ? (size_t)(colon - host.p) : host.n};
+}
+
+static bool
+is_own_name(const br_http *h, br_text host)
+{
+    static const char local[] = ".localhost";
+    size_t n = sizeof local - 1;
+    br_text name = host_name(host);
+
+    if (br_http_same(name, "localhost") || br_http_same(name, "[::1]") ||
+        (name.n > 4 && memcmp(name.p, "127.", 4) == 0))
+        return true;
+    if (name.n > n && br_http_same((br_text){name.p + name.n - n, n}, local))
+        return true;
+    return h->config.host && br_http_same(name, h->config.host);
+}
+
+static bool
+is_same_site(const br_http_conn *c)
+{
+    br_text origin = br_http_header_of(&c->in, "origin");
+    const char *slashes;
+
+    if (!origin.p)
+        return true;
+    slashes = memmem(origin.p, origin.n, "://", 3);
+    if (!slashes)
+        return false;
+    origin.n -= (size_t)(slashes + 3 - origin.p);
+    origin.p = slashes + 3;
+    return br_text_eq(origin, c->in.host);
+}
+
+static bool
+has_key(const br_http *h, const br_http_conn *c)
+{
+    br_text given = br_http_header_of(&c->in, "authorization");
+    uint8_t digest[BR_SHA256_BYTES];
+    unsigned found = 0;
+    br_sha256 sha;
+
+    if (given.n > 7 && br_http_same((br_text){given.p, 7}, "bearer "))
+        given = (br_text){given.p + 7, given.n - 7};
+    else
+        given = br_http_header_of(&c->in, "x-api-key");
+    if (!given.n)
+        return false;
+    br_sha256_begin(&sha);
+    br_sha256_add(&sha, given.p, given.n);
+    br_sha256_end(&sha, digest);
+    /* Digests of all keys, whole: time tells nothing about a key. */
+    for (size_t i = 0; i < h->config.n_keys; i++) {
+        unsigned differs = 0;
+
+        for (size_t k = 0; k < sizeof digest; k++)
+            differs |= digest[k] ^ h->keys[i][k];
+        found |= differs == 0;
+    }
+    return found;
+}
+
+/* ---- who answers --------------------------------------------------------- */
+
+static void
+wrong_method(br_http *h, br_http_conn *c)
+{
+    br_str s = {0}, allow = {0};
+
+    br_str_puts(&allow, "Allow: ");
+    for (size_t i = 0; i < BR_COUNT(routes); i++)
+        if (br_text_is(c->in.path, routes[i].path))
+            br_str_printf(&allow, "%s, ", routes[i].method);
+    if (allow.n > 2 && !allow.oom) {
+        allow.n -= 2;
+        br_str_puts(&allow, "\r\n");
+    }
+    br_error_json(
+        &s, br_is_anthropic(c),
+        &(br_error){.status = 405, .msg = "this path is not for that method"});
+    br_http_answer(c, 405, "application/json", br_str_z(&allow),
+                   (br_text){br_str_z(&s), s.n});
+    br_str_fini(&s);
+    br_str_fini(&allow);
+    br_metrics_answer(&h->metrics, 405);
+}
+
+static const struct route *
+find(br_http *h, br_http_conn *c)
+{
+    bool head = br_text_is(c->in.method, "HEAD");
+    bool path = false;
+
+    for (size_t i = 0; i < BR_COUNT(routes); i++) {
+        const struct route *r = &routes[i];
+
+        if (!br_text_is(c->in.path, r->path))
+            continue;
+        path = true;
+        if (br_text_is(c->in.method, r->method) ||
+            (head && r->method[0] == 'G'))
+            return r;
+    }
+    if (path)
+        wrong_method(h, c);
+    else
+        br_reply_error(h, c, 404, NULL, "no such path");
+    return NULL;
+}
+
+void
+br_route(br_http *h, br_http_conn *c)
+{
+    const struct route *r;
+
+    br_log(BR_EV_http_request, "%.*s %.*s, %zu bytes",
+           (int)BR_MIN(c->in.method.n, (size_t)16), c->in.method.p,
+           (int)BR_MIN(c->in.path.n, (size_t)64), c->in.path.p, c->in.body.n);
+    if (h->open && !c->local && !h->config.insecure &&
+        !is_own_name(h, c->in.host)) {
+        br_reply_error(h, c, 403, NULL,
+                       "the Host header names another machine");
+        return;
+    }
+    if (!is_same_site(c)) {
+        br_reply_error(h, c, 403, NULL, "pages of other sites may not ask");
+        return;
+    }
+    r = find(h, c);
+    if (!r)
+        return;
+    if ((r->flags & KEY) && h->config.n_keys && !has_key(h, c))
+        br_reply_error(h, c, 401, NULL,
+                       "no valid API key: send Authorization: Bearer KEY");
+    else if ((r->flags & ASK) && h->draining)
+        br_reply_error(h, c, 503, NULL, "the server is shutting down");
+    else if ((r->flags & MODEL) && !h->model)
+        br_reply_error(h, c, 503, NULL, "the model is being loaded");
+    else
+        r->fn(h, c);
+}

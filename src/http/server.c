@@ -1,0 +1,226 @@
+/* server.c - see http.h: life of the server, and what the loop calls.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "http/gen.h"
+
+#include <string.h>
+
+br_http_config
+br_http_config_default(void)
+{
+    return (br_http_config){.host = "127.0.0.1",
+                            .port = 8080,
+                            .limits = br_http_limits_default(),
+                            .sample = br_sample_defaults(),
+                            .drain_ns = INT64_C(30000000000)};
+}
+
+/* ---- what the loop calls ------------------------------------------------- */
+
+static void
+on_request(void *ctx, br_http_conn *c)
+{
+    br_route(ctx, c);
+}
+
+static void
+on_gone(void *ctx, br_http_conn *c, bool too_slow)
+{
+    (void)ctx;
+    br_gen_gone(c, too_slow);
+}
+
+static void
+on_drained(void *ctx, br_http_conn *c)
+{
+    (void)ctx;
+    br_gen_drained(c);
+}
+
+static void
+on_refuse(void *ctx, br_http_conn *c, int status, const char *why)
+{
+    br_reply_error(ctx, c, status, NULL, why);
+}
+
+static void
+adopt(br_http *h)
+{
+    br_status st = {0};
+
+    /* Acquire: pairs with the release of br_http_ready. */
+    if (h->model || !atomic_load_explicit(&h->offer, memory_order_acquire))
+        return;
+    if (br_http_loop_watch(h->loop, br_engine_fd(h->offered.engine), &st) !=
+        BR_OK) {
+        br_log(BR_EV_http_failed, "%s", st.msg);
+        br_http_loop_stop(h->loop);
+        return;
+    }
+    h->model = &h->offered;
+    br_log(BR_EV_http_ready, "%s on %s", h->model->name, h->model->tier);
+}
+
+static void
+on_wake(void *ctx)
+{
+    enum { AT_ONCE = 256 }; /* then clients get their bytes */
+    br_http *h = ctx;
+
+    adopt(h);
+    /* The engine's file becomes readable once, until its ring has been seen
+     * empty. */
+    if (h->model && br_engine_drain(h->model->engine, AT_ONCE) == AT_ONCE)
+        br_http_loop_wake(h->loop);
+}
+
+#define LAST_NS INT64_C(1000000000)
+
+static bool
+on_tick(void *ctx, int64_t now_ns, bool stopping)
+{
+    br_http *h = ctx;
+    br_gen_tick(h, now_ns);
+    if (!stopping)
+        return true;
+    if (!h->draining) {
+        h->draining = true;
+        h->last_ns = now_ns;
+        h->drain_end_ns = now_ns + h->config.drain_ns;
+        if (h->model)
+            br_engine_begin_drain(h->model->engine);
+        br_log(BR_EV_http_drain, "%u answers under way", h->n_gens);
+    }
+    if (now_ns >= h->drain_end_ns ||
+        atomic_load_explicit(&h->stops, memory_order_relaxed) > 1)
+        br_gen_cancel_all(h);
+    if (h->n_gens)
+        h->last_ns = now_ns;
+    /* Connections that go on asking cannot keep it up. */
+    return now_ns < h->last_ns + LAST_NS &&
+           (h->n_gens || br_http_loop_conns(h->loop));
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static br_code
+take_keys(br_http *h, br_status *st)
+{
+    const br_http_config *k = &h->config;
+
+    if (k->n_keys > BR_HTTP_MAX_KEYS)
+        return br_fail(st, BR_E_USAGE, "over %d API keys", BR_HTTP_MAX_KEYS);
+    h->keys = br_try_calloc(k->n_keys + 1, sizeof *h->keys);
+    if (!h->keys)
+        return br_fail(st, BR_E_OOM, "http: out of memory");
+    for (size_t i = 0; i < k->n_keys; i++) {
+        br_sha256 sha;
+
+        if (strlen(k->keys[i]) < BR_HTTP_MIN_KEY)
+            return br_fail(st, BR_E_USAGE,
+                           "an API key of less than %d characters",
+                           BR_HTTP_MIN_KEY);
+        br_sha256_begin(&sha);
+        br_sha256_add(&sha, k->keys[i], strlen(k->keys[i]));
+        br_sha256_end(&sha, h->keys[i]);
+    }
+    return BR_OK;
+}
+
+static br_code
+open_doors(br_http *h, br_status *st)
+{
+    const br_http_config *k = &h->config;
+
+    h->open = k->n_keys == 0;
+    if (k->host && h->open && !k->insecure && !br_http_is_loopback(k->host))
+        return br_fail(st, BR_E_USAGE,
+                       "--host %s: others could reach it; give --api-key-file, "
+                       "or --insecure if that is meant",
+                       k->host);
+    h->port = k->port;
+    if (k->host)
+        BR_TRY(br_http_listen(h->loop, k->host, &h->port, st));
+    if (k->unix_path)
+        BR_TRY(br_http_listen_unix(h->loop, k->unix_path, st));
+    return BR_OK;
+}
+
+br_code
+br_http_new(br_http **out, const br_http_config *config, br_status *st)
+{
+    br_http *h = br_try_calloc(1, sizeof *h);
+    const br_http_app app = {h,          on_request, on_gone,  on_wake,
+                             on_drained, on_tick,    on_refuse};
+    br_code code;
+
+    *out = NULL;
+    if (!h)
+        return br_fail(st, BR_E_OOM, "http: out of memory");
+    h->config = *config;
+    h->started_ns = br_now_ns();
+    h->created = br_wall_ns() / 1000000000;
+    h->work = br_tok_work_new();
+    code = h->work ? take_keys(h, st)
+                   : br_fail(st, BR_E_OOM, "http: out of memory");
+    if (code == BR_OK)
+        code = br_http_loop_new(&h->loop, &config->limits, &app, st);
+    if (code == BR_OK)
+        code = open_doors(h, st);
+    if (code != BR_OK)
+        br_http_free(h);
+    else
+        *out = h;
+    return code;
+}
+
+void
+br_http_free(br_http *h)
+{
+    if (!h)
+        return;
+    br_http_loop_free(h->loop);
+    br_check(!h->gens && "br_http_run leaves none");
+    br_tok_work_free(h->work);
+    br_vec_fini(&h->ids);
+    br_str_fini(&h->scratch);
+    br_free(h->keys);
+    br_free(h);
+}
+
+uint16_t
+br_http_port(const br_http *h)
+{
+    return h->port;
+}
+
+void
+br_http_ready(br_http *h, const br_http_model *m)
+{
+    h->offered = *m;
+    /* Release: whoever sees offer sees offered. */
+    atomic_store_explicit(&h->offer, true, memory_order_release);
+    br_http_loop_wake(h->loop);
+}
+
+void
+br_http_run(br_http *h)
+{
+    br_http_loop_run(h->loop);
+    /* What clients left behind ends, so that nothing of the engine's refers to
+     * us any more. */
+    while (h->n_gens) {
+        br_gen_cancel_all(h);
+        if (br_engine_wait(h->model->engine, 100000000))
+            br_engine_drain(h->model->engine, SIZE_MAX);
+    }
+}
+
+void
+br_http_stop(br_http *h)
+{
+    atomic_fetch_add_explicit(&h->stops, 1, memory_order_relaxed);
+    br_http_loop_stop(h->loop);
+}

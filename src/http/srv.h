@@ -1,0 +1,79 @@
+/* srv.h - what the parts of the server share. Everything here belongs to the
+ * loop's thread, but for `offer`.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_SRV_H
+#define BR_SRV_H
+
+#include "http/ask.h"
+#include "http/http.h"
+#include "http/metrics.h"
+
+#include <stdatomic.h>
+
+typedef struct br_gen br_gen;
+
+struct br_http {
+    br_http_config config;
+    uint8_t (*keys)[32]; /* SHA-256 of each */
+    br_http_loop *loop;
+    uint16_t port;
+    bool open; /* whoever reaches it may ask: no keys */
+    br_http_model offered;
+    _Atomic bool offer;         /* offered is complete */
+    const br_http_model *model; /* &offered, once adopted */
+    br_tok_work *work;
+    br_tok_ids ids; /* scratch */
+    br_str scratch;
+    br_gen *gens; /* answers under way */
+    uint32_t n_gens;
+    bool draining;
+    int64_t drain_end_ns;
+    int64_t last_ns;             /* when an answer was under way last */
+    int64_t started_ns, created; /* monotonic; seconds since 1970 */
+    br_metrics metrics;
+    _Atomic int stops; /* calls of br_http_stop */
+};
+
+/* ---- routes (route.c) ---------------------------------------------------- */
+
+typedef void (*br_handler)(br_http *h, br_http_conn *c);
+
+#define X(method, path, handler, flags) \
+    void br_on_##handler(br_http *h, br_http_conn *c);
+#include "http/routes.def"
+#undef X
+void br_route(br_http *h, br_http_conn *c);
+
+/* ---- answers (reply.c) --------------------------------------------------- */
+
+/* {"error":{...}} as the API at this path shapes it. param may be NULL. */
+void br_reply_error(br_http *h, br_http_conn *c, int status, const char *param,
+                    const char *msg);
+typedef struct br_error {
+    int status;
+    const char *msg;
+    const char *param, *code; /* or NULL */
+} br_error;
+/* The object alone, without a newline. */
+void br_error_json(br_str *out, bool anthropic, const br_error *e);
+/* The status that a failure means, with Retry-After where that helps. */
+void br_reply_status(br_http *h, br_http_conn *c, const br_status *st,
+                     const char *param);
+/* Answers with the JSON in out and frees it; 503 when memory ran out. */
+void br_reply_json(br_http *h, br_http_conn *c, br_str *out);
+bool br_is_anthropic(const br_http_conn *c);
+/* The body as one JSON object in an arena; false: refused already. */
+bool br_body_object(br_http *h, br_http_conn *c, br_arena *a,
+                    const br_json **out);
+
+/* ---- generation (gen.c) -------------------------------------------------- */
+
+void br_gen_gone(br_http_conn *c, bool too_slow); /* its client went away */
+void br_gen_drained(br_http_conn *c);
+void br_gen_tick(br_http *h, int64_t now_ns); /* keep-alive comments */
+void br_gen_cancel_all(br_http *h);
+/* Tokens of the ask's messages, in h->ids. */
+br_code br_gen_chat_tokens(br_http *h, const br_ask *a,
+                           br_status *st) BR_MUST_USE;
+
+#endif

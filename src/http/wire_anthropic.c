@@ -1,0 +1,161 @@
+/* wire_anthropic.c - answers of /v1/messages, and its count of tokens.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "http/gen.h"
+
+#define PUT(out, lit) br_str_put((out), lit, sizeof(lit) - 1)
+
+static const char *
+stop_reason(const br_choice *c)
+{
+    const br_usage *u = &c->usage;
+
+    switch (u->finish) {
+    case BR_FINISH_LENGTH: return "\"max_tokens\"";
+    case BR_FINISH_CONTEXT: return "\"model_context_window_exceeded\"";
+    case BR_FINISH_STOP:
+        return u->stop == UINT32_MAX ? "\"end_turn\"" : "\"stop_sequence\"";
+    default: return "\"end_turn\"";
+    }
+}
+
+static void
+put_stop(const br_gen *g, const br_choice *c, br_str *out)
+{
+    const br_usage *u = &c->usage;
+
+    PUT(out, "\"stop_reason\":");
+    br_str_puts(out, stop_reason(c));
+    PUT(out, ",\"stop_sequence\":");
+    if (u->finish == BR_FINISH_STOP && u->stop < g->ask.n_stop)
+        br_put_jsonz(out, g->ask.stop[u->stop]);
+    else
+        PUT(out, "null");
+}
+
+/* All of a message up to its content. */
+static void
+put_head(const br_gen *g, br_str *out)
+{
+    br_str_printf(out, "{\"id\":\"%s\",\"type\":\"message\",", g->id);
+    PUT(out, "\"role\":\"assistant\",\"model\":");
+    br_put_jsonz(out, g->h->model->name);
+    PUT(out, ",\"content\":[");
+}
+
+static void
+put_usage(const br_gen *g, uint32_t n_cached, uint32_t n_out, br_str *out)
+{
+    br_str_printf(out,
+                  "{\"input_tokens\":%u,\"cache_creation_input_tokens\":0,"
+                  "\"cache_read_input_tokens\":%u,\"output_tokens\":%u}",
+                  g->n_prompt - n_cached, n_cached, n_out);
+}
+
+static void
+begin(br_gen *g, br_str *out)
+{
+    PUT(out, "event: message_start\ndata: {\"type\":\"message_start\","
+             "\"message\":");
+    put_head(g, out);
+    PUT(out, "],\"stop_reason\":null,\"stop_sequence\":null,\"usage\":");
+    put_usage(g, 0, 0, out);
+    PUT(out, "}}\n\nevent: content_block_start\ndata: "
+             "{\"type\":\"content_block_start\",\"index\":0,"
+             "\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n"
+             "event: ping\ndata: {\"type\":\"ping\"}\n\n");
+}
+
+static void
+text(br_gen *g, br_choice *c, br_text t, br_str *out)
+{
+    (void)g, (void)c;
+    PUT(out, "event: content_block_delta\ndata: "
+             "{\"type\":\"content_block_delta\",\"index\":0,"
+             "\"delta\":{\"type\":\"text_delta\",\"text\":");
+    br_put_json(out, t);
+    PUT(out, "}}\n\n");
+}
+
+static void
+end(br_gen *g, br_choice *c, br_str *out)
+{
+    PUT(out, "event: content_block_stop\ndata: "
+             "{\"type\":\"content_block_stop\",\"index\":0}\n\n"
+             "event: message_delta\ndata: {\"type\":\"message_delta\","
+             "\"delta\":{");
+    put_stop(g, c, out);
+    PUT(out, "},\"usage\":");
+    put_usage(g, BR_MIN(c->usage.n_cached, g->n_prompt), c->usage.n_out, out);
+    PUT(out, "}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
+}
+
+static void
+done(br_gen *g, br_str *out)
+{
+    (void)g, (void)out; /* message_stop was the last */
+}
+
+static void
+error(br_gen *g, const br_error *e, br_str *out)
+{
+    (void)g;
+    PUT(out, "event: error\ndata: ");
+    br_error_json(out, true, e);
+    PUT(out, "\n\n");
+}
+
+static void
+preempted(br_gen *g, br_choice *c, br_str *out)
+{
+    (void)g, (void)c;
+    PUT(out, "event: preempted\ndata: {\"type\":\"preempted\"}\n\n");
+}
+
+static void
+whole(br_gen *g, br_str *out)
+{
+    br_choice *c = &g->choices[0];
+
+    put_head(g, out);
+    PUT(out, "{\"type\":\"text\",\"text\":");
+    br_put_json(out, (br_text){br_str_z(&c->text), c->text.n});
+    PUT(out, "}],");
+    put_stop(g, c, out);
+    PUT(out, ",\"usage\":");
+    put_usage(g, BR_MIN(c->usage.n_cached, g->n_prompt), c->usage.n_out, out);
+    PUT(out, "}");
+    out->oom |= c->text.oom;
+}
+
+const br_wire br_wire_messages = {
+    .id = "msg_",
+    .api = BR_API_MESSAGES,
+    .begin = begin,
+    .text = text,
+    .end = end,
+    .done = done,
+    .error = error,
+    .preempted = preempted,
+    .whole = whole,
+};
+
+void
+br_on_count_tokens(br_http *h, br_http_conn *c)
+{
+    br_text body = {br_str_z(&c->in.body), c->in.body.n};
+    br_status st = {0};
+    br_str out = {0};
+    br_code code;
+    br_ask a;
+
+    code = br_ask_read(&a, BR_API_COUNT, &h->config.sample, body, &st);
+    if (code == BR_OK)
+        code = br_gen_chat_tokens(h, &a, &st);
+    if (code != BR_OK) {
+        br_reply_status(h, c, &st, a.param);
+    } else {
+        br_str_printf(&out, "{\"input_tokens\":%zu}", h->ids.n);
+        br_reply_json(h, c, &out);
+    }
+    br_ask_fini(&a);
+}

@@ -1,0 +1,321 @@
+/* wire_openai.c - answers of /v1/chat/completions and /v1/completions.
+ *
+ * A chunk of a stream is written by hand from three pieces that are prepared
+ * once (g->head) or constant: it is the hot path of the whole server.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "http/gen.h"
+
+#include <math.h>
+
+#define PUT(out, lit) br_str_put((out), lit, sizeof(lit) - 1)
+
+static bool
+is_chat(const br_gen *g)
+{
+    return g->wire == &br_wire_chat;
+}
+
+/* ---- logprobs ------------------------------------------------------------ */
+
+/* JSON has no infinity: what cannot be drawn is -9999, as OpenAI has it. */
+static void
+put_logprob(br_str *out, float v)
+{
+    br_str_printf(out, "%.6g", isfinite(v) ? (double)v : -9999.0);
+}
+
+/* "token":" the","logprob":-0.1,"bytes":[32,116,104,101] */
+static void
+put_token(const br_gen *g, const br_logprob *l, br_str *out)
+{
+    br_text bytes = br_tok_bytes(g->h->model->tok, l->id);
+
+    PUT(out, "\"token\":");
+    br_put_json(out, bytes);
+    PUT(out, ",\"logprob\":");
+    put_logprob(out, l->logprob);
+    PUT(out, ",\"bytes\":[");
+    for (size_t i = 0; i < bytes.n; i++) {
+        if (i)
+            PUT(out, ",");
+        br_put_u64(out, (uint8_t)bytes.p[i]);
+    }
+    PUT(out, "]");
+}
+
+static void
+put_chat_logprobs(const br_gen *g, br_choice *c, br_str *out)
+{
+    PUT(out, "{\"content\":[");
+    for (size_t i = 0; i + g->lp_row <= c->lp.n; i += g->lp_row) {
+        br_str_puts(out, i ? ",{" : "{");
+        put_token(g, &c->lp.at[i], out);
+        PUT(out, ",\"top_logprobs\":[");
+        for (uint32_t k = 1; k < g->lp_row; k++) {
+            br_str_puts(out, k > 1 ? ",{" : "{");
+            put_token(g, &c->lp.at[i + k], out);
+            PUT(out, "}");
+        }
+        PUT(out, "]}");
+    }
+    PUT(out, "],\"refusal\":null}");
+    c->lp.n = 0;
+}
+
+static void
+put_alternatives(const br_gen *g, const br_logprob *row, br_str *out)
+{
+    PUT(out, "{");
+    for (uint32_t k = 1; k < g->lp_row; k++) {
+        if (k > 1)
+            PUT(out, ",");
+        br_put_json(out, br_tok_bytes(g->h->model->tok, row[k].id));
+        PUT(out, ":");
+        put_logprob(out, row[k].logprob);
+    }
+    PUT(out, "}");
+}
+
+static void
+put_text_logprobs(const br_gen *g, br_choice *c, br_str *out)
+{
+    const br_tok *tok = g->h->model->tok;
+
+    for (int part = 0; part < 4; part++) {
+        static const char *const names[] = {
+            "{\"tokens\":[", "],\"token_logprobs\":[", "],\"top_logprobs\":[",
+            "],\"text_offset\":["};
+
+        br_str_puts(out, names[part]);
+        for (size_t i = 0; i + g->lp_row <= c->lp.n; i += g->lp_row) {
+            const br_logprob *row = &c->lp.at[i];
+
+            if (i)
+                PUT(out, ",");
+            switch (part) {
+            case 0: br_put_json(out, br_tok_bytes(tok, row->id)); break;
+            case 1: put_logprob(out, row->logprob); break;
+            case 2: put_alternatives(g, row, out); break;
+            default:
+                br_put_u64(out, c->text_offset);
+                c->text_offset += br_tok_bytes(tok, row->id).n;
+                break;
+            }
+        }
+    }
+    PUT(out, "]}");
+    c->lp.n = 0;
+}
+
+static void
+put_logprobs(const br_gen *g, br_choice *c, br_str *out)
+{
+    PUT(out, ",\"logprobs\":");
+    if (!g->lp_row || (g->ask.stream && !c->lp.n))
+        PUT(out, "null");
+    else if (is_chat(g))
+        put_chat_logprobs(g, c, out);
+    else
+        put_text_logprobs(g, c, out);
+}
+
+/* ---- usage --------------------------------------------------------------- */
+
+static void
+put_usage(const br_gen *g, br_str *out)
+{
+    br_usage u = br_gen_usage(g);
+    br_json_writer w;
+
+    br_json_w_begin(&w, out, 0);
+    w.compact = true;
+    br_json_w_obj(&w);
+    br_json_w_key(&w, "prompt_tokens");
+    br_json_w_u64(&w, u.n_prompt);
+    br_json_w_key(&w, "completion_tokens");
+    br_json_w_u64(&w, u.n_out);
+    br_json_w_key(&w, "total_tokens");
+    br_json_w_u64(&w, (uint64_t)u.n_prompt + u.n_out);
+    br_json_w_key(&w, "prompt_tokens_details");
+    br_json_w_obj(&w);
+    br_json_w_key(&w, "cached_tokens");
+    br_json_w_u64(&w, u.n_cached);
+    br_json_w_obj_end(&w);
+    br_gen_put_times(&w, &u);
+    br_json_w_obj_end(&w);
+}
+
+/* ---- streams ------------------------------------------------------------- */
+
+/* id, object, created, model: what every document begins with. */
+static void
+put_head(const br_gen *g, br_str *out)
+{
+    static const char *const objects[2][2] = {
+        {"text_completion", "text_completion"},
+        {"chat.completion", "chat.completion.chunk"}};
+
+    br_str_printf(out, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,",
+                  g->id, objects[is_chat(g)][g->ask.stream],
+                  (long long)g->created);
+    PUT(out, "\"model\":");
+    br_put_jsonz(out, g->h->model->name);
+    br_str_printf(out, ",\"system_fingerprint\":\"brass-%s\"",
+                  g->h->model->tier);
+}
+
+/* data: {...,"choices":[{"index":0,"delta":{ ... */
+static void
+chunk_begin(br_gen *g, const br_choice *c, br_str *out)
+{
+    if (!g->head.n) {
+        PUT(&g->head, "data: ");
+        put_head(g, &g->head);
+        PUT(&g->head, ",\"choices\":[");
+    }
+    out->oom |= g->head.oom;
+    br_str_put(out, br_str_z(&g->head), g->head.n);
+    if (c) {
+        PUT(out, "{\"index\":");
+        br_put_u64(out, c->index);
+    }
+}
+
+static void
+chunk_end(const br_gen *g, br_choice *c, const char *finish, br_str *out)
+{
+    if (c) {
+        put_logprobs(g, c, out);
+        br_str_puts(out, ",\"finish_reason\":");
+        br_str_puts(out, finish ? finish : "null");
+        PUT(out, "}");
+    }
+    if (g->ask.include_usage)
+        PUT(out, "],\"usage\":null}\n\n");
+    else
+        PUT(out, "]}\n\n");
+}
+
+static void
+begin(br_gen *g, br_str *out)
+{
+    for (uint32_t i = 0; is_chat(g) && i < g->n_choices; i++) {
+        chunk_begin(g, &g->choices[i], out);
+        PUT(out, ",\"delta\":{\"role\":\"assistant\",\"content\":\"\"}");
+        chunk_end(g, &g->choices[i], NULL, out);
+    }
+}
+
+static void
+text(br_gen *g, br_choice *c, br_text t, br_str *out)
+{
+    chunk_begin(g, c, out);
+    if (is_chat(g))
+        PUT(out, ",\"delta\":{\"content\":");
+    else
+        PUT(out, ",\"text\":");
+    br_put_json(out, t);
+    if (is_chat(g))
+        PUT(out, "}");
+    chunk_end(g, c, NULL, out);
+}
+
+static void
+end(br_gen *g, br_choice *c, br_str *out)
+{
+    br_str why = {0};
+
+    br_put_jsonz(&why, br_finish_openai(c->usage.finish));
+    chunk_begin(g, c, out);
+    br_str_puts(out, is_chat(g) ? ",\"delta\":{}" : ",\"text\":\"\"");
+    chunk_end(g, c, br_str_z(&why), out);
+    out->oom |= why.oom;
+    br_str_fini(&why);
+}
+
+static void
+error(br_gen *g, const br_error *e, br_str *out)
+{
+    (void)g;
+    PUT(out, "data: ");
+    br_error_json(out, false, e);
+    PUT(out, "\n\n");
+}
+
+/* A chunk without choices: clients know it from the one with the usage. */
+static void
+preempted(br_gen *g, br_choice *c, br_str *out)
+{
+    (void)c;
+    PUT(out, "event: preempted\n");
+    chunk_begin(g, NULL, out);
+    chunk_end(g, NULL, NULL, out);
+}
+
+static void
+done(br_gen *g, br_str *out)
+{
+    if (g->ask.include_usage) {
+        chunk_begin(g, NULL, out);
+        PUT(out, "],\"usage\":");
+        put_usage(g, out);
+        PUT(out, "}\n\n");
+    }
+    PUT(out, "data: [DONE]\n\n");
+}
+
+/* ---- documents ----------------------------------------------------------- */
+
+static void
+whole(br_gen *g, br_str *out)
+{
+    put_head(g, out);
+    PUT(out, ",\"choices\":[");
+    for (uint32_t i = 0; i < g->n_choices; i++) {
+        br_choice *c = &g->choices[i];
+        br_text t = {br_str_z(&c->text), c->text.n};
+
+        br_str_puts(out, i ? ",{\"index\":" : "{\"index\":");
+        br_put_u64(out, c->index);
+        if (is_chat(g))
+            PUT(out, ",\"message\":{\"role\":\"assistant\",\"content\":");
+        else
+            PUT(out, ",\"text\":");
+        br_put_json(out, t);
+        if (is_chat(g))
+            PUT(out, ",\"refusal\":null}");
+        put_logprobs(g, c, out);
+        PUT(out, ",\"finish_reason\":");
+        br_put_jsonz(out, br_finish_openai(c->usage.finish));
+        PUT(out, "}");
+        out->oom |= c->text.oom;
+    }
+    PUT(out, "],\"usage\":");
+    put_usage(g, out);
+    PUT(out, "}");
+}
+
+const br_wire br_wire_chat = {
+    .id = "chatcmpl-",
+    .api = BR_API_CHAT,
+    .begin = begin,
+    .text = text,
+    .end = end,
+    .done = done,
+    .error = error,
+    .preempted = preempted,
+    .whole = whole,
+};
+
+const br_wire br_wire_text = {
+    .id = "cmpl-",
+    .api = BR_API_TEXT,
+    .begin = begin,
+    .text = text,
+    .end = end,
+    .done = done,
+    .error = error,
+    .preempted = preempted,
+    .whole = whole,
+};
