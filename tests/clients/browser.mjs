@@ -1,0 +1,110 @@
+// browser.mjs - the page in headless Chromium; pictures go to $SHOTS.
+// SPDX-License-Identifier: Apache-2.0
+import { chromium } from 'playwright-core';
+import { assert, check, end, url } from './kit.mjs';
+
+const shots = process.env.SHOTS;
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
+const open = async (options, path = '/') => {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  page.bad = [];
+  page.on('pageerror', (e) => page.bad.push(e.message));
+  page.on('console', (m) => { if (m.type() === 'error') page.bad.push(m.text()); });
+  await page.goto(url + path);
+  await page.waitForSelector('#go:not([disabled])', { state: 'attached' });
+  return page;
+};
+const shot = (page, name) => shots && page.screenshot({ path: `${shots}/${name}.png` });
+const close = async (page) => {
+  assert.deepEqual(page.bad, []);
+  await page.context().close();
+};
+const idle = (page) => page.waitForFunction(() => document.querySelector('#go').textContent === 'Send', null, { timeout: 60000 });
+
+await check('a talk by keyboard', async () => {
+  const page = await open({ viewport: { width: 1100, height: 760 } });
+  await page.click('#more');
+  await page.fill('#k-max_tokens', '12');
+  await page.fill('#k-temperature', '0');
+  await page.click('#more');
+  await page.focus('#text');
+  await page.keyboard.type('Tell me a story');
+  await page.keyboard.press('Shift+Enter');
+  await page.keyboard.type('about a fox.');
+  await page.keyboard.press('Enter');
+  await idle(page);
+  const said = await page.textContent('.message.user');
+  assert.equal(said, 'Tell me a story\nabout a fox.');
+  const text = await page.textContent('.message.assistant');
+  assert.match(text, /12 tokens · [\d.]+ tok\/s · first after [\d.]+ s · cut off/);
+  await shot(page, 'chat-light');
+  await page.click('#clear');
+  assert.equal(await page.locator('.message').count(), 0);
+  await close(page);
+});
+
+await check('Esc stops an answer', async () => {
+  const page = await open({ colorScheme: 'dark', viewport: { width: 1100, height: 760 } });
+  await page.click('.try button');
+  await page.waitForFunction(() => document.querySelectorAll('.message.assistant p').length > 0 && document.querySelector('.message.assistant').textContent.length > 40);
+  await page.keyboard.press('Escape');
+  await idle(page);
+  assert.match(await page.textContent('.message.assistant'), /stopped/);
+  await shot(page, 'chat-dark');
+  await close(page);
+});
+
+await check('Markdown becomes elements, HTML stays text', async () => {
+  const page = await open({ viewport: { width: 1100, height: 900 } });
+  const source = '# One\n\nA **bold** *word*, `code` and [a link](https://example.com).\n\n- first\n- second `x < y`\n\n1. one\n2. two\n\n> said\n> so\n\n```c\nint x = 1 < 2;\n```\n\n<img src=x onerror=alert(1)> a < b & c';
+  const html = await page.evaluate((s) => {
+    const to = document.querySelector('#talk .column').appendChild(document.createElement('div'));
+    to.className = 'message assistant';
+    document.querySelector('#hello').hidden = true;
+    markdown(to, s);
+    return to.innerHTML;
+  }, source);
+  for (const piece of ['<h3>One</h3>', '<strong>bold</strong>', '<em>word</em>', '<code>code</code>', 'href="https://example.com"', '<li>first</li>', '<code>x &lt; y</code>', '<ol start="1"><li>one</li>', '<blockquote><p>said\nso</p></blockquote>', 'int x = 1 &lt; 2;', '&lt;img src=x onerror=alert(1)&gt; a &lt; b &amp; c'])
+    assert.ok(html.includes(piece), `${piece} in ${html}`);
+  assert.ok(!html.includes('<img'));
+  await shot(page, 'markdown');
+  await close(page);
+});
+
+await check('a small screen holds it all', async () => {
+  const page = await open({ viewport: { width: 375, height: 667 }, deviceScaleFactor: 2 });
+  await page.fill('#text', 'Tell me a story about a brave mouse named Pip.');
+  await page.click('#more');
+  await page.fill('#k-max_tokens', '20');
+  await shot(page, 'small-knobs');
+  await page.click('#more');
+  await page.click('#go');
+  await idle(page);
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'it scrolls sideways');
+  await shot(page, 'small-chat');
+  await page.click('#tab-live');
+  await page.waitForSelector('.card');
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'it scrolls sideways');
+  await shot(page, 'small-live');
+  await close(page);
+});
+
+await check('the live state moves', async () => {
+  const page = await open({ viewport: { width: 1100, height: 820 } }, '/#live');
+  await page.waitForSelector('.card');
+  const made = () => page.evaluate(async () => (await (await fetch('/state')).json()).out_tokens);
+  const before = await made();
+  await page.evaluate(() => fetch('/v1/completions', { method: 'POST', body: '{"prompt":"Once","max_tokens":5}' }).then((r) => r.json()));
+  assert.equal(await made(), before + 5);
+  await page.waitForTimeout(2200);
+  await shot(page, 'live-light');
+  await close(page);
+  const dark = await open({ colorScheme: 'dark', viewport: { width: 1100, height: 820 } }, '/#live');
+  await dark.waitForSelector('.card');
+  await shot(dark, 'live-dark');
+  await close(dark);
+});
+
+await browser.close();
+end();

@@ -1,0 +1,96 @@
+// openai.mjs - OpenAI's own client.
+// SPDX-License-Identifier: Apache-2.0
+import OpenAI from 'openai';
+import { assert, check, end, hello, key, url } from './kit.mjs';
+
+const ai = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0 });
+const base = { model: 'demo', messages: hello, max_tokens: 8, temperature: 0 };
+let whole = '';
+
+await check('models', async () => {
+  const ids = [];
+  for await (const m of ai.models.list()) ids.push(m.id);
+  assert.deepEqual(ids, ['demo']);
+});
+
+await check('chat', async () => {
+  const r = await ai.chat.completions.create(base);
+  whole = r.choices[0].message.content;
+  assert.ok(whole.length > 10);
+  assert.equal(r.choices[0].finish_reason, 'length');
+  assert.equal(r.usage.completion_tokens, 8);
+  assert.equal(r.usage.total_tokens, r.usage.prompt_tokens + 8);
+});
+
+await check('chat, streamed, says the same', async () => {
+  const s = await ai.chat.completions.create({ ...base, stream: true, stream_options: { include_usage: true } });
+  let text = '', end = '', usage;
+  for await (const c of s) {
+    text += c.choices[0]?.delta?.content ?? '';
+    end = c.choices[0]?.finish_reason ?? end;
+    usage = c.usage ?? usage;
+  }
+  assert.equal(text, whole);
+  assert.equal(end, 'length');
+  assert.equal(usage.completion_tokens, 8);
+});
+
+await check('chat through the stream helper', async () => {
+  const s = ai.chat.completions.stream(base);
+  const r = await s.finalChatCompletion();
+  assert.equal(r.choices[0].message.content, whole);
+});
+
+await check('n, seed, stop, logprobs', async () => {
+  const ask = { ...base, n: 2, seed: 7, temperature: 1, logprobs: true, top_logprobs: 2, stop: ['.'] };
+  const a = await ai.chat.completions.create(ask), b = await ai.chat.completions.create(ask);
+  assert.deepEqual(a.choices.map((c) => c.message.content), b.choices.map((c) => c.message.content));
+  const l = a.choices[0].logprobs.content;
+  assert.ok(l.length > 0 && l[0].top_logprobs.length === 2 && l[0].logprob <= 0);
+  assert.ok(!a.choices[0].message.content.includes('.'));
+});
+
+await check('completions', async () => {
+  const r = await ai.completions.create({ model: 'demo', prompt: ['Once upon', 'A fox'], max_tokens: 3, temperature: 0, echo: true });
+  assert.equal(r.choices.length, 2);
+  assert.ok(r.choices[0].text.startsWith('Once upon'));
+});
+
+await check('responses', async () => {
+  const r = await ai.responses.create({ model: 'demo', input: hello[0].content, max_output_tokens: 8, temperature: 0 });
+  assert.equal(r.output_text, whole);
+  assert.equal(r.status, 'incomplete');
+  const kinds = [];
+  for await (const e of await ai.responses.create({ model: 'demo', input: hello, max_output_tokens: 8, temperature: 0, stream: true })) {
+    assert.equal(e.sequence_number, kinds.length);
+    kinds.push(e.type);
+    if (e.type === 'response.incomplete') assert.equal(e.response.output[0].content[0].text, whole);
+  }
+  assert.equal(kinds.at(-1), 'response.incomplete');
+});
+
+await check('responses through the stream helper', async () => {
+  const r = await ai.responses.stream({ model: 'demo', input: hello[0].content, max_output_tokens: 8, temperature: 0 }).finalResponse();
+  assert.equal(r.output_text, whole);
+});
+
+await check('errors have the right class', async () => {
+  await assert.rejects(ai.chat.completions.create({ ...base, model: 'gpt-4' }), (e) => e instanceof OpenAI.NotFoundError && e.code === 'model_not_found' && e.param === 'model');
+  await assert.rejects(ai.chat.completions.create({ ...base, temperature: 9 }), (e) => e instanceof OpenAI.BadRequestError && e.param === 'temperature');
+  await assert.rejects(ai.chat.completions.create({ ...base, response_format: { type: 'json_object' } }), OpenAI.BadRequestError);
+  await assert.rejects(ai.embeddings.create({ model: 'demo', input: 'x' }), OpenAI.BadRequestError);
+});
+
+await check('abort frees the slot', async () => {
+  const c = new AbortController();
+  const s = await ai.chat.completions.create({ ...base, max_tokens: 900, stream: true }, { signal: c.signal });
+  for await (const _ of s) { c.abort(); break; }
+  for (let i = 0; i < 50; i++) {
+    const state = await (await fetch(`${url}/state`)).json();
+    if (state.running === 0) return;
+    await new Promise((f) => setTimeout(f, 100));
+  }
+  assert.fail('it still runs');
+});
+
+end();

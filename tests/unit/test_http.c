@@ -1,0 +1,490 @@
+/* test_http.c - connections: who stays, who waits, who is let go.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "serve_kit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MS INT64_C(1000000)
+
+static br_http_config
+quick(void)
+{
+    br_http_config c = br_http_config_default();
+
+    c.port = 0;
+    c.limits.head_ns = 300 * MS;
+    c.limits.body_ns = 300 * MS;
+    c.limits.idle_ns = 300 * MS;
+    return c;
+}
+
+static void
+say(int fd, const char *z)
+{
+    sk_send(fd, z, strlen(z));
+}
+
+static char *
+chat(int max_tokens, bool stream)
+{
+    return t_printf("{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],"
+                    "\"temperature\":0,\"max_tokens\":%d,\"stream\":%s}",
+                    max_tokens, stream ? "true" : "false");
+}
+
+static char *
+post(const char *path, const char *body)
+{
+    return t_printf("POST %s HTTP/1.1\r\nHost: localhost\r\n"
+                    "Content-Length: %zu\r\n\r\n%s",
+                    path, strlen(body), body);
+}
+
+static br_engine_stats
+stats(const sk *k)
+{
+    br_engine_stats s;
+
+    br_engine_stats_get(k->ek.e, &s);
+    return s;
+}
+
+static void
+await_idle(const sk *k)
+{
+    int64_t end = br_now_ns() + INT64_C(5000000000);
+
+    while (stats(k).n_running + stats(k).n_queued > 0) {
+        ck_assert_msg(br_now_ns() < end, "a slot stays taken");
+        br_sleep_ns(MS);
+    }
+}
+
+/* The text of all deltas of a chat stream. */
+static char *
+streamed_text(const char *body)
+{
+    br_str s = {0};
+    char *kept;
+
+    while ((body = strstr(body, "{\"content\":\""))) {
+        const char *end = strstr(body += 12, "\"}");
+
+        br_str_put(&s, body, (size_t)(end - body));
+    }
+    kept = t_printf("%s", br_str_z(&s));
+    br_str_fini(&s);
+    return kept;
+}
+
+/* ---- connections --------------------------------------------------------- */
+
+TEST(http_answers_many_requests_on_one_connection)
+{
+    sk k;
+    int fd;
+
+    sk_open(&k, &(sk_config){0});
+    fd = sk_connect(&k);
+    for (int i = 0; i < 3; i++) {
+        say(fd, post("/v1/chat/completions", chat(5, i == 1)));
+        ck_assert_int_eq(sk_read(fd, true).status, 200);
+    }
+    close(fd);
+    sk_close(&k);
+}
+
+TEST(http_answers_in_order_what_came_at_once)
+{
+    static const char both[] = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                               "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n"
+                               "\r\nGET /nowhere HTTP/1.1\r\nHost: localhost"
+                               "\r\n\r\n";
+    sk_answer a;
+    sk k;
+    int fd;
+
+    sk_open(&k, &(sk_config){0});
+    for (size_t step = 1; step <= sizeof both - 1; step += sizeof both - 2) {
+        fd = sk_connect(&k);
+        for (size_t i = 0; i < sizeof both - 1; i += step)
+            sk_send(fd, both + i, step);
+        a = sk_read(fd, true);
+        ck_assert_str_eq(a.body, "{\"status\":\"ok\"}");
+        a = sk_read(fd, true);
+        ck_assert_ptr_nonnull(strstr(a.body, "\"object\":\"list\""));
+        ck_assert_int_eq(sk_read(fd, true).status, 404);
+        close(fd);
+    }
+    sk_close(&k);
+}
+
+TEST(http_lets_clients_go_that_take_too_long)
+{
+    sk_answer a;
+    sk k;
+    int fd;
+
+    sk_open(&k, &(sk_config){.http = quick()});
+    fd = sk_connect(&k);
+    say(fd, "GET /health HTTP/1.1\r\nHo");
+    a = sk_read(fd, true);
+    ck_assert_int_eq(a.status, 408);
+    ck_assert_ptr_nonnull(strstr(a.body, "headers took too long"));
+    close(fd);
+    fd = sk_connect(&k);
+    say(fd, "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9"
+            "\r\n\r\n{");
+    a = sk_read(fd, true);
+    ck_assert_int_eq(a.status, 408);
+    ck_assert_ptr_nonnull(strstr(a.body, "body took too long"));
+    close(fd);
+    fd = sk_connect(&k); /* says nothing: closed without a word */
+    ck_assert_int_eq(sk_read(fd, true).status, 0);
+    close(fd);
+    sk_close(&k);
+}
+
+TEST(http_says_why_it_closes_on_what_is_no_request)
+{
+    sk_answer a;
+    sk k;
+    int fd;
+
+    sk_open(&k, &(sk_config){0});
+    fd = sk_connect(&k);
+    sk_send(fd, "\x16\x03\x01", 3); /* TLS */
+    a = sk_read(fd, true);
+    ck_assert_int_eq(a.status, 400);
+    ck_assert_ptr_nonnull(strstr(a.head, "Connection: close"));
+    close(fd);
+    /* A body over the limit: the reason arrives though nobody reads it. */
+    fd = sk_connect(&k);
+    say(fd, "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+            "99999999\r\n\r\n");
+    a = sk_read(fd, true);
+    ck_assert_int_eq(a.status, 413);
+    close(fd);
+    sk_close(&k);
+}
+
+TEST(http_asks_for_the_body_when_told_to)
+{
+    char line[26];
+    sk k;
+    int fd;
+
+    sk_open(&k, &(sk_config){0});
+    fd = sk_connect(&k);
+    say(fd, "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nExpect: "
+            "100-continue\r\nContent-Length: 16\r\n\r\n");
+    ck_assert_int_eq(recv(fd, line, 25, MSG_WAITALL), 25);
+    line[25] = 0;
+    ck_assert_str_eq(line, "HTTP/1.1 100 Continue\r\n\r\n");
+    say(fd, "{\"prompt\":\"abc\"}");
+    ck_assert_int_eq(sk_read(fd, true).status, 200);
+    close(fd);
+    sk_close(&k);
+}
+
+TEST(http_refuses_more_connections_than_allowed)
+{
+    br_http_config c = quick();
+    int fd[4];
+    sk k;
+
+    c.limits.conns = 3;
+    c.limits.idle_ns = c.limits.head_ns = 10000 * MS;
+    sk_open(&k, &(sk_config){.http = c});
+    br_sleep_ns(20 * MS); /* that of sk_open is gone */
+    for (int i = 0; i < 4; i++)
+        fd[i] = sk_connect(&k);
+    ck_assert_int_eq(sk_read(fd[3], true).status, 503);
+    for (int i = 0; i < 4; i++)
+        close(fd[i]);
+    sk_close(&k);
+}
+
+/* ---- streams ------------------------------------------------------------- */
+
+TEST(http_streams_say_what_whole_answers_say)
+{
+    sk_answer a, b;
+    sk k;
+
+    sk_open(&k, &(sk_config){0});
+    a = sk_ask(&k, "POST /v1/chat/completions", "", chat(60, false));
+    b = sk_ask(&k, "POST /v1/chat/completions", "", chat(60, true));
+    ck_assert_str_eq(sk_between(a.body, "\"content\":\"", "\",\"refusal\""),
+                     streamed_text(b.body));
+    ck_assert_ptr_nonnull(strstr(b.body, "data: [DONE]\n\n"));
+    sk_close(&k);
+}
+
+TEST(http_holds_back_what_may_become_a_stop_string)
+{
+    sk_answer a;
+    sk k;
+
+    sk_open(&k, &(sk_config){0});
+    /* The answer begins "liceBramble Mia apples". */
+    a = sk_ask(&k, "POST /v1/chat/completions", "",
+               "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],"
+               "\"temperature\":0,\"max_tokens\":9,\"stream\":true,"
+               "\"stop\":[\"eBramble Mi\",\"zzz\"]}");
+    ck_assert_str_eq(streamed_text(a.body), "lic");
+    ck_assert_ptr_nonnull(strstr(a.body, "\"finish_reason\":\"stop\""));
+    a = sk_ask(&k, "POST /v1/messages", "",
+               "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],"
+               "\"temperature\":0,\"max_tokens\":9,"
+               "\"stop_sequences\":[\"zzz\",\"Mia\"]}");
+    ck_assert_ptr_nonnull(strstr(a.body, "\"text\":\"liceBramble \""));
+    ck_assert_ptr_nonnull(strstr(a.body, "\"stop_sequence\":\"Mia\""));
+    sk_close(&k);
+}
+
+TEST(http_frees_the_slot_of_a_client_that_leaves)
+{
+    sk k;
+
+    sk_open(&k, &(sk_config){.fake = {.step_ns = MS, .n_slots = 2}});
+    for (int stream = 0; stream < 2; stream++) {
+        int fd = sk_connect(&k);
+
+        say(fd, post("/v1/chat/completions", chat(900, stream)));
+        while (!stats(&k).n_running)
+            br_sleep_ns(MS);
+        close(fd);
+        await_idle(&k);
+    }
+    ck_assert_uint_eq(stats(&k).n_cancelled, 2);
+    sk_close(&k);
+}
+
+TEST(http_holds_only_the_slot_of_a_slow_client)
+{
+    br_http_config c = br_http_config_default();
+    int fd;
+    sk_answer a;
+    sk k;
+
+    c.port = 0;
+    sk_open(&k, &(sk_config){.http = c,
+                             .fake = {.n_ctx = 16384, .n_slots = 2},
+                             .engine = {.hold_ns = 300 * MS}});
+    fd = sk_connect(&k);
+    /* 16 MB, more than any socket buffers: nobody fetches it */
+    say(fd, post("/v1/chat/completions",
+                 "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],"
+                 "\"temperature\":0,\"max_tokens\":8000,\"stream\":true,"
+                 "\"logprobs\":true,\"top_logprobs\":20,\"ignore_eos\":true}"));
+    a = sk_ask(&k, "POST /v1/chat/completions", "", chat(500, true));
+    ck_assert_ptr_nonnull(strstr(a.body, "data: [DONE]\n\n"));
+    await_idle(&k);
+    a = sk_read(fd, true); /* now it does, and hears why it got no more */
+    ck_assert_ptr_nonnull(strstr(a.body, "client_too_slow"));
+    close(fd);
+    sk_close(&k);
+}
+
+/* ---- who may ask --------------------------------------------------------- */
+
+TEST(http_wants_a_key_where_there_are_keys)
+{
+    static const char *const keys[] = {"a-key-of-some-length",
+                                       "another-key-of-length"};
+    br_http_config c = br_http_config_default();
+    sk k;
+
+    c.port = 0;
+    c.keys = keys;
+    c.n_keys = 2;
+    sk_open(&k, &(sk_config){.http = c});
+    ck_assert_int_eq(sk_ask(&k, "GET /v1/models", "", NULL).status, 401);
+    ck_assert_int_eq(sk_ask(&k, "GET /metrics", "", NULL).status, 401);
+    ck_assert_int_eq(sk_ask(&k, "GET /v1/models",
+                            "Authorization: Bearer a-key-of-some-lengtH\r\n",
+                            NULL)
+                         .status,
+                     401);
+    ck_assert_int_eq(sk_ask(&k, "GET /v1/models",
+                            "Authorization: Bearer another-key-of-length\r\n",
+                            NULL)
+                         .status,
+                     200);
+    ck_assert_int_eq(sk_ask(&k, "GET /v1/models",
+                            "x-api-key: a-key-of-some-length\r\n", NULL)
+                         .status,
+                     200);
+    sk_close(&k);
+}
+
+TEST(http_does_not_listen_to_others_by_accident)
+{
+    br_http_config c = br_http_config_default();
+    br_status st = {0};
+    br_http *h;
+
+    c.host = "0.0.0.0";
+    c.port = 0;
+    ck_assert_int_eq(br_http_new(&h, &c, &st), BR_E_USAGE);
+    ck_assert_str_eq(st.msg, "--host 0.0.0.0: others could reach it; give "
+                             "--api-key-file, or --insecure if that is meant");
+    c.insecure = true;
+    st = (br_status){0};
+    t_ok(br_http_new(&h, &c, &st), &st);
+    br_http_free(h);
+}
+
+TEST(http_knows_names_that_are_not_its_own)
+{
+    static const char *const hosts[] = {"evil.example", "localhost.evil.com",
+                                        "10.0.0.1", "127x"};
+    sk_answer a;
+    sk k;
+    int fd;
+
+    sk_open(&k, &(sk_config){0});
+    for (size_t i = 0; i < BR_COUNT(hosts); i++) {
+        fd = sk_connect(&k);
+        say(fd, t_printf("GET /v1/models HTTP/1.1\r\nHost: %s:80\r\n\r\n",
+                         hosts[i]));
+        ck_assert_int_eq(sk_read(fd, true).status, 403);
+        close(fd);
+    }
+    a = sk_ask(&k, "GET /v1/models", "Origin: http://localhost\r\n", NULL);
+    ck_assert_int_eq(a.status, 200);
+    a = sk_ask(&k, "GET /v1/models", "Origin: null\r\n", NULL);
+    ck_assert_int_eq(a.status, 403);
+    sk_close(&k);
+}
+
+/* ---- overload, beginning and end ----------------------------------------- */
+
+TEST(http_says_when_the_queue_is_full)
+{
+    sk_answer a;
+    int fd[3];
+    sk k;
+
+    sk_open(&k, &(sk_config){.fake = {.step_ns = MS, .n_slots = 1},
+                             .engine = {.queue_depth = 1}});
+    for (int i = 0; i < 3; i++) {
+        fd[i] = sk_connect(&k);
+        say(fd[i], post("/v1/chat/completions", chat(900, false)));
+        br_sleep_ns(30 * MS);
+    }
+    a = sk_ask(&k, "POST /v1/chat/completions", "", chat(9, false));
+    ck_assert_int_eq(a.status, 503);
+    ck_assert_int_ge(atoi(sk_between(a.head, "Retry-After: ", "\r\n")), 1);
+    for (int i = 0; i < 3; i++)
+        close(fd[i]);
+    sk_close(&k);
+}
+
+TEST(http_refuses_what_does_not_fit_the_context)
+{
+    sk_answer a;
+    br_str s = {0};
+    sk k;
+
+    sk_open(&k, &(sk_config){0});
+    for (int i = 0; i < 2000; i++)
+        br_str_puts(&s, " fox");
+    a = sk_ask(&k, "POST /v1/completions", "",
+               t_printf("{\"prompt\":\"%s\"}", s.at));
+    ck_assert_int_eq(a.status, 400);
+    ck_assert_ptr_nonnull(strstr(a.body, "context_length_exceeded"));
+    br_str_fini(&s);
+    sk_close(&k);
+}
+
+TEST(http_says_so_while_the_model_is_loaded)
+{
+    sk_answer a;
+    sk k;
+
+    sk_open(&k, &(sk_config){.loading = true});
+    a = sk_ask(&k, "GET /health", "", NULL);
+    ck_assert_int_eq(a.status, 503);
+    ck_assert_str_eq(a.body, "{\"status\":\"loading\"}");
+    a = sk_ask(&k, "POST /v1/chat/completions", "", chat(9, false));
+    ck_assert_int_eq(a.status, 503);
+    sk_ready(&k);
+    a = sk_ask(&k, "POST /v1/chat/completions", "", chat(9, false));
+    ck_assert_int_eq(a.status, 200);
+    sk_close(&k);
+}
+
+TEST(http_finishes_what_runs_before_it_ends)
+{
+    sk_answer a;
+    sk k;
+    int fd;
+
+    sk_open(&k, &(sk_config){.fake = {.step_ns = MS}});
+    fd = sk_connect(&k);
+    say(fd, post("/v1/chat/completions", chat(200, true)));
+    while (!stats(&k).n_running)
+        br_sleep_ns(MS);
+    br_http_stop(k.http);
+    br_sleep_ns(60 * MS);
+    a = sk_ask(&k, "GET /health", "", NULL);
+    ck_assert_int_eq(a.status, 503);
+    ck_assert_str_eq(a.body, "{\"status\":\"draining\"}");
+    a = sk_ask(&k, "POST /v1/chat/completions", "", chat(9, false));
+    ck_assert_int_eq(a.status, 503);
+    a = sk_read(fd, true);
+    ck_assert_ptr_nonnull(strstr(a.body, "\"finish_reason\":\"length\""));
+    ck_assert_ptr_nonnull(strstr(a.body, "data: [DONE]\n\n"));
+    close(fd);
+    br_thread_join(&k.thread);
+    k.running = false;
+    sk_close(&k);
+}
+
+TEST(http_ends_at_once_when_told_twice)
+{
+    sk_answer a;
+    sk k;
+    int fd;
+
+    sk_open(&k, &(sk_config){.fake = {.step_ns = 50 * MS}});
+    fd = sk_connect(&k);
+    say(fd, post("/v1/chat/completions", chat(900, true)));
+    while (!stats(&k).n_running)
+        br_sleep_ns(MS);
+    br_http_stop(k.http);
+    br_http_stop(k.http);
+    a = sk_read(fd, true);
+    ck_assert_ptr_nonnull(strstr(a.body, "shutting down"));
+    close(fd);
+    br_thread_join(&k.thread);
+    k.running = false;
+    sk_close(&k);
+}
+
+TEST(http_has_metrics_of_what_was_done)
+{
+    sk_answer a;
+    sk k;
+
+    sk_open(&k, &(sk_config){0});
+    (void)sk_ask(&k, "POST /v1/chat/completions", "", chat(7, false));
+    a = sk_ask(&k, "GET /metrics", "", NULL);
+    ck_assert_ptr_nonnull(strstr(
+        a.body, "\nbrass_request_finished_total{reason=\"length\"} 1\n"));
+    ck_assert_ptr_nonnull(
+        strstr(a.body, "\nvllm:generation_tokens_total{model_name=\"fake\"} "
+                       "7\n"));
+    ck_assert_ptr_nonnull(strstr(a.body,
+                                 "brass_e2e_request_latency_seconds_count{"
+                                 "model_name=\"fake\"} 1\n"));
+    a = sk_ask(&k, "GET /state", "", NULL);
+    ck_assert_ptr_nonnull(strstr(a.body, "\"out_tokens\":7"));
+    sk_close(&k);
+}
