@@ -23,7 +23,7 @@
 
 #include "mega/check_sound.h"
 
-enum { MIXED = BR_NONE - 1 }; /* writers on several counters */
+#define MIXED (BR_NONE - 1) /* writers on several counters */
 
 enum { MAX_BOUGHT = 64 << 20 }; /* bytes of deals for a buffer */
 
