@@ -553,7 +553,7 @@ block_turn(ki_run *r, ki_block *b, bool *progress)
 static void
 drop_block(ki_block **at, size_t *n, size_t k)
 {
-    for (uint32_t w = 0; w < at[k]->n_warps; w++)
+    for (uint32_t w = 0; at[k]->warps && w < at[k]->n_warps; w++)
         at[k]->r->l->steps += at[k]->warps[w].steps;
     block_free(at[k]);
     br_free(at[k]);

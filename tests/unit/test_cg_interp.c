@@ -321,27 +321,61 @@ TEST(kernel_blocks_may_wait_for_each_other)
     ck_assert_uint_eq(r->out[0], 8);
 }
 
+static const char everything[] =
+    ".version 8.0\n.target sm_80\n.extern .shared .align 16 .b8 dyn[];\n"
+    ".global .u32 g = 5; .const .u32 c[2] = {1, 2};\n"
+    ".func (.param .b32 r) f(.param .b32 a) { .reg .b32 x; ld.param.b32 x,[a]; "
+    "add.u32 x,x,1; st.param.b32 [r],x; ret; }\n"
+    ".entry k(.param .u64 out) { .reg .b32 %r<9>; .reg .b64 %d<4>; .shared "
+    ".b32 "
+    "sh[64]; ld.param.u64 %d0,[out]; mov.u32 %r0,%tid.x; shl.b32 %r1,%r0,2; "
+    "mov.u32 %r2,sh; add.u32 %r2,%r2,%r1; st.shared.u32 [%r2],%r0; bar.sync 0; "
+    "ld.shared.u32 %r3,[%r2]; { .param .b32 a; .param .b32 b; st.param.b32 "
+    "[a],%r3; call (b),f,(a); ld.param.b32 %r3,[b]; } cvt.u64.u32 %d1,%r1; "
+    "add.u64 %d1,%d1,%d0; st.global.u32 [%d1],%r3; ret; }\n";
+
 static br_code
-launch_once(void *arg, br_status *st)
+launch_everything(void *arg, br_status *st)
 {
-    result *r = arg;
+    uint64_t params = 0x100000000;
+    uint32_t out[64];
+    br_kregion g = {params, sizeof out, (uint8_t *)out, false, "out"};
+    br_klaunch l = {.grid = {2, 1, 1},
+                    .block = {64, 1, 1},
+                    .params = (const uint8_t *)&params,
+                    .regions = &g,
+                    .n_regions = 1,
+                    .check = true,
+                    .shared_bytes = 16};
+    br_kimage *im;
     br_code code;
 
-    code = launch(r,
-                  k(K(".local .b32 x[4]; st.local.u32 [x],%%r0; "
-                      "st.shared.u32 [%%r2],%%r0; bar.sync 0; st.global.u32 "
-                      "[%%d1],%%r0; ret;")),
-                  2, 64, true);
-    if (code != BR_OK)
-        br_fail(st, code, "%s", r->st.msg);
+    l.fn = br_kir_find_fn(arg, BR_TEXT("k"));
+    BR_TRY(br_kimage_new(&im, arg, st));
+    l.image = im;
+    code = br_kinterp_run(&l, st);
+    br_kimage_free(im);
+    ck_assert(code != BR_OK || (out[63] == 64 && l.findings == 0));
     return code;
 }
 
+TEST(kernel_launch_gives_everything_back_when_memory_runs_out)
+{
+    br_kir *m = ptx_load(everything);
+
+    ck_assert_uint_eq(m->notes.n, 0);
+    t_each_oom(launch_everything, m);
+    br_kir_free(m);
+}
+
+/* The same launch twice: the same order of everything, the same bits. */
 TEST(kernel_launch_is_repeatable)
 {
-    result *a = t_keep(malloc(sizeof *a)), *b = t_keep(malloc(sizeof *b));
+    static const char body[] =
+        K("atom.global.add.u32 %%r3,[%%d0+2048],1; atom.global.exch.b32 "
+          "%%r4,[%%d0+2052],%%r3; st.global.u32 [%%d1],%%r4; ret;");
+    result *a = runs(body, 3, 96, false), *b = runs(body, 3, 96, true);
 
-    t_ok(launch_once(a, &a->st), &a->st);
-    t_ok(launch_once(b, &b->st), &b->st);
     ck_assert_mem_eq(a->out, b->out, sizeof a->out);
+    ck_assert_uint_eq(a->out[512], 288);
 }
