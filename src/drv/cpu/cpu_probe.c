@@ -41,9 +41,9 @@ br_probe_mul(br_isa isa, br_form form)
 {
     double best = 0;
 
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 3; i++) {
         int64_t t0 = now_ns();
-        double ops = (double)mat_isas[isa].ops(form, 1 << 19);
+        double ops = (double)mat_isas[isa].ops(form, 1 << 18);
 
         best = BR_MAX(best, ops / (double)(now_ns() - t0));
     }

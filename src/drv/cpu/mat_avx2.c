@@ -523,44 +523,51 @@ add_lanes(__m256 a, __m256 b)
     return _mm_cvtss_f32(_mm_add_ss(u, _mm_movehdup_ps(u)));
 }
 
-/* n lines of the panel times a handful of rows. w: four quarters. */
+/* What floats go by: lines i.. of quarters q0..q1, times all rows. */
 static MAT_INLINE void
-float_rows(const float *const *w, uint32_t n, const float *const *x, int rows,
-           __m256 (*lane)[BR_MAT_PANEL][2])
-{
-    for (int o = 0; o < BR_MAT_PANEL; o += 2)
-        float_lines(w[o / 4] + o % 4 * 16, n, x, rows, lane, o);
-}
-
-static MAT_INLINE void
-floats(const mat_tile *t, int type)
+float_piece(const mat_tile *t, int type, uint32_t i, int q0, int q1,
+            __m256 (*lane)[BR_MAT_PANEL][2])
 {
     uint32_t size = br_qinfo_of(type)->bytes, n_lines = (t->m->n_in + 15) / 16;
     uint64_t quarter = (t->m->n_in * size + 63) / 64 * 256;
-    __m256 lane[MAT_MAX_ROWS][BR_MAT_PANEL][2];
+    uint32_t n = BR_MIN(n_lines - i, LINES);
     _Alignas(32) float wide[4][LINES * 64];
+    const float *w[4], *x[FLOAT_ROWS];
 
-    memset(lane, 0, (size_t)t->n_rows * sizeof lane[0]);
-    for (uint32_t i = 0; i < n_lines; i += LINES) {
-        uint32_t n = BR_MIN(n_lines - i, LINES);
-        const float *w[4], *x[FLOAT_ROWS];
+    for (int q = q0; q < q1; q++)
+        w[q] = widen(type, t->panel + (uint32_t)q * quarter + i * size * 64, n,
+                     wide[q]);
+    for (int r = 0; r < t->n_rows; r += FLOAT_ROWS) {
+        int left = BR_MIN(t->n_rows - r, FLOAT_ROWS);
 
-        for (int q = 0; q < 4; q++)
-            w[q] = widen(type, t->panel + (uint32_t)q * quarter + i * size * 64,
-                         n, wide[q]);
-        for (int r = 0; r < t->n_rows; r += FLOAT_ROWS) {
-            int left = BR_MIN(t->n_rows - r, FLOAT_ROWS);
+        for (int j = 0; j < left; j++)
+            x[j] = (const float *)(const void *)t->row[r + j] + 16 * i;
+        for (int o = 4 * q0; o < 4 * q1; o += 2) {
+            const float *v = w[o / 4] + o % 4 * 16;
 
-            for (int j = 0; j < left; j++)
-                x[j] = (const float *)(const void *)t->row[r + j] + 16 * i;
             if (left == 3)
-                float_rows(w, n, x, 3, &lane[r]);
+                float_lines(v, n, x, 3, &lane[r], o);
             else if (left == 2)
-                float_rows(w, n, x, 2, &lane[r]);
+                float_lines(v, n, x, 2, &lane[r], o);
             else
-                float_rows(w, n, x, 1, &lane[r]);
+                float_lines(v, n, x, 1, &lane[r], o);
         }
     }
+}
+
+/* Few rows take the panel in the order of memory, quarter by quarter; many
+ * take all quarters' lines at once and stay in the first cache. */
+static MAT_INLINE void
+floats(const mat_tile *t, int type)
+{
+    uint32_t n_lines = (t->m->n_in + 15) / 16;
+    int step = t->n_rows <= FLOAT_ROWS ? 1 : 4;
+    __m256 lane[MAT_MAX_ROWS][BR_MAT_PANEL][2];
+
+    memset(lane, 0, (size_t)t->n_rows * sizeof lane[0]);
+    for (int q = 0; q < 4; q += step)
+        for (uint32_t i = 0; i < n_lines; i += LINES)
+            float_piece(t, type, i, q, q + step, lane);
     for (int r = 0; r < t->n_rows; r++)
         for (int o = 0; o < BR_MAT_PANEL; o++)
             t->out[r][o] = add_lanes(lane[r][o][0], lane[r][o][1]);
@@ -691,7 +698,7 @@ mat_avx2_act(br_form form, const float *x, uint32_t n_in, uint8_t *row)
         mat_c_act(form, x, n_in, row);
 }
 
-/* ---- the machine's bound -------------------------------------------------- */
+/* ---- the machine's bound ------------------------------------------------- */
 
 /* vpmaddubsw and vpaddw are the most it can do with integers. Ten chains hide
  * the latency. */

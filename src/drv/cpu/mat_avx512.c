@@ -359,7 +359,7 @@ blocks(const mat_tile *t, int type, int r0, int n)
 
 /* Lines of k at a time: 16 KB of the panel stay in the first cache, rows (1 KB
  * each) and their sums (1 KB) pass. */
-enum { LINES = 16, FLOAT_ROWS = 4 };
+enum { LINES = 16, FLOAT_ROWS = 4, PAIRS = -1 };
 
 /* n lines of four outputs as f32, one output after the other. */
 static MAT_INLINE const uint8_t *
@@ -425,49 +425,58 @@ add_lanes(__m512 v)
     return _mm_cvtss_f32(_mm_add_ss(u, _mm_movehdup_ps(u)));
 }
 
-/* n lines of the panel times a handful of rows. w: four quarters. */
+/* Lines i.. of quarters q0..q1 of the panel, times all rows. type PAIRS: BF16
+ * as it is, times BF16. */
 static MAT_INLINE void
-float_rows(bool pairs, const uint8_t *const *w, uint32_t n,
-           const uint8_t *const *x, int rows, __m512 (*lane)[BR_MAT_PANEL])
+float_piece(const mat_tile *t, int type, uint32_t i, int q0, int q1,
+            __m512 (*lane)[BR_MAT_PANEL])
 {
-    for (int q = 0; q < 4; q++)
-        float_lines(pairs, w[q], n, x, rows, (void *)&lane[0][4 * q]);
-}
-
-static MAT_INLINE void
-floats(const mat_tile *t, int type, bool pairs)
-{
-    uint32_t size = br_qinfo_of(type)->bytes, step = pairs ? 2 : 4;
-    uint32_t n_lines = (t->m->n_in * step + 63) / 64;
+    bool pairs = type == PAIRS;
+    uint32_t size = pairs ? 2 : br_qinfo_of(type)->bytes;
+    uint32_t step = pairs ? 2 : 4; /* bytes of an activation */
     uint64_t quarter = (t->m->n_in * size + 63) / 64 * 256;
-    __m512 lane[MAT_MAX_ROWS][BR_MAT_PANEL];
+    uint32_t n = BR_MIN((t->m->n_in * step + 63) / 64 - i, LINES);
     _Alignas(64) float wide[4][LINES * 64];
+    const uint8_t *w[4], *x[FLOAT_ROWS];
 
-    memset(lane, 0, (size_t)t->n_rows * sizeof lane[0]);
-    for (uint32_t i = 0; i < n_lines; i += LINES) {
-        uint32_t n = BR_MIN(n_lines - i, LINES);
-        const uint8_t *w[4], *x[FLOAT_ROWS];
+    for (int q = q0; q < q1; q++) {
+        w[q] = t->panel + (uint32_t)q * quarter + i * size / step * 256;
+        if (!pairs)
+            w[q] = widen(type, w[q], n, wide[q]);
+    }
+    for (int r = 0; r < t->n_rows; r += FLOAT_ROWS) {
+        int left = BR_MIN(t->n_rows - r, FLOAT_ROWS);
 
-        for (uint32_t q = 0; q < 4; q++) {
-            w[q] = t->panel + q * quarter + i * size / step * 256;
-            if (!pairs)
-                w[q] = widen(type, w[q], n, wide[q]);
-        }
-        for (int r = 0; r < t->n_rows; r += FLOAT_ROWS) {
-            int left = BR_MIN(t->n_rows - r, FLOAT_ROWS);
+        for (int j = 0; j < left; j++)
+            x[j] = t->row[r + j] + 64 * i;
+        for (int q = q0; q < q1; q++) {
+            __m512(*to)[BR_MAT_PANEL] = (void *)&lane[r][4 * q];
 
-            for (int j = 0; j < left; j++)
-                x[j] = t->row[r + j] + 64 * i;
             if (left == 4)
-                float_rows(pairs, w, n, x, 4, &lane[r]);
+                float_lines(pairs, w[q], n, x, 4, to);
             else if (left == 3)
-                float_rows(pairs, w, n, x, 3, &lane[r]);
+                float_lines(pairs, w[q], n, x, 3, to);
             else if (left == 2)
-                float_rows(pairs, w, n, x, 2, &lane[r]);
+                float_lines(pairs, w[q], n, x, 2, to);
             else
-                float_rows(pairs, w, n, x, 1, &lane[r]);
+                float_lines(pairs, w[q], n, x, 1, to);
         }
     }
+}
+
+/* Few rows take the panel in the order of memory, quarter by quarter; many
+ * take all quarters' lines at once and stay in the first cache. */
+static MAT_INLINE void
+floats(const mat_tile *t, int type)
+{
+    uint32_t n_lines = (t->m->n_in * (type == PAIRS ? 2 : 4) + 63) / 64;
+    int step = t->n_rows <= FLOAT_ROWS ? 1 : 4;
+    __m512 lane[MAT_MAX_ROWS][BR_MAT_PANEL];
+
+    memset(lane, 0, (size_t)t->n_rows * sizeof lane[0]);
+    for (int q = 0; q < 4; q += step)
+        for (uint32_t i = 0; i < n_lines; i += LINES)
+            float_piece(t, type, i, q, q + step, lane);
     for (int r = 0; r < t->n_rows; r++)
         for (int o = 0; o < BR_MAT_PANEL; o++)
             t->out[r][o] = add_lanes(lane[r][o]);
@@ -483,9 +492,9 @@ tile(const mat_tile *t, int type)
 
     if (mat_format_of(type)->class == MAT_FLOAT) {
         if (type == BR_Q_BF16 && t->m->form == BR_FORM_BF16)
-            floats(t, type, true);
+            floats(t, PAIRS);
         else
-            floats(t, type, false);
+            floats(t, type);
         return;
     }
     for (; n - r >= 8; r += 8)
