@@ -37,17 +37,29 @@ page_text(const char *page, br_str *out)
     }
 }
 
+/* One screen: pages from help on, and second names, are only named. */
 static void
 list_all(br_str *out)
 {
+    br_str also = {0};
+    bool rest = false;
+
     for (size_t i = 0; br_cli_page(i); i++) {
+        const char *page = br_cli_page(i);
         br_str text = {0};
 
-        page_text(br_cli_page(i), &text);
-        list_row(out, br_cli_page(i), 16, br_str_z(&text));
+        page_text(page, &text);
+        rest = rest || strcmp(page, "help") == 0;
+        if (rest || strncmp(br_str_z(&text), "the same as ", 12) == 0)
+            br_str_printf(&also, "%s%s", also.n ? " " : "", page);
+        else
+            list_row(out, page, 16, br_str_z(&text));
         out->oom |= text.oom;
         br_str_fini(&text);
     }
+    list_row(out, "also", 16, br_str_z(&also));
+    out->oom |= also.oom;
+    br_str_fini(&also);
 }
 
 static void

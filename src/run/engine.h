@@ -156,6 +156,8 @@ bool br_engine_wait(br_engine *e, int64_t timeout_ns);
 
 /* ---- life ---------------------------------------------------------------- */
 
+typedef struct br_trace br_trace; /* trace.h */
+
 /* Zero: the default. */
 typedef struct br_engine_config {
     const br_lm *lm;         /* with steps */
@@ -165,6 +167,7 @@ typedef struct br_engine_config {
     int64_t hold_ns;         /* 30 s */
     uint32_t prefix_percent; /* of the pages, for prefixes; 20 */
     uint32_t n_checkpoints;  /* states of recurrent models kept; 64 */
+    br_trace *trace;         /* closed after br_engine_stop; NULL: none */
 } br_engine_config;
 
 /* Starts the engine's thread. Model and tokenizer outlive it. */

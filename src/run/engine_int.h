@@ -9,6 +9,7 @@
 #include "run/ring.h"
 #include "run/sched.h"
 #include "run/textout.h"
+#include "run/trace.h"
 
 /* A request from submit to END. Made by the thread that submits, then the
  * engine's; what the drainer reads is written before the END record. */

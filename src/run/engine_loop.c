@@ -70,6 +70,7 @@ begin(br_engine *e, request *r)
     uint32_t most = br_sched_most_tokens(e->sched, r->d.tenant);
     br_status st = {0};
 
+    br_trace_submit(e->c.trace, r->id, &r->d, r->submitted_ns);
     r->live_at = e->n_live;
     e->live[e->n_live++] = r;
     r->n_max = BR_MIN(r->n_max, most);
@@ -148,6 +149,8 @@ request_of(const br_engine *e, uint32_t h)
 static void
 tell_preempted(br_engine *e, request *r)
 {
+    br_trace_event_put(e->c.trace, BR_TRACE_PREEMPT,
+                       &(br_trace_event){.id = r->id, .a = r->slot});
     r->moved = true;
     r->usage.n_preempted++;
     e->now.n_preempted++;
@@ -173,6 +176,12 @@ begin_slot(br_engine *e, const br_sched_op *op)
     r->slot = op->slot;
     if (!r->admitted_ns)
         first_slot(e, r);
+    br_trace_event_put(
+        e->c.trace, BR_TRACE_BEGIN,
+        &(br_trace_event){.id = r->id,
+                          .a = op->slot,
+                          .b = br_sched_req(e->sched, op->h).n_fed,
+                          .ns = br_now_ns() - r->submitted_ns});
     if (op->state == BR_SCHED_NONE)
         lm->reset(lm->ctx, op->slot);
     else
@@ -339,6 +348,10 @@ step(br_engine *e, const br_plan *p)
     e->now.rows_decode += p->n_decode;
     e->now.rows_prefill += p->step.n_rows - p->n_decode;
     e->now.step_ns = br_now_ns() - begun;
+    br_trace_event_put(e->c.trace, BR_TRACE_STEP,
+                       &(br_trace_event){.a = p->step.n_rows,
+                                         .b = p->n_decode,
+                                         .ns = e->now.step_ns});
     return true;
 }
 

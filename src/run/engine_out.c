@@ -32,6 +32,11 @@ put(br_engine *e, request *r, br_output_kind kind)
         rec->head.token = (uint32_t)r->tokens[r->n_tokens - 1];
         rec->head.generated_pos = r->n_tokens - r->n_prompt - 1;
     }
+    if (kind == BR_OUTPUT_TOKEN)
+        br_trace_event_put(e->c.trace, BR_TRACE_TOKEN,
+                           &(br_trace_event){.id = r->id,
+                                             .a = rec->head.token,
+                                             .b = rec->head.generated_pos});
     if (n_lp)
         memcpy(rec + 1, r->report, lp_bytes);
     if (n_text) {
@@ -95,6 +100,11 @@ br_engine_finish(br_engine *e, request *r, br_finish why)
     br_sched_remove(e->sched, (uint32_t)r->id);
     measure(e, r, br_now_ns());
     r->usage.finish = why;
+    br_trace_event_put(e->c.trace, BR_TRACE_END,
+                       &(br_trace_event){.id = r->id,
+                                         .a = why,
+                                         .b = r->usage.n_out,
+                                         .ns = r->usage.decode_ns});
     e->live[r->live_at] = e->live[--e->n_live];
     e->live[r->live_at]->live_at = r->live_at;
     e->n_suspects -= r->suspect;

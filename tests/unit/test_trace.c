@@ -1,0 +1,152 @@
+/* test_trace.c - an engine's trace, read, drawn and asked again.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "run/trace_replay.h"
+
+#include "base/json.h"
+#include "engine_kit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 12 };
+static ek_req r[N];
+
+/* A trace of N requests of all sorts, some of which lose their slot. */
+static char *
+record(ek *k, size_t *n)
+{
+    static const char *const stop[] = {"zq", "never said"};
+    static const br_logit_bias bias[] = {{7, 3}, {900, -2}};
+    static const int32_t breakers[] = {3};
+    const char *path = t_printf("%s/trace", t_tmpdir());
+    br_engine_config c = {0};
+    br_quota q = br_quota_defaults();
+    ek_req *all[N];
+    br_status st = {0};
+
+    t_ok(br_trace_open(&c.trace, path, "the model", &st), &st);
+    ek_open(k, (br_lm_fake_config){.n_slots = 3, .step_ns = 100000}, c);
+    q.qos = BR_QOS_BATCH;
+    t_ok(br_engine_tenant_set(k->e, 1, &q, &st), &st);
+    q.qos = BR_QOS_INTERACTIVE;
+    t_ok(br_engine_tenant_set(k->e, 2, &q, &st), &st);
+    for (uint32_t i = 0; i < N; i++) {
+        br_request_desc d;
+
+        r[i] = (ek_req){0};
+        all[i] = &r[i];
+        ek_prompt(&r[i], 10 + 5 * i, i);
+        d = ek_desc(&r[i], 20 + i);
+        d.tenant = 1 + i / 6;
+        d.sample = br_sample_defaults();
+        d.sample.seed = i;
+        d.sample.bias = i % 2 ? bias : NULL;
+        d.sample.n_bias = i % 2 ? 2 : 0;
+        d.sample.dry_breakers = breakers;
+        d.sample.n_dry_breakers = i % 3 == 0;
+        d.sample.logprobs = i % 4 == 0;
+        d.sample.n_logprobs = 2;
+        d.stop = stop;
+        d.n_stop = i % 3;
+        d.stop_tokens = breakers;
+        d.n_stop_tokens = i % 2;
+        ek_submit(k, &r[i], &d);
+    }
+    while (r[1].n_out < 2)
+        (void)br_engine_drain(k->e, 1);
+    br_engine_cancel(k->e, r[1].id);
+    ek_await(k, all, N);
+    br_engine_stop(k->e, 0);
+    t_ok(br_trace_close(c.trace, &st), &st);
+    return t_read(path, n);
+}
+
+static br_replay_report
+again(ek *k, const char *trace, size_t n)
+{
+    br_engine_config c = k->c;
+    br_replay_report out;
+    br_status st = {0};
+
+    c.trace = NULL;
+    t_ok(br_replay(trace, n, &c, &out, &st), &st);
+    return out;
+}
+
+TEST(replay_says_the_same_again)
+{
+    ek k;
+    size_t n;
+    char *trace = record(&k, &n);
+    br_replay_report out = again(&k, trace, n);
+    uint64_t tokens = 0;
+
+    for (uint32_t i = 0; i < N; i++)
+        tokens += r[i].n_out;
+    ck_assert_uint_eq(out.requests, N);
+    ck_assert_uint_eq(out.same, N);
+    ck_assert_uint_eq(out.tokens, tokens);
+    ck_assert_uint_eq(out.differs, 0);
+    ek_close(&k);
+}
+
+/* Offset of the n-th record of a kind. */
+static size_t
+nth(const char *trace, size_t n, uint32_t kind, int which)
+{
+    size_t at = 8 + 4 + strlen("the model");
+
+    while (at < n) {
+        uint32_t size, is;
+
+        memcpy(&size, trace + at, 4);
+        memcpy(&is, trace + at + 4, 4);
+        if (is == kind && which-- == 0)
+            return at;
+        at += size;
+    }
+    ck_abort_msg("no such record");
+}
+
+TEST(replay_finds_a_token_that_was_another)
+{
+    ek k;
+    size_t n, at;
+    char *trace = record(&k, &n);
+    br_replay_report out;
+    br_engine_config c = k.c;
+
+    at = nth(trace, n, BR_TRACE_TOKEN, 40);
+    trace[at + 24] ^= 1; /* the token's low bit */
+    out = again(&k, trace, n);
+    ck_assert_uint_eq(out.same, N - 1);
+    ck_assert_uint_ne(out.differs, 0);
+    trace[at + 24] ^= 1;
+    c.trace = NULL;
+    for (size_t cut = 0; cut < n; cut += 1 + n / 50) /* all are cut short */
+        ck_assert_int_eq(br_replay(trace, cut, &c, &out, NULL), BR_E_FORMAT);
+    ek_close(&k);
+}
+
+TEST(trace_draws_a_timeline)
+{
+    ek k;
+    size_t n;
+    char *trace = record(&k, &n);
+    br_str doc = {0};
+    br_status st = {0};
+    br_arena a;
+    br_json *j;
+    const br_json *events;
+
+    t_ok(br_trace_timeline(trace, n, &doc, &st), &st);
+    br_arena_init(&a, 0);
+    t_ok(br_json_parse(&j, &a, doc.at, doc.n, 0, &st), &st);
+    events = br_json_get(j, "traceEvents");
+    ck_assert_uint_gt(events->n, N * 2);
+    br_arena_fini(&a);
+    br_str_fini(&doc);
+    if (getenv("T_TRACE_SEED")) /* for the fuzzer */
+        t_write(getenv("T_TRACE_SEED"), trace, n);
+    ek_close(&k);
+}
