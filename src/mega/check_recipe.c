@@ -193,7 +193,8 @@ take_step(recipe *r, const br_json *step)
     if (!small_int(br_json_get(step, "op"), 0, BR_MOP_LIMIT, &op) ||
         !br_mega_opinfo_of((int)op)->name)
         return bad(r, "\"op\" is no opcode");
-    if (op == BR_MOP_FUSED || op == BR_MOP_KV_APPEND || op == BR_MOP_NOP)
+    if (op == BR_MOP_FUSED || op == BR_MOP_KV_APPEND || op == BR_MOP_NOP ||
+        op >= BR_MOP_STEP)
         return bad(r, "%s cannot be a step", br_mega_op_name((int)op));
     c.op = (int)op;
     if (!take_args(r, step, &c) || !take_params(r, step, &c))

@@ -61,15 +61,16 @@ static void
 work_of(const br_mega_prog *p, const br_mega_task *t, br_cost_work *w)
 {
     double hint = (double)BR_MAX(t->est_bytes, 0);
-
     const br_ir_node *node = br_step_node(p, t);
+    int64_t at = br_mega_get_i_or(t, BR_MP_n_off, -1);
+    int64_t n = br_mega_get_i_or(t, BR_MP_N_tile, 0);
+    br_step_cut cut;
 
     *w = (br_cost_work){0};
-    if (node) {
-        int64_t at = br_mega_get_i_or(t, BR_MP_n_off, 0);
-        br_step_work s =
-            br_step_work_of(p->graph, node, at,
-                            at + br_mega_get_i_or(t, BR_MP_N_tile, 1), p->rows);
+    /* The program may be none that the check accepts. */
+    if (node && br_step_cut_of(node, &cut) && at >= 0 && n > 0 &&
+        at < cut.cols && n <= cut.cols - at) {
+        br_step_work s = br_step_work_of(p->graph, node, at, at + n, p->rows);
 
         w->weight = s.weight;
         w->state = s.state;

@@ -162,12 +162,6 @@ br_mega_vm_new(br_mega_vm **out, const br_mega_prog *p,
     vm->max_bytes = d && d->max_bytes ? d->max_bytes : DEFAULT_BYTES;
     vm->max_work = d ? d->max_work : 0;
     br_arena_init(&vm->tmp, (size_t)vm->max_bytes);
-    if (p->graph) {
-        br_mega_vm_free(vm);
-        return br_fail(st, BR_E_UNSUPPORTED,
-                       "a program of a model: its weights and states are a "
-                       "tier's, and this interpreter has none");
-    }
     code = p->n_misfits ? br_fail(st, BR_E_FORMAT,
                                   "the program holds values "
                                   "of the wrong type")
@@ -175,6 +169,13 @@ br_mega_vm_new(br_mega_vm **out, const br_mega_prog *p,
     if (code == BR_OK)
         code =
             br_vm_take(vm, p->n_buffers, sizeof *vm->tensors, &vm->tensors, st);
+    for (size_t i = 0; i < p->n_tasks && code == BR_OK; i++)
+        if (p->tasks[i].op >= BR_MOP_STEP)
+            code =
+                br_fail(st, BR_E_UNSUPPORTED,
+                        "tasks[%zu]: %s is of a model's program; such run on "
+                        "a tier (brass logits --workers)",
+                        i, br_mega_op_name(p->tasks[i].op));
     for (size_t i = 0; i < p->n_buffers && code == BR_OK; i++)
         code = make_tensor(vm, i, st);
     if (code == BR_OK)

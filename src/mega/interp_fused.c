@@ -182,7 +182,7 @@ run_step(fused *f, const br_json *step)
     op = br_json_get(step, "op");
     args = br_json_get(step, "args");
     params = br_json_get(step, "params");
-    if (!op || op->kind != BR_J_INT || op->i < 0 || op->i >= BR_MOP_LIMIT ||
+    if (!op || op->kind != BR_J_INT || op->i < 0 || op->i >= BR_MOP_STEP ||
         op->i == BR_MOP_FUSED || !br_mega_opinfo_of((int)op->i)->name)
         return br_vm_fail(&f->c, BR_E_FORMAT, "op is no opcode that can nest");
     f->c.op = (int)op->i;

@@ -242,13 +242,22 @@ small(const br_mega_prog *p)
            p->n_counters <= MAX_TASKS * 4 && p->n_pages <= 256;
 }
 
+static bool
+writes(const br_mega_prog *p, size_t t, int64_t b)
+{
+    for (uint32_t k = 0; k < p->tasks[t].n_out; k++)
+        if (p->tasks[t].out[k] == b)
+            return true;
+    return false;
+}
+
 /* Is t's own earlier output all there is of this buffer? Then reading it is
  * the check's warning, not its error. */
 static bool
 only_writer(const br_mega_prog *p, size_t t, int64_t b)
 {
     for (size_t u = 0; u < p->n_tasks; u++)
-        if (u != t && p->tasks[u].n_out && p->tasks[u].out[0] == b)
+        if (u != t && writes(p, u, b))
             return false;
     return true;
 }
@@ -279,7 +288,7 @@ read_bytes(world *w, size_t t, uint32_t k)
                           only_writer(w->p, t, b->id)) &&
                          "reads what nobody has written");
             else
-                br_check(w->p->tasks[who - 1].out[0] == b->id &&
+                br_check(writes(w->p, (size_t)who - 1, b->id) &&
                          "reads another buffer's bytes");
         }
     if (w->first)
@@ -288,20 +297,17 @@ read_bytes(world *w, size_t t, uint32_t k)
 }
 
 static void
-write_bytes(world *w, size_t t)
+write_bytes(world *w, size_t t, uint32_t k)
 {
     const br_mega_task *task = &w->p->tasks[t];
-    const br_mega_buffer *b;
+    const br_mega_buffer *b = &w->p->buffers[task->out[k]];
     int64_t bits;
     br_mega_rect r;
     br_op_val v;
 
-    if (!task->n_out)
-        return;
-    b = &w->p->buffers[task->out[0]];
     bits = br_mega_dtype_bits(b->dtype);
     br_check(!br_mega_kind_readonly(b->kind) && "writes a read-only buffer");
-    br_check(br_mega_footprint(w->p, task, 0, true, &r) && "has a footprint");
+    br_check(br_mega_footprint(w->p, task, k, true, &r) && "has a footprint");
     br_op_val_of(&v, b);
     for (int64_t i = r.r0; i < r.r1; i++)
         for (int64_t j = (i * v.cols + r.c0) * bits / 8;
@@ -325,7 +331,8 @@ fire(world *w, size_t t)
 {
     for (uint32_t k = 0; k < w->p->tasks[t].n_in; k++)
         read_bytes(w, t, k);
-    write_bytes(w, t);
+    for (uint32_t k = 0; k < w->p->tasks[t].n_out; k++)
+        write_bytes(w, t, k);
     w->value[w->p->tasks[t].out_counter]++;
     w->done[t] = true;
 }

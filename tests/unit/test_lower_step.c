@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "logits_kit.h"
+#include "mega/interp.h"
 #include "mega/lower.h"
 #include "mega/step.h"
 #include "t.h"
@@ -355,6 +356,21 @@ TEST(an_extension_that_is_no_graph_is_refused)
     load_fails("{\"rows\":1,\"graph\":[1]}", "no line of text");
     load_fails("{\"rows\":1,\"graph\":[\"a\\nb\"]}", "no line of text");
     load_fails("{\"rows\":1,\"graph\":[\"nonsense\"]}", "step.graph: ");
+}
+
+/* What runs tensors has no tier; a recipe's steps are upstream's ops. */
+TEST(step_tasks_run_on_tiers_alone)
+{
+    br_ir *g = graph_of(0, BR_IR_DECODE);
+    br_mega_prog *p = lowered(g, 1, 1, 0);
+    br_status st = {0};
+    br_mega_vm *vm;
+
+    ck_assert_int_eq(br_mega_vm_new(&vm, p, NULL, &st), BR_E_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(st.msg, "tasks[0]: STEP_EMBED is of a model"));
+    br_mega_free(p);
+    br_ir_free(g);
+    lk_end();
 }
 
 static br_code
