@@ -137,7 +137,8 @@ br_kfn_print(const br_kir *m, const br_kfn *f, br_str *out)
         out->oom = true;
     br_str_puts(out, "func ");
     put_text(out, f->name);
-    br_str_puts(out, f->entry ? " entry" : f->external ? " extern" : "");
+    br_str_puts(out, f->entry ? " entry" : "");
+    br_str_puts(out, f->external ? " extern" : "");
     if (f->line)
         br_str_printf(out, " line %u", f->line);
     if (f->param_bytes)
