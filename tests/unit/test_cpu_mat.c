@@ -77,7 +77,8 @@ ask_ref(problem *p)
 {
     uint32_t blocks = p->n_in / br_qinfo_of(p->type)->elems;
     br_gguf_tensor tensor = {.type = p->type, .data = p->raw};
-    ref_mat m = {.t = &tensor, .n_out = p->n_out, .n_in = p->n_in};
+    ref_mat m = {
+        .t = &tensor, .n_out = p->n_out, .n_in = p->n_in, .to = p->n_out};
     ref_view x = {.f = p->x, .stride = p->n_in};
     ref_view y = {.f = p->want, .stride = p->n_out};
     ref_scratch s = {
@@ -128,7 +129,7 @@ typedef struct packed {
 } packed;
 
 static packed
-pack(const problem *p, br_isa isa)
+pack(const problem *p, br_isa isa, bool exact)
 {
     br_status st = {0};
     packed k;
@@ -140,7 +141,7 @@ pack(const problem *p, br_isa isa)
                                     .n_in = p->n_in,
                                     .n_out = p->n_out,
                                     .isa = isa,
-                                    .exact = true},
+                                    .exact = exact},
                      &st),
          &st);
     data = t_keep(aligned_alloc(64, k.m.bytes));
@@ -170,7 +171,7 @@ same(const problem *p, const float *got, br_isa isa, const char *how)
 static void
 check_problem(const problem *p, br_isa isa)
 {
-    packed k = pack(p, isa);
+    packed k = pack(p, isa, true);
     size_t n = (size_t)p->n_rows * p->n_out;
     float *got = t_keep(malloc(n * sizeof *got));
     uint32_t *back = t_keep(malloc(p->n_rows * sizeof *back));
@@ -253,6 +254,46 @@ TEST(cpu_mat_with_avx2_has_the_bits_of_ref)
 TEST(cpu_mat_with_avx512_has_the_bits_of_ref)
 {
     check_isa(BR_ISA_AVX512);
+}
+
+/* Both factors are rounded to eight bits: 2^-8 of the sum of sizes. */
+TEST(cpu_mat_in_pairs_of_bf16_stays_within_its_error_in_any_company)
+{
+    enum { IN = 555, OUT = 21, ROWS = 11 };
+    problem p = {.type = BR_Q_BF16, .n_in = IN, .n_out = OUT, .n_rows = ROWS};
+    uint64_t rng = 5;
+    float w[IN], got[ROWS * OUT], alone[OUT];
+    packed k;
+    br_mul job = {
+        .act = NULL, .n_rows = ROWS, .o1 = OUT, .out = got, .out_stride = OUT};
+
+    make(&p, &rng);
+    k = pack(&p, br_isa_best(), false);
+    if (k.m.form != BR_FORM_BF16)
+        t_skip("this machine multiplies no BF16");
+    job.m = &k.m;
+    job.act = k.act;
+    br_mat_mul(&job);
+    for (uint32_t i = 0; i < ROWS * OUT; i++) {
+        double sum = 0, size = 0;
+
+        br_dequant(BR_Q_BF16, p.raw + i % OUT * IN * 2, w, IN);
+        for (uint32_t n = 0; n < IN; n++) {
+            double v = (double)w[n] * (double)p.x[i / OUT * IN + n];
+
+            sum += v;
+            size += fabs(v);
+        }
+        ck_assert_double_le(fabs(sum - (double)got[i]), size / 256);
+    }
+    job.n_rows = 1;
+    job.out = alone;
+    job.out_row = &(uint32_t){0};
+    for (uint32_t r = 0; r < ROWS; r++) {
+        job.row = &r;
+        br_mat_mul(&job);
+        ck_assert_mem_eq(alone, got + r * OUT, sizeof alone);
+    }
 }
 
 TEST(cpu_mat_refuses_what_is_no_matrix_of_weights)
