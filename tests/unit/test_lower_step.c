@@ -358,6 +358,40 @@ TEST(an_extension_that_is_no_graph_is_refused)
     load_fails("{\"rows\":1,\"graph\":[\"nonsense\"]}", "step.graph: ");
 }
 
+/* A value of 20 pieces: whoever reads it waits for 20 nodes, 8 at a time. */
+TEST(more_than_eight_waits_go_through_joins)
+{
+    br_str text = {0};
+    br_status st = {0};
+    br_mega_prog *p;
+    size_t joins = 0;
+    br_ir *g;
+
+    br_str_puts(&text, "graph wide stage=decode\n"
+                       "value step.token I32 [T,1]\n"
+                       "value model.embed_table F32 [64,32]\n"
+                       "value t.x F32 [T,32]\n"
+                       "value t.parts F32 [T,20]\n"
+                       "value model.out_weight F32 [64,20]\n"
+                       "value step.logits F32 [T,64]\n"
+                       "node EMBED step.token model.embed_table -> t.x\n");
+    for (int i = 0; i < 20; i++)
+        br_str_printf(&text, "node COPY t.x{%d:1} -> t.parts{%d:1}\n", i, i);
+    br_str_puts(&text, "node LM_HEAD t.parts model.out_weight - -> "
+                       "step.logits\n");
+    t_ok(br_ir_parse(&g, text.at, text.n, &st), &st);
+    p = lowered(g, 3, 1, 0);
+    for (size_t t = 0; t < p->n_tasks; t++) {
+        ck_assert_uint_le(p->tasks[t].n_waits, BR_MEGA_MAX_WAITS);
+        joins += p->tasks[t].op == BR_MOP_NOP;
+    }
+    ck_assert_uint_eq(joins, 2); /* 20 = 8 + 8 + 4, and two joins */
+    ck_assert_str_eq(verdict(p), "");
+    br_mega_free(p);
+    br_ir_free(g);
+    br_str_fini(&text);
+}
+
 /* What runs tensors has no tier; a recipe's steps are upstream's ops. */
 TEST(step_tasks_run_on_tiers_alone)
 {
