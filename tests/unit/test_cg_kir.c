@@ -30,6 +30,9 @@ static const char small[] =
     "  st.global.v.f32 %0 %7\n"
     "  trap #1\n"
     "  ret\n"
+    "end\n"
+    "func declared entry extern param_bytes 8\n"
+    "  param q 0 8 8\n"
     "end\n";
 
 static char *
@@ -86,7 +89,8 @@ static const struct {
     {"$tid.x", "$tid.w", "no such special register"},
     {"init 01", "init 0102", "two digits for each byte"},
     {"init 01", "init zz", "not hexadecimal"},
-    {"end\n", "", "without its end"},
+    {"end\n", "", "no such operation"},
+    {"q 0 8 8\nend\n", "q 0 8 8\n", "without its end"},
     {"func k entry", "func k sentry", "not a property"},
     {"#4\n", "#4x\n", "does not belong"},
     /* types, modifiers */
