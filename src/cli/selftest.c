@@ -1,9 +1,10 @@
-/* selftest.c - brass test-sched: the scheduler in virtual time.
+/* selftest.c - brass test-sched and test-mem: what serving rests on, tried.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/thread.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "run/mem_sim.h"
 #include "run/sched_sim.h"
 
 #include <inttypes.h>
@@ -14,10 +15,12 @@ at(void *ctx, const br_sim_report *r)
     br_progress_at(ctx, r->steps, br_now_ns());
 }
 
-static const struct {
+typedef struct row {
     const char *key, *text;
     size_t offset;
-} rows[] = {
+} row;
+
+static const row sched_rows[] = {
     {"steps", "steps", offsetof(br_sim_report, steps)},
     {"worlds", "worlds", offsetof(br_sim_report, worlds)},
     {"rows", "rows", offsetof(br_sim_report, rows)},
@@ -31,25 +34,42 @@ static const struct {
      offsetof(br_sim_report, hit_tokens)},
 };
 
-static uint64_t
-value(const br_sim_report *r, size_t i)
-{
-    return *(const uint64_t *)(const void *)((const char *)r + rows[i].offset);
-}
+static const row mem_rows[] = {
+    {"operations", "operations, all counted anew after each",
+     offsetof(br_mem_report, ops)},
+    {"worlds", "worlds", offsetof(br_mem_report, worlds)},
+    {"taken", "times pages were taken", offsetof(br_mem_report, taken)},
+    {"full", "times there were none", offsetof(br_mem_report, full)},
+    {"shared", "prefixes shared", offsetof(br_mem_report, shared)},
+    {"added", "blocks added to prefixes", offsetof(br_mem_report, added)},
+    {"evicted", "blocks evicted", offsetof(br_mem_report, evicted)},
+    {"states", "states kept", offsetof(br_mem_report, states)},
+    {"oom", "failing allocations, nothing leaked",
+     offsetof(br_mem_report, oom)},
+};
 
+/* A report is a struct of uint64_t. */
 static int
-print_json(br_cli *cli, const br_sim_report *r)
+print(br_cli *cli, const void *report, const row *rows, size_t n)
 {
     br_str doc = {0};
     br_json_writer w;
 
     br_json_w_begin(&w, &doc, 0);
     br_json_w_obj(&w);
-    for (size_t i = 0; i < BR_COUNT(rows); i++) {
-        br_json_w_key_u64(&w, rows[i].key, value(r, i));
+    for (size_t i = 0; i < n; i++) {
+        uint64_t v = *(const uint64_t *)(const void *)((const char *)report +
+                                                       rows[i].offset);
+
+        br_json_w_key_u64(&w, rows[i].key, v);
+        if (!br_opt_bool(cli, BR_OPT_json))
+            (void)fprintf(cli->out, "%12" PRIu64 "  %s\n", v, rows[i].text);
     }
     br_json_w_obj_end(&w);
-    return br_cli_json_out(cli, &doc);
+    if (br_opt_bool(cli, BR_OPT_json))
+        return br_cli_json_out(cli, &doc);
+    br_str_fini(&doc);
+    return 0;
 }
 
 int
@@ -67,10 +87,18 @@ br_cmd_test_sched(br_cli *cli)
     br_progress_end(&p);
     if (code != BR_OK)
         return br_cli_fail(cli, &st);
-    if (br_opt_bool(cli, BR_OPT_json))
-        return print_json(cli, &r);
-    for (size_t i = 0; i < BR_COUNT(rows); i++)
-        (void)fprintf(cli->out, "%12" PRIu64 "  %s\n", value(&r, i),
-                      rows[i].text);
-    return 0;
+    return print(cli, &r, sched_rows, BR_COUNT(sched_rows));
+}
+
+int
+br_cmd_test_mem(br_cli *cli)
+{
+    br_mem_report r;
+    br_status st = {0};
+
+    if (br_mem_sim((uint64_t)br_opt_int(cli, BR_OPT_first_seed),
+                   (uint64_t)br_opt_int(cli, BR_OPT_operations), true, &r,
+                   &st) != BR_OK)
+        return br_cli_fail(cli, &st);
+    return print(cli, &r, mem_rows, BR_COUNT(mem_rows));
 }

@@ -397,6 +397,22 @@ br_prefix_evictable(const br_prefixes *p)
     return p->n_listed;
 }
 
+uint32_t
+br_prefix_mark(const br_prefixes *p, uint32_t group, bool *named)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < p->c.n_blocks; i++) {
+        uint32_t page = p->at[i].live ? p->at[i].page[group] : NONE;
+
+        if (page != NONE && !named[page]) {
+            named[page] = true;
+            n++;
+        }
+    }
+    return n;
+}
+
 void
 br_prefix_audit(const br_prefixes *p)
 {

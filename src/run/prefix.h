@@ -72,6 +72,9 @@ uint32_t br_prefix_count(const br_prefixes *p);     /* blocks */
 uint32_t br_prefix_evictable(const br_prefixes *p); /* at once; more follow */
 /* Forgets a scope's tree as far as nobody stands in it. */
 void br_prefix_drop_scope(br_prefixes *p, uint32_t scope);
+/* named[page] becomes true for the group's pages that blocks hold; returns how
+ * many were false before. */
+uint32_t br_prefix_mark(const br_prefixes *p, uint32_t group, bool *named);
 /* Counts everything anew; aborts where books and blocks differ. Debug runs. */
 void br_prefix_audit(const br_prefixes *p);
 /* Instead of SipHash: for tests that want collisions. */

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/sched.h"
 
+#include "run/mem_sim.h"
 #include "run/sched_sim.h"
 
 #include "t.h"
@@ -18,6 +19,16 @@ TEST(sched_keeps_its_rules_in_random_worlds)
     /* All that is promised has happened. */
     ck_assert(r.tokens > 1000 && r.preempted > 20 && r.cancelled > 20 &&
               r.choices > 10000 && r.hit_tokens > 1000);
+}
+
+TEST(pages_and_prefixes_add_up_whatever_happens)
+{
+    br_mem_report r;
+    br_status st = {0};
+
+    t_ok(br_mem_sim(1, 20000, false, &r, &st), &st);
+    ck_assert(r.taken > 100 && r.full > 100 && r.shared > 100 &&
+              r.added > 100 && r.evicted > 100 && r.states > 10);
 }
 
 /* ---- a small one by hand ------------------------------------------------- */
