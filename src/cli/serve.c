@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "cli/cli.h"
 #include "http/http.h"
+#include "run/books.h"
 #include "run/lm_ref.h"
 
 #include <signal.h>
@@ -16,7 +17,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { MAX_KEY_FILE = 1 << 20, NAME = 128 };
+enum { NAME = 128 };
 
 typedef struct server {
     br_cli *cli;
@@ -29,8 +30,7 @@ typedef struct server {
     br_lm_ref *ref;
     br_engine *engine;
     char name[NAME];
-    char *key_text;
-    BR_VEC(const char *) keys;
+    br_books *books;
     br_status st; /* the loader's, until it is joined */
 } server;
 
@@ -45,35 +45,6 @@ get_sampling(server *s)
     p->top_k = (int32_t)br_opt_int(s->cli, BR_OPT_top_k);
     p->top_p = (float)br_opt_f64(s->cli, BR_OPT_top_p);
     p->min_p = (float)br_opt_f64(s->cli, BR_OPT_min_p);
-}
-
-/* A key on each line; empty lines and those that begin with # are none. */
-static br_code
-get_keys(server *s, br_status *st)
-{
-    const char *path = br_opt_str(s->cli, BR_OPT_api_key_file);
-    size_t n;
-
-    if (!path)
-        return BR_OK;
-    BR_TRY(br_file_read(path, MAX_KEY_FILE, &s->key_text, &n, st));
-    for (char *at = s->key_text, *end = at + n; at < end;) {
-        char *nl = memchr(at, '\n', (size_t)(end - at));
-        char *stop = nl ? nl : end;
-
-        if (stop > at && stop[-1] == '\r')
-            stop[-1] = 0;
-        if (nl)
-            *nl = 0;
-        if (*at && *at != '#' && !br_vec_push(&s->keys, at))
-            return br_fail(st, BR_E_OOM, "out of memory");
-        at = nl ? nl + 1 : end;
-    }
-    if (!s->keys.n)
-        return br_fail(st, BR_E_USAGE, "%s: holds no key", path);
-    s->config.keys = s->keys.at;
-    s->config.n_keys = s->keys.n;
-    return BR_OK;
 }
 
 /* "models/demo.gguf" is called demo. */
@@ -110,12 +81,14 @@ get_options(server *s, br_status *st)
     if (s->config.unix_path && !br_opt_given(s->cli, BR_OPT_host) &&
         !br_opt_given(s->cli, BR_OPT_port))
         s->config.host = NULL;
+    if (br_opt_given(s->cli, BR_OPT_db))
+        s->config.db = br_opt_str(s->cli, BR_OPT_db);
     s->config.insecure = br_opt_bool(s->cli, BR_OPT_insecure);
     s->config.drain_ns = br_opt_int(s->cli, BR_OPT_drain) * 1000000000;
     s->config.limits.conns = (uint32_t)br_opt_int(s->cli, BR_OPT_max_conns);
     get_sampling(s);
     get_name(s);
-    return get_keys(s, st);
+    return BR_OK;
 }
 
 /* ---- the model ----------------------------------------------------------- */
@@ -125,6 +98,7 @@ load_model(server *s, br_status *st)
 {
     br_engine_config e = {0};
     br_status none = {0};
+    bool lost = false;
 
     BR_TRY(br_model_open(&s->model, s->cli->args[0], st));
     BR_TRY(br_tok_from_gguf(&s->tok, s->model->gguf, NULL, st));
@@ -137,7 +111,12 @@ load_model(server *s, br_status *st)
                           (uint32_t)br_opt_int(s->cli, BR_OPT_slots), st));
     e.lm = br_lm_ref_lm(s->ref);
     e.tok = s->tok;
-    return br_engine_new(&s->engine, &e, st);
+    BR_TRY(br_engine_new(&s->engine, &e, st));
+    if (s->config.db)
+        BR_TRY(br_books_open(&s->books, s->engine, s->config.db, &lost, st));
+    if (lost)
+        br_log(BR_EV_http_lost, "%s", s->config.db);
+    return BR_OK;
 }
 
 static void
@@ -215,13 +194,12 @@ static void
 close_all(server *s)
 {
     br_http_free(s->http);
+    br_books_close(s->books);
     br_engine_free(s->engine);
     br_lm_ref_close(s->ref);
     br_chat_free(s->chat);
     br_tok_free(s->tok);
     br_model_close(s->model);
-    br_vec_fini(&s->keys);
-    br_free(s->key_text);
 }
 
 static br_code

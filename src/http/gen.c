@@ -400,6 +400,7 @@ submit(br_gen *g, br_choice *c, br_status *st)
     br_request_desc d = br_request_defaults();
     const br_ask *a = &g->ask;
 
+    d.tenant = g->c->tenant;
     d.tokens = g->h->ids.at;
     d.n_tokens = g->h->ids.n;
     d.sample = a->sample;

@@ -15,11 +15,6 @@
 #include "run/chat.h"
 #include "run/engine.h"
 
-enum {
-    BR_HTTP_MAX_KEYS = 1024,
-    BR_HTTP_MIN_KEY = 16, /* bytes */
-};
-
 typedef struct br_http br_http;
 
 typedef struct br_http_config {
@@ -27,9 +22,7 @@ typedef struct br_http_config {
     uint16_t port;         /* 0: any */
     const char *unix_path; /* or NULL */
     bool insecure;         /* may listen where others can reach it, keyless */
-    /* One of them has to come with a request; n_keys 0: none needed */
-    const char *const *keys;
-    size_t n_keys;
+    const char *db;        /* tenants and their keys; NULL: nobody needs one */
     br_http_limits limits;
     br_sample_params sample; /* where a request says nothing */
     int64_t drain_ns;        /* for running requests, after br_http_stop */
@@ -48,7 +41,7 @@ typedef struct br_http_model {
 
 /* Listens when it returns; everything but the user interface and /health
  * answers 503 until br_http_ready. USAGE: an address that others can reach,
- * without keys. */
+ * without keys. Tenants get to the engine by br_books_open. */
 br_code br_http_new(br_http **out, const br_http_config *c,
                     br_status *st) BR_MUST_USE;
 void br_http_free(br_http *h);

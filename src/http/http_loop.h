@@ -71,8 +71,9 @@ struct br_http_conn {
     int64_t deadline_ns; /* 0: none */
     int64_t last_put_ns;
     uint32_t events;
-    int status; /* of the answer at hand */
-    void *job;  /* the app's */
+    int status;      /* of the answer at hand */
+    uint32_t tenant; /* the app's: who asks */
+    void *job;       /* the app's */
     br_http_conn *prev, *next, *flush_next;
 };
 

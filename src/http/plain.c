@@ -79,6 +79,27 @@ br_on_embeddings(br_http *h, br_http_conn *c)
 /* ---- the live state, for the user interface ------------------------------ */
 
 static void
+put_slots(br_str *out, br_engine *e)
+{
+    static const char *const states[] = {"free",   "admitted",  "prefill",
+                                         "decode", "preempted", "done"};
+    enum { MOST = 256 };
+    br_slot_info *s = br_try_calloc(MOST, sizeof *s);
+    uint32_t n = s ? BR_MIN(br_engine_slots(e, s, MOST), (uint32_t)MOST) : 0;
+
+    br_str_puts(out, ",\"slots\":[");
+    for (uint32_t i = 0; i < n; i++)
+        br_str_printf(out,
+                      "%s{\"state\":\"%s\",\"tenant\":%u,\"prompt\":%u,"
+                      "\"cached\":%u,\"out\":%u,\"pages\":%u,\"held\":%s}",
+                      i ? "," : "", states[s[i].state], s[i].tenant,
+                      s[i].n_prompt, s[i].n_cached, s[i].n_out, s[i].n_pages,
+                      s[i].held ? "true" : "false");
+    br_str_puts(out, "]");
+    br_free(s);
+}
+
+static void
 put_numbers(br_str *out, const br_engine_stats *s)
 {
     const struct {
@@ -127,6 +148,7 @@ br_on_state(br_http *h, br_http_conn *c)
                       h->model->n_ctx);
         br_engine_stats_get(h->model->engine, &s);
         put_numbers(&out, &s);
+        put_slots(&out, h->model->engine);
     }
     br_str_puts(&out, ",\"latency_ms\":{");
     for (int i = 0; i < BR_HIST_COUNT; i++)
@@ -134,6 +156,50 @@ br_on_state(br_http *h, br_http_conn *c)
                       br_hist_quantile(&h->metrics.hist[i], 0.5) * 1e3,
                       br_hist_quantile(&h->metrics.hist[i], 0.99) * 1e3);
     br_str_puts(&out, "}}");
+    br_reply_json(h, c, &out);
+}
+
+/* ---- ledgers -------------------------------------------------------------- */
+
+static void
+put_ledger(br_str *out, uint32_t tenant, const br_ledger *l)
+{
+    br_str_printf(out, "{\"id\":%u", tenant);
+#define L(column, how, kind) \
+    br_str_printf(out, ",\"" #column "\":%.9g", (double)l->column);
+#include "run/tstore.def"
+#undef L
+    br_str_puts(out, "}");
+}
+
+/* A tenant's own ledger, by its number or as "me". With a file: all there ever
+ * was, up to a second ago. */
+void
+br_on_usage(br_http *h, br_http_conn *c)
+{
+    static const char before[] = "/v1/tenants/", after[] = "/usage";
+    br_text id = {c->in.path.p + sizeof before - 1,
+                  c->in.path.n - (sizeof before - 1) - (sizeof after - 1)};
+    br_status st = {0};
+    br_str out = {0};
+    br_ledger l;
+    int64_t n;
+
+    if (!br_text_is(id, "me") &&
+        (!br_json_to_i64(id, &n) || n != (int64_t)c->tenant)) {
+        br_reply_error(h, c, 403, NULL, "that tenant's ledger is not yours");
+        return;
+    }
+    if (h->store) {
+        if (br_tstore_usage(h->store, c->tenant, &l, &st) != BR_OK) {
+            br_reply_status(h, c, &st, NULL);
+            return;
+        }
+    } else if (!br_engine_ledger(h->model->engine, c->tenant, &l)) {
+        br_reply_error(h, c, 404, NULL, "no such tenant");
+        return;
+    }
+    put_ledger(&out, c->tenant, &l);
     br_reply_json(h, c, &out);
 }
 

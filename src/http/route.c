@@ -7,7 +7,6 @@
  * here).
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/hash.h"
 #include "base/log.h"
 #include "http/srv.h"
 
@@ -73,35 +72,38 @@ is_same_site(const br_http_conn *c)
     return br_text_eq(origin, c->in.host);
 }
 
+/* Whose key came with the request, in c->tenant. */
 static bool
-has_key(const br_http *h, const br_http_conn *c)
+has_key(br_http *h, br_http_conn *c)
 {
-    br_text given = br_http_header_of(&c->in, "authorization");
-    uint8_t digest[BR_SHA256_BYTES];
-    unsigned found = 0;
-    br_sha256 sha;
+    br_text key = br_http_header_of(&c->in, "authorization");
+    br_status st = {0};
+    bool ok = false;
 
-    if (given.n > 7 && br_http_same((br_text){given.p, 7}, "bearer "))
-        given = (br_text){given.p + 7, given.n - 7};
+    if (key.n > 7 && br_http_same((br_text){key.p, 7}, "bearer "))
+        key = (br_text){key.p + 7, key.n - 7};
     else
-        given = br_http_header_of(&c->in, "x-api-key");
-    if (!given.n)
-        return false;
-    br_sha256_begin(&sha);
-    br_sha256_add(&sha, given.p, given.n);
-    br_sha256_end(&sha, digest);
-    /* Digests of all keys, whole: time tells nothing about a key. */
-    for (size_t i = 0; i < h->config.n_keys; i++) {
-        unsigned differs = 0;
-
-        for (size_t k = 0; k < sizeof digest; k++)
-            differs |= digest[k] ^ h->keys[i][k];
-        found |= differs == 0;
-    }
-    return found;
+        key = br_http_header_of(&c->in, "x-api-key");
+    if (br_tstore_key(h->store, key, &c->tenant, &ok, &st) != BR_OK)
+        br_log(BR_EV_http_failed, "%s", st.msg);
+    return ok;
 }
 
 /* ---- who answers --------------------------------------------------------- */
+
+/* A path, or one with {} for a word. */
+static bool
+is_path(br_text path, const char *route)
+{
+    const char *hole = strstr(route, "{}");
+    size_t before = hole ? (size_t)(hole - route) : 0;
+    size_t after = hole ? strlen(hole + 2) : 0;
+
+    if (!hole)
+        return br_text_is(path, route);
+    return path.n > before + after && memcmp(path.p, route, before) == 0 &&
+           memcmp(path.p + path.n - after, hole + 2, after) == 0;
+}
 
 static void
 wrong_method(br_http *h, br_http_conn *c)
@@ -110,7 +112,7 @@ wrong_method(br_http *h, br_http_conn *c)
 
     br_str_puts(&allow, "Allow: ");
     for (size_t i = 0; i < BR_COUNT(routes); i++)
-        if (br_text_is(c->in.path, routes[i].path))
+        if (is_path(c->in.path, routes[i].path))
             br_str_printf(&allow, "%s, ", routes[i].method);
     if (allow.n > 2 && !allow.oom) {
         allow.n -= 2;
@@ -135,7 +137,7 @@ find(br_http *h, br_http_conn *c)
     for (size_t i = 0; i < BR_COUNT(routes); i++) {
         const struct route *r = &routes[i];
 
-        if (!br_text_is(c->in.path, r->path))
+        if (!is_path(c->in.path, r->path))
             continue;
         path = true;
         if (br_text_is(c->in.method, r->method) ||
@@ -157,6 +159,7 @@ br_route(br_http *h, br_http_conn *c)
     br_log(BR_EV_http_request, "%.*s %.*s, %zu bytes",
            (int)BR_MIN(c->in.method.n, (size_t)16), c->in.method.p,
            (int)BR_MIN(c->in.path.n, (size_t)64), c->in.path.p, c->in.body.n);
+    c->tenant = BR_TENANT_LOCAL;
     if (h->open && !c->local && !h->config.insecure &&
         !is_own_name(h, c->in.host)) {
         br_reply_error(h, c, 403, NULL,
@@ -170,7 +173,7 @@ br_route(br_http *h, br_http_conn *c)
     r = find(h, c);
     if (!r)
         return;
-    if ((r->flags & KEY) && h->config.n_keys && !has_key(h, c))
+    if ((r->flags & KEY) && h->store && !has_key(h, c))
         br_reply_error(h, c, 401, NULL,
                        "no valid API key: send Authorization: Bearer KEY");
     else if ((r->flags & ASK) && h->draining)

@@ -1,11 +1,8 @@
 /* server.c - see http.h: life of the server, and what the loop calls.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "http/gen.h"
-
-#include <string.h>
 
 br_http_config
 br_http_config_default(void)
@@ -106,38 +103,16 @@ on_tick(void *ctx, int64_t now_ns, bool stopping)
 /* ---- life ---------------------------------------------------------------- */
 
 static br_code
-take_keys(br_http *h, br_status *st)
-{
-    const br_http_config *k = &h->config;
-
-    if (k->n_keys > BR_HTTP_MAX_KEYS)
-        return br_fail(st, BR_E_USAGE, "over %d API keys", BR_HTTP_MAX_KEYS);
-    h->keys = br_try_calloc(k->n_keys + 1, sizeof *h->keys);
-    if (!h->keys)
-        return br_fail(st, BR_E_OOM, "http: out of memory");
-    for (size_t i = 0; i < k->n_keys; i++) {
-        br_sha256 sha;
-
-        if (strlen(k->keys[i]) < BR_HTTP_MIN_KEY)
-            return br_fail(st, BR_E_USAGE,
-                           "an API key of less than %d characters",
-                           BR_HTTP_MIN_KEY);
-        br_sha256_begin(&sha);
-        br_sha256_add(&sha, k->keys[i], strlen(k->keys[i]));
-        br_sha256_end(&sha, h->keys[i]);
-    }
-    return BR_OK;
-}
-
-static br_code
 open_doors(br_http *h, br_status *st)
 {
     const br_http_config *k = &h->config;
 
-    h->open = k->n_keys == 0;
+    h->open = !k->db;
+    if (k->db)
+        BR_TRY(br_tstore_open(&h->store, k->db, st));
     if (k->host && h->open && !k->insecure && !br_http_is_loopback(k->host))
         return br_fail(st, BR_E_USAGE,
-                       "--host %s: others could reach it; give --api-key-file, "
+                       "--host %s: others could reach it; give --db, "
                        "or --insecure if that is meant",
                        k->host);
     h->port = k->port;
@@ -163,8 +138,7 @@ br_http_new(br_http **out, const br_http_config *config, br_status *st)
     h->started_ns = br_now_ns();
     h->created = br_wall_ns() / 1000000000;
     h->work = br_tok_work_new();
-    code = h->work ? take_keys(h, st)
-                   : br_fail(st, BR_E_OOM, "http: out of memory");
+    code = h->work ? BR_OK : br_fail(st, BR_E_OOM, "http: out of memory");
     if (code == BR_OK)
         code = br_http_loop_new(&h->loop, &config->limits, &app, st);
     if (code == BR_OK)
@@ -186,7 +160,7 @@ br_http_free(br_http *h)
     br_tok_work_free(h->work);
     br_vec_fini(&h->ids);
     br_str_fini(&h->scratch);
-    br_free(h->keys);
+    br_tstore_close(h->store);
     br_free(h);
 }
 

@@ -7,6 +7,7 @@
 #include "http/ask.h"
 #include "http/http.h"
 #include "http/metrics.h"
+#include "run/tstore.h"
 
 #include <stdatomic.h>
 
@@ -14,7 +15,7 @@ typedef struct br_gen br_gen;
 
 struct br_http {
     br_http_config config;
-    uint8_t (*keys)[32]; /* SHA-256 of each */
+    br_tstore *store; /* NULL: nobody needs a key */
     br_http_loop *loop;
     uint16_t port;
     bool open; /* whoever reaches it may ask: no keys */

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "serve_kit.h"
 
+#include "run/books.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -293,34 +295,44 @@ TEST(http_holds_only_the_slot_of_a_slow_client)
 
 /* ---- who may ask --------------------------------------------------------- */
 
-TEST(http_wants_a_key_where_there_are_keys)
+TEST(http_wants_the_key_of_a_tenant)
 {
-    static const char *const keys[] = {"a-key-of-some-length",
-                                       "another-key-of-length"};
     br_http_config c = br_http_config_default();
+    char *db = t_printf("%s/t.db", t_tmpdir()), key[BR_KEY_CHARS], *bearer;
+    br_quota q = br_quota_defaults();
+    br_books *books = NULL;
+    br_status st = {0};
+    br_tstore *store;
+    sk_answer a;
+    uint32_t id;
+    bool lost;
     sk k;
 
+    if (!br_tstore_here())
+        t_skip("built without SQLite");
+    t_ok(br_tstore_open(&store, db, &st), &st);
+    t_ok(br_tstore_create(store, "me", &q, &id, key, &st), &st);
     c.port = 0;
-    c.keys = keys;
-    c.n_keys = 2;
+    c.db = db;
     sk_open(&k, &(sk_config){.http = c});
+    t_ok(br_books_open(&books, k.ek.e, db, &lost, &st), &st);
+    bearer = t_printf("Authorization: Bearer %s\r\n", key);
     ck_assert_int_eq(sk_ask(&k, "GET /v1/models", "", NULL).status, 401);
     ck_assert_int_eq(sk_ask(&k, "GET /metrics", "", NULL).status, 401);
-    ck_assert_int_eq(sk_ask(&k, "GET /v1/models",
-                            "Authorization: Bearer a-key-of-some-lengtH\r\n",
-                            NULL)
-                         .status,
-                     401);
-    ck_assert_int_eq(sk_ask(&k, "GET /v1/models",
-                            "Authorization: Bearer another-key-of-length\r\n",
-                            NULL)
-                         .status,
-                     200);
-    ck_assert_int_eq(sk_ask(&k, "GET /v1/models",
-                            "x-api-key: a-key-of-some-length\r\n", NULL)
-                         .status,
-                     200);
+    ck_assert_int_eq(sk_ask(&k, "GET /v1/models", bearer, NULL).status, 200);
+    a = sk_ask(&k, "POST /v1/chat/completions",
+               t_printf("x-api-key: %s\r\n", key), chat(7, false));
+    ck_assert_int_eq(a.status, 200);
+    bearer[strlen(bearer) - 3] ^= 1;
+    ck_assert_int_eq(sk_ask(&k, "GET /v1/models", bearer, NULL).status, 401);
+    bearer[strlen(bearer) - 3] ^= 1;
+    br_books_close(books); /* writes what there is */
+    a = sk_ask(&k, "GET /v1/tenants/me/usage", bearer, NULL);
+    ck_assert_ptr_nonnull(strstr(a.body, "\"tokens_generated\":7,"));
+    a = sk_ask(&k, t_printf("GET /v1/tenants/%u/usage", id + 1), bearer, NULL);
+    ck_assert_int_eq(a.status, 403);
     sk_close(&k);
+    br_tstore_close(store);
 }
 
 TEST(http_does_not_listen_to_others_by_accident)
@@ -333,7 +345,7 @@ TEST(http_does_not_listen_to_others_by_accident)
     c.port = 0;
     ck_assert_int_eq(br_http_new(&h, &c, &st), BR_E_USAGE);
     ck_assert_str_eq(st.msg, "--host 0.0.0.0: others could reach it; give "
-                             "--api-key-file, or --insecure if that is meant");
+                             "--db, or --insecure if that is meant");
     c.insecure = true;
     st = (br_status){0};
     t_ok(br_http_new(&h, &c, &st), &st);
