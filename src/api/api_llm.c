@@ -3,7 +3,7 @@
 #include "api/api.h"
 #include "run/chat.h"
 #include "run/generate.h"
-#include "run/lm_ref.h"
+#include "run/lm_model.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ struct br_llm {
     br_model *model;
     br_tok *tok;
     br_tok_work *work;
-    br_lm_ref *ref;
+    br_lm_model *lm;
     bool *taken; /* [n_slots] */
 };
 
@@ -35,11 +35,13 @@ static br_code
 open_parts(br_llm *m, const char *path, uint32_t context, uint32_t sequences,
            br_status *st)
 {
+    br_lm_config c = {.n_ctx = context, .n_slots = sequences};
+
     if (sequences == 0 || sequences > 65536)
         return br_fail(st, BR_E_USAGE, "%u sequences; 1 to 65536", sequences);
     BR_TRY(br_model_open(&m->model, path, st));
     BR_TRY(br_tok_from_gguf(&m->tok, m->model->gguf, NULL, st));
-    BR_TRY(br_lm_ref_open(&m->ref, m->model, context, sequences, st));
+    BR_TRY(br_lm_model_open(&m->lm, m->model, &c, st));
     m->work = br_tok_work_new();
     m->taken = br_try_calloc(sequences, sizeof *m->taken);
     if (!m->work || !m->taken)
@@ -65,7 +67,7 @@ br_llm_close(br_llm *m)
 {
     if (!m)
         return;
-    br_lm_ref_close(m->ref);
+    br_lm_model_close(m->lm);
     br_tok_work_free(m->work);
     br_tok_free(m->tok);
     br_model_close(m->model);
@@ -76,7 +78,7 @@ br_llm_close(br_llm *m)
 uint32_t
 br_llm_context(const br_llm *m)
 {
-    return br_lm_ref_lm(m->ref)->n_ctx;
+    return br_lm_model_lm(m->lm)->n_ctx;
 }
 
 int32_t
@@ -148,13 +150,13 @@ br_sampling_init(br_sampling *s)
 static br_code
 take_slot(br_seq *s, br_status *st)
 {
-    uint32_t n = br_lm_ref_lm(s->m->ref)->n_slots;
+    uint32_t n = br_lm_model_lm(s->m->lm)->n_slots;
 
     while (s->slot < n && s->m->taken[s->slot])
         s->slot++;
     if (s->slot == n)
         return br_fail(st, BR_E_LIMIT, "all %u sequences are in use", n);
-    BR_TRY(br_session_new(&s->session, br_lm_ref_lm(s->m->ref), s->m->tok,
+    BR_TRY(br_session_new(&s->session, br_lm_model_lm(s->m->lm), s->m->tok,
                           s->slot, st));
     s->m->taken[s->slot] = true;
     return BR_OK;

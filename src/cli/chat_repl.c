@@ -283,7 +283,7 @@ br_cmd_chat(br_cli *cli)
             fprintf(cli->out,
                     "%s on tier %s. /help lists commands, Ctrl-D "
                     "ends.\n",
-                    r.talk.path.at, br_lm_ref_lm(r.talk.ref)->tier);
+                    r.talk.path.at, br_lm_model_lm(r.talk.lm)->tier);
         code = talk(&r);
     }
     br_lines_close(r.lines);

@@ -134,17 +134,22 @@ feed(br_cli *cli, br_oracle *o, const token_list *t, uint32_t chunk,
 }
 
 static br_code
-compute(br_cli *cli, const br_model *m, const token_list *t, br_status *st)
+compute(br_cli *cli, const br_model *m, const token_list *t, br_cpu_pool *pool,
+        br_status *st)
 {
     uint32_t n = (uint32_t)t->n;
     int64_t ctx = br_opt_given(cli, BR_OPT_ctx) ? br_opt_int(cli, BR_OPT_ctx)
                                                 : BR_MAX(n, 256u);
     uint32_t chunk = (uint32_t)br_opt_int(cli, BR_OPT_chunk);
-    br_oracle_config c = {.act = br_opt_enum(cli, BR_OPT_act) == 1
+    bool exact = br_opt_enum(cli, BR_OPT_arith) == 1;
+    br_oracle_config c = {.act = exact || br_opt_enum(cli, BR_OPT_act) == 1
                                      ? BR_REF_QUANTISED
                                      : BR_REF_F32,
                           .n_ctx = (uint32_t)ctx,
-                          .max_rows = BR_MIN(chunk, n)};
+                          .max_rows = BR_MIN(chunk, n),
+                          .pool = pool,
+                          .exact = exact,
+                          .f16_kv = true};
     size_t bytes;
     float *logits;
     br_oracle o;
@@ -173,6 +178,14 @@ compute(br_cli *cli, const br_model *m, const token_list *t, br_status *st)
     return code;
 }
 
+static bool
+on_cpu(const br_cli *cli)
+{
+    const char *tier = br_opt_str(cli, BR_OPT_tier);
+
+    return tier && strcmp(tier, "cpu") == 0;
+}
+
 static br_code
 check_options(br_cli *cli, br_status *st)
 {
@@ -189,9 +202,15 @@ check_options(br_cli *cli, br_status *st)
     if (!out && fd >= 0 && isatty(fd))
         return br_fail(st, BR_E_USAGE,
                        "logits are no text for a terminal; --output FILE");
-    if (tier && strcmp(tier, "ref") != 0)
+    if (on_cpu(cli) || br_opt_enum(cli, BR_OPT_arith) == 1) {
+        if (br_opt_given(cli, BR_OPT_act) && br_opt_enum(cli, BR_OPT_act) == 0)
+            return br_fail(st, BR_E_USAGE,
+                           "--act f32 is for the ref tier's own arithmetic");
+    }
+    if (tier && strcmp(tier, "ref") != 0 && !on_cpu(cli))
         return br_fail(st, BR_E_NO_DEVICE,
-                       "tier %s runs no models in this build; here is: ref",
+                       "tier %s runs no models in this build; here are: cpu "
+                       "ref",
                        tier);
     return BR_OK;
 }
@@ -202,6 +221,7 @@ br_cmd_logits(br_cli *cli)
     br_status st = {0};
     token_list t = {0};
     br_model *m = NULL;
+    br_cpu_pool *pool = NULL;
     br_code code = check_options(cli, &st);
 
     if (code == BR_E_USAGE)
@@ -210,8 +230,12 @@ br_cmd_logits(br_cli *cli)
         code = br_model_open(&m, cli->args[0], &st);
     if (code == BR_OK)
         code = get_tokens(cli, m, &t, &st);
+    if (code == BR_OK && on_cpu(cli))
+        code = br_cpu_pool_new(&pool, (uint32_t)br_opt_int(cli, BR_OPT_threads),
+                               &st);
     if (code == BR_OK)
-        code = compute(cli, m, &t, &st);
+        code = compute(cli, m, &t, pool, &st);
+    br_cpu_pool_free(pool);
     br_model_close(m);
     br_vec_fini(&t);
     return code == BR_OK ? 0 : br_cli_fail(cli, &st);

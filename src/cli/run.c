@@ -87,7 +87,7 @@ put_numbers(br_json_writer *w, const br_talk *t)
 
     br_json_w_key_strz(w, "end", br_gen_end_name(s->end));
     br_json_w_key_u64(w, "seed", t->params.sample.seed);
-    br_json_w_key_strz(w, "tier", br_lm_ref_lm(t->ref)->tier);
+    br_json_w_key_strz(w, "tier", br_lm_model_lm(t->lm)->tier);
     br_json_w_key_u64(w, "prompt_tokens", s->n_prompt);
     br_json_w_key_u64(w, "output_tokens", s->n_out);
     br_json_w_key_f64(w, "prefill_tok_s", br_gen_prefill_rate(s));

@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 #include "http/http.h"
 #include "run/books.h"
-#include "run/lm_ref.h"
+#include "run/lm_model.h"
 
 #include <signal.h>
 #include <string.h>
@@ -27,7 +27,7 @@ typedef struct server {
     br_model *model;
     br_tok *tok;
     br_chat *chat;
-    br_lm_ref *ref;
+    br_lm_model *lm;
     br_engine *engine;
     char name[NAME];
     br_books *books;
@@ -70,9 +70,10 @@ get_options(server *s, br_status *st)
 {
     const char *tier = br_opt_str(s->cli, BR_OPT_on_tier);
 
-    if (tier && strcmp(tier, "ref") != 0)
+    if (tier && strcmp(tier, "ref") != 0 && strcmp(tier, "cpu") != 0)
         return br_fail(st, BR_E_NO_DEVICE,
-                       "tier %s serves no models in this build; here is: ref",
+                       "tier %s serves no models in this build; here are: cpu "
+                       "ref",
                        tier);
     s->config = br_http_config_default();
     s->config.host = br_opt_str(s->cli, BR_OPT_host);
@@ -97,6 +98,9 @@ static br_code
 load_model(server *s, br_status *st)
 {
     br_engine_config e = {0};
+    br_lm_config c = {.tier = br_opt_str(s->cli, BR_OPT_on_tier),
+                      .n_ctx = (uint32_t)br_opt_int(s->cli, BR_OPT_max_ctx),
+                      .n_slots = (uint32_t)br_opt_int(s->cli, BR_OPT_slots)};
     br_status none = {0};
     bool lost = false;
 
@@ -106,10 +110,8 @@ load_model(server *s, br_status *st)
     if (br_chat_new(&s->chat, s->model->gguf, s->tok, &none) != BR_OK &&
         none.code != BR_E_UNSUPPORTED)
         return br_fail(st, none.code, "%s", none.msg);
-    BR_TRY(br_lm_ref_open(&s->ref, s->model,
-                          (uint32_t)br_opt_int(s->cli, BR_OPT_max_ctx),
-                          (uint32_t)br_opt_int(s->cli, BR_OPT_slots), st));
-    e.lm = br_lm_ref_lm(s->ref);
+    BR_TRY(br_lm_model_open(&s->lm, s->model, &c, st));
+    e.lm = br_lm_model_lm(s->lm);
     e.tok = s->tok;
     BR_TRY(br_engine_new(&s->engine, &e, st));
     if (s->config.db)
@@ -134,8 +136,8 @@ load(void *arg)
     m.engine = s->engine;
     m.tok = s->tok;
     m.chat = s->chat;
-    m.n_ctx = br_lm_ref_lm(s->ref)->n_ctx;
-    m.tier = br_lm_ref_lm(s->ref)->tier;
+    m.n_ctx = br_lm_model_lm(s->lm)->n_ctx;
+    m.tier = br_lm_model_lm(s->lm)->tier;
     br_http_ready(s->http, &m);
 }
 
@@ -196,7 +198,7 @@ close_all(server *s)
     br_http_free(s->http);
     br_books_close(s->books);
     br_engine_free(s->engine);
-    br_lm_ref_close(s->ref);
+    br_lm_model_close(s->lm);
     br_chat_free(s->chat);
     br_tok_free(s->tok);
     br_model_close(s->model);

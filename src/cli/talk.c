@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/thread.h"
 #include "cli/catalogue.h"
+#include "cli/progress.h"
 
 #include <signal.h>
 #include <string.h>
@@ -123,19 +124,23 @@ get_params(br_talk *t, br_status *st)
     return br_sample_params_check(p, 0, st);
 }
 
-static br_code
-tier_here(const br_cli *cli, br_status *st)
-{
-    const char *tier = br_opt_str(cli, BR_OPT_on_tier);
-
-    if (tier && strcmp(tier, "ref") != 0)
-        return br_fail(st, BR_E_NO_DEVICE,
-                       "tier %s runs no models in this build; here is: ref",
-                       tier);
-    return BR_OK;
-}
-
 /* ---- opening ------------------------------------------------------------- */
+
+static br_code
+open_lm(br_talk *t, uint32_t ctx, br_status *st)
+{
+    br_progress p;
+    br_lm_config c = {.tier = br_opt_str(t->cli, BR_OPT_on_tier),
+                      .n_ctx = ctx,
+                      .progress = br_progress_advance,
+                      .ctx = &p};
+    br_code code;
+
+    br_progress_begin(&p, t->cli, "packing weights", 0);
+    code = br_lm_model_open(&t->lm, t->model, &c, st);
+    br_progress_end(&p);
+    return code;
+}
 
 static br_code
 open_model(br_talk *t, bool chat, br_status *st)
@@ -154,8 +159,8 @@ open_model(br_talk *t, bool chat, br_status *st)
     BR_TRY(br_tok_from_gguf(&t->tok, t->model->gguf, NULL, st));
     if (chat)
         BR_TRY(br_chat_new(&t->chat, t->model->gguf, t->tok, st));
-    BR_TRY(br_lm_ref_open(&t->ref, t->model, (uint32_t)ctx, 1, st));
-    return br_session_new(&t->session, br_lm_ref_lm(t->ref), t->tok, 0, st);
+    BR_TRY(open_lm(t, (uint32_t)ctx, st));
+    return br_session_new(&t->session, br_lm_model_lm(t->lm), t->tok, 0, st);
 }
 
 br_code
@@ -165,8 +170,6 @@ br_talk_open(br_talk *t, br_cli *cli, bool chat, br_status *st)
 
     *t = (br_talk){.cli = cli};
     code = get_params(t, st);
-    if (code == BR_OK)
-        code = tier_here(cli, st);
     if (code == BR_OK)
         code =
             br_cli_model(cli, cli->n_args ? cli->args[0] : NULL, &t->path, st);
@@ -188,7 +191,7 @@ void
 br_talk_close(br_talk *t)
 {
     br_session_free(t->session);
-    br_lm_ref_close(t->ref);
+    br_lm_model_close(t->lm);
     br_chat_free(t->chat);
     br_tok_work_free(t->work);
     br_tok_free(t->tok);
@@ -266,7 +269,7 @@ br_talk_numbers(const br_talk *t)
             br_gen_decode_rate(s), (double)s->first_ns * 1e-9);
     if (s->end == BR_GEN_CONTEXT)
         fprintf(f, "; cut: the context of %u tokens is full",
-                br_lm_ref_lm(t->ref)->n_ctx);
+                br_lm_model_lm(t->lm)->n_ctx);
     else if (s->end == BR_GEN_LENGTH)
         fputs("; cut at --max-tokens", f);
     else if (s->end == BR_GEN_CANCELLED)

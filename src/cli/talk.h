@@ -8,14 +8,14 @@
 #include "cli/cli.h"
 #include "run/chat.h"
 #include "run/generate.h"
-#include "run/lm_ref.h"
+#include "run/lm_model.h"
 
 typedef struct br_talk {
     br_cli *cli;
     br_str path; /* of the model */
     br_model *model;
     br_tok *tok;
-    br_lm_ref *ref;
+    br_lm_model *lm;
     br_session *session;
     br_tok_work *work;
     br_chat *chat; /* NULL unless asked for */

@@ -19,7 +19,7 @@ static const struct tier_row {
     {"vulkan", "GPU by Vulkan", "/dev/dri/renderD128", false},
     {"metal", "GPU of a Mac", NULL, false},
     {"intel", "Intel GPU", "/dev/dri/renderD128", false},
-    {"cpu", "this processor, all threads", NULL, false},
+    {"cpu", "this processor, all threads", NULL, true},
     {"ref", "this processor, plain C, one thread", NULL, true},
 };
 

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
-#include "run/lm_ref.h"
+#include "run/lm_model.h"
 
 #include <inttypes.h>
 
@@ -65,7 +65,7 @@ again(const br_file_map *trace, const char *name, br_replay_report *out,
     br_trace_reader head;
     br_model *model = NULL;
     br_tok *tok = NULL;
-    br_lm_ref *ref = NULL;
+    br_lm_model *lm = NULL;
     br_code code;
 
     BR_TRY(br_trace_read(&head, trace->p, trace->n, st));
@@ -73,12 +73,12 @@ again(const br_file_map *trace, const char *name, br_replay_report *out,
     if (code == BR_OK)
         code = br_tok_from_gguf(&tok, model->gguf, NULL, st);
     if (code == BR_OK)
-        code = br_lm_ref_open(&ref, model, 0, 8, st);
+        code = br_lm_model_open(&lm, model, &(br_lm_config){.n_slots = 8}, st);
     if (code == BR_OK)
         code = br_replay(
             trace->p, trace->n,
-            &(br_engine_config){.lm = br_lm_ref_lm(ref), .tok = tok}, out, st);
-    br_lm_ref_close(ref);
+            &(br_engine_config){.lm = br_lm_model_lm(lm), .tok = tok}, out, st);
+    br_lm_model_close(lm);
     br_tok_free(tok);
     br_model_close(model);
     return code;

@@ -51,6 +51,12 @@ typedef struct br_state_plan {
 br_code br_state_plan_of(br_state_plan *p, const br_ir *g,
                          br_status *st) BR_MUST_USE;
 void br_state_plan_fini(br_state_plan *p);
+/* Graphs of one model lay its states out alike; values may be numbered
+ * otherwise, so places are looked up in the executor's own plan. */
+bool br_state_plan_same(const br_state_plan *a, const br_state_plan *b);
+/* Tokens, slots and positions are in range, and every row has its pages. */
+br_code br_step_check(const br_step *step, int64_t n_vocab, uint32_t n_slots,
+                      uint32_t n_groups, br_status *st) BR_MUST_USE;
 
 /* ---- executors: how a tier runs the programs of a model ------------------
  *

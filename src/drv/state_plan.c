@@ -71,3 +71,37 @@ br_state_plan_fini(br_state_plan *p)
     br_free(p->place);
     p->place = NULL;
 }
+
+bool
+br_state_plan_same(const br_state_plan *a, const br_state_plan *b)
+{
+    bool same = a->n_groups == b->n_groups && a->slot_elems == b->slot_elems;
+
+    for (uint32_t g = 0; same && g < a->n_groups; g++)
+        same = a->group[g].window == b->group[g].window &&
+               a->group[g].page_elems == b->group[g].page_elems;
+    return same;
+}
+
+br_code
+br_step_check(const br_step *step, int64_t n_vocab, uint32_t n_slots,
+              uint32_t n_groups, br_status *st)
+{
+    for (uint32_t t = 0; t < step->n_rows; t++) {
+        if (step->token[t] < 0 || step->token[t] >= n_vocab)
+            return br_fail(st, BR_E_FORMAT,
+                           "step row %u: token %d is not in 0..%lld", t,
+                           step->token[t], (long long)n_vocab - 1);
+        if (step->slot[t] < 0 || (uint32_t)step->slot[t] >= n_slots)
+            return br_fail(st, BR_E_FORMAT, "step row %u: no slot %d", t,
+                           step->slot[t]);
+        if (step->position[t] < 0)
+            return br_fail(st, BR_E_FORMAT, "step row %u: position %d", t,
+                           step->position[t]);
+        for (uint32_t g = 0; g < n_groups; g++)
+            if (!step->pages ||
+                !step->pages[(uint32_t)step->slot[t] * n_groups + g])
+                return br_fail(st, BR_E_FORMAT, "step row %u: no pages", t);
+    }
+    return BR_OK;
+}

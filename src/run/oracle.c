@@ -25,13 +25,10 @@ lower(br_oracle *o, int s, br_ref_config *rc, br_ir **graph, br_status *st)
 }
 
 static br_code
-open_all(br_oracle *o, br_status *st)
+open_ref(br_oracle *o, const uint32_t *n_pages, br_status *st)
 {
     br_ref_config rc = {
         .act = o->c.act, .max_rows = o->c.max_rows, .order = o->c.order};
-    br_kv_config kc = {.n_slots = o->c.n_slots, .max_tokens = o->c.n_ctx};
-    br_state_plan plan;
-    br_code code;
 
     for (int s = 0; s < BR_IR_STAGE_COUNT; s++) {
         br_ir *g;
@@ -46,11 +43,44 @@ open_all(br_oracle *o, br_status *st)
         BR_TRY(lower(o, s, &rc, &g, st));
         BR_TRY(br_ref_prepare(&o->ref[s], o->model, g, &rc, st));
     }
+    return br_ref_state_new(&o->state, o->graph[BR_IR_PREFILL], o->c.n_slots,
+                            n_pages, st);
+}
+
+/* One graph for all steps. */
+static br_code
+open_cpu(br_oracle *o, const uint32_t *n_pages, br_status *st)
+{
+    br_cpu_config cc = {.pool = o->c.pool,
+                        .exact = o->c.exact,
+                        .isa = -1,
+                        .max_rows = o->c.max_rows,
+                        .max_want = o->c.max_want,
+                        .progress = o->c.progress,
+                        .ctx = o->c.ctx};
+
+    BR_TRY(br_ir_of_model(&o->graph[BR_IR_PREFILL], o->model, BR_IR_PREFILL,
+                          o->c.n_ctx, st));
+    BR_TRY(br_cpu_prepare(&o->cpu, o->model, o->graph[BR_IR_PREFILL], &cc, st));
+    return br_cpu_state_new(&o->cpu_state, o->cpu,
+                            o->c.f16_kv && !o->c.exact ? BR_Q_F16 : BR_Q_F32,
+                            o->c.n_slots, n_pages, st);
+}
+
+static br_code
+open_all(br_oracle *o, br_status *st)
+{
+    br_kv_config kc = {.n_slots = o->c.n_slots, .max_tokens = o->c.n_ctx};
+    br_state_plan plan;
+    br_code code;
+
     for (int g = 0; g < BR_MAX_KV_GROUPS; g++)
         kc.n_pages[g] = (o->c.n_ctx / BR_PAGE_TOKENS + 2) * o->c.n_slots;
-    BR_TRY(
-        br_ref_state_new(&o->state, o->graph[0], o->c.n_slots, kc.n_pages, st));
-    BR_TRY(br_state_plan_of(&plan, o->graph[0], st));
+    if (o->c.pool)
+        BR_TRY(open_cpu(o, kc.n_pages, st));
+    else
+        BR_TRY(open_ref(o, kc.n_pages, st));
+    BR_TRY(br_state_plan_of(&plan, o->graph[BR_IR_PREFILL], st));
     code = br_kv_new(&o->kv, &plan, &kc, st);
     br_state_plan_fini(&plan);
     return code;
@@ -69,6 +99,8 @@ br_oracle_open(br_oracle *o, const br_model *m, const br_oracle_config *c,
         o->c.n_slots = 1;
     if (o->c.max_rows == 0)
         o->c.max_rows = 64;
+    if (o->c.max_want == 0)
+        o->c.max_want = o->c.max_rows;
     code = open_all(o, st);
     if (code != BR_OK)
         br_oracle_close(o);
@@ -78,6 +110,8 @@ br_oracle_open(br_oracle *o, const br_model *m, const br_oracle_config *c,
 void
 br_oracle_close(br_oracle *o)
 {
+    br_cpu_free(o->cpu);
+    br_cpu_state_free(o->cpu_state);
     for (int s = 0; s < BR_IR_STAGE_COUNT; s++) {
         br_ref_free(o->ref[s]);
         br_mega_free(o->program[s]);
@@ -92,7 +126,15 @@ void
 br_oracle_reset(br_oracle *o, uint32_t slot)
 {
     br_kv_cut(o->kv, slot, 0);
-    br_ref_slot_reset(o->state, slot);
+    br_oracle_slot_reset(o, slot);
+}
+
+br_code
+br_oracle_run(br_oracle *o, const br_step *step, br_ir_stage stage,
+              float *logits, br_status *st)
+{
+    return o->cpu ? br_cpu_step(o->cpu, o->cpu_state, step, logits, st)
+                  : br_ref_step(o->ref[stage], o->state, step, logits, st);
 }
 
 br_code
@@ -107,7 +149,7 @@ br_oracle_step(br_oracle *o, br_step *step, br_ir_stage stage, float *logits,
                           (uint32_t)step->position[t] + 1, st));
     }
     step->pages = br_kv_tables(o->kv);
-    return br_ref_step(o->ref[stage], o->state, step, logits, st);
+    return br_oracle_run(o, step, stage, logits, st);
 }
 
 br_code
@@ -136,4 +178,49 @@ br_oracle_feed(br_oracle *o, uint32_t slot, uint32_t from,
             st));
     }
     return BR_OK;
+}
+
+void
+br_oracle_watch(br_oracle *o, const br_watch *w)
+{
+    if (o->cpu)
+        br_cpu_watch(o->cpu, w);
+    else
+        br_ref_watch(o->ref[BR_IR_PREFILL], w);
+}
+
+/* ---- what a slot has besides pages --------------------------------------- */
+
+size_t
+br_oracle_slot_bytes(const br_oracle *o)
+{
+    return o->cpu ? br_cpu_slot_bytes(o->cpu_state)
+                  : br_ref_slot_bytes(o->state);
+}
+
+void
+br_oracle_slot_reset(br_oracle *o, uint32_t slot)
+{
+    if (o->cpu)
+        br_cpu_slot_reset(o->cpu_state, slot);
+    else
+        br_ref_slot_reset(o->state, slot);
+}
+
+void
+br_oracle_slot_save(const br_oracle *o, uint32_t slot, void *out)
+{
+    if (o->cpu)
+        br_cpu_slot_save(o->cpu_state, slot, out);
+    else
+        br_ref_slot_save(o->state, slot, out);
+}
+
+void
+br_oracle_slot_restore(br_oracle *o, uint32_t slot, const void *from)
+{
+    if (o->cpu)
+        br_cpu_slot_restore(o->cpu_state, slot, from);
+    else
+        br_ref_slot_restore(o->state, slot, from);
 }

@@ -1,13 +1,14 @@
-/* oracle.h - logits of a token sequence from the reference tier.
+/* oracle.h - logits of a token sequence, from the reference tier or the CPU's.
  *
- * Everything that lies between a model and its logits in one object: both
- * graphs, their executors, one state, pages. For `brass logits`, for tests,
- * and for whoever wants to know what the right answer is.
+ * Everything that lies between a model and its logits in one object: graphs,
+ * their executors, one state, pages. For `brass logits`, for tests, and for
+ * whoever wants to know what the right answer is.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_ORACLE_H
 #define BR_ORACLE_H
 
+#include "drv/cpu/cpu.h"
 #include "drv/ref/ref.h"
 #include "run/kv.h"
 
@@ -22,6 +23,15 @@ typedef struct br_oracle_config {
     uint32_t workers, tile;
     bool fused; /* the graphs pass through br_ir_fuse; no bit changes either */
     uint64_t order;
+    uint32_t max_want; /* of them that want logits; 0: all */
+    /* NULL: the reference tier. Else the CPU tier by these threads, whose act
+     * is quantised. */
+    br_cpu_pool *pool;
+    bool exact;  /* the reference tier's bits */
+    bool f16_kv; /* keys and values as F16, unless exact */
+    /* Weights that are packed; may be NULL. */
+    void (*progress)(void *ctx, uint64_t done, uint64_t total);
+    void *ctx;
 } br_oracle_config;
 
 typedef struct br_oracle {
@@ -31,6 +41,8 @@ typedef struct br_oracle {
     struct br_mega_prog *program[BR_IR_STAGE_COUNT];
     br_ref *ref[BR_IR_STAGE_COUNT];
     br_ref_state *state;
+    br_cpu *cpu;
+    br_cpu_state *cpu_state;
     br_kv *kv;
 } br_oracle;
 
@@ -45,8 +57,19 @@ void br_oracle_reset(br_oracle *o, uint32_t slot);
 br_code br_oracle_feed(br_oracle *o, uint32_t slot, uint32_t from,
                        const int32_t *tokens, uint32_t n, uint32_t chunk,
                        float *logits, br_status *st) BR_MUST_USE;
-/* A step of the caller's making; pages are found for it. */
+/* A step of the caller's making; pages are found for it. logits: [rows that
+ * want them][n_vocab], in the order of the rows. */
 br_code br_oracle_step(br_oracle *o, br_step *step, br_ir_stage stage,
                        float *logits, br_status *st) BR_MUST_USE;
+/* The same, and the pages are the caller's. */
+br_code br_oracle_run(br_oracle *o, const br_step *step, br_ir_stage stage,
+                      float *logits, br_status *st) BR_MUST_USE;
+/* Shows the nodes of prefill steps; NULL: nobody looks. */
+void br_oracle_watch(br_oracle *o, const br_watch *w);
+/* What a slot has besides pages: as br_ref_slot_save and its sisters. */
+size_t br_oracle_slot_bytes(const br_oracle *o);
+void br_oracle_slot_reset(br_oracle *o, uint32_t slot);
+void br_oracle_slot_save(const br_oracle *o, uint32_t slot, void *out);
+void br_oracle_slot_restore(br_oracle *o, uint32_t slot, const void *from);
 
 #endif

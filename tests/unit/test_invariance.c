@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine_kit.h"
 #include "logits_kit.h"
-#include "run/lm_ref.h"
+#include "run/lm_model.h"
 #include "tok_kit.h"
 
 #include <string.h>
@@ -60,13 +60,14 @@ try_model(const char *name, const br_model *m, const br_tok *tok,
     ek_req *one[] = {&alone}, *two[] = {&again}, *all[OTHERS + 1] = {&among};
     br_quota q = br_quota_defaults();
     br_status st = {0};
-    br_lm_ref *ref;
+    br_lm_config c = {.n_ctx = CTX, .n_slots = SLOTS};
+    br_lm_model *lm;
     ek k = {0};
     int32_t n_vocab;
 
-    t_ok(br_lm_ref_open(&ref, m, CTX, SLOTS, &st), &st);
-    n_vocab = br_lm_ref_lm(ref)->n_vocab;
-    k.c = (br_engine_config){.lm = br_lm_ref_lm(ref), .tok = tok};
+    t_ok(br_lm_model_open(&lm, m, &c, &st), &st);
+    n_vocab = br_lm_model_lm(lm)->n_vocab;
+    k.c = (br_engine_config){.lm = br_lm_model_lm(lm), .tok = tok};
     t_ok(br_engine_new(&k.e, &k.c, &st), &st);
     q.qos = BR_QOS_BATCH;
     t_ok(br_engine_tenant_set(k.e, 1, &q, &st), &st);
@@ -94,7 +95,7 @@ try_model(const char *name, const br_model *m, const br_tok *tok,
     same(name, &alone, &among);
     ck_assert_uint_eq(among.usage.n_cached, 0);
     br_engine_free(k.e);
-    br_lm_ref_close(ref);
+    br_lm_model_close(lm);
     return among.usage.n_preempted;
 }
 

@@ -588,8 +588,8 @@ TEST(cli_logits_writes_rows_of_f32)
     lk_end();
 }
 
-/* Every way to name the tokens, every piece, both names of the arithmetic:
- * the same bytes. */
+/* Every way to name the tokens, every piece: the same bytes; --arith exact
+ * means quantised activations, on every tier. */
 TEST_WITHIN(cli_logits_are_the_same_from_tokens_text_and_file, 80)
 {
     static const char text[] = "Once upon a time there was";
@@ -604,17 +604,25 @@ TEST_WITHIN(cli_logits_are_the_same_from_tokens_text_and_file, 80)
     t_run(&p, "logits", model, "-p", text, "-o", out);
     ck_assert_msg(p.exit == 0, "%s", p.err);
     want = t_read(out, &n);
-    t_run(&p, "logits", model, "--tokens-file", ids, "-o", out, "--arith",
-          "exact", "--chunk", "2");
+    t_run(&p, "logits", model, "--tokens-file", ids, "-o", out, "--chunk", "2");
     ck_assert_msg(p.exit == 0, "%s", p.err);
     ck_assert_mem_eq(t_read(out, &m), want, n);
     ck_assert_uint_eq(m, n);
     t_run(&p, "logits", model, "-p", text, "--arith", "fast", "--act", "f32");
     ck_assert_uint_eq(p.n_out, n);
     ck_assert_mem_eq(p.out, want, n);
-    t_run(&p, "logits", model, "-p", text, "--act", "quantised");
+    t_run(&p, "logits", model, "-p", text, "--act", "quantised", "-o", out);
+    ck_assert_int_ne(memcmp(t_read(out, &m), want, n), 0);
+    want = t_read(out, &m);
+    t_run(&p, "logits", model, "-p", text, "--arith", "exact");
     ck_assert_uint_eq(p.n_out, n);
-    ck_assert_int_ne(memcmp(p.out, want, n), 0);
+    ck_assert_mem_eq(p.out, want, n);
+    t_run(&p, "logits", model, "-p", text, "--arith", "exact", "--tier", "cpu",
+          "-t", "3", "--chunk", "3");
+    ck_assert_msg(p.n_out == n, "%s", p.err);
+    ck_assert_mem_eq(p.out, want, n);
+    t_run(&p, "logits", model, "-p", text, "--tier", "cpu", "--act", "f32");
+    ck_assert_int_eq(p.exit, 2);
     t_run(&p, "logits", model, "-p", text, "--tokens", "1");
     ck_assert_str_eq(p.err, "brass logits: expected one of --tokens, "
                             "--tokens-file and --prompt (see brass logits "

@@ -59,7 +59,7 @@ TEST_WITHIN(run_json_says_all, 80)
     br_arena_init(&a, 0);
     t_ok(br_json_parse(&doc, &a, r.out, r.n_out, 0, &st), &st);
     ck_assert_str_eq(br_json_get(doc, "end")->s, "eog");
-    ck_assert_str_eq(br_json_get(doc, "tier")->s, "ref");
+    ck_assert_str_eq(br_json_get(doc, "tier")->s, "cpu");
     ck_assert_int_gt((int)br_json_get(doc, "text")->n, 5);
     ck_assert_uint_eq(br_json_get(doc, "tokens")->n,
                       (uint32_t)br_json_get(doc, "output_tokens")->i);
@@ -103,7 +103,8 @@ TEST(run_refuses_in_one_line)
     ck_assert_int_eq(r.exit, 2);
     t_run(&r, "run", DEMO, "-p", "x", "--tier", "cuda");
     fails(&r, 5,
-          "brass run: tier cuda runs no models in this build; here is: ref\n");
+          "brass run: " DEMO
+          ": tier cuda runs no models in this build; here are: cpu ref\n");
     t_run(&r, "run", DEMO, "-p", "x", "--ctx", "2000");
     fails(&r, 2, "brass run: --ctx: the model was made for 1024 tokens\n");
     t_run(&r, "run", DEMO, "-p", "x", "--logit-bias", "7");
@@ -203,12 +204,12 @@ TEST(doctor_and_tiers_agree_in_text_and_json)
     t_run(&r, "tiers");
     ck_assert_int_eq(r.exit, 0);
     ck_assert_ptr_nonnull(strstr(r.out, "\nref     yes"));
-    ck_assert_ptr_nonnull(strstr(r.out, "\nauto picks ref: "));
+    ck_assert_ptr_nonnull(strstr(r.out, "\nauto picks cpu: "));
     br_arena_init(&a, 0);
     t_run(&r, "tiers", "--json");
     t_ok(br_json_parse(&doc, &a, r.out, r.n_out, 0, &st), &st);
     ck_assert_uint_eq(br_json_get(doc, "tiers")->n, 9);
-    ck_assert_str_eq(br_json_get(doc, "auto")->s, "ref");
+    ck_assert_str_eq(br_json_get(doc, "auto")->s, "cpu");
     t_run(&r, "doctor", "--json");
     t_ok(br_json_parse(&doc, &a, r.out, r.n_out, 0, &st), &st);
     for (const br_json *f = br_json_get(doc, "findings")->child; f; f = f->next)

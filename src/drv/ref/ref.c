@@ -352,6 +352,12 @@ br_ref_free(br_ref *r)
     br_free(r);
 }
 
+void
+br_ref_watch(br_ref *r, const br_watch *w)
+{
+    r->watch = w ? *w : (br_watch){0};
+}
+
 int64_t
 br_ref_n_vocab(const br_ref *r)
 {
@@ -434,47 +440,17 @@ ref_run(br_ref *r, br_ref_state *s, const br_step *step, const ref_tile *tile)
                          br_step_columns(n, i, c.c0, c.c1));
 }
 
-/* Graphs of one model lay its states out alike; values may be numbered
- * otherwise, so places are looked up in the executor's own plan. */
-static bool
-same_plan(const br_state_plan *a, const br_state_plan *b)
-{
-    bool same = a->n_groups == b->n_groups && a->slot_elems == b->slot_elems;
-
-    for (uint32_t g = 0; same && g < a->n_groups; g++)
-        same = a->group[g].window == b->group[g].window &&
-               a->group[g].page_elems == b->group[g].page_elems;
-    return same;
-}
-
 static br_code
 check_step(const br_ref *r, const br_ref_state *s, const br_step *step,
            br_status *st)
 {
-    uint32_t n_groups = s->plan.n_groups;
-
-    if (!same_plan(&r->plan, &s->plan))
+    if (!br_state_plan_same(&r->plan, &s->plan))
         return br_fail(st, BR_E_FORMAT, "step: the state is of another model");
     if (step->n_rows > r->c.max_rows)
         return br_fail(st, BR_E_LIMIT, "step: %u rows, prepared for %u",
                        step->n_rows, r->c.max_rows);
-    for (uint32_t t = 0; t < step->n_rows; t++) {
-        if (step->token[t] < 0 || step->token[t] >= r->m->hp.n_vocab)
-            return br_fail(st, BR_E_FORMAT,
-                           "step row %u: token %d is not in 0..%lld", t,
-                           step->token[t], (long long)r->m->hp.n_vocab - 1);
-        if (step->slot[t] < 0 || (uint32_t)step->slot[t] >= s->n_slots)
-            return br_fail(st, BR_E_FORMAT, "step row %u: no slot %d", t,
-                           step->slot[t]);
-        if (step->position[t] < 0)
-            return br_fail(st, BR_E_FORMAT, "step row %u: position %d", t,
-                           step->position[t]);
-        for (uint32_t g = 0; g < n_groups; g++)
-            if (!step->pages ||
-                !step->pages[(uint32_t)step->slot[t] * n_groups + g])
-                return br_fail(st, BR_E_FORMAT, "step row %u: no pages", t);
-    }
-    return BR_OK;
+    return br_step_check(step, r->m->hp.n_vocab, s->n_slots, s->plan.n_groups,
+                         st);
 }
 
 br_code
@@ -491,6 +467,11 @@ br_ref_step(br_ref *r, br_ref_state *s, const br_step *step, float *logits,
         if (br_step_cut_of(all.n, &cut)) {
             all.c1 = cut.cols;
             ref_run(r, s, step, &all);
+            if (r->watch.seen && all.n->n_out > 0)
+                r->watch.seen(r->watch.ctx, i,
+                              r->value[all.n->bind[all.n->n_in].value].p,
+                              r->value[all.n->bind[all.n->n_in].value].cols,
+                              step->n_rows);
         }
     }
     if (r->prog)

@@ -12,8 +12,7 @@
 #ifndef BR_REF_H
 #define BR_REF_H
 
-#include "drv/drv.h"
-#include "model/model.h"
+#include "drv/values.h"
 
 typedef enum br_ref_act {
     BR_REF_F32,       /* activations stay f32: a model's mathematics */
@@ -42,6 +41,8 @@ void br_ref_free(br_ref *r);
 br_code br_ref_step(br_ref *r, br_ref_state *s, const br_step *step,
                     float *logits, br_status *st) BR_MUST_USE;
 int64_t br_ref_n_vocab(const br_ref *r);
+/* From now on; NULL: nobody. */
+void br_ref_watch(br_ref *r, const br_watch *w);
 
 /* n_pages: of each group of the graph's plan. Zeroed. */
 br_code br_ref_state_new(br_ref_state **out, const br_ir *g, uint32_t n_slots,

@@ -71,6 +71,7 @@ struct br_ref {
     int64_t widest;
     const br_mega_prog *prog; /* NULL: node by node */
     struct ref_order *order;  /* of its tasks */
+    br_watch watch;
 };
 
 /* A task: columns of a node. */
@@ -119,6 +120,7 @@ void ref_op(ref_call *c);
 void ref_op_attention(ref_call *c);
 void ref_op_kv_write(ref_call *c);
 void ref_op_gate_topk(ref_call *c);
+void ref_op_pick(ref_call *c); /* its end: the logits are there */
 void ref_op_gate_up(ref_call *c);
 void ref_op_moe_act(ref_call *c);
 void ref_op_down_acc(ref_call *c);

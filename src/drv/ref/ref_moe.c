@@ -109,9 +109,9 @@ weigh(const router *g, const float *logits, const float *probs,
             w[r] = w[r] * g->scale;
 }
 
-/* x router_w [router_b] [choice_b] -> logits ids weights */
+/* The logits are there: what follows from them. */
 void
-ref_op_gate_topk(ref_call *c)
+ref_op_pick(ref_call *c)
 {
     const br_ir_node *n = c->n;
     ref_mat m = ref_matrix(&c->in[1], 0);
@@ -124,7 +124,6 @@ ref_op_gate_topk(ref_call *c)
                 (float)br_ir_f(n, BR_IA_scale, 0)};
     float *probs = c->s->wide[0], *choice = c->s->wide[1];
 
-    ref_matmul(c, &m, &c->in[0], 0, c->step->n_rows, &c->out[0]);
     for (size_t t = 0; t < c->step->n_rows; t++) {
         float *x = ref_row(&c->out[0], t);
         int32_t *ids = c->out[1].i + t * c->out[1].stride;
@@ -143,6 +142,16 @@ ref_op_gate_topk(ref_call *c)
         pick(&g, choice, ids);
         weigh(&g, x, probs, ids, ref_row(&c->out[2], t));
     }
+}
+
+/* x router_w [router_b] [choice_b] -> logits ids weights */
+void
+ref_op_gate_topk(ref_call *c)
+{
+    ref_mat m = ref_matrix(&c->in[1], 0);
+
+    ref_matmul(c, &m, &c->in[0], 0, c->step->n_rows, &c->out[0]);
+    ref_op_pick(c);
 }
 
 /* Rows of a matrix. */

@@ -1,16 +1,22 @@
-/* lm_ref.c - see lm_ref.h.
+/* lm_model.c - see lm_model.h.
  *
  * Rows before the last are fed in chunks that want no logits; the last one is
  * a step of its own, so that one row of logits is all that is ever kept.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "run/lm_ref.h"
+#include "run/lm_model.h"
 
 #include "run/oracle.h"
 
-enum { CHUNK = 64 };
+#include <string.h>
 
-struct br_lm_ref {
+enum {
+    REF_CHUNK = 64,
+    CPU_CHUNK = 512, /* weights are read once for so many rows */
+};
+
+struct br_lm_model {
     br_oracle o;
+    br_cpu_pool *pool; /* NULL: the reference tier */
     br_lm lm;
     br_state_plan plan;
     bool rewinds;     /* the state of a slot is pages alone */
@@ -21,8 +27,8 @@ static br_code
 feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
      float *logits, br_status *st)
 {
-    br_lm_ref *r = ctx;
-    int32_t slots[CHUNK], positions[CHUNK], want[CHUNK] = {0};
+    br_lm_model *r = ctx;
+    int32_t slots[CPU_CHUNK], positions[CPU_CHUNK], want[CPU_CHUNK] = {0};
     uint32_t rows = logits ? n - 1 : n;
     br_step step = {.n_rows = rows,
                     .slot = slots,
@@ -30,7 +36,7 @@ feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
                     .token = tokens,
                     .want = want};
 
-    br_check(n > 0 && n <= CHUNK && r->n_held[slot] == from);
+    br_check(n > 0 && n <= r->lm.chunk && r->n_held[slot] == from);
     for (uint32_t i = 0; i < n; i++) {
         slots[i] = (int32_t)slot;
         positions[i] = (int32_t)(from + i);
@@ -53,7 +59,7 @@ feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
 static uint32_t
 keep(void *ctx, uint32_t slot, uint32_t n)
 {
-    br_lm_ref *r = ctx;
+    br_lm_model *r = ctx;
 
     if (n >= r->n_held[slot])
         return r->n_held[slot];
@@ -68,56 +74,56 @@ keep(void *ctx, uint32_t slot, uint32_t n)
 static br_code
 step(void *ctx, const br_step *s, float *logits, br_status *st)
 {
-    br_lm_ref *r = ctx;
+    br_lm_model *r = ctx;
     bool all = true;
 
     for (uint32_t t = 0; s->want && t < s->n_rows; t++)
         all = all && s->want[t];
-    return br_ref_step(r->o.ref[all ? BR_IR_DECODE : BR_IR_PREFILL], r->o.state,
-                       s, logits, st);
+    return br_oracle_run(&r->o, s, all ? BR_IR_DECODE : BR_IR_PREFILL, logits,
+                         st);
 }
 
 static void
 reset(void *ctx, uint32_t slot)
 {
-    br_lm_ref *r = ctx;
+    br_lm_model *r = ctx;
 
-    br_ref_slot_reset(r->o.state, slot);
+    br_oracle_slot_reset(&r->o, slot);
 }
 
 static void
 save(void *ctx, uint32_t slot, float *out)
 {
-    br_lm_ref *r = ctx;
+    br_lm_model *r = ctx;
 
-    br_ref_slot_save(r->o.state, slot, out);
+    br_oracle_slot_save(&r->o, slot, out);
 }
 
 static void
 restore(void *ctx, uint32_t slot, const float *from)
 {
-    br_lm_ref *r = ctx;
+    br_lm_model *r = ctx;
 
-    br_ref_slot_restore(r->o.state, slot, from);
+    br_oracle_slot_restore(&r->o, slot, from);
 }
 
 static br_code
-find_plan(br_lm_ref *r, br_status *st)
+find_plan(br_lm_model *r, br_status *st)
 {
-    BR_TRY(br_state_plan_of(&r->plan, r->o.graph[BR_IR_DECODE], st));
+    BR_TRY(br_state_plan_of(&r->plan, r->o.graph[BR_IR_PREFILL], st));
     r->rewinds = r->plan.slot_elems == 0;
     return BR_OK;
 }
 
 static void
-fill_in(br_lm_ref *r, const br_model *m, const br_oracle_config *c)
+fill_in(br_lm_model *r, const br_model *m, const br_oracle_config *c)
 {
     r->lm = (br_lm){.ctx = r,
                     .n_vocab = (int32_t)m->hp.n_vocab,
                     .n_ctx = c->n_ctx,
                     .n_slots = c->n_slots,
-                    .chunk = CHUNK,
-                    .tier = "ref",
+                    .chunk = c->max_rows,
+                    .tier = r->pool ? "cpu" : "ref",
                     .feed = feed,
                     .keep = keep,
                     .plan = &r->plan,
@@ -129,53 +135,77 @@ fill_in(br_lm_ref *r, const br_model *m, const br_oracle_config *c)
         r->lm.n_pages[g] = br_kv_free_pages(r->o.kv, g);
 }
 
-br_code
-br_lm_ref_open(br_lm_ref **out, const br_model *m, uint32_t n_ctx,
-               uint32_t n_slots, br_status *st)
+const char *const br_lm_tiers[] = {"cpu", "ref", NULL};
+
+static br_code
+open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
+          br_status *st)
 {
-    br_lm_ref *r = br_try_calloc(1, sizeof *r);
-    br_oracle_config c = {.act = BR_REF_QUANTISED,
-                          .n_ctx = n_ctx,
-                          .n_slots = n_slots,
-                          .max_rows = CHUNK};
+    bool cpu = !c->tier || strcmp(c->tier, "cpu") == 0;
+    br_oracle_config oc = {.act = BR_REF_QUANTISED,
+                           .n_ctx = c->n_ctx,
+                           .n_slots = BR_MAX(c->n_slots, 1u),
+                           .max_rows = cpu ? CPU_CHUNK : REF_CHUNK,
+                           .exact = c->exact,
+                           .f16_kv = true,
+                           .progress = c->progress,
+                           .ctx = c->ctx};
+
+    if (!cpu && strcmp(c->tier, "ref") != 0)
+        return br_fail(
+            st, BR_E_NO_DEVICE,
+            "tier %s runs no models in this build; here are: cpu ref", c->tier);
+    if (oc.n_ctx == 0)
+        oc.n_ctx = m->hp.n_ctx > 0 && m->hp.n_ctx < BR_LM_CTX
+                       ? (uint32_t)m->hp.n_ctx
+                       : BR_LM_CTX;
+    oc.max_rows = BR_MIN(oc.max_rows, oc.n_ctx);
+    oc.max_want = BR_MIN(oc.n_slots, oc.max_rows);
+    r->n_held = br_try_calloc(oc.n_slots, sizeof *r->n_held);
+    if (!r->n_held)
+        return br_fail(st, BR_E_OOM, "model: out of memory");
+    if (cpu)
+        BR_TRY(br_cpu_pool_new(&r->pool, c->threads, st));
+    oc.pool = r->pool;
+    BR_TRY(br_oracle_open(&r->o, m, &oc, st));
+    BR_TRY(find_plan(r, st));
+    fill_in(r, m, &r->o.c);
+    return BR_OK;
+}
+
+br_code
+br_lm_model_open(br_lm_model **out, const br_model *m, const br_lm_config *c,
+                 br_status *st)
+{
+    br_lm_model *r = br_try_calloc(1, sizeof *r);
     br_code code;
 
     *out = NULL;
-    if (r)
-        r->n_held = br_try_calloc(n_slots, sizeof *r->n_held);
-    if (!r || !r->n_held) {
-        br_lm_ref_close(r);
+    if (!r)
         return br_fail(st, BR_E_OOM, "model: out of memory");
-    }
-    if (n_ctx == 0)
-        c.n_ctx = m->hp.n_ctx > 0 && m->hp.n_ctx < BR_LM_REF_CTX
-                      ? (uint32_t)m->hp.n_ctx
-                      : BR_LM_REF_CTX;
-    code = br_oracle_open(&r->o, m, &c, st);
-    if (code == BR_OK)
-        code = find_plan(r, st);
+    code = open_tier(r, m, c, st);
     if (code != BR_OK) {
-        br_lm_ref_close(r);
+        br_lm_model_close(r);
         return code;
     }
-    fill_in(r, m, &c);
     *out = r;
     return BR_OK;
 }
 
 void
-br_lm_ref_close(br_lm_ref *r)
+br_lm_model_close(br_lm_model *r)
 {
     if (!r)
         return;
     br_oracle_close(&r->o);
+    br_cpu_pool_free(r->pool);
     br_state_plan_fini(&r->plan);
     br_free(r->n_held);
     br_free(r);
 }
 
 const br_lm *
-br_lm_ref_lm(const br_lm_ref *r)
+br_lm_model_lm(const br_lm_model *r)
 {
     return &r->lm;
 }

@@ -1,0 +1,596 @@
+/* bench.c - brass bench: how fast a model runs here, and how near to what the
+ * machine could do.
+ *
+ *   check    logits of a few tokens against the reference tier: no number
+ *            without it
+ *   fill     every sequence gets `depth` tokens
+ *   probe    read bandwidth over the model's own weights, multiply rate
+ *   measure  pp: a prompt of each sequence; tg: a token of each, again and again
+ *   probe    again: a machine may change its mind within seconds
+ *
+ * The floor of a step is the larger of two times: its bytes (weights, keys and
+ * values) at the probed bandwidth, and its products at the probed rate.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+#include "base/rng.h"
+#include "base/thread.h"
+#include "cli/catalogue.h"
+#include "cli/progress.h"
+#include "drv/cpu/cpu_probe.h"
+#include "run/oracle.h"
+#include "run/shape.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_LIST = 32,
+    MAX_BATCH = 256,
+    CHUNK = 512,      /* tokens of a prompt in one step */
+    CHECK_TOKENS = 3, /* compared with the reference tier */
+    PROBES = 8,       /* at most, until a number is believed */
+};
+
+typedef struct list {
+    uint32_t at[MAX_LIST], n;
+} list;
+
+typedef struct bench {
+    br_cli *cli;
+    br_str file; /* a shape's */
+    br_model *m;
+    br_cpu_pool *pool;
+    br_oracle o;
+    uint32_t p, n, repeat;
+    list batch, depth;
+    double read_gb_s, gops[BR_FORM_COUNT]; /* best seen around the test */
+    float *logits;
+    void *saved; /* states of all slots at the depth */
+} bench;
+
+typedef struct outcome {
+    const char *kind; /* "pp" "tg" */
+    uint32_t tokens, batch, depth, steps;
+    int64_t ns[1000]; /* of each repetition */
+    br_cpu_work work; /* of one repetition */
+} outcome;
+
+/* ---- options ------------------------------------------------------------- */
+
+static br_code
+get_list(br_cli *cli, br_opt_id id, const char *flag, int64_t lo, int64_t hi,
+         list *out, br_status *st)
+{
+    const char *at = br_opt_str(cli, id);
+
+    for (;; at++) {
+        size_t n = strcspn(at, ",");
+        int64_t v;
+
+        if (!br_json_to_i64((br_text){at, n}, &v) || v < lo || v > hi)
+            return br_fail(st, BR_E_USAGE,
+                           "%s: '%.*s' is not a number of %lld to %lld", flag,
+                           (int)BR_MIN(n, (size_t)32), at, (long long)lo,
+                           (long long)hi);
+        if (out->n == MAX_LIST)
+            return br_fail(st, BR_E_LIMIT, "%s: more than %d numbers", flag,
+                           MAX_LIST);
+        out->at[out->n++] = (uint32_t)v;
+        at += n;
+        if (!*at)
+            return BR_OK;
+    }
+}
+
+static uint32_t
+most(const list *l)
+{
+    uint32_t m = 0;
+
+    for (uint32_t i = 0; i < l->n; i++)
+        m = BR_MAX(m, l->at[i]);
+    return m;
+}
+
+static br_code
+get_options(bench *b, br_status *st)
+{
+    const char *tier = br_opt_str(b->cli, BR_OPT_on_tier);
+
+    if (tier && strcmp(tier, "cpu") != 0)
+        return br_fail(st, BR_E_NO_DEVICE,
+                       "tier %s cannot be measured in this build; cpu can",
+                       tier);
+    b->p = (uint32_t)br_opt_int(b->cli, BR_OPT_bench_p);
+    b->n = (uint32_t)br_opt_int(b->cli, BR_OPT_bench_n);
+    b->repeat = (uint32_t)br_opt_int(b->cli, BR_OPT_repeat);
+    if (b->p + b->n == 0)
+        return br_fail(st, BR_E_USAGE, "-p 0 and -n 0: nothing to measure");
+    BR_TRY(get_list(b->cli, BR_OPT_batches, "-b", 1, MAX_BATCH, &b->batch, st));
+    return get_list(b->cli, BR_OPT_depths, "-d", 0, 1 << 20, &b->depth, st);
+}
+
+static br_code
+open_model(bench *b, br_status *st)
+{
+    const char *name = b->cli->args[0];
+
+    if (!br_shape_is(name)) {
+        br_str path = {0};
+        br_code code = br_cli_model(b->cli, name, &path, st);
+
+        if (code == BR_OK)
+            code = br_model_open(&b->m, path.at, st);
+        br_str_fini(&path);
+        return code;
+    }
+    BR_TRY(br_shape_model(&b->file, name, false, st));
+    return br_model_open_mem(&b->m, b->file.at, b->file.n, st);
+}
+
+static br_code
+open_all(bench *b, br_status *st)
+{
+    uint32_t n_slots = most(&b->batch);
+    br_progress p;
+    br_oracle_config c = {.n_ctx = most(&b->depth) + BR_MAX(b->p, b->n) +
+                                   BR_PAGE_TOKENS,
+                          .n_slots = n_slots,
+                          .max_rows = BR_MAX(CHUNK, n_slots),
+                          .max_want = BR_MAX(n_slots, CHECK_TOKENS),
+                          .exact = br_opt_enum(b->cli, BR_OPT_arith) == 1,
+                          .f16_kv = true,
+                          .progress = br_progress_advance,
+                          .ctx = &p};
+    br_code code;
+
+    BR_TRY(open_model(b, st));
+    BR_TRY(br_cpu_pool_new(&b->pool,
+                           (uint32_t)br_opt_int(b->cli, BR_OPT_threads), st));
+    c.pool = b->pool;
+    br_progress_begin(&p, b->cli, "packing weights", 0);
+    code = br_oracle_open(&b->o, b->m, &c, st);
+    br_progress_end(&p);
+    BR_TRY(code);
+    b->logits = br_try_calloc((size_t)c.max_want * (size_t)b->m->hp.n_vocab,
+                              sizeof *b->logits);
+    b->saved = br_try_calloc(n_slots, br_oracle_slot_bytes(&b->o) + 1);
+    return b->logits && b->saved ? BR_OK
+                                 : br_fail(st, BR_E_OOM, "out of memory");
+}
+
+/* ---- is it right? -------------------------------------------------------- */
+
+static int32_t
+token_of(const bench *b, uint32_t slot, uint32_t position)
+{
+    br_rng r;
+
+    br_rng_init(&r, slot, position);
+    return (int32_t)br_rng_below(&r, (uint32_t)b->m->hp.n_vocab);
+}
+
+static double
+nmse(const float *a, const float *want, size_t n)
+{
+    double e = 0, s = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double d = (double)a[i] - (double)want[i];
+
+        e += d * d;
+        s += (double)want[i] * (double)want[i];
+    }
+    return e / s; /* NaN where all is zero, or anything is NaN */
+}
+
+/* The reference tier's logits of the first tokens. */
+static br_code
+ask_ref(const bench *b, const int32_t *tokens, float *want, br_status *st)
+{
+    br_oracle_config c = {.act = BR_REF_QUANTISED,
+                          .n_ctx = b->o.c.n_ctx,
+                          .max_rows = CHECK_TOKENS};
+    br_oracle ref;
+    br_code code;
+
+    BR_TRY(br_oracle_open(&ref, b->m, &c, st));
+    code = br_oracle_feed(&ref, 0, 0, tokens, CHECK_TOKENS, 0, want, st);
+    br_oracle_close(&ref);
+    return code;
+}
+
+/* This tier's, with a state that rounds no keys. */
+static br_code
+ask_cpu(bench *b, const int32_t *tokens, br_status *st)
+{
+    br_cpu_state *mine = b->o.cpu_state;
+    uint32_t n_pages[BR_MAX_KV_GROUPS];
+    br_code code;
+
+    for (uint32_t g = 0; g < BR_MAX_KV_GROUPS; g++)
+        n_pages[g] = 1 + br_kv_free_pages(b->o.kv, g);
+    BR_TRY(
+        br_cpu_state_new(&b->o.cpu_state, b->o.cpu, BR_Q_F32, 1, n_pages, st));
+    code = br_oracle_feed(&b->o, 0, 0, tokens, CHECK_TOKENS, 0, b->logits, st);
+    br_oracle_reset(&b->o, 0);
+    br_cpu_state_free(b->o.cpu_state);
+    b->o.cpu_state = mine;
+    return code;
+}
+
+/* The reference tier's bits, where no BF16 rounds otherwise; and a prompt has
+ * those of single tokens. */
+static br_code
+compare(bench *b, const int32_t *tokens, float *want, br_status *st)
+{
+    size_t n = CHECK_TOKENS * (size_t)b->m->hp.n_vocab;
+    double e;
+
+    BR_TRY(ask_ref(b, tokens, want, st));
+    BR_TRY(ask_cpu(b, tokens, st));
+    e = nmse(b->logits, want, n);
+    if (br_cpu_is_exact(b->o.cpu) ? memcmp(b->logits, want, n * sizeof *want)
+                                  : !(e <= 1e-3))
+        return br_fail(st, BR_E_REJECTED,
+                       "check: NMSE %g against the reference tier", e);
+    BR_TRY(br_oracle_feed(&b->o, 0, 0, tokens, CHECK_TOKENS, 0, want, st));
+    br_oracle_reset(&b->o, 0);
+    BR_TRY(br_oracle_feed(&b->o, 0, 0, tokens, CHECK_TOKENS, 1, b->logits, st));
+    br_oracle_reset(&b->o, 0);
+    if (memcmp(want, b->logits, n * sizeof *want) != 0)
+        return br_fail(st, BR_E_REJECTED,
+                       "check: a prompt and single tokens differ");
+    return BR_OK;
+}
+
+static br_code
+check(bench *b, br_status *st)
+{
+    float *want =
+        br_try_calloc(CHECK_TOKENS * (size_t)b->m->hp.n_vocab, sizeof *want);
+    int32_t tokens[CHECK_TOKENS];
+    br_code code;
+
+    for (uint32_t i = 0; i < CHECK_TOKENS; i++)
+        tokens[i] = token_of(b, 0, i);
+    code = want ? compare(b, tokens, want, st)
+                : br_fail(st, BR_E_OOM, "out of memory");
+    br_free(want);
+    return code;
+}
+
+/* ---- what the machine can do --------------------------------------------- */
+
+typedef struct probe {
+    bench *b;
+    const uint8_t *p;
+    size_t each;
+} probe;
+
+static uint32_t
+probe_tiles(void *ctx, uint32_t phase)
+{
+    probe *k = ctx;
+
+    (void)phase;
+    return br_cpu_pool_threads(k->b->pool);
+}
+
+static void
+probe_tile(void *ctx, uint32_t phase, uint32_t tile, uint32_t worker)
+{
+    probe *k = ctx;
+
+    (void)phase, (void)worker;
+    (void)br_probe_read(k->p + tile * k->each, k->each);
+}
+
+/* Reads the packed weights with all threads, three times. */
+static void
+probe_read(bench *b)
+{
+    probe k = {.b = b};
+    br_cpu_job job = {&k, 1, probe_tiles, probe_tile};
+    size_t n;
+
+    k.p = br_cpu_weights(b->o.cpu, &n);
+    k.each = n / br_cpu_pool_threads(b->pool) / 256 * 256;
+    for (int i = 0; i < 3 && k.each > 0; i++) {
+        int64_t t0 = br_now_ns(), t;
+
+        br_cpu_pool_run(b->pool, &job);
+        t = br_now_ns() - t0;
+        b->read_gb_s =
+            BR_MAX(b->read_gb_s,
+                   (double)(k.each * br_cpu_pool_threads(b->pool)) / (double)t);
+    }
+}
+
+/* By one thread at a time: what all cores do together is no more. */
+static void
+probe_multiply(bench *b)
+{
+    uint32_t n = BR_MIN(br_cpu_pool_threads(b->pool), (uint32_t)br_cpu_count());
+
+    for (int f = 0; f < BR_FORM_COUNT; f++)
+        b->gops[f] = n * br_probe_mul(br_cpu_isa(b->o.cpu), (br_form)f);
+}
+
+/* Seconds that the work takes at least. */
+static double
+floor_s(const bench *b, const br_cpu_work *w)
+{
+    double bytes = (double)(w->weight_bytes + w->kv_bytes) * 1e-9;
+    double read = bytes / b->read_gb_s;
+    double count = 0;
+
+    for (int f = 0; f < BR_FORM_COUNT; f++)
+        count += 2e-9 * (double)w->products[f] / b->gops[f];
+    return BR_MAX(read, count);
+}
+
+/* ---- measuring ----------------------------------------------------------- */
+
+/* Rows of one step: n tokens of a slot, or one of each of n slots. */
+static br_code
+step(bench *b, uint32_t slot, uint32_t from, uint32_t n, bool across, bool want,
+     br_status *st)
+{
+    int32_t slots[CHUNK], positions[CHUNK], tokens[CHUNK], wants[CHUNK] = {0};
+    br_step s = {n, slots, positions, tokens, wants, NULL};
+
+    for (uint32_t i = 0; i < n; i++) {
+        slots[i] = (int32_t)(across ? i : slot);
+        positions[i] = (int32_t)(across ? from : from + i);
+        tokens[i] = token_of(b, (uint32_t)slots[i], (uint32_t)positions[i]);
+        wants[i] = want && (across || i + 1 == n);
+    }
+    return br_oracle_step(&b->o, &s, across ? BR_IR_DECODE : BR_IR_PREFILL,
+                          want ? b->logits : NULL, st);
+}
+
+static br_code
+prompt(bench *b, uint32_t slot, uint32_t from, uint32_t n, bool want,
+       uint32_t *steps, br_status *st)
+{
+    for (uint32_t at = 0; at < n; at += CHUNK, ++*steps) {
+        uint32_t rows = BR_MIN((uint32_t)CHUNK, n - at);
+
+        BR_TRY(
+            step(b, slot, from + at, rows, false, want && at + rows == n, st));
+    }
+    return BR_OK;
+}
+
+static br_code
+fill(bench *b, uint32_t batch, uint32_t depth, br_status *st)
+{
+    size_t bytes = br_oracle_slot_bytes(&b->o);
+    uint32_t steps = 0;
+
+    for (uint32_t s = 0; s < batch; s++) {
+        br_oracle_reset(&b->o, s);
+        BR_TRY(prompt(b, s, 0, depth, false, &steps, st));
+        br_oracle_slot_save(&b->o, s, (char *)b->saved + s * bytes);
+    }
+    return BR_OK;
+}
+
+static void
+rewind_all(bench *b, uint32_t batch, uint32_t depth)
+{
+    size_t bytes = br_oracle_slot_bytes(&b->o);
+
+    for (uint32_t s = 0; s < batch; s++) {
+        br_kv_cut(b->o.kv, s, depth);
+        br_oracle_slot_restore(&b->o, s, (char *)b->saved + s * bytes);
+    }
+}
+
+static br_code
+once(bench *b, outcome *o, br_status *st)
+{
+    o->steps = 0;
+    if (o->kind[0] == 'p') {
+        for (uint32_t s = 0; s < o->batch; s++)
+            BR_TRY(prompt(b, s, o->depth, o->tokens, true, &o->steps, st));
+        return BR_OK;
+    }
+    for (uint32_t i = 0; i < o->tokens; i++, o->steps++)
+        BR_TRY(step(b, 0, o->depth + i, o->batch, true, true, st));
+    return BR_OK;
+}
+
+static int
+ascending(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+static br_code
+measure(bench *b, outcome *o, br_status *st)
+{
+    double fastest;
+
+    b->read_gb_s = 0;
+    probe_read(b);
+    probe_multiply(b);
+    for (uint32_t r = 0; r < b->repeat; r++) {
+        br_cpu_work before = *br_cpu_work_of(b->o.cpu);
+        int64_t t0 = br_now_ns();
+
+        BR_TRY(once(b, o, st));
+        o->ns[r] = br_now_ns() - t0;
+        o->work = *br_cpu_work_of(b->o.cpu);
+        o->work.weight_bytes -= before.weight_bytes;
+        o->work.kv_bytes -= before.kv_bytes;
+        for (int f = 0; f < BR_FORM_COUNT; f++)
+            o->work.products[f] -= before.products[f];
+        rewind_all(b, o->batch, o->depth);
+    }
+    qsort(o->ns, b->repeat, sizeof *o->ns, ascending);
+    fastest = (double)o->ns[0] * 1e-9;
+    probe_read(b);
+    /* Memory may have been faster in between than in either probe. */
+    for (int i = 0; i < PROBES && floor_s(b, &o->work) > 1.02 * fastest; i++)
+        probe_read(b);
+    if (floor_s(b, &o->work) > 1.1 * fastest)
+        return br_fail(st, BR_E_REJECTED,
+                       "%s%u: %.3f s, but reading and multiplying alone take "
+                       "%.3f s here: not believed",
+                       o->kind, o->tokens, fastest, floor_s(b, &o->work));
+    return BR_OK;
+}
+
+/* ---- telling ------------------------------------------------------------- */
+
+static double
+rate(const outcome *o, int64_t ns)
+{
+    return (double)o->tokens * o->batch / ((double)ns * 1e-9);
+}
+
+/* The rate of the form that most products have. */
+static double
+busiest(const bench *b, const outcome *o)
+{
+    int most_of = 0;
+
+    for (int f = 1; f < BR_FORM_COUNT; f++)
+        if (o->work.products[f] > o->work.products[most_of])
+            most_of = f;
+    return b->gops[most_of];
+}
+
+static int
+print_json(const bench *b, const outcome *o)
+{
+    int64_t mid = o->ns[b->repeat / 2];
+    double s = (double)mid * 1e-9;
+    double bytes = (double)(o->work.weight_bytes + o->work.kv_bytes);
+    char test[32];
+    br_str doc = {0};
+    br_json_writer w;
+    int code;
+
+    snprintf(test, sizeof test, "%s%u", o->kind, o->tokens);
+    br_json_w_begin(&w, &doc, 0);
+    br_json_w_obj(&w);
+    br_json_w_key_strz(&w, "test", test);
+    br_json_w_key_u64(&w, "batch", o->batch);
+    br_json_w_key_u64(&w, "depth", o->depth);
+    br_json_w_key_strz(&w, "tier", "cpu");
+    br_json_w_key_u64(&w, "threads", br_cpu_pool_threads(b->pool));
+    br_json_w_key_f64(&w, "tok_s", rate(o, mid));
+    br_json_w_key_f64(&w, "min", rate(o, o->ns[b->repeat - 1]));
+    br_json_w_key_f64(&w, "max", rate(o, o->ns[0]));
+    br_json_w_key_f64(&w, "ms_step", s * 1e3 / o->steps);
+    br_json_w_key_f64(&w, "gb_s", bytes * 1e-9 / s);
+    br_json_w_key_f64(&w, "pct_floor", 100 * floor_s(b, &o->work) / s);
+    br_json_w_key_f64(&w, "read_gb_s", b->read_gb_s);
+    br_json_w_key_f64(&w, "mul_gops", busiest(b, o));
+    br_json_w_key_strz(&w, "isa", br_isa_name(br_cpu_isa(b->o.cpu)));
+    br_json_w_key(&w, "correct");
+    br_json_w_bool(&w, true);
+    br_json_w_key(&w, "execution");
+    br_json_w_obj(&w);
+    br_json_w_key_strz(&w, "mode", "packets");
+    br_json_w_key_u64(&w, "ops_on_tier", b->o.graph[BR_IR_PREFILL]->n_nodes);
+    br_json_w_key_u64(&w, "ops_elsewhere", 0);
+    br_json_w_key(&w, "clamped");
+    br_json_w_bool(&w, false);
+    br_json_w_obj_end(&w);
+    br_json_w_obj_end(&w);
+    code = br_cli_json_out(b->cli, &doc);
+    br_str_fini(&doc);
+    return code;
+}
+
+static void
+print_row(const bench *b, const outcome *o)
+{
+    int64_t mid = o->ns[b->repeat / 2];
+    double s = (double)mid * 1e-9;
+    double bytes = (double)(o->work.weight_bytes + o->work.kv_bytes);
+
+    fprintf(b->cli->out,
+            "%s%-5u %5u %6u  %8.1f %8.1f %8.1f  %8.2f  %6.1f %5.0f %%  "
+            "%6.1f %6.0f\n",
+            o->kind, o->tokens, o->batch, o->depth, rate(o, mid),
+            rate(o, o->ns[b->repeat - 1]), rate(o, o->ns[0]),
+            s * 1e3 / o->steps, bytes * 1e-9 / s,
+            100 * floor_s(b, &o->work) / s, b->read_gb_s, busiest(b, o));
+    fflush(b->cli->out);
+}
+
+static int
+run_test(bench *b, const char *kind, uint32_t tokens, uint32_t batch,
+         uint32_t depth, br_status *st)
+{
+    outcome o = {
+        .kind = kind, .tokens = tokens, .batch = batch, .depth = depth};
+
+    if (tokens == 0)
+        return 0;
+    if (measure(b, &o, st) != BR_OK)
+        return 1;
+    if (br_opt_bool(b->cli, BR_OPT_json))
+        return print_json(b, &o);
+    print_row(b, &o);
+    return 0;
+}
+
+static int
+run_all(bench *b, br_status *st)
+{
+    int code = 0;
+
+    if (!br_opt_bool(b->cli, BR_OPT_json))
+        fprintf(b->cli->out,
+                "%s, cpu tier, %u threads, %s, %.0f MB of weights; logits "
+                "agree with the ref tier\n"
+                "test    batch  depth     tok/s      min      max   ms/step"
+                "    GB/s   floor    read   GOPS\n",
+                b->cli->args[0], br_cpu_pool_threads(b->pool),
+                br_isa_name(br_cpu_isa(b->o.cpu)),
+                (double)br_cpu_weight_bytes(b->o.cpu) * 1e-6);
+    for (uint32_t i = 0; i < b->batch.n && code == 0; i++)
+        for (uint32_t k = 0; k < b->depth.n && code == 0; k++) {
+            uint32_t batch = b->batch.at[i], depth = b->depth.at[k];
+
+            if (fill(b, batch, depth, st) != BR_OK)
+                return 1;
+            code = run_test(b, "pp", b->p, batch, depth, st);
+            if (code == 0)
+                code = run_test(b, "tg", b->n, batch, depth, st);
+        }
+    return code;
+}
+
+int
+br_cmd_bench(br_cli *cli)
+{
+    bench b = {.cli = cli};
+    br_status st = {0};
+    int code;
+
+    if (get_options(&b, &st) == BR_OK && open_all(&b, &st) == BR_OK &&
+        check(&b, &st) == BR_OK)
+        code = run_all(&b, &st);
+    else
+        code = 1;
+    br_free(b.logits);
+    br_free(b.saved);
+    br_oracle_close(&b.o);
+    br_cpu_pool_free(b.pool);
+    br_model_close(b.m);
+    br_str_fini(&b.file);
+    if (st.code != BR_OK)
+        code = br_cli_fail(cli, &st);
+    return st.code == BR_E_REJECTED ? 1 : code; /* a number, not a program */
+}

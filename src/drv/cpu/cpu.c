@@ -1,0 +1,308 @@
+/* cpu.c - the CPU tier: prepare, step, states.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/cpu/cpu_int.h"
+
+#include <string.h>
+
+static br_code
+no_memory(br_status *st)
+{
+    return br_fail(st, BR_E_OOM, "cpu tier: out of memory");
+}
+
+static const br_cpu_ops *
+ops_of(br_isa isa)
+{
+    switch (isa) {
+#if defined __x86_64__
+    case BR_ISA_AVX512: return &br_cpu_ops_avx512;
+    case BR_ISA_AVX2: return &br_cpu_ops_avx2;
+#endif
+    default: return &br_cpu_ops_c;
+    }
+}
+
+static br_code
+prepare(br_cpu *c, const br_model *m, const br_ir *g, br_status *st)
+{
+    br_values_config vc = {c->c.max_rows, c->c.max_want};
+
+    if (c->c.isa >= 0 && !br_isa_here((br_isa)c->c.isa))
+        return br_fail(st, BR_E_NO_DEVICE, "this processor has no %s",
+                       br_isa_name((br_isa)c->c.isa));
+    c->isa = c->c.isa >= 0 ? (br_isa)c->c.isa : br_isa_best();
+    c->ops = ops_of(c->isa);
+    c->n_threads = br_cpu_pool_threads(c->c.pool);
+    BR_TRY(br_values_init(&c->v, &c->arena, m, g, &vc, st));
+    BR_TRY(cpu_plan(c, st));
+    return cpu_pack(c, st);
+}
+
+br_code
+br_cpu_prepare(br_cpu **out, const br_model *m, const br_ir *g,
+               const br_cpu_config *config, br_status *st)
+{
+    br_cpu *c = br_try_calloc(1, sizeof *c);
+    br_code code;
+
+    br_assert(config->max_rows > 0 && config->max_want > 0);
+    *out = NULL;
+    if (!c)
+        return no_memory(st);
+    br_arena_init(&c->arena, 0);
+    c->c = *config;
+    code = prepare(c, m, g, st);
+    if (code != BR_OK) {
+        br_cpu_free(c);
+        return code;
+    }
+    *out = c;
+    return BR_OK;
+}
+
+void
+br_cpu_free(br_cpu *c)
+{
+    if (!c)
+        return;
+    br_values_fini(&c->v);
+    br_vec_fini(&c->phases);
+    br_vec_fini(&c->tables);
+    br_free(c->packed_block);
+    br_arena_fini(&c->arena);
+    br_free(c);
+}
+
+int64_t
+br_cpu_n_vocab(const br_cpu *c)
+{
+    return c->v.at[c->v.logits].cols;
+}
+
+uint64_t
+br_cpu_weight_bytes(const br_cpu *c)
+{
+    return c->packed_bytes;
+}
+
+const uint8_t *
+br_cpu_weights(const br_cpu *c, size_t *n)
+{
+    *n = c->packed_bytes;
+    return c->packed;
+}
+
+br_isa
+br_cpu_isa(const br_cpu *c)
+{
+    return c->isa;
+}
+
+bool
+br_cpu_is_exact(const br_cpu *c)
+{
+    for (uint32_t v = 0; v < c->v.g->n_values; v++)
+        if (c->mat[v].t && c->mat[v].m.form == BR_FORM_BF16)
+            return false;
+    return true;
+}
+
+const br_cpu_work *
+br_cpu_work_of(const br_cpu *c)
+{
+    return &c->work;
+}
+
+void
+br_cpu_watch(br_cpu *c, const br_watch *w)
+{
+    c->watch = w ? *w : (br_watch){0};
+}
+
+/* ---- a step ------------------------------------------------------------- */
+
+/* Shows what a phase that is over has made. */
+static void
+show(const br_cpu *c, const cpu_phase *p)
+{
+    for (uint32_t i = 0; i < p->n_done; i++) {
+        const br_ir_node *n = p->n + i;
+        uint32_t v = n->bind[n->n_in].value;
+
+        if (n->n_out > 0)
+            c->watch.seen(c->watch.ctx, (uint32_t)(n - c->v.g->nodes),
+                          v == c->v.logits ? c->logits : c->v.at[v].p,
+                          c->v.at[v].cols,
+                          c->v.at[v].want ? c->n_want : c->step->n_rows);
+    }
+}
+
+static uint32_t
+begin(void *ctx, uint32_t phase)
+{
+    br_cpu *c = ctx;
+    cpu_phase *p = &c->phases.at[phase];
+
+    if (c->watch.seen && phase > 0)
+        show(c, p - 1);
+    return p->kind->tiles(c, p);
+}
+
+static void
+tile(void *ctx, uint32_t phase, uint32_t i, uint32_t worker)
+{
+    br_cpu *c = ctx;
+    const cpu_phase *p = &c->phases.at[phase];
+
+    p->kind->tile(c, p, i, &c->worker[worker]);
+}
+
+static br_code
+check_step(br_cpu *c, const br_cpu_state *s, const br_step *step, br_status *st)
+{
+    if (!br_state_plan_same(&c->v.plan, &s->plan))
+        return br_fail(st, BR_E_FORMAT, "step: the state is of another model");
+    if (step->n_rows > c->c.max_rows)
+        return br_fail(st, BR_E_LIMIT, "step: %u rows, prepared for %u",
+                       step->n_rows, c->c.max_rows);
+    c->n_want = 0;
+    for (uint32_t t = 0; t < step->n_rows; t++)
+        if (!step->want || step->want[t])
+            c->want[c->n_want++] = t;
+    if (c->n_want > c->c.max_want)
+        return br_fail(st, BR_E_LIMIT,
+                       "step: %u rows want logits, prepared for %u", c->n_want,
+                       c->c.max_want);
+    return br_step_check(step, c->v.m->hp.n_vocab, s->n_slots, s->plan.n_groups,
+                         st);
+}
+
+/* The last phases write to the caller's memory. */
+static void
+aim(br_cpu *c, float *logits)
+{
+    const br_ir_value *v = &c->v.g->values[c->v.logits];
+
+    for (size_t i = c->phases.n; i-- > 0 && c->phases.at[i].want;) {
+        cpu_phase *p = &c->phases.at[i];
+
+        if (p->out[0].v == v) {
+            p->out[0].f = logits;
+            p->part[0].y = logits;
+        }
+    }
+}
+
+br_code
+br_cpu_step(br_cpu *c, br_cpu_state *s, const br_step *step, float *logits,
+            br_status *st)
+{
+    br_cpu_job job = {.ctx = c,
+                      .n_phases = (uint32_t)c->phases.n,
+                      .begin = begin,
+                      .tile = tile};
+
+    BR_TRY(check_step(c, s, step, st));
+    c->step = step;
+    c->state = s;
+    if (!logits)
+        c->n_want = 0;
+    c->logits = logits;
+    aim(c, logits);
+    br_cpu_pool_run(c->c.pool, &job);
+    if (c->watch.seen)
+        show(c, &c->phases.at[c->phases.n - 1]);
+    return BR_OK;
+}
+
+/* ---- states ------------------------------------------------------------- */
+
+/* Pages are written before they are read and so need no zeros; what a thread
+ * never touches costs no memory. */
+static br_code
+state_init(br_cpu_state *s, const br_cpu *c, const uint32_t *n_pages,
+           br_status *st)
+{
+    BR_TRY(br_state_plan_of(&s->plan, c->v.g, st));
+    for (uint32_t i = 0; i < s->plan.n_groups; i++) {
+        size_t bytes;
+
+        s->n_pages[i] = n_pages[i];
+        if (br_mul_overflows((size_t)n_pages[i] + 1,
+                             s->plan.group[i].page_elems * cpu_kv_size(s->kv),
+                             &bytes))
+            return no_memory(st);
+        s->pool[i] = br_try_alloc(bytes);
+        if (!s->pool[i])
+            return no_memory(st);
+    }
+    s->slots = br_try_calloc((size_t)s->n_slots + 1,
+                             s->plan.slot_elems * sizeof(float) + 4);
+    return s->slots ? BR_OK : no_memory(st);
+}
+
+br_code
+br_cpu_state_new(br_cpu_state **out, const br_cpu *c, int kv, uint32_t n_slots,
+                 const uint32_t *n_pages, br_status *st)
+{
+    br_cpu_state *s = br_try_calloc(1, sizeof *s);
+    br_code code;
+
+    *out = NULL;
+    if (!s)
+        return no_memory(st);
+    br_assert(kv == BR_Q_F32 || kv == BR_Q_F16);
+    s->n_slots = n_slots;
+    s->kv = kv;
+    code = state_init(s, c, n_pages, st);
+    if (code != BR_OK) {
+        br_cpu_state_free(s);
+        return code;
+    }
+    *out = s;
+    return BR_OK;
+}
+
+void
+br_cpu_state_free(br_cpu_state *s)
+{
+    if (!s)
+        return;
+    for (uint32_t i = 0; i < s->plan.n_groups; i++)
+        br_free(s->pool[i]);
+    br_free(s->slots);
+    br_state_plan_fini(&s->plan);
+    br_free(s);
+}
+
+static float *
+slot_at(const br_cpu_state *s, uint32_t slot)
+{
+    br_check(slot < s->n_slots && "slots are the state's");
+    return s->slots + (uint64_t)slot * s->plan.slot_elems;
+}
+
+size_t
+br_cpu_slot_bytes(const br_cpu_state *s)
+{
+    return s->plan.slot_elems * sizeof(float);
+}
+
+void
+br_cpu_slot_reset(br_cpu_state *s, uint32_t slot)
+{
+    memset(slot_at(s, slot), 0, br_cpu_slot_bytes(s));
+}
+
+void
+br_cpu_slot_save(const br_cpu_state *s, uint32_t slot, void *out)
+{
+    memcpy(out, slot_at(s, slot), br_cpu_slot_bytes(s));
+}
+
+void
+br_cpu_slot_restore(br_cpu_state *s, uint32_t slot, const void *from)
+{
+    memcpy(slot_at(s, slot), from, br_cpu_slot_bytes(s));
+}

@@ -1,0 +1,150 @@
+/* cpu_int.h - phases: what a step is made of.
+ *
+ * A graph becomes a list of phases once; a step runs them (cpu_pool.h). What a
+ * phase reads and writes is known beforehand but for the number of rows, so a
+ * phase is a kind, views of memory, and the node it came from.
+ *
+ *   MATMUL x3 of one x    quantise x | multiply by all three | ...
+ *   RMS_NORM              rows
+ *   FLASH_ATTN            (row, head of keys)
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_CPU_INT_H
+#define BR_CPU_INT_H
+
+#include "drv/cpu/cpu.h"
+#include "drv/cpu/cpu_ops.h"
+#include "drv/ref/ref_int.h"
+
+enum { CPU_MAX_PARTS = 4 };
+
+/* A matrix of the model, packed; slices (experts, heads) one after another. */
+typedef struct cpu_mat {
+    br_mat m;
+    uint64_t slices, at;     /* where the first begins in the packed block */
+    const br_gguf_tensor *t; /* NULL: no matrix */
+} cpu_mat;
+
+/* A matrix in a phase that multiplies, and where its products go. */
+typedef struct cpu_part {
+    const cpu_mat *m;
+    const uint8_t *act; /* NULL: none of this part */
+    uint32_t o0, o1;    /* outputs of the matrix; o0 goes to column 0 */
+    float *y;
+    size_t stride;
+    const float *bias;
+} cpu_part;
+
+typedef struct cpu_phase cpu_phase;
+typedef struct cpu_worker cpu_worker;
+
+typedef struct cpu_kind {
+    uint32_t (*tiles)(br_cpu *c, cpu_phase *p);
+    void (*tile)(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w);
+} cpu_kind;
+
+typedef void cpu_rows_fn(br_cpu *c, const cpu_phase *p, uint32_t t0,
+                         uint32_t t1, cpu_worker *w);
+
+/* cos and sin of each row's position, for a table of frequencies. */
+typedef struct cpu_table {
+    const float *freq;
+    float scale;
+    int64_t n;        /* pairs */
+    float *cos, *sin; /* [max_rows][n] */
+} cpu_table;
+
+struct cpu_phase {
+    const cpu_kind *kind;
+    const br_ir_node *n;
+    cpu_rows_fn *rows;       /* of the kind cpu_rows */
+    bool want;               /* has the rows that want logits, only */
+    uint8_t gather, scatter; /* bindings that stand apart, a bit each */
+    uint32_t n_rows, per;    /* set by tiles(): rows, rows or panels a tile */
+    uint32_t n_done;         /* nodes from n on that are done after it */
+    ref_view in[BR_IR_MAX_BINDINGS], out[BR_IR_MAX_BINDINGS];
+    /* quantise: x of in[0], `pieces` of n_in each, into act */
+    uint8_t *act;
+    int form;
+    uint32_t n_in, pieces;
+    bool pick; /* only rows that want logits, one after another */
+    /* multiply */
+    cpu_part part[CPU_MAX_PARTS];
+    uint32_t n_parts;
+    bool by_expert, pairs; /* rows of the plan; act has a row for each pair */
+    bool by_head;          /* slices are heads; rows of act by head */
+    const cpu_table *table;
+    float *temp; /* memory of the phase and those that follow it */
+};
+
+/* Which rows each expert is asked for, from the ids of the layer at hand. */
+typedef struct cpu_moe {
+    uint32_t n_active;
+    uint32_t *expert, *start; /* [n_active + 1] */
+    uint32_t *row, *pair;     /* row, and row * k + rank */
+    uint32_t *count;          /* [experts] */
+} cpu_moe;
+
+struct cpu_worker {
+    ref_scratch ref;
+    float *att;  /* scores, fold, block */
+    float *wide; /* the widest row */
+};
+
+struct br_cpu_state {
+    br_state_plan plan;
+    int kv;
+    uint32_t n_slots;
+    uint32_t n_pages[BR_MAX_KV_GROUPS];
+    uint8_t *pool[BR_MAX_KV_GROUPS];
+    float *slots;
+};
+
+struct br_cpu {
+    br_arena arena;
+    br_values v;
+    br_cpu_config c;
+    br_isa isa;
+    const br_cpu_ops *ops;
+    uint32_t n_threads;
+    cpu_mat *mat; /* [n_values] */
+    uint8_t *packed, *packed_block;
+    uint64_t packed_bytes;
+    BR_VEC(cpu_phase) phases;
+    BR_VEC(cpu_table) tables;
+    cpu_worker *worker;
+    float *gather[BR_IR_MAX_BINDINGS];
+    cpu_moe moe;
+    /* of the step that runs */
+    const br_step *step;
+    br_cpu_state *state;
+    float *logits;
+    uint32_t *want; /* rows that want logits */
+    uint32_t n_want;
+    br_cpu_work work;
+    br_watch watch;
+};
+
+static inline size_t
+cpu_kv_size(int kv)
+{
+    return kv == BR_Q_F16 ? 2 : 4;
+}
+
+/* cpu_plan.c: the phases of the graph; matrices are planned, not packed. */
+br_code cpu_plan(br_cpu *c, br_status *st) BR_MUST_USE;
+/* cpu_pack.c */
+br_code cpu_pack(br_cpu *c, br_status *st) BR_MUST_USE;
+
+/* cpu_rows.c: opcodes that take rows one by one; NULL: not one of those. */
+extern const cpu_kind cpu_rows, cpu_tables;
+cpu_rows_fn *cpu_rows_of(const br_ir_node *n);
+cpu_rows_fn cpu_rows_nothing, cpu_rows_pick, cpu_rows_ref, cpu_rows_join,
+    cpu_rows_shared, cpu_rows_l2, cpu_rows_glu, cpu_rows_bias;
+/* cpu_mul.c */
+extern const cpu_kind cpu_quantise, cpu_multiply, cpu_moe_plan;
+/* cpu_seq.c */
+extern const cpu_kind cpu_attention, cpu_conv, cpu_delta, cpu_scan;
+cpu_rows_fn cpu_rows_kv;
+
+#endif

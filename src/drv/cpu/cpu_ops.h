@@ -1,0 +1,75 @@
+/* cpu_ops.h - what the CPU tier computes beside matrices, one table for each
+ * instruction set.
+ *
+ * Every function yields the bits that docs/arithmetic.md fixes, so those of
+ * the ref tier, on every instruction set: sixteen lanes are enough for vectors
+ * to be as fast as caches feed them, and nothing is left to trade for speed.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_CPU_OPS_H
+#define BR_CPU_OPS_H
+
+#include "base/base.h"
+
+enum { BR_CPU_BLOCK = 256 }; /* keys of a block of attention */
+
+/* A head of queries, and where the keys and values of its row lie. A page:
+ *
+ *   k [head_k][16 tokens]   16 keys are a vector: no sum across lanes
+ *   v [16 tokens][v_row]
+ *
+ * Without v, values are the first columns of keys, and keys lie as values do:
+ * such heads are wide, and one row of keys serves many of them. */
+typedef struct br_cpu_att {
+    const float *q;
+    const uint32_t *pages; /* of the slot and group */
+    const uint8_t *pool;
+    size_t page_bytes, k_at, v_at; /* in bytes; of this head of keys */
+    size_t row;                    /* numbers from a token to the next */
+    bool f16, has_v;
+    uint32_t head_k, head_v;
+    float scale, cap; /* cap 0: none */
+    int32_t lo, pos;  /* keys seen: lo..pos */
+    const float *sink;
+    float *y; /* [head_v] */
+    float *s; /* BR_CPU_BLOCK, 2 head_v: scratch */
+} br_cpu_att;
+
+/* One head of one row, one step of the delta rule. */
+typedef struct br_cpu_delta {
+    float *s; /* [n keys][n values] */
+    const float *q, *k, *v;
+    float decay, beta;
+    float *d, *y; /* [n] */
+    size_t n;
+} br_cpu_delta;
+
+typedef enum br_cpu_two { BR_CPU_ADD, BR_CPU_MUL } br_cpu_two;
+
+typedef struct br_cpu_ops {
+    float (*dot)(const float *a, const float *b, size_t n);
+    void (*norm)(const float *x, const float *w, float *y, size_t n, float eps);
+    /* br_act of x, times up where it is given; OAI needs it. */
+    void (*act)(int act, const float *x, const float *up, float *y, size_t n);
+    void (*softcap)(const float *x, float *y, size_t n, float cap);
+    void (*two)(br_cpu_two op, const float *a, const float *b, float *y,
+                size_t n);
+    void (*scale)(const float *x, float *y, size_t n, float by);
+    /* y = x * by + y, one rounding */
+    void (*axpy)(const float *x, float by, float *y, size_t n);
+    /* pairs of u and v: y = x turned by (c, s) */
+    void (*turn)(const float *u, const float *v, const float *c, const float *s,
+                 float *yu, float *yv, size_t n);
+    void (*to_f16)(const float *x, uint16_t *y, size_t n);
+    void (*attend)(const br_cpu_att *a);
+    void (*delta)(const br_cpu_delta *d);
+    /* row = b * xd + row * decay */
+    void (*scan)(float *row, const float *b, float xd, float decay, size_t n);
+} br_cpu_ops;
+
+extern const br_cpu_ops br_cpu_ops_c;
+#if defined __x86_64__
+extern const br_cpu_ops br_cpu_ops_avx2, br_cpu_ops_avx512;
+#endif
+
+#endif

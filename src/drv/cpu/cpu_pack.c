@@ -1,0 +1,84 @@
+/* cpu_pack.c - the weights of a model as cpu_mat.h wants them, by all threads.
+ *
+ * One block holds them all, in the order of the graph. The pages of the file
+ * are read once, in order, and can be dropped afterwards.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/cpu/cpu_int.h"
+
+#include "base/thread.h"
+
+enum { TILE_BYTES = 1 << 20 };
+
+typedef struct pack {
+    br_cpu *c;
+    const cpu_mat **mat; /* a phase each */
+    uint64_t done;
+    uint32_t per; /* panels of a tile */
+} pack;
+
+static uint32_t
+begin(void *ctx, uint32_t phase)
+{
+    pack *k = ctx;
+    const cpu_mat *m = k->mat[phase];
+    uint64_t panels = br_mat_panels(&m->m) * m->slices;
+
+    if (phase > 0)
+        k->done += k->mat[phase - 1]->slices * k->mat[phase - 1]->m.bytes;
+    if (k->c->c.progress)
+        k->c->c.progress(k->c->c.ctx, k->done, k->c->packed_bytes);
+    k->per = (uint32_t)BR_MAX(TILE_BYTES / m->m.panel_bytes,
+                              panels / (BR_CPU_MAX_TILES / 2) + 1);
+    k->per = BR_MAX(BR_MIN(k->per, br_mat_panels(&m->m)), 1);
+    return (uint32_t)(m->slices *
+                      ((br_mat_panels(&m->m) + k->per - 1) / k->per));
+}
+
+static void
+tile(void *ctx, uint32_t phase, uint32_t i, uint32_t worker)
+{
+    pack *k = ctx;
+    const cpu_mat *m = k->mat[phase];
+    uint32_t panels = br_mat_panels(&m->m), each, p0;
+    uint64_t slice, row_bytes = 0;
+
+    (void)worker;
+    each = (panels + k->per - 1) / k->per;
+    slice = i / each;
+    p0 = i % each * k->per;
+    (void)br_qtype_bytes(m->m.type, m->m.n_in, &row_bytes);
+    br_mat_pack(&m->m, m->t->data + slice * m->m.n_out * row_bytes,
+                k->c->packed + m->at + slice * m->m.bytes, p0,
+                BR_MIN(p0 + k->per, panels));
+}
+
+br_code
+cpu_pack(br_cpu *c, br_status *st)
+{
+    pack k = {.c = c};
+    br_cpu_job job = {.ctx = &k, .begin = begin, .tile = tile};
+    size_t bytes;
+
+    if (__builtin_add_overflow(c->packed_bytes, BR_MAT_ALIGN, &bytes))
+        return br_fail(st, BR_E_LIMIT, "cpu tier: weights too large");
+    c->packed_block = br_try_alloc(bytes);
+    k.mat = br_try_calloc(c->v.g->n_values + 1, sizeof *k.mat);
+    if (!c->packed_block || !k.mat) {
+        br_free(k.mat);
+        return br_fail(st, BR_E_OOM,
+                       "cpu tier: no memory for %llu MB of weights",
+                       (unsigned long long)(bytes >> 20));
+    }
+    c->packed = c->packed_block +
+                (BR_MAT_ALIGN - (uintptr_t)c->packed_block % BR_MAT_ALIGN) %
+                    BR_MAT_ALIGN;
+    for (uint32_t v = 0; v < c->v.g->n_values; v++)
+        if (c->mat[v].t)
+            k.mat[job.n_phases++] = &c->mat[v];
+    br_cpu_pool_run(c->c.pool, &job);
+    if (c->c.progress)
+        c->c.progress(c->c.ctx, c->packed_bytes, c->packed_bytes);
+    br_free(k.mat);
+    return BR_OK;
+}

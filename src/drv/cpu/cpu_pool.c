@@ -1,0 +1,205 @@
+/* cpu_pool.c - see cpu_pool.h.
+ *
+ * `job` and `phase` are plain memory. They are written only between the last
+ * tile of a phase and the store of the next word, and read only by who holds a
+ * tile; the word carries them over (release, acquire).
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/cpu/cpu_pool.h"
+
+#include "base/thread.h"
+
+#include <stdio.h>
+
+enum {
+    /* About 30 us at 3 GHz: longer than any phase lags behind on an idle
+     * machine, shorter than anyone would miss. */
+    SPINS = 1000,
+    LINE = 64,
+};
+
+typedef struct worker {
+    br_thread thread;
+    br_cpu_pool *pool;
+    uint32_t id;
+} worker;
+
+struct br_cpu_pool {
+    _Alignas(LINE) _Atomic uint64_t word;
+    _Alignas(LINE) _Atomic uint32_t done; /* tiles of this phase */
+    _Alignas(LINE) const br_cpu_job *job;
+    uint32_t phase;
+    _Atomic uint32_t running; /* a job is not finished */
+    _Atomic uint32_t quit;
+    br_event moved; /* the word has a new epoch, or it is time to quit */
+    uint32_t n_threads;
+    int spins;
+    void *block; /* what was allocated; the pool lies aligned in it */
+    worker workers[];
+};
+
+static uint64_t
+word_of(uint64_t epoch, uint32_t tiles)
+{
+    return epoch << 40 | (uint64_t)tiles << 20;
+}
+
+static uint32_t
+tiles_of(uint64_t word)
+{
+    return word >> 20 & 0xfffff;
+}
+
+static uint32_t
+next_of(uint64_t word)
+{
+    return word & 0xfffff;
+}
+
+/* Opens the next phase that has work for several, doing what is before it.
+ * The caller is the only one in the pool: it has finished the last tile. */
+static void
+advance(br_cpu_pool *p, uint32_t id)
+{
+    const br_cpu_job *job = p->job;
+    /* relaxed: only who is here writes the epoch */
+    uint64_t epoch = atomic_load_explicit(&p->word, memory_order_relaxed) >> 40;
+    uint32_t tiles = 0;
+
+    for (; p->phase < job->n_phases; p->phase++) {
+        tiles = job->begin(job->ctx, p->phase);
+        br_check(tiles <= BR_CPU_MAX_TILES);
+        if (tiles > 1)
+            break;
+        if (tiles == 1)
+            job->tile(job->ctx, p->phase, 0, id);
+        tiles = 0;
+    }
+    /* relaxed: the store of the word publishes it */
+    atomic_store_explicit(&p->done, 0, memory_order_relaxed);
+    /* release: with the fetch_add of work() */
+    atomic_store_explicit(&p->word, word_of(epoch + 1, tiles),
+                          memory_order_release);
+    /* After the word: from here on the caller may bring another job.
+     * release: with moved() and br_cpu_pool_run() */
+    if (tiles == 0)
+        atomic_store_explicit(&p->running, 0, memory_order_release);
+    br_event_signal(&p->moved);
+}
+
+typedef struct waiting {
+    br_cpu_pool *p;
+    uint64_t epoch;
+    bool caller; /* waits for the end of the job, too */
+} waiting;
+
+static bool
+moved(void *arg)
+{
+    const waiting *w = arg;
+    br_cpu_pool *p = w->p;
+
+    /* acquire: with advance() and with br_cpu_pool_free() */
+    if (w->caller && !atomic_load_explicit(&p->running, memory_order_acquire))
+        return true;
+    return atomic_load_explicit(&p->word, memory_order_acquire) >> 40 !=
+               w->epoch ||
+           atomic_load_explicit(&p->quit, memory_order_acquire);
+}
+
+/* Takes a tile and does it, or waits for the next phase. */
+static void
+work(br_cpu_pool *p, uint32_t id)
+{
+    /* acq_rel: with the store in advance() */
+    uint64_t w = atomic_fetch_add_explicit(&p->word, 1, memory_order_acq_rel);
+    waiting wait = {p, w >> 40, id == 0};
+
+    if (next_of(w) >= tiles_of(w)) {
+        br_event_await(&p->moved, moved, &wait, p->spins, -1);
+        return;
+    }
+    p->job->tile(p->job->ctx, p->phase, next_of(w), id);
+    /* acq_rel: with each other; the last sees what all have written */
+    if (atomic_fetch_add_explicit(&p->done, 1, memory_order_acq_rel) + 1 ==
+        tiles_of(w)) {
+        p->phase++;
+        advance(p, id);
+    }
+}
+
+static void
+worker_main(void *arg)
+{
+    worker *w = arg;
+
+    /* acquire: with br_cpu_pool_free() */
+    while (!atomic_load_explicit(&w->pool->quit, memory_order_acquire))
+        work(w->pool, w->id);
+}
+
+void
+br_cpu_pool_run(br_cpu_pool *p, const br_cpu_job *job)
+{
+    p->job = job;
+    p->phase = 0;
+    /* relaxed: advance() publishes it with the word */
+    atomic_store_explicit(&p->running, 1, memory_order_relaxed);
+    advance(p, 0);
+    /* acquire: with advance() */
+    while (atomic_load_explicit(&p->running, memory_order_acquire))
+        work(p, 0);
+}
+
+br_code
+br_cpu_pool_new(br_cpu_pool **out, uint32_t n_threads, br_status *st)
+{
+    uint32_t cpus = (uint32_t)br_cpu_count();
+    uint32_t n = n_threads ? n_threads : BR_MIN(cpus, BR_CPU_MAX_THREADS);
+    br_cpu_pool *p;
+    char *block;
+
+    *out = NULL;
+    if (n > BR_CPU_MAX_THREADS)
+        return br_fail(st, BR_E_LIMIT, "%u threads; at most %d", n,
+                       BR_CPU_MAX_THREADS);
+    block = br_try_calloc(1, sizeof *p + n * sizeof(worker) + LINE);
+    if (!block)
+        return br_fail(st, BR_E_OOM, "threads: out of memory");
+    p = (void *)(block + (LINE - (uintptr_t)block % LINE) % LINE);
+    p->block = block;
+    p->n_threads = 1;
+    p->spins = n > cpus ? 0 : SPINS; /* spinning would take a tile's core */
+    for (; p->n_threads < n; p->n_threads++) {
+        worker *w = &p->workers[p->n_threads];
+        char name[24];
+
+        w->pool = p;
+        w->id = p->n_threads;
+        snprintf(name, sizeof name, "brass-cpu-%u", w->id);
+        if (br_thread_start(&w->thread, name, worker_main, w, st) != BR_OK) {
+            br_cpu_pool_free(p);
+            return BR_E_OOM;
+        }
+    }
+    *out = p;
+    return BR_OK;
+}
+
+void
+br_cpu_pool_free(br_cpu_pool *p)
+{
+    if (!p)
+        return;
+    /* release: with moved() and worker_main() */
+    atomic_store_explicit(&p->quit, 1, memory_order_release);
+    br_event_signal(&p->moved);
+    for (uint32_t i = 1; i < p->n_threads; i++)
+        br_thread_join(&p->workers[i].thread);
+    br_free(p->block);
+}
+
+uint32_t
+br_cpu_pool_threads(const br_cpu_pool *p)
+{
+    return p->n_threads;
+}

@@ -1,0 +1,209 @@
+/* cpu_vec.h - sixteen lanes of f32, for cpu_ops_body.h.
+ *
+ * The file that includes it has chosen one of three by VEC_AVX512, VEC_AVX2 or
+ * neither, and compiles for that target. Sixteen lanes everywhere, so that a
+ * sum has one order on every machine (docs/arithmetic.md): one AVX-512
+ * register, two of AVX2, or an array that the compiler may do with what it
+ * likes. Each operation is one IEEE operation per lane.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_CPU_VEC_H
+#define BR_CPU_VEC_H
+
+#include "base/half.h"
+
+#include <math.h>
+#include <string.h>
+#if defined VEC_AVX512 || defined VEC_AVX2
+#    include <immintrin.h>
+#endif
+
+#define V_INLINE static inline __attribute__((always_inline, unused))
+/* Long functions: without vectors, copies of them take gcc half a minute. */
+#if defined VEC_AVX512 || defined VEC_AVX2
+#    define V_LONG V_INLINE
+#else
+#    define V_LONG static __attribute__((noinline, unused))
+#endif
+
+/* One row per operation: what it takes, and how it is done in one register
+ * (AVX-512), in one of two (AVX2), in one lane of an array. */
+#if defined VEC_AVX512
+typedef struct vf {
+    __m512 r[1];
+} vf;
+#    define V_REGS 1
+#    define V_OP(name, params, z, y, c) \
+        V_INLINE vf name params         \
+        {                               \
+            vf o;                       \
+                                        \
+            o.r[0] = z;                 \
+            return o;                   \
+        }
+#    define V_I 0
+#elif defined VEC_AVX2
+typedef struct vf {
+    __m256 r[2];
+} vf;
+#    define V_OP(name, params, z, y, c) \
+        V_INLINE vf name params         \
+        {                               \
+            vf o;                       \
+                                        \
+            {                           \
+                enum { V_I = 0 };       \
+                o.r[V_I] = y;           \
+            }                           \
+            {                           \
+                enum { V_I = 1 };       \
+                o.r[V_I] = y;           \
+            }                           \
+            return o;                   \
+        }
+#else
+typedef struct vf {
+    float r[16];
+} vf;
+#    define V_OP(name, params, z, y, c)        \
+        V_INLINE vf name params                \
+        {                                      \
+            vf o;                              \
+                                               \
+            for (int V_I = 0; V_I < 16; V_I++) \
+                o.r[V_I] = c;                  \
+            return o;                          \
+        }
+#endif
+
+/* clang-format off */
+V_OP(v_set, (float f), _mm512_set1_ps(f), _mm256_set1_ps(f), f)
+V_OP(v_load, (const float *p), _mm512_loadu_ps(p),
+     _mm256_loadu_ps(p + 8 * V_I), p[V_I])
+V_OP(v_add, (vf a, vf b), _mm512_add_ps(a.r[0], b.r[0]),
+     _mm256_add_ps(a.r[V_I], b.r[V_I]), a.r[V_I] + b.r[V_I])
+V_OP(v_sub, (vf a, vf b), _mm512_sub_ps(a.r[0], b.r[0]),
+     _mm256_sub_ps(a.r[V_I], b.r[V_I]), a.r[V_I] - b.r[V_I])
+V_OP(v_mul, (vf a, vf b), _mm512_mul_ps(a.r[0], b.r[0]),
+     _mm256_mul_ps(a.r[V_I], b.r[V_I]), a.r[V_I] * b.r[V_I])
+V_OP(v_div, (vf a, vf b), _mm512_div_ps(a.r[0], b.r[0]),
+     _mm256_div_ps(a.r[V_I], b.r[V_I]), a.r[V_I] / b.r[V_I])
+V_OP(v_fma, (vf a, vf b, vf c), _mm512_fmadd_ps(a.r[0], b.r[0], c.r[0]),
+     _mm256_fmadd_ps(a.r[V_I], b.r[V_I], c.r[V_I]),
+     fmaf(a.r[V_I], b.r[V_I], c.r[V_I]))
+/* The second where either is a NaN. */
+V_OP(v_max, (vf a, vf b), _mm512_max_ps(a.r[0], b.r[0]),
+     _mm256_max_ps(a.r[V_I], b.r[V_I]), a.r[V_I] > b.r[V_I] ? a.r[V_I] : b.r[V_I])
+V_OP(v_min, (vf a, vf b), _mm512_min_ps(a.r[0], b.r[0]),
+     _mm256_min_ps(a.r[V_I], b.r[V_I]), a.r[V_I] < b.r[V_I] ? a.r[V_I] : b.r[V_I])
+V_OP(v_rint, (vf a), _mm512_roundscale_ps(a.r[0], 8),
+     _mm256_round_ps(a.r[V_I], 8), rintf(a.r[V_I]))
+V_OP(v_abs, (vf a), _mm512_abs_ps(a.r[0]),
+     _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.r[V_I]), fabsf(a.r[V_I]))
+V_OP(v_neg, (vf a),
+     _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(a.r[0]),
+                                          _mm512_set1_epi32(INT32_MIN))),
+     _mm256_xor_ps(_mm256_set1_ps(-0.0f), a.r[V_I]), -a.r[V_I])
+/* x < y ? a : b, false for NaNs. */
+V_OP(v_less, (vf x, vf y, vf a, vf b),
+     _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x.r[0], y.r[0], _CMP_LT_OQ),
+                          b.r[0], a.r[0]),
+     _mm256_blendv_ps(b.r[V_I], a.r[V_I],
+                      _mm256_cmp_ps(x.r[V_I], y.r[V_I], _CMP_LT_OQ)),
+     x.r[V_I] < y.r[V_I] ? a.r[V_I] : b.r[V_I])
+/* From sixteen F16. */
+V_OP(v_load_f16, (const uint16_t *p),
+     _mm512_cvtph_ps(_mm256_loadu_si256((const void *)p)),
+     _mm256_cvtph_ps(_mm_loadu_si128((const void *)(p + 8 * V_I))),
+     br_f16_to_f32(p[V_I]))
+#if defined VEC_AVX2
+V_INLINE __m256
+v_pow2(__m256i k)
+{
+    return _mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_add_epi32(k, _mm256_set1_epi32(127)), 23));
+}
+
+V_INLINE __m256
+v_ldexp8(__m256 p, __m256 k)
+{
+    __m256i n = _mm256_cvtps_epi32(k);
+    __m256i h = _mm256_srai_epi32(
+        _mm256_add_epi32(n, _mm256_srli_epi32(n, 31)), 1);
+
+    p = _mm256_mul_ps(p, v_pow2(h));
+    return _mm256_mul_ps(p, v_pow2(_mm256_sub_epi32(n, h)));
+}
+#endif
+/* p * 2^k for whole k of -151 to 128, rounded once; others: anything. */
+V_OP(v_ldexp, (vf p, vf k), _mm512_scalef_ps(p.r[0], k.r[0]),
+     v_ldexp8(p.r[V_I], k.r[V_I]),
+     k.r[V_I] > -160 && k.r[V_I] < 130 ? ldexpf(p.r[V_I], (int)k.r[V_I]) : 0)
+/* clang-format on */
+
+V_INLINE void
+v_store(float *p, vf a)
+{
+#if defined VEC_AVX512
+    _mm512_storeu_ps(p, a.r[0]);
+#elif defined VEC_AVX2
+    _mm256_storeu_ps(p, a.r[0]);
+    _mm256_storeu_ps(p + 8, a.r[1]);
+#else
+    memcpy(p, a.r, sizeof a.r);
+#endif
+}
+
+V_INLINE void
+v_store_f16(uint16_t *p, vf a)
+{
+#if defined VEC_AVX512
+    _mm256_storeu_si256((void *)p, _mm512_cvtps_ph(a.r[0], 8));
+#elif defined VEC_AVX2
+    _mm_storeu_si128((void *)p, _mm256_cvtps_ph(a.r[0], 8));
+    _mm_storeu_si128((void *)(p + 8), _mm256_cvtps_ph(a.r[1], 8));
+#else
+    for (int i = 0; i < 16; i++)
+        p[i] = br_f32_to_f16(a.r[i]);
+#endif
+}
+
+/* lane[l] + lane[l + 8], then 4, 2, 1. */
+V_INLINE float
+v_sum(vf a)
+{
+    float lane[16];
+
+#if defined VEC_AVX2
+    _mm256_storeu_ps(lane, _mm256_add_ps(a.r[0], a.r[1]));
+    _mm_storeu_ps(lane, _mm_add_ps(_mm_loadu_ps(lane), _mm_loadu_ps(lane + 4)));
+    return (lane[0] + lane[2]) + (lane[1] + lane[3]);
+#else
+    v_store(lane, a);
+    for (int half = 8; half > 0; half /= 2)
+        for (int l = 0; l < half; l++)
+            lane[l] = lane[l] + lane[l + half];
+    return lane[0];
+#endif
+}
+
+/* The first n of sixteen; what is loaded besides is 0. */
+V_INLINE vf
+v_load_n(const float *p, size_t n)
+{
+    float lane[16] = {0};
+
+    memcpy(lane, p, n * sizeof *p);
+    return v_load(lane);
+}
+
+V_INLINE void
+v_store_n(float *p, vf a, size_t n)
+{
+    float lane[16];
+
+    v_store(lane, a);
+    memcpy(p, lane, n * sizeof *p);
+}
+
+#endif

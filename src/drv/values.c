@@ -1,0 +1,297 @@
+/* values.c - see values.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/values.h"
+
+#include "base/map.h"
+
+#include <string.h>
+
+typedef struct binder {
+    br_values *v;
+    br_arena *arena;
+    const br_values_config *c;
+} binder;
+
+static br_code
+no_memory(br_status *st)
+{
+    return br_fail(st, BR_E_OOM, "values of the graph: out of memory");
+}
+
+bool
+br_bind_together(const br_ir_bind *b)
+{
+    return b->count == 1 || b->stride == b->width;
+}
+
+/* No more than the row of ops.def says: `w` and whatever ends in _w. */
+bool
+br_bind_is_matrix(const br_ir_node *n, int i)
+{
+    br_ir_role role;
+
+    if (i >= n->n_in || !br_ir_role_at(n->op, false, i, &role))
+        return false;
+    switch (n->op) {
+    case BR_IR_MATMUL:
+    case BR_IR_MATMUL_WMMA_F16:
+    case BR_IR_MATMUL_WMMA_Q4K:
+    case BR_IR_LM_HEAD:
+    case BR_IR_HEAD_MATMUL: return br_text_is(role.name, "w");
+    case BR_IR_EMBED: return br_text_is(role.name, "table");
+    default: break;
+    }
+    return role.name.n > 2 &&
+           memcmp(role.name.p + role.name.n - 2, "_w", 2) == 0;
+}
+
+/* The tensor of a model value: its logical name leads to a row of weight.def.
+ * Constants that the graph carries have none. */
+static const br_gguf_tensor *
+tensor_of(const br_values *r, const br_map *names, uint32_t v)
+{
+    const br_ir_value *x = &r->g->values[v];
+    br_text name = br_ir_value_name(r->g, v);
+    const char *end = memchr(name.p, '[', name.n);
+    const br_map_value *e;
+
+    if (end)
+        name.n = (size_t)(end - name.p);
+    for (e = br_map_get(names, name); e;) {
+        for (uint64_t w = e->u; w < BR_W_COUNT; w++) {
+            const br_gguf_tensor *t;
+
+            if (!br_text_is(name, br_weight_logical((br_weight)w)) ||
+                br_weight_layered((br_weight)w) != (x->layer >= 0) ||
+                x->layer >= r->m->hp.n_layer)
+                continue;
+            t = br_model_tensor(r->m, (br_weight)w, x->layer);
+            if (t)
+                return t;
+        }
+        break;
+    }
+    return NULL;
+}
+
+static br_code
+load_vector(const binder *b, br_value_mem *v, br_status *st)
+{
+    const br_gguf_tensor *t = v->t;
+    uint64_t n = 1;
+
+    for (uint32_t i = 0; i < t->n_dims; i++)
+        n *= t->dim[i];
+    v->p = br_arena_new(b->arena, float, n);
+    if (!v->p)
+        return no_memory(st);
+    br_dequant(t->type, t->data, v->p, n);
+    return BR_OK;
+}
+
+static br_code
+bind_model(const binder *b, br_status *st)
+{
+    br_values *r = b->v;
+    const br_ir *g = r->g;
+    br_map names = {0};
+    br_code code = BR_OK;
+
+    for (int w = BR_W_COUNT - 1; w >= 0 && code == BR_OK; w--) {
+        br_map_value *e = br_map_put(
+            &names, br_text_z(br_weight_logical((br_weight)w)), NULL);
+
+        if (e)
+            e->u = (uint64_t)w; /* the first row of this name */
+        else
+            code = no_memory(st);
+    }
+    for (uint32_t v = 0; v < g->n_values && code == BR_OK; v++) {
+        br_value_mem *x = &r->at[v];
+
+        if (g->values[v].kind != BR_IK_MODEL)
+            continue;
+        if (g->values[v].data != BR_IR_NONE) {
+            union {
+                const float *c;
+                float *p;
+            } data = {g->data + g->values[v].data};
+
+            x->p = data.p;
+            continue;
+        }
+        x->t = tensor_of(r, &names, v);
+        if (!x->t)
+            code = br_fail(
+                st, BR_E_NOT_FOUND, "%.*s: the model has no such weight",
+                (int)br_ir_value_name(g, v).n, br_ir_value_name(g, v).p);
+    }
+    br_map_fini(&names);
+    for (uint32_t i = 0; i < g->n_nodes && code == BR_OK; i++)
+        for (int k = 0; k < g->nodes[i].n_in && code == BR_OK; k++) {
+            uint32_t v = g->nodes[i].bind[k].value;
+
+            if (v != BR_IR_NONE && r->at[v].t && !r->at[v].p &&
+                !br_bind_is_matrix(&g->nodes[i], k))
+                code = load_vector(b, &r->at[v], st);
+        }
+    return code;
+}
+
+/* When each value is first and last touched, and which come of LM_HEAD. */
+static void
+find_lives(br_values *r)
+{
+    const br_ir *g = r->g;
+
+    for (uint32_t v = 0; v < g->n_values; v++)
+        r->at[v].first = r->at[v].last = -1;
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const br_ir_node *n = &g->nodes[i];
+        bool want = n->op == BR_IR_LM_HEAD;
+
+        for (int b = 0; b < n->n_in + n->n_out; b++) {
+            br_value_mem *v;
+
+            if (n->bind[b].value == BR_IR_NONE)
+                continue;
+            v = &r->at[n->bind[b].value];
+            if (v->first < 0)
+                v->first = i;
+            v->last = i;
+            if (b >= n->n_in)
+                v->want = want;
+            want = want || v->want;
+        }
+    }
+}
+
+typedef struct free_buffer {
+    float *p;
+    size_t n;
+} free_buffer;
+typedef BR_VEC(free_buffer) free_list;
+
+/* n numbers, from a value that is dead or fresh, on a cache line. */
+static float *
+buffer(const binder *b, free_list *list, size_t n, size_t *has)
+{
+    char *p;
+
+    for (size_t k = 0; k < list->n; k++)
+        if (list->at[k].n >= n) {
+            float *old = list->at[k].p;
+
+            *has = list->at[k].n;
+            list->at[k] = list->at[--list->n];
+            return old;
+        }
+    *has = n;
+    p = br_arena_zero(b->arena, n + 16, sizeof(float));
+    return p ? (float *)(void *)(p + (64 - (uintptr_t)p % 64) % 64) : NULL;
+}
+
+/* Buffers of values that are dead serve those that come: first fit. has[v]:
+ * numbers that the buffer of v may hold. */
+static br_code
+place_nodes(const binder *b, free_list *list, size_t *has, br_status *st)
+{
+    br_values *r = b->v;
+    const br_ir *g = r->g;
+    bool ok = true;
+
+    for (uint32_t i = 0; i < g->n_nodes && ok; i++) {
+        const br_ir_node *n = &g->nodes[i];
+
+        for (int k = n->n_in; k < n->n_in + n->n_out && ok; k++) {
+            uint32_t id = n->bind[k].value;
+            br_value_mem *v = &r->at[id];
+            bool few = v->want && b->c->max_want;
+            size_t rows = few ? b->c->max_want : b->c->max_rows;
+
+            if (v->p || (id == r->logits && b->c->max_want))
+                continue;
+            v->p = buffer(b, list, (size_t)v->cols * rows, &has[id]);
+            ok = v->p != NULL;
+        }
+        for (int k = 0; k < n->n_in + n->n_out && ok; k++) {
+            uint32_t id = n->bind[k].value;
+            bool twice = id == BR_IR_NONE;
+
+            for (int a = 0; a < k; a++)
+                twice = twice || n->bind[a].value == id;
+            if (!twice && g->values[id].kind == BR_IK_TEMP &&
+                r->at[id].last == (int64_t)i)
+                ok = br_vec_push(list, ((free_buffer){r->at[id].p, has[id]}));
+        }
+    }
+    return ok ? BR_OK : no_memory(st);
+}
+
+static br_code
+place_temps(const binder *b, br_status *st)
+{
+    size_t *has = br_try_calloc(b->v->g->n_values + 1, sizeof *has);
+    free_list list = {0};
+    br_code code = has ? place_nodes(b, &list, has, st) : no_memory(st);
+
+    br_vec_fini(&list);
+    br_free(has);
+    return code;
+}
+
+static br_code
+find_widths(br_values *r, br_status *st)
+{
+    const br_ir *g = r->g;
+
+    r->logits = BR_IR_NONE;
+    r->widest = 512;
+    for (uint32_t v = 0; v < g->n_values; v++) {
+        const br_ir_value *x = &g->values[v];
+
+        r->at[v].cols = br_ir_cols(x);
+        if (x->kind == BR_IK_TEMP || x->kind == BR_IK_STEP)
+            r->widest = BR_MAX(r->widest, r->at[v].cols);
+        if (x->kind == BR_IK_MODEL) /* rows, and two halves of experts */
+            for (int i = 0; i < x->rank; i++)
+                if (i > 0 || x->rank < 3)
+                    r->widest = BR_MAX(r->widest, x->dim[i]);
+        if (br_text_is(br_ir_value_name(g, v), "step.logits"))
+            r->logits = v;
+    }
+    if (r->logits == BR_IR_NONE)
+        return br_fail(st, BR_E_REJECTED, "%s: writes no step.logits", g->name);
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        for (int b = 0; b < BR_IR_MAX_BINDINGS; b++) {
+            const br_ir_bind *x = &g->nodes[i].bind[b];
+
+            if (x->value != BR_IR_NONE && !br_bind_together(x))
+                r->apart = BR_MAX(r->apart, (int64_t)x->width * x->count);
+        }
+    return BR_OK;
+}
+
+br_code
+br_values_init(br_values *v, br_arena *arena, const br_model *m, const br_ir *g,
+               const br_values_config *c, br_status *st)
+{
+    binder b = {v, arena, c};
+
+    *v = (br_values){.m = m, .g = g, .apart = 1};
+    v->at = br_arena_new(arena, br_value_mem, g->n_values + 1);
+    if (!v->at)
+        return no_memory(st);
+    BR_TRY(br_state_plan_of(&v->plan, g, st));
+    BR_TRY(find_widths(v, st));
+    BR_TRY(bind_model(&b, st));
+    find_lives(v);
+    return place_temps(&b, st);
+}
+
+void
+br_values_fini(br_values *v)
+{
+    br_state_plan_fini(&v->plan);
+}

@@ -1,0 +1,37 @@
+/* lm_model.h - a model file at work on a tier of this machine.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_LM_MODEL_H
+#define BR_LM_MODEL_H
+
+#include "model/model.h"
+#include "run/lm.h"
+
+typedef struct br_lm_model br_lm_model;
+
+/* What the context is when nobody says: as many tokens as the model was
+ * trained for, but no more than this. */
+enum { BR_LM_CTX = 4096 };
+
+/* Zero is the default of everything. */
+typedef struct br_lm_config {
+    const char *tier; /* "cpu", "ref"; NULL: the best here */
+    uint32_t n_ctx;   /* tokens of a slot; 0: see above */
+    uint32_t n_slots; /* 0: 1 */
+    uint32_t threads; /* 0: as many as processors */
+    bool exact;       /* the bits of the reference tier */
+    /* While weights are made ready; may be NULL. */
+    void (*progress)(void *ctx, uint64_t done, uint64_t total);
+    void *ctx;
+} br_lm_config;
+
+/* The model outlives it. NO_DEVICE: no such tier in this build. */
+br_code br_lm_model_open(br_lm_model **out, const br_model *m,
+                         const br_lm_config *c, br_status *st) BR_MUST_USE;
+void br_lm_model_close(br_lm_model *r);
+const br_lm *br_lm_model_lm(const br_lm_model *r);
+
+/* Tiers of this build that run models, the best first; NULL ends them. */
+extern const char *const br_lm_tiers[];
+
+#endif

@@ -1,0 +1,139 @@
+/* test_bench.c - brass bench, as a program, and models of random weights.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+#include "ir/ir.h"
+#include "model/model.h"
+#include "run/shape.h"
+
+#include "t.h"
+
+#include <string.h>
+
+static double
+number(const br_json *doc, const char *key)
+{
+    const br_json *v = br_json_get(doc, key);
+
+    ck_assert_msg(v != NULL, "no '%s'", key);
+    return v->kind == BR_J_INT ? (double)v->i : v->f;
+}
+
+static void
+check_line(const char *line, size_t n, const char *test, int batch, int depth)
+{
+    static const char *const positive[] = {"tok_s",     "min",    "max",
+                                           "ms_step",   "gb_s",   "pct_floor",
+                                           "read_gb_s", "threads"};
+    br_status st = {0};
+    br_arena a;
+    const br_json *how;
+    br_json *doc;
+
+    br_arena_init(&a, 0);
+    t_ok(br_json_parse(&doc, &a, line, n, 0, &st), &st);
+    ck_assert_str_eq(br_json_get(doc, "test")->s, test);
+    ck_assert_int_eq((int)number(doc, "batch"), batch);
+    ck_assert_int_eq((int)number(doc, "depth"), depth);
+    ck_assert_str_eq(br_json_get(doc, "tier")->s, "cpu");
+    for (size_t i = 0; i < BR_COUNT(positive); i++)
+        ck_assert_msg(number(doc, positive[i]) > 0, "%s", positive[i]);
+    ck_assert(number(doc, "min") <= number(doc, "tok_s"));
+    ck_assert(number(doc, "tok_s") <= number(doc, "max"));
+    ck_assert(number(doc, "pct_floor") <= 111);
+    ck_assert(br_json_get(doc, "correct")->kind == BR_J_BOOL);
+    ck_assert(br_json_get(doc, "correct")->b);
+    how = br_json_get(doc, "execution");
+    ck_assert_str_eq(br_json_get(how, "mode")->s, "packets");
+    ck_assert(number(how, "ops_on_tier") > 10);
+    ck_assert_int_eq((int)number(how, "ops_elsewhere"), 0);
+    br_arena_fini(&a);
+}
+
+TEST_WITHIN(bench_prints_a_line_for_each_test, 120)
+{
+    static const struct {
+        const char *test;
+        int batch, depth;
+    } want[] = {{"pp8", 1, 0}, {"tg4", 1, 0}, {"pp8", 1, 5}, {"tg4", 1, 5},
+                {"pp8", 3, 0}, {"tg4", 3, 0}, {"pp8", 3, 5}, {"tg4", 3, 5}};
+    const char *at;
+    t_proc r;
+
+    t_run(&r, "bench", "shape:toy:Q8_0:3", "-p", "8", "-n", "4", "-b", "1,3",
+          "-d", "0,5", "-r", "2", "-t", "2", "--json");
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    at = r.out;
+    for (size_t i = 0; i < BR_COUNT(want); i++) {
+        size_t n = strcspn(at, "\n");
+
+        check_line(at, n, want[i].test, want[i].batch, want[i].depth);
+        at += n + 1;
+    }
+    ck_assert_str_eq(at, "");
+    t_run(&r, "bench", t_repo("tests/data/logits/mamba2.gguf"), "-p", "0", "-n",
+          "3", "-d", "2");
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    ck_assert_ptr_nonnull(strstr(r.out, "\ntg3  "));
+}
+
+TEST(bench_refuses_in_one_line)
+{
+    t_proc r;
+
+    t_run(&r, "bench", "shape:nobody:Q8_0");
+    ck_assert_int_eq(r.exit, 2);
+    ck_assert_ptr_nonnull(strstr(r.err, "'nobody' is not one of: toy "));
+    t_run(&r, "bench", "shape:toy:Q9");
+    ck_assert_int_eq(r.exit, 2);
+    t_run(&r, "bench", "shape:toy");
+    ck_assert_int_eq(r.exit, 2);
+    t_run(&r, "bench", "shape:toy:Q8_0", "-b", "1,x");
+    ck_assert_int_eq(r.exit, 2);
+    ck_assert_ptr_nonnull(strstr(r.err, "-b: 'x' is not a number of 1 to 256"));
+    t_run(&r, "bench", "shape:toy:Q8_0", "-p", "0", "-n", "0");
+    ck_assert_int_eq(r.exit, 2);
+    t_run(&r, "bench", "shape:toy:Q8_0", "--tier", "cuda");
+    ck_assert_int_eq(r.exit, 5);
+    t_run(&r, "bench", "no-such-file.gguf");
+    ck_assert_int_eq(r.exit, 3);
+}
+
+/* Every shape, cut short, opens as a model that has a graph. */
+TEST_WITHIN(shapes_are_models, 60)
+{
+    static const char *const formats[] = {"Q4_K_M", "Q8_0", "BF16", "Q4_0"};
+
+    for (size_t i = 0; br_shape_name(i); i++) {
+        const char *spec =
+            t_printf("shape:%s:%s", br_shape_name(i), formats[i % 4]);
+        br_status st = {0};
+        br_str file = {0};
+        br_model *m;
+        br_ir *g;
+
+        t_ok(br_shape_model(&file, spec, true, &st), &st);
+        t_ok(br_model_open_mem(&m, file.at, file.n, &st), &st);
+        t_ok(br_ir_of_model(&g, m, BR_IR_PREFILL, 64, &st), &st);
+        ck_assert_int_eq(m->hp.n_layer, 1);
+        br_ir_free(g);
+        br_model_close(m);
+        br_str_fini(&file);
+    }
+}
+
+static br_code
+make_once(void *arg, br_status *st)
+{
+    br_str file = {0};
+    br_code code = br_shape_model(&file, arg, true, st);
+
+    br_str_fini(&file);
+    return code;
+}
+
+TEST_WITHIN(a_shape_survives_any_lack_of_memory, 60)
+{
+    char spec[] = "shape:toy:Q8_0";
+
+    t_each_oom(make_once, spec);
+}

@@ -1,0 +1,389 @@
+/* test_cpu.c - the CPU tier beside the reference tier, and beside itself.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/cpu/cpu_int.h"
+#include "logits_kit.h"
+#include "run/tier_diff.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "t.h"
+
+/* ---- the pool ----------------------------------------------------------- */
+
+enum { PHASES = 400, MOST_TILES = 37, SHORT = 20 };
+
+typedef struct counted {
+    _Atomic uint32_t done[PHASES];
+    uint32_t tiles[PHASES];
+    _Atomic uint32_t early; /* tiles that ran before a phase was over */
+} counted;
+
+static uint32_t
+count_begin(void *ctx, uint32_t phase)
+{
+    counted *c = ctx;
+
+    if (phase > 0 && c->done[phase - 1] != c->tiles[phase - 1])
+        c->early++;
+    return c->tiles[phase];
+}
+
+static void
+count_tile(void *ctx, uint32_t phase, uint32_t tile, uint32_t worker)
+{
+    counted *c = ctx;
+
+    (void)worker;
+    if (tile >= c->tiles[phase] ||
+        (phase > 0 && c->done[phase - 1] != c->tiles[phase - 1]))
+        c->early++;
+    c->done[phase]++;
+}
+
+TEST_WITHIN(a_pool_runs_every_tile_once_and_in_order, 60)
+{
+    static const uint32_t threads[] = {1, 2, 7};
+
+    for (size_t k = 0; k < BR_COUNT(threads); k++) {
+        uint64_t seed = k;
+        br_status st = {0};
+        br_cpu_pool *p;
+
+        t_ok(br_cpu_pool_new(&p, threads[k], &st), &st);
+        ck_assert_uint_eq(br_cpu_pool_threads(p), threads[k]);
+        for (int run = 0; run < 20; run++) {
+            counted c = {.early = 0};
+            br_cpu_job job = {&c, PHASES, count_begin, count_tile};
+
+            for (int i = 0; i < PHASES; i++)
+                c.tiles[i] = (uint32_t)(t_rand(&seed) % MOST_TILES);
+            br_cpu_pool_run(p, &job);
+            ck_assert_uint_eq(c.early, 0);
+            for (int i = 0; i < PHASES; i++)
+                if (c.done[i] != c.tiles[i])
+                    ck_abort_msg("phase %d: %u of %u tiles", i, c.done[i],
+                                 c.tiles[i]);
+        }
+        br_cpu_pool_free(p);
+    }
+}
+
+/* ---- logits ------------------------------------------------------------- */
+
+static br_cpu_pool *
+pool_of(uint32_t n)
+{
+    br_status st = {0};
+    br_cpu_pool *p;
+
+    t_ok(br_cpu_pool_new(&p, n, &st), &st);
+    return p;
+}
+
+/* A case that tests of many runs leave out. */
+static bool
+skipped(const lk_case *c, size_t i)
+{
+    return !c->arch_first || (t_sanitized() && i % 4 != 0);
+}
+
+/* Logits of all tokens of a case. */
+static float *
+logits_of(const lk_case *c, br_oracle_config config, uint32_t chunk)
+{
+    lk_run r;
+    float *l;
+
+    t_ok(lk_open(&r, c, &config), &r.st);
+    l = lk_logits(&r, c, c->n_tokens, chunk);
+    lk_close(&r);
+    return l;
+}
+
+static void
+same(const lk_case *c, const float *a, const float *b, const char *what)
+{
+    size_t n = (size_t)c->n_tokens * c->n_vocab, i = 0;
+
+    while (i < n && memcmp(&a[i], &b[i], sizeof *a) == 0)
+        i++;
+    ck_assert_msg(i == n, "%s: %s: token %zu, logit %zu is %.9g, not %.9g",
+                  c->name, what, i / c->n_vocab, i % c->n_vocab, (double)a[i],
+                  (double)b[i]);
+}
+
+TEST_WITHIN(exact_logits_are_those_of_the_reference_tier, 120)
+{
+    br_cpu_pool *two = pool_of(2);
+
+    for (size_t i = 0; i < lk_count(); i++) {
+        lk_case c = lk_get(i);
+        const float *want;
+
+        if (t_sanitized() && skipped(&c, i))
+            continue;
+        want = logits_of(&c, (br_oracle_config){.act = BR_REF_QUANTISED}, 0);
+
+        same(&c,
+             logits_of(&c, (br_oracle_config){.pool = two, .exact = true}, 0),
+             want, "cpu");
+    }
+    br_cpu_pool_free(two);
+    lk_end();
+}
+
+/* However many threads there are and however the prompt was cut. */
+TEST_WITHIN(threads_and_chunks_change_no_bit, 120)
+{
+    static const struct {
+        uint32_t threads, chunk;
+    } way[] = {{1, 0}, {2, 1}, {7, 7}, {2, 16}, {7, 0}};
+    br_cpu_pool *pool[8] = {NULL};
+
+    for (size_t k = 0; k < BR_COUNT(way); k++)
+        if (!pool[way[k].threads])
+            pool[way[k].threads] = pool_of(way[k].threads);
+    for (size_t i = 0; i < lk_count(); i++) {
+        lk_case c = lk_get(i);
+        const float *first = NULL;
+
+        if (skipped(&c, i))
+            continue;
+
+        for (size_t k = 0; k < BR_COUNT(way); k++) {
+            br_oracle_config config = {.pool = pool[way[k].threads],
+                                       .f16_kv = true};
+            const float *l = logits_of(&c, config, way[k].chunk);
+
+            first = first ? first : l;
+            same(&c, l, first,
+                 t_printf("%u threads, chunks of %u", way[k].threads,
+                          way[k].chunk));
+        }
+    }
+    for (size_t k = 0; k < BR_COUNT(pool); k++)
+        br_cpu_pool_free(pool[k]);
+    lk_end();
+}
+
+/* Sixteen sequences in a step, at different positions, in slots and pages in
+ * disorder: each gets the logits it gets alone. */
+TEST_WITHIN(company_changes_no_bit, 120)
+{
+    br_cpu_pool *two = pool_of(2);
+
+    for (size_t i = 0; i < lk_count(); i++) {
+        lk_case c = lk_get(i);
+        br_oracle_config config = {.pool = two, .f16_kv = true, .n_slots = 16};
+        uint32_t at[16] = {0}, left = 16;
+        const float *alone;
+        float *got;
+        lk_run r;
+
+        if (skipped(&c, i))
+            continue;
+        t_ok(lk_open(&r, &c, &config), &r.st);
+        alone = lk_logits(&r, &c, c.n_tokens, 0);
+        got = t_keep(calloc(64u * c.n_vocab, sizeof *got));
+        br_oracle_reset(&r.o, 0);
+        while (left > 0) {
+            int32_t slot[64], pos[64], tok[64], want[64];
+            br_step s = {0, slot, pos, tok, want, NULL};
+            uint32_t row = 0;
+
+            left = 0;
+            for (uint32_t k = 0; k < 16; k++) {
+                for (uint32_t j = 0; j <= k % 4 && at[k] < SHORT; j++) {
+                    slot[s.n_rows] = (int32_t)(15 - k);
+                    pos[s.n_rows] = (int32_t)at[k];
+                    want[s.n_rows] = (at[k] + k) % 3 != 0;
+                    tok[s.n_rows++] = c.tokens[at[k]++];
+                }
+                left += at[k] < SHORT;
+            }
+            t_ok(br_oracle_step(&r.o, &s, BR_IR_PREFILL, got, &r.st), &r.st);
+            for (uint32_t t = 0; t < s.n_rows; t++)
+                if (want[t])
+                    ck_assert_msg(memcmp(got + (size_t)row++ * c.n_vocab,
+                                         alone + (size_t)pos[t] * c.n_vocab,
+                                         c.n_vocab * sizeof *got) == 0,
+                                  "%s: slot %d, position %d", c.name, slot[t],
+                                  pos[t]);
+        }
+        lk_close(&r);
+    }
+    br_cpu_pool_free(two);
+    lk_end();
+}
+
+/* What F16 keys and BF16 products cost: cpu.h names the bound. */
+TEST_WITHIN(fast_logits_are_near_those_of_the_reference_tier, 120)
+{
+    br_cpu_pool *two = pool_of(2);
+
+    for (size_t i = 0; i < lk_count(); i++) {
+        lk_case c = lk_get(i);
+        br_oracle_config ref = {.act = BR_REF_QUANTISED};
+        br_oracle_config fast = {.pool = two, .f16_kv = true};
+        lk_error e;
+
+        if (t_sanitized() && skipped(&c, i))
+            continue;
+        e = lk_compare(logits_of(&c, fast, 0), logits_of(&c, ref, 0),
+                       c.n_tokens, c.n_vocab);
+
+        ck_assert_msg(e.median < 1e-3, "%s: median NMSE %g", c.name, e.median);
+    }
+    br_cpu_pool_free(two);
+    lk_end();
+}
+
+/* ---- the loop ------------------------------------------------------------ */
+
+TEST(a_step_allocates_nothing)
+{
+    br_cpu_pool *two = pool_of(2);
+    lk_case c = lk_get(lk_find("gpt-oss"));
+    br_oracle_config config = {.pool = two, .f16_kv = true};
+    float *l = t_keep(calloc(64u * c.n_vocab, sizeof *l));
+    size_t before;
+    lk_run r;
+
+    t_ok(lk_open(&r, &c, &config), &r.st);
+    before = t_mem_count();
+    t_ok(br_oracle_feed(&r.o, 0, 0, c.tokens, 24, 0, l, &r.st), &r.st);
+    t_ok(br_oracle_feed(&r.o, 0, 24, c.tokens + 24, 24, 1, l, &r.st), &r.st);
+    ck_assert_uint_eq(t_mem_count(), before);
+    lk_close(&r);
+    br_cpu_pool_free(two);
+    lk_end();
+}
+
+typedef struct opening {
+    lk_case c;
+    br_cpu_pool *pool;
+} opening;
+
+static br_code
+open_once(void *arg, br_status *st)
+{
+    opening *o = arg;
+    br_oracle_config config = {.pool = o->pool, .n_ctx = 16, .max_rows = 1};
+    lk_run r;
+    br_code code = lk_open(&r, &o->c, &config);
+
+    if (code != BR_OK)
+        return br_fail(st, code, "%s", r.st.msg);
+    lk_close(&r);
+    return BR_OK;
+}
+
+TEST_WITHIN(opening_the_cpu_tier_survives_any_lack_of_memory, 120)
+{
+    opening o = {lk_get(lk_find("gpt-oss")), pool_of(2)};
+
+    t_each_oom(open_once, &o);
+    br_cpu_pool_free(o.pool);
+    lk_end();
+}
+
+TEST(a_step_that_the_cpu_tier_cannot_take_is_refused)
+{
+    br_cpu_pool *p = pool_of(1);
+    lk_case c = lk_get(lk_find("gpt-oss"));
+    br_oracle_config config = {.pool = p, .max_rows = 2, .max_want = 1};
+    int32_t slot[3] = {0}, pos[3] = {0, 1, 2}, tok[3] = {0};
+    br_step s = {2, slot, pos, tok, NULL, NULL};
+    float *l = t_keep(calloc(4u * c.n_vocab, sizeof *l));
+    lk_run r;
+
+    t_ok(lk_open(&r, &c, &config), &r.st);
+    ck_assert_int_eq(br_oracle_step(&r.o, &s, BR_IR_PREFILL, l, &r.st),
+                     BR_E_LIMIT);
+    ck_assert_ptr_nonnull(strstr(r.st.msg, "2 rows want logits"));
+    r.st = (br_status){0};
+    s.n_rows = 3;
+    ck_assert_int_eq(br_oracle_step(&r.o, &s, BR_IR_PREFILL, NULL, &r.st),
+                     BR_E_LIMIT);
+    r.st = (br_status){0};
+    s.n_rows = 1;
+    tok[0] = (int32_t)c.n_vocab;
+    ck_assert_int_eq(br_oracle_step(&r.o, &s, BR_IR_PREFILL, NULL, &r.st),
+                     BR_E_FORMAT);
+    lk_close(&r);
+    br_cpu_pool_free(p);
+    lk_end();
+}
+
+/* ---- validate ------------------------------------------------------------ */
+
+static br_cpu_ops real, faulty;
+static int norms; /* so far; a step has a norm more than two a layer */
+static int norms_of_a_step;
+
+/* A unit in the last place, in the fourth norm of a step: two a layer. */
+static void
+norm_with_a_fault(const float *x, const float *w, float *y, size_t n, float eps)
+{
+    real.norm(x, w, y, n, eps);
+    if (++norms % norms_of_a_step == 4)
+        y[5] = nextafterf(y[5], INFINITY);
+}
+
+TEST(validate_names_the_layer_of_a_fault_of_one_ulp)
+{
+    br_cpu_pool *one = pool_of(1);
+    lk_case c = lk_get(lk_find("gpt-oss"));
+    br_oracle_config ref = {.act = BR_REF_QUANTISED};
+    br_oracle_config cpu = {.pool = one, .exact = true};
+    lk_run a, b;
+    br_diff d;
+
+    t_ok(lk_open(&a, &c, &ref), &a.st);
+    t_ok(lk_open(&b, &c, &cpu), &b.st);
+    t_ok(br_validate(&d, &a.o, &b.o, c.tokens, 1, 0, &a.st), &a.st);
+    ck_assert_ptr_null(d.first);
+    ck_assert_uint_eq(d.layers.n, (size_t)a.model->hp.n_layer + 2);
+    br_diff_fini(&d);
+
+    faulty = real = *b.o.cpu->ops;
+    faulty.norm = norm_with_a_fault;
+    b.o.cpu->ops = &faulty;
+    norms_of_a_step = 2 * (int)a.model->hp.n_layer + 1;
+    t_ok(br_validate(&d, &a.o, &b.o, c.tokens, 1, 0, &a.st), &a.st);
+    ck_assert_ptr_nonnull(d.first);
+    ck_assert_int_eq(d.first->layer, 1);
+    ck_assert_int_eq(a.o.graph[BR_IR_PREFILL]->nodes[d.node].op,
+                     BR_IR_RMS_NORM);
+    ck_assert_int_eq(a.o.graph[BR_IR_PREFILL]->nodes[d.node].layer, 1);
+    ck_assert_uint_eq(d.col, 5);
+    ck_assert(d.got == nextafterf(d.want, INFINITY));
+    br_diff_fini(&d);
+    lk_close(&a);
+    lk_close(&b);
+    br_cpu_pool_free(one);
+    lk_end();
+}
+
+TEST(cli_validate_compares_tiers)
+{
+    const char *model = "models/demo.gguf";
+    t_proc r;
+
+    t_run(&r, "validate", model, "-p", "Hello!", "--arith", "exact");
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    ck_assert_ptr_nonnull(strstr(r.out, "\nlayer 6    the same bits\nlogits"));
+    ck_assert_ptr_nonnull(strstr(r.out, "\ncpu agrees with ref: "));
+    t_run(&r, "validate", model, "-p", "Hello!", "--json");
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    ck_assert_ptr_nonnull(strstr(r.out, "\"tier\": \"cpu\", \"ok\": true"));
+    t_run(&r, "validate", model, "-p", "x", "--tiers", "ref");
+    ck_assert_int_eq(r.exit, 2);
+    t_run(&r, "validate", model, "-p", "x", "--tiers", "ref,vulkan");
+    ck_assert_int_eq(r.exit, 5);
+    t_run(&r, "validate", model);
+    ck_assert_int_eq(r.exit, 2);
+}
