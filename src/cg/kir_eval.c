@@ -360,7 +360,8 @@ permute(const br_kins *i, uint64_t a, uint64_t b, uint64_t c)
     uint64_t both = b << 32 | a, r = 0;
 
     for (unsigned k = 0; k < 4; k++) {
-        unsigned sel = mode ? pick[mode][c & 3][k] : c >> (4 * k) & 15;
+        unsigned sel =
+            mode ? pick[mode][c & 3][k] : (unsigned)(c >> (4 * k) & 15);
         uint64_t byte = both >> (8 * (sel & 7)) & 0xff;
 
         if (sel & 8)

@@ -24,6 +24,9 @@ struct br_editor {
 
 static volatile sig_atomic_t pressed;
 static sigset_t outside; /* signals as they were before the line was begun */
+/* The terminal once more, never waiting: Ctrl-C throws away what was typed, so
+ * what poll saw may be gone when we read, and SIGINT is blocked then. */
+static int keys = STDIN_FILENO;
 
 static void
 on_interrupt(int sig)
@@ -39,7 +42,7 @@ on_interrupt(int sig)
 static int
 get_char(EditLine *el, wchar_t *out)
 {
-    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    struct pollfd in = {.fd = keys, .events = POLLIN};
     mbstate_t state = {0};
 
     (void)el;
@@ -48,8 +51,10 @@ get_char(EditLine *el, wchar_t *out)
         char c;
 
         if (ppoll(&in, 1, NULL, &outside) > 0)
-            n = read(STDIN_FILENO, &c, 1);
-        else if (errno == EINTR && !pressed)
+            n = read(keys, &c, 1);
+        else
+            n = -1;
+        if (n < 0 && (errno == EINTR || errno == EAGAIN) && !pressed)
             continue;
         if (n <= 0)
             return n == 0 && !pressed ? 0 : -1;
@@ -76,11 +81,16 @@ br_editor *
 br_editor_open(br_cli *cli, const char *prompt, const char *kept)
 {
     br_editor *e = br_try_calloc(1, sizeof *e);
+    const char *name;
     HistEvent ev;
 
     if (!e)
         return NULL;
     setlocale(LC_CTYPE, "");
+    name = ttyname(STDIN_FILENO);
+    keys = name ? open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+    if (keys < 0)
+        keys = STDIN_FILENO;
     e->prompt = prompt;
     e->history = history_init();
     e->el = el_init("brass", stdin, cli->out, cli->err);
@@ -124,6 +134,9 @@ br_editor_close(br_editor *e)
         save_history(e);
     if (e->el)
         el_end(e->el);
+    if (keys != STDIN_FILENO)
+        close(keys);
+    keys = STDIN_FILENO;
     if (e->history)
         history_end(e->history);
     br_str_fini(&e->path);

@@ -32,6 +32,8 @@
 #define MAT_INLINE inline __attribute__((always_inline))
 #ifdef __clang__
 #    define MAT_UNROLL _Pragma("unroll")
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#    define MAT_UNROLL /* below -O2 gcc ignores it, with a warning */
 #else
 #    define MAT_UNROLL _Pragma("GCC unroll 64")
 #endif
