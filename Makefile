@@ -176,6 +176,8 @@ T     ?= 600
 FUZZ  := $(if $(F),$(F),$(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c))))
 AGAIN  = @+$(MAKE) --no-print-directory
 
+# No fuzzer reaches these, and clang needs minutes to instrument them.
+build/fuzz/src/drv/cpu/mat_avx%.o: SAN_FLAGS :=
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
 fuzzers: $(FUZZ:%=$(B)/fuzz_%) ; @:
