@@ -30,7 +30,9 @@ typedef enum br_trace_kind {
     BR_TRACE_KINDS
 } br_trace_kind;
 
-#define BR_TRACE_MAGIC "BRTRACE1"
+#define BR_TRACE_MAGIC  "BRTRACE1"
+/* Times and durations, either way: 73 years, so that no sum overflows. */
+#define BR_TRACE_MAX_NS (INT64_C(1) << 61)
 enum { /* flags of SUBMIT */
        BR_TRACE_IGNORE_EOG = 1,
        BR_TRACE_SHOW_SPECIAL = 2,

@@ -59,6 +59,18 @@ get_ids(cursor *c, br_arena *a, uint32_t n)
     return ids;
 }
 
+static int64_t
+get_ns(cursor *c)
+{
+    int64_t ns = (int64_t)get_u64(c);
+
+    if (ns > BR_TRACE_MAX_NS || ns < -BR_TRACE_MAX_NS) {
+        c->bad = true;
+        return 0;
+    }
+    return ns;
+}
+
 static void
 get_sample(cursor *c, br_arena *a, br_sample_params *p)
 {
@@ -177,7 +189,7 @@ br_trace_next(br_trace_reader *r, br_arena *a, br_trace_rec *rec, bool *more,
     cursor c = {r->p, r->end, false};
     uint32_t n = get_u32(&c), kind = get_u32(&c);
 
-    *rec = (br_trace_rec){.t_ns = (int64_t)get_u64(&c)};
+    *rec = (br_trace_rec){.t_ns = get_ns(&c)};
     *more = false;
     if (c.bad || n < 16 || n > BR_TRACE_MAX_RECORD || n > r->end - r->p)
         return br_fail(st, BR_E_FORMAT, "trace: cut short: its end is missing");
@@ -187,13 +199,13 @@ br_trace_next(br_trace_reader *r, br_arena *a, br_trace_rec *rec, bool *more,
     r->p = c.end;
     rec->kind = (br_trace_kind)kind;
     if (rec->kind == BR_TRACE_SUBMIT) {
-        rec->t_ns = (int64_t)get_u64(&c);
+        rec->t_ns = get_ns(&c);
         get_desc(&c, a, rec);
     } else {
         rec->event.id = get_u64(&c);
         rec->event.a = get_u32(&c);
         rec->event.b = get_u32(&c);
-        rec->event.ns = (int64_t)get_u64(&c);
+        rec->event.ns = get_ns(&c);
     }
     if (c.bad)
         return br_fail(st, BR_E_FORMAT, "trace: malformed record of kind %u",
