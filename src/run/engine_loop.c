@@ -374,9 +374,12 @@ has_work(void *arg)
 static void
 rest(br_engine *e)
 {
-    /* Something waits for room in the ring, a deadline, or a rate. */
-    bool soon = e->n_live || e->ending || e->tenants_changed;
+    bool soon;
 
+    /* Something waits for room in the ring, a deadline, or a rate. */
+    br_mutex_lock(&e->lock);
+    soon = e->n_live || e->ending || e->tenants_changed;
+    br_mutex_unlock(&e->lock);
     (void)br_event_await(&e->wake, has_work, e, 0, soon ? 1000000 : -1);
 }
 
