@@ -76,14 +76,14 @@ tensor_of(const br_values *r, const br_map *names, uint32_t v)
 }
 
 static br_code
-load_vector(const binder *b, br_value_mem *v, br_status *st)
+load_vector(br_arena *arena, br_value_mem *v, br_status *st)
 {
     const br_gguf_tensor *t = v->t;
     uint64_t n = 1;
 
     for (uint32_t i = 0; i < t->n_dims; i++)
         n *= t->dim[i];
-    v->p = br_arena_new(b->arena, float, n);
+    v->p = br_arena_new(arena, float, n);
     if (!v->p)
         return no_memory(st);
     br_dequant(t->type, t->data, v->p, n);
@@ -91,9 +91,8 @@ load_vector(const binder *b, br_value_mem *v, br_status *st)
 }
 
 static br_code
-bind_model(const binder *b, br_status *st)
+bind_model(br_values *r, br_arena *arena, br_status *st)
 {
-    br_values *r = b->v;
     const br_ir *g = r->g;
     br_map names = {0};
     br_code code = BR_OK;
@@ -134,7 +133,7 @@ bind_model(const binder *b, br_status *st)
 
             if (v != BR_IR_NONE && r->at[v].t && !r->at[v].p &&
                 !br_bind_is_matrix(&g->nodes[i], k))
-                code = load_vector(b, &r->at[v], st);
+                code = load_vector(arena, &r->at[v], st);
         }
     return code;
 }
@@ -215,7 +214,7 @@ place_nodes(const binder *b, free_list *list, size_t *has, br_status *st)
             v->p = buffer(b, list, (size_t)v->cols * rows, &has[id]);
             ok = v->p != NULL;
         }
-        for (int k = 0; k < n->n_in + n->n_out && ok; k++) {
+        for (int k = 0; k < n->n_in + n->n_out && ok && !b->c->apart; k++) {
             uint32_t id = n->bind[k].value;
             bool twice = id == BR_IR_NONE;
 
@@ -227,18 +226,6 @@ place_nodes(const binder *b, free_list *list, size_t *has, br_status *st)
         }
     }
     return ok ? BR_OK : no_memory(st);
-}
-
-static br_code
-place_temps(const binder *b, br_status *st)
-{
-    size_t *has = br_try_calloc(b->v->g->n_values + 1, sizeof *has);
-    free_list list = {0};
-    br_code code = has ? place_nodes(b, &list, has, st) : no_memory(st);
-
-    br_vec_fini(&list);
-    br_free(has);
-    return code;
 }
 
 static br_code
@@ -274,20 +261,32 @@ find_widths(br_values *r, br_status *st)
 }
 
 br_code
-br_values_init(br_values *v, br_arena *arena, const br_model *m, const br_ir *g,
-               const br_values_config *c, br_status *st)
+br_values_bind(br_values *v, br_arena *arena, const br_model *m, const br_ir *g,
+               br_status *st)
 {
-    binder b = {v, arena, c};
-
     *v = (br_values){.m = m, .g = g, .apart = 1};
     v->at = br_arena_new(arena, br_value_mem, g->n_values + 1);
     if (!v->at)
         return no_memory(st);
     BR_TRY(br_state_plan_of(&v->plan, g, st));
     BR_TRY(find_widths(v, st));
-    BR_TRY(bind_model(&b, st));
+    BR_TRY(bind_model(v, arena, st));
     find_lives(v);
-    return place_temps(&b, st);
+    return BR_OK;
+}
+
+br_code
+br_values_place(br_values *v, br_arena *arena, const br_values_config *c,
+                br_status *st)
+{
+    binder b = {v, arena, c};
+    size_t *has = br_try_calloc(v->g->n_values + 1, sizeof *has);
+    free_list list = {0};
+    br_code code = has ? place_nodes(&b, &list, has, st) : no_memory(st);
+
+    br_vec_fini(&list);
+    br_free(has);
+    return code;
 }
 
 void

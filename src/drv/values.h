@@ -29,6 +29,7 @@ typedef struct br_values_config {
      * those rows only, and step.logits is the caller's memory. 0: like any
      * other value, max_rows of them. */
     uint32_t max_want;
+    bool apart; /* nodes run in no fixed order: no two values share memory */
 } br_values_config;
 
 typedef struct br_values {
@@ -50,10 +51,13 @@ typedef struct br_watch {
     void *ctx;
 } br_watch;
 
-/* Model and graph outlive it; memory is the arena's but for the plan. */
-br_code br_values_init(br_values *v, br_arena *arena, const br_model *m,
-                       const br_ir *g, const br_values_config *c,
-                       br_status *st) BR_MUST_USE;
+/* All but the memory of t. and step. values. Model and graph outlive it; what
+ * it takes is the arena's but for the plan. fini also after an error. */
+br_code br_values_bind(br_values *v, br_arena *arena, const br_model *m,
+                       const br_ir *g, br_status *st) BR_MUST_USE;
+/* That memory, for values that have none by then. */
+br_code br_values_place(br_values *v, br_arena *arena,
+                        const br_values_config *c, br_status *st) BR_MUST_USE;
 void br_values_fini(br_values *v);
 
 /* Columns of a row that stand together in memory. */

@@ -26,7 +26,8 @@ ops_of(br_isa isa)
 static br_code
 prepare(br_cpu *c, const br_model *m, const br_ir *g, br_status *st)
 {
-    br_values_config vc = {c->c.max_rows, c->c.max_want};
+    br_values_config vc = {.max_rows = c->c.max_rows,
+                           .max_want = c->c.max_want};
 
     if (c->c.isa >= 0 && !br_isa_here((br_isa)c->c.isa))
         return br_fail(st, BR_E_NO_DEVICE, "this processor has no %s",
@@ -34,7 +35,8 @@ prepare(br_cpu *c, const br_model *m, const br_ir *g, br_status *st)
     c->isa = c->c.isa >= 0 ? (br_isa)c->c.isa : br_isa_best();
     c->ops = ops_of(c->isa);
     c->n_threads = br_cpu_pool_threads(c->c.pool);
-    BR_TRY(br_values_init(&c->v, &c->arena, m, g, &vc, st));
+    BR_TRY(br_values_bind(&c->v, &c->arena, m, g, st));
+    BR_TRY(br_values_place(&c->v, &c->arena, &vc, st));
     BR_TRY(cpu_plan(c, st));
     return cpu_pack(c, st);
 }

@@ -51,24 +51,12 @@ typedef struct ref_scratch {
     float *wide[4];         /* [widest row] */
 } ref_scratch;
 
-typedef struct ref_value {
-    float *p; /* temps; vectors of the model */
-    const br_gguf_tensor *t;
-    int64_t cols;
-    int64_t first, last; /* nodes that write and read it; -1: none */
-} ref_value;
-
 struct br_ref {
     br_arena arena;
-    const br_model *m;
-    const br_ir *g;
     br_ref_config c;
-    br_state_plan plan;
-    ref_value *value;
+    br_values v;
     ref_scratch scratch;
     float *gather[BR_IR_MAX_BINDINGS];
-    uint32_t logits; /* step.logits */
-    int64_t widest;
     const br_mega_prog *prog; /* NULL: node by node */
     struct ref_order *order;  /* of its tasks */
     br_watch watch;

@@ -38,10 +38,9 @@ ref_place_pages(br_ref *r, br_status *st)
     base = ref_get(r, (size_t)total + 1, r->c.max_rows);
     if (!base)
         return ref_no_memory(st);
-    for (uint32_t v = 0; v < r->g->n_values; v++)
+    for (uint32_t v = 0; v < r->v.g->n_values; v++)
         if (at[v] >= 0)
-            r->value[v].p =
-                base + (size_t)at[v] / sizeof(float) * r->c.max_rows;
+            r->v.at[v].p = base + (size_t)at[v] / sizeof(float) * r->c.max_rows;
     return BR_OK;
 }
 
@@ -204,7 +203,7 @@ new_state(br_exec *x, br_exec_state **out, uint32_t n_slots,
 {
     ref_exec *e = (ref_exec *)x;
     br_ref_state *s = NULL;
-    br_code code = br_ref_state_new(&s, e->ref[0]->g, n_slots, n_pages, st);
+    br_code code = br_ref_state_new(&s, e->ref[0]->v.g, n_slots, n_pages, st);
 
     *out = (br_exec_state *)s;
     return code;
