@@ -13,6 +13,7 @@
 #include <link.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { STACK = 64 << 10, N_SM = 7, SHARED = 232448, LAUNCH_FAILED = 719 };
 
@@ -175,6 +176,10 @@ E(cuDeviceGet)(int *d, int i)
 E(cuDeviceGetName)(char *s, int n, int d)
 {
     return IGNORE(d), snprintf(s, (size_t)n, "emulated device"), 0;
+}
+E(cuDeviceGetPCIBusId)(char *s, int n, int d)
+{
+    return IGNORE(d), snprintf(s, (size_t)n, "emulated-%d", (int)getppid()), 0;
 }
 E(cuDeviceGetAttribute)(int *v, int a, int d)
 {

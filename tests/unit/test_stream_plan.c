@@ -1,11 +1,13 @@
 /* test_stream_plan.c - the weights of a model spread over the workers of the
  * CUDA megakernel: every tile once, no two in one place, nobody with much more
- * than his share; and the kernels' own text on the emulated device of tests/emu.
+ * than his share; the kernels' own text on the emulated device of tests/emu;
+ * and the lock of a card.
  * On a GPU: make bench-cuda_decode.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "t.h"
 
 #include "../../kernels/cuda/mega_table.h"
+#include "base/thread.h"
 #include "drv/cuda/cuda_api.h"
 #include "drv/cuda/stream_plan.h"
 
@@ -205,21 +207,58 @@ TEST_WITHIN(cuda_ptx_is_current, 120)
             0);
 }
 
-/* The benchmark's checks, on tests/emu instead of a GPU. */
+/* The place on the bus of the emulated card, one for each parent process. */
+static const char *
+card(void)
+{
+    return t_printf("gpu-emulated-%d", (int)getpid());
+}
+
 static void
-emulate(const char *shape)
+forget_card(void)
+{
+    unlink(t_printf("/run/lock/brass-%s.lock", card()));
+    unlink(t_printf("/tmp/brass-%s.lock", card()));
+}
+
+static void
+bench_emulated(t_proc *r, const char *shape)
 {
     const char *dir = t_repo(t_printf("build/%s", t_conf()));
     const char *bin = t_printf("%s/bench_cuda_decode", dir);
     const char *lib = t_printf("%s/emu/libcuda.so.1", dir);
-    t_proc r;
 
     if (access(lib, R_OK) != 0)
         t_skip("no emulated CUDA device in this build");
-    t_exec(&r,
+    t_exec(r,
            (const char *[]){"env", t_printf("LD_LIBRARY_PATH=%s/emu", dir), bin,
                             shape, "--quick", NULL},
            NULL, 0);
+    forget_card();
+}
+
+TEST(a_gpu_is_one_process_s)
+{
+    br_status st = {0};
+    br_os_lock mine;
+    t_proc r;
+
+    t_ok(br_os_lock_device(&mine, card(), &st), &st);
+    bench_emulated(&r, "tiny");
+    br_os_lock_drop(&mine);
+    ck_assert_int_ne(r.exit, 0);
+    ck_assert_ptr_nonnull(strstr(r.err, "emulated device: gpu-emulated-"));
+    ck_assert_ptr_nonnull(
+        strstr(r.err, t_printf("in use by process %d\n", (int)getpid())));
+}
+
+/* The benchmark's checks, on tests/emu instead of a GPU. */
+static void
+emulate(const char *shape)
+{
+    t_proc r;
+
+    bench_emulated(&r, shape);
     ck_assert_msg(r.exit == 0, "%s%s", r.out, r.err);
     ck_assert(strstr(r.out, "emulated device"));
     ck_assert(strstr(r.out, "packets==mega yes"));

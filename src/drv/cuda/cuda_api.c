@@ -48,6 +48,20 @@ br_cuda_check(const br_cuda *cu, int rc, const char *what, br_status *st)
 }
 
 static br_code
+lock_device(br_cuda *cu, br_status *st)
+{
+    char bus[32] = "", name[40];
+
+    BR_TRY(
+        BR_CU(cu, st, cuDeviceGetPCIBusId(bus, (int)sizeof bus - 1, cu->dev)));
+    snprintf(name, sizeof name, "gpu-%s", bus);
+    if (br_os_lock_device(&cu->lock, name, st) != BR_OK)
+        return br_prefix(st, "%s", cu->device_name);
+    cu->locked = true;
+    return BR_OK;
+}
+
+static br_code
 open_device(br_cuda *cu, int ordinal, br_status *st)
 {
     int n = 0;
@@ -62,6 +76,7 @@ open_device(br_cuda *cu, int ordinal, br_status *st)
     BR_TRY(BR_CU(cu, st,
                  cuDeviceGetName(cu->device_name,
                                  (int)sizeof cu->device_name - 1, cu->dev)));
+    BR_TRY(lock_device(cu, st));
     BR_TRY(BR_CU(cu, st,
                  cuDeviceGetAttribute(&cu->major, BR_CU_ATTR_MAJOR, cu->dev)));
     BR_TRY(BR_CU(cu, st,
@@ -104,6 +119,8 @@ br_cuda_close(br_cuda *cu)
         cu->cuDevicePrimaryCtxRelease(cu->dev);
     if (cu->lib)
         dlclose(cu->lib);
+    if (cu->locked)
+        br_os_lock_drop(&cu->lock);
     *cu = (br_cuda){0};
 }
 

@@ -7,7 +7,7 @@
 #ifndef BR_CUDA_API_H
 #define BR_CUDA_API_H
 
-#include "base/base.h"
+#include "base/thread.h"
 
 enum { /* attributes and flags of the driver's interface */
        BR_CU_ATTR_SM_COUNT = 16,
@@ -34,9 +34,14 @@ typedef struct br_cuda {
     int dev, major, minor, n_sm, shared_optin, driver;
     size_t total_bytes;
     char device_name[128];
+    br_os_lock lock;
+    bool locked;
 } br_cuda;
 
-/* Opens device `ordinal`, makes its primary context current on this thread. */
+/* Opens device `ordinal`, makes its primary context current on this thread.
+ * NO_DEVICE also where another process of ours has it: two would share its
+ * memory and time without knowing. The lock is on the card's place on the bus,
+ * because CUDA_VISIBLE_DEVICES numbers cards anew, and ends with the process. */
 br_code br_cuda_open(br_cuda *cu, int ordinal, br_status *st) BR_MUST_USE;
 void br_cuda_close(br_cuda *cu);
 /* rc of a driver call to a code; the text names the call and the error. */
