@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,11 +41,18 @@ br_code
 br_thread_start(br_thread *t, const char *name, void (*fn)(void *arg),
                 void *arg, br_status *st)
 {
+    static const int by_people[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t blocked, before;
     int err;
 
+    sigemptyset(&blocked);
     *t = (br_thread){.fn = fn, .arg = arg};
     snprintf(t->name, sizeof t->name, "%s", name);
+    for (size_t i = 0; i < BR_COUNT(by_people); i++)
+        sigaddset(&blocked, by_people[i]);
+    pthread_sigmask(SIG_BLOCK, &blocked, &before);
     err = pthread_create(&t->id, NULL, thread_main, t);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (err == 0)
         return BR_OK;
     br_fail(st, BR_E_OOM, "thread %s: %s", name, strerror(err));

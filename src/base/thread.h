@@ -24,7 +24,8 @@ typedef struct br_thread {
     char name[16]; /* the kernel's limit; longer names are cut */
 } br_thread;
 
-/* The struct stays where it is until br_thread_join. */
+/* The struct stays where it is until br_thread_join. SIGINT, SIGTERM and SIGHUP
+ * are not for the thread: who blocks them in its own holds them back for all. */
 br_code br_thread_start(br_thread *t, const char *name, void (*fn)(void *arg),
                         void *arg, br_status *st) BR_MUST_USE;
 void br_thread_join(br_thread *t);

@@ -236,6 +236,9 @@ talk(repl *r)
     br_str line = {0};
     int code = 0;
 
+    /* But for lines and answers, which let it in: a Ctrl-C after Enter ends
+     * the answer, however early it comes. */
+    (void)br_cli_hold_interrupts(true);
     while (!r->quit && !ferror(r->cli->out) && br_lines_next(r->lines, &line)) {
         br_text t = trim((br_text){br_str_z(&line), line.n});
 
@@ -252,6 +255,7 @@ talk(repl *r)
             break;
         }
     }
+    (void)br_cli_hold_interrupts(false);
     br_str_fini(&line);
     return code;
 }

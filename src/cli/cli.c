@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -107,6 +108,17 @@ br_cli_make_folder(br_str *path)
         (void)mkdir(path->at, 0700);
         path->at[i] = c;
     }
+}
+
+bool
+br_cli_hold_interrupts(bool hold)
+{
+    sigset_t interrupt, before;
+
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    pthread_sigmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &interrupt, &before);
+    return sigismember(&before, SIGINT);
 }
 
 /* One line whatever the text holds: a file name may hold anything. */

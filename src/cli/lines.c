@@ -57,6 +57,7 @@ br_lines_terminal(const br_lines *l)
 static bool
 plain_piece(br_lines *l, bool more, br_str *line)
 {
+    bool held = br_cli_hold_interrupts(false);
     size_t dropped = 0;
     int c;
 
@@ -70,6 +71,7 @@ plain_piece(br_lines *l, bool more, br_str *line)
         else
             dropped++;
     }
+    (void)br_cli_hold_interrupts(held);
     if (dropped)
         fprintf(l->cli->err, "brass chat: a line of over %d bytes is cut\n",
                 BR_LINES_MAX_BYTES);

@@ -23,7 +23,7 @@ struct br_editor {
 };
 
 static volatile sig_atomic_t pressed;
-static sigset_t outside; /* signals as they were before the line was begun */
+static sigset_t outside; /* signals while we wait: SIGINT is let in */
 /* The terminal once more, never waiting: Ctrl-C throws away what was typed, so
  * what poll saw may be gone when we read, and SIGINT is blocked then. */
 static int keys = STDIN_FILENO;
@@ -149,13 +149,15 @@ br_editor_get(br_editor *e, bool more, int *n)
 {
     struct sigaction act = {.sa_handler = on_interrupt}, old;
     const char *line;
-    sigset_t interrupt;
+    sigset_t interrupt, before;
 
     e->more = more;
     sigemptyset(&act.sa_mask);
     sigemptyset(&interrupt);
     sigaddset(&interrupt, SIGINT);
-    sigprocmask(SIG_BLOCK, &interrupt, &outside);
+    sigprocmask(SIG_BLOCK, &interrupt, &before);
+    outside = before;
+    sigdelset(&outside, SIGINT);
     sigaction(SIGINT, &act, &old);
     do {
         pressed = 0;
@@ -169,7 +171,7 @@ br_editor_get(br_editor *e, bool more, int *n)
         }
     } while (pressed);
     sigaction(SIGINT, &old, NULL);
-    sigprocmask(SIG_SETMASK, &outside, NULL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     return line && *n > 0 ? line : NULL;
 }
 

@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
 #include "base/thread.h"
-#include "cli/cli.h"
+#include "cli/catalogue.h"
 #include "http/http.h"
 #include "run/books.h"
 #include "run/lm_model.h"
@@ -29,6 +29,7 @@ typedef struct server {
     br_chat *chat;
     br_lm_model *lm;
     br_engine *engine;
+    br_str path; /* of the model */
     char name[NAME];
     br_books *books;
     br_status st; /* the loader's, until it is joined */
@@ -51,7 +52,7 @@ get_sampling(server *s)
 static void
 get_name(server *s)
 {
-    const char *path = s->cli->args[0], *slash = strrchr(path, '/');
+    const char *path = s->path.at, *slash = strrchr(path, '/');
     const char *name = br_opt_str(s->cli, BR_OPT_model_name);
     size_t n;
 
@@ -88,6 +89,8 @@ get_options(server *s, br_status *st)
     s->config.drain_ns = br_opt_int(s->cli, BR_OPT_drain) * 1000000000;
     s->config.limits.conns = (uint32_t)br_opt_int(s->cli, BR_OPT_max_conns);
     get_sampling(s);
+    BR_TRY(br_cli_model(s->cli, s->cli->n_args ? s->cli->args[0] : NULL,
+                        &s->path, st));
     get_name(s);
     return BR_OK;
 }
@@ -104,7 +107,7 @@ load_model(server *s, br_status *st)
     br_status none = {0};
     bool lost = false;
 
-    BR_TRY(br_model_open(&s->model, s->cli->args[0], st));
+    BR_TRY(br_model_open(&s->model, s->path.at, st));
     BR_TRY(br_tok_from_gguf(&s->tok, s->model->gguf, NULL, st));
     /* Without a template texts can be continued, chats not held. */
     if (br_chat_new(&s->chat, s->model->gguf, s->tok, &none) != BR_OK &&
@@ -128,8 +131,8 @@ load(void *arg)
     br_http_model m = {.name = s->name};
 
     if (load_model(s, &s->st) != BR_OK) {
-        if (strncmp(s->st.msg, s->cli->args[0], strlen(s->cli->args[0])) != 0)
-            (void)br_prefix(&s->st, "%s", s->cli->args[0]);
+        if (strncmp(s->st.msg, s->path.at, s->path.n) != 0)
+            (void)br_prefix(&s->st, "%s", s->path.at);
         br_http_stop(s->http);
         return;
     }
@@ -202,6 +205,7 @@ close_all(server *s)
     br_chat_free(s->chat);
     br_tok_free(s->tok);
     br_model_close(s->model);
+    br_str_fini(&s->path);
 }
 
 static br_code

@@ -216,19 +216,36 @@ on_interrupt(int sig)
     }
 }
 
+/* The answer follows on the same screen: the line is gone before it. */
+static void
+show_prompt(void *progress, uint64_t done, uint64_t total)
+{
+    br_progress_advance(progress, done, total);
+    if (done == total)
+        br_progress_end(progress);
+}
+
 br_code
 br_talk_answer(br_talk *t, br_status *st)
 {
     struct sigaction act = {.sa_handler = on_interrupt}, old;
+    br_progress p;
+    bool held;
     br_code code;
 
     atomic_store_explicit(&interrupted, false, memory_order_relaxed);
     t->params.cancel = &interrupted;
+    t->params.progress = show_prompt;
+    t->params.progress_ctx = &p;
+    br_progress_begin(&p, t->cli, "reading the prompt", 0);
     sigemptyset(&act.sa_mask);
     sigaction(SIGINT, &act, &old);
+    held = br_cli_hold_interrupts(false); /* one that waits comes now */
     code = br_session_generate(t->session, t->prompt.at, t->prompt.n,
                                &t->params, &t->stats, st);
+    (void)br_cli_hold_interrupts(held);
     sigaction(SIGINT, &old, NULL);
+    br_progress_end(&p);
     return code;
 }
 

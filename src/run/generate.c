@@ -7,6 +7,11 @@
 
 #include <string.h>
 
+enum {
+    WATCH_CHUNK = 64,     /* rows of the first chunk that somebody watches */
+    WATCH_NS = 250000000, /* it grows while a chunk takes less */
+};
+
 struct br_session {
     const br_lm *lm;
     const br_tok *tok;
@@ -169,7 +174,7 @@ static br_code
 prefill(answer *a, const int32_t *prompt, uint32_t n, br_status *st)
 {
     br_session *s = a->s;
-    uint32_t same = 0;
+    uint32_t same = 0, chunk = s->lm->chunk;
     int64_t begin = br_now_ns();
 
     while (same < s->n_held && same + 1 < n && s->held[same] == prompt[same])
@@ -177,11 +182,18 @@ prefill(answer *a, const int32_t *prompt, uint32_t n, br_status *st)
     s->n_held =
         same < s->n_held ? s->lm->keep(s->lm->ctx, s->slot, same) : s->n_held;
     br_check(s->n_held <= same);
+    if (a->p->progress)
+        chunk = BR_MIN(chunk, WATCH_CHUNK);
     a->stats->n_reused = s->n_held;
     while (s->n_held < n && !cancelled(a)) {
-        uint32_t rows = BR_MIN(s->lm->chunk, n - s->n_held);
+        uint32_t rows = BR_MIN(chunk, n - s->n_held);
+        int64_t now = br_now_ns();
 
         BR_TRY(feed(s, prompt + s->n_held, rows, s->n_held + rows == n, st));
+        if (br_now_ns() - now < WATCH_NS)
+            chunk = BR_MIN(2 * chunk, s->lm->chunk);
+        if (a->p->progress)
+            a->p->progress(a->p->progress_ctx, s->n_held, n);
     }
     if (s->n_held < n)
         end(a, BR_GEN_CANCELLED);

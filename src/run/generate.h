@@ -51,6 +51,10 @@ typedef struct br_gen_params {
     bool (*token)(void *ctx, const br_gen_token *t);
     void *ctx;
     const atomic_bool *cancel; /* looked at once a token; NULL: never */
+    /* Tokens of the prompt that were read; NULL: nobody watches. Who watches
+     * gets short chunks at first, which changes no bit of the answer. */
+    void (*progress)(void *ctx, uint64_t done, uint64_t total);
+    void *progress_ctx;
 } br_gen_params;
 
 br_gen_params br_gen_defaults(void); /* 0.8, 40, ...; as many as fit */

@@ -174,3 +174,38 @@ TEST_WITHIN(chat_stops_an_answer_at_ctrl_c_and_goes_on, 80)
     type(t, "\004");
     ends(t);
 }
+
+/* Wherever between Enter and the next prompt it comes: the answer ends, not
+ * the talk. */
+TEST_WITHIN(chat_outlives_a_ctrl_c_right_after_enter, 80)
+{
+    terminal *t = chat("--max-tokens", "1");
+
+    expect(t, "> ");
+    for (int i = 0; i < 24; i++) {
+        type(t, "Hi.\r");
+        expect(t, "Hi.");
+        br_sleep_ns(i * 100000);
+        ck_assert_int_eq(kill(t->pid, SIGINT), 0);
+        expect(t, "> ");
+    }
+    type(t, "\025/quit\r"); /* Ctrl-U: what the last one left of a line */
+    ends(t);
+}
+
+TEST_WITHIN(chat_shows_how_far_a_long_prompt_is, 120)
+{
+    terminal *t = chat("--tier", "ref");
+
+    expect(t, "> ");
+    for (int i = 0; i < 60; i++)
+        type(t, "The fox ran home. ");
+    type(t, "\r");
+    expect(t, "reading the prompt ");
+    expect(t, "%");
+    type(t, "\003");
+    expect(t, "; stopped");
+    expect(t, "> ");
+    type(t, "\004");
+    ends(t);
+}

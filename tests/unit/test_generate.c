@@ -169,6 +169,29 @@ TEST(generate_says_what_the_model_says)
     drop(r);
 }
 
+static void
+on_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    br_str *seen = ctx;
+
+    br_str_printf(seen, "%d/%d ", (int)done, (int)total);
+}
+
+TEST(generate_tells_who_watches_how_far_the_prompt_is)
+{
+    rig *r = make("Yes.");
+    br_str seen = {0};
+    br_status st;
+
+    r->f.lm.chunk = 1; /* n of a chunk may not be above it */
+    r->p.progress = on_progress;
+    r->p.progress_ctx = &seen;
+    t_ok(answer(r, FIRST, &st), &st);
+    ck_assert_str_eq(br_str_z(&seen), "1/4 2/4 3/4 4/4 ");
+    br_str_fini(&seen);
+    drop(r);
+}
+
 TEST(generate_reads_only_what_is_new)
 {
     rig *r = make("Yes.");

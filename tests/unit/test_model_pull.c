@@ -306,6 +306,28 @@ TEST(the_active_model_is_taken_where_none_is_named)
     ck_assert_int_eq(r.exit, 3);
 }
 
+TEST(the_active_model_serves_where_none_is_named)
+{
+    const char *script =
+        t_printf("cd %s && %s serve --port 0 >said & pid=$!; "
+                 "for i in $(seq 200); do grep -q serving %s/said && break; "
+                 "sleep 0.05; done; kill $pid && wait $pid && cat %s/said",
+                 t_tmpdir(), t_brass(), t_tmpdir(), t_tmpdir());
+    t_proc r;
+
+    (void)make_home();
+    t_run(&r, "serve");
+    ck_assert_int_eq(r.exit, 2);
+    ck_assert_ptr_nonnull(strstr(r.err, "none is active"));
+    t_run(&r, "serve", "ok");
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_ptr_nonnull(strstr(r.err, "brass model pull ok gets it"));
+    t_run(&r, "model", "use", "models/demo.gguf");
+    t_exec(&r, (const char *[]){"sh", "-c", script, NULL}, NULL, 0);
+    ck_assert_msg(r.exit == 0, "%d: %s", r.exit, r.err);
+    ck_assert_ptr_eq(strstr(r.out, "serving demo on http://127.0.0.1:"), r.out);
+}
+
 TEST(a_wrong_catalogue_is_named_with_its_place)
 {
     static const struct {
