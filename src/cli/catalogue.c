@@ -37,11 +37,61 @@ get_text(const br_json *row, const char *key, const char **out, br_status *st)
     return BR_OK;
 }
 
+/* What a file is checked against, where it is told. */
 static br_code
-get_row(const br_json *j, br_catalogue_row *row, br_status *st)
+get_check(const br_json *j, const char **sha256, uint64_t *bytes, br_status *st)
 {
-    const br_json *bytes = br_json_get(j, "bytes");
+    const br_json *n = br_json_get(j, "bytes");
 
+    if (br_json_get(j, "sha256")) {
+        BR_TRY(get_text(j, "sha256", sha256, st));
+        if (!is_hex(*sha256, BR_SHA256_HEX - 1))
+            return br_fail(st, BR_E_FORMAT,
+                           "sha256: expected 64 of 0123456789abcdef");
+    }
+    if (n && (n->kind != BR_J_INT || n->i <= 0))
+        return br_fail(st, BR_E_FORMAT, "bytes: expected a number above 0");
+    *bytes = n ? (uint64_t)n->i : 0;
+    return BR_OK;
+}
+
+static br_code
+get_parts(br_catalogue *c, const br_json *j, br_catalogue_row *row,
+          br_status *st)
+{
+    const br_json *list = br_json_get(j, "parts");
+    uint32_t count = br_set_of(br_url_name(row->url), NULL), i = 0;
+    struct br_catalogue_part *part;
+
+    if (count && row->sha256)
+        return br_fail(st, BR_E_FORMAT,
+                       "sha256: of a set each of parts has its own");
+    if (!list)
+        return BR_OK;
+    if (list->kind != BR_J_ARR || list->n != count || !count)
+        return br_fail(st, BR_E_FORMAT,
+                       "parts: expected a list as long as the set of the url, "
+                       "%u",
+                       count);
+    part = br_arena_new(&c->arena, struct br_catalogue_part, count);
+    if (!part)
+        return br_fail(st, BR_E_OOM, "out of memory");
+    row->parts = part;
+    row->bytes = 0;
+    for (const br_json *p = list->child; p; p = p->next, i++) {
+        if (p->kind != BR_J_OBJ)
+            return br_fail(st, BR_E_FORMAT, "parts[%u]: expected an object", i);
+        if (get_check(p, &part[i].sha256, &part[i].bytes, st) != BR_OK)
+            return br_prefix(st, "parts[%u]", i);
+        if (__builtin_add_overflow(row->bytes, part[i].bytes, &row->bytes))
+            return br_fail(st, BR_E_FORMAT, "parts: too many bytes");
+    }
+    return BR_OK;
+}
+
+static br_code
+get_row(br_catalogue *c, const br_json *j, br_catalogue_row *row, br_status *st)
+{
     *row = (br_catalogue_row){0};
     if (j->kind != BR_J_OBJ)
         return br_fail(st, BR_E_FORMAT, "expected an object");
@@ -56,16 +106,8 @@ get_row(const br_json *j, br_catalogue_row *row, br_status *st)
     if (strncmp(row->url, "https://", 8) != 0 &&
         strncmp(row->url, "http://", 7) != 0)
         return br_fail(st, BR_E_FORMAT, "url: expected https:// or http://");
-    if (br_json_get(j, "sha256")) {
-        BR_TRY(get_text(j, "sha256", &row->sha256, st));
-        if (!is_hex(row->sha256, BR_SHA256_HEX - 1))
-            return br_fail(st, BR_E_FORMAT,
-                           "sha256: expected 64 of 0123456789abcdef");
-    }
-    if (bytes && (bytes->kind != BR_J_INT || bytes->i <= 0))
-        return br_fail(st, BR_E_FORMAT, "bytes: expected a number above 0");
-    row->bytes = bytes ? (uint64_t)bytes->i : 0;
-    return BR_OK;
+    BR_TRY(get_check(j, &row->sha256, &row->bytes, st));
+    return get_parts(c, j, row, st);
 }
 
 static br_code
@@ -97,7 +139,7 @@ br_catalogue_parse(br_catalogue *c, const char *text, size_t n, br_status *st)
     for (const br_json *j = list->child; j; j = j->next, i++) {
         br_catalogue_row row;
 
-        if (get_row(j, &row, st) != BR_OK)
+        if (get_row(c, j, &row, st) != BR_OK)
             return br_prefix(st, "models[%d]", i);
         BR_TRY(put_row(c, row, st));
     }
@@ -202,5 +244,47 @@ br_catalogue_hint(const br_catalogue *c, const char *name, char hint[100])
 void
 br_catalogue_file(const br_catalogue_row *row, br_str *out)
 {
-    br_str_printf(out, "%s-%s.gguf", row->name, row->quant);
+    uint32_t count = br_set_of(br_url_name(row->url), NULL);
+
+    br_str_printf(out, "%s-%s", row->name, row->quant);
+    if (count)
+        br_str_printf(out, "-00001-of-%05u", count);
+    br_str_puts(out, ".gguf");
+}
+
+/* ---- names of files ------------------------------------------------------ */
+
+br_text
+br_url_name(const char *url)
+{
+    size_t n = strcspn(url, "?#");
+    const char *slash = memrchr(url, '/', n);
+    const char *name = slash ? slash + 1 : url;
+
+    return (br_text){name, n - (size_t)(name - url)};
+}
+
+uint32_t
+br_set_of(br_text name, uint32_t *no)
+{
+    uint32_t k[2] = {0, 0};
+    const char *p;
+
+    if (name.n <= BR_SET_SUFFIX)
+        return 0;
+    p = name.p + name.n - BR_SET_SUFFIX;
+    if (*p != '-' || memcmp(p + 6, "-of-", 4) != 0 ||
+        memcmp(p + 15, ".gguf", 5) != 0)
+        return 0;
+    for (int i = 0; i < 5; i++)
+        for (int j = 0; j < 2; j++) {
+            uint32_t digit = (uint32_t)p[1 + i + 9 * j] - '0';
+
+            if (digit > 9)
+                return 0;
+            k[j] = 10 * k[j] + digit;
+        }
+    if (no)
+        *no = k[0];
+    return k[0] >= 1 && k[0] <= k[1] ? k[1] : 0;
 }

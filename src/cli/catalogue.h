@@ -25,7 +25,12 @@ typedef struct br_catalogue_row {
     const char *name, *quant;
     const char *url;
     const char *sha256; /* NULL: not told */
-    uint64_t bytes;     /* 0: not told */
+    uint64_t bytes;     /* 0: not told; of a set all its files */
+    /* Of a set (the URL ends in -00001-of-00003.gguf), where told: [files] */
+    const struct br_catalogue_part {
+        const char *sha256;
+        uint64_t bytes;
+    } * parts;
 } br_catalogue_row;
 
 typedef struct br_catalogue {
@@ -45,8 +50,15 @@ const br_catalogue_row *br_catalogue_find(const br_catalogue *c,
                                           const char *name);
 /* "; did you mean 'qwen3-4b'?", or "" */
 void br_catalogue_hint(const br_catalogue *c, const char *name, char hint[100]);
-/* "NAME-QUANT.gguf" */
+/* "NAME-QUANT.gguf", of a set "NAME-QUANT-00001-of-00003.gguf" */
 void br_catalogue_file(const br_catalogue_row *row, br_str *out);
+
+/* "...-00002-of-00003.gguf": 3, and the 20 bytes it is by are the last of the
+ * name; 0: no file of a set. *no, if not NULL: 2. */
+enum { BR_SET_SUFFIX = 20 };
+uint32_t br_set_of(br_text name, uint32_t *no);
+/* The file name of a URL: what is between its last slash and ? or #. */
+br_text br_url_name(const char *url);
 
 /* What a model of this size needs to run, and whether this machine has it. */
 bool br_model_fits(uint64_t bytes, uint64_t memory_bytes);

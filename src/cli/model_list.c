@@ -19,7 +19,7 @@ enum { MAX_FILES = 10000 }; /* of the folder */
 typedef struct entry {
     char name[BR_CATALOGUE_MAX_NAME * 2 + 8]; /* what a command takes */
     char quant[BR_CATALOGUE_MAX_NAME + 1];
-    char file[BR_CATALOGUE_MAX_NAME * 2 + 8];
+    char file[BR_CATALOGUE_MAX_NAME * 2 + 32];
     char bad[120]; /* why it cannot be read, or "" */
     uint64_t bytes;
     const br_catalogue_row *row; /* NULL: a file the catalogue does not know */
@@ -39,17 +39,23 @@ typedef struct listing {
 static br_code
 gather_catalogue(listing *l, br_status *st)
 {
-    for (size_t i = 0; i < l->catalogue.rows.n; i++) {
+    br_str file = {0};
+    br_code code = BR_OK;
+
+    for (size_t i = 0; code == BR_OK && i < l->catalogue.rows.n; i++) {
         const br_catalogue_row *r = &l->catalogue.rows.at[i];
         entry e = {.row = r, .bytes = r->bytes};
 
         snprintf(e.name, sizeof e.name, "%s:%s", r->name, r->quant);
         snprintf(e.quant, sizeof e.quant, "%s", r->quant);
-        snprintf(e.file, sizeof e.file, "%s-%s.gguf", r->name, r->quant);
-        if (!br_vec_push(&l->at, e))
-            return br_fail(st, BR_E_OOM, "out of memory");
+        br_str_clear(&file);
+        br_catalogue_file(r, &file);
+        snprintf(e.file, sizeof e.file, "%s", br_str_z(&file));
+        if (file.oom || !br_vec_push(&l->at, e))
+            code = br_fail(st, BR_E_OOM, "out of memory");
     }
-    return BR_OK;
+    br_str_fini(&file);
+    return code;
 }
 
 static bool
@@ -92,12 +98,12 @@ static bool
 is_model(const char *file)
 {
     size_t n = strlen(file);
-    const char *part = strstr(file, "-of-");
+    uint32_t no;
 
     if (n < 6 || strcmp(file + n - 5, ".gguf") != 0 ||
         n >= sizeof((entry *)0)->file || *file == '.')
         return false;
-    return !part || part - file < 6 || strncmp(part - 6, "-00001", 6) == 0;
+    return !br_set_of((br_text){file, n}, &no) || no == 1;
 }
 
 static br_code
@@ -318,12 +324,21 @@ rm(br_cli *cli, br_str *path, br_status *st)
 {
     br_status none = {0};
     br_str now = {0};
+    uint32_t count;
     br_code code;
 
     BR_TRY(br_store_find(cli, cli->args[0], path, st));
-    if (unlink(path->at) != 0)
-        return br_fail(st, BR_E_IO, "%s: %s", path->at, strerror(errno));
-    fprintf(cli->out, "%s is gone\n", path->at);
+    count = br_set_of((br_text){path->at, path->n}, NULL);
+    for (uint32_t i = BR_MAX(count, 1u); i > 0; i--) {
+        if (count) {
+            path->n -= BR_SET_SUFFIX;
+            br_str_printf(path, "-%05u-of-%05u.gguf", i, count);
+        }
+        if (unlink(path->at) != 0 && (i == 1 || errno != ENOENT))
+            return br_fail(st, BR_E_IO, "%s: %s", path->at, strerror(errno));
+    }
+    fprintf(cli->out, "%s is gone%s\n", path->at,
+            count ? ", and so is its set" : "");
     code = br_store_active(cli, &now, &none);
     if (code == BR_OK && access(now.at, F_OK) != 0)
         code = br_store_set_active(cli, NULL, st);

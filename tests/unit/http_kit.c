@@ -109,6 +109,10 @@ serve(int fd, const request *r, char *p, size_t n)
     if (strncmp(r->path, "/ok", 3) == 0 ||
         (strncmp(r->path, "/busy", 5) == 0 && r->times > 2)) {
         serve_file(fd, p, n, r->from, n);
+    } else if (strncmp(r->path, "/files/", 7) == 0) {
+        char *file = t_read(t_printf("%s%.150s", t_tmpdir(), r->path), &n);
+
+        serve_file(fd, file, n, r->from, n / 3 + 1);
     } else if (strncmp(r->path, "/drop", 5) == 0) {
         serve_file(fd, p, n, r->from, n / 3 + 1);
     } else if (strncmp(r->path, "/whole", 6) == 0) {

@@ -20,6 +20,8 @@
  *   /html...    200 and a page
  *   /else...    206 from a place nobody asked for
  *   /none...    404
+ *   /files/...  the file of that name in the folder "files" of the test's own,
+ *               hanging up after a third of it
  *
  * A process of its own, which ends with the test's. Returns the port. */
 int hk_serve(const void *p, size_t n);

@@ -6,6 +6,8 @@
 #include "cli/catalogue.h"
 #include "cli/http_get.h"
 #include "http_kit.h"
+#include "model/gguf_write.h"
+#include "model/quant.h"
 
 #include "t.h"
 
@@ -70,8 +72,8 @@ check_stored(const home *h, const char *name)
 
     ck_assert_uint_eq(n, h->n);
     ck_assert_mem_eq(got, h->model, n);
-    ck_assert_int_ne(access(stored(h, t_printf(".%s.part", name)), F_OK), 0);
-    ck_assert_int_ne(access(stored(h, t_printf(".%s.from", name)), F_OK), 0);
+    ck_assert_int_ne(access(stored(h, t_printf(".part-%s", name)), F_OK), 0);
+    ck_assert_int_ne(access(stored(h, t_printf(".from-%s", name)), F_OK), 0);
 }
 
 static void
@@ -161,8 +163,8 @@ TEST(pull_refuses_what_is_not_the_model)
 TEST(pull_goes_on_after_a_kill)
 {
     home h = make_home();
-    const char *part = t_printf("%s/.ok-Q8_0.gguf.part", h.store);
-    const char *from = t_printf("%s/.ok-Q8_0.gguf.from", h.store);
+    const char *part = t_printf("%s/.part-ok-Q8_0.gguf", h.store);
+    const char *from = t_printf("%s/.from-ok-Q8_0.gguf", h.store);
     const char *url = t_printf("http://127.0.0.1:%d/ok.gguf", h.port);
     t_proc r;
 
@@ -200,12 +202,171 @@ TEST(pull_takes_a_url_and_what_it_knows_then_is_its_length)
     ck_assert_ptr_nonnull(strstr(r.err, "short.gguf"));
     t_run(&r, "model", "pull", "http://127.0.0.1:1/../x y.gguf");
     ck_assert_int_eq(r.exit, 2);
-    t_run(&r, "model", "pull", "http://127.0.0.1:1/m-00001-of-00002.gguf");
-    ck_assert_ptr_nonnull(strstr(r.err, "one of a set"));
+    t_run(&r, "model", "pull", "http://127.0.0.1:1/m-00001-of-02000.gguf");
+    ck_assert_ptr_nonnull(strstr(r.err, "over 1024 files"));
     t_run(&r, "model", "pull", "file:///etc/passwd");
     ck_assert_int_eq(r.exit, 3);
     t_run(&r, "model", "pull", "whola");
     ck_assert_ptr_nonnull(strstr(r.err, "did you mean 'whole'?"));
+}
+
+/* ---- sets of files ------------------------------------------------------- */
+
+enum { N_SET = 3 };
+
+static char *
+set_file(const char *dir, int no)
+{
+    return t_printf("%s/m-%05d-of-%05d.gguf", dir, no, N_SET);
+}
+
+/* What the server has of a set; file 2 may belong to another. */
+static void
+make_set(bool odd)
+{
+    const char *dir = t_printf("%s/files", t_tmpdir());
+
+    mkdir(dir, 0700);
+    for (int no = 1; no <= N_SET; no++) {
+        char *name = t_printf("t%d", no);
+        br_gguf_writer *w = br_gguf_w_new();
+        uint8_t data[400];
+        br_status st = {0};
+
+        br_gguf_w_u32(w, "split.no", (uint32_t)(no - 1));
+        br_gguf_w_u32(w, "split.count", N_SET + (odd && no == 2));
+        br_gguf_w_u32(w, "split.tensors.count", N_SET);
+        br_gguf_w_tensor(w,
+                         &(br_gguf_w_info){br_text_z(name), BR_Q_I8, 1, {400}});
+        memset(data, no, sizeof data);
+        t_ok(br_gguf_w_begin(w, set_file(dir, no), &st), &st);
+        t_ok(br_gguf_w_data(w, data, sizeof data, &st), &st);
+        t_ok(br_gguf_w_end(w, &st), &st);
+        br_gguf_w_free(w);
+    }
+}
+
+static void
+check_set(const home *h)
+{
+    br_status st = {0};
+    br_gguf *g;
+
+    t_ok(br_gguf_open(&g, set_file(h->store, 1), &st), &st);
+    ck_assert_uint_eq(br_gguf_n_splits(g), N_SET);
+    br_gguf_close(g);
+    for (int no = 1; no <= N_SET; no++) {
+        size_t n, m;
+        const char *a = t_read(set_file(h->store, no), &n);
+        const char *b =
+            t_read(set_file(t_printf("%s/files", t_tmpdir()), no), &m);
+
+        ck_assert_uint_eq(n, m);
+        ck_assert_mem_eq(a, b, n);
+    }
+    ck_assert_uint_eq((size_t)(t_ls(h->store, ".gguf")[N_SET] == NULL), 1);
+}
+
+TEST(pull_gets_a_set_of_files_whole)
+{
+    home h = make_home();
+    const char *url =
+        t_printf("http://127.0.0.1:%d/files/m-00002-of-00003.gguf", h.port);
+    t_proc r;
+
+    make_set(false);
+    t_run(&r, "model", "pull", url);
+    ck_assert_str_eq(r.err, "");
+    ck_assert_int_eq(r.exit, 0);
+    check_set(&h);
+    ck_assert_ptr_nonnull(strstr(r.out, "m-00001-of-00003.gguf: "));
+    ck_assert_ptr_nonnull(strstr(r.out, ", compared with none\n"));
+    t_run(&r, "model", "pull", url);
+    ck_assert_ptr_nonnull(strstr(r.out, "m-00001-of-00003.gguf is here"));
+    t_run(&r, "model", "list");
+    ck_assert_ptr_nonnull(strstr(r.out, " m-00001-of-00003 "));
+    ck_assert_ptr_null(strstr(r.out, " m-00002-of-00003 "));
+    t_run(&r, "model", "rm", "m-00001-of-00003");
+    ck_assert_str_eq(r.err, "");
+    ck_assert_ptr_null(*t_ls(h.store, ".gguf"));
+}
+
+/* Killed while the files of a whole set went into their places. */
+TEST(pull_goes_on_with_a_set_after_a_kill)
+{
+    home h = make_home();
+    const char *url =
+        t_printf("http://127.0.0.1:%d/files/m-00001-of-00003.gguf", h.port);
+    t_proc r;
+
+    make_set(false);
+    mkdir(h.store, 0700);
+    for (int no = 1; no <= N_SET; no++) {
+        const char *file = set_file("", no) + 1;
+        size_t n;
+        const char *p = t_read(t_printf("%s/files/%s", t_tmpdir(), file), &n);
+        const char *from = t_printf(
+            "http://127.0.0.1:%d/files/%s\n\"v1\"\n%zu\n", h.port, file, n);
+
+        t_write(stored(&h, t_printf("%s%s", no == 3 ? "" : ".part-", file)), p,
+                no == 1 ? n / 2 : n);
+        t_write(stored(&h, t_printf(".from-%s", file)), from, strlen(from));
+    }
+    t_run(&r, "model", "pull", url);
+    ck_assert_str_eq(r.err, "");
+    check_set(&h);
+    ck_assert_ptr_null(strstr(hk_log(), "m-00002"));
+    ck_assert_ptr_null(strstr(hk_log(), "m-00003"));
+    /* What somebody else put there is left alone. */
+    unlink(set_file(h.store, 1));
+    t_run(&r, "model", "pull", url);
+    ck_assert_int_eq(r.exit, 2);
+    ck_assert_ptr_nonnull(strstr(r.err, "m-00003-of-00003.gguf is in the way"));
+}
+
+TEST(pull_refuses_a_set_that_does_not_fit_together)
+{
+    home h = make_home();
+    t_proc r;
+
+    make_set(true);
+    t_run(&r, "model", "pull",
+          t_printf("http://127.0.0.1:%d/files/m-00001-of-00003.gguf", h.port));
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_ptr_nonnull(strstr(r.err, "what came is thrown away: "));
+    ck_assert_ptr_null(*t_ls(h.store, ".gguf"));
+}
+
+/* Rows of sets: the sum of the parts, a check for each. */
+TEST(the_catalogue_has_sets)
+{
+    home h = make_home();
+    const char *mine = t_printf("%s/brass/catalogue.json", t_tmpdir());
+    char *row = t_printf(
+        "{\"models\":[{\"name\":\"big\",\"quant\":\"I8\",\"url\":"
+        "\"http://127.0.0.1:%d/files/m-00001-of-00003.gguf\",\"parts\":["
+        "{\"bytes\":%d,\"sha256\":\"%064d\"},{},{}]}]}",
+        h.port, 800, 7);
+    t_proc r;
+
+    make_set(false);
+    t_write(mine, row, strlen(row));
+    t_run(&r, "model", "pull", "big");
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_ptr_nonnull(strstr(r.err, "not the 800 of the catalogue"));
+    row = t_read(mine, NULL);
+    memset(strstr(row, "\"bytes\":800,"), ' ', strlen("\"bytes\":800,"));
+    t_write(mine, row, strlen(row));
+    t_run(&r, "model", "pull", "big");
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_ptr_nonnull(strstr(r.err, "not the 00000"));
+    memset(strstr(row, "\"sha256\""), ' ', 8 + 1 + 66);
+    t_write(mine, row, strlen(row));
+    t_run(&r, "model", "pull", "big");
+    ck_assert_str_eq(r.err, "");
+    ck_assert_ptr_nonnull(strstr(r.out, "/big-I8-00003-of-00003.gguf: "));
+    t_run(&r, "model", "use", "big");
+    ck_assert_int_eq(r.exit, 0);
 }
 
 TEST(two_pulls_do_not_mix)
@@ -350,6 +511,15 @@ TEST(a_wrong_catalogue_is_named_with_its_place)
         {"{\"models\":[{\"name\":\"a\",\"quant\":\"F16\",\"url\":\"http://x\","
          "\"bytes\":-1}]}",
          "models[0]: bytes: expected a number above 0"},
+        {"{\"models\":[{\"name\":\"a\",\"quant\":\"F16\",\"url\":\"http://x/"
+         "m-00001-of-00002.gguf\",\"parts\":[{}]}]}",
+         "models[0]: parts: expected a list as long as the set of the url, 2"},
+        {"{\"models\":[{\"name\":\"a\",\"quant\":\"F16\",\"url\":\"http://x\","
+         "\"parts\":[]}]}",
+         "models[0]: parts: expected a list as long as the set of the url, 0"},
+        {"{\"models\":[{\"name\":\"a\",\"quant\":\"F16\",\"url\":\"http://x/"
+         "m-00001-of-00001.gguf\",\"parts\":[{\"bytes\":0}]}]}",
+         "models[0]: parts[0]: bytes: expected a number above 0"},
     };
 
     for (size_t i = 0; i < BR_COUNT(bad); i++) {
