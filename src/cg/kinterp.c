@@ -150,6 +150,7 @@ trap(ki_run *r, const br_kins *i)
 
     if (!n)
         return ki_fault(r, "trap");
+    r->l->fault = BR_KFAULT_UNKNOWN;
     return ki_fault(r, "%.*s", (int)BR_MIN(n->text.n, (size_t)200), n->text.p);
 }
 
@@ -455,6 +456,7 @@ deadlock(ki_run *r, ki_block *b)
                     line = b->warps[k].bar_line[lane];
             }
     r->ins = NULL;
+    r->l->fault = BR_KFAULT_STUCK;
     if (other)
         return ki_fault(r,
                         "deadlock: %u threads wait at the barriers of lines "
@@ -654,6 +656,7 @@ br_kinterp_run(br_klaunch *l, br_status *st)
     br_code code;
 
     l->steps = l->findings = 0;
+    l->fault = BR_KFAULT_OTHER;
     BR_TRY(check_launch(l, st));
     r.fns = br_try_calloc(r.m->fns.n + 1, sizeof *r.fns);
     if (!r.fns || !add_regions(&r, l->regions, l->n_regions) ||

@@ -30,6 +30,11 @@ typedef struct br_kimage {
 } br_kimage;
 br_code br_kimage_new(br_kimage **out, const br_kir *m,
                       br_status *st) BR_MUST_USE;
+/* The same with each variable in memory that place gives, at its own address;
+ * whoever gave it takes it back. NULL: none left. */
+typedef void *(*br_kplace_fn)(void *arg, const br_kvar *v);
+br_code br_kimage_new_at(br_kimage **out, const br_kir *m, br_kplace_fn place,
+                         void *arg, br_status *st) BR_MUST_USE;
 void br_kimage_free(br_kimage *im);
 
 /* BR_KMAX_ of a launch. */
@@ -39,6 +44,16 @@ enum {
     BR_KMAX_LOCAL = 512 << 10,  /* bytes of a thread */
     BR_KMAX_FINDINGS = 100      /* reported of a launch */
 };
+
+/* What stopped a launch. */
+typedef enum br_kfault {
+    BR_KFAULT_OTHER,
+    BR_KFAULT_ADDRESS,
+    BR_KFAULT_ALIGN,
+    BR_KFAULT_ASSERT,
+    BR_KFAULT_UNKNOWN, /* an instruction that was not understood */
+    BR_KFAULT_STUCK
+} br_kfault;
 
 typedef struct br_klaunch {
     const br_kimage *image;
@@ -53,8 +68,12 @@ typedef struct br_klaunch {
     uint64_t max_steps; /* instructions of a warp; 0: no end */
     void (*print)(void *arg, const char *text, size_t n); /* printf */
     void (*finding)(void *arg, const char *text);         /* a line */
+    /* The kernel's malloc and free; NULL: a heap for the time of the launch. */
+    void *(*heap_get)(void *arg, uint64_t bytes);
+    bool (*heap_put)(void *arg, void *p);
     void *arg;
     uint64_t steps, findings; /* out */
+    br_kfault fault;          /* out, after BR_E_FAULT */
 } br_klaunch;
 
 /* BR_E_FAULT: the kernel did what stops a processor (the message says where).

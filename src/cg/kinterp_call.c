@@ -253,22 +253,8 @@ host_print(ki_run *r, ki_warp *w, const uint64_t *a)
 }
 
 static br_code
-host_malloc(ki_run *r, uint64_t bytes, uint64_t *out)
+add_region(ki_run *r, br_kregion g)
 {
-    br_kregion g = {.name = "memory of malloc"};
-
-    *out = 0;
-    bytes = (bytes + 15) & ~15ull;
-    if (bytes == 0 || bytes > HEAP_BYTES - r->heap_top)
-        return BR_OK; /* as on a device: NULL */
-    if (!r->heap)
-        r->heap = br_try_calloc(HEAP_BYTES, 1);
-    if (!r->heap)
-        return no_memory(r);
-    g.addr = *out = KI_HEAP + r->heap_top;
-    g.bytes = bytes;
-    g.host = r->heap + r->heap_top;
-    r->heap_top += bytes;
     if (!br_vec_push(&r->regions, g))
         return no_memory(r);
     for (size_t p = r->regions.n - 1; p && r->regions.at[p - 1].addr > g.addr;
@@ -280,6 +266,49 @@ host_malloc(ki_run *r, uint64_t bytes, uint64_t *out)
 }
 
 static br_code
+host_malloc(ki_run *r, uint64_t bytes, uint64_t *out)
+{
+    br_kregion g = {.name = "memory of malloc"};
+
+    *out = 0;
+    g.bytes = bytes = (bytes + 15) & ~15ull;
+    if (bytes == 0 || bytes > HEAP_BYTES)
+        return BR_OK; /* as on a device: NULL */
+    if (r->l->heap_get) {
+        g.host = r->l->heap_get(r->l->arg, bytes);
+        g.addr = *out = (uint64_t)(uintptr_t)g.host;
+        return g.host ? add_region(r, g) : BR_OK;
+    }
+    if (bytes > HEAP_BYTES - r->heap_top)
+        return BR_OK;
+    if (!r->heap)
+        r->heap = br_try_calloc(HEAP_BYTES, 1);
+    if (!r->heap)
+        return no_memory(r);
+    g.addr = *out = KI_HEAP + r->heap_top;
+    g.host = r->heap + r->heap_top;
+    r->heap_top += bytes;
+    return add_region(r, g);
+}
+
+static br_code
+host_free(ki_run *r, uint64_t addr)
+{
+    size_t k = 0;
+
+    if (!addr || !r->l->heap_put)
+        return BR_OK;
+    while (k < r->regions.n && r->regions.at[k].addr != addr)
+        k++;
+    if (k == r->regions.n || !r->l->heap_put(r->l->arg, r->regions.at[k].host))
+        return ki_fault(r, "free of 0x%llx, which malloc did not give",
+                        (unsigned long long)addr);
+    memmove(r->regions.at + k, r->regions.at + k + 1,
+            (--r->regions.n - k) * sizeof *r->regions.at);
+    return BR_OK;
+}
+
+static br_code
 host_assert(ki_run *r, ki_warp *w, const uint64_t *a)
 {
     char what[200], file[200];
@@ -287,6 +316,7 @@ host_assert(ki_run *r, ki_warp *w, const uint64_t *a)
     if (!string_at(r, w, a[0], what, sizeof what) ||
         !string_at(r, w, a[1], file, sizeof file))
         return BR_E_FAULT;
+    r->l->fault = BR_KFAULT_ASSERT;
     return ki_fault(r, "assertion `%s' failed at %s:%llu", what, file,
                     (unsigned long long)(uint32_t)a[2]);
 }
@@ -328,7 +358,9 @@ host(ki_run *r, ki_warp *w, const br_kfn *fn, const br_kins *i, uint32_t exec)
             code = host_malloc(r, a[0], &res);
         else if (br_text_is(fn->name, "__assertfail"))
             code = host_assert(r, w, a);
-        else if (!br_text_is(fn->name, "free"))
+        else if (br_text_is(fn->name, "free"))
+            code = host_free(r, a[0]);
+        else
             code = ki_fault(r, "the function %.*s has no body",
                             (int)BR_MIN(fn->name.n, (size_t)80), fn->name.p);
         if (code == BR_OK && res_bytes) {

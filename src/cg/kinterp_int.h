@@ -7,11 +7,11 @@
 
 enum { KI_LANES = 32, KI_BARRIERS = 16, KI_MAX_FRAMES = 256 };
 
-/* Windows of the generic address space. */
-#define KI_SHARED 0x7fff00000000ull
-#define KI_LOCAL  0x7ffe00000000ull
-#define KI_PARAM  0x7ffd00000000ull
-#define KI_CODE   0x7ffc00000000ull
+/* Windows of the generic address space, where no memory of a host can lie. */
+#define KI_SHARED 0x4000000300000000ull
+#define KI_LOCAL  0x4000000200000000ull
+#define KI_PARAM  0x4000000100000000ull
+#define KI_CODE   0x4000000000000000ull
 #define KI_VARS   0x7a0000000000ull
 #define KI_HEAP   0x790000000000ull
 

@@ -130,11 +130,13 @@ global_at(ki_run *r, uint64_t addr, unsigned bytes, ki_access how)
         r->last = lo ? lo - 1 : 0;
     }
     if (!g || addr < g->addr) {
+        r->l->fault = BR_KFAULT_ADDRESS;
         ki_fault(r, "%s of %u bytes at 0x%llx: no memory there", how_text(how),
                  bytes, (unsigned long long)addr);
         return NULL;
     }
     if (addr - g->addr > g->bytes || g->bytes - (addr - g->addr) < bytes) {
+        r->l->fault = BR_KFAULT_ADDRESS;
         ki_fault(r,
                  "%s of %u bytes at 0x%llx, %llu bytes after the start of "
                  "%s (%llu bytes)",
@@ -144,6 +146,7 @@ global_at(ki_run *r, uint64_t addr, unsigned bytes, ki_access how)
         return NULL;
     }
     if (g->read_only && how != KI_READ) {
+        r->l->fault = BR_KFAULT_ADDRESS;
         ki_fault(r, "%s at 0x%llx: %s may only be read", how_text(how),
                  (unsigned long long)addr, g->name);
         return NULL;
@@ -166,6 +169,7 @@ ki_at(ki_run *r, ki_warp *w, unsigned space, uint64_t addr, unsigned bytes,
         addr -= ki_window(space);
     }
     if (bytes && addr % bytes) {
+        r->l->fault = BR_KFAULT_ALIGN;
         ki_fault(r, "misaligned %s of %u bytes at 0x%llx", how_text(how), bytes,
                  (unsigned long long)addr);
         return NULL;
@@ -188,6 +192,7 @@ ki_at(ki_run *r, ki_warp *w, unsigned space, uint64_t addr, unsigned bytes,
     }
     if (addr > room || room - addr < bytes ||
         (space == BR_KM_SPACE_PARAM && how != KI_READ)) {
+        r->l->fault = BR_KFAULT_ADDRESS;
         ki_fault(r,
                  "%s of %u bytes at 0x%llx of %s memory, which has %llu bytes",
                  how_text(how), bytes, (unsigned long long)addr,
@@ -470,25 +475,32 @@ ki_memory(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
 
 /* ---- images ------------------------------------------------------------- */
 
+typedef struct placing {
+    br_kplace_fn fn; /* NULL: made-up addresses from top on */
+    void *arg;
+    uint64_t top;
+} placing;
+
 static br_code
-place_var(br_kimage *im, uint32_t k, uint64_t *top)
+place_var(br_kimage *im, uint32_t k, placing *to)
 {
     const br_kvar *v = &im->m->vars.at[k];
-    br_kregion g = {.bytes = v->bytes};
-    void *host;
+    br_kregion g = {.bytes = v->bytes, .name = v->name.p};
+    uint64_t mask = BR_MAX(v->align, 16u) - 1;
+    void *host =
+        to->fn ? to->fn(to->arg, v) : br_try_calloc((size_t)v->bytes + 1, 1);
 
-    *top = (*top + BR_MAX(v->align, 16u) - 1) &
-           ~(uint64_t)(BR_MAX(v->align, 16u) - 1);
-    g.addr = im->addr[k] = *top;
-    g.read_only = v->space == BR_KM_SPACE_CONST;
-    *top += v->bytes + 256;
-    host = br_try_calloc((size_t)v->bytes + 1, 1);
-    if (!host || !br_vec_push(&im->blocks, host)) {
+    if (!host)
+        return BR_E_OOM;
+    if (!to->fn && !br_vec_push(&im->blocks, host)) {
         br_free(host);
         return BR_E_OOM;
     }
+    to->top = (to->top + mask) & ~mask;
+    g.addr = im->addr[k] = to->fn ? (uint64_t)(uintptr_t)host : to->top;
+    g.read_only = v->space == BR_KM_SPACE_CONST;
     g.host = host;
-    g.name = v->name.p;
+    to->top += v->bytes + 256;
     if (v->init)
         memcpy(host, v->init, (size_t)v->bytes);
     return br_vec_push(&im->regions, g) ? BR_OK : BR_E_OOM;
@@ -537,8 +549,15 @@ relocate(br_kimage *im)
 br_code
 br_kimage_new(br_kimage **out, const br_kir *m, br_status *st)
 {
+    return br_kimage_new_at(out, m, NULL, NULL, st);
+}
+
+br_code
+br_kimage_new_at(br_kimage **out, const br_kir *m, br_kplace_fn place,
+                 void *arg, br_status *st)
+{
     br_kimage *im = br_try_calloc(1, sizeof *im);
-    uint64_t top = KI_VARS;
+    placing to = {place, arg, KI_VARS};
     br_code code = BR_OK;
 
     *out = NULL;
@@ -551,7 +570,7 @@ br_kimage_new(br_kimage **out, const br_kir *m, br_status *st)
     im->m = m;
     for (uint32_t k = 0; code == BR_OK && k < m->vars.n; k++)
         if (m->vars.at[k].space != BR_KM_SPACE_SHARED)
-            code = place_var(im, k, &top);
+            code = place_var(im, k, &to);
     if (code != BR_OK) {
         br_kimage_free(im);
         return br_fail(st, code, "module: out of memory");
