@@ -36,6 +36,10 @@ BR_LIBS += $(if $(PCRE2),$(shell pkg-config --libs $(PCRE2)))
 SQLITE := $(shell pkg-config --exists sqlite3 2>/dev/null && echo sqlite3)
 BR_CFLAGS += $(if $(SQLITE),-DBR_HAVE_SQLITE $(shell pkg-config --cflags $(SQLITE)))
 BR_LIBS += $(if $(SQLITE),$(shell pkg-config --libs $(SQLITE)))
+# Packed fat binaries of nvcc: LZ4 and zstd where they are.
+FATBIN := $(foreach l,liblz4 libzstd,$(shell pkg-config --exists $l 2>/dev/null && echo $l))
+BR_CFLAGS += $(patsubst lib%,-DBR_HAVE_%,$(subst lz4,LZ4,$(subst zstd,ZSTD,$(FATBIN))))
+BR_LIBS += $(if $(FATBIN),$(shell pkg-config --libs $(FATBIN)))
 ifneq ($(SAN),)
 SAN_FLAGS := -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 else ifeq ($(DEBUG),)
@@ -74,7 +78,8 @@ CLI_OBJ  := $(call objs,src/cli/*.c)
 T_OBJ    := $(call objs,tests/*.c)
 TEST_OBJ := $(call objs,tests/unit/*.c) $(filter-out %/main.o,$(CLI_OBJ)) $(T_OBJ)
 
-all: brass
+CUDA_LIB := $(B)/libbrasscuda.so
+all: brass brasscc
 
 $(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -113,7 +118,14 @@ $(B)/$(SONAME): $(LIB_OBJ) $(B)/libbrass.map
 	$(call say,LD)$(LINK) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs \
 	    -Wl,--version-script=$(B)/libbrass.map $(LIB_OBJ) $(BR_LIBS) -o $@
 
-lib: $(B)/libbrass.a $(B)/$(SONAME)
+lib: $(B)/libbrass.a $(B)/$(SONAME) $(CUDA_LIB)
+
+# CUDA programs: brasscc compiles them, this library runs them.
+$(CUDA_LIB): $(call objs,$(foreach r,base cg cuda,src/$r/*.c src/$r/*/*.c)) src/cuda/exports.map
+	$(call say,LD)$(LINK) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,--as-needed \
+	    -Wl,--version-script=src/cuda/exports.map $(filter %.o,$^) $(BR_LIBS) -o $@
+brasscc: tools/brasscc $(CUDA_LIB)
+	@cp $< $@
 
 INST = install -D -m
 DEST = $(DESTDIR)$(PREFIX)
@@ -162,7 +174,7 @@ $(B)/emu/libcuda.so.1: $(wildcard tests/emu/* kernels/cuda/*.cu kernels/cuda/*.c
 	    -c tests/emu/emu_kernels.cc -o $(@D)/emu_kernels.o && \
 	g++ -shared $(@D)/emu_core.o $(@D)/emu_kernels.o -ldl -o $@
 
-test: $(B)/brass-test $(B)/brass-faults $(B)/brass $(EMU) $(if $(SAN),,$(B)/$(SONAME))
+test: $(B)/brass-test $(B)/brass-faults $(B)/brass $(EMU) $(if $(SAN),,$(B)/$(SONAME) brasscc)
 	@$(RUN_TESTS)
 
 golden-update: $(B)/brass-test $(B)/brass

@@ -1,0 +1,256 @@
+/* cuda_runtime_api.h - the functions of the CUDA runtime, in C.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BRASS_CUDA_RUNTIME_API_H
+#define BRASS_CUDA_RUNTIME_API_H
+#include "driver_types.h"
+
+#define CUDART_VERSION 12000
+#ifdef __cplusplus
+#    define BRASS_DV(x) = x
+extern "C" {
+#else
+#    define BRASS_DV(x)
+#endif
+#pragma GCC visibility push(default)
+
+/* ---- errors, device ------------------------------------------------------ */
+cudaError_t cudaGetLastError(void);
+cudaError_t cudaPeekAtLastError(void);
+const char *cudaGetErrorName(cudaError_t error);
+const char *cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaInitDevice(int device, unsigned int device_flags,
+                           unsigned int flags);
+cudaError_t cudaSetValidDevices(int *devices, int n);
+cudaError_t cudaChooseDevice(int *device, const struct cudaDeviceProp *prop);
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device);
+cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device);
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr, int device);
+cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaDeviceReset(void);
+cudaError_t cudaThreadSynchronize(void);
+cudaError_t cudaThreadExit(void);
+cudaError_t cudaSetDeviceFlags(unsigned int flags);
+cudaError_t cudaGetDeviceFlags(unsigned int *flags);
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value);
+cudaError_t cudaDeviceGetLimit(size_t *value, cudaLimit limit);
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache config);
+cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache *config);
+cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig config);
+cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig *config);
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest);
+cudaError_t cudaDeviceGetPCIBusId(char *id, int n, int device);
+cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *id);
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags);
+cudaError_t cudaDeviceDisablePeerAccess(int peer);
+cudaError_t cudaDeviceGetP2PAttribute(int *value, cudaDeviceP2PAttr attr, int a,
+                                      int b);
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaRuntimeGetVersion(int *version);
+cudaError_t cudaProfilerStart(void);
+cudaError_t cudaProfilerStop(void);
+
+/* ---- memory -------------------------------------------------------------- */
+cudaError_t cudaMalloc(void **p, size_t bytes);
+cudaError_t cudaMallocManaged(void **p, size_t bytes,
+                              unsigned int flags BRASS_DV(cudaMemAttachGlobal));
+cudaError_t cudaMallocHost(void **p, size_t bytes);
+cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned int flags);
+cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned int flags);
+cudaError_t cudaHostUnregister(void *p);
+cudaError_t cudaHostGetDevicePointer(void **dev, void *host,
+                                     unsigned int flags);
+cudaError_t cudaHostGetFlags(unsigned int *flags, void *host);
+cudaError_t cudaMallocPitch(void **p, size_t *pitch, size_t width,
+                            size_t height);
+cudaError_t cudaMalloc3D(cudaPitchedPtr *p, cudaExtent extent);
+cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t stream);
+cudaError_t cudaFreeAsync(void *p, cudaStream_t stream);
+cudaError_t cudaFree(void *p);
+cudaError_t cudaFreeHost(void *p);
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total);
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *a, const void *p);
+cudaError_t cudaMemcpy(void *dst, const void *src, size_t n,
+                       cudaMemcpyKind kind);
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n,
+                            cudaMemcpyKind kind,
+                            cudaStream_t stream BRASS_DV(0));
+cudaError_t cudaMemcpyPeer(void *dst, int dst_device, const void *src,
+                           int src_device, size_t n);
+cudaError_t cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src,
+                                int src_device, size_t n,
+                                cudaStream_t stream BRASS_DV(0));
+cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src,
+                         size_t spitch, size_t width, size_t height,
+                         cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src,
+                              size_t spitch, size_t width, size_t height,
+                              cudaMemcpyKind kind,
+                              cudaStream_t stream BRASS_DV(0));
+cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms *p);
+cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms *p,
+                              cudaStream_t stream BRASS_DV(0));
+cudaError_t cudaMemset(void *p, int value, size_t n);
+cudaError_t cudaMemsetAsync(void *p, int value, size_t n,
+                            cudaStream_t stream BRASS_DV(0));
+cudaError_t cudaMemset2D(void *p, size_t pitch, int value, size_t width,
+                         size_t height);
+cudaError_t cudaMemset2DAsync(void *p, size_t pitch, int value, size_t width,
+                              size_t height, cudaStream_t stream BRASS_DV(0));
+cudaError_t cudaMemset3D(cudaPitchedPtr p, int value, cudaExtent extent);
+cudaError_t cudaMemset3DAsync(cudaPitchedPtr p, int value, cudaExtent extent,
+                              cudaStream_t stream BRASS_DV(0));
+cudaError_t cudaMemPrefetchAsync(const void *p, size_t n, int device,
+                                 cudaStream_t stream BRASS_DV(0));
+cudaError_t cudaMemAdvise(const void *p, size_t n, cudaMemoryAdvise advice,
+                          int device);
+cudaError_t
+cudaMemcpyToSymbol(const void *symbol, const void *src, size_t n,
+                   size_t offset BRASS_DV(0),
+                   cudaMemcpyKind kind BRASS_DV(cudaMemcpyHostToDevice));
+cudaError_t
+cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t n,
+                     size_t offset BRASS_DV(0),
+                     cudaMemcpyKind kind BRASS_DV(cudaMemcpyDeviceToHost));
+cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src,
+                                    size_t n, size_t offset,
+                                    cudaMemcpyKind kind,
+                                    cudaStream_t stream BRASS_DV(0));
+cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t n,
+                                      size_t offset, cudaMemcpyKind kind,
+                                      cudaStream_t stream BRASS_DV(0));
+cudaError_t cudaGetSymbolAddress(void **p, const void *symbol);
+cudaError_t cudaGetSymbolSize(size_t *n, const void *symbol);
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *h, void *p);
+cudaError_t cudaIpcOpenMemHandle(void **p, cudaIpcMemHandle_t h,
+                                 unsigned int flags);
+cudaError_t cudaIpcCloseMemHandle(void *p);
+
+/* ---- streams, events ------------------------------------------------------ */
+cudaError_t cudaStreamCreate(cudaStream_t *s);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned int flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned int flags,
+                                         int priority);
+cudaError_t cudaStreamDestroy(cudaStream_t s);
+cudaError_t cudaStreamSynchronize(cudaStream_t s);
+cudaError_t cudaStreamQuery(cudaStream_t s);
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e,
+                                unsigned int flags BRASS_DV(0));
+cudaError_t cudaStreamAddCallback(cudaStream_t s, cudaStreamCallback_t fn,
+                                  void *user, unsigned int flags);
+cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t fn, void *user);
+cudaError_t cudaStreamGetFlags(cudaStream_t s, unsigned int *flags);
+cudaError_t cudaStreamGetPriority(cudaStream_t s, int *priority);
+cudaError_t
+cudaStreamAttachMemAsync(cudaStream_t s, void *p, size_t n BRASS_DV(0),
+                         unsigned int flags BRASS_DV(cudaMemAttachSingle));
+cudaError_t cudaEventCreate(cudaEvent_t *e);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned int flags);
+cudaError_t cudaEventDestroy(cudaEvent_t e);
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s BRASS_DV(0));
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t e, cudaStream_t s BRASS_DV(0),
+                                     unsigned int flags BRASS_DV(0));
+cudaError_t cudaEventSynchronize(cudaEvent_t e);
+cudaError_t cudaEventQuery(cudaEvent_t e);
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end);
+
+/* ---- launches ------------------------------------------------------------- */
+cudaError_t cudaLaunchKernel(const void *fn, dim3 grid, dim3 block, void **args,
+                             size_t shared, cudaStream_t stream);
+cudaError_t cudaLaunchKernel_ptsz(const void *fn, dim3 grid, dim3 block,
+                                  void **args, size_t shared,
+                                  cudaStream_t stream);
+cudaError_t cudaLaunchCooperativeKernel(const void *fn, dim3 grid, dim3 block,
+                                        void **args, size_t shared,
+                                        cudaStream_t stream BRASS_DV(0));
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config,
+                                const void *fn, void **args);
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, const void *fn);
+cudaError_t cudaFuncSetAttribute(const void *fn, cudaFuncAttribute attr,
+                                 int value);
+cudaError_t cudaFuncSetCacheConfig(const void *fn, cudaFuncCache config);
+cudaError_t cudaFuncSetSharedMemConfig(const void *fn,
+                                       cudaSharedMemConfig config);
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t *f, const void *symbol);
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
+                                                          const void *fn,
+                                                          int block_size,
+                                                          size_t shared);
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int *blocks, const void *fn, int block_size, size_t shared,
+    unsigned int flags);
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes,
+                                                      const void *fn,
+                                                      int blocks,
+                                                      int block_size);
+
+/* ---- graphs ---------------------------------------------------------------- */
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph);
+cudaError_t cudaStreamIsCapturing(cudaStream_t s,
+                                  cudaStreamCaptureStatus *status);
+cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned int flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                   const cudaGraphNode_t *deps, size_t n,
+                                   const cudaKernelNodeParams *p);
+cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
+                                     const cudaGraphNode_t *deps, size_t n,
+                                     void *dst, const void *src, size_t bytes,
+                                     cudaMemcpyKind kind);
+cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                   const cudaGraphNode_t *deps, size_t n,
+                                   const cudaMemsetParams *p);
+cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                 const cudaGraphNode_t *deps, size_t n,
+                                 const cudaHostNodeParams *p);
+cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                  const cudaGraphNode_t *deps, size_t n);
+cudaError_t cudaGraphAddDependencies(cudaGraph_t graph,
+                                     const cudaGraphNode_t *from,
+                                     const cudaGraphNode_t *to, size_t n);
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes,
+                              size_t *n);
+cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType *type);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                 unsigned long long flags BRASS_DV(0));
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec,
+                                          cudaGraph_t graph,
+                                          unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s);
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t s);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+
+/* ---- what compilers call ---------------------------------------------------- */
+void **__cudaRegisterFatBinary(void *wrapper);
+void __cudaRegisterFatBinaryEnd(void **handle);
+void __cudaUnregisterFatBinary(void **handle);
+void __cudaRegisterFunction(void **handle, const char *host, char *dev,
+                            const char *name, int thread_limit, void *tid,
+                            void *bid, void *block, void *grid, int *warp);
+void __cudaRegisterVar(void **handle, char *host, char *dev, const char *name,
+                       int ext, size_t bytes, int constant, int global);
+void __cudaRegisterManagedVar(void **handle, void **host, char *dev,
+                              const char *name, int ext, size_t bytes,
+                              int constant, int global);
+char __cudaInitModule(void **handle);
+unsigned int __cudaPushCallConfiguration(dim3 grid, dim3 block,
+                                         size_t shared BRASS_DV(0),
+                                         cudaStream_t stream BRASS_DV(0));
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared,
+                                       void *stream);
+cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
+                               void **args, size_t shared, cudaStream_t stream);
+/* The null stream is from now on the calling thread's own. */
+void __brassPerThreadDefaultStream(void);
+
+#pragma GCC visibility pop
+#undef BRASS_DV
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,42 @@
+/* host_defines.h - the words that CUDA adds to C++, for clang.
+ *
+ * Clang has no __managed__. Here it is a __device__ variable of an alignment
+ * that nobody else asks for: the runtime gives such a variable the memory of
+ * its host shadow, so that both sides see one object.
+ *
+ * __noinline__ is a word of clang's own in CUDA, and a macro of that name would
+ * break the C++ library, which writes __attribute__((__noinline__)).
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BRASS_HOST_DEFINES_H
+#define BRASS_HOST_DEFINES_H
+
+#ifdef __CUDA__
+#    define __host__               __attribute__((host))
+#    define __device__             __attribute__((device))
+#    define __global__             __attribute__((global))
+#    define __shared__             __attribute__((shared))
+#    define __constant__           __attribute__((constant))
+#    define __managed__            __device__ __attribute__((aligned(512)))
+#    define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+#    define __grid_constant__      __attribute__((grid_constant))
+#    define __cluster_dims__(...)
+#    define __maxnreg__(...)
+#    define __nv_pure__ __attribute__((pure))
+#else
+#    define __host__
+#    define __device__
+#    define __global__
+#    define __shared__
+#    define __constant__
+#    define __launch_bounds__(...)
+#    define __grid_constant__
+#endif
+#define __forceinline__      __inline__ __attribute__((always_inline))
+#define __align__(n)         __attribute__((aligned(n)))
+#define __builtin_align__(n) __align__(n)
+#define CUDARTAPI
+#define CUDART_CB
+#define CUDAAPI
+#define CUDA_CB
+
+#endif

@@ -1,0 +1,6 @@
+/* sm_60_atomic_functions.h - atomics come with cuda_runtime.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BRASS_SM_60_ATOMIC_FUNCTIONS_H
+#define BRASS_SM_60_ATOMIC_FUNCTIONS_H
+#include "cuda_runtime.h"
+#endif

@@ -1,0 +1,218 @@
+/* cu_device.c - the device's properties, errors, limits, printf.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cuda/cuda_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bc_state bc_rt = {.lock = BR_MUTEX,
+                  .moved = PTHREAD_COND_INITIALIZER,
+                  .exec = BR_MUTEX,
+                  .null = {.used = true, .blocking = true},
+                  .printf_bytes = BC_PRINTF_BYTES,
+                  .heap_bytes = BC_HEAP_BYTES,
+                  .stack_bytes = 1024};
+
+void
+bc_say(const char *fmt, ...)
+{
+    char line[700];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "brass: %s\n", line);
+}
+
+/* ---- errors ----------------------------------------------------------------- */
+
+static _Thread_local cudaError_t last;
+
+cudaError_t
+bc_end(cudaError_t e)
+{
+    if (e != cudaSuccess)
+        last = e;
+    return e;
+}
+
+cudaError_t
+bc_last(bool clear)
+{
+    cudaError_t e = last;
+
+    bc_lock();
+    if (bc_rt.sticky)
+        e = bc_rt.sticky;
+    bc_unlock();
+    if (clear)
+        last = cudaSuccess;
+    return e;
+}
+
+/* ---- printf ------------------------------------------------------------------- */
+
+/* From a kernel: what does not fit any more is lost, as it is on a device. */
+void
+bc_print(void *arg, const char *text, size_t n)
+{
+    (void)arg;
+    bc_lock();
+    if (bc_rt.printed.n + n <= bc_rt.printf_bytes)
+        br_str_put(&bc_rt.printed, text, n);
+    bc_unlock();
+}
+
+/* Where the host waits for the device, it sees what was printed. */
+void
+bc_flush_printf(void)
+{
+    if (!bc_rt.printed.n)
+        return;
+    fwrite(bc_rt.printed.at, 1, bc_rt.printed.n, stdout);
+    fflush(stdout);
+    br_str_clear(&bc_rt.printed);
+}
+
+/* ---- properties ------------------------------------------------------------------ */
+
+static cudaDeviceProp prop;
+static br_once once = BR_ONCE;
+
+static void
+processor_name(char *out, size_t n)
+{
+    char text[4096], *p;
+
+    snprintf(out, n, "Brass CPU");
+    if (!br_os_read("/proc/cpuinfo", text, sizeof text))
+        return;
+    p = strstr(text, "model name");
+    p = p ? strchr(p, ':') : NULL;
+    if (p)
+        snprintf(out, n, "Brass on %.*s", (int)strcspn(p + 2, "\n"), p + 2);
+}
+
+static void
+fill(void)
+{
+    cudaDeviceProp *p = &prop;
+
+    processor_name(p->name, sizeof p->name);
+    memcpy(p->uuid.bytes, "brass-cpu-device", 16);
+    p->totalGlobalMem = (size_t)bc_mem_total();
+    p->sharedMemPerBlock = p->reservedSharedMemPerBlock = BC_MAX_SHARED;
+    p->reservedSharedMemPerBlock = 1024;
+    p->sharedMemPerBlockOptin = BC_SHARED_OPTIN;
+    p->sharedMemPerMultiprocessor = BC_SHARED_OPTIN + 1024;
+    p->regsPerBlock = p->regsPerMultiprocessor = 65536;
+    p->warpSize = 32;
+    p->memPitch = INT32_MAX;
+    p->maxThreadsPerBlock = BC_MAX_THREADS;
+    p->maxThreadsDim[0] = p->maxThreadsDim[1] = BC_MAX_THREADS;
+    p->maxThreadsDim[2] = 64;
+    p->maxGridSize[0] = INT32_MAX;
+    p->maxGridSize[1] = p->maxGridSize[2] = 65535;
+    p->clockRate = p->memoryClockRate = 1000000;
+    p->memoryBusWidth = 128;
+    p->totalConstMem = 64 << 10;
+    p->major = 8;
+    p->textureAlignment = p->surfaceAlignment = 512;
+    p->texturePitchAlignment = 32;
+    p->multiProcessorCount = br_cpu_count();
+    p->integrated = p->canMapHostMemory = 1;
+    p->l2CacheSize = 4 << 20;
+    p->maxThreadsPerMultiProcessor = BC_SM_THREADS;
+    p->maxBlocksPerMultiProcessor = BC_SM_BLOCKS;
+    p->unifiedAddressing = p->managedMemory = 1;
+    p->concurrentManagedAccess = p->directManagedMemAccessFromHost = 1;
+    p->canUseHostPointerForRegisteredMem = p->hostRegisterSupported = 1;
+    p->streamPrioritiesSupported = 1;
+    p->singleToDoublePrecisionPerfRatio = 2;
+    p->cooperativeLaunch = p->memoryPoolsSupported = 1;
+    p->globalL1CacheSupported = p->localL1CacheSupported = 1;
+    p->computePreemptionSupported = 1;
+    p->unifiedFunctionPointers = 1;
+}
+
+const cudaDeviceProp *
+bc_device(void)
+{
+    br_once_run(&once, fill);
+    return &prop;
+}
+
+cudaError_t
+bc_attr(int *value, int attr)
+{
+    const cudaDeviceProp *p = bc_device();
+
+    if (!value)
+        return cudaErrorInvalidValue;
+    switch (attr) {
+#define X(name, driver, number, v) \
+    case number:                   \
+        *value = v;                \
+        return cudaSuccess;
+#include "cuda/brass_attrs.def"
+#undef X
+    default: return cudaErrorInvalidValue;
+    }
+}
+
+/* ---- limits ------------------------------------------------------------------------ */
+
+static uint64_t *
+limit_of(cudaLimit limit)
+{
+    switch (limit) {
+    case cudaLimitStackSize: return &bc_rt.stack_bytes;
+    case cudaLimitPrintfFifoSize: return &bc_rt.printf_bytes;
+    case cudaLimitMallocHeapSize: return &bc_rt.heap_bytes;
+    default: return NULL;
+    }
+}
+
+cudaError_t
+bc_limit_set(cudaLimit limit, size_t value)
+{
+    uint64_t *at = limit_of(limit);
+
+    if (!at)
+        return cudaErrorUnsupportedLimit;
+    if (limit == cudaLimitStackSize && value > BR_KMAX_LOCAL)
+        return cudaErrorInvalidValue;
+    if (limit == cudaLimitMallocHeapSize && value < bc_rt.heap_used)
+        return cudaErrorInvalidValue;
+    *at = value;
+    return cudaSuccess;
+}
+
+cudaError_t
+bc_limit_get(size_t *value, cudaLimit limit)
+{
+    const uint64_t *at = limit_of(limit);
+
+    if (!at || !value)
+        return at ? cudaErrorInvalidValue : cudaErrorUnsupportedLimit;
+    *value = (size_t)*at;
+    return cudaSuccess;
+}
+
+/* The program's memory goes, modules stay: their variables start anew when the
+ * program is. What a kernel spoiled is forgotten. */
+cudaError_t
+bc_reset(void)
+{
+    cudaError_t e = bc_wait_all();
+
+    bc_mem_reset();
+    bc_rt.heap_used = 0;
+    bc_rt.sticky = last = cudaSuccess;
+    for (struct CUstream_st *s = bc_rt.streams; s; s = s->next)
+        s->used = false;
+    for (struct CUevent_st *v = bc_rt.events; v; v = v->next)
+        v->used = false;
+    return e;
+}

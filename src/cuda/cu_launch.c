@@ -1,0 +1,241 @@
+/* cu_launch.c - launches: what is checked before, what runs, what it may have.
+ *
+ * exec() is the one place where a kernel is handed to who runs it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cuda/cuda_int.h"
+
+#include <string.h>
+
+typedef struct run {
+    br_klaunch l;
+    const char *name;
+    uint8_t params[];
+} run;
+
+static void *
+heap_get(void *arg, uint64_t bytes)
+{
+    void *p = NULL;
+
+    (void)arg;
+    bc_lock();
+    if (bc_rt.heap_bytes - bc_rt.heap_used >= bytes &&
+        bc_mem_get(&p, bytes, 16, BC_MEM_HEAP, 0) == cudaSuccess)
+        bc_rt.heap_used += bytes;
+    bc_unlock();
+    return p;
+}
+
+static bool
+heap_put(void *arg, void *p)
+{
+    const bc_mem *m;
+    uint64_t bytes;
+    bool ok;
+
+    (void)arg;
+    bc_lock();
+    m = bc_mem_find(p);
+    bytes = m ? m->bytes : 0;
+    ok = bc_mem_put(p, BC_MEM_HEAP) == cudaSuccess;
+    bc_rt.heap_used -= ok ? bytes : 0;
+    bc_unlock();
+    return ok;
+}
+
+static cudaError_t
+error_of(br_code code, br_kfault fault)
+{
+    if (code == BR_OK)
+        return cudaSuccess;
+    if (code != BR_E_FAULT)
+        return code == BR_E_OOM ? cudaErrorMemoryAllocation
+                                : cudaErrorLaunchFailure;
+    switch (fault) {
+    case BR_KFAULT_ADDRESS: return cudaErrorIllegalAddress;
+    case BR_KFAULT_ALIGN: return cudaErrorMisalignedAddress;
+    case BR_KFAULT_ASSERT: return cudaErrorAssert;
+    case BR_KFAULT_UNKNOWN: return cudaErrorIllegalInstruction;
+    case BR_KFAULT_STUCK: return cudaErrorLaunchTimeout;
+    case BR_KFAULT_OTHER: break;
+    }
+    return cudaErrorLaunchFailure;
+}
+
+/* Kernels one at a time: their atomics are so to each other. */
+static br_code
+exec(br_klaunch *l, br_status *st)
+{
+    br_code code;
+
+    br_mutex_lock(&bc_rt.exec);
+    code = br_kinterp_run(l, st);
+    br_mutex_unlock(&bc_rt.exec);
+    return code;
+}
+
+static cudaError_t
+do_launch(void *payload)
+{
+    run *r = payload;
+    br_klaunch l = r->l; /* a graph runs one payload again and again */
+    br_status st = {0};
+    br_kregion *regions;
+    br_code code;
+
+    bc_lock();
+    regions = bc_mem_regions(&l.n_regions);
+    bc_unlock();
+    if (!regions)
+        return cudaErrorMemoryAllocation;
+    l.regions = regions;
+    l.params = r->params;
+    l.print = bc_print;
+    l.heap_get = heap_get;
+    l.heap_put = heap_put;
+    code = exec(&l, &st);
+    br_free(regions);
+    if (code != BR_OK)
+        bc_say("kernel %s: %s", r->name, st.msg);
+    return error_of(code, l.fault);
+}
+
+static cudaError_t
+check(const bc_launch *l)
+{
+    const br_kfn *f = bc_kfn(l->f);
+    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    uint64_t most = (uint64_t)BR_MAX(l->f->max_dynamic, BC_MAX_SHARED);
+    int active;
+
+    for (int k = 0; k < 3; k++)
+        if (!l->grid[k] || !l->block[k] ||
+            l->grid[k] > (k ? 65535u : INT32_MAX) ||
+            l->block[k] > (k == 2 ? 64u : BC_MAX_THREADS))
+            return cudaErrorInvalidConfiguration;
+    if (threads > BC_MAX_THREADS)
+        return cudaErrorInvalidConfiguration;
+    if ((f->max_threads && threads > f->max_threads) ||
+        (f->req_threads && threads != f->req_threads))
+        return cudaErrorInvalidValue;
+    if (l->shared > most || l->shared + l->f->mod->at->shared > BC_SHARED_OPTIN)
+        return cudaErrorInvalidValue;
+    if (!l->cooperative)
+        return cudaSuccess;
+    bc_occupancy(l->f, (int)threads, l->shared, &active);
+    return blocks >
+                   (uint64_t)active * (uint64_t)bc_device()->multiProcessorCount
+               ? cudaErrorCooperativeLaunchTooLarge
+               : cudaSuccess;
+}
+
+cudaError_t
+bc_launch_op(const bc_launch *l, void **payload)
+{
+    const br_kfn *f;
+    cudaError_t e = bc_kernel_ready(l->f);
+    run *r;
+
+    if (e == cudaSuccess)
+        e = check(l);
+    if (e != cudaSuccess)
+        return e;
+    f = bc_kfn(l->f);
+    if (f->params.n && !l->args && !l->packed)
+        return cudaErrorInvalidValue;
+    r = bc_op_new(sizeof *r + f->param_bytes + 1u, do_launch);
+    if (!r)
+        return cudaErrorMemoryAllocation;
+    r->name = l->f->name;
+    r->l = (br_klaunch){.image = l->f->mod->at,
+                        .fn = l->f->fn,
+                        .shared_bytes = (uint32_t)l->shared};
+    memcpy(r->l.grid, l->grid, sizeof l->grid);
+    memcpy(r->l.block, l->block, sizeof l->block);
+    for (size_t k = 0; l->args && k < f->params.n; k++)
+        memcpy(r->params + f->params.at[k].offset, l->args[k],
+               f->params.at[k].bytes);
+    if (!l->args && l->packed)
+        memcpy(r->params, l->packed,
+               BR_MIN((size_t)f->param_bytes, l->packed_bytes));
+    bc_op_of(r)->type = cudaGraphNodeTypeKernel;
+    *payload = r;
+    return cudaSuccess;
+}
+
+cudaError_t
+bc_launch_on(const bc_launch *l, cudaStream_t hs)
+{
+    struct CUstream_st *s = bc_stream_of(hs);
+    cudaError_t e;
+    void *p;
+
+    if (!s)
+        return cudaErrorInvalidResourceHandle;
+    if (bc_rt.sticky)
+        return bc_rt.sticky;
+    e = bc_launch_op(l, &p);
+    return e == cudaSuccess ? bc_issue(s, p) : e;
+}
+
+/* ---- what a kernel is, and may have -------------------------------------------- */
+
+cudaError_t
+bc_attributes(struct CUfunc_st *f, cudaFuncAttributes *a)
+{
+    const br_kfn *k = bc_kfn(f);
+
+    *a = (cudaFuncAttributes){
+        .sharedSizeBytes = (size_t)f->mod->at->shared,
+        .localSizeBytes = k->frame_bytes,
+        .maxThreadsPerBlock = k->req_threads   ? (int)k->req_threads
+                              : k->max_threads ? (int)k->max_threads
+                                               : BC_MAX_THREADS,
+        .numRegs = 32,
+        .ptxVersion = 80,
+        .binaryVersion = 80,
+        .maxDynamicSharedSizeBytes =
+            BR_MAX(f->max_dynamic, BC_MAX_SHARED - (int)f->mod->at->shared),
+        .preferredShmemCarveout = f->carveout};
+    for (size_t v = 0; v < f->mod->m->vars.n; v++)
+        if (f->mod->m->vars.at[v].space == BR_KM_SPACE_CONST)
+            a->constSizeBytes += (size_t)f->mod->m->vars.at[v].bytes;
+    return cudaSuccess;
+}
+
+cudaError_t
+bc_set_attribute(struct CUfunc_st *f, cudaFuncAttribute attr, int value)
+{
+    switch (attr) {
+    case cudaFuncAttributeMaxDynamicSharedMemorySize:
+        if (value < 0 || (uint64_t)value + f->mod->at->shared > BC_SHARED_OPTIN)
+            return cudaErrorInvalidValue;
+        f->max_dynamic = value;
+        return cudaSuccess;
+    case cudaFuncAttributePreferredSharedMemoryCarveout:
+        if (value < -1 || value > 100)
+            return cudaErrorInvalidValue;
+        f->carveout = value;
+        return cudaSuccess;
+    default: return cudaErrorInvalidValue;
+    }
+}
+
+cudaError_t
+bc_occupancy(struct CUfunc_st *f, int block, size_t shared, int *blocks)
+{
+    size_t each = shared + (size_t)f->mod->at->shared;
+    int warps = (block + 31) / 32;
+
+    if (block <= 0 || !blocks)
+        return cudaErrorInvalidValue;
+    *blocks = 0;
+    if (block > BC_MAX_THREADS || each > BC_SHARED_OPTIN)
+        return cudaSuccess;
+    *blocks = BR_MIN((int)BC_SM_BLOCKS, BC_SM_THREADS / 32 / warps);
+    if (each)
+        *blocks =
+            BR_MIN(*blocks, (int)((BC_SHARED_OPTIN + 1024) / (each + 1024)));
+    return cudaSuccess;
+}

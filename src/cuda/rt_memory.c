@@ -1,0 +1,535 @@
+/* rt_memory.c - the runtime API: memory.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cuda/cuda_int.h"
+
+#include <string.h>
+
+enum { PITCH = 512 };
+
+static cudaError_t
+take(void **p, size_t bytes, bc_kind kind, unsigned flags)
+{
+    if (!p)
+        return cudaErrorInvalidValue;
+    *p = NULL;
+    if (bc_rt.sticky)
+        return bc_rt.sticky;
+    return bytes ? bc_mem_get(p, bytes, 256, kind, flags) : cudaSuccess;
+}
+
+cudaError_t
+cudaMalloc(void **p, size_t bytes)
+{
+    BC_API(take(p, bytes, BC_MEM_DEVICE, 0));
+}
+
+cudaError_t
+cudaMallocManaged(void **p, size_t bytes, unsigned int flags)
+{
+    bool ok = flags == cudaMemAttachGlobal || flags == cudaMemAttachHost;
+
+    BC_API(ok && bytes ? take(p, bytes, BC_MEM_MANAGED, flags)
+                       : cudaErrorInvalidValue);
+}
+
+cudaError_t
+cudaHostAlloc(void **p, size_t bytes, unsigned int flags)
+{
+    BC_API(flags < 8 ? take(p, bytes, BC_MEM_HOST, flags)
+                     : cudaErrorInvalidValue);
+}
+
+cudaError_t
+cudaMallocHost(void **p, size_t bytes)
+{
+    return cudaHostAlloc(p, bytes, 0);
+}
+
+static cudaError_t
+give(void *p, bc_kind kind, cudaError_t bad)
+{
+    cudaError_t e = bc_wait_all(); /* what is under way may use it */
+
+    if (!p || e != cudaSuccess)
+        return e;
+    return bc_mem_put(p, kind) == cudaSuccess ? cudaSuccess : bad;
+}
+
+cudaError_t
+cudaFree(void *p)
+{
+    BC_API(give(p, BC_MEM_DEVICE, cudaErrorInvalidValue));
+}
+
+cudaError_t
+cudaFreeHost(void *p)
+{
+    BC_API(give(p, BC_MEM_HOST, cudaErrorInvalidValue));
+}
+
+cudaError_t
+cudaHostRegister(void *p, size_t bytes, unsigned int flags)
+{
+    BC_API(flags < 16 ? bc_mem_register(p, bytes, BC_MEM_REGISTERED, flags)
+                      : cudaErrorInvalidValue);
+}
+
+cudaError_t
+cudaHostUnregister(void *p)
+{
+    BC_API(give(p, BC_MEM_REGISTERED, cudaErrorHostMemoryNotRegistered));
+}
+
+static cudaError_t
+host_device(void **dev, void *host)
+{
+    const bc_mem *m = bc_mem_find(host);
+
+    if (!dev || !m || (m->kind != BC_MEM_HOST && m->kind != BC_MEM_REGISTERED))
+        return cudaErrorInvalidValue;
+    *dev = host;
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaHostGetDevicePointer(void **dev, void *host, unsigned int flags)
+{
+    BC_API(flags ? cudaErrorInvalidValue : host_device(dev, host));
+}
+
+static cudaError_t
+host_flags(unsigned *flags, void *host)
+{
+    void *dev;
+    cudaError_t e = host_device(&dev, host);
+
+    if (e == cudaSuccess && flags)
+        *flags = bc_mem_find(host)->flags | cudaHostAllocMapped;
+    return flags ? e : cudaErrorInvalidValue;
+}
+
+cudaError_t
+cudaHostGetFlags(unsigned int *flags, void *host)
+{
+    BC_API(host_flags(flags, host));
+}
+
+static cudaError_t
+pitched(void **p, size_t *pitch, size_t width, size_t rows)
+{
+    size_t bytes;
+
+    if (!p || !pitch || width > INT32_MAX)
+        return cudaErrorInvalidValue;
+    *pitch = (width + PITCH - 1) / PITCH * PITCH;
+    if (br_mul_overflows(*pitch, rows, &bytes))
+        return cudaErrorMemoryAllocation;
+    return take(p, bytes, BC_MEM_DEVICE, 0);
+}
+
+cudaError_t
+cudaMallocPitch(void **p, size_t *pitch, size_t width, size_t height)
+{
+    BC_API(pitched(p, pitch, width, height));
+}
+
+static cudaError_t
+malloc_3d(cudaPitchedPtr *p, cudaExtent x)
+{
+    size_t rows;
+
+    if (!p || br_mul_overflows(x.height, x.depth, &rows))
+        return cudaErrorInvalidValue;
+    p->xsize = x.width;
+    p->ysize = x.height;
+    return pitched(&p->ptr, &p->pitch, x.width, rows);
+}
+
+cudaError_t
+cudaMalloc3D(cudaPitchedPtr *p, cudaExtent extent)
+{
+    BC_API(malloc_3d(p, extent));
+}
+
+/* In the order of the stream: memory of another stream's free may not be had
+ * before that free is due, and here it is not, for frees wait. */
+cudaError_t
+cudaMallocAsync(void **p, size_t bytes, cudaStream_t stream)
+{
+    BC_API(bc_stream_of(stream) ? take(p, bytes, BC_MEM_DEVICE, 0)
+                                : cudaErrorInvalidResourceHandle);
+}
+
+static cudaError_t
+do_free(void *payload)
+{
+    cudaError_t e;
+
+    bc_lock();
+    e = bc_mem_put(*(void **)payload, BC_MEM_DEVICE);
+    bc_unlock();
+    return e == cudaSuccess ? e : cudaErrorIllegalAddress;
+}
+
+static cudaError_t
+free_async(void *p, cudaStream_t hs)
+{
+    struct CUstream_st *s = bc_stream_of(hs);
+    const bc_mem *m = bc_mem_find(p);
+    void **payload;
+
+    if (!s)
+        return cudaErrorInvalidResourceHandle;
+    if (!p)
+        return cudaSuccess;
+    if (!m || m->addr != (uint64_t)(uintptr_t)p || m->kind != BC_MEM_DEVICE)
+        return cudaErrorInvalidValue;
+    payload = bc_op_new(sizeof *payload, do_free);
+    if (!payload)
+        return cudaErrorMemoryAllocation;
+    *payload = p;
+    return bc_issue(s, payload);
+}
+
+cudaError_t
+cudaFreeAsync(void *p, cudaStream_t stream)
+{
+    BC_API(free_async(p, stream));
+}
+
+cudaError_t
+cudaMemGetInfo(size_t *free_bytes, size_t *total)
+{
+    if (!free_bytes || !total)
+        return bc_end(cudaErrorInvalidValue);
+    bc_lock();
+    *total = (size_t)bc_mem_total();
+    *free_bytes = *total - (size_t)bc_mem_used();
+    bc_unlock();
+    return cudaSuccess;
+}
+
+static cudaError_t
+attributes(cudaPointerAttributes *a, const void *p)
+{
+    static const uint8_t types[] = {cudaMemoryTypeDevice,  /* DEVICE */
+                                    cudaMemoryTypeManaged, /* MANAGED */
+                                    cudaMemoryTypeHost,    /* HOST */
+                                    cudaMemoryTypeHost,    /* REGISTERED */
+                                    cudaMemoryTypeDevice,  /* VARIABLE */
+                                    cudaMemoryTypeDevice}; /* HEAP */
+    const bc_mem *m = bc_mem_find(p);
+    union { /* the interface gives back what it got */
+        const void *c;
+        void *p;
+    } u = {p};
+
+    if (!a)
+        return cudaErrorInvalidValue;
+    *a = (cudaPointerAttributes){.type = cudaMemoryTypeUnregistered,
+                                 .device = m ? 0 : -2};
+    a->hostPointer = u.p;
+    if (!m)
+        return cudaSuccess;
+    a->type = (cudaMemoryType)types[m->kind];
+    a->devicePointer = u.p;
+    if (a->type == cudaMemoryTypeDevice)
+        a->hostPointer = NULL;
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaPointerGetAttributes(cudaPointerAttributes *a, const void *p)
+{
+    BC_API(attributes(a, p));
+}
+
+/* ---- copies --------------------------------------------------------------------- */
+
+cudaError_t
+cudaMemcpy(void *dst, const void *src, size_t n, cudaMemcpyKind kind)
+{
+    BC_API(bc_copy_line(dst, src, n, kind, 0, false));
+}
+
+cudaError_t
+cudaMemcpyAsync(void *dst, const void *src, size_t n, cudaMemcpyKind kind,
+                cudaStream_t stream)
+{
+    BC_API(bc_copy_line(dst, src, n, kind, stream, true));
+}
+
+cudaError_t
+cudaMemcpyPeer(void *dst, int dst_device, const void *src, int src_device,
+               size_t n)
+{
+    BC_API(dst_device || src_device
+               ? cudaErrorInvalidDevice
+               : bc_copy_line(dst, src, n, cudaMemcpyDefault, 0, false));
+}
+
+cudaError_t
+cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int src_device,
+                    size_t n, cudaStream_t stream)
+{
+    BC_API(dst_device || src_device
+               ? cudaErrorInvalidDevice
+               : bc_copy_line(dst, src, n, cudaMemcpyDefault, stream, true));
+}
+
+static cudaError_t
+copy_2d(bc_rect r, cudaMemcpyKind kind, cudaStream_t s, bool async)
+{
+    r.depth = 1;
+    if (r.width && r.height &&
+        (!r.src || r.width > r.dpitch || r.width > r.spitch))
+        return r.src ? cudaErrorInvalidPitchValue : cudaErrorInvalidValue;
+    return bc_copy(&r, kind, s, async);
+}
+
+cudaError_t
+cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch,
+             size_t width, size_t height, cudaMemcpyKind kind)
+{
+    bc_rect r = {.dst = dst, .src = src, .width = width, .height = height};
+
+    r.dpitch = dpitch;
+    r.spitch = spitch;
+    BC_API(copy_2d(r, kind, 0, false));
+}
+
+cudaError_t
+cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch,
+                  size_t width, size_t height, cudaMemcpyKind kind,
+                  cudaStream_t stream)
+{
+    bc_rect r = {.dst = dst, .src = src, .width = width, .height = height};
+
+    r.dpitch = dpitch;
+    r.spitch = spitch;
+    BC_API(copy_2d(r, kind, stream, true));
+}
+
+static cudaError_t
+copy_3d(const cudaMemcpy3DParms *p, cudaStream_t s, bool async)
+{
+    bc_rect r = {0};
+
+    if (!p || p->srcArray || p->dstArray)
+        return p ? cudaErrorNotSupported : cudaErrorInvalidValue;
+    if (!p->srcPtr.ptr || !p->dstPtr.ptr)
+        return cudaErrorInvalidValue;
+    r.width = p->extent.width;
+    r.height = p->extent.height;
+    r.depth = p->extent.depth;
+    r.dpitch = p->dstPtr.pitch;
+    r.spitch = p->srcPtr.pitch;
+    if (br_mul_overflows(r.dpitch, p->dstPtr.ysize, &r.dslice) ||
+        br_mul_overflows(r.spitch, p->srcPtr.ysize, &r.sslice))
+        return cudaErrorInvalidValue;
+    r.dst = (char *)p->dstPtr.ptr + p->dstPos.z * r.dslice +
+            p->dstPos.y * r.dpitch + p->dstPos.x;
+    r.src = (const char *)p->srcPtr.ptr + p->srcPos.z * r.sslice +
+            p->srcPos.y * r.spitch + p->srcPos.x;
+    return bc_copy(&r, p->kind, s, async);
+}
+
+cudaError_t
+cudaMemcpy3D(const cudaMemcpy3DParms *p)
+{
+    BC_API(copy_3d(p, 0, false));
+}
+
+cudaError_t
+cudaMemcpy3DAsync(const cudaMemcpy3DParms *p, cudaStream_t stream)
+{
+    BC_API(copy_3d(p, stream, true));
+}
+
+/* ---- fills ----------------------------------------------------------------------- */
+
+cudaError_t
+cudaMemset(void *p, int value, size_t n)
+{
+    BC_API(bc_fill(p, (unsigned char)value, 1, n, 0, true));
+}
+
+cudaError_t
+cudaMemsetAsync(void *p, int value, size_t n, cudaStream_t stream)
+{
+    BC_API(bc_fill(p, (unsigned char)value, 1, n, stream, true));
+}
+
+static cudaError_t
+fill_3d(cudaPitchedPtr p, int value, cudaExtent x, cudaStream_t s)
+{
+    bc_rect r = {.dst = p.ptr, .width = x.width, .height = x.height};
+
+    r.depth = x.depth;
+    r.dpitch = p.pitch;
+    r.value = (unsigned char)value;
+    r.element = 1;
+    if (!bc_mem_find(p.ptr) || br_mul_overflows(p.pitch, p.ysize, &r.dslice))
+        return cudaErrorInvalidValue;
+    return bc_copy(&r, cudaMemcpyDefault, s, true);
+}
+
+cudaError_t
+cudaMemset3DAsync(cudaPitchedPtr p, int value, cudaExtent extent,
+                  cudaStream_t stream)
+{
+    BC_API(fill_3d(p, value, extent, stream));
+}
+
+cudaError_t
+cudaMemset3D(cudaPitchedPtr p, int value, cudaExtent extent)
+{
+    return cudaMemset3DAsync(p, value, extent, 0);
+}
+
+cudaError_t
+cudaMemset2DAsync(void *p, size_t pitch, int value, size_t width, size_t height,
+                  cudaStream_t stream)
+{
+    cudaPitchedPtr at = {p, pitch, width, height};
+    cudaExtent x = {width, height, 1};
+
+    return cudaMemset3DAsync(at, value, x, stream);
+}
+
+cudaError_t
+cudaMemset2D(void *p, size_t pitch, int value, size_t width, size_t height)
+{
+    return cudaMemset2DAsync(p, pitch, value, width, height, 0);
+}
+
+/* All memory is everywhere already; the pointers are checked. */
+cudaError_t
+cudaMemPrefetchAsync(const void *p, size_t n, int device, cudaStream_t stream)
+{
+    BC_API(device != 0 && device != cudaCpuDeviceId ? cudaErrorInvalidDevice
+           : !bc_stream_of(stream) ? cudaErrorInvalidResourceHandle
+           : bc_mem_find(p) && bc_mem_fits(p, n) ? cudaSuccess
+                                                 : cudaErrorInvalidValue);
+}
+
+cudaError_t
+cudaMemAdvise(const void *p, size_t n, cudaMemoryAdvise advice, int device)
+{
+    BC_API((unsigned)advice - 1 > 5              ? cudaErrorInvalidValue
+           : device > 0 || device < -1           ? cudaErrorInvalidDevice
+           : bc_mem_find(p) && bc_mem_fits(p, n) ? cudaSuccess
+                                                 : cudaErrorInvalidValue);
+}
+
+/* ---- symbols ----------------------------------------------------------------------- */
+
+static cudaError_t
+symbol_part(const void *symbol, size_t n, size_t offset, char **p)
+{
+    size_t size;
+    void *at;
+    cudaError_t e = bc_symbol(symbol, &at, &size);
+
+    if (e != cudaSuccess)
+        return e;
+    if (offset > size || n > size - offset)
+        return cudaErrorInvalidValue;
+    *p = (char *)at + offset;
+    return cudaSuccess;
+}
+
+static cudaError_t
+to_symbol(bc_rect r, const void *symbol, size_t offset, cudaMemcpyKind kind,
+          cudaStream_t s, bool async)
+{
+    char *at;
+    cudaError_t e = symbol_part(symbol, r.width, offset, &at);
+    bool in = r.src != NULL;
+
+    if (e != cudaSuccess)
+        return e;
+    if (kind == (in ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice) ||
+        kind == cudaMemcpyHostToHost)
+        return cudaErrorInvalidMemcpyDirection;
+    return in ? bc_copy_line(at, r.src, r.width, kind, s, async)
+              : bc_copy_line(r.dst, at, r.width, kind, s, async);
+}
+
+cudaError_t
+cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t n,
+                        size_t offset, cudaMemcpyKind kind, cudaStream_t stream)
+{
+    bc_rect r = {.src = src, .width = n};
+
+    BC_API(src ? to_symbol(r, symbol, offset, kind, stream, true)
+               : cudaErrorInvalidValue);
+}
+
+cudaError_t
+cudaMemcpyToSymbol(const void *symbol, const void *src, size_t n, size_t offset,
+                   cudaMemcpyKind kind)
+{
+    bc_rect r = {.src = src, .width = n};
+
+    BC_API(src ? to_symbol(r, symbol, offset, kind, 0, false)
+               : cudaErrorInvalidValue);
+}
+
+cudaError_t
+cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t n,
+                          size_t offset, cudaMemcpyKind kind,
+                          cudaStream_t stream)
+{
+    bc_rect r = {.dst = dst, .width = n};
+
+    BC_API(to_symbol(r, symbol, offset, kind, stream, true));
+}
+
+cudaError_t
+cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t n, size_t offset,
+                     cudaMemcpyKind kind)
+{
+    bc_rect r = {.dst = dst, .width = n};
+
+    BC_API(to_symbol(r, symbol, offset, kind, 0, false));
+}
+
+cudaError_t
+cudaGetSymbolAddress(void **p, const void *symbol)
+{
+    size_t n;
+
+    BC_API(p ? bc_symbol(symbol, p, &n) : cudaErrorInvalidValue);
+}
+
+cudaError_t
+cudaGetSymbolSize(size_t *n, const void *symbol)
+{
+    void *p;
+
+    BC_API(n ? bc_symbol(symbol, &p, n) : cudaErrorInvalidValue);
+}
+
+/* ---- not between processes ------------------------------------------------------------ */
+
+cudaError_t
+cudaIpcGetMemHandle(cudaIpcMemHandle_t *h, void *p)
+{
+    (void)h, (void)p;
+    return bc_end(cudaErrorNotSupported);
+}
+
+cudaError_t
+cudaIpcOpenMemHandle(void **p, cudaIpcMemHandle_t h, unsigned int flags)
+{
+    (void)p, (void)h, (void)flags;
+    return bc_end(cudaErrorNotSupported);
+}
+
+cudaError_t
+cudaIpcCloseMemHandle(void *p)
+{
+    (void)p;
+    return bc_end(cudaErrorNotSupported);
+}
