@@ -43,6 +43,8 @@ typedef struct br_hf_plan {
     /* Rows first, first + step ...; of packed experts. step 0: all. With two
      * sources those are MXFP4's blocks and scales. */
     uint32_t first, step;
+    bool
+        turned; /* theirs: [expert][column][row]; ours: [expert][row][column] */
 } br_hf_plan;
 
 /* Divisors of frequencies, as the files of GGUF carry them. */

@@ -245,6 +245,27 @@ plan_packed_bias(br_hf *h, const row *r, const char *stem, const char *to)
     return add_plan(h, &p, to);
 }
 
+/* Floats instead of MXFP4, as training leaves them: [expert][column][row]. */
+static br_code
+plan_turned(br_hf *h, const row *r, const br_st_tensor *t, const char *to)
+{
+    br_hf_plan p = {.n_src = 1, .turned = true};
+
+    p.src = br_arena_new(&h->arena, const br_st_tensor *, 1);
+    if (!p.src)
+        return br_fail(h->st, BR_E_OOM, "out of memory for tensors");
+    p.src[0] = t;
+    BR_TRY(describe(h, t, HOW_KEEP, &p.info));
+    if (t->n_dims != 3 || t->dim[0] != (uint64_t)h->n_expert)
+        return br_fail(h->st, BR_E_FORMAT,
+                       "tensor '%.*s': expected %lld matrices", (int)t->name.n,
+                       t->name.p, (long long)h->n_expert);
+    BR_TRY(set_rows(h, &p, r->how, t->dim[2], to));
+    p.info.dim[0] = t->dim[1];
+    p.info.dim[1] = t->dim[2] / p.step;
+    return add_plan(h, &p, to);
+}
+
 static br_code
 plan_packed(br_hf *h, const row *r, const char *prefix, const char *ours)
 {
@@ -255,6 +276,12 @@ plan_packed(br_hf *h, const row *r, const char *prefix, const char *ours)
     if (!(h->arch->flags & BR_HF_MXFP4))
         return BR_OK;
     snprintf(stem, sizeof stem, "%s%s", prefix, r->theirs);
+    snprintf(to, sizeof to, "%s%s.weight", ours, r->ours);
+    if ((blocks = take(h, stem))) {
+        BR_TRY(plan_turned(h, r, blocks, to));
+        snprintf(to, sizeof to, "%s%s.bias", ours, r->ours);
+        return plan_packed_bias(h, r, stem, to);
+    }
     BR_TRY(take_bytes(h, stem, "_blocks", 4, &blocks));
     BR_TRY(take_bytes(h, stem, "_scales", 3, &scales));
     if (blocks->dim[3] != 16 || blocks->dim[1] != scales->dim[1] ||
@@ -271,7 +298,6 @@ plan_packed(br_hf *h, const row *r, const char *prefix, const char *ours)
         .type = BR_Q_MXFP4,
         .n_dims = 3,
         .dim = {blocks->dim[2] * 32, blocks->dim[1] / p.step, blocks->dim[0]}};
-    snprintf(to, sizeof to, "%s%s.weight", ours, r->ours);
     BR_TRY(add_plan(h, &p, to));
     snprintf(to, sizeof to, "%s%s.bias", ours, r->ours);
     return plan_packed_bias(h, r, stem, to);

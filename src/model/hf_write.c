@@ -9,6 +9,8 @@
 #include "model/hf_int.h"
 #include "model/quant.h"
 
+#include <string.h>
+
 enum { PART = 4 << 20 }; /* bytes at a time */
 
 static void
@@ -118,13 +120,46 @@ put_packed(br_hf *h, const br_hf_plan *p)
     return BR_OK;
 }
 
+/* 32 rows at a time: what they take of a column lies in a line or two of the
+ * cache. */
+static br_code
+put_turned(br_hf *h, const br_hf_plan *p)
+{
+    enum { ROWS = 32 };
+    const br_st_tensor *t = p->src[0];
+    uint64_t in = t->dim[1], out = t->dim[2], rows = out / p->step;
+    uint64_t size = br_st_dtype_bits(t->dtype) / 8;
+    uint8_t *tile = br_try_calloc(in, ROWS * size);
+    br_code code = BR_OK;
+
+    if (!tile)
+        return br_fail(h->st, BR_E_OOM, "out of memory to turn a tensor");
+    for (uint64_t at = 0; code == BR_OK && at < t->dim[0] * rows;) {
+        uint64_t e = at / rows, r = at % rows;
+        uint64_t n = BR_MIN(rows - r, (uint64_t)ROWS);
+        const uint8_t *from =
+            t->data + (e * in * out + p->first + r * p->step) * size;
+
+        for (uint64_t i = 0; i < in; i++, from += out * size)
+            for (uint64_t k = 0; k < n; k++)
+                memcpy(tile + (k * in + i) * size, from + k * p->step * size,
+                       size);
+        code = br_gguf_w_data(h->w, tile, n * in * size, h->st);
+        at += n;
+    }
+    br_free(tile);
+    return code;
+}
+
 static br_code
 put_plan(br_hf *h, const br_hf_plan *p)
 {
     uint8_t le[4];
 
     if (p->step) {
-        BR_TRY(p->n_src == 2 ? put_packed(h, p) : put_columns(h, p));
+        BR_TRY(p->turned       ? put_turned(h, p)
+               : p->n_src == 2 ? put_packed(h, p)
+                               : put_columns(h, p));
         for (uint32_t i = 0; i < p->n_src; i++)
             tell(h, p->src[i]->bytes);
         return BR_OK;

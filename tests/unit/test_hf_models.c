@@ -214,6 +214,24 @@ add_packed(job *j, const char *prefix, const char *stem,
            at);
 }
 
+/* The same as floats, [expert][column][row]. */
+static void
+add_turned(job *j, const char *name, const br_gguf_tensor *const *t,
+           uint64_t n_t)
+{
+    uint64_t in = t[0]->dim[0], rows = t[0]->dim[1], n = t[0]->dim[2];
+    uint64_t dims[3] = {n, in, rows * n_t}, size = t[0]->bytes / n / in / rows;
+    uint8_t *p = t_keep(malloc(t[0]->bytes * n_t));
+
+    for (uint64_t k = 0; k < n_t; k++)
+        for (uint64_t e = 0; e < n; e++)
+            for (uint64_t r = 0; r < rows; r++)
+                for (uint64_t i = 0; i < in; i++)
+                    memcpy(p + (((e * in + i) * rows + r) * n_t + k) * size,
+                           t[k]->data + ((e * rows + r) * in + i) * size, size);
+    st_add(&j->m, name, dtype_of(t[0]->type), dims, 3, p, t[0]->bytes * n_t);
+}
+
 static void
 add_packed_bias(job *j, const char *name, const br_gguf_tensor *const *t,
                 uint64_t n_t)
@@ -238,10 +256,14 @@ add_gpt_oss_experts(job *j, int il)
     for (int i = 0; i < 3; i++) {
         w[i] = tensor(j->g, t_printf("blk.%d.ffn_%s_exps.weight", il, ours[i]));
         b[i] = tensor(j->g, t_printf("blk.%d.ffn_%s_exps.bias", il, ours[i]));
-        ck_assert_int_eq(w[i]->type, BR_Q_MXFP4);
     }
-    add_packed(j, prefix, "gate_up_proj", w, 2);
-    add_packed(j, prefix, "down_proj", w + 2, 1);
+    if (w[0]->type == BR_Q_MXFP4) {
+        add_packed(j, prefix, "gate_up_proj", w, 2);
+        add_packed(j, prefix, "down_proj", w + 2, 1);
+    } else {
+        add_turned(j, t_printf("%sgate_up_proj", prefix), w, 2);
+        add_turned(j, t_printf("%sdown_proj", prefix), w + 2, 1);
+    }
     add_packed_bias(j, t_printf("%sgate_up_proj_bias", prefix), b, 2);
     add_packed_bias(j, t_printf("%sdown_proj_bias", prefix), b + 2, 1);
 }
@@ -347,10 +369,12 @@ put_class_members(br_str *s, const job *j)
     if (is_class(j->class, "GptOss"))
         br_str_printf(
             s,
-            ",\"quantization_config\":{\"quant_method\":\"mxfp4\"},"
-            "\"layer_types\":[\"sliding_attention\",\"full_attention\"],"
+            "%s,\"layer_types\":[\"sliding_attention\",\"full_attention\"],"
             "\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":%g,"
             "\"original_max_position_embeddings\":%d,\"truncate\":false}",
+            tensor(g, "blk.0.ffn_up_exps.weight")->type == BR_Q_MXFP4
+                ? ",\"quantization_config\":{\"quant_method\":\"mxfp4\"}"
+                : "",
             arch_number(g, "rope.scaling.factor"),
             (int)arch_number(g, "rope.scaling.original_context_length"));
     if (is_class(j->class, "Phi3")) {
@@ -534,15 +558,19 @@ TEST_WITHIN(hf_of_a_phi_runs_out_of_memory_cleanly, 120)
 TEST_WITHIN(hf_of_a_gpt_oss_runs_out_of_memory_cleanly, 120)
 {
     const char *dir = t_vectors("logits");
-    br_status st = {0};
-    br_gguf *g;
+    const char *const files[] = {
+        t_repo("tests/data/logits/gpt-oss.gguf"), /* experts are floats */
+        dir ? t_printf("%s/gpt-oss-q-MXFP4.gguf", dir) : NULL};
 
-    if (!dir)
-        t_skip("no ../shared/vectors here");
-    t_ok(br_gguf_open(&g, t_printf("%s/gpt-oss-q-MXFP4.gguf", dir), &st), &st);
-    there_and_back(g, "GptOssForCausalLM");
-    br_gguf_close(g);
-    t_each_oom(convert_once, (void *)(uintptr_t)t_tmpdir());
+    for (size_t i = 0; i < BR_COUNT(files) && files[i]; i++) {
+        br_status st = {0};
+        br_gguf *g;
+
+        t_ok(br_gguf_open(&g, files[i], &st), &st);
+        there_and_back(g, "GptOssForCausalLM");
+        br_gguf_close(g);
+        t_each_oom(convert_once, (void *)(uintptr_t)t_tmpdir());
+    }
 }
 
 TEST_WITHIN(hf_folders_of_golden_models_say_the_golden_logits, 80)
@@ -561,6 +589,7 @@ TEST_WITHIN(hf_folders_of_golden_models_say_the_golden_logits, 80)
         {"phi3-long", "Phi3ForCausalLM"},
         {"phi3-short", "Phi3ForCausalLM"},
         {"glm4", "Glm4ForCausalLM"},
+        {"gpt-oss", "GptOssForCausalLM"},
         {"gpt-oss-q-MXFP4", "GptOssForCausalLM"},
     };
     size_t n = 0;
@@ -569,12 +598,12 @@ TEST_WITHIN(hf_folders_of_golden_models_say_the_golden_logits, 80)
         size_t at = lk_find(models[i][0]);
         lk_case c;
 
-        if (at == lk_count()) /* phi3-long alone is part of the repository */
+        if (at == lk_count()) /* phi3-long and gpt-oss are part of ours */
             continue;
         c = lk_get(at);
         says_the_golden_logits(&c, models[i][1]);
         n++;
     }
-    ck_assert_uint_eq(n, lk_complete() ? BR_COUNT(models) : 1);
+    ck_assert_uint_eq(n, lk_complete() ? BR_COUNT(models) : 2);
     lk_end();
 }
