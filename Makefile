@@ -66,7 +66,7 @@ LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) $(LDFLAGS)
 
 # Kernels by instruction set: chosen at run time, so compiled everywhere.
 ifneq ($(filter x86_64,$(shell uname -m)),)
-$(B)/src/drv/cpu/mat_avx2.o: BR_CFLAGS += -mavx2 -mfma -mf16c
+$(B)/src/drv/cpu/mat_avx2.o $(B)/src/drv/cpu/mat_avx2_many.o: BR_CFLAGS += -mavx2 -mfma -mf16c
 $(B)/src/drv/cpu/mat_avx512.o: BR_CFLAGS += -mavx2 -mfma -mf16c -mavx512f \
         -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx512bf16
 endif

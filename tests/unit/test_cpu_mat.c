@@ -214,7 +214,8 @@ check_type(int type, br_isa isa)
 
     for (uint32_t b = 1; b <= most; b++) {
         problem p = {.type = type,
-                     .n_in = b * (q->elems == 1 ? 13 : q->elems),
+                     .n_in = (b == most ? 2 * b : b) *
+                             (q->elems == 1 ? 13 : q->elems),
                      .n_out = outs[b % 3],
                      .n_rows = b == most ? MAX_ROWS : rows[b % 4]};
 
