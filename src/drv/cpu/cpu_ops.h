@@ -11,9 +11,12 @@
 
 #include "base/base.h"
 
-enum { BR_CPU_BLOCK = 256 }; /* keys of a block of attention */
+enum {
+    BR_CPU_BLOCK = 256, /* keys of a block of attention */
+    BR_CPU_HEADS = 4,   /* heads of queries that go through keys together */
+};
 
-/* A head of queries, and where the keys and values of its row lie. A page:
+/* Heads of queries that share a head of keys, and where the keys and values of its row lie. A page:
  *
  *   k [head_k][16 tokens]   16 keys are a vector: no sum across lanes
  *   v [16 tokens][v_row]
@@ -21,18 +24,19 @@ enum { BR_CPU_BLOCK = 256 }; /* keys of a block of attention */
  * Without v, values are the first columns of keys, and keys lie as values do:
  * such heads are wide, and one row of keys serves many of them. */
 typedef struct br_cpu_att {
-    const float *q;
+    uint32_t n;            /* heads of queries, at most BR_CPU_HEADS */
+    const float *q;        /* [n][head_k] */
     const uint32_t *pages; /* of the slot and group */
     const uint8_t *pool;
     size_t page_bytes, k_at, v_at; /* in bytes; of this head of keys */
     size_t row;                    /* numbers from a token to the next */
     bool f16, has_v;
     uint32_t head_k, head_v;
-    float scale, cap; /* cap 0: none */
-    int32_t lo, pos;  /* keys seen: lo..pos */
-    const float *sink;
-    float *y; /* [head_v] */
-    float *s; /* BR_CPU_BLOCK, 2 head_v: scratch */
+    float scale, cap;  /* cap 0: none */
+    int32_t lo, pos;   /* keys seen: lo..pos */
+    const float *sink; /* [n], or NULL */
+    float *y;          /* [n][head_v] */
+    float *s;          /* scratch: n times BR_CPU_BLOCK + 2 head_v */
 } br_cpu_att;
 
 /* One head of one row, one step of the delta rule. */

@@ -245,83 +245,120 @@ page_of(const br_cpu_att *a, int32_t pos)
     return a->pool + a->pages[pos / 16] * a->page_bytes;
 }
 
-/* Lanes l and l + 8 of sixteen dot products, added. kt: [head_k][16 keys] */
-V_LONG vf
-lanes(const br_cpu_att *a, const uint8_t *kt, uint32_t l, bool f16)
+/* A head's scores of a block, its fold, and what a block's values come to. */
+V_INLINE float *
+scores_of(const br_cpu_att *a, uint32_t i)
 {
-    vf x = v_set(0), y = v_set(0);
-    uint32_t d = l;
+    return a->s + i * (BR_CPU_BLOCK + 2 * (size_t)a->head_v);
+}
 
-    for (; d + 8 < a->head_k; d += 16) {
-        x = v_fma(v_set(a->q[d]), load_kv(kt, d * 16, f16), x);
-        y = v_fma(v_set(a->q[d + 8]), load_kv(kt, (d + 8) * 16, f16), y);
+V_INLINE float *
+block_of(const br_cpu_att *a, uint32_t i)
+{
+    return scores_of(a, i) + BR_CPU_BLOCK + a->head_v;
+}
+
+/* Lane l of the dot products of sixteen keys, for each of n heads from i0 on.
+ * kt: [head_k][16 keys] */
+V_INLINE void
+lane_of(const br_cpu_att *a, const uint8_t *kt, uint32_t l, uint32_t i0, int n,
+        bool f16, vf *x)
+{
+    const float *q = a->q + i0 * a->head_k;
+
+    V_UNROLL
+    for (int i = 0; i < n; i++)
+        x[i] = v_set(0);
+    for (uint32_t d = l; d < a->head_k; d += 16) {
+        vf k = load_kv(kt, d * 16, f16);
+
+        V_UNROLL
+        for (int i = 0; i < n; i++)
+            x[i] = v_fma(v_set(q[(uint32_t)i * a->head_k + d]), k, x[i]);
     }
-    if (d < a->head_k)
-        x = v_fma(v_set(a->q[d]), load_kv(kt, d * 16, f16), x);
-    return v_add(x, y);
 }
 
-/* Lanes l, l + 4, l + 8, l + 12 as the tree joins them. */
-V_INLINE vf
-lanes4(const br_cpu_att *a, const uint8_t *kt, uint32_t l, bool f16)
+/* Scores of sixteen keys; lanes are joined as 8-4-2-1. */
+V_LONG void
+scores16(const br_cpu_att *a, const uint8_t *kt, size_t to, uint32_t i0, int n,
+         bool f16)
 {
-    return v_add(lanes(a, kt, l, f16), lanes(a, kt, l + 4, f16));
-}
+    vf lane[16][BR_CPU_HEADS];
 
-V_INLINE vf
-scores16(const br_cpu_att *a, const uint8_t *kt, bool f16)
-{
-    vf even = v_add(lanes4(a, kt, 0, f16), lanes4(a, kt, 2, f16));
-    vf odd = v_add(lanes4(a, kt, 1, f16), lanes4(a, kt, 3, f16));
-
-    return v_add(even, odd);
+    for (uint32_t l = 0; l < 16; l++)
+        lane_of(a, kt, l, i0, n, f16, lane[l]);
+    for (uint32_t half = 8; half > 0; half /= 2)
+        for (uint32_t l = 0; l < half; l++)
+            V_UNROLL
+    for (int i = 0; i < n; i++)
+        lane[l][i] = v_add(lane[l][i], lane[l + half][i]);
+    for (int i = 0; i < n; i++)
+        v_store(scores_of(a, i0 + (uint32_t)i) + to, lane[0][i]);
 }
 
 static float
-score_row(const br_cpu_att *a, const uint8_t *k)
+score_row(const br_cpu_att *a, const float *q, const uint8_t *k)
 {
     float lane[16];
     vf sum = v_set(0);
     uint32_t d = 0;
 
     if (!a->f16)
-        return dot(a->q, (const float *)(const void *)k, a->head_k);
+        return dot(q, (const float *)(const void *)k, a->head_k);
     for (; d + 16 <= a->head_k; d += 16)
-        sum = v_fma(v_load(a->q + d), load_kv(k, d, true), sum);
+        sum = v_fma(v_load(q + d), load_kv(k, d, true), sum);
     v_store(lane, sum);
     for (uint32_t l = 0; d + l < a->head_k; l++)
         lane[l] = fmaf(
-            a->q[d + l],
-            br_f16_to_f32(((const uint16_t *)(const void *)k)[d + l]), lane[l]);
+            q[d + l], br_f16_to_f32(((const uint16_t *)(const void *)k)[d + l]),
+            lane[l]);
     return v_sum(v_load(lane));
 }
 
-/* Scores of the keys from..to - 1 into s[key mod 256]; returns their top. */
-static float
-block_scores(const br_cpu_att *a, int32_t from, int32_t to)
+/* Products with the sixteen keys from p on, not scaled, for every head. */
+static void
+key_products(const br_cpu_att *a, int32_t p, int32_t to)
 {
-    size_t step = a->row * (a->f16 ? 2 : 4);
-    float *s = a->s, top = -INFINITY;
+    size_t step = a->row * (a->f16 ? 2 : 4), at = (size_t)p % BR_CPU_BLOCK;
+    const uint8_t *k = page_of(a, p) + a->k_at;
+
+    for (uint32_t i = 0; !a->has_v && i < a->n; i++)
+        for (int j = 0; j < 16; j++)
+            scores_of(a, i)[at + (size_t)j] =
+                p + j < to
+                    ? score_row(a, a->q + i * a->head_k, k + (size_t)j * step)
+                    : 0;
+    if (a->has_v && a->n == 4 && a->f16)
+        scores16(a, k, at, 0, 4, true);
+    else if (a->has_v && a->n == 4)
+        scores16(a, k, at, 0, 4, false);
+    else
+        for (uint32_t i = 0; a->has_v && i < a->n; i++)
+            if (a->f16)
+                scores16(a, k, at, i, 1, true);
+            else
+                scores16(a, k, at, i, 1, false);
+}
+
+/* From products of the keys from..to - 1 to exp(score - top); returns top. */
+static float
+block_scores(const br_cpu_att *a, float *s, int32_t from, int32_t to)
+{
+    float top = -INFINITY;
     int32_t end = to % BR_CPU_BLOCK ? to % BR_CPU_BLOCK : BR_CPU_BLOCK;
+    int32_t first = from % BR_CPU_BLOCK / 16 * 16;
     vf m = v_set(-INFINITY), by = v_set(a->scale), cap = v_set(a->cap);
 
-    for (int32_t p = from / 16 * 16; p < to; p += 16) {
-        const uint8_t *k = page_of(a, p) + a->k_at;
-        float *o = s + p % BR_CPU_BLOCK;
-
-        for (int i = 0; !a->has_v && i < 16; i++)
-            o[i] = p + i < to ? score_row(a, k + (size_t)i * step) : 0;
-        if (a->has_v)
-            v_store(o, a->f16 ? scores16(a, k, true) : scores16(a, k, false));
-        v_store(o, v_mul(v_load(o), by));
+    for (int32_t i = first; i < end; i += 16) {
+        v_store(s + i, v_mul(v_load(s + i), by));
         if (a->cap > 0)
-            v_store(o, v_mul(cap, v_tanh(v_div(v_load(o), cap))));
+            v_store(s + i, v_mul(cap, v_tanh(v_div(v_load(s + i), cap))));
     }
-    for (int32_t i = from % 256 / 16 * 16; i < from % 256; i++)
+    for (int32_t i = first; i < from % BR_CPU_BLOCK; i++)
         s[i] = -INFINITY; /* not seen: outside of the window */
     for (int32_t i = end; i % 16; i++)
         s[i] = -INFINITY; /* not yet written */
-    for (int32_t i = from % 256 / 16 * 16; i < end; i += 16)
+    for (int32_t i = first; i < end; i += 16)
         m = v_max(v_load(s + i), m);
     for (int i = 0; i < 16; i++) {
         float lane[16];
@@ -329,40 +366,52 @@ block_scores(const br_cpu_att *a, int32_t from, int32_t to)
         v_store(lane, m);
         top = lane[i] > top ? lane[i] : top;
     }
-    for (int32_t i = from % 256 / 16 * 16; i < end; i += 16)
+    for (int32_t i = first; i < end; i += 16)
         v_store(s + i, v_exp(v_sub(v_load(s + i), v_set(top))));
     return top;
 }
 
-/* acc[d] = sum of e[j] v[j][d] for the 16 n columns from d0, j ascending. */
+/* acc[d] = sum of e[j] v[j][d] for the 16 nv columns from d0 of nq heads from
+ * i0 on, j ascending. */
 V_LONG void
-weigh(const br_cpu_att *a, int32_t from, int32_t to, uint32_t d0, int n,
-      bool f16)
+weigh(const br_cpu_att *a, int32_t from, int32_t to, uint32_t d0, int nv,
+      uint32_t i0, int nq, bool f16)
 {
     size_t size = f16 ? 2 : 4, step = a->row * size;
     size_t at = (a->has_v ? a->v_at : a->k_at) + d0 * size;
-    float *acc = a->s + BR_CPU_BLOCK + a->head_v + d0;
+    const float *s = scores_of(a, i0);
+    size_t head = BR_CPU_BLOCK + 2 * (size_t)a->head_v;
     vf sum[4];
 
-    for (int i = 0; i < n; i++)
+    V_UNROLL
+    for (int i = 0; i < nv * nq; i++)
         sum[i] = v_set(0);
     for (int32_t j = from; j < to;) {
         const uint8_t *v = page_of(a, j) + at + (size_t)(j % 16) * step;
         int32_t end = BR_MIN(to, j / 16 * 16 + 16);
 
         for (; j < end; j++, v += step) {
-            vf e = v_set(a->s[j % BR_CPU_BLOCK]);
+            V_UNROLL
+            for (int i = 0; i < nv; i++) {
+                vf x = load_kv(v, 16 * (size_t)i, f16);
 
-            for (int i = 0; i < n; i++)
-                sum[i] = v_fma(e, load_kv(v, 16 * (size_t)i, f16), sum[i]);
+                V_UNROLL
+                for (int q = 0; q < nq; q++)
+                    sum[i * nq + q] = v_fma(
+                        v_set(s[(size_t)q * head + (size_t)j % BR_CPU_BLOCK]),
+                        x, sum[i * nq + q]);
+            }
         }
     }
-    for (int i = 0; i < n; i++)
-        v_store(acc + 16 * i, sum[i]);
+    V_UNROLL
+    for (int i = 0; i < nv * nq; i++)
+        v_store(block_of(a, i0 + (uint32_t)(i % nq)) + d0 + 16 * (i / nq),
+                sum[i]);
 }
 
 static void
-weigh_tail(const br_cpu_att *a, int32_t from, int32_t to, uint32_t d)
+weigh_tail(const br_cpu_att *a, int32_t from, int32_t to, uint32_t d,
+           uint32_t i)
 {
     size_t size = a->f16 ? 2 : 4, at = a->has_v ? a->v_at : a->k_at;
     float sum = 0;
@@ -380,28 +429,45 @@ weigh_tail(const br_cpu_att *a, int32_t from, int32_t to, uint32_t d)
         } else {
             memcpy(&v, p, sizeof v);
         }
-        sum = fmaf(a->s[j % BR_CPU_BLOCK], v, sum);
+        sum = fmaf(scores_of(a, i)[j % BR_CPU_BLOCK], v, sum);
     }
-    a->s[BR_CPU_BLOCK + a->head_v + d] = sum;
+    block_of(a, i)[d] = sum;
 }
 
 static void
-block_values(const br_cpu_att *a, int32_t from, int32_t to)
+block_values(const br_cpu_att *a, int32_t from, int32_t to, uint32_t i)
 {
     uint32_t d = 0;
 
     for (; d + 64 <= a->head_v; d += 64)
         if (a->f16)
-            weigh(a, from, to, d, 4, true);
+            weigh(a, from, to, d, 4, i, 1, true);
         else
-            weigh(a, from, to, d, 4, false);
+            weigh(a, from, to, d, 4, i, 1, false);
     for (; d + 16 <= a->head_v; d += 16)
         if (a->f16)
-            weigh(a, from, to, d, 1, true);
+            weigh(a, from, to, d, 1, i, 1, true);
         else
-            weigh(a, from, to, d, 1, false);
+            weigh(a, from, to, d, 1, i, 1, false);
     for (; d < a->head_v; d++)
-        weigh_tail(a, from, to, d);
+        weigh_tail(a, from, to, d, i);
+}
+
+/* Four heads at once, where columns are whole vectors: a value is loaded and
+ * widened once for all of them. */
+static void
+all_values(const br_cpu_att *a, int32_t from, int32_t to)
+{
+    if (a->n != 4 || a->head_v % 16 != 0) {
+        for (uint32_t i = 0; i < a->n; i++)
+            block_values(a, from, to, i);
+        return;
+    }
+    for (uint32_t d = 0; d < a->head_v; d += 16)
+        if (a->f16)
+            weigh(a, from, to, d, 1, 0, 4, true);
+        else
+            weigh(a, from, to, d, 1, 0, 4, false);
 }
 
 static float
@@ -413,45 +479,70 @@ exp1(float x)
     return lane[0];
 }
 
+typedef struct att_fold {
+    float top, sum;
+} att_fold;
+
+/* A block of head i, its maximum and the sum of its weights, to the fold. */
+static void
+fold_block(const br_cpu_att *a, uint32_t i, att_fold *f, att_fold block,
+           bool first)
+{
+    float *fold = scores_of(a, i) + BR_CPU_BLOCK, *acc = block_of(a, i);
+    float both = f->top > block.top ? f->top : block.top, old, fresh;
+
+    if (first) {
+        memcpy(fold, acc, a->head_v * sizeof *acc);
+        *f = block;
+        return;
+    }
+    old = exp1(f->top - both);
+    fresh = exp1(block.top - both);
+    f->sum = fmaf(block.sum, fresh, f->sum * old);
+    f->top = both;
+    for (uint32_t d = 0; d < a->head_v; d++)
+        fold[d] = fmaf(acc[d], fresh, fold[d] * old);
+}
+
+static void
+finish_head(const br_cpu_att *a, uint32_t i, att_fold f)
+{
+    float *fold = scores_of(a, i) + BR_CPU_BLOCK;
+
+    if (a->sink) { /* one more score, with no value */
+        float both = f.top > a->sink[i] ? f.top : a->sink[i];
+        float old = exp1(f.top - both);
+
+        f.sum = f.sum * old + exp1(a->sink[i] - both);
+        scale(fold, fold, a->head_v, old);
+    }
+    for (uint32_t d = 0; d < a->head_v; d++)
+        a->y[i * a->head_v + d] = fold[d] / f.sum;
+}
+
 static void
 attend(const br_cpu_att *a)
 {
-    float *fold = a->s + BR_CPU_BLOCK, *acc = fold + a->head_v;
-    float top = 0, sum = 0;
-    bool first = true;
+    att_fold fold[BR_CPU_HEADS] = {{0, 0}}, block[BR_CPU_HEADS];
 
     for (int32_t b = a->lo / 256; b <= a->pos / 256; b++) {
         int32_t from = BR_MAX(a->lo, b * 256);
         int32_t to = BR_MIN(a->pos + 1, (b + 1) * 256);
-        float m = block_scores(a, from, to), l = 0, f, old;
-        float both = top > m ? top : m;
 
-        for (int32_t j = from; j < to; j++)
-            l = l + a->s[j % BR_CPU_BLOCK];
-        block_values(a, from, to);
-        if (first) {
-            memcpy(fold, acc, a->head_v * sizeof *acc);
-            top = m;
-            sum = l;
-            first = false;
-            continue;
-        }
-        old = exp1(top - both);
-        f = exp1(m - both);
-        sum = fmaf(l, f, sum * old);
-        top = both;
-        for (uint32_t d = 0; d < a->head_v; d++)
-            fold[d] = fmaf(acc[d], f, fold[d] * old);
+        for (int32_t p = from / 16 * 16; p < to; p += 16)
+            key_products(a, p, to);
+        for (uint32_t i = 0; i < a->n; i++)
+            block[i] =
+                (att_fold){block_scores(a, scores_of(a, i), from, to), 0};
+        for (int32_t j = from; j < to; j++) /* heads side by side: latency */
+            for (uint32_t i = 0; i < a->n; i++)
+                block[i].sum += scores_of(a, i)[j % BR_CPU_BLOCK];
+        all_values(a, from, to);
+        for (uint32_t i = 0; i < a->n; i++)
+            fold_block(a, i, &fold[i], block[i], b == a->lo / 256);
     }
-    if (a->sink) { /* one more score, with no value */
-        float both = top > *a->sink ? top : *a->sink;
-        float old = exp1(top - both);
-
-        sum = sum * old + exp1(*a->sink - both);
-        scale(fold, fold, a->head_v, old);
-    }
-    for (uint32_t d = 0; d < a->head_v; d++)
-        a->y[d] = fold[d] / sum;
+    for (uint32_t i = 0; i < a->n; i++)
+        finish_head(a, i, fold[i]);
 }
 
 /* ---- states ------------------------------------------------------------- */

@@ -576,7 +576,8 @@ get_workers(br_cpu *c, br_status *st)
     for (uint32_t i = 0; ok && i < c->n_threads; i++) {
         cpu_worker *w = &c->worker[i];
 
-        w->att = br_arena_new(&c->arena, float, BR_CPU_BLOCK + 2 * n);
+        w->att = br_arena_new(&c->arena, float,
+                              BR_CPU_HEADS *(BR_CPU_BLOCK + 2 * n));
         w->wide = br_arena_new(&c->arena, float, n);
         w->ref.row = br_arena_new(&c->arena, float, n);
         ok = w->att && w->wide && w->ref.row;

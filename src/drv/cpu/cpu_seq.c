@@ -131,7 +131,8 @@ attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
     a.v_at = pv ? (pv->at + g * a.head_v) * size : 0;
     for (int32_t b = a.lo / BR_PAGE_TOKENS; b <= pos / BR_PAGE_TOKENS; b++)
         br_check(a.pages[b] < s->n_pages[pk->group] && "pages are the pool's");
-    for (uint32_t h = g * per; h < (g + 1) * per; h++) {
+    for (uint32_t h = g * per; h < (g + 1) * per; h += a.n) {
+        a.n = BR_MIN((g + 1) * per - h, (uint32_t)BR_CPU_HEADS);
         a.q = ref_row(&p->in[0], t) + h * a.head_k;
         a.y = ref_row(&p->out[0], t) + h * a.head_v;
         a.sink = p->in[4].v ? p->in[4].f + h : NULL;

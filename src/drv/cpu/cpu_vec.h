@@ -26,6 +26,17 @@
 #    define V_LONG static __attribute__((noinline, unused))
 #endif
 
+/* Loops over vectors that have to be registers. */
+#if !defined VEC_AVX512 && !defined VEC_AVX2 ||                    \
+    defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || \
+    !defined __OPTIMIZE__
+#    define V_UNROLL /* below -O2 gcc ignores it, with a warning */
+#elif defined __clang__
+#    define V_UNROLL _Pragma("unroll")
+#else
+#    define V_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 /* One row per operation: what it takes, and how it is done in one register
  * (AVX-512), in one of two (AVX2), in one lane of an array. */
 #if defined VEC_AVX512
