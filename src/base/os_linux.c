@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -309,4 +310,28 @@ br_os_cpu_quota(const char *root, const char *self)
         self += n + (self[n] == '\n');
     }
     return least;
+}
+
+/* ---- code ----------------------------------------------------------------- */
+
+uint8_t *
+br_os_code_new(const void *p, size_t n)
+{
+    void *at = mmap(NULL, n, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (at == MAP_FAILED)
+        return NULL;
+    memcpy(at, p, n);
+    if (mprotect(at, n, PROT_READ | PROT_EXEC) == 0)
+        return at;
+    munmap(at, n);
+    return NULL;
+}
+
+void
+br_os_code_free(uint8_t *code, size_t n)
+{
+    if (code)
+        munmap(code, n);
 }

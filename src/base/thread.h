@@ -112,6 +112,11 @@ bool br_os_read(const char *path, char *out, size_t size);
  * free: the least that the kernel and the control groups say. 0: not told. */
 void br_os_memory(uint64_t *total_bytes, uint64_t *free_bytes);
 
+/* Bytes as code that this process may run, and never write; NULL: the system
+ * gives none. */
+uint8_t *br_os_code_new(const void *p, size_t n);
+void br_os_code_free(uint8_t *code, size_t n);
+
 /* A lock that ends with the process that holds it, whatever ends it: a SIGKILL
  * leaves nothing behind that somebody has to clear away. NO_DEVICE: another
  * process has it; the message names that process. */

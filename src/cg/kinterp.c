@@ -15,6 +15,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/kinterp_int.h"
 
+#include "cg/x86/x86_int.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -22,8 +24,8 @@ enum { SLICE = 1 << 18, MAX_RESIDENT = 1024 };
 
 /* ---- special registers -------------------------------------------------- */
 
-static uint64_t
-special(const ki_warp *w, br_ksreg s, unsigned lane)
+uint64_t
+ki_special(const ki_warp *w, br_ksreg s, unsigned lane)
 {
     const ki_block *b = w->b;
     const br_klaunch *l = b->r->l;
@@ -95,8 +97,8 @@ pure(ki_frame *f, const br_kins *i, uint32_t exec)
     }
 }
 
-static uint64_t
-address_op(ki_run *r, const ki_frame *f, const br_kins *i, uint64_t a)
+uint64_t
+ki_address(ki_run *r, const ki_frame *f, const br_kins *i, uint64_t a)
 {
     uint64_t window = ki_window(br_kmod(i->mods, BR_KF_SPACE));
 
@@ -154,8 +156,8 @@ trap(ki_run *r, const br_kins *i)
     return ki_fault(r, "%.*s", (int)BR_MIN(n->text.n, (size_t)200), n->text.p);
 }
 
-static br_code
-step(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
+br_code
+ki_step(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
 {
     ki_frame *f = ki_top(w);
 
@@ -172,11 +174,11 @@ step(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
     case BR_K_FROMGEN:
     case BR_K_ISSPACE:
         ki_each_lane(lane, exec) f->vals[i->res][lane] =
-            address_op(r, f, i, i->n_arg ? ki_arg(f, i, 0)[lane] : 0);
+            ki_address(r, f, i, i->n_arg ? ki_arg(f, i, 0)[lane] : 0);
         return BR_OK;
     case BR_K_SREG:
         ki_each_lane(lane, exec) f->vals[i->res][lane] =
-            special(w, (br_ksreg)i->imm, lane);
+            ki_special(w, (br_ksreg)i->imm, lane);
         return BR_OK;
     case BR_K_LD:
     case BR_K_ST:
@@ -266,6 +268,15 @@ end_lanes(ki_warp *w, uint32_t mask)
         w->frames.at[k].mask &= ~mask;
 }
 
+br_code
+ki_leave(ki_run *r, ki_warp *w, const br_kins *i, uint32_t mask)
+{
+    if (i->op == BR_K_RET && w->frames.n > 1)
+        return ki_return(r, w, mask);
+    end_lanes(w, mask);
+    return BR_OK;
+}
+
 static br_code
 terminator(ki_run *r, ki_warp *w, uint32_t blk, uint32_t exec)
 {
@@ -284,11 +295,7 @@ terminator(ki_run *r, ki_warp *w, uint32_t blk, uint32_t exec)
         return go(f, blk, 1, exec & ~yes);
     case BR_K_SWITCH: return switch_to(r, f, blk, i, exec);
     case BR_K_RET:
-        if (w->frames.n > 1)
-            return ki_return(r, w, exec);
-        end_lanes(w, exec);
-        return BR_OK;
-    case BR_K_EXIT: end_lanes(w, exec); return BR_OK;
+    case BR_K_EXIT: return ki_leave(r, w, i, exec);
     default: br_unreachable("a terminator");
     }
 }
@@ -316,7 +323,7 @@ run_block_of(ki_run *r, ki_warp *w, uint32_t pos)
         const br_kins *i = &f->f->ins.at[b->ins.at[at]];
 
         w->steps++;
-        BR_TRY(step(r, w, i, exec));
+        BR_TRY(ki_step(r, w, i, exec));
         f = &w->frames.at[depth - 1];
         /* At a barrier, or in a function that was called: the terminator's
          * turn comes later. What is not there was called and is done. */
@@ -351,7 +358,7 @@ run_warp(ki_run *r, ki_warp *w, bool *progress)
         }
         *progress = true;
         w->steps++;
-        BR_TRY(run_block_of(r, w, f->low));
+        BR_TRY(f->slots ? x86_enter(r, w, f->low) : run_block_of(r, w, f->low));
         if (r->l->max_steps && w->steps > r->l->max_steps)
             return ki_fault(r, "over %llu instructions",
                             (unsigned long long)r->l->max_steps);
@@ -387,7 +394,11 @@ release(ki_block *b, unsigned id)
                          : w->red_op[lane] == BR_KM_BARRED_RAND ? holds == n
                                                                 : holds > 0;
 
-            if (w->red_res[lane] != BR_KNONE)
+            if (w->red_res[lane] == BR_KNONE)
+                continue;
+            if (f->slots)
+                x86_put_lane(f, w->red_res[lane], lane, v);
+            else
                 f->vals[w->red_res[lane]][lane] = v;
         }
         for (uint32_t p = 0; p < f->f->blks.n; p++) {
@@ -562,24 +573,33 @@ drop_block(ki_block **at, size_t *n, size_t k)
     memmove(at + k, at + k + 1, (--*n - k) * sizeof *at);
 }
 
-static br_code
-run_grid(ki_run *r)
+br_code
+ki_run_grid(ki_run *r)
 {
     const uint32_t *g = r->l->grid;
-    uint64_t n = (uint64_t)g[0] * g[1] * g[2], next = 0;
+    uint64_t n = (uint64_t)g[0] * g[1] * g[2];
+    bool more_blocks = true;
     ki_block **at = br_try_calloc(MAX_RESIDENT, sizeof *at);
     size_t resident = 0;
     br_code code = at ? BR_OK : br_fail(r->st, BR_E_OOM, "out of memory");
 
-    while (code == BR_OK && (resident || next < n)) {
+    while (code == BR_OK && (resident || more_blocks) &&
+           !atomic_load_explicit(r->stop, memory_order_relaxed)) {
         for (size_t more = BR_MAX(resident, 1u);
-             code == BR_OK && more && next < n && resident < MAX_RESIDENT;
+             code == BR_OK && more && more_blocks && resident < MAX_RESIDENT;
              more--) {
-            ki_block *b = br_try_calloc(1, sizeof *b);
+            /* Relaxed: whoever launched us made all else ready before. */
+            uint64_t k =
+                atomic_fetch_add_explicit(r->next, 1, memory_order_relaxed);
+            ki_block *b = NULL;
 
+            more_blocks = k < n;
+            if (!more_blocks)
+                break;
+            b = br_try_calloc(1, sizeof *b);
             if (b)
                 at[resident++] = b;
-            code = b ? block_new(r, b, next++)
+            code = b ? block_new(r, b, k)
                      : br_fail(r->st, BR_E_OOM, "out of memory");
         }
         for (size_t k = 0; code == BR_OK && k < resident;) {
@@ -600,8 +620,8 @@ run_grid(ki_run *r)
 
 /* ---- launches ----------------------------------------------------------- */
 
-static br_code
-check_launch(const br_klaunch *l, br_status *st)
+br_code
+ki_check_launch(const br_klaunch *l, br_status *st)
 {
     const br_kfn *f = &l->image->m->fns.at[l->fn];
     uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
@@ -650,27 +670,45 @@ add_regions(ki_run *r, const br_kregion *at, size_t n)
 }
 
 br_code
+ki_run_init(ki_run *r)
+{
+    const br_klaunch *l = r->l;
+
+    r->fns = br_try_calloc(r->m->fns.n + 1, sizeof *r->fns);
+    if (!r->fns || !add_regions(r, l->regions, l->n_regions) ||
+        !add_regions(r, l->image->regions.at, l->image->regions.n))
+        return br_fail(r->st, BR_E_OOM, "kernel: out of memory");
+    return BR_OK;
+}
+
+void
+ki_run_fini(ki_run *r)
+{
+    for (size_t k = 0; r->fns && k < r->m->fns.n; k++)
+        br_free(r->fns[k].order);
+    br_free(r->fns);
+    br_free(r->heap);
+    br_vec_fini(&r->regions);
+    br_vec_fini(&r->told);
+}
+
+br_code
 br_kinterp_run(br_klaunch *l, br_status *st)
 {
-    ki_run r = {.l = l, .m = l->image->m, .st = st};
+    _Atomic uint64_t next = 0;
+    _Atomic bool stop = false;
+    ki_run r = {
+        .l = l, .m = l->image->m, .st = st, .next = &next, .stop = &stop};
     br_code code;
 
     l->steps = l->findings = 0;
     l->fault = BR_KFAULT_OTHER;
-    BR_TRY(check_launch(l, st));
-    r.fns = br_try_calloc(r.m->fns.n + 1, sizeof *r.fns);
-    if (!r.fns || !add_regions(&r, l->regions, l->n_regions) ||
-        !add_regions(&r, l->image->regions.at, l->image->regions.n))
-        code = br_fail(st, BR_E_OOM, "kernel: out of memory");
-    else
-        code = run_grid(&r);
+    BR_TRY(ki_check_launch(l, st));
+    code = ki_run_init(&r);
+    if (code == BR_OK)
+        code = ki_run_grid(&r);
     if (code == BR_E_OOM)
         br_fail(st, code, "kernel: out of memory");
-    for (size_t k = 0; r.fns && k < r.m->fns.n; k++)
-        br_free(r.fns[k].order);
-    br_free(r.fns);
-    br_free(r.heap);
-    br_vec_fini(&r.regions);
-    br_vec_fini(&r.told);
+    ki_run_fini(&r);
     return code;
 }

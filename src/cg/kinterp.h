@@ -66,6 +66,7 @@ typedef struct br_klaunch {
     bool check;
     const char *file;   /* for messages; may be NULL */
     uint64_t max_steps; /* instructions of a warp; 0: no end */
+    unsigned threads;   /* of ours, for native code; 0: as processors */
     void (*print)(void *arg, const char *text, size_t n); /* printf */
     void (*finding)(void *arg, const char *text);         /* a line */
     /* The kernel's malloc and free; NULL: a heap for the time of the launch. */

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/kinterp_int.h"
 
+#include "cg/x86/x86_int.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -13,8 +15,8 @@ no_memory(ki_run *r)
     return br_fail(r->st, BR_E_OOM, "kernel: out of memory");
 }
 
-static br_code
-ready(ki_run *r, uint32_t fn)
+br_code
+ki_fn_ready(ki_run *r, uint32_t fn)
 {
     ki_fn *k = &r->fns[fn];
     const br_kfn *f = &r->m->fns.at[fn];
@@ -30,6 +32,19 @@ ready(ki_run *r, uint32_t fn)
     return BR_OK;
 }
 
+/* A row of lanes for each value, the constants filled in. */
+ki_row *
+ki_rows(const br_kfn *f)
+{
+    ki_row *rows = br_try_calloc(f->vals.n + 1, sizeof *rows);
+
+    for (size_t v = 0; rows && v < f->vals.n; v++)
+        for (unsigned k = 0; k < KI_LANES && f->vals.at[v].kind == BR_KV_CONST;
+             k++)
+            rows[v][k] = f->vals.at[v].bits;
+    return rows;
+}
+
 br_code
 ki_push(ki_run *r, ki_warp *w, uint32_t fn, uint32_t mask)
 {
@@ -39,7 +54,7 @@ ki_push(ki_run *r, ki_warp *w, uint32_t fn, uint32_t mask)
 
     if (w->frames.n == KI_MAX_FRAMES)
         return ki_fault(r, "calls over %d deep", KI_MAX_FRAMES);
-    BR_TRY(ready(r, fn));
+    BR_TRY(ki_fn_ready(r, fn));
     x.k = &r->fns[fn];
     for (unsigned k = 0; below && k < KI_LANES; k++)
         x.base = BR_MAX(x.base, below->top[k]);
@@ -47,19 +62,20 @@ ki_push(ki_run *r, ki_warp *w, uint32_t fn, uint32_t mask)
     for (unsigned k = 0; k < KI_LANES; k++)
         x.top[k] = x.base + f->frame_bytes;
     BR_TRY(ki_local_room(r, w, (uint64_t)x.base + f->frame_bytes));
-    x.vals = br_try_calloc(f->vals.n + 1, sizeof *x.vals);
+    if (r->native)
+        BR_TRY(x86_frame(r, w, &x, fn));
+    else
+        x.vals = ki_rows(f);
     x.pend = br_try_calloc(3 * f->blks.n + 1, sizeof *x.pend);
     if (!x.vals || !x.pend || !br_vec_push(&w->frames, x)) {
-        br_free(x.vals);
+        if (!r->native)
+            br_free(x.vals);
+        br_free(x.slots_alloc);
         br_free(x.pend);
         return no_memory(r);
     }
     x.tail = x.pend + f->blks.n;
     x.hold = x.tail + f->blks.n;
-    for (size_t v = 0; v < f->vals.n; v++)
-        for (unsigned k = 0; k < KI_LANES && f->vals.at[v].kind == BR_KV_CONST;
-             k++)
-            x.vals[v][k] = f->vals.at[v].bits;
     x.pend[x.k->place[0]] = mask;
     *ki_top(w) = x;
     return BR_OK;
@@ -70,8 +86,9 @@ ki_pop(ki_run *r, ki_warp *w)
 {
     ki_frame f = *ki_top(w);
 
-    (void)r;
-    br_free(f.vals);
+    if (!r->native)
+        br_free(f.vals);
+    br_free(f.slots_alloc);
     br_free(f.pend);
     w->frames.n--;
     if (w->frames.n) {
@@ -92,6 +109,8 @@ transfer(ki_run *r, ki_warp *w, bool results, uint32_t mask)
     const br_kins *i = &c->f->ins.at[b->ins.at[b->ins.n - 2]];
     unsigned first = i->op == BR_K_CALLI;
 
+    if (c->slots)
+        x86_fetch(c, i, mask);
     for (size_t k = 0; k < f->f->params.n; k++) {
         const br_kparam *p = &f->f->params.at[k];
 

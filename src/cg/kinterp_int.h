@@ -5,6 +5,8 @@
 
 #include "cg/kinterp.h"
 
+#include <stdatomic.h>
+
 enum { KI_LANES = 32, KI_BARRIERS = 16, KI_MAX_FRAMES = 256 };
 
 /* Windows of the generic address space, where no memory of a host can lie. */
@@ -26,6 +28,9 @@ typedef struct ki_frame {
     const br_kfn *f;
     const ki_fn *k;
     ki_row *vals;
+    uint8_t *slots; /* native code: its rows; vals then is lent for a step */
+    void *slots_alloc;
+    const struct x86_fn *native;
     /* By position: lanes that are to run the block; its terminator alone;
      * that wait at the barrier before it. */
     uint32_t *pend, *tail, *hold;
@@ -81,6 +86,11 @@ typedef struct ki_run {
     size_t last;                /* the region found last */
     uint8_t *heap;
     uint64_t heap_top;
+    _Atomic uint64_t *next;      /* block to start; shared by the workers */
+    _Atomic bool *stop;          /* another worker failed */
+    const struct br_x86 *native; /* machine code; NULL: interpreted */
+    struct x86_ctx *ctx;
+    ki_row **rows; /* native: of each function, to step in */
     /* for messages */
     const ki_warp *w;
     const br_kins *ins;
@@ -108,7 +118,21 @@ void ki_store(void *p, uint64_t v, unsigned bytes);
 /* kinterp_warp.c */
 br_code ki_lanes(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec);
 
+/* kinterp.c */
+br_code ki_step(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec);
+uint64_t ki_special(const ki_warp *w, br_ksreg s, unsigned lane);
+uint64_t ki_address(ki_run *r, const ki_frame *f, const br_kins *i, uint64_t a);
+/* Lanes at a RET or EXIT. */
+br_code ki_leave(ki_run *r, ki_warp *w, const br_kins *i, uint32_t mask);
+br_code ki_check_launch(const br_klaunch *l, br_status *st);
+/* Blocks from *next on, until there are none or *stop. */
+br_code ki_run_grid(ki_run *r);
+br_code ki_run_init(ki_run *r);
+void ki_run_fini(ki_run *r);
+
 /* kinterp_call.c */
+ki_row *ki_rows(const br_kfn *f);
+br_code ki_fn_ready(ki_run *r, uint32_t fn);
 br_code ki_call(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec);
 br_code ki_push(ki_run *r, ki_warp *w, uint32_t fn, uint32_t mask);
 void ki_pop(ki_run *r, ki_warp *w);

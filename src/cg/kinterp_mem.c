@@ -246,6 +246,31 @@ load_store(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
     return BR_OK;
 }
 
+/* Blocks run on threads of their own: what changes memory tries until nobody
+ * came between. The address is aligned. */
+static bool
+swap(void *p, uint64_t *was, uint64_t to, unsigned bytes)
+{
+    uint16_t w2 = (uint16_t)*was;
+    uint32_t w4 = (uint32_t)*was;
+    bool done;
+
+    if (bytes == 8)
+        return __atomic_compare_exchange_n((uint64_t *)p, was, to, false,
+                                           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    if (bytes == 4) {
+        done =
+            __atomic_compare_exchange_n((uint32_t *)p, &w4, (uint32_t)to, false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        *was = w4;
+        return done;
+    }
+    done = __atomic_compare_exchange_n((uint16_t *)p, &w2, (uint16_t)to, false,
+                                       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    *was = w2;
+    return done;
+}
+
 static br_code
 atomic(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
 {
@@ -254,7 +279,7 @@ atomic(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
 
     ki_each_lane(lane, exec)
     {
-        uint64_t a, b = ki_arg(f, i, 1)[lane];
+        uint64_t a, to, b = ki_arg(f, i, 1)[lane];
         void *p;
 
         r->lane = lane;
@@ -263,12 +288,12 @@ atomic(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
         if (!p)
             return BR_E_FAULT;
         a = ki_load(p, size);
-        if (i->op == BR_K_CAS)
-            b = a == b ? ki_arg(f, i, 2)[lane] : a;
-        else
-            b = br_keval_atom(br_kmod(i->mods, BR_KF_SUB), (br_ktype)i->type, a,
-                              b);
-        ki_store(p, b, size);
+        do
+            to = i->op != BR_K_CAS ? br_keval_atom(br_kmod(i->mods, BR_KF_SUB),
+                                                   (br_ktype)i->type, a, b)
+                 : a == b          ? ki_arg(f, i, 2)[lane]
+                                   : a;
+        while (!swap(p, &a, to, size));
         f->vals[i->res][lane] = a;
     }
     return BR_OK;

@@ -243,6 +243,14 @@ bool br_kdominates(const uint32_t *idom, const uint32_t *place, uint32_t a,
  * in one piece (kir_order.c). out[n_blks]; false: out of memory. */
 bool br_kfn_order(const br_kfn *f, uint32_t *out) BR_MUST_USE;
 
+/* Of each value, whether all lanes that run together have the same; of each
+ * block, whether a loop around it is left or walked by some lanes before others
+ * (kir_uniform.c). order and place as br_kfn_order has them. false: out of
+ * memory. */
+bool br_kfn_uniform(const br_kfn *f, const uint32_t *order,
+                    const uint32_t *place, uint8_t *uniform,
+                    uint8_t *mixed) BR_MUST_USE;
+
 /* ---- text (kir_print.c, kir_parse.c) ------------------------------------- */
 
 void br_kir_print(const br_kir *m, br_str *out);

@@ -3,13 +3,14 @@
 #include "cli/kernel.h"
 
 #include "base/thread.h"
+#include "cg/ktarget.h"
 
 #include <string.h>
 
 static bool
 known_pass(const char *name)
 {
-    if (strcmp(name, "input") == 0)
+    if (strcmp(name, "input") == 0 || strcmp(name, "asm") == 0)
         return true;
     for (const br_kpass *p = br_kpasses; p->name; p++)
         if (strcmp(name, p->name) == 0)
@@ -31,8 +32,28 @@ print(br_cli *cli, const br_kir *m, br_str *text)
         br_kir_print(m, text);
 }
 
+/* Code of the kernels, as text; nobody reads code from a file yet. */
 static br_code
-compile(br_cli *cli, br_kir *m, br_str *text, br_status *st)
+code_text(br_cli *cli, const br_ktarget *t, const br_kir *m, br_str *text,
+          br_status *st)
+{
+    uint32_t only = BR_KNONE;
+    br_kcode *code;
+    br_code c = BR_OK;
+
+    if (br_opt_given(cli, BR_OPT_entry))
+        BR_TRY(br_kernel_entry(cli, m, &only, st));
+    BR_TRY(t->compile(&code, m, st));
+    for (uint32_t k = 0; k < m->fns.n && c == BR_OK; k++)
+        if (m->fns.at[k].blks.n && (only == BR_KNONE || only == k))
+            c = t->text(code, k, text);
+    t->free(code);
+    return c;
+}
+
+static br_code
+compile(br_cli *cli, br_kir *m, const br_ktarget *t, br_str *text,
+        br_status *st)
 {
     const char *dump = br_opt_str(cli, BR_OPT_dump);
     uint32_t fn;
@@ -40,8 +61,12 @@ compile(br_cli *cli, br_kir *m, br_str *text, br_status *st)
     if (br_opt_given(cli, BR_OPT_entry))
         BR_TRY(br_kernel_entry(cli, m, &fn, st));
     if (!dump || strcmp(dump, "input") != 0)
-        BR_TRY(br_kir_optimise(m, dump, st));
-    print(cli, m, text);
+        BR_TRY(
+            br_kir_optimise(m, dump && strcmp(dump, "asm") ? dump : NULL, st));
+    if (t && (!dump || strcmp(dump, "asm") == 0))
+        BR_TRY(code_text(cli, t, m, text, st));
+    else
+        print(cli, m, text);
     return text->oom ? br_fail(st, BR_E_OOM, "out of memory") : BR_OK;
 }
 
@@ -51,23 +76,27 @@ br_cmd_kernel_compile(br_cli *cli)
     const char *target = br_opt_str(cli, BR_OPT_ktarget);
     const char *dump = br_opt_str(cli, BR_OPT_dump);
     int64_t t0 = br_now_ns(), t1;
+    const br_ktarget *t;
     br_status st = {0};
     br_str text = {0};
     int code = 0;
     br_kir *m;
 
     if (dump && !known_pass(dump))
-        return br_cli_usage(cli, "--dump: no pass '%s'; input ssa fold gvn dce",
-                            dump);
-    if (strcmp(target, "kir") != 0) {
-        br_fail(&st, BR_E_NO_DEVICE, "target %s is not available; here is: kir",
-                target);
+        return br_cli_usage(
+            cli, "--dump: no pass '%s'; input ssa fold gvn dce asm", dump);
+    t = br_ktarget_find(target);
+    if (strcmp(target, "kir") != 0 && (!t || !t->text)) {
+        br_fail(&st, BR_E_NO_DEVICE,
+                "target %s is not available; here are: kir x86-64", target);
         return br_cli_fail(cli, &st);
     }
+    if (dump && strcmp(dump, "asm") == 0 && !t)
+        return br_cli_usage(cli, "--dump asm needs a --target with code");
     if (br_kernel_load(cli, &m, &st) != BR_OK)
         return br_cli_fail(cli, &st);
     t1 = br_now_ns();
-    if (compile(cli, m, &text, &st) != BR_OK ||
+    if (compile(cli, m, t, &text, &st) != BR_OK ||
         br_cli_write(cli, br_opt_str(cli, BR_OPT_output), text.at, text.n,
                      &st) != BR_OK)
         code = br_cli_fail(cli, &st);

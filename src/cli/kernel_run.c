@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kernel.h"
 
-#include "cg/kinterp.h"
+#include "cg/ktarget.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,6 +26,8 @@ typedef struct job {
     br_cli *cli;
     br_kir *m;
     br_kimage *image;
+    const br_ktarget *on;
+    br_kcode *code;
     uint8_t *params;
     BR_VEC(br_kregion) regions;
     BR_VEC(buffer) buffers;
@@ -285,7 +287,8 @@ launch(job *j, br_klaunch *l, br_status *st)
     l->print = print_text;
     l->finding = print_finding;
     l->arg = j;
-    BR_TRY(br_kinterp_run(l, st));
+    BR_TRY(j->on->compile(&j->code, j->m, st));
+    BR_TRY(j->on->launch(j->code, l, st));
     for (size_t k = 0; k < j->buffers.n; k++)
         if (j->buffers.at[k].write)
             BR_TRY(br_file_write(j->buffers.at[k].write, j->buffers.at[k].bytes,
@@ -308,6 +311,8 @@ fini(job *j)
     br_vec_fini(&j->buffers);
     br_vec_fini(&j->regions);
     br_free(j->params);
+    if (j->on)
+        j->on->free(j->code);
     br_kimage_free(j->image);
     br_kir_free(j->m);
 }
@@ -321,9 +326,10 @@ br_cmd_kernel_run(br_cli *cli)
     br_status st = {0};
     int code = 0;
 
-    if (strcmp(on, "interp") != 0) {
-        br_fail(&st, BR_E_NO_DEVICE, "%s is not available; here is: interp",
-                on);
+    j.on = br_ktarget_find(on);
+    if (!j.on || !j.on->launch) {
+        br_fail(&st, BR_E_NO_DEVICE,
+                "%s is not available; here are: interp x86-64", on);
         return br_cli_fail(cli, &st);
     }
     if (launch(&j, &l, &st) != BR_OK)

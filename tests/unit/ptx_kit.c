@@ -59,6 +59,28 @@ ptx_vectors(ptx_set *s, const char *name)
     s->out = (const uint64_t *)(void *)p.out;
 }
 
+void
+ptx_target(ptx_set *s, const char *name)
+{
+    br_status st = {0};
+    br_code code;
+
+    s->on = br_ktarget_find(name);
+    ck_assert(s->on != NULL);
+    code = s->on->compile(&s->code, s->m, &st);
+    if (code == BR_E_NO_DEVICE)
+        t_skip("%s", st.msg);
+    t_ok(code, &st);
+}
+
+void
+ptx_fini(ptx_set *s)
+{
+    if (s->on)
+        s->on->free(s->code);
+    br_kir_free(s->m);
+}
+
 const char *
 ptx_run_case(const ptx_set *s, const br_kir *m, int n, uint64_t *out)
 {
@@ -84,7 +106,8 @@ ptx_run_case(const ptx_set *s, const br_kir *m, int n, uint64_t *out)
     ck_assert_uint_ne(l.fn, BR_KNONE);
     t_ok(br_kimage_new(&im, m, &st), &st);
     l.image = im;
-    if (br_kinterp_run(&l, &st) != BR_OK) {
+    if ((s->on ? s->on->launch(s->code, &l, &st) : br_kinterp_run(&l, &st)) !=
+        BR_OK) {
         br_kimage_free(im);
         return st.msg;
     }

@@ -6,7 +6,7 @@
 
 #include "t.h"
 
-#include "cg/kinterp.h"
+#include "cg/ktarget.h"
 #include "cg/ptx/ptx.h"
 
 /* Fails the test where the text is refused. */
@@ -24,9 +24,14 @@ typedef struct ptx_set {
     const uint64_t *out; /* [n][PTX_ROWS] */
     ptx_case *cases;
     int n;
+    const br_ktarget *on; /* NULL: the interpreter */
+    br_kcode *code;
 } ptx_set;
 /* Skips the test where the vectors are not there. */
 void ptx_vectors(ptx_set *s, const char *name);
+/* Compiles the module for a target; skips where it is not there. */
+void ptx_target(ptx_set *s, const char *name);
+void ptx_fini(ptx_set *s);
 /* Kernel n on the rows; "" or what went wrong. */
 const char *ptx_run_case(const ptx_set *s, const br_kir *m, int n,
                          uint64_t *out);

@@ -42,8 +42,3 @@ PROGRAM(vector_add)
 {
     program("vector_add");
 }
-
-PROGRAM(math)
-{
-    program("math");
-}

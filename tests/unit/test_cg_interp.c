@@ -31,6 +31,33 @@ found(void *arg, const char *text)
     strncat(strncat(r->found, text, 300), "\n", 2);
 }
 
+/* The same as machine code: the same memory, text and faults. */
+static void
+launch_native(const result *want, br_code code, br_klaunch l, const br_kir *m)
+{
+    const br_ktarget *t = br_ktarget_find("x86-64");
+    result *got = t_keep(calloc(1, sizeof *got));
+    br_kregion out = {l.regions->addr, sizeof got->out, (uint8_t *)got->out,
+                      false, "out"};
+    bool endless = strstr(want->st.msg, "instructions") != NULL;
+    br_kcode *native;
+    br_kimage *im;
+
+    if (t->compile(&native, m, &got->st) == BR_E_NO_DEVICE)
+        return;
+    t_ok(br_kimage_new(&im, m, &got->st), &got->st);
+    l.image = im;
+    l.regions = &out;
+    l.arg = got;
+    ck_assert_int_eq(t->launch(native, &l, &got->st), code);
+    if (!endless)
+        ck_assert_str_eq(got->st.msg, want->st.msg);
+    ck_assert_str_eq(got->said, want->said);
+    ck_assert_mem_eq(got->out, want->out, sizeof got->out);
+    t->free(native);
+    br_kimage_free(im);
+}
+
 static br_code
 launch(result *r, const char *body, uint32_t grid, uint32_t block, bool check)
 {
@@ -64,6 +91,8 @@ launch(result *r, const char *body, uint32_t grid, uint32_t block, bool check)
     code = br_kinterp_run(&l, &r->st);
     r->findings = l.findings;
     br_kimage_free(im);
+    if (!check)
+        launch_native(r, code, l, m);
     br_kir_free(m);
     return code;
 }
@@ -267,24 +296,6 @@ TEST(kernel_calls_pass_registers)
     ck_assert_msg(r->findings == 0, "%s", r->found);
 }
 
-/* Braces after one another have variables of one name and different sizes. */
-TEST(kernel_variables_keep_their_places_after_their_braces)
-{
-    result *r = t_keep(malloc(sizeof *r));
-
-    t_ok(launch(r,
-                k(K("{ .local .b64 a; .local .b64 b; cvt.u64.u32 %%d4,%%r0;\n"
-                    "st.local.u64 [a],7; st.local.u64 [b],%%d4;\n"
-                    "ld.local.u64 %%d5,[b]; cvt.u32.u64 %%r7,%%d5; }\n"
-                    "{ .local .b32 a; .local .b32 b; st.local.u32 [a],1;\n"
-                    "st.local.u32 [b],2; }\n"
-                    "st.global.u32 [%%d1],%%r7; ret;")),
-                1, 12, true),
-         &r->st);
-    ck_assert_uint_eq(r->out[11], 11);
-    ck_assert_msg(r->findings == 0, "%s", r->found);
-}
-
 /* A bulk copy: threads wait for the mbarrier that hears of its bytes. */
 TEST(kernel_bulk_copies_are_heard_of)
 {
@@ -352,6 +363,8 @@ static const char everything[] =
     "[a],%r3; call (b),f,(a); ld.param.b32 %r3,[b]; } cvt.u64.u32 %d1,%r1; "
     "add.u64 %d1,%d1,%d0; st.global.u32 [%d1],%r3; ret; }\n";
 
+static const br_ktarget *everything_on;
+
 static br_code
 launch_everything(void *arg, br_status *st)
 {
@@ -363,15 +376,20 @@ launch_everything(void *arg, br_status *st)
                     .params = (const uint8_t *)&params,
                     .regions = &g,
                     .n_regions = 1,
-                    .check = true,
+                    .check = strcmp(everything_on->name, "interp") == 0,
+                    .threads = 1,
                     .shared_bytes = 16};
     br_kimage *im;
+    br_kcode *native;
     br_code code;
 
     l.fn = br_kir_find_fn(arg, BR_TEXT("k"));
     BR_TRY(br_kimage_new(&im, arg, st));
     l.image = im;
-    code = br_kinterp_run(&l, st);
+    code = everything_on->compile(&native, arg, st);
+    if (code == BR_OK)
+        code = everything_on->launch(native, &l, st);
+    everything_on->free(native);
     br_kimage_free(im);
     ck_assert(code != BR_OK || (out[63] == 64 && l.findings == 0));
     return code;
@@ -382,7 +400,9 @@ TEST(kernel_launch_gives_everything_back_when_memory_runs_out)
     br_kir *m = ptx_load(everything);
 
     ck_assert_uint_eq(m->notes.n, 0);
-    t_each_oom(launch_everything, m);
+    for (everything_on = br_ktargets; everything_on->name; everything_on++)
+        if (everything_on->launch)
+            t_each_oom(launch_everything, m);
     br_kir_free(m);
 }
 

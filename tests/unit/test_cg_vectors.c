@@ -208,6 +208,30 @@ TEST_WITHIN(cg_warps_and_blocks_are_those_of_a_gpu, 60)
     br_kir_free(s.m);
 }
 
+TEST_WITHIN(x86_instructions_are_those_of_a_gpu, 60)
+{
+    ptx_set s;
+    br_status st = {0};
+
+    ptx_vectors(&s, "sweep");
+    t_ok(br_kir_optimise(s.m, NULL, &st), &st);
+    ptx_target(&s, "x86-64");
+    sweep(&s, 1);
+    ptx_fini(&s);
+}
+
+TEST_WITHIN(x86_warps_and_blocks_are_those_of_a_gpu, 60)
+{
+    ptx_set s;
+    br_status st = {0};
+
+    ptx_vectors(&s, "warp");
+    t_ok(br_kir_optimise(s.m, NULL, &st), &st);
+    ptx_target(&s, "x86-64");
+    warps(&s);
+    ptx_fini(&s);
+}
+
 TEST(cg_vectors_print_and_parse_to_the_same_text)
 {
     static const char *const names[] = {"sweep", "warp"};

@@ -161,7 +161,7 @@ TEST(kernel_run_says_what_is_wrong)
         {{"--entry", "reduce", "--arg", "u64:4", "--arg", "u64:2"},
          1,
          "no memory there"},
-        {{"--entry", "reduce", "--on", "vulkan"}, 5, "here is: interp"},
+        {{"--entry", "reduce", "--on", "vulkan"}, 5, "here are: interp x86-64"},
     };
 
     for (size_t k = 0; k < BR_COUNT(rows); k++) {

@@ -1,0 +1,327 @@
+/* kir_uniform.c - what is the same on all lanes that run together.
+ *
+ *   b: cbr %t c d       %t differs by lane: lanes part at b and meet again at
+ *   c: ...              its immediate post-dominator e, and a phi in e may then
+ *   d: ...              hold two values
+ *   e: %v = phi ...
+ *
+ * A value is uniform when those who read it may read one number for all lanes:
+ * a pure operation of uniform values, a load from a uniform address, a phi of
+ * uniform values where no lanes meet that came by different ways. Lanes that
+ * leave a loop one by one see values of different rounds: what such a loop
+ * makes and somebody reads outside is not uniform. Where the order of blocks
+ * lets lanes run ahead (a meeting point that lies before what leads to it) only
+ * pure values of what is outside that loop are trusted.
+ *
+ * References: Coutinho et al., Divergence analysis and optimizations, 2011.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/kir.h"
+
+#include <string.h>
+
+/* A loop: positions from the target of a back edge to its last source. */
+typedef struct range {
+    uint32_t from, to;
+    bool apart; /* lanes leave it at different times */
+} range;
+
+typedef struct uni {
+    const br_kfn *f;
+    const uint32_t *order, *place;
+    uint32_t n;
+    uint32_t *ipdom; /* by block; n: the end; BR_KNONE: never ends */
+    BR_VEC(range) loops;
+    uint8_t *join, *ahead, *mixed, *parted; /* by block */
+    uint8_t *uniform;                       /* by value */
+    uint32_t *reach, *stack;
+    uint32_t *where; /* position at which an instruction stands */
+    bool change;
+} uni;
+
+/* ---- post-dominators ------------------------------------------------------ */
+
+/* Blocks in reverse post order of the graph turned round, from the end. */
+static uint32_t
+reverse_order(const br_kfn *f, uint32_t *out, uint32_t *at, uint32_t *stack)
+{
+    uint32_t n = (uint32_t)f->blks.n, left = n;
+
+    memset(at, 0, n * sizeof *at);
+    for (uint32_t e = 0; e < n; e++) {
+        uint32_t top = 0;
+
+        if (f->blks.at[e].succ.n || at[e])
+            continue;
+        stack[top++] = e;
+        at[e] = 1;
+        while (top) {
+            const br_kblk *b = &f->blks.at[stack[top - 1]];
+
+            if (at[stack[top - 1]] <= b->pred.n) {
+                uint32_t p = b->pred.at[at[stack[top - 1]]++ - 1];
+
+                if (!at[p]) {
+                    at[p] = 1;
+                    stack[top++] = p;
+                }
+            } else {
+                out[--left] = stack[--top];
+            }
+        }
+    }
+    memmove(out, out + left, (n - left) * sizeof *out);
+    return n - left;
+}
+
+static void
+post_dominators(uni *u, uint32_t *rpo, uint32_t *num)
+{
+    uint32_t n = u->n, reached = reverse_order(u->f, rpo, num, u->stack);
+    bool change = true;
+
+    for (uint32_t b = 0; b < n; b++)
+        u->ipdom[b] = BR_KNONE;
+    for (uint32_t k = 0; k < reached; k++)
+        num[rpo[k]] = k + 1; /* the end has number 0 */
+    while (change) {
+        change = false;
+        for (uint32_t k = 0; k < reached; k++) {
+            const br_kblk *b = &u->f->blks.at[rpo[k]];
+            uint32_t d = b->succ.n ? BR_KNONE : n;
+
+            for (size_t s = 0; s < b->succ.n; s++) {
+                uint32_t x = b->succ.at[s], y = d;
+
+                if (u->ipdom[x] == BR_KNONE)
+                    continue;
+                while (y != BR_KNONE && x != y) {
+                    uint32_t nx = x == n ? 0 : num[x], ny = y == n ? 0 : num[y];
+
+                    if (nx > ny)
+                        x = u->ipdom[x];
+                    else
+                        y = u->ipdom[y];
+                }
+                d = x;
+            }
+            change |= u->ipdom[rpo[k]] != d;
+            u->ipdom[rpo[k]] = d;
+        }
+    }
+}
+
+/* ---- what a branch that lanes take differently does ----------------------- */
+
+static bool
+find_loops(uni *u)
+{
+    for (uint32_t b = 0; b < u->n; b++)
+        for (size_t s = 0; s < u->f->blks.at[b].succ.n; s++) {
+            uint32_t to = u->place[u->f->blks.at[b].succ.at[s]];
+            range r = {to, u->place[b], false};
+            size_t k = 0;
+
+            while (k < u->loops.n && u->loops.at[k].from != to)
+                k++;
+            if (to > u->place[b])
+                continue;
+            if (k < u->loops.n)
+                u->loops.at[k].to = BR_MAX(u->loops.at[k].to, r.to);
+            else if (!br_vec_push(&u->loops, r))
+                return false;
+        }
+    return true;
+}
+
+static bool
+inside(const range *r, uint32_t pos)
+{
+    return pos >= r->from && pos <= r->to;
+}
+
+static void
+reach(uni *u, uint32_t x, uint32_t way, uint32_t *top)
+{
+    if (u->reach[x] == way + 1)
+        return;
+    if (u->reach[x] && !u->join[x])
+        u->join[x] = u->change = true;
+    u->reach[x] = way + 1;
+    u->stack[(*top)++] = x;
+}
+
+/* Blocks reached from a successor before the lanes meet; those that another
+ * successor reached before are joins. Returns the last position. */
+static uint32_t
+walk(uni *u, uint32_t b, uint32_t way)
+{
+    uint32_t top = 0, last = 0;
+
+    reach(u, u->f->blks.at[b].succ.at[way], way, &top);
+    while (top) {
+        uint32_t x = u->stack[--top];
+
+        if (x == u->ipdom[b] || x == b)
+            continue;
+        last = BR_MAX(last, u->place[x]);
+        for (size_t s = 0; s < u->f->blks.at[x].succ.n; s++)
+            reach(u, u->f->blks.at[x].succ.at[s], way, &top);
+    }
+    return last;
+}
+
+static void
+part(uni *u, uint32_t b)
+{
+    uint32_t meet = u->ipdom[b], pos = u->place[b], last = 0;
+    bool known = meet != BR_KNONE && meet < u->n, early;
+
+    u->parted[b] = u->change = true;
+    memset(u->reach, 0, u->n * sizeof *u->reach);
+    for (uint32_t s = 0; s < u->f->blks.at[b].succ.n; s++)
+        last = BR_MAX(last, walk(u, b, s));
+    early = known && last > u->place[meet];
+    for (size_t k = 0; k < u->loops.n; k++) {
+        range *r = &u->loops.at[k];
+
+        if (!inside(r, pos))
+            continue;
+        if (!known || !inside(r, u->place[meet]) || early)
+            r->apart = true;
+        for (uint32_t p = r->from; p <= r->to; p++) {
+            u->mixed[u->order[p]] = true;
+            if (early)
+                u->ahead[u->order[p]] = true;
+        }
+    }
+}
+
+/* ---- values --------------------------------------------------------------- */
+
+static bool
+uniform_load(const br_kins *i)
+{
+    unsigned space = br_kmod(i->mods, BR_KF_SPACE);
+
+    return space != 0 && space != BR_KM_SPACE_LOCAL;
+}
+
+/* Whether an instruction of uniform arguments has uniform results. */
+static bool
+keeps(const uni *u, uint32_t blk, const br_kins *i)
+{
+    if (br_kopinfo_of[i->op].props & BR_KP_PURE)
+        return true;
+    switch (i->op) {
+    case BR_K_PHI: return !u->join[blk] && !u->ahead[blk];
+    case BR_K_SREG: return i->imm >= BR_KS_NTID_X && i->imm <= BR_KS_NCTAID_Z;
+    case BR_K_LD: return uniform_load(i) && !u->ahead[blk];
+    default: return false;
+    }
+}
+
+/* Votes are the same for all whatever the lanes say; the mask has to be, too. */
+static bool
+vote(const uni *u, uint32_t blk, const br_kins *i)
+{
+    uint32_t mask;
+
+    if (u->ahead[blk])
+        return false;
+    switch (i->op) {
+    case BR_K_ACTIVE: return true;
+    case BR_K_VOTE:
+    case BR_K_BALLOT:
+    case BR_K_REDUX:
+    case BR_K_MATCHALL:
+        mask = u->f->args.at[i->arg + i->n_arg - 1u];
+        return u->uniform[mask];
+    default: return false;
+    }
+}
+
+static void
+differs(uni *u, uint32_t v)
+{
+    u->change |= u->uniform[v];
+    u->uniform[v] = false;
+}
+
+static void
+look(uni *u, uint32_t blk, const br_kins *i)
+{
+    bool same = keeps(u, blk, i);
+
+    for (unsigned a = 0; a < i->n_arg; a++) {
+        uint32_t v = u->f->args.at[i->arg + a], from, at = u->place[blk];
+
+        same &= u->uniform[v];
+        if (u->f->vals.at[v].kind != BR_KV_INS)
+            continue;
+        if (i->op == BR_K_PHI)
+            at = u->place[u->f->blks.at[blk].pred.at[a]];
+        from = u->where[u->f->vals.at[v].def];
+        for (size_t k = 0; k < u->loops.n; k++)
+            if (u->loops.at[k].apart && inside(&u->loops.at[k], from) &&
+                !inside(&u->loops.at[k], at))
+                differs(u, v);
+    }
+    same |= vote(u, blk, i);
+    for (unsigned r = 0; r < i->n_res && !same; r++)
+        differs(u, i->res + r);
+}
+
+static void
+settle(uni *u)
+{
+    for (uint32_t b = 0; b < u->n; b++)
+        for (size_t k = 0; k < u->f->blks.at[b].ins.n; k++)
+            u->where[u->f->blks.at[b].ins.at[k]] = u->place[b];
+    do {
+        u->change = false;
+        for (uint32_t p = 0; p < u->n; p++) {
+            uint32_t b = u->order[p];
+            const br_kblk *k = &u->f->blks.at[b];
+            const br_kins *t = &u->f->ins.at[k->ins.at[k->ins.n - 1]];
+
+            for (size_t s = 0; s < k->ins.n; s++)
+                look(u, b, &u->f->ins.at[k->ins.at[s]]);
+            if ((t->op == BR_K_CBR || t->op == BR_K_SWITCH) && !u->parted[b] &&
+                !u->uniform[u->f->args.at[t->arg]])
+                part(u, b);
+        }
+    } while (u->change);
+}
+
+bool
+br_kfn_uniform(const br_kfn *f, const uint32_t *order, const uint32_t *place,
+               uint8_t *uniform, uint8_t *mixed)
+{
+    size_t n = f->blks.n;
+    uint32_t *mem = br_try_calloc(6 * n + f->ins.n + 1, sizeof *mem);
+    uint8_t *flags = br_try_calloc(3 * n + 1, 1);
+    uni u = {.f = f, .order = order, .place = place, .n = (uint32_t)n};
+    bool ok = mem && flags;
+
+    if (ok) {
+        u.ipdom = mem;
+        u.reach = mem + n;
+        u.stack = mem + 2 * n;
+        u.where = mem + 6 * n;
+        u.join = flags;
+        u.ahead = flags + n;
+        u.parted = flags + 2 * n;
+        u.mixed = mixed;
+        u.uniform = uniform;
+        memset(uniform, 1, f->vals.n);
+        memset(mixed, 0, n);
+        ok = find_loops(&u);
+        post_dominators(&u, mem + 4 * n, mem + 5 * n);
+        if (ok)
+            settle(&u);
+    }
+    br_vec_fini(&u.loops);
+    br_free(mem);
+    br_free(flags);
+    return ok;
+}

@@ -1,0 +1,27 @@
+/* ktarget.h - what kernels run on: a table, and what an entry owes.
+ *
+ * compile makes code of a module for the target; launch runs a kernel of it; a
+ * target that only writes files (AIR, SPIR-V) has no launch. text shows the
+ * code of a function for people.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_KTARGET_H
+#define BR_KTARGET_H
+
+#include "cg/kinterp.h"
+
+typedef struct br_kcode br_kcode; /* the target's own */
+
+typedef struct br_ktarget {
+    const char *name;
+    /* The module outlives the code. */
+    br_code (*compile)(br_kcode **out, const br_kir *m, br_status *st);
+    void (*free)(br_kcode *c);
+    br_code (*launch)(br_kcode *c, br_klaunch *l, br_status *st);
+    br_code (*text)(const br_kcode *c, uint32_t fn, br_str *out);
+} br_ktarget;
+
+extern const br_ktarget br_ktargets[]; /* ends with a NULL name */
+/* NULL: there is none of this name here. */
+const br_ktarget *br_ktarget_find(const char *name);
+
+#endif

@@ -1,0 +1,208 @@
+/* x86_cvt.c - vector code for conversions.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/x86/x86_gen.h"
+
+static unsigned
+constant(gen *g, uint64_t bits)
+{
+    unsigned t = x86_tmp(g);
+
+    em(g, BR_X_BCASTD, t, x86_const(g, bits));
+    return t;
+}
+
+static void
+narrow(gen *g, unsigned d, unsigned lo, unsigned hi)
+{
+    e3i(g, BR_X_SHUFPS, d, lo, hi, 0x88);
+    if (!g->uniform)
+        e2i(g, BR_X_PERMQ, d, d, 0xd8);
+}
+
+/* The source as 32-bit lanes: extended where it is narrower, cut where it is
+ * wider. */
+static unsigned
+lanes32(gen *g, const br_kins *i)
+{
+    const br_ktinfo *from = &br_ktinfo_of[i->type2];
+    uint32_t v = arg_of(g, i, 0);
+    unsigned a = x86_use(g, v, 0), t;
+    int by = 32 - 8 * from->bytes;
+
+    if (from->bytes == 4)
+        return a;
+    t = x86_tmp(g);
+    if (from->bytes == 8) {
+        narrow(g, t, a, x86_use(g, v, 1));
+        return t;
+    }
+    e2i(g, BR_X_PSLLD_I, t, a, by);
+    e2i(g, from->kind == 'S' ? BR_X_PSRAD_I : BR_X_PSRLD_I, t, t, by);
+    return t;
+}
+
+static void
+sel_int(gen *g, const br_kins *i)
+{
+    const br_ktinfo *from = &br_ktinfo_of[i->type2];
+    const br_ktinfo *to = &br_ktinfo_of[i->type];
+    unsigned x, d;
+
+    if (to->bytes == 8 && from->bytes == 8) {
+        for (unsigned p = 0; p < parts_of(g, BR_KC_B64); p++) {
+            x = x86_use(g, arg_of(g, i, 0), p);
+            e2(g, BR_X_MOVAPS, x86_def(g, i->res, p), x);
+        }
+        return;
+    }
+    x = lanes32(g, i);
+    if (to->bytes == 8) {
+        for (unsigned p = 0; p < parts_of(g, BR_KC_B64); p++) {
+            d = x86_def(g, i->res, p);
+            if (p)
+                e2i(g, BR_X_EXTRACT128, d, x, 1);
+            e2(g, from->kind == 'S' ? BR_X_PMOVSXDQ : BR_X_PMOVZXDQ, d,
+               p ? d : x);
+        }
+        return;
+    }
+    d = x86_def(g, i->res, 0);
+    if (to->bytes == 4) {
+        e2(g, BR_X_MOVAPS, d, x);
+        return;
+    }
+    e2i(g, BR_X_PSLLD_I, d, x, 32 - 8 * to->bytes);
+    e2i(g, to->kind == 'S' ? BR_X_PSRAD_I : BR_X_PSRLD_I, d, d,
+        32 - 8 * to->bytes);
+    if (to->kind == 'S') { /* its class has 16 bits */
+        e2i(g, BR_X_PSLLD_I, d, d, 16);
+        e2i(g, BR_X_PSRLD_I, d, d, 16);
+    }
+}
+
+/* Unsigned: two halves, put together by one rounding. */
+static void
+sel_to_f32(gen *g, const br_kins *i)
+{
+    unsigned x = lanes32(g, i), d = x86_def(g, i->res, 0), hi, k;
+
+    if (br_ktinfo_of[i->type2].kind == 'S' ||
+        br_ktinfo_of[i->type2].bytes < 4) {
+        e2(g, BR_X_CVTDQ2PS, d, x);
+        return;
+    }
+    hi = x86_tmp(g);
+    k = constant(g, 0xffff);
+    e3(g, BR_X_PAND, d, x, k);
+    e2i(g, BR_X_PSRLD_I, hi, x, 16);
+    e2(g, BR_X_CVTDQ2PS, d, d);
+    e2(g, BR_X_CVTDQ2PS, hi, hi);
+    em(g, BR_X_BCASTD, k, x86_const(g, 0x47800000)); /* 65536 */
+    e3(g, BR_X_FMADD231PS, d, hi, k);
+}
+
+static void
+sel_f32_to_s32(gen *g, const br_kins *i)
+{
+    static const uint8_t mode[] = {3, 0, 3, 1, 2, 0, 0, 3, 1, 2};
+    unsigned rnd = br_kmod(i->mods, BR_KF_RND);
+    unsigned a = x86_use(g, arg_of(g, i, 0), 0), d = x86_def(g, i->res, 0);
+    unsigned t = x86_tmp(g), k = constant(g, 0x4f000000); /* 2^31 */
+
+    e2i(g, BR_X_ROUNDPS, t, a, mode[rnd]);
+    e2(g, BR_X_CVTTPS2DQ, d, t);
+    e3i(g, BR_X_CMPPS, k, t, k, 0x1d); /* too large: 80000000, turned round */
+    e3(g, BR_X_PXOR, d, d, k);
+    e3i(g, BR_X_CMPPS, t, a, a, 7);
+    e3(g, BR_X_PAND, d, d, t);
+}
+
+static void
+sel_round(gen *g, const br_kins *i)
+{
+    static const uint8_t mode[] = {0, 0, 3, 1, 2, 0, 0, 3, 1, 2};
+    int m = mode[br_kmod(i->mods, BR_KF_RND)];
+    bool q = i->type == BR_KT_F64;
+
+    for (unsigned p = 0; p < parts_of(g, br_ktinfo_of[i->type].cls); p++) {
+        unsigned a = x86_use(g, arg_of(g, i, 0), p);
+
+        e2i(g, q ? BR_X_ROUNDPD : BR_X_ROUNDPS, x86_def(g, i->res, p), a, m);
+    }
+}
+
+static void
+sel_f32_to_f64(gen *g, const br_kins *i)
+{
+    unsigned a = x86_use(g, arg_of(g, i, 0), 0);
+
+    for (unsigned p = 0; p < parts_of(g, BR_KC_B64); p++) {
+        unsigned d = x86_def(g, i->res, p);
+
+        if (p)
+            e2i(g, BR_X_EXTRACT128, d, a, 1);
+        e2(g, BR_X_CVTPS2PD, d, p ? d : a);
+    }
+}
+
+static void
+sel_f64_to_f32(gen *g, const br_kins *i)
+{
+    unsigned a = x86_use(g, arg_of(g, i, 0), 0);
+    unsigned b = x86_use(g, arg_of(g, i, 0), 1);
+    unsigned d = x86_def(g, i->res, 0), t = x86_tmp(g);
+
+    e2(g, BR_X_CVTPD2PS, d, a);
+    e2(g, BR_X_CVTPD2PS, t, b);
+    e3i(g, BR_X_INSERT128, d, d, t, 1);
+}
+
+static void
+sel_f16_to_f32(gen *g, const br_kins *i)
+{
+    unsigned a = x86_use(g, arg_of(g, i, 0), 0), d = x86_def(g, i->res, 0);
+
+    e3(g, BR_X_PACKUSDW, d, a, a); /* 0-3 0-3 | 4-7 4-7 */
+    e2i(g, BR_X_PERMQ, d, d, 0x08);
+    e2(g, BR_X_CVTPH2PS, d, d);
+}
+
+static void
+sel_f32_to_f16(gen *g, const br_kins *i)
+{
+    unsigned a = x86_use(g, arg_of(g, i, 0), 0), d = x86_def(g, i->res, 0);
+
+    br_x86_put(g->a, BR_X_CVTPS2PH,
+               (br_x86_arg[]){br_x86_reg(d), br_x86_reg(a), br_x86_imm(0)});
+    e2(g, BR_X_PMOVZXWD, d, d);
+}
+
+x86_sel
+x86_select_cvt(const br_kins *i)
+{
+    const br_ktinfo *from = &br_ktinfo_of[i->type2];
+    const br_ktinfo *to = &br_ktinfo_of[i->type];
+    unsigned rnd = br_kmod(i->mods, BR_KF_RND);
+
+    if (br_kmod(i->mods, BR_KF_SAT) || br_kmod(i->mods, BR_KF_FTZ) ||
+        br_kmod(i->mods, BR_KF_RELU) || from->lanes != 1 || to->lanes != 1)
+        return NULL;
+    if (from->kind != 'F' && to->kind != 'F')
+        return sel_int;
+    if (i->type == BR_KT_F32 && from->kind != 'F')
+        return from->bytes <= 4 && rnd <= BR_KM_RND_RN ? sel_to_f32 : NULL;
+    if (i->type == BR_KT_S32 && i->type2 == BR_KT_F32)
+        return rnd >= BR_KM_RND_RNI ? sel_f32_to_s32 : NULL;
+    if (i->type == i->type2 && rnd >= BR_KM_RND_RNI)
+        return i->type == BR_KT_F32 || i->type == BR_KT_F64 ? sel_round : NULL;
+    if (i->type == BR_KT_F64 && i->type2 == BR_KT_F32)
+        return sel_f32_to_f64;
+    if (i->type == BR_KT_F32 && i->type2 == BR_KT_F16)
+        return sel_f16_to_f32;
+    if (rnd != BR_KM_RND_RN)
+        return NULL;
+    if (i->type == BR_KT_F32 && i->type2 == BR_KT_F64)
+        return sel_f64_to_f32;
+    return i->type == BR_KT_F16 && i->type2 == BR_KT_F32 ? sel_f32_to_f16
+                                                         : NULL;
+}

@@ -1,0 +1,741 @@
+/* x86_gen.c - a function of kernel IR as x86-64 code.
+ *
+ *   block at position p     start: no lanes pending? to p + 1
+ *                           regions and steps, in order
+ *                           term: phis of each edge, lanes into the targets'
+ *                           masks, back to a target that lies before, else on
+ *
+ * So the lowest block with lanes runs next, as in the interpreter
+ * (kir_order.c), whose frames these are. After a barrier or a call a block is
+ * left with its lanes in `hold`; the scheduler brings them back to `term` by
+ * way of `tail`. Jumps back count down fuel, so that warps take turns.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/x86/x86_gen.h"
+
+#include <string.h>
+
+#define IN_STEP 0xfffffffeu
+
+uint32_t
+x86_site_of(gen *g, const br_kins *i)
+{
+    x86_site s = {.ins = (uint32_t)(i - g->f->ins.at),
+                  .pos = g->pos,
+                  .uniform = g->uniform};
+
+    if (!br_vec_push(&g->fn->sites, s)) {
+        g->a->oom = true;
+        return 0;
+    }
+    return (uint32_t)g->fn->sites.n - 1;
+}
+
+/* ---- which region, which row ---------------------------------------------- */
+
+static bool
+is_preset(const br_kfn *f, const br_kins *i)
+{
+    uint32_t a = i->n_arg ? f->args.at[i->arg] : 0;
+
+    switch (i->op) {
+    case BR_K_ADDR:
+    case BR_K_FRAME: return true;
+    case BR_K_SREG:
+        return i->imm <= BR_KS_NSMID ||
+               (i->imm >= BR_KS_MASK_EQ && i->imm <= BR_KS_MASK_GT);
+    case BR_K_LD:
+        return f->entry && i->n_res == 1 &&
+               br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_PARAM &&
+               f->vals.at[a].kind == BR_KV_CONST && i->type != BR_KT_S8 &&
+               i->imm >= 0 && i->imm <= f->param_bytes &&
+               f->vals.at[a].bits <= f->param_bytes &&
+               f->vals.at[a].bits + (uint64_t)i->imm +
+                       br_ktinfo_of[i->type].bytes <=
+                   f->param_bytes &&
+               (f->vals.at[a].bits + (uint64_t)i->imm) %
+                       br_ktinfo_of[i->type].bytes ==
+                   0;
+    default: return false;
+    }
+}
+
+static bool
+list_presets(gen *g)
+{
+    bool ok = true;
+
+    for (uint32_t b = 0; b < g->n; b++)
+        for (size_t s = 0; s < g->f->blks.at[b].ins.n; s++)
+            if (is_preset(g->f, &g->f->ins.at[g->f->blks.at[b].ins.at[s]]))
+                ok &= br_vec_push(&g->fn->presets, g->f->blks.at[b].ins.at[s]);
+    return ok;
+}
+
+static bool
+is_uniform(const gen *g, const br_kins *i)
+{
+    return i->n_res && g->fn->uniform[i->res];
+}
+
+static void
+need_row(gen *g, uint32_t v)
+{
+    if (!is_const(g, v))
+        g->fn->slot[v] = 0;
+}
+
+/* Regions are numbered; what a step makes or reads has a row. */
+static void
+number_regions(gen *g, uint32_t b)
+{
+    const br_kblk *k = &g->f->blks.at[b];
+    uint32_t here = ++g->n_regions;
+
+    for (size_t s = 0; s < k->ins.n; s++) {
+        uint32_t id = k->ins.at[s];
+        const br_kins *i = &g->f->ins.at[id];
+
+        if (i->op == BR_K_PHI || is_preset(g->f, i)) {
+            g->region[id] = IN_STEP;
+        } else if ((br_kopinfo_of[i->op].props & BR_KP_TERM) ||
+                   !x86_select(g, i)) {
+            g->region[id] = IN_STEP;
+            here = ++g->n_regions;
+        } else {
+            /* A uniform load comes before all of its region: no store may. */
+            if (i->op == BR_K_LD && is_uniform(g, i))
+                here = ++g->n_regions;
+            g->region[id] = is_uniform(g, i) ? IN_STEP : here;
+        }
+    }
+}
+
+static void
+find_rows(gen *g)
+{
+    const br_kfn *f = g->f;
+
+    memset(g->fn->slot, 0xff, (f->vals.n + 2) * sizeof *g->fn->slot);
+    for (uint32_t b = 0; b < f->blks.n; b++)
+        number_regions(g, b);
+    for (uint32_t b = 0; b < f->blks.n; b++)
+        for (size_t s = 0; s < f->blks.at[b].ins.n; s++) {
+            uint32_t id = f->blks.at[b].ins.at[s];
+            const br_kins *i = &f->ins.at[id];
+
+            for (unsigned a = 0; a < i->n_arg; a++) {
+                uint32_t v = arg_of(g, i, a);
+
+                if (!is_const(g, v) &&
+                    (g->region[id] == IN_STEP ||
+                     g->region[f->vals.at[v].def] != g->region[id]))
+                    need_row(g, v);
+            }
+            for (unsigned r = 0; r < i->n_res; r++) {
+                g->masked[i->res + r] = g->mixed[b] || i->op == BR_K_PHI;
+                if (g->region[id] == IN_STEP)
+                    need_row(g, i->res + r);
+            }
+        }
+}
+
+static void
+place_rows(gen *g)
+{
+    static const uint16_t bytes[] = {8, 128, 128, 256};
+    uint32_t top = 0;
+
+    for (int wide = 1; wide >= 0; wide--)
+        for (uint32_t v = 0; v < g->f->vals.n; v++) {
+            bool w = !g->fn->uniform[v] && cls_of(g, v) != BR_KC_PRED;
+
+            if (g->fn->slot[v] == X86_NO_SLOT || w != wide)
+                continue;
+            g->fn->slot[v] = top;
+            top += w ? bytes[cls_of(g, v)] : 8;
+        }
+    g->spill_at = (top + 31) & ~31u;
+    g->fn->frame_bytes = g->spill_at + 32 * SPILL_PARTS;
+}
+
+/* ---- steps ---------------------------------------------------------------- */
+
+static void
+call_c(gen *g, const br_kins *i, size_t which)
+{
+    uint32_t site = x86_site_of(g, i);
+
+    br_x86_put(g->a, BR_X_ZEROUPPER, NULL);
+    e2(g, BR_X_MOV64, RDI, RBX);
+    ei(g, BR_X_MOV32_I, br_x86_reg(RSI), site);
+    e2(g, BR_X_MOV32, RDX, R13);
+    br_x86_put(g->a, BR_X_CALL_M, (br_x86_arg[]){x86_ctx_at(which)});
+}
+
+/* The lanes wait here; the scheduler knows when they go on. */
+static void
+hold(gen *g)
+{
+    es(g, BR_X_OR32_S, br_x86_mem(RBP, (int32_t)(4 * (2 * g->n + g->pos))),
+       R13);
+}
+
+static void
+step(gen *g, const br_kins *i)
+{
+    g->uniform = is_uniform(g, i);
+    call_c(g, i, offsetof(x86_ctx, step));
+    e2(g, BR_X_TEST32, RAX, RAX);
+    if (i->op == BR_K_CALL || i->op == BR_K_CALLI) {
+        uint32_t on = br_x86_label(g->a);
+
+        ej(g, BR_X_JE, on);
+        ei(g, BR_X_CMP32_I, br_x86_reg(RAX), X86_FAULT);
+        ej(g, BR_X_JE, g->fault);
+        hold(g);
+        ej(g, BR_X_JMP, g->done);
+        br_x86_bind(g->a, on);
+        return;
+    }
+    ej(g, BR_X_JNE, g->fault);
+    if (i->op == BR_K_BAR || i->op == BR_K_BARRED) {
+        hold(g);
+        ej(g, BR_X_JMP, g->start[g->pos]); /* other lanes may have come */
+    }
+}
+
+static void
+flush(gen *g)
+{
+    x86_region(g, g->uni.at, g->uni.n, true);
+    x86_region(g, g->list.at, g->list.n, false);
+    g->uni.n = g->list.n = 0;
+}
+
+/* ---- edges ---------------------------------------------------------------- */
+
+typedef struct edge {
+    uint32_t to, nth; /* block, and which of its predecessors this is */
+    const br_kblk *b;
+    uint32_t n_phis;
+} edge;
+
+static edge
+edge_of(const gen *g, uint32_t from, uint32_t e)
+{
+    edge x = {.to = g->f->blks.at[from].succ.at[e]};
+    uint32_t seen = 0;
+
+    x.b = &g->f->blks.at[x.to];
+    for (uint32_t s = 0; s < e; s++)
+        seen += g->f->blks.at[from].succ.at[s] == x.to;
+    while (x.b->pred.at[x.nth] != from || seen-- > 0)
+        x.nth++;
+    while (x.n_phis < x.b->ins.n &&
+           g->f->ins.at[x.b->ins.at[x.n_phis]].op == BR_K_PHI)
+        x.n_phis++;
+    return x;
+}
+
+static const br_kins *
+phi_of(const gen *g, const edge *x, uint32_t k)
+{
+    return &g->f->ins.at[x->b->ins.at[k]];
+}
+
+/* Whether a phi of the block is what another one takes. */
+static bool
+crossing(const gen *g, const edge *x)
+{
+    for (uint32_t k = 0; k < x->n_phis; k++) {
+        uint32_t v = arg_of(g, phi_of(g, x, k), x->nth);
+
+        for (uint32_t p = 0; p < x->n_phis; p++)
+            if (p != k && phi_of(g, x, p)->res == v)
+                return true;
+    }
+    return false;
+}
+
+/* A part of a value as it is in its row, in register to. */
+static void
+load_part(gen *g, uint32_t v, unsigned part, unsigned to)
+{
+    unsigned wide = cls_of(g, v) == BR_KC_B64;
+    br_x86_op bcast = wide ? BR_X_BCASTQ : BR_X_BCASTD;
+
+    if (is_const(g, v))
+        em(g, bcast, to, x86_const(g, g->f->vals.at[v].bits));
+    else if (g->fn->uniform[v])
+        em(g, bcast, to, br_x86_mem(R12, (int32_t)g->fn->slot[v]));
+    else
+        em(g, BR_X_MOVUPS_L, to,
+           br_x86_memx(R12, R14, wide ? 2 : 1,
+                       (int32_t)(g->fn->slot[v] + 32 * part)));
+}
+
+/* to: the phi's row. ymm15 14 13: the edge's lanes, of 32 and 64 bits. */
+static void
+store_part(gen *g, uint32_t v, unsigned part, unsigned from)
+{
+    unsigned wide = cls_of(g, v) == BR_KC_B64;
+    br_x86_arg at = br_x86_memx(R12, R14, wide ? 2 : 1,
+                                (int32_t)(g->fn->slot[v] + 32 * part));
+
+    em(g, BR_X_MOVUPS_L, 12, at);
+    e3i(g, wide ? BR_X_BLENDVPD : BR_X_BLENDVPS, 12, 12, from,
+        wide ? 14 - (int)part : 15);
+    es(g, BR_X_MOVUPS_S, at, 12);
+}
+
+static bool
+row_phi(const gen *g, const br_kins *i)
+{
+    return !g->fn->uniform[i->res] && cls_of(g, i->res) != BR_KC_PRED;
+}
+
+/* Rows of the phis of an edge, a quarter at a time: all are read, 12 parts at
+ * most in registers, the others by way of spill places, then all written. */
+static void
+copy_rows(gen *g, const edge *x, bool wait)
+{
+    uint32_t top = br_x86_label(g->a), n = 0;
+
+    e2(g, BR_X_XOR32, R14, R14);
+    br_x86_bind(g->a, top);
+    x86_mask_row(g, 15, offsetof(x86_ctx, edge));
+    e2(g, BR_X_PMOVSXDQ, 14, 15);
+    e2i(g, BR_X_EXTRACT128, 13, 15, 1);
+    e2(g, BR_X_PMOVSXDQ, 13, 13);
+    for (int turn = wait ? 0 : 1; turn < 2; turn++, n = 0)
+        for (uint32_t k = 0; k < x->n_phis; k++) {
+            const br_kins *i = phi_of(g, x, k);
+            unsigned wide = cls_of(g, i->res) == BR_KC_B64;
+
+            for (unsigned p = 0; row_phi(g, i) && p <= wide; p++, n++) {
+                br_x86_arg at =
+                    br_x86_mem(R12, (int32_t)(g->spill_at + 32 * n));
+
+                if (arg_of(g, i, x->nth) == i->res)
+                    continue;
+                if (turn && wait)
+                    em(g, BR_X_MOVUPS_L, 0, at);
+                else
+                    load_part(g, arg_of(g, i, x->nth), p, 0);
+                if (turn)
+                    store_part(g, i->res, p, 0);
+                else
+                    es(g, BR_X_MOVUPS_S, at, 0);
+            }
+            if (n > SPILL_PARTS - 2)
+                g->too_many |= wait;
+        }
+    ei(g, BR_X_ADD64_I, br_x86_reg(R14), X86_LANES * 4);
+    ei(g, BR_X_CMP32_I, br_x86_reg(R14), X86_QUARTERS * X86_LANES * 4);
+    ej(g, BR_X_JNE, top);
+}
+
+/* Predicates have 32 bits for all lanes, uniform values 64 for one. */
+static void
+load_small(gen *g, uint32_t v)
+{
+    bool pred = cls_of(g, v) == BR_KC_PRED;
+    uint64_t bits = g->f->vals.at[v].bits;
+
+    if (is_const(g, v))
+        ei(g, BR_X_MOV64_I, br_x86_reg(RAX),
+           pred ? -(int64_t)(bits & 1) : (int64_t)bits);
+    else
+        em(g, BR_X_MOV64, RAX, br_x86_mem(R12, (int32_t)g->fn->slot[v]));
+}
+
+static void
+store_small(gen *g, uint32_t v)
+{
+    br_x86_arg at = br_x86_mem(R12, (int32_t)g->fn->slot[v]);
+
+    if (g->fn->uniform[v]) {
+        es(g, BR_X_MOV64_S, at, RAX);
+        return;
+    }
+    em(g, BR_X_MOV32, RCX, at);
+    e2(g, BR_X_XOR32, RAX, RCX);
+    em(g, BR_X_AND32, RAX, x86_ctx_at(offsetof(x86_ctx, edge)));
+    e2(g, BR_X_XOR32, RAX, RCX);
+    es(g, BR_X_MOV32_S, at, RAX);
+}
+
+static void
+copy_small(gen *g, const edge *x, bool wait)
+{
+    uint32_t n = 0;
+
+    for (int turn = wait ? 0 : 1; turn < 2; turn++, n = 0)
+        for (uint32_t k = 0; k < x->n_phis; k++) {
+            const br_kins *i = phi_of(g, x, k);
+            br_x86_arg at = br_x86_mem(R12, (int32_t)(g->spill_at + 8 * n));
+
+            if (row_phi(g, i))
+                continue;
+            if (turn && wait)
+                em(g, BR_X_MOV64, RAX, at);
+            else
+                load_small(g, arg_of(g, i, x->nth));
+            if (turn)
+                store_small(g, i->res);
+            else
+                es(g, BR_X_MOV64_S, at, RAX);
+            if (++n == 4 * SPILL_PARTS)
+                g->too_many |= wait;
+        }
+}
+
+/* Lanes of ctx.edge, any, go to a block. Rows first: they may read what is
+ * uniform, never the other way round. */
+static void
+take_edge(gen *g, uint32_t from, uint32_t e)
+{
+    edge x = edge_of(g, from, e);
+    bool rows = false, small = false, wait = crossing(g, &x);
+
+    for (uint32_t k = 0; k < x.n_phis; k++) {
+        rows |= row_phi(g, phi_of(g, &x, k));
+        small |= !row_phi(g, phi_of(g, &x, k));
+    }
+    if (rows)
+        copy_rows(g, &x, wait);
+    if (small)
+        copy_small(g, &x, wait);
+    em(g, BR_X_MOV32, RAX, x86_ctx_at(offsetof(x86_ctx, edge)));
+    es(g, BR_X_OR32_S, br_x86_mem(RBP, (int32_t)(4 * g->fn->place[x.to])), RAX);
+}
+
+/* On to the next block with lanes: one before this, else those after. */
+static void
+go_on(gen *g, uint32_t blk)
+{
+    const br_kblk *b = &g->f->blks.at[blk];
+    uint32_t low = 0;
+
+    for (;;) { /* targets before this one, the first one first */
+        uint32_t best = NEVER, not = br_x86_label(g->a);
+
+        for (size_t s = 0; s < b->succ.n; s++) {
+            uint32_t p = g->fn->place[b->succ.at[s]];
+
+            if (p <= g->pos && p >= low)
+                best = BR_MIN(best, p);
+        }
+        if (best == NEVER) {
+            br_x86_bind(g->a, not );
+            break;
+        }
+        ei(g, BR_X_CMP32_I, br_x86_mem(RBP, (int32_t)(4 * best)), 0);
+        ej(g, BR_X_JE, not );
+        ei(g, BR_X_SUB32_I, x86_ctx_at(offsetof(x86_ctx, fuel)), 1);
+        ej(g, BR_X_JS, g->done);
+        ej(g, BR_X_JMP, g->start[best]);
+        br_x86_bind(g->a, not );
+        low = best + 1;
+    }
+    if (g->tail[g->pos]) /* it may have been a tail: the block comes again */
+        ej(g, BR_X_JMP, g->start[g->pos]);
+}
+
+static void
+branch(gen *g, uint32_t blk, const br_kins *i)
+{
+    uint32_t c = arg_of(g, i, 0), skip[2];
+
+    if (is_const(g, c))
+        ei(g, BR_X_MOV64_I, br_x86_reg(RAX),
+           -(int64_t)(g->f->vals.at[c].bits & 1));
+    else
+        em(g, BR_X_MOV32, RAX, br_x86_mem(R12, (int32_t)g->fn->slot[c]));
+    for (uint32_t e = 0; e < 2; e++) {
+        skip[e] = br_x86_label(g->a);
+        if (e) {
+            em(g, BR_X_MOV32, RAX, x86_ctx_at(offsetof(x86_ctx, result)));
+            br_x86_put(g->a, BR_X_NOT32, (br_x86_arg[]){br_x86_reg(RAX)});
+        } else {
+            es(g, BR_X_MOV32_S, x86_ctx_at(offsetof(x86_ctx, result)), RAX);
+        }
+        e2(g, BR_X_AND32, RAX, R13);
+        ej(g, BR_X_JE, skip[e]);
+        es(g, BR_X_MOV32_S, x86_ctx_at(offsetof(x86_ctx, edge)), RAX);
+        take_edge(g, blk, e);
+        br_x86_bind(g->a, skip[e]);
+    }
+}
+
+static void
+switch_to(gen *g, uint32_t blk, const br_kins *i)
+{
+    for (uint32_t e = 0; e < g->f->blks.at[blk].succ.n; e++) {
+        uint32_t skip = br_x86_label(g->a);
+
+        /* Says ctx.edge for target number ctx.result. */
+        ei(g, BR_X_MOVM32_I, x86_ctx_at(offsetof(x86_ctx, result)), e);
+        call_c(g, i, offsetof(x86_ctx, choose));
+        e2(g, BR_X_TEST32, RAX, RAX);
+        ej(g, BR_X_JNE, g->fault);
+        ei(g, BR_X_CMP32_I, x86_ctx_at(offsetof(x86_ctx, edge)), 0);
+        ej(g, BR_X_JE, skip);
+        take_edge(g, blk, e);
+        br_x86_bind(g->a, skip);
+    }
+}
+
+static void
+terminator(gen *g, uint32_t blk, const br_kins *i)
+{
+    switch (i->op) {
+    case BR_K_BR:
+        es(g, BR_X_MOV32_S, x86_ctx_at(offsetof(x86_ctx, edge)), R13);
+        take_edge(g, blk, 0);
+        break;
+    case BR_K_CBR: branch(g, blk, i); break;
+    case BR_K_SWITCH: switch_to(g, blk, i); break;
+    default:
+        call_c(g, i, offsetof(x86_ctx, leave));
+        e2(g, BR_X_TEST32, RAX, RAX);
+        ej(g, BR_X_JNE, g->fault);
+        break;
+    }
+    go_on(g, blk);
+}
+
+/* ---- blocks --------------------------------------------------------------- */
+
+static bool
+waits(const gen *g, uint32_t blk)
+{
+    const br_kblk *b = &g->f->blks.at[blk];
+
+    return b->ins.n > 1 &&
+           (br_kopinfo_of[g->f->ins.at[b->ins.at[b->ins.n - 2]].op].props &
+            BR_KP_BAR);
+}
+
+static void
+head(gen *g)
+{
+    br_x86_arg pend = br_x86_mem(RBP, (int32_t)(4 * g->pos));
+
+    br_x86_bind(g->a, g->start[g->pos]);
+    if (g->tail[g->pos]) {
+        ei(g, BR_X_CMP32_I, br_x86_mem(RBP, (int32_t)(4 * (g->n + g->pos))), 0);
+        ej(g, BR_X_JNE, g->tail[g->pos]);
+    }
+    em(g, BR_X_MOV32, R13, pend);
+    e2(g, BR_X_TEST32, R13, R13);
+    ej(g, BR_X_JE, g->pos + 1 < g->n ? g->start[g->pos + 1] : g->done);
+    ei(g, BR_X_MOVM32_I, pend, 0);
+    es(g, BR_X_MOV32_S, x86_ctx_at(offsetof(x86_ctx, exec)), R13);
+}
+
+static void
+tail(gen *g)
+{
+    br_x86_arg at = br_x86_mem(RBP, (int32_t)(4 * (g->n + g->pos)));
+
+    ej(g, BR_X_JMP, g->term[g->pos]);
+    br_x86_bind(g->a, g->tail[g->pos]);
+    em(g, BR_X_MOV32, R13, at);
+    ei(g, BR_X_MOVM32_I, at, 0);
+    es(g, BR_X_MOV32_S, x86_ctx_at(offsetof(x86_ctx, exec)), R13);
+    br_x86_bind(g->a, g->term[g->pos]);
+}
+
+static void
+block(gen *g, uint32_t blk)
+{
+    const br_kblk *b = &g->f->blks.at[blk];
+    uint32_t region = 0;
+
+    head(g);
+    for (size_t s = 0; s + 1 < b->ins.n; s++) {
+        uint32_t id = b->ins.at[s];
+        const br_kins *i = &g->f->ins.at[id];
+        bool ok = true;
+
+        if (i->op == BR_K_PHI || is_preset(g->f, i))
+            continue;
+        if (!x86_select(g, i)) {
+            flush(g);
+            step(g, i);
+        } else if (is_uniform(g, i)) {
+            if (i->op == BR_K_LD)
+                flush(g);
+            ok = br_vec_push(&g->uni, id);
+        } else {
+            if (region != g->region[id])
+                flush(g);
+            region = g->region[id];
+            ok = br_vec_push(&g->list, id);
+        }
+        g->a->oom |= !ok;
+    }
+    flush(g);
+    if (g->tail[g->pos])
+        tail(g);
+    terminator(g, blk, &g->f->ins.at[b->ins.at[b->ins.n - 1]]);
+}
+
+/* ---- functions ------------------------------------------------------------ */
+
+/* Saves the registers, lets C do the access, takes them back. esi: site. */
+static void
+memory_stub(gen *g, uint32_t label)
+{
+    br_x86_bind(g->a, label);
+    ei(g, BR_X_SUB64_I, br_x86_reg(RSP), 8);
+    for (unsigned r = 0; r < NREGS; r++)
+        es(g, BR_X_MOVUPS_S, x86_ctx_at(offsetof(x86_ctx, save) + 32 * r), r);
+    br_x86_put(g->a, BR_X_ZEROUPPER, NULL);
+    e2(g, BR_X_MOV64, RDI, RBX);
+    e2(g, BR_X_MOV32, RDX, R15);
+    br_x86_put(g->a, BR_X_CALL_M,
+               (br_x86_arg[]){x86_ctx_at(offsetof(x86_ctx, memory))});
+    for (unsigned r = 0; r < NREGS; r++)
+        em(g, BR_X_MOVUPS_L, r, x86_ctx_at(offsetof(x86_ctx, save) + 32 * r));
+    ei(g, BR_X_ADD64_I, br_x86_reg(RSP), 8);
+    e2(g, BR_X_TEST32, RAX, RAX);
+    br_x86_put(g->a, BR_X_RET, NULL);
+}
+
+static void
+ending(gen *g)
+{
+    uint32_t stub = br_x86_label(g->a);
+
+    ej(g, BR_X_JMP, g->done);
+    for (size_t k = 0; k + 2 < g->slow.n; k += 3) {
+        br_x86_bind(g->a, g->slow.at[k]);
+        ei(g, BR_X_MOV32_I, br_x86_reg(RSI), g->slow.at[k + 1]);
+        ej(g, BR_X_CALL, stub);
+        ej(g, BR_X_JE, g->slow.at[k + 2]);
+        ej(g, BR_X_JMP, g->fault);
+    }
+    if (g->slow.n)
+        memory_stub(g, stub);
+    else
+        br_x86_bind(g->a, stub);
+    br_x86_bind(g->a, g->fault);
+    ei(g, BR_X_MOV32_I, br_x86_reg(RAX), X86_FAULT);
+    ej(g, BR_X_JMP, 0); /* label 0: the way out */
+    br_x86_bind(g->a, g->done);
+    e2(g, BR_X_XOR32, RAX, RAX);
+    ej(g, BR_X_JMP, 0);
+    g->fn->code_to = (uint32_t)g->a->code.n;
+    for (size_t k = 0; k < g->const_label.n; k++) {
+        br_x86_bind(g->a, g->const_label.at[k]);
+        br_x86_bytes(g->a, &g->consts.at[k], 8);
+    }
+}
+
+/* rdi ctx, rsi rows, rdx masks, rcx where to go */
+void
+x86_gen_entry(br_x86_asm *a)
+{
+    static const uint8_t saved[] = {RBX, RBP, R12, R13, R14, R15};
+    static const uint8_t moves[][2] = {{RBX, RDI}, {R12, RSI}, {RBP, RDX}};
+    gen g = {.a = a};
+    uint32_t out = br_x86_label(a);
+
+    for (int k = 0; k < 6; k++)
+        br_x86_put(a, BR_X_PUSH, (br_x86_arg[]){br_x86_reg(saved[k])});
+    ei(&g, BR_X_SUB64_I, br_x86_reg(RSP), 8);
+    for (int k = 0; k < 3; k++)
+        e2(&g, BR_X_MOV64, moves[k][0], moves[k][1]);
+    br_x86_put(a, BR_X_JMP_M, (br_x86_arg[]){br_x86_reg(RCX)});
+    br_x86_bind(a, out);
+    ei(&g, BR_X_ADD64_I, br_x86_reg(RSP), 8);
+    for (int k = 5; k >= 0; k--)
+        br_x86_put(a, BR_X_POP, (br_x86_arg[]){br_x86_reg(saved[k])});
+    br_x86_put(a, BR_X_ZEROUPPER, NULL);
+    br_x86_put(a, BR_X_RET, NULL);
+}
+
+static br_code
+alloc(gen *g, const br_kfn *f, void **mem)
+{
+    size_t v = f->vals.n + 2, n = f->blks.n;
+    uint32_t *w = br_try_calloc(f->ins.n + f->args.n + v + 3 * n + 1, 4);
+    uint8_t *b = br_try_calloc(5 * v + n + 1, 1);
+
+    mem[0] = w;
+    mem[1] = b;
+    if (!w || !b)
+        return BR_E_OOM;
+    g->region = w;
+    g->next_use = w + f->ins.n;
+    g->next = g->next_use + f->args.n;
+    g->start = g->next + v;
+    g->tail = g->start + n;
+    g->term = g->tail + n;
+    memset(g->next, 0xff, v * 4);
+    g->regs = b;
+    g->spill = b + 2 * v;
+    g->masked = b + 4 * v;
+    g->mixed = b + 5 * v;
+    memset(g->regs, NO_REG, 2 * v);
+    return BR_OK;
+}
+
+static void
+blocks(gen *g)
+{
+    g->done = br_x86_label(g->a);
+    g->fault = br_x86_label(g->a);
+    for (uint32_t p = 0; p < g->n; p++) {
+        g->start[p] = br_x86_label(g->a);
+        if (waits(g, g->fn->order[p])) {
+            g->tail[p] = br_x86_label(g->a);
+            g->term[p] = br_x86_label(g->a);
+        }
+    }
+    for (uint32_t p = 0; p < g->n; p++) {
+        g->fn->at[p] = (uint32_t)g->a->code.n;
+        g->pos = p;
+        block(g, g->fn->order[p]);
+    }
+    ending(g);
+}
+
+br_code
+x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st)
+{
+    const br_kfn *f = fn->f;
+    gen g = {.a = a, .m = m, .f = f, .fn = fn, .n = (uint32_t)f->blks.n};
+    void *mem[2];
+    br_code code = alloc(&g, f, mem);
+
+    fn->code_from = (uint32_t)a->code.n;
+    if (code == BR_OK &&
+        !br_kfn_uniform(f, fn->order, fn->place, fn->uniform, g.mixed))
+        code = BR_E_OOM;
+    /* One of each: pushes that find no memory then use the first. */
+    if (code == BR_OK && (!list_presets(&g) || !br_vec_reserve(&fn->sites, 4)))
+        code = BR_E_OOM;
+    if (code == BR_OK) {
+        find_rows(&g);
+        place_rows(&g);
+        blocks(&g);
+    }
+    br_vec_fini(&g.consts);
+    br_vec_fini(&g.const_label);
+    br_vec_fini(&g.list);
+    br_vec_fini(&g.uni);
+    br_vec_fini(&g.slow);
+    br_free(mem[0]);
+    br_free(mem[1]);
+    if (code == BR_OK && g.too_many)
+        return br_fail(st, BR_E_LIMIT,
+                       "line %u: %.*s needs more than %d places besides "
+                       "registers at once, over what x86-64 code has",
+                       f->line, (int)BR_MIN(f->name.n, (size_t)80), f->name.p,
+                       SPILL_PARTS);
+    return a->oom || code != BR_OK ? br_fail(st, BR_E_OOM, "out of memory")
+                                   : BR_OK;
+}

@@ -1,0 +1,111 @@
+/* x86_gen.h - the state of the generator of one function.
+ *
+ * A block is cut into regions: runs of instructions that concern one lane each.
+ * A region's code does a quarter of the warp after another, its values in ymm
+ * registers (x86_reg.c); uniform instructions make a region of their own, run
+ * once. Between regions values lie in their rows. What has no vector form is a
+ * call of C for the whole warp (a step).
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_X86_GEN_H
+#define BR_X86_GEN_H
+
+#include "cg/x86/x86_int.h"
+
+#include <stddef.h>
+
+enum { NREGS = 16, NO_REG = 0xff, SPILL_PARTS = 64 };
+#define NEVER 0xffffffffu
+
+struct gen;
+/* Makes the code of an instruction in a region. */
+typedef void (*x86_sel)(struct gen *g, const br_kins *i);
+
+typedef struct gen {
+    br_x86_asm *a;
+    const br_kir *m;
+    const br_kfn *f;
+    x86_fn *fn;
+    uint8_t *mixed;                /* by block */
+    uint32_t n;                    /* blocks */
+    uint32_t pos;                  /* of the block at work */
+    uint32_t *start, *tail, *term; /* labels by position */
+    uint32_t done, fault;          /* labels */
+    /* by instruction: its region; by value: where it is made */
+    uint32_t *region, n_regions, *next_use;
+    uint8_t *masked;         /* by value: other lanes' parts of its row live */
+    uint32_t *pool;          /* by value: label of a constant */
+    BR_VEC(uint64_t) consts; /* bits, for those without a value */
+    BR_VEC(uint32_t) const_label;
+    BR_VEC(uint32_t) list; /* instructions of the region at work */
+    BR_VEC(uint32_t) uni;  /* those that are uniform */
+    uint32_t spill_at;     /* rows for what no register is left for */
+    /* the region at work */
+    bool uniform;
+    uint32_t at; /* number of the instruction in it */
+    struct {
+        uint32_t val;
+        uint8_t part;
+        bool busy, pinned, temp;
+    } reg[NREGS];
+    uint8_t *regs;         /* by value * 2 + part */
+    uint32_t *next;        /* by value: its next use in the region */
+    uint8_t *spill;        /* by value * 2 + part: slot + 1, or 0 */
+    uint8_t spilled;       /* slots in use */
+    BR_VEC(uint32_t) slow; /* label of the slow path, site, label after it */
+    bool too_many;
+} gen;
+
+#define EXEC(g)   ((uint32_t)(g)->f->vals.n)     /* mask of lanes, 32 bits */
+#define EXEC64(g) ((uint32_t)(g)->f->vals.n + 1) /* its halves, 64 bits each */
+
+static inline unsigned
+cls_of(const gen *g, uint32_t v)
+{
+    return v == EXEC(g)     ? BR_KC_PRED
+           : v == EXEC64(g) ? BR_KC_B64
+                            : g->f->vals.at[v].cls;
+}
+static inline unsigned
+parts_of(const gen *g, unsigned cls)
+{
+    return cls == BR_KC_B64 && !g->uniform ? 2 : 1;
+}
+static inline bool
+is_const(const gen *g, uint32_t v)
+{
+    return v < g->f->vals.n && g->f->vals.at[v].kind != BR_KV_INS;
+}
+static inline uint32_t
+arg_of(const gen *g, const br_kins *i, unsigned n)
+{
+    return g->f->args.at[i->arg + n];
+}
+
+/* x86_reg.c */
+unsigned x86_use(gen *g, uint32_t v, unsigned part);
+unsigned x86_def(gen *g, uint32_t v, unsigned part);
+unsigned x86_tmp(gen *g);
+void x86_drop(gen *g, unsigned reg); /* a temporary that is done */
+void x86_region(gen *g, const uint32_t *list, size_t n, bool uniform);
+void x86_mask_row(gen *g, unsigned to, unsigned offset); /* from x86_ctx */
+br_x86_arg x86_const(gen *g, uint64_t bits);
+br_x86_arg x86_ctx_at(size_t offset);
+
+/* x86_sel.c, x86_mem.c: NULL, it has no vector form */
+x86_sel x86_select(const gen *g, const br_kins *i);
+x86_sel x86_select_cvt(const br_kins *i);
+x86_sel x86_select_mem(const gen *g, const br_kins *i);
+
+/* one instruction */
+void e3(gen *g, br_x86_op op, unsigned d, unsigned a, unsigned b);
+void e3i(gen *g, br_x86_op op, unsigned d, unsigned a, unsigned b, int imm);
+void e2(gen *g, br_x86_op op, unsigned d, unsigned a);
+void e2i(gen *g, br_x86_op op, unsigned d, unsigned a, int imm);
+void em(gen *g, br_x86_op op, unsigned d, br_x86_arg m);
+void e3m(gen *g, br_x86_op op, unsigned d, unsigned a, br_x86_arg m);
+void es(gen *g, br_x86_op op, br_x86_arg m, unsigned s);
+void ei(gen *g, br_x86_op op, br_x86_arg m, int64_t imm);
+void ej(gen *g, br_x86_op op, uint32_t label);
+uint32_t x86_site_of(gen *g, const br_kins *i);
+
+#endif

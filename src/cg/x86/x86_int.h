@@ -1,0 +1,89 @@
+/* x86_int.h - what generator and runtime of the x86-64 target share.
+ *
+ * A value of a warp has a row in its frame: 32 lanes of 32 bits (narrow ones
+ * extended by zeros), or of 64, or a bit each for a predicate; a uniform one
+ * has 8 bytes, a uniform predicate 0 or -1 in them. Code works on a quarter of a
+ * row, 8 lanes, at a time:
+ *
+ *   rbx  x86_ctx       rbp  masks of the frame     r12  its rows
+ *   r13d lanes of the block    r14  32 * quarter   r15  quarter
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_X86_INT_H
+#define BR_X86_INT_H
+
+#include "cg/kinterp_int.h"
+#include "cg/x86/x86_asm.h"
+
+enum { X86_QUARTERS = 4, X86_LANES = 8, X86_STEPS = 6 };
+
+/* Memory that a load or store found last: addr - lo <= last is in it. */
+typedef struct x86_window {
+    uint64_t lo, last, host; /* host: of address 0 */
+} x86_window;
+
+typedef struct x86_ctx {
+    uint32_t bits[X86_QUARTERS][X86_LANES];  /* 1 << lane */
+    uint32_t lanes[X86_QUARTERS][X86_LANES]; /* number of the lane */
+    uint64_t steps[X86_STEPS][X86_LANES];    /* k << row, k of 8 lanes */
+    uint64_t save[16][4];                    /* ymm registers */
+    uint32_t exec, edge, fuel, result;
+    uint64_t shared_bytes;
+    uint8_t *shared;
+    const uint8_t *params;
+    x86_window *windows, **tables; /* of each function */
+    uint32_t (*step)(struct x86_ctx *, uint32_t site, uint32_t exec);
+    uint32_t (*leave)(struct x86_ctx *, uint32_t site, uint32_t exec);
+    uint32_t (*choose)(struct x86_ctx *, uint32_t site, uint32_t exec);
+    uint32_t (*memory)(struct x86_ctx *, uint32_t site, uint32_t quarter);
+    ki_run *run;
+    ki_warp *warp;
+    const struct x86_fn *fn;
+    br_code code; /* of a fault */
+} x86_ctx;
+
+/* Where code calls C: an instruction, and for memory the registers that its
+ * operands are in: address, then data; of 64 bits two. */
+typedef struct x86_site {
+    uint32_t ins, pos;
+    uint8_t reg[10];
+    bool uniform;
+} x86_site;
+
+/* What step says. */
+enum { X86_ON, X86_CALLED, X86_FAULT };
+
+#define X86_NO_SLOT 0xffffffffu
+
+typedef struct x86_fn {
+    const br_kfn *f;
+    uint32_t *order, *place;
+    uint8_t *uniform; /* by value */
+    uint32_t *slot;   /* by value: bytes from r12 */
+    uint32_t frame_bytes;
+    uint32_t *at; /* by position: offset of code */
+    uint32_t code_from, code_to;
+    BR_VEC(x86_site) sites;
+    BR_VEC(uint32_t) presets; /* known when a frame is made */
+} x86_fn;
+
+struct br_x86 {
+    const br_kir *m;
+    x86_fn *fns;
+    uint8_t *code;
+    size_t bytes;
+    uint32_t enter;
+    bool alone; /* wants one thread */
+};
+
+/* x86_gen.c: code of a function behind what is there already. */
+br_code x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st);
+void x86_gen_entry(br_x86_asm *a);
+
+/* x86_run.c, for the interpreter's frames */
+br_code x86_frame(ki_run *r, ki_warp *w, ki_frame *f, uint32_t fn);
+br_code x86_enter(ki_run *r, ki_warp *w, uint32_t pos);
+void x86_put_lane(ki_frame *f, uint32_t v, unsigned lane, uint64_t bits);
+void x86_fetch(const ki_frame *f, const br_kins *i, uint32_t exec);
+
+#endif

@@ -1,0 +1,289 @@
+/* x86_mem.c - vector code for loads and stores.
+ *
+ * The 8 addresses of a quarter are looked at when they are there: one after
+ * another they are a load of 8 lanes, all the same a broadcast. Either way the
+ * bytes have to lie in the region that this instruction found last (a window),
+ * or in shared memory. Anything else, and lanes that do not run, is C's work
+ * (x86_memory in x86_run.c), which reads and writes saved registers.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/x86/x86_gen.h"
+
+static unsigned
+count(const br_kins *i)
+{
+    return i->op == BR_K_LD ? i->n_res : i->n_arg - 1u;
+}
+
+static unsigned
+log2_of(unsigned n)
+{
+    return (unsigned)__builtin_ctz(n);
+}
+
+/* rax: the first address. Leaves where it is in rcx, or goes to slow. */
+static void
+bounds(gen *g, const br_kins *i, uint32_t site, unsigned bytes, uint32_t slow)
+{
+    unsigned align = count(i) * br_ktinfo_of[i->type].bytes;
+
+    if (i->imm)
+        ei(g, BR_X_ADD64_I, br_x86_reg(RAX), i->imm);
+    if (align > 1) {
+        ei(g, BR_X_TEST32_I, br_x86_reg(RAX), align - 1);
+        ej(g, BR_X_JNE, slow);
+    }
+    if (br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_SHARED) {
+        em(g, BR_X_MOV64, RCX, x86_ctx_at(offsetof(x86_ctx, shared_bytes)));
+        ei(g, BR_X_SUB64_I, br_x86_reg(RCX), bytes);
+        ej(g, BR_X_JB, slow);
+        e2(g, BR_X_CMP64, RAX, RCX);
+        ej(g, BR_X_JA, slow);
+        em(g, BR_X_MOV64, RCX, x86_ctx_at(offsetof(x86_ctx, shared)));
+    } else {
+        int32_t at = (int32_t)(site * sizeof(x86_window));
+
+        em(g, BR_X_MOV64, RDX, x86_ctx_at(offsetof(x86_ctx, windows)));
+        e2(g, BR_X_MOV64, RCX, RAX);
+        em(g, BR_X_SUB64, RCX, br_x86_mem(RDX, at));
+        em(g, BR_X_CMP64, RCX, br_x86_mem(RDX, at + 8));
+        ej(g, BR_X_JA, slow);
+        em(g, BR_X_MOV64, RCX, br_x86_mem(RDX, at + 16));
+    }
+    e2(g, BR_X_ADD64, RCX, RAX);
+}
+
+/* To other where the lanes' addresses are not a0, a0 + step, a0 + 2 step...;
+ * step 0: not all the same. */
+static void
+check_row(gen *g, unsigned lo, unsigned hi, unsigned step, uint32_t other)
+{
+    unsigned x = x86_tmp(g), y = x86_tmp(g), b = x86_tmp(g);
+
+    if (step) {
+        int32_t at =
+            (int32_t)(offsetof(x86_ctx, steps) + 64 * (size_t)log2_of(step));
+
+        e3m(g, BR_X_PSUBQ, x, lo, br_x86_mem(RBX, at));
+        e3m(g, BR_X_PSUBQ, y, hi, br_x86_mem(RBX, at + 32));
+    }
+    e2(g, BR_X_BCASTQ, b, lo);
+    e3(g, BR_X_PXOR, x, step ? x : lo, b);
+    e3(g, BR_X_PXOR, y, step ? y : hi, b);
+    e3(g, BR_X_POR, x, x, y);
+    e2(g, BR_X_PTEST, x, x);
+    ej(g, BR_X_JNE, other);
+    x86_drop(g, x);
+    x86_drop(g, y);
+    x86_drop(g, b);
+}
+
+/* Registers of the operands, for the slow path. */
+static void
+note_regs(gen *g, const br_kins *i, uint32_t site)
+{
+    x86_site *s = &g->fn->sites.at[site];
+    unsigned n = 0, cls = br_ktinfo_of[i->type].cls;
+
+    for (unsigned p = 0; p < parts_of(g, BR_KC_B64); p++)
+        s->reg[n++] = (uint8_t)x86_use(g, arg_of(g, i, 0), p);
+    for (unsigned k = 0; k < count(i); k++)
+        for (unsigned p = 0; p < parts_of(g, cls); p++)
+            s->reg[n++] = (uint8_t)(i->op == BR_K_LD
+                                        ? x86_def(g, i->res + k, p)
+                                        : x86_use(g, arg_of(g, i, k + 1), p));
+}
+
+static uint32_t
+slow_path(gen *g, uint32_t site, uint32_t back)
+{
+    uint32_t slow = br_x86_label(g->a);
+
+    if (!br_vec_push(&g->slow, slow) || !br_vec_push(&g->slow, site) ||
+        !br_vec_push(&g->slow, back))
+        g->a->oom = true;
+    return slow;
+}
+
+/* ---- 8 lanes in a row ----------------------------------------------------- */
+
+static void
+split2(gen *g, unsigned lo, unsigned hi, unsigned x, unsigned y)
+{
+    unsigned t = x86_tmp(g);
+
+    e3i(g, BR_X_SHUFPS, t, x, y, 0x88);
+    e3i(g, BR_X_SHUFPS, hi, x, y, 0xdd);
+    e2i(g, BR_X_PERMQ, lo, t, 0xd8);
+    e2i(g, BR_X_PERMQ, hi, hi, 0xd8);
+    x86_drop(g, t);
+}
+
+/* [rcx]: pairs or fours of 32 bits into a register for each place. */
+static void
+load_several(gen *g, const uint8_t *d, unsigned n)
+{
+    unsigned t[4];
+
+    for (unsigned k = 0; k < n; k++) {
+        t[k] = x86_tmp(g);
+        em(g, BR_X_MOVUPS_L, t[k], br_x86_mem(RCX, 32 * (int32_t)k));
+    }
+    if (n == 2) {
+        split2(g, d[0], d[1], t[0], t[1]);
+        return;
+    }
+    /* halves of 64 bits first: ab of lanes 0 2 1 3, then in order */
+    for (unsigned k = 0; k < 4; k += 2) {
+        e3(g, BR_X_PUNPCKHQDQ, d[k], t[k], t[k + 1]);
+        e3(g, BR_X_PUNPCKLQDQ, t[k], t[k], t[k + 1]);
+        e2i(g, BR_X_PERMQ, t[k], t[k], 0xd8);
+        e2i(g, BR_X_PERMQ, t[k + 1], d[k], 0xd8);
+    }
+    split2(g, d[0], d[1], t[0], t[2]);
+    split2(g, d[2], d[3], t[1], t[3]);
+}
+
+static void
+load_row(gen *g, const br_kins *i, const uint8_t *d)
+{
+    unsigned size = br_ktinfo_of[i->type].bytes;
+
+    if (i->n_res > 1) {
+        load_several(g, d, i->n_res);
+        return;
+    }
+    switch (size) {
+    case 8:
+        em(g, BR_X_MOVUPS_L, d[0], br_x86_mem(RCX, 0));
+        em(g, BR_X_MOVUPS_L, d[1], br_x86_mem(RCX, 32));
+        break;
+    case 4: em(g, BR_X_MOVUPS_L, d[0], br_x86_mem(RCX, 0)); break;
+    case 2: em(g, BR_X_PMOVZXWD, d[0], br_x86_mem(RCX, 0)); break;
+    default: em(g, BR_X_PMOVZXBD, d[0], br_x86_mem(RCX, 0)); break;
+    }
+}
+
+static void
+store_row(gen *g, const br_kins *i, const uint8_t *s)
+{
+    unsigned size = br_ktinfo_of[i->type].bytes;
+
+    if (size == 2) {
+        unsigned t = x86_tmp(g);
+
+        /* The high half is zero: no saturation. */
+        e3(g, BR_X_PACKUSDW, t, s[0], s[0]);
+        e2i(g, BR_X_PERMQ, t, t, 0x08);
+        es(g, BR_X_MOVUPS_SX, br_x86_mem(RCX, 0), t);
+        return;
+    }
+    es(g, BR_X_MOVUPS_S, br_x86_mem(RCX, 0), s[0]);
+    if (size == 8)
+        es(g, BR_X_MOVUPS_S, br_x86_mem(RCX, 32), s[1]);
+}
+
+static void
+load_one(gen *g, const br_kins *i, unsigned d, unsigned k)
+{
+    unsigned size = br_ktinfo_of[i->type].bytes;
+    br_x86_arg at = br_x86_mem(RCX, (int32_t)(k * size));
+
+    if (size >= 4) {
+        em(g, size == 8 ? BR_X_BCASTQ : BR_X_BCASTD, d, at);
+        return;
+    }
+    em(g, size == 2 ? BR_X_MOVZX16 : BR_X_MOVZX8, RAX, at);
+    e2(g, BR_X_MOVD_XR, d, RAX);
+    e2(g, BR_X_BCASTD, d, d);
+}
+
+/* ---- instructions --------------------------------------------------------- */
+
+static void
+sel_uniform_load(gen *g, const br_kins *i)
+{
+    uint32_t site = x86_site_of(g, i), back = br_x86_label(g->a);
+    uint32_t slow = slow_path(g, site, back);
+    const x86_site *s = &g->fn->sites.at[site];
+    unsigned bytes = count(i) * br_ktinfo_of[i->type].bytes;
+
+    note_regs(g, i, site);
+    es(g, BR_X_MOVQ_RX, br_x86_reg(RAX), s->reg[0]);
+    bounds(g, i, site, bytes, slow);
+    for (unsigned k = 0; k < i->n_res; k++)
+        load_one(g, i, s->reg[1 + k], k);
+    br_x86_bind(g->a, back);
+}
+
+/* Makes n registers free now: what has to give way is stored on every way
+ * through the code that follows, not on one of them. */
+static void
+reserve(gen *g, unsigned n)
+{
+    unsigned t[8];
+
+    for (unsigned k = 0; k < n; k++)
+        t[k] = x86_tmp(g);
+    for (unsigned k = 0; k < n; k++)
+        x86_drop(g, t[k]);
+}
+
+static void
+sel_row(gen *g, const br_kins *i)
+{
+    br_x86_arg exec =
+        br_x86_memx(RBX, R15, 1, (int32_t)offsetof(x86_ctx, exec));
+    uint32_t site = x86_site_of(g, i), back = br_x86_label(g->a);
+    uint32_t slow = slow_path(g, site, back), same = br_x86_label(g->a);
+    unsigned step = count(i) * br_ktinfo_of[i->type].bytes;
+    const x86_site *s = &g->fn->sites.at[site];
+    bool load = i->op == BR_K_LD, both = load && i->n_res == 1;
+
+    note_regs(g, i, site);
+    reserve(g, load && i->n_res > 2 ? 5 : 3);
+    ei(g, BR_X_CMP8_I, exec, 0xff);
+    ej(g, BR_X_JNE, slow);
+    check_row(g, s->reg[0], s->reg[1], step, both ? same : slow);
+    es(g, BR_X_MOVQ_RX, br_x86_reg(RAX), s->reg[0]);
+    bounds(g, i, site, X86_LANES * step, slow);
+    if (load)
+        load_row(g, i, s->reg + 2);
+    else
+        store_row(g, i, s->reg + 2);
+    if (both) {
+        ej(g, BR_X_JMP, back);
+        br_x86_bind(g->a, same);
+        check_row(g, s->reg[0], s->reg[1], 0, slow);
+        es(g, BR_X_MOVQ_RX, br_x86_reg(RAX), s->reg[0]);
+        bounds(g, i, site, X86_LANES * step, slow);
+        load_one(g, i, s->reg[2], 0);
+        if (step == 8)
+            e2(g, BR_X_MOVAPS, s->reg[3], s->reg[2]);
+    }
+    br_x86_bind(g->a, back);
+}
+
+static void
+sel_memory(gen *g, const br_kins *i)
+{
+    if (g->uniform)
+        sel_uniform_load(g, i);
+    else
+        sel_row(g, i);
+}
+
+x86_sel
+x86_select_mem(const gen *g, const br_kins *i)
+{
+    unsigned space = br_kmod(i->mods, BR_KF_SPACE), n = count(i);
+    unsigned size = br_ktinfo_of[i->type].bytes;
+    bool load = i->op == BR_K_LD;
+
+    (void)g;
+    if (space == BR_KM_SPACE_LOCAL || space == BR_KM_SPACE_PARAM ||
+        i->imm != (int32_t)i->imm || i->type == BR_KT_S8)
+        return NULL;
+    if (n > 1 && !(load && size == 4 && (n == 2 || n == 4)))
+        return NULL;
+    return size == 1 && !load ? NULL : sel_memory;
+}

@@ -1,0 +1,431 @@
+/* x86_reg.c - registers of a region: one pass, the value whose next use is
+ * furthest gives way.
+ *
+ * A region is straight code, so next uses are known exactly, and what is stored
+ * in its row anyway costs nothing to drop (Belady, 1966). Two kinds of values
+ * come from nowhere and are never stored: constants, and the masks EXEC of the
+ * lanes that run.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/x86/x86_gen.h"
+
+#include <string.h>
+
+/* ---- single instructions -------------------------------------------------- */
+
+void
+e3(gen *g, br_x86_op op, unsigned d, unsigned a, unsigned b)
+{
+    br_x86_put(g->a, op,
+               (br_x86_arg[]){br_x86_reg(d), br_x86_reg(a), br_x86_reg(b)});
+}
+
+/* The fourth operand is an immediate, or of vblendv a register. */
+void
+e3i(gen *g, br_x86_op op, unsigned d, unsigned a, unsigned b, int imm)
+{
+    bool r = op == BR_X_BLENDVPS || op == BR_X_BLENDVPD;
+
+    br_x86_put(g->a, op,
+               (br_x86_arg[]){br_x86_reg(d), br_x86_reg(a), br_x86_reg(b),
+                              r ? br_x86_reg((unsigned)imm) : br_x86_imm(imm)});
+}
+
+void
+e2(gen *g, br_x86_op op, unsigned d, unsigned a)
+{
+    br_x86_put(g->a, op, (br_x86_arg[]){br_x86_reg(d), br_x86_reg(a)});
+}
+
+void
+e2i(gen *g, br_x86_op op, unsigned d, unsigned a, int imm)
+{
+    br_x86_put(g->a, op,
+               (br_x86_arg[]){br_x86_reg(d), br_x86_reg(a), br_x86_imm(imm)});
+}
+
+void
+em(gen *g, br_x86_op op, unsigned d, br_x86_arg m)
+{
+    br_x86_put(g->a, op, (br_x86_arg[]){br_x86_reg(d), m});
+}
+
+void
+e3m(gen *g, br_x86_op op, unsigned d, unsigned a, br_x86_arg m)
+{
+    br_x86_put(g->a, op, (br_x86_arg[]){br_x86_reg(d), br_x86_reg(a), m});
+}
+
+void
+es(gen *g, br_x86_op op, br_x86_arg m, unsigned s)
+{
+    br_x86_put(g->a, op, (br_x86_arg[]){m, br_x86_reg(s)});
+}
+
+void
+ei(gen *g, br_x86_op op, br_x86_arg m, int64_t imm)
+{
+    br_x86_put(g->a, op, (br_x86_arg[]){m, br_x86_imm(imm)});
+}
+
+void
+ej(gen *g, br_x86_op op, uint32_t label)
+{
+    br_x86_put(g->a, op, (br_x86_arg[]){br_x86_lab(label)});
+}
+
+br_x86_arg
+x86_ctx_at(size_t offset)
+{
+    return br_x86_mem(RBX, (int32_t)offset);
+}
+
+/* A constant of 8 bytes behind the code. */
+br_x86_arg
+x86_const(gen *g, uint64_t bits)
+{
+    size_t k = 0;
+
+    while (k < g->consts.n && g->consts.at[k] != bits)
+        k++;
+    if (k == g->consts.n &&
+        (!br_vec_push(&g->consts, bits) ||
+         !br_vec_push(&g->const_label, br_x86_label(g->a)))) {
+        g->a->oom = true;
+        return br_x86_at(0);
+    }
+    return br_x86_at(g->const_label.at[k]);
+}
+
+/* ---- rows ----------------------------------------------------------------- */
+
+static br_x86_arg
+row_at(const gen *g, uint32_t v, unsigned part)
+{
+    int32_t at = (int32_t)g->fn->slot[v];
+
+    if (g->fn->uniform[v])
+        return br_x86_mem(R12, at);
+    switch (cls_of(g, v)) {
+    case BR_KC_PRED: return br_x86_mem(R12, at);
+    case BR_KC_B64: return br_x86_memx(R12, R14, 2, at + 32 * (int32_t)part);
+    default: return br_x86_memx(R12, R14, 1, at);
+    }
+}
+
+static br_x86_arg
+spill_place(const gen *g, unsigned slot)
+{
+    return br_x86_mem(R12, (int32_t)(g->spill_at + 32 * (slot - 1)));
+}
+
+/* 32 bits, one a lane, at [rbx + offset] or so, as lanes of all ones or zero. */
+static void
+expand(gen *g, unsigned to, br_x86_arg from)
+{
+    br_x86_arg bits =
+        br_x86_memx(RBX, R14, 1, (int32_t)offsetof(x86_ctx, bits));
+
+    em(g, BR_X_BCASTD, to, from);
+    e3m(g, BR_X_PAND, to, to, bits);
+    e3m(g, BR_X_PCMPEQD, to, to, bits);
+}
+
+void
+x86_mask_row(gen *g, unsigned to, unsigned offset)
+{
+    expand(g, to, x86_ctx_at(offset));
+}
+
+static void
+load_const(gen *g, uint32_t v, unsigned to)
+{
+    uint64_t bits = g->f->vals.at[v].bits;
+    unsigned cls = cls_of(g, v);
+
+    if (cls == BR_KC_PRED)
+        bits = bits ? ~0ull : 0;
+    if (bits == 0)
+        e3(g, BR_X_PXOR, to, to, to);
+    else if (bits == ~0ull || (cls != BR_KC_B64 && bits == 0xffffffff))
+        e3(g, BR_X_PCMPEQD, to, to, to);
+    else
+        em(g, cls == BR_KC_B64 ? BR_X_BCASTQ : BR_X_BCASTD, to,
+           x86_const(g, bits));
+}
+
+static void
+load(gen *g, uint32_t v, unsigned part, unsigned to)
+{
+    unsigned slot = g->spill[v * 2 + part];
+    unsigned cls = cls_of(g, v);
+
+    if (v == EXEC(g)) {
+        x86_mask_row(g, to, offsetof(x86_ctx, exec));
+    } else if (v == EXEC64(g)) {
+        unsigned e = x86_use(g, EXEC(g), 0);
+
+        if (part)
+            e2i(g, BR_X_EXTRACT128, to, e, 1);
+        e2(g, BR_X_PMOVSXDQ, to, part ? to : e);
+    } else if (is_const(g, v)) {
+        load_const(g, v, to);
+    } else if (slot) {
+        em(g, BR_X_MOVUPS_L, to, spill_place(g, slot));
+    } else if (g->fn->uniform[v]) {
+        em(g, cls == BR_KC_B64 ? BR_X_BCASTQ : BR_X_BCASTD, to,
+           row_at(g, v, 0));
+    } else if (cls == BR_KC_PRED) {
+        expand(g, to, row_at(g, v, 0));
+    } else {
+        em(g, BR_X_MOVUPS_L, to, row_at(g, v, part));
+    }
+}
+
+/* A predicate's byte of the quarter; other lanes keep theirs if masked. */
+static void
+store_bits(gen *g, uint32_t v, unsigned from)
+{
+    br_x86_arg at = br_x86_memx(R12, R15, 1, (int32_t)g->fn->slot[v]);
+
+    e2(g, BR_X_MOVMSKPS, RAX, from);
+    if (g->masked[v]) {
+        em(g, BR_X_MOVZX8, RCX, at);
+        e2(g, BR_X_XOR32, RAX, RCX);
+        em(g, BR_X_MOVZX8, RDX,
+           br_x86_memx(RBX, R15, 1, (int32_t)offsetof(x86_ctx, exec)));
+        e2(g, BR_X_AND32, RAX, RDX);
+        e2(g, BR_X_XOR32, RAX, RCX);
+    }
+    es(g, BR_X_MOV8_S, at, RAX);
+}
+
+static void
+store(gen *g, uint32_t v, unsigned part, unsigned from)
+{
+    unsigned cls = cls_of(g, v), t;
+
+    if (g->uniform) {
+        es(g, cls == BR_KC_B64 ? BR_X_MOVQ_RX : BR_X_MOVD_RX, row_at(g, v, 0),
+           from);
+        return;
+    }
+    if (cls == BR_KC_PRED) {
+        store_bits(g, v, from);
+        return;
+    }
+    if (!g->masked[v]) {
+        es(g, BR_X_MOVUPS_S, row_at(g, v, part), from);
+        return;
+    }
+    t = x86_tmp(g);
+    em(g, BR_X_MOVUPS_L, t, row_at(g, v, part));
+    if (cls == BR_KC_B64)
+        e3i(g, BR_X_BLENDVPD, t, t, from, (int)x86_use(g, EXEC64(g), part));
+    else
+        e3i(g, BR_X_BLENDVPS, t, t, from, (int)x86_use(g, EXEC(g), 0));
+    es(g, BR_X_MOVUPS_S, row_at(g, v, part), t);
+    x86_drop(g, t);
+}
+
+/* ---- registers ------------------------------------------------------------ */
+
+static void
+forget(gen *g, unsigned r)
+{
+    if (g->reg[r].busy && !g->reg[r].temp)
+        g->regs[g->reg[r].val * 2 + g->reg[r].part] = NO_REG;
+    g->reg[r].busy = g->reg[r].pinned = g->reg[r].temp = false;
+}
+
+static bool
+has_row(const gen *g, uint32_t v)
+{
+    return v >= g->f->vals.n || is_const(g, v) || g->fn->slot[v] != X86_NO_SLOT;
+}
+
+static void
+evict(gen *g, unsigned r)
+{
+    uint32_t v = g->reg[r].val, p = g->reg[r].part;
+
+    if (!has_row(g, v) && !g->spill[v * 2 + p] && g->next[v] != NEVER) {
+        if (g->spilled == SPILL_PARTS) {
+            g->too_many = true;
+        } else {
+            g->spill[v * 2 + p] = ++g->spilled;
+            es(g, BR_X_MOVUPS_S, spill_place(g, g->spilled), r);
+        }
+    }
+    forget(g, r);
+}
+
+static unsigned
+take(gen *g)
+{
+    unsigned best = NO_REG;
+    uint32_t far = 0;
+
+    for (unsigned r = 0; r < NREGS; r++)
+        if (!g->reg[r].busy)
+            return r;
+    for (unsigned r = 0; r < NREGS; r++) {
+        uint32_t next;
+
+        if (g->reg[r].pinned || g->reg[r].temp)
+            continue;
+        next =
+            g->reg[r].val >= g->f->vals.n ? g->at + 4 : g->next[g->reg[r].val];
+        if (best == NO_REG || next > far) {
+            best = r;
+            far = next;
+        }
+    }
+    br_check(best != NO_REG && "an instruction needs fewer than 16");
+    evict(g, best);
+    return best;
+}
+
+static unsigned
+give(gen *g, uint32_t v, unsigned part)
+{
+    unsigned r = take(g);
+
+    g->reg[r].val = v;
+    g->reg[r].part = (uint8_t)part;
+    g->reg[r].busy = g->reg[r].pinned = true;
+    g->reg[r].temp = false;
+    g->regs[v * 2 + part] = (uint8_t)r;
+    return r;
+}
+
+unsigned
+x86_use(gen *g, uint32_t v, unsigned part)
+{
+    unsigned r;
+
+    part = g->uniform ? 0 : part;
+    if (part && v < g->f->vals.n && (is_const(g, v) || g->fn->uniform[v]))
+        part = 0; /* all lanes are alike */
+    r = g->regs[v * 2 + part];
+    if (r != NO_REG) {
+        g->reg[r].pinned = true;
+        return r;
+    }
+    r = give(g, v, part);
+    load(g, v, part, r);
+    return r;
+}
+
+unsigned
+x86_def(gen *g, uint32_t v, unsigned part)
+{
+    return give(g, v, part);
+}
+
+unsigned
+x86_tmp(gen *g)
+{
+    unsigned r = take(g);
+
+    g->reg[r].busy = g->reg[r].temp = true;
+    return r;
+}
+
+void
+x86_drop(gen *g, unsigned r)
+{
+    g->reg[r].busy = g->reg[r].temp = false;
+}
+
+/* ---- regions -------------------------------------------------------------- */
+
+/* next_use of each argument: the instruction of the region after this one that
+ * reads the value, too. */
+static void
+find_uses(gen *g, const uint32_t *list, size_t n)
+{
+    for (size_t k = n; k-- > 0;) {
+        const br_kins *i = &g->f->ins.at[list[k]];
+
+        for (unsigned a = 0; a < i->n_arg; a++)
+            g->next_use[i->arg + a] = g->next[arg_of(g, i, a)];
+        for (unsigned a = 0; a < i->n_arg; a++)
+            g->next[arg_of(g, i, a)] = (uint32_t)k;
+        /* next[] of a result is right when its turn comes: it is made here. */
+    }
+}
+
+static void
+retire(gen *g, const br_kins *i)
+{
+    for (unsigned r = 0; r < i->n_res; r++)
+        for (unsigned p = 0; p < parts_of(g, cls_of(g, i->res + r)) &&
+                             g->fn->slot[i->res + r] != X86_NO_SLOT;
+             p++)
+            store(g, i->res + r, p, g->regs[(i->res + r) * 2 + p]);
+    for (unsigned r = 0; r < NREGS; r++) {
+        g->reg[r].pinned = false;
+        if (g->reg[r].temp)
+            x86_drop(g, r);
+        else if (g->reg[r].busy && g->reg[r].val < g->f->vals.n &&
+                 g->next[g->reg[r].val] == NEVER)
+            forget(g, r);
+    }
+}
+
+static void
+body(gen *g, const uint32_t *list, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        const br_kins *i = &g->f->ins.at[list[k]];
+
+        g->at = (uint32_t)k;
+        for (unsigned a = 0; a < i->n_arg; a++)
+            g->next[arg_of(g, i, a)] = g->next_use[i->arg + a];
+        x86_select(g, i)(g, i);
+        retire(g, i);
+    }
+    for (unsigned r = 0; r < NREGS; r++)
+        forget(g, r);
+    for (size_t k = 0; k < n; k++) {
+        const br_kins *i = &g->f->ins.at[list[k]];
+
+        for (unsigned r = 0; r < i->n_res; r++) {
+            g->spill[(i->res + r) * 2] = g->spill[(i->res + r) * 2 + 1] = 0;
+            g->next[i->res + r] = NEVER;
+        }
+        for (unsigned a = 0; a < i->n_arg; a++)
+            g->next[arg_of(g, i, a)] = NEVER;
+    }
+    g->spilled = 0;
+}
+
+void
+x86_region(gen *g, const uint32_t *list, size_t n, bool uniform)
+{
+    br_x86_arg exec =
+        br_x86_memx(RBX, R15, 1, (int32_t)offsetof(x86_ctx, exec));
+    uint32_t top, skip;
+
+    if (n == 0)
+        return;
+    g->uniform = uniform;
+    find_uses(g, list, n);
+    if (uniform) {
+        body(g, list, n);
+        return;
+    }
+    top = br_x86_label(g->a);
+    skip = br_x86_label(g->a);
+    e2(g, BR_X_XOR32, R15, R15);
+    e2(g, BR_X_XOR32, R14, R14);
+    br_x86_bind(g->a, top);
+    ei(g, BR_X_CMP8_I, exec, 0);
+    ej(g, BR_X_JE, skip);
+    body(g, list, n);
+    br_x86_bind(g->a, skip);
+    ei(g, BR_X_ADD64_I, br_x86_reg(R15), 1);
+    ei(g, BR_X_ADD64_I, br_x86_reg(R14), X86_LANES * 4);
+    ei(g, BR_X_CMP32_I, br_x86_reg(R15), X86_QUARTERS);
+    ej(g, BR_X_JNE, top);
+}

@@ -1,0 +1,650 @@
+/* x86_run.c - machine code of kernels at work: frames, steps, threads.
+ *
+ * Launches, blocks, warps, barriers and calls are the interpreter's (kinterp.c);
+ * a frame whose function has code runs that instead. What the code leaves to C
+ * is a step: arguments go from the rows to the interpreter's, the instruction is
+ * done there, results come back. So there is nothing that only one of the two
+ * can do, and a fault says the same words.
+ *
+ * Each thread takes the next block until there is none. Code is written, then
+ * made executable: never both.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/x86/x86_int.h"
+
+#include "base/thread.h"
+#include "cg/ktarget.h"
+
+#if defined(__x86_64__)
+#    include <cpuid.h>
+#endif
+#include <string.h>
+
+enum { FUEL = 1 << 14, MAX_THREADS = 256, SMALL_LAUNCH = 4096 };
+
+/* ---- rows ----------------------------------------------------------------- */
+
+static uint64_t
+get(const ki_frame *f, uint32_t v, unsigned lane)
+{
+    const uint8_t *p = f->slots + f->native->slot[v];
+    unsigned cls = f->f->vals.at[v].cls;
+    bool one = f->native->uniform[v];
+    uint64_t x = 0;
+
+    if (cls == BR_KC_PRED) {
+        memcpy(&x, p, 4);
+        return one ? x & 1 : x >> lane & 1;
+    }
+    if (cls == BR_KC_B64)
+        memcpy(&x, p + (one ? 0 : 8 * lane), 8);
+    else
+        memcpy(&x, p + (one ? 0 : 4 * lane), 4);
+    return x;
+}
+
+void
+x86_put_lane(ki_frame *f, uint32_t v, unsigned lane, uint64_t bits)
+{
+    uint8_t *p = f->slots + f->native->slot[v];
+    unsigned cls = f->f->vals.at[v].cls;
+    bool one = f->native->uniform[v];
+    uint32_t w = (uint32_t)bits;
+
+    if (cls == BR_KC_PRED && one) {
+        w = (uint32_t) - (int32_t)w;
+        memcpy(p, &w, 4);
+    } else if (cls == BR_KC_PRED) {
+        memcpy(&w, p, 4);
+        w = (w & ~(1u << lane)) | (uint32_t)(bits & 1) << lane;
+        memcpy(p, &w, 4);
+    } else if (cls == BR_KC_B64) {
+        memcpy(p + (one ? 0 : 8 * lane), &bits, 8);
+    } else {
+        memcpy(p + (one ? 0 : 4 * lane), &w, 4);
+    }
+}
+
+void
+x86_fetch(const ki_frame *f, const br_kins *i, uint32_t exec)
+{
+    for (unsigned a = 0; a < i->n_arg; a++) {
+        uint32_t v = f->f->args.at[i->arg + a];
+
+        if (f->f->vals.at[v].kind == BR_KV_INS)
+            ki_each_lane(lane, exec) f->vals[v][lane] = get(f, v, lane);
+    }
+}
+
+/* ---- frames --------------------------------------------------------------- */
+
+static uint64_t
+preset(ki_run *r, const ki_warp *w, const ki_frame *f, const br_kins *i,
+       unsigned lane)
+{
+    if (i->op == BR_K_SREG)
+        return ki_special(w, (br_ksreg)i->imm, lane);
+    if (i->op == BR_K_LD)
+        return ki_load(r->l->params +
+                           f->f->vals.at[f->f->args.at[i->arg]].bits + i->imm,
+                       br_ktinfo_of[i->type].bytes);
+    return ki_address(r, f, i, 0);
+}
+
+br_code
+x86_frame(ki_run *r, ki_warp *w, ki_frame *f, uint32_t fn)
+{
+    const x86_fn *x = &r->native->fns[fn];
+    uintptr_t at;
+
+    if (!r->rows[fn])
+        r->rows[fn] = ki_rows(f->f);
+    f->vals = r->rows[fn];
+    f->native = x;
+    f->slots_alloc = br_try_calloc(x->frame_bytes + 64u, 1);
+    if (!f->slots_alloc || !f->vals) {
+        br_free(f->slots_alloc);
+        return br_fail(r->st, BR_E_OOM, "kernel: out of memory");
+    }
+    at = (uintptr_t)f->slots_alloc;
+    f->slots = (uint8_t *)f->slots_alloc + (63 & (64 - at % 64));
+    for (size_t k = 0; k < x->presets.n; k++) {
+        const br_kins *i = &f->f->ins.at[x->presets.at[k]];
+
+        if (x->slot[i->res] == X86_NO_SLOT)
+            continue;
+        for (unsigned lane = 0; lane < (x->uniform[i->res] ? 1 : KI_LANES);
+             lane++)
+            x86_put_lane(f, i->res, lane, preset(r, w, f, i, lane));
+    }
+    return BR_OK;
+}
+
+/* ---- what code calls ------------------------------------------------------ */
+
+static uint32_t
+result_of(x86_ctx *c, br_code code)
+{
+    c->code = code;
+    return code == BR_OK ? X86_ON : X86_FAULT;
+}
+
+static uint32_t
+x86_step(x86_ctx *c, uint32_t site, uint32_t exec)
+{
+    const x86_site *s = &c->fn->sites.at[site];
+    ki_frame *f = ki_top(c->warp);
+    const br_kins *i = &f->f->ins.at[s->ins];
+    size_t depth = c->warp->frames.n;
+    unsigned first = (unsigned)__builtin_ctz(exec);
+    br_code code;
+
+    if (s->uniform && !(br_kopinfo_of[i->op].props & BR_KP_CONV))
+        exec = 1u << first;
+    x86_fetch(f, i, exec);
+    c->run->pos = s->pos;
+    code = ki_step(c->run, c->warp, i, exec);
+    if (code != BR_OK)
+        return result_of(c, code);
+    if (c->warp->frames.n > depth)
+        return X86_CALLED;
+    f = ki_top(c->warp);
+    for (unsigned r = 0; r < i->n_res && i->op != BR_K_BARRED; r++) {
+        if (s->uniform)
+            x86_put_lane(f, i->res + r, first, f->vals[i->res + r][first]);
+        else if (f->native->slot[i->res + r] != X86_NO_SLOT)
+            ki_each_lane(lane, exec)
+                x86_put_lane(f, i->res + r, lane, f->vals[i->res + r][lane]);
+    }
+    return X86_ON;
+}
+
+static uint32_t
+x86_leave(x86_ctx *c, uint32_t site, uint32_t exec)
+{
+    const ki_frame *f = ki_top(c->warp);
+
+    c->run->ins = &f->f->ins.at[c->fn->sites.at[site].ins];
+    c->run->lane = (unsigned)__builtin_ctz(exec);
+    return result_of(c, ki_leave(c->run, c->warp, c->run->ins, exec));
+}
+
+/* Lanes that go to target number c->result. */
+static uint32_t
+x86_choose(x86_ctx *c, uint32_t site, uint32_t exec)
+{
+    const ki_frame *f = ki_top(c->warp);
+    const x86_site *s = &c->fn->sites.at[site];
+    const br_kins *i = &f->f->ins.at[s->ins];
+    size_t n = f->f->blks.at[c->fn->order[s->pos]].succ.n;
+
+    c->edge = 0;
+    c->run->ins = i;
+    x86_fetch(f, i, exec);
+    ki_each_lane(lane, exec)
+    {
+        uint64_t v = ki_arg(f, i, 0)[lane];
+
+        c->run->lane = lane;
+        if (v >= n)
+            return result_of(
+                c,
+                ki_fault(c->run, "a jump beyond its table of %zu targets", n));
+        c->edge |= (uint32_t)(v == c->result) << lane;
+    }
+    return X86_ON;
+}
+
+static void
+remember(x86_ctx *c, const br_kins *i, uint32_t site, unsigned bytes)
+{
+    const br_kregion *g = c->run->last < c->run->regions.n
+                              ? &c->run->regions.at[c->run->last]
+                              : NULL;
+    unsigned span = bytes * (c->fn->sites.at[site].uniform ? 1 : X86_LANES);
+    unsigned space = br_kmod(i->mods, BR_KF_SPACE);
+
+    if (space == BR_KM_SPACE_SHARED || !g || g->bytes < span)
+        return;
+    c->windows[site] = (x86_window){g->addr, g->bytes - span,
+                                    (uint64_t)(uintptr_t)g->host - g->addr};
+}
+
+static uint8_t *
+place_of(x86_ctx *c, const br_kins *i, uint32_t site, uint64_t addr)
+{
+    bool load = i->op == BR_K_LD;
+    unsigned n = load ? i->n_res : i->n_arg - 1u;
+    unsigned bytes = n * br_ktinfo_of[i->type].bytes;
+    unsigned space = br_kmod(i->mods, BR_KF_SPACE);
+    const x86_window *w = &c->windows[site];
+    uint8_t *p;
+
+    if (addr % bytes == 0 && w->host && addr - w->lo <= w->last)
+        return (uint8_t *)(uintptr_t)(w->host + addr);
+    p = ki_at(c->run, c->warp, space, addr, bytes, load ? KI_READ : KI_WRITE);
+    if (p && (space != 0 || addr < KI_CODE))
+        remember(c, i, site, bytes);
+    return p;
+}
+
+static uint32_t
+x86_memory(x86_ctx *c, uint32_t site, uint32_t quarter)
+{
+    const x86_site *s = &c->fn->sites.at[site];
+    const br_kins *i = &c->fn->f->ins.at[s->ins];
+    bool load = i->op == BR_K_LD;
+    unsigned n = load ? i->n_res : i->n_arg - 1u, parts = s->uniform ? 1 : 2;
+    unsigned size = br_ktinfo_of[i->type].bytes, wide = size == 8 ? parts : 1;
+    unsigned from =
+        s->uniform ? (unsigned)__builtin_ctz(c->exec) : quarter * X86_LANES;
+    uint32_t exec = s->uniform ? 1 : c->exec >> from & 0xff;
+
+    c->run->ins = i;
+    c->run->pos = s->pos;
+    ki_each_lane(k, exec)
+    {
+        uint64_t addr = c->save[s->reg[k / 4]][k % 4] + (uint64_t)i->imm;
+        uint8_t *p;
+
+        c->run->lane = from + k;
+        p = place_of(c, i, site, addr);
+        if (!p)
+            return result_of(c, BR_E_FAULT);
+        for (unsigned e = 0; e < n; e++) {
+            const uint8_t *rg = s->reg + parts + wide * e;
+            uint8_t *v = size == 8 ? (uint8_t *)&c->save[rg[k / 4]][k % 4]
+                                   : (uint8_t *)c->save[rg[0]] + 4 * k;
+            uint32_t x = 0;
+
+            if (!load) {
+                memcpy(p + e * size, v, size);
+            } else if (size == 8) {
+                memcpy(v, p + e * size, 8);
+            } else {
+                memcpy(&x, p + e * size, size);
+                memcpy(v, &x, 4);
+            }
+        }
+    }
+    return X86_ON;
+}
+
+/* ---- warps ---------------------------------------------------------------- */
+
+typedef uint32_t (*entry_fn)(x86_ctx *c, uint8_t *rows, uint32_t *masks,
+                             const uint8_t *to);
+
+br_code
+x86_enter(ki_run *r, ki_warp *w, uint32_t pos)
+{
+    x86_ctx *c = r->ctx;
+    ki_frame *f = ki_top(w);
+    const x86_fn *x = f->native;
+    size_t fn = (size_t)(x - r->native->fns);
+    uint32_t was;
+    union { /* data becomes code */
+        const uint8_t *data;
+        entry_fn code;
+    } u = {r->native->code};
+
+    c->warp = w;
+    c->fn = x;
+    c->fuel = FUEL;
+    c->shared = w->b->shared;
+    c->shared_bytes = w->b->shared_bytes;
+    if (!c->tables[fn])
+        c->tables[fn] = br_try_calloc(x->sites.n + 1, sizeof(x86_window));
+    c->windows = c->tables[fn];
+    if (!c->windows)
+        return br_fail(r->st, BR_E_OOM, "kernel: out of memory");
+    f->low = 0;
+    was = u.code(c, f->slots, f->pend, r->native->code + x->at[pos]);
+    w->steps += FUEL - (c->fuel > FUEL ? 0 : c->fuel) + 1;
+    return was == X86_FAULT ? c->code : BR_OK;
+}
+
+/* ---- launches ------------------------------------------------------------- */
+
+static void
+fill_tables(x86_ctx *c)
+{
+    for (unsigned q = 0; q < X86_QUARTERS; q++)
+        for (unsigned k = 0; k < X86_LANES; k++)
+            c->bits[q][k] = 1u << (q * X86_LANES + k);
+    for (unsigned s = 0; s < X86_STEPS; s++)
+        for (unsigned k = 0; k < X86_LANES; k++)
+            c->steps[s][k] = (uint64_t)k << s;
+}
+
+/* A thread of a launch: a run of its own on blocks that all share. */
+typedef struct worker {
+    br_thread thread;
+    br_klaunch l;
+    ki_run run;
+    br_status st;
+    br_code code;
+    x86_ctx *ctx;
+} worker;
+
+static br_code
+worker_init(worker *k, const struct br_x86 *x)
+{
+    size_t n = x->m->fns.n + 1;
+
+    k->run.l = &k->l;
+    k->run.m = x->m;
+    k->run.st = &k->st;
+    k->run.native = x;
+    k->run.rows = br_try_calloc(n, sizeof *k->run.rows);
+    k->run.ctx = k->ctx = br_try_calloc(1, sizeof *k->ctx);
+    if (k->ctx)
+        k->ctx->tables = br_try_calloc(n, sizeof *k->ctx->tables);
+    if (!k->run.rows || !k->ctx || !k->ctx->tables)
+        return br_fail(&k->st, BR_E_OOM, "kernel: out of memory");
+    fill_tables(k->ctx);
+    k->ctx->step = x86_step;
+    k->ctx->leave = x86_leave;
+    k->ctx->choose = x86_choose;
+    k->ctx->memory = x86_memory;
+    k->ctx->run = &k->run;
+    k->ctx->params = k->l.params;
+    return ki_run_init(&k->run);
+}
+
+static void
+worker_fini(worker *k)
+{
+    for (size_t n = 0; n < k->l.image->m->fns.n; n++) {
+        if (k->run.rows)
+            br_free(k->run.rows[n]);
+        if (k->ctx && k->ctx->tables)
+            br_free(k->ctx->tables[n]);
+    }
+    if (k->ctx)
+        br_free(k->ctx->tables);
+    br_free(k->run.rows);
+    br_free(k->ctx);
+    ki_run_fini(&k->run);
+}
+
+static void
+work(void *arg)
+{
+    worker *k = arg;
+
+    k->code = ki_run_grid(&k->run);
+    if (k->code == BR_E_OOM)
+        br_fail(&k->st, k->code, "kernel: out of memory");
+    if (k->code != BR_OK)
+        atomic_store_explicit(k->run.stop, true, memory_order_relaxed);
+}
+
+/* What several threads ask of the launch's owner: one at a time. */
+typedef struct owner {
+    br_mutex lock;
+    const br_klaunch *l;
+} owner;
+
+static void
+print_locked(void *arg, const char *text, size_t n)
+{
+    owner *p = arg;
+
+    br_mutex_lock(&p->lock);
+    p->l->print(p->l->arg, text, n);
+    br_mutex_unlock(&p->lock);
+}
+
+static void *
+get_locked(void *arg, uint64_t bytes)
+{
+    owner *p = arg;
+    void *at;
+
+    br_mutex_lock(&p->lock);
+    at = p->l->heap_get(p->l->arg, bytes);
+    br_mutex_unlock(&p->lock);
+    return at;
+}
+
+static bool
+put_locked(void *arg, void *at)
+{
+    owner *p = arg;
+    bool ok;
+
+    br_mutex_lock(&p->lock);
+    ok = p->l->heap_put(p->l->arg, at);
+    br_mutex_unlock(&p->lock);
+    return ok;
+}
+
+static unsigned
+threads_for(const struct br_x86 *x, const br_klaunch *l)
+{
+    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    uint64_t lanes = blocks * l->block[0] * l->block[1] * l->block[2];
+    unsigned n = l->threads ? l->threads : (unsigned)br_cpu_count();
+
+    if (x->alone || l->check || (!l->threads && lanes < SMALL_LAUNCH))
+        return 1;
+    return (unsigned)BR_MIN(BR_MIN(n, blocks), (unsigned)MAX_THREADS);
+}
+
+static br_code
+run_workers(worker *w, unsigned n, br_klaunch *l, br_status *st)
+{
+    unsigned started = 1;
+    br_code code = BR_OK;
+
+    while (started < n && br_thread_start(&w[started].thread, "kernel", work,
+                                          &w[started], NULL) == BR_OK)
+        started++; /* with fewer threads it takes longer, no more */
+    work(&w[0]);
+    for (unsigned k = 1; k < started; k++)
+        br_thread_join(&w[k].thread);
+    for (unsigned k = 0; k < started; k++) {
+        l->steps += w[k].l.steps;
+        l->findings += w[k].l.findings;
+        if (w[k].code != BR_OK && code == BR_OK) {
+            code = w[k].code;
+            l->fault = w[k].l.fault;
+            if (st)
+                *st = w[k].st;
+        }
+    }
+    return code;
+}
+
+static br_code
+launch(br_kcode *code, br_klaunch *l, br_status *st)
+{
+    const struct br_x86 *x = (const struct br_x86 *)(void *)code;
+    _Atomic uint64_t next = 0;
+    _Atomic bool stop = false;
+    owner p = {BR_MUTEX, l};
+    br_code c = BR_OK;
+    unsigned n, made = 0;
+    worker *w;
+
+    l->steps = l->findings = 0;
+    l->fault = BR_KFAULT_OTHER;
+    BR_TRY(ki_check_launch(l, st));
+    if (l->check)
+        return br_fail(st, BR_E_USAGE,
+                       "--check is what the interpreter does: --on interp");
+    n = threads_for(x, l);
+    w = br_try_calloc(n, sizeof *w);
+    if (!w)
+        return br_fail(st, BR_E_OOM, "kernel: out of memory");
+    for (; made < n && c == BR_OK; made++) {
+        w[made].l = *l;
+        w[made].run.next = &next;
+        w[made].run.stop = &stop;
+        w[made].l.print = l->print ? print_locked : NULL;
+        w[made].l.heap_get = l->heap_get ? get_locked : NULL;
+        w[made].l.heap_put = l->heap_put ? put_locked : NULL;
+        w[made].l.arg = &p;
+        c = worker_init(&w[made], x);
+        if (c != BR_OK && st)
+            *st = w[made].st;
+    }
+    if (c == BR_OK)
+        c = run_workers(w, n, l, st);
+    while (made)
+        worker_fini(&w[--made]);
+    br_free(w);
+    return c;
+}
+
+/* ---- modules -------------------------------------------------------------- */
+
+static void
+x86_free(br_kcode *code)
+{
+    struct br_x86 *x = (struct br_x86 *)(void *)code;
+
+    if (!x)
+        return;
+    for (size_t k = 0; x->fns && k < x->m->fns.n; k++) {
+        br_free(x->fns[k].order);
+        br_free(x->fns[k].uniform);
+        br_vec_fini(&x->fns[k].sites);
+        br_vec_fini(&x->fns[k].presets);
+    }
+    br_free(x->fns);
+    br_os_code_free(x->code, x->bytes);
+    br_free(x);
+}
+
+static br_code
+compile_fn(br_x86_asm *a, struct br_x86 *x, uint32_t n, br_status *st)
+{
+    const br_kfn *f = &x->m->fns.at[n];
+    x86_fn *fn = &x->fns[n];
+    size_t blks = f->blks.n;
+
+    fn->f = f;
+    if (br_text_is(f->name, "malloc"))
+        x->alone = true; /* its heap is each thread's own */
+    if (!blks)
+        return BR_OK;
+    fn->order = br_try_calloc(3 * blks + f->vals.n + 3, sizeof *fn->order);
+    fn->uniform = br_try_calloc(f->vals.n + 2, 1);
+    if (!fn->order || !fn->uniform || !br_kfn_order(f, fn->order))
+        return br_fail(st, BR_E_OOM, "out of memory");
+    fn->place = fn->order + blks;
+    fn->at = fn->order + 2 * blks;
+    fn->slot = fn->order + 3 * blks;
+    for (uint32_t p = 0; p < blks; p++)
+        fn->place[fn->order[p]] = p;
+    return x86_gen_fn(a, x->m, fn, st);
+}
+
+static br_code
+have_processor(br_status *st)
+{
+#if defined(__x86_64__)
+    unsigned a, b, c = 0, d;
+
+    /* clang 14 does not know f16c by name. */
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C))
+        return BR_OK;
+#endif
+    return br_fail(st, BR_E_NO_DEVICE,
+                   "x86-64 code needs a processor with AVX2, FMA and F16C");
+}
+
+static br_code
+compile(br_kcode **out, const br_kir *m, br_status *st)
+{
+    struct br_x86 *x = br_try_calloc(1, sizeof *x);
+    br_x86_asm a = {0};
+    br_code code;
+
+    *out = NULL;
+    if (!x)
+        return br_fail(st, BR_E_OOM, "out of memory");
+    x->m = m;
+    x->fns = br_try_calloc(m->fns.n + 1, sizeof *x->fns);
+    code = x->fns ? have_processor(st) : br_fail(st, BR_E_OOM, "out of memory");
+    x86_gen_entry(&a);
+    for (uint32_t k = 0; code == BR_OK && k < m->fns.n; k++)
+        code = compile_fn(&a, x, k, st);
+    if (code == BR_OK && !a.oom) {
+        br_x86_patch(&a);
+        x->bytes = a.code.n;
+        x->code = br_os_code_new(a.code.at, a.code.n);
+    }
+    if (code == BR_OK && !x->code)
+        code = br_fail(st, BR_E_OOM, "out of memory for code");
+    br_x86_fini(&a);
+    *out = (br_kcode *)(void *)x;
+    if (code != BR_OK) {
+        x86_free(*out);
+        *out = NULL;
+    }
+    return code;
+}
+
+static br_code
+text(const br_kcode *code, uint32_t fn, br_str *out)
+{
+    const struct br_x86 *x = (const struct br_x86 *)(const void *)code;
+    const x86_fn *f = &x->fns[fn];
+    uint32_t at = f->code_from, pos = 0;
+
+    br_str_printf(out, "%.*s:\n", (int)f->f->name.n, f->f->name.p);
+    while (at < f->code_to) {
+        size_t n;
+
+        while (pos < f->f->blks.n && f->at[pos] == at)
+            br_str_printf(out, "b%u:\n", f->order[pos++]);
+        br_str_printf(out, "%6x  ", at);
+        n = br_x86_text(x->code + at, f->code_to - at, at, out);
+        br_check(n > 0 && "code that the printer does not know");
+        br_str_putc(out, '\n');
+        at += (uint32_t)n;
+    }
+    return BR_OK;
+}
+
+/* ---- targets -------------------------------------------------------------- */
+
+static br_code
+interp_compile(br_kcode **out, const br_kir *m, br_status *st)
+{
+    (void)m;
+    (void)st;
+    *out = NULL;
+    return BR_OK;
+}
+
+static void
+interp_free(br_kcode *c)
+{
+    (void)c;
+}
+
+static br_code
+interp_launch(br_kcode *c, br_klaunch *l, br_status *st)
+{
+    (void)c;
+    return br_kinterp_run(l, st);
+}
+
+const br_ktarget br_ktargets[] = {
+    {"interp", interp_compile, interp_free, interp_launch, NULL},
+    {"x86-64", compile, x86_free, launch, text},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+const br_ktarget *
+br_ktarget_find(const char *name)
+{
+    for (const br_ktarget *t = br_ktargets; t->name; t++)
+        if (strcmp(t->name, name) == 0)
+            return t;
+    return NULL;
+}
