@@ -4,6 +4,7 @@
  * kept as a number until the function ends; constants take the class that the
  * signature gives them. What comes out is verified before anybody sees it.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/words.h"
 #include "cg/kir.h"
 
 #include <string.h>
@@ -16,9 +17,8 @@ typedef struct parser {
     br_kfn *f; /* NULL between functions */
     uint32_t fn;
     br_status *st;
-    const char *p, *end;
-    const char *w, *w_end; /* the rest of this line */
-    uint32_t line, blk;
+    br_words in;
+    uint32_t blk;
     BR_VEC(uint32_t) num; /* number -> value */
     /* phi arguments say their block; checked when the edges are known. */
     BR_VEC(uint32_t) from; /* its own block, place, the block it names */
@@ -32,39 +32,9 @@ typedef struct parser {
 } parser;
 
 static br_code
-wrong(parser *p, const char *rule, br_text word)
+wrong(const parser *p, const char *rule, br_text word)
 {
-    return br_fail(p->st, BR_E_FORMAT, "line %u: %s%s%.*s%s", p->line, rule,
-                   word.n ? ": '" : "", (int)BR_MIN(word.n, (size_t)60),
-                   word.p ? word.p : "", word.n ? "'" : "");
-}
-
-static bool
-next_line(parser *p)
-{
-    const char *nl;
-
-    if (p->p == p->end)
-        return false;
-    nl = memchr(p->p, '\n', (size_t)(p->end - p->p));
-    p->w = p->p;
-    p->w_end = nl ? nl : p->end;
-    p->p = nl ? nl + 1 : p->end;
-    p->line++;
-    return true;
-}
-
-static br_text
-word(parser *p)
-{
-    const char *from;
-
-    while (p->w < p->w_end && (*p->w == ' ' || *p->w == ','))
-        p->w++;
-    from = p->w;
-    while (p->w < p->w_end && *p->w != ' ' && *p->w != ',')
-        p->w++;
-    return (br_text){from, (size_t)(p->w - from)};
+    return br_words_wrong(&p->in, rule, word, p->st);
 }
 
 static bool
@@ -175,8 +145,8 @@ init_bytes(parser *p, br_kvar *v, br_text hex)
 static br_code
 var_line(parser *p)
 {
-    unsigned space = space_of(word(p));
-    br_text name = word(p), w;
+    unsigned space = space_of(br_words_next(&p->in));
+    br_text name = br_words_next(&p->in), w;
     uint32_t at;
     br_kvar *v;
 
@@ -189,16 +159,18 @@ var_line(parser *p)
         return br_fail(p->st, BR_E_OOM, "kernel IR: out of memory");
     v = &p->m->vars.at[at];
     v->space = (uint8_t)space;
-    while ((w = word(p)).n) {
+    while ((w = br_words_next(&p->in)).n) {
         if (br_text_is(w, "extern"))
             v->external = true;
-        else if (br_text_is(w, "align") && number32(word(p), &v->align))
+        else if (br_text_is(w, "align") &&
+                 number32(br_words_next(&p->in), &v->align))
             continue;
-        else if (br_text_is(w, "bytes") && number(word(p), &v->bytes) &&
+        else if (br_text_is(w, "bytes") &&
+                 number(br_words_next(&p->in), &v->bytes) &&
                  v->bytes <= BR_KMAX_BYTES)
             continue;
         else if (br_text_is(w, "init"))
-            BR_TRY(init_bytes(p, v, word(p)));
+            BR_TRY(init_bytes(p, v, br_words_next(&p->in)));
         else
             return wrong(p, "not a property of a variable", w);
     }
@@ -214,13 +186,15 @@ at_line(parser *p)
 
     if (!v || p->fn != BR_KNONE)
         return wrong(p, "at: there is no variable", BR_TEXT(""));
-    if (!number32(word(p), &r.offset) || !br_text_is(word(p), "bytes") ||
-        !number32(word(p), &r.bytes) || !br_text_is(word(p), "sym"))
+    if (!number32(br_words_next(&p->in), &r.offset) ||
+        !br_text_is(br_words_next(&p->in), "bytes") ||
+        !number32(br_words_next(&p->in), &r.bytes) ||
+        !br_text_is(br_words_next(&p->in), "sym"))
         return wrong(p, "at N bytes N sym NAME N", BR_TEXT(""));
-    name = word(p);
-    if (!integer(word(p), &r.addend))
+    name = br_words_next(&p->in);
+    if (!integer(br_words_next(&p->in), &r.addend))
         return wrong(p, "a symbol needs a number after it", name);
-    r.generic = br_text_is(word(p), "generic");
+    r.generic = br_text_is(br_words_next(&p->in), "generic");
     if (!br_vec_push(&v->relocs, r))
         return br_fail(p->st, BR_E_OOM, "kernel IR: out of memory");
     return late(p, (uint32_t)p->m->vars.n - 1, BR_KNONE,
@@ -232,7 +206,7 @@ at_line(parser *p)
 static br_code
 func_line(parser *p)
 {
-    br_text name = word(p), w;
+    br_text name = br_words_next(&p->in), w;
 
     if (!name.n || br_kir_find_fn(p->m, name) != BR_KNONE)
         return wrong(p, "a function needs a name of its own", name);
@@ -242,7 +216,7 @@ func_line(parser *p)
     p->f = &p->m->fns.at[p->fn];
     p->blk = BR_KNONE;
     p->num.n = p->from.n = 0;
-    while ((w = word(p)).n) {
+    while ((w = br_words_next(&p->in)).n) {
         uint32_t *to = br_text_is(w, "line")          ? &p->f->line
                        : br_text_is(w, "param_bytes") ? &p->f->param_bytes
                        : br_text_is(w, "frame_bytes") ? &p->f->frame_bytes
@@ -254,7 +228,7 @@ func_line(parser *p)
             p->f->entry = true;
         else if (br_text_is(w, "extern"))
             p->f->external = true;
-        else if (!to || !number32(word(p), to))
+        else if (!to || !number32(br_words_next(&p->in), to))
             return wrong(p, "not a property of a function", w);
     }
     return BR_OK;
@@ -264,11 +238,12 @@ static br_code
 param_line(parser *p, bool result)
 {
     br_kparam q = {.result = result};
-    br_text name = word(p);
+    br_text name = br_words_next(&p->in);
     char *s;
 
-    if (!number32(word(p), &q.offset) || !number32(word(p), &q.bytes) ||
-        !number32(word(p), &q.align))
+    if (!number32(br_words_next(&p->in), &q.offset) ||
+        !number32(br_words_next(&p->in), &q.bytes) ||
+        !number32(br_words_next(&p->in), &q.align))
         return wrong(p, "param NAME OFFSET BYTES ALIGN", name);
     s = br_arena_str(&p->m->arena, name.p, name.n);
     q.name = (br_text){s, name.n};
@@ -394,8 +369,8 @@ attribute(parser *p, br_kins *i, br_text w)
 static br_code
 results(parser *p, uint32_t *n_res)
 {
-    const char *at = p->w;
-    br_text w = word(p);
+    const char *at = p->in.w;
+    br_text w = br_words_next(&p->in);
 
     *n_res = 0;
     while (w.n && w.p[0] == '%') {
@@ -404,12 +379,12 @@ results(parser *p, uint32_t *n_res)
         if (!number32(rest(w, 1), &n) || n != p->num.n + *n_res)
             return wrong(p, "results are numbered in their order", w);
         ++*n_res;
-        w = word(p);
+        w = br_words_next(&p->in);
     }
     if (*n_res && !br_text_is(w, "="))
         return wrong(p, "there has to be a =", w);
     if (!*n_res)
-        p->w = at;
+        p->in.w = at;
     return *n_res > BR_KMAX_ARGS ? wrong(p, "too many results", w) : BR_OK;
 }
 
@@ -424,8 +399,8 @@ ins_line(parser *p)
     if (p->blk == BR_KNONE)
         return wrong(p, "an instruction before the first block", BR_TEXT(""));
     BR_TRY(results(p, &n_res));
-    BR_TRY(operation(p, word(p), &i));
-    while ((w = word(p)).n) {
+    BR_TRY(operation(p, br_words_next(&p->in), &i));
+    while ((w = br_words_next(&p->in)).n) {
         bool attr =
             strchr("#!@$", w.p[0]) || (w.p[0] == 'b' && !memchr(w.p, ':', w.n));
 
@@ -496,7 +471,7 @@ fn_line(parser *p, br_text first)
         return p->m->oom ? br_fail(p->st, BR_E_OOM, "kernel IR: out of memory")
                          : BR_OK;
     }
-    p->w = at;
+    p->in.w = at;
     return ins_line(p);
 }
 
@@ -506,12 +481,12 @@ note_line(parser *p)
     uint32_t line;
     const char *from;
 
-    if (!number32(word(p), &line))
+    if (!number32(br_words_next(&p->in), &line))
         return wrong(p, "note LINE \"TEXT\"", BR_TEXT(""));
-    from = memchr(p->w, '"', (size_t)(p->w_end - p->w));
-    if (!from || p->w_end[-1] != '"' || p->w_end - from < 2)
+    from = memchr(p->in.w, '"', (size_t)(p->in.w_end - p->in.w));
+    if (!from || p->in.w_end[-1] != '"' || p->in.w_end - from < 2)
         return wrong(p, "note LINE \"TEXT\"", BR_TEXT(""));
-    br_kir_note(p->m, line, "%.*s", (int)BR_MIN(p->w_end - from - 2, 390),
+    br_kir_note(p->m, line, "%.*s", (int)BR_MIN(p->in.w_end - from - 2, 390),
                 from + 1);
     return BR_OK;
 }
@@ -519,7 +494,7 @@ note_line(parser *p)
 static br_code
 any_line(parser *p)
 {
-    br_text w = word(p), t;
+    br_text w = br_words_next(&p->in), t;
     char *s;
 
     if (w.n == 0)
@@ -536,7 +511,7 @@ any_line(parser *p)
         return note_line(p);
     if (!br_text_is(w, "kir"))
         return wrong(p, "kir, note, var or func", w);
-    t = word(p);
+    t = br_words_next(&p->in);
     s = br_arena_str(&p->m->arena, t.p, t.n);
     if (!s)
         return br_fail(p->st, BR_E_OOM, "kernel IR: out of memory");
@@ -568,14 +543,16 @@ symbols(parser *p)
 br_code
 br_kir_parse(br_kir **out, const char *text, size_t n, br_status *st)
 {
-    parser p = {.p = text, .end = text + n, .st = st, .fn = BR_KNONE};
+    parser p = {.in = {.p = text, .end = text + n, .gaps = " ,"},
+                .st = st,
+                .fn = BR_KNONE};
     br_code code = BR_OK;
 
     *out = NULL;
     p.m = br_kir_new(st);
     if (!p.m)
         return BR_E_OOM;
-    while (code == BR_OK && next_line(&p))
+    while (code == BR_OK && br_words_line(&p.in))
         code = any_line(&p);
     if (code == BR_OK && p.f)
         code = wrong(&p, "a function without its end", p.f->name);

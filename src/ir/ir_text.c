@@ -13,6 +13,7 @@
  * out. Floats are hexadecimal, so that every bit comes back.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/words.h"
 #include "ir/ir_int.h"
 #include "model/quant.h"
 
@@ -123,45 +124,13 @@ enum { MAX_WORDS = 32, MAX_CONST = 1 << 20 };
 typedef struct parser {
     br_ir_builder *b;
     br_status *st;
-    const char *p, *end;   /* of the text not read yet */
-    const char *w, *w_end; /* the rest of this line */
-    int line;
+    br_words in;
 } parser;
 
 static br_code
 wrong(const parser *p, const char *rule, br_text word)
 {
-    return br_fail(p->st, BR_E_FORMAT, "line %d: %s%s%.*s%s", p->line, rule,
-                   word.n ? ": '" : "", (int)BR_MIN(word.n, (size_t)60),
-                   word.p ? word.p : "", word.n ? "'" : "");
-}
-
-static bool
-next_line(parser *p)
-{
-    const char *nl;
-
-    if (p->p == p->end)
-        return false;
-    nl = memchr(p->p, '\n', (size_t)(p->end - p->p));
-    p->w = p->p;
-    p->w_end = nl ? nl : p->end;
-    p->p = nl ? nl + 1 : p->end;
-    p->line++;
-    return true;
-}
-
-static br_text
-next_word(parser *p)
-{
-    const char *from;
-
-    while (p->w < p->w_end && *p->w == ' ')
-        p->w++;
-    from = p->w;
-    while (p->w < p->w_end && *p->w != ' ')
-        p->w++;
-    return (br_text){from, (size_t)(p->w - from)};
+    return br_words_wrong(&p->in, rule, word, p->st);
 }
 
 /* Digits, maybe after a minus; advances. */
@@ -244,8 +213,8 @@ dims(br_text t, br_ir_desc *d)
 static bool
 layer_word(parser *p, int *layer)
 {
-    const char *at = p->w;
-    br_text w = next_word(p);
+    const char *at = p->in.w;
+    br_text w = br_words_next(&p->in);
     int64_t v;
 
     *layer = -1;
@@ -256,7 +225,7 @@ layer_word(parser *p, int *layer)
         *layer = (int)v;
         return true;
     }
-    p->w = at;
+    p->in.w = at;
     return true;
 }
 
@@ -274,7 +243,7 @@ const_data(parser *p, br_ir_desc *d, float **out)
     if (!*out)
         return br_fail(p->st, BR_E_OOM, "constant: out of memory");
     for (int64_t i = 0; i < n; i++) {
-        w = next_word(p);
+        w = br_words_next(&p->in);
         if (!float_of(w, *out + i))
             return wrong(p, "there has to be an f32 number", w);
     }
@@ -287,7 +256,7 @@ value_line(parser *p, bool constant)
 {
     char name[BR_IR_MAX_NAME_BYTES + 1];
     br_ir_desc d = {.name = name};
-    br_text w = next_word(p);
+    br_text w = br_words_next(&p->in);
     float *data = NULL;
     br_code code = BR_OK;
 
@@ -295,18 +264,18 @@ value_line(parser *p, bool constant)
         return wrong(p, "a name has 1..255 bytes", w);
     memcpy(name, w.p, w.n);
     name[w.n] = 0;
-    w = next_word(p);
+    w = br_words_next(&p->in);
     d.dtype = br_qtype_find(w);
     if (d.dtype < 0)
         return wrong(p, "no such number format", w);
-    w = next_word(p);
+    w = br_words_next(&p->in);
     if (!dims(w, &d))
         return wrong(p, "a shape is [numbers, T, P or S]", w);
     if (!layer_word(p, &d.layer))
         return wrong(p, "layer= wants a number", (br_text){0});
     if (constant)
         code = const_data(p, &d, &data);
-    if (code == BR_OK && (w = next_word(p)).n)
+    if (code == BR_OK && (w = br_words_next(&p->in)).n)
         code = wrong(p, "nothing more may come", w);
     if (code == BR_OK)
         (void)br_ir_add_value(p->b, &d);
@@ -379,7 +348,7 @@ static br_code
 node_line(parser *p)
 {
     br_ir_node_desc d = {0};
-    br_text w = next_word(p);
+    br_text w = br_words_next(&p->in);
     int op = br_ir_op_find(w);
     bool out = false;
 
@@ -388,8 +357,8 @@ node_line(parser *p)
     d.op = (br_ir_op)op;
     if (!layer_word(p, &d.layer))
         return wrong(p, "layer= wants a number", (br_text){0});
-    for (w = next_word(p); w.n && !(out || memchr(w.p, '=', w.n));
-         w = next_word(p)) {
+    for (w = br_words_next(&p->in); w.n && !(out || memchr(w.p, '=', w.n));
+         w = br_words_next(&p->in)) {
         if (br_text_is(w, "->")) {
             out = true;
             continue;
@@ -398,14 +367,14 @@ node_line(parser *p)
             return wrong(p, "more than 8 bindings", w);
         BR_TRY(bind_word(p, w, &d.in[d.n_in++]));
     }
-    for (; w.n && !memchr(w.p, '=', w.n); w = next_word(p)) {
+    for (; w.n && !memchr(w.p, '=', w.n); w = br_words_next(&p->in)) {
         if (d.n_out == BR_IR_MAX_BINDINGS)
             return wrong(p, "more than 8 bindings", w);
         BR_TRY(bind_word(p, w, &d.out[d.n_out++]));
     }
     if (br_ir_add_node(p->b, &d) == BR_IR_NONE)
         return BR_OK; /* the builder knows why */
-    for (; w.n; w = next_word(p))
+    for (; w.n; w = br_words_next(&p->in))
         BR_TRY(attr_word(p, w));
     return BR_OK;
 }
@@ -413,8 +382,8 @@ node_line(parser *p)
 static br_code
 body(parser *p)
 {
-    while (next_line(p)) {
-        br_text w = next_word(p);
+    while (br_words_line(&p->in)) {
+        br_text w = br_words_next(&p->in);
 
         if (w.n == 0 || w.p[0] == ';')
             continue;
@@ -428,7 +397,7 @@ body(parser *p)
             return wrong(p, "a line is value, const or node", w);
         if (br_ir_builder_status(p->b)->code != BR_OK)
             return br_fail(p->st, br_ir_builder_status(p->b)->code,
-                           "line %d: %s", p->line,
+                           "line %u: %s", p->in.line,
                            br_ir_builder_status(p->b)->msg);
     }
     return BR_OK;
@@ -437,18 +406,19 @@ body(parser *p)
 br_code
 br_ir_parse(br_ir **out, const char *text, size_t n, br_status *st)
 {
-    parser p = {.st = st, .p = text, .end = text + n};
+    parser p = {.st = st, .in = {.p = text, .end = text + n, .gaps = " "}};
     char name[BR_IR_MAX_NAME_BYTES + 1];
     br_text w, stage;
     br_code code;
 
     *out = NULL;
-    if (!next_line(&p) || (w = next_word(&p), !br_text_is(w, "graph")))
+    if (!br_words_line(&p.in) ||
+        (w = br_words_next(&p.in), !br_text_is(w, "graph")))
         return br_fail(st, BR_E_FORMAT,
                        "line 1: 'graph NAME stage=...' has to "
                        "begin it");
-    w = next_word(&p);
-    stage = next_word(&p);
+    w = br_words_next(&p.in);
+    stage = br_words_next(&p.in);
     if (w.n == 0 || w.n > BR_IR_MAX_NAME_BYTES || memchr(w.p, 0, w.n))
         return wrong(&p, "a name has 1..255 bytes", w);
     if (!br_text_is(stage, "stage=decode") &&
