@@ -1,4 +1,4 @@
-/* hf_kit.h - Hugging Face folders for tests, and a look at what becomes of them.
+/* hf_kit.h - Hugging Face folders for tests, and a look at what comes of them.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef HF_KIT_H

@@ -55,7 +55,7 @@ TEST_WITHIN(greedy_continuation_is_the_golden_one, 120)
     lk_end();
 }
 
-/* ---- rows of arch.def ----------------------------------------------------- */
+/* ---- rows of arch.def ---------------------------------------------------- */
 
 /* The first case of a row. False: it has none, and says so; a row that is
  * called verified and has none is the end of the test. Without the shared

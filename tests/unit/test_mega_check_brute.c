@@ -474,7 +474,7 @@ TEST_WITHIN(check_agrees_with_brute_force, 600)
     ck_assert_int_lt(accepted, runs / 2);
 }
 
-/* ---- long programs --------------------------------------------------------- */
+/* ---- long programs ------------------------------------------------------- */
 
 enum { LONG = 900, WORDS = (LONG + 63) / 64 };
 

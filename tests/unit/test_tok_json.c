@@ -289,7 +289,7 @@ TEST(tok_json_wordpiece)
     br_tok_free(t);
 }
 
-/* A charsmap of one rule, U+FF21 -> "A": a path of three nodes, a leaf, text. */
+/* A charsmap of one rule, U+FF21 -> "A": three nodes, a leaf, text. */
 static void
 put_u32(uint8_t *p, uint32_t v)
 {

@@ -50,7 +50,8 @@ def say(text):
 def build_corpus(work):
     exe = os.path.join(work, "corpus")
     subprocess.run(["cc", "-O2", "-std=c11", "-o", exe,
-                    os.path.join(HERE, "corpus.c")], check=True)
+                    os.path.join(HERE, "corpus.c"),
+                    os.path.join(HERE, "plots.c")], check=True)
     return exe
 
 
