@@ -99,6 +99,128 @@ malloc(size_t n)
 #include <__clang_cuda_intrinsics.h>
 /* clang-format on */
 
+/* Overloads for float that clang declares and an SDK would define. */
+#define BRASS_F(R, name)    \
+    BRASS_D R name(float x) \
+    {                       \
+        return name##f(x);  \
+    }
+BRASS_F(float, acosh)
+BRASS_F(float, asinh)
+BRASS_F(float, atanh)
+BRASS_F(float, cbrt)
+BRASS_F(float, erf)
+BRASS_F(float, erfc)
+BRASS_F(float, exp2)
+BRASS_F(float, expm1)
+BRASS_F(int, ilogb)
+BRASS_F(float, lgamma)
+BRASS_F(long long, llrint)
+BRASS_F(long long, llround)
+BRASS_F(float, nearbyint)
+BRASS_F(float, log1p)
+BRASS_F(float, log2)
+BRASS_F(float, logb)
+BRASS_F(long, lrint)
+BRASS_F(long, lround)
+BRASS_F(float, rint)
+BRASS_F(float, round)
+BRASS_F(float, tgamma)
+BRASS_F(float, trunc)
+#undef BRASS_F
+/* These CUDA has besides. */
+#define BRASS_F(name)           \
+    BRASS_D float name(float x) \
+    {                           \
+        return name##f(x);      \
+    }
+BRASS_F(rsqrt)
+BRASS_F(rcbrt)
+BRASS_F(sinpi)
+BRASS_F(cospi)
+BRASS_F(exp10)
+BRASS_F(erfinv)
+BRASS_F(erfcinv)
+BRASS_F(erfcx)
+BRASS_F(normcdf)
+BRASS_F(normcdfinv)
+#undef BRASS_F
+BRASS_D float
+fdim(float a, float b)
+{
+    return fdimf(a, b);
+}
+BRASS_D float
+fmax(float a, float b)
+{
+    return fmaxf(a, b);
+}
+BRASS_D float
+fmin(float a, float b)
+{
+    return fminf(a, b);
+}
+BRASS_D float
+hypot(float a, float b)
+{
+    return hypotf(a, b);
+}
+BRASS_D float
+fma(float a, float b, float c)
+{
+    return fmaf(a, b, c);
+}
+BRASS_D float
+scalbn(float a, int n)
+{
+    return scalbnf(a, n);
+}
+BRASS_D float
+copysign(float a, float b)
+{
+    return copysignf(a, b);
+}
+BRASS_D float
+nextafter(float a, float b)
+{
+    return nextafterf(a, b);
+}
+BRASS_D float
+remainder(float a, float b)
+{
+    return remainderf(a, b);
+}
+BRASS_D float
+remquo(float a, float b, int *q)
+{
+    return remquof(a, b, q);
+}
+BRASS_D float
+scalbln(float a, long n)
+{
+    return scalbnf(a, (int)n);
+}
+BRASS_D float
+nanf(const char *)
+{
+    return __builtin_nanf("");
+}
+BRASS_D double
+nan(const char *)
+{
+    return __builtin_nan("");
+}
+BRASS_D void
+sincos(float x, float *s, float *c)
+{
+    sincosf(x, s, c);
+}
+BRASS_D void
+sincospi(float x, float *s, float *c)
+{
+    sincospif(x, s, c);
+}
+
 __device__ inline __cuda_builtin_threadIdx_t::operator dim3() const
 {
     return dim3(x, y, z);

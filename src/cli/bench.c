@@ -156,7 +156,7 @@ open_all(bench *b, br_status *st)
     BR_TRY(code);
     b->logits = br_try_calloc((size_t)c.max_want * (size_t)b->m->hp.n_vocab,
                               sizeof *b->logits);
-    b->saved = br_try_calloc(n_slots, br_oracle_slot_bytes(&b->o) + 1);
+    b->saved = br_try_calloc(n_slots, br_slot_bytes(b->o.state) + 1);
     return b->logits && b->saved ? BR_OK
                                  : br_fail(st, BR_E_OOM, "out of memory");
 }
@@ -206,18 +206,18 @@ ask_ref(const bench *b, const int32_t *tokens, float *want, br_status *st)
 static br_code
 ask_cpu(bench *b, const int32_t *tokens, br_status *st)
 {
-    br_cpu_state *mine = b->o.cpu_state;
+    br_state *mine = b->o.state;
     uint32_t n_pages[BR_MAX_KV_GROUPS];
     br_code code;
 
     for (uint32_t g = 0; g < BR_MAX_KV_GROUPS; g++)
         n_pages[g] = 1 + br_kv_free_pages(b->o.kv, g);
-    BR_TRY(
-        br_cpu_state_new(&b->o.cpu_state, b->o.cpu, BR_Q_F32, 1, n_pages, st));
+    BR_TRY(br_state_new(&b->o.state, b->o.graph[BR_IR_PREFILL], BR_Q_F32, 1,
+                        n_pages, st));
     code = br_oracle_feed(&b->o, 0, 0, tokens, CHECK_TOKENS, 0, b->logits, st);
     br_oracle_reset(&b->o, 0);
-    br_cpu_state_free(b->o.cpu_state);
-    b->o.cpu_state = mine;
+    br_state_free(b->o.state);
+    b->o.state = mine;
     return code;
 }
 
@@ -368,13 +368,13 @@ prompt(bench *b, uint32_t slot, uint32_t from, uint32_t n, bool want,
 static br_code
 fill(bench *b, uint32_t batch, uint32_t depth, br_status *st)
 {
-    size_t bytes = br_oracle_slot_bytes(&b->o);
+    size_t bytes = br_slot_bytes(b->o.state);
     uint32_t steps = 0;
 
     for (uint32_t s = 0; s < batch; s++) {
         br_oracle_reset(&b->o, s);
         BR_TRY(prompt(b, s, 0, depth, false, &steps, st));
-        br_oracle_slot_save(&b->o, s, (char *)b->saved + s * bytes);
+        br_slot_save(b->o.state, s, (char *)b->saved + s * bytes);
     }
     return BR_OK;
 }
@@ -382,11 +382,11 @@ fill(bench *b, uint32_t batch, uint32_t depth, br_status *st)
 static void
 rewind_all(bench *b, uint32_t batch, uint32_t depth)
 {
-    size_t bytes = br_oracle_slot_bytes(&b->o);
+    size_t bytes = br_slot_bytes(b->o.state);
 
     for (uint32_t s = 0; s < batch; s++) {
         br_kv_cut(b->o.kv, s, depth);
-        br_oracle_slot_restore(&b->o, s, (char *)b->saved + s * bytes);
+        br_slot_restore(b->o.state, s, (char *)b->saved + s * bytes);
     }
 }
 

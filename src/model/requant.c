@@ -239,12 +239,12 @@ do_tensor(job *j, const br_gguf_tensor *t)
     float *imatrix = NULL;
     br_code code;
 
+    j->stats->fell_back += fell;
     if (type == t->type)
         return copy_tensor(j, t);
     if (j->d->imatrix)
         BR_TRY(br_imatrix_get(j->d->imatrix, t, &imatrix, j->st));
     j->stats->encoded++;
-    j->stats->fell_back += fell;
     j->stats->weighed += imatrix != NULL;
     j->stats->again += (br_qinfo_of(t->type)->flags & BR_QF_QUANT) != 0;
     code = encode_tensor(j, t, type, imatrix);

@@ -88,7 +88,7 @@ reset(void *ctx, uint32_t slot)
 {
     br_lm_model *r = ctx;
 
-    br_oracle_slot_reset(&r->o, slot);
+    br_slot_reset(r->o.state, slot);
 }
 
 static void
@@ -96,7 +96,7 @@ save(void *ctx, uint32_t slot, float *out)
 {
     br_lm_model *r = ctx;
 
-    br_oracle_slot_save(&r->o, slot, out);
+    br_slot_save(r->o.state, slot, out);
 }
 
 static void
@@ -104,7 +104,7 @@ restore(void *ctx, uint32_t slot, const float *from)
 {
     br_lm_model *r = ctx;
 
-    br_oracle_slot_restore(&r->o, slot, from);
+    br_slot_restore(r->o.state, slot, from);
 }
 
 static br_code

@@ -43,8 +43,8 @@ open_ref(br_oracle *o, const uint32_t *n_pages, br_status *st)
         BR_TRY(lower(o, s, &rc, &g, st));
         BR_TRY(br_ref_prepare(&o->ref[s], o->model, g, &rc, st));
     }
-    return br_ref_state_new(&o->state, o->graph[BR_IR_PREFILL], o->c.n_slots,
-                            n_pages, st);
+    return br_state_new(&o->state, o->graph[BR_IR_PREFILL], BR_Q_F32,
+                        o->c.n_slots, n_pages, st);
 }
 
 /* One graph for all steps. */
@@ -62,9 +62,9 @@ open_cpu(br_oracle *o, const uint32_t *n_pages, br_status *st)
     BR_TRY(br_ir_of_model(&o->graph[BR_IR_PREFILL], o->model, BR_IR_PREFILL,
                           o->c.n_ctx, st));
     BR_TRY(br_cpu_prepare(&o->cpu, o->model, o->graph[BR_IR_PREFILL], &cc, st));
-    return br_cpu_state_new(&o->cpu_state, o->cpu,
-                            o->c.f16_kv && !o->c.exact ? BR_Q_F16 : BR_Q_F32,
-                            o->c.n_slots, n_pages, st);
+    return br_state_new(&o->state, o->graph[BR_IR_PREFILL],
+                        o->c.f16_kv && !o->c.exact ? BR_Q_F16 : BR_Q_F32,
+                        o->c.n_slots, n_pages, st);
 }
 
 static br_code
@@ -111,13 +111,12 @@ void
 br_oracle_close(br_oracle *o)
 {
     br_cpu_free(o->cpu);
-    br_cpu_state_free(o->cpu_state);
     for (int s = 0; s < BR_IR_STAGE_COUNT; s++) {
         br_ref_free(o->ref[s]);
         br_mega_free(o->program[s]);
         br_ir_free(o->graph[s]);
     }
-    br_ref_state_free(o->state);
+    br_state_free(o->state);
     br_kv_free(o->kv);
     *o = (br_oracle){0};
 }
@@ -126,14 +125,14 @@ void
 br_oracle_reset(br_oracle *o, uint32_t slot)
 {
     br_kv_cut(o->kv, slot, 0);
-    br_oracle_slot_reset(o, slot);
+    br_slot_reset(o->state, slot);
 }
 
 br_code
 br_oracle_run(br_oracle *o, const br_step *step, br_ir_stage stage,
               float *logits, br_status *st)
 {
-    return o->cpu ? br_cpu_step(o->cpu, o->cpu_state, step, logits, st)
+    return o->cpu ? br_cpu_step(o->cpu, o->state, step, logits, st)
                   : br_ref_step(o->ref[stage], o->state, step, logits, st);
 }
 
@@ -187,40 +186,4 @@ br_oracle_watch(br_oracle *o, const br_watch *w)
         br_cpu_watch(o->cpu, w);
     else
         br_ref_watch(o->ref[BR_IR_PREFILL], w);
-}
-
-/* ---- what a slot has besides pages --------------------------------------- */
-
-size_t
-br_oracle_slot_bytes(const br_oracle *o)
-{
-    return o->cpu ? br_cpu_slot_bytes(o->cpu_state)
-                  : br_ref_slot_bytes(o->state);
-}
-
-void
-br_oracle_slot_reset(br_oracle *o, uint32_t slot)
-{
-    if (o->cpu)
-        br_cpu_slot_reset(o->cpu_state, slot);
-    else
-        br_ref_slot_reset(o->state, slot);
-}
-
-void
-br_oracle_slot_save(const br_oracle *o, uint32_t slot, void *out)
-{
-    if (o->cpu)
-        br_cpu_slot_save(o->cpu_state, slot, out);
-    else
-        br_ref_slot_save(o->state, slot, out);
-}
-
-void
-br_oracle_slot_restore(br_oracle *o, uint32_t slot, const void *from)
-{
-    if (o->cpu)
-        br_cpu_slot_restore(o->cpu_state, slot, from);
-    else
-        br_ref_slot_restore(o->state, slot, from);
 }

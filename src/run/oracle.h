@@ -40,9 +40,8 @@ typedef struct br_oracle {
     br_ir *graph[BR_IR_STAGE_COUNT];
     struct br_mega_prog *program[BR_IR_STAGE_COUNT];
     br_ref *ref[BR_IR_STAGE_COUNT];
-    br_ref_state *state;
+    br_state *state;
     br_cpu *cpu;
-    br_cpu_state *cpu_state;
     br_kv *kv;
 } br_oracle;
 
@@ -66,10 +65,5 @@ br_code br_oracle_run(br_oracle *o, const br_step *step, br_ir_stage stage,
                       float *logits, br_status *st) BR_MUST_USE;
 /* Shows the nodes of prefill steps; NULL: nobody looks. */
 void br_oracle_watch(br_oracle *o, const br_watch *w);
-/* What a slot has besides pages: as br_ref_slot_save and its sisters. */
-size_t br_oracle_slot_bytes(const br_oracle *o);
-void br_oracle_slot_reset(br_oracle *o, uint32_t slot);
-void br_oracle_slot_save(const br_oracle *o, uint32_t slot, void *out);
-void br_oracle_slot_restore(br_oracle *o, uint32_t slot, const void *from);
 
 #endif

@@ -42,3 +42,8 @@ PROGRAM(vector_add)
 {
     program("vector_add");
 }
+
+PROGRAM(math)
+{
+    program("math");
+}

@@ -296,6 +296,24 @@ TEST(kernel_calls_pass_registers)
     ck_assert_msg(r->findings == 0, "%s", r->found);
 }
 
+/* Braces after one another have variables of one name and different sizes. */
+TEST(kernel_variables_keep_their_places_after_their_braces)
+{
+    result *r = t_keep(malloc(sizeof *r));
+
+    t_ok(launch(r,
+                k(K("{ .local .b64 a; .local .b64 b; cvt.u64.u32 %%d4,%%r0;\n"
+                    "st.local.u64 [a],7; st.local.u64 [b],%%d4;\n"
+                    "ld.local.u64 %%d5,[b]; cvt.u32.u64 %%r7,%%d5; }\n"
+                    "{ .local .b32 a; .local .b32 b; st.local.u32 [a],1;\n"
+                    "st.local.u32 [b],2; }\n"
+                    "st.global.u32 [%%d1],%%r7; ret;")),
+                1, 12, true),
+         &r->st);
+    ck_assert_uint_eq(r->out[11], 11);
+    ck_assert_msg(r->findings == 0, "%s", r->found);
+}
+
 /* A bulk copy: threads wait for the mbarrier that hears of its bytes. */
 TEST(kernel_bulk_copies_are_heard_of)
 {

@@ -182,12 +182,12 @@ TEST(a_slot_goes_on_from_its_checkpoint)
 
     t_ok(lk_open(&r, &c, NULL), &r.st);
     all = lk_logits(&r, &c, c.n_tokens, 0);
-    save = t_keep(calloc(1, br_ref_slot_bytes(r.o.state)));
+    save = t_keep(calloc(1, br_slot_bytes(r.o.state)));
     (void)lk_logits(&r, &c, 20, 0);
-    br_ref_slot_save(r.o.state, 0, save);
+    br_slot_save(r.o.state, 0, save);
     again = t_keep(calloc(28u * c.n_vocab, sizeof *again));
     t_ok(br_oracle_feed(&r.o, 0, 20, c.tokens, 9, 0, NULL, &r.st), &r.st);
-    br_ref_slot_restore(r.o.state, 0, save);
+    br_slot_restore(r.o.state, 0, save);
     t_ok(br_oracle_feed(&r.o, 0, 20, c.tokens + 20, 28, 0, again, &r.st),
          &r.st);
     ck_assert_mem_eq(again, all + 20 * (size_t)c.n_vocab,

@@ -94,6 +94,7 @@ typedef enum px_symkind {
 typedef struct px_sym {
     br_text name;
     uint8_t kind;
+    bool gone; /* its braces are closed */
     uint32_t id, count, bytes;
     uint32_t hidden; /* symbol of the same name outside, or BR_KNONE */
 } px_sym;

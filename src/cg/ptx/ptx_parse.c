@@ -57,15 +57,25 @@ px_declare(px_parser *p, br_text name, px_symkind kind, uint32_t id,
     return BR_OK;
 }
 
+/* The names go; the symbols stay, for instructions know them by number. */
 static void
 forget(px_parser *p, size_t down_to)
 {
-    while (p->syms.n > down_to) {
-        px_sym *s = &p->syms.at[--p->syms.n];
+    for (size_t k = p->syms.n; k-- > down_to;) {
+        px_sym *s = &p->syms.at[k];
 
-        br_map_get(s->kind == S_RANGE ? &p->ranges : &p->map, s->name)->u =
-            s->hidden;
+        if (!s->gone)
+            br_map_get(s->kind == S_RANGE ? &p->ranges : &p->map, s->name)->u =
+                s->hidden;
+        s->gone = true;
     }
+}
+
+static void
+drop(px_parser *p, size_t down_to)
+{
+    forget(p, down_to);
+    p->syms.n = down_to;
 }
 
 /* "%r12" of .reg %r<100>: the register, or BR_KNONE. */
@@ -667,7 +677,7 @@ function(px_parser *p)
         BR_TRY(parameters(p, false));
     BR_TRY(head_directives(p));
     if (before < p->m->fns.n) { /* known from here on, to itself too */
-        forget(p, mark);
+        drop(p, mark);
         BR_TRY(px_declare(p, p->m->fns.at[p->fn].name, S_FN, p->fn, 0, NULL));
         mark = p->syms.n;
         for (size_t k = 0; k < p->m->fns.at[p->fn].params.n; k++) {
@@ -684,13 +694,13 @@ function(px_parser *p)
         }
     }
     if (p->tok == ';') {
-        forget(p, mark);
+        drop(p, mark);
         return px_next(p);
     }
     p->m->fns.at[p->fn].external = false;
     BR_TRY(p->tok == '{' ? body(p) : px_expect(p, '{'));
     BR_TRY(px_lower_fn(p));
-    forget(p, mark);
+    drop(p, mark);
     return BR_OK;
 }
 

@@ -161,7 +161,7 @@ tile(void *ctx, uint32_t phase, uint32_t i, uint32_t worker)
 }
 
 static br_code
-check_step(br_cpu *c, const br_cpu_state *s, const br_step *step, br_status *st)
+check_step(br_cpu *c, const br_state *s, const br_step *step, br_status *st)
 {
     if (!br_state_plan_same(&c->v.plan, &s->plan))
         return br_fail(st, BR_E_FORMAT, "step: the state is of another model");
@@ -197,7 +197,7 @@ aim(br_cpu *c, float *logits)
 }
 
 br_code
-br_cpu_step(br_cpu *c, br_cpu_state *s, const br_step *step, float *logits,
+br_cpu_step(br_cpu *c, br_state *s, const br_step *step, float *logits,
             br_status *st)
 {
     br_cpu_job job = {.ctx = c,
@@ -216,95 +216,4 @@ br_cpu_step(br_cpu *c, br_cpu_state *s, const br_step *step, float *logits,
     if (c->watch.seen)
         show(c, &c->phases.at[c->phases.n - 1]);
     return BR_OK;
-}
-
-/* ---- states ------------------------------------------------------------- */
-
-/* Pages are written before they are read and so need no zeros; what a thread
- * never touches costs no memory. */
-static br_code
-state_init(br_cpu_state *s, const br_cpu *c, const uint32_t *n_pages,
-           br_status *st)
-{
-    BR_TRY(br_state_plan_of(&s->plan, c->v.g, st));
-    for (uint32_t i = 0; i < s->plan.n_groups; i++) {
-        size_t bytes;
-
-        s->n_pages[i] = n_pages[i];
-        if (br_mul_overflows((size_t)n_pages[i] + 1,
-                             s->plan.group[i].page_elems * cpu_kv_size(s->kv),
-                             &bytes))
-            return no_memory(st);
-        s->pool[i] = br_try_alloc(bytes);
-        if (!s->pool[i])
-            return no_memory(st);
-    }
-    s->slots = br_try_calloc((size_t)s->n_slots + 1,
-                             s->plan.slot_elems * sizeof(float) + 4);
-    return s->slots ? BR_OK : no_memory(st);
-}
-
-br_code
-br_cpu_state_new(br_cpu_state **out, const br_cpu *c, int kv, uint32_t n_slots,
-                 const uint32_t *n_pages, br_status *st)
-{
-    br_cpu_state *s = br_try_calloc(1, sizeof *s);
-    br_code code;
-
-    *out = NULL;
-    if (!s)
-        return no_memory(st);
-    br_assert(kv == BR_Q_F32 || kv == BR_Q_F16);
-    s->n_slots = n_slots;
-    s->kv = kv;
-    code = state_init(s, c, n_pages, st);
-    if (code != BR_OK) {
-        br_cpu_state_free(s);
-        return code;
-    }
-    *out = s;
-    return BR_OK;
-}
-
-void
-br_cpu_state_free(br_cpu_state *s)
-{
-    if (!s)
-        return;
-    for (uint32_t i = 0; i < s->plan.n_groups; i++)
-        br_free(s->pool[i]);
-    br_free(s->slots);
-    br_state_plan_fini(&s->plan);
-    br_free(s);
-}
-
-static float *
-slot_at(const br_cpu_state *s, uint32_t slot)
-{
-    br_check(slot < s->n_slots && "slots are the state's");
-    return s->slots + (uint64_t)slot * s->plan.slot_elems;
-}
-
-size_t
-br_cpu_slot_bytes(const br_cpu_state *s)
-{
-    return s->plan.slot_elems * sizeof(float);
-}
-
-void
-br_cpu_slot_reset(br_cpu_state *s, uint32_t slot)
-{
-    memset(slot_at(s, slot), 0, br_cpu_slot_bytes(s));
-}
-
-void
-br_cpu_slot_save(const br_cpu_state *s, uint32_t slot, void *out)
-{
-    memcpy(out, slot_at(s, slot), br_cpu_slot_bytes(s));
-}
-
-void
-br_cpu_slot_restore(br_cpu_state *s, uint32_t slot, const void *from)
-{
-    memcpy(slot_at(s, slot), from, br_cpu_slot_bytes(s));
 }

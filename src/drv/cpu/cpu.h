@@ -2,7 +2,7 @@
  *
  *     br_cpu_pool_new(&pool, 0, &st)                    threads
  *     br_cpu_prepare(&c, model, graph, &config, &st)    packs the weights
- *     br_cpu_state_new(&s, c, n_slots, n_pages, &st)
+ *     br_state_new(&s, graph, kv, n_slots, n_pages, &st)
  *     br_cpu_step(c, s, &step, logits, &st)             per step; allocates
  *                                                       nothing
  *
@@ -20,6 +20,7 @@
 
 #include "drv/cpu/cpu_mat.h"
 #include "drv/cpu/cpu_pool.h"
+#include "drv/state.h"
 #include "drv/values.h"
 
 typedef struct br_cpu_config {
@@ -34,15 +35,14 @@ typedef struct br_cpu_config {
 } br_cpu_config;
 
 typedef struct br_cpu br_cpu;
-typedef struct br_cpu_state br_cpu_state;
 
 /* Model and graph outlive it. */
 br_code br_cpu_prepare(br_cpu **out, const br_model *m, const br_ir *g,
                        const br_cpu_config *c, br_status *st) BR_MUST_USE;
 void br_cpu_free(br_cpu *c);
 /* logits: [rows that want some][n_vocab], in their order in the step. */
-br_code br_cpu_step(br_cpu *c, br_cpu_state *s, const br_step *step,
-                    float *logits, br_status *st) BR_MUST_USE;
+br_code br_cpu_step(br_cpu *c, br_state *s, const br_step *step, float *logits,
+                    br_status *st) BR_MUST_USE;
 int64_t br_cpu_n_vocab(const br_cpu *c);
 /* From now on, by one thread after another; NULL: nobody. Values that come of
  * LM_HEAD have the rows that want logits. */
@@ -59,17 +59,5 @@ typedef struct br_cpu_work {
 /* Whether it has the ref tier's bits, given a state in F32. */
 bool br_cpu_is_exact(const br_cpu *c);
 const br_cpu_work *br_cpu_work_of(const br_cpu *c);
-
-/* n_pages: of each group of the graph's plan. kv: what keys and values are
- * kept as, BR_Q_F32 or BR_Q_F16. */
-br_code br_cpu_state_new(br_cpu_state **out, const br_cpu *c, int kv,
-                         uint32_t n_slots, const uint32_t *n_pages,
-                         br_status *st) BR_MUST_USE;
-void br_cpu_state_free(br_cpu_state *s);
-/* As br_ref_slot_reset and its sisters. */
-void br_cpu_slot_reset(br_cpu_state *s, uint32_t slot);
-size_t br_cpu_slot_bytes(const br_cpu_state *s);
-void br_cpu_slot_save(const br_cpu_state *s, uint32_t slot, void *out);
-void br_cpu_slot_restore(br_cpu_state *s, uint32_t slot, const void *from);
 
 #endif

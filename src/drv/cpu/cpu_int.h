@@ -91,15 +91,6 @@ struct cpu_worker {
     float *wide; /* the widest row */
 };
 
-struct br_cpu_state {
-    br_state_plan plan;
-    int kv;
-    uint32_t n_slots;
-    uint32_t n_pages[BR_MAX_KV_GROUPS];
-    uint8_t *pool[BR_MAX_KV_GROUPS];
-    float *slots;
-};
-
 struct br_cpu {
     br_arena arena;
     br_values v;
@@ -117,19 +108,13 @@ struct br_cpu {
     cpu_moe moe;
     /* of the step that runs */
     const br_step *step;
-    br_cpu_state *state;
+    br_state *state;
     float *logits;
     uint32_t *want; /* rows that want logits */
     uint32_t n_want;
     br_cpu_work work;
     br_watch watch;
 };
-
-static inline size_t
-cpu_kv_size(int kv)
-{
-    return kv == BR_Q_F16 ? 2 : 4;
-}
 
 /* cpu_plan.c: the phases of the graph; matrices are planned, not packed. */
 br_code cpu_plan(br_cpu *c, br_status *st) BR_MUST_USE;

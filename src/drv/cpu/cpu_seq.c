@@ -15,14 +15,11 @@
 static uint8_t *
 page_of(const br_cpu *c, const br_state_place *at, size_t t)
 {
-    const br_cpu_state *s = c->state;
-    uint32_t g = at->group, slot = (uint32_t)c->step->slot[t];
-    uint32_t page = c->step->pages[slot * s->plan.n_groups + g]
-                                  [c->step->position[t] / BR_PAGE_TOKENS];
-    size_t size = cpu_kv_size(s->kv);
+    const br_state *s = c->state;
 
-    br_check(page < s->n_pages[g] && "pages are the pool's");
-    return s->pool[g] + (page * s->plan.group[g].page_elems + at->at) * size;
+    return br_state_page(s, c->step, at->group, c->step->slot[t],
+                         c->step->position[t]) +
+           at->at * br_kv_elem_bytes(s->kv);
 }
 
 /* One number of x beneath the other, 16 apart: keys as vectors of tokens. */
@@ -46,7 +43,7 @@ cpu_rows_kv(br_cpu *c, const cpu_phase *p, uint32_t t0, uint32_t t1,
             cpu_worker *w)
 {
     int kv = c->state->kv;
-    size_t size = cpu_kv_size(kv);
+    size_t size = br_kv_elem_bytes(kv);
     bool has_v = p->in[1].v != NULL;
 
     (void)w;
@@ -96,7 +93,7 @@ attention_tiles(br_cpu *c, cpu_phase *p)
         if (t + 1 == p->n_rows || c->step->slot[t + 1] != c->step->slot[t])
             c->work.kv_bytes += (uint64_t)(pos - first_seen(p->n, pos) + 1) *
                                 kv * (p->in[2].v ? k + v : k) *
-                                cpu_kv_size(c->state->kv);
+                                br_kv_elem_bytes(c->state->kv);
     }
     c->work.products[BR_FORM_F32] += keys * heads * (k + v);
     return (uint32_t)kv * p->n_rows;
@@ -107,12 +104,12 @@ static void
 attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
 {
     const br_ir_node *n = p->n;
-    const br_cpu_state *s = c->state;
+    const br_state *s = c->state;
     const br_state_place *pk = p->in[1].place, *pv = p->in[2].place;
     uint32_t kv = (uint32_t)br_ir_i(n, BR_IA_kv_heads, 1);
     uint32_t per = (uint32_t)br_ir_i(n, BR_IA_heads, 1) / kv;
     uint32_t t = tile % p->n_rows, g = tile / p->n_rows;
-    size_t size = cpu_kv_size(s->kv);
+    size_t size = br_kv_elem_bytes(s->kv);
     int32_t pos = c->step->position[t];
     br_cpu_att a = {
         .pages = c->step->pages[(uint32_t)c->step->slot[t] * s->plan.n_groups +

@@ -179,7 +179,7 @@ make_view(br_ref *r, const br_ir_bind *b, ref_view *out, int i)
 }
 
 void
-ref_run(br_ref *r, br_ref_state *s, const br_step *step, const ref_tile *tile)
+ref_run(br_ref *r, br_state *s, const br_step *step, const ref_tile *tile)
 {
     const br_ir_node *n = tile->n;
     ref_call c = {.n = n,
@@ -208,7 +208,7 @@ ref_run(br_ref *r, br_ref_state *s, const br_step *step, const ref_tile *tile)
 }
 
 static br_code
-check_step(const br_ref *r, const br_ref_state *s, const br_step *step,
+check_step(const br_ref *r, const br_state *s, const br_step *step,
            br_status *st)
 {
     if (!br_state_plan_same(&r->v.plan, &s->plan))
@@ -221,7 +221,7 @@ check_step(const br_ref *r, const br_ref_state *s, const br_step *step,
 }
 
 br_code
-br_ref_step(br_ref *r, br_ref_state *s, const br_step *step, float *logits,
+br_ref_step(br_ref *r, br_state *s, const br_step *step, float *logits,
             br_status *st)
 {
     const br_value_mem *v = &r->v.at[r->v.logits];
@@ -249,86 +249,4 @@ br_ref_step(br_ref *r, br_ref_state *s, const br_step *step, float *logits,
             logits += v->cols;
         }
     return BR_OK;
-}
-
-/* ---- states ------------------------------------------------------------- */
-
-static br_code
-state_init(br_ref_state *s, const br_ir *g, const uint32_t *n_pages,
-           br_status *st)
-{
-    BR_TRY(br_state_plan_of(&s->plan, g, st));
-    for (uint32_t i = 0; i < s->plan.n_groups; i++) {
-        s->n_pages[i] = n_pages[i];
-        s->pool[i] = br_try_calloc((size_t)n_pages[i] + 1,
-                                   s->plan.group[i].page_elems * sizeof(float));
-        if (!s->pool[i])
-            return ref_no_memory(st);
-    }
-    s->slots = br_try_calloc((size_t)s->n_slots + 1,
-                             s->plan.slot_elems * sizeof(float) + 4);
-    return s->slots ? BR_OK : ref_no_memory(st);
-}
-
-br_code
-br_ref_state_new(br_ref_state **out, const br_ir *g, uint32_t n_slots,
-                 const uint32_t *n_pages, br_status *st)
-{
-    br_ref_state *s = br_try_calloc(1, sizeof *s);
-    br_code code;
-
-    *out = NULL;
-    if (!s)
-        return ref_no_memory(st);
-    s->n_slots = n_slots;
-    code = state_init(s, g, n_pages, st);
-    if (code != BR_OK) {
-        br_ref_state_free(s);
-        return code;
-    }
-    *out = s;
-    return BR_OK;
-}
-
-void
-br_ref_state_free(br_ref_state *s)
-{
-    if (!s)
-        return;
-    for (uint32_t i = 0; i < s->plan.n_groups; i++)
-        br_free(s->pool[i]);
-    br_free(s->slots);
-    br_state_plan_fini(&s->plan);
-    br_free(s);
-}
-
-static float *
-slot_at(const br_ref_state *s, uint32_t slot)
-{
-    br_check(slot < s->n_slots && "slots are the state's");
-    return s->slots + (uint64_t)slot * s->plan.slot_elems;
-}
-
-size_t
-br_ref_slot_bytes(const br_ref_state *s)
-{
-    return s->plan.slot_elems * sizeof(float);
-}
-
-void
-br_ref_slot_reset(br_ref_state *s, uint32_t slot)
-{
-    memset(slot_at(s, slot), 0, br_ref_slot_bytes(s));
-}
-
-void
-br_ref_slot_save(const br_ref_state *s, uint32_t slot, void *out)
-{
-    memcpy(out, slot_at(s, slot), br_ref_slot_bytes(s));
-}
-
-void
-br_ref_slot_restore(br_ref_state *s, uint32_t slot, const void *from)
-{
-    memcpy(slot_at(s, slot), from, br_ref_slot_bytes(s));
 }

@@ -5,13 +5,14 @@
  * what else is in the step, how the prompt was cut, or which pages it got.
  *
  *     br_ref_prepare(&r, model, graph, &config, &st)    once
- *     br_ref_state_new(&s, graph, n_slots, n_pages, &st)
+ *     br_state_new(&s, graph, BR_Q_F32, n_slots, n_pages, &st)
  *     br_ref_step(r, s, &step, logits, &st)             per step
  *
  * One thread. SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_REF_H
 #define BR_REF_H
 
+#include "drv/state.h"
 #include "drv/values.h"
 
 typedef enum br_ref_act {
@@ -31,29 +32,17 @@ typedef struct br_ref_config {
 } br_ref_config;
 
 typedef struct br_ref br_ref;
-typedef struct br_ref_state br_ref_state;
 
 /* Model and graph outlive it. */
 br_code br_ref_prepare(br_ref **out, const br_model *m, const br_ir *g,
                        const br_ref_config *c, br_status *st) BR_MUST_USE;
 void br_ref_free(br_ref *r);
 /* logits: [rows that want them][n_vocab], in the order of the rows. */
-br_code br_ref_step(br_ref *r, br_ref_state *s, const br_step *step,
-                    float *logits, br_status *st) BR_MUST_USE;
+br_code br_ref_step(br_ref *r, br_state *s, const br_step *step, float *logits,
+                    br_status *st) BR_MUST_USE;
 int64_t br_ref_n_vocab(const br_ref *r);
 /* From now on; NULL: nobody. */
 void br_ref_watch(br_ref *r, const br_watch *w);
-
-/* n_pages: of each group of the graph's plan. Zeroed. */
-br_code br_ref_state_new(br_ref_state **out, const br_ir *g, uint32_t n_slots,
-                         const uint32_t *n_pages, br_status *st) BR_MUST_USE;
-void br_ref_state_free(br_ref_state *s);
-/* A slot's own piece (convolution, recurrence): before a new sequence, and as
- * bytes that can be put back. Pages are the caller's to share or drop. */
-void br_ref_slot_reset(br_ref_state *s, uint32_t slot);
-size_t br_ref_slot_bytes(const br_ref_state *s);
-void br_ref_slot_save(const br_ref_state *s, uint32_t slot, void *out);
-void br_ref_slot_restore(br_ref_state *s, uint32_t slot, const void *from);
 
 /* The tier as an executor (drv.h); threads is 1 whatever is asked. */
 extern const br_exec_ops br_ref_exec;

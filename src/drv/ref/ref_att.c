@@ -20,14 +20,10 @@ enum { BLOCK = 256 };
 float *
 ref_kv_row(ref_call *c, const ref_view *v, int32_t slot, int32_t pos)
 {
-    const br_state_plan *plan = &c->state->plan;
-    uint32_t g = v->place->group;
-    uint32_t page =
-        c->step
-            ->pages[(uint32_t)slot * plan->n_groups + g][pos / BR_PAGE_TOKENS];
+    uint8_t *page =
+        br_state_page(c->state, c->step, v->place->group, slot, pos);
 
-    br_check(page < c->state->n_pages[g] && "pages are the pool's");
-    return c->state->pool[g] + page * plan->group[g].page_elems + v->place->at +
+    return (float *)(void *)page + v->place->at +
            (uint64_t)(pos % BR_PAGE_TOKENS) * v->cols;
 }
 

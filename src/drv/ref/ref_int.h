@@ -21,21 +21,13 @@ typedef struct ref_view {
     const br_state_place *place;
 } ref_view;
 
-struct br_ref_state {
-    br_state_plan plan;
-    uint32_t n_slots;
-    uint32_t n_pages[BR_MAX_KV_GROUPS];
-    float *pool[BR_MAX_KV_GROUPS];
-    float *slots; /* [n_slots][slot_elems] */
-};
-
 /* What an opcode runs on. */
 typedef struct ref_call {
     const br_ir_node *n;
     int64_t c0, c1; /* of the node's columns (mega/step.h) */
     ref_view in[BR_IR_MAX_BINDINGS], out[BR_IR_MAX_BINDINGS];
     const br_step *step;
-    br_ref_state *state;
+    br_state *state;
     br_ref_act act;
     struct ref_scratch *s;
 } ref_call;
@@ -67,14 +59,13 @@ typedef struct ref_tile {
     const br_ir_node *n; /* NULL: joins counters */
     int64_t c0, c1;
 } ref_tile;
-void ref_run(br_ref *r, br_ref_state *s, const br_step *step,
-             const ref_tile *tile);
+void ref_run(br_ref *r, br_state *s, const br_step *step, const ref_tile *tile);
 void *ref_get(br_ref *r, size_t n, size_t size); /* zeroed, or NULL */
 br_code ref_no_memory(br_status *st);
 /* ref_prog.c */
 br_code ref_place_pages(br_ref *r, br_status *st) BR_MUST_USE;
 br_code ref_prepare_program(br_ref *r, br_status *st) BR_MUST_USE;
-void ref_run_program(br_ref *r, br_ref_state *s, const br_step *step);
+void ref_run_program(br_ref *r, br_state *s, const br_step *step);
 
 static inline float *
 ref_row(const ref_view *v, size_t t)

@@ -100,14 +100,14 @@ count_up(ref_order *o, int64_t counter)
 }
 
 static void
-run_task(br_ref *r, br_ref_state *s, const br_step *step, uint32_t t)
+run_task(br_ref *r, br_state *s, const br_step *step, uint32_t t)
 {
     if (r->order->tile[t].n)
         ref_run(r, s, step, &r->order->tile[t]);
 }
 
 void
-ref_run_program(br_ref *r, br_ref_state *s, const br_step *step)
+ref_run_program(br_ref *r, br_state *s, const br_step *step)
 {
     const br_mega_prog *p = r->prog;
     ref_order *o = r->order;
@@ -176,12 +176,12 @@ open_exec(br_exec **out, const br_model *m, const br_exec_config *c,
     return code;
 }
 
-static br_ref_state *
+static br_state *
 state_of(const br_exec_state *s)
 {
     union {
         const br_exec_state *from;
-        br_ref_state *to;
+        br_state *to;
     } cast = {s};
 
     return cast.to;
@@ -202,8 +202,9 @@ new_state(br_exec *x, br_exec_state **out, uint32_t n_slots,
           const uint32_t *n_pages, br_status *st)
 {
     ref_exec *e = (ref_exec *)x;
-    br_ref_state *s = NULL;
-    br_code code = br_ref_state_new(&s, e->ref[0]->v.g, n_slots, n_pages, st);
+    br_state *s = NULL;
+    br_code code =
+        br_state_new(&s, e->ref[0]->v.g, BR_Q_F32, n_slots, n_pages, st);
 
     *out = (br_exec_state *)s;
     return code;
@@ -213,35 +214,35 @@ static void
 free_state(br_exec *x, br_exec_state *s)
 {
     (void)x;
-    br_ref_state_free(state_of(s));
+    br_state_free(state_of(s));
 }
 
 static void
 reset_slot(br_exec *x, br_exec_state *s, uint32_t slot)
 {
     (void)x;
-    br_ref_slot_reset(state_of(s), slot);
+    br_slot_reset(state_of(s), slot);
 }
 
 static size_t
 slot_bytes(const br_exec *x, const br_exec_state *s)
 {
     (void)x;
-    return br_ref_slot_bytes(state_of(s));
+    return br_slot_bytes(state_of(s));
 }
 
 static void
 save_slot(br_exec *x, const br_exec_state *s, uint32_t slot, void *out)
 {
     (void)x;
-    br_ref_slot_save(state_of(s), slot, out);
+    br_slot_save(state_of(s), slot, out);
 }
 
 static void
 restore_slot(br_exec *x, br_exec_state *s, uint32_t slot, const void *from)
 {
     (void)x;
-    br_ref_slot_restore(state_of(s), slot, from);
+    br_slot_restore(state_of(s), slot, from);
 }
 
 const br_exec_ops br_ref_exec = {

@@ -1,0 +1,109 @@
+/* state.c - see state.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/state.h"
+
+#include "model/quant.h"
+
+#include <string.h>
+
+/* The kernel gives zeros when they are touched: what is never used costs no
+ * memory. */
+static br_code
+fill(br_state *s, const br_ir *g, const uint32_t *n_pages, br_status *st)
+{
+    BR_TRY(br_state_plan_of(&s->plan, g, st));
+    for (uint32_t i = 0; i < s->plan.n_groups; i++) {
+        s->n_pages[i] = n_pages[i];
+        s->pool[i] =
+            br_try_calloc((size_t)n_pages[i] + 1, s->plan.group[i].page_elems *
+                                                      br_kv_elem_bytes(s->kv));
+        if (!s->pool[i])
+            return br_fail(st, BR_E_OOM, "pages: out of memory");
+    }
+    s->slots = br_try_calloc((size_t)s->n_slots + 1,
+                             s->plan.slot_elems * sizeof(float) + 4);
+    return s->slots ? BR_OK : br_fail(st, BR_E_OOM, "slots: out of memory");
+}
+
+br_code
+br_state_new(br_state **out, const br_ir *g, int kv, uint32_t n_slots,
+             const uint32_t *n_pages, br_status *st)
+{
+    br_state *s = br_try_calloc(1, sizeof *s);
+    br_code code;
+
+    *out = NULL;
+    if (!s)
+        return br_fail(st, BR_E_OOM, "slots: out of memory");
+    br_assert(kv == BR_Q_F32 || kv == BR_Q_F16);
+    s->n_slots = n_slots;
+    s->kv = kv;
+    code = fill(s, g, n_pages, st);
+    if (code != BR_OK) {
+        br_state_free(s);
+        return code;
+    }
+    *out = s;
+    return BR_OK;
+}
+
+void
+br_state_free(br_state *s)
+{
+    if (!s)
+        return;
+    for (uint32_t i = 0; i < s->plan.n_groups; i++)
+        br_free(s->pool[i]);
+    br_free(s->slots);
+    br_state_plan_fini(&s->plan);
+    br_free(s);
+}
+
+size_t
+br_kv_elem_bytes(int kv)
+{
+    return kv == BR_Q_F16 ? 2 : 4;
+}
+
+uint8_t *
+br_state_page(const br_state *s, const br_step *step, uint32_t group,
+              int32_t slot, int32_t position)
+{
+    uint32_t page = step->pages[(uint32_t)slot * s->plan.n_groups + group]
+                               [position / BR_PAGE_TOKENS];
+
+    br_check(page < s->n_pages[group] && "pages are the pool's");
+    return s->pool[group] + (size_t)page * s->plan.group[group].page_elems *
+                                br_kv_elem_bytes(s->kv);
+}
+
+static float *
+slot_at(const br_state *s, uint32_t slot)
+{
+    br_check(slot < s->n_slots && "slots are the state's");
+    return s->slots + (uint64_t)slot * s->plan.slot_elems;
+}
+
+size_t
+br_slot_bytes(const br_state *s)
+{
+    return s->plan.slot_elems * sizeof(float);
+}
+
+void
+br_slot_reset(br_state *s, uint32_t slot)
+{
+    memset(slot_at(s, slot), 0, br_slot_bytes(s));
+}
+
+void
+br_slot_save(const br_state *s, uint32_t slot, void *out)
+{
+    memcpy(out, slot_at(s, slot), br_slot_bytes(s));
+}
+
+void
+br_slot_restore(br_state *s, uint32_t slot, const void *from)
+{
+    memcpy(slot_at(s, slot), from, br_slot_bytes(s));
+}
