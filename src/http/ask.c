@@ -357,6 +357,11 @@ check_whole(br_ask *a, br_status *st)
                        "echo: not together with logprobs: those of the prompt "
                        "are not computed");
     }
+    if (a->grammar.n && a->ignore_eog) {
+        a->param = "ignore_eos";
+        return br_fail(st, BR_E_USAGE,
+                       "ignore_eos: not together with a form of the answer");
+    }
     if (a->include_usage && !a->stream) {
         a->param = "stream_options";
         return br_fail(st, BR_E_USAGE, "stream_options: needs stream true");
@@ -429,5 +434,6 @@ br_ask_fini(br_ask *a)
 {
     br_vec_fini(&a->messages);
     br_vec_fini(&a->prompts);
+    br_str_fini(&a->grammar);
     br_arena_fini(&a->arena);
 }

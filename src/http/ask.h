@@ -49,6 +49,7 @@ typedef struct br_ask {
     br_sample_params sample;
     bool seeded; /* the request said a seed */
     bool stream, include_usage, echo, ignore_eog;
+    br_str grammar; /* what the answer has to be one of; empty: any text */
     int64_t n, max_tokens; /* max_tokens negative: as many as fit */
     const char **stop;
     size_t n_stop;
@@ -76,5 +77,14 @@ br_code br_ask_system(br_ask *a, const br_json *v, const char *name,
                       br_status *st) BR_MUST_USE;
 br_code br_ask_input(br_ask *a, const br_json *v, const char *name,
                      br_status *st) BR_MUST_USE;
+/* ask_shape.c */
+br_code br_ask_format(br_ask *a, const br_json *v, const char *name,
+                      br_status *st) BR_MUST_USE;
+br_code br_ask_text_format(br_ask *a, const br_json *v, const char *name,
+                           br_status *st) BR_MUST_USE;
+br_code br_ask_schema(br_ask *a, const br_json *v, const char *name,
+                      br_status *st) BR_MUST_USE;
+br_code br_ask_grammar(br_ask *a, const br_json *v, const char *name,
+                       br_status *st) BR_MUST_USE;
 
 #endif

@@ -109,6 +109,7 @@ destroy(br_gen *g)
     for (uint32_t i = 0; i < g->n_choices; i++) {
         br_str_fini(&g->choices[i].text);
         br_vec_fini(&g->choices[i].lp);
+        br_matcher_free(g->choices[i].matcher);
     }
     *(g->prev ? &g->prev->next : &h->gens) = g->next;
     if (g->next)
@@ -376,6 +377,43 @@ echo_prompt(br_gen *g, br_choice *c, br_status *st)
     return code;
 }
 
+/* ---- the form of the answer ---------------------------------------------- */
+
+br_code
+br_gen_grammar(br_http *h, br_text text, br_grammar **out, br_status *st)
+{
+    struct br_kept *at = &h->kept[0];
+    br_status why = {0};
+    br_code code;
+
+    *out = NULL;
+    if (!h->vocab)
+        return br_fail(st, BR_E_OOM, "grammar: out of memory");
+    for (size_t i = 0; i < BR_COUNT(h->kept); i++) {
+        struct br_kept *k = &h->kept[i];
+
+        if (k->g && br_text_eq(text, (br_text){k->text.at, k->text.n})) {
+            k->used = ++h->n_kept;
+            *out = k->g;
+            return BR_OK;
+        }
+        at = k->used < at->used ? k : at;
+    }
+    br_grammar_free(at->g);
+    at->g = NULL;
+    at->used = 0;
+    br_str_clear(&at->text);
+    br_str_put(&at->text, text.p, text.n);
+    if (at->text.oom)
+        return br_fail(st, BR_E_OOM, "grammar: out of memory");
+    code = br_grammar_new(&at->g, text, h->vocab, &why);
+    if (code != BR_OK)
+        return br_fail(st, code == BR_E_OOM ? code : BR_E_USAGE, "%s", why.msg);
+    at->used = ++h->n_kept;
+    *out = at->g;
+    return BR_OK;
+}
+
 /* ---- the beginning ------------------------------------------------------- */
 
 /* X-Deadline-Ms: the answer is of no use after so many. 0: not said. */
@@ -414,6 +452,10 @@ submit(br_gen *g, br_choice *c, br_status *st)
     d.deadline_ns = g->deadline_ns;
     d.output = on_output;
     d.ctx = c;
+    if (g->grammar) {
+        BR_TRY(br_matcher_new(&c->matcher, g->grammar, st));
+        d.hook = br_matcher_hook(c->matcher);
+    }
     BR_TRY(br_engine_submit(g->h->model->engine, &d, &c->id, st));
     c->ended = false;
     g->n_open++;
@@ -452,6 +494,9 @@ check_ask(br_gen *g, br_ask *a, br_status *st)
     BR_TRY(read_deadline(g, st));
     if (!a->seeded)
         br_os_random(&a->sample.seed, sizeof a->sample.seed);
+    if (a->grammar.n)
+        BR_TRY(br_gen_grammar(g->h, (br_text){a->grammar.at, a->grammar.n},
+                              &g->grammar, st));
     return br_sample_params_check(&a->sample, br_tok_count(m->tok), st);
 }
 

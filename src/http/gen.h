@@ -17,6 +17,7 @@ typedef struct br_choice {
     br_gen *gen;
     uint32_t index;
     br_request_id id;
+    br_matcher *matcher; /* of the answer's grammar, or NULL */
     bool ended;
     br_str text;           /* all of it; in a stream only where text is kept */
     BR_VEC(br_logprob) lp; /* rows of gen->lp_row, not yet written */
@@ -36,6 +37,7 @@ struct br_gen {
     char id[40];
     int64_t created;
     int64_t deadline_ns; /* 0: none */
+    br_grammar *grammar; /* of the answers, until they are submitted */
     uint32_t n_prompt;   /* tokens, each prompt once */
     uint32_t lp_row;     /* logprobs of a token: chosen and alternatives */
     uint32_t n_open;     /* choices that wait for their END */

@@ -158,6 +158,11 @@ br_http_free(br_http *h)
     br_http_loop_free(h->loop);
     br_check(!h->gens && "br_http_run leaves none");
     br_tok_work_free(h->work);
+    for (size_t i = 0; i < BR_COUNT(h->kept); i++) {
+        br_grammar_free(h->kept[i].g);
+        br_str_fini(&h->kept[i].text);
+    }
+    br_vocab_free(h->vocab);
     br_vec_fini(&h->ids);
     br_str_fini(&h->scratch);
     br_tstore_close(h->store);
@@ -173,7 +178,11 @@ br_http_port(const br_http *h)
 void
 br_http_ready(br_http *h, const br_http_model *m)
 {
+    br_status st = {0};
+
     h->offered = *m;
+    if (br_vocab_new(&h->vocab, m->tok, &st) != BR_OK)
+        br_log(BR_EV_http_failed, "%s", st.msg);
     /* Release: whoever sees offer sees offered. */
     atomic_store_explicit(&h->offer, true, memory_order_release);
     br_http_loop_wake(h->loop);

@@ -7,6 +7,7 @@
 #include "http/ask.h"
 #include "http/http.h"
 #include "http/metrics.h"
+#include "run/grammar.h"
 #include "run/tstore.h"
 
 #include <stdatomic.h>
@@ -32,6 +33,13 @@ struct br_http {
     int64_t last_ns;             /* when an answer was under way last */
     int64_t started_ns, created; /* monotonic; seconds since 1970 */
     br_metrics metrics;
+    br_vocab *vocab; /* of the model; NULL: there was no memory for it */
+    struct br_kept {
+        br_grammar *g;
+        br_str text;
+        uint64_t used;
+    } kept[16]; /* grammars asked for lately */
+    uint64_t n_kept;
     _Atomic int stops; /* calls of br_http_stop */
 };
 
@@ -73,6 +81,10 @@ void br_gen_gone(br_http_conn *c, bool too_slow); /* its client went away */
 void br_gen_drained(br_http_conn *c);
 void br_gen_tick(br_http *h, int64_t now_ns); /* keep-alive comments */
 void br_gen_cancel_all(br_http *h);
+/* The grammar of this text, kept for the next request that has it. USAGE: what
+ * is wrong with it. */
+br_code br_gen_grammar(br_http *h, br_text text, br_grammar **out,
+                       br_status *st) BR_MUST_USE;
 /* Tokens of the ask's messages, in h->ids. */
 br_code br_gen_chat_tokens(br_http *h, const br_ask *a,
                            br_status *st) BR_MUST_USE;

@@ -96,18 +96,6 @@ typedef void (*br_output_fn)(void *ctx, const br_output *o);
 
 /* ---- what goes in -------------------------------------------------------- */
 
-/* Constrains sampling, in the engine's thread; must neither block nor wait.
- * mask sets what must not come to -INFINITY; accept is told the token that was
- * chosen. False: the request ends with FAILED, `error` as its text. The object
- * lives until END. A request that lost its slot goes on where it was: nothing
- * is said twice. */
-typedef struct br_logit_hook {
-    bool (*mask)(void *ctx, float *logits, int32_t n_vocab);
-    bool (*accept)(void *ctx, int32_t token);
-    void *ctx;
-    const char *error;
-} br_logit_hook;
-
 /* All of it is copied but hook's object. */
 typedef struct br_request_desc {
     uint32_t tenant;

@@ -99,4 +99,16 @@ const br_logprob *br_sampler_logprobs(const br_sampler *s, size_t *n);
 /* What the latest pick drew from, by id; of greedy picks, that one. */
 const br_candidate *br_sampler_candidates(const br_sampler *s, size_t *n);
 
+/* Constrains sampling, in the thread that samples; must not block or wait.
+ * mask sets what must not come to -INFINITY; accept is told the token that was
+ * chosen. False: the request ends with FAILED, `error` as its text. The object
+ * lives until END. A request that lost its slot goes on where it was: nothing
+ * is said twice. */
+typedef struct br_logit_hook {
+    bool (*mask)(void *ctx, float *logits, int32_t n_vocab);
+    bool (*accept)(void *ctx, int32_t token);
+    void *ctx;
+    const char *error;
+} br_logit_hook;
+
 #endif

@@ -1,6 +1,9 @@
 // openai.mjs - OpenAI's own client.
 // SPDX-License-Identifier: Apache-2.0
+import { Ajv } from 'ajv';
 import OpenAI from 'openai';
+import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod';
+import { z } from 'zod';
 import { assert, check, end, hello, key, url } from './kit.mjs';
 
 const ai = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0 });
@@ -74,10 +77,40 @@ await check('responses through the stream helper', async () => {
   assert.equal(r.output_text, whole);
 });
 
+const zoo = z.object({
+  name: z.string().max(12),
+  legs: z.number().int().min(0).max(8),
+  kind: z.enum(['fox', 'cat', 'hen']),
+  tags: z.array(z.string().max(8)).max(3),
+  home: z.object({ size: z.number().min(1).max(99), warm: z.boolean() }).nullable(),
+});
+
+await check('structured outputs through the parse helper', async () => {
+  const format = zodResponseFormat(zoo, 'animal');
+  const valid = new Ajv({ strict: false }).compile(format.json_schema.schema);
+  for (let seed = 0; seed < 8; seed++) {
+    const r = await ai.chat.completions.parse({ model: 'demo', messages: hello, response_format: format, max_tokens: 400, temperature: 1.5, seed, min_p: 0, top_p: 1 });
+    assert.equal(r.choices[0].finish_reason, 'stop');
+    zoo.parse(r.choices[0].message.parsed);
+    assert.ok(valid(JSON.parse(r.choices[0].message.content)), JSON.stringify(valid.errors));
+  }
+});
+
+await check('structured outputs of responses', async () => {
+  const r = await ai.responses.parse({ model: 'demo', input: hello, max_output_tokens: 400, temperature: 0, text: { format: zodTextFormat(zoo, 'animal') } });
+  zoo.parse(r.output_parsed);
+});
+
+await check('json_object is an object', async () => {
+  const r = await ai.chat.completions.create({ model: 'demo', messages: hello, response_format: { type: 'json_object' }, max_tokens: 300, temperature: 0, seed: 3, logit_bias: {} });
+  if (r.choices[0].finish_reason === 'stop') assert.equal(typeof JSON.parse(r.choices[0].message.content), 'object');
+});
+
 await check('errors have the right class', async () => {
   await assert.rejects(ai.chat.completions.create({ ...base, model: 'gpt-4' }), (e) => e instanceof OpenAI.NotFoundError && e.code === 'model_not_found' && e.param === 'model');
   await assert.rejects(ai.chat.completions.create({ ...base, temperature: 9 }), (e) => e instanceof OpenAI.BadRequestError && e.param === 'temperature');
-  await assert.rejects(ai.chat.completions.create({ ...base, response_format: { type: 'json_object' } }), OpenAI.BadRequestError);
+  const schema = { type: 'object', properties: { a: { not: {} } } };
+  await assert.rejects(ai.chat.completions.create({ ...base, response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } }), (e) => e instanceof OpenAI.BadRequestError && /'not' at '#\/properties\/a'/.test(e.message));
   await assert.rejects(ai.embeddings.create({ model: 'demo', input: 'x' }), OpenAI.BadRequestError);
 });
 

@@ -1,0 +1,119 @@
+/* ask_shape.c - the form that an answer has to have, see ask.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "http/ask.h"
+
+#include "run/grammar.h"
+
+#include <string.h>
+
+/* A schema's grammar; NULL: any JSON object. What cannot be enforced is a bad
+ * request that names the keyword. */
+static br_code
+add_schema(br_ask *a, const br_json *schema, const char *name, br_status *st)
+{
+    br_status why = {0};
+
+    if (a->grammar.n)
+        return br_fail(st, BR_E_USAGE, "%s: the answer has another form", name);
+    if (br_schema_grammar(schema, &a->grammar, &why) == BR_OK)
+        return BR_OK;
+    return br_fail(st, why.code == BR_E_OOM ? BR_E_OOM : BR_E_USAGE, "%s: %s",
+                   name, why.msg);
+}
+
+br_code
+br_ask_schema(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    return add_schema(a, v, name, st);
+}
+
+br_code
+br_ask_grammar(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    if (v->kind != BR_J_STR || !v->n)
+        return br_fail(st, BR_E_USAGE, "%s: must be a grammar's text", name);
+    if (a->grammar.n)
+        return br_fail(st, BR_E_USAGE, "%s: the answer has another form", name);
+    br_str_put(&a->grammar, v->s, v->n);
+    return a->grammar.oom ? br_fail(st, BR_E_OOM, "out of memory") : BR_OK;
+}
+
+/* {"name":..., "schema":{...}, "strict":...}: enforced whether strict or not */
+static br_code
+read_schema(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    static const char *const known[] = {"name", "schema", "strict",
+                                        "description", "type"};
+    const br_json *schema = br_json_get(v, "schema");
+
+    for (const br_json *m = v->child; m; m = m->next) {
+        size_t i = 0;
+
+        while (i < BR_COUNT(known) && strcmp(known[i], m->key) != 0)
+            i++;
+        if (i == BR_COUNT(known))
+            return br_fail(st, BR_E_USAGE, "%s.%.60s: not known", name, m->key);
+    }
+    if (!schema)
+        return br_fail(st, BR_E_USAGE, "%s.schema: missing", name);
+    return add_schema(a, schema, name, st);
+}
+
+static br_code
+read_format(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    const br_json *type = v->kind == BR_J_OBJ ? br_json_get(v, "type") : NULL;
+    const br_json *inner, *text;
+    bool flat = a->api == BR_API_RESPONSES;
+
+    if (v->kind == BR_J_OBJ && !v->n)
+        return BR_OK;
+    if (!type || type->kind != BR_J_STR)
+        return br_fail(st, BR_E_USAGE, "%s.type: must be a string", name);
+    if (strcmp(type->s, "text") == 0)
+        return BR_OK;
+    if (strcmp(type->s, "json_object") == 0)
+        return add_schema(a, NULL, name, st);
+    text = br_json_get(v, "grammar");
+    if (strcmp(type->s, "grammar") == 0 && text)
+        return br_ask_grammar(a, text, name, st);
+    if (strcmp(type->s, "json_schema") != 0)
+        return br_fail(st, BR_E_USAGE,
+                       "%s.type: must be text, json_object, json_schema or "
+                       "grammar",
+                       name);
+    inner = flat ? v : br_json_get(v, "json_schema");
+    if (!inner || inner->kind != BR_J_OBJ)
+        return br_fail(st, BR_E_USAGE, "%s.json_schema: must be an object",
+                       name);
+    return read_schema(a, inner, name, st);
+}
+
+br_code
+br_ask_format(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    return read_format(a, v, name, st);
+}
+
+/* {"format":{...},"verbosity":"medium"} */
+br_code
+br_ask_text_format(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    const br_json *format = NULL;
+
+    if (v->kind != BR_J_OBJ)
+        return br_fail(st, BR_E_USAGE, "%s: must be an object", name);
+    for (const br_json *m = v->child; m; m = m->next) {
+        bool usual = m->kind == BR_J_NULL ||
+                     (m->kind == BR_J_STR && strcmp(m->s, "medium") == 0);
+
+        if (strcmp(m->key, "format") == 0)
+            format = m;
+        else if (strcmp(m->key, "verbosity") != 0 || !usual)
+            return br_fail(st, BR_E_USAGE, "%s.%.60s: not supported", name,
+                           m->key);
+    }
+    return format && format->kind != BR_J_NULL
+               ? read_format(a, format, "text.format", st)
+               : BR_OK;
+}

@@ -1,0 +1,613 @@
+/* schema.c - a JSON schema to the grammar of documents that it allows.
+ *
+ *   {"type":"object","properties":{"n":{"type":"integer","minimum":1}},
+ *    "required":["n"]}
+ *
+ *   root ::= r0
+ *   r0   ::= "{" ws "\"n\":" ws ([1-9] | [1-9] [0-9] | ...) r0-1 "}"
+ *   r0-1 ::= ws
+ *
+ * Every keyword is enforced or refused. What comes out may be narrower than
+ * the schema, never wider: members come in the schema's order and without
+ * names that the schema does not list (unless it lists none), whole numbers
+ * have at most 15 digits, and so on. Draft 2020-12, and `definitions`.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "run/schema_int.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MAX_DEPTH = 64,      /* of schemas in schemas */
+    MAX_REFS = 1024,     /* schemas that $ref leads to */
+    MAX_CHOICES = 64,    /* schemas in oneOf: each is held against each */
+    MAX_PAIRS = 1 << 16, /* of schemas, until they count as not apart */
+};
+
+typedef enum group {
+    NOTE = 1,
+    DEFS = 2,
+    REF = 4,
+    TYPE = 8,
+    ENUM = 16,
+    CONST = 32,
+    ANYOF = 64,
+    ONEOF = 128,
+    ALLOF = 256,
+    STR = 512,
+    NUM = 1024,
+    OBJ = 2048,
+    ARR = 4096,
+} group;
+
+static const struct keyword {
+    const char *name;
+    group group;
+} keywords[] = {
+#define X(name, group) {name, group},
+#include "run/schema.def"
+#undef X
+};
+
+static const struct named {
+    const char *name, *text;
+} named[] = {
+#define X(name, text)     {name, text},
+#define NAMED(name, text) {name, text},
+#include "run/schema_rule.def"
+#undef X
+#undef NAMED
+};
+
+enum {
+    T_OBJ = 1,
+    T_ARR = 2,
+    T_STR = 4,
+    T_NUM = 8,
+    T_INT = 16,
+    T_BOOL = 32,
+    T_NULL = 64,
+    T_ALL = 111
+};
+
+static const char *const types[] = {"object",  "array",   "string", "number",
+                                    "integer", "boolean", "null"};
+
+/* ---- failing ------------------------------------------------------------- */
+
+br_code
+br_schema_refuse(maker *k, const char *keyword, const char *why)
+{
+    return br_fail(k->st, BR_E_UNSUPPORTED, "schema: '%.60s' at '#%.120s': %s",
+                   keyword, br_str_z(&k->path), why);
+}
+
+br_code
+br_schema_oom(maker *k)
+{
+    return br_fail(k->st, BR_E_OOM, "schema: out of memory");
+}
+
+/* ---- reading schemas ----------------------------------------------------- */
+
+static br_code
+groups_of(maker *k, json *s, unsigned *out)
+{
+    *out = 0;
+    for (json *m = s->child; m; m = m->next) {
+        size_t i = 0;
+
+        while (i < BR_COUNT(keywords) && strcmp(keywords[i].name, m->key) != 0)
+            i++;
+        if (i == BR_COUNT(keywords))
+            return br_schema_refuse(k, m->key,
+                                    "this keyword cannot be enforced");
+        *out |= keywords[i].group;
+    }
+    return BR_OK;
+}
+
+static unsigned
+type_named(json *v)
+{
+    for (size_t i = 0; v->kind == BR_J_STR && i < BR_COUNT(types); i++)
+        if (strcmp(v->s, types[i]) == 0)
+            return 1u << i;
+    return 0;
+}
+
+/* The types that "type" says; without it those that its keywords speak of. */
+static br_code
+types_of(maker *k, json *s, unsigned groups, unsigned *out)
+{
+    json *v = br_json_get(s, "type");
+    bool list = v && v->kind == BR_J_ARR && v->n;
+
+    *out = 0;
+    if (!v) {
+        *out = (groups & OBJ ? T_OBJ : 0) | (groups & ARR ? T_ARR : 0) |
+               (groups & STR ? T_STR : 0) | (groups & NUM ? T_NUM : 0);
+        *out = *out ? *out : T_ALL;
+        return BR_OK;
+    }
+    for (json *t = list ? v->child : v; t; t = list ? t->next : NULL) {
+        unsigned one = type_named(t);
+
+        if (!one)
+            return br_schema_refuse(k, "type", "no such type");
+        *out |= one;
+    }
+    if (*out & T_NUM)
+        *out &= ~(unsigned)T_INT;
+    return BR_OK;
+}
+
+/* A count; *out stays where the keyword is missing. */
+br_code
+br_schema_count(maker *k, json *s, const char *key, int64_t *out)
+{
+    json *v = br_json_get(s, key);
+
+    if (!v)
+        return BR_OK;
+    if (v->kind != BR_J_INT || v->i < 0 || v->i > BR_GRAMMAR_MAX_REPEAT)
+        return br_schema_refuse(k, key,
+                                "must be a whole number from 0 to 65536");
+    *out = v->i;
+    return BR_OK;
+}
+
+/* What a pointer such as #/$defs/item names; NULL: nothing. */
+static json *
+pointed(json *root, const char *p)
+{
+    json *at = root;
+
+    if (*p++ != '#')
+        return NULL;
+    while (*p == '/' && at) {
+        char key[256];
+        size_t n = 0;
+
+        for (p++; *p && *p != '/'; p++) {
+            if (n + 1 == sizeof key || *p == '%' ||
+                (*p == '~' && p[1] != '0' && p[1] != '1'))
+                return NULL;
+            key[n++] = *p != '~' ? *p : *++p == '0' ? '~' : '/';
+        }
+        key[n] = 0;
+        if (at->kind == BR_J_OBJ) {
+            at = br_json_get(at, key);
+        } else if (at->kind == BR_J_ARR) {
+            int64_t i;
+
+            at = br_json_to_i64((br_text){key, n}, &i) && i >= 0
+                     ? br_json_at(at, (size_t)i)
+                     : NULL;
+        } else {
+            at = NULL;
+        }
+    }
+    return *p ? NULL : at;
+}
+
+size_t
+br_schema_enter(maker *k, const char *a, const char *b)
+{
+    size_t was = k->path.n;
+
+    br_str_printf(&k->path, "/%s", a);
+    if (b)
+        br_str_printf(&k->path, "/%s", b);
+    return was;
+}
+
+void
+br_schema_leave(maker *k, size_t was)
+{
+    if (k->path.at && !k->path.oom) {
+        k->path.n = was;
+        k->path.at[was] = 0;
+    }
+}
+
+/* ---- rules --------------------------------------------------------------- */
+
+/* "name ::= text" for text that is complete, which is freed. */
+void
+br_schema_put_rule(maker *k, uint32_t n, const char *more, br_str *text)
+{
+    br_str_printf(k->rules, "r%u%s ::= ", n, more);
+    br_str_put(k->rules, br_str_z(text), text->n);
+    br_str_putc(k->rules, '\n');
+    k->rules->oom |= text->oom;
+    br_str_fini(text);
+}
+
+/* A schema in a rule of its own. */
+br_code
+br_schema_rule(maker *k, json *s, uint32_t *out)
+{
+    br_str text = {0};
+    br_code code;
+
+    *out = k->n_rules++;
+    code = br_schema_expr(k, s, &text);
+    if (code == BR_OK)
+        br_schema_put_rule(k, *out, "", &text);
+    br_str_fini(&text);
+    return code;
+}
+
+void
+br_schema_put_json(br_str *to, json *v)
+{
+    br_str text = {0};
+    br_json_writer w;
+
+    br_json_w_begin(&w, &text, 0);
+    w.compact = true;
+    w.utf8 = true;
+    br_json_w_tree(&w, v);
+    br_grammar_quote(to, (br_text){br_str_z(&text), text.n});
+    to->oom |= text.oom;
+    br_str_fini(&text);
+}
+
+/* ---- values listed ------------------------------------------------------- */
+
+static bool
+has_type(json *v, unsigned t)
+{
+    switch ((br_json_kind)v->kind) {
+    case BR_J_NULL: return t & T_NULL;
+    case BR_J_BOOL: return t & T_BOOL;
+    case BR_J_INT:
+    case BR_J_BIGINT: return t & (T_NUM | T_INT);
+    case BR_J_FLOAT: return (t & T_NUM) || ((t & T_INT) && v->f == floor(v->f));
+    case BR_J_STR: return t & T_STR;
+    case BR_J_ARR: return t & T_ARR;
+    case BR_J_OBJ: return t & T_OBJ;
+    }
+    br_unreachable("no such kind");
+}
+
+static br_code
+listed(maker *k, json *s, unsigned groups, br_str *to)
+{
+    json *one = br_json_get(s, "const"), *list = br_json_get(s, "enum");
+    const char *key = one ? "const" : "enum";
+    unsigned t = T_ALL;
+    size_t n = 0;
+
+    if ((groups & (ENUM | CONST)) == (ENUM | CONST) ||
+        (groups & ~(unsigned)(ENUM | CONST | TYPE | NOTE | DEFS)))
+        return br_schema_refuse(k, key,
+                                "cannot be enforced beside other keywords");
+    if (groups & TYPE)
+        BR_TRY(types_of(k, s, groups, &t));
+    if (!one && list->kind != BR_J_ARR)
+        return br_schema_refuse(k, key, "must be a list");
+    br_str_putc(to, '(');
+    for (json *v = one ? one : list->child; v; v = one ? NULL : v->next)
+        if (has_type(v, t)) {
+            br_str_puts(to, n++ ? " | " : "");
+            br_schema_put_json(to, v);
+        }
+    br_str_putc(to, ')');
+    return n ? BR_OK : br_schema_refuse(k, key, "no value is left");
+}
+
+/* ---- one of several ------------------------------------------------------ */
+
+static bool
+same(json *a, json *b)
+{
+    br_str x = {0}, y = {0};
+    bool yes;
+
+    br_schema_put_json(&x, a);
+    br_schema_put_json(&y, b);
+    yes =
+        x.oom || y.oom ||
+        br_text_eq((br_text){br_str_z(&x), x.n}, (br_text){br_str_z(&y), y.n});
+    br_str_fini(&x);
+    br_str_fini(&y);
+    return yes;
+}
+
+static json *
+resolved(const maker *k, json *s)
+{
+    for (int i = 0; i < 16 && s->kind == BR_J_OBJ; i++) {
+        json *ref = br_json_get(s, "$ref");
+        json *to =
+            ref && ref->kind == BR_J_STR ? pointed(k->root, ref->s) : NULL;
+
+        if (!to)
+            break;
+        s = to;
+    }
+    return s;
+}
+
+/* The scalars that "const" or "enum" list; NULL: it has neither, or more. */
+static json *
+choices(json *s, bool *one)
+{
+    json *c = br_json_get(s, "const"), *e = br_json_get(s, "enum");
+
+    *one = c != NULL;
+    if (c)
+        return c->kind <= BR_J_STR ? c : NULL;
+    if (!e || e->kind != BR_J_ARR)
+        return NULL;
+    for (json *v = e->child; v; v = v->next)
+        if (v->kind > BR_J_STR)
+            return NULL;
+    return e->child;
+}
+
+bool
+br_schema_requires(json *s, const char *key)
+{
+    json *list = br_json_get(s, "required");
+
+    for (json *v = list && list->kind == BR_J_ARR ? list->child : NULL; v;
+         v = v->next)
+        if (v->kind == BR_J_STR && strcmp(v->s, key) == 0)
+            return true;
+    return false;
+}
+
+/* Surely no value is valid under both. Numbers equal in value but not in text
+ * (1, 1.0) are why listed ones count only where all are texts. */
+static bool
+apart(maker *k, json *a, json *b, int depth)
+{
+    unsigned ta = T_ALL, tb = T_ALL;
+    bool one_a, one_b;
+    json *x, *y;
+
+    a = resolved(k, a);
+    b = resolved(k, b);
+    if (a->kind != BR_J_OBJ || b->kind != BR_J_OBJ || depth > 4 ||
+        ++k->n_pairs > MAX_PAIRS)
+        return false;
+    x = choices(a, &one_a);
+    y = choices(b, &one_b);
+    if (x && y) {
+        for (json *v = x; v; v = one_a ? NULL : v->next)
+            for (json *w = y; w; w = one_b ? NULL : w->next)
+                if (same(v, w) || v->kind != BR_J_STR || w->kind != BR_J_STR)
+                    return false;
+        return true;
+    }
+    if (br_json_get(a, "type") && br_json_get(b, "type")) {
+        maker quiet = *k;
+
+        quiet.st = NULL;
+        if (types_of(&quiet, a, 0, &ta) != BR_OK ||
+            types_of(&quiet, b, 0, &tb) != BR_OK)
+            return false;
+        ta |= ta & T_NUM ? T_INT : 0;
+        tb |= tb & T_NUM ? T_INT : 0;
+        if (!(ta & tb))
+            return true;
+    }
+    x = br_json_get(a, "properties");
+    y = br_json_get(b, "properties");
+    if (ta != T_OBJ || tb != T_OBJ || !x || !y || x->kind != BR_J_OBJ ||
+        y->kind != BR_J_OBJ)
+        return false;
+    for (json *p = x->child; p; p = p->next) {
+        json *q = br_json_get(y, p->key);
+
+        if (q && br_schema_requires(a, p->key) &&
+            br_schema_requires(b, p->key) && apart(k, p, q, depth + 1))
+            return true;
+    }
+    return false;
+}
+
+static br_code
+check_one_of(maker *k, json *list)
+{
+    if (list->n > MAX_CHOICES)
+        return br_schema_refuse(k, "oneOf", "over 64 schemas");
+    for (json *a = list->child; a; a = a->next)
+        for (json *b = a->next; b; b = b->next)
+            if (!apart(k, a, b, 0))
+                return br_schema_refuse(
+                    k, "oneOf",
+                    "two of the schemas may allow the same value; "
+                    "say anyOf, or tell them apart by a required "
+                    "property with const");
+    return BR_OK;
+}
+
+static br_code
+one_of(maker *k, json *s, unsigned groups, br_str *to)
+{
+    const char *key = groups & ANYOF   ? "anyOf"
+                      : groups & ONEOF ? "oneOf"
+                                       : "allOf";
+    json *list = br_json_get(s, key);
+    size_t was, i = 0;
+
+    if (groups & ~(unsigned)((groups & ANYOF   ? ANYOF
+                              : groups & ONEOF ? ONEOF
+                                               : ALLOF) |
+                             NOTE | DEFS))
+        return br_schema_refuse(k, key,
+                                "cannot be enforced beside other keywords");
+    if (list->kind != BR_J_ARR || !list->n)
+        return br_schema_refuse(k, key, "must be a list that is not empty");
+    if ((groups & ALLOF) && list->n > 1)
+        return br_schema_refuse(k, key,
+                                "cannot be enforced for more than one schema");
+    if (groups & ONEOF)
+        BR_TRY(check_one_of(k, list));
+    br_str_putc(to, '(');
+    for (json *v = list->child; v; v = v->next) {
+        char index[24];
+
+        snprintf(index, sizeof index, "%zu", i);
+        br_str_puts(to, i++ ? " | " : "");
+        was = br_schema_enter(k, key, index);
+        BR_TRY(br_schema_expr(k, v, to));
+        br_schema_leave(k, was);
+    }
+    br_str_putc(to, ')');
+    return BR_OK;
+}
+
+static br_code
+reference(maker *k, json *s, unsigned groups, br_str *to)
+{
+    json *v = br_json_get(s, "$ref");
+    json *to_what = v->kind == BR_J_STR ? pointed(k->root, v->s) : NULL;
+    size_t i = 0;
+
+    if (groups & ~(unsigned)(REF | NOTE | DEFS))
+        return br_schema_refuse(k, "$ref",
+                                "cannot be enforced beside other keywords");
+    if (!to_what)
+        return br_schema_refuse(k, "$ref", "leads to nothing in this schema");
+    while (i < k->refs.n && k->refs.at[i].schema != to_what)
+        i++;
+    if (i == MAX_REFS)
+        return br_schema_refuse(k, "$ref", "over 1024 schemas are referred to");
+    if (i == k->refs.n && !br_vec_push(&k->refs, ((target){to_what, v->s})))
+        return br_schema_oom(k);
+    br_str_printf(to, "ref%zu", i);
+    return BR_OK;
+}
+
+/* ---- a schema ------------------------------------------------------------ */
+
+static br_code
+typed(maker *k, json *s, unsigned groups, br_str *to)
+{
+    static const struct {
+        unsigned type, group;
+        const char *rule;
+    } rows[] = {{T_OBJ, OBJ, "object"},  {T_ARR, ARR, "array"},
+                {T_STR, STR, "string"},  {T_NUM, NUM, "number"},
+                {T_INT, NUM, "integer"}, {T_BOOL, 0, "boolean"},
+                {T_NULL, 0, "null"}};
+    const char *bar = "(";
+    unsigned t;
+
+    BR_TRY(types_of(k, s, groups, &t));
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        if (!(t & rows[i].type))
+            continue;
+        br_str_puts(to, bar);
+        bar = " | ";
+        if (!(groups & rows[i].group))
+            br_str_puts(to, rows[i].rule);
+        else if (rows[i].type == T_OBJ)
+            BR_TRY(br_schema_object(k, s, to));
+        else if (rows[i].type == T_ARR)
+            BR_TRY(br_schema_array(k, s, to));
+        else if (rows[i].type == T_STR)
+            BR_TRY(br_schema_string(k, s, to));
+        else
+            BR_TRY(br_schema_number(k, s, rows[i].type == T_NUM, to));
+    }
+    br_str_putc(to, ')');
+    return BR_OK;
+}
+
+static br_code
+schema(maker *k, json *s, br_str *to)
+{
+    unsigned groups = 0;
+
+    if (s->kind == BR_J_BOOL && s->b) {
+        br_str_puts(to, "value");
+        return BR_OK;
+    }
+    if (s->kind == BR_J_BOOL)
+        return br_schema_refuse(k, "false", "no value is left");
+    if (s->kind != BR_J_OBJ)
+        return br_schema_refuse(k, br_json_kind_name(s->kind),
+                                "a schema is an object");
+    BR_TRY(groups_of(k, s, &groups));
+    if (groups & REF)
+        return reference(k, s, groups, to);
+    if (groups & (ENUM | CONST))
+        return listed(k, s, groups, to);
+    if (groups & (ANYOF | ONEOF | ALLOF))
+        return one_of(k, s, groups, to);
+    if (!(groups & ~(unsigned)(NOTE | DEFS))) {
+        br_str_puts(to, "value");
+        return BR_OK;
+    }
+    return typed(k, s, groups, to);
+}
+
+br_code
+br_schema_expr(maker *k, json *s, br_str *to)
+{
+    br_code code;
+
+    if (++k->depth > MAX_DEPTH)
+        return br_fail(k->st, BR_E_LIMIT,
+                       "schema: over %d schemas in each "
+                       "other",
+                       MAX_DEPTH);
+    if (k->rules->n + to->n > BR_GRAMMAR_MAX_TEXT)
+        return br_fail(k->st, BR_E_LIMIT,
+                       "schema: its grammar is over %d "
+                       "bytes",
+                       BR_GRAMMAR_MAX_TEXT);
+    code = schema(k, s, to);
+    k->depth--;
+    return code;
+}
+
+static br_code
+make(maker *k)
+{
+    br_str root = {0};
+    br_code code = br_schema_expr(k, k->root, &root);
+
+    br_str_printf(k->rules, "root ::= %s\n", br_str_z(&root));
+    k->rules->oom |= root.oom;
+    br_str_fini(&root);
+    for (size_t i = 0; code == BR_OK && i < k->refs.n; i++) {
+        br_str text = {0};
+
+        k->rules->oom |= k->path.oom;
+        br_str_clear(&k->path);
+        br_str_puts(&k->path, k->refs.at[i].pointer + 1);
+        code = br_schema_expr(k, k->refs.at[i].schema, &text);
+        br_str_printf(k->rules, "ref%zu ::= %s\n", i, br_str_z(&text));
+        k->rules->oom |= text.oom;
+        br_str_fini(&text);
+    }
+    return code;
+}
+
+br_code
+br_schema_grammar(const br_json *schema_, br_str *out, br_status *st)
+{
+    maker k = {.root = schema_, .rules = out, .st = st};
+    br_code code = BR_OK;
+
+    if (schema_)
+        code = make(&k);
+    else
+        br_str_puts(out, "root ::= object\n");
+    for (size_t i = 0; i < BR_COUNT(named); i++)
+        br_str_printf(out, "%s ::= %s\n", named[i].name, named[i].text);
+    if (code == BR_OK && (out->oom || k.path.oom))
+        code = br_schema_oom(&k);
+    br_str_fini(&k.path);
+    br_vec_fini(&k.refs);
+    return code;
+}

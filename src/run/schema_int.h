@@ -1,0 +1,47 @@
+/* schema_int.h - what the files of schemas share.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_SCHEMA_INT_H
+#define BR_SCHEMA_INT_H
+
+#include "run/grammar.h"
+
+typedef const br_json json;
+
+typedef struct target { /* of $ref */
+    json *schema;
+    const char *pointer;
+} target;
+
+typedef struct maker {
+    json *root;
+    br_str *rules;
+    br_str path; /* where in the schema */
+    BR_VEC(target) refs;
+    uint32_t n_rules, n_pairs;
+    int depth;
+    br_status *st;
+} maker;
+
+/* schema.c */
+br_code br_schema_refuse(maker *k, const char *keyword, const char *why);
+br_code br_schema_oom(maker *k);
+/* A count; *out stays where the keyword is missing. */
+br_code br_schema_count(maker *k, json *s, const char *key,
+                        int64_t *out) BR_MUST_USE;
+size_t br_schema_enter(maker *k, const char *a, const char *b);
+void br_schema_leave(maker *k, size_t was);
+/* "rN-more ::= text", which is freed. */
+void br_schema_put_rule(maker *k, uint32_t n, const char *more, br_str *text);
+/* A schema in a rule of its own. */
+br_code br_schema_rule(maker *k, json *s, uint32_t *out) BR_MUST_USE;
+void br_schema_put_json(br_str *to, json *v);
+bool br_schema_requires(json *s, const char *key);
+br_code br_schema_expr(maker *k, json *s, br_str *to) BR_MUST_USE;
+/* schema_scalar.c */
+br_code br_schema_string(maker *k, json *s, br_str *to) BR_MUST_USE;
+br_code br_schema_number(maker *k, json *s, bool real, br_str *to) BR_MUST_USE;
+/* schema_list.c */
+br_code br_schema_array(maker *k, json *s, br_str *to) BR_MUST_USE;
+br_code br_schema_object(maker *k, json *s, br_str *to) BR_MUST_USE;
+
+#endif

@@ -1,0 +1,236 @@
+/* schema_list.c - arrays and objects of a schema, see schema.c.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "run/schema_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- lists --------------------------------------------------------------- */
+
+/* min to max times what rule r says, commas between; after: others were
+ * before. max negative: no end. */
+static void
+put_items(br_str *to, uint32_t r, int64_t min, int64_t max, bool after)
+{
+    char most[24] = "";
+    int64_t less = after ? 0 : 1;
+
+    if (max == 0)
+        return;
+    if (max > 0)
+        snprintf(most, sizeof most, "%lld", (long long)(max - less));
+    if (!after)
+        br_str_printf(to, min ? "r%u " : "(r%u ", r);
+    br_str_printf(to, "(\",\" ws r%u){%lld,%s} ", r,
+                  (long long)BR_MAX(min - less, 0), most);
+    if (!after && !min)
+        br_str_puts(to, ")? ");
+}
+
+static br_code
+prefix_items(maker *k, json *list, br_str *to)
+{
+    if (list->kind != BR_J_ARR || !list->n)
+        return br_schema_refuse(k, "prefixItems",
+                                "must be a list that is not empty");
+    for (json *v = list->child; v; v = v->next) {
+        BR_TRY(br_schema_expr(k, v, to));
+        br_str_puts(to, v->next ? " \",\" ws " : " ");
+    }
+    return BR_OK;
+}
+
+br_code
+br_schema_array(maker *k, json *s, br_str *to)
+{
+    json *first = br_json_get(s, "prefixItems"),
+         *rest = br_json_get(s, "items");
+    json *unique = br_json_get(s, "uniqueItems");
+    json any = {.kind = BR_J_BOOL, .b = true};
+    int64_t min = 0, max = -1, n = 0;
+    bool none = rest && rest->kind == BR_J_BOOL && !rest->b;
+    uint32_t r = 0;
+    size_t was;
+
+    BR_TRY(br_schema_count(k, s, "minItems", &min));
+    BR_TRY(br_schema_count(k, s, "maxItems", &max));
+    if (unique && (unique->kind != BR_J_BOOL || unique->b) &&
+        (max < 0 || max > 1))
+        return br_schema_refuse(k, "uniqueItems", "cannot be enforced");
+    br_str_puts(to, "\"[\" ws ");
+    if (first) {
+        was = br_schema_enter(k, "prefixItems", NULL);
+        BR_TRY(prefix_items(k, first, to));
+        br_schema_leave(k, was);
+        n = first->n;
+    }
+    max = none ? n : max;
+    if (max >= 0 && (max < min || max < n))
+        return br_schema_refuse(k, "maxItems",
+                                "is below the number that must be there");
+    if (max != n) {
+        was = br_schema_enter(k, "items", NULL);
+        BR_TRY(br_schema_rule(k, rest ? rest : &any, &r));
+        br_schema_leave(k, was);
+        put_items(to, r, BR_MAX(min - n, 0), max < 0 ? -1 : max - n, n > 0);
+    }
+    br_str_puts(to, "ws \"]\"");
+    return BR_OK;
+}
+
+/* ---- objects ------------------------------------------------------------- */
+
+/* One member: its name and the rule of its value. */
+typedef struct prop {
+    br_text name;
+    uint32_t rule;
+    bool required;
+} prop;
+
+typedef BR_VEC(prop) props;
+
+static void
+put_member(br_str *to, const prop *p)
+{
+    json name = {.kind = BR_J_STR, .s = p->name.p, .n = (uint32_t)p->name.n};
+
+    br_schema_put_json(to, &name);
+    br_str_printf(to, " \":\" ws r%u ", p->rule);
+}
+
+/* Members in their order; those that may be missing bring their own comma:
+ * rule rN-i is what may follow when i members are behind us. */
+static void
+put_members(maker *k, uint32_t n, const props *all)
+{
+    br_str text = {0};
+    char more[32];
+    size_t i = 0;
+
+    br_str_puts(&text, "\"{\" ws (");
+    for (bool open = true; open && i < all->n; i++) {
+        br_str_puts(&text, i ? "| " : "");
+        put_member(&text, &all->at[i]);
+        br_str_printf(&text, "r%u-%zu ", n, i + 1);
+        open = !all->at[i].required;
+        if (open && i + 1 == all->n)
+            br_str_puts(&text, "| ws ");
+    }
+    br_str_puts(&text, ") \"}\"");
+    br_schema_put_rule(k, n, "", &text);
+    for (i = 1; i <= all->n; i++) {
+        const prop *p = &all->at[i];
+
+        if (i == all->n) {
+            br_str_puts(&text, "ws");
+        } else {
+            br_str_puts(&text, "(\",\" ws ");
+            put_member(&text, p);
+            br_str_printf(&text, ")%s r%u-%zu", p->required ? "" : "?", n,
+                          i + 1);
+        }
+        snprintf(more, sizeof more, "-%zu", i);
+        br_schema_put_rule(k, n, more, &text);
+    }
+}
+
+static br_code
+add_prop(maker *k, props *all, br_text name, json *s, bool required)
+{
+    uint32_t rule;
+    br_code code = BR_OK;
+    size_t was = br_schema_enter(k, "properties", name.p);
+
+    if (s->kind == BR_J_BOOL && !s->b && !required) /* must not be there */
+        return br_schema_leave(k, was), BR_OK;
+    code = br_schema_rule(k, s, &rule);
+    br_schema_leave(k, was);
+    if (code == BR_OK && !br_vec_push(all, ((prop){name, rule, required})))
+        return br_schema_oom(k);
+    return code;
+}
+
+static br_code
+collect(maker *k, json *s, json *more, props *all)
+{
+    json *list = br_json_get(s, "properties"),
+         *need = br_json_get(s, "required");
+    json any = {.kind = BR_J_BOOL, .b = true};
+
+    if (list && list->kind != BR_J_OBJ)
+        return br_schema_refuse(k, "properties", "must be an object");
+    if (need && need->kind != BR_J_ARR)
+        return br_schema_refuse(k, "required", "must be a list");
+    for (json *p = list ? list->child : NULL; p; p = p->next)
+        BR_TRY(add_prop(k, all, (br_text){p->key, p->key_n}, p,
+                        br_schema_requires(s, p->key)));
+    for (json *v = need ? need->child : NULL; v; v = v->next) {
+        if (v->kind != BR_J_STR)
+            return br_schema_refuse(k, "required", "must list names");
+        if (list && br_json_get(list, v->s))
+            continue;
+        if (more && more->kind == BR_J_BOOL && !more->b)
+            return br_schema_refuse(k, "required",
+                                    "lists what must not be there");
+        BR_TRY(
+            add_prop(k, all, (br_text){v->s, v->n}, more ? more : &any, true));
+    }
+    return BR_OK;
+}
+
+/* Any names, each with a value of one schema. */
+static br_code
+dictionary(maker *k, json *more, int64_t min, int64_t max, br_str *to)
+{
+    json any = {.kind = BR_J_BOOL, .b = true};
+    bool none = more && more->kind == BR_J_BOOL && !more->b;
+    uint32_t r = k->n_rules++, v = 0;
+    br_code code = BR_OK;
+    size_t was;
+
+    if (min > (none ? 0 : 1))
+        return br_schema_refuse(k, "minProperties",
+                                "cannot be enforced: a name may "
+                                "come twice");
+    br_str_puts(to, "\"{\" ws ");
+    if (!none) {
+        was = br_schema_enter(k, "additionalProperties", NULL);
+        code = br_schema_rule(k, more ? more : &any, &v);
+        br_schema_leave(k, was);
+        br_str_printf(k->rules, "r%u ::= string \":\" ws r%u\n", r, v);
+        put_items(to, r, min, max, false);
+    }
+    br_str_puts(to, "ws \"}\"");
+    return code;
+}
+
+br_code
+br_schema_object(maker *k, json *s, br_str *to)
+{
+    json *more = br_json_get(s, "additionalProperties");
+    int64_t min = 0, max = -1, needed = 0;
+    props all = {0};
+    br_code code;
+
+    BR_TRY(br_schema_count(k, s, "minProperties", &min));
+    BR_TRY(br_schema_count(k, s, "maxProperties", &max));
+    code = collect(k, s, more, &all);
+    if (code == BR_OK && all.n == 0)
+        return dictionary(k, more, min, max, to);
+    for (size_t i = 0; i < all.n; i++)
+        needed += all.at[i].required;
+    if (code == BR_OK && needed < min)
+        code =
+            br_schema_refuse(k, "minProperties", "is over the number required");
+    if (code == BR_OK && max >= 0 && max < (int64_t)all.n)
+        code = br_schema_refuse(k, "maxProperties",
+                                "is below the number of properties");
+    if (code == BR_OK) {
+        uint32_t n = k->n_rules++;
+
+        put_members(k, n, &all);
+        br_str_printf(to, "r%u", n);
+    }
+    br_vec_fini(&all);
+    return code;
+}
