@@ -368,6 +368,19 @@ ld_relaxed128(const void *p)
                  : "memory");
     return r;
 }
+/* One word of 16 bytes that others poll. */
+BR_DEV u32x4
+ld_word(const u32x4 *p)
+{
+    return ld_relaxed128(p);
+}
+BR_DEV void
+st_word(u32x4 *p, u32x4 v)
+{
+    asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(p),
+                 "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
+}
 BR_DEV void
 fence_gpu(void)
 {
@@ -421,6 +434,19 @@ mbar_try(u32 bar_addr, u32 parity)
     u32 ok;
     asm volatile("{ .reg .pred p;\n"
                  "mbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, p; }"
+                 : "=r"(ok)
+                 : "r"(bar_addr), "r"(parity)
+                 : "memory");
+    return ok != 0;
+}
+/* The same without waiting. */
+BR_DEV bool
+mbar_test(u32 bar_addr, u32 parity)
+{
+    u32 ok;
+    asm volatile("{ .reg .pred p;\n"
+                 "mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
                  "selp.u32 %0, 1, 0, p; }"
                  : "=r"(ok)
                  : "r"(bar_addr), "r"(parity)

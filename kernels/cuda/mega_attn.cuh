@@ -467,21 +467,39 @@ parts_of(const struct worker *w, u32 layer, u32 head, u32 hd)
            (u64)head * BR_MK_MAX_BLOCKS * (hd + 2);
 }
 
-/* n words, n even: asks for four pairs at once, again for what was missing. */
+/* n words, n even, to shared memory: each thread asks for PAIRS pairs at once,
+ * and again for what was not there. */
+#define PAIRS 4
+#define STRIDE (BR_MK_THREADS * 2)
+
 BR_DEV void
 take_many(const struct worker *w, const u64 *p, float *to, u32 n)
 {
-    u32x2 v[PAIRS];
-
 #pragma unroll 1
     for (u32 k = w->t * 2; k < n; k += PAIRS * STRIDE) {
-        take_pairs(w, p, k, n, v);
+        u32 todo = 0;
 #pragma unroll
         for (u32 i = 0; i < PAIRS; i++)
-            if (k + i * STRIDE < n) {
-                to[k + i * STRIDE] = as_f32(v[i].x);
-                to[k + i * STRIDE + 1] = as_f32(v[i].y);
-            }
+            if (k + i * STRIDE < n)
+                todo |= 1u << i;
+#pragma unroll 1
+        for (u32 s = 0; todo; s++) {
+            u64x2 r[PAIRS];
+#pragma unroll
+            for (u32 i = 0; i < PAIRS; i++)
+                if (todo >> i & 1)
+                    r[i] = ld_relaxed64x2(p + k + i * STRIDE);
+#pragma unroll
+            for (u32 i = 0; i < PAIRS; i++)
+                if ((todo >> i & 1) && (u32)(r[i].x >> 32) == w->epoch &&
+                    (u32)(r[i].y >> 32) == w->epoch) {
+                    to[k + i * STRIDE] = as_f32((u32)r[i].x);
+                    to[k + i * STRIDE + 1] = as_f32((u32)r[i].y);
+                    todo &= ~(1u << i);
+                }
+            if (s > SPIN_LIMIT)
+                give_up();
+        }
     }
 }
 
@@ -525,15 +543,15 @@ fold(const struct worker *w, u32 layer, u32 head, u32 n_blk)
     return mul_rn(acc, rcp(l));
 }
 
-/* Thread t < n columns has column t from head `head` on: pairs go out. */
+/* Thread t < n columns has column t from head `head` on: eights go out. */
 BR_DEV void
 give_heads(const struct worker *w, u32 layer, u32 head, u32 n, u32 hd, float y)
 {
-    float other = shfl_xor_f(y, 1);
+    const u32 pair = pack_bf16(y, shfl_xor_f(y, 1));
 
-    if (w->t < n && !(w->t & 1))
-        give(w, words(w, layer, args.map.attn) + (head * hd + w->t) / 2,
-             pack_bf16(y, other));
+    give_eight(eight_at(eights(w->epoch, layer), (head * hd + w->t) / 8,
+                        args.n_heads * hd),
+               pair, w->t < n && (w->t & 7) == 0);
 }
 
 /* Task i goes to worker i mod workers; with more than one block the folds of

@@ -3,12 +3,14 @@
  *   gather x (words of other workers) -> tensor cores over 12 slots of 16 KiB
  *   -> finish rows -> publish words
  *
- * One lane loads: it copies a worker's stream chunk after chunk, as far ahead
- * as slots are free, but never with more than `depth` chunks under way. Weights
- * depend on nothing, so it runs ahead across phases, layers and steps; what a
- * phase waits for is only its activations. The depth matters: a word that a
- * worker publishes or polls queues behind the copies under way, 0.5 us for
- * each chunk, and with all 12 under way every exchange cost 3 us more.
+ *   warps 0 - 11    multiply, then finish rows     16, 17  load
+ *         12 - 15   gather the next input meanwhile
+ *
+ * A loader copies a worker's stream chunk after chunk, as far ahead as slots
+ * are free, but with few chunks under way. Weights depend on nothing, so it
+ * runs ahead across phases, layers and steps; what a phase waits for is only
+ * its activations. Few, because a word that a worker publishes or polls queues
+ * behind the copies under way: with all 12, every exchange cost 3 us more.
  *
  * Numbers: each row's dot product is segments of 512 columns, each a chain of
  * 32 mma from zero, added in ascending order in f32: a function of the shape
@@ -26,7 +28,7 @@ struct smem {
     float part[BR_MK_MAX_PARTS * 16];
     float rope[128];               /* cos, sin of this position */
     u32 pages[BR_MK_TASKS * 16];   /* of this worker's attention tasks */
-    float red[64];
+    float red[64], sums[8];
     u64 full[BR_MK_MAX_SLOTS], empty[BR_MK_MAX_SLOTS];
     u32x4 inst[2], stand[2]; /* of this phase, of the next */
     u32 token, pos;
@@ -114,9 +116,10 @@ take2(const struct worker *w, const u64 *p)
     return u32x2{0, 0};
 }
 
-/* Thread 0 waits until most of the n workers of a phase said "out", or a while;
- * then the words themselves decide. Most, because the last ones come while the
- * first look is on its way: waiting for all cost one round trip more. */
+/* A lane of each gathering warp waits until most of the n workers of a phase
+ * said "out", or a while; then the words themselves decide. Most, because the
+ * last ones come while the first look is on its way: waiting for all cost one
+ * round trip more. */
 #define HINT_LIMIT (1u << 16)
 enum { HINT_H, HINT_ATTN, HINT_MID, HINT_ACT }; /* HINT_H: what h_in holds */
 
@@ -129,12 +132,12 @@ hint_of(u32 layer, u32 which)
 BR_DEV void
 await_hint(const struct worker *w, const u32 *hint, u32 n)
 {
-    if (w->t == 0)
+    if ((w->t & 31) == 0)
 #pragma unroll 1
         for (u32 s = 0; s < HINT_LIMIT; s++)
             if (ld_relaxed32(hint) + n / 8 >= w->epoch * n)
                 break;
-    bar(1, BR_MK_THREADS);
+    warp_sync();
 }
 
 BR_DEV void
@@ -154,6 +157,21 @@ BR_DEV u64 *
 words(const struct worker *w, u32 layer, u64 off)
 {
     return args.words + args.map.layer * layer + off;
+}
+
+/* Copies of the words of 8 values: this step's, or the one to clear in it. */
+BR_DEV u32x4 *
+eights(u32 copy, u32 layer)
+{
+    return (u32x4 *)(args.words + args.map.eights_at) +
+           ((copy & 1) * args.n_layers + layer) * args.map.eights;
+}
+
+/* Value 8 i of n values that go out as words of 8. */
+BR_DEV u32x4 *
+eight_at(u32x4 *p, u32 i, u32 n)
+{
+    return p + (i & 3) * (n / 32) + (i >> 2);
 }
 
 /* ---- block reductions ------------------------------------------------------ */
@@ -203,100 +221,129 @@ warp_sum(float v)
 
 /* ---- input vectors -------------------------------------------------------- */
 
-/* Word pairs p[k], p[k + STRIDE].. of this thread: asks for all, and again for
- * what was not there. */
-#define PAIRS 4
-#define STRIDE (BR_MK_THREADS * 2)
+/* Warps without a slot bring the next input, while the others still finish the
+ * rows of the phase before it. */
+#define GATHERERS 128
+#define GATHER_AT (BR_MK_THREADS - GATHERERS)
+static_assert(GATHER_AT / 32 >= bf16_weights::WARPS &&
+                  GATHER_AT / 32 >= q8_0_weights::WARPS, "not in multiply");
 
+/* Words i < M at p + i * plane, and M more for each AT further on of which
+ * there are n: asks for all, and again for what was not there. */
+template <int M, int N, bool EIGHTS>
 BR_DEV void
-take_pairs(const struct worker *w, const u64 *p, u32 k, u32 n, u32x2 *v)
+take_words(const struct worker *w, const u32x4 *p, u32 plane, u32 n, u32x4 *v)
 {
-    u32 todo = 0;
+    u32 todo = (1u << M * (n < N ? n : N)) - 1;
 
+    /* else the compiler keeps them from phase to phase, in 200 spilled bytes */
 #pragma unroll
-    for (u32 i = 0; i < PAIRS; i++)
-        if (k + i * STRIDE < n)
-            todo |= 1u << i;
+    for (u32 i = 0; i < M * N; i++)
+        v[i] = u32x4{0, 0, 0, 0};
 #pragma unroll 1
     for (u32 s = 0; todo; s++) {
-        u64x2 r[PAIRS];
 #pragma unroll
-        for (u32 i = 0; i < PAIRS; i++)
+        for (u32 i = 0; i < M * N; i++)
             if (todo >> i & 1)
-                r[i] = ld_relaxed64x2(p + k + i * STRIDE);
+                v[i] = ld_word(p + i % M * plane + i / M * GATHERERS);
 #pragma unroll
-        for (u32 i = 0; i < PAIRS; i++)
-            if ((todo >> i & 1) && (u32)(r[i].x >> 32) == w->epoch &&
-                (u32)(r[i].y >> 32) == w->epoch) {
-                v[i] = u32x2{(u32)r[i].x, (u32)r[i].y};
+        for (u32 i = 0; i < M * N; i++)
+            if (EIGHTS ? v[i].w != 0xffffffffu : v[i].w == w->epoch)
                 todo &= ~(1u << i);
-            }
         if (s > SPIN_LIMIT)
             give_up();
     }
 }
 
-/* The input vector of a phase, n words at p, as the format wants it in x. With a weight the
- * words are f32: x = h * weight, and each warp leaves its sum of h^2 in
- * red: the factor rsqrt(mean(h^2) + eps) is the same for all columns, so it
- * waits for the product and multiplies the rows (row_scale). Without, a word is
- * a bf16 pair already. row: h is this embedding row instead.
- * One piece of code for all phases: it runs cold, and every 128 bytes of it
- * cost 100 to 200 cycles to fetch. */
+/* Each gathering thread's tiles of the normed input x = h * weight; the factor
+ * rsqrt(mean(h^2) + eps) is the same for all columns, so it waits for the
+ * product and multiplies the rows (row_scale). */
 template <class F>
 BR_DEV void
-take_input(const struct worker *w, const u64 *p, u32 n, const float *weight,
-           const u32 *row)
+take_x(const struct worker *w, const u32x4 *p, float *sums)
+{
+    const u32 tiles = args.hidden / 16;
+    float sum = 0.0f;
+
+#pragma unroll 1
+    for (u32 t = w->t - GATHER_AT; t < tiles; t += GATHERERS * F::TILES) {
+        u32x4 v[F::X_WORDS * F::TILES];
+        const u32 n = (tiles - t + GATHERERS - 1) / GATHERERS;
+        take_words<F::X_WORDS, F::TILES, false>(w, p + t, tiles, n, v);
+#pragma unroll
+        for (u32 i = 0; i < F::TILES; i++)
+            if (i < n)
+                sum = add_rn(sum, F::put_words(t + i * GATHERERS,
+                                               v + i * F::X_WORDS));
+    }
+    sum = warp_sum(sum);
+    if ((w->t & 31) == 0)
+        sums[(w->t - GATHER_AT) >> 5] = sum;
+}
+
+/* The same of an embedding row: h in layer 0. */
+template <class F>
+BR_DEV void
+take_row(const struct worker *w, const u32 *row, const float *weight,
+         float *sums)
 {
     float sum = 0.0f;
 
 #pragma unroll 1
-    for (u32 k0 = w->t * 2; k0 < n; k0 += PAIRS * STRIDE) {
-        u32x2 v[PAIRS], g[PAIRS];
-        if (weight)
+    for (u32 t = w->t - GATHER_AT; t < args.hidden / 16; t += GATHERERS) {
+        float x[16], s = 0.0f;
 #pragma unroll
-            for (u32 i = 0; i < PAIRS; i++)
-                if (k0 + i * STRIDE < n)
-                    g[i] = *(const u32x2 *)(weight + k0 + i * STRIDE);
-        if (row) {
-#pragma unroll
-            for (u32 i = 0; i < PAIRS; i++)
-                if (k0 + i * STRIDE < n) {
-                    u32 h = row[(k0 + i * STRIDE) >> 1];
-                    v[i] = u32x2{as_u32(bf16_lo(h)), as_u32(bf16_hi(h))};
-                }
-        } else {
-            take_pairs(w, p, k0, n, v);
+        for (u32 i = 0; i < 8; i++) {
+            const u32 h = row[t * 8 + i];
+            x[2 * i] = bf16_lo(h);
+            x[2 * i + 1] = bf16_hi(h);
         }
 #pragma unroll
-        for (u32 i = 0; i < PAIRS; i++) {
-            const u32 k = k0 + i * STRIDE;
-            if (k >= n)
-                continue;
-            if (weight) {
-                float a = as_f32(v[i].x), b = as_f32(v[i].y);
-                F::put2(k, mul_rn(a, as_f32(g[i].x)),
-                        mul_rn(b, as_f32(g[i].y)));
-                sum = fma_rn(a, a, sum);
-                sum = fma_rn(b, b, sum);
-            } else {
-                F::put4(k * 2, v[i]);
-            }
+        for (u32 i = 0; i < 16; i++) {
+            s = fma_rn(x[i], x[i], s);
+            x[i] = mul_rn(x[i], weight[t * 16 + i]);
         }
+        F::put_tile(t, x);
+        sum = add_rn(sum, s);
     }
-    if (weight) {
-        sum = warp_sum(sum);
-        if ((w->t & 31) == 0)
-            S->red[w->t >> 5] = sum;
+    sum = warp_sum(sum);
+    if ((w->t & 31) == 0)
+        sums[(w->t - GATHER_AT) >> 5] = sum;
+}
+
+/* n values of bf16 in words of 8. */
+template <class F>
+BR_DEV void
+take_eights(const struct worker *w, const u32x4 *p, u32 n)
+{
+    const u32 blocks = n / 32;
+
+#pragma unroll 1
+    for (u32 b = w->t - GATHER_AT; b < blocks; b += GATHERERS * 2) {
+        u32x4 v[8];
+        const u32 left = (blocks - b + GATHERERS - 1) / GATHERERS;
+        take_words<4, 2, true>(w, p + b, blocks, left, v);
+        F::put_eights(b, v);
+        if (left > 1)
+            F::put_eights(b + GATHERERS, v + 4);
     }
-    bar(1, BR_MK_THREADS);
+}
+
+/* Of two: GLU's, and that of QKV and HEAD. */
+BR_DEV float *
+sums_of(u32 op)
+{
+    return S->sums + (op == BR_MK_GLU ? GATHERERS / 32 : 0);
 }
 
 BR_DEV float
-row_scale(const struct worker *w)
+row_scale(u32 op)
 {
-    return rsqrt_fast(
-        fma_rn(sum16(S->red), rcp((float)args.hidden), args.eps));
+    const u32x4 s = lds128(smem_of(sums_of(op)));
+    const float sum = add_rn(add_rn(as_f32(s.x), as_f32(s.y)),
+                             add_rn(as_f32(s.z), as_f32(s.w)));
+
+    return rsqrt_fast(fma_rn(sum, rcp((float)args.hidden), args.eps));
 }
 
 /* ---- after the product ------------------------------------------------------ */
@@ -320,6 +367,17 @@ silu(float x)
     return mul_rn(x, rcp(add_rn(1.0f, ex2(mul_rn(-x, LOG2E)))));
 }
 
+/* Of a pair in every second lane: lane 0 of 8 sends 8 values. */
+BR_DEV void
+give_eight(u32x4 *to, u32 pair, bool send)
+{
+    const u32 p1 = shfl_xor(pair, 2), p2 = shfl_xor(pair, 4);
+    const u32 p3 = shfl_xor(p1, 4);
+
+    if (send)
+        st_word(to, u32x4{pair, p1, p2, p3});
+}
+
 #include "mega_attn.cuh"
 
 /* ---- phases -------------------------------------------------------------------- */
@@ -327,57 +385,63 @@ silu(float x)
 /* A phase is gather, multiply, finish; multiply is the same code for all, so
  * that it is in the instruction cache once. */
 
-/* What a phase reads. HEAD comes in groups of tiles with one input. */
+/* What a phase reads. */
 template <class F>
 BR_DEV void
 gather(const struct worker *w, const struct br_mk_inst *in)
 {
-    const bool mid = in->op == BR_MK_GLU;
-    const u32 layer = in->layer, hidden = args.hidden;
-    const u32 *row = (const u32 *)0;
-    const float *weight = args.norms + ((u64)layer * 2 + mid) * hidden;
-    u64 at = mid ? args.map.h_mid : args.map.h_in;
-    u32 n = hidden, hint = mid ? HINT_MID : HINT_H;
+    const u32 layer = in->layer, op = in->op;
+    const u32 *hint = hint_of(layer, op == BR_MK_OUT    ? HINT_ATTN
+                                     : op == BR_MK_GLU  ? HINT_MID
+                                     : op == BR_MK_DOWN ? HINT_ACT
+                                                        : HINT_H);
 
-    if (in->op == BR_MK_HEAD && !(in->flags & BR_MK_FIRST))
+    if (op == BR_MK_QKV && layer == 0) {
+        take_row<F>(w,
+                    (const u32 *)(args.embed + (u64)token_now() * args.hidden),
+                    args.norms, sums_of(op));
         return;
-    if (in->op == BR_MK_OUT) {
-        at = args.map.attn;
-        n = args.n_heads * args.head_dim / 2;
-        hint = HINT_ATTN;
-        weight = (const float *)0;
-    } else if (in->op == BR_MK_DOWN) {
-        at = args.map.act;
-        n = args.inter / 2;
-        hint = HINT_ACT;
-        weight = (const float *)0;
-    } else if (in->op == BR_MK_QKV && layer == 0) {
-        row = (const u32 *)(args.embed + (u64)token_now() * hidden);
     }
-    if (!row)
-        await_hint(w, hint_of(layer, hint), in->n_wait);
-    take_input<F>(w, words(w, layer, at), n, weight, row);
+    await_hint(w, hint, in->n_wait);
+    if (op == BR_MK_OUT)
+        take_eights<F>(w, eights(w->epoch, layer), args.n_heads * args.head_dim);
+    else if (op == BR_MK_DOWN)
+        take_eights<F>(w, eights(w->epoch, layer) + args.map.attn_eights,
+                       args.inter);
+    else
+        take_x<F>(w,
+                  (const u32x4 *)words(w, layer, op == BR_MK_GLU
+                                                     ? args.map.x_mid
+                                                     : args.map.x_in),
+                  sums_of(op));
 }
 
-/* The residual that row t of this worker adds, asked for before the wait and
- * looked at after the product. The embedding row plays h in layer 0. */
-BR_DEV u64
+/* What row t of this worker adds, and the norm's weight of the next phase: asked
+ * for before the wait and looked at after the product. The embedding row plays
+ * h in layer 0. */
+struct asked {
+    u64 h;
+    float weight;
+};
+BR_DEV struct asked
 ask_residual(const struct worker *w, const struct br_mk_inst *in)
 {
     const u32 row = in->tile0 * 16 + w->t;
+    const bool out = in->op == BR_MK_OUT;
+    struct asked a = {0, 0.0f};
 
-    if (w->t >= in->n_tiles * 16u ||
-        (in->op != BR_MK_OUT && in->op != BR_MK_DOWN))
-        return 0;
-    if (in->layer == 0 && in->op == BR_MK_OUT) {
+    if (w->t >= in->n_tiles * 16u || (!out && in->op != BR_MK_DOWN))
+        return a;
+    a.weight = args.norms[(u64)(in->layer * 2 + (out ? 1 : 2)) * args.hidden + row];
+    if (in->layer == 0 && out) {
         u32 p = ((const u32 *)(args.embed +
                                (u64)token_now() * args.hidden))[row >> 1];
-        return (u64)w->epoch << 32 | (row & 1 ? p & 0xffff0000u : p << 16);
+        a.h = (u64)w->epoch << 32 | (row & 1 ? p & 0xffff0000u : p << 16);
+    } else {
+        a.h = ld_relaxed64(
+            words(w, in->layer, out ? args.map.h_in : args.map.h_mid) + row);
     }
-    return ld_relaxed64(words(w, in->layer,
-                              in->op == BR_MK_OUT ? args.map.h_in
-                                                  : args.map.h_mid) +
-                        row);
+    return a;
 }
 
 #define NO_BEST as_f32(0xff800000u)
@@ -400,55 +464,66 @@ better(float *v, u32 *i, float v2, u32 i2)
     }
 }
 
-/* Thread t has row t of this worker's tiles (32 tiles at most): y, scaled. */
+/* h' = h + y goes out, and x of the next phase. */
+template <class F>
 BR_DEV void
-finish(const struct worker *w, const struct br_mk_inst *in, u64 asked)
+finish_residual(const struct worker *w, const struct br_mk_inst *in, float y,
+                struct asked a)
+{
+    const bool out = in->op == BR_MK_OUT, mine = w->t < in->n_tiles * 16u;
+    const u32 row = in->tile0 * 16 + w->t, next = in->layer + !out;
+    u32 h = (u32)a.h;
+
+    if (mine && (u32)(a.h >> 32) != w->epoch) /* not there when asked */
+        h = take(w, words(w, in->layer, out ? args.map.h_in : args.map.h_mid) +
+                        row);
+    y = add_rn(as_f32(h), y);
+    float sum = mul_rn(y, y);
+    for (u32 m = 1; m < 16; m <<= 1)
+        sum = add_rn(sum, shfl_xor_f(sum, m));
+    F::give_tile((u32x4 *)words(w, next, out ? args.map.x_mid : args.map.x_in) +
+                     row / 16,
+                 args.hidden / 16, w->t & 15, mul_rn(y, a.weight), sum,
+                 w->epoch, mine);
+    if (mine)
+        give(w, words(w, next, out ? args.map.h_mid : args.map.h_in) + row,
+             as_u32(y));
+    give_hint(w, next, out ? HINT_MID : HINT_H, 1);
+}
+
+/* Thread t has row t of this worker's tiles (32 tiles at most): y, scaled. */
+template <class F>
+BR_DEV void
+finish(const struct worker *w, const struct br_mk_inst *in, struct asked a)
 {
     const u32 row = in->tile0 * 16 + w->t, op = in->op, layer = in->layer;
     const bool mine = w->t < in->n_tiles * 16u;
     float y = mine ? row_sum(w, in, w->t / 16, w->t % 16) : 0.0f;
-    u32 bits, at = row, hint = HINT_ACT, next = layer;
-    bool send = mine;
-    u64 off;
 
     if (op == BR_MK_OUT || op == BR_MK_DOWN) {
-        const bool out = op == BR_MK_OUT;
-        u32 h = (u32)asked;
-        if (mine && (u32)(asked >> 32) != w->epoch) /* not there when asked */
-            h = take(w,
-                     words(w, layer, out ? args.map.h_in : args.map.h_mid) +
-                         row);
-        bits = as_u32(add_rn(as_f32(h), y));
-        off = out ? args.map.h_mid : args.map.h_in;
-        hint = out ? HINT_MID : HINT_H;
-        next += !out;
-    } else {
-        y = mul_rn(y, row_scale(w));
-        bits = as_u32(y);
-        off = args.map.qkv;
-        if (op == BR_MK_HEAD) {
-            struct best b = BEST[w->t];
-            if (mine && row < args.vocab) {
-                if (args.logits)
-                    args.logits[row] = y;
-                better(&b.v, &b.id, y, row);
-            }
-            BEST[w->t] = b;
-            bar(1, BR_MK_THREADS); /* the next group writes part again */
-            return;
-        }
-        if (op == BR_MK_GLU) { /* 8 gates, then 8 ups; pairs go out */
-            float act = mul_rn(silu(y), shfl_xor_f(y, 8));
-            bits = pack_bf16(act, shfl_xor_f(act, 1));
-            send = mine && (w->t & 9) == 0;
-            off = args.map.act;
-            at = in->tile0 * 4 + w->t / 16 * 4 + (w->t & 7) / 2;
-        }
+        finish_residual<F>(w, in, y, a);
+        return;
     }
-    if (send)
-        give(w, words(w, next, off) + at, bits);
-    if (op != BR_MK_QKV)
-        give_hint(w, next, hint, 1);
+    y = mul_rn(y, row_scale(op));
+    if (op == BR_MK_HEAD) {
+        struct best b = BEST[w->t];
+        if (mine && row < args.vocab) {
+            if (args.logits)
+                args.logits[row] = y;
+            better(&b.v, &b.id, y, row);
+        }
+        BEST[w->t] = b;
+    } else if (op == BR_MK_GLU) { /* 8 gates, then 8 ups */
+        const u32 tile = in->tile0 + w->t / 16;
+        float act = mul_rn(silu(y), shfl_xor_f(y, 8));
+        give_eight(eight_at(eights(w->epoch, layer) + args.map.attn_eights,
+                            tile, args.inter),
+                   pack_bf16(act, shfl_xor_f(act, 1)),
+                   mine && (w->t & 15) == 0);
+        give_hint(w, layer, HINT_ACT, 1);
+    } else if (mine) {
+        give(w, words(w, layer, args.map.qkv) + row, as_u32(y));
+    }
 }
 
 /* Best of the 512 consumers in every thread. */
@@ -497,56 +572,88 @@ phase_token(const struct worker *w)
     return id;
 }
 
+/* Clears what the step before last wrote, for the next step: its readers are
+ * done since the last TOKEN, and the next TOKEN tells the writers. */
+BR_DEV void
+clear_eights(const struct worker *w)
+{
+    const u32 n = args.n_layers * args.map.eights;
+    u32x4 *p = eights(w->epoch + 1, 0);
+
+#pragma unroll 1
+    for (u32 i = w->sm + w->t * args.n_workers; i < n;
+         i += args.n_workers * BR_MK_THREADS)
+        st_word(p + i, u32x4{~0u, ~0u, ~0u, ~0u});
+}
+
+/* HEAD comes in groups of tiles with one input. */
 template <class F>
 BR_DEV void
 phase_product(const struct worker *w, const struct br_mk_inst *in)
 {
-    if (in->op == BR_MK_HEAD && (in->flags & BR_MK_FIRST))
+    const bool first = in->op != BR_MK_HEAD || (in->flags & BR_MK_FIRST);
+
+    if (first && in->op == BR_MK_HEAD) {
         BEST[w->t] = {NO_BEST, 0xffffffffu};
-    if (!in->n_tiles)
+        clear_eights(w);
+    }
+    if (!in->n_tiles) {
+        if (w->t == 0)
+            copies_wait();
+        bar(1, BR_MK_THREADS);
         return;
-    u64 asked = ask_residual(w, in);
-    gather<F>(w, in);
+    }
+    const struct asked a = ask_residual(w, in);
+    if (w->t >= GATHER_AT && first)
+        gather<F>(w, in);
+    bar(1, BR_MK_THREADS);
     STAMP(1);
     multiply<F>(w, in, (u32)in->n_tiles * in->segs);
     STAMP(2);
-    finish(w, in, asked);
+    if ((w->t & ~31u) < in->n_tiles * 16u)
+        finish<F>(w, in, a);
 }
 
 /* ---- the two roles ------------------------------------------------------------- */
 
-/* n_steps times the chunks [first, first + period) of this worker's stream.
- * HEAD_DEPTH chunks are under way at once where no exchange waits behind them.
- * Tried: fetching chunks beyond the slots into the L2 while no slot is free:
- * no gain at 8, 12, 16 or 20 chunks (the L2 gives them no faster). */
+/* n_steps times the chunks [first, first + period) of this worker's stream;
+ * loader j of F::LOADERS takes every LOADERS-th. A round of the loop takes 0.27
+ * us (looks at barriers, 150 cycles each): one loader alone copies chunks of 8
+ * KiB at 3.9 TB/s, two at 4.5; of 16 KiB one at 4.5, and two run apart.
+ * The deeper the copies under way, the faster the stream (2 of 16 KiB 4.2 TB/s,
+ * 3 4.5) and the later a word (an exchange 1.4, 1.8 us): args.deep while the
+ * consumers wait for weights, args.depth while weights wait for them.
+ * Tried: chunks beyond the slots fetched into the L2 while no slot is free, 4
+ * to 20 of them, then kept ahead at 1/2 to 7/8 of the pace: no gain. */
 template <class F>
 BR_DEV void
-load_stream(u32 sm, u32 first, u32 period, u32 n_steps)
+load_stream(u32 sm, u32 j, u32 first, u32 period, u32 n_steps)
 {
-    const unsigned char *from = args.stream + args.stream_at[sm];
-    const u64 stride = args.chunk_stride;
+    const unsigned char *from = args.stream + (u64)sm * F::CHUNK;
+    const u64 stride = (u64)F::CHUNK * args.n_workers;
     const u32 full = smem_of(S->full), empty = smem_of(S->empty);
     const u64 policy = policy_evict_first();
-    const u32 head =
-        args.inst[(u64)sm * args.n_inst + args.n_layers * 5].chunk0;
-    u32 c = first;
+    u32 c = first + j;
 
 #pragma unroll 1
-    for (u32 n = 0; n < period * n_steps; n++) {
-        const u32 slot = n % F::SLOTS;
+    for (u32 n = j; n < period * n_steps; n += F::LOADERS, c += F::LOADERS) {
+        const u32 slot = n % F::SLOTS, back = n - F::SLOTS * 2 / 3;
+        while (c >= first + period)
+            c -= period;
         if (n >= F::SLOTS)
             mbar_wait(empty + slot * 8, (n / F::SLOTS - 1) & 1);
-        const u32 depth = c >= head ? F::HEAD_DEPTH : args.depth;
-        if (n >= depth) {
-            const u32 late = n - depth;
+        const u32 depth = n >= F::SLOTS && mbar_test(empty + back % F::SLOTS * 8,
+                                                     (back / F::SLOTS) & 1)
+                              ? args.deep
+                              : args.depth;
+        /* of this loader: the other one's barriers may be a round further */
+        const u32 late = n - (depth + F::LOADERS - 1) / F::LOADERS * F::LOADERS;
+        if (late < n)
             mbar_wait(full + late % F::SLOTS * 8, (late / F::SLOTS) & 1);
-        }
         mbar_expect(full + slot * 8, F::CHUNK);
         bulk_copy(smem_of(S->ring) + slot * F::CHUNK,
                   from + c * stride, F::CHUNK, full + slot * 8,
                   policy);
-        if (++c == first + period)
-            c = first;
     }
 }
 
@@ -586,9 +693,6 @@ consume(struct worker *w, u32 first, u32 end, u32 n_steps)
     for (u32 turn = 0;; turn++) {
         w->t = tid_again();
         w->sm = bid_again();
-        if (w->t == 0)
-            copies_wait();
-        bar(1, BR_MK_THREADS);
         const u32x4 at = lds128(smem_of(&S->stand[turn & 1]));
         const struct br_mk_inst in =
             unpack(lds128(smem_of(&S->inst[turn & 1])));
@@ -610,6 +714,9 @@ consume(struct worker *w, u32 first, u32 end, u32 n_steps)
         STAMP(0);
         if (in.op == BR_MK_ATTN) {
             phase_attn<HD>(w, in.layer);
+            if (w->t == 0)
+                copies_wait();
+            bar(1, BR_MK_THREADS);
         } else if (in.op == BR_MK_TOKEN) {
             const u32 token = phase_token(w);
             if (w->t == 0) {
@@ -617,7 +724,9 @@ consume(struct worker *w, u32 first, u32 end, u32 n_steps)
                     args.tokens[(w->epoch - 1) % BR_MK_TOKENS] = token;
                 S->token = token;
                 S->pos++;
+                copies_wait();
             }
+            bar(1, BR_MK_THREADS);
         } else {
             phase_product<F>(w, &in);
         }
@@ -644,17 +753,19 @@ decode(u32 first, u32 end, u32 n_steps)
         }
         fence_mbar_init();
         prepare_phase(&w, 0, first, 0, 0, args.step->epoch);
+        copies_wait();
     }
     bar(0, BR_MK_BLOCK);
 
     const struct br_mk_inst *queue = args.inst + (u64)w.sm * args.n_inst;
     if (w.t >= BR_MK_THREADS) {
         SET_REGISTERS(dec, 24);
-        if (w.t == BR_MK_THREADS) {
+        const u32 j = (w.t - BR_MK_THREADS) / 32;
+        if (w.t % 32 == 0 && j < F::LOADERS) {
             u32 c0 = queue[first].chunk0;
             u32 c1 = end == args.n_inst ? args.stream_chunks[w.sm]
                                         : queue[end].chunk0;
-            load_stream<F>(w.sm, c0, c1 - c0, n_steps);
+            load_stream<F>(w.sm, j, c0, c1 - c0, n_steps);
         }
         return;
     }

@@ -9,28 +9,55 @@
 
 /* bf16: one chain of 32 mma for the segment. */
 struct bf16_weights {
-    enum { CHUNK = BR_MK_CHUNK_BF16, SLOTS = 12, WARPS = 12, HEAD_DEPTH = 6 };
+    enum { CHUNK = BR_MK_CHUNK_BF16, SLOTS = 12, WARPS = 12, LOADERS = 1, TILES = 2 };
 
-    /* Columns k, k+1 (k even) go where lane t of k-step j reads them as its B
-     * operand: 8 bytes (k 2t, 2t+1 | 2t+8, 2t+9) at j*32 + t*8. */
+    /* Lane t of k-step j reads its B operand, pairs of columns t and t + 4 of
+     * the tile, at j*32 + t*8: pairs of a tile lie as 0 4 1 5 2 6 3 7. */
     BR_DEV void
-    put_pair(u32 k, u32 pair)
+    put_pairs(u32 tile, u32x4 a, u32x4 b)
     {
-        u32 j = k >> 4, kk = k & 15;
+        const u32 to = smem_of(S->x) + tile * 32;
 
-        sts32(smem_of(S->x) + j * 32 + ((kk & 7) >> 1) * 8 + (kk >> 3) * 4,
-              pair);
+        sts128(to, u32x4{a.x, b.x, a.y, b.y});
+        sts128(to + 16, u32x4{a.z, b.z, a.w, b.w});
     }
     BR_DEV void
-    put2(u32 k, float a, float b)
+    put_tile(u32 tile, const float *x)
     {
-        put_pair(k, pack_bf16(a, b));
+        put_pairs(tile,
+                  u32x4{pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]),
+                        pack_bf16(x[4], x[5]), pack_bf16(x[6], x[7])},
+                  u32x4{pack_bf16(x[8], x[9]), pack_bf16(x[10], x[11]),
+                        pack_bf16(x[12], x[13]), pack_bf16(x[14], x[15])});
     }
-    BR_DEV void
-    put4(u32 k, u32x2 pairs)
+    /* The words of a tile, pairs 0 1 2 | 4 5 6 | 3 7 and the sum of squares. */
+    enum { X_WORDS = BR_MK_X_BF16 };
+    BR_DEV float
+    put_words(u32 tile, const u32x4 *v)
     {
-        put_pair(k, pairs.x);
-        put_pair(k + 2, pairs.y);
+        put_pairs(tile, u32x4{v[0].x, v[0].y, v[0].z, v[2].x},
+                  u32x4{v[1].x, v[1].y, v[1].z, v[2].y});
+        return as_f32(v[2].z);
+    }
+    /* Lane i of 16 has value i of a tile. */
+    BR_DEV void
+    give_tile(u32x4 *to, u32 tiles, u32 i, float x, float sum, u32 epoch,
+              bool send)
+    {
+        const u32 p = pack_bf16(x, shfl_xor_f(x, 1));
+        const u32 p1 = shfl_xor(p, 2), p2 = shfl_xor(p, 4), p4 = shfl_xor(p, 8);
+
+        if (send && (i & 7) == 0)
+            st_word(to + (i >> 3) * tiles, u32x4{p, p1, p2, epoch});
+        if (send && i == 6)
+            st_word(to + 2 * tiles, u32x4{p, p4, as_u32(sum), epoch});
+    }
+    /* 32 columns from 32 b on. */
+    BR_DEV void
+    put_eights(u32 b, const u32x4 *v)
+    {
+        put_pairs(b * 2, v[0], v[1]);
+        put_pairs(b * 2 + 1, v[2], v[3]);
     }
 
     /* Four k-steps of both operands. */
@@ -74,55 +101,98 @@ struct bf16_weights {
 /* q8_0: x in blocks of 32, d = max / 127, bytes; block products are exact,
  * then four chains of blocks (block mod 4) inside the segment. */
 struct q8_0_weights {
-    enum { CHUNK = BR_MK_CHUNK_Q8_0, SLOTS = 22, WARPS = 11, HEAD_DEPTH = 12 };
+    enum { CHUNK = BR_MK_CHUNK_Q8_0, SLOTS = 22, WARPS = 11, LOADERS = 2, TILES = 1 };
 
     BR_DEV float *
     scales(void)
     {
         return (float *)((unsigned char *)S->x + BR_MK_MAX_K);
     }
-    /* The largest of a block that lies in `lanes` neighbouring lanes: its
-     * scale, and what to multiply by. */
+    /* Half h of block b, whose largest value is big. Lane t of block b reads
+     * (k 4t.. 4t+3 | 4t+16..) at b*32 + t*8. */
+    BR_DEV void
+    put_half(u32 b, u32 h, const float *x, float big)
+    {
+        const float f = big > 0.0f ? mul_rn(127.0f, rcp(big)) : 0.0f;
+
+        if (h == 0)
+            scales()[b] = mul_rn(big, 1.0f / 127.0f);
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+            u32 v = 0;
+#pragma unroll
+            for (u32 k = 0; k < 4; k++)
+                v |= ((u32)rint_s32(mul_rn(x[i * 4 + k], f)) & 255) << 8 * k;
+            sts32(smem_of(S->x) + b * 32 + i * 8 + h * 4, v);
+        }
+    }
     BR_DEV float
-    scale_block(u32 k, float big, u32 lanes)
+    largest(const float *x)
     {
-        for (u32 m = 1; m < lanes; m <<= 1)
-            big = max_f32(big, shfl_xor_f(big, m));
-        if ((k & 31) == 0)
-            scales()[k >> 5] = mul_rn(big, 1.0f / 127.0f);
-        return big > 0.0f ? mul_rn(127.0f, rcp(big)) : 0.0f;
+        float big = 0.0f;
+
+#pragma unroll
+        for (u32 i = 0; i < 16; i++)
+            big = max_f32(big, abs_f32(x[i]));
+        return big;
     }
-    /* Lane t of block b reads (k 4t.. 4t+3 | 4t+16..) at b*32 + t*8. */
-    BR_DEV u32
-    place(u32 k)
+    /* The other half of the block is in the lane beside this one. */
+    BR_DEV void
+    put_tile(u32 tile, const float *x)
     {
-        return smem_of(S->x) + (k & ~31u) + ((k & 15) >> 2) * 8 +
-               (k >> 4 & 1) * 4 + (k & 3);
+        const float big = largest(x);
+
+        put_half(tile / 2, tile & 1, x, max_f32(big, shfl_xor_f(big, 1)));
     }
-    BR_DEV u32
-    byte(float x, float f)
+    /* The words of a tile: 0 1 2 | 4 5 6 | 8 9 10 | 12 13 14 | 3 7 11 | 15 and
+     * the sum of squares. */
+    enum { X_WORDS = BR_MK_X_Q8_0 };
+    BR_DEV float
+    put_words(u32 tile, const u32x4 *v)
     {
-        return (u32)rint_s32(mul_rn(x, f)) & 255;
+        float x[16];
+
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+            x[4 * i] = as_f32(v[i].x);
+            x[4 * i + 1] = as_f32(v[i].y);
+            x[4 * i + 2] = as_f32(v[i].z);
+        }
+        x[3] = as_f32(v[4].x);
+        x[7] = as_f32(v[4].y);
+        x[11] = as_f32(v[4].z);
+        x[15] = as_f32(v[5].x);
+        put_tile(tile, x);
+        return as_f32(v[5].y);
     }
     BR_DEV void
-    put2(u32 k, float a, float b)
+    give_tile(u32x4 *to, u32 tiles, u32 i, float x, float sum, u32 epoch,
+              bool send)
     {
-        float f = scale_block(k, max_f32(abs_f32(a), abs_f32(b)), 16);
+        const u32 v = as_u32(x), v1 = shfl_xor(v, 1), v2 = shfl_xor(v, 2);
+        const u32 v4 = shfl_xor(v, 4), v8 = shfl_xor(v, 8);
 
-        sts16(place(k), byte(a, f) | byte(b, f) << 8);
+        if (send && (i & 3) == 0)
+            st_word(to + (i >> 2) * tiles, u32x4{v, v1, v2, epoch});
+        if (send && i == 3)
+            st_word(to + 4 * tiles, u32x4{v, v4, v8, epoch});
+        if (send && i == 15)
+            st_word(to + 5 * tiles, u32x4{v, as_u32(sum), 0, epoch});
     }
     BR_DEV void
-    put4(u32 k, u32x2 p)
+    put_eights(u32 b, const u32x4 *v)
     {
-        float a = bf16_lo(p.x), b = bf16_hi(p.x), c = bf16_lo(p.y),
-              d = bf16_hi(p.y);
-        float f = scale_block(k,
-                              max_f32(max_f32(abs_f32(a), abs_f32(b)),
-                                      max_f32(abs_f32(c), abs_f32(d))),
-                              8);
+        float x[32];
 
-        sts32(place(k), byte(a, f) | byte(b, f) << 8 | byte(c, f) << 16 |
-                            byte(d, f) << 24);
+#pragma unroll
+        for (u32 i = 0; i < 16; i++) {
+            const u32 p = (&v[i / 4].x)[i & 3];
+            x[2 * i] = bf16_lo(p);
+            x[2 * i + 1] = bf16_hi(p);
+        }
+        const float big = max_f32(largest(x), largest(x + 16));
+        put_half(b, 0, x, big);
+        put_half(b, 1, x + 16, big);
     }
 
     BR_DEV void
@@ -191,5 +261,7 @@ multiply(const struct worker *w, const struct br_mk_inst *in, u32 n)
             S->part[i * 16 + 8 + (lane >> 2)] = hi;
         }
     }
+    if (w->t == 0)
+        copies_wait(); /* the next phase's instruction */
     bar(1, BR_MK_THREADS);
 }

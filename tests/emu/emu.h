@@ -355,6 +355,19 @@ ld_relaxed128(const void *p)
 {
     return emu_load<u32x4>(p);
 }
+BR_DEV u32x4
+ld_word(const u32x4 *p)
+{
+    emu_yield();
+    return emu_load<u32x4>(p);
+}
+BR_DEV void
+st_word(u32x4 *p, u32x4 v)
+{
+    if ((uintptr_t)p % 16)
+        abort();
+    *p = v;
+}
 BR_DEV void
 st_relaxed64(u64 *p, u64 v)
 {
@@ -426,6 +439,11 @@ mbar_try(u32 a, u32 parity)
 {
     if (emu_mbar_at(a)->round == parity)
         emu_yield();
+    return emu_mbar_at(a)->round != parity;
+}
+BR_DEV bool
+mbar_test(u32 a, u32 parity)
+{
     return emu_mbar_at(a)->round != parity;
 }
 BR_DEV u64

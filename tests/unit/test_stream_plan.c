@@ -102,13 +102,13 @@ shares_are_fair(const br_stream_plan *p, double most)
 }
 
 static void
-check_plan(const br_cu_shape *s, uint32_t workers, bool interleave, double most)
+check_plan(const br_cu_shape *s, uint32_t workers, double most)
 {
     br_stream_plan p;
     br_status st = {0};
 
-    ck_assert_msg(br_stream_plan_make(&p, s, workers, interleave, &st) == BR_OK,
-                  "%s", st.msg);
+    ck_assert_msg(br_stream_plan_make(&p, s, workers, &st) == BR_OK, "%s",
+                  st.msg);
     every_byte_once(&p, s);
     kernel_limits_hold(&p);
     shares_are_fair(&p, most);
@@ -117,16 +117,15 @@ check_plan(const br_cu_shape *s, uint32_t workers, bool interleave, double most)
 
 TEST(stream_plan_llama_1b_on_132)
 {
-    check_plan(&llama_1b, 132, false, 1.005);
-    check_plan(&llama_1b, 132, true, 1.005);
+    check_plan(&llama_1b, 132, 1.005);
 }
 TEST(stream_plan_qwen_8b_on_132)
 {
-    check_plan(&qwen_8b, 132, true, 1.005);
+    check_plan(&qwen_8b, 132, 1.005);
 }
 TEST(stream_plan_llama_1b_on_108)
 {
-    check_plan(&llama_1b, 108, false, 1.005);
+    check_plan(&llama_1b, 108, 1.005);
 }
 
 TEST(stream_plan_refuses_what_the_kernel_cannot)
@@ -136,23 +135,18 @@ TEST(stream_plan_refuses_what_the_kernel_cannot)
     br_status st = {0};
 
     s.head_dim = 96;
-    ck_assert_int_eq(br_stream_plan_make(&p, &s, 132, false, &st),
-                     BR_E_UNSUPPORTED);
+    ck_assert_int_eq(br_stream_plan_make(&p, &s, 132, &st), BR_E_UNSUPPORTED);
     s = llama_1b;
     s.inter = 8000;
     st = (br_status){0};
-    ck_assert_int_eq(br_stream_plan_make(&p, &s, 132, false, &st),
-                     BR_E_UNSUPPORTED);
+    ck_assert_int_eq(br_stream_plan_make(&p, &s, 132, &st), BR_E_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(st.msg, "8000"));
     st = (br_status){0};
-    ck_assert_int_eq(br_stream_plan_make(&p, &llama_1b, 0, false, &st),
-                     BR_E_LIMIT);
+    ck_assert_int_eq(br_stream_plan_make(&p, &llama_1b, 0, &st), BR_E_LIMIT);
     st = (br_status){0};
-    ck_assert_int_eq(br_stream_plan_make(&p, &llama_1b, 256, false, &st),
-                     BR_E_LIMIT);
+    ck_assert_int_eq(br_stream_plan_make(&p, &llama_1b, 256, &st), BR_E_LIMIT);
     st = (br_status){0};
-    ck_assert_int_eq(br_stream_plan_make(&p, &llama_1b, 8, false, &st),
-                     BR_E_LIMIT);
+    ck_assert_int_eq(br_stream_plan_make(&p, &llama_1b, 8, &st), BR_E_LIMIT);
     ck_assert_str_eq(st.msg, "llama-3.2-1b: 2048 rows of 8192 columns are too "
                              "many for 8 multiprocessors");
 }
@@ -167,7 +161,7 @@ make_1b(void *arg, br_status *st)
     (void)arg;
     tiny.n_layers = 2;
     tiny.vocab = 1024;
-    rc = br_stream_plan_make(&p, &tiny, 32, true, st);
+    rc = br_stream_plan_make(&p, &tiny, 32, st);
     if (rc == BR_OK)
         br_stream_plan_free(&p);
     return rc;

@@ -14,17 +14,23 @@ map_of(const br_cu_shape *s, uint32_t workers)
     struct br_mk_map m = {0};
     unsigned long long at = 0;
 
+    const uint64_t x = s->hidden / 16 * 2 *
+                       (s->format == BR_CU_Q8_0 ? BR_MK_X_Q8_0 : BR_MK_X_BF16);
+
     m.h_in = at, at += s->hidden;
+    m.x_in = at, at += x;
+    m.best = at; /* what leaves the last layer is the input of one more */
     m.h_mid = at, at += s->hidden;
+    m.x_mid = at, at += x;
     m.qkv = at, at += (uint64_t)(s->n_heads + 2 * s->n_kv) * s->head_dim;
-    m.attn = at, at += (uint64_t)s->n_heads * s->head_dim / 2;
-    m.act = at, at += s->inter / 2;
     m.part = at;
     at += (uint64_t)s->n_heads * BR_MK_MAX_BLOCKS * (s->head_dim + 2);
     m.layer = at;
-    /* the h that leaves the last layer is h_in of the one after it */
-    m.best = at * s->n_layers + s->hidden;
-    m.total = m.best + 2ull * workers;
+    m.best += at * s->n_layers;
+    m.eights_at = m.best + 2ull * workers;
+    m.attn_eights = (uint64_t)s->n_heads * s->head_dim / 8;
+    m.eights = m.attn_eights + s->inter / 8;
+    m.total = m.eights_at + m.eights * s->n_layers * 2 * 2;
     return m;
 }
 
@@ -81,8 +87,6 @@ upload_args(br_cu_decode *d, br_status *st)
     struct br_mk_args a = {
         .inst = (const void *)d->inst,
         .stream = (const void *)d->stream,
-        .stream_at = (const void *)d->stream_at,
-        .chunk_stride = d->plan.chunk_stride,
         .stream_chunks = (const void *)d->stream_chunks,
         .words = (void *)d->words,
         .embed = (const void *)d->embed,
@@ -109,7 +113,8 @@ upload_args(br_cu_decode *d, br_status *st)
         .vocab = s->vocab,
         .eps = s->eps,
         .scale = 1.0f / sqrtf((float)s->head_dim),
-        .depth = d->depth,
+        .depth = s->format == BR_CU_Q8_0 ? 4 : 2,
+        .deep = s->format == BR_CU_Q8_0 ? 4 : 3,
         .interleaved_rope = s->interleaved_rope,
     };
     size_t bytes = 0;
@@ -164,12 +169,11 @@ allocate(br_cu_decode *d, br_status *st)
 
     BR_TRY(upload(cu, &d->inst, p->inst,
                   (size_t)p->n_inst * p->n_workers * sizeof *p->inst, st));
-    BR_TRY(upload(cu, &d->stream_at, p->stream_at, p->n_workers * 8, st));
     BR_TRY(
         upload(cu, &d->stream_chunks, p->stream_chunks, p->n_workers * 4, st));
     BR_TRY(br_cuda_alloc(cu, &d->stream, p->stream_bytes, st));
     BR_TRY(br_cuda_alloc(cu, &d->words, map.total * 8, st));
-    BR_TRY(BR_CU(cu, st, cuMemsetD32(d->words, 0, map.total * 2)));
+    BR_TRY(BR_CU(cu, st, cuMemsetD32(d->words, 0xffffffffu, map.total * 2)));
     BR_TRY(
         br_cuda_alloc(cu, &d->embed, (uint64_t)s->vocab * s->hidden * 2, st));
     BR_TRY(br_cuda_alloc(cu, &d->norms,
@@ -195,15 +199,11 @@ allocate(br_cu_decode *d, br_status *st)
 
 br_code
 br_cu_decode_new(br_cu_decode *d, br_cuda *cu, const br_cu_shape *s,
-                 uint32_t max_pos, const void *mega_image,
-                 const br_cu_tuning *tuning, br_status *st)
+                 uint32_t max_pos, const void *mega_image, br_status *st)
 {
     br_code rc;
 
     *d = (br_cu_decode){.cu = cu, .shape = *s, .epoch = 1};
-    /* 32 KiB under way: more makes every exchange slower */
-    d->depth =
-        tuning->depth ? tuning->depth : 32768 / br_cu_chunk_bytes(s->format);
     d->max_pos = (max_pos + BR_MK_PAGE - 1) / BR_MK_PAGE * BR_MK_PAGE;
     if (max_pos > BR_MK_MAX_BLOCKS * BR_MK_KV_BLOCK)
         return br_fail(st, BR_E_LIMIT, "context %u: up to %d", max_pos,
@@ -212,8 +212,7 @@ br_cu_decode_new(br_cu_decode *d, br_cuda *cu, const br_cu_shape *s,
         return br_fail(st, BR_E_NO_DEVICE,
                        "%s is sm_%d%d: the megakernel needs sm_90",
                        cu->device_name, cu->major, cu->minor);
-    rc = br_stream_plan_make(&d->plan, s, (uint32_t)cu->n_sm,
-                             tuning->interleave, st);
+    rc = br_stream_plan_make(&d->plan, s, (uint32_t)cu->n_sm, st);
     if (rc == BR_OK)
         rc = load_kernels(d, mega_image, st);
     if (rc == BR_OK)
@@ -228,11 +227,11 @@ br_cu_decode_new(br_cu_decode *d, br_cuda *cu, const br_cu_shape *s,
 void
 br_cu_decode_free(br_cu_decode *d)
 {
-    uint64_t all[] = {d->inst,    d->stream,     d->stream_at, d->stream_chunks,
-                      d->words,   d->embed,      d->norms,     d->qk_norms,
-                      d->rope,    d->kv,         d->pages,     d->tokens,
-                      d->logits,  d->abort_flag, d->step,      d->tile_at,
-                      d->profile, d->hints};
+    uint64_t all[] = {d->inst,       d->stream, d->stream_chunks, d->words,
+                      d->embed,      d->norms,  d->qk_norms,      d->rope,
+                      d->kv,         d->pages,  d->tokens,        d->logits,
+                      d->abort_flag, d->step,   d->tile_at,       d->profile,
+                      d->hints};
 
     for (size_t i = 0; i < BR_COUNT(all); i++)
         br_cuda_free(d->cu, all[i]);

@@ -19,22 +19,16 @@ typedef struct br_cu_decode {
     br_cu_shape shape;
     br_stream_plan plan;
     void *mega_mod, *setup_mod, *fn, *repack;
-    uint64_t inst, stream, stream_at, stream_chunks, words, embed, norms,
-        qk_norms, rope, kv, pages, tokens, logits, abort_flag, step, tile_at,
-        profile, hints;
+    uint64_t inst, stream, stream_chunks, words, embed, norms, qk_norms, rope,
+        kv, pages, tokens, logits, abort_flag, step, tile_at, profile, hints;
     uint64_t args; /* the kernel's constant block */
-    uint32_t epoch, max_pos, regs, local_bytes, depth;
+    uint32_t epoch, max_pos, regs, local_bytes;
 } br_cu_decode;
-
-typedef struct br_cu_tuning {
-    uint32_t depth;  /* chunks that a worker has under way, 0: the best known */
-    bool interleave; /* stream_plan.h */
-} br_cu_tuning;
 
 /* mega_image: PTX or cubin of mega_decode; NULL takes the built-in PTX. */
 br_code br_cu_decode_new(br_cu_decode *d, br_cuda *cu, const br_cu_shape *s,
                          uint32_t max_pos, const void *mega_image,
-                         const br_cu_tuning *tuning, br_status *st) BR_MUST_USE;
+                         br_status *st) BR_MUST_USE;
 void br_cu_decode_free(br_cu_decode *d);
 /* Row-major on the device, in the format of a model file, re-laid into the streams. b: the up matrix of
  * GLU, else 0. */

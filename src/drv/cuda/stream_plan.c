@@ -95,7 +95,6 @@ struct plan {
     uint64_t *load;  /* [workers] chunks so far, all phases */
     uint32_t *count; /* [phase matrices][workers] tiles */
     uint32_t W;
-    bool interleave;
 };
 
 /* n tiles of segs chunks: each goes to the least loaded worker that has fewer
@@ -241,17 +240,8 @@ place_tiles(struct plan *p)
     br_stream_plan *o = p->out;
     const uint64_t chunk = br_cu_chunk_bytes(p->s->format);
 
-    if (p->interleave) {
-        const uint32_t most = most_of(o->stream_chunks, p->W);
-        o->chunk_stride = chunk * p->W;
-        o->stream_bytes = o->chunk_stride * most;
-    } else {
-        o->chunk_stride = chunk;
-    }
-    for (uint32_t w = 0; w < p->W; w++) {
-        o->stream_at[w] = p->interleave ? w * chunk : o->stream_bytes;
-        o->stream_bytes += p->interleave ? 0 : o->stream_chunks[w] * chunk;
-    }
+    o->chunk_stride = chunk * p->W;
+    o->stream_bytes = o->chunk_stride * most_of(o->stream_chunks, p->W);
     for (uint32_t w = 0; w < p->W; w++)
         for (uint32_t i = 0; i < o->n_inst; i++) {
             const struct br_mk_inst *in = &o->inst[w * o->n_inst + i];
@@ -262,8 +252,7 @@ place_tiles(struct plan *p)
                                                : in->layer * 4u + BR_CU_DOWN;
             for (uint32_t t = 0; t < in->n_tiles; t++)
                 o->tile_at[m][in->tile0 + t] =
-                    o->stream_at[w] +
-                    (in->chunk0 + t * in->segs) * o->chunk_stride;
+                    w * chunk + (in->chunk0 + t * in->segs) * o->chunk_stride;
         }
 }
 
@@ -276,12 +265,10 @@ allocate(struct plan *p, uint32_t groups)
     o->n_inst = p->s->n_layers * 5 + groups + 1;
     o->inst =
         br_arena_new(&o->arena, struct br_mk_inst, (size_t)o->n_inst * p->W);
-    o->stream_at = br_arena_new(&o->arena, unsigned long long, p->W);
     o->stream_chunks = br_arena_new(&o->arena, uint32_t, p->W);
     o->tile_at = br_arena_new(&o->arena, unsigned long long *, mats);
     o->n_tiles = br_arena_new(&o->arena, uint32_t, mats);
-    if (!o->inst || !o->stream_at || !o->stream_chunks || !o->tile_at ||
-        !o->n_tiles)
+    if (!o->inst || !o->stream_chunks || !o->tile_at || !o->n_tiles)
         return false;
     for (uint32_t m = 0; m < mats; m++) {
         enum br_cu_matrix kind = m == mats - 1 ? BR_CU_HEAD : m % 4;
@@ -296,10 +283,9 @@ allocate(struct plan *p, uint32_t groups)
 
 br_code
 br_stream_plan_make(br_stream_plan *out, const br_cu_shape *s,
-                    uint32_t n_workers, bool interleave, br_status *st)
+                    uint32_t n_workers, br_status *st)
 {
-    struct plan p = {
-        .out = out, .s = s, .W = n_workers, .interleave = interleave};
+    struct plan p = {.out = out, .s = s, .W = n_workers};
     const uint32_t L = s->n_layers;
     uint32_t group, groups, n_head;
 

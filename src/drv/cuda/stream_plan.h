@@ -28,10 +28,9 @@ enum br_cu_matrix { /* of a layer, then the head */
 typedef struct br_stream_plan {
     br_arena arena;
     uint32_t n_workers, n_inst;
-    struct br_mk_inst *inst;       /* [n_workers][n_inst] */
-    unsigned long long *stream_at; /* [n_workers] */
-    uint32_t *stream_chunks;       /* [n_workers] */
-    uint64_t chunk_stride;         /* from a worker's chunk to its next */
+    struct br_mk_inst *inst; /* [n_workers][n_inst] */
+    uint32_t *stream_chunks; /* [n_workers] */
+    uint64_t chunk_stride;   /* from a worker's chunk to its next */
     uint64_t stream_bytes;
     /* byte offset of a tile's first chunk: tile_at[layer*4 + matrix][tile],
      * the head at [n_layers*4] */
@@ -44,11 +43,9 @@ uint32_t br_cu_chunk_bytes(enum br_cu_format f);
 uint64_t br_cu_row_bytes(enum br_cu_format f, uint64_t cols);
 uint32_t br_cu_rows(const br_cu_shape *s, enum br_cu_matrix m);
 uint32_t br_cu_cols(const br_cu_shape *s, enum br_cu_matrix m);
-/* interleave: chunk i of all workers lies together, worker after worker; else
- * each worker's stream in one piece. Refuses shapes that the kernel does not take, naming the limit. */
+/* Refuses shapes that the kernel does not take, naming the limit. */
 br_code br_stream_plan_make(br_stream_plan *p, const br_cu_shape *s,
-                            uint32_t n_workers, bool interleave,
-                            br_status *st) BR_MUST_USE;
+                            uint32_t n_workers, br_status *st) BR_MUST_USE;
 void br_stream_plan_free(br_stream_plan *p);
 
 #endif
