@@ -102,6 +102,8 @@ load_model(server *s, br_status *st)
 {
     br_engine_config e = {0};
     br_lm_config c = {.tier = br_opt_str(s->cli, BR_OPT_on_tier),
+                      .threads = (uint32_t)br_opt_int(s->cli, BR_OPT_threads),
+                      .exact = br_opt_enum(s->cli, BR_OPT_arith) == 1,
                       .n_ctx = (uint32_t)br_opt_int(s->cli, BR_OPT_max_ctx),
                       .n_slots = (uint32_t)br_opt_int(s->cli, BR_OPT_slots)};
     br_status none = {0};

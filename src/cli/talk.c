@@ -131,6 +131,8 @@ open_lm(br_talk *t, uint32_t ctx, br_status *st)
 {
     br_progress p;
     br_lm_config c = {.tier = br_opt_str(t->cli, BR_OPT_on_tier),
+                      .threads = (uint32_t)br_opt_int(t->cli, BR_OPT_threads),
+                      .exact = br_opt_enum(t->cli, BR_OPT_arith) == 1,
                       .n_ctx = ctx,
                       .progress = br_progress_advance,
                       .ctx = &p};
