@@ -16,21 +16,39 @@
 #define __CUDACC_VER_BUILD__       0
 #define __CUDACC_EXTENDED_LAMBDA__ 1
 
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
+/* The host's declarations first, then the device's of the same name, then what
+ * calls them: clang's <new>. */
 #include <limits.h>
-#include <new>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#define BRASS_D static __device__ __forceinline__
+
+extern "C" {
+__device__ int vprintf(const char *, const char *);
+__device__ void free(void *) __attribute__((nothrow));
+__device__ void *malloc(size_t) __attribute__((nothrow, malloc));
+__device__ int printf(const char *, ...);
+__device__ void __assertfail(const char *what, const char *file, unsigned line,
+                             const char *function, size_t char_size);
+BRASS_D void
+__assert_fail(const char *what, const char *file, unsigned line,
+              const char *function)
+{
+    __assertfail(what, file, line, function, 1);
+}
+}
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <new>
 
 typedef unsigned int cuuint32_t;
 typedef unsigned long long cuuint64_t;
 
 #include <__clang_cuda_builtin_vars.h>
-
-#define BRASS_D static __device__ __forceinline__
 
 BRASS_D unsigned int
 __isGlobal(const void *p)
@@ -60,20 +78,6 @@ __cvta_generic_to_shared(const void *p)
 }
 #endif
 
-extern "C" {
-__device__ int vprintf(const char *, const char *);
-__device__ void free(void *) __attribute__((nothrow));
-__device__ void *malloc(size_t) __attribute__((nothrow, malloc));
-__device__ int printf(const char *, ...);
-__device__ void __assertfail(const char *what, const char *file, unsigned line,
-                             const char *function, size_t char_size);
-BRASS_D void
-__assert_fail(const char *what, const char *file, unsigned line,
-              const char *function)
-{
-    __assertfail(what, file, line, function, 1);
-}
-}
 namespace std
 {
 BRASS_D void

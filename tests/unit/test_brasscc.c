@@ -47,3 +47,28 @@ PROGRAM(math)
 {
     program("math");
 }
+
+PROGRAM(linear)
+{
+    program("linear");
+}
+
+PROGRAM(collect)
+{
+    program("collect");
+}
+
+PROGRAM(science)
+{
+    program("science");
+}
+
+PROGRAM(nn)
+{
+    program("nn");
+}
+
+PROGRAM(language)
+{
+    program("language");
+}

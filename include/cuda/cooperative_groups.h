@@ -1,0 +1,438 @@
+/* cooperative_groups.h - groups of threads: block, tiles, coalesced, grid.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BRASS_COOPERATIVE_GROUPS_H
+#define BRASS_COOPERATIVE_GROUPS_H
+#include "cuda_runtime.h"
+
+namespace cooperative_groups
+{
+#define BR_CG static __device__ __forceinline__
+#define BR_ME __device__ __forceinline__
+
+namespace details
+{
+BR_CG unsigned
+lane()
+{
+    unsigned r;
+
+    asm("mov.u32 %0, %%laneid;" : "=r"(r));
+    return r;
+}
+BR_CG unsigned long long
+block_size()
+{
+    return (unsigned long long)blockDim.x * blockDim.y * blockDim.z;
+}
+BR_CG unsigned long long
+block_rank()
+{
+    return threadIdx.x +
+           blockDim.x *
+               (threadIdx.y + (unsigned long long)blockDim.y * threadIdx.z);
+}
+BR_CG unsigned long long
+grid_size()
+{
+    return (unsigned long long)gridDim.x * gridDim.y * gridDim.z;
+}
+BR_CG unsigned long long
+grid_rank()
+{
+    return blockIdx.x +
+           gridDim.x *
+               (blockIdx.y + (unsigned long long)gridDim.y * blockIdx.z);
+}
+/* Blocks that came, and how often all have. Kernels run one at a time, and a
+ * kernel leaves the first as it was: 0. */
+static __device__ unsigned int grid_come, grid_turn;
+
+/* A value of any size goes word by word. */
+template <class T, class F>
+BR_CG T
+words(T v, F f)
+{
+    unsigned w[(sizeof(T) + 3) / 4] = {0};
+
+    memcpy(w, &v, sizeof v);
+    for (unsigned k = 0; k < sizeof w / 4; k++)
+        w[k] = f(w[k]);
+    memcpy(&v, w, sizeof v);
+    return v;
+}
+} // namespace details
+
+enum thread_scope {
+    thread_scope_thread,
+    thread_scope_block,
+    thread_scope_device
+};
+
+/* ---- the block --------------------------------------------------------------- */
+
+class thread_block
+{
+  public:
+    BR_ME static void sync() { __syncthreads(); }
+    BR_ME static unsigned thread_rank()
+    {
+        return (unsigned)details::block_rank();
+    }
+    BR_ME static unsigned size() { return (unsigned)details::block_size(); }
+    BR_ME static unsigned num_threads() { return size(); }
+    BR_ME static dim3 group_index() { return blockIdx; }
+    BR_ME static dim3 thread_index() { return threadIdx; }
+    BR_ME static dim3 group_dim() { return blockDim; }
+    BR_ME static dim3 dim_threads() { return blockDim; }
+};
+BR_CG thread_block
+this_thread_block()
+{
+    return thread_block();
+}
+
+/* ---- the grid ------------------------------------------------------------------ */
+
+class grid_group
+{
+  public:
+    BR_ME bool is_valid() const { return true; }
+    BR_ME static unsigned long long size()
+    {
+        return details::grid_size() * details::block_size();
+    }
+    BR_ME static unsigned long long num_threads() { return size(); }
+    BR_ME static unsigned long long num_blocks()
+    {
+        return details::grid_size();
+    }
+    BR_ME static unsigned long long block_rank()
+    {
+        return details::grid_rank();
+    }
+    BR_ME static unsigned long long thread_rank()
+    {
+        return details::grid_rank() * details::block_size() +
+               details::block_rank();
+    }
+    BR_ME static dim3 group_dim() { return gridDim; }
+    BR_ME static dim3 dim_blocks() { return gridDim; }
+    BR_ME static dim3 block_index() { return blockIdx; }
+    __device__ static void sync()
+    {
+        __syncthreads();
+        if (details::block_rank() == 0) {
+            volatile unsigned *turn = &details::grid_turn;
+            unsigned now = *turn;
+
+            __threadfence();
+            if (atomicAdd(&details::grid_come, 1) + 1 == details::grid_size()) {
+                details::grid_come = 0;
+                __threadfence();
+                *turn = now + 1;
+            } else {
+                while (*turn == now)
+                    __nanosleep(100);
+            }
+            __threadfence();
+        }
+        __syncthreads();
+    }
+};
+BR_CG grid_group
+this_grid()
+{
+    return grid_group();
+}
+
+/* ---- lanes of a warp -------------------------------------------------------------- */
+
+class coalesced_group
+{
+  protected:
+    unsigned mask;
+
+  public:
+    BR_ME explicit coalesced_group(unsigned m) : mask(m) {}
+    BR_ME void sync() const { __syncwarp(mask); }
+    BR_ME unsigned size() const { return (unsigned)__popc(mask); }
+    BR_ME unsigned num_threads() const { return size(); }
+    BR_ME unsigned thread_rank() const
+    {
+        return (unsigned)__popc(mask & ((1u << details::lane()) - 1));
+    }
+    BR_ME unsigned meta_group_size() const { return 1; }
+    BR_ME unsigned meta_group_rank() const { return 0; }
+    BR_ME unsigned lane_of(unsigned rank) const
+    {
+        unsigned m = mask;
+
+        for (unsigned k = 0; k < rank && m; k++)
+            m &= m - 1;
+        return m ? (unsigned)__ffs((int)m) - 1 : details::lane();
+    }
+    template <class T> BR_ME T shfl(T v, int rank) const
+    {
+        unsigned from = lane_of((unsigned)rank);
+
+        return details::words(v, [&](unsigned w) {
+            return (unsigned)__shfl_sync(mask, (int)w, (int)from);
+        });
+    }
+    template <class T> BR_ME T shfl_down(T v, unsigned by) const
+    {
+        unsigned to = thread_rank() + by;
+
+        return shfl(v, (int)(to < size() ? to : thread_rank()));
+    }
+    template <class T> BR_ME T shfl_up(T v, unsigned by) const
+    {
+        unsigned r = thread_rank();
+
+        return shfl(v, (int)(r >= by ? r - by : r));
+    }
+    template <class T> BR_ME T shfl_xor(T v, unsigned by) const
+    {
+        return shfl(v, (int)(thread_rank() ^ by));
+    }
+    BR_ME int any(int p) const { return (__ballot_sync(mask, p) & mask) != 0; }
+    BR_ME int all(int p) const
+    {
+        return (__ballot_sync(mask, p) & mask) == mask;
+    }
+    BR_ME unsigned ballot(int p) const
+    {
+        unsigned b = __ballot_sync(mask, p) & mask, r = 0, k = 0;
+
+        for (unsigned m = mask; m; m &= m - 1, k++)
+            r |= (b >> (__ffs((int)m) - 1) & 1) << k;
+        return r;
+    }
+    template <class T> BR_ME unsigned match_any(T v) const
+    {
+        unsigned b = __match_any_sync(mask, v), r = 0, k = 0;
+
+        for (unsigned m = mask; m; m &= m - 1, k++)
+            r |= (b >> (__ffs((int)m) - 1) & 1) << k;
+        return r;
+    }
+};
+BR_CG coalesced_group
+coalesced_threads()
+{
+    return coalesced_group(__activemask());
+}
+
+/* Tiles of 1 to 32 threads whose number is a power of two. */
+template <unsigned N, class Parent = void> class thread_block_tile
+{
+    static_assert(N && N <= 32 && (N & (N - 1)) == 0,
+                  "a tile has 1, 2, 4, 8, 16 or 32 threads");
+    BR_ME static unsigned mask()
+    {
+        return (0xffffffffu >> (32 - N)) << (details::lane() & ~(N - 1));
+    }
+
+  public:
+    thread_block_tile() = default;
+    template <class P> BR_ME thread_block_tile(const thread_block_tile<N, P> &)
+    {
+    }
+    BR_ME void sync() const { __syncwarp(mask()); }
+    BR_ME static constexpr unsigned size() { return N; }
+    BR_ME static constexpr unsigned num_threads() { return N; }
+    BR_ME static unsigned thread_rank() { return details::lane() & (N - 1); }
+    BR_ME static unsigned meta_group_rank()
+    {
+        return (unsigned)details::block_rank() / N;
+    }
+    BR_ME static unsigned meta_group_size()
+    {
+        return ((unsigned)details::block_size() + N - 1) / N;
+    }
+    template <class T> BR_ME T shfl(T v, int rank) const
+    {
+        return details::words(v, [&](unsigned w) {
+            return (unsigned)__shfl_sync(mask(), (int)w, rank, N);
+        });
+    }
+    template <class T> BR_ME T shfl_down(T v, unsigned by) const
+    {
+        return details::words(v, [&](unsigned w) {
+            return (unsigned)__shfl_down_sync(mask(), (int)w, by, N);
+        });
+    }
+    template <class T> BR_ME T shfl_up(T v, unsigned by) const
+    {
+        return details::words(v, [&](unsigned w) {
+            return (unsigned)__shfl_up_sync(mask(), (int)w, by, N);
+        });
+    }
+    template <class T> BR_ME T shfl_xor(T v, unsigned by) const
+    {
+        return details::words(v, [&](unsigned w) {
+            return (unsigned)__shfl_xor_sync(mask(), (int)w, (int)by, N);
+        });
+    }
+    BR_ME int any(int p) const { return ballot(p) != 0; }
+    BR_ME int all(int p) const { return ballot(p) == 0xffffffffu >> (32 - N); }
+    BR_ME unsigned ballot(int p) const
+    {
+        return (__ballot_sync(mask(), p) & mask()) >>
+               (details::lane() & ~(N - 1));
+    }
+    template <class T> BR_ME unsigned match_any(T v) const
+    {
+        return (__match_any_sync(mask(), v) & mask()) >>
+               (details::lane() & ~(N - 1));
+    }
+    BR_ME operator coalesced_group() const { return coalesced_group(mask()); }
+};
+template <unsigned N, class G>
+BR_CG thread_block_tile<N, G>
+tiled_partition(const G &)
+{
+    return thread_block_tile<N, G>();
+}
+/* The size known at run time only. */
+template <class G>
+BR_CG coalesced_group
+tiled_partition(const G &, unsigned n)
+{
+    return coalesced_group((0xffffffffu >> (32 - n))
+                           << (details::lane() & ~(n - 1)));
+}
+template <class G>
+BR_CG coalesced_group
+binary_partition(const G &g, bool p)
+{
+    coalesced_group c = g;
+    unsigned same = __match_any_sync(__activemask(), (int)p);
+
+    (void)c;
+    return coalesced_group(same);
+}
+template <class T>
+BR_CG coalesced_group
+labeled_partition(const coalesced_group &, T label)
+{
+    return coalesced_group(__match_any_sync(__activemask(), label));
+}
+
+/* ---- of all groups ------------------------------------------------------------------ */
+
+template <class G>
+BR_CG void
+sync(const G &g)
+{
+    g.sync();
+}
+template <class G>
+BR_CG unsigned
+thread_rank(const G &g)
+{
+    return (unsigned)g.thread_rank();
+}
+template <class G>
+BR_CG unsigned
+group_size(const G &g)
+{
+    return (unsigned)g.size();
+}
+
+template <class T> struct plus {
+    BR_ME T operator()(T a, T b) const { return a + b; }
+};
+template <class T> struct less {
+    BR_ME T operator()(T a, T b) const { return b < a ? b : a; }
+};
+template <class T> struct greater {
+    BR_ME T operator()(T a, T b) const { return a < b ? b : a; }
+};
+template <class T> struct bit_and {
+    BR_ME T operator()(T a, T b) const { return a & b; }
+};
+template <class T> struct bit_or {
+    BR_ME T operator()(T a, T b) const { return a | b; }
+};
+template <class T> struct bit_xor {
+    BR_ME T operator()(T a, T b) const { return a ^ b; }
+};
+
+/* Every thread gets op over the values of all, in the order of ranks. */
+template <class G, class T, class Op>
+BR_CG T
+reduce(const G &g, T v, Op op)
+{
+    T sum = g.shfl(v, 0);
+
+    for (unsigned k = 1; k < g.size(); k++)
+        sum = op(sum, g.shfl(v, (int)k));
+    return sum;
+}
+template <class G, class T, class Op>
+BR_CG T
+inclusive_scan(const G &g, T v, Op op)
+{
+    T sum = v;
+
+    for (unsigned by = 1; by < g.size(); by *= 2) {
+        T from = g.shfl_up(sum, by);
+
+        if (g.thread_rank() >= by)
+            sum = op(from, sum);
+    }
+    return sum;
+}
+template <class G, class T>
+BR_CG T
+inclusive_scan(const G &g, T v)
+{
+    return inclusive_scan(g, v, plus<T>());
+}
+template <class G, class T, class Op>
+BR_CG T
+exclusive_scan(const G &g, T v, Op op)
+{
+    T sum = g.shfl_up(inclusive_scan(g, v, op), 1);
+
+    return g.thread_rank() ? sum : T();
+}
+template <class G, class T>
+BR_CG T
+exclusive_scan(const G &g, T v)
+{
+    return exclusive_scan(g, v, plus<T>());
+}
+
+/* The copy is done when its issuer's turn is over; wait is the barrier. */
+template <class G, class T, class U>
+BR_CG void
+memcpy_async(const G &g, T *dst, const U *src, size_t bytes)
+{
+    for (size_t k = g.thread_rank(); k < bytes; k += g.size())
+        ((char *)dst)[k] = ((const char *)src)[k];
+}
+template <class G>
+BR_CG void
+wait(const G &g)
+{
+    g.sync();
+}
+template <unsigned N, class G>
+BR_CG void
+wait_prior(const G &g)
+{
+    g.sync();
+}
+template <class G, class F>
+BR_CG void
+invoke_one(const G &g, F f)
+{
+    if (g.thread_rank() == 0)
+        f();
+}
+#undef BR_CG
+#undef BR_ME
+} // namespace cooperative_groups
+#endif

@@ -1,0 +1,184 @@
+/* cuda_bf16.h - bfloat16: the upper half of a float.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BRASS_CUDA_BF16_H
+#define BRASS_CUDA_BF16_H
+#include "cuda_runtime.h"
+
+#include <string.h>
+
+struct __nv_bfloat16_raw {
+    unsigned short x;
+};
+
+static __host__ __device__ __forceinline__ unsigned short
+brass_float_to_bf16(float f)
+{
+    unsigned u;
+
+    memcpy(&u, &f, 4);
+    if ((u & 0x7fffffff) > 0x7f800000)
+        return 0x7fff;
+    return (unsigned short)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+static __host__ __device__ __forceinline__ float
+brass_bf16_to_float(unsigned short h)
+{
+    unsigned u = (unsigned)h << 16;
+    float f;
+
+    memcpy(&f, &u, 4);
+    return f;
+}
+
+struct __nv_bfloat16 {
+    unsigned short bits;
+    __nv_bfloat16() = default;
+    __host__ __device__ __nv_bfloat16(__nv_bfloat16_raw r) : bits(r.x) {}
+    __host__ __device__ __nv_bfloat16(float f) : bits(brass_float_to_bf16(f)) {}
+    __host__ __device__ __nv_bfloat16(double f)
+        : bits(brass_float_to_bf16((float)f))
+    {
+    }
+    __host__ __device__ __nv_bfloat16(int i)
+        : bits(brass_float_to_bf16((float)i))
+    {
+    }
+    __host__ __device__ __nv_bfloat16(const volatile __nv_bfloat16 &h)
+        : bits(h.bits)
+    {
+    }
+    __nv_bfloat16(const __nv_bfloat16 &h) = default;
+    __nv_bfloat16 &operator=(const __nv_bfloat16 &h) = default;
+    __host__ __device__ __nv_bfloat16 &operator=(float f)
+    {
+        bits = brass_float_to_bf16(f);
+        return *this;
+    }
+    __host__ __device__ operator float() const
+    {
+        return brass_bf16_to_float(bits);
+    }
+};
+struct __align__(4) __nv_bfloat162
+{
+    __nv_bfloat16 x, y;
+    __nv_bfloat162() = default;
+    __host__ __device__ __nv_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b)
+        : x(a), y(b)
+    {
+    }
+};
+typedef __nv_bfloat16 nv_bfloat16;
+typedef __nv_bfloat162 nv_bfloat162;
+
+#define H          __nv_bfloat16
+#define H2         __nv_bfloat162
+#define BR_UP(h)   brass_bf16_to_float((h).bits)
+#define BR_DOWN(f) __nv_bfloat16((float)(f))
+#define BR_FMA(a, b, c) \
+    __nv_bfloat16((float)((double)BR_UP(a) * BR_UP(b) + (double)BR_UP(c)))
+#include "brass_half.def"
+#undef H
+#undef H2
+#undef BR_UP
+#undef BR_DOWN
+#undef BR_FMA
+
+#define BR_HD static __host__ __device__ __forceinline__
+BR_HD __nv_bfloat16
+__float2bfloat16(float f)
+{
+    return __nv_bfloat16(f);
+}
+BR_HD __nv_bfloat16
+__float2bfloat16_rn(float f)
+{
+    return __nv_bfloat16(f);
+}
+BR_HD __nv_bfloat16
+__double2bfloat16(double f)
+{
+    return __nv_bfloat16(f);
+}
+BR_HD float
+__bfloat162float(__nv_bfloat16 h)
+{
+    return (float)h;
+}
+BR_HD __nv_bfloat162
+__float2bfloat162_rn(float f)
+{
+    return __nv_bfloat162(f, f);
+}
+BR_HD __nv_bfloat162
+__floats2bfloat162_rn(float a, float b)
+{
+    return __nv_bfloat162(a, b);
+}
+BR_HD __nv_bfloat162
+__float22bfloat162_rn(float2 v)
+{
+    return __nv_bfloat162(v.x, v.y);
+}
+BR_HD float2
+__bfloat1622float2(__nv_bfloat162 h)
+{
+    return make_float2(h.x, h.y);
+}
+BR_HD float
+__low2float(__nv_bfloat162 h)
+{
+    return h.x;
+}
+BR_HD float
+__high2float(__nv_bfloat162 h)
+{
+    return h.y;
+}
+BR_HD __nv_bfloat162
+__bfloat162bfloat162(__nv_bfloat16 h)
+{
+    return __nv_bfloat162(h, h);
+}
+BR_HD __nv_bfloat162
+__halves2bfloat162(__nv_bfloat16 a, __nv_bfloat16 b)
+{
+    return __nv_bfloat162(a, b);
+}
+BR_HD __nv_bfloat162
+make_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b)
+{
+    return __nv_bfloat162(a, b);
+}
+BR_HD __nv_bfloat16
+__low2bfloat16(__nv_bfloat162 h)
+{
+    return h.x;
+}
+BR_HD __nv_bfloat16
+__high2bfloat16(__nv_bfloat162 h)
+{
+    return h.y;
+}
+BR_HD unsigned short
+__bfloat16_as_ushort(__nv_bfloat16 h)
+{
+    return h.bits;
+}
+BR_HD __nv_bfloat16
+__ushort_as_bfloat16(unsigned short u)
+{
+    return __nv_bfloat16_raw{u};
+}
+BR_HD __nv_bfloat16
+__int2bfloat16_rn(int i)
+{
+    return __nv_bfloat16(i);
+}
+BR_HD int
+__bfloat162int_rz(__nv_bfloat16 h)
+{
+    return (int)(float)h;
+}
+#undef BR_HD
+#endif
