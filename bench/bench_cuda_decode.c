@@ -20,21 +20,21 @@
 
 static const br_cu_shape shapes[] = {
     {"tiny", BR_CU_BF16, 2, 512, 8, 2, 64, 1024, 600, 1e4f, 1e-5f, false, true,
-     true},
+     true, NULL},
     {"tiny-128", BR_CU_BF16, 2, 512, 4, 2, 128, 512, 600, 1e6f, 1e-6f, true,
-     false, false},
+     false, false, NULL},
     {"tiny-q8_0", BR_CU_Q8_0, 1, 512, 16, 2, 64, 512, 600, 1e4f, 1e-5f, true,
-     false, true},
+     false, true, NULL},
     {"tiny-128-q8_0", BR_CU_Q8_0, 2, 512, 4, 1, 128, 1536, 600, 1e6f, 1e-6f,
-     true, false, false},
+     true, false, false, NULL},
     {"llama-3.2-1b", BR_CU_BF16, 16, 2048, 32, 8, 64, 8192, 128256, 5e5f, 1e-5f,
-     false, true, true},
+     false, true, true, NULL},
     {"qwen3-8b", BR_CU_BF16, 36, 4096, 32, 8, 128, 12288, 151936, 1e6f, 1e-6f,
-     true, false, false},
+     true, false, false, NULL},
     {"llama-3.2-1b-q8_0", BR_CU_Q8_0, 16, 2048, 32, 8, 64, 8192, 128256, 5e5f,
-     1e-5f, false, false, true},
+     1e-5f, false, false, true, NULL},
     {"qwen3-8b-q8_0", BR_CU_Q8_0, 36, 4096, 32, 8, 128, 12288, 151936, 1e6f,
-     1e-6f, true, false, false},
+     1e-6f, true, false, false, NULL},
 };
 
 struct weights { /* row-major on the device, per layer */

@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "cli/progress.h"
 #include "model/tokenizer.h"
+#include "run/lm_model.h"
 #include "run/oracle.h"
 
 #include <string.h>
@@ -133,6 +134,38 @@ feed(br_cli *cli, br_oracle *o, const token_list *t, uint32_t chunk,
     return code;
 }
 
+static bool
+on_tier(const br_cli *cli, const char *name)
+{
+    const char *tier = br_opt_str(cli, BR_OPT_tier);
+
+    return tier && strcmp(tier, name) == 0;
+}
+
+/* A token at a time: this tier has logits of the last one only. */
+static br_code
+feed_cuda(br_cli *cli, const br_model *m, const token_list *t, uint32_t ctx,
+          float *logits, br_status *st)
+{
+    br_lm_config c = {.tier = "cuda", .n_ctx = ctx};
+    br_lm_model *r;
+    br_progress p;
+    br_code code;
+
+    BR_TRY(br_lm_model_open(&r, m, &c, st));
+    const br_lm *lm = br_lm_model_lm(r);
+    br_progress_begin(&p, cli, "tokens", t->n);
+    code = BR_OK;
+    for (uint32_t i = 0; code == BR_OK && i < t->n; i++) {
+        code = lm->feed(lm->ctx, 0, i, t->at + i, 1,
+                        logits + (size_t)i * (size_t)lm->n_vocab, st);
+        br_progress_at(&p, i + 1, br_now_ns());
+    }
+    br_progress_end(&p);
+    br_lm_model_close(r);
+    return code;
+}
+
 static br_code
 compute(br_cli *cli, const br_model *m, const token_list *t, br_cpu_pool *pool,
         br_status *st)
@@ -163,9 +196,11 @@ compute(br_cli *cli, const br_model *m, const token_list *t, br_cpu_pool *pool,
         !(logits = br_try_alloc(bytes)))
         return br_fail(st, BR_E_OOM, "logits: out of memory");
     code = check_tokens(m, t, st);
-    if (code == BR_OK)
+    if (code == BR_OK && on_tier(cli, "cuda"))
+        code = feed_cuda(cli, m, t, (uint32_t)ctx, logits, st);
+    else if (code == BR_OK)
         code = br_oracle_open(&o, m, &c, st);
-    if (code == BR_OK) {
+    if (code == BR_OK && !on_tier(cli, "cuda")) {
         code = feed(cli, &o, t, chunk, logits, st);
         br_oracle_close(&o);
     }
@@ -176,14 +211,6 @@ compute(br_cli *cli, const br_model *m, const token_list *t, br_cpu_pool *pool,
                             st);
     br_free(logits);
     return code;
-}
-
-static bool
-on_cpu(const br_cli *cli)
-{
-    const char *tier = br_opt_str(cli, BR_OPT_tier);
-
-    return tier && strcmp(tier, "cpu") == 0;
 }
 
 static br_code
@@ -202,15 +229,19 @@ check_options(br_cli *cli, br_status *st)
     if (!out && fd >= 0 && isatty(fd))
         return br_fail(st, BR_E_USAGE,
                        "logits are no text for a terminal; --output FILE");
-    if (on_cpu(cli) || br_opt_enum(cli, BR_OPT_arith) == 1) {
+    if (on_tier(cli, "cpu") || br_opt_enum(cli, BR_OPT_arith) == 1) {
         if (br_opt_given(cli, BR_OPT_act) && br_opt_enum(cli, BR_OPT_act) == 0)
             return br_fail(st, BR_E_USAGE,
                            "--act f32 is for the ref tier's own arithmetic");
     }
-    if (tier && strcmp(tier, "ref") != 0 && !on_cpu(cli))
+    if (on_tier(cli, "cuda") && br_opt_enum(cli, BR_OPT_arith) == 1)
+        return br_fail(st, BR_E_USAGE,
+                       "--arith exact: tier cuda has its own arithmetic only");
+    if (tier && !on_tier(cli, "ref") && !on_tier(cli, "cpu") &&
+        !on_tier(cli, "cuda"))
         return br_fail(st, BR_E_NO_DEVICE,
                        "tier %s runs no models in this build; here are: cpu "
-                       "ref",
+                       "cuda ref",
                        tier);
     return BR_OK;
 }
@@ -230,7 +261,7 @@ br_cmd_logits(br_cli *cli)
         code = br_model_open(&m, cli->args[0], &st);
     if (code == BR_OK)
         code = get_tokens(cli, m, &t, &st);
-    if (code == BR_OK && on_cpu(cli))
+    if (code == BR_OK && on_tier(cli, "cpu"))
         code = br_cpu_pool_new(&pool, (uint32_t)br_opt_int(cli, BR_OPT_threads),
                                &st);
     if (code == BR_OK)

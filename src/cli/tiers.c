@@ -10,17 +10,18 @@
 /* Best first. node: what the device's kernel driver puts into /dev. */
 static const struct tier_row {
     const char *name, *what, *node;
-    bool runs; /* models, in this build */
+    bool runs;  /* models, in this build */
+    bool asked; /* some, one sequence at a time: auto leaves it alone */
 } rows[BR_TIERS] = {
-    {"cuda", "NVIDIA GPU", "/dev/nvidiactl", false},
-    {"amd", "AMD GPU, the better of its two tiers", "/dev/kfd", false},
-    {"amd-t2", "AMD GPU by user queues", "/dev/dri/renderD128", false},
-    {"amd-t1", "AMD GPU by packets", "/dev/kfd", false},
-    {"vulkan", "GPU by Vulkan", "/dev/dri/renderD128", false},
-    {"metal", "GPU of a Mac", NULL, false},
-    {"intel", "Intel GPU", "/dev/dri/renderD128", false},
-    {"cpu", "this processor, all threads", NULL, true},
-    {"ref", "this processor, plain C, one thread", NULL, true},
+    {"cuda", "NVIDIA GPU", "/dev/nvidiactl", false, true},
+    {"amd", "AMD GPU, the better of its two tiers", "/dev/kfd", false, false},
+    {"amd-t2", "AMD GPU by user queues", "/dev/dri/renderD128", false, false},
+    {"amd-t1", "AMD GPU by packets", "/dev/kfd", false, false},
+    {"vulkan", "GPU by Vulkan", "/dev/dri/renderD128", false, false},
+    {"metal", "GPU of a Mac", NULL, false, false},
+    {"intel", "Intel GPU", "/dev/dri/renderD128", false, false},
+    {"cpu", "this processor, all threads", NULL, true, false},
+    {"ref", "this processor, plain C, one thread", NULL, true, false},
 };
 
 void
@@ -35,7 +36,13 @@ br_tiers_look(br_tier_here out[BR_TIERS])
         if (node)
             t->device = r->node;
         t->barred = node && access(r->node, R_OK | W_OK) != 0;
-        if (r->runs)
+        if (r->asked && node && !t->barred) {
+            t->available = true;
+            snprintf(t->why, sizeof t->why,
+                     "%s: dense models in BF16 or Q8_0, one sequence, when "
+                     "asked for",
+                     r->what);
+        } else if (r->runs)
             snprintf(t->why, sizeof t->why, "%s", r->what);
         else if (r->node && !node)
             snprintf(t->why, sizeof t->why, "%s: there is no %s", r->what,
@@ -50,7 +57,7 @@ const br_tier_here *
 br_tiers_auto(const br_tier_here t[BR_TIERS])
 {
     for (size_t i = 0; i < BR_TIERS; i++)
-        if (t[i].available)
+        if (t[i].available && !rows[i].asked)
             return &t[i];
     br_unreachable("ref is always there");
 }

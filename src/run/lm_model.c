@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/lm_model.h"
 
+#include "run/lm_cuda.h"
 #include "run/oracle.h"
 
 #include <string.h>
@@ -17,6 +18,7 @@ enum {
 struct br_lm_model {
     br_oracle o;
     br_cpu_pool *pool; /* NULL: the reference tier */
+    br_lm_cuda *cuda;  /* then nothing else but lm is in use */
     br_lm lm;
     br_state_plan plan;
     bool rewinds;     /* the state of a slot is pages alone */
@@ -135,7 +137,14 @@ fill_in(br_lm_model *r, const br_model *m, const br_oracle_config *c)
         r->lm.n_pages[g] = br_kv_free_pages(r->o.kv, g);
 }
 
-const char *const br_lm_tiers[] = {"cpu", "ref", NULL};
+uint32_t
+br_lm_ctx(const br_model *m, const br_lm_config *c)
+{
+    if (c->n_ctx)
+        return c->n_ctx;
+    return m->hp.n_ctx > 0 && m->hp.n_ctx < BR_LM_CTX ? (uint32_t)m->hp.n_ctx
+                                                      : BR_LM_CTX;
+}
 
 static br_code
 open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
@@ -143,7 +152,7 @@ open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
 {
     bool cpu = !c->tier || strcmp(c->tier, "cpu") == 0;
     br_oracle_config oc = {.act = BR_REF_QUANTISED,
-                           .n_ctx = c->n_ctx,
+                           .n_ctx = br_lm_ctx(m, c),
                            .n_slots = BR_MAX(c->n_slots, 1u),
                            .max_rows = cpu ? CPU_CHUNK : REF_CHUNK,
                            .exact = c->exact,
@@ -151,14 +160,13 @@ open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
                            .progress = c->progress,
                            .ctx = c->ctx};
 
+    if (c->tier && strcmp(c->tier, "cuda") == 0)
+        return br_lm_cuda_open(&r->cuda, &r->lm, m, c, st);
     if (!cpu && strcmp(c->tier, "ref") != 0)
         return br_fail(
             st, BR_E_NO_DEVICE,
-            "tier %s runs no models in this build; here are: cpu ref", c->tier);
-    if (oc.n_ctx == 0)
-        oc.n_ctx = m->hp.n_ctx > 0 && m->hp.n_ctx < BR_LM_CTX
-                       ? (uint32_t)m->hp.n_ctx
-                       : BR_LM_CTX;
+            "tier %s runs no models in this build; here are: cpu cuda ref",
+            c->tier);
     oc.max_rows = BR_MIN(oc.max_rows, oc.n_ctx);
     oc.max_want = BR_MIN(oc.n_slots, oc.max_rows);
     r->n_held = br_try_calloc(oc.n_slots, sizeof *r->n_held);
@@ -197,6 +205,7 @@ br_lm_model_close(br_lm_model *r)
 {
     if (!r)
         return;
+    br_lm_cuda_close(r->cuda);
     br_oracle_close(&r->o);
     br_cpu_pool_free(r->pool);
     br_state_plan_fini(&r->plan);

@@ -15,7 +15,7 @@ enum { BR_LM_CTX = 4096 };
 
 /* Zero is the default of everything. */
 typedef struct br_lm_config {
-    const char *tier; /* "cpu", "ref"; NULL: the best here */
+    const char *tier; /* "cpu", "cuda", "ref"; NULL: cpu */
     uint32_t n_ctx;   /* tokens of a slot; 0: see above */
     uint32_t n_slots; /* 0: 1 */
     uint32_t threads; /* 0: as many as processors */
@@ -31,7 +31,7 @@ br_code br_lm_model_open(br_lm_model **out, const br_model *m,
 void br_lm_model_close(br_lm_model *r);
 const br_lm *br_lm_model_lm(const br_lm_model *r);
 
-/* Tiers of this build that run models, the best first; NULL ends them. */
-extern const char *const br_lm_tiers[];
+/* Tokens of a slot, when all is decided. */
+uint32_t br_lm_ctx(const br_model *m, const br_lm_config *c);
 
 #endif

@@ -102,9 +102,15 @@ TEST(run_refuses_in_one_line)
     t_run(&r, "run", DEMO, "-p", "x", "--temp", "101");
     ck_assert_int_eq(r.exit, 2);
     t_run(&r, "run", DEMO, "-p", "x", "--tier", "cuda");
+    ck_assert_int_eq(r.exit, 5);
+    ck_assert_int_eq(strncmp(r.err, "brass run: " DEMO ": ",
+                             sizeof "brass run: " DEMO ": " - 1),
+                     0);
+    t_run(&r, "run", DEMO, "-p", "x", "--tier", "metal");
     fails(&r, 5,
           "brass run: " DEMO
-          ": tier cuda runs no models in this build; here are: cpu ref\n");
+          ": tier metal runs no models in this build; here are: cpu cuda "
+          "ref\n");
     t_run(&r, "run", DEMO, "-p", "x", "--ctx", "2000");
     fails(&r, 2, "brass run: --ctx: the model was made for 1024 tokens\n");
     t_run(&r, "run", DEMO, "-p", "x", "--logit-bias", "7");

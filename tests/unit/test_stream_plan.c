@@ -10,17 +10,18 @@
 #include "base/thread.h"
 #include "drv/cuda/cuda_api.h"
 #include "drv/cuda/stream_plan.h"
+#include "run/shape.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static const br_cu_shape llama_1b = {
-    "llama-3.2-1b", BR_CU_BF16, 16,   2048,  32,    8,    64,
-    8192,           128256,     5e5f, 1e-5f, false, true, true};
-static const br_cu_shape qwen_8b = {"qwen3-8b", BR_CU_Q8_0, 36,    4096,   32,
-                                    8,          128,        12288, 151936, 1e6f,
-                                    1e-6f,      true,       false, false};
+    "llama-3.2-1b", BR_CU_BF16, 16,    2048,  32,   8,    64,  8192,
+    128256,         5e5f,       1e-5f, false, true, true, NULL};
+static const br_cu_shape qwen_8b = {
+    "qwen3-8b", BR_CU_Q8_0, 36,    4096, 32,    8,     128, 12288,
+    151936,     1e6f,       1e-6f, true, false, false, NULL};
 
 static int
 by_value(const void *a, const void *b)
@@ -273,4 +274,88 @@ TEST_WITHIN(cuda_kernels_emulated_q8_0, 120)
 TEST_WITHIN(cuda_kernels_emulated_q8_0_wide_heads, 120)
 {
     emulate("tiny-128-q8_0");
+}
+
+/* A model file through the command, on tests/emu: the ref tier's logits, but
+ * for BF16 activations or keys. */
+static void
+same_as_ref(const char *spec, double most)
+{
+    static const char tokens[] = "3,250,7,99";
+    const char *dir = t_repo(t_printf("build/%s", t_conf()));
+    const char *emu = t_printf("LD_LIBRARY_PATH=%s/emu", dir);
+    const char *file = t_printf("%s/m.gguf", t_tmpdir());
+    const char *out[2] = {t_printf("%s/cuda", t_tmpdir()),
+                          t_printf("%s/ref", t_tmpdir())};
+    const float *got, *want;
+    br_str doc = {0};
+    br_status st = {0};
+    double e = 0, s = 0;
+    size_t n[2];
+    t_proc r;
+
+    if (access(t_printf("%s/emu/libcuda.so.1", dir), R_OK) != 0)
+        t_skip("no emulated CUDA device in this build");
+    ck_assert_msg(br_shape_model(&doc, spec, true, &st) == BR_OK, "%s", st.msg);
+    t_write(file, doc.at, doc.n);
+    br_str_fini(&doc);
+    t_exec(&r,
+           (const char *[]){"env", emu, t_brass(), "logits", file, "--tokens",
+                            tokens, "--tier", "cuda", "-o", out[0], NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    t_run(&r, "logits", file, "--tokens", tokens, "--act", "quantised", "-o",
+          out[1]);
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    got = (const void *)t_read(out[0], &n[0]);
+    want = (const void *)t_read(out[1], &n[1]);
+    ck_assert_uint_eq(n[0], n[1]);
+    for (size_t i = 0; i < n[0] / sizeof *got; i++) {
+        double d = (double)got[i] - (double)want[i];
+        e += d * d;
+        s += (double)want[i] * (double)want[i];
+    }
+    ck_assert_msg(s > 0 && e / s < most, "%s: NMSE %g", spec, e / s);
+}
+
+TEST_WITHIN(cuda_tier_runs_llama_files, 120)
+{
+    same_as_ref("shape:llama-512:BF16", 1e-4);
+    same_as_ref("shape:llama-512:Q8_0", 1e-3);
+}
+TEST_WITHIN(cuda_tier_runs_qwen3_files, 120)
+{
+    same_as_ref("shape:qwen3-512:BF16", 1e-4);
+}
+
+TEST_WITHIN(cuda_tier_says_what_it_lacks, 60)
+{
+    static const char *const row[][2] = {
+        {"shape:llama-512:F16",
+         "matrices of F16: tier cuda takes BF16 and Q8_0\n"},
+        {"shape:gemma3-1b:BF16", "tier cuda does not run gemma3 with "},
+        {"shape:toy:BF16", "head_dim 8: 64 and 128 are\n"},
+    };
+    const char *dir = t_repo(t_printf("build/%s", t_conf()));
+    const char *emu = t_printf("LD_LIBRARY_PATH=%s/emu", dir);
+    const char *file = t_printf("%s/m.gguf", t_tmpdir());
+
+    if (access(t_printf("%s/emu/libcuda.so.1", dir), R_OK) != 0)
+        t_skip("no emulated CUDA device in this build");
+    for (size_t i = 0; i < BR_COUNT(row); i++) {
+        br_str doc = {0};
+        br_status st = {0};
+        t_proc r;
+        ck_assert_msg(br_shape_model(&doc, row[i][0], true, &st) == BR_OK, "%s",
+                      st.msg);
+        t_write(file, doc.at, doc.n);
+        br_str_fini(&doc);
+        t_exec(&r,
+               (const char *[]){"env", emu, t_brass(), "logits", file,
+                                "--tokens", "1", "--tier", "cuda", "-o",
+                                t_printf("%s/x", t_tmpdir()), NULL},
+               NULL, 0);
+        ck_assert_int_ne(r.exit, 0);
+        ck_assert_msg(strstr(r.err, row[i][1]), "%s", r.err);
+    }
 }

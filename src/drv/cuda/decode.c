@@ -54,7 +54,9 @@ upload_rope(br_cu_decode *d, br_status *st)
         return br_fail(st, BR_E_OOM, "rope table");
     for (uint32_t pos = 0; pos < d->max_pos; pos++)
         for (uint32_t i = 0; i < half; i++) {
-            double f = pow((double)d->shape.rope_theta, -(double)i / half);
+            const float *by = d->shape.rope_divisors;
+            double f = pow((double)d->shape.rope_theta, -(double)i / half) /
+                       (by ? (double)by[i] : 1.0);
             t[((size_t)pos * half + i) * 2] = (float)cos(pos * f);
             t[((size_t)pos * half + i) * 2 + 1] = (float)sin(pos * f);
         }
@@ -139,8 +141,11 @@ load_kernels(br_cu_decode *d, const void *image, br_status *st)
 
     snprintf(name, sizeof name, "br_mega_%u_%s", d->shape.head_dim, f);
     snprintf(repack, sizeof repack, "br_repack_%s", f);
-    BR_TRY(br_cuda_module(cu, &d->mega_mod, "mega_decode",
-                          image ? image : br_ptx_mega_decode, st));
+    if (!image)
+        image = br_cubin_mega_decode[0] && cu->major == 9 && cu->minor == 0
+                    ? br_cubin_mega_decode
+                    : br_ptx_mega_decode;
+    BR_TRY(br_cuda_module(cu, &d->mega_mod, "mega_decode", image, st));
     BR_TRY(br_cuda_module(cu, &d->setup_mod, "setup", br_ptx_setup, st));
     BR_TRY(BR_CU(cu, st, cuModuleGetFunction(&d->fn, d->mega_mod, name)));
     BR_TRY(

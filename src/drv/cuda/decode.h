@@ -25,7 +25,7 @@ typedef struct br_cu_decode {
     uint32_t epoch, max_pos, regs, local_bytes;
 } br_cu_decode;
 
-/* mega_image: PTX or cubin of mega_decode; NULL takes the built-in PTX. */
+/* mega_image: PTX or cubin of mega_decode; NULL takes the built-in one. */
 br_code br_cu_decode_new(br_cu_decode *d, br_cuda *cu, const br_cu_shape *s,
                          uint32_t max_pos, const void *mega_image,
                          br_status *st) BR_MUST_USE;
@@ -44,5 +44,6 @@ br_code br_cu_decode_tokens(br_cu_decode *d, uint32_t *out, uint32_t n,
                             br_status *st) BR_MUST_USE;
 
 extern const char br_ptx_mega_decode[], br_ptx_setup[];
+extern const char br_cubin_mega_decode[]; /* of sm_90a; empty: none */
 
 #endif

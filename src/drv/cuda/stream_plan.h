@@ -14,6 +14,7 @@ typedef struct br_cu_shape { /* a dense transformer */
     uint32_t n_layers, hidden, n_heads, n_kv, head_dim, inter, vocab;
     float rope_theta, eps;
     bool qk_norm, tied, interleaved_rope;
+    const float *rope_divisors; /* [head_dim / 2] of the frequencies, or NULL */
 } br_cu_shape;
 
 enum br_cu_matrix { /* of a layer, then the head */

@@ -1,0 +1,110 @@
+/* lm_cuda.c - see lm_cuda.h.
+ *
+ * A token is a launch, the prompt's too (0.66 ms each for a model of 1B in
+ * BF16): the megakernel has one row so far. Rewinding is free: a position's
+ * keys are written anew before they are read.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "run/lm_cuda.h"
+
+#include "drv/cuda/cuda_load.h"
+
+enum { CHUNK = 64 /* tokens between two looks at Ctrl-C */ };
+
+struct br_lm_cuda {
+    br_cuda cu;
+    br_cu_decode d;
+    int32_t n_vocab;
+    uint32_t n_ctx, n_held;
+};
+
+static br_code
+feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
+     float *logits, br_status *st)
+{
+    br_lm_cuda *r = ctx;
+    br_cu_decode *d = &r->d;
+
+    br_check(slot == 0 && n > 0 && r->n_held == from && n <= r->n_ctx - from);
+    for (uint32_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= r->n_vocab)
+            return br_fail(st, BR_E_FORMAT, "token %d is not in 0..%d",
+                           tokens[i], r->n_vocab - 1);
+    for (uint32_t i = 0; i < n; i++) {
+        BR_TRY(br_cu_decode_seek(d, (uint32_t)tokens[i], from + i, st));
+        BR_TRY(br_cu_decode_run(d, BR_CU_MEGA, 1, st));
+    }
+    BR_TRY(BR_CU(d->cu, st, cuStreamSynchronize(d->cu->stream)));
+    r->n_held = from + n;
+    if (!logits)
+        return BR_OK;
+    return BR_CU(
+        d->cu, st,
+        cuMemcpyDtoH(logits, d->logits, (size_t)r->n_vocab * sizeof *logits));
+}
+
+static uint32_t
+keep(void *ctx, uint32_t slot, uint32_t n)
+{
+    br_lm_cuda *r = ctx;
+
+    br_check(slot == 0);
+    return r->n_held = BR_MIN(n, r->n_held);
+}
+
+static br_code
+open_it(br_lm_cuda *r, const br_model *m, const br_lm_config *c, br_status *st)
+{
+    br_cu_shape s;
+
+    if (c->exact)
+        return br_fail(st, BR_E_UNSUPPORTED,
+                       "tier cuda has no exact arithmetic yet");
+    if (c->n_slots > 1)
+        return br_fail(st, BR_E_UNSUPPORTED,
+                       "tier cuda runs one sequence at a time, %u are wanted",
+                       c->n_slots);
+    r->n_vocab = (int32_t)m->hp.n_vocab;
+    r->n_ctx = br_lm_ctx(m, c);
+    BR_TRY(br_cuda_open(&r->cu, 0, st));
+    BR_TRY(br_cu_shape_of(&s, m, st));
+    BR_TRY(br_cu_decode_new(&r->d, &r->cu, &s, r->n_ctx, NULL, st));
+    return br_cu_load(&r->d, m, c->progress, c->ctx, st);
+}
+
+br_code
+br_lm_cuda_open(br_lm_cuda **out, br_lm *lm, const br_model *m,
+                const br_lm_config *c, br_status *st)
+{
+    br_lm_cuda *r = br_try_calloc(1, sizeof *r);
+    br_code code;
+
+    *out = NULL;
+    if (!r)
+        return br_fail(st, BR_E_OOM, "model: out of memory");
+    code = open_it(r, m, c, st);
+    if (code != BR_OK) {
+        br_lm_cuda_close(r);
+        return code;
+    }
+    *lm = (br_lm){.ctx = r,
+                  .n_vocab = r->n_vocab,
+                  .n_ctx = r->n_ctx,
+                  .n_slots = 1,
+                  .chunk = CHUNK,
+                  .tier = "cuda",
+                  .feed = feed,
+                  .keep = keep};
+    *out = r;
+    return BR_OK;
+}
+
+void
+br_lm_cuda_close(br_lm_cuda *r)
+{
+    if (!r)
+        return;
+    if (r->d.cu)
+        br_cu_decode_free(&r->d);
+    br_cuda_close(&r->cu);
+    br_free(r);
+}
