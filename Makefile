@@ -17,6 +17,16 @@ comma   := ,
 CONF := $(if $(filter-out cc gcc,$(CC)),$(notdir $(CC))-)$(if $(SAN),$(subst $(comma),-,$(SAN)),$(if $(DEBUG),debug,release))
 B    := build/$(CONF)
 
+# CC=aarch64-linux-gnu-gcc makes a program for another machine: with none of
+# this one's libraries.
+MACHINE := $(shell $(CC) -dumpmachine)
+ARCH    := $(firstword $(subst -, ,$(MACHINE)))
+CROSS   := $(if $(filter-out $(ARCH),$(shell uname -m)),$(MACHINE)-)
+PKG     := $(CROSS)pkg-config
+ifneq ($(CROSS),)
+AR := $(CROSS)ar
+endif
+
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes \
         -Wmissing-prototypes -Wundef -Wvla -Wwrite-strings -Wcast-qual \
         -Wconversion -Wno-sign-conversion -Wdouble-promotion -Wformat=2 \
@@ -30,16 +40,16 @@ BR_CFLAGS := -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-strict-aliasing \
         -Isrc -Iinclude $(WARN) $(if $(CI),-Werror)
 BR_LIBS := -lm -lpthread -ldl
 # Optional libraries; `make PCRE2= SQLITE=` leaves out what is there.
-PCRE2 := $(shell pkg-config --exists libpcre2-8 2>/dev/null && echo libpcre2-8)
-BR_CFLAGS += $(if $(PCRE2),-DBR_HAVE_PCRE2 $(shell pkg-config --cflags $(PCRE2)))
-BR_LIBS += $(if $(PCRE2),$(shell pkg-config --libs $(PCRE2)))
-SQLITE := $(shell pkg-config --exists sqlite3 2>/dev/null && echo sqlite3)
-BR_CFLAGS += $(if $(SQLITE),-DBR_HAVE_SQLITE $(shell pkg-config --cflags $(SQLITE)))
-BR_LIBS += $(if $(SQLITE),$(shell pkg-config --libs $(SQLITE)))
+PCRE2 := $(shell $(PKG) --exists libpcre2-8 2>/dev/null && echo libpcre2-8)
+BR_CFLAGS += $(if $(PCRE2),-DBR_HAVE_PCRE2 $(shell $(PKG) --cflags $(PCRE2)))
+BR_LIBS += $(if $(PCRE2),$(shell $(PKG) --libs $(PCRE2)))
+SQLITE := $(shell $(PKG) --exists sqlite3 2>/dev/null && echo sqlite3)
+BR_CFLAGS += $(if $(SQLITE),-DBR_HAVE_SQLITE $(shell $(PKG) --cflags $(SQLITE)))
+BR_LIBS += $(if $(SQLITE),$(shell $(PKG) --libs $(SQLITE)))
 # Packed fat binaries of nvcc: LZ4 and zstd where they are.
-FATBIN := $(foreach l,liblz4 libzstd,$(shell pkg-config --exists $l 2>/dev/null && echo $l))
+FATBIN := $(foreach l,liblz4 libzstd,$(shell $(PKG) --exists $l 2>/dev/null && echo $l))
 BR_CFLAGS += $(patsubst lib%,-DBR_HAVE_%,$(subst lz4,LZ4,$(subst zstd,ZSTD,$(FATBIN))))
-BR_LIBS += $(if $(FATBIN),$(shell pkg-config --libs $(FATBIN)))
+BR_LIBS += $(if $(FATBIN),$(shell $(PKG) --libs $(FATBIN)))
 ifneq ($(SAN),)
 SAN_FLAGS := -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 else ifeq ($(DEBUG),)
@@ -53,22 +63,24 @@ endif
 SILENT := $(findstring s,$(firstword -$(MAKEFLAGS)))
 say  = $(if $(V),,@$(if $(SILENT),,printf '  %-4s %s\n' '$(1)' '$@'; ))
 # Optional libraries, for the program alone: what is not found is left out.
-has  = $(shell pkg-config --exists $(1) 2>/dev/null && echo yes)
+has  = $(shell $(PKG) --exists $(1) 2>/dev/null && echo yes)
 ifneq ($(call has,libedit),)
-CLI_LIBS += $(shell pkg-config --libs libedit)
+CLI_LIBS += $(shell $(PKG) --libs libedit)
 $(B)/src/cli/%.o: BR_CFLAGS += -DBR_HAVE_LIBEDIT
 endif
 ifneq ($(call has,libcurl),)
-CLI_LIBS += $(shell pkg-config --libs libcurl)
+CLI_LIBS += $(shell $(PKG) --libs libcurl)
 $(B)/src/cli/%.o: BR_CFLAGS += -DBR_HAVE_CURL
 endif
 LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) $(LDFLAGS)
 
 # Kernels by instruction set: chosen at run time, so compiled everywhere.
-ifneq ($(filter x86_64,$(shell uname -m)),)
+ifeq ($(ARCH),x86_64)
 $(B)/src/drv/cpu/mat_avx2.o $(B)/src/drv/cpu/mat_avx2_many.o: BR_CFLAGS += -mavx2 -mfma -mf16c
 $(B)/src/drv/cpu/mat_avx512.o: BR_CFLAGS += -mavx2 -mfma -mf16c -mavx512f \
         -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx512bf16
+else ifeq ($(ARCH),aarch64)
+$(B)/src/drv/cpu/mat_neon.o: BR_CFLAGS += -march=armv8.2-a+dotprod
 endif
 
 objs     = $(patsubst %.c,$(B)/%.o,$(sort $(wildcard $(1))))
@@ -79,7 +91,7 @@ T_OBJ    := $(call objs,tests/*.c)
 TEST_OBJ := $(call objs,tests/unit/*.c) $(filter-out %/main.o,$(CLI_OBJ)) $(T_OBJ)
 
 CUDA_LIB := $(B)/libbrasscuda.so
-all: brass brasscc
+all: $(if $(CROSS),$(B)/brass,brass brasscc)
 
 $(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -152,8 +164,8 @@ uninstall:
 	rm -rf $(DEST)/include/brass $(DEST)/include/amk
 
 # ---- tests: make test [K=part of file:name] [J=parallel] --------------------
-CHECK_CFLAGS = $(shell pkg-config --cflags check) -Itests
-CHECK_LIBS   = $(shell pkg-config --libs check || echo install-the-package-check)
+CHECK_CFLAGS = $(shell $(PKG) --cflags check) -Itests
+CHECK_LIBS   = $(shell $(PKG) --libs check || echo install-the-package-check)
 $(T_OBJ) $(call objs,tests/unit/*.c tests/faults/*.c): BR_CFLAGS += $(CHECK_CFLAGS)
 # Sanitizers want their part of the address space free of random mappings.
 FIXED_MAP    = $(if $(SAN),$(shell setarch -R true 2>/dev/null && echo setarch -R))

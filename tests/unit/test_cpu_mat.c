@@ -257,6 +257,11 @@ TEST(cpu_mat_with_avx512_has_the_bits_of_ref)
     check_isa(BR_ISA_AVX512);
 }
 
+TEST(cpu_mat_with_neon_has_the_bits_of_ref)
+{
+    check_isa(BR_ISA_NEON);
+}
+
 /* Both factors are rounded to eight bits: 2^-8 of the sum of sizes. */
 TEST(cpu_mat_in_pairs_of_bf16_stays_within_its_error_in_any_company)
 {

@@ -18,6 +18,8 @@ ops_of(br_isa isa)
 #if defined __x86_64__
     case BR_ISA_AVX512: return &br_cpu_ops_avx512;
     case BR_ISA_AVX2: return &br_cpu_ops_avx2;
+#elif defined __aarch64__
+    case BR_ISA_NEON: return &br_cpu_ops_neon;
 #endif
     default: return &br_cpu_ops_c;
     }

@@ -12,8 +12,11 @@
 #include "model/qint.h"
 #include "model/quant_int.h"
 
-#ifdef __x86_64__
+#if defined __x86_64__
 #    include <cpuid.h>
+#elif defined __aarch64__
+#    include <asm/hwcap.h>
+#    include <sys/auxv.h>
 #endif
 
 /* Rows that go through a panel together: as many as 512 KiB hold, the smallest
@@ -24,8 +27,12 @@ enum { CHUNK_BYTES = 512 << 10, CHUNK_ROWS = 32 };
 
 /* ---- instruction sets ---------------------------------------------------- */
 
-#ifdef __x86_64__
-#    define KERNELS(isa) mat_##isa, mat_##isa##_act, mat_##isa##_ops
+#define KERNELS(isa) mat_##isa, mat_##isa##_act, mat_##isa##_ops
+#define NO_KERNELS   NULL, NULL, NULL
+
+#if defined __x86_64__
+#    define ON_X86(isa) KERNELS(isa)
+#    define ON_ARM(isa) NO_KERNELS
 
 static bool
 has_avx2(void)
@@ -52,8 +59,14 @@ has_bf16(void)
 {
     return has_avx512() && __builtin_cpu_supports("avx512bf16");
 }
+
+static bool
+has_neon(void)
+{
+    return false;
+}
 #else
-#    define KERNELS(isa) NULL, NULL, NULL
+#    define ON_X86(isa) NO_KERNELS
 
 static bool
 has_avx2(void)
@@ -72,12 +85,28 @@ has_bf16(void)
 {
     return false;
 }
+
+static bool
+has_neon(void)
+{
+#    if defined __aarch64__
+    return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#    else
+    return false;
+#    endif
+}
+#    if defined __aarch64__
+#        define ON_ARM(isa) KERNELS(isa)
+#    else
+#        define ON_ARM(isa) NO_KERNELS
+#    endif
 #endif
 
 const mat_isa mat_isas[BR_ISA_COUNT] = {
     [BR_ISA_C] = {"c", mat_c, mat_c_act, mat_c_ops},
-    [BR_ISA_AVX2] = {"avx2", KERNELS(avx2)},
-    [BR_ISA_AVX512] = {"avx512", KERNELS(avx512)},
+    [BR_ISA_AVX2] = {"avx2", ON_X86(avx2)},
+    [BR_ISA_AVX512] = {"avx512", ON_X86(avx512)},
+    [BR_ISA_NEON] = {"neon", ON_ARM(neon)},
 };
 
 const char *
@@ -93,6 +122,7 @@ br_isa_here(br_isa isa)
     case BR_ISA_C: return true;
     case BR_ISA_AVX2: return has_avx2();
     case BR_ISA_AVX512: return has_avx512();
+    case BR_ISA_NEON: return has_neon();
     case BR_ISA_COUNT: break;
     }
     return false;

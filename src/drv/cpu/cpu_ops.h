@@ -74,6 +74,8 @@ typedef struct br_cpu_ops {
 extern const br_cpu_ops br_cpu_ops_c;
 #if defined __x86_64__
 extern const br_cpu_ops br_cpu_ops_avx2, br_cpu_ops_avx512;
+#elif defined __aarch64__
+extern const br_cpu_ops br_cpu_ops_neon;
 #endif
 
 #endif

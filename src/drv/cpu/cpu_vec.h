@@ -1,10 +1,10 @@
 /* cpu_vec.h - sixteen lanes of f32, for cpu_ops_body.h.
  *
- * The file that includes it has chosen one of three by VEC_AVX512, VEC_AVX2 or
- * neither, and compiles for that target. Sixteen lanes everywhere, so that a
+ * The file that includes it has chosen one of four by VEC_AVX512, VEC_AVX2,
+ * VEC_NEON or none, and compiles for that target. Sixteen lanes everywhere, so that a
  * sum has one order on every machine (docs/arithmetic.md): one AVX-512
- * register, two of AVX2, or an array that the compiler may do with what it
- * likes. Each operation is one IEEE operation per lane.
+ * register, two of AVX2, four of NEON, or an array that the compiler may do with
+ * what it likes. Each operation is one IEEE operation per lane.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_CPU_VEC_H
@@ -16,11 +16,13 @@
 #include <string.h>
 #if defined VEC_AVX512 || defined VEC_AVX2
 #    include <immintrin.h>
+#elif defined VEC_NEON
+#    include <arm_neon.h>
 #endif
 
 #define V_INLINE static inline __attribute__((always_inline, unused))
 /* Long functions: without vectors, copies of them take gcc half a minute. */
-#if defined VEC_AVX512 || defined VEC_AVX2
+#if defined VEC_AVX512 || defined VEC_AVX2 || defined VEC_NEON
 #    define V_LONG V_INLINE
 #else
 #    define V_LONG static __attribute__((noinline, unused))
@@ -38,45 +40,59 @@
 #endif
 
 /* One row per operation: what it takes, and how it is done in one register
- * (AVX-512), in one of two (AVX2), in one lane of an array. */
+ * (AVX-512), in one of two (AVX2), in one of four (NEON), in one lane of an
+ * array. */
 #if defined VEC_AVX512
 typedef struct vf {
     __m512 r[1];
 } vf;
 #    define V_REGS 1
-#    define V_OP(name, params, z, y, c) \
-        V_INLINE vf name params         \
-        {                               \
-            vf o;                       \
-                                        \
-            o.r[0] = z;                 \
-            return o;                   \
+#    define V_OP(name, params, z, y, n, c) \
+        V_INLINE vf name params            \
+        {                                  \
+            vf o;                          \
+                                           \
+            o.r[0] = z;                    \
+            return o;                      \
         }
 #    define V_I 0
 #elif defined VEC_AVX2
 typedef struct vf {
     __m256 r[2];
 } vf;
-#    define V_OP(name, params, z, y, c) \
-        V_INLINE vf name params         \
-        {                               \
-            vf o;                       \
-                                        \
-            {                           \
-                enum { V_I = 0 };       \
-                o.r[V_I] = y;           \
-            }                           \
-            {                           \
-                enum { V_I = 1 };       \
-                o.r[V_I] = y;           \
-            }                           \
-            return o;                   \
+#    define V_OP(name, params, z, y, n, c) \
+        V_INLINE vf name params            \
+        {                                  \
+            vf o;                          \
+                                           \
+            {                              \
+                enum { V_I = 0 };          \
+                o.r[V_I] = y;              \
+            }                              \
+            {                              \
+                enum { V_I = 1 };          \
+                o.r[V_I] = y;              \
+            }                              \
+            return o;                      \
+        }
+#elif defined VEC_NEON
+typedef struct vf {
+    float32x4_t r[4];
+} vf;
+#    define V_OP(name, params, z, y, n, c)    \
+        V_INLINE vf name params               \
+        {                                     \
+            vf o;                             \
+                                              \
+            for (int V_I = 0; V_I < 4; V_I++) \
+                o.r[V_I] = n;                 \
+            return o;                         \
         }
 #else
 typedef struct vf {
     float r[16];
 } vf;
-#    define V_OP(name, params, z, y, c)        \
+#    define V_OP(name, params, z, y, n, c)     \
         V_INLINE vf name params                \
         {                                      \
             vf o;                              \
@@ -88,44 +104,59 @@ typedef struct vf {
 #endif
 
 /* clang-format off */
-V_OP(v_set, (float f), _mm512_set1_ps(f), _mm256_set1_ps(f), f)
+V_OP(v_set, (float f), _mm512_set1_ps(f), _mm256_set1_ps(f),
+     vdupq_n_f32(f), f)
 V_OP(v_load, (const float *p), _mm512_loadu_ps(p),
-     _mm256_loadu_ps(p + 8 * V_I), p[V_I])
+     _mm256_loadu_ps(p + 8 * V_I),
+     vld1q_f32(p + 4 * V_I), p[V_I])
 V_OP(v_add, (vf a, vf b), _mm512_add_ps(a.r[0], b.r[0]),
-     _mm256_add_ps(a.r[V_I], b.r[V_I]), a.r[V_I] + b.r[V_I])
+     _mm256_add_ps(a.r[V_I], b.r[V_I]),
+     vaddq_f32(a.r[V_I], b.r[V_I]), a.r[V_I] + b.r[V_I])
 V_OP(v_sub, (vf a, vf b), _mm512_sub_ps(a.r[0], b.r[0]),
-     _mm256_sub_ps(a.r[V_I], b.r[V_I]), a.r[V_I] - b.r[V_I])
+     _mm256_sub_ps(a.r[V_I], b.r[V_I]),
+     vsubq_f32(a.r[V_I], b.r[V_I]), a.r[V_I] - b.r[V_I])
 V_OP(v_mul, (vf a, vf b), _mm512_mul_ps(a.r[0], b.r[0]),
-     _mm256_mul_ps(a.r[V_I], b.r[V_I]), a.r[V_I] * b.r[V_I])
+     _mm256_mul_ps(a.r[V_I], b.r[V_I]),
+     vmulq_f32(a.r[V_I], b.r[V_I]), a.r[V_I] * b.r[V_I])
 V_OP(v_div, (vf a, vf b), _mm512_div_ps(a.r[0], b.r[0]),
-     _mm256_div_ps(a.r[V_I], b.r[V_I]), a.r[V_I] / b.r[V_I])
+     _mm256_div_ps(a.r[V_I], b.r[V_I]),
+     vdivq_f32(a.r[V_I], b.r[V_I]), a.r[V_I] / b.r[V_I])
 V_OP(v_fma, (vf a, vf b, vf c), _mm512_fmadd_ps(a.r[0], b.r[0], c.r[0]),
      _mm256_fmadd_ps(a.r[V_I], b.r[V_I], c.r[V_I]),
+     vfmaq_f32(c.r[V_I], a.r[V_I], b.r[V_I]),
      fmaf(a.r[V_I], b.r[V_I], c.r[V_I]))
 /* The second where either is a NaN. */
 V_OP(v_max, (vf a, vf b), _mm512_max_ps(a.r[0], b.r[0]),
-     _mm256_max_ps(a.r[V_I], b.r[V_I]), a.r[V_I] > b.r[V_I] ? a.r[V_I] : b.r[V_I])
+     _mm256_max_ps(a.r[V_I], b.r[V_I]),
+     vbslq_f32(vcgtq_f32(a.r[V_I], b.r[V_I]), a.r[V_I], b.r[V_I]), a.r[V_I] > b.r[V_I] ? a.r[V_I] : b.r[V_I])
 V_OP(v_min, (vf a, vf b), _mm512_min_ps(a.r[0], b.r[0]),
-     _mm256_min_ps(a.r[V_I], b.r[V_I]), a.r[V_I] < b.r[V_I] ? a.r[V_I] : b.r[V_I])
+     _mm256_min_ps(a.r[V_I], b.r[V_I]),
+     vbslq_f32(vcltq_f32(a.r[V_I], b.r[V_I]), a.r[V_I], b.r[V_I]), a.r[V_I] < b.r[V_I] ? a.r[V_I] : b.r[V_I])
 V_OP(v_rint, (vf a), _mm512_roundscale_ps(a.r[0], 8),
-     _mm256_round_ps(a.r[V_I], 8), rintf(a.r[V_I]))
+     _mm256_round_ps(a.r[V_I], 8),
+     vrndnq_f32(a.r[V_I]), rintf(a.r[V_I]))
 V_OP(v_abs, (vf a), _mm512_abs_ps(a.r[0]),
-     _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.r[V_I]), fabsf(a.r[V_I]))
+     _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.r[V_I]),
+     vabsq_f32(a.r[V_I]), fabsf(a.r[V_I]))
 V_OP(v_neg, (vf a),
      _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(a.r[0]),
                                           _mm512_set1_epi32(INT32_MIN))),
-     _mm256_xor_ps(_mm256_set1_ps(-0.0f), a.r[V_I]), -a.r[V_I])
+     _mm256_xor_ps(_mm256_set1_ps(-0.0f), a.r[V_I]),
+     vnegq_f32(a.r[V_I]), -a.r[V_I])
 /* x < y ? a : b, false for NaNs. */
 V_OP(v_less, (vf x, vf y, vf a, vf b),
      _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x.r[0], y.r[0], _CMP_LT_OQ),
                           b.r[0], a.r[0]),
      _mm256_blendv_ps(b.r[V_I], a.r[V_I],
                       _mm256_cmp_ps(x.r[V_I], y.r[V_I], _CMP_LT_OQ)),
+     vbslq_f32(vcltq_f32(x.r[V_I], y.r[V_I]), a.r[V_I], b.r[V_I]),
      x.r[V_I] < y.r[V_I] ? a.r[V_I] : b.r[V_I])
 /* From sixteen F16. */
 V_OP(v_load_f16, (const uint16_t *p),
      _mm512_cvtph_ps(_mm256_loadu_si256((const void *)p)),
      _mm256_cvtph_ps(_mm_loadu_si128((const void *)(p + 8 * V_I))),
+     vcvt_f32_f16(
+         vreinterpret_f16_u16(vld1_u16(p + 4 * V_I))),
      br_f16_to_f32(p[V_I]))
 #if defined VEC_AVX2
 V_INLINE __m256
@@ -146,9 +177,29 @@ v_ldexp8(__m256 p, __m256 k)
     return _mm256_mul_ps(p, v_pow2(_mm256_sub_epi32(n, h)));
 }
 #endif
+#if defined VEC_NEON
+V_INLINE float32x4_t
+v_pow2(int32x4_t k)
+{
+    return vreinterpretq_f32_s32(
+        vshlq_n_s32(vaddq_s32(k, vdupq_n_s32(127)), 23));
+}
+
+V_INLINE float32x4_t
+v_ldexp4(float32x4_t p, float32x4_t k)
+{
+    int32x4_t n = vcvtnq_s32_f32(k);
+    int32x4_t h = vhaddq_s32(
+        n, vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(n), 31)));
+
+    p = vmulq_f32(p, v_pow2(h));
+    return vmulq_f32(p, v_pow2(vsubq_s32(n, h)));
+}
+#endif
 /* p * 2^k for whole k of -151 to 128, rounded once; others: anything. */
 V_OP(v_ldexp, (vf p, vf k), _mm512_scalef_ps(p.r[0], k.r[0]),
      v_ldexp8(p.r[V_I], k.r[V_I]),
+     v_ldexp4(p.r[V_I], k.r[V_I]),
      k.r[V_I] > -160 && k.r[V_I] < 130 ? ldexpf(p.r[V_I], (int)k.r[V_I]) : 0)
 /* clang-format on */
 
@@ -160,6 +211,9 @@ v_store(float *p, vf a)
 #elif defined VEC_AVX2
     _mm256_storeu_ps(p, a.r[0]);
     _mm256_storeu_ps(p + 8, a.r[1]);
+#elif defined VEC_NEON
+    for (int i = 0; i < 4; i++)
+        vst1q_f32(p + 4 * i, a.r[i]);
 #else
     memcpy(p, a.r, sizeof a.r);
 #endif
@@ -173,6 +227,9 @@ v_store_f16(uint16_t *p, vf a)
 #elif defined VEC_AVX2
     _mm_storeu_si128((void *)p, _mm256_cvtps_ph(a.r[0], 8));
     _mm_storeu_si128((void *)(p + 8), _mm256_cvtps_ph(a.r[1], 8));
+#elif defined VEC_NEON
+    for (int i = 0; i < 4; i++)
+        vst1_u16(p + 4 * i, vreinterpret_u16_f16(vcvt_f16_f32(a.r[i])));
 #else
     for (int i = 0; i < 16; i++)
         p[i] = br_f32_to_f16(a.r[i]);
@@ -188,6 +245,10 @@ v_sum(vf a)
 #if defined VEC_AVX2
     _mm256_storeu_ps(lane, _mm256_add_ps(a.r[0], a.r[1]));
     _mm_storeu_ps(lane, _mm_add_ps(_mm_loadu_ps(lane), _mm_loadu_ps(lane + 4)));
+    return (lane[0] + lane[2]) + (lane[1] + lane[3]);
+#elif defined VEC_NEON
+    vst1q_f32(lane,
+              vaddq_f32(vaddq_f32(a.r[0], a.r[2]), vaddq_f32(a.r[1], a.r[3])));
     return (lane[0] + lane[2]) + (lane[1] + lane[3]);
 #else
     v_store(lane, a);
