@@ -34,6 +34,17 @@
 #ifndef SLOW
 #    define SLOW 1
 #endif
+#if defined(__SANITIZE_THREAD__)
+enum { TSAN = 1 };
+#elif defined(__has_feature)
+#    if __has_feature(thread_sanitizer)
+enum { TSAN = 1 };
+#    else
+enum { TSAN = 0 };
+#    endif
+#else
+enum { TSAN = 0 };
+#endif
 
 typedef enum outcome { WAITING, PASSED, FAILED, SKIPPED } outcome;
 
@@ -53,6 +64,8 @@ static t_case *list; /* as registered */
 static t_case **cases;
 static size_t n_cases;
 static board *shared;
+static const char *one_thread[200]; /* files */
+static size_t n_one_thread;
 static row *mine; /* the row of the test that runs in this process */
 static struct {
     const char *pattern;
@@ -67,6 +80,24 @@ t_register(t_case *c)
     c->next = list;
     list = c;
     n_cases++;
+}
+
+void
+t_one_thread(const char *file)
+{
+    br_check(n_one_thread < BR_COUNT(one_thread));
+    one_thread[n_one_thread++] = file;
+}
+
+/* Has TSan nothing to see here? */
+static bool
+is_blind(const t_case *c)
+{
+    bool is = false;
+
+    for (size_t i = 0; i < n_one_thread && TSAN; i++)
+        is = is || strcmp(one_thread[i], c->file) == 0;
+    return is;
 }
 
 void
@@ -87,6 +118,8 @@ static void
 run_test(int i)
 {
     mine = &shared->rows[i];
+    if (is_blind(cases[i]))
+        t_skip("one thread: nothing for TSan to see");
     t_mem_start();
     cases[i]->fn();
     t_mem_end();

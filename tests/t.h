@@ -47,6 +47,17 @@ void t_register(t_case *c);
     }                                                           \
     static void t_fn_##name(void)
 
+/* In a file whose tests start no second thread: TSan, which is 10 to 20 times
+ * slower and would see nothing, skips them. */
+#define T_ONE_THREAD()                                              \
+    __attribute__((constructor)) static void t_reg_one_thread(void) \
+    {                                                               \
+        t_one_thread(__FILE__);                                     \
+    }                                                               \
+    typedef int t_one_thread_follows
+
+void t_one_thread(const char *file);
+
 /* Ends the test here and counts it as skipped; the reason is printed. */
 BR_NORETURN void t_skip(const char *fmt, ...) BR_PRINTF(1, 2);
 

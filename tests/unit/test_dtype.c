@@ -10,6 +10,8 @@
 
 #include "mega/dtype.h"
 
+T_ONE_THREAD();
+
 typedef struct form {
     int dtype, mbits, bias;
     uint32_t max; /* bits of the largest finite */

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 static uint64_t
 bits_of(double v)
 {

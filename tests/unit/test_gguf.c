@@ -15,6 +15,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+T_ONE_THREAD();
+
 /* ---- helpers ------------------------------------------------------------ */
 
 /* A copy in a block of exactly n bytes, so that ASan sees a read past it. */

@@ -11,6 +11,8 @@
 
 #include "t.h"
 
+T_ONE_THREAD();
+
 /* ---- the verifier ------------------------------------------------------- */
 
 /* Nothing wrong with this one; each negative test changes a line of it. */

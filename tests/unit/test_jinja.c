@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 #define NOON 1768478400 /* 2026-01-15 12:00:00 UTC */
 
 /* Renders source over a JSON context; "!" and the message when it fails. */

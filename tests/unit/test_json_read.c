@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 /* The bytes on a block of their own, so that ASan sees a read past the end. */
 static char *
 exact(br_text t)

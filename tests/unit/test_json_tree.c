@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 static br_arena *
 arena(void)
 {

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 typedef struct style {
     int indent;
     bool compact, utf8;

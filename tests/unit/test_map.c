@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 TEST(map_finds_what_was_put)
 {
     br_map m = {0};

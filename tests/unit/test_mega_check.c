@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+T_ONE_THREAD();
+
 /* x -> a -> o, one step each */
 #define XAO                      \
     "b x IO_INPUT F32 [1,4]\n"   \

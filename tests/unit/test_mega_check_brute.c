@@ -14,6 +14,8 @@
 
 #include "prog_make.h"
 
+T_ONE_THREAD();
+
 #ifndef BRUTE_RUNS
 #    define BRUTE_RUNS 20000
 #endif

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 static const br_json *
 manifest(const char **root)
 {

@@ -5,6 +5,8 @@
 #include "mega/lower.h"
 #include "prog_text.h"
 
+T_ONE_THREAD();
+
 enum { N = 300, NONE = -1 };
 
 /* A join leaves one task out; who comes after may wait for that one itself. */

@@ -12,6 +12,8 @@
 #include "mega/pyrepr.h"
 #include "prog_text.h"
 
+T_ONE_THREAD();
+
 static br_json *
 parse(br_arena *a, const char *text, size_t n)
 {

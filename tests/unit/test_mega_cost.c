@@ -11,6 +11,8 @@
 #include "mega/cost.h"
 #include "prog_make.h"
 
+T_ONE_THREAD();
+
 /* 4 workers, 100 bytes per microsecond, one worker draws 50; a task costs 2. */
 static br_mega_target
 machine(void)

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 /* ---- helpers ------------------------------------------------------------ */
 
 static br_mega_prog *

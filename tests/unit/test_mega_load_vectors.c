@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 static br_json *
 manifest(br_arena *a, const char **root)
 {

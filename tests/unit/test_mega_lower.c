@@ -11,6 +11,8 @@
 #include "mega/assign.h"
 #include "mega/lower.h"
 
+T_ONE_THREAD();
+
 /* ---- the reference's bytes ----------------------------------------------- */
 
 static void

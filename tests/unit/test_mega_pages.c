@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 /* ---- who may share, from first principles ------------------------------ */
 
 typedef struct truth {

@@ -6,6 +6,8 @@
 #include "mega/pages.h"
 #include "unit/lower_make.h"
 
+T_ONE_THREAD();
+
 /* ---- on real memory ---------------------------------------------------- */
 
 /* The check has its own proof of page tables. */

@@ -8,6 +8,8 @@
 
 #include "lower_make.h"
 
+T_ONE_THREAD();
+
 /* ---- tiling -------------------------------------------------------------- */
 
 TEST(schedule_n_tile_sets_the_width_of_every_linear)

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 typedef struct slow {
     int64_t *cval;
     bool *done;

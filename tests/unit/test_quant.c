@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 static void
 canonical_nan(float *v, size_t n)
 {

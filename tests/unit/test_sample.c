@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 enum { N = 300 };
 
 static br_sample_params

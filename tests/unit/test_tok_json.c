@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 #define BYTES_PRE                                                           \
     "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false," \
     "\"use_regex\":true}"

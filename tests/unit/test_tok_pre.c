@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 static bool
 note(void *ctx, const uint8_t *p, size_t n)
 {

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 static br_json *
 parse(br_arena *a, const char *path)
 {

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 enum { SPECIAL = BR_TOK_PARSE_SPECIAL, BOTH = SPECIAL | BR_TOK_ADD_SPECIAL };
 
 TEST(tok_small_models_give_the_recorded_ids)
