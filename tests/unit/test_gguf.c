@@ -103,11 +103,16 @@ run_case(const char *dir, const br_json *row)
     br_status st = {0}, st_mem = {0};
     br_gguf *g, *mem;
     br_code code, code_mem;
-    size_t n;
+    size_t n, before, most;
     char *bytes = t_read(path, &n);
 
     bytes = exact(bytes, n);
+    (void)t_mem_most();
+    before = t_mem_bytes();
     code = br_gguf_open(&g, path, &st);
+    most = t_mem_most() - before;
+    ck_assert_msg(most <= 16 * n + (64 << 10),
+                  "%s: %zu bytes of memory for %zu", file, most, n);
     code_mem = br_gguf_open_mem(&mem, bytes, n, &st_mem);
     ck_assert_msg(code == code_mem, "%s: by path %s, by bytes %s", file,
                   br_code_name(code), br_code_name(code_mem));
