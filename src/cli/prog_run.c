@@ -2,11 +2,13 @@
  *
  *   PROG.json --check--> accepted --+
  *   DIR/manifest.json + files ------+--> reference VM --> OUT/manifest.json
+ *   --model M.gguf, by `source` ----+
  *
  * A program that the sound check rejects is not run, whatever the options say.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 #include "mega/bind.h"
+#include "model/gguf.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -20,10 +22,6 @@ tier_here(br_cli *cli, br_status *st)
     if (tier && strcmp(tier, "ref") != 0)
         return br_fail(st, BR_E_NO_DEVICE,
                        "tier %s is not available; here is: ref", tier);
-    if (br_opt_given(cli, BR_OPT_model))
-        return br_fail(st, BR_E_NO_DEVICE,
-                       "weights from a model file are not available; here is: "
-                       "--bind DIR");
     return BR_OK;
 }
 
@@ -50,6 +48,23 @@ memory_here(void)
 }
 
 static br_code
+bind_model(br_cli *cli, br_mega_vm *vm, const br_mega_prog *p, br_status *st)
+{
+    const char *path = br_opt_str(cli, BR_OPT_model);
+    br_gguf *g;
+    br_code code;
+
+    if (!path)
+        return BR_OK;
+    BR_TRY(br_gguf_open(&g, path, st));
+    code = br_mega_bind_model(vm, p, g, st);
+    if (code != BR_OK)
+        br_prefix(st, "%s", path);
+    br_gguf_close(g);
+    return code;
+}
+
+static br_code
 bind_and_run(br_cli *cli, const br_mega_prog *p, br_status *st)
 {
     br_mega_vm_desc d = {.max_bytes = memory_here()};
@@ -59,7 +74,9 @@ bind_and_run(br_cli *cli, const br_mega_prog *p, br_status *st)
     if (code == BR_OK) {
         const char *dir = br_opt_str(cli, BR_OPT_bind);
 
-        code = br_mega_bind_dir(vm, p, dir, st);
+        code = bind_model(cli, vm, p, st);
+        if (code == BR_OK)
+            code = br_mega_bind_dir(vm, p, dir, st);
         if (code == BR_OK && run(cli, vm, st) != BR_OK)
             code = br_prefix(st, "%s", cli->args[0]);
     } else {

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 
 #include "mega/dtype.h"
+#include "model/gguf.h"
+#include "model/quant.h"
 
 typedef struct binder {
     br_mega_vm *vm;
@@ -203,6 +205,55 @@ br_mega_bind_dir(br_mega_vm *vm, const br_mega_prog *p, const char *dir,
     br_free(b.seen);
     br_str_fini(&path);
     return code;
+}
+
+/* ---- a model's weights -------------------------------------------------- */
+
+/* As floats: whatever the file's format, those are its values. */
+static br_code
+bind_tensor(br_mega_vm *vm, int64_t id, const br_gguf_tensor *t, br_status *st)
+{
+    int64_t shape[BR_GGUF_MAX_DIMS];
+    br_mega_value v = {.shape = shape, .rank = t->n_dims, .dtype = BR_MDT_F32};
+    uint64_t n = 1;
+    float *f;
+    br_code code;
+
+    for (uint32_t d = 0; d < t->n_dims; d++) {
+        shape[d] = (int64_t)t->dim[t->n_dims - 1 - d];
+        n *= t->dim[d]; /* as br_gguf_open has checked */
+    }
+    if (br_qinfo_of(t->type)->flags & BR_QF_INT)
+        return br_fail(st, BR_E_UNSUPPORTED, "%s is no format of weights",
+                       br_qinfo_of(t->type)->name);
+    BR_TRY(br_mega_vm_bindable(vm, id, &v, st));
+    f = br_try_calloc(n, sizeof *f);
+    if (!f)
+        return br_fail(st, BR_E_OOM, "no memory for its floats");
+    br_dequant(t->type, t->data, f, n);
+    v.data = f;
+    v.nbytes = n * sizeof *f;
+    code = br_mega_vm_bind(vm, id, &v, st);
+    br_free(f);
+    return code;
+}
+
+br_code
+br_mega_bind_model(br_mega_vm *vm, const br_mega_prog *p,
+                   const struct br_gguf *g, br_status *st)
+{
+    for (size_t i = 0; i < p->n_buffers; i++) {
+        const br_mega_buffer *b = &p->buffers[i];
+        const br_gguf_tensor *t;
+
+        if (b->kind != BR_MBK_WEIGHT || !b->source ||
+            !(t = br_gguf_tensor_find(g, b->source)))
+            continue;
+        if (bind_tensor(vm, (int64_t)i, t, st) != BR_OK)
+            return br_prefix(st, "tensor '%.120s' for buffer #%zu", b->source,
+                             i);
+    }
+    return BR_OK;
 }
 
 /* ---- out -------------------------------------------------------------- */

@@ -12,6 +12,8 @@
 
 #include "mega/interp.h"
 
+struct br_gguf;
+
 enum { BR_BIND_MAX_MANIFEST_BYTES = 64 << 20 };
 
 /* Binds what the manifest names. Afterwards every WEIGHT, CONST and IO_INPUT
@@ -19,6 +21,10 @@ enum { BR_BIND_MAX_MANIFEST_BYTES = 64 << 20 };
  * Files lie in DIR: absolute paths and ".." are refused. */
 br_code br_mega_bind_dir(br_mega_vm *vm, const br_mega_prog *p, const char *dir,
                          br_status *st) BR_MUST_USE;
+/* Binds every WEIGHT whose `source` is the name of a tensor of the file; others
+ * are left to the manifest. Before br_mega_bind_dir, which may replace some. */
+br_code br_mega_bind_model(br_mega_vm *vm, const br_mega_prog *p,
+                           const struct br_gguf *g, br_status *st) BR_MUST_USE;
 /* Writes every IO_OUTPUT and KV_CACHE as DIR/<id>.bin, then the manifest with
  * exec_order and sweeps. Makes DIR, but not its parents. */
 br_code br_mega_write_dir(const br_mega_vm *vm, const br_mega_prog *p,

@@ -1,8 +1,12 @@
 /* test_prog_run.c - brass prog run, the whole command.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/half.h"
 #include "mega_kit.h"
+#include "model/gguf_write.h"
+#include "model/quant.h"
 #include "t.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { F32 = BR_MDT_F32 };
@@ -99,8 +103,8 @@ TEST(prog_run_says_what_is_wrong)
     FAILS(2, "-o DIR is missing", p, "--bind", dir);
     FAILS(5, "tier cpu is not available; here is: ref", p, "--bind", dir, "-o",
           out, "--tier", "cpu");
-    FAILS(5, "weights from a model file are not available; here is: --bind", p,
-          "--bind", dir, "-o", out, "--model", "m.gguf");
+    FAILS(3, "m.gguf: cannot map", p, "--bind", dir, "-o", out, "--model",
+          "m.gguf");
     FAILS(3, "manifest.json", p, "--bind", t_printf("%s/no", dir), "-o", out);
     FAILS(3, "no.json", t_printf("%s/no.json", dir), "--bind", dir, "-o", out);
     FAILS(1, "cannot make the folder", p, "--bind", dir, "-o",
@@ -112,6 +116,101 @@ TEST(prog_run_says_what_is_wrong)
          "\"../x.bin\"}]}",
          "1>=1");
     FAILS(3, "inside the folder", p, "--bind", dir, "-o", out);
+}
+
+/* ---- --model ------------------------------------------------------------- */
+
+/* The weights of examples/mlp.json; rows: of gate.weight. */
+static const char *
+write_model(const char *gate, uint64_t rows)
+{
+    const struct {
+        const char *name;
+        uint64_t rows, cols;
+    } w[] = {{"norm.weight", 1, 16},
+             {gate, rows, 16},
+             {"up.weight", 32, 16},
+             {"down.weight", 16, 32}};
+    const char *path = t_printf("%s/m.gguf", t_tmpdir());
+    br_gguf_writer *m = br_gguf_w_new();
+    br_status st = {0};
+    uint64_t seed = 7;
+
+    for (size_t i = 0; i < BR_COUNT(w); i++)
+        br_gguf_w_tensor(m, &(br_gguf_w_info){br_text_z(w[i].name),
+                                              i == 3 ? BR_Q_F16 : BR_Q_F32,
+                                              w[i].rows > 1 ? 2 : 1,
+                                              {w[i].cols, w[i].rows}});
+    t_ok(br_gguf_w_begin(m, path, &st), &st);
+    for (size_t i = 0; i < BR_COUNT(w); i++) {
+        size_t n = w[i].rows * w[i].cols;
+        float *f = t_keep(calloc(n, sizeof *f));
+        uint16_t *h = t_keep(calloc(n, sizeof *h));
+
+        for (size_t k = 0; k < n; k++) {
+            f[k] = (float)(t_rand(&seed) % 64) / 64 - 0.5F;
+            h[k] = br_f32_to_f16(f[k]); /* exact */
+        }
+        t_ok(br_gguf_w_data(m, i == 3 ? (void *)h : f, n * (i == 3 ? 2 : 4),
+                            &st),
+             &st);
+        /* The same for a manifest, all as F32. */
+        t_write(t_printf("%s/w%zu.bin", t_tmpdir(), i), f, n * sizeof *f);
+    }
+    t_ok(br_gguf_w_end(m, &st), &st);
+    br_gguf_w_free(m);
+    return path;
+}
+
+#define ENTRY(id, shape, file)                                \
+    "{\"id\":" id ",\"dtype\":\"F32\",\"shape\":[" shape "]," \
+    "\"file\":\"" file "\"}"
+
+TEST(prog_run_binds_the_weights_of_a_model)
+{
+    static const char input[] =
+        "{\"buffers\":[" ENTRY("0", "1,16", "x.bin") "]}";
+    static const char all[] =
+        "{\"buffers\":[" ENTRY("0", "1,16", "x.bin") "," ENTRY(
+            "1", "16",
+            "w0.bin") "," ENTRY("2", "32,16",
+                                "w1.bin") "," ENTRY("3", "32,16",
+                                                    "w2.bin") "," ENTRY("4",
+                                                                        "16,32",
+                                                                        "w3."
+                                                                        "bin") "]}";
+    const char *dir = t_tmpdir(), *p = t_repo("examples/mlp.json");
+    const char *model = write_model("gate.weight", 32), *out[2];
+    float x[16];
+    size_t n, m;
+    t_proc r;
+
+    for (int i = 0; i < 16; i++)
+        x[i] = (float)i / 16;
+    t_write(t_printf("%s/x.bin", dir), x, sizeof x);
+    for (int i = 0; i < 2; i++) {
+        t_write(t_printf("%s/manifest.json", dir), i ? all : input,
+                strlen(i ? all : input));
+        out[i] = t_printf("%s/out%d", dir, i);
+        if (i)
+            t_run(&r, "prog", "run", p, "--bind", dir, "-o", out[i]);
+        else
+            t_run(&r, "prog", "run", p, "--bind", dir, "-o", out[i], "--model",
+                  model);
+        ck_assert_str_eq(r.err, "");
+    }
+    out[0] = t_read(t_printf("%s/%s", out[0], t_ls(out[0], ".bin")[0]), &n);
+    out[1] = t_read(t_printf("%s/%s", out[1], t_ls(out[1], ".bin")[0]), &m);
+    ck_assert_uint_eq(n, m);
+    ck_assert_uint_eq(n, 64);
+    ck_assert_mem_eq(out[0], out[1], n);
+    t_write(t_printf("%s/manifest.json", dir), input, strlen(input));
+    model = write_model("other", 32);
+    FAILS(3, "no entry for buffer #2 ('gate.weight'), WEIGHT of source", p,
+          "--bind", dir, "-o", dir, "--model", model);
+    model = write_model("gate.weight", 31);
+    FAILS(3, "tensor 'gate.weight' for buffer #2", p, "--bind", dir, "-o", dir,
+          "--model", model);
 }
 
 /* No flag runs what the check rejects. */
