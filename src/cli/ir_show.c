@@ -1,7 +1,7 @@
 /* ir_show.c - brass ir show: a model's graph for people and programs.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cli/cli.h"
+#include "cli/catalogue.h"
 #include "ir/ir.h"
 #include "model/model.h"
 
@@ -14,10 +14,14 @@ graph_of_model(br_cli *cli, const char *path, br_ir **out, br_status *st)
 {
     int64_t ctx =
         br_opt_given(cli, BR_OPT_ctx) ? br_opt_int(cli, BR_OPT_ctx) : 256;
-    br_model *m;
-    br_code code;
+    br_str file = {0};
+    br_model *m = NULL;
+    br_code code = br_cli_model(cli, path, &file, st);
 
-    BR_TRY(br_model_open(&m, path, st));
+    if (code == BR_OK)
+        code = br_model_open(&m, file.at, st);
+    br_str_fini(&file);
+    BR_TRY(code);
     code = br_ir_of_model(out, m,
                           br_opt_enum(cli, BR_OPT_stage) == 1 ? BR_IR_PREFILL
                                                               : BR_IR_DECODE,

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/thread.h"
+#include "cli/catalogue.h"
 #include "cli/progress.h"
 #include "model/tokenizer.h"
 #include "run/lm_model.h"
@@ -253,12 +254,15 @@ br_cmd_logits(br_cli *cli)
     token_list t = {0};
     br_model *m = NULL;
     br_cpu_pool *pool = NULL;
+    br_str path = {0};
     br_code code = check_options(cli, &st);
 
     if (code == BR_E_USAGE)
         return br_cli_usage(cli, "%s", st.msg);
     if (code == BR_OK)
-        code = br_model_open(&m, cli->args[0], &st);
+        code = br_cli_model(cli, cli->args[0], &path, &st);
+    if (code == BR_OK)
+        code = br_model_open(&m, path.at, &st);
     if (code == BR_OK)
         code = get_tokens(cli, m, &t, &st);
     if (code == BR_OK && on_tier(cli, "cpu"))
@@ -269,5 +273,6 @@ br_cmd_logits(br_cli *cli)
     br_cpu_pool_free(pool);
     br_model_close(m);
     br_vec_fini(&t);
+    br_str_fini(&path);
     return code == BR_OK ? 0 : br_cli_fail(cli, &st);
 }

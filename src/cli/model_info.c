@@ -5,7 +5,7 @@
  * architecture to be known, but whether it is known, and verified, is told.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
-#include "cli/cli.h"
+#include "cli/catalogue.h"
 #include "model/gguf.h"
 #include "model/model.h"
 #include "model/qmix.h"
@@ -530,17 +530,22 @@ int
 br_cmd_model_info(br_cli *cli)
 {
     br_status st = {0};
+    br_str path = {0};
     br_gguf *g;
     info f;
     int ret = 0;
 
-    if (br_gguf_open(&g, cli->args[0], &st) != BR_OK)
+    if (br_cli_model(cli, cli->args[0], &path, &st) != BR_OK ||
+        br_gguf_open(&g, path.at, &st) != BR_OK) {
+        br_str_fini(&path);
         return br_cli_fail(cli, &st);
-    gather(&f, g, cli->args[0]);
+    }
+    gather(&f, g, path.at);
     if (br_opt_bool(cli, BR_OPT_json))
         ret = print_json(cli, &f);
     else
         print_text(cli, &f);
     br_gguf_close(g);
+    br_str_fini(&path);
     return ret;
 }

@@ -1,7 +1,7 @@
 /* template.c - brass template: what a chat template makes of a conversation.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
-#include "cli/cli.h"
+#include "cli/catalogue.h"
 #include "model/gguf.h"
 #include "model/jinja.h"
 
@@ -10,6 +10,7 @@
 
 struct job {
     br_arena arena;
+    br_str path; /* of the model */
     br_gguf *gguf;
     char *file, *context_file;
     const char *name; /* of the file that the template is in */
@@ -82,11 +83,12 @@ load_source(struct job *j, const br_cli *cli, br_status *st)
         j->source = (br_text){j->file, n};
         return BR_OK;
     }
-    BR_TRY(br_gguf_open(&j->gguf, cli->args[0], st));
+    BR_TRY(br_cli_model(cli, cli->args[0], &j->path, st));
+    BR_TRY(br_gguf_open(&j->gguf, j->path.at, st));
     kv = br_gguf_find(j->gguf, "tokenizer.chat_template");
     if (!kv || !br_gguf_str(kv, 0, &j->source))
         return br_fail(st, BR_E_NOT_FOUND, "%s has no chat template",
-                       cli->args[0]);
+                       j->path.at);
     return BR_OK;
 }
 
@@ -142,6 +144,7 @@ br_cmd_template(br_cli *cli)
     br_str_fini(&j.out);
     br_jinja_free(j.t);
     br_gguf_close(j.gguf);
+    br_str_fini(&j.path);
     br_free(j.file);
     br_free(j.context_file);
     br_arena_fini(&j.arena);

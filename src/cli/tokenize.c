@@ -1,7 +1,7 @@
 /* tokenize.c - brass tokenize: text to ids, ids to text.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
-#include "cli/cli.h"
+#include "cli/catalogue.h"
 #include "model/tokenizer.h"
 
 #include <string.h>
@@ -178,6 +178,8 @@ br_cmd_tokenize(br_cli *cli)
     br_status st = {0};
     char *read = NULL;
     br_text text = {"", 0};
+    br_str path = {0};
+    br_code code;
     br_tok *t;
 
     if (sources != 1)
@@ -187,8 +189,11 @@ br_cmd_tokenize(br_cli *cli)
                                            "--detokenize");
     if (br_opt_bool(cli, BR_OPT_ids) && br_opt_bool(cli, BR_OPT_json))
         return br_cli_usage(cli, "--ids and --json: only one of them");
-    if (br_tok_open(&t, cli->args[0], br_opt_str(cli, BR_OPT_pre), &st) !=
-        BR_OK)
+    code = br_cli_model(cli, cli->args[0], &path, &st);
+    if (code == BR_OK)
+        code = br_tok_open(&t, path.at, br_opt_str(cli, BR_OPT_pre), &st);
+    br_str_fini(&path);
+    if (code != BR_OK)
         return br_cli_fail(cli, &st);
     if (file &&
         br_file_read(file, BR_TOK_MAX_TEXT, &read, &text.n, &st) != BR_OK) {

@@ -458,6 +458,15 @@ TEST(the_active_model_is_taken_where_none_is_named)
     ck_assert_str_eq(r.out, named.out);
     t_run(&r, "model", "pull", "ok");
     t_run(&r, "model", "use", "ok");
+    t_run(&r, "model", "info", "ok");
+    ck_assert_ptr_nonnull(strstr(r.out, "mamba2 (verified)"));
+    t_run(&r, "ir", "show", "ok");
+    ck_assert_ptr_eq(strstr(r.out, "graph mamba2-decode"), r.out);
+    t_run(&r, "logits", "ok", "--tokens", "1,2", "-o",
+          t_printf("%s/l", t_tmpdir()));
+    ck_assert_str_eq(r.err, "");
+    t_run(&r, "tokenize", "okk", "x");
+    ck_assert_ptr_nonnull(strstr(r.err, "did you mean 'ok'?"));
     t_run(&r, "model", "rm", "ok:Q8_0");
     ck_assert_int_eq(r.exit, 0);
     ck_assert_int_ne(access(stored(&h, "ok-Q8_0.gguf"), F_OK), 0);
