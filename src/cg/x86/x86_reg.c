@@ -373,6 +373,21 @@ retire(gen *g, const br_kins *i)
     }
 }
 
+/* An argument that is in a register stays until the instruction is done: this
+ * may be its last use, and then it would not be stored. */
+static void
+pin_args(gen *g, const br_kins *i)
+{
+    for (unsigned a = 0; a < i->n_arg; a++)
+        for (unsigned p = 0; p < 2; p++) {
+            unsigned r = g->regs[arg_of(g, i, a) * 2 + p];
+
+            if (r != NO_REG)
+                g->reg[r].pinned = true;
+            g->next[arg_of(g, i, a)] = g->next_use[i->arg + a];
+        }
+}
+
 static void
 body(gen *g, const uint32_t *list, size_t n)
 {
@@ -380,8 +395,7 @@ body(gen *g, const uint32_t *list, size_t n)
         const br_kins *i = &g->f->ins.at[list[k]];
 
         g->at = (uint32_t)k;
-        for (unsigned a = 0; a < i->n_arg; a++)
-            g->next[arg_of(g, i, a)] = g->next_use[i->arg + a];
+        pin_args(g, i);
         x86_select(g, i)(g, i);
         retire(g, i);
     }

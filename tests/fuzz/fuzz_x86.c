@@ -1,0 +1,31 @@
+/* fuzz_x86.c - any number as a random kernel: machine code gives the memory that
+ * the interpreter gives. No parser: the bytes are the seed.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../unit/ptx_random.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint64_t seed = size;
+    br_status st = {0};
+    br_str s = {0};
+    const char *err;
+    br_kir *m;
+
+    for (size_t k = 0; k < size && k < 64; k++)
+        seed = seed * 1099511628211u + data[k];
+    ptx_random(&s, seed);
+    br_check(br_ptx_parse(&m, s.at, s.n, NULL, &st) == BR_OK);
+    if (seed % 2)
+        br_check(br_kir_optimise(m, NULL, &st) == BR_OK);
+    err = pr_compare(m, br_ktarget_find("x86-64"));
+    if (err && !strstr(err, "needs a processor")) {
+        fprintf(stderr, "%s\n%s", err, s.at);
+        br_check(!"machine code and interpreter agree");
+    }
+    br_kir_free(m);
+    br_str_fini(&s);
+    return 0;
+}

@@ -1,0 +1,278 @@
+/* ptx_random.h - kernels out of nothing: the same seed, the same PTX.
+ *
+ * Blocks of random instructions on a few registers, joined by random jumps: any
+ * graph, irreducible ones too. Every block takes fuel, so every lane ends.
+ * Results of float arithmetic have one NaN. Memory: a thread reads anywhere in
+ * `in`, writes its own words of `out` and of shared memory, and adds to words
+ * that all share. Votes, shuffles and the like run with the lanes that come, so
+ * what they give depends on the exact order of blocks.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef PTX_RANDOM_H
+#define PTX_RANDOM_H
+
+#include "cg/kinterp.h"
+#include "cg/ktarget.h"
+#include "cg/ptx/ptx.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PR_THREADS = 80, PR_GRID = 2, PR_IN = 4096, PR_OUT = 32 * 1024 };
+
+static inline uint32_t
+pr_next(uint64_t *s, uint32_t n)
+{
+    *s = *s * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*s >> 33) % n;
+}
+
+/* Templates: r p d: a register of that kind; i: a number; x: a place in `in`;
+ * n after a float result: its NaN made the usual one. */
+static const char *const pr_ops[] = {
+    "add.u32 r,r,r;",
+    "sub.s32 r,r,r;",
+    "mul.lo.u32 r,r,r;",
+    "mul.hi.s32 r,r,r;",
+    "mul.hi.u32 r,r,r;",
+    "mad.lo.s32 r,r,r,r;",
+    "min.s32 r,r,r;",
+    "max.u32 r,r,r;",
+    "abs.s32 r,r;",
+    "neg.s32 r,r;",
+    "and.b32 r,r,r;",
+    "or.b32 r,r,r;",
+    "xor.b32 r,r,r;",
+    "not.b32 r,r;",
+    "shl.b32 r,r,i;",
+    "shr.u32 r,r,i;",
+    "shr.s32 r,r,r;",
+    "shl.b32 r,r,r;",
+    "shf.l.wrap.b32 r,r,r,r;",
+    "shf.r.clamp.b32 r,r,r,r;",
+    "lop3.b32 r,r,r,r,0xi;",
+    "prmt.b32 r,r,r,r;",
+    "bfe.u32 r,r,i,i;",
+    "bfi.b32 r,r,r,i,i;",
+    "popc.b32 r,r;",
+    "clz.b32 r,r;",
+    "brev.b32 r,r;",
+    "div.u32 r,r,r;",
+    "rem.s32 r,r,r;",
+    "selp.b32 r,r,r,p;",
+    "setp.lt.s32 p,r,r;",
+    "setp.ge.u32 p,r,r;",
+    "setp.eq.u32 p,r,r;",
+    "setp.ne.s32 p,r,i;",
+    "setp.gt.u64 p,d,d;",
+    "setp.le.s64 p,d,d;",
+    "setp.lt.f32 p,r,r;",
+    "setp.neu.f32 p,r,r;",
+    "and.pred p,p,p;",
+    "xor.pred p,p,p;",
+    "not.pred p,p;",
+    "add.u64 d,d,d;",
+    "sub.u64 d,d,d;",
+    "mul.lo.u64 d,d,d;",
+    "mul.wide.u32 d,r,r;",
+    "mul.wide.s32 d,r,r;",
+    "shl.b64 d,d,i;",
+    "shr.u64 d,d,r;",
+    "shr.s64 d,d,i;",
+    "xor.b64 d,d,d;",
+    "selp.b64 d,d,d,p;",
+    "cvt.u64.u32 d,r;",
+    "cvt.s64.s32 d,r;",
+    "cvt.u32.u64 r,d;",
+    "cvt.s32.s8 r,r;",
+    "cvt.u32.u16 r,r;",
+    "cvt.rn.f32.s32 r,r;",
+    "cvt.rn.f32.u32 r,r;",
+    "cvt.rzi.s32.f32 r,r;",
+    "cvt.rni.s32.f32 r,r;",
+    "mov.b64 {r,r},d;",
+    "mov.b64 d,{r,r};",
+    "add.f32 r,r,r; n",
+    "sub.f32 r,r,r; n",
+    "mul.f32 r,r,r; n",
+    "fma.rn.f32 r,r,r,r; n",
+    "div.rn.f32 r,r,r; n",
+    "sqrt.rn.f32 r,r; n",
+    "min.f32 r,r,r; n",
+    "max.f32 r,r,r; n",
+    "add.ftz.f32 r,r,r; n",
+    "mul.rz.f32 r,r,r; n",
+    "add.sat.f32 r,r,r; n",
+    "abs.f32 r,r; n",
+    "ld.global.u32 r,[x];",
+    "ld.global.u8 r,[x];",
+    "ld.global.u64 d,[x];",
+    "ld.global.v2.u32 {r,r},[x];",
+    "ld.shared.u32 r,[%own];",
+    "st.shared.u32 [%own],r;",
+    "ld.shared.u64 d,[%own];",
+    "st.shared.u64 [%own],d;",
+    "st.global.u32 [%me+o],r;",
+    "st.global.u64 [%me+o],d;",
+    "red.global.add.u32 [%all+o],r;",
+    "atom.shared.exch.b32 r,[%own],r;",
+    "shfl.sync.idx.b32 r|p,r,r,31,-1;",
+    "shfl.sync.bfly.b32 r,r,i,31,-1;",
+    "shfl.sync.up.b32 r|p,r,1,0,-1;",
+    "vote.sync.any.pred p,p,-1;",
+    "vote.sync.ballot.b32 r,p,-1;",
+    "activemask.b32 r;",
+    "redux.sync.add.s32 r,r,-1;",
+    "match.any.sync.b32 r,r,-1;",
+    "bar.warp.sync -1;",
+};
+
+static inline void
+pr_op(br_str *s, const char *t, uint64_t *rng)
+{
+    uint32_t first = BR_KNONE;
+
+    if (pr_next(rng, 8) == 0 && t[0] != 'b' && t[0] != 'n')
+        br_str_printf(s, "@%%p%u ", pr_next(rng, 4));
+    for (const char *c = t; *c; c++) {
+        bool word = c > t && (c[-1] == ' ' || c[-1] == ',' || c[-1] == '{' ||
+                              c[-1] == '[' || c[-1] == '|' || c[-1] == '+' ||
+                              (c[-1] == 'x' && c[-2] == '0'));
+        uint32_t k = pr_next(rng, 6);
+
+        if (!word) {
+            br_str_putc(s, *c);
+        } else if (*c == 'r' || *c == 'p' || *c == 'd') {
+            first = first == BR_KNONE ? k : first;
+            br_str_printf(s, "%%%c%u", *c, *c == 'p' ? k % 4 : k);
+        } else if (*c == 'i') {
+            br_str_printf(s, "%u", pr_next(rng, 34));
+        } else if (*c == 'o') {
+            br_str_printf(s, "%u", 8 * pr_next(rng, 16));
+        } else if (*c == 'x') {
+            br_str_printf(s, "%%near+%u", 8 * pr_next(rng, 32));
+        } else if (*c == 'n') { /* by %f: no jump */
+            br_str_printf(s,
+                          "setp.nan.f32 %%q,%%r%u,%%r%u; selp.b32 "
+                          "%%r%u,0x7fffffff,%%r%u,%%q;",
+                          first, first, first, first);
+        } else {
+            br_str_putc(s, *c);
+        }
+    }
+    br_str_putc(s, '\n');
+}
+
+static inline void
+ptx_random(br_str *s, uint64_t seed)
+{
+    uint64_t rng = seed;
+    uint32_t n = 2 + pr_next(&rng, 9);
+
+    for (int k = 0; k < 4; k++)
+        pr_next(&rng, 2);
+    br_str_puts(
+        s, ".version 8.0\n.target sm_80\n.entry k(.param .u64 in, .param .u64 "
+           "out)\n{\n.reg .b32 %r<6>, %fuel, %own, %t<4>; .reg .b64 %d<6>, "
+           "%me, %all, %near, %a; .reg .pred %p<4>, %q;\n.shared .align 8 .b8 "
+           "sh[1024];\nld.param.u64 %near,[in]; ld.param.u64 %all,[out];\n"
+           "mov.u32 %t0,%tid.x; mov.u32 %t1,%ctaid.x; mad.lo.u32 "
+           "%t2,%t1,80,%t0;\nmul.wide.u32 %a,%t2,128; add.u64 %me,%all,%a; "
+           "add.u64 %me,%me,1024;\nshl.b32 %t3,%t0,3; mov.u32 %own,sh; add.u32 "
+           "%own,%own,%t3; mov.u64 %d0,0; st.shared.u64 [%own],%d0;\n");
+    /* Near: the same for all, one after another, or wild. */
+    br_str_printf(s,
+                  "and.b32 %%t3,%%t2,%u; mul.wide.u32 %%a,%%t3,%u; add.u64 "
+                  "%%near,%%near,%%a; mov.u32 %%fuel,%u;\n",
+                  pr_next(&rng, 2) ? 63 : 0, 8 * (1 + pr_next(&rng, 4)),
+                  1 + pr_next(&rng, 12));
+    for (int k = 0; k < 6; k++)
+        br_str_printf(s,
+                      "ld.global.u32 %%r%d,[%%near+%d]; ld.global.u64 "
+                      "%%d%d,[%%near+%d];\n",
+                      k, 8 * k, k, 64 + 8 * k);
+    for (int k = 0; k < 4; k++)
+        br_str_printf(s, "setp.lt.u32 %%p%d,%%r%d,%%t0;\n", k, k);
+    for (uint32_t b = 0; b < n; b++) {
+        uint32_t ops = pr_next(&rng, pr_next(&rng, 4) ? 8 : 40);
+
+        br_str_printf(s,
+                      "L%u:\nsub.u32 %%fuel,%%fuel,1; setp.eq.u32 "
+                      "%%q,%%fuel,0; @%%q bra E;\n",
+                      b);
+        while (ops--)
+            pr_op(s, pr_ops[pr_next(&rng, (uint32_t)BR_COUNT(pr_ops))], &rng);
+        if (pr_next(&rng, 12) == 0)
+            br_str_puts(s, "bar.sync 0;\n");
+        br_str_printf(s, "@%s%%p%u bra L%u;\n", pr_next(&rng, 2) ? "!" : "",
+                      pr_next(&rng, 4), pr_next(&rng, n));
+        if (pr_next(&rng, 3) == 0)
+            br_str_printf(s, "bra L%u;\n", pr_next(&rng, n));
+    }
+    br_str_puts(s, "E:\n");
+    for (int k = 0; k < 6; k++)
+        br_str_printf(s,
+                      "st.global.u32 [%%me+%d],%%r%d; st.global.u64 "
+                      "[%%me+%d],%%d%d;\n",
+                      8 * k, k, 64 + 8 * k, k);
+    br_str_puts(s, "ret;\n}\n");
+}
+
+/* Runs a module's k on a target; returns the code. */
+static inline br_code
+pr_run(const br_ktarget *t, const br_kir *m, uint8_t *out, br_status *st)
+{
+    static uint8_t in[PR_IN];
+    uint64_t params[2] = {0x100000000, 0x200000000};
+    br_kregion regions[2] = {{params[0], PR_IN, in, true, "in"},
+                             {params[1], PR_OUT, out, false, "out"}};
+    br_klaunch l = {.grid = {PR_GRID, 1, 1},
+                    .block = {PR_THREADS, 1, 1},
+                    .params = (const uint8_t *)params,
+                    .regions = regions,
+                    .n_regions = 2,
+                    .threads = 1};
+    uint64_t rng = 5;
+    br_kcode *c = NULL;
+    br_kimage *im;
+    br_code code;
+
+    for (uint32_t k = 0; k < PR_IN; k++) /* small and wild numbers */
+        in[k] = (uint8_t)(k % 8 < 4 ? pr_next(&rng, 256)
+                                    : (k % 8 == 4 ? pr_next(&rng, 64) : 0));
+    memset(out, 0, PR_OUT);
+    l.fn = br_kir_find_fn(m, BR_TEXT("k"));
+    br_check(br_kimage_new(&im, m, st) == BR_OK);
+    l.image = im;
+    code = t->compile(&c, m, st);
+    if (code == BR_OK)
+        code = t->launch(c, &l, st);
+    t->free(c);
+    br_kimage_free(im);
+    return code;
+}
+
+/* Interpreter and target on one kernel; NULL, or what differs. */
+static inline const char *
+pr_compare(const br_kir *m, const br_ktarget *t)
+{
+    static uint8_t want[PR_OUT], got[PR_OUT];
+    static char text[1200];
+    br_status a = {0}, b = {0};
+    br_code x = pr_run(br_ktarget_find("interp"), m, want, &a);
+    br_code y = pr_run(t, m, got, &b);
+
+    if (x != y || strcmp(a.msg, b.msg) != 0) {
+        snprintf(text, sizeof text, "interpreted: %s; as code: %s", a.msg,
+                 b.msg);
+        return text;
+    }
+    for (int k = 0; k < PR_OUT && x == BR_OK; k++)
+        if (want[k] != got[k]) {
+            snprintf(text, sizeof text, "byte %d: thread %d, word %d", k,
+                     (k - 1024) / 128, (k - 1024) % 128 / 4);
+            return text;
+        }
+    return NULL;
+}
+
+#endif
