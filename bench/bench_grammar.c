@@ -197,7 +197,7 @@ main(int argc, char **argv)
         t = make();
     kit_cpu(cpu, sizeof cpu);
     t0 = kit_cpu_ms();
-    must(br_vocab_new(&v, t, &st), &st);
+    must(br_vocab_new(&v, t, NULL, &st), &st);
     printf("%s\n%d tokens, tree of %u nodes in %.0f ms\n", cpu, br_tok_count(t),
            v->n_nodes, kit_cpu_ms() - t0);
     logits = br_alloc((size_t)br_tok_count(t) * sizeof *logits);

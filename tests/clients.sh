@@ -126,6 +126,10 @@ else
     else
         skip browser "chromium is not installed"
     fi
+    stop
+    start --chat-template tests/clients/tools.jinja
+    export BRASS_URL="$url"
+    run_node tools
 fi
 stop
 

@@ -258,7 +258,7 @@ __device__ inline __cuda_builtin_gridDim_t::operator uint3() const
     return {x, y, z};
 }
 
-/* ---- atomics: one order serves all scopes here ---------------------------- */
+/* ---- atomics: one order serves all scopes here -------------------------- */
 
 #define BRASS_ATOMIC(name, type, call)                  \
     BRASS_D type atomic##name(type *p, type v)          \
@@ -350,7 +350,7 @@ atomicAdd(float4 *p, float4 v)
 }
 #endif
 
-/* ---- lanes ----------------------------------------------------------------- */
+/* ---- lanes -------------------------------------------------------------- */
 
 template <class T>
 BRASS_D unsigned int
@@ -386,7 +386,7 @@ __match_all_sync(unsigned int mask, T v, int *pred)
         return __match32_all_sync(mask, b, pred);
     }
 }
-/* ---- dot products of bytes -------------------------------------------------- */
+/* ---- dot products of bytes ---------------------------------------------- */
 
 #define BRASS_DOT(name, op, R, A, B)                                   \
     BRASS_D R name(A a, B b, R c)                                      \
@@ -415,7 +415,7 @@ __dp4a(char4 a, char4 b, int c)
     return __dp4a(x, y, c);
 }
 
-/* ---- loads and stores with hints: the hint is all that differs ---------------- */
+/* ---- loads and stores with hints: the hint is all that differs ---------- */
 
 #define BRASS_LOAD(name)                          \
     template <class T> BRASS_D T name(const T *p) \

@@ -64,7 +64,7 @@ br_ldexp(double x, int n)
     return x * br_from((unsigned long long)(n + 1023) << 52);
 }
 
-/* ---- exponentials ---------------------------------------------------------- */
+/* ---- exponentials ------------------------------------------------------- */
 
 /* e^r - 1 for |r| <= 0.35, to the last bit or so. */
 BR_FN double
@@ -186,7 +186,7 @@ br_tanh(double x)
     return __builtin_copysign(a < 1e-8 ? a : t / (t + 2), x);
 }
 
-/* ---- logarithms --------------------------------------------------------------- */
+/* ---- logarithms --------------------------------------------------------- */
 
 /* x = 2^e m with m from sqrt(1/2) to sqrt(2); x is finite and above 0. */
 BR_FN double
@@ -334,7 +334,7 @@ br_atanh(double x)
                  : __builtin_copysign(br_log1p(2 * a / (1 - a)) / 2, x);
 }
 
-/* ---- powers --------------------------------------------------------------------- */
+/* ---- powers ------------------------------------------------------------- */
 
 BR_FN bool
 br_is_int(double y)
@@ -414,7 +414,7 @@ br_hypot(double a, double b)
     return br_norm(v, 2);
 }
 
-/* ---- circles ---------------------------------------------------------------------- */
+/* ---- circles ------------------------------------------------------------ */
 
 /* x = quadrant * pi/2 + (r + lo), |r| <= pi/4, for |x| of 2^20 and more: the
  * fraction of x * 2/pi from 192 of its bits. */
@@ -685,7 +685,7 @@ br_acos(double x)
     return br_atan2(__nvvm_sqrt_rn_d((1 - a) * (1 + a)), x);
 }
 
-/* ---- error functions, gamma ------------------------------------------------------------ */
+/* ---- error functions, gamma --------------------------------------------- */
 
 BR_FN double
 br_erfcx_pos(double x)
@@ -882,7 +882,7 @@ br_bessel_i(double x, double first, int order)
     return sum;
 }
 
-/* ---- remainders, parts ------------------------------------------------------------------- */
+/* ---- remainders, parts -------------------------------------------------- */
 
 /* Eleven bits of the quotient at a time. */
 BR_FN double

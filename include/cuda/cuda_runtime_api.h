@@ -129,7 +129,7 @@ cudaError_t cudaIpcOpenMemHandle(void **p, cudaIpcMemHandle_t h,
                                  unsigned int flags);
 cudaError_t cudaIpcCloseMemHandle(void *p);
 
-/* ---- streams, events ------------------------------------------------------ */
+/* ---- streams, events ---------------------------------------------------- */
 cudaError_t cudaStreamCreate(cudaStream_t *s);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned int flags);
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned int flags,
@@ -157,7 +157,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e);
 cudaError_t cudaEventQuery(cudaEvent_t e);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end);
 
-/* ---- launches ------------------------------------------------------------- */
+/* ---- launches ----------------------------------------------------------- */
 cudaError_t cudaLaunchKernel(const void *fn, dim3 grid, dim3 block, void **args,
                              size_t shared, cudaStream_t stream);
 cudaError_t cudaLaunchKernel_ptsz(const void *fn, dim3 grid, dim3 block,
@@ -187,7 +187,7 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes,
                                                       int blocks,
                                                       int block_size);
 
-/* ---- graphs ---------------------------------------------------------------- */
+/* ---- graphs ------------------------------------------------------------- */
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph);
 cudaError_t cudaStreamIsCapturing(cudaStream_t s,
@@ -224,7 +224,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s);
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t s);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
-/* ---- what compilers call ---------------------------------------------------- */
+/* ---- what compilers call ------------------------------------------------ */
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);

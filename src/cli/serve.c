@@ -98,6 +98,20 @@ get_options(server *s, br_status *st)
 /* ---- the model ----------------------------------------------------------- */
 
 static br_code
+open_template(server *s, const char *path, br_status *st)
+{
+    enum { MOST = 1 << 20 };
+    char *text;
+    br_code code;
+    size_t n;
+
+    BR_TRY(br_file_read(path, MOST, &text, &n, st));
+    code = br_chat_from_template(&s->chat, (br_text){text, n}, s->tok, st);
+    br_free(text);
+    return code == BR_OK ? code : br_prefix(st, "%s", path);
+}
+
+static br_code
 load_model(server *s, br_status *st)
 {
     br_engine_config e = {0};
@@ -106,14 +120,17 @@ load_model(server *s, br_status *st)
                       .exact = br_opt_enum(s->cli, BR_OPT_arith) == 1,
                       .n_ctx = (uint32_t)br_opt_int(s->cli, BR_OPT_max_ctx),
                       .n_slots = (uint32_t)br_opt_int(s->cli, BR_OPT_slots)};
+    const char *template = br_opt_str(s->cli, BR_OPT_chat_template);
     br_status none = {0};
     bool lost = false;
 
     BR_TRY(br_model_open(&s->model, s->path.at, st));
     BR_TRY(br_tok_from_gguf(&s->tok, s->model->gguf, NULL, st));
     /* Without a template texts can be continued, chats not held. */
-    if (br_chat_new(&s->chat, s->model->gguf, s->tok, &none) != BR_OK &&
-        none.code != BR_E_UNSUPPORTED)
+    if (template)
+        BR_TRY(open_template(s, template, st));
+    else if (br_chat_new(&s->chat, s->model->gguf, s->tok, &none) != BR_OK &&
+             none.code != BR_E_UNSUPPORTED)
         return br_fail(st, none.code, "%s", none.msg);
     BR_TRY(br_lm_model_open(&s->lm, s->model, &c, st));
     e.lm = br_lm_model_lm(s->lm);

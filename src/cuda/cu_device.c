@@ -25,7 +25,7 @@ bc_say(const char *fmt, ...)
     fprintf(stderr, "brass: %s\n", line);
 }
 
-/* ---- errors ----------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------- */
 
 static _Thread_local cudaError_t last;
 
@@ -51,7 +51,7 @@ bc_last(bool clear)
     return e;
 }
 
-/* ---- printf ------------------------------------------------------------------- */
+/* ---- printf ------------------------------------------------------------- */
 
 /* From a kernel: what does not fit any more is lost, as it is on a device. */
 void
@@ -75,7 +75,7 @@ bc_flush_printf(void)
     br_str_clear(&bc_rt.printed);
 }
 
-/* ---- properties ------------------------------------------------------------------ */
+/* ---- properties --------------------------------------------------------- */
 
 static cudaDeviceProp prop;
 static br_once once = BR_ONCE;
@@ -161,7 +161,7 @@ bc_attr(int *value, int attr)
     }
 }
 
-/* ---- limits ------------------------------------------------------------------------ */
+/* ---- limits ------------------------------------------------------------- */
 
 static uint64_t *
 limit_of(cudaLimit limit)

@@ -78,7 +78,7 @@ node_add(cudaGraph_t g, void *payload, cudaGraphNodeType type)
     return n;
 }
 
-/* ---- capture ---------------------------------------------------------------- */
+/* ---- capture ------------------------------------------------------------ */
 
 cudaError_t
 bc_graph_capture(struct CUstream_st *s, void *payload)
@@ -198,7 +198,7 @@ cudaStreamIsCapturing(cudaStream_t hs, cudaStreamCaptureStatus *status)
                            : cudaErrorInvalidValue);
 }
 
-/* ---- graphs drawn by the program ------------------------------------------------ */
+/* ---- graphs drawn by the program ---------------------------------------- */
 
 cudaError_t
 cudaGraphCreate(cudaGraph_t *graph, unsigned int flags)
@@ -393,7 +393,7 @@ cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType *type)
     return cudaSuccess;
 }
 
-/* ---- executables ------------------------------------------------------------------ */
+/* ---- executables -------------------------------------------------------- */
 
 /* Nodes whose edges in are all done, again and again; a cycle leaves some. */
 static cudaError_t

@@ -179,7 +179,7 @@ bc_launch_on(const bc_launch *l, cudaStream_t hs)
     return e == cudaSuccess ? bc_issue(s, p) : e;
 }
 
-/* ---- what a kernel is, and may have -------------------------------------------- */
+/* ---- what a kernel is, and may have ------------------------------------- */
 
 cudaError_t
 bc_attributes(struct CUfunc_st *f, cudaFuncAttributes *a)

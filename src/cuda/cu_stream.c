@@ -14,7 +14,7 @@
 
 static _Thread_local struct CUstream_st *my_stream; /* cudaStreamPerThread */
 
-/* ---- ops ------------------------------------------------------------------ */
+/* ---- ops ---------------------------------------------------------------- */
 
 /* The payload starts at the next multiple of 16 after the op. */
 #define OP_BYTES ((sizeof(bc_op) + 15) & ~(size_t)15)
@@ -47,7 +47,7 @@ bc_op_free(void *payload)
     br_free(o);
 }
 
-/* ---- a stream's thread ------------------------------------------------------ */
+/* ---- a stream's thread -------------------------------------------------- */
 
 bool
 bc_done(const bc_wait *w)
@@ -144,7 +144,7 @@ bc_issue(struct CUstream_st *s, void *payload)
     return cudaSuccess;
 }
 
-/* ---- waiting ------------------------------------------------------------------ */
+/* ---- waiting ------------------------------------------------------------ */
 
 cudaError_t
 bc_wait_seq(struct CUstream_st *s, uint64_t seq)
@@ -179,7 +179,7 @@ bc_wait_all(void)
     return bc_wait_seq(&bc_rt.null, bc_rt.null.issued);
 }
 
-/* ---- streams -------------------------------------------------------------------- */
+/* ---- streams ------------------------------------------------------------ */
 
 static struct CUstream_st *
 stream_get(unsigned flags, int priority)
@@ -259,7 +259,7 @@ bc_stream_query(cudaStream_t h)
     return s->done == s->issued ? cudaSuccess : cudaErrorNotReady;
 }
 
-/* ---- host functions --------------------------------------------------------------- */
+/* ---- host functions ----------------------------------------------------- */
 
 typedef struct host_call {
     cudaHostFn_t fn;
@@ -316,7 +316,7 @@ bc_callback(cudaStream_t s, cudaStreamCallback_t fn, void *user)
     return issue_host((host_call){.callback = fn, .s = s, .user = user});
 }
 
-/* ---- events ------------------------------------------------------------------------- */
+/* ---- events ------------------------------------------------------------- */
 
 struct CUevent_st *
 bc_event_of(cudaEvent_t h)

@@ -28,7 +28,7 @@ enum {
     BC_HEAP_BYTES = 8 << 20
 };
 
-/* ---- memory (dev_mem.c) --------------------------------------------------- */
+/* ---- memory (dev_mem.c) ------------------------------------------------- */
 
 typedef enum bc_kind {
     BC_MEM_DEVICE,
@@ -61,7 +61,7 @@ uint64_t bc_mem_used(void);
 br_kregion *bc_mem_regions(size_t *n); /* a copy to br_free; NULL: none left */
 void bc_mem_reset(void);
 
-/* ---- streams (cu_stream.c) --------------------------------------------------- */
+/* ---- streams (cu_stream.c) ---------------------------------------------- */
 
 typedef struct bc_op bc_op;
 typedef struct bc_wait {
@@ -130,7 +130,7 @@ cudaError_t bc_event_sync(cudaEvent_t e);
 cudaError_t bc_event_query(cudaEvent_t e);
 cudaError_t bc_event_elapsed(float *ms, cudaEvent_t a, cudaEvent_t b);
 
-/* ---- copies (cu_copy.c): checked, then issued --------------------------------- */
+/* ---- copies (cu_copy.c): checked, then issued --------------------------- */
 
 typedef struct bc_rect { /* planes of rows; a plain copy is one row */
     void *dst;
@@ -148,7 +148,7 @@ cudaError_t bc_fill(void *p, unsigned value, unsigned element, size_t n,
                     cudaStream_t s, bool async);
 void *bc_rect_op(const bc_rect *r); /* a payload */
 
-/* ---- modules (cu_module.c) ------------------------------------------------------ */
+/* ---- modules (cu_module.c) ---------------------------------------------- */
 
 typedef struct bc_module {
     struct bc_module *next;
@@ -187,14 +187,14 @@ cudaError_t bc_variable(bc_module *mod, const char *name, void **p, size_t *n);
 cudaError_t bc_symbol(const void *host, void **p, size_t *n);
 const br_kfn *bc_kfn(const struct CUfunc_st *f);
 
-/* ---- fat binaries (fatbin.c) ------------------------------------------------------ */
+/* ---- fat binaries (fatbin.c) -------------------------------------------- */
 
 /* The PTX of the newest architecture in an image: itself, or unpacked. *owned
  * is to br_free. n: bytes of the image that are there; 0: it says itself. */
 br_code br_fatbin_ptx(const void *image, size_t n, br_text *ptx, char **owned,
                       br_status *st) BR_MUST_USE;
 
-/* ---- launches (cu_launch.c) --------------------------------------------------------- */
+/* ---- launches (cu_launch.c) --------------------------------------------- */
 
 typedef struct bc_launch {
     struct CUfunc_st *f;
@@ -213,7 +213,7 @@ cudaError_t bc_set_attribute(struct CUfunc_st *f, cudaFuncAttribute attr,
 cudaError_t bc_occupancy(struct CUfunc_st *f, int block, size_t shared,
                          int *blocks);
 
-/* ---- device, errors (cu_device.c) ------------------------------------------------------ */
+/* ---- device, errors (cu_device.c) --------------------------------------- */
 
 typedef struct bc_state {
     br_mutex lock;

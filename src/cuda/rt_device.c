@@ -47,7 +47,7 @@ cudaGetErrorString(cudaError_t error)
     return "unrecognized error code";
 }
 
-/* ---- the one device ------------------------------------------------------------ */
+/* ---- the one device ----------------------------------------------------- */
 
 static cudaError_t
 number(int device)
@@ -248,7 +248,7 @@ cudaDeviceGetByPCIBusId(int *device, const char *id)
     return bc_end(put(device, 0));
 }
 
-/* ---- peers: there are none ---------------------------------------------------------- */
+/* ---- peers: there are none ---------------------------------------------- */
 
 cudaError_t
 cudaDeviceCanAccessPeer(int *can, int device, int peer)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* ---- what compilers call ------------------------------------------------------ */
+/* ---- what compilers call ------------------------------------------------ */
 
 typedef struct wrapper { /* of the image in the program */
     uint32_t magic, version;
@@ -164,7 +164,7 @@ __brassPerThreadDefaultStream(void)
     bc_unlock();
 }
 
-/* ---- launches ------------------------------------------------------------------- */
+/* ---- launches ----------------------------------------------------------- */
 
 static cudaError_t
 launch(const void *fn, dim3 grid, dim3 block, bc_launch l, cudaStream_t s)
@@ -339,7 +339,7 @@ cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *fn,
     BC_KERNEL(fn, available(bytes, f, blocks, block_size));
 }
 
-/* ---- streams, events ---------------------------------------------------------------- */
+/* ---- streams, events ---------------------------------------------------- */
 
 cudaError_t
 cudaStreamCreateWithPriority(cudaStream_t *s, unsigned int flags, int priority)

@@ -244,7 +244,7 @@ cudaPointerGetAttributes(cudaPointerAttributes *a, const void *p)
     BC_API(attributes(a, p));
 }
 
-/* ---- copies --------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------- */
 
 cudaError_t
 cudaMemcpy(void *dst, const void *src, size_t n, cudaMemcpyKind kind)
@@ -346,7 +346,7 @@ cudaMemcpy3DAsync(const cudaMemcpy3DParms *p, cudaStream_t stream)
     BC_API(copy_3d(p, stream, true));
 }
 
-/* ---- fills ----------------------------------------------------------------------- */
+/* ---- fills -------------------------------------------------------------- */
 
 cudaError_t
 cudaMemset(void *p, int value, size_t n)
@@ -422,7 +422,7 @@ cudaMemAdvise(const void *p, size_t n, cudaMemoryAdvise advice, int device)
                                                  : cudaErrorInvalidValue);
 }
 
-/* ---- symbols ----------------------------------------------------------------------- */
+/* ---- symbols ------------------------------------------------------------ */
 
 static cudaError_t
 symbol_part(const void *symbol, size_t n, size_t offset, char **p)
@@ -511,7 +511,7 @@ cudaGetSymbolSize(size_t *n, const void *symbol)
     BC_API(n ? bc_symbol(symbol, &p, n) : cudaErrorInvalidValue);
 }
 
-/* ---- not between processes ------------------------------------------------------------ */
+/* ---- not between processes ---------------------------------------------- */
 
 cudaError_t
 cudaIpcGetMemHandle(cudaIpcMemHandle_t *h, void *p)

@@ -362,6 +362,16 @@ check_whole(br_ask *a, br_status *st)
         return br_fail(st, BR_E_USAGE,
                        "ignore_eos: not together with a form of the answer");
     }
+    if (a->tools.n && !a->tool_choice_said)
+        a->tool_choice = BR_TOOL_AUTO;
+    if (a->tools.n && a->tool_choice != BR_TOOL_NONE &&
+        (a->grammar.n || a->ignore_eog || a->sample.logprobs)) {
+        a->param = "tools";
+        return br_fail(st, BR_E_USAGE, "tools: not together with %s",
+                       a->grammar.n    ? "another form of the answer"
+                       : a->ignore_eog ? "ignore_eos"
+                                       : "logprobs");
+    }
     if (a->include_usage && !a->stream) {
         a->param = "stream_options";
         return br_fail(st, BR_E_USAGE, "stream_options: needs stream true");
@@ -434,6 +444,7 @@ br_ask_fini(br_ask *a)
 {
     br_vec_fini(&a->messages);
     br_vec_fini(&a->prompts);
+    br_vec_fini(&a->tools);
     br_str_fini(&a->grammar);
     br_arena_fini(&a->arena);
 }

@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "run/sample.h"
+#include "run/toolcall.h"
 
 enum {
     BR_ASK_MAX_CHOICES = 128,
@@ -33,6 +34,7 @@ typedef enum br_api {
 typedef struct br_ask_message {
     const char *role;
     br_text content;
+    const br_json *json; /* the whole message instead of content, or NULL */
 } br_ask_message;
 
 typedef struct br_ask_prompt { /* a text, or tokens where text.p is NULL */
@@ -49,6 +51,10 @@ typedef struct br_ask {
     br_sample_params sample;
     bool seeded; /* the request said a seed */
     bool stream, include_usage, echo, ignore_eog;
+    BR_VEC(br_tool) tools;
+    const br_json *tool_list; /* as the template sees them; NULL: none */
+    br_tool_choice tool_choice;
+    bool tool_choice_said, serial; /* serial: one call at most */
     br_str grammar; /* what the answer has to be one of; empty: any text */
     int64_t n, max_tokens; /* max_tokens negative: as many as fit */
     const char **stop;
@@ -77,6 +83,15 @@ br_code br_ask_system(br_ask *a, const br_json *v, const char *name,
                       br_status *st) BR_MUST_USE;
 br_code br_ask_input(br_ask *a, const br_json *v, const char *name,
                      br_status *st) BR_MUST_USE;
+/* ask_tools.c */
+br_code br_ask_tools(br_ask *a, const br_json *v, const char *name,
+                     br_status *st) BR_MUST_USE;
+br_code br_ask_tool_choice(br_ask *a, const br_json *v, const char *name,
+                           br_status *st) BR_MUST_USE;
+br_code br_ask_parallel(br_ask *a, const br_json *v, const char *name,
+                        br_status *st) BR_MUST_USE;
+br_code br_ask_tool_message(br_ask *a, const br_json *v, const char *place,
+                            bool *is_one, br_status *st) BR_MUST_USE;
 /* ask_shape.c */
 br_code br_ask_format(br_ask *a, const br_json *v, const char *name,
                       br_status *st) BR_MUST_USE;

@@ -84,7 +84,8 @@ content_text(br_ask *a, const br_json *v, const char *place, br_text *out,
 static br_code
 add_message(br_ask *a, const char *role, br_text content, br_status *st)
 {
-    return br_vec_push(&a->messages, ((br_ask_message){role, content}))
+    return br_vec_push(&a->messages,
+                       ((br_ask_message){.role = role, .content = content}))
                ? BR_OK
                : oom(st);
 }
@@ -130,10 +131,14 @@ read_message(br_ask *a, const br_json *v, const char *place, br_status *st)
 {
     const char *role = NULL;
     br_text content = {0};
+    bool is_call = false;
     char at[PLACE + 16];
 
     if (v->kind != BR_J_OBJ)
         return br_fail(st, BR_E_USAGE, "%s: must be an object", place);
+    BR_TRY(br_ask_tool_message(a, v, place, &is_call, st));
+    if (is_call)
+        return BR_OK;
     BR_TRY(read_role(a, br_json_get(v, "role"), place, &role, st));
     snprintf(at, sizeof at, "%s.content", place);
     BR_TRY(content_text(a, br_json_get(v, "content"), at, &content, st));
@@ -185,7 +190,7 @@ br_ask_system(br_ask *a, const br_json *v, const char *name, br_status *st)
     BR_TRY(add_message(a, "system", text, st));
     memmove(a->messages.at + 1, a->messages.at,
             (a->messages.n - 1) * sizeof *a->messages.at);
-    a->messages.at[0] = (br_ask_message){"system", text};
+    a->messages.at[0] = (br_ask_message){.role = "system", .content = text};
     return BR_OK;
 }
 

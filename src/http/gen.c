@@ -110,6 +110,12 @@ destroy(br_gen *g)
         br_str_fini(&g->choices[i].text);
         br_vec_fini(&g->choices[i].lp);
         br_matcher_free(g->choices[i].matcher);
+        br_tool_reader_fini(&g->choices[i].tools);
+        for (size_t k = 0; k < g->choices[i].calls.n; k++) {
+            br_str_fini(&g->choices[i].calls.at[k].name);
+            br_str_fini(&g->choices[i].calls.at[k].args);
+        }
+        br_vec_fini(&g->choices[i].calls);
     }
     *(g->prev ? &g->prev->next : &h->gens) = g->next;
     if (g->next)
@@ -267,7 +273,7 @@ keep_logprobs(br_choice *c, const br_output *o)
 }
 
 static void
-on_text(br_choice *c, br_text t)
+put_text(br_choice *c, br_text t)
 {
     br_gen *g = c->gen;
 
@@ -276,6 +282,50 @@ on_text(br_choice *c, br_text t)
     if (!g->ask.stream || !g->c || !t.n)
         return;
     g->wire->text(g, c, t, &g->h->scratch);
+}
+
+void
+br_gen_put_call_id(const br_gen *g, const br_choice *c, size_t i, br_str *out)
+{
+    const char *hex = strpbrk(g->id, "-_");
+
+    br_str_printf(out, "\"call_%s%02x%02zx\"", hex ? hex + 1 : g->id, c->index,
+                  i);
+}
+
+static void
+on_tool_event(void *ctx, br_tool_event e, br_text piece)
+{
+    br_choice *c = ctx;
+    br_gen *g = c->gen;
+    br_tool_call *call;
+
+    if (e == BR_TOOL_TEXT) {
+        put_text(c, piece);
+        return;
+    }
+    if (e == BR_TOOL_BEGIN && !br_vec_push(&c->calls, ((br_tool_call){0})))
+        g->h->scratch.oom = true;
+    if (!c->calls.n)
+        return;
+    call = &c->calls.at[c->calls.n - 1];
+    if (e == BR_TOOL_BEGIN)
+        br_str_put(&call->name, piece.p, piece.n);
+    else if (e == BR_TOOL_ARGS && (!g->ask.stream || g->wire->keeps_text))
+        br_str_put(&call->args, piece.p, piece.n);
+    if (g->ask.stream && g->c)
+        g->wire->call(g, c, e, piece, &g->h->scratch);
+}
+
+static void
+on_text(br_choice *c, br_text t, bool last)
+{
+    br_gen *g = c->gen;
+
+    if (!c->tools.s)
+        put_text(c, t);
+    else if (!br_tool_read(&c->tools, t, last, on_tool_event, c))
+        g->h->scratch.oom = true; /* the grammar lets nothing else through */
 }
 
 static void
@@ -307,8 +357,8 @@ on_output(void *ctx, const br_output *o)
         keep_logprobs(c, o);
     if (o->kind == BR_OUTPUT_PREEMPTED && g->ask.stream && g->c)
         g->wire->preempted(g, c, &g->h->scratch);
-    if (o->text.n)
-        on_text(c, o->text);
+    if (o->text.n || o->kind == BR_OUTPUT_END)
+        on_text(c, o->text, o->kind == BR_OUTPUT_END);
     if (o->kind == BR_OUTPUT_END)
         on_end(c, o);
     send_scratch(g);
@@ -331,9 +381,15 @@ br_gen_chat_tokens(br_http *h, const br_ask *a, br_status *st)
                        "the model has no chat template; /v1/completions "
                        "continues a text");
     br_chat_cut(chat, 0);
-    for (size_t i = 0; i < a->messages.n; i++)
-        BR_TRY(br_chat_add(chat, a->messages.at[i].role,
-                           a->messages.at[i].content, st));
+    BR_TRY(br_chat_set(chat, "tools", a->tool_list, st));
+    for (size_t i = 0; i < a->messages.n; i++) {
+        const br_ask_message *m = &a->messages.at[i];
+
+        if (m->json)
+            BR_TRY(br_chat_add_json(chat, m->json, st));
+        else
+            BR_TRY(br_chat_add(chat, m->role, m->content, st));
+    }
     return br_chat_prompt(chat, h->work, &h->ids, st);
 }
 
@@ -372,7 +428,7 @@ echo_prompt(br_gen *g, br_choice *c, br_status *st)
     code = br_tok_decode(g->h->model->tok, g->h->ids.at, g->h->ids.n,
                          BR_TOK_STRIP_SPECIAL, &text, st);
     if (code == BR_OK && text.n)
-        on_text(c, (br_text){text.at, text.n});
+        put_text(c, (br_text){text.at, text.n});
     br_str_fini(&text);
     return code;
 }
@@ -455,6 +511,8 @@ submit(br_gen *g, br_choice *c, br_status *st)
     if (g->grammar) {
         BR_TRY(br_matcher_new(&c->matcher, g->grammar, st));
         d.hook = br_matcher_hook(c->matcher);
+        d.show_special = g->tools != NULL; /* those of calls, no others come */
+        c->tools.s = g->tools;
     }
     BR_TRY(br_engine_submit(g->h->model->engine, &d, &c->id, st));
     c->ended = false;
@@ -481,6 +539,26 @@ submit_all(br_gen *g, br_status *st)
 }
 
 static br_code
+allow_tools(br_gen *g, br_ask *a, br_status *st)
+{
+    const br_http_model *m = g->h->model;
+    br_status why = {0};
+
+    g->tools = m->chat ? br_chat_tools(m->chat) : NULL;
+    a->param = "tools";
+    if (!g->tools)
+        return br_fail(st, BR_E_USAGE,
+                       "tools: the model's chat template calls them in no way "
+                       "that this server knows");
+    if (br_tool_grammar(g->tools, a->tools.at, a->tools.n, a->tool_choice,
+                        !a->serial, &a->grammar, &why) != BR_OK)
+        return br_fail(st, why.code == BR_E_OOM ? BR_E_OOM : BR_E_USAGE, "%s",
+                       why.msg);
+    a->param = NULL;
+    return BR_OK;
+}
+
+static br_code
 check_ask(br_gen *g, br_ask *a, br_status *st)
 {
     const br_http_model *m = g->h->model;
@@ -494,6 +572,8 @@ check_ask(br_gen *g, br_ask *a, br_status *st)
     BR_TRY(read_deadline(g, st));
     if (!a->seeded)
         br_os_random(&a->sample.seed, sizeof a->sample.seed);
+    if (a->tools.n && a->tool_choice != BR_TOOL_NONE)
+        BR_TRY(allow_tools(g, a, st));
     if (a->grammar.n)
         BR_TRY(br_gen_grammar(g->h, (br_text){a->grammar.at, a->grammar.n},
                               &g->grammar, st));

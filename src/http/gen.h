@@ -13,11 +13,17 @@
 
 #include "http/srv.h"
 
+typedef struct br_tool_call {
+    br_str name, args; /* args: in a stream only where text is kept */
+} br_tool_call;
+
 typedef struct br_choice {
     br_gen *gen;
     uint32_t index;
     br_request_id id;
-    br_matcher *matcher; /* of the answer's grammar, or NULL */
+    br_matcher *matcher;  /* of the answer's grammar, or NULL */
+    br_tool_reader tools; /* where tools may be called */
+    BR_VEC(br_tool_call) calls;
     bool ended;
     br_str text;           /* all of it; in a stream only where text is kept */
     BR_VEC(br_logprob) lp; /* rows of gen->lp_row, not yet written */
@@ -36,12 +42,13 @@ struct br_gen {
     br_ask ask;
     char id[40];
     int64_t created;
-    int64_t deadline_ns; /* 0: none */
-    br_grammar *grammar; /* of the answers, until they are submitted */
-    uint32_t n_prompt;   /* tokens, each prompt once */
-    uint32_t lp_row;     /* logprobs of a token: chosen and alternatives */
-    uint32_t n_open;     /* choices that wait for their END */
-    uint32_t sequence;   /* of events, where the API counts them */
+    int64_t deadline_ns;         /* 0: none */
+    const br_tool_syntax *tools; /* NULL: none are to be called */
+    br_grammar *grammar;         /* of the answers, until they are submitted */
+    uint32_t n_prompt;           /* tokens, each prompt once */
+    uint32_t lp_row;   /* logprobs of a token: chosen and alternatives */
+    uint32_t n_open;   /* choices that wait for their END */
+    uint32_t sequence; /* of events, where the API counts them */
     bool held, failed;
     br_str head; /* what each chunk of a stream begins with */
     br_gen *prev, *next;
@@ -55,6 +62,9 @@ struct br_wire {
     br_api api;
     void (*begin)(br_gen *g, br_str *out); /* a stream begins */
     void (*text)(br_gen *g, br_choice *c, br_text t, br_str *out);
+    /* of the latest of c->calls; NULL: this API has no tools */
+    void (*call)(br_gen *g, br_choice *c, br_tool_event e, br_text piece,
+                 br_str *out);
     void (*end)(br_gen *g, br_choice *c, br_str *out);
     void (*done)(br_gen *g, br_str *out); /* all choices have ended */
     void (*error)(br_gen *g, const br_error *e, br_str *out);
@@ -73,6 +83,9 @@ br_usage br_gen_usage(const br_gen *g);
 /* "queue_ms" and so on, into an object that is open. */
 void br_gen_put_times(br_json_writer *w, const br_usage *u);
 
+/* "call_..." of call i, the same each time. */
+void br_gen_put_call_id(const br_gen *g, const br_choice *c, size_t i,
+                        br_str *out);
 /* Small pieces for wires. */
 void br_put_json(br_str *out, br_text t); /* quoted, with escapes */
 void br_put_jsonz(br_str *out, const char *z);

@@ -181,7 +181,8 @@ br_http_ready(br_http *h, const br_http_model *m)
     br_status st = {0};
 
     h->offered = *m;
-    if (br_vocab_new(&h->vocab, m->tok, &st) != BR_OK)
+    if (br_vocab_new(&h->vocab, m->tok, m->chat ? br_chat_tools(m->chat) : NULL,
+                     &st) != BR_OK)
         br_log(BR_EV_http_failed, "%s", st.msg);
     /* Release: whoever sees offer sees offered. */
     atomic_store_explicit(&h->offer, true, memory_order_release);

@@ -221,12 +221,65 @@ text(br_gen *g, br_choice *c, br_text t, br_str *out)
     chunk_end(g, c, NULL, out);
 }
 
+/* {"id":"call_..","type":"function","function":{"name":"..","arguments":" */
+static void
+put_call(const br_gen *g, const br_choice *c, size_t i, br_str *out)
+{
+    const br_str *name = &c->calls.at[i].name;
+
+    PUT(out, "\"id\":");
+    br_gen_put_call_id(g, c, i, out);
+    PUT(out, ",\"type\":\"function\",\"function\":{\"name\":");
+    br_put_json(out, (br_text){name->at, name->n});
+    PUT(out, ",\"arguments\":");
+}
+
+static void
+call(br_gen *g, br_choice *c, br_tool_event e, br_text piece, br_str *out)
+{
+    if (e == BR_TOOL_END)
+        return;
+    chunk_begin(g, c, out);
+    PUT(out, ",\"delta\":{\"tool_calls\":[{\"index\":");
+    br_put_u64(out, c->calls.n - 1);
+    PUT(out, ",");
+    if (e == BR_TOOL_BEGIN)
+        put_call(g, c, c->calls.n - 1, out);
+    else
+        PUT(out, "\"function\":{\"arguments\":");
+    br_put_json(out, e == BR_TOOL_BEGIN ? BR_TEXT("") : piece);
+    PUT(out, "}}]}");
+    chunk_end(g, c, NULL, out);
+}
+
+static const char *
+finish_of(const br_choice *c)
+{
+    return c->calls.n && c->usage.finish == BR_FINISH_EOG
+               ? "tool_calls"
+               : br_finish_openai(c->usage.finish);
+}
+
+static void
+put_calls(const br_gen *g, br_choice *c, br_str *out)
+{
+    for (size_t i = 0; i < c->calls.n; i++) {
+        br_str *args = &c->calls.at[i].args;
+
+        br_str_puts(out, i ? ",{" : ",\"tool_calls\":[{");
+        put_call(g, c, i, out);
+        br_put_json(out, (br_text){br_str_z(args), args->n});
+        br_str_puts(out, i + 1 < c->calls.n ? "}}" : "}}]");
+        out->oom |= args->oom || c->calls.at[i].name.oom;
+    }
+}
+
 static void
 end(br_gen *g, br_choice *c, br_str *out)
 {
     br_str why = {0};
 
-    br_put_jsonz(&why, br_finish_openai(c->usage.finish));
+    br_put_jsonz(&why, finish_of(c));
     chunk_begin(g, c, out);
     br_str_puts(out, is_chat(g) ? ",\"delta\":{}" : ",\"text\":\"\"");
     chunk_end(g, c, br_str_z(&why), out);
@@ -282,12 +335,16 @@ whole(br_gen *g, br_str *out)
             PUT(out, ",\"message\":{\"role\":\"assistant\",\"content\":");
         else
             PUT(out, ",\"text\":");
-        br_put_json(out, t);
+        if (c->calls.n && !t.n)
+            PUT(out, "null");
+        else
+            br_put_json(out, t);
+        put_calls(g, c, out);
         if (is_chat(g))
             PUT(out, ",\"refusal\":null}");
         put_logprobs(g, c, out);
         PUT(out, ",\"finish_reason\":");
-        br_put_jsonz(out, br_finish_openai(c->usage.finish));
+        br_put_jsonz(out, finish_of(c));
         PUT(out, "}");
         out->oom |= c->text.oom;
     }
@@ -301,6 +358,7 @@ const br_wire br_wire_chat = {
     .api = BR_API_CHAT,
     .begin = begin,
     .text = text,
+    .call = call,
     .end = end,
     .done = done,
     .error = error,

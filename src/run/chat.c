@@ -23,6 +23,7 @@ typedef struct variable {
 struct br_chat {
     const br_tok *tok;
     br_jinja *template;
+    const br_tool_syntax *tools;
     BR_VEC(message) messages;
     BR_VEC(variable) vars;
     int64_t now;             /* 0: the clock's */
@@ -68,6 +69,7 @@ br_chat_from_template(br_chat **out, br_text source, const br_tok *tok,
     if (!c)
         return oom(st);
     c->tok = tok;
+    c->tools = br_tool_syntax_of(source);
     code = br_jinja_compile(&c->template, source.p, source.n, st);
     if (code != BR_OK)
         (void)br_prefix(st, "chat template");
@@ -78,6 +80,12 @@ br_chat_from_template(br_chat **out, br_text source, const br_tok *tok,
     else
         *out = c;
     return code;
+}
+
+const br_tool_syntax *
+br_chat_tools(const br_chat *c)
+{
+    return c->tools;
 }
 
 br_code

@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "model/tokenizer.h"
+#include "run/toolcall.h"
 
 enum {
     BR_CHAT_MAX_MESSAGES = 65536,
@@ -30,6 +31,9 @@ br_code br_chat_new(br_chat **out, const br_gguf *g, const br_tok *tok,
 br_code br_chat_from_template(br_chat **out, br_text source, const br_tok *tok,
                               br_status *st) BR_MUST_USE;
 void br_chat_free(br_chat *c);
+
+/* How the model was taught to call tools; NULL: no way that is known. */
+const br_tool_syntax *br_chat_tools(const br_chat *c);
 
 /* role: "system", "user", "assistant"... Bytes that are no UTF-8 become
  * U+FFFD. */

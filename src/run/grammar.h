@@ -55,6 +55,11 @@ void br_grammar_free(br_grammar *g);
  * keyword and its place. A schema of NULL: any object. */
 br_code br_schema_grammar(const br_json *schema, br_str *out,
                           br_status *st) BR_MUST_USE;
+/* The same as rules whose names begin with prefix; the grammar needs
+ * br_schema_common's once. */
+br_code br_schema_rules(const br_json *schema, const char *prefix, br_str *out,
+                        br_status *st) BR_MUST_USE;
+void br_schema_common(br_str *out);
 /* A regular expression's texts as the body of a JSON string. */
 br_code br_pattern_grammar(br_text pattern, br_str *out,
                            br_status *st) BR_MUST_USE;

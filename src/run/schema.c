@@ -219,7 +219,7 @@ br_schema_leave(maker *k, size_t was)
 void
 br_schema_put_rule(maker *k, uint32_t n, const char *more, br_str *text)
 {
-    br_str_printf(k->rules, "r%u%s ::= ", n, more);
+    br_str_printf(k->rules, "%sr%u%s ::= ", k->prefix, n, more);
     br_str_put(k->rules, br_str_z(text), text->n);
     br_str_putc(k->rules, '\n');
     k->rules->oom |= text->oom;
@@ -482,7 +482,7 @@ reference(maker *k, json *s, unsigned groups, br_str *to)
         return br_schema_refuse(k, "$ref", "over 1024 schemas are referred to");
     if (i == k->refs.n && !br_vec_push(&k->refs, ((target){to_what, v->s})))
         return br_schema_oom(k);
-    br_str_printf(to, "ref%zu", i);
+    br_str_printf(to, "%sref%zu", k->prefix, i);
     return BR_OK;
 }
 
@@ -576,7 +576,7 @@ make(maker *k)
     br_str root = {0};
     br_code code = br_schema_expr(k, k->root, &root);
 
-    br_str_printf(k->rules, "root ::= %s\n", br_str_z(&root));
+    br_str_printf(k->rules, "%sroot ::= %s\n", k->prefix, br_str_z(&root));
     k->rules->oom |= root.oom;
     br_str_fini(&root);
     for (size_t i = 0; code == BR_OK && i < k->refs.n; i++) {
@@ -586,7 +586,8 @@ make(maker *k)
         br_str_clear(&k->path);
         br_str_puts(&k->path, k->refs.at[i].pointer + 1);
         code = br_schema_expr(k, k->refs.at[i].schema, &text);
-        br_str_printf(k->rules, "ref%zu ::= %s\n", i, br_str_z(&text));
+        br_str_printf(k->rules, "%sref%zu ::= %s\n", k->prefix, i,
+                      br_str_z(&text));
         k->rules->oom |= text.oom;
         br_str_fini(&text);
     }
@@ -594,20 +595,33 @@ make(maker *k)
 }
 
 br_code
-br_schema_grammar(const br_json *schema_, br_str *out, br_status *st)
+br_schema_rules(const br_json *schema_, const char *prefix, br_str *out,
+                br_status *st)
 {
-    maker k = {.root = schema_, .rules = out, .st = st};
-    br_code code = BR_OK;
+    maker k = {.root = schema_, .prefix = prefix, .rules = out, .st = st};
+    br_code code = make(&k);
 
-    if (schema_)
-        code = make(&k);
-    else
-        br_str_puts(out, "root ::= object\n");
-    for (size_t i = 0; i < BR_COUNT(named); i++)
-        br_str_printf(out, "%s ::= %s\n", named[i].name, named[i].text);
     if (code == BR_OK && (out->oom || k.path.oom))
         code = br_schema_oom(&k);
     br_str_fini(&k.path);
     br_vec_fini(&k.refs);
     return code;
+}
+
+void
+br_schema_common(br_str *out)
+{
+    for (size_t i = 0; i < BR_COUNT(named); i++)
+        br_str_printf(out, "%s ::= %s\n", named[i].name, named[i].text);
+}
+
+br_code
+br_schema_grammar(const br_json *schema_, br_str *out, br_status *st)
+{
+    if (schema_)
+        BR_TRY(br_schema_rules(schema_, "", out, st));
+    else
+        br_str_puts(out, "root ::= object\n");
+    br_schema_common(out);
+    return out->oom ? br_fail(st, BR_E_OOM, "schema: out of memory") : BR_OK;
 }

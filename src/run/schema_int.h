@@ -14,6 +14,7 @@ typedef struct target { /* of $ref */
 
 typedef struct maker {
     json *root;
+    const char *prefix; /* of the names of its rules */
     br_str *rules;
     br_str path; /* where in the schema */
     BR_VEC(target) refs;

@@ -10,7 +10,8 @@
 /* min to max times what rule r says, commas between; after: others were
  * before. max negative: no end. */
 static void
-put_items(br_str *to, uint32_t r, int64_t min, int64_t max, bool after)
+put_items(maker *k, br_str *to, uint32_t r, int64_t min, int64_t max,
+          bool after)
 {
     char most[24] = "";
     int64_t less = after ? 0 : 1;
@@ -20,8 +21,8 @@ put_items(br_str *to, uint32_t r, int64_t min, int64_t max, bool after)
     if (max > 0)
         snprintf(most, sizeof most, "%lld", (long long)(max - less));
     if (!after)
-        br_str_printf(to, min ? "r%u " : "(r%u ", r);
-    br_str_printf(to, "(\",\" ws r%u){%lld,%s} ", r,
+        br_str_printf(to, min ? "%sr%u " : "(%sr%u ", k->prefix, r);
+    br_str_printf(to, "(\",\" ws %sr%u){%lld,%s} ", k->prefix, r,
                   (long long)BR_MAX(min - less, 0), most);
     if (!after && !min)
         br_str_puts(to, ")? ");
@@ -72,7 +73,7 @@ br_schema_array(maker *k, json *s, br_str *to)
         was = br_schema_enter(k, "items", NULL);
         BR_TRY(br_schema_rule(k, rest ? rest : &any, &r));
         br_schema_leave(k, was);
-        put_items(to, r, BR_MAX(min - n, 0), max < 0 ? -1 : max - n, n > 0);
+        put_items(k, to, r, BR_MAX(min - n, 0), max < 0 ? -1 : max - n, n > 0);
     }
     br_str_puts(to, "ws \"]\"");
     return BR_OK;
@@ -90,12 +91,12 @@ typedef struct prop {
 typedef BR_VEC(prop) props;
 
 static void
-put_member(br_str *to, const prop *p)
+put_member(maker *k, br_str *to, const prop *p)
 {
     json name = {.kind = BR_J_STR, .s = p->name.p, .n = (uint32_t)p->name.n};
 
     br_schema_put_json(to, &name);
-    br_str_printf(to, " \":\" ws r%u ", p->rule);
+    br_str_printf(to, " \":\" ws %sr%u ", k->prefix, p->rule);
 }
 
 /* Members in their order; those that may be missing bring their own comma:
@@ -110,8 +111,8 @@ put_members(maker *k, uint32_t n, const props *all)
     br_str_puts(&text, "\"{\" ws (");
     for (bool open = true; open && i < all->n; i++) {
         br_str_puts(&text, i ? "| " : "");
-        put_member(&text, &all->at[i]);
-        br_str_printf(&text, "r%u-%zu ", n, i + 1);
+        put_member(k, &text, &all->at[i]);
+        br_str_printf(&text, "%sr%u-%zu ", k->prefix, n, i + 1);
         open = !all->at[i].required;
         if (open && i + 1 == all->n)
             br_str_puts(&text, "| ws ");
@@ -125,9 +126,9 @@ put_members(maker *k, uint32_t n, const props *all)
             br_str_puts(&text, "ws");
         } else {
             br_str_puts(&text, "(\",\" ws ");
-            put_member(&text, p);
-            br_str_printf(&text, ")%s r%u-%zu", p->required ? "" : "?", n,
-                          i + 1);
+            put_member(k, &text, p);
+            br_str_printf(&text, ")%s %sr%u-%zu", p->required ? "" : "?",
+                          k->prefix, n, i + 1);
         }
         snprintf(more, sizeof more, "-%zu", i);
         br_schema_put_rule(k, n, more, &text);
@@ -197,8 +198,9 @@ dictionary(maker *k, json *more, int64_t min, int64_t max, br_str *to)
         was = br_schema_enter(k, "additionalProperties", NULL);
         code = br_schema_rule(k, more ? more : &any, &v);
         br_schema_leave(k, was);
-        br_str_printf(k->rules, "r%u ::= string \":\" ws r%u\n", r, v);
-        put_items(to, r, min, max, false);
+        br_str_printf(k->rules, "%sr%u ::= string \":\" ws %sr%u\n", k->prefix,
+                      r, k->prefix, v);
+        put_items(k, to, r, min, max, false);
     }
     br_str_puts(to, "ws \"}\"");
     return code;
@@ -229,7 +231,7 @@ br_schema_object(maker *k, json *s, br_str *to)
         uint32_t n = k->n_rules++;
 
         put_members(k, n, &all);
-        br_str_printf(to, "r%u", n);
+        br_str_printf(to, "%sr%u", k->prefix, n);
     }
     br_vec_fini(&all);
     return code;

@@ -63,11 +63,11 @@ br_schema_string(maker *k, json *s, br_str *to)
         br_str_printf(&text, "char{%lld,%lld}", (long long)min, (long long)max);
     }
     /* A rule of its own: what is allowed within is found once. */
-    br_str_printf(k->rules, "r%u ::= \"\\\"\" %s \"\\\"\"\n", k->n_rules,
-                  br_str_z(&text));
+    br_str_printf(k->rules, "%sr%u ::= \"\\\"\" %s \"\\\"\"\n", k->prefix,
+                  k->n_rules, br_str_z(&text));
     k->rules->oom |= text.oom;
     br_str_fini(&text);
-    br_str_printf(to, "r%u", k->n_rules++);
+    br_str_printf(to, "%sr%u", k->prefix, k->n_rules++);
     return BR_OK;
 }
 

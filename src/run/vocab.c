@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/vocab.h"
 
+#include "run/toolcall.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,11 +26,14 @@ by_text(const void *a, const void *b)
 }
 
 static bool
-is_text(const br_tok *t, int32_t id)
+is_text(const br_tok *t, const br_tool_syntax *tools, int32_t id)
 {
     br_tok_type type = br_tok_type_of(t, id);
     size_t n = br_tok_bytes(t, id).n;
 
+    if (tools && type == BR_TOK_CONTROL && !br_tok_is_eog(t, id) &&
+        n <= BR_VOCAB_DEEPEST && br_tool_syntax_has(tools, br_tok_bytes(t, id)))
+        return true;
     return n > 0 && n <= BR_VOCAB_DEEPEST && type != BR_TOK_UNUSED &&
            !br_tok_is_special(t, id) && !br_tok_is_eog(t, id);
 }
@@ -80,12 +85,12 @@ plant(br_vocab *v, const row *rows, size_t n)
 }
 
 static br_code
-fill(br_vocab *v, row *rows, br_status *st)
+fill(br_vocab *v, const br_tool_syntax *tools, row *rows, br_status *st)
 {
     size_t n = 0, bytes = 1;
 
     for (int32_t id = 0; id < (int32_t)v->n_tokens; id++) {
-        if (!is_text(v->tok, id))
+        if (!is_text(v->tok, tools, id))
             continue;
         rows[n] = (row){br_tok_bytes(v->tok, id), id};
         bytes += rows[n++].text.n; /* below 2^28, the tokenizer's limit */
@@ -104,7 +109,8 @@ fill(br_vocab *v, row *rows, br_status *st)
 }
 
 br_code
-br_vocab_new(br_vocab **out, const br_tok *tok, br_status *st)
+br_vocab_new(br_vocab **out, const br_tok *tok, const br_tool_syntax *tools,
+             br_status *st)
 {
     br_vocab *v = br_try_calloc(1, sizeof *v);
     size_t n = (size_t)br_tok_count(tok);
@@ -119,7 +125,7 @@ br_vocab_new(br_vocab **out, const br_tok *tok, br_status *st)
     }
     v->tok = tok;
     v->n_tokens = (uint32_t)n;
-    code = fill(v, rows, st);
+    code = fill(v, tools, rows, st);
     br_free(rows);
     if (code != BR_OK)
         br_vocab_free(v);

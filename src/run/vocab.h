@@ -29,9 +29,11 @@ typedef struct br_vocab {
     int32_t *same;         /* [n_tokens] the next with this text, as token */
 } br_vocab;
 
-/* tok outlives it. */
+typedef struct br_tool_syntax br_tool_syntax; /* toolcall.h */
+/* With the control tokens that tools are called with, if any. tok outlives it.
+ */
 br_code br_vocab_new(br_vocab **out, const br_tok *tok,
-                     br_status *st) BR_MUST_USE;
+                     const br_tool_syntax *tools, br_status *st) BR_MUST_USE;
 void br_vocab_free(br_vocab *v);
 
 #endif

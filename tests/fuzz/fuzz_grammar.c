@@ -19,7 +19,7 @@ vocab(void)
 
     if (!v)
         br_check(br_tok_open(&t, "models/demo.gguf", NULL, NULL) == BR_OK &&
-                 br_vocab_new(&v, t, NULL) == BR_OK);
+                 br_vocab_new(&v, t, NULL, NULL) == BR_OK);
     return v;
 }
 

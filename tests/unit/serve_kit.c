@@ -29,7 +29,12 @@ sk_open(sk *k, const sk_config *c)
     }
     ek_open(&k->ek, c->fake, c->engine);
     t_ok(br_gguf_open(&k->gguf, t_repo("models/demo.gguf"), &st), &st);
-    t_ok(br_chat_new(&k->chat, k->gguf, k->ek.tok, &st), &st);
+    if (c->template)
+        t_ok(br_chat_from_template(&k->chat, br_text_z(c->template), k->ek.tok,
+                                   &st),
+             &st);
+    else
+        t_ok(br_chat_new(&k->chat, k->gguf, k->ek.tok, &st), &st);
     t_ok(br_http_new(&k->http, &config, &st), &st);
     t_ok(br_thread_start(&k->thread, "http", serve, k->http, &st), &st);
     k->running = true;

@@ -20,8 +20,9 @@ typedef struct sk {
 typedef struct sk_config {
     br_lm_fake_config fake;
     br_engine_config engine;
-    br_http_config http; /* host NULL: the defaults, on any port */
-    bool loading;        /* the model does not come yet: sk_ready */
+    br_http_config http;  /* host NULL: the defaults, on any port */
+    const char *template; /* NULL: the demo model's */
+    bool loading;         /* the model does not come yet: sk_ready */
 } sk_config;
 
 void sk_open(sk *k, const sk_config *c);

@@ -21,7 +21,7 @@ open_vocab(void)
     br_status st = {0};
 
     t_ok(br_tok_open(&tok, t_repo("models/demo.gguf"), NULL, &st), &st);
-    t_ok(br_vocab_new(&vocab, tok, &st), &st);
+    t_ok(br_vocab_new(&vocab, tok, NULL, &st), &st);
 }
 
 static void
@@ -812,7 +812,7 @@ make_vocab(void *arg, br_status *st)
     br_vocab *v;
 
     (void)arg;
-    BR_TRY(br_vocab_new(&v, tok, st));
+    BR_TRY(br_vocab_new(&v, tok, NULL, st));
     br_vocab_free(v);
     return BR_OK;
 }

@@ -1,0 +1,62 @@
+// tools.mjs - calls of tools, through the clients' own helpers. The template is
+// tools.jinja; the model has learnt no calls, so each one here is enforced.
+// SPDX-License-Identifier: Apache-2.0
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { generateText, streamText, tool } from 'ai';
+import OpenAI from 'openai';
+import { zodFunction } from 'openai/helpers/zod';
+import { z } from 'zod';
+import { assert, check, end, hello, key, url } from './kit.mjs';
+
+const ai = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0 });
+const brass = createOpenAICompatible({ name: 'brass', baseURL: `${url}/v1`, apiKey: key, includeUsage: true });
+const args = z.object({ city: z.enum(['Oslo', 'Rome', 'Kyoto']), days: z.number().int().min(1).max(9) });
+const weather = zodFunction({ name: 'weather', parameters: args });
+const tools = [weather, { type: 'function', function: { name: "sleep", strict: true, parameters: { type: 'object', properties: { hours: { type: 'integer', minimum: 0, maximum: 99 } }, required: ['hours'], additionalProperties: false } } }];
+const base = { model: 'demo', messages: hello, tools, max_tokens: 200, temperature: 1.2, seed: 5 };
+
+await check('required: a call that parses', async () => {
+  for (let seed = 0; seed < 6; seed++) {
+    const r = await ai.chat.completions.create({ ...base, seed, tool_choice: 'required', parallel_tool_calls: false });
+    const m = r.choices[0].message;
+    assert.equal(r.choices[0].finish_reason, 'tool_calls');
+    assert.equal(m.content, null);
+    assert.equal(m.tool_calls.length, 1);
+    if (m.tool_calls[0].function.name === 'weather') args.parse(JSON.parse(m.tool_calls[0].function.arguments));
+    else assert.equal(typeof JSON.parse(m.tool_calls[0].function.arguments).hours, 'number');
+  }
+});
+
+await check('named, through the parse helper', async () => {
+  const r = await ai.chat.completions.parse({ ...base, tool_choice: { type: 'function', function: { name: 'weather' } } });
+  args.parse(r.choices[0].message.tool_calls[0].function.parsed_arguments);
+});
+
+await check('a stream of argument pieces, through the stream helper', async () => {
+  const s = ai.chat.completions.stream({ ...base, tool_choice: 'required', parallel_tool_calls: false });
+  let pieces = 0;
+  s.on('tool_calls.function.arguments.delta', () => pieces++);
+  const m = (await s.finalChatCompletion()).choices[0].message;
+  const one = await ai.chat.completions.create({ ...base, tool_choice: 'required', parallel_tool_calls: false });
+  assert.ok(pieces > 1);
+  assert.equal(m.tool_calls[0].function.arguments, one.choices[0].message.tool_calls[0].function.arguments);
+});
+
+await check('the result of a call goes back', async () => {
+  const r = await ai.chat.completions.create({ ...base, tool_choice: 'required', parallel_tool_calls: false });
+  const call = r.choices[0].message;
+  const then = await ai.chat.completions.create({ ...base, max_tokens: 8, messages: [...hello, call, { role: 'tool', tool_call_id: call.tool_calls[0].id, content: 'sunny' }] });
+  assert.ok(['length', 'stop', 'tool_calls'].includes(then.choices[0].finish_reason));
+});
+
+await check('the AI SDK runs a tool', async () => {
+  const t = { weather: tool({ inputSchema: args, execute: async ({ city }) => `sun in ${city}` }) };
+  const common = { model: brass('demo'), messages: hello, tools: t, toolChoice: 'required', maxOutputTokens: 200, temperature: 1, seed: 2, maxRetries: 0 };
+  const r = await generateText(common);
+  assert.match(r.toolResults[0].output, /^sun in (Oslo|Rome|Kyoto)$/);
+  const s = streamText(common);
+  await s.consumeStream();
+  args.parse((await s.toolCalls)[0].input);
+});
+
+end();
