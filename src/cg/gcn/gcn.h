@@ -1,0 +1,62 @@
+/* gcn.h - AMD machine code: words in, text out, and back; code objects.
+ *
+ *       text --parse--> br_gcn_inst --words--> code --> ELF code object
+ *            <--print--             <--decode--
+ *
+ * Everything about single instructions stands in tables (README-ISA.md):
+ * formats.def (bit fields), kinds.def (operands), isa_gfx11.def and
+ * isa_gfx12.def (one row an instruction). An instruction is its row and its
+ * words; a field is read from and written to the words by its name, so that
+ * an encoder, a printer and a simulator see the same thing.
+ *
+ * Text is what LLVM 19 prints and reads; tests compare every row with it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_GCN_H
+#define BR_GCN_H
+
+#include "base/base.h"
+
+enum {
+    BR_GCN_MAX_WORDS = 5,       /* the longest instruction, an image one */
+    BR_GCN_MAX_TEXT = 1024,     /* bytes of one line of assembly */
+    BR_GCN_MAX_FILE = 64 << 20, /* bytes of a file that is read */
+};
+
+/* A processor: a row of cpus.def. */
+typedef struct br_gcn_cpu {
+    const char *name;
+    uint8_t gen;  /* 11 or 12 */
+    uint8_t mach; /* low byte of e_flags */
+    bool minor5;  /* gfx115x: scalar floats, SGPRs in DPP */
+} br_gcn_cpu;
+
+/* NULL: no such processor is known. */
+const br_gcn_cpu *br_gcn_cpu_find(const char *name);
+const br_gcn_cpu *br_gcn_cpu_at(size_t i); /* NULL ends the list */
+
+typedef struct br_gcn_isa {
+    const br_gcn_cpu *cpu;
+    bool wave64; /* lane masks are pairs of SGPRs */
+} br_gcn_isa;
+
+struct br_gcn_row;
+
+typedef struct br_gcn_inst {
+    const struct br_gcn_row *row;
+    const struct br_gcn_row *row_y; /* second half of a dual instruction */
+    uint32_t w[BR_GCN_MAX_WORDS];
+    uint8_t words; /* of w that count */
+    uint8_t ext;   /* br_gcn_ext: what the last word holds */
+} br_gcn_inst;
+
+/* Reads one instruction from n words. Returns the words it took; 0: they are
+ * no instruction of this processor, or bits that mean nothing are set. */
+unsigned br_gcn_decode(const br_gcn_isa *isa, const uint32_t *w, size_t n,
+                       br_gcn_inst *out);
+/* Appends the line, without newline. */
+void br_gcn_print(const br_gcn_isa *isa, const br_gcn_inst *in, br_str *out);
+/* Reads one line (no label, no comment). */
+br_code br_gcn_parse(const br_gcn_isa *isa, const char *text, size_t n,
+                     br_gcn_inst *out, br_status *st) BR_MUST_USE;
+
+#endif

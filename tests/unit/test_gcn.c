@@ -1,0 +1,326 @@
+/* test_gcn.c - AMD assembler and disassembler: every row, words to text to
+ * words.
+ *
+ * Cases are drawn from a seed: a fresh instruction of the row, its operands
+ * filled at random, kept when it decodes. CI compares a hash of the cases of
+ * each row (words, text, words again) with tests/golden/gcn; where llvm-mc-19
+ * is present another test feeds it the very same cases, so the golden hashes
+ * stand for its output.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "t.h"
+
+#include "base/hash.h"
+#include "cg/gcn/isa.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PER_ROW = 5, TRIES = 4000 };
+
+static const char *const targets[] = {"gfx1100", "gfx1151", "gfx1200",
+                                      "gfx1201"};
+
+typedef struct one {
+    const br_gcn_row *row;
+    br_gcn_inst in;
+    br_str text;
+    br_gcn_inst back; /* text, parsed */
+} one;
+
+typedef void (*each_fn)(void *arg, const one *c);
+
+/* A value of a field that is likely to be legal. */
+static uint32_t
+draw(uint64_t *seed, const br_gcn_inst *in, const br_gcn_opnd *o)
+{
+    static const uint8_t odd[] = {106, 107, 108, 124, 125, 126, 127, 128, 192,
+                                  193, 208, 235, 238, 240, 247, 248, 253, 255};
+    const br_gcn_kind *k = &br_gcn_kinds[o->kind];
+    unsigned bits = br_gcn_width(in, (br_gcn_field)o->field);
+    uint32_t r = (uint32_t)t_rand(seed), v = (uint32_t)t_rand(seed);
+
+    if (bits < 32)
+        v &= (1u << bits) - 1;
+    if (k->allow && bits == 9 && r % 8 < 4)
+        return 256 | (v & 255);
+    if (k->allow && bits >= 7 && bits <= 9 && k->allow != BR_A_V && r % 8 < 6)
+        return r % 8 == 4 ? odd[v % BR_COUNT(odd)] & ((1u << bits) - 1)
+                          : v % 106 & ~3u;
+    if (!k->allow && r % 8 < 3)
+        return br_gcn_get(in, (br_gcn_field)o->field);
+    if (bits == 7 && r % 2)
+        return 124;
+    return v;
+}
+
+static br_gcn_ext
+draw_ext(uint64_t *seed, const br_gcn_row *row)
+{
+    unsigned r = (unsigned)t_rand(seed) % 6;
+
+    for (const br_gcn_opnd *o = row->o; o->kind != BR_K_END; o++)
+        if (o->field == BR_GF_lit)
+            return BR_EXT_LIT;
+    if (r == 0 && row->flags & BR_RF_DPP8)
+        return BR_EXT_DPP8;
+    if (r == 1 && row->flags & BR_RF_DPP16)
+        return BR_EXT_DPP16;
+    return r == 2 ? BR_EXT_LIT : BR_EXT_NONE;
+}
+
+static void
+fill(uint64_t *seed, br_gcn_inst *in, const br_gcn_row *row)
+{
+    for (const br_gcn_opnd *o = br_gcn_next(row, NULL); o;
+         o = br_gcn_next(row, o)) {
+        bool dpp = in->ext >= BR_EXT_DPP8 && o->field == BR_GF_src0;
+        bool fixed = strncmp(br_gcn_kinds[o->kind].name, "fix", 3) == 0;
+
+        if (o->field != BR_GF_none && o->field < BR_GF_lit && !dpp && !fixed)
+            br_gcn_set(in, (br_gcn_field)o->field, draw(seed, in, o));
+    }
+}
+
+/* One case of the row in *c; false: none was found. */
+static bool
+draw_case(uint64_t *seed, const br_gcn_isa *isa, const br_gcn_row *row, one *c)
+{
+    static const uint16_t ctrl[] = {0x101, 0x11f, 0x128, 0x140, 0x141, 0x157};
+    const br_gcn_row *y = NULL;
+    size_t n;
+    const br_gcn_row *all = br_gcn_rows(isa->cpu, &n);
+
+    for (int t = 0; t < TRIES; t++) {
+        br_gcn_inst in;
+        uint32_t x = (uint32_t)t_rand(seed);
+        br_gcn_ext ext = draw_ext(seed, row);
+
+        if (row->fmt == BR_FMT_VOPD)
+            for (y = NULL; !y || y->fmt != BR_FMT_VOPDY;)
+                y = &all[t_rand(seed) % n];
+        br_gcn_fresh(&in, row, y, ext);
+        fill(seed, &in, row);
+        if (y)
+            fill(seed, &in, y);
+        if (ext == BR_EXT_LIT)
+            in.w[in.words - 1] = x >> (x & 31);
+        if (ext == BR_EXT_DPP8)
+            in.w[in.words - 1] = x;
+        if (ext == BR_EXT_DPP16) {
+            in.w[in.words - 1] |= x & (x & 1 ? 0xff0c00ff : 0xfffc00ff);
+            br_gcn_set(&in, BR_GF_xctrl,
+                       x & 2 ? x >> 8 & 255 : ctrl[x % BR_COUNT(ctrl)]);
+        }
+        if (br_gcn_decode(isa, in.w, in.words, &c->in) == in.words &&
+            c->in.row == row)
+            return true;
+    }
+    return false;
+}
+
+static void
+each_case(const char *cpu, each_fn fn, void *arg)
+{
+    br_gcn_isa isa = {br_gcn_cpu_find(cpu), false};
+    size_t n;
+    const br_gcn_row *rows = br_gcn_rows(isa.cpu, &n);
+    br_status st;
+    one c = {0};
+
+    for (size_t k = 0; k < n; k++) {
+        uint64_t seed = k * 977 + isa.cpu->gen;
+
+        c.row = &rows[k];
+        if (!br_gcn_row_here(isa.cpu, c.row) || c.row->fmt == BR_FMT_VOPDY)
+            continue;
+        for (int i = 0; i < PER_ROW; i++) {
+            if (!draw_case(&seed, &isa, c.row, &c)) {
+                if (i == 0)
+                    ck_abort_msg("%s: no case of %s", cpu, c.row->name);
+                break;
+            }
+            br_str_clear(&c.text);
+            br_gcn_print(&isa, &c.in, &c.text);
+            memset(&st, 0, sizeof st);
+            if (br_gcn_parse(&isa, c.text.at, c.text.n, &c.back, &st) != BR_OK)
+                ck_abort_msg("%s: %s: %s", cpu, c.text.at, st.msg);
+            fn(arg, &c);
+        }
+    }
+    br_str_fini(&c.text);
+}
+
+/* ---- golden hashes ---------------------------------------------------- */
+
+typedef struct sums {
+    br_str out;
+    const br_gcn_row *row;
+    uint64_t sum;
+    unsigned cases, total;
+} sums;
+
+static void
+flush(sums *s)
+{
+    if (s->row)
+        br_str_printf(&s->out, "%s %s %u %08x\n",
+                      br_gcn_formats[s->row->fmt].name, s->row->name, s->cases,
+                      (unsigned)(s->sum ^ s->sum >> 32));
+    s->total += s->cases;
+    s->sum = s->cases = 0;
+}
+
+static void
+mix(sums *s, const void *p, size_t n)
+{
+    const uint8_t *b = p;
+
+    for (size_t k = 0; k < n; k++)
+        s->sum = (s->sum ^ b[k]) * 0x100000001b3u + 0x9e3779b9;
+}
+
+static void
+sum_case(void *arg, const one *c)
+{
+    sums *s = arg;
+
+    if (s->row != c->row)
+        flush(s);
+    s->row = c->row;
+    s->cases++;
+    mix(s, c->in.w, c->in.words * 4u);
+    mix(s, c->text.at, c->text.n);
+    mix(s, c->back.w, c->back.words * 4u);
+}
+
+static void
+golden(const char *cpu)
+{
+    sums s = {0};
+
+    each_case(cpu, sum_case, &s);
+    flush(&s);
+    ck_assert_uint_ge(s.total, 5000);
+    t_golden_n(t_printf("tests/golden/gcn/%s.txt", cpu), s.out.at, s.out.n);
+    br_str_fini(&s.out);
+}
+
+TEST(gcn_every_row_of_gfx1100_round_trips)
+{
+    golden("gfx1100");
+}
+TEST(gcn_every_row_of_gfx1151_round_trips)
+{
+    golden("gfx1151");
+}
+TEST(gcn_every_row_of_gfx1200_round_trips)
+{
+    golden("gfx1200");
+}
+TEST(gcn_every_row_of_gfx1201_round_trips)
+{
+    golden("gfx1201");
+}
+
+/* ---- LLVM's assembler and disassembler -------------------------------- */
+
+typedef struct feed {
+    br_str words, text, ours;
+} feed;
+
+static void
+feed_case(void *arg, const one *c)
+{
+    feed *f = arg;
+    const uint8_t *b = (const uint8_t *)c->in.w;
+    const uint8_t *back = (const uint8_t *)c->back.w;
+
+    for (unsigned k = 0; k < c->in.words * 4u; k++)
+        br_str_printf(&f->words, "%s0x%02x", k ? "," : "", b[k]);
+    br_str_putc(&f->words, '\n');
+    br_str_printf(&f->text, "%s\n", c->text.at);
+    br_str_putc(&f->ours, '[');
+    for (unsigned k = 0; k < c->back.words * 4u; k++)
+        br_str_printf(&f->ours, "%s0x%02x", k ? "," : "", back[k]);
+    br_str_puts(&f->ours, "]\n");
+}
+
+/* llvm-mc's instructions: their text, or their bytes where it shows them. */
+static char *
+clean(const char *out)
+{
+    char *to = t_keep(malloc(strlen(out) + 2)), *p = to;
+
+    for (const char *l = out, *e; *l; l = e + (*e != 0)) {
+        const char *bytes;
+
+        e = l + strcspn(l, "\n");
+        if (*l != '\t' || l[1] == '.')
+            continue;
+        bytes = memmem(l, (size_t)(e - l), "; encoding: ", 12);
+        for (l = bytes ? bytes + 12 : l + 1; l < e; l++)
+            *p++ = *l == '\t' ? ' ' : *l;
+        while (p[-1] == ' ')
+            p--;
+        *p++ = '\n';
+    }
+    *p = 0;
+    return to;
+}
+
+static char *
+llvm(const char *cpu, bool dis, const br_str *in)
+{
+    char *mcpu = t_printf("-mcpu=%s", cpu);
+    const char *argv[] = {"llvm-mc-19",
+                          "-triple=amdgcn-amd-amdhsa",
+                          mcpu,
+                          "-mattr=+wavefrontsize32",
+                          dis ? "--disassemble" : "--show-encoding",
+                          NULL};
+    t_proc r;
+
+    t_exec(&r, argv, in->at, in->n);
+    if (*r.err)
+        ck_abort_msg("%s: %.400s", cpu, r.err);
+    return clean(r.out);
+}
+
+/* Both texts, line by line; stops at the first that differs. */
+static void
+same_lines(const char *what, const char *want, const char *got)
+{
+    unsigned n = 0;
+
+    for (; *want && *got; n++) {
+        size_t a = strcspn(want, "\n"), b = strcspn(got, "\n");
+
+        if (a != b || memcmp(want, got, a) != 0)
+            ck_abort_msg("%s, case %u:\nllvm %.*s\nours %.*s", what, n, (int)a,
+                         want, (int)b, got);
+        want += a + 1;
+        got += b + 1;
+    }
+    ck_assert_msg(!*want && !*got, "%s: %u cases, then one side ends", what, n);
+}
+
+TEST_WITHIN(gcn_agrees_with_llvm_both_ways, 60)
+{
+    if (!t_have_program("llvm-mc-19"))
+        t_skip("no llvm-mc-19 here");
+    if (t_sanitized())
+        t_skip("the plain build compares with llvm-mc-19");
+    for (size_t k = 0; k < BR_COUNT(targets); k++) {
+        feed f = {0};
+
+        each_case(targets[k], feed_case, &f);
+        same_lines(t_printf("%s disassembled", targets[k]),
+                   llvm(targets[k], true, &f.words), f.text.at);
+        same_lines(t_printf("%s assembled", targets[k]),
+                   llvm(targets[k], false, &f.text), f.ours.at);
+        br_str_fini(&f.words);
+        br_str_fini(&f.text);
+        br_str_fini(&f.ours);
+    }
+}
