@@ -386,7 +386,36 @@ __match_all_sync(unsigned int mask, T v, int *pred)
         return __match32_all_sync(mask, b, pred);
     }
 }
-/* ---- dot products of bytes ---------------------------------------------- */
+/* Clang up to 19 hands its builtins mask and value the wrong way round. */
+#define BRASS_REDUX(name, op, T)                      \
+    BRASS_D T brass_reduce_##name(unsigned mask, T v) \
+    {                                                 \
+        T r;                                          \
+                                                      \
+        asm volatile("redux.sync." op " %0, %1, %2;"  \
+                     : "=r"(r)                        \
+                     : "r"(v), "r"(mask)              \
+                     : "memory");                     \
+        return r;                                     \
+    }
+BRASS_REDUX(add, "add.s32", int)
+BRASS_REDUX(add, "add.u32", unsigned)
+BRASS_REDUX(min, "min.s32", int)
+BRASS_REDUX(min, "min.u32", unsigned)
+BRASS_REDUX(max, "max.s32", int)
+BRASS_REDUX(max, "max.u32", unsigned)
+BRASS_REDUX(and, "and.b32", unsigned)
+BRASS_REDUX(or, "or.b32", unsigned)
+BRASS_REDUX(xor, "xor.b32", unsigned)
+#undef BRASS_REDUX
+#define __reduce_add_sync(m, v) brass_reduce_add((m), (v))
+#define __reduce_min_sync(m, v) brass_reduce_min((m), (v))
+#define __reduce_max_sync(m, v) brass_reduce_max((m), (v))
+#define __reduce_and_sync(m, v) brass_reduce_and((m), (v))
+#define __reduce_or_sync(m, v)  brass_reduce_or((m), (v))
+#define __reduce_xor_sync(m, v) brass_reduce_xor((m), (v))
+
+/* ---- dot products of bytes -------------------------------------------------- */
 
 #define BRASS_DOT(name, op, R, A, B)                                   \
     BRASS_D R name(A a, B b, R c)                                      \

@@ -22,6 +22,9 @@
 #    define __cluster_dims__(...)
 #    define __maxnreg__(...)
 #    define __nv_pure__ __attribute__((pure))
+#    if __clang_major__ < 15
+#        define __noinline__ /* a word from 15 on; only a wish anyhow */
+#    endif
 #else
 #    define __host__
 #    define __device__

@@ -1,6 +1,6 @@
 /* cu_device.c - the device's properties, errors, limits, printf.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/cuda_int.h"
+#include "cuda/cu_graph.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -200,19 +200,25 @@ bc_limit_get(size_t *value, cudaLimit limit)
     return cudaSuccess;
 }
 
-/* The program's memory goes, modules stay: their variables start anew when the
- * program is. What a kernel spoiled is forgotten. */
+/* The program's memory, streams, events and modules go; what the program was
+ * linked with stays. What a kernel spoiled is forgotten. */
 cudaError_t
 bc_reset(void)
 {
     cudaError_t e = bc_wait_all();
 
+    for (struct CUstream_st *k = bc_rt.streams; k; k = k->next)
+        if (k->capture)
+            bc_graph_drop(k);
+    bc_streams_end();
+    for (bc_module *mod = bc_rt.modules, *next; mod; mod = next) {
+        next = mod->next;
+        if (!mod->registered)
+            bc_module_free(mod);
+    }
     bc_mem_reset();
+    br_str_fini(&bc_rt.printed);
     bc_rt.heap_used = 0;
     bc_rt.sticky = last = cudaSuccess;
-    for (struct CUstream_st *s = bc_rt.streams; s; s = s->next)
-        s->used = false;
-    for (struct CUevent_st *v = bc_rt.events; v; v = v->next)
-        v->used = false;
     return e;
 }

@@ -12,7 +12,9 @@
 
 #include <string.h>
 
-static _Thread_local struct CUstream_st *my_stream; /* cudaStreamPerThread */
+/* cudaStreamPerThread; of before a reset if the number is another. */
+static _Thread_local struct CUstream_st *my_stream;
+static _Thread_local uint64_t my_resets;
 
 /* ---- ops ---------------------------------------------------------------- */
 
@@ -75,6 +77,8 @@ work(void *arg)
         cudaError_t e = cudaSuccess;
         bool run;
 
+        if (!o && bc_rt.quit)
+            break;
         if (!o || !may_run(o)) {
             pthread_cond_wait(&bc_rt.moved, &bc_rt.lock.m);
             continue;
@@ -93,6 +97,37 @@ work(void *arg)
         pthread_cond_broadcast(&bc_rt.moved);
         bc_op_free((char *)o + OP_BYTES);
     }
+    bc_unlock();
+}
+
+/* Everything is done, and no handle is good any more. The lock is let go of
+ * while the threads end. */
+void
+bc_streams_end(void)
+{
+    struct CUstream_st *null = &bc_rt.null, *s;
+    struct CUevent_st *e;
+
+    bc_rt.quit = true;
+    pthread_cond_broadcast(&bc_rt.moved);
+    bc_unlock();
+    for (s = bc_rt.streams; s; s = s->next)
+        if (s->started)
+            br_thread_join(&s->thread);
+    if (null->started)
+        br_thread_join(&null->thread);
+    bc_lock();
+    while ((s = bc_rt.streams)) {
+        bc_rt.streams = s->next;
+        br_free(s);
+    }
+    while ((e = bc_rt.events)) {
+        bc_rt.events = e->next;
+        br_free(e);
+    }
+    *null = (struct CUstream_st){.used = true, .blocking = true};
+    bc_rt.quit = false;
+    bc_rt.resets++;
 }
 
 static bool
@@ -208,8 +243,9 @@ bc_stream_of(cudaStream_t h)
     struct CUstream_st *s = bc_rt.streams;
 
     if (h == cudaStreamPerThread || (!h && bc_rt.per_thread)) {
-        if (!my_stream || !my_stream->used)
+        if (!my_stream || my_resets != bc_rt.resets)
             my_stream = stream_get(0, 0);
+        my_resets = bc_rt.resets;
         return my_stream;
     }
     if (!h || h == cudaStreamLegacy)

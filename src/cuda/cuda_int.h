@@ -115,6 +115,7 @@ cudaError_t bc_issue(struct CUstream_st *s, void *payload);
 cudaError_t bc_wait_stream(struct CUstream_st *s);
 cudaError_t bc_wait_all(void);
 cudaError_t bc_wait_seq(struct CUstream_st *s, uint64_t seq);
+void bc_streams_end(void);
 bool bc_done(const bc_wait *w);
 cudaError_t bc_stream_new(cudaStream_t *out, unsigned flags, int priority);
 cudaError_t bc_stream_end(cudaStream_t s);
@@ -221,6 +222,8 @@ typedef struct bc_state {
     br_mutex exec;        /* a kernel runs */
     cudaError_t sticky;
     bool per_thread; /* the null stream is the thread's own */
+    bool quit;       /* threads of streams end */
+    uint64_t resets;
     struct CUstream_st *streams, null;
     struct CUevent_st *events;
     bc_module *modules;

@@ -243,15 +243,23 @@ bc_mem_regions(size_t *n)
     return r;
 }
 
+/* What modules and the program itself put there stays. */
 void
 bc_mem_reset(void)
 {
-    for (size_t k = 0; k < mem.list.n; k++)
-        mem.list.at[k].dead |= mem.list.at[k].kind <= BC_MEM_HOST ||
-                               mem.list.at[k].kind == BC_MEM_HEAP;
-    sweep();
     mem.used = 0;
-    for (size_t k = 0; k < mem.list.n; k++)
-        mem.used +=
-            mem.list.at[k].kind == BC_MEM_VARIABLE ? mem.list.at[k].bytes : 0;
+    for (size_t k = 0; k < mem.list.n; k++) {
+        bc_mem *m = &mem.list.at[k];
+
+        m->dead |= m->kind != BC_MEM_VARIABLE && m->kind != BC_MEM_REGISTERED;
+        if (!m->dead && m->kind == BC_MEM_VARIABLE)
+            mem.used += m->bytes;
+    }
+    sweep();
+    if (mem.list.n)
+        return;
+    br_vec_fini(&mem.list);
+    mem.top = 0;
+    if (mem.base)
+        madvise(mem.base, RANGE_BYTES, MADV_DONTNEED);
 }

@@ -138,9 +138,9 @@ br_fatbin_ptx(const void *image, size_t n, br_text *ptx, char **owned,
     uint64_t room = n ? n : UINT64_MAX, head, size;
 
     *owned = NULL;
-    if (room >= HEAD && word(p, 4) == MAGIC_FATBIN) {
-        head = word(p + 6, 2);
-        size = word(p + 8, 8);
+    if (room >= 4 && word(p, 4) == MAGIC_FATBIN) {
+        head = room < HEAD ? 0 : word(p + 6, 2);
+        size = head ? word(p + 8, 8) : 0;
         if (head < HEAD || head > room || size > room - head)
             return br_fail(st, BR_E_FORMAT,
                            "fat binary: its header says more than there is");

@@ -72,3 +72,119 @@ PROGRAM(language)
 {
     program("language");
 }
+
+PROGRAM(api)
+{
+    program("api");
+}
+
+PROGRAM(order)
+{
+    program("order");
+}
+
+PROGRAM(lanes)
+{
+    program("lanes");
+}
+
+/* What kernels print comes out where the host waits, in order, up to the size
+ * of the buffer. */
+TEST_WITHIN(cuda_printf_is_seen_where_the_host_waits, 60)
+{
+    const char *cu = t_printf("%s/p.cu", t_tmpdir());
+    const char *exe = t_printf("%s/p", t_tmpdir());
+    static const char text[] =
+        "#include <stdio.h>\n#include <assert.h>\n"
+        "__global__ void k(int n) { printf(\"%d %s %5.2f|%x %c %lld %u%%\\n\","
+        " n, \"word\", 1.5f * n, 255, 'z', 1ll << 40, 7u); }\n"
+        "__global__ void many() { printf(\"%06d\\n\", (int)threadIdx.x); }\n"
+        "__global__ void check(int n) { assert(n == 2); }\n"
+        "int main() { printf(\"a\\n\"); k<<<1, 1>>>(2); printf(\"b\\n\");\n"
+        "cudaDeviceSynchronize();\n"
+        "cudaDeviceSetLimit(cudaLimitPrintfFifoSize, 70);\n"
+        "many<<<1, 1000>>>(); cudaDeviceSynchronize();\n"
+        "check<<<1, 1>>>(3);\n"
+        "return cudaDeviceSynchronize() != cudaErrorAssert; }\n";
+    t_proc r;
+
+    need_clang();
+    t_write(cu, text, sizeof text - 1);
+    t_exec(&r, (const char *[]){t_repo("brasscc"), cu, "-o", exe, NULL}, NULL,
+           0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
+    ck_assert_int_eq(r.exit, 0);
+    ck_assert_str_eq(r.out, "a\nb\n2 word  3.00|ff z 1099511627776 7%\n"
+                            "000000\n000001\n000002\n000003\n000004\n000005\n"
+                            "000006\n000007\n000008\n000009\n");
+    ck_assert_msg(strstr(r.err, "assertion `n == 2' failed") != NULL, "%s",
+                  r.err);
+}
+
+/* Flags of nvcc, objects, PTX, and what is refused. */
+TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
+{
+    const char *dir = t_tmpdir(), *cu = t_repo("tests/cuda/vector_add.cu");
+    const char *o = t_printf("%s/v.o", dir), *exe = t_printf("%s/v x", dir);
+    const char *p = t_printf("%s/v.ptx", dir);
+    static const struct {
+        const char *flag, *says;
+    } bad[] = {{"--nonsense", "unknown option --nonsense"},
+               {"-cubin", "-ptx makes PTX"},
+               {"--fp64=emulate", "--fp64=emulate"},
+               {"--target=amd", "target amd is not there"},
+               {"no/such.cu", "no/such.cu: no such file"}};
+    t_proc r;
+
+    need_clang();
+    t_exec(&r,
+           (const char *[]){
+               t_repo("brasscc"), "-c", cu, "-o", o, "-O3", "-std=c++14",
+               "-gencode", "arch=compute_80,code=sm_80", "--use_fast_math",
+               "--expt-relaxed-constexpr", "-Xcompiler", "-Wall,-Wextra",
+               "-lineinfo", "-DN=1", "-I", dir, "--ptx-strict", NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    t_exec(&r, (const char *[]){t_repo("brasscc"), o, "-o", exe, NULL}, NULL,
+           0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    t_exec(&r, (const char *[]){t_repo("brasscc"), "-ptx", cu, "-o", p, NULL},
+           NULL, 0);
+    ck_assert_int_eq(r.exit, 0);
+    ck_assert(strstr(t_read(p, NULL), ".entry") != NULL);
+    for (size_t k = 0; k < BR_COUNT(bad); k++) {
+        t_exec(&r, (const char *[]){t_repo("brasscc"), bad[k].flag, NULL}, NULL,
+               0);
+        ck_assert_msg(r.exit == 2 && strstr(r.err, bad[k].says),
+                      "%s: %d: %.300s", bad[k].flag, r.exit, r.err);
+    }
+}
+
+/* An object of NVIDIA's compiler: packed PTX, its own way to launch. */
+TEST_WITHIN(cuda_objects_of_nvcc_run, 120)
+{
+    const char *o = t_printf("%s/l.o", t_tmpdir());
+    const char *exe = t_printf("%s/l", t_tmpdir());
+    const char *nvcc =
+        t_have_program("nvcc") ? "nvcc" : "/usr/local/cuda/bin/nvcc";
+    t_proc r;
+
+    if (t_sanitized())
+        t_skip("CUDA programs run without sanitizers");
+    if (!t_have_program(nvcc))
+        t_skip("no nvcc");
+    t_exec(&r,
+           (const char *[]){nvcc, "-c", "-gencode",
+                            "arch=compute_80,code=compute_80",
+                            t_repo("tests/cuda/collect.cu"), "-o", o, NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    t_exec(&r, (const char *[]){t_repo("brasscc"), o, "-o", exe, NULL}, NULL,
+           0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s%.1000s", r.out, r.err);
+}

@@ -1,0 +1,305 @@
+/* test_cuda.c - the CUDA runtime in this process: modules, launches, streams,
+ * errors, fat binaries. PTX by hand, so no compiler is needed.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "t.h"
+
+#include "base/thread.h"
+#include "cuda/cuda_int.h"
+
+#include "cuda/cuda.h"
+
+#include <string.h>
+
+#define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
+static const char ptx[] =
+    HEAD ".global .align 4 .u32 scale = 3;\n.const .align 4 .b32 bias[2] = "
+         "{10, 0};\n"
+         ".visible .entry mul(.param .u64 p, .param .u32 n) {\n"
+         ".reg .b32 %r<9>; .reg .b64 %d<5>; .reg .pred %p;\n"
+         "ld.param.u64 %d0,[p]; ld.param.u32 %r0,[n];\n"
+         "mov.u32 %r1,%ctaid.x; mov.u32 %r2,%ntid.x; mov.u32 %r3,%tid.x;\n"
+         "mad.lo.u32 %r1,%r1,%r2,%r3; setp.ge.u32 %p,%r1,%r0; @%p ret;\n"
+         "mul.wide.u32 %d1,%r1,4; add.u64 %d1,%d1,%d0;\n"
+         "ld.global.u32 %r4,[scale]; ld.const.u32 %r5,[bias];\n"
+         "ld.global.u32 %r6,[%d1]; mad.lo.u32 %r6,%r6,%r4,%r5;\n"
+         "st.global.u32 [%d1],%r6; ret; }\n"
+         ".visible .entry bad(.param .u64 p) { .reg .b64 %d;\n"
+         "ld.param.u64 %d,[p]; st.global.u32 [%d],1; ret; }\n"
+         ".visible .entry spin(.param .u64 p) { .reg .b64 %d; .reg .b32 %r;\n"
+         ".reg .pred %p; ld.param.u64 %d,[p];\n"
+         "L: ld.volatile.global.u32 %r,[%d]; setp.eq.u32 %p,%r,0; @%p bra L;\n"
+         "add.u32 %r,%r,1; st.global.u32 [%d],%r; ret; }\n";
+
+static void
+start(CUmodule *mod)
+{
+    CUcontext ctx;
+
+    ck_assert_int_eq(cuInit(0), CUDA_SUCCESS);
+    ck_assert_int_eq(cuCtxCreate(&ctx, 0, 0), CUDA_SUCCESS);
+    ck_assert_int_eq(cuModuleLoadData(mod, ptx), CUDA_SUCCESS);
+}
+
+static void
+end(void)
+{
+    ck_assert_int_eq(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+}
+
+static CUfunction
+function(CUmodule mod, const char *name)
+{
+    CUfunction f = NULL;
+
+    ck_assert_int_eq(cuModuleGetFunction(&f, mod, name), CUDA_SUCCESS);
+    return f;
+}
+
+static CUresult
+launch(CUfunction f, unsigned blocks, unsigned threads, CUstream s, void **args)
+{
+    return cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, 0, s, args, NULL);
+}
+
+TEST(cuda_driver_runs_a_module)
+{
+    uint32_t v[100], got[100], n = 100, five = 5;
+    CUdeviceptr p, g;
+    CUmodule mod;
+    CUfunction f;
+    size_t size;
+
+    ck_assert_int_eq(cuModuleLoadData(&mod, ptx), CUDA_ERROR_NOT_INITIALIZED);
+    start(&mod);
+    for (uint32_t k = 0; k < 100; k++)
+        v[k] = k;
+    f = function(mod, "mul");
+    ck_assert_int_eq(cuMemAlloc(&p, sizeof v), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemcpyHtoD(p, v, sizeof v), CUDA_SUCCESS);
+    ck_assert_int_eq(launch(f, 4, 32, NULL, (void *[]){&p, &n}), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemcpyDtoH(got, p, sizeof v), CUDA_SUCCESS);
+    for (uint32_t k = 0; k < 100; k++)
+        ck_assert_uint_eq(got[k], 3 * k + 10);
+    ck_assert_int_eq(cuModuleGetGlobal(&g, &size, mod, "scale"), CUDA_SUCCESS);
+    ck_assert_uint_eq(size, 4);
+    ck_assert_int_eq(cuMemcpyHtoD(g, &five, 4), CUDA_SUCCESS);
+    {
+        struct {
+            CUdeviceptr p;
+            uint32_t n;
+        } packed = {p, 1};
+        size_t bytes = 12;
+        void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed,
+                         CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                         CU_LAUNCH_PARAM_END};
+
+        ck_assert_int_eq(
+            cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra),
+            CUDA_SUCCESS);
+    }
+    ck_assert_int_eq(cuMemcpyDtoH(got, p, 8), CUDA_SUCCESS);
+    ck_assert_uint_eq(got[0], 60);
+    ck_assert_uint_eq(got[1], 13);
+    ck_assert_int_eq(cuMemFree(p + 4), CUDA_ERROR_INVALID_VALUE);
+    ck_assert_int_eq(cuMemFree(p), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
+    ck_assert_int_eq(cuModuleUnload(mod), CUDA_SUCCESS);
+    ck_assert_int_eq(cuModuleUnload(mod), CUDA_ERROR_INVALID_HANDLE);
+    end();
+}
+
+TEST(cuda_launches_are_checked)
+{
+    static const struct {
+        unsigned grid, block, shared;
+        CUresult code;
+    } cases[] = {{0, 32, 0, CUDA_ERROR_INVALID_VALUE},
+                 {1, 0, 0, CUDA_ERROR_INVALID_VALUE},
+                 {1, 1025, 0, CUDA_ERROR_INVALID_VALUE},
+                 {1, 32, 49153, CUDA_ERROR_INVALID_VALUE},
+                 {1, 32, 49152, CUDA_SUCCESS}};
+    CUdeviceptr p;
+    uint32_t n = 0;
+    CUmodule mod;
+    CUfunction f, none;
+
+    start(&mod);
+    f = function(mod, "mul");
+    ck_assert_int_eq(cuMemAlloc(&p, 4), CUDA_SUCCESS);
+    for (size_t k = 0; k < BR_COUNT(cases); k++)
+        ck_assert_int_eq(cuLaunchKernel(f, cases[k].grid, 1, 1, cases[k].block,
+                                        1, 1, cases[k].shared, NULL,
+                                        (void *[]){&p, &n}, NULL),
+                         cases[k].code);
+    ck_assert_int_eq(cuModuleGetFunction(&none, mod, "nobody"),
+                     CUDA_ERROR_NOT_FOUND);
+    ck_assert_int_eq(launch((CUfunction)&n, 1, 1, NULL, (void *[]){&p, &n}),
+                     CUDA_ERROR_INVALID_HANDLE);
+    ck_assert_int_eq(cuModuleLoadData(&mod, HEAD ".entry k() { add.u32 }"),
+                     CUDA_ERROR_INVALID_PTX);
+    ck_assert_int_eq(cuModuleLoadData(&mod, "\177ELF..."),
+                     CUDA_ERROR_NO_BINARY_FOR_GPU);
+    end();
+}
+
+TEST(cuda_faults_stay)
+{
+    CUdeviceptr p, wild = 0x1000;
+    CUmodule mod;
+    uint32_t n = 1;
+
+    start(&mod);
+    ck_assert_int_eq(cuMemAlloc(&p, 4), CUDA_SUCCESS);
+    ck_assert_int_eq(
+        launch(function(mod, "bad"), 1, 1, NULL, (void *[]){&wild}),
+        CUDA_SUCCESS);
+    ck_assert_int_eq(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+    ck_assert_int_eq(
+        launch(function(mod, "mul"), 1, 1, NULL, (void *[]){&p, &n}),
+        CUDA_ERROR_ILLEGAL_ADDRESS);
+    ck_assert_int_eq(cudaGetLastError(), cudaErrorIllegalAddress);
+    ck_assert_int_eq(cuMemcpyDtoH(&n, p, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
+    ck_assert_str_eq(cudaGetErrorName(cudaErrorIllegalAddress),
+                     "cudaErrorIllegalAddress");
+    end();
+    ck_assert_int_eq(cudaGetLastError(), cudaSuccess);
+}
+
+static void
+let_go(void *arg)
+{
+    br_sleep_ns(2000000);
+    *(volatile uint32_t *)arg = 1; /* the kernel waits for it */
+}
+
+/* A kernel waits for the host, an event for the kernel, a stream for both. */
+TEST(cuda_streams_and_events_order)
+{
+    CUstream a, b;
+    CUevent e, t0;
+    CUmodule mod;
+    CUdeviceptr p, q;
+    uint32_t *flag, n = 1, got;
+    br_thread th;
+    br_status st = {0};
+    float ms;
+
+    if (strcmp(t_conf(), "thread") == 0)
+        t_skip("host and kernel race for a flag on purpose");
+    start(&mod);
+    ck_assert_int_eq(cuMemHostAlloc((void **)&flag, 4, 0), CUDA_SUCCESS);
+    *flag = 0;
+    ck_assert_int_eq(cuMemHostGetDevicePointer(&p, flag, 0), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemAlloc(&q, 4), CUDA_SUCCESS);
+    ck_assert_int_eq(cuStreamCreate(&a, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ck_assert_int_eq(cuStreamCreate(&b, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ck_assert_int_eq(cuEventCreate(&e, 0), CUDA_SUCCESS);
+    ck_assert_int_eq(cuEventCreate(&t0, 0), CUDA_SUCCESS);
+    ck_assert_int_eq(cuEventRecord(t0, a), CUDA_SUCCESS);
+    ck_assert_int_eq(launch(function(mod, "spin"), 1, 1, a, (void *[]){&p}),
+                     CUDA_SUCCESS);
+    ck_assert_int_eq(cuEventRecord(e, a), CUDA_SUCCESS);
+    ck_assert_int_eq(cuStreamWaitEvent(b, e, 0), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemcpyAsync(q, p, 4, b), CUDA_SUCCESS);
+    ck_assert_int_eq(cuEventQuery(e), CUDA_ERROR_NOT_READY);
+    ck_assert_int_eq(cuStreamQuery(b), CUDA_ERROR_NOT_READY);
+    t_ok(br_thread_start(&th, "flag", let_go, flag, &st), &st);
+    ck_assert_int_eq(cuStreamSynchronize(b), CUDA_SUCCESS);
+    br_thread_join(&th);
+    ck_assert_int_eq(cuMemcpyDtoH(&got, q, 4), CUDA_SUCCESS);
+    ck_assert_uint_eq(got, 2);
+    ck_assert_int_eq(cuEventElapsedTime(&ms, t0, e), CUDA_SUCCESS);
+    ck_assert(ms > 1);
+    (void)n;
+    end();
+}
+
+static void
+allocate(void *arg)
+{
+    uint64_t seed = (uint64_t)(uintptr_t)arg;
+    void *p[50] = {0};
+
+    for (int k = 0; k < 2000; k++) {
+        void **at = &p[t_rand(&seed) % BR_COUNT(p)];
+        cudaPointerAttributes a;
+
+        if (*at) {
+            ck_assert_int_eq(cudaPointerGetAttributes(&a, (char *)*at + 5),
+                             cudaSuccess);
+            ck_assert_int_eq(a.type, cudaMemoryTypeDevice);
+            ck_assert_int_eq(cudaFree(*at), cudaSuccess);
+            *at = NULL;
+        } else {
+            ck_assert_int_eq(cudaMalloc(at, 10 + t_rand(&seed) % 9000),
+                             cudaSuccess);
+        }
+    }
+}
+
+TEST(cuda_memory_is_for_several_threads)
+{
+    br_thread th[4];
+    br_status st = {0};
+    size_t before, after, total;
+
+    ck_assert_int_eq(cudaMemGetInfo(&before, &total), cudaSuccess);
+    for (uintptr_t k = 0; k < BR_COUNT(th); k++)
+        t_ok(
+            br_thread_start(&th[k], "allocate", allocate, (void *)(k + 1), &st),
+            &st);
+    for (size_t k = 0; k < BR_COUNT(th); k++)
+        br_thread_join(&th[k]);
+    ck_assert_int_eq(cudaDeviceReset(), cudaSuccess);
+    ck_assert_int_eq(cudaMemGetInfo(&after, &total), cudaSuccess);
+    ck_assert_uint_eq(before, after);
+}
+
+/* ---- fat binaries --------------------------------------------------------------- */
+
+static void
+put(br_str *s, uint64_t v, unsigned bytes)
+{
+    br_str_put(s, (const char *)&v, bytes);
+}
+
+static void
+entry(br_str *s, unsigned kind, unsigned sm, const char *text)
+{
+    size_t n = strlen(text) + 1;
+
+    put(s, kind, 2), put(s, 0x101, 2), put(s, 64, 4), put(s, n, 8);
+    put(s, 0, 8), put(s, 0, 4), put(s, sm, 4), put(s, 64, 8), put(s, 1, 8);
+    put(s, 0, 8), put(s, 0, 8);
+    br_str_put(s, text, n);
+}
+
+TEST(cuda_fatbin_gives_the_newest_ptx)
+{
+    br_str body = {0}, all = {0};
+    br_status st = {0};
+    char *owned;
+    br_text p;
+
+    entry(&body, 2, 90, "machine code");
+    entry(&body, 1, 70, "old");
+    entry(&body, 1, 80, "new");
+    put(&all, 0xba55ed50, 4), put(&all, 1, 2), put(&all, 16, 2);
+    put(&all, body.n, 8);
+    br_str_put(&all, body.at, body.n);
+    t_ok(br_fatbin_ptx(all.at, all.n, &p, &owned, &st), &st);
+    ck_assert(br_text_is(p, "new"));
+    for (size_t n = 4; n < all.n; n++) { /* cut: never more than is there */
+        char *cut = br_alloc(n);
+
+        memcpy(cut, all.at, n);
+        ck_assert_int_ne(br_fatbin_ptx(cut, n, &p, &owned, NULL), BR_OK);
+        br_free(cut);
+    }
+    all.at[16] = all.at[16 + 64 + 13] = all.at[16 + 2 * 64 + 17] = 2;
+    ck_assert_int_eq(br_fatbin_ptx(all.at, all.n, &p, &owned, &st),
+                     BR_E_UNSUPPORTED);
+    ck_assert(strstr(st.msg, "machine code") != NULL);
+    br_str_fini(&body);
+    br_str_fini(&all);
+}
