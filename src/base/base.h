@@ -196,10 +196,13 @@ typedef struct br_file_map {
     const uint8_t *p;
     size_t n;
     uint64_t device, inode; /* of the file, as stat says */
+    int64_t written_ns;
 } br_file_map;
 br_code br_file_map_open(br_file_map *m, const char *path,
                          br_status *st) BR_MUST_USE;
 void br_file_map_close(br_file_map *m);
+/* Pages touched so far leave memory; the next touch reads them again. */
+void br_file_map_forget(const br_file_map *m);
 /* Whether a path names the file that is mapped, by whatever name. */
 bool br_file_map_is(const br_file_map *m, const char *path);
 

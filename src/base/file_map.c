@@ -36,6 +36,8 @@ look(int fd, br_file_map *m)
         return -1;
     m->device = (uint64_t)info.st_dev;
     m->inode = (uint64_t)info.st_ino;
+    m->written_ns =
+        (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
     if (S_ISREG(info.st_mode))
         return info.st_size;
     errno = S_ISDIR(info.st_mode) ? EISDIR : ESPIPE;
@@ -77,6 +79,13 @@ br_file_map_close(br_file_map *m)
     if (m->n > 0)
         munmap((void *)(uintptr_t)m->p, m->n);
     *m = (br_file_map){.p = nothing};
+}
+
+void
+br_file_map_forget(const br_file_map *m)
+{
+    if (m->n > 0)
+        (void)madvise((void *)(uintptr_t)m->p, m->n, MADV_DONTNEED);
 }
 
 bool

@@ -96,6 +96,15 @@ br_cli_folder(const br_cli *cli, const char *xdg, const char *home_path,
     return given || home;
 }
 
+const char *
+br_cli_cache(const br_cli *cli, br_str *path)
+{
+    if (!br_cli_folder(cli, "XDG_CACHE_HOME", ".cache", path) || path->oom)
+        return NULL;
+    br_cli_make_folder(path);
+    return path->at;
+}
+
 void
 br_cli_make_folder(br_str *path)
 {

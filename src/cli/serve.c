@@ -122,6 +122,8 @@ load_model(server *s, br_status *st)
                       .n_slots = (uint32_t)br_opt_int(s->cli, BR_OPT_slots)};
     const char *template = br_opt_str(s->cli, BR_OPT_chat_template);
     br_status none = {0};
+    br_str cache = {0};
+    br_code code;
     bool lost = false;
 
     BR_TRY(br_model_open(&s->model, s->path.at, st));
@@ -132,7 +134,10 @@ load_model(server *s, br_status *st)
     else if (br_chat_new(&s->chat, s->model->gguf, s->tok, &none) != BR_OK &&
              none.code != BR_E_UNSUPPORTED)
         return br_fail(st, none.code, "%s", none.msg);
-    BR_TRY(br_lm_model_open(&s->lm, s->model, &c, st));
+    c.cache = br_cli_cache(s->cli, &cache);
+    code = br_lm_model_open(&s->lm, s->model, &c, st);
+    br_str_fini(&cache);
+    BR_TRY(code);
     e.lm = br_lm_model_lm(s->lm);
     e.tok = s->tok;
     BR_TRY(br_engine_new(&s->engine, &e, st));

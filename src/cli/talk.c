@@ -130,6 +130,7 @@ static br_code
 open_lm(br_talk *t, uint32_t ctx, br_status *st)
 {
     br_progress p;
+    br_str cache = {0};
     br_lm_config c = {.tier = br_opt_str(t->cli, BR_OPT_on_tier),
                       .threads = (uint32_t)br_opt_int(t->cli, BR_OPT_threads),
                       .exact = br_opt_enum(t->cli, BR_OPT_arith) == 1,
@@ -138,9 +139,11 @@ open_lm(br_talk *t, uint32_t ctx, br_status *st)
                       .ctx = &p};
     br_code code;
 
+    c.cache = br_cli_cache(t->cli, &cache);
     br_progress_begin(&p, t->cli, "packing weights", 0);
     code = br_lm_model_open(&t->lm, t->model, &c, st);
     br_progress_end(&p);
+    br_str_fini(&cache);
     return code;
 }
 

@@ -9,6 +9,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/gguf_int.h"
 
+#include "base/hash.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -46,6 +48,34 @@ br_gguf_close(br_gguf *g)
     br_free(g->tensor);
     br_arena_fini(&g->arena);
     br_free(g);
+}
+
+bool
+br_gguf_stamp(const br_gguf *g, uint8_t out[BR_BLAKE2B_BYTES])
+{
+    br_str s = {0};
+    bool ok = true;
+
+    for (uint32_t i = 0; i < g->n_parts; i++) {
+        const br_file_map *m = &g->part[i].map;
+
+        br_str_printf(&s, "%llu %llu %zu %lld\n", (unsigned long long)m->device,
+                      (unsigned long long)m->inode, m->n,
+                      (long long)m->written_ns);
+        ok = ok && m->n > 0;
+    }
+    ok = ok && !s.oom && s.n > 0;
+    if (ok)
+        br_blake2b(s.at, s.n, out);
+    br_str_fini(&s);
+    return ok;
+}
+
+void
+br_gguf_forget(const br_gguf *g)
+{
+    for (uint32_t i = 0; i < g->n_parts; i++)
+        br_file_map_forget(&g->part[i].map);
 }
 
 static br_code

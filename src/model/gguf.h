@@ -74,6 +74,11 @@ br_code br_gguf_open(br_gguf **out, const char *path,
 br_code br_gguf_open_mem(br_gguf **out, const void *p, size_t n,
                          br_status *st) BR_MUST_USE;
 void br_gguf_close(br_gguf *g);
+/* Which files these are and when they were written, as one digest; false where
+ * the bytes are somebody else's. */
+bool br_gguf_stamp(const br_gguf *g, uint8_t out[32]) BR_MUST_USE;
+/* br_file_map_forget of all files. */
+void br_gguf_forget(const br_gguf *g);
 
 size_t br_gguf_n_kv(const br_gguf *g);
 const br_gguf_kv *br_gguf_kv_at(const br_gguf *g, size_t i);

@@ -12,7 +12,8 @@
 
 enum {
     REF_CHUNK = 64,
-    CPU_CHUNK = 512, /* weights are read once for so many rows */
+    CPU_CHUNK = 512,        /* weights are read once for so many rows */
+    CACHE_FROM = 256 << 20, /* about half a second of packing on two cores */
 };
 
 struct br_lm_model {
@@ -157,6 +158,7 @@ open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
                            .max_rows = cpu ? CPU_CHUNK : REF_CHUNK,
                            .exact = c->exact,
                            .f16_kv = true,
+                           .cache = {c->cache, CACHE_FROM},
                            .progress = c->progress,
                            .ctx = c->ctx};
 

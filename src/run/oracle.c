@@ -56,6 +56,7 @@ open_cpu(br_oracle *o, const uint32_t *n_pages, br_status *st)
                         .isa = -1,
                         .max_rows = o->c.max_rows,
                         .max_want = o->c.max_want,
+                        .cache = o->c.cache,
                         .progress = o->c.progress,
                         .ctx = o->c.ctx};
 

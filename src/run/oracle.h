@@ -29,6 +29,7 @@ typedef struct br_oracle_config {
     br_cpu_pool *pool;
     bool exact;  /* the reference tier's bits */
     bool f16_kv; /* keys and values as F16, unless exact */
+    br_cpu_cache cache;
     /* Weights that are packed; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;

@@ -5,9 +5,11 @@
 #include "logits_kit.h"
 #include "run/tier_diff.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "t.h"
 
@@ -386,4 +388,86 @@ TEST(cli_validate_compares_tiers)
     ck_assert_int_eq(r.exit, 5);
     t_run(&r, "validate", model);
     ck_assert_int_eq(r.exit, 2);
+}
+
+/* ---- packed weights that are kept ---------------------------------------- */
+
+/* The only *.pack of the folder. */
+static char *
+pack_in(const char *folder)
+{
+    DIR *d = opendir(folder);
+    char *found = NULL;
+
+    ck_assert_ptr_nonnull(d);
+    for (struct dirent *e; (e = readdir(d));) {
+        if (!strstr(e->d_name, ".pack"))
+            continue;
+        ck_assert_msg(!found, "two files: %s", e->d_name);
+        found = t_printf("%s/%s", folder, e->d_name);
+    }
+    closedir(d);
+    return found;
+}
+
+/* Opens the model file, asks for logits, ends; were the weights kept? */
+static bool
+start(const lk_case *c, const char *file, br_oracle_config config, float *l)
+{
+    br_status st = {0};
+    br_oracle o;
+    br_model *m;
+    bool kept;
+
+    t_ok(br_model_open(&m, file, &st), &st);
+    t_ok(br_oracle_open(&o, m, &config, &st), &st);
+    kept = br_cpu_was_kept(o.cpu);
+    t_ok(br_oracle_feed(&o, 0, 0, c->tokens, 4, 0, l, &st), &st);
+    br_oracle_close(&o);
+    br_model_close(m);
+    return kept;
+}
+
+TEST(packed_weights_are_kept_until_the_model_changes)
+{
+    br_cpu_pool *two = pool_of(2);
+    lk_case c = lk_get(0);
+    const char *folder = t_printf("%s/cache", t_tmpdir());
+    const char *file = t_printf("%s/m.gguf", t_tmpdir());
+    size_t bytes = 4 * (size_t)c.n_vocab * sizeof(float), n;
+    float *want = t_keep(malloc(bytes)), *got = t_keep(malloc(bytes));
+    br_oracle_config config = {.pool = two, .cache = {folder, 1 << 30}};
+    char *pack, *text;
+
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    t_write(file, c.file, c.file_n);
+    ck_assert(!start(&c, file, config, want));
+    ck_assert_msg(!pack_in(folder), "too small to be kept");
+
+    config.cache.from = 0;
+    ck_assert(!start(&c, file, config, got));
+    ck_assert(start(&c, file, config, got));
+    ck_assert_mem_eq(got, want, bytes);
+
+    pack = pack_in(folder);
+    text = t_read(pack, &n);
+    t_write(pack, text, n - 1); /* cut off */
+    ck_assert(!start(&c, file, config, got));
+    ck_assert_mem_eq(got, want, bytes);
+    text[9] ^= 1; /* of another key */
+    t_write(pack, text, n);
+    ck_assert(!start(&c, file, config, got));
+    ck_assert_mem_eq(got, want, bytes);
+    ck_assert(start(&c, file, config, got)); /* written over, both times */
+
+    t_write(file, c.file, c.file_n); /* a later time */
+    ck_assert(!start(&c, file, config, got));
+    ck_assert(start(&c, file, config, got));
+    ck_assert_mem_eq(got, want, bytes);
+
+    config.cache.folder = "/nowhere"; /* no reason not to run */
+    ck_assert(!start(&c, file, config, got));
+    ck_assert_mem_eq(got, want, bytes);
+    br_cpu_pool_free(two);
+    lk_end();
 }

@@ -30,6 +30,7 @@ prepare(br_cpu *c, const br_model *m, const br_ir *g, br_status *st)
 {
     br_values_config vc = {.max_rows = c->c.max_rows,
                            .max_want = c->c.max_want};
+    br_code code;
 
     if (c->c.isa >= 0 && !br_isa_here((br_isa)c->c.isa))
         return br_fail(st, BR_E_NO_DEVICE, "this processor has no %s",
@@ -40,7 +41,14 @@ prepare(br_cpu *c, const br_model *m, const br_ir *g, br_status *st)
     BR_TRY(br_values_bind(&c->v, &c->arena, m, g, st));
     BR_TRY(br_values_place(&c->v, &c->arena, &vc, st));
     BR_TRY(cpu_plan(c, st));
-    return cpu_pack(c, st);
+    if (cpu_cache_find(c))
+        return BR_OK;
+    code = cpu_pack(c, st);
+    if (code == BR_OK)
+        cpu_cache_keep(c);
+    else
+        c->keeps = false;
+    return code;
 }
 
 br_code
@@ -70,6 +78,7 @@ br_cpu_free(br_cpu *c)
 {
     if (!c)
         return;
+    cpu_cache_end(c);
     br_values_fini(&c->v);
     br_vec_fini(&c->phases);
     br_vec_fini(&c->tables);
@@ -88,6 +97,12 @@ uint64_t
 br_cpu_weight_bytes(const br_cpu *c)
 {
     return c->packed_bytes;
+}
+
+bool
+br_cpu_was_kept(const br_cpu *c)
+{
+    return c->kept.n > 0;
 }
 
 const uint8_t *

@@ -23,12 +23,20 @@
 #include "drv/state.h"
 #include "drv/values.h"
 
+/* Where packed weights are kept for the next start, from so many bytes on;
+ * folder NULL: nowhere. */
+typedef struct br_cpu_cache {
+    const char *folder;
+    uint64_t from;
+} br_cpu_cache;
+
 typedef struct br_cpu_config {
     br_cpu_pool *pool; /* outlives the tier; may serve several */
     bool exact;
     int isa;           /* br_isa; -1: the best of this machine */
     uint32_t max_rows; /* of a step */
     uint32_t max_want; /* of them that want logits */
+    br_cpu_cache cache;
     /* Called now and then while weights are packed; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;
@@ -48,6 +56,7 @@ int64_t br_cpu_n_vocab(const br_cpu *c);
  * LM_HEAD have the rows that want logits. */
 void br_cpu_watch(br_cpu *c, const br_watch *w);
 uint64_t br_cpu_weight_bytes(const br_cpu *c); /* packed */
+bool br_cpu_was_kept(const br_cpu *c);         /* they came from the cache */
 const uint8_t *br_cpu_weights(const br_cpu *c, size_t *n);
 br_isa br_cpu_isa(const br_cpu *c);
 

@@ -12,6 +12,7 @@
 #ifndef BR_CPU_INT_H
 #define BR_CPU_INT_H
 
+#include "base/thread.h"
 #include "drv/cpu/cpu.h"
 #include "drv/cpu/cpu_ops.h"
 #include "drv/ref/ref_int.h"
@@ -98,9 +99,15 @@ struct br_cpu {
     br_isa isa;
     const br_cpu_ops *ops;
     uint32_t n_threads;
-    cpu_mat *mat; /* [n_values] */
-    uint8_t *packed, *packed_block;
+    cpu_mat *mat;          /* [n_values] */
+    const uint8_t *packed; /* in packed_block, or in kept */
+    uint8_t *packed_block;
     uint64_t packed_bytes;
+    br_file_map kept;
+    br_str kept_path;
+    uint8_t kept_key[32];
+    br_thread keeper; /* writes them there; while they are packed: will do */
+    bool keeps;
     BR_VEC(cpu_phase) phases;
     BR_VEC(cpu_table) tables;
     cpu_worker *worker;
@@ -120,6 +127,12 @@ struct br_cpu {
 br_code cpu_plan(br_cpu *c, br_status *st) BR_MUST_USE;
 /* cpu_pack.c */
 br_code cpu_pack(br_cpu *c, br_status *st) BR_MUST_USE;
+
+/* cpu_cache.c: packed weights that are kept; those that shall be kept, from now
+ * on; the end of both. */
+bool cpu_cache_find(br_cpu *c);
+void cpu_cache_keep(br_cpu *c);
+void cpu_cache_end(br_cpu *c);
 
 /* cpu_rows.c: opcodes that take rows one by one; NULL: not one of those. */
 extern const cpu_kind cpu_rows, cpu_tables;

@@ -8,12 +8,14 @@
 
 #include "base/thread.h"
 
-enum { TILE_BYTES = 1 << 20 };
+/* The file is in memory beside what was packed: so much of it. */
+enum { TILE_BYTES = 1 << 20, FORGET_BYTES = 64 << 20 };
 
 typedef struct pack {
     br_cpu *c;
+    uint8_t *to;
     const cpu_mat **mat; /* a phase each */
-    uint64_t done;
+    uint64_t done, forgotten;
     uint32_t per; /* panels of a tile */
 } pack;
 
@@ -26,6 +28,10 @@ begin(void *ctx, uint32_t phase)
 
     if (phase > 0)
         k->done += k->mat[phase - 1]->slices * k->mat[phase - 1]->m.bytes;
+    if (k->done - k->forgotten > FORGET_BYTES) {
+        br_gguf_forget(k->c->v.m->gguf);
+        k->forgotten = k->done;
+    }
     if (k->c->c.progress)
         k->c->c.progress(k->c->c.ctx, k->done, k->c->packed_bytes);
     k->per = (uint32_t)BR_MAX(TILE_BYTES / m->m.panel_bytes,
@@ -49,7 +55,7 @@ tile(void *ctx, uint32_t phase, uint32_t i, uint32_t worker)
     p0 = i % each * k->per;
     (void)br_qtype_bytes(m->m.type, m->m.n_in, &row_bytes);
     br_mat_pack(&m->m, m->t->data + slice * m->m.n_out * row_bytes,
-                k->c->packed + m->at + slice * m->m.bytes, p0,
+                k->to + m->at + slice * m->m.bytes, p0,
                 BR_MIN(p0 + k->per, panels));
 }
 
@@ -70,13 +76,15 @@ cpu_pack(br_cpu *c, br_status *st)
                        "cpu tier: no memory for %llu MB of weights",
                        (unsigned long long)(bytes >> 20));
     }
-    c->packed = c->packed_block +
-                (BR_MAT_ALIGN - (uintptr_t)c->packed_block % BR_MAT_ALIGN) %
-                    BR_MAT_ALIGN;
+    k.to = c->packed_block +
+           (BR_MAT_ALIGN - (uintptr_t)c->packed_block % BR_MAT_ALIGN) %
+               BR_MAT_ALIGN;
+    c->packed = k.to;
     for (uint32_t v = 0; v < c->v.g->n_values; v++)
         if (c->mat[v].t)
             k.mat[job.n_phases++] = &c->mat[v];
     br_cpu_pool_run(c->c.pool, &job);
+    br_gguf_forget(c->v.m->gguf); /* what is read again is rows of EMBED */
     if (c->c.progress)
         c->c.progress(c->c.ctx, c->packed_bytes, c->packed_bytes);
     br_free(k.mat);
