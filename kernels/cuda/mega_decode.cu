@@ -1,6 +1,6 @@
 /* mega_decode.cu - a whole decode step of a dense transformer in one launch.
  *
- *   gather x (words of other workers) -> tensor cores over 12 slots of 16 KiB
+ *   gather x (words of other workers) -> tensor cores over 24 slots of 8 KiB
  *   -> finish rows -> publish words
  *
  *   warps 0 - 11    multiply, then finish rows     16, 17  load
@@ -10,7 +10,7 @@
  * are free, but with few chunks under way. Weights depend on nothing, so it
  * runs ahead across phases, layers and steps; what a phase waits for is only
  * its activations. Few, because a word that a worker publishes or polls queues
- * behind the copies under way: with all 12, every exchange cost 3 us more.
+ * behind the copies under way: with all slots, every exchange cost 3 us more.
  *
  * Numbers: each row's dot product is segments of 512 columns, each a chain of
  * 32 mma from zero, added in ascending order in f32: a function of the shape
@@ -116,10 +116,10 @@ take2(const struct worker *w, const u64 *p)
     return u32x2{0, 0};
 }
 
-/* A lane of each gathering warp waits until most of the n workers of a phase
- * said "out", or a while; then the words themselves decide. Most, because the
- * last ones come while the first look is on its way: waiting for all cost one
- * round trip more. */
+/* A lane of each gathering warp waits until 3/4 of the n workers of a phase
+ * said "out", or a while; then the words themselves decide. Not all, because
+ * the last ones come while the first look is on its way: waiting for all cost
+ * one round trip more, for 7/8 0.4 %. */
 #define HINT_LIMIT (1u << 16)
 enum { HINT_H, HINT_ATTN, HINT_MID, HINT_ACT }; /* HINT_H: what h_in holds */
 
@@ -135,7 +135,7 @@ await_hint(const struct worker *w, const u32 *hint, u32 n)
     if ((w->t & 31) == 0)
 #pragma unroll 1
         for (u32 s = 0; s < HINT_LIMIT; s++)
-            if (ld_relaxed32(hint) + n / 8 >= w->epoch * n)
+            if (ld_relaxed32(hint) + n / 4 >= w->epoch * n)
                 break;
     warp_sync();
 }
@@ -617,28 +617,33 @@ phase_product(const struct worker *w, const struct br_mk_inst *in)
 /* ---- the two roles ------------------------------------------------------------- */
 
 /* n_steps times the chunks [first, first + period) of this worker's stream;
- * loader j of F::LOADERS takes every LOADERS-th. A round of the loop takes 0.27
- * us (looks at barriers, 150 cycles each): one loader alone copies chunks of 8
- * KiB at 3.9 TB/s, two at 4.5; of 16 KiB one at 4.5, and two run apart.
- * The deeper the copies under way, the faster the stream (2 of 16 KiB 4.2 TB/s,
- * 3 4.5) and the later a word (an exchange 1.4, 1.8 us): args.deep while the
+ * loader j of two takes every other copy. A round of the loop takes 0.27 us
+ * (looks at barriers, 150 cycles each): one loader alone copies 8 KiB at 3.9
+ * TB/s, two at 4.5. Halves of a chunk: the first is free 0.6 us before all of
+ * it, when twelve warps begin twelve chunks at once.
+ * The deeper the copies under way, the faster the stream (32 KiB 4.2 TB/s, 48
+ * 4.5) and the later a word (an exchange 1.4, 1.8 us): args.deep while the
  * consumers wait for weights, args.depth while weights wait for them.
  * Tried: chunks beyond the slots fetched into the L2 while no slot is free, 4
  * to 20 of them, then kept ahead at 1/2 to 7/8 of the pace: no gain. */
+#define LOADERS 2
+
 template <class F>
 BR_DEV void
 load_stream(u32 sm, u32 j, u32 first, u32 period, u32 n_steps)
 {
-    const unsigned char *from = args.stream + (u64)sm * F::CHUNK;
-    const u64 stride = (u64)F::CHUNK * args.n_workers;
+    const unsigned char *from = args.stream + (u64)sm * F::COPIES * F::COPY;
+    const u64 stride = (u64)F::COPIES * F::COPY * args.n_workers;
     const u32 full = smem_of(S->full), empty = smem_of(S->empty);
     const u64 policy = policy_evict_first();
-    u32 c = first + j;
+    const u32 end = (first + period) * F::COPIES;
+    u32 c = first * F::COPIES + j;
 
+    period *= F::COPIES;
 #pragma unroll 1
-    for (u32 n = j; n < period * n_steps; n += F::LOADERS, c += F::LOADERS) {
-        const u32 slot = n % F::SLOTS, back = n - F::SLOTS * 2 / 3;
-        while (c >= first + period)
+    for (u32 n = j; n < period * n_steps; n += LOADERS, c += LOADERS) {
+        const u32 slot = n % F::SLOTS, back = n - F::SLOTS / 2;
+        while (c >= end)
             c -= period;
         if (n >= F::SLOTS)
             mbar_wait(empty + slot * 8, (n / F::SLOTS - 1) & 1);
@@ -647,13 +652,13 @@ load_stream(u32 sm, u32 j, u32 first, u32 period, u32 n_steps)
                               ? args.deep
                               : args.depth;
         /* of this loader: the other one's barriers may be a round further */
-        const u32 late = n - (depth + F::LOADERS - 1) / F::LOADERS * F::LOADERS;
+        const u32 late = n - (depth + LOADERS - 1) / LOADERS * LOADERS;
         if (late < n)
             mbar_wait(full + late % F::SLOTS * 8, (late / F::SLOTS) & 1);
-        mbar_expect(full + slot * 8, F::CHUNK);
-        bulk_copy(smem_of(S->ring) + slot * F::CHUNK,
-                  from + c * stride, F::CHUNK, full + slot * 8,
-                  policy);
+        mbar_expect(full + slot * 8, F::COPY);
+        bulk_copy(smem_of(S->ring) + slot * F::COPY,
+                  from + c / F::COPIES * stride + c % F::COPIES * F::COPY,
+                  F::COPY, full + slot * 8, policy);
     }
 }
 
@@ -761,7 +766,7 @@ decode(u32 first, u32 end, u32 n_steps)
     if (w.t >= BR_MK_THREADS) {
         SET_REGISTERS(dec, 24);
         const u32 j = (w.t - BR_MK_THREADS) / 32;
-        if (w.t % 32 == 0 && j < F::LOADERS) {
+        if (w.t % 32 == 0 && j < LOADERS) {
             u32 c0 = queue[first].chunk0;
             u32 c1 = end == args.n_inst ? args.stream_chunks[w.sm]
                                         : queue[end].chunk0;

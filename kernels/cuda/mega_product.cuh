@@ -1,15 +1,15 @@
 /* mega_product.cuh - weights times the input vector, for each weight format.
  *
- * A format says how large a chunk is (16 rows x 512 columns, mega_table.h), how
- * many slots of the ring that gives, how x lies in shared memory, and how a
- * warp turns a chunk into 16 partial sums. As many warps as divide the slots:
- * a slot is then always taken by the same warp, and a warp never waits for a
+ * A format says in how many copies a chunk comes (16 rows x 512 columns,
+ * mega_table.h), how many slots for copies that gives, how x lies in shared
+ * memory, and how a warp turns a chunk into 16 partial sums. As many warps as
+ * divide the slots: a slot is then always taken by the same warp, and a warp never waits for a
  * barrier two rounds ahead, which its parity could not tell from the last one.
  * SPDX-License-Identifier: Apache-2.0 */
 
 /* bf16: one chain of 32 mma for the segment. */
 struct bf16_weights {
-    enum { CHUNK = BR_MK_CHUNK_BF16, SLOTS = 12, WARPS = 12, LOADERS = 1, TILES = 2 };
+    enum { COPY = BR_MK_CHUNK_BF16 / 2, COPIES = 2, SLOTS = 24, WARPS = 12, TILES = 2 };
 
     /* Lane t of k-step j reads its B operand, pairs of columns t and t + 4 of
      * the tile, at j*32 + t*8: pairs of a tile lie as 0 4 1 5 2 6 3 7. */
@@ -70,38 +70,55 @@ struct bf16_weights {
             x[k] = lds64(X + (j + k) * 32);
         }
     }
-    /* Rows lane / 4 and lane / 4 + 8 of the chunk at `from`. */
+    /* Sums so far of rows lane / 4 and lane / 4 + 8. */
+    struct sums {
+        float c[4];
+    };
+    BR_DEV struct sums
+    none(void)
+    {
+        return {{0.0f, 0.0f, 0.0f, 0.0f}};
+    }
+    /* Copy `part` of the chunk, which lies at `from`: half of the k-steps. */
     BR_DEV void
-    rows(u32 from, u32 seg, u32 lane, float *lo, float *hi)
+    rows(struct sums *s, u32 from, u32 seg, u32 part, u32 lane)
     {
         const u32 A = from + lane * 16;
-        const u32 X = smem_of(S->x) + seg * 1024 + (lane & 3) * 8;
-        float c[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        const u32 X =
+            smem_of(S->x) + seg * 1024 + part * 512 + (lane & 3) * 8;
         u32x4 a0[4], a1[4];
         u32x2 x0[4], x1[4];
 
         operands(a0, x0, A, X, 0);
 #pragma unroll 1
-        for (u32 j = 0; j < 32; j += 8) { /* a chain: feed it without gaps */
+        for (u32 j = 0; j < 16; j += 8) { /* a chain: feed it without gaps */
             operands(a1, x1, A, X, j + 4);
 #pragma unroll
             for (u32 k = 0; k < 4; k++)
-                mma_bf16(c, a0[k], x0[k]);
-            if (j + 8 < 32)
+                mma_bf16(s->c, a0[k], x0[k]);
+            if (j + 8 < 16)
                 operands(a0, x0, A, X, j + 8);
 #pragma unroll
             for (u32 k = 0; k < 4; k++)
-                mma_bf16(c, a1[k], x1[k]);
+                mma_bf16(s->c, a1[k], x1[k]);
         }
-        *lo = c[0];
-        *hi = c[2];
+    }
+    BR_DEV float
+    low(const struct sums *s)
+    {
+        return s->c[0];
+    }
+    BR_DEV float
+    high(const struct sums *s)
+    {
+        return s->c[2];
     }
 };
 
 /* q8_0: x in blocks of 32, d = max / 127, bytes; block products are exact,
  * then four chains of blocks (block mod 4) inside the segment. */
 struct q8_0_weights {
-    enum { CHUNK = BR_MK_CHUNK_Q8_0, SLOTS = 22, WARPS = 11, LOADERS = 2, TILES = 1 };
+    enum { COPY = BR_MK_CHUNK_Q8_0, COPIES = 1, SLOTS = 22, WARPS = 11, TILES = 1 };
 
     BR_DEV float *
     scales(void)
@@ -195,15 +212,23 @@ struct q8_0_weights {
         put_half(b, 1, x + 16, big);
     }
 
+    struct sums { /* of four chains */
+        float u[4], v[4];
+    };
+    BR_DEV struct sums
+    none(void)
+    {
+        return {{0, 0, 0, 0}, {0, 0, 0, 0}};
+    }
     BR_DEV void
-    rows(u32 from, u32 seg, u32 lane, float *lo, float *hi)
+    rows(struct sums *s, u32 from, u32 seg, u32 part, u32 lane)
     {
         const u32 A = from + lane * 16;
         const u32 W = from + 8192 + (lane >> 2) * 32;
         const u32 X = smem_of(S->x) + seg * BR_MK_SEG + (lane & 3) * 8;
         const u32 D = smem_of(scales()) + seg * 64;
-        float u[4] = {0, 0, 0, 0}, v[4] = {0, 0, 0, 0};
 
+        (void)part; /* there is one */
 #pragma unroll 2
         for (u32 b = 0; b < 16; b += 4) {
             const u32x2 wu = lds64(W + b * 2), wv = lds64(W + 256 + b * 2);
@@ -218,12 +243,20 @@ struct q8_0_weights {
             for (u32 k = 0; k < 4; k++) {
                 i32 c[4];
                 mma_s8(c, lds128(A + (b + k) * 512), lds64(X + (b + k) * 32));
-                u[k] = fma_rn((float)c[0], mul_rn(su[k], sx[k]), u[k]);
-                v[k] = fma_rn((float)c[2], mul_rn(sv[k], sx[k]), v[k]);
+                s->u[k] = fma_rn((float)c[0], mul_rn(su[k], sx[k]), s->u[k]);
+                s->v[k] = fma_rn((float)c[2], mul_rn(sv[k], sx[k]), s->v[k]);
             }
         }
-        *lo = add_rn(add_rn(u[0], u[1]), add_rn(u[2], u[3]));
-        *hi = add_rn(add_rn(v[0], v[1]), add_rn(v[2], v[3]));
+    }
+    BR_DEV float
+    low(const struct sums *s)
+    {
+        return add_rn(add_rn(s->u[0], s->u[1]), add_rn(s->u[2], s->u[3]));
+    }
+    BR_DEV float
+    high(const struct sums *s)
+    {
+        return add_rn(add_rn(s->v[0], s->v[1]), add_rn(s->v[2], s->v[3]));
     }
 };
 
@@ -247,18 +280,21 @@ multiply(const struct worker *w, const struct br_mk_inst *in, u32 n)
 
 #pragma unroll 1
     for (u32 i = w->t >> 5; i < n && (w->t >> 5) < F::WARPS; i += F::WARPS) {
-        const u32 at = w->count + i, slot = at % F::SLOTS;
-        float lo, hi;
+        struct F::sums s = F::none();
 
-        mbar_wait(smem_of(S->full) + slot * 8, (at / F::SLOTS) & 1);
-        F::rows(smem_of(S->ring) + slot * F::CHUNK, i % in->segs, lane, &lo,
-                &hi);
-        warp_sync();
-        if (lane == 0)
-            mbar_arrive(smem_of(S->empty) + slot * 8);
+#pragma unroll
+        for (u32 c = 0; c < F::COPIES; c++) {
+            const u32 at = (w->count + i) * F::COPIES + c, slot = at % F::SLOTS;
+            mbar_wait(smem_of(S->full) + slot * 8, (at / F::SLOTS) & 1);
+            F::rows(&s, smem_of(S->ring) + slot * F::COPY, i % in->segs, c,
+                    lane);
+            warp_sync();
+            if (lane == 0)
+                mbar_arrive(smem_of(S->empty) + slot * 8);
+        }
         if ((lane & 3) == 0) {
-            S->part[i * 16 + (lane >> 2)] = lo;
-            S->part[i * 16 + 8 + (lane >> 2)] = hi;
+            S->part[i * 16 + (lane >> 2)] = F::low(&s);
+            S->part[i * 16 + 8 + (lane >> 2)] = F::high(&s);
         }
     }
     if (w->t == 0)

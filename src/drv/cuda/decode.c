@@ -115,8 +115,8 @@ upload_args(br_cu_decode *d, br_status *st)
         .vocab = s->vocab,
         .eps = s->eps,
         .scale = 1.0f / sqrtf((float)s->head_dim),
-        .depth = s->format == BR_CU_Q8_0 ? 4 : 2,
-        .deep = s->format == BR_CU_Q8_0 ? 4 : 3,
+        .depth = 2,
+        .deep = s->format == BR_CU_Q8_0 ? 4 : 6,
         .interleaved_rope = s->interleaved_rope,
     };
     size_t bytes = 0;
