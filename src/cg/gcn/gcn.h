@@ -59,4 +59,34 @@ void br_gcn_print(const br_gcn_isa *isa, const br_gcn_inst *in, br_str *out);
 br_code br_gcn_parse(const br_gcn_isa *isa, const char *text, size_t n,
                      br_gcn_inst *out, br_status *st) BR_MUST_USE;
 
+/* ---- code objects (gcn_object.c) -------------------------------------- */
+
+enum {
+    BR_GCN_KD_BYTES = 64,
+    BR_GCN_MAX_KERNELS = 4096,
+    BR_GCN_MAX_CODE = 16 << 20, /* words of one kernel */
+};
+
+/* What a kernel asks of the machine. */
+typedef struct br_gcn_kernel {
+    const char *name;
+    const uint32_t *code; /* ends with s_endpgm; padding is added */
+    size_t words;
+    uint32_t lds_bytes, scratch_bytes, kernarg_bytes; /* scratch: per lane */
+    uint16_t vgprs, sgprs; /* highest used plus one */
+    uint16_t max_threads;  /* of a work-group */
+    uint8_t ids;           /* dimensions of the work-item id in v0: 1 to 3 */
+} br_gcn_kernel;
+
+/* The 64 bytes a dispatch packet points at; entry_minus_kd: from descriptor to
+ * code. The kernel gets the kernarg pointer in s[0:1] where it has arguments,
+ * then padding where the processor needs it, then the work-group ids. */
+br_code br_gcn_descriptor(uint8_t kd[BR_GCN_KD_BYTES], const br_gcn_isa *isa,
+                          const br_gcn_kernel *k, int64_t entry_minus_kd,
+                          br_status *st) BR_MUST_USE;
+/* Appends an ELF code object (amdhsa, version 5) that a loader can map. */
+br_code br_gcn_object(br_str *out, const br_gcn_isa *isa,
+                      const br_gcn_kernel *k, size_t n,
+                      br_status *st) BR_MUST_USE;
+
 #endif
