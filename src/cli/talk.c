@@ -240,9 +240,9 @@ br_talk_answer(br_talk *t, br_status *st)
 
     atomic_store_explicit(&interrupted, false, memory_order_relaxed);
     t->params.cancel = &interrupted;
-    t->params.progress = show_prompt;
-    t->params.progress_ctx = &p;
     br_progress_begin(&p, t->cli, "reading the prompt", 0);
+    t->params.progress = p.terminal ? show_prompt : NULL;
+    t->params.progress_ctx = &p;
     sigemptyset(&act.sa_mask);
     sigaction(SIGINT, &act, &old);
     held = br_cli_hold_interrupts(false); /* one that waits comes now */
