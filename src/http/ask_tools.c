@@ -19,6 +19,98 @@ check_name(const br_json *v, const char *place, br_status *st)
     return BR_OK;
 }
 
+/* ---- Anthropic's form, made into OpenAI's --------------------------------- */
+
+static bool
+is_anthropic(const br_ask *a)
+{
+    return a->api & (BR_API_MESSAGES | BR_API_COUNT);
+}
+
+static bool
+is_type(const br_json *v, const char *what)
+{
+    const br_json *type = v->kind == BR_J_OBJ ? br_json_get(v, "type") : NULL;
+
+    return type && type->kind == BR_J_STR && strcmp(type->s, what) == 0;
+}
+
+/* A member that shares v's children; false: out of memory. v may be NULL. */
+static bool
+share(br_ask *a, br_json *to, const char *key, const br_json *v)
+{
+    br_json *copy = v ? br_arena_dup(&a->arena, v, sizeof *v) : NULL;
+
+    if (!v)
+        return true;
+    if (copy)
+        copy->next = NULL;
+    if (copy && !key)
+        copy->key = NULL;
+    return copy && (key ? br_json_put(&a->arena, to, key, copy)
+                        : br_json_append(to, copy));
+}
+
+/* An object that is a member of `to`, or NULL. */
+static br_json *
+object_in(br_ask *a, br_json *to, const char *key, br_json_kind kind)
+{
+    br_json *o = br_json_new(&a->arena, kind);
+    bool ok =
+        o && to &&
+        (key ? br_json_put(&a->arena, to, key, o) : br_json_append(to, o));
+
+    return ok ? o : NULL;
+}
+
+static bool
+put_word(br_ask *a, br_json *to, const char *key, const char *z)
+{
+    br_json *s = br_json_new_str(&a->arena, br_text_z(z));
+
+    return s && br_json_put(&a->arena, to, key, s);
+}
+
+/* {"name":..,"description":..,"input_schema":{..}} */
+static const br_json *
+as_function(br_ask *a, const br_json *v)
+{
+    br_json *tool = br_json_new(&a->arena, BR_J_OBJ), *f;
+
+    if (!tool || !put_word(a, tool, "type", "function"))
+        return NULL;
+    f = object_in(a, tool, "function", BR_J_OBJ);
+    return f && share(a, f, "name", br_json_get(v, "name")) &&
+                   share(a, f, "description", br_json_get(v, "description")) &&
+                   share(a, f, "parameters", br_json_get(v, "input_schema")) &&
+                   share(a, f, "strict", br_json_get(v, "strict"))
+               ? tool
+               : NULL;
+}
+
+static const br_json *
+as_functions(br_ask *a, const br_json *list, const char *name, br_status *st)
+{
+    br_json *out = br_json_new(&a->arena, BR_J_ARR);
+
+    for (const br_json *v = list->child; v && out; v = v->next) {
+        const br_json *type = v->kind == BR_J_OBJ ? br_json_get(v, "type") : v;
+
+        if (type && type->kind != BR_J_NULL && !is_type(v, "custom")) {
+            (void)br_fail(st, BR_E_USAGE,
+                          "%s: only tools of the client can be called", name);
+            return NULL;
+        }
+        if (!share(a, out, NULL, as_function(a, v)) || out->n == 0)
+            out = NULL;
+    }
+    if (!out)
+        (void)br_fail(st, BR_E_OOM, "out of memory");
+    return out;
+}
+
+/* ---- tools ---------------------------------------------------------------- */
+
 static br_code
 read_tool(br_ask *a, const br_json *v, const char *place, br_status *st)
 {
@@ -55,6 +147,10 @@ br_ask_tools(br_ask *a, const br_json *v, const char *name, br_status *st)
     if (v->kind != BR_J_ARR || v->n > BR_TOOL_MAX)
         return br_fail(st, BR_E_USAGE, "%s: must be a list of at most %d", name,
                        BR_TOOL_MAX);
+    if (is_anthropic(a)) {
+        v = as_functions(a, v, name, st);
+        BR_TRY(st->code);
+    }
     for (const br_json *t = v->child; t; t = t->next) {
         snprintf(place, sizeof place, "%s[%zu]", name, i++);
         BR_TRY(read_tool(a, t, place, st));
@@ -67,7 +163,7 @@ br_ask_tools(br_ask *a, const br_json *v, const char *name, br_status *st)
 static br_code
 name_tool(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
-    const br_json *f = br_json_get(v, "function");
+    const br_json *f = is_anthropic(a) ? v : br_json_get(v, "function");
     const br_json *want = f ? br_json_get(f, "name") : NULL;
 
     for (size_t i = 0; want && want->kind == BR_J_STR && i < a->tools.n; i++)
@@ -83,10 +179,21 @@ name_tool(br_ask *a, const br_json *v, const char *name, br_status *st)
 br_code
 br_ask_tool_choice(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
-    static const char *const words[] = {"none", "auto", "required"};
+    static const char *const openai[] = {"none", "auto", "required"};
+    static const char *const anthropic[] = {"none", "auto", "any"};
+    const char *const *words = is_anthropic(a) ? anthropic : openai;
+    const br_json *whole = v;
 
     a->tool_choice_said = true;
-    for (size_t i = 0; v->kind == BR_J_STR && i < BR_COUNT(words); i++)
+    if (is_anthropic(a) && v->kind == BR_J_OBJ) {
+        const br_json *one = br_json_get(v, "disable_parallel_tool_use");
+
+        a->serial = one && one->kind == BR_J_BOOL && one->b;
+        v = br_json_get(v, "type");
+        if (!v)
+            return br_fail(st, BR_E_USAGE, "%s.type: missing", name);
+    }
+    for (size_t i = 0; v->kind == BR_J_STR && i < BR_COUNT(openai); i++)
         if (strcmp(v->s, words[i]) == 0) {
             a->tool_choice = (br_tool_choice)i;
             return a->tools.n || i < 2
@@ -95,10 +202,10 @@ br_ask_tool_choice(br_ask *a, const br_json *v, const char *name, br_status *st)
                                  name);
         }
     a->tool_choice = BR_TOOL_REQUIRED;
-    if (v->kind != BR_J_OBJ)
-        return br_fail(st, BR_E_USAGE,
-                       "%s: must be none, auto, required or a function", name);
-    return name_tool(a, v, name, st);
+    if (whole->kind != BR_J_OBJ || (is_anthropic(a) && !is_type(whole, "tool")))
+        return br_fail(st, BR_E_USAGE, "%s: must be none, auto, %s or a tool",
+                       name, words[2]);
+    return name_tool(a, whole, name, st);
 }
 
 br_code
@@ -108,6 +215,108 @@ br_ask_parallel(br_ask *a, const br_json *v, const char *name, br_status *st)
         return br_fail(st, BR_E_USAGE, "%s: must be true or false", name);
     a->serial = !v->b;
     return BR_OK;
+}
+
+/* ---- messages -------------------------------------------------------------- */
+
+static br_code
+push(br_ask *a, const char *role, const br_json *v, br_status *st)
+{
+    return v && br_vec_push(&a->messages,
+                            ((br_ask_message){.role = role, .json = v}))
+               ? BR_OK
+               : br_fail(st, BR_E_OOM, "out of memory");
+}
+
+/* {"type":"tool_result","tool_use_id":..,"content":..} */
+static br_code
+add_result(br_ask *a, const br_json *part, const char *place, br_status *st)
+{
+    const br_json *id = br_json_get(part, "tool_use_id");
+    const br_json *content = br_json_get(part, "content");
+    br_json *m = br_json_new(&a->arena, BR_J_OBJ);
+
+    if (!id || id->kind != BR_J_STR)
+        return br_fail(st, BR_E_USAGE, "%s: a tool_result without tool_use_id",
+                       place);
+    if (!m || !put_word(a, m, "role", "tool") ||
+        !share(a, m, "tool_call_id", id) ||
+        !(content ? share(a, m, "content", content)
+                  : put_word(a, m, "content", "")))
+        return br_fail(st, BR_E_OOM, "out of memory");
+    return push(a, "tool", m, st);
+}
+
+static br_code
+add_use(br_ask *a, const br_json *part, br_json *calls, const char *place,
+        br_status *st)
+{
+    br_json *c = object_in(a, calls, NULL, BR_J_OBJ), *f;
+    const br_json *input = br_json_get(part, "input");
+
+    BR_TRY(check_name(br_json_get(part, "name"), place, st));
+    if (!input || input->kind != BR_J_OBJ)
+        return br_fail(st, BR_E_USAGE, "%s: a tool_use without input", place);
+    if (!c || !share(a, c, "id", br_json_get(part, "id")) ||
+        !put_word(a, c, "type", "function"))
+        return br_fail(st, BR_E_OOM, "out of memory");
+    f = object_in(a, c, "function", BR_J_OBJ);
+    return f && share(a, f, "name", br_json_get(part, "name")) &&
+                   share(a, f, "arguments", input)
+               ? BR_OK
+               : br_fail(st, BR_E_OOM, "out of memory");
+}
+
+/* A message of parts among which are calls or what came of them: results
+ * become messages of their own, before what else was said. */
+static br_code
+add_parts(br_ask *a, const char *role, const br_json *parts, const char *place,
+          br_status *st)
+{
+    br_json *m = br_json_new(&a->arena, BR_J_OBJ), *text, *calls;
+
+    if (!m || !put_word(a, m, "role", role))
+        return br_fail(st, BR_E_OOM, "out of memory");
+    text = object_in(a, m, "content", BR_J_ARR);
+    calls = br_json_new(&a->arena, BR_J_ARR);
+    if (!text || !calls)
+        return br_fail(st, BR_E_OOM, "out of memory");
+    for (const br_json *p = parts->child; p; p = p->next) {
+        if (is_type(p, "tool_result"))
+            BR_TRY(add_result(a, p, place, st));
+        else if (is_type(p, "tool_use"))
+            BR_TRY(add_use(a, p, calls, place, st));
+        else if (!is_type(p, "text"))
+            return br_fail(st, BR_E_USAGE,
+                           "%s.content: a part that this model "
+                           "cannot read",
+                           place);
+        else if (!share(a, text, NULL, p))
+            return br_fail(st, BR_E_OOM, "out of memory");
+    }
+    if (calls->n && !br_json_put(&a->arena, m, "tool_calls", calls))
+        return br_fail(st, BR_E_OOM, "out of memory");
+    return calls->n || text->n ? push(a, role, m, st) : BR_OK;
+}
+
+static br_code
+anthropic_message(br_ask *a, const br_json *v, const char *place, bool *is_one,
+                  br_status *st)
+{
+    const br_json *role = br_json_get(v, "role");
+    const br_json *parts = br_json_get(v, "content");
+
+    for (const br_json *p = parts && parts->kind == BR_J_ARR ? parts->child
+                                                             : NULL;
+         p; p = p->next)
+        *is_one |= is_type(p, "tool_use") || is_type(p, "tool_result");
+    if (!*is_one)
+        return BR_OK;
+    if (!role || role->kind != BR_J_STR ||
+        (strcmp(role->s, "user") != 0 && strcmp(role->s, "assistant") != 0))
+        return br_fail(st, BR_E_USAGE, "%s.role: must be user or assistant",
+                       place);
+    return add_parts(a, role->s, parts, place, st);
 }
 
 /* {"role":"assistant","tool_calls":[...]} and {"role":"tool",...}: templates
@@ -125,6 +334,8 @@ br_ask_tool_message(br_ask *a, const br_json *v, const char *place,
     static const char *const known[] = {"role", "content", "tool_calls",
                                         "tool_call_id", "name"};
 
+    if (is_anthropic(a))
+        return anthropic_message(a, v, place, is_one, st);
     *is_one = (a->api & (BR_API_CHAT | BR_API_TEMPLATE)) && (tool || call);
     if (!*is_one)
         return BR_OK;
@@ -145,8 +356,5 @@ br_ask_tool_message(br_ask *a, const br_json *v, const char *place,
                            "%s.tool_calls: each must have a function", place);
         BR_TRY(check_name(br_json_get(f, "name"), place, st));
     }
-    return br_vec_push(&a->messages,
-                       ((br_ask_message){.role = role->s, .json = v}))
-               ? BR_OK
-               : br_fail(st, BR_E_OOM, "out of memory");
+    return push(a, role->s, v, st);
 }

@@ -311,7 +311,9 @@ on_tool_event(void *ctx, br_tool_event e, br_text piece)
     call = &c->calls.at[c->calls.n - 1];
     if (e == BR_TOOL_BEGIN)
         br_str_put(&call->name, piece.p, piece.n);
-    else if (e == BR_TOOL_ARGS && (!g->ask.stream || g->wire->keeps_text))
+    else if (e == BR_TOOL_END)
+        call->ended = true;
+    else if ((!g->ask.stream || g->wire->keeps_text))
         br_str_put(&call->args, piece.p, piece.n);
     if (g->ask.stream && g->c)
         g->wire->call(g, c, e, piece, &g->h->scratch);

@@ -14,6 +14,7 @@
 #include "http/srv.h"
 
 typedef struct br_tool_call {
+    bool ended;
     br_str name, args; /* args: in a stream only where text is kept */
 } br_tool_call;
 
@@ -50,7 +51,8 @@ struct br_gen {
     uint32_t n_open;   /* choices that wait for their END */
     uint32_t sequence; /* of events, where the API counts them */
     bool held, failed;
-    br_str head; /* what each chunk of a stream begins with */
+    uint8_t block; /* what is open, where the API has blocks; 0: none */
+    br_str head;   /* what each chunk of a stream begins with */
     br_gen *prev, *next;
     uint32_t n_choices;
     br_choice choices[];

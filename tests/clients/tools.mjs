@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateText, streamText, tool } from 'ai';
+import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { zodFunction } from 'openai/helpers/zod';
 import { z } from 'zod';
@@ -57,6 +58,28 @@ await check('the AI SDK runs a tool', async () => {
   const s = streamText(common);
   await s.consumeStream();
   args.parse((await s.toolCalls)[0].input);
+});
+
+const claude = new Anthropic({ baseURL: url, apiKey: key, maxRetries: 0 });
+const use = { model: 'demo', messages: hello, max_tokens: 200, temperature: 1, tools: [{ name: 'weather', description: 'the weather', input_schema: weather.function.parameters }], tool_choice: { type: 'any', disable_parallel_tool_use: true } };
+
+await check('Anthropic: a tool_use block, and its result goes back', async () => {
+  const r = await claude.messages.create(use);
+  assert.equal(r.stop_reason, 'tool_use');
+  assert.deepEqual(r.content.map((b) => b.type), ['tool_use']);
+  args.parse(r.content[0].input);
+  const then = await claude.messages.create({ ...use, max_tokens: 6, tool_choice: { type: 'auto' }, messages: [...hello, { role: 'assistant', content: r.content }, { role: 'user', content: [{ type: 'tool_result', tool_use_id: r.content[0].id, content: 'rain' }, { type: 'text', text: 'And now?' }] }] });
+  assert.ok(['end_turn', 'max_tokens', 'tool_use'].includes(then.stop_reason));
+});
+
+await check('Anthropic: input_json_delta through the stream helper', async () => {
+  const s = claude.messages.stream({ ...use, tool_choice: { type: 'tool', name: 'weather' } });
+  let pieces = 0;
+  s.on('inputJson', () => pieces++);
+  const m = await s.finalMessage();
+  assert.ok(pieces > 1);
+  assert.equal(m.stop_reason, 'tool_use');
+  args.parse(m.content.at(-1).input);
 });
 
 end();

@@ -258,6 +258,44 @@ TEST(a_named_tool_is_called)
     sk_close(&k);
 }
 
+TEST(anthropic_tools)
+{
+    static const char ask[] =
+        "{\"max_tokens\":100,\"temperature\":0,\"messages\":[{\"role\":"
+        "\"user\",\"content\":\"Hi\"},{\"role\":\"assistant\",\"content\":["
+        "{\"type\":\"text\",\"text\":\"I look\"},{\"type\":\"tool_use\","
+        "\"id\":\"c1\",\"name\":\"weather\",\"input\":{\"city\":\"Oslo\"}}]},"
+        "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\","
+        "\"tool_use_id\":\"c1\",\"content\":\"sun\"},{\"type\":\"text\","
+        "\"text\":\"Again\"}]}],\"tools\":[{\"name\":\"weather\","
+        "\"input_schema\":{\"type\":\"object\",\"properties\":{\"city\":{"
+        "\"enum\":[\"Oslo\"]}},\"required\":[\"city\"]}}],\"tool_choice\":{"
+        "\"type\":\"tool\",\"name\":\"weather\"}%s}";
+    sk k;
+    sk_answer a;
+
+    sk_open(&k, &(sk_config){.template = TEMPLATE});
+    a = sk_ask(&k, "POST /v1/messages", "", t_printf(ask, ""));
+    ck_assert_msg(
+        a.status == 200 &&
+            strstr(a.body, "\"content\":[{\"type\":\"tool_use\"") &&
+            strstr(a.body,
+                   "\"name\":\"weather\",\"input\":{\"city\":\"Oslo\"}}]"
+                   ",\"stop_reason\":\"tool_use\""),
+        "%s", a.body);
+    a = sk_ask(&k, "POST /v1/messages", "", t_printf(ask, ",\"stream\":true"));
+    ck_assert_msg(a.status == 200 &&
+                      strstr(a.body, "\"index\":0,\"content_block\":{\"type\":"
+                                     "\"tool_use\"") &&
+                      strstr(a.body, "\"type\":\"input_json_delta\","
+                                     "\"partial_json\":\"{\"") &&
+                      strstr(a.body, "{\"type\":\"content_block_stop\","
+                                     "\"index\":0}") &&
+                      strstr(a.body, "\"stop_reason\":\"tool_use\""),
+                  "%s", a.body);
+    sk_close(&k);
+}
+
 TEST(tools_that_are_not_called)
 {
     sk k;
