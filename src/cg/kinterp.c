@@ -117,6 +117,12 @@ ki_address(ki_run *r, const ki_frame *f, const br_kins *i, uint64_t a)
     return a >> 32 < KI_PARAM >> 32 || a >> 32 > KI_SHARED >> 32;
 }
 
+static bool
+is_const(const ki_frame *f, const br_kins *i, unsigned n)
+{
+    return f->f->vals.at[f->f->args.at[i->arg + n]].kind == BR_KV_CONST;
+}
+
 static void
 barrier(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
 {
@@ -124,19 +130,31 @@ barrier(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
 
     if (r->l->check)
         ki_check_barrier(r, w, exec);
+    if (i->op == BR_K_BAR && is_const(f, i, 0) && is_const(f, i, 1)) {
+        unsigned id = (unsigned)ki_arg(f, i, 0)[0] % KI_BARRIERS;
+
+        w->b->count[id] = (uint32_t)ki_arg(f, i, 1)[0];
+        w->b->used |= 1u << id;
+        w->wait[id] |= exec;
+        w->red_lanes &= ~exec;
+        ki_each_lane(lane, exec) w->bar_line[lane] = i->line;
+        return;
+    }
     ki_each_lane(lane, exec)
     {
         unsigned id = (unsigned)ki_arg(f, i, 0)[lane] % KI_BARRIERS;
 
         w->b->count[id] = (uint32_t)ki_arg(f, i, 1)[lane];
+        w->b->used |= 1u << id;
         w->bar_line[lane] = i->line;
         if (i->op == BR_K_BARRIVE) {
             w->arrived[id]++;
             continue;
         }
         w->wait[id] |= 1u << lane;
-        w->red_res[lane] = BR_KNONE;
+        w->red_lanes &= ~(1u << lane);
         if (i->op == BR_K_BARRED) {
+            w->red_lanes |= 1u << lane;
             w->red_res[lane] = i->res;
             w->red_op[lane] = (uint8_t)br_kmod(i->mods, BR_KF_SUB);
             w->red_true &= ~(1u << lane);
@@ -368,6 +386,25 @@ run_warp(ki_run *r, ki_warp *w, bool *progress)
 
 /* ---- barriers ----------------------------------------------------------- */
 
+/* What barred gives its lanes: of n that came, for `holds` it was true. */
+static void
+tell_lanes(ki_warp *w, uint32_t lanes, uint32_t n, uint32_t holds)
+{
+    ki_frame *f = ki_top(w);
+
+    ki_each_lane(lane, lanes)
+    {
+        uint64_t v = w->red_op[lane] == BR_KM_BARRED_RPOPC  ? holds
+                     : w->red_op[lane] == BR_KM_BARRED_RAND ? holds == n
+                                                            : holds > 0;
+
+        if (f->slots)
+            x86_put_lane(f, w->red_res[lane], lane, v);
+        else
+            f->vals[w->red_res[lane]][lane] = v;
+    }
+}
+
 static void
 release(ki_block *b, unsigned id)
 {
@@ -388,19 +425,8 @@ release(ki_block *b, unsigned id)
         if (!lanes[k])
             continue;
         f = ki_top(w);
-        ki_each_lane(lane, lanes[k])
-        {
-            uint64_t v = w->red_op[lane] == BR_KM_BARRED_RPOPC  ? holds
-                         : w->red_op[lane] == BR_KM_BARRED_RAND ? holds == n
-                                                                : holds > 0;
-
-            if (w->red_res[lane] == BR_KNONE)
-                continue;
-            if (f->slots)
-                x86_put_lane(f, w->red_res[lane], lane, v);
-            else
-                f->vals[w->red_res[lane]][lane] = v;
-        }
+        if (lanes[k] & w->red_lanes)
+            tell_lanes(w, lanes[k] & w->red_lanes, n, holds);
         for (uint32_t p = 0; p < f->f->blks.n; p++) {
             f->tail[p] |= f->hold[p] & lanes[k];
             f->hold[p] &= ~lanes[k];
@@ -442,7 +468,7 @@ open_barriers(ki_block *b)
     bool any = false;
 
     for (unsigned id = 0; id < KI_BARRIERS; id++)
-        if (full(b, id)) {
+        if ((b->used >> id & 1) && full(b, id)) {
             release(b, id);
             any = true;
         }
@@ -501,6 +527,57 @@ block_free(ki_block *b)
     *b = (ki_block){0};
 }
 
+static void
+place_block(ki_block *b, uint64_t number)
+{
+    const uint32_t *grid = b->r->l->grid;
+
+    b->ctaid[0] = (uint32_t)(number % grid[0]);
+    b->ctaid[1] = (uint32_t)(number / grid[0] % grid[1]);
+    b->ctaid[2] = (uint32_t)(number / grid[0] / grid[1]);
+}
+
+static uint32_t
+lanes_of(const ki_block *b, uint32_t warp)
+{
+    uint32_t left = b->n_threads - warp * KI_LANES;
+
+    return left >= KI_LANES ? 0xffffffff : (1u << left) - 1;
+}
+
+/* A block that ended becomes another one: machine code takes less time than
+ * making it anew. */
+static void
+block_again(ki_block *b, uint64_t number)
+{
+    place_block(b, number);
+    b->n_done = b->used = 0;
+    memset(b->shared, 0, b->shared_bytes);
+    memset(b->count, 0, sizeof b->count);
+    for (uint32_t k = 0; k < b->n_warps; k++) {
+        ki_warp *w = &b->warps[k];
+        ki_frame *f;
+
+        while (w->frames.n > 1)
+            ki_pop(b->r, w);
+        f = ki_top(w);
+        w->live = f->came = f->mask = lanes_of(b, k);
+        b->r->l->steps += w->steps;
+        w->steps = 0;
+        w->red_true = w->red_lanes = 0;
+        memset(w->wait, 0, sizeof w->wait);
+        memset(w->arrived, 0, sizeof w->arrived);
+        if (w->local_bytes)
+            memset(w->local, 0, (size_t)w->local_bytes * KI_LANES);
+        memset(f->pend, 0, 3 * f->f->blks.n * sizeof *f->pend);
+        f->pend[f->k->place[0]] = w->live;
+        f->low = 0;
+        for (unsigned lane = 0; lane < KI_LANES; lane++)
+            f->top[lane] = f->base + f->f->frame_bytes;
+        x86_presets(b->r, w, f, true);
+    }
+}
+
 static br_code
 block_new(ki_run *r, ki_block *b, uint64_t number)
 {
@@ -508,9 +585,7 @@ block_new(ki_run *r, ki_block *b, uint64_t number)
     uint32_t threads = l->block[0] * l->block[1] * l->block[2];
 
     *b = (ki_block){.r = r, .n_threads = threads};
-    b->ctaid[0] = (uint32_t)(number % l->grid[0]);
-    b->ctaid[1] = (uint32_t)(number / l->grid[0] % l->grid[1]);
-    b->ctaid[2] = (uint32_t)(number / l->grid[0] / l->grid[1]);
+    place_block(b, number);
     b->n_warps = (threads + KI_LANES - 1) / KI_LANES;
     b->shared_bytes = (uint32_t)l->image->shared + l->shared_bytes;
     b->warps = br_try_calloc(b->n_warps, sizeof *b->warps);
@@ -525,11 +600,10 @@ block_new(ki_run *r, ki_block *b, uint64_t number)
         return br_fail(r->st, BR_E_OOM, "kernel: out of memory");
     for (uint32_t k = 0; k < b->n_warps; k++) {
         ki_warp *w = &b->warps[k];
-        uint32_t left = threads - k * KI_LANES;
 
         w->b = b;
         w->id = k;
-        w->live = left >= KI_LANES ? 0xffffffff : (1u << left) - 1;
+        w->live = lanes_of(b, k);
         w->clock[k] = 1;
         BR_TRY(ki_push(r, w, l->fn, w->live));
     }
@@ -606,10 +680,22 @@ ki_run_grid(ki_run *r)
             bool progress = false;
 
             code = block_turn(r, at[k], &progress);
-            if (code == BR_OK && at[k]->n_done == at[k]->n_threads)
-                drop_block(at, &resident, k);
-            else
+            if (code != BR_OK || at[k]->n_done < at[k]->n_threads) {
                 k++;
+                continue;
+            }
+            if (r->native && resident == 1 && more_blocks) {
+                uint64_t next =
+                    atomic_fetch_add_explicit(r->next, 1, memory_order_relaxed);
+
+                more_blocks = next < n;
+                if (more_blocks &&
+                    !atomic_load_explicit(r->stop, memory_order_relaxed)) {
+                    block_again(at[k], next);
+                    continue;
+                }
+            }
+            drop_block(at, &resident, k);
         }
     }
     while (resident)

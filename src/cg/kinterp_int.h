@@ -50,7 +50,8 @@ typedef struct ki_warp {
     uint32_t local_bytes;
     uint32_t wait[KI_BARRIERS];    /* lanes */
     uint32_t arrived[KI_BARRIERS]; /* threads, by bar.arrive */
-    uint32_t red_res[KI_LANES];    /* barred: result, or BR_KNONE */
+    uint32_t red_lanes;            /* lanes that wait at a barred */
+    uint32_t red_res[KI_LANES];    /* and their result */
     uint32_t red_true;             /* lanes whose predicate holds */
     uint8_t red_op[KI_LANES];
     uint32_t bar_line[KI_LANES];
@@ -73,6 +74,7 @@ typedef struct ki_block {
     uint8_t *shared;
     uint32_t shared_bytes;
     uint32_t count[KI_BARRIERS]; /* threads that a barrier waits for; 0: all */
+    uint32_t used;               /* barriers where somebody came */
     uint8_t *shared_init;
     ki_touch *wrote, *read_;
 } ki_block;

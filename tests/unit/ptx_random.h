@@ -230,7 +230,7 @@ pr_run(const br_ktarget *t, const br_kir *m, uint8_t *out, br_status *st)
                     .params = (const uint8_t *)params,
                     .regions = regions,
                     .n_regions = 2,
-                    .threads = 1};
+                    .threads = 2};
     uint64_t rng = 5;
     br_kcode *c = NULL;
     br_kimage *im;

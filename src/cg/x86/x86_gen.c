@@ -90,6 +90,7 @@ number_regions(gen *g, uint32_t b)
 {
     const br_kblk *k = &g->f->blks.at[b];
     uint32_t here = ++g->n_regions;
+    bool stored = false;
 
     for (size_t s = 0; s < k->ins.n; s++) {
         uint32_t id = k->ins.at[s];
@@ -101,10 +102,14 @@ number_regions(gen *g, uint32_t b)
                    !x86_select(g, i)) {
             g->region[id] = IN_STEP;
             here = ++g->n_regions;
+            stored = false;
         } else {
             /* A uniform load comes before all of its region: no store may. */
-            if (i->op == BR_K_LD && is_uniform(g, i))
+            if (i->op == BR_K_LD && is_uniform(g, i) && stored) {
                 here = ++g->n_regions;
+                stored = false;
+            }
+            stored |= i->op == BR_K_ST;
             g->region[id] = is_uniform(g, i) ? IN_STEP : here;
         }
     }
@@ -552,6 +557,7 @@ block(gen *g, uint32_t blk)
 {
     const br_kblk *b = &g->f->blks.at[blk];
     uint32_t region = 0;
+    bool stored = false;
 
     head(g);
     for (size_t s = 0; s + 1 < b->ins.n; s++) {
@@ -563,15 +569,19 @@ block(gen *g, uint32_t blk)
             continue;
         if (!x86_select(g, i)) {
             flush(g);
+            stored = false;
             step(g, i);
         } else if (is_uniform(g, i)) {
-            if (i->op == BR_K_LD)
+            if (i->op == BR_K_LD && stored) {
                 flush(g);
+                stored = false;
+            }
             ok = br_vec_push(&g->uni, id);
         } else {
             if (region != g->region[id])
                 flush(g);
             region = g->region[id];
+            stored |= i->op == BR_K_ST;
             ok = br_vec_push(&g->list, id);
         }
         g->a->oom |= !ok;

@@ -82,6 +82,8 @@ void x86_gen_entry(br_x86_asm *a);
 
 /* x86_run.c, for the interpreter's frames */
 br_code x86_frame(ki_run *r, ki_warp *w, ki_frame *f, uint32_t fn);
+/* What is known from the start; again: only what another block changes. */
+void x86_presets(ki_run *r, const ki_warp *w, ki_frame *f, bool again);
 br_code x86_enter(ki_run *r, ki_warp *w, uint32_t pos);
 void x86_put_lane(ki_frame *f, uint32_t v, unsigned lane, uint64_t bits);
 void x86_fetch(const ki_frame *f, const br_kins *i, uint32_t exec);

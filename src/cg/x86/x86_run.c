@@ -107,16 +107,26 @@ x86_frame(ki_run *r, ki_warp *w, ki_frame *f, uint32_t fn)
     }
     at = (uintptr_t)f->slots_alloc;
     f->slots = (uint8_t *)f->slots_alloc + (63 & (64 - at % 64));
+    x86_presets(r, w, f, false);
+    return BR_OK;
+}
+
+void
+x86_presets(ki_run *r, const ki_warp *w, ki_frame *f, bool again)
+{
+    const x86_fn *x = f->native;
+
     for (size_t k = 0; k < x->presets.n; k++) {
         const br_kins *i = &f->f->ins.at[x->presets.at[k]];
+        bool block = i->op == BR_K_SREG && i->imm >= BR_KS_CTAID_X &&
+                     i->imm <= BR_KS_CTAID_Z;
 
-        if (x->slot[i->res] == X86_NO_SLOT)
+        if (x->slot[i->res] == X86_NO_SLOT || (again && !block))
             continue;
         for (unsigned lane = 0; lane < (x->uniform[i->res] ? 1 : KI_LANES);
              lane++)
             x86_put_lane(f, i->res, lane, preset(r, w, f, i, lane));
     }
-    return BR_OK;
 }
 
 /* ---- what code calls ------------------------------------------------------ */

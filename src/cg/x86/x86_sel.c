@@ -231,23 +231,48 @@ sel_sqrt(gen *g, const br_kins *i)
     }
 }
 
-/* In f64, rounded once more: as the interpreter has it. */
+/* 2^x = 2^n p(r), n whole, |r| <= 1/2: Taylor's polynomial of degree 7, whose
+ * error is 2^-27, and 2^n in two factors, as it may be subnormal. */
+static void
+sel_ex2(gen *g, const br_kins *i)
+{
+    static const uint32_t p[] = {0x377fe5fe, 0x39218489, 0x3aaec3ff,
+                                 0x3c1d955b, 0x3d635847, 0x3e75fdf0,
+                                 0x3f317218, 0x3f800000};
+    unsigned a = float_arg(g, i, 0, 0), d = x86_def(g, i->res, 0);
+    unsigned n = x86_tmp(g), r = x86_tmp(g), c = constant(g, 0x43200000, 0);
+
+    e3(g, BR_X_MINPS, r, c, a); /* 160; a NaN stays, as the second */
+    em(g, BR_X_BCASTD, c, x86_const(g, 0xc3200000));
+    e3(g, BR_X_MAXPS, r, c, r);
+    e2i(g, BR_X_ROUNDPS, n, r, 0);
+    e3(g, BR_X_SUBPS, r, r, n);
+    e2(g, BR_X_CVTPS2DQ, n, n);
+    em(g, BR_X_BCASTD, d, x86_const(g, p[0]));
+    for (int k = 1; k < 8; k++) {
+        em(g, BR_X_BCASTD, c, x86_const(g, p[k]));
+        e3(g, BR_X_FMADD213PS, d, r, c);
+    }
+    em(g, BR_X_BCASTD, c, x86_const(g, 127));
+    e2i(g, BR_X_PSRAD_I, r, n, 1);
+    e3(g, BR_X_PSUBD, n, n, r);
+    e3(g, BR_X_PADDD, r, r, c);
+    e3(g, BR_X_PADDD, n, n, c);
+    e2i(g, BR_X_PSLLD_I, r, r, 23);
+    e2i(g, BR_X_PSLLD_I, n, n, 23);
+    e3(g, BR_X_MULPS, d, d, r);
+    e3(g, BR_X_MULPS, d, d, n);
+    float_end(g, i, d);
+}
+
 static void
 sel_rsqrt(gen *g, const br_kins *i)
 {
     unsigned a = float_arg(g, i, 0, 0), d = x86_def(g, i->res, 0);
-    unsigned one = constant(g, 0x3ff0000000000000, true), t[2];
+    unsigned one = constant(g, 0x3f800000, false);
 
-    for (unsigned p = 0; p < 2; p++) {
-        t[p] = x86_tmp(g);
-        if (p)
-            e2i(g, BR_X_EXTRACT128, t[p], a, 1);
-        e2(g, BR_X_CVTPS2PD, t[p], p ? t[p] : a);
-        e2(g, BR_X_SQRTPD, t[p], t[p]);
-        e3(g, BR_X_DIVPD, t[p], one, t[p]);
-        e2(g, BR_X_CVTPD2PS, t[p], t[p]);
-    }
-    e3i(g, BR_X_INSERT128, d, t[0], t[1], 1);
+    e2(g, BR_X_SQRTPS, d, a);
+    e3(g, BR_X_DIVPS, d, one, d);
     float_end(g, i, d);
 }
 
@@ -709,6 +734,7 @@ select_float(const br_kins *i)
     case BR_K_RCP: return sel_rcp;
     case BR_K_SQRT: return sel_sqrt;
     case BR_K_RSQRT: return f32 ? sel_rsqrt : NULL;
+    case BR_K_EX2: return f32 ? sel_ex2 : NULL;
     case BR_K_NEG:
     case BR_K_ABS: return sel_sign;
     case BR_K_MIN:
