@@ -139,11 +139,12 @@ $(CUDA_LIB): $(call objs,$(foreach r,base cg cuda,src/$r/*.c src/$r/*/*.c)) src/
 brasscc: tools/brasscc $(CUDA_LIB)
 	@cp $< $@
 
+CUDA_H = $(patsubst include/cuda/%,%,$(wildcard include/cuda/*.* include/cuda/*/*))
 INST = install -D -m
 DEST = $(DESTDIR)$(PREFIX)
 MAN  = $(DEST)/share/man/man1
 man: brass ; tools/install-man $(B)/brass build/man
-install: brass lib
+install: brass lib brasscc
 	$(INST) 755 $(B)/brass $(DEST)/bin/brass
 	$(INST) 644 $(B)/libbrass.a $(DEST)/lib/libbrass.a
 	$(INST) 755 $(B)/$(SONAME) $(DEST)/lib/libbrass.so.$(VERSION)
@@ -154,12 +155,15 @@ install: brass lib
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(BR_LIBS)|' \
 	    tools/brass.pc.in >$(B)/brass.pc
 	$(INST) 644 $(B)/brass.pc $(DEST)/lib/pkgconfig/brass.pc
+	$(INST) 755 tools/brasscc $(DEST)/bin/brasscc
+	$(INST) 755 $(CUDA_LIB) $(DEST)/lib/$(notdir $(CUDA_LIB))
+	for h in $(CUDA_H); do $(INST) 644 include/cuda/$$h $(DEST)/include/brass/cuda/$$h; done
 	tools/install-man $(B)/brass $(MAN)
 	$(B)/brass completion bash >$(B)/brass.bash
 	$(INST) 644 $(B)/brass.bash $(DEST)/share/bash-completion/completions/brass
 
 uninstall:
-	rm -f $(DEST)/bin/brass $(DEST)/lib/libbrass.* $(DEST)/lib/pkgconfig/brass.pc \
+	rm -f $(DEST)/bin/brass $(DEST)/bin/brasscc $(DEST)/lib/libbrass.* $(DEST)/lib/libbrasscuda.* $(DEST)/lib/pkgconfig/brass.pc \
 	    $(MAN)/brass.1 $(MAN)/brass-*.1 $(DEST)/share/bash-completion/completions/brass
 	rm -rf $(DEST)/include/brass $(DEST)/include/amk
 

@@ -84,6 +84,10 @@ done
 sed 's/"threshold": 2/"threshold": 1/' examples/mlp.json >"$tmp/racy.json"
 compile_static check_program
 try "check_program refuses what races" refuses_racy "$tmp/prog" "$tmp/racy.json"
+cuda_program() { "$usr/bin/brasscc" tests/cuda/vector_add.cu -o "$tmp/cu" && "$tmp/cu"; }
+if command -v clang++-19 clang++ >"$tmp/log"; then
+    try "brasscc compiles a program that runs" cuda_program
+fi
 try "make uninstall" make CC="${CC:-cc}" uninstall DESTDIR="$root" PREFIX=/usr
 try "nothing is left behind" empty "$root"
 
