@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 static br_tok *tok;
 static br_vocab *vocab;
 
