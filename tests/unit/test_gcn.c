@@ -324,3 +324,45 @@ TEST_WITHIN(gcn_agrees_with_llvm_both_ways, 60)
         br_str_fini(&f.ours);
     }
 }
+
+TEST(gcn_refuses_lines_that_are_no_instruction)
+{
+    static const char *const lines[] = {
+        "",
+        "v_nothing v0",
+        "v_mov_b32",
+        "v_mov_b32 v256, v0",
+        "v_mov_b32 v0, v1 v2",
+        "v_mov_b32 v0, v1,",
+        "v_add_f64 v[0:1], v2, v[4:5]",
+        "s_mov_b64 s[1:2], s[4:5]",
+        "s_mov_b64 s[0:1], 0x1234567812345678",
+        "v_add_f32_e32 v0, v1, s2",
+        "v_add_f32_dpp v0, v1, v2",
+        "v_add_f32 v0, v1, v2 quad_perm:[0,1,2,4]",
+        "v_fma_f32 v0, s1, s2, s3",
+        "v_dual_mov_b32 v0, v1 :: v_dual_mov_b32 v2, v3",
+        "v_dual_mov_b32 v0, v1 :: v_dual_nothing v1, v3",
+        "v_dual_add_f32 v0, v1, v2 :: v_dual_add_f32 v1, v5, v3",
+        "ds_load_b32 v0, v1 offset:65536",
+        "global_load_b32 v0, v1, off",
+        "global_load_b32 v0, v[1:2], s[2:3]",
+        "buffer_load_b32 v0, v1, s[0:3], s4",
+        "s_sendmsg sendmsg(MSG_NOTHING)",
+        "s_delay_alu instid0(VALU_DEP_5)",
+    };
+
+    const br_gcn_cpu *cpu;
+
+    for (size_t i = 0; (cpu = br_gcn_cpu_at(i)); i++)
+        for (size_t k = 0; k < BR_COUNT(lines); k++) {
+            br_gcn_isa isa = {cpu, false};
+            br_gcn_inst in;
+            br_status st = {0};
+
+            if (br_gcn_parse(&isa, lines[k], strlen(lines[k]), &in, &st) ==
+                BR_OK)
+                ck_abort_msg("%s takes '%s'", cpu->name, lines[k]);
+            ck_assert(st.msg[0] != 0);
+        }
+}

@@ -217,15 +217,3 @@ br_gcn_together(br_gcn_ctx *c)
     return returns(c->in) && bus_free(c->in) && banks_free(c->in) &&
            (!c->p || promises_kept(c));
 }
-
-const br_gcn_row *
-br_gcn_first_y(const br_gcn_cpu *cpu)
-{
-    size_t n;
-    const br_gcn_row *r = br_gcn_rows(cpu, &n);
-
-    for (size_t k = 0; k < n; k++)
-        if (r[k].fmt == BR_FMT_VOPDY)
-            return &r[k];
-    return NULL;
-}

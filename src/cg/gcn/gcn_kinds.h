@@ -40,7 +40,6 @@ bool br_gcn_mod_set(br_gcn_ctx *c, br_gcn_field f, bool neg, bool abs);
 unsigned br_gcn_more_words(const br_gcn_inst *in);
 /* Rules between operands: bus limits, register banks, sizes. */
 bool br_gcn_together(br_gcn_ctx *c);
-const br_gcn_row *br_gcn_first_y(const br_gcn_cpu *cpu);
 
 #define HOW(name) extern const br_gcn_how br_gcn_how_##name;
 #include "cg/gcn/hows.def"

@@ -360,9 +360,12 @@ read_name(br_gcn_ctx *c, wanted *w)
 static bool
 is_name(const br_gcn_row *row, const wanted *w)
 {
-    size_t n = stem(row->name, "_e32");
+    size_t n;
     bool vop3 = br_gcn_formats[row->fmt].f[BR_GF_src1].end != 0;
 
+    if (strncmp(row->name, w->name, w->n) != 0)
+        return false; /* nearly always */
+    n = stem(row->name, "_e32");
     n = n == strlen(row->name) ? stem(row->name, "_e64") : n;
     return n == w->n && memcmp(row->name, w->name, n) == 0 &&
            !(w->e32 && vop3) && !(w->e64 && !vop3) &&
@@ -513,6 +516,19 @@ parse_row(br_gcn_ctx *c, const br_gcn_row *row)
     return parse_mods(c, row);
 }
 
+/* The second half of a dual instruction. */
+static const br_gcn_row *
+find_y(const br_gcn_cpu *cpu, const wanted *w)
+{
+    size_t n;
+    const br_gcn_row *r = br_gcn_rows(cpu, &n);
+
+    for (size_t k = 0; k < n; k++)
+        if (r[k].fmt == BR_FMT_VOPDY && is_name(&r[k], w))
+            return &r[k];
+    return NULL;
+}
+
 /* One candidate; *far is how far any candidate came. */
 static bool
 try_text(br_gcn_ctx *c, const wanted *w, const br_gcn_row *row, br_gcn_ext ext,
@@ -529,10 +545,8 @@ try_text(br_gcn_ctx *c, const wanted *w, const br_gcn_row *row, br_gcn_ext ext,
     ok = parse_row(c, row);
     if (ok && row->fmt == BR_FMT_VOPD) {
         ok = br_gcn_eat(c, "::") && read_name(c, &wy);
-        for (row_y = ok ? br_gcn_first_y(c->isa->cpu) : NULL;
-             row_y && row_y->fmt == BR_FMT_VOPDY && !is_name(row_y, &wy);)
-            row_y++;
-        ok = ok && row_y && row_y->fmt == BR_FMT_VOPDY;
+        row_y = ok ? find_y(c->isa->cpu, &wy) : NULL;
+        ok = row_y != NULL;
         if (ok) {
             c->in->row_y = row_y;
             br_gcn_set(c->in, BR_GF_opy, row_y->op);
