@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "cli/talk.h"
+#include "run/grammar.h"
 
 #include <math.h>
 #include <string.h>
@@ -76,6 +77,68 @@ get_prompt(br_talk *t, br_status *st)
     code = encode(t, text, st);
     br_free(read);
     return code;
+}
+
+/* ---- the form of the answer ---------------------------------------------- */
+
+typedef struct form {
+    br_vocab *vocab;
+    br_grammar *grammar;
+    br_matcher *matcher;
+} form;
+
+static br_code
+schema_text(br_text file, br_str *text, br_status *st)
+{
+    br_arena a;
+    br_json *tree;
+    br_code code;
+
+    br_arena_init(&a, 0);
+    code = br_json_parse(&tree, &a, file.p, file.n, 0, st);
+    if (code == BR_OK)
+        code = br_schema_grammar(tree, text, st);
+    br_arena_fini(&a);
+    return code;
+}
+
+/* By --grammar, if that is given. No grammar begins with a brace. */
+static br_code
+get_form(br_talk *t, form *f, br_status *st)
+{
+    const char *path = br_opt_str(t->cli, BR_OPT_answer_grammar);
+    br_str text = {0};
+    char *file;
+    br_code code;
+    size_t n;
+
+    if (!path)
+        return BR_OK;
+    BR_TRY(br_file_read(path, BR_GRAMMAR_MAX_TEXT, &file, &n, st));
+    if (file[strspn(file, " \t\r\n")] == '{')
+        code = schema_text((br_text){file, n}, &text, st);
+    else
+        br_str_put(&text, file, n), code = BR_OK;
+    if (code == BR_OK)
+        code = br_vocab_new(&f->vocab, t->tok, NULL, st);
+    if (code == BR_OK)
+        code = br_grammar_new(&f->grammar, (br_text){br_str_z(&text), text.n},
+                              f->vocab, st);
+    if (code == BR_OK)
+        code = br_matcher_new(&f->matcher, f->grammar, st);
+    if (code == BR_OK)
+        t->params.hook = br_matcher_hook(f->matcher);
+    br_str_fini(&text);
+    br_free(file);
+    return code == BR_OK ? code : br_prefix(st, "%s", path);
+}
+
+static void
+form_fini(form *f)
+{
+    br_matcher_free(f->matcher);
+    br_grammar_free(f->grammar);
+    br_vocab_free(f->vocab);
 }
 
 /* ---- the result ---------------------------------------------------------- */
@@ -161,6 +224,7 @@ br_cmd_run(br_cli *cli)
     bool chat = br_opt_bool(cli, BR_OPT_chat);
     result r = {.cli = cli};
     br_status st = {0};
+    form f = {0};
     br_talk t;
     int code;
 
@@ -171,7 +235,9 @@ br_cmd_run(br_cli *cli)
         return br_cli_usage(cli, "--system is for --chat");
     if (br_talk_open(&t, cli, chat, &st) != BR_OK)
         return br_cli_fail(cli, &st);
-    code = answer(&t, &r);
+    code =
+        get_form(&t, &f, &st) == BR_OK ? answer(&t, &r) : br_cli_fail(cli, &st);
+    form_fini(&f);
     br_str_fini(&r.text);
     br_vec_fini(&r.ids);
     br_vec_fini(&r.logprobs);

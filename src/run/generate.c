@@ -218,6 +218,20 @@ emit(answer *a, int32_t id, br_status *st)
 }
 
 static br_code
+pick(answer *a, int32_t *id, br_status *st)
+{
+    const br_logit_hook *h = &a->p->hook;
+    br_session *s = a->s;
+
+    if (h->mask && !h->mask(h->ctx, s->logits, s->lm->n_vocab))
+        return br_fail(st, BR_E_REJECTED, "%s", h->error);
+    BR_TRY(br_sampler_pick(a->sampler, s->logits, s->n_held, id, st));
+    if (h->accept && !br_tok_is_eog(s->tok, *id) && !h->accept(h->ctx, *id))
+        return br_fail(st, BR_E_REJECTED, "%s", h->error);
+    return BR_OK;
+}
+
+static br_code
 decode(answer *a, int64_t called, br_status *st)
 {
     br_session *s = a->s;
@@ -233,7 +247,7 @@ decode(answer *a, int64_t called, br_status *st)
             end(a, BR_GEN_LENGTH);
         if (a->over)
             break;
-        BR_TRY(br_sampler_pick(a->sampler, s->logits, s->n_held, &id, st));
+        BR_TRY(pick(a, &id, st));
         if (!first) {
             first = br_now_ns();
             a->stats->first_ns = first - called;

@@ -50,6 +50,7 @@ typedef struct br_gen_params {
     bool (*text)(void *ctx, br_text piece);
     bool (*token)(void *ctx, const br_gen_token *t);
     void *ctx;
+    br_logit_hook hook;        /* constrains the answer; zero: nothing does */
     const atomic_bool *cancel; /* looked at once a token; NULL: never */
     /* Tokens of the prompt that were read; NULL: nobody watches. Who watches
      * gets short chunks at first, which changes no bit of the answer. */

@@ -225,3 +225,22 @@ TEST(doctor_and_tiers_agree_in_text_and_json)
                      strcmp(br_json_get(doc, "verdict")->s, "NOT READY") == 0);
     br_arena_fini(&a);
 }
+
+TEST(run_answers_in_a_form)
+{
+    const char *dir = t_tmpdir();
+    char *schema = t_printf("%s/s.json", dir), *bad = t_printf("%s/b", dir);
+    static const char ok[] = "{\"type\":\"object\",\"properties\":{\"n\":{"
+                             "\"enum\":[17]}},\"required\":[\"n\"]}";
+    t_proc r;
+
+    t_write(schema, ok, sizeof ok - 1);
+    t_write(bad, "root ::= x", 10);
+    t_run(&r, "run", t_repo("models/demo.gguf"), "-p", "Once", "--seed", "1",
+          "--grammar", schema);
+    ck_assert_msg(r.exit == 0 && strstr(r.out, "\"n\":") && strstr(r.out, "17"),
+                  "%s%s", r.out, r.err);
+    t_run(&r, "run", t_repo("models/demo.gguf"), "-p", "Once", "--grammar",
+          bad);
+    ck_assert_msg(r.exit == 3 && strstr(r.err, "no such rule"), "%s", r.err);
+}
