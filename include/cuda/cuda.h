@@ -14,15 +14,15 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 typedef enum cudaError_enum {
-#define BRASS_R(name, value)
-#define BRASS_B(name, value)               name = value,
-#define BRASS_D(name, value)               name = value,
-#define X(kind, name, driver, value, text) BRASS_##kind(driver, value)
+#define BRASS_ERR_R(name, value)
+#define BRASS_ERR_B(name, value)           name = value,
+#define BRASS_ERR_D(name, value)           name = value,
+#define X(kind, name, driver, value, text) BRASS_ERR_##kind(driver, value)
 #include "brass_errors.def"
 #undef X
-#undef BRASS_R
-#undef BRASS_B
-#undef BRASS_D
+#undef BRASS_ERR_R
+#undef BRASS_ERR_B
+#undef BRASS_ERR_D
     CUDA_ERROR_API_FAILURE_BASE = 10000
 } CUresult;
 typedef enum CUdevice_attribute_enum {

@@ -7,15 +7,15 @@
 #include <stddef.h>
 
 typedef enum cudaError {
-#define BRASS_R(name, value) name = value,
-#define BRASS_B(name, value) name = value,
-#define BRASS_D(name, value)
-#define X(kind, name, driver, value, text) BRASS_##kind(name, value)
+#define BRASS_ERR_R(name, value) name = value,
+#define BRASS_ERR_B(name, value) name = value,
+#define BRASS_ERR_D(name, value)
+#define X(kind, name, driver, value, text) BRASS_ERR_##kind(name, value)
 #include "brass_errors.def"
 #undef X
-#undef BRASS_R
-#undef BRASS_B
-#undef BRASS_D
+#undef BRASS_ERR_R
+#undef BRASS_ERR_B
+#undef BRASS_ERR_D
     cudaErrorApiFailureBase = 10000
 } cudaError_t;
 

@@ -5,6 +5,7 @@
 
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
+#include <cuda.h> /* both APIs in one program */
 #include <float.h>
 namespace cg = cooperative_groups;
 typedef std::vector<float> vec;
