@@ -18,7 +18,7 @@ skip() { skipped=$((skipped + 1)); echo "skip $1: $2"; }
 must() { name=$1; shift; if "$@" >$dir/out 2>&1; then ok "$name"; else bad "$name"; tail -n 20 $dir/out; fi; }
 
 start() { # ARGUMENT...
-    ./brass serve models/demo.gguf --port 0 "$@" >$dir/said 2>$dir/log &
+    ./brass serve models/demo.gguf --port 0 --trace $dir/trace "$@" >$dir/said 2>$dir/log &
     server=$!
     i=0
     while ! url=$(sed -n 's/.* on \(http:[^ ]*\).*/\1/p' $dir/said | grep .) ||
@@ -132,6 +132,7 @@ else
     run_node tools
 fi
 stop
+must "the server's trace, asked again" ./brass replay $dir/trace
 
 printf '%d passed, %d failed' $passed $failed
 [ $skipped -eq 0 ] || printf ', %d skipped' $skipped

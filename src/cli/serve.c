@@ -11,6 +11,7 @@
 #include "http/http.h"
 #include "run/books.h"
 #include "run/lm_model.h"
+#include "run/trace.h"
 
 #include <signal.h>
 #include <string.h>
@@ -29,6 +30,7 @@ typedef struct server {
     br_chat *chat;
     br_lm_model *lm;
     br_engine *engine;
+    br_trace *trace;
     br_str path; /* of the model */
     char name[NAME];
     br_books *books;
@@ -140,6 +142,10 @@ load_model(server *s, br_status *st)
     BR_TRY(code);
     e.lm = br_lm_model_lm(s->lm);
     e.tok = s->tok;
+    if (br_opt_given(s->cli, BR_OPT_trace_file))
+        BR_TRY(br_trace_open(&s->trace, br_opt_str(s->cli, BR_OPT_trace_file),
+                             s->path.at, st));
+    e.trace = s->trace;
     BR_TRY(br_engine_new(&s->engine, &e, st));
     if (s->config.db)
         BR_TRY(br_books_open(&s->books, s->engine, s->config.db, &lost, st));
@@ -222,9 +228,13 @@ tell(const server *s)
 static void
 close_all(server *s)
 {
+    br_status st = {0};
+
     br_http_free(s->http);
     br_books_close(s->books);
     br_engine_free(s->engine);
+    if (br_trace_close(s->trace, &st) != BR_OK)
+        br_log(BR_EV_http_failed, "%s", st.msg);
     br_lm_model_close(s->lm);
     br_chat_free(s->chat);
     br_tok_free(s->tok);
