@@ -136,7 +136,7 @@ pr_op(br_str *s, const char *t, uint64_t *rng)
     for (const char *c = t; *c; c++) {
         bool word = c > t && (c[-1] == ' ' || c[-1] == ',' || c[-1] == '{' ||
                               c[-1] == '[' || c[-1] == '|' || c[-1] == '+' ||
-                              (c[-1] == 'x' && c[-2] == '0'));
+                              (c > t + 1 && c[-1] == 'x' && c[-2] == '0'));
         uint32_t k = pr_next(rng, 6);
 
         if (!word) {
