@@ -127,6 +127,7 @@ else
         skip browser "chromium is not installed"
     fi
     stop
+    unset BRASS_URL # brass would wonder
     start --chat-template tests/clients/tools.jinja
     export BRASS_URL="$url"
     run_node tools
