@@ -9,9 +9,9 @@
  * a pure operation of uniform values, a load from a uniform address, a phi of
  * uniform values where no lanes meet that came by different ways. Lanes that
  * leave a loop one by one see values of different rounds: what such a loop
- * makes and somebody reads outside is not uniform. Where lanes run ahead (a
- * meeting point that lies before what leads to it; some go round a loop while
- * others wait in it) only pure values of what is outside that loop are trusted.
+ * makes and somebody reads outside is not uniform. Where lanes part in a
+ * loop some may run ahead, and only pure values of what is outside that loop
+ * are trusted.
  *
  * References: Coutinho et al., Divergence analysis and optimizations, 2011.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -23,8 +23,6 @@
 typedef struct range {
     uint32_t from, to;
     bool apart; /* lanes leave it at different times */
-    /* ways of the branch at work: that lead around, that stay in it */
-    uint32_t around, stay;
 } range;
 
 typedef struct uni {
@@ -120,7 +118,7 @@ find_loops(uni *u)
     for (uint32_t b = 0; b < u->n; b++)
         for (size_t s = 0; s < u->f->blks.at[b].succ.n; s++) {
             uint32_t to = u->place[u->f->blks.at[b].succ.at[s]];
-            range r = {to, u->place[b], false, 0, 0};
+            range r = {to, u->place[b], false};
             size_t k = 0;
 
             while (k < u->loops.n && u->loops.at[k].from != to)
@@ -153,11 +151,11 @@ reach(uni *u, uint32_t x, uint32_t way, uint32_t *top)
 }
 
 /* Blocks reached from a successor before the lanes meet; those that another
- * successor reached before are joins. Returns the last position. */
-static uint32_t
+ * successor reached before are joins. */
+static void
 walk(uni *u, uint32_t b, uint32_t way)
 {
-    uint32_t top = 0, last = 0;
+    uint32_t top = 0;
 
     reach(u, u->f->blks.at[b].succ.at[way], way, &top);
     while (top) {
@@ -165,63 +163,28 @@ walk(uni *u, uint32_t b, uint32_t way)
 
         if (x == u->ipdom[b] || x == b)
             continue;
-        last = BR_MAX(last, u->place[x]);
         for (size_t s = 0; s < u->f->blks.at[x].succ.n; s++)
             reach(u, u->f->blks.at[x].succ.at[s], way, &top);
     }
-    return last;
 }
 
-/* Counts a way of the branch at b, that walk() has marked. */
-static void
-count_way(uni *u, uint32_t b, uint32_t way)
-{
-    for (size_t k = 0; k < u->loops.n; k++) {
-        range *r = &u->loops.at[k];
-        bool in = false;
-
-        if (!inside(r, u->place[b]))
-            continue;
-        r->around = way ? r->around : 0;
-        r->stay = way ? r->stay : 0;
-        for (uint32_t p = r->from; p <= r->to; p++) {
-            uint32_t x = u->order[p];
-
-            in |= u->reach[x] == way + 1 && x != u->ipdom[b] && x != b;
-        }
-        r->stay += in;
-        r->around += u->reach[u->order[r->from]] == way + 1 &&
-                     u->order[r->from] != u->ipdom[b];
-    }
-}
-
+/* Lanes that part in a loop may go round it while others wait in it, and see
+ * what they make of other rounds. */
 static void
 part(uni *u, uint32_t b)
 {
-    uint32_t meet = u->ipdom[b], pos = u->place[b], last = 0;
-    bool known = meet != BR_KNONE && meet < u->n, early;
-
     u->parted[b] = u->change = true;
     memset(u->reach, 0, u->n * sizeof *u->reach);
-    for (uint32_t s = 0; s < u->f->blks.at[b].succ.n; s++) {
-        last = BR_MAX(last, walk(u, b, s));
-        count_way(u, b, s);
-    }
-    early = known && last > u->place[meet];
+    for (uint32_t s = 0; s < u->f->blks.at[b].succ.n; s++)
+        walk(u, b, s);
     for (size_t k = 0; k < u->loops.n; k++) {
         range *r = &u->loops.at[k];
-        /* Some go round while others are on their way in it. */
-        bool ahead = early || (r->around && r->stay > 1);
 
-        if (!inside(r, pos))
+        if (!inside(r, u->place[b]))
             continue;
-        if (!known || !inside(r, u->place[meet]) || ahead)
-            r->apart = true;
-        for (uint32_t p = r->from; p <= r->to; p++) {
-            u->mixed[u->order[p]] = true;
-            if (ahead)
-                u->ahead[u->order[p]] = true;
-        }
+        r->apart = true;
+        for (uint32_t p = r->from; p <= r->to; p++)
+            u->mixed[u->order[p]] = u->ahead[u->order[p]] = true;
     }
 }
 
