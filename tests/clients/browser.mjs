@@ -46,6 +46,9 @@ await check('a talk by keyboard', async () => {
 
 await check('Esc stops an answer', async () => {
   const page = await open({ colorScheme: 'dark', viewport: { width: 1100, height: 760 } });
+  // Over a slow line: the demo model has said all it has to say in 0.15 s.
+  const line = await page.context().newCDPSession(page);
+  await line.send('Network.emulateNetworkConditions', { offline: false, latency: 0, downloadThroughput: 3000, uploadThroughput: -1 });
   await page.click('.try button');
   await page.waitForFunction(() => document.querySelectorAll('.message.assistant p').length > 0 && document.querySelector('.message.assistant').textContent.length > 40);
   await page.keyboard.press('Escape');
