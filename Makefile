@@ -205,7 +205,7 @@ FUZZ  := $(if $(F),$(F),$(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests
 AGAIN  = @+$(MAKE) --no-print-directory
 
 # No fuzzer reaches these, and clang needs minutes to instrument them.
-build/fuzz/src/drv/cpu/mat_avx%.o: SAN_FLAGS :=
+build/fuzz/src/drv/cpu/mat_avx%.o build/fuzz/src/drv/cpu/cpu_ops_avx%.o: SAN_FLAGS :=
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
 fuzzers: $(FUZZ:%=$(B)/fuzz_%) ; @:

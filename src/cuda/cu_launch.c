@@ -9,6 +9,8 @@
 typedef struct run {
     br_klaunch l;
     const char *name;
+    bc_module *mod;
+    bool cooperative;
     uint8_t params[];
 } run;
 
@@ -62,14 +64,32 @@ error_of(br_code code, br_kfault fault)
     return cudaErrorLaunchFailure;
 }
 
-/* Kernels one at a time: their atomics are so to each other. */
+/* Code for this processor. */
+static void
+make_code(bc_module *mod)
+{
+    br_status st = {0};
+
+    mod->on = br_ktarget_find("x86-64");
+    if (!mod->on)
+        mod->on = br_ktarget_find("interp");
+    if (mod->on->compile(&mod->code, mod->m, &st) != BR_OK)
+        bc_say("kernels are interpreted: %s", st.msg);
+}
+
+/* Kernels one at a time: their atomics are so to each other. Blocks that wait
+ * for each other take turns in the interpreter alone. */
 static br_code
-exec(br_klaunch *l, br_status *st)
+exec(const run *r, br_klaunch *l, br_status *st)
 {
     br_code code;
 
     br_mutex_lock(&bc_rt.exec);
-    code = br_kinterp_run(l, st);
+    if (!r->mod->on)
+        make_code(r->mod);
+    code = r->mod->code && !r->cooperative
+               ? r->mod->on->launch(r->mod->code, l, st)
+               : br_kinterp_run(l, st);
     br_mutex_unlock(&bc_rt.exec);
     return code;
 }
@@ -93,7 +113,7 @@ do_launch(void *payload)
     l.print = bc_print;
     l.heap_get = heap_get;
     l.heap_put = heap_put;
-    code = exec(&l, &st);
+    code = exec(r, &l, &st);
     br_free(regions);
     if (code != BR_OK)
         bc_say("kernel %s: %s", r->name, st.msg);
@@ -148,6 +168,8 @@ bc_launch_op(const bc_launch *l, void **payload)
     if (!r)
         return cudaErrorMemoryAllocation;
     r->name = l->f->name;
+    r->mod = l->f->mod;
+    r->cooperative = l->cooperative;
     r->l = (br_klaunch){.image = l->f->mod->at,
                         .fn = l->f->fn,
                         .shared_bytes = (uint32_t)l->shared};

@@ -45,6 +45,8 @@ bc_module_free(bc_module *mod)
         br_free(mod->fns.at[k]);
     br_vec_fini(&mod->fns);
     br_vec_fini(&mod->vars);
+    if (mod->code)
+        mod->on->free(mod->code);
     br_kimage_free(mod->at);
     br_kir_free(mod->m);
     if (mod->mine) {

@@ -15,7 +15,7 @@
 #define BR_CUDA_INT_H
 
 #include "base/thread.h"
-#include "cg/kinterp.h"
+#include "cg/ktarget.h"
 #include "cuda/cuda_runtime_api.h"
 
 enum {
@@ -156,6 +156,8 @@ typedef struct bc_module {
     const void *image; /* PTX, fatbin */
     br_kir *m;         /* NULL: not loaded yet */
     br_kimage *at;
+    const br_ktarget *on;        /* from the first launch on; code: for it */
+    br_kcode *code;              /* NULL: interpreted */
     cudaError_t error;           /* of loading, said once */
     bool used, registered, mine; /* mine: image is a copy */
     BR_VEC(struct CUfunc_st *) fns;
