@@ -23,7 +23,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     err = pr_compare(m, br_ktarget_find("x86-64"));
     if (err && !strstr(err, "needs a processor")) {
         fprintf(stderr, "%s\n%s", err, s.at);
-        br_check(!"machine code and interpreter agree");
+        br_panic_at(__FILE__, __LINE__,
+                    "machine code and interpreter do not agree");
     }
     br_kir_free(m);
     br_str_fini(&s);
