@@ -77,7 +77,9 @@ typedef __nv_bfloat162 nv_bfloat162;
 #define BR_DOWN(f) __nv_bfloat16((float)(f))
 #define BR_FMA(a, b, c) \
     __nv_bfloat16((float)((double)BR_UP(a) * BR_UP(b) + (double)BR_UP(c)))
+#define BR_NAME bfloat16
 #include "brass_half.def"
+#undef BR_NAME
 #undef H
 #undef H2
 #undef BR_UP
@@ -85,86 +87,6 @@ typedef __nv_bfloat162 nv_bfloat162;
 #undef BR_FMA
 
 #define BR_HD static __host__ __device__ __forceinline__
-BR_HD __nv_bfloat16
-__float2bfloat16(float f)
-{
-    return __nv_bfloat16(f);
-}
-BR_HD __nv_bfloat16
-__float2bfloat16_rn(float f)
-{
-    return __nv_bfloat16(f);
-}
-BR_HD __nv_bfloat16
-__double2bfloat16(double f)
-{
-    return __nv_bfloat16(f);
-}
-BR_HD float
-__bfloat162float(__nv_bfloat16 h)
-{
-    return (float)h;
-}
-BR_HD __nv_bfloat162
-__float2bfloat162_rn(float f)
-{
-    return __nv_bfloat162(f, f);
-}
-BR_HD __nv_bfloat162
-__floats2bfloat162_rn(float a, float b)
-{
-    return __nv_bfloat162(a, b);
-}
-BR_HD __nv_bfloat162
-__float22bfloat162_rn(float2 v)
-{
-    return __nv_bfloat162(v.x, v.y);
-}
-BR_HD float2
-__bfloat1622float2(__nv_bfloat162 h)
-{
-    return make_float2(h.x, h.y);
-}
-BR_HD float
-__low2float(__nv_bfloat162 h)
-{
-    return h.x;
-}
-BR_HD float
-__high2float(__nv_bfloat162 h)
-{
-    return h.y;
-}
-BR_HD __nv_bfloat162
-__bfloat162bfloat162(__nv_bfloat16 h)
-{
-    return __nv_bfloat162(h, h);
-}
-BR_HD __nv_bfloat162
-__halves2bfloat162(__nv_bfloat16 a, __nv_bfloat16 b)
-{
-    return __nv_bfloat162(a, b);
-}
-BR_HD __nv_bfloat162
-make_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b)
-{
-    return __nv_bfloat162(a, b);
-}
-BR_HD __nv_bfloat16
-__low2bfloat16(__nv_bfloat162 h)
-{
-    return h.x;
-}
-BR_HD __nv_bfloat16
-__high2bfloat16(__nv_bfloat162 h)
-{
-    return h.y;
-}
-BR_HD unsigned short
-__bfloat16_as_ushort(__nv_bfloat16 h)
-{
-    return h.bits;
-}
 BR_HD __nv_bfloat16
 __ushort_as_bfloat16(unsigned short u)
 {

@@ -116,7 +116,9 @@ typedef __half2 __nv_half2;
 #define BR_DOWN(f) __half((float)(f))
 #define BR_FMA(a, b, c) \
     __half((float)((double)BR_UP(a) * BR_UP(b) + (double)BR_UP(c)))
+#define BR_NAME half
 #include "brass_half.def"
+#undef BR_NAME
 #undef H
 #undef H2
 #undef BR_UP
@@ -124,71 +126,6 @@ typedef __half2 __nv_half2;
 #undef BR_FMA
 
 #define BR_HD static __host__ __device__ __forceinline__
-BR_HD __half
-__float2half(float f)
-{
-    return __half(f);
-}
-BR_HD __half
-__float2half_rn(float f)
-{
-    return __half(f);
-}
-BR_HD __half
-__double2half(double f)
-{
-    return __half(f);
-}
-BR_HD float
-__half2float(__half h)
-{
-    return (float)h;
-}
-BR_HD __half2
-__float2half2_rn(float f)
-{
-    return __half2(f, f);
-}
-BR_HD __half2
-__floats2half2_rn(float a, float b)
-{
-    return __half2(a, b);
-}
-BR_HD __half2
-__float22half2_rn(float2 v)
-{
-    return __half2(v.x, v.y);
-}
-BR_HD float2
-__half22float2(__half2 h)
-{
-    return make_float2(h.x, h.y);
-}
-BR_HD float
-__low2float(__half2 h)
-{
-    return h.x;
-}
-BR_HD float
-__high2float(__half2 h)
-{
-    return h.y;
-}
-BR_HD __half2
-__half2half2(__half h)
-{
-    return __half2(h, h);
-}
-BR_HD __half2
-__halves2half2(__half a, __half b)
-{
-    return __half2(a, b);
-}
-BR_HD __half2
-make_half2(__half a, __half b)
-{
-    return __half2(a, b);
-}
 BR_HD __half2
 __low2half2(__half2 h)
 {
@@ -213,21 +150,6 @@ BR_HD __half2
 __highs2half2(__half2 a, __half2 b)
 {
     return __half2(a.y, b.y);
-}
-BR_HD __half
-__low2half(__half2 h)
-{
-    return h.x;
-}
-BR_HD __half
-__high2half(__half2 h)
-{
-    return h.y;
-}
-BR_HD unsigned short
-__half_as_ushort(__half h)
-{
-    return h.bits;
 }
 BR_HD short
 __half_as_short(__half h)

@@ -132,7 +132,6 @@ bc_module_load(bc_module *mod)
     bc_say("%s", st.msg);
     mod->error = code == BR_E_OOM           ? cudaErrorMemoryAllocation
                  : code == BR_E_UNSUPPORTED ? cudaErrorNoKernelImageForDevice
-                 : mod->m                   ? cudaErrorInvalidKernelImage
                                             : cudaErrorInvalidPtx;
     return mod->error;
 }

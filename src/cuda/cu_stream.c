@@ -194,8 +194,12 @@ bc_wait_seq(struct CUstream_st *s, uint64_t seq)
 }
 
 cudaError_t
-bc_wait_stream(struct CUstream_st *s)
+bc_stream_sync(cudaStream_t h)
 {
+    struct CUstream_st *s = bc_stream_of(h);
+
+    if (!s)
+        return cudaErrorInvalidResourceHandle;
     if (s->capture)
         return cudaErrorStreamCaptureUnsupported;
     /* The null stream is done when what it would wait for is. */

@@ -112,7 +112,7 @@ struct CUstream_st *bc_stream_of(cudaStream_t s);
 /* Takes the payload, whatever happens. With the lock held. */
 cudaError_t bc_issue(struct CUstream_st *s, void *payload);
 /* Waits and tells what is wrong with the device; the lock is let go of. */
-cudaError_t bc_wait_stream(struct CUstream_st *s);
+cudaError_t bc_stream_sync(cudaStream_t s);
 cudaError_t bc_wait_all(void);
 cudaError_t bc_wait_seq(struct CUstream_st *s, uint64_t seq);
 void bc_streams_end(void);

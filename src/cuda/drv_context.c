@@ -291,18 +291,10 @@ cuStreamDestroy_v2(CUstream s)
     BD_API(s ? bc_stream_end(s) : cudaErrorInvalidResourceHandle);
 }
 
-static cudaError_t
-sync(CUstream h)
-{
-    struct CUstream_st *s = bc_stream_of(h);
-
-    return s ? bc_wait_stream(s) : cudaErrorInvalidResourceHandle;
-}
-
 CUresult
 cuStreamSynchronize(CUstream s)
 {
-    BD_API(sync(s));
+    BD_API(bc_stream_sync(s));
 }
 
 CUresult

@@ -365,18 +365,10 @@ cudaStreamDestroy(cudaStream_t s)
     BC_API(s ? bc_stream_end(s) : cudaErrorInvalidResourceHandle);
 }
 
-static cudaError_t
-sync(cudaStream_t h)
-{
-    struct CUstream_st *s = bc_stream_of(h);
-
-    return s ? bc_wait_stream(s) : cudaErrorInvalidResourceHandle;
-}
-
 cudaError_t
 cudaStreamSynchronize(cudaStream_t s)
 {
-    BC_API(sync(s));
+    BC_API(bc_stream_sync(s));
 }
 
 cudaError_t

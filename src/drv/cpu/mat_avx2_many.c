@@ -214,27 +214,18 @@ many(const mat_tile *t, int type)
                               _mm256_add_ps(chain[r][2][h], chain[r][3][h])));
 }
 
-#    define F(name, class, ...)                                              \
-        __attribute__((noinline)) static void many_##name(const mat_tile *t) \
-        {                                                                    \
-            if ((class) != MAT_FLOAT && !is_wide(&mat_format_##name))        \
-                many(t, BR_Q_##name);                                        \
-        }
-#    include "drv/cpu/mat_format.def"
-#    undef F
-
-void
-mat_avx2_many(const mat_tile *t)
+/* Of the formats that come here; the others' functions are empty. */
+static MAT_INLINE void
+tile(const mat_tile *t, int type)
 {
-    switch (t->m->type) {
-#    define F(name, ...) \
-    case BR_Q_##name:    \
-        many_##name(t);  \
-        return;
-#    include "drv/cpu/mat_format.def"
-#    undef F
-    default: br_unreachable("a format of blocks");
-    }
+    const mat_format *f = mat_format_of(type);
+
+    if (f->class != MAT_FLOAT && !is_wide(f))
+        many(t, type);
 }
+
+#    define MAT_TILES   mat_avx2_many
+#    define MAT_REST(t) br_unreachable("a format of blocks")
+#    include "drv/cpu/mat_tiles.h"
 
 #endif

@@ -511,27 +511,9 @@ tile(const mat_tile *t, int type)
         blocks(t, type, r, 1);
 }
 
-#    define F(name, ...)                                                     \
-        __attribute__((noinline)) static void tile_##name(const mat_tile *t) \
-        {                                                                    \
-            tile(t, BR_Q_##name);                                            \
-        }
-#    include "drv/cpu/mat_format.def"
-#    undef F
-
-void
-mat_avx512(const mat_tile *t)
-{
-    switch (t->m->type) {
-#    define F(name, ...) \
-    case BR_Q_##name:    \
-        tile_##name(t);  \
-        return;
-#    include "drv/cpu/mat_format.def"
-#    undef F
-    default: mat_c(t);
-    }
-}
+#    define MAT_TILES mat_avx512
+#    define MAT_REST  mat_c
+#    include "drv/cpu/mat_tiles.h"
 
 /* ---- activations --------------------------------------------------------- */
 
