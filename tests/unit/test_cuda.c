@@ -255,7 +255,7 @@ TEST(cuda_memory_is_for_several_threads)
     ck_assert_uint_eq(before, after);
 }
 
-/* ---- fat binaries --------------------------------------------------------------- */
+/* ---- fat binaries --------------------------------------------------------- */
 
 static void
 put(br_str *s, uint64_t v, unsigned bytes)
