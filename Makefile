@@ -244,6 +244,7 @@ ptx:
 $(B)/bench_%: $(B)/bench/bench_%.o $(B)/bench/kit.o $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
 bench-%: $(B)/bench_% ; @$<
+bench-kernels: brass brasscc ; @bench/kernels/run.sh $(B)/kernels
 
 $(B)/example-%: $(B)/examples/%.o $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@

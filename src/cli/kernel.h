@@ -4,7 +4,7 @@
 #ifndef BR_CLI_KERNEL_H
 #define BR_CLI_KERNEL_H
 
-#include "cg/kir.h"
+#include "cg/ktarget.h"
 #include "cli/cli.h"
 
 /* Reads the command's file, PTX or kernel IR as text. On BR_OK br_kir_free. */
@@ -12,5 +12,24 @@ br_code br_kernel_load(br_cli *cli, br_kir **out, br_status *st) BR_MUST_USE;
 /* The kernel of --entry, or the only one there is. */
 br_code br_kernel_entry(br_cli *cli, const br_kir *m, uint32_t *fn,
                         br_status *st) BR_MUST_USE;
+
+/* A kernel with its arguments, ready to run (kernel_run.c). */
+typedef struct br_kbuffer {
+    char *bytes;
+    const char *write; /* the file that it goes to; NULL: read only, "": none */
+} br_kbuffer;
+typedef struct br_kjob {
+    br_cli *cli;
+    const br_ktarget *on;
+    br_kir *m;
+    br_kimage *image;
+    br_kcode *code;
+    uint8_t *params;
+    BR_VEC(br_kregion) regions;
+    BR_VEC(br_kbuffer) buffers; /* of the regions, in order */
+} br_kjob;
+/* From cli and on, all else; br_kjob_fini after failures, too. */
+br_code br_kjob_open(br_kjob *j, br_klaunch *l, br_status *st) BR_MUST_USE;
+void br_kjob_fini(br_kjob *j);
 
 #endif

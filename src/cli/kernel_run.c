@@ -1,6 +1,6 @@
 /* kernel_run.c - brass kernel run: a kernel of a file, on buffers from files.
  *
- *   --arg buf:x.bin --arg buf:y.bin:out=4096 --arg u32:1024
+ *   --arg buf:x.bin --arg buf:y.bin:out=4096 --arg u32:1024 --arg rand:4096
  *
  * Arguments fill the parameter block in order, each in its parameter's place. A
  * buffer's address is made up: 4 GiB from one to the next, so that nothing that
@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kernel.h"
 
-#include "cg/ktarget.h"
+#include "base/rng.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,23 +16,6 @@
 
 enum { MAX_BUFFERS = 256, BUFFER_MAX_BYTES = 1 << 30 };
 #define BUFFER_AT(n) (((uint64_t)(n) + 1) << 32)
-
-typedef struct buffer {
-    char *bytes;
-    const char *write; /* the file that it goes to; NULL: none */
-} buffer;
-
-typedef struct job {
-    br_cli *cli;
-    br_kir *m;
-    br_kimage *image;
-    const br_ktarget *on;
-    br_kcode *code;
-    uint8_t *params;
-    BR_VEC(br_kregion) regions;
-    BR_VEC(buffer) buffers;
-    br_str names; /* of outputs, NUL after each */
-} job;
 
 static br_code
 bad_arg(const char *arg, const char *why, br_status *st)
@@ -52,15 +35,15 @@ count(const char *s, uint64_t *n)
 }
 
 static br_code
-add_buffer(job *j, const char *arg, char *bytes, uint64_t n, const char *write,
-           br_status *st)
+add_buffer(br_kjob *j, const char *arg, char *bytes, uint64_t n,
+           const char *write, br_status *st)
 {
     br_kregion g = {.addr = BUFFER_AT(j->buffers.n),
                     .bytes = n,
                     .host = (uint8_t *)bytes,
                     .read_only = write == NULL,
                     .name = arg};
-    buffer b = {bytes, write};
+    br_kbuffer b = {bytes, write};
 
     if (j->buffers.n == MAX_BUFFERS || !br_vec_push(&j->buffers, b)) {
         br_free(bytes);
@@ -86,7 +69,28 @@ path_of(const char *arg, const char *tail, const char *add)
 }
 
 static br_code
-buffer_arg(job *j, const char *arg, br_status *st)
+random_arg(br_kjob *j, const char *arg, br_status *st)
+{
+    uint64_t n = 0;
+    char *bytes;
+    br_rng r;
+
+    if (!count(arg + 5, &n) || n > BUFFER_MAX_BYTES || n % 4)
+        return bad_arg(arg, "rand:BYTES is a multiple of 4 up to 1 GiB", st);
+    bytes = br_try_calloc((size_t)n + 1, 1);
+    if (!bytes)
+        return br_fail(st, BR_E_OOM, "out of memory");
+    br_rng_init(&r, j->buffers.n + 1, 0);
+    for (uint64_t k = 0; k < n; k += 4) {
+        float f = br_rng_f32(&r);
+
+        memcpy(bytes + k, &f, 4);
+    }
+    return add_buffer(j, arg, bytes, n, "", st);
+}
+
+static br_code
+buffer_arg(br_kjob *j, const char *arg, br_status *st)
 {
     const char *path = arg + 4, *tail = strrchr(path, ':');
     bool out = tail && strncmp(tail, ":out=", 5) == 0;
@@ -186,7 +190,7 @@ number_arg(const char *arg, const br_kparam *p, uint8_t *at, br_status *st)
 }
 
 static br_code
-argument(job *j, const char *arg, const br_kparam *p, br_status *st)
+argument(br_kjob *j, const char *arg, const br_kparam *p, br_status *st)
 {
     static const char *const numbers[] = {
         "u32:", "s32:", "f32:", "u64:", "s64:", "f64:"};
@@ -194,23 +198,23 @@ argument(job *j, const char *arg, const br_kparam *p, br_status *st)
 
     if (strncmp(arg, "raw:", 4) == 0)
         return raw_arg(arg, p, at, st);
-    if (strncmp(arg, "buf:", 4) == 0) {
+    if (strncmp(arg, "buf:", 4) == 0 || strncmp(arg, "rand:", 5) == 0) {
         uint64_t addr = BUFFER_AT(j->buffers.n);
 
         if (p->bytes != 8)
             return bad_arg(arg, "the parameter is no pointer of 64 bits", st);
-        BR_TRY(buffer_arg(j, arg, st));
+        BR_TRY(arg[0] == 'b' ? buffer_arg(j, arg, st) : random_arg(j, arg, st));
         memcpy(at, &addr, 8);
         return BR_OK;
     }
     for (size_t k = 0; k < BR_COUNT(numbers); k++)
         if (strncmp(arg, numbers[k], 4) == 0)
             return number_arg(arg, p, at, st);
-    return bad_arg(arg, "buf: u32: s32: f32: u64: s64: f64: or raw:", st);
+    return bad_arg(arg, "buf: rand: u32: s32: f32: u64: s64: f64: or raw:", st);
 }
 
 static br_code
-arguments(job *j, const br_kfn *f, br_status *st)
+arguments(br_kjob *j, const br_kfn *f, br_status *st)
 {
     const char *const *args;
     size_t n = br_opt_list(j->cli, BR_OPT_arg, &args);
@@ -252,7 +256,7 @@ three(const char *what, const char *text, uint32_t out[3], br_status *st)
 static void
 print_text(void *arg, const char *text, size_t n)
 {
-    job *j = arg;
+    br_kjob *j = arg;
     FILE *to = br_opt_bool(j->cli, BR_OPT_json) ? j->cli->err : j->cli->out;
 
     fwrite(text, 1, n, to);
@@ -261,13 +265,13 @@ print_text(void *arg, const char *text, size_t n)
 static void
 print_finding(void *arg, const char *text)
 {
-    job *j = arg;
+    br_kjob *j = arg;
 
     fprintf(j->cli->err, "%s\n", text);
 }
 
-static br_code
-launch(job *j, br_klaunch *l, br_status *st)
+br_code
+br_kjob_open(br_kjob *j, br_klaunch *l, br_status *st)
 {
     br_cli *cli = j->cli;
 
@@ -287,17 +291,23 @@ launch(job *j, br_klaunch *l, br_status *st)
     l->print = print_text;
     l->finding = print_finding;
     l->arg = j;
-    BR_TRY(j->on->compile(&j->code, j->m, st));
+    return j->on->compile(&j->code, j->m, st);
+}
+
+static br_code
+launch(br_kjob *j, br_klaunch *l, br_status *st)
+{
+    BR_TRY(br_kjob_open(j, l, st));
     BR_TRY(j->on->launch(j->code, l, st));
     for (size_t k = 0; k < j->buffers.n; k++)
-        if (j->buffers.at[k].write)
+        if (j->buffers.at[k].write && *j->buffers.at[k].write)
             BR_TRY(br_file_write(j->buffers.at[k].write, j->buffers.at[k].bytes,
                                  j->regions.at[k].bytes, st));
     return BR_OK;
 }
 
-static void
-fini(job *j)
+void
+br_kjob_fini(br_kjob *j)
 {
     for (size_t k = 0; k < j->buffers.n; k++) {
         union { /* ours, and const only for who reads it */
@@ -306,7 +316,8 @@ fini(job *j)
         } u = {j->buffers.at[k].write};
 
         br_free(j->buffers.at[k].bytes);
-        br_free(u.p);
+        if (u.c && *u.c)
+            br_free(u.p);
     }
     br_vec_fini(&j->buffers);
     br_vec_fini(&j->regions);
@@ -321,7 +332,7 @@ int
 br_cmd_kernel_run(br_cli *cli)
 {
     const char *on = br_opt_str(cli, BR_OPT_on);
-    job j = {.cli = cli};
+    br_kjob j = {.cli = cli};
     br_klaunch l = {0};
     br_status st = {0};
     int code = 0;
@@ -341,6 +352,6 @@ br_cmd_kernel_run(br_cli *cli)
         fprintf(cli->err, "%llu findings\n", (unsigned long long)l.findings);
         code = code ? code : br_code_exit(BR_E_REJECTED);
     }
-    fini(&j);
+    br_kjob_fini(&j);
     return code;
 }

@@ -146,7 +146,7 @@ TEST(kernel_run_says_what_is_wrong)
          "/none"},
         {{"--entry", "reduce", "--arg", "foo", "--arg", "u64:2"},
          2,
-         "buf: u32: s32:"},
+         "buf: rand: u32: s32:"},
         {{"--entry", "reduce", "--arg", "u64:-1", "--arg", "u64:2"},
          2,
          "not a number of this type"},
@@ -194,6 +194,62 @@ TEST(kernel_run_check_ends_with_a_verdict)
           "--check");
     ck_assert_int_eq(r.exit, 4);
     ck_assert_msg(strstr(r.err, "racy.ptx: line 7: race: ") != NULL, "%s",
+                  r.err);
+}
+
+/* A function that does what the kernel does, and one that does not. */
+TEST(kernel_bench_holds_a_kernel_against_c)
+{
+    static const char ptx[] =
+        ".version 7.0\n.target sm_70\n"
+        ".entry twice(.param .u64 p, .param .f32 f)\n{\n"
+        ".reg .u64 %d<3>; .reg .u32 %r0; .reg .f32 %f<2>;\n"
+        "ld.param.u64 %d0, [p];\nld.param.f32 %f1, [f];\n"
+        "mov.u32 %r0, %tid.x;\nmul.wide.u32 %d1, %r0, 4;\n"
+        "add.u64 %d2, %d0, %d1;\nld.global.f32 %f0, [%d2];\n"
+        "mul.f32 %f0, %f0, %f1;\nst.global.f32 [%d2], %f0;\nret;\n}\n";
+    static const char c[] =
+        "void twice(void *const *args) { float *p = *(float **)args[0];\n"
+        "for (int k = 0; k < 64; k++) p[k] *= BY * *(float *)args[1]; }\n";
+    const char *dir = t_tmpdir(), *file = t_printf("%s/x.ptx", dir);
+    const char *argv[] = {t_brass(), "kernel",     "bench", file,
+                          "--block", "64",         "--arg", "rand:256",
+                          "--arg",   "f32:0.5",    NULL,    NULL,
+                          NULL,      "1000000000", NULL};
+    t_proc r;
+
+    if (!t_have_program("cc"))
+        t_skip("no cc");
+    t_write(file, ptx, sizeof ptx - 1);
+    t_write(t_printf("%s/x.c", dir), c, sizeof c - 1);
+    t_exec(&r, argv, NULL, 0);
+    ck_assert_msg(r.exit == 0 && strstr(r.out, "twice") && strstr(r.out, " ms"),
+                  "%s%s", r.out, r.err);
+    argv[10] = "--max-ratio";
+    argv[11] = "2";
+    t_exec(&r, argv, NULL, 0);
+    ck_assert_int_eq(r.exit, 2);
+    argv[10] = "--against";
+    argv[12] = "--max-ratio";
+    for (int by = 1; by <= 2; by++) {
+        argv[11] = t_printf("%s/%d.so", dir, by);
+        t_exec(&r, argv, NULL, 0);
+        ck_assert_int_eq(r.exit, 3); /* not made yet */
+        t_exec(&r,
+               (const char *[]){"/usr/bin/env", "cc", "-shared", "-fPIC",
+                                t_printf("-DBY=%d", by),
+                                t_printf("%s/x.c", dir), "-o", argv[11], NULL},
+               NULL, 0);
+        ck_assert_msg(r.exit == 0, "%s", r.err);
+        t_exec(&r, argv, NULL, 0);
+        ck_assert_msg(r.exit == by - 1, "%s%s", r.out, r.err);
+        ck_assert(strstr(by == 1 ? r.out : r.err,
+                         by == 1 ? "ratio" : "differ: float"));
+    }
+    argv[11] = t_printf("%s/1.so", dir);
+    argv[13] = "0.000001";
+    t_exec(&r, argv, NULL, 0);
+    ck_assert_msg(r.exit == 1 && strstr(r.err, "over --max-ratio"), "%s",
                   r.err);
 }
 
