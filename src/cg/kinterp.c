@@ -123,6 +123,18 @@ is_const(const ki_frame *f, const br_kins *i, unsigned n)
     return f->f->vals.at[f->f->args.at[i->arg + n]].kind == BR_KV_CONST;
 }
 
+/* Lanes that wait at a barrier in the block that runs. */
+static void
+wait_at(ki_run *r, ki_warp *w, unsigned id, uint32_t lanes)
+{
+    bool first = w->wait[id] == 0;
+
+    w->bar_from[id] = first ? r->pos : BR_MIN(w->bar_from[id], r->pos);
+    w->bar_to[id] = first ? r->pos : BR_MAX(w->bar_to[id], r->pos);
+    w->wait[id] |= lanes;
+    w->red_lanes &= ~lanes;
+}
+
 static void
 barrier(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
 {
@@ -135,9 +147,9 @@ barrier(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
 
         w->b->count[id] = (uint32_t)ki_arg(f, i, 1)[0];
         w->b->used |= 1u << id;
-        w->wait[id] |= exec;
-        w->red_lanes &= ~exec;
-        ki_each_lane(lane, exec) w->bar_line[lane] = i->line;
+        wait_at(r, w, id, exec);
+        for (unsigned lane = 0; lane < KI_LANES; lane++)
+            w->bar_line[lane] = exec >> lane & 1 ? i->line : w->bar_line[lane];
         return;
     }
     ki_each_lane(lane, exec)
@@ -151,8 +163,7 @@ barrier(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
             w->arrived[id]++;
             continue;
         }
-        w->wait[id] |= 1u << lane;
-        w->red_lanes &= ~(1u << lane);
+        wait_at(r, w, id, 1u << lane);
         if (i->op == BR_K_BARRED) {
             w->red_lanes |= 1u << lane;
             w->red_res[lane] = i->res;
@@ -277,8 +288,8 @@ switch_to(ki_run *r, ki_frame *f, uint32_t blk, const br_kins *i, uint32_t exec)
                 : BR_OK;
 }
 
-static void
-end_lanes(ki_warp *w, uint32_t mask)
+void
+ki_end_lanes(ki_warp *w, uint32_t mask)
 {
     w->live &= ~mask;
     w->b->n_done += (uint32_t)__builtin_popcount(mask);
@@ -291,7 +302,7 @@ ki_leave(ki_run *r, ki_warp *w, const br_kins *i, uint32_t mask)
 {
     if (i->op == BR_K_RET && w->frames.n > 1)
         return ki_return(r, w, mask);
-    end_lanes(w, mask);
+    ki_end_lanes(w, mask);
     return BR_OK;
 }
 
@@ -427,11 +438,11 @@ release(ki_block *b, unsigned id)
         f = ki_top(w);
         if (lanes[k] & w->red_lanes)
             tell_lanes(w, lanes[k] & w->red_lanes, n, holds);
-        for (uint32_t p = 0; p < f->f->blks.n; p++) {
+        for (uint32_t p = w->bar_from[id]; p <= w->bar_to[id]; p++) {
             f->tail[p] |= f->hold[p] & lanes[k];
             f->hold[p] &= ~lanes[k];
         }
-        f->low = 0;
+        f->low = BR_MIN(f->low, w->bar_from[id]);
     }
 }
 
@@ -440,15 +451,20 @@ release(ki_block *b, unsigned id)
 static bool
 full(const ki_block *b, unsigned id)
 {
-    uint32_t n = 0, all = 0, some = 0;
+    uint32_t n = 0, all = 0, some = 0, come = 0;
 
+    while (come < b->n_warps && b->warps[come].wait[id] &&
+           b->warps[come].wait[id] == b->warps[come].live)
+        come++;
+    if (come == b->n_warps && !b->count[id])
+        return true; /* the common case, in no time */
     for (uint32_t k = 0; k < b->n_warps; k++) {
         const ki_warp *w = &b->warps[k];
-        uint32_t come = (uint32_t)__builtin_popcount(w->wait[id]);
+        uint32_t here = (uint32_t)__builtin_popcount(w->wait[id]);
 
         some |= w->wait[id];
         all += (uint32_t)__builtin_popcount(w->live);
-        n += come && w->wait[id] == w->live ? KI_LANES : come;
+        n += here && w->wait[id] == w->live ? KI_LANES : here;
         n += w->arrived[id];
     }
     if (!some)
@@ -467,11 +483,14 @@ open_barriers(ki_block *b)
 {
     bool any = false;
 
-    for (unsigned id = 0; id < KI_BARRIERS; id++)
-        if ((b->used >> id & 1) && full(b, id)) {
-            release(b, id);
-            any = true;
-        }
+    for (uint32_t left = b->used; left; left &= left - 1) {
+        unsigned id = (unsigned)__builtin_ctz(left);
+
+        if (!full(b, id))
+            continue;
+        release(b, id);
+        any = true;
+    }
     return any;
 }
 
@@ -550,10 +569,14 @@ lanes_of(const ki_block *b, uint32_t warp)
 static void
 block_again(ki_block *b, uint64_t number)
 {
+    uint32_t used = b->used;
+
     place_block(b, number);
     b->n_done = b->used = 0;
-    memset(b->shared, 0, b->shared_bytes);
-    memset(b->count, 0, sizeof b->count);
+    if (b->shared_bytes)
+        memset(b->shared, 0, b->shared_bytes);
+    if (used)
+        memset(b->count, 0, sizeof b->count);
     for (uint32_t k = 0; k < b->n_warps; k++) {
         ki_warp *w = &b->warps[k];
         ki_frame *f;
@@ -565,16 +588,19 @@ block_again(ki_block *b, uint64_t number)
         b->r->l->steps += w->steps;
         w->steps = 0;
         w->red_true = w->red_lanes = 0;
-        memset(w->wait, 0, sizeof w->wait);
-        memset(w->arrived, 0, sizeof w->arrived);
-        if (w->local_bytes)
+        if (used) {
+            memset(w->wait, 0, sizeof w->wait);
+            memset(w->arrived, 0, sizeof w->arrived);
+        }
+        if (w->local_bytes) { /* and so perhaps a stack that moved */
             memset(w->local, 0, (size_t)w->local_bytes * KI_LANES);
-        memset(f->pend, 0, 3 * f->f->blks.n * sizeof *f->pend);
+            for (unsigned lane = 0; lane < KI_LANES; lane++)
+                f->top[lane] = f->base + f->f->frame_bytes;
+        }
+        /* All lanes ended, so none is pending, held or at a tail. */
         f->pend[f->k->place[0]] = w->live;
         f->low = 0;
-        for (unsigned lane = 0; lane < KI_LANES; lane++)
-            f->top[lane] = f->base + f->f->frame_bytes;
-        x86_presets(b->r, w, f, true);
+        x86_again(w, f);
     }
 }
 

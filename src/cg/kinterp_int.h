@@ -48,7 +48,8 @@ typedef struct ki_warp {
     uint8_t *local;      /* [lane][local_bytes] */
     uint8_t *local_init; /* check: a byte for each */
     uint32_t local_bytes;
-    uint32_t wait[KI_BARRIERS];    /* lanes */
+    uint32_t wait[KI_BARRIERS];                          /* lanes */
+    uint32_t bar_from[KI_BARRIERS], bar_to[KI_BARRIERS]; /* and their blocks */
     uint32_t arrived[KI_BARRIERS]; /* threads, by bar.arrive */
     uint32_t red_lanes;            /* lanes that wait at a barred */
     uint32_t red_res[KI_LANES];    /* and their result */
@@ -126,6 +127,7 @@ uint64_t ki_special(const ki_warp *w, br_ksreg s, unsigned lane);
 uint64_t ki_address(ki_run *r, const ki_frame *f, const br_kins *i, uint64_t a);
 /* Lanes at a RET or EXIT. */
 br_code ki_leave(ki_run *r, ki_warp *w, const br_kins *i, uint32_t mask);
+void ki_end_lanes(ki_warp *w, uint32_t mask);
 br_code ki_check_launch(const br_klaunch *l, br_status *st);
 /* Blocks from *next on, until there are none or *stop. */
 br_code ki_run_grid(ki_run *r);

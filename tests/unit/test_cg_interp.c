@@ -145,6 +145,8 @@ TEST(kernel_faults_name_line_block_and_thread)
           "misaligned read of 4 bytes");
     fails(K("mov.u64 %%d2,12; ld.global.u32 %%r3,[%%d2]; ret;"), 1,
           "no memory there");
+    fails(K("mov.u64 %%d2,0; ld.global.u32 %%r3,[%%d2]; ret;"), 1,
+          "at 0x0: no memory there");
     fails(K("ld.shared.u32 %%r3,[%%r2+512]; ret;"), 1, "of shared memory");
     fails(K("setp.eq.u32 %%p0,%%r0,5; @%%p0 trap; ret;"), 8,
           "thread 5,0,0: trap");

@@ -68,6 +68,16 @@ list_presets(gen *g)
         for (size_t s = 0; s < g->f->blks.at[b].ins.n; s++)
             if (is_preset(g->f, &g->f->ins.at[g->f->blks.at[b].ins.at[s]]))
                 ok &= br_vec_push(&g->fn->presets, g->f->blks.at[b].ins.at[s]);
+    for (size_t k = 0; ok && k < g->fn->presets.n; k++) {
+        uint32_t *at = g->fn->presets.at, t = at[k];
+        const br_kins *i = &g->f->ins.at[t];
+
+        if (i->op != BR_K_SREG || i->imm < BR_KS_CTAID_X ||
+            i->imm > BR_KS_CTAID_Z)
+            continue;
+        at[k] = at[g->fn->n_block_presets];
+        at[g->fn->n_block_presets++] = t;
+    }
     return ok;
 }
 
@@ -502,6 +512,10 @@ terminator(gen *g, uint32_t blk, const br_kins *i)
     case BR_K_CBR: branch(g, blk, i); break;
     case BR_K_SWITCH: switch_to(g, blk, i); break;
     default:
+        if (g->f->entry) { /* nobody calls it: the lanes end */
+            es(g, BR_X_OR32_S, x86_ctx_at(offsetof(x86_ctx, left)), R13);
+            break;
+        }
         call_c(g, i, offsetof(x86_ctx, leave));
         e2(g, BR_X_TEST32, RAX, RAX);
         ej(g, BR_X_JNE, g->fault);

@@ -17,9 +17,9 @@
 
 enum { X86_QUARTERS = 4, X86_LANES = 8, X86_STEPS = 6 };
 
-/* Memory that a load or store found last: addr - lo <= last is in it. */
+/* Memory that a load or store found last: addr - lo < size is in it. */
 typedef struct x86_window {
-    uint64_t lo, last, host; /* host: of address 0 */
+    uint64_t lo, size, host; /* host: of address 0 */
 } x86_window;
 
 typedef struct x86_ctx {
@@ -28,6 +28,7 @@ typedef struct x86_ctx {
     uint64_t steps[X86_STEPS][X86_LANES];    /* k << row, k of 8 lanes */
     uint64_t save[16][4];                    /* ymm registers */
     uint32_t exec, edge, fuel, result;
+    uint32_t left; /* lanes that ended and that C has not heard of */
     uint64_t shared_bytes;
     uint8_t *shared;
     const uint8_t *params;
@@ -65,6 +66,7 @@ typedef struct x86_fn {
     uint32_t code_from, code_to;
     BR_VEC(x86_site) sites;
     BR_VEC(uint32_t) presets; /* known when a frame is made */
+    uint32_t n_block_presets; /* the first of them: ctaid */
 } x86_fn;
 
 struct br_x86 {
@@ -82,8 +84,8 @@ void x86_gen_entry(br_x86_asm *a);
 
 /* x86_run.c, for the interpreter's frames */
 br_code x86_frame(ki_run *r, ki_warp *w, ki_frame *f, uint32_t fn);
-/* What is known from the start; again: only what another block changes. */
-void x86_presets(ki_run *r, const ki_warp *w, ki_frame *f, bool again);
+/* The frame of a warp whose block has become another one. */
+void x86_again(const ki_warp *w, ki_frame *f);
 br_code x86_enter(ki_run *r, ki_warp *w, uint32_t pos);
 void x86_put_lane(ki_frame *f, uint32_t v, unsigned lane, uint64_t bits);
 void x86_fetch(const ki_frame *f, const br_kins *i, uint32_t exec);

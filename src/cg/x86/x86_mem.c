@@ -46,7 +46,7 @@ bounds(gen *g, const br_kins *i, uint32_t site, unsigned bytes, uint32_t slow)
         e2(g, BR_X_MOV64, RCX, RAX);
         em(g, BR_X_SUB64, RCX, br_x86_mem(RDX, at));
         em(g, BR_X_CMP64, RCX, br_x86_mem(RDX, at + 8));
-        ej(g, BR_X_JA, slow);
+        ej(g, BR_X_JAE, slow);
         em(g, BR_X_MOV64, RCX, br_x86_mem(RDX, at + 16));
     }
     e2(g, BR_X_ADD64, RCX, RAX);

@@ -90,6 +90,18 @@ preset(ki_run *r, const ki_warp *w, const ki_frame *f, const br_kins *i,
     return ki_address(r, f, i, 0);
 }
 
+static void
+fill(ki_run *r, const ki_warp *w, ki_frame *f, uint32_t ins)
+{
+    const br_kins *i = &f->f->ins.at[ins];
+    unsigned n = f->native->uniform[i->res] ? 1 : KI_LANES;
+
+    if (f->native->slot[i->res] == X86_NO_SLOT)
+        return;
+    for (unsigned lane = 0; lane < n; lane++)
+        x86_put_lane(f, i->res, lane, preset(r, w, f, i, lane));
+}
+
 br_code
 x86_frame(ki_run *r, ki_warp *w, ki_frame *f, uint32_t fn)
 {
@@ -107,26 +119,16 @@ x86_frame(ki_run *r, ki_warp *w, ki_frame *f, uint32_t fn)
     }
     at = (uintptr_t)f->slots_alloc;
     f->slots = (uint8_t *)f->slots_alloc + (63 & (64 - at % 64));
-    x86_presets(r, w, f, false);
+    for (size_t k = 0; k < x->presets.n; k++)
+        fill(r, w, f, x->presets.at[k]);
     return BR_OK;
 }
 
 void
-x86_presets(ki_run *r, const ki_warp *w, ki_frame *f, bool again)
+x86_again(const ki_warp *w, ki_frame *f)
 {
-    const x86_fn *x = f->native;
-
-    for (size_t k = 0; k < x->presets.n; k++) {
-        const br_kins *i = &f->f->ins.at[x->presets.at[k]];
-        bool block = i->op == BR_K_SREG && i->imm >= BR_KS_CTAID_X &&
-                     i->imm <= BR_KS_CTAID_Z;
-
-        if (x->slot[i->res] == X86_NO_SLOT || (again && !block))
-            continue;
-        for (unsigned lane = 0; lane < (x->uniform[i->res] ? 1 : KI_LANES);
-             lane++)
-            x86_put_lane(f, i->res, lane, preset(r, w, f, i, lane));
-    }
+    for (size_t k = 0; k < f->native->n_block_presets; k++)
+        fill(w->b->r, w, f, f->native->presets.at[k]);
 }
 
 /* ---- what code calls ------------------------------------------------------ */
@@ -136,6 +138,14 @@ result_of(x86_ctx *c, br_code code)
 {
     c->code = code;
     return code == BR_OK ? X86_ON : X86_FAULT;
+}
+
+static void
+tell_left(x86_ctx *c)
+{
+    if (c->left)
+        ki_end_lanes(c->warp, c->left);
+    c->left = 0;
 }
 
 static uint32_t
@@ -148,6 +158,7 @@ x86_step(x86_ctx *c, uint32_t site, uint32_t exec)
     unsigned first = (unsigned)__builtin_ctz(exec);
     br_code code;
 
+    tell_left(c);
     if (s->uniform && !(br_kopinfo_of[i->op].props & BR_KP_CONV))
         exec = 1u << first;
     x86_fetch(f, i, exec);
@@ -215,7 +226,7 @@ remember(x86_ctx *c, const br_kins *i, uint32_t site, unsigned bytes)
 
     if (space == BR_KM_SPACE_SHARED || !g || g->bytes < span)
         return;
-    c->windows[site] = (x86_window){g->addr, g->bytes - span,
+    c->windows[site] = (x86_window){g->addr, g->bytes - span + 1,
                                     (uint64_t)(uintptr_t)g->host - g->addr};
 }
 
@@ -229,7 +240,7 @@ place_of(x86_ctx *c, const br_kins *i, uint32_t site, uint64_t addr)
     const x86_window *w = &c->windows[site];
     uint8_t *p;
 
-    if (addr % bytes == 0 && w->host && addr - w->lo <= w->last)
+    if (addr % bytes == 0 && addr - w->lo < w->size)
         return (uint8_t *)(uintptr_t)(w->host + addr);
     p = ki_at(c->run, c->warp, space, addr, bytes, load ? KI_READ : KI_WRITE);
     if (p && (space != 0 || addr < KI_CODE))
@@ -291,7 +302,7 @@ x86_enter(ki_run *r, ki_warp *w, uint32_t pos)
     ki_frame *f = ki_top(w);
     const x86_fn *x = f->native;
     size_t fn = (size_t)(x - r->native->fns);
-    uint32_t was;
+    uint32_t was, depth = (uint32_t)w->frames.n - 1;
     union { /* data becomes code */
         const uint8_t *data;
         entry_fn code;
@@ -307,8 +318,11 @@ x86_enter(ki_run *r, ki_warp *w, uint32_t pos)
     c->windows = c->tables[fn];
     if (!c->windows)
         return br_fail(r->st, BR_E_OOM, "kernel: out of memory");
-    f->low = 0;
     was = u.code(c, f->slots, f->pend, r->native->code + x->at[pos]);
+    tell_left(c);
+    /* The code ends where nothing is pending, or without fuel. */
+    f = &w->frames.at[depth];
+    f->low = c->fuel > FUEL ? 0 : (uint32_t)f->f->blks.n;
     w->steps += FUEL - (c->fuel > FUEL ? 0 : c->fuel) + 1;
     return was == X86_FAULT ? c->code : BR_OK;
 }
