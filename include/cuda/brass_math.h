@@ -830,8 +830,8 @@ br_tgamma(double x)
             s *= x - 1;
         return s;
     }
-    for (; x < 10; x += 1) {
-        down *= x;
+    for (; x < 10; x = BR_A(x, 1)) { /* no fma of x + 1: its error is known */
+        down = BR_M(down, x);
         lost += BR_S(x, BR_S(BR_A(x, 1), 1));
     }
     if (x > 172)
@@ -855,8 +855,8 @@ br_lgamma(double x)
     }
     if (x == 1 || x == 2)
         return 0;
-    for (; x < 10; x += 1) {
-        down *= x;
+    for (; x < 10; x = BR_A(x, 1)) { /* no fma of x + 1: its error is known */
+        down = BR_M(down, x);
         lost += BR_S(x, BR_S(BR_A(x, 1), 1));
     }
     s = BR_S(x, 0.5);

@@ -123,6 +123,9 @@ TEST_WITHIN(engine_logits_do_not_depend_on_company, 60)
             continue;
         t_ok(br_model_open_mem(&m, c.file, c.file_n, &st), &st);
         preempted += try_model(c.name, m, tok, OTHERS);
+        /* A quick machine may be done before the others ask. */
+        for (int again = 0; again < 50 && preempted == 0; again++)
+            preempted += try_model(c.name, m, tok, OTHERS);
         br_model_close(m);
         n++;
     }
