@@ -47,6 +47,7 @@ typedef struct br_gcn_inst {
     uint32_t w[BR_GCN_MAX_WORDS];
     uint8_t words; /* of w that count */
     uint8_t ext;   /* br_gcn_ext: what the last word holds */
+    uint16_t far;  /* bytes of a line that were understood, where not all */
 } br_gcn_inst;
 
 /* Reads one instruction from n words. Returns the words it took; 0: they are
@@ -67,6 +68,12 @@ enum {
     BR_GCN_MAX_CODE = 16 << 20, /* words of one kernel */
 };
 
+/* For the metadata: an argument within the kernarg block. */
+typedef struct br_gcn_arg {
+    uint32_t offset, bytes;
+    bool pointer; /* to global memory */
+} br_gcn_arg;
+
 /* What a kernel asks of the machine. */
 typedef struct br_gcn_kernel {
     const char *name;
@@ -76,6 +83,8 @@ typedef struct br_gcn_kernel {
     uint16_t vgprs, sgprs; /* highest used plus one */
     uint16_t max_threads;  /* of a work-group */
     uint8_t ids;           /* dimensions of the work-item id in v0: 1 to 3 */
+    const br_gcn_arg *args;
+    size_t n_args;
 } br_gcn_kernel;
 
 /* The 64 bytes a dispatch packet points at; entry_minus_kd: from descriptor to

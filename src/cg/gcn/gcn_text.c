@@ -591,6 +591,7 @@ br_gcn_parse(const br_gcn_isa *isa, const char *text, size_t n,
             return BR_OK;
     }
     memset(out, 0, sizeof *out);
+    out->far = known ? (uint16_t)(far - text) : 0;
     if (!known)
         return br_fail(st, BR_E_FORMAT, "%s: no instruction of %s", w.name,
                        isa->cpu->name);
