@@ -76,6 +76,7 @@ put_inst(dis *d, size_t at, const br_gcn_inst *in)
 
     br_str_clear(&d->line);
     br_gcn_print(&d->co->isa, in, &d->line);
+    d->out->oom |= d->line.oom;
     if (br_gcn_parse(&d->co->isa, br_str_z(&d->line), d->line.n, &back, NULL) !=
             BR_OK ||
         back.words != in->words) {
@@ -90,6 +91,7 @@ put_inst(dis *d, size_t at, const br_gcn_inst *in)
         while (d->line.n && d->line.at[d->line.n - 1] != ' ')
             d->line.n--;
         put_label(d, to);
+        d->out->oom |= d->line.oom;
     }
     br_str_printf(d->out, "\t%-58s //", br_str_z(&d->line));
     br_str_printf(d->out,
@@ -216,7 +218,7 @@ whole(dis *d)
         BR_TRY(br_gcn_yaml_write(out, d->co->note, d->st));
         br_str_puts(out, "...\n\t.end_amdgpu_metadata\n");
     }
-    if (out->oom || d->line.oom)
+    if (out->oom)
         return br_fail(d->st, BR_E_OOM, "out of memory");
     return BR_OK;
 }
