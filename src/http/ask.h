@@ -18,6 +18,7 @@ enum {
     BR_ASK_MAX_CHOICES = 128,
     BR_ASK_MAX_PROMPTS = 128,
     BR_ASK_MAX_STOPS = 16,
+    BR_ASK_MAX_VARS = 16,    /* of the template */
     BR_ASK_TREE_FACTOR = 24, /* bytes of a JSON tree for one of its text */
     BR_ASK_MAX_TREE = 256 << 20,
 };
@@ -53,6 +54,9 @@ typedef struct br_ask {
     bool stream, include_usage, echo, ignore_eog;
     BR_VEC(br_tool) tools;
     const br_json *tool_list; /* as the template sees them; NULL: none */
+    br_json *turn; /* input items: the assistant's message that they add to */
+    const char *effort;  /* how much to think: "none"...; NULL: not said */
+    const br_json *vars; /* of the template, an object, or NULL */
     br_tool_choice tool_choice;
     bool tool_choice_said, serial; /* serial: one call at most */
     br_str grammar; /* what the answer has to be one of; empty: any text */
@@ -92,6 +96,26 @@ br_code br_ask_parallel(br_ask *a, const br_json *v, const char *name,
                         br_status *st) BR_MUST_USE;
 br_code br_ask_tool_message(br_ask *a, const br_json *v, const char *place,
                             bool *is_one, br_status *st) BR_MUST_USE;
+/* ask_items.c */
+br_code br_ask_item(br_ask *a, const br_json *v, const char *place,
+                    bool *is_one, br_status *st) BR_MUST_USE;
+/* A message that belongs to the thought just before it. */
+br_code br_ask_turn_says(br_ask *a, const char *role, br_text content,
+                         bool *is_one, br_status *st) BR_MUST_USE;
+br_code br_ask_effort(br_ask *a, const br_json *v, const char *name,
+                      br_status *st) BR_MUST_USE;
+br_code br_ask_vars(br_ask *a, const br_json *v, const char *name,
+                    br_status *st) BR_MUST_USE;
+/* Making trees, false or NULL when memory ran out (ask_tools.c): a member (key
+ * NULL: an element) that shares v's children, nothing where v is NULL; */
+bool br_ask_share(br_ask *a, br_json *to, const char *key, const br_json *v);
+/* an empty one; a text. */
+br_json *br_ask_object(br_ask *a, br_json *to, const char *key,
+                       br_json_kind kind);
+bool br_ask_word(br_ask *a, br_json *to, const char *key, const char *z);
+bool br_ask_is_type(const br_json *v, const char *what);
+br_code br_ask_tool_name(const br_json *v, const char *place,
+                         br_status *st) BR_MUST_USE;
 /* ask_shape.c */
 br_code br_ask_format(br_ask *a, const br_json *v, const char *name,
                       br_status *st) BR_MUST_USE;

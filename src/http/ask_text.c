@@ -136,7 +136,9 @@ read_message(br_ask *a, const br_json *v, const char *place, br_status *st)
 
     if (v->kind != BR_J_OBJ)
         return br_fail(st, BR_E_USAGE, "%s: must be an object", place);
-    BR_TRY(br_ask_tool_message(a, v, place, &is_call, st));
+    BR_TRY(br_ask_item(a, v, place, &is_call, st));
+    if (!is_call)
+        BR_TRY(br_ask_tool_message(a, v, place, &is_call, st));
     if (is_call)
         return BR_OK;
     BR_TRY(read_role(a, br_json_get(v, "role"), place, &role, st));
@@ -148,6 +150,9 @@ read_message(br_ask *a, const br_json *v, const char *place, br_status *st)
             return br_fail(st, BR_E_USAGE,
                            "%s.%.40s: not supported by this model", place,
                            m->key);
+    BR_TRY(br_ask_turn_says(a, role, content, &is_call, st));
+    if (is_call)
+        return BR_OK;
     return add_message(a, role, content, st);
 }
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static br_code
-check_name(const br_json *v, const char *place, br_status *st)
+br_code
+br_ask_tool_name(const br_json *v, const char *place, br_status *st)
 {
     static const char ok[] = "abcdefghijklmnopqrstuvwxyz"
                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
@@ -19,7 +19,7 @@ check_name(const br_json *v, const char *place, br_status *st)
     return BR_OK;
 }
 
-/* ---- Anthropic's form, made into OpenAI's --------------------------------- */
+/* ---- other forms, made into that of chat completions --------------------- */
 
 static bool
 is_anthropic(const br_ask *a)
@@ -27,17 +27,16 @@ is_anthropic(const br_ask *a)
     return a->api & (BR_API_MESSAGES | BR_API_COUNT);
 }
 
-static bool
-is_type(const br_json *v, const char *what)
+bool
+br_ask_is_type(const br_json *v, const char *what)
 {
     const br_json *type = v->kind == BR_J_OBJ ? br_json_get(v, "type") : NULL;
 
     return type && type->kind == BR_J_STR && strcmp(type->s, what) == 0;
 }
 
-/* A member that shares v's children; false: out of memory. v may be NULL. */
-static bool
-share(br_ask *a, br_json *to, const char *key, const br_json *v)
+bool
+br_ask_share(br_ask *a, br_json *to, const char *key, const br_json *v)
 {
     br_json *copy = v ? br_arena_dup(&a->arena, v, sizeof *v) : NULL;
 
@@ -51,9 +50,8 @@ share(br_ask *a, br_json *to, const char *key, const br_json *v)
                         : br_json_append(to, copy));
 }
 
-/* An object that is a member of `to`, or NULL. */
-static br_json *
-object_in(br_ask *a, br_json *to, const char *key, br_json_kind kind)
+br_json *
+br_ask_object(br_ask *a, br_json *to, const char *key, br_json_kind kind)
 {
     br_json *o = br_json_new(&a->arena, kind);
     bool ok =
@@ -63,27 +61,29 @@ object_in(br_ask *a, br_json *to, const char *key, br_json_kind kind)
     return ok ? o : NULL;
 }
 
-static bool
-put_word(br_ask *a, br_json *to, const char *key, const char *z)
+bool
+br_ask_word(br_ask *a, br_json *to, const char *key, const char *z)
 {
     br_json *s = br_json_new_str(&a->arena, br_text_z(z));
 
     return s && br_json_put(&a->arena, to, key, s);
 }
 
-/* {"name":..,"description":..,"input_schema":{..}} */
+/* {"name":..,"description":..,"input_schema":{..}}, in responses "parameters" */
 static const br_json *
 as_function(br_ask *a, const br_json *v)
 {
+    const char *schema = is_anthropic(a) ? "input_schema" : "parameters";
     br_json *tool = br_json_new(&a->arena, BR_J_OBJ), *f;
 
-    if (!tool || !put_word(a, tool, "type", "function"))
+    if (!tool || !br_ask_word(a, tool, "type", "function"))
         return NULL;
-    f = object_in(a, tool, "function", BR_J_OBJ);
-    return f && share(a, f, "name", br_json_get(v, "name")) &&
-                   share(a, f, "description", br_json_get(v, "description")) &&
-                   share(a, f, "parameters", br_json_get(v, "input_schema")) &&
-                   share(a, f, "strict", br_json_get(v, "strict"))
+    f = br_ask_object(a, tool, "function", BR_J_OBJ);
+    return f && br_ask_share(a, f, "name", br_json_get(v, "name")) &&
+                   br_ask_share(a, f, "description",
+                                br_json_get(v, "description")) &&
+                   br_ask_share(a, f, "parameters", br_json_get(v, schema)) &&
+                   br_ask_share(a, f, "strict", br_json_get(v, "strict"))
                ? tool
                : NULL;
 }
@@ -96,12 +96,14 @@ as_functions(br_ask *a, const br_json *list, const char *name, br_status *st)
     for (const br_json *v = list->child; v && out; v = v->next) {
         const br_json *type = v->kind == BR_J_OBJ ? br_json_get(v, "type") : v;
 
-        if (type && type->kind != BR_J_NULL && !is_type(v, "custom")) {
+        if (is_anthropic(a) ? type && type->kind != BR_J_NULL &&
+                                  !br_ask_is_type(v, "custom")
+                            : !br_ask_is_type(v, "function")) {
             (void)br_fail(st, BR_E_USAGE,
                           "%s: only tools of the client can be called", name);
             return NULL;
         }
-        if (!share(a, out, NULL, as_function(a, v)) || out->n == 0)
+        if (!br_ask_share(a, out, NULL, as_function(a, v)) || out->n == 0)
             out = NULL;
     }
     if (!out)
@@ -122,7 +124,7 @@ read_tool(br_ask *a, const br_json *v, const char *place, br_status *st)
         strcmp(type->s, "function") != 0 || !f || f->kind != BR_J_OBJ)
         return br_fail(st, BR_E_USAGE, "%s: only functions can be called",
                        place);
-    BR_TRY(check_name(br_json_get(f, "name"), place, st));
+    BR_TRY(br_ask_tool_name(br_json_get(f, "name"), place, st));
     t.name = br_json_get(f, "name")->s;
     for (size_t i = 0; i < a->tools.n; i++)
         if (strcmp(a->tools.at[i].name, t.name) == 0)
@@ -147,7 +149,7 @@ br_ask_tools(br_ask *a, const br_json *v, const char *name, br_status *st)
     if (v->kind != BR_J_ARR || v->n > BR_TOOL_MAX)
         return br_fail(st, BR_E_USAGE, "%s: must be a list of at most %d", name,
                        BR_TOOL_MAX);
-    if (is_anthropic(a)) {
+    if (is_anthropic(a) || a->api == BR_API_RESPONSES) {
         v = as_functions(a, v, name, st);
         BR_TRY(st->code);
     }
@@ -163,7 +165,8 @@ br_ask_tools(br_ask *a, const br_json *v, const char *name, br_status *st)
 static br_code
 name_tool(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
-    const br_json *f = is_anthropic(a) ? v : br_json_get(v, "function");
+    bool flat = is_anthropic(a) || a->api == BR_API_RESPONSES;
+    const br_json *f = flat ? v : br_json_get(v, "function");
     const br_json *want = f ? br_json_get(f, "name") : NULL;
 
     for (size_t i = 0; want && want->kind == BR_J_STR && i < a->tools.n; i++)
@@ -202,7 +205,8 @@ br_ask_tool_choice(br_ask *a, const br_json *v, const char *name, br_status *st)
                                  name);
         }
     a->tool_choice = BR_TOOL_REQUIRED;
-    if (whole->kind != BR_J_OBJ || (is_anthropic(a) && !is_type(whole, "tool")))
+    if (whole->kind != BR_J_OBJ ||
+        (is_anthropic(a) && !br_ask_is_type(whole, "tool")))
         return br_fail(st, BR_E_USAGE, "%s: must be none, auto, %s or a tool",
                        name, words[2]);
     return name_tool(a, whole, name, st);
@@ -239,10 +243,10 @@ add_result(br_ask *a, const br_json *part, const char *place, br_status *st)
     if (!id || id->kind != BR_J_STR)
         return br_fail(st, BR_E_USAGE, "%s: a tool_result without tool_use_id",
                        place);
-    if (!m || !put_word(a, m, "role", "tool") ||
-        !share(a, m, "tool_call_id", id) ||
-        !(content ? share(a, m, "content", content)
-                  : put_word(a, m, "content", "")))
+    if (!m || !br_ask_word(a, m, "role", "tool") ||
+        !br_ask_share(a, m, "tool_call_id", id) ||
+        !(content ? br_ask_share(a, m, "content", content)
+                  : br_ask_word(a, m, "content", "")))
         return br_fail(st, BR_E_OOM, "out of memory");
     return push(a, "tool", m, st);
 }
@@ -251,18 +255,18 @@ static br_code
 add_use(br_ask *a, const br_json *part, br_json *calls, const char *place,
         br_status *st)
 {
-    br_json *c = object_in(a, calls, NULL, BR_J_OBJ), *f;
+    br_json *c = br_ask_object(a, calls, NULL, BR_J_OBJ), *f;
     const br_json *input = br_json_get(part, "input");
 
-    BR_TRY(check_name(br_json_get(part, "name"), place, st));
+    BR_TRY(br_ask_tool_name(br_json_get(part, "name"), place, st));
     if (!input || input->kind != BR_J_OBJ)
         return br_fail(st, BR_E_USAGE, "%s: a tool_use without input", place);
-    if (!c || !share(a, c, "id", br_json_get(part, "id")) ||
-        !put_word(a, c, "type", "function"))
+    if (!c || !br_ask_share(a, c, "id", br_json_get(part, "id")) ||
+        !br_ask_word(a, c, "type", "function"))
         return br_fail(st, BR_E_OOM, "out of memory");
-    f = object_in(a, c, "function", BR_J_OBJ);
-    return f && share(a, f, "name", br_json_get(part, "name")) &&
-                   share(a, f, "arguments", input)
+    f = br_ask_object(a, c, "function", BR_J_OBJ);
+    return f && br_ask_share(a, f, "name", br_json_get(part, "name")) &&
+                   br_ask_share(a, f, "arguments", input)
                ? BR_OK
                : br_fail(st, BR_E_OOM, "out of memory");
 }
@@ -275,23 +279,27 @@ add_parts(br_ask *a, const char *role, const br_json *parts, const char *place,
 {
     br_json *m = br_json_new(&a->arena, BR_J_OBJ), *text, *calls;
 
-    if (!m || !put_word(a, m, "role", role))
+    if (!m || !br_ask_word(a, m, "role", role))
         return br_fail(st, BR_E_OOM, "out of memory");
-    text = object_in(a, m, "content", BR_J_ARR);
+    text = br_ask_object(a, m, "content", BR_J_ARR);
     calls = br_json_new(&a->arena, BR_J_ARR);
     if (!text || !calls)
         return br_fail(st, BR_E_OOM, "out of memory");
     for (const br_json *p = parts->child; p; p = p->next) {
-        if (is_type(p, "tool_result"))
+        if (br_ask_is_type(p, "tool_result"))
             BR_TRY(add_result(a, p, place, st));
-        else if (is_type(p, "tool_use"))
+        else if (br_ask_is_type(p, "tool_use"))
             BR_TRY(add_use(a, p, calls, place, st));
-        else if (!is_type(p, "text"))
+        else if (br_ask_is_type(p, "thinking")) {
+            if (!br_ask_share(a, m, "reasoning_content",
+                              br_json_get(p, "thinking")))
+                return br_fail(st, BR_E_OOM, "out of memory");
+        } else if (!br_ask_is_type(p, "text"))
             return br_fail(st, BR_E_USAGE,
                            "%s.content: a part that this model "
                            "cannot read",
                            place);
-        else if (!share(a, text, NULL, p))
+        else if (!br_ask_share(a, text, NULL, p))
             return br_fail(st, BR_E_OOM, "out of memory");
     }
     if (calls->n && !br_json_put(&a->arena, m, "tool_calls", calls))
@@ -309,7 +317,9 @@ anthropic_message(br_ask *a, const br_json *v, const char *place, bool *is_one,
     for (const br_json *p = parts && parts->kind == BR_J_ARR ? parts->child
                                                              : NULL;
          p; p = p->next)
-        *is_one |= is_type(p, "tool_use") || is_type(p, "tool_result");
+        *is_one |= br_ask_is_type(p, "tool_use") ||
+                   br_ask_is_type(p, "tool_result") ||
+                   br_ask_is_type(p, "thinking");
     if (!*is_one)
         return BR_OK;
     if (!role || role->kind != BR_J_STR ||
@@ -327,16 +337,21 @@ br_ask_tool_message(br_ask *a, const br_json *v, const char *place,
 {
     const br_json *role = br_json_get(v, "role");
     const br_json *calls = br_json_get(v, "tool_calls");
+    const br_json *thought = br_json_get(v, "reasoning_content");
     bool says = role && role->kind == BR_J_STR;
     bool tool = says && strcmp(role->s, "tool") == 0;
     bool call = says && strcmp(role->s, "assistant") == 0 && calls &&
                 calls->kind == BR_J_ARR && calls->n;
-    static const char *const known[] = {"role", "content", "tool_calls",
-                                        "tool_call_id", "name"};
+    bool thinks = says && strcmp(role->s, "assistant") == 0 && thought &&
+                  thought->kind == BR_J_STR;
+    static const char *const known[] = {
+        "role", "content", "tool_calls",       "tool_call_id",
+        "name", "refusal", "reasoning_content"};
 
     if (is_anthropic(a))
         return anthropic_message(a, v, place, is_one, st);
-    *is_one = (a->api & (BR_API_CHAT | BR_API_TEMPLATE)) && (tool || call);
+    *is_one =
+        (a->api & (BR_API_CHAT | BR_API_TEMPLATE)) && (tool || call || thinks);
     if (!*is_one)
         return BR_OK;
     for (const br_json *m = v->child; m; m = m->next) {
@@ -354,7 +369,7 @@ br_ask_tool_message(br_ask *a, const br_json *v, const char *place,
         if (!f || f->kind != BR_J_OBJ)
             return br_fail(st, BR_E_USAGE,
                            "%s.tool_calls: each must have a function", place);
-        BR_TRY(check_name(br_json_get(f, "name"), place, st));
+        BR_TRY(br_ask_tool_name(br_json_get(f, "name"), place, st));
     }
     return push(a, role->s, v, st);
 }

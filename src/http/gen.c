@@ -11,6 +11,7 @@
 enum {
     /* Waiting at a slow client's door: more, and its slots make no tokens. */
     HOLD_BYTES = 64 << 10,
+    TAIL = 32, /* tokens of a prompt in which the mark of a thought stands */
 };
 #define KEEP_ALIVE_NS INT64_C(15000000000)
 
@@ -63,6 +64,16 @@ br_gen_usage(const br_gen *g)
     return u;
 }
 
+uint32_t
+br_gen_thought_tokens(const br_gen *g)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < g->n_choices; i++)
+        n += g->choices[i].n_thought;
+    return n;
+}
+
 void
 br_gen_put_times(br_json_writer *w, const br_usage *u)
 {
@@ -111,6 +122,8 @@ destroy(br_gen *g)
         br_vec_fini(&g->choices[i].lp);
         br_matcher_free(g->choices[i].matcher);
         br_tool_reader_fini(&g->choices[i].tools);
+        br_think_reader_fini(&g->choices[i].think);
+        br_str_fini(&g->choices[i].thought);
         for (size_t k = 0; k < g->choices[i].calls.n; k++) {
             br_str_fini(&g->choices[i].calls.at[k].name);
             br_str_fini(&g->choices[i].calls.at[k].args);
@@ -284,13 +297,28 @@ put_text(br_choice *c, br_text t)
     g->wire->text(g, c, t, &g->h->scratch);
 }
 
+static void
+put_thought(br_choice *c, br_text t)
+{
+    br_gen *g = c->gen;
+
+    if (!g->ask.stream || g->wire->keeps_text)
+        br_str_put(&c->thought, t.p, t.n);
+    if (g->ask.stream && g->c)
+        g->wire->thought(g, c, t, &g->h->scratch);
+}
+
 void
 br_gen_put_call_id(const br_gen *g, const br_choice *c, size_t i, br_str *out)
 {
     const char *hex = strpbrk(g->id, "-_");
 
-    br_str_printf(out, "\"call_%s%02x%02zx\"", hex ? hex + 1 : g->id, c->index,
-                  i);
+    if (g->tools->numbered) /* templates show it to the model */
+        br_str_printf(out, "\"functions.%s:%u\"",
+                      br_str_z(&c->calls.at[i].name), c->calls.at[i].number);
+    else
+        br_str_printf(out, "\"call_%s%02x%02zx\"", hex ? hex + 1 : g->id,
+                      c->index, i);
 }
 
 static void
@@ -309,9 +337,10 @@ on_tool_event(void *ctx, br_tool_event e, br_text piece)
     if (!c->calls.n)
         return;
     call = &c->calls.at[c->calls.n - 1];
-    if (e == BR_TOOL_BEGIN)
+    if (e == BR_TOOL_BEGIN) {
         br_str_put(&call->name, piece.p, piece.n);
-    else if (e == BR_TOOL_END)
+        call->number = c->tools.number;
+    } else if (e == BR_TOOL_END)
         call->ended = true;
     else if ((!g->ask.stream || g->wire->keeps_text))
         br_str_put(&call->args, piece.p, piece.n);
@@ -320,14 +349,28 @@ on_tool_event(void *ctx, br_tool_event e, br_text piece)
 }
 
 static void
+on_part(void *ctx, bool thought, br_text t)
+{
+    br_choice *c = ctx;
+
+    if (thought)
+        put_thought(c, t);
+    else if (!c->tools.s)
+        put_text(c, t);
+    else if (!br_tool_read(&c->tools, t, false, on_tool_event, c))
+        c->gen->h->scratch.oom =
+            true; /* the grammar lets nothing else through */
+}
+
+static void
 on_text(br_choice *c, br_text t, bool last)
 {
     br_gen *g = c->gen;
 
-    if (!c->tools.s)
-        put_text(c, t);
-    else if (!br_tool_read(&c->tools, t, last, on_tool_event, c))
-        g->h->scratch.oom = true; /* the grammar lets nothing else through */
+    if (!br_think_read(&c->think, t, last, on_part, c) ||
+        (last && c->tools.s &&
+         !br_tool_read(&c->tools, (br_text){"", 0}, true, on_tool_event, c)))
+        g->h->scratch.oom = true;
 }
 
 static void
@@ -355,8 +398,10 @@ on_output(void *ctx, const br_output *o)
     br_choice *c = ctx;
     br_gen *g = c->gen;
 
-    if (o->kind == BR_OUTPUT_TOKEN)
+    if (o->kind == BR_OUTPUT_TOKEN) {
         keep_logprobs(c, o);
+        c->n_thought += br_think_now(&c->think);
+    }
     if (o->kind == BR_OUTPUT_PREEMPTED && g->ask.stream && g->c)
         g->wire->preempted(g, c, &g->h->scratch);
     if (o->text.n || o->kind == BR_OUTPUT_END)
@@ -375,7 +420,10 @@ on_output(void *ctx, const br_output *o)
 br_code
 br_gen_chat_tokens(br_http *h, const br_ask *a, br_status *st)
 {
+    const br_json *vars = a->vars ? a->vars->child : NULL;
     br_chat *chat = h->model->chat;
+    br_status none = {0};
+    br_code code;
 
     h->ids.n = 0;
     if (!chat)
@@ -384,6 +432,7 @@ br_gen_chat_tokens(br_http *h, const br_ask *a, br_status *st)
                        "continues a text");
     br_chat_cut(chat, 0);
     BR_TRY(br_chat_set(chat, "tools", a->tool_list, st));
+    BR_TRY(br_chat_effort(chat, a->effort, st));
     for (size_t i = 0; i < a->messages.n; i++) {
         const br_ask_message *m = &a->messages.at[i];
 
@@ -392,7 +441,34 @@ br_gen_chat_tokens(br_http *h, const br_ask *a, br_status *st)
         else
             BR_TRY(br_chat_add(chat, m->role, m->content, st));
     }
-    return br_chat_prompt(chat, h->work, &h->ids, st);
+    code = BR_OK;
+    for (const br_json *v = vars; v && code == BR_OK; v = v->next)
+        code = br_chat_set(chat, v->key, v, st);
+    if (code == BR_OK)
+        code = br_chat_prompt(chat, h->work, &h->ids, st);
+    for (const br_json *v = vars; v; v = v->next)
+        if (br_chat_set(chat, v->key, NULL, &none) != BR_OK)
+            code = br_fail(st, BR_E_OOM, "out of memory");
+    return code;
+}
+
+/* Whether it ends within a thought. */
+static br_code
+look_for_thought(br_gen *g, br_status *st)
+{
+    const br_tok_ids *ids = &g->h->ids;
+    size_t n = BR_MIN(ids->n, (size_t)TAIL);
+    br_str tail = {0};
+    br_code code;
+
+    if (!g->think)
+        return BR_OK;
+    code = br_tok_decode(g->h->model->tok, ids->at + ids->n - n, n,
+                         BR_TOK_SHOW_SPECIAL, &tail, st);
+    g->thinks = code == BR_OK &&
+                br_think_open(g->think, (br_text){br_str_z(&tail), tail.n});
+    br_str_fini(&tail);
+    return code;
 }
 
 /* Prompt i as tokens in h->ids. */
@@ -402,8 +478,10 @@ prompt_tokens(br_gen *g, size_t i, br_status *st)
     br_http *h = g->h;
     const br_ask_prompt *p;
 
-    if (!g->ask.prompts.n)
-        return br_gen_chat_tokens(h, &g->ask, st);
+    if (!g->ask.prompts.n) {
+        BR_TRY(br_gen_chat_tokens(h, &g->ask, st));
+        return look_for_thought(g, st);
+    }
     p = &g->ask.prompts.at[i];
     h->ids.n = 0;
     if (p->text.p)
@@ -513,9 +591,16 @@ submit(br_gen *g, br_choice *c, br_status *st)
     if (g->grammar) {
         BR_TRY(br_matcher_new(&c->matcher, g->grammar, st));
         d.hook = br_matcher_hook(c->matcher);
-        d.show_special = g->tools != NULL; /* those of calls, no others come */
-        c->tools.s = g->tools;
+        /* grammars that know the form of thoughts have them */
+        if (g->think && !(g->tools && g->tools->before))
+            br_matcher_after(c->matcher, br_think_begin(g->think),
+                             br_think_end(g->think),
+                             g->thinks || br_think_always(g->think));
+        c->tools = (br_tool_reader){
+            .s = g->tools, .tools = a->tools.at, .n_tools = a->tools.n};
     }
+    d.show_special = g->tools || (g->think && br_think_is_control(g->think));
+    br_think_begin_in(&c->think, g->think, g->thinks);
     BR_TRY(br_engine_submit(g->h->model->engine, &d, &c->id, st));
     c->ended = false;
     g->n_open++;
@@ -574,6 +659,7 @@ check_ask(br_gen *g, br_ask *a, br_status *st)
     BR_TRY(read_deadline(g, st));
     if (!a->seeded)
         br_os_random(&a->sample.seed, sizeof a->sample.seed);
+    g->think = m->chat && g->wire->thought ? br_chat_think(m->chat) : NULL;
     if (a->tools.n && a->tool_choice != BR_TOOL_NONE)
         BR_TRY(allow_tools(g, a, st));
     if (a->grammar.n)

@@ -15,6 +15,7 @@
 
 typedef struct br_tool_call {
     bool ended;
+    uint32_t number;   /* as the model wrote it, where it numbers them */
     br_str name, args; /* args: in a stream only where text is kept */
 } br_tool_call;
 
@@ -22,8 +23,11 @@ typedef struct br_choice {
     br_gen *gen;
     uint32_t index;
     br_request_id id;
-    br_matcher *matcher;  /* of the answer's grammar, or NULL */
+    br_matcher *matcher; /* of the answer's grammar, or NULL */
+    br_think_reader think;
     br_tool_reader tools; /* where tools may be called */
+    br_str thought;       /* kept as text is */
+    uint32_t n_thought;   /* tokens of it */
     BR_VEC(br_tool_call) calls;
     bool ended;
     br_str text;           /* all of it; in a stream only where text is kept */
@@ -45,14 +49,17 @@ struct br_gen {
     int64_t created;
     int64_t deadline_ns;         /* 0: none */
     const br_tool_syntax *tools; /* NULL: none are to be called */
+    const br_think *think;       /* NULL: thoughts are not told apart */
+    bool thinks;                 /* the prompt has begun one */
     br_grammar *grammar;         /* of the answers, until they are submitted */
     uint32_t n_prompt;           /* tokens, each prompt once */
     uint32_t lp_row;   /* logprobs of a token: chosen and alternatives */
     uint32_t n_open;   /* choices that wait for their END */
     uint32_t sequence; /* of events, where the API counts them */
     bool held, failed;
-    uint8_t block; /* what is open, where the API has blocks; 0: none */
-    br_str head;   /* what each chunk of a stream begins with */
+    uint8_t block;     /* what is open, where the API has blocks; 0: none */
+    uint32_t n_blocks; /* opened so far */
+    br_str head;       /* what each chunk of a stream begins with */
     br_gen *prev, *next;
     uint32_t n_choices;
     br_choice choices[];
@@ -64,6 +71,8 @@ struct br_wire {
     br_api api;
     void (*begin)(br_gen *g, br_str *out); /* a stream begins */
     void (*text)(br_gen *g, br_choice *c, br_text t, br_str *out);
+    /* what the model thinks; NULL: this API does not tell it apart */
+    void (*thought)(br_gen *g, br_choice *c, br_text t, br_str *out);
     /* of the latest of c->calls; NULL: this API has no tools */
     void (*call)(br_gen *g, br_choice *c, br_tool_event e, br_text piece,
                  br_str *out);
@@ -82,6 +91,7 @@ extern const br_wire br_wire_chat, br_wire_text, br_wire_messages,
 void br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire);
 /* Of all choices together. */
 br_usage br_gen_usage(const br_gen *g);
+uint32_t br_gen_thought_tokens(const br_gen *g);
 /* "queue_ms" and so on, into an object that is open. */
 void br_gen_put_times(br_json_writer *w, const br_usage *u);
 

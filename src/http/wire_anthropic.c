@@ -54,7 +54,7 @@ put_usage(const br_gen *g, uint32_t n_cached, uint32_t n_out, br_str *out)
 }
 
 /* Blocks of a stream: what is open, and the number of the next. */
-enum { NONE, TEXT, CALL };
+enum { NONE, TEXT, CALL, THOUGHT };
 
 static void
 close_block(br_gen *g, br_str *out)
@@ -134,7 +134,7 @@ begin(br_gen *g, br_str *out)
     PUT(out, "],\"stop_reason\":null,\"stop_sequence\":null,\"usage\":");
     put_usage(g, 0, 0, out);
     PUT(out, "}}\n\n");
-    if (!g->tools)
+    if (!g->tools && !g->think)
         open_text(g, out);
     PUT(out, "event: ping\ndata: {\"type\":\"ping\"}\n\n");
 }
@@ -146,6 +146,18 @@ text(br_gen *g, br_choice *c, br_text t, br_str *out)
     if (g->block != TEXT)
         open_text(g, out);
     put_delta(g, "text_delta", "text", t, out);
+}
+
+static void
+thought(br_gen *g, br_choice *c, br_text t, br_str *out)
+{
+    (void)c;
+    if (g->block != THOUGHT) {
+        open_block(g, THOUGHT, out);
+        PUT(out, "{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}}"
+                 "\n\n");
+    }
+    put_delta(g, "thinking_delta", "thinking", t, out);
 }
 
 static void
@@ -188,7 +200,13 @@ whole(br_gen *g, br_str *out)
     br_choice *c = &g->choices[0];
 
     put_head(g, out);
-    if (c->text.n || !c->calls.n) {
+    if (c->thought.n) {
+        PUT(out, "{\"type\":\"thinking\",\"thinking\":");
+        br_put_json(out, (br_text){c->thought.at, c->thought.n});
+        PUT(out, ",\"signature\":\"\"}");
+        br_str_puts(out, c->text.n || c->calls.n ? "," : "");
+    }
+    if (c->text.n || (!c->calls.n && !c->thought.n)) {
         PUT(out, "{\"type\":\"text\",\"text\":");
         br_put_json(out, (br_text){br_str_z(&c->text), c->text.n});
         PUT(out, "}");
@@ -208,7 +226,7 @@ whole(br_gen *g, br_str *out)
     PUT(out, ",\"usage\":");
     put_usage(g, BR_MIN(c->usage.n_cached, g->n_prompt), c->usage.n_out, out);
     PUT(out, "}");
-    out->oom |= c->text.oom;
+    out->oom |= c->text.oom || c->thought.oom;
 }
 
 const br_wire br_wire_messages = {
@@ -216,6 +234,7 @@ const br_wire br_wire_messages = {
     .api = BR_API_MESSAGES,
     .begin = begin,
     .text = text,
+    .thought = thought,
     .call = call,
     .end = end,
     .done = done,

@@ -142,6 +142,12 @@ put_usage(const br_gen *g, br_str *out)
     br_json_w_key(&w, "cached_tokens");
     br_json_w_u64(&w, u.n_cached);
     br_json_w_obj_end(&w);
+    if (g->think) {
+        br_json_w_key(&w, "completion_tokens_details");
+        br_json_w_obj(&w);
+        br_json_w_key_u64(&w, "reasoning_tokens", br_gen_thought_tokens(g));
+        br_json_w_obj_end(&w);
+    }
     br_gen_put_times(&w, &u);
     br_json_w_obj_end(&w);
 }
@@ -218,6 +224,16 @@ text(br_gen *g, br_choice *c, br_text t, br_str *out)
     br_put_json(out, t);
     if (is_chat(g))
         PUT(out, "}");
+    chunk_end(g, c, NULL, out);
+}
+
+static void
+thought(br_gen *g, br_choice *c, br_text t, br_str *out)
+{
+    chunk_begin(g, c, out);
+    PUT(out, ",\"delta\":{\"reasoning_content\":");
+    br_put_json(out, t);
+    PUT(out, "}");
     chunk_end(g, c, NULL, out);
 }
 
@@ -339,6 +355,10 @@ whole(br_gen *g, br_str *out)
             PUT(out, "null");
         else
             br_put_json(out, t);
+        if (c->thought.n) {
+            PUT(out, ",\"reasoning_content\":");
+            br_put_json(out, (br_text){c->thought.at, c->thought.n});
+        }
         put_calls(g, c, out);
         if (is_chat(g))
             PUT(out, ",\"refusal\":null}");
@@ -346,7 +366,7 @@ whole(br_gen *g, br_str *out)
         PUT(out, ",\"finish_reason\":");
         br_put_jsonz(out, finish_of(c));
         PUT(out, "}");
-        out->oom |= c->text.oom;
+        out->oom |= c->text.oom || c->thought.oom;
     }
     PUT(out, "],\"usage\":");
     put_usage(g, out);
@@ -358,6 +378,7 @@ const br_wire br_wire_chat = {
     .api = BR_API_CHAT,
     .begin = begin,
     .text = text,
+    .thought = thought,
     .call = call,
     .end = end,
     .done = done,

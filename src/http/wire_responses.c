@@ -1,7 +1,8 @@
 /* wire_responses.c - answers of /v1/responses.
  *
- * A stream repeats itself, as that API wants it: pieces of text, then the
- * whole part, the whole item, the whole response. Each event has its number.
+ * A stream repeats itself, as that API wants it: pieces of a thought, a text or
+ * a call's arguments, then the whole part, the whole item, the whole response.
+ * Each event has its number.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "http/gen.h"
@@ -16,27 +17,141 @@ is_cut(const br_gen *g)
     return f == BR_FINISH_LENGTH || f == BR_FINISH_CONTEXT;
 }
 
-static void
-put_part(const br_gen *g, br_str *out)
-{
-    const br_str *t = &g->choices[0].text;
+/* What an answer is made of, in this order: a thought, a message, calls. */
+enum { NONE, THOUGHT, TEXT, CALL };
 
-    PUT(out, "{\"type\":\"output_text\",\"text\":");
-    br_put_json(out, (br_text){t->n ? t->at : "", t->n});
-    PUT(out, ",\"annotations\":[],\"logprobs\":[]}");
-    out->oom |= t->oom;
+static bool
+has_message(const br_choice *c)
+{
+    return c->text.n || (!c->calls.n && !c->thought.n);
 }
 
 static void
-put_item(const br_gen *g, const char *status, br_str *out)
+put_part(int block, br_text t, br_str *out)
 {
+    br_str_printf(out, "{\"type\":\"%s\",\"text\":",
+                  block == THOUGHT ? "reasoning_text" : "output_text");
+    br_put_json(out, t);
+    br_str_puts(out, block == THOUGHT ? "}"
+                                      : ",\"annotations\":[],\"logprobs\":[]}");
+}
+
+static br_text
+text_of(const br_choice *c, int block, br_str *out)
+{
+    const br_str *s = block == THOUGHT ? &c->thought : &c->text;
+
+    out->oom |= s->oom;
+    return (br_text){s->n ? s->at : "", s->n};
+}
+
+/* "rs_..", "msg_.." or, of the latest call, "fc_.." */
+static void
+put_item_id(const br_gen *g, int block, size_t call, br_str *out)
+{
+    static const char *const prefix[] = {"", "rs_", "msg_", "fc_"};
+
+    br_str_printf(out, "\"%s%s", prefix[block], g->id + 5);
+    if (block == CALL)
+        br_str_printf(out, "%02zx", call);
+    PUT(out, "\"");
+}
+
+/* begun: as it is when it is added, empty. */
+static void
+put_item(const br_gen *g, int block, size_t i, bool begun, br_str *out)
+{
+    const br_choice *c = &g->choices[0];
+    bool cut = block == CALL ? !c->calls.at[i].ended : is_cut(g);
+    const char *status = begun ? "in_progress"
+                         : cut ? "incomplete"
+                               : "completed";
+
+    PUT(out, "{\"id\":");
+    put_item_id(g, block, i, out);
+    if (block == CALL) {
+        const br_tool_call *call = &c->calls.at[i];
+
+        br_str_printf(
+            out, ",\"type\":\"function_call\",\"status\":\"%s\",\"call_id\":",
+            status);
+        br_gen_put_call_id(g, c, i, out);
+        PUT(out, ",\"name\":");
+        br_put_json(out, (br_text){call->name.at, call->name.n});
+        PUT(out, ",\"arguments\":");
+        br_put_json(out, begun ? BR_TEXT("")
+                               : (br_text){call->args.n ? call->args.at : "",
+                                           call->args.n});
+        PUT(out, "}");
+        out->oom |= call->args.oom || call->name.oom;
+        return;
+    }
+    if (block == THOUGHT && has_message(c))
+        status = begun ? status : "completed";
     br_str_printf(out,
-                  "{\"id\":\"msg_%s\",\"type\":\"message\",\"status\":\"%s\","
-                  "\"role\":\"assistant\",\"content\":[",
-                  g->id + 5, status);
-    if (status[0] != 'i' || status[2] == 'c') /* completed, incomplete */
-        put_part(g, out);
+                  block == THOUGHT ? ",\"type\":\"reasoning\",\"status\":\"%"
+                                     "s\",\"summary\":[],\"content\":["
+                                   : ",\"type\":\"message\",\"status\":\"%s\","
+                                     "\"role\":\"assistant\",\"content\":[",
+                  status);
+    if (!begun)
+        put_part(block, text_of(c, block, out), out);
     PUT(out, "]}");
+}
+
+static void
+put_items(const br_gen *g, br_str *out)
+{
+    const br_choice *c = &g->choices[0];
+    const char *comma = "";
+
+    if (c->thought.n) {
+        put_item(g, THOUGHT, 0, false, out);
+        comma = ",";
+    }
+    if (has_message(c)) {
+        br_str_puts(out, comma);
+        put_item(g, TEXT, 0, false, out);
+        comma = ",";
+    }
+    for (size_t i = 0; i < c->calls.n; i++) {
+        br_str_puts(out, comma);
+        put_item(g, CALL, i, false, out);
+        comma = ",";
+    }
+}
+
+/* "tool_choice":..,"tools":[..] as they were asked for */
+static void
+put_tools(const br_ask *a, br_str *out)
+{
+    static const char *const words[] = {"none", "auto", "required"};
+    const br_json *list = a->tool_list;
+    br_json_writer w;
+
+    br_json_w_begin(&w, out, 0);
+    w.compact = w.utf8 = true;
+    PUT(out, "\"tool_choice\":");
+    if (list && a->tools.n < list->n) {
+        PUT(out, "{\"type\":\"function\",\"name\":");
+        br_put_jsonz(out, a->tools.at[0].name);
+        PUT(out, "}");
+    } else {
+        br_put_jsonz(out, words[a->tool_choice]);
+    }
+    PUT(out, ",\"tools\":");
+    br_json_w_arr(&w);
+    for (const br_json *t = list ? list->child : NULL; t; t = t->next) {
+        br_json_w_obj(&w);
+        br_json_w_key_strz(&w, "type", "function");
+        for (const br_json *m = br_json_get(t, "function")->child; m;
+             m = m->next) {
+            br_json_w_key_n(&w, (br_text){m->key, m->key_n});
+            br_json_w_tree(&w, m);
+        }
+        br_json_w_obj_end(&w);
+    }
+    br_json_w_arr_end(&w);
 }
 
 static void
@@ -47,9 +162,10 @@ put_usage(const br_gen *g, br_str *out)
     br_str_printf(out,
                   "{\"input_tokens\":%u,\"input_tokens_details\":"
                   "{\"cached_tokens\":%u},\"output_tokens\":%u,"
-                  "\"output_tokens_details\":{\"reasoning_tokens\":0},"
+                  "\"output_tokens_details\":{\"reasoning_tokens\":%u},"
                   "\"total_tokens\":%u}",
-                  u.n_prompt, u.n_cached, u.n_out, u.n_prompt + u.n_out);
+                  u.n_prompt, u.n_cached, u.n_out, br_gen_thought_tokens(g),
+                  u.n_prompt + u.n_out);
 }
 
 /* The response as it is now; ended: with its text and its usage. */
@@ -80,12 +196,14 @@ put_response(const br_gen *g, bool ended, const br_error *e, br_str *out)
     br_put_jsonz(out, g->h->model->name);
     PUT(out, ",\"output\":[");
     if (ended)
-        put_item(g, is_cut(g) ? "incomplete" : "completed", out);
+        put_items(g, out);
+    br_str_printf(out, "],\"parallel_tool_calls\":%s,\"temperature\":%.6g,",
+                  g->ask.serial ? "false" : "true",
+                  (double)g->ask.sample.temperature);
+    put_tools(&g->ask, out);
     br_str_printf(out,
-                  "],\"parallel_tool_calls\":true,\"temperature\":%.6g,"
-                  "\"tool_choice\":\"none\",\"tools\":[],\"top_p\":%.6g,"
+                  ",\"top_p\":%.6g,"
                   "\"store\":false,\"truncation\":\"disabled\",\"usage\":",
-                  (double)g->ask.sample.temperature,
                   (double)g->ask.sample.top_p);
     if (ended)
         put_usage(g, out);
@@ -105,14 +223,84 @@ event(br_gen *g, const char *type, br_str *out)
                   type, type, g->sequence++);
 }
 
-/* Where in the output: the same for all, there is one item with one part. */
+/* "item_id":..,"output_index":0, of the block that is open */
 static void
 place(const br_gen *g, br_str *out)
 {
-    br_str_printf(out,
-                  "\"item_id\":\"msg_%s\",\"output_index\":0,"
-                  "\"content_index\":0,",
-                  g->id + 5);
+    const br_choice *c = &g->choices[0];
+
+    PUT(out, "\"item_id\":");
+    put_item_id(g, g->block, c->calls.n - 1, out);
+    br_str_printf(out, ",\"output_index\":%u,", g->n_blocks - 1);
+    if (g->block != CALL)
+        PUT(out, "\"content_index\":0,");
+}
+
+static void
+item_event(br_gen *g, const char *type, bool begun, br_str *out)
+{
+    event(g, type, out);
+    br_str_printf(out, "\"output_index\":%u,\"item\":", g->n_blocks - 1);
+    put_item(g, g->block, g->choices[0].calls.n - 1, begun, out);
+    PUT(out, "}\n\n");
+}
+
+static void
+part_event(br_gen *g, const char *type, br_text t, br_str *out)
+{
+    event(g, type, out);
+    place(g, out);
+    PUT(out, "\"part\":");
+    put_part(g->block, t, out);
+    PUT(out, "}\n\n");
+}
+
+static void
+close_block(br_gen *g, br_str *out)
+{
+    br_choice *c = &g->choices[0];
+    br_text t;
+
+    if (g->block == NONE)
+        return;
+    event(g,
+          g->block == CALL   ? "function_call_arguments.done"
+          : g->block == TEXT ? "output_text.done"
+                             : "reasoning_text.done",
+          out);
+    place(g, out);
+    if (g->block == CALL) {
+        br_str *args = &c->calls.at[c->calls.n - 1].args;
+        br_str *name = &c->calls.at[c->calls.n - 1].name;
+
+        PUT(out, "\"name\":");
+        br_put_json(out, (br_text){name->at, name->n});
+        PUT(out, ",\"arguments\":");
+        br_put_json(out, (br_text){br_str_z(args), args->n});
+        PUT(out, "}\n\n");
+    } else {
+        t = text_of(c, g->block, out);
+        br_str_puts(out, g->block == TEXT ? "\"logprobs\":[],\"text\":"
+                                          : "\"text\":");
+        br_put_json(out, t);
+        PUT(out, "}\n\n");
+        part_event(g, "content_part.done", t, out);
+    }
+    item_event(g, "output_item.done", false, out);
+    g->block = NONE;
+}
+
+static void
+open_block(br_gen *g, uint8_t block, br_str *out)
+{
+    if (g->block == block && block != CALL)
+        return;
+    close_block(g, out);
+    g->block = block;
+    g->n_blocks++;
+    item_event(g, "output_item.added", true, out);
+    if (block != CALL)
+        part_event(g, "content_part.added", BR_TEXT(""), out);
 }
 
 static void
@@ -126,44 +314,56 @@ begin(br_gen *g, br_str *out)
     PUT(out, "\"response\":");
     put_response(g, false, NULL, out);
     PUT(out, "}\n\n");
-    event(g, "output_item.added", out);
-    PUT(out, "\"output_index\":0,\"item\":");
-    put_item(g, "in_progress", out);
-    PUT(out, "}\n\n");
-    event(g, "content_part.added", out);
+    if (!g->tools && !g->think)
+        open_block(g, TEXT, out);
+}
+
+static void
+put_delta(br_gen *g, const char *type, br_text t, br_str *out)
+{
+    event(g, type, out);
     place(g, out);
-    PUT(out, "\"part\":{\"type\":\"output_text\",\"text\":\"\","
-             "\"annotations\":[],\"logprobs\":[]}}\n\n");
+    br_str_puts(out,
+                g->block == TEXT ? "\"logprobs\":[],\"delta\":" : "\"delta\":");
+    br_put_json(out, t);
+    PUT(out, "}\n\n");
 }
 
 static void
 text(br_gen *g, br_choice *c, br_text t, br_str *out)
 {
     (void)c;
-    event(g, "output_text.delta", out);
-    place(g, out);
-    PUT(out, "\"logprobs\":[],\"delta\":");
-    br_put_json(out, t);
-    PUT(out, "}\n\n");
+    open_block(g, TEXT, out);
+    put_delta(g, "output_text.delta", t, out);
+}
+
+static void
+thought(br_gen *g, br_choice *c, br_text t, br_str *out)
+{
+    (void)c;
+    open_block(g, THOUGHT, out);
+    put_delta(g, "reasoning_text.delta", t, out);
+}
+
+static void
+call(br_gen *g, br_choice *c, br_tool_event e, br_text piece, br_str *out)
+{
+    (void)c;
+    if (e == BR_TOOL_BEGIN)
+        open_block(g, CALL, out);
+    else if (e == BR_TOOL_ARGS)
+        put_delta(g, "function_call_arguments.delta", piece, out);
+    else
+        close_block(g, out);
 }
 
 static void
 end(br_gen *g, br_choice *c, br_str *out)
 {
-    event(g, "output_text.done", out);
-    place(g, out);
-    PUT(out, "\"logprobs\":[],\"text\":");
-    br_put_json(out, (br_text){br_str_z(&c->text), c->text.n});
-    PUT(out, "}\n\n");
-    event(g, "content_part.done", out);
-    place(g, out);
-    PUT(out, "\"part\":");
-    put_part(g, out);
-    PUT(out, "}\n\n");
-    event(g, "output_item.done", out);
-    PUT(out, "\"output_index\":0,\"item\":");
-    put_item(g, is_cut(g) ? "incomplete" : "completed", out);
-    PUT(out, "}\n\n");
+    if (!g->n_blocks)
+        open_block(g, TEXT, out);
+    close_block(g, out);
+    (void)c;
     event(g, is_cut(g) ? "incomplete" : "completed", out);
     PUT(out, "\"response\":");
     put_response(g, true, NULL, out);
@@ -203,6 +403,8 @@ const br_wire br_wire_responses = {
     .api = BR_API_RESPONSES,
     .begin = begin,
     .text = text,
+    .thought = thought,
+    .call = call,
     .end = end,
     .done = done,
     .error = error,

@@ -24,6 +24,8 @@ struct br_chat {
     const br_tok *tok;
     br_jinja *template;
     const br_tool_syntax *tools;
+    const br_think *think;
+    bool has_effort, has_switch; /* reasoning_effort, enable_thinking */
     BR_VEC(message) messages;
     BR_VEC(variable) vars;
     int64_t now;             /* 0: the clock's */
@@ -70,6 +72,9 @@ br_chat_from_template(br_chat **out, br_text source, const br_tok *tok,
         return oom(st);
     c->tok = tok;
     c->tools = br_tool_syntax_of(source);
+    c->think = br_think_of(source);
+    c->has_effort = memmem(source.p, source.n, "reasoning_effort", 16);
+    c->has_switch = memmem(source.p, source.n, "enable_thinking", 15);
     code = br_jinja_compile(&c->template, source.p, source.n, st);
     if (code != BR_OK)
         (void)br_prefix(st, "chat template");
@@ -86,6 +91,36 @@ const br_tool_syntax *
 br_chat_tools(const br_chat *c)
 {
     return c->tools;
+}
+
+const br_think *
+br_chat_think(const br_chat *c)
+{
+    return c->think;
+}
+
+br_code
+br_chat_effort(br_chat *c, const char *effort, br_status *st)
+{
+    br_json text = {.kind = BR_J_STR}, on = {.kind = BR_J_BOOL};
+    bool none = effort && strcmp(effort, "none") == 0;
+
+    if (effort) {
+        text.s = effort;
+        text.n = (uint32_t)strlen(effort);
+        on.b = !none;
+    }
+    BR_TRY(br_chat_set(c, "reasoning_effort",
+                       effort && c->has_effort ? &text : NULL, st));
+    BR_TRY(br_chat_set(c, "enable_thinking",
+                       effort && c->has_switch ? &on : NULL, st));
+    if (!effort ||
+        (none ? c->has_switch || !c->think
+              : c->has_effort || (c->has_switch && !strcmp(effort, "medium"))))
+        return BR_OK;
+    return br_fail(st, BR_E_USAGE,
+                   "the model's chat template has no reasoning effort '%s'",
+                   effort);
 }
 
 br_code

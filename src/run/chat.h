@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "model/tokenizer.h"
+#include "run/think.h"
 #include "run/toolcall.h"
 
 enum {
@@ -34,6 +35,13 @@ void br_chat_free(br_chat *c);
 
 /* How the model was taught to call tools; NULL: no way that is known. */
 const br_tool_syntax *br_chat_tools(const br_chat *c);
+
+/* How it shows what it thinks; NULL: it does not. */
+const br_think *br_chat_think(const br_chat *c);
+/* "none", "low"..., of the next prompts; NULL: as the template has it. USAGE:
+ * the template knows of no such thing. */
+br_code br_chat_effort(br_chat *c, const char *effort,
+                       br_status *st) BR_MUST_USE;
 
 /* role: "system", "user", "assistant"... Bytes that are no UTF-8 become
  * U+FFFD. */

@@ -40,6 +40,9 @@ struct br_matcher {
     uint32_t at, generation; /* configuration; of g when it was found */
     br_str text;             /* so far */
     char error[128];
+    const char *begin, *end; /* of a thought, which is free; NULL: none */
+    enum { BOUND, MAY_THINK, THINKS } state;
+    br_str thought; /* the end of it, or the beginning of the answer */
 };
 
 /* ---- memory -------------------------------------------------------------- */
@@ -542,7 +545,16 @@ br_matcher_free(br_matcher *m)
         return;
     br_grammar_free(m->g);
     br_str_fini(&m->text);
+    br_str_fini(&m->thought);
     br_free(m);
+}
+
+void
+br_matcher_after(br_matcher *m, const char *begin, const char *end, bool open)
+{
+    m->begin = begin;
+    m->end = end;
+    m->state = open ? THINKS : MAY_THINK;
 }
 
 static bool
@@ -611,11 +623,16 @@ bool
 br_matcher_mask(br_matcher *m, float *logits, int32_t n_vocab)
 {
     br_grammar *g = m->g;
-    const uint64_t *bits = locate(m) ? mask_of(g, m->at) : NULL;
+    const uint64_t *bits =
+        m->state != THINKS && locate(m) ? mask_of(g, m->at) : NULL;
     size_t n_eog = 0;
     const int32_t *eog = br_tok_eog(g->v->tok, &n_eog);
     float end[16]; /* logits of the tokens that end, while they are masked */
 
+    for (size_t i = 0; m->state == THINKS && i < n_eog; i++)
+        logits[eog[i]] = -INFINITY;
+    if (m->state == THINKS)
+        return true;
     if (!bits)
         return check(m);
     for (size_t i = 0; i < n_eog && i < BR_COUNT(end); i++)
@@ -627,11 +644,9 @@ br_matcher_mask(br_matcher *m, float *logits, int32_t n_vocab)
     return check(m);
 }
 
-bool
-br_matcher_accept(br_matcher *m, int32_t token)
+static bool
+advance(br_matcher *m, br_text t)
 {
-    br_text t = br_tok_bytes(m->g->v->tok, token);
-
     if (!locate(m))
         return check(m);
     for (size_t i = 0; i < t.n; i++)
@@ -639,12 +654,78 @@ br_matcher_accept(br_matcher *m, int32_t token)
     br_str_put(&m->text, t.p, t.n);
     if (m->text.oom)
         (void)out_of_memory(m->g);
-    if (!check(m))
-        return false;
-    if (m->at == DEAD || !t.n)
+    return check(m) && m->at != DEAD;
+}
+
+/* White space that models put around their thoughts. */
+static br_text
+trimmed(const char *p, size_t n)
+{
+    while (n && (*p == ' ' || *p == '\n')) {
+        p++;
+        n--;
+    }
+    return (br_text){p, n};
+}
+
+/* A piece of a thought; behind its end the grammar begins. */
+static bool
+think(br_matcher *m)
+{
+    size_t n = strlen(m->end);
+    char *at = memmem(br_str_z(&m->thought), m->thought.n, m->end, n);
+    br_text rest;
+
+    if (!at) {
+        if (m->thought.n >= n) { /* only what may be the end's beginning */
+            memmove(m->thought.at, m->thought.at + m->thought.n - n + 1, n - 1);
+            m->thought.n = n - 1;
+        }
+        return true;
+    }
+    m->state = BOUND;
+    br_str_clear(&m->text);
+    m->generation = UINT32_MAX;
+    at += n;
+    rest = trimmed(at, m->thought.n - (size_t)(at - m->thought.at));
+    return !rest.n || advance(m, rest);
+}
+
+/* Whether the answer so far is a thought, or the beginning of its mark. */
+static void
+may_think(br_matcher *m)
+{
+    br_text t = trimmed(br_str_z(&m->thought), m->thought.n);
+    size_t n = strlen(m->begin), have = BR_MIN(n, t.n);
+
+    if (memcmp(t.p, m->begin, have) != 0)
+        m->state = BOUND;
+    else if (have == n)
+        m->state = THINKS;
+}
+
+bool
+br_matcher_accept(br_matcher *m, int32_t token)
+{
+    br_text t = br_tok_bytes(m->g->v->tok, token);
+    bool ok;
+
+    if (m->state != BOUND) {
+        br_str_put(&m->thought, t.p, t.n);
+        if (m->thought.oom) {
+            (void)out_of_memory(m->g);
+            return check(m);
+        }
+        if (m->state == MAY_THINK)
+            may_think(m);
+        if (m->state == THINKS)
+            return think(m);
+    }
+    ok = advance(m, t) && t.n;
+    if (!ok && !m->error[0])
         snprintf(m->error, sizeof m->error,
                  "the answer's grammar: token %d was not allowed", token);
-    return m->at != DEAD && t.n;
+    return ok;
 }
 
 static bool

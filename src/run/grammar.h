@@ -74,6 +74,11 @@ typedef struct br_matcher br_matcher;
 br_code br_matcher_new(br_matcher **out, br_grammar *g,
                        br_status *st) BR_MUST_USE;
 void br_matcher_free(br_matcher *m);
+/* A thought, from begin to end, goes before and is free. open: the prompt has
+ * begun it; else it comes where the answer begins with `begin` and the grammar
+ * allows that much. Both texts outlive m. */
+void br_matcher_after(br_matcher *m, const char *begin, const char *end,
+                      bool open);
 /* For requests and br_gen_params. */
 br_logit_hook br_matcher_hook(br_matcher *m);
 /* False, with m's error: too much work, or out of memory. */

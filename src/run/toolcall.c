@@ -14,14 +14,18 @@ static const br_tool_syntax rows[] = {
 #undef X
 };
 
-enum { MAX_OPEN = 64 }; /* characters of OPEN */
+enum { MAX_OPEN = 64 }; /* characters of a mark */
+
+/* Rules of free text, which may break off anywhere, and of values, which end. */
+enum { FREE = 'f', RAW = 'v' };
 
 const br_tool_syntax *
 br_tool_syntax_of(br_text t)
 {
     for (size_t i = 0; i < BR_COUNT(rows); i++)
         if (memmem(t.p, t.n, rows[i].needle, strlen(rows[i].needle)) &&
-            memmem(t.p, t.n, rows[i].and, strlen(rows[i].and)))
+            (!rows[i].and ||
+             memmem(t.p, t.n, rows[i].and, strlen(rows[i].and))))
             return rows[i].open ? &rows[i] : NULL;
     return NULL;
 }
@@ -29,8 +33,9 @@ br_tool_syntax_of(br_text t)
 bool
 br_tool_syntax_has(const br_tool_syntax *s, br_text token)
 {
-    const char *const parts[] = {s->open, s->once, s->first, s->mid,
-                                 s->last, s->sep,  s->close};
+    const char *const parts[] = {s->open, s->once, s->first,  s->mid,
+                                 s->last, s->sep,  s->close,  s->key,
+                                 s->val,  s->end,  s->before, s->answer};
 
     for (size_t i = 0; i < BR_COUNT(parts); i++)
         if (parts[i] && token.n > 1 &&
@@ -44,11 +49,11 @@ br_tool_syntax_has(const br_tool_syntax *s, br_text token)
 static void
 quote(br_str *out, const char *z)
 {
-    br_grammar_quote(out, br_text_z(z));
+    br_grammar_quote(out, br_text_z(z ? z : ""));
     br_str_putc(out, ' ');
 }
 
-/* Where a character leads when the first `at` of OPEN have been read. */
+/* Where a character leads when the first `at` of the mark have been read. */
 static size_t
 after(const uint32_t *open, size_t n, size_t at, uint32_t c)
 {
@@ -65,37 +70,262 @@ after(const uint32_t *open, size_t n, size_t at, uint32_t c)
     return 0;
 }
 
-/* Any text in which OPEN does not stand; with it, the calls. Rule f-N: the
- * first N characters of OPEN have just been read. */
+/* Any text in which `mark` does not stand; with it, `then`, unless NULL. Rule
+ * X-N: the first N characters of the mark have just been read. */
 static void
-put_free_text(const br_tool_syntax *s, br_str *out)
+put_free_text(char x, const char *mark, const char *then, br_str *out)
 {
-    const uint8_t *p = (const uint8_t *)s->open, *end = p + strlen(s->open);
+    const uint8_t *p = (const uint8_t *)mark, *end = p + strlen(mark);
     uint32_t open[MAX_OPEN];
     size_t n = 0;
 
     while (p < end && n < MAX_OPEN)
         p += br_utf8_next(p, end, &open[n++]);
-    br_str_puts(out, "root ::= f-0\n");
     for (size_t at = 0; at < n; at++) {
-        br_str_printf(out, "f-%zu ::= \"\" | [^", at);
+        br_str_printf(out, "%c-%zu ::= %s[^", x, at,
+                      x == FREE ? "\"\" | " : "");
         for (size_t i = 0; i < n; i++)
             if (after(open, n, at, open[i]))
                 br_str_printf(out, "\\U%08x", open[i]);
-        br_str_puts(out, "] f-0");
+        br_str_printf(out, "] %c-0", x);
         for (size_t i = 0; i < n; i++) {
             size_t to = after(open, n, at, open[i]), k = 0;
 
             while (open[k] != open[i])
                 k++;
-            if (to && k == i) /* each character once */
-                br_str_printf(out,
-                              to == n ? " | \"\\U%08x\" calls"
-                                      : " | \"\\U%08x\" f-%zu",
-                              open[i], to);
+            if (!to || k != i) /* each character once */
+                continue;
+            if (to < n)
+                br_str_printf(out, " | \"\\U%08x\" %c-%zu", open[i], x, to);
+            else if (then)
+                br_str_printf(out, " | \"\\U%08x\" %s", open[i], then);
         }
         br_str_puts(out, "\n");
     }
+}
+
+/* ---- arguments ----------------------------------------------------------- */
+
+static const br_json *
+property(const br_tool *t, br_text key)
+{
+    const br_json *all =
+        t->schema ? br_json_get(t->schema, "properties") : NULL;
+
+    if (!all || all->kind != BR_J_OBJ)
+        return NULL;
+    for (const br_json *p = all->child; p; p = p->next)
+        if (br_text_eq(key, (br_text){p->key, p->key_n}))
+            return p;
+    return NULL;
+}
+
+static bool
+is_word(const br_json *v, const char *word)
+{
+    return v && v->kind == BR_J_STR && strcmp(v->s, word) == 0;
+}
+
+static bool
+are_texts(const br_json *list)
+{
+    if (!list || list->kind != BR_J_ARR || !list->n)
+        return false;
+    for (const br_json *v = list->child; v; v = v->next)
+        if (v->kind != BR_J_STR)
+            return false;
+    return true;
+}
+
+bool
+br_tool_is_text(const br_tool *t, br_text key)
+{
+    const br_json *p = property(t, key);
+    const br_json *type = p ? br_json_get(p, "type") : NULL;
+
+    return !p ||
+           (type ? is_word(type, "string") : are_texts(br_json_get(p, "enum")));
+}
+
+/* What this server cannot hold an answer to, or NULL. */
+static const char *
+odd_keyword(const br_json *schema, const char *const *known, size_t n)
+{
+    for (const br_json *m = schema->child; m; m = m->next) {
+        size_t i = 0;
+
+        while (i < n && strcmp(known[i], m->key) != 0)
+            i++;
+        if (i == n)
+            return m->key;
+    }
+    return NULL;
+}
+
+/* A text as it stands: one of the list, or any that ends. */
+static const char *
+put_text_value(const br_tool_syntax *s, const br_json *p, br_str *out)
+{
+    static const char *const known[] = {"type",    "title",    "description",
+                                        "default", "examples", "enum"};
+    const br_json *list = br_json_get(p, "enum");
+    const char *odd = NULL;
+
+    if (!are_texts(list)) {
+        br_str_puts(out, "v-0");
+        return odd_keyword(p, known, BR_COUNT(known));
+    }
+    for (const br_json *v = list->child; v; v = v->next) {
+        br_str_puts(out, v == list->child ? "(" : "| ");
+        quote(out, v->s);
+        if (memmem(v->s, v->n, s->end, strlen(s->end)) || strlen(v->s) != v->n)
+            odd = "enum";
+    }
+    br_str_puts(out, ") ");
+    quote(out, s->end);
+    if (odd)
+        return odd;
+    return odd_keyword(p, known, BR_COUNT(known));
+}
+
+/* The schema of one argument, which may refer to what stands beside them. */
+static br_code
+put_json_value(const br_tool *t, const br_json *p, const char *prefix,
+               br_str *rules, br_status *why)
+{
+    const br_json *beside[] = {br_json_get(t->schema, "$defs"),
+                               br_json_get(t->schema, "definitions")};
+    br_json copy = *p, defs[2];
+
+    for (size_t i = 0; p->kind == BR_J_OBJ && i < BR_COUNT(beside); i++) {
+        if (!beside[i])
+            continue;
+        defs[i] = *beside[i];
+        defs[i].next = copy.child;
+        copy.child = &defs[i];
+        copy.n++;
+    }
+    return br_schema_rules(&copy, prefix, rules, why);
+}
+
+typedef struct keyed {
+    const br_tool_syntax *s;
+    const br_tool *t;
+    size_t i;          /* which tool */
+    const char *about; /* the first argument that cannot be enforced */
+    char why[240];
+    br_str rules, root;
+} keyed;
+
+static void
+doubt(keyed *k, const char *about, const char *why)
+{
+    if (k->about)
+        return;
+    k->about = about;
+    snprintf(k->why, sizeof k->why, "%.239s", why);
+}
+
+static br_code
+put_argument(keyed *k, const br_json *p, size_t j)
+{
+    static const char ok[] = "abcdefghijklmnopqrstuvwxyz-_."
+                             "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    bool must = br_schema_requires(k->t->schema, p->key);
+    br_status st = {0};
+    br_str text = {0};
+    char prefix[48];
+    br_code code = BR_OK;
+
+    if (!p->key_n || p->key_n > BR_TOOL_MAX_NAME ||
+        strspn(p->key, ok) != p->key_n) {
+        doubt(k, p->key, "this model cannot write such a name");
+        return BR_OK;
+    }
+    snprintf(prefix, sizeof prefix, "t%zu-%zu-", k->i, j);
+    quote(&text, k->s->key);
+    quote(&text, p->key);
+    quote(&text, k->s->val);
+    if (br_tool_is_text(k->t, (br_text){p->key, p->key_n})) {
+        const char *odd = put_text_value(k->s, p, &text);
+
+        if (odd)
+            doubt(k, p->key, odd);
+    } else {
+        size_t before = k->rules.n;
+
+        code = put_json_value(k->t, p, prefix, &k->rules, &st);
+        if (code != BR_OK && code != BR_E_OOM) {
+            doubt(k, p->key, st.msg);
+            k->rules.n = before;
+            br_str_printf(&k->rules, "%sroot ::= value\n", prefix);
+            code = BR_OK;
+        }
+        br_str_printf(&text, "%sroot ", prefix);
+        quote(&text, k->s->end);
+    }
+    br_str_printf(&k->root, must ? "%sx " : "%sx? ", prefix);
+    br_str_printf(&k->rules, "%sx ::= %s\n", prefix, br_str_z(&text));
+    k->rules.oom |= text.oom;
+    br_str_fini(&text);
+    return code;
+}
+
+/* Members in the schema's order; where it names none, any texts. */
+static br_code
+put_members(keyed *k)
+{
+    static const char *const known[] = {
+        "type",  "properties",  "required", "additionalProperties", "title",
+        "$defs", "definitions", "$schema",  "description"};
+    const br_json *s = k->t->schema, *props, *more, *need;
+    size_t j = 0;
+
+    if (!s || s->kind != BR_J_OBJ) {
+        br_str_puts(&k->root, "any*");
+        return BR_OK;
+    }
+    props = br_json_get(s, "properties");
+    more = br_json_get(s, "additionalProperties");
+    need = br_json_get(s, "required");
+    if (!is_word(br_json_get(s, "type"), "object"))
+        doubt(k, "type", "the schema is not one of an object");
+    if (odd_keyword(s, known, BR_COUNT(known)))
+        doubt(k, odd_keyword(s, known, BR_COUNT(known)), "not enforced here");
+    for (const br_json *p = props && props->kind == BR_J_OBJ ? props->child
+                                                             : NULL;
+         p; p = p->next)
+        BR_TRY(put_argument(k, p, j++));
+    for (const br_json *r = need && need->kind == BR_J_ARR ? need->child : NULL;
+         r; r = r->next)
+        if (r->kind != BR_J_STR || !property(k->t, (br_text){r->s, r->n}))
+            doubt(k, "required", "it names what properties does not");
+    if (!j && !(more && more->kind == BR_J_BOOL && !more->b))
+        br_str_puts(&k->root, "any*");
+    else if (!k->root.n)
+        br_str_puts(&k->root, "\"\"");
+    return BR_OK;
+}
+
+/* (key NAME val VALUE end)* */
+static br_code
+put_keyed(const br_tool_syntax *s, const br_tool *t, size_t i, br_str *out,
+          br_status *st)
+{
+    keyed k = {.s = s, .t = t, .i = i};
+    br_code code = put_members(&k);
+
+    if (code == BR_OK && t->strict && k.about)
+        code = br_fail(st, BR_E_UNSUPPORTED, "tool '%s': '%.60s': %s", t->name,
+                       k.about, k.why);
+    else if (code != BR_OK)
+        (void)br_fail(st, code, "tools: out of memory");
+    br_str_printf(out, "t%zu-root ::= %s\n", i, br_str_z(&k.root));
+    br_str_put(out, br_str_z(&k.rules), k.rules.n);
+    out->oom |= k.root.oom || k.rules.oom;
+    br_str_fini(&k.root);
+    br_str_fini(&k.rules);
+    return code;
 }
 
 /* Its arguments: by the schema if that can be enforced. */
@@ -125,17 +355,30 @@ put_arguments(const br_tool *t, size_t i, br_str *out, br_status *st)
     return st->code;
 }
 
-br_code
-br_tool_grammar(const br_tool_syntax *s, const br_tool *tools, size_t n,
-                br_tool_choice choice, bool several, br_str *out, br_status *st)
+/* What comes before calls, and instead of them. */
+static void
+put_root(const br_tool_syntax *s, bool must, br_str *out)
 {
-    if (choice == BR_TOOL_AUTO)
-        put_free_text(s, out);
-    else {
-        br_str_puts(out, "root ::= ");
-        quote(out, s->open);
-        br_str_puts(out, "calls\n");
+    if (s->before) {
+        put_free_text(FREE, s->text, NULL, out);
+        br_str_printf(out, "root ::= (%s)* (%s%s open calls)\n", s->before,
+                      must ? "" : s->answer, must ? "" : " |");
+    } else if (must) {
+        br_str_puts(out, "root ::= open calls\n");
+    } else {
+        put_free_text(FREE, s->open, "calls", out);
+        br_str_puts(out, "root ::= f-0\n");
+        return; /* has read it */
     }
+    br_str_puts(out, "open ::= ");
+    quote(out, s->open);
+    br_str_puts(out, "\n");
+}
+
+static void
+put_calls(const br_tool_syntax *s, const br_tool *tools, size_t n, bool several,
+          br_str *out)
+{
     br_str_puts(out, "calls ::= ");
     quote(out, s->once);
     br_str_puts(out, "call ");
@@ -151,168 +394,33 @@ br_tool_grammar(const br_tool_syntax *s, const br_tool *tools, size_t n,
     for (size_t i = 0; i < n; i++) {
         br_str_puts(out, i ? "| " : "");
         quote(out, tools[i].name);
+        if (s->numbered)
+            br_str_puts(out, "\":\" [0-9]{1,3} ");
         quote(out, s->mid);
         br_str_printf(out, "t%zu-root ", i);
     }
     br_str_puts(out, ") ");
     quote(out, s->last);
     br_str_puts(out, "\n");
+}
+
+br_code
+br_tool_grammar(const br_tool_syntax *s, const br_tool *tools, size_t n,
+                br_tool_choice choice, bool several, br_str *out, br_status *st)
+{
+    put_root(s, choice == BR_TOOL_REQUIRED, out);
+    put_calls(s, tools, n, several, out);
+    if (s->key) {
+        put_free_text(RAW, s->end, "\"\"", out);
+        br_str_puts(out, "any ::= ");
+        quote(out, s->key);
+        br_str_puts(out, "[a-zA-Z0-9_.-]{1,64} ");
+        quote(out, s->val);
+        br_str_puts(out, "v-0\n");
+    }
     for (size_t i = 0; i < n; i++)
-        BR_TRY(put_arguments(&tools[i], i, out, st));
+        BR_TRY(s->key ? put_keyed(s, &tools[i], i, out, st)
+                      : put_arguments(&tools[i], i, out, st));
     br_schema_common(out);
     return out->oom ? br_fail(st, BR_E_OOM, "tools: out of memory") : BR_OK;
-}
-
-/* ---- the reader ---------------------------------------------------------- */
-
-enum { TEXT, ONCE, FIRST, NAME, ARGS, LAST, NEXT, DONE };
-
-static void
-drop(br_tool_reader *r, size_t n)
-{
-    r->held.n -= n;
-    memmove(r->held.at, r->held.at + n, r->held.n);
-}
-
-/* 1: it was there and is gone; 0: not all of it is there yet; -1: it is not */
-static int
-literal(br_tool_reader *r, const char *z)
-{
-    size_t n = strlen(z), have = BR_MIN(n, r->held.n);
-
-    if (memcmp(r->held.at, z, have) != 0)
-        return -1;
-    if (have < n)
-        return 0;
-    drop(r, n);
-    return 1;
-}
-
-/* How much of the end may be the beginning of OPEN. */
-static size_t
-undecided(const br_tool_reader *r)
-{
-    size_t n = BR_MIN(strlen(r->s->open) - 1, r->held.n);
-
-    while (n && memcmp(r->held.at + r->held.n - n, r->s->open, n) != 0)
-        n--;
-    return n;
-}
-
-static int
-read_text(br_tool_reader *r, bool last, br_tool_fn fn, void *ctx)
-{
-    const char *at =
-        memmem(r->held.at, r->held.n, r->s->open, strlen(r->s->open));
-    size_t n = at     ? (size_t)(at - r->held.at)
-               : last ? r->held.n
-                      : r->held.n - undecided(r);
-
-    if (n)
-        fn(ctx, BR_TOOL_TEXT, (br_text){r->held.at, n});
-    drop(r, n);
-    return at ? literal(r, r->s->open) : 0;
-}
-
-static int
-read_name(br_tool_reader *r, br_tool_fn fn, void *ctx)
-{
-    const char *at =
-        memmem(r->held.at, r->held.n, r->s->mid, strlen(r->s->mid));
-
-    if (!at)
-        return r->held.n > BR_TOOL_MAX_NAME + strlen(r->s->mid) ? -1 : 0;
-    fn(ctx, BR_TOOL_BEGIN, (br_text){r->held.at, (size_t)(at - r->held.at)});
-    r->n_calls++;
-    r->depth = 0;
-    r->quoted = r->escaped = false;
-    drop(r, (size_t)(at - r->held.at) + strlen(r->s->mid));
-    return 1;
-}
-
-/* Whether the object ends at this byte. */
-static bool
-closes(br_tool_reader *r, char c)
-{
-    if (r->quoted) {
-        r->quoted = r->escaped || c != '"';
-        r->escaped = !r->escaped && c == '\\';
-        return false;
-    }
-    r->quoted = c == '"';
-    r->depth += c == '{' || c == '[';
-    if (c == '}' || c == ']')
-        return --r->depth == 0;
-    return false;
-}
-
-static int
-read_args(br_tool_reader *r, br_tool_fn fn, void *ctx)
-{
-    size_t n = 0;
-    bool over = false;
-
-    if (r->held.n && r->depth == 0 && r->held.at[0] != '{')
-        return -1;
-    while (n < r->held.n && !over)
-        over = closes(r, r->held.at[n++]);
-    if (n)
-        fn(ctx, BR_TOOL_ARGS, (br_text){r->held.at, n});
-    drop(r, n);
-    if (over)
-        fn(ctx, BR_TOOL_END, (br_text){0});
-    return over;
-}
-
-/* Behind a call: the next one, or what closes them. */
-static int
-read_next(br_tool_reader *r)
-{
-    const br_tool_syntax *s = r->s;
-    char next[128];
-    int more = -1, end;
-
-    if (s->sep) {
-        snprintf(next, sizeof next, "%s%s", s->sep, s->first);
-        more = literal(r, next);
-    }
-    if (more == 1) {
-        r->stage = FIRST; /* + 1 = NAME */
-        return 1;
-    }
-    end = *s->close ? literal(r, s->close) : more == 0 ? 0 : 1;
-    return end == 1 ? 1 : more == 0 || end == 0 ? 0 : -1;
-}
-
-bool
-br_tool_read(br_tool_reader *r, br_text piece, bool last, br_tool_fn fn,
-             void *ctx)
-{
-    int moved = 1;
-
-    br_str_put(&r->held, piece.p, piece.n);
-    if (r->held.oom)
-        return false;
-    while (moved > 0 && (r->held.n || r->stage == ONCE || r->stage == FIRST)) {
-        (void)br_str_z(&r->held);
-        switch (r->stage) {
-        case TEXT: moved = read_text(r, last, fn, ctx); break;
-        case ONCE: moved = literal(r, r->s->once); break;
-        case FIRST: moved = literal(r, r->s->first); break;
-        case NAME: moved = read_name(r, fn, ctx); break;
-        case ARGS: moved = read_args(r, fn, ctx); break;
-        case LAST: moved = literal(r, r->s->last); break;
-        case NEXT: moved = read_next(r); break;
-        default: moved = -1; break;
-        }
-        if (moved > 0)
-            r->stage++;
-    }
-    return moved >= 0;
-}
-
-void
-br_tool_reader_fini(br_tool_reader *r)
-{
-    br_str_fini(&r->held);
 }

@@ -11,8 +11,11 @@
 
 enum { BR_TOOL_MAX = 128, BR_TOOL_MAX_NAME = 64 };
 
-struct br_tool_syntax { /* a row of toolcall.def */
+struct br_tool_syntax { /* a row of toolcall.def; NULL is "", but for sep */
     const char *needle, *and, *open, *once, *first, *mid, *last, *sep, *close;
+    const char *key, *val, *end;
+    const char *text, *before, *answer;
+    bool numbered;
 };
 
 /* By the chat template; NULL: none is known, or not supported. */
@@ -37,7 +40,10 @@ br_code br_tool_grammar(const br_tool_syntax *s, const br_tool *tools, size_t n,
                         br_tool_choice choice, bool several, br_str *out,
                         br_status *st) BR_MUST_USE;
 
-/* ---- the reader ---------------------------------------------------------- */
+/* Whether a named argument is written as the text that it is, not as JSON. */
+bool br_tool_is_text(const br_tool *t, br_text key);
+
+/* ---- the reader (toolread.c) --------------------------------------------- */
 
 typedef enum br_tool_event {
     BR_TOOL_TEXT,  /* of the answer */
@@ -49,10 +55,14 @@ typedef void (*br_tool_fn)(void *ctx, br_tool_event e, br_text piece);
 
 typedef struct br_tool_reader {
     const br_tool_syntax *s;
+    const br_tool *tools; /* that may be called */
+    size_t n_tools;
     br_str held; /* not understood yet */
     uint8_t stage;
-    bool quoted, escaped;
-    uint32_t depth, n_calls;
+    bool quoted, escaped, raw;
+    uint32_t depth, n_calls, n_keys;
+    uint32_t number;   /* of the latest call, where they are numbered */
+    const br_tool *at; /* the latest, or NULL */
 } br_tool_reader;
 
 /* A piece of the answer; last: there are no more. False: it is in no form

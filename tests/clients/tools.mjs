@@ -82,4 +82,27 @@ await check('Anthropic: input_json_delta through the stream helper', async () =>
   args.parse(m.content.at(-1).input);
 });
 
+// ---- responses
+const flat = tools.map((t) => ({ type: 'function', ...t.function, strict: true }));
+const ask = { model: 'demo', input: 'Hello there', tools: flat, max_output_tokens: 200, temperature: 1.2, tool_choice: 'required', parallel_tool_calls: false };
+
+await check('responses: a call, and its output goes back', async () => {
+  const r = await ai.responses.create(ask);
+  assert.deepEqual(r.output.map((i) => i.type), ['function_call']);
+  const call = r.output[0];
+  assert.equal(call.status, 'completed');
+  JSON.parse(call.arguments);
+  const then = await ai.responses.create({ ...ask, max_output_tokens: 20, tool_choice: 'auto', input: [{ role: 'user', content: 'Hello' }, ...r.output, { type: 'function_call_output', call_id: call.call_id, output: 'sunny' }] });
+  assert.ok(then.usage.input_tokens > r.usage.input_tokens);
+});
+
+await check('responses: argument pieces through the stream helper', async () => {
+  const s = ai.responses.stream({ ...ask, tool_choice: { type: 'function', name: 'weather' } });
+  let pieces = '';
+  s.on('response.function_call_arguments.delta', (e) => (pieces += e.delta));
+  const r = await s.finalResponse();
+  assert.equal(r.output[0].arguments, pieces);
+  args.parse(r.output[0].parsed_arguments ?? JSON.parse(pieces));
+});
+
 end();

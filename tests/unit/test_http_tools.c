@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "serve_kit.h"
 
+#include "http/ask.h"
 #include "run/toolcall.h"
 
 #include <math.h>
@@ -17,11 +18,35 @@ static const char *const families[] = {
     "<｜tool▁sep｜> ```json",
     "<｜tool▁sep｜>",
     "Respond {\"name\": function, \"parameters\": ...}",
+    "<tool_call> <function=x> <parameter=y>",
+    "<tool_call> <arg_key> <arg_value>",
+    "<minimax:tool_call>",
+    "<|tool_call_begin|> <|tool_call_argument_begin|>",
+    "<|channel|> functions.",
 };
+
+/* Of tool a: w is a text, n and o are not. */
+static const char schema[] =
+    "{\"type\":\"object\",\"properties\":{\"w\":{\"type\":\"string\"},"
+    "\"n\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":9},"
+    "\"o\":{\"$ref\":\"#/$defs/o\"},\"e\":{\"enum\":[\"up\",\"down\"]}},"
+    "\"$defs\":{\"o\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},"
+    "\"maxItems\":1}},\"required\":[\"n\"],\"additionalProperties\":false}";
+
+static br_tool
+tool_a(br_arena *a)
+{
+    br_status st = {0};
+    br_json *tree;
+
+    br_arena_init(a, 0);
+    t_ok(br_json_parse(&tree, a, schema, strlen(schema), 0, &st), &st);
+    return (br_tool){"a", tree, true};
+}
 
 /* What the reader says, on one line. */
 typedef struct heard {
-    br_str s;
+    br_str s, args; /* args: of the latest call */
     int calls;
 } heard;
 
@@ -35,12 +60,28 @@ hear(void *ctx, br_tool_event e, br_text piece)
     br_str_put(&h->s, piece.p ? piece.p : "", piece.n);
     br_str_puts(&h->s, e == BR_TOOL_BEGIN ? ":" : "");
     h->calls += e == BR_TOOL_END;
+    if (e == BR_TOOL_BEGIN)
+        br_str_clear(&h->args);
+    if (e == BR_TOOL_ARGS)
+        br_str_put(&h->args, piece.p, piece.n);
+    if (e == BR_TOOL_END) {
+        br_status st = {0};
+        br_json *tree;
+        br_arena a;
+
+        br_arena_init(&a, 0);
+        t_ok(br_json_parse(&tree, &a, br_str_z(&h->args), h->args.n, 0, &st),
+             &st);
+        br_arena_fini(&a);
+    }
 }
 
 static char *
 read_in_pieces(const br_tool_syntax *s, const char *text, size_t piece)
 {
-    br_tool_reader r = {.s = s};
+    br_arena a;
+    br_tool tools[] = {tool_a(&a)};
+    br_tool_reader r = {.s = s, .tools = tools, .n_tools = 1};
     heard h = {0};
     size_t n = strlen(text);
     char *out;
@@ -49,8 +90,10 @@ read_in_pieces(const br_tool_syntax *s, const char *text, size_t piece)
         ck_assert(br_tool_read(&r, (br_text){text + i, BR_MIN(piece, n - i)},
                                i + piece >= n, hear, &h));
     br_tool_reader_fini(&r);
+    br_arena_fini(&a);
     out = t_printf("%s", br_str_z(&h.s));
     br_str_fini(&h.s);
+    br_str_fini(&h.args);
     return out;
 }
 
@@ -83,6 +126,31 @@ TEST(calls_are_read_in_any_pieces)
          "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
          "Hm{a:{}}{b:{}}"},
         {5, "{\"name\": \"a\", \"parameters\": {\"q\":{}}}", "{a:{\"q\":{}}}"},
+        {6,
+         "So\n\n<tool_call>\n<function=a>\n<parameter=w>\n \"1\"\n</par\n"
+         "</parameter>\n<parameter=n>\n7\n</parameter>\n</function>\n"
+         "</tool_call>\n<tool_call>\n<function=b>\n</function>\n</tool_call>",
+         "So\n\n{a:{\"w\":\" \\\"1\\\"\\n</par\",\"n\":7}}{b:{}}"},
+        {7,
+         "<tool_call>a\n<arg_key>o</arg_key>\n<arg_value>[\"</arg_value>\\n"
+         "\"]</arg_value>\n<arg_key>w</arg_key>\n<arg_value></arg_value>\n"
+         "</tool_call>",
+         "{a:{\"o\":[\"</arg_value>\\n\"],\"w\":\"\"}}"},
+        {8,
+         "<minimax:tool_call>\n<invoke name=\"a\">\n<parameter name=\"e\">up"
+         "</parameter>\n</invoke>\n<invoke name=\"b\">\n<parameter name=\"z\""
+         ">1</parameter>\n</invoke>\n</minimax:tool_call>",
+         "{a:{\"e\":\"up\"}}{b:{\"z\":\"1\"}}"},
+        {9,
+         "Hm<|tool_calls_section_begin|><|tool_call_begin|>functions.a:0"
+         "<|tool_call_argument_begin|>{\"n\": 1}<|tool_call_end|>"
+         "<|tool_call_begin|>functions.b:12<|tool_call_argument_begin|>{}"
+         "<|tool_call_end|><|tool_calls_section_end|>",
+         "Hm{a:{\"n\": 1}}{b:{}}"},
+        {10,
+         "<|channel|>commentary to=functions.a <|constrain|>json<|message|>"
+         "{\"n\":1}",
+         "{a:{\"n\":1}}"},
     };
 
     for (size_t i = 0; i < BR_COUNT(rows); i++)
@@ -114,90 +182,120 @@ typedef struct drawn {
     float *logits;
 } drawn;
 
-/* Any token that may come; once it is long, marks that end things. */
+/* The token that is this character, where it may come; or -1. */
 static int32_t
-draw(const drawn *d, uint64_t *seed, int n)
+character(const drawn *d, char c)
 {
-    static const char *const ends[] = {"}", "\"", "]", "<", "{", ":"};
-    int32_t v = br_tok_count(d->tok), at = (int32_t)(t_rand(seed) % 2048);
+    const char z[] = {c, 0};
+
+    for (int32_t i = 0; i < br_tok_count(d->tok); i++)
+        if (d->logits[i] > -INFINITY && br_text_is(br_tok_bytes(d->tok, i), z))
+            return i;
+    return -1;
+}
+
+/* Any token that may come; once it is long, the end, or what leads there: the
+ * next of `way`, of which *at have come, or marks that end things. */
+static int32_t
+draw(const drawn *d, uint64_t *seed, int n, const char *way, size_t *at)
+{
+    static const char ends[] = "}\"]<{:";
+    int32_t v = br_tok_count(d->tok), id = (int32_t)(t_rand(seed) % 2048);
 
     for (int32_t i = 0; n > 30 && i < v; i++)
         if (d->logits[i] > -INFINITY && br_tok_is_eog(d->tok, i))
             return i;
-    for (size_t k = 0; n > 30 && k < BR_COUNT(ends); k++)
-        for (int32_t i = 0; i < v; i++)
-            if (d->logits[i] > -INFINITY &&
-                br_text_is(br_tok_bytes(d->tok, i), ends[k]))
-                return i;
-    for (int32_t i = 0; i < v; i++, at = (at + 1) % v)
-        if (d->logits[at] > -INFINITY)
-            return at;
+    if (n > 30) {
+        if (character(d, way[*at]) < 0)
+            *at = 0;
+        if (character(d, way[*at]) >= 0) {
+            char c = way[*at];
+
+            *at = way[*at + 1] ? *at + 1 : 0;
+            return character(d, c);
+        }
+        for (size_t k = 0; ends[k]; k++)
+            if (character(d, ends[k]) >= 0)
+                return character(d, ends[k]);
+    }
+    for (int32_t i = 0; i < v; i++, id = (id + 1) % v)
+        if (d->logits[id] > -INFINITY)
+            return id;
     ck_abort_msg("nothing may come");
 }
 
 static int
-draw_answer(const drawn *d, const br_tool_syntax *s, br_grammar *g,
+draw_answer(const drawn *d, br_tool_reader r, br_grammar *g, bool must,
             uint64_t *seed)
 {
+    const char *way = "\"";
+    size_t at = 0;
     br_matcher *m;
     br_status st = {0};
-    br_tool_reader r = {.s = s};
     heard h = {0};
     bool over = false;
 
+    if (r.s->key)
+        way = t_printf("\"%s", r.s->end);
+    else if (r.s->close)
+        way = t_printf("%s\"", r.s->close);
+    else if (r.s->before)
+        way = must ? "\"<|end|><|start|>assistant<|channel|>commentary to="
+                   : "\"<|end|><|start|>assistant<|channel|>final<|message|>";
+
     t_ok(br_matcher_new(&m, g, &st), &st);
-    for (int n = 0; n < 300 && !over; n++) {
+    for (int n = 0; n < 400 && !over; n++) {
         int32_t id;
 
         memset(d->logits, 0, (size_t)br_tok_count(d->tok) * sizeof(float));
         ck_assert(br_matcher_mask(m, d->logits, br_tok_count(d->tok)));
-        id = draw(d, seed, n);
+        id = draw(d, seed, n, way, &at);
         over = br_tok_is_eog(d->tok, id);
         ck_assert(over || br_matcher_accept(m, id));
         ck_assert(br_tool_read(
             &r, over ? BR_TEXT("") : br_tok_bytes(d->tok, id), over, hear, &h));
     }
-    ck_assert(over);
+    ck_assert_msg(over, "%s: %s", r.s->needle, br_str_z(&h.s));
     br_matcher_free(m);
     br_tool_reader_fini(&r);
     br_str_fini(&h.s);
+    br_str_fini(&h.args);
     return h.calls;
 }
 
 TEST(answers_with_tools_are_read_as_they_were_made)
 {
-    static const char schema[] =
-        "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\","
-        "\"minimum\":1,\"maximum\":9}},\"required\":[\"n\"]}";
-    br_json *tree;
     br_status st = {0};
     uint64_t seed = 3;
     br_arena a;
     drawn d;
 
-    br_arena_init(&a, 0);
-    t_ok(br_json_parse(&tree, &a, schema, strlen(schema), 0, &st), &st);
+    br_tool one = tool_a(&a);
+
     t_ok(br_tok_open(&d.tok, t_repo("models/demo.gguf"), NULL, &st), &st);
     t_ok(br_vocab_new(&d.vocab, d.tok, NULL, &st), &st);
     d.logits = malloc((size_t)br_tok_count(d.tok) * sizeof(float));
     for (size_t f = 0; f < BR_COUNT(families); f++) {
         const br_tool_syntax *s = br_tool_syntax_of(br_text_z(families[f]));
-        const br_tool tools[] = {{"get_n", tree, true}, {"stop", NULL, false}};
+        const br_tool tools[] = {one, {"stop", NULL, false}};
 
         for (int choice = BR_TOOL_AUTO; choice <= BR_TOOL_REQUIRED; choice++) {
+            bool several = (f & 1) && f < 9; /* the last rows are long */
             br_str text = {0};
             br_grammar *g;
 
-            t_ok(br_tool_grammar(s, tools, 2, (br_tool_choice)choice, f & 1,
+            t_ok(br_tool_grammar(s, tools, 2, (br_tool_choice)choice, several,
                                  &text, &st),
                  &st);
             t_ok(br_grammar_new(&g, (br_text){text.at, text.n}, d.vocab, &st),
                  &st);
             for (int i = 0; i < 8; i++) {
-                int calls = draw_answer(&d, s, g, &seed);
+                br_tool_reader r = {.s = s, .tools = tools, .n_tools = 2};
+                int calls =
+                    draw_answer(&d, r, g, choice == BR_TOOL_REQUIRED, &seed);
 
                 ck_assert(choice == BR_TOOL_AUTO || calls == 1 ||
-                          (calls > 1 && (f & 1)));
+                          (calls > 1 && several));
             }
             br_grammar_free(g);
             br_str_fini(&text);
@@ -207,6 +305,63 @@ TEST(answers_with_tools_are_read_as_they_were_made)
     br_vocab_free(d.vocab);
     br_tok_free(d.tok);
     br_arena_fini(&a);
+}
+
+/* Families whose arguments are texts: what cannot be enforced is refused. */
+TEST(arguments_that_cannot_be_enforced)
+{
+    static const struct {
+        const char *schema, *says;
+    } rows[] = {
+        {"{\"type\":\"object\",\"properties\":{\"w\":{\"type\":\"string\","
+         "\"pattern\":\"x\"}}}",
+         "'w': pattern"},
+        {"{\"type\":\"object\",\"properties\":{\"a<\":{\"type\":\"string\"}}}",
+         "such a name"},
+        {"{\"type\":\"object\",\"properties\":{\"n\":{\"not\":{}}}}", "'not'"},
+        {"{\"type\":\"object\",\"required\":[\"q\"]}", "'required'"},
+        {"{\"type\":\"object\",\"properties\":{\"e\":{\"enum\":["
+         "\"\\n</parameter>\\n\"]}}}",
+         "'e': enum"},
+        {"{\"type\":\"object\",\"minProperties\":1}", "'minProperties'"},
+        {"{\"type\":\"array\"}", "one of an object"},
+    };
+    const br_tool_syntax *s = br_tool_syntax_of(br_text_z(families[6]));
+    br_vocab *vocab;
+    br_status st = {0};
+    br_tok *tok;
+
+    t_ok(br_tok_open(&tok, t_repo("models/demo.gguf"), NULL, &st), &st);
+    t_ok(br_vocab_new(&vocab, tok, NULL, &st), &st);
+    for (size_t i = 0; i < BR_COUNT(rows); i++)
+        for (int strict = 0; strict < 2; strict++) {
+            br_str text = {0};
+            br_json *tree;
+            br_grammar *g;
+            br_arena a;
+            br_tool t = {.name = "a", .strict = strict};
+
+            br_arena_init(&a, 0);
+            st = (br_status){0};
+            t_ok(br_json_parse(&tree, &a, rows[i].schema,
+                               strlen(rows[i].schema), 0, &st),
+                 &st);
+            t.schema = tree;
+            ck_assert_int_eq(
+                br_tool_grammar(s, &t, 1, BR_TOOL_AUTO, true, &text, &st),
+                strict ? BR_E_UNSUPPORTED : BR_OK);
+            if (strict)
+                ck_assert_msg(strstr(st.msg, rows[i].says), "%s", st.msg);
+            else {
+                t_ok(br_grammar_new(&g, (br_text){text.at, text.n}, vocab, &st),
+                     &st);
+                br_grammar_free(g);
+            }
+            br_str_fini(&text);
+            br_arena_fini(&a);
+        }
+    br_vocab_free(vocab);
+    br_tok_free(tok);
 }
 
 /* ---- over HTTP ----------------------------------------------------------- */
@@ -294,6 +449,163 @@ TEST(anthropic_tools)
                       strstr(a.body, "\"stop_reason\":\"tool_use\""),
                   "%s", a.body);
     sk_close(&k);
+}
+
+/* The same tools as that API writes them, and items in and out. */
+#define FLAT                                                                   \
+    "\"tools\":[{\"type\":\"function\",\"name\":\"weather\",\"strict\":true,"  \
+    "\"parameters\":{\"type\":\"object\",\"properties\":{\"city\":{\"enum\":[" \
+    "\"Oslo\"]}},\"required\":[\"city\"],\"additionalProperties\":false}},{"   \
+    "\"type\":\"function\",\"name\":\"bed\"}]"
+#define ITEMS                                                                  \
+    "\"input\":[{\"role\":\"user\",\"content\":\"Hi\"},{\"type\":\"message\"," \
+    "\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":"  \
+    "\"I look\"}]},{\"type\":\"function_call\",\"call_id\":\"c1\",\"name\":"   \
+    "\"weather\",\"arguments\":\"{\\\"city\\\":1}\"},{\"type\":"               \
+    "\"function_call\",\"call_id\":\"c2\",\"name\":\"bed\",\"arguments\":\"{}" \
+    "\"}"                                                                      \
+    ",{\"type\":\"function_call_output\",\"call_id\":\"c1\",\"output\":"       \
+    "\"sun\"}"                                                                 \
+    ",{\"type\":\"function_call_output\",\"call_id\":\"c2\",\"output\":"       \
+    "\"soft\"}]"
+
+static sk_answer
+respond(const sk *k, const char *more)
+{
+    return sk_ask(k, "POST /v1/responses", "",
+                  t_printf("{" ITEMS "," FLAT ",\"temperature\":0%s}", more));
+}
+
+TEST(tools_in_responses)
+{
+    static const char named[] = ",\"tool_choice\":{\"type\":\"function\","
+                                "\"name\":\"weather\"}";
+    static const char *const events[] = {
+        "event: response.output_item.added\ndata: {\"type\":"
+        "\"response.output_item.added\",\"sequence_number\":2,"
+        "\"output_index\":0,\"item\":{\"id\":\"fc_",
+        "\"type\":\"function_call\",\"status\":\"in_progress\",\"call_id\":"
+        "\"call_",
+        "response.function_call_arguments.delta\",\"sequence_number\":3,",
+        "\"output_index\":0,\"delta\":\"{",
+        "\"name\":\"weather\",\"arguments\":\"{\\\"city\\\":\\\"Oslo\\\"}\"}"
+        "\n\nevent: response.output_item.done",
+        "event: response.completed",
+    };
+    sk k;
+    sk_answer a;
+    const char *at;
+
+    sk_open(&k, &(sk_config){.template = TEMPLATE});
+    a = respond(&k, named);
+    ck_assert_msg(
+        a.status == 200 && strstr(a.body, "\"output\":[{\"id\":\"fc_") &&
+            strstr(a.body, "\"type\":\"function_call\",\"status\":"
+                           "\"completed\",\"call_id\":\"call_") &&
+            strstr(a.body, "\"name\":\"weather\",\"arguments\":\"{\\\"city"
+                           "\\\":\\\"Oslo\\\"}\"}],") &&
+            strstr(a.body, "\"tool_choice\":{\"type\":\"function\",\"name\":"
+                           "\"weather\"},\"tools\":[{\"type\":\"function\","
+                           "\"name\":\"weather\",\"parameters\":{"),
+        "%s", a.body);
+    a = respond(&k, t_printf("%s,\"stream\":true", named));
+    at = a.body;
+    for (size_t i = 0; i < BR_COUNT(events); i++) {
+        ck_assert_msg((at = strstr(at, events[i])), "%zu in %s", i, a.body);
+        at++;
+    }
+    ck_assert_ptr_null(strstr(a.body, "output_text"));
+    /* text and no calls: a message, when it begins */
+    a = sk_ask(&k, "POST /v1/responses", "",
+               "{\"input\":\"Hello\"," FLAT ",\"temperature\":0,"
+               "\"max_output_tokens\":4,\"stream\":true}");
+    ck_assert_msg(strstr(a.body, "response.output_text.delta") &&
+                      strstr(a.body, "event: response.incomplete"),
+                  "%s", a.body);
+    ck_assert_ptr_null(strstr(a.body, "function_call_arguments"));
+    sk_close(&k);
+}
+
+TEST(several_calls_in_one_response)
+{
+    sk k;
+    sk_answer a = {0};
+
+    sk_open(&k, &(sk_config){.template = TEMPLATE});
+    for (int i = 0; i < 40; i++) {
+        a = sk_ask(&k, "POST /v1/responses", "",
+                   t_printf("{\"input\":\"Hello %d\"," FLAT
+                            ",\"temperature\":2,\"stream\":true,"
+                            "\"max_output_tokens\":300,"
+                            "\"tool_choice\":\"required\"}",
+                            i));
+        ck_assert_int_eq(a.status, 200);
+        if (strstr(a.body, "\"output_index\":1"))
+            break;
+    }
+    ck_assert_msg(strstr(a.body, "\"output_index\":1,\"item\":{\"id\":\"fc_"),
+                  "%s", a.body);
+    ck_assert_str_ne(sk_between(a.body, "\"call_id\":\"", "\""),
+                     sk_between(strstr(a.body, "\"output_index\":1"),
+                                "\"call_id\":\"", "\""));
+    sk_close(&k);
+}
+
+TEST(items_become_messages)
+{
+    static const char *const bad[][2] = {
+        {"{\"type\":\"function_call\",\"name\":\"a\",\"arguments\":\"\"}",
+         "input[0]: a function_call has"},
+        {"{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"a b\","
+         "\"arguments\":\"\"}",
+         "input[0].name"},
+        {"{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":[]}",
+         "a text as output"},
+        {"{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":"
+         "\"\",\"x\":1}",
+         "input[0].x"},
+        {"{\"type\":\"reasoning\",\"content\":[{\"type\":\"x\"}]}",
+         "one reasoning_text"},
+        {"{\"type\":\"web_search_call\"}", "input[0]"},
+    };
+    br_sample_params sample = br_sample_defaults();
+    br_status st = {0};
+    br_ask a;
+
+    t_ok(
+        br_ask_read(&a, BR_API_RESPONSES, &sample, BR_TEXT("{" ITEMS "}"), &st),
+        &st);
+    ck_assert_uint_eq(a.messages.n, 4);
+    ck_assert_str_eq(a.messages.at[1].role, "assistant");
+    ck_assert_str_eq(br_json_get(a.messages.at[1].json, "content")->s,
+                     "I look");
+    ck_assert_uint_eq(br_json_get(a.messages.at[1].json, "tool_calls")->n, 2);
+    ck_assert_str_eq(br_json_get(a.messages.at[3].json, "tool_call_id")->s,
+                     "c2");
+    br_ask_fini(&a);
+    t_ok(
+        br_ask_read(
+            &a, BR_API_RESPONSES, &sample,
+            BR_TEXT("{\"input\":[{\"type\":\"reasoning\",\"summary\":[],"
+                    "\"content\":[{\"type\":\"reasoning_text\",\"text\":"
+                    "\"Hm\"}]},{\"role\":\"assistant\",\"content\":\"Yes\"}]}"),
+            &st),
+        &st);
+    ck_assert_uint_eq(a.messages.n, 1);
+    ck_assert_str_eq(br_json_get(a.messages.at[0].json, "reasoning_content")->s,
+                     "Hm");
+    ck_assert_str_eq(br_json_get(a.messages.at[0].json, "content")->s, "Yes");
+    br_ask_fini(&a);
+    for (size_t i = 0; i < BR_COUNT(bad); i++) {
+        char *body = t_printf("{\"input\":[%s]}", bad[i][0]);
+
+        st = (br_status){0};
+        ck_assert_int_eq(
+            br_ask_read(&a, BR_API_RESPONSES, &sample, br_text_z(body), &st),
+            BR_E_USAGE);
+        ck_assert_msg(strstr(st.msg, bad[i][1]), "%s", st.msg);
+        br_ask_fini(&a);
+    }
 }
 
 TEST(tools_that_are_not_called)
