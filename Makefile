@@ -241,10 +241,14 @@ ptx:
 	    $(PTX_CC) -o $(PTX_OUT)/$$k.ptx kernels/cuda/$$k.cu || exit 1; done
 
 # ---- benchmarks and examples ------------------------------------------------
+$(B)/bench/bench_serve.o: BR_CFLAGS += -DBR_COMMIT='"$(COMMIT)"'
+$(B)/bench/bench_serve.o: $(B)/commit
+$(B)/bench_serve $(B)/bench_soak: $(B)/bench/serve_load.o
 $(B)/bench_%: $(B)/bench/bench_%.o $(B)/bench/kit.o $(B)/libbrass.a
-	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
+	$(call say,LD)$(LINK) $(filter %.o,$^) $(filter %.a,$^) $(BR_LIBS) -o $@
 bench-%: $(B)/bench_% ; @$<
 bench-kernels: brass brasscc ; @bench/kernels/run.sh $(B)/kernels
+soak: $(B)/bench_soak ; @$< $(T)
 
 $(B)/example-%: $(B)/examples/%.o $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
@@ -263,6 +267,6 @@ help: ; @cat tools/make-help.txt
 clean: ; rm -rf build brass compile_commands.json
 
 .SECONDARY:
-.PHONY: ptx all lib man install uninstall test golden-update test-install fuzz fuzz-quick \
+.PHONY: ptx all lib man soak install uninstall test golden-update test-install fuzz fuzz-quick \
         fuzz-cov fuzzers examples lint format format-check wc config compdb help clean
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -221,7 +221,7 @@ show(br_engine *e)
     s->prefix_hits = i.hit_tokens;
     s->prefix_lookups = i.looked_tokens;
     s->decode_step_ns = i.time.base_ns;
-    s->row_ns = i.time.row_ns;
+    s->row_ns = i.time.fixed_ns;
     s->n_rejected = e->stats.n_rejected;
     e->stats = *s;
 }

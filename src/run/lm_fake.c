@@ -28,7 +28,9 @@ br_lm_fake_mix(uint64_t before, int32_t token)
 int32_t
 br_lm_fake_wants(const br_lm_fake *f, uint64_t h)
 {
-    return (int32_t)((h >> 8) % (uint64_t)f->c.n_common);
+    uint64_t n = (uint64_t)(f->c.n_common - f->c.first_common);
+
+    return f->c.first_common + (int32_t)((h >> 8) % n);
 }
 
 int32_t

@@ -16,13 +16,14 @@ typedef struct br_lm_fake br_lm_fake;
 
 /* Zero: the default. */
 typedef struct br_lm_fake_config {
-    int32_t n_vocab;  /* 256 */
-    int32_t n_common; /* tokens it wants are below; n_vocab */
-    uint32_t n_ctx;   /* 1024 */
-    uint32_t n_slots; /* 8 */
-    uint32_t n_pages; /* enough for all slots */
-    uint32_t chunk;   /* 512 */
-    uint32_t window;  /* a second group with this window; 0: none */
+    int32_t n_vocab;      /* 256 */
+    int32_t n_common;     /* tokens it wants are below; n_vocab */
+    int32_t first_common; /* and not below this one */
+    uint32_t n_ctx;       /* 1024 */
+    uint32_t n_slots;     /* 8 */
+    uint32_t n_pages;     /* enough for all slots */
+    uint32_t chunk;       /* 512 */
+    uint32_t window;      /* a second group with this window; 0: none */
     bool recurrent;
     int64_t step_ns, row_ns; /* how long a step takes */
     uint32_t fail_token;     /* a step with this token fails; 0: none */

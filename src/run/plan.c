@@ -8,11 +8,13 @@ static const uint32_t jitter_ms[BR_QOS_COUNT] = {
 #undef X
 };
 
-void
-br_steptime_note(br_steptime *t, uint32_t rows, int64_t ns)
+static const uint32_t weight[BR_QOS_COUNT] = {16, 4, 1};
+
+static void
+note_decode(br_steptime *t, double x, double y)
 {
-    const double keep = 63.0 / 64;
-    double x = rows, y = (double)ns, det;
+    const double keep = 31.0 / 32;
+    double det;
 
     t->n = t->n * keep + 1;
     t->x = t->x * keep + x;
@@ -23,48 +25,102 @@ br_steptime_note(br_steptime *t, uint32_t rows, int64_t ns)
     /* Steps that are all alike say nothing about the slope. */
     t->row_ns = det > 0.01 * t->xx ? (t->n * t->xy - t->x * t->y) / det : 0;
     t->row_ns = BR_MAX(t->row_ns, 0);
-    t->base_ns = (t->y - t->row_ns * t->x) / t->n;
-    if (t->base_ns < 0 || t->row_ns <= 0) {
-        t->base_ns = t->row_ns > 0 ? 0 : t->y / t->n;
-        t->row_ns = t->row_ns > 0 ? t->y / t->x : 0;
+    t->base_ns = BR_MAX((t->y - t->row_ns * t->x) / t->n, 0);
+}
+
+static void
+note_prefill(br_steptime *t, double p, double r, double y)
+{
+    const double keep = 15.0 / 16;
+    double det;
+
+    t->pp = t->pp * keep + p * p;
+    t->pr = t->pr * keep + p * r;
+    t->rr = t->rr * keep + r * r;
+    t->py = t->py * keep + p * y;
+    t->ry = t->ry * keep + r * y;
+    det = t->pp * t->rr - t->pr * t->pr;
+    if (det > 1e-3 * t->pp * t->rr) {
+        t->fixed_ns = (t->py * t->rr - t->ry * t->pr) / det;
+        t->read_ns = (t->ry * t->pp - t->py * t->pr) / det;
+        if (t->read_ns < 0)
+            t->fixed_ns = t->read_ns = 0;
+        if (t->fixed_ns < 0) {
+            t->fixed_ns = 0;
+            t->read_ns = t->ry / t->rr;
+        }
     }
+    /* All at one place say what a row costs there, not why. */
+    y = t->fixed_ns * t->pp + t->read_ns * t->pr;
+    if (y > 0) {
+        t->fixed_ns *= t->py / y;
+        t->read_ns *= t->py / y;
+    } else
+        t->fixed_ns = t->py / t->pp;
+}
+
+void
+br_steptime_note(br_steptime *t, const br_step_rows *r, int64_t ns)
+{
+    double alone = t->base_ns + t->row_ns * r->decode, y = (double)ns;
+
+    t->mixed = r->prefill ? t->mixed + 1 : 0;
+    if (r->prefill)
+        note_prefill(t, r->prefill, r->positions, BR_MAX(y - alone, y / 64));
+    else
+        note_decode(t, r->decode, y);
 }
 
 double
-br_steptime_of(const br_steptime *t, uint32_t rows)
+br_steptime_prefill(const br_steptime *t, double position)
 {
-    return t->base_ns + t->row_ns * rows;
+    return t->fixed_ns + t->read_ns * position;
+}
+
+double
+br_plan_row_ns(const br_steptime *t, const br_plan_want *w, uint32_t n)
+{
+    double ns = 0, sum = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (w[i].rows) {
+            ns += weight[w[i].qos] * br_steptime_prefill(t, w[i].from);
+            sum += weight[w[i].qos];
+        }
+    return sum > 0 ? ns / sum : 0;
 }
 
 uint32_t
 br_plan_budget(const br_steptime *t, uint32_t n_decode, br_qos best,
-               uint32_t max_rows)
+               double row_ns, uint32_t max_rows)
 {
     uint32_t room = max_rows > n_decode ? max_rows - n_decode : 0;
-    double base = br_steptime_of(t, n_decode), extra = 0, rows;
+    double base = t->base_ns + t->row_ns * n_decode, extra = 0, rows;
+    double least = BR_PLAN_MIN_ROWS * row_ns;
 
-    switch (best) {
-    case BR_QOS_INTERACTIVE:
-        extra = BR_MIN(base / 4, jitter_ms[best] * 1e6);
-        break;
-    case BR_QOS_STANDARD:
-    case BR_QOS_BATCH: extra = BR_PLAN_STANDARD_MS * 1e6; break;
-    case BR_QOS_COUNT: extra = BR_PLAN_IDLE_MS * 1e6 - base; break;
-    }
-    if (t->row_ns <= 0)
+    if (n_decode && t->mixed >= BR_PLAN_MIXED)
+        return 0;
+    if (row_ns <= 0)
         return BR_MIN(room, best == BR_QOS_INTERACTIVE
                                 ? (uint32_t)BR_PLAN_MIN_ROWS
                                 : (uint32_t)BR_PLAN_FIRST_ROWS);
-    rows = extra / t->row_ns;
-    if (rows < BR_PLAN_MIN_ROWS)
-        return BR_MIN(room, (uint32_t)BR_PLAN_MIN_ROWS);
+    switch (best) {
+    case BR_QOS_INTERACTIVE:
+        extra = BR_MIN(BR_MAX(base / 4, least), jitter_ms[best] * 1e6);
+        break;
+    case BR_QOS_STANDARD:
+    case BR_QOS_BATCH: extra = BR_PLAN_STANDARD_MS * 1e6; break;
+    case BR_QOS_COUNT:
+        extra = BR_MAX(BR_PLAN_IDLE_MS * 1e6 - base, least);
+        break;
+    }
+    rows = BR_MAX(extra / row_ns, 1);
     return rows < room ? (uint32_t)rows : room;
 }
 
 void
 br_plan_share(br_plan_want *w, uint32_t n, uint32_t budget)
 {
-    static const uint32_t weight[BR_QOS_COUNT] = {16, 4, 1};
     uint64_t sum = 0;
     uint32_t left = budget;
 

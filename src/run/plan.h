@@ -6,30 +6,44 @@
 
 #include "run/tenant.h"
 
-/* What steps cost: ns = base + rows * row, by least squares over the latest
- * ones, older ones counting less and less. Zero-initialise. */
+/* What steps cost, in two lines by least squares, older steps counting less
+ * and less: one of steps that only decode, ns = base + rows * row, and one of
+ * what prefill adds to them, ns = rows * (fixed + position * read), because
+ * attention makes the rows of a long prompt dearer as it goes on (measured:
+ * twelvefold from position 0 to 8,000 of a small model). Zero-initialise. */
 typedef struct br_steptime {
-    double n, x, y, xx, xy; /* sums, halved every 44 steps */
-    double base_ns, row_ns;
+    double n, x, y, xx, xy;    /* sums of steps that decode */
+    double pp, pr, rr, py, ry; /* of prefill: p rows, r positions */
+    double base_ns, row_ns, fixed_ns, read_ns;
+    uint32_t mixed; /* steps with prefill since one without */
 } br_steptime;
 
-void br_steptime_note(br_steptime *t, uint32_t rows, int64_t ns);
-double br_steptime_of(const br_steptime *t, uint32_t rows); /* 0: unknown */
+/* positions: the sum of those of the rows that are prefill. */
+typedef struct br_step_rows {
+    uint32_t decode, prefill;
+    double positions;
+} br_step_rows;
+void br_steptime_note(br_steptime *t, const br_step_rows *r, int64_t ns);
+/* A row of prefill at that position; 0: unknown. */
+double br_steptime_prefill(const br_steptime *t, double position);
 
 enum {
-    BR_PLAN_MIN_ROWS = 16,     /* of prefill in a step, so that it gets on */
+    BR_PLAN_MIN_ROWS = 8,      /* of prefill in a step, so that it gets on */
     BR_PLAN_FIRST_ROWS = 64,   /* while nothing is known */
     BR_PLAN_IDLE_MS = 50,      /* of a step, where nobody decodes: who comes */
                                /* next waits for its end */
     BR_PLAN_STANDARD_MS = 100, /* what a step of decoding may be longer by */
+    BR_PLAN_MIXED = 32,        /* steps: then one decodes alone, so that what */
+                               /* decoding costs stays known */
 };
 
 /* Rows a step may have beside n_decode rows that decode. best: the best class
- * that decodes; BR_QOS_COUNT: nobody. A step in which an interactive request
- * decodes is at most a quarter longer than without prefill, and never longer
- * by more than its jitter budget; but BR_PLAN_MIN_ROWS always fit. */
+ * that decodes; BR_QOS_COUNT: nobody. row_ns: of those to come; 0: unknown. A
+ * step in which an interactive request decodes is at most a quarter longer than
+ * without prefill, or BR_PLAN_MIN_ROWS, but never longer by more than its
+ * jitter budget, unless by a single row. */
 uint32_t br_plan_budget(const br_steptime *t, uint32_t n_decode, br_qos best,
-                        uint32_t max_rows);
+                        double row_ns, uint32_t max_rows);
 
 /* A slot that reads its prompt. */
 typedef struct br_plan_want {
@@ -37,7 +51,11 @@ typedef struct br_plan_want {
     br_qos qos;
     uint32_t give;   /* it gets */
     uint32_t credit; /* what it is owed of fractions, in 1/256 rows; kept */
+    uint32_t from;   /* position of the first */
 } br_plan_want;
+
+/* What a row costs when they are shared out so; 0: unknown. */
+double br_plan_row_ns(const br_steptime *t, const br_plan_want *w, uint32_t n);
 
 /* Shares the budget out by the classes' prefill weights (16 : 4 : 1), so that
  * all get on and nobody waits for a long prompt to end; what one cannot use

@@ -407,13 +407,17 @@ plan_prefill(br_sched *s, br_qos best)
                 r->n_tokens == r->n_fed)
                 continue;
             s->want_of[n] = s->slot[i];
-            s->want[n] =
-                (br_plan_want){.rows = rows_wanted(s, r), .qos = (br_qos)q};
+            s->want[n] = (br_plan_want){.rows = rows_wanted(s, r),
+                                        .qos = (br_qos)q,
+                                        .credit = r->credit,
+                                        .from = r->n_fed};
             most += s->want[n++].rows;
         }
     if (most == 0)
         return;
-    budget = br_plan_budget(&s->time, s->plan.n_decode, best, s->c.max_rows);
+    budget =
+        br_plan_budget(&s->time, s->plan.n_decode, best,
+                       br_plan_row_ns(&s->time, s->want, n), s->c.max_rows);
     br_plan_share(s->want, n, BR_MIN(budget, most));
     for (uint32_t i = 0; i < n; i++) {
         s->r[s->want_of[i]].credit = s->want[i].credit;
@@ -487,13 +491,24 @@ keep_prefix(br_sched *s, uint32_t h)
     r->boundary = 0;
 }
 
+static void
+note_time(br_sched *s, int64_t ns)
+{
+    uint32_t n = s->plan.step.n_rows;
+    br_step_rows r = {s->plan.n_decode, n - s->plan.n_decode, 0};
+
+    for (uint32_t t = r.decode; t < n; t++)
+        r.positions += s->plan.step.position[t];
+    if (n)
+        br_steptime_note(&s->time, &r, ns);
+}
+
 void
 br_sched_stepped(br_sched *s, int64_t now, int64_t step_ns)
 {
     s->now = BR_MAX(s->now, now);
     s->plan.n_save = 0;
-    if (s->plan.step.n_rows)
-        br_steptime_note(&s->time, s->plan.step.n_rows, step_ns);
+    note_time(s, step_ns);
     for (uint32_t i = 0; i < s->c.n_slots; i++) {
         req *r = s->slot[i] == NONE ? NULL : &s->r[s->slot[i]];
         bool token;

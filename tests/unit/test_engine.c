@@ -3,9 +3,12 @@
 #include "engine_kit.h"
 
 #include "base/thread.h"
+#include "run/lm_model.h"
 
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const br_lm_fake_config no_fake;
 static const br_engine_config no_engine;
@@ -336,4 +339,84 @@ TEST(engine_ledgers_add_up_to_the_usages)
     br_engine_tenant_drop(k.e, 1);
     ck_assert(!br_engine_ledger(k.e, 1, &(br_ledger){0}));
     ek_close(&k);
+}
+
+/* ---- what a step may not do ---------------------------------------------- */
+
+static atomic_bool counting;
+static _Atomic uint32_t n_allocations; /* of all threads but the drainer's */
+
+static void *
+count_allocations(void *ctx, void *p, size_t n)
+{
+    (void)ctx;
+    if (n && atomic_load(&counting) && br_os_thread_id() != (uint32_t)getpid())
+        atomic_fetch_add(&n_allocations, 1);
+    if (n)
+        return realloc(p, n);
+    free(p);
+    return NULL;
+}
+
+static void
+steps_without_allocation(ek *k, bool fake)
+{
+    enum { N = 4, OUT = 90 };
+    static ek_req r[N];
+    ek_req *all[N];
+
+    for (uint32_t i = 0; i < N; i++) {
+        br_request_desc d;
+
+        r[i] = (ek_req){0};
+        ek_prompt(&r[i], 40, 70 + i);
+        d = ek_desc(&r[i], OUT);
+        all[i] = &r[i];
+        ek_submit(k, &r[i], &d);
+    }
+    for (uint32_t i = 0; i < N; i++)
+        while (r[i].n_out < 2)
+            (void)br_engine_drain(k->e, 1);
+    atomic_store(&n_allocations, 0);
+    atomic_store(&counting, true);
+    for (uint32_t i = 0; i < N; i++)
+        while (r[i].n_out < OUT - 20)
+            (void)br_engine_drain(k->e, 1);
+    atomic_store(&counting, false);
+    ck_assert_uint_eq(atomic_load(&n_allocations), 0);
+    ek_await(k, all, N);
+    for (uint32_t i = 0; fake && i < N; i++)
+        ek_right(k, &r[i]);
+}
+
+TEST(engine_steps_do_not_allocate)
+{
+    ek k;
+
+    br_mem_hook(count_allocations, NULL);
+    ek_open(&k, (br_lm_fake_config){.window = 48, .step_ns = 200000},
+            no_engine);
+    steps_without_allocation(&k, true);
+    ek_close(&k);
+}
+
+TEST(engine_steps_of_a_model_do_not_allocate)
+{
+    br_lm_config c = {.n_ctx = 160, .n_slots = 4};
+    br_lm_model *lm;
+    br_model *m;
+    br_status st = {0};
+    ek k = {0};
+
+    br_mem_hook(count_allocations, NULL);
+    t_ok(br_model_open(&m, t_repo("models/demo.gguf"), &st), &st);
+    t_ok(br_tok_open(&k.tok, t_repo("models/demo.gguf"), NULL, &st), &st);
+    t_ok(br_lm_model_open(&lm, m, &c, &st), &st);
+    k.c = (br_engine_config){.lm = br_lm_model_lm(lm), .tok = k.tok};
+    t_ok(br_engine_new(&k.e, &k.c, &st), &st);
+    steps_without_allocation(&k, false);
+    br_engine_free(k.e);
+    br_lm_model_close(lm);
+    br_tok_free(k.tok);
+    br_model_close(m);
 }

@@ -321,6 +321,23 @@ TEST(sched_reads_long_prompts_beside_a_steady_stream)
     rig_close(&g);
 }
 
+TEST(sched_reads_a_batch_prompt_beside_an_interactive_one)
+{
+    rig g;
+    uint32_t h;
+
+    rig_open(&g, 4, 2000);
+    set(&g, 0, quota(BR_QOS_INTERACTIVE, 4));
+    set(&g, 1, quota(BR_QOS_BATCH, 4));
+    (void)add(&g, 0, 20, 900, 1);
+    (void)add(&g, 0, 4000, 10, 2);
+    h = add(&g, 1, 300, 10, 3);
+    for (int i = 0; i < 90; i++)
+        run(&g);
+    ck_assert_uint_ge(br_sched_req(g.s, h).n_fed, 40);
+    rig_close(&g);
+}
+
 /* ---- the tree ------------------------------------------------------------ */
 
 static uint64_t
@@ -378,19 +395,44 @@ TEST(prefix_compares_tokens_whatever_the_hash_says)
     br_kv_free(kv);
 }
 
+/* 5 ms, 0.2 ms a row that decodes, 0.05 ms one of prefill at position 0, and
+ * as much again every 1,000 positions. */
+static int64_t
+step_ns(const br_step_rows *r)
+{
+    return 5000000 + 200000 * (int64_t)r->decode + 50000 * (int64_t)r->prefill +
+           (int64_t)(50 * r->positions);
+}
+
 TEST(plan_learns_what_rows_cost)
 {
     br_steptime t = {0};
+    double at = 0;
 
-    ck_assert_uint_eq(br_plan_budget(&t, 1, BR_QOS_INTERACTIVE, 512),
+    ck_assert_uint_eq(br_plan_budget(&t, 1, BR_QOS_INTERACTIVE, 0, 512),
                       BR_PLAN_MIN_ROWS);
-    for (uint32_t i = 0; i < 200; i++)
-        br_steptime_note(&t, 1 + i % 60, 5000000 + 50000 * (1 + i % 60));
+    for (uint32_t i = 0; i < 60; i++) {
+        br_step_rows r = {1 + i % 8, 0, 0};
+
+        br_steptime_note(&t, &r, step_ns(&r));
+    }
+    for (uint32_t i = 0; i < 30; i++, at += 40) {
+        br_step_rows r = {1 + i % 8, 40, 40 * at};
+
+        br_steptime_note(&t, &r, step_ns(&r));
+    }
     ck_assert(t.base_ns > 4.9e6 && t.base_ns < 5.1e6);
-    ck_assert(t.row_ns > 4.9e4 && t.row_ns < 5.1e4);
-    ck_assert_uint_eq(br_plan_budget(&t, 1, BR_QOS_INTERACTIVE, 512), 25);
-    ck_assert_uint_eq(br_plan_budget(&t, 1, BR_QOS_INTERACTIVE, 20), 19);
-    ck_assert_uint_ge(br_plan_budget(&t, 0, BR_QOS_COUNT, 4096), 890);
+    ck_assert(t.row_ns > 1.9e5 && t.row_ns < 2.1e5);
+    ck_assert(br_steptime_prefill(&t, 0) > 4e4 &&
+              br_steptime_prefill(&t, 0) < 6e4);
+    ck_assert(br_steptime_prefill(&t, 9000) > 4.5e5 &&
+              br_steptime_prefill(&t, 9000) < 5.5e5);
+    ck_assert_uint_eq(br_plan_budget(&t, 5, BR_QOS_INTERACTIVE, 5e4, 512), 30);
+    ck_assert_uint_eq(br_plan_budget(&t, 5, BR_QOS_INTERACTIVE, 5e4, 20), 15);
+    ck_assert_uint_ge(br_plan_budget(&t, 0, BR_QOS_COUNT, 5e4, 4096), 890);
+    /* The budget is kept where it is a few rows, or one. */
+    ck_assert_uint_eq(br_plan_budget(&t, 1, BR_QOS_INTERACTIVE, 6e6, 512), 5);
+    ck_assert_uint_eq(br_plan_budget(&t, 1, BR_QOS_INTERACTIVE, 6e7, 512), 1);
 }
 
 TEST(plan_shares_rows_by_class)
@@ -403,4 +445,17 @@ TEST(plan_shares_rows_by_class)
     ck_assert_uint_eq(w[0].give, 10);
     ck_assert_uint_eq(w[2].give, 10);
     ck_assert_uint_eq(w[1].give, 190);
+}
+
+TEST(plan_lets_everybody_have_a_row_now_and_then)
+{
+    br_plan_want w[] = {{.rows = 1000, .qos = BR_QOS_INTERACTIVE},
+                        {.rows = 1000, .qos = BR_QOS_BATCH}};
+    uint32_t batch = 0;
+
+    for (int i = 0; i < 17; i++) {
+        br_plan_share(w, 2, 8);
+        batch += w[1].give;
+    }
+    ck_assert_uint_ge(batch, 7);
 }

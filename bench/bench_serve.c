@@ -1,0 +1,434 @@
+/* bench_serve.c - what a server promises its tenants, measured by clients.
+ *
+ *   bench_serve [-m MODEL.gguf] [-t SECONDS] [fake] [file] [streams] [ttft]
+ *
+ * Without a part: all. Fairness is measured on a fake model whose
+ * steps take what they are told to (so that what is seen is the scheduler's
+ * doing), and on a file, where neighbours on the machine are seen as well.
+ * Prints one line for each promise and ends with 1 when one is not kept.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/rng.h"
+#include "base/thread.h"
+#include "kit.h"
+#include "serve_load.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GAPS = 1 << 16 };
+#define SECOND INT64_C(1000000000)
+
+static const char *model = "models/demo.gguf";
+static int64_t seconds = 2; /* of a measurement */
+static int missed;
+static int64_t gaps[GAPS];
+
+static void
+report(const char *on, const char *what, double v, const char *unit,
+       double goal)
+{
+    bool ok = v <= goal;
+
+    printf("%-5s %-58s %9.2f %-8s", on, what, v, unit);
+    if (goal < 1e30)
+        printf(" <= %-6g %s", goal, ok ? "ok" : "MISSED");
+    putchar('\n');
+    fflush(stdout);
+    missed += !ok;
+}
+
+#define NO_GOAL 1e30
+
+static br_quota
+tenant(br_qos qos)
+{
+    br_quota q = br_quota_defaults();
+
+    q.qos = qos;
+    q.max_slots = q.max_queued = 1024;
+    q.max_kv_pages = q.decode_tokens_per_s = q.prefill_tokens_per_s = 1 << 30;
+    return q;
+}
+
+/* ---- streams that go on and on ------------------------------------------- */
+
+/* Tenant i always has n[i] asks under way. */
+typedef struct crowd {
+    uint32_t n[LOAD_TENANTS];
+    uint32_t prompt, out; /* most; half of it at least */
+    uint64_t tokens[LOAD_TENANTS];
+    stream *watched;
+    uint32_t n_gaps;
+    br_rng g;
+} crowd;
+
+static void
+ask_again(load *l, crowd *c, uint32_t t)
+{
+    load_ask a = {.tenant = t,
+                  .n_prompt =
+                      c->prompt / 2 + br_rng_below(&c->g, c->prompt / 2),
+                  .n_out = c->out / 2 + br_rng_below(&c->g, c->out / 2),
+                  .seed = br_rng_u64(&c->g)};
+
+    (void)load_begin(l, &a);
+}
+
+static void
+on_over(load *l, stream *s)
+{
+    crowd *c = l->ctx;
+
+    if (s == c->watched)
+        c->watched = NULL;
+    else if (c->n[s->ask.tenant])
+        ask_again(l, c, s->ask.tenant);
+}
+
+static void
+on_token(load *l, stream *s, int64_t gap)
+{
+    crowd *c = l->ctx;
+
+    c->tokens[s->ask.tenant]++;
+    if (s == c->watched && gap && c->n_gaps < GAPS)
+        gaps[c->n_gaps++] = gap;
+}
+
+static void
+begin(load *l, const load_server *s, crowd *c)
+{
+    load_init(l, s);
+    l->ctx = c;
+    l->token = on_token;
+    l->over = on_over;
+    br_rng_init(&c->g, 1, 2);
+    for (uint32_t t = 0; t < LOAD_TENANTS; t++)
+        for (uint32_t i = 0; i < c->n[t]; i++)
+            ask_again(l, c, t);
+}
+
+/* Forgets what was counted, and counts for a while. */
+static void
+count(load *l, crowd *c, int64_t ns)
+{
+    memset(c->tokens, 0, sizeof c->tokens);
+    c->n_gaps = 0;
+    load_run(l, ns);
+}
+
+/* ---- fairness ------------------------------------------------------------ */
+
+typedef struct ground { /* a model to be fair on */
+    const char *name;
+    load_spec spec;
+    uint32_t long_prompt;
+} ground;
+
+static void
+serve(load_server *s, const ground *g, uint32_t n_slots, br_qos first,
+      br_qos others)
+{
+    load_spec spec = g->spec;
+
+    spec.n_slots = spec.fake.n_slots = n_slots;
+    spec.queue = 1024;
+    spec.n_tenants = 2;
+    spec.quota[0] = tenant(first);
+    spec.quota[1] = tenant(others);
+    load_serve(s, &spec);
+}
+
+/* others 0: what the machine itself does to the gaps. */
+static void
+one_among(const ground *g, uint32_t others)
+{
+    crowd c = {.n = {0, others}, .prompt = 64, .out = 64};
+    char what[80];
+    load_ask a = {.n_prompt = 32, .n_out = 900, .seed = 1};
+    load_server s;
+    load l;
+    double p50;
+
+    serve(&s, g, 16, BR_QOS_INTERACTIVE, BR_QOS_BATCH);
+    begin(&l, &s, &c);
+    load_run(&l, SECOND);
+    c.watched = load_begin(&l, &a);
+    count(&l, &c, 2 * seconds * SECOND);
+    p50 = load_quantile_ms(gaps, c.n_gaps, 0.5);
+    snprintf(what, sizeof what, "interactive beside %u batch: median gap",
+             others);
+    report(g->name, what, p50, "ms", NO_GOAL);
+    report(g->name, "  p99 / median",
+           load_quantile_ms(gaps, c.n_gaps, 0.99) / p50, "",
+           others ? 1.3 : NO_GOAL);
+    load_fini(&l);
+    load_end(&s);
+}
+
+static void
+queues_of_15_and_60(const ground *g)
+{
+    crowd c = {.n = {15, 60}, .prompt = 32, .out = 48};
+    load_server s;
+    load l;
+    double a, b;
+
+    serve(&s, g, 8, BR_QOS_STANDARD, BR_QOS_STANDARD);
+    begin(&l, &s, &c);
+    load_run(&l, SECOND);
+    count(&l, &c, 3 * seconds * SECOND);
+    a = (double)c.tokens[0];
+    b = (double)c.tokens[1];
+    report(g->name, "15 and 60 queued on 8 slots: tokens, off equal",
+           100 * (BR_MAX(a, b) / ((a + b) / 2) - 1), "%", 5);
+    load_fini(&l);
+    load_end(&s);
+}
+
+static double
+rate_of_one(const ground *g, uint32_t own, uint32_t others)
+{
+    crowd c = {.n = {own, others}, .prompt = 32, .out = 48};
+    load_server s;
+    load l;
+
+    serve(&s, g, 16, BR_QOS_STANDARD, BR_QOS_STANDARD);
+    begin(&l, &s, &c);
+    load_run(&l, SECOND);
+    count(&l, &c, 2 * seconds * SECOND);
+    load_fini(&l);
+    load_end(&s);
+    return (double)c.tokens[0] / own / (double)(2 * seconds);
+}
+
+static void
+on_first(load *l, stream *s, int64_t gap)
+{
+    on_token(l, s, gap);
+    if (s->ask.seed == 7 && s->n_out == 1)
+        ((crowd *)l->ctx)->n[2] = 1; /* the long prompt was read */
+}
+
+/* A stream that decodes while another tenant's long prompt is read: how much
+ * longer a token takes. */
+static void
+long_prompt(const ground *g, br_qos qos, double budget_ms)
+{
+    load_ask a = {.n_prompt = 32, .n_out = 4000, .seed = 6, .may_fail = true};
+    load_ask b = {
+        .tenant = 1, .n_prompt = g->long_prompt, .n_out = 2, .seed = 7};
+    crowd c = {0};
+    char what[80];
+    double p50, first;
+    load_server s;
+    load l;
+
+    serve(&s, g, 4, qos, BR_QOS_STANDARD);
+    begin(&l, &s, &c);
+    l.token = on_first;
+    c.watched = load_begin(&l, &a);
+    count(&l, &c, SECOND);
+    count(&l, &c, seconds * SECOND);
+    p50 = load_quantile_ms(gaps, c.n_gaps, 0.5);
+    c.n_gaps = 0;
+    first = kit_ms();
+    (void)load_begin(&l, &b);
+    while (!c.n[2] && c.watched)
+        load_run(&l, 10000000);
+    first = kit_ms() - first;
+    if (!c.n[2])
+        load_die("the long prompt was not read in time");
+    snprintf(what, sizeof what, "%s beside a prompt of %u: gap before",
+             br_qos_name(qos), g->long_prompt);
+    report(g->name, what, p50, "ms", NO_GOAL);
+    report(g->name, "  p99 while it is read, longer by",
+           load_quantile_ms(gaps, c.n_gaps, 0.99) - p50, "ms", budget_ms);
+    report(g->name, "  the longest, longer by",
+           load_quantile_ms(gaps, c.n_gaps, 1) - p50, "ms", NO_GOAL);
+    report(g->name, "  its first token after", first, "ms", NO_GOAL);
+    load_fini(&l);
+    load_end(&s);
+}
+
+static void
+fairness(const ground *g)
+{
+    double one;
+
+    one_among(g, 0);
+    one_among(g, 15);
+    queues_of_15_and_60(g);
+    one = rate_of_one(g, 1, 15) / rate_of_one(g, 16, 0);
+    report(g->name, "1 stream beside 15: lost of its rate among 16 own",
+           100 * (1 - one), "%", 10);
+    long_prompt(g, BR_QOS_INTERACTIVE, 30);
+    long_prompt(g, BR_QOS_STANDARD, 100);
+}
+
+static void
+on_fake(void)
+{
+    fairness(&(ground){"fake",
+                       {.fake = {.n_ctx = 36864,
+                                 .n_pages = 16384,
+                                 .step_ns = 8000000,
+                                 .row_ns = 50000}},
+                       32768});
+}
+
+static void
+on_file(void)
+{
+    fairness(&(ground){"file", {.model = model, .n_ctx = 8704}, 8192});
+}
+
+/* ---- a thousand streams -------------------------------------------------- */
+
+static void
+thousand(const char *on, const load_spec *spec, uint32_t n_out)
+{
+    enum { N = 1000 };
+    static const char *const threads[] = {"http", "engine"};
+    double rss, during, cpu[2][2], ms;
+    load_server s;
+    load l;
+
+    load_serve(&s, spec);
+    load_init(&l, &s);
+    rss = load_rss_kb(&s);
+    for (int i = 0; i < 4; i++)
+        cpu[i / 2][i % 2] = load_cpu(&s, threads[i / 2], i % 2);
+    ms = kit_ms();
+    for (uint32_t i = 0; i < N; i++)
+        (void)load_begin(&l, &(load_ask){.n_prompt = 4,
+                                         .n_out = n_out,
+                                         .seed = spec->model ? i % 16 : i});
+    load_run(&l, SECOND);
+    during = load_rss_kb(&s);
+    load_run(&l, -1);
+    ms = kit_ms() - ms;
+    for (int i = 0; i < 4; i++)
+        cpu[i / 2][i % 2] =
+            (load_cpu(&s, threads[i / 2], i % 2) - cpu[i / 2][i % 2]) * 1e6 /
+            (double)l.n_tokens;
+    report(on, "1,000 streams, every token right: tokens a second",
+           (double)l.n_tokens / ms * 1e3, "", NO_GOAL);
+    report(on, "  user time of the server's thread for a token", cpu[0][1],
+           "us", 3);
+    report(on, "  kernel's", cpu[0][0], "us", NO_GOAL);
+    report(on, "  user time of the engine's thread, the model with it",
+           cpu[1][1], "us", NO_GOAL);
+    report(on, "  memory of a stream", (during - rss) / N, "KB", 64);
+    load_fini(&l);
+    load_end(&s);
+}
+
+static void
+streams(void)
+{
+    const load_spec fake = {.fake = {.n_slots = 1000,
+                                     .n_ctx = 256,
+                                     .chunk = 4000,
+                                     .step_ns = 45000000}},
+                    file = {.model = model, .n_slots = 256, .n_ctx = 512};
+
+    thousand("fake", &fake, 60 + 40 * (uint32_t)seconds);
+    thousand("file", &file, 32);
+}
+
+/* ---- the first token ----------------------------------------------------- */
+
+static double
+first_token(const load_server *s, uint32_t t, uint64_t seed, uint32_t busy)
+{
+    enum { N = 15 };
+    crowd c = {.n = {0, 0, 0, busy}, .prompt = 64, .out = 96};
+    load l;
+
+    begin(&l, s, &c);
+    l.token = NULL;
+    if (busy)
+        load_run(&l, SECOND / 2);
+    for (uint32_t i = 0; i < N; i++) {
+        load_ask a = {.tenant = t,
+                      .n_prompt = 128,
+                      .n_out = 2,
+                      .seed = seed ? seed : 1000 * (busy + 1) + 100 * t + i};
+        stream *w = c.watched = load_begin(&l, &a);
+
+        while (c.watched)
+            load_run(&l, 1000000);
+        gaps[i] = w->first_ns - w->begun_ns;
+    }
+    load_fini(&l);
+    return load_quantile_ms(gaps, N, 0.5);
+}
+
+static void
+ttft(void)
+{
+    static const double goal[BR_QOS_COUNT] = {100, 500, NO_GOAL};
+    load_spec spec = {.model = model,
+                      .n_slots = 8,
+                      .n_ctx = 512,
+                      .n_tenants = 4,
+                      .quota = {tenant(BR_QOS_INTERACTIVE),
+                                tenant(BR_QOS_STANDARD), tenant(BR_QOS_BATCH),
+                                tenant(BR_QOS_BATCH)}};
+    char what[80];
+    load_server s;
+
+    load_serve(&s, &spec);
+    for (uint32_t busy = 0; busy <= 16; busy += 16)
+        for (uint32_t t = 0; t < BR_QOS_COUNT; t++)
+            for (uint64_t warm = 0; warm < 2; warm++) {
+                snprintf(what, sizeof what, "first token of 128, %s, %s%s",
+                         br_qos_name((br_qos)t), warm ? "warm" : "cold",
+                         busy ? ", 16 batch streams on 8 slots" : "");
+                if (warm)
+                    (void)first_token(&s, t, 50 + t, 0);
+                report("file", what, first_token(&s, t, warm * (50 + t), busy),
+                       "ms", goal[t]);
+            }
+    load_end(&s);
+}
+
+/* ---- main ---------------------------------------------------------------- */
+
+int
+main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } parts[] = {{"fake", on_fake},
+                 {"file", on_file},
+                 {"streams", streams},
+                 {"ttft", ttft}};
+    char cpu[200];
+    int cores = kit_cpu(cpu, sizeof cpu), named = 0;
+
+    for (int i = 1; i < argc; i++)
+        if (i + 1 < argc && strcmp(argv[i], "-m") == 0)
+            model = argv[++i];
+        else if (i + 1 < argc && strcmp(argv[i], "-t") == 0)
+            seconds = atoi(argv[++i]);
+        else
+            named++;
+    printf("machine: %d cores of %s; commit %s; model %s\ncommand:", cores, cpu,
+           BR_COMMIT, model);
+    for (int i = 0; i < argc; i++)
+        printf(" %s", argv[i]);
+    putchar('\n');
+    for (size_t p = 0; p < BR_COUNT(parts); p++) {
+        bool wanted = named == 0;
+
+        for (int i = 1; i < argc; i++)
+            wanted |= strcmp(argv[i], parts[p].name) == 0;
+        if (wanted)
+            parts[p].run();
+    }
+    return missed != 0;
+}
