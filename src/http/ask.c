@@ -206,6 +206,22 @@ read_seed(br_ask *a, const br_json *v, const char *name, br_status *st)
 }
 
 static br_code
+read_include(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    static const char what[] = "message.output_text.logprobs";
+
+    for (const br_json *e = v->kind == BR_J_ARR ? v->child : v; e;
+         e = e->next) {
+        if (v->kind != BR_J_ARR || e->kind != BR_J_STR ||
+            strcmp(e->s, what) != 0)
+            return br_fail(st, BR_E_USAGE, "%s: only [\"%s\"] is supported",
+                           name, what);
+        a->sample.logprobs = true;
+    }
+    return BR_OK;
+}
+
+static br_code
 read_text_logprobs(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
     int64_t n;
@@ -349,7 +365,10 @@ check_whole(br_ask *a, br_status *st)
 
     if (a->sample.n_logprobs && !a->sample.logprobs) {
         a->param = "top_logprobs";
-        return br_fail(st, BR_E_USAGE, "top_logprobs: needs logprobs true");
+        return br_fail(st, BR_E_USAGE, "top_logprobs: needs %s",
+                       a->api == BR_API_RESPONSES
+                           ? "message.output_text.logprobs in include"
+                           : "logprobs true");
     }
     if (a->echo && a->sample.logprobs) {
         a->param = "echo";

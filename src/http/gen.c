@@ -281,7 +281,10 @@ keep_logprobs(br_choice *c, const br_output *o)
 {
     br_gen *g = c->gen;
 
-    for (uint32_t i = 0; i < g->lp_row && i < o->head.n_logprobs; i++)
+    /* those of the answer: it begins behind a thought */
+    for (uint32_t i = 0;
+         !br_think_now(&c->think) && i < g->lp_row && i < o->head.n_logprobs;
+         i++)
         g->failed |= !br_vec_push(&c->lp, o->logprobs[i]);
 }
 

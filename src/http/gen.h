@@ -31,7 +31,8 @@ typedef struct br_choice {
     BR_VEC(br_tool_call) calls;
     bool ended;
     br_str text;           /* all of it; in a stream only where text is kept */
-    BR_VEC(br_logprob) lp; /* rows of gen->lp_row, not yet written */
+    BR_VEC(br_logprob) lp; /* rows of gen->lp_row, not yet written (or kept) */
+    size_t lp_sent;        /* of those that are kept */
     size_t text_offset;    /* completions: bytes before the first of lp */
     br_usage usage;        /* once ended */
     br_code code;          /* of a failure */
@@ -98,6 +99,9 @@ void br_gen_put_times(br_json_writer *w, const br_usage *u);
 /* "call_..." of call i, the same each time. */
 void br_gen_put_call_id(const br_gen *g, const br_choice *c, size_t i,
                         br_str *out);
+/* The list of tokens in c->lp from row `from` on. */
+void br_gen_put_logprobs(const br_gen *g, const br_choice *c, size_t from,
+                         br_str *out);
 /* Small pieces for wires. */
 void br_put_json(br_str *out, br_text t); /* quoted, with escapes */
 void br_put_jsonz(br_str *out, const char *z);

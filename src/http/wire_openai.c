@@ -44,12 +44,13 @@ put_token(const br_gen *g, const br_logprob *l, br_str *out)
     PUT(out, "]");
 }
 
-static void
-put_chat_logprobs(const br_gen *g, br_choice *c, br_str *out)
+void
+br_gen_put_logprobs(const br_gen *g, const br_choice *c, size_t from,
+                    br_str *out)
 {
-    PUT(out, "{\"content\":[");
-    for (size_t i = 0; i + g->lp_row <= c->lp.n; i += g->lp_row) {
-        br_str_puts(out, i ? ",{" : "{");
+    PUT(out, "[");
+    for (size_t i = from; i + g->lp_row <= c->lp.n; i += g->lp_row) {
+        br_str_puts(out, i > from ? ",{" : "{");
         put_token(g, &c->lp.at[i], out);
         PUT(out, ",\"top_logprobs\":[");
         for (uint32_t k = 1; k < g->lp_row; k++) {
@@ -59,7 +60,15 @@ put_chat_logprobs(const br_gen *g, br_choice *c, br_str *out)
         }
         PUT(out, "]}");
     }
-    PUT(out, "],\"refusal\":null}");
+    PUT(out, "]");
+}
+
+static void
+put_chat_logprobs(const br_gen *g, br_choice *c, br_str *out)
+{
+    PUT(out, "{\"content\":");
+    br_gen_put_logprobs(g, c, 0, out);
+    PUT(out, ",\"refusal\":null}");
     c->lp.n = 0;
 }
 

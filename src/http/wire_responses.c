@@ -26,14 +26,28 @@ has_message(const br_choice *c)
     return c->text.n || (!c->calls.n && !c->thought.n);
 }
 
+/* Those from row `from` on; none where none were asked for. */
 static void
-put_part(int block, br_text t, br_str *out)
+put_logprobs(const br_gen *g, size_t from, br_str *out)
+{
+    if (g->lp_row && from != SIZE_MAX)
+        br_gen_put_logprobs(g, &g->choices[0], from, out);
+    else
+        PUT(out, "[]");
+}
+
+/* begun: as it is when it is added. */
+static void
+put_part(const br_gen *g, int block, br_text t, bool begun, br_str *out)
 {
     br_str_printf(out, "{\"type\":\"%s\",\"text\":",
                   block == THOUGHT ? "reasoning_text" : "output_text");
     br_put_json(out, t);
-    br_str_puts(out, block == THOUGHT ? "}"
-                                      : ",\"annotations\":[],\"logprobs\":[]}");
+    if (block != THOUGHT) {
+        PUT(out, ",\"annotations\":[],\"logprobs\":");
+        put_logprobs(g, begun ? SIZE_MAX : 0, out);
+    }
+    PUT(out, "}");
 }
 
 static br_text
@@ -95,7 +109,7 @@ put_item(const br_gen *g, int block, size_t i, bool begun, br_str *out)
                                      "\"role\":\"assistant\",\"content\":[",
                   status);
     if (!begun)
-        put_part(block, text_of(c, block, out), out);
+        put_part(g, block, text_of(c, block, out), false, out);
     PUT(out, "]}");
 }
 
@@ -246,12 +260,12 @@ item_event(br_gen *g, const char *type, bool begun, br_str *out)
 }
 
 static void
-part_event(br_gen *g, const char *type, br_text t, br_str *out)
+part_event(br_gen *g, const char *type, br_text t, bool begun, br_str *out)
 {
     event(g, type, out);
     place(g, out);
     PUT(out, "\"part\":");
-    put_part(g->block, t, out);
+    put_part(g, g->block, t, begun, out);
     PUT(out, "}\n\n");
 }
 
@@ -280,11 +294,15 @@ close_block(br_gen *g, br_str *out)
         PUT(out, "}\n\n");
     } else {
         t = text_of(c, g->block, out);
-        br_str_puts(out, g->block == TEXT ? "\"logprobs\":[],\"text\":"
-                                          : "\"text\":");
+        if (g->block == TEXT) {
+            PUT(out, "\"logprobs\":");
+            put_logprobs(g, 0, out);
+            PUT(out, ",");
+        }
+        PUT(out, "\"text\":");
         br_put_json(out, t);
         PUT(out, "}\n\n");
-        part_event(g, "content_part.done", t, out);
+        part_event(g, "content_part.done", t, false, out);
     }
     item_event(g, "output_item.done", false, out);
     g->block = NONE;
@@ -300,7 +318,7 @@ open_block(br_gen *g, uint8_t block, br_str *out)
     g->n_blocks++;
     item_event(g, "output_item.added", true, out);
     if (block != CALL)
-        part_event(g, "content_part.added", BR_TEXT(""), out);
+        part_event(g, "content_part.added", BR_TEXT(""), true, out);
 }
 
 static void
@@ -321,10 +339,17 @@ begin(br_gen *g, br_str *out)
 static void
 put_delta(br_gen *g, const char *type, br_text t, br_str *out)
 {
+    br_choice *c = &g->choices[0];
+
     event(g, type, out);
     place(g, out);
-    br_str_puts(out,
-                g->block == TEXT ? "\"logprobs\":[],\"delta\":" : "\"delta\":");
+    if (g->block == TEXT) {
+        PUT(out, "\"logprobs\":");
+        put_logprobs(g, c->lp_sent, out);
+        PUT(out, ",");
+        c->lp_sent = c->lp.n;
+    }
+    PUT(out, "\"delta\":");
     br_put_json(out, t);
     PUT(out, "}\n\n");
 }

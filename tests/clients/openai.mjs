@@ -53,6 +53,54 @@ await check('n, seed, stop, logprobs', async () => {
   assert.ok(!a.choices[0].message.content.includes('.'));
 });
 
+await check('stop strings over the borders of tokens', async () => {
+  const l = (await ai.chat.completions.create({ ...base, max_tokens: 24, logprobs: true })).choices[0];
+  const text = l.message.content, tokens = l.logprobs.content.map((t) => t.token);
+  assert.equal(tokens.join('').trimStart(), text.trimStart());
+  for (let i = 2; i < 20; i++) { // the end of one token and the beginning of the next
+    const stop = tokens[i].slice(-2) + tokens[i + 1].slice(0, 2);
+    const r = await ai.chat.completions.create({ ...base, max_tokens: 24, stop });
+    assert.equal(r.choices[0].message.content, text.slice(0, text.indexOf(stop)));
+    assert.equal(r.choices[0].finish_reason, 'stop');
+    let streamed = '';
+    for await (const c of await ai.chat.completions.create({ ...base, max_tokens: 24, stop, stream: true })) streamed += c.choices[0]?.delta?.content ?? '';
+    assert.equal(streamed, r.choices[0].message.content);
+  }
+});
+
+await check('n choices of a stream are those of a document', async () => {
+  const ask = { ...base, n: 3, seed: 7, temperature: 1, logprobs: true, top_logprobs: 2 };
+  const doc = await ai.chat.completions.create(ask), text = ['', '', ''], rows = [[], [], []];
+  for await (const c of await ai.chat.completions.create({ ...ask, stream: true }))
+    for (const o of c.choices) {
+      text[o.index] += o.delta.content ?? '';
+      rows[o.index].push(...(o.logprobs?.content ?? []));
+    }
+  assert.deepEqual(text, doc.choices.map((c) => c.message.content));
+  assert.deepEqual(rows, doc.choices.map((c) => c.logprobs.content));
+  assert.equal(new Set(text).size, 3);
+  const t = await ai.completions.create({ model: 'demo', prompt: 'Once', n: 2, max_tokens: 4, logprobs: 3, temperature: 1, seed: 1 });
+  for (const c of t.choices) {
+    assert.equal(c.logprobs.tokens.length, 4);
+    assert.equal(c.logprobs.tokens.join(''), c.text);
+    assert.deepEqual(c.logprobs.text_offset, c.logprobs.tokens.map((_, i) => c.logprobs.tokens.slice(0, i).join('').length));
+    c.logprobs.top_logprobs.forEach((o) => assert.ok(Object.keys(o).length <= 3));
+  }
+});
+
+await check('logprobs of responses', async () => {
+  const ask = { model: 'demo', input: hello, max_output_tokens: 8, temperature: 0, include: ['message.output_text.logprobs'], top_logprobs: 2 };
+  const r = await ai.responses.create(ask), rows = [];
+  const l = r.output[0].content[0].logprobs;
+  assert.equal(l.length, 8);
+  assert.equal(l[0].top_logprobs[0].token, l[0].token);
+  for await (const e of await ai.responses.create({ ...ask, stream: true })) {
+    if (e.type === 'response.output_text.delta') rows.push(...e.logprobs);
+    if (e.type === 'response.incomplete') assert.deepEqual(e.response.output[0].content[0].logprobs, l);
+  }
+  assert.deepEqual(rows, l.slice(0, rows.length));
+});
+
 await check('completions', async () => {
   const r = await ai.completions.create({ model: 'demo', prompt: ['Once upon', 'A fox'], max_tokens: 3, temperature: 0, echo: true });
   assert.equal(r.choices.length, 2);
