@@ -59,7 +59,7 @@ draw_ext(uint64_t *seed, const br_gcn_row *row)
 {
     unsigned r = (unsigned)t_rand(seed) % 6;
 
-    for (const br_gcn_opnd *o = row->o; o->kind != BR_K_END; o++)
+    for (const br_gcn_opnd *o = row->o; o->kind != BR_GK_END; o++)
         if (o->field == BR_GF_lit)
             return BR_EXT_LIT;
     if (r == 0 && row->flags & BR_RF_DPP8)

@@ -151,7 +151,7 @@ bus_free(const br_gcn_inst *in)
     for (int half = 0; half < (in->row_y ? 2 : 1); half++) {
         const br_gcn_row *r = half ? in->row_y : in->row;
 
-        for (const br_gcn_opnd *o = r->o; o->kind != BR_K_END; o++) {
+        for (const br_gcn_opnd *o = r->o; o->kind != BR_GK_END; o++) {
             const br_gcn_kind *kind = &br_gcn_kinds[o->kind];
 
             if (kind->how == &br_gcn_how_literal)

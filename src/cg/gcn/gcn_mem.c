@@ -19,8 +19,9 @@ kind(br_gcn_kindid id)
 static const br_gcn_kind *
 vgprs(unsigned n)
 {
-    static const uint8_t ids[] = {0,       BR_K_v1, BR_K_v2, BR_K_v3, BR_K_v4,
-                                  BR_K_v5, BR_K_v6, BR_K_v7, BR_K_v8};
+    static const uint8_t ids[] = {0,        BR_GK_v1, BR_GK_v2,
+                                  BR_GK_v3, BR_GK_v4, BR_GK_v5,
+                                  BR_GK_v6, BR_GK_v7, BR_GK_v8};
 
     return n < BR_COUNT(ids) && n ? kind((br_gcn_kindid)ids[n]) : NULL;
 }
@@ -71,7 +72,7 @@ const br_gcn_how br_gcn_how_gaddr = {gaddr_legal, gaddr_print, gaddr_parse,
 static const br_gcn_kind *
 saddr_kind(const br_gcn_kind *k)
 {
-    return kind(k->arg == 2 ? BR_K_s2 : BR_K_s1);
+    return kind(k->arg == 2 ? BR_GK_s2 : BR_GK_s1);
 }
 
 static bool
@@ -440,7 +441,7 @@ static bool
 smoff_legal(br_gcn_ctx *c, br_gcn_field f, const br_gcn_kind *k)
 {
     (void)k;
-    return br_gcn_how_reg.legal(c, f, kind(BR_K_s1));
+    return br_gcn_how_reg.legal(c, f, kind(BR_GK_s1));
 }
 
 /* A scalar register, or no register and the number. */
@@ -454,7 +455,7 @@ smoff_print(br_gcn_ctx *c, br_gcn_field f, const br_gcn_kind *k)
     if (none && (v || c->isa->cpu->gen > 11))
         put_hex(c, v);
     else
-        br_gcn_how_reg.print(c, f, kind(BR_K_s1));
+        br_gcn_how_reg.print(c, f, kind(BR_GK_s1));
 }
 
 /* Buffers of gfx11 have no negative offsets. */
@@ -483,7 +484,7 @@ static bool
 smoff_parse(br_gcn_ctx *c, br_gcn_field f, const br_gcn_kind *k)
 {
     (void)k;
-    if (!br_gcn_how_reg.parse(c, f, kind(BR_K_s1))) {
+    if (!br_gcn_how_reg.parse(c, f, kind(BR_GK_s1))) {
         br_gcn_set(c->in, f, NO_SADDR);
         return smem_int(c);
     }

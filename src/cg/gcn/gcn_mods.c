@@ -166,7 +166,7 @@ n_sources(const br_gcn_row *r)
 {
     unsigned n = 0;
 
-    for (const br_gcn_opnd *o = r->o; o->kind != BR_K_END; o++)
+    for (const br_gcn_opnd *o = r->o; o->kind != BR_GK_END; o++)
         if (o->field == BR_GF_src0 || o->field == BR_GF_src1 ||
             o->field == BR_GF_src2)
             n++;

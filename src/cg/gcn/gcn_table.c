@@ -30,11 +30,11 @@ br_gcn_cpu_find(const char *name)
 
 const br_gcn_format br_gcn_formats[BR_FMT_COUNT] = {
 #define F(field, hi, lo) [BR_GF_##field] = {(hi) + 1, lo},
-#define M(field, kind)   {BR_GF_##field, BR_K_##kind},
+#define M(field, kind)   {BR_GF_##field, BR_GK_##kind},
 #define FMT(gens, name, words, mask, value, hi, lo, fields, mods) \
     [BR_FMT_##name] = {#name, gens,     words,                    \
                        mask,  value,    (hi) + 1,                 \
-                       lo,    {fields}, {mods{0, BR_K_END}}},
+                       lo,    {fields}, {mods{0, BR_GK_END}}},
 #include "cg/gcn/formats.def"
 #undef F
 #undef M
@@ -52,9 +52,9 @@ static const br_gcn_range ext_fields[BR_GF_COUNT] = {
 };
 
 static const br_gcn_row rows11[] = {
-#define O(field, kind) {BR_GF_##field, BR_K_##kind},
+#define O(field, kind) {BR_GF_##field, BR_GK_##kind},
 #define I(fmt, op, name, opnds, flags) \
-    {BR_FMT_##fmt, op, flags, name, {opnds{0, BR_K_END}}},
+    {BR_FMT_##fmt, op, flags, name, {opnds{0, BR_GK_END}}},
 #define NEG      BR_RF_NEG
 #define ABS      BR_RF_ABS
 #define SEL      BR_RF_SEL

@@ -10,7 +10,7 @@
 #include <ctype.h>
 #include <string.h>
 
-const br_gcn_kind br_gcn_kinds[BR_K_COUNT] = {
+const br_gcn_kind br_gcn_kinds[BR_GK_COUNT] = {
 #define V     BR_A_V
 #define S     BR_A_S
 #define NULL_ BR_A_NULL
@@ -23,9 +23,10 @@ const br_gcn_kind br_gcn_kinds[BR_K_COUNT] = {
 #define HALF  BR_A_HALF
 #define NOSCC BR_A_NOSCC
 #define KIND(name, width, allow, style, arg, how) \
-    [BR_K_##name] = {#name, width, allow, BR_S_##style, arg, &br_gcn_how_##how},
+    [BR_GK_##                                     \
+        name] = {#name, width, allow, BR_S_##style, arg, &br_gcn_how_##how},
 #define KIND_(name, text, width, allow, style, arg, how) \
-    [BR_K_##name] = {text, width, allow, BR_S_##style, arg, &br_gcn_how_##how},
+    [BR_GK_##name] = {text, width, allow, BR_S_##style, arg, &br_gcn_how_##how},
 #include "cg/gcn/kinds.def"
 #undef KIND
 #undef KIND_
@@ -43,10 +44,10 @@ br_gcn_next(const br_gcn_row *row, const br_gcn_opnd *o)
     const br_gcn_opnd *mods = br_gcn_formats[row->fmt].mods;
 
     o = o ? o + 1 : row->o;
-    if (o->kind == BR_K_END && !(row->flags & BR_RF_NOMODS) && o >= row->o &&
+    if (o->kind == BR_GK_END && !(row->flags & BR_RF_NOMODS) && o >= row->o &&
         o < row->o + BR_GCN_MAX_OPNDS)
         o = mods;
-    return o->kind == BR_K_END ? NULL : o;
+    return o->kind == BR_GK_END ? NULL : o;
 }
 
 void
@@ -92,7 +93,7 @@ ext_of(const br_gcn_inst *in, const br_gcn_row *row)
     br_gcn_ext ext = BR_EXT_NONE;
     const br_gcn_kind *k;
 
-    for (const br_gcn_opnd *o = row->o; o->kind != BR_K_END; o++) {
+    for (const br_gcn_opnd *o = row->o; o->kind != BR_GK_END; o++) {
         uint32_t v = o->field < BR_GF_lit && o->field != BR_GF_none
                          ? br_gcn_get(in, o->field)
                          : 0;

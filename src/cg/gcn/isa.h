@@ -24,13 +24,13 @@ typedef enum br_gcn_fmt {
 } br_gcn_fmt;
 
 typedef enum br_gcn_kindid {
-    BR_K_END,
-#define KIND(name, width, allow, style, arg, how)        BR_K_##name,
-#define KIND_(name, text, width, allow, style, arg, how) BR_K_##name,
+    BR_GK_END,
+#define KIND(name, width, allow, style, arg, how)        BR_GK_##name,
+#define KIND_(name, text, width, allow, style, arg, how) BR_GK_##name,
 #include "cg/gcn/kinds.def"
 #undef KIND
 #undef KIND_
-    BR_K_COUNT
+    BR_GK_COUNT
 } br_gcn_kindid;
 
 /* What the last word is. */
@@ -52,7 +52,7 @@ typedef struct br_gcn_row {
     uint16_t op;
     uint64_t flags;
     const char *name;                /* as it is printed, with _e32 or _e64 */
-    br_gcn_opnd o[BR_GCN_MAX_OPNDS]; /* ended by BR_K_END */
+    br_gcn_opnd o[BR_GCN_MAX_OPNDS]; /* ended by BR_GK_END */
 } br_gcn_row;
 
 /* ---- flags of rows: what the modifier bits may be --------------------- */
@@ -104,7 +104,7 @@ enum {
 /* How a constant of a register operand looks. */
 enum { BR_S_32, BR_S_F16, BR_S_I16, BR_S_64, BR_S_F64, BR_S_W64 };
 
-extern const br_gcn_kind br_gcn_kinds[BR_K_COUNT];
+extern const br_gcn_kind br_gcn_kinds[BR_GK_COUNT];
 
 /* ---- fields ----------------------------------------------------------- */
 
