@@ -87,6 +87,7 @@ get_options(server *s, br_status *st)
         s->config.host = NULL;
     if (br_opt_given(s->cli, BR_OPT_db))
         s->config.db = br_opt_str(s->cli, BR_OPT_db);
+    s->config.admin = br_opt_str(s->cli, BR_OPT_admin_key);
     s->config.insecure = br_opt_bool(s->cli, BR_OPT_insecure);
     s->config.drain_ns = br_opt_int(s->cli, BR_OPT_drain) * 1000000000;
     s->config.limits.conns = (uint32_t)br_opt_int(s->cli, BR_OPT_max_conns);

@@ -4,54 +4,17 @@
 #include "cli/cli.h"
 #include "run/tstore.h"
 
-/* Options of a quota: those that were given change it. */
-static const struct {
-    br_opt_id opt;
-    size_t at;
-    const char *key;
-} fields[] = {
-    {BR_OPT_tenant_slots, offsetof(br_quota, max_slots), "slots"},
-    {BR_OPT_tenant_queued, offsetof(br_quota, max_queued), "queued"},
-    {BR_OPT_tenant_pages, offsetof(br_quota, max_kv_pages), "kv_pages"},
-    {BR_OPT_tenant_reserve, offsetof(br_quota, reserved_kv_pages),
-     "reserved_kv_pages"},
-    {BR_OPT_tenant_decode, offsetof(br_quota, decode_tokens_per_s),
-     "decode_tokens_per_s"},
-    {BR_OPT_tenant_prefill, offsetof(br_quota, prefill_tokens_per_s),
-     "prefill_tokens_per_s"},
-    {BR_OPT_tenant_context, offsetof(br_quota, max_context_tokens),
-     "context_tokens"},
-    {BR_OPT_tenant_group, offsetof(br_quota, isolation_group),
-     "isolation_group"},
-};
-
-static uint32_t *
-field(br_quota *q, size_t i)
-{
-    return (uint32_t *)(void *)((char *)q + fields[i].at);
-}
-
+/* Options that were given change it. */
 static void
 take_options(br_cli *cli, br_quota *q)
 {
-    for (size_t i = 0; i < BR_COUNT(fields); i++)
-        if (br_opt_given(cli, fields[i].opt))
-            *field(q, i) = (uint32_t)br_opt_int(cli, fields[i].opt);
+#define Q(field, key, opt)               \
+    if (br_opt_given(cli, BR_OPT_##opt)) \
+        q->field = (uint32_t)br_opt_int(cli, BR_OPT_##opt);
+#include "run/tstore.def"
+#undef Q
     if (br_opt_given(cli, BR_OPT_tenant_class))
         q->qos = (br_qos)br_opt_enum(cli, BR_OPT_tenant_class);
-}
-
-static void
-write_tenant(br_json_writer *w, const br_tenant *t)
-{
-    br_quota q = t->quota;
-
-    br_json_w_key_u64(w, "id", t->id);
-    br_json_w_key_strz(w, "name", t->name);
-    br_json_w_key_i64(w, "created", t->created);
-    br_json_w_key_strz(w, "class", br_qos_name(q.qos));
-    for (size_t i = 0; i < BR_COUNT(fields); i++)
-        br_json_w_key_u64(w, fields[i].key, *field(&q, i));
 }
 
 /* ---- the commands -------------------------------------------------------- */
@@ -73,7 +36,7 @@ show_key(work *k, const char *name, const char *key, br_status *st)
     BR_TRY(br_tstore_find(k->store, name, &t, st));
     if (k->json) {
         br_json_w_obj(&k->w);
-        write_tenant(&k->w, &t);
+        br_tenant_write(&k->w, &t);
         br_json_w_key_strz(&k->w, "key", key);
         br_json_w_obj_end(&k->w);
         return BR_OK;
@@ -113,7 +76,7 @@ list_one(void *ctx, const br_tenant *t)
 
     if (k->json) {
         br_json_w_obj(&k->w);
-        write_tenant(&k->w, t);
+        br_tenant_write(&k->w, t);
         br_json_w_obj_end(&k->w);
         return true;
     }

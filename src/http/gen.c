@@ -120,6 +120,7 @@ destroy(br_gen *g)
     for (uint32_t i = 0; i < g->n_choices; i++) {
         br_str_fini(&g->choices[i].text);
         br_vec_fini(&g->choices[i].lp);
+        br_timeline_fini(&g->choices[i].line);
         br_matcher_free(g->choices[i].matcher);
         br_tool_reader_fini(&g->choices[i].tools);
         br_think_reader_fini(&g->choices[i].think);
@@ -386,6 +387,9 @@ on_end(br_choice *c, const br_output *o)
     c->code = o->code;
     snprintf(c->error, sizeof c->error, "%s", o->error ? o->error : "");
     br_metrics_usage(&g->h->metrics, &c->usage);
+    c->line.usage = c->usage;
+    c->line.ended = true;
+    br_timeline_keep(g->h, &c->line);
     br_log(BR_EV_http_done, "%s.%u %s: %u + %u tokens, first after %.1f ms",
            g->id, c->index, br_finish_name(c->usage.finish), c->usage.n_prompt,
            c->usage.n_out, (double)c->usage.first_ns * 1e-6);
@@ -403,8 +407,11 @@ on_output(void *ctx, const br_output *o)
 
     if (o->kind == BR_OUTPUT_TOKEN) {
         keep_logprobs(c, o);
+        br_timeline_mark(&c->line, false);
         c->n_thought += br_think_now(&c->think);
     }
+    if (o->kind == BR_OUTPUT_PREEMPTED)
+        br_timeline_mark(&c->line, true);
     if (o->kind == BR_OUTPUT_PREEMPTED && g->ask.stream && g->c)
         g->wire->preempted(g, c, &g->h->scratch);
     if (o->text.n || o->kind == BR_OUTPUT_END)
@@ -606,6 +613,11 @@ submit(br_gen *g, br_choice *c, br_status *st)
     br_think_begin_in(&c->think, g->think, g->thinks);
     BR_TRY(br_engine_submit(g->h->model->engine, &d, &c->id, st));
     c->ended = false;
+    c->line = (br_timeline){.tenant = d.tenant,
+                            .choice = c->index,
+                            .row = g->h->n_rows++,
+                            .begun_ns = br_now_ns()};
+    memcpy(c->line.id, g->id, sizeof c->line.id);
     g->n_open++;
     return BR_OK;
 }

@@ -24,6 +24,7 @@ typedef struct br_choice {
     uint32_t index;
     br_request_id id;
     br_matcher *matcher; /* of the answer's grammar, or NULL */
+    br_timeline line;
     br_think_reader think;
     br_tool_reader tools; /* where tools may be called */
     br_str thought;       /* kept as text is */

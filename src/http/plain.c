@@ -185,8 +185,10 @@ br_on_usage(br_http *h, br_http_conn *c)
     br_ledger l;
     int64_t n;
 
-    if (!br_text_is(id, "me") &&
-        (!br_json_to_i64(id, &n) || n != (int64_t)c->tenant)) {
+    if (c->admin && br_json_to_i64(id, &n) && n > 0 && n < BR_MAX_TENANTS)
+        c->tenant = (uint32_t)n;
+    else if (!br_text_is(id, "me") &&
+             (!br_json_to_i64(id, &n) || n != (int64_t)c->tenant)) {
         br_reply_error(h, c, 403, NULL, "that tenant's ledger is not yours");
         return;
     }

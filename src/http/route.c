@@ -7,13 +7,14 @@
  * here).
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/hash.h"
 #include "base/log.h"
 #include "http/srv.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { KEY = 1, MODEL = 2, ASK = 4 };
+enum { KEY = 1, MODEL = 2, ASK = 4, ADMIN = 8 };
 
 static const struct route {
     const char *method, *path;
@@ -72,21 +73,57 @@ is_same_site(const br_http_conn *c)
     return br_text_eq(origin, c->in.host);
 }
 
+static br_text
+key_of(const br_http_conn *c)
+{
+    br_text key = br_http_header_of(&c->in, "authorization");
+
+    if (key.n > 7 && br_http_same((br_text){key.p, 7}, "bearer "))
+        return (br_text){key.p + 7, key.n - 7};
+    return br_http_header_of(&c->in, "x-api-key");
+}
+
+/* Digests are compared, so lengths and beginnings take the same time. */
+static bool
+is_admin(const br_http *h, br_text key)
+{
+    uint8_t digest[BR_BLAKE2B_BYTES];
+
+    br_blake2b(key.p ? key.p : "", key.n, digest);
+    return h->has_admin && br_same_secret(digest, h->admin, sizeof digest);
+}
+
 /* Whose key came with the request, in c->tenant. */
 static bool
 has_key(br_http *h, br_http_conn *c)
 {
-    br_text key = br_http_header_of(&c->in, "authorization");
     br_status st = {0};
     bool ok = false;
 
-    if (key.n > 7 && br_http_same((br_text){key.p, 7}, "bearer "))
-        key = (br_text){key.p + 7, key.n - 7};
-    else
-        key = br_http_header_of(&c->in, "x-api-key");
-    if (br_tstore_key(h->store, key, &c->tenant, &ok, &st) != BR_OK)
+    if (br_tstore_key(h->store, key_of(c), &c->tenant, &ok, &st) != BR_OK)
         br_log(BR_EV_http_failed, "%s", st.msg);
     return ok;
+}
+
+/* The admin asks for no answers of the model: those are somebody's. */
+static bool
+may_ask(br_http *h, br_http_conn *c, int flags)
+{
+    c->admin = is_admin(h, key_of(c));
+    if (flags & ADMIN) {
+        if (!h->has_admin || !h->store)
+            br_reply_error(h, c, 403, NULL,
+                           "tenants are kept with --db and --admin-key-file");
+        else if (!c->admin)
+            br_reply_error(h, c, 401, NULL, "this takes the admin's key");
+        return h->has_admin && h->store && c->admin;
+    }
+    if (!(flags & KEY) || !h->store || (c->admin && !(flags & ASK)) ||
+        has_key(h, c))
+        return true;
+    br_reply_error(h, c, 401, NULL,
+                   "no valid API key: send Authorization: Bearer KEY");
+    return false;
 }
 
 /* ---- who answers --------------------------------------------------------- */
@@ -102,7 +139,8 @@ is_path(br_text path, const char *route)
     if (!hole)
         return br_text_is(path, route);
     return path.n > before + after && memcmp(path.p, route, before) == 0 &&
-           memcmp(path.p + path.n - after, hole + 2, after) == 0;
+           memcmp(path.p + path.n - after, hole + 2, after) == 0 &&
+           !memchr(path.p + before, '/', path.n - before - after);
 }
 
 static void
@@ -173,10 +211,9 @@ br_route(br_http *h, br_http_conn *c)
     r = find(h, c);
     if (!r)
         return;
-    if ((r->flags & KEY) && h->store && !has_key(h, c))
-        br_reply_error(h, c, 401, NULL,
-                       "no valid API key: send Authorization: Bearer KEY");
-    else if ((r->flags & ASK) && h->draining)
+    if (!may_ask(h, c, r->flags))
+        return;
+    if ((r->flags & ASK) && h->draining)
         br_reply_error(h, c, 503, NULL, "the server is shutting down");
     else if ((r->flags & MODEL) && !h->model)
         br_reply_error(h, c, 503, NULL, "the model is being loaded");

@@ -4,6 +4,7 @@
 #include "base/thread.h"
 #include "http/gen.h"
 
+#include <string.h>
 br_http_config
 br_http_config_default(void)
 {
@@ -102,6 +103,28 @@ on_tick(void *ctx, int64_t now_ns, bool stopping)
 
 /* ---- life ---------------------------------------------------------------- */
 
+/* A line of a file. */
+static br_code
+read_admin_key(br_http *h, const char *path, br_status *st)
+{
+    enum { LEAST = 20, MOST = 1024 };
+    char *text;
+    size_t n;
+
+    BR_TRY(br_file_read(path, MOST, &text, &n, st));
+    while (n && (text[n - 1] == '\n' || text[n - 1] == '\r'))
+        n--;
+    br_blake2b(text, n, h->admin);
+    h->has_admin = n >= LEAST && !memchr(text, '\n', n);
+    br_free(text);
+    return h->has_admin
+               ? BR_OK
+               : br_fail(st, BR_E_FORMAT,
+                         "%s: an admin's key is one line of %d characters or "
+                         "more",
+                         path, LEAST);
+}
+
 static br_code
 open_doors(br_http *h, br_status *st)
 {
@@ -110,6 +133,12 @@ open_doors(br_http *h, br_status *st)
     h->open = !k->db;
     if (k->db)
         BR_TRY(br_tstore_open(&h->store, k->db, st));
+    if (k->admin && !k->db)
+        return br_fail(st, BR_E_USAGE,
+                       "--admin-key-file: there are no tenants "
+                       "without --db");
+    if (k->admin)
+        BR_TRY(read_admin_key(h, k->admin, st));
     if (k->host && h->open && !k->insecure && !br_http_is_loopback(k->host))
         return br_fail(st, BR_E_USAGE,
                        "--host %s: others could reach it; give --db, "
@@ -162,6 +191,8 @@ br_http_free(br_http *h)
         br_grammar_free(h->kept[i].g);
         br_str_fini(&h->kept[i].text);
     }
+    for (size_t i = 0; i < BR_COUNT(h->timeline); i++)
+        br_timeline_fini(&h->timeline[i]);
     br_vocab_free(h->vocab);
     br_vec_fini(&h->ids);
     br_str_fini(&h->scratch);

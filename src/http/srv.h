@@ -4,6 +4,7 @@
 #ifndef BR_SRV_H
 #define BR_SRV_H
 
+#include "base/hash.h"
 #include "http/ask.h"
 #include "http/http.h"
 #include "http/metrics.h"
@@ -14,11 +15,27 @@
 
 typedef struct br_gen br_gen;
 
+enum {
+    BR_TIMELINES = 512,       /* of requests that have ended */
+    BR_TIMELINE_MARKS = 8192, /* of one; later tokens are not in it */
+};
+
+typedef struct br_timeline { /* of one choice (timeline.c) */
+    char id[40];
+    uint32_t tenant, choice, row;
+    int64_t begun_ns; /* 0: none */
+    bool ended;
+    br_usage usage;        /* once ended */
+    BR_VEC(uint64_t) mark; /* us << 1 | lost its slot, else a token */
+} br_timeline;
+
 struct br_http {
     br_http_config config;
     br_tstore *store; /* NULL: nobody needs a key */
     br_http_loop *loop;
     uint16_t port;
+    uint8_t admin[BR_BLAKE2B_BYTES]; /* digest of the admin's key */
+    bool has_admin;
     bool open; /* whoever reaches it may ask: no keys */
     br_http_model offered;
     _Atomic bool offer;         /* offered is complete */
@@ -28,6 +45,8 @@ struct br_http {
     br_str scratch;
     br_gen *gens; /* answers under way */
     uint32_t n_gens;
+    br_timeline timeline[BR_TIMELINES];
+    uint32_t n_timelines, n_rows; /* so far */
     bool draining;
     int64_t drain_end_ns;
     int64_t last_ns;             /* when an answer was under way last */
@@ -74,6 +93,12 @@ bool br_is_anthropic(const br_http_conn *c);
 /* The body as one JSON object in an arena; false: refused already. */
 bool br_body_object(br_http *h, br_http_conn *c, br_arena *a,
                     const br_json **out);
+
+/* ---- timelines ------------------------------------------------------------ */
+
+void br_timeline_mark(br_timeline *t, bool preempted); /* now */
+void br_timeline_keep(br_http *h, br_timeline *t);     /* *t is empty then */
+void br_timeline_fini(br_timeline *t);
 
 /* ---- generation (gen.c) -------------------------------------------------- */
 

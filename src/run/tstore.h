@@ -18,6 +18,7 @@
 #ifndef BR_TSTORE_H
 #define BR_TSTORE_H
 
+#include "base/json.h"
 #include "run/tenant.h"
 
 enum {
@@ -35,6 +36,13 @@ typedef struct br_tenant {
     br_quota quota;
     int64_t created; /* seconds since 1970 */
 } br_tenant;
+
+/* Members of an open object: {"id":..,"name":..,"created":..,"class":..,...} */
+void br_tenant_write(br_json_writer *w, const br_tenant *t);
+/* One such member of a quota. USAGE: no such member, or not its kind; ranges
+ * are br_quota_check's. */
+br_code br_quota_read(br_quota *q, const br_json *member,
+                      br_status *st) BR_MUST_USE;
 
 bool br_tstore_here(void); /* built with SQLite */
 /* Makes the file, readable by its owner alone, if it is not there. */

@@ -1,4 +1,4 @@
-/* tstore_key.c - what keys and names look like.
+/* tstore_key.c - what keys, names and tenants look like to others.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/thread.h"
 #include "run/tstore_int.h"
@@ -49,4 +49,39 @@ br_tstore_check_name(const char *name, br_status *st)
         return br_fail(st, BR_E_USAGE,
                        "tenant '%s': letters, digits, - . _ and @ only", name);
     return BR_OK;
+}
+
+void
+br_tenant_write(br_json_writer *w, const br_tenant *t)
+{
+    br_json_w_key_u64(w, "id", t->id);
+    br_json_w_key_strz(w, "name", t->name);
+    br_json_w_key_i64(w, "created", t->created);
+    br_json_w_key_strz(w, "class", br_qos_name(t->quota.qos));
+#define Q(field, key, opt) br_json_w_key_u64(w, key, t->quota.field);
+#include "run/tstore.def"
+#undef Q
+}
+
+br_code
+br_quota_read(br_quota *q, const br_json *m, br_status *st)
+{
+    bool whole = m->kind == BR_J_INT && m->i >= 0 && m->i <= INT32_MAX;
+
+    if (strcmp(m->key, "class") == 0) {
+        if (m->kind == BR_J_STR && br_qos_find((br_text){m->s, m->n}, &q->qos))
+            return BR_OK;
+        return br_fail(st, BR_E_USAGE,
+                       "class: must be interactive, standard or batch");
+    }
+#define Q(field, name, opt)                   \
+    if (strcmp(m->key, name) == 0 && whole) { \
+        q->field = (uint32_t)m->i;            \
+        return BR_OK;                         \
+    }                                         \
+    if (strcmp(m->key, name) == 0)            \
+        return br_fail(st, BR_E_USAGE, name ": must be a whole number");
+#include "run/tstore.def"
+#undef Q
+    return br_fail(st, BR_E_USAGE, "%.60s: no such field of a tenant", m->key);
 }

@@ -30,7 +30,7 @@ struct br_tstore {
 static const char schema[] =
     "CREATE TABLE tenant(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE"
     " NOT NULL, created INTEGER NOT NULL, qos TEXT NOT NULL"
-#    define Q(column, field) ", " #    column " INTEGER NOT NULL"
+#    define Q(column, json, opt) ", " #    column " INTEGER NOT NULL"
 #    include "run/tstore.def"
 #    undef Q
     ");"
@@ -201,7 +201,8 @@ bind_quota(sqlite3_stmt *q, const br_quota *quota)
     int i = 3;
 
     (void)sqlite3_bind_text(q, i++, br_qos_name(quota->qos), -1, SQLITE_STATIC);
-#    define Q(column, field) (void)sqlite3_bind_int64(q, i++, quota->field);
+#    define Q(column, json, opt) \
+        (void)sqlite3_bind_int64(q, i++, quota->column);
 #    include "run/tstore.def"
 #    undef Q
 }
@@ -221,14 +222,14 @@ read_tenant(br_tstore *s, sqlite3_stmt *q, br_tenant *t, br_status *st)
                        br_str_z(&s->path), (long long)id);
     t->id = (uint32_t)id;
     (void)snprintf(t->name, sizeof t->name, "%s", name);
-#    define Q(column, field) \
-        t->quota.field = (uint32_t)sqlite3_column_int64(q, i++);
+#    define Q(column, json, opt) \
+        t->quota.column = (uint32_t)sqlite3_column_int64(q, i++);
 #    include "run/tstore.def"
 #    undef Q
     return br_quota_check(&t->quota, st);
 }
 
-#    define Q(column, field) ", " #    column
+#    define Q(column, json, opt) ", " #    column
 static const char select_tenants[] = "SELECT id, name, created, qos"
 #    include "run/tstore.def"
                                      " FROM tenant";
@@ -236,13 +237,13 @@ static const char insert_tenant[] = "INSERT INTO tenant(name, created, qos"
 #    include "run/tstore.def"
 #    undef Q
                                     ") VALUES(?1, ?2, ?3"
-#    define Q(column, field) ", ?"
+#    define Q(column, json, opt) ", ?"
 #    include "run/tstore.def"
 #    undef Q
                                     ")";
 static const char update_tenant[] = "UPDATE tenant SET name = ?1, created = "
                                     "max(created, ?2), qos = ?3"
-#    define Q(column, field) ", " #    column " = ?"
+#    define Q(column, json, opt) ", " #    column " = ?"
 #    include "run/tstore.def"
 #    undef Q
                                     " WHERE name = ?1";

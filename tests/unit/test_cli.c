@@ -158,11 +158,11 @@ fits(const char *what, const char *text)
         ck_assert_msg(n == 0 || p[n - 1] != ' ', "%s: line %d ends in blanks",
                       what, lines);
     }
-    /* The list of commands grows; the help of one has to fit. run has the most
-     * knobs: three lines more than the smallest screens. */
+    /* The list of commands grows; the help of one has to fit. run and serve
+     * have the most knobs: a few lines more than the smallest screens. */
     if (lines > (strcmp(what, "brass") == 0   ? 36
                  : strcmp(what, "run") == 0   ? 27
-                 : strcmp(what, "serve") == 0 ? 25
+                 : strcmp(what, "serve") == 0 ? 30
                                               : 24))
         ck_abort_msg("%s: %d lines", what, lines);
 }

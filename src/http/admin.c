@@ -1,0 +1,202 @@
+/* admin.c - tenants over HTTP, as brass tenant has them: the same file, the
+ * same checks. Whoever has the admin key may.
+ *
+ * A change holds from the next step on; the engine is asked first, so that what
+ * it cannot promise is refused and not stored.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "http/srv.h"
+
+#include <string.h>
+
+#define ROOT "/v1/tenants/"
+
+/* "/v1/tenants/NAME/rotate": NAME. */
+static br_code
+find(br_http *h, br_http_conn *c, br_tenant *t, br_status *st)
+{
+    br_text name = {c->in.path.p + sizeof ROOT - 1,
+                    c->in.path.n - (sizeof ROOT - 1)};
+    const char *slash = memchr(name.p, '/', name.n);
+    char z[BR_TENANT_NAME];
+
+    if (slash)
+        name.n = (size_t)(slash - name.p);
+    if (name.n >= sizeof z)
+        return br_fail(st, BR_E_NOT_FOUND, "there is no such tenant");
+    memcpy(z, name.p, name.n);
+    z[name.n] = 0;
+    return br_tstore_find(h->store, z, t, st);
+}
+
+/* key: a new one, shown this once; or NULL. */
+static void
+reply_tenant(br_http *h, br_http_conn *c, const br_tenant *t, const char *key)
+{
+    br_str out = {0};
+    br_json_writer w;
+
+    br_json_w_begin(&w, &out, 0);
+    w.compact = true;
+    br_json_w_obj(&w);
+    br_tenant_write(&w, t);
+    if (key)
+        br_json_w_key_strz(&w, "key", key);
+    br_json_w_obj_end(&w);
+    br_reply_json(h, c, &out);
+}
+
+static void
+fail(br_http *h, br_http_conn *c, br_status *st)
+{
+    if (st->code == BR_E_NOT_FOUND)
+        br_reply_error(h, c, 404, NULL, st->msg);
+    else
+        br_reply_status(h, c, st, NULL);
+}
+
+static bool
+list_one(void *ctx, const br_tenant *t)
+{
+    br_json_writer *w = ctx;
+
+    br_json_w_obj(w);
+    br_tenant_write(w, t);
+    br_json_w_obj_end(w);
+    return true;
+}
+
+void
+br_on_tenants(br_http *h, br_http_conn *c)
+{
+    br_status st = {0};
+    br_str out = {0};
+    br_json_writer w;
+
+    br_json_w_begin(&w, &out, 0);
+    w.compact = true;
+    br_json_w_obj(&w);
+    br_json_w_key_strz(&w, "object", "list");
+    br_json_w_key(&w, "data");
+    br_json_w_arr(&w);
+    if (br_tstore_each(h->store, list_one, &w, &st) != BR_OK) {
+        br_str_fini(&out);
+        fail(h, c, &st);
+        return;
+    }
+    br_json_w_arr_end(&w);
+    br_json_w_obj_end(&w);
+    br_reply_json(h, c, &out);
+}
+
+/* name: where it may stand, else NULL. */
+static br_code
+read_quota(const br_json *root, const char **name, br_quota *q, br_status *st)
+{
+    for (const br_json *m = root->child; m; m = m->next) {
+        if (!name || strcmp(m->key, "name") != 0) {
+            BR_TRY(br_quota_read(q, m, st));
+            continue;
+        }
+        if (m->kind != BR_J_STR || strlen(m->s) != m->n)
+            return br_fail(st, BR_E_USAGE, "name: must be a text");
+        *name = m->s;
+    }
+    if (name && !*name)
+        return br_fail(st, BR_E_USAGE, "name: missing");
+    return BR_OK;
+}
+
+static br_code
+create(br_http *h, const br_json *root, br_tenant *t, char key[BR_KEY_CHARS],
+       br_status *st)
+{
+    br_quota q = br_quota_defaults();
+    const char *name = NULL;
+    br_engine_stats s;
+    uint32_t id;
+
+    BR_TRY(read_quota(root, &name, &q, st));
+    br_engine_stats_get(h->model->engine, &s);
+    if (q.reserved_kv_pages > s.n_pages - BR_MIN(s.n_pages, s.pages_reserved))
+        return br_fail(st, BR_E_USAGE,
+                       "reserved_kv_pages: of %u pages %u are promised",
+                       s.n_pages, s.pages_reserved);
+    BR_TRY(br_tstore_create(h->store, name, &q, &id, key, st));
+    BR_TRY(br_tstore_find(h->store, name, t, st));
+    return br_engine_tenant_set(h->model->engine, id, &q, st);
+}
+
+static br_code
+change(br_http *h, br_http_conn *c, const br_json *root, br_tenant *t,
+       br_status *st)
+{
+    br_quota was;
+
+    BR_TRY(find(h, c, t, st));
+    was = t->quota;
+    BR_TRY(read_quota(root, NULL, &t->quota, st));
+    BR_TRY(br_engine_tenant_set(h->model->engine, t->id, &t->quota, st));
+    if (br_tstore_set(h->store, t->name, &t->quota, st) == BR_OK)
+        return BR_OK;
+    (void)!br_engine_tenant_set(h->model->engine, t->id, &was, NULL);
+    return st->code;
+}
+
+static void
+with_body(br_http *h, br_http_conn *c, bool new)
+{
+    char key[BR_KEY_CHARS] = "";
+    const br_json *root;
+    br_status st = {0};
+    br_tenant t;
+    br_arena a;
+    br_code code;
+
+    if (!br_body_object(h, c, &a, &root))
+        return;
+    code = new ? create(h, root, &t, key, &st) : change(h, c, root, &t, &st);
+    if (code == BR_OK)
+        reply_tenant(h, c, &t, new ? key : NULL);
+    else
+        fail(h, c, &st);
+    br_arena_fini(&a);
+}
+
+void
+br_on_tenant_create(br_http *h, br_http_conn *c)
+{
+    with_body(h, c, true);
+}
+
+void
+br_on_tenant_set(br_http *h, br_http_conn *c)
+{
+    with_body(h, c, false);
+}
+
+void
+br_on_tenant(br_http *h, br_http_conn *c)
+{
+    br_status st = {0};
+    br_tenant t;
+
+    if (find(h, c, &t, &st) == BR_OK)
+        reply_tenant(h, c, &t, NULL);
+    else
+        fail(h, c, &st);
+}
+
+void
+br_on_tenant_rotate(br_http *h, br_http_conn *c)
+{
+    char key[BR_KEY_CHARS];
+    br_status st = {0};
+    br_tenant t;
+
+    if (find(h, c, &t, &st) == BR_OK &&
+        br_tstore_rotate(h->store, t.name, key, &st) == BR_OK)
+        reply_tenant(h, c, &t, key);
+    else
+        fail(h, c, &st);
+}

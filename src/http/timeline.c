@@ -1,0 +1,167 @@
+/* timeline.c - when what happened to a request, for chrome://tracing.
+ *
+ *   while it runs: the times of its tokens, in its choice
+ *   once it ended: kept in a ring, the oldest goes
+ *
+ * A tenant sees its own requests; the whole server's is the admin's.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "http/gen.h"
+
+#include "base/thread.h"
+
+#include <string.h>
+
+void
+br_timeline_fini(br_timeline *t)
+{
+    br_vec_fini(&t->mark);
+}
+
+void
+br_timeline_mark(br_timeline *t, bool preempted)
+{
+    uint64_t us = (uint64_t)(br_now_ns() - t->begun_ns) / 1000;
+
+    if (t->mark.n < BR_TIMELINE_MARKS)
+        (void)br_vec_push(&t->mark,
+                          us << 1 | preempted); /* or one is missing */
+}
+
+void
+br_timeline_keep(br_http *h, br_timeline *t)
+{
+    br_timeline *to = &h->timeline[h->n_timelines++ % BR_COUNT(h->timeline)];
+
+    br_timeline_fini(to);
+    *to = *t;
+    t->mark.at = NULL;
+    br_vec_fini(&t->mark);
+    t->mark.n = t->mark.cap = 0;
+}
+
+/* ---- drawing -------------------------------------------------------------- */
+
+typedef struct drawing {
+    br_http *h;
+    br_http_conn *c;
+    br_json_writer w;
+    br_str out;
+    br_text id; /* of one request; empty: all */
+    bool any;
+} drawing;
+
+static void
+begin_event(drawing *d, const br_timeline *t, const char *name,
+            const char *phase, int64_t ns)
+{
+    br_json_w_obj(&d->w);
+    br_json_w_key_strz(&d->w, "name", name);
+    br_json_w_key_strz(&d->w, "ph", phase);
+    br_json_w_key_f64(&d->w, "ts",
+                      (double)(t->begun_ns - d->h->started_ns + ns) * 1e-3);
+    br_json_w_key_u64(&d->w, "pid", t->tenant);
+    br_json_w_key_u64(&d->w, "tid", t->row);
+}
+
+static void
+span(drawing *d, const br_timeline *t, const char *name, int64_t from,
+     int64_t ns)
+{
+    if (ns <= 0)
+        return;
+    begin_event(d, t, name, "X", from);
+    br_json_w_key_f64(&d->w, "dur", (double)ns * 1e-3);
+    br_json_w_obj_end(&d->w);
+}
+
+static void
+put_args(drawing *d, const br_timeline *t)
+{
+    const br_usage *u = &t->usage;
+
+    br_json_w_key(&d->w, "args");
+    br_json_w_obj(&d->w);
+    br_json_w_key_strz(&d->w, "id", t->id);
+    br_json_w_key_u64(&d->w, "choice", t->choice);
+    br_json_w_key_strz(&d->w, "end",
+                       t->ended ? br_finish_name(u->finish) : "running");
+    br_json_w_key_u64(&d->w, "prompt_tokens", u->n_prompt);
+    br_json_w_key_u64(&d->w, "cached_tokens", u->n_cached);
+    br_json_w_key_u64(&d->w, "completion_tokens", u->n_out);
+    br_json_w_key_u64(&d->w, "preempted", u->n_preempted);
+    br_json_w_key_f64(&d->w, "kv_page_seconds", u->kv_page_seconds);
+    br_json_w_obj_end(&d->w);
+}
+
+static void
+draw(drawing *d, const br_timeline *t)
+{
+    const br_usage *u = &t->usage;
+    int64_t all =
+        t->ended ? u->first_ns + u->decode_ns : br_now_ns() - t->begun_ns;
+
+    if (!t->begun_ns || (d->id.n && !br_text_is(d->id, t->id)) ||
+        (!d->c->admin && t->tenant != d->c->tenant))
+        return;
+    d->any = true;
+    if (t->ended && !u->n_out) /* never had a token: queue and prefill alone */
+        all = u->queue_ns + u->prefill_ns;
+    begin_event(d, t, "request", "X", 0);
+    br_json_w_key_f64(&d->w, "dur", (double)all * 1e-3);
+    put_args(d, t);
+    br_json_w_obj_end(&d->w);
+    span(d, t, "queue", 0, u->queue_ns);
+    span(d, t, "prefill", u->queue_ns, u->prefill_ns);
+    span(d, t, "decode", u->first_ns, u->decode_ns);
+    for (size_t i = 0; i < t->mark.n; i++) {
+        begin_event(d, t, t->mark.at[i] & 1 ? "preempted" : "token", "i",
+                    (int64_t)(t->mark.at[i] >> 1) * 1000);
+        br_json_w_key_strz(&d->w, "s", "t");
+        br_json_w_obj_end(&d->w);
+    }
+}
+
+static void
+draw_all(br_http *h, br_http_conn *c, br_text id)
+{
+    drawing d = {.h = h, .c = c, .id = id};
+
+    br_json_w_begin(&d.w, &d.out, 0);
+    d.w.compact = true;
+    br_json_w_obj(&d.w);
+    br_json_w_key_strz(&d.w, "displayTimeUnit", "ms");
+    br_json_w_key(&d.w, "traceEvents");
+    br_json_w_arr(&d.w);
+    for (size_t i = 0; i < BR_COUNT(h->timeline); i++)
+        draw(&d, &h->timeline[i]);
+    for (const br_gen *g = h->gens; g; g = g->next)
+        for (uint32_t i = 0; i < g->n_choices; i++)
+            draw(&d, &g->choices[i].line);
+    br_json_w_arr_end(&d.w);
+    br_json_w_obj_end(&d.w);
+    if (d.any || !id.n) {
+        br_reply_json(h, c, &d.out);
+        return;
+    }
+    br_str_fini(&d.out);
+    br_reply_error(h, c, 404, NULL,
+                   "no such request of yours, or it was too long ago");
+}
+
+void
+br_on_request_trace(br_http *h, br_http_conn *c)
+{
+    static const char before[] = "/v1/requests/", after[] = "/trace";
+
+    draw_all(
+        h, c,
+        (br_text){c->in.path.p + sizeof before - 1,
+                  c->in.path.n - (sizeof before - 1) - (sizeof after - 1)});
+}
+
+void
+br_on_trace(br_http *h, br_http_conn *c)
+{
+    draw_all(h, c, (br_text){0});
+}

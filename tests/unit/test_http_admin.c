@@ -1,0 +1,254 @@
+/* test_http_admin.c - tenants over HTTP, and what the server did when.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "serve_kit.h"
+
+#include "run/books.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ADMIN "x-api-key: a-long-line-of-the-admin\r\n"
+
+typedef struct admin {
+    sk k;
+    br_books *books;
+} admin;
+
+static void
+open_admin(admin *s)
+{
+    br_http_config c = br_http_config_default();
+    br_status st = {0};
+    bool lost;
+
+    if (!br_tstore_here())
+        t_skip("built without SQLite");
+    c.port = 0;
+    c.db = t_printf("%s/t.db", t_tmpdir());
+    c.admin = t_printf("%s/admin", t_tmpdir());
+    t_write(c.admin, "a-long-line-of-the-admin\n", 25);
+    sk_open(&s->k, &(sk_config){.http = c});
+    t_ok(br_books_open(&s->books, s->k.ek.e, c.db, &lost, &st), &st);
+}
+
+static void
+close_admin(admin *s)
+{
+    br_books_close(s->books);
+    sk_close(&s->k);
+}
+
+static char *
+bearer(const char *body)
+{
+    return t_printf("Authorization: Bearer %s\r\n",
+                    sk_between(body, "\"key\":\"", "\""));
+}
+
+#define ASK \
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"max_tokens\":3}"
+
+TEST(tenants_are_made_changed_and_given_new_keys)
+{
+    admin s;
+    sk_answer a;
+    char *old, *key;
+
+    open_admin(&s);
+    a = sk_ask(&s.k, "POST /v1/tenants", ADMIN,
+               "{\"name\":\"al\",\"class\":\"interactive\",\"slots\":2}");
+    ck_assert_msg(a.status == 200 &&
+                      strstr(a.body, "\"id\":1,\"name\":\"al\"") &&
+                      strstr(a.body, "\"class\":\"interactive\",\"slots\":2,"),
+                  "%s", a.body);
+    old = bearer(a.body); /* holds at once */
+    ck_assert_int_eq(sk_ask(&s.k, "POST /v1/chat/completions", old, ASK).status,
+                     200);
+    a = sk_ask(&s.k, "PATCH /v1/tenants/al", ADMIN, "{\"context_tokens\":4}");
+    ck_assert_msg(a.status == 200 && strstr(a.body, "\"slots\":2,") &&
+                      strstr(a.body, "\"context_tokens\":4,") &&
+                      !strstr(a.body, "\"key\""),
+                  "%s", a.body);
+    a = sk_ask(&s.k, "POST /v1/chat/completions", old, ASK);
+    ck_assert_int_eq(a.status, 400); /* so does that */
+    a = sk_ask(&s.k, "POST /v1/tenants/al/rotate", ADMIN, "");
+    key = bearer(a.body);
+    ck_assert_int_eq(sk_ask(&s.k, "GET /v1/models", old, NULL).status, 401);
+    ck_assert_int_eq(sk_ask(&s.k, "GET /v1/models", key, NULL).status, 200);
+    a = sk_ask(&s.k, "GET /v1/tenants", ADMIN, NULL);
+    ck_assert_msg(strstr(a.body, "{\"object\":\"list\",\"data\":[{\"id\":1,"),
+                  "%s", a.body);
+    ck_assert_ptr_null(strstr(a.body, "key"));
+    ck_assert_int_eq(sk_ask(&s.k, "GET /v1/tenants/al", ADMIN, NULL).status,
+                     200);
+    ck_assert_int_eq(
+        sk_ask(&s.k, "GET /v1/tenants/1/usage", ADMIN, NULL).status, 200);
+    close_admin(&s);
+}
+
+TEST(only_the_admin_may)
+{
+    static const char *const paths[] = {
+        "GET /v1/tenants", "POST /v1/tenants", "GET /v1/tenants/al",
+        "PATCH /v1/tenants/al", "POST /v1/tenants/al/rotate"};
+    admin s;
+    sk_answer a;
+    char *key;
+    sk k;
+
+    open_admin(&s);
+    a = sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"al\"}");
+    key = bearer(a.body);
+    for (size_t i = 0; i < BR_COUNT(paths); i++) {
+        const char *body = paths[i][0] == 'G' ? NULL : "{}";
+
+        ck_assert_int_eq(sk_ask(&s.k, paths[i], "", body).status, 401);
+        ck_assert_int_eq(sk_ask(&s.k, paths[i], key, body).status, 401);
+        ck_assert_int_eq(sk_ask(&s.k, paths[i],
+                                "x-api-key: a-long-line-of-the-admi\r\n", body)
+                             .status,
+                         401);
+    }
+    /* and makes no answers */
+    ck_assert_int_eq(
+        sk_ask(&s.k, "POST /v1/chat/completions", ADMIN, ASK).status, 401);
+    ck_assert_int_eq(sk_ask(&s.k, "GET /metrics", ADMIN, NULL).status, 200);
+    close_admin(&s);
+    sk_open(&k, &(sk_config){0});
+    a = sk_ask(&k, "GET /v1/tenants", ADMIN, NULL);
+    ck_assert_msg(a.status == 403 && strstr(a.body, "--admin-key-file"), "%s",
+                  a.body);
+    sk_close(&k);
+}
+
+TEST(changes_that_brass_tenant_refuses)
+{
+    static const struct {
+        const char *what, *body;
+        int status;
+        const char *says;
+    } rows[] = {
+        {"POST /v1/tenants", "{}", 400, "name: missing"},
+        {"POST /v1/tenants", "[]", 400, "not a JSON object"},
+        {"POST /v1/tenants", "{\"name\":\"a b\"}", 400, "letters, digits"},
+        {"POST /v1/tenants", "{\"name\":\"al\"}", 400, "is there already"},
+        {"POST /v1/tenants", "{\"name\":\"a\\u0000b\"}", 400, "a text"},
+        {"POST /v1/tenants", "{\"name\":\"b\",\"slots\":0}", 400,
+         "slots: 0 is"},
+        {"POST /v1/tenants", "{\"name\":\"b\",\"slots\":-1}", 400,
+         "slots: must be a whole number"},
+        {"POST /v1/tenants", "{\"name\":\"b\",\"class\":\"x\"}", 400,
+         "must be interactive"},
+        {"POST /v1/tenants", "{\"name\":\"b\",\"prize\":1}", 400,
+         "prize: no such field"},
+        {"POST /v1/tenants",
+         "{\"name\":\"b\",\"kv_pages\":900000,\"reserved_kv_pages\":900000}",
+         400, "are promised"},
+        {"PATCH /v1/tenants/al",
+         "{\"kv_pages\":900000,\"reserved_kv_pages\":900000}", 400, "pages"},
+        {"PATCH /v1/tenants/al", "{\"name\":\"x\"}", 400, "no such field"},
+        {"PATCH /v1/tenants/bo", "{}", 404, "no tenant 'bo'"},
+        {"PATCH /v1/tenants/al/usage", "{}", 405, "not for that method"},
+        {"POST /v1/tenants/bo/rotate", "{}", 404, "no tenant 'bo'"},
+    };
+    admin s;
+    sk_answer a;
+
+    open_admin(&s);
+    (void)sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"al\"}");
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        a = sk_ask(&s.k, rows[i].what, ADMIN, rows[i].body);
+        ck_assert_msg(a.status == rows[i].status &&
+                          strstr(a.body, rows[i].says),
+                      "%zu: %d %s", i, a.status, a.body);
+    }
+    a = sk_ask(&s.k, "GET /v1/tenants", ADMIN, NULL);
+    ck_assert_ptr_null(strstr(a.body, "\"id\":2"));
+    close_admin(&s);
+}
+
+TEST(an_admin_key_that_is_none)
+{
+    static const char *const texts[] = {"", "short\n",
+                                        "a-long-line-of-the\nx-x"};
+    br_http_config c = br_http_config_default();
+    br_http *h;
+
+    c.port = 0;
+    c.admin = t_printf("%s/admin", t_tmpdir());
+    for (size_t i = 0; br_tstore_here() && i < BR_COUNT(texts); i++) {
+        br_status st = {0};
+
+        c.db = t_printf("%s/t.db", t_tmpdir());
+        t_write(c.admin, texts[i], strlen(texts[i]));
+        ck_assert_int_eq(br_http_new(&h, &c, &st), BR_E_FORMAT);
+        ck_assert_msg(strstr(st.msg, "one line"), "%s", st.msg);
+    }
+    c.db = NULL;
+    ck_assert_int_eq(br_http_new(&h, &c, NULL), BR_E_USAGE);
+}
+
+/* ---- timelines ------------------------------------------------------------ */
+
+static int
+count(const char *in, const char *what)
+{
+    int n = 0;
+
+    while ((in = strstr(in, what))) {
+        in++;
+        n++;
+    }
+    return n;
+}
+
+TEST(a_request_has_a_timeline)
+{
+    sk k;
+    sk_answer a;
+    char *id;
+
+    sk_open(&k, &(sk_config){0});
+    a = sk_ask(&k, "POST /v1/chat/completions", "", ASK);
+    id = sk_between(a.body, "\"id\":\"", "\"");
+    a = sk_ask(&k, t_printf("GET /v1/requests/%s/trace", id), "", NULL);
+    ck_assert_msg(a.status == 200 && count(a.body, "\"name\":\"token\"") == 3 &&
+                      count(a.body, "\"name\":\"request\"") == 1 &&
+                      count(a.body, "\"name\":\"decode\",\"ph\":\"X\"") == 1 &&
+                      strstr(a.body, "\"end\":\"length\"") &&
+                      strstr(a.body, "\"completion_tokens\":3"),
+                  "%s", a.body);
+    (void)sk_ask(&k, "POST /v1/completions", "",
+                 "{\"prompt\":\"Hi\",\"n\":2,\"max_tokens\":2}");
+    a = sk_ask(&k, "GET /trace", "", NULL);
+    ck_assert_int_eq(count(a.body, "\"name\":\"request\""), 3);
+    ck_assert_int_eq(count(a.body, "\"name\":\"token\""), 7);
+    a = sk_ask(&k, "GET /v1/requests/chatcmpl-0/trace", "", NULL);
+    ck_assert_int_eq(a.status, 404);
+    sk_close(&k);
+}
+
+TEST(a_tenant_sees_its_own_timelines)
+{
+    admin s;
+    sk_answer a;
+    char *one, *two, *id;
+
+    open_admin(&s);
+    one = bearer(
+        sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"a\"}").body);
+    two = bearer(
+        sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"b\"}").body);
+    a = sk_ask(&s.k, "POST /v1/chat/completions", one, ASK);
+    id = sk_between(a.body, "\"id\":\"", "\"");
+    id = t_printf("GET /v1/requests/%s/trace", id);
+    ck_assert_int_eq(sk_ask(&s.k, id, one, NULL).status, 200);
+    ck_assert_int_eq(sk_ask(&s.k, id, two, NULL).status, 404);
+    ck_assert_int_eq(sk_ask(&s.k, id, ADMIN, NULL).status, 200);
+    ck_assert_int_eq(sk_ask(&s.k, id, "", NULL).status, 401);
+    a = sk_ask(&s.k, "GET /trace", two, NULL);
+    ck_assert_int_eq(count(a.body, "\"name\""), 0);
+    a = sk_ask(&s.k, "GET /trace", ADMIN, NULL);
+    ck_assert_int_eq(count(a.body, "\"name\":\"request\""), 1);
+    close_admin(&s);
+}
