@@ -169,7 +169,7 @@ panel_bytes(int type, uint64_t n_in)
     case MAT_K:
         return round_up(blocks, 4) / 4 * mat_head_bytes(f) +
                blocks * mat_block_bytes(f);
-    case MAT_FLOAT: return BR_MAT_PANEL * round_up(n_in * q->bytes, 64);
+    case MAT_FLOAT: return (n_in + 15) / 16 * 8 * mat_line_bytes(type);
     case MAT_RAW: break;
     }
     return round_up(BR_MAT_PANEL * blocks * q->bytes, 64);
@@ -218,7 +218,7 @@ br_act_bytes(br_form form, uint32_t n_in)
     case BR_FORM_F32: bytes = round_up(n, 16) * 4; break;
     case BR_FORM_Q32: bytes = n + n / 32 * 12; break;
     case BR_FORM_Q256: bytes = n + n / 256 * (4 + 64 + 16 + 32); break;
-    case BR_FORM_BF16: bytes = round_up(n, 32) * 2; break;
+    case BR_FORM_BF16: bytes = round_up(n, 16) * 2; break;
     case BR_FORM_COUNT: break;
     }
     return (round_up(bytes, 64) / 64 | 1) * 64;

@@ -28,7 +28,7 @@
 enum {
     BR_MAT_PANEL = 16, /* outputs that are packed together; split work there */
     BR_MAT_ALIGN = 64, /* of packed weights and of rows of activations */
-    BR_MAT_LAYOUT = 1, /* changes when packed bytes do */
+    BR_MAT_LAYOUT = 2, /* changes when packed bytes do */
     BR_MAT_MAX_IN = 1 << 20, /* columns of a matrix */
 };
 

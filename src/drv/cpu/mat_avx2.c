@@ -18,14 +18,15 @@
  * Bounds on Zen 2 to 4, per core and cycle: two multiplications of 32 bytes, so
  * 57 products where 16-bit lanes hold and 32 with eight-bit weights.
  *
- * Floats: 16 lanes of the contract are two registers; two outputs times three
- * rows leave four registers for operands.
+ * Floats (mat_floats.h): a lane of 16 outputs is two registers, times six rows
+ * twelve sums; eight loads for twelve multiplications.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cpu/mat_int.h"
 
 #ifdef __AVX2__
 #    include "drv/cpu/mat_avx2.h"
+#    include "drv/cpu/mat_floats.h"
 
 #    include <float.h>
 
@@ -221,126 +222,144 @@ blocks(const mat_tile *t, int type, int r0, int n)
 
 /* ---- floats -------------------------------------------------------------- */
 
-/* Lines of k at a time: 16 KB of the panel stay in the first cache, rows (1 KB
- * each) and their sums (1 KB) pass. */
-enum { LINES = 16, FLOAT_ROWS = 3 };
+/* Lines of k at a time, as f32: 16 KB of weights, and 1 KB of each of six rows,
+ * stay in the first cache. Up to three rows widen in registers instead. */
+enum { LINES = 64, FEW_ROWS = 3, FLOAT_ROWS = 6 };
 
-/* 16-float lines of four outputs, as f32, one after the other: n lines of k. */
-static MAT_INLINE const float *
-widen(int type, const uint8_t *p, uint32_t n, float *to)
+/* Lane l of a line, outputs 8 h... */
+static MAT_INLINE __m256
+widen(int type, const uint8_t *line, int l, int h)
 {
     if (type == BR_Q_F32)
-        return (const float *)(const void *)p;
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t o = 0; o < 4; o++)
-            for (uint32_t h = 0; h < 2; h++) {
-                /* a line of the file's is two of ours */
-                __m128i v =
-                    _mm_loadu_si128((const void *)(p + 256 * (i / 2) + 64 * o +
-                                                   32 * (i % 2) + 16 * h));
-                __m256 y = type == BR_Q_F16
-                               ? _mm256_cvtph_ps(v)
-                               : _mm256_castsi256_ps(_mm256_slli_epi32(
-                                     _mm256_cvtepu16_epi32(v), 16));
-
-                _mm256_store_ps(to + 64 * i + 16 * o + 8 * h, y);
-            }
-    return to;
+        return _mm256_loadu_ps((const float *)(const void *)line + 16 * l +
+                               8 * h);
+    if (type == BR_Q_F16)
+        return halves(line + 32 * l + 16 * h);
+    return _mm256_castsi256_ps(
+        l == 0 ? _mm256_slli_epi32(load(line + 32 * h), 16)
+               : _mm256_and_si256(load(line + 32 * h),
+                                  _mm256_set1_epi32((int)0xffff0000)));
 }
 
-/* lane[row][output] += products of n lines of two outputs and some rows. */
+/* A piece times n <= FEW_ROWS rows. */
 static MAT_INLINE void
-float_lines(const float *w, uint32_t n, const float *const *x, int rows,
-            __m256 (*lane)[BR_MAT_PANEL][2], int o)
+few_rows(const mat_tile *t, int type, uint32_t piece, int n, two_lanes *sum)
 {
-    __m256 acc[FLOAT_ROWS][2][2];
+    const uint8_t *p = piece_weights(t, type, piece);
+    const float *x[FEW_ROWS];
+    __m256 acc[FEW_ROWS][2][2];
 
     MAT_UNROLL
-    for (int r = 0; r < rows; r++)
-        for (int i = 0; i < 4; i++)
-            acc[r][i / 2][i % 2] = lane[r][o + i / 2][i % 2];
-    for (uint32_t k = 0; k < n; k++, w += 64) {
+    for (int r = 0; r < n; r++) {
+        x[r] = piece_row(t, piece, r);
+        acc[r][0][0] = acc[r][0][1] = acc[r][1][0] = acc[r][1][1] =
+            _mm256_setzero_ps();
+    }
+    for (uint32_t i = 0; i < mat_lines(t->m->n_in);
+         i++, p += mat_line_bytes(type)) {
         MAT_UNROLL
-        for (int h = 0; h < 2; h++) {
-            __m256 u = _mm256_loadu_ps(w + 8 * h);
-            __m256 v = _mm256_loadu_ps(w + 16 + 8 * h);
+        for (int l = 0; l < 2; l++) {
+            __m256 u = widen(type, p, l, 0), v = widen(type, p, l, 1);
 
             MAT_UNROLL
-            for (int r = 0; r < rows; r++) {
-                /* in a register: as two operands it would be loaded twice */
-                __m256 a = (__m256)pin(load(x[r] + 16 * k + 8 * h));
+            for (int r = 0; r < n; r++) {
+                __m256 a = _mm256_broadcast_ss(x[r] + 2 * i + l);
 
-                acc[r][0][h] = _mm256_fmadd_ps(a, u, acc[r][0][h]);
-                acc[r][1][h] = _mm256_fmadd_ps(a, v, acc[r][1][h]);
+                acc[r][l][0] = _mm256_fmadd_ps(a, u, acc[r][l][0]);
+                acc[r][l][1] = _mm256_fmadd_ps(a, v, acc[r][l][1]);
             }
         }
     }
     MAT_UNROLL
-    for (int r = 0; r < rows; r++)
-        for (int i = 0; i < 4; i++)
-            lane[r][o + i / 2][i % 2] = acc[r][i / 2][i % 2];
+    for (int i = 0; i < 4 * n; i++)
+        _mm256_storeu_ps(sum[i / 4][i / 2 % 2] + 8 * (i % 2),
+                         acc[i / 4][i / 2 % 2][i % 2]);
 }
 
-/* 8-4-2-1. */
-static MAT_INLINE float
-add_lanes(__m256 a, __m256 b)
-{
-    __m256 v = _mm256_add_ps(a, b);
-    __m128 u =
-        _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-
-    u = _mm_add_ps(u, _mm_movehl_ps(u, u));
-    return _mm_cvtss_f32(_mm_add_ss(u, _mm_movehdup_ps(u)));
-}
-
-/* What floats go by: lines i.. of quarters q0..q1, times all rows. */
+/* sum += n lines, as f32, times some rows. next: what will be read then. */
 static MAT_INLINE void
-float_piece(const mat_tile *t, int type, uint32_t i, int q0, int q1,
-            __m256 (*lane)[BR_MAT_PANEL][2])
+float_lines(const float *w, uint32_t n, const float *const *x, int rows,
+            two_lanes *sum, const uint8_t *next)
 {
-    uint32_t size = br_qinfo_of(type)->bytes, n_lines = (t->m->n_in + 15) / 16;
-    uint64_t quarter = (t->m->n_in * size + 63) / 64 * 256;
-    uint32_t n = BR_MIN(n_lines - i, LINES);
-    _Alignas(32) float wide[4][LINES * 64];
-    const float *w[4], *x[FLOAT_ROWS];
+    const char *soon = (const char *)next;
 
-    for (int q = q0; q < q1; q++)
-        w[q] = widen(type, t->panel + (uint32_t)q * quarter + i * size * 64, n,
-                     wide[q]);
-    for (int r = 0; r < t->n_rows; r += FLOAT_ROWS) {
-        int left = BR_MIN(t->n_rows - r, FLOAT_ROWS);
+    for (int l = 0; l < 2; l++) {
+        __m256 acc[FLOAT_ROWS][2];
 
-        for (int j = 0; j < left; j++)
-            x[j] = (const float *)(const void *)t->row[r + j] + 16 * i;
-        for (int o = 4 * q0; o < 4 * q1; o += 2) {
-            const float *v = w[o / 4] + o % 4 * 16;
+        MAT_UNROLL
+        for (int i = 0; i < 2 * rows; i++)
+            acc[i / 2][i % 2] = _mm256_loadu_ps(sum[i / 2][l] + 8 * (i % 2));
+        for (uint32_t k = 0; k < n; k++) {
+            __m256 u = _mm256_loadu_ps(w + 32 * k + 16 * l);
+            __m256 v = _mm256_loadu_ps(w + 32 * k + 16 * l + 8);
 
-            if (left == 3)
-                float_lines(v, n, x, 3, &lane[r], o);
-            else if (left == 2)
-                float_lines(v, n, x, 2, &lane[r], o);
-            else
-                float_lines(v, n, x, 1, &lane[r], o);
+            _mm_prefetch(soon + 64 * k, _MM_HINT_T0);
+            MAT_UNROLL
+            for (int r = 0; r < rows; r++) {
+                __m256 a = _mm256_broadcast_ss(x[r] + 2 * k + l);
+
+                acc[r][0] = _mm256_fmadd_ps(a, u, acc[r][0]);
+                acc[r][1] = _mm256_fmadd_ps(a, v, acc[r][1]);
+            }
         }
+        MAT_UNROLL
+        for (int i = 0; i < 2 * rows; i++)
+            _mm256_storeu_ps(sum[i / 2][l] + 8 * (i % 2), acc[i / 2][i % 2]);
+        soon += 64 * n;
     }
 }
 
-/* Few rows take the panel in the order of memory, quarter by quarter; many
- * take all quarters' lines at once and stay in the first cache. */
+/* n lines from i on times all rows, as many at a time as share evenly. */
 static MAT_INLINE void
-floats(const mat_tile *t, int type)
+many_lines(const mat_tile *t, uint32_t piece, uint32_t i, uint32_t n,
+           const float *w, const uint8_t *next, two_lanes *sum)
 {
-    uint32_t n_lines = (t->m->n_in + 15) / 16;
-    int step = t->n_rows <= FLOAT_ROWS ? 1 : 4;
-    __m256 lane[MAT_MAX_ROWS][BR_MAT_PANEL][2];
+    int groups = (t->n_rows + FLOAT_ROWS - 1) / FLOAT_ROWS;
 
-    memset(lane, 0, (size_t)t->n_rows * sizeof lane[0]);
-    for (int q = 0; q < 4; q += step)
-        for (uint32_t i = 0; i < n_lines; i += LINES)
-            float_piece(t, type, i, q, q + step, lane);
-    for (int r = 0; r < t->n_rows; r++)
-        for (int o = 0; o < BR_MAT_PANEL; o++)
-            t->out[r][o] = add_lanes(lane[r][o][0], lane[r][o][1]);
+    for (int r = 0, rows; r < t->n_rows; r += rows, groups--) {
+        const float *x[FLOAT_ROWS];
+
+        rows = (t->n_rows - r + groups - 1) / groups;
+        for (int j = 0; j < rows; j++)
+            x[j] = (const float *)piece_row(t, piece, r + j) + 2 * i;
+        if (rows == 6)
+            float_lines(w, n, x, 6, sum + r, next);
+        else if (rows == 5)
+            float_lines(w, n, x, 5, sum + r, next);
+        else if (rows == 4)
+            float_lines(w, n, x, 4, sum + r, next);
+        else
+            float_lines(w, n, x, 3, sum + r, next);
+    }
+}
+
+static MAT_INLINE void
+float_piece(const mat_tile *t, int type, uint32_t piece, two_lanes *sum)
+{
+    uint32_t n_lines = mat_lines(t->m->n_in);
+    const uint8_t *p = piece_weights(t, type, piece);
+    _Alignas(32) float wide[LINES * 32];
+
+    switch (t->n_rows) {
+    case 1: few_rows(t, type, piece, 1, sum); return;
+    case 2: few_rows(t, type, piece, 2, sum); return;
+    case 3: few_rows(t, type, piece, 3, sum); return;
+    default: memset(sum, 0, (size_t)t->n_rows * sizeof *sum);
+    }
+    for (uint32_t i = 0; i < n_lines; i += LINES) {
+        uint32_t n = BR_MIN(n_lines - i, LINES);
+        const float *w = wide;
+
+        if (type == BR_Q_F32)
+            w = (const float *)(const void *)p;
+        for (uint32_t k = 0; k < n; k++, p += mat_line_bytes(type)) {
+            MAT_UNROLL
+            for (int j = 0; type != BR_Q_F32 && j < 4; j++)
+                _mm256_store_ps(wide + 32 * k + 8 * j,
+                                widen(type, p, j / 2, j % 2));
+        }
+        many_lines(t, piece, i, n, w, p, sum);
+    }
 }
 
 /* ---- activations --------------------------------------------------------- */

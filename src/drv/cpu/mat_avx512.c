@@ -11,15 +11,17 @@
  * cycle: 8 vpdpbusd of a flat block come with 2 multiplications of floats, so
  * 80 % of the peak; 64 of a Q4_K block with 8 vpmulld and 4 vpdpwssd, 84 %.
  *
- * Floats: a line of 16 is one register; four outputs times four rows. BF16
- * pairs likewise with vdpbf16ps, which is twice as fast, flushes subnormals,
- * and is left out where the exact bits are asked for.
+ * Floats (mat_floats.h): a lane of 16 outputs is one register, two of them times
+ * eight rows. BF16 pairs likewise with vdpbf16ps, which is twice as fast,
+ * flushes subnormals, and is left out where the exact bits are asked for.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cpu/mat_int.h"
 #include "model/quant_int.h"
 
 #ifdef __AVX512VNNI__
+#    include "drv/cpu/mat_floats.h"
+
 #    include <immintrin.h>
 
 enum { TILE_ROWS = 8 };
@@ -357,129 +359,81 @@ blocks(const mat_tile *t, int type, int r0, int n)
 
 /* ---- floats -------------------------------------------------------------- */
 
-/* Lines of k at a time: 16 KB of the panel stay in the first cache, rows (1 KB
- * each) and their sums (1 KB) pass. */
-enum { LINES = 16, FLOAT_ROWS = 4, PAIRS = -1 };
+enum { FLOAT_ROWS = 8, PAIRS = -1 };
 
-/* n lines of four outputs as f32, one output after the other. */
-static MAT_INLINE const uint8_t *
-widen(int type, const uint8_t *p, uint32_t n, float *to)
+/* Lane l of a line. */
+static MAT_INLINE __m512
+widen(int type, const uint8_t *line, int l)
 {
     if (type == BR_Q_F32)
-        return p;
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t o = 0; o < 4; o++) { /* a line of halves is two of ours */
-            __m256i v = _mm256_loadu_si256(
-                (const void *)(p + 256 * (i / 2) + 64 * o + 32 * (i % 2)));
-            __m512 y = type == BR_Q_F16 ? _mm512_cvtph_ps(v)
-                                        : _mm512_castsi512_ps(_mm512_slli_epi32(
-                                              _mm512_cvtepu16_epi32(v), 16));
-
-            _mm512_store_ps(to + 64 * i + 16 * o, y);
-        }
-    return (const uint8_t *)to;
+        return _mm512_loadu_ps(line + 64 * l);
+    if (type == BR_Q_F16)
+        return _mm512_cvtph_ps(
+            _mm256_loadu_si256((const void *)(line + 32 * l)));
+    return _mm512_castsi512_ps(
+        l == 0
+            ? _mm512_slli_epi32(load(line), 16)
+            : _mm512_and_si512(load(line), _mm512_set1_epi32((int)0xffff0000)));
 }
 
-/* lane[row][output] += n lines of four outputs times some rows. */
+/* A piece times some rows. type PAIRS: BF16 as it is, times BF16; both lanes
+ * are one sum then. */
 static MAT_INLINE void
-float_lines(bool pairs, const uint8_t *w, uint32_t n, const uint8_t *const *x,
-            int rows, __m512 (*lane)[BR_MAT_PANEL])
+float_rows(const mat_tile *t, int type, uint32_t piece, int r0, int n,
+           two_lanes *sum)
 {
-    __m512 acc[FLOAT_ROWS][4];
+    int bf16 = type == PAIRS ? BR_Q_BF16 : type;
+    const uint8_t *p = piece_weights(t, bf16, piece), *x[FLOAT_ROWS];
+    __m512 acc[FLOAT_ROWS][2];
 
     MAT_UNROLL
-    for (int i = 0; i < 4 * rows; i++)
-        acc[i / 4][i % 4] = lane[i / 4][i % 4];
-    for (uint32_t k = 0; k < n; k++, w += 256) {
-        __m512i v[4];
-
+    for (int r = 0; r < n; r++) {
+        x[r] = piece_row(t, piece, r0 + r);
+        acc[r][0] = acc[r][1] = _mm512_setzero_ps();
+    }
+    for (uint32_t i = 0; i < mat_lines(t->m->n_in);
+         i++, p += mat_line_bytes(bf16)) {
+        if (type == PAIRS) {
+            MAT_UNROLL
+            for (int r = 0; r < n; r++)
+                acc[r][0] =
+                    _mm512_dpbf16_ps(acc[r][0], (__m512bh)splat4(x[r] + 4 * i),
+                                     (__m512bh)load(p));
+            continue;
+        }
         MAT_UNROLL
-        for (int o = 0; o < 4; o++)
-            v[o] = load(w + 64 * o);
-        MAT_UNROLL
-        for (int i = 0; i < 4 * rows; i++) {
-            int r = i / 4, o = i % 4;
-            __m512i a = load(x[r] + 64 * k);
+        for (int l = 0; l < 2; l++) {
+            __m512 w = widen(type, p, l);
 
-            acc[r][o] =
-                pairs ? _mm512_dpbf16_ps(acc[r][o], (__m512bh)a, (__m512bh)v[o])
-                      : _mm512_fmadd_ps(_mm512_castsi512_ps(a),
-                                        _mm512_castsi512_ps(v[o]), acc[r][o]);
+            MAT_UNROLL
+            for (int r = 0; r < n; r++)
+                acc[r][l] = _mm512_fmadd_ps(
+                    _mm512_castsi512_ps(splat4(x[r] + 8 * i + 4 * l)), w,
+                    acc[r][l]);
         }
     }
     MAT_UNROLL
-    for (int i = 0; i < 4 * rows; i++)
-        lane[i / 4][i % 4] = acc[i / 4][i % 4];
+    for (int i = 0; i < 2 * n; i++)
+        _mm512_storeu_ps(sum[r0 + i / 2][i % 2], acc[i / 2][i % 2]);
 }
 
-/* 8-4-2-1. */
-static MAT_INLINE float
-add_lanes(__m512 v)
-{
-    __m256 a =
-        _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
-    __m128 u =
-        _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-
-    u = _mm_add_ps(u, _mm_movehl_ps(u, u));
-    return _mm_cvtss_f32(_mm_add_ss(u, _mm_movehdup_ps(u)));
-}
-
-/* Lines i.. of quarters q0..q1 of the panel, times all rows. type PAIRS: BF16
- * as it is, times BF16. */
 static MAT_INLINE void
-float_piece(const mat_tile *t, int type, uint32_t i, int q0, int q1,
-            __m512 (*lane)[BR_MAT_PANEL])
+float_piece(const mat_tile *t, int type, uint32_t piece, two_lanes *sum)
 {
-    bool pairs = type == PAIRS;
-    uint32_t size = pairs ? 2 : br_qinfo_of(type)->bytes;
-    uint32_t step = pairs ? 2 : 4; /* bytes of an activation */
-    uint64_t quarter = (t->m->n_in * size + 63) / 64 * 256;
-    uint32_t n = BR_MIN((t->m->n_in * step + 63) / 64 - i, LINES);
-    _Alignas(64) float wide[4][LINES * 64];
-    const uint8_t *w[4], *x[FLOAT_ROWS];
+    int r = 0, n = t->n_rows;
 
-    for (int q = q0; q < q1; q++) {
-        w[q] = t->panel + (uint32_t)q * quarter + i * size / step * 256;
-        if (!pairs)
-            w[q] = widen(type, w[q], n, wide[q]);
+    for (; n - r >= 8; r += 8)
+        float_rows(t, type, piece, r, 8, sum);
+    if (n - r >= 4) {
+        float_rows(t, type, piece, r, 4, sum);
+        r += 4;
     }
-    for (int r = 0; r < t->n_rows; r += FLOAT_ROWS) {
-        int left = BR_MIN(t->n_rows - r, FLOAT_ROWS);
-
-        for (int j = 0; j < left; j++)
-            x[j] = t->row[r + j] + 64 * i;
-        for (int q = q0; q < q1; q++) {
-            __m512(*to)[BR_MAT_PANEL] = (void *)&lane[r][4 * q];
-
-            if (left == 4)
-                float_lines(pairs, w[q], n, x, 4, to);
-            else if (left == 3)
-                float_lines(pairs, w[q], n, x, 3, to);
-            else if (left == 2)
-                float_lines(pairs, w[q], n, x, 2, to);
-            else
-                float_lines(pairs, w[q], n, x, 1, to);
-        }
+    if (n - r >= 2) {
+        float_rows(t, type, piece, r, 2, sum);
+        r += 2;
     }
-}
-
-/* Few rows take the panel in the order of memory, quarter by quarter; many
- * take all quarters' lines at once and stay in the first cache. */
-static MAT_INLINE void
-floats(const mat_tile *t, int type)
-{
-    uint32_t n_lines = (t->m->n_in * (type == PAIRS ? 2 : 4) + 63) / 64;
-    int step = t->n_rows <= FLOAT_ROWS ? 1 : 4;
-    __m512 lane[MAT_MAX_ROWS][BR_MAT_PANEL];
-
-    memset(lane, 0, (size_t)t->n_rows * sizeof lane[0]);
-    for (int q = 0; q < 4; q += step)
-        for (uint32_t i = 0; i < n_lines; i += LINES)
-            float_piece(t, type, i, q, q + step, lane);
-    for (int r = 0; r < t->n_rows; r++)
-        for (int o = 0; o < BR_MAT_PANEL; o++)
-            t->out[r][o] = add_lanes(lane[r][o]);
+    if (n - r >= 1)
+        float_rows(t, type, piece, r, 1, sum);
 }
 
 /* ---- which --------------------------------------------------------------- */
@@ -529,12 +483,13 @@ mat_avx512_act(br_form form, const float *x, uint32_t n_in, uint8_t *row)
     for (; k < n_in; k += 16) {
         __mmask16 m = (__mmask16)(n_in - k < 16 ? (1u << (n_in - k)) - 1 : ~0u);
         __m512 v = _mm512_maskz_loadu_ps(m, x + k);
+        uint32_t pair[8];
 
-        _mm256_storeu_si256((void *)(row + 2 * k),
-                            (__m256i)_mm512_cvtneps_pbh(v));
+        _mm256_storeu_si256((void *)pair, (__m256i)_mm512_cvtneps_pbh(v));
+        for (uint32_t i = 0; i < 8; i++)
+            memcpy(row + 4 * (i * mat_lines(n_in) + k / 16),
+                   &pair[mat_lane(i) / 2], 4);
     }
-    if (k % 32 != 0)
-        memset(row + 2 * k, 0, 32);
 }
 
 /* ---- the machine's bound ------------------------------------------------- */

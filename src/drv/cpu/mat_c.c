@@ -9,7 +9,7 @@
  * have only these kernels.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "drv/cpu/mat_int.h"
+#include "drv/cpu/mat_floats.h"
 #include "drv/ref/ref_int.h"
 #include "model/qint.h"
 #include "model/quant_int.h"
@@ -193,6 +193,29 @@ k_quant(const mat_tile *t, const mat_format *f)
 
 /* ---- floats -------------------------------------------------------------- */
 
+static MAT_INLINE void
+float_piece(const mat_tile *t, int type, uint32_t piece, two_lanes *sum)
+{
+    const uint8_t *p = piece_weights(t, type, piece);
+    float w[2 * P];
+
+    memset(sum, 0, (size_t)t->n_rows * sizeof *sum);
+    for (uint32_t i = 0; i < mat_lines(t->m->n_in);
+         i++, p += mat_line_bytes(type)) {
+        br_dequant(type, p, w, 2 * P);
+        for (int r = 0; r < t->n_rows; r++) {
+            const float *x = piece_row(t, piece, r);
+
+            for (int l = 0; l < 2; l++)
+                for (int o = 0; o < P; o++)
+                    sum[r][l][o] =
+                        fmaf(x[2 * i + l],
+                             type == BR_Q_BF16 ? w[2 * o + l] : w[P * l + o],
+                             sum[r][l][o]);
+        }
+    }
+}
+
 static float
 add_lanes(float *lane)
 {
@@ -200,35 +223,6 @@ add_lanes(float *lane)
         for (int l = 0; l < half; l++)
             lane[l] = lane[l] + lane[l + half];
     return lane[0];
-}
-
-static void
-add_products(const float *w, const float *x, uint32_t n, float *lane)
-{
-    for (uint32_t k = 0; k < n; k++)
-        lane[k % 16] = fmaf(x[k], w[k], lane[k % 16]);
-}
-
-static void
-float_panel(const mat_tile *t)
-{
-    const br_qinfo *q = br_qinfo_of(t->m->type);
-    uint32_t lines = (t->m->n_in * q->bytes + 63) / 64, n = 64 / q->bytes;
-
-    for (int o = 0; o < P; o++) {
-        const uint8_t *p = t->panel + (uint64_t)(o / 4) * 256 * lines;
-        float lane[MAT_MAX_ROWS][16] = {0}, w[32];
-
-        for (uint32_t i = 0; i < lines; i++) {
-            br_dequant(t->m->type, p + 256 * i + o % 4 * 64, w, n);
-            for (int r = 0; r < t->n_rows; r++)
-                add_products(w, (const float *)(const void *)t->row[r] + n * i,
-                             BR_MIN(n, (t->m->n_in + 15) / 16 * 16 - n * i),
-                             lane[r]);
-        }
-        for (int r = 0; r < t->n_rows; r++)
-            t->out[r][o] = add_lanes(lane[r]);
-    }
 }
 
 /* ---- as in the file ------------------------------------------------------ */
@@ -259,6 +253,20 @@ raw_integers(const mat_tile *t)
     }
 }
 
+/* n weights from k on. */
+static void
+add_products(const float *w, const mat_tile *t, int r, uint32_t k, uint32_t n,
+             float *lane)
+{
+    for (uint32_t piece = 0; piece < 8; piece++) {
+        const float *x = piece_row(t, piece, r);
+
+        for (uint32_t i = mat_lane(piece); i < n; i += i % 2 ? 15 : 1)
+            lane[i % 16] =
+                fmaf(x[(k + i) / 16 * 2 + i % 2], w[i], lane[i % 16]);
+    }
+}
+
 static void
 raw_floats(const mat_tile *t)
 {
@@ -273,8 +281,7 @@ raw_floats(const mat_tile *t)
         for (uint32_t k = 0; k < t->m->n_in; k += q->elems, p += q->bytes) {
             br_dequant(t->m->type, p, w, q->elems);
             for (int r = 0; r < t->n_rows; r++)
-                add_products(w, (const float *)(const void *)t->row[r] + k,
-                             q->elems, lane[r]);
+                add_products(w, t, r, k, q->elems, lane[r]);
         }
         for (int r = 0; r < t->n_rows; r++)
             t->out[r][o] = add_lanes(lane[r]);
@@ -289,7 +296,7 @@ mat_c(const mat_tile *t)
     switch (f->class) {
     case MAT_FLAT: flat(t, f); return;
     case MAT_K: k_quant(t, f); return;
-    case MAT_FLOAT: float_panel(t); return;
+    case MAT_FLOAT: floats(t, t->m->type); return;
     case MAT_RAW: break;
     }
     if (br_qint_has(t->m->type))
@@ -351,16 +358,23 @@ act_q256(const float *x, uint32_t n_in, uint8_t *row)
     }
 }
 
+static void
+act_f32(const float *x, uint32_t n_in, float *row)
+{
+    for (uint32_t i = 0; i < 8; i++)
+        for (uint32_t k = mat_lane(i); k < (n_in + 15) / 16 * 16; k += 16) {
+            *row++ = k < n_in ? x[k] : 0;
+            *row++ = k + 1 < n_in ? x[k + 1] : 0;
+        }
+}
+
 void
 mat_c_act(br_form form, const float *x, uint32_t n_in, uint8_t *row)
 {
     switch (form) {
     case BR_FORM_Q32: act_q32(x, n_in, row); return;
     case BR_FORM_Q256: act_q256(x, n_in, row); return;
-    case BR_FORM_F32:
-        memcpy(row, x, n_in * sizeof *x);
-        memset(row + n_in * sizeof *x, 0, -n_in % 16 * sizeof *x);
-        return;
+    case BR_FORM_F32: act_f32(x, n_in, (float *)(void *)row); return;
     case BR_FORM_BF16:
     case BR_FORM_COUNT: break;
     }

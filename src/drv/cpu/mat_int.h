@@ -17,9 +17,11 @@
  * Four blocks are the four chains of the contract. Everything but the heads of
  * a last short group starts at a multiple of 64 bytes.
  *
- * Floats: four quarter panels of four outputs; in each, lines of 64 bytes (16
- * F32 or 32 halves of one output), output by output, k ascending; the tail of
- * k is -0, which no sum notices. Other formats: 16 rows as in the file.
+ * Floats: eight pieces, each two of the contract's 16 lanes (k mod 16), in the
+ * order in which lanes meet; in each, a line for every 16 k: 16 outputs of its
+ * first lane, then of its second; BF16: both lanes of an output side by side.
+ * The tail of k is -0, which no sum notices. Activations in f32 and BF16 lie
+ * the same way: piece, line, lane. Other formats: 16 rows as in the file.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_MAT_INT_H
@@ -151,6 +153,27 @@ act_at(br_form form, uint32_t n_in, const uint8_t *row)
         v.sum16 = v.sum32 + 8 * v.n;
     }
     return v;
+}
+
+/* The first lane of a piece: 8-4-2-1 is 0 with 8, 4 with 12, those two.. */
+static MAT_INLINE uint32_t
+mat_lane(uint32_t piece)
+{
+    return (piece & 1) << 3 | (piece & 2) << 1 | (piece & 4) >> 1;
+}
+
+/* Lines of a piece. */
+static MAT_INLINE uint32_t
+mat_lines(uint32_t n_in)
+{
+    return (n_in + 15) / 16;
+}
+
+/* Bytes of a line of a piece of a panel. */
+static MAT_INLINE uint32_t
+mat_line_bytes(int type)
+{
+    return type == BR_Q_F32 ? 128 : 64;
 }
 
 /* What a kernel computes: one panel times at most MAT_MAX_ROWS rows. */

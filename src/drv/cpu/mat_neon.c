@@ -18,6 +18,8 @@
 #include "model/quant_int.h"
 
 #ifdef __ARM_FEATURE_DOTPROD
+#    include "drv/cpu/mat_floats.h"
+
 #    include <arm_neon.h>
 #    include <float.h>
 
@@ -313,66 +315,62 @@ blocks(const mat_tile *t, int type, int r0, int n)
 
 enum { FLOAT_ROWS = 3 };
 
-/* Four k from `at`: numbers of a line of the panel. */
+/* Lane l of a line, outputs 4 h.. */
 static MAT_INLINE float32x4_t
-four_floats(int type, const uint8_t *at)
+widen(int type, const uint8_t *line, int l, int h)
 {
+    uint32x4_t v;
+
     if (type == BR_Q_F32)
-        return vreinterpretq_f32_u8(vld1q_u8(at));
+        return vreinterpretq_f32_u8(vld1q_u8(line + 64 * l + 16 * h));
     if (type == BR_Q_F16)
-        return halves(at);
+        return halves(line + 32 * l + 8 * h);
+    v = vreinterpretq_u32_u8(vld1q_u8(line + 16 * h));
     return vreinterpretq_f32_u32(
-        vshll_n_u16(vreinterpret_u16_u8(vld1_u8(at)), 16));
+        l == 0 ? vshlq_n_u32(v, 16) : vandq_u32(v, vdupq_n_u32(0xffff0000)));
 }
 
-/* Output o times n rows: 16 lanes are four registers, 12 for three rows. */
+/* A piece times n rows: 24 registers of sums for three. */
 static MAT_INLINE void
-float_rows(const mat_tile *t, int type, int o, int r0, int n)
+float_rows(const mat_tile *t, int type, uint32_t piece, int r0, int n,
+           two_lanes *sum)
 {
-    uint32_t size = br_qinfo_of(type)->bytes;
-    uint64_t quarter = (t->m->n_in * size + 63) / 64 * 256;
-    const uint8_t *p = t->panel + (uint32_t)(o / 4) * quarter + o % 4 * 64;
-    float32x4_t acc[FLOAT_ROWS][4];
+    const uint8_t *p = piece_weights(t, type, piece);
+    const float *x[FLOAT_ROWS];
+    float32x4_t acc[FLOAT_ROWS][2][Q];
 
     memset(acc, 0, sizeof acc);
-    for (uint32_t k = 0; k < t->m->n_in; k += 16) {
-        const uint8_t *line = p + k * size / 64 * 256 + k * size % 64;
-
+    for (int r = 0; r < n; r++)
+        x[r] = piece_row(t, piece, r0 + r);
+    for (uint32_t i = 0; i < mat_lines(t->m->n_in);
+         i++, p += mat_line_bytes(type)) {
         MAT_UNROLL
-        for (int h = 0; h < 4; h++) {
-            float32x4_t w = four_floats(type, line + (uint32_t)h * 4 * size);
+        for (int j = 0; j < 2 * Q; j++) {
+            float32x4_t w = widen(type, p, j / Q, j % Q);
 
             MAT_UNROLL
-            for (int r = 0; r < n; r++) {
-                const float *x = (const float *)(const void *)t->row[r0 + r];
-
-                acc[r][h] = vfmaq_f32(acc[r][h], vld1q_f32(x + k + 4 * h), w);
-            }
+            for (int r = 0; r < n; r++)
+                acc[r][j / Q][j % Q] =
+                    vfmaq_n_f32(acc[r][j / Q][j % Q], w, x[r][2 * i + j / Q]);
         }
     }
     MAT_UNROLL
-    for (int r = 0; r < n; r++) {
-        /* 8-4-2-1 */
-        float32x4_t v = vaddq_f32(vaddq_f32(acc[r][0], acc[r][2]),
-                                  vaddq_f32(acc[r][1], acc[r][3]));
-        float32x2_t u = vadd_f32(vget_low_f32(v), vget_high_f32(v));
-
-        t->out[r0 + r][o] = vget_lane_f32(u, 0) + vget_lane_f32(u, 1);
-    }
+    for (int r = 0; r < n; r++)
+        for (int j = 0; j < 2 * Q; j++)
+            vst1q_f32(sum[r0 + r][j / Q] + 4 * (j % Q), acc[r][j / Q][j % Q]);
 }
 
 static MAT_INLINE void
-floats(const mat_tile *t, int type)
+float_piece(const mat_tile *t, int type, uint32_t piece, two_lanes *sum)
 {
-    for (int o = 0; o < BR_MAT_PANEL; o++)
-        for (int r = 0; r < t->n_rows; r += FLOAT_ROWS) {
-            if (t->n_rows - r >= 3)
-                float_rows(t, type, o, r, 3);
-            else if (t->n_rows - r == 2)
-                float_rows(t, type, o, r, 2);
-            else
-                float_rows(t, type, o, r, 1);
-        }
+    for (int r = 0; r < t->n_rows; r += FLOAT_ROWS) {
+        if (t->n_rows - r >= 3)
+            float_rows(t, type, piece, r, 3, sum);
+        else if (t->n_rows - r == 2)
+            float_rows(t, type, piece, r, 2, sum);
+        else
+            float_rows(t, type, piece, r, 1, sum);
+    }
 }
 
 /* ---- activations --------------------------------------------------------- */

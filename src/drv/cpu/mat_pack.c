@@ -161,20 +161,40 @@ pack_integers(int type, uint32_t blocks, const uint8_t *raw, int o,
 
 /* ---- floats, and what stays as it is ------------------------------------- */
 
-static void
-pack_float(const br_mat *m, const uint8_t *raw, int o, uint8_t *panel)
+/* Rows from..: outputs of one panel. */
+static MAT_INLINE void
+pack_lines(const br_mat *m, int type, const uint8_t *raw, int n_out,
+           uint8_t *to)
 {
-    uint32_t size = br_qinfo_of(m->type)->bytes, row = m->n_in * size;
-    uint32_t lines = (row + 63) / 64;
-    uint8_t *to = panel + (uint64_t)(o / 4) * 256 * lines + o % 4 * 64;
+    uint32_t size = type == BR_Q_F32 ? 4 : 2, row = m->n_in * size;
+    uint32_t apart = type == BR_Q_BF16 ? 2 : 1; /* of outputs */
+    uint32_t lane = type == BR_Q_BF16 ? 1 : BR_MAT_PANEL;
 
-    for (uint32_t i = 0; i < lines; i++, to += 256, raw += 64) {
-        uint32_t n = BR_MIN(row - i * 64, 64);
+    for (uint32_t i = 0; i < 8; i++)
+        for (uint32_t k = mat_lane(i); k < (m->n_in + 15) / 16 * 16; k += 16) {
+            for (int o = 0; o < n_out; o++)
+                for (uint32_t l = 0; l < 2; l++) {
+                    uint8_t *at = to + (o * apart + l * lane) * size;
 
-        memcpy(to, raw, n);
-        for (uint32_t b = n + size - 1; b < 64; b += size) /* -0 */
-            to[b] = 0x80;
-    }
+                    if (k + l < m->n_in)
+                        memcpy(at, raw + o * (size_t)row + (k + l) * size,
+                               size);
+                    else
+                        at[size - 1] = 0x80; /* -0 */
+                }
+            to += 32 * size;
+        }
+}
+
+static void
+pack_floats(const br_mat *m, const uint8_t *raw, int n_out, uint8_t *to)
+{
+    if (m->type == BR_Q_F32)
+        pack_lines(m, BR_Q_F32, raw, n_out, to);
+    else if (m->type == BR_Q_F16)
+        pack_lines(m, BR_Q_F16, raw, n_out, to);
+    else
+        pack_lines(m, BR_Q_BF16, raw, n_out, to);
 }
 
 void
@@ -187,20 +207,16 @@ br_mat_pack(const br_mat *m, const uint8_t *raw, uint8_t *dst, uint32_t p0,
 
     for (uint32_t p = p0; p < p1; p++) {
         uint8_t *panel = dst + p * m->panel_bytes;
+        const uint8_t *from = raw + (uint64_t)p * BR_MAT_PANEL * row;
+        int n = (int)BR_MIN(m->n_out - p * BR_MAT_PANEL, BR_MAT_PANEL);
 
         memset(panel, 0, m->panel_bytes);
-        for (int o = 0; o < BR_MAT_PANEL; o++) {
-            uint64_t n = (uint64_t)p * BR_MAT_PANEL + o;
-            const uint8_t *from = raw + n * row;
-
-            if (n >= m->n_out)
-                break;
-            if (f->class == MAT_FLOAT)
-                pack_float(m, from, o, panel);
-            else if (f->class == MAT_RAW)
-                memcpy(panel + o * row, from, row);
-            else
-                pack_integers(m->type, m->n_in / q->elems, from, o, panel);
-        }
+        if (f->class == MAT_FLOAT)
+            pack_floats(m, from, n, panel);
+        else if (f->class == MAT_RAW)
+            memcpy(panel, from, (size_t)n * row);
+        for (int o = 0; f->class < MAT_FLOAT && o < n; o++)
+            pack_integers(m->type, m->n_in / q->elems, from + o * row, o,
+                          panel);
     }
 }
