@@ -1,17 +1,39 @@
 /* prog_run.c - brass prog run: a program on tensors from a folder.
  *
  *   PROG.json --check--> accepted --+
- *   DIR/manifest.json + files ------+--> reference VM --> OUT/manifest.json
+ *   DIR/manifest.json + files ------+--> tasks by a tier --> OUT/manifest.json
  *   --model M.gguf, by `source` ----+
+ *
+ *            tensors kept by          tasks run by
+ *   ref      the reference VM, or     one thread, in any order
+ *   cpu      run/step_run.h, if it    threads with queues and counters
+ *            is of a model
  *
  * A program that the sound check rejects is not run, whatever the options say.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
+#include "drv/cpu/cpu_walk.h"
 #include "mega/bind.h"
+#include "mega/interp.h"
 #include "model/gguf.h"
+#include "run/step_run.h"
 
 #include <string.h>
 #include <unistd.h>
+
+/* What the command has opened. */
+typedef struct job {
+    br_cli *cli;
+    br_mega_prog *p;
+    br_model *model;      /* of a model's program */
+    br_step_run *step;    /* either this */
+    br_mega_vm *vm;       /* or that keeps the tensors: */
+    br_mega_store *store; /* as which they do */
+    br_cpu_pool *pool;    /* tier cpu */
+    br_cpu_walk *threads;
+    br_mega_walk *walk; /* tier ref */
+    br_mega_runner *runner;
+} job;
 
 /* What there is, not what there will be. */
 static br_code
@@ -19,23 +41,20 @@ tier_here(br_cli *cli, br_status *st)
 {
     const char *tier = br_opt_str(cli, BR_OPT_tier);
 
-    if (tier && strcmp(tier, "ref") != 0)
+    if (tier && strcmp(tier, "ref") != 0 && strcmp(tier, "cpu") != 0)
         return br_fail(st, BR_E_NO_DEVICE,
-                       "tier %s is not available; here is: ref", tier);
+                       "tier %s runs no programs in this build; here are: ref "
+                       "cpu",
+                       tier);
     return BR_OK;
 }
 
-static br_code
-run(br_cli *cli, br_mega_vm *vm, br_status *st)
+static bool
+on_cpu(const br_cli *cli)
 {
-    bool drawn = br_opt_given(cli, BR_OPT_seed);
-    uint64_t seed = drawn ? (uint64_t)br_opt_int(cli, BR_OPT_seed) : 0;
-    br_mega_order order = drawn ? BR_MEGA_ORDER_RANDOM : BR_MEGA_ORDER_SWEEP;
+    const char *tier = br_opt_str(cli, BR_OPT_tier);
 
-    if (br_opt_given(cli, BR_OPT_adversarial))
-        return br_mega_vm_adversarial(
-            vm, (int)br_opt_int(cli, BR_OPT_adversarial), order, seed, st);
-    return br_mega_vm_run(vm, order, seed, st);
+    return tier && strcmp(tier, "cpu") == 0;
 }
 
 /* Physical memory: a file may not ask for more. */
@@ -48,16 +67,48 @@ memory_here(void)
 }
 
 static br_code
-bind_model(br_cli *cli, br_mega_vm *vm, const br_mega_prog *p, br_status *st)
+open_runner(job *j, br_status *st)
 {
-    const char *path = br_opt_str(cli, BR_OPT_model);
+    if (!on_cpu(j->cli)) {
+        BR_TRY(br_mega_walk_new(&j->walk, j->p, st));
+        j->runner = br_mega_walk_runner(j->walk);
+        return BR_OK;
+    }
+    BR_TRY(br_cpu_pool_new(&j->pool,
+                           (uint32_t)br_opt_int(j->cli, BR_OPT_threads), st));
+    BR_TRY(br_cpu_walk_new(&j->threads, j->p, j->pool, st));
+    j->runner = br_cpu_walk_runner(j->threads);
+    return BR_OK;
+}
+
+/* A model's program takes the model's weights as they are. */
+static br_code
+open_step(job *j, const char *path, br_status *st)
+{
+    br_step_run_config c = {j->runner->workers, memory_here()};
+
+    BR_TRY(br_model_open(&j->model, path, st));
+    if (br_step_run_new(&j->step, j->p, j->model, &c, st) != BR_OK)
+        return br_prefix(st, "%s with %s", j->cli->args[0], path);
+    j->store = br_step_run_store(j->step);
+    return BR_OK;
+}
+
+static br_code
+open_vm(job *j, const char *path, br_status *st)
+{
+    br_mega_vm_desc d = {.max_bytes = memory_here(),
+                         .workers = j->runner->workers};
     br_gguf *g;
     br_code code;
 
+    if (br_mega_vm_new(&j->vm, j->p, &d, st) != BR_OK)
+        return br_prefix(st, "%s", j->cli->args[0]);
+    j->store = br_mega_vm_store(j->vm);
     if (!path)
         return BR_OK;
     BR_TRY(br_gguf_open(&g, path, st));
-    code = br_mega_bind_model(vm, p, g, st);
+    code = br_mega_bind_model(j->store, g, st);
     if (code != BR_OK)
         br_prefix(st, "%s", path);
     br_gguf_close(g);
@@ -65,33 +116,47 @@ bind_model(br_cli *cli, br_mega_vm *vm, const br_mega_prog *p, br_status *st)
 }
 
 static br_code
-bind_and_run(br_cli *cli, const br_mega_prog *p, br_status *st)
+run(job *j, br_status *st)
 {
-    br_mega_vm_desc d = {.max_bytes = memory_here()};
-    br_mega_vm *vm;
-    br_code code = br_mega_vm_new(&vm, p, &d, st);
+    br_cli *cli = j->cli;
+    bool drawn = br_opt_given(cli, BR_OPT_seed);
+    uint64_t seed = drawn ? (uint64_t)br_opt_int(cli, BR_OPT_seed) : 0;
+    br_mega_order order = drawn ? BR_MEGA_ORDER_RANDOM : BR_MEGA_ORDER_SWEEP;
 
-    if (code == BR_OK) {
-        const char *dir = br_opt_str(cli, BR_OPT_bind);
+    if (br_opt_given(cli, BR_OPT_adversarial))
+        return br_mega_adversarial(j->store, j->walk,
+                                   (int)br_opt_int(cli, BR_OPT_adversarial),
+                                   order, seed, st);
+    if (j->walk)
+        br_mega_walk_by(j->walk, order, seed);
+    return j->store->run(j->store, j->runner, st);
+}
 
-        code = bind_model(cli, vm, p, st);
-        if (code == BR_OK)
-            code = br_mega_bind_dir(vm, p, dir, st);
-        if (code == BR_OK && run(cli, vm, st) != BR_OK)
-            code = br_prefix(st, "%s", cli->args[0]);
-    } else {
-        br_prefix(st, "%s", cli->args[0]);
-    }
-    if (code == BR_OK)
-        code = br_mega_write_dir(vm, p, br_opt_str(cli, BR_OPT_out_dir), st);
-    br_mega_vm_free(vm);
-    return code;
+static br_code
+do_it(job *j, br_status *st)
+{
+    const char *path = br_opt_str(j->cli, BR_OPT_model);
+
+    BR_TRY(br_mega_load_file(&j->p, j->cli->args[0], st));
+    if (j->p->graph && !path)
+        return br_fail(st, BR_E_USAGE,
+                       "%s is a model's program: --model M.gguf is missing",
+                       j->cli->args[0]);
+    if (br_mega_accept(j->p, st) != BR_OK)
+        return br_prefix(st, "%s", j->cli->args[0]);
+    BR_TRY(open_runner(j, st));
+    BR_TRY(j->p->graph ? open_step(j, path, st) : open_vm(j, path, st));
+    BR_TRY(br_mega_bind_dir(j->store, br_opt_str(j->cli, BR_OPT_bind), st));
+    if (run(j, st) != BR_OK)
+        return br_prefix(st, "%s", j->cli->args[0]);
+    return br_mega_write_dir(j->store, j->runner,
+                             br_opt_str(j->cli, BR_OPT_out_dir), st);
 }
 
 int
 br_cmd_prog_run(br_cli *cli)
 {
-    br_mega_prog *p = NULL;
+    job j = {.cli = cli};
     br_status st = {0};
     br_code code;
 
@@ -99,13 +164,19 @@ br_cmd_prog_run(br_cli *cli)
         return br_cli_usage(cli, "--bind DIR is missing");
     if (!br_opt_str(cli, BR_OPT_out_dir))
         return br_cli_usage(cli, "-o DIR is missing");
+    if (on_cpu(cli) && (br_opt_given(cli, BR_OPT_seed) ||
+                        br_opt_given(cli, BR_OPT_adversarial)))
+        return br_cli_usage(cli, "--seed and --adversarial are for tier ref: "
+                                 "threads have an order of their own");
     code = tier_here(cli, &st);
     if (code == BR_OK)
-        code = br_mega_load_file(&p, cli->args[0], &st);
-    if (code == BR_OK && br_mega_accept(p, &st) != BR_OK)
-        code = br_prefix(&st, "%s", cli->args[0]);
-    if (code == BR_OK)
-        code = bind_and_run(cli, p, &st);
-    br_mega_free(p);
+        code = do_it(&j, &st);
+    br_step_run_free(j.step);
+    br_mega_vm_free(j.vm);
+    br_model_close(j.model);
+    br_cpu_walk_free(j.threads);
+    br_cpu_pool_free(j.pool);
+    br_mega_walk_free(j.walk);
+    br_mega_free(j.p);
     return code == BR_OK ? 0 : br_cli_fail(cli, &st);
 }

@@ -31,6 +31,10 @@ place_pages(br_state_plan *p, const br_ir *g, const br_ir_node *n,
 
         if (v == BR_IR_NONE || g->values[v].kind != BR_IK_STATE)
             continue;
+        if (p->place[v].at != UINT64_MAX)
+            return br_fail(st, BR_E_REJECTED, "%.*s: two nodes write it",
+                           (int)br_ir_value_name(g, v).n,
+                           br_ir_value_name(g, v).p);
         p->place[v] = (br_state_place){group, p->group[group].page_elems};
         p->group[group].page_elems +=
             BR_PAGE_TOKENS * (uint64_t)br_ir_cols(&g->values[v]);
@@ -48,6 +52,8 @@ br_state_plan_of(br_state_plan *p, const br_ir *g, br_status *st)
     p->place = br_try_calloc(g->n_values + 1, sizeof *p->place);
     if (!p->place)
         return br_fail(st, BR_E_OOM, "states: out of memory");
+    for (uint32_t v = 0; v < g->n_values; v++)
+        p->place[v].at = UINT64_MAX;
     for (uint32_t i = 0; i < g->n_nodes && code == BR_OK; i++)
         if (g->nodes[i].op == BR_IR_KV_WRITE_BATCHED ||
             g->nodes[i].op == BR_IR_RMS_NORM_FUSED_ROPE_KV_WRITE)
@@ -55,6 +61,11 @@ br_state_plan_of(br_state_plan *p, const br_ir *g, br_status *st)
     for (uint32_t v = 0; v < g->n_values && code == BR_OK; v++) {
         const br_ir_value *x = &g->values[v];
 
+        if (x->kind == BR_IK_STATE && x->dim[0] == BR_DIM_POS &&
+            p->place[v].at == UINT64_MAX)
+            code = br_fail(st, BR_E_REJECTED, "%.*s: no node writes it",
+                           (int)br_ir_value_name(g, v).n,
+                           br_ir_value_name(g, v).p);
         if (x->kind != BR_IK_STATE || x->dim[0] != BR_DIM_S)
             continue;
         p->place[v] = (br_state_place){BR_IR_NONE, p->slot_elems};

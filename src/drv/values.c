@@ -4,6 +4,7 @@
 #include "drv/values.h"
 
 #include "base/map.h"
+#include "model/quant.h"
 
 #include <string.h>
 
@@ -75,6 +76,132 @@ tensor_of(const br_values *r, const br_map *names, uint32_t v)
     return NULL;
 }
 
+/* ---- graphs that come from elsewhere ------------------------------------ */
+
+/* A graph is verified against itself; that it is of this model, and that what
+ * executors take from the step is what its nodes say, is seen here. */
+static br_code
+refuse(const br_values *r, uint32_t v, const char *why, br_status *st)
+{
+    br_text name = br_ir_value_name(r->g, v);
+
+    return br_fail(st, BR_E_REJECTED, "%s: %.*s: %s", r->g->name, (int)name.n,
+                   name.p, why);
+}
+
+/* Dimensions of 1 say nothing of where numbers lie. */
+static bool
+same_shape(const br_ir_value *x, const br_gguf_tensor *t)
+{
+    int r = x->rank - 1;
+
+    for (uint32_t d = 0; d < t->n_dims; d++) {
+        if (t->dim[d] == 1)
+            continue;
+        while (r >= 0 && x->dim[r] == 1)
+            r--;
+        if (r < 0 || (uint64_t)x->dim[r--] != t->dim[d])
+            return false;
+    }
+    while (r >= 0 && x->dim[r] == 1)
+        r--;
+    return r < 0;
+}
+
+static br_code
+check_tensor(const br_values *r, uint32_t v, br_status *st)
+{
+    const br_ir_value *x = &r->g->values[v];
+    const br_gguf_tensor *t = r->at[v].t;
+    br_text name = br_ir_value_name(r->g, v);
+
+    if (x->dtype != (int)t->type || !same_shape(x, t))
+        return br_fail(st, BR_E_FORMAT,
+                       "%.*s: the model's is %s of another format or shape "
+                       "than the graph's: made of another model",
+                       (int)name.n, name.p, br_qinfo_of(t->type)->name);
+    if (br_qinfo_of(t->type)->flags & BR_QF_INT)
+        return refuse(r, v, "integers are no weights", st);
+    return BR_OK;
+}
+
+static br_code
+check_input(const br_values *r, uint32_t v, br_status *st)
+{
+    const br_ir_value *x = &r->g->values[v];
+    br_text name = br_ir_value_name(r->g, v);
+
+    if (x->dtype != BR_Q_I32 || br_ir_cols(x) != 1 ||
+        !(br_text_is(name, "step.token") || br_text_is(name, "step.position") ||
+          br_text_is(name, "step.want")))
+        return refuse(r, v, "a step has no such input", st);
+    return BR_OK;
+}
+
+/* The ids of experts are what a router has picked of no more than there are. */
+static bool
+ids_fit(const br_ir *g, const br_ir_bind *ids, int64_t experts)
+{
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const br_ir_node *n = &g->nodes[i];
+
+        if (n->op == BR_IR_MOE_GATE_TOPK &&
+            memcmp(&n->bind[n->n_in + 1], ids, sizeof *ids) == 0)
+            return (int64_t)n->bind[n->n_in].width * n->bind[n->n_in].count <=
+                   experts;
+    }
+    return false;
+}
+
+static br_code
+check_node(const br_values *r, const br_ir_node *n, br_status *st)
+{
+    const br_ir *g = r->g;
+
+    for (int b = 0; b < n->n_in; b++) {
+        uint32_t v = n->bind[b].value;
+        br_ir_role role;
+        char name[40] = "step.";
+
+        if (v == BR_IR_NONE || !br_ir_role_at(n->op, false, b, &role))
+            continue;
+        memcpy(name + 5, role.name.p, BR_MIN(role.name.n, sizeof name - 6));
+        if ((br_text_is(role.name, "token") ||
+             br_text_is(role.name, "position") ||
+             br_text_is(role.name, "want")) &&
+            !br_text_is(br_ir_value_name(g, v), name))
+            return refuse(r, v, "an executor takes it from the step", st);
+        if (br_text_is(role.name, "ids") &&
+            !ids_fit(g, &n->bind[b], g->values[n->bind[1].value].dim[0]))
+            return refuse(r, v, "no router of so many experts writes it", st);
+    }
+    if (n->op == BR_IR_EMBED &&
+        g->values[n->bind[1].value].dim[0] < r->m->hp.n_vocab)
+        return refuse(r, n->bind[1].value, "has not a row for each token", st);
+    return BR_OK;
+}
+
+/* Lives are known. */
+static br_code
+check_graph(const br_values *r, br_status *st)
+{
+    const br_ir *g = r->g;
+
+    for (uint32_t v = 0; v < g->n_values; v++) {
+        int kind = g->values[v].kind;
+
+        if (r->at[v].t)
+            BR_TRY(check_tensor(r, v, st));
+        if ((kind == BR_IK_STEP || kind == BR_IK_REQUEST) && !r->at[v].made)
+            BR_TRY(check_input(r, v, st));
+    }
+    if (!r->at[r->logits].made || g->values[r->logits].dtype != BR_Q_F32)
+        return refuse(r, r->logits, "no node writes floats there", st);
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        BR_TRY(check_node(r, &g->nodes[i], st));
+    return BR_OK;
+}
+
 static br_code
 load_vector(br_arena *arena, br_value_mem *v, br_status *st)
 {
@@ -91,7 +218,23 @@ load_vector(br_arena *arena, br_value_mem *v, br_status *st)
 }
 
 static br_code
-bind_model(br_values *r, br_arena *arena, br_status *st)
+load_vectors(br_values *r, br_arena *arena, br_status *st)
+{
+    const br_ir *g = r->g;
+
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        for (int k = 0; k < g->nodes[i].n_in; k++) {
+            uint32_t v = g->nodes[i].bind[k].value;
+
+            if (v != BR_IR_NONE && r->at[v].t && !r->at[v].p &&
+                !br_bind_is_matrix(&g->nodes[i], k))
+                BR_TRY(load_vector(arena, &r->at[v], st));
+        }
+    return BR_OK;
+}
+
+static br_code
+bind_model(br_values *r, br_status *st)
 {
     const br_ir *g = r->g;
     br_map names = {0};
@@ -127,14 +270,6 @@ bind_model(br_values *r, br_arena *arena, br_status *st)
                 (int)br_ir_value_name(g, v).n, br_ir_value_name(g, v).p);
     }
     br_map_fini(&names);
-    for (uint32_t i = 0; i < g->n_nodes && code == BR_OK; i++)
-        for (int k = 0; k < g->nodes[i].n_in && code == BR_OK; k++) {
-            uint32_t v = g->nodes[i].bind[k].value;
-
-            if (v != BR_IR_NONE && r->at[v].t && !r->at[v].p &&
-                !br_bind_is_matrix(&g->nodes[i], k))
-                code = load_vector(arena, &r->at[v], st);
-        }
     return code;
 }
 
@@ -159,8 +294,10 @@ find_lives(br_values *r)
             if (v->first < 0)
                 v->first = i;
             v->last = i;
-            if (b >= n->n_in)
+            if (b >= n->n_in) {
                 v->want = want;
+                v->made = true;
+            }
             want = want || v->want;
         }
     }
@@ -270,9 +407,10 @@ br_values_bind(br_values *v, br_arena *arena, const br_model *m, const br_ir *g,
         return no_memory(st);
     BR_TRY(br_state_plan_of(&v->plan, g, st));
     BR_TRY(find_widths(v, st));
-    BR_TRY(bind_model(v, arena, st));
+    BR_TRY(bind_model(v, st));
     find_lives(v);
-    return BR_OK;
+    BR_TRY(check_graph(v, st));
+    return load_vectors(v, arena, st);
 }
 
 br_code

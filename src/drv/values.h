@@ -20,6 +20,7 @@ typedef struct br_value_mem {
     const br_gguf_tensor *t; /* of the model; NULL: a constant of the graph */
     int64_t cols;
     int64_t first, last; /* nodes that write and read it; -1: none */
+    bool made;           /* a node writes it */
     bool want;           /* has rows only for rows that want logits */
 } br_value_mem;
 
@@ -51,7 +52,8 @@ typedef struct br_watch {
     void *ctx;
 } br_watch;
 
-/* All but the memory of t. and step. values. Model and graph outlive it; what
+/* All but the memory of t. and step. values, after a look whether the verified
+ * graph is of this model. Model and graph outlive it; what
  * it takes is the arena's but for the plan. fini also after an error. */
 br_code br_values_bind(br_values *v, br_arena *arena, const br_model *m,
                        const br_ir *g, br_status *st) BR_MUST_USE;

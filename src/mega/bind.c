@@ -15,7 +15,7 @@
 #include "model/quant.h"
 
 typedef struct binder {
-    br_mega_vm *vm;
+    br_mega_store *s;
     const br_mega_prog *p;
     const char *dir;
     bool *seen; /* a buffer's id has come */
@@ -97,7 +97,7 @@ bind_file(binder *b, int64_t id, const br_json *file, br_mega_value *v,
     br_str_fini(&path);
     v->data = data;
     if (code == BR_OK)
-        code = br_mega_vm_bind(b->vm, id, v, st);
+        code = b->s->bind(b->s, id, v, st);
     br_free(data);
     return code;
 }
@@ -119,7 +119,7 @@ bind_entry(binder *b, const br_json *e, int64_t id, br_status *st)
         return BR_OK;
     BR_TRY(read_dtype(br_json_get(e, "dtype"), &v, st));
     BR_TRY(read_shape(br_json_get(e, "shape"), buf, &v, dim, st));
-    BR_TRY(br_mega_vm_bindable(b->vm, id, &v, st));
+    BR_TRY(b->s->bindable(b->s, id, &v, st));
     return bind_file(b, id, file, &v, st);
 }
 
@@ -151,8 +151,7 @@ all_bound(const binder *b, br_status *st)
     for (size_t i = 0; i < b->p->n_buffers; i++) {
         const br_mega_buffer *buf = &b->p->buffers[i];
 
-        if (br_mega_kind_readonly(buf->kind) &&
-            !br_mega_vm_written(b->vm, (int64_t)i))
+        if (br_mega_kind_readonly(buf->kind) && !b->s->bound(b->s, (int64_t)i))
             return br_fail(st, BR_E_NOT_FOUND,
                            "no entry for buffer #%zu ('%.80s'), %s%s%.120s", i,
                            buf->name ? buf->name : "",
@@ -181,17 +180,16 @@ bind_text(binder *b, const char *text, size_t n, br_status *st)
 }
 
 br_code
-br_mega_bind_dir(br_mega_vm *vm, const br_mega_prog *p, const char *dir,
-                 br_status *st)
+br_mega_bind_dir(br_mega_store *s, const char *dir, br_status *st)
 {
-    binder b = {.vm = vm, .p = p, .dir = dir};
+    binder b = {.s = s, .p = s->prog, .dir = dir};
     br_str path = {0};
     br_code code = BR_OK;
     char *text;
     size_t n;
 
     br_str_printf(&path, "%s/manifest.json", dir);
-    b.seen = br_try_calloc(BR_MAX(p->n_buffers, (size_t)1), sizeof *b.seen);
+    b.seen = br_try_calloc(s->prog->n_buffers + 1, sizeof *b.seen);
     if (path.oom || !b.seen)
         code = br_fail(st, BR_E_OOM, "no memory to bind");
     if (code == BR_OK)
@@ -211,7 +209,8 @@ br_mega_bind_dir(br_mega_vm *vm, const br_mega_prog *p, const char *dir,
 
 /* As floats: whatever the file's format, those are its values. */
 static br_code
-bind_tensor(br_mega_vm *vm, int64_t id, const br_gguf_tensor *t, br_status *st)
+bind_tensor(br_mega_store *s, int64_t id, const br_gguf_tensor *t,
+            br_status *st)
 {
     int64_t shape[BR_GGUF_MAX_DIMS];
     br_mega_value v = {.shape = shape, .rank = t->n_dims, .dtype = BR_MDT_F32};
@@ -226,30 +225,29 @@ bind_tensor(br_mega_vm *vm, int64_t id, const br_gguf_tensor *t, br_status *st)
     if (br_qinfo_of(t->type)->flags & BR_QF_INT)
         return br_fail(st, BR_E_UNSUPPORTED, "%s is no format of weights",
                        br_qinfo_of(t->type)->name);
-    BR_TRY(br_mega_vm_bindable(vm, id, &v, st));
+    BR_TRY(s->bindable(s, id, &v, st));
     f = br_try_calloc(n, sizeof *f);
     if (!f)
         return br_fail(st, BR_E_OOM, "no memory for its floats");
     br_dequant(t->type, t->data, f, n);
     v.data = f;
     v.nbytes = n * sizeof *f;
-    code = br_mega_vm_bind(vm, id, &v, st);
+    code = s->bind(s, id, &v, st);
     br_free(f);
     return code;
 }
 
 br_code
-br_mega_bind_model(br_mega_vm *vm, const br_mega_prog *p,
-                   const struct br_gguf *g, br_status *st)
+br_mega_bind_model(br_mega_store *s, const struct br_gguf *g, br_status *st)
 {
-    for (size_t i = 0; i < p->n_buffers; i++) {
-        const br_mega_buffer *b = &p->buffers[i];
+    for (size_t i = 0; i < s->prog->n_buffers; i++) {
+        const br_mega_buffer *b = &s->prog->buffers[i];
         const br_gguf_tensor *t;
 
         if (b->kind != BR_MBK_WEIGHT || !b->source ||
             !(t = br_gguf_tensor_find(g, b->source)))
             continue;
-        if (bind_tensor(vm, (int64_t)i, t, st) != BR_OK)
+        if (bind_tensor(s, (int64_t)i, t, st) != BR_OK)
             return br_prefix(st, "tensor '%.120s' for buffer #%zu", b->source,
                              i);
     }
@@ -259,9 +257,9 @@ br_mega_bind_model(br_mega_vm *vm, const br_mega_prog *p,
 /* ---- out -------------------------------------------------------------- */
 
 static br_code
-write_buffer(const br_mega_vm *vm, size_t i, const char *dir, br_status *st)
+write_buffer(const br_mega_store *s, size_t i, const char *dir, br_status *st)
 {
-    br_mega_value v = br_mega_vm_get(vm, (int64_t)i);
+    br_mega_value v = s->get(s, (int64_t)i);
     br_str path = {0};
     br_code code;
 
@@ -273,58 +271,50 @@ write_buffer(const br_mega_vm *vm, size_t i, const char *dir, br_status *st)
 }
 
 static void
-put_entry(br_json_writer *w, const br_mega_buffer *b, size_t i)
+put_entry(br_json_writer *w, const br_mega_store *s, size_t i)
 {
+    br_mega_value v = s->get(s, (int64_t)i);
     char file[32];
 
     snprintf(file, sizeof file, "%zu.bin", i);
     br_json_w_obj(w);
     br_json_w_key_u64(w, "id", i);
-    br_json_w_key_strz(w, "dtype", br_mega_dtype_name(b->dtype));
+    br_json_w_key_strz(w, "dtype", br_mega_dtype_name(v.dtype));
     br_json_w_key(w, "shape");
     br_json_w_arr(w);
-    for (uint32_t d = 0; d < b->rank; d++)
-        br_json_w_i64(w, b->shape[d]);
+    for (uint32_t d = 0; d < v.rank; d++)
+        br_json_w_i64(w, v.shape[d]);
     br_json_w_arr_end(w);
     br_json_w_key_strz(w, "file", file);
     br_json_w_obj_end(w);
 }
 
-static bool
-is_result(const br_mega_buffer *b)
-{
-    return b->kind == BR_MBK_IO_OUTPUT || b->kind == BR_MBK_KV_CACHE;
-}
-
 static void
-put_manifest(const br_mega_vm *vm, const br_mega_prog *p, br_str *out)
+put_manifest(const br_mega_store *s, const br_mega_runner *r, br_str *out)
 {
-    const uint32_t *order;
     br_json_writer w;
-    size_t n;
 
-    order = br_mega_vm_order(vm, &n);
     br_json_w_begin(&w, out, 0);
     br_json_w_obj(&w);
     br_json_w_key(&w, "buffers");
     br_json_w_arr(&w);
-    for (size_t i = 0; i < p->n_buffers; i++)
-        if (is_result(&p->buffers[i]))
-            put_entry(&w, &p->buffers[i], i);
+    for (size_t i = 0; i < s->prog->n_buffers; i++)
+        if (br_mega_is_result(&s->prog->buffers[i]))
+            put_entry(&w, s, i);
     br_json_w_arr_end(&w);
     br_json_w_key(&w, "exec_order");
     br_json_w_arr(&w);
-    for (size_t i = 0; i < n; i++)
-        br_json_w_u64(&w, order[i]);
+    for (size_t i = 0; i < r->n_order; i++)
+        br_json_w_u64(&w, r->order[i]);
     br_json_w_arr_end(&w);
-    br_json_w_key_u64(&w, "sweeps", br_mega_vm_sweeps(vm));
+    br_json_w_key_u64(&w, "sweeps", r->sweeps);
     br_json_w_obj_end(&w);
     br_str_putc(out, '\n');
 }
 
 br_code
-br_mega_write_dir(const br_mega_vm *vm, const br_mega_prog *p, const char *dir,
-                  br_status *st)
+br_mega_write_dir(const br_mega_store *s, const br_mega_runner *r,
+                  const char *dir, br_status *st)
 {
     br_str text = {0}, path = {0};
     br_code code;
@@ -332,10 +322,10 @@ br_mega_write_dir(const br_mega_vm *vm, const br_mega_prog *p, const char *dir,
     if (mkdir(dir, 0777) != 0 && errno != EEXIST)
         return br_fail(st, BR_E_IO, "%s: cannot make the folder: %s", dir,
                        strerror(errno));
-    for (size_t i = 0; i < p->n_buffers; i++)
-        if (is_result(&p->buffers[i]))
-            BR_TRY(write_buffer(vm, i, dir, st));
-    put_manifest(vm, p, &text);
+    for (size_t i = 0; i < s->prog->n_buffers; i++)
+        if (br_mega_is_result(&s->prog->buffers[i]))
+            BR_TRY(write_buffer(s, i, dir, st));
+    put_manifest(s, r, &text);
     br_str_printf(&path, "%s/manifest.json", dir);
     code = text.oom || path.oom
                ? br_fail(st, BR_E_OOM, "no memory for the manifest")

@@ -10,7 +10,7 @@
 #ifndef BR_MEGA_BIND_H
 #define BR_MEGA_BIND_H
 
-#include "mega/interp.h"
+#include "mega/store.h"
 
 struct br_gguf;
 
@@ -19,15 +19,15 @@ enum { BR_BIND_MAX_MANIFEST_BYTES = 64 << 20 };
 /* Binds what the manifest names. Afterwards every WEIGHT, CONST and IO_INPUT
  * has to be bound; a KV_CACHE that is not, or whose file is null, is zeros.
  * Files lie in DIR: absolute paths and ".." are refused. */
-br_code br_mega_bind_dir(br_mega_vm *vm, const br_mega_prog *p, const char *dir,
+br_code br_mega_bind_dir(br_mega_store *s, const char *dir,
                          br_status *st) BR_MUST_USE;
 /* Binds every WEIGHT whose `source` is the name of a tensor of the file; others
  * are left to the manifest. Before br_mega_bind_dir, which may replace some. */
-br_code br_mega_bind_model(br_mega_vm *vm, const br_mega_prog *p,
-                           const struct br_gguf *g, br_status *st) BR_MUST_USE;
+br_code br_mega_bind_model(br_mega_store *s, const struct br_gguf *g,
+                           br_status *st) BR_MUST_USE;
 /* Writes every IO_OUTPUT and KV_CACHE as DIR/<id>.bin, then the manifest with
- * exec_order and sweeps. Makes DIR, but not its parents. */
-br_code br_mega_write_dir(const br_mega_vm *vm, const br_mega_prog *p,
+ * the runner's exec_order and sweeps. Makes DIR, but not its parents. */
+br_code br_mega_write_dir(const br_mega_store *s, const br_mega_runner *r,
                           const char *dir, br_status *st) BR_MUST_USE;
 
 #endif

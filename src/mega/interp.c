@@ -148,6 +148,90 @@ bind_pages(br_mega_vm *vm, br_status *st)
     return code;
 }
 
+/* ---- the VM as a store -------------------------------------------------- */
+
+static const br_mega_vm *
+vm_of(const br_mega_store *s)
+{
+    return (const br_mega_vm *)s;
+}
+
+static br_code
+may_bind(const br_mega_store *s, int64_t buffer, const br_mega_value *v,
+         br_status *st)
+{
+    return br_mega_vm_bindable(vm_of(s), buffer, v, st);
+}
+
+static br_code
+do_bind(br_mega_store *s, int64_t buffer, const br_mega_value *v, br_status *st)
+{
+    return br_mega_vm_bind((br_mega_vm *)s, buffer, v, st);
+}
+
+static bool
+is_bound(const br_mega_store *s, int64_t buffer)
+{
+    return br_mega_vm_written(vm_of(s), buffer);
+}
+
+static br_mega_value
+value(const br_mega_store *s, int64_t buffer)
+{
+    return br_mega_vm_get(vm_of(s), buffer);
+}
+
+static br_code
+run(br_mega_store *s, br_mega_runner *r, br_status *st)
+{
+    return br_mega_vm_run_by((br_mega_vm *)s, r, st);
+}
+
+br_mega_store *
+br_mega_vm_store(br_mega_vm *vm)
+{
+    return &vm->store;
+}
+
+br_mega_runner *
+br_mega_vm_runner(br_mega_vm *vm)
+{
+    return br_mega_walk_runner(vm->walk);
+}
+
+static br_code
+check_program(const br_mega_prog *p, br_status *st)
+{
+    if (p->n_misfits)
+        return br_fail(st, BR_E_FORMAT,
+                       "the program holds values of the wrong type");
+    for (size_t i = 0; i < p->n_tasks; i++)
+        if (p->tasks[i].op >= BR_MOP_STEP)
+            return br_fail(st, BR_E_UNSUPPORTED,
+                           "tasks[%zu]: %s is of a model's program; such run "
+                           "on a tier",
+                           i, br_mega_op_name(p->tasks[i].op));
+    return BR_OK;
+}
+
+static br_code
+make(br_mega_vm *vm, uint32_t workers, br_status *st)
+{
+    const br_mega_prog *p = vm->prog;
+
+    BR_TRY(check_program(p, st));
+    BR_TRY(br_vm_take(vm, workers, sizeof *vm->workers, &vm->workers, st));
+    for (; vm->n_workers < workers; vm->n_workers++)
+        br_arena_init(&vm->workers[vm->n_workers].tmp, (size_t)vm->max_bytes);
+    BR_TRY(br_vm_take(vm, p->n_buffers, sizeof *vm->tensors, &vm->tensors, st));
+    for (size_t i = 0; i < p->n_buffers; i++)
+        BR_TRY(make_tensor(vm, i, st));
+    BR_TRY(bind_pages(vm, st));
+    BR_TRY(br_mega_walk_new(&vm->walk, p, st));
+    vm->ran = br_mega_walk_runner(vm->walk);
+    return BR_OK;
+}
+
 br_code
 br_mega_vm_new(br_mega_vm **out, const br_mega_prog *p,
                const br_mega_vm_desc *d, br_status *st)
@@ -158,39 +242,11 @@ br_mega_vm_new(br_mega_vm **out, const br_mega_prog *p,
     *out = NULL;
     if (!vm)
         return br_fail(st, BR_E_OOM, "no memory to run the program");
+    vm->store = (br_mega_store){p, may_bind, do_bind, is_bound, value, run};
     vm->prog = p;
     vm->max_bytes = d && d->max_bytes ? d->max_bytes : DEFAULT_BYTES;
     vm->max_work = d ? d->max_work : 0;
-    br_arena_init(&vm->tmp, (size_t)vm->max_bytes);
-    code = p->n_misfits ? br_fail(st, BR_E_FORMAT,
-                                  "the program holds values "
-                                  "of the wrong type")
-                        : BR_OK;
-    if (code == BR_OK)
-        code =
-            br_vm_take(vm, p->n_buffers, sizeof *vm->tensors, &vm->tensors, st);
-    for (size_t i = 0; i < p->n_tasks && code == BR_OK; i++)
-        if (p->tasks[i].op >= BR_MOP_STEP)
-            code =
-                br_fail(st, BR_E_UNSUPPORTED,
-                        "tasks[%zu]: %s is of a model's program; such run on "
-                        "a tier (brass logits --workers)",
-                        i, br_mega_op_name(p->tasks[i].op));
-    for (size_t i = 0; i < p->n_buffers && code == BR_OK; i++)
-        code = make_tensor(vm, i, st);
-    if (code == BR_OK)
-        code = bind_pages(vm, st);
-    if (code == BR_OK)
-        code = br_vm_make_waits(vm, st);
-    if (code == BR_OK)
-        code = br_vm_take(vm, p->n_counters, sizeof *vm->counters,
-                          &vm->counters, st);
-    if (code == BR_OK)
-        code = br_vm_take(vm, p->n_tasks, sizeof *vm->open, &vm->open, st);
-    if (code == BR_OK)
-        code = br_vm_take(vm, p->n_tasks, sizeof *vm->heap, &vm->heap, st);
-    if (code == BR_OK)
-        code = br_vm_take(vm, p->n_tasks, sizeof *vm->order, &vm->order, st);
+    code = make(vm, d && d->workers ? d->workers : 1, st);
     if (code != BR_OK) {
         br_mega_vm_free(vm);
         return code;
@@ -209,12 +265,10 @@ br_mega_vm_free(br_mega_vm *vm)
         br_free(vm->tensors[i].written);
     }
     br_free(vm->tensors);
-    br_free(vm->waits);
-    br_free(vm->counters);
-    br_free(vm->open);
-    br_free(vm->heap);
-    br_free(vm->order);
-    br_arena_fini(&vm->tmp);
+    br_mega_walk_free(vm->walk);
+    for (uint32_t i = 0; i < vm->n_workers; i++)
+        br_arena_fini(&vm->workers[i].tmp);
+    br_free(vm->workers);
     br_free(vm);
 }
 
@@ -370,12 +424,12 @@ br_mega_vm_written(const br_mega_vm *vm, int64_t buffer)
 const uint32_t *
 br_mega_vm_order(const br_mega_vm *vm, size_t *n)
 {
-    *n = vm->n_order;
-    return vm->order;
+    *n = vm->ran->n_order;
+    return vm->ran->order;
 }
 
 size_t
 br_mega_vm_sweeps(const br_mega_vm *vm)
 {
-    return vm->sweeps;
+    return vm->ran->sweeps;
 }

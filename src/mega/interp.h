@@ -15,33 +15,17 @@
 #ifndef BR_MEGA_INTERP_H
 #define BR_MEGA_INTERP_H
 
-#include "mega/mega.h"
+#include "mega/store.h"
 
 typedef struct br_mega_vm br_mega_vm;
 
 /* Zero means the default. */
 typedef struct br_mega_vm_desc {
     uint64_t max_bytes; /* of all buffers, and of one task's scratch; 16 GiB */
-    uint64_t max_work;  /* element steps of one run; no limit. LIMIT beyond */
+    /* Element steps of one run, for each worker; no limit. LIMIT beyond. */
+    uint64_t max_work;
+    uint32_t workers; /* tasks at once; 1 */
 } br_mega_vm_desc;
-
-/* Which of the ready tasks goes next. Every one of these is an order that the
- * counters allow, so the results must not differ by a bit. */
-typedef enum br_mega_order {
-    BR_MEGA_ORDER_SWEEP, /* over the list until nothing moves: the reference */
-    BR_MEGA_ORDER_REVERSE, /* always the last of the list */
-    BR_MEGA_ORDER_RANDOM,  /* drawn by (seed, task) */
-} br_mega_order;
-
-/* A tensor in memory, row-major; dtype is that of the data. Rows of I4 start
- * on a byte (dtype.h). */
-typedef struct br_mega_value {
-    const void *data;
-    const int64_t *shape;
-    size_t nbytes;
-    uint32_t rank;
-    int dtype; /* br_mega_dtype */
-} br_mega_value;
 
 /* The program must outlive the VM and stay as it is. */
 br_code br_mega_vm_new(br_mega_vm **out, const br_mega_prog *p,
@@ -59,18 +43,20 @@ br_code br_mega_vm_bind(br_mega_vm *vm, int64_t buffer, const br_mega_value *v,
 /* Would this dtype and shape do? (data and nbytes are not looked at.) */
 br_code br_mega_vm_bindable(const br_mega_vm *vm, int64_t buffer,
                             const br_mega_value *v, br_status *st) BR_MUST_USE;
-/* Bytes that dtype and shape ask for; -1: not possible. */
-int64_t br_mega_value_bytes(const br_mega_value *v);
+br_mega_store *br_mega_vm_store(br_mega_vm *vm);
+/* What br_mega_vm_run runs by. */
+br_mega_runner *br_mega_vm_runner(br_mega_vm *vm);
 
 /* One forward pass: counters start anew, activations and outputs unwritten,
  * caches as the last run left them. Every element of every IO_OUTPUT has to
  * be written. A program that gets stuck is an error naming who waits. */
 br_code br_mega_vm_run(br_mega_vm *vm, br_mega_order order, uint64_t seed,
                        br_status *st) BR_MUST_USE;
-/* Runs in the given order, then in `orders` others from the same state:
- * reverse, and random ones drawn from seed + 1 on. INTERNAL, naming buffer and
- * order, when an output or cache is not bit-equal. Leaves the result of the
- * first order, and caches as after one run. */
+/* The same by any runner of at most the VM's workers, for a program that the
+ * sound check has accepted. */
+br_code br_mega_vm_run_by(br_mega_vm *vm, br_mega_runner *r,
+                          br_status *st) BR_MUST_USE;
+/* br_mega_adversarial (store.h). */
 br_code br_mega_vm_adversarial(br_mega_vm *vm, int orders, br_mega_order order,
                                uint64_t seed, br_status *st) BR_MUST_USE;
 

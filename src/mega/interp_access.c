@@ -145,7 +145,7 @@ br_vm_real_or(br_vm_call *c, br_mega_param p, float def, float *out)
 
 /* Bits off .. off + n: a word at a time. */
 static void
-bits_put(uint64_t *w, int64_t off, int64_t n, bool set)
+bits_put(br_vm_bits *w, int64_t off, int64_t n, bool set)
 {
     int64_t end = off + n;
 
@@ -154,9 +154,11 @@ bits_put(uint64_t *w, int64_t off, int64_t n, bool set)
         uint64_t mask = take == 64 ? UINT64_MAX : ((1ull << take) - 1) << at;
 
         if (set)
-            w[off >> 6] |= mask;
+            atomic_fetch_or_explicit(&w[off >> 6].word, mask,
+                                     memory_order_relaxed);
         else
-            w[off >> 6] &= ~mask;
+            atomic_fetch_and_explicit(&w[off >> 6].word, ~mask,
+                                      memory_order_relaxed);
         off += take;
     }
 }
@@ -185,7 +187,9 @@ br_vm_unwritten(const br_vmt *t, int64_t off, int64_t n)
     while (off < end) {
         int64_t at = off & 63, take = BR_MIN(64 - at, end - off);
         uint64_t mask = take == 64 ? UINT64_MAX : ((1ull << take) - 1) << at;
-        uint64_t clear = ~t->written[off >> 6] & mask;
+        uint64_t clear =
+            mask & ~atomic_load_explicit(&t->written[off >> 6].word,
+                                         memory_order_relaxed);
 
         if (clear)
             return (off & ~(int64_t)63) + __builtin_ctzll(clear);
@@ -233,7 +237,8 @@ clobber(br_vmt *t, int64_t off, int64_t n)
 
         if (to > from) {
             br_vm_unmark(o, from, to - from);
-            o->clobbered_by = t->id;
+            atomic_store_explicit(&o->clobbered_by, t->id,
+                                  memory_order_relaxed);
         }
     }
 }

@@ -1,7 +1,7 @@
 /* interp_int.h - shared by the parts of the reference VM.
  *
  *   interp.c          buffers, binding, results
- *   interp_run.c      counters, orders
+ *   interp_run.c      a run, task by task
  *   interp_access.c   every read and write of an element, and its checks
  *   interp_ops.c      moves, element-wise, norms, softmax, argmax
  *   interp_ops_mat.c  GEMV, GEMM, DEQUANT
@@ -16,11 +16,17 @@
 #ifndef BR_MEGA_INTERP_INT_H
 #define BR_MEGA_INTERP_INT_H
 
+#include <stdatomic.h>
+
 #include "mega/dtype.h"
 #include "mega/interp.h"
 
 /* Steps of a FUSED recipe; each may name a scratch of its own. */
 enum { BR_VM_MAX_STEPS = 1024 };
+
+typedef struct br_vm_bits {
+    _Atomic uint64_t word;
+} br_vm_bits;
 
 /* What a task may touch: a buffer, or the scratch of a recipe. */
 typedef struct br_vmt {
@@ -31,9 +37,11 @@ typedef struct br_vmt {
     int64_t id; /* of the buffer; -1: scratch */
     unsigned char *data;
     size_t nbytes;
-    uint64_t *written;        /* a bit per element; NULL: all are */
-    struct br_vmt *page_next; /* ring of the buffers on one page, or NULL */
-    int64_t clobbered_by;     /* buffer that last overwrote a part; -1 */
+    /* A bit per element; NULL: all are. Tasks at once share words: relaxed,
+     * since counters order what the bits say. */
+    br_vm_bits *written;
+    struct br_vmt *page_next;     /* ring of the buffers on one page, or NULL */
+    _Atomic int64_t clobbered_by; /* buffer that last overwrote a part; -1 */
     const char *name;
     uint8_t dtype; /* br_mega_dtype or BR_DT_F64 */
     uint8_t rank;
@@ -41,31 +49,20 @@ typedef struct br_vmt {
     bool bound;
 } br_vmt;
 
-typedef struct br_vm_wait { /* a wait, sorted by (counter, threshold, task) */
-    int64_t threshold;
-    uint32_t counter, task;
-} br_vm_wait;
-
-typedef struct br_vm_counter {
-    int64_t value;
-    uint32_t next, end; /* of its waits: next is the first not met */
-} br_vm_counter;
+typedef struct br_vm_worker {
+    br_arena tmp;
+    uint64_t work;
+} br_vm_worker;
 
 struct br_mega_vm {
+    br_mega_store store;
     const br_mega_prog *prog;
     br_vmt *tensors;
-    br_vm_wait *waits;
-    br_vm_counter *counters;
-    uint32_t *open;  /* waits of a task not yet met */
-    uint64_t *heap;  /* ready tasks: key << 32 | index, least first */
-    uint32_t *order; /* tasks as they fired */
-    size_t n_waits, n_heap, n_order, sweeps;
-    uint64_t bytes, max_bytes, work, max_work;
-    br_arena tmp;
-    /* of the run in hand */
-    br_mega_order kind;
-    uint64_t seed;
-    uint32_t sweep, current;
+    br_mega_walk *walk;
+    br_vm_worker *workers;
+    uint32_t n_workers;
+    uint64_t bytes, max_bytes, max_work;
+    br_mega_runner *ran; /* what the last run was by */
 };
 
 /* One op in flight: a task, or a step of its recipe. */
@@ -149,8 +146,6 @@ bool br_vm_layout(br_vmt *t) BR_MUST_USE;
 /* n zeroed elements of the VM's memory, counted; out: where the pointer goes */
 br_code br_vm_take(br_mega_vm *vm, size_t n, size_t size, void *out,
                    br_status *st) BR_MUST_USE;
-/* interp_run.c: checks tasks and counters, sorts the waits. */
-br_code br_vm_make_waits(br_mega_vm *vm, br_status *st) BR_MUST_USE;
 
 /* ---- the ops ---------------------------------------------------------- */
 

@@ -1,11 +1,13 @@
 /* test_interp_vectors.c - the reference VM on the recorded numeric programs:
- * outputs, intermediates, order and sweeps; then the same in other orders.
+ * outputs, intermediates, order and sweeps; then the same in other orders, and
+ * by threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "t.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "drv/cpu/cpu_walk.h"
 #include "mega/dtype.h"
 #include "mega/interp.h"
 
@@ -152,6 +154,39 @@ compare_argmax(const char *id, br_mega_vm *vm, const br_json *list)
     }
 }
 
+/* By n threads: bit for bit what `ref` holds, every buffer of it. */
+static void
+run_threads(const vectors *v, const br_json *e, const br_mega_prog *p,
+            const br_mega_vm *ref, uint32_t n)
+{
+    const br_json *num = br_json_get(e, "numeric");
+    br_mega_vm_desc d = {.workers = n};
+    br_status st = {0};
+    br_cpu_walk *w;
+    br_cpu_pool *pool;
+    br_mega_vm *vm;
+
+    t_ok(br_mega_vm_new(&vm, p, &d, &st), &st);
+    t_ok(br_cpu_pool_new(&pool, n, &st), &st);
+    t_ok(br_cpu_walk_new(&w, p, pool, &st), &st);
+    bind_all(v, vm, need(num, "inputs"));
+    bind_all(v, vm, need(num, "weights"));
+    bind_all(v, vm, need(num, "kv_in"));
+    t_ok(br_mega_vm_run_by(vm, br_cpu_walk_runner(w), &st), &st);
+    ck_assert_uint_eq(br_cpu_walk_runner(w)->n_order, p->n_tasks);
+    for (size_t b = 0; b < p->n_buffers; b++) {
+        br_mega_value got = br_mega_vm_get(vm, (int64_t)b);
+        br_mega_value want = br_mega_vm_get(ref, (int64_t)b);
+
+        ck_assert_uint_eq(got.nbytes, want.nbytes);
+        ck_assert_msg(memcmp(got.data, want.data, got.nbytes) == 0,
+                      "%s: buffer %zu by %u threads", need(e, "id")->s, b, n);
+    }
+    br_cpu_walk_free(w);
+    br_cpu_pool_free(pool);
+    br_mega_vm_free(vm);
+}
+
 static void
 run_vector(const vectors *v, const br_json *e)
 {
@@ -182,6 +217,8 @@ run_vector(const vectors *v, const br_json *e)
         ck_assert_msg(*got++ == o->i, "%s: order", id);
     ck_assert_msg((int64_t)br_mega_vm_sweeps(vm) == need(num, "sweeps")->i,
                   "%s: sweeps", id);
+    for (uint32_t k = 1; k < 8; k += 2)
+        run_threads(v, e, p, vm, k);
     br_mega_vm_free(vm);
     br_mega_free(p);
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "mega/bind.h"
+#include "mega/interp.h"
 
 enum { F32 = BR_MDT_F32 };
 
@@ -53,9 +54,11 @@ TEST(bind_reads_and_writes_folders)
 
     program(&k);
     out = t_printf("%s/out", dir);
-    t_ok(br_mega_bind_dir(k.vm, k.p, dir, &k.st), &k.st);
+    t_ok(br_mega_bind_dir(br_mega_vm_store(k.vm), dir, &k.st), &k.st);
     t_ok(kit_run(&k), &k.st);
-    t_ok(br_mega_write_dir(k.vm, k.p, out, &k.st), &k.st);
+    t_ok(br_mega_write_dir(br_mega_vm_store(k.vm), br_mega_vm_runner(k.vm), out,
+                           &k.st),
+         &k.st);
     text = t_read(t_printf("%s/3.bin", out), &n);
     ck_assert_uint_eq(n, sizeof y);
     ck_assert_mem_eq(text, y, n);
@@ -70,7 +73,9 @@ TEST(bind_reads_and_writes_folders)
                      "\"dtype\": \"BF16\", \"shape\": [1, 2], \"file\": "
                      "\"3.bin\"}], \"exec_order\": [0, 1], \"sweeps\": 1}\n");
     /* and again over what is there */
-    t_ok(br_mega_write_dir(k.vm, k.p, out, &k.st), &k.st);
+    t_ok(br_mega_write_dir(br_mega_vm_store(k.vm), br_mega_vm_runner(k.vm), out,
+                           &k.st),
+         &k.st);
     kit_end(&k);
 }
 
@@ -82,13 +87,13 @@ TEST(bind_takes_a_cache)
                              "\"./c.bin\"}]}");
 
     program(&k);
-    t_ok(br_mega_bind_dir(k.vm, k.p, dir, &k.st), &k.st);
+    t_ok(br_mega_bind_dir(br_mega_vm_store(k.vm), dir, &k.st), &k.st);
     ck_assert_double_eq(kit_get(&k, 2, 3), 8);
     kit_end(&k);
     k = (kit){0};
     folder("{\"buffers\": [" XW ", {\"id\": 2, \"file\": null}]}");
     program(&k);
-    t_ok(br_mega_bind_dir(k.vm, k.p, dir, &k.st), &k.st);
+    t_ok(br_mega_bind_dir(br_mega_vm_store(k.vm), dir, &k.st), &k.st);
     ck_assert_double_eq(kit_get(&k, 2, 3), 0);
     kit_end(&k);
 }
@@ -154,7 +159,7 @@ TEST(bind_refuses)
 
         t_write(t_printf("%s/short.bin", dir), "1234567", 7);
         k.st = (br_status){0};
-        code = br_mega_bind_dir(k.vm, k.p, dir, &k.st);
+        code = br_mega_bind_dir(br_mega_vm_store(k.vm), dir, &k.st);
         ck_assert_msg(code == bad[i].code, "%s: %s: %s", bad[i].manifest,
                       br_code_name(code), k.st.msg);
         ck_assert_msg(strstr(k.st.msg, bad[i].says) != NULL, "%s: says: %s",
@@ -180,11 +185,12 @@ whole_run(void *arg, br_status *st)
     if (code == BR_OK)
         code = br_mega_vm_new(&vm, p, NULL, st);
     if (code == BR_OK)
-        code = br_mega_bind_dir(vm, p, o->dir, st);
+        code = br_mega_bind_dir(br_mega_vm_store(vm), o->dir, st);
     if (code == BR_OK)
         code = br_mega_vm_run(vm, BR_MEGA_ORDER_SWEEP, 0, st);
     if (code == BR_OK)
-        code = br_mega_write_dir(vm, p, o->out, st);
+        code = br_mega_write_dir(br_mega_vm_store(vm), br_mega_vm_runner(vm),
+                                 o->out, st);
     br_mega_vm_free(vm);
     br_mega_free(p);
     return code;
@@ -208,11 +214,12 @@ TEST(bind_says_why_it_cannot_write)
     kit k = {0};
 
     program(&k);
-    t_ok(br_mega_bind_dir(k.vm, k.p, dir, &k.st), &k.st);
+    t_ok(br_mega_bind_dir(br_mega_vm_store(k.vm), dir, &k.st), &k.st);
     t_ok(kit_run(&k), &k.st);
-    ck_assert_int_eq(
-        br_mega_write_dir(k.vm, k.p, t_printf("%s/no/out", dir), &k.st),
-        BR_E_IO);
+    ck_assert_int_eq(br_mega_write_dir(br_mega_vm_store(k.vm),
+                                       br_mega_vm_runner(k.vm),
+                                       t_printf("%s/no/out", dir), &k.st),
+                     BR_E_IO);
     ck_assert_ptr_nonnull(strstr(k.st.msg, "cannot make the folder"));
     kit_end(&k);
 }

@@ -1,6 +1,7 @@
 /* test_prog_run.c - brass prog run, the whole command.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/half.h"
+#include "logits_kit.h"
 #include "mega_kit.h"
 #include "model/gguf_write.h"
 #include "model/quant.h"
@@ -75,6 +76,10 @@ TEST(prog_run_binds_runs_and_writes)
     t_run(&r, "prog", "run", p, "--bind", dir, "-o", out, "--adversarial", "5");
     ck_assert_msg(r.exit == 0, "%s", r.err);
     result_is(dir, "[1, 0]", 2);
+    t_run(&r, "prog", "run", p, "--bind", dir, "-o", out, "--tier", "cpu", "-t",
+          "3");
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    result_is(dir, "[1, 0]", 0);
 }
 
 static void
@@ -101,8 +106,10 @@ TEST(prog_run_says_what_is_wrong)
     out = t_printf("%s/out", dir);
     FAILS(2, "--bind DIR is missing", p, "-o", out);
     FAILS(2, "-o DIR is missing", p, "--bind", dir);
-    FAILS(5, "tier cpu is not available; here is: ref", p, "--bind", dir, "-o",
-          out, "--tier", "cpu");
+    FAILS(5, "tier amd runs no programs in this build; here are: ref cpu", p,
+          "--bind", dir, "-o", out, "--tier", "amd");
+    FAILS(2, "--seed and --adversarial are for tier ref", p, "--bind", dir,
+          "-o", out, "--tier", "cpu", "--seed", "1");
     FAILS(3, "m.gguf: cannot map", p, "--bind", dir, "-o", out, "--model",
           "m.gguf");
     FAILS(3, "manifest.json", p, "--bind", t_printf("%s/no", dir), "-o", out);
@@ -262,4 +269,148 @@ TEST(prog_run_reproduces_a_vector)
     memcpy(want, data, sizeof want);
     for (int i = 0; i < 16; i++)
         ck_assert(got[i] - want[i] < 1e-5f && want[i] - got[i] < 1e-5f);
+}
+
+/* ---- programs of models -------------------------------------------------- */
+
+/* dir/manifest.json and its files: n tokens from position `from` on; with
+ * caches of that many positions, which are there as a run has left them. */
+static void
+bind_step(const br_mega_prog *p, const char *dir, const lk_case *c,
+          int32_t from, int32_t n)
+{
+    static const char *const name[] = {"step.token", "step.position",
+                                       "step.want"};
+    br_str man = {0};
+    int32_t v[3][8];
+
+    br_str_puts(&man, "{\"buffers\": [");
+    for (int32_t i = 0; i < n; i++) {
+        v[0][i] = c->tokens[from + i];
+        v[1][i] = from + i;
+        v[2][i] = 1;
+    }
+    for (size_t b = 0; b < p->n_buffers; b++) {
+        const br_mega_buffer *x = &p->buffers[b];
+
+        for (int k = 0; k < 3; k++)
+            if (strcmp(x->name, name[k]) == 0) {
+                t_write(t_printf("%s/%s", dir, name[k]), v[k], (size_t)n * 4);
+                br_str_printf(&man,
+                              "%s{\"id\": %zu, \"dtype\": \"I32\", \"shape\": "
+                              "[%d], \"file\": \"%s\"}",
+                              k ? ", " : "", b, n, name[k]);
+            }
+        if (from && x->kind == BR_MBK_KV_CACHE &&
+            p->graph->values[b].dim[0] == BR_DIM_POS)
+            br_str_printf(&man,
+                          ", {\"id\": %zu, \"dtype\": \"F32\", \"shape\": "
+                          "[%d, %d], \"file\": \"%zu.bin\"}",
+                          b, from, (int)br_ir_cols(&p->graph->values[b]), b);
+        else if (from && x->kind == BR_MBK_KV_CACHE)
+            br_str_printf(&man,
+                          ", {\"id\": %zu, \"dtype\": \"F32\", \"file\": "
+                          "\"%zu.bin\"}",
+                          b, b);
+    }
+    br_str_puts(&man, "]}");
+    t_write(t_printf("%s/manifest.json", dir), man.at, man.n);
+    br_str_fini(&man);
+}
+
+/* Two steps of a case's model through files; the second binds what the first
+ * has written, where it has written it. */
+static void
+two_steps(const lk_case *c, const char *const *extra)
+{
+    const char *dir = t_printf("%s/%s", t_tmpdir(), c->name), *model, *prog;
+    size_t row = c->n_vocab * sizeof(float), n;
+    br_mega_prog *p;
+    br_status st = {0};
+    char *want;
+    t_proc r;
+
+    t_exec(&r, (const char *[]){"mkdir", "-p", dir, NULL}, NULL, 0);
+    model = t_printf("%s/m.gguf", dir);
+    prog = t_printf("%s/p.json", dir);
+    t_write(model, c->file, c->file_n);
+    t_run(&r, "logits", model, "--tokens",
+          t_printf("%d,%d,%d,%d,%d", c->tokens[0], c->tokens[1], c->tokens[2],
+                   c->tokens[3], c->tokens[4]),
+          "-o", t_printf("%s/want", dir));
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    want = t_read(t_printf("%s/want", dir), &n);
+    t_run(&r, "prog", "lower", model, "--stage", "prefill", "--rows", "3",
+          "--workers", "4", "-o", prog);
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    t_ok(br_mega_load_file(&p, prog, &st), &st);
+    for (int32_t at = 0, k = 3; at < 5; at += k, k = 2) {
+        bind_step(p, dir, c, at, k);
+        t_exec(&r,
+               (const char *[]){t_brass(), "prog", "run", prog, "--model",
+                                model, "--bind", dir, "-o", dir, extra[0],
+                                extra[1], extra[2], extra[3], NULL},
+               NULL, 0);
+        ck_assert_msg(r.exit == 0 && !*r.err, "%s", r.err);
+        for (size_t b = 0; b < p->n_buffers; b++)
+            if (p->buffers[b].kind == BR_MBK_IO_OUTPUT) {
+                const char *got = t_read(t_printf("%s/%zu.bin", dir, b), &n);
+
+                ck_assert_uint_eq(n, (size_t)k * row);
+                ck_assert_msg(memcmp(got, want + (size_t)at * row, n) == 0,
+                              "%s from %d", c->name, at);
+            }
+    }
+    br_mega_free(p);
+}
+
+TEST_WITHIN(prog_run_steps_a_model_as_logits_does, 60)
+{
+    static const char *const how[][4] = {{"--seed", "3", "--adversarial", "2"},
+                                         {"--tier", "cpu", "-t", "3"}};
+
+    for (size_t i = 0, n = 0; i < lk_count() && n < 2; i++) {
+        lk_case c = lk_get(i);
+
+        if (strcmp(c.arch, "gpt-oss") == 0 || strcmp(c.arch, "mamba2") == 0)
+            if (c.arch_first)
+                two_steps(&c, how[n++]);
+    }
+    lk_end();
+}
+
+TEST(prog_run_says_what_a_model_lacks)
+{
+    const char *dir = t_tmpdir(), *p, *m, *other, *man;
+    lk_case c = lk_get(lk_find("gpt-oss")), d = lk_get(lk_find("phi3-long"));
+    br_mega_prog *prog;
+    br_status st = {0};
+    t_proc r;
+
+    p = t_printf("%s/p.json", dir);
+    m = t_printf("%s/m.gguf", dir);
+    other = t_printf("%s/other.gguf", dir);
+    man = t_printf("%s/manifest.json", dir);
+    t_write(m, c.file, c.file_n);
+    t_write(other, d.file, d.file_n);
+    t_run(&r, "prog", "lower", m, "--rows", "2", "-o", p);
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    t_ok(br_mega_load_file(&prog, p, &st), &st);
+    bind_step(prog, dir, &c, 0, 2);
+    FAILS(2, "is a model's program: --model M.gguf is missing", p, "--bind",
+          dir, "-o", dir);
+    FAILS(3, "the model has no such weight", p, "--bind", dir, "-o", dir,
+          "--model", other);
+    FAILS(3, "no.gguf: cannot map", p, "--bind", dir, "-o", dir, "--model",
+          "no.gguf");
+    bind_step(prog, dir, &c, 0, 3);
+    FAILS(3, "3 rows; the program takes 1 to 2", p, "--bind", dir, "-o", dir,
+          "--model", m);
+    bind_step(prog, dir, &c, 1, 1);
+    FAILS(3, ".bin", p, "--bind", dir, "-o", dir, "--model", m);
+    t_write(man, "{\"buffers\": []}", 15);
+    FAILS(3, "no entry for buffer #0 ('step.token'), IO_INPUT", p, "--bind",
+          dir, "-o", dir, "--model", m);
+    br_mega_free(prog);
+    lk_end();
 }

@@ -22,10 +22,10 @@ ref_no_memory(br_status *st)
 }
 
 static br_code
-get_scratch(br_ref *r, br_status *st)
+get_scratch(br_ref *r, ref_worker *w, br_status *st)
 {
     size_t n = (size_t)r->v.widest, apart = (size_t)r->v.apart;
-    ref_scratch *s = &r->scratch;
+    ref_scratch *s = &w->scratch;
     bool ok;
 
     s->row = ref_get(r, n, sizeof(float));
@@ -46,7 +46,7 @@ get_scratch(br_ref *r, br_status *st)
     }
     for (int i = 0; i < BR_IR_MAX_BINDINGS; i++)
         ok =
-            (r->gather[i] = ref_get(r, apart * r->c.max_rows, sizeof(float))) &&
+            (w->gather[i] = ref_get(r, apart * r->c.max_rows, sizeof(float))) &&
             ok;
     return ok ? BR_OK : ref_no_memory(st);
 }
@@ -79,7 +79,11 @@ prepare(br_ref *r, const br_model *m, const br_ir *g, br_status *st)
     if (r->prog)
         BR_TRY(ref_place_pages(r, st));
     BR_TRY(br_values_place(&r->v, &r->arena, &c, st));
-    BR_TRY(get_scratch(r, st));
+    r->worker = ref_get(r, r->c.workers, sizeof *r->worker);
+    if (!r->worker)
+        return ref_no_memory(st);
+    for (uint32_t i = 0; i < r->c.workers; i++)
+        BR_TRY(get_scratch(r, &r->worker[i], st));
     return r->prog ? ref_prepare_program(r, st) : BR_OK;
 }
 
@@ -93,8 +97,9 @@ br_ref_prepare(br_ref **out, const br_model *m, const br_ir *g,
     *out = NULL;
     if (!r)
         return ref_no_memory(st);
-    br_arena_init(&r->arena, 0);
+    br_arena_init(&r->arena, (size_t)c->max_bytes);
     r->c = *c;
+    r->c.workers = BR_MAX(c->workers, 1u);
     r->prog = c->program;
     if (r->prog)
         r->c.max_rows = r->prog->rows;
@@ -114,6 +119,7 @@ br_ref_free(br_ref *r)
     if (!r)
         return;
     br_values_fini(&r->v);
+    br_mega_walk_free(r->walk);
     br_arena_fini(&r->arena);
     br_free(r);
 }
@@ -122,6 +128,13 @@ void
 br_ref_watch(br_ref *r, const br_watch *w)
 {
     r->watch = w ? *w : (br_watch){0};
+}
+
+void
+br_ref_run_by(br_ref *r, br_mega_runner *runner)
+{
+    br_assert(r->prog && runner->workers <= r->c.workers && "as prepared");
+    r->runner = runner;
 }
 
 int64_t
@@ -153,7 +166,7 @@ move_columns(const br_ref *r, const br_ir_bind *b, float *dense, size_t rows,
 }
 
 static void
-make_view(br_ref *r, const br_ir_bind *b, ref_view *out, int i)
+make_view(const br_ref *r, const br_ir_bind *b, float *gather, ref_view *out)
 {
     const br_ir_value *x;
     const br_value_mem *v;
@@ -171,39 +184,40 @@ make_view(br_ref *r, const br_ir_bind *b, ref_view *out, int i)
         out->place = &r->v.plan.place[b->value];
     } else if (x->kind != BR_IK_MODEL) {
         out->stride = (size_t)(br_bind_together(b) ? v->cols : out->cols);
-        out->f =
-            br_bind_together(b) ? (v->p ? v->p + b->off : NULL) : r->gather[i];
+        out->f = br_bind_together(b) ? (v->p ? v->p + b->off : NULL) : gather;
     } else if (x->rank == 1) {
         out->cols = x->dim[0];
     }
 }
 
 void
-ref_run(br_ref *r, br_state *s, const br_step *step, const ref_tile *tile)
+ref_run(const ref_round *x, ref_worker *w, const ref_tile *tile)
 {
+    const br_ref *r = x->r;
+    const br_step *step = x->step;
     const br_ir_node *n = tile->n;
     ref_call c = {.n = n,
                   .c0 = tile->c0,
                   .c1 = tile->c1,
                   .step = step,
-                  .state = s,
+                  .state = x->s,
                   .act = r->c.act,
-                  .s = &r->scratch};
+                  .s = &w->scratch};
 
     for (int i = 0; i < n->n_in + n->n_out; i++) {
         const br_ir_bind *b = &n->bind[i];
         bool in = i < n->n_in;
 
-        make_view(r, b, in ? &c.in[i] : &c.out[i - n->n_in], i);
+        make_view(r, b, w->gather[i], in ? &c.in[i] : &c.out[i - n->n_in]);
         if (in && b->value != BR_IR_NONE && r->v.at[b->value].p &&
             r->v.g->values[b->value].kind == BR_IK_TEMP && !br_bind_together(b))
-            move_columns(r, b, r->gather[i], step->n_rows, true,
+            move_columns(r, b, w->gather[i], step->n_rows, true,
                          br_step_columns(n, i, c.c0, c.c1));
     }
     ref_op(&c);
     for (int i = n->n_in; i < n->n_in + n->n_out; i++)
         if (!br_bind_together(&n->bind[i]))
-            move_columns(r, &n->bind[i], r->gather[i], step->n_rows, false,
+            move_columns(r, &n->bind[i], w->gather[i], step->n_rows, false,
                          br_step_columns(n, i, c.c0, c.c1));
 }
 
@@ -225,6 +239,7 @@ br_ref_step(br_ref *r, br_state *s, const br_step *step, float *logits,
             br_status *st)
 {
     const br_value_mem *v = &r->v.at[r->v.logits];
+    ref_round x = {r, s, step};
 
     BR_TRY(check_step(r, s, step, st));
     for (uint32_t i = 0; !r->prog && i < r->v.g->n_nodes; i++) {
@@ -233,7 +248,7 @@ br_ref_step(br_ref *r, br_state *s, const br_step *step, float *logits,
 
         if (br_step_cut_of(all.n, &cut)) {
             all.c1 = cut.cols;
-            ref_run(r, s, step, &all);
+            ref_run(&x, r->worker, &all);
             if (r->watch.seen && all.n->n_out > 0)
                 r->watch.seen(
                     r->watch.ctx, i, r->v.at[all.n->bind[all.n->n_in].value].p,
@@ -241,7 +256,7 @@ br_ref_step(br_ref *r, br_state *s, const br_step *step, float *logits,
         }
     }
     if (r->prog)
-        ref_run_program(r, s, step);
+        BR_TRY(ref_run_program(&x, st));
     for (uint32_t t = 0; logits && t < step->n_rows; t++)
         if (!step->want || step->want[t]) {
             memcpy(logits, v->p + (size_t)t * (size_t)v->cols,

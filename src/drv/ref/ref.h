@@ -8,12 +8,13 @@
  *     br_state_new(&s, graph, BR_Q_F32, n_slots, n_pages, &st)
  *     br_ref_step(r, s, &step, logits, &st)             per step
  *
- * One thread. SPDX-License-Identifier: Apache-2.0 */
+ * One thread, unless a runner brings more. SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_REF_H
 #define BR_REF_H
 
 #include "drv/state.h"
 #include "drv/values.h"
+#include "mega/walk.h"
 
 typedef enum br_ref_act {
     BR_REF_F32,       /* activations stay f32: a model's mathematics */
@@ -29,6 +30,8 @@ typedef struct br_ref_config {
     /* 0: tasks in list order; else in an order drawn anew from it for each
      * step, any that the counters allow */
     uint64_t order;
+    uint32_t workers;   /* of a runner, at most; 0: 1 */
+    uint64_t max_bytes; /* for values and scratch; 0: no limit */
 } br_ref_config;
 
 typedef struct br_ref br_ref;
@@ -41,6 +44,8 @@ void br_ref_free(br_ref *r);
 br_code br_ref_step(br_ref *r, br_state *s, const br_step *step, float *logits,
                     br_status *st) BR_MUST_USE;
 int64_t br_ref_n_vocab(const br_ref *r);
+/* Who runs the program's tasks from now on, by at most the config's workers. */
+void br_ref_run_by(br_ref *r, br_mega_runner *runner);
 /* From now on; NULL: nobody. */
 void br_ref_watch(br_ref *r, const br_watch *w);
 

@@ -43,14 +43,21 @@ typedef struct ref_scratch {
     float *wide[4];         /* [widest row] */
 } ref_scratch;
 
+typedef struct ref_worker {
+    ref_scratch scratch;
+    float *gather[BR_IR_MAX_BINDINGS];
+} ref_worker;
+
 struct br_ref {
     br_arena arena;
     br_ref_config c;
     br_values v;
-    ref_scratch scratch;
-    float *gather[BR_IR_MAX_BINDINGS];
+    ref_worker *worker;       /* [c.workers] */
     const br_mega_prog *prog; /* NULL: node by node */
-    struct ref_order *order;  /* of its tasks */
+    struct ref_tile *tile;    /* of each task */
+    br_mega_walk *walk;
+    br_mega_runner *runner;
+    uint64_t n_steps;
     br_watch watch;
 };
 
@@ -59,13 +66,19 @@ typedef struct ref_tile {
     const br_ir_node *n; /* NULL: joins counters */
     int64_t c0, c1;
 } ref_tile;
-void ref_run(br_ref *r, br_state *s, const br_step *step, const ref_tile *tile);
+/* A step at work, and a tile of it. */
+typedef struct ref_round {
+    br_ref *r;
+    br_state *s;
+    const br_step *step;
+} ref_round;
+void ref_run(const ref_round *x, ref_worker *w, const ref_tile *tile);
 void *ref_get(br_ref *r, size_t n, size_t size); /* zeroed, or NULL */
 br_code ref_no_memory(br_status *st);
 /* ref_prog.c */
 br_code ref_place_pages(br_ref *r, br_status *st) BR_MUST_USE;
 br_code ref_prepare_program(br_ref *r, br_status *st) BR_MUST_USE;
-void ref_run_program(br_ref *r, br_state *s, const br_step *step);
+br_code ref_run_program(ref_round *x, br_status *st) BR_MUST_USE;
 
 static inline float *
 ref_row(const ref_view *v, size_t t)

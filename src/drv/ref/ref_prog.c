@@ -1,29 +1,14 @@
 /* ref_prog.c - runs a task program: its tiles, in any order that counters
- * allow.
- *
- *   counter reaches its producers -> each task that waits for it needs one
- *   less -> ready -> drawn -> run -> its counter + 1
+ * allow (mega/walk.h).
  *
  * The sound check has proven that every such order ends, and that the page
  * table lets buffers share memory. A page of n bytes is n bytes for each row.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/rng.h"
 #include "drv/ref/ref_int.h"
 #include "mega/pages.h"
 
 #include <string.h>
-
-typedef struct ref_order {
-    br_mega_graph graph;
-    ref_tile *tile;  /* of each task */
-    uint32_t *waits; /* counters it waits for, */
-    uint32_t *need;  /* and how many of them are not there yet */
-    uint32_t *count; /* of each counter */
-    uint32_t *ready; /* tasks */
-    uint32_t n_ready;
-    br_rng rng;
-} ref_order;
 
 br_code
 ref_place_pages(br_ref *r, br_status *st)
@@ -57,9 +42,8 @@ make_tiles(br_ref *r, br_status *st)
             return br_fail(st, BR_E_UNSUPPORTED,
                            "tasks[%zu]: %s is no tile of the graph", t,
                            br_mega_op_name(task->op));
-        r->order->tile[t] =
-            (ref_tile){br_step_node(p, task), at,
-                       at + br_mega_get_i_or(task, BR_MP_N_tile, 0)};
+        r->tile[t] = (ref_tile){br_step_node(p, task), at,
+                                at + br_mega_get_i_or(task, BR_MP_N_tile, 0)};
     }
     return BR_OK;
 }
@@ -67,71 +51,34 @@ make_tiles(br_ref *r, br_status *st)
 br_code
 ref_prepare_program(br_ref *r, br_status *st)
 {
-    const br_mega_prog *p = r->prog;
-    ref_order *o = r->order = ref_get(r, 1, sizeof *o);
-
-    if (!o)
+    r->tile = ref_get(r, r->prog->n_tasks + 1, sizeof *r->tile);
+    if (!r->tile)
         return ref_no_memory(st);
-    BR_TRY(br_mega_graph_build(&o->graph, p, &r->arena, st));
-    o->tile = ref_get(r, p->n_tasks + 1, sizeof *o->tile);
-    o->waits = ref_get(r, p->n_tasks + 1, sizeof *o->waits);
-    o->need = ref_get(r, p->n_tasks + 1, sizeof *o->need);
-    o->count = ref_get(r, p->n_counters + 1, sizeof *o->count);
-    o->ready = ref_get(r, p->n_tasks + 1, sizeof *o->ready);
-    if (!o->tile || !o->waits || !o->need || !o->count || !o->ready)
-        return ref_no_memory(st);
-    for (uint32_t i = 0; i < o->graph.wait_off[p->n_counters]; i++)
-        o->waits[o->graph.waiter[i]]++;
-    br_rng_init(&o->rng, r->c.order, 0);
+    BR_TRY(br_mega_walk_new(&r->walk, r->prog, st));
+    r->runner = br_mega_walk_runner(r->walk);
     return make_tiles(r, st);
 }
 
-/* One more of a counter's producers is through. */
-static void
-count_up(ref_order *o, int64_t counter)
+static br_code
+fire(void *ctx, uint32_t worker, uint32_t task, br_status *st)
 {
-    const br_mega_graph *g = &o->graph;
+    const ref_round *x = ctx;
 
-    if (++o->count[counter] < g->prod_off[counter + 1] - g->prod_off[counter])
-        return;
-    for (uint32_t i = g->wait_off[counter]; i < g->wait_off[counter + 1]; i++)
-        if (--o->need[g->waiter[i]] == 0)
-            o->ready[o->n_ready++] = g->waiter[i];
+    (void)st;
+    if (x->r->tile[task].n)
+        ref_run(x, &x->r->worker[worker], &x->r->tile[task]);
+    return BR_OK;
 }
 
-static void
-run_task(br_ref *r, br_state *s, const br_step *step, uint32_t t)
+br_code
+ref_run_program(ref_round *x, br_status *st)
 {
-    if (r->order->tile[t].n)
-        ref_run(r, s, step, &r->order->tile[t]);
-}
+    br_ref *r = x->r;
 
-void
-ref_run_program(br_ref *r, br_state *s, const br_step *step)
-{
-    const br_mega_prog *p = r->prog;
-    ref_order *o = r->order;
-    uint32_t ran = 0;
-
-    if (r->c.order == 0) { /* the list is topological, or it was reordered */
-        for (uint32_t i = 0; i < p->n_tasks; i++)
-            run_task(r, s, step, o->graph.topo[i]);
-        return;
-    }
-    memcpy(o->need, o->waits, p->n_tasks * sizeof *o->need);
-    memset(o->count, 0, p->n_counters * sizeof *o->count);
-    o->n_ready = 0;
-    for (uint32_t t = 0; t < p->n_tasks; t++)
-        if (o->need[t] == 0)
-            o->ready[o->n_ready++] = t;
-    for (; o->n_ready; ran++) {
-        uint32_t i = br_rng_below(&o->rng, o->n_ready), t = o->ready[i];
-
-        o->ready[i] = o->ready[--o->n_ready];
-        run_task(r, s, step, t);
-        count_up(o, p->tasks[t].out_counter);
-    }
-    br_check(ran == p->n_tasks && "a checked program ends");
+    if (r->c.order)
+        br_mega_walk_by(r->walk, BR_MEGA_ORDER_RANDOM,
+                        r->c.order + r->n_steps++);
+    return r->runner->run(r->runner, fire, x, st);
 }
 
 /* ---- the executor (drv.h) ----------------------------------------------- */
@@ -162,8 +109,8 @@ open_exec(br_exec **out, const br_model *m, const br_exec_config *c,
     *out = NULL;
     for (uint32_t i = 0; i < c->n_programs && code == BR_OK; i++) {
         const br_mega_prog *p = c->programs[i];
-        br_ref_config rc = {c->quantised ? BR_REF_QUANTISED : BR_REF_F32,
-                            p->rows, p, 0};
+        br_ref_config rc = {.act = c->quantised ? BR_REF_QUANTISED : BR_REF_F32,
+                            .program = p};
 
         e->exec.ops = &br_ref_exec;
         e->n = i + 1;
