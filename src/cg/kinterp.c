@@ -135,8 +135,8 @@ wait_at(ki_run *r, ki_warp *w, unsigned id, uint32_t lanes)
     w->red_lanes &= ~lanes;
 }
 
-static void
-barrier(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
+void
+ki_barrier(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
 {
     ki_frame *f = ki_top(w);
 
@@ -226,7 +226,7 @@ ki_step(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
     case BR_K_UNSTACK: return ki_memory(r, w, i, exec);
     case BR_K_BAR:
     case BR_K_BARRIVE:
-    case BR_K_BARRED: barrier(r, w, i, exec); return BR_OK;
+    case BR_K_BARRED: ki_barrier(r, w, i, exec); return BR_OK;
     case BR_K_CALL:
     case BR_K_CALLI: return ki_call(r, w, i, exec);
     case BR_K_TRAP: return trap(r, i);

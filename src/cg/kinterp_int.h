@@ -127,6 +127,7 @@ uint64_t ki_special(const ki_warp *w, br_ksreg s, unsigned lane);
 uint64_t ki_address(ki_run *r, const ki_frame *f, const br_kins *i, uint64_t a);
 /* Lanes at a RET or EXIT. */
 br_code ki_leave(ki_run *r, ki_warp *w, const br_kins *i, uint32_t mask);
+void ki_barrier(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec);
 void ki_end_lanes(ki_warp *w, uint32_t mask);
 br_code ki_check_launch(const br_klaunch *l, br_status *st);
 /* Blocks from *next on, until there are none or *stop. */

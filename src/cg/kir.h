@@ -243,12 +243,15 @@ bool br_kdominates(const uint32_t *idom, const uint32_t *place, uint32_t a,
  * in one piece (kir_order.c). out[n_blks]; false: out of memory. */
 bool br_kfn_order(const br_kfn *f, uint32_t *out) BR_MUST_USE;
 
-/* Of each value, whether all lanes that run together have the same; of each
- * block, whether a loop around it is left or walked by some lanes before others
- * (kir_uniform.c). order and place as br_kfn_order has them. false: out of
- * memory. */
+/* How a value goes from lane to lane in each 8 lanes from a multiple of 8 on:
+ * by 0, or by 2^(step - 1), or not evenly. */
+enum { BR_KSTEP_MAX = 12, BR_KSTEP_NONE = 0xff };
+/* Of each value, whether all lanes that run together have the same, and its
+ * step, if 8 threads of a block's row lie in 8 lanes; of each block, whether a
+ * loop around it is left or walked by some lanes before others (kir_uniform.c).
+ * order and place as br_kfn_order has them. false: out of memory. */
 bool br_kfn_uniform(const br_kfn *f, const uint32_t *order,
-                    const uint32_t *place, uint8_t *uniform,
+                    const uint32_t *place, uint8_t *uniform, uint8_t *step,
                     uint8_t *mixed) BR_MUST_USE;
 
 /* ---- text (kir_print.c, kir_parse.c) ------------------------------------- */

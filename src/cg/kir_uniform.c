@@ -11,7 +11,12 @@
  * leave a loop one by one see values of different rounds: what such a loop
  * makes and somebody reads outside is not uniform. Where lanes part in a
  * loop some may run ahead, and only pure values of what is outside that loop
- * are trusted.
+ * are trusted; where all but one way leaves the loop, those left keep in step.
+ *
+ * What is not uniform may still go evenly from lane to lane: tid.x by 1, an
+ * address made of it by 4. Two's complement makes that true of sums and
+ * products whatever overflows; extensions to 64 bits are the exception, and who
+ * uses the step has to look there.
  *
  * References: Coutinho et al., Divergence analysis and optimizations, 2011.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -32,7 +37,7 @@ typedef struct uni {
     uint32_t *ipdom; /* by block; n: the end; BR_KNONE: never ends */
     BR_VEC(range) loops;
     uint8_t *join, *ahead, *mixed, *parted; /* by block */
-    uint8_t *uniform;                       /* by value */
+    uint8_t *uniform, *step;                /* by value */
     uint32_t *reach, *stack;
     uint32_t *where; /* position at which an instruction stands */
     bool change;
@@ -179,12 +184,17 @@ part(uni *u, uint32_t b)
         walk(u, b, s);
     for (size_t k = 0; k < u->loops.n; k++) {
         range *r = &u->loops.at[k];
+        unsigned stay = 0;
 
         if (!inside(r, u->place[b]))
             continue;
+        for (uint32_t s = 0; s < u->f->blks.at[b].succ.n; s++)
+            stay += inside(r, u->place[u->f->blks.at[b].succ.at[s]]);
         r->apart = true;
-        for (uint32_t p = r->from; p <= r->to; p++)
-            u->mixed[u->order[p]] = u->ahead[u->order[p]] = true;
+        for (uint32_t p = r->from; p <= r->to; p++) {
+            u->mixed[u->order[p]] = true;
+            u->ahead[u->order[p]] |= stay > 1;
+        }
     }
 }
 
@@ -239,24 +249,33 @@ differs(uni *u, uint32_t v)
     u->uniform[v] = false;
 }
 
+/* Whether argument a comes out of a loop that lanes leave one by one. */
+static bool
+comes_out(const uni *u, uint32_t blk, const br_kins *i, unsigned a)
+{
+    uint32_t v = u->f->args.at[i->arg + a], from, at = u->place[blk];
+
+    if (u->f->vals.at[v].kind != BR_KV_INS)
+        return false;
+    if (i->op == BR_K_PHI)
+        at = u->place[u->f->blks.at[blk].pred.at[a]];
+    from = u->where[u->f->vals.at[v].def];
+    for (size_t k = 0; k < u->loops.n; k++)
+        if (u->loops.at[k].apart && inside(&u->loops.at[k], from) &&
+            !inside(&u->loops.at[k], at))
+            return true;
+    return false;
+}
+
 static void
 look(uni *u, uint32_t blk, const br_kins *i)
 {
     bool same = keeps(u, blk, i);
 
     for (unsigned a = 0; a < i->n_arg; a++) {
-        uint32_t v = u->f->args.at[i->arg + a], from, at = u->place[blk];
-
-        same &= u->uniform[v];
-        if (u->f->vals.at[v].kind != BR_KV_INS)
-            continue;
-        if (i->op == BR_K_PHI)
-            at = u->place[u->f->blks.at[blk].pred.at[a]];
-        from = u->where[u->f->vals.at[v].def];
-        for (size_t k = 0; k < u->loops.n; k++)
-            if (u->loops.at[k].apart && inside(&u->loops.at[k], from) &&
-                !inside(&u->loops.at[k], at))
-                differs(u, v);
+        same &= u->uniform[u->f->args.at[i->arg + a]];
+        if (comes_out(u, blk, i, a))
+            differs(u, u->f->args.at[i->arg + a]);
     }
     same |= vote(u, blk, i);
     for (unsigned r = 0; r < i->n_res; r++) /* all of them, or none */
@@ -287,9 +306,169 @@ settle(uni *u)
     } while (u->change);
 }
 
+/* ---- steps ---------------------------------------------------------------- */
+
+enum { NOT_YET = 0xfe };
+
+/* log2 of a constant that is a power of two, or -1. */
+static int
+power(const uni *u, uint32_t v)
+{
+    const br_kval *k = &u->f->vals.at[v];
+
+    return k->kind == BR_KV_CONST && k->bits && !(k->bits & (k->bits - 1))
+               ? __builtin_ctzll(k->bits)
+               : -1;
+}
+
+static uint8_t
+scaled(uint8_t step, int by)
+{
+    if (step == 0)
+        return 0;
+    return by >= 0 && step + by <= BR_KSTEP_MAX ? (uint8_t)(step + by)
+                                                : BR_KSTEP_NONE;
+}
+
+static uint8_t
+product(const uni *u, uint32_t a, uint32_t b)
+{
+    if (u->step[a] == 0 && u->step[b] == 0)
+        return 0;
+    return u->step[b] == 0   ? scaled(u->step[a], power(u, b))
+           : u->step[a] == 0 ? scaled(u->step[b], power(u, a))
+                             : BR_KSTEP_NONE;
+}
+
+static uint8_t
+sum(uint8_t a, uint8_t b)
+{
+    return b == 0 ? a : a == 0 ? b : a == b ? scaled(a, 1) : BR_KSTEP_NONE;
+}
+
+static uint8_t
+phi_step(const uni *u, uint32_t blk, const br_kins *i)
+{
+    uint8_t s = NOT_YET;
+
+    if (u->join[blk] || u->ahead[blk])
+        return BR_KSTEP_NONE;
+    for (unsigned a = 0; a < i->n_arg; a++) {
+        uint8_t x = u->step[u->f->args.at[i->arg + a]];
+
+        if (x != NOT_YET && s != NOT_YET && x != s)
+            return BR_KSTEP_NONE;
+        s = x == NOT_YET ? s : x;
+    }
+    return s;
+}
+
+static bool
+whole(uint8_t type)
+{
+    const br_ktinfo *t = &br_ktinfo_of[type];
+
+    return t->kind != 'F' && t->kind != 'P' && t->lanes == 1 && t->bytes >= 4;
+}
+
+/* Of operations that every target has for whole numbers of 32 and 64 bits. */
+static uint8_t
+step_of(const uni *u, uint32_t blk, const br_kins *i)
+{
+    const uint32_t *a = &u->f->args.at[i->arg];
+    unsigned zero = 0;
+
+    if (i->op == BR_K_PHI)
+        return br_ktinfo_of[i->type].bytes >= 4 ? phi_step(u, blk, i)
+                                                : BR_KSTEP_NONE;
+    if (i->op == BR_K_SREG)
+        return i->imm == BR_KS_TID_X || i->imm == BR_KS_LANEID ? 1
+               : i->imm <= BR_KS_TID_Z || i->imm == BR_KS_WARPID
+                   ? 0
+                   : BR_KSTEP_NONE;
+    for (unsigned n = 0; n < i->n_arg; n++) {
+        if (u->step[a[n]] >= NOT_YET)
+            return u->step[a[n]];
+        zero += u->step[a[n]] == 0;
+    }
+    if (i->op == BR_K_TOGEN || i->op == BR_K_FROMGEN)
+        return u->step[a[0]];
+    if (!whole(i->type) || i->n_res != 1 || br_kmod(i->mods, BR_KF_SAT))
+        return BR_KSTEP_NONE;
+    switch (i->op) {
+    case BR_K_ADD: return sum(u->step[a[0]], u->step[a[1]]);
+    case BR_K_SUB:
+        return u->step[a[1]] == 0               ? u->step[a[0]]
+               : u->step[a[0]] == u->step[a[1]] ? 0
+                                                : BR_KSTEP_NONE;
+    case BR_K_MUL:
+    case BR_K_MULWIDE: return product(u, a[0], a[1]);
+    case BR_K_SHL:
+        if (u->f->vals.at[a[1]].kind == BR_KV_CONST &&
+            u->f->vals.at[a[1]].bits < BR_KSTEP_MAX)
+            return scaled(u->step[a[0]], (int)u->f->vals.at[a[1]].bits);
+        return zero == 2 ? 0 : BR_KSTEP_NONE;
+    case BR_K_AND:
+    case BR_K_OR:
+    case BR_K_XOR: return zero == 2 ? 0 : BR_KSTEP_NONE;
+    case BR_K_CVT:
+        return whole(i->type2) && !br_kmod(i->mods, BR_KF_FTZ) &&
+                       !br_kmod(i->mods, BR_KF_RELU)
+                   ? u->step[a[0]]
+                   : BR_KSTEP_NONE;
+    default: return BR_KSTEP_NONE;
+    }
+}
+
+/* From the best guess down: no step, then its own, then none. */
+static void
+steps(uni *u)
+{
+    for (size_t v = 0; v < u->f->vals.n; v++)
+        u->step[v] = u->uniform[v]                        ? 0
+                     : u->f->vals.at[v].kind == BR_KV_INS ? NOT_YET
+                                                          : BR_KSTEP_NONE;
+    for (uint32_t p = 0; p < u->n; p++) {
+        const br_kblk *b = &u->f->blks.at[u->order[p]];
+
+        for (size_t k = 0; k < b->ins.n; k++) {
+            const br_kins *i = &u->f->ins.at[b->ins.at[k]];
+
+            for (unsigned a = 0; a < i->n_arg; a++)
+                if (comes_out(u, u->order[p], i, a))
+                    u->step[u->f->args.at[i->arg + a]] = BR_KSTEP_NONE;
+        }
+    }
+    do {
+        u->change = false;
+        for (uint32_t p = 0; p < u->n; p++) {
+            const br_kblk *b = &u->f->blks.at[u->order[p]];
+
+            for (size_t k = 0; k < b->ins.n; k++) {
+                const br_kins *i = &u->f->ins.at[b->ins.at[k]];
+                uint8_t was, now;
+
+                if (!i->n_res || u->uniform[i->res] ||
+                    u->step[i->res] == BR_KSTEP_NONE)
+                    continue;
+                was = u->step[i->res];
+                now = step_of(u, u->order[p], i);
+                if (was != NOT_YET && now != was)
+                    now = BR_KSTEP_NONE;
+                for (unsigned r = 0; r < i->n_res; r++)
+                    u->step[i->res + r] = now;
+                u->change |= now != was;
+            }
+        }
+    } while (u->change);
+    for (size_t v = 0; v < u->f->vals.n; v++)
+        if (u->step[v] == NOT_YET)
+            u->step[v] = BR_KSTEP_NONE;
+}
+
 bool
 br_kfn_uniform(const br_kfn *f, const uint32_t *order, const uint32_t *place,
-               uint8_t *uniform, uint8_t *mixed)
+               uint8_t *uniform, uint8_t *step, uint8_t *mixed)
 {
     size_t n = f->blks.n;
     uint32_t *mem = br_try_calloc(6 * n + f->ins.n + 1, sizeof *mem);
@@ -307,12 +486,15 @@ br_kfn_uniform(const br_kfn *f, const uint32_t *order, const uint32_t *place,
         u.parted = flags + 2 * n;
         u.mixed = mixed;
         u.uniform = uniform;
+        u.step = step;
         memset(uniform, 1, f->vals.n);
         memset(mixed, 0, n);
         ok = find_loops(&u);
         post_dominators(&u, mem + 4 * n, mem + 5 * n);
-        if (ok)
+        if (ok) {
             settle(&u);
+            steps(&u);
+        }
     }
     br_vec_fini(&u.loops);
     br_free(mem);

@@ -15,8 +15,7 @@ static void
 narrow(gen *g, unsigned d, unsigned lo, unsigned hi)
 {
     e3i(g, BR_X_SHUFPS, d, lo, hi, 0x88);
-    if (!g->uniform)
-        e2i(g, BR_X_PERMQ, d, d, 0xd8);
+    e2i(g, BR_X_PERMQ, d, d, 0xd8);
 }
 
 /* The source as 32-bit lanes: extended where it is narrower, cut where it is
@@ -57,6 +56,7 @@ sel_int(gen *g, const br_kins *i)
     }
     x = lanes32(g, i);
     if (to->bytes == 8) {
+        x86_no_wrap(g, i);
         for (unsigned p = 0; p < parts_of(g, BR_KC_B64); p++) {
             d = x86_def(g, i->res, p);
             if (p)

@@ -19,14 +19,17 @@
 uint32_t
 x86_site_of(gen *g, const br_kins *i)
 {
-    x86_site s = {.ins = (uint32_t)(i - g->f->ins.at),
-                  .pos = g->pos,
-                  .uniform = g->uniform};
+    uint32_t ins = (uint32_t)(i - g->f->ins.at);
+    x86_site s = {.ins = ins, .pos = g->pos, .uniform = g->uniform};
 
+    if (!g->fast && g->site[ins])
+        return g->site[ins] - 1;
     if (!br_vec_push(&g->fn->sites, s)) {
         g->a->oom = true;
         return 0;
     }
+    if (!g->fast) /* fast code has other registers */
+        g->site[ins] = (uint32_t)g->fn->sites.n;
     return (uint32_t)g->fn->sites.n - 1;
 }
 
@@ -81,17 +84,19 @@ list_presets(gen *g)
     return ok;
 }
 
-static bool
-is_uniform(const gen *g, const br_kins *i)
-{
-    return i->n_res && g->fn->uniform[i->res];
-}
-
 static void
 need_row(gen *g, uint32_t v)
 {
     if (!is_const(g, v))
         g->fn->slot[v] = 0;
+}
+
+/* Whether it is done once for a warp, or would be, did values go evenly: code
+ * for rows has the same regions and rows, so that it can take over. */
+static bool
+may_be_once(const gen *g, const br_kins *i)
+{
+    return i->n_res && g->fn->step[i->res] != BR_KSTEP_NONE;
 }
 
 /* Regions are numbered; what a step makes or reads has a row. */
@@ -115,12 +120,12 @@ number_regions(gen *g, uint32_t b)
             stored = false;
         } else {
             /* A uniform load comes before all of its region: no store may. */
-            if (i->op == BR_K_LD && is_uniform(g, i) && stored) {
+            if (i->op == BR_K_LD && may_be_once(g, i) && stored) {
                 here = ++g->n_regions;
                 stored = false;
             }
             stored |= i->op == BR_K_ST;
-            g->region[id] = is_uniform(g, i) ? IN_STEP : here;
+            g->region[id] = here;
         }
     }
 }
@@ -148,7 +153,7 @@ find_rows(gen *g)
             }
             for (unsigned r = 0; r < i->n_res; r++) {
                 g->masked[i->res + r] = g->mixed[b] || i->op == BR_K_PHI;
-                if (g->region[id] == IN_STEP)
+                if (g->region[id] == IN_STEP || may_be_once(g, i))
                     need_row(g, i->res + r);
             }
         }
@@ -170,7 +175,8 @@ place_rows(gen *g)
             top += w ? bytes[cls_of(g, v)] : 8;
         }
     g->spill_at = (top + 31) & ~31u;
-    g->fn->frame_bytes = g->spill_at + 32 * SPILL_PARTS;
+    g->hosts_at = g->spill_at + 32 * SPILL_PARTS;
+    g->fn->frame_bytes = g->hosts_at + 32 * X86_GROUPS;
 }
 
 /* ---- steps ---------------------------------------------------------------- */
@@ -198,7 +204,7 @@ hold(gen *g)
 static void
 step(gen *g, const br_kins *i)
 {
-    g->uniform = is_uniform(g, i);
+    g->uniform = i->n_res && g->fn->uniform[i->res];
     call_c(g, i, offsetof(x86_ctx, step));
     e2(g, BR_X_TEST32, RAX, RAX);
     if (i->op == BR_K_CALL || i->op == BR_K_CALLI) {
@@ -212,8 +218,15 @@ step(gen *g, const br_kins *i)
         br_x86_bind(g->a, on);
         return;
     }
+    if (i->op == BR_K_BAR) {
+        hold(g);
+        e2(g, BR_X_TEST32, RAX, RAX);
+        ej(g, BR_X_JE, g->start[g->pos]); /* other lanes may have come */
+        ej(g, BR_X_JMP, g->done);
+        return;
+    }
     ej(g, BR_X_JNE, g->fault);
-    if (i->op == BR_K_BAR || i->op == BR_K_BARRED) {
+    if (i->op == BR_K_BARRED) {
         hold(g);
         ej(g, BR_X_JMP, g->start[g->pos]); /* other lanes may have come */
     }
@@ -222,6 +235,8 @@ step(gen *g, const br_kins *i)
 static void
 flush(gen *g)
 {
+    if (g->fn->rows && g->uni.n + g->list.n)
+        g->fn->region_at[g->here] = (uint32_t)g->a->code.n;
     x86_region(g, g->uni.at, g->uni.n, true);
     x86_region(g, g->list.at, g->list.n, false);
     g->uni.n = g->list.n = 0;
@@ -283,6 +298,8 @@ load_part(gen *g, uint32_t v, unsigned part, unsigned to)
         em(g, bcast, to, x86_const(g, g->f->vals.at[v].bits));
     else if (g->fn->uniform[v])
         em(g, bcast, to, br_x86_mem(R12, (int32_t)g->fn->slot[v]));
+    else if (x86_even(g->fn, v))
+        x86_load_even(g, v, part, to);
     else
         em(g, BR_X_MOVUPS_L, to,
            br_x86_memx(R12, R14, wide ? 2 : 1,
@@ -306,7 +323,7 @@ store_part(gen *g, uint32_t v, unsigned part, unsigned from)
 static bool
 row_phi(const gen *g, const br_kins *i)
 {
-    return !g->fn->uniform[i->res] && cls_of(g, i->res) != BR_KC_PRED;
+    return !is_once(g, i) && cls_of(g, i->res) != BR_KC_PRED;
 }
 
 /* Rows of the phis of an edge, a quarter at a time: all are read, 12 parts at
@@ -316,6 +333,8 @@ copy_rows(gen *g, const edge *x, bool wait)
 {
     uint32_t top = br_x86_label(g->a), n = 0;
 
+    g->uniform = false;
+    e2(g, BR_X_XOR32, R15, R15);
     e2(g, BR_X_XOR32, R14, R14);
     br_x86_bind(g->a, top);
     x86_mask_row(g, 15, offsetof(x86_ctx, edge));
@@ -345,6 +364,7 @@ copy_rows(gen *g, const edge *x, bool wait)
             if (n > SPILL_PARTS - 2)
                 g->too_many |= wait;
         }
+    ei(g, BR_X_ADD64_I, br_x86_reg(R15), 1);
     ei(g, BR_X_ADD64_I, br_x86_reg(R14), X86_LANES * 4);
     ei(g, BR_X_CMP32_I, br_x86_reg(R14), X86_QUARTERS * X86_LANES * 4);
     ej(g, BR_X_JNE, top);
@@ -380,6 +400,33 @@ store_small(gen *g, uint32_t v)
     es(g, BR_X_MOV32_S, at, RAX);
 }
 
+/* First lanes: all four, from what may be one for all. */
+static void
+load_first(gen *g, uint32_t v, bool wide)
+{
+    if (!is_const(g, v) && x86_even(g->fn, v))
+        em(g, wide ? BR_X_MOVUPS_L : BR_X_MOVUPS_LX, 0,
+           br_x86_mem(R12, (int32_t)g->fn->slot[v]));
+    else
+        em(g, wide ? BR_X_BCASTQ : BR_X_BCASTD, 0,
+           is_const(g, v) ? x86_const(g, g->f->vals.at[v].bits)
+                          : br_x86_mem(R12, (int32_t)g->fn->slot[v]));
+}
+
+static void
+copy_first(gen *g, const br_kins *i, uint32_t from, br_x86_arg tmp, int turn)
+{
+    bool wide = cls_of(g, i->res) == BR_KC_B64;
+    br_x86_arg at = br_x86_mem(R12, (int32_t)g->fn->slot[i->res]);
+
+    if (turn == 2)
+        em(g, BR_X_MOVUPS_L, 0, tmp);
+    else
+        load_first(g, from, wide);
+    es(g, wide || turn == 0 ? BR_X_MOVUPS_S : BR_X_MOVUPS_SX, turn ? at : tmp,
+       0);
+}
+
 static void
 copy_small(gen *g, const edge *x, bool wait)
 {
@@ -392,15 +439,20 @@ copy_small(gen *g, const edge *x, bool wait)
 
             if (row_phi(g, i))
                 continue;
-            if (turn && wait)
+            if (x86_even(g->fn, i->res)) {
+                copy_first(g, i, arg_of(g, i, x->nth), at, turn + wait * turn);
+                n += 3;
+            } else if (turn && wait)
                 em(g, BR_X_MOV64, RAX, at);
             else
                 load_small(g, arg_of(g, i, x->nth));
-            if (turn)
+            if (x86_even(g->fn, i->res))
+                ;
+            else if (turn)
                 store_small(g, i->res);
             else
                 es(g, BR_X_MOV64_S, at, RAX);
-            if (++n == 4 * SPILL_PARTS)
+            if (++n > 4 * SPILL_PARTS - 4)
                 g->too_many |= wait;
         }
 }
@@ -570,8 +622,6 @@ static void
 block(gen *g, uint32_t blk)
 {
     const br_kblk *b = &g->f->blks.at[blk];
-    uint32_t region = 0;
-    bool stored = false;
 
     head(g);
     for (size_t s = 0; s + 1 < b->ins.n; s++) {
@@ -583,20 +633,13 @@ block(gen *g, uint32_t blk)
             continue;
         if (!x86_select(g, i)) {
             flush(g);
-            stored = false;
             step(g, i);
-        } else if (is_uniform(g, i)) {
-            if (i->op == BR_K_LD && stored) {
-                flush(g);
-                stored = false;
-            }
-            ok = br_vec_push(&g->uni, id);
         } else {
-            if (region != g->region[id])
+            if (g->here != g->region[id])
                 flush(g);
-            region = g->region[id];
-            stored |= i->op == BR_K_ST;
-            ok = br_vec_push(&g->list, id);
+            g->here = g->region[id];
+            ok = is_once(g, i) ? br_vec_push(&g->uni, id)
+                               : br_vec_push(&g->list, id);
         }
         g->a->oom |= !ok;
     }
@@ -645,6 +688,13 @@ ending(gen *g)
         memory_stub(g, stub);
     else
         br_x86_bind(g->a, stub);
+    for (size_t k = 0; k + 1 < g->rows.n; k += 2) {
+        br_x86_bind(g->a, g->rows.at[k]);
+        ei(g, BR_X_MOVM32_I, x86_ctx_at(offsetof(x86_ctx, result)),
+           g->rows.at[k + 1]);
+        ei(g, BR_X_MOV32_I, br_x86_reg(RAX), X86_ROWS);
+        ej(g, BR_X_JMP, 0);
+    }
     br_x86_bind(g->a, g->fault);
     ei(g, BR_X_MOV32_I, br_x86_reg(RAX), X86_FAULT);
     ej(g, BR_X_JMP, 0); /* label 0: the way out */
@@ -672,6 +722,7 @@ x86_gen_entry(br_x86_asm *a)
     ei(&g, BR_X_SUB64_I, br_x86_reg(RSP), 8);
     for (int k = 0; k < 3; k++)
         e2(&g, BR_X_MOV64, moves[k][0], moves[k][1]);
+    em(&g, BR_X_MOV32, R13, x86_ctx_at(offsetof(x86_ctx, exec)));
     br_x86_put(a, BR_X_JMP_M, (br_x86_arg[]){br_x86_reg(RCX)});
     br_x86_bind(a, out);
     ei(&g, BR_X_ADD64_I, br_x86_reg(RSP), 8);
@@ -685,8 +736,8 @@ static br_code
 alloc(gen *g, const br_kfn *f, void **mem)
 {
     size_t v = f->vals.n + 2, n = f->blks.n;
-    uint32_t *w = br_try_calloc(f->ins.n + f->args.n + v + 3 * n + 1, 4);
-    uint8_t *b = br_try_calloc(5 * v + n + 1, 1);
+    uint32_t *w = br_try_calloc(2 * f->ins.n + f->args.n + v + 3 * n + 1, 4);
+    uint8_t *b = br_try_calloc(5 * v + n + f->ins.n + 1, 1);
 
     mem[0] = w;
     mem[1] = b;
@@ -698,11 +749,13 @@ alloc(gen *g, const br_kfn *f, void **mem)
     g->start = g->next + v;
     g->tail = g->start + n;
     g->term = g->tail + n;
+    g->site = g->term + n;
     memset(g->next, 0xff, v * 4);
     g->regs = b;
     g->spill = b + 2 * v;
     g->masked = b + 4 * v;
     g->mixed = b + 5 * v;
+    g->group_of = g->mixed + n;
     memset(g->regs, NO_REG, 2 * v);
     return BR_OK;
 }
@@ -736,14 +789,20 @@ x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st)
     br_code code = alloc(&g, f, mem);
 
     fn->code_from = (uint32_t)a->code.n;
-    if (code == BR_OK &&
-        !br_kfn_uniform(f, fn->order, fn->place, fn->uniform, g.mixed))
+    if (code == BR_OK && !br_kfn_uniform(f, fn->order, fn->place, fn->uniform,
+                                         fn->step, g.mixed))
         code = BR_E_OOM;
     /* One of each: pushes that find no memory then use the first. */
     if (code == BR_OK && (!list_presets(&g) || !br_vec_reserve(&fn->sites, 4)))
         code = BR_E_OOM;
     if (code == BR_OK) {
         find_rows(&g);
+        if (fn->rows)
+            fn->region_at = br_try_calloc(g.n_regions + 1, 4);
+        if (fn->rows && !fn->region_at)
+            code = BR_E_OOM;
+    }
+    if (code == BR_OK) {
         place_rows(&g);
         blocks(&g);
     }
@@ -752,6 +811,7 @@ x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st)
     br_vec_fini(&g.list);
     br_vec_fini(&g.uni);
     br_vec_fini(&g.slow);
+    br_vec_fini(&g.rows);
     br_free(mem[0]);
     br_free(mem[1]);
     if (code == BR_OK && g.too_many)

@@ -31,9 +31,21 @@ typedef struct gen {
     uint32_t *start, *tail, *term; /* labels by position */
     uint32_t done, fault;          /* labels */
     /* by instruction: its region; by value: where it is made */
-    uint32_t *region, n_regions, *next_use;
-    uint8_t *masked;         /* by value: other lanes' parts of its row live */
-    uint32_t *pool;          /* by value: label of a constant */
+    uint32_t *region, n_regions, *next_use, *site; /* site + 1 */
+    uint8_t *group_of; /* by instruction: its group + 1, or 0 */
+    uint32_t here;     /* the region at work */
+    struct {
+        uint32_t addr, site, align, span; /* site: whose window it is */
+        int32_t from, to;                 /* bytes from the address on */
+        bool shared;
+    } group[X86_GROUPS];
+    unsigned n_groups;
+    bool fast;             /* quarters are full or empty, groups are checked */
+    bool kept;             /* where the groups are is in registers */
+    uint32_t hosts_at;     /* and in the frame */
+    BR_VEC(uint32_t) rows; /* label, region: where an index ran over */
+    uint8_t *masked;       /* by value: other lanes' parts of its row live */
+    uint32_t *pool;        /* by value: label of a constant */
     BR_VEC(uint64_t) consts; /* bits, for those without a value */
     BR_VEC(uint32_t) const_label;
     BR_VEC(uint32_t) list; /* instructions of the region at work */
@@ -65,6 +77,12 @@ cls_of(const gen *g, uint32_t v)
            : v == EXEC64(g) ? BR_KC_B64
                             : g->f->vals.at[v].cls;
 }
+/* Instructions of the uniform region: once for the warp. */
+static inline bool
+is_once(const gen *g, const br_kins *i)
+{
+    return i->n_res && (g->fn->uniform[i->res] || x86_even(g->fn, i->res));
+}
 static inline unsigned
 parts_of(const gen *g, unsigned cls)
 {
@@ -87,6 +105,7 @@ unsigned x86_def(gen *g, uint32_t v, unsigned part);
 unsigned x86_tmp(gen *g);
 void x86_drop(gen *g, unsigned reg); /* a temporary that is done */
 void x86_region(gen *g, const uint32_t *list, size_t n, bool uniform);
+void x86_load_even(gen *g, uint32_t v, unsigned part, unsigned to);
 void x86_mask_row(gen *g, unsigned to, unsigned offset); /* from x86_ctx */
 br_x86_arg x86_const(gen *g, uint64_t bits);
 br_x86_arg x86_ctx_at(size_t offset);
@@ -95,6 +114,13 @@ br_x86_arg x86_ctx_at(size_t offset);
 x86_sel x86_select(const gen *g, const br_kins *i);
 x86_sel x86_select_cvt(const br_kins *i);
 x86_sel x86_select_mem(const gen *g, const br_kins *i);
+unsigned x86_access(const br_kins *i); /* bytes of a lane's */
+
+/* x86_fast.c */
+bool x86_fast(gen *g, const uint32_t *list, size_t n, uint32_t slow);
+void x86_fast_top(gen *g);
+unsigned x86_fast_base(gen *g, unsigned group); /* register: its bytes */
+void x86_no_wrap(gen *g, const br_kins *i);
 
 /* one instruction */
 void e3(gen *g, br_x86_op op, unsigned d, unsigned a, unsigned b);

@@ -2,8 +2,10 @@
  *
  * A value of a warp has a row in its frame: 32 lanes of 32 bits (narrow ones
  * extended by zeros), or of 64, or a bit each for a predicate; a uniform one
- * has 8 bytes, a uniform predicate 0 or -1 in them. Code works on a quarter of a
- * row, 8 lanes, at a time:
+ * has 8 bytes, a uniform predicate 0 or -1 in them. One that goes evenly from
+ * lane to lane (kir_uniform.c) has its first lane of each quarter where its row
+ * would be, so that one instruction computes it for the whole warp. Code works
+ * on a quarter of a row, 8 lanes, at a time:
  *
  *   rbx  x86_ctx       rbp  masks of the frame     r12  its rows
  *   r13d lanes of the block    r14  32 * quarter   r15  quarter
@@ -12,10 +14,11 @@
 #ifndef BR_X86_INT_H
 #define BR_X86_INT_H
 
+#include "base/thread.h"
 #include "cg/kinterp_int.h"
 #include "cg/x86/x86_asm.h"
 
-enum { X86_QUARTERS = 4, X86_LANES = 8, X86_STEPS = 6 };
+enum { X86_QUARTERS = 4, X86_LANES = 8, X86_STEPS = BR_KSTEP_MAX };
 
 /* Memory that a load or store found last: addr - lo < size is in it. */
 typedef struct x86_window {
@@ -26,13 +29,14 @@ typedef struct x86_ctx {
     uint32_t bits[X86_QUARTERS][X86_LANES];  /* 1 << lane */
     uint32_t lanes[X86_QUARTERS][X86_LANES]; /* number of the lane */
     uint64_t steps[X86_STEPS][X86_LANES];    /* k << row, k of 8 lanes */
+    uint32_t steps32[X86_STEPS][X86_LANES];  /* the same */
     uint64_t save[16][4];                    /* ymm registers */
     uint32_t exec, edge, fuel, result;
     uint32_t left; /* lanes that ended and that C has not heard of */
     uint64_t shared_bytes;
     uint8_t *shared;
     const uint8_t *params;
-    x86_window *windows, **tables; /* of each function */
+    x86_window *windows, **tables; /* of each function, then its rows code */
     uint32_t (*step)(struct x86_ctx *, uint32_t site, uint32_t exec);
     uint32_t (*leave)(struct x86_ctx *, uint32_t site, uint32_t exec);
     uint32_t (*choose)(struct x86_ctx *, uint32_t site, uint32_t exec);
@@ -51,16 +55,21 @@ typedef struct x86_site {
     bool uniform;
 } x86_site;
 
-/* What step says. */
-enum { X86_ON, X86_CALLED, X86_FAULT };
+/* What step says, and code: X86_ROWS, that a value does not go evenly, though
+ * it should; code that knows rows alone has to go on from region ctx.result. */
+enum { X86_ON, X86_CALLED, X86_FAULT, X86_ROWS };
 
 #define X86_NO_SLOT 0xffffffffu
+enum { X86_GROUPS = 12 }; /* of accesses to be checked together */
 
 typedef struct x86_fn {
     const br_kfn *f;
+    const struct br_x86 *own;
     uint32_t *order, *place;
-    uint8_t *uniform; /* by value */
-    uint32_t *slot;   /* by value: bytes from r12 */
+    uint8_t *uniform, *step; /* by value */
+    bool rows;               /* no value is kept as its first lanes */
+    uint32_t *region_at;     /* offset of code, where rows */
+    uint32_t *slot;          /* by value: bytes from r12 */
     uint32_t frame_bytes;
     uint32_t *at; /* by position: offset of code */
     uint32_t code_from, code_to;
@@ -74,9 +83,23 @@ struct br_x86 {
     x86_fn *fns;
     uint8_t *code;
     size_t bytes;
-    uint32_t enter;
     bool alone; /* wants one thread */
+    struct x86_rows *rows;
 };
+
+/* The same module as code for rows alone, made when it is needed: by blocks
+ * with 8 lanes in two of their rows, by an index that runs over 2^32. */
+typedef struct x86_rows {
+    br_mutex lock;
+    struct br_x86 *x;
+} x86_rows;
+
+/* Whether a value is kept as its first lanes. */
+static inline bool
+x86_even(const x86_fn *fn, uint32_t v)
+{
+    return !fn->rows && !fn->uniform[v] && fn->step[v] != BR_KSTEP_NONE;
+}
 
 /* x86_gen.c: code of a function behind what is there already. */
 br_code x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st);

@@ -14,6 +14,12 @@ count(const br_kins *i)
     return i->op == BR_K_LD ? i->n_res : i->n_arg - 1u;
 }
 
+unsigned
+x86_access(const br_kins *i)
+{
+    return count(i) * br_ktinfo_of[i->type].bytes;
+}
+
 static unsigned
 log2_of(unsigned n)
 {
@@ -106,6 +112,13 @@ slow_path(gen *g, uint32_t site, uint32_t back)
 
 /* ---- 8 lanes in a row ----------------------------------------------------- */
 
+static br_x86_arg
+beside(br_x86_arg at, unsigned bytes)
+{
+    at.disp += (int32_t)bytes;
+    return at;
+}
+
 static void
 split2(gen *g, unsigned lo, unsigned hi, unsigned x, unsigned y)
 {
@@ -118,15 +131,15 @@ split2(gen *g, unsigned lo, unsigned hi, unsigned x, unsigned y)
     x86_drop(g, t);
 }
 
-/* [rcx]: pairs or fours of 32 bits into a register for each place. */
+/* Pairs or fours of 32 bits into a register for each place. */
 static void
-load_several(gen *g, const uint8_t *d, unsigned n)
+load_several(gen *g, const uint8_t *d, unsigned n, br_x86_arg at)
 {
     unsigned t[4];
 
     for (unsigned k = 0; k < n; k++) {
         t[k] = x86_tmp(g);
-        em(g, BR_X_MOVUPS_L, t[k], br_x86_mem(RCX, 32 * (int32_t)k));
+        em(g, BR_X_MOVUPS_L, t[k], beside(at, 32 * k));
     }
     if (n == 2) {
         split2(g, d[0], d[1], t[0], t[1]);
@@ -144,27 +157,27 @@ load_several(gen *g, const uint8_t *d, unsigned n)
 }
 
 static void
-load_row(gen *g, const br_kins *i, const uint8_t *d)
+load_row(gen *g, const br_kins *i, const uint8_t *d, br_x86_arg at)
 {
     unsigned size = br_ktinfo_of[i->type].bytes;
 
     if (i->n_res > 1) {
-        load_several(g, d, i->n_res);
+        load_several(g, d, i->n_res, at);
         return;
     }
     switch (size) {
     case 8:
-        em(g, BR_X_MOVUPS_L, d[0], br_x86_mem(RCX, 0));
-        em(g, BR_X_MOVUPS_L, d[1], br_x86_mem(RCX, 32));
+        em(g, BR_X_MOVUPS_L, d[0], at);
+        em(g, BR_X_MOVUPS_L, d[1], beside(at, 32));
         break;
-    case 4: em(g, BR_X_MOVUPS_L, d[0], br_x86_mem(RCX, 0)); break;
-    case 2: em(g, BR_X_PMOVZXWD, d[0], br_x86_mem(RCX, 0)); break;
-    default: em(g, BR_X_PMOVZXBD, d[0], br_x86_mem(RCX, 0)); break;
+    case 4: em(g, BR_X_MOVUPS_L, d[0], at); break;
+    case 2: em(g, BR_X_PMOVZXWD, d[0], at); break;
+    default: em(g, BR_X_PMOVZXBD, d[0], at); break;
     }
 }
 
 static void
-store_row(gen *g, const br_kins *i, const uint8_t *s)
+store_row(gen *g, const br_kins *i, const uint8_t *s, br_x86_arg at)
 {
     unsigned size = br_ktinfo_of[i->type].bytes;
 
@@ -174,19 +187,18 @@ store_row(gen *g, const br_kins *i, const uint8_t *s)
         /* The high half is zero: no saturation. */
         e3(g, BR_X_PACKUSDW, t, s[0], s[0]);
         e2i(g, BR_X_PERMQ, t, t, 0x08);
-        es(g, BR_X_MOVUPS_SX, br_x86_mem(RCX, 0), t);
+        es(g, BR_X_MOVUPS_SX, at, t);
         return;
     }
-    es(g, BR_X_MOVUPS_S, br_x86_mem(RCX, 0), s[0]);
+    es(g, BR_X_MOVUPS_S, at, s[0]);
     if (size == 8)
-        es(g, BR_X_MOVUPS_S, br_x86_mem(RCX, 32), s[1]);
+        es(g, BR_X_MOVUPS_S, beside(at, 32), s[1]);
 }
 
 static void
-load_one(gen *g, const br_kins *i, unsigned d, unsigned k)
+load_one(gen *g, const br_kins *i, unsigned d, br_x86_arg at)
 {
     unsigned size = br_ktinfo_of[i->type].bytes;
-    br_x86_arg at = br_x86_mem(RCX, (int32_t)(k * size));
 
     if (size >= 4) {
         em(g, size == 8 ? BR_X_BCASTQ : BR_X_BCASTD, d, at);
@@ -211,7 +223,8 @@ sel_uniform_load(gen *g, const br_kins *i)
     es(g, BR_X_MOVQ_RX, br_x86_reg(RAX), s->reg[0]);
     bounds(g, i, site, bytes, slow);
     for (unsigned k = 0; k < i->n_res; k++)
-        load_one(g, i, s->reg[1 + k], k);
+        load_one(g, i, s->reg[1 + k],
+                 br_x86_mem(RCX, (int32_t)(k * br_ktinfo_of[i->type].bytes)));
     br_x86_bind(g->a, back);
 }
 
@@ -247,26 +260,54 @@ sel_row(gen *g, const br_kins *i)
     es(g, BR_X_MOVQ_RX, br_x86_reg(RAX), s->reg[0]);
     bounds(g, i, site, X86_LANES * step, slow);
     if (load)
-        load_row(g, i, s->reg + 2);
+        load_row(g, i, s->reg + 2, br_x86_mem(RCX, 0));
     else
-        store_row(g, i, s->reg + 2);
+        store_row(g, i, s->reg + 2, br_x86_mem(RCX, 0));
     if (both) {
         ej(g, BR_X_JMP, back);
         br_x86_bind(g->a, same);
         check_row(g, s->reg[0], s->reg[1], 0, slow);
         es(g, BR_X_MOVQ_RX, br_x86_reg(RAX), s->reg[0]);
         bounds(g, i, site, X86_LANES * step, slow);
-        load_one(g, i, s->reg[2], 0);
+        load_one(g, i, s->reg[2], br_x86_mem(RCX, 0));
         if (step == 8)
             e2(g, BR_X_MOVAPS, s->reg[3], s->reg[2]);
     }
     br_x86_bind(g->a, back);
 }
 
+/* Where it is was looked at before the region. */
+static void
+sel_checked(gen *g, const br_kins *i, unsigned group)
+{
+    br_x86_arg at = br_x86_mem(x86_fast_base(g, group), (int32_t)i->imm);
+    unsigned parts = br_ktinfo_of[i->type].bytes == 8 ? 2 : 1, n = 0;
+    uint8_t r[8];
+
+    for (unsigned k = 0; k < count(i); k++)
+        for (unsigned p = 0; p < parts; p++)
+            r[n++] = (uint8_t)(i->op == BR_K_LD
+                                   ? x86_def(g, i->res + k, p)
+                                   : x86_use(g, arg_of(g, i, k + 1), p));
+    if (i->op == BR_K_ST) {
+        store_row(g, i, r, at);
+    } else if (g->fn->step[arg_of(g, i, 0)] == 0) {
+        load_one(g, i, r[0], at);
+        if (parts == 2)
+            e2(g, BR_X_MOVAPS, r[1], r[0]);
+    } else {
+        load_row(g, i, r, at);
+    }
+}
+
 static void
 sel_memory(gen *g, const br_kins *i)
 {
-    if (g->uniform)
+    unsigned group = g->group_of[i - g->f->ins.at];
+
+    if (g->fast && group)
+        sel_checked(g, i, group - 1);
+    else if (g->uniform)
         sel_uniform_load(g, i);
     else
         sel_row(g, i);

@@ -153,6 +153,30 @@ load_const(gen *g, uint32_t v, unsigned to)
            x86_const(g, bits));
 }
 
+/* First lanes of the quarters, or the lanes of one made of its first. */
+void
+x86_load_even(gen *g, uint32_t v, unsigned part, unsigned to)
+{
+    bool wide = cls_of(g, v) == BR_KC_B64;
+    unsigned step = g->fn->step[v];
+    int32_t at = (int32_t)g->fn->slot[v];
+
+    if (g->uniform) {
+        em(g, wide ? BR_X_MOVUPS_L : BR_X_MOVUPS_LX, to, br_x86_mem(R12, at));
+        return;
+    }
+    em(g, wide ? BR_X_BCASTQ : BR_X_BCASTD, to,
+       br_x86_memx(R12, R15, wide ? 8 : 4, at));
+    if (step == 0)
+        return;
+    if (wide)
+        e3m(g, BR_X_PADDQ, to, to,
+            x86_ctx_at(offsetof(x86_ctx, steps) + 64 * (step - 1) + 32 * part));
+    else
+        e3m(g, BR_X_PADDD, to, to,
+            x86_ctx_at(offsetof(x86_ctx, steps32) + 32 * (step - 1)));
+}
+
 static void
 load(gen *g, uint32_t v, unsigned part, unsigned to)
 {
@@ -176,6 +200,8 @@ load(gen *g, uint32_t v, unsigned part, unsigned to)
            row_at(g, v, 0));
     } else if (cls == BR_KC_PRED) {
         expand(g, to, row_at(g, v, 0));
+    } else if (x86_even(g->fn, v)) {
+        x86_load_even(g, v, part, to);
     } else {
         em(g, BR_X_MOVUPS_L, to, row_at(g, v, part));
     }
@@ -188,7 +214,7 @@ store_bits(gen *g, uint32_t v, unsigned from)
     br_x86_arg at = br_x86_memx(R12, R15, 1, (int32_t)g->fn->slot[v]);
 
     e2(g, BR_X_MOVMSKPS, RAX, from);
-    if (g->masked[v]) {
+    if (g->masked[v] && !g->fast) {
         em(g, BR_X_MOVZX8, RCX, at);
         e2(g, BR_X_XOR32, RAX, RCX);
         em(g, BR_X_MOVZX8, RDX,
@@ -204,6 +230,11 @@ store(gen *g, uint32_t v, unsigned part, unsigned from)
 {
     unsigned cls = cls_of(g, v), t;
 
+    if (g->uniform && x86_even(g->fn, v)) {
+        es(g, cls == BR_KC_B64 ? BR_X_MOVUPS_S : BR_X_MOVUPS_SX,
+           br_x86_mem(R12, (int32_t)g->fn->slot[v]), from);
+        return;
+    }
     if (g->uniform) {
         es(g, cls == BR_KC_B64 ? BR_X_MOVQ_RX : BR_X_MOVD_RX, row_at(g, v, 0),
            from);
@@ -213,7 +244,7 @@ store(gen *g, uint32_t v, unsigned part, unsigned from)
         store_bits(g, v, from);
         return;
     }
-    if (!g->masked[v]) {
+    if (!g->masked[v] || g->fast) {
         es(g, BR_X_MOVUPS_S, row_at(g, v, part), from);
         return;
     }
@@ -304,7 +335,9 @@ x86_use(gen *g, uint32_t v, unsigned part)
     unsigned r;
 
     part = g->uniform ? 0 : part;
-    if (part && v < g->f->vals.n && (is_const(g, v) || g->fn->uniform[v]))
+    if (part && v < g->f->vals.n &&
+        (is_const(g, v) || g->fn->uniform[v] ||
+         (x86_even(g->fn, v) && g->fn->step[v] == 0)))
         part = 0; /* all lanes are alike */
     r = g->regs[v * 2 + part];
     if (r != NO_REG) {
@@ -414,32 +447,51 @@ body(gen *g, const uint32_t *list, size_t n)
     g->spilled = 0;
 }
 
-void
-x86_region(gen *g, const uint32_t *list, size_t n, bool uniform)
+static void
+quarters(gen *g, const uint32_t *list, size_t n)
 {
     br_x86_arg exec =
         br_x86_memx(RBX, R15, 1, (int32_t)offsetof(x86_ctx, exec));
-    uint32_t top, skip;
+    uint32_t top = br_x86_label(g->a), skip = br_x86_label(g->a);
 
-    if (n == 0)
-        return;
-    g->uniform = uniform;
     find_uses(g, list, n);
-    if (uniform) {
-        body(g, list, n);
-        return;
-    }
-    top = br_x86_label(g->a);
-    skip = br_x86_label(g->a);
     e2(g, BR_X_XOR32, R15, R15);
     e2(g, BR_X_XOR32, R14, R14);
     br_x86_bind(g->a, top);
     ei(g, BR_X_CMP8_I, exec, 0);
     ej(g, BR_X_JE, skip);
+    if (g->fast)
+        x86_fast_top(g);
     body(g, list, n);
     br_x86_bind(g->a, skip);
     ei(g, BR_X_ADD64_I, br_x86_reg(R15), 1);
     ei(g, BR_X_ADD64_I, br_x86_reg(R14), X86_LANES * 4);
     ei(g, BR_X_CMP32_I, br_x86_reg(R15), X86_QUARTERS);
     ej(g, BR_X_JNE, top);
+}
+
+void
+x86_region(gen *g, const uint32_t *list, size_t n, bool uniform)
+{
+    uint32_t slow, end;
+
+    if (n == 0)
+        return;
+    g->uniform = uniform;
+    if (uniform) {
+        find_uses(g, list, n);
+        body(g, list, n);
+        return;
+    }
+    slow = br_x86_label(g->a);
+    end = br_x86_label(g->a);
+    if (x86_fast(g, list, n, slow)) {
+        g->fast = true;
+        quarters(g, list, n);
+        g->fast = false;
+        ej(g, BR_X_JMP, end);
+    }
+    br_x86_bind(g->a, slow);
+    quarters(g, list, n);
+    br_x86_bind(g->a, end);
 }

@@ -27,9 +27,17 @@ static uint64_t
 get(const ki_frame *f, uint32_t v, unsigned lane)
 {
     const uint8_t *p = f->slots + f->native->slot[v];
-    unsigned cls = f->f->vals.at[v].cls;
+    unsigned cls = f->f->vals.at[v].cls, step = f->native->step[v];
     bool one = f->native->uniform[v];
     uint64_t x = 0;
+
+    if (x86_even(f->native, v)) {
+        unsigned bytes = cls == BR_KC_B64 ? 8 : 4;
+
+        memcpy(&x, p + lane / X86_LANES * bytes, bytes);
+        x += step ? (uint64_t)(lane % X86_LANES) << (step - 1) : 0;
+        return bytes == 4 ? (uint32_t)x : x;
+    }
 
     if (cls == BR_KC_PRED) {
         memcpy(&x, p, 4);
@@ -98,6 +106,12 @@ fill(ki_run *r, const ki_warp *w, ki_frame *f, uint32_t ins)
 
     if (f->native->slot[i->res] == X86_NO_SLOT)
         return;
+    for (unsigned q = 0; x86_even(f->native, i->res) && q < X86_QUARTERS; q++) {
+        uint32_t first = (uint32_t)preset(r, w, f, i, q * X86_LANES);
+
+        memcpy(f->slots + f->native->slot[i->res] + 4 * q, &first, 4);
+        n = 0;
+    }
     for (unsigned lane = 0; lane < n; lane++)
         x86_put_lane(f, i->res, lane, preset(r, w, f, i, lane));
 }
@@ -127,7 +141,13 @@ x86_frame(ki_run *r, ki_warp *w, ki_frame *f, uint32_t fn)
 void
 x86_again(const ki_warp *w, ki_frame *f)
 {
-    for (size_t k = 0; k < f->native->n_block_presets; k++)
+    const struct br_x86 *x = w->b->r->native;
+    bool other = f->native != &x->fns[w->b->r->l->fn];
+    size_t n;
+
+    f->native = &x->fns[w->b->r->l->fn];
+    n = other ? f->native->presets.n : f->native->n_block_presets;
+    for (size_t k = 0; k < n; k++)
         fill(w->b->r, w, f, f->native->presets.at[k]);
 }
 
@@ -159,10 +179,16 @@ x86_step(x86_ctx *c, uint32_t site, uint32_t exec)
     br_code code;
 
     tell_left(c);
+    c->run->pos = s->pos;
+    if (i->op == BR_K_BAR) {
+        x86_fetch(f, i, exec);
+        ki_barrier(c->run, c->warp, i, exec);
+        /* All that are left wait: there is nothing else to run. */
+        return depth == 1 && exec == c->warp->live ? X86_CALLED : X86_ON;
+    }
     if (s->uniform && !(br_kopinfo_of[i->op].props & BR_KP_CONV))
         exec = 1u << first;
     x86_fetch(f, i, exec);
-    c->run->pos = s->pos;
     code = ki_step(c->run, c->warp, i, exec);
     if (code != BR_OK)
         return result_of(c, code);
@@ -290,35 +316,190 @@ x86_memory(x86_ctx *c, uint32_t site, uint32_t quarter)
     return X86_ON;
 }
 
+/* ---- modules -------------------------------------------------------------- */
+
+static void
+x86_free(br_kcode *code)
+{
+    struct br_x86 *x = (struct br_x86 *)(void *)code;
+
+    if (!x)
+        return;
+    if (x->rows)
+        x86_free((br_kcode *)(void *)x->rows->x);
+    br_free(x->rows);
+    for (size_t k = 0; x->fns && k < x->m->fns.n; k++) {
+        br_free(x->fns[k].order);
+        br_free(x->fns[k].uniform);
+        br_free(x->fns[k].region_at);
+        br_vec_fini(&x->fns[k].sites);
+        br_vec_fini(&x->fns[k].presets);
+    }
+    br_free(x->fns);
+    br_os_code_free(x->code, x->bytes);
+    br_free(x);
+}
+
+static br_code
+compile_fn(br_x86_asm *a, struct br_x86 *x, uint32_t n, bool rows,
+           br_status *st)
+{
+    const br_kfn *f = &x->m->fns.at[n];
+    x86_fn *fn = &x->fns[n];
+    size_t blks = f->blks.n;
+
+    fn->f = f;
+    fn->own = x;
+    fn->rows = rows;
+    if (br_text_is(f->name, "malloc"))
+        x->alone = true; /* its heap is each thread's own */
+    if (!blks)
+        return BR_OK;
+    fn->order = br_try_calloc(3 * blks + f->vals.n + 3, sizeof *fn->order);
+    fn->uniform = br_try_calloc(2 * f->vals.n + 4, 1);
+    fn->step = fn->uniform + f->vals.n + 2;
+    if (!fn->order || !fn->uniform || !br_kfn_order(f, fn->order))
+        return br_fail(st, BR_E_OOM, "out of memory");
+    fn->place = fn->order + blks;
+    fn->at = fn->order + 2 * blks;
+    fn->slot = fn->order + 3 * blks;
+    for (uint32_t p = 0; p < blks; p++)
+        fn->place[fn->order[p]] = p;
+    return x86_gen_fn(a, x->m, fn, st);
+}
+
+static br_code
+have_processor(br_status *st)
+{
+#if defined(__x86_64__)
+    unsigned a, b, c = 0, d;
+
+    /* clang 14 does not know f16c by name. */
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C))
+        return BR_OK;
+#endif
+    return br_fail(st, BR_E_NO_DEVICE,
+                   "x86-64 code needs a processor with AVX2, FMA and F16C");
+}
+
+static br_code
+x86_compile(struct br_x86 **out, const br_kir *m, bool rows, br_status *st)
+{
+    struct br_x86 *x = br_try_calloc(1, sizeof *x);
+    br_x86_asm a = {0};
+    br_code code;
+
+    *out = NULL;
+    if (!x)
+        return br_fail(st, BR_E_OOM, "out of memory");
+    x->m = m;
+    x->fns = br_try_calloc(m->fns.n + 1, sizeof *x->fns);
+    x->rows = br_try_calloc(1, sizeof *x->rows);
+    code = x->fns && x->rows ? have_processor(st)
+                             : br_fail(st, BR_E_OOM, "out of memory");
+    if (x->rows)
+        x->rows->lock = (br_mutex)BR_MUTEX;
+    x86_gen_entry(&a);
+    for (uint32_t k = 0; code == BR_OK && k < m->fns.n; k++)
+        code = compile_fn(&a, x, k, rows, st);
+    if (code == BR_OK && !a.oom) {
+        br_x86_patch(&a);
+        x->bytes = a.code.n;
+        x->code = br_os_code_new(a.code.at, a.code.n);
+    }
+    if (code == BR_OK && !x->code)
+        code = br_fail(st, BR_E_OOM, "out of memory for code");
+    br_x86_fini(&a);
+    if (code != BR_OK)
+        x86_free((br_kcode *)(void *)x);
+    else
+        *out = x;
+    return code;
+}
+
 /* ---- warps ---------------------------------------------------------------- */
+
+static br_code
+rows_code(const struct br_x86 *x, br_status *st)
+{
+    br_code code = BR_OK;
+
+    br_mutex_lock(&x->rows->lock);
+    if (!x->rows->x)
+        code = x86_compile(&x->rows->x, x->m, true, st);
+    br_mutex_unlock(&x->rows->lock);
+    return code;
+}
+
+/* First lanes become rows: from here on the frame is run by code for rows. */
+static br_code
+to_rows(ki_run *r, ki_frame *f)
+{
+    const x86_fn *x = f->native, *to;
+
+    BR_TRY(rows_code(r->native, r->st));
+    to = &r->native->rows->x->fns[x - r->native->fns];
+    for (uint32_t v = 0; v < f->f->vals.n; v++) {
+        uint64_t row[KI_LANES];
+
+        if (!x86_even(x, v) || x->slot[v] == X86_NO_SLOT)
+            continue;
+        for (unsigned lane = 0; lane < KI_LANES; lane++)
+            row[lane] = get(f, v, lane);
+        f->native = to;
+        for (unsigned lane = 0; lane < KI_LANES; lane++)
+            x86_put_lane(f, v, lane, row[lane]);
+        f->native = x;
+    }
+    f->native = to;
+    return BR_OK;
+}
 
 typedef uint32_t (*entry_fn)(x86_ctx *c, uint8_t *rows, uint32_t *masks,
                              const uint8_t *to);
+
+static br_code
+use_fn(ki_run *r, const x86_fn *x)
+{
+    x86_ctx *c = r->ctx;
+    size_t fn = (size_t)(x - x->own->fns);
+
+    c->fn = x;
+    if (x->own != r->native)
+        fn += r->m->fns.n;
+    if (!c->tables[fn])
+        c->tables[fn] = br_try_calloc(x->sites.n + 1, sizeof(x86_window));
+    c->windows = c->tables[fn];
+    return c->windows ? BR_OK
+                      : br_fail(r->st, BR_E_OOM, "kernel: out of memory");
+}
 
 br_code
 x86_enter(ki_run *r, ki_warp *w, uint32_t pos)
 {
     x86_ctx *c = r->ctx;
     ki_frame *f = ki_top(w);
-    const x86_fn *x = f->native;
-    size_t fn = (size_t)(x - r->native->fns);
-    uint32_t was, depth = (uint32_t)w->frames.n - 1;
+    uint32_t was, depth = (uint32_t)w->frames.n - 1, to = f->native->at[pos];
     union { /* data becomes code */
         const uint8_t *data;
         entry_fn code;
-    } u = {r->native->code};
+    } u;
 
     c->warp = w;
-    c->fn = x;
     c->fuel = FUEL;
     c->shared = w->b->shared;
     c->shared_bytes = w->b->shared_bytes;
-    if (!c->tables[fn])
-        c->tables[fn] = br_try_calloc(x->sites.n + 1, sizeof(x86_window));
-    c->windows = c->tables[fn];
-    if (!c->windows)
-        return br_fail(r->st, BR_E_OOM, "kernel: out of memory");
-    was = u.code(c, f->slots, f->pend, r->native->code + x->at[pos]);
+    for (;;) {
+        if (c->fn != f->native)
+            BR_TRY(use_fn(r, f->native));
+        u.data = f->native->own->code;
+        was = u.code(c, f->slots, f->pend, u.data + to);
+        if (was != X86_ROWS)
+            break;
+        BR_TRY(to_rows(r, f));
+        to = f->native->region_at[c->result];
+    }
     tell_left(c);
     /* The code ends where nothing is pending, or without fuel. */
     f = &w->frames.at[depth];
@@ -337,7 +518,7 @@ fill_tables(x86_ctx *c)
             c->bits[q][k] = 1u << (q * X86_LANES + k);
     for (unsigned s = 0; s < X86_STEPS; s++)
         for (unsigned k = 0; k < X86_LANES; k++)
-            c->steps[s][k] = (uint64_t)k << s;
+            c->steps[s][k] = c->steps32[s][k] = k << s;
 }
 
 /* A thread of a launch: a run of its own on blocks that all share. */
@@ -362,7 +543,7 @@ worker_init(worker *k, const struct br_x86 *x)
     k->run.rows = br_try_calloc(n, sizeof *k->run.rows);
     k->run.ctx = k->ctx = br_try_calloc(1, sizeof *k->ctx);
     if (k->ctx)
-        k->ctx->tables = br_try_calloc(n, sizeof *k->ctx->tables);
+        k->ctx->tables = br_try_calloc(2 * n, sizeof *k->ctx->tables);
     if (!k->run.rows || !k->ctx || !k->ctx->tables)
         return br_fail(&k->st, BR_E_OOM, "kernel: out of memory");
     fill_tables(k->ctx);
@@ -378,8 +559,10 @@ worker_init(worker *k, const struct br_x86 *x)
 static void
 worker_fini(worker *k)
 {
-    for (size_t n = 0; n < k->l.image->m->fns.n; n++) {
-        if (k->run.rows)
+    size_t fns = k->l.image->m->fns.n;
+
+    for (size_t n = 0; n < 2 * fns; n++) {
+        if (k->run.rows && n < fns)
             br_free(k->run.rows[n]);
         if (k->ctx && k->ctx->tables)
             br_free(k->ctx->tables[n]);
@@ -480,6 +663,14 @@ run_workers(worker *w, unsigned n, br_klaunch *l, br_status *st)
     return code;
 }
 
+/* Whether 8 lanes from a multiple of 8 on lie in one row of a block. */
+static bool
+rows_of_8(const br_klaunch *l)
+{
+    return l->block[0] % X86_LANES == 0 ||
+           (l->block[1] == 1 && l->block[2] == 1);
+}
+
 static br_code
 launch(br_kcode *code, br_klaunch *l, br_status *st)
 {
@@ -497,6 +688,10 @@ launch(br_kcode *code, br_klaunch *l, br_status *st)
     if (l->check)
         return br_fail(st, BR_E_USAGE,
                        "--check is what the interpreter does: --on interp");
+    if (!rows_of_8(l)) {
+        BR_TRY(rows_code(x, st));
+        x = x->rows->x;
+    }
     n = threads_for(x, l);
     w = br_try_calloc(n, sizeof *w);
     if (!w)
@@ -521,94 +716,15 @@ launch(br_kcode *code, br_klaunch *l, br_status *st)
     return c;
 }
 
-/* ---- modules -------------------------------------------------------------- */
-
-static void
-x86_free(br_kcode *code)
-{
-    struct br_x86 *x = (struct br_x86 *)(void *)code;
-
-    if (!x)
-        return;
-    for (size_t k = 0; x->fns && k < x->m->fns.n; k++) {
-        br_free(x->fns[k].order);
-        br_free(x->fns[k].uniform);
-        br_vec_fini(&x->fns[k].sites);
-        br_vec_fini(&x->fns[k].presets);
-    }
-    br_free(x->fns);
-    br_os_code_free(x->code, x->bytes);
-    br_free(x);
-}
-
-static br_code
-compile_fn(br_x86_asm *a, struct br_x86 *x, uint32_t n, br_status *st)
-{
-    const br_kfn *f = &x->m->fns.at[n];
-    x86_fn *fn = &x->fns[n];
-    size_t blks = f->blks.n;
-
-    fn->f = f;
-    if (br_text_is(f->name, "malloc"))
-        x->alone = true; /* its heap is each thread's own */
-    if (!blks)
-        return BR_OK;
-    fn->order = br_try_calloc(3 * blks + f->vals.n + 3, sizeof *fn->order);
-    fn->uniform = br_try_calloc(f->vals.n + 2, 1);
-    if (!fn->order || !fn->uniform || !br_kfn_order(f, fn->order))
-        return br_fail(st, BR_E_OOM, "out of memory");
-    fn->place = fn->order + blks;
-    fn->at = fn->order + 2 * blks;
-    fn->slot = fn->order + 3 * blks;
-    for (uint32_t p = 0; p < blks; p++)
-        fn->place[fn->order[p]] = p;
-    return x86_gen_fn(a, x->m, fn, st);
-}
-
-static br_code
-have_processor(br_status *st)
-{
-#if defined(__x86_64__)
-    unsigned a, b, c = 0, d;
-
-    /* clang 14 does not know f16c by name. */
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C))
-        return BR_OK;
-#endif
-    return br_fail(st, BR_E_NO_DEVICE,
-                   "x86-64 code needs a processor with AVX2, FMA and F16C");
-}
+/* ---- targets -------------------------------------------------------------- */
 
 static br_code
 compile(br_kcode **out, const br_kir *m, br_status *st)
 {
-    struct br_x86 *x = br_try_calloc(1, sizeof *x);
-    br_x86_asm a = {0};
-    br_code code;
+    struct br_x86 *x;
+    br_code code = x86_compile(&x, m, false, st);
 
-    *out = NULL;
-    if (!x)
-        return br_fail(st, BR_E_OOM, "out of memory");
-    x->m = m;
-    x->fns = br_try_calloc(m->fns.n + 1, sizeof *x->fns);
-    code = x->fns ? have_processor(st) : br_fail(st, BR_E_OOM, "out of memory");
-    x86_gen_entry(&a);
-    for (uint32_t k = 0; code == BR_OK && k < m->fns.n; k++)
-        code = compile_fn(&a, x, k, st);
-    if (code == BR_OK && !a.oom) {
-        br_x86_patch(&a);
-        x->bytes = a.code.n;
-        x->code = br_os_code_new(a.code.at, a.code.n);
-    }
-    if (code == BR_OK && !x->code)
-        code = br_fail(st, BR_E_OOM, "out of memory for code");
-    br_x86_fini(&a);
     *out = (br_kcode *)(void *)x;
-    if (code != BR_OK) {
-        x86_free(*out);
-        *out = NULL;
-    }
     return code;
 }
 
@@ -633,8 +749,6 @@ text(const br_kcode *code, uint32_t fn, br_str *out)
     }
     return BR_OK;
 }
-
-/* ---- targets -------------------------------------------------------------- */
 
 static br_code
 interp_compile(br_kcode **out, const br_kir *m, br_status *st)

@@ -51,8 +51,7 @@ static void
 narrow(gen *g, unsigned d, unsigned lo, unsigned hi, bool high)
 {
     e3i(g, BR_X_SHUFPS, d, lo, hi, high ? 0xdd : 0x88);
-    if (!g->uniform)
-        e2i(g, BR_X_PERMQ, d, d, 0xd8);
+    e2i(g, BR_X_PERMQ, d, d, 0xd8);
 }
 
 /* Part of 32-bit lanes as 64-bit lanes. */
@@ -389,6 +388,7 @@ sel_mulwide(gen *g, const br_kins *i)
         e3(g, BR_X_PMULLD, d, d, t);
         return;
     }
+    x86_no_wrap(g, i);
     for (unsigned p = 0; p < parts_of(g, BR_KC_B64); p++) {
         unsigned d = x86_def(g, i->res, p), t = x86_tmp(g);
 

@@ -1,0 +1,225 @@
+/* x86_fast.c - regions whose accesses are looked at once for the warp.
+ *
+ *   base of each group's quarters -> in its memory, aligned? -> where it is
+ *   lanes of each quarter all on or all off?
+ *   no: the region as it always works       yes: the same, without a look
+ *
+ * A group is what a region loads and stores at even addresses of one value and
+ * space: lanes one after another, or all the same in a quarter. The four first
+ * addresses of a group are one ymm register. What is outside, or has never been
+ * looked for, goes the slow way, which finds it or says the fault.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/x86/x86_gen.h"
+
+enum { FAR = 1 << 24 }; /* displacements from a group's address */
+
+/* ---- groups --------------------------------------------------------------- */
+
+static bool
+groupable(const gen *g, const br_kins *i)
+{
+    uint32_t v;
+    unsigned bytes, step;
+
+    if ((i->op != BR_K_LD && i->op != BR_K_ST) || is_once(g, i))
+        return false;
+    v = arg_of(g, i, 0);
+    bytes = x86_access(i);
+    if (is_const(g, v) || !(g->fn->uniform[v] || x86_even(g->fn, v)) ||
+        i->imm < -FAR || i->imm > FAR || i->imm % (int64_t)bytes)
+        return false;
+    step = g->fn->step[v];
+    if (step == 0)
+        return i->op == BR_K_LD && i->n_res == 1;
+    return 1u << (step - 1) == bytes;
+}
+
+static void
+join(gen *g, const br_kins *i, size_t ins)
+{
+    uint32_t v = arg_of(g, i, 0), bytes = x86_access(i);
+    bool shared = br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_SHARED;
+    uint32_t span = bytes * (g->fn->step[v] ? X86_LANES : 1);
+    unsigned k = 0;
+
+    while (k < g->n_groups &&
+           (g->group[k].addr != v || g->group[k].shared != shared))
+        k++;
+    if (k == X86_GROUPS)
+        return;
+    if (k == g->n_groups) {
+        g->n_groups++;
+        g->group[k].addr = v;
+        g->group[k].span = 0;
+        g->group[k].shared = shared;
+        g->group[k].align = 0;
+        g->group[k].from = (int32_t)i->imm;
+        g->group[k].to = (int32_t)(i->imm + span);
+    }
+    if (!g->group[k].span || i->op == BR_K_ST) { /* may write, too */
+        g->group[k].site = x86_site_of(g, i);
+        g->group[k].span = bytes * X86_LANES; /* as `remember` has it */
+    }
+    g->group[k].align = BR_MAX(g->group[k].align, bytes);
+    g->group[k].from = BR_MIN(g->group[k].from, (int32_t)i->imm);
+    g->group[k].to = BR_MAX(g->group[k].to, (int32_t)(i->imm + span));
+    g->group_of[ins] = (uint8_t)(k + 1);
+}
+
+/* ---- the look ------------------------------------------------------------- */
+
+static void
+add_constant(gen *g, unsigned r, int64_t n)
+{
+    if (n == 0)
+        return;
+    em(g, BR_X_BCASTQ, 7, x86_const(g, (uint64_t)n));
+    e3(g, BR_X_PADDQ, r, r, 7);
+}
+
+/* ymm0: where quarters begin. ymm1: from the memory's start, ymm2: up to its
+ * end; either below zero, it is outside. */
+static void
+look(gen *g, unsigned k, uint32_t slow)
+{
+    uint32_t v = g->group[k].addr;
+    int32_t at = (int32_t)(g->group[k].site * sizeof(x86_window));
+    int64_t room = (int64_t)g->group[k].span - 1 - g->group[k].to;
+    br_x86_arg slot = br_x86_mem(R12, (int32_t)g->fn->slot[v]);
+
+    em(g, g->fn->uniform[v] ? BR_X_BCASTQ : BR_X_MOVUPS_L, 0, slot);
+    if (g->group[k].align > 1) {
+        em(g, BR_X_BCASTQ, 7, x86_const(g, g->group[k].align - 1));
+        e2(g, BR_X_PTEST, 0, 7);
+        ej(g, BR_X_JNE, slow);
+    }
+    if (g->group[k].shared) {
+        e2(g, BR_X_MOVAPS, 1, 0);
+        em(g, BR_X_BCASTQ, 2, x86_ctx_at(offsetof(x86_ctx, shared_bytes)));
+        em(g, BR_X_BCASTQ, 3, x86_ctx_at(offsetof(x86_ctx, shared)));
+        room = -(int64_t)g->group[k].to;
+    } else {
+        em(g, BR_X_MOV64, RDX, x86_ctx_at(offsetof(x86_ctx, windows)));
+        em(g, BR_X_BCASTQ, 1, br_x86_mem(RDX, at));
+        e3(g, BR_X_PSUBQ, 1, 0, 1);
+        em(g, BR_X_BCASTQ, 2, br_x86_mem(RDX, at + 8));
+        em(g, BR_X_BCASTQ, 3, br_x86_mem(RDX, at + 16));
+    }
+    e3(g, BR_X_PSUBQ, 2, 2, 1);
+    add_constant(g, 2, room);
+    if (g->group[k].from < 0) /* else the start itself may lie before */
+        e3(g, BR_X_POR, 2, 2, 1);
+    add_constant(g, 1, g->group[k].from);
+    e3(g, BR_X_POR, 2, 2, 1);
+    e2(g, BR_X_MOVMSKPD, RAX, 2);
+    e2(g, BR_X_TEST32, RAX, RAX);
+    ej(g, BR_X_JNE, slow);
+    e3(g, BR_X_PADDQ, 3, 3, 0);
+    es(g, BR_X_MOVUPS_S, br_x86_mem(R12, (int32_t)(g->hosts_at + 32 * k)), 3);
+}
+
+/* Lanes of a quarter all on or all off: bit 0 times 255 is the byte. */
+static void
+whole_quarters(gen *g, uint32_t slow)
+{
+    e2(g, BR_X_MOV32, RAX, R13);
+    ei(g, BR_X_AND32_I, br_x86_reg(RAX), 0x01010101);
+    br_x86_put(
+        g->a, BR_X_IMUL32_I,
+        (br_x86_arg[]){br_x86_reg(RAX), br_x86_reg(RAX), br_x86_imm(255)});
+    e2(g, BR_X_CMP32, RAX, R13);
+    ej(g, BR_X_JNE, slow);
+}
+
+/* The look before a region; false: there is nothing to gain. */
+bool
+x86_fast(gen *g, const uint32_t *list, size_t n, uint32_t slow)
+{
+    bool gain = false;
+
+    g->n_groups = 0;
+    g->kept = true;
+    for (size_t k = 0; k < n; k++) {
+        const br_kins *i = &g->f->ins.at[list[k]];
+
+        g->group_of[list[k]] = 0;
+        if (!g->fn->rows && groupable(g, i))
+            join(g, i, list[k]);
+        if (i->op == BR_K_LD || i->op == BR_K_ST)
+            g->kept &= g->group_of[list[k]] != 0;
+        for (unsigned r = 0; r < i->n_res; r++)
+            gain |=
+                g->masked[i->res + r] && g->fn->slot[i->res + r] != X86_NO_SLOT;
+    }
+    if ((!gain && !g->n_groups) || g->fn->rows)
+        return false;
+    whole_quarters(g, slow);
+    for (unsigned k = 0; k < g->n_groups; k++)
+        look(g, k, slow);
+    return true;
+}
+
+/* ---- in the region -------------------------------------------------------- */
+
+static const uint8_t keepers[] = {RSI, RDI, R8, R9, R10, R11};
+
+void
+x86_fast_top(gen *g)
+{
+    for (unsigned k = 0; g->kept && k < BR_MIN(g->n_groups, 6u); k++)
+        em(g, BR_X_MOV64, keepers[k],
+           br_x86_memx(R12, R15, 8, (int32_t)(g->hosts_at + 32 * k)));
+}
+
+unsigned
+x86_fast_base(gen *g, unsigned group)
+{
+    if (g->kept && group < BR_COUNT(keepers))
+        return keepers[group];
+    em(g, BR_X_MOV64, RCX,
+       br_x86_memx(R12, R15, 8, (int32_t)(g->hosts_at + 32 * group)));
+    return RCX;
+}
+
+/* ---- steps ---------------------------------------------------------------- */
+
+/* A value of 32 bits goes evenly, and now becomes one of 64: not if its lanes
+ * run over. Then code for rows goes on, from this region's start. */
+void
+x86_no_wrap(gen *g, const br_kins *i)
+{
+    uint8_t type = i->op == BR_K_CVT ? i->type2 : i->type;
+    unsigned step = 0, a, t, m;
+    uint32_t label;
+
+    if (!g->uniform || !x86_even(g->fn, i->res) || !g->fn->step[i->res])
+        return;
+    a = x86_use(g, arg_of(g, i, 0), 0);
+    step = g->fn->step[arg_of(g, i, 0)];
+    if (step == 0) {
+        a = x86_use(g, arg_of(g, i, 1), 0);
+        step = g->fn->step[arg_of(g, i, 1)];
+    }
+    label = br_x86_label(g->a);
+    if (!br_vec_push(&g->rows, label) || !br_vec_push(&g->rows, g->here))
+        g->a->oom = true;
+    t = x86_tmp(g);
+    m = x86_tmp(g);
+    em(g, BR_X_BCASTD, m, x86_const(g, 7ull << (step - 1)));
+    e3(g, BR_X_PADDD, t, a, m);
+    if (br_ktinfo_of[type].kind == 'S') {
+        e3(g, BR_X_PCMPGTD, t, a, t);
+    } else {
+        e3(g, BR_X_PMINUD, m, a, t);
+        e3(g, BR_X_PXOR, t, m, a); /* zero where a is the smaller */
+        e3(g, BR_X_PXOR, m, m, m);
+        e3(g, BR_X_PCMPEQD, t, t, m);
+        e3(g, BR_X_PCMPEQD, m, m, m);
+        e3(g, BR_X_PXOR, t, t, m);
+    }
+    e2(g, BR_X_MOVMSKPS, RAX, t);
+    ei(g, BR_X_TEST32_I, br_x86_reg(RAX), 15);
+    ej(g, BR_X_JNE, label);
+    x86_drop(g, t);
+    x86_drop(g, m);
+}
