@@ -114,10 +114,12 @@ serve(const load_spec *spec, const char *db, int tell)
     m.n_ctx = e.lm->n_ctx;
     must(br_engine_new(&m.engine, &e, &st), &st);
     if (db)
-        must(br_books_open(&books, m.engine, db, &lost, &st), &st);
+        must(br_books_open(&books, db, &lost, &st), &st);
+    if (db)
+        must(br_books_add(books, m.engine, &st), &st);
     must(br_http_new(&serving, &c, &st), &st);
     signal(SIGTERM, on_term);
-    br_http_ready(serving, &m);
+    must(br_http_ready(serving, &m, &st), &st);
     c.port = br_http_port(serving);
     if (write(tell, &c.port, sizeof c.port) != sizeof c.port)
         load_die("nobody to serve");

@@ -1,7 +1,8 @@
-/* serve.c - brass serve: a model behind the APIs of http/http.h.
+/* serve.c - brass serve: models behind the APIs of http/http.h.
  *
  *   main thread:  listen, tell where, run the loop until a signal
- *   loader:       open the model, start the engine, br_http_ready
+ *   loader:       open the models, start their engines, br_http_ready; after
+ *                 SIGHUP, read --models again: some come, some leave
  *
  * So /health answers (503) while a large model is read.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -18,23 +19,34 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { NAME = 128 };
+enum { NAME = 128, MODELS = 16 };
 
-typedef struct server {
-    br_cli *cli;
-    br_http_config config;
-    br_http *http;
-    br_thread loader;
+/* A model, from its file to its engine. The loader's, but for gone. */
+typedef struct served {
+    br_str path;
+    char name[NAME];
     br_model *model;
     br_tok *tok;
     br_chat *chat;
     br_lm_model *lm;
     br_engine *engine;
     br_trace *trace;
-    br_str path; /* of the model */
-    char name[NAME];
+    bool wanted;
+    atomic_bool gone; /* no request uses it any more */
+    struct served *next;
+} served;
+
+typedef struct server {
+    br_cli *cli;
+    br_http_config config;
+    br_http *http;
+    br_thread loader;
+    served *models;
+    br_turns turns;
     br_books *books;
     br_status st; /* the loader's, until it is joined */
+    br_event wake;
+    atomic_bool again, stop; /* look at the list of models; end */
 } server;
 
 /* ---- options ------------------------------------------------------------- */
@@ -52,20 +64,94 @@ get_sampling(server *s)
 
 /* "models/demo.gguf" is called demo. */
 static void
-get_name(server *s)
+get_name(const server *s, served *m)
 {
-    const char *path = s->path.at, *slash = strrchr(path, '/');
+    const char *path = m->path.at, *slash = strrchr(path, '/');
     const char *name = br_opt_str(s->cli, BR_OPT_model_name);
     size_t n;
 
     if (!name)
         name = slash && slash[1] ? slash + 1 : path;
-    n = BR_MIN(strlen(name), sizeof s->name - 1);
+    n = BR_MIN(strlen(name), sizeof m->name - 1);
     if (!br_opt_given(s->cli, BR_OPT_model_name) && n > 5 &&
         strcmp(name + strlen(name) - 5, ".gguf") == 0)
-        n = BR_MIN(strlen(name) - 5, sizeof s->name - 1);
-    memcpy(s->name, name, n);
-    s->name[n] = 0;
+        n = BR_MIN(strlen(name) - 5, sizeof m->name - 1);
+    memcpy(m->name, name, n);
+    m->name[n] = 0;
+}
+
+/* A file, or the name of one; those that are there already stay. */
+static br_code
+want(server *s, const char *arg, br_status *st)
+{
+    served *m = br_try_calloc(1, sizeof *m), **end = &s->models;
+    br_code code = m ? br_cli_model(s->cli, arg, &m->path, st)
+                     : br_fail(st, BR_E_OOM, "out of memory");
+    uint32_t n = 0;
+
+    while (code == BR_OK && *end && strcmp((*end)->path.at, m->path.at) != 0) {
+        end = &(*end)->next;
+        n++;
+    }
+    if (code != BR_OK || *end) {
+        if (code == BR_OK)
+            (*end)->wanted = true;
+        if (m)
+            br_str_fini(&m->path);
+        br_free(m);
+        return code;
+    }
+    *end = m;
+    get_name(s, m);
+    m->wanted = true;
+    if (n == MODELS)
+        return br_fail(st, BR_E_LIMIT, "more than %d models", MODELS);
+    for (const served *o = s->models; o != m; o = o->next)
+        if (strcmp(o->name, m->name) == 0)
+            return br_fail(st, BR_E_USAGE, "%s and %s: both are called '%s'",
+                           o->path.at, m->path.at, m->name);
+    return BR_OK;
+}
+
+/* The lines of --models: those that are there stay, others come and go. */
+static br_code
+read_list(server *s, const char *path, br_status *st)
+{
+    enum { MOST = 1 << 16 };
+    char *text, *line, *rest = NULL;
+    br_code code = BR_OK;
+    size_t n;
+
+    BR_TRY(br_file_read(path, MOST, &text, &n, st));
+    for (served *m = s->models; m; m = m->next)
+        m->wanted = false;
+    for (line = strtok_r(text, "\n", &rest); line && code == BR_OK;
+         line = strtok_r(NULL, "\n", &rest))
+        if (line[0] != '#')
+            code = want(s, line, st);
+    br_free(text);
+    if (code == BR_OK && !s->models)
+        code = br_fail(st, BR_E_USAGE, "it names no model");
+    return code == BR_OK ? code : br_prefix(st, "%s", path);
+}
+
+static br_code
+get_models(server *s, br_status *st)
+{
+    const char *list = br_opt_str(s->cli, BR_OPT_models_file);
+    int n = s->cli->n_args;
+
+    if (list && n)
+        return br_fail(st, BR_E_USAGE, "--models FILE or models, not both");
+    if (n > 1 && (br_opt_given(s->cli, BR_OPT_model_name) ||
+                  br_opt_given(s->cli, BR_OPT_trace_file)))
+        return br_fail(st, BR_E_USAGE,
+                       "--name and --trace are for one model alone");
+    if (list)
+        return read_list(s, list, st);
+    for (int i = 0; i < BR_MAX(n, 1); i++)
+        BR_TRY(want(s, n ? s->cli->args[i] : NULL, st));
+    return BR_OK;
 }
 
 static br_code
@@ -92,16 +178,13 @@ get_options(server *s, br_status *st)
     s->config.drain_ns = br_opt_int(s->cli, BR_OPT_drain) * 1000000000;
     s->config.limits.conns = (uint32_t)br_opt_int(s->cli, BR_OPT_max_conns);
     get_sampling(s);
-    BR_TRY(br_cli_model(s->cli, s->cli->n_args ? s->cli->args[0] : NULL,
-                        &s->path, st));
-    get_name(s);
-    return BR_OK;
+    return get_models(s, st);
 }
 
 /* ---- the model ----------------------------------------------------------- */
 
 static br_code
-open_template(server *s, const char *path, br_status *st)
+open_template(served *m, const char *path, br_status *st)
 {
     enum { MOST = 1 << 20 };
     char *text;
@@ -109,15 +192,14 @@ open_template(server *s, const char *path, br_status *st)
     size_t n;
 
     BR_TRY(br_file_read(path, MOST, &text, &n, st));
-    code = br_chat_from_template(&s->chat, (br_text){text, n}, s->tok, st);
+    code = br_chat_from_template(&m->chat, (br_text){text, n}, m->tok, st);
     br_free(text);
     return code == BR_OK ? code : br_prefix(st, "%s", path);
 }
 
 static br_code
-load_model(server *s, br_status *st)
+open_model(server *s, served *m, br_status *st)
 {
-    br_engine_config e = {0};
     br_lm_config c = {.tier = br_opt_str(s->cli, BR_OPT_on_tier),
                       .threads = (uint32_t)br_opt_int(s->cli, BR_OPT_threads),
                       .exact = br_opt_enum(s->cli, BR_OPT_arith) == 1,
@@ -127,29 +209,138 @@ load_model(server *s, br_status *st)
     br_status none = {0};
     br_str cache = {0};
     br_code code;
-    bool lost = false;
 
-    BR_TRY(br_model_open(&s->model, s->path.at, st));
-    BR_TRY(br_tok_from_gguf(&s->tok, s->model->gguf, NULL, st));
+    BR_TRY(br_model_open(&m->model, m->path.at, st));
+    BR_TRY(br_tok_from_gguf(&m->tok, m->model->gguf, NULL, st));
     /* Without a template texts can be continued, chats not held. */
     if (template)
-        BR_TRY(open_template(s, template, st));
-    else if (br_chat_new(&s->chat, s->model->gguf, s->tok, &none) != BR_OK &&
+        BR_TRY(open_template(m, template, st));
+    else if (br_chat_new(&m->chat, m->model->gguf, m->tok, &none) != BR_OK &&
              none.code != BR_E_UNSUPPORTED)
         return br_fail(st, none.code, "%s", none.msg);
     c.cache = br_cli_cache(s->cli, &cache);
-    code = br_lm_model_open(&s->lm, s->model, &c, st);
+    code = br_lm_model_open(&m->lm, m->model, &c, st);
     br_str_fini(&cache);
-    BR_TRY(code);
-    e.lm = br_lm_model_lm(s->lm);
-    e.tok = s->tok;
+    return code;
+}
+
+static br_code
+load_model(server *s, served *m, br_status *st)
+{
+    br_engine_config e = {.turns = &s->turns};
+    br_http_model h = {.name = m->name, .owner = m};
+
+    BR_TRY(open_model(s, m, st));
+    e.lm = br_lm_model_lm(m->lm);
+    e.tok = m->tok;
     if (br_opt_given(s->cli, BR_OPT_trace_file))
-        BR_TRY(br_trace_open(&s->trace, br_opt_str(s->cli, BR_OPT_trace_file),
-                             s->path.at, st));
-    e.trace = s->trace;
-    BR_TRY(br_engine_new(&s->engine, &e, st));
-    if (s->config.db)
-        BR_TRY(br_books_open(&s->books, s->engine, s->config.db, &lost, st));
+        BR_TRY(br_trace_open(&m->trace, br_opt_str(s->cli, BR_OPT_trace_file),
+                             m->path.at, st));
+    e.trace = m->trace;
+    BR_TRY(br_engine_new(&m->engine, &e, st));
+    if (s->books)
+        BR_TRY(br_books_add(s->books, m->engine, st));
+    h.engine = m->engine;
+    h.tok = m->tok;
+    h.chat = m->chat;
+    h.n_ctx = e.lm->n_ctx;
+    h.tier = e.lm->tier;
+    return br_http_ready(s->http, &h, st);
+}
+
+static void
+drop_model(server *s, served *m)
+{
+    br_status st = {0};
+
+    br_books_drop(s->books, m->engine);
+    br_engine_free(m->engine);
+    if (br_trace_close(m->trace, &st) != BR_OK)
+        br_log(BR_EV_http_failed, "%s", st.msg);
+    br_lm_model_close(m->lm);
+    br_chat_free(m->chat);
+    br_tok_free(m->tok);
+    br_model_close(m->model);
+    br_str_fini(&m->path);
+    br_free(m);
+}
+
+static void
+on_left(void *ctx, const br_http_model *h)
+{
+    server *s = ctx;
+
+    /* partner: sweep */
+    atomic_store_explicit(&((served *)h->owner)->gone, true,
+                          memory_order_release);
+    br_event_signal(&s->wake);
+}
+
+/* Those that are no longer wanted go, in the end. */
+static void
+sweep(server *s)
+{
+    for (served **at = &s->models, *m; (m = *at);) {
+        if (!m->wanted && m->engine)
+            br_http_leave(s->http, m->name);
+        if (m->engine || m->wanted) {
+            if (!atomic_load_explicit(&m->gone, memory_order_acquire)) {
+                at = &m->next;
+                continue;
+            }
+        }
+        *at = m->next;
+        if (m->wanted) /* again, meanwhile */
+            atomic_store_explicit(&s->again, true, memory_order_release);
+        drop_model(s, m);
+    }
+}
+
+static bool
+has_work(void *arg)
+{
+    const server *s = arg;
+
+    for (const served *m = s->models; m; m = m->next)
+        if (atomic_load_explicit(&m->gone, memory_order_acquire))
+            return true;
+    return atomic_load_explicit(&s->again, memory_order_acquire) ||
+           atomic_load_explicit(&s->stop, memory_order_acquire);
+}
+
+static br_code
+load_all(server *s, bool first)
+{
+    br_code code = BR_OK;
+
+    for (served *m = s->models; m; m = m->next) {
+        br_status st = {0};
+
+        if (m->engine || !m->wanted)
+            continue;
+        code = load_model(s, m, &st);
+        if (code == BR_OK)
+            continue;
+        if (strncmp(st.msg, m->path.at, m->path.n) != 0)
+            (void)br_prefix(&st, "%s", m->path.at);
+        if (first) {
+            s->st = st;
+            return code;
+        }
+        br_log(BR_EV_http_failed, "%s", st.msg);
+        m->wanted = false;
+    }
+    return code;
+}
+
+static br_code
+open_books(server *s)
+{
+    bool lost = false;
+
+    if (!s->config.db)
+        return BR_OK;
+    BR_TRY(br_books_open(&s->books, s->config.db, &lost, &s->st));
     if (lost)
         br_log(BR_EV_http_lost, "%s", s->config.db);
     return BR_OK;
@@ -159,42 +350,51 @@ static void
 load(void *arg)
 {
     server *s = arg;
-    br_http_model m = {.name = s->name};
 
-    if (load_model(s, &s->st) != BR_OK) {
-        if (strncmp(s->st.msg, s->path.at, s->path.n) != 0)
-            (void)br_prefix(&s->st, "%s", s->path.at);
+    if (open_books(s) != BR_OK || load_all(s, true) != BR_OK) {
         br_http_stop(s->http);
         return;
     }
-    m.engine = s->engine;
-    m.tok = s->tok;
-    m.chat = s->chat;
-    m.n_ctx = br_lm_model_lm(s->lm)->n_ctx;
-    m.tier = br_lm_model_lm(s->lm)->tier;
-    br_http_ready(s->http, &m);
+    while (!atomic_load_explicit(&s->stop, memory_order_acquire)) {
+        const char *list = br_opt_str(s->cli, BR_OPT_models_file);
+        br_status st = {0};
+
+        sweep(s);
+        (void)br_event_await(&s->wake, has_work, s, 0, -1);
+        if (!atomic_exchange_explicit(&s->again, false, memory_order_acquire))
+            continue;
+        if (list && read_list(s, list, &st) != BR_OK)
+            br_log(BR_EV_http_failed, "%s", st.msg);
+        (void)load_all(s, false);
+    }
 }
 
 /* ---- life ---------------------------------------------------------------- */
 
-static br_http *signalled; /* whom a signal stops */
+static server *signalled; /* whom a signal is for */
 
 static void
 on_signal(int sig)
 {
-    (void)sig;
-    br_http_stop(signalled);
+    if (sig != SIGHUP) {
+        br_http_stop(signalled->http);
+        return;
+    }
+    atomic_store_explicit(&signalled->again, true, memory_order_release);
+    br_event_signal(&signalled->wake);
 }
 
 static void
-catch_signals(br_http *h)
+catch_signals(server *s)
 {
-    struct sigaction act = {.sa_handler = h ? on_signal : SIG_DFL};
+    struct sigaction act = {.sa_handler = s ? on_signal : SIG_DFL};
 
-    signalled = h;
+    signalled = s;
     sigemptyset(&act.sa_mask);
     sigaction(SIGTERM, &act, NULL);
     sigaction(SIGINT, &act, NULL);
+    if (!s || br_opt_str(s->cli, BR_OPT_models_file))
+        sigaction(SIGHUP, &act, NULL);
 }
 
 /* A connection is a file. */
@@ -214,7 +414,10 @@ tell(const server *s)
 {
     FILE *f = s->cli->out;
 
-    fprintf(f, "serving %s on", s->name);
+    fputs("serving", f);
+    for (const served *m = s->models; m; m = m->next)
+        fprintf(f, "%s %s", m == s->models ? "" : ",", m->name);
+    fputs(" on", f);
     if (s->config.host)
         fprintf(f,
                 strchr(s->config.host, ':') ? " http://[%s]:%u"
@@ -229,30 +432,29 @@ tell(const server *s)
 static void
 close_all(server *s)
 {
-    br_status st = {0};
-
     br_http_free(s->http);
+    for (served *next; s->models; s->models = next) {
+        next = s->models->next;
+        drop_model(s, s->models);
+    }
     br_books_close(s->books);
-    br_engine_free(s->engine);
-    if (br_trace_close(s->trace, &st) != BR_OK)
-        br_log(BR_EV_http_failed, "%s", st.msg);
-    br_lm_model_close(s->lm);
-    br_chat_free(s->chat);
-    br_tok_free(s->tok);
-    br_model_close(s->model);
-    br_str_fini(&s->path);
 }
 
 static br_code
 serve(server *s, br_status *st)
 {
+    s->turns.lock = (br_mutex)BR_MUTEX;
     BR_TRY(get_options(s, st));
+    s->config.left = on_left;
+    s->config.ctx = s;
     allow_files();
     BR_TRY(br_http_new(&s->http, &s->config, st));
-    BR_TRY(br_thread_start(&s->loader, "load", load, s, st));
-    catch_signals(s->http);
     tell(s);
+    BR_TRY(br_thread_start(&s->loader, "load", load, s, st));
+    catch_signals(s);
     br_http_run(s->http);
+    atomic_store_explicit(&s->stop, true, memory_order_release);
+    br_event_signal(&s->wake);
     br_thread_join(&s->loader);
     catch_signals(NULL);
     if (s->st.code != BR_OK)

@@ -107,6 +107,15 @@ read_quota(const br_json *root, const char **name, br_quota *q, br_status *st)
     return BR_OK;
 }
 
+/* All models'; books would do it within a second. */
+static br_code
+tell_engines(br_http *h, uint32_t id, const br_quota *q, br_status *st)
+{
+    for (const br_served *m = h->served; m; m = m->next)
+        BR_TRY(br_engine_tenant_set(m->m.engine, id, q, st));
+    return BR_OK;
+}
+
 static br_code
 create(br_http *h, const br_json *root, br_tenant *t, char key[BR_KEY_CHARS],
        br_status *st)
@@ -117,14 +126,14 @@ create(br_http *h, const br_json *root, br_tenant *t, char key[BR_KEY_CHARS],
     uint32_t id;
 
     BR_TRY(read_quota(root, &name, &q, st));
-    br_engine_stats_get(h->model->engine, &s);
+    br_engine_stats_get(h->model->m.engine, &s);
     if (q.reserved_kv_pages > s.n_pages - BR_MIN(s.n_pages, s.pages_reserved))
         return br_fail(st, BR_E_USAGE,
                        "reserved_kv_pages: of %u pages %u are promised",
                        s.n_pages, s.pages_reserved);
     BR_TRY(br_tstore_create(h->store, name, &q, &id, key, st));
     BR_TRY(br_tstore_find(h->store, name, t, st));
-    return br_engine_tenant_set(h->model->engine, id, &q, st);
+    return tell_engines(h, id, &q, st);
 }
 
 static br_code
@@ -136,10 +145,10 @@ change(br_http *h, br_http_conn *c, const br_json *root, br_tenant *t,
     BR_TRY(find(h, c, t, st));
     was = t->quota;
     BR_TRY(read_quota(root, NULL, &t->quota, st));
-    BR_TRY(br_engine_tenant_set(h->model->engine, t->id, &t->quota, st));
+    BR_TRY(tell_engines(h, t->id, &t->quota, st));
     if (br_tstore_set(h->store, t->name, &t->quota, st) == BR_OK)
         return BR_OK;
-    (void)!br_engine_tenant_set(h->model->engine, t->id, &was, NULL);
+    (void)!tell_engines(h, t->id, &was, NULL);
     return st->code;
 }
 

@@ -135,6 +135,7 @@ destroy(br_gen *g)
     if (g->next)
         g->next->prev = g->prev;
     h->n_gens--;
+    g->model->n_gens--;
     br_str_fini(&g->head);
     br_ask_fini(&g->ask);
     br_free(g);
@@ -145,7 +146,7 @@ cancel(br_gen *g)
 {
     for (uint32_t i = 0; i < g->n_choices; i++)
         if (!g->choices[i].ended)
-            br_engine_cancel(g->h->model->engine, g->choices[i].id);
+            br_engine_cancel(g->model->m.engine, g->choices[i].id);
 }
 
 static void
@@ -156,7 +157,7 @@ hold(br_gen *g, bool held)
     g->held = held;
     for (uint32_t i = 0; i < g->n_choices; i++)
         if (!g->choices[i].ended)
-            br_engine_hold(g->h->model->engine, g->choices[i].id, held);
+            br_engine_hold(g->model->m.engine, g->choices[i].id, held);
 }
 
 void
@@ -405,6 +406,7 @@ on_output(void *ctx, const br_output *o)
     br_choice *c = ctx;
     br_gen *g = c->gen;
 
+    g->h->model = g->model;
     if (o->kind == BR_OUTPUT_TOKEN) {
         keep_logprobs(c, o);
         br_timeline_mark(&c->line, false);
@@ -425,13 +427,25 @@ on_output(void *ctx, const br_output *o)
         finish(g);
 }
 
+/* ---- the model ---------------------------------------------------------- */
+
+br_code
+br_ask_model(br_http *h, br_ask *a, br_status *st)
+{
+    br_code code = br_choose_model(h, a->model, st);
+
+    if (code != BR_OK)
+        a->param = "model";
+    return code;
+}
+
 /* ---- the prompt ---------------------------------------------------------- */
 
 br_code
 br_gen_chat_tokens(br_http *h, const br_ask *a, br_status *st)
 {
     const br_json *vars = a->vars ? a->vars->child : NULL;
-    br_chat *chat = h->model->chat;
+    br_chat *chat = h->model->m.chat;
     br_status none = {0};
     br_code code;
 
@@ -473,7 +487,7 @@ look_for_thought(br_gen *g, br_status *st)
 
     if (!g->think)
         return BR_OK;
-    code = br_tok_decode(g->h->model->tok, ids->at + ids->n - n, n,
+    code = br_tok_decode(g->model->m.tok, ids->at + ids->n - n, n,
                          BR_TOK_SHOW_SPECIAL, &tail, st);
     g->thinks = code == BR_OK &&
                 br_think_open(g->think, (br_text){br_str_z(&tail), tail.n});
@@ -495,10 +509,10 @@ prompt_tokens(br_gen *g, size_t i, br_status *st)
     p = &g->ask.prompts.at[i];
     h->ids.n = 0;
     if (p->text.p)
-        return br_tok_encode(h->model->tok, h->work, p->text,
+        return br_tok_encode(h->model->m.tok, h->work, p->text,
                              BR_TOK_ADD_SPECIAL, &h->ids, st);
     for (size_t k = 0; k < p->n_tokens; k++) {
-        if (p->tokens[k] >= br_tok_count(h->model->tok))
+        if (p->tokens[k] >= br_tok_count(h->model->m.tok))
             return br_fail(st, BR_E_USAGE, "prompt: %d is no token",
                            p->tokens[k]);
         if (!br_vec_push(&h->ids, p->tokens[k]))
@@ -515,7 +529,7 @@ echo_prompt(br_gen *g, br_choice *c, br_status *st)
 
     if (!g->ask.echo)
         return BR_OK;
-    code = br_tok_decode(g->h->model->tok, g->h->ids.at, g->h->ids.n,
+    code = br_tok_decode(g->model->m.tok, g->h->ids.at, g->h->ids.n,
                          BR_TOK_STRIP_SPECIAL, &text, st);
     if (code == BR_OK && text.n)
         put_text(c, (br_text){text.at, text.n});
@@ -528,17 +542,19 @@ echo_prompt(br_gen *g, br_choice *c, br_status *st)
 br_code
 br_gen_grammar(br_http *h, br_text text, br_grammar **out, br_status *st)
 {
+    const br_vocab *vocab = h->model->vocab;
     struct br_kept *at = &h->kept[0];
     br_status why = {0};
     br_code code;
 
     *out = NULL;
-    if (!h->vocab)
+    if (!vocab)
         return br_fail(st, BR_E_OOM, "grammar: out of memory");
     for (size_t i = 0; i < BR_COUNT(h->kept); i++) {
         struct br_kept *k = &h->kept[i];
 
-        if (k->g && br_text_eq(text, (br_text){k->text.at, k->text.n})) {
+        if (k->g && k->vocab == vocab &&
+            br_text_eq(text, (br_text){k->text.at, k->text.n})) {
             k->used = ++h->n_kept;
             *out = k->g;
             return BR_OK;
@@ -552,9 +568,10 @@ br_gen_grammar(br_http *h, br_text text, br_grammar **out, br_status *st)
     br_str_put(&at->text, text.p, text.n);
     if (at->text.oom)
         return br_fail(st, BR_E_OOM, "grammar: out of memory");
-    code = br_grammar_new(&at->g, text, h->vocab, &why);
+    code = br_grammar_new(&at->g, text, vocab, &why);
     if (code != BR_OK)
         return br_fail(st, code == BR_E_OOM ? code : BR_E_USAGE, "%s", why.msg);
+    at->vocab = vocab;
     at->used = ++h->n_kept;
     *out = at->g;
     return BR_OK;
@@ -611,7 +628,7 @@ submit(br_gen *g, br_choice *c, br_status *st)
     }
     d.show_special = g->tools || (g->think && br_think_is_control(g->think));
     br_think_begin_in(&c->think, g->think, g->thinks);
-    BR_TRY(br_engine_submit(g->h->model->engine, &d, &c->id, st));
+    BR_TRY(br_engine_submit(g->model->m.engine, &d, &c->id, st));
     c->ended = false;
     c->line = (br_timeline){.tenant = d.tenant,
                             .choice = c->index,
@@ -643,7 +660,7 @@ submit_all(br_gen *g, br_status *st)
 static br_code
 allow_tools(br_gen *g, br_ask *a, br_status *st)
 {
-    const br_http_model *m = g->h->model;
+    const br_http_model *m = &g->model->m;
     br_status why = {0};
 
     g->tools = m->chat ? br_chat_tools(m->chat) : NULL;
@@ -663,14 +680,8 @@ allow_tools(br_gen *g, br_ask *a, br_status *st)
 static br_code
 check_ask(br_gen *g, br_ask *a, br_status *st)
 {
-    const br_http_model *m = g->h->model;
+    const br_http_model *m = &g->model->m;
 
-    if (a->model && strcmp(a->model, m->name) != 0) {
-        a->param = "model";
-        return br_fail(st, BR_E_NOT_FOUND,
-                       "model: '%.80s' is not here; this server has '%s'",
-                       a->model, m->name);
-    }
     BR_TRY(read_deadline(g, st));
     if (!a->seeded)
         br_os_random(&a->sample.seed, sizeof a->sample.seed);
@@ -694,6 +705,8 @@ create(br_http *h, br_http_conn *c, const br_wire *wire, br_ask *a)
     if (!g)
         return NULL;
     *g = (br_gen){.h = h, .c = c, .wire = wire, .ask = *a};
+    g->model = h->model;
+    g->model->n_gens++;
     g->n_choices = (uint32_t)n;
     g->created = br_wall_ns() / 1000000000;
     g->lp_row = a->sample.logprobs ? 1 + (uint32_t)a->sample.n_logprobs : 0;
@@ -753,6 +766,8 @@ br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire)
     br_gen *g;
 
     code = br_ask_read(&a, wire->api, &h->config.sample, body, &st);
+    if (code == BR_OK)
+        code = br_ask_model(h, &a, &st);
     g = code == BR_OK ? create(h, c, wire, &a) : NULL;
     if (!g) {
         if (code == BR_OK)

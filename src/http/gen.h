@@ -44,6 +44,7 @@ typedef struct br_wire br_wire;
 
 struct br_gen {
     br_http *h;
+    br_served *model;
     br_http_conn *c; /* NULL: gone */
     const br_wire *wire;
     br_ask ask;

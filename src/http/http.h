@@ -1,4 +1,4 @@
-/* http.h - the server: a model behind the APIs that clients already speak.
+/* http.h - the server: models behind the APIs that clients already speak.
  *
  *   loop (http_loop.h) --request--> routes.def --> ask.h: JSON to knobs
  *     ^                                             |
@@ -16,6 +16,7 @@
 #include "run/engine.h"
 
 typedef struct br_http br_http;
+struct br_http_model;
 
 typedef struct br_http_config {
     const char *host;      /* NULL: no TCP */
@@ -27,10 +28,14 @@ typedef struct br_http_config {
     br_http_limits limits;
     br_sample_params sample; /* where a request says nothing */
     int64_t drain_ns;        /* for running requests, after br_http_stop */
+    /* A model that was told to leave is no longer used; in the loop's thread.
+     * NULL: nobody wants to know. */
+    void (*left)(void *ctx, const struct br_http_model *m);
+    void *ctx;
 } br_http_config;
 br_http_config br_http_config_default(void);
 
-/* What is served; all of it outlives br_http_run. */
+/* What is served; it outlives br_http_run, or `left`. */
 typedef struct br_http_model {
     const char *name;
     br_engine *engine;
@@ -38,6 +43,7 @@ typedef struct br_http_model {
     br_chat *chat; /* from now on used by the server's thread; NULL: none */
     uint32_t n_ctx;
     const char *tier;
+    void *owner; /* for `left` */
 } br_http_model;
 
 /* Listens when it returns; everything but the user interface and /health
@@ -47,7 +53,12 @@ br_code br_http_new(br_http **out, const br_http_config *c,
                     br_status *st) BR_MUST_USE;
 void br_http_free(br_http *h);
 uint16_t br_http_port(const br_http *h);
-void br_http_ready(br_http *h, const br_http_model *m); /* any thread, once */
+/* Any thread. Requests that name no model get the one that came first. */
+br_code br_http_ready(br_http *h, const br_http_model *m,
+                      br_status *st) BR_MUST_USE;
+/* Any thread. It takes no more requests; when those it has are answered, `left`
+ * says so. */
+void br_http_leave(br_http *h, const char *name);
 /* Until br_http_stop; then until running requests are done, or drain_ns. */
 void br_http_run(br_http *h);
 /* Any thread, signal handlers; a second call ends running requests at once. */

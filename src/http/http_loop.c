@@ -100,6 +100,12 @@ br_http_loop_watch(br_http_loop *l, int fd, br_status *st)
     return BR_OK;
 }
 
+void
+br_http_loop_unwatch(br_http_loop *l, int fd)
+{
+    (void)epoll_ctl(l->ep, EPOLL_CTL_DEL, fd, NULL);
+}
+
 /* ---- listening ----------------------------------------------------------- */
 
 static br_code

@@ -89,6 +89,7 @@ br_code br_http_listen_unix(br_http_loop *l, const char *path,
                             br_status *st) BR_MUST_USE;
 /* Calls app.wake while fd is readable. */
 br_code br_http_loop_watch(br_http_loop *l, int fd, br_status *st) BR_MUST_USE;
+void br_http_loop_unwatch(br_http_loop *l, int fd);
 /* Until br_http_loop_stop and then until app.tick says so. */
 void br_http_loop_run(br_http_loop *l);
 void br_http_loop_wake(br_http_loop *l); /* any thread */

@@ -36,10 +36,10 @@ br_on_metrics(br_http *h, br_http_conn *c)
     h->metrics.system_ns =
         (int64_t)r.ru_stime.tv_sec * 1000000000 + r.ru_stime.tv_usec * 1000;
     if (h->model)
-        br_engine_stats_get(h->model->engine, &s);
+        br_engine_stats_get(h->model->m.engine, &s);
     br_metrics_text(&h->metrics, h->model ? &s : NULL,
-                    h->model ? h->model->name : "", br_http_loop_conns(h->loop),
-                    &out);
+                    h->model ? h->model->m.name : "",
+                    br_http_loop_conns(h->loop), &out);
     if (out.oom)
         br_reply_error(h, c, 503, NULL, "out of memory");
     else
@@ -54,16 +54,15 @@ br_on_models(br_http *h, br_http_conn *c)
     br_str out = {0};
 
     br_str_puts(&out, "{\"object\":\"list\",\"data\":[");
-    if (h->model) {
-        br_str_puts(&out, "{\"id\":");
-        br_put_jsonz(&out, h->model->name);
+    for (const br_served *m = h->served; m; m = m->next) {
+        br_str_puts(&out, m == h->served ? "{\"id\":" : ",{\"id\":");
+        br_put_jsonz(&out, m->m.name);
         br_str_printf(&out,
                       ",\"object\":\"model\",\"created\":%lld,\"owned_by\":"
                       "\"brass\",\"max_model_len\":%u,\"tier\":\"%s\","
                       "\"vocab\":%d,\"chat\":%s}",
-                      (long long)h->created, h->model->n_ctx, h->model->tier,
-                      br_tok_count(h->model->tok),
-                      h->model->chat ? "true" : "false");
+                      (long long)h->created, m->m.n_ctx, m->m.tier,
+                      br_tok_count(m->m.tok), m->m.chat ? "true" : "false");
     }
     br_str_puts(&out, "]}");
     br_reply_json(h, c, &out);
@@ -143,12 +142,12 @@ br_on_state(br_http *h, br_http_conn *c)
                   br_http_loop_conns(h->loop));
     if (h->model) {
         br_str_puts(&out, ",\"model\":");
-        br_put_jsonz(&out, h->model->name);
-        br_str_printf(&out, ",\"tier\":\"%s\",\"context\":%u", h->model->tier,
-                      h->model->n_ctx);
-        br_engine_stats_get(h->model->engine, &s);
+        br_put_jsonz(&out, h->model->m.name);
+        br_str_printf(&out, ",\"tier\":\"%s\",\"context\":%u", h->model->m.tier,
+                      h->model->m.n_ctx);
+        br_engine_stats_get(h->model->m.engine, &s);
         put_numbers(&out, &s);
-        put_slots(&out, h->model->engine);
+        put_slots(&out, h->model->m.engine);
     }
     br_str_puts(&out, ",\"latency_ms\":{");
     for (int i = 0; i < BR_HIST_COUNT; i++)
@@ -197,7 +196,7 @@ br_on_usage(br_http *h, br_http_conn *c)
             br_reply_status(h, c, &st, NULL);
             return;
         }
-    } else if (!br_engine_ledger(h->model->engine, c->tenant, &l)) {
+    } else if (!br_engine_ledger(h->model->m.engine, c->tenant, &l)) {
         br_reply_error(h, c, 404, NULL, "no such tenant");
         return;
     }
@@ -207,10 +206,14 @@ br_on_usage(br_http *h, br_http_conn *c)
 
 /* ---- tokens -------------------------------------------------------------- */
 
-/* Members that are none of these are refused, as everywhere. */
+/* Members that are none of these are refused, as everywhere; the model is the
+ * one they name. */
 static bool
 only(br_http *h, br_http_conn *c, const br_json *root, const char *const *names)
 {
+    const br_json *model = br_json_get(root, "model");
+    br_status st = {0};
+
     for (const br_json *m = root->child; m; m = m->next) {
         size_t i = 0;
 
@@ -222,7 +225,15 @@ only(br_http *h, br_http_conn *c, const br_json *root, const char *const *names)
             return false;
         }
     }
-    return true;
+    if (!model)
+        return true;
+    if (model->kind != BR_J_STR)
+        br_reply_error(h, c, 400, "model", "model: must be a string");
+    else if (br_choose_model(h, model->s, &st) != BR_OK)
+        br_reply_status(h, c, &st, "model");
+    else
+        return true;
+    return false;
 }
 
 static bool
@@ -239,7 +250,7 @@ put_tokens(br_http *h, br_http_conn *c, bool pieces)
     br_str out = {0};
 
     br_str_printf(&out, "{\"count\":%zu,\"max_model_len\":%u,\"tokens\":[",
-                  h->ids.n, h->model->n_ctx);
+                  h->ids.n, h->model->m.n_ctx);
     for (size_t i = 0; i < h->ids.n; i++)
         br_str_printf(&out, "%s%d", i ? "," : "", h->ids.at[i]);
     br_str_puts(&out, "]");
@@ -248,7 +259,7 @@ put_tokens(br_http *h, br_http_conn *c, bool pieces)
         for (size_t i = 0; i < h->ids.n; i++) {
             if (i)
                 br_str_putc(&out, ',');
-            br_put_json(&out, br_tok_bytes(h->model->tok, h->ids.at[i]));
+            br_put_json(&out, br_tok_bytes(h->model->m.tok, h->ids.at[i]));
         }
         br_str_puts(&out, "]");
     }
@@ -283,7 +294,7 @@ br_on_tokenize(br_http *h, br_http_conn *c)
         h->ids.n = 0;
         if (!text || text->kind != BR_J_STR)
             br_reply_error(h, c, 400, "prompt", "prompt: must be a string");
-        else if (br_tok_encode(h->model->tok, h->work,
+        else if (br_tok_encode(h->model->m.tok, h->work,
                                (br_text){text->s, text->n}, flags, &h->ids,
                                &st) != BR_OK)
             br_reply_status(h, c, &st, "prompt");
@@ -301,7 +312,7 @@ read_ids(br_http *h, const br_json *list, br_status *st)
         return br_fail(st, BR_E_USAGE, "tokens: must be a list of ids");
     for (const br_json *e = list->child; e; e = e->next) {
         if (e->kind != BR_J_INT || e->i < 0 ||
-            e->i >= br_tok_count(h->model->tok))
+            e->i >= br_tok_count(h->model->m.tok))
             return br_fail(st, BR_E_USAGE, "tokens[%zu]: not a token's id",
                            h->ids.n);
         if (!br_vec_push(&h->ids, (int32_t)e->i))
@@ -336,7 +347,7 @@ br_on_detokenize(br_http *h, br_http_conn *c)
         return;
     if (only(h, c, root, names)) {
         if (read_ids(h, br_json_get(root, "tokens"), &st) != BR_OK ||
-            br_tok_decode(h->model->tok, h->ids.at, h->ids.n,
+            br_tok_decode(h->model->m.tok, h->ids.at, h->ids.n,
                           BR_TOK_SHOW_SPECIAL, &text, &st) != BR_OK)
             br_reply_status(h, c, &st, "tokens");
         else
@@ -356,9 +367,11 @@ br_on_apply_template(br_http *h, br_http_conn *c)
 
     code = br_ask_read(&a, BR_API_TEMPLATE, &h->config.sample, body, &st);
     if (code == BR_OK)
+        code = br_ask_model(h, &a, &st);
+    if (code == BR_OK)
         code = br_gen_chat_tokens(h, &a, &st);
     if (code == BR_OK)
-        code = br_tok_decode(h->model->tok, h->ids.at, h->ids.n,
+        code = br_tok_decode(h->model->m.tok, h->ids.at, h->ids.n,
                              BR_TOK_SHOW_SPECIAL, &text, &st);
     if (code != BR_OK)
         br_reply_status(h, c, &st, a.param);

@@ -72,7 +72,7 @@ reply(br_http *h, br_http_conn *c, const br_error *e)
     br_str s = {0};
 
     if (kind_of(e->status)->retry) {
-        uint32_t ms = h->model ? br_engine_retry_ms(h->model->engine) : 1000;
+        uint32_t ms = h->model ? br_engine_retry_ms(h->model->m.engine) : 1000;
 
         snprintf(retry, sizeof retry, "Retry-After: %u\r\n", (ms + 999) / 1000);
     }

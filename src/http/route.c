@@ -193,6 +193,7 @@ void
 br_route(br_http *h, br_http_conn *c)
 {
     const struct route *r;
+    br_status none = {0};
 
     br_log(BR_EV_http_request, "%.*s %.*s, %zu bytes",
            (int)BR_MIN(c->in.method.n, (size_t)16), c->in.method.p,
@@ -211,6 +212,8 @@ br_route(br_http *h, br_http_conn *c)
     r = find(h, c);
     if (!r)
         return;
+    if (br_choose_model(h, NULL, &none) != BR_OK)
+        h->model = NULL;
     if (!may_ask(h, c, r->flags))
         return;
     if ((r->flags & ASK) && h->draining)

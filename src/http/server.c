@@ -5,6 +5,7 @@
 #include "http/gen.h"
 
 #include <string.h>
+
 br_http_config
 br_http_config_default(void)
 {
@@ -47,18 +48,54 @@ static void
 adopt(br_http *h)
 {
     br_status st = {0};
+    br_served **end = &h->served, *m;
 
-    /* Acquire: pairs with the release of br_http_ready. */
-    if (h->model || !atomic_load_explicit(&h->offer, memory_order_acquire))
-        return;
-    if (br_http_loop_watch(h->loop, br_engine_fd(h->offered.engine), &st) !=
-        BR_OK) {
-        br_log(BR_EV_http_failed, "%s", st.msg);
-        br_http_loop_stop(h->loop);
-        return;
+    br_mutex_lock(&h->lock);
+    m = h->offered;
+    h->offered = NULL;
+    while (*end)
+        end = &(*end)->next;
+    *end = m;
+    br_mutex_unlock(&h->lock);
+    for (; m; m = m->next) {
+        if (br_http_loop_watch(h->loop, br_engine_fd(m->m.engine), &st) !=
+            BR_OK) {
+            br_log(BR_EV_http_failed, "%s", st.msg);
+            br_http_loop_stop(h->loop);
+            return;
+        }
+        br_log(BR_EV_http_ready, "%s on %s", m->m.name, m->m.tier);
     }
-    h->model = &h->offered;
-    br_log(BR_EV_http_ready, "%s on %s", h->model->name, h->model->tier);
+}
+
+/* Those that leave and have answered all they were asked. */
+static void
+let_go(br_http *h)
+{
+    for (br_served **at = &h->served; *at;) {
+        br_served *m = *at;
+
+        if (!atomic_load_explicit(&m->leaves, memory_order_acquire) ||
+            m->n_gens) {
+            at = &m->next;
+            continue;
+        }
+        br_mutex_lock(&h->lock);
+        *at = m->next;
+        br_mutex_unlock(&h->lock);
+        br_http_loop_unwatch(h->loop, br_engine_fd(m->m.engine));
+        for (size_t i = 0; i < BR_COUNT(h->kept); i++)
+            if (h->kept[i].g && h->kept[i].vocab == m->vocab) {
+                br_grammar_free(h->kept[i].g);
+                h->kept[i].g = NULL;
+            }
+        br_vocab_free(m->vocab);
+        br_log(BR_EV_http_left, "%s", m->m.name);
+        if (h->config.left)
+            h->config.left(h->config.ctx, &m->m);
+        h->model = h->model == m ? NULL : h->model;
+        br_free(m);
+    }
 }
 
 static void
@@ -68,10 +105,12 @@ on_wake(void *ctx)
     br_http *h = ctx;
 
     adopt(h);
-    /* The engine's file becomes readable once, until its ring has been seen
+    /* An engine's file becomes readable once, until its ring has been seen
      * empty. */
-    if (h->model && br_engine_drain(h->model->engine, AT_ONCE) == AT_ONCE)
-        br_http_loop_wake(h->loop);
+    for (br_served *m = h->served; m; m = m->next)
+        if (br_engine_drain(m->m.engine, AT_ONCE) == AT_ONCE)
+            br_http_loop_wake(h->loop);
+    let_go(h);
 }
 
 #define LAST_NS INT64_C(1000000000)
@@ -87,8 +126,8 @@ on_tick(void *ctx, int64_t now_ns, bool stopping)
         h->draining = true;
         h->last_ns = now_ns;
         h->drain_end_ns = now_ns + h->config.drain_ns;
-        if (h->model)
-            br_engine_begin_drain(h->model->engine);
+        for (br_served *m = h->served; m; m = m->next)
+            br_engine_begin_drain(m->m.engine);
         br_log(BR_EV_http_drain, "%u answers under way", h->n_gens);
     }
     if (now_ns >= h->drain_end_ns ||
@@ -164,6 +203,7 @@ br_http_new(br_http **out, const br_http_config *config, br_status *st)
     if (!h)
         return br_fail(st, BR_E_OOM, "http: out of memory");
     h->config = *config;
+    h->lock = (br_mutex)BR_MUTEX;
     h->started_ns = br_now_ns();
     h->created = br_wall_ns() / 1000000000;
     h->work = br_tok_work_new();
@@ -177,6 +217,18 @@ br_http_new(br_http **out, const br_http_config *config, br_status *st)
     else
         *out = h;
     return code;
+}
+
+static void
+free_models(br_served *m)
+{
+    br_served *next;
+
+    for (; m; m = next) {
+        next = m->next;
+        br_vocab_free(m->vocab);
+        br_free(m);
+    }
 }
 
 void
@@ -193,7 +245,8 @@ br_http_free(br_http *h)
     }
     for (size_t i = 0; i < BR_COUNT(h->timeline); i++)
         br_timeline_fini(&h->timeline[i]);
-    br_vocab_free(h->vocab);
+    free_models(h->served);
+    free_models(h->offered);
     br_vec_fini(&h->ids);
     br_str_fini(&h->scratch);
     br_tstore_close(h->store);
@@ -206,18 +259,64 @@ br_http_port(const br_http *h)
     return h->port;
 }
 
-void
-br_http_ready(br_http *h, const br_http_model *m)
+br_code
+br_http_ready(br_http *h, const br_http_model *model, br_status *st)
 {
-    br_status st = {0};
+    br_served *m = br_try_calloc(1, sizeof *m), **end;
 
-    h->offered = *m;
-    if (br_vocab_new(&h->vocab, m->tok, m->chat ? br_chat_tools(m->chat) : NULL,
-                     &st) != BR_OK)
-        br_log(BR_EV_http_failed, "%s", st.msg);
-    /* Release: whoever sees offer sees offered. */
-    atomic_store_explicit(&h->offer, true, memory_order_release);
+    if (!m)
+        return br_fail(st, BR_E_OOM, "%s: out of memory", model->name);
+    m->m = *model;
+    if (br_vocab_new(&m->vocab, model->tok,
+                     model->chat ? br_chat_tools(model->chat) : NULL,
+                     st) != BR_OK)
+        br_log(BR_EV_http_failed, "%s", st->msg);
+    br_mutex_lock(&h->lock);
+    end = &h->offered;
+    while (*end)
+        end = &(*end)->next;
+    *end = m;
+    br_mutex_unlock(&h->lock);
     br_http_loop_wake(h->loop);
+    return BR_OK;
+}
+
+void
+br_http_leave(br_http *h, const char *name)
+{
+    br_mutex_lock(&h->lock);
+    for (int offered = 0; offered < 2; offered++)
+        for (br_served *m = offered ? h->offered : h->served; m; m = m->next)
+            if (strcmp(m->m.name, name) == 0)
+                /* partner: let_go */
+                atomic_store_explicit(&m->leaves, true, memory_order_release);
+    br_mutex_unlock(&h->lock);
+    br_http_loop_wake(h->loop);
+}
+
+br_code
+br_choose_model(br_http *h, const char *name, br_status *st)
+{
+    br_str here = {0};
+    br_code code;
+
+    h->model = NULL;
+    for (br_served *m = h->served; m && !h->model; m = m->next) {
+        if (atomic_load_explicit(&m->leaves, memory_order_relaxed))
+            continue;
+        if (!name || strcmp(name, m->m.name) == 0)
+            h->model = m;
+        br_str_printf(&here, "%s'%s'", here.n ? ", " : "", m->m.name);
+    }
+    if (h->model) {
+        br_str_fini(&here);
+        return BR_OK;
+    }
+    code = br_fail(st, BR_E_NOT_FOUND,
+                   "model: '%.80s' is not here; this server has %s",
+                   name ? name : "", here.n ? br_str_z(&here) : "none");
+    br_str_fini(&here);
+    return code;
 }
 
 void
@@ -228,8 +327,9 @@ br_http_run(br_http *h)
      * us any more. */
     while (h->n_gens) {
         br_gen_cancel_all(h);
-        if (br_engine_wait(h->model->engine, 100000000))
-            br_engine_drain(h->model->engine, SIZE_MAX);
+        for (br_served *m = h->served; m; m = m->next)
+            if (m->n_gens && br_engine_wait(m->m.engine, 100000000))
+                br_engine_drain(m->m.engine, SIZE_MAX);
     }
 }
 

@@ -1,10 +1,11 @@
 /* srv.h - what the parts of the server share. Everything here belongs to the
- * loop's thread, but for `offer`.
+ * loop's thread, but for what the lock is for.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_SRV_H
 #define BR_SRV_H
 
 #include "base/hash.h"
+#include "base/thread.h"
 #include "http/ask.h"
 #include "http/http.h"
 #include "http/metrics.h"
@@ -28,6 +29,13 @@ typedef struct br_timeline { /* of one choice (timeline.c) */
     br_usage usage;        /* once ended */
     BR_VEC(uint64_t) mark; /* us << 1 | lost its slot, else a token */
 } br_timeline;
+typedef struct br_served {
+    br_http_model m;
+    br_vocab *vocab; /* NULL: there was no memory for it */
+    uint32_t n_gens;
+    _Atomic bool leaves; /* no new requests; it goes when n_gens is 0 */
+    struct br_served *next;
+} br_served;
 
 struct br_http {
     br_http_config config;
@@ -37,9 +45,12 @@ struct br_http {
     uint8_t admin[BR_BLAKE2B_BYTES]; /* digest of the admin's key */
     bool has_admin;
     bool open; /* whoever reaches it may ask: no keys */
-    br_http_model offered;
-    _Atomic bool offer;         /* offered is complete */
-    const br_http_model *model; /* &offered, once adopted */
+    /* The lock is for others, who add and mark; the loop alone takes away. */
+    br_mutex lock;
+    struct br_served *served, *offered;
+    /* Of the request that is read or the answer that is written; where none is
+     * named, the first. NULL: none is there. */
+    struct br_served *model;
     br_tok_work *work;
     br_tok_ids ids; /* scratch */
     br_str scratch;
@@ -52,8 +63,8 @@ struct br_http {
     int64_t last_ns;             /* when an answer was under way last */
     int64_t started_ns, created; /* monotonic; seconds since 1970 */
     br_metrics metrics;
-    br_vocab *vocab; /* of the model; NULL: there was no memory for it */
     struct br_kept {
+        const br_vocab *vocab;
         br_grammar *g;
         br_str text;
         uint64_t used;
@@ -71,6 +82,10 @@ typedef void (*br_handler)(br_http *h, br_http_conn *c);
 #include "http/routes.def"
 #undef X
 void br_route(br_http *h, br_http_conn *c);
+/* h->model becomes the one of that name; NULL: the first. NOT_FOUND names those
+ * that are here. */
+br_code br_choose_model(br_http *h, const char *name,
+                        br_status *st) BR_MUST_USE;
 
 /* ---- answers (reply.c) --------------------------------------------------- */
 
@@ -110,6 +125,8 @@ void br_gen_cancel_all(br_http *h);
  * is wrong with it. */
 br_code br_gen_grammar(br_http *h, br_text text, br_grammar **out,
                        br_status *st) BR_MUST_USE;
+/* br_choose_model by the ask's. */
+br_code br_ask_model(br_http *h, br_ask *a, br_status *st) BR_MUST_USE;
 /* Tokens of the ask's messages, in h->ids. */
 br_code br_gen_chat_tokens(br_http *h, const br_ask *a,
                            br_status *st) BR_MUST_USE;

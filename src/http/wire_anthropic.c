@@ -40,7 +40,7 @@ put_head(const br_gen *g, br_str *out)
 {
     br_str_printf(out, "{\"id\":\"%s\",\"type\":\"message\",", g->id);
     PUT(out, "\"role\":\"assistant\",\"model\":");
-    br_put_jsonz(out, g->h->model->name);
+    br_put_jsonz(out, g->model->m.name);
     PUT(out, ",\"content\":[");
 }
 
@@ -253,6 +253,8 @@ br_on_count_tokens(br_http *h, br_http_conn *c)
     br_ask a;
 
     code = br_ask_read(&a, BR_API_COUNT, &h->config.sample, body, &st);
+    if (code == BR_OK)
+        code = br_ask_model(h, &a, &st);
     if (code == BR_OK)
         code = br_gen_chat_tokens(h, &a, &st);
     if (code != BR_OK) {

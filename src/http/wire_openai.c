@@ -29,7 +29,7 @@ put_logprob(br_str *out, float v)
 static void
 put_token(const br_gen *g, const br_logprob *l, br_str *out)
 {
-    br_text bytes = br_tok_bytes(g->h->model->tok, l->id);
+    br_text bytes = br_tok_bytes(g->model->m.tok, l->id);
 
     PUT(out, "\"token\":");
     br_put_json(out, bytes);
@@ -79,7 +79,7 @@ put_alternatives(const br_gen *g, const br_logprob *row, br_str *out)
     for (uint32_t k = 1; k < g->lp_row; k++) {
         if (k > 1)
             PUT(out, ",");
-        br_put_json(out, br_tok_bytes(g->h->model->tok, row[k].id));
+        br_put_json(out, br_tok_bytes(g->model->m.tok, row[k].id));
         PUT(out, ":");
         put_logprob(out, row[k].logprob);
     }
@@ -89,7 +89,7 @@ put_alternatives(const br_gen *g, const br_logprob *row, br_str *out)
 static void
 put_text_logprobs(const br_gen *g, br_choice *c, br_str *out)
 {
-    const br_tok *tok = g->h->model->tok;
+    const br_tok *tok = g->model->m.tok;
 
     for (int part = 0; part < 4; part++) {
         static const char *const names[] = {
@@ -175,9 +175,9 @@ put_head(const br_gen *g, br_str *out)
                   g->id, objects[is_chat(g)][g->ask.stream],
                   (long long)g->created);
     PUT(out, "\"model\":");
-    br_put_jsonz(out, g->h->model->name);
+    br_put_jsonz(out, g->model->m.name);
     br_str_printf(out, ",\"system_fingerprint\":\"brass-%s\"",
-                  g->h->model->tier);
+                  g->model->m.tier);
 }
 
 /* data: {...,"choices":[{"index":0,"delta":{ ... */

@@ -207,7 +207,7 @@ put_response(const br_gen *g, bool ended, const br_error *e, br_str *out)
                            "\"max_output_tokens\"}"
                          : ",\"incomplete_details\":null");
     PUT(out, ",\"instructions\":null,\"metadata\":{},\"model\":");
-    br_put_jsonz(out, g->h->model->name);
+    br_put_jsonz(out, g->model->m.name);
     PUT(out, ",\"output\":[");
     if (ended)
         put_items(g, out);

@@ -9,60 +9,76 @@
 
 #define EVERY_NS INT64_C(1000000000)
 
-struct br_books {
+typedef struct kept {
     br_engine *e;
+    int64_t version;               /* of the tenants the engine has */
+    br_ledger was[BR_MAX_TENANTS]; /* as the file has them */
+    struct kept *next;
+} kept;
+
+struct br_books {
+    br_mutex lock; /* of store, engines and delta */
     br_tstore *store;
+    kept *engines;
     br_thread thread;
     bool started;
     br_event wake;
     atomic_bool stop;
-    int64_t version;               /* of the tenants the engine has */
-    br_ledger was[BR_MAX_TENANTS]; /* as the file has them */
     br_ledger_delta delta[BR_MAX_TENANTS];
 };
 
 static bool
 tell_engine(void *ctx, const br_tenant *t)
 {
-    br_books *b = ctx;
     br_status st = {0};
 
-    if (br_engine_tenant_set(b->e, t->id, &t->quota, &st) != BR_OK)
+    if (br_engine_tenant_set(ctx, t->id, &t->quota, &st) != BR_OK)
         br_log(BR_EV_tenant_refused, "%s: %s", t->name, st.msg);
     return true;
 }
 
 static br_code
-take_changes(br_books *b, br_status *st)
+take_changes(br_books *b, kept *k, br_status *st)
 {
     int64_t version;
 
     BR_TRY(br_tstore_version(b->store, &version, st));
-    if (version == b->version)
+    if (version == k->version)
         return BR_OK;
-    BR_TRY(br_tstore_each(b->store, tell_engine, b, st));
-    b->version = version;
+    BR_TRY(br_tstore_each(b->store, tell_engine, k->e, st));
+    k->version = version;
     return BR_OK;
 }
 
 static br_code
-write_ledgers(br_books *b, br_status *st)
+write_ledgers(br_books *b, kept *k, br_status *st)
 {
     size_t n = 0;
 
     for (uint32_t id = 0; id < BR_MAX_TENANTS; id++) {
         br_ledger l;
 
-        if (!br_engine_ledger(b->e, id, &l) ||
-            memcmp(&l, &b->was[id], sizeof l) == 0)
+        if (!br_engine_ledger(k->e, id, &l) ||
+            memcmp(&l, &k->was[id], sizeof l) == 0)
             continue;
-        b->delta[n++] = (br_ledger_delta){id, l, b->was[id]};
+        b->delta[n++] = (br_ledger_delta){id, l, k->was[id]};
     }
     if (n)
         BR_TRY(br_tstore_add(b->store, b->delta, n, st));
     for (size_t i = 0; i < n; i++)
-        b->was[b->delta[i].tenant] = b->delta[i].is;
+        k->was[b->delta[i].tenant] = b->delta[i].is;
     return BR_OK;
+}
+
+/* With the lock held. */
+static void
+keep_one(br_books *b, kept *k)
+{
+    static br_log_limit limit = {.every_ns = INT64_C(60000000000), .burst = 1};
+    br_status st = {0};
+
+    if (take_changes(b, k, &st) != BR_OK || write_ledgers(b, k, &st) != BR_OK)
+        br_log_limited(&limit, BR_EV_books_failed, "%s", st.msg);
 }
 
 static bool
@@ -74,17 +90,54 @@ stops(void *arg)
 static void
 keep(void *arg)
 {
-    static br_log_limit limit = {.every_ns = INT64_C(60000000000), .burst = 1};
     br_books *b = arg;
     bool over;
 
     do {
-        br_status st = {0};
-
         over = br_event_await(&b->wake, stops, b, 0, EVERY_NS);
-        if (take_changes(b, &st) != BR_OK || write_ledgers(b, &st) != BR_OK)
-            br_log_limited(&limit, BR_EV_books_failed, "%s", st.msg);
+        br_mutex_lock(&b->lock);
+        for (kept *k = b->engines; k; k = k->next)
+            keep_one(b, k);
+        br_mutex_unlock(&b->lock);
     } while (!over);
+}
+
+br_code
+br_books_add(br_books *b, br_engine *e, br_status *st)
+{
+    kept *k = br_try_calloc(1, sizeof *k);
+    br_code code;
+
+    if (!k)
+        return br_fail(st, BR_E_OOM, "books: out of memory");
+    k->e = e;
+    k->version = -1;
+    br_mutex_lock(&b->lock);
+    code = take_changes(b, k, st);
+    if (code == BR_OK) {
+        k->next = b->engines;
+        b->engines = k;
+    }
+    br_mutex_unlock(&b->lock);
+    if (code != BR_OK)
+        br_free(k);
+    return code;
+}
+
+void
+br_books_drop(br_books *b, br_engine *e)
+{
+    if (!b)
+        return;
+    br_mutex_lock(&b->lock);
+    for (kept **at = &b->engines, *k; (k = *at); at = &k->next)
+        if (k->e == e) {
+            keep_one(b, k);
+            *at = k->next;
+            br_free(k);
+            break;
+        }
+    br_mutex_unlock(&b->lock);
 }
 
 static br_code
@@ -92,15 +145,13 @@ start(br_books *b, const char *path, bool *lost, br_status *st)
 {
     BR_TRY(br_tstore_open(&b->store, path, st));
     BR_TRY(br_tstore_begin_run(b->store, lost, st));
-    BR_TRY(take_changes(b, st));
     BR_TRY(br_thread_start(&b->thread, "books", keep, b, st));
     b->started = true;
     return BR_OK;
 }
 
 br_code
-br_books_open(br_books **out, br_engine *e, const char *path, bool *lost,
-              br_status *st)
+br_books_open(br_books **out, const char *path, bool *lost, br_status *st)
 {
     br_books *b = br_try_calloc(1, sizeof *b);
     br_code code;
@@ -108,8 +159,7 @@ br_books_open(br_books **out, br_engine *e, const char *path, bool *lost,
     *out = NULL;
     if (!b)
         return br_fail(st, BR_E_OOM, "books: out of memory");
-    b->e = e;
-    b->version = -1;
+    b->lock = (br_mutex)BR_MUTEX;
     code = start(b, path, lost, st);
     if (code != BR_OK)
         br_books_close(b);
@@ -121,6 +171,8 @@ br_books_open(br_books **out, br_engine *e, const char *path, bool *lost,
 void
 br_books_close(br_books *b)
 {
+    kept *next;
+
     if (!b)
         return;
     if (b->started) {
@@ -130,6 +182,10 @@ br_books_close(br_books *b)
         br_thread_join(&b->thread);
         if (br_tstore_end_run(b->store, NULL) != BR_OK)
             br_log(BR_EV_books_failed, "the end of this run is not noted");
+    }
+    for (kept *k = b->engines; k; k = next) {
+        next = k->next;
+        br_free(k);
     }
     br_tstore_close(b->store);
     br_free(b);

@@ -1,4 +1,4 @@
-/* books.h - a thread that carries the engine's ledgers to the store.
+/* books.h - a thread that carries engines' ledgers to the store.
  *
  * Once a second, and once more at the end. What a write that fails would have
  * brought is brought by the next one. It also takes over what somebody else
@@ -13,10 +13,13 @@
 
 typedef struct br_books br_books;
 
-/* Gives the engine all tenants of the file before it returns. The engine
- * outlives it. *lost as br_tstore_begin_run has it. */
-br_code br_books_open(br_books **out, br_engine *e, const char *path,
-                      bool *lost, br_status *st) BR_MUST_USE;
+/* *lost as br_tstore_begin_run has it. */
+br_code br_books_open(br_books **out, const char *path, bool *lost,
+                      br_status *st) BR_MUST_USE;
+/* The engine has all tenants of the file when it returns, and its ledgers are
+ * carried until br_books_drop or close, which it outlives. Any thread. */
+br_code br_books_add(br_books *b, br_engine *e, br_status *st) BR_MUST_USE;
+void br_books_drop(br_books *b, br_engine *e);
 void br_books_close(br_books *b);
 
 #endif

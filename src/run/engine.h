@@ -27,6 +27,7 @@
 #include "run/lm.h"
 #include "run/sample.h"
 #include "run/tenant.h"
+#include "run/turns.h"
 
 enum {
     BR_ENGINE_QUEUE = 1024, /* requests waiting, where nobody says */
@@ -156,6 +157,7 @@ typedef struct br_engine_config {
     uint32_t prefix_percent; /* of the pages, for prefixes; 20 */
     uint32_t n_checkpoints;  /* states of recurrent models kept; 64 */
     br_trace *trace;         /* closed after br_engine_stop; NULL: none */
+    br_turns *turns;         /* with other engines; NULL: alone */
 } br_engine_config;
 
 /* Starts the engine's thread. Model and tokenizer outlive it. */

@@ -112,6 +112,7 @@ struct br_engine {
     token_note *notes;
     uint32_t n_notes;
     br_engine_stats now;
+    br_turn turn;
     bool stopping;
 };
 

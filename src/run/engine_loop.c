@@ -331,8 +331,9 @@ step_passed(br_engine *e, const br_plan *p, int64_t ns)
 static bool
 step(br_engine *e, const br_plan *p)
 {
-    int64_t begun = br_now_ns();
+    int64_t begun;
     br_status st = {0};
+    br_code code;
 
     for (uint32_t i = 0; i < p->n_preempted; i++)
         tell_preempted(e, request_of(e, p->preempted[i]));
@@ -340,7 +341,13 @@ step(br_engine *e, const br_plan *p)
         begin_slot(e, &p->begin[i]);
     if (p->step.n_rows == 0)
         return false;
-    if (e->lm->step(e->lm->ctx, &p->step, e->logits, &st) == BR_OK)
+    if (e->c.turns)
+        br_turn_take(e->c.turns, &e->turn);
+    begun = br_now_ns();
+    code = e->lm->step(e->lm->ctx, &p->step, e->logits, &st);
+    if (e->c.turns)
+        br_turn_give(e->c.turns, &e->turn, br_now_ns() - begun);
+    if (code == BR_OK)
         step_passed(e, p, br_now_ns() - begun);
     else
         step_failed(e, p, &st);

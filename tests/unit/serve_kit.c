@@ -52,7 +52,9 @@ sk_ready(sk *k)
                              .n_ctx = br_lm_fake_lm(k->ek.fake)->n_ctx,
                              .tier = "fake"};
 
-    br_http_ready(k->http, &m);
+    br_status st = {0};
+
+    t_ok(br_http_ready(k->http, &m, &st), &st);
     while (sk_ask(k, "GET /health", "", NULL).status != 200)
         br_sleep_ns(1000000);
 }

@@ -315,7 +315,8 @@ TEST(http_wants_the_key_of_a_tenant)
     c.port = 0;
     c.db = db;
     sk_open(&k, &(sk_config){.http = c});
-    t_ok(br_books_open(&books, k.ek.e, db, &lost, &st), &st);
+    t_ok(br_books_open(&books, db, &lost, &st), &st);
+    t_ok(br_books_add(books, k.ek.e, &st), &st);
     bearer = t_printf("Authorization: Bearer %s\r\n", key);
     ck_assert_int_eq(sk_ask(&k, "GET /v1/models", "", NULL).status, 401);
     ck_assert_int_eq(sk_ask(&k, "GET /metrics", "", NULL).status, 401);
@@ -498,5 +499,77 @@ TEST(http_has_metrics_of_what_was_done)
                                  "model_name=\"fake\"} 1\n"));
     a = sk_ask(&k, "GET /state", "", NULL);
     ck_assert_ptr_nonnull(strstr(a.body, "\"out_tokens\":7"));
+    sk_close(&k);
+}
+
+/* ---- several models ------------------------------------------------------ */
+
+static void
+on_left(void *ctx, const br_http_model *m)
+{
+    (void)m;
+    atomic_store((atomic_bool *)ctx, true);
+}
+
+static char *
+ask_model(const char *name, int n)
+{
+    return t_printf("{\"model\":\"%s\",\"prompt\":[300,301],\"temperature\":0,"
+                    "\"max_tokens\":%d,\"ignore_eos\":true}",
+                    name, n);
+}
+
+TEST(http_models_come_and_leave_while_others_answer)
+{
+    static const char path[] = "/v1/completions";
+    br_http_config c = br_http_config_default();
+    br_turns turns = {.lock = BR_MUTEX};
+    br_engine_config ec = {.turns = &turns};
+    atomic_bool left = false;
+    br_status st = {0};
+    sk_answer a, b;
+    sk k;
+    ek second;
+    br_http_model m = {.name = "second", .tier = "fake", .n_ctx = 1024};
+    int fd;
+
+    c.port = 0;
+    c.left = on_left;
+    c.ctx = &left;
+    sk_open(&k, &(sk_config){.http = c, .engine = ec});
+    /* of fewer tokens: its answers are others */
+    ek_open(&second, (br_lm_fake_config){.step_ns = 2 * MS, .n_common = 700},
+            ec);
+    m.engine = second.e;
+    m.tok = second.tok;
+    t_ok(br_http_ready(k.http, &m, &st), &st);
+    while (!strstr(sk_ask(&k, "GET /v1/models", "", NULL).body, "second"))
+        br_sleep_ns(MS);
+    a = sk_ask(&k, "POST /v1/completions", "", ask_model("fake", 20));
+    b = sk_ask(&k, "POST /v1/completions", "", ask_model("second", 20));
+    ck_assert(a.status == 200 && b.status == 200);
+    ck_assert_ptr_nonnull(strstr(b.body, "\"model\":\"second\""));
+    ck_assert_str_ne(sk_between(a.body, "\"text\":\"", "\","),
+                     sk_between(b.body, "\"text\":\"", "\","));
+    fd = sk_connect(&k);
+    say(fd, post(path, ask_model("second", 150)));
+    for (br_engine_stats s = {0}; !s.n_running; br_sleep_ns(MS))
+        br_engine_stats_get(second.e, &s);
+    br_http_leave(k.http, "second");
+    a = sk_ask(&k, "POST /v1/completions", "", ask_model("second", 2));
+    ck_assert_int_eq(a.status, 404);
+    ck_assert(!atomic_load(&left));
+    a = sk_ask(&k, "POST /v1/completions", "", ask_model("fake", 2));
+    ck_assert_int_eq(a.status, 200);
+    a = sk_read(fd, true); /* what it had to answer is answered */
+    ck_assert_ptr_nonnull(strstr(a.body, "\"completion_tokens\":150"));
+    close(fd);
+    while (!atomic_load(&left))
+        br_sleep_ns(MS);
+    ek_close(&second);
+    a = sk_ask(&k, "GET /v1/models", "", NULL);
+    ck_assert_ptr_null(strstr(a.body, "second"));
+    a = sk_ask(&k, "POST /v1/completions", "", ask_model("fake", 2));
+    ck_assert_int_eq(a.status, 200);
     sk_close(&k);
 }

@@ -5,6 +5,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/thread.h"
 
+#include "run/turns.h"
+
 #include "t.h"
 
 #include <limits.h>
@@ -424,4 +426,54 @@ TEST(quota_of_broken_texts)
     ck_assert_int_eq(br_os_cpu_quota(root, "0::/"), 0);
     write_file(root, "cpu.max", "100\n");
     ck_assert_int_eq(br_os_cpu_quota(root, "0::/"), 0);
+}
+
+/* ---- turns --------------------------------------------------------------- */
+
+typedef struct taker {
+    br_turns *t;
+    br_turn me;
+    br_thread thread;
+    int64_t step_ns;
+    _Atomic int *inside;
+    atomic_bool *over;
+} taker;
+
+static void
+take_turns(void *arg)
+{
+    taker *k = arg;
+
+    while (!atomic_load(k->over)) {
+        br_turn_take(k->t, &k->me);
+        ck_assert_int_eq(atomic_fetch_add(k->inside, 1), 0);
+        br_sleep_ns(k->step_ns);
+        atomic_fetch_sub(k->inside, 1);
+        br_turn_give(k->t, &k->me, k->step_ns);
+    }
+}
+
+TEST(turns_share_time_and_not_steps)
+{
+    br_turns t = {.lock = BR_MUTEX};
+    _Atomic int inside = 0;
+    atomic_bool over = false;
+    br_status st = {0};
+    taker k[2] = {
+        {.t = &t, .step_ns = 300000, .inside = &inside, .over = &over},
+        {.t = &t, .step_ns = 1500000, .inside = &inside, .over = &over}};
+    double ratio;
+
+    /* What one had before the other came is not made up for. */
+    k[0].me.used_ns = t.now_ns = INT64_C(1000000000);
+    for (int i = 0; i < 2; i++)
+        t_ok(br_thread_start(&k[i].thread, "turns", take_turns, &k[i], &st),
+             &st);
+    br_sleep_ns(INT64_C(200000000));
+    atomic_store(&over, true);
+    for (int i = 0; i < 2; i++)
+        br_thread_join(&k[i].thread);
+    ratio = (double)(k[0].me.used_ns - 1000000000) /
+            (double)(k[1].me.used_ns - 1000000000);
+    ck_assert_msg(ratio > 0.7 && ratio < 1.4, "%g", ratio);
 }

@@ -243,7 +243,8 @@ TEST(books_carry_ledgers_to_the_file_and_tenants_to_the_engine)
 
     ek_open(&k, (br_lm_fake_config){0}, (br_engine_config){0});
     t_ok(br_tstore_create(s, "early", &q, &id, key, &st), &st);
-    t_ok(br_books_open(&b, k.e, path, &lost, &st), &st);
+    t_ok(br_books_open(&b, path, &lost, &st), &st);
+    t_ok(br_books_add(b, k.e, &st), &st);
     ck_assert(!lost);
     t_ok(br_tstore_create(s, "late", &q, &late, key, &st), &st);
     for (int i = 0; i < 300 && !br_engine_tenant_quota(k.e, late, &q); i++)
