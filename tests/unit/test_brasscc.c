@@ -53,6 +53,11 @@ PROGRAM(linear)
     program("linear");
 }
 
+PROGRAM(blas)
+{
+    program("blas");
+}
+
 PROGRAM(collect)
 {
     program("collect");
