@@ -39,8 +39,8 @@ typedef struct uni {
     uint8_t *join, *ahead, *mixed, *parted; /* by block */
     uint8_t *uniform, *step;                /* by value */
     uint32_t *reach, *stack;
-    uint32_t *where; /* position at which an instruction stands */
-    bool change;
+    uint32_t *where;    /* position at which an instruction stands */
+    bool change, apart; /* apart: of any loop */
 } uni;
 
 /* ---- post-dominators ------------------------------------------------------ */
@@ -190,7 +190,7 @@ part(uni *u, uint32_t b)
             continue;
         for (uint32_t s = 0; s < u->f->blks.at[b].succ.n; s++)
             stay += inside(r, u->place[u->f->blks.at[b].succ.at[s]]);
-        r->apart = true;
+        r->apart = u->apart = true;
         for (uint32_t p = r->from; p <= r->to; p++) {
             u->mixed[u->order[p]] = true;
             u->ahead[u->order[p]] |= stay > 1;
@@ -255,7 +255,7 @@ comes_out(const uni *u, uint32_t blk, const br_kins *i, unsigned a)
 {
     uint32_t v = u->f->args.at[i->arg + a], from, at = u->place[blk];
 
-    if (u->f->vals.at[v].kind != BR_KV_INS)
+    if (!u->apart || u->f->vals.at[v].kind != BR_KV_INS)
         return false;
     if (i->op == BR_K_PHI)
         at = u->place[u->f->blks.at[blk].pred.at[a]];

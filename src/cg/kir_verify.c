@@ -73,14 +73,16 @@ br_kins_rule(const br_kins *i)
 
     if (wrong)
         return wrong;
-    for (const br_kminfo *m = br_kminfo_of; m->letter; m++)
-        if (strchr(groups, m->letter) && br_kmod(i->mods, m->field) == m->value)
+    /* Values first: of a module's time, looking at letters took a third. */
+    for (const br_kminfo *m = br_kminfo_of; i->mods && m->letter; m++)
+        if (br_kmod(i->mods, m->field) == m->value && m->value &&
+            strchr(groups, m->letter))
             known |= br_kmod_put(m->field, m->value);
     if (known != i->mods)
         return "a modifier that the operation does not have";
     if (i->op == BR_K_SETP && !br_kmod(i->mods, BR_KF_CMP))
         return "setp needs a comparison";
-    if (strpbrk(groups, "2456780") && !br_kmod(i->mods, BR_KF_SUB))
+    if (*groups && !br_kmod(i->mods, BR_KF_SUB) && strpbrk(groups, "2456780"))
         return "the operation needs its modifier";
     return NULL;
 }

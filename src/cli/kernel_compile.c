@@ -35,7 +35,7 @@ print(br_cli *cli, const br_kir *m, br_str *text)
 /* Code of the kernels, as text; nobody reads code from a file yet. */
 static br_code
 code_text(br_cli *cli, const br_ktarget *t, const br_kir *m, br_str *text,
-          br_status *st)
+          int64_t *done, br_status *st)
 {
     uint32_t only = BR_KNONE;
     br_kcode *code;
@@ -44,6 +44,7 @@ code_text(br_cli *cli, const br_ktarget *t, const br_kir *m, br_str *text,
     if (br_opt_given(cli, BR_OPT_entry))
         BR_TRY(br_kernel_entry(cli, m, &only, st));
     BR_TRY(t->compile(&code, m, st));
+    done[1] = br_now_ns();
     for (uint32_t k = 0; k < m->fns.n && c == BR_OK; k++)
         if (m->fns.at[k].blks.n && (only == BR_KNONE || only == k))
             c = t->text(code, k, text);
@@ -53,7 +54,7 @@ code_text(br_cli *cli, const br_ktarget *t, const br_kir *m, br_str *text,
 
 static br_code
 compile(br_cli *cli, br_kir *m, const br_ktarget *t, br_str *text,
-        br_status *st)
+        int64_t *done, br_status *st)
 {
     const char *dump = br_opt_str(cli, BR_OPT_dump);
     uint32_t fn;
@@ -63,8 +64,9 @@ compile(br_cli *cli, br_kir *m, const br_ktarget *t, br_str *text,
     if (!dump || strcmp(dump, "input") != 0)
         BR_TRY(
             br_kir_optimise(m, dump && strcmp(dump, "asm") ? dump : NULL, st));
+    done[0] = done[1] = br_now_ns(); /* passes; code */
     if (t && (!dump || strcmp(dump, "asm") == 0))
-        BR_TRY(code_text(cli, t, m, text, st));
+        BR_TRY(code_text(cli, t, m, text, done, st));
     else
         print(cli, m, text);
     return text->oom ? br_fail(st, BR_E_OOM, "out of memory") : BR_OK;
@@ -75,7 +77,7 @@ br_cmd_kernel_compile(br_cli *cli)
 {
     const char *target = br_opt_str(cli, BR_OPT_ktarget);
     const char *dump = br_opt_str(cli, BR_OPT_dump);
-    int64_t t0 = br_now_ns(), t1;
+    int64_t t0 = br_now_ns(), t1, done[2] = {0, 0};
     const br_ktarget *t;
     br_status st = {0};
     br_str text = {0};
@@ -96,13 +98,16 @@ br_cmd_kernel_compile(br_cli *cli)
     if (br_kernel_load(cli, &m, &st) != BR_OK)
         return br_cli_fail(cli, &st);
     t1 = br_now_ns();
-    if (compile(cli, m, t, &text, &st) != BR_OK ||
+    if (compile(cli, m, t, &text, done, &st) != BR_OK ||
         br_cli_write(cli, br_opt_str(cli, BR_OPT_output), text.at, text.n,
                      &st) != BR_OK)
         code = br_cli_fail(cli, &st);
     if (code == 0 && br_opt_bool(cli, BR_OPT_time))
-        fprintf(cli->err, "read %.2f ms, passes and text %.2f ms\n",
-                (double)(t1 - t0) / 1e6, (double)(br_now_ns() - t1) / 1e6);
+        fprintf(cli->err,
+                "read %.2f ms, passes %.2f ms, code %.2f ms, text %.2f ms\n",
+                (double)(t1 - t0) / 1e6, (double)(done[0] - t1) / 1e6,
+                (double)(done[1] - done[0]) / 1e6,
+                (double)(br_now_ns() - done[1]) / 1e6);
     br_str_fini(&text);
     br_kir_free(m);
     return code;

@@ -497,19 +497,22 @@ px_flow_build(px_lower *l)
     edges(l);
     BR_TRY(order(l));
     s.use = br_try_calloc(n + 1, sizeof *s.use);
-    l->multi = br_try_alloc((n + 1) * sizeof *l->multi);
+    l->multi = br_try_alloc((2 * n + 2) * sizeof *l->multi);
     l->single = br_try_alloc((n + 1) * sizeof *l->single);
     if (!s.use || !l->multi || !l->single) {
         br_free(s.use);
         return px_oom(l->p);
     }
     memset(l->multi, 0xff, (n + 1) * sizeof *l->multi);
+    l->reg_of = l->multi + n + 1;
     memset(l->single, 0xff, (n + 1) * sizeof *l->single);
     walk(l, &s, count_writes);
     walk(l, &s, find_multi);
-    for (size_t r = 0; r < n; r++)
-        if (l->multi[r] == 0)
+    for (uint32_t r = 0; r < n; r++)
+        if (l->multi[r] == 0) {
+            l->reg_of[l->n_multi] = r;
             l->multi[r] = l->n_multi++;
+        }
     if ((uint64_t)l->n_multi * l->blks.n > MAX_CELLS)
         code = br_fail(l->p->st, BR_E_LIMIT,
                        "function %.*s: %u variables in %zu blocks are too many",

@@ -212,6 +212,7 @@ struct px_lower {
     uint32_t n_rpo;
     uint32_t n_multi;
     uint32_t *multi;  /* register -> number among those that need phis */
+    uint32_t *reg_of; /* and back */
     uint32_t *single; /* register -> its value */
     uint64_t *live;   /* [block][multi / 64] live in */
     uint32_t *out;    /* [block][multi] value at the end */

@@ -467,16 +467,15 @@ enter(px_lower *l, uint32_t b)
         return;
     }
     memset(l->cur, 0xff, l->n_multi * sizeof *l->cur);
-    for (uint32_t r = 0; k->pred.n && r < l->p->regs.n; r++) {
-        uint32_t m = l->multi[r];
-        br_kins phi = {.op = BR_K_PHI, .sym = BR_KNONE};
+    for (size_t w = 0; k->pred.n && w < words; w++)
+        for (uint64_t left = l->live[b * words + w]; left; left &= left - 1) {
+            size_t m = 64 * w + (size_t)__builtin_ctzll(left);
+            br_kins phi = {.op = BR_K_PHI, .sym = BR_KNONE};
 
-        if (m == BR_KNONE || !(l->live[b * words + m / 64] >> (m % 64) & 1))
-            continue;
-        phi.type = types[reg_class(l, r)];
-        phi.imm = r; /* until its arguments are known */
-        l->cur[m] = px_emit(l, &phi, NULL);
-    }
+            phi.type = types[reg_class(l, l->reg_of[m])];
+            phi.imm = l->reg_of[m]; /* until its arguments are known */
+            l->cur[m] = px_emit(l, &phi, NULL);
+        }
 }
 
 /* Arguments of the phis, now that every block has its end. */
