@@ -65,11 +65,16 @@ list_all(br_str *out)
 static void
 list_group(const char *group, br_str *out)
 {
+    size_t column = 16;
+
+    for (size_t i = 0; i < br_cli_cmd_count(); i++)
+        if (in_group(br_cli_cmd(i), group))
+            column = BR_MAX(column, strlen(br_cli_cmd(i)->words) + 4);
     for (size_t i = 0; i < br_cli_cmd_count(); i++) {
         const br_cmd *c = br_cli_cmd(i);
 
         if (in_group(c, group))
-            list_row(out, c->words, 16, c->summary);
+            list_row(out, c->words, (int)column, c->summary);
     }
 }
 

@@ -194,6 +194,21 @@ TEST(cli_help_fits_a_screen)
     }
 }
 
+/* "  model quantize  write a model": the longest too. */
+TEST(cli_lists_leave_a_gap_after_each_command)
+{
+    for (size_t i = 0; i < br_cli_cmd_count(); i++) {
+        const char *words = br_cli_cmd(i)->words, *end = strchr(words, ' ');
+
+        if (end) {
+            const char *page = t_printf("%.*s", (int)(end - words), words);
+
+            ck_assert_ptr_nonnull(strstr(brass(t_printf("%s --help", page)).out,
+                                         t_printf("\n  %s  ", words)));
+        }
+    }
+}
+
 TEST(cli_help_is_the_same_by_every_road)
 {
     said all = brass("help");
