@@ -4,6 +4,7 @@
  *   bench_prog NAME|FILE.json...   these instead
  *
  *   llama-3-8b   the reference's lowering at default tiles: 12,738 tasks
+ *   llama-3-70b  our own lowering: fused, activations on pages
  *   joins        334 levels, 300 tiles each waiting for all 300 before
  *   joins/sm     the same, dealt to 132 workers
  *   shuffled     the same, listed back to front: no order to lean on
@@ -486,16 +487,28 @@ show(const char *name, br_text json, bool want)
 }
 
 static br_str
-llama(void)
+lowered(const char *shape, br_mega_style style)
 {
     br_status st = {0};
     br_str s = {0};
     br_mega_prog *p;
 
-    must(br_mega_lower_shape(&p, "llama-3-8b", BR_LOWER_AMK, &st), &st);
+    must(br_mega_lower_shape(&p, shape, style, &st), &st);
     must(br_mega_save(p, &s, &st), &st);
     br_mega_free(p);
     return s;
+}
+
+static br_str
+llama_8b(void)
+{
+    return lowered("llama-3-8b", BR_LOWER_AMK);
+}
+
+static br_str
+llama_70b(void)
+{
+    return lowered("llama-3-70b", BR_LOWER_HOUSE);
 }
 
 static void
@@ -536,12 +549,13 @@ static const struct {
     const char *name;
     br_str (*make)(void);
 } programs[] = {
-    {"llama-3-8b", llama},      {"joins", joins_plain},
-    {"joins/sm", joins_sm},     {"shuffled", joins_back},
-    {"chain", chain},           {"own counters", own_counters},
-    {"one buffer", one_buffer}, {"hard pairs", hard_pairs},
-    {"fused", fused},           {"wide join", wide_join},
-    {"nested", nested},         {"windows", windows},
+    {"llama-3-8b", llama_8b},       {"llama-3-70b", llama_70b},
+    {"joins", joins_plain},         {"joins/sm", joins_sm},
+    {"shuffled", joins_back},       {"chain", chain},
+    {"own counters", own_counters}, {"one buffer", one_buffer},
+    {"hard pairs", hard_pairs},     {"fused", fused},
+    {"wide join", wide_join},       {"nested", nested},
+    {"windows", windows},
 };
 
 static bool

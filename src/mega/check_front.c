@@ -124,16 +124,6 @@ br_front_write(br_front *f, uint32_t task, uint32_t i, uint32_t j)
     write_cells(f, (at){0, 0, f->n_cells}, task, i, j);
 }
 
-static uint32_t
-latest(br_hb *h, uint32_t a, uint32_t b)
-{
-    if (a == BR_NONE || b == BR_NONE)
-        return BR_NONE;
-    if (br_hb_implies(h, b, a))
-        return b;
-    return br_hb_implies(h, a, b) ? a : BR_NONE;
-}
-
 /* Looks again at what writes have changed below. */
 static node *
 fresh(br_front *f, at p)
@@ -157,7 +147,7 @@ fresh(br_front *f, at p)
         a->task != MIXED && b->task != MIXED && ctr[a->task] == ctr[b->task]
             ? a->task
             : MIXED;
-    n->top = a->top == b->top ? a->top : latest(f->hb, a->top, b->top);
+    n->top = a->top == b->top ? a->top : br_hb_latest(f->hb, a->top, b->top);
     return n;
 }
 

@@ -146,6 +146,16 @@ br_hb_implies(br_hb *h, uint32_t b, uint32_t a)
     return h->pre[b] - h->pre[a] < h->size[a];
 }
 
+uint32_t
+br_hb_latest(br_hb *h, uint32_t a, uint32_t b)
+{
+    if (a == BR_NONE || b == BR_NONE)
+        return BR_NONE;
+    if (br_hb_implies(h, b, a))
+        return b;
+    return br_hb_implies(h, a, b) ? a : BR_NONE;
+}
+
 /* ---- the sweep ---------------------------------------------------------- */
 
 typedef struct query {

@@ -142,6 +142,8 @@ typedef struct pages {
     uint32_t n;
     uint32_t *of; /* buffer -> life, or NONE */
     uint32_t *use;
+    uint32_t *one, *other; /* of each run of users; see make_runs */
+    uint32_t n_runs;
 } pages;
 
 static void
@@ -186,7 +188,9 @@ gather(pages *g)
         g->life[i].n_use = 0;
     }
     g->use = br_chk_get(s->k, at, 4);
-    if (!g->use)
+    g->one = br_chk_get(s->k, at, 4);
+    g->other = br_chk_get(s->k, at, 4);
+    if (!g->use || !g->one || !g->other)
         return br_snd_no_memory(s);
     for (uint32_t t = 0; t < s->n; t++) {
         for (uint32_t i = s->in_off[t]; i < s->in_off[t + 1]; i++)
@@ -290,28 +294,42 @@ in_place(const br_snd *s, uint32_t t, uint32_t a, uint32_t b)
     return true;
 }
 
-/* Is every use of a before write w of b? Users of one counter are one
- * question, but for w itself: `other` is a user that is not w. */
+/* Users next to each other that signal one counter are one question: one of
+ * them, and another for when the first is who asks. Returns a counter that is
+ * complete only when all users are done, or NONE. */
+static uint32_t
+make_runs(pages *g, const life *a)
+{
+    const uint32_t *use = g->use + a->use, *ctr = g->s->ctr;
+    uint32_t top = BR_NONE, n = 0;
+
+    for (uint32_t i = 0; i < a->n_use; i++) {
+        if (n && ctr[g->one[n - 1]] == ctr[use[i]]) {
+            if (use[i] != g->one[n - 1])
+                g->other[n - 1] = use[i];
+            continue;
+        }
+        top = n ? br_hb_latest(&g->s->hb, top, ctr[use[i]]) : ctr[use[i]];
+        g->one[n] = use[i];
+        g->other[n++] = BR_NONE;
+    }
+    g->n_runs = n;
+    return top;
+}
+
+/* Is every use of a before write w of b? */
 static bool
 uses_before(pages *g, const life *a, const life *b, uint32_t w)
 {
-    br_snd *s = g->s;
+    br_hb *h = &g->s->hb;
 
-    for (uint32_t i = 0, j; i < a->n_use; i = j) {
-        uint32_t u = g->use[a->use + i], ask = u == w ? BR_NONE : u;
+    for (uint32_t i = 0; i < g->n_runs; i++) {
+        uint32_t ask = g->one[i] != w ? g->one[i] : g->other[i];
 
-        for (j = i + 1; j < a->n_use && s->ctr[g->use[a->use + j]] == s->ctr[u];
-             j++)
-            if (g->use[a->use + j] != w)
-                ask = g->use[a->use + j];
-        if (u == w && ask == BR_NONE) {
-            if (in_place(s, w, a->buffer, b->buffer))
-                continue;
-            if (!br_hb_refuse(&s->hb, w, w, b->buffer, a->buffer))
-                return false;
-        }
-        if (ask != BR_NONE &&
-            !br_hb_require(&s->hb, ask, w, b->buffer, a->buffer))
+        if (ask == BR_NONE && in_place(g->s, w, a->buffer, b->buffer))
+            continue;
+        if (!(ask == BR_NONE ? br_hb_refuse(h, w, w, b->buffer, a->buffer)
+                             : br_hb_require(h, ask, w, b->buffer, a->buffer)))
             return false;
     }
     return true;
@@ -324,7 +342,7 @@ static bool
 check_neighbours(pages *g, const life *a, const life *b)
 {
     br_snd *s = g->s;
-    uint32_t prev = BR_NONE, first[2], last[2];
+    uint32_t prev = BR_NONE, first[2], last[2], top = make_runs(g, a);
     br_deal deal = {0};
 
     span(g, a, s->hb.rank, first);
@@ -339,12 +357,13 @@ check_neighbours(pages *g, const life *a, const life *b)
         if (prev != BR_NONE && br_snd_same_waits(s, prev, w))
             continue;
         prev = w;
-        if (br_hb_bought(&s->hb, &deal, w))
+        if ((top != BR_NONE && br_hb_quick(&s->hb, top, w) == BR_YES) ||
+            br_hb_bought(&s->hb, &deal, w))
             continue;
-        deal.pairs += a->n_use;
+        deal.pairs += g->n_runs;
         if (!uses_before(g, a, b, w) ||
-            (br_hb_worth(&deal, a->n_use) &&
-             !br_hb_buy(&s->hb, &deal, &s->region, g->use + a->use, a->n_use)))
+            (br_hb_worth(&deal, g->n_runs) &&
+             !br_hb_buy(&s->hb, &deal, &s->region, g->one, g->n_runs)))
             return false;
     }
     return true;

@@ -65,6 +65,8 @@ bool br_hb_refuse(br_hb *h, uint32_t a, uint32_t b, uint32_t buffer,
 bool br_hb_settle(br_hb *h);
 /* Is a complete before b, or a itself? A no means nothing. */
 bool br_hb_implies(br_hb *h, uint32_t b, uint32_t a);
+/* Which of the two is complete only when both are; NONE: not known. */
+uint32_t br_hb_latest(br_hb *h, uint32_t a, uint32_t b);
 bool br_hb_no_memory(br_hb *h); /* false */
 /* Enough failures seen: more would only be counted. */
 bool br_hb_full(const br_hb *h);
