@@ -31,5 +31,11 @@ typedef struct br_kjob {
 /* From cli and on, all else; br_kjob_fini after failures, too. */
 br_code br_kjob_open(br_kjob *j, br_klaunch *l, br_status *st) BR_MUST_USE;
 void br_kjob_fini(br_kjob *j);
+/* Its parts. --grid and --block; --arg into params and regions, by what f says
+ * of its parameters; the outputs to their files. */
+br_code br_kjob_shape(br_cli *cli, uint32_t grid[3], uint32_t block[3],
+                      br_status *st) BR_MUST_USE;
+br_code br_kjob_args(br_kjob *j, const br_kfn *f, br_status *st) BR_MUST_USE;
+br_code br_kjob_write(const br_kjob *j, br_status *st) BR_MUST_USE;
 
 #endif

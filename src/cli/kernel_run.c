@@ -213,8 +213,8 @@ argument(br_kjob *j, const char *arg, const br_kparam *p, br_status *st)
     return bad_arg(arg, "buf: rand: u32: s32: f32: u64: s64: f64: or raw:", st);
 }
 
-static br_code
-arguments(br_kjob *j, const br_kfn *f, br_status *st)
+br_code
+br_kjob_args(br_kjob *j, const br_kfn *f, br_status *st)
 {
     const char *const *args;
     size_t n = br_opt_list(j->cli, BR_OPT_arg, &args);
@@ -253,6 +253,13 @@ three(const char *what, const char *text, uint32_t out[3], br_status *st)
     return br_fail(st, BR_E_USAGE, "--%s: X, X,Y or X,Y,Z, each from 1", what);
 }
 
+br_code
+br_kjob_shape(br_cli *cli, uint32_t grid[3], uint32_t block[3], br_status *st)
+{
+    BR_TRY(three("grid", br_opt_str(cli, BR_OPT_grid), grid, st));
+    return three("block", br_opt_str(cli, BR_OPT_block), block, st);
+}
+
 static void
 print_text(void *arg, const char *text, size_t n)
 {
@@ -277,9 +284,8 @@ br_kjob_open(br_kjob *j, br_klaunch *l, br_status *st)
 
     BR_TRY(br_kernel_load(cli, &j->m, st));
     BR_TRY(br_kernel_entry(cli, j->m, &l->fn, st));
-    BR_TRY(three("grid", br_opt_str(cli, BR_OPT_grid), l->grid, st));
-    BR_TRY(three("block", br_opt_str(cli, BR_OPT_block), l->block, st));
-    BR_TRY(arguments(j, &j->m->fns.at[l->fn], st));
+    BR_TRY(br_kjob_shape(cli, l->grid, l->block, st));
+    BR_TRY(br_kjob_args(j, &j->m->fns.at[l->fn], st));
     BR_TRY(br_kimage_new(&j->image, j->m, st));
     l->image = j->image;
     l->shared_bytes = (uint32_t)br_opt_int(cli, BR_OPT_shared);
@@ -299,6 +305,12 @@ launch(br_kjob *j, br_klaunch *l, br_status *st)
 {
     BR_TRY(br_kjob_open(j, l, st));
     BR_TRY(j->on->launch(j->code, l, st));
+    return br_kjob_write(j, st);
+}
+
+br_code
+br_kjob_write(const br_kjob *j, br_status *st)
+{
     for (size_t k = 0; k < j->buffers.n; k++)
         if (j->buffers.at[k].write && *j->buffers.at[k].write)
             BR_TRY(br_file_write(j->buffers.at[k].write, j->buffers.at[k].bytes,

@@ -1,0 +1,24 @@
+/* sim_check.h - the doors of sim_check.c.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_SIM_CHECK_H
+#define BR_SIM_CHECK_H
+
+#include "drv/sim/sim_int.h"
+
+/* Shadows of a work-group of up to n waves. */
+br_code sim_check_new(sim_group *g, unsigned n, unsigned lanes,
+                      br_status *st) BR_MUST_USE;
+void sim_check_free(sim_group *g);
+void sim_check_group(sim_group *g); /* a new work-group begins */
+/* A wave begins; the first n SGPRs are set. */
+void sim_check_start(sim_wave *w, unsigned n, uint32_t rsrc1);
+/* False: the wave stops. */
+bool sim_check_before(sim_wave *w, const sim_op *o);
+void sim_check_after(sim_wave *w, const sim_op *o);
+void sim_check_end(sim_wave *w);
+void sim_check_barrier(sim_group *g); /* all waves passed one */
+/* One lane's access; space: 0 memory, 1 LDS, 2 scratch. */
+void sim_check_access(sim_wave *w, int space, unsigned lane, uint64_t at,
+                      const uint8_t *host, unsigned bytes, bool write);
+
+#endif

@@ -1,0 +1,41 @@
+/* sim_float.h - floats as AMD's vector units compute them, one at a time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_SIM_FLOAT_H
+#define BR_SIM_FLOAT_H
+
+#include "base/bits.h"
+#include "base/half.h"
+
+/* A NaN gives way to a number; -0 is less than 0. */
+float sim_min(float a, float b);
+float sim_max(float a, float b);
+/* A NaN wins. */
+float sim_minimum(float a, float b);
+float sim_maximum(float a, float b);
+double sim_min64(double a, double b);
+double sim_max64(double a, double b);
+double sim_minimum64(double a, double b);
+double sim_maximum64(double a, double b);
+float sim_med3(float a, float b, float c);
+/* Towards zero, saturating, a NaN is 0. */
+int32_t sim_to_i32(double v);
+uint32_t sim_to_u32(double v);
+uint16_t sim_rtz16(float f);
+/* One rounding. */
+uint16_t sim_fma16(uint16_t a, uint16_t b, uint16_t c);
+/* Correctly rounded, but for exp, log, sin and cos: see approx.c of cg. */
+float sim_exp2(float a);
+float sim_log2(float a);
+float sim_sin(float turns);
+float sim_cos(float turns);
+double sim_rsq64(double a);
+float sim_rsq(float a);
+/* Bits of v_cmp_class. */
+unsigned sim_class32(uint32_t a);
+unsigned sim_class16(uint32_t a);
+unsigned sim_class64(uint64_t a);
+float sim_fract(float a);
+float sim_f16(uint32_t h);
+uint32_t sim_ldexp32(float a, int32_t e);
+
+#endif

@@ -1,0 +1,207 @@
+/* sim_flow.c - branches, barriers, the program counter, mode registers.
+ *
+ * A wave that comes to a barrier stops until all waves of its work-group that
+ * have not ended are there (gfx12: have signalled).
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/sim/sim_int.h"
+
+enum {
+    GO_NOTHING,
+    GO_BRANCH,
+    GO_SCC0,
+    GO_SCC1,
+    GO_VCCZ,
+    GO_VCCNZ,
+    GO_EXECZ,
+    GO_EXECNZ,
+    GO_END,
+    GO_BARRIER,
+    GO_SIGNAL,
+    GO_WAIT,
+    GO_MESSAGE,
+    GO_TRAP,
+    GO_GETPC,
+    GO_SETPC,
+    GO_SWAPPC,
+    GO_CALL,
+    GO_GETREG,
+    GO_SETREG,
+    GO_ROUND,
+    GO_DENORM,
+    GO_MOVFROM,
+    GO_MOVTO,
+    GO_REALTIME
+};
+
+enum {
+    REG_MODE = 1,
+    REG_STATUS = 2,
+    REG_CYCLES = 29,
+    MSG_DEALLOC = 3,
+    MSG_REALTIME = 131,
+    MODE_KEPT = 0xff, /* rounding and denormals; the rest is not modelled */
+};
+
+const sim_sem sim_flow_rows[] = {
+#define FLOW(name, what) {"s_" #name, sim_flow, NULL, NULL, 0, {GO_##what}, 0},
+#include "drv/sim/sim_flow.def"
+#undef FLOW
+    {NULL, NULL, NULL, NULL, 0, {0}, 0},
+};
+
+static void
+go(sim_wave *w, const sim_op *o, bool taken)
+{
+    if (taken)
+        w->pc += (uint64_t)((int64_t)o->imm * 4);
+}
+
+/* Here or, once everybody is, gone on. */
+static bool
+await_all(sim_wave *w)
+{
+    w->signalled = false;
+    if (w->phase != w->g->phase)
+        return true;
+    w->state = SIM_BARRIER;
+    return false;
+}
+
+static void
+arrive(sim_wave *w)
+{
+    w->signalled = true;
+    w->phase = w->g->phase;
+    w->g->arrived++;
+    sim_release(w->g);
+}
+
+/* Bits of a hardware register: id, offset, size - 1. */
+static bool
+get_reg(sim_wave *w, const sim_op *o)
+{
+    unsigned id = (unsigned)o->imm & 63, at = (unsigned)o->imm >> 6 & 31;
+    unsigned n = ((unsigned)o->imm >> 11 & 31) + 1;
+    uint64_t v = id == REG_MODE ? w->mode : id == REG_CYCLES ? w->steps : 0;
+
+    if (id != REG_MODE && id != REG_CYCLES && id != REG_STATUS)
+        return sim_fault(w, BR_E_UNSUPPORTED, "hardware register %u", id);
+    sim_set_scalar(w, &o->dst, v >> at & ((1ull << n) - 1));
+    return true;
+}
+
+static bool
+set_mode(sim_wave *w, uint32_t mode)
+{
+    w->mode = mode;
+    /* Round to nearest and keep denormals, or flush them: see sim_run.c. */
+    if (mode & 15)
+        return sim_fault(w, BR_E_UNSUPPORTED,
+                         "another rounding than to "
+                         "nearest even");
+    return true;
+}
+
+static bool
+set_reg(sim_wave *w, const sim_op *o)
+{
+    unsigned id = (unsigned)o->imm & 63, at = (unsigned)o->imm >> 6 & 31;
+    uint64_t mask = (1ull << (((unsigned)o->imm >> 11 & 31) + 1)) - 1;
+    uint64_t v = o->n_src ? sim_scalar(w, &o->src[0]) : sim_scalar(w, &o->dst);
+
+    if (id != REG_MODE)
+        return sim_fault(w, BR_E_UNSUPPORTED, "writing hardware register %u",
+                         id);
+    return set_mode(w,
+                    (uint32_t)((w->mode & ~(mask << at)) | (v & mask) << at));
+}
+
+static bool
+jump(sim_wave *w, const sim_op *o, unsigned what)
+{
+    uint64_t to = w->pc;
+
+    if (what == GO_CALL)
+        to += (uint64_t)((int64_t)o->imm * 4);
+    else if (what != GO_GETPC)
+        to = sim_scalar(w, &o->src[0]);
+    if (what != GO_SETPC)
+        sim_set_scalar(w, &o->dst, w->pc);
+    w->pc = to;
+    return true;
+}
+
+static bool
+indexed(sim_wave *w, const sim_op *o, bool from)
+{
+    sim_opnd d = o->dst, s = o->src[0];
+    sim_opnd *p = from ? &s : &d;
+
+    if (p->reg + w->s[SIM_M0] + p->n > SIM_VCC || w->s[SIM_M0] > SIM_VCC)
+        return sim_fault(w, BR_E_FAULT, "M0 names a register behind s105");
+    p->reg = (uint16_t)(p->reg + w->s[SIM_M0]);
+    sim_set_scalar(w, &d, sim_scalar(w, &s));
+    return true;
+}
+
+static bool
+message(sim_wave *w, const sim_op *o)
+{
+    if ((o->imm & 255) != MSG_DEALLOC)
+        return sim_fault(w, BR_E_UNSUPPORTED, "message %u", o->imm & 255);
+    return true;
+}
+
+static bool
+rare(sim_wave *w, const sim_op *o, unsigned what)
+{
+    switch (what) {
+    case GO_MESSAGE: return message(w, o);
+    case GO_TRAP: return sim_fault(w, BR_E_FAULT, "trap %d", o->imm);
+    case GO_GETREG: return get_reg(w, o);
+    case GO_SETREG: return set_reg(w, o);
+    case GO_ROUND:
+        return set_mode(w, (w->mode & ~15u) | ((uint32_t)o->imm & 15));
+    case GO_DENORM:
+        return set_mode(w, (w->mode & ~0xf0u) | ((uint32_t)o->imm & 15) << 4);
+    case GO_MOVFROM:
+    case GO_MOVTO: return indexed(w, o, what == GO_MOVFROM);
+    case GO_REALTIME:
+        if (o->imm != MSG_REALTIME)
+            return sim_fault(w, BR_E_UNSUPPORTED, "message %d", o->imm);
+        sim_set_scalar(w, &o->dst, w->g->sim->steps + w->steps);
+        return true;
+    default: return jump(w, o, what);
+    }
+}
+
+bool
+sim_flow(sim_wave *w, const sim_op *o)
+{
+    uint64_t vcc = w->w == 64 ? sim_pair(w, SIM_VCC) : w->s[SIM_VCC];
+
+    switch (o->sem->src[0]) {
+    case GO_NOTHING: return true;
+    case GO_BRANCH: go(w, o, true); return true;
+    case GO_SCC0: go(w, o, !w->scc); return true;
+    case GO_SCC1: go(w, o, w->scc); return true;
+    case GO_VCCZ: go(w, o, !vcc); return true;
+    case GO_VCCNZ: go(w, o, vcc != 0); return true;
+    case GO_EXECZ: go(w, o, !sim_exec(w)); return true;
+    case GO_EXECNZ: go(w, o, sim_exec(w) != 0); return true;
+    case GO_END: w->state = SIM_DONE; return false;
+    case GO_BARRIER: arrive(w); return await_all(w);
+    case GO_SIGNAL:
+        if (sim_scalar(w, &o->src[0]) != UINT64_MAX || w->signalled)
+            return sim_fault(w, BR_E_UNSUPPORTED,
+                             "a named barrier, or a signal twice");
+        arrive(w);
+        return true;
+    case GO_WAIT:
+        if (o->imm != -1 || !w->signalled)
+            return sim_fault(w, BR_E_FAULT,
+                             "waiting at a barrier without signal");
+        return await_all(w);
+    default: return rare(w, o, o->sem->src[0]);
+    }
+}

@@ -1,0 +1,277 @@
+/* sim_int.h - what the files of the simulator share.
+ *
+ * An instruction is decoded once, to a sim_op: what to call and where its
+ * operands are. Vector registers lie lane after lane: register r of a wave of W
+ * lanes is v[r * W .. r * W + W - 1]. A vector instruction is computed for 32
+ * lanes at a time (a half): operands are pointers to 32 words, and the upper
+ * words of a pair lie W words behind.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_SIM_INT_H
+#define BR_SIM_INT_H
+
+#include "cg/gcn/isa.h"
+#include "drv/sim/sim.h"
+
+enum {
+    SIM_VCC = 106,
+    SIM_TTMP = 108,
+    SIM_NULL = 124,
+    SIM_M0 = 125,
+    SIM_EXEC = 126,
+    SIM_SGPRS = 128,
+    SIM_SCC = 253,
+    SIM_MAX_SRC = 4,
+    SIM_LANES = 32, /* of a half */
+};
+#define SIM_SHARED_BASE  (1ull << 48)
+#define SIM_PRIVATE_BASE (2ull << 48)
+
+/* ---- operands --------------------------------------------------------- */
+
+typedef enum sim_file { SIM_NONE, SIM_V, SIM_S, SIM_K } sim_file;
+
+typedef struct sim_opnd {
+    uint8_t file, n; /* sim_file; dwords */
+    uint16_t reg;
+    bool neg, abs, neg_hi;
+    uint8_t sel, sel_hi; /* which half of 16 bits; of the second element */
+    uint64_t k;
+    const uint32_t *wide; /* k in each lane, 2 * 64 words */
+} sim_opnd;
+
+/* ---- lanes ------------------------------------------------------------ */
+
+typedef struct sim_lanes {
+    const uint32_t *a, *b, *c; /* sources */
+    uint32_t d[2 * SIM_LANES]; /* result: low words, high words */
+    unsigned w;                /* how far the high words of sources are */
+    uint32_t in, out;          /* a bit for each lane: carry, condition */
+    uint32_t flags;            /* clamp, neg bits of dot products */
+    unsigned first;            /* number of the first lane: 0 or 32 */
+} sim_lanes;
+typedef void (*sim_lane_fn)(sim_lanes *x);
+
+enum { SIM_CLAMP = 1, SIM_SIGNED_A = 2, SIM_SIGNED_B = 4 };
+
+typedef enum sim_type {
+    T_N,
+    T_U32,
+    T_I32,
+    T_F32,
+    T_U16,
+    T_I16,
+    T_F16,
+    T_U64,
+    T_I64,
+    T_F64,
+    T_CMP /* a bit for each lane */
+} sim_type;
+
+struct sim_wave;
+struct sim_op;
+/* False: the wave stops here (its state says why). */
+typedef bool (*sim_fn)(struct sim_wave *w, const struct sim_op *o);
+
+typedef enum sim_class {
+    SIM_SALU = 1,
+    SIM_VALU,
+    SIM_SMEM,
+    SIM_VMEM, /* global, flat, scratch, buffer */
+    SIM_LDS,
+    SIM_FLOW, /* branches, waits, barriers, the rest of SOPP */
+} sim_class;
+
+/* The meaning of a name: a row of the tables. */
+typedef struct sim_sem {
+    const char *name;
+    sim_fn fn;           /* what runs it */
+    sim_lane_fn lane;    /* for vector arithmetic */
+    void *more;          /* for others */
+    uint8_t dst, src[3]; /* sim_type */
+    uint8_t flags;
+} sim_sem;
+
+enum {
+    SEM_CIN = 1,    /* reads a lane mask */
+    SEM_COUT = 2,   /* writes one */
+    SEM_ACC = 4,    /* the destination is the last source, too */
+    SEM_PACKED = 8, /* lane function is run for both halves */
+    SEM_PAIRS = 16, /* sources are pairs of 16 bits, put in order */
+    SEM_TRANS = 32, /* transcendental unit */
+    SEM_MIX = 64,   /* sources are f32 or half of 32 bits, as op_sel_hi says */
+};
+
+typedef struct sim_op {
+    sim_fn fn;
+    const sim_sem *sem;
+    const br_gcn_row *row;
+    uint8_t words, n_src, cls, fmt;
+    /* Memory: address, data, data, base; mask: scalar offset. */
+    sim_opnd dst, sdst, src[SIM_MAX_SRC], mask;
+    int32_t imm; /* simm16, offset */
+    uint8_t omod, clamp, dst_sel, rtn;
+    bool idxen, offen;
+    bool dpp8, fi, bc;
+    uint8_t row_mask, bank_mask;
+    uint8_t perm[SIM_LANES]; /* DPP: which lane to read; 255: none */
+    bool dpp;
+    struct sim_op *y; /* the other half of a dual instruction */
+} sim_op;
+
+/* ---- waves ------------------------------------------------------------ */
+
+typedef enum sim_state { SIM_RUN, SIM_BARRIER, SIM_DONE, SIM_STOP } sim_state;
+
+typedef struct sim_group {
+    br_sim *sim;
+    const br_aql_packet *packet;
+    br_status *st;
+    uint32_t id[3], size[3]; /* of this work-group, items that exist */
+    uint8_t *lds;
+    uint32_t lds_bytes, scratch_bytes;
+    unsigned n_waves, live, arrived, phase; /* of the barrier */
+    struct sim_wave *waves;
+    struct sim_check *check; /* NULL: none */
+    br_code code;
+} sim_group;
+
+typedef struct sim_wave {
+    uint32_t s[SIM_SGPRS];
+    uint32_t *v;      /* 256 registers of w lanes */
+    uint8_t *scratch; /* scratch_bytes of each lane */
+    uint64_t pc, at;  /* next, and the instruction that runs */
+    struct sim_code *code;
+    unsigned w, id, state, phase; /* w: lanes */
+    bool scc, signalled;
+    uint32_t mode; /* HW_REG_MODE */
+    sim_group *g;
+    br_gcn_isa isa;
+    uint64_t steps;
+    struct sim_wcheck *check;
+} sim_wave;
+
+static inline uint64_t
+sim_pair(const sim_wave *w, unsigned reg)
+{
+    return (uint64_t)w->s[reg + 1] << 32 | w->s[reg];
+}
+
+/* The bits of EXEC that count. */
+static inline uint64_t
+sim_exec(const sim_wave *w)
+{
+    return w->w == 64 ? sim_pair(w, SIM_EXEC) : w->s[SIM_EXEC];
+}
+
+static inline uint32_t
+sim_exec32(const sim_wave *w, unsigned half)
+{
+    return w->s[SIM_EXEC + half];
+}
+
+/* ---- sim_decode.c ----------------------------------------------------- */
+
+typedef struct sim_code {
+    uint64_t at, bytes;
+    const uint32_t *words;
+    br_gcn_isa isa;
+    sim_op **ops; /* by word */
+    br_arena arena;
+    struct sim_code *next;
+} sim_code;
+
+/* The instruction at an address; NULL: the group has an error. */
+const sim_op *sim_fetch(sim_wave *w);
+/* Fills an operation of an instruction; NULL sem: it has no meaning. */
+bool sim_decode(br_arena *a, const br_gcn_isa *isa, const br_gcn_inst *in,
+                sim_op *o);
+const sim_sem *sim_sem_find(const br_gcn_row *row);
+
+/* ---- sim_run.c -------------------------------------------------------- */
+
+/* Fails the dispatch with where we are; false, for `return sim_fault(...)`. */
+bool sim_fault(sim_wave *w, br_code code, const char *fmt, ...) BR_PRINTF(3, 4);
+
+/* Appends which wave, pc and instruction. */
+void sim_where(const sim_wave *w, uint64_t pc, br_str *out);
+/* Lets the waves at a barrier go on once all that live have arrived. */
+void sim_release(sim_group *g);
+
+/* ---- by class --------------------------------------------------------- */
+
+/* A scalar source of up to 64 bits. */
+uint64_t sim_scalar(const sim_wave *w, const sim_opnd *o);
+void sim_set_scalar(sim_wave *w, const sim_opnd *o, uint64_t v);
+/* n bytes of memory, all of one region; NULL: outside. */
+uint8_t *sim_at(br_sim *s, uint64_t addr, uint64_t n, bool write);
+/* What an atomic of so many bytes makes of `was`. sim_atomic.c */
+uint64_t sim_atomic(unsigned act, unsigned bytes, uint64_t was, uint64_t data,
+                    uint64_t data1);
+
+bool sim_salu(sim_wave *w, const sim_op *o);
+bool sim_saveexec(sim_wave *w, const sim_op *o);
+bool sim_valu(sim_wave *w, const sim_op *o);
+bool sim_dual(sim_wave *w, const sim_op *o);
+bool sim_smem(sim_wave *w, const sim_op *o);
+bool sim_vmem(sim_wave *w, const sim_op *o);
+bool sim_ds(sim_wave *w, const sim_op *o);
+bool sim_flow(sim_wave *w, const sim_op *o);
+
+/* What memory instructions do (sim_mem.def); in src of their rows: act, bytes
+ * of an element, elements or flags. */
+typedef enum sim_act {
+    ACT_LOAD,
+    ACT_LOADS,
+    ACT_LOAD_LOW,
+    ACT_LOADS_LOW,
+    ACT_LOAD_HIGH,
+    ACT_LOADS_HIGH,
+    ACT_STORE,
+    ACT_STORE_HIGH,
+    ACT_SCALAR,
+    ACT_SCALARS,
+    ACT_LOAD2,
+    ACT_STORE2,
+    ACT_SWAP2,
+    ACT_LOAD_TID,
+    ACT_STORE_TID,
+    ACT_BPERMUTE,
+    ACT_PERMUTE,
+    ACT_SWIZZLE,
+    ACT_APPEND,
+    ACT_CONSUME,
+    ACT_NOTHING,
+    ACT_ATOMIC, /* from here on */
+    ACT_SWAP = ACT_ATOMIC,
+    ACT_CMPSWAP,
+    ACT_CMPSTORE,
+    ACT_ADD,
+    ACT_SUB,
+    ACT_RSUB,
+    ACT_INC,
+    ACT_DEC,
+    ACT_MINI,
+    ACT_MINU,
+    ACT_MAXI,
+    ACT_MAXU,
+    ACT_AND,
+    ACT_OR,
+    ACT_XOR,
+    ACT_MSKOR,
+    ACT_CSUB,
+    ACT_CONDSUB,
+    ACT_FADD,
+    ACT_FMIN,
+    ACT_FMAX,
+    ACT_FCMPSWAP,
+    ACT_FCMPSTORE,
+    ACT_PKF16,
+    ACT_PKBF16,
+    ACT_WRAP,
+} sim_act;
+
+/* The tables of names, each ended by a NULL name. */
+extern const sim_sem sim_salu_rows[], sim_lane_rows[], sim_cross_rows[],
+    sim_mem_rows[], sim_flow_rows[];
+
+#endif

@@ -1,0 +1,425 @@
+/* sim_lane.c - vector arithmetic: a function for each row of sim_lane.def, over
+ * 32 lanes. Nothing here knows of masks or registers: sim_valu.c brings the
+ * sources and takes the results.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/sim/sim_float.h"
+#include "drv/sim/sim_int.h"
+
+#include <math.h>
+
+/* ---- what rows call --------------------------------------------------- */
+
+#define MIN2(x, y) ((x) < (y) ? (x) : (y))
+#define MAX2(x, y) ((x) > (y) ? (x) : (y))
+#define DIFF(x, y) ((x) > (y) ? (x) - (y) : (y) - (x))
+#define I24(v)     ((int32_t)((uint32_t)(v) << 8) >> 8)
+#define U24(v)     ((v)&0xffffffu)
+#define CLAMP16(v) ((v) < -32768 ? -32768 : (v) > 32767 ? 32767 : (v))
+#define CLAMP8(v)  ((uint32_t)((v) < 0 ? 0 : (v) > 255 ? 255 : (v)))
+#define BF(v)      br_bf16_to_f32((uint16_t)(v))
+#define CIN        (x->in >> i & 1)
+#define COUT(v)    carry_out(x, i, v)
+#define CLAMPS     (x->flags & SIM_CLAMP)
+#define SATU32(v)  (CLAMPS ? sat_u((int64_t)(v), UINT32_MAX) : (uint32_t)(v))
+#define SATU16(v)  (CLAMPS ? sat_u(v, 65535) : (uint32_t)(v))
+#define SATI32(v)  (CLAMPS ? (int32_t)sat_i(v, INT32_MAX) : (int32_t)(v))
+#define SATI16(v)  (CLAMPS ? (int32_t)sat_i(v, 32767) : (v))
+
+static uint32_t
+sat_u(int64_t v, uint32_t most)
+{
+    return v < 0 ? 0 : v > most ? most : (uint32_t)v;
+}
+
+static int64_t
+sat_i(int64_t v, int64_t most)
+{
+    return v > most ? most : v < -most - 1 ? -most - 1 : v;
+}
+
+static uint32_t
+carry_out(sim_lanes *x, unsigned i, uint64_t v)
+{
+    x->out |= (uint32_t)(v >> 32 & 1) << i;
+    /* With clamp a sum or difference that does not fit is its limit; a borrow
+     * leaves all high bits set. */
+    if (CLAMPS && v >> 32)
+        return v >> 33 ? 0 : UINT32_MAX;
+    return (uint32_t)v;
+}
+
+static uint64_t
+sim_mad64(uint64_t product, uint64_t c, sim_lanes *x, unsigned i)
+{
+    uint64_t r = product + c;
+
+    x->out |= (uint32_t)(r < c) << i;
+    return r;
+}
+
+static int64_t
+sim_madi64(int64_t product, int64_t c, sim_lanes *x, unsigned i)
+{
+    int64_t r;
+
+    x->out |= (uint32_t)__builtin_add_overflow(product, c, &r) << i;
+    return r;
+}
+
+static uint32_t
+sim_rev32(uint32_t v)
+{
+    v = (v >> 1 & 0x55555555) | (v & 0x55555555) << 1;
+    v = (v >> 2 & 0x33333333) | (v & 0x33333333) << 2;
+    v = (v >> 4 & 0x0f0f0f0f) | (v & 0x0f0f0f0f) << 4;
+    return __builtin_bswap32(v);
+}
+
+static uint32_t
+sim_cls32(int32_t v)
+{
+    return v == 0 || v == -1 ? ~0u : (uint32_t)__builtin_clrsb(v) + 1;
+}
+
+static uint32_t
+sim_bfe(uint32_t v, unsigned at, unsigned n)
+{
+    return v >> at & ((1u << n) - 1);
+}
+
+static uint32_t
+sim_bfei(uint32_t v, unsigned at, unsigned n)
+{
+    return n ? (uint32_t)((int64_t)((uint64_t)((int64_t)(int32_t)v >> at)
+                                    << (64 - n)) >>
+                          (64 - n))
+             : 0;
+}
+
+static uint32_t
+sim_perm(uint32_t a, uint32_t b, uint32_t sel)
+{
+    uint64_t both = (uint64_t)a << 32 | b;
+    uint32_t r = 0;
+
+    for (int k = 0; k < 4; k++) {
+        uint32_t s = sel >> 8 * k & 255, v;
+
+        if (s < 8)
+            v = (uint32_t)(both >> 8 * s) & 255;
+        else if (s < 12) /* the sign of a half */
+            v = both >> (16 * (s - 8) + 15) & 1 ? 255 : 0;
+        else
+            v = s == 12 ? 0 : 255;
+        r |= v << 8 * k;
+    }
+    return r;
+}
+
+static uint32_t
+sim_sad8(uint32_t a, uint32_t b, bool masked)
+{
+    uint32_t r = 0;
+
+    for (int k = 0; k < 32; k += 8)
+        if (!masked || b >> k & 255)
+            r += DIFF(a >> k & 255, b >> k & 255);
+    return r;
+}
+
+static uint32_t
+sim_lerp8(uint32_t a, uint32_t b, uint32_t c)
+{
+    uint32_t r = 0;
+
+    for (int k = 0; k < 32; k += 8)
+        r |= ((a >> k & 255) + (b >> k & 255) + (c >> k & 1)) >> 1 << k;
+    return r;
+}
+
+static uint32_t
+sim_dot(uint32_t a, uint32_t b, uint32_t c, int bits, uint32_t flags)
+{
+    uint32_t m = (1u << bits) - 1, top = 1u << (bits - 1);
+    int64_t sum =
+        flags & (SIM_SIGNED_A | SIM_SIGNED_B) ? (int32_t)c : (int64_t)c;
+
+    for (int k = 0; k < 32; k += bits) {
+        uint32_t p = a >> k & m, q = b >> k & m;
+        int64_t u = flags & SIM_SIGNED_A ? (int32_t)(p ^ top) - (int32_t)top
+                                         : (int32_t)p;
+        int64_t v = flags & SIM_SIGNED_B ? (int32_t)(q ^ top) - (int32_t)top
+                                         : (int32_t)q;
+
+        sum += u * v;
+    }
+    if (flags & SIM_CLAMP)
+        return flags & (SIM_SIGNED_A | SIM_SIGNED_B)
+                   ? (uint32_t)sat_i(sum, INT32_MAX)
+                   : sat_u(sum, UINT32_MAX);
+    return (uint32_t)sum;
+}
+
+static uint32_t
+sim_snorm(float a)
+{
+    return (uint32_t)(int32_t)rintf(sim_min(sim_max(a, -1), 1) * 32767) &
+           0xffff;
+}
+
+static uint32_t
+sim_unorm(float a)
+{
+    return (uint32_t)rintf(sim_min(sim_max(a, 0), 1) * 65535);
+}
+
+static float
+sim_mant(float a)
+{
+    int e;
+
+    return frexpf(a, &e);
+}
+
+static double
+sim_mant64(double a)
+{
+    int e;
+
+    return frexp(a, &e);
+}
+
+static double
+sim_fract64(double a)
+{
+    double r = a - floor(a);
+
+    return r >= 1 ? 0x1.fffffffffffffp-1 : r;
+}
+
+/* ---- division: scale, multiply, fix up -------------------------------- */
+
+/* quotient, denominator, numerator */
+static float
+sim_fixup32(float q, float d, float n)
+{
+    bool sign = signbit(d) != signbit(n);
+
+    if (isnan(n) || isnan(d))
+        return isnan(n) ? n : d;
+    if ((n == 0 && d == 0) || (isinf(n) && isinf(d)))
+        return br_f32_of(0xffc00000);
+    if (d == 0 || isinf(n))
+        return sign ? -INFINITY : INFINITY;
+    if (isinf(d) || n == 0)
+        return sign ? -0.0f : 0.0f;
+    return copysignf(q, sign ? -1.0f : 1.0f);
+}
+
+static double
+sim_fixup64(double q, double d, double n)
+{
+    bool sign = signbit(d) != signbit(n);
+
+    if (isnan(n) || isnan(d))
+        return isnan(n) ? n : d;
+    if ((n == 0 && d == 0) || (isinf(n) && isinf(d)))
+        return br_f64_of(0xfff8000000000000);
+    if (d == 0 || isinf(n))
+        return sign ? -(double)INFINITY : (double)INFINITY;
+    if (isinf(d) || n == 0)
+        return sign ? -0.0 : 0.0;
+    return copysign(q, sign ? -1.0 : 1.0);
+}
+
+/* The addend's size says which way the sources were scaled. */
+static int
+sim_fmas_scale(float c)
+{
+    return ilogbf(c) > 0 ? 64 : -64;
+}
+
+static int
+sim_fmas_scale64(double c)
+{
+    return ilogb(c) > 0 ? 128 : -128;
+}
+
+static int
+exponent32(float a)
+{
+    return (int)(br_f32_bits(a) >> 23 & 255);
+}
+
+static int
+exponent64(double a)
+{
+    return (int)(br_f64_bits(a) >> 52 & 2047);
+}
+
+/* a: what is scaled, b: denominator, c: numerator; the lane's bit says that
+ * div_fmas has to scale back. */
+static float
+sim_scale32(float a, float b, float c, sim_lanes *x, unsigned i)
+{
+    int apart = exponent32(c) - exponent32(b);
+    float inverse = 1 / b, quotient = c / b;
+
+    if (b == 0 || c == 0)
+        return br_f32_of(0x7fc00000);
+    if (apart >= 96) {
+        x->out |= 1u << i;
+        return br_f32_bits(a) == br_f32_bits(b) ? ldexpf(a, 64) : a;
+    }
+    if (exponent32(b) == 0)
+        return ldexpf(a, 64);
+    if (exponent32(inverse) == 0 && exponent32(quotient) == 0) {
+        x->out |= 1u << i;
+        return br_f32_bits(a) == br_f32_bits(b) ? ldexpf(a, -64) : a;
+    }
+    if (exponent32(inverse) == 0)
+        return ldexpf(a, -64);
+    if (exponent32(quotient) == 0) {
+        x->out |= 1u << i;
+        return br_f32_bits(a) == br_f32_bits(c) ? ldexpf(a, 64) : a;
+    }
+    return exponent32(c) <= 23 ? ldexpf(a, 64) : a;
+}
+
+static double
+sim_scale64(double a, double b, double c, sim_lanes *x, unsigned i)
+{
+    int apart = exponent64(c) - exponent64(b);
+    double inverse = 1 / b, quotient = c / b;
+
+    if (b == 0 || c == 0)
+        return br_f64_of(0x7ff8000000000000);
+    if (apart >= 768) {
+        x->out |= 1u << i;
+        return br_f64_bits(a) == br_f64_bits(b) ? ldexp(a, 128) : a;
+    }
+    if (exponent64(b) == 0)
+        return ldexp(a, 128);
+    if (exponent64(inverse) == 0 && exponent64(quotient) == 0) {
+        x->out |= 1u << i;
+        return br_f64_bits(a) == br_f64_bits(b) ? ldexp(a, -128) : a;
+    }
+    if (exponent64(inverse) == 0)
+        return ldexp(a, -128);
+    if (exponent64(quotient) == 0) {
+        x->out |= 1u << i;
+        return br_f64_bits(a) == br_f64_bits(c) ? ldexp(a, 128) : a;
+    }
+    return exponent64(c) <= 53 ? ldexp(a, 128) : a;
+}
+
+/* ---- the rows --------------------------------------------------------- */
+
+#define C_N      uint32_t
+#define C_U32    uint32_t
+#define C_I32    int32_t
+#define C_F32    float
+#define C_U16    uint16_t
+#define C_I16    int16_t
+#define C_F16    float
+#define C_H16    uint16_t
+#define C_C32    uint32_t
+#define C_U64    uint64_t
+#define C_I64    int64_t
+#define C_F64    double
+#define C_C64    uint64_t
+
+#define WIDE(p)  ((uint64_t)(p)[i + x->w] << 32 | (p)[i])
+#define G_N(p)   0
+#define G_U32(p) (p)[i]
+#define G_I32(p) (int32_t)(p)[i]
+#define G_F32(p) br_f32_of((p)[i])
+#define G_U16(p) (uint16_t)(p)[i]
+#define G_I16(p) (int16_t)(p)[i]
+#define G_F16(p) sim_f16((p)[i])
+#define G_H16(p) (uint16_t)(p)[i]
+#define G_C32(p) (p)[i]
+#define G_U64(p) WIDE(p)
+#define G_I64(p) (int64_t) WIDE(p)
+#define G_F64(p) br_f64_of(WIDE(p))
+#define G_C64(p) WIDE(p)
+
+#define P_U32(v) x->d[i] = (uint32_t)(v)
+#define P_I32(v) x->d[i] = (uint32_t)(v)
+#define P_F32(v) x->d[i] = br_f32_bits((float)(v))
+#define P_U16(v) x->d[i] = (uint16_t)(v)
+#define P_I16(v) x->d[i] = (uint16_t)(v)
+#define P_F16(v) x->d[i] = br_f32_to_f16(v)
+#define P_U64(v) put64(x, i, (uint64_t)(v))
+#define P_I64(v) put64(x, i, (uint64_t)(v))
+#define P_F64(v) put64(x, i, br_f64_bits(v))
+
+static inline void
+put64(sim_lanes *x, unsigned i, uint64_t v)
+{
+    x->d[i] = (uint32_t)v;
+    x->d[i + SIM_LANES] = (uint32_t)(v >> 32);
+}
+
+#define LANE(name, D, A, B, C, value, fl)          \
+    static void lane_##name(sim_lanes *x)          \
+    {                                              \
+        for (unsigned i = 0; i < SIM_LANES; i++) { \
+            C_##A a = G_##A(x->a);                 \
+            C_##B b = G_##B(x->b);                 \
+            C_##C c = G_##C(x->c);                 \
+                                                   \
+            (void)a;                               \
+            (void)b;                               \
+            (void)c;                               \
+            P_##D(value);                          \
+        }                                          \
+    }
+#define COMPARE(name, A, B, value)                 \
+    static void lane_##name(sim_lanes *x)          \
+    {                                              \
+        uint32_t out = 0;                          \
+                                                   \
+        for (unsigned i = 0; i < SIM_LANES; i++) { \
+            C_##A a = G_##A(x->a);                 \
+            C_##B b = G_##B(x->b);                 \
+                                                   \
+            (void)a;                               \
+            (void)b;                               \
+            out |= (uint32_t)(value) << i;         \
+        }                                          \
+        x->out = out;                              \
+    }
+#define PACKED(name, of)
+#include "drv/sim/sim_lane.def"
+#undef LANE
+#undef COMPARE
+#undef PACKED
+
+/* For modifiers, H16 is an f16 and C32 an f32; what is no float takes none. */
+#define T_H16 T_F16
+#define T_C32 T_F32
+#define T_C64 T_F64
+
+const sim_sem sim_lane_rows[] = {
+#define LANE(name, D, A, B, C, value, fl) \
+    {"v_" #name, sim_valu, lane_##name, NULL, T_##D, {T_##A, T_##B, T_##C}, fl},
+#define COMPARE(name, A, B, value)                            \
+    {"v_" #name,          sim_valu, lane_##name, NULL, T_CMP, \
+     {T_##A, T_##B, T_N}, SEM_COUT},
+#define PACKED(name, of)
+#include "drv/sim/sim_lane.def"
+#undef LANE
+#undef COMPARE
+#undef PACKED
+#define LANE(name, D, A, B, C, value, fl)
+#define COMPARE(name, A, B, value)
+#define PACKED(name, of)                                                  \
+    {"v_" #name, sim_valu, lane_##of, NULL, T_U32, {T_U16, T_U16, T_U16}, \
+     SEM_PACKED},
+#include "drv/sim/sim_lane.def"
+#undef LANE
+#undef COMPARE
+#undef PACKED
+    {NULL, NULL, NULL, NULL, 0, {0}, 0},
+};

@@ -1,0 +1,422 @@
+/* sim_mem.c - scalar loads, vector memory, local memory.
+ *
+ * Every lane's access is checked: to be inside one region, a lane's scratch or
+ * the work-group's LDS; atomics on their size. A value arrives at once; what
+ * has to be waited for is sim_check.c's.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/sim/sim_check.h"
+#include "drv/sim/sim_int.h"
+
+#include <string.h>
+
+const sim_sem sim_mem_rows[] = {
+#define MEM(name, act, bytes, n) \
+    {#name, NULL, NULL, NULL, 0, {ACT_##act, bytes, n}, 0},
+#include "drv/sim/sim_mem.def"
+#undef MEM
+    {NULL, NULL, NULL, NULL, 0, {0}, 0},
+};
+
+/* ---- places ----------------------------------------------------------- */
+
+uint8_t *
+sim_at(br_sim *s, uint64_t addr, uint64_t n, bool write)
+{
+    const br_kregion *r = s->regions.at + s->hit;
+    size_t lo = 0, hi = s->regions.n;
+
+    if (!hi)
+        return NULL;
+    if (addr - r->addr >= r->bytes) {
+        while (lo < hi) {
+            size_t mid = lo + (hi - lo) / 2;
+
+            if (s->regions.at[mid].addr <= addr)
+                lo = mid + 1;
+            else
+                hi = mid;
+        }
+        if (!lo)
+            return NULL;
+        s->hit = lo - 1;
+        r = s->regions.at + s->hit;
+    }
+    addr -= r->addr;
+    if (addr >= r->bytes || n > r->bytes - addr || (write && r->read_only))
+        return NULL;
+    return r->host + addr;
+}
+
+typedef struct spot {
+    enum { IN_MEMORY, IN_LDS, IN_SCRATCH } space;
+    uint64_t at;
+} spot;
+
+static bool
+outside(sim_wave *w, spot p, unsigned lane, unsigned bytes, bool write)
+{
+    static const char *const spaces[] = {"memory", "local memory", "scratch"};
+
+    return sim_fault(w, BR_E_FAULT,
+                     "lane %u: %s of %u bytes at 0x%llx of %s, outside of what "
+                     "is there",
+                     lane, write ? "a write" : "a read", bytes,
+                     (unsigned long long)p.at, spaces[p.space]);
+}
+
+static uint8_t *
+reach(sim_wave *w, spot p, unsigned lane, unsigned bytes, bool write)
+{
+    sim_group *g = w->g;
+    uint8_t *host = NULL;
+
+    if (p.space == IN_MEMORY)
+        host = sim_at(g->sim, p.at, bytes, write);
+    else if (p.space == IN_LDS && p.at < g->lds_bytes &&
+             bytes <= g->lds_bytes - p.at)
+        host = g->lds + p.at;
+    else if (p.space == IN_SCRATCH && p.at < g->scratch_bytes &&
+             bytes <= g->scratch_bytes - p.at)
+        host = w->scratch + (size_t)lane * g->scratch_bytes + p.at;
+    if (!host)
+        outside(w, p, lane, bytes, write);
+    else if (w->check)
+        sim_check_access(w, p.space, lane, p.at, host, bytes, write);
+    return host;
+}
+
+/* ---- scalar loads ----------------------------------------------------- */
+
+bool
+sim_smem(sim_wave *w, const sim_op *o)
+{
+    unsigned bytes = o->sem->src[1], n = o->sem->src[2];
+    uint64_t at, size = UINT64_MAX;
+    uint8_t *p;
+
+    if (o->sem->src[0] == ACT_NOTHING)
+        return true;
+    at = sim_pair(w, o->src[3].reg);
+    if (o->src[3].n == 4) { /* a buffer's descriptor */
+        at &= (1ull << 48) - 1;
+        size = w->s[o->src[3].reg + 2];
+    }
+    at += (uint64_t)(int64_t)o->imm;
+    if (o->mask.file)
+        at += (uint32_t)sim_scalar(w, &o->mask);
+    if (bytes == 4)
+        at &= ~3ull;
+    if (size != UINT64_MAX &&
+        at - (sim_pair(w, o->src[3].reg) & ((1ull << 48) - 1)) + 4ull * n >
+            size)
+        return sim_fault(w, BR_E_FAULT, "a scalar read past a buffer's end");
+    p = reach(w, (spot){IN_MEMORY, at}, 0, bytes * n, false);
+    if (!p)
+        return false;
+    for (unsigned k = 0; k < n; k++) {
+        uint32_t v = 0;
+
+        memcpy(&v, p + k * bytes, bytes);
+        if (o->sem->src[0] == ACT_LOADS)
+            v = bytes == 1 ? (uint32_t)(int8_t)v : (uint32_t)(int16_t)v;
+        if (o->dst.reg + k < SIM_SGPRS && o->dst.reg != SIM_NULL)
+            w->s[o->dst.reg + k] = v;
+    }
+    return true;
+}
+
+/* ---- one lane of a load, a store or an atomic ------------------------- */
+
+static uint32_t *
+lane_reg(sim_wave *w, unsigned reg, unsigned lane)
+{
+    return w->v + (size_t)reg * w->w + lane;
+}
+
+static uint64_t
+get(sim_wave *w, unsigned reg, unsigned lane, unsigned bytes)
+{
+    uint64_t v = *lane_reg(w, reg, lane);
+
+    return bytes == 8 ? v | (uint64_t)*lane_reg(w, reg + 1, lane) << 32 : v;
+}
+
+static void
+set(sim_wave *w, unsigned reg, unsigned lane, unsigned bytes, uint64_t v)
+{
+    *lane_reg(w, reg, lane) = (uint32_t)v;
+    if (bytes == 8)
+        *lane_reg(w, reg + 1, lane) = (uint32_t)(v >> 32);
+}
+
+static void
+load_part(sim_wave *w, const sim_op *o, unsigned lane, const uint8_t *p)
+{
+    unsigned act = o->sem->src[0], bytes = o->sem->src[1];
+    uint32_t v = 0, *d = lane_reg(w, o->dst.reg, lane);
+
+    memcpy(&v, p, bytes);
+    if (act == ACT_LOADS || act == ACT_LOADS_LOW || act == ACT_LOADS_HIGH)
+        v = bytes == 1 ? (uint32_t)(int8_t)v : (uint32_t)(int16_t)v;
+    if (act == ACT_LOAD || act == ACT_LOADS)
+        *d = v;
+    else if (act == ACT_LOAD_LOW || act == ACT_LOADS_LOW)
+        *d = (*d & 0xffff0000) | (v & 0xffff);
+    else
+        *d = (*d & 0xffff) | v << 16;
+}
+
+static bool
+atomic(sim_wave *w, const sim_op *o, unsigned lane, spot at)
+{
+    unsigned act = o->sem->src[0], bytes = o->sem->src[1];
+    unsigned reg = o->src[1].reg, next = reg + bytes / 4;
+    uint64_t was = 0, data, data1 = 0, now;
+    uint8_t *p;
+
+    if (at.at % bytes)
+        return sim_fault(w, BR_E_FAULT,
+                         "lane %u: an atomic of %u bytes at 0x%llx", lane,
+                         bytes, (unsigned long long)at.at);
+    p = reach(w, at, lane, bytes, true);
+    if (!p)
+        return false;
+    data = get(w, reg, lane, bytes);
+    if (act == ACT_CMPSWAP || act == ACT_FCMPSWAP)
+        data1 = get(w, next, lane, bytes);
+    else if (o->src[2].n)
+        data1 = get(w, o->src[2].reg, lane, bytes);
+    memcpy(&was, p, bytes);
+    now = sim_atomic(act, bytes, was, data, data1);
+    memcpy(p, &now, bytes);
+    if (o->rtn)
+        set(w, o->dst.reg, lane, bytes, was);
+    return true;
+}
+
+static bool
+access(sim_wave *w, const sim_op *o, unsigned lane, spot at)
+{
+    unsigned act = o->sem->src[0], bytes = o->sem->src[1], n = o->sem->src[2];
+    bool stores = act == ACT_STORE || act == ACT_STORE_HIGH;
+    uint8_t *p;
+
+    if (act >= ACT_ATOMIC)
+        return atomic(w, o, lane, at);
+    p = reach(w, at, lane, bytes * n, stores);
+    if (!p)
+        return false;
+    if (!stores && bytes == 4 && act == ACT_LOAD) {
+        for (unsigned k = 0; k < n; k++)
+            memcpy(lane_reg(w, o->dst.reg + k, lane), p + 4 * k, 4);
+    } else if (!stores) {
+        load_part(w, o, lane, p);
+    } else {
+        for (unsigned k = 0; k < n; k++) {
+            uint32_t v = *lane_reg(w, o->src[1].reg + k, lane);
+
+            v = act == ACT_STORE_HIGH ? v >> 16 : v;
+            memcpy(p + k * bytes, &v, bytes);
+        }
+    }
+    return true;
+}
+
+/* ---- vector memory ---------------------------------------------------- */
+
+/* 1: there, 0: outside a buffer's range, which reads zero. */
+static int
+buffer_spot(sim_wave *w, const sim_op *o, unsigned lane, spot *at)
+{
+    const uint32_t *d = &w->s[o->src[3].reg];
+    uint64_t base = ((uint64_t)d[1] << 32 | d[0]) & ((1ull << 48) - 1);
+    uint32_t stride = d[1] >> 16 & 0x3fff, records = d[2];
+    uint32_t index = 0, offset = (uint32_t)o->imm, s = 0;
+    unsigned reg = o->src[0].reg, size = o->sem->src[1] * o->sem->src[2];
+
+    if (o->idxen)
+        index = *lane_reg(w, reg, lane);
+    if (o->offen)
+        offset += *lane_reg(w, reg + o->idxen, lane);
+    if (o->mask.file)
+        s = (uint32_t)sim_scalar(w, &o->mask);
+    at->space = IN_MEMORY;
+    at->at = base + (uint64_t)index * stride + offset + s;
+    if (stride)
+        return index < records;
+    return offset <= records && size <= records - offset;
+}
+
+static spot
+vector_spot(sim_wave *w, const sim_op *o, unsigned lane)
+{
+    spot p = {IN_MEMORY, (uint64_t)(int64_t)o->imm};
+    const sim_opnd *base = &o->src[3];
+    bool scratch = o->fmt == BR_FMT_SCRATCH || o->fmt == BR_FMT_VSCRATCH;
+
+    if (scratch) {
+        uint32_t at = (uint32_t)o->imm;
+
+        at += o->src[0].file ? *lane_reg(w, o->src[0].reg, lane) : 0;
+        at += base->file ? w->s[base->reg] : 0;
+        return (spot){IN_SCRATCH, at};
+    }
+    if (base->file)
+        p.at += sim_pair(w, base->reg) + *lane_reg(w, o->src[0].reg, lane);
+    else
+        p.at += get(w, o->src[0].reg, lane, 8);
+    if (o->fmt == BR_FMT_FLAT || o->fmt == BR_FMT_VFLAT) {
+        if (p.at >> 32 == SIM_SHARED_BASE >> 32)
+            return (spot){IN_LDS, (uint32_t)p.at};
+        if (p.at >> 32 == SIM_PRIVATE_BASE >> 32)
+            return (spot){IN_SCRATCH, (uint32_t)p.at};
+    }
+    return p;
+}
+
+bool
+sim_vmem(sim_wave *w, const sim_op *o)
+{
+    uint64_t exec = sim_exec(w);
+    bool buffer = o->fmt == BR_FMT_MUBUF || o->fmt == BR_FMT_VBUFFER;
+
+    if (o->sem->src[0] == ACT_NOTHING)
+        return true;
+    for (unsigned lane = 0; exec; lane++, exec >>= 1) {
+        spot at;
+
+        if (!(exec & 1))
+            continue;
+        if (!buffer) {
+            at = vector_spot(w, o, lane);
+        } else if (!buffer_spot(w, o, lane, &at)) {
+            for (unsigned k = 0; o->rtn && k < o->dst.n; k++)
+                *lane_reg(w, o->dst.reg + k, lane) = 0;
+            continue;
+        }
+        if (!access(w, o, lane, at))
+            return false;
+    }
+    return true;
+}
+
+/* ---- local memory ----------------------------------------------------- */
+
+static bool
+two(sim_wave *w, const sim_op *o, unsigned lane)
+{
+    unsigned act = o->sem->src[0], bytes = o->sem->src[1];
+    unsigned shift = o->sem->src[2], half = bytes / 4;
+    uint32_t base = *lane_reg(w, o->src[0].reg, lane);
+
+    for (unsigned k = 0; k < 2; k++) {
+        uint32_t at =
+            base + (((uint32_t)o->imm >> 8 * k & 255) << shift) * bytes;
+        uint8_t *p =
+            reach(w, (spot){IN_LDS, at}, lane, bytes, act != ACT_LOAD2);
+        uint64_t v = 0, was = 0;
+
+        if (!p)
+            return false;
+        memcpy(&was, p, bytes);
+        v = get(w, o->src[1 + k].reg, lane, bytes);
+        if (act != ACT_LOAD2)
+            memcpy(p, &v, bytes);
+        if (act != ACT_STORE2)
+            set(w, o->dst.reg + k * half, lane, bytes, was);
+    }
+    return true;
+}
+
+/* Lanes exchange values: nothing is stored. */
+static bool
+exchange(sim_wave *w, const sim_op *o)
+{
+    unsigned act = o->sem->src[0], off = (unsigned)o->imm;
+    uint64_t exec = sim_exec(w);
+    uint32_t d[64] = {0}, *to = lane_reg(w, o->dst.reg, 0);
+    const uint32_t *addr = lane_reg(w, o->src[0].reg, 0);
+    const uint32_t *data = lane_reg(w, o->src[1].reg, 0);
+
+    for (unsigned i = 0; i < w->w; i++) {
+        unsigned k, half = i & 32;
+
+        if (!(exec >> i & 1))
+            continue;
+        if (act == ACT_SWIZZLE) {
+            k = off & 0x8000
+                    ? (i & ~3u) | (off >> 2 * (i & 3) & 3)
+                    : half | ((((i & off) | off >> 5) ^ off >> 10) & 31);
+            d[i] = exec >> k & 1 ? addr[k] : 0;
+            continue;
+        }
+        k = half | ((addr[i] + off) / 4 & 31);
+        if (act == ACT_BPERMUTE)
+            d[i] = exec >> k & 1 ? data[k] : 0;
+        else
+            d[k] = data[i];
+    }
+    for (unsigned i = 0; i < w->w; i++)
+        to[i] = exec >> i & 1 ? d[i] : to[i];
+    return true;
+}
+
+static bool
+count(sim_wave *w, const sim_op *o)
+{
+    uint32_t at = (w->s[SIM_M0] & 0xffff) + (uint32_t)o->imm, was, now;
+    uint32_t n = (uint32_t)__builtin_popcountll(sim_exec(w));
+    uint8_t *p = reach(w, (spot){IN_LDS, at}, 0, 4, true);
+
+    if (!p)
+        return false;
+    memcpy(&was, p, 4);
+    now = o->sem->src[0] == ACT_APPEND ? was + n : was - n;
+    memcpy(p, &now, 4);
+    for (unsigned i = 0; i < w->w; i++)
+        if (sim_exec(w) >> i & 1)
+            *lane_reg(w, o->dst.reg, i) = was;
+    return true;
+}
+
+bool
+sim_ds(sim_wave *w, const sim_op *o)
+{
+    unsigned act = o->sem->src[0];
+    uint64_t exec = sim_exec(w);
+    bool ok = true;
+
+    if (act == ACT_NOTHING)
+        return true;
+    if (act == ACT_BPERMUTE || act == ACT_PERMUTE || act == ACT_SWIZZLE)
+        return exchange(w, o);
+    if (act == ACT_APPEND || act == ACT_CONSUME)
+        return !exec || count(w, o);
+    for (unsigned lane = 0; exec && ok; lane++, exec >>= 1) {
+        spot at = {IN_LDS, 0};
+
+        if (!(exec & 1))
+            continue;
+        if (act == ACT_LOAD2 || act == ACT_STORE2 || act == ACT_SWAP2) {
+            ok = two(w, o, lane);
+            continue;
+        }
+        if (act == ACT_LOAD_TID || act == ACT_STORE_TID)
+            at.at = (w->s[SIM_M0] & 0xffff) + lane * 4u;
+        else
+            at.at = *lane_reg(w, o->src[0].reg, lane);
+        at.at = (uint32_t)(at.at + (uint32_t)o->imm);
+        if (act == ACT_LOAD_TID || act == ACT_STORE_TID) {
+            uint8_t *p = reach(w, at, lane, 4, act == ACT_STORE_TID);
+
+            ok = p != NULL;
+            if (ok && act == ACT_LOAD_TID)
+                memcpy(lane_reg(w, o->dst.reg, lane), p, 4);
+            else if (ok)
+                memcpy(p, lane_reg(w, o->src[1].reg, lane), 4);
+        } else {
+            ok = access(w, o, lane, at);
+        }
+    }
+    return ok;
+}

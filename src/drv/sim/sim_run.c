@@ -1,0 +1,489 @@
+/* sim_run.c - from a packet to waves, and their turns.
+ *
+ * A wave starts as the hardware starts it (LLVM's AMDGPU usage, "Initial Kernel
+ * Execution State"): user SGPRs in a fixed order, padded to the descriptor's
+ * count, then work-group ids (gfx12: in ttmp9 and ttmp7), work-item ids packed
+ * in v0. Work-groups run one after another; the waves of one take turns, of
+ * many instructions each, or with check of a few, drawn from the seed.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/rng.h"
+#include "drv/sim/sim_check.h"
+#include "drv/sim/sim_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    TURN = 4096, /* instructions of a wave at a time */
+    MAX_GROUP = 1024,
+    MAX_WAVES = MAX_GROUP / 32,
+    PACKET_AT = 0x1000, /* where a kernel finds its dispatch packet */
+};
+
+/* ---- memory and code -------------------------------------------------- */
+
+br_code
+br_sim_map(br_sim *s, const br_kregion *r, br_status *st)
+{
+    size_t at = 0;
+
+    if (!r->bytes || r->addr + r->bytes < r->addr)
+        return br_fail(st, BR_E_LIMIT, "%s: no bytes, or past the end",
+                       r->name ? r->name : "memory");
+    while (at < s->regions.n && s->regions.at[at].addr < r->addr)
+        at++;
+    if ((at &&
+         s->regions.at[at - 1].addr + s->regions.at[at - 1].bytes > r->addr) ||
+        (at < s->regions.n && r->addr + r->bytes > s->regions.at[at].addr))
+        return br_fail(st, BR_E_LIMIT, "%s: other memory is there already",
+                       r->name ? r->name : "memory");
+    if (!br_vec_push(&s->regions, *r))
+        return br_fail(st, BR_E_OOM, "no memory for regions");
+    memmove(s->regions.at + at + 1, s->regions.at + at,
+            (s->regions.n - 1 - at) * sizeof *r);
+    s->regions.at[at] = *r;
+    return BR_OK;
+}
+
+br_code
+br_sim_load(br_sim *s, const br_gcn_co *co, uint64_t at, br_status *st)
+{
+    br_kregion r = {.addr = at,
+                    .bytes = co->bytes,
+                    .host = co->image,
+                    .name = "code object"};
+    sim_code *c;
+
+    if (at % 4096 || co->isa.cpu->gen != s->cpu->gen)
+        return br_fail(st, BR_E_LIMIT, "a code object for %s at 0x%llx",
+                       co->isa.cpu->name, (unsigned long long)at);
+    BR_TRY(br_sim_map(s, &r, st));
+    c = br_try_calloc(1, sizeof *c);
+    if (c)
+        c->ops = br_try_calloc(co->text_bytes / 4 + 1, sizeof *c->ops);
+    if (!c || !c->ops) {
+        br_free(c);
+        return br_fail(st, BR_E_OOM, "no memory for code");
+    }
+    c->at = at + co->text_at;
+    c->bytes = co->text_bytes & ~3ull;
+    c->words = (const uint32_t *)(const void *)(co->image + co->text_at);
+    c->isa = co->isa;
+    br_arena_init(&c->arena, 0);
+    c->next = s->code;
+    s->code = c;
+    return BR_OK;
+}
+
+void
+br_sim_fini(br_sim *s)
+{
+    while (s->code) {
+        sim_code *c = s->code;
+
+        s->code = c->next;
+        br_arena_fini(&c->arena);
+        br_free(c->ops);
+        br_free(c);
+    }
+    br_vec_fini(&s->regions);
+}
+
+static const sim_op *
+decode(sim_wave *w, uint64_t word)
+{
+    sim_code *c = w->code;
+    sim_op *o = br_arena_zero(&c->arena, 1, sizeof *o);
+    br_gcn_inst in;
+    br_str text = {0};
+
+    if (!o) {
+        sim_fault(w, BR_E_OOM, "no memory for decoded code");
+        return NULL;
+    }
+    if (!br_gcn_decode(&w->isa, c->words + word, c->bytes / 4 - word, &in)) {
+        sim_fault(w, BR_E_FAULT, "0x%08x is no instruction of %s",
+                  c->words[word], w->isa.cpu->name);
+        return NULL;
+    }
+    if (!sim_decode(&c->arena, &w->isa, &in, o)) {
+        br_gcn_print(&w->isa, &in, &text);
+        sim_fault(w, BR_E_UNSUPPORTED, "the simulator does not know: %s",
+                  br_str_z(&text));
+        br_str_fini(&text);
+        return NULL;
+    }
+    return c->ops[word] = o;
+}
+
+const sim_op *
+sim_fetch(sim_wave *w)
+{
+    uint64_t off = w->pc - w->code->at;
+
+    if (off >= w->code->bytes || off % 4) {
+        for (sim_code *c = w->g->sim->code; c; c = c->next)
+            if (w->pc - c->at < c->bytes && w->pc % 4 == 0) {
+                w->code = c;
+                return sim_fetch(w);
+            }
+        sim_fault(w, BR_E_FAULT, "no code at 0x%llx",
+                  (unsigned long long)w->pc);
+        return NULL;
+    }
+    return w->code->ops[off / 4] ? w->code->ops[off / 4] : decode(w, off / 4);
+}
+
+/* ---- faults ----------------------------------------------------------- */
+
+void
+sim_where(const sim_wave *w, uint64_t pc, br_str *out)
+{
+    const sim_code *c = w->code;
+    const uint32_t *id = w->g->id;
+    br_gcn_inst in;
+
+    br_str_printf(out, "work-group %u,%u,%u wave %u pc 0x%llx: ", id[0], id[1],
+                  id[2], w->id, (unsigned long long)(pc - c->at));
+    if (pc - c->at < c->bytes &&
+        br_gcn_decode(&w->isa, c->words + (pc - c->at) / 4,
+                      (c->bytes - (pc - c->at)) / 4, &in)) {
+        br_gcn_print(&w->isa, &in, out);
+        br_str_puts(out, ": ");
+    }
+}
+
+bool
+sim_fault(sim_wave *w, br_code code, const char *fmt, ...)
+{
+    br_str s = {0};
+    va_list ap;
+
+    w->state = SIM_STOP;
+    if (w->g->code != BR_OK)
+        return false;
+    w->g->code = code;
+    sim_where(w, w->at, &s);
+    va_start(ap, fmt);
+    br_str_vprintf(&s, fmt, ap);
+    va_end(ap);
+    br_fail(w->g->st, code, "%s", br_str_z(&s));
+    br_str_fini(&s);
+    return false;
+}
+
+/* ---- turns ------------------------------------------------------------ */
+
+void
+sim_release(sim_group *g)
+{
+    if (!g->live || g->arrived < g->live)
+        return;
+    g->arrived = 0;
+    g->phase++;
+    for (unsigned k = 0; k < g->n_waves; k++)
+        if (g->waves[k].state == SIM_BARRIER)
+            g->waves[k].state = SIM_RUN;
+    if (g->check)
+        sim_check_barrier(g);
+}
+
+static void
+turn(sim_wave *w, uint64_t n)
+{
+    uint64_t begin = w->steps;
+    const sim_op *o;
+
+    while (n--) {
+        o = sim_fetch(w);
+        w->at = w->pc;
+        if (!o)
+            break;
+        w->pc += o->words * 4u;
+        w->steps++;
+        if (w->check && !sim_check_before(w, o))
+            break;
+        if (!o->fn(w, o))
+            break;
+        if (w->check)
+            sim_check_after(w, o);
+    }
+    w->g->sim->steps += w->steps - begin;
+    if (w->state == SIM_DONE) {
+        w->g->live--;
+        if (w->check)
+            sim_check_end(w);
+        sim_release(w->g);
+    }
+}
+
+static br_code
+run(sim_group *g, br_rng *rng)
+{
+    br_sim *s = g->sim;
+    unsigned at = 0;
+
+    while (g->live && g->code == BR_OK) {
+        unsigned ready = 0, k = 0;
+        uint64_t n = TURN;
+
+        for (unsigned i = 0; i < g->n_waves; i++)
+            ready += g->waves[i].state == SIM_RUN;
+        if (!ready)
+            return br_fail(g->st, BR_E_FAULT,
+                           "work-group %u,%u,%u: %u of %u waves wait at a "
+                           "barrier for ever",
+                           g->id[0], g->id[1], g->id[2], g->arrived, g->live);
+        if (s->max_steps && s->steps > s->max_steps)
+            return br_fail(g->st, BR_E_TIMEOUT, "more than %llu instructions",
+                           (unsigned long long)s->max_steps);
+        if (s->check && ready > 1) {
+            n = 1 + br_rng_below(rng, 16);
+            at = (unsigned)br_rng_below(rng, g->n_waves);
+        }
+        for (k = 0; g->waves[(at + k) % g->n_waves].state != SIM_RUN;)
+            k++;
+        at = (at + k) % g->n_waves;
+        turn(&g->waves[at], n);
+        at = (at + 1) % g->n_waves;
+    }
+    return g->code;
+}
+
+/* ---- the start of a wave ---------------------------------------------- */
+
+typedef struct kd {
+    uint32_t lds, scratch, rsrc1, rsrc2, props;
+    int64_t entry;
+    uint64_t at;
+} kd;
+
+static br_code
+read_kd(br_sim *s, const br_aql_packet *p, kd *k, br_status *st)
+{
+    uint8_t *b = sim_at(s, p->kernel, BR_GCN_KD_BYTES, false);
+
+    if (!b || p->kernel % 64)
+        return br_fail(st, BR_E_FAULT, "no descriptor at 0x%llx",
+                       (unsigned long long)p->kernel);
+    memcpy(&k->lds, b, 4);
+    memcpy(&k->scratch, b + 4, 4);
+    memcpy(&k->entry, b + 16, 8);
+    memcpy(&k->rsrc1, b + 48, 4);
+    memcpy(&k->rsrc2, b + 52, 4);
+    memcpy(&k->props, b + 56, 4);
+    k->at = p->kernel;
+    k->lds = BR_MAX(k->lds, p->group_bytes);
+    k->scratch = BR_MAX(k->scratch, p->private_bytes);
+    if (k->lds > BR_SIM_MAX_LDS || k->scratch > BR_SIM_MAX_SCRATCH)
+        return br_fail(st, BR_E_LIMIT,
+                       "%u bytes of LDS, %u of scratch; %d and %d are there",
+                       k->lds, k->scratch, BR_SIM_MAX_LDS, BR_SIM_MAX_SCRATCH);
+    if (k->rsrc1 >> 12 & 15)
+        return br_fail(st, BR_E_UNSUPPORTED,
+                       "a rounding other than to nearest even");
+    if ((k->rsrc1 >> 16 & 15) != 15)
+        return br_fail(st, BR_E_UNSUPPORTED, "denormals that are flushed");
+    return BR_OK;
+}
+
+static void
+two(sim_wave *w, unsigned *at, uint64_t v)
+{
+    w->s[*at] = (uint32_t)v;
+    w->s[*at + 1] = (uint32_t)(v >> 32);
+    *at += 2;
+}
+
+static unsigned
+start_scalars(sim_wave *w, const kd *k)
+{
+    const sim_group *g = w->g;
+    unsigned n = 0, user = k->rsrc2 >> 1 & 31;
+
+    if (k->props & 2)
+        two(w, &n, PACKET_AT);
+    if (k->props & 4)
+        two(w, &n, 0); /* the queue: there is none */
+    if (k->props & 8)
+        two(w, &n, g->packet->kernarg);
+    if (k->props & 16)
+        two(w, &n, 0);
+    if (k->props & 64)
+        w->s[n++] = k->scratch;
+    n = BR_MAX(n, user);
+    w->s[SIM_TTMP + 9] = g->id[0];
+    w->s[SIM_TTMP + 7] = g->id[1] | g->id[2] << 16;
+    for (unsigned d = 0; d < 3 && w->isa.cpu->gen == 11; d++)
+        if (k->rsrc2 >> (7 + d) & 1)
+            w->s[n++] = g->id[d];
+    if (k->rsrc2 >> 10 & 1)
+        w->s[n++] = w->id == 0 ? 1u << 31 : 0;
+    return n;
+}
+
+static void
+start(sim_wave *w, const kd *k)
+{
+    const sim_group *g = w->g;
+    unsigned items = g->size[0] * g->size[1] * g->size[2];
+    unsigned dims = k->rsrc2 >> 11 & 3;
+    uint64_t exec = 0;
+
+    for (unsigned i = 0; i < w->w; i++) {
+        unsigned t = w->id * w->w + i, x = t % g->size[0];
+        unsigned y = t / g->size[0] % g->size[1];
+        unsigned z = t / g->size[0] / g->size[1];
+
+        if (t >= items)
+            break;
+        exec |= 1ull << i;
+        w->v[i] = x | (dims ? y << 10 : 0) | (dims > 1 ? z << 20 : 0);
+    }
+    w->s[SIM_EXEC] = (uint32_t)exec;
+    w->s[SIM_EXEC + 1] = (uint32_t)(exec >> 32);
+    w->mode = k->rsrc1 >> 12 & 255;
+    w->pc = w->at = k->at + (uint64_t)k->entry;
+    w->code = g->sim->code;
+    w->state = SIM_RUN;
+}
+
+/* ---- work-groups ------------------------------------------------------ */
+
+typedef struct job {
+    br_sim *s;
+    sim_group g;
+    kd k;
+    br_gcn_isa isa;
+    uint8_t *registers, *scratch;
+    uint64_t groups[3];
+} job;
+
+static size_t
+wave_bytes(const job *j)
+{
+    return 256u * sizeof(uint32_t) * (j->isa.wave64 ? 64 : 32);
+}
+
+static br_code
+group(job *j, br_rng *rng, const uint64_t id[3])
+{
+    sim_group *g = &j->g;
+    const br_aql_packet *p = g->packet;
+    unsigned lanes = j->isa.wave64 ? 64 : 32;
+
+    for (int d = 0; d < 3; d++) {
+        uint64_t begin = id[d] * p->group[d];
+
+        g->id[d] = (uint32_t)id[d];
+        g->size[d] = (uint32_t)BR_MIN(p->grid[d] - begin, p->group[d]);
+    }
+    g->n_waves = (g->size[0] * g->size[1] * g->size[2] + lanes - 1) / lanes;
+    g->live = g->n_waves;
+    g->arrived = g->phase = 0;
+    memset(g->lds, 0, g->lds_bytes);
+    for (unsigned k = 0; k < g->n_waves; k++) {
+        sim_wave *w = &g->waves[k];
+        struct sim_wcheck *check = w->check;
+        unsigned n;
+
+        memset(w, 0, sizeof *w);
+        w->g = g;
+        w->id = k;
+        w->w = lanes;
+        w->isa = j->isa;
+        w->v = (uint32_t *)(void *)(j->registers + k * wave_bytes(j));
+        w->scratch = j->scratch + (size_t)k * lanes * g->scratch_bytes;
+        w->check = check;
+        n = start_scalars(w, &j->k);
+        start(w, &j->k);
+        if (check)
+            sim_check_start(w, n, j->k.rsrc1);
+    }
+    if (g->check)
+        sim_check_group(g);
+    return run(g, rng);
+}
+
+static br_code
+all_groups(job *j)
+{
+    br_rng rng;
+    uint64_t id[3];
+
+    br_rng_init(&rng, j->s->seed, 0);
+    for (id[2] = 0; id[2] < j->groups[2]; id[2]++)
+        for (id[1] = 0; id[1] < j->groups[1]; id[1]++)
+            for (id[0] = 0; id[0] < j->groups[0]; id[0]++)
+                BR_TRY(group(j, &rng, id));
+    return BR_OK;
+}
+
+static br_code
+prepare(job *j, const br_aql_packet *p, br_status *st)
+{
+    uint64_t items = 1;
+    unsigned lanes, n;
+
+    BR_TRY(read_kd(j->s, p, &j->k, st));
+    for (int d = 0; d < 3; d++) {
+        items *= p->group[d] <= MAX_GROUP ? p->group[d] : 0;
+        if (!items || items > MAX_GROUP || !p->grid[d])
+            return br_fail(st, BR_E_LIMIT,
+                           "a grid or work-group of no or too "
+                           "many work-items");
+        j->groups[d] = ((uint64_t)p->grid[d] + p->group[d] - 1) / p->group[d];
+    }
+    j->isa = (br_gcn_isa){j->s->cpu, !(j->k.props >> 10 & 1)};
+    lanes = j->isa.wave64 ? 64 : 32;
+    n = ((unsigned)items + lanes - 1) / lanes;
+    j->g = (sim_group){.sim = j->s,
+                       .packet = p,
+                       .st = st,
+                       .lds_bytes = j->k.lds,
+                       .scratch_bytes = j->k.scratch};
+    j->registers = br_try_calloc(n, wave_bytes(j));
+    j->scratch = br_try_calloc((size_t)n * lanes, j->k.scratch + 1u);
+    j->g.lds = br_try_calloc(j->k.lds + 1u, 1);
+    j->g.waves = br_try_calloc(n, sizeof *j->g.waves);
+    if (!j->registers || !j->scratch || !j->g.lds || !j->g.waves)
+        return br_fail(st, BR_E_OOM, "no memory for a work-group");
+    if (j->s->check)
+        BR_TRY(sim_check_new(&j->g, n, lanes, st));
+    return BR_OK;
+}
+
+br_code
+br_sim_dispatch(br_sim *s, const br_aql_packet *p, br_status *st)
+{
+    job j = {.s = s};
+    union { /* read only in the device's memory */
+        const br_aql_packet *c;
+        uint8_t *p;
+    } u = {p};
+    br_kregion r = {.addr = PACKET_AT,
+                    .bytes = sizeof *p,
+                    .host = u.p,
+                    .read_only = true,
+                    .name = "packet"};
+    br_code code = br_sim_map(s, &r, st);
+
+    if (code != BR_OK)
+        return code;
+    code = prepare(&j, p, st);
+    if (code == BR_OK)
+        code = all_groups(&j);
+    sim_check_free(&j.g);
+    br_free(j.registers);
+    br_free(j.scratch);
+    br_free(j.g.lds);
+    br_free(j.g.waves);
+    for (size_t k = 0; k < s->regions.n; k++)
+        if (s->regions.at[k].addr == PACKET_AT) {
+            memmove(s->regions.at + k, s->regions.at + k + 1,
+                    (--s->regions.n - k) * sizeof r);
+            break;
+        }
+    s->hit = 0;
+    return code;
+}

@@ -1,0 +1,310 @@
+/* sim_valu.c - vector arithmetic: sources to 32 lanes, results to registers.
+ *
+ *   registers, scalars, constants -> pointers to 32 words -> sim_lane.c
+ *     with signs, halves, DPP        copied where they change
+ *   results -> clamp and omod -> lanes of EXEC only
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/sim/sim_float.h"
+#include "drv/sim/sim_int.h"
+
+#include <string.h>
+
+typedef uint32_t lane_buf[2 * 64];
+
+/* ---- sources ---------------------------------------------------------- */
+
+static void
+signs(const sim_opnd *p, unsigned type, uint32_t *b, unsigned w)
+{
+    uint32_t top = type == T_F16 ? 0x8000 : 0x80000000;
+    uint32_t *at = type == T_F64 ? b + w : b;
+
+    if (type != T_F16 && type != T_F32 && type != T_F64 && type != T_U32)
+        return;
+    for (unsigned i = 0; i < SIM_LANES; i++) {
+        uint32_t v = at[i];
+
+        v = p->abs ? v & ~top : v;
+        at[i] = p->neg ? v ^ top : v;
+    }
+}
+
+/* The DPP permutation of a half; lanes that it leaves out get `old`, and their
+ * bits leave *mask. */
+static void
+permute(const sim_op *o, const uint32_t *from, uint32_t *to, uint32_t exec,
+        uint32_t *mask)
+{
+    for (unsigned i = 0; i < SIM_LANES; i++) {
+        unsigned k = o->perm[i];
+        bool valid = k != 255 && (o->fi || exec >> k & 1);
+
+        to[i] = valid ? from[k] : 0;
+        if (!valid && !o->bc && !o->dpp8)
+            *mask &= ~(1u << i);
+        if (!(o->row_mask >> (i / 16) & 1) ||
+            !(o->bank_mask >> (i / 4 % 4) & 1))
+            *mask &= ~(1u << i);
+    }
+}
+
+typedef struct half_job {
+    sim_wave *w;
+    const sim_op *o;
+    unsigned half;
+    uint32_t mask; /* lanes that are written */
+    lane_buf buf[3];
+} half_job;
+
+static const uint32_t *
+raw(half_job *j, const sim_opnd *p, uint32_t *b)
+{
+    const sim_wave *w = j->w;
+
+    if (p->file == SIM_V)
+        return w->v + p->reg * w->w + j->half * SIM_LANES;
+    if (p->file == SIM_K)
+        return p->wide;
+    for (unsigned i = 0; i < SIM_LANES; i++) {
+        uint32_t v = p->reg == SIM_SCC ? w->scc : w->s[p->reg];
+
+        b[i] = v;
+        if (p->n > 1)
+            b[i + w->w] = w->s[p->reg + 1];
+    }
+    return b;
+}
+
+/* Half `hi` of each lane's 32 bits, or f32 bits of it. */
+static void
+halves(uint32_t *b, bool hi, bool widen)
+{
+    for (unsigned i = 0; i < SIM_LANES; i++) {
+        uint32_t v = hi ? b[i] >> 16 : b[i] & 0xffff;
+
+        b[i] = widen ? br_f32_bits(sim_f16(v)) : v;
+    }
+}
+
+/* A pair of halves in the order and with the signs that are asked for. */
+static void
+pairs(const sim_opnd *p, uint32_t *b)
+{
+    for (unsigned i = 0; i < SIM_LANES; i++) {
+        uint32_t lo = p->sel ? b[i] >> 16 : b[i];
+        uint32_t hi = p->sel_hi ? b[i] >> 16 : b[i];
+
+        lo ^= p->neg ? 0x8000 : 0;
+        hi ^= p->neg_hi ? 0x8000 : 0;
+        b[i] = (lo & 0xffff) | hi << 16;
+    }
+}
+
+static bool
+is16(unsigned t)
+{
+    return t == T_U16 || t == T_I16 || t == T_F16;
+}
+
+/* Source k for a half; pass: 1 for the upper elements of a packed one. */
+static const uint32_t *
+source(half_job *j, unsigned k, unsigned pass)
+{
+    const sim_op *o = j->o;
+    const sim_opnd *p = &o->src[k];
+    unsigned t = o->sem->src[k], w = j->w->w;
+    bool packed = o->sem->flags & SEM_PACKED, mix = o->sem->flags & SEM_MIX;
+    bool pair = o->sem->flags & SEM_PAIRS && t == T_U32;
+    const uint32_t *r = raw(j, p, j->buf[k]);
+    uint32_t *b = j->buf[k];
+
+    if (o->dpp && k == 0) {
+        lane_buf copy;
+
+        memcpy(copy, r, SIM_LANES * sizeof *copy);
+        permute(o, copy, b, sim_exec32(j->w, j->half), &j->mask);
+        r = b;
+    }
+    if (packed || pair || mix || p->neg || p->abs || (is16(t) && p->sel)) {
+        if (r != b) {
+            memcpy(b, r, SIM_LANES * sizeof *b);
+            if (p->n > 1)
+                memcpy(b + w, r + w, SIM_LANES * sizeof *b);
+        }
+        if (packed) {
+            sim_opnd q = {.neg = pass ? p->neg_hi : p->neg};
+
+            halves(b, pass ? p->sel_hi : p->sel, false);
+            signs(&q, T_F16, b, w);
+            return b;
+        }
+        if (pair && !strstr(o->row->name, "_iu")) {
+            pairs(p, b);
+            return b;
+        }
+        if (pair)
+            return b;
+        if (mix && p->sel_hi)
+            halves(b, p->sel, true);
+        else if (is16(t) && p->sel)
+            halves(b, true, false);
+        signs(p, t, b, w);
+        return b;
+    }
+    return r;
+}
+
+/* ---- results ---------------------------------------------------------- */
+
+static float
+limit(float v, unsigned omod, bool clamp)
+{
+    v = omod == 1 ? v * 2 : omod == 2 ? v * 4 : omod == 3 ? v / 2 : v;
+    return clamp ? sim_min(sim_max(v, 0), 1) : v;
+}
+
+static void
+finish(const sim_op *o, uint32_t *d)
+{
+    unsigned t = o->sem->dst;
+
+    if (!(o->omod || o->clamp))
+        return;
+    for (unsigned i = 0; i < SIM_LANES; i++) {
+        if (t == T_F32) {
+            d[i] = br_f32_bits(limit(br_f32_of(d[i]), o->omod, o->clamp));
+        } else if (t == T_F16) {
+            d[i] = br_f32_to_f16(limit(sim_f16(d[i]), o->omod, o->clamp));
+        } else if (t == T_F64) {
+            double v = br_f64_of((uint64_t)d[i + SIM_LANES] << 32 | d[i]);
+            uint64_t u;
+
+            v = o->omod == 1   ? v * 2
+                : o->omod == 2 ? v * 4
+                : o->omod == 3 ? v / 2
+                               : v;
+            u = br_f64_bits(o->clamp ? sim_min64(sim_max64(v, 0), 1) : v);
+            d[i] = (uint32_t)u;
+            d[i + SIM_LANES] = (uint32_t)(u >> 32);
+        }
+    }
+}
+
+static void
+blend(uint32_t *to, const uint32_t *from, uint32_t mask)
+{
+    if (mask == UINT32_MAX) {
+        memcpy(to, from, SIM_LANES * sizeof *to);
+        return;
+    }
+    for (unsigned i = 0; i < SIM_LANES; i++)
+        to[i] = mask >> i & 1 ? from[i] : to[i];
+}
+
+static void
+store(half_job *j, uint32_t *d)
+{
+    const sim_op *o = j->o;
+    sim_wave *w = j->w;
+    uint32_t *to = w->v + o->dst.reg * w->w + j->half * SIM_LANES;
+    bool high = o->dst_sel || o->sem->flags & SEM_MIX;
+
+    if (is16(o->sem->dst)) {
+        if (o->sem->flags & SEM_MIX)
+            high = strstr(o->row->name, "mixhi") != NULL;
+        for (unsigned i = 0; i < SIM_LANES; i++)
+            d[i] = high ? (to[i] & 0xffff) | d[i] << 16
+                        : (to[i] & 0xffff0000) | (d[i] & 0xffff);
+    }
+    blend(to, d, j->mask);
+    if (o->dst.n > 1)
+        blend(to + w->w, d + SIM_LANES, j->mask);
+}
+
+/* ---- running ---------------------------------------------------------- */
+
+static uint32_t
+mask_in(const sim_wave *w, const sim_opnd *p, unsigned half)
+{
+    if (p->file == SIM_S)
+        return w->s[p->reg + (w->w == 64 ? half : 0)];
+    return p->file == SIM_K ? (uint32_t)(half ? p->k >> 32 : p->k) : 0;
+}
+
+static void
+compute(half_job *j, sim_lanes *x)
+{
+    const sim_op *o = j->o;
+    const sim_sem *s = o->sem;
+    const uint32_t **at[3] = {&x->a, &x->b, &x->c};
+    static const uint32_t zero[2 * 64];
+
+    x->w = j->w->w;
+    x->first = j->half * SIM_LANES;
+    x->in = mask_in(j->w, &o->mask, j->half);
+    x->out = 0;
+    x->flags = o->clamp ? SIM_CLAMP : 0;
+    if (s->flags & SEM_PAIRS && strstr(o->row->name, "_iu"))
+        x->flags |= (o->src[0].neg ? SIM_SIGNED_A : 0) |
+                    (o->src[1].neg ? SIM_SIGNED_B : 0);
+    for (unsigned k = 0; k < 3; k++)
+        *at[k] = k < o->n_src ? source(j, k, 0) : zero;
+    if (s->flags & SEM_ACC)
+        x->c = j->w->v + o->dst.reg * j->w->w + j->half * SIM_LANES;
+    if (s->flags & SEM_ACC && o->dst_sel) {
+        memcpy(j->buf[2], x->c, SIM_LANES * sizeof(uint32_t));
+        halves(j->buf[2], true, false);
+        x->c = j->buf[2];
+    }
+    s->lane(x);
+    if (s->flags & SEM_PACKED) {
+        uint32_t low[SIM_LANES];
+
+        memcpy(low, x->d, sizeof low);
+        for (unsigned k = 0; k < o->n_src; k++)
+            *at[k] = source(j, k, 1);
+        s->lane(x);
+        for (unsigned i = 0; i < SIM_LANES; i++)
+            x->d[i] = (low[i] & 0xffff) | x->d[i] << 16;
+    }
+    finish(o, x->d);
+}
+
+bool
+sim_valu(sim_wave *w, const sim_op *o)
+{
+    half_job j = {.w = w, .o = o};
+    sim_lanes x;
+    uint32_t out[2] = {0, 0};
+    const sim_opnd *to = o->sem->dst == T_CMP ? &o->dst : &o->sdst;
+
+    for (j.half = 0; j.half < w->w / SIM_LANES; j.half++) {
+        j.mask = sim_exec32(w, j.half);
+        if (!j.mask && !to->file)
+            continue;
+        compute(&j, &x);
+        out[j.half] = x.out & j.mask;
+        if (o->sem->dst != T_CMP)
+            store(&j, x.d);
+    }
+    /* Both halves read the masks before either is written. Lanes that are
+     * off get zeros. */
+    if (to->file == SIM_S && to->reg != SIM_NULL)
+        memcpy(&w->s[to->reg], out, w->w / 8);
+    return true;
+}
+
+/* Both read before either writes. */
+bool
+sim_dual(sim_wave *w, const sim_op *o)
+{
+    half_job j = {.w = w, .o = o, .mask = w->s[SIM_EXEC]};
+    half_job k = {.w = w, .o = o->y, .mask = w->s[SIM_EXEC]};
+    sim_lanes x, y;
+
+    compute(&j, &x);
+    compute(&k, &y);
+    store(&j, x.d);
+    store(&k, y.d);
+    return true;
+}

@@ -1,0 +1,24 @@
+/* sim_kit.h - kernels of a few lines on the simulated GPU.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_KIT_H
+#define SIM_KIT_H
+
+#include "drv/sim/sim.h"
+
+enum { SIM_KIT_BYTES = 4096, SIM_KIT_IN = 2048 };
+
+/* One dispatch: s[0:1] points at 4096 bytes. */
+typedef struct sim_kit {
+    const char *cpu, *code; /* instructions; s_endpgm is added */
+    const char *kd;         /* more directives, or NULL */
+    uint32_t groups, items; /* 0: one, and one wave */
+    bool check;
+    uint64_t seed;
+    uint8_t memory[SIM_KIT_BYTES];
+    br_status st;
+    br_str findings; /* lines */
+    uint64_t steps, found;
+} sim_kit;
+br_code sim_kit_run(sim_kit *k);
+
+#endif

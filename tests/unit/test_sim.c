@@ -1,0 +1,561 @@
+/* test_sim.c - the simulated AMD GPU: instructions, dispatches, faults.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "t.h"
+
+#include "cg/gcn/isa.h"
+#include "sim_kit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+T_ONE_THREAD();
+
+/* ---- which instructions have a meaning -------------------------------- */
+
+static void
+counted(const char *cpu, unsigned at_least)
+{
+    br_gcn_isa isa = {br_gcn_cpu_find(cpu), false};
+    size_t n;
+    const br_gcn_row *r = br_gcn_rows(isa.cpu, &n);
+    unsigned known = 0, all = 0;
+
+    for (size_t k = 0; k < n; k++) {
+        br_gcn_inst in;
+        bool y = r[k].fmt == BR_FMT_VOPD;
+
+        if (!br_gcn_row_here(isa.cpu, &r[k]) || r[k].flags & BR_RF_ALIAS ||
+            r[k].fmt == BR_FMT_VOPDY)
+            continue;
+        br_gcn_fresh(&in, &r[k],
+                     y ? br_gcn_row_of(isa.cpu, BR_FMT_VOPDY, r[k].op) : NULL,
+                     BR_EXT_NONE);
+        all++;
+        known += br_sim_knows(&isa, &in);
+    }
+    ck_assert_msg(known >= at_least, "%s: %u of %u", cpu, known, all);
+}
+
+TEST(sim_knows_most_instructions_of_gfx1100)
+{
+    counted("gfx1100", 1348);
+}
+
+TEST(sim_knows_most_instructions_of_gfx1201)
+{
+    counted("gfx1201", 1411);
+}
+
+/* ---- what instructions compute ---------------------------------------- */
+
+typedef struct v_case {
+    const char *text;
+    uint64_t a, b, c, want, vcc;
+} v_case;
+static const v_case v_cases[] = {
+#define V(text, a, b, c, want, vcc) {text, a, b, c, want, vcc},
+#define S(text, a, b, want, scc)
+#include "sim_cases.def"
+#undef V
+#undef S
+};
+static const struct {
+    const char *text;
+    uint64_t a, b, want;
+    bool scc;
+} s_cases[] = {
+#define V(text, a, b, c, want, vcc)
+#define S(text, a, b, want, scc) {text, a, b, want, scc},
+#include "sim_cases.def"
+#undef V
+#undef S
+};
+
+/* gfx12 spells some names in another way. */
+static const char *
+spelled(const char *text, const char *cpu)
+{
+    static const char *const names[][2] = {
+        {"_f32@ ", "_num_f32 "},       {"_f64@2 ", "_f64 "},
+        {"_f16_f32@3 ", "_f16_f32 "},  {"v_mad_u64", "v_mad_co_u64"},
+        {"s_add_u32", "s_add_co_u32"}, {"s_sub_u32", "s_sub_co_u32"},
+        {"s_add_i32", "s_add_co_i32"},
+    };
+    bool new = strncmp(cpu, "gfx12", 5) == 0;
+    char *s = t_printf("%s        ", text), *at;
+
+    for (size_t k = 0; new &&k < BR_COUNT(names); k++)
+        if ((at = strstr(s, names[k][0])))
+            return t_printf("%.*s%s%s", (int)(at - s), s, names[k][1],
+                            at + strlen(names[k][0]));
+    if ((at = strchr(s, '@')))
+        memmove(at, at + 1 + (at[1] != ' '),
+                strlen(at + 1 + (at[1] != ' ')) + 1);
+    return s;
+}
+
+static uint64_t
+word64(const sim_kit *k, unsigned at)
+{
+    uint64_t v;
+
+    memcpy(&v, k->memory + at, 8);
+    return v;
+}
+
+static void
+vector_cases(const char *cpu)
+{
+    const char *wait =
+        strcmp(cpu, "gfx1201") ? "s_waitcnt lgkmcnt(0)" : "s_wait_kmcnt 0x0";
+    unsigned wrong = 0;
+
+    for (size_t i = 0; i < BR_COUNT(v_cases); i++) {
+        const v_case *c = &v_cases[i];
+        sim_kit k = {.cpu = cpu};
+        uint64_t in[3] = {c->a, c->b, c->c};
+
+        memcpy(k.memory + SIM_KIT_IN, in, sizeof in);
+        k.code = t_printf("s_load_b256 s[4:11], s[0:1], 0x800\n%s\n"
+                          "v_mov_b32 v2, s4\nv_mov_b32 v3, s5\n"
+                          "v_mov_b32 v4, s6\nv_mov_b32 v5, s7\n"
+                          "v_mov_b32 v6, s8\nv_mov_b32 v7, s9\n"
+                          "s_mov_b32 s10, 0\nv_mov_b32 v1, 0\n"
+                          "v_mov_b32 v8, 0\nv_mov_b32 v9, 0\n"
+                          "s_mov_b32 vcc_lo, 0\n%s\nv_mov_b32 v10, vcc_lo\n"
+                          "s_mov_b32 exec_lo, 1\n"
+                          "global_store_b64 v1, v[8:9], s[0:1]\n"
+                          "global_store_b32 v1, v10, s[0:1] offset:8",
+                          wait, spelled(c->text, cpu));
+        if (sim_kit_run(&k) != BR_OK)
+            ck_abort_msg("%s: %s", c->text, k.st.msg);
+        if (word64(&k, 0) != c->want || (uint32_t)word64(&k, 8) != c->vcc) {
+            fprintf(stderr,
+                    "%s: %s of 0x%llx 0x%llx 0x%llx: 0x%llx vcc 0x%x, not "
+                    "0x%llx 0x%llx\n",
+                    cpu, c->text, (unsigned long long)c->a,
+                    (unsigned long long)c->b, (unsigned long long)c->c,
+                    (unsigned long long)word64(&k, 0), (unsigned)word64(&k, 8),
+                    (unsigned long long)c->want, (unsigned long long)c->vcc);
+            wrong++;
+        }
+    }
+    ck_assert_uint_eq(wrong, 0);
+}
+
+TEST(sim_vector_instructions_compute_gfx1100)
+{
+    vector_cases("gfx1100");
+}
+
+TEST(sim_vector_instructions_compute_gfx1201)
+{
+    vector_cases("gfx1201");
+}
+
+static void
+scalar_cases(const char *cpu)
+{
+    const char *wait =
+        strcmp(cpu, "gfx1201") ? "s_waitcnt lgkmcnt(0)" : "s_wait_kmcnt 0x0";
+    unsigned wrong = 0;
+
+    for (size_t i = 0; i < BR_COUNT(s_cases); i++) {
+        sim_kit k = {.cpu = cpu};
+        uint64_t in[2] = {s_cases[i].a, s_cases[i].b};
+
+        memcpy(k.memory + SIM_KIT_IN, in, sizeof in);
+        k.code = t_printf("s_load_b128 s[4:7], s[0:1], 0x800\n%s\n"
+                          "s_mov_b64 s[8:9], 0\ns_cmp_lg_u32 s8, s8\n%s\n"
+                          "s_cselect_b32 s10, 1, 0\n"
+                          "v_mov_b32 v1, 0\nv_mov_b32 v8, s8\n"
+                          "v_mov_b32 v9, s9\nv_mov_b32 v10, s10\n"
+                          "global_store_b64 v1, v[8:9], s[0:1]\n"
+                          "global_store_b32 v1, v10, s[0:1] offset:8",
+                          wait, spelled(s_cases[i].text, cpu));
+        if (sim_kit_run(&k) != BR_OK)
+            ck_abort_msg("%s: %s", s_cases[i].text, k.st.msg);
+        if (word64(&k, 0) != s_cases[i].want ||
+            word64(&k, 8) != s_cases[i].scc) {
+            fprintf(stderr, "%s: %s of 0x%llx 0x%llx: 0x%llx scc %u\n", cpu,
+                    s_cases[i].text, (unsigned long long)s_cases[i].a,
+                    (unsigned long long)s_cases[i].b,
+                    (unsigned long long)word64(&k, 0), (unsigned)word64(&k, 8));
+            wrong++;
+        }
+    }
+    ck_assert_uint_eq(wrong, 0);
+}
+
+TEST(sim_scalar_instructions_compute_gfx1100)
+{
+    scalar_cases("gfx1100");
+}
+
+TEST(sim_scalar_instructions_compute_gfx1201)
+{
+    scalar_cases("gfx1201");
+}
+
+/* ---- memory, lanes, work-groups --------------------------------------- */
+
+static void
+ran(sim_kit *k)
+{
+    if (sim_kit_run(k) != BR_OK)
+        ck_abort_msg("%s", k->st.msg);
+}
+
+static uint32_t
+word(const sim_kit *k, unsigned at)
+{
+    uint32_t v;
+
+    memcpy(&v, k->memory + at, 4);
+    return v;
+}
+
+TEST(sim_atomics_of_memory_and_lds)
+{
+    static const struct {
+        const char *op;
+        uint32_t was, data, want;
+    } t[] = {
+        {"add_u32", 5, 1, 5 + 32},   {"sub_u32", 100, 2, 100 - 64},
+        {"max_u32", 5, 9, 9},        {"min_i32", 5, 0xffffffff, 0xffffffff},
+        {"and_b32", 0xff, 0xf, 0xf}, {"or_b32", 1, 6, 7},
+        {"xor_b32", 1, 3, 1},        {"inc_u32", 0, 5, 32 % 6},
+        {"dec_u32", 3, 5, 1},
+    };
+
+    for (size_t i = 0; i < BR_COUNT(t); i++) {
+        sim_kit k = {.cpu = "gfx1201",
+                     .kd = ".amdhsa_group_segment_fixed_size 64"};
+
+        memcpy(k.memory + 8, &t[i].was, 4);
+        k.code = t_printf("v_mov_b32 v1, 8\nv_mov_b32 v2, 0x%x\n"
+                          "v_mov_b32 v3, 0x%x\nds_store_b32 v1, v3\n"
+                          "global_atomic_%s v1, v2, s[0:1]\n"
+                          "ds_%s v1, v2\nds_load_b32 v4, v1\n"
+                          "s_wait_dscnt 0x0\n"
+                          "global_store_b32 v1, v4, s[0:1] offset:8",
+                          t[i].data, t[i].was, t[i].op, t[i].op);
+        ran(&k);
+        ck_assert_msg(word(&k, 8) == t[i].want, "%s: %u", t[i].op, word(&k, 8));
+        ck_assert_msg(word(&k, 16) == t[i].want, "ds %s", t[i].op);
+    }
+}
+
+TEST(sim_atomics_return_what_was_there)
+{
+    sim_kit k = {.cpu = "gfx1100",
+                 .code =
+                     "s_mov_b32 exec_lo, 1\nv_mov_b32 v1, 0\n"
+                     "v_mov_b32 v2, 7\nv_mov_b32 v3, 41\n"
+                     "global_atomic_cmpswap_b32 v4, v1, v[2:3], s[0:1] glc\n"
+                     "s_waitcnt vmcnt(0)\n"
+                     "global_store_b32 v1, v4, s[0:1] offset:4"};
+
+    k.memory[0] = 41;
+    ran(&k);
+    ck_assert_uint_eq(word(&k, 0), 7);
+    ck_assert_uint_eq(word(&k, 4), 41);
+}
+
+/* Each load and store of 16 bits or fewer, at both halves. */
+TEST(sim_small_loads_and_stores)
+{
+    sim_kit k = {.cpu = "gfx1100",
+                 .kd = ".amdhsa_private_segment_fixed_size 64\n"
+                       ".amdhsa_enable_private_segment 1",
+                 .code = "s_mov_b32 exec_lo, 1\nv_mov_b32 v1, 0\n"
+                         "v_mov_b32 v5, 0x11112222\nv_mov_b32 v6, v5\n"
+                         "global_load_i8 v2, v1, s[0:1] offset:1\n"
+                         "global_load_u16 v3, v1, s[0:1]\n"
+                         "global_load_d16_u8 v5, v1, s[0:1] offset:1\n"
+                         "global_load_d16_hi_b16 v6, v1, s[0:1]\n"
+                         "s_waitcnt vmcnt(0)\n"
+                         "scratch_store_b32 off, v3, off offset:8\n"
+                         "s_waitcnt_vscnt null, 0x0\n"
+                         "scratch_load_u8 v4, off, off offset:9\n"
+                         "s_waitcnt vmcnt(0)\n"
+                         "global_store_b128 v1, v[2:5], s[0:1] offset:16\n"
+                         "global_store_b32 v1, v6, s[0:1] offset:32\n"
+                         "global_store_d16_hi_b8 v1, v6, s[0:1] offset:40"};
+
+    memcpy(k.memory, "\x34\x92", 2);
+    ran(&k);
+    ck_assert_uint_eq(word(&k, 16), 0xffffff92);
+    ck_assert_uint_eq(word(&k, 20), 0x9234);
+    ck_assert_uint_eq(word(&k, 24), 0x92);
+    ck_assert_uint_eq(word(&k, 28), 0x11110092);
+    ck_assert_uint_eq(word(&k, 32), 0x92342222);
+    ck_assert_uint_eq(word(&k, 40), 0x34);
+}
+
+/* Lanes 0-31 of both halves: 64 sums with carries, and a vote. */
+TEST(sim_wave64_has_two_halves)
+{
+    static const char *const waits[] = {"s_waitcnt vmcnt(0)",
+                                        "s_wait_loadcnt 0x0"};
+
+    for (int g = 0; g < 2; g++) {
+        sim_kit k = {.cpu = g ? "gfx1200" : "gfx1151",
+                     .kd = ".amdhsa_wavefront_size32 0"};
+        uint64_t votes;
+
+        k.code = t_printf("v_lshlrev_b32 v1, 3, v0\n"
+                          "v_add_co_u32 v2, vcc, v0, -32\n"
+                          "v_add_co_ci_u32 v3, vcc, 0, v1, vcc\n"
+                          "v_cmp_lt_u32 s[4:5], 40, v0\n"
+                          "global_store_b64 v1, v[2:3], s[0:1]\n"
+                          "v_mov_b32 v4, s4\nv_mov_b32 v5, s5\n"
+                          "v_permlane64_b32 v6, v0\n"
+                          "v_mov_b32 v7, 0\n"
+                          "global_store_b64 v7, v[4:5], s[0:1] offset:512\n"
+                          "v_lshlrev_b32 v1, 2, v0\n"
+                          "global_store_b32 v1, v6, s[0:1] offset:1024\n%s",
+                          waits[g]);
+        ran(&k);
+        for (unsigned i = 0; i < 64; i++) {
+            ck_assert_uint_eq(word(&k, 8 * i), i - 32);
+            ck_assert_uint_eq(word(&k, 8 * i + 4), 8 * i + (i >= 32));
+            ck_assert_uint_eq(word(&k, 1024 + 4 * i), i ^ 32);
+        }
+        memcpy(&votes, k.memory + 512, 8);
+        ck_assert_uint_eq(votes, 0xfffffe0000000000);
+    }
+}
+
+TEST(sim_buffers_stop_at_their_records)
+{
+    sim_kit k = {.cpu = "gfx1100",
+                 .code = "s_mov_b32 s4, s0\ns_mov_b32 s5, s1\n"
+                         "s_mov_b32 s6, 64\ns_mov_b32 s7, 0\n"
+                         "v_lshlrev_b32 v1, 2, v0\nv_mov_b32 v2, 7\n"
+                         "v_mov_b32 v3, 9\n"
+                         "buffer_store_b32 v2, v1, s[4:7], 0 offen\n"
+                         "buffer_load_b32 v3, v1, s[4:7], 0 offen offset:4\n"
+                         "s_waitcnt vmcnt(0)\n"
+                         "global_store_b32 v1, v3, s[0:1] offset:1024"};
+
+    ran(&k);
+    for (unsigned i = 0; i < 32; i++) {
+        ck_assert_uint_eq(word(&k, 4 * i), i < 16 ? 7 : 0);
+        ck_assert_uint_eq(word(&k, 1024 + 4 * i), i < 15 ? 7 : 0);
+    }
+}
+
+TEST(sim_flat_addresses_reach_lds_and_scratch)
+{
+    sim_kit k = {.cpu = "gfx1201",
+                 .kd = ".amdhsa_group_segment_fixed_size 64\n"
+                       ".amdhsa_private_segment_fixed_size 64\n"
+                       ".amdhsa_enable_private_segment 1",
+                 .code = "s_mov_b32 exec_lo, 1\nv_mov_b32 v1, 0\n"
+                         "s_mov_b64 s[4:5], src_shared_base\n"
+                         "s_mov_b64 s[6:7], src_private_base\n"
+                         "v_mov_b32 v2, 4\nv_mov_b32 v3, s5\n"
+                         "v_mov_b32 v4, 8\nv_mov_b32 v5, s7\n"
+                         "v_mov_b32 v6, 77\nv_mov_b32 v7, 88\n"
+                         "flat_store_b32 v[2:3], v6\n"
+                         "flat_store_b32 v[4:5], v7\n"
+                         "s_wait_storecnt_dscnt 0x0\n"
+                         "ds_load_b32 v8, v2\n"
+                         "scratch_load_b32 v9, off, off offset:8\n"
+                         "s_wait_loadcnt_dscnt 0x0\n"
+                         "global_store_b64 v1, v[8:9], s[0:1]"};
+
+    ran(&k);
+    ck_assert_uint_eq(word(&k, 0), 77);
+    ck_assert_uint_eq(word(&k, 4), 88);
+}
+
+/* 16 by 16 by 16: A[r][k] = r + k, B[k][c] = k - c, as f16. */
+static void
+matrix(const char *cpu)
+{
+    static const uint16_t half[] = {
+        0x0000, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700,
+        0x4800, 0x4880, 0x4900, 0x4980, 0x4a00, 0x4a80, 0x4b00, 0x4b80,
+        0x4c00, 0x4c40, 0x4c80, 0x4cc0, 0x4d00, 0x4d40, 0x4d80, 0x4dc0,
+        0x4e00, 0x4e40, 0x4e80, 0x4ec0, 0x4f00, 0x4f40, 0x4f80};
+    bool old = strcmp(cpu, "gfx1100") == 0;
+    unsigned per = old ? 16 : 8;
+    sim_kit k = {.cpu = cpu};
+
+    for (unsigned lane = 0; lane < 32; lane++)
+        for (unsigned i = 0; i < per; i++) {
+            unsigned kk = old ? i : lane / 16 * 8 + i, r = lane % 16;
+            uint16_t a = half[r + kk];
+            uint16_t b = kk >= r ? half[kk - r] : half[r - kk] | 0x8000;
+
+            memcpy(k.memory + lane * per * 2 + i * 2, &a, 2);
+            memcpy(k.memory + 1024 + lane * per * 2 + i * 2, &b, 2);
+        }
+    k.code = old ? "v_lshlrev_b32 v1, 5, v0\n"
+                   "global_load_b128 v[8:11], v1, s[0:1]\n"
+                   "global_load_b128 v[12:15], v1, s[0:1] offset:16\n"
+                   "global_load_b128 v[16:19], v1, s[0:1] offset:1024\n"
+                   "global_load_b128 v[20:23], v1, s[0:1] offset:1040\n"
+                   "s_waitcnt vmcnt(0)\n"
+                   "v_wmma_f32_16x16x16_f16 v[24:31], v[8:15], v[16:23], 1.0\n"
+                   "global_store_b128 v1, v[24:27], s[0:1] offset:2048\n"
+                   "global_store_b128 v1, v[28:31], s[0:1] offset:2064\n"
+                 : "v_lshlrev_b32 v1, 4, v0\nv_lshlrev_b32 v2, 5, v0\n"
+                   "global_load_b128 v[8:11], v1, s[0:1]\n"
+                   "global_load_b128 v[16:19], v1, s[0:1] offset:1024\n"
+                   "s_wait_loadcnt 0x0\n"
+                   "v_wmma_f32_16x16x16_f16 v[24:31], v[8:11], v[16:19], 1.0\n"
+                   "global_store_b128 v2, v[24:27], s[0:1] offset:2048\n"
+                   "global_store_b128 v2, v[28:31], s[0:1] offset:2064\n";
+    ran(&k);
+    for (unsigned lane = 0; lane < 32; lane++)
+        for (unsigned i = 0; i < 8; i++) {
+            unsigned r = old ? 2 * i + lane / 16 : 8 * (lane / 16) + i;
+            int c = (int)lane % 16, want = 1;
+            float got;
+
+            for (int kk = 0; kk < 16; kk++)
+                want += ((int)r + kk) * (kk - c);
+            memcpy(&got, k.memory + 2048 + lane * 32 + i * 4, 4);
+            ck_assert_msg(got == (float)want, "%s %u,%d: %g not %d", cpu, r, c,
+                          (double)got, want);
+        }
+}
+
+TEST(sim_matrix_product_gfx1100)
+{
+    matrix("gfx1100");
+}
+
+TEST(sim_matrix_product_gfx1201)
+{
+    matrix("gfx1201");
+}
+
+TEST(sim_work_groups_get_their_ids_and_a_barrier)
+{
+    static const char *const ids[] = {"s2", "ttmp9"};
+    static const char *const bars[] = {
+        "s_barrier", "s_barrier_signal -1\ns_barrier_wait -1"};
+    static const char *const waits[] = {"s_waitcnt lgkmcnt(0)",
+                                        "s_wait_dscnt 0x0"};
+
+    for (int g = 0; g < 2; g++) {
+        sim_kit k = {.cpu = g ? "gfx1201" : "gfx1101",
+                     .groups = 3,
+                     .items = 100,
+                     .kd = ".amdhsa_group_segment_fixed_size 512"};
+
+        /* Each item takes what item 99 - i put into LDS. */
+        k.code = t_printf("s_mul_i32 s4, %s, 400\nv_lshlrev_b32 v1, 2, v0\n"
+                          "v_sub_nc_u32 v2, 396, v1\nds_store_b32 v1, v0\n"
+                          "%s\n%s\nds_load_b32 v3, v2\n%s\n"
+                          "v_add_nc_u32 v1, s4, v1\n"
+                          "global_store_b32 v1, v3, s[0:1]",
+                          ids[g], waits[g], bars[g], waits[g]);
+        for (k.seed = 0; k.seed < 3; k.seed++) {
+            ran(&k);
+            for (unsigned i = 0; i < 300; i++)
+                ck_assert_uint_eq(word(&k, 4 * i), 99 - i % 100);
+        }
+    }
+}
+
+/* ---- what stops a kernel ---------------------------------------------- */
+
+TEST(sim_faults_name_wave_pc_and_instruction)
+{
+    static const struct {
+        const char *code, *want;
+        br_code is;
+        uint32_t items;
+    } t[] = {
+        {"v_mov_b32 v1, 0x1000\nglobal_load_b32 v2, v1, s[0:1]",
+         "work-group 0,0,0 wave 0 pc 0x8: global_load_b32 v2, v1, s[0:1]: lane "
+         "0: a read of 4 bytes at 0x11000 of memory, outside",
+         BR_E_FAULT, 0},
+        {"v_mov_b32 v1, 0xffe\nglobal_store_b32 v1, v0, s[0:1]",
+         "a write of 4 bytes at 0x10ffe", BR_E_FAULT, 0},
+        {"v_mov_b32 v1, 64\nds_store_b32 v1, v0", "local memory", BR_E_FAULT,
+         0},
+        {"scratch_load_b32 v1, off, off", "of scratch", BR_E_FAULT, 0},
+        {"v_mov_b32 v1, 2\nglobal_atomic_add_u32 v1, v0, s[0:1]",
+         "lane 0: an atomic of 4 bytes at 0x10002", BR_E_FAULT, 0},
+        {"s_load_b32 s4, s[0:1], 0x1000", "a read of 4 bytes at 0x11000",
+         BR_E_FAULT, 0},
+        {".long 0xbfff0000", "0xbfff0000 is no instruction of gfx1100",
+         BR_E_FAULT, 0},
+        {"s_sethalt 1", "the simulator does not know: s_sethalt 1",
+         BR_E_UNSUPPORTED, 0},
+        {"s_mov_b64 s[4:5], 0\ns_setpc_b64 s[4:5]", "no code at 0x0",
+         BR_E_FAULT, 0},
+        {"s_trap 3", "trap 3", BR_E_FAULT, 0},
+        {"x: s_branch x", "more than 1048576 instructions", BR_E_TIMEOUT, 0},
+        {"v_readfirstlane_b32 s4, v0\ns_cmp_eq_u32 s4, 0\n"
+         "s_cbranch_scc1 x\ns_barrier\nx: s_barrier\n"
+         "s_cbranch_scc1 y\ns_barrier\ns_barrier\n"
+         "y: s_cbranch_scc0 z\ns_endpgm\nz: s_barrier\n",
+         "", BR_OK, 64},
+        {"s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 1", "another rounding",
+         BR_E_UNSUPPORTED, 0},
+    };
+
+    for (size_t i = 0; i < BR_COUNT(t); i++) {
+        sim_kit k = {.cpu = "gfx1100", .code = t[i].code, .items = t[i].items};
+        br_code c = sim_kit_run(&k);
+
+        ck_assert_msg(c == t[i].is && strstr(k.st.msg, t[i].want), "%s -> %s",
+                      t[i].code, k.st.msg);
+    }
+}
+
+TEST(sim_waves_that_wait_for_nobody_are_found)
+{
+    sim_kit k = {.cpu = "gfx1201", .code = "s_barrier_wait -1"};
+
+    ck_assert_int_eq(sim_kit_run(&k), BR_E_FAULT);
+    ck_assert(strstr(k.st.msg, "waiting at a barrier without signal"));
+}
+
+TEST(sim_cli_runs_code_objects_of_clang)
+{
+    static const char *const cpus[] = {"gfx1100", "gfx1201"};
+    const char *dir = t_tmpdir(), *in = t_printf("%s/a.bin", dir);
+    const char *co = t_printf("%s/a.co", dir), *out = t_printf("%s/c", dir);
+    float a[256], *c;
+    t_proc r;
+
+    for (int i = 0; i < 256; i++)
+        a[i] = (float)i / 2;
+    t_write(in, a, sizeof a);
+    for (int g = 0; g < 2; g++) {
+        t_run(&r, "gcn", "asm",
+              t_repo(t_printf("tests/data/gcn/two_%s.s", cpus[g])), "--cpu",
+              cpus[g], "-o", co);
+        ck_assert_int_eq(r.exit, 0);
+        t_run(&r, "gcn", "sim", co, "--kernel", "vadd", "--grid", "4",
+              "--block", "64", "--arg", t_printf("buf:%s", in), "--arg",
+              t_printf("buf:%s", in), "--arg", t_printf("buf:%s:out=1024", out),
+              "--arg", "u32:200", "--json");
+        ck_assert_str_eq(r.err, "");
+        ck_assert(strstr(r.out, "\"findings\":0"));
+        c = (float *)(void *)t_read(out, NULL);
+        for (int i = 0; i < 256; i++)
+            ck_assert(c[i] ==
+                      (i < 200 ? a[i] + a[i] * (float)"\1\2\3\5"[i % 4] : 0));
+        t_run(&r, "gcn", "sim", co, "--kernel", "reduce", "--grid", "4",
+              "--block", "64", "--arg", t_printf("buf:%s", in), "--arg",
+              t_printf("buf:%s:out=16", out));
+        ck_assert_str_eq(r.err, "");
+        c = (float *)(void *)t_read(out, NULL);
+        ck_assert(c[0] == 1008 && c[3] == 7152);
+    }
+    t_run(&r, "gcn", "sim", co, "--arg", "u32:1");
+    ck_assert_int_eq(r.exit, 2);
+    ck_assert(strstr(r.err, "--kernel has to name one"));
+    t_run(&r, "gcn", "sim", co, "--kernel", "nope");
+    ck_assert_int_eq(r.exit, 3);
+}
