@@ -39,13 +39,20 @@ BR_CFLAGS := -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-strict-aliasing \
         -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=. \
         -Isrc -Iinclude $(WARN) $(if $(CI),-Werror)
 BR_LIBS := -lm -lpthread -ldl
-# Optional libraries; `make PCRE2= SQLITE=` leaves out what is there.
+# Optional libraries; `make PCRE2= SQLITE= OPENSSL= NGHTTP2=` leaves
+# out what is there.
 PCRE2 := $(shell $(PKG) --exists libpcre2-8 2>/dev/null && echo libpcre2-8)
 BR_CFLAGS += $(if $(PCRE2),-DBR_HAVE_PCRE2 $(shell $(PKG) --cflags $(PCRE2)))
 BR_LIBS += $(if $(PCRE2),$(shell $(PKG) --libs $(PCRE2)))
 SQLITE := $(shell $(PKG) --exists sqlite3 2>/dev/null && echo sqlite3)
 BR_CFLAGS += $(if $(SQLITE),-DBR_HAVE_SQLITE $(shell $(PKG) --cflags $(SQLITE)))
 BR_LIBS += $(if $(SQLITE),$(shell $(PKG) --libs $(SQLITE)))
+OPENSSL := $(shell $(PKG) --exists openssl 2>/dev/null && echo openssl)
+BR_CFLAGS += $(if $(OPENSSL),-DBR_HAVE_OPENSSL)
+BR_LIBS += $(if $(OPENSSL),$(shell $(PKG) --libs $(OPENSSL)))
+NGHTTP2 := $(shell $(PKG) --exists libnghttp2 2>/dev/null && echo libnghttp2)
+BR_CFLAGS += $(if $(NGHTTP2),-DBR_HAVE_NGHTTP2)
+BR_LIBS += $(if $(NGHTTP2),$(shell $(PKG) --libs $(NGHTTP2)))
 # Packed fat binaries of nvcc: LZ4 and zstd where they are.
 FATBIN := $(foreach l,liblz4 libzstd,$(shell $(PKG) --exists $l 2>/dev/null && echo $l))
 BR_CFLAGS += $(patsubst lib%,-DBR_HAVE_%,$(subst lz4,LZ4,$(subst zstd,ZSTD,$(FATBIN))))

@@ -21,8 +21,8 @@ start() { # ARGUMENT...
     ./brass serve models/demo.gguf --port 0 --trace $dir/trace "$@" >$dir/said 2>$dir/log &
     server=$!
     i=0
-    while ! url=$(sed -n 's/.* on \(http:[^ ]*\).*/\1/p' $dir/said | grep .) ||
-        ! curl -sf "$url/health" >/dev/null; do
+    while ! url=$(sed -n 's/.* on \(https*:[^ ]*\).*/\1/p' $dir/said | grep .) ||
+        ! curl -skf "$url/health" >/dev/null; do
         i=$((i + 1))
         if [ $i -gt 100 ] || ! kill -0 $server 2>/dev/null; then
             bad "the server starts"
@@ -44,7 +44,7 @@ stop() {
 # ---- curl --------------------------------------------------------------------
 chat='{"messages":[{"role":"user","content":"Tell me a story about a fox."}],"max_tokens":6,"stream":true,"seed":1}'
 curl_streams() {
-    curl -sN "$url/v1/chat/completions" -d "$chat" >$dir/stream &&
+    curl -sN "$@" "$url/v1/chat/completions" -d "$chat" >$dir/stream &&
         [ "$(grep -c '^data: {' $dir/stream)" -ge 4 ] && tail -n 2 $dir/stream | grep -q 'DONE'
 }
 curl_sends_a_large_body() { # over 1 MB: curl asks first (100-continue)
@@ -56,6 +56,21 @@ curl_speaks_to_a_socket() {
 }
 
 # ---- tools -------------------------------------------------------------------
+h2_is_h2() { # URL CURL-OPTION...
+    to=$1; shift
+    curl -skN "$@" "$to/v1/chat/completions" -d "$chat" -w 'v%{http_version}' >$dir/h2 &&
+        grep -q 'DONE' $dir/h2 && tail -n 1 $dir/h2 | grep -q '^v2$'
+}
+h2load_streams_are_clean() { # 100 at a time on each connection
+    h2load -n 20000 -c 10 -m 100 "$1/health" >$dir/h2load 2>&1
+    grep -q '20000 succeeded, 0 failed, 0 errored, 0 timeout' $dir/h2load ||
+        { cat $dir/h2load; return 1; }
+}
+s_client_sees_h2() {
+    echo Q | openssl s_client -connect "${1#https://}" -alpn h2,http/1.1 >$dir/tls 2>&1
+    grep -q 'ALPN protocol: h2' $dir/tls && grep -qE 'Protocol *: TLSv1\.3|New, TLSv1\.3' $dir/tls
+}
+old_tls_is_refused() { ! curl -sk --tls-max 1.1 "$1/health"; }
 h2load_is_clean() {
     h2load --h1 -n 20000 -c 100 "$url/health" >$dir/h2load 2>&1
     grep -q '20000 succeeded, 0 failed, 0 errored, 0 timeout' $dir/h2load ||
@@ -78,7 +93,6 @@ slow_clients_harm_nobody() { # -H | -B
 }
 
 start --unix $dir/socket --host 127.0.0.1
-export BRASS_URL="$url"
 must "curl: a stream" curl_streams
 must "curl: 1.6 MB after 100-continue" curl_sends_a_large_body
 must "curl: a unix socket" curl_speaks_to_a_socket
@@ -90,6 +104,32 @@ if have slowhttptest; then
 else
     skip slowhttptest "not installed"
 fi
+
+# ---- HTTP/2 and TLS ----------------------------------------------------------
+said_no() { make config 2>/dev/null | grep -q "^$1 .*not found"; }
+if said_no libnghttp2; then
+    skip "HTTP/2" "built without nghttp2"
+else
+    must "curl: HTTP/2, known before" h2_is_h2 "$url" --http2-prior-knowledge
+    if have h2load; then must "h2load: 20,000 over HTTP/2" h2load_streams_are_clean "$url"; fi
+fi
+if said_no openssl || ! openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
+    -keyout $dir/key.pem -out $dir/cert.pem -days 2 -subj /CN=localhost >/dev/null 2>&1; then
+    skip "TLS" "built without OpenSSL, or openssl is not installed"
+else
+    stop
+    start --host 127.0.0.1 --tls-cert $dir/cert.pem --tls-key $dir/key.pem
+    must "curl: TLS" curl_streams -k
+    must "curl: TLS 1.1 is refused" old_tls_is_refused "$url"
+    if ! said_no libnghttp2; then
+        must "curl: HTTP/2 over TLS" h2_is_h2 "$url" --http2
+        must "openssl: ALPN" s_client_sees_h2 "$url"
+        if have h2load; then must "h2load: 20,000 over TLS" h2load_streams_are_clean "$url"; fi
+    fi
+    stop
+    start --unix $dir/socket --host 127.0.0.1
+fi
+export BRASS_URL="$url"
 
 # ---- clients of npm ----------------------------------------------------------
 run_node() { # SCRIPT

@@ -173,6 +173,8 @@ get_options(server *s, br_status *st)
         s->config.host = NULL;
     if (br_opt_given(s->cli, BR_OPT_db))
         s->config.db = br_opt_str(s->cli, BR_OPT_db);
+    s->config.tls_cert = br_opt_str(s->cli, BR_OPT_tls_cert);
+    s->config.tls_key = br_opt_str(s->cli, BR_OPT_tls_key);
     s->config.admin = br_opt_str(s->cli, BR_OPT_admin_key);
     s->config.insecure = br_opt_bool(s->cli, BR_OPT_insecure);
     s->config.drain_ns = br_opt_int(s->cli, BR_OPT_drain) * 1000000000;
@@ -420,9 +422,10 @@ tell(const server *s)
     fputs(" on", f);
     if (s->config.host)
         fprintf(f,
-                strchr(s->config.host, ':') ? " http://[%s]:%u"
-                                            : " http://%s:%u",
-                s->config.host, br_http_port(s->http));
+                strchr(s->config.host, ':') ? " http%s://[%s]:%u"
+                                            : " http%s://%s:%u",
+                s->config.tls_cert ? "s" : "", s->config.host,
+                br_http_port(s->http));
     if (s->config.unix_path)
         fprintf(f, " unix:%s", s->config.unix_path);
     fputs(isatty(fileno(f)) ? "   Ctrl-C ends\n" : "\n", f);

@@ -196,7 +196,8 @@ br_gen_tick(br_http *h, int64_t now_ns)
 {
     for (br_gen *g = h->gens; g; g = g->next)
         if (g->c && g->ask.stream && now_ns - g->c->last_put_ns > KEEP_ALIVE_NS)
-            br_http_put(g->c, ": keep-alive\n\n", 14);
+            br_http_put(g->c, g->c->ws ? "\x89\0" : ": keep-alive\n\n",
+                        g->c->ws ? 2 : 14);
 }
 
 /* ---- the end of it ------------------------------------------------------- */
@@ -414,6 +415,8 @@ on_output(void *ctx, const br_output *o)
     }
     if (o->kind == BR_OUTPUT_PREEMPTED)
         br_timeline_mark(&c->line, true);
+    if (g->wire->event && g->c)
+        g->wire->event(g, c, o, &g->h->scratch);
     if (o->kind == BR_OUTPUT_PREEMPTED && g->ask.stream && g->c)
         g->wire->preempted(g, c, &g->h->scratch);
     if (o->text.n || o->kind == BR_OUTPUT_END)
@@ -768,6 +771,7 @@ br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire)
     code = br_ask_read(&a, wire->api, &h->config.sample, body, &st);
     if (code == BR_OK)
         code = br_ask_model(h, &a, &st);
+    a.stream |= wire->streams;
     g = code == BR_OK ? create(h, c, wire, &a) : NULL;
     if (!g) {
         if (code == BR_OK)
@@ -808,4 +812,20 @@ void
 br_on_responses(br_http *h, br_http_conn *c)
 {
     br_gen_start(h, c, &br_wire_responses);
+}
+
+/* The first request makes it a WebSocket; messages are the others. */
+void
+br_on_stream(br_http *h, br_http_conn *c)
+{
+    if (c->ws && h->draining)
+        br_reply_error(h, c, 503, NULL, "the server is shutting down");
+    else if (c->ws)
+        br_gen_start(h, c, &br_wire_ws);
+    else if (br_http_upgrade(c))
+        br_metrics_answer(&h->metrics, 101);
+    else
+        br_reply_error(h, c, 400, NULL,
+                       "this path wants a WebSocket of version 13, over "
+                       "HTTP/1.1");
 }

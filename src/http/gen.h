@@ -84,11 +84,14 @@ struct br_wire {
     void (*error)(br_gen *g, const br_error *e, br_str *out);
     void (*preempted)(br_gen *g, br_choice *c, br_str *out);
     void (*whole)(br_gen *g, br_str *out); /* the answer as one document */
+    /* each event of the engine, before what is made of it; or NULL */
+    void (*event)(br_gen *g, br_choice *c, const br_output *o, br_str *out);
+    bool streams;    /* there are no documents */
     bool keeps_text; /* streams repeat the whole text at their end */
 };
 
 extern const br_wire br_wire_chat, br_wire_text, br_wire_messages,
-    br_wire_responses;
+    br_wire_responses, br_wire_ws;
 
 /* Reads, submits and begins to answer. */
 void br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire);

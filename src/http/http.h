@@ -24,7 +24,8 @@ typedef struct br_http_config {
     const char *unix_path; /* or NULL */
     bool insecure;         /* may listen where others can reach it, keyless */
     const char *db;        /* tenants and their keys; NULL: nobody needs one */
-    const char *admin;     /* a file with the admin's key, or NULL */
+    const char *tls_cert, *tls_key; /* PEM; NULL: none */
+    const char *admin;              /* a file with the admin's key, or NULL */
     br_http_limits limits;
     br_sample_params sample; /* where a request says nothing */
     int64_t drain_ns;        /* for running requests, after br_http_stop */

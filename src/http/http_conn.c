@@ -1,6 +1,7 @@
 /* http_conn.c - one connection: see http_loop.h and the head of http_loop.c.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "http/http_loop_int.h"
+#include "http/http2.h"
+#include "http/ws.h"
 
 #include "base/thread.h"
 
@@ -45,9 +46,10 @@ watch(br_http_conn *c)
     uint32_t want = c->state == BR_CONN_SENDING ? 0 : EPOLLRDHUP;
     struct epoll_event e;
 
-    if (c->state == BR_CONN_READING || c->state == BR_CONN_LINGERING)
+    if (c->state == BR_CONN_READING || c->state == BR_CONN_LINGERING || c->ws ||
+        c->tls_in)
         want |= EPOLLIN;
-    if (c->out.n > c->out_at)
+    if ((c->out.n > c->out_at && !c->tls_in) || c->tls_out)
         want |= EPOLLOUT;
     if (want == c->events)
         return;
@@ -57,16 +59,22 @@ watch(br_http_conn *c)
 }
 
 bool
-br_http_conn_open(br_http_loop *l, int fd)
+br_http_conn_open(br_http_loop *l, int fd, bool local)
 {
     br_http_conn *c = br_try_calloc(1, sizeof *c);
     struct epoll_event e = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = c};
 
-    if (!c || epoll_ctl(l->ep, EPOLL_CTL_ADD, fd, &e) < 0) {
+    if (c && l->tls && !local)
+        c->tls = br_tls_accept(l->tls, fd);
+    if (!c || (l->tls && !local && !c->tls) ||
+        epoll_ctl(l->ep, EPOLL_CTL_ADD, fd, &e) < 0) {
+        if (c)
+            br_tls_drop(c->tls);
         br_free(c);
         return false;
     }
     c->loop = l;
+    c->local = local;
     c->fd = fd;
     c->events = e.events;
     br_http_parser_init(&c->in, l->limits.body_bytes);
@@ -90,6 +98,8 @@ br_http_conn_drop(br_http_conn *c, bool too_slow)
     c->state = BR_CONN_DEAD;
     if (answering)
         l->app.gone(l->app.ctx, c, too_slow);
+    if (c->h2)
+        br_h2_close(c);
     close(c->fd);
     c->fd = -1;
     *(c->prev ? &c->prev->next : &l->first) = c->next;
@@ -110,6 +120,13 @@ br_http_conns_bury(br_http_loop *l)
         br_http_parser_fini(&c->in);
         br_str_fini(&c->rest);
         br_str_fini(&c->out);
+        br_str_fini(&c->h2_head);
+        br_str_fini(&c->h2_method);
+        br_str_fini(&c->h2_path);
+        br_tls_drop(c->tls);
+        if (c->ws)
+            br_ws_fini(c->ws);
+        br_free(c->ws);
         br_free(c);
     }
     l->dead = NULL;
@@ -158,25 +175,45 @@ br_http_answer(br_http_conn *c, int status, const char *type, const char *more,
                br_text body)
 {
     br_check(c->state == BR_CONN_BUSY || c->state == BR_CONN_READING);
+    c->state = BR_CONN_SENDING;
+    c->status = status;
+    list_dirty(c);
+    if (c->ws) {
+        br_ws_put(&c->out, BR_WS_TEXT, body.p, body.n);
+        return;
+    }
+    if (c->over) {
+        br_h2_head(c, status, type, more, &body.n);
+        if (!is_head(c))
+            br_str_put(&c->out, body.p, body.n);
+        return;
+    }
     put_head(c, status, type, more);
     br_str_printf(&c->out, "Content-Length: %zu\r\n\r\n", body.n);
     if (!is_head(c))
         br_str_put(&c->out, body.p, body.n);
-    c->state = BR_CONN_SENDING;
 }
 
 void
 br_http_stream(br_http_conn *c, int status, const char *type, const char *more)
 {
     br_check(c->state == BR_CONN_BUSY);
-    c->chunked = c->in.minor == 1;
+    c->chunked = c->in.minor == 1 && !c->over && !c->ws;
+    c->last_put_ns = br_now_ns();
+    c->state = BR_CONN_STREAMING;
+    if (c->ws)
+        return;
+    if (c->over) {
+        c->status = status;
+        br_h2_head(c, status, type, more, NULL);
+        list_dirty(c);
+        return;
+    }
     if (!c->chunked)
         c->in.keep_alive = false; /* its end is the connection's */
     put_head(c, status, type, more);
     br_str_puts(&c->out,
                 c->chunked ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n");
-    c->last_put_ns = br_now_ns();
-    c->state = BR_CONN_STREAMING;
 }
 
 size_t
@@ -243,9 +280,104 @@ begin_request(br_http_conn *c)
     c->loop->app.request(c->loop->app.ctx, c);
 }
 
-/* Bytes from the client. Those behind a complete request wait in c->rest. */
+/* ---- WebSocket ------------------------------------------------------------ */
+
+bool
+br_http_upgrade(br_http_conn *c)
+{
+    br_text key = br_http_header_of(&c->in, "sec-websocket-key");
+    br_text version = br_http_header_of(&c->in, "sec-websocket-version");
+    char accept[BR_WS_ACCEPT + 1];
+
+    if (c->over || c->in.minor != 1 || key.n != 24 ||
+        !br_text_is(version, "13") ||
+        !br_http_list_has(br_http_header_of(&c->in, "upgrade"), "websocket") ||
+        !br_http_list_has(br_http_header_of(&c->in, "connection"), "upgrade"))
+        return false;
+    c->ws = br_try_calloc(1, sizeof *c->ws);
+    if (!c->ws)
+        return false;
+    c->ws->max_message = c->loop->limits.body_bytes;
+    br_ws_accept(key, accept);
+    br_str_printf(&c->out,
+                  "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+                  "Connection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",
+                  accept);
+    c->status = 101;
+    c->keep = true;
+    c->state = BR_CONN_SENDING;
+    list_dirty(c);
+    return true;
+}
+
+/* Says why, and that this was all. */
 static void
-take(br_http_conn *c, const char *p, size_t n)
+ws_close(br_http_conn *c, uint16_t code, const char *why)
+{
+    if (c->state == BR_CONN_BUSY || c->state == BR_CONN_STREAMING)
+        c->loop->app.gone(c->loop->app.ctx, c, false);
+    br_ws_put_close(&c->out, code, why);
+    c->keep = false;
+    c->state = BR_CONN_SENDING;
+    list_dirty(c);
+}
+
+static void
+ws_take(br_http_conn *c, const char *p, size_t n)
+{
+    br_ws *w = c->ws;
+
+    while (n && c->keep) {
+        size_t used;
+        br_ws_got got = br_ws_feed(w, p, n, &used);
+
+        p += used;
+        n -= used;
+        if (got == BR_WS_ASKED) {
+            br_ws_put(&c->out, BR_WS_PONG, w->control, w->n_control);
+            list_dirty(c);
+        } else if (got == BR_WS_BAD) {
+            ws_close(c, w->code, w->why);
+        } else if (got == BR_WS_OVER) {
+            ws_close(c, 1000, "");
+        } else if (got == BR_WS_MESSAGE && c->state != BR_CONN_READING) {
+            ws_close(c, 1008, "a request before the answer to the last one");
+        } else if (got == BR_WS_MESSAGE) {
+            br_str_clear(&c->in.body);
+            br_str_put(&c->in.body, br_str_z(&w->message), w->message.n);
+            begin_request(c);
+        }
+    }
+}
+
+/* ---- bytes in -------------------------------------------------------------- */
+
+/* The first bytes say which protocol it is; true: they are used up. */
+static bool
+begin(br_http_conn *c, const char *p, size_t n)
+{
+    static const char preface[] = BR_H2_PREFACE;
+    size_t have;
+
+    br_str_put(&c->rest, p, n);
+    have = BR_MIN(c->rest.n, sizeof preface - 1);
+    if (br_h2_here && !c->rest.oom && memcmp(c->rest.at, preface, have) == 0) {
+        if (have < sizeof preface - 1)
+            return true; /* it may become one */
+        c->begun = true;
+        if (!br_h2_open(c) || !br_h2_feed(c, c->rest.at, c->rest.n))
+            c->closing = true;
+        br_str_fini(&c->rest);
+        list_dirty(c);
+        return true;
+    }
+    c->begun = true;
+    return false;
+}
+
+/* Of HTTP/1: those behind a complete request wait in c->rest. */
+static void
+take_1(br_http_conn *c, const char *p, size_t n)
 {
     bool head_done = c->in.head_done, busy = br_http_parser_busy(&c->in);
     br_http_got got;
@@ -273,16 +405,38 @@ take(br_http_conn *c, const char *p, size_t n)
 }
 
 static void
+take(br_http_conn *c, const char *p, size_t n)
+{
+    br_str first = {0};
+
+    if (c->ws) {
+        ws_take(c, p, n);
+    } else if (c->h2) {
+        if (!br_h2_feed(c, p, n))
+            c->closing = true;
+        list_dirty(c);
+    } else if (c->state != BR_CONN_READING) {
+        return; /* lingering: nobody listens */
+    } else if (c->begun) {
+        take_1(c, p, n);
+    } else if (!begin(c, p, n)) {
+        first = c->rest;
+        c->rest = (br_str){0};
+        take_1(c, br_str_z(&first), first.n);
+        br_str_fini(&first);
+    }
+}
+
+static void
 on_readable(br_http_conn *c)
 {
     char buf[READ_BYTES];
-    ssize_t n = recv(c->fd, buf, sizeof buf, 0);
+    ssize_t n = c->tls ? br_tls_recv(c->tls, buf, sizeof buf, &c->tls_out)
+                       : recv(c->fd, buf, sizeof buf, 0);
 
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         br_http_conn_drop(c, false);
-        return;
-    }
-    if (n > 0 && c->state == BR_CONN_READING)
+    else if (n > 0)
         take(c, buf, (size_t)n);
 }
 
@@ -293,13 +447,16 @@ after_answer(br_http_conn *c)
     br_str rest = c->rest;
 
     if (!c->keep) {
+        if (c->tls)
+            br_tls_bye(c->tls);
         shutdown(c->fd, SHUT_WR);
         c->state = BR_CONN_LINGERING;
         c->deadline_ns = br_now_ns() + LINGER_NS;
         return;
     }
     c->rest = (br_str){0};
-    br_http_parser_reset(&c->in);
+    if (!c->ws)
+        br_http_parser_reset(&c->in);
     c->state = BR_CONN_READING;
     c->deadline_ns = br_now_ns() + c->loop->limits.idle_ns;
     if (rest.n)
@@ -309,31 +466,68 @@ after_answer(br_http_conn *c)
 
 /* ---- bytes out ----------------------------------------------------------- */
 
+static ssize_t
+send_some(br_http_conn *c)
+{
+    const char *p = c->out.at + c->out_at;
+    size_t n = c->out.n - c->out_at;
+
+    return c->tls ? br_tls_send(c->tls, p, n, &c->tls_in)
+                  : send(c->fd, p, n, MSG_NOSIGNAL);
+}
+
+/* False: the connection is gone. */
+static bool
+send_all(br_http_conn *c)
+{
+    while (c->out_at < c->out.n) {
+        ssize_t n = send_some(c);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            break;
+        if (n <= 0) {
+            br_http_conn_drop(c, false);
+            return false;
+        }
+        c->out_at += (size_t)n;
+        if (c->state != BR_CONN_READING)
+            c->deadline_ns = 0;
+        if (c->h2 && c->out_at == c->out.n) {
+            c->out.n = c->out_at = 0;
+            if (!br_h2_pump(c)) {
+                br_http_conn_drop(c, false);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* True: nothing of it can be sent by itself, or any more. */
+static bool
+flush_other(br_http_conn *c)
+{
+    if (c->over) {
+        br_h2_resume(c);
+        list_dirty(c->over);
+        return true;
+    }
+    if (!c->out.oom && !c->rest.oom &&
+        !(c->h2 && (c->closing || !br_h2_pump(c))))
+        return false;
+    br_http_conn_drop(c, false);
+    return true;
+}
+
 static void
 flush(br_http_conn *c)
 {
     br_http_loop *l = c->loop;
 
-    if (c->out.oom || c->rest.oom) {
-        br_http_conn_drop(c, false);
+    if (flush_other(c) || !send_all(c))
         return;
-    }
-    while (c->out_at < c->out.n) {
-        ssize_t n = send(c->fd, c->out.at + c->out_at, c->out.n - c->out_at,
-                         MSG_NOSIGNAL);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno != EAGAIN) {
-            br_http_conn_drop(c, false);
-            return;
-        }
-        if (n < 0)
-            break;
-        c->out_at += (size_t)n;
-        if (c->state != BR_CONN_READING)
-            c->deadline_ns = 0;
-    }
     if (c->out_at < c->out.n) {
         if (!c->deadline_ns)
             c->deadline_ns = br_now_ns() + l->limits.write_ns;
@@ -376,8 +570,10 @@ br_http_conn_event(br_http_conn *c, uint32_t events)
         br_http_conn_drop(c, false);
         return;
     }
-    if ((events & EPOLLIN) &&
-        (c->state == BR_CONN_READING || c->state == BR_CONN_LINGERING))
+    if (c->tls_out
+            ? events & (EPOLLIN | EPOLLOUT)
+            : (events & EPOLLIN) && (c->state == BR_CONN_READING ||
+                                     c->state == BR_CONN_LINGERING || c->ws))
         on_readable(c);
     if (c->state != BR_CONN_DEAD)
         list_dirty(c);
@@ -386,6 +582,10 @@ br_http_conn_event(br_http_conn *c, uint32_t events)
 void
 br_http_conn_tick(br_http_conn *c, int64_t now, bool stopping)
 {
+    if (c->h2) {
+        br_h2_tick(c, now, stopping);
+        list_dirty(c);
+    }
     /* Who is idle when the server stops has a moment to say what it came for:
      * probes ask how it is. */
     if (stopping && c->state == BR_CONN_READING && !br_http_parser_busy(&c->in))

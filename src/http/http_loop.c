@@ -9,7 +9,7 @@
  * with unread input makes the kernel drop what was sent last.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "http/http_loop_int.h"
+#include "http/http2.h"
 
 #include "base/thread.h"
 
@@ -83,11 +83,19 @@ br_http_loop_free(br_http_loop *l)
     if (br_str_z(&l->unix_path)[0])
         unlink(l->unix_path.at);
     br_str_fini(&l->unix_path);
+    br_tls_free(l->tls);
     if (l->wake > 0)
         close(l->wake);
     if (l->ep > 0)
         close(l->ep);
     br_free(l);
+}
+
+br_code
+br_http_loop_tls(br_http_loop *l, const char *cert, const char *key,
+                 br_status *st)
+{
+    return br_tls_new(&l->tls, cert, key, br_h2_here, st);
 }
 
 br_code
@@ -256,9 +264,12 @@ br_http_listen_unix(br_http_loop *l, const char *path, br_status *st)
 static void
 accept_some(br_http_loop *l, int fd)
 {
+    struct sockaddr_storage from;
     /* Not for ever: others wait, too. */
     for (int i = 0; i < 64; i++) {
-        int got = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        socklen_t n = sizeof from;
+        int got = accept4(fd, (struct sockaddr *)(void *)&from, &n,
+                          SOCK_NONBLOCK | SOCK_CLOEXEC);
         int one = 1;
 
         if (got < 0)
@@ -273,7 +284,7 @@ accept_some(br_http_loop *l, int fd)
             continue;
         }
         setsockopt(got, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        if (!br_http_conn_open(l, got))
+        if (!br_http_conn_open(l, got, from.ss_family == AF_UNIX))
             close(got);
     }
 }

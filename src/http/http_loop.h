@@ -57,7 +57,7 @@ typedef struct br_http_app {
 
 struct br_http_conn {
     br_http_loop *loop;
-    int fd;
+    int fd;        /* -1: a stream of HTTP/2 */
     uint8_t state; /* private */
     bool local;    /* a unix socket */
     bool closing;  /* private: too slow */
@@ -76,6 +76,15 @@ struct br_http_conn {
     bool admin;      /* the app's: with the admin's key */
     void *job;       /* the app's */
     br_http_conn *prev, *next, *flush_next;
+    /* private: what lies between it and the socket */
+    struct br_tls_conn *tls;
+    bool tls_in, tls_out; /* to send it must read; to receive, write */
+    bool begun;           /* which protocol it is, is known */
+    struct br_h2 *h2;
+    br_http_conn *over; /* of a stream: the connection it is on */
+    int32_t stream;
+    br_str h2_head, h2_method, h2_path;
+    struct br_ws *ws; /* WebSocket from now on: messages are requests */
 };
 
 br_code br_http_loop_new(br_http_loop **out, const br_http_limits *l,
@@ -87,6 +96,10 @@ br_code br_http_listen(br_http_loop *l, const char *host, uint16_t *port,
 /* A path; a socket nobody listens on any more is replaced. */
 br_code br_http_listen_unix(br_http_loop *l, const char *path,
                             br_status *st) BR_MUST_USE;
+/* TCP connections speak TLS from now on; PEM files. UNSUPPORTED: the build
+ * cannot. */
+br_code br_http_loop_tls(br_http_loop *l, const char *cert, const char *key,
+                         br_status *st) BR_MUST_USE;
 /* Calls app.wake while fd is readable. */
 br_code br_http_loop_watch(br_http_loop *l, int fd, br_status *st) BR_MUST_USE;
 void br_http_loop_unwatch(br_http_loop *l, int fd);
@@ -110,6 +123,11 @@ void br_http_stream(br_http_conn *c, int status, const char *type,
 void br_http_put(br_http_conn *c, const char *p, size_t n);
 size_t br_http_pending(const br_http_conn *c); /* bytes that wait */
 void br_http_end(br_http_conn *c);
+/* Instead of an answer: from now on the connection is a WebSocket. Each
+ * message is a request with that as its body, in c->in.body; an answer's body
+ * is a text, what is put in a stream has to be frames (ws.h). False: the
+ * request asks for no such thing, or wrongly; answer it. */
+bool br_http_upgrade(br_http_conn *c);
 const char *br_http_reason(int status); /* "Not Found" */
 
 #endif

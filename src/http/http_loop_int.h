@@ -5,6 +5,7 @@
 #define BR_HTTP_LOOP_INT_H
 
 #include "http/http_loop.h"
+#include "http/tls.h"
 
 #include <stdatomic.h>
 
@@ -24,6 +25,7 @@ struct br_http_loop {
     int listen[BR_HTTP_MAX_LISTEN];
     int n_listen;
     br_str unix_path;
+    br_tls *tls;         /* of TCP; NULL: none */
     br_http_conn *first; /* of the living */
     br_http_conn *dirty; /* to be flushed at the end of the turn */
     br_http_conn *dead;  /* events of this turn may still name them */
@@ -31,7 +33,7 @@ struct br_http_loop {
     _Atomic bool stop;
 };
 
-bool br_http_conn_open(br_http_loop *l, int fd);
+bool br_http_conn_open(br_http_loop *l, int fd, bool local);
 void br_http_conn_event(br_http_conn *c, uint32_t events);
 void br_http_conn_tick(br_http_conn *c, int64_t now, bool stopping);
 /* Closes it; the app hears of it if it was answering. */

@@ -183,6 +183,10 @@ open_doors(br_http *h, br_status *st)
                        "--host %s: others could reach it; give --db, "
                        "or --insecure if that is meant",
                        k->host);
+    if (!k->tls_cert != !k->tls_key)
+        return br_fail(st, BR_E_USAGE, "--tls-cert and --tls-key go together");
+    if (k->tls_cert)
+        BR_TRY(br_http_loop_tls(h->loop, k->tls_cert, k->tls_key, st));
     h->port = k->port;
     if (k->host)
         BR_TRY(br_http_listen(h->loop, k->host, &h->port, st));

@@ -14,7 +14,7 @@ typedef struct sk {
     br_chat *chat;
     br_http *http;
     br_thread thread;
-    bool running;
+    bool running, tls; /* tls: sk_ask cannot ask */
 } sk;
 
 typedef struct sk_config {

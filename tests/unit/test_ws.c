@@ -1,0 +1,318 @@
+/* test_ws.c - WebSocket: frames in any pieces, and answers over them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "serve_kit.h"
+
+#include "http/ws.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A client's frame: fin and opcode, masked. */
+static void
+frame(br_str *out, uint8_t first, const char *p, size_t n)
+{
+    static const char mask[] = "\x12\x34\x56\x78";
+    br_str s = {0};
+
+    br_ws_put(&s, 0, p, n);
+    s.at[0] = (char)first;
+    s.at[1] = (char)(s.at[1] | 0x80);
+    br_str_put(out, s.at, s.n - n);
+    br_str_put(out, mask, 4);
+    for (size_t i = 0; i < n; i++)
+        br_str_putc(out, (char)(p[i] ^ mask[i & 3]));
+    br_str_fini(&s);
+}
+
+/* What is heard of bytes in pieces: "text(..)", "ping(..)", "1002". */
+static char *
+hear(const br_str *in, size_t piece)
+{
+    br_ws w = {.max_message = 1000};
+    br_str s = {0};
+    bool over = false;
+    char *out;
+
+    for (size_t i = 0; i < in->n && !over;) {
+        size_t used;
+
+        switch (br_ws_feed(&w, in->at + i, BR_MIN(piece, in->n - i), &used)) {
+        case BR_WS_MORE: break;
+        case BR_WS_MESSAGE:
+            br_str_printf(&s, "%s(", w.kind == BR_WS_TEXT ? "text" : "bin");
+            br_str_put(&s, br_str_z(&w.message), w.message.n);
+            br_str_puts(&s, ")");
+            break;
+        case BR_WS_ASKED:
+            br_str_printf(&s, "ping(%.*s)", w.n_control, w.control);
+            break;
+        case BR_WS_OVER:
+            br_str_puts(&s, "over");
+            over = true;
+            break;
+        case BR_WS_BAD:
+            br_str_printf(&s, "%u", w.code);
+            over = true;
+            break;
+        }
+        i += used;
+    }
+    br_ws_fini(&w);
+    out = t_printf("%s", br_str_z(&s));
+    br_str_fini(&s);
+    return out;
+}
+
+TEST(frames_are_read_in_any_pieces)
+{
+    static const struct {
+        uint8_t first[3];
+        const char *payload[3];
+        const char *heard;
+    } rows[] = {
+        {{0x81}, {"Hello"}, "text(Hello)"},
+        {{0x82}, {"\x01"}, "bin(\x01)"},
+        {{0x81}, {""}, "text()"},
+        {{0x01, 0x00, 0x80}, {"a", "b", "c"}, "text(abc)"},
+        {{0x01, 0x89, 0x80}, {"a", "p", "c"}, "ping(p)text(ac)"},
+        {{0x8a, 0x81, 0x88}, {"x", "y", ""}, "text(y)over"},
+        {{0x81, 0x81}, {"\xc3\xa9", "\xff"}, "text(\xc3\xa9)1007"},
+        {{0x01, 0x80}, {"\xc3", "\xa9"}, "text(\xc3\xa9)"},
+        {{0xc1}, {"x"}, "1002"},
+        {{0x83}, {"x"}, "1002"},
+        {{0x8b}, {"x"}, "1002"},
+        {{0x80}, {"x"}, "1002"},
+        {{0x01, 0x81}, {"x", "y"}, "1002"},
+        {{0x09}, {"x"}, "1002"},
+        {{0x88}, {"x"}, "1002"},
+    };
+
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        br_str in = {0};
+
+        for (int k = 0; k < 3 && rows[i].payload[k]; k++)
+            frame(&in, rows[i].first[k], rows[i].payload[k],
+                  strlen(rows[i].payload[k]));
+        for (size_t piece = 1; piece < 20; piece++)
+            ck_assert_str_eq(hear(&in, piece), rows[i].heard);
+        br_str_fini(&in);
+    }
+}
+
+TEST(lengths_of_frames_have_limits)
+{
+    char big[2000];
+    br_str in = {0};
+
+    memset(big, 'x', sizeof big);
+    frame(&in, 0x81, big, 1000);
+    ck_assert_uint_eq(strlen(hear(&in, 7)), 1006);
+    br_str_clear(&in);
+    frame(&in, 0x81, big, 1001);
+    ck_assert_str_eq(hear(&in, 7), "1009");
+    br_str_clear(&in);
+    frame(&in, 0x01, big, 999);
+    frame(&in, 0x80, big, 2);
+    ck_assert_str_eq(hear(&in, 7), "1009");
+    br_str_clear(&in);
+    frame(&in, 0x89, big, 126);
+    ck_assert_str_eq(hear(&in, 7), "1002");
+    br_str_clear(&in); /* a short length in the long form; the longest */
+    br_str_put(&in, "\x81\xfe\0\5....", 8);
+    ck_assert_str_eq(hear(&in, 3), "1002");
+    br_str_clear(&in);
+    br_str_put(&in, "\x81\xff\xff\xff\xff\xff\xff\xff\xff\xff....", 14);
+    ck_assert_str_eq(hear(&in, 3), "1009");
+    br_str_clear(&in);
+    br_str_put(&in, "\x81\5Hello", 7); /* not masked */
+    ck_assert_str_eq(hear(&in, 3), "1002");
+    br_str_fini(&in);
+}
+
+TEST(the_handshake_is_that_of_the_rfc)
+{
+    char out[BR_WS_ACCEPT + 1];
+
+    br_ws_accept(BR_TEXT("dGhlIHNhbXBsZSBub25jZQ=="), out);
+    ck_assert_str_eq(out, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+}
+
+/* ---- over a server --------------------------------------------------------- */
+
+static int
+upgrade(const sk *k, const char *more)
+{
+    char *ask = t_printf("GET /v1/stream HTTP/1.1\r\nHost: localhost\r\n"
+                         "Upgrade: websocket\r\nConnection: keep-alive, Upgrade"
+                         "\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "
+                         "dGhlIHNhbXBsZSBub25jZQ==\r\n%s\r\n",
+                         more);
+    int fd = sk_connect(k);
+    char c = 0;
+    br_str head = {0};
+
+    sk_send(fd, ask, strlen(ask));
+    while (!strstr(br_str_z(&head), "\r\n\r\n")) {
+        ck_assert_int_eq(read(fd, &c, 1), 1);
+        br_str_putc(&head, c);
+    }
+    ck_assert_msg(strstr(head.at, "HTTP/1.1 101 ") == head.at &&
+                      strstr(head.at, "Sec-WebSocket-Accept: "
+                                      "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"),
+                  "%s", head.at);
+    br_str_fini(&head);
+    return fd;
+}
+
+static void
+say(int fd, uint8_t opcode, const char *z)
+{
+    br_str s = {0};
+
+    frame(&s, 0x80 | opcode, z, strlen(z));
+    sk_send(fd, s.at, s.n);
+    br_str_fini(&s);
+}
+
+typedef struct got {
+    uint8_t opcode;
+    char *p; /* kept, ends in NUL */
+    size_t n;
+} got;
+
+static void
+read_n(int fd, char *p, size_t n)
+{
+    while (n) {
+        ssize_t r = read(fd, p, n);
+
+        ck_assert_int_gt(r, 0);
+        p += r;
+        n -= (size_t)r;
+    }
+}
+
+static got
+next(int fd)
+{
+    uint8_t h[4];
+    got g = {0};
+
+    read_n(fd, (char *)h, 2);
+    g.opcode = h[0] & 15;
+    ck_assert_uint_eq(h[0] & 0xf0, 0x80);
+    g.n = h[1];
+    if (g.n == 126) {
+        read_n(fd, (char *)h + 2, 2);
+        g.n = (size_t)h[2] << 8 | h[3];
+    }
+    ck_assert_uint_lt(g.n, 65536);
+    g.p = t_printf("%*s", (int)g.n, "");
+    read_n(fd, g.p, g.n);
+    return g;
+}
+
+static uint32_t
+u32(const got *g, size_t at)
+{
+    const uint8_t *p = (const uint8_t *)g->p + at;
+
+    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+           (uint32_t)p[3] << 24;
+}
+
+#define ASK \
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"max_tokens\":3"
+
+TEST(answers_come_as_events_and_texts)
+{
+    sk k;
+    sk_answer whole;
+    int fd;
+
+    sk_open(&k, &(sk_config){0});
+    whole = sk_ask(&k, "POST /v1/chat/completions", "", ASK ",\"seed\":1}");
+    fd = upgrade(&k, "");
+    for (int round = 0; round < 2; round++) { /* the connection stays */
+        uint32_t n = 0;
+        br_str text = {0};
+        bool over = false;
+        got g;
+
+        say(fd, BR_WS_TEXT,
+            ASK ",\"seed\":1,\"logprobs\":true,\"top_logprobs\":2}");
+        do {
+            g = next(fd);
+            if (g.opcode == BR_WS_TEXT && strstr(g.p, "\"type\":\"text\""))
+                br_str_puts(&text, sk_between(g.p, "\"text\":\"", "\"}"));
+            if (g.opcode != BR_WS_BINARY)
+                continue;
+            ck_assert_uint_eq(u32(&g, 4), BR_TENANT_LOCAL);
+            over = g.p[16];
+            ck_assert_uint_eq(g.p[18], over ? 0 : 3); /* chosen and 2 */
+            ck_assert_uint_eq(g.n, over ? 20 : 32);
+            ck_assert(over || u32(&g, 12) == n++);
+        } while (g.opcode != BR_WS_TEXT || !strstr(g.p, "\"type\":\"done\""));
+        ck_assert(over);
+        ck_assert_uint_eq(n, 3);
+        ck_assert_str_eq(br_str_z(&text),
+                         sk_between(whole.body, "\"content\":\"", "\""));
+        br_str_fini(&text);
+    }
+    say(fd, BR_WS_PING, "p");
+    ck_assert_uint_eq(next(fd).opcode, BR_WS_PONG);
+    say(fd, BR_WS_TEXT, "{\"messages\":1}");
+    ck_assert_ptr_nonnull(strstr(next(fd).p, "invalid_request_error"));
+    say(fd, BR_WS_CLOSE, "");
+    ck_assert_uint_eq(next(fd).opcode, BR_WS_CLOSE);
+    ck_assert_int_eq(read(fd, (char[1]){0}, 1), 0);
+    close(fd);
+    sk_close(&k);
+}
+
+TEST(a_client_that_asks_twice_is_let_go)
+{
+    br_engine_stats s;
+    sk k;
+    int fd;
+    got g;
+
+    sk_open(&k, &(sk_config){.fake = {.step_ns = 5000000}});
+    fd = upgrade(&k, "");
+    say(fd, BR_WS_TEXT,
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]"
+        ",\"max_tokens\":900}");
+    say(fd, BR_WS_TEXT, ASK "}");
+    do
+        g = next(fd);
+    while (g.opcode != BR_WS_CLOSE);
+    ck_assert_uint_eq((uint8_t)g.p[0] << 8 | (uint8_t)g.p[1], 1008);
+    for (int i = 0; i < 200; i++) { /* and its slot is free */
+        br_engine_stats_get(k.ek.e, &s);
+        if (!s.n_running && s.n_done + s.n_cancelled)
+            break;
+        usleep(10000);
+    }
+    ck_assert_uint_eq(s.n_running, 0);
+    close(fd);
+    sk_close(&k);
+}
+
+TEST(requests_that_are_no_upgrade)
+{
+    sk k;
+    sk_answer a;
+
+    sk_open(&k, &(sk_config){0});
+    ck_assert_int_eq(sk_ask(&k, "GET /v1/stream", "", NULL).status, 400);
+    a = sk_ask(&k, "GET /v1/stream",
+               "Upgrade: websocket\r\nSec-WebSocket-Version: 12\r\n"
+               "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
+               NULL);
+    ck_assert_int_eq(a.status, 400);
+    a = sk_ask(&k, "GET /v1/stream",
+               "Upgrade: websocket\r\nOrigin: http://evil.example\r\n", NULL);
+    ck_assert_int_eq(a.status, 403);
+    sk_close(&k);
+}
