@@ -17,10 +17,11 @@ enum { /* limits, each named in the error that it causes */
        BR_JINJA_MAX_SOURCE_BYTES = 1 << 20,
        BR_JINJA_MAX_DEPTH = 160,      /* nesting of blocks and expressions */
        BR_JINJA_MAX_CALLS = 64,       /* macros inside macros */
-       BR_JINJA_MAX_STEPS = 20000000, /* nodes evaluated */
+       BR_JINJA_MAX_STEPS = 20000000, /* nodes evaluated, values compared */
        BR_JINJA_MAX_OUTPUT_BYTES = 32 << 20,
        BR_JINJA_MAX_MEMORY_BYTES = 256 << 20, /* values of one rendering */
        BR_JINJA_MAX_RANGE = 100000,
+       BR_JINJA_MAX_INDENT = 1000,
 };
 
 typedef struct br_jinja br_jinja;

@@ -212,10 +212,12 @@ typedef struct jj_run {
     int depth, calls;
     uint32_t line; /* of the node being evaluated: for errors */
     bool breaking, continuing;
+    bool too_deep; /* values to compare */
 } jj_run;
 
 br_code jj_err(jj_run *r, const char *fmt, ...) BR_PRINTF(2, 3);
 br_code jj_oom(jj_run *r);
+br_code jj_within(jj_run *r); /* are the limits kept? */
 br_code jj_call(jj_run *r, const jj_val *fn, const jj_args *a, jj_val *out);
 
 /* value.c */
@@ -231,11 +233,12 @@ br_code jj_list_new(jj_run *r, uint8_t type, jj_val *out);
 br_code jj_push(jj_run *r, jj_list *l, jj_val v);
 br_code jj_dict_new(jj_run *r, uint8_t type, jj_val *out);
 br_code jj_dict_set(jj_run *r, jj_dict *d, jj_val key, jj_val v);
-const jj_val *jj_dict_get(const jj_dict *d, const jj_val *key);
+const jj_val *jj_dict_get(jj_run *r, const jj_dict *d, const jj_val *key);
 const jj_val *jj_dict_get_text(const jj_dict *d, br_text key);
 br_code jj_from_json(jj_run *r, const br_json *j, jj_val *out);
 bool jj_truth(const jj_val *v);
-bool jj_equal(const jj_val *a, const jj_val *b);
+/* Counts steps; what it says holds if jj_within() does afterwards. */
+bool jj_equal(jj_run *r, const jj_val *a, const jj_val *b);
 /* -1, 0, 1; fails for kinds that have no order */
 br_code jj_compare(jj_run *r, const jj_val *a, const jj_val *b, int *out);
 br_code jj_contains(jj_run *r, const jj_val *in, const jj_val *what, bool *out);

@@ -39,15 +39,26 @@ jj_oom(jj_run *r)
     return br_fail(r->st, BR_E_OOM, "rendering a template");
 }
 
-static br_code
-step(jj_run *r, const jj_node *n)
+br_code
+jj_within(jj_run *r)
 {
-    r->line = n->line;
-    if (++r->steps > BR_JINJA_MAX_STEPS)
+    if (r->too_deep)
+        return br_fail(r->st, BR_E_LIMIT,
+                       "line %u: values nested deeper than %d are compared",
+                       r->line, BR_JINJA_MAX_DEPTH);
+    if (r->steps > BR_JINJA_MAX_STEPS)
         return br_fail(r->st, BR_E_LIMIT,
                        "line %u: the template runs for more than %d steps",
                        r->line, BR_JINJA_MAX_STEPS);
     return BR_OK;
+}
+
+static br_code
+step(jj_run *r, const jj_node *n)
+{
+    r->line = n->line;
+    r->steps++;
+    return jj_within(r);
 }
 
 /* ---- scopes -------------------------------------------------------------- */
@@ -277,7 +288,7 @@ eval_cmp(jj_run *r, jj_scope *sc, const jj_node *n, jj_val *out)
     BR_TRY(eval(r, sc, n->kid[1], &b));
     r->line = n->line;
     if (n->op == JO_EQ || n->op == JO_NE) {
-        yes = jj_equal(&a, &b) == (n->op == JO_EQ);
+        yes = jj_equal(r, &a, &b) == (n->op == JO_EQ);
     } else if (n->op == JO_IN || n->op == JO_NOT_IN) {
         BR_TRY(jj_contains(r, &b, &a, &yes));
         yes = yes == (n->op == JO_IN);
@@ -703,6 +714,8 @@ br_jinja_render(const br_jinja *t, const br_json *context, int64_t now,
     }
     if (rc == BR_OK)
         rc = exec(&r, top, t->root, out);
+    if (rc == BR_OK)
+        rc = jj_within(&r);
     br_arena_fini(&r.arena);
     return rc;
 }

@@ -256,7 +256,10 @@ LIB_FN(tojson)
     d.ascii = jj_arg_true(a, 9, "ensure_ascii");
     d.sort = jj_arg_true(a, 9, "sort_keys");
     if (indent && indent->type == JV_INT) {
-        d.indent = BR_MIN(BR_MAX(indent->i, 0), 64);
+        if (indent->i > BR_JINJA_MAX_INDENT)
+            return jj_err(r, "'tojson' indents by at most %d",
+                          BR_JINJA_MAX_INDENT);
+        d.indent = BR_MAX(indent->i, 0); /* as Python: a line each */
         d.item = BR_TEXT(",");
     }
     if (sep && (sep->type == JV_TUPLE || sep->type == JV_LIST) &&
@@ -556,7 +559,6 @@ LIB_FN(unique)
         BR_TRY(sort_key(r, &l->at[i], jj_arg(a, 1, "attribute"),
                         jj_arg_true(a, 0, "case_sensitive"), &key));
         BR_TRY(jj_contains(r, &seen, &key, &there));
-        r->steps += seen.list->n;
         if (there)
             continue;
         BR_TRY(jj_push(r, seen.list, key));

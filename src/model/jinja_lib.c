@@ -107,9 +107,10 @@ SIMPLE(iterable, b->type == JV_LIST || b->type == JV_TUPLE ||
 SIMPLE(sequence, b->type == JV_LIST || b->type == JV_TUPLE ||
                      b->type == JV_DICT || b->type == JV_STR ||
                      b->type == JV_UNDEF)
-SIMPLE(eq, a->n_pos &&jj_equal(b, &a->pos[0]))
-SIMPLE(ne, a->n_pos && !jj_equal(b, &a->pos[0]))
-SIMPLE(sameas, a->n_pos && b->type == a->pos[0].type && jj_equal(b, &a->pos[0]))
+SIMPLE(eq, a->n_pos &&jj_equal(r, b, &a->pos[0]))
+SIMPLE(ne, a->n_pos && !jj_equal(r, b, &a->pos[0]))
+SIMPLE(sameas,
+       a->n_pos && b->type == a->pos[0].type && jj_equal(r, b, &a->pos[0]))
 ORDER(lt, c < 0)
 ORDER(le, c <= 0)
 ORDER(gt, c > 0)
@@ -157,7 +158,7 @@ SIMPLE(upper, case_is(b, 'a', 'z'))
 LIB_FN(get)
 {
     const jj_val *k = jj_arg(a, 0, "key"), *def = jj_arg(a, 1, "default");
-    const jj_val *v = k ? jj_dict_get(b->dict, k) : NULL;
+    const jj_val *v = k ? jj_dict_get(r, b->dict, k) : NULL;
 
     if (!k)
         return jj_err(r, "'get' needs a key");
@@ -238,7 +239,7 @@ LIB_FN(dict_pop)
     jj_dict *d = b->dict;
 
     for (size_t i = 0; k && i < d->n; i++)
-        if (jj_equal(&d->key[i], k)) {
+        if (jj_equal(r, &d->key[i], k)) {
             *out = d->val[i];
             memmove(&d->key[i], &d->key[i + 1],
                     (d->n - i - 1) * sizeof *d->key);
@@ -306,7 +307,7 @@ LIB_FN(list_pop)
 LIB_FN(list_index)
 {
     for (size_t i = 0; a->n_pos && i < b->list->n; i++)
-        if (jj_equal(&b->list->at[i], &a->pos[0])) {
+        if (jj_equal(r, &b->list->at[i], &a->pos[0])) {
             *out = jj_int((int64_t)i);
             return BR_OK;
         }
@@ -319,7 +320,7 @@ LIB_FN(list_count)
 
     (void)r;
     for (size_t i = 0; a->n_pos && i < b->list->n; i++)
-        n += jj_equal(&b->list->at[i], &a->pos[0]);
+        n += jj_equal(r, &b->list->at[i], &a->pos[0]);
     *out = jj_int(n);
     return BR_OK;
 }

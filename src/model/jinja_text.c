@@ -474,8 +474,8 @@ LIB_FN(indent)
     br_text t;
 
     BR_TRY(text_of(r, b, &t));
-    if (width < 0 || width > 1000)
-        return jj_err(r, "'indent' by 0 to 1000");
+    if (width < 0 || width > BR_JINJA_MAX_INDENT)
+        return jj_err(r, "'indent' by 0 to %d", BR_JINJA_MAX_INDENT);
     for (bool start = true; t.n; start = false) {
         const char *q = memchr(t.p, '\n', t.n);
         size_t n = q ? (size_t)(q - t.p) : t.n;

@@ -141,19 +141,18 @@ br_code
 jj_dict_set(jj_run *r, jj_dict *d, jj_val key, jj_val v)
 {
     for (size_t i = 0; i < d->n; i++)
-        if (jj_equal(&d->key[i], &key)) {
+        if (jj_equal(r, &d->key[i], &key)) {
             d->val[i] = v;
             return BR_OK;
         }
-    r->steps += d->n; /* a scan is work too */
     return dict_append(r, d, key, v);
 }
 
 const jj_val *
-jj_dict_get(const jj_dict *d, const jj_val *key)
+jj_dict_get(jj_run *r, const jj_dict *d, const jj_val *key)
 {
     for (size_t i = 0; i < d->n; i++)
-        if (jj_equal(&d->key[i], key))
+        if (jj_equal(r, &d->key[i], key))
             return &d->val[i];
     return NULL;
 }
@@ -161,9 +160,10 @@ jj_dict_get(const jj_dict *d, const jj_val *key)
 const jj_val *
 jj_dict_get_text(const jj_dict *d, br_text key)
 {
-    jj_val k = jj_str(key);
-
-    return jj_dict_get(d, &k);
+    for (size_t i = 0; i < d->n; i++)
+        if (d->key[i].type == JV_STR && br_text_eq(jj_text(&d->key[i]), key))
+            return &d->val[i];
+    return NULL;
 }
 
 /* The reader limits the depth of j to BR_JSON_MAX_DEPTH. */
@@ -246,8 +246,11 @@ as_float(const jj_val *v)
 }
 
 static bool
-equal_at(const jj_val *a, const jj_val *b, int depth)
+equal_at(jj_run *r, const jj_val *a, const jj_val *b, int depth)
 {
+    /* lists that share their elements are more than they look */
+    if (++r->steps > BR_JINJA_MAX_STEPS)
+        return false; /* jj_within() tells */
     if (is_number(a) && is_number(b)) {
         if (a->type == JV_FLOAT || b->type == JV_FLOAT) {
             double x = as_float(a), y = as_float(b);
@@ -255,8 +258,12 @@ equal_at(const jj_val *a, const jj_val *b, int depth)
         }
         return as_int(a) == as_int(b);
     }
-    if (a->type != b->type || depth > PRINT_DEPTH)
+    if (a->type != b->type)
         return false;
+    if (depth > BR_JINJA_MAX_DEPTH) {
+        r->too_deep = true;
+        return false;
+    }
     switch ((jj_type)a->type) {
     case JV_UNDEF:
     case JV_NONE: return true;
@@ -266,15 +273,15 @@ equal_at(const jj_val *a, const jj_val *b, int depth)
         if (a->list->n != b->list->n)
             return false;
         for (size_t i = 0; i < a->list->n; i++)
-            if (!equal_at(&a->list->at[i], &b->list->at[i], depth + 1))
+            if (!equal_at(r, &a->list->at[i], &b->list->at[i], depth + 1))
                 return false;
         return true;
     case JV_DICT:
         if (a->dict->n != b->dict->n)
             return false;
         for (size_t i = 0; i < a->dict->n; i++) {
-            const jj_val *x = jj_dict_get(b->dict, &a->dict->key[i]);
-            if (!x || !equal_at(&a->dict->val[i], x, depth + 1))
+            const jj_val *x = jj_dict_get(r, b->dict, &a->dict->key[i]);
+            if (!x || !equal_at(r, &a->dict->val[i], x, depth + 1))
                 return false;
         }
         return true;
@@ -291,9 +298,9 @@ equal_at(const jj_val *a, const jj_val *b, int depth)
 }
 
 bool
-jj_equal(const jj_val *a, const jj_val *b)
+jj_equal(jj_run *r, const jj_val *a, const jj_val *b)
 {
-    return equal_at(a, b, 0);
+    return equal_at(r, a, b, 0);
 }
 
 static int
@@ -323,7 +330,7 @@ jj_compare(jj_run *r, const jj_val *a, const jj_val *b, int *out)
     }
     if (a->type == b->type && (a->type == JV_LIST || a->type == JV_TUPLE)) {
         for (size_t i = 0; i < BR_MIN(a->list->n, b->list->n); i++)
-            if (!jj_equal(&a->list->at[i], &b->list->at[i])) {
+            if (!jj_equal(r, &a->list->at[i], &b->list->at[i])) {
                 if (++r->depth > BR_JINJA_MAX_DEPTH)
                     return jj_err(r, "lists nested too deep to compare");
                 BR_TRY(jj_compare(r, &a->list->at[i], &b->list->at[i], out));
@@ -357,10 +364,10 @@ jj_contains(jj_run *r, const jj_val *in, const jj_val *what, bool *out)
     case JV_LIST:
     case JV_TUPLE:
         for (size_t i = 0; i < in->list->n && !*out; i++)
-            *out = jj_equal(&in->list->at[i], what);
+            *out = jj_equal(r, &in->list->at[i], what);
         return BR_OK;
     case JV_DICT:
-    case JV_NS: *out = jj_dict_get(in->dict, what) != NULL; return BR_OK;
+    case JV_NS: *out = jj_dict_get(r, in->dict, what) != NULL; return BR_OK;
     case JV_UNDEF: return BR_OK;
     default: return jj_err(r, "cannot look inside %s", jj_type_name(in));
     }
@@ -764,7 +771,7 @@ jj_get_item(jj_run *r, const jj_val *v, const jj_val *key, jj_val *out)
     case JV_UNDEF: return jj_err(r, "'%.*s' is undefined", (int)v->n, v->s);
     case JV_DICT:
     case JV_NS:
-        x = jj_dict_get(v->dict, key);
+        x = jj_dict_get(r, v->dict, key);
         if (x) {
             *out = *x;
             return BR_OK;

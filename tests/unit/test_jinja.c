@@ -203,6 +203,48 @@ TEST(jinja_hostile_templates_end)
                       "{% set _ = x.append(x) %}{% endfor %}{{ x|tojson }}",
                       "{}"),
                "nested deeper than"));
+    ck_assert_str_eq(render("{{ 1|tojson(indent=1001) }}", "{}"),
+                     "line 1: 'tojson' indents by at most 1000");
+}
+
+/* Two lists of two lists of two ..: a few bytes, and 2^40 values to look at. */
+TEST(jinja_comparing_ends)
+{
+    static const char *const how[] = {"a == ns.b",
+                                      "a != ns.b",
+                                      "a in [ns.b]",
+                                      "a < ns.b",
+                                      "a|min",
+                                      "a is eq(ns.b)",
+                                      "a|unique|list",
+                                      "a|sort|list",
+                                      "a|sum(start=[]) == ns.b",
+                                      "a|count == [ns.b] == [ns.a]"};
+
+    for (size_t i = 0; i < BR_COUNT(how); i++) {
+        const char *got = render(
+            t_printf("{%% set ns = namespace(a=[1], b=[1]) %%}"
+                     "{%% for i in range(40) %%}{%% set ns.a = [ns.a, ns.a] %%}"
+                     "{%% set ns.b = [ns.b, ns.b] %%}{%% endfor %%}"
+                     "{%% set x = ns.%s %%}",
+                     how[i]),
+            "{}");
+
+        ck_assert_msg(strstr(got, "runs for more than") != NULL || !*got,
+                      "%s: %s", how[i], got);
+    }
+    ck_assert_ptr_nonnull(
+        strstr(render("{% set ns = namespace(a=1, b=1) %}"
+                      "{% for i in range(200) %}{% set ns.a = [ns.a] %}"
+                      "{% set ns.b = [ns.b] %}{% endfor %}{{ ns.a == ns.b }}",
+                      "{}"),
+               "values nested deeper than 160 are compared"));
+    ck_assert_str_eq(render("{% set ns = namespace(a=1, b=1) %}"
+                            "{% for i in range(150) %}{% set ns.a = [ns.a] %}"
+                            "{% set ns.b = [ns.b] %}{% endfor %}"
+                            "{{ ns.a == ns.b }}",
+                            "{}"),
+                     "True");
 }
 
 /* ---- recorded renderings ------------------------------------------------ */
