@@ -292,7 +292,8 @@ void
 ki_end_lanes(ki_warp *w, uint32_t mask)
 {
     w->live &= ~mask;
-    w->b->n_done += (uint32_t)__builtin_popcount(mask);
+    w->b->n_done +=
+        mask == UINT32_MAX ? KI_LANES : (uint32_t)__builtin_popcount(mask);
     for (size_t k = 0; k < w->frames.n; k++)
         w->frames.at[k].mask &= ~mask;
 }

@@ -156,6 +156,18 @@ TEST(kernel_faults_name_line_block_and_thread)
           "which is no function");
 }
 
+TEST(kernel_loads_a_pointer_that_all_lanes_use)
+{
+    result *r = runs(
+        K("st.global.u64 [%%d0+2048],%%d0; ld.global.u64 %%d3,[%%d0+2048];\n"
+          "mul.wide.u32 %%d4,%%r0,4; add.u64 %%d3,%%d3,%%d4;\n"
+          "st.global.u32 [%%d3],%%r0; ret;"),
+        1, 64, false);
+
+    for (uint32_t k = 0; k < 64; k++)
+        ck_assert_uint_eq(r->out[k], k);
+}
+
 TEST(kernel_deadlocks_are_named)
 {
     fails(K("setp.lt.u32 %%p0,%%r0,5; @%%p0 bar.sync 1,64;\nbar.sync 0; ret;"),

@@ -77,7 +77,7 @@ add_constant(gen *g, unsigned r, int64_t n)
     e3(g, BR_X_PADDQ, r, r, 7);
 }
 
-/* ymm0: where quarters begin. ymm1: from the memory's start, ymm2: up to its
+/* r0: where quarters begin. ymm1: from the memory's start, ymm2: up to its
  * end; either below zero, it is outside. */
 static void
 look(gen *g, unsigned k, uint32_t slow)
@@ -86,22 +86,26 @@ look(gen *g, unsigned k, uint32_t slow)
     int32_t at = (int32_t)(g->group[k].site * sizeof(x86_window));
     int64_t room = (int64_t)g->group[k].span - 1 - g->group[k].to;
     br_x86_arg slot = br_x86_mem(R12, (int32_t)g->fn->slot[v]);
+    unsigned r0 = g->regs[v * 2];
 
-    em(g, g->fn->uniform[v] ? BR_X_BCASTQ : BR_X_MOVUPS_L, 0, slot);
+    if (r0 == NO_REG || r0 < 4 || r0 == 7) {
+        em(g, g->fn->uniform[v] ? BR_X_BCASTQ : BR_X_MOVUPS_L, 0, slot);
+        r0 = 0;
+    }
     if (g->group[k].align > 1) {
         em(g, BR_X_BCASTQ, 7, x86_const(g, g->group[k].align - 1));
-        e2(g, BR_X_PTEST, 0, 7);
+        e2(g, BR_X_PTEST, r0, 7);
         ej(g, BR_X_JNE, slow);
     }
     if (g->group[k].shared) {
-        e2(g, BR_X_MOVAPS, 1, 0);
+        e2(g, BR_X_MOVAPS, 1, r0);
         em(g, BR_X_BCASTQ, 2, x86_ctx_at(offsetof(x86_ctx, shared_bytes)));
         em(g, BR_X_BCASTQ, 3, x86_ctx_at(offsetof(x86_ctx, shared)));
         room = -(int64_t)g->group[k].to;
     } else {
         em(g, BR_X_MOV64, RDX, x86_ctx_at(offsetof(x86_ctx, windows)));
         em(g, BR_X_BCASTQ, 1, br_x86_mem(RDX, at));
-        e3(g, BR_X_PSUBQ, 1, 0, 1);
+        e3(g, BR_X_PSUBQ, 1, r0, 1);
         em(g, BR_X_BCASTQ, 2, br_x86_mem(RDX, at + 8));
         em(g, BR_X_BCASTQ, 3, br_x86_mem(RDX, at + 16));
     }
@@ -114,7 +118,7 @@ look(gen *g, unsigned k, uint32_t slow)
     e2(g, BR_X_MOVMSKPD, RAX, 2);
     e2(g, BR_X_TEST32, RAX, RAX);
     ej(g, BR_X_JNE, slow);
-    e3(g, BR_X_PADDQ, 3, 3, 0);
+    e3(g, BR_X_PADDQ, 3, 3, r0);
     es(g, BR_X_MOVUPS_S, br_x86_mem(R12, (int32_t)(g->hosts_at + 32 * k)), 3);
 }
 

@@ -237,8 +237,10 @@ flush(gen *g)
 {
     if (g->fn->rows && g->uni.n + g->list.n)
         g->fn->region_at[g->here] = (uint32_t)g->a->code.n;
+    /* The second may use what the first left in registers. */
     x86_region(g, g->uni.at, g->uni.n, true);
     x86_region(g, g->list.at, g->list.n, false);
+    x86_forget(g);
     g->uni.n = g->list.n = 0;
 }
 

@@ -105,6 +105,7 @@ unsigned x86_def(gen *g, uint32_t v, unsigned part);
 unsigned x86_tmp(gen *g);
 void x86_drop(gen *g, unsigned reg); /* a temporary that is done */
 void x86_region(gen *g, const uint32_t *list, size_t n, bool uniform);
+void x86_forget(gen *g); /* all that registers hold */
 void x86_load_even(gen *g, uint32_t v, unsigned part, unsigned to);
 void x86_mask_row(gen *g, unsigned to, unsigned offset); /* from x86_ctx */
 br_x86_arg x86_const(gen *g, uint64_t bits);

@@ -296,9 +296,12 @@ take(gen *g)
     unsigned best = NO_REG;
     uint32_t far = 0;
 
-    for (unsigned r = 0; r < NREGS; r++)
+    for (unsigned k = 0; k < NREGS; k++) {
+        unsigned r = g->uniform ? NREGS - 1 - k : k; /* x86_fast has the low */
+
         if (!g->reg[r].busy)
             return r;
+    }
     for (unsigned r = 0; r < NREGS; r++) {
         uint32_t next;
 
@@ -400,7 +403,8 @@ retire(gen *g, const br_kins *i)
         g->reg[r].pinned = false;
         if (g->reg[r].temp)
             x86_drop(g, r);
-        else if (g->reg[r].busy && g->reg[r].val < g->f->vals.n &&
+        else if (!g->uniform && g->reg[r].busy &&
+                 g->reg[r].val < g->f->vals.n &&
                  g->next[g->reg[r].val] == NEVER)
             forget(g, r);
     }
@@ -432,8 +436,6 @@ body(gen *g, const uint32_t *list, size_t n)
         x86_select(g, i)(g, i);
         retire(g, i);
     }
-    for (unsigned r = 0; r < NREGS; r++)
-        forget(g, r);
     for (size_t k = 0; k < n; k++) {
         const br_kins *i = &g->f->ins.at[list[k]];
 
@@ -447,6 +449,13 @@ body(gen *g, const uint32_t *list, size_t n)
     g->spilled = 0;
 }
 
+void
+x86_forget(gen *g)
+{
+    for (unsigned r = 0; r < NREGS; r++)
+        forget(g, r);
+}
+
 static void
 quarters(gen *g, const uint32_t *list, size_t n)
 {
@@ -455,6 +464,7 @@ quarters(gen *g, const uint32_t *list, size_t n)
     uint32_t top = br_x86_label(g->a), skip = br_x86_label(g->a);
 
     find_uses(g, list, n);
+    x86_forget(g);
     e2(g, BR_X_XOR32, R15, R15);
     e2(g, BR_X_XOR32, R14, R14);
     br_x86_bind(g->a, top);
@@ -479,6 +489,7 @@ x86_region(gen *g, const uint32_t *list, size_t n, bool uniform)
         return;
     g->uniform = uniform;
     if (uniform) {
+        x86_forget(g);
         find_uses(g, list, n);
         body(g, list, n);
         return;
@@ -493,5 +504,6 @@ x86_region(gen *g, const uint32_t *list, size_t n, bool uniform)
     }
     br_x86_bind(g->a, slow);
     quarters(g, list, n);
+    x86_forget(g);
     br_x86_bind(g->a, end);
 }

@@ -142,13 +142,20 @@ void
 x86_again(const ki_warp *w, ki_frame *f)
 {
     const struct br_x86 *x = w->b->r->native;
-    bool other = f->native != &x->fns[w->b->r->l->fn];
-    size_t n;
+    const x86_fn *fn = &x->fns[w->b->r->l->fn];
+    size_t n = f->native == fn ? fn->n_block_presets : fn->presets.n;
 
-    f->native = &x->fns[w->b->r->l->fn];
-    n = other ? f->native->presets.n : f->native->n_block_presets;
-    for (size_t k = 0; k < n; k++)
-        fill(w->b->r, w, f, f->native->presets.at[k]);
+    f->native = fn;
+    for (size_t k = 0; k < n; k++) {
+        const br_kins *i = &f->f->ins.at[fn->presets.at[k]];
+
+        if (k < fn->n_block_presets && fn->uniform[i->res] &&
+            fn->slot[i->res] != X86_NO_SLOT)
+            memcpy(f->slots + fn->slot[i->res],
+                   &w->b->ctaid[i->imm - BR_KS_CTAID_X], 4);
+        else
+            fill(w->b->r, w, f, fn->presets.at[k]);
+    }
 }
 
 /* ---- what code calls ------------------------------------------------------ */
@@ -301,6 +308,7 @@ x86_memory(x86_ctx *c, uint32_t site, uint32_t quarter)
             const uint8_t *rg = s->reg + parts + wide * e;
             uint8_t *v = size == 8 ? (uint8_t *)&c->save[rg[k / 4]][k % 4]
                                    : (uint8_t *)c->save[rg[0]] + 4 * k;
+            size_t bytes = size == 8 ? 8 : 4;
             uint32_t x = 0;
 
             if (!load) {
@@ -311,6 +319,9 @@ x86_memory(x86_ctx *c, uint32_t site, uint32_t quarter)
                 memcpy(&x, p + e * size, size);
                 memcpy(v, &x, 4);
             }
+            /* Of a uniform load, all of the register. */
+            for (size_t at = bytes; load && s->uniform && at < 32; at += bytes)
+                memcpy(v + at, v, bytes);
         }
     }
     return X86_ON;
