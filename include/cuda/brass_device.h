@@ -416,7 +416,7 @@ BRASS_REDUX(xor, "xor.b32", unsigned)
 #define __reduce_or_sync(m, v)  brass_reduce_or((m), (v))
 #define __reduce_xor_sync(m, v) brass_reduce_xor((m), (v))
 
-/* ---- dot products of bytes -------------------------------------------------- */
+/* ---- dot products of bytes ---------------------------------------------- */
 
 #define BRASS_DOT(name, op, R, A, B)                                   \
     BRASS_D R name(A a, B b, R c)                                      \

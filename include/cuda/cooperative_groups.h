@@ -68,7 +68,7 @@ enum thread_scope {
     thread_scope_device
 };
 
-/* ---- the block --------------------------------------------------------------- */
+/* ---- the block ---------------------------------------------------------- */
 
 class thread_block
 {
@@ -91,7 +91,7 @@ this_thread_block()
     return thread_block();
 }
 
-/* ---- the grid ------------------------------------------------------------------ */
+/* ---- the grid ----------------------------------------------------------- */
 
 class grid_group
 {
@@ -145,7 +145,7 @@ this_grid()
     return grid_group();
 }
 
-/* ---- lanes of a warp -------------------------------------------------------------- */
+/* ---- lanes of a warp ---------------------------------------------------- */
 
 class coalesced_group
 {
@@ -319,7 +319,7 @@ labeled_partition(const coalesced_group &, T label)
     return coalesced_group(__match_any_sync(__activemask(), label));
 }
 
-/* ---- of all groups ------------------------------------------------------------------ */
+/* ---- of all groups ------------------------------------------------------ */
 
 template <class G>
 BR_CG void

@@ -2,7 +2,7 @@
  *
  * compile makes code of a module for the target; launch runs a kernel of it; a
  * target that only writes files (AIR, SPIR-V) has no launch. text shows the
- * code of a function for people.
+ * code of a function for people, file makes what a loader takes.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_KTARGET_H
 #define BR_KTARGET_H
@@ -17,10 +17,14 @@ typedef struct br_ktarget {
     br_code (*compile)(br_kcode **out, const br_kir *m, br_status *st);
     void (*free)(br_kcode *c);
     br_code (*launch)(br_kcode *c, br_klaunch *l, br_status *st);
-    br_code (*text)(const br_kcode *c, uint32_t fn, br_str *out);
+    br_code (*text)(const br_kcode *c, uint32_t fn, br_str *out, br_status *st);
+    /* Of one function, or of all (BR_KNONE). */
+    br_code (*file)(const br_kcode *c, uint32_t only, br_str *out,
+                    br_status *st);
 } br_ktarget;
 
-extern const br_ktarget br_ktargets[]; /* ends with a NULL name */
+extern const br_ktarget br_ktargets[]; /* that launch; ends with a NULL name */
+extern const br_ktarget br_gcn_targets[]; /* cg/gcn; the same */
 /* NULL: there is none of this name here. */
 const br_ktarget *br_ktarget_find(const char *name);
 

@@ -32,12 +32,15 @@ print(br_cli *cli, const br_kir *m, br_str *text)
         br_kir_print(m, text);
 }
 
-/* Code of the kernels, as text; nobody reads code from a file yet. */
+/* Code of the kernels: the file that a loader takes where -o says where it
+ * goes, else text. */
 static br_code
 code_text(br_cli *cli, const br_ktarget *t, const br_kir *m, br_str *text,
           int64_t *done, br_status *st)
 {
     uint32_t only = BR_KNONE;
+    bool file = t->file && br_opt_given(cli, BR_OPT_output) &&
+                !br_opt_str(cli, BR_OPT_dump);
     br_kcode *code;
     br_code c = BR_OK;
 
@@ -45,9 +48,11 @@ code_text(br_cli *cli, const br_ktarget *t, const br_kir *m, br_str *text,
         BR_TRY(br_kernel_entry(cli, m, &only, st));
     BR_TRY(t->compile(&code, m, st));
     done[1] = br_now_ns();
-    for (uint32_t k = 0; k < m->fns.n && c == BR_OK; k++)
+    if (file)
+        c = t->file(code, only, text, st);
+    for (uint32_t k = 0; k < m->fns.n && c == BR_OK && !file; k++)
         if (m->fns.at[k].blks.n && (only == BR_KNONE || only == k))
-            c = t->text(code, k, text);
+            c = t->text(code, k, text, st);
     t->free(code);
     return c;
 }
@@ -90,7 +95,9 @@ br_cmd_kernel_compile(br_cli *cli)
     t = br_ktarget_find(target);
     if (strcmp(target, "kir") != 0 && (!t || !t->text)) {
         br_fail(&st, BR_E_NO_DEVICE,
-                "target %s is not available; here are: kir x86-64", target);
+                "target %s is not available; here are: kir x86-64 "
+                "gfx1100 gfx1151 gfx1200 gfx1201",
+                target);
         return br_cli_fail(cli, &st);
     }
     if (dump && strcmp(dump, "asm") == 0 && !t)

@@ -40,7 +40,7 @@ bd_begin(void)
                                      : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* ---- errors ------------------------------------------------------------------ */
+/* ---- errors ------------------------------------------------------------- */
 
 CUresult
 cuGetErrorName(CUresult error, const char **text)
@@ -77,7 +77,7 @@ cuGetErrorString(CUresult error, const char **text)
     return *text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- device --------------------------------------------------------------------- */
+/* ---- device ------------------------------------------------------------- */
 
 CUresult
 cuInit(unsigned int flags)
@@ -156,7 +156,7 @@ cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
     return device_ok(device);
 }
 
-/* ---- contexts ---------------------------------------------------------------------- */
+/* ---- contexts ----------------------------------------------------------- */
 
 CUresult
 cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice device)
@@ -271,7 +271,7 @@ cuCtxSynchronize(void)
     BD_API(bc_wait_all());
 }
 
-/* ---- streams, events ------------------------------------------------------------------ */
+/* ---- streams, events ---------------------------------------------------- */
 
 CUresult
 cuStreamCreateWithPriority(CUstream *s, unsigned int flags, int priority)

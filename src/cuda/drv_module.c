@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* ---- modules -------------------------------------------------------------------- */
+/* ---- modules ------------------------------------------------------------ */
 
 /* The image is copied: the caller may free it. */
 static cudaError_t
@@ -136,7 +136,7 @@ cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *bytes, CUmodule mod,
     BD_API(global(p, bytes, mod, name));
 }
 
-/* ---- functions, launches ---------------------------------------------------------- */
+/* ---- functions, launches ------------------------------------------------ */
 
 static cudaError_t
 attribute(int *value, CUfunction_attribute attr, CUfunction f)
@@ -258,7 +258,7 @@ cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction f,
     BD_API(occupancy(blocks, f, block, shared));
 }
 
-/* ---- memory ---------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------- */
 
 static void *
 at(CUdeviceptr p)

@@ -71,7 +71,7 @@ enum {
 /* For the metadata: an argument within the kernarg block. */
 typedef struct br_gcn_arg {
     uint32_t offset, bytes;
-    bool pointer; /* to global memory */
+    const char *kind; /* ".value_kind"; NULL: by_value */
 } br_gcn_arg;
 
 /* What a kernel asks of the machine. */

@@ -112,8 +112,8 @@ mp_kernel(br_str *o, const br_gcn_isa *isa, const br_gcn_kernel *k,
         mp_pair(o, ".offset", k->args[i].offset);
         mp_pair(o, ".size", k->args[i].bytes);
         br_gcn_mp_text(o, BR_TEXT(".value_kind"));
-        br_gcn_mp_text(o, k->args[i].pointer ? BR_TEXT("global_buffer")
-                                             : BR_TEXT("by_value"));
+        br_gcn_mp_text(
+            o, br_text_z(k->args[i].kind ? k->args[i].kind : "by_value"));
     }
 }
 

@@ -740,12 +740,13 @@ compile(br_kcode **out, const br_kir *m, br_status *st)
 }
 
 static br_code
-text(const br_kcode *code, uint32_t fn, br_str *out)
+text(const br_kcode *code, uint32_t fn, br_str *out, br_status *st)
 {
     const struct br_x86 *x = (const struct br_x86 *)(const void *)code;
     const x86_fn *f = &x->fns[fn];
     uint32_t at = f->code_from, pos = 0;
 
+    (void)st;
     br_str_printf(out, "%.*s:\n", (int)f->f->name.n, f->f->name.p);
     while (at < f->code_to) {
         size_t n;
@@ -784,15 +785,20 @@ interp_launch(br_kcode *c, br_klaunch *l, br_status *st)
 }
 
 const br_ktarget br_ktargets[] = {
-    {"interp", interp_compile, interp_free, interp_launch, NULL},
-    {"x86-64", compile, x86_free, launch, text},
-    {NULL, NULL, NULL, NULL, NULL},
+    {"interp", interp_compile, interp_free, interp_launch, NULL, NULL},
+    {"x86-64", compile, x86_free, launch, text, NULL},
+    {NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
 const br_ktarget *
 br_ktarget_find(const char *name)
 {
-    for (const br_ktarget *t = br_ktargets; t->name; t++)
+    const br_ktarget *t = br_ktargets;
+
+    for (; t->name; t++)
+        if (strcmp(t->name, name) == 0)
+            return t;
+    for (t = br_gcn_targets; t->name; t++)
         if (strcmp(t->name, name) == 0)
             return t;
     return NULL;

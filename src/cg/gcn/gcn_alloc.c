@@ -1,0 +1,365 @@
+/* gcn_alloc.c - registers for vregs: liveness, then first fit over lines.
+ *
+ *   use of the n-th instruction at 2n, definition at 2n + 1; a register is a
+ *   line of bits, one a point, set where it holds something
+ *
+ * Scalars live along the ways of the wave (heads and stubs too, where other
+ * lanes have their turn); vectors along the ways of one lane, since what
+ * other lanes do writes only their own part of a register. Vregs are placed in
+ * order of their first point, where the one they are copied from is if it is
+ * free, else in the lowest that is.
+ *
+ * Requires  all instructions selected      Changes   gm_vreg.phys only
+ * Spilling is not here yet: what does not fit is an error.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/gcn/gcn_mir.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct span {
+    uint32_t from, to; /* points, both in */
+} span;
+
+typedef struct spans {
+    BR_VEC(span) s;
+} spans;
+
+typedef struct alloc {
+    gm_fn *g;
+    size_t words; /* of a set of vregs */
+    uint64_t *in, *out, *gen, *kill;
+    uint32_t *first; /* point at which a node begins */
+    spans *of;       /* by vreg */
+    uint64_t *line[2];
+    size_t points; /* words of a line */
+    bool oom;
+} alloc;
+
+static bool
+get(const uint64_t *s, uint32_t k)
+{
+    return s[k / 64] >> k % 64 & 1;
+}
+
+static void
+put(uint64_t *s, uint32_t k)
+{
+    s[k / 64] |= 1ull << k % 64;
+}
+
+/* Vreg that operand n names and whether it is defined; BR_KNONE: none. */
+static uint32_t
+named(const gm_ins *i, unsigned n, bool *def)
+{
+    const br_gcn_opnd *o = i->row->o;
+    unsigned k = n;
+
+    for (; o->kind != BR_GK_END; o++)
+        if (gm_counts(o) && k-- == 0)
+            break;
+    *def = o->kind != BR_GK_END && gm_defines(i->row, o);
+    return i->op[n].kind == GM_VREG ? i->op[n].v : BR_KNONE;
+}
+
+/* ---- liveness ---------------------------------------------------------- */
+
+static void
+scan(alloc *a, uint32_t node)
+{
+    const gm_blk *b = &a->g->blks.at[node];
+    uint64_t *gen = a->gen + node * a->words, *kill = a->kill + node * a->words;
+
+    for (size_t k = 0; k < b->ins.n; k++) {
+        const gm_ins *i = &b->ins.at[k];
+
+        for (int defs = 0; defs < 2; defs++)
+            for (unsigned n = 0; n < i->n_op; n++) {
+                bool def;
+                uint32_t v = named(i, n, &def);
+
+                if (v == BR_KNONE || def != (bool)defs)
+                    continue;
+                if ((!def || i->keep) && !get(kill, v))
+                    put(gen, v);
+                if (def)
+                    put(kill, v);
+            }
+    }
+}
+
+static bool
+flow_in(alloc *a, uint32_t node)
+{
+    const gm_blk *b = &a->g->blks.at[node];
+    uint64_t *out = a->out + node * a->words, *in = a->in + node * a->words;
+    const uint64_t *vec = a->kill + a->g->blks.n * a->words;
+    bool grew = false;
+
+    for (int file = 0; file < 2; file++) {
+        size_t n = file ? b->lanes.n : b->wave.n;
+
+        for (size_t s = 0; s < n; s++) {
+            const uint64_t *to =
+                a->in + (file ? b->lanes.at[s] : b->wave.at[s]) * a->words;
+
+            for (size_t w = 0; w < a->words; w++)
+                out[w] |= to[w] & (file ? vec[w] : ~vec[w]);
+        }
+    }
+    for (size_t w = 0; w < a->words; w++) {
+        uint64_t v = a->gen[node * a->words + w] |
+                     (out[w] & ~a->kill[node * a->words + w]);
+
+        grew |= (v & ~in[w]) != 0;
+        in[w] |= v;
+    }
+    return grew;
+}
+
+static void
+liveness(alloc *a)
+{
+    uint64_t *vec = a->kill + a->g->blks.n * a->words;
+    bool grew = true;
+
+    for (uint32_t v = 0; v < a->g->vregs.n; v++)
+        if (a->g->vregs.at[v].file == 'V')
+            put(vec, v);
+    for (uint32_t b = 0; b < a->g->blks.n; b++)
+        scan(a, b);
+    while (grew) {
+        grew = false;
+        for (uint32_t b = (uint32_t)a->g->blks.n; b-- > 0;)
+            grew |= flow_in(a, b);
+    }
+}
+
+/* ---- spans ------------------------------------------------------------- */
+
+static void
+add(alloc *a, uint32_t v, uint32_t from, uint32_t to)
+{
+    spans *s = &a->of[v];
+    span x = {from, to};
+
+    if (s->s.n && s->s.at[s->s.n - 1].from <= to + 1 &&
+        s->s.at[s->s.n - 1].to + 1 >= from) { /* walked from the end */
+        s->s.at[s->s.n - 1].from = BR_MIN(s->s.at[s->s.n - 1].from, from);
+        s->s.at[s->s.n - 1].to = BR_MAX(s->s.at[s->s.n - 1].to, to);
+        return;
+    }
+    a->oom |= !br_vec_push(&s->s, x);
+}
+
+/* Ends of what is live, walked from the end of a node. */
+static void
+node_spans(alloc *a, uint32_t node, uint32_t *end)
+{
+    const gm_blk *b = &a->g->blks.at[node];
+    const uint64_t *out = a->out + node * a->words;
+    uint32_t at = a->first[node];
+
+    for (uint32_t v = 0; v < a->g->vregs.n; v++)
+        end[v] = get(out, v) ? at + 2 * (uint32_t)b->ins.n + 1 : 0;
+    for (size_t k = b->ins.n; k-- > 0;) {
+        const gm_ins *i = &b->ins.at[k];
+        uint32_t point = at + 2 * (uint32_t)k;
+
+        for (int defs = 1; defs >= 0; defs--)
+            for (unsigned n = 0; n < i->n_op; n++) {
+                bool def;
+                uint32_t v = named(i, n, &def);
+
+                if (v == BR_KNONE || def != (bool)defs)
+                    continue;
+                if (def && !i->keep) {
+                    uint32_t from = point + !i->early;
+
+                    add(a, v, from, BR_MAX(end[v], point + 1));
+                    end[v] = 0;
+                } else if (!end[v]) {
+                    end[v] = point + def;
+                }
+            }
+    }
+    for (uint32_t v = 0; v < a->g->vregs.n; v++)
+        if (end[v])
+            add(a, v, at, end[v]);
+}
+
+/* ---- lines ------------------------------------------------------------- */
+
+static bool
+clear_of(const uint64_t *line, const spans *s)
+{
+    for (size_t k = 0; k < s->s.n; k++)
+        for (uint32_t p = s->s.at[k].from; p <= s->s.at[k].to;) {
+            uint64_t w = line[p / 64] >> p % 64;
+            uint32_t room = BR_MIN(64 - p % 64, s->s.at[k].to - p + 1);
+
+            if (room < 64)
+                w &= (1ull << room) - 1;
+            if (w)
+                return false;
+            p += room;
+        }
+    return true;
+}
+
+static void
+take(uint64_t *line, const spans *s)
+{
+    for (size_t k = 0; k < s->s.n; k++)
+        for (uint32_t p = s->s.at[k].from; p <= s->s.at[k].to; p++)
+            line[p / 64] |= 1ull << p % 64;
+}
+
+static bool
+fits(const alloc *a, uint32_t v, unsigned at)
+{
+    const gm_vreg *r = &a->g->vregs.at[v];
+    unsigned most = r->file == 'V' ? GM_VGPRS : GM_SGPRS;
+
+    if (at % r->align || at + r->words > most)
+        return false;
+    for (unsigned w = 0; w < r->words; w++)
+        if (!clear_of(a->line[r->file == 'V'] + (at + w) * a->points,
+                      &a->of[v]))
+            return false;
+    return true;
+}
+
+static void
+settle(alloc *a, uint32_t v, unsigned at)
+{
+    gm_vreg *r = &a->g->vregs.at[v];
+    uint16_t *used = r->file == 'V' ? &a->g->vgprs : &a->g->sgprs;
+
+    r->phys = (int16_t)at;
+    for (unsigned w = 0; w < r->words; w++)
+        take(a->line[r->file == 'V'] + (at + w) * a->points, &a->of[v]);
+    *used = (uint16_t)BR_MAX(*used, at + r->words);
+}
+
+static void
+place(alloc *a, uint32_t v)
+{
+    const gm_vreg *r = &a->g->vregs.at[v];
+    unsigned most = r->file == 'V' ? GM_VGPRS : GM_SGPRS;
+
+    if (r->hint != BR_KNONE) {
+        const gm_vreg *h = &a->g->vregs.at[r->hint];
+
+        if (h->file == r->file && h->phys >= 0 &&
+            fits(a, v, (unsigned)h->phys)) {
+            settle(a, v, (unsigned)h->phys);
+            return;
+        }
+    }
+    for (unsigned at = 0; at < most; at += r->align)
+        if (fits(a, v, at)) {
+            settle(a, v, at);
+            return;
+        }
+    gm_fail(a->g, BR_E_LIMIT,
+            "needs more than %u %s registers; spilling them is not there yet",
+            most, r->file == 'V' ? "vector" : "scalar");
+}
+
+typedef struct begin {
+    uint32_t at, vreg;
+} begin;
+
+static int
+earlier(const void *p, const void *q)
+{
+    const begin *a = p, *b = q;
+
+    return a->at != b->at ? (a->at > b->at) - (a->at < b->at)
+                          : (a->vreg > b->vreg) - (a->vreg < b->vreg);
+}
+
+static void
+place_all(alloc *a)
+{
+    uint32_t n = (uint32_t)a->g->vregs.n, used = 0;
+    begin *order = br_try_calloc(n + 1, sizeof *order);
+
+    if (!order) {
+        a->oom = true;
+        return;
+    }
+    for (uint32_t v = 0; v < n; v++)
+        if (a->g->vregs.at[v].phys >= 0)
+            settle(a, v, (unsigned)a->g->vregs.at[v].phys);
+    for (uint32_t v = 0; v < n; v++) {
+        const spans *s = &a->of[v];
+
+        if (a->g->vregs.at[v].phys >= 0 || !s->s.n)
+            continue;
+        order[used++] = (begin){s->s.at[s->s.n - 1].from, v};
+    }
+    qsort(order, used, sizeof *order, earlier);
+    for (uint32_t k = 0; k < used && a->g->code == BR_OK; k++)
+        place(a, order[k].vreg);
+    br_free(order);
+}
+
+static bool
+begin_all(alloc *a)
+{
+    size_t nodes = a->g->blks.n, n = a->g->vregs.n;
+    uint32_t at = 0;
+
+    a->words = (n + 63) / 64;
+    if ((double)nodes * (double)a->words * 64 > GM_MAX_BITS) {
+        gm_fail(a->g, BR_E_LIMIT, "%zu values in %zu blocks are too many", n,
+                nodes);
+        return false;
+    }
+    a->first = br_try_calloc(nodes + 1, sizeof *a->first);
+    a->in = br_try_calloc((4 * nodes + 1) * a->words + 1, sizeof *a->in);
+    a->of = br_try_calloc(n + 1, sizeof *a->of);
+    if (!a->first || !a->in || !a->of)
+        return false;
+    a->out = a->in + nodes * a->words;
+    a->gen = a->out + nodes * a->words;
+    a->kill = a->gen + nodes * a->words;
+    for (uint32_t b = 0; b < nodes; b++) {
+        a->first[b] = at;
+        at += 2 * (uint32_t)a->g->blks.at[b].ins.n + 2;
+    }
+    a->points = at / 64 + 1;
+    a->line[0] =
+        br_try_calloc((GM_SGPRS + GM_VGPRS) * a->points, sizeof *a->line[0]);
+    a->line[1] = a->line[0] ? a->line[0] + GM_SGPRS * a->points : NULL;
+    return a->line[0] != NULL;
+}
+
+bool
+gm_alloc(gm_fn *g)
+{
+    alloc a = {.g = g};
+    uint32_t *end = br_try_calloc(g->vregs.n + 1, sizeof *end);
+
+    if (end && begin_all(&a)) {
+        liveness(&a);
+        for (uint32_t b = (uint32_t)g->blks.n; b-- > 0;)
+            node_spans(&a, b, end);
+        if (!a.oom)
+            place_all(&a);
+    } else if (g->code == BR_OK) {
+        a.oom = true;
+    }
+    if (a.oom)
+        gm_oom(g);
+    for (size_t v = 0; a.of && v < g->vregs.n; v++)
+        br_vec_fini(&a.of[v].s);
+    br_free(a.of);
+    br_free(a.first);
+    br_free(a.in);
+    br_free(a.line[0]);
+    br_free(end);
+    return g->code == BR_OK;
+}

@@ -1,0 +1,704 @@
+/* gcn_sel_mem.c - what a kernel reads from outside itself and writes there:
+ * parameters, who it is, memory, barriers, other lanes.
+ *
+ * Parameters lie in the kernarg block as PTX lays them out; behind them come
+ * the sizes of grid and group where the kernel asks, in the places that LLVM's
+ * hidden arguments have (block counts at 0, group sizes at 12, 16 bits each).
+ * Shared memory is LDS from 0 on.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/gcn/gcn_mir.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { HIDDEN_GROUP = 12 };
+
+static gm_op
+tmp(gm_fn *g, char file, unsigned words)
+{
+    return gm_reg(gm_new(g, file, words), 0);
+}
+
+static gm_op
+word(gm_op o, unsigned w)
+{
+    o.sub = (uint8_t)(o.sub + w);
+    return o;
+}
+
+/* A result's words from those of a scalar or vector. */
+static void
+give(gm_fn *g, const br_kins *i, unsigned n, gm_op from, unsigned words)
+{
+    gm_op d = gm_res(g, i, n);
+    bool v = g->vregs.at[d.v].file == 'V';
+
+    for (unsigned w = 0; w < words; w++) {
+        gm_ins *m = GM(g, v ? "v_mov_b32" : "s_mov_b32", word(d, w),
+                       from.kind == GM_VREG ? word(from, w) : from);
+
+        if (m)
+            m->keep = w > 0;
+    }
+}
+
+static unsigned
+group_bits(int64_t bits)
+{
+    return bits == 1 ? 0 : bits == 2 ? 1 : bits == 4 ? 2 : bits == 8 ? 3 : 4;
+}
+
+/* Dwords from the kernarg block: 1, 2, 4. */
+static gm_op
+kernarg_to(gm_fn *g, gm_op t, uint32_t offset, unsigned words)
+{
+    char name[24];
+    gm_ins *i;
+
+    snprintf(name, sizeof name, "s_load_b%u", 32 * words);
+    i = GM(g, name, t, gm_reg(g->kernarg, 0), gm_code(GM_NULL));
+    gm_set(i, BR_GF_ioffset, offset);
+    return t;
+}
+
+static gm_op
+kernarg(gm_fn *g, uint32_t offset, unsigned words)
+{
+    return kernarg_to(g, tmp(g, 'S', words), offset, words);
+}
+
+static bool
+in_scalar(const gm_fn *g, const br_kins *i, unsigned r)
+{
+    return g->vals[i->res + r].file == 'S';
+}
+
+static bool
+literal(const gm_fn *g, const br_kins *i, unsigned n, uint64_t *v)
+{
+    const br_kval *k = &g->f->vals.at[g->f->args.at[i->arg + n]];
+
+    *v = k->bits;
+    return k->kind == BR_KV_CONST;
+}
+
+static bool
+load_param(gm_fn *g, const br_kins *i)
+{
+    unsigned bytes = br_ktinfo_of[i->type].bytes, words = (bytes + 3) / 4;
+    uint64_t at;
+
+    if (!literal(g, i, 0, &at))
+        return false;
+    at += (uint64_t)i->imm;
+    if (at >= g->args_bytes)
+        return false;
+    for (unsigned r = 0; r < i->n_res; r++, at += bytes) {
+        gm_op t;
+
+        if (in_scalar(g, i, r)) {
+            kernarg_to(g, gm_res(g, i, r), (uint32_t)at, words);
+            continue;
+        }
+        t = kernarg(g, (uint32_t)at & ~3u, words);
+        if (bytes >= 4) {
+            give(g, i, r, t, words);
+            continue;
+        }
+        GM(g, br_ktinfo_of[i->type].kind == 'S' ? "v_bfe_i32" : "v_bfe_u32",
+           gm_res(g, i, r), t, gm_imm((uint32_t)at % 4 * 8), gm_imm(8 * bytes));
+        if (i->type == BR_KT_S8 || i->type == BR_KT_S16)
+            GM(g, "v_and_b32", gm_res(g, i, r), gm_imm(0xffff),
+               gm_res(g, i, r));
+    }
+    return true;
+}
+
+/* ---- who --------------------------------------------------------------- */
+
+static void
+group_id(gm_fn *g, const br_kins *i, unsigned dim)
+{
+    gm_op d = gm_res(g, i, 0);
+
+    if (g->vregs.at[d.v].file != 'S') {
+        gm_refuse(g, i);
+        return;
+    }
+    if (g->isa->cpu->gen == 11)
+        GM(g, "s_mov_b32", d, gm_reg(g->group[dim], 0));
+    else if (dim == 0)
+        GM(g, "s_mov_b32", d, gm_code(GM_TTMP9));
+    else if (dim == 1)
+        GM(g, "s_and_b32", d, gm_code(GM_TTMP7), gm_imm(0xffff));
+    else
+        GM(g, "s_lshr_b32", d, gm_code(GM_TTMP7), gm_imm(16));
+}
+
+static gm_op
+group_size(gm_fn *g, unsigned dim)
+{
+    gm_op t = kernarg(g, g->args_bytes + HIDDEN_GROUP + dim / 2 * 4, 1);
+    gm_op d = tmp(g, 'S', 1);
+
+    g->hidden = true;
+    if (dim == 1)
+        GM(g, "s_lshr_b32", d, t, gm_imm(16));
+    else
+        GM(g, "s_and_b32", d, t, gm_imm(0xffff));
+    return d;
+}
+
+static gm_op
+thread_id(gm_fn *g, unsigned dim)
+{
+    gm_op d = tmp(g, 'V', 1);
+
+    GM(g, "v_bfe_u32", d, gm_reg(g->tid, 0), gm_imm(10 * dim), gm_imm(10));
+    g->ids = (uint8_t)BR_MAX(g->ids, dim + 1);
+    return d;
+}
+
+static gm_op
+lane_id(gm_fn *g)
+{
+    gm_op d = tmp(g, 'V', 1);
+
+    GM(g, "v_mbcnt_lo_u32_b32", d, gm_imm(~0u), gm_imm(0));
+    return d;
+}
+
+static void
+lane_mask(gm_fn *g, const br_kins *i)
+{
+    gm_op eq = tmp(g, 'V', 1), lt = tmp(g, 'V', 1), le = tmp(g, 'V', 1);
+    gm_op d = gm_res(g, i, 0);
+
+    GM(g, "v_lshlrev_b32", eq, lane_id(g), gm_imm(1));
+    GM(g, "v_add_nc_u32", lt, gm_imm(~0u), eq);
+    GM(g, "v_or_b32", le, lt, eq);
+    switch (i->imm) {
+    case BR_KS_MASK_EQ: GM(g, "v_mov_b32", d, eq); break;
+    case BR_KS_MASK_LT: GM(g, "v_mov_b32", d, lt); break;
+    case BR_KS_MASK_LE: GM(g, "v_mov_b32", d, le); break;
+    case BR_KS_MASK_GT: GM(g, "v_not_b32", d, le); break;
+    default: GM(g, "v_not_b32", d, lt); break;
+    }
+}
+
+/* The number of the thread in its group, by 32. */
+static void
+warp_id(gm_fn *g, const br_kins *i)
+{
+    gm_op t = tmp(g, 'V', 1), u = tmp(g, 'V', 1), v = tmp(g, 'V', 1),
+          w = tmp(g, 'V', 1);
+
+    GM(g, "v_mul_lo_u32", t, thread_id(g, 2), group_size(g, 1));
+    GM(g, "v_add_nc_u32", u, t, thread_id(g, 1));
+    GM(g, "v_mul_lo_u32", v, u, group_size(g, 0));
+    GM(g, "v_add_nc_u32", w, v, thread_id(g, 0));
+    GM(g, "v_lshrrev_b32", gm_res(g, i, 0), gm_imm(5), w);
+}
+
+static bool
+special(gm_fn *g, const br_kins *i)
+{
+    int64_t r = i->imm;
+
+    if (r >= BR_KS_TID_X && r <= BR_KS_TID_Z)
+        GM(g, "v_mov_b32", gm_res(g, i, 0),
+           thread_id(g, (unsigned)(r - BR_KS_TID_X)));
+    else if (r >= BR_KS_NTID_X && r <= BR_KS_NTID_Z)
+        give(g, i, 0, group_size(g, (unsigned)(r - BR_KS_NTID_X)), 1);
+    else if (r >= BR_KS_CTAID_X && r <= BR_KS_CTAID_Z)
+        group_id(g, i, (unsigned)(r - BR_KS_CTAID_X));
+    else if (r >= BR_KS_NCTAID_X && r <= BR_KS_NCTAID_Z) {
+        uint32_t at = g->args_bytes + 4 * (uint32_t)(r - BR_KS_NCTAID_X);
+
+        g->hidden = true;
+        give(g, i, 0, kernarg(g, at, 1), 1);
+    } else if (r == BR_KS_LANEID)
+        GM(g, "v_mov_b32", gm_res(g, i, 0), lane_id(g));
+    else if (r == BR_KS_WARPID)
+        warp_id(g, i);
+    else if (r >= BR_KS_MASK_EQ && r <= BR_KS_MASK_GT)
+        lane_mask(g, i);
+    else
+        return false;
+    return true;
+}
+
+/* ---- addresses --------------------------------------------------------- */
+
+typedef struct place {
+    unsigned space; /* 0: generic */
+    gm_op at;
+    int64_t offset;
+} place;
+
+static const char *
+space_name(unsigned space)
+{
+    return space == BR_KM_SPACE_SHARED ? "ds" : space ? "global" : "flat";
+}
+
+/* Where a load or store goes; false: to a space that is not done here. */
+static bool
+where(gm_fn *g, const br_kins *i, uint32_t bytes, place *p)
+{
+    int64_t most = g->isa->cpu->gen == 11 ? 4095 : (1 << 23) - 1, least;
+
+    p->space = br_kmod(i->mods, BR_KF_SPACE);
+    p->offset = i->imm;
+    if (p->space == BR_KM_SPACE_SHARED) {
+        p->at = gm_arg_v(g, i, 0, 0);
+        most = 65535 - (int64_t)bytes;
+        least = 0;
+    } else if (p->space == BR_KM_SPACE_GLOBAL || p->space == 0) {
+        p->at = gm_arg_v(g, i, 0, GM_NO);
+        least = p->space ? -most - 1 : 0;
+    } else {
+        return false;
+    }
+    if (p->offset < least || p->offset + (int64_t)bytes > most) {
+        gm_op t = tmp(g, 'V', p->space == BR_KM_SPACE_SHARED ? 1 : 2);
+        gm_op c = tmp(g, 'S', 1);
+
+        if (p->space == BR_KM_SPACE_SHARED) {
+            GM(g, "v_add_nc_u32", t, gm_imm((uint32_t)p->offset), p->at);
+        } else {
+            gm_ins *m;
+
+            GM(g, "v_add_co_u32", t, c, gm_imm((uint32_t)p->offset), p->at);
+            m = GM(g, "v_add_co_ci_u32", word(t, 1), gm_code(GM_NULL),
+                   gm_imm((uint32_t)((uint64_t)p->offset >> 32)),
+                   word(p->at, 1), c);
+            if (m)
+                m->keep = true;
+        }
+        p->at = t;
+        p->offset = 0;
+    }
+    return true;
+}
+
+/* Caches are passed over as far as the scope asks. */
+static void
+finish(gm_fn *g, const br_kins *i, const place *p, gm_ins *m, int64_t more,
+       bool old)
+{
+    unsigned scope = br_kmod(i->mods, BR_KF_SCOPE);
+    bool strong = br_kmod(i->mods, BR_KF_SEM) != 0;
+    unsigned bits = m ? br_gcn_formats[m->row->fmt].f[BR_GF_ioffset].end -
+                            br_gcn_formats[m->row->fmt].f[BR_GF_ioffset].lo
+                      : 0;
+
+    if (!m)
+        return;
+    if (p->space == BR_KM_SPACE_SHARED) {
+        gm_set(m, BR_GF_offset, (uint32_t)(p->offset + more));
+        return;
+    }
+    gm_set(m, BR_GF_ioffset,
+           (uint32_t)(p->offset + more) & (uint32_t)((1ull << bits) - 1));
+    if (g->isa->cpu->gen == 11) {
+        if (old || (strong && scope != BR_KM_SCOPE_CTA && i->op == BR_K_LD))
+            gm_set(m, BR_GF_glc, 1);
+        return;
+    }
+    if (old)
+        gm_set(m, BR_GF_th, 1);
+    if (strong || i->op == BR_K_ATOM || i->op == BR_K_CAS)
+        gm_set(m, BR_GF_scope,
+               scope == BR_KM_SCOPE_CTA   ? 0
+               : scope == BR_KM_SCOPE_GPU ? 2
+                                          : 3);
+}
+
+static gm_ins *
+access(gm_fn *g, const char *name, const place *p, gm_op data, bool load)
+{
+    gm_op off = gm_code(GM_NULL);
+    gm_op ds[2] = {load ? data : p->at, load ? p->at : data};
+    gm_op far[3] = {ds[0], ds[1], off};
+
+    return gm_emit(g, name, p->space == BR_KM_SPACE_GLOBAL ? far : ds,
+                   p->space == BR_KM_SPACE_GLOBAL ? 3 : 2);
+}
+
+/* ---- fences ------------------------------------------------------------ */
+
+static void
+fence(gm_fn *g, unsigned scope)
+{
+    if (g->isa->cpu->gen == 11) {
+        GM(g, "s_waitcnt", gm_imm(7)); /* exp alone may be open */
+        GM(g, "s_waitcnt_vscnt", gm_imm(0));
+        if (scope != BR_KM_SCOPE_CTA) {
+            gm_emit(g, "buffer_gl1_inv", NULL, 0);
+            gm_emit(g, "buffer_gl0_inv", NULL, 0);
+        }
+        return;
+    }
+    if (scope != BR_KM_SCOPE_CTA)
+        gm_set(gm_emit(g, "global_wb", NULL, 0), BR_GF_scope,
+               scope == BR_KM_SCOPE_GPU ? 2 : 3);
+    GM(g, "s_wait_loadcnt", gm_imm(0));
+    GM(g, "s_wait_storecnt", gm_imm(0));
+    GM(g, "s_wait_dscnt", gm_imm(0));
+    if (scope != BR_KM_SCOPE_CTA) {
+        gm_set(gm_emit(g, "global_inv", NULL, 0), BR_GF_scope,
+               scope == BR_KM_SCOPE_GPU ? 2 : 3);
+        GM(g, "s_wait_loadcnt", gm_imm(0));
+    }
+}
+
+static void
+order(gm_fn *g, const br_kins *i, bool before)
+{
+    unsigned sem = br_kmod(i->mods, BR_KF_SEM);
+
+    if (sem == BR_KM_SEM_ACQ_REL || sem == BR_KM_SEM_SC ||
+        sem == (before ? BR_KM_SEM_RELEASE : BR_KM_SEM_ACQUIRE))
+        fence(g, br_kmod(i->mods, BR_KF_SCOPE));
+}
+
+/* ---- loads and stores -------------------------------------------------- */
+
+static bool
+load(gm_fn *g, const br_kins *i)
+{
+    static const char *const names[][5] = {
+        {"global_load_u8", "global_load_u16", "global_load_b32",
+         "global_load_b64", "global_load_b128"},
+        {"ds_load_u8", "ds_load_u16", "ds_load_b32", "ds_load_b64",
+         "ds_load_b128"},
+        {"flat_load_u8", "flat_load_u16", "flat_load_b32", "flat_load_b64",
+         "flat_load_b128"}};
+    unsigned bytes = br_ktinfo_of[i->type].bytes, n = i->n_res, each = 1;
+    unsigned words = (bytes + 3) / 4, kind;
+    place p;
+
+    if (br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_PARAM)
+        return load_param(g, i);
+    if (!where(g, i, bytes * n, &p))
+        return false;
+    kind = p.space == BR_KM_SPACE_SHARED ? 1 : p.space ? 0 : 2;
+    if (bytes >= 4 && (bytes * n == 8 || bytes * n == 16))
+        each = n;
+    for (unsigned r = 0; r < n; r += each) {
+        gm_op d = each > 1 ? tmp(g, 'V', words * each) : gm_res(g, i, r);
+        gm_ins *m;
+
+        m = access(g, names[kind][group_bits(bytes * each)], &p, d, true);
+        finish(g, i, &p, m, r * bytes, false);
+        for (unsigned k = 0; each > 1 && k < each; k++)
+            give(g, i, r + k, word(d, words * k), words);
+        if (i->type == BR_KT_S8) {
+            GM(g, "v_bfe_i32", d, d, gm_imm(0), gm_imm(8));
+            GM(g, "v_and_b32", d, gm_imm(0xffff), d);
+        }
+    }
+    order(g, i, false);
+    return true;
+}
+
+/* Arguments from the second on, in registers that follow each other. */
+static gm_op
+gather(gm_fn *g, const br_kins *i, unsigned from, unsigned n, unsigned words)
+{
+    gm_op t;
+
+    if (n == 1)
+        return gm_arg_v(g, i, from, words == 2 ? GM_NO : 0);
+    t = tmp(g, 'V', n * words);
+    for (unsigned k = 0; k < n; k++)
+        for (unsigned w = 0; w < words; w++) {
+            gm_ins *m = GM(g, "v_mov_b32", word(t, k * words + w),
+                           gm_arg(g, i, from + k, (int)w));
+
+            if (m)
+                m->keep = k + w > 0;
+        }
+    return t;
+}
+
+static bool
+store(gm_fn *g, const br_kins *i)
+{
+    static const char *const names[] = {"b8", "b16", "b32", "b64", "b128"};
+    unsigned bytes = br_ktinfo_of[i->type].bytes, n = i->n_arg - 1u, each = 1;
+    unsigned words = (bytes + 3) / 4;
+    char name[32];
+    place p;
+
+    if (!where(g, i, bytes * n, &p))
+        return false;
+    order(g, i, true);
+    if (bytes >= 4 && (bytes * n == 8 || bytes * n == 16))
+        each = n;
+    for (unsigned r = 0; r < n; r += each) {
+        gm_op d = gather(g, i, 1 + r, each, words);
+
+        snprintf(name, sizeof name, "%s_store_%s", space_name(p.space),
+                 names[group_bits(bytes * each)]);
+        finish(g, i, &p, access(g, name, &p, d, false), r * bytes, false);
+    }
+    return true;
+}
+
+/* ---- atomics ----------------------------------------------------------- */
+
+static const char *
+atom_name(const br_kins *i, bool shared)
+{
+    unsigned op = br_kmod(i->mods, BR_KF_SUB);
+    bool s = br_ktinfo_of[i->type].kind == 'S';
+
+    if (br_ktinfo_of[i->type].kind == 'F')
+        return op == BR_KM_ATOM_ADD && i->type == BR_KT_F32 ? "add_f" : NULL;
+    switch (op) {
+    case BR_KM_ATOM_ADD: return "add_u";
+    case BR_KM_ATOM_MIN: return s ? "min_i" : "min_u";
+    case BR_KM_ATOM_MAX: return s ? "max_i" : "max_u";
+    case BR_KM_ATOM_AND: return "and_b";
+    case BR_KM_ATOM_OR: return "or_b";
+    case BR_KM_ATOM_XOR: return "xor_b";
+    case BR_KM_ATOM_EXCH: return shared ? "storexchg_rtn_b" : "swap_b";
+    case BR_KM_ATOM_INC: return "inc_u";
+    case BR_KM_ATOM_DEC: return "dec_u";
+    default: return NULL;
+    }
+}
+
+static bool
+atomic(gm_fn *g, const br_kins *i)
+{
+    unsigned bytes = br_ktinfo_of[i->type].bytes, words = bytes / 4;
+    bool cas = i->op == BR_K_CAS, shared;
+    gm_op data, d, op[4];
+    const char *what;
+    char name[48];
+    unsigned n = 0;
+    gm_ins *m;
+    place p;
+
+    if (bytes < 4 || !where(g, i, bytes, &p))
+        return false;
+    shared = p.space == BR_KM_SPACE_SHARED;
+    what = cas ? shared ? "cmpstore_rtn_b" : "cmpswap_b" : atom_name(i, shared);
+    if (!what)
+        return false;
+    order(g, i, true);
+    d = gm_res(g, i, 0);
+    if (shared && !strstr(what, "_rtn_"))
+        snprintf(name, sizeof name, "ds_%.3s_rtn_%s%u", what,
+                 what + strcspn(what, "_") + 1, 8 * bytes);
+    else
+        snprintf(name, sizeof name, "%s%s%s%u", space_name(p.space),
+                 shared ? "_" : "_atomic_", what, 8 * bytes);
+    if (strncmp(what, "or_", 3) == 0 && shared)
+        snprintf(name, sizeof name, "ds_or_rtn_b%u", 8 * bytes);
+    if (cas && !shared) {
+        data = tmp(g, 'V', 2 * words); /* the new value, then the old one */
+        for (unsigned w = 0; w < 2 * words; w++) {
+            m = GM(g, "v_mov_b32", word(data, w),
+                   gm_arg(g, i, w < words ? 2 : 1, (int)(w % words)));
+            if (m)
+                m->keep = w > 0;
+        }
+    } else {
+        data = gm_arg_v(g, i, cas ? 2 : 1, words == 2 ? GM_NO : 0);
+    }
+    op[n++] = d;
+    op[n++] = p.at;
+    op[n++] = data;
+    if (cas && shared)
+        op[n++] = gm_arg_v(g, i, 1, words == 2 ? GM_NO : 0);
+    if (p.space == BR_KM_SPACE_GLOBAL)
+        op[n++] = gm_code(GM_NULL);
+    m = gm_emit(g, name, op, n);
+    finish(g, i, &p, m, 0, true);
+    order(g, i, false);
+    return true;
+}
+
+/* ---- other lanes ------------------------------------------------------- */
+
+/* A number that is the same on all lanes that run, as a scalar. */
+static gm_op
+as_scalar(gm_fn *g, const br_kins *i, unsigned n)
+{
+    gm_op a = gm_arg(g, i, n, 0), t;
+
+    if (a.kind != GM_VREG || g->vregs.at[a.v].file == 'S')
+        return a;
+    t = tmp(g, 'S', 1);
+    GM(g, "v_readfirstlane_b32", t, a);
+    return t;
+}
+
+static bool
+vote(gm_fn *g, const br_kins *i)
+{
+    unsigned how = br_kmod(i->mods, BR_KF_SUB);
+    gm_op lanes = tmp(g, 'S', 1), yes = tmp(g, 'S', 1), no = tmp(g, 'S', 1);
+    gm_op d = gm_res(g, i, 0), exec = gm_code(GM_EXEC), t;
+
+    if (i->op == BR_K_ACTIVE) {
+        GM(g, "v_mov_b32", d, exec);
+        return true;
+    }
+    if (!g->uniform[g->f->args.at[i->arg + 1]])
+        return false;
+    GM(g, "s_and_b32", lanes, exec, as_scalar(g, i, 1));
+    GM(g, "s_and_b32", yes, lanes, gm_arg(g, i, 0, 0));
+    if (i->op == BR_K_BALLOT) {
+        GM(g, "v_mov_b32", d, yes);
+        return true;
+    }
+    GM(g, "s_and_not1_b32", no, lanes, yes);
+    if (how == BR_KM_VOTE_ANY) {
+        GM(g, "s_cmp_lg_u32", yes, gm_imm(0));
+    } else if (how == BR_KM_VOTE_ALL) {
+        GM(g, "s_cmp_eq_u32", no, gm_imm(0));
+    } else {
+        t = tmp(g, 'S', 1);
+        GM(g, "s_cmp_lg_u32", yes, gm_imm(0));
+        GM(g, "s_cselect_b32", t, no, gm_imm(0));
+        GM(g, "s_cmp_eq_u32", t, gm_imm(0));
+    }
+    GM(g, "s_cselect_b32", d, gm_imm(~0u), gm_imm(0));
+    return true;
+}
+
+/* PTX: from which lane, within a segment. */
+static bool
+shuffle(gm_fn *g, const br_kins *i)
+{
+    unsigned how = br_kmod(i->mods, BR_KF_SUB);
+    gm_op lane = lane_id(g), seg = tmp(g, 'V', 1), most = tmp(g, 'V', 1);
+    gm_op by = tmp(g, 'V', 1), c = gm_arg_v(g, i, 2, 0), j = tmp(g, 'V', 1);
+    gm_op keep = tmp(g, 'V', 1), low = tmp(g, 'V', 1), at = tmp(g, 'V', 1);
+    gm_op ok = gm_res(g, i, 1), from = tmp(g, 'V', 1), far;
+    unsigned words = br_ktinfo_of[i->type].bytes / 4;
+
+    if (i->type != BR_KT_B32 || words != 1)
+        return false;
+    GM(g, "v_and_b32", by, gm_imm(31), gm_arg(g, i, 1, 0));
+    GM(g, "v_bfe_u32", seg, c, gm_imm(8), gm_imm(5));
+    GM(g, "v_and_b32", low, lane, seg);
+    GM(g, "v_and_b32", keep, gm_imm(31), c);
+    GM(g, "v_bfi_b32", most, seg, lane, keep);
+    if (how == BR_KM_SHFL_UP)
+        GM(g, "v_sub_nc_u32", j, lane, by);
+    else if (how == BR_KM_SHFL_DOWN)
+        GM(g, "v_add_nc_u32", j, lane, by);
+    else if (how == BR_KM_SHFL_BFLY)
+        GM(g, "v_xor_b32", j, lane, by);
+    else
+        GM(g, "v_bfi_b32", j, seg, low, by);
+    GM(g, how == BR_KM_SHFL_UP ? "v_cmp_ge_i32" : "v_cmp_le_i32", ok, j, most);
+    GM(g, "v_cndmask_b32", from, lane, j, ok);
+    GM(g, "v_lshlrev_b32", at, gm_imm(2), from);
+    far = gm_arg_v(g, i, 0, 0);
+    GM(g, "ds_bpermute_b32", gm_res(g, i, 0), at, far);
+    return true;
+}
+
+/* ---- all of it --------------------------------------------------------- */
+
+static bool
+barrier(gm_fn *g, const br_kins *i)
+{
+    uint64_t which, count;
+
+    if (!literal(g, i, 0, &which) || which || !literal(g, i, 1, &count) ||
+        count)
+        return false;
+    if (g->isa->cpu->gen == 11) {
+        gm_emit(g, "s_barrier", NULL, 0);
+    } else {
+        GM(g, "s_barrier_signal", gm_imm(~0u));
+        GM(g, "s_barrier_wait", gm_imm(0xffff));
+    }
+    return true;
+}
+
+/* Shared variables that the kernel names, in order; dynamic ones last. */
+bool
+gm_place_shared(gm_fn *g)
+{
+    uint64_t at = 0;
+
+    g->lds = br_try_calloc(g->m->vars.n + 1, sizeof *g->lds);
+    for (size_t k = 0; g->lds && k < g->f->ins.n; k++) {
+        const br_kins *i = &g->f->ins.at[k];
+
+        if (i->op == BR_K_ADDR && !(i->sym & BR_KFN_SYM))
+            g->lds[i->sym] = 1;
+    }
+    for (int dynamic = 0; g->lds && dynamic < 2; dynamic++)
+        for (size_t k = 0; k < g->m->vars.n; k++) {
+            const br_kvar *v = &g->m->vars.at[k];
+            uint64_t mask = BR_MAX(v->align, 1u) - 1;
+
+            if (!g->lds[k] || v->space != BR_KM_SPACE_SHARED ||
+                v->external != (bool)dynamic)
+                continue;
+            at = (at + mask) & ~mask;
+            g->lds[k] = (uint32_t)at;
+            at += dynamic ? 0 : v->bytes;
+            if (at > GM_MAX_LDS) {
+                gm_fail(g, BR_E_LIMIT, "more than %d bytes of shared memory",
+                        GM_MAX_LDS);
+                return false;
+            }
+        }
+    g->lds_bytes = (uint32_t)at;
+    return g->lds != NULL;
+}
+
+static bool
+address(gm_fn *g, const br_kins *i)
+{
+    const br_kvar *v = &g->m->vars.at[i->sym & ~BR_KFN_SYM];
+    uint64_t at;
+    gm_op d;
+
+    if ((i->sym & BR_KFN_SYM) || v->space != BR_KM_SPACE_SHARED)
+        return false;
+    at = g->lds[i->sym];
+    d = gm_res(g, i, 0);
+    give(g, i, 0, gm_imm((uint32_t)(at + (uint64_t)i->imm)), 1);
+    {
+        gm_ins *m =
+            GM(g, g->vregs.at[d.v].file == 'V' ? "v_mov_b32" : "s_mov_b32",
+               word(d, 1), gm_imm(0));
+
+        if (m)
+            m->keep = true;
+    }
+    return true;
+}
+
+bool
+gm_select_mem(gm_fn *g, const br_kins *i)
+{
+    switch (i->op) {
+    case BR_K_SREG: return special(g, i);
+    case BR_K_LD: return load(g, i);
+    case BR_K_ST: return store(g, i);
+    case BR_K_ATOM:
+    case BR_K_CAS: return atomic(g, i);
+    case BR_K_FENCE: fence(g, br_kmod(i->mods, BR_KF_SCOPE)); return true;
+    case BR_K_BAR: return barrier(g, i);
+    case BR_K_ADDR: return address(g, i);
+    case BR_K_SHFL: return shuffle(g, i);
+    case BR_K_VOTE:
+    case BR_K_BALLOT:
+    case BR_K_ACTIVE: return vote(g, i);
+    case BR_K_WARPBAR: return true; /* lanes of a wave are in step */
+    default: return false;
+    }
+}

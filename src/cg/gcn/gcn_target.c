@@ -1,0 +1,313 @@
+/* gcn_target.c - kernels of a module for an AMD processor.
+ *
+ * Registers that the hardware fills: s[0:1] the kernarg block; on gfx11 the
+ * ids of the work-group behind the user registers (13 of them on the processors
+ * that start with wrong ones when there are fewer), on gfx12 in ttmp7 and
+ * ttmp9; v0 the ids of the work-item, ten bits each.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/gcn/gcn_kernel.h"
+
+#include <string.h>
+
+enum { HIDDEN_BYTES = 24, MAX_PARAMS = 4096, PADDED_USERS = 13 };
+
+/* ---- one kernel -------------------------------------------------------- */
+
+static bool
+rows_by_name(const br_gcn_isa *isa, br_map *rows)
+{
+    size_t n;
+    const br_gcn_row *r = br_gcn_rows(isa->cpu, &n);
+
+    for (size_t k = 0; k < n; k++) {
+        bool fresh;
+        br_map_value *v;
+
+        if (!br_gcn_row_here(isa->cpu, &r[k]))
+            continue;
+        v = br_map_put(rows, br_text_z(r[k].name), &fresh);
+        if (!v)
+            return false;
+        if (fresh)
+            v->p = (void *)(uintptr_t)&r[k];
+    }
+    return true;
+}
+
+static unsigned
+users(const br_gcn_isa *isa)
+{
+    bool pads = strcmp(isa->cpu->name, "gfx1100") == 0 ||
+                strcmp(isa->cpu->name, "gfx1102") == 0;
+
+    return pads && !isa->wave64 ? PADDED_USERS : 2;
+}
+
+static bool
+begin(gm_fn *g)
+{
+    const br_kfn *f = g->f;
+    size_t n = f->blks.n;
+    uint8_t *flags = br_try_calloc(2 * f->vals.n + n + 1, 1);
+    uint32_t *mem = br_try_calloc(3 * n + 1, sizeof *mem);
+    bool ok = flags && mem;
+
+    g->uniform = flags;
+    g->order = mem;
+    g->vals = br_try_calloc(f->vals.n + 1, sizeof *g->vals);
+    ok = ok && g->vals && br_kfn_order(f, g->order);
+    if (ok) {
+        g->at = mem + n;
+        for (uint32_t p = 0; p < n; p++)
+            mem[2 * n + g->order[p]] = p;
+        ok = br_kfn_uniform(f, g->order, mem + 2 * n, flags, flags + f->vals.n,
+                            flags + 2 * f->vals.n);
+    }
+    if (!ok) {
+        gm_oom(g);
+        return false;
+    }
+    for (uint32_t v = 0; v < f->vals.n; v++)
+        g->uniform[v] |= f->vals.at[v].kind != BR_KV_INS;
+    g->kernarg = gm_new(g, 'S', 2);
+    g->tid = gm_new(g, 'V', 1);
+    for (unsigned d = 0; d < 3; d++)
+        g->group[d] = gm_new(g, 'S', 1);
+    if (g->code != BR_OK)
+        return false;
+    g->vregs.at[g->kernarg].phys = 0;
+    g->vregs.at[g->tid].phys = 0;
+    for (unsigned d = 0; d < 3; d++)
+        g->vregs.at[g->group[d]].phys = (int16_t)(users(g->isa) + d);
+    return true;
+}
+
+static void
+select_all(gm_fn *g)
+{
+    gm_classes(g);
+    if (!gm_flow_begin(g))
+        return;
+    for (uint32_t p = 0; p < g->places.n && g->code == BR_OK; p++)
+        gm_select(g, p);
+}
+
+static void
+say(gm_fn *g, br_gcn_compiled *out)
+{
+    static const br_gcn_arg hidden[] = {
+        {0, 4, "hidden_block_count_x"}, {4, 4, "hidden_block_count_y"},
+        {8, 4, "hidden_block_count_z"}, {12, 2, "hidden_group_size_x"},
+        {14, 2, "hidden_group_size_y"}, {16, 2, "hidden_group_size_z"}};
+    const br_kfn *f = g->f;
+    uint32_t bytes = g->args_bytes + (g->hidden ? HIDDEN_BYTES : 0);
+    uint32_t most = f->req_threads ? f->req_threads : f->max_threads;
+    bool ok = true;
+
+    out->name = br_try_calloc(f->name.n + 1, 1);
+    if (out->name)
+        memcpy(out->name, f->name.p, f->name.n);
+    for (size_t k = 0; ok && k < f->params.n; k++) {
+        const br_kparam *p = &f->params.at[k];
+        /* PTX does not say which parameters are pointers. */
+        br_gcn_arg a = {p->offset, p->bytes, NULL};
+
+        ok = br_vec_push(&out->args, a);
+    }
+    for (size_t k = 0; ok && g->hidden && k < BR_COUNT(hidden); k++) {
+        br_gcn_arg a = hidden[k];
+
+        a.offset += g->args_bytes;
+        ok = br_vec_push(&out->args, a);
+    }
+    if (!ok || !out->name)
+        gm_oom(g);
+    out->k = (br_gcn_kernel){.name = out->name,
+                             .code = out->words.at,
+                             .words = out->words.n,
+                             .lds_bytes = g->lds_bytes,
+                             .kernarg_bytes = bytes,
+                             .vgprs = (uint16_t)BR_MAX(g->vgprs, 1),
+                             .sgprs = g->sgprs,
+                             .max_threads = (uint16_t)(most ? most : 1024),
+                             .ids = g->ids,
+                             .args = out->args.at,
+                             .n_args = out->args.n};
+}
+
+static void
+fini(gm_fn *g)
+{
+    for (size_t k = 0; k < g->blks.n; k++) {
+        br_vec_fini(&g->blks.at[k].ins);
+        br_vec_fini(&g->blks.at[k].wave);
+        br_vec_fini(&g->blks.at[k].lanes);
+    }
+    br_vec_fini(&g->blks);
+    br_vec_fini(&g->places);
+    br_vec_fini(&g->vregs);
+    br_free(g->pend);
+    br_free(g->order);
+    br_free(g->uniform);
+    br_free(g->vals);
+    br_free(g->lds);
+}
+
+static void
+finish(gm_fn *g, br_gcn_compiled *out)
+{
+    gcn_code c = {0};
+
+    if (gm_encode(g, &c)) {
+        gcn_pass_wait(&c);
+        gcn_pass_hazard(&c);
+        if (c.oom)
+            gm_oom(g);
+        else
+            g->code = gcn_layout(&c, &out->words, g->st);
+    }
+    gcn_code_fini(&c);
+    if (g->code == BR_OK)
+        say(g, out);
+}
+
+br_code
+br_gcn_compile(br_gcn_compiled *out, const br_gcn_isa *isa, const br_kir *m,
+               uint32_t fn, br_status *st)
+{
+    const br_kfn *f = &m->fns.at[fn];
+    br_map rows = {0};
+    gm_fn g = {.isa = isa,
+               .m = m,
+               .f = f,
+               .rows = &rows,
+               .ids = 1,
+               .line = f->line,
+               .st = st};
+
+    memset(out, 0, sizeof *out);
+    g.args_bytes = (f->param_bytes + 7) & ~7u;
+    if (f->param_bytes > MAX_PARAMS)
+        gm_fail(&g, BR_E_LIMIT, "%u bytes of parameters", f->param_bytes);
+    if (f->frame_bytes)
+        gm_fail(&g, BR_E_UNSUPPORTED, "%s has no local memory yet",
+                isa->cpu->name);
+    if (!rows_by_name(isa, &rows) || !gm_place_shared(&g))
+        gm_oom(&g);
+    if (g.code == BR_OK && begin(&g))
+        select_all(&g);
+    if (g.code == BR_OK && gm_alloc(&g))
+        finish(&g, out);
+    fini(&g);
+    br_map_fini(&rows);
+    if (g.code != BR_OK)
+        br_gcn_compiled_fini(out);
+    return g.code;
+}
+
+void
+br_gcn_compiled_fini(br_gcn_compiled *k)
+{
+    br_free(k->words.at);
+    br_vec_fini(&k->args);
+    br_free(k->name);
+    memset(k, 0, sizeof *k);
+}
+
+/* ---- the target -------------------------------------------------------- */
+
+/* Kernels are compiled when somebody asks for their code: a module may hold
+ * some that this processor has no code for. */
+typedef struct module {
+    br_gcn_isa isa;
+    const br_kir *m;
+} module;
+
+static br_code
+open_module(br_kcode **out, const char *cpu, const br_kir *m, br_status *st)
+{
+    module *x = br_try_calloc(1, sizeof *x);
+
+    *out = (br_kcode *)(void *)x;
+    if (!x)
+        return br_fail(st, BR_E_OOM, "out of memory");
+    x->isa.cpu = br_gcn_cpu_find(cpu);
+    x->m = m;
+    return BR_OK;
+}
+
+static void
+close_module(br_kcode *c)
+{
+    br_free(c);
+}
+
+static br_code
+text(const br_kcode *code, uint32_t fn, br_str *out, br_status *st)
+{
+    const module *x = (const module *)(const void *)code;
+    br_gcn_compiled k;
+
+    if (!x->m->fns.at[fn].entry)
+        return BR_OK;
+    BR_TRY(br_gcn_compile(&k, &x->isa, x->m, fn, st));
+    br_str_printf(out, "%s: ; %u vgprs, %u sgprs, %u bytes of LDS\n", k.k.name,
+                  k.k.vgprs, k.k.sgprs, k.k.lds_bytes);
+    for (size_t at = 0; at < k.words.n;) {
+        br_gcn_inst in;
+        unsigned n =
+            br_gcn_decode(&x->isa, k.words.at + at, k.words.n - at, &in);
+
+        br_check(n && "code that the disassembler knows");
+        br_str_printf(out, "%6zx  ", at * 4);
+        br_gcn_print(&x->isa, &in, out);
+        br_str_putc(out, '\n');
+        at += n;
+    }
+    br_gcn_compiled_fini(&k);
+    return BR_OK;
+}
+
+static br_code
+file(const br_kcode *code, uint32_t only, br_str *out, br_status *st)
+{
+    const module *x = (const module *)(const void *)code;
+    size_t most = x->m->fns.n, n = 0;
+    br_gcn_compiled *k = br_try_calloc(most + 1, sizeof *k);
+    br_gcn_kernel *rows = br_try_calloc(most + 1, sizeof *rows);
+    br_code c = k && rows ? BR_OK : br_fail(st, BR_E_OOM, "out of memory");
+
+    for (uint32_t f = 0; c == BR_OK && f < most; f++) {
+        const br_kfn *fn = &x->m->fns.at[f];
+
+        if (!fn->entry || !fn->blks.n || (only != BR_KNONE && only != f))
+            continue;
+        c = br_gcn_compile(&k[n], &x->isa, x->m, f, st);
+        if (c == BR_OK)
+            rows[n] = k[n].k;
+        n += c == BR_OK;
+    }
+    if (c == BR_OK)
+        c = br_gcn_object(out, &x->isa, rows, n, st);
+    for (size_t f = 0; f < n; f++)
+        br_gcn_compiled_fini(&k[f]);
+    br_free(k);
+    br_free(rows);
+    return c;
+}
+
+#define CPU(name, gen, mach, minor5)                                           \
+    static br_code open_##name(br_kcode **out, const br_kir *m, br_status *st) \
+    {                                                                          \
+        return open_module(out, #name, m, st);                                 \
+    }
+#include "cg/gcn/cpus.def"
+#undef CPU
+
+const br_ktarget br_gcn_targets[] = {
+#define CPU(name, gen, mach, minor5) \
+    {#name, open_##name, close_module, NULL, text, file},
+#include "cg/gcn/cpus.def"
+#undef CPU
+    {NULL, NULL, NULL, NULL, NULL, NULL},
+};

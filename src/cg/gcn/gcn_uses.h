@@ -1,0 +1,43 @@
+/* gcn_uses.h - which registers a machine instruction reads and writes, and
+ * which counters it raises: what the passes that insert waits and the one that
+ * proves them have in common.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_GCN_USES_H
+#define BR_GCN_USES_H
+
+#include "cg/gcn/isa.h"
+
+enum {
+    GCN_REGS = 512, /* codes of sources: scalars below 128, vectors from 256 */
+    GCN_MAX_USES = 12
+};
+
+typedef struct gcn_use {
+    uint16_t code;
+    uint8_t words;
+    bool write;
+} gcn_use;
+
+/* Registers named by fields, and VCC where it is implied. */
+unsigned gcn_uses(const br_gcn_isa *isa, const br_gcn_inst *in,
+                  gcn_use out[GCN_MAX_USES]);
+
+/* Counters of memory; gfx11 has one for SMEM and LDS: GCN_DS. */
+typedef enum gcn_counter { GCN_LOAD, GCN_STORE, GCN_DS, GCN_KM } gcn_counter;
+enum { GCN_COUNTERS = 4 };
+
+typedef struct gcn_memory {
+    bool on[GCN_COUNTERS]; /* which are raised */
+    bool smem;             /* comes back in any order */
+    bool flat;
+} gcn_memory;
+gcn_memory gcn_memory_of(const br_gcn_isa *isa, const br_gcn_inst *in);
+
+/* What a wait instruction waits for: counts, or -1 of counters it leaves. */
+bool gcn_is_wait(const br_gcn_isa *isa, const br_gcn_inst *in,
+                 int wait[GCN_COUNTERS]);
+bool gcn_is(const br_gcn_inst *in, const char *prefix);
+bool gcn_is_valu(const br_gcn_inst *in);
+bool gcn_is_salu(const br_gcn_inst *in);
+
+#endif
