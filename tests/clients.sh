@@ -105,6 +105,29 @@ else
     skip slowhttptest "not installed"
 fi
 
+# ---- Prometheus --------------------------------------------------------------
+# Names with a colon are vLLM's: read they can be, but not liked.
+metrics_are_liked() {
+    curl -s "$url/metrics" >$dir/metrics
+    promtool check metrics <$dir/metrics >$dir/liked 2>&1
+    [ $? != 1 ] || { cat $dir/liked; return 1; }
+    grep -v vllm: $dir/metrics | promtool check metrics
+}
+# Each question of the dashboard as a rule: promtool reads the language.
+dashboard_asks_well() {
+    { echo 'groups: [{name: x, rules: ['
+    sed -n 's/^ *"expr": "\(.*\)",$/{record: "a:b", expr: "\1", labels: {n: "N"}},/p' docs/grafana.json |
+        sed 's/\$__rate_interval/5m/g; s/\$model/.*/g' | awk '{ sub(/"N"/, "\"" NR "\""); print }'
+    echo ']}]'; } >$dir/rules.yml
+    promtool check rules $dir/rules.yml && [ "$(grep -c record $dir/rules.yml)" -ge 20 ]
+}
+if have promtool; then
+    must "promtool: the metrics" metrics_are_liked
+    must "promtool: the dashboard" dashboard_asks_well
+else
+    skip promtool "not installed (prometheus)"
+fi
+
 # ---- HTTP/2 and TLS ----------------------------------------------------------
 said_no() { make config 2>/dev/null | grep -q "^$1 .*not found"; }
 if said_no libnghttp2; then

@@ -784,10 +784,12 @@ br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire)
     code = check_ask(g, &g->ask, &st);
     if (code == BR_OK)
         code = submit_all(g, &st);
-    if (code == BR_OK)
+    if (code == BR_OK) {
+        br_metrics_asked(&h->metrics, g->ask.n, g->ask.max_tokens);
         begin(g);
-    else
+    } else {
         give_up(g, &st);
+    }
 }
 
 void

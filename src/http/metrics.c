@@ -4,42 +4,67 @@
 #include "http/metrics.h"
 
 #include <stdio.h>
+#include <string.h>
 
-static const double bounds[BR_HIST_BUCKETS - 1] = {
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60};
+enum { S, N };
+static const double all_bounds[2][BR_HIST_BUCKETS - 1] = {
+    [S] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10,
+           60},
+    [N] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 20000, 100000}};
 
-static const char *const hist_names[] = {
-#define X(name, text) text,
+static const struct {
+    const char *name;
+    int unit;
+} hists[] = {
+#define X(name, unit, text) {text, unit},
 #include "http/hist.def"
 #undef X
 };
 
-void
-br_hist_add(br_hist *h, double seconds)
+bool
+br_hist_is_seconds(br_hist_id id)
 {
+    return hists[id].unit == S;
+}
+
+static void
+add(br_metrics *m, br_hist_id id, double v)
+{
+    const double *bounds = all_bounds[hists[id].unit];
+    br_hist *h = &m->hist[id];
     size_t i = 0;
 
-    while (i < BR_COUNT(bounds) && seconds > bounds[i])
+    while (i < BR_HIST_BUCKETS - 1 && v > bounds[i])
         i++;
     h->bucket[i]++;
     h->n++;
-    h->sum += seconds;
+    h->sum += v;
 }
 
 double
-br_hist_quantile(const br_hist *h, double q)
+br_hist_quantile(const br_metrics *m, br_hist_id id, double q)
 {
+    const double *bounds = all_bounds[hists[id].unit];
+    const br_hist *h = &m->hist[id];
     double want = q * (double)h->n, sum = 0;
 
     for (size_t i = 0; i < BR_HIST_BUCKETS; i++) {
         double in = (double)h->bucket[i], lo = i ? bounds[i - 1] : 0;
-        double hi = bounds[BR_MIN(i, BR_COUNT(bounds) - 1)];
+        double hi = bounds[BR_MIN(i, (size_t)BR_HIST_BUCKETS - 2)];
 
         if (in > 0 && sum + in >= want)
             return lo + (hi - lo) * (want - sum) / in;
         sum += in;
     }
     return 0;
+}
+
+void
+br_metrics_asked(br_metrics *m, int64_t n, int64_t max_tokens)
+{
+    add(m, BR_HIST_n, (double)n);
+    if (max_tokens >= 0)
+        add(m, BR_HIST_most, (double)max_tokens);
 }
 
 void
@@ -52,17 +77,20 @@ void
 br_metrics_usage(br_metrics *m, const br_usage *u)
 {
     m->finished[u->finish]++;
-    br_hist_add(&m->hist[BR_HIST_queue], (double)u->queue_ns * 1e-9);
+    add(m, BR_HIST_queue, (double)u->queue_ns * 1e-9);
+    add(m, BR_HIST_prompt, u->n_prompt);
+    add(m, BR_HIST_generated, u->n_out);
     if (!u->n_out)
         return;
-    br_hist_add(&m->hist[BR_HIST_first], (double)u->first_ns * 1e-9);
-    br_hist_add(&m->hist[BR_HIST_prefill], (double)u->prefill_ns * 1e-9);
-    br_hist_add(&m->hist[BR_HIST_decode], (double)u->decode_ns * 1e-9);
-    br_hist_add(&m->hist[BR_HIST_e2e],
-                (double)(u->first_ns + u->decode_ns) * 1e-9);
-    if (u->n_out > 1)
-        br_hist_add(&m->hist[BR_HIST_token],
-                    (double)u->decode_ns * 1e-9 / (u->n_out - 1));
+    add(m, BR_HIST_first, (double)u->first_ns * 1e-9);
+    add(m, BR_HIST_prefill, (double)u->prefill_ns * 1e-9);
+    add(m, BR_HIST_decode, (double)u->decode_ns * 1e-9);
+    add(m, BR_HIST_inference, (double)(u->prefill_ns + u->decode_ns) * 1e-9);
+    add(m, BR_HIST_e2e, (double)(u->first_ns + u->decode_ns) * 1e-9);
+    if (u->n_out < 2)
+        return;
+    add(m, BR_HIST_token, (double)u->decode_ns * 1e-9 / (u->n_out - 1));
+    add(m, BR_HIST_tpot, (double)u->decode_ns * 1e-9 / (u->n_out - 1));
 }
 
 /* ---- text ---------------------------------------------------------------- */
@@ -82,9 +110,11 @@ put(br_str *out, const char *room, const char *name, const row *r,
 }
 
 static void
-put_hist(br_str *out, const char *room, const char *name, const br_hist *h,
+put_hist(br_str *out, const char *room, br_hist_id id, const br_hist *h,
          const char *label)
 {
+    const double *bounds = all_bounds[hists[id].unit];
+    const char *name = hists[id].name;
     uint64_t sum = 0;
 
     br_str_printf(out,
@@ -95,7 +125,7 @@ put_hist(br_str *out, const char *room, const char *name, const br_hist *h,
         char le[32] = "+Inf";
 
         sum += h->bucket[i];
-        if (i < BR_COUNT(bounds))
+        if (i < BR_HIST_BUCKETS - 1)
             snprintf(le, sizeof le, "%g", bounds[i]);
         br_str_printf(out, "%s%s_bucket{%s,le=\"%s\"} %llu\n", room, name,
                       label, le, (unsigned long long)sum);
@@ -139,6 +169,29 @@ put_answers(const br_metrics *m, br_str *out)
                       (unsigned long long)m->finished[i]);
 }
 
+/* vLLM has three words for it. */
+static void
+put_success(const br_metrics *m, const char *label, br_str *out)
+{
+    static const char *const words[] = {"stop", "length", "abort"};
+    uint64_t n[3] = {0};
+
+    for (int i = 0; i < BR_FINISH_COUNT; i++) {
+        const char *is = br_finish_openai((br_finish)i);
+        size_t k = 0;
+
+        while (k < 2 && strcmp(is, words[k]) != 0)
+            k++;
+        n[k] += m->finished[i];
+    }
+    br_str_puts(out, "# HELP vllm:request_success_total Requests by how they "
+                     "ended.\n# TYPE vllm:request_success_total counter\n");
+    for (size_t k = 0; k < 3; k++)
+        br_str_printf(
+            out, "vllm:request_success_total{%s,finished_reason=\"%s\"} %llu\n",
+            label, words[k], (unsigned long long)n[k]);
+}
+
 /* A label's value may not hold these as they are. */
 static void
 put_label(br_str *out, const char *z)
@@ -175,11 +228,12 @@ br_metrics_text(const br_metrics *m, const br_engine_stats *s,
                   conns, (double)m->user_ns * 1e-9,
                   (double)m->system_ns * 1e-9);
     put_answers(m, out);
+    put_success(m, br_str_z(&label), out);
     if (s)
         put_engine(out, s, br_str_z(&braced));
     for (int i = 0; i < BR_HIST_COUNT; i++) {
-        put_hist(out, "brass_", hist_names[i], &m->hist[i], br_str_z(&label));
-        put_hist(out, "vllm:", hist_names[i], &m->hist[i], br_str_z(&label));
+        put_hist(out, "brass_", (br_hist_id)i, &m->hist[i], br_str_z(&label));
+        put_hist(out, "vllm:", (br_hist_id)i, &m->hist[i], br_str_z(&label));
     }
     out->oom |= label.oom || braced.oom;
     br_str_fini(&label);

@@ -14,7 +14,7 @@ typedef struct br_hist {
 } br_hist;
 
 typedef enum br_hist_id {
-#define X(name, text) BR_HIST_##name,
+#define X(name, unit, text) BR_HIST_##name,
 #include "http/hist.def"
 #undef X
     BR_HIST_COUNT
@@ -30,9 +30,11 @@ typedef struct br_metrics {
 
 void br_metrics_answer(br_metrics *m, int status);
 void br_metrics_usage(br_metrics *m, const br_usage *u);
-void br_hist_add(br_hist *h, double seconds);
+/* What a request asks for; max_tokens negative: it does not say. */
+void br_metrics_asked(br_metrics *m, int64_t n, int64_t max_tokens);
 /* Where the q-th part lies, as if a bucket were filled evenly; 0: none. */
-double br_hist_quantile(const br_hist *h, double q);
+double br_hist_quantile(const br_metrics *m, br_hist_id id, double q);
+bool br_hist_is_seconds(br_hist_id id);
 /* s NULL: no engine yet. */
 void br_metrics_text(const br_metrics *m, const br_engine_stats *s,
                      const char *model, uint32_t conns, br_str *out);

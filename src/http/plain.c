@@ -130,7 +130,7 @@ void
 br_on_state(br_http *h, br_http_conn *c)
 {
     static const char *const names[] = {
-#define X(name, text) #name,
+#define X(name, unit, text) #name,
 #include "http/hist.def"
 #undef X
     };
@@ -150,10 +150,11 @@ br_on_state(br_http *h, br_http_conn *c)
         put_slots(&out, h->model->m.engine);
     }
     br_str_puts(&out, ",\"latency_ms\":{");
-    for (int i = 0; i < BR_HIST_COUNT; i++)
-        br_str_printf(&out, "%s\"%s\":[%.6g,%.6g]", i ? "," : "", names[i],
-                      br_hist_quantile(&h->metrics.hist[i], 0.5) * 1e3,
-                      br_hist_quantile(&h->metrics.hist[i], 0.99) * 1e3);
+    for (br_hist_id i = 0; i < BR_HIST_COUNT; i++)
+        if (br_hist_is_seconds(i))
+            br_str_printf(&out, "%s\"%s\":[%.6g,%.6g]", i ? "," : "", names[i],
+                          br_hist_quantile(&h->metrics, i, 0.5) * 1e3,
+                          br_hist_quantile(&h->metrics, i, 0.99) * 1e3);
     br_str_puts(&out, "}}");
     br_reply_json(h, c, &out);
 }

@@ -253,3 +253,54 @@ TEST(a_tenant_sees_its_own_timelines)
     ck_assert_int_eq(count(a.body, "\"name\":\"request\""), 1);
     close_admin(&s);
 }
+
+/* ---- the dashboard -------------------------------------------------------- */
+
+static int
+check_exprs(const br_json *v, const char *metrics)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_0123456789";
+    int n = 0;
+
+    if (v->kind == BR_J_STR && v->key && strcmp(v->key, "expr") == 0)
+        for (const char *at = v->s; (at = strstr(at, "brass_")); n++) {
+            size_t k = strspn(at, letters);
+
+            ck_assert_msg(strstr(metrics, t_printf("\n%.*s{", (int)k, at)),
+                          "no %.*s in /metrics", (int)k, at);
+            at += k;
+        }
+    for (const br_json *m =
+             v->kind == BR_J_OBJ || v->kind == BR_J_ARR ? v->child : NULL;
+         m; m = m->next)
+        n += check_exprs(m, metrics);
+    return n;
+}
+
+TEST(the_dashboard_asks_for_metrics_that_are_there)
+{
+    size_t n;
+    char *text = t_read(t_repo("docs/grafana.json"), &n), *metrics;
+    br_status st = {0};
+    br_json *tree;
+    br_arena a;
+    sk k;
+
+    sk_open(&k, &(sk_config){0});
+    (void)sk_ask(&k, "POST /v1/chat/completions", "", ASK);
+    metrics = sk_ask(&k, "GET /metrics", "", NULL).body;
+    br_arena_init(&a, 0);
+    t_ok(br_json_parse(&tree, &a, text, n, 0, &st), &st);
+    ck_assert_int_ge(check_exprs(tree, metrics), 25);
+    ck_assert_ptr_nonnull(
+        strstr(metrics, "vllm:request_success_total{model_name=\"fake\","
+                        "finished_reason=\"length\"} 1\n"));
+    ck_assert_ptr_nonnull(
+        strstr(metrics, "vllm:request_generation_tokens_sum{model_name=\"fake\""
+                        "} 3\n"));
+    ck_assert_ptr_nonnull(strstr(
+        metrics, "brass_request_params_max_tokens_bucket{model_name=\"fake\","
+                 "le=\"2\"} 0\n"));
+    br_arena_fini(&a);
+    sk_close(&k);
+}
