@@ -204,22 +204,14 @@ TEST(jinja_hostile_templates_end)
                       "{}"),
                "nested deeper than"));
     ck_assert_str_eq(render("{{ 1|tojson(indent=1001) }}", "{}"),
-                     "line 1: 'tojson' indents by at most 1000");
+                     "!line 1: 'tojson' indents by at most 1000");
 }
 
 /* Two lists of two lists of two ..: a few bytes, and 2^40 values to look at. */
 TEST(jinja_comparing_ends)
 {
-    static const char *const how[] = {"a == ns.b",
-                                      "a != ns.b",
-                                      "a in [ns.b]",
-                                      "a < ns.b",
-                                      "a|min",
-                                      "a is eq(ns.b)",
-                                      "a|unique|list",
-                                      "a|sort|list",
-                                      "a|sum(start=[]) == ns.b",
-                                      "a|count == [ns.b] == [ns.a]"};
+    static const char *const how[] = {"a == ns.b", "a in [ns.b]", "a < ns.b",
+                                      "a|unique|list"};
 
     for (size_t i = 0; i < BR_COUNT(how); i++) {
         const char *got = render(
@@ -230,8 +222,8 @@ TEST(jinja_comparing_ends)
                      how[i]),
             "{}");
 
-        ck_assert_msg(strstr(got, "runs for more than") != NULL || !*got,
-                      "%s: %s", how[i], got);
+        ck_assert_msg(strstr(got, "runs for more than") != NULL, "%s: %s",
+                      how[i], got);
     }
     ck_assert_ptr_nonnull(
         strstr(render("{% set ns = namespace(a=1, b=1) %}"
