@@ -2,7 +2,7 @@
  *
  *   main thread:  listen, tell where, run the loop until a signal
  *   loader:       open the models, start their engines, br_http_ready; after
- *                 SIGHUP, read --models again: some come, some leave
+ *                 SIGHUP, read --model-list again: some come, some leave
  *
  * So /health answers (503) while a large model is read.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -113,7 +113,7 @@ want(server *s, const char *arg, br_status *st)
     return BR_OK;
 }
 
-/* The lines of --models: those that are there stay, others come and go. */
+/* The lines of --model-list: those that are there stay, others come and go. */
 static br_code
 read_list(server *s, const char *path, br_status *st)
 {
@@ -142,7 +142,7 @@ get_models(server *s, br_status *st)
     int n = s->cli->n_args;
 
     if (list && n)
-        return br_fail(st, BR_E_USAGE, "--models FILE or models, not both");
+        return br_fail(st, BR_E_USAGE, "--model-list FILE or models, not both");
     if (n > 1 && (br_opt_given(s->cli, BR_OPT_model_name) ||
                   br_opt_given(s->cli, BR_OPT_trace_file)))
         return br_fail(st, BR_E_USAGE,
