@@ -132,6 +132,8 @@ run(sim_job *s, br_status *st)
     l.group_bytes = w[0] + (uint32_t)br_opt_int(cli, BR_OPT_shared);
     l.private_bytes = w[1];
     BR_TRY(br_aql_fill(&packet, &l, st));
+    s->sim.check = br_opt_bool(cli, BR_OPT_check);
+    s->sim.seed = (uint64_t)br_opt_int(cli, BR_OPT_seed_order);
     s->sim.finding = print_finding;
     s->sim.arg = cli;
     BR_TRY(br_sim_dispatch(&s->sim, &packet, st));

@@ -17,8 +17,12 @@ bool sim_check_before(sim_wave *w, const sim_op *o);
 void sim_check_after(sim_wave *w, const sim_op *o);
 void sim_check_end(sim_wave *w);
 void sim_check_barrier(sim_group *g); /* all waves passed one */
-/* One lane's access; space: 0 memory, 1 LDS, 2 scratch. */
-void sim_check_access(sim_wave *w, int space, unsigned lane, uint64_t at,
-                      const uint8_t *host, unsigned bytes, bool write);
+/* Bytes of LDS or of a lane's scratch. */
+typedef struct sim_touch {
+    bool lds, write, atomic;
+    unsigned lane, bytes;
+    uint64_t at;
+} sim_touch;
+void sim_check_access(sim_wave *w, const sim_touch *t);
 
 #endif

@@ -266,7 +266,7 @@ modifiers(maker *m)
         o->src[k].neg = neg >> k & 1;
         o->src[k].abs = abs >> k & 1;
         o->src[k].neg_hi = neg_hi >> k & 1;
-        o->src[k].sel |= sel >> k & 1;
+        o->src[k].sel = (uint8_t)(o->src[k].sel | (sel >> k & 1));
         o->src[k].sel_hi = hi >> k & 1;
     }
     o->dst_sel = o->fmt == BR_FMT_VOP3 ? sel >> 3 & 1 : o->dst.sel;

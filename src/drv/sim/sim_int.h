@@ -270,6 +270,45 @@ typedef enum sim_act {
     ACT_WRAP,
 } sim_act;
 
+/* What the rows of sim_flow.def do. */
+enum {
+    GO_NOTHING,
+    GO_BRANCH,
+    GO_SCC0,
+    GO_SCC1,
+    GO_VCCZ,
+    GO_VCCNZ,
+    GO_EXECZ,
+    GO_EXECNZ,
+    GO_END,
+    GO_BARRIER,
+    GO_SIGNAL,
+    GO_WAIT,
+    GO_MESSAGE,
+    GO_TRAP,
+    GO_GETPC,
+    GO_SETPC,
+    GO_SWAPPC,
+    GO_CALL,
+    GO_GETREG,
+    GO_SETREG,
+    GO_ROUND,
+    GO_DENORM,
+    GO_MOVFROM,
+    GO_MOVTO,
+    GO_REALTIME,
+    GO_W_ALL, /* waits, from here on */
+    GO_W_CNT,
+    GO_W_ALU,
+    GO_W_STORE,
+    GO_W_LOAD,
+    GO_W_LGKM,
+    GO_W_DS,
+    GO_W_KM,
+    GO_W_LOAD_DS,
+    GO_W_STORE_DS
+};
+
 /* The tables of names, each ended by a NULL name. */
 extern const sim_sem sim_salu_rows[], sim_lane_rows[], sim_cross_rows[],
     sim_mem_rows[], sim_flow_rows[];

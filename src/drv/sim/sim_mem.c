@@ -47,6 +47,8 @@ sim_at(br_sim *s, uint64_t addr, uint64_t n, bool write)
     return r->host + addr;
 }
 
+enum { READ, WRITE, ATOMIC };
+
 typedef struct spot {
     enum { IN_MEMORY, IN_LDS, IN_SCRATCH } space;
     uint64_t at;
@@ -65,8 +67,9 @@ outside(sim_wave *w, spot p, unsigned lane, unsigned bytes, bool write)
 }
 
 static uint8_t *
-reach(sim_wave *w, spot p, unsigned lane, unsigned bytes, bool write)
+reach(sim_wave *w, spot p, unsigned lane, unsigned bytes, unsigned how)
 {
+    bool write = how != READ;
     sim_group *g = w->g;
     uint8_t *host = NULL;
 
@@ -80,8 +83,13 @@ reach(sim_wave *w, spot p, unsigned lane, unsigned bytes, bool write)
         host = w->scratch + (size_t)lane * g->scratch_bytes + p.at;
     if (!host)
         outside(w, p, lane, bytes, write);
-    else if (w->check)
-        sim_check_access(w, p.space, lane, p.at, host, bytes, write);
+    else if (w->check && p.space != IN_MEMORY)
+        sim_check_access(w, &(sim_touch){.lds = p.space == IN_LDS,
+                                         .write = write,
+                                         .atomic = how == ATOMIC,
+                                         .lane = lane,
+                                         .bytes = bytes,
+                                         .at = p.at});
     return host;
 }
 
@@ -178,7 +186,7 @@ atomic(sim_wave *w, const sim_op *o, unsigned lane, spot at)
         return sim_fault(w, BR_E_FAULT,
                          "lane %u: an atomic of %u bytes at 0x%llx", lane,
                          bytes, (unsigned long long)at.at);
-    p = reach(w, at, lane, bytes, true);
+    p = reach(w, at, lane, bytes, ATOMIC);
     if (!p)
         return false;
     data = get(w, reg, lane, bytes);
@@ -366,7 +374,7 @@ count(sim_wave *w, const sim_op *o)
 {
     uint32_t at = (w->s[SIM_M0] & 0xffff) + (uint32_t)o->imm, was, now;
     uint32_t n = (uint32_t)__builtin_popcountll(sim_exec(w));
-    uint8_t *p = reach(w, (spot){IN_LDS, at}, 0, 4, true);
+    uint8_t *p = reach(w, (spot){IN_LDS, at}, 0, 4, ATOMIC);
 
     if (!p)
         return false;

@@ -466,10 +466,11 @@ br_sim_dispatch(br_sim *s, const br_aql_packet *p, br_status *st)
                     .host = u.p,
                     .read_only = true,
                     .name = "packet"};
-    br_code code = br_sim_map(s, &r, st);
+    br_code code;
 
-    if (code != BR_OK)
-        return code;
+    if (!s->code)
+        return br_fail(st, BR_E_FAULT, "no code object is there");
+    BR_TRY(br_sim_map(s, &r, st));
     code = prepare(&j, p, st);
     if (code == BR_OK)
         code = all_groups(&j);

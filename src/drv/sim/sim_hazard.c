@@ -1,0 +1,186 @@
+/* sim_hazard.c - what code has to keep apart because the hardware does not.
+ *
+ *   gfx110x     a VALU reads what a transcendental wrote, fewer than 6 VALU and
+ *               2 transcendental instructions between: s_waitcnt_depctr 0xfff
+ *   gfx11 wave64  a lane mask that a VALU read is rewritten by SALU and read:
+ *               s_waitcnt_depctr sa_sdst(0)
+ *   gfx12       an SGPR that a VALU read, rewritten by SALU at most 11 SALU ago
+ *               and read by VALU, or rewritten by VALU and read:
+ *               s_wait_alu sa_sdst(0), va_sdst(0), va_vcc(0)
+ *   both        v_cmpx, then permlane: a VALU between; a matrix product whose A
+ *               or B is the previous one's D: a VALU between; s_nop before
+ *               MSG_DEALLOC_VGPRS
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/sim/sim_wcheck.h"
+
+#include <string.h>
+
+enum {
+    TRANS_VALUS = 6,
+    TRANS_TRANS = 2,
+    SALU_EXPIRY = 11,
+    ALU_VA_VDST = 0xf000,
+    ALU_VA_SDST = 0x0e00,
+    ALU_VA_VCC = 0x0002,
+    ALU_SA_SDST = 0x0001,
+};
+
+static void
+waited(sim_wcheck *k, unsigned imm)
+{
+    if (!(imm & ALU_VA_VDST))
+        memset(k->trans_at, 0, sizeof k->trans_at);
+    if (!(imm & ALU_SA_SDST))
+        memset(k->salu_wrote, 0, sizeof k->salu_wrote);
+    for (unsigned r = 0; r < SIM_SGPRS; r++) {
+        bool vcc = r == SIM_VCC || r == SIM_VCC + 1;
+
+        if (!(imm & (vcc ? ALU_VA_VCC : ALU_VA_SDST)))
+            k->valu_wrote[r] = false;
+    }
+}
+
+static bool
+plain_sgpr(unsigned r)
+{
+    return r < SIM_NULL;
+}
+
+static void
+read_sgpr(sim_wave *w, const sim_op *o, unsigned r)
+{
+    sim_wcheck *k = w->check;
+    bool valu = o->cls == SIM_VALU;
+    bool recent =
+        k->salu_wrote[r] && k->n_salu + 1 - k->salu_wrote[r] <= SALU_EXPIRY;
+
+    if (w->isa.cpu->gen == 12) {
+        if (valu && recent)
+            sim_note(w, NOTE_HAZARD,
+                     "s%u was read by VALU, written by SALU "
+                     "and is read: s_wait_alu sa_sdst(0)",
+                     r);
+        if (k->valu_wrote[r])
+            sim_note(w, NOTE_HAZARD,
+                     "s%u was read and then written by VALU, and is read: "
+                     "s_wait_alu %s(0)",
+                     r,
+                     r == SIM_VCC || r == SIM_VCC + 1 ? "va_vcc" : "va_sdst");
+        k->valu_read[r] |= valu;
+        return;
+    }
+    if (w->w == 64 && k->mask_read[r] && k->salu_wrote[r])
+        sim_note(w, NOTE_HAZARD,
+                 "s%u was a lane mask, was written by SALU and "
+                 "is read: s_waitcnt_depctr sa_sdst(0)",
+                 r);
+}
+
+static void
+write_sgpr(sim_wave *w, const sim_op *o, unsigned r)
+{
+    sim_wcheck *k = w->check;
+    bool seen = w->isa.cpu->gen == 12 ? k->valu_read[r] : k->mask_read[r];
+
+    if (!seen)
+        return;
+    if (o->cls == SIM_SALU)
+        k->salu_wrote[r] = k->n_salu + 1;
+    else if (o->cls == SIM_VALU && w->isa.cpu->gen == 12)
+        k->valu_wrote[r] = true;
+}
+
+static void
+scalars(sim_wave *w, const sim_op *o, const sim_opnd *p, bool write)
+{
+    for (unsigned i = 0; p->file == SIM_S && i < p->n; i++) {
+        if (!plain_sgpr(p->reg + i))
+            continue;
+        if (write)
+            write_sgpr(w, o, p->reg + i);
+        else
+            read_sgpr(w, o, p->reg + i);
+    }
+}
+
+static bool
+overlap(const sim_opnd *a, const sim_opnd *b)
+{
+    return a->file == SIM_V && b->file == SIM_V && a->reg < b->reg + b->n &&
+           b->reg < a->reg + a->n;
+}
+
+static void
+trans_use(sim_wave *w, const sim_op *o)
+{
+    sim_wcheck *k = w->check;
+
+    for (unsigned i = 0; i < o->n_src; i++)
+        for (unsigned r = o->src[i].reg;
+             o->src[i].file == SIM_V && r < o->src[i].reg + o->src[i].n &&
+             r < 256;
+             r++)
+            if (k->trans_at[r] &&
+                k->n_valu + 1 - k->trans_at[r] < TRANS_VALUS &&
+                k->n_trans + 1 - k->trans_no[r] < TRANS_TRANS)
+                sim_note(w, NOTE_HAZARD,
+                         "v%u comes from a transcendental instruction just "
+                         "before: s_waitcnt_depctr 0xfff",
+                         r);
+}
+
+static void
+vector(sim_wave *w, const sim_op *o)
+{
+    sim_wcheck *k = w->check;
+    const sim_op *l = k->last_valu;
+    bool old = w->isa.cpu->gen == 11 && !w->isa.cpu->minor5;
+
+    if (old)
+        trans_use(w, o);
+    if (l && strncmp(l->row->name, "v_cmpx", 6) == 0 &&
+        strncmp(o->row->name, "v_permlane", 10) == 0)
+        sim_note(w, NOTE_HAZARD,
+                 "v_cmpx right before: a VALU has to be "
+                 "between");
+    if (l && strncmp(l->row->name, "v_wmma", 6) == 0 &&
+        strncmp(o->row->name, "v_wmma", 6) == 0 &&
+        (overlap(&l->dst, &o->src[0]) || overlap(&l->dst, &o->src[1])))
+        sim_note(w, NOTE_HAZARD,
+                 "A or B is the result of the matrix product "
+                 "before: a v_nop has to be between");
+    k->n_valu++;
+    if (o->sem->lane && o->sem->flags & SEM_TRANS)
+        k->n_trans++;
+    for (unsigned i = 0; o->dst.file == SIM_V && i < o->dst.n; i++) {
+        bool trans = o->sem->lane && o->sem->flags & SEM_TRANS;
+
+        k->trans_at[o->dst.reg + i] = trans ? k->n_valu + 1 : 0;
+        k->trans_no[o->dst.reg + i] = k->n_trans + 1;
+    }
+    k->last_valu = o;
+}
+
+void
+sim_hazards(sim_wave *w, const sim_op *o)
+{
+    sim_wcheck *k = w->check;
+
+    if (o->sem->fn == sim_flow && o->sem->src[0] == GO_W_ALU)
+        waited(k, (unsigned)o->imm);
+    if (o->sem->fn == sim_flow && o->sem->src[0] == GO_MESSAGE &&
+        !(k->last && strcmp(k->last->row->name, "s_nop") == 0))
+        sim_note(w, NOTE_HAZARD, "s_nop has to stand before MSG_DEALLOC_VGPRS");
+    for (unsigned i = 0; i < o->n_src; i++)
+        scalars(w, o, &o->src[i], false);
+    scalars(w, o, &o->mask, false);
+    if (o->cls == SIM_VALU) {
+        for (unsigned i = 0; o->mask.file == SIM_S && i < o->mask.n; i++)
+            k->mask_read[o->mask.reg + i] = true;
+        vector(w, o);
+    }
+    scalars(w, o, &o->dst, true);
+    scalars(w, o, &o->sdst, true);
+    k->n_salu += o->cls == SIM_SALU;
+    k->last = o;
+}
