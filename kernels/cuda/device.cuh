@@ -311,6 +311,23 @@ lds32(u32 a)
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(r) : "r"(a));
     return r;
 }
+/* A number that one thread of the block counts up and another waits for. */
+BR_DEV u32
+lds_acquire(u32 a)
+{
+    u32 r;
+    asm volatile("ld.acquire.cta.shared.u32 %0, [%1];"
+                 : "=r"(r)
+                 : "r"(a)
+                 : "memory");
+    return r;
+}
+BR_DEV void
+sts_release(u32 a, u32 v)
+{
+    asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(a), "r"(v)
+                 : "memory");
+}
 
 /* ---- global memory that other blocks write ------------------------------ */
 BR_DEV u64
@@ -385,6 +402,13 @@ BR_DEV void
 fence_gpu(void)
 {
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+/* Between reads and writes of threads and those of the bulk copy engine. */
+BR_DEV void
+fence_copies(void)
+{
+    asm volatile("fence.proxy.async;" ::: "memory");
 }
 
 /* 16 bytes to shared memory; done when copies_wait returns in this thread. */

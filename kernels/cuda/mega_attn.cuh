@@ -2,18 +2,24 @@
  *
  *   task = up to 4 query heads of one KV head x one block of 256 positions
  *
- *   warp w: positions 16 w .. 16 w + 15
- *     keys, values -> registers (before q is there: they depend on nothing)
+ *   the loaders bring its keys and values into slots, as if they were weights:
+ *   before q is there, for they depend on nothing
+ *
+ *   warp w: positions 16 w .. 16 w + 15, a page
  *     scores  [4 heads, 16 keys]   = q x k   tensor cores, bf16
  *     weights exp(score - max of the block), rounded to bf16
  *     sums    [4 heads, HD]        = weights x v
  *   16 warps added in a fixed tree -> (max, sum, sums of values) of the block
  *
+ * The copies are asked for before this step's row is known and perhaps before
+ * the last one was written, so those two rows are put over what was copied.
+ *
  * One block: the heads go out at once. More: every block's part goes out as
  * words, and one worker a head folds them in ascending order (numbers
  * contract). A key is read once for all heads that share it: one task a head
  * read it four times, and the fold, which asked for one block after another,
- * took 60 of 90 us a layer at position 8192.
+ * took 60 of 90 us a layer at position 8192. Keys asked for by this phase
+ * itself, into registers, cost 3 us a layer more at 1536, 5 at 8192.
  *
  * Columns go to the tensor core in the order in which 16-byte loads bring them:
  * lane (g, c) = (lane / 4, lane % 4) holds columns 8 (4 i + c) .. + 7 of key g;
@@ -43,77 +49,140 @@ struct task {
     u32 kvh, head, n_heads; /* the query heads [head, head + n_heads) */
     u32 blk;                /* of positions */
     u32 n;                  /* positions, this one among them */
-    u32 nth;                /* of this worker, this layer */
+    u32 nth;                /* of this worker */
     bool last;              /* has this position */
 };
 
-/* Tasks of a block of positions. */
-BR_DEV u32
-tasks_of_block(void)
-{
-    const u32 group = args.n_heads / args.n_kv;
-
-    return args.n_kv * ((group + HEADS - 1) / HEADS);
-}
-
+/* Tasks of a block are KV heads, times `subs` when more than HEADS queries share
+ * one. Task i, this worker's k-th. */
 BR_DEV struct task
-task_of(const struct worker *w, u32 i, u32 per_block)
+task_of(u32 i, u32 k)
 {
     const u32 group = args.n_heads / args.n_kv;
-    const u32 subs = per_block / args.n_kv, in_blk = i % per_block;
-    const u32 sub = in_blk % subs;
     struct task t;
 
-    t.kvh = in_blk / subs;
+    t.blk = i / args.tasks;
+    i -= t.blk * args.tasks;
+    t.kvh = i / args.subs;
+    const u32 sub = i - t.kvh * args.subs;
     t.head = t.kvh * group + sub * HEADS;
     t.n_heads = group - sub * HEADS < HEADS ? group - sub * HEADS : HEADS;
-    t.blk = i / per_block;
     const u32 left = pos_now() - t.blk * BR_MK_KV_BLOCK;
     t.last = left < BR_MK_KV_BLOCK;
     t.n = t.last ? left + 1 : BR_MK_KV_BLOCK;
-    t.nth = i / args.n_workers;
+    t.nth = k;
     return t;
 }
 
-/* Where a page keeps its 16 keys or values of a head. */
+/* Of all workers at position pos; one has the tasks i, i + n_workers, .. */
+BR_DEV u32
+all_tasks(u32 pos)
+{
+    return args.tasks * (pos / BR_MK_KV_BLOCK + 1);
+}
+BR_DEV u32
+n_tasks(u32 i)
+{
+    u32 n = 0;
+
+#pragma unroll 1
+    for (; i < all_tasks(pos_now()); i += args.n_workers)
+        n++;
+    return n;
+}
+
+/* Where a page keeps its 16 keys, and behind them the values, of a head. */
 BR_DEV unsigned short *
 kv_at(u32 page, u32 layer, u32 is_v, u32 kvh)
 {
-    u64 plane = ((u64)page * args.n_layers + layer) * 2 + is_v;
+    const u64 pair = ((u64)page * args.n_layers + layer) * args.n_kv + kvh;
 
-    return args.kv +
-           (plane * args.n_kv + kvh) * BR_MK_PAGE * args.head_dim;
+    return args.kv + (pair * 2 + is_v) * BR_MK_PAGE * args.head_dim;
 }
 
-/* Page ids of this worker's attention tasks and the rotation of this position,
- * once a step: read in every layer they would come from DRAM every time,
- * 2 to 4 us behind the weights' queue. */
+/* Pages in slots: two or one in each, keys before values. A task takes all its
+ * slots, also those of pages that are not there yet. */
+template <int HD>
+struct pages_in {
+    enum { BYTES = BR_MK_PAGE * HD * 4, SLOT = 8192 / BYTES, TASK = 16 / SLOT };
+};
+
+/* Copies the pages of a worker's tasks; `at` copies were given out before by
+ * both loaders, of which this is number j. Returns how many now. One thread:
+ * with several the copies are as fast and racecheck loses count of them. */
+template <int HD, class F>
+BR_DEV u32
+load_pages(u32 j, u32 layer, u32 pos, u32 at)
+{
+    const u32 ids = smem_of(S->ids[j]);
+
+#pragma unroll 1
+    for (u32 i = S->keys_at[layer] & 255; i < all_tasks(pos);
+         i += args.n_workers) {
+        const u32 first = i / args.tasks * (BR_MK_KV_BLOCK / BR_MK_PAGE);
+        const u32 there = pos / BR_MK_PAGE - first + 1; /* pages; may be > 16 */
+        const u32 kvh = i % args.tasks / args.subs;
+#pragma unroll
+        for (u32 k = 0; k < 4; k++)
+            copy16(ids + k * 16, args.pages + first + k * 4);
+        copies_wait();
+#pragma unroll 1
+        for (u32 s = (at + j) & 1; s < pages_in<HD>::TASK; s += LOADERS) {
+            const u32 slot = (at + s) % F::SLOTS, n0 = s * pages_in<HD>::SLOT;
+            const u32 full = smem_of(S->full) + slot * 8;
+            const u32 left = there > n0 ? there - n0 : 0;
+            const u32 n = left < pages_in<HD>::SLOT ? left : pages_in<HD>::SLOT;
+            free_slot<F>(at + s);
+            mbar_expect(full, n * pages_in<HD>::BYTES);
+#pragma unroll 1
+            for (u32 p = 0; p < n; p++)
+                bulk_copy(smem_of(S->ring) + slot * F::COPY +
+                              p * pages_in<HD>::BYTES,
+                          kv_at(lds32(ids + (n0 + p) * 4), layer, 0, kvh),
+                          pages_in<HD>::BYTES, full, policy_evict_first());
+        }
+        at += pages_in<HD>::TASK;
+    }
+    return at;
+}
+
+/* Row r (of 256) of the task whose pages begin with copy `at`: where its key
+ * lies, the value being 32 HD bytes further. */
+template <int HD, class F>
+BR_DEV u32
+row_at(u32 at, u32 r)
+{
+    const u32 page = r / BR_MK_PAGE, slot = (at + page / pages_in<HD>::SLOT) %
+                                            F::SLOTS;
+
+    return smem_of(S->ring) + slot * F::COPY +
+           page % pages_in<HD>::SLOT * pages_in<HD>::BYTES +
+           r % BR_MK_PAGE * HD * 2;
+}
+
+template <int HD, class F>
+BR_DEV void
+await_row(u32 at, u32 r)
+{
+    const u32 n = at + r / BR_MK_PAGE / pages_in<HD>::SLOT;
+
+    mbar_wait(smem_of(S->full) + n % F::SLOTS * 8, n / F::SLOTS & 1);
+}
+
+/* Pages of this position and the one before, and this position's rotation, once
+ * a step: read in every layer they would come from DRAM every time, 2 to 4 us
+ * behind the weights' queue. */
 BR_DEV void
 prepare_step(const struct worker *w)
 {
-    const u32 per_block = tasks_of_block(), hd = args.head_dim;
-    const u32 n_blk = pos_now() / BR_MK_KV_BLOCK + 1;
+    const u32 hd = args.head_dim, pos = pos_now();
 
     bar(1, BR_MK_THREADS);
-    if (w->t < BR_MK_TASKS * 16) {
-        u32 task = w->sm + w->t / 16 * args.n_workers;
-        u32 page = task / per_block * 16 + w->t % 16;
-        if (task < per_block * n_blk && page <= pos_now() / BR_MK_PAGE)
-            S->pages[w->t] = args.pages[page];
-    } else if (w->t >= 256 && w->t < 256 + hd) {
-        S->rope[w->t - 256] = args.rope[(u64)pos_now() * hd + w->t - 256];
-    }
+    if (w->t < 2)
+        S->pages[w->t] = args.pages[(pos - (pos ? w->t : 0)) / BR_MK_PAGE];
+    else if (w->t >= 256 && w->t < 256 + hd)
+        S->rope[w->t - 256] = args.rope[(u64)pos * hd + w->t - 256];
     bar(1, BR_MK_THREADS);
-}
-
-/* Page of this warp's 16 positions. */
-BR_DEV u32
-page_of(const struct worker *w, const struct task *a)
-{
-    const u32 i = w->t >> 5;
-
-    return a->nth < BR_MK_TASKS ? S->pages[a->nth * 16 + i]
-                                : args.pages[a->blk * (BR_MK_KV_BLOCK / BR_MK_PAGE) + i];
 }
 
 /* ---- q, k, v of this position ----------------------------------------------- */
@@ -164,17 +233,18 @@ norm_and_turn(float *x, const float *norm, u32 lane)
 }
 
 /* Warp i < n_heads brings query i, the next ones k and v; as bf16, which is how
- * the cache keeps k and v. */
-template <int HD>
+ * the cache keeps k and v. They and the row before go over the copied pages. */
+template <int HD, class F>
 BR_DEV void
-take_qkv(const struct worker *w, const struct task *a, u32 layer)
+take_qkv(const struct worker *w, const struct task *a, u32 layer, u32 at)
 {
     struct att<HD> *m = (struct att<HD> *)S->x;
     const u32 i = w->t >> 5, lane = w->t & 31, H = args.n_heads;
     const u64 *p = words(w, layer, args.map.qkv);
+    const bool is_q = i < a->n_heads, is_v = (i - a->n_heads) & 1;
+    const u32 before = pos_now() - 1 - a->blk * BR_MK_KV_BLOCK; /* may wrap */
 
     if (i < a->n_heads + 2) {
-        const bool is_q = i < a->n_heads, is_v = i == a->n_heads + 1;
         const u32 from = is_q   ? a->head + i
                          : is_v ? H + args.n_kv + a->kvh
                                 : H + a->kvh;
@@ -186,16 +256,39 @@ take_qkv(const struct worker *w, const struct task *a, u32 layer)
             x[2 * j] = as_f32(r.x);
             x[2 * j + 1] = as_f32(r.y);
         }
-        if (!is_v)
+        if (is_q || !is_v)
             norm_and_turn<HD>(x,
                               args.qk_norms ? args.qk_norms +
                                                   ((u64)layer * 2 + !is_q) * HD
                                             : (const float *)0,
                               lane);
+        if (!is_q && a->last)
+            await_row<HD, F>(at, a->n - 1);
+#pragma unroll
+        for (u32 j = 0; j < HD / 64; j++) {
+            const u32 pair = pack_bf16(x[2 * j], x[2 * j + 1]);
+            to[j * 32 + lane] = pair;
+            if (!is_q && a->last)
+                sts32(row_at<HD, F>(at, a->n - 1) + is_v * 32 * HD +
+                          BR_MK_COLUMN((j * 32 + lane) * 2, a->n - 1) * 2,
+                      pair);
+        }
+    } else if (i < a->n_heads + 4 && before < BR_MK_KV_BLOCK) {
+        const u32 *from = (const u32 *)(kv_at(S->pages[1], layer, is_v, a->kvh) +
+                                        before % BR_MK_PAGE * HD);
+        u32 row[HD / 64];
 #pragma unroll
         for (u32 j = 0; j < HD / 64; j++)
-            to[j * 32 + lane] = pack_bf16(x[2 * j], x[2 * j + 1]);
+            row[j] = ld_relaxed32(from + j * 32 + lane);
+        await_row<HD, F>(at, before);
+#pragma unroll
+        for (u32 j = 0; j < HD / 64; j++)
+            sts32(row_at<HD, F>(at, before) + is_v * 32 * HD +
+                      (j * 32 + lane) * 4,
+                  row[j]); /* in the page's order already */
     }
+    if (i >= a->n_heads && i < a->n_heads + 4)
+        fence_copies(); /* before the next copy into that slot */
     bar(1, BR_MK_THREADS);
 }
 
@@ -205,113 +298,23 @@ BR_DEV void
 append(const struct worker *w, const struct task *a, u32 layer)
 {
     const struct att<HD> *m = (const struct att<HD> *)S->x;
-    const u32 at = pos_now() % BR_MK_KV_BLOCK;
-    const u32 page = a->nth < BR_MK_TASKS
-                         ? S->pages[a->nth * 16 + at / BR_MK_PAGE]
-                         : args.pages[pos_now() / BR_MK_PAGE];
 
     if (w->t < HD) {
         const bool v = w->t >= HD / 2;
-        u32 *to = (u32 *)(kv_at(page, layer, v, a->kvh) +
-                          at % BR_MK_PAGE * HD);
-        to[w->t % (HD / 2)] = v ? m->v[w->t % (HD / 2)] : m->k[w->t];
+        u32 *to = (u32 *)(kv_at(S->pages[0], layer, v, a->kvh) +
+                          pos_now() % BR_MK_PAGE * HD);
+        const u32 d = w->t % (HD / 2);
+        to[BR_MK_COLUMN(2 * d, pos_now()) / 2] = v ? m->v[d] : m->k[d];
     }
 }
 
 /* ---- one task ------------------------------------------------------------------ */
 
-/* Keys g and g + 8 of this warp: [2][HD / 32] times 8 columns; values 2c,
- * 2c + 1, 2c + 8, 2c + 9: [4][HD / 64]. Zero where there is none. */
-template <int HD>
-struct held {
-    u32x4 k[2][HD / 32], v[4][HD / 64];
-};
-
+/* Scores of this warp, whose keys lie at `keys`: lane (g, c) has head g, keys
+ * 2c, 2c + 1 (s[0..1]) and 2c + 8, 2c + 9 (s[2..3]). */
 template <int HD>
 BR_DEV void
-ask_keys(const struct worker *w, const struct task *a, u32 layer,
-         struct held<HD> *h)
-{
-    const u32 r0 = (w->t >> 5) * 16, lane = w->t & 31, g = lane >> 2,
-              c = lane & 3;
-    const u32 n_old = a->n - (a->last ? 1 : 0);
-    const u32 page = r0 < a->n ? page_of(w, a) : 0;
-    const u32x4 *k = (const u32x4 *)kv_at(page, layer, 0, a->kvh);
-
-#pragma unroll
-    for (u32 i = 0; i < 2; i++)
-#pragma unroll
-        for (u32 j = 0; j < HD / 32; j++) {
-            h->k[i][j] = u32x4{0, 0, 0, 0};
-            if (r0 + i * 8 + g < n_old)
-                h->k[i][j] =
-                    ld_relaxed128(k + (i * 8 + g) * (HD / 8) + j * 4 + c);
-        }
-}
-
-/* Columns 64 j .. + 63 of the values. */
-template <int HD>
-BR_DEV void
-ask_values(const struct worker *w, const struct task *a, u32 layer, u32 j,
-           struct held<HD> *h)
-{
-    const u32 r0 = (w->t >> 5) * 16, lane = w->t & 31, g = lane >> 2,
-              c = lane & 3;
-    const u32 n_old = a->n - (a->last ? 1 : 0);
-    const u32 page = r0 < a->n ? page_of(w, a) : 0;
-    const u32x4 *v = (const u32x4 *)kv_at(page, layer, 1, a->kvh);
-
-#pragma unroll
-    for (u32 i = 0; i < 4; i++) {
-        const u32 r = 2 * c + (i & 1) + (i >> 1) * 8;
-        h->v[i][j] = u32x4{0, 0, 0, 0};
-        if (r0 + r < n_old)
-            h->v[i][j] = ld_relaxed128(v + r * (HD / 8) + j * 8 + g);
-    }
-}
-
-/* This position's key, which no page has yet. */
-template <int HD>
-BR_DEV void
-put_own_key(const struct worker *w, const struct task *a, struct held<HD> *h)
-{
-    const struct att<HD> *m = (const struct att<HD> *)S->x;
-    const u32 lane = w->t & 31, g = lane >> 2, c = lane & 3;
-    const u32 own = a->n - 1 - (w->t >> 5) * 16; /* wraps: other warps */
-
-    if (!a->last || own >= 16)
-        return;
-#pragma unroll
-    for (u32 i = 0; i < 2; i++)
-#pragma unroll
-        for (u32 j = 0; j < HD / 32; j++)
-            if (own == i * 8 + g)
-                h->k[i][j] = lds128(smem_of(m->k + (j * 4 + c) * 4));
-}
-
-template <int HD>
-BR_DEV void
-put_own_values(const struct worker *w, const struct task *a, u32 j,
-               struct held<HD> *h)
-{
-    const struct att<HD> *m = (const struct att<HD> *)S->x;
-    const u32 lane = w->t & 31, g = lane >> 2, c = lane & 3;
-    const u32 own = a->n - 1 - (w->t >> 5) * 16;
-
-    if (!a->last || own >= 16)
-        return;
-#pragma unroll
-    for (u32 i = 0; i < 4; i++)
-        if (own == 2 * c + (i & 1) + (i >> 1) * 8)
-            h->v[i][j] = lds128(smem_of(m->v + (j * 8 + g) * 4));
-}
-
-/* Scores of this warp: lane (g, c) has head g, keys 2c, 2c + 1 (s[0..1]) and
- * 2c + 8, 2c + 9 (s[2..3]). */
-template <int HD>
-BR_DEV void
-scores(const struct worker *w, const struct task *a, const struct held<HD> *h,
-       float s[4])
+scores(const struct worker *w, const struct task *a, u32 keys, float s[4])
 {
     const struct att<HD> *m = (const struct att<HD> *)S->x;
     const u32 lane = w->t & 31, g = lane >> 2, c = lane & 3;
@@ -325,10 +328,11 @@ scores(const struct worker *w, const struct task *a, const struct held<HD> *h,
             q = lds128(smem_of(m->q[g] + (j * 4 + c) * 4));
 #pragma unroll
         for (u32 i = 0; i < 2; i++) {
-            mma_bf16(acc[i], u32x4{q.x, 0, q.y, 0},
-                     u32x2{h->k[i][j].x, h->k[i][j].y});
-            mma_bf16(acc[i], u32x4{q.z, 0, q.w, 0},
-                     u32x2{h->k[i][j].z, h->k[i][j].w});
+            const u32x4 k =
+                lds128(keys + (i * 8 + g) * HD * 2 +
+                       BR_MK_COLUMN((j * 4 + c) * 8, i * 8 + g) * 2);
+            mma_bf16(acc[i], u32x4{q.x, 0, q.y, 0}, u32x2{k.x, k.y});
+            mma_bf16(acc[i], u32x4{q.z, 0, q.w, 0}, u32x2{k.z, k.w});
         }
     }
 #pragma unroll
@@ -338,12 +342,28 @@ scores(const struct worker *w, const struct task *a, const struct held<HD> *h,
                    : as_f32(0xff800000u);
 }
 
-/* Sums of values of this warp, heads g < 4: lane (g, c) gets columns
- * 64 j + 16 c + 4 half + 0..3 (lo) and + 8 (hi). */
+/* Columns 64 j .. + 63 of this warp's values; zero where there is none. */
 template <int HD>
 BR_DEV void
-sums(const struct held<HD> *h, u32 j, u32 half, u32 p_low, u32 p_high,
-     u32x4 *lo, u32x4 *hi)
+take_values(const struct worker *w, const struct task *a, u32 keys, u32 j,
+            u32x4 v[4])
+{
+    const u32 lane = w->t & 31, g = lane >> 2, c = lane & 3;
+
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) {
+        const u32 r = 2 * c + (i & 1) + (i >> 1) * 8;
+        v[i] = lds128(keys + (16 + r) * HD * 2 +
+                      BR_MK_COLUMN((j * 8 + g) * 8, r) * 2);
+        if ((w->t >> 5) * 16 + r >= a->n)
+            v[i] = u32x4{0, 0, 0, 0};
+    }
+}
+
+/* Sums of values of this warp, heads g < 4: lane (g, c) gets columns
+ * 64 j + 16 c + 4 half + 0..3 (lo) and + 8 (hi). */
+BR_DEV void
+sums(const u32x4 v[4], u32 half, u32 p_low, u32 p_high, u32x4 *lo, u32x4 *hi)
 {
     float o[4][4];
 
@@ -351,9 +371,8 @@ sums(const struct held<HD> *h, u32 j, u32 half, u32 p_low, u32 p_high,
     for (u32 i = 0; i < 4; i++) {
         const u32 at = half * 2 + i / 2, sel = i & 1 ? 0x7632 : 0x5410;
         mma_bf16_zero(o[i], u32x4{p_low, 0, p_high, 0},
-                      u32x2{prmt((&h->v[0][j].x)[at], (&h->v[1][j].x)[at], sel),
-                            prmt((&h->v[2][j].x)[at], (&h->v[3][j].x)[at],
-                                 sel)});
+                      u32x2{prmt((&v[0].x)[at], (&v[1].x)[at], sel),
+                            prmt((&v[2].x)[at], (&v[3].x)[at], sel)});
     }
     *lo = u32x4{as_u32(o[0][0]), as_u32(o[1][0]), as_u32(o[2][0]),
                 as_u32(o[3][0])};
@@ -371,12 +390,11 @@ add4(u32x4 a, u32x4 b)
 }
 
 /* The sums of 16 warps added up: i and i + 8 first, then the eight. Thread
- * t < HEADS * HD gets column t % HD of head t / HD. Four tiles at a time: all at
- * once do not fit in the registers. */
+ * t < HEADS * HD gets column t % HD of head t / HD. */
 template <int HD>
 BR_DEV float
-add_warps(const struct worker *w, const struct task *a,
-          const struct held<HD> *h, u32 p_low, u32 p_high)
+add_warps(const struct worker *w, const struct task *a, u32 keys, u32x4 v[4],
+          u32 p_low, u32 p_high)
 {
     struct att<HD> *m = (struct att<HD> *)S->x;
     const u32 i = w->t >> 5, lane = w->t & 31, g = lane >> 2, c = lane & 3;
@@ -389,7 +407,9 @@ add_warps(const struct worker *w, const struct task *a,
             for (u32 k = 0; k < HD / 32; k++) {
                 const u32 to = at + (k / 2 * 64 + k % 2 * 4) * 4;
                 u32x4 lo, hi;
-                sums<HD>(h, k / 2, k % 2, p_low, p_high, &lo, &hi);
+                if (k == 2) /* the first ones are there */
+                    take_values<HD>(w, a, keys, 1, v);
+                sums(v, k % 2, p_low, p_high, &lo, &hi);
                 if (g >= a->n_heads)
                     continue;
                 if (!upper) {
@@ -413,7 +433,7 @@ add_warps(const struct worker *w, const struct task *a,
 }
 
 /* Thread t < HEADS * HD: returns its column's sum, *max and *sum of its head. */
-template <int HD>
+template <int HD, class F>
 BR_DEV float
 attend(const struct worker *w, const struct task *a, u32 layer, float *max,
        float *sum)
@@ -421,21 +441,16 @@ attend(const struct worker *w, const struct task *a, u32 layer, float *max,
     struct att<HD> *m = (struct att<HD> *)S->x;
     const u32 i = w->t >> 5, lane = w->t & 31, g = lane >> 2;
     const u32 head = g & (HEADS - 1);
-    struct held<HD> h;
+    const u32 at = w->count * F::COPIES + a->nth * pages_in<HD>::TASK;
+    const u32 keys = row_at<HD, F>(at, i * 16);
+    u32x4 v[4];
     float s[4], big;
 
-    ask_keys<HD>(w, a, layer, &h);
-    ask_values<HD>(w, a, layer, 0, &h);
-    take_qkv<HD>(w, a, layer);
+    take_qkv<HD, F>(w, a, layer, at);
     STAMP(1);
-    put_own_key<HD>(w, a, &h);
-    scores<HD>(w, a, &h, s);
-    /* the other half, into the registers that the keys leave */
-    if (HD == 128)
-        ask_values<HD>(w, a, layer, HD / 64 - 1, &h);
-    put_own_values<HD>(w, a, 0, &h);
-    if (HD == 128)
-        put_own_values<HD>(w, a, HD / 64 - 1, &h);
+    await_row<HD, F>(at, i * 16);
+    scores<HD>(w, a, keys, s);
+    take_values<HD>(w, a, keys, 0, v);
     big = max_f32(max_f32(s[0], s[1]), max_f32(s[2], s[3]));
     big = max_f32(big, shfl_xor_f(big, 1));
     big = max_f32(big, shfl_xor_f(big, 2));
@@ -451,8 +466,10 @@ attend(const struct worker *w, const struct task *a, u32 layer, float *max,
     l = add_rn(l, shfl_xor_f(l, 2));
     if ((lane & 3) == 0 && g < HEADS)
         m->sum[g][i] = l;
-    float y = add_warps<HD>(w, a, &h, pack_bf16(s[0], s[1]),
+    float y = add_warps<HD>(w, a, keys, v, pack_bf16(s[0], s[1]),
                             pack_bf16(s[2], s[3]));
+    if (w->t < pages_in<HD>::TASK)
+        mbar_arrive(smem_of(S->empty) + (at + w->t) % F::SLOTS * 8);
     *max = max16(m->max[w->t / HD % HEADS]);
     *sum = sum16(m->sum[w->t / HD % HEADS]);
     return y;
@@ -554,28 +571,20 @@ give_heads(const struct worker *w, u32 layer, u32 head, u32 n, u32 hd, float y)
                pair, w->t < n && (w->t & 7) == 0);
 }
 
-/* Task i goes to worker i mod workers; with more than one block the folds of
- * the heads are the tasks after those. */
-template <int HD>
+/* With more than one block the folds of the heads are the tasks after those. */
+template <int HD, class F>
 BR_DEV void
-phase_attn(const struct worker *w, u32 layer)
+phase_attn(const struct worker *w, u32 layer, u32 i)
 {
-    const u32 W = args.n_workers, per_block = tasks_of_block();
-    const u32 n_blk = pos_now() / BR_MK_KV_BLOCK + 1;
-    const u32 n = per_block * n_blk, all = n_blk > 1 ? n + args.n_heads : n;
+    const u32 all = all_tasks(pos_now());
 
 #pragma unroll 1
-    for (u32 i = w->sm; i < all; i += W) {
-        if (i >= n) {
-            float y = fold<HD>(w, layer, i - n, n_blk);
-            give_heads(w, layer, i - n, HD, HD, y);
-            give_hint(w, layer, HINT_ATTN, 1);
-            continue;
-        }
-        const struct task a = task_of(w, i, per_block);
-        float max, sum, y = attend<HD>(w, &a, layer, &max, &sum);
+    for (u32 k = 0; i < all; i += args.n_workers, k++) {
+        const struct task a = task_of(i, k);
+        const bool alone = pos_now() < BR_MK_KV_BLOCK;
+        float max, sum, y = attend<HD, F>(w, &a, layer, &max, &sum);
         STAMP(2);
-        if (n_blk == 1) {
+        if (alone) {
             give_heads(w, layer, a.head, a.n_heads * HD, HD,
                        mul_rn(y, rcp(sum)));
             give_hint(w, layer, HINT_ATTN, a.n_heads);
@@ -586,8 +595,17 @@ phase_attn(const struct worker *w, u32 layer)
             if (w->t % HD < 2)
                 give(w, p + HD + w->t % HD, as_u32(w->t % HD ? sum : max));
         }
-        if (a.last && a.head % (args.n_heads / args.n_kv) == 0)
+        if (a.last && a.head == a.kvh * (args.n_heads / args.n_kv))
             append<HD>(w, &a, layer);
         bar(1, BR_MK_THREADS);
+    }
+    const u32 n_blk = pos_now() / BR_MK_KV_BLOCK + 1;
+    if (n_blk == 1)
+        return;
+#pragma unroll 1
+    for (i -= all; i < args.n_heads; i += args.n_workers) {
+        const float y = fold<HD>(w, layer, i, n_blk);
+        give_heads(w, layer, i, HD, HD, y);
+        give_hint(w, layer, HINT_ATTN, 1);
     }
 }

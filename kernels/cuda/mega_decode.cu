@@ -27,11 +27,16 @@ struct smem {
     u32 x[BR_MK_MAX_K / 2];
     float part[BR_MK_MAX_PARTS * 16];
     float rope[128];               /* cos, sin of this position */
-    u32 pages[BR_MK_TASKS * 16];   /* of this worker's attention tasks */
+    u32 keys_at[BR_MK_MAX_LAYERS]; /* of a layer: chunk before which pages come, and
+                                      first task */
     float red[64], sums[8];
     u64 full[BR_MK_MAX_SLOTS], empty[BR_MK_MAX_SLOTS];
     u32x4 inst[2], stand[2]; /* of this phase, of the next */
+    u32x4 ids[2][4]; /* pages of the task that a loader copies */
     u32 token, pos;
+    u32 pages[2]; /* of this position and the one before */
+    u32 pos0;     /* of this launch's first step */
+    u32 done;     /* steps of this launch whose TOKEN is through */
     u64 unused;
 };
 static_assert(sizeof(struct smem) == BR_MK_SHARED, "host asks for this");
@@ -378,6 +383,42 @@ give_eight(u32x4 *to, u32 pair, bool send)
         st_word(to, u32x4{pair, p1, p2, p3});
 }
 
+/* ---- slots, for the loaders ------------------------------------------------ */
+
+#define LOADERS 2
+
+/* Until the slot of copy n is free and few copies are under way. */
+template <class F>
+BR_DEV void
+free_slot(u32 n)
+{
+    const u32 full = smem_of(S->full), empty = smem_of(S->empty);
+    const u32 slot = n % F::SLOTS, back = n - F::SLOTS / 2;
+
+    if (n >= F::SLOTS)
+        mbar_wait(empty + slot * 8, (n / F::SLOTS - 1) & 1);
+    const u32 depth = n >= F::SLOTS && mbar_test(empty + back % F::SLOTS * 8,
+                                                 (back / F::SLOTS) & 1)
+                          ? args.deep
+                          : args.depth;
+    /* of this loader: the other one's barriers may be a round further */
+    const u32 late = n - (depth + LOADERS - 1) / LOADERS * LOADERS;
+    if (late < n)
+        mbar_wait(full + late % F::SLOTS * 8, (late / F::SLOTS) & 1);
+}
+
+/* Rows written two steps ago and before are there for copies of step s; the
+ * one of the step before it is read otherwise (mega_attn.cuh). */
+BR_DEV void
+await_rows(u32 s)
+{
+#pragma unroll 1
+    for (u32 n = 0; lds_acquire(smem_of(&S->done)) + 1 < s; n++)
+        if (n / 64 > SPIN_LIMIT) /* shared memory: 64 times as quick */
+            give_up();
+    fence_copies();
+}
+
 #include "mega_attn.cuh"
 
 /* ---- phases -------------------------------------------------------------------- */
@@ -616,49 +657,49 @@ phase_product(const struct worker *w, const struct br_mk_inst *in)
 
 /* ---- the two roles ------------------------------------------------------------- */
 
-/* n_steps times the chunks [first, first + period) of this worker's stream;
- * loader j of two takes every other copy. A round of the loop takes 0.27 us
- * (looks at barriers, 150 cycles each): one loader alone copies 8 KiB at 3.9
- * TB/s, two at 4.5. Halves of a chunk: the first is free 0.6 us before all of
- * it, when twelve warps begin twelve chunks at once.
+/* n_steps times the chunks [first, end) of this worker's stream, and the keys
+ * and values of layers [layer, layers) where their turn is; loader j of two takes
+ * every other copy. A round of the loop takes 0.27 us (looks at barriers, 150
+ * cycles each): one loader alone copies 8 KiB at 3.9 TB/s, two at 4.5. Halves of
+ * a chunk: the first is free 0.6 us before all of it, when twelve warps begin
+ * twelve chunks at once.
  * The deeper the copies under way, the faster the stream (32 KiB 4.2 TB/s, 48
  * 4.5) and the later a word (an exchange 1.4, 1.8 us): args.deep while the
  * consumers wait for weights, args.depth while weights wait for them.
  * Tried: chunks beyond the slots fetched into the L2 while no slot is free, 4
  * to 20 of them, then kept ahead at 1/2 to 7/8 of the pace: no gain. */
-#define LOADERS 2
-
-template <class F>
+template <int HD, class F>
 BR_DEV void
-load_stream(u32 sm, u32 j, u32 first, u32 period, u32 n_steps)
+load_stream(u32 sm, u32 j, u32 first, u32 end, u32 layer, u32 layers,
+            u32 n_steps)
 {
-    const unsigned char *from = args.stream + (u64)sm * F::COPIES * F::COPY;
-    const u64 stride = (u64)F::COPIES * F::COPY * args.n_workers;
-    const u32 full = smem_of(S->full), empty = smem_of(S->empty);
-    const u64 policy = policy_evict_first();
-    const u32 end = (first + period) * F::COPIES;
-    u32 c = first * F::COPIES + j;
+    u32 at = 0; /* copies before */
 
-    period *= F::COPIES;
 #pragma unroll 1
-    for (u32 n = j; n < period * n_steps; n += LOADERS, c += LOADERS) {
-        const u32 slot = n % F::SLOTS, back = n - F::SLOTS / 2;
-        while (c >= end)
-            c -= period;
-        if (n >= F::SLOTS)
-            mbar_wait(empty + slot * 8, (n / F::SLOTS - 1) & 1);
-        const u32 depth = n >= F::SLOTS && mbar_test(empty + back % F::SLOTS * 8,
-                                                     (back / F::SLOTS) & 1)
-                              ? args.deep
-                              : args.depth;
-        /* of this loader: the other one's barriers may be a round further */
-        const u32 late = n - (depth + LOADERS - 1) / LOADERS * LOADERS;
-        if (late < n)
-            mbar_wait(full + late % F::SLOTS * 8, (late / F::SLOTS) & 1);
-        mbar_expect(full + slot * 8, F::COPY);
-        bulk_copy(smem_of(S->ring) + slot * F::COPY,
-                  from + c / F::COPIES * stride + c % F::COPIES * F::COPY,
-                  F::COPY, full + slot * 8, policy);
+    for (u32 s = 0; s < n_steps; s++) {
+        u32 c = first * F::COPIES;
+        await_rows(s);
+#pragma unroll 1
+        for (u32 y = layer;; y++) {
+            const u32 stop = (y < layers ? S->keys_at[y] >> 8 : end) * F::COPIES;
+#pragma unroll 1
+            for (u32 n = at + ((at + j) & 1); n < at + stop - c; n += LOADERS) {
+                const u32 slot = n % F::SLOTS, i = c + n - at;
+                const u32 full = smem_of(S->full) + slot * 8;
+                free_slot<F>(n);
+                mbar_expect(full, F::COPY);
+                bulk_copy(smem_of(S->ring) + slot * F::COPY,
+                          args.stream + i % F::COPIES * F::COPY +
+                              ((u64)(i / F::COPIES) * args.n_workers + sm) *
+                                  (F::COPIES * F::COPY),
+                          F::COPY, full, policy_evict_first());
+            }
+            at += stop - c;
+            c = stop;
+            if (y >= layers)
+                break;
+            at = load_pages<HD, F>(j, y, S->pos0 + s, at);
+        }
     }
 }
 
@@ -707,9 +748,12 @@ consume(struct worker *w, u32 first, u32 end, u32 n_steps)
             return;
         if (w->t == 0) {
             const bool last = at.x + 1 == end;
+            const u32 used = in.op == BR_MK_ATTN
+                                 ? n_tasks(in.tile0) * pages_in<HD>::TASK /
+                                       F::COPIES
+                                 : (u32)in.n_tiles * in.segs;
             prepare_phase(w, turn + 1, last ? first : at.x + 1, at.y + last,
-                          at.z + (u32)in.n_tiles * in.segs,
-                          at.w + (in.op == BR_MK_TOKEN));
+                          at.z + used, at.w + (in.op == BR_MK_TOKEN));
         }
 #ifdef BR_MK_PROFILE
         w->phase = at.x;
@@ -718,7 +762,7 @@ consume(struct worker *w, u32 first, u32 end, u32 n_steps)
             prepare_step(w);
         STAMP(0);
         if (in.op == BR_MK_ATTN) {
-            phase_attn<HD>(w, in.layer);
+            phase_attn<HD, F>(w, in.layer, in.tile0);
             if (w->t == 0)
                 copies_wait();
             bar(1, BR_MK_THREADS);
@@ -729,6 +773,7 @@ consume(struct worker *w, u32 first, u32 end, u32 n_steps)
                     args.tokens[(w->epoch - 1) % BR_MK_TOKENS] = token;
                 S->token = token;
                 S->pos++;
+                sts_release(smem_of(&S->done), at.y + 1);
                 copies_wait();
             }
             bar(1, BR_MK_THREADS);
@@ -751,7 +796,8 @@ decode(u32 first, u32 end, u32 n_steps)
     w.t = tid();
     if (w.t == 0) {
         S->token = args.step->token;
-        S->pos = args.step->pos;
+        S->pos = S->pos0 = args.step->pos;
+        S->done = 0;
         for (u32 i = 0; i < F::SLOTS; i++) {
             mbar_init(smem_of(&S->full[i]), 1);
             mbar_init(smem_of(&S->empty[i]), 1);
@@ -760,22 +806,28 @@ decode(u32 first, u32 end, u32 n_steps)
         prepare_phase(&w, 0, first, 0, 0, args.step->epoch);
         copies_wait();
     }
+    const struct br_mk_inst *queue = args.inst + (u64)w.sm * args.n_inst;
+    if (w.t < args.n_layers) /* 5 phases each: OUT follows ATTN */
+        S->keys_at[w.t] =
+            queue[w.t * 5 + 2].chunk0 << 8 | queue[w.t * 5 + 1].tile0;
     bar(0, BR_MK_BLOCK);
 
-    const struct br_mk_inst *queue = args.inst + (u64)w.sm * args.n_inst;
     if (w.t >= BR_MK_THREADS) {
-        SET_REGISTERS(dec, 24);
+        SET_REGISTERS(dec, 56);
         const u32 j = (w.t - BR_MK_THREADS) / 32;
         if (w.t % 32 == 0 && j < LOADERS) {
+            const u32 L = args.n_layers;
             u32 c0 = queue[first].chunk0;
             u32 c1 = end == args.n_inst ? args.stream_chunks[w.sm]
                                         : queue[end].chunk0;
-            load_stream<F>(w.sm, j, c0, c1 - c0, n_steps);
+            /* the layers whose ATTN, phase 5 i + 1, is among these */
+            load_stream<HD, F>(w.sm, j, c0, c1, (first + 3) / 5,
+                               end < L * 5 ? (end + 3) / 5 : L, n_steps);
         }
         return;
     }
-    /* 640 x 96 registers were given: 128 x 24 + 512 x 112 of them are used */
-    SET_REGISTERS(inc, 112);
+    /* 640 x 96 registers were given: 128 x 56 + 512 x 104 of them are used */
+    SET_REGISTERS(inc, 104);
     consume<HD, F>(&w, first, end, n_steps);
     /* The next launch begins where this one ends. Only a launch that ran the
      * TOKEN phase moved on; every block has read step by then, because its

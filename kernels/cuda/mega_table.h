@@ -14,6 +14,12 @@
  *   tile    16 rows: K/512 chunks
  *   stream  of a worker: the chunks of its tiles, phase after phase; chunk i of
  *           all workers lies together (2 % faster than streams 19 MB apart)
+ *   keys    and values of a worker's attention tasks come in between, before the
+ *           chunks of OUT: 16 pages of 16 positions a task, in slots of 8 KiB
+ *
+ * A page keeps the 16-byte columns of its rows in an order of their own
+ * (BR_MK_COLUMN), so that a warp reads keys and values from shared memory
+ * without two lanes at one bank: 2 and 4 lanes were.
  *
  * Activations pass between workers as words that say themselves whether they
  * are there, so there is no fence between a value and its flag:
@@ -54,7 +60,7 @@ enum {
     BR_MK_MAX_INST = 256,
     BR_MK_X_BF16 = 3, /* words of a tile of x */
     BR_MK_X_Q8_0 = 6,
-    BR_MK_TASKS = 8, /* attention tasks of a worker with pages at hand */
+    BR_MK_MAX_LAYERS = 64,
 };
 
 enum br_mk_op {
@@ -75,8 +81,8 @@ struct br_mk_inst { /* 16 bytes */
     unsigned char segs;     /* K / 512 */
     unsigned char n_wait;   /* workers that make this phase's input */
     unsigned short n_tiles; /* of this worker; may be 0 */
-    unsigned int tile0;
-    unsigned int chunk0; /* where the phase begins in the stream */
+    unsigned int tile0;     /* ATTN: this worker's first task */
+    unsigned int chunk0;    /* where the phase begins in the stream */
 };
 
 /* Where the program stands: read at launch, moved on by the TOKEN phase. */
@@ -104,7 +110,7 @@ struct br_mk_args {
     const float *qk_norms;             /* [layers][2][head_dim], or 0 */
     const float *rope;                 /* [positions][head_dim/2][2] cos, sin */
     unsigned short *kv;                /* pages */
-    const unsigned int *pages;         /* page of each 16 positions */
+    const unsigned int *pages;         /* page of each 16 positions, 16 n */
     unsigned int *tokens;              /* out, by epoch */
     float *logits;                     /* out: [vocab] of the last step, or 0 */
     unsigned int *abort_flag;
@@ -113,19 +119,23 @@ struct br_mk_args {
     unsigned long long *profile; /* [workers][n_inst][4] clocks, or 0 */
     struct br_mk_map map;
     unsigned int n_inst, n_workers;
+    unsigned int tasks, subs; /* of attention: a block, a KV head */
     unsigned int n_layers, hidden, n_heads, n_kv, head_dim, inter, vocab;
     float eps, scale;
     unsigned int depth, deep;      /* chunks under way at once (load_stream) */
     unsigned int interleaved_rope; /* 1: pairs (2i, 2i+1); 0: (i, i+half) */
 };
 
-#define BR_MK_MAX_BLOCKS 64    /* 256-blocks of context: 16384 positions */
-#define BR_MK_TOKENS     65536 /* ring of generated tokens, by epoch - 1 */
+/* Where column d of row r (of a page, or of any 16) lies in the row. */
+#define BR_MK_COLUMN(d, r) ((d) ^ ((((r)&6) ^ ((r)&1) << 2) << 3))
+
+#define BR_MK_MAX_BLOCKS   64    /* 256-blocks of context: 16384 positions */
+#define BR_MK_TOKENS       65536 /* ring of generated tokens, by epoch - 1 */
 
 /* Dynamic shared memory of a block: slots, x, sums, scratch, reductions,
  * barriers (struct smem in mega_decode.cu). */
 #define BR_MK_SHARED                                                 \
     (BR_MK_RING + BR_MK_MAX_K * 2 + BR_MK_MAX_PARTS * 64 + 128 * 4 + \
-     BR_MK_TASKS * 16 * 4 + 72 * 4 + BR_MK_MAX_SLOTS * 16 + 80)
+     BR_MK_MAX_LAYERS * 4 + 72 * 4 + BR_MK_MAX_SLOTS * 16 + 224)
 
 #endif

@@ -314,11 +314,11 @@ br_naive_to_pages(unsigned short *kv, const u32 *pages,
 
     for (u64 i = gtid(); i < total; i += gsize()) {
         u64 d = i % hd, p = i / hd % n, plane = i / hd / n; /* l*2*n_kv + .. */
-        u64 lkv = plane / n_kv, h = plane % n_kv;
+        u64 h = plane % n_kv, is_v = plane / n_kv % 2, l = plane / n_kv / 2;
         u64 page = pages[p / BR_MK_PAGE];
-        kv[(((page * layers * 2 + lkv) * n_kv + h) * BR_MK_PAGE +
+        kv[((((page * layers + l) * n_kv + h) * 2 + is_v) * BR_MK_PAGE +
             p % BR_MK_PAGE) *
                hd +
-           d] = cache[(plane * max_pos + p) * hd + d];
+           BR_MK_COLUMN(d, p)] = cache[(plane * max_pos + p) * hd + d];
     }
 }

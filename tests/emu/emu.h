@@ -308,6 +308,17 @@ lds64(u32 a)
     return emu_load<u32x2>(dyn_shared() + a);
 }
 BR_DEV u32
+lds_acquire(u32 a)
+{
+    emu_yield();
+    return *(volatile u32 *)(dyn_shared() + a);
+}
+BR_DEV void
+sts_release(u32 a, u32 v)
+{
+    *(volatile u32 *)(dyn_shared() + a) = v;
+}
+BR_DEV u32
 lds32(u32 a)
 {
     return emu_load<u32>(dyn_shared() + a);
@@ -391,6 +402,10 @@ copies_wait(void)
 }
 BR_DEV void
 fence_gpu(void)
+{
+}
+BR_DEV void
+fence_copies(void)
 {
 }
 BR_DEV void

@@ -65,18 +65,19 @@ upload_rope(br_cu_decode *d, br_status *st)
     return rc;
 }
 
-/* Pages in order for now: position p lies in page p / 16. */
+/* Pages in order for now: position p lies in page p / 16. Page 0 for the rest
+ * of the last 16, which are read at once. */
 static br_code
 upload_pages(br_cu_decode *d, br_status *st)
 {
-    uint32_t n = d->max_pos / BR_MK_PAGE;
+    uint32_t n = (d->max_pos / BR_MK_PAGE + 15) / 16 * 16;
     uint32_t *t = br_try_calloc(n, sizeof *t);
     br_code rc;
 
     if (!t)
         return br_fail(st, BR_E_OOM, "page table");
     for (uint32_t i = 0; i < n; i++)
-        t[i] = i;
+        t[i] = i < d->max_pos / BR_MK_PAGE ? i : 0;
     rc = upload(d->cu, &d->pages, t, n * sizeof *t, st);
     br_free(t);
     return rc;
@@ -86,6 +87,10 @@ static br_code
 upload_args(br_cu_decode *d, br_status *st)
 {
     const br_cu_shape *s = &d->shape;
+    /* measured (decision 0020): the fewer bytes a layer has, the more of its
+     * time goes to words, and copies under way delay them */
+    const uint32_t deep =
+        (s->format == BR_CU_Q8_0 ? 4 : 6) + (s->hidden > 2048 ? 2 : 0);
     struct br_mk_args a = {
         .inst = (const void *)d->inst,
         .stream = (const void *)d->stream,
@@ -106,6 +111,8 @@ upload_args(br_cu_decode *d, br_status *st)
         .map = map_of(s, d->plan.n_workers),
         .n_inst = d->plan.n_inst,
         .n_workers = d->plan.n_workers,
+        .tasks = br_cu_tasks(s),
+        .subs = br_cu_tasks(s) / s->n_kv,
         .n_layers = s->n_layers,
         .hidden = s->hidden,
         .n_heads = s->n_heads,
@@ -115,8 +122,8 @@ upload_args(br_cu_decode *d, br_status *st)
         .vocab = s->vocab,
         .eps = s->eps,
         .scale = 1.0f / sqrtf((float)s->head_dim),
-        .depth = 2,
-        .deep = s->format == BR_CU_Q8_0 ? 4 : 6,
+        .depth = deep <= 4 ? 2 : 4,
+        .deep = deep,
         .interleaved_rope = s->interleaved_rope,
     };
     size_t bytes = 0;

@@ -4,7 +4,8 @@
  * each worker streams per step; inside a phase nobody may have a tile more
  * than needed, for the next phase waits for the last. A layer is planned in
  * the order DOWN, OUT, QKV (few tiles, at most one more than the least), then
- * GLU fills up: tile by tile to the worker with the fewest bytes so far.
+ * GLU fills up: tile by tile to the worker with the fewest bytes so far, the
+ * first 256 keys and values counted for those who read them in this layer.
  * Read-ahead evens out what is left.
  *
  *   1B shape, 132 workers: 192 + 128 + 1024 + 128 tiles a layer, 61 of the
@@ -56,6 +57,19 @@ br_cu_cols(const br_cu_shape *s, enum br_cu_matrix m)
     br_unreachable("closed enum");
 }
 
+uint32_t
+br_cu_tasks(const br_cu_shape *s)
+{
+    return s->n_kv * ((s->n_heads / s->n_kv + 3) / 4);
+}
+
+/* A worker's first attention task of a layer: each begins with other workers. */
+static uint32_t
+first_task(const br_cu_shape *s, uint32_t layer, uint32_t w, uint32_t W)
+{
+    return (w + W - layer * br_cu_tasks(s) % W) % W;
+}
+
 static br_code
 check_shape(const br_cu_shape *s, uint32_t n_workers, br_status *st)
 {
@@ -77,6 +91,9 @@ check_shape(const br_cu_shape *s, uint32_t n_workers, br_status *st)
                            "%s: a matrix of %u rows: multiples of 16 are",
                            s->name, n);
     }
+    if (s->n_layers > BR_MK_MAX_LAYERS)
+        return br_fail(st, BR_E_UNSUPPORTED, "%s: %u layers: up to %d", s->name,
+                       s->n_layers, BR_MK_MAX_LAYERS);
     if (s->n_heads > 255)
         return br_fail(st, BR_E_UNSUPPORTED, "%s: %u heads: up to 255", s->name,
                        s->n_heads);
@@ -118,10 +135,17 @@ deal(struct plan *p, uint32_t *count, uint32_t n, uint32_t segs, uint32_t most)
 /* LIMIT when a worker would have more of a matrix than it has threads and
  * sums for: few workers and a large model. */
 static br_code
-deal_layer(struct plan *p, uint32_t *count, br_status *st)
+deal_layer(struct plan *p, uint32_t layer, br_status *st)
 {
     static const enum br_cu_matrix order[] = {BR_CU_DOWN, BR_CU_OUT, BR_CU_QKV,
                                               BR_CU_GLU};
+    uint32_t *count = p->count + (size_t)layer * 4 * p->W;
+
+    /* 256 keys and values of 2 bytes */
+    for (uint32_t w = 0; w < p->W; w++)
+        if (first_task(p->s, layer, w, p->W) < br_cu_tasks(p->s))
+            p->load[w] +=
+                p->s->head_dim * 1024 / br_cu_chunk_bytes(p->s->format);
 
     for (size_t i = 0; i < BR_COUNT(order); i++) {
         enum br_cu_matrix m = order[i];
@@ -149,7 +173,8 @@ emit(struct plan *p, uint32_t i, struct br_mk_inst proto, const uint32_t *count,
         struct br_mk_inst *in = &p->out->inst[w * p->out->n_inst + i];
         uint32_t n = count ? count[w] : 0;
         *in = proto;
-        in->tile0 = tile + BR_MIN(skip, n);
+        in->tile0 = in->op == BR_MK_ATTN ? first_task(p->s, in->layer, w, p->W)
+                                         : tile + BR_MIN(skip, n);
         in->n_tiles = (uint16_t)BR_MIN(n - BR_MIN(skip, n), most);
         in->chunk0 = p->out->stream_chunks[w];
         p->out->stream_chunks[w] += (uint32_t)in->n_tiles * in->segs;
@@ -298,7 +323,7 @@ br_stream_plan_make(br_stream_plan *out, const br_cu_shape *s,
     if (!p.load || !p.count)
         goto oom;
     for (uint32_t l = 0; l < L; l++) {
-        br_code rc = deal_layer(&p, p.count + (size_t)l * 4 * n_workers, st);
+        br_code rc = deal_layer(&p, l, st);
         if (rc != BR_OK) {
             br_stream_plan_free(out);
             return rc;

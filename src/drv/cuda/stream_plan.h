@@ -44,6 +44,8 @@ uint32_t br_cu_chunk_bytes(enum br_cu_format f);
 uint64_t br_cu_row_bytes(enum br_cu_format f, uint64_t cols);
 uint32_t br_cu_rows(const br_cu_shape *s, enum br_cu_matrix m);
 uint32_t br_cu_cols(const br_cu_shape *s, enum br_cu_matrix m);
+/* Attention tasks of a block of 256 positions, 4 query heads each. */
+uint32_t br_cu_tasks(const br_cu_shape *s);
 /* Refuses shapes that the kernel does not take, naming the limit. */
 br_code br_stream_plan_make(br_stream_plan *p, const br_cu_shape *s,
                             uint32_t n_workers, br_status *st) BR_MUST_USE;
