@@ -6,11 +6,13 @@
  *
  * So /health answers (503) while a large model is read.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "cli/catalogue.h"
 #include "http/http.h"
 #include "run/books.h"
+#include "run/keep.h"
 #include "run/lm_model.h"
 #include "run/trace.h"
 
@@ -23,7 +25,7 @@ enum { NAME = 128, MODELS = 16 };
 
 /* A model, from its file to its engine. The loader's, but for gone. */
 typedef struct served {
-    br_str path;
+    br_str path, keep;
     char name[NAME];
     br_model *model;
     br_tok *tok;
@@ -226,6 +228,44 @@ open_model(server *s, served *m, br_status *st)
     return code;
 }
 
+/* What the bits in a page depend on. Of large files a part is looked at. */
+static void
+identify(const server *s, const br_lm *lm, const br_file_map *file,
+         uint8_t out[BR_KEEP_IDENTITY])
+{
+    enum { PARTS = 256, PART = 4096 };
+    uint64_t about[] = {file->n, (uint64_t)br_opt_enum(s->cli, BR_OPT_arith),
+                        (uint64_t)strcmp(lm->tier, "cpu")};
+    br_sha256 h;
+
+    br_sha256_begin(&h);
+    br_sha256_add(&h, about, sizeof about);
+    for (size_t i = 0; i < PARTS; i++) {
+        size_t at = file->n / PARTS * i;
+
+        br_sha256_add(&h, file->p + at, BR_MIN(file->n - at, (size_t)PART));
+    }
+    br_sha256_end(&h, out);
+}
+
+static br_code
+keep_sessions(const server *s, served *m, br_engine_config *e, br_status *st)
+{
+    const char *folder = br_opt_str(s->cli, BR_OPT_keep);
+    br_file_map file;
+
+    if (!folder)
+        return BR_OK;
+    br_str_printf(&m->keep, "%s/%s.keep", folder, m->name);
+    if (m->keep.oom)
+        return br_fail(st, BR_E_OOM, "out of memory");
+    BR_TRY(br_file_map_open(&file, m->path.at, st));
+    identify(s, e->lm, &file, e->identity);
+    br_file_map_close(&file);
+    e->keep = m->keep.at;
+    return BR_OK;
+}
+
 static br_code
 load_model(server *s, served *m, br_status *st)
 {
@@ -239,6 +279,7 @@ load_model(server *s, served *m, br_status *st)
         BR_TRY(br_trace_open(&m->trace, br_opt_str(s->cli, BR_OPT_trace_file),
                              m->path.at, st));
     e.trace = m->trace;
+    BR_TRY(keep_sessions(s, m, &e, st));
     BR_TRY(br_engine_new(&m->engine, &e, st));
     if (s->books)
         BR_TRY(br_books_add(s->books, m->engine, st));
@@ -264,6 +305,7 @@ drop_model(server *s, served *m)
     br_tok_free(m->tok);
     br_model_close(m->model);
     br_str_fini(&m->path);
+    br_str_fini(&m->keep);
     br_free(m);
 }
 

@@ -4,7 +4,9 @@
  * submits it, so that the engine's thread only links it into a list.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
 #include "run/engine_int.h"
+#include "run/keep.h"
 
 #include <string.h>
 #include <sys/eventfd.h>
@@ -421,6 +423,48 @@ start_tables(br_engine *e, br_status *st)
     return BR_OK;
 }
 
+/* ---- over a restart ------------------------------------------------------ */
+
+static br_keeper
+keeper(br_engine *e)
+{
+    br_keeper k = {.lm = e->lm, .states = e->states};
+
+    br_sched_keeper(e->sched, &k);
+    memcpy(k.identity, e->c.identity, sizeof k.identity);
+    return k;
+}
+
+/* A file that is not there, or of no use, costs time alone. */
+static void
+load_kept(br_engine *e)
+{
+    br_keeper k = keeper(e);
+    br_status st = {0};
+    br_code code;
+
+    if (!e->c.keep)
+        return;
+    code = e->lm->page ? br_keep_load(&k, e->c.keep, &st)
+                       : br_fail(&st, BR_E_UNSUPPORTED,
+                                 "tier %s keeps no sessions", e->lm->tier);
+    if (code == BR_OK)
+        br_log(BR_EV_keep_loaded, "%s: %u blocks of %d tokens", e->c.keep,
+               br_prefix_count(k.prefix), BR_PAGE_TOKENS);
+    else if (code != BR_E_NOT_FOUND)
+        br_log(BR_EV_keep_failed, "%s", st.msg);
+}
+
+static void
+save_kept(br_engine *e)
+{
+    br_keeper k = keeper(e);
+    br_status st = {0};
+
+    if (e->c.keep && e->lm->page && br_keep_save(&k, e->c.keep, &st) != BR_OK)
+        br_log(BR_EV_keep_failed, "%s", st.msg);
+}
+
 static br_code
 start_model(br_engine *e, br_status *st)
 {
@@ -439,6 +483,7 @@ start_model(br_engine *e, br_status *st)
     BR_TRY(br_sched_new(&e->sched, &c, st));
     i = br_sched_info_of(e->sched);
     e->reservable = i.n_pages - i.n_prefix_limit;
+    load_kept(e);
     for (uint32_t s = 0; s < lm->n_slots; s++)
         BR_TRY(br_sampler_new(&e->sampler[s], lm->n_vocab, lm->n_ctx, &p, st));
     return BR_OK;
@@ -541,6 +586,7 @@ br_engine_stop(br_engine *e, int64_t drain_ns)
     br_event_signal(&e->wake);
     br_thread_join(&e->thread);
     e->started = false;
+    save_kept(e);
 }
 
 void

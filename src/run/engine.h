@@ -158,6 +158,11 @@ typedef struct br_engine_config {
     uint32_t n_checkpoints;  /* states of recurrent models kept; 64 */
     br_trace *trace;         /* closed after br_engine_stop; NULL: none */
     br_turns *turns;         /* with other engines; NULL: alone */
+    /* Where the cache of beginnings is kept when the engine ends, and found
+     * again (keep.h); outlives it. NULL: nowhere. identity: of the model, and
+     * of whatever else its bits depend on. */
+    const char *keep;
+    uint8_t identity[32];
 } br_engine_config;
 
 /* Starts the engine's thread. Model and tokenizer outlive it. */

@@ -223,6 +223,19 @@ br_kv_attach(br_kv *kv, uint32_t slot, uint32_t i, const uint32_t *pages)
 }
 
 uint32_t
+br_kv_take(br_kv *kv, uint32_t group)
+{
+    pool *p = &kv->pool[group];
+    uint32_t page = NO_PAGE;
+
+    if (p->n_free) {
+        page = p->free[--p->n_free];
+        p->refs[page] = 1;
+    }
+    return page;
+}
+
+uint32_t
 br_kv_free_pages(const br_kv *kv, uint32_t group)
 {
     return kv->pool[group].n_free;

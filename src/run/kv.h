@@ -43,6 +43,8 @@ uint32_t br_kv_page(const br_kv *kv, uint32_t slot, uint32_t group, uint32_t i);
 void br_kv_attach(br_kv *kv, uint32_t slot, uint32_t i, const uint32_t *pages);
 void br_kv_hold(br_kv *kv, uint32_t group, uint32_t page);
 void br_kv_drop(br_kv *kv, uint32_t group, uint32_t page);
+/* A free page, held once; UINT32_MAX: there is none. */
+uint32_t br_kv_take(br_kv *kv, uint32_t group);
 uint32_t br_kv_free_pages(const br_kv *kv, uint32_t group);
 /* For br_step.pages; holds for the life of kv. */
 const uint32_t *const *br_kv_tables(const br_kv *kv);

@@ -46,6 +46,10 @@ typedef struct br_lm {
     void (*reset)(void *ctx, uint32_t slot);
     void (*save)(void *ctx, uint32_t slot, float *out);
     void (*restore)(void *ctx, uint32_t slot, const float *from);
+    /* The bytes of a page, for who keeps them elsewhere. NULL: they are not
+     * within reach. */
+    uint8_t *(*page)(void *ctx, uint32_t group, uint32_t page);
+    size_t page_bytes[BR_MAX_KV_GROUPS];
 } br_lm;
 
 #endif

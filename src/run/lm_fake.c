@@ -121,6 +121,14 @@ restore(void *ctx, uint32_t slot, const float *from)
     memcpy(&((br_lm_fake *)ctx)->state[slot], from, sizeof(uint64_t));
 }
 
+static uint8_t *
+page(void *ctx, uint32_t group, uint32_t i)
+{
+    uint64_t *at = ((br_lm_fake *)ctx)->page[group];
+
+    return (uint8_t *)(at + (size_t)i * BR_PAGE_TOKENS);
+}
+
 static void
 defaults(br_lm_fake_config *c)
 {
@@ -152,6 +160,7 @@ br_lm_fake_open(br_lm_fake **out, const br_lm_fake_config *c, br_status *st)
         f->page[g] =
             br_try_calloc(f->c.n_pages, BR_PAGE_TOKENS * sizeof(uint64_t));
         f->lm.n_pages[g] = f->c.n_pages;
+        f->lm.page_bytes[g] = BR_PAGE_TOKENS * sizeof(uint64_t);
         ok = ok && f->page[g];
     }
     if (!ok || !f->state) {
@@ -169,6 +178,7 @@ br_lm_fake_open(br_lm_fake **out, const br_lm_fake_config *c, br_status *st)
     f->lm.reset = reset;
     f->lm.save = save;
     f->lm.restore = restore;
+    f->lm.page = page;
     *out = f;
     return BR_OK;
 }

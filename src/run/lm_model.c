@@ -110,6 +110,14 @@ restore(void *ctx, uint32_t slot, const float *from)
     br_slot_restore(r->o.state, slot, from);
 }
 
+static uint8_t *
+page(void *ctx, uint32_t group, uint32_t i)
+{
+    const br_lm_model *r = ctx;
+
+    return r->o.state->pool[group] + i * r->lm.page_bytes[group];
+}
+
 static br_code
 find_plan(br_lm_model *r, br_status *st)
 {
@@ -133,9 +141,13 @@ fill_in(br_lm_model *r, const br_model *m, const br_oracle_config *c)
                     .step = step,
                     .reset = reset,
                     .save = save,
-                    .restore = restore};
-    for (uint32_t g = 0; g < r->plan.n_groups; g++)
+                    .restore = restore,
+                    .page = page};
+    for (uint32_t g = 0; g < r->plan.n_groups; g++) {
         r->lm.n_pages[g] = br_kv_free_pages(r->o.kv, g);
+        r->lm.page_bytes[g] =
+            r->plan.group[g].page_elems * br_kv_elem_bytes(r->o.state->kv);
+    }
 }
 
 uint32_t

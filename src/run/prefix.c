@@ -248,16 +248,13 @@ br_prefix_attach(br_prefixes *p, uint32_t block_, uint32_t slot)
 /* ---- adding and giving up ------------------------------------------------ */
 
 static void
-link_in(br_prefixes *p, uint32_t i, uint32_t slot)
+link_in(br_prefixes *p, uint32_t i, const uint32_t *pages)
 {
     block *b = &p->at[i];
 
     b->next = p->bucket[b->hash & p->mask];
     p->bucket[b->hash & p->mask] = i;
-    for (uint32_t g = 0; g < p->n_groups; g++) {
-        b->page[g] = br_kv_page(p->kv, slot, g, b->depth - 1);
-        br_kv_hold(p->kv, g, b->page[g]);
-    }
+    memcpy(b->page, pages, p->n_groups * sizeof *pages);
     if (b->parent < p->c.n_blocks) {
         unlist(p, b->parent);
         p->at[b->parent].n_children++;
@@ -271,29 +268,70 @@ br_prefix_add(br_prefixes *p, uint32_t scope, uint32_t parent,
               const int32_t *tokens, uint32_t slot, uint32_t *out)
 {
     uint32_t up = parent == NONE ? root_of(scope) : parent;
-    uint32_t hash = hash_of(p, up, tokens), i = child(p, up, tokens, hash);
+    br_prefix_block b = {
+        .scope = scope, .parent = parent, .used = p->clock + 1};
+    uint32_t depth = br_prefix_depth(p, parent);
+
+    *out = child(p, up, tokens, hash_of(p, up, tokens));
+    if (*out != NONE)
+        return BR_PREFIX_EXISTS;
+    if (p->free == NONE)
+        return BR_PREFIX_FULL;
+    memcpy(b.tokens, tokens, sizeof b.tokens);
+    for (uint32_t g = 0; g < p->n_groups; g++) {
+        b.page[g] = br_kv_page(p->kv, slot, g, depth);
+        br_kv_hold(p->kv, g, b.page[g]);
+    }
+    *out = br_prefix_put(p, &b);
+    return BR_PREFIX_ADDED;
+}
+
+uint32_t
+br_prefix_put(br_prefixes *p, const br_prefix_block *in)
+{
+    uint32_t up = in->parent == NONE ? root_of(in->scope) : in->parent;
+    uint32_t hash = hash_of(p, up, in->tokens), i = p->free;
     block *b;
 
-    if (i != NONE) {
-        *out = i;
-        return BR_PREFIX_EXISTS;
-    }
-    i = p->free;
-    if (i == NONE)
-        return BR_PREFIX_FULL;
+    if (i == NONE || child(p, up, in->tokens, hash) != NONE)
+        return NONE;
     b = &p->at[i];
     p->free = b->next;
-    *b = (block){.used = ++p->clock,
+    p->clock = BR_MAX(p->clock, in->used);
+    *b = (block){.used = in->used,
                  .parent = up,
-                 .scope = scope,
-                 .depth = br_prefix_depth(p, parent) + 1,
+                 .scope = in->scope,
+                 .depth = br_prefix_depth(p, in->parent) + 1,
                  .state = NONE,
                  .hash = hash,
                  .live = true};
-    memcpy(b->tokens, tokens, sizeof b->tokens);
-    link_in(p, i, slot);
-    *out = i;
-    return BR_PREFIX_ADDED;
+    memcpy(b->tokens, in->tokens, sizeof b->tokens);
+    link_in(p, i, in->page);
+    return i;
+}
+
+uint32_t
+br_prefix_places(const br_prefixes *p)
+{
+    return p->c.n_blocks;
+}
+
+bool
+br_prefix_get(const br_prefixes *p, uint32_t i, br_prefix_block *out)
+{
+    const block *b = &p->at[i];
+
+    if (!b->live)
+        return false;
+    *out = (br_prefix_block){.scope = b->scope,
+                             .parent =
+                                 b->parent < p->c.n_blocks ? b->parent : NONE,
+                             .depth = b->depth,
+                             .state = b->state,
+                             .used = b->used};
+    memcpy(out->tokens, b->tokens, sizeof b->tokens);
+    memcpy(out->page, b->page, sizeof b->page);
+    return true;
 }
 
 static void

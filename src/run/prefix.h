@@ -63,6 +63,20 @@ br_prefix_end br_prefix_add(br_prefixes *p, uint32_t scope, uint32_t parent,
  * if need be. NONE: all belong to blocks somebody stands on, or it has one. */
 uint32_t br_prefix_keep_state(br_prefixes *p, uint32_t block);
 
+/* Blocks as they go to a file and come back (keep.h). */
+typedef struct br_prefix_block {
+    uint32_t scope, parent, depth, state; /* parent, state: or NONE */
+    uint64_t used;
+    int32_t tokens[BR_PAGE_TOKENS];
+    uint32_t page[BR_MAX_KV_GROUPS]; /* or NONE */
+} br_prefix_block;
+uint32_t br_prefix_places(const br_prefixes *p); /* numbers are below */
+bool br_prefix_get(const br_prefixes *p, uint32_t i, br_prefix_block *out);
+/* Takes over the pages of b, but not depth and state, which follow from parent
+ * and from keep_state. NONE: there is one like it, or no room; the pages are
+ * still the caller's. */
+uint32_t br_prefix_put(br_prefixes *p, const br_prefix_block *b);
+
 /* Gives the least recently used block up. False: all are in use. */
 bool br_prefix_evict(br_prefixes *p);
 /* Gives up the pages of windowed groups that blocks keep: less can go on from

@@ -1,5 +1,6 @@
 /* sched.c - requests in and out, and the rows of a step. See sched.h.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "run/keep.h"
 #include "run/sched_int.h"
 
 #include <string.h>
@@ -585,6 +586,14 @@ br_sched_tenant(const br_sched *s, uint32_t id)
                                   .prefill_window = t->prefill_sum,
                                   .service = t->service,
                                   .owed = t->owed};
+}
+
+void
+br_sched_keeper(br_sched *s, br_keeper *k)
+{
+    k->prefix = s->prefix;
+    k->kv = s->kv;
+    k->max_blocks = s->prefix_limit;
 }
 
 static void

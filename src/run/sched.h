@@ -156,6 +156,10 @@ typedef struct br_sched_tenant_info {
 } br_sched_tenant_info;
 br_sched_tenant_info br_sched_tenant(const br_sched *s, uint32_t tenant);
 
+/* Its cache, for keep.h: when nothing runs. The rest is the caller's. */
+struct br_keeper;
+void br_sched_keeper(br_sched *s, struct br_keeper *k);
+
 /* Counts all anew and aborts where the books are wrong. */
 void br_sched_audit(const br_sched *s);
 
