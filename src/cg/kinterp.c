@@ -7,6 +7,10 @@
  * lanes into the masks of its targets. Phis are copied on the edge, for the
  * lanes that take it: all are read before one is written.
  *
+ * Lanes that spin for a lock keep those that hold it from running: where there
+ * are atomics, now and then the other blocks with lanes have a turn, all but
+ * those with instructions that concern other lanes.
+ *
  * A barrier holds its lanes before the terminator of their block until enough
  * have come. Warps run to a barrier or the end, or for SLICE instructions,
  * then the next one runs; blocks one after another, unless one does not end in
@@ -365,6 +369,40 @@ run_block_of(ki_run *r, ki_warp *w, uint32_t pos)
     return terminator(r, w, blk, exec);
 }
 
+/* Whether lanes may run a block before those that are to come there. */
+static bool
+runs_early(const ki_frame *f, uint32_t pos)
+{
+    const br_kblk *b = &f->f->blks.at[f->k->order[pos]];
+
+    for (size_t s = 0; s < b->ins.n && !f->tail[pos]; s++) {
+        unsigned p = br_kopinfo_of[f->f->ins.at[b->ins.at[s]].op].props;
+
+        if ((p & BR_KP_CONV) && !(p & BR_KP_BAR))
+            return false;
+    }
+    return true;
+}
+
+/* The lowest block with lanes, or, now and then, the next. */
+static uint32_t
+pick(ki_frame *f)
+{
+    uint32_t n = (uint32_t)f->f->blks.n;
+
+    f->picks++;
+    if (f->slots || !f->k->waits ||
+        f->picks % KI_PATIENCE < KI_PATIENCE - KI_TURNS)
+        return f->low;
+    for (uint32_t k = 1; k <= n; k++) {
+        uint32_t p = (f->turn + k) % n;
+
+        if ((f->pend[p] | f->tail[p]) && runs_early(f, p))
+            return f->turn = p;
+    }
+    return f->low;
+}
+
 /* Until the warp ends, waits or has had its turn. */
 static br_code
 run_warp(ki_run *r, ki_warp *w, bool *progress)
@@ -388,7 +426,8 @@ run_warp(ki_run *r, ki_warp *w, bool *progress)
         }
         *progress = true;
         w->steps++;
-        BR_TRY(f->slots ? x86_enter(r, w, f->low) : run_block_of(r, w, f->low));
+        BR_TRY(f->slots ? x86_enter(r, w, f->low)
+                        : run_block_of(r, w, pick(f)));
         if (r->l->max_steps && w->steps > r->l->max_steps)
             return ki_fault(r, "over %llu instructions",
                             (unsigned long long)r->l->max_steps);
@@ -567,7 +606,7 @@ lanes_of(const ki_block *b, uint32_t warp)
 
 /* A block that ended becomes another one: machine code takes less time than
  * making it anew. */
-static void
+static br_code
 block_again(ki_block *b, uint64_t number)
 {
     uint32_t used = b->used;
@@ -585,7 +624,13 @@ block_again(ki_block *b, uint64_t number)
         while (w->frames.n > 1)
             ki_pop(b->r, w);
         f = ki_top(w);
-        w->live = f->came = f->mask = lanes_of(b, k);
+        w->live = lanes_of(b, k);
+        if (!f->slots) { /* it went on interpreted */
+            ki_pop(b->r, w);
+            BR_TRY(ki_push(b->r, w, b->r->l->fn, w->live));
+            f = ki_top(w);
+        }
+        f->came = f->mask = w->live;
         b->r->l->steps += w->steps;
         w->steps = 0;
         w->red_true = w->red_lanes = 0;
@@ -600,9 +645,10 @@ block_again(ki_block *b, uint64_t number)
         }
         /* All lanes ended, so none is pending, held or at a tail. */
         f->pend[f->k->place[0]] = w->live;
-        f->low = 0;
+        f->low = f->picks = f->turn = f->starved = 0;
         x86_again(w, f);
     }
+    return BR_OK;
 }
 
 static br_code
@@ -718,7 +764,7 @@ ki_run_grid(ki_run *r)
                 more_blocks = next < n;
                 if (more_blocks &&
                     !atomic_load_explicit(r->stop, memory_order_relaxed)) {
-                    block_again(at[k], next);
+                    code = block_again(at[k], next);
                     continue;
                 }
             }

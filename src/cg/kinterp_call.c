@@ -29,6 +29,10 @@ ki_fn_ready(ki_run *r, uint32_t fn)
     k->place = k->order + f->blks.n;
     for (uint32_t p = 0; p < f->blks.n; p++)
         k->place[k->order[p]] = p;
+    for (size_t i = 0; i < f->ins.n && !k->waits; i++)
+        k->waits =
+            f->ins.at[i].op == BR_K_ATOM || f->ins.at[i].op == BR_K_CAS ||
+            f->ins.at[i].op == BR_K_CALL || f->ins.at[i].op == BR_K_CALLI;
     return BR_OK;
 }
 
@@ -86,7 +90,8 @@ ki_pop(ki_run *r, ki_warp *w)
 {
     ki_frame f = *ki_top(w);
 
-    if (!r->native)
+    (void)r;
+    if (!f.native)
         br_free(f.vals);
     br_free(f.slots_alloc);
     br_free(f.pend);

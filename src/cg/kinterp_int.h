@@ -19,9 +19,14 @@ enum { KI_LANES = 32, KI_BARRIERS = 16, KI_MAX_FRAMES = 256 };
 
 typedef uint64_t ki_row[KI_LANES];
 
+/* Of PATIENCE blocks the last TURNS go to all that are pending, one after
+ * another; native code gives up after STARVED turns of its own. */
+enum { KI_PATIENCE = 1024, KI_TURNS = 128, KI_STARVED = 4 };
+
 typedef struct ki_fn {       /* of a function, made when it is first called */
     uint32_t *order, *place; /* position <-> block */
     bool ready;
+    bool waits; /* lanes may wait for others: it has atomics, or calls */
 } ki_fn;
 
 typedef struct ki_frame {
@@ -34,8 +39,10 @@ typedef struct ki_frame {
     /* By position: lanes that are to run the block; its terminator alone;
      * that wait at the barrier before it. */
     uint32_t *pend, *tail, *hold;
-    uint32_t low;        /* nothing is pending below */
-    uint32_t came, mask; /* lanes that came in; those that have not left */
+    uint32_t low;         /* nothing is pending below */
+    uint32_t picks, turn; /* blocks run; the last out of turn */
+    uint32_t starved;     /* turns of native code without an end */
+    uint32_t came, mask;  /* lanes that came in; those that have not left */
     uint32_t base, top[KI_LANES]; /* of local memory */
     uint32_t call;                /* position of the call in the frame below */
 } ki_frame;

@@ -168,6 +168,26 @@ TEST(kernel_loads_a_pointer_that_all_lanes_use)
         ck_assert_uint_eq(r->out[k], k);
 }
 
+/* All lanes of two warps for one lock; who has it releases it behind the loop
+ * in which the others wait. */
+TEST(kernel_lanes_spin_for_a_lock)
+{
+    result *r = runs(
+        K("add.u64 %%d3,%%d0,2048;\n"
+          "L: atom.global.cas.b32 %%r3,[%%d3],0,1; setp.ne.u32 %%p0,%%r3,0;\n"
+          "@%%p0 bra L;\nld.volatile.global.u32 %%r4,[%%d0+2052]; add.u32 "
+          "%%r4,%%r4,1;\nst.volatile.global.u32 [%%d0+2052],%%r4; membar.gl;\n"
+          "atom.global.exch.b32 %%r5,[%%d3],0;\n"
+          "st.global.u32 [%%d1],%%r4; ret;"),
+        2, 64, false);
+    uint32_t sum = 0;
+
+    ck_assert_uint_eq(r->out[513], 128);
+    for (uint32_t k = 0; k < 64; k++)
+        sum += r->out[k] > 0;
+    ck_assert_uint_eq(sum, 64);
+}
+
 TEST(kernel_deadlocks_are_named)
 {
     fails(K("setp.lt.u32 %%p0,%%r0,5; @%%p0 bar.sync 1,64;\nbar.sync 0; ret;"),

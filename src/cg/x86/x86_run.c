@@ -467,6 +467,42 @@ to_rows(ki_run *r, ki_frame *f)
     return BR_OK;
 }
 
+/* Lanes spin while others of theirs could go on: the frame is interpreted from
+ * here on, where each lane has its own of everything and turns are fair. */
+static br_code
+to_lanes(ki_run *r, ki_frame *f)
+{
+    ki_row *vals = ki_rows(f->f);
+
+    if (!vals)
+        return br_fail(r->st, BR_E_OOM, "kernel: out of memory");
+    for (uint32_t v = 0; v < f->f->vals.n; v++)
+        for (unsigned lane = 0;
+             f->f->vals.at[v].kind == BR_KV_INS &&
+             f->native->slot[v] != X86_NO_SLOT && lane < KI_LANES;
+             lane++)
+            vals[v][lane] = get(f, v, lane);
+    br_free(f->slots_alloc);
+    f->slots_alloc = NULL;
+    f->slots = NULL;
+    f->native = NULL;
+    f->vals = vals;
+    return BR_OK;
+}
+
+static bool
+starves(ki_frame *f, bool ended)
+{
+    uint32_t some = 0;
+
+    f->starved = ended ? 0 : f->starved + 1;
+    if (f->starved < KI_STARVED || !f->k->waits)
+        return false;
+    for (uint32_t p = 0; p < f->f->blks.n; p++)
+        some += (f->pend[p] | f->tail[p]) != 0;
+    return some > 1;
+}
+
 typedef uint32_t (*entry_fn)(x86_ctx *c, uint8_t *rows, uint32_t *masks,
                              const uint8_t *to);
 
@@ -515,6 +551,8 @@ x86_enter(ki_run *r, ki_warp *w, uint32_t pos)
     /* The code ends where nothing is pending, or without fuel. */
     f = &w->frames.at[depth];
     f->low = c->fuel > FUEL ? 0 : (uint32_t)f->f->blks.n;
+    if (was == X86_ON && starves(f, c->fuel <= FUEL))
+        BR_TRY(to_lanes(r, f));
     w->steps += FUEL - (c->fuel > FUEL ? 0 : c->fuel) + 1;
     return was == X86_FAULT ? c->code : BR_OK;
 }
