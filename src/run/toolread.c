@@ -84,7 +84,7 @@ read_name(br_tool_reader *r, br_tool_fn fn, void *ctx)
         return r->held.n > BR_TOOL_MAX_NAME + strlen(r->s->mid) + 4 ? -1 : 0;
     if (r->s->numbered)
         name.n = take_number(r, n);
-    if (!name.n)
+    if (!name.n || n > BR_TOOL_MAX_NAME + 4)
         return -1;
     r->at = NULL;
     for (size_t i = 0; i < r->n_tools; i++)
@@ -189,7 +189,7 @@ read_key(br_tool_reader *r, br_tool_fn fn, void *ctx)
 
     if (!at)
         return r->held.n > BR_TOOL_MAX_NAME + strlen(r->s->val) ? -1 : 0;
-    if (!say_text(key, true, fn, ctx))
+    if (key.n > BR_TOOL_MAX_NAME || !say_text(key, true, fn, ctx))
         return -1;
     r->raw = !r->at || br_tool_is_text(r->at, key);
     r->quoted = r->escaped = false;
