@@ -9,6 +9,7 @@
 #include "cli/kernel.h"
 
 #include "base/rng.h"
+#include "drv/sim/sim.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -347,12 +348,15 @@ br_cmd_kernel_run(br_cli *cli)
     br_kjob j = {.cli = cli};
     br_klaunch l = {0};
     br_status st = {0};
+    br_ktarget sim;
     int code = 0;
 
-    j.on = br_ktarget_find(on);
+    j.on = br_sim_target(&sim, on) ? &sim : br_ktarget_find(on);
     if (!j.on || !j.on->launch) {
         br_fail(&st, BR_E_NO_DEVICE,
-                "%s is not available; here are: interp x86-64", on);
+                "%s is not available; here are: interp x86-64 gfx1100 "
+                "gfx1151 gfx1200 gfx1201",
+                on);
         return br_cli_fail(cli, &st);
     }
     if (launch(&j, &l, &st) != BR_OK)

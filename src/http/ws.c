@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* ---- frames in ------------------------------------------------------------- */
+/* ---- frames in ---------------------------------------------------------- */
 
 static br_ws_got
 bad(br_ws *w, uint16_t code, const char *why)
@@ -166,7 +166,7 @@ br_ws_fini(br_ws *w)
     br_str_fini(&w->message);
 }
 
-/* ---- frames out ------------------------------------------------------------ */
+/* ---- frames out --------------------------------------------------------- */
 
 void
 br_ws_put(br_str *out, uint8_t opcode, const void *p, size_t n)
@@ -194,7 +194,7 @@ br_ws_put_close(br_str *out, uint16_t code, const char *why)
     br_ws_put(out, BR_WS_CLOSE, text, n + 2);
 }
 
-/* ---- the handshake's digest: SHA-1, which protects nothing here ------------- */
+/* ---- the handshake's digest: SHA-1, which protects nothing here --------- */
 
 static uint32_t
 rol(uint32_t v, int n)

@@ -41,6 +41,14 @@ static const char loop[] = HEAD
     "add.u32 %r6, %r6, %r2; atom.global.add.u32 %r7, [%rd1], %r6;\n"
     "st.global.u32 [%rd1+4], %r7; ret; }\n";
 
+static const char fences[] =
+    HEAD ".visible .entry fences(.param .u64 out) {\n"
+         ".reg .u32 %r<4>; .reg .u64 %rd<4>;\n"
+         "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x;\n"
+         "st.global.u32 [%rd1], %r1; bar.sync 0; membar.gl;\n"
+         "ld.acquire.gpu.global.u32 %r2, [%rd1];\n"
+         "st.release.gpu.global.u32 [%rd1+8], %r2; ret; }\n";
+
 static void
 compile(br_gcn_compiled *k, br_gcn_isa *isa, const char *cpu, const br_kir *m)
 {
@@ -73,9 +81,11 @@ listing(const br_gcn_isa *isa, const br_gcn_compiled *k)
 
 TEST(gcn_kernels_compile_for_each_processor)
 {
+    static const char *const texts[] = {saxpy, loop, fences};
+
     for (size_t c = 0; c < BR_COUNT(cpus); c++)
-        for (int which = 0; which < 2; which++) {
-            br_kir *m = ptx_load(which ? loop : saxpy);
+        for (int which = 0; which < 3; which++) {
+            br_kir *m = ptx_load(texts[which]);
             br_gcn_compiled k;
             br_gcn_isa isa;
             br_status st = {0};
@@ -83,7 +93,7 @@ TEST(gcn_kernels_compile_for_each_processor)
             compile(&k, &isa, cpus[c], m);
             t_ok(br_gcn_prove(&isa, k.words.at, k.words.n, &st), &st);
             ck_assert(strstr(listing(&isa, &k), "s_endpgm"));
-            ck_assert_uint_eq(k.k.lds_bytes, which ? 128 : 0);
+            ck_assert_uint_eq(k.k.lds_bytes, which == 1 ? 128 : 0);
             ck_assert_uint_eq(k.k.kernarg_bytes, which ? 8 : 24 + 24);
             ck_assert_uint_eq(k.k.ids, 1);
             br_gcn_compiled_fini(&k);

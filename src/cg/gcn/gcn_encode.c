@@ -32,6 +32,8 @@ gcn_push(gcn_code *c, gcn_node *n, const char *name, uint32_t imm,
 
     br_gcn_fresh(&l.in, row_named(c->isa, name), NULL, BR_EXT_NONE);
     br_gcn_set(&l.in, BR_GF_simm16, imm);
+    if (l.in.row->fmt == BR_FMT_SOPK) /* s_waitcnt_vscnt null, n */
+        br_gcn_set(&l.in, BR_GF_sdst, GM_NULL);
     c->oom |= !br_vec_push(&n->code, l);
 }
 

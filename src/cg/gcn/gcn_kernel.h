@@ -28,4 +28,11 @@ br_code br_gcn_compile(br_gcn_compiled *out, const br_gcn_isa *isa,
                        const br_kir *m, uint32_t fn, br_status *st) BR_MUST_USE;
 void br_gcn_compiled_fini(br_gcn_compiled *k);
 
+/* What br_kcode is here: kernels are compiled when somebody asks for their
+ * code, for a module may hold some that this processor has no code for. */
+typedef struct br_gcn_module {
+    br_gcn_isa isa;
+    const br_kir *m;
+} br_gcn_module;
+
 #endif

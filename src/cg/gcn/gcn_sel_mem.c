@@ -333,7 +333,7 @@ fence(gm_fn *g, unsigned scope)
 {
     if (g->isa->cpu->gen == 11) {
         GM(g, "s_waitcnt", gm_imm(7)); /* exp alone may be open */
-        GM(g, "s_waitcnt_vscnt", gm_imm(0));
+        GM(g, "s_waitcnt_vscnt", gm_code(GM_NULL), gm_imm(0));
         if (scope != BR_KM_SCOPE_CTA) {
             gm_emit(g, "buffer_gl1_inv", NULL, 0);
             gm_emit(g, "buffer_gl0_inv", NULL, 0);

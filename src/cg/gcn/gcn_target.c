@@ -216,17 +216,10 @@ br_gcn_compiled_fini(br_gcn_compiled *k)
 
 /* ---- the target -------------------------------------------------------- */
 
-/* Kernels are compiled when somebody asks for their code: a module may hold
- * some that this processor has no code for. */
-typedef struct module {
-    br_gcn_isa isa;
-    const br_kir *m;
-} module;
-
 static br_code
 open_module(br_kcode **out, const char *cpu, const br_kir *m, br_status *st)
 {
-    module *x = br_try_calloc(1, sizeof *x);
+    br_gcn_module *x = br_try_calloc(1, sizeof *x);
 
     *out = (br_kcode *)(void *)x;
     if (!x)
@@ -245,7 +238,7 @@ close_module(br_kcode *c)
 static br_code
 text(const br_kcode *code, uint32_t fn, br_str *out, br_status *st)
 {
-    const module *x = (const module *)(const void *)code;
+    const br_gcn_module *x = (const br_gcn_module *)(const void *)code;
     br_gcn_compiled k;
 
     if (!x->m->fns.at[fn].entry)
@@ -271,7 +264,7 @@ text(const br_kcode *code, uint32_t fn, br_str *out, br_status *st)
 static br_code
 file(const br_kcode *code, uint32_t only, br_str *out, br_status *st)
 {
-    const module *x = (const module *)(const void *)code;
+    const br_gcn_module *x = (const br_gcn_module *)(const void *)code;
     size_t most = x->m->fns.n, n = 0;
     br_gcn_compiled *k = br_try_calloc(most + 1, sizeof *k);
     br_gcn_kernel *rows = br_try_calloc(most + 1, sizeof *rows);

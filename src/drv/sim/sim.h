@@ -12,7 +12,7 @@
 #define BR_DRV_SIM_H
 
 #include "cg/gcn/gcn_file.h"
-#include "cg/kinterp.h"
+#include "cg/ktarget.h"
 #include "drv/amd/aql.h"
 
 enum {
@@ -47,5 +47,9 @@ void br_sim_fini(br_sim *s);
 
 /* Whether an instruction has a meaning here. */
 bool br_sim_knows(const br_gcn_isa *isa, const br_gcn_inst *in);
+
+/* The target of a processor with a launch: on the simulated one. False: there
+ * is no such processor. (sim_target.c) */
+bool br_sim_target(br_ktarget *out, const char *cpu);
 
 #endif
