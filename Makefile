@@ -81,9 +81,13 @@ $(B)/src/cli/%.o: BR_CFLAGS += -DBR_HAVE_CURL
 endif
 LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) $(LDFLAGS)
 
+# gcc's -O2 makes vector code of few loops.
+$(B)/src/drv/sim/sim_lane.o $(B)/src/drv/sim/sim_lane_avx2.o: BR_CFLAGS += \
+        $(if $(findstring clang,$(CC)),,-ftree-vectorize -fvect-cost-model=dynamic)
 # Kernels by instruction set: chosen at run time, so compiled everywhere.
 ifeq ($(ARCH),x86_64)
 $(B)/src/drv/cpu/mat_avx2.o $(B)/src/drv/cpu/mat_avx2_many.o: BR_CFLAGS += -mavx2 -mfma -mf16c
+$(B)/src/drv/sim/sim_lane_avx2.o: BR_CFLAGS += -mavx2 -mfma
 $(B)/src/drv/cpu/mat_avx512.o: BR_CFLAGS += -mavx2 -mfma -mf16c -mavx512f \
         -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx512bf16
 else ifeq ($(ARCH),aarch64)

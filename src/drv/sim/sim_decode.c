@@ -60,11 +60,21 @@ memory(const char *name)
     return NULL;
 }
 
+static const sim_sem *
+lane_rows(void)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return sim_lane_rows_avx2;
+#endif
+    return sim_lane_rows;
+}
+
 const sim_sem *
 sim_sem_find(const br_gcn_row *row)
 {
-    const sim_sem *const tables[] = {sim_salu_rows, sim_lane_rows,
-                                     sim_cross_rows, sim_flow_rows};
+    const sim_sem *const tables[] = {sim_salu_rows, lane_rows(), sim_cross_rows,
+                                     sim_flow_rows};
     const sim_sem *s = NULL;
     char name[64];
 

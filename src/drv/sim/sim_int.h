@@ -309,6 +309,7 @@ enum {
     GO_W_STORE_DS
 };
 
+extern const sim_sem sim_lane_rows_avx2[]; /* on x86-64 only */
 /* The tables of names, each ended by a NULL name. */
 extern const sim_sem sim_salu_rows[], sim_lane_rows[], sim_cross_rows[],
     sim_mem_rows[], sim_flow_rows[];

@@ -7,6 +7,10 @@
 
 #include <math.h>
 
+#ifndef SIM_LANE_ROWS /* sim_lane_avx2.c has a name of its own */
+#    define SIM_LANE_ROWS sim_lane_rows
+#endif
+
 /* ---- what rows call --------------------------------------------------- */
 
 #define MIN2(x, y) ((x) < (y) ? (x) : (y))
@@ -329,7 +333,7 @@ sim_scale64(double a, double b, double c, sim_lanes *x, unsigned i)
 #define C_F64    double
 #define C_C64    uint64_t
 
-#define WIDE(p)  ((uint64_t)(p)[i + x->w] << 32 | (p)[i])
+#define WIDE(p)  ((uint64_t)(p)[i + w] << 32 | (p)[i])
 #define G_N(p)   0
 #define G_U32(p) (p)[i]
 #define G_I32(p) (int32_t)(p)[i]
@@ -344,30 +348,45 @@ sim_scale64(double a, double b, double c, sim_lanes *x, unsigned i)
 #define G_F64(p) br_f64_of(WIDE(p))
 #define G_C64(p) WIDE(p)
 
-#define P_U32(v) x->d[i] = (uint32_t)(v)
-#define P_I32(v) x->d[i] = (uint32_t)(v)
-#define P_F32(v) x->d[i] = br_f32_bits((float)(v))
-#define P_U16(v) x->d[i] = (uint16_t)(v)
-#define P_I16(v) x->d[i] = (uint16_t)(v)
-#define P_F16(v) x->d[i] = br_f32_to_f16(v)
-#define P_U64(v) put64(x, i, (uint64_t)(v))
-#define P_I64(v) put64(x, i, (uint64_t)(v))
-#define P_F64(v) put64(x, i, br_f64_bits(v))
+#define P_U32(v) d[i] = (uint32_t)(v)
+#define P_I32(v) d[i] = (uint32_t)(v)
+#define P_F32(v) d[i] = br_f32_bits((float)(v))
+#define P_U16(v) d[i] = (uint16_t)(v)
+#define P_I16(v) d[i] = (uint16_t)(v)
+#define P_F16(v) d[i] = br_f32_to_f16(v)
+#define P_U64(v) put64(d, i, (uint64_t)(v))
+#define P_I64(v) put64(d, i, (uint64_t)(v))
+#define P_F64(v) put64(d, i, br_f64_bits(v))
 
 static inline void
-put64(sim_lanes *x, unsigned i, uint64_t v)
+put64(uint32_t *d, unsigned i, uint64_t v)
 {
-    x->d[i] = (uint32_t)v;
-    x->d[i + SIM_LANES] = (uint32_t)(v >> 32);
+    d[i] = (uint32_t)v;
+    d[i + SIM_LANES] = (uint32_t)(v >> 32);
 }
 
+/* Pointers of its own that nothing else is reached by: else no loop would
+ * become vector code. */
+#define SOURCES                         \
+    const uint32_t *restrict pa = x->a; \
+    const uint32_t *restrict pb = x->b; \
+    const uint32_t *restrict pc = x->c; \
+    const unsigned w = x->w;            \
+                                        \
+    (void)pa;                           \
+    (void)pb;                           \
+    (void)pc;                           \
+    (void)w
 #define LANE(name, D, A, B, C, value, fl)          \
     static void lane_##name(sim_lanes *x)          \
     {                                              \
+        uint32_t *restrict d = x->d;               \
+        SOURCES;                                   \
+                                                   \
         for (unsigned i = 0; i < SIM_LANES; i++) { \
-            C_##A a = G_##A(x->a);                 \
-            C_##B b = G_##B(x->b);                 \
-            C_##C c = G_##C(x->c);                 \
+            C_##A a = G_##A(pa);                   \
+            C_##B b = G_##B(pb);                   \
+            C_##C c = G_##C(pc);                   \
                                                    \
             (void)a;                               \
             (void)b;                               \
@@ -379,10 +398,11 @@ put64(sim_lanes *x, unsigned i, uint64_t v)
     static void lane_##name(sim_lanes *x)          \
     {                                              \
         uint32_t out = 0;                          \
+        SOURCES;                                   \
                                                    \
         for (unsigned i = 0; i < SIM_LANES; i++) { \
-            C_##A a = G_##A(x->a);                 \
-            C_##B b = G_##B(x->b);                 \
+            C_##A a = G_##A(pa);                   \
+            C_##B b = G_##B(pb);                   \
                                                    \
             (void)a;                               \
             (void)b;                               \
@@ -401,7 +421,7 @@ put64(sim_lanes *x, unsigned i, uint64_t v)
 #define T_C32 T_F32
 #define T_C64 T_F64
 
-const sim_sem sim_lane_rows[] = {
+const sim_sem SIM_LANE_ROWS[] = {
 #define LANE(name, D, A, B, C, value, fl) \
     {"v_" #name, sim_valu, lane_##name, NULL, T_##D, {T_##A, T_##B, T_##C}, fl},
 #define COMPARE(name, A, B, value)                            \

@@ -282,13 +282,45 @@ vector_spot(sim_wave *w, const sim_op *o, unsigned lane)
     return p;
 }
 
+/* Whole words of global memory, all lanes in the region that was found last:
+ * most of what kernels do. False: nothing was done. */
+static bool
+usual(sim_wave *w, const sim_op *o)
+{
+    br_sim *s = w->g->sim;
+    const br_kregion *r = s->regions.at + s->hit;
+    unsigned act = o->sem->src[0], n = o->sem->src[2];
+    uint64_t exec = sim_exec(w), at[64];
+    bool store = act == ACT_STORE;
+
+    if ((act != ACT_LOAD && !store) || o->sem->src[1] != 4 ||
+        (o->fmt != BR_FMT_GLOBAL && o->fmt != BR_FMT_VGLOBAL) ||
+        !s->regions.n || r->bytes < 4 * n || (store && r->read_only))
+        return false;
+    for (unsigned lane = 0; lane < w->w; lane++) {
+        at[lane] = exec >> lane & 1 ? vector_spot(w, o, lane).at - r->addr : 0;
+        if (at[lane] > r->bytes - 4 * n)
+            return false;
+    }
+    for (unsigned lane = 0; lane < w->w; lane++)
+        for (unsigned k = 0; k < n && exec >> lane & 1; k++) {
+            uint8_t *p = r->host + at[lane] + 4 * k;
+
+            if (store)
+                memcpy(p, lane_reg(w, o->src[1].reg + k, lane), 4);
+            else
+                memcpy(lane_reg(w, o->dst.reg + k, lane), p, 4);
+        }
+    return true;
+}
+
 bool
 sim_vmem(sim_wave *w, const sim_op *o)
 {
     uint64_t exec = sim_exec(w);
     bool buffer = o->fmt == BR_FMT_MUBUF || o->fmt == BR_FMT_VBUFFER;
 
-    if (o->sem->src[0] == ACT_NOTHING)
+    if (o->sem->src[0] == ACT_NOTHING || usual(w, o))
         return true;
     for (unsigned lane = 0; exec; lane++, exec >>= 1) {
         spot at;
