@@ -180,7 +180,7 @@ br_code br_file_write(const char *path, const void *p, size_t n,
 typedef struct br_out {
     int fd;
     int mode; /* to give the file, or -1 */
-    bool in_place;
+    bool in_place, mapped;
     br_str temp, path;
 } br_out;
 br_code br_out_begin(br_out *o, const char *path, br_status *st) BR_MUST_USE;
@@ -188,6 +188,10 @@ br_code br_out_put(br_out *o, const void *p, size_t n,
                    br_status *st) BR_MUST_USE;
 br_code br_out_end(br_out *o, br_status *st) BR_MUST_USE;
 void br_out_drop(br_out *o);
+/* Instead of put: room for n bytes on the disk, as memory that outlives o
+ * (br_file_unmap). End does not sync then; br_file_settle does, later: a crash
+ * of the machine before leaves the name with any bytes. */
+br_code br_out_map(br_out *o, size_t n, uint8_t **p, br_status *st) BR_MUST_USE;
 
 /* A file as memory, read page by page as it is touched (file_map.c). Read
  * only. Whoever cuts the file while it is mapped makes a touch of what was cut
@@ -203,6 +207,10 @@ br_code br_file_map_open(br_file_map *m, const char *path,
 void br_file_map_close(br_file_map *m);
 /* Pages touched so far leave memory; the next touch reads them again. */
 void br_file_map_forget(const br_file_map *m);
+void br_file_unmap(uint8_t *p, size_t n);
+/* Brings a file to the disk, 8 MB at a time, then sets its byte at `mark` to 1
+ * and syncs that. False: *stop was set, or the disk failed. */
+bool br_file_settle(const char *path, size_t mark, const _Atomic bool *stop);
 /* Whether a path names the file that is mapped, by whatever name. */
 bool br_file_map_is(const br_file_map *m, const char *path);
 

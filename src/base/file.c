@@ -132,7 +132,7 @@ open_beside(br_str *name, const char *path, mode_t mode)
             errno = ENOMEM;
             return -1;
         }
-        fd = open(name->at, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        fd = open(name->at, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd >= 0 || errno != EEXIST)
             return fd;
     }
@@ -212,7 +212,7 @@ br_out_end(br_out *o, br_status *st)
 
     if (o->mode >= 0 && !o->in_place && fchmod(o->fd, (mode_t)o->mode) != 0)
         code = fail_errno(st, "set the mode", path, errno);
-    if (code == BR_OK && !o->in_place && fsync(o->fd) != 0)
+    if (code == BR_OK && !o->in_place && !o->mapped && fsync(o->fd) != 0)
         code = fail_errno(st, "sync", path, errno);
     if (close(o->fd) != 0 && code == BR_OK)
         code = fail_errno(st, "write", path, errno);

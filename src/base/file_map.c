@@ -1,9 +1,10 @@
-/* file_map.c - a file as memory: mapped read-only, nothing read ahead of use.
+/* file_map.c - a file as memory, read, or written where it is new.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -95,4 +96,46 @@ br_file_map_is(const br_file_map *m, const char *path)
 
     return stat(path, &info) == 0 && (uint64_t)info.st_dev == m->device &&
            (uint64_t)info.st_ino == m->inode;
+}
+
+br_code
+br_out_map(br_out *o, size_t n, uint8_t **p, br_status *st)
+{
+    void *m = MAP_FAILED;
+
+    /* Room now: a full disk met by a store would be a SIGBUS. */
+    if (fallocate(o->fd, 0, 0, (off_t)n) == 0)
+        m = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, o->fd, 0);
+    if (m == MAP_FAILED)
+        return fail(o->path.at, errno, st);
+    o->mapped = true;
+    *p = m;
+    return BR_OK;
+}
+
+void
+br_file_unmap(uint8_t *p, size_t n)
+{
+    munmap(p, n);
+}
+
+bool
+br_file_settle(const char *path, size_t mark, const _Atomic bool *stop)
+{
+    enum { PIECE = 8 << 20 }; /* what stop may have to wait for */
+    unsigned how = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                   SYNC_FILE_RANGE_WAIT_AFTER;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    off_t n = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+    bool ok = n > (off_t)mark;
+
+    for (off_t at = 0; ok && at < n; at += PIECE)
+        /* relaxed: nothing else is told by it */
+        ok = !atomic_load_explicit(stop, memory_order_relaxed) &&
+             sync_file_range(fd, at, PIECE, how) == 0;
+    ok = ok && fdatasync(fd) == 0 &&
+         pwrite(fd, &(char){1}, 1, (off_t)mark) == 1 && fdatasync(fd) == 0;
+    if (fd >= 0)
+        close(fd);
+    return ok;
 }

@@ -223,6 +223,7 @@ open_model(server *s, served *m, br_status *st)
              none.code != BR_E_UNSUPPORTED)
         return br_fail(st, none.code, "%s", none.msg);
     c.cache = br_cli_cache(s->cli, &cache);
+    c.cache_bytes = (uint64_t)br_opt_int(s->cli, BR_OPT_cache_bytes);
     code = br_lm_model_open(&m->lm, m->model, &c, st);
     br_str_fini(&cache);
     return code;

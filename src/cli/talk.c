@@ -140,6 +140,7 @@ open_lm(br_talk *t, uint32_t ctx, br_status *st)
     br_code code;
 
     c.cache = br_cli_cache(t->cli, &cache);
+    c.cache_bytes = (uint64_t)br_opt_int(t->cli, BR_OPT_cache_bytes);
     br_progress_begin(&p, t->cli, "packing weights", 0);
     code = br_lm_model_open(&t->lm, t->model, &c, st);
     br_progress_end(&p);

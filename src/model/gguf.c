@@ -71,6 +71,12 @@ br_gguf_stamp(const br_gguf *g, uint8_t out[BR_BLAKE2B_BYTES])
     return ok;
 }
 
+const char *
+br_gguf_path(const br_gguf *g)
+{
+    return g->n_parts > 0 ? g->part[0].path : NULL;
+}
+
 void
 br_gguf_forget(const br_gguf *g)
 {
@@ -189,7 +195,9 @@ open_part(br_gguf *g, const char *path, br_status *st)
     g->n_parts++;
     part->p = part->map.p;
     part->n = part->map.n;
-    code = br_gguf_parse(part, &g->arena, st);
+    part->path = br_arena_str(&g->arena, path, strlen(path));
+    code = part->path ? br_gguf_parse(part, &g->arena, st)
+                      : br_fail(st, BR_E_OOM, "out of memory");
     if (code != BR_OK)
         br_prefix(st, "%s", path);
     else

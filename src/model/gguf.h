@@ -77,6 +77,8 @@ void br_gguf_close(br_gguf *g);
 /* Which files these are and when they were written, as one digest; false where
  * the bytes are somebody else's. */
 bool br_gguf_stamp(const br_gguf *g, uint8_t out[32]) BR_MUST_USE;
+/* The (first) file, as it was named; NULL where there is none. */
+const char *br_gguf_path(const br_gguf *g);
 /* br_file_map_forget of all files. */
 void br_gguf_forget(const br_gguf *g);
 

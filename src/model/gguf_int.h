@@ -14,6 +14,7 @@
 /* One file. Arrays are in the arena of the br_gguf it belongs to. */
 typedef struct br_gguf_part {
     br_file_map map; /* n 0: the bytes are somebody else's */
+    const char *path;
     const uint8_t *p;
     size_t n;
     uint32_t version, alignment;

@@ -170,7 +170,7 @@ open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
                            .max_rows = cpu ? CPU_CHUNK : REF_CHUNK,
                            .exact = c->exact,
                            .f16_kv = true,
-                           .cache = {c->cache, CACHE_FROM},
+                           .cache = {c->cache, CACHE_FROM, c->cache_bytes},
                            .progress = c->progress,
                            .ctx = c->ctx};
 

@@ -21,6 +21,7 @@ typedef struct br_lm_config {
     uint32_t threads;  /* 0: as many as processors */
     bool exact;        /* the bits of the reference tier */
     const char *cache; /* folder for packed weights of large models, or NULL */
+    uint64_t cache_bytes; /* of all that is there */
     /* While weights are made ready; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;

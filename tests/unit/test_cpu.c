@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "t.h"
 
@@ -436,7 +437,8 @@ TEST(packed_weights_are_kept_until_the_model_changes)
     const char *file = t_printf("%s/m.gguf", t_tmpdir());
     size_t bytes = 4 * (size_t)c.n_vocab * sizeof(float), n;
     float *want = t_keep(malloc(bytes)), *got = t_keep(malloc(bytes));
-    br_oracle_config config = {.pool = two, .cache = {folder, 1 << 30}};
+    br_oracle_config config = {.pool = two,
+                               .cache = {folder, 1 << 30, 1 << 30}};
     char *pack, *text;
 
     ck_assert_int_eq(mkdir(folder, 0700), 0);
@@ -468,6 +470,72 @@ TEST(packed_weights_are_kept_until_the_model_changes)
     config.cache.folder = "/nowhere"; /* no reason not to run */
     ck_assert(!start(&c, file, config, got));
     ck_assert_mem_eq(got, want, bytes);
+    br_cpu_pool_free(two);
+    lk_end();
+}
+
+/* A file name of the folder that is not dots; "" for none. */
+static char *
+only_file(const char *folder)
+{
+    DIR *d = opendir(folder);
+    char *found = t_printf("%s", "");
+
+    ck_assert_ptr_nonnull(d);
+    for (struct dirent *e; (e = readdir(d));)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) {
+            ck_assert_msg(!*found, "two files: %s, %s", found, e->d_name);
+            found = t_printf("%s/%s", folder, e->d_name);
+        }
+    closedir(d);
+    return found;
+}
+
+TEST(packed_weights_go_with_their_model_and_at_the_limit)
+{
+    br_cpu_pool *two = pool_of(2);
+    lk_case c = lk_get(0);
+    const char *folder = t_printf("%s/cache", t_tmpdir());
+    const char *a = t_printf("%s/a.gguf", t_tmpdir());
+    const char *b = t_printf("%s/b.gguf", t_tmpdir());
+    size_t bytes = 4 * (size_t)c.n_vocab * sizeof(float), n;
+    float *l = t_keep(malloc(bytes));
+    br_oracle_config config = {.pool = two, .cache = {folder, 0, 1 << 30}};
+    char *pack, *text;
+
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    t_write(a, c.file, c.file_n);
+    t_write(b, c.file, c.file_n);
+    ck_assert(!start(&c, a, config, l));
+    pack = only_file(folder);
+    text = t_read(pack, &n);
+
+    t_write(pack, text, n);
+    ck_assert(start(&c, a, config, l));
+    text[48] ^= 1; /* another boot's */
+    text[84] = 0;  /* and may not be whole */
+    t_write(pack, text, n);
+    ck_assert(!start(&c, a, config, l));
+    text[84] = 1; /* but this one is */
+    t_write(pack, text, n);
+    ck_assert(start(&c, a, config, l));
+
+    config.cache.most = n + n / 2; /* room for one */
+    t_write(t_printf("%s/.brass-999999999-0.tmp", folder), "x", 1);
+    ck_assert(!start(&c, b, config, l));
+    ck_assert_str_ne(only_file(folder), pack);
+    ck_assert(start(&c, b, config, l));
+    ck_assert(!start(&c, a, config, l));
+    ck_assert_str_eq(only_file(folder), pack);
+
+    config.cache.most = 1 << 30;
+    ck_assert_int_eq(unlink(a), 0);
+    ck_assert(!start(&c, b, config, l));
+    ck_assert_str_ne(only_file(folder), pack);
+    ck_assert_int_eq(unlink(only_file(folder)), 0);
+    config.cache.most = n - 1;
+    ck_assert(!start(&c, b, config, l));
+    ck_assert_str_eq(only_file(folder), "");
     br_cpu_pool_free(two);
     lk_end();
 }

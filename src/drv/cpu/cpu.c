@@ -30,7 +30,6 @@ prepare(br_cpu *c, const br_model *m, const br_ir *g, br_status *st)
 {
     br_values_config vc = {.max_rows = c->c.max_rows,
                            .max_want = c->c.max_want};
-    br_code code;
 
     if (c->c.isa >= 0 && !br_isa_here((br_isa)c->c.isa))
         return br_fail(st, BR_E_NO_DEVICE, "this processor has no %s",
@@ -43,12 +42,9 @@ prepare(br_cpu *c, const br_model *m, const br_ir *g, br_status *st)
     BR_TRY(cpu_plan(c, st));
     if (cpu_cache_find(c))
         return BR_OK;
-    code = cpu_pack(c, st);
-    if (code == BR_OK)
-        cpu_cache_keep(c);
-    else
-        c->keeps = false;
-    return code;
+    BR_TRY(cpu_pack(c, st));
+    cpu_cache_keep(c);
+    return BR_OK;
 }
 
 br_code

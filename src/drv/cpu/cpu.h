@@ -23,11 +23,11 @@
 #include "drv/state.h"
 #include "drv/values.h"
 
-/* Where packed weights are kept for the next start, from so many bytes on;
- * folder NULL: nowhere. */
+/* Where packed weights are kept for the next start, from so many bytes on, and
+ * how many of all models together (0: none); folder NULL: nowhere. */
 typedef struct br_cpu_cache {
     const char *folder;
-    uint64_t from;
+    uint64_t from, most;
 } br_cpu_cache;
 
 typedef struct br_cpu_config {

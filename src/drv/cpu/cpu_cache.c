@@ -1,7 +1,7 @@
 /* cpu_cache.c - packed weights as a file, so that the next start maps them.
  *
  *   FOLDER/<16 hex digits of the model's stamp>.pack
- *   0       "BRPACK1\0" | key, 32 bytes | bytes of weights, u64
+ *   0       head: key, bytes of weights, where the model was, boot, settled
  *   4096    the weights, as cpu_pack.c lays them out
  *
  * The key is a digest of what the weights were made from: the model's files
@@ -10,8 +10,14 @@
  * ours alone (folder of the user, mode 0600 by umask); its contents are not
  * checked, as those of the model file are not.
  *
- * A thread writes it while the model already runs: beside the target, synced,
- * then renamed (br_out). br_cpu_free waits for it.
+ * Weights are packed into the new file's own memory and it gets its name at
+ * once, so that nobody waits for the disk at the end. A thread brings it there
+ * meanwhile and then marks it as settled; a run that ends before leaves that to
+ * the next one. A file that is not settled counts until the machine boots
+ * again, for only then can pages of it have been lost.
+ *
+ * Before a file is made, those go whose model is gone or changed, then the
+ * least recently used, until all fit into the limit.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cpu/cpu_int.h"
@@ -19,25 +25,63 @@
 #include "base/hash.h"
 #include "base/log.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-enum { HEAD = 4096 };
+enum { HEAD = 4096, BOOT = 36, PATH_BYTES = 3968 };
 
 typedef struct head {
     char magic[8];
     uint8_t key[BR_BLAKE2B_BYTES];
     uint64_t bytes;
+    char boot[BOOT], settled, zero[3];
+    uint64_t device, inode, size;
+    int64_t written_s;
+    char model[PATH_BYTES]; /* first file of it, absolute */
 } head;
+_Static_assert(sizeof(head) <= HEAD, "weights begin at a page");
+
+/* ---- what the file should be --------------------------------------------- */
 
 static void
-put_head(const br_cpu *c, uint8_t to[HEAD])
+put_model(const char *path, head *h)
 {
-    head h = {.bytes = c->packed_bytes};
+    struct stat s;
+    char real[PATH_MAX];
 
-    memcpy(h.magic, "BRPACK1", 8);
-    memcpy(h.key, c->kept_key, sizeof h.key);
-    memset(to, 0, HEAD);
-    memcpy(to, &h, sizeof h);
+    if (path && realpath(path, real) && strlen(real) < PATH_BYTES &&
+        stat(real, &s) == 0) {
+        h->device = (uint64_t)s.st_dev;
+        h->inode = (uint64_t)s.st_ino;
+        h->size = (uint64_t)s.st_size;
+        h->written_s = (int64_t)s.st_mtim.tv_sec;
+        memcpy(h->model, real, strlen(real));
+    }
+}
+
+static void
+put_head(const br_cpu *c, head *h)
+{
+    br_status none = {0};
+    char *boot;
+    size_t n;
+
+    *h = (head){.magic = "BRPACK2", .bytes = c->packed_bytes};
+    memcpy(h->key, c->kept_key, sizeof h->key);
+    put_model(br_gguf_path(c->v.m->gguf), h);
+    if (br_file_read("/proc/sys/kernel/random/boot_id", 64, &boot, &n, &none) !=
+        BR_OK)
+        return;
+    memcpy(h->boot, boot, BR_MIN(n, BOOT));
+    br_free(boot);
 }
 
 /* Where the file lies and its key; false: nothing to keep weights under. */
@@ -49,6 +93,7 @@ name_file(br_cpu *c)
     bool ok;
 
     if (!c->c.cache.folder || c->packed_bytes < c->c.cache.from ||
+        c->packed_bytes + HEAD > c->c.cache.most ||
         !br_gguf_stamp(c->v.m->gguf, stamp))
         return false;
     br_str_printf(&s, "%d", BR_MAT_LAYOUT);
@@ -73,71 +118,191 @@ name_file(br_cpu *c)
     return ok;
 }
 
+/* ---- to the disk --------------------------------------------------------- */
+
+static void
+settle(void *arg)
+{
+    br_cpu *c = arg;
+
+    /* What fails here is tried again at the next start. */
+    (void)br_file_settle(c->kept_path.at, offsetof(head, settled), &c->stop);
+}
+
+static void
+start_settling(br_cpu *c)
+{
+    br_status none = {0};
+
+    c->settles =
+        br_thread_start(&c->settler, "brass-keep", settle, c, &none) == BR_OK;
+}
+
+/* ---- what is there ------------------------------------------------------- */
+
 bool
 cpu_cache_find(br_cpu *c)
 {
     br_status none = {0};
-    uint8_t first[HEAD];
+    const head *h;
+    head want;
 
     c->keeps = name_file(c);
     if (!c->keeps ||
         br_file_map_open(&c->kept, c->kept_path.at, &none) != BR_OK)
         return false;
-    put_head(c, first);
+    put_head(c, &want);
+    h = (const void *)c->kept.p;
     if (c->kept.n == HEAD + c->packed_bytes &&
-        memcmp(c->kept.p, first, HEAD) == 0) {
+        memcmp(h, &want, offsetof(head, boot)) == 0 &&
+        (h->settled || memcmp(h->boot, want.boot, BOOT) == 0)) {
         c->packed = c->kept.p + HEAD;
         c->keeps = false;
+        (void)utimensat(AT_FDCWD, c->kept_path.at, NULL, 0); /* used now */
+        if (!h->settled)
+            start_settling(c);
         return true;
     }
     br_file_map_close(&c->kept);
     return false;
 }
 
-static br_code
-write_file(br_cpu *c, br_status *st)
+/* A pack whose model is not where it was, or another one now; or no pack. */
+static bool
+is_stale(const char *path)
 {
-    uint8_t first[HEAD];
-    br_out o;
-    br_code code;
+    br_status none = {0};
+    br_file_map m;
+    struct stat s;
+    const head *h;
+    bool stale;
 
-    put_head(c, first);
-    BR_TRY(br_out_begin(&o, c->kept_path.at, st));
-    code = br_out_put(&o, first, sizeof first, st);
-    if (code == BR_OK)
-        code = br_out_put(&o, c->packed, c->packed_bytes, st);
-    if (code == BR_OK)
-        return br_out_end(&o, st);
-    br_out_drop(&o);
-    return code;
+    if (br_file_map_open(&m, path, &none) != BR_OK)
+        return false;
+    h = (const void *)m.p;
+    stale = m.n < HEAD || memcmp(h->magic, "BRPACK2", 8) != 0 ||
+            h->model[PATH_BYTES - 1] != 0;
+    if (!stale && h->model[0])
+        stale = stat(h->model, &s) == 0
+                    ? (uint64_t)s.st_dev != h->device ||
+                          (uint64_t)s.st_ino != h->inode ||
+                          (uint64_t)s.st_size != h->size ||
+                          (int64_t)s.st_mtim.tv_sec != h->written_s
+                    : errno == ENOENT;
+    br_file_map_close(&m);
+    return stale;
 }
 
-static void
-keep(void *arg)
+/* br_out_begin's, of a process that is gone. */
+static bool
+is_left_over(const char *name)
 {
-    br_status st = {0};
+    char *end;
+    long pid;
 
-    if (write_file(arg, &st) != BR_OK)
-        br_log(BR_EV_cpu_not_kept, "%s", st.msg);
+    if (strncmp(name, ".brass-", 7) != 0)
+        return false;
+    pid = strtol(name + 7, &end, 10);
+    return pid > 0 && *end == '-' && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+/* Removes what is of no use. Bytes of the packs that stay, and in *oldest the
+ * path of the least recently used. */
+static uint64_t
+look_around(const br_cpu *c, br_str *oldest)
+{
+    DIR *d = opendir(c->c.cache.folder);
+    struct timespec when = {0};
+    uint64_t total = 0;
+    br_str path = {0};
+
+    br_str_clear(oldest);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        size_t n = strlen(e->d_name);
+        bool pack = n == 21 && strcmp(e->d_name + 16, ".pack") == 0;
+        struct stat s;
+
+        br_str_clear(&path);
+        br_str_printf(&path, "%s/%s", c->c.cache.folder, e->d_name);
+        if (path.oom || strcmp(path.at, c->kept_path.at) == 0)
+            continue;
+        if (is_left_over(e->d_name) || (pack && is_stale(path.at))) {
+            (void)unlink(path.at);
+        } else if (pack && stat(path.at, &s) == 0) {
+            total += (uint64_t)s.st_size;
+            if (oldest->n > 0 && (s.st_mtim.tv_sec > when.tv_sec ||
+                                  (s.st_mtim.tv_sec == when.tv_sec &&
+                                   s.st_mtim.tv_nsec > when.tv_nsec)))
+                continue;
+            when = s.st_mtim;
+            br_str_clear(oldest);
+            br_str_puts(oldest, path.at);
+        }
+    }
+    if (d)
+        closedir(d);
+    br_str_fini(&path);
+    return total;
+}
+
+/* ---- what is new --------------------------------------------------------- */
+
+uint8_t *
+cpu_cache_room(br_cpu *c)
+{
+    size_t n = HEAD + c->packed_bytes;
+    br_status st = {0};
+    br_str oldest = {0};
+    br_code code;
+
+    if (!c->keeps)
+        return NULL;
+    c->keeps = false;
+    while (look_around(c, &oldest) > c->c.cache.most - n && !oldest.oom &&
+           unlink(oldest.at) == 0)
+        continue;
+    br_str_fini(&oldest);
+    code = br_out_begin(&c->out, c->kept_path.at, &st);
+    if (code == BR_OK) {
+        code = br_out_map(&c->out, n, &c->room, &st);
+        c->keeps = code == BR_OK;
+        if (!c->keeps)
+            br_out_drop(&c->out);
+    }
+    if (code == BR_OK)
+        return c->room + HEAD;
+    br_log(BR_EV_cpu_not_kept, "%s", st.msg);
+    return NULL;
 }
 
 void
 cpu_cache_keep(br_cpu *c)
 {
     br_status st = {0};
+    head h;
 
-    if (c->keeps &&
-        br_thread_start(&c->keeper, "brass-keep", keep, c, &st) != BR_OK) {
+    if (!c->keeps)
+        return;
+    c->keeps = false;
+    put_head(c, &h);
+    memcpy(c->room, &h, sizeof h);
+    if (br_out_end(&c->out, &st) == BR_OK)
+        start_settling(c);
+    else
         br_log(BR_EV_cpu_not_kept, "%s", st.msg);
-        c->keeps = false;
-    }
 }
 
 void
 cpu_cache_end(br_cpu *c)
 {
+    /* relaxed: nothing else is told by it */
+    atomic_store_explicit(&c->stop, true, memory_order_relaxed);
+    if (c->settles)
+        br_thread_join(&c->settler);
     if (c->keeps)
-        br_thread_join(&c->keeper);
+        br_out_drop(&c->out);
+    if (c->room)
+        br_file_unmap(c->room, HEAD + c->packed_bytes);
     br_file_map_close(&c->kept);
     br_str_fini(&c->kept_path);
 }

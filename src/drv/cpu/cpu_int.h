@@ -100,14 +100,18 @@ struct br_cpu {
     const br_cpu_ops *ops;
     uint32_t n_threads;
     cpu_mat *mat;          /* [n_values] */
-    const uint8_t *packed; /* in packed_block, or in kept */
+    const uint8_t *packed; /* in packed_block, kept or room */
     uint8_t *packed_block;
     uint64_t packed_bytes;
-    br_file_map kept;
+    br_file_map kept; /* the file, where it was there */
+    uint8_t *room;    /* its bytes, where it is new */
     br_str kept_path;
     uint8_t kept_key[32];
-    br_thread keeper; /* writes them there; while they are packed: will do */
+    br_out out; /* while they are packed: keeps */
     bool keeps;
+    br_thread settler; /* brings the file to the disk, till stop */
+    bool settles;
+    _Atomic bool stop;
     BR_VEC(cpu_phase) phases;
     BR_VEC(cpu_table) tables;
     cpu_worker *worker;
@@ -128,9 +132,10 @@ br_code cpu_plan(br_cpu *c, br_status *st) BR_MUST_USE;
 /* cpu_pack.c */
 br_code cpu_pack(br_cpu *c, br_status *st) BR_MUST_USE;
 
-/* cpu_cache.c: packed weights that are kept; those that shall be kept, from now
- * on; the end of both. */
+/* cpu_cache.c: packed weights that are kept; memory for those that shall be
+ * (NULL: they shall not), which cpu_cache_keep names; the end of both. */
 bool cpu_cache_find(br_cpu *c);
+uint8_t *cpu_cache_room(br_cpu *c);
 void cpu_cache_keep(br_cpu *c);
 void cpu_cache_end(br_cpu *c);
 

@@ -9,14 +9,15 @@
 #include "base/thread.h"
 
 /* The file is in memory beside what was packed: so much of it. */
-enum { TILE_BYTES = 1 << 20, FORGET_BYTES = 64 << 20 };
+enum { TILE_BYTES = 1 << 20, FORGET_BYTES = 16 << 20 };
 
 typedef struct pack {
     br_cpu *c;
     uint8_t *to;
     const cpu_mat **mat; /* a phase each */
-    uint64_t done, forgotten;
-    uint32_t per; /* panels of a tile */
+    uint64_t done;
+    _Atomic uint64_t read; /* since pages of the file were dropped */
+    uint32_t per;          /* panels of a tile */
 } pack;
 
 static uint32_t
@@ -28,10 +29,6 @@ begin(void *ctx, uint32_t phase)
 
     if (phase > 0)
         k->done += k->mat[phase - 1]->slices * k->mat[phase - 1]->m.bytes;
-    if (k->done - k->forgotten > FORGET_BYTES) {
-        br_gguf_forget(k->c->v.m->gguf);
-        k->forgotten = k->done;
-    }
     if (k->c->c.progress)
         k->c->c.progress(k->c->c.ctx, k->done, k->c->packed_bytes);
     k->per = (uint32_t)BR_MAX(TILE_BYTES / m->m.panel_bytes,
@@ -47,7 +44,7 @@ tile(void *ctx, uint32_t phase, uint32_t i, uint32_t worker)
     pack *k = ctx;
     const cpu_mat *m = k->mat[phase];
     uint32_t panels = br_mat_panels(&m->m), each, p0;
-    uint64_t slice, row_bytes = 0;
+    uint64_t slice, row_bytes = 0, bytes = k->per * m->m.panel_bytes;
 
     (void)worker;
     each = (panels + k->per - 1) / k->per;
@@ -57,6 +54,13 @@ tile(void *ctx, uint32_t phase, uint32_t i, uint32_t worker)
     br_mat_pack(&m->m, m->t->data + slice * m->m.n_out * row_bytes,
                 k->to + m->at + slice * m->m.bytes, p0,
                 BR_MIN(p0 + k->per, panels));
+    /* relaxed: a count; whose pages go, too, reads them again */
+    if (atomic_fetch_add_explicit(&k->read, bytes, memory_order_relaxed) +
+            bytes >
+        FORGET_BYTES) {
+        atomic_store_explicit(&k->read, 0, memory_order_relaxed);
+        br_gguf_forget(k->c->v.m->gguf);
+    }
 }
 
 br_code
@@ -68,17 +72,20 @@ cpu_pack(br_cpu *c, br_status *st)
 
     if (__builtin_add_overflow(c->packed_bytes, BR_MAT_ALIGN, &bytes))
         return br_fail(st, BR_E_LIMIT, "cpu tier: weights too large");
-    c->packed_block = br_try_alloc(bytes);
+    k.to = cpu_cache_room(c);
+    if (!k.to)
+        c->packed_block = br_try_alloc(bytes);
     k.mat = br_try_calloc(c->v.g->n_values + 1, sizeof *k.mat);
-    if (!c->packed_block || !k.mat) {
+    if ((!k.to && !c->packed_block) || !k.mat) {
         br_free(k.mat);
         return br_fail(st, BR_E_OOM,
                        "cpu tier: no memory for %llu MB of weights",
                        (unsigned long long)(bytes >> 20));
     }
-    k.to = c->packed_block +
-           (BR_MAT_ALIGN - (uintptr_t)c->packed_block % BR_MAT_ALIGN) %
-               BR_MAT_ALIGN;
+    if (!k.to)
+        k.to = c->packed_block +
+               (BR_MAT_ALIGN - (uintptr_t)c->packed_block % BR_MAT_ALIGN) %
+                   BR_MAT_ALIGN;
     c->packed = k.to;
     for (uint32_t v = 0; v < c->v.g->n_values; v++)
         if (c->mat[v].t)
