@@ -258,6 +258,7 @@ $(B)/bench_serve $(B)/bench_soak: $(B)/bench/serve_load.o
 $(B)/bench_%: $(B)/bench/bench_%.o $(B)/bench/kit.o $(B)/libbrass.a
 	$(call say,LD)$(LINK) $(filter %.o,$^) $(filter %.a,$^) $(BR_LIBS) -o $@
 bench-%: $(B)/bench_% ; @$<
+bench: brass ; @tools/bench
 bench-kernels: brass brasscc ; @bench/kernels/run.sh $(B)/kernels
 soak: $(B)/bench_soak ; @$< $(T)
 
@@ -278,6 +279,6 @@ help: ; @cat tools/make-help.txt
 clean: ; rm -rf build brass compile_commands.json
 
 .SECONDARY:
-.PHONY: ptx all lib man soak install uninstall test golden-update test-install fuzz fuzz-quick \
+.PHONY: ptx bench all lib man soak install uninstall test golden-update test-install fuzz fuzz-quick \
         fuzz-cov fuzzers examples lint format format-check wc config compdb help clean
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
