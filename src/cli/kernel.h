@@ -21,6 +21,7 @@ typedef struct br_kbuffer {
 typedef struct br_kjob {
     br_cli *cli;
     const br_ktarget *on;
+    bool optimise;
     br_kir *m;
     br_kimage *image;
     br_kcode *code;
@@ -28,7 +29,7 @@ typedef struct br_kjob {
     BR_VEC(br_kregion) regions;
     BR_VEC(br_kbuffer) buffers; /* of the regions, in order */
 } br_kjob;
-/* From cli and on, all else; br_kjob_fini after failures, too. */
+/* From cli, on and optimise, all else; br_kjob_fini after failures, too. */
 br_code br_kjob_open(br_kjob *j, br_klaunch *l, br_status *st) BR_MUST_USE;
 void br_kjob_fini(br_kjob *j);
 /* Its parts. --grid and --block; --arg into params and regions, by what f says

@@ -1,7 +1,7 @@
 /* kernel_bench.c - brass kernel bench: how long a kernel takes, and how long
  * the same work takes in C.
  *
- *   kernel   c.f32 a.f32 -> 0.41 ms      times are of alternating runs, the
+ *   kernel   c.f32 a.f32 -> 0.41 ms      times are of runs in turn, the
  *   C        the same    -> 0.29 ms      shortest counts: others' work on the
  *   ratio    1.41                        machine only ever adds
  *
@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 enum { BENCH_NS = 200000000, BENCH_MIN_RUNS = 5, BENCH_MAX_ARGS = 64 };
 #define BENCH_TOLERANCE 1e-3f
@@ -122,6 +123,18 @@ agree(bench *b, br_status *st)
     return code;
 }
 
+/* Of one thread its own time: what else runs on the machine does not count. */
+static int64_t
+now_ns(const bench *b)
+{
+    struct timespec t;
+
+    if (b->l.threads != 1)
+        return br_now_ns();
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 static br_code
 measure(bench *b, br_status *st)
 {
@@ -129,15 +142,15 @@ measure(bench *b, br_status *st)
 
     b->ms = b->c_ms = INFINITY;
     for (int n = 0; n < BENCH_MIN_RUNS || br_now_ns() < end; n++) {
-        int64_t t0 = br_now_ns();
+        int64_t t0 = now_ns(b);
 
         BR_TRY(b->j.on->launch(b->j.code, &b->l, st));
-        b->ms = fmin(b->ms, (double)(br_now_ns() - t0) / 1e6);
+        b->ms = fmin(b->ms, (double)(now_ns(b) - t0) / 1e6);
         if (!b->fn)
             continue;
-        t0 = br_now_ns();
+        t0 = now_ns(b);
         b->fn(b->args);
-        b->c_ms = fmin(b->c_ms, (double)(br_now_ns() - t0) / 1e6);
+        b->c_ms = fmin(b->c_ms, (double)(now_ns(b) - t0) / 1e6);
     }
     return BR_OK;
 }
@@ -191,7 +204,7 @@ br_cmd_kernel_bench(br_cli *cli)
 {
     const char *on =
         br_opt_given(cli, BR_OPT_on) ? br_opt_str(cli, BR_OPT_on) : "x86-64";
-    bench b = {.j = {.cli = cli, .on = br_ktarget_find(on)}};
+    bench b = {.j = {.cli = cli, .on = br_ktarget_find(on), .optimise = true}};
     br_status st = {0};
     int code;
 

@@ -284,6 +284,8 @@ br_kjob_open(br_kjob *j, br_klaunch *l, br_status *st)
     br_cli *cli = j->cli;
 
     BR_TRY(br_kernel_load(cli, &j->m, st));
+    if (j->optimise)
+        BR_TRY(br_kir_optimise(j->m, NULL, st));
     BR_TRY(br_kernel_entry(cli, j->m, &l->fn, st));
     BR_TRY(br_kjob_shape(cli, l->grid, l->block, st));
     BR_TRY(br_kjob_args(j, &j->m->fns.at[l->fn], st));
