@@ -603,6 +603,7 @@ submit(br_gen *g, br_choice *c, br_status *st)
 {
     br_request_desc d = br_request_defaults();
     const br_ask *a = &g->ask;
+    int64_t now = br_now_ns();
 
     d.tenant = g->c->tenant;
     d.tokens = g->h->ids.at;
@@ -636,7 +637,7 @@ submit(br_gen *g, br_choice *c, br_status *st)
     c->line = (br_timeline){.tenant = d.tenant,
                             .choice = c->index,
                             .row = g->h->n_rows++,
-                            .begun_ns = br_now_ns()};
+                            .begun_ns = now};
     memcpy(c->line.id, g->id, sizeof c->line.id);
     g->n_open++;
     return BR_OK;

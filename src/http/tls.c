@@ -68,8 +68,10 @@ socket_create(BIO *b)
 static br_code
 fail(br_status *st, const char *path, const char *what)
 {
-    unsigned long e = ERR_peek_last_error();
-    const char *why = e ? ERR_reason_error_string(e) : NULL;
+    unsigned long e = ERR_peek_error();
+    const char *why = ERR_SYSTEM_ERROR(e) ? strerror(ERR_GET_REASON(e))
+                      : e                 ? ERR_reason_error_string(e)
+                                          : NULL;
 
     ERR_clear_error();
     return br_fail(st, BR_E_FORMAT, "%s: %s%s%s", path, what, why ? ": " : "",

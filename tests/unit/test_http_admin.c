@@ -5,6 +5,7 @@
 #include "run/books.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ADMIN "x-api-key: a-long-line-of-the-admin\r\n"
@@ -219,6 +220,13 @@ TEST(a_request_has_a_timeline)
                       strstr(a.body, "\"end\":\"length\"") &&
                       strstr(a.body, "\"completion_tokens\":3"),
                   "%s", a.body);
+    /* no token before the prompt was read */
+    ck_assert(
+        strtod(sk_between(strstr(a.body, "\"name\":\"token\""), "\"ts\":", ","),
+               NULL) >=
+        strtod(
+            sk_between(strstr(a.body, "\"name\":\"prefill\""), "\"ts\":", ","),
+            NULL));
     (void)sk_ask(&k, "POST /v1/completions", "",
                  "{\"prompt\":\"Hi\",\"n\":2,\"max_tokens\":2}");
     a = sk_ask(&k, "GET /trace", "", NULL);
