@@ -249,16 +249,15 @@ differs(uni *u, uint32_t v)
     u->uniform[v] = false;
 }
 
-/* Whether argument a comes out of a loop that lanes leave one by one. */
+/* Whether argument a comes out of a loop that lanes leave one by one, on its
+ * way to the place at. */
 static bool
-comes_out(const uni *u, uint32_t blk, const br_kins *i, unsigned a)
+comes_out(const uni *u, uint32_t at, const br_kins *i, unsigned a)
 {
-    uint32_t v = u->f->args.at[i->arg + a], from, at = u->place[blk];
+    uint32_t v = u->f->args.at[i->arg + a], from;
 
     if (!u->apart || u->f->vals.at[v].kind != BR_KV_INS)
         return false;
-    if (i->op == BR_K_PHI)
-        at = u->place[u->f->blks.at[blk].pred.at[a]];
     from = u->where[u->f->vals.at[v].def];
     for (size_t k = 0; k < u->loops.n; k++)
         if (u->loops.at[k].apart && inside(&u->loops.at[k], from) &&
@@ -273,8 +272,14 @@ look(uni *u, uint32_t blk, const br_kins *i)
     bool same = keeps(u, blk, i);
 
     for (unsigned a = 0; a < i->n_arg; a++) {
+        uint32_t at = u->place[blk];
+
         same &= u->uniform[u->f->args.at[i->arg + a]];
-        if (comes_out(u, blk, i, a))
+        if (i->op == BR_K_PHI) { /* lanes bring what they left with */
+            same &= !comes_out(u, at, i, a);
+            at = u->place[u->f->blks.at[blk].pred.at[a]];
+        }
+        if (comes_out(u, at, i, a))
             differs(u, u->f->args.at[i->arg + a]);
     }
     same |= vote(u, blk, i);

@@ -200,3 +200,32 @@ TEST(gcn_warps_run_as_recorded)
     r = (runner){0};
     run(&r, "warp", "gfx1201", t_sanitized() ? 9 : 1);
 }
+
+/* A count that lanes take out of a loop they leave one by one, through a phi. */
+TEST(gcn_counts_of_a_loop_are_each_lanes_own)
+{
+    static const char *const on[] = {"x86-64", "gfx1100", "gfx1201"};
+    static const char text[] =
+        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        ".entry k(.param .u64 in, .param .u64 out) {\n"
+        ".reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<4>;\n"
+        "ld.param.u64 %d1, [out]; ld.param.u64 %d3, [in];\n"
+        "mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4;\n"
+        "add.u64 %d1, %d1, %d2; mov.u32 %r2, 100;\n"
+        "ld.global.u32 %r5, [%d3]; setp.eq.u32 %p2, %r5, 12345; @%p2 bra D;\n"
+        "L: sub.u32 %r2, %r2, 1; add.u32 %r3, %r2, %r1;\n"
+        "setp.gt.s32 %p1, %r3, 80; @%p1 bra L;\n"
+        "D: st.global.u32 [%d1], %r2; ret; }\n";
+    br_kir *m = ptx_load(text);
+
+    for (size_t k = 0; k < BR_COUNT(on); k++) {
+        br_ktarget sim;
+        const br_ktarget *t =
+            br_sim_target(&sim, on[k]) ? &sim : br_ktarget_find(on[k]);
+        const char *err = pr_compare(m, t);
+
+        ck_assert_msg(!err || strstr(err, "needs a processor"), "%s: %s", on[k],
+                      err);
+    }
+    br_kir_free(m);
+}

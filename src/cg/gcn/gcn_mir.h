@@ -111,7 +111,8 @@ typedef struct gm_fn {
     const br_kfn *f;
     br_map *rows;         /* name -> row */
     uint32_t *order, *at; /* blocks of KIR: in order; place of each */
-    uint8_t *uniform;
+    uint32_t *turn;       /* of each block: its place in order */
+    uint8_t *uniform, *mixed;
     gm_val *vals;
     BR_VEC(gm_place) places;
     BR_VEC(gm_blk) blks; /* by node, then the end */

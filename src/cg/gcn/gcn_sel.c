@@ -167,6 +167,28 @@ find_far(gm_fn *g)
         }
 }
 
+/* What a phi takes along an edge that lanes go one by one, out of a loop or on
+ * in it, has to wait for the edge's turn: by lane. */
+static bool
+waits_on_edge(const gm_fn *g, uint32_t blk, const br_kins *i, unsigned a)
+{
+    uint32_t from = g->f->blks.at[blk].pred.at[a];
+
+    return i->op == BR_K_PHI && g->mixed[from] &&
+           g->f->blks.at[from].succ.n > 1 && g->turn[blk] > g->turn[from];
+}
+
+/* Lane by lane from now on; whether that is new. */
+static bool
+demote(gm_fn *g, uint32_t v)
+{
+    bool was = g->vals[v].file == 'S';
+
+    if (g->f->vals.at[v].kind == BR_KV_INS)
+        g->vals[v].file = is_pred(g, v) ? 'M' : 'V';
+    return was && g->vals[v].file != 'S';
+}
+
 void
 gm_classes(gm_fn *g)
 {
@@ -184,14 +206,15 @@ gm_classes(gm_fn *g)
                 const br_kins *i = &f->ins.at[f->blks.at[b].ins.at[k]];
                 bool s = i->n_res && g->uniform[i->res] && scalar(g, i);
 
+                for (unsigned r = 0; r < i->n_res; r++)
+                    s &= g->vals[i->res + r].file == 'S';
                 for (unsigned a = 0; s && a < i->n_arg; a++)
                     s = g->vals[f->args.at[i->arg + a]].file == 'S';
-                for (unsigned r = 0; !s && r < i->n_res; r++) {
-                    gm_val *v = &g->vals[i->res + r];
-
-                    change |= v->file == 'S';
-                    v->file = is_pred(g, i->res + r) ? 'M' : 'V';
-                }
+                for (unsigned r = 0; !s && r < i->n_res; r++)
+                    change |= demote(g, i->res + r);
+                for (unsigned a = 0; a < i->n_arg; a++)
+                    if (waits_on_edge(g, b, i, a))
+                        change |= demote(g, f->args.at[i->arg + a]);
             }
     }
 }

@@ -53,14 +53,16 @@ begin(gm_fn *g)
     bool ok = flags && mem;
 
     g->uniform = flags;
+    g->mixed = flags + 2 * f->vals.n;
     g->order = mem;
     g->vals = br_try_calloc(f->vals.n + 1, sizeof *g->vals);
     ok = ok && g->vals && br_kfn_order(f, g->order);
     if (ok) {
         g->at = mem + n;
+        g->turn = mem + 2 * n;
         for (uint32_t p = 0; p < n; p++)
-            mem[2 * n + g->order[p]] = p;
-        ok = br_kfn_uniform(f, g->order, mem + 2 * n, flags, flags + f->vals.n,
+            g->turn[g->order[p]] = p;
+        ok = br_kfn_uniform(f, g->order, g->turn, flags, flags + f->vals.n,
                             flags + 2 * f->vals.n);
     }
     if (!ok) {
