@@ -16,12 +16,14 @@ static const uint8_t nothing[1];
 static br_code
 fail(const char *path, int err, br_status *st)
 {
-    br_code code = err == ENOENT || err == ENOTDIR ? BR_E_NOT_FOUND
-                   : err == ENOMEM                 ? BR_E_OOM
-                   : err == EISDIR                 ? BR_E_FORMAT
-                                                   : BR_E_IO;
+    br_code code = err == ENOENT || err == ENOTDIR  ? BR_E_NOT_FOUND
+                   : err == ENOMEM                  ? BR_E_OOM
+                   : err == EISDIR || err == ESPIPE ? BR_E_FORMAT
+                                                    : BR_E_IO;
 
-    br_fail(st, code, "%s: cannot map: %s", path, strerror(err));
+    br_fail(st, code, "%s: cannot map: %s", path,
+            err == ESPIPE ? "it is a pipe or device, not a file on disk"
+                          : strerror(err));
     if (st && st->sys == 0)
         st->sys = err;
     return code;
@@ -48,7 +50,8 @@ look(int fd, br_file_map *m)
 br_code
 br_file_map_open(br_file_map *m, const char *path, br_status *st)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* O_NONBLOCK: a pipe would wait here for somebody to write to it */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     br_code code = BR_OK;
     off_t n;
     void *p;

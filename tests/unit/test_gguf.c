@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 T_ONE_THREAD();
@@ -411,6 +412,11 @@ TEST(gguf_paths_that_are_no_files)
                              "directory");
     st = (br_status){0};
     ck_assert_int_eq(br_gguf_open(&g, t_tmpdir(), &st), BR_E_FORMAT);
-    ck_assert_int_eq(br_gguf_open(&g, "/dev/null", NULL), BR_E_IO);
+    ck_assert_int_eq(br_gguf_open(&g, "/dev/null", NULL), BR_E_FORMAT);
     ck_assert_ptr_null(g);
+    st = (br_status){0};
+    ck_assert_int_eq(mkfifo(t_printf("%s/pipe", t_tmpdir()), 0600), 0);
+    ck_assert_int_eq(br_gguf_open(&g, t_printf("%s/pipe", t_tmpdir()), &st),
+                     BR_E_FORMAT);
+    ck_assert_ptr_nonnull(strstr(st.msg, "a pipe or device, not a file"));
 }
