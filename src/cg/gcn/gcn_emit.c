@@ -234,12 +234,14 @@ legal(gm_fn *g, const br_gcn_row *row, const br_gcn_kind *k, gm_op a, bus *b)
     char file = k->allow & BR_A_V ? 'V' : 'S';
 
     if (a.kind == GM_IMM) {
-        bool plain = k->style == BR_S_32 && words == 1;
+        bool pairs = row->fmt == BR_FMT_VOP3P;
+        bool plain = k->style == BR_S_32 && words == 1 && !pairs;
 
         if ((k->allow & BR_A_CONST) && (plain ? is_inline : is_small)(a.v))
             return a;
-        if (!(k->allow & BR_A_LIT) || !(k->allow & BR_A_CONST) || words > 1 ||
-            (b->lit && b->lit_v != a.v) || (vop && !bus_takes(b, 0x80000000)))
+        if (pairs || !(k->allow & BR_A_LIT) || !(k->allow & BR_A_CONST) ||
+            words > 1 || (b->lit && b->lit_v != a.v) ||
+            (vop && !bus_takes(b, 0x80000000)))
             return copy(g, a, file, words);
         b->lit = true;
         b->lit_v = a.v;
@@ -284,7 +286,8 @@ gm_emit(gm_fn *g, const char *name, const gm_op *op, unsigned n)
             i.op[k] = copy(g, op[k], 'V', gm_width(&i, k));
         k++;
     }
-    if (row->fmt == BR_FMT_VOP3 || row->fmt == BR_FMT_VOP3SD)
+    if (row->fmt == BR_FMT_VOP3 || row->fmt == BR_FMT_VOP3SD ||
+        row->fmt == BR_FMT_VOP3P)
         i.mode = g->mode;
     if (g->code != BR_OK)
         return NULL;

@@ -49,7 +49,7 @@ type_in(const char *list, const br_kins *i)
     char want[24];
     size_t n;
 
-    if (i->op == BR_K_CVT)
+    if (i->op == BR_K_CVT || i->op == BR_K_DP4A)
         snprintf(want, sizeof want, "%s/%s", br_ktinfo_of[i->type].text,
                  br_ktinfo_of[i->type2].text);
     else
@@ -97,6 +97,7 @@ mods_fit(const br_kfn *f, const sel_row *r, const br_kins *i)
         if (br_kmod(left, BR_KF_RND) <= BR_KM_RND_RP && r->field != BR_KF_RND)
             left = cleared(left, BR_KF_RND);
         if (br_ktinfo_of[i->type].kind == 'F' &&
+            br_ktinfo_of[i->type].lanes == 1 &&
             br_kmod(left, BR_KF_SAT) == BR_KM_SAT_SAT)
             left = cleared(left, BR_KF_SAT);
     }
