@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -101,6 +102,7 @@ serve(const load_spec *spec, const char *db, int tell)
     br_tok *tok;
     bool lost;
 
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* whatever ends the clients */
     br_os_thread_name("http");
     signal(SIGINT, SIG_IGN);
     c.port = 0;
