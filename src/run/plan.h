@@ -9,8 +9,7 @@
 /* What steps cost, in two lines by least squares, older steps counting less
  * and less: one of steps that only decode, ns = base + rows * row, and one of
  * what prefill adds to them, ns = rows * (fixed + position * read), because
- * attention makes the rows of a long prompt dearer as it goes on (measured:
- * twelvefold from position 0 to 8,000 of a small model). Zero-initialise. */
+ * attention makes the rows of a long prompt dearer as it goes on. Zero-initialise. */
 typedef struct br_steptime {
     double n, x, y, xx, xy;    /* sums of steps that decode */
     double pp, pr, rr, py, ry; /* of prefill: p rows, r positions */
