@@ -273,7 +273,8 @@ gm_emit(gm_fn *g, const char *name, const gm_op *op, unsigned n)
     if (row->flags & BR_RF_BUS1)
         b.most = 1;
     br_assert(n <= GM_MAX_OPS && "few operands");
-    memcpy(i.op, op, n * sizeof *op);
+    if (n)
+        memcpy(i.op, op, n * sizeof *op);
     for (const br_gcn_opnd *o = row->o; o->kind != BR_GK_END; o++) {
         const br_gcn_kind *kind = &br_gcn_kinds[o->kind];
 

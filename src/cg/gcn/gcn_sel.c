@@ -173,10 +173,13 @@ find_far(gm_fn *g)
 static bool
 waits_on_edge(const gm_fn *g, uint32_t blk, const br_kins *i, unsigned a)
 {
-    uint32_t from = g->f->blks.at[blk].pred.at[a];
+    uint32_t from;
 
-    return i->op == BR_K_PHI && g->mixed[from] &&
-           g->f->blks.at[from].succ.n > 1 && g->turn[blk] > g->turn[from];
+    if (i->op != BR_K_PHI)
+        return false;
+    from = g->f->blks.at[blk].pred.at[a];
+    return g->mixed[from] && g->f->blks.at[from].succ.n > 1 &&
+           g->turn[blk] > g->turn[from];
 }
 
 /* Lane by lane from now on; whether that is new. */
