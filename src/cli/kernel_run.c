@@ -295,7 +295,6 @@ br_kjob_open(br_kjob *j, br_klaunch *l, br_status *st)
     l->params = j->params;
     l->regions = j->regions.at;
     l->n_regions = j->regions.n;
-    l->check = br_opt_bool(cli, BR_OPT_check);
     l->file = cli->args[0];
     l->print = print_text;
     l->finding = print_finding;
@@ -348,7 +347,7 @@ br_cmd_kernel_run(br_cli *cli)
 {
     const char *on = br_opt_str(cli, BR_OPT_on);
     br_kjob j = {.cli = cli};
-    br_klaunch l = {0};
+    br_klaunch l = {.check = br_opt_bool(cli, BR_OPT_check)};
     br_status st = {0};
     br_ktarget sim;
     int code = 0;

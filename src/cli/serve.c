@@ -495,9 +495,12 @@ serve(server *s, br_status *st)
     s->config.ctx = s;
     allow_files();
     BR_TRY(br_http_new(&s->http, &s->config, st));
+    catch_signals(s); /* who reads "serving" may end it at once */
     tell(s);
-    BR_TRY(br_thread_start(&s->loader, "load", load, s, st));
-    catch_signals(s);
+    if (br_thread_start(&s->loader, "load", load, s, st) != BR_OK) {
+        catch_signals(NULL);
+        return st->code;
+    }
     br_http_run(s->http);
     atomic_store_explicit(&s->stop, true, memory_order_release);
     br_event_signal(&s->wake);

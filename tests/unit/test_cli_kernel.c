@@ -273,6 +273,6 @@ TEST(kernel_inspect_and_compile_show_a_file)
     ck_assert_str_eq(again.out, r.out);
     t_run(&r, "kernel", "compile", file, "--dump", "nothing");
     ck_assert_int_eq(r.exit, 2);
-    t_run(&r, "kernel", "compile", file, "--target", "gfx1100");
+    t_run(&r, "kernel", "compile", file, "--target", "metal");
     ck_assert_int_eq(r.exit, 5);
 }
