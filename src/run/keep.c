@@ -226,7 +226,7 @@ read_block(const br_keeper *k, reader *in, uint32_t i, uint32_t *at,
     const br_state_plan *plan = k->lm->plan;
     const void *from[BR_MAX_KV_GROUPS] = {0}, *state = NULL;
     const void *bytes = take(in, sizeof(record));
-    br_prefix_block b = {0};
+    br_prefix_block b = {0}, up;
     uint32_t keep;
     record r;
 
@@ -247,6 +247,10 @@ read_block(const br_keeper *k, reader *in, uint32_t i, uint32_t *at,
     if ((r.parent != NONE && b.parent == NONE) ||
         br_prefix_count(k->prefix) >= k->max_blocks)
         return BR_OK;
+    if (b.parent != NONE && br_prefix_get(k->prefix, b.parent, &up) &&
+        up.scope != b.scope) /* or one would find another's tokens */
+        return br_fail(st, BR_E_FORMAT, "block %u: scope %u below %u", i,
+                       b.scope, up.scope);
     if (fill_pages(k, from, &b))
         at[i] = br_prefix_put(k->prefix, &b);
     if (at[i] == NONE)
