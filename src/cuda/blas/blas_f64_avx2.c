@@ -1,20 +1,6 @@
 /* blas_f64_avx2.c - products in double, with AVX2 and FMA.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/blas/blas.h"
-
-#include "base/half.h"
-
-#include <string.h>
-
 #define T       double
 #define PRODUCT blas_product_f64_avx2
-#if !defined __x86_64__
-#    define FUSED
-#elif defined __clang__
-#    pragma clang fp contract(fast)
-#    define FUSED __attribute__((target("avx2,fma")))
-#else
-#    define FUSED \
-        __attribute__((target("avx2,fma"), optimize("fp-contract=fast")))
-#endif
+#define AVX2
 #include "cuda/blas/blas_product.h"

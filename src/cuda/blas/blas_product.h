@@ -10,8 +10,24 @@
  * Packing turns every type into T, and fills up with zeros, so the tile knows
  * neither types nor edges.
  *
- * Define before: T, PRODUCT (the function's name).
+ * Define before: T, PRODUCT (the function's name), AVX2 if it may use that.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "cuda/blas/blas.h"
+
+#include "base/half.h"
+
+#include <string.h>
+
+#if !defined AVX2 || !defined __x86_64__
+#    define FUSED
+#elif defined __clang__
+#    pragma clang fp contract(fast)
+#    define FUSED __attribute__((target("avx2,fma")))
+#else
+#    define FUSED \
+        __attribute__((target("avx2,fma"), optimize("fp-contract=fast")))
+#endif
+
 typedef T vec __attribute__((vector_size(32)));
 enum { LANES = 32 / sizeof(T), MR = 2 * LANES, NR = 6 };
 

@@ -10,61 +10,30 @@
 
 #include <math.h>
 
-float
-sim_min(float a, float b)
-{
-    if (isnan(a) || isnan(b))
-        return isnan(a) ? b : a;
-    return a == b ? (signbit(a) ? a : b) : a < b ? a : b;
-}
-
-float
-sim_max(float a, float b)
-{
-    if (isnan(a) || isnan(b))
-        return isnan(a) ? b : a;
-    return a == b ? (signbit(a) ? b : a) : a > b ? a : b;
-}
-
-float
-sim_minimum(float a, float b)
-{
-    return isnan(a) ? a : isnan(b) ? b : sim_min(a, b);
-}
-
-float
-sim_maximum(float a, float b)
-{
-    return isnan(a) ? a : isnan(b) ? b : sim_max(a, b);
-}
-
-double
-sim_min64(double a, double b)
-{
-    if (isnan(a) || isnan(b))
-        return isnan(a) ? b : a;
-    return a == b ? (signbit(a) ? a : b) : a < b ? a : b;
-}
-
-double
-sim_max64(double a, double b)
-{
-    if (isnan(a) || isnan(b))
-        return isnan(a) ? b : a;
-    return a == b ? (signbit(a) ? b : a) : a > b ? a : b;
-}
-
-double
-sim_minimum64(double a, double b)
-{
-    return isnan(a) ? a : isnan(b) ? b : sim_min64(a, b);
-}
-
-double
-sim_maximum64(double a, double b)
-{
-    return isnan(a) ? a : isnan(b) ? b : sim_max64(a, b);
-}
+/* min and max drop a NaN, minimum and maximum keep it; -0 is below 0. */
+#define EXTREMES(T, n)                                         \
+    T sim_min##n(T a, T b)                                     \
+    {                                                          \
+        if (isnan(a) || isnan(b))                              \
+            return isnan(a) ? b : a;                           \
+        return a == b ? (signbit(a) ? a : b) : a < b ? a : b;  \
+    }                                                          \
+    T sim_max##n(T a, T b)                                     \
+    {                                                          \
+        if (isnan(a) || isnan(b))                              \
+            return isnan(a) ? b : a;                           \
+        return a == b ? (signbit(a) ? b : a) : a > b ? a : b;  \
+    }                                                          \
+    T sim_minimum##n(T a, T b)                                 \
+    {                                                          \
+        return isnan(a) ? a : isnan(b) ? b : sim_min##n(a, b); \
+    }                                                          \
+    T sim_maximum##n(T a, T b)                                 \
+    {                                                          \
+        return isnan(a) ? a : isnan(b) ? b : sim_max##n(a, b); \
+    }
+EXTREMES(float, )
+EXTREMES(double, 64)
 
 float
 sim_med3(float a, float b, float c)
