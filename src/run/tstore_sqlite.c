@@ -6,6 +6,7 @@
 #    include "base/hash.h"
 #    include "base/thread.h"
 
+#    include <errno.h>
 #    include <fcntl.h>
 #    include <sqlite3.h>
 #    include <stdio.h>
@@ -139,11 +140,14 @@ open_file(br_tstore *s, br_status *st)
 {
     const char *path = br_str_z(&s->path);
     int64_t format;
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    /* Only a new file: closing one drops the locks that SQLite has on it in
+     * this process, and others then take its log for an orphan's. */
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
-    if (fd < 0)
+    if (fd < 0 && errno != EEXIST)
         return br_fail(st, BR_E_IO, "%s: cannot be opened for writing", path);
-    (void)close(fd);
+    if (fd >= 0)
+        (void)close(fd);
     if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
         return s->db ? failed(s, st)
                      : br_fail(st, BR_E_OOM, "%s: out of memory", path);

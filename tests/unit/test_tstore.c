@@ -149,6 +149,28 @@ TEST(store_refuses_what_is_wrong)
     ck_assert_int_eq(br_tstore_open(&s, "/nowhere/at/all.db", NULL), BR_E_IO);
 }
 
+/* A file that is closed takes its process's locks with it, and whoever then
+ * thinks he is the last one to have the database open removes its log. */
+TEST(what_others_do_with_the_file_takes_nothing_away)
+{
+    const char *path = new_file();
+    br_tstore *s = open_store(path), *second = open_store(path);
+    br_quota q = br_quota_defaults();
+    br_status st = {0};
+    char key[BR_KEY_CHARS];
+    uint32_t id;
+    t_proc r;
+
+    t_ok(br_tstore_create(s, "early", &q, &id, key, &st), &st);
+    t_run(&r, "tenant", "list", "--db", path);
+    ck_assert_msg(r.exit == 0 && strstr(r.out, "early"), "%s", r.err);
+    t_ok(br_tstore_create(s, "late", &q, &id, key, &st), &st);
+    t_run(&r, "tenant", "list", "--db", path);
+    ck_assert_msg(r.exit == 0 && strstr(r.out, "late"), "%s%s", r.out, r.err);
+    br_tstore_close(second);
+    br_tstore_close(s);
+}
+
 /* ---- kill -9 ------------------------------------------------------------- */
 
 /* Makes tenants and counts tokens until it is killed; says what is done. */
