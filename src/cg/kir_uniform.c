@@ -361,7 +361,8 @@ phi_step(const uni *u, uint32_t blk, const br_kins *i)
     for (unsigned a = 0; a < i->n_arg; a++) {
         uint8_t x = u->step[u->f->args.at[i->arg + a]];
 
-        if (x != NOT_YET && s != NOT_YET && x != s)
+        if ((x != NOT_YET && s != NOT_YET && x != s) ||
+            comes_out(u, u->place[blk], i, a))
             return BR_KSTEP_NONE;
         s = x == NOT_YET ? s : x;
     }
@@ -439,9 +440,12 @@ steps(uni *u)
         for (size_t k = 0; k < b->ins.n; k++) {
             const br_kins *i = &u->f->ins.at[b->ins.at[k]];
 
-            for (unsigned a = 0; a < i->n_arg; a++)
-                if (comes_out(u, u->order[p], i, a))
+            for (unsigned a = 0; a < i->n_arg; a++) {
+                uint32_t at = i->op == BR_K_PHI ? u->place[b->pred.at[a]] : p;
+
+                if (comes_out(u, at, i, a))
                     u->step[u->f->args.at[i->arg + a]] = BR_KSTEP_NONE;
+            }
         }
     }
     do {

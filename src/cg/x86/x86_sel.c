@@ -639,14 +639,15 @@ compare_part(gen *g, const br_kins *i, unsigned t, unsigned a, unsigned b)
     bool swap = cmp == BR_KM_CMP_LT || cmp == BR_KM_CMP_GE;
     bool not =
         cmp == BR_KM_CMP_NE || cmp == BR_KM_CMP_LE || cmp == BR_KM_CMP_GE;
+    bool turn = !eq && ty->kind != 'S' && ty->cls != BR_KC_B16;
     unsigned x = a, y = b;
 
-    if (!eq && ty->kind != 'S' && ty->cls != BR_KC_B16)
+    if (turn)
         bits = constant(g, q ? 1ull << 63 : 0x80000000, q);
-    if (bits || (ty->cls == BR_KC_B16 && ty->kind == 'S')) {
+    if (turn || (ty->cls == BR_KC_B16 && ty->kind == 'S')) {
         x = x86_tmp(g);
         y = x86_tmp(g);
-        if (bits) {
+        if (turn) {
             e3(g, BR_X_PXOR, x, a, bits);
             e3(g, BR_X_PXOR, y, b, bits);
         } else {
@@ -663,7 +664,7 @@ compare_part(gen *g, const br_kins *i, unsigned t, unsigned a, unsigned b)
         x86_drop(g, x);
         x86_drop(g, y);
     }
-    if (bits)
+    if (turn)
         x86_drop(g, bits);
     if (not ) {
         x = x86_tmp(g);
