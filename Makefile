@@ -39,7 +39,7 @@ BR_CFLAGS := -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-strict-aliasing \
         -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=. \
         -Isrc -Iinclude $(WARN) $(if $(CI),-Werror)
 BR_LIBS := -lm -lpthread -ldl
-# Optional libraries; `make PCRE2= SQLITE= OPENSSL= NGHTTP2=` leaves
+# Optional libraries; `make PCRE2= SQLITE= PQ= OPENSSL= NGHTTP2=` leaves
 # out what is there.
 PCRE2 := $(shell $(PKG) --exists libpcre2-8 2>/dev/null && echo libpcre2-8)
 BR_CFLAGS += $(if $(PCRE2),-DBR_HAVE_PCRE2 $(shell $(PKG) --cflags $(PCRE2)))
@@ -47,6 +47,9 @@ BR_LIBS += $(if $(PCRE2),$(shell $(PKG) --libs $(PCRE2)))
 SQLITE := $(shell $(PKG) --exists sqlite3 2>/dev/null && echo sqlite3)
 BR_CFLAGS += $(if $(SQLITE),-DBR_HAVE_SQLITE $(shell $(PKG) --cflags $(SQLITE)))
 BR_LIBS += $(if $(SQLITE),$(shell $(PKG) --libs $(SQLITE)))
+PQ := $(shell $(PKG) --exists libpq 2>/dev/null && echo libpq)
+BR_CFLAGS += $(if $(PQ),-DBR_HAVE_PQ $(shell $(PKG) --cflags $(PQ)))
+BR_LIBS += $(if $(PQ),$(shell $(PKG) --libs $(PQ)))
 OPENSSL := $(shell $(PKG) --exists openssl 2>/dev/null && echo openssl)
 BR_CFLAGS += $(if $(OPENSSL),-DBR_HAVE_OPENSSL)
 BR_LIBS += $(if $(OPENSSL),$(shell $(PKG) --libs $(OPENSSL)))

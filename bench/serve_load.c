@@ -186,7 +186,7 @@ load_serve(load_server *s, const load_spec *spec)
 void
 load_end(load_server *s)
 {
-    static const char *const parts[] = {"", "-wal", "-shm"};
+    static const char *const parts[] = {"", "-wal", "-shm", "-run"};
     char path[64];
     int status;
 

@@ -381,14 +381,10 @@ load_all(server *s, bool first)
 static br_code
 open_books(server *s)
 {
-    bool lost = false;
+    bool lost;
 
-    if (!s->config.db)
-        return BR_OK;
-    BR_TRY(br_books_open(&s->books, s->config.db, &lost, &s->st));
-    if (lost)
-        br_log(BR_EV_http_lost, "%s", s->config.db);
-    return BR_OK;
+    return s->config.db ? br_books_open(&s->books, s->config.db, &lost, &s->st)
+                        : BR_OK;
 }
 
 static void

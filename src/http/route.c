@@ -93,15 +93,21 @@ is_admin(const br_http *h, br_text key)
     return h->has_admin && br_same_secret(digest, h->admin, sizeof digest);
 }
 
-/* Whose key came with the request, in c->tenant. */
+/* Whose key came with the request, in c->tenant; false: refused. */
 static bool
 has_key(br_http *h, br_http_conn *c)
 {
+    static br_log_limit limit = {.every_ns = INT64_C(60000000000), .burst = 1};
     br_status st = {0};
     bool ok = false;
 
-    if (br_tstore_key(h->store, key_of(c), &c->tenant, &ok, &st) != BR_OK)
-        br_log(BR_EV_http_failed, "%s", st.msg);
+    if (br_tstore_key(h->store, key_of(c), &c->tenant, &ok, &st) != BR_OK) {
+        br_log_limited(&limit, BR_EV_keys_failed, "%s", st.msg);
+        br_reply_error(h, c, 503, NULL, "keys cannot be looked up just now");
+    } else if (!ok) {
+        br_reply_error(h, c, 401, NULL,
+                       "no valid API key: send Authorization: Bearer KEY");
+    }
     return ok;
 }
 
@@ -118,12 +124,8 @@ may_ask(br_http *h, br_http_conn *c, int flags)
             br_reply_error(h, c, 401, NULL, "this takes the admin's key");
         return h->has_admin && h->store && c->admin;
     }
-    if (!(flags & KEY) || !h->store || (c->admin && !(flags & ASK)) ||
-        has_key(h, c))
-        return true;
-    br_reply_error(h, c, 401, NULL,
-                   "no valid API key: send Authorization: Bearer KEY");
-    return false;
+    return !(flags & KEY) || !h->store || (c->admin && !(flags & ASK)) ||
+           has_key(h, c);
 }
 
 /* ---- who answers --------------------------------------------------------- */

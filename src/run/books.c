@@ -25,6 +25,7 @@ struct br_books {
     br_event wake;
     atomic_bool stop;
     br_ledger_delta delta[BR_MAX_TENANTS];
+    size_t n_delta; /* of them are to be written, or written again */
 };
 
 static bool
@@ -50,24 +51,30 @@ take_changes(br_books *b, kept *k, br_status *st)
     return BR_OK;
 }
 
+/* A batch that failed may have been counted, so the same one comes again. */
+static br_code
+write_batch(br_books *b, br_status *st)
+{
+    if (b->n_delta)
+        BR_TRY(br_tstore_add(b->store, b->delta, b->n_delta, st));
+    b->n_delta = 0;
+    return BR_OK;
+}
+
 static br_code
 write_ledgers(br_books *b, kept *k, br_status *st)
 {
-    size_t n = 0;
-
+    BR_TRY(write_batch(b, st));
     for (uint32_t id = 0; id < BR_MAX_TENANTS; id++) {
         br_ledger l;
 
         if (!br_engine_ledger(k->e, id, &l) ||
             memcmp(&l, &k->was[id], sizeof l) == 0)
             continue;
-        b->delta[n++] = (br_ledger_delta){id, l, k->was[id]};
+        b->delta[b->n_delta++] = (br_ledger_delta){id, l, k->was[id]};
+        k->was[id] = l;
     }
-    if (n)
-        BR_TRY(br_tstore_add(b->store, b->delta, n, st));
-    for (size_t i = 0; i < n; i++)
-        k->was[b->delta[i].tenant] = b->delta[i].is;
-    return BR_OK;
+    return write_batch(b, st);
 }
 
 /* With the lock held. */
@@ -145,6 +152,8 @@ start(br_books *b, const char *path, bool *lost, br_status *st)
 {
     BR_TRY(br_tstore_open(&b->store, path, st));
     BR_TRY(br_tstore_begin_run(b->store, lost, st));
+    if (*lost)
+        br_log(BR_EV_books_lost, "%s", br_tstore_name(b->store));
     BR_TRY(br_thread_start(&b->thread, "books", keep, b, st));
     b->started = true;
     return BR_OK;
@@ -180,6 +189,8 @@ br_books_close(br_books *b)
         atomic_store_explicit(&b->stop, true, memory_order_release);
         br_event_signal(&b->wake);
         br_thread_join(&b->thread);
+        if (write_batch(b, NULL) != BR_OK)
+            br_log(BR_EV_books_failed, "the last counters are lost");
         if (br_tstore_end_run(b->store, NULL) != BR_OK)
             br_log(BR_EV_books_failed, "the end of this run is not noted");
     }

@@ -1,8 +1,8 @@
-/* tstore.h - tenants, their keys and their ledgers in a file.
+/* tstore.h - tenants, their keys and their ledgers in a database.
  *
  *   brass tenant create    --.                     .-- every second: what the
- *   brass tenant rotate ... --> SQLite, WAL, FULL <--  ledgers have grown by
- *   a request's key --------'                      '-- br_tstore_begin_run
+ *   brass tenant rotate ... --> SQLite, or        <--  ledgers have grown by
+ *   a request's key --------'   PostgreSQL         '-- br_tstore_begin_run
  *
  * What a call reports as done is on the disk: kill -9 at any moment loses none
  * of it. Counters are written once a second, so it loses the last second of
@@ -12,8 +12,14 @@
  * random bits and only its BLAKE2b is kept, so a key is shown once and a
  * stolen file opens no door.
  *
- * Several processes may have the file open. A br_tstore is for one thread.
- * Builds without SQLite have the functions, and they say UNSUPPORTED.
+ * Where it is: a file, or postgres://USER:PASSWORD@HOST:PORT/DATABASE, which
+ * servers on several machines may share. Several processes may have either
+ * open; a br_tstore is for one thread. What the build has no library for is
+ * UNSUPPORTED.
+ *
+ * PostgreSQL may go and come back: calls fail meanwhile, at once or nearly,
+ * but keys that were used lately open what they did. A key that was changed
+ * through another process is known here a second later.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_TSTORE_H
 #define BR_TSTORE_H
@@ -45,10 +51,12 @@ br_code br_quota_read(br_quota *q, const br_json *member,
                       br_status *st) BR_MUST_USE;
 
 bool br_tstore_here(void); /* built with SQLite */
-/* Makes the file, readable by its owner alone, if it is not there. */
-br_code br_tstore_open(br_tstore **out, const char *path,
+/* Makes the file, readable by its owner alone, or the tables if they are not
+ * there. */
+br_code br_tstore_open(br_tstore **out, const char *where,
                        br_status *st) BR_MUST_USE;
 void br_tstore_close(br_tstore *s);
+const char *br_tstore_name(const br_tstore *s); /* without a password */
 
 /* name: letters, digits, - . _ @; USAGE if not, or if it is taken. */
 br_code br_tstore_create(br_tstore *s, const char *name, const br_quota *q,
@@ -75,7 +83,8 @@ br_code br_tstore_key(br_tstore *s, br_text key, uint32_t *tenant, bool *ok,
                       br_status *st) BR_MUST_USE;
 
 /* Adds what the ledger has grown by since `was` to the tenant's; quantiles and
- * rates are those of `is`. All n at once or none. */
+ * rates are those of `is`. All n at once or none; after a failure nobody knows
+ * which, so the next call of this run has to bring the same. */
 typedef struct br_ledger_delta {
     uint32_t tenant;
     br_ledger is, was;
@@ -85,8 +94,8 @@ br_code br_tstore_add(br_tstore *s, const br_ledger_delta *d, size_t n,
 br_code br_tstore_usage(br_tstore *s, uint32_t tenant, br_ledger *out,
                         br_status *st) BR_MUST_USE;
 
-/* A server begins and ends. *lost: the one before did not end, so up to a
- * second of its counters is missing. */
+/* A server begins and ends. *lost: one before did not end, so up to a second of
+ * its counters is missing. */
 br_code br_tstore_begin_run(br_tstore *s, bool *lost,
                             br_status *st) BR_MUST_USE;
 br_code br_tstore_end_run(br_tstore *s, br_status *st) BR_MUST_USE;

@@ -1,5 +1,6 @@
 /* tstore_key.c - what keys, names and tenants look like to others.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/hash.h"
 #include "base/thread.h"
 #include "run/tstore_int.h"
 
@@ -24,6 +25,16 @@ br_tstore_new_key(char key[BR_KEY_CHARS])
     hex(key + 3, id, sizeof id);
     key[3 + BR_KEY_ID] = '_';
     hex(key + 4 + BR_KEY_ID, secret, sizeof secret);
+}
+
+void
+br_tstore_digest(const char *secret, char out[BR_KEY_DIGEST + 1])
+{
+    uint8_t digest[BR_BLAKE2B_BYTES];
+
+    _Static_assert(2 * sizeof digest == BR_KEY_DIGEST, "in hex");
+    br_blake2b(secret, BR_KEY_SECRET, digest);
+    hex(out, digest, sizeof digest);
 }
 
 const char *

@@ -6,10 +6,14 @@
 #include "base/thread.h"
 #include "engine_kit.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -78,16 +82,15 @@ opens(br_tstore *s, const char *key, uint32_t tenant)
     return ok;
 }
 
-TEST(store_keeps_tenants_and_their_keys)
+static void
+keeps_tenants_and_their_keys(const char *path)
 {
-    const char *path = new_file();
     br_tstore *s = open_store(path);
     br_status st = {0};
     br_quota q = br_quota_defaults();
     char key[BR_KEY_CHARS], key2[BR_KEY_CHARS], wrong[BR_KEY_CHARS];
     uint32_t a, b;
     br_tenant t;
-    struct stat file;
 
     q.qos = BR_QOS_BATCH;
     q.reserved_kv_pages = 7;
@@ -97,8 +100,6 @@ TEST(store_keeps_tenants_and_their_keys)
     ck_assert(a != b && a > 0);
     ck_assert_uint_eq(strlen(key), BR_KEY_CHARS - 1);
     br_tstore_close(s);
-    ck_assert_int_eq(stat(path, &file), 0);
-    ck_assert_uint_eq(file.st_mode & 0777, 0600);
     s = open_store(path);
     t_ok(br_tstore_find(s, "alice", &t, &st), &st);
     ck_assert(t.id == a && t.quota.qos == BR_QOS_BATCH &&
@@ -119,9 +120,19 @@ TEST(store_keeps_tenants_and_their_keys)
     br_tstore_close(s);
 }
 
-TEST(store_refuses_what_is_wrong)
+TEST(store_keeps_tenants_and_their_keys)
 {
     const char *path = new_file();
+    struct stat file;
+
+    keeps_tenants_and_their_keys(path);
+    ck_assert_int_eq(stat(path, &file), 0);
+    ck_assert_uint_eq(file.st_mode & 0777, 0600);
+}
+
+static void
+refuses_what_is_wrong(const char *path)
+{
     br_tstore *s = open_store(path);
     br_status st = {0};
     br_quota q = br_quota_defaults();
@@ -139,7 +150,53 @@ TEST(store_refuses_what_is_wrong)
     ck_assert_int_eq(br_tstore_rotate(s, "b", key, NULL), BR_E_NOT_FOUND);
     q.max_slots = 0;
     ck_assert_int_eq(br_tstore_set(s, "a", &q, NULL), BR_E_USAGE);
+    q.max_slots = 1;
+    t_ok(br_tstore_create(s, "b", &q, &id, key, &st), &st);
+    ck_assert_uint_eq(id, 2); /* refusals use up no numbers */
     br_tstore_close(s);
+}
+
+static br_code
+open_and_use(void *path, br_status *st)
+{
+    br_quota q = br_quota_defaults();
+    char key[BR_KEY_CHARS];
+    br_tstore *s;
+    br_code code;
+    uint32_t id;
+    bool lost;
+
+    BR_TRY(br_tstore_open(&s, path, st));
+    code = br_tstore_begin_run(s, &lost, st);
+    if (code == BR_OK)
+        code = br_tstore_rotate(s, "a", key, st);
+    if (code == BR_OK && br_tstore_create(s, "a", &q, &id, key, NULL) == BR_OK)
+        code = BR_E_INTERNAL;
+    br_tstore_close(s);
+    return code;
+}
+
+TEST(store_is_without_memory)
+{
+    const char *path = new_file();
+    br_tstore *s = open_store(path);
+    br_quota q = br_quota_defaults();
+    char key[BR_KEY_CHARS];
+    br_status st = {0};
+    uint32_t id;
+
+    t_ok(br_tstore_create(s, "a", &q, &id, key, &st), &st);
+    br_tstore_close(s);
+    t_each_oom(open_and_use, t_printf("%s", path));
+}
+
+TEST(store_refuses_what_is_wrong)
+{
+    const char *path = new_file();
+    br_status st = {0};
+    br_tstore *s;
+
+    refuses_what_is_wrong(path);
     t_write(t_printf("%s/text", t_tmpdir()),
             "no database, but long enough "
             "to look at: ...........................................",
@@ -197,59 +254,122 @@ busy_child(const char *path, int out)
     }
 }
 
-TEST(store_loses_nothing_it_said_was_done_when_killed)
+/* At a round's own moment. */
+static void
+loses_nothing_when_killed(const char *path, uint32_t round)
 {
-    const char *path = new_file();
+    char key[BR_KEY_CHARS], last[BR_KEY_CHARS] = "";
     uint32_t n = 0;
     br_status st = {0};
+    int fd[2], status;
+    br_tstore *s;
     br_ledger l;
+    bool lost;
+    pid_t child;
 
-    for (int round = 0; round < 3; round++) {
-        char key[BR_KEY_CHARS], last[BR_KEY_CHARS] = "";
-        int fd[2], status;
-        br_tstore *s;
-        bool lost;
-        pid_t child;
-
-        path = t_printf("%s/%d.db", t_tmpdir(), round);
-        ck_assert_int_eq(pipe(fd), 0);
-        child = fork();
-        ck_assert_int_ge(child, 0);
-        if (child == 0)
-            busy_child(path, fd[1]);
-        (void)close(fd[1]);
-        for (n = 0; n < 5u + (uint32_t)round * 4; n++) {
-            ck_assert_int_eq(read(fd[0], key, sizeof key), sizeof key);
-            memcpy(last, key, sizeof key);
-        }
-        (void)kill(child, SIGKILL);
-        ck_assert_int_eq(waitpid(child, &status, 0), child);
-        ck_assert(WIFSIGNALED(status));
-        while (read(fd[0], key, sizeof key) == (ssize_t)sizeof key) {
-            memcpy(last, key, sizeof key);
-            n++;
-        }
-        (void)close(fd[0]);
-        s = open_store(path);
-        ck_assert(opens(s, last, n));
-        t_ok(br_tstore_begin_run(s, &lost, &st), &st);
-        ck_assert(lost);
-        t_ok(br_tstore_usage(s, 1, &l, &st), &st);
-        /* one more may have been written before the kill, unsaid */
-        ck_assert(l.tokens_generated == 10 * (uint64_t)n ||
-                  l.tokens_generated == 10 * (uint64_t)(n + 1));
-        t_ok(br_tstore_end_run(s, &st), &st);
-        t_ok(br_tstore_begin_run(s, &lost, &st), &st);
-        ck_assert(!lost);
-        br_tstore_close(s);
+    ck_assert_int_eq(pipe(fd), 0);
+    child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0)
+        busy_child(path, fd[1]);
+    (void)close(fd[1]);
+    for (n = 0; n < 5u + round * 4; n++) {
+        ck_assert_int_eq(read(fd[0], key, sizeof key), sizeof key);
+        memcpy(last, key, sizeof key);
     }
+    (void)kill(child, SIGKILL);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFSIGNALED(status));
+    while (read(fd[0], key, sizeof key) == (ssize_t)sizeof key) {
+        memcpy(last, key, sizeof key);
+        n++;
+    }
+    (void)close(fd[0]);
+    s = open_store(path);
+    ck_assert(opens(s, last, n));
+    /* PostgreSQL hears of it within milliseconds */
+    for (int i = 0; i < 100; i++) {
+        t_ok(br_tstore_begin_run(s, &lost, &st), &st);
+        if (lost)
+            break;
+        t_ok(br_tstore_end_run(s, &st), &st);
+        br_sleep_ns(20000000);
+    }
+    ck_assert(lost);
+    t_ok(br_tstore_usage(s, 1, &l, &st), &st);
+    /* one more may have been written before the kill, unsaid */
+    ck_assert(l.tokens_generated == 10 * (uint64_t)n ||
+              l.tokens_generated == 10 * (uint64_t)(n + 1));
+    t_ok(br_tstore_end_run(s, &st), &st);
+    t_ok(br_tstore_begin_run(s, &lost, &st), &st);
+    ck_assert(!lost);
+    br_tstore_close(s);
+}
+
+TEST(store_loses_nothing_it_said_was_done_when_killed)
+{
+    (void)new_file();
+    for (uint32_t round = 0; round < 3; round++)
+        loses_nothing_when_killed(t_printf("%s/%u.db", t_tmpdir(), round),
+                                  round);
+}
+
+/* Each is told of those that died, and of no other. */
+static void
+servers_share(const char *path)
+{
+    br_tstore *a = open_store(path), *b = open_store(path);
+    br_quota q = br_quota_defaults();
+    br_ledger_delta d = {.is.tokens_generated = 7, .is.kv_pages_peak = 5};
+    char key[BR_KEY_CHARS], key2[BR_KEY_CHARS];
+    br_status st = {0};
+    br_ledger l;
+    bool lost;
+    int64_t v[2];
+
+    t_ok(br_tstore_begin_run(a, &lost, &st), &st);
+    ck_assert(!lost);
+    t_ok(br_tstore_begin_run(b, &lost, &st), &st);
+    ck_assert(!lost);
+    t_ok(br_tstore_version(b, &v[0], &st), &st);
+    t_ok(br_tstore_create(a, "both", &q, &d.tenant, key, &st), &st);
+    t_ok(br_tstore_version(b, &v[1], &st), &st);
+    ck_assert(v[1] > v[0] && opens(b, key, d.tenant));
+    t_ok(br_tstore_rotate(a, "both", key2, &st), &st);
+    for (int i = 0; i < 150 && opens(b, key, d.tenant); i++)
+        br_sleep_ns(10000000);
+    ck_assert(!opens(b, key, 0) && opens(b, key2, d.tenant));
+    t_ok(br_tstore_add(a, &d, 1, &st), &st);
+    d.is.kv_pages_peak = 3;
+    d.is.kv_page_seconds = 0.1;
+    t_ok(br_tstore_add(b, &d, 1, &st), &st);
+    t_ok(br_tstore_usage(a, d.tenant, &l, &st), &st);
+    ck_assert(l.tokens_generated == 14 && l.kv_pages_peak == 5);
+    ck_assert(l.kv_page_seconds == 0.1); /* every bit */
+    t_ok(br_tstore_end_run(a, &st), &st);
+    t_ok(br_tstore_begin_run(a, &lost, &st), &st);
+    ck_assert(!lost);
+    br_tstore_close(b); /* without end_run: as if it had died */
+    for (int i = 0; i < 100 && !lost; i++) {
+        t_ok(br_tstore_end_run(a, &st), &st);
+        t_ok(br_tstore_begin_run(a, &lost, &st), &st);
+        br_sleep_ns(lost ? 0 : 20000000);
+    }
+    ck_assert(lost);
+    t_ok(br_tstore_end_run(a, &st), &st);
+    br_tstore_close(a);
+}
+
+TEST(servers_share_a_store)
+{
+    servers_share(new_file());
 }
 
 /* ---- books --------------------------------------------------------------- */
 
-TEST(books_carry_ledgers_to_the_file_and_tenants_to_the_engine)
+static void
+books_carry(const char *path)
 {
-    const char *path = new_file();
     br_tstore *s = open_store(path);
     br_quota q = br_quota_defaults();
     char key[BR_KEY_CHARS];
@@ -287,4 +407,230 @@ TEST(books_carry_ledgers_to_the_file_and_tenants_to_the_engine)
     }
     br_tstore_close(s);
     ek_close(&k);
+}
+
+TEST(books_carry_ledgers_to_the_file_and_tenants_to_the_engine)
+{
+    books_carry(new_file());
+}
+
+/* ---- PostgreSQL ---------------------------------------------------------- */
+
+#define PASSWORD "s3cr3t word"
+
+typedef struct pg {
+    const char *dir;
+    int port;
+    pid_t pid;
+} pg;
+
+static const char *
+pg_url(const pg *p, const char *password, const char *db)
+{
+    return t_printf("postgres://brass:%s@127.0.0.1:%d/%s", password, p->port,
+                    db);
+}
+
+/* What tests/pg.sh says in the end, 77: it is not here. */
+static int
+pg_start(pg *p)
+{
+    const char *port = t_printf("%d", p->port);
+    br_status st = {0};
+    int status = 0;
+
+    p->pid = fork();
+    ck_assert_int_ge(p->pid, 0);
+    if (p->pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+        execl(t_repo("tests/pg.sh"), "pg.sh", p->dir, port, PASSWORD, NULL);
+        _exit(1);
+    }
+    while (waitpid(p->pid, &status, WNOHANG) == 0) {
+        br_tstore *s;
+
+        st = (br_status){0};
+        if (br_tstore_open(&s, pg_url(p, "s3cr3t%20word", "postgres"), &st) ==
+            BR_OK) {
+            br_tstore_close(s);
+            return 0;
+        }
+        ck_assert_msg(st.code == BR_E_IO || st.code == BR_E_TIMEOUT, "%s",
+                      st.msg);
+        br_sleep_ns(20000000);
+    }
+    return WEXITSTATUS(status);
+}
+
+static void
+pg_stop(pg *p)
+{
+    int status;
+
+    (void)kill(p->pid, SIGTERM);
+    ck_assert_int_eq(waitpid(p->pid, &status, 0), p->pid);
+}
+
+/* Answers without a newline. */
+static const char *
+pg_sql(const pg *p, const char *sql)
+{
+    t_proc r;
+
+    t_exec(&r,
+           (const char *[]){"psql", "-qAtX", "-v", "ON_ERROR_STOP=1", "-c", sql,
+                            pg_url(p, "s3cr3t%20word", "postgres"), NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%s: %s", sql, r.err);
+    r.out[strcspn(r.out, "\n")] = 0;
+    return r.out;
+}
+
+/* Empty. */
+static const char *
+pg_db(const pg *p)
+{
+    (void)pg_sql(p, "DROP SCHEMA IF EXISTS brass CASCADE");
+    return pg_url(p, "s3cr3t%20word", "postgres");
+}
+
+static void
+refuses_without_telling(const pg *p)
+{
+    static const char *const bad[] = {
+        "postgres://brass:pa/ss@127.0.0.1/x", "postgres://brass:pa@ss@127.1/x",
+        "postgres://brass:pa%zz@127.0.0.1/x", "postgres://brass:pa:ss"};
+    br_status st = {0};
+    br_tstore *s;
+    t_proc r;
+
+    t_run(&r, "tenant", "list", "--db", pg_url(p, "wrong-pass", "postgres"));
+    ck_assert_int_eq(r.exit, 1);
+    ck_assert_msg(strstr(r.err, "password authentication failed") &&
+                      strstr(r.err, "postgres://brass@127.0.0.1:") &&
+                      !strstr(r.err, "wrong-pass"),
+                  "%s", r.err);
+    for (size_t i = 0; i < BR_COUNT(bad); i++) {
+        st = (br_status){0};
+        ck_assert_int_ne(br_tstore_open(&s, bad[i], &st), BR_OK);
+        ck_assert_msg(!strstr(st.msg, "pa") || strstr(st.msg, "user:password"),
+                      "%s: %s", bad[i], st.msg);
+        ck_assert_msg(!strstr(st.msg, "ss@"), "%s", st.msg);
+    }
+    st = (br_status){0};
+    ck_assert_int_eq(
+        br_tstore_open(&s, pg_url(p, "s3cr3t%20word", "nowhere"), &st),
+        BR_E_IO);
+    ck_assert_msg(strstr(st.msg, "\"nowhere\" does not exist"), "%s", st.msg);
+}
+
+#define CUT                                                          \
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity " \
+    "WHERE application_name = 'brass'"
+
+/* Connecting again takes a few milliseconds, or a second after a failure. */
+static void
+add_at_last(br_tstore *s, const br_ledger_delta *d)
+{
+    for (int i = 0; i < 500; i++) {
+        if (br_tstore_add(s, d, 1, NULL) == BR_OK)
+            return;
+        br_sleep_ns(10000000);
+    }
+    ck_abort_msg("the database does not come back");
+}
+
+/* The connection goes, then the database, and both come back. */
+static void
+outlives_the_database(pg *p)
+{
+    const char *url = pg_db(p);
+    br_tstore *s = open_store(url);
+    br_quota q = br_quota_defaults();
+    br_ledger_delta d = {.is.tokens_generated = 5};
+    char key[BR_KEY_CHARS], key2[BR_KEY_CHARS];
+    br_status st = {0};
+    br_ledger l;
+    uint32_t t;
+    bool lost, ok;
+
+    t_ok(br_tstore_begin_run(s, &lost, &st), &st);
+    t_ok(br_tstore_create(s, "a", &q, &d.tenant, key, &st), &st);
+    t_ok(br_tstore_create(s, "b", &q, &t, key2, &st), &st);
+    t_ok(br_tstore_add(s, &d, 1, &st), &st);
+    ck_assert(opens(s, key, d.tenant));
+    ck_assert_str_eq(pg_sql(p, CUT), "1");
+    add_at_last(s, &d);
+    pg_stop(p);
+    ck_assert(opens(s, key, d.tenant)); /* it was used before */
+    ck_assert_int_ne(br_tstore_key(s, br_text_z(key2), &t, &ok, &st), BR_OK);
+    ck_assert(!ok);
+    st = (br_status){0};
+    ck_assert_int_ne(br_tstore_add(s, &d, 1, &st), BR_OK);
+    ck_assert_msg(!strstr(st.msg, "s3cr3t"), "%s", st.msg);
+    ck_assert_int_eq(pg_start(p), 0);
+    add_at_last(s, &d);
+    ck_assert(opens(s, key2, 2));
+    t_ok(br_tstore_usage(s, d.tenant, &l, &st), &st);
+    ck_assert_uint_eq(l.tokens_generated, 15);
+    /* Counted, but the answer to COMMIT was lost: not counted again. */
+    (void)pg_sql(p, "UPDATE brass.run SET seq = seq + 1");
+    t_ok(br_tstore_add(s, &d, 1, &st), &st);
+    t_ok(br_tstore_usage(s, d.tenant, &l, &st), &st);
+    ck_assert_uint_eq(l.tokens_generated, 15);
+    /* Taken for dead meanwhile: the next batch counts all the same. */
+    (void)pg_sql(p, "DELETE FROM brass.run");
+    t_ok(br_tstore_add(s, &d, 1, &st), &st);
+    t_ok(br_tstore_usage(s, d.tenant, &l, &st), &st);
+    ck_assert_uint_eq(l.tokens_generated, 20);
+    t_ok(br_tstore_end_run(s, &st), &st);
+    ck_assert_str_eq(pg_sql(p, "SELECT count(*) FROM brass.run"), "0");
+    br_tstore_close(s);
+}
+
+/* Of a port that was free just now. */
+static int
+free_port(void)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)(void *)&a, n), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)(void *)&a, &n), 0);
+    (void)close(fd);
+    return ntohs(a.sin_port);
+}
+
+/* One database server for all: starting it takes two seconds. */
+TEST_WITHIN(postgres_does_what_a_file_does, 60)
+{
+    char dir[] = "/tmp/brass-pg-XXXXXX";
+    pg p = {.dir = dir, .port = free_port()};
+    br_status st = {0};
+    br_tstore *s;
+    t_proc r;
+    int code;
+
+    if (br_tstore_open(&s, "postgres://127.0.0.1:1/x", &st) == BR_E_UNSUPPORTED)
+        t_skip("built without libpq");
+    if (!t_have_program("psql"))
+        t_skip("no PostgreSQL here");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    code = pg_start(&p);
+    if (code == 0) {
+        keeps_tenants_and_their_keys(pg_db(&p));
+        refuses_what_is_wrong(pg_db(&p));
+        loses_nothing_when_killed(pg_db(&p), 2);
+        servers_share(pg_db(&p));
+        books_carry(pg_db(&p));
+        refuses_without_telling(&p);
+        outlives_the_database(&p);
+        pg_stop(&p);
+    }
+    t_exec(&r, (const char *[]){"rm", "-rf", dir, NULL}, NULL, 0);
+    if (code == 77)
+        t_skip("no PostgreSQL here");
+    ck_assert_int_eq(code, 0);
 }
