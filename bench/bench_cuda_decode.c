@@ -28,6 +28,9 @@ static const br_cu_shape shapes[] = {
      false, true, NULL},
     {"tiny-128-q8_0", BR_CU_Q8_0, 2, 512, 4, 1, 128, 1536, 600, 1e6f, 1e-6f,
      true, false, false, NULL},
+    /* a step's copies fit in the slots: the next step's pages come early */
+    {"tiny-ahead", BR_CU_BF16, 1, 512, 8, 1, 64, 512, 64, 1e4f, 1e-5f, false,
+     true, true, NULL},
     {"llama-3.2-1b", BR_CU_BF16, 16, 2048, 32, 8, 64, 8192, 128256, 5e5f, 1e-5f,
      false, true, true, NULL},
     {"qwen3-8b", BR_CU_BF16, 36, 4096, 32, 8, 128, 12288, 151936, 1e6f, 1e-6f,

@@ -311,24 +311,6 @@ lds32(u32 a)
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(r) : "r"(a));
     return r;
 }
-/* A number that one thread of the block counts up and another waits for. */
-BR_DEV u32
-lds_acquire(u32 a)
-{
-    u32 r;
-    asm volatile("ld.acquire.cta.shared.u32 %0, [%1];"
-                 : "=r"(r)
-                 : "r"(a)
-                 : "memory");
-    return r;
-}
-BR_DEV void
-sts_release(u32 a, u32 v)
-{
-    asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(a), "r"(v)
-                 : "memory");
-}
-
 /* ---- global memory that other blocks write ------------------------------ */
 BR_DEV u64
 ld_relaxed64(const u64 *p)
@@ -438,10 +420,12 @@ fence_mbar_init(void)
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
+/* As n arrivals. */
 BR_DEV void
-mbar_arrive(u32 bar_addr)
+mbar_arrive(u32 bar_addr, u32 n)
 {
-    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(bar_addr)
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0], %1;" ::"r"(bar_addr),
+                 "r"(n)
                  : "memory");
 }
 BR_DEV void

@@ -36,8 +36,8 @@ struct smem {
     u32 token, pos;
     u32 pages[2]; /* of this position and the one before */
     u32 pos0;     /* of this launch's first step */
-    u32 done;     /* steps of this launch whose TOKEN is through */
-    u64 unused;
+    u32 unused[3];
+    u64 done[2]; /* barriers of steps by step & 1: TOKEN is through */
 };
 static_assert(sizeof(struct smem) == BR_MK_SHARED, "host asks for this");
 
@@ -408,14 +408,13 @@ free_slot(u32 n)
 }
 
 /* Rows written two steps ago and before are there for copies of step s; the
- * one of the step before it is read otherwise (mega_attn.cuh). */
+ * one of the step before it is read otherwise (mega_attn.cuh). Steps take
+ * turns at two barriers: the same one's next round ends with step s itself. */
 BR_DEV void
 await_rows(u32 s)
 {
-#pragma unroll 1
-    for (u32 n = 0; lds_acquire(smem_of(&S->done)) + 1 < s; n++)
-        if (n / 64 > SPIN_LIMIT) /* shared memory: 64 times as quick */
-            give_up();
+    if (s >= 2)
+        mbar_wait(smem_of(&S->done[s & 1]), (s / 2 - 1) & 1);
     fence_copies();
 }
 
@@ -773,7 +772,7 @@ consume(struct worker *w, u32 first, u32 end, u32 n_steps)
                     args.tokens[(w->epoch - 1) % BR_MK_TOKENS] = token;
                 S->token = token;
                 S->pos++;
-                sts_release(smem_of(&S->done), at.y + 1);
+                mbar_arrive(smem_of(&S->done[at.y & 1]), 1);
                 copies_wait();
             }
             bar(1, BR_MK_THREADS);
@@ -797,10 +796,11 @@ decode(u32 first, u32 end, u32 n_steps)
     if (w.t == 0) {
         S->token = args.step->token;
         S->pos = S->pos0 = args.step->pos;
-        S->done = 0;
+        mbar_init(smem_of(&S->done[0]), 1);
+        mbar_init(smem_of(&S->done[1]), 1);
         for (u32 i = 0; i < F::SLOTS; i++) {
             mbar_init(smem_of(&S->full[i]), 1);
-            mbar_init(smem_of(&S->empty[i]), 1);
+            mbar_init(smem_of(&S->empty[i]), READERS);
         }
         fence_mbar_init();
         prepare_phase(&w, 0, first, 0, 0, args.step->epoch);

@@ -308,17 +308,6 @@ lds64(u32 a)
     return emu_load<u32x2>(dyn_shared() + a);
 }
 BR_DEV u32
-lds_acquire(u32 a)
-{
-    emu_yield();
-    return *(volatile u32 *)(dyn_shared() + a);
-}
-BR_DEV void
-sts_release(u32 a, u32 v)
-{
-    *(volatile u32 *)(dyn_shared() + a) = v;
-}
-BR_DEV u32
 lds32(u32 a)
 {
     return emu_load<u32>(dyn_shared() + a);
@@ -437,17 +426,18 @@ mbar_init(u32 a, u32 count)
     *emu_mbar_at(a) = {(u8)count, (u8)count, 0, 0, 0};
 }
 BR_DEV void
-mbar_arrive(u32 a)
+mbar_arrive(u32 a, u32 n)
 {
-    if (emu_mbar_at(a)->missing-- == 0)
+    if (emu_mbar_at(a)->missing < n)
         abort();
+    emu_mbar_at(a)->missing -= n;
     emu_mbar_settle(emu_mbar_at(a));
 }
 BR_DEV void
 mbar_expect(u32 a, u32 bytes)
 {
     emu_mbar_at(a)->bytes += (i32)bytes;
-    mbar_arrive(a);
+    mbar_arrive(a, 1);
 }
 BR_DEV bool
 mbar_try(u32 a, u32 parity)

@@ -3,7 +3,7 @@
  * The driver calls of src/drv/cuda/cuda_api.def over host memory; a launch runs
  * every thread as a fiber on the caller's thread, round robin, until all have
  * returned. A cooperative launch has all its blocks at once, any other one
- * block after another. Seven multiprocessors; a launch in which nobody can go
+ * block after another. Seven multiprocessors, or BR_EMU_SM; a launch in which nobody can go
  * on is reported and ends with "launch failed".
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
@@ -181,10 +181,18 @@ E(cuDeviceGetPCIBusId)(char *s, int n, int d)
 {
     return IGNORE(d), snprintf(s, (size_t)n, "emulated-%d", (int)getppid()), 0;
 }
+/* BR_EMU_SM: so many multiprocessors. */
+static int
+n_sm(void)
+{
+    const char *s = getenv("BR_EMU_SM");
+
+    return s ? atoi(s) : N_SM;
+}
 E(cuDeviceGetAttribute)(int *v, int a, int d)
 {
     IGNORE(d);
-    *v = a == 75 ? 9 : a == 76 ? 0 : a == 16 ? N_SM : a == 97 ? SHARED : 0;
+    *v = a == 75 ? 9 : a == 76 ? 0 : a == 16 ? n_sm() : a == 97 ? SHARED : 0;
     return 0;
 }
 E(cuDeviceTotalMem_v2)(size_t *n, int d)
