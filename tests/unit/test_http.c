@@ -233,19 +233,19 @@ TEST(http_holds_back_what_may_become_a_stop_string)
     sk k;
 
     sk_open(&k, &(sk_config){0});
-    /* The answer begins "liceBramble Mia apples". */
+    /* The answer begins " Biscuithelped ". */
     a = sk_ask(&k, "POST /v1/chat/completions", "",
                "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],"
                "\"temperature\":0,\"max_tokens\":9,\"stream\":true,"
-               "\"stop\":[\"eBramble Mi\",\"zzz\"]}");
-    ck_assert_str_eq(streamed_text(a.body), "lic");
+               "\"stop\":[\"cuithelp\",\"zzz\"]}");
+    ck_assert_str_eq(streamed_text(a.body), " Bis");
     ck_assert_ptr_nonnull(strstr(a.body, "\"finish_reason\":\"stop\""));
     a = sk_ask(&k, "POST /v1/messages", "",
                "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],"
                "\"temperature\":0,\"max_tokens\":9,"
-               "\"stop_sequences\":[\"zzz\",\"Mia\"]}");
-    ck_assert_ptr_nonnull(strstr(a.body, "\"text\":\"liceBramble \""));
-    ck_assert_ptr_nonnull(strstr(a.body, "\"stop_sequence\":\"Mia\""));
+               "\"stop_sequences\":[\"zzz\",\"helped\"]}");
+    ck_assert_ptr_nonnull(strstr(a.body, "\"text\":\" Biscuit\""));
+    ck_assert_ptr_nonnull(strstr(a.body, "\"stop_sequence\":\"helped\""));
     sk_close(&k);
 }
 

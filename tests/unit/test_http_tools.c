@@ -518,7 +518,7 @@ TEST(tools_in_responses)
     /* text and no calls: a message, when it begins */
     a = sk_ask(&k, "POST /v1/responses", "",
                "{\"input\":\"Hello\"," FLAT ",\"temperature\":0,"
-               "\"max_output_tokens\":4,\"stream\":true}");
+               "\"max_output_tokens\":1,\"stream\":true}");
     ck_assert_msg(strstr(a.body, "response.output_text.delta") &&
                       strstr(a.body, "event: response.incomplete"),
                   "%s", a.body);

@@ -6,7 +6,8 @@
  * A story is a plot (12 of them) over facts drawn from words.def: hero, friend,
  * home, weather, thing, places, feelings. The facts are kept, so questions have
  * one right answer. A talk is chat turns: greeting, a wish ("a story about a
- * shy owl"), the story, questions, another story, goodbye. Stories whose
+ * shy owl") or who lives somewhere, the story, questions, another story,
+ * goodbye. Stories whose
  * (plot, hero, name, friend) hash to 0 mod 16 go only to --eval: a plot there
  * was never seen in training. The same seed gives the same bytes.
  *
@@ -175,6 +176,108 @@ fmtq(char *buf, const char *fmt, ...)
     return buf;
 }
 
+/* ---- who is who ---------------------------------------------------------- */
+
+/* Everybody is asked for by the same words, so that only the animal tells them
+ * apart: where hero and friend had a wording each, the model learned the words,
+ * and where names were asked for seldom, it guessed. */
+static void
+ask_name(struct story *s, const struct who *w)
+{
+    static const char *const q[] = {
+        "what was the %s's name?", "what is the %s's name?",
+        "what is the name of the %s?", "what was the name of the %s?",
+        "what is the %s called?"};
+
+    ask(s, w->name, Q(pick(q), w->noun), "the %s's name was %s.", w->noun,
+        w->name);
+}
+
+static bool
+is_child(const struct who *w)
+{
+    return !strcmp(w->noun, "boy") || !strcmp(w->noun, "girl");
+}
+
+static void
+ask_kind(struct story *s, const struct who *w)
+{
+    if (chance(40))
+        ask(s, w->noun, Q("who %s %s?", chance(50) ? "is" : "was", w->name),
+            "%s was %s %s.", w->name, w->art, w->noun);
+    else
+        ask(s, w->noun, Q("what kind of animal is %s?", w->name),
+            is_child(w) ? "%s is not an animal. %s is %s %s."
+                        : "%s is an animal. %s is %s %s.",
+            w->name, w->name, w->art, w->noun);
+}
+
+static void
+ask_cast(struct story *s)
+{
+    const struct who *h = &s->hero, *p = &s->pal;
+    const struct who *a = chance(50) ? h : p, *b = a == h ? p : h;
+
+    for (int i = 0; i < 2; i++) {
+        ask_name(s, h);
+        ask_name(s, p);
+        ask_kind(s, i ? h : p);
+    }
+    ask(s, h->name,
+        Q(chance(50) ? "what is the hero's name?"
+                     : "who is the hero of the story?"),
+        "the hero is %s the %s.", h->name, h->noun);
+    ask(s, p->name,
+        Q(chance(50) ? "what was the friend's name?"
+                     : "who was the friend of %s?",
+          h->name),
+        "the friend was %s the %s.", p->name, p->noun);
+    ask(s, b->name,
+        Q(chance(50) ? "who is in the story?" : "who was in this story?"),
+        "%s the %s and %s the %s.", a->name, a->noun, b->name, b->noun);
+}
+
+/* Now and then a name brings its animal: "said Pip the fox". Not where the name
+ * is given (named Pip, My name is Pip), nor where the animal follows. */
+static void
+add_nouns(struct text *t, const struct who *w)
+{
+    static struct text old;
+    size_t len = strlen(w->name);
+    const char *from, *to;
+
+    old = *t;
+    t->n = 0;
+    for (from = old.s; (to = strstr(from, w->name)); from = to + len) {
+        const char *next = to + len;
+        bool given = to == old.s || (to > old.s + 2 && strchr("sd", to[-2]) &&
+                                     strchr("iea", to[-3]));
+        bool end = *next == '.' || *next == ',' ||
+                   (*next == ' ' && strncmp(next, " the ", 5) != 0);
+
+        put(t, "%.*s", (int)(next - from), from);
+        if (!given && to[-1] == ' ' && end && chance(14))
+            put(t, " the %s", w->noun);
+    }
+    put(t, "%s", from);
+}
+
+/* Closes with both, in either order. */
+static void
+of_whom(struct story *s)
+{
+    const struct who *a = chance(50) ? &s->hero : &s->pal;
+    const struct who *b = a == &s->hero ? &s->pal : &s->hero;
+
+    put(&s->text, " That was the story of ");
+    if (chance(70))
+        put(&s->text, "%s %s named %s and %s %s named %s.", a->art, a->noun,
+            a->name, b->art, b->noun, b->name);
+    else
+        put(&s->text, "%s the %s and %s the %s.", a->name, a->noun, b->name,
+            b->noun);
+}
+
 /* ---- parts that every story has ----------------------------------------- */
 
 static void
@@ -210,22 +313,12 @@ intro(struct story *s)
     put(t, " ");
     if (chance(30))
         put(t, "Everyone there liked %s. ", h->name);
-    ask(s, h->name,
-        Q(chance(50) ? "what was the %s's name?"
-                     : "what is the name of the %s?",
-          h->noun),
-        "the %s's name was %s.", h->noun, h->name);
     ask(s, h->noun,
         Q(chance(50) ? "who is the story about?" : "who is this story about?"),
         "it is about %s, %s %s %s.", h->name, art, h->trait, h->noun);
     ask(s, s->home.b,
         Q(chance(50) ? "where did %s live?" : "where was %s's home?", h->name),
         "%s lived %s %s.", h->name, s->home.a, s->home.b);
-    ask(s, h->noun, Q("what kind of animal is %s?", h->name),
-        !strcmp(h->noun, "boy") || !strcmp(h->noun, "girl")
-            ? "%s is not an animal. %s is %s %s."
-            : "%s is an animal. %s is %s %s.",
-        h->name, h->name, h->art, h->noun);
     if (h->coat[0])
         ask(s, h->coat, Q("what colour was %s?", h->name), "%s was %s.",
             h->name, h->coat);
@@ -234,8 +327,8 @@ intro(struct story *s)
 void
 one_day(struct story *s)
 {
-    put(&s->text, chance(50) ? "One %s %s, " : "It was a %s %s when ",
-        s->weather, s->time);
+    put(&s->text, chance(50) ? "One %s %s " : "On a %s %s ", s->weather,
+        s->time);
     ask(s, s->weather,
         Q(chance(50) ? "what was the weather like?" : "how was the weather?"),
         "it was a %s %s.", s->weather, s->time);
@@ -260,8 +353,6 @@ meet_pal(struct story *s, const char *doing)
             p->art, p->noun, p->name, doing);
         break;
     }
-    ask(s, p->name, Q("what was the %s's name?", p->noun),
-        "the %s's name was %s.", p->noun, p->name);
 }
 
 void
@@ -367,14 +458,18 @@ make_story(struct story *s, bool eval)
 static void
 tell(struct story *s)
 {
+    ask_cast(s);
     intro(s);
     plots[s->plot](s);
+    add_nouns(&s->text, &s->hero);
+    add_nouns(&s->text, &s->pal);
+    if (chance(30))
+        of_whom(s);
     ask_absent(s);
     ask(s, "Yes", Q("was there %s %s in the story?", s->hero.art, s->hero.noun),
         "yes, %s was %s %s.", s->hero.name, s->hero.art, s->hero.noun);
     cap(s->text.s);
-    /* "It was a sunny day when the ball was gone" and the like need no more;
-     * a sentence that begins with a place needs its capital. */
+    /* A sentence that begins with a place needs its capital. */
     for (size_t i = 0; i + 2 < s->text.n; i++)
         if ((s->text.s[i] == '.' || s->text.s[i] == '!') &&
             s->text.s[i + 1] == ' ')
@@ -387,6 +482,23 @@ static void
 turn(struct text *t, const char *who, const char *what)
 {
     put(t, "<|%s|>\n%s<|end|>\n", who, what);
+}
+
+/* Some people type "what was the fox's name", without capital and mark. */
+static void
+say(struct text *t, const char *what)
+{
+    char s[LINE_MAX_];
+    size_t n;
+
+    snprintf(s, sizeof s, "%s", what);
+    n = strlen(s);
+    if (chance(10)) {
+        s[0] = (char)tolower((unsigned char)s[0]);
+        if (n > 0 && ispunct((unsigned char)s[n - 1]))
+            s[n - 1] = '\0';
+    }
+    turn(t, "user", s);
 }
 
 /* How one asks for this story; says no more than the story keeps. */
@@ -446,7 +558,7 @@ small_talk(struct text *t)
                  "fox."}};
     const struct pair *p = &pick(talk);
 
-    turn(t, "user", p->a);
+    say(t, p->a);
     turn(t, "assistant", p->b);
 }
 
@@ -458,7 +570,7 @@ off_topic(struct text *t)
         "That is too hard for me. I can only tell little stories.",
         "I am sorry, I only know about my little stories."};
 
-    turn(t, "user", pick(unknown));
+    say(t, pick(unknown));
     turn(t, "assistant", pick(no));
 }
 
@@ -466,19 +578,67 @@ static void
 questions(struct text *t, struct story *s, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        const struct qa *x = &s->qa[below((size_t)s->n_qa)];
+        size_t from = chance(40) ? N_CAST : (size_t)s->n_qa;
+        const struct qa *x = &s->qa[below(from)];
         if (chance(6)) {
-            turn(t, "user",
-                 chance(50) ? "Tell it in short."
-                            : "What is the story about, in short?");
+            say(t, chance(50) ? "Tell it in short."
+                              : "What is the story about, in short?");
             turn(t, "assistant", s->gist);
         } else if (chance(6)) {
-            turn(t, "user", chance(50) ? "What happened next?" : "And then?");
+            say(t, chance(50) ? "What happened next?" : "And then?");
             turn(t, "assistant", s->next);
         } else {
-            turn(t, "user", x->q);
+            say(t, x->q);
             turn(t, "assistant", x->a);
         }
+    }
+}
+
+/* Who lives where: three to six with names, and then who is who. A story has
+ * two, so that half of all guesses are right; here a guess seldom is. */
+static void
+roll_call(struct text *t, struct story *s)
+{
+    enum { MOST = 6 };
+    static const char *const count[] = {"three", "four", "five", "six"};
+    const struct pair *at = &pick(homes);
+    unsigned n = 3 + below(MOST - 2);
+    struct who all[MOST];
+    char q[LINE_MAX_];
+    struct text line = {.n = 0};
+
+    s->n_qa = 0;
+    for (unsigned i = 0; i < n; i++) {
+        draw_who(&all[i], NULL);
+        for (unsigned k = 0; k < i; k++)
+            if (all[k].noun == all[i].noun || all[k].name == all[i].name) {
+                i--;
+                break;
+            }
+    }
+    for (unsigned i = 0; i < n; i++) {
+        put(&line, i == 0 ? "" : i + 1 < n ? ", " : " and ");
+        if (chance(33))
+            put(&line, "%s the %s", all[i].name, all[i].noun);
+        else
+            put(&line, "%s %s %s %s", all[i].art, all[i].noun,
+                chance(50) ? "named" : "called", all[i].name);
+        ask_name(s, &all[i]);
+        ask_name(s, &all[i]);
+        ask_kind(s, &all[i]);
+    }
+    ask(s, count[n - 3], Q("how many are there?"), "there are %s.",
+        count[n - 3]);
+    put(&line, " live %s %s.", at->a, at->b);
+    cap(line.s);
+    snprintf(q, sizeof q, "Who lives %s %s?", at->a, at->b);
+    say(t, q);
+    turn(t, "assistant", line.s);
+    for (unsigned i = 2 + below(5); i > 0; i--) {
+        const struct qa *x = &s->qa[below((size_t)s->n_qa)];
+
+        say(t, x->q);
+        turn(t, "assistant", x->a);
     }
 }
 
@@ -497,23 +657,27 @@ make_talk(struct text *t, struct story *s)
         small_talk(t);
     if (chance(8))
         off_topic(t);
+    if (chance(20)) {
+        roll_call(t, s);
+        stories--;
+    }
     for (unsigned i = 0; i < stories; i++) {
         make_story(s, false);
         tell(s);
         wish(s, w, sizeof w);
-        turn(t, "user", w);
+        say(t, w);
         turn(t, "assistant", s->text.s);
-        questions(t, s, below(7));
+        questions(t, s, 1 + below(6));
         if (chance(5))
             off_topic(t);
     }
     if (chance(30)) {
-        turn(t, "user", chance(50) ? "Thank you!" : "That was nice.");
+        say(t, chance(50) ? "Thank you!" : "That was nice.");
         turn(t, "assistant",
              chance(50) ? "You are welcome!" : "I am glad you liked it.");
     }
     if (chance(15)) {
-        turn(t, "user", chance(50) ? "Goodbye." : "Good night!");
+        say(t, chance(50) ? "Goodbye." : "Good night!");
         turn(t, "assistant",
              chance(50) ? "Goodbye! Come back soon."
                         : "Good night! Sleep well.");

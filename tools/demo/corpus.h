@@ -14,7 +14,8 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-enum { TEXT_MAX = 16384, QA_MAX = 24, LINE_MAX_ = 400 };
+/* The first N_CAST questions of a story are about who is in it. */
+enum { TEXT_MAX = 16384, QA_MAX = 32, LINE_MAX_ = 400, N_CAST = 9 };
 
 struct text {
     char s[TEXT_MAX];

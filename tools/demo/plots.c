@@ -7,6 +7,16 @@ static const char *const wandering[] = {
     "on the way home",   "sitting in the sun", "watching the clouds",
     "sweeping the path", "singing a song"};
 
+/* Where a house can stand and a race can pass. */
+static const struct pair outside[] = {{"beside the", "pond"},
+                                      {"near the", "mill"},
+                                      {"behind the", "barn"},
+                                      {"at the end of the", "path"},
+                                      {"by the", "gate"},
+                                      {"in the", "orchard"},
+                                      {"at the top of the", "hill"},
+                                      {"near the", "bridge"}};
+
 static void
 plot_lost(struct story *s)
 {
@@ -235,8 +245,6 @@ plot_stuck(struct story *s)
         "%s used the %s.", h->name, s->thing);
     ask(s, h->name, Q("who saved %s?", p->name), "%s the %s saved %s.", h->name,
         h->noun, p->name);
-    ask(s, p->name, Q("what was the %s's name?", p->noun),
-        "the %s's name was %s.", p->noun, p->name);
     snprintf(s->gist, sizeof s->gist,
              "%s the %s was stuck %s %s. %s the %s pulled %s out with a %s.",
              p->name, p->noun, s->found.a, s->found.b, h->name, h->noun, p->him,
@@ -341,6 +349,7 @@ plot_storm(struct story *s)
     struct text *t = &s->text;
 
     s->weather = chance(50) ? "windy" : "rainy";
+    s->found = pick(outside);
     s->start = "cold";
     s->end = chance(50) ? "thankful" : "safe";
     s->lesson =
@@ -417,8 +426,6 @@ plot_borrow(struct story *s)
         h->name, s->found.a, s->found.b);
     ask(s, "Yes", Q("did %s tell the truth?", h->name),
         "yes, %s told %s the truth.", h->name, p->name);
-    ask(s, p->name, Q("what was the %s's name?", p->noun),
-        "the %s's name was %s.", p->noun, p->name);
     snprintf(s->gist, sizeof s->gist,
              "%s the %s borrowed a %s from %s the %s and broke it. %s told the "
              "truth, and they mended it together.",
@@ -476,6 +483,7 @@ plot_race(struct story *s)
     const struct who *h = &s->hero, *p = &s->pal;
     struct text *t = &s->text;
 
+    s->found = pick(outside);
     s->start = "nervous";
     s->end = chance(50) ? "happy" : "proud";
     s->lesson = chance(50) ? "helping is better than winning"
@@ -502,8 +510,6 @@ plot_race(struct story *s)
         p->name, s->found.a, s->found.b);
     ask(s, h->name, Q("who helped %s?", p->name), "%s the %s helped %s.",
         h->name, h->noun, p->name);
-    ask(s, p->name, Q("what was the %s's name?", p->noun),
-        "the %s's name was %s.", p->noun, p->name);
     snprintf(
         s->gist, sizeof s->gist,
         "In a race %s the %s fell. %s the %s stopped to help, and both got "
@@ -520,6 +526,7 @@ plot_visit(struct story *s)
     const struct who *h = &s->hero, *p = &s->pal;
     struct text *t = &s->text;
 
+    s->found = pick(outside);
     s->start = "lonely";
     s->end = chance(50) ? "happy" : "cheerful";
     s->lesson = chance(50) ? "a friendly word opens every door"
@@ -530,8 +537,7 @@ plot_visit(struct story *s)
     put(t, "It was %s %s named %s. ", p->art, p->noun, p->name);
     put(t, "%s wanted to say hello but did not dare. ", h->name);
     put(t, "Then %s had an idea and brought some %s. ", h->name, s->food);
-    put(t, "\"Welcome!\" said %s. \"These %s are for you.\" ", h->name,
-        s->food);
+    put(t, "\"Welcome!\" said %s. \"I made %s for you.\" ", h->name, s->food);
     put(t, "%s was so pleased, and showed %s %s %s %s. ", p->name, h->name,
         article(s->colour), s->colour, s->thing);
     put(t, "They played with it all day long. ");
@@ -546,8 +552,6 @@ plot_visit(struct story *s)
         h->name, s->food);
     ask(s, s->thing, Q("what did they play with?"),
         "they played with %s %s %s.", article(s->colour), s->colour, s->thing);
-    ask(s, p->name, Q("what was the %s's name?", p->noun),
-        "the %s's name was %s.", p->noun, p->name);
     snprintf(
         s->gist, sizeof s->gist,
         "%s the %s was lonely. %s the %s moved in, %s brought %s, and they "

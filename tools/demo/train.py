@@ -410,6 +410,13 @@ def judge(model, tok, exe, tokens, log, out):
                                  for e, qa in cases], 48)
     right = [qa["key"].lower() in a.lower() for (_, qa), a in zip(cases, got)]
     exact = [qa["a"].strip() == a.strip() for (_, qa), a in zip(cases, got)]
+    who = [(e, qa) for e in ev[:100] for qa in e["qa"]
+           if "'s name was" in qa["a"]]
+    said, _ = answer(model, tok, [prompt([("user", e["wish"]),
+                                          ("assistant", e["story"]),
+                                          ("user", qa["q"])])
+                                  for e, qa in who], 16)
+    named = sum(qa["key"] in a for (_, qa), a in zip(who, said))
     wishes = [e["wish"] for e in ev[:49]] + ["Tell me a story about a fox."]
     tales, stopped = answer(model, tok, [prompt([("user", w)]) for w in wishes],
                             320, temp=0.7)
@@ -426,6 +433,7 @@ def judge(model, tok, exe, tokens, log, out):
               "perplexity_unseen": math.exp(nll / count),
               "questions": len(cases), "right": sum(right),
               "word_for_word": sum(exact),
+              "names": len(who), "names_right": named,
               "stories_that_stop": sum(stopped), "stories": len(tales)}
     with open(os.path.join(out, "report.json"), "w") as f:
         json.dump(report, f, indent=2)
