@@ -151,6 +151,8 @@ void br_str_putc(br_str *s, char c);
 void br_str_printf(br_str *s, const char *fmt, ...) BR_PRINTF(2, 3);
 void br_str_vprintf(br_str *s, const char *fmt, va_list ap) BR_PRINTF(2, 0);
 const char *br_str_z(br_str *s); /* never NULL: "" when empty */
+/* In base64, with padding. */
+void br_str_put_base64(br_str *s, const void *p, size_t n);
 void br_str_clear(br_str *s);
 void br_str_fini(br_str *s);
 

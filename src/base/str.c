@@ -83,6 +83,26 @@ br_str_printf(br_str *s, const char *fmt, ...)
     va_end(ap);
 }
 
+void
+br_str_put_base64(br_str *s, const void *p, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop"
+                                 "qrstuvwxyz0123456789+/";
+    const uint8_t *in = p;
+
+    for (size_t i = 0; i < n; i += 3) {
+        size_t k = BR_MIN(n - i, (size_t)3);
+        uint32_t v = (uint32_t)in[i] << 16;
+        char four[4] = {0, 0, '=', '='};
+
+        v |= k > 1 ? (uint32_t)in[i + 1] << 8 : 0;
+        v |= k > 2 ? in[i + 2] : 0;
+        for (size_t j = 0; j <= k; j++)
+            four[j] = digits[v >> (18 - 6 * j) & 63];
+        br_str_put(s, four, 4);
+    }
+}
+
 const char *
 br_str_z(br_str *s)
 {

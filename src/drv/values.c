@@ -285,6 +285,8 @@ find_lives(br_values *r)
         const br_ir_node *n = &g->nodes[i];
         bool want = n->op == BR_IR_LM_HEAD;
 
+        if (want)
+            r->hidden = n->bind[0].value;
         for (int b = 0; b < n->n_in + n->n_out; b++) {
             br_value_mem *v;
 
@@ -301,6 +303,8 @@ find_lives(br_values *r)
             want = want || v->want;
         }
     }
+    if (r->hidden != BR_IR_NONE)
+        r->at[r->hidden].last = g->n_nodes;
 }
 
 typedef struct free_buffer {
@@ -401,7 +405,7 @@ br_code
 br_values_bind(br_values *v, br_arena *arena, const br_model *m, const br_ir *g,
                br_status *st)
 {
-    *v = (br_values){.m = m, .g = g, .apart = 1};
+    *v = (br_values){.m = m, .g = g, .apart = 1, .hidden = BR_IR_NONE};
     v->at = br_arena_new(arena, br_value_mem, g->n_values + 1);
     if (!v->at)
         return no_memory(st);
@@ -425,6 +429,12 @@ br_values_place(br_values *v, br_arena *arena, const br_values_config *c,
     br_vec_fini(&list);
     br_free(has);
     return code;
+}
+
+const float *
+br_values_hidden(const br_values *v)
+{
+    return v->hidden == BR_IR_NONE ? NULL : v->at[v->hidden].p;
 }
 
 void

@@ -39,6 +39,7 @@ typedef struct br_values {
     br_state_plan plan;
     br_value_mem *at; /* [n_values of the graph] */
     uint32_t logits;  /* step.logits */
+    uint32_t hidden;  /* what LM_HEAD reads; there until the next step */
     int64_t widest;   /* columns of any row or matrix, at least 512 */
     int64_t apart;    /* columns of the widest binding that stands apart */
 } br_values;
@@ -61,6 +62,10 @@ br_code br_values_bind(br_values *v, br_arena *arena, const br_model *m,
 br_code br_values_place(br_values *v, br_arena *arena,
                         const br_values_config *c, br_status *st) BR_MUST_USE;
 void br_values_fini(br_values *v);
+
+/* What LM_HEAD read in the latest step, [its rows][n_embd]; NULL: a graph
+ * without one. */
+const float *br_values_hidden(const br_values *v);
 
 /* Columns of a row that stand together in memory. */
 bool br_bind_together(const br_ir_bind *b);

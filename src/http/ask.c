@@ -222,6 +222,15 @@ read_include(br_ask *a, const br_json *v, const char *name, br_status *st)
 }
 
 static br_code
+read_encoding(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    a->base64 = v->kind == BR_J_STR && strcmp(v->s, "base64") == 0;
+    if (!a->base64 && (v->kind != BR_J_STR || strcmp(v->s, "float") != 0))
+        return br_fail(st, BR_E_USAGE, "%s: must be float or base64", name);
+    return BR_OK;
+}
+
+static br_code
 read_text_logprobs(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
     int64_t n;
@@ -259,6 +268,7 @@ enum {
     K = BR_API_COUNT,
     R = BR_API_RESPONSES,
     P = BR_API_TEMPLATE,
+    E = BR_API_EMBED,
 };
 
 /* clang-format off */
@@ -361,7 +371,7 @@ find(br_api api, const char *name)
 static br_code
 check_whole(br_ask *a, br_status *st)
 {
-    bool text = a->api == BR_API_TEXT;
+    bool text = a->api == BR_API_TEXT, embed = a->api == BR_API_EMBED;
 
     if (a->sample.n_logprobs && !a->sample.logprobs) {
         a->param = "top_logprobs";
@@ -399,10 +409,10 @@ check_whole(br_ask *a, br_status *st)
         a->param = "max_tokens";
         return br_fail(st, BR_E_USAGE, "max_tokens: missing");
     }
-    if (text ? !a->prompts.n : !a->messages.n) {
-        a->param = text                         ? "prompt"
-                   : a->api == BR_API_RESPONSES ? "input"
-                                                : "messages";
+    if (text || embed ? !a->prompts.n : !a->messages.n) {
+        a->param = text                                  ? "prompt"
+                   : embed || a->api == BR_API_RESPONSES ? "input"
+                                                         : "messages";
         return br_fail(st, BR_E_USAGE, "%s: missing or empty", a->param);
     }
     if (text && (int64_t)a->prompts.n * a->n > BR_ASK_MAX_CHOICES) {

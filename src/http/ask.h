@@ -17,6 +17,7 @@
 enum {
     BR_ASK_MAX_CHOICES = 128,
     BR_ASK_MAX_PROMPTS = 128,
+    BR_ASK_MAX_INPUTS = 2048, /* of /v1/embeddings */
     BR_ASK_MAX_STOPS = 16,
     BR_ASK_MAX_VARS = 16,    /* of the template */
     BR_ASK_TREE_FACTOR = 24, /* bytes of a JSON tree for one of its text */
@@ -30,6 +31,7 @@ typedef enum br_api {
     BR_API_COUNT = 8,      /* /v1/messages/count_tokens */
     BR_API_RESPONSES = 16, /* /v1/responses */
     BR_API_TEMPLATE = 32,  /* /apply-template */
+    BR_API_EMBED = 64,     /* /v1/embeddings */
 } br_api;
 
 typedef struct br_ask_message {
@@ -61,6 +63,8 @@ typedef struct br_ask {
     bool tool_choice_said, serial; /* serial: one call at most */
     br_str grammar; /* what the answer has to be one of; empty: any text */
     int64_t n, max_tokens; /* max_tokens negative: as many as fit */
+    bool base64;           /* embeddings, of so many numbers (0: all) */
+    int32_t dimensions;
     const char **stop;
     size_t n_stop;
     const int32_t *stop_tokens;

@@ -202,16 +202,18 @@ br_ask_system(br_ask *a, const br_json *v, const char *name, br_status *st)
 /* ---- prompts ------------------------------------------------------------- */
 
 static br_code
-add_prompt(br_ask *a, br_ask_prompt p, br_status *st)
+add_prompt(br_ask *a, const char *name, br_ask_prompt p, br_status *st)
 {
-    if (a->prompts.n == BR_ASK_MAX_PROMPTS)
-        return br_fail(st, BR_E_USAGE, "prompt: over %d prompts",
-                       BR_ASK_MAX_PROMPTS);
+    size_t most =
+        a->api == BR_API_EMBED ? BR_ASK_MAX_INPUTS : BR_ASK_MAX_PROMPTS;
+
+    if (a->prompts.n == most)
+        return br_fail(st, BR_E_USAGE, "%s: over %zu texts", name, most);
     return br_vec_push(&a->prompts, p) ? BR_OK : oom(st);
 }
 
 static br_code
-add_tokens(br_ask *a, const br_json *list, br_status *st)
+add_tokens(br_ask *a, const char *name, const br_json *list, br_status *st)
 {
     int32_t *ids = br_arena_new(&a->arena, int32_t, list->n + 1);
     size_t n = 0;
@@ -220,10 +222,12 @@ add_tokens(br_ask *a, const br_json *list, br_status *st)
         return oom(st);
     for (const br_json *e = list->child; e; e = e->next) {
         if (e->kind != BR_J_INT || e->i < 0 || e->i > INT32_MAX)
-            return br_fail(st, BR_E_USAGE, "prompt: token %zu is not an id", n);
+            return br_fail(st, BR_E_USAGE, "%s: token %zu is not an id", name,
+                           n);
         ids[n++] = (int32_t)e->i;
     }
-    return add_prompt(a, (br_ask_prompt){.tokens = ids, .n_tokens = n}, st);
+    return add_prompt(a, name, (br_ask_prompt){.tokens = ids, .n_tokens = n},
+                      st);
 }
 
 /* "text", ["text", ...], [1, 2, ...] or [[1, 2], ...] */
@@ -231,18 +235,19 @@ br_code
 br_ask_prompts(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
     if (v->kind == BR_J_STR)
-        return add_prompt(a, (br_ask_prompt){.text = {v->s, v->n}}, st);
+        return add_prompt(a, name, (br_ask_prompt){.text = {v->s, v->n}}, st);
     if (v->kind != BR_J_ARR)
         return br_fail(st, BR_E_USAGE,
                        "%s: must be a string, token ids, or a list of those",
                        name);
     if (v->child && v->child->kind == BR_J_INT)
-        return add_tokens(a, v, st);
+        return add_tokens(a, name, v, st);
     for (const br_json *e = v->child; e; e = e->next) {
         if (e->kind == BR_J_STR)
-            BR_TRY(add_prompt(a, (br_ask_prompt){.text = {e->s, e->n}}, st));
+            BR_TRY(
+                add_prompt(a, name, (br_ask_prompt){.text = {e->s, e->n}}, st));
         else if (e->kind == BR_J_ARR)
-            BR_TRY(add_tokens(a, e, st));
+            BR_TRY(add_tokens(a, name, e, st));
         else
             return br_fail(st, BR_E_USAGE, "%s: %s among prompts", name,
                            br_json_kind_name(e->kind));

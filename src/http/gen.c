@@ -11,6 +11,7 @@
 enum {
     /* Waiting at a slow client's door: more, and its slots make no tokens. */
     HOLD_BYTES = 64 << 10,
+    WAVE = 16, /* texts of one request that wait for their embeddings */
     TAIL = 32, /* tokens of a prompt in which the mark of a thought stands */
 };
 #define KEEP_ALIVE_NS INT64_C(15000000000)
@@ -149,6 +150,8 @@ cancel(br_gen *g)
             br_engine_cancel(g->model->m.engine, g->choices[i].id);
 }
 
+static br_code begin_choice(br_gen *g, br_choice *c, br_status *st);
+
 static void
 hold(br_gen *g, bool held)
 {
@@ -218,7 +221,9 @@ error_of(const br_choice *c)
     case BR_FINISH_CANCELLED:
         e = (br_error){.status = 503, .msg = "the server is shutting down"};
         break;
-    default: e.status = br_code_http(c->code); break;
+    default:
+        e.status = c->code == BR_E_LIMIT ? 400 : br_code_http(c->code);
+        break;
     }
     return e;
 }
@@ -379,6 +384,23 @@ on_text(br_choice *c, br_text t, bool last)
         g->h->scratch.oom = true;
 }
 
+/* The next text of many, when one has its embedding. */
+static void
+begin_next(br_gen *g)
+{
+    br_choice *c = &g->choices[g->n_begun];
+    br_status st = {0};
+
+    if (g->n_begun == g->n_choices || !g->c || g->failed ||
+        begin_choice(g, c, &st) == BR_OK)
+        return;
+    c->usage.finish = BR_FINISH_FAILED;
+    c->code = st.code;
+    snprintf(c->error, sizeof c->error, "%.150s", st.msg);
+    g->n_begun = g->n_choices;
+    cancel(g);
+}
+
 static void
 on_end(br_choice *c, const br_output *o)
 {
@@ -399,6 +421,12 @@ on_end(br_choice *c, const br_output *o)
         strcmp(br_finish_openai(c->usage.finish), "error") != 0)
         g->wire->end(g, c, &g->h->scratch);
     g->n_open--;
+    if (o->embedding) {
+        br_str_put(&c->text, (const char *)o->embedding,
+                   o->n_embedding * sizeof *o->embedding);
+        g->failed |= c->text.oom;
+        begin_next(g);
+    }
 }
 
 static void
@@ -516,8 +544,8 @@ prompt_tokens(br_gen *g, size_t i, br_status *st)
                              BR_TOK_ADD_SPECIAL, &h->ids, st);
     for (size_t k = 0; k < p->n_tokens; k++) {
         if (p->tokens[k] >= br_tok_count(h->model->m.tok))
-            return br_fail(st, BR_E_USAGE, "prompt: %d is no token",
-                           p->tokens[k]);
+            return br_fail(st, BR_E_USAGE, "%s: %d is no token",
+                           g->wire->embeds ? "input" : "prompt", p->tokens[k]);
         if (!br_vec_push(&h->ids, p->tokens[k]))
             return br_fail(st, BR_E_OOM, "out of memory");
     }
@@ -616,6 +644,7 @@ submit(br_gen *g, br_choice *c, br_status *st)
     d.stop_tokens = a->stop_tokens;
     d.n_stop_tokens = a->n_stop_tokens;
     d.ignore_eog = a->ignore_eog;
+    d.embed = g->wire->embeds;
     d.deadline_ns = g->deadline_ns;
     d.output = on_output;
     d.ctx = c;
@@ -643,21 +672,46 @@ submit(br_gen *g, br_choice *c, br_status *st)
     return BR_OK;
 }
 
+/* Choices in turn: those of one prompt follow each other. */
 static br_code
-submit_all(br_gen *g, br_status *st)
+begin_choice(br_gen *g, br_choice *c, br_status *st)
 {
     uint32_t n = (uint32_t)g->ask.n;
 
-    for (uint32_t i = 0; i < g->n_choices; i++) {
-        if (i % n == 0) {
-            BR_TRY(prompt_tokens(g, i / n, st));
-            if (!g->h->ids.n)
-                return br_fail(st, BR_E_USAGE, "prompt: it has no tokens");
-            g->n_prompt += (uint32_t)g->h->ids.n;
-        }
-        BR_TRY(echo_prompt(g, &g->choices[i], st));
-        BR_TRY(submit(g, &g->choices[i], st));
+    g->n_begun++;
+    if (c->index % n == 0) {
+        BR_TRY(prompt_tokens(g, c->index / n, st));
+        if (!g->h->ids.n)
+            return br_fail(st, BR_E_USAGE, "%s: it has no tokens",
+                           g->wire->embeds ? "input" : "prompt");
+        g->n_prompt += (uint32_t)g->h->ids.n;
     }
+    BR_TRY(echo_prompt(g, c, st));
+    return submit(g, c, st);
+}
+
+static br_code
+submit_all(br_gen *g, br_status *st)
+{
+    uint32_t n = g->wire->embeds ? WAVE : UINT32_MAX;
+
+    while (g->n_begun < BR_MIN(n, g->n_choices))
+        BR_TRY(begin_choice(g, &g->choices[g->n_begun], st));
+    return BR_OK;
+}
+
+static br_code
+check_embed(const br_gen *g, br_ask *a, br_status *st)
+{
+    uint32_t n = br_engine_n_embd(g->model->m.engine);
+
+    a->param = n ? "dimensions" : "model";
+    if (!n)
+        return br_fail(st, BR_E_USAGE, "model: it makes no embeddings");
+    if ((uint32_t)a->dimensions > n)
+        return br_fail(st, BR_E_USAGE,
+                       "dimensions: the model's embeddings have %u", n);
+    a->param = NULL;
     return BR_OK;
 }
 
@@ -687,6 +741,8 @@ check_ask(br_gen *g, br_ask *a, br_status *st)
     const br_http_model *m = &g->model->m;
 
     BR_TRY(read_deadline(g, st));
+    if (g->wire->embeds)
+        BR_TRY(check_embed(g, a, st));
     if (!a->seeded)
         br_os_random(&a->sample.seed, sizeof a->sample.seed);
     g->think = m->chat && g->wire->thought ? br_chat_think(m->chat) : NULL;
@@ -815,6 +871,12 @@ void
 br_on_responses(br_http *h, br_http_conn *c)
 {
     br_gen_start(h, c, &br_wire_responses);
+}
+
+void
+br_on_embeddings(br_http *h, br_http_conn *c)
+{
+    br_gen_start(h, c, &br_wire_embed);
 }
 
 /* The first request makes it a WebSocket; messages are the others. */

@@ -58,6 +58,7 @@ struct br_gen {
     uint32_t n_prompt;           /* tokens, each prompt once */
     uint32_t lp_row;   /* logprobs of a token: chosen and alternatives */
     uint32_t n_open;   /* choices that wait for their END */
+    uint32_t n_begun;  /* that were submitted */
     uint32_t sequence; /* of events, where the API counts them */
     bool held, failed;
     uint8_t block;     /* what is open, where the API has blocks; 0: none */
@@ -86,12 +87,13 @@ struct br_wire {
     void (*whole)(br_gen *g, br_str *out); /* the answer as one document */
     /* each event of the engine, before what is made of it; or NULL */
     void (*event)(br_gen *g, br_choice *c, const br_output *o, br_str *out);
+    bool embeds;     /* choices are embeddings: text has their floats */
     bool streams;    /* there are no documents */
     bool keeps_text; /* streams repeat the whole text at their end */
 };
 
 extern const br_wire br_wire_chat, br_wire_text, br_wire_messages,
-    br_wire_responses, br_wire_ws;
+    br_wire_responses, br_wire_ws, br_wire_embed;
 
 /* Reads, submits and begins to answer. */
 void br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire);

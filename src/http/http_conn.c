@@ -287,7 +287,6 @@ br_http_upgrade(br_http_conn *c)
 {
     br_text key = br_http_header_of(&c->in, "sec-websocket-key");
     br_text version = br_http_header_of(&c->in, "sec-websocket-version");
-    char accept[BR_WS_ACCEPT + 1];
 
     if (c->over || c->in.minor != 1 || key.n != 24 ||
         !br_text_is(version, "13") ||
@@ -298,11 +297,11 @@ br_http_upgrade(br_http_conn *c)
     if (!c->ws)
         return false;
     c->ws->max_message = c->loop->limits.body_bytes;
-    br_ws_accept(key, accept);
-    br_str_printf(&c->out,
-                  "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
-                  "Connection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",
-                  accept);
+    br_str_puts(&c->out,
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+                "Connection: Upgrade\r\nSec-WebSocket-Accept: ");
+    br_ws_accept(key, &c->out);
+    br_str_puts(&c->out, "\r\n\r\n");
     c->status = 101;
     c->keep = true;
     c->state = BR_CONN_SENDING;

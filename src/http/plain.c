@@ -60,19 +60,13 @@ br_on_models(br_http *h, br_http_conn *c)
         br_str_printf(&out,
                       ",\"object\":\"model\",\"created\":%lld,\"owned_by\":"
                       "\"brass\",\"max_model_len\":%u,\"tier\":\"%s\","
-                      "\"vocab\":%d,\"chat\":%s}",
+                      "\"vocab\":%d,\"chat\":%s,\"embedding\":%u}",
                       (long long)h->created, m->m.n_ctx, m->m.tier,
-                      br_tok_count(m->m.tok), m->m.chat ? "true" : "false");
+                      br_tok_count(m->m.tok), m->m.chat ? "true" : "false",
+                      br_engine_n_embd(m->m.engine));
     }
     br_str_puts(&out, "]}");
     br_reply_json(h, c, &out);
-}
-
-void
-br_on_embeddings(br_http *h, br_http_conn *c)
-{
-    br_reply_error(h, c, 400, "model",
-                   "model: embeddings are not supported by this model");
 }
 
 /* ---- the live state, for the user interface ------------------------------ */

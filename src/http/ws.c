@@ -235,14 +235,12 @@ sha1_block(uint32_t h[5], const uint8_t *p)
 }
 
 void
-br_ws_accept(br_text key, char out[BR_WS_ACCEPT + 1])
+br_ws_accept(br_text key, br_str *out)
 {
     static const char salt[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop"
-                                 "qrstuvwxyz0123456789+/";
     uint32_t h[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476,
                      0xc3d2e1f0};
-    uint8_t text[128] = {0}, d[21] = {0};
+    uint8_t text[128] = {0}, d[20];
     size_t n = BR_MIN(key.n, (size_t)24), bits;
 
     memcpy(text, key.p, n);
@@ -257,13 +255,5 @@ br_ws_accept(br_text key, char out[BR_WS_ACCEPT + 1])
         sha1_block(h, text + i);
     for (int i = 0; i < 20; i++)
         d[i] = (uint8_t)(h[i / 4] >> (24 - 8 * (i % 4)));
-    for (int i = 0; i < 7; i++) {
-        uint32_t v = (uint32_t)d[3 * i] << 16 | (uint32_t)d[3 * i + 1] << 8 |
-                     d[3 * i + 2];
-
-        for (int j = 0; j < 4; j++)
-            out[4 * i + j] = digits[v >> (18 - 6 * j) & 63];
-    }
-    out[27] = '=';
-    out[28] = 0;
+    br_str_put_base64(out, d, sizeof d);
 }

@@ -50,6 +50,6 @@ void br_ws_fini(br_ws *w);
 void br_ws_put(br_str *out, uint8_t opcode, const void *p, size_t n);
 void br_ws_put_close(br_str *out, uint16_t code, const char *why);
 /* The answer to Sec-WebSocket-Key. */
-void br_ws_accept(br_text key, char out[BR_WS_ACCEPT + 1]);
+void br_ws_accept(br_text key, br_str *out);
 
 #endif

@@ -60,7 +60,7 @@ copy(br_arena *a, const void *p, size_t n, size_t size, bool *ok)
 }
 
 static bool
-copy_desc(request *r, const br_request_desc *d)
+copy_desc(const br_engine *e, request *r, const br_request_desc *d)
 {
     br_request_desc *to = &r->d;
     const char **stop = br_arena_new(&r->mem, const char *, d->n_stop + 1);
@@ -87,6 +87,12 @@ copy_desc(request *r, const br_request_desc *d)
             br_arena_new(&r->mem, br_logprob, 1 + (size_t)d->sample.n_logprobs);
     if (d->sample.logprobs && !r->report)
         return false;
+    if (d->embed) {
+        r->sum = br_arena_new(&r->mem, double, e->lm->n_embd);
+        r->embedding = br_arena_new(&r->mem, float, e->lm->n_embd);
+        if (!r->sum || !r->embedding)
+            return false;
+    }
     memcpy(r->tokens, d->tokens, d->n_tokens * sizeof *d->tokens);
     to->tokens = r->tokens;
     return true;
@@ -107,6 +113,8 @@ check_tokens(const br_engine *e, const br_request_desc *d, br_status *st)
             return br_fail(st, BR_E_USAGE,
                            "prompt token %zu: %d is not below %d", i,
                            d->tokens[i], e->lm->n_vocab);
+    if (d->embed && !br_engine_n_embd(e))
+        return br_fail(st, BR_E_UNSUPPORTED, "the model makes no embeddings");
     if (d->n_stop_tokens > BR_ENGINE_MAX_STOP_TOKENS)
         return br_fail(st, BR_E_LIMIT, "stop: %zu tokens, at most %d",
                        d->n_stop_tokens, BR_ENGINE_MAX_STOP_TOKENS);
@@ -150,10 +158,12 @@ make_request(const br_engine *e, const br_request_desc *d, uint32_t ctx)
     br_arena_init(&r->mem, 0);
     r->n_prompt = r->n_tokens = (uint32_t)d->n_tokens;
     r->n_max = ctx;
-    if (d->max_tokens >= 0 && d->max_tokens < (int64_t)(ctx - r->n_prompt))
+    if (d->embed)
+        r->n_max = r->n_prompt;
+    else if (d->max_tokens >= 0 && d->max_tokens < (int64_t)(ctx - r->n_prompt))
         r->n_max = r->n_prompt + (uint32_t)d->max_tokens;
-    if (!copy_desc(r, d) || !br_textout_init(&r->text, e->c.tok, r->d.stop,
-                                             d->n_stop, d->show_special)) {
+    if (!copy_desc(e, r, d) || !br_textout_init(&r->text, e->c.tok, r->d.stop,
+                                                d->n_stop, d->show_special)) {
         request_free(r);
         return NULL;
     }
@@ -296,6 +306,12 @@ br_engine_hold(br_engine *e, br_request_id id, bool held)
 }
 
 uint32_t
+br_engine_n_embd(const br_engine *e)
+{
+    return e->lm->hidden ? e->lm->n_embd : 0;
+}
+
+uint32_t
 br_engine_retry_ms(br_engine *e)
 {
     int64_t ms;
@@ -309,7 +325,7 @@ br_engine_retry_ms(br_engine *e)
 /* ---- the drainer --------------------------------------------------------- */
 
 static void
-give(const out_rec *rec)
+give(const br_engine *e, const out_rec *rec)
 {
     const br_logprob *lp = (const br_logprob *)(const void *)(rec + 1);
     const request *r = rec->r;
@@ -323,6 +339,10 @@ give(const out_rec *rec)
 
     if (o.kind == BR_OUTPUT_END) {
         o.usage = &r->usage;
+        if (r->embedding && o.usage->finish == BR_FINISH_LENGTH) {
+            o.embedding = r->embedding;
+            o.n_embedding = e->lm->n_embd;
+        }
         o.code = r->error.code;
         o.error = r->error.msg;
     }
@@ -359,7 +379,7 @@ br_engine_drain(br_engine *e, size_t max)
             break;
         }
         over = rec->kind == BR_OUTPUT_END ? rec->r : NULL;
-        give(rec);
+        give(e, rec);
         br_ring_pop(&e->ring);
         if (over)
             br_engine_forget(e, over);

@@ -88,9 +88,11 @@ typedef struct br_output {
      * waits. END brings what was held back. */
     br_text text;
     const br_logprob *logprobs; /* the chosen one first, then the best */
-    const br_usage *usage;      /* END */
-    br_code code;               /* END of FAILED */
-    const char *error;          /* END of FAILED, else "" */
+    const float *embedding;     /* END of one that asked for it, or NULL */
+    uint32_t n_embedding;
+    const br_usage *usage; /* END */
+    br_code code;          /* END of FAILED */
+    const char *error;     /* END of FAILED, else "" */
 } br_output;
 /* In the drainer's thread. May call submit, cancel and hold. */
 typedef void (*br_output_fn)(void *ctx, const br_output *o);
@@ -110,6 +112,7 @@ typedef struct br_request_desc {
     const int32_t *stop_tokens;
     size_t n_stop_tokens;
     bool ignore_eog, show_special;
+    bool embed;          /* the prompt's embedding, of length 1; no answer */
     bool digest;         /* of the logits: costs a pass over each row */
     int64_t deadline_ns; /* br_now_ns() at which it is no longer wanted; 0 */
     br_logit_hook hook;
@@ -125,6 +128,8 @@ br_request_desc br_request_defaults(void);
  * QUOTA and BUSY ask br_engine_retry_ms. Unless OK, output is never called. */
 br_code br_engine_submit(br_engine *e, const br_request_desc *d,
                          br_request_id *id, br_status *st) BR_MUST_USE;
+/* Numbers of an embedding; 0: the model makes none. */
+uint32_t br_engine_n_embd(const br_engine *e);
 /* Any thread. The slot is free within one step; END says CANCELLED. */
 void br_engine_cancel(br_engine *e, br_request_id id);
 /* Any thread. True: makes no more tokens until false, or TOO_SLOW. */

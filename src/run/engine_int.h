@@ -24,6 +24,8 @@ typedef struct request {
     br_text piece;      /* of text: what the next record brings */
     br_logprob *report; /* [1 + n_logprobs] of the latest token */
     uint32_t n_report;
+    double *sum; /* [n_embd] of its rows so far; NULL: wants no embedding */
+    float *embedding;
     atomic_bool cancel, held;
     uint32_t slot, live_at;
     bool unsent;  /* its latest token is not in the ring yet */

@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- the way in ---------------------------------------------------------- */
@@ -76,6 +77,8 @@ begin(br_engine *e, request *r)
     r->n_max = BR_MIN(r->n_max, most);
     br_sched_add(e->sched, (uint32_t)r->id, r->d.tenant, r->tokens,
                  BR_MIN(r->n_prompt, most), r->n_max);
+    if (r->sum && e->lm->pooling != BR_POOLING_LAST)
+        br_sched_whole(e->sched, (uint32_t)r->id);
     if (r->n_prompt < most)
         return;
     (void)br_fail(&st, BR_E_LIMIT,
@@ -174,6 +177,8 @@ begin_slot(br_engine *e, const br_sched_op *op)
     const br_lm *lm = e->lm;
 
     r->slot = op->slot;
+    if (r->sum)
+        memset(r->sum, 0, lm->n_embd * sizeof *r->sum);
     if (!r->admitted_ns)
         first_slot(e, r);
     br_trace_event_put(
@@ -273,6 +278,41 @@ sample(br_engine *e, request *r, float *logits)
         e, r, br_tok_is_eog(e->c.tok, id) ? BR_FINISH_EOG : BR_FINISH_STOP);
 }
 
+/* Row t of the step, in the order of positions: the same bits however the
+ * prompt was cut. */
+static void
+pool(br_engine *e, request *r, const br_step *s, uint32_t t)
+{
+    uint32_t n = e->lm->n_embd;
+    const float *x = e->lm->hidden(e->lm->ctx) + (size_t)t * n;
+    bool all = e->lm->pooling == BR_POOLING_MEAN;
+
+    if (all || (e->lm->pooling == BR_POOLING_CLS ? s->position[t] == 0
+                                                 : s->want[t] != 0))
+        for (uint32_t i = 0; i < n; i++)
+            r->sum[i] += (double)x[i];
+}
+
+static void
+embedded(br_engine *e, request *r)
+{
+    uint32_t n = e->lm->n_embd;
+    br_status st = {0};
+    double square = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        square += r->sum[i] * r->sum[i];
+    if (!(square > 0) || !isfinite(square)) {
+        (void)br_fail(&st, BR_E_INTERNAL, "the model's embedding is no vector");
+        br_engine_fail(e, r, &st);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        r->embedding[i] = (float)(r->sum[i] / sqrt(square));
+    r->first_ns = br_now_ns();
+    br_engine_finish(e, r, BR_FINISH_LENGTH);
+}
+
 /* The next row of another request than row t's. */
 static uint32_t
 next_request(const br_plan *p, uint32_t t)
@@ -318,9 +358,14 @@ step_passed(br_engine *e, const br_plan *p, int64_t ns)
 
         e->n_suspects -= r->suspect;
         r->suspect = false;
+        if (r->sum)
+            pool(e, r, &p->step, t);
         if (!p->step.want[t])
             continue;
-        sample(e, r, logits);
+        if (r->sum)
+            embedded(e, r);
+        else
+            sample(e, r, logits);
         logits += e->lm->n_vocab;
     }
     if (e->n_suspects == 0)

@@ -15,6 +15,14 @@
 
 #include "drv/drv.h"
 
+/* A text's embedding: of all its tokens, the first, or the last one. Values as
+ * in model files. */
+typedef enum br_pooling {
+    BR_POOLING_MEAN = 1,
+    BR_POOLING_CLS = 2,
+    BR_POOLING_LAST = 3,
+} br_pooling;
+
 typedef struct br_lm {
     void *ctx;
     int32_t n_vocab;
@@ -41,6 +49,12 @@ typedef struct br_lm {
      * own rows alone. */
     br_code (*step)(void *ctx, const br_step *step, float *logits,
                     br_status *st);
+    /* What the head read of each row of the latest step, [n_rows][n_embd], up
+     * to the next one. NULL: out of reach. How it becomes a text's embedding
+     * is the model's affair. */
+    const float *(*hidden)(void *ctx);
+    uint32_t n_embd;
+    br_pooling pooling;
     /* What a slot has beside its pages (plan->slot_elems numbers): zeroed
      * before a new sequence; as bytes that can be put into any slot. */
     void (*reset)(void *ctx, uint32_t slot);

@@ -12,6 +12,7 @@ struct br_lm_fake {
     br_state_plan plan;
     uint64_t *page[2]; /* [n_pages][BR_PAGE_TOKENS] */
     uint64_t *state;   /* [n_slots] */
+    float *hidden;     /* [chunk][BR_LM_FAKE_EMBD] */
 };
 
 /* splitmix64 */
@@ -89,7 +90,11 @@ step(void *ctx, const br_step *s, float *logits, br_status *st)
     br_check(s->n_rows <= f->c.chunk);
     for (uint32_t t = 0; t < s->n_rows; t++) {
         uint64_t h = row(f, s, t);
+        float *x = f->hidden + (size_t)t * BR_LM_FAKE_EMBD;
 
+        x[0] = 1;
+        x[1] = (float)s->token[t];
+        x[2] = (float)s->position[t];
         if (f->c.fail_token && s->token[t] == (int32_t)f->c.fail_token)
             return br_fail(st, BR_E_INTERNAL, "token %d: as told", s->token[t]);
         if (s->want && !s->want[t])
@@ -101,6 +106,12 @@ step(void *ctx, const br_step *s, float *logits, br_status *st)
     if (f->c.step_ns + f->c.row_ns > 0 && br_now_ns() < end)
         br_sleep_ns(end - br_now_ns());
     return BR_OK;
+}
+
+static const float *
+hidden(void *ctx)
+{
+    return ((br_lm_fake *)ctx)->hidden;
 }
 
 static void
@@ -163,7 +174,8 @@ br_lm_fake_open(br_lm_fake **out, const br_lm_fake_config *c, br_status *st)
         f->lm.page_bytes[g] = BR_PAGE_TOKENS * sizeof(uint64_t);
         ok = ok && f->page[g];
     }
-    if (!ok || !f->state) {
+    f->hidden = br_try_calloc(f->c.chunk, BR_LM_FAKE_EMBD * sizeof *f->hidden);
+    if (!ok || !f->state || !f->hidden) {
         br_lm_fake_close(f);
         return br_fail(st, BR_E_OOM, "fake model: out of memory");
     }
@@ -175,6 +187,9 @@ br_lm_fake_open(br_lm_fake **out, const br_lm_fake_config *c, br_status *st)
     f->lm.tier = "fake";
     f->lm.plan = &f->plan;
     f->lm.step = step;
+    f->lm.hidden = f->c.pooling ? hidden : NULL;
+    f->lm.n_embd = BR_LM_FAKE_EMBD;
+    f->lm.pooling = f->c.pooling;
     f->lm.reset = reset;
     f->lm.save = save;
     f->lm.restore = restore;
@@ -191,6 +206,7 @@ br_lm_fake_close(br_lm_fake *f)
     br_free(f->page[0]);
     br_free(f->page[1]);
     br_free(f->state);
+    br_free(f->hidden);
     br_free(f);
 }
 

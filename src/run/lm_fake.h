@@ -25,6 +25,7 @@ typedef struct br_lm_fake_config {
     uint32_t chunk;       /* 512 */
     uint32_t window;      /* a second group with this window; 0: none */
     bool recurrent;
+    br_pooling pooling;      /* 0: no embeddings */
     int64_t step_ns, row_ns; /* how long a step takes */
     uint32_t fail_token;     /* a step with this token fails; 0: none */
 } br_lm_fake_config;
@@ -33,6 +34,8 @@ br_code br_lm_fake_open(br_lm_fake **out, const br_lm_fake_config *c,
                         br_status *st) BR_MUST_USE;
 void br_lm_fake_close(br_lm_fake *f);
 const br_lm *br_lm_fake_lm(const br_lm_fake *f);
+/* Its embeddings: of a position the numbers 1, the token, the position. */
+enum { BR_LM_FAKE_EMBD = 3 };
 /* What follows n tokens. */
 int32_t br_lm_fake_next(const br_lm_fake *f, const int32_t *tokens, uint32_t n);
 

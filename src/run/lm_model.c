@@ -22,8 +22,9 @@ struct br_lm_model {
     br_lm_cuda *cuda;  /* then nothing else but lm is in use */
     br_lm lm;
     br_state_plan plan;
-    bool rewinds;     /* the state of a slot is pages alone */
-    uint32_t *n_held; /* [n_slots] */
+    bool rewinds;      /* the state of a slot is pages alone */
+    br_ir_stage stage; /* of the latest step */
+    uint32_t *n_held;  /* [n_slots] */
 };
 
 static br_code
@@ -82,8 +83,16 @@ step(void *ctx, const br_step *s, float *logits, br_status *st)
 
     for (uint32_t t = 0; s->want && t < s->n_rows; t++)
         all = all && s->want[t];
-    return br_oracle_run(&r->o, s, all ? BR_IR_DECODE : BR_IR_PREFILL, logits,
-                         st);
+    r->stage = all ? BR_IR_DECODE : BR_IR_PREFILL;
+    return br_oracle_run(&r->o, s, r->stage, logits, st);
+}
+
+static const float *
+hidden(void *ctx)
+{
+    const br_lm_model *r = ctx;
+
+    return br_oracle_hidden(&r->o, r->stage);
 }
 
 static void
@@ -139,10 +148,14 @@ fill_in(br_lm_model *r, const br_model *m, const br_oracle_config *c)
                     .keep = keep,
                     .plan = &r->plan,
                     .step = step,
+                    .n_embd = (uint32_t)m->hp.n_embd,
                     .reset = reset,
                     .save = save,
                     .restore = restore,
                     .page = page};
+    /* A ranker's head is not here. Who says nothing gets the mean. */
+    r->lm.hidden = m->hp.pooling > BR_POOLING_LAST ? NULL : hidden;
+    r->lm.pooling = m->hp.pooling ? (br_pooling)m->hp.pooling : BR_POOLING_MEAN;
     for (uint32_t g = 0; g < r->plan.n_groups; g++) {
         r->lm.n_pages[g] = br_kv_free_pages(r->o.kv, g);
         r->lm.page_bytes[g] =

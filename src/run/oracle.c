@@ -137,6 +137,12 @@ br_oracle_run(br_oracle *o, const br_step *step, br_ir_stage stage,
                   : br_ref_step(o->ref[stage], o->state, step, logits, st);
 }
 
+const float *
+br_oracle_hidden(const br_oracle *o, br_ir_stage stage)
+{
+    return o->cpu ? br_cpu_hidden(o->cpu) : br_ref_hidden(o->ref[stage]);
+}
+
 br_code
 br_oracle_step(br_oracle *o, br_step *step, br_ir_stage stage, float *logits,
                br_status *st)

@@ -64,6 +64,8 @@ br_code br_oracle_step(br_oracle *o, br_step *step, br_ir_stage stage,
 /* The same, and the pages are the caller's. */
 br_code br_oracle_run(br_oracle *o, const br_step *step, br_ir_stage stage,
                       float *logits, br_status *st) BR_MUST_USE;
+/* What the head read in the latest step, which was of that stage. */
+const float *br_oracle_hidden(const br_oracle *o, br_ir_stage stage);
 /* Shows the nodes of prefill steps; NULL: nobody looks. */
 void br_oracle_watch(br_oracle *o, const br_watch *w);
 

@@ -277,6 +277,12 @@ br_sched_add(br_sched *s, uint32_t h, uint32_t id, const int32_t *tokens,
     enqueue(s, h);
 }
 
+void
+br_sched_whole(br_sched *s, uint32_t h)
+{
+    s->r[h].whole = true;
+}
+
 /* Takes it off its slot; what it was fed stays as a prefix, if it is right. */
 static void
 release(br_sched *s, uint32_t h, bool forget)

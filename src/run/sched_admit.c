@@ -307,8 +307,9 @@ try_admit(br_sched *s, tenant *t)
         t->blocked = true;
         return true;
     }
-    block = br_prefix_find(s->prefix, br_sched_scope(s, r->tenant), r->tokens,
-                           r->n_tokens);
+    block = r->whole ? NONE
+                     : br_prefix_find(s->prefix, br_sched_scope(s, r->tenant),
+                                      r->tokens, r->n_tokens);
     br_prefix_stand(s->prefix, block);
     n = wants_blocks(s, r) - br_prefix_depth(s->prefix, block);
     if (!find_pages(s, r, n)) {

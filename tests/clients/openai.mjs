@@ -154,12 +154,31 @@ await check('json_object is an object', async () => {
   if (r.choices[0].finish_reason === 'stop') assert.equal(typeof JSON.parse(r.choices[0].message.content), 'object');
 });
 
+await check('embeddings: both encodings, many inputs, fewer dimensions', async () => {
+  const dot = (a, b) => a.reduce((s, x, i) => s + x * b[i], 0);
+  const input = Array.from({ length: 40 }, (_, i) => `The fox number ${i} runs.`);
+  const floats = await ai.embeddings.create({ model: 'demo', input, encoding_format: 'float' });
+  const packed = await ai.embeddings.create({ model: 'demo', input }); // the client asks for base64
+  assert.equal(floats.data.length, 40);
+  assert.equal(floats.usage.prompt_tokens, floats.usage.total_tokens);
+  assert.ok(floats.usage.prompt_tokens > 40 * 4);
+  floats.data.forEach((d, i) => {
+    assert.equal(d.index, i);
+    assert.ok(Math.abs(dot(d.embedding, d.embedding) - 1) < 1e-5);
+    assert.ok(dot(d.embedding, packed.data[i].embedding) > 0.99999);
+  });
+  const one = (await ai.embeddings.create({ model: 'demo', input: input[7], dimensions: 16 })).data[0].embedding;
+  const cut = floats.data[7].embedding.slice(0, 16);
+  assert.equal(one.length, 16);
+  assert.ok(Math.abs(dot(one, cut) / Math.sqrt(dot(cut, cut)) - 1) < 1e-5);
+});
+
 await check('errors have the right class', async () => {
   await assert.rejects(ai.chat.completions.create({ ...base, model: 'gpt-4' }), (e) => e instanceof OpenAI.NotFoundError && e.code === 'model_not_found' && e.param === 'model');
   await assert.rejects(ai.chat.completions.create({ ...base, temperature: 9 }), (e) => e instanceof OpenAI.BadRequestError && e.param === 'temperature');
   const schema = { type: 'object', properties: { a: { not: {} } } };
   await assert.rejects(ai.chat.completions.create({ ...base, response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } }), (e) => e instanceof OpenAI.BadRequestError && /'not' at '#\/properties\/a'/.test(e.message));
-  await assert.rejects(ai.embeddings.create({ model: 'demo', input: 'x' }), OpenAI.BadRequestError);
+  await assert.rejects(ai.embeddings.create({ model: 'demo', input: 'x', dimensions: 1e6 }), (e) => e instanceof OpenAI.BadRequestError && e.param === 'dimensions');
 });
 
 await check('abort frees the slot', async () => {

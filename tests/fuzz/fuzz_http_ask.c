@@ -14,7 +14,9 @@ check_accepted(const br_ask *a)
 {
     size_t prompts = BR_MAX(a->prompts.n, (size_t)1);
 
-    br_check(a->n >= 1 && (size_t)a->n * prompts <= BR_ASK_MAX_CHOICES);
+    br_check(a->n >= 1 && (a->api == BR_API_EMBED
+                               ? prompts <= BR_ASK_MAX_INPUTS
+                               : (size_t)a->n * prompts <= BR_ASK_MAX_CHOICES));
     br_check(a->n_stop <= BR_ASK_MAX_STOPS);
     br_check(a->n_stop_tokens <= BR_ASK_MAX_STOPS / 2);
     br_check(a->sample.temperature >= 0 && a->sample.temperature <= 2);
@@ -32,11 +34,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     br_sample_params sample = br_sample_defaults();
     br_status st = {0};
     br_code code;
+    br_api api;
     br_ask a;
 
     if (size < 1 || size > 65536)
         return 0;
-    code = br_ask_read(&a, (br_api)(1 << data[0] % 6), &sample,
+    api = data[0] == 'E' ? BR_API_EMBED : (br_api)(1 << data[0] % 6);
+    code = br_ask_read(&a, api, &sample,
                        (br_text){(const char *)data + 1, size - 1}, &st);
     if (code == BR_OK)
         check_accepted(&a);

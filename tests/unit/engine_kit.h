@@ -9,6 +9,8 @@
 
 #include "t.h"
 
+#include <string.h>
+
 enum { EK_MAX_OUT = 4096 };
 
 /* A request and what came of it. */
@@ -19,6 +21,9 @@ typedef struct ek_req {
     char text[8192];
     size_t n_text;
     bool over;
+    float embedding[1024];
+    uint32_t n_embedding;
+    br_output_fn then;
     br_usage usage;
     br_code code;
     char error[200];
@@ -44,5 +49,26 @@ void ek_submit(ek *k, ek_req *r, const br_request_desc *d);
 void ek_await(ek *k, ek_req *const *r, size_t n);
 /* The answer is what the model wants. */
 void ek_right(ek *k, const ek_req *r);
+
+static inline void
+ek_on_embedding(void *ctx, const br_output *o)
+{
+    ek_req *r = ctx;
+
+    r->n_embedding = o->n_embedding;
+    ck_assert_uint_le(o->n_embedding, BR_COUNT(r->embedding));
+    if (o->embedding)
+        memcpy(r->embedding, o->embedding, o->n_embedding * sizeof(float));
+    r->then(ctx, o);
+}
+
+/* Asks for an embedding instead. */
+static inline void
+ek_embed(ek_req *r, br_request_desc *d)
+{
+    d->embed = true;
+    r->then = d->output;
+    d->output = ek_on_embedding;
+}
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "run/lm_model.h"
 
+#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,6 +248,76 @@ TEST(engine_answers_alike_alone_in_company_and_preempted)
             preempted += r[i].n_preempted;
             cached += r[i].usage.n_cached;
             ck_assert(i % 3 != 0 || i == 0 || r[i].n_preempted == 0);
+        }
+        ek_close(&k);
+    }
+    ck_assert_uint_gt(preempted, 0);
+    ck_assert_uint_gt(cached, 0);
+}
+
+/* Of a prompt by the fake model: tokens and positions, of length 1. */
+static void
+right_embedding(const ek_req *r, br_pooling how)
+{
+    double x[BR_LM_FAKE_EMBD] = {0}, square = 0;
+
+    for (uint32_t i = 0; i < r->n_prompt; i++)
+        if (how == BR_POOLING_MEAN ||
+            i == (how == BR_POOLING_CLS ? 0 : r->n_prompt - 1)) {
+            x[0] += 1;
+            x[1] += r->prompt[i];
+            x[2] += i;
+        }
+    for (int i = 0; i < BR_LM_FAKE_EMBD; i++)
+        square += x[i] * x[i];
+    ck_assert_uint_eq(r->n_embedding, BR_LM_FAKE_EMBD);
+    for (int i = 0; i < BR_LM_FAKE_EMBD; i++)
+        ck_assert(r->embedding[i] == (float)(x[i] / sqrt(square)));
+    ck_assert_int_eq(r->usage.finish, BR_FINISH_LENGTH);
+    ck_assert_uint_eq(r->n_out, 0);
+}
+
+TEST(engine_embeds_alike_alone_in_company_and_preempted)
+{
+    enum { N = 12 };
+    static ek_req r[N];
+    ek_req *all[N];
+    uint32_t preempted = 0, cached = 0;
+
+    for (br_pooling how = BR_POOLING_MEAN; how <= BR_POOLING_LAST; how++) {
+        br_quota q = br_quota_defaults();
+        br_status st = {0};
+        ek k;
+
+        ek_open(&k,
+                (br_lm_fake_config){
+                    .n_slots = 2, .chunk = 24, .pooling = how, .row_ns = 20000},
+                (br_engine_config){.prefix_percent = 40});
+        q.qos = BR_QOS_BATCH;
+        t_ok(br_engine_tenant_set(k.e, 1, &q, &st), &st);
+        for (uint32_t i = 0; i < N; i++) { /* answers among them */
+            br_request_desc d;
+
+            r[i] = (ek_req){0};
+            all[i] = &r[i];
+            ek_prompt(&r[i], 200 - i % 3, i % 2);
+            d = ek_desc(&r[i], 20);
+            if (i % 4 != 3)
+                ek_embed(&r[i], &d);
+            d.tenant = i < 2;
+            ek_submit(&k, &r[i], &d);
+            br_sleep_ns(i == 1 ? 3000000 : 0);
+        }
+        ek_await(&k, all, N);
+        for (uint32_t i = 0; i < N; i++) {
+            preempted += r[i].n_preempted;
+            if (i % 4 == 3) {
+                ek_right(&k, &r[i]);
+                continue;
+            }
+            right_embedding(&r[i], how);
+            cached += r[i].usage.n_cached;
+            ck_assert(how == BR_POOLING_LAST || r[i].usage.n_cached == 0);
         }
         ek_close(&k);
     }

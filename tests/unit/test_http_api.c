@@ -93,7 +93,7 @@ TEST_WITHIN(http_answers_are_what_the_file_says, 60)
     int n = 0;
     sk k;
 
-    sk_open(&k, &(sk_config){0});
+    sk_open(&k, &(sk_config){.fake = {.pooling = BR_POOLING_MEAN}});
     while (*p) {
         br_text line = take_line(&p);
         bool fence = br_text_is(line, "```");

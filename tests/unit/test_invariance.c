@@ -6,8 +6,10 @@
 #include "engine_kit.h"
 #include "logits_kit.h"
 #include "run/lm_model.h"
+#include "run/oracle.h"
 #include "tok_kit.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { OTHERS = 15, CTX = 96, SLOTS = 3, PROMPT = 38, OUT = 10 };
@@ -147,4 +149,135 @@ TEST_WITHIN(engine_logits_of_the_demo_model_do_not_depend_on_company, 60)
     (void)try_model("demo", m, tok, 3);
     br_tok_free(tok);
     br_model_close(m);
+}
+
+/* ---- embeddings ---------------------------------------------------------- */
+
+enum { TEXT = 40, ROW = 4096 };
+
+/* Column v of the logits of each row is the head's row v times what it reads. */
+static void
+reads_the_head(const br_model *m, const float *hidden, const float *logits)
+{
+    const br_gguf_tensor *w = br_model_tensor(m, BR_W_OUT, 0);
+    size_t n = (size_t)m->hp.n_embd;
+    static float row[ROW];
+
+    w = w ? w : br_model_tensor(m, BR_W_EMBED, 0);
+    ck_assert_uint_le(n, ROW);
+    for (uint32_t t = 0; t < TEXT; t++)
+        for (int64_t v = t; v < m->hp.n_vocab; v += m->hp.n_vocab / 5) {
+            double sum = 0, want = logits[t * m->hp.n_vocab + v];
+
+            br_dequant((int)w->type,
+                       (const uint8_t *)w->data +
+                           w->bytes / (uint64_t)m->hp.n_vocab * (uint64_t)v,
+                       row, n);
+            for (size_t i = 0; i < n; i++)
+                sum += (double)row[i] * (double)hidden[t * n + i];
+            ck_assert_msg(fabs(sum - want) < 1e-3 * (1 + fabs(want)),
+                          "row %u, token %d: %g, not %g", t, (int)v, sum, want);
+        }
+}
+
+static void
+pool(const float *hidden, size_t n, br_pooling how, float *out)
+{
+    static double sum[ROW];
+    double square = 0;
+
+    memset(sum, 0, sizeof sum);
+    for (uint32_t t = 0; t < TEXT; t++)
+        for (size_t i = 0; i < n; i++)
+            if (how == BR_POOLING_MEAN ||
+                t == (how == BR_POOLING_CLS ? 0 : TEXT - 1))
+                sum[i] += (double)hidden[t * n + i];
+    for (size_t i = 0; i < n; i++)
+        square += sum[i] * sum[i];
+    for (size_t i = 0; i < n; i++)
+        out[i] = (float)(sum[i] / sqrt(square));
+}
+
+/* Alone and between two others, whose rows stand in the same steps. */
+static void
+embeds(const char *tier, const br_model *m, const br_tok *tok,
+       const float *hidden)
+{
+    static float want[ROW];
+    static ek_req r[4];
+    ek_req *all[] = {&r[0], &r[1], &r[2], &r[3]};
+    size_t n = (size_t)m->hp.n_embd;
+    br_lm_config c = {
+        .n_ctx = CTX, .n_slots = SLOTS, .tier = tier, .exact = true};
+    br_lm_model *model;
+    br_status st = {0};
+
+    t_ok(br_lm_model_open(&model, m, &c, &st), &st);
+    for (br_pooling how = BR_POOLING_MEAN; how <= BR_POOLING_LAST; how++) {
+        br_lm lm = *br_lm_model_lm(model);
+        ek k = {.c = {.lm = &lm, .tok = tok}};
+
+        lm.pooling = how;
+        lm.chunk = 16;
+        pool(hidden, n, how, want);
+        t_ok(br_engine_new(&k.e, &k.c, &st), &st);
+        for (int i = 0; i < 4; i++) {
+            br_request_desc d;
+
+            make_prompt(&r[i], i % 2 ? 9 : TEXT, i % 2 ? 2 : 1, lm.n_vocab);
+            d = ek_desc(&r[i], 0);
+            ek_embed(&r[i], &d);
+            ek_submit(&k, &r[i], &d);
+            if (i == 0)
+                ek_await(&k, all, 1);
+        }
+        ek_await(&k, all, 4);
+        for (int i = 0; i < 4; i += 2) {
+            ck_assert_uint_eq(r[i].n_embedding, n);
+            ck_assert_msg(memcmp(r[i].embedding, want, n * 4) == 0,
+                          "%s, pooling %d, text %d", tier, how, i);
+        }
+        br_engine_free(k.e);
+    }
+    br_lm_model_close(model);
+}
+
+TEST(engine_embeddings_are_of_what_the_head_reads)
+{
+    static int32_t text[TEXT];
+    br_oracle_config c = {.n_ctx = CTX};
+    size_t n;
+    float *hidden, *logits;
+    br_status st = {0};
+    br_oracle o;
+    tk_vocab v = {.model = "llama", .scores = true};
+    lk_case file = lk_get(0);
+    br_model *m;
+    br_tok *tok;
+
+    tk_add_bytes(&v);
+    tok = tk_open(&v, NULL);
+    t_ok(br_model_open_mem(&m, file.file, file.file_n, &st), &st);
+    n = (size_t)m->hp.n_embd;
+    hidden = br_alloc(TEXT * n * sizeof *hidden);
+    logits = br_alloc(TEXT * (size_t)m->hp.n_vocab * sizeof *logits);
+    for (uint32_t i = 0; i < TEXT; i++)
+        text[i] = token_of(1, i, (int32_t)m->hp.n_vocab);
+    for (int act = BR_REF_F32; act <= (int)BR_REF_QUANTISED; act++) {
+        c.act = (br_ref_act)act;
+        t_ok(br_oracle_open(&o, m, &c, &st), &st);
+        t_ok(br_oracle_feed(&o, 0, 0, text, TEXT, 0, logits, &st), &st);
+        memcpy(hidden, br_oracle_hidden(&o, BR_IR_PREFILL),
+               TEXT * n * sizeof *hidden);
+        br_oracle_close(&o);
+        if (act == BR_REF_F32)
+            reads_the_head(m, hidden, logits);
+    }
+    embeds("ref", m, tok, hidden);
+    embeds("cpu", m, tok, hidden);
+    br_free(hidden);
+    br_free(logits);
+    br_tok_free(tok);
+    br_model_close(m);
+    lk_end();
 }

@@ -132,10 +132,11 @@ TEST(lengths_of_frames_have_limits)
 
 TEST(the_handshake_is_that_of_the_rfc)
 {
-    char out[BR_WS_ACCEPT + 1];
+    br_str out = {0};
 
-    br_ws_accept(BR_TEXT("dGhlIHNhbXBsZSBub25jZQ=="), out);
-    ck_assert_str_eq(out, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    br_ws_accept(BR_TEXT("dGhlIHNhbXBsZSBub25jZQ=="), &out);
+    ck_assert_str_eq(br_str_z(&out), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    br_str_fini(&out);
 }
 
 /* ---- over a server --------------------------------------------------------- */

@@ -83,6 +83,12 @@ br_cpu_free(br_cpu *c)
     br_free(c);
 }
 
+const float *
+br_cpu_hidden(const br_cpu *c)
+{
+    return br_values_hidden(&c->v);
+}
+
 int64_t
 br_cpu_n_vocab(const br_cpu *c)
 {

@@ -51,6 +51,8 @@ void br_cpu_free(br_cpu *c);
 /* logits: [rows that want some][n_vocab], in their order in the step. */
 br_code br_cpu_step(br_cpu *c, br_state *s, const br_step *step, float *logits,
                     br_status *st) BR_MUST_USE;
+/* What the head read of each row of the latest step, [n_rows][n_embd]. */
+const float *br_cpu_hidden(const br_cpu *c);
 int64_t br_cpu_n_vocab(const br_cpu *c);
 /* From now on, by one thread after another; NULL: nobody. Values that come of
  * LM_HEAD have the rows that want logits. */

@@ -137,6 +137,12 @@ br_ref_run_by(br_ref *r, br_mega_runner *runner)
     r->runner = runner;
 }
 
+const float *
+br_ref_hidden(const br_ref *r)
+{
+    return br_values_hidden(&r->v);
+}
+
 int64_t
 br_ref_n_vocab(const br_ref *r)
 {

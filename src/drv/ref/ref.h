@@ -43,6 +43,8 @@ void br_ref_free(br_ref *r);
 /* logits: [rows that want them][n_vocab], in the order of the rows. */
 br_code br_ref_step(br_ref *r, br_state *s, const br_step *step, float *logits,
                     br_status *st) BR_MUST_USE;
+/* What the head read of each row of the latest step, [n_rows][n_embd]. */
+const float *br_ref_hidden(const br_ref *r);
 int64_t br_ref_n_vocab(const br_ref *r);
 /* Who runs the program's tasks from now on, by at most the config's workers. */
 void br_ref_run_by(br_ref *r, br_mega_runner *runner);

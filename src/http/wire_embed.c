@@ -1,0 +1,66 @@
+/* wire_embed.c - answers of /v1/embeddings.
+ *
+ * A choice is the embedding of one input, its numbers as they stand in memory
+ * in the choice's text. Fewer `dimensions` are the first ones, brought to
+ * length 1 again: what models trained for that expect.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "http/gen.h"
+
+#include <math.h>
+#include <string.h>
+
+static void
+put_numbers(br_str *out, const float *x, size_t n)
+{
+    br_str_putc(out, '[');
+    for (size_t i = 0; i < n; i++)
+        br_str_printf(out, i ? ",%.9g" : "%.9g", (double)x[i]);
+    br_str_putc(out, ']');
+}
+
+/* In place: the first n of them, of length 1. */
+static void
+cut(float *x, size_t n)
+{
+    double square = 0;
+
+    for (size_t i = 0; i < n; i++)
+        square += (double)x[i] * (double)x[i];
+    for (size_t i = 0; i < n && square > 0; i++)
+        x[i] = (float)((double)x[i] / sqrt(square));
+}
+
+static void
+whole(br_gen *g, br_str *out)
+{
+    br_str_puts(out, "{\"object\":\"list\",\"data\":[");
+    for (uint32_t i = 0; i < g->n_choices; i++) {
+        br_str *s = &g->choices[i].text;
+        float *x = (float *)(void *)s->at;
+        size_t n = s->n / sizeof *x;
+
+        if (g->ask.dimensions && (size_t)g->ask.dimensions < n) {
+            n = (size_t)g->ask.dimensions;
+            cut(x, n);
+        }
+        br_str_printf(out,
+                      "%s{\"object\":\"embedding\",\"index\":%u,\"embedding\":",
+                      i ? "," : "", i);
+        if (g->ask.base64) {
+            br_str_putc(out, '"');
+            br_str_put_base64(out, x, n * sizeof *x);
+            br_str_putc(out, '"');
+        } else
+            put_numbers(out, x, n);
+        br_str_putc(out, '}');
+        out->oom |= s->oom;
+    }
+    br_str_puts(out, "],\"model\":");
+    br_put_jsonz(out, g->model->m.name);
+    br_str_printf(out, ",\"usage\":{\"prompt_tokens\":%u,\"total_tokens\":%u}}",
+                  g->n_prompt, g->n_prompt);
+}
+
+const br_wire br_wire_embed = {
+    .id = "embd-", .api = BR_API_EMBED, .whole = whole, .embeds = true};
