@@ -748,6 +748,8 @@ ki_run_grid(ki_run *r)
                 at[resident++] = b;
             code = b ? block_new(r, b, k)
                      : br_fail(r->st, BR_E_OOM, "out of memory");
+            if (code == BR_OK && r->wide)
+                code = x86_block(r, b);
         }
         for (size_t k = 0; code == BR_OK && k < resident;) {
             bool progress = false;
@@ -765,6 +767,8 @@ ki_run_grid(ki_run *r)
                 if (more_blocks &&
                     !atomic_load_explicit(r->stop, memory_order_relaxed)) {
                     code = block_again(at[k], next);
+                    if (code == BR_OK && r->wide)
+                        code = x86_block(r, at[k]);
                     continue;
                 }
             }

@@ -99,6 +99,7 @@ typedef struct ki_run {
     _Atomic uint64_t *next;      /* block to start; shared by the workers */
     _Atomic bool *stop;          /* another worker failed */
     const struct br_x86 *native; /* machine code; NULL: interpreted */
+    const struct x86_fn *wide;   /* and of whole blocks, or NULL */
     struct x86_ctx *ctx;
     ki_row **rows; /* native: of each function, to step in */
     /* for messages */

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PR_THREADS = 80, PR_GRID = 2, PR_IN = 4096, PR_OUT = 32 * 1024 };
+enum { PR_THREADS = 96, PR_GRID = 2, PR_IN = 4096, PR_OUT = 32 * 1024 };
 
 static inline uint32_t
 pr_next(uint64_t *s, uint32_t n)
@@ -177,7 +177,7 @@ ptx_random(br_str *s, uint64_t seed)
            "sh[1024];\nld.param.u64 %near,[in]; ld.param.u64 %all,[out];\n"
            "mov.u32 %t0,%tid.x; mov.u32 %t1,%tid.y; mov.u32 %t2,%ntid.x; "
            "mad.lo.u32 %t0,%t1,%t2,%t0; mov.u32 %t1,%ctaid.x; mad.lo.u32 "
-           "%t2,%t1,80,%t0;\nmul.wide.u32 %a,%t2,128; add.u64 %me,%all,%a; "
+           "%t2,%t1,96,%t0;\nmul.wide.u32 %a,%t2,128; add.u64 %me,%all,%a; "
            "add.u64 %me,%me,1024;\nshl.b32 %t3,%t0,3; mov.u32 %own,sh; add.u32 "
            "%own,%own,%t3; mov.u64 %d0,0; st.shared.u64 [%own],%d0;\n");
     /* Near: the same for all, one after another, or wild. */
@@ -212,8 +212,14 @@ ptx_random(br_str *s, uint64_t seed)
                       "L%u:\nsub.u32 %%fuel,%%fuel,1; setp.eq.u32 "
                       "%%q,%%fuel,0; @%%q bra E;\n",
                       b);
-        while (ops--)
-            pr_op(s, pr_ops[pr_next(&rng, (uint32_t)BR_COUNT(pr_ops))], &rng);
+        while (ops--) {
+            const char *op = pr_ops[pr_next(&rng, (uint32_t)BR_COUNT(pr_ops))];
+            bool atomic =
+                strncmp(op, "atom", 4) == 0 || strncmp(op, "red.", 4) == 0;
+
+            /* Half without atomics, which have code for whole blocks. */
+            pr_op(s, atomic && !(seed & 2) ? pr_ops[0] : op, &rng);
+        }
         if (pr_next(&rng, 12) == 0)
             br_str_puts(s, "bar.sync 0;\n");
         br_str_printf(s, "@%s%%p%u bra L%u;\n", pr_next(&rng, 2) ? "!" : "",
@@ -230,17 +236,21 @@ ptx_random(br_str *s, uint64_t seed)
     br_str_puts(s, "ret;\n}\n");
 }
 
-/* Runs a module's k on a target; returns the code. */
+/* Runs a module's k on a target; returns the code. Blocks: 80 threads, or 96,
+ * which are full warps, in one row or in several. */
 static inline br_code
-pr_run(const br_ktarget *t, const br_kir *m, uint32_t rows, uint8_t *out,
-       br_status *st)
+pr_run(const br_ktarget *t, const br_kir *m, uint8_t *out, br_status *st)
 {
+    static const uint8_t shapes[][2] = {{80, 1}, {20, 4}, {16, 5},
+                                        {96, 1}, {32, 3}, {16, 6}};
+    const uint8_t *shape =
+        shapes[m->fns.at[0].blks.n % 3 + 3 * (m->fns.at[0].ins.n % 2)];
     static uint8_t in[PR_IN];
     uint64_t params[2] = {0x100000000, 0x200000000};
     br_kregion regions[2] = {{params[0], PR_IN, in, true, "in"},
                              {params[1], PR_OUT, out, false, "out"}};
     br_klaunch l = {.grid = {PR_GRID, 1, 1},
-                    .block = {PR_THREADS / rows, rows, 1},
+                    .block = {shape[0], shape[1], 1},
                     .params = (const uint8_t *)params,
                     .regions = regions,
                     .n_regions = 2,
@@ -272,11 +282,8 @@ pr_compare(const br_kir *m, const br_ktarget *t)
     static uint8_t want[PR_OUT], got[PR_OUT];
     static char text[1200];
     br_status a = {0}, b = {0};
-    /* Rows of a block: 80 threads, 4 of 20, 5 of 16. */
-    uint32_t blks = (uint32_t)m->fns.at[0].blks.n % 3,
-             rows = blks ? blks + 3 : 1;
-    br_code x = pr_run(br_ktarget_find("interp"), m, rows, want, &a);
-    br_code y = pr_run(t, m, rows, got, &b);
+    br_code x = pr_run(br_ktarget_find("interp"), m, want, &a);
+    br_code y = pr_run(t, m, got, &b);
 
     if (x != y || strcmp(a.msg, b.msg) != 0) {
         snprintf(text, sizeof text, "interpreted: %s; as code: %s", a.msg,

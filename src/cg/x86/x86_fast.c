@@ -152,12 +152,13 @@ x86_fast(gen *g, const uint32_t *list, size_t n, uint32_t slow)
         if (i->op == BR_K_LD || i->op == BR_K_ST)
             g->kept &= g->group_of[list[k]] != 0;
         for (unsigned r = 0; r < i->n_res; r++)
-            gain |=
-                g->masked[i->res + r] && g->fn->slot[i->res + r] != X86_NO_SLOT;
+            gain |= !g->wide && g->masked[i->res + r] &&
+                    g->fn->slot[i->res + r] != X86_NO_SLOT;
     }
     if ((!gain && !g->n_groups) || g->fn->rows)
         return false;
-    whole_quarters(g, slow);
+    if (!g->wide)
+        whole_quarters(g, slow);
     for (unsigned k = 0; k < g->n_groups; k++)
         look(g, k, slow);
     return true;

@@ -186,6 +186,7 @@ call_c(gen *g, const br_kins *i, size_t which)
 {
     uint32_t site = x86_site_of(g, i);
 
+    x86_wide_warp(g);
     br_x86_put(g->a, BR_X_ZEROUPPER, NULL);
     e2(g, BR_X_MOV64, RDI, RBX);
     ei(g, BR_X_MOV32_I, br_x86_reg(RSI), site);
@@ -204,6 +205,11 @@ hold(gen *g)
 static void
 step(gen *g, const br_kins *i)
 {
+    uint32_t top;
+
+    if (g->wide && i->op == BR_K_BAR) /* all are here */
+        return;
+    top = x86_seats(g);
     g->uniform = i->n_res && g->fn->uniform[i->res];
     call_c(g, i, offsetof(x86_ctx, step));
     e2(g, BR_X_TEST32, RAX, RAX);
@@ -226,6 +232,7 @@ step(gen *g, const br_kins *i)
         return;
     }
     ej(g, BR_X_JNE, g->fault);
+    x86_seats_end(g, top);
     if (i->op == BR_K_BARRED) {
         hold(g);
         ej(g, BR_X_JMP, g->start[g->pos]); /* other lanes may have come */
@@ -235,12 +242,20 @@ step(gen *g, const br_kins *i)
 static void
 flush(gen *g)
 {
-    if (g->fn->rows && g->uni.n + g->list.n)
+    uint32_t top;
+
+    if (!(g->uni.n + g->list.n))
+        return;
+    top = x86_seats(g);
+    if (g->fn->rows)
         g->fn->region_at[g->here] = (uint32_t)g->a->code.n;
     /* The second may use what the first left in registers. */
     x86_region(g, g->uni.at, g->uni.n, true);
     x86_region(g, g->list.at, g->list.n, false);
     x86_forget(g);
+    x86_seats_end(g, top);
+    if (g->fn->rows)
+        g->fn->region_at[g->fn->n_regions + g->here] = (uint32_t)g->a->code.n;
     g->uni.n = g->list.n = 0;
 }
 
@@ -316,10 +331,13 @@ store_part(gen *g, uint32_t v, unsigned part, unsigned from)
     br_x86_arg at = br_x86_memx(R12, R14, wide ? 2 : 1,
                                 (int32_t)(g->fn->slot[v] + 32 * part));
 
-    em(g, BR_X_MOVUPS_L, 12, at);
-    e3i(g, wide ? BR_X_BLENDVPD : BR_X_BLENDVPS, 12, 12, from,
-        wide ? 14 - (int)part : 15);
-    es(g, BR_X_MOVUPS_S, at, 12);
+    if (!g->wide) {
+        em(g, BR_X_MOVUPS_L, 12, at);
+        e3i(g, wide ? BR_X_BLENDVPD : BR_X_BLENDVPS, 12, 12, from,
+            wide ? 14 - (int)part : 15);
+        from = 12;
+    }
+    es(g, BR_X_MOVUPS_S, at, from);
 }
 
 static bool
@@ -339,10 +357,12 @@ copy_rows(gen *g, const edge *x, bool wait)
     e2(g, BR_X_XOR32, R15, R15);
     e2(g, BR_X_XOR32, R14, R14);
     br_x86_bind(g->a, top);
-    x86_mask_row(g, 15, offsetof(x86_ctx, edge));
-    e2(g, BR_X_PMOVSXDQ, 14, 15);
-    e2i(g, BR_X_EXTRACT128, 13, 15, 1);
-    e2(g, BR_X_PMOVSXDQ, 13, 13);
+    if (!g->wide) {
+        x86_mask_row(g, 15, offsetof(x86_ctx, edge));
+        e2(g, BR_X_PMOVSXDQ, 14, 15);
+        e2i(g, BR_X_EXTRACT128, 13, 15, 1);
+        e2(g, BR_X_PMOVSXDQ, 13, 13);
+    }
     for (int turn = wait ? 0 : 1; turn < 2; turn++, n = 0)
         for (uint32_t k = 0; k < x->n_phis; k++) {
             const br_kins *i = phi_of(g, x, k);
@@ -391,8 +411,8 @@ store_small(gen *g, uint32_t v)
 {
     br_x86_arg at = br_x86_mem(R12, (int32_t)g->fn->slot[v]);
 
-    if (g->fn->uniform[v]) {
-        es(g, BR_X_MOV64_S, at, RAX);
+    if (g->fn->uniform[v] || g->wide) {
+        es(g, g->fn->uniform[v] ? BR_X_MOV64_S : BR_X_MOV32_S, at, RAX);
         return;
     }
     em(g, BR_X_MOV32, RCX, at);
@@ -461,8 +481,8 @@ copy_small(gen *g, const edge *x, bool wait)
 
 /* Lanes of ctx.edge, any, go to a block. Rows first: they may read what is
  * uniform, never the other way round. */
-static void
-take_edge(gen *g, uint32_t from, uint32_t e)
+void
+x86_take_edge(gen *g, uint32_t from, uint32_t e)
 {
     edge x = edge_of(g, from, e);
     bool rows = false, small = false, wait = crossing(g, &x);
@@ -475,6 +495,8 @@ take_edge(gen *g, uint32_t from, uint32_t e)
         copy_rows(g, &x, wait);
     if (small)
         copy_small(g, &x, wait);
+    if (g->wide)
+        return;
     em(g, BR_X_MOV32, RAX, x86_ctx_at(offsetof(x86_ctx, edge)));
     es(g, BR_X_OR32_S, br_x86_mem(RBP, (int32_t)(4 * g->fn->place[x.to])), RAX);
 }
@@ -511,8 +533,8 @@ go_on(gen *g, uint32_t blk)
         ej(g, BR_X_JMP, g->start[g->pos]);
 }
 
-static void
-branch(gen *g, uint32_t blk, const br_kins *i)
+void
+x86_branch(gen *g, uint32_t blk, const br_kins *i)
 {
     uint32_t c = arg_of(g, i, 0), skip[2];
 
@@ -532,7 +554,7 @@ branch(gen *g, uint32_t blk, const br_kins *i)
         e2(g, BR_X_AND32, RAX, R13);
         ej(g, BR_X_JE, skip[e]);
         es(g, BR_X_MOV32_S, x86_ctx_at(offsetof(x86_ctx, edge)), RAX);
-        take_edge(g, blk, e);
+        x86_take_edge(g, blk, e);
         br_x86_bind(g->a, skip[e]);
     }
 }
@@ -550,7 +572,7 @@ switch_to(gen *g, uint32_t blk, const br_kins *i)
         ej(g, BR_X_JNE, g->fault);
         ei(g, BR_X_CMP32_I, x86_ctx_at(offsetof(x86_ctx, edge)), 0);
         ej(g, BR_X_JE, skip);
-        take_edge(g, blk, e);
+        x86_take_edge(g, blk, e);
         br_x86_bind(g->a, skip);
     }
 }
@@ -561,9 +583,9 @@ terminator(gen *g, uint32_t blk, const br_kins *i)
     switch (i->op) {
     case BR_K_BR:
         es(g, BR_X_MOV32_S, x86_ctx_at(offsetof(x86_ctx, edge)), R13);
-        take_edge(g, blk, 0);
+        x86_take_edge(g, blk, 0);
         break;
-    case BR_K_CBR: branch(g, blk, i); break;
+    case BR_K_CBR: x86_branch(g, blk, i); break;
     case BR_K_SWITCH: switch_to(g, blk, i); break;
     default:
         if (g->f->entry) { /* nobody calls it: the lanes end */
@@ -596,6 +618,8 @@ head(gen *g)
     br_x86_arg pend = br_x86_mem(RBP, (int32_t)(4 * g->pos));
 
     br_x86_bind(g->a, g->start[g->pos]);
+    if (g->wide)
+        return;
     if (g->tail[g->pos]) {
         ei(g, BR_X_CMP32_I, br_x86_mem(RBP, (int32_t)(4 * (g->n + g->pos))), 0);
         ej(g, BR_X_JNE, g->tail[g->pos]);
@@ -646,6 +670,10 @@ block(gen *g, uint32_t blk)
         g->a->oom |= !ok;
     }
     flush(g);
+    if (g->wide) {
+        x86_wide_end(g, blk, &g->f->ins.at[b->ins.at[b->ins.n - 1]]);
+        return;
+    }
     if (g->tail[g->pos])
         tail(g);
     terminator(g, blk, &g->f->ins.at[b->ins.at[b->ins.n - 1]]);
@@ -661,6 +689,7 @@ memory_stub(gen *g, uint32_t label)
     ei(g, BR_X_SUB64_I, br_x86_reg(RSP), 8);
     for (unsigned r = 0; r < NREGS; r++)
         es(g, BR_X_MOVUPS_S, x86_ctx_at(offsetof(x86_ctx, save) + 32 * r), r);
+    x86_wide_warp(g);
     br_x86_put(g->a, BR_X_ZEROUPPER, NULL);
     e2(g, BR_X_MOV64, RDI, RBX);
     e2(g, BR_X_MOV32, RDX, R15);
@@ -692,6 +721,8 @@ ending(gen *g)
         br_x86_bind(g->a, stub);
     for (size_t k = 0; k + 1 < g->rows.n; k += 2) {
         br_x86_bind(g->a, g->rows.at[k]);
+        if (g->wide)
+            es(g, BR_X_MOV64_S, x86_ctx_at(offsetof(x86_ctx, seat)), RBP);
         ei(g, BR_X_MOVM32_I, x86_ctx_at(offsetof(x86_ctx, result)),
            g->rows.at[k + 1]);
         ei(g, BR_X_MOV32_I, br_x86_reg(RAX), X86_ROWS);
@@ -769,7 +800,7 @@ blocks(gen *g)
     g->fault = br_x86_label(g->a);
     for (uint32_t p = 0; p < g->n; p++) {
         g->start[p] = br_x86_label(g->a);
-        if (waits(g, g->fn->order[p])) {
+        if (!g->wide && waits(g, g->fn->order[p])) {
             g->tail[p] = br_x86_label(g->a);
             g->term[p] = br_x86_label(g->a);
         }
@@ -786,7 +817,12 @@ br_code
 x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st)
 {
     const br_kfn *f = fn->f;
-    gen g = {.a = a, .m = m, .f = f, .fn = fn, .n = (uint32_t)f->blks.n};
+    gen g = {.a = a,
+             .m = m,
+             .f = f,
+             .fn = fn,
+             .n = (uint32_t)f->blks.n,
+             .wide = fn->wide};
     void *mem[2];
     br_code code = alloc(&g, f, mem);
 
@@ -799,8 +835,9 @@ x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st)
         code = BR_E_OOM;
     if (code == BR_OK) {
         find_rows(&g);
+        fn->n_regions = g.n_regions + 1;
         if (fn->rows)
-            fn->region_at = br_try_calloc(g.n_regions + 1, 4);
+            fn->region_at = br_try_calloc(2 * (size_t)fn->n_regions, 4);
         if (fn->rows && !fn->region_at)
             code = BR_E_OOM;
     }

@@ -40,6 +40,7 @@ typedef struct gen {
         bool shared;
     } group[X86_GROUPS];
     unsigned n_groups;
+    bool wide;             /* all warps of a block, all their lanes */
     bool fast;             /* quarters are full or empty, groups are checked */
     bool kept;             /* where the groups are is in registers */
     uint32_t hosts_at;     /* and in the frame */
@@ -122,6 +123,16 @@ bool x86_fast(gen *g, const uint32_t *list, size_t n, uint32_t slow);
 void x86_fast_top(gen *g);
 unsigned x86_fast_base(gen *g, unsigned group); /* register: its bytes */
 void x86_no_wrap(gen *g, const br_kins *i);
+
+/* x86_gen.c */
+void x86_take_edge(gen *g, uint32_t from, uint32_t e);
+void x86_branch(gen *g, uint32_t blk, const br_kins *i);
+
+/* x86_wide.c */
+uint32_t x86_seats(gen *g); /* code for each warp from here on, ... */
+void x86_seats_end(gen *g, uint32_t top);
+void x86_wide_warp(gen *g); /* before a call of C */
+void x86_wide_end(gen *g, uint32_t blk, const br_kins *i);
 
 /* one instruction */
 void e3(gen *g, br_x86_op op, unsigned d, unsigned a, unsigned b);

@@ -16,9 +16,17 @@
 
 #include "base/thread.h"
 #include "cg/kinterp_int.h"
+#include "cg/ktarget.h"
 #include "cg/x86/x86_asm.h"
 
 enum { X86_QUARTERS = 4, X86_LANES = 8, X86_STEPS = BR_KSTEP_MAX };
+
+/* A warp of a block as code for whole blocks sees it (x86_wide.c). */
+typedef struct x86_seat {
+    uint8_t *rows;
+    uint32_t *masks;
+    ki_warp *warp;
+} x86_seat;
 
 /* Memory that a load or store found last: addr - lo < size is in it. */
 typedef struct x86_window {
@@ -44,7 +52,8 @@ typedef struct x86_ctx {
     ki_run *run;
     ki_warp *warp;
     const struct x86_fn *fn;
-    br_code code; /* of a fault */
+    br_code code;                       /* of a fault */
+    x86_seat *seats, *seats_end, *seat; /* seat: where code for blocks left */
 } x86_ctx;
 
 /* Where code calls C: an instruction, and for memory the registers that its
@@ -56,8 +65,13 @@ typedef struct x86_site {
 } x86_site;
 
 /* What step says, and code: X86_ROWS, that a value does not go evenly, though
- * it should; code that knows rows alone has to go on from region ctx.result. */
-enum { X86_ON, X86_CALLED, X86_FAULT, X86_ROWS };
+ * it should; code that knows rows alone has to go on from region ctx.result.
+ * Code for blocks: X86_LEFT, all go on at position ctx.result; X86_ENDED. */
+enum { X86_ON, X86_CALLED, X86_FAULT, X86_ROWS, X86_LEFT, X86_ENDED };
+
+/* What of a module code is for: any warp; one whose values are all rows; blocks
+ * of full warps that keep together. */
+typedef enum x86_kind { X86_WARPS, X86_KEEP_ROWS, X86_BLOCKS } x86_kind;
 
 #define X86_NO_SLOT 0xffffffffu
 enum { X86_GROUPS = 12 }; /* of accesses to be checked together */
@@ -68,8 +82,10 @@ typedef struct x86_fn {
     uint32_t *order, *place;
     uint8_t *uniform, *step; /* by value */
     bool rows;               /* no value is kept as its first lanes */
-    uint32_t *region_at;     /* offset of code, where rows */
-    uint32_t *slot;          /* by value: bytes from r12 */
+    bool wide;               /* for whole blocks */
+    uint32_t *region_at;     /* offset of code, where rows, then of its end */
+    uint32_t n_regions;
+    uint32_t *slot; /* by value: bytes from r12 */
     uint32_t frame_bytes;
     uint32_t *at; /* by position: offset of code */
     uint32_t code_from, code_to;
@@ -84,15 +100,17 @@ struct br_x86 {
     uint8_t *code;
     size_t bytes;
     bool alone; /* wants one thread */
-    struct x86_rows *rows;
+    x86_kind kind;
+    struct x86_more *more;
 };
 
-/* The same module as code for rows alone, made when it is needed: by blocks
- * with 8 lanes in two of their rows, by an index that runs over 2^32. */
-typedef struct x86_rows {
+/* The same module as other code, made when it is needed: as rows alone by blocks
+ * with 8 lanes in two of their rows and by an index that runs over 2^32; a
+ * kernel for blocks by its first launch of full warps. */
+typedef struct x86_more {
     br_mutex lock;
-    struct br_x86 *x;
-} x86_rows;
+    struct br_x86 *rows, **wide; /* wide: by function */
+} x86_more;
 
 /* Whether a value is kept as its first lanes. */
 static inline bool
@@ -105,6 +123,18 @@ x86_even(const x86_fn *fn, uint32_t v)
 br_code x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st);
 void x86_gen_entry(br_x86_asm *a);
 
+/* x86_module.c */
+br_code x86_compile_all(br_kcode **out, const br_kir *m, br_status *st);
+void x86_free(br_kcode *code);
+br_code x86_text(const br_kcode *code, uint32_t fn, br_str *out, br_status *st);
+br_code x86_rows_code(const struct br_x86 *x, br_status *st);
+/* NULL: a kernel that has none. */
+br_code x86_wide_code(const struct br_x86 *x, uint32_t fn, const x86_fn **out,
+                      br_status *st);
+
+/* x86_wide.c: whether a kernel's code for blocks may be made. */
+bool x86_wide_able(const br_kfn *f);
+
 /* x86_run.c, for the interpreter's frames */
 br_code x86_frame(ki_run *r, ki_warp *w, ki_frame *f, uint32_t fn);
 /* The frame of a warp whose block has become another one. */
@@ -112,5 +142,8 @@ void x86_again(const ki_warp *w, ki_frame *f);
 br_code x86_enter(ki_run *r, ki_warp *w, uint32_t pos);
 void x86_put_lane(ki_frame *f, uint32_t v, unsigned lane, uint64_t bits);
 void x86_fetch(const ki_frame *f, const br_kins *i, uint32_t exec);
+/* A block that has not begun, if code for blocks is there: it ends, or goes on
+ * warp by warp. */
+br_code x86_block(ki_run *r, ki_block *b);
 
 #endif

@@ -254,8 +254,10 @@ sel_row(gen *g, const br_kins *i)
 
     note_regs(g, i, site);
     reserve(g, load && i->n_res > 2 ? 5 : 3);
-    ei(g, BR_X_CMP8_I, exec, 0xff);
-    ej(g, BR_X_JNE, slow);
+    if (!g->wide) {
+        ei(g, BR_X_CMP8_I, exec, 0xff);
+        ej(g, BR_X_JNE, slow);
+    }
     check_row(g, s->reg[0], s->reg[1], step, both ? same : slow);
     es(g, BR_X_MOVQ_RX, br_x86_reg(RAX), s->reg[0]);
     bounds(g, i, site, X86_LANES * step, slow);

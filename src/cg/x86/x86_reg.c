@@ -214,7 +214,7 @@ store_bits(gen *g, uint32_t v, unsigned from)
     br_x86_arg at = br_x86_memx(R12, R15, 1, (int32_t)g->fn->slot[v]);
 
     e2(g, BR_X_MOVMSKPS, RAX, from);
-    if (g->masked[v] && !g->fast) {
+    if (g->masked[v] && !g->fast && !g->wide) {
         em(g, BR_X_MOVZX8, RCX, at);
         e2(g, BR_X_XOR32, RAX, RCX);
         em(g, BR_X_MOVZX8, RDX,
@@ -244,7 +244,7 @@ store(gen *g, uint32_t v, unsigned part, unsigned from)
         store_bits(g, v, from);
         return;
     }
-    if (!g->masked[v] || g->fast) {
+    if (!g->masked[v] || g->fast || g->wide) {
         es(g, BR_X_MOVUPS_S, row_at(g, v, part), from);
         return;
     }
@@ -468,8 +468,10 @@ quarters(gen *g, const uint32_t *list, size_t n)
     e2(g, BR_X_XOR32, R15, R15);
     e2(g, BR_X_XOR32, R14, R14);
     br_x86_bind(g->a, top);
-    ei(g, BR_X_CMP8_I, exec, 0);
-    ej(g, BR_X_JE, skip);
+    if (!g->wide) {
+        ei(g, BR_X_CMP8_I, exec, 0);
+        ej(g, BR_X_JE, skip);
+    }
     if (g->fast)
         x86_fast_top(g);
     body(g, list, n);

@@ -14,9 +14,6 @@
 #include "base/thread.h"
 #include "cg/ktarget.h"
 
-#if defined(__x86_64__)
-#    include <cpuid.h>
-#endif
 #include <string.h>
 
 enum { FUEL = 1 << 14, MAX_THREADS = 256, SMALL_LAUNCH = 4096 };
@@ -327,121 +324,7 @@ x86_memory(x86_ctx *c, uint32_t site, uint32_t quarter)
     return X86_ON;
 }
 
-/* ---- modules -------------------------------------------------------------- */
-
-static void
-x86_free(br_kcode *code)
-{
-    struct br_x86 *x = (struct br_x86 *)(void *)code;
-
-    if (!x)
-        return;
-    if (x->rows)
-        x86_free((br_kcode *)(void *)x->rows->x);
-    br_free(x->rows);
-    for (size_t k = 0; x->fns && k < x->m->fns.n; k++) {
-        br_free(x->fns[k].order);
-        br_free(x->fns[k].uniform);
-        br_free(x->fns[k].region_at);
-        br_vec_fini(&x->fns[k].sites);
-        br_vec_fini(&x->fns[k].presets);
-    }
-    br_free(x->fns);
-    br_os_code_free(x->code, x->bytes);
-    br_free(x);
-}
-
-static br_code
-compile_fn(br_x86_asm *a, struct br_x86 *x, uint32_t n, bool rows,
-           br_status *st)
-{
-    const br_kfn *f = &x->m->fns.at[n];
-    x86_fn *fn = &x->fns[n];
-    size_t blks = f->blks.n;
-
-    fn->f = f;
-    fn->own = x;
-    fn->rows = rows;
-    if (br_text_is(f->name, "malloc"))
-        x->alone = true; /* its heap is each thread's own */
-    if (!blks)
-        return BR_OK;
-    fn->order = br_try_calloc(3 * blks + f->vals.n + 3, sizeof *fn->order);
-    fn->uniform = br_try_calloc(2 * f->vals.n + 4, 1);
-    fn->step = fn->uniform + f->vals.n + 2;
-    if (!fn->order || !fn->uniform || !br_kfn_order(f, fn->order))
-        return br_fail(st, BR_E_OOM, "out of memory");
-    fn->place = fn->order + blks;
-    fn->at = fn->order + 2 * blks;
-    fn->slot = fn->order + 3 * blks;
-    for (uint32_t p = 0; p < blks; p++)
-        fn->place[fn->order[p]] = p;
-    return x86_gen_fn(a, x->m, fn, st);
-}
-
-static br_code
-have_processor(br_status *st)
-{
-#if defined(__x86_64__)
-    unsigned a, b, c = 0, d;
-
-    /* clang 14 does not know f16c by name. */
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C))
-        return BR_OK;
-#endif
-    return br_fail(st, BR_E_NO_DEVICE,
-                   "x86-64 code needs a processor with AVX2, FMA and F16C");
-}
-
-static br_code
-x86_compile(struct br_x86 **out, const br_kir *m, bool rows, br_status *st)
-{
-    struct br_x86 *x = br_try_calloc(1, sizeof *x);
-    br_x86_asm a = {0};
-    br_code code;
-
-    *out = NULL;
-    if (!x)
-        return br_fail(st, BR_E_OOM, "out of memory");
-    x->m = m;
-    x->fns = br_try_calloc(m->fns.n + 1, sizeof *x->fns);
-    x->rows = br_try_calloc(1, sizeof *x->rows);
-    code = x->fns && x->rows ? have_processor(st)
-                             : br_fail(st, BR_E_OOM, "out of memory");
-    if (x->rows)
-        x->rows->lock = (br_mutex)BR_MUTEX;
-    x86_gen_entry(&a);
-    for (uint32_t k = 0; code == BR_OK && k < m->fns.n; k++)
-        code = compile_fn(&a, x, k, rows, st);
-    if (code == BR_OK && !a.oom) {
-        br_x86_patch(&a);
-        x->bytes = a.code.n;
-        x->code = br_os_code_new(a.code.at, a.code.n);
-    }
-    if (code == BR_OK && !x->code)
-        code = br_fail(st, BR_E_OOM, "out of memory for code");
-    br_x86_fini(&a);
-    if (code != BR_OK)
-        x86_free((br_kcode *)(void *)x);
-    else
-        *out = x;
-    return code;
-}
-
 /* ---- warps ---------------------------------------------------------------- */
-
-static br_code
-rows_code(const struct br_x86 *x, br_status *st)
-{
-    br_code code = BR_OK;
-
-    br_mutex_lock(&x->rows->lock);
-    if (!x->rows->x)
-        code = x86_compile(&x->rows->x, x->m, true, st);
-    br_mutex_unlock(&x->rows->lock);
-    return code;
-}
 
 /* First lanes become rows: from here on the frame is run by code for rows. */
 static br_code
@@ -449,8 +332,8 @@ to_rows(ki_run *r, ki_frame *f)
 {
     const x86_fn *x = f->native, *to;
 
-    BR_TRY(rows_code(r->native, r->st));
-    to = &r->native->rows->x->fns[x - r->native->fns];
+    BR_TRY(x86_rows_code(r->native, r->st));
+    to = &r->native->more->rows->fns[x - r->native->fns];
     for (uint32_t v = 0; v < f->f->vals.n; v++) {
         uint64_t row[KI_LANES];
 
@@ -510,11 +393,9 @@ static br_code
 use_fn(ki_run *r, const x86_fn *x)
 {
     x86_ctx *c = r->ctx;
-    size_t fn = (size_t)(x - x->own->fns);
+    size_t fn = (size_t)(x - x->own->fns) + x->own->kind * r->m->fns.n;
 
     c->fn = x;
-    if (x->own != r->native)
-        fn += r->m->fns.n;
     if (!c->tables[fn])
         c->tables[fn] = br_try_calloc(x->sites.n + 1, sizeof(x86_window));
     c->windows = c->tables[fn];
@@ -522,26 +403,34 @@ use_fn(ki_run *r, const x86_fn *x)
                       : br_fail(r->st, BR_E_OOM, "kernel: out of memory");
 }
 
-br_code
-x86_enter(ki_run *r, ki_warp *w, uint32_t pos)
+static uint32_t
+run_code(x86_ctx *c, const x86_fn *x, uint8_t *rows, uint32_t *masks,
+         uint32_t at)
 {
-    x86_ctx *c = r->ctx;
-    ki_frame *f = ki_top(w);
-    uint32_t was, depth = (uint32_t)w->frames.n - 1, to = f->native->at[pos];
     union { /* data becomes code */
         const uint8_t *data;
         entry_fn code;
-    } u;
+    } u = {.data = x->own->code};
 
-    c->warp = w;
+    return u.code(c, rows, masks, u.data + at);
+}
+
+/* A warp from some place in its code on, with ctx.exec. */
+static br_code
+resume(ki_run *r, ki_warp *w, uint32_t to)
+{
+    x86_ctx *c = r->ctx;
+    ki_frame *f = ki_top(w);
+    uint32_t was, depth = (uint32_t)w->frames.n - 1;
+
+    r->w = c->warp = w;
     c->fuel = FUEL;
     c->shared = w->b->shared;
     c->shared_bytes = w->b->shared_bytes;
     for (;;) {
         if (c->fn != f->native)
             BR_TRY(use_fn(r, f->native));
-        u.data = f->native->own->code;
-        was = u.code(c, f->slots, f->pend, u.data + to);
+        was = run_code(c, f->native, f->slots, f->pend, to);
         if (was != X86_ROWS)
             break;
         BR_TRY(to_rows(r, f));
@@ -555,6 +444,77 @@ x86_enter(ki_run *r, ki_warp *w, uint32_t pos)
         BR_TRY(to_lanes(r, f));
     w->steps += FUEL - (c->fuel > FUEL ? 0 : c->fuel) + 1;
     return was == X86_FAULT ? c->code : BR_OK;
+}
+
+br_code
+x86_enter(ki_run *r, ki_warp *w, uint32_t pos)
+{
+    return resume(r, w, ki_top(w)->native->at[pos]);
+}
+
+/* ---- blocks --------------------------------------------------------------- */
+
+/* A value of warp `at` does not go evenly: warps before it are done with the
+ * region, it and those after it are not. */
+static br_code
+part_as_rows(ki_run *r, ki_block *b, uint32_t at)
+{
+    uint32_t region = r->ctx->result;
+
+    for (uint32_t k = 0; k < b->n_warps; k++) {
+        ki_frame *f = ki_top(&b->warps[k]);
+        const x86_fn *x;
+
+        BR_TRY(to_rows(r, f));
+        x = f->native;
+        r->ctx->exec = UINT32_MAX;
+        BR_TRY(resume(r, &b->warps[k],
+                      x->region_at[region + (k < at ? x->n_regions : 0)]));
+    }
+    return BR_OK;
+}
+
+static void
+end_warps(ki_block *b)
+{
+    for (uint32_t k = 0; k < b->n_warps; k++) {
+        b->warps[k].live = 0;
+        ki_top(&b->warps[k])->mask = 0;
+        ki_top(&b->warps[k])->low = (uint32_t)ki_top(&b->warps[k])->f->blks.n;
+    }
+    b->n_done = b->n_threads;
+}
+
+br_code
+x86_block(ki_run *r, ki_block *b)
+{
+    x86_ctx *c = r->ctx;
+    uint32_t was;
+
+    for (uint32_t k = 0; k < b->n_warps; k++) {
+        ki_frame *f = ki_top(&b->warps[k]);
+
+        c->seats[k] = (x86_seat){f->slots, f->pend, &b->warps[k]};
+        f->pend[f->k->place[0]] = 0;
+    }
+    c->seats_end = c->seats + b->n_warps;
+    c->exec = UINT32_MAX;
+    c->fuel = FUEL;
+    c->shared = b->shared;
+    c->shared_bytes = b->shared_bytes;
+    if (c->fn != r->wide)
+        BR_TRY(use_fn(r, r->wide));
+    was = run_code(c, r->wide, NULL, NULL, r->wide->at[0]);
+    b->warps[0].steps += (uint64_t)(FUEL - (int32_t)c->fuel) * b->n_warps + 1;
+    if (was == X86_FAULT)
+        return c->code;
+    if (was == X86_ROWS)
+        return part_as_rows(r, b, (uint32_t)(c->seat - c->seats));
+    if (was == X86_ENDED)
+        end_warps(b);
+    for (uint32_t k = 0; was == X86_LEFT && k < b->n_warps; k++)
+        c->seats[k].masks[c->result] = UINT32_MAX;
+    return BR_OK;
 }
 
 /* ---- launches ------------------------------------------------------------- */
@@ -581,7 +541,7 @@ typedef struct worker {
 } worker;
 
 static br_code
-worker_init(worker *k, const struct br_x86 *x)
+worker_init(worker *k, const struct br_x86 *x, const x86_fn *wide)
 {
     size_t n = x->m->fns.n + 1;
 
@@ -589,11 +549,15 @@ worker_init(worker *k, const struct br_x86 *x)
     k->run.m = x->m;
     k->run.st = &k->st;
     k->run.native = x;
+    k->run.wide = wide;
     k->run.rows = br_try_calloc(n, sizeof *k->run.rows);
     k->run.ctx = k->ctx = br_try_calloc(1, sizeof *k->ctx);
     if (k->ctx)
-        k->ctx->tables = br_try_calloc(2 * n, sizeof *k->ctx->tables);
-    if (!k->run.rows || !k->ctx || !k->ctx->tables)
+        k->ctx->tables = br_try_calloc(3 * n, sizeof *k->ctx->tables);
+    if (k->ctx)
+        k->ctx->seats =
+            br_try_calloc(BR_KMAX_BLOCK / KI_LANES, sizeof *k->ctx->seats);
+    if (!k->run.rows || !k->ctx || !k->ctx->tables || !k->ctx->seats)
         return br_fail(&k->st, BR_E_OOM, "kernel: out of memory");
     fill_tables(k->ctx);
     k->ctx->step = x86_step;
@@ -610,14 +574,16 @@ worker_fini(worker *k)
 {
     size_t fns = k->l.image->m->fns.n;
 
-    for (size_t n = 0; n < 2 * fns; n++) {
+    for (size_t n = 0; n < 3 * fns; n++) {
         if (k->run.rows && n < fns)
             br_free(k->run.rows[n]);
         if (k->ctx && k->ctx->tables)
             br_free(k->ctx->tables[n]);
     }
-    if (k->ctx)
+    if (k->ctx) {
         br_free(k->ctx->tables);
+        br_free(k->ctx->seats);
+    }
     br_free(k->run.rows);
     br_free(k->ctx);
     ki_run_fini(&k->run);
@@ -720,6 +686,12 @@ rows_of_8(const br_klaunch *l)
            (l->block[1] == 1 && l->block[2] == 1);
 }
 
+static bool
+full_warps(const br_klaunch *l)
+{
+    return (uint64_t)l->block[0] * l->block[1] * l->block[2] % KI_LANES == 0;
+}
+
 static br_code
 launch(br_kcode *code, br_klaunch *l, br_status *st)
 {
@@ -728,6 +700,7 @@ launch(br_kcode *code, br_klaunch *l, br_status *st)
     _Atomic bool stop = false;
     owner p = {BR_MUTEX, l};
     br_code c = BR_OK;
+    const x86_fn *wide = NULL;
     unsigned n, made = 0;
     worker *w;
 
@@ -738,8 +711,10 @@ launch(br_kcode *code, br_klaunch *l, br_status *st)
         return br_fail(st, BR_E_USAGE,
                        "--check is what the interpreter does: --on interp");
     if (!rows_of_8(l)) {
-        BR_TRY(rows_code(x, st));
-        x = x->rows->x;
+        BR_TRY(x86_rows_code(x, st));
+        x = x->more->rows;
+    } else if (full_warps(l)) {
+        BR_TRY(x86_wide_code(x, l->fn, &wide, st));
     }
     n = threads_for(x, l);
     w = br_try_calloc(n, sizeof *w);
@@ -753,7 +728,7 @@ launch(br_kcode *code, br_klaunch *l, br_status *st)
         w[made].l.heap_get = l->heap_get ? get_locked : NULL;
         w[made].l.heap_put = l->heap_put ? put_locked : NULL;
         w[made].l.arg = &p;
-        c = worker_init(&w[made], x);
+        c = worker_init(&w[made], x, wide);
         if (c != BR_OK && st)
             *st = w[made].st;
     }
@@ -766,39 +741,6 @@ launch(br_kcode *code, br_klaunch *l, br_status *st)
 }
 
 /* ---- targets -------------------------------------------------------------- */
-
-static br_code
-compile(br_kcode **out, const br_kir *m, br_status *st)
-{
-    struct br_x86 *x;
-    br_code code = x86_compile(&x, m, false, st);
-
-    *out = (br_kcode *)(void *)x;
-    return code;
-}
-
-static br_code
-text(const br_kcode *code, uint32_t fn, br_str *out, br_status *st)
-{
-    const struct br_x86 *x = (const struct br_x86 *)(const void *)code;
-    const x86_fn *f = &x->fns[fn];
-    uint32_t at = f->code_from, pos = 0;
-
-    (void)st;
-    br_str_printf(out, "%.*s:\n", (int)f->f->name.n, f->f->name.p);
-    while (at < f->code_to) {
-        size_t n;
-
-        while (pos < f->f->blks.n && f->at[pos] == at)
-            br_str_printf(out, "b%u:\n", f->order[pos++]);
-        br_str_printf(out, "%6x  ", at);
-        n = br_x86_text(x->code + at, f->code_to - at, at, out);
-        br_check(n > 0 && "code that the printer does not know");
-        br_str_putc(out, '\n');
-        at += (uint32_t)n;
-    }
-    return BR_OK;
-}
 
 static br_code
 interp_compile(br_kcode **out, const br_kir *m, br_status *st)
@@ -824,7 +766,7 @@ interp_launch(br_kcode *c, br_klaunch *l, br_status *st)
 
 const br_ktarget br_ktargets[] = {
     {"interp", interp_compile, interp_free, interp_launch, NULL, NULL},
-    {"x86-64", compile, x86_free, launch, text, NULL},
+    {"x86-64", x86_compile_all, x86_free, launch, x86_text, NULL},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
