@@ -13,6 +13,8 @@
  *   own counters tiles on counters of their own, joined by trees of NOPs
  *   one buffer   100,000 tiles of one buffer in random order, then a reader
  *   hard pairs   20,000 reads, each proved across half of the program
+ *   butterfly    256 lanes that mix as in an FFT, each reads the far lane of 8
+ *                levels before: no trunk that leads there
  *   fused        100,000 tasks with a recipe
  *   wide join    5,000 tiles on counters of their own, a tree of NOPs, then
  *                5,000 readers of them all that wait for the tree and more
@@ -303,6 +305,32 @@ hard_pairs(void)
 }
 
 static br_str
+butterfly(void)
+{
+    enum { BITS = 8, LANES = 1 << BITS, LEVELS = N / LANES };
+    text x = {0};
+
+    buffer(&x, "IO_INPUT", 1, 8);
+    for (int i = 0; i < LEVELS * LANES; i++) {
+        int last = i - LANES, other = last ^ 1 << i / LANES % BITS;
+        int far = (i - BITS * LANES) ^ (LANES - 1);
+        char waits[99] = "";
+
+        if (last >= 0)
+            snprintf(waits, sizeof waits,
+                     "{\"counter\":%d,\"threshold\":1},"
+                     "{\"counter\":%d,\"threshold\":1}",
+                     last, other);
+        task(&x,
+             "\"op\":\"ADD\",\"inputs\":[%d,%d],\"outputs\":[%d],"
+             "\"out_counter\":%d,\"waits\":[%s]",
+             BR_MAX(last, -1) + 1, BR_MAX(far, -1) + 1,
+             buffer(&x, "ACTIVATION", 1, 8), counter(&x), waits);
+    }
+    return finish(&x);
+}
+
+static br_str
 fused(void)
 {
     text x = {0};
@@ -549,12 +577,19 @@ static const struct {
     const char *name;
     br_str (*make)(void);
 } programs[] = {
-    {"llama-3-8b", llama_8b},       {"llama-3-70b", llama_70b},
-    {"joins", joins_plain},         {"joins/sm", joins_sm},
-    {"shuffled", joins_back},       {"chain", chain},
-    {"own counters", own_counters}, {"one buffer", one_buffer},
-    {"hard pairs", hard_pairs},     {"fused", fused},
-    {"wide join", wide_join},       {"nested", nested},
+    {"llama-3-8b", llama_8b},
+    {"llama-3-70b", llama_70b},
+    {"joins", joins_plain},
+    {"joins/sm", joins_sm},
+    {"shuffled", joins_back},
+    {"chain", chain},
+    {"own counters", own_counters},
+    {"one buffer", one_buffer},
+    {"hard pairs", hard_pairs},
+    {"butterfly", butterfly},
+    {"fused", fused},
+    {"wide join", wide_join},
+    {"nested", nested},
     {"windows", windows},
 };
 

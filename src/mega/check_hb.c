@@ -9,6 +9,9 @@
  *      of it waits for. An ancestor of a counter b waits for is complete
  *      before b. Intervals of a preorder answer in O(waits); a no means
  *      nothing. What completes after b in topological order is no ancestor.
+ *      A counter that is off the trunk gets there in a few hops, each to the
+ *      one with the most descendants that waits for it: a tile of a join, or
+ *      the other side of a ladder.
  *   3. The rest waits in a list and is settled in blocks of 256 sources: one
  *      bit for each source, pushed through counters and tasks in topological
  *      order, from the first source to the last task of the block.
@@ -29,6 +32,7 @@ enum {
     MAX_OPEN = 1 << 20,
     MAX_BAD = 4096, /* failures told apart; the rest is counted */
     WORDS = 4,      /* of bits per counter in a sweep */
+    MAX_HOPS = 4,
     BLOCK = WORDS * 64,
 #ifndef PRICE
     PRICE = 4, /* visits of a sweep that cost as much as asking for a pair */
@@ -84,6 +88,23 @@ find_parents(const br_hb *h, uint32_t *parent)
     }
 }
 
+/* To each counter the one with the largest subtree that it is waited for by. */
+static void
+find_hops(br_hb *h)
+{
+    memset(h->hop, 0xff, h->n_counters * sizeof *h->hop);
+    for (uint32_t t = 0; t < h->n_tasks; t++) {
+        uint32_t to = h->ctr[t];
+
+        for (uint32_t i = h->wait_off[t]; i < h->wait_off[t + 1]; i++) {
+            uint32_t *best = &h->hop[h->wait[i]];
+
+            if (*best == BR_NONE || h->size[to] > h->size[*best])
+                *best = to;
+        }
+    }
+}
+
 static bool
 build_tree(br_hb *h)
 {
@@ -115,7 +136,19 @@ build_tree(br_hb *h)
     }
     h->pre = pre;
     h->size = size;
+    h->hop = parent; /* which is of no use any more */
+    find_hops(h);
     return true;
+}
+
+/* Is c an ancestor of a counter that the task waits for? */
+static bool
+in_tree(const br_hb *h, uint32_t c, uint32_t t)
+{
+    for (uint32_t i = h->wait_off[t]; i < h->wait_off[t + 1]; i++)
+        if (h->pre[h->wait[i]] - h->pre[c] < h->size[c])
+            return true;
+    return false;
 }
 
 br_answer
@@ -130,8 +163,8 @@ br_hb_quick(br_hb *h, uint32_t c, uint32_t t)
         return BR_NO;
     if (!h->pre && !build_tree(h))
         return BR_UNKNOWN;
-    for (uint32_t i = from; i < to; i++)
-        if (h->pre[h->wait[i]] - h->pre[c] < h->size[c])
+    for (int hops = 0; c != BR_NONE && hops <= MAX_HOPS; c = h->hop[c], hops++)
+        if (in_tree(h, c, t))
             return BR_YES;
     return BR_UNKNOWN;
 }

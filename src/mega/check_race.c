@@ -12,25 +12,25 @@
  * Order means dependency edges alone. The order of a worker's queue is no
  * proof: the same program may run as packets, or with another placement.
  *
- * All writers of a simple buffer share a counter, and their tiles follow one
- * another: they are disjoint, cover the buffer, and whoever waits for the
- * counter waits for all. So one question per reader proves everything about
- * it, and nothing is left to ask between the writers.
+ * The tiles of a simple buffer are disjoint and cover it, on one counter:
+ * whoever waits for that waits for all. So one question per reader proves
+ * everything about it, and nothing is left to ask between the writers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 
 #include "mega/check_sound.h"
 
-static void
+static bool
 settle_kinds(br_snd *s)
 {
     for (uint32_t b = 0; b < s->nb; b++) {
         br_wsum *w = &s->ws[b];
 
-        if (w->n && s->val[b].kind != BR_MBK_KV_CACHE)
-            w->complex |= w->lo != 0 || w->hi != s->val[b].cols;
+        if (w->n && !w->complex && s->val[b].kind != BR_MBK_KV_CACHE)
+            w->complex = !br_snd_covered(s, b);
     }
+    return !s->k->oom;
 }
 
 bool
@@ -63,7 +63,10 @@ quick_reads(br_snd *s)
             uint32_t b = s->in[i];
             br_wsum *w = &s->ws[b];
 
-            if (w->complex || (w->n && waits_for(s, t, w->counter)))
+            if (w->several && !w->complex)
+                w->complex = !br_snd_after_tiles(s, t, b);
+            if (w->complex || w->several ||
+                (w->n && waits_for(s, t, w->counter)))
                 continue;
             if (s->val[b].kind == BR_MBK_KV_CACHE) {
                 w->complex |= w->n != 0;
@@ -400,8 +403,7 @@ say_all(br_snd *s)
 bool
 br_snd_race(br_snd *s)
 {
-    settle_kinds(s);
-    return start_hb(s) && quick_reads(s) && slow_reads(s) && regions(s) &&
-           br_hb_settle(&s->hb) &&
+    return settle_kinds(s) && start_hb(s) && quick_reads(s) && slow_reads(s) &&
+           regions(s) && br_hb_settle(&s->hb) &&
            ((s->hb.bad.n == 0 && s->unread.n == 0) || say_all(s));
 }

@@ -350,8 +350,8 @@ in_place_fine(const br_op_call *c, uint32_t i)
     return br_op_in_place(c, i) || (c->op == BR_MOP_ROPE && i == 0);
 }
 
-/* Output k, of which the task writes `rect`, or all. */
-static void
+/* Output k, of which the task writes `rect`, or all. False: no memory. */
+static bool
 note_write(br_snd *s, uint32_t id, const br_op_call *c, uint32_t k)
 {
     uint32_t b = (uint32_t)s->p->tasks[id].out[k];
@@ -383,26 +383,19 @@ note_write(br_snd *s, uint32_t id, const br_op_call *c, uint32_t k)
     if (w->n++ == 0) {
         w->counter = s->ctr[id];
         w->first = id;
-    } else if (!part || w->counter != s->ctr[id]) {
-        w->complex = true;
+    } else {
+        w->complex |= !part;
+        w->several |= w->counter != s->ctr[id];
     }
     if (out->kind == BR_MBK_KV_CACHE) {
         w->complex |= w->n > 1;
-    } else if (!part) {
+        return true;
+    }
+    if (!part) {
         w->lo = 0;
         w->hi = out->cols;
-    } else if (rect->r0 != 0 || rect->r1 != out->rows) {
-        w->complex = true;
-    } else if (w->n == 1) {
-        w->lo = rect->c0;
-        w->hi = rect->c1;
-    } else if (rect->c0 == w->hi) {
-        w->hi = rect->c1;
-    } else if (rect->c1 == w->lo) {
-        w->lo = rect->c0;
-    } else {
-        w->complex = true;
     }
+    return !part || w->complex || br_snd_tile(s, id, b, rect);
 }
 
 /* What the slow path knows better: texts of broken rules, and warnings. */
@@ -461,7 +454,7 @@ next_tile(br_snd *s, br_op_call *c)
     return true;
 }
 
-static void
+static bool
 op_rules(br_snd *s, uint32_t id, br_op_call *c, const br_json *recipe)
 {
     const br_mega_task *t = &s->p->tasks[id];
@@ -477,7 +470,7 @@ op_rules(br_snd *s, uint32_t id, br_op_call *c, const br_json *recipe)
         c->outs[i] = &s->val[t->out[i]];
     c->out = t->n_out ? &s->val[t->out[0]] : NULL;
     if ((c->mask >> BR_MP_eps & 7) && !reals_finite(s, id, c))
-        return;
+        return true;
     if (!br_op_check(c) ||
         (t->op == BR_MOP_FUSED && !br_chk_recipe(s, c, recipe, c->why)) ||
         (br_mega_is_step(t->op) && !next_tile(s, c))) {
@@ -485,9 +478,11 @@ op_rules(br_snd *s, uint32_t id, br_op_call *c, const br_json *recipe)
     } else {
         sound = c;
         for (uint32_t k = 0; k < t->n_out; k++)
-            note_write(s, id, c, k);
+            if (!note_write(s, id, c, k))
+                return false;
     }
     keep_inputs(s, id, t, sound);
+    return true;
 }
 
 static bool
@@ -525,9 +520,7 @@ read_task(br_snd *s, uint32_t id, br_op_call *c)
         fine = !s->broken; /* only warnings: an unknown parameter */
         s->broken |= before;
     }
-    if (fine)
-        op_rules(s, id, c, recipe);
-    return true;
+    return !fine || op_rules(s, id, c, recipe);
 }
 
 static bool
@@ -720,5 +713,6 @@ br_chk_sound(br_chk *k)
     br_hb_fini(&s.hb);
     br_vec_fini(&s.reads);
     br_vec_fini(&s.unread);
+    br_vec_fini(&s.tiles);
     return BR_OK;
 }

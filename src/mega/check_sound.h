@@ -3,10 +3,10 @@
  * One pass over the records copies what the proofs need into dense arrays;
  * after it only tasks that are at fault are looked at again.
  *
- * Writes of most buffers are one *epoch*: tiles that follow one another
- * without gap or overlap, all on one counter. Such a buffer is simple: to wait
- * for its counter is to read what is there. All others are proved region by
- * region (check_region.c).
+ * Writes of most buffers are one *epoch*: tiles without gap or overlap, all on
+ * one counter. Such a buffer is simple: to wait for its counter is to read what
+ * is there. So it is if they have several counters and every reader comes after
+ * all (check_tiles.c). All others are proved region by region (check_region.c).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_MEGA_CHECK_SOUND_H
@@ -18,11 +18,18 @@
 typedef struct br_wsum {
     int64_t lo, hi;   /* columns [lo, hi) are written, by tiles that grew it at
                          either end */
-    uint32_t counter; /* of its writers */
+    uint32_t counter; /* of its writers; `several`: of the first */
     uint32_t first;   /* the first of them in the list */
     uint32_t n;       /* how many */
+    uint32_t tile;    /* 1 + the last of the tiles that did not; 0: none */
+    uint32_t reader;  /* 1 + one that comes after all of them; 0: none yet */
+    bool several;     /* counters */
     bool complex;
 } br_wsum;
+typedef struct br_tile { /* of a buffer */
+    br_mega_rect rect;
+    uint32_t task, next; /* next: 1 + the one before in the buffer, or 0 */
+} br_tile;
 
 /* An unordered pair of accesses: which of the two tasks does what. a comes
  * first in topological order. */
@@ -46,6 +53,7 @@ typedef struct br_hb {
     const uint32_t
         *cpos; /* counter -> place of its last producer; NONE: none */
     uint32_t *pre, *size; /* tree of one predecessor each; NULL until asked */
+    uint32_t *hop; /* to a counter that waits for it, or NONE; with the tree */
     BR_VEC(br_pair) open; /* pairs that need the sweep */
     BR_VEC(br_pair) bad;  /* pairs that are not ordered */
     size_t more_bad;
@@ -133,6 +141,12 @@ typedef struct br_unread { /* a read of bytes that nobody has written */
     bool own; /* the only writer is the reader itself */
 } br_unread;
 
+typedef struct br_judged { /* the latest good recipe, and its operands */
+    const br_json *steps;  /* NULL: none */
+    const br_op_val *in[BR_MEGA_MAX_INPUTS], *out;
+    uint32_t n_in;
+} br_judged;
+
 typedef struct br_snd {
     br_chk *k;
     const br_mega_prog *p;
@@ -157,8 +171,11 @@ typedef struct br_snd {
     size_t n_unread, more_unread; /* of these, errors; those not kept */
     struct br_scratch *scratch;   /* of recipes; */
     uint32_t recipes;             /* how many were looked at */
-    br_arena region;              /* scratch of one buffer of check_region.c */
-    uint32_t *page_of;            /* of each buffer, or NONE; NULL: no pages */
+    br_judged judged;
+    BR_VEC(br_tile) tiles; /* of all buffers, out of order */
+    uint64_t asked;        /* whether they are before a reader */
+    br_arena region;       /* scratch of one buffer */
+    uint32_t *page_of;     /* of each buffer, or NONE; NULL: no pages */
 } br_snd;
 
 /* Does task t write buffer b? */
@@ -181,6 +198,12 @@ void br_snd_put_buffer(br_snd *s, uint32_t b);
 /* check_recipe.c: true when sound, else the rule is in c->why. */
 bool br_chk_recipe(br_snd *s, const br_op_call *task, const br_json *recipe,
                    char why[200]);
+/* check_tiles.c: task id writes the tile. False: no memory. */
+bool br_snd_tile(br_snd *s, uint32_t id, uint32_t b, const br_mega_rect *r);
+/* Do the tiles of the buffer cover it, none another? No: perhaps. */
+bool br_snd_covered(br_snd *s, uint32_t b);
+/* Does task t come after them all? No: perhaps. */
+bool br_snd_after_tiles(br_snd *s, uint32_t t, uint32_t b);
 /* check_race.c: reads against writes. */
 bool br_snd_race(br_snd *s);
 /* The same waits make the same ancestors: what one was asked, the other need
