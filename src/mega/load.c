@@ -178,6 +178,36 @@ fast_scalar(br_load *l, br_json *v)
     br_unreachable("token of the JSON reader");
 }
 
+/* A recipe as a tree. Tiles of a node have one and the same: in the bytes of
+ * the one before it is that tree again, which nobody changes. */
+static bool
+fast_recipe(br_load *l, br_json *v)
+{
+    const char *from;
+    br_json *tree;
+
+    if (br_json_next(&l->r) != BR_JSON_OBJ_OPEN)
+        return false;
+    from = l->r.at;
+    if (l->recipe.n && l->recipe.n <= (size_t)(l->r.end - from) &&
+        memcmp(from, l->recipe.p, l->recipe.n) == 0) {
+        l->r.p = from + l->recipe.n - 1; /* its last brace */
+        tree = l->recipe_tree;
+        if (br_json_next(&l->r) != BR_JSON_OBJ_CLOSE)
+            return false;
+    } else {
+        if (br_json_value(&tree, l->a, &l->r, BR_JSON_OBJ_OPEN) != BR_OK)
+            return false;
+        l->recipe = (br_text){from, (size_t)(l->r.p - from)};
+        l->recipe_tree = tree;
+    }
+    v->kind = BR_J_OBJ;
+    v->n = tree->n;
+    v->child = tree->child;
+    v->last = tree->last;
+    return true;
+}
+
 /* Parameters with known names, each once: gathered here, then one block of
  * the arena holds the object and its members. */
 static bool
@@ -199,7 +229,7 @@ fast_params(br_load *l, br_mega_task *t)
         m[++n] = (br_json){.tag = (uint8_t)(p + 1),
                            .key = br_mega_param_name(p),
                            .key_n = (uint32_t)l->r.text.n};
-        if (!fast_scalar(l, &m[n]))
+        if (!(p == BR_MP_recipe ? fast_recipe : fast_scalar)(l, &m[n]))
             return false;
     }
     if (tok != BR_JSON_OBJ_CLOSE)

@@ -86,6 +86,8 @@ typedef struct br_load {
     BR_VEC(br_mega_wait) waits;
     BR_VEC(const br_json *) nodes;
     const br_json *ascii[128]; /* one-character strings, made when needed */
+    br_text recipe;            /* the latest, in the file's bytes; n 0: none */
+    br_json *recipe_tree;
 } br_load;
 
 #define BR_LOAD_BAD(l, ...) br_fail(&(l)->bad, BR_E_FORMAT, __VA_ARGS__)

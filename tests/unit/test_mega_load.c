@@ -3,7 +3,7 @@
  * tests/data/amk holds a few programs written by the reference; the shared
  * vectors hold many more, with the digest of what it writes for each.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "t.h"
+#include "prog_text.h"
 
 #include "mega/load.h"
 
@@ -240,6 +240,44 @@ TEST(mega_load_readers_agree_on_tags)
     ck_assert_uint_eq(p->tasks[0].params->n, 3);
     ck_assert_str_eq(p->tasks[0].params->last->key, "recipe");
     br_mega_free(p);
+}
+
+/* A recipe in the bytes of the one before is the same tree; in others it is
+ * not, however they begin, and what follows it is read as ever. */
+TEST(mega_load_reads_a_recipe_once)
+{
+#define HAS(id, recipe, more)                                        \
+    "{\"id\":" #id ",\"op\":\"FUSED\",\"inputs\":[],\"outputs\":[]," \
+    "\"out_counter\":0,\"params\":{\"recipe\":" recipe more "}}"
+#define R1 "{\"steps\": [1, {\"a\": 2}]}"
+    static const char text[] =
+        "{\"tasks\":[" HAS(0, R1, "") "," HAS(1, R1, ",\"K\":7") "," HAS(
+            2, "{\"steps\": [1, {\"a\": 3}]}",
+            "") "," HAS(3, R1,
+                        "") "," HAS(4, R1,
+                                    ",\"own\":" R1) "," HAS(5, "{}",
+                                                            "") "," HAS(6, "{}",
+                                                                        "") "]"
+                                                                            "}";
+    static const char cut[] = "{\"tasks\":[" HAS(0, R1, "") "," HAS(1, R1, R1);
+    br_text got = canon(text, sizeof text - 1), again = canon(got.p, got.n);
+    br_mega_prog *p = load(text, sizeof text - 1);
+    const br_json *r[7];
+
+    expect_text("recipes", again, got.p, got.n);
+    for (int i = 0; i < 7; i++)
+        r[i] = p->tasks[i].params->child;
+    ck_assert_ptr_eq(r[0]->child, r[1]->child);
+    ck_assert_ptr_ne(r[0]->child, r[2]->child);
+    ck_assert_str_eq(pt_dump(r[0]), R1);
+    ck_assert_str_eq(pt_dump(r[2]), "{\"steps\": [1, {\"a\": 3}]}");
+    ck_assert_str_eq(pt_dump(p->tasks[1].params),
+                     "{\"recipe\": " R1 ", \"K\": 7}");
+    ck_assert_str_eq(pt_dump(p->tasks[4].params),
+                     "{\"recipe\": " R1 ", \"own\": " R1 "}");
+    ck_assert_str_eq(pt_dump(r[6]), "{}");
+    br_mega_free(p);
+    ck_assert_str_ne(error_of(cut, sizeof cut - 1), "");
 }
 
 /* ---- errors ------------------------------------------------------------- */
