@@ -2,8 +2,8 @@
  *
  *   bench_mega_lower [SHAPE...]       llama-3.2-1b and llama-3-8b without any
  *
- * Prints the best of REPEATS runs, in milliseconds of CPU time. `tasks` is the lowering
- * without workers and pages (style amk), `whole` ours with both.
+ * Prints the best of REPEATS runs, in milliseconds of CPU time. `tasks` is the
+ * lowering without workers and pages (style amk), `whole` ours with both.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>

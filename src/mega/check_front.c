@@ -1,7 +1,7 @@
 /* check_front.c - the last writer of every cell of a band, as a tree.
  *
  *                [0,8) mixed, top c9          A node stands for a run of cells:
- *               /                  \          - `task`: all of them were written
+ *               /                  \          - `task`: all were written
  *      [0,4) t3 (c3)        [4,8) mixed         on the counter of this task
  *                           /         \       - `top`: once this counter is
  *                        t5 (c5)   t9 (c9)      complete, so are all writers

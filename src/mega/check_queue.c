@@ -382,7 +382,8 @@ say_apart(br_snd *s, uint32_t at, const unit *u, int64_t *sms)
     br_chk_take_error(s->k);
 }
 
-/* What outlives a pass, or is there before it, cannot lie where nothing does. */
+/* What outlives a pass, or is there before it, cannot lie where nothing
+ * does. */
 static void
 say_kept(br_snd *s, uint32_t b)
 {

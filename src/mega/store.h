@@ -3,8 +3,9 @@
  *   bind weights, inputs, caches -> run by a runner -> get outputs
  *                                         ^---------------' next token
  *
- * The reference VM keeps them for programs of tensors (interp.h), run/step_run.h
- * for the programs of models. Folders of tensors are bound by bind.h.
+ * The reference VM keeps them for programs of tensors (interp.h),
+ * run/step_run.h for the programs of models. Folders of tensors are bound by
+ * bind.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_MEGA_STORE_H
 #define BR_MEGA_STORE_H
