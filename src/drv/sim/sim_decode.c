@@ -499,6 +499,7 @@ one(maker *m)
     if (o->cls == SIM_VALU) {
         modifiers(m);
         permutation(m);
+        sim_mode_decode(o);
     }
     return true;
 }

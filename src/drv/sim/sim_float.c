@@ -130,7 +130,15 @@ sim_rsq64(double a)
 {
     uint64_t r = br_sf_sqrt(f64, br_f64_bits(a));
 
-    return br_f64_of(br_sf_div(f64, br_f64_bits(1), r));
+    return sim_estimate(br_f64_of(br_sf_div(f64, br_f64_bits(1), r)));
+}
+
+double
+sim_estimate(double a)
+{
+    uint64_t bits = br_f64_bits(a);
+
+    return isfinite(a) ? br_f64_of(bits & ~((1ull << 29) - 1)) : a;
 }
 
 /* 0 signalling 1 quiet NaN 2 -inf 3 -normal 4 -subnormal 5 -0 6 +0 7 +subnormal

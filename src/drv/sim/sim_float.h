@@ -29,6 +29,8 @@ float sim_log2(float a);
 float sim_sin(float turns);
 float sim_cos(float turns);
 double sim_rsq64(double a);
+/* What rcp, rsq and sqrt of f64 are good for: 2^29 ULP. */
+double sim_estimate(double a);
 float sim_rsq(float a);
 /* Bits of v_cmp_class. */
 unsigned sim_class32(uint32_t a);

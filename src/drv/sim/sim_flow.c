@@ -63,18 +63,6 @@ get_reg(sim_wave *w, const sim_op *o)
 }
 
 static bool
-set_mode(sim_wave *w, uint32_t mode)
-{
-    w->mode = mode;
-    /* Round to nearest and keep denormals, or flush them: see sim_run.c. */
-    if (mode & 15)
-        return sim_fault(w, BR_E_UNSUPPORTED,
-                         "another rounding than to "
-                         "nearest even");
-    return true;
-}
-
-static bool
 set_reg(sim_wave *w, const sim_op *o)
 {
     unsigned id = (unsigned)o->imm & 63, at = (unsigned)o->imm >> 6 & 31;
@@ -84,8 +72,8 @@ set_reg(sim_wave *w, const sim_op *o)
     if (id != REG_MODE)
         return sim_fault(w, BR_E_UNSUPPORTED, "writing hardware register %u",
                          id);
-    return set_mode(w,
-                    (uint32_t)((w->mode & ~(mask << at)) | (v & mask) << at));
+    w->mode = (uint32_t)((w->mode & ~(mask << at)) | (v & mask) << at);
+    return true;
 }
 
 static bool
@@ -133,9 +121,11 @@ rare(sim_wave *w, const sim_op *o, unsigned what)
     case GO_GETREG: return get_reg(w, o);
     case GO_SETREG: return set_reg(w, o);
     case GO_ROUND:
-        return set_mode(w, (w->mode & ~15u) | ((uint32_t)o->imm & 15));
+        w->mode = (w->mode & ~15u) | ((uint32_t)o->imm & 15);
+        return true;
     case GO_DENORM:
-        return set_mode(w, (w->mode & ~0xf0u) | ((uint32_t)o->imm & 15) << 4);
+        w->mode = (w->mode & ~0xf0u) | ((uint32_t)o->imm & 15) << 4;
+        return true;
     case GO_MOVFROM:
     case GO_MOVTO: return indexed(w, o, what == GO_MOVFROM);
     case GO_REALTIME:

@@ -110,6 +110,10 @@ typedef struct sim_op {
     sim_opnd dst, sdst, src[SIM_MAX_SRC], mask;
     int32_t imm; /* simm16, offset */
     uint8_t omod, clamp, dst_sel, rtn;
+    /* Floats: T_F16 T_F32 T_F64 or 0. */
+    uint8_t float_src[3], float_dst;
+    bool flushes, rounds; /* denormals always; as the mode says */
+    bool to_half;         /* v_cvt_f16_f32 */
     bool idxen, offen;
     bool dpp8, fi, bc;
     uint8_t row_mask, bank_mask;
@@ -207,6 +211,10 @@ uint8_t *sim_at(br_sim *s, uint64_t addr, uint64_t n, bool write);
 /* What an atomic of so many bytes makes of `was`. sim_atomic.c */
 uint64_t sim_atomic(unsigned act, unsigned bytes, uint64_t was, uint64_t data,
                     uint64_t data1);
+
+/* Lanes in the mode that the wave has: sim_mode.c. False: not there. */
+bool sim_mode_lane(sim_wave *w, const sim_op *o, sim_lanes *x);
+void sim_mode_decode(sim_op *o);
 
 bool sim_salu(sim_wave *w, const sim_op *o);
 bool sim_saveexec(sim_wave *w, const sim_op *o);

@@ -279,11 +279,6 @@ read_kd(br_sim *s, const br_aql_packet *p, kd *k, br_status *st)
         return br_fail(st, BR_E_LIMIT,
                        "%u bytes of LDS, %u of scratch; %d and %d are there",
                        k->lds, k->scratch, BR_SIM_MAX_LDS, BR_SIM_MAX_SCRATCH);
-    if (k->rsrc1 >> 12 & 15)
-        return br_fail(st, BR_E_UNSUPPORTED,
-                       "a rounding other than to nearest even");
-    if ((k->rsrc1 >> 16 & 15) != 15)
-        return br_fail(st, BR_E_UNSUPPORTED, "denormals that are flushed");
     return BR_OK;
 }
 

@@ -231,7 +231,19 @@ mask_in(const sim_wave *w, const sim_opnd *p, unsigned half)
     return p->file == SIM_K ? (uint32_t)(half ? p->k >> 32 : p->k) : 0;
 }
 
-static void
+static bool
+lanes(half_job *j, sim_lanes *x)
+{
+    const sim_op *o = j->o;
+
+    if (o->flushes || ((j->w->mode & 255) != 0xf0 &&
+                       (o->float_dst || o->float_src[0])))
+        return sim_mode_lane(j->w, o, x);
+    o->sem->lane(x);
+    return true;
+}
+
+static bool
 compute(half_job *j, sim_lanes *x)
 {
     const sim_op *o = j->o;
@@ -256,18 +268,21 @@ compute(half_job *j, sim_lanes *x)
         halves(j->buf[2], true, false);
         x->c = j->buf[2];
     }
-    s->lane(x);
+    if (!lanes(j, x))
+        return false;
     if (s->flags & SEM_PACKED) {
         uint32_t low[SIM_LANES];
 
         memcpy(low, x->d, sizeof low);
         for (unsigned k = 0; k < o->n_src; k++)
             *at[k] = source(j, k, 1);
-        s->lane(x);
+        if (!lanes(j, x))
+            return false;
         for (unsigned i = 0; i < SIM_LANES; i++)
             x->d[i] = (low[i] & 0xffff) | x->d[i] << 16;
     }
     finish(o, x->d);
+    return true;
 }
 
 bool
@@ -285,7 +300,8 @@ sim_valu(sim_wave *w, const sim_op *o)
         j.mask = sim_exec32(w, j.half);
         if (!j.mask && !to->file)
             continue;
-        compute(&j, &x);
+        if (!compute(&j, &x))
+            return false;
         out[j.half] = x.out & j.mask;
         if (o->sem->dst != T_CMP)
             store(&j, x.d);
@@ -309,8 +325,8 @@ sim_dual(sim_wave *w, const sim_op *o)
     j.mask = k.mask = w->s[SIM_EXEC];
     j.o = o;
     k.o = o->y;
-    compute(&j, &x);
-    compute(&k, &y);
+    if (!compute(&j, &x) || !compute(&k, &y))
+        return false;
     store(&j, x.d);
     store(&k, y.d);
     return true;
