@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ptx_kit.h"
 
+#include "drv/sim/sim.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,15 @@ ptx_load(const char *text)
 
     t_ok(br_ptx_parse(&m, text, strlen(text), NULL, &st), &st);
     return m;
+}
+
+static void
+first_finding(void *arg, const char *text)
+{
+    br_status *st = arg;
+
+    if (!*st->msg)
+        (void)br_fail(st, BR_E_FAULT, "%s", text);
 }
 
 static void
@@ -65,7 +76,7 @@ ptx_target(ptx_set *s, const char *name)
     br_status st = {0};
     br_code code;
 
-    s->on = br_ktarget_find(name);
+    s->on = br_sim_target(&s->sim, name) ? &s->sim : br_ktarget_find(name);
     ck_assert(s->on != NULL);
     code = s->on->compile(&s->code, s->m, &st);
     if (code == BR_E_NO_DEVICE)
@@ -94,7 +105,10 @@ ptx_run_case(const ptx_set *s, const br_kir *m, int n, uint64_t *out)
                     .block = {128, 1, 1},
                     .params = (const uint8_t *)params,
                     .regions = regions,
-                    .n_regions = 2};
+                    .n_regions = 2,
+                    .check = s->check,
+                    .finding = first_finding,
+                    .arg = &st};
     br_kimage *im;
     char name[16];
 
@@ -112,5 +126,5 @@ ptx_run_case(const ptx_set *s, const br_kir *m, int n, uint64_t *out)
         return st.msg;
     }
     br_kimage_free(im);
-    return "";
+    return st.msg;
 }

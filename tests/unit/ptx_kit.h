@@ -25,11 +25,14 @@ typedef struct ptx_set {
     ptx_case *cases;
     int n;
     const br_ktarget *on; /* NULL: the interpreter */
+    br_ktarget sim;       /* of a simulated processor */
+    bool check;
     br_kcode *code;
 } ptx_set;
 /* Skips the test where the vectors are not there. */
 void ptx_vectors(ptx_set *s, const char *name);
-/* Compiles the module for a target; skips where it is not there. */
+/* Compiles the module for a target (a simulated one: gfx1100); skips where it
+ * is not there. */
 void ptx_target(ptx_set *s, const char *name);
 void ptx_fini(ptx_set *s);
 /* Kernel n on the rows; "" or what went wrong. */

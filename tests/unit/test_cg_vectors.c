@@ -175,6 +175,7 @@ near_mma(uint64_t got, uint64_t want, bool tf32)
 static void
 warps(const ptx_set *s)
 {
+    static const ptx_case pair = {.dst = "f16x2"}; /* NaNs of a processor */
     uint64_t *got = t_keep(calloc(PTX_ROWS, 8));
 
     for (int n = 0; n < s->n; n += t_sanitized() ? 5 : 1) {
@@ -187,6 +188,8 @@ warps(const ptx_set *s)
             uint64_t want = s->out[(size_t)n * PTX_ROWS + (size_t)r];
 
             if (got[r] != want &&
+                !(s->on && strstr(what, "f16x2") &&
+                  same(&pair, NULL, got[r], want, 0)) &&
                 !(mma && near_mma(got[r], want, strstr(what, "tf32") != NULL)))
                 ck_abort_msg("%d %s row %d: 0x%llx, an H200 says 0x%llx", n,
                              what, r, (unsigned long long)got[r],
@@ -230,6 +233,52 @@ TEST_WITHIN(x86_warps_and_blocks_are_those_of_a_gpu, 60)
     ptx_target(&s, "x86-64");
     warps(&s);
     ptx_fini(&s);
+}
+
+/* On the simulated processor, some cases with its checks. */
+static void
+gfx(const char *name, const char *set, void (*run)(const ptx_set *s))
+{
+    ptx_set s;
+    br_status st = {0};
+
+    ptx_vectors(&s, set);
+    t_ok(br_kir_optimise(s.m, NULL, &st), &st);
+    ptx_target(&s, name);
+    run(&s);
+    ptx_fini(&s);
+}
+
+static void
+all(const ptx_set *s)
+{
+    ptx_set checked = *s;
+
+    sweep(s, 1);
+    checked.check = true;
+    sweep(&checked, 11);
+}
+
+static void
+all_warps(const ptx_set *s)
+{
+    ptx_set checked = *s;
+
+    warps(s);
+    checked.check = true;
+    warps(&checked);
+}
+
+TEST_WITHIN(gfx1100_instructions_are_those_of_a_gpu, 60)
+{
+    gfx("gfx1100", "sweep", all);
+    gfx("gfx1100", "warp", all_warps);
+}
+
+TEST_WITHIN(gfx1201_instructions_are_those_of_a_gpu, 60)
+{
+    gfx("gfx1201", "sweep", all);
+    gfx("gfx1201", "warp", all_warps);
 }
 
 TEST(cg_vectors_print_and_parse_to_the_same_text)

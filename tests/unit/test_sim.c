@@ -500,8 +500,9 @@ TEST(sim_faults_name_wave_pc_and_instruction)
          "s_cbranch_scc1 y\ns_barrier\ns_barrier\n"
          "y: s_cbranch_scc0 z\ns_endpgm\nz: s_barrier\n",
          "", BR_OK, 64},
-        {"s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 1", "another rounding",
-         BR_E_UNSUPPORTED, 0},
+        {"s_setreg_imm32_b32 hwreg(HW_REG_MODE, 2, 2), 1\n"
+         "v_mov_b32 v1, 0\nv_add_f16 v1, v1, v1",
+         "f16 rounded another way", BR_E_UNSUPPORTED, 0},
     };
 
     for (size_t i = 0; i < BR_COUNT(t); i++) {

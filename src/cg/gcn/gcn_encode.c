@@ -70,7 +70,8 @@ static bool
 is_reg(const br_gcn_kind *k)
 {
     return k->how == &br_gcn_how_reg || k->how == &br_gcn_how_gaddr ||
-           k->how == &br_gcn_how_saddr || k->how == &br_gcn_how_smoff;
+           k->how == &br_gcn_how_saddr || k->how == &br_gcn_how_smoff ||
+           k->how == &br_gcn_how_svaddr;
 }
 
 static void

@@ -21,6 +21,7 @@ typedef struct br_gcn_compiled {
     br_gcn_kernel k;
     gcn_words words;
     BR_VEC(br_gcn_arg) args;
+    BR_VEC(uint32_t) vars; /* whose addresses end the kernarg block */
     char *name;
 } br_gcn_compiled;
 /* UNSUPPORTED names the instruction that has no code on this processor. */

@@ -29,6 +29,8 @@ enum {
     GM_SGPRS = 106,
     GM_VGPRS = 256,
     GM_NO = -1,
+    GM_HIDDEN_BYTES = 24,      /* of sizes of grid and group */
+    GM_MAX_SCRATCH = 64 << 10, /* of a lane */
 };
 
 /* Codes of registers: of a source operand, as gcn_reg.c has them. */
@@ -39,6 +41,8 @@ enum {
     GM_NULL = 124,
     GM_M0 = 125,
     GM_EXEC = 126,
+    GM_SHARED_BASE = 235,
+    GM_PRIVATE_BASE = 237,
     GM_V0 = 256
 };
 
@@ -123,8 +127,9 @@ typedef struct gm_fn {
     uint8_t mode;
     uint32_t kernarg, tid, group[3]; /* vregs that the hardware fills */
     uint32_t args_bytes;             /* of parameters, hidden ones not */
-    uint32_t kernarg_bytes, lds_bytes, max_threads;
-    uint32_t *lds; /* of each variable: where it is in LDS */
+    uint32_t kernarg_bytes, lds_bytes, scratch_bytes, max_threads;
+    uint32_t *lds;         /* of each variable: where it is in LDS */
+    BR_VEC(uint32_t) vars; /* that it has the addresses of */
     uint8_t ids;
     bool hidden; /* asks for sizes of grid and group */
     uint16_t vgprs, sgprs;

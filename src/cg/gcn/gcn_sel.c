@@ -7,6 +7,7 @@
  * 0 or 1 in a vector register, for a mask says nothing about lanes that do not
  * run when it is made. Narrow values are extended by zeros.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/gcn/gcn_lower.h"
 #include "cg/gcn/gcn_mir.h"
 
 #include <stdio.h>
@@ -91,9 +92,13 @@ mods_fit(const br_kfn *f, const sel_row *r, const br_kins *i)
         if (br_kmod(i->mods, r->field) != r->value)
             return false;
         left = cleared(left, r->field);
+        if (r->field == BR_KF_FTZ)
+            left = cleared(left, BR_KF_APPROX);
     }
     if (is_float(i)) {
-        left = cleared(left, BR_KF_FTZ);
+        /* What comes between may not be flushed. */
+        if (r->field != BR_KF_RND || i->op == BR_K_CVT)
+            left = cleared(left, BR_KF_FTZ);
         if (br_kmod(left, BR_KF_RND) <= BR_KM_RND_RP && r->field != BR_KF_RND)
             left = cleared(left, BR_KF_RND);
         if (br_ktinfo_of[i->type].kind == 'F' &&
@@ -114,6 +119,44 @@ find(const br_kfn *f, const br_kins *i, char file)
     return NULL;
 }
 
+bool
+gm_has_code(const br_kfn *f, const br_kins *i)
+{
+    switch (i->op) {
+    case BR_K_PHI:
+    case BR_K_SREG:
+    case BR_K_ADDR:
+    case BR_K_FRAME:
+    case BR_K_TOGEN:
+    case BR_K_FROMGEN:
+    case BR_K_ISSPACE:
+    case BR_K_LD:
+    case BR_K_ST:
+    case BR_K_ATOM:
+    case BR_K_CAS:
+    case BR_K_FENCE:
+    case BR_K_BAR:
+    case BR_K_SHFL:
+    case BR_K_VOTE:
+    case BR_K_BALLOT:
+    case BR_K_ACTIVE:
+    case BR_K_WARPBAR:
+    case BR_K_CPWAIT:
+    case BR_K_LOP3: return true;
+    case BR_K_PACK:
+    case BR_K_UNPACK: return i->type == BR_KT_B64 || find(f, i, 'V');
+    default: {
+        const sel_row *r = find(f, i, 'V');
+        bool sat = br_kmod(i->mods, BR_KF_SAT) == BR_KM_SAT_SAT;
+
+        /* The clamp bit of the last instruction. */
+        return r && (!sat || r->field == BR_KF_SAT ||
+                     br_ktinfo_of[i->type].kind != 'F' || i->op != BR_K_CVT ||
+                     i->type != BR_KT_F64);
+    }
+    }
+}
+
 /* ---- files ------------------------------------------------------------- */
 
 static bool
@@ -132,7 +175,8 @@ scalar(const gm_fn *g, const br_kins *i)
     case BR_K_UNPACK:
     case BR_K_PACK: return i->type == BR_KT_B64;
     case BR_K_FROMGEN:
-    case BR_K_TOGEN: return br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_GLOBAL;
+    case BR_K_FRAME: return true;
+    case BR_K_TOGEN: return br_kmod(i->mods, BR_KF_SPACE) != BR_KM_SPACE_PARAM;
     case BR_K_SREG: return i->imm >= BR_KS_NTID_X && i->imm <= BR_KS_NCTAID_Z;
     case BR_K_LD: {
         unsigned space = br_kmod(i->mods, BR_KF_SPACE);
@@ -484,8 +528,7 @@ mode_of(const br_kins *i)
     if (!is_float(i))
         return 0;
     if (br_kmod(i->mods, BR_KF_FTZ))
-        keep =
-            br_ktinfo_of[t].bytes == 4 && br_ktinfo_of[t].lanes == 1 ? 12 : 3;
+        keep = i->op == BR_K_CVT || t == BR_KT_F32 ? 12 : 3;
     return (uint8_t)(keep << 4 | r << 2 | r);
 }
 
@@ -603,7 +646,8 @@ select_one(gm_fn *g, const br_kins *i)
     else if (i->op == BR_K_UNPACK && i->type == BR_KT_B64)
         select_unpack(g, i);
     else if ((i->op == BR_K_FROMGEN || i->op == BR_K_TOGEN) &&
-             br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_GLOBAL)
+             (br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_GLOBAL ||
+              br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_CONST))
         select_same(g, i);
     else if (i->op == BR_K_LOP3 && g->vals[i->res].file == 'V')
         select_lop3(g, i);

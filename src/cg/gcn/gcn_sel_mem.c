@@ -239,7 +239,33 @@ typedef struct place {
 static const char *
 space_name(unsigned space)
 {
-    return space == BR_KM_SPACE_SHARED ? "ds" : space ? "global" : "flat";
+    return space == BR_KM_SPACE_SHARED  ? "ds"
+           : space == BR_KM_SPACE_LOCAL ? "scratch"
+           : space                      ? "global"
+                                        : "flat";
+}
+
+/* Whether addresses have 32 bits. */
+static bool
+is_short(unsigned space)
+{
+    return space == BR_KM_SPACE_SHARED || space == BR_KM_SPACE_LOCAL;
+}
+
+/* The kernarg block's address plus an offset within the parameters. */
+static gm_op
+param_address(gm_fn *g, const br_kins *i)
+{
+    gm_op t = tmp(g, 'V', 2), c = tmp(g, 'S', 1), a = gm_arg(g, i, 0, 0);
+    gm_op base = gm_reg(g->kernarg, 0);
+    gm_ins *m;
+
+    GM(g, "v_add_co_u32", t, c, base, a);
+    m = GM(g, "v_add_co_ci_u32", word(t, 1), gm_code(GM_NULL), gm_imm(0),
+           word(base, 1), c);
+    if (m)
+        m->keep = true;
+    return t;
 }
 
 /* Where a load or store goes; false: to a space that is not done here. */
@@ -254,17 +280,24 @@ where(gm_fn *g, const br_kins *i, uint32_t bytes, place *p)
         p->at = gm_arg_v(g, i, 0, 0);
         most = 65535 - (int64_t)bytes;
         least = 0;
-    } else if (p->space == BR_KM_SPACE_GLOBAL || p->space == 0) {
+    } else if (p->space == BR_KM_SPACE_LOCAL) {
+        p->at = gm_arg_v(g, i, 0, 0);
+        least = 0;
+    } else if (p->space == BR_KM_SPACE_PARAM) {
+        p->at = param_address(g, i);
+        p->space = BR_KM_SPACE_GLOBAL;
+        least = -most - 1;
+    } else {
         p->at = gm_arg_v(g, i, 0, GM_NO);
         least = p->space ? -most - 1 : 0;
-    } else {
-        return false;
+        if (p->space == BR_KM_SPACE_CONST)
+            p->space = BR_KM_SPACE_GLOBAL;
     }
     if (p->offset < least || p->offset + (int64_t)bytes > most) {
-        gm_op t = tmp(g, 'V', p->space == BR_KM_SPACE_SHARED ? 1 : 2);
+        gm_op t = tmp(g, 'V', is_short(p->space) ? 1 : 2);
         gm_op c = tmp(g, 'S', 1);
 
-        if (p->space == BR_KM_SPACE_SHARED) {
+        if (is_short(p->space)) {
             GM(g, "v_add_nc_u32", t, gm_imm((uint32_t)p->offset), p->at);
         } else {
             gm_ins *m;
@@ -301,6 +334,10 @@ finish(gm_fn *g, const br_kins *i, const place *p, gm_ins *m, int64_t more,
     }
     gm_set(m, BR_GF_ioffset,
            (uint32_t)(p->offset + more) & (uint32_t)((1ull << bits) - 1));
+    if (p->space == BR_KM_SPACE_LOCAL) {
+        gm_set(m, BR_GF_sve, 1);
+        return;
+    }
     if (g->isa->cpu->gen == 11) {
         if (old || (strong && scope != BR_KM_SCOPE_CTA && i->op == BR_K_LD))
             gm_set(m, BR_GF_glc, 1);
@@ -321,9 +358,10 @@ access(gm_fn *g, const char *name, const place *p, gm_op data, bool load)
     gm_op off = gm_code(GM_NULL);
     gm_op ds[2] = {load ? data : p->at, load ? p->at : data};
     gm_op far[3] = {ds[0], ds[1], off};
+    bool based =
+        p->space == BR_KM_SPACE_GLOBAL || p->space == BR_KM_SPACE_LOCAL;
 
-    return gm_emit(g, name, p->space == BR_KM_SPACE_GLOBAL ? far : ds,
-                   p->space == BR_KM_SPACE_GLOBAL ? 3 : 2);
+    return gm_emit(g, name, based ? far : ds, based ? 3 : 2);
 }
 
 /* ---- fences ------------------------------------------------------------ */
@@ -374,16 +412,21 @@ load(gm_fn *g, const br_kins *i)
         {"ds_load_u8", "ds_load_u16", "ds_load_b32", "ds_load_b64",
          "ds_load_b128"},
         {"flat_load_u8", "flat_load_u16", "flat_load_b32", "flat_load_b64",
-         "flat_load_b128"}};
+         "flat_load_b128"},
+        {"scratch_load_u8", "scratch_load_u16", "scratch_load_b32",
+         "scratch_load_b64", "scratch_load_b128"}};
     unsigned bytes = br_ktinfo_of[i->type].bytes, n = i->n_res, each = 1;
     unsigned words = (bytes + 3) / 4, kind;
     place p;
 
-    if (br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_PARAM)
-        return load_param(g, i);
+    if (br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_PARAM && load_param(g, i))
+        return true;
     if (!where(g, i, bytes * n, &p))
         return false;
-    kind = p.space == BR_KM_SPACE_SHARED ? 1 : p.space ? 0 : 2;
+    kind = p.space == BR_KM_SPACE_SHARED  ? 1
+           : p.space == BR_KM_SPACE_LOCAL ? 3
+           : p.space                      ? 0
+                                          : 2;
     if (bytes >= 4 && (bytes * n == 8 || bytes * n == 16))
         each = n;
     for (unsigned r = 0; r < n; r += each) {
@@ -659,25 +702,97 @@ gm_place_shared(gm_fn *g)
     return g->lds != NULL;
 }
 
+/* A result of 64 bits from two words. */
+static void
+give2(gm_fn *g, const br_kins *i, gm_op low, gm_op high)
+{
+    gm_op d = gm_res(g, i, 0);
+    gm_ins *m;
+
+    give(g, i, 0, low, 1);
+    m = GM(g, g->vregs.at[d.v].file == 'V' ? "v_mov_b32" : "s_mov_b32",
+           word(d, 1), high);
+    if (m)
+        m->keep = true;
+}
+
+/* Addresses of other variables come with the launch, behind the hidden
+ * arguments, in the order in which the kernel names them first. */
+static void
+far_address(gm_fn *g, const br_kins *i)
+{
+    gm_op t = tmp(g, 'S', 2), d = gm_res(g, i, 0), c = tmp(g, 'S', 1);
+    uint32_t n = 0, at;
+    gm_ins *m;
+
+    while (n < g->vars.n && g->vars.at[n] != i->sym)
+        n++;
+    if (n == g->vars.n && !br_vec_push(&g->vars, i->sym))
+        gm_oom(g);
+    g->hidden = true;
+    at = g->args_bytes + GM_HIDDEN_BYTES + 8 * n;
+    kernarg_to(g, t, at, 2);
+    if (g->vregs.at[d.v].file == 'S') {
+        GM(g, "s_add_u32", d, t, gm_imm((uint32_t)i->imm));
+        m = GM(g, "s_addc_u32", word(d, 1), word(t, 1),
+               gm_imm((uint32_t)((uint64_t)i->imm >> 32)));
+    } else {
+        GM(g, "v_add_co_u32", d, c, gm_imm((uint32_t)i->imm), t);
+        m = GM(g, "v_add_co_ci_u32", word(d, 1), gm_code(GM_NULL),
+               gm_imm((uint32_t)((uint64_t)i->imm >> 32)), word(t, 1), c);
+    }
+    if (m)
+        m->keep = true;
+}
+
 static bool
 address(gm_fn *g, const br_kins *i)
 {
-    const br_kvar *v = &g->m->vars.at[i->sym & ~BR_KFN_SYM];
-    uint64_t at;
-    gm_op d;
+    if (g->m->vars.at[i->sym].space == BR_KM_SPACE_SHARED)
+        give2(g, i, gm_imm((uint32_t)(g->lds[i->sym] + (uint64_t)i->imm)),
+              gm_imm(0));
+    else
+        far_address(g, i);
+    return true;
+}
 
-    if ((i->sym & BR_KFN_SYM) || v->space != BR_KM_SPACE_SHARED)
-        return false;
-    at = g->lds[i->sym];
-    d = gm_res(g, i, 0);
-    give(g, i, 0, gm_imm((uint32_t)(at + (uint64_t)i->imm)), 1);
-    {
-        gm_ins *m =
-            GM(g, g->vregs.at[d.v].file == 'V' ? "v_mov_b32" : "s_mov_b32",
-               word(d, 1), gm_imm(0));
+/* The high word of generic addresses of a space. */
+static gm_op
+aperture(gm_fn *g, unsigned space)
+{
+    gm_op t = tmp(g, 'S', 2);
 
-        if (m)
-            m->keep = true;
+    GM(g, "s_mov_b64", t,
+       gm_code(space == BR_KM_SPACE_SHARED ? GM_SHARED_BASE : GM_PRIVATE_BASE));
+    return word(t, 1);
+}
+
+static bool
+generic(gm_fn *g, const br_kins *i)
+{
+    unsigned space = br_kmod(i->mods, BR_KF_SPACE);
+    gm_op d = gm_res(g, i, 0), a, b;
+
+    if (i->op == BR_K_FROMGEN) {
+        give2(g, i, gm_arg(g, i, 0, 0),
+              is_short(space) ? gm_imm(0) : gm_arg(g, i, 0, 1));
+    } else if (i->op == BR_K_TOGEN && space == BR_KM_SPACE_PARAM) {
+        gm_op t = param_address(g, i);
+
+        give2(g, i, t, word(t, 1));
+    } else if (i->op == BR_K_TOGEN) {
+        give2(g, i, gm_arg(g, i, 0, 0),
+              is_short(space) ? aperture(g, space) : gm_arg(g, i, 0, 1));
+    } else if (is_short(space)) {
+        GM(g, "v_cmp_eq_u32", d, aperture(g, space), gm_arg_v(g, i, 0, 1));
+    } else {
+        a = tmp(g, 'S', 1);
+        b = tmp(g, 'S', 1);
+        GM(g, "v_cmp_ne_u32", a, aperture(g, BR_KM_SPACE_SHARED),
+           gm_arg_v(g, i, 0, 1));
+        GM(g, "v_cmp_ne_u32", b, aperture(g, BR_KM_SPACE_LOCAL),
+           gm_arg_v(g, i, 0, 1));
+        GM(g, "s_and_b32", d, a, b);
     }
     return true;
 }
@@ -694,10 +809,17 @@ gm_select_mem(gm_fn *g, const br_kins *i)
     case BR_K_FENCE: fence(g, br_kmod(i->mods, BR_KF_SCOPE)); return true;
     case BR_K_BAR: return barrier(g, i);
     case BR_K_ADDR: return address(g, i);
+    case BR_K_FRAME:
+        give2(g, i, gm_imm((uint32_t)i->imm), gm_imm(0));
+        return true;
+    case BR_K_TOGEN:
+    case BR_K_FROMGEN:
+    case BR_K_ISSPACE: return generic(g, i);
     case BR_K_SHFL: return shuffle(g, i);
     case BR_K_VOTE:
     case BR_K_BALLOT:
     case BR_K_ACTIVE: return vote(g, i);
+    case BR_K_CPWAIT:               /* copies are done at once */
     case BR_K_WARPBAR: return true; /* lanes of a wave are in step */
     default: return false;
     }

@@ -6,10 +6,11 @@
  * ttmp9; v0 the ids of the work-item, ten bits each.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/gcn/gcn_kernel.h"
+#include "cg/gcn/gcn_lower.h"
 
 #include <string.h>
 
-enum { HIDDEN_BYTES = 24, MAX_PARAMS = 4096, PADDED_USERS = 13 };
+enum { MAX_PARAMS = 4096, PADDED_USERS = 13 };
 
 /* ---- one kernel -------------------------------------------------------- */
 
@@ -102,7 +103,8 @@ say(gm_fn *g, br_gcn_compiled *out)
         {8, 4, "hidden_block_count_z"}, {12, 2, "hidden_group_size_x"},
         {14, 2, "hidden_group_size_y"}, {16, 2, "hidden_group_size_z"}};
     const br_kfn *f = g->f;
-    uint32_t bytes = g->args_bytes + (g->hidden ? HIDDEN_BYTES : 0);
+    uint32_t bytes = g->args_bytes + (g->hidden ? GM_HIDDEN_BYTES : 0) +
+                     8 * (uint32_t)g->vars.n;
     uint32_t most = f->req_threads ? f->req_threads : f->max_threads;
     bool ok = true;
 
@@ -122,12 +124,20 @@ say(gm_fn *g, br_gcn_compiled *out)
         a.offset += g->args_bytes;
         ok = br_vec_push(&out->args, a);
     }
+    for (size_t k = 0; ok && k < g->vars.n; k++) {
+        br_gcn_arg a = {g->args_bytes + GM_HIDDEN_BYTES + 8 * (uint32_t)k, 8,
+                        NULL};
+
+        ok = br_vec_push(&out->args, a) &&
+             br_vec_push(&out->vars, g->vars.at[k]);
+    }
     if (!ok || !out->name)
         gm_oom(g);
     out->k = (br_gcn_kernel){.name = out->name,
                              .code = out->words.at,
                              .words = out->words.n,
                              .lds_bytes = g->lds_bytes,
+                             .scratch_bytes = g->scratch_bytes,
                              .kernarg_bytes = bytes,
                              .vgprs = (uint16_t)BR_MAX(g->vgprs, 1),
                              .sgprs = g->sgprs,
@@ -148,6 +158,7 @@ fini(gm_fn *g)
     br_vec_fini(&g->blks);
     br_vec_fini(&g->places);
     br_vec_fini(&g->vregs);
+    br_vec_fini(&g->vars);
     br_free(g->pend);
     br_free(g->order);
     br_free(g->uniform);
@@ -177,23 +188,24 @@ br_code
 br_gcn_compile(br_gcn_compiled *out, const br_gcn_isa *isa, const br_kir *m,
                uint32_t fn, br_status *st)
 {
-    const br_kfn *f = &m->fns.at[fn];
     br_map rows = {0};
-    gm_fn g = {.isa = isa,
-               .m = m,
-               .f = f,
-               .rows = &rows,
-               .ids = 1,
-               .line = f->line,
-               .st = st};
+    br_kir *own;
+    const br_kfn *f;
+    gm_fn g = {.isa = isa, .rows = &rows, .ids = 1, .st = st};
 
     memset(out, 0, sizeof *out);
+    BR_TRY(gm_lower(&own, m, fn, st));
+    f = &own->fns.at[0];
+    g.m = own;
+    g.f = f;
+    g.line = f->line;
     g.args_bytes = (f->param_bytes + 7) & ~7u;
     if (f->param_bytes > MAX_PARAMS)
         gm_fail(&g, BR_E_LIMIT, "%u bytes of parameters", f->param_bytes);
-    if (f->frame_bytes)
-        gm_fail(&g, BR_E_UNSUPPORTED, "%s has no local memory yet",
-                isa->cpu->name);
+    g.scratch_bytes = (f->frame_bytes + 15) & ~15u;
+    if (g.scratch_bytes > GM_MAX_SCRATCH)
+        gm_fail(&g, BR_E_LIMIT, "%u bytes of local memory; %d are there",
+                g.scratch_bytes, GM_MAX_SCRATCH);
     if (!rows_by_name(isa, &rows) || !gm_place_shared(&g))
         gm_oom(&g);
     if (g.code == BR_OK && begin(&g))
@@ -202,6 +214,7 @@ br_gcn_compile(br_gcn_compiled *out, const br_gcn_isa *isa, const br_kir *m,
         finish(&g, out);
     fini(&g);
     br_map_fini(&rows);
+    br_kir_free(own);
     if (g.code != BR_OK)
         br_gcn_compiled_fini(out);
     return g.code;
@@ -212,6 +225,7 @@ br_gcn_compiled_fini(br_gcn_compiled *k)
 {
     br_free(k->words.at);
     br_vec_fini(&k->args);
+    br_vec_fini(&k->vars);
     br_free(k->name);
     memset(k, 0, sizeof *k);
 }

@@ -40,8 +40,8 @@ sim_mode_decode(sim_op *o)
     for (unsigned k = 0; k < 3; k++) {
         unsigned t = packed ? T_F16 : o->sem->src[k];
 
-        o->float_src[k] = t == T_F16 || t == T_F32 || t == T_F64 ? (uint8_t)t
-                                                                 : 0;
+        o->float_src[k] =
+            t == T_F16 || t == T_F32 || t == T_F64 ? (uint8_t)t : 0;
     }
     if (d == T_F16 || d == T_F32 || d == T_F64)
         o->float_dst = (uint8_t)d;

@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-enum { HIDDEN_BYTES = 24 };
 #define CODE_AT    0x100000000000ull
 #define KERNARG_AT 0x10000ull
 
@@ -38,7 +37,9 @@ arguments(run *r, br_status *st)
     uint32_t bytes = l->image->m->fns.at[l->fn].param_bytes;
     uint32_t hidden = (bytes + 7) & ~7u;
 
-    r->kernarg_bytes = hidden + HIDDEN_BYTES;
+    uint32_t vars = hidden + GM_HIDDEN_BYTES;
+
+    r->kernarg_bytes = vars + 8 * (uint32_t)r->k.vars.n;
     r->kernarg = br_try_calloc(r->kernarg_bytes, 1);
     if (!r->kernarg)
         return br_fail(st, BR_E_OOM, "out of memory");
@@ -50,6 +51,8 @@ arguments(run *r, br_status *st)
         memcpy(r->kernarg + hidden + 4 * d, &l->grid[d], 4);
         memcpy(r->kernarg + hidden + 12 + 2 * d, &group, 2);
     }
+    for (size_t k = 0; k < r->k.vars.n; k++)
+        memcpy(r->kernarg + vars + 8 * k, &l->image->addr[r->k.vars.at[k]], 8);
     return BR_OK;
 }
 
@@ -63,6 +66,8 @@ map_all(run *r, br_status *st)
                     .name = "arguments"};
 
     BR_TRY(br_sim_map(&r->sim, &k, st));
+    for (size_t i = 0; i < r->l->image->regions.n; i++)
+        BR_TRY(br_sim_map(&r->sim, &r->l->image->regions.at[i], st));
     for (size_t i = 0; i < r->l->n_regions; i++)
         if (r->l->regions[i].bytes)
             BR_TRY(br_sim_map(&r->sim, &r->l->regions[i], st));

@@ -236,8 +236,8 @@ lanes(half_job *j, sim_lanes *x)
 {
     const sim_op *o = j->o;
 
-    if (o->flushes || ((j->w->mode & 255) != 0xf0 &&
-                       (o->float_dst || o->float_src[0])))
+    if (o->flushes ||
+        ((j->w->mode & 255) != 0xf0 && (o->float_dst || o->float_src[0])))
         return sim_mode_lane(j->w, o, x);
     o->sem->lane(x);
     return true;

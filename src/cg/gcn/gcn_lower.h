@@ -1,0 +1,30 @@
+/* gcn_lower.h - a kernel in the operations that have AMD code.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_GCN_LOWER_H
+#define BR_GCN_LOWER_H
+
+#include "cg/gcn/isa.h"
+#include "cg/kir.h"
+
+/* A module of one function, a copy with calls put in, operations without code written
+ * out (gcn_lib.def) and the frame in values where that can be; variables have
+ * their numbers of m, and those of the library follow. *out is the caller's. */
+br_code gm_lower(br_kir **out, const br_kir *m, uint32_t fn,
+                 br_status *st) BR_MUST_USE;
+
+/* gcn_sel.c: whether an operation has code as it is. */
+bool gm_has_code(const br_kfn *f, const br_kins *i);
+
+/* gcn_lib.c: a function in PTX that computes an operation, `f` with arguments
+ * a b c f and results d e. False: there is none. */
+bool gm_lib_text(const br_kfn *f, const br_kins *i, br_str *out);
+
+/* Bytes of a frame that belong together. */
+typedef struct gm_obj {
+    uint64_t at, bytes;
+} gm_obj;
+/* gcn_frame.c: places of the frame that are only loaded and stored become
+ * values. False: out of memory. */
+bool gm_promote(br_kir *m, br_kfn *f, const gm_obj *objs, size_t n) BR_MUST_USE;
+
+#endif
