@@ -100,6 +100,8 @@ br_http_conn_drop(br_http_conn *c, bool too_slow)
         l->app.gone(l->app.ctx, c, too_slow);
     if (c->h2)
         br_h2_close(c);
+    /* Not by close alone: a child that was forked may hold the socket too. */
+    epoll_ctl(l->ep, EPOLL_CTL_DEL, c->fd, NULL);
     close(c->fd);
     c->fd = -1;
     *(c->prev ? &c->prev->next : &l->first) = c->next;

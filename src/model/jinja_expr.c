@@ -5,8 +5,8 @@
  *   not    := "not" not | compare
  *   compare:= sum ((== != < <= > >= in "not in") sum)*
  *   sum    := cat ((+ -) cat)*       cat := product (~ product)*
- *   product:= unary ((* / // %) unary)*
- *   unary  := (- +) unary | power    power := postfix [** unary]
+ *   product:= power ((* / // %) power)*
+ *   power  := unary ("**" unary)*    unary := (- +) unary | postfix
  *   postfix:= primary (.name | [..] | (..) | "|" filter | "is" test)*
  *
  * Depth is counted, so a template of brackets cannot overflow the stack.
@@ -16,8 +16,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-static br_code unary(jj_parser *p, jj_node **out);
 
 /* ---- small things ------------------------------------------------------- */
 
@@ -497,22 +495,9 @@ suffixes(jj_parser *p, jj_node **out)
     return jp_fail(p, "more than 1000 filters on one value");
 }
 
-static br_code
-power(jj_parser *p, jj_node **out)
-{
-    jj_node *b;
-
-    BR_TRY(jp_postfix(p, out, false));
-    if (jp_take_op(p, "**")) {
-        BR_TRY(unary(p, &b));
-        BR_TRY(binary(p, out, JO_POW, b));
-    }
-    return BR_OK;
-}
-
 /* Without filters: those of -x|abs belong to the whole -x. */
 static br_code
-signed_power(jj_parser *p, jj_node **out)
+signed_value(jj_parser *p, jj_node **out)
 {
     bool neg = jp_is_op(p, "-");
     jj_node *x;
@@ -520,10 +505,10 @@ signed_power(jj_parser *p, jj_node **out)
     BR_TRY(jp_deeper(p));
     if (neg || jp_is_op(p, "+")) {
         p->p++;
-        BR_TRY(signed_power(p, &x));
+        BR_TRY(signed_value(p, &x));
         BR_TRY(jp_make(p, out, neg ? JN_NEG : JN_POS, 1, &x));
     } else {
-        BR_TRY(power(p, out));
+        BR_TRY(jp_postfix(p, out, false));
     }
     p->depth--;
     return BR_OK;
@@ -532,8 +517,22 @@ signed_power(jj_parser *p, jj_node **out)
 static br_code
 unary(jj_parser *p, jj_node **out)
 {
-    BR_TRY(signed_power(p, out));
+    BR_TRY(signed_value(p, out));
     return suffixes(p, out);
+}
+
+/* Unlike Python's: -2**2 is 4, and 2**3**2 is 64. */
+static br_code
+power(jj_parser *p, jj_node **out)
+{
+    jj_node *b;
+
+    BR_TRY(unary(p, out));
+    while (jp_take_op(p, "**")) {
+        BR_TRY(unary(p, &b));
+        BR_TRY(binary(p, out, JO_POW, b));
+    }
+    return BR_OK;
 }
 
 struct level {
@@ -548,10 +547,10 @@ product(jj_parser *p, jj_node **out)
         {"*", JO_MUL}, {"/", JO_DIV}, {"//", JO_FLOOR}, {"%", JO_MOD}};
     jj_node *b;
 
-    BR_TRY(unary(p, out));
+    BR_TRY(power(p, out));
     for (size_t i = 0; i < BR_COUNT(ops); i++)
         if (jp_take_op(p, ops[i].op)) {
-            BR_TRY(unary(p, &b));
+            BR_TRY(power(p, &b));
             BR_TRY(binary(p, out, ops[i].code, b));
             i = (size_t)-1;
         }

@@ -4,6 +4,7 @@
 #include "model/jinja_lib.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,20 +110,26 @@ LIB_FN(round)
     int64_t digits = jj_arg_int(a, 0, "precision", 0);
     const jj_val *how = jj_arg(a, 1, "method");
     double f = b->type == JV_INT ? (double)b->i : b->f, unit;
+    char text[400];
 
     if (b->type != JV_INT && b->type != JV_FLOAT)
         return jj_err(r, "'round' needs a number, not %s", jj_type_name(b));
     if (digits < -15 || digits > 15)
         return jj_err(r, "'round' to -15 to 15 digits");
     unit = pow(10, (double)digits);
-    f *= unit;
-    if (how && how->type == JV_STR && br_text_is(jj_text(how), "ceil"))
-        f = ceil(f);
-    else if (how && how->type == JV_STR && br_text_is(jj_text(how), "floor"))
-        f = floor(f);
-    else
-        f = nearbyint(f); /* halves to even, as Python's round */
-    *out = jj_float(f / unit);
+    if (how && how->type == JV_STR && br_text_is(jj_text(how), "ceil")) {
+        *out = jj_float(ceil(f * unit) / unit);
+    } else if (how && how->type == JV_STR &&
+               br_text_is(jj_text(how), "floor")) {
+        *out = jj_float(floor(f * unit) / unit);
+    } else if (b->type == JV_INT && digits >= 0) {
+        *out = *b;
+    } else if (digits < 0) {
+        *out = jj_float(nearbyint(f * unit) / unit);
+    } else { /* of the exact value: 2.675 lies below its half */
+        snprintf(text, sizeof text, "%.*f", (int)digits, f);
+        *out = jj_float(strtod(text, NULL));
+    }
     return BR_OK;
 }
 
@@ -172,7 +179,7 @@ dump_dict(jj_run *r, struct dump *d, const jj_dict *x, int depth)
     if (!keys)
         return jj_oom(r);
     for (size_t i = 0; i < x->n; i++) {
-        if (x->key[i].type != JV_STR)
+        if (x->key[i].type > JV_STR || (d->sort && x->key[i].type != JV_STR))
             return jj_err(r, "'tojson' needs strings as keys, not %s",
                           jj_type_name(&x->key[i]));
         keys[i] = &x->key[i];
@@ -184,7 +191,13 @@ dump_dict(jj_run *r, struct dump *d, const jj_dict *x, int depth)
         if (i)
             br_str_put(&d->out, d->item.p, d->item.n);
         line_break(d, depth + 1);
-        dump_str(d, jj_text(keys[i]));
+        if (keys[i]->type == JV_STR) {
+            dump_str(d, jj_text(keys[i]));
+        } else { /* 1 is "1", none is "null" */
+            br_str_putc(&d->out, '"');
+            BR_TRY(dump(r, d, keys[i], depth));
+            br_str_putc(&d->out, '"');
+        }
         br_str_put(&d->out, d->key.p, d->key.n);
         BR_TRY(dump(r, d, &x->val[keys[i] - x->key], depth + 1));
     }
@@ -472,20 +485,22 @@ sort_key(jj_run *r, const jj_val *v, const jj_val *attr, bool exact,
     return BR_OK;
 }
 
-/* Stable merge sort of idx by key; comparing may fail, so not qsort. */
+/* Stable merge sort of idx by key; comparing may fail, so not qsort. sign: -1
+ * for what is largest first; equals keep their order then, too. */
 static br_code
-merge_sort(jj_run *r, const jj_val *key, size_t *idx, size_t *tmp, size_t n)
+merge_sort(jj_run *r, const jj_val *key, size_t *idx, size_t *tmp, size_t n,
+           int sign)
 {
     size_t half = n / 2, i = 0, j = half, k = 0;
 
     if (n < 2)
         return BR_OK;
-    BR_TRY(merge_sort(r, key, idx, tmp, half));
-    BR_TRY(merge_sort(r, key, idx + half, tmp, n - half));
+    BR_TRY(merge_sort(r, key, idx, tmp, half, sign));
+    BR_TRY(merge_sort(r, key, idx + half, tmp, n - half, sign));
     while (i < half && j < n) {
         int c;
         BR_TRY(jj_compare(r, &key[idx[j]], &key[idx[i]], &c));
-        tmp[k++] = c < 0 ? idx[j++] : idx[i++];
+        tmp[k++] = c * sign < 0 ? idx[j++] : idx[i++];
     }
     while (i < half)
         tmp[k++] = idx[i++];
@@ -497,7 +512,7 @@ merge_sort(jj_run *r, const jj_val *key, size_t *idx, size_t *tmp, size_t n)
 
 static br_code
 sorted(jj_run *r, const jj_list *l, const jj_val *attr, bool exact,
-       size_t **order)
+       bool reverse, size_t **order)
 {
     jj_val *key = br_arena_new(&r->arena, jj_val, l->n + 1);
     size_t *idx = br_arena_new(&r->arena, size_t, 2 * l->n + 1);
@@ -509,39 +524,70 @@ sorted(jj_run *r, const jj_list *l, const jj_val *attr, bool exact,
         BR_TRY(sort_key(r, &l->at[i], attr, exact, &key[i]));
     }
     *order = idx;
-    return merge_sort(r, key, idx, idx + l->n, l->n);
+    return merge_sort(r, key, idx, idx + l->n, l->n, reverse ? -1 : 1);
 }
 
 LIB_FN(sort)
 {
-    bool reverse = jj_arg_true(a, 0, "reverse");
     size_t *order;
     jj_list *l;
 
     BR_TRY(jj_iterate(r, b, &l));
     BR_TRY(sorted(r, l, jj_arg(a, 2, "attribute"),
-                  jj_arg_true(a, 1, "case_sensitive"), &order));
+                  jj_arg_true(a, 1, "case_sensitive"),
+                  jj_arg_true(a, 0, "reverse"), &order));
     BR_TRY(jj_list_new(r, JV_LIST, out));
     for (size_t i = 0; i < l->n; i++)
-        BR_TRY(jj_push(r, out->list, l->at[order[reverse ? l->n - 1 - i : i]]));
+        BR_TRY(jj_push(r, out->list, l->at[order[i]]));
+    return BR_OK;
+}
+
+/* (key, those that have it) for each key, in order */
+LIB_FN(groupby)
+{
+    const jj_val *attr = jj_arg(a, 0, "attribute");
+    bool exact = jj_arg_true(a, 2, "case_sensitive");
+    jj_val group = {0}, last = {0}, key, name;
+    size_t *order;
+    jj_list *l;
+
+    if (!attr)
+        return jj_err(r, "'groupby' needs an attribute");
+    BR_TRY(jj_iterate(r, b, &l));
+    BR_TRY(sorted(r, l, attr, exact, false, &order));
+    BR_TRY(jj_list_new(r, JV_LIST, out));
+    for (size_t i = 0; i < l->n; i++) {
+        const jj_val *v = &l->at[order[i]];
+        jj_val pair;
+
+        BR_TRY(sort_key(r, v, attr, exact, &key));
+        if (i == 0 || !jj_equal(r, &key, &last)) {
+            BR_TRY(member(r, v, attr, &name));
+            BR_TRY(jj_list_new(r, JV_TUPLE, &pair));
+            BR_TRY(jj_list_new(r, JV_LIST, &group));
+            BR_TRY(jj_push(r, pair.list, name));
+            BR_TRY(jj_push(r, pair.list, group));
+            BR_TRY(jj_push(r, out->list, pair));
+        }
+        BR_TRY(jj_push(r, group.list, *v));
+        last = key;
+    }
     return BR_OK;
 }
 
 LIB_FN(dictsort)
 {
     const jj_val *by = jj_arg(a, 1, "by");
-    bool reverse = jj_arg_true(a, 2, "reverse");
     bool value = by && by->type == JV_STR && br_text_is(jj_text(by), "value");
     jj_val pairs, at = jj_int(value);
     size_t *order;
 
     BR_TRY(jj_f_items(r, b, a, &pairs));
     BR_TRY(sorted(r, pairs.list, &at, jj_arg_true(a, 0, "case_sensitive"),
-                  &order));
+                  jj_arg_true(a, 2, "reverse"), &order));
     BR_TRY(jj_list_new(r, JV_LIST, out));
-    for (size_t i = 0, n = pairs.list->n; i < n; i++)
-        BR_TRY(jj_push(r, out->list,
-                       pairs.list->at[order[reverse ? n - 1 - i : i]]));
+    for (size_t i = 0; i < pairs.list->n; i++)
+        BR_TRY(jj_push(r, out->list, pairs.list->at[order[i]]));
     return BR_OK;
 }
 

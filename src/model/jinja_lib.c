@@ -153,6 +153,22 @@ case_is(const jj_val *b, char from, char to)
 SIMPLE(lower, case_is(b, 'A', 'Z'))
 SIMPLE(upper, case_is(b, 'a', 'z'))
 
+LIB_FN(islower)
+{
+    (void)r;
+    (void)a;
+    *out = jj_bool(case_is(b, 'A', 'Z'));
+    return BR_OK;
+}
+
+LIB_FN(isupper)
+{
+    (void)r;
+    (void)a;
+    *out = jj_bool(case_is(b, 'a', 'z'));
+    return BR_OK;
+}
+
 /* ---- methods of dicts and lists ----------------------------------------- */
 
 LIB_FN(get)
@@ -340,6 +356,31 @@ LIB_FN(list_reverse)
     return BR_OK;
 }
 
+/* ---- methods of the loop ------------------------------------------------ */
+
+LIB_FN(loop_cycle)
+{
+    if (!a->n_pos)
+        return jj_err(r, "'cycle' needs values");
+    *out = a->pos[b->loop->i % a->n_pos];
+    return BR_OK;
+}
+
+/* Are these values others than those of the call before? */
+LIB_FN(loop_changed)
+{
+    jj_loop *l = b->loop;
+    jj_val now;
+
+    BR_TRY(jj_list_new(r, JV_TUPLE, &now));
+    for (size_t i = 0; i < a->n_pos; i++)
+        BR_TRY(jj_push(r, now.list, a->pos[i]));
+    *out = jj_bool(!l->has_changed || !jj_equal(r, &l->last_changed, &now));
+    l->last_changed = now;
+    l->has_changed = true;
+    return BR_OK;
+}
+
 /* ---- globals ------------------------------------------------------------ */
 
 static br_code
@@ -483,6 +524,14 @@ jj_filter_find(br_text name)
 int
 jj_test_find(br_text name)
 {
+    /* select('>', 1) */
+    static const char *const op[][2] = {{"==", "eq"}, {"!=", "ne"},
+                                        {"<", "lt"},  {"<=", "le"},
+                                        {">", "gt"},  {">=", "ge"}};
+
+    for (size_t i = 0; i < BR_COUNT(op); i++)
+        if (br_text_is(name, op[i][0]))
+            name = br_text_z(op[i][1]);
     FIND(tests, name);
 }
 
@@ -498,6 +547,7 @@ jj_method_find(const jj_val *self, br_text name)
     char kind = self->type == JV_STR    ? 's'
                 : self->type == JV_DICT ? 'd'
                 : self->type == JV_LIST ? 'l'
+                : self->type == JV_LOOP ? 'o'
                                         : 0;
 
     for (size_t i = 0; kind && i < BR_COUNT(methods); i++)

@@ -56,20 +56,22 @@ if_tag(jj_parser *p, jj_node **out)
     return jp_make(p, out, JN_IF, 3, part);
 }
 
-/* a name, or names in a tuple: what a for assigns to */
+/* a name, or names in a tuple: what a for assigns to; a tuple may hold more */
 static br_code
 target(jj_parser *p, jj_node **out)
 {
     jj_nodes list = {0};
     jj_node *x;
     bool paren_open = jp_take_op(p, "("), comma = false;
-    br_code rc = BR_OK;
+    br_code rc = jp_deeper(p);
 
     do {
-        if (list.n && (jp_is_op(p, ")") || jp_is_name(p, "in")))
+        if (rc != BR_OK ||
+            (list.n && (jp_is_op(p, ")") || jp_is_name(p, "in"))))
             break;
-        rc = jp_node(p, &x, JN_NAME);
-        if (rc == BR_OK)
+        if (jp_is_op(p, "("))
+            rc = target(p, &x);
+        else if ((rc = jp_node(p, &x, JN_NAME)) == BR_OK)
             rc = jp_need_name(p, &x->text);
         if (rc == BR_OK && !br_vec_push(&list, x))
             rc = jp_oom(p);
@@ -82,6 +84,7 @@ target(jj_parser *p, jj_node **out)
     else if (rc == BR_OK)
         rc = jp_make(p, out, JN_TUPLE, list.n, list.at);
     br_vec_fini(&list);
+    p->depth--;
     return rc;
 }
 

@@ -44,7 +44,9 @@ up(char c)
     return c >= 'a' && c <= 'z' ? (char)(c - 32) : c;
 }
 
-enum { CASE_LOW, CASE_UP, CASE_FIRST, CASE_TITLE };
+/* WORD: str.title begins a word after whatever is no letter (They'Re), the
+ * filter after blanks and brackets (They're). */
+enum { CASE_LOW, CASE_UP, CASE_FIRST, CASE_TITLE, CASE_WORD };
 
 static br_code
 recase(jj_run *r, const jj_val *b, int how, jj_val *out)
@@ -62,7 +64,9 @@ recase(jj_run *r, const jj_val *b, int how, jj_val *out)
         bool letter = isalpha((unsigned char)s[i]) || (unsigned char)s[i] > 127;
         s[i] =
             how == CASE_UP || (how != CASE_LOW && start) ? up(s[i]) : low(s[i]);
-        start = how == CASE_TITLE && !letter;
+        start = how == CASE_TITLE  ? !letter
+                : how == CASE_WORD ? strchr(" \t\n\r\f\v-({[<", s[i]) && s[i]
+                                   : false;
     }
     *out = jj_str((br_text){s, t.n});
     return BR_OK;
@@ -87,6 +91,12 @@ LIB_FN(capitalize)
 }
 
 LIB_FN(title)
+{
+    (void)a;
+    return recase(r, b, CASE_WORD, out);
+}
+
+LIB_FN(str_title)
 {
     (void)a;
     return recase(r, b, CASE_TITLE, out);
@@ -167,20 +177,35 @@ ends(br_text t, br_text with)
     return with.n <= t.n && !memcmp(t.p + t.n - with.n, with.p, with.n);
 }
 
+/* What lies between the arguments `start` and `end`, in characters. */
+static br_text
+window(const jj_val *b, const jj_args *a, int64_t *from)
+{
+    int64_t n = (int64_t)jj_utf8_len(jj_text(b)), to;
+
+    *from = jj_arg_int(a, 1, "start", 0);
+    to = jj_arg_int(a, 2, "end", n);
+    *from = BR_MIN(BR_MAX(*from < 0 ? *from + n : *from, 0), n);
+    to = BR_MIN(BR_MAX(to < 0 ? to + n : to, *from), n);
+    return jj_utf8_sub(jj_text(b), (size_t)*from, (size_t)to);
+}
+
 /* One string, or any of a tuple of them. */
 static br_code
 any_of(jj_run *r, const jj_val *b, const jj_args *a,
        bool (*fits)(br_text, br_text), jj_val *out)
 {
     const jj_val *v = jj_arg(a, 0, "prefix");
+    int64_t from;
+    br_text t = window(b, a, &from);
     bool yes = false;
 
     if (v && v->type == JV_STR)
-        yes = fits(jj_text(b), jj_text(v));
+        yes = fits(t, jj_text(v));
     else if (v && v->type == JV_TUPLE)
         for (size_t i = 0; i < v->list->n && !yes; i++)
             yes = v->list->at[i].type == JV_STR &&
-                  fits(jj_text(b), jj_text(&v->list->at[i]));
+                  fits(t, jj_text(&v->list->at[i]));
     else
         return jj_err(r, "needs a string to look for");
     *out = jj_bool(yes);
@@ -223,8 +248,9 @@ LIB_FN(removesuffix)
 static br_code
 find_in(jj_run *r, const jj_val *b, const jj_args *a, bool last, jj_val *out)
 {
-    br_text t = jj_text(b), p;
     const char *at = NULL;
+    int64_t from;
+    br_text t = window(b, a, &from), p;
 
     BR_TRY(jj_arg_text(r, a, 0, "sub", &p));
     for (const char *q = t.p;
@@ -233,8 +259,10 @@ find_in(jj_run *r, const jj_val *b, const jj_args *a, bool last, jj_val *out)
         if (!last || q == t.p + t.n)
             break;
     }
-    *out = jj_int(at ? (int64_t)jj_utf8_len((br_text){t.p, (size_t)(at - t.p)})
-                     : -1);
+    *out = jj_int(-1);
+    if (at)
+        out->i =
+            from + (int64_t)jj_utf8_len((br_text){t.p, (size_t)(at - t.p)});
     return BR_OK;
 }
 
@@ -246,6 +274,12 @@ LIB_FN(find)
 LIB_FN(rfind)
 {
     return find_in(r, b, a, true, out);
+}
+
+LIB_FN(str_index)
+{
+    BR_TRY(find_in(r, b, a, false, out));
+    return out->i < 0 ? jj_err(r, "'index': not in the string") : BR_OK;
 }
 
 LIB_FN(str_count)
@@ -357,20 +391,22 @@ LIB_FN(rsplit)
 {
     int64_t max = jj_arg_int(a, 1, "maxsplit", -1);
     const jj_val *sep = jj_arg(a, 0, "sep");
+    const char *start;
     jj_val all, head;
     size_t cut;
 
-    if (max < 0 || !sep || sep->type != JV_STR)
+    if (max < 0)
         return jj_f_split(r, b, a, out);
-    jj_args only = {.pos = sep, .n_pos = 1};
+    jj_args only = {.pos = sep, .n_pos = sep != NULL};
     BR_TRY(jj_f_split(r, b, &only, &all));
     if ((int64_t)all.list->n <= max + 1) {
         *out = all;
         return BR_OK;
     }
     cut = all.list->n - (size_t)max; /* pieces that stay together */
-    head = jj_str((br_text){b->s, (size_t)(all.list->at[cut - 1].s +
-                                           all.list->at[cut - 1].n - b->s)});
+    start = sep && sep->type == JV_STR ? b->s : all.list->at[0].s;
+    head = jj_str((br_text){start, (size_t)(all.list->at[cut - 1].s +
+                                            all.list->at[cut - 1].n - start)});
     BR_TRY(jj_list_new(r, JV_LIST, out));
     BR_TRY(jj_push(r, out->list, head));
     for (; cut < all.list->n; cut++)

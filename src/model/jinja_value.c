@@ -624,9 +624,9 @@ int_op(jj_run *r, int op, int64_t a, int64_t b, jj_val *out)
             v += op == JO_FLOOR ? -1 : b; /* toward minus infinity */
         break;
     case JO_POW:
-        v = 1;
-        for (int64_t k = 0; k < b && !over && k < 64 + (a * a <= 1) * b; k++)
-            over = __builtin_mul_overflow(v, a, &v);
+        v = a == -1 && b % 2 ? -1 : a == 0 && b ? 0 : 1;
+        for (int64_t k = 0; (a < -1 || a > 1) && k < b && !over; k++)
+            over = __builtin_mul_overflow(v, a, &v); /* 63 times at most */
         break;
     default: br_unreachable("an integer operator");
     }
@@ -739,10 +739,6 @@ jj_get_attr(jj_run *r, const jj_val *v, br_text name, jj_val *out)
 
     if (v->type == JV_UNDEF)
         return jj_err(r, "'%.*s' is undefined", (int)v->n, v->s);
-    if (v->type == JV_LOOP) {
-        loop_attr(v->loop, name, out);
-        return BR_OK;
-    }
     /* obj.x is getattr first, then the item: a dict's own methods win */
     if (row >= 0) {
         jj_method *m = br_arena_new(&r->arena, jj_method, 1);
@@ -752,12 +748,12 @@ jj_get_attr(jj_run *r, const jj_val *v, br_text name, jj_val *out)
         *out = (jj_val){.type = JV_METHOD, .method = m};
         return BR_OK;
     }
-    if ((v->type == JV_DICT || v->type == JV_NS) &&
-        (x = jj_dict_get_text(v->dict, name))) {
-        *out = *x;
-        return BR_OK;
-    }
     *out = jj_undef(name);
+    if (v->type == JV_LOOP)
+        loop_attr(v->loop, name, out);
+    else if ((v->type == JV_DICT || v->type == JV_NS) &&
+             (x = jj_dict_get_text(v->dict, name)))
+        *out = *x;
     return BR_OK;
 }
 

@@ -211,6 +211,31 @@ TEST(http_refuses_more_connections_than_allowed)
     sk_close(&k);
 }
 
+/* Who has a copy of a socket keeps it in epoll: a child between fork and exec,
+ * say. What comes for it then came for a connection that was gone. */
+TEST(http_forgets_a_socket_that_another_holds)
+{
+    int fd, copies[64], n = 0;
+    sk k;
+
+    sk_open(&k, &(sk_config){0});
+    fd = sk_connect(&k);
+    say(fd, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    ck_assert_int_eq(sk_read(fd, false).status, 200);
+    for (int i = 3; i < 64; i++)
+        if ((copies[n] = dup(i)) >= 0)
+            n++;
+    shutdown(fd, SHUT_RDWR);
+    for (int i = 0; i < 20; i++) {
+        br_sleep_ns(MS);
+        ck_assert_int_eq(sk_ask(&k, "GET /health", "", NULL).status, 200);
+    }
+    while (n > 0)
+        close(copies[--n]);
+    close(fd);
+    sk_close(&k);
+}
+
 /* ---- streams ------------------------------------------------------------- */
 
 TEST(http_streams_say_what_whole_answers_say)

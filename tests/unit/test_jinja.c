@@ -70,6 +70,49 @@ TEST(jinja_expressions)
     same("{{ -1|abs }} {{ (1, 2)|length }}", "{}", "1 2");
 }
 
+/* Where templates differ from Python, and what is easy to get nearly right. */
+TEST(jinja_fine_print)
+{
+    same("{{ -2**2 }} {{ 2**3**2 }} {{ -2|abs**2 }}", "{}", "4 64 4");
+    same("{{ (-1)**9999999999999 }} {{ 1**9999999999999 }} {{ 0**0 }} "
+         "{{ 0**7 }} {{ (-2)**63 }}",
+         "{}", "-1 1 1 0 -9223372036854775808");
+    same("{{ 223372036854775807**2 }}", "{}",
+         "!line 1: an integer that does not fit 64 bits");
+    same("{{ 'abcabc'.find('c', 3) }} {{ 'äbc'.find('c', 1, 2) }} "
+         "{{ 'abc'.startswith('b', 1) }} {{ 'abc'.endswith('b', 0, -1) }} "
+         "{{ 'äbc'.index('c') }} {{ 'abc'.find('b', -9) }}",
+         "{}", "5 -1 True True 2 1");
+    same("{{ ['b', 'A', 'a']|sort(reverse=true) }} "
+         "{{ {'x': 1, 'y': 1}|dictsort(by='value', reverse=true) }}",
+         "{}", "['b', 'A', 'a'] [('x', 1), ('y', 1)]");
+    same("{{ 2.675|round(2) }} {{ 5|round }} {{ 2.5|round }} "
+         "{{ 1234.5|round(-2) }} {{ 2.1|round(0, 'ceil') }}",
+         "{}", "2.67 5 2.0 1200.0 3.0");
+    same("{{ \"they're (a-b)\"|title }} {{ \"they're\".title() }}", "{}",
+         "They're (A-B) They'Re");
+    same("{{ ' a b  c '.rsplit(none, 1) }} {{ 'a,b,c'.rsplit(',', 1) }}", "{}",
+         "['a b', 'c'] ['a,b', 'c']");
+    same("{{ {1: 'x', none: 2, true: 3, 1.5: 4}|tojson }}", "{}",
+         "{\"1\": 3, \"null\": 2, \"1.5\": 4}");
+    same("{{ [1, 2, 3]|select('>', 1)|list }} {{ [1, 2]|reject('==', 1)|list "
+         "}}",
+         "{}", "[2, 3] [2]");
+    same("{% for a, (b, (c,)) in [(1, (2, (3,)))] %}{{ a }}{{ b }}{{ c }}"
+         "{% endfor %}",
+         "{}", "123");
+    same("{% for x in [1, 1, 2] %}{{ loop.cycle('a', 'b') }}"
+         "{{ loop.changed(x) }} {% endfor %}",
+         "{}", "aTrue bFalse aTrue ");
+    same("{% for k, l in m|groupby('r') %}{{ k }}:"
+         "{{ l|map(attribute='c')|join('+') }} {% endfor %}",
+         "{\"m\":[{\"r\":\"u\",\"c\":1},{\"r\":\"a\",\"c\":2},"
+         "{\"r\":\"u\",\"c\":3}]}",
+         "a:2 u:1+3 ");
+    same("{{ 'AB1'.isupper() }} {{ 'ab'.islower() }} {{ '1'.isupper() }}", "{}",
+         "True True False");
+}
+
 TEST(jinja_whitespace)
 {
     same("a\n  {% if true %}\nb\n  {% endif %}\nc\n", "{}", "a\nb\nc");
