@@ -59,12 +59,25 @@ note_prefill(br_steptime *t, double p, double r, double y)
         t->fixed_ns = t->py / t->pp;
 }
 
+static void
+note_over(br_steptime *t, double alone, const br_step_rows *r, double ns)
+{
+    double more = t->fixed_ns * r->prefill + t->read_ns * r->positions;
+    double now = t->known < BR_PLAN_KNOWN ? 1 : ns / (alone + more);
+
+    t->known += t->known < BR_PLAN_KNOWN;
+    t->over = BR_MAX(now, t->over - (t->over - 1) / 512);
+    t->over = BR_MIN(t->over, (double)BR_PLAN_MAX_OVER);
+}
+
 void
 br_steptime_note(br_steptime *t, const br_step_rows *r, int64_t ns)
 {
     double alone = t->base_ns + t->row_ns * r->decode, y = (double)ns;
 
     t->mixed = r->prefill ? t->mixed + 1 : 0;
+    if (r->prefill)
+        note_over(t, alone, r, y);
     if (r->prefill)
         note_prefill(t, r->prefill, r->positions, BR_MAX(y - alone, y / 64));
     else
@@ -90,6 +103,18 @@ br_plan_row_ns(const br_steptime *t, const br_plan_want *w, uint32_t n)
     return sum > 0 ? ns / sum : 0;
 }
 
+/* What may be added to a step so that it is longer by at most ms, nearly always:
+ * a tenth is left for what the past has not shown. Where decoding alone may
+ * already take longer than that by chance, prefill still gets on. */
+static double
+within(uint32_t ms, double base, double over)
+{
+    double most = ms * 0.9e6;
+
+    over = BR_MAX(over, 1);
+    return BR_MAX((most + base) / over - base, most / over / 2);
+}
+
 uint32_t
 br_plan_budget(const br_steptime *t, uint32_t n_decode, br_qos best,
                double row_ns, uint32_t max_rows)
@@ -101,15 +126,17 @@ br_plan_budget(const br_steptime *t, uint32_t n_decode, br_qos best,
     if (n_decode && t->mixed >= BR_PLAN_MIXED)
         return 0;
     if (row_ns <= 0)
-        return BR_MIN(room, best == BR_QOS_INTERACTIVE
-                                ? (uint32_t)BR_PLAN_MIN_ROWS
-                                : (uint32_t)BR_PLAN_FIRST_ROWS);
+        return BR_MIN(room, n_decode ? (uint32_t)BR_PLAN_MIN_ROWS
+                                     : (uint32_t)BR_PLAN_FIRST_ROWS);
     switch (best) {
     case BR_QOS_INTERACTIVE:
-        extra = BR_MIN(BR_MAX(base / 4, least), jitter_ms[best] * 1e6);
+        extra = BR_MIN(BR_MAX(base / 4, least),
+                       within(jitter_ms[best], base, t->over));
         break;
     case BR_QOS_STANDARD:
-    case BR_QOS_BATCH: extra = BR_PLAN_STANDARD_MS * 1e6; break;
+    case BR_QOS_BATCH:
+        extra = within(BR_PLAN_STANDARD_MS, base, t->over);
+        break;
     case BR_QOS_COUNT:
         extra = BR_MAX(BR_PLAN_IDLE_MS * 1e6 - base, least);
         break;

@@ -15,6 +15,11 @@ typedef struct br_steptime {
     double pp, pr, rr, py, ry; /* of prefill: p rows, r positions */
     double base_ns, row_ns, fixed_ns, read_ns;
     uint32_t mixed; /* steps with prefill since one without */
+    /* How much longer than expected steps with prefill were lately, at worst;
+     * fades by 1/512 a step, so that budgets hold for the 99th of a hundred
+     * where neighbours take the processor away. */
+    double over;
+    uint32_t known; /* steps with prefill so far, up to BR_PLAN_KNOWN */
 } br_steptime;
 
 /* positions: the sum of those of the rows that are prefill. */
@@ -27,8 +32,10 @@ void br_steptime_note(br_steptime *t, const br_step_rows *r, int64_t ns);
 double br_steptime_prefill(const br_steptime *t, double position);
 
 enum {
-    BR_PLAN_MIN_ROWS = 8,      /* of prefill in a step, so that it gets on */
-    BR_PLAN_FIRST_ROWS = 64,   /* while nothing is known */
+    BR_PLAN_MIN_ROWS = 8, /* of prefill in a step, so that it gets on */
+    BR_PLAN_MAX_OVER = 4,
+    BR_PLAN_KNOWN = 16,        /* steps: before, what is expected is a guess */
+    BR_PLAN_FIRST_ROWS = 64,   /* while nothing is known and nobody decodes */
     BR_PLAN_IDLE_MS = 50,      /* of a step, where nobody decodes: who comes */
                                /* next waits for its end */
     BR_PLAN_STANDARD_MS = 100, /* what a step of decoding may be longer by */
