@@ -179,6 +179,7 @@ get_options(server *s, br_status *st)
     s->config.tls_key = br_opt_str(s->cli, BR_OPT_tls_key);
     s->config.admin = br_opt_str(s->cli, BR_OPT_admin_key);
     s->config.insecure = br_opt_bool(s->cli, BR_OPT_insecure);
+    s->config.leave_ns = br_opt_int(s->cli, BR_OPT_drain_delay) * 1000000000;
     s->config.drain_ns = br_opt_int(s->cli, BR_OPT_drain) * 1000000000;
     s->config.limits.conns = (uint32_t)br_opt_int(s->cli, BR_OPT_max_conns);
     get_sampling(s);

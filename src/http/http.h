@@ -28,7 +28,9 @@ typedef struct br_http_config {
     const char *admin;              /* a file with the admin's key, or NULL */
     br_http_limits limits;
     br_sample_params sample; /* where a request says nothing */
-    int64_t drain_ns;        /* for running requests, after br_http_stop */
+    int64_t
+        leave_ns; /* after br_http_stop: /health says 503, all else goes on */
+    int64_t drain_ns; /* then for running requests */
     /* A model that was told to leave is no longer used; in the loop's thread.
      * NULL: nobody wants to know. */
     void (*left)(void *ctx, const struct br_http_model *m);
@@ -60,7 +62,8 @@ br_code br_http_ready(br_http *h, const br_http_model *m,
 /* Any thread. It takes no more requests; when those it has are answered, `left`
  * says so. */
 void br_http_leave(br_http *h, const char *name);
-/* Until br_http_stop; then until running requests are done, or drain_ns. */
+/* Until br_http_stop; then for leave_ns, and until running requests are done, or
+ * drain_ns. */
 void br_http_run(br_http *h);
 /* Any thread, signal handlers; a second call ends running requests at once. */
 void br_http_stop(br_http *h);

@@ -11,8 +11,8 @@
 void
 br_on_health(br_http *h, br_http_conn *c)
 {
-    const char *state = h->draining ? "draining" : h->model ? "ok" : "loading";
-    bool ok = h->model && !h->draining;
+    const char *state = h->leaving ? "draining" : h->model ? "ok" : "loading";
+    bool ok = h->model && !h->leaving;
     br_str out = {0};
 
     br_str_printf(&out, "{\"status\":\"%s\"}", state);
@@ -21,6 +21,22 @@ br_on_health(br_http *h, br_http_conn *c)
                    (br_text){br_str_z(&out), out.n});
     br_str_fini(&out);
     br_metrics_answer(&h->metrics, ok ? 200 : 503);
+}
+
+/* For whoever sends requests to several servers and shall leave this one out.
+ */
+void
+br_on_drain(br_http *h, br_http_conn *c)
+{
+    h->leaving = true;
+    br_on_health(h, c);
+}
+
+void
+br_on_undrain(br_http *h, br_http_conn *c)
+{
+    h->leaving = h->leave_end_ns != 0;
+    br_on_health(h, c);
 }
 
 void

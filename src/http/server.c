@@ -122,6 +122,13 @@ on_tick(void *ctx, int64_t now_ns, bool stopping)
     br_gen_tick(h, now_ns);
     if (!stopping)
         return true;
+    if (!h->leave_end_ns) {
+        h->leaving = true;
+        h->leave_end_ns = now_ns + h->config.leave_ns;
+    }
+    if (now_ns < h->leave_end_ns &&
+        atomic_load_explicit(&h->stops, memory_order_relaxed) == 1)
+        return true;
     if (!h->draining) {
         h->draining = true;
         h->last_ns = now_ns;

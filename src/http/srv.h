@@ -58,7 +58,10 @@ struct br_http {
     uint32_t n_gens;
     br_timeline timeline[BR_TIMELINES];
     uint32_t n_timelines, n_rows; /* so far */
-    bool draining;
+    /* leaving: nobody should send us more, so /health says 503, but what comes is
+     * answered; draining: what comes is refused. */
+    bool leaving, draining;
+    int64_t leave_end_ns; /* 0: nobody has stopped us */
     int64_t drain_end_ns;
     int64_t last_ns;             /* when an answer was under way last */
     int64_t started_ns, created; /* monotonic; seconds since 1970 */

@@ -90,9 +90,13 @@ TEST(tenants_are_made_changed_and_given_new_keys)
 
 TEST(only_the_admin_may)
 {
-    static const char *const paths[] = {
-        "GET /v1/tenants", "POST /v1/tenants", "GET /v1/tenants/al",
-        "PATCH /v1/tenants/al", "POST /v1/tenants/al/rotate"};
+    static const char *const paths[] = {"GET /v1/tenants",
+                                        "POST /v1/tenants",
+                                        "GET /v1/tenants/al",
+                                        "PATCH /v1/tenants/al",
+                                        "POST /v1/tenants/al/rotate",
+                                        "POST /drain",
+                                        "DELETE /drain"};
     admin s;
     sk_answer a;
     char *key;
@@ -188,6 +192,25 @@ TEST(an_admin_key_that_is_none)
     }
     c.db = NULL;
     ck_assert_int_eq(br_http_new(&h, &c, NULL), BR_E_USAGE);
+}
+
+TEST(a_server_is_left_out_and_comes_back)
+{
+    admin s;
+    sk_answer a;
+    char *key;
+
+    open_admin(&s);
+    a = sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"al\"}");
+    key = bearer(a.body);
+    ck_assert_int_eq(sk_ask(&s.k, "POST /drain", ADMIN, "").status, 503);
+    a = sk_ask(&s.k, "GET /health", "", NULL);
+    ck_assert_msg(a.status == 503 && strstr(a.body, "draining"), "%s", a.body);
+    ck_assert_int_eq(sk_ask(&s.k, "POST /v1/chat/completions", key, ASK).status,
+                     200); /* whoever did not know yet */
+    ck_assert_int_eq(sk_ask(&s.k, "DELETE /drain", ADMIN, NULL).status, 200);
+    ck_assert_int_eq(sk_ask(&s.k, "GET /health", "", NULL).status, 200);
+    close_admin(&s);
 }
 
 /* ---- timelines ------------------------------------------------------------ */
