@@ -263,7 +263,7 @@ $(B)/bench_%: $(B)/bench/bench_%.o $(B)/bench/kit.o $(B)/libbrass.a
 bench-%: $(B)/bench_% ; @$<
 bench: brass ; @tools/bench
 bench-kernels: brass brasscc ; @bench/kernels/run.sh $(B)/kernels
-soak: $(B)/bench_soak ; @$< $(T)
+soak: $(B)/bench_soak brass ; @$< $(T) && tests/kill.sh $$(($(T) / 10))
 
 $(B)/example-%: $(B)/examples/%.o $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
