@@ -604,17 +604,30 @@ lanes_of(const ki_block *b, uint32_t warp)
     return left >= KI_LANES ? 0xffffffff : (1u << left) - 1;
 }
 
+bool
+ki_next_block(ki_block *b)
+{
+    const uint32_t *g = b->r->l->grid;
+    /* Relaxed: whoever launched us made all else ready before. */
+    uint64_t k = atomic_fetch_add_explicit(b->r->next, 1, memory_order_relaxed);
+
+    if (k >= (uint64_t)g[0] * g[1] * g[2] ||
+        atomic_load_explicit(b->r->stop, memory_order_relaxed))
+        return false;
+    place_block(b, k);
+    if (b->shared_bytes && !b->r->no_shared)
+        memset(b->shared, 0, b->shared_bytes);
+    return true;
+}
+
 /* A block that ended becomes another one: machine code takes less time than
  * making it anew. */
 static br_code
-block_again(ki_block *b, uint64_t number)
+block_again(ki_block *b)
 {
     uint32_t used = b->used;
 
-    place_block(b, number);
     b->n_done = b->used = 0;
-    if (b->shared_bytes)
-        memset(b->shared, 0, b->shared_bytes);
     if (used)
         memset(b->count, 0, sizeof b->count);
     for (uint32_t k = 0; k < b->n_warps; k++) {
@@ -749,7 +762,7 @@ ki_run_grid(ki_run *r)
             code = b ? block_new(r, b, k)
                      : br_fail(r->st, BR_E_OOM, "out of memory");
             if (code == BR_OK && r->wide)
-                code = x86_block(r, b);
+                code = x86_block(r, b, &more_blocks);
         }
         for (size_t k = 0; code == BR_OK && k < resident;) {
             bool progress = false;
@@ -760,15 +773,11 @@ ki_run_grid(ki_run *r)
                 continue;
             }
             if (r->native && resident == 1 && more_blocks) {
-                uint64_t next =
-                    atomic_fetch_add_explicit(r->next, 1, memory_order_relaxed);
-
-                more_blocks = next < n;
-                if (more_blocks &&
-                    !atomic_load_explicit(r->stop, memory_order_relaxed)) {
-                    code = block_again(at[k], next);
+                more_blocks = ki_next_block(at[k]);
+                if (more_blocks) {
+                    code = block_again(at[k]);
                     if (code == BR_OK && r->wide)
-                        code = x86_block(r, at[k]);
+                        code = x86_block(r, at[k], &more_blocks);
                     continue;
                 }
             }
@@ -832,10 +841,46 @@ add_regions(ki_run *r, const br_kregion *at, size_t n)
     return true;
 }
 
+/* Whether a function can say an address of shared memory. */
+static bool
+says_shared(const br_kir *m, const br_kfn *f)
+{
+    for (size_t k = 0; k < f->ins.n; k++) {
+        const br_kins *i = &f->ins.at[k];
+
+        switch (i->op) {
+        case BR_K_ADDR:
+            if (!(i->sym & BR_KFN_SYM) &&
+                m->vars.at[i->sym].space == BR_KM_SPACE_SHARED)
+                return true;
+            break;
+        case BR_K_LD:
+        case BR_K_ST:
+        case BR_K_ATOM:
+        case BR_K_CAS:
+            if (br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_SHARED)
+                return true;
+            break;
+        case BR_K_TOGEN:
+        case BR_K_CALL:
+        case BR_K_CALLI:
+        case BR_K_LDMATRIX:
+        case BR_K_STMATRIX:
+        case BR_K_CPASYNC:
+        case BR_K_CPBULK:
+        case BR_K_MBAR: return true;
+        default: break;
+        }
+    }
+    return false;
+}
+
 br_code
 ki_run_init(ki_run *r)
 {
     const br_klaunch *l = r->l;
+
+    r->no_shared = !l->shared_bytes && !says_shared(r->m, &r->m->fns.at[l->fn]);
 
     r->fns = br_try_calloc(r->m->fns.n + 1, sizeof *r->fns);
     if (!r->fns || !add_regions(r, l->regions, l->n_regions) ||

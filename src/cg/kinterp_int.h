@@ -100,6 +100,7 @@ typedef struct ki_run {
     _Atomic bool *stop;          /* another worker failed */
     const struct br_x86 *native; /* machine code; NULL: interpreted */
     const struct x86_fn *wide;   /* and of whole blocks, or NULL */
+    bool no_shared;              /* the kernel cannot reach shared memory */
     struct x86_ctx *ctx;
     ki_row **rows; /* native: of each function, to step in */
     /* for messages */
@@ -140,6 +141,8 @@ void ki_end_lanes(ki_warp *w, uint32_t mask);
 br_code ki_check_launch(const br_klaunch *l, br_status *st);
 /* Blocks from *next on, until there are none or *stop. */
 br_code ki_run_grid(ki_run *r);
+/* The next block, in place of one that ended; false: there is none. */
+bool ki_next_block(ki_block *b);
 br_code ki_run_init(ki_run *r);
 void ki_run_fini(ki_run *r);
 

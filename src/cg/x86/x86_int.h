@@ -142,8 +142,9 @@ void x86_again(const ki_warp *w, ki_frame *f);
 br_code x86_enter(ki_run *r, ki_warp *w, uint32_t pos);
 void x86_put_lane(ki_frame *f, uint32_t v, unsigned lane, uint64_t bits);
 void x86_fetch(const ki_frame *f, const br_kins *i, uint32_t exec);
-/* A block that has not begun, if code for blocks is there: it ends, or goes on
- * warp by warp. */
-br_code x86_block(ki_run *r, ki_block *b);
+/* A block that has not begun, if code for blocks is there: it ends, and those
+ * after it in its place, or goes on warp by warp. *more: false, there are none
+ * after it. */
+br_code x86_block(ki_run *r, ki_block *b, bool *more);
 
 #endif

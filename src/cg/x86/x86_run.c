@@ -485,8 +485,48 @@ end_warps(ki_block *b)
     b->n_done = b->n_threads;
 }
 
+/* The block's numbers in the rows of warps that have not begun. */
+static void
+place_warps(ki_run *r, const ki_block *b)
+{
+    const x86_fn *fn = &r->native->fns[r->l->fn];
+    const x86_seat *s = r->ctx->seats;
+
+    for (size_t p = 0; p < fn->n_block_presets; p++) {
+        uint32_t ins = fn->presets.at[p];
+        const br_kins *i = &fn->f->ins.at[ins];
+        const uint32_t *id = &b->ctaid[i->imm - BR_KS_CTAID_X];
+
+        for (uint32_t k = 0; k < b->n_warps; k++)
+            if (!fn->uniform[i->res])
+                fill(r, s[k].warp, ki_top(s[k].warp), ins);
+            else if (fn->slot[i->res] != X86_NO_SLOT)
+                memcpy(s[k].rows + fn->slot[i->res], id, 4);
+    }
+}
+
+/* Again while blocks end, as their warps then are as if they had not begun. */
+static uint32_t
+run_blocks(ki_run *r, ki_block *b, bool *more)
+{
+    x86_ctx *c = r->ctx;
+    uint32_t was;
+
+    for (;;) {
+        c->fuel = FUEL;
+        was = run_code(c, r->wide, NULL, NULL, r->wide->at[0]);
+        r->l->steps += (uint64_t)(FUEL - (int32_t)c->fuel) * b->n_warps + 1;
+        if (was != X86_ENDED || b->warps[0].local_bytes)
+            return was;
+        *more = ki_next_block(b);
+        if (!*more)
+            return was;
+        place_warps(r, b);
+    }
+}
+
 br_code
-x86_block(ki_run *r, ki_block *b)
+x86_block(ki_run *r, ki_block *b, bool *more)
 {
     x86_ctx *c = r->ctx;
     uint32_t was;
@@ -499,13 +539,11 @@ x86_block(ki_run *r, ki_block *b)
     }
     c->seats_end = c->seats + b->n_warps;
     c->exec = UINT32_MAX;
-    c->fuel = FUEL;
     c->shared = b->shared;
     c->shared_bytes = b->shared_bytes;
     if (c->fn != r->wide)
         BR_TRY(use_fn(r, r->wide));
-    was = run_code(c, r->wide, NULL, NULL, r->wide->at[0]);
-    b->warps[0].steps += (uint64_t)(FUEL - (int32_t)c->fuel) * b->n_warps + 1;
+    was = run_blocks(r, b, more);
     if (was == X86_FAULT)
         return c->code;
     if (was == X86_ROWS)
