@@ -8,6 +8,9 @@
  * space: lanes one after another, or all the same in a quarter. The four first
  * addresses of a group are one ymm register. What is outside, or has never been
  * looked for, goes the slow way, which finds it or says the fault.
+ *
+ * Of a comparison of what goes evenly, as in `i < n`, first and last lane of each
+ * quarter are compared; where they agree, so do those between.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/x86/x86_gen.h"
 
@@ -78,21 +81,25 @@ add_constant(gen *g, unsigned r, int64_t n)
 }
 
 /* r0: where quarters begin. ymm1: from the memory's start, ymm2: up to its
- * end; either below zero, it is outside. */
+ * end; either below zero, it is outside. ymm6 and ymm5 collect that and the
+ * addresses of all groups. */
 static void
 look(gen *g, unsigned k, uint32_t slow)
 {
+    bool common = g->group[k].align == g->group[0].align;
     uint32_t v = g->group[k].addr;
     int32_t at = (int32_t)(g->group[k].site * sizeof(x86_window));
     int64_t room = (int64_t)g->group[k].span - 1 - g->group[k].to;
     br_x86_arg slot = br_x86_mem(R12, (int32_t)g->fn->slot[v]);
     unsigned r0 = g->regs[v * 2];
 
-    if (r0 == NO_REG || r0 < 4 || r0 == 7) {
+    if (r0 == NO_REG || r0 < 8) {
         em(g, g->fn->uniform[v] ? BR_X_BCASTQ : BR_X_MOVUPS_L, 0, slot);
         r0 = 0;
     }
-    if (g->group[k].align > 1) {
+    if (common) {
+        e3(g, BR_X_POR, 5, k ? 5 : r0, r0);
+    } else if (g->group[k].align > 1) {
         em(g, BR_X_BCASTQ, 7, x86_const(g, g->group[k].align - 1));
         e2(g, BR_X_PTEST, r0, 7);
         ej(g, BR_X_JNE, slow);
@@ -114,12 +121,107 @@ look(gen *g, unsigned k, uint32_t slow)
     if (g->group[k].from < 0) /* else the start itself may lie before */
         e3(g, BR_X_POR, 2, 2, 1);
     add_constant(g, 1, g->group[k].from);
-    e3(g, BR_X_POR, 2, 2, 1);
-    e2(g, BR_X_MOVMSKPD, RAX, 2);
-    e2(g, BR_X_TEST32, RAX, RAX);
-    ej(g, BR_X_JNE, slow);
+    e3(g, BR_X_POR, k ? 2 : 6, 2, 1);
+    if (k)
+        e3(g, BR_X_POR, 6, 6, 2);
     e3(g, BR_X_PADDQ, 3, 3, r0);
     es(g, BR_X_MOVUPS_S, br_x86_mem(R12, (int32_t)(g->hosts_at + 32 * k)), 3);
+}
+
+static void
+looked(gen *g, uint32_t slow)
+{
+    if (g->group[0].align > 1) {
+        em(g, BR_X_BCASTQ, 7, x86_const(g, g->group[0].align - 1));
+        e2(g, BR_X_PTEST, 5, 7);
+        ej(g, BR_X_JNE, slow);
+    }
+    e2(g, BR_X_MOVMSKPD, RAX, 6);
+    e2(g, BR_X_TEST32, RAX, RAX);
+    ej(g, BR_X_JNE, slow);
+}
+
+/* ---- comparisons ---------------------------------------------------------- */
+
+static bool
+steps(const gen *g, uint32_t v)
+{
+    return !is_const(g, v) && x86_even(g->fn, v) && g->fn->step[v] != 0;
+}
+
+static bool
+same(const gen *g, uint32_t v)
+{
+    return is_const(g, v) || g->fn->uniform[v] ||
+           (x86_even(g->fn, v) && g->fn->step[v] == 0);
+}
+
+static bool
+even_setp(const gen *g, const br_kins *i)
+{
+    unsigned cmp = br_kmod(i->mods, BR_KF_CMP);
+    const br_ktinfo *t = &br_ktinfo_of[i->type];
+    uint32_t a, b;
+
+    if (!g->wide || i->op != BR_K_SETP || t->cls != BR_KC_B32 ||
+        t->kind == 'F' || t->lanes != 1 || is_once(g, i) ||
+        g->fn->slot[i->res] == X86_NO_SLOT ||
+        (cmp != BR_KM_CMP_LT && cmp != BR_KM_CMP_LE && cmp != BR_KM_CMP_GT &&
+         cmp != BR_KM_CMP_GE))
+        return false;
+    a = arg_of(g, i, 0);
+    b = arg_of(g, i, 1);
+    return (steps(g, a) && same(g, b)) || (same(g, a) && steps(g, b));
+}
+
+static void
+firsts(gen *g, uint32_t v, unsigned to)
+{
+    if (!is_const(g, v) && x86_even(g->fn, v))
+        em(g, BR_X_MOVUPS_LX, to, br_x86_mem(R12, (int32_t)g->fn->slot[v]));
+    else
+        em(g, BR_X_BCASTD, to,
+           is_const(g, v) ? x86_const(g, g->f->vals.at[v].bits)
+                          : br_x86_mem(R12, (int32_t)g->fn->slot[v]));
+}
+
+/* xmm0, 1: the stepping one's first and last lanes, xmm2 the other; xmm3: it
+ * runs over between. Four bits become four bytes. */
+static void
+compare_even(gen *g, const br_kins *i, uint32_t slow)
+{
+    unsigned cmp = br_kmod(i->mods, BR_KF_CMP);
+    bool second = !steps(g, arg_of(g, i, 0));
+    bool below = (cmp == BR_KM_CMP_LT || cmp == BR_KM_CMP_GE) != second;
+    uint32_t v = arg_of(g, i, second);
+    br_x86_arg eax = br_x86_reg(RAX);
+
+    firsts(g, v, 0);
+    firsts(g, arg_of(g, i, !second), 2);
+    em(g, BR_X_BCASTD, 7, x86_const(g, 7ull << (g->fn->step[v] - 1)));
+    e3(g, BR_X_PADDD, 1, 0, 7);
+    if (br_ktinfo_of[i->type].kind != 'S') {
+        em(g, BR_X_BCASTD, 7, x86_const(g, 0x80000000));
+        for (unsigned r = 0; r < 3; r++)
+            e3(g, BR_X_PXOR, r, r, 7);
+    }
+    e3(g, BR_X_PCMPGTD, 3, 0, 1);
+    for (unsigned r = 0; r < 2; r++)
+        e3(g, BR_X_PCMPGTD, r, below ? 2 : r, below ? r : 2);
+    e3(g, BR_X_PXOR, 1, 1, 0);
+    e3(g, BR_X_POR, 1, 1, 3);
+    e2(g, BR_X_MOVMSKPS, RAX, 1);
+    ei(g, BR_X_TEST32_I, eax, 15);
+    ej(g, BR_X_JNE, slow);
+    e2(g, BR_X_MOVMSKPS, RAX, 0);
+    ei(g, BR_X_AND32_I, eax, 15);
+    br_x86_put(g->a, BR_X_IMUL32_I,
+               (br_x86_arg[]){eax, eax, br_x86_imm(0x204081)});
+    ei(g, BR_X_AND32_I, eax, 0x01010101);
+    br_x86_put(g->a, BR_X_IMUL32_I, (br_x86_arg[]){eax, eax, br_x86_imm(255)});
+    if (cmp == BR_KM_CMP_LE || cmp == BR_KM_CMP_GE)
+        br_x86_put(g->a, BR_X_NOT32, (br_x86_arg[]){eax});
+    es(g, BR_X_MOV32_S, br_x86_mem(R12, (int32_t)g->fn->slot[i->res]), RAX);
 }
 
 /* Lanes of a quarter all on or all off: bit 0 times 255 is the byte. */
@@ -135,18 +237,24 @@ whole_quarters(gen *g, uint32_t slow)
     ej(g, BR_X_JNE, slow);
 }
 
-/* The look before a region; false: there is nothing to gain. */
+/* The look before a region; false: there is nothing to gain. What is left of
+ * it is in g->rest. */
 bool
 x86_fast(gen *g, const uint32_t *list, size_t n, uint32_t slow)
 {
     bool gain = false;
 
     g->n_groups = 0;
+    g->rest.n = 0;
     g->kept = true;
     for (size_t k = 0; k < n; k++) {
         const br_kins *i = &g->f->ins.at[list[k]];
 
         g->group_of[list[k]] = 0;
+        if (even_setp(g, i))
+            gain = true;
+        else if (!br_vec_push(&g->rest, list[k]))
+            g->a->oom = true;
         if (!g->fn->rows && groupable(g, i))
             join(g, i, list[k]);
         if (i->op == BR_K_LD || i->op == BR_K_ST)
@@ -161,6 +269,11 @@ x86_fast(gen *g, const uint32_t *list, size_t n, uint32_t slow)
         whole_quarters(g, slow);
     for (unsigned k = 0; k < g->n_groups; k++)
         look(g, k, slow);
+    if (g->n_groups)
+        looked(g, slow);
+    for (size_t k = 0; k < n; k++)
+        if (even_setp(g, &g->f->ins.at[list[k]]))
+            compare_even(g, &g->f->ins.at[list[k]], slow);
     return true;
 }
 

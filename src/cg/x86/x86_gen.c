@@ -848,6 +848,7 @@ x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st)
     br_vec_fini(&g.consts);
     br_vec_fini(&g.const_label);
     br_vec_fini(&g.list);
+    br_vec_fini(&g.rest);
     br_vec_fini(&g.uni);
     br_vec_fini(&g.slow);
     br_vec_fini(&g.rows);

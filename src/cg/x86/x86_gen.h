@@ -50,6 +50,7 @@ typedef struct gen {
     BR_VEC(uint64_t) consts; /* bits, for those without a value */
     BR_VEC(uint32_t) const_label;
     BR_VEC(uint32_t) list; /* instructions of the region at work */
+    BR_VEC(uint32_t) rest; /* those that x86_fast has not done */
     BR_VEC(uint32_t) uni;  /* those that are uniform */
     uint32_t spill_at;     /* rows for what no register is left for */
     /* the region at work */

@@ -500,7 +500,8 @@ x86_region(gen *g, const uint32_t *list, size_t n, bool uniform)
     end = br_x86_label(g->a);
     if (x86_fast(g, list, n, slow)) {
         g->fast = true;
-        quarters(g, list, n);
+        if (g->rest.n)
+            quarters(g, g->rest.at, g->rest.n);
         g->fast = false;
         ej(g, BR_X_JMP, end);
     }
