@@ -11,8 +11,8 @@ no_memory(br_status *st)
     return br_fail(st, BR_E_OOM, "cpu tier: out of memory");
 }
 
-static const br_cpu_ops *
-ops_of(br_isa isa)
+const br_cpu_ops *
+br_cpu_ops_of(br_isa isa)
 {
     switch (isa) {
 #if defined __x86_64__
@@ -35,7 +35,7 @@ prepare(br_cpu *c, const br_model *m, const br_ir *g, br_status *st)
         return br_fail(st, BR_E_NO_DEVICE, "this processor has no %s",
                        br_isa_name((br_isa)c->c.isa));
     c->isa = c->c.isa >= 0 ? (br_isa)c->c.isa : br_isa_best();
-    c->ops = ops_of(c->isa);
+    c->ops = br_cpu_ops_of(c->isa);
     c->n_threads = br_cpu_pool_threads(c->c.pool);
     BR_TRY(br_values_bind(&c->v, &c->arena, m, g, st));
     BR_TRY(br_values_place(&c->v, &c->arena, &vc, st));

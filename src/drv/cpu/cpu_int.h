@@ -6,7 +6,7 @@
  *
  *   MATMUL x3 of one x    quantise x | multiply by all three | ...
  *   RMS_NORM              rows
- *   FLASH_ATTN            (row, head of keys)
+ *   FLASH_ATTN            (head of keys, rows)
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_CPU_INT_H
@@ -88,7 +88,7 @@ typedef struct cpu_moe {
 
 struct cpu_worker {
     ref_scratch ref;
-    float *att;  /* scores, fold, block */
+    float *att;  /* of br_cpu_att */
     float *wide; /* the widest row */
 };
 
@@ -121,7 +121,8 @@ struct br_cpu {
     const br_step *step;
     br_state *state;
     float *logits;
-    uint32_t *want; /* rows that want logits */
+    uint32_t *want;  /* rows that want logits */
+    uint32_t *group; /* rows that go through keys together begin here */
     uint32_t n_want;
     br_cpu_work work;
     br_watch watch;

@@ -9,35 +9,46 @@
 #ifndef BR_CPU_OPS_H
 #define BR_CPU_OPS_H
 
-#include "base/base.h"
+#include "drv/cpu/cpu_mat.h"
 
 enum {
     BR_CPU_BLOCK = 256, /* keys of a block of attention */
-    BR_CPU_HEADS = 4,   /* heads of queries that go through keys together */
+    BR_CPU_LINES = 16,  /* heads of queries that go through keys together */
 };
 
-/* Heads of queries that share a head of keys, and where the keys and values of its row lie. A page:
+/* A head of queries of a row. */
+typedef struct br_cpu_line {
+    const float *q;    /* [head_k] */
+    float *y;          /* [head_v] */
+    const float *sink; /* or NULL */
+    int32_t lo, pos;   /* keys seen: lo..pos */
+} br_cpu_line;
+
+/* Lines that share a head of keys, of one slot. The head's part of a page:
  *
  *   k [head_k][16 tokens]   16 keys are a vector: no sum across lanes
- *   v [16 tokens][v_row]
+ *   v [16 tokens][head_v]
  *
  * Without v, values are the first columns of keys, and keys lie as values do:
  * such heads are wide, and one row of keys serves many of them. */
 typedef struct br_cpu_att {
-    uint32_t n;            /* heads of queries, at most BR_CPU_HEADS */
-    const float *q;        /* [n][head_k] */
+    br_cpu_line line[BR_CPU_LINES];
+    uint32_t n;
     const uint32_t *pages; /* of the slot and group */
     const uint8_t *pool;
     size_t page_bytes, k_at, v_at; /* in bytes; of this head of keys */
-    size_t row;                    /* numbers from a token to the next */
     bool f16, has_v;
     uint32_t head_k, head_v;
-    float scale, cap;  /* cap 0: none */
-    int32_t lo, pos;   /* keys seen: lo..pos */
-    const float *sink; /* [n], or NULL */
-    float *y;          /* [n][head_v] */
-    float *s;          /* scratch: n times BR_CPU_BLOCK + 2 head_v */
+    float scale, cap; /* cap 0: none */
+    float *s;         /* scratch of br_cpu_att_floats */
 } br_cpu_att;
+
+static inline size_t
+br_cpu_att_floats(size_t head_k, size_t head_v)
+{
+    return BR_CPU_LINES * (BR_CPU_BLOCK + 2 * head_v + head_k) +
+           16 * (BR_MAX(head_k, head_v) + 1);
+}
 
 /* One head of one row, one step of the delta rule. */
 typedef struct br_cpu_delta {
@@ -77,5 +88,7 @@ extern const br_cpu_ops br_cpu_ops_avx2, br_cpu_ops_avx512;
 #elif defined __aarch64__
 extern const br_cpu_ops br_cpu_ops_neon;
 #endif
+/* An instruction set that is here. */
+const br_cpu_ops *br_cpu_ops_of(br_isa isa);
 
 #endif

@@ -457,6 +457,34 @@ plan_rope(planner *p, const br_ir_node *n, cpu_phase *o)
     return no_memory(p->st), false;
 }
 
+/* Values (or keys that are values, too) lie by heads: how many, says who reads
+ * them. */
+static bool
+plan_kv(planner *p, const br_ir_node *n, cpu_phase *o)
+{
+    const br_ir *g = p->c->v.g;
+    int in = n->bind[1].value == BR_IR_NONE ? 1 : 2;
+    uint32_t state = n->bind[2 + in].value, heads = 0;
+
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const br_ir_node *r = &g->nodes[i];
+
+        if ((r->op != BR_IR_FLASH_ATTN && r->op != BR_IR_FLASH_ATTN_BATCHED) ||
+            r->bind[in].value != state)
+            continue;
+        o->pieces = (uint32_t)br_ir_i(r, BR_IA_kv_heads, 1);
+        if (heads && heads != o->pieces) {
+            br_fail(p->st, BR_E_UNSUPPORTED,
+                    "%s: two ways to read its keys and values",
+                    br_ir_opinfo_of(n->op)->name);
+            return false;
+        }
+        heads = o->pieces;
+    }
+    o->pieces = BR_MAX(heads, 1u);
+    return true;
+}
+
 static bool
 plan_rows(planner *p, const br_ir_node *n)
 {
@@ -466,6 +494,8 @@ plan_rows(planner *p, const br_ir_node *n)
         return false;
     o->gather = apart(p->c, n, true);
     o->scatter = apart(p->c, n, false);
+    if (n->op == BR_IR_KV_WRITE_BATCHED)
+        return plan_kv(p, n, o);
     return n->op != BR_IR_ROPE || plan_rope(p, n, o);
 }
 
@@ -568,16 +598,23 @@ get_moe(br_cpu *c, br_status *st)
 static br_code
 get_workers(br_cpu *c, br_status *st)
 {
-    size_t n = (size_t)c->v.widest;
+    size_t n = (size_t)c->v.widest, att = 0;
     bool ok;
+
+    for (uint32_t i = 0; i < c->v.g->n_nodes; i++) {
+        const br_ir_node *nd = &c->v.g->nodes[i];
+        size_t k = (size_t)br_ir_i(nd, BR_IA_head_dim, 0);
+
+        att = BR_MAX(
+            att, br_cpu_att_floats(k, (size_t)br_ir_i(nd, BR_IA_head_v, 0)));
+    }
 
     c->worker = br_arena_new(&c->arena, cpu_worker, c->n_threads);
     ok = c->worker != NULL;
     for (uint32_t i = 0; ok && i < c->n_threads; i++) {
         cpu_worker *w = &c->worker[i];
 
-        w->att = br_arena_new(&c->arena, float,
-                              BR_CPU_HEADS *(BR_CPU_BLOCK + 2 * n));
+        w->att = br_arena_new(&c->arena, float, att);
         w->wide = br_arena_new(&c->arena, float, n);
         w->ref.row = br_arena_new(&c->arena, float, n);
         ok = w->att && w->wide && w->ref.row;
@@ -589,7 +626,8 @@ get_workers(br_cpu *c, br_status *st)
             (c->gather[i] = br_arena_new(
                  &c->arena, float, (size_t)c->v.apart * c->c.max_rows)) != NULL;
     c->want = ok ? br_arena_new(&c->arena, uint32_t, c->c.max_rows) : NULL;
-    return c->want ? BR_OK : no_memory(st);
+    c->group = ok ? br_arena_new(&c->arena, uint32_t, c->c.max_rows + 1) : NULL;
+    return c->want && c->group ? BR_OK : no_memory(st);
 }
 
 br_code

@@ -1,6 +1,6 @@
 /* cpu_seq.c - what looks at a slot's past: pages, attention, states.
  *
- * Attention: a tile is a row and a head of keys, with all heads of queries
+ * Attention: a tile is a head of keys and a few rows, with all heads of queries
  * that read it. States: a tile is some columns or a head, for all rows, those
  * of a slot one after the other.
  *
@@ -37,31 +37,38 @@ put_across(const float *x, uint8_t *to, size_t n, int kv)
             f[i * BR_PAGE_TOKENS] = x[i];
 }
 
+/* A row after the other, those of a head together: [heads][16 tokens][]. */
+static void
+put_along(const br_cpu *c, const float *x, uint8_t *to, size_t n, size_t token)
+{
+    if (c->state->kv == BR_Q_F16)
+        c->ops->to_f16(x, (uint16_t *)(void *)to + token * n, n);
+    else
+        memcpy((float *)(void *)to + token * n, x, n * sizeof *x);
+}
+
 /* k [v] position *kv_k [*kv_v] */
 void
 cpu_rows_kv(br_cpu *c, const cpu_phase *p, uint32_t t0, uint32_t t1,
             cpu_worker *w)
 {
-    int kv = c->state->kv;
-    size_t size = br_kv_elem_bytes(kv);
+    size_t size = br_kv_elem_bytes(c->state->kv);
     bool has_v = p->in[1].v != NULL;
+    const ref_view *x = &p->in[has_v ? 1 : 0];
+    size_t head = (size_t)x->cols / p->pieces;
 
     (void)w;
     for (size_t t = t0; t < t1; t++) {
         size_t token = (size_t)(c->step->position[t] % BR_PAGE_TOKENS);
-        const ref_view *x = &p->in[has_v ? 1 : 0];
-        const br_state_place *at = p->in[has_v ? 4 : 3].place;
-        size_t n = (size_t)x->cols;
-        uint8_t *to = page_of(c, at, t) + token * n * size;
+        uint8_t *to = page_of(c, p->in[has_v ? 4 : 3].place, t);
 
-        if (kv == BR_Q_F16)
-            c->ops->to_f16(ref_row(x, t), (uint16_t *)(void *)to, n);
-        else
-            memcpy(to, ref_row(x, t), n * sizeof(float));
+        for (size_t h = 0; h < p->pieces; h++)
+            put_along(c, ref_row(x, t) + h * head,
+                      to + h * head * BR_PAGE_TOKENS * size, head, token);
         if (has_v)
             put_across(ref_row(&p->in[0], t),
                        page_of(c, p->in[3].place, t) + token * size,
-                       (size_t)p->in[0].cols, kv);
+                       (size_t)p->in[0].cols, c->state->kv);
     }
 }
 
@@ -74,6 +81,34 @@ first_seen(const br_ir_node *n, int32_t pos)
     int64_t window = br_ir_i(n, BR_IA_window, 0);
 
     return window > 0 && pos >= window ? (int32_t)(pos - window + 1) : 0;
+}
+
+/* Cuts the rows into groups that go through keys together: rows of a slot that
+ * follow each other, as many as have BR_CPU_LINES lines, but few enough for
+ * every thread to get some. Returns how many. */
+static uint32_t
+group_rows(br_cpu *c, cpu_phase *p, uint32_t per)
+{
+    uint32_t most = BR_MAX(BR_CPU_LINES / per, 1u);
+    uint32_t fair = (p->n_rows + 2 * c->n_threads - 1) / (2 * c->n_threads);
+    uint32_t n = 0;
+
+    most = BR_MIN(most, BR_MAX(fair, 1u));
+    for (uint32_t t = 0; t < p->n_rows; t++)
+        if (t == 0 || t - c->group[n - 1] >= most ||
+            c->step->slot[t] != c->step->slot[t - 1])
+            c->group[n++] = t;
+    c->group[n] = p->n_rows;
+    p->per = n;
+    return n;
+}
+
+static void
+check_pages(const br_state *s, const br_cpu_att *a, uint32_t group, int32_t lo,
+            int32_t pos)
+{
+    for (int32_t b = lo / BR_PAGE_TOKENS; b <= pos / BR_PAGE_TOKENS; b++)
+        br_check(a->pages[b] < s->n_pages[group] && "pages are the pool's");
 }
 
 static uint32_t
@@ -96,7 +131,32 @@ attention_tiles(br_cpu *c, cpu_phase *p)
                                 br_kv_elem_bytes(c->state->kv);
     }
     c->work.products[BR_FORM_F32] += keys * heads * (k + v);
-    return (uint32_t)kv * p->n_rows;
+    return (uint32_t)kv * group_rows(c, p, (uint32_t)(heads / kv));
+}
+
+/* The lines of a head of keys that are in rows t0..t1 - 1. */
+static void
+attention_rows(br_cpu *c, const cpu_phase *p, br_cpu_att *a, uint32_t g,
+               const uint32_t *t)
+{
+    uint32_t per = (uint32_t)(br_ir_i(p->n, BR_IA_heads, 1) /
+                              br_ir_i(p->n, BR_IA_kv_heads, 1));
+
+    for (uint32_t i = 0, n = (t[1] - t[0]) * per; i < n; i++) {
+        uint32_t row = t[0] + i / per, h = g * per + i % per;
+        int32_t pos = c->step->position[row];
+
+        a->line[a->n++] =
+            (br_cpu_line){.q = ref_row(&p->in[0], row) + h * a->head_k,
+                          .y = ref_row(&p->out[0], row) + h * a->head_v,
+                          .sink = p->in[4].v ? p->in[4].f + h : NULL,
+                          .lo = first_seen(p->n, pos),
+                          .pos = pos};
+        if (a->n == BR_CPU_LINES || i + 1 == n) {
+            c->ops->attend(a);
+            a->n = 0;
+        }
+    }
 }
 
 /* q kv_k [kv_v] position [sinks] */
@@ -106,38 +166,28 @@ attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
     const br_ir_node *n = p->n;
     const br_state *s = c->state;
     const br_state_place *pk = p->in[1].place, *pv = p->in[2].place;
-    uint32_t kv = (uint32_t)br_ir_i(n, BR_IA_kv_heads, 1);
-    uint32_t per = (uint32_t)br_ir_i(n, BR_IA_heads, 1) / kv;
-    uint32_t t = tile % p->n_rows, g = tile / p->n_rows;
+    const uint32_t *t = c->group + tile % p->per;
+    uint32_t g = tile / p->per;
     size_t size = br_kv_elem_bytes(s->kv);
-    int32_t pos = c->step->position[t];
     br_cpu_att a = {
-        .pages = c->step->pages[(uint32_t)c->step->slot[t] * s->plan.n_groups +
+        .pages = c->step->pages[(uint32_t)c->step->slot[*t] * s->plan.n_groups +
                                 pk->group],
         .pool = s->pool[pk->group],
         .page_bytes = s->plan.group[pk->group].page_elems * size,
-        .row = (size_t)(pv ? p->in[2].cols : p->in[1].cols),
         .f16 = s->kv == BR_Q_F16,
         .has_v = pv != NULL,
         .head_k = (uint32_t)br_ir_i(n, BR_IA_head_dim, 0),
         .head_v = (uint32_t)br_ir_i(n, BR_IA_head_v, 0),
         .scale = (float)br_ir_f(n, BR_IA_scale, 1),
         .cap = (float)br_ir_f(n, BR_IA_cap, 0),
-        .lo = first_seen(n, pos),
-        .pos = pos,
         .s = w->att};
 
-    a.k_at = (pk->at + g * a.head_k * (pv ? BR_PAGE_TOKENS : 1u)) * size;
-    a.v_at = pv ? (pv->at + g * a.head_v) * size : 0;
-    for (int32_t b = a.lo / BR_PAGE_TOKENS; b <= pos / BR_PAGE_TOKENS; b++)
-        br_check(a.pages[b] < s->n_pages[pk->group] && "pages are the pool's");
-    for (uint32_t h = g * per; h < (g + 1) * per; h += a.n) {
-        a.n = BR_MIN((g + 1) * per - h, (uint32_t)BR_CPU_HEADS);
-        a.q = ref_row(&p->in[0], t) + h * a.head_k;
-        a.y = ref_row(&p->out[0], t) + h * a.head_v;
-        a.sink = p->in[4].v ? p->in[4].f + h : NULL;
-        c->ops->attend(&a);
-    }
+    a.k_at = (pk->at + (size_t)g * a.head_k * BR_PAGE_TOKENS) * size;
+    a.v_at = pv ? (pv->at + (size_t)g * a.head_v * BR_PAGE_TOKENS) * size : 0;
+    for (uint32_t r = t[0]; r < t[1]; r++)
+        check_pages(s, &a, pk->group, first_seen(n, c->step->position[r]),
+                    c->step->position[r]);
+    attention_rows(c, p, &a, g, t);
 }
 
 const cpu_kind cpu_attention = {attention_tiles, attention_tile};

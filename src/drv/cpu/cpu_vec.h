@@ -21,6 +21,8 @@
 #endif
 
 #define V_INLINE static inline __attribute__((always_inline, unused))
+/* Loops that need all registers. */
+#define V_APART  static __attribute__((noinline, unused))
 /* Long functions: without vectors, copies of them take gcc half a minute. */
 #if defined VEC_AVX512 || defined VEC_AVX2 || defined VEC_NEON
 #    define V_LONG V_INLINE

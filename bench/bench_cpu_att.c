@@ -1,0 +1,122 @@
+/* bench_cpu_att.c - attention of the CPU tier against the machine.
+ *
+ * One thread, keys and values in F16, pages of all layers as a model has them.
+ * Per shape and depth: one row through all layers (decode) in GB/s of keys and
+ * values, and as a share of what a plain read of the same memory reaches just
+ * before and after; rows that follow each other (a prompt, 16 lines) in GFLOP/s,
+ * and as a share of the fma rate. The fastest of three. tests/unit/test_cpu_att.c
+ * has compared the bits.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/rng.h"
+#include "drv/cpu/cpu_mat.h"
+#include "drv/cpu/cpu_ops.h"
+#include "drv/cpu/cpu_probe.h"
+#include "kit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { POOL = 256 << 20, MOST = 8192 + 16, REPEATS = 3 };
+
+typedef struct shape {
+    const char *name;
+    uint32_t layers, kv, per, dim;
+} shape;
+
+static uint8_t *pool;
+static uint32_t pages[MOST / 16];
+static float q[BR_CPU_LINES * 128], y[BR_CPU_LINES * 128];
+static float scratch[BR_CPU_LINES * (BR_CPU_BLOCK + 3 * 128) + 16 * 129];
+
+/* Rows from position pos on through the heads of all layers; bytes read. */
+static double
+rows_at(const br_cpu_ops *ops, const shape *s, int32_t pos, uint32_t rows)
+{
+    br_cpu_att a = {.pages = pages,
+                    .pool = pool,
+                    .f16 = true,
+                    .has_v = true,
+                    .head_k = s->dim,
+                    .head_v = s->dim,
+                    .scale = 0.1f,
+                    .s = scratch};
+    size_t head = (size_t)s->dim * 16 * 2;
+
+    a.page_bytes = 2 * s->layers * s->kv * head;
+    a.n = rows * s->per;
+    for (uint32_t i = 0; i < a.n; i++)
+        a.line[i] = (br_cpu_line){.q = q + i * s->dim,
+                                  .y = y + i * s->dim,
+                                  .pos = pos + (int32_t)(i / s->per)};
+    for (uint32_t i = 0; i < s->layers * s->kv; i++) {
+        a.k_at = (i / s->kv * 2 * s->kv + i % s->kv) * head;
+        a.v_at = a.k_at + s->kv * head;
+        ops->attend(&a);
+    }
+    return (double)(pos + 1) * (double)(s->layers * s->kv * s->dim) * 4;
+}
+
+static void
+measure(const br_cpu_ops *ops, const shape *s, int32_t depth)
+{
+    double gb = 0, share = 0, rate = 0, part = 0;
+    shape one = {"", 2, s->kv, s->per, s->dim};
+    uint32_t rows = BR_CPU_LINES / s->per;
+    br_isa isa = br_isa_best();
+
+    for (int i = 0; i < REPEATS; i++) {
+        double before = br_probe_read(pool, POOL), t0 = kit_cpu_ms(), r;
+
+        r = rows_at(ops, s, depth - 1, 1) / (kit_cpu_ms() - t0) * 1e-6;
+        gb = BR_MAX(gb, r);
+        share = BR_MAX(share, 2 * r / (before + br_probe_read(pool, POOL)));
+        before = br_probe_mul(isa, BR_FORM_F32);
+        t0 = kit_cpu_ms();
+        r = rows_at(ops, &one, depth - 1, rows) * rows * s->per;
+        r = r / (kit_cpu_ms() - t0) * 1e-6;
+        rate = BR_MAX(rate, r);
+        part = BR_MAX(part, 2 * r / (before + br_probe_mul(isa, BR_FORM_F32)));
+    }
+    printf("%-12s %6d  %6.1f GB/s %4.0f %%  %6.1f GFLOP/s %4.0f %%\n", s->name,
+           depth, gb, 100 * share, rate, 100 * part);
+}
+
+int
+main(void)
+{
+    static const shape shapes[] = {
+        {"30x3x3x64", 30, 3, 3, 64},
+        {"8x8x4x64", 8, 8, 4, 64},
+        {"6x8x2x128", 6, 8, 2, 128},
+        {"6x8x1x128", 6, 8, 1, 128},
+    };
+    static const int32_t depths[] = {256, 2048, 8192};
+    const br_cpu_ops *ops = br_cpu_ops_of(br_isa_best());
+    char name[128];
+    br_rng rng;
+
+    pool = aligned_alloc(1 << 21, POOL);
+    if (!pool)
+        return 1;
+    br_rng_init(&rng, 1, 0);
+    for (size_t i = 0; i < POOL / 2; i++) {
+        uint16_t h = (uint16_t)(0x3000 | (i * 2654435761u >> 20 & 0x8fff));
+
+        memcpy(pool + 2 * i, &h, 2); /* 1/8 to 2, of either sign */
+    }
+    for (size_t i = 0; i < BR_COUNT(q); i++)
+        q[i] = (float)(int32_t)br_rng_u64(&rng) * 0x1p-31f;
+    for (uint32_t i = 0; i < BR_COUNT(pages); i++)
+        pages[i] = i;
+    kit_cpu(name, sizeof name);
+    printf("%s, %s, one thread; layers x heads of keys x queries of each x "
+           "width\n%-12s %6s  %16s  %s\n",
+           name, br_isa_name(br_isa_best()), "shape", "depth",
+           "one row, of read", "prompt, of fma");
+    for (size_t i = 0; i < BR_COUNT(shapes); i++)
+        for (size_t k = 0; k < BR_COUNT(depths); k++)
+            measure(ops, &shapes[i], depths[k]);
+    return 0;
+}

@@ -1,0 +1,487 @@
+/* cpu_att_body.h - attention, for cpu_ops_body.h.
+ *
+ * A tile's lines (heads of queries, of one row or of several that follow each
+ * other) go through the blocks of 256 keys together:
+ *
+ *   scores   four lines at a time: 16 keys are a vector, so nothing is summed
+ *            across lanes, and a lane of docs/arithmetic.md is a register at a
+ *            time. For more lines than four a page is widened to f32 first.
+ *            Meanwhile the block's values come to the second cache.
+ *   weights  exp(score - top) and their sum: additions that wait for the one
+ *            before, of four lines side by side
+ *   values   page by page, sums in registers for 16 keys; meanwhile the keys of
+ *            the next block come
+ *   fold     into what the blocks before came to
+ *
+ * A line's numbers do not depend on its company: lines that see other parts of
+ * a page than their neighbours go through it alone.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_CPU_ATT_BODY_H
+#define BR_CPU_ATT_BODY_H
+
+/* What a line sees of a block (empty: to <= from), and what it came to. */
+typedef struct att_part {
+    int32_t from, to;
+    float top, sum;
+} att_part;
+
+typedef struct att {
+    const br_cpu_att *a;
+    size_t line;      /* from a line's scratch to the next one's */
+    float *q;         /* [n / 4][head_k][4 lines] */
+    float *page;      /* keys or values of a page, widened */
+    uint32_t wide;    /* numbers of a token's values in a page */
+    bool narrow;      /* pages are not widened: they are F16 */
+    int32_t from, to; /* what any line sees of the block */
+    att_part part[BR_CPU_LINES], fold[BR_CPU_LINES];
+} att;
+
+/* Scratch of a line: scores of a block, its fold, what a block came to. */
+static float *
+scores_of(const att *s, uint32_t i)
+{
+    return s->a->s + i * s->line;
+}
+
+static float *
+fold_of(const att *s, uint32_t i)
+{
+    return scores_of(s, i) + BR_CPU_BLOCK;
+}
+
+static float *
+block_of(const att *s, uint32_t i)
+{
+    return fold_of(s, i) + s->a->head_v;
+}
+
+static const uint8_t *
+page_at(const br_cpu_att *a, int32_t pos, bool keys)
+{
+    return a->pool + a->pages[pos / 16] * a->page_bytes +
+           (keys || !a->has_v ? a->k_at : a->v_at);
+}
+
+static void
+fetch(const uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i < n; i += 64)
+        __builtin_prefetch(p + i, 0, 2);
+}
+
+V_INLINE vf
+load_kv(const void *p, size_t i, bool narrow)
+{
+    return narrow ? v_load_f16((const uint16_t *)p + i)
+                  : v_load((const float *)p + i);
+}
+
+/* n numbers, a multiple of 16, of a page: as they lie, or as f32. */
+static const void *
+widened(const att *s, const uint8_t *p, size_t n)
+{
+    if (!s->a->f16 || s->narrow)
+        return p;
+    for (size_t i = 0; i < n; i += 16)
+        v_store(s->page + i, v_load_f16((const uint16_t *)(const void *)p + i));
+    return s->page;
+}
+
+/* ---- scores ------------------------------------------------------------- */
+
+static void
+interleave(const att *s)
+{
+    for (uint32_t i = 0; i < s->a->n; i++)
+        for (uint32_t d = 0; d < s->a->head_k; d++)
+            s->q[(i / 4 * s->a->head_k + d) * 4 + i % 4] = s->a->line[i].q[d];
+}
+
+/* Lane l of the dot products of sixteen keys with n lines. q: [head_k][4],
+ * k: [head_k][16 keys] */
+V_INLINE void
+lane_of(const float *q, const void *k, uint32_t l, uint32_t head_k, int n,
+        bool narrow, vf *x)
+{
+    V_UNROLL
+    for (int i = 0; i < n; i++)
+        x[i] = v_set(0);
+    q += (size_t)l * 4;
+    for (size_t d = l; d < head_k; d += 16, q += 64) {
+        vf y = load_kv(k, d * 16, narrow);
+
+        V_UNROLL
+        for (int i = 0; i < n; i++)
+            x[i] = v_fma(v_set(q[i]), y, x[i]);
+    }
+}
+
+/* Products of n lines from i0 on with sixteen keys. Lanes come in the order in
+ * which they are joined as 8-4-2-1, so that few of them wait. */
+V_LONG void
+scores16(const att *s, const void *k, size_t to, uint32_t i0, int n,
+         bool narrow)
+{
+    static const uint8_t order[16] = {0, 8, 4, 12, 2, 10, 6, 14,
+                                      1, 9, 5, 13, 3, 11, 7, 15};
+    uint32_t head_k = s->a->head_k;
+    const float *q = s->q + (size_t)i0 * head_k;
+    vf wait[4][4], x[4]; /* a sum of 1, 2, 4, 8 lanes that waits */
+    int n_wait = 0;
+
+    for (uint32_t p = 0; p < 16; p++) {
+        lane_of(q, k, order[p], head_k, n, narrow, x);
+        for (uint32_t m = p; m & 1; m >>= 1) {
+            n_wait--;
+            V_UNROLL
+            for (int i = 0; i < n; i++)
+                x[i] = v_add(wait[n_wait][i], x[i]);
+        }
+        if (p == 15)
+            break;
+        V_UNROLL
+        for (int i = 0; i < n; i++)
+            wait[n_wait][i] = x[i];
+        n_wait++;
+    }
+    V_UNROLL
+    for (int i = 0; i < n; i++)
+        v_store(scores_of(s, i0 + (uint32_t)i) + to, x[i]);
+}
+
+V_INLINE void
+scores_of_kind(const att *s, const void *k, size_t to, uint32_t i0, int n)
+{
+    if (s->narrow)
+        scores16(s, k, to, i0, n, true);
+    else
+        scores16(s, k, to, i0, n, false);
+}
+
+/* Products of the lines with the sixteen keys from p on, not scaled. */
+V_APART void
+key_products(const att *s, int32_t p)
+{
+    const br_cpu_att *a = s->a;
+    size_t at = (size_t)p % BR_CPU_BLOCK;
+    const void *k = widened(s, page_at(a, p, true), (size_t)a->head_k * 16);
+
+    for (uint32_t i = 0; !a->has_v && i < a->n; i++)
+        for (size_t j = 0; j < 16; j++)
+            scores_of(s, i)[at + j] =
+                dot(a->line[i].q, (const float *)k + j * a->head_k, a->head_k);
+    for (uint32_t i = 0; a->has_v && i < a->n; i += 4)
+        switch (a->n - i) {
+        case 1: scores_of_kind(s, k, at, i, 1); break;
+        case 2: scores_of_kind(s, k, at, i, 2); break;
+        case 3: scores_of_kind(s, k, at, i, 3); break;
+        default: scores_of_kind(s, k, at, i, 4); break;
+        }
+}
+
+/* ---- weights ------------------------------------------------------------ */
+
+/* The highest score; from products to scores. */
+static float
+block_top(const att *s, float *x, const att_part *p)
+{
+    const br_cpu_att *a = s->a;
+    int32_t from = p->from % BR_CPU_BLOCK, first = from / 16 * 16;
+    int32_t end = p->to % BR_CPU_BLOCK ? p->to % BR_CPU_BLOCK : BR_CPU_BLOCK;
+    vf m = v_set(-INFINITY), by = v_set(a->scale), cap = v_set(a->cap);
+    float top = -INFINITY, lane[16];
+
+    for (int32_t i = first; i < end; i += 16) {
+        vf y = v_mul(v_load(x + i), by);
+
+        if (a->cap > 0)
+            y = v_mul(cap, v_tanh(v_div(y, cap)));
+        v_store(x + i, y);
+        if (i < from || end - i < 16) {
+            for (int32_t j = i; j < from; j++)
+                x[j] = -INFINITY; /* not seen: outside of the window */
+            for (int32_t j = BR_MAX(i, end); j < i + 16; j++)
+                x[j] = -INFINITY; /* not yet written, or of a later row */
+            y = v_load(x + i);
+        }
+        m = v_max(y, m);
+    }
+    v_store(lane, m);
+    for (int i = 0; i < 16; i++)
+        top = lane[i] > top ? lane[i] : top;
+    return top;
+}
+
+/* exp(score - top); 0 for what other lines see and this one does not. */
+static void
+block_weights(const att *s, float *x, const att_part *p)
+{
+    int32_t i = s->from % BR_CPU_BLOCK, end = i + s->to - s->from;
+    int32_t from = p->from % BR_CPU_BLOCK / 16 * 16;
+    int32_t to = from + BR_MAX(p->to - p->from / 16 * 16, 0);
+
+    for (; i < end; i += 16)
+        v_store(x + i, i < from || i >= to
+                           ? v_set(0)
+                           : v_exp(v_sub(v_load(x + i), v_set(p->top))));
+}
+
+/* Of four lines: weights that are 0 change nothing. */
+static void
+sum_weights(att *s, uint32_t i0)
+{
+    const float *x = scores_of(s, i0) + s->from % BR_CPU_BLOCK;
+    size_t n = BR_MIN(s->a->n - i0, 4u), last = n - 1;
+    const float *x1 = x + BR_MIN(1, last) * s->line;
+    const float *x2 = x + BR_MIN(2, last) * s->line;
+    const float *x3 = x + last * s->line;
+    float sum[4] = {0};
+
+    for (int32_t j = 0; j < s->to - s->from; j++) {
+        sum[0] += x[j];
+        sum[1] += x1[j];
+        sum[2] += x2[j];
+        sum[3] += x3[j];
+    }
+    for (size_t i = 0; i < n; i++)
+        s->part[i0 + i].sum = sum[i == last ? 3 : i];
+}
+
+/* ---- values ------------------------------------------------------------- */
+
+/* acc[d] += e[j] v[j][d] for nv vectors of columns from d on, of n lines from
+ * i0 on; the keys p of a page, ascending. */
+V_LONG void
+weigh(const att *s, const void *v, const att_part *p, uint32_t d, uint32_t i0,
+      int n, int nv, bool narrow)
+{
+    const float *e = scores_of(s, i0) + p->from % BR_CPU_BLOCK;
+    const float *end = e + (p->to - p->from);
+    float *acc = block_of(s, i0) + d;
+    size_t line = s->line, step = s->wide, at = d + p->from % 16 * step;
+    vf sum[8];
+
+    V_UNROLL
+    for (int i = 0; i < nv * n; i++)
+        sum[i] = v_load(acc + (size_t)(i % n) * line + 16 * (i / n));
+    for (; e < end; at += step, e++) {
+        V_UNROLL
+        for (int i = 0; i < nv; i++) {
+            vf x = load_kv(v, at + 16 * (size_t)i, narrow);
+
+            V_UNROLL
+            for (int q = 0; q < n; q++)
+                sum[i * n + q] =
+                    v_fma(v_set(e[(size_t)q * line]), x, sum[i * n + q]);
+        }
+    }
+    V_UNROLL
+    for (int i = 0; i < nv * n; i++)
+        v_store(acc + (size_t)(i % n) * line + 16 * (i / n), sum[i]);
+}
+
+static void
+weigh_tail(const att *s, const void *v, const att_part *p, uint32_t i)
+{
+    const float *e = scores_of(s, i);
+
+    for (uint32_t d = s->a->head_v / 16 * 16; d < s->a->head_v; d++)
+        for (int32_t j = p->from; j < p->to; j++) {
+            size_t at = (size_t)(j % 16) * s->wide + d;
+            float x = s->narrow ? br_f16_to_f32(((const uint16_t *)v)[at])
+                                : ((const float *)v)[at];
+
+            block_of(s, i)[d] = fmaf(e[j % BR_CPU_BLOCK], x, block_of(s, i)[d]);
+        }
+}
+
+/* All whole vectors of columns of n lines, nv at a time. */
+V_LONG void
+columns(const att *s, const void *v, const att_part *p, uint32_t i0, int n,
+        int nv)
+{
+    uint32_t d = 0, end = s->a->head_v / 16 * 16, by = 16 * (uint32_t)nv;
+
+    for (; s->narrow && d + by <= end; d += by)
+        weigh(s, v, p, d, i0, n, nv, true);
+    for (; !s->narrow && d + by <= end; d += by)
+        weigh(s, v, p, d, i0, n, nv, false);
+    for (; s->narrow && d < end; d += 16)
+        weigh(s, v, p, d, i0, n, 1, true);
+    for (; !s->narrow && d < end; d += 16)
+        weigh(s, v, p, d, i0, n, 1, false);
+}
+
+/* n lines from i0 on, which see the same of a page. */
+V_APART void
+page_values(const att *s, const void *v, const att_part *p, uint32_t i0,
+            uint32_t n)
+{
+    switch (n) {
+    case 1: columns(s, v, p, i0, 1, 4); break;
+    case 2: columns(s, v, p, i0, 2, 2); break;
+    case 3: columns(s, v, p, i0, 3, 2); break;
+    default: columns(s, v, p, i0, 4, 1); break;
+    }
+    for (uint32_t i = i0; i < i0 + n; i++)
+        weigh_tail(s, v, p, i);
+}
+
+/* What line i sees of the page from p on. */
+static att_part
+of_page(const att *s, uint32_t i, int32_t p)
+{
+    return (att_part){.from = BR_MAX(s->part[i].from, p),
+                      .to = BR_MIN(s->part[i].to, p + 16)};
+}
+
+static void
+value_sums(const att *s, int32_t p)
+{
+    const void *v = widened(s, page_at(s->a, p, false), 16 * (size_t)s->wide);
+
+    for (uint32_t i = 0, n; i < s->a->n; i += n) {
+        att_part x = of_page(s, i, p);
+
+        for (n = 1; n < 4 && i + n < s->a->n; n++) {
+            att_part y = of_page(s, i + n, p);
+
+            if (y.from != x.from || y.to != x.to)
+                break;
+        }
+        if (x.from < x.to)
+            page_values(s, v, &x, i, n);
+    }
+}
+
+/* ---- the fold ----------------------------------------------------------- */
+
+static float
+exp1(float x)
+{
+    float lane[16];
+
+    v_store(lane, v_exp(v_set(x)));
+    return lane[0];
+}
+
+static void
+fold_block(const att *s, uint32_t i, att_part *f, const att_part *block)
+{
+    float *fold = fold_of(s, i), *acc = block_of(s, i);
+    float both = f->top > block->top ? f->top : block->top, old, fresh;
+    uint32_t d = 0;
+
+    if (block->from / BR_CPU_BLOCK == s->a->line[i].lo / BR_CPU_BLOCK) {
+        memcpy(fold, acc, s->a->head_v * sizeof *acc);
+        *f = *block;
+        return;
+    }
+    old = exp1(f->top - both);
+    fresh = exp1(block->top - both);
+    f->sum = fmaf(block->sum, fresh, f->sum * old);
+    f->top = both;
+    for (; d + 16 <= s->a->head_v; d += 16)
+        v_store(fold + d, v_fma(v_load(acc + d), v_set(fresh),
+                                v_mul(v_load(fold + d), v_set(old))));
+    for (; d < s->a->head_v; d++)
+        fold[d] = fmaf(acc[d], fresh, fold[d] * old);
+}
+
+static void
+finish_line(const att *s, uint32_t i, att_part f)
+{
+    const br_cpu_line *l = &s->a->line[i];
+    float *fold = fold_of(s, i);
+    uint32_t d = 0;
+
+    if (l->sink) { /* one more score, with no value */
+        float both = f.top > *l->sink ? f.top : *l->sink;
+        float old = exp1(f.top - both);
+
+        f.sum = f.sum * old + exp1(*l->sink - both);
+        scale(fold, fold, s->a->head_v, old);
+    }
+    for (; d + 16 <= s->a->head_v; d += 16)
+        v_store(l->y + d, v_div(v_load(fold + d), v_set(f.sum)));
+    for (; d < s->a->head_v; d++)
+        l->y[d] = fold[d] / f.sum;
+}
+
+/* What the lines see of block b; nobody: false. */
+static bool
+enter_block(att *s, int32_t b)
+{
+    s->from = INT32_MAX;
+    s->to = 0;
+    for (uint32_t i = 0; i < s->a->n; i++) {
+        const br_cpu_line *l = &s->a->line[i];
+        att_part *p = &s->part[i];
+
+        p->from = BR_MAX(l->lo, b * BR_CPU_BLOCK);
+        p->to = BR_MIN(l->pos + 1, (b + 1) * BR_CPU_BLOCK);
+        if (p->from >= p->to)
+            continue;
+        s->from = BR_MIN(s->from, p->from / 16 * 16);
+        s->to = BR_MAX(s->to, p->to);
+        memset(block_of(s, i), 0, s->a->head_v * sizeof(float));
+    }
+    return s->from < s->to;
+}
+
+/* The lines through the keys of s, all of them of one block. */
+static void
+through_block(att *s, int32_t hi)
+{
+    const br_cpu_att *a = s->a;
+    size_t size = a->f16 ? 2 : 4;
+
+    for (int32_t p = s->from; p < s->to; p += 16) {
+        if (a->has_v)
+            fetch(page_at(a, p, false), 16 * s->wide * size);
+        key_products(s, p);
+    }
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (s->part[i].from < s->part[i].to)
+            s->part[i].top = block_top(s, scores_of(s, i), &s->part[i]);
+        block_weights(s, scores_of(s, i), &s->part[i]);
+        if (i % 4 == 3 || i + 1 == a->n)
+            sum_weights(s, i / 4 * 4);
+    }
+    for (int32_t p = s->from; p < s->to; p += 16) {
+        if (p + BR_CPU_BLOCK <= hi)
+            fetch(page_at(a, p + BR_CPU_BLOCK, true), 16 * a->head_k * size);
+        value_sums(s, p);
+    }
+    for (uint32_t i = 0; i < a->n; i++)
+        if (s->part[i].from < s->part[i].to)
+            fold_block(s, i, &s->fold[i], &s->part[i]);
+}
+
+static void
+attend(const br_cpu_att *a)
+{
+    att s = {.a = a,
+             .wide = a->has_v ? a->head_v : a->head_k,
+             .narrow = a->f16 && a->has_v && a->n <= 4,
+             .line = BR_CPU_BLOCK + 2 * (size_t)a->head_v};
+    int32_t lo = a->line[0].lo, hi = a->line[0].pos;
+
+    s.q = a->s + BR_CPU_LINES * s.line;
+    s.page = s.q + BR_CPU_LINES * (size_t)a->head_k;
+    s.page += (64 - (uintptr_t)s.page % 64) / sizeof(float) % 16;
+    for (uint32_t i = 1; i < a->n; i++) {
+        lo = BR_MIN(lo, a->line[i].lo);
+        hi = BR_MAX(hi, a->line[i].pos);
+    }
+    if (a->has_v)
+        interleave(&s);
+    for (int32_t b = lo / BR_CPU_BLOCK; b <= hi / BR_CPU_BLOCK; b++)
+        if (enter_block(&s, b))
+            through_block(&s, hi);
+    for (uint32_t i = 0; i < a->n; i++)
+        finish_line(&s, i, s.fold[i]);
+}
+
+#endif
