@@ -51,7 +51,9 @@ changes() { # ROUND
     done
 }
 chats() {
-    while post "$load" /v1/completions '{"prompt":"A fox","max_tokens":3}' | grep -q '"usage"'; do now >>"$dir/done"; done
+    : >"$dir/shown"
+    while curl -s -H "x-api-key: $load" "$url/v1/tenants/me/requests" | grep -o 'cmpl-[0-9a-f.]*' | head -n 40 >"$dir/seen" &&
+        mv "$dir/seen" "$dir/shown" && post "$load" /v1/completions '{"prompt":"A fox","max_tokens":3}' | grep -q '"usage"'; do now >>"$dir/done"; done
 }
 fail() { echo "  $1"; bad=1; }
 check() {
@@ -68,6 +70,11 @@ check() {
     least=$((before + $(awk -v t="$killed" '$1 < t - 1500' "$dir/done" | wc -l)))
     has=$(./brass tenant usage load --json --db "$db" | sed -n 's/.*"requests_done": *\([0-9]*\).*/\1/p')
     [ "$has" -ge "$least" ] || fail "$has requests are counted, of $least that had ended in time"
+    # What the log has shown to anybody stays shown.
+    curl -s -H "x-api-key: $load" "$url/v1/tenants/me/requests" >"$dir/log-now"
+    while read -r id; do
+        grep -q "\"$id\"" "$dir/log-now" || fail "request $id was in the log and is not"
+    done <"$dir/shown"
     [ "$has" -le $((before + $(wc -l <"$dir/done") + 1)) ] || fail "$has requests are counted, more than were asked"
 }
 

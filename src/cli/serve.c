@@ -322,6 +322,16 @@ on_left(void *ctx, const br_http_model *h)
     br_event_signal(&s->wake);
 }
 
+/* The books are opened before any model is offered. */
+static void
+on_done(void *ctx, const br_logged *r)
+{
+    const server *s = ctx;
+
+    if (s->books)
+        br_books_log(s->books, r);
+}
+
 /* Those that are no longer wanted go, in the end. */
 static void
 sweep(server *s)
@@ -489,6 +499,7 @@ serve(server *s, br_status *st)
     s->turns.lock = (br_mutex)BR_MUTEX;
     BR_TRY(get_options(s, st));
     s->config.left = on_left;
+    s->config.done = on_done;
     s->config.ctx = s;
     allow_files();
     BR_TRY(br_http_new(&s->http, &s->config, st));

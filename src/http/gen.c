@@ -402,6 +402,30 @@ begin_next(br_gen *g)
 }
 
 static void
+tell_done(const br_gen *g, const br_choice *c)
+{
+    const br_usage *u = &c->usage;
+    br_logged r = {.tenant = c->line.tenant,
+                   .ended_ms = br_wall_ns() / 1000000,
+                   .prompt_tokens = u->n_prompt,
+                   .cached_tokens = u->n_cached,
+                   .completion_tokens = u->n_out,
+                   .preempted = u->n_preempted,
+                   .queue_ms = (double)u->queue_ns * 1e-6,
+                   .prefill_ms = (double)u->prefill_ns * 1e-6,
+                   .decode_ms = (double)u->decode_ns * 1e-6,
+                   .kv_page_seconds = u->kv_page_seconds};
+
+    if (!g->h->config.done)
+        return;
+    (void)snprintf(r.id, sizeof r.id, "%s.%u", g->id, c->index);
+    (void)snprintf(r.model, sizeof r.model, "%.*s", (int)sizeof r.model - 1,
+                   g->model->m.name);
+    (void)snprintf(r.finish, sizeof r.finish, "%s", br_finish_name(u->finish));
+    g->h->config.done(g->h->config.ctx, &r);
+}
+
+static void
 on_end(br_choice *c, const br_output *o)
 {
     br_gen *g = c->gen;
@@ -411,6 +435,7 @@ on_end(br_choice *c, const br_output *o)
     c->code = o->code;
     snprintf(c->error, sizeof c->error, "%s", o->error ? o->error : "");
     br_metrics_usage(&g->h->metrics, &c->usage);
+    tell_done(g, c);
     c->line.usage = c->usage;
     c->line.ended = true;
     br_timeline_keep(g->h, &c->line);

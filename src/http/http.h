@@ -17,6 +17,7 @@
 
 typedef struct br_http br_http;
 struct br_http_model;
+struct br_logged;
 
 typedef struct br_http_config {
     const char *host;      /* NULL: no TCP */
@@ -34,6 +35,8 @@ typedef struct br_http_config {
     /* A model that was told to leave is no longer used; in the loop's thread.
      * NULL: nobody wants to know. */
     void (*left)(void *ctx, const struct br_http_model *m);
+    /* An answer has ended; in the loop's thread. NULL: likewise. */
+    void (*done)(void *ctx, const struct br_logged *r);
     void *ctx;
 } br_http_config;
 br_http_config br_http_config_default(void);

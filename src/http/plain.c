@@ -182,26 +182,38 @@ put_ledger(br_str *out, uint32_t tenant, const br_ledger *l)
     br_str_puts(out, "}");
 }
 
-/* A tenant's own ledger, by its number or as "me". With a file: all there ever
- * was, up to a second ago. */
-void
-br_on_usage(br_http *h, br_http_conn *c)
+/* "/v1/tenants/me/usage" or with its own number; the admin may name any. That
+ * tenant is c->tenant then. */
+static bool
+own_tenant(br_http *h, br_http_conn *c)
 {
-    static const char before[] = "/v1/tenants/", after[] = "/usage";
+    static const char before[] = "/v1/tenants/";
     br_text id = {c->in.path.p + sizeof before - 1,
-                  c->in.path.n - (sizeof before - 1) - (sizeof after - 1)};
-    br_status st = {0};
-    br_str out = {0};
-    br_ledger l;
+                  c->in.path.n - (sizeof before - 1)};
     int64_t n;
+
+    id.n = (size_t)((const char *)memchr(id.p, '/', id.n) - id.p);
 
     if (c->admin && br_json_to_i64(id, &n) && n > 0 && n < BR_MAX_TENANTS)
         c->tenant = (uint32_t)n;
     else if (!br_text_is(id, "me") &&
              (!br_json_to_i64(id, &n) || n != (int64_t)c->tenant)) {
         br_reply_error(h, c, 403, NULL, "that tenant's ledger is not yours");
-        return;
+        return false;
     }
+    return true;
+}
+
+/* With a file: all there ever was, up to a second ago. */
+void
+br_on_usage(br_http *h, br_http_conn *c)
+{
+    br_status st = {0};
+    br_str out = {0};
+    br_ledger l;
+
+    if (!own_tenant(h, c))
+        return;
     if (h->store) {
         if (br_tstore_usage(h->store, c->tenant, &l, &st) != BR_OK) {
             br_reply_status(h, c, &st, NULL);
@@ -212,6 +224,47 @@ br_on_usage(br_http *h, br_http_conn *c)
         return;
     }
     put_ledger(&out, c->tenant, &l);
+    br_reply_json(h, c, &out);
+}
+
+static void
+put_logged(void *ctx, const br_logged *r)
+{
+    br_json_writer *w = ctx;
+
+    br_json_w_obj(w);
+    br_logged_write(w, r);
+    br_json_w_obj_end(w);
+}
+
+void
+br_on_requests(br_http *h, br_http_conn *c)
+{
+    enum { MOST = 100 };
+    br_status st = {0};
+    br_str out = {0};
+    br_json_writer w;
+
+    if (!own_tenant(h, c))
+        return;
+    if (!h->store) {
+        br_reply_error(h, c, 404, NULL, "requests are logged with --db");
+        return;
+    }
+    br_json_w_begin(&w, &out, 0);
+    w.compact = true;
+    br_json_w_obj(&w);
+    br_json_w_key_strz(&w, "object", "list");
+    br_json_w_key(&w, "data");
+    br_json_w_arr(&w);
+    if (br_tstore_requests(h->store, c->tenant, MOST, put_logged, &w, &st) !=
+        BR_OK) {
+        br_str_fini(&out);
+        br_reply_status(h, c, &st, NULL);
+        return;
+    }
+    br_json_w_arr_end(&w);
+    br_json_w_obj_end(&w);
     br_reply_json(h, c, &out);
 }
 

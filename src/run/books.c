@@ -16,6 +16,8 @@ typedef struct kept {
     struct kept *next;
 } kept;
 
+typedef BR_VEC(br_logged) rows;
+
 struct br_books {
     br_mutex lock; /* of store, engines and delta */
     br_tstore *store;
@@ -25,6 +27,9 @@ struct br_books {
     br_event wake;
     atomic_bool stop;
     br_ledger_delta delta[BR_MAX_TENANTS];
+    br_mutex log_lock; /* of waiting, and of nothing that takes time */
+    rows waiting;
+    rows logged;    /* being written, or written again; under lock */
     size_t n_delta; /* of them are to be written, or written again */
 };
 
@@ -77,15 +82,53 @@ write_ledgers(br_books *b, kept *k, br_status *st)
     return write_batch(b, st);
 }
 
+void
+br_books_log(br_books *b, const br_logged *r)
+{
+    static br_log_limit limit = {.every_ns = INT64_C(60000000000), .burst = 1};
+    bool room;
+
+    br_mutex_lock(&b->log_lock);
+    room = b->waiting.n < BR_BOOKS_WAITING && br_vec_push(&b->waiting, *r);
+    br_mutex_unlock(&b->log_lock);
+    if (!room)
+        br_log_limited(&limit, BR_EV_log_full, "%s", r->id);
+}
+
+/* With the lock held. */
+static br_code
+write_log(br_books *b, br_status *st)
+{
+    if (!b->logged.n) {
+        rows none = b->logged;
+
+        br_mutex_lock(&b->log_lock);
+        b->logged = b->waiting;
+        b->waiting = none;
+        br_mutex_unlock(&b->log_lock);
+    }
+    if (b->logged.n)
+        BR_TRY(br_tstore_log(b->store, b->logged.at, b->logged.n, st));
+    b->logged.n = 0;
+    return BR_OK;
+}
+
+static void
+tell_failed(const br_status *st)
+{
+    static br_log_limit limit = {.every_ns = INT64_C(60000000000), .burst = 1};
+
+    br_log_limited(&limit, BR_EV_books_failed, "%s", st->msg);
+}
+
 /* With the lock held. */
 static void
 keep_one(br_books *b, kept *k)
 {
-    static br_log_limit limit = {.every_ns = INT64_C(60000000000), .burst = 1};
     br_status st = {0};
 
     if (take_changes(b, k, &st) != BR_OK || write_ledgers(b, k, &st) != BR_OK)
-        br_log_limited(&limit, BR_EV_books_failed, "%s", st.msg);
+        tell_failed(&st);
 }
 
 static bool
@@ -101,10 +144,14 @@ keep(void *arg)
     bool over;
 
     do {
+        br_status st = {0};
+
         over = br_event_await(&b->wake, stops, b, 0, EVERY_NS);
         br_mutex_lock(&b->lock);
         for (kept *k = b->engines; k; k = k->next)
             keep_one(b, k);
+        if (write_log(b, &st) != BR_OK)
+            tell_failed(&st);
         br_mutex_unlock(&b->lock);
     } while (!over);
 }
@@ -169,6 +216,7 @@ br_books_open(br_books **out, const char *path, bool *lost, br_status *st)
     if (!b)
         return br_fail(st, BR_E_OOM, "books: out of memory");
     b->lock = (br_mutex)BR_MUTEX;
+    b->log_lock = (br_mutex)BR_MUTEX;
     code = start(b, path, lost, st);
     if (code != BR_OK)
         br_books_close(b);
@@ -189,7 +237,7 @@ br_books_close(br_books *b)
         atomic_store_explicit(&b->stop, true, memory_order_release);
         br_event_signal(&b->wake);
         br_thread_join(&b->thread);
-        if (write_batch(b, NULL) != BR_OK)
+        if (write_batch(b, NULL) != BR_OK || write_log(b, NULL) != BR_OK)
             br_log(BR_EV_books_failed, "the last counters are lost");
         if (br_tstore_end_run(b->store, NULL) != BR_OK)
             br_log(BR_EV_books_failed, "the end of this run is not noted");
@@ -198,6 +246,8 @@ br_books_close(br_books *b)
         next = k->next;
         br_free(k);
     }
+    br_vec_fini(&b->waiting);
+    br_vec_fini(&b->logged);
     br_tstore_close(b->store);
     br_free(b);
 }

@@ -20,6 +20,11 @@ br_code br_books_open(br_books **out, const char *path, bool *lost,
  * carried until br_books_drop or close, which it outlives. Any thread. */
 br_code br_books_add(br_books *b, br_engine *e, br_status *st) BR_MUST_USE;
 void br_books_drop(br_books *b, br_engine *e);
+/* Goes to the log of requests with the counters. Any thread; never waits for
+ * the store. What is more than BR_BOOKS_WAITING while that is away is lost,
+ * and said. */
+enum { BR_BOOKS_WAITING = 65536 };
+void br_books_log(br_books *b, const br_logged *r);
 void br_books_close(br_books *b);
 
 #endif

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT = 2, KEYS = 1024 };
+enum { FORMAT = 3, KEYS = 1024 };
 
 #define FRESH_NS INT64_C(1000000000)
 #define STALE_NS INT64_C(600000000000)
@@ -135,9 +135,17 @@ static const char *const schema[] = {
 #include "run/tstore.def"
 #undef L
     ")",
+    "CREATE TABLE request(id TEXT PRIMARY KEY, tenant BIGINT NOT NULL, model "
+    "TEXT NOT NULL, finish TEXT NOT NULL, ended_ms BIGINT NOT NULL"
+#define R(column, kind) ", " #column " " TYPE_##kind " NOT NULL"
+#include "run/tstore.def"
+#undef R
+    ")",
+    "CREATE INDEX request_ended ON request(ended_ms)",
+    "CREATE INDEX request_tenant ON request(tenant, ended_ms)",
     "CREATE TABLE run(id %s, seq BIGINT NOT NULL)",
     "CREATE TABLE state(name TEXT PRIMARY KEY, value BIGINT NOT NULL)",
-    "INSERT INTO state VALUES('format', 2), ('version', 0)",
+    "INSERT INTO state VALUES('format', 3), ('version', 0)",
 };
 
 static br_code
@@ -648,6 +656,95 @@ br_tstore_usage(br_tstore *s, uint32_t tenant, br_ledger *out, br_status *st)
                &(br_db_query){select_ledger, (br_db_value[]){INT(tenant)}, 1,
                               on_ledger, out},
                st);
+}
+
+/* ---- requests ------------------------------------------------------------ */
+
+#define R(column, kind) ", " #column
+static const char insert_request[] =
+    "INSERT INTO request(id, tenant, model, finish, ended_ms"
+#include "run/tstore.def"
+#undef R
+    ") VALUES(?, ?, ?, ?, ?"
+#define R(column, kind) ", ?"
+#include "run/tstore.def"
+#undef R
+    ") ON CONFLICT(id) DO NOTHING";
+#define R(column, kind) ", " #column
+static const char select_requests[] =
+    "SELECT id, tenant, model, finish, ended_ms"
+#include "run/tstore.def"
+#undef R
+    " FROM request WHERE tenant = ? ORDER BY ended_ms DESC, id LIMIT ?";
+
+static br_code
+log_one(br_tstore *s, const br_logged *r, br_status *st)
+{
+    br_db_value v[BR_DB_ARGS] = {TEXT(r->id), INT(r->tenant), TEXT(r->model),
+                                 TEXT(r->finish), INT(r->ended_ms)};
+    int n = 5;
+
+#define R(column, kind) v[n++] = V_##kind(r->column);
+#include "run/tstore.def"
+#undef R
+    return ask(s, &(br_db_query){insert_request, v, n, NULL, NULL}, st);
+}
+
+br_code
+br_tstore_log(br_tstore *s, const br_logged *r, size_t n, br_status *st)
+{
+    int64_t day_ms = 86400000;
+    const br_db_value v = INT(br_wall_ns() / 1000000 - BR_LOG_DAYS * day_ms);
+    br_code code;
+
+    BR_TRY(run(s, s->kind->begin, st));
+    code = ask(s,
+               &(br_db_query){"DELETE FROM request WHERE ended_ms < ?", &v, 1,
+                              NULL, NULL},
+               st);
+    for (size_t i = 0; i < n && code == BR_OK; i++)
+        code = log_one(s, &r[i], st);
+    return end_change(s, code, st);
+}
+
+typedef struct each_request {
+    void (*fn)(void *ctx, const br_logged *r);
+    void *ctx;
+} each_request;
+
+static void
+take_text(char *out, size_t size, br_text text)
+{
+    (void)snprintf(out, size, "%.*s", (int)BR_MIN(text.n, size), text.p);
+}
+
+static br_code
+on_request(void *ctx, const br_db_value *v, br_status *st)
+{
+    each_request *e = ctx;
+    br_logged r = {.tenant = (uint32_t)v[1].i, .ended_ms = v[4].i};
+    int n = 5;
+
+    (void)st;
+    take_text(r.id, sizeof r.id, v[0].s);
+    take_text(r.model, sizeof r.model, v[2].s);
+    take_text(r.finish, sizeof r.finish, v[3].s);
+#define R(column, kind) r.column = (__typeof__(r.column))v[n++].GET_##kind;
+#include "run/tstore.def"
+#undef R
+    e->fn(e->ctx, &r);
+    return BR_OK;
+}
+
+br_code
+br_tstore_requests(br_tstore *s, uint32_t tenant, uint32_t most,
+                   void (*each)(void *ctx, const br_logged *r), void *ctx,
+                   br_status *st)
+{
+    const br_db_value v[] = {INT(tenant), INT(most)};
+    each_request e = {each, ctx};
+
+    return ask(s, &(br_db_query){select_requests, v, 2, on_request, &e}, st);
 }
 
 /* ---- servers ------------------------------------------------------------- */

@@ -94,6 +94,26 @@ br_code br_tstore_add(br_tstore *s, const br_ledger_delta *d, size_t n,
 br_code br_tstore_usage(br_tstore *s, uint32_t tenant, br_ledger *out,
                         br_status *st) BR_MUST_USE;
 
+/* The log of requests: what they were and took, never what they said. Rows older
+ * than BR_LOG_DAYS go when others come. */
+enum { BR_LOG_DAYS = 30 };
+typedef struct br_logged {
+    char id[64]; /* of the answer; the first row with it stays */
+    char model[64], finish[24];
+    uint32_t tenant;
+    int64_t ended_ms; /* since 1970 */
+    uint64_t prompt_tokens, cached_tokens, completion_tokens, preempted;
+    double queue_ms, prefill_ms, decode_ms, kv_page_seconds;
+} br_logged;
+br_code br_tstore_log(br_tstore *s, const br_logged *r, size_t n,
+                      br_status *st) BR_MUST_USE;
+/* The tenant's newest ones, newest first. */
+br_code br_tstore_requests(br_tstore *s, uint32_t tenant, uint32_t most,
+                           void (*each)(void *ctx, const br_logged *r),
+                           void *ctx, br_status *st) BR_MUST_USE;
+/* Members of an open object. */
+void br_logged_write(br_json_writer *w, const br_logged *r);
+
 /* A server begins and ends. *lost: one before did not end, so up to a second of
  * its counters is missing. */
 br_code br_tstore_begin_run(br_tstore *s, bool *lost,

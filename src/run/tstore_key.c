@@ -74,6 +74,20 @@ br_tenant_write(br_json_writer *w, const br_tenant *t)
 #undef Q
 }
 
+void
+br_logged_write(br_json_writer *w, const br_logged *r)
+{
+    br_json_w_key_strz(w, "id", r->id);
+    br_json_w_key_strz(w, "model", r->model);
+    br_json_w_key_strz(w, "finish", r->finish);
+    br_json_w_key_i64(w, "ended_ms", r->ended_ms);
+#define WRITE_I         br_json_w_key_u64
+#define WRITE_F         br_json_w_key_f64
+#define R(column, kind) WRITE_##kind(w, #column, r->column);
+#include "run/tstore.def"
+#undef R
+}
+
 br_code
 br_quota_read(br_quota *q, const br_json *m, br_status *st)
 {

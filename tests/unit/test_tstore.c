@@ -360,6 +360,60 @@ servers_share(const char *path)
     br_tstore_close(a);
 }
 
+static void
+on_logged(void *ctx, const br_logged *r)
+{
+    *(br_logged *)ctx = *r;
+}
+
+/* Once, however often it comes; not for ever. */
+static void
+logs_requests(const char *path)
+{
+    br_tstore *s = open_store(path);
+    int64_t now = br_wall_ns() / 1000000, day = 86400000;
+    br_logged r[] = {{.id = "new",
+                      .model = "m",
+                      .finish = "stop",
+                      .tenant = 3,
+                      .ended_ms = now,
+                      .prompt_tokens = 5000000000,
+                      .queue_ms = 0.1},
+                     {.id = "old",
+                      .model = "m",
+                      .finish = "stop",
+                      .tenant = 3,
+                      .ended_ms = now - (BR_LOG_DAYS - 1) * day,
+                      .prompt_tokens = 2},
+                     {.id = "older",
+                      .model = "m",
+                      .finish = "stop",
+                      .tenant = 4,
+                      .ended_ms = now - (BR_LOG_DAYS + 1) * day}};
+    br_status st = {0};
+    br_logged last = {0};
+
+    t_ok(br_tstore_log(s, r, 3, &st), &st);
+    r[0].prompt_tokens = 1;
+    t_ok(br_tstore_log(s, r, 1, &st), &st);
+    t_ok(br_tstore_requests(s, 3, 1, on_logged, &last, &st), &st);
+    ck_assert_str_eq(last.id, "new");
+    ck_assert_str_eq(last.finish, "stop");
+    ck_assert(last.prompt_tokens == 5000000000 && last.queue_ms == 0.1 &&
+              last.tenant == 3 && last.ended_ms == now);
+    t_ok(br_tstore_requests(s, 3, 9, on_logged, &last, &st), &st);
+    ck_assert_str_eq(last.id, "old");
+    last = (br_logged){0};
+    t_ok(br_tstore_requests(s, 4, 9, on_logged, &last, &st), &st);
+    ck_assert_str_eq(last.id, "");
+    br_tstore_close(s);
+}
+
+TEST(requests_are_logged)
+{
+    logs_requests(new_file());
+}
+
 TEST(servers_share_a_store)
 {
     servers_share(new_file());
@@ -377,6 +431,7 @@ books_carry(const char *path)
     br_ledger l;
     bool lost;
     uint32_t id, late;
+    br_logged last = {0};
     br_status st = {0};
     static ek_req r[2];
     ek_req *all[] = {&r[0], &r[1]};
@@ -398,7 +453,14 @@ books_carry(const char *path)
         ek_submit(&k, &r[i], &d);
     }
     ek_await(&k, all, 2);
+    br_books_log(b, &(br_logged){.id = "a.0",
+                                 .model = "m",
+                                 .finish = "length",
+                                 .tenant = late,
+                                 .ended_ms = br_wall_ns() / 1000000});
     br_books_close(b);
+    t_ok(br_tstore_requests(s, late, 9, on_logged, &last, &st), &st);
+    ck_assert_str_eq(last.id, "a.0");
     for (int i = 0; i < 2; i++) {
         t_ok(br_tstore_usage(s, i ? late : id, &l, &st), &st);
         ck_assert_uint_eq(l.tokens_generated, 25);
@@ -625,6 +687,7 @@ TEST_WITHIN(postgres_does_what_a_file_does, 60)
         loses_nothing_when_killed(pg_db(&p), 2);
         servers_share(pg_db(&p));
         books_carry(pg_db(&p));
+        logs_requests(pg_db(&p));
         refuses_without_telling(&p);
         outlives_the_database(&p);
         pg_stop(&p);
