@@ -27,7 +27,6 @@
 /* A loop: positions from the target of a back edge to its last source. */
 typedef struct range {
     uint32_t from, to;
-    bool apart; /* lanes leave it at different times */
 } range;
 
 typedef struct uni {
@@ -39,8 +38,11 @@ typedef struct uni {
     uint8_t *join, *ahead, *mixed, *parted; /* by block */
     uint8_t *uniform, *step;                /* by value */
     uint32_t *reach, *stack;
-    uint32_t *where;    /* position at which an instruction stands */
-    bool change, apart; /* apart: of any loop */
+    uint32_t *where; /* position at which an instruction stands */
+    /* By position: where all loops around it that lanes leave one by one have
+     * begun, and none has ended. */
+    uint32_t *lo, *hi;
+    bool change, apart; /* apart: lanes leave a loop at different times */
 } uni;
 
 /* ---- post-dominators ------------------------------------------------------ */
@@ -123,7 +125,7 @@ find_loops(uni *u)
     for (uint32_t b = 0; b < u->n; b++)
         for (size_t s = 0; s < u->f->blks.at[b].succ.n; s++) {
             uint32_t to = u->place[u->f->blks.at[b].succ.at[s]];
-            range r = {to, u->place[b], false};
+            range r = {to, u->place[b]};
             size_t k = 0;
 
             while (k < u->loops.n && u->loops.at[k].from != to)
@@ -190,8 +192,10 @@ part(uni *u, uint32_t b)
             continue;
         for (uint32_t s = 0; s < u->f->blks.at[b].succ.n; s++)
             stay += inside(r, u->place[u->f->blks.at[b].succ.at[s]]);
-        r->apart = u->apart = true;
+        u->apart = true;
         for (uint32_t p = r->from; p <= r->to; p++) {
+            u->lo[p] = BR_MAX(u->lo[p], r->from);
+            u->hi[p] = BR_MIN(u->hi[p], r->to);
             u->mixed[u->order[p]] = true;
             u->ahead[u->order[p]] |= stay > 1;
         }
@@ -259,11 +263,7 @@ comes_out(const uni *u, uint32_t at, const br_kins *i, unsigned a)
     if (!u->apart || u->f->vals.at[v].kind != BR_KV_INS)
         return false;
     from = u->where[u->f->vals.at[v].def];
-    for (size_t k = 0; k < u->loops.n; k++)
-        if (u->loops.at[k].apart && inside(&u->loops.at[k], from) &&
-            !inside(&u->loops.at[k], at))
-            return true;
-    return false;
+    return at < u->lo[from] || at > u->hi[from];
 }
 
 static void
@@ -480,7 +480,7 @@ br_kfn_uniform(const br_kfn *f, const uint32_t *order, const uint32_t *place,
                uint8_t *uniform, uint8_t *step, uint8_t *mixed)
 {
     size_t n = f->blks.n;
-    uint32_t *mem = br_try_calloc(6 * n + f->ins.n + 1, sizeof *mem);
+    uint32_t *mem = br_try_calloc(8 * n + f->ins.n + 1, sizeof *mem);
     uint8_t *flags = br_try_calloc(3 * n + 1, 1);
     uni u = {.f = f, .order = order, .place = place, .n = (uint32_t)n};
     bool ok = mem && flags;
@@ -489,7 +489,10 @@ br_kfn_uniform(const br_kfn *f, const uint32_t *order, const uint32_t *place,
         u.ipdom = mem;
         u.reach = mem + n;
         u.stack = mem + 2 * n;
-        u.where = mem + 6 * n;
+        u.lo = mem + 6 * n;
+        u.hi = mem + 7 * n;
+        u.where = mem + 8 * n;
+        memset(u.hi, 0xff, n * sizeof *u.hi);
         u.join = flags;
         u.ahead = flags + n;
         u.parted = flags + 2 * n;
