@@ -810,21 +810,14 @@ br_stirling(double x)
     p = BR_F(p, z, 1.0 / 12);
     return p / x;
 }
+/* Of numbers above zero. */
 BR_FN double
-br_tgamma(double x)
+br_tgamma_up(double x)
 {
-    double down = 1, s, c, lost = 0;
+    double down = 1, s, lost = 0;
 
-    if (br_isnan(x) || x == BR_INF)
+    if (x == BR_INF)
         return x;
-    if (x == 0)
-        return __builtin_copysign(BR_INF, x);
-    if (x < 0) {
-        if (br_is_int(x))
-            return BR_NAN;
-        br_sincospi(x, &s, &c);
-        return x < -184 ? 0 : BR_PI / (s * br_tgamma(1 - x));
-    }
     if (br_is_int(x) && x < 24) { /* factorials are exact */
         for (s = 1; x > 2; x -= 1)
             s *= x - 1;
@@ -841,18 +834,24 @@ br_tgamma(double x)
     return 2.5066282746310002 * s * br_exp2part(-x, br_stirling(x)) * s / down;
 }
 BR_FN double
-br_lgamma(double x)
+br_tgamma(double x)
 {
-    double down = 1, s, c, h, l, p, d, t, lost = 0;
+    double s, c;
 
-    if (br_isnan(x) || br_isinf(x))
-        return br_isnan(x) ? x : BR_INF;
-    if (x <= 0) {
-        if (br_is_int(x))
-            return BR_INF;
-        br_sincospi(x, &s, &c);
-        return br_log(BR_PI / __builtin_fabs(s)) - br_lgamma(1 - x);
-    }
+    if (br_isnan(x) || x > 0)
+        return br_isnan(x) ? x : br_tgamma_up(x);
+    if (x == 0)
+        return __builtin_copysign(BR_INF, x);
+    if (br_is_int(x))
+        return BR_NAN;
+    br_sincospi(x, &s, &c);
+    return x < -184 ? 0 : BR_PI / (s * br_tgamma_up(1 - x));
+}
+BR_FN double
+br_lgamma_up(double x)
+{
+    double down = 1, s, h, l, p, d, t, lost = 0;
+
     if (x == 1 || x == 2)
         return 0;
     for (; x < 10; x = BR_A(x, 1)) { /* no fma of x + 1: its error is known */
@@ -869,6 +868,20 @@ br_lgamma(double x)
     l += BR_S(p, BR_A(t, x)) - d;
     p = BR_S(t, h);
     return p + (l + BR_S(t, BR_A(p, h)));
+}
+BR_FN double
+br_lgamma(double x)
+{
+    double s, c;
+
+    if (br_isnan(x) || br_isinf(x))
+        return br_isnan(x) ? x : BR_INF;
+    if (x > 0)
+        return br_lgamma_up(x);
+    if (br_is_int(x))
+        return BR_INF;
+    br_sincospi(x, &s, &c);
+    return br_log(BR_PI / __builtin_fabs(s)) - br_lgamma_up(1 - x);
 }
 BR_FN double
 br_bessel_i(double x, double first, int order)

@@ -115,8 +115,10 @@ typedef enum br_ksreg {
 extern const char *const br_ksreg_text[BR_KS_COUNT];
 extern const uint8_t br_ksreg_class[BR_KS_COUNT];
 
-#define BR_KNONE   0xffffffffu
-#define BR_KFN_SYM 0x80000000u /* in a symbol: a function, not a variable */
+#define BR_KNONE        0xffffffffu
+#define BR_KFN_SYM      0x80000000u /* in a symbol: a function, not a variable */
+/* What a pointer to a function holds. */
+#define BR_KFN_ADDR(fn) (0x4000000000000000ull + 16ull * (fn))
 enum {
     BR_KMAX_ARGS = 1024,    /* of an instruction, edges into a block too */
     BR_KMAX_BYTES = 1 << 30 /* of a variable */

@@ -4,6 +4,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/cuda_int.h"
 
+#include "drv/sim/sim.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct run {
@@ -64,13 +67,23 @@ error_of(br_code code, br_kfault fault)
     return cudaErrorLaunchFailure;
 }
 
-/* Code for this processor. */
+/* Code for this processor, or for the simulated one that BRASS_CUDA_ON names. */
 static void
 make_code(bc_module *mod)
 {
+    static br_ktarget sim;
+    const char *on = getenv("BRASS_CUDA_ON");
     br_status st = {0};
 
-    mod->on = br_ktarget_find("x86-64");
+    if (on && br_sim_target(&sim, on)) {
+        mod->on = &sim;
+    } else if (on) {
+        mod->on = br_ktarget_find(on);
+        if (!mod->on)
+            bc_say("BRASS_CUDA_ON: there is no target '%s'", on);
+    } else {
+        mod->on = br_ktarget_find("x86-64");
+    }
     if (!mod->on)
         mod->on = br_ktarget_find("interp");
     if (mod->on->compile(&mod->code, mod->m, &st) != BR_OK)

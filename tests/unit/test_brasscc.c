@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "t.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void
@@ -17,8 +18,9 @@ need_clang(void)
         t_skip("no clang++, which brasscc needs");
 }
 
+/* on_gfx: on the simulated AMD processors, too. */
 static void
-program(const char *name)
+program(const char *name, bool on_gfx)
 {
     const char *exe = t_printf("%s/%s", t_tmpdir(), name);
     t_proc r;
@@ -34,63 +36,69 @@ program(const char *name)
     t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
     ck_assert_msg(r.exit == 0, "%s ends with %d:\n%s%s", name, r.exit, r.out,
                   r.err);
+    for (int k = 0; on_gfx && k < 2; k++) {
+        setenv("BRASS_CUDA_ON", k ? "gfx1201" : "gfx1100", 1);
+        t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
+        ck_assert_msg(r.exit == 0, "%s on %s ends with %d:\n%s%s", name,
+                      getenv("BRASS_CUDA_ON"), r.exit, r.out, r.err);
+    }
 }
 
 #define PROGRAM(name) TEST_WITHIN(cuda_program_##name, 60)
 
 PROGRAM(vector_add)
 {
-    program("vector_add");
+    program("vector_add", true);
 }
 
 PROGRAM(math)
 {
-    program("math");
+    program("math", false);
 }
 
 PROGRAM(linear)
 {
-    program("linear");
+    program("linear", true);
 }
 
 PROGRAM(blas)
 {
-    program("blas");
+    program("blas", true);
 }
 
 PROGRAM(collect)
 {
-    program("collect");
+    program("collect", true);
 }
 
 PROGRAM(science)
 {
-    program("science");
+    program("science", true);
 }
 
 PROGRAM(nn)
 {
-    program("nn");
+    program("nn", true);
 }
 
 PROGRAM(language)
 {
-    program("language");
+    program("language", false);
 }
 
 PROGRAM(api)
 {
-    program("api");
+    program("api", false);
 }
 
 PROGRAM(order)
 {
-    program("order");
+    program("order", true);
 }
 
 PROGRAM(lanes)
 {
-    program("lanes");
+    program("lanes", true);
 }
 
 /* What kernels print comes out where the host waits, in order, up to the size

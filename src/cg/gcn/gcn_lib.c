@@ -338,6 +338,34 @@ copied(const br_kfn *f, const br_kins *i, br_str *o)
     return true;
 }
 
+/* Sums of floats in memory that no instruction makes: try until nobody else
+ * came between. */
+static bool
+summed(const br_kfn *f, const br_kins *i, br_str *o)
+{
+    unsigned bytes = br_ktinfo_of[i->type].bytes;
+    const char *b = bytes == 8 ? "b64" : "b32", r = bytes == 8 ? 'q' : 'r';
+    br_str where = {0};
+
+    if (br_kmod(i->mods, BR_KF_SUB) != BR_KM_ATOM_ADD || bytes < 4 ||
+        br_ktinfo_of[i->type].kind != 'F')
+        return false;
+    mod_text(i, BR_KF_SEM, &where);
+    mod_text(i, BR_KF_SCOPE, &where);
+    mod_text(i, BR_KF_SPACE, &where);
+    header(f, i, false, o);
+    br_str_printf(o, "add.u64 q9,a,%lld; ld.relaxed.gpu", (long long)i->imm);
+    mod_text(i, BR_KF_SPACE, o);
+    br_str_printf(o,
+                  ".%s %c1,[q9];\nL: add.rn.%s %c2,%c1,b; atom%s.cas.%s "
+                  "%c3,[q9],%c1,%c2; setp.ne.%s p0,%c3,%c1; mov.%s "
+                  "%c1,%c3; @p0 bra L; mov.%s d,%c3;",
+                  b, r, br_ktinfo_of[i->type].text, r, r, br_str_z(&where), b,
+                  r, r, r, b, r, r, b, r, r, b, r);
+    br_str_fini(&where);
+    return true;
+}
+
 static bool
 made(const br_kfn *f, const br_kins *i, br_str *o)
 {
@@ -346,6 +374,7 @@ made(const br_kfn *f, const br_kins *i, br_str *o)
     case BR_K_LDMATRIX:
     case BR_K_STMATRIX: return rows_of_matrices(f, i, o);
     case BR_K_CPASYNC: return copied(f, i, o);
+    case BR_K_ATOM: return summed(f, i, o);
     default: return false;
     }
 }

@@ -211,21 +211,22 @@ free_copy(copy *c)
     br_free(c->first);
 }
 
+/* Function fn with the arguments of i from the first-th on. */
 static void
-call(lower *l, copy *from, const br_kins *i)
+call(lower *l, copy *from, const br_kins *i, uint32_t fn, unsigned first)
 {
-    const br_kfn *f = &from->m->fns.at[i->sym & ~BR_KFN_SYM];
+    const br_kfn *f = &from->m->fns.at[fn];
     uint64_t at[64];
     copy c = {.m = from->m, .f = f, .param = at, .vars = from->vars};
 
-    if (f->external || f->entry || f->params.n != i->n_arg ||
+    if (f->external || f->entry || f->params.n + first != i->n_arg ||
         f->params.n > BR_COUNT(at)) {
         fail(l, from, i, f->external ? "the function has no body here" : "");
         return;
     }
     for (size_t k = 0; k < f->params.n; k++) {
         const br_kval *v =
-            &l->f->vals.at[value(l, from, br_kargs(from->f, i)[k])];
+            &l->f->vals.at[value(l, from, br_kargs(from->f, i)[first + k])];
         const br_kins *d = &l->f->ins.at[v->def];
 
         if (v->kind != BR_KV_INS || d->op != BR_K_FRAME) {
@@ -238,6 +239,61 @@ call(lower *l, copy *from, const br_kins *i)
     }
     put_in(l, &c);
     free_copy(&c);
+}
+
+/* Whether the module has the address of a function somewhere. */
+static bool
+address_taken(const br_kir *m, uint32_t fn)
+{
+    for (size_t f = 0; f < m->fns.n; f++)
+        for (size_t k = 0; k < m->fns.at[f].ins.n; k++) {
+            const br_kins *i = &m->fns.at[f].ins.at[k];
+
+            if (i->op == BR_K_ADDR && i->sym == (fn | BR_KFN_SYM))
+                return true;
+        }
+    for (size_t v = 0; v < m->vars.n; v++)
+        for (size_t k = 0; k < m->vars.at[v].relocs.n; k++)
+            if (m->vars.at[v].relocs.at[k].sym == (fn | BR_KFN_SYM))
+                return true;
+    return false;
+}
+
+/* Through a pointer: each function that it may be, compared. */
+static void
+call_any(lower *l, copy *from, const br_kins *i)
+{
+    uint32_t eq = br_kmod_put(BR_KF_CMP, BR_KM_CMP_EQ), join, yes, no, p;
+    uint32_t to = value(l, from, br_kargs(from->f, i)[0]);
+    br_kins cbr = {.op = BR_K_CBR, .n_arg = 1, .sym = BR_KNONE};
+    br_kins br = {.op = BR_K_BR, .sym = BR_KNONE};
+    br_kins trap = {.op = BR_K_TRAP, .sym = BR_KNONE};
+
+    l->changed = true;
+    join = br_kfn_blk(l->m, l->f);
+    for (uint32_t fn = 0; fn < from->m->fns.n && l->code == BR_OK; fn++) {
+        const br_kfn *f = &from->m->fns.at[fn];
+
+        if (f->external || f->entry || f->params.n + 1 != i->n_arg ||
+            !address_taken(from->m, fn))
+            continue;
+        p = one(l, BR_K_SETP, BR_KT_B64, eq, to,
+                number(l, BR_KC_B64, BR_KFN_ADDR(fn)), 0, 2);
+        emit(l, &cbr, &p);
+        yes = br_kfn_blk(l->m, l->f);
+        no = br_kfn_blk(l->m, l->f);
+        br_kfn_edge(l->m, l->f, l->cur, yes);
+        br_kfn_edge(l->m, l->f, l->cur, no);
+        l->cur = yes;
+        call(l, from, i, fn, 1);
+        emit(l, &br, NULL);
+        br_kfn_edge(l->m, l->f, l->cur, join);
+        l->cur = no;
+    }
+    emit(l, &trap, NULL);
+    emit(l, &br, NULL);
+    br_kfn_edge(l->m, l->f, l->cur, join);
+    l->cur = join;
 }
 
 /* ---- the library ------------------------------------------------------- */
@@ -478,9 +534,12 @@ put_ins(lower *l, copy *c, uint32_t blk, const br_kins *i)
     } else if (br_kopinfo_of[i->op].props & BR_KP_TERM) {
         put_end(l, c, blk, i);
     } else if (i->op == BR_K_CALL) {
-        call(l, c, i);
+        call(l, c, i, i->sym & ~BR_KFN_SYM, 0);
+    } else if (i->op == BR_K_CALLI) {
+        call_any(l, c, i);
     } else if (i->op == BR_K_ADDR && i->sym & BR_KFN_SYM) {
-        fail(l, c, i, "");
+        c->val[i->res] =
+            number(l, BR_KC_B64, BR_KFN_ADDR(i->sym & ~BR_KFN_SYM));
     } else if (!gm_has_code(c->f, i) && gm_lib_text(c->f, i, &text)) {
         from_lib(l, c, i, &text);
     } else {

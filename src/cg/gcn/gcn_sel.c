@@ -132,7 +132,7 @@ gm_has_code(const br_kfn *f, const br_kins *i)
     case BR_K_ISSPACE:
     case BR_K_LD:
     case BR_K_ST:
-    case BR_K_ATOM:
+    case BR_K_TRAP:
     case BR_K_CAS:
     case BR_K_FENCE:
     case BR_K_BAR:
@@ -143,6 +143,8 @@ gm_has_code(const br_kfn *f, const br_kins *i)
     case BR_K_WARPBAR:
     case BR_K_CPWAIT:
     case BR_K_LOP3: return true;
+    case BR_K_ATOM:
+        return br_ktinfo_of[i->type].kind != 'F' || i->type == BR_KT_F32;
     case BR_K_PACK:
     case BR_K_UNPACK: return i->type == BR_KT_B64 || find(f, i, 'V');
     default: {

@@ -819,6 +819,7 @@ gm_select_mem(gm_fn *g, const br_kins *i)
     case BR_K_VOTE:
     case BR_K_BALLOT:
     case BR_K_ACTIVE: return vote(g, i);
+    case BR_K_TRAP: GM(g, "s_trap", gm_imm(2)); return true;
     case BR_K_CPWAIT:               /* copies are done at once */
     case BR_K_WARPBAR: return true; /* lanes of a wave are in step */
     default: return false;

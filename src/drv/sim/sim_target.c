@@ -5,7 +5,7 @@
  * arguments: block counts and group sizes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/gcn/gcn_kernel.h"
-#include "drv/sim/sim.h"
+#include "drv/sim/sim_int.h"
 
 #include <string.h>
 
@@ -66,11 +66,16 @@ map_all(run *r, br_status *st)
                     .name = "arguments"};
 
     BR_TRY(br_sim_map(&r->sim, &k, st));
-    for (size_t i = 0; i < r->l->image->regions.n; i++)
-        BR_TRY(br_sim_map(&r->sim, &r->l->image->regions.at[i], st));
     for (size_t i = 0; i < r->l->n_regions; i++)
         if (r->l->regions[i].bytes)
             BR_TRY(br_sim_map(&r->sim, &r->l->regions[i], st));
+    for (size_t i = 0; i < r->l->image->regions.n; i++) {
+        const br_kregion *v = &r->l->image->regions.at[i];
+
+        /* Variables may lie in memory that the launch has anyway. */
+        if (v->bytes && !sim_at(&r->sim, v->addr, v->bytes, false))
+            BR_TRY(br_sim_map(&r->sim, v, st));
+    }
     return br_sim_load(&r->sim, &r->co, CODE_AT, st);
 }
 
