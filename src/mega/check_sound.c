@@ -194,8 +194,8 @@ read_counters(br_snd *s)
             wrong_id(s, "counters", c, ctr->id);
         if (ctr->init != 0) {
             br_chk_error(s->k,
-                         "counter %u starts at %lld, not 0: its waits would "
-                         "be met before their producers ran",
+                         "counter %u starts at %lld; waits count producers "
+                         "from 0",
                          c, (long long)ctr->init);
             s->broken = true;
         }

@@ -66,6 +66,8 @@ TEST(check_counters_start_at_zero)
 {
     pt_refuses(XAO "c 5\nc 0\nt COPY 0 > 1\nt COPY 1 > 2 w0:1\n",
                "counter 0 starts at 5");
+    pt_refuses(XAO "c -1\nc 0\nt COPY 0 > 1\nt COPY 1 > 2 w0:1\n",
+               "counter 0 starts at -1; waits count producers from 0");
     pt_accepts(XAO "c 0\nc 0\nt COPY 0 > 1\nt COPY 1 > 2 w0:1\n");
 }
 

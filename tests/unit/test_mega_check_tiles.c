@@ -138,6 +138,15 @@ TEST(check_judges_a_recipe_by_its_operands)
                         "t FUSED 0 > 6 " GELU,
                         head),
                "task 1 (t1): FUSED: recipe, step 0: GELU:");
+    /* scratch lives as long as its recipe */
+    pt_refuses(t_printf("%st FUSED 0 > 4 {'recipe':{'steps':["
+                        "{'op':10,'args':[{'in':0}],'out':0},"
+                        "{'op':10,'args':[{'s':0}],'out':-1}]}}\n"
+                        "t FUSED 0 > 5 {'recipe':{'steps':["
+                        "{'op':10,'args':[{'s':0}],'out':-1}]}}\n"
+                        "t FUSED 1 > 6 " GELU,
+                        head),
+               "task 1 (t1): FUSED: recipe, step 0: reads scratch 0 before");
     /* a bad one is as bad the second time */
     pt_refuses(t_printf("%st FUSED 3 > 4 " GELU "t FUSED 3 > 5 " GELU
                         "t FUSED 0 > 6 " GELU,
