@@ -202,7 +202,7 @@ $(B)/emu/libcuda.so.1: $(wildcard tests/emu/* kernels/cuda/*.cu kernels/cuda/*.c
 	$(call say,CXX)$(CC) -O2 -fPIC -c tests/emu/emu_core.c -o $(@D)/emu_core.o && \
 	g++ -O2 -fPIC -std=c++17 -fvisibility=hidden -w -include tests/emu/emu.h \
 	    -c tests/emu/emu_kernels.cc -o $(@D)/emu_kernels.o && \
-	g++ -shared $(@D)/emu_core.o $(@D)/emu_kernels.o -ldl -o $@
+	g++ -shared -Wl,-soname,libcuda.so.1 $(@D)/emu_core.o $(@D)/emu_kernels.o -ldl -o $@
 
 test: $(B)/brass-test $(B)/brass-faults $(B)/brass $(EMU) $(if $(SAN),,$(B)/$(SONAME) brasscc)
 	@$(RUN_TESTS)
@@ -251,7 +251,7 @@ $(B)/src/drv/cuda/embed_ptx.o: $(B)/mega_decode.cubin
 $(B)/src/drv/cuda/embed_ptx.o: BR_CFLAGS += -DBR_CUBIN='"$(B)/mega_decode.cubin"'
 endif
 ptx:
-	@for k in mega_decode setup; do \
+	@for k in mega_decode setup pick; do \
 	    $(PTX_CC) -o $(PTX_OUT)/$$k.ptx kernels/cuda/$$k.cu || exit 1; done
 
 # ---- benchmarks and examples ------------------------------------------------

@@ -5,14 +5,16 @@
  *
  * Random weights of a real shape. For each shape: one step against the obvious
  * kernels of setup.cu (relative error of the logits), packets against mega
- * (bits), mega against itself (bits, 20 times), then milliseconds per token at
+ * (bits), mega against itself (bits, 20 times), draws against the host's, then milliseconds per token at
  * several positions. Nothing is timed that was not checked first. --depths: the
  * same with so many chunks under way (shallow/deep). Exit 0, 1 when a check
  * fails, 5 without a device.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../kernels/cuda/mega_table.h"
 #include "base/half.h"
+#include "base/rng.h"
 #include "drv/cuda/decode.h"
+#include "run/sample.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -356,6 +358,78 @@ check(struct bench *b, uint32_t pos)
     return bad;
 }
 
+/* Logits: noise, noise with holes, with ties, one far above. */
+static void
+make_logits(float *x, uint32_t n, uint32_t kind)
+{
+    br_rng r;
+
+    br_rng_init(&r, 7, kind);
+    for (uint32_t i = 0; i < n; i++) {
+        float v = (br_rng_f32(&r) + br_rng_f32(&r) + br_rng_f32(&r)) * 8.0f;
+        x[i] = kind == 2                 ? floorf(v * 2) / 2
+               : kind == 1 && i % 7 != 3 ? -INFINITY
+                                         : v - 12.0f;
+    }
+    if (kind == 3)
+        x[n / 3] = 40.0f;
+}
+
+static const br_cu_pick knobs[] = {
+    {1, 0.0f, 1.0f, 0.0f, 0},     {2, 1.0f, 1.0f, 0.0f, 0},
+    {3, 0.8f, 0.95f, 0.05f, 40},  {4, 0.7f, 0.9f, 0.0f, 0},
+    {5, 2.0f, 1.0f, 0.1f, 0},     {6, 1.5f, 1.0f, 0.0f, 3},
+    {7, 1.0f, 1.0f, 0.0f, 1},     {8, 0.01f, 0.5f, 0.0f, 1 << 30},
+    {9, 1.0f, 0.0f, 0.0f, 0},     {1ull << 63 | 5, 100.0f, 0.999f, 0.0f, 100},
+    {11, 3.0f, 0.3f, 1.0f, 50000}};
+
+/* The device's draw, or its error, is the host's. */
+static bool
+same_pick(struct bench *b, const float *x, const br_cu_pick *k, uint32_t pos)
+{
+    br_sample_params p = br_sample_defaults();
+    br_status host = {0}, dev = {0};
+    br_sampler *s;
+    uint32_t got = 0;
+    int32_t want = 0;
+    br_code hc, dc;
+
+    p.seed = k->seed, p.temperature = k->temperature, p.top_k = k->top_k;
+    p.top_p = k->top_p, p.min_p = k->min_p;
+    OK(b, br_sampler_new(&s, (int32_t)b->d.shape.vocab, 1, &p, &b->st));
+    hc = br_sampler_pick(s, x, pos, &want, &host);
+    br_sampler_free(s);
+    CU(b, cuMemcpyHtoD(b->d.logits, x, b->d.shape.vocab * 4ull));
+    OK(b, br_cu_decode_seek(&b->d, TOKEN, pos, &b->st));
+    OK(b, br_cu_decode_pick(&b->d, k, &b->st));
+    dc = br_cu_decode_picked(&b->d, &got, &dev);
+    return hc == dc && strcmp(host.msg, dev.msg) == 0 &&
+           (hc != BR_OK || got == (uint32_t)want);
+}
+
+static int
+check_picks(struct bench *b)
+{
+    const uint32_t n = b->d.shape.vocab;
+    float *x = br_alloc(n * 4ull);
+    uint32_t same = 0, all = 0;
+
+    for (uint32_t kind = 0; kind < 4; kind += b->quick ? 2 : 1) {
+        make_logits(x, n, kind);
+        for (size_t i = 0; i < BR_COUNT(knobs); i++, all++)
+            same += same_pick(b, x, &knobs[i], 100 * kind + (uint32_t)i);
+    }
+    x[n - 1] = NAN;
+    same += same_pick(b, x, &knobs[2], 0), all++;
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = -INFINITY;
+    same += same_pick(b, x, &knobs[2], 0), all++;
+    printf("draws %-14s %u of %u are the host's  %s\n", b->d.shape.name, same,
+           all, same == all ? "ok" : "BAD");
+    br_free(x);
+    return same != all;
+}
+
 static int
 by_value(const void *a, const void *b)
 {
@@ -431,6 +505,33 @@ times(struct bench *b)
                (double)one, (double)pk);
         fflush(stdout);
     }
+}
+
+/* Microseconds of a draw, launch included. */
+static void
+time_picks(struct bench *b)
+{
+    float *x = br_alloc(b->d.shape.vocab * 4ull);
+    void *e0, *e1;
+
+    make_logits(x, b->d.shape.vocab, 0);
+    CU(b, cuMemcpyHtoD(b->d.logits, x, b->d.shape.vocab * 4ull));
+    br_free(x);
+    CU(b, cuEventCreate(&e0, 0));
+    CU(b, cuEventCreate(&e1, 0));
+    printf("draw  %-14s", b->d.shape.name);
+    for (size_t i = 0; i < 4; i++) {
+        float ms;
+        CU(b, cuEventRecord(e0, b->cu.stream));
+        for (int k = 0; k < 50; k++)
+            OK(b, br_cu_decode_pick(&b->d, &knobs[i], &b->st));
+        CU(b, cuEventRecord(e1, b->cu.stream));
+        CU(b, cuEventSynchronize(e1));
+        CU(b, cuEventElapsedTime(&ms, e0, e1));
+        printf("  T %g k %d p %g: %.1f us", (double)knobs[i].temperature,
+               knobs[i].top_k, (double)knobs[i].top_p, (double)ms * 20);
+    }
+    printf("\n");
 }
 
 /* The clock under this load, measured: 1980 without the tensor cores. */
@@ -556,6 +657,10 @@ bench_shape(struct bench *b, const br_cu_shape *s)
     for (size_t i = 0; i < BR_COUNT(seen); i++)
         if (!b->quick || i == 3 || i == 5)
             bad |= check(b, seen[i]);
+    if (!b->quick || s == shapes)
+        bad |= check_picks(b);
+    if (big && !bad)
+        time_picks(b);
     if (big && !bad && b->depths)
         times_of_depths(b);
     else if (big && !bad)

@@ -21,6 +21,7 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef int i32;
+typedef long long i64;
 
 struct u32x2 {
     u32 x, y;
@@ -216,6 +217,45 @@ abs_f32(float x)
 {
     return as_f32(as_u32(x) & 0x7fffffffu);
 }
+/* Doubles, one rounding each. */
+#define F64_OP(name, op)                                            \
+    BR_DEV double name(double a, double b)                          \
+    {                                                               \
+        double r;                                                   \
+        asm(#op ".rn.f64 %0, %1, %2;" : "=d"(r) : "d"(a), "d"(b));  \
+        return r;                                                   \
+    }
+F64_OP(add_f64, add)
+F64_OP(sub_f64, sub)
+F64_OP(mul_f64, mul)
+F64_OP(div_f64, div)
+BR_DEV double
+as_f64(u64 u)
+{
+    return __builtin_bit_cast(double, u);
+}
+/* Towards zero. */
+BR_DEV i32
+f64_to_s32(double x)
+{
+    i32 r;
+    asm("cvt.rzi.s32.f64 %0, %1;" : "=r"(r) : "d"(x));
+    return r;
+}
+BR_DEV u64
+f64_to_u64(double x)
+{
+    u64 r;
+    asm("cvt.rzi.u64.f64 %0, %1;" : "=l"(r) : "d"(x));
+    return r;
+}
+BR_DEV u64
+mul_hi64(u64 a, u64 b)
+{
+    u64 r;
+    asm("mul.hi.u64 %0, %1, %2;" : "=l"(r) : "l"(a), "l"(b));
+    return r;
+}
 #define LOG2E 1.4426950408889634f
 
 /* ---- warps and blocks --------------------------------------------------- */
@@ -336,6 +376,25 @@ BR_DEV void
 red_relaxed_add(u32 *p, u32 v)
 {
     asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(v)
+                 : "memory");
+}
+BR_DEV void
+red_add64(u64 *p, u64 v)
+{
+    asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(p), "l"(v)
+                 : "memory");
+}
+BR_DEV void
+red_max64(u64 *p, u64 v)
+{
+    asm volatile("red.relaxed.gpu.global.max.u64 [%0], %1;" ::"l"(p), "l"(v)
+                 : "memory");
+}
+/* Of shared memory. */
+BR_DEV void
+sts_add64(u64 *p, u64 v)
+{
+    asm volatile("red.shared.add.u64 [%0], %1;" ::"r"(smem_of(p)), "l"(v)
                  : "memory");
 }
 struct u64x2 {

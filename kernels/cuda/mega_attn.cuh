@@ -468,12 +468,9 @@ attend(const struct worker *w, const struct task *a, u32 layer, float *max,
         m->sum[g][i] = l;
     float y = add_warps<HD>(w, a, keys, v, pack_bf16(s[0], s[1]),
                             pack_bf16(s[2], s[3]));
-    if (READERS > 1)
-        mbar_arrive(smem_of(S->empty) +
-                        (at + i / pages_in<HD>::SLOT) % F::SLOTS * 8,
-                    READERS / 32 / pages_in<HD>::SLOT);
-    else if (w->t < pages_in<HD>::TASK)
-        mbar_arrive(smem_of(S->empty) + (at + w->t) % F::SLOTS * 8, 1);
+    mbar_arrive(smem_of(S->empty) +
+                    (at + i / pages_in<HD>::SLOT) % F::SLOTS * 8,
+                READERS / 32 / pages_in<HD>::SLOT);
     *max = max16(m->max[w->t / HD % HEADS]);
     *sum = sum16(m->sum[w->t / HD % HEADS]);
     return y;

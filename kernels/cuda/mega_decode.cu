@@ -49,6 +49,11 @@ __constant__ struct br_mk_args args;
 
 #define S ((struct smem *)dyn_shared())
 
+/* Arrivals that free a slot: of every lane that read it (two pages: 64), since
+ * racecheck does not see what a lane that arrives for its warp waited for. An
+ * arrival for all 32 is at most 0.3 % faster. */
+#define READERS 64
+
 struct worker {
     u32 sm, t;
     u32 count; /* chunks consumed by this block before this phase */

@@ -270,28 +270,6 @@ mbar_wait(u32 bar_addr, u32 parity)
             give_up();
 }
 
-/* This warp has read copy `at`; nobody else reads it. racecheck takes a copy to
- * come after what the threads read that arrived themselves, not after what they
- * waited for before (31 of 32 lanes were hazards): built with -DBR_MK_RACECHECK
- * every reader arrives, and it finds none. */
-#ifdef BR_MK_RACECHECK
-#define READERS 64 /* lanes of a slot with two pages */
-#else
-#define READERS 1
-#endif
-template <class F>
-BR_DEV void
-slot_read(u32 at, u32 lane)
-{
-    const u32 empty = smem_of(S->empty) + at % F::SLOTS * 8;
-
-    warp_sync();
-    if (READERS > 1)
-        mbar_arrive(empty, READERS / 32);
-    else if (lane == 0)
-        mbar_arrive(empty, 1);
-}
-
 /* The n chunks of a phase: chunk i goes to warp i mod WARPS and leaves its 16
  * partial sums at part[16 i]. */
 template <class F>
@@ -310,7 +288,7 @@ multiply(const struct worker *w, const struct br_mk_inst *in, u32 n)
             mbar_wait(smem_of(S->full) + slot * 8, (at / F::SLOTS) & 1);
             F::rows(&s, smem_of(S->ring) + slot * F::COPY, i % in->segs, c,
                     lane);
-            slot_read<F>(at, lane);
+            mbar_arrive(smem_of(S->empty) + slot * 8, READERS / 32);
         }
         if ((lane & 3) == 0) {
             S->part[i * 16 + (lane >> 2)] = F::low(&s);

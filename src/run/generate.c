@@ -28,6 +28,7 @@ typedef struct answer {
     br_gen_stats *stats;
     br_sampler *sampler;
     br_textout text;
+    bool on_tier; /* that draws; the logits do not come here */
     bool over;
 } answer;
 
@@ -189,7 +190,8 @@ prefill(answer *a, const int32_t *prompt, uint32_t n, br_status *st)
         uint32_t rows = BR_MIN(chunk, n - s->n_held);
         int64_t now = br_now_ns();
 
-        BR_TRY(feed(s, prompt + s->n_held, rows, s->n_held + rows == n, st));
+        BR_TRY(feed(s, prompt + s->n_held, rows,
+                    s->n_held + rows == n && !a->on_tier, st));
         if (br_now_ns() - now < WATCH_NS)
             chunk = BR_MIN(2 * chunk, s->lm->chunk);
         if (a->p->progress)
@@ -223,6 +225,8 @@ pick(answer *a, int32_t *id, br_status *st)
     const br_logit_hook *h = &a->p->hook;
     br_session *s = a->s;
 
+    if (a->on_tier)
+        return s->lm->pick(s->lm->ctx, &a->p->sample, s->n_held, id, st);
     if (h->mask && !h->mask(h->ctx, s->logits, s->lm->n_vocab))
         return br_fail(st, BR_E_REJECTED, "%s", h->error);
     BR_TRY(br_sampler_pick(a->sampler, s->logits, s->n_held, id, st));
@@ -264,7 +268,7 @@ decode(answer *a, int64_t called, br_status *st)
         /* The last token is fed too where it fits: the next prompt of a
          * conversation begins with it. */
         else if (!a->over)
-            BR_TRY(feed(s, &id, 1, true, st));
+            BR_TRY(feed(s, &id, 1, !a->on_tier, st));
     }
     return BR_OK;
 }
@@ -315,7 +319,11 @@ br_code
 br_session_generate(br_session *s, const int32_t *prompt, size_t n,
                     const br_gen_params *p, br_gen_stats *stats, br_status *st)
 {
-    answer a = {.s = s, .p = p, .stats = stats};
+    answer a = {.s = s,
+                .p = p,
+                .stats = stats,
+                .on_tier = s->lm->pick && !p->hook.mask && !p->hook.accept &&
+                           br_sample_plain(&p->sample)};
     br_code code;
 
     *stats = (br_gen_stats){.n_prompt = (uint32_t)n};

@@ -23,6 +23,8 @@ typedef enum br_pooling {
     BR_POOLING_LAST = 3,
 } br_pooling;
 
+struct br_sample_params;
+
 typedef struct br_lm {
     void *ctx;
     int32_t n_vocab;
@@ -36,6 +38,11 @@ typedef struct br_lm {
     br_code (*feed)(void *ctx, uint32_t slot, uint32_t from,
                     const int32_t *tokens, uint32_t n, float *logits,
                     br_status *st);
+    /* The token at `position`, which comes after what the latest feed ended
+     * with, as a br_sampler draws it for br_sample_plain parameters; the logits
+     * stay where they are. NULL: the tier cannot. */
+    br_code (*pick)(void *ctx, const struct br_sample_params *p,
+                    uint64_t position, int32_t *out, br_status *st);
     /* The slot forgets all but its first n tokens. Returns how many it could
      * keep: n, or fewer where its state cannot be rewound. */
     uint32_t (*keep)(void *ctx, uint32_t slot, uint32_t n);

@@ -7,6 +7,7 @@
 #include "run/lm_cuda.h"
 
 #include "drv/cuda/cuda_load.h"
+#include "run/sample.h"
 
 enum { CHUNK = 64 /* tokens between two looks at Ctrl-C */ };
 
@@ -15,6 +16,7 @@ struct br_lm_cuda {
     br_cu_decode d;
     int32_t n_vocab;
     uint32_t n_ctx, n_held;
+    int32_t drawn; /* the device's next step begins with it; -1: no token */
 };
 
 static br_code
@@ -30,7 +32,9 @@ feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
             return br_fail(st, BR_E_FORMAT, "token %d is not in 0..%d",
                            tokens[i], r->n_vocab - 1);
     for (uint32_t i = 0; i < n; i++) {
-        BR_TRY(br_cu_decode_seek(d, (uint32_t)tokens[i], from + i, st));
+        if (tokens[i] != r->drawn)
+            BR_TRY(br_cu_decode_seek(d, (uint32_t)tokens[i], from + i, st));
+        r->drawn = -1;
         BR_TRY(br_cu_decode_run(d, BR_CU_MEGA, 1, st));
     }
     BR_TRY(BR_CU(d->cu, st, cuStreamSynchronize(d->cu->stream)));
@@ -42,12 +46,32 @@ feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
         cuMemcpyDtoH(logits, d->logits, (size_t)r->n_vocab * sizeof *logits));
 }
 
+static br_code
+pick(void *ctx, const br_sample_params *p, uint64_t position, int32_t *out,
+     br_status *st)
+{
+    br_lm_cuda *r = ctx;
+    const br_cu_pick how = {.seed = p->seed,
+                            .temperature = p->temperature,
+                            .top_k = p->top_k,
+                            .top_p = p->top_p,
+                            .min_p = p->min_p};
+    uint32_t token;
+
+    br_check(r->n_held > 0 && position == r->n_held);
+    BR_TRY(br_cu_decode_pick(&r->d, &how, st));
+    BR_TRY(br_cu_decode_picked(&r->d, &token, st));
+    *out = r->drawn = (int32_t)token;
+    return BR_OK;
+}
+
 static uint32_t
 keep(void *ctx, uint32_t slot, uint32_t n)
 {
     br_lm_cuda *r = ctx;
 
     br_check(slot == 0);
+    r->drawn = -1;
     return r->n_held = BR_MIN(n, r->n_held);
 }
 
@@ -63,6 +87,7 @@ open_it(br_lm_cuda *r, const br_model *m, const br_lm_config *c, br_status *st)
         return br_fail(st, BR_E_UNSUPPORTED,
                        "tier cuda runs one sequence at a time, %u are wanted",
                        c->n_slots);
+    r->drawn = -1;
     r->n_vocab = (int32_t)m->hp.n_vocab;
     r->n_ctx = br_lm_ctx(m, c);
     BR_TRY(br_cuda_open(&r->cu, 0, st));
@@ -93,6 +118,7 @@ br_lm_cuda_open(br_lm_cuda **out, br_lm *lm, const br_model *m,
                   .chunk = CHUNK,
                   .tier = "cuda",
                   .feed = feed,
+                  .pick = pick,
                   .keep = keep};
     *out = r;
     return BR_OK;

@@ -53,6 +53,14 @@ br_sample_defaults(void)
                               .dry_last_n = -1};
 }
 
+bool
+br_sample_plain(const br_sample_params *p)
+{
+    return p->typical == 1 && p->repeat == 1 && p->presence == 0 &&
+           p->frequency == 0 && p->dry_multiplier == 0 && p->n_bias == 0 &&
+           !p->logprobs;
+}
+
 static br_code
 in_range(const char *name, double v, double lo, double hi, br_status *st)
 {

@@ -60,6 +60,9 @@ typedef struct br_sample_params {
 
 /* temperature 0.8, top-k 40, top-p 0.95, min-p 0.05, the rest off */
 br_sample_params br_sample_defaults(void);
+/* Temperature, top-k, top-p and min-p alone: the draw is a function of logits,
+ * seed and position. */
+bool br_sample_plain(const br_sample_params *p);
 /* USAGE names the knob and its range. n_vocab 0: ids are not looked at. */
 br_code br_sample_params_check(const br_sample_params *p, int32_t n_vocab,
                                br_status *st) BR_MUST_USE;

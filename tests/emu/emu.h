@@ -21,6 +21,7 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef int i32;
+typedef long long i64;
 
 /* ---- emu_core.c --------------------------------------------------------- */
 
@@ -246,6 +247,49 @@ prmt(u32 a, u32 b, u32 sel)
     return r;
 }
 
+BR_DEV double
+add_f64(double a, double b)
+{
+    return a + b;
+}
+BR_DEV double
+sub_f64(double a, double b)
+{
+    return a - b;
+}
+BR_DEV double
+mul_f64(double a, double b)
+{
+    return a * b;
+}
+BR_DEV double
+div_f64(double a, double b)
+{
+    return a / b;
+}
+BR_DEV double
+as_f64(u64 u)
+{
+    double f;
+    memcpy(&f, &u, 8);
+    return f;
+}
+BR_DEV i32
+f64_to_s32(double x)
+{
+    return (i32)x;
+}
+BR_DEV u64
+f64_to_u64(double x)
+{
+    return (u64)x;
+}
+BR_DEV u64
+mul_hi64(u64 a, u64 b)
+{
+    return (u64)((unsigned __int128)a * b >> 64);
+}
+
 /* ---- warps, blocks ------------------------------------------------------ */
 
 /* n words of every lane of this warp, seen by all; valid until the next but
@@ -375,6 +419,21 @@ st_relaxed64(u64 *p, u64 v)
 }
 BR_DEV void
 red_relaxed_add(u32 *p, u32 v)
+{
+    *p += v;
+}
+BR_DEV void
+red_add64(u64 *p, u64 v)
+{
+    *p += v;
+}
+BR_DEV void
+red_max64(u64 *p, u64 v)
+{
+    *p = v > *p ? v : *p;
+}
+BR_DEV void
+sts_add64(u64 *p, u64 v)
 {
     *p += v;
 }

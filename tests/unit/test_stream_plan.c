@@ -10,8 +10,12 @@
 #include "base/thread.h"
 #include "drv/cuda/cuda_api.h"
 #include "drv/cuda/stream_plan.h"
+#include "model/model.h"
+#include "run/lm_model.h"
+#include "run/sample.h"
 #include "run/shape.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -190,7 +194,7 @@ TEST(cuda_without_a_driver_says_so)
 /* The checked-in PTX is what clang-19 makes of the sources. */
 TEST_WITHIN(cuda_ptx_is_current, 120)
 {
-    static const char *const names[] = {"mega_decode", "setup"};
+    static const char *const names[] = {"mega_decode", "setup", "pick"};
 
     if (system("command -v clang-19 >/dev/null 2>&1") != 0)
         t_skip("no clang-19 here: the PTX is not made again");
@@ -334,6 +338,68 @@ TEST_WITHIN(cuda_tier_runs_llama_files, 120)
 TEST_WITHIN(cuda_tier_runs_qwen3_files, 120)
 {
     same_as_ref("shape:qwen3-512:BF16", 1e-4);
+}
+
+enum { DRAWS = 5 };
+
+/* A text of so many tokens: drawn by the tier, or from its logits. */
+static void
+write_text(const br_lm *lm, const br_sample_params *p, bool tier, int32_t *out)
+{
+    static const int32_t prompt[] = {3, 250};
+    float *x = t_keep(malloc((size_t)lm->n_vocab * sizeof *x));
+    const int32_t *next = prompt;
+    uint32_t n = BR_COUNT(prompt), held = 0;
+    br_status st = {0};
+    br_sampler *s;
+
+    t_ok(br_sampler_new(&s, lm->n_vocab, 8, p, &st), &st);
+    lm->keep(lm->ctx, 0, 0);
+    for (int i = 0; i < DRAWS; i++) {
+        t_ok(lm->feed(lm->ctx, 0, held, next, n, tier ? NULL : x, &st), &st);
+        held += n;
+        if (tier)
+            t_ok(lm->pick(lm->ctx, p, held, &out[i], &st), &st);
+        else
+            t_ok(br_sampler_pick(s, x, held, &out[i], &st), &st);
+        next = &out[i];
+        n = 1;
+    }
+    br_sampler_free(s);
+}
+
+/* The library that is open already is the one that the tier finds. */
+TEST_WITHIN(cuda_tier_draws_what_the_sampler_does, 120)
+{
+    const char *lib = t_repo(t_printf("build/%s/emu/libcuda.so.1", t_conf()));
+    br_lm_config c = {.tier = "cuda", .n_ctx = 32};
+    br_sample_params p = br_sample_defaults();
+    int32_t got[DRAWS], want[DRAWS], best[DRAWS];
+    br_str doc = {0};
+    br_status st = {0};
+    br_lm_model *r;
+    br_model *m;
+
+    if (access(lib, R_OK) != 0)
+        t_skip("no emulated CUDA device in this build");
+    ck_assert_msg(dlopen(lib, RTLD_NOW | RTLD_LOCAL), "%s", dlerror());
+    t_ok(br_shape_model(&doc, "shape:llama-512:BF16", true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    t_ok(br_lm_model_open(&r, m, &c, &st), &st);
+    const br_lm *lm = br_lm_model_lm(r);
+    p.seed = 7;
+    p.temperature = 2.0f;
+    write_text(lm, &p, true, got);
+    write_text(lm, &p, false, want);
+    p.temperature = 0;
+    write_text(lm, &p, true, best);
+    ck_assert_mem_eq(got, want, sizeof got);
+    ck_assert_mem_ne(got, best, sizeof got); /* a draw, not the best */
+    br_lm_model_close(r);
+    br_model_close(m);
+    br_str_fini(&doc);
+    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)getppid()));
+    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getppid()));
 }
 
 TEST_WITHIN(cuda_tier_says_what_it_lacks, 60)

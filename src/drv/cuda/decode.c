@@ -2,7 +2,7 @@
  * The device's side is kernels/cuda/mega_decode.cu.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/decode.h"
-#include "../../../kernels/cuda/mega_table.h"
+#include "../../../kernels/cuda/pick_table.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -154,6 +154,9 @@ load_kernels(br_cu_decode *d, const void *image, br_status *st)
                     : br_ptx_mega_decode;
     BR_TRY(br_cuda_module(cu, &d->mega_mod, "mega_decode", image, st));
     BR_TRY(br_cuda_module(cu, &d->setup_mod, "setup", br_ptx_setup, st));
+    BR_TRY(br_cuda_module(cu, &d->pick_mod, "pick", br_ptx_pick, st));
+    BR_TRY(
+        BR_CU(cu, st, cuModuleGetFunction(&d->pick, d->pick_mod, "br_pick")));
     BR_TRY(BR_CU(cu, st, cuModuleGetFunction(&d->fn, d->mega_mod, name)));
     BR_TRY(
         BR_CU(cu, st, cuModuleGetFunction(&d->repack, d->setup_mod, repack)));
@@ -204,6 +207,12 @@ allocate(br_cu_decode *d, br_status *st)
     BR_TRY(br_cuda_alloc(cu, &d->profile,
                          (uint64_t)p->n_workers * p->n_inst * 4 * 8, st));
     BR_TRY(br_cuda_alloc(cu, &d->step, sizeof(struct br_mk_step), st));
+    BR_TRY(br_cuda_alloc(cu, &d->pick_weights, s->vocab * 8ull, st));
+    BR_TRY(br_cuda_alloc(cu, &d->pick_space, 2 * sizeof(struct br_pick_space),
+                         st));
+    BR_TRY(BR_CU(
+        cu, st,
+        cuMemsetD32(d->pick_space, 0, 2 * sizeof(struct br_pick_space) / 4)));
     for (uint32_t m = 0; m < BR_CU_MATRICES; m++)
         most = BR_MAX(most, (br_cu_rows(s, m) + 15) / 16);
     return br_cuda_alloc(cu, &d->tile_at, 8ull * most, st);
@@ -239,16 +248,18 @@ br_cu_decode_new(br_cu_decode *d, br_cuda *cu, const br_cu_shape *s,
 void
 br_cu_decode_free(br_cu_decode *d)
 {
-    uint64_t all[] = {d->inst,       d->stream, d->stream_chunks, d->words,
-                      d->embed,      d->norms,  d->qk_norms,      d->rope,
-                      d->kv,         d->pages,  d->tokens,        d->logits,
-                      d->abort_flag, d->step,   d->tile_at,       d->profile,
-                      d->hints};
+    uint64_t all[] = {
+        d->inst,    d->stream,   d->stream_chunks, d->words,       d->embed,
+        d->norms,   d->qk_norms, d->rope,          d->kv,          d->pages,
+        d->tokens,  d->logits,   d->abort_flag,    d->step,        d->tile_at,
+        d->profile, d->hints,    d->pick_space,    d->pick_weights};
 
     for (size_t i = 0; i < BR_COUNT(all); i++)
         br_cuda_free(d->cu, all[i]);
     if (d->mega_mod)
         d->cu->cuModuleUnload(d->mega_mod);
+    if (d->pick_mod)
+        d->cu->cuModuleUnload(d->pick_mod);
     if (d->setup_mod)
         d->cu->cuModuleUnload(d->setup_mod);
     br_stream_plan_free(&d->plan);
@@ -325,5 +336,41 @@ br_cu_decode_tokens(br_cu_decode *d, uint32_t *out, uint32_t n, br_status *st)
         uint64_t at = (d->epoch - 1 - n + i) % BR_MK_TOKENS;
         BR_TRY(BR_CU(d->cu, st, cuMemcpyDtoH(&out[i], d->tokens + at * 4, 4)));
     }
+    return BR_OK;
+}
+
+br_code
+br_cu_decode_pick(br_cu_decode *d, const br_cu_pick *p, br_status *st)
+{
+    struct br_pick_args a = {
+        .logits = (const void *)d->logits,
+        .weights = (void *)d->pick_weights,
+        .space = (void *)d->pick_space,
+        .step = (void *)d->step,
+        .tokens = (void *)d->tokens,
+        .seed = p->seed,
+        .n = d->shape.vocab,
+        .turn = d->picks++,
+        .temperature = p->temperature,
+        .top_k = p->top_k,
+        .top_p = p->top_p,
+        .min_p = p->min_p,
+    };
+
+    return BR_CU(d->cu, st,
+                 cuLaunchCooperativeKernel(
+                     d->pick, d->plan.n_workers, 1, 1, BR_PICK_THREADS, 1, 1,
+                     BR_PICK_SHARED, d->cu->stream, (void *[]){&a}));
+}
+
+br_code
+br_cu_decode_picked(br_cu_decode *d, uint32_t *out, br_status *st)
+{
+    BR_TRY(br_cu_decode_tokens(d, out, 1, st));
+    if (*out == (uint32_t)BR_PICK_NO_NUMBER)
+        return br_fail(st, BR_E_INTERNAL,
+                       "the model's logits hold what is no number");
+    if (*out == (uint32_t)BR_PICK_NONE)
+        return br_fail(st, BR_E_REJECTED, "no token is left to choose from");
     return BR_OK;
 }

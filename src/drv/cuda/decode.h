@@ -18,11 +18,12 @@ typedef struct br_cu_decode {
     br_cuda *cu;
     br_cu_shape shape;
     br_stream_plan plan;
-    void *mega_mod, *setup_mod, *fn, *repack;
+    void *mega_mod, *setup_mod, *pick_mod, *fn, *repack, *pick;
     uint64_t inst, stream, stream_chunks, words, embed, norms, qk_norms, rope,
-        kv, pages, tokens, logits, abort_flag, step, tile_at, profile, hints;
+        kv, pages, tokens, logits, abort_flag, step, tile_at, profile, hints,
+        pick_space, pick_weights;
     uint64_t args; /* the kernel's constant block */
-    uint32_t epoch, max_pos, regs, local_bytes;
+    uint32_t epoch, max_pos, regs, local_bytes, picks;
 } br_cu_decode;
 
 /* mega_image: PTX or cubin of mega_decode; NULL takes the built-in one. */
@@ -43,7 +44,21 @@ br_code br_cu_decode_run(br_cu_decode *d, enum br_cu_mode mode,
 br_code br_cu_decode_tokens(br_cu_decode *d, uint32_t *out, uint32_t n,
                             br_status *st) BR_MUST_USE;
 
-extern const char br_ptx_mega_decode[], br_ptx_setup[];
+/* What the host's sampler knows too: src/run/sample.h says what they mean. */
+typedef struct br_cu_pick {
+    uint64_t seed;
+    float temperature, top_p, min_p;
+    int32_t top_k;
+} br_cu_pick;
+/* Queues the draw of the next token from the logits of the step before, which
+ * the next step then begins with. */
+br_code br_cu_decode_pick(br_cu_decode *d, const br_cu_pick *p,
+                          br_status *st) BR_MUST_USE;
+/* Waits for it. INTERNAL: a logit is no number; REJECTED: all are -inf. */
+br_code br_cu_decode_picked(br_cu_decode *d, uint32_t *out,
+                            br_status *st) BR_MUST_USE;
+
+extern const char br_ptx_mega_decode[], br_ptx_setup[], br_ptx_pick[];
 extern const char br_cubin_mega_decode[]; /* of sm_90a; empty: none */
 
 #endif

@@ -13,6 +13,7 @@
             ".popsection\n")
 
 EMBED("br_ptx_mega_decode", "kernels/cuda/ptx/mega_decode.ptx");
+EMBED("br_ptx_pick", "kernels/cuda/ptx/pick.ptx");
 EMBED("br_ptx_setup", "kernels/cuda/ptx/setup.ptx");
 
 #ifdef BR_CUBIN
