@@ -39,8 +39,15 @@ static bool
 is_preset(const br_kfn *f, const br_kins *i)
 {
     uint32_t a = i->n_arg ? f->args.at[i->arg] : 0;
+    const br_kins *of = NULL;
 
     switch (i->op) {
+    case BR_K_TOGEN:
+    case BR_K_FROMGEN: /* of a parameter, where it is the same number */
+        if (f->vals.at[a].kind == BR_KV_INS)
+            of = &f->ins.at[f->vals.at[a].def];
+        return of && of->op == BR_K_LD && is_preset(f, of) &&
+               ki_window(br_kmod(i->mods, BR_KF_SPACE)) == 0;
     case BR_K_ADDR:
     case BR_K_FRAME: return true;
     case BR_K_SREG:

@@ -86,6 +86,8 @@ static uint64_t
 preset(ki_run *r, const ki_warp *w, const ki_frame *f, const br_kins *i,
        unsigned lane)
 {
+    if (i->op == BR_K_TOGEN || i->op == BR_K_FROMGEN)
+        i = &f->f->ins.at[f->f->vals.at[f->f->args.at[i->arg]].def];
     if (i->op == BR_K_SREG)
         return ki_special(w, (br_ksreg)i->imm, lane);
     if (i->op == BR_K_LD)
