@@ -228,13 +228,20 @@ error_of(const br_choice *c)
     return e;
 }
 
+/* One that failed by itself, before those that were cancelled for it. */
 static const br_choice *
 failed_choice(const br_gen *g)
 {
-    for (uint32_t i = 0; i < g->n_choices; i++)
-        if (strcmp(br_finish_openai(g->choices[i].usage.finish), "error") == 0)
-            return &g->choices[i];
-    return NULL;
+    const br_choice *bad = NULL;
+
+    for (uint32_t i = 0; i < g->n_choices; i++) {
+        br_finish why = g->choices[i].usage.finish;
+
+        if (strcmp(br_finish_openai(why), "error") == 0 &&
+            (!bad || bad->usage.finish == BR_FINISH_CANCELLED))
+            bad = &g->choices[i];
+    }
+    return bad;
 }
 
 static void
@@ -497,12 +504,30 @@ br_ask_model(br_http *h, br_ask *a, br_status *st)
 
 /* ---- the prompt ---------------------------------------------------------- */
 
+/* Texts that cannot fit are refused before they are read: megabytes of them
+ * would keep the server's thread from everybody else for a second. */
+static br_code
+check_bytes(const br_http *h, uint64_t n, br_status *st)
+{
+    const br_http_model *m = &h->model->m;
+    uint64_t most = (uint64_t)m->n_ctx * BR_MAX(br_tok_longest(m->tok), 16u);
+
+    if (n > most)
+        return br_fail(st, BR_E_LIMIT,
+                       "the prompt has %llu bytes; the context of %u tokens "
+                       "holds at most %llu",
+                       (unsigned long long)n, m->n_ctx,
+                       (unsigned long long)most);
+    return BR_OK;
+}
+
 br_code
 br_gen_chat_tokens(br_http *h, const br_ask *a, br_status *st)
 {
     const br_json *vars = a->vars ? a->vars->child : NULL;
     br_chat *chat = h->model->m.chat;
     br_status none = {0};
+    uint64_t bytes = 0;
     br_code code;
 
     h->ids.n = 0;
@@ -510,6 +535,9 @@ br_gen_chat_tokens(br_http *h, const br_ask *a, br_status *st)
         return br_fail(st, BR_E_UNSUPPORTED,
                        "the model has no chat template; /v1/completions "
                        "continues a text");
+    for (size_t i = 0; i < a->messages.n; i++)
+        bytes += a->messages.at[i].content.n;
+    BR_TRY(check_bytes(h, bytes, st));
     br_chat_cut(chat, 0);
     BR_TRY(br_chat_set(chat, "tools", a->tool_list, st));
     BR_TRY(br_chat_effort(chat, a->effort, st));
@@ -564,6 +592,7 @@ prompt_tokens(br_gen *g, size_t i, br_status *st)
     }
     p = &g->ask.prompts.at[i];
     h->ids.n = 0;
+    BR_TRY(check_bytes(h, p->text.n, st));
     if (p->text.p)
         return br_tok_encode(h->model->m.tok, h->work, p->text,
                              BR_TOK_ADD_SPECIAL, &h->ids, st);
@@ -591,46 +620,6 @@ echo_prompt(br_gen *g, br_choice *c, br_status *st)
         put_text(c, (br_text){text.at, text.n});
     br_str_fini(&text);
     return code;
-}
-
-/* ---- the form of the answer ---------------------------------------------- */
-
-br_code
-br_gen_grammar(br_http *h, br_text text, br_grammar **out, br_status *st)
-{
-    const br_vocab *vocab = h->model->vocab;
-    struct br_kept *at = &h->kept[0];
-    br_status why = {0};
-    br_code code;
-
-    *out = NULL;
-    if (!vocab)
-        return br_fail(st, BR_E_OOM, "grammar: out of memory");
-    for (size_t i = 0; i < BR_COUNT(h->kept); i++) {
-        struct br_kept *k = &h->kept[i];
-
-        if (k->g && k->vocab == vocab &&
-            br_text_eq(text, (br_text){k->text.at, k->text.n})) {
-            k->used = ++h->n_kept;
-            *out = k->g;
-            return BR_OK;
-        }
-        at = k->used < at->used ? k : at;
-    }
-    br_grammar_free(at->g);
-    at->g = NULL;
-    at->used = 0;
-    br_str_clear(&at->text);
-    br_str_put(&at->text, text.p, text.n);
-    if (at->text.oom)
-        return br_fail(st, BR_E_OOM, "grammar: out of memory");
-    code = br_grammar_new(&at->g, text, vocab, &why);
-    if (code != BR_OK)
-        return br_fail(st, code == BR_E_OOM ? code : BR_E_USAGE, "%s", why.msg);
-    at->vocab = vocab;
-    at->used = ++h->n_kept;
-    *out = at->g;
-    return BR_OK;
 }
 
 /* ---- the beginning ------------------------------------------------------- */
@@ -858,6 +847,8 @@ br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire)
     if (!g) {
         if (code == BR_OK)
             (void)br_fail(&st, BR_E_OOM, "out of memory");
+        if (code == BR_E_LIMIT) /* of the request's form, not of the context */
+            st.code = BR_E_USAGE;
         br_reply_status(h, c, &st, a.param);
         br_ask_fini(&a);
         return;

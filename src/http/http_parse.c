@@ -144,6 +144,7 @@ read_target(br_http_parser *p, br_text target)
 
         if (!slash)
             return bad(p, 400, "the request target has no path");
+        p->host = (br_text){target.p + 7, (size_t)(slash - target.p) - 7};
         target.n -= (size_t)(slash - target.p);
         target.p = slash;
     }
@@ -215,7 +216,8 @@ read_framing(br_http_parser *p)
 
         if (br_http_same(name, "host")) {
             hosts++;
-            p->host = value;
+            if (!p->host.p) /* what the target says holds */
+                p->host = value;
         } else if (br_http_same(name, "content-length")) {
             lengths++;
             if (!read_length(value, &p->left))

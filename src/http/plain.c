@@ -3,6 +3,7 @@
 #include "base/thread.h"
 #include "http/gen.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -64,6 +65,20 @@ br_on_metrics(br_http *h, br_http_conn *c)
     br_str_fini(&out);
 }
 
+static void
+put_model(const br_http *h, const br_http_model *m, br_str *out)
+{
+    br_str_puts(out, "{\"id\":");
+    br_put_jsonz(out, m->name);
+    br_str_printf(out,
+                  ",\"object\":\"model\",\"created\":%lld,\"owned_by\":"
+                  "\"brass\",\"max_model_len\":%u,\"tier\":\"%s\","
+                  "\"vocab\":%d,\"chat\":%s,\"embedding\":%u}",
+                  (long long)h->created, m->n_ctx, m->tier,
+                  br_tok_count(m->tok), m->chat ? "true" : "false",
+                  br_engine_n_embd(m->engine));
+}
+
 void
 br_on_models(br_http *h, br_http_conn *c)
 {
@@ -71,17 +86,29 @@ br_on_models(br_http *h, br_http_conn *c)
 
     br_str_puts(&out, "{\"object\":\"list\",\"data\":[");
     for (const br_served *m = h->served; m; m = m->next) {
-        br_str_puts(&out, m == h->served ? "{\"id\":" : ",{\"id\":");
-        br_put_jsonz(&out, m->m.name);
-        br_str_printf(&out,
-                      ",\"object\":\"model\",\"created\":%lld,\"owned_by\":"
-                      "\"brass\",\"max_model_len\":%u,\"tier\":\"%s\","
-                      "\"vocab\":%d,\"chat\":%s,\"embedding\":%u}",
-                      (long long)h->created, m->m.n_ctx, m->m.tier,
-                      br_tok_count(m->m.tok), m->m.chat ? "true" : "false",
-                      br_engine_n_embd(m->m.engine));
+        if (m != h->served)
+            br_str_putc(&out, ',');
+        put_model(h, &m->m, &out);
     }
     br_str_puts(&out, "]}");
+    br_reply_json(h, c, &out);
+}
+
+void
+br_on_model(br_http *h, br_http_conn *c)
+{
+    const size_t at = sizeof "/v1/models/" - 1;
+    br_status st = {0};
+    br_str out = {0};
+    char name[256];
+
+    snprintf(name, sizeof name, "%.*s", (int)(c->in.path.n - at),
+             c->in.path.p + at);
+    if (br_choose_model(h, name, &st) != BR_OK) {
+        br_reply_status(h, c, &st, "model");
+        return;
+    }
+    put_model(h, &h->model->m, &out);
     br_reply_json(h, c, &out);
 }
 
@@ -268,6 +295,9 @@ br_on_requests(br_http *h, br_http_conn *c)
     br_reply_json(h, c, &out);
 }
 
+/* Tokenizing is done in the server's thread: so much takes it 0.2 s. */
+enum { TOKENIZE_BYTES = 2 << 20 };
+
 /* ---- tokens -------------------------------------------------------------- */
 
 /* Members that are none of these are refused, as everywhere; the model is the
@@ -315,8 +345,11 @@ put_tokens(br_http *h, br_http_conn *c, bool pieces)
 
     br_str_printf(&out, "{\"count\":%zu,\"max_model_len\":%u,\"tokens\":[",
                   h->ids.n, h->model->m.n_ctx);
-    for (size_t i = 0; i < h->ids.n; i++)
-        br_str_printf(&out, "%s%d", i ? "," : "", h->ids.at[i]);
+    for (size_t i = 0; i < h->ids.n; i++) {
+        if (i)
+            br_str_putc(&out, ',');
+        br_put_u64(&out, (uint64_t)h->ids.at[i]);
+    }
     br_str_puts(&out, "]");
     if (pieces) {
         br_str_puts(&out, ",\"token_strs\":[");
@@ -358,6 +391,8 @@ br_on_tokenize(br_http *h, br_http_conn *c)
         h->ids.n = 0;
         if (!text || text->kind != BR_J_STR)
             br_reply_error(h, c, 400, "prompt", "prompt: must be a string");
+        else if (text->n > TOKENIZE_BYTES)
+            br_reply_error(h, c, 400, "prompt", "prompt: over 2 MiB of text");
         else if (br_tok_encode(h->model->m.tok, h->work,
                                (br_text){text->s, text->n}, flags, &h->ids,
                                &st) != BR_OK)

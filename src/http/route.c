@@ -49,6 +49,8 @@ is_own_name(const br_http *h, br_text host)
     size_t n = sizeof local - 1;
     br_text name = host_name(host);
 
+    if (!host.p) /* HTTP/1.0: no browser's */
+        return true;
     if (br_http_same(name, "localhost") || br_http_same(name, "[::1]") ||
         (name.n > 4 && memcmp(name.p, "127.", 4) == 0))
         return true;

@@ -611,6 +611,12 @@ br_tok_pre_name(const br_tok *t)
     return t->pre_name;
 }
 
+uint32_t
+br_tok_longest(const br_tok *t)
+{
+    return t->max_bytes;
+}
+
 int32_t
 br_tok_count(const br_tok *t)
 {

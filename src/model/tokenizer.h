@@ -128,6 +128,7 @@ br_tok_kind br_tok_kind_of(const br_tok *t);
 const char *br_tok_kind_name(br_tok_kind k);  /* "byte-level BPE" */
 const char *br_tok_pre_name(const br_tok *t); /* "qwen2"; "" where none */
 int32_t br_tok_count(const br_tok *t);
+uint32_t br_tok_longest(const br_tok *t); /* most bytes of a token */
 /* As the vocabulary spells it: "Ġthe", "<0x0A>". Empty when out of range. */
 br_text br_tok_text(const br_tok *t, int32_t id);
 /* The bytes it stands for: " the", "\n". Control tokens: their text. */

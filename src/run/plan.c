@@ -63,7 +63,11 @@ static void
 note_over(br_steptime *t, double alone, const br_step_rows *r, double ns)
 {
     double more = t->fixed_ns * r->prefill + t->read_ns * r->positions;
-    double now = t->known < BR_PLAN_KNOWN ? 1 : ns / (alone + more);
+    double want = alone + more, now = 1;
+
+    /* What a time slice of a neighbour adds to a short step says nothing. */
+    if (t->known == BR_PLAN_KNOWN && want > BR_PLAN_LONG_MS * 1e6)
+        now = ns / want;
 
     t->known += t->known < BR_PLAN_KNOWN;
     t->over = BR_MAX(now, t->over - (t->over - 1) / 512);

@@ -34,6 +34,7 @@ double br_steptime_prefill(const br_steptime *t, double position);
 enum {
     BR_PLAN_MIN_ROWS = 8, /* of prefill in a step, so that it gets on */
     BR_PLAN_MAX_OVER = 4,
+    BR_PLAN_LONG_MS = 20,
     BR_PLAN_KNOWN = 16,        /* steps: before, what is expected is a guess */
     BR_PLAN_FIRST_ROWS = 64,   /* while nothing is known and nobody decodes */
     BR_PLAN_IDLE_MS = 50,      /* of a step, where nobody decodes: who comes */

@@ -398,6 +398,16 @@ TEST(http_knows_names_that_are_not_its_own)
     ck_assert_int_eq(a.status, 200);
     a = sk_ask(&k, "GET /v1/models", "Origin: null\r\n", NULL);
     ck_assert_int_eq(a.status, 403);
+    /* What an absolute target says holds; who says nothing is no browser. */
+    fd = sk_connect(&k);
+    say(fd, "GET http://evil.example/v1/models HTTP/1.1\r\n"
+            "Host: localhost\r\nConnection: close\r\n\r\n");
+    ck_assert_int_eq(sk_read(fd, true).status, 403);
+    close(fd);
+    fd = sk_connect(&k);
+    say(fd, "GET /v1/models HTTP/1.0\r\n\r\n");
+    ck_assert_int_eq(sk_read(fd, true).status, 200);
+    close(fd);
     sk_close(&k);
 }
 
@@ -427,6 +437,7 @@ TEST(http_says_when_the_queue_is_full)
 TEST(http_refuses_what_does_not_fit_the_context)
 {
     sk_answer a;
+    char *big;
     br_str s = {0};
     sk k;
 
@@ -438,6 +449,46 @@ TEST(http_refuses_what_does_not_fit_the_context)
     ck_assert_int_eq(a.status, 400);
     ck_assert_ptr_nonnull(strstr(a.body, "context_length_exceeded"));
     br_str_fini(&s);
+    /* Megabytes are not even read. */
+    big = br_alloc(4 << 20);
+    memset(big, 'a', 4 << 20);
+    memcpy(big, "{\"prompt\":\"", 11);
+    memcpy(big + (4 << 20) - 3, "\"}", 3);
+    a = sk_ask(&k, "POST /v1/completions", "", big);
+    ck_assert_int_eq(a.status, 400);
+    ck_assert_ptr_nonnull(strstr(a.body, "the prompt has 4194"));
+    ck_assert_ptr_nonnull(strstr(a.body, "context_length_exceeded"));
+    a = sk_ask(&k, "POST /tokenize", "", big);
+    ck_assert_int_eq(a.status, 400);
+    ck_assert_ptr_nonnull(strstr(a.body, "over 2 MiB"));
+    br_free(big);
+    sk_close(&k);
+}
+
+/* Inputs wait for each other in waves: what is wrong with a late one is what
+ * the answer says, and the others end. */
+TEST(http_says_what_is_wrong_with_a_late_input)
+{
+    br_str body = {0};
+    sk_answer a;
+    sk k;
+
+    sk_open(&k, &(sk_config){.fake = {.n_ctx = 64,
+                                      .n_slots = 2,
+                                      .pooling = BR_POOLING_MEAN}});
+    br_str_puts(&body, "{\"input\":[");
+    for (int i = 0; i < 40; i++)
+        br_str_puts(&body, "\"fox\",");
+    br_str_puts(&body, "[1");
+    for (int i = 0; i < 100; i++)
+        br_str_puts(&body, ",1");
+    br_str_puts(&body, "]]}");
+    a = sk_ask(&k, "POST /v1/embeddings", "", br_str_z(&body));
+    ck_assert_int_eq(a.status, 400);
+    ck_assert_ptr_nonnull(strstr(a.body, "the prompt has 101 tokens"));
+    br_str_fini(&body);
+    a = sk_ask(&k, "GET /state", "", NULL);
+    ck_assert_ptr_nonnull(strstr(a.body, "\"running\":0"));
     sk_close(&k);
 }
 

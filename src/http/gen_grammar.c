@@ -1,0 +1,42 @@
+/* gen_grammar.c - grammars that were asked for lately are kept: making one of a
+ * schema takes longer than a token.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "http/gen.h"
+
+br_code
+br_gen_grammar(br_http *h, br_text text, br_grammar **out, br_status *st)
+{
+    const br_vocab *vocab = h->model->vocab;
+    struct br_kept *at = &h->kept[0];
+    br_status why = {0};
+    br_code code;
+
+    *out = NULL;
+    if (!vocab)
+        return br_fail(st, BR_E_OOM, "grammar: out of memory");
+    for (size_t i = 0; i < BR_COUNT(h->kept); i++) {
+        struct br_kept *k = &h->kept[i];
+
+        if (k->g && k->vocab == vocab &&
+            br_text_eq(text, (br_text){k->text.at, k->text.n})) {
+            k->used = ++h->n_kept;
+            *out = k->g;
+            return BR_OK;
+        }
+        at = k->used < at->used ? k : at;
+    }
+    br_grammar_free(at->g);
+    at->g = NULL;
+    at->used = 0;
+    br_str_clear(&at->text);
+    br_str_put(&at->text, text.p, text.n);
+    if (at->text.oom)
+        return br_fail(st, BR_E_OOM, "grammar: out of memory");
+    code = br_grammar_new(&at->g, text, vocab, &why);
+    if (code != BR_OK)
+        return br_fail(st, code == BR_E_OOM ? code : BR_E_USAGE, "%s", why.msg);
+    at->vocab = vocab;
+    at->used = ++h->n_kept;
+    *out = at->g;
+    return BR_OK;
+}
