@@ -715,21 +715,6 @@ submit_all(br_gen *g, br_status *st)
 }
 
 static br_code
-check_embed(const br_gen *g, br_ask *a, br_status *st)
-{
-    uint32_t n = br_engine_n_embd(g->model->m.engine);
-
-    a->param = n ? "dimensions" : "model";
-    if (!n)
-        return br_fail(st, BR_E_USAGE, "model: it makes no embeddings");
-    if ((uint32_t)a->dimensions > n)
-        return br_fail(st, BR_E_USAGE,
-                       "dimensions: the model's embeddings have %u", n);
-    a->param = NULL;
-    return BR_OK;
-}
-
-static br_code
 allow_tools(br_gen *g, br_ask *a, br_status *st)
 {
     const br_http_model *m = &g->model->m;
@@ -756,7 +741,7 @@ check_ask(br_gen *g, br_ask *a, br_status *st)
 
     BR_TRY(read_deadline(g, st));
     if (g->wire->embeds)
-        BR_TRY(check_embed(g, a, st));
+        BR_TRY(br_embed_check(g, a, st));
     if (!a->seeded)
         br_os_random(&a->sample.seed, sizeof a->sample.seed);
     g->think = m->chat && g->wire->thought ? br_chat_think(m->chat) : NULL;

@@ -95,6 +95,8 @@ struct br_wire {
 extern const br_wire br_wire_chat, br_wire_text, br_wire_messages,
     br_wire_responses, br_wire_ws, br_wire_embed;
 
+/* Whether the model makes embeddings, and so long ones (wire_embed.c). */
+br_code br_embed_check(const br_gen *g, br_ask *a, br_status *st) BR_MUST_USE;
 /* Reads, submits and begins to answer. */
 void br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire);
 /* Of all choices together. */

@@ -62,5 +62,20 @@ whole(br_gen *g, br_str *out)
                   g->n_prompt, g->n_prompt);
 }
 
+br_code
+br_embed_check(const br_gen *g, br_ask *a, br_status *st)
+{
+    uint32_t n = br_engine_n_embd(g->model->m.engine);
+
+    a->param = n ? "dimensions" : "model";
+    if (!n)
+        return br_fail(st, BR_E_USAGE, "model: it makes no embeddings");
+    if ((uint32_t)a->dimensions > n)
+        return br_fail(st, BR_E_USAGE,
+                       "dimensions: the model's embeddings have %u", n);
+    a->param = NULL;
+    return BR_OK;
+}
+
 const br_wire br_wire_embed = {
     .id = "embd-", .api = BR_API_EMBED, .whole = whole, .embeds = true};
