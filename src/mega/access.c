@@ -102,23 +102,3 @@ br_mega_weight_bytes(const br_mega_prog *p)
     }
     return sum;
 }
-
-bool
-br_mega_target_num(const br_mega_prog *p, br_mega_target_field f, double *out)
-{
-    static const char *const defaults[BR_MT_COUNT] = {
-#define T(name, def) (def),
-#include "mega/target_field.def"
-#undef T
-    };
-    bool yes;
-
-    if (!p->target)
-        return false;
-    if (p->target[f])
-        return real(p->target[f], out);
-    yes = strcmp(defaults[f], "true") == 0;
-    *out = yes;
-    return yes || strcmp(defaults[f], "false") == 0 ||
-           br_json_to_f64(br_text_z(defaults[f]), out);
-}

@@ -116,7 +116,6 @@ int br_mega_kind_find(br_text name);
 int br_mega_param_find(br_text name);
 int br_mega_dtype_bits(int dt);        /* of a block format: rounded up */
 int br_mega_dtype_of_qtype(int qtype); /* -1: none */
-int br_mega_qtype_of_dtype(int dt);    /* br_qtype; -1: no file has it */
 /* ceil(count * bits / 8); -1 when it overflows or count < 0 */
 int64_t br_mega_dtype_bytes(int dt, int64_t count);
 
@@ -266,8 +265,6 @@ int64_t br_mega_get_i_or(const br_mega_task *t, br_mega_param p, int64_t def);
 int64_t br_mega_numel(const br_mega_buffer *b);
 int64_t br_mega_nbytes(const br_mega_buffer *b);
 int64_t br_mega_weight_bytes(const br_mega_prog *p);
-bool br_mega_target_num(const br_mega_prog *p, br_mega_target_field f,
-                        double *out);
 static inline bool
 br_mega_kind_readonly(int kind)
 {

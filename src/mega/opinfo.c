@@ -153,17 +153,6 @@ br_mega_dtype_of_qtype(int qtype)
     return br_qinfo_of(qtype)->name ? BR_MDT_BLOCK + qtype : -1;
 }
 
-int
-br_mega_qtype_of_dtype(int dt)
-{
-    for (size_t i = 0; i < BR_COUNT(shared); i++)
-        if (shared[i].dtype == dt)
-            return shared[i].qtype;
-    return dt >= BR_MDT_BLOCK && br_qinfo_of(dt - BR_MDT_BLOCK)->name
-               ? dt - BR_MDT_BLOCK
-               : -1;
-}
-
 const char *
 br_mega_dtype_name(int dt)
 {
