@@ -287,7 +287,7 @@ on_file(void)
 /* ---- a thousand streams -------------------------------------------------- */
 
 static void
-thousand(const char *on, const load_spec *spec, uint32_t n_out)
+thousand(const char *on, const load_spec *spec, uint32_t n_out, double least)
 {
     enum { N = 1000 };
     static const char *const threads[] = {"http", "engine"};
@@ -315,6 +315,10 @@ thousand(const char *on, const load_spec *spec, uint32_t n_out)
             (double)l.n_tokens;
     report(on, "1,000 streams, every token right: tokens a second",
            (double)l.n_tokens / ms * 1e3, "", NO_GOAL);
+    if ((double)l.n_tokens / ms * 1e3 < least) {
+        printf("      fewer than %g MISSED\n", least);
+        missed++;
+    }
     report(on, "  user time of the server's thread for a token", cpu[0][1],
            "us", 3);
     report(on, "  kernel's", cpu[0][0], "us", NO_GOAL);
@@ -325,17 +329,19 @@ thousand(const char *on, const load_spec *spec, uint32_t n_out)
     load_end(&s);
 }
 
+/* The fake model takes 40 ms a step; drawing a thousand tokens comes after it,
+ * 4 to 6 ms, as behind any model. */
 static void
 streams(void)
 {
     const load_spec fake = {.fake = {.n_slots = 1000,
                                      .n_ctx = 256,
                                      .chunk = 4000,
-                                     .step_ns = 45000000}},
+                                     .step_ns = 40000000}},
                     file = {.model = model, .n_slots = 256, .n_ctx = 512};
 
-    thousand("fake", &fake, 60 + 40 * (uint32_t)seconds);
-    thousand("file", &file, 32);
+    thousand("fake", &fake, 60 + 40 * (uint32_t)seconds, 20000);
+    thousand("file", &file, 32, 0);
 }
 
 /* ---- the first token ----------------------------------------------------- */
