@@ -85,7 +85,7 @@ endif
 LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) $(LDFLAGS)
 
 # gcc's -O2 makes vector code of few loops.
-$(B)/src/drv/sim/sim_lane.o $(B)/src/drv/sim/sim_lane_avx2.o: BR_CFLAGS += \
+$(addprefix $(B)/src/drv/sim/sim_,lane.o lane_avx2.o valu.o mem.o): BR_CFLAGS += \
         $(if $(findstring clang,$(CC)),,-ftree-vectorize -fvect-cost-model=dynamic)
 # Kernels by instruction set: chosen at run time, so compiled everywhere.
 ifeq ($(ARCH),x86_64)

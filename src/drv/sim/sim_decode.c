@@ -500,6 +500,7 @@ one(maker *m)
         modifiers(m);
         permutation(m);
         sim_mode_decode(o);
+        o->plain = sim_is_plain(o);
     }
     return true;
 }

@@ -12,18 +12,6 @@
 
 /* min and max drop a NaN, minimum and maximum keep it; -0 is below 0. */
 #define EXTREMES(T, n)                                         \
-    T sim_min##n(T a, T b)                                     \
-    {                                                          \
-        if (isnan(a) || isnan(b))                              \
-            return isnan(a) ? b : a;                           \
-        return a == b ? (signbit(a) ? a : b) : a < b ? a : b;  \
-    }                                                          \
-    T sim_max##n(T a, T b)                                     \
-    {                                                          \
-        if (isnan(a) || isnan(b))                              \
-            return isnan(a) ? b : a;                           \
-        return a == b ? (signbit(a) ? b : a) : a > b ? a : b;  \
-    }                                                          \
     T sim_minimum##n(T a, T b)                                 \
     {                                                          \
         return isnan(a) ? a : isnan(b) ? b : sim_min##n(a, b); \

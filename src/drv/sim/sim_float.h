@@ -6,14 +6,49 @@
 #include "base/bits.h"
 #include "base/half.h"
 
-/* A NaN gives way to a number; -0 is less than 0. */
-float sim_min(float a, float b);
-float sim_max(float a, float b);
+/* A NaN gives way to a number; -0 is less than 0. Here, so that loops over
+ * lanes become vector code. */
+static inline float
+sim_min(float a, float b)
+{
+    uint32_t zeros = br_f32_bits(a) | br_f32_bits(b);
+    float r = a < b ? a : b;
+
+    r = a == b ? br_f32_of(a == 0 ? zeros : br_f32_bits(a)) : r;
+    r = b != b ? a : r;
+    return a != a ? b : r;
+}
+
+static inline float
+sim_max(float a, float b)
+{
+    uint32_t zeros = br_f32_bits(a) & br_f32_bits(b);
+    float r = a > b ? a : b;
+
+    r = a == b ? br_f32_of(a == 0 ? zeros : br_f32_bits(a)) : r;
+    r = b != b ? a : r;
+    return a != a ? b : r;
+}
+
+static inline double
+sim_min64(double a, double b)
+{
+    if (a != a || b != b)
+        return a != a ? b : a;
+    return a == b ? (__builtin_signbit(a) ? a : b) : a < b ? a : b;
+}
+
+static inline double
+sim_max64(double a, double b)
+{
+    if (a != a || b != b)
+        return a != a ? b : a;
+    return a == b ? (__builtin_signbit(a) ? b : a) : a > b ? a : b;
+}
+
 /* A NaN wins. */
 float sim_minimum(float a, float b);
 float sim_maximum(float a, float b);
-double sim_min64(double a, double b);
-double sim_max64(double a, double b);
 double sim_minimum64(double a, double b);
 double sim_maximum64(double a, double b);
 float sim_med3(float a, float b, float c);

@@ -114,6 +114,7 @@ typedef struct sim_op {
     uint8_t float_src[3], float_dst;
     bool flushes, rounds; /* denormals always; as the mode says */
     bool to_half;         /* v_cvt_f16_f32 */
+    bool plain;           /* no modifiers, no halves, no DPP */
     bool idxen, offen;
     bool dpp8, fi, bc;
     uint8_t row_mask, bank_mask;
@@ -219,6 +220,7 @@ void sim_mode_decode(sim_op *o);
 bool sim_salu(sim_wave *w, const sim_op *o);
 bool sim_saveexec(sim_wave *w, const sim_op *o);
 bool sim_valu(sim_wave *w, const sim_op *o);
+bool sim_is_plain(const sim_op *o);
 bool sim_dual(sim_wave *w, const sim_op *o);
 bool sim_smem(sim_wave *w, const sim_op *o);
 bool sim_vmem(sim_wave *w, const sim_op *o);

@@ -282,36 +282,83 @@ vector_spot(sim_wave *w, const sim_op *o, unsigned lane)
     return p;
 }
 
-/* Whole words of global memory, all lanes in the region that was found last:
- * most of what kernels do. False: nothing was done. */
+/* Whole words at places of one piece of memory. False: a lane is outside, and
+ * nothing was done. */
+static bool
+words(sim_wave *w, const sim_op *o, const uint64_t *at, uint8_t *host,
+      uint64_t bytes)
+{
+    unsigned n = o->sem->src[2];
+    bool store = o->sem->src[0] == ACT_STORE;
+    uint64_t exec = sim_exec(w), all = w->w == 64 ? ~0ull : 0xffffffff;
+    bool row = exec == all && n == 1;
+    uint32_t *reg = lane_reg(w, store ? o->src[1].reg : o->dst.reg, 0);
+
+    for (uint64_t m = exec; m; m &= m - 1) {
+        unsigned lane = (unsigned)__builtin_ctzll(m);
+
+        if (bytes < 4 * n || at[lane] > bytes - 4 * n)
+            return false;
+        row = row && at[lane] == at[0] + 4 * lane;
+    }
+    if (row) {
+        memcpy(store ? host + at[0] : (uint8_t *)reg,
+               store ? (uint8_t *)reg : host + at[0], 4 * w->w);
+        return true;
+    }
+    for (uint64_t m = exec; m; m &= m - 1) {
+        unsigned lane = (unsigned)__builtin_ctzll(m);
+
+        for (unsigned k = 0; k < n; k++)
+            if (store)
+                memcpy(host + at[lane] + 4 * k, reg + k * w->w + lane, 4);
+            else
+                memcpy(reg + k * w->w + lane, host + at[lane] + 4 * k, 4);
+    }
+    return true;
+}
+
+static bool
+is_words(const sim_op *o)
+{
+    return (o->sem->src[0] == ACT_LOAD || o->sem->src[0] == ACT_STORE) &&
+           o->sem->src[1] == 4;
+}
+
+/* Global memory, all lanes in the region that was found last: most of what
+ * kernels do. False: nothing was done. */
 static bool
 usual(sim_wave *w, const sim_op *o)
 {
     br_sim *s = w->g->sim;
     const br_kregion *r = s->regions.at + s->hit;
-    unsigned act = o->sem->src[0], n = o->sem->src[2];
-    uint64_t exec = sim_exec(w), at[64];
-    bool store = act == ACT_STORE;
+    const uint32_t *a = lane_reg(w, o->src[0].reg, 0);
+    uint64_t at[64], base;
 
-    if ((act != ACT_LOAD && !store) || o->sem->src[1] != 4 ||
-        (o->fmt != BR_FMT_GLOBAL && o->fmt != BR_FMT_VGLOBAL) ||
-        !s->regions.n || r->bytes < 4 * n || (store && r->read_only))
+    if (!is_words(o) || (o->fmt != BR_FMT_GLOBAL && o->fmt != BR_FMT_VGLOBAL) ||
+        !s->regions.n || (o->sem->src[0] == ACT_STORE && r->read_only))
         return false;
-    for (unsigned lane = 0; lane < w->w; lane++) {
-        at[lane] = exec >> lane & 1 ? vector_spot(w, o, lane).at - r->addr : 0;
-        if (at[lane] > r->bytes - 4 * n)
-            return false;
-    }
+    base = (uint64_t)(int64_t)o->imm - r->addr;
+    if (o->src[3].file)
+        base += sim_pair(w, o->src[3].reg);
     for (unsigned lane = 0; lane < w->w; lane++)
-        for (unsigned k = 0; k < n && exec >> lane & 1; k++) {
-            uint8_t *p = r->host + at[lane] + 4 * k;
+        at[lane] = base + a[lane] +
+                   (o->src[3].file ? 0 : (uint64_t)a[lane + w->w] << 32);
+    return words(w, o, at, r->host, r->bytes);
+}
 
-            if (store)
-                memcpy(p, lane_reg(w, o->src[1].reg + k, lane), 4);
-            else
-                memcpy(lane_reg(w, o->dst.reg + k, lane), p, 4);
-        }
-    return true;
+/* The same in LDS, where no check looks at each access. */
+static bool
+usual_lds(sim_wave *w, const sim_op *o)
+{
+    const uint32_t *a = lane_reg(w, o->src[0].reg, 0);
+    uint64_t at[64];
+
+    if (w->check || !is_words(o))
+        return false;
+    for (unsigned lane = 0; lane < w->w; lane++)
+        at[lane] = a[lane] + (uint32_t)o->imm;
+    return words(w, o, at, w->g->lds, w->g->lds_bytes);
 }
 
 bool
@@ -432,6 +479,8 @@ sim_ds(sim_wave *w, const sim_op *o)
         return exchange(w, o);
     if (act == ACT_APPEND || act == ACT_CONSUME)
         return !exec || count(w, o);
+    if (usual_lds(w, o))
+        return true;
     for (unsigned lane = 0; exec && ok; lane++, exec >>= 1) {
         spot at = {IN_LDS, 0};
 

@@ -286,6 +286,60 @@ compute(half_job *j, sim_lanes *x)
 }
 
 bool
+sim_is_plain(const sim_op *o)
+{
+    unsigned odd = SEM_PACKED | SEM_PAIRS | SEM_MIX;
+
+    if (!o->sem->lane || o->sem->flags & odd || o->dpp || o->omod || o->clamp ||
+        o->dst_sel || is16(o->sem->dst) || o->flushes)
+        return false;
+    for (unsigned k = 0; k < o->n_src && k < 3; k++)
+        if (o->src[k].neg || o->src[k].abs || o->src[k].sel)
+            return false;
+    return true;
+}
+
+/* The most usual case: wave32, the usual mode, sources as they are. */
+static void
+plain(sim_wave *w, const sim_op *o)
+{
+    static const uint32_t zero[2 * SIM_LANES];
+    uint32_t buf[3][2 * SIM_LANES], mask = w->s[SIM_EXEC], *to;
+    const sim_opnd *out = o->sem->dst == T_CMP ? &o->dst : &o->sdst;
+    const uint32_t *at[3] = {zero, zero, zero};
+    sim_lanes x;
+
+    for (unsigned k = 0; k < 3 && k < o->n_src; k++) {
+        const sim_opnd *p = &o->src[k];
+
+        at[k] = p->file == SIM_V   ? w->v + p->reg * SIM_LANES
+                : p->file == SIM_K ? p->wide
+                                   : buf[k];
+        for (unsigned n = 0; at[k] == buf[k] && n < 2 && n < p->n; n++) {
+            uint32_t v = p->reg == SIM_SCC ? w->scc : w->s[p->reg + n];
+
+            for (unsigned i = 0; i < SIM_LANES; i++)
+                buf[k][n * SIM_LANES + i] = v;
+        }
+    }
+    x.a = at[0];
+    x.b = at[1];
+    x.c = o->sem->flags & SEM_ACC ? w->v + o->dst.reg * SIM_LANES : at[2];
+    x.w = SIM_LANES;
+    x.in = mask_in(w, &o->mask, 0);
+    x.out = x.flags = x.first = 0;
+    o->sem->lane(&x);
+    if (o->sem->dst != T_CMP) {
+        to = w->v + o->dst.reg * SIM_LANES;
+        blend(to, x.d, mask);
+        if (o->dst.n > 1)
+            blend(to + SIM_LANES, x.d + SIM_LANES, mask);
+    }
+    if (out->file == SIM_S && out->reg != SIM_NULL)
+        w->s[out->reg] = x.out & mask;
+}
+
+bool
 sim_valu(sim_wave *w, const sim_op *o)
 {
     half_job j; /* not zeroed: 1,536 bytes, which cost more than the sum */
@@ -293,6 +347,10 @@ sim_valu(sim_wave *w, const sim_op *o)
     uint32_t out[2] = {0, 0};
     const sim_opnd *to = o->sem->dst == T_CMP ? &o->dst : &o->sdst;
 
+    if (o->plain && w->w == SIM_LANES && (w->mode & 255) == 0xf0) {
+        plain(w, o);
+        return true;
+    }
     j.w = w;
     j.o = o;
 
