@@ -136,7 +136,7 @@ load_pages(u32 j, u32 layer, u32 pos, u32 at)
             mbar_expect(full, n * pages_in<HD>::BYTES);
 #pragma unroll 1
             for (u32 p = 0; p < n; p++)
-                bulk_copy(smem_of(S->ring) + slot * F::COPY +
+                bulk_copy(smem_of(S->ring) + slot * F::ROOM +
                               p * pages_in<HD>::BYTES,
                           kv_at(lds32(ids + (n0 + p) * 4), layer, 0, kvh),
                           pages_in<HD>::BYTES, full, policy_evict_first());
@@ -155,7 +155,7 @@ row_at(u32 at, u32 r)
     const u32 page = r / BR_MK_PAGE, slot = (at + page / pages_in<HD>::SLOT) %
                                             F::SLOTS;
 
-    return smem_of(S->ring) + slot * F::COPY +
+    return smem_of(S->ring) + slot * F::ROOM +
            page % pages_in<HD>::SLOT * pages_in<HD>::BYTES +
            r % BR_MK_PAGE * HD * 2;
 }

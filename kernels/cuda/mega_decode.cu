@@ -236,7 +236,8 @@ warp_sum(float v)
 #define GATHERERS 128
 #define GATHER_AT (BR_MK_THREADS - GATHERERS)
 static_assert(GATHER_AT / 32 >= bf16_weights::WARPS &&
-                  GATHER_AT / 32 >= q8_0_weights::WARPS, "not in multiply");
+                  GATHER_AT / 32 >= q8_0_weights::WARPS &&
+                  GATHER_AT / 32 >= q4_k_weights::WARPS, "not in multiply");
 
 /* Words i < M at p + i * plane, and M more for each AT further on of which
  * there are n: asks for all, and again for what was not there. */
@@ -692,7 +693,7 @@ load_stream(u32 sm, u32 j, u32 first, u32 end, u32 layer, u32 layers,
                 const u32 full = smem_of(S->full) + slot * 8;
                 free_slot<F>(n);
                 mbar_expect(full, F::COPY);
-                bulk_copy(smem_of(S->ring) + slot * F::COPY,
+                bulk_copy(smem_of(S->ring) + slot * F::ROOM,
                           args.stream + i % F::COPIES * F::COPY +
                               ((u64)(i / F::COPIES) * args.n_workers + sm) *
                                   (F::COPIES * F::COPY),
@@ -854,3 +855,5 @@ KERNEL(br_mega_64_bf16, 64, bf16_weights)
 KERNEL(br_mega_128_bf16, 128, bf16_weights)
 KERNEL(br_mega_64_q8_0, 64, q8_0_weights)
 KERNEL(br_mega_128_q8_0, 128, q8_0_weights)
+KERNEL(br_mega_64_q4_k, 64, q4_k_weights)
+KERNEL(br_mega_128_q4_k, 128, q4_k_weights)

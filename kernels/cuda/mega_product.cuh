@@ -9,7 +9,14 @@
 
 /* bf16: one chain of 32 mma for the segment. */
 struct bf16_weights {
-    enum { COPY = BR_MK_CHUNK_BF16 / 2, COPIES = 2, SLOTS = 24, WARPS = 12, TILES = 2 };
+    enum {
+        COPY = BR_MK_CHUNK_BF16 / 2,
+        ROOM = COPY,
+        COPIES = 2,
+        SLOTS = 24,
+        WARPS = 12,
+        TILES = 2
+    };
 
     /* Lane t of k-step j reads its B operand, pairs of columns t and t + 4 of
      * the tile, at j*32 + t*8: pairs of a tile lie as 0 4 1 5 2 6 3 7. */
@@ -115,15 +122,20 @@ struct bf16_weights {
     }
 };
 
-/* q8_0: x in blocks of 32, d = max / 127, bytes; block products are exact,
- * then four chains of blocks (block mod 4) inside the segment. */
-struct q8_0_weights {
-    enum { COPY = BR_MK_CHUNK_Q8_0, COPIES = 1, SLOTS = 22, WARPS = 11, TILES = 1 };
-
+/* What takes x in blocks of 32, d = max / 127, bytes; SUMS: d times the sum of
+ * a block's bytes as well. */
+template <bool SUMS>
+struct bytes_of_x {
     BR_DEV float *
     scales(void)
     {
         return (float *)((unsigned char *)S->x + BR_MK_MAX_K);
+    }
+    /* Of halves of blocks; the best logits begin at 16384, where K is small. */
+    BR_DEV float *
+    sums_of_x(void)
+    {
+        return scales() + BR_MK_MAX_K / 32;
     }
     /* Half h of block b, whose largest value is big. Lane t of block b reads
      * (k 4t.. 4t+3 | 4t+16..) at b*32 + t*8. */
@@ -132,16 +144,23 @@ struct q8_0_weights {
     {
         const float f = big > 0.0f ? mul_rn(127.0f, rcp(big)) : 0.0f;
 
+        const float d = mul_rn(big, 1.0f / 127.0f);
+        i32 sum = 0;
         if (h == 0)
-            scales()[b] = mul_rn(big, 1.0f / 127.0f);
+            scales()[b] = d;
 #pragma unroll
         for (u32 i = 0; i < 4; i++) {
             u32 v = 0;
 #pragma unroll
-            for (u32 k = 0; k < 4; k++)
-                v |= ((u32)rint_s32(mul_rn(x[i * 4 + k], f)) & 255) << 8 * k;
+            for (u32 k = 0; k < 4; k++) {
+                const i32 q = rint_s32(mul_rn(x[i * 4 + k], f));
+                sum += q;
+                v |= ((u32)q & 255) << 8 * k;
+            }
             sts32(smem_of(S->x) + b * 32 + i * 8 + h * 4, v);
         }
+        if (SUMS)
+            sums_of_x()[b * 2 + h] = mul_rn(d, (float)sum);
     }
     BR_DEV float
     largest(const float *x)
@@ -220,6 +239,29 @@ struct q8_0_weights {
     {
         return {{0, 0, 0, 0}, {0, 0, 0, 0}};
     }
+    BR_DEV float
+    low(const struct sums *s)
+    {
+        return add_rn(add_rn(s->u[0], s->u[1]), add_rn(s->u[2], s->u[3]));
+    }
+    BR_DEV float
+    high(const struct sums *s)
+    {
+        return add_rn(add_rn(s->v[0], s->v[1]), add_rn(s->v[2], s->v[3]));
+    }
+};
+
+/* q8_0: block products are exact, then four chains of blocks (block mod 4)
+ * inside the segment. */
+struct q8_0_weights : bytes_of_x<false> {
+    enum {
+        COPY = BR_MK_CHUNK_Q8_0,
+        ROOM = COPY,
+        COPIES = 1,
+        SLOTS = 22,
+        WARPS = 11,
+        TILES = 1
+    };
     BR_DEV void
     rows(struct sums *s, u32 from, u32 seg, u32 part, u32 lane)
     {
@@ -248,15 +290,66 @@ struct q8_0_weights {
             }
         }
     }
-    BR_DEV float
-    low(const struct sums *s)
+};
+
+/* q4_k: bytes 0..15 of a pair of blocks, low nibbles the first one's; a block's
+ * scale and minimum are d * 6 bits, rounded to f16. Slots have the room of two
+ * pages. */
+struct q4_k_weights : bytes_of_x<true> {
+    enum {
+        COPY = BR_MK_CHUNK_Q4_K,
+        ROOM = 8192,
+        COPIES = 1,
+        SLOTS = 24,
+        WARPS = 12,
+        TILES = 1
+    };
+    /* A row's scales of four blocks at `at`, their minima 512 bytes on. */
+    BR_DEV void
+    four(u32 at, float *scale, float *least)
     {
-        return add_rn(add_rn(s->u[0], s->u[1]), add_rn(s->u[2], s->u[3]));
+        const u32x2 d = lds64(at), m = lds64(at + 512);
+
+        scale[0] = f16_lo(d.x), scale[1] = f16_hi(d.x);
+        scale[2] = f16_lo(d.y), scale[3] = f16_hi(d.y);
+        least[0] = f16_lo(m.x), least[1] = f16_hi(m.x);
+        least[2] = f16_lo(m.y), least[3] = f16_hi(m.y);
     }
-    BR_DEV float
-    high(const struct sums *s)
+    BR_DEV void
+    rows(struct sums *s, u32 from, u32 seg, u32 part, u32 lane)
     {
-        return add_rn(add_rn(s->v[0], s->v[1]), add_rn(s->v[2], s->v[3]));
+        const u32 A = from + lane * 16;
+        const u32 W = from + 4096 + (lane >> 2) * 32;
+        const u32 X = smem_of(S->x) + seg * BR_MK_SEG + (lane & 3) * 8;
+        const u32 D = smem_of(scales()) + seg * 64;
+        const u32 M = smem_of(sums_of_x()) + seg * 128;
+
+        (void)part;
+#pragma unroll 1
+        for (u32 b = 0; b < 16; b += 4) {
+            float su[4], mu[4], sv[4], mv[4];
+            const u32x4 d = lds128(D + b * 4);
+            const float sx[4] = {as_f32(d.x), as_f32(d.y), as_f32(d.z),
+                                 as_f32(d.w)};
+            four(W + b * 2, su, mu);
+            four(W + 256 + b * 2, sv, mv);
+#pragma unroll
+            for (u32 k = 0; k < 4; k++) {
+                const u32x4 two = lds128(A + (b + k) / 2 * 512);
+                const u32 shift = k & 1 ? 4 : 0, low = 0x0f0f0f0f;
+                const u32x2 h = lds64(M + (b + k) * 8);
+                const float xs = add_rn(as_f32(h.x), as_f32(h.y));
+                i32 c[4];
+                mma_s8(c,
+                       u32x4{two.x >> shift & low, two.y >> shift & low,
+                             two.z >> shift & low, two.w >> shift & low},
+                       lds64(X + (b + k) * 32));
+                s->u[k] = fma_rn((float)c[0], mul_rn(su[k], sx[k]), s->u[k]);
+                s->v[k] = fma_rn((float)c[2], mul_rn(sv[k], sx[k]), s->v[k]);
+                s->u[k] = fma_rn(-mu[k], xs, s->u[k]);
+                s->v[k] = fma_rn(-mv[k], xs, s->v[k]);
+            }
+        }
     }
 };
 
@@ -286,7 +379,7 @@ multiply(const struct worker *w, const struct br_mk_inst *in, u32 n)
         for (u32 c = 0; c < F::COPIES; c++) {
             const u32 at = (w->count + i) * F::COPIES + c, slot = at % F::SLOTS;
             mbar_wait(smem_of(S->full) + slot * 8, (at / F::SLOTS) & 1);
-            F::rows(&s, smem_of(S->ring) + slot * F::COPY, i % in->segs, c,
+            F::rows(&s, smem_of(S->ring) + slot * F::ROOM, i % in->segs, c,
                     lane);
             mbar_arrive(smem_of(S->empty) + slot * 8, READERS / 32);
         }

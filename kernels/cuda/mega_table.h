@@ -11,6 +11,8 @@
  *             bf16  32 k-steps of m16n8k16 x 32 lanes x 16 bytes: 16 KiB
  *             q8_0  16 blocks of m16n8k32 x 32 lanes x 16 bytes, then the
  *                   scales, f16 [16 rows][16 blocks]: 8.5 KiB
+ *             q4_k  8 pairs of blocks x 32 lanes x 16 bytes, then scales and
+ *                   minima of blocks, likewise: 5 KiB (a file has 4.5)
  *   tile    16 rows: K/512 chunks
  *   stream  of a worker: the chunks of its tiles, phase after phase; chunk i of
  *           all workers lies together (2 % faster than streams 19 MB apart)
@@ -50,6 +52,7 @@ enum {
     BR_MK_RING = 196608, /* bytes of chunks in flight */
     BR_MK_CHUNK_BF16 = 16384,
     BR_MK_CHUNK_Q8_0 = 8704,
+    BR_MK_CHUNK_Q4_K = 5120,
     BR_MK_MAX_SLOTS = 24,
     BR_MK_MAX_K = 12288,   /* widest input vector */
     BR_MK_MAX_PARTS = 128, /* chunks of one phase of one worker */

@@ -76,6 +76,36 @@ br_fill_q8_0(u16 *dst, u64 n_blocks, u64 seed, float scale)
     }
 }
 
+/* Block j of 8 of a superblock of Q4_K (d, dmin, 12 bytes of 6-bit numbers, 128
+ * bytes of nibbles): its scale and minimum. */
+BR_DEV void
+scale_of_q4_k(const unsigned char *b, u32 j, float *scale, float *least)
+{
+    const unsigned char *q = b + 4;
+    const u32 d = *(const u32 *)b;
+    const u32 s = j < 4 ? q[j] & 63 : (q[j + 4] & 15) | (q[j - 4] >> 6) << 4;
+    const u32 m = j < 4 ? q[j + 4] & 63 : q[j + 4] >> 4 | (q[j] >> 6) << 4;
+
+    *scale = f16_lo(d) * (float)s;
+    *least = f16_hi(d) * (float)m;
+}
+
+/* Superblocks of Q4_K; mean 0, variance scale^2: d s q - 7.5 d m with uniform s,
+ * m < 64 and q < 16 has a deviation of 258 d. */
+extern "C" __global__ void
+br_fill_q4_k(u32 *dst, u64 n, u64 seed, float scale)
+{
+    for (u64 i = gtid(); i < n; i += gsize()) {
+        u64 r = mix(i ^ mix(seed));
+        u32 *b = dst + i * 36;
+        b[0] = f16_of(scale / 258.0f) | f16_of(scale / 34.4f) << 16;
+        for (u32 k = 1; k < 36; k++) {
+            r = mix(r);
+            b[k] = (u32)r;
+        }
+    }
+}
+
 /* Row r of tile: with b, a tile is 8 rows of a and 8 of b (gate, up). */
 BR_DEV u32
 source_row(u32 tile, u32 row, bool two)
@@ -109,6 +139,39 @@ br_repack_q8_0(unsigned char *stream, const u64 *tile_at, const u16 *a,
         const u32 src = source_row(tile, row, b);
         ((u16 *)(to + 8192))[tid()] =
             src < n_rows ? m[src * row_words + (seg * 16 + blk) * 17] : 0;
+    }
+}
+
+/* The same for Q4_K: a register's four bytes are those of the file. */
+extern "C" __global__ void
+br_repack_q4_k(unsigned char *stream, const u64 *tile_at,
+               const unsigned char *a, const unsigned char *b, u32 n_rows,
+               u32 K, u64 stride)
+{
+    const u32 tile = bid(), seg = bid_y();
+    unsigned char *to = stream + tile_at[tile] + seg * stride;
+    const u64 row_bytes = K / 256 * 144;
+
+    for (u32 i = tid(); i < 1024; i += 512) {
+        const u32 r = i & 3, lane = i >> 2 & 31, pair = i >> 7;
+        const u32 row = (lane >> 2) + (r & 1) * 8;
+        const u32 src = source_row(tile, row, b);
+        const unsigned char *p =
+            (b && row >= 8 ? b : a) + src * row_bytes +
+            (u64)(seg * 2 + pair / 4) * 144 + 16 + (pair & 3) * 32 +
+            (lane & 3) * 4 + (r >> 1) * 16;
+        ((u32 *)to)[i] = src < n_rows ? *(const u32 *)p : 0;
+    }
+    if (tid() < 256) {
+        const u32 row = tid() >> 4, blk = tid() & 15;
+        const u32 src = source_row(tile, row, b);
+        float scale = 0.0f, least = 0.0f;
+        if (src < n_rows)
+            scale_of_q4_k((b && row >= 8 ? b : a) + src * row_bytes +
+                              (u64)(seg * 2 + blk / 8) * 144,
+                          blk & 7, &scale, &least);
+        ((u16 *)(to + 4096))[tid()] = (u16)f16_of(scale);
+        ((u16 *)(to + 4608))[tid()] = (u16)f16_of(least);
     }
 }
 
@@ -218,6 +281,26 @@ br_naive_matvec_q8_0(float *y, const u16 *W, const float *x, u32 K, u32 add)
         const u16 *b = row + k / 32 * 17;
         i32 q = (signed char)(b[1 + k % 32 / 2] >> (k & 1) * 8);
         s += f16_lo(b[0]) * (float)q * x[k];
+    }
+    s = sum256(s);
+    if (tid() == 0)
+        y[bid()] = add ? y[bid()] + s : s;
+}
+
+/* The same for superblocks of Q4_K. */
+extern "C" __global__ void
+br_naive_matvec_q4_k(float *y, const unsigned char *W, const float *x, u32 K,
+                     u32 add)
+{
+    const unsigned char *row = W + (u64)bid() * (K / 256 * 144);
+    float s = 0.0f;
+
+    for (u32 k = tid(); k < K; k += 256) {
+        const unsigned char *b = row + k / 256 * 144;
+        const u32 j = k % 256, q = b[16 + j / 64 * 32 + j % 32];
+        float scale, least;
+        scale_of_q4_k(b, j / 32, &scale, &least);
+        s += (scale * (float)(j & 32 ? q >> 4 : q & 15) - least) * x[k];
     }
     s = sum256(s);
     if (tid() == 0)

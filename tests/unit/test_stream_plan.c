@@ -281,6 +281,11 @@ TEST_WITHIN(cuda_kernels_emulated_q8_0_wide_heads, 120)
     emulate("tiny-128-q8_0", 7);
 }
 
+TEST_WITHIN(cuda_kernels_emulated_q4_k, 120)
+{
+    emulate("tiny-128-q4_k", 7);
+}
+
 /* So many multiprocessors that keys are copied a step before they are read:
  * with seven of them a row that is not put over its copy goes unnoticed. */
 TEST_WITHIN(cuda_kernels_emulated_a_step_ahead, 120)
@@ -334,6 +339,7 @@ TEST_WITHIN(cuda_tier_runs_llama_files, 120)
 {
     same_as_ref("shape:llama-512:BF16", 1e-4);
     same_as_ref("shape:llama-512:Q8_0", 1e-3);
+    same_as_ref("shape:llama-512:Q4_K", 1e-3);
 }
 TEST_WITHIN(cuda_tier_runs_qwen3_files, 120)
 {
@@ -406,7 +412,7 @@ TEST_WITHIN(cuda_tier_says_what_it_lacks, 60)
 {
     static const char *const row[][2] = {
         {"shape:llama-512:F16",
-         "matrices of F16: tier cuda takes BF16 and Q8_0\n"},
+         "matrices of F16: tier cuda takes BF16, Q8_0 and Q4_K\n"},
         {"shape:gemma3-1b:BF16", "tier cuda does not run gemma3 with "},
         {"shape:toy:BF16", "head_dim 8: 64 and 128 are\n"},
     };

@@ -2,7 +2,7 @@
  *
  * A matrix goes to a buffer on the device as the file has it, and from there
  * into the workers' streams; one buffer, of the largest matrix, serves all.
- * The embedding table is kept as BF16 in any case: a Q8_0 row is rounded, 2^-9
+ * The embedding table is kept as BF16 in any case: a packed row is rounded, 2^-9
  * of each number, where the ref tier keeps f32.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/cuda_load.h"
@@ -10,6 +10,10 @@
 #include "base/half.h"
 
 /* ---- what is it --------------------------------------------------------- */
+
+static const int type_of[] = {[BR_CU_BF16] = BR_Q_BF16,
+                              [BR_CU_Q8_0] = BR_Q_Q8_0,
+                              [BR_CU_Q4_K] = BR_Q_Q4_K};
 
 static br_code
 not_here(const br_model *m, const char *what, br_status *st)
@@ -75,7 +79,7 @@ find(const br_model *m, br_weight w, int64_t layer, uint64_t rows,
     if (t->type != type)
         return br_fail(st, BR_E_UNSUPPORTED,
                        "%s: %s where %s is expected (tier cuda takes models "
-                       "whose matrices are all BF16 or all Q8_0)",
+                       "whose matrices are all of one type)",
                        name, br_qinfo_of(t->type)->name,
                        br_qinfo_of(type)->name);
     *out = t;
@@ -87,18 +91,21 @@ br_cu_shape_of(br_cu_shape *s, const br_model *m, br_status *st)
 {
     const br_layer_hp *y = &m->hp.layer[0];
     const br_gguf_tensor *q = br_model_tensor(m, BR_W_Q, 0);
+    size_t format = 0;
 
     BR_TRY(check_arch(m, st));
     if (y->n_head <= 0 || y->n_kv <= 0 || y->n_ff <= 0)
         return br_fail(st, BR_E_FORMAT, "%s: no heads or no FFN",
                        m->arch->name);
-    if (!q || (q->type != BR_Q_BF16 && q->type != BR_Q_Q8_0))
+    while (format < BR_COUNT(type_of) && !(q && q->type == type_of[format]))
+        format++;
+    if (format == BR_COUNT(type_of))
         return br_fail(st, BR_E_UNSUPPORTED,
-                       "matrices of %s: tier cuda takes BF16 and Q8_0",
+                       "matrices of %s: tier cuda takes BF16, Q8_0 and Q4_K",
                        q ? br_qinfo_of(q->type)->name : "another layout");
     *s = (br_cu_shape){
         .name = m->arch->name,
-        .format = q->type == BR_Q_Q8_0 ? BR_CU_Q8_0 : BR_CU_BF16,
+        .format = (enum br_cu_format)format,
         .n_layers = (uint32_t)m->hp.n_layer,
         .hidden = (uint32_t)m->hp.n_embd,
         .n_heads = (uint32_t)y->n_head,
@@ -252,7 +259,7 @@ br_cu_load(br_cu_decode *d, const br_model *m,
     const br_cu_shape *s = &d->shape;
     loading l = {.d = d,
                  .m = m,
-                 .type = s->format == BR_CU_Q8_0 ? BR_Q_Q8_0 : BR_Q_BF16,
+                 .type = type_of[s->format],
                  .total = d->plan.stream_bytes,
                  .progress = progress,
                  .ctx = ctx};

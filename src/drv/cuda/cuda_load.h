@@ -2,7 +2,7 @@
  *
  * What the decode megakernel takes: dense transformers with one kind of layer,
  * SiLU, rotated heads of 64 or 128, norms of heads or none; matrices of BF16
- * or of Q8_0. Anything else is refused, naming what it is.
+ * of Q8_0 or of Q4_K. Anything else is refused, naming what it is.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_CUDA_LOAD_H
 #define BR_CUDA_LOAD_H

@@ -15,7 +15,7 @@ map_of(const br_cu_shape *s, uint32_t workers)
     unsigned long long at = 0;
 
     const uint64_t x = s->hidden / 16 * 2 *
-                       (s->format == BR_CU_Q8_0 ? BR_MK_X_Q8_0 : BR_MK_X_BF16);
+                       (s->format == BR_CU_BF16 ? BR_MK_X_BF16 : BR_MK_X_Q8_0);
 
     m.h_in = at, at += s->hidden;
     m.x_in = at, at += x;
@@ -141,7 +141,7 @@ static br_code
 load_kernels(br_cu_decode *d, const void *image, br_status *st)
 {
     br_cuda *cu = d->cu;
-    static const char *const format[] = {"bf16", "q8_0"};
+    static const char *const format[] = {"bf16", "q8_0", "q4_k"};
     const char *f = format[d->shape.format];
     char name[32], repack[32];
     int regs = 0, local = 0;

@@ -20,13 +20,17 @@
 uint32_t
 br_cu_chunk_bytes(enum br_cu_format f)
 {
-    return f == BR_CU_Q8_0 ? BR_MK_CHUNK_Q8_0 : BR_MK_CHUNK_BF16;
+    return f == BR_CU_Q8_0   ? BR_MK_CHUNK_Q8_0
+           : f == BR_CU_Q4_K ? BR_MK_CHUNK_Q4_K
+                             : BR_MK_CHUNK_BF16;
 }
 
 uint64_t
 br_cu_row_bytes(enum br_cu_format f, uint64_t cols)
 {
-    return f == BR_CU_Q8_0 ? cols / 32 * 34 : cols * 2;
+    return f == BR_CU_Q8_0   ? cols / 32 * 34
+           : f == BR_CU_Q4_K ? cols / 256 * 144
+                             : cols * 2;
 }
 
 uint32_t

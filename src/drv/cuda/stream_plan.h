@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 
-enum br_cu_format { BR_CU_BF16, BR_CU_Q8_0 };
+enum br_cu_format { BR_CU_BF16, BR_CU_Q8_0, BR_CU_Q4_K };
 
 typedef struct br_cu_shape { /* a dense transformer */
     const char *name;
