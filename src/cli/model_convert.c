@@ -3,7 +3,11 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "ir/ir.h"
 #include "model/hf.h"
+#include "model/model.h"
+
+#include <stdio.h>
 
 static void
 print_text(br_cli *cli, const char *path, const br_hf_stats *s)
@@ -52,6 +56,27 @@ print_json(br_cli *cli, const br_hf_stats *s)
     return ret;
 }
 
+/* A layer may be missing from the folder, or have another shape than the config
+ * says: a file that cannot be opened as a model is no success. */
+static br_code
+check(const char *path, br_status *st)
+{
+    br_model *m = NULL;
+    br_ir *g = NULL;
+    br_code code = br_model_open(&m, path, st);
+
+    if (code == BR_OK) {
+        code = br_ir_of_model(&g, m, BR_IR_DECODE, 256, st);
+        if (code != BR_OK)
+            (void)br_prefix(st, "%s", path);
+    }
+    br_ir_free(g);
+    br_model_close(m);
+    if (code != BR_OK)
+        (void)remove(path);
+    return code;
+}
+
 int
 br_cmd_model_convert(br_cli *cli)
 {
@@ -67,6 +92,8 @@ br_cmd_model_convert(br_cli *cli)
     br_progress_begin(&p, cli, "converting", 0);
     code = br_hf_convert(cli->args[0], path, &d, &stats, &st);
     br_progress_end(&p);
+    if (code == BR_OK)
+        code = check(path, &st);
     if (code != BR_OK)
         return br_cli_fail(cli, &st);
     if (br_opt_bool(cli, BR_OPT_json))

@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -191,7 +192,15 @@ open_part(br_gguf *g, const char *path, br_status *st)
     br_code code;
 
     g->named = true;
-    BR_TRY(br_file_map_open(&part->map, path, st));
+    code = br_file_map_open(&part->map, path, st);
+    if (code == BR_E_FORMAT && st && st->sys == EISDIR) {
+        *st = (br_status){0};
+        return br_fail(st, code,
+                       "%s: a folder; `brass convert` makes a GGUF file of one "
+                       "of Hugging Face",
+                       path);
+    }
+    BR_TRY(code);
     g->n_parts++;
     part->p = part->map.p;
     part->n = part->map.n;

@@ -71,6 +71,7 @@ add_dense(st_make *m, bool qkv_bias, bool qk_norm)
     if (qkv_bias) {
         add_vector(m, t_printf("%sself_attn.q_proj.bias", l), HEADS * DIM);
         add_vector(m, t_printf("%sself_attn.k_proj.bias", l), KV * DIM);
+        add_vector(m, t_printf("%sself_attn.v_proj.bias", l), KV * DIM);
     }
     if (qk_norm) {
         add_vector(m, t_printf("%sself_attn.q_norm.weight", l), DIM);
@@ -174,7 +175,7 @@ TEST(hf_qwen2)
               5 * WIDTH);
     ck_assert(weight(g, "blk.0.attn_q.bias", 3) == 3);
     ck_assert_uint_eq(hfk_stats.padded, ROWS - 261);
-    ck_assert_uint_eq(hfk_stats.tensors, 13);
+    ck_assert_uint_eq(hfk_stats.tensors, 14);
     br_gguf_close(g);
 }
 
@@ -787,13 +788,13 @@ TEST_WITHIN(hf_runs_out_of_memory_cleanly, 120)
 TEST(hf_command_end_to_end)
 {
     const char *dir = make_folder(CONFIG("Qwen2ForCausalLM") "}", true, false);
-    char *out = t_printf("%s/x.gguf", dir);
+    char *out = t_printf("%s/x.gguf", dir), *config;
     t_proc r;
 
     t_run(&r, "model", "convert", dir, "-o", out);
     ck_assert_str_eq(r.err, "");
     ck_assert_int_eq(r.exit, 0);
-    ck_assert_ptr_nonnull(strstr(r.out, "qwen2, 13 tensors"));
+    ck_assert_ptr_nonnull(strstr(r.out, "qwen2, 14 tensors"));
     t_run(&r, "convert", dir, "-o", out, "--json");
     ck_assert_ptr_nonnull(strstr(r.out, "\"architecture\": \"qwen2\""));
     t_run(&r, "convert", dir);
@@ -804,4 +805,17 @@ TEST(hf_command_end_to_end)
     ck_assert_int_eq(r.exit, 0);
     t_run(&r, "tokenize", out, "abc ab", "--ids");
     ck_assert_str_eq(r.out, "257 32 256\n");
+    /* the layers that the config promises and the folder lacks */
+    config = t_keep(strdup(CONFIG("Qwen2ForCausalLM") "}"));
+    strstr(config, "layers\":1")[8] = '2';
+    dir = make_folder(config, true, false);
+    out = t_printf("%s/x.gguf", dir);
+    t_run(&r, "convert", dir, "-o", out);
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_msg(strstr(r.err, "blk.1."), "%s", r.err);
+    ck_assert_int_ne(access(out, F_OK), 0);
+    /* the folder itself is no file */
+    t_run(&r, "run", dir, "-p", "x");
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_msg(strstr(r.err, "brass convert"), "%s", r.err);
 }
