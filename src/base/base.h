@@ -93,6 +93,9 @@ void br_mem_hook(br_mem_fn fn, void *ctx); /* NULL restores the default */
 
 void *br_try_alloc(size_t size) BR_MUST_USE;
 void *br_try_calloc(size_t n, size_t size) BR_MUST_USE; /* zeroed, checked */
+/* The same for much memory of which little may be used: zeros come when they
+ * are touched, as huge pages where the kernel has them. */
+void *br_try_pages(size_t n, size_t size) BR_MUST_USE;
 void *br_try_realloc(void *p, size_t size) BR_MUST_USE;
 void *br_alloc(size_t size) BR_MUST_USE; /* aborts when there is none */
 void br_free(void *p);

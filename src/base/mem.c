@@ -5,6 +5,7 @@
  * allocates nothing" can be asserted by a counter.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
+#include "base/thread.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,20 @@ br_try_calloc(size_t n, size_t size)
     p = br_try_alloc(bytes);
     if (p)
         memset(p, 0, bytes);
+    return p;
+}
+
+void *
+br_try_pages(size_t n, size_t size)
+{
+    size_t bytes;
+    void *p;
+
+    if (br_mul_overflows(n, size, &bytes))
+        return NULL;
+    p = br_try_alloc(bytes);
+    if (p)
+        br_os_zero(p, bytes);
     return p;
 }
 

@@ -312,6 +312,25 @@ br_os_cpu_quota(const char *root, const char *self)
     return least;
 }
 
+/* ---- zeros ---------------------------------------------------------------- */
+
+void
+br_os_zero(void *p, size_t n)
+{
+    uint8_t *at = p;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t head = (page - (uintptr_t)p % page) % page;
+    size_t whole = n > head ? (n - head) / page * page : 0;
+
+    if (whole == 0 || madvise(at + head, whole, MADV_DONTNEED) != 0) {
+        memset(at, 0, n);
+        return;
+    }
+    (void)madvise(at + head, whole, MADV_HUGEPAGE); /* a kernel may lack it */
+    memset(at, 0, head);
+    memset(at + head + whole, 0, n - head - whole);
+}
+
 /* ---- code ----------------------------------------------------------------- */
 
 uint8_t *

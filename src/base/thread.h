@@ -112,6 +112,10 @@ bool br_os_read(const char *path, char *out, size_t size);
  * free: the least that the kernel and the control groups say. 0: not told. */
 void br_os_memory(uint64_t *total_bytes, uint64_t *free_bytes);
 
+/* Zeros in private memory; whole pages of it go back to the kernel, which gives
+ * new ones, huge where it can, when they are touched. */
+void br_os_zero(void *p, size_t n);
+
 /* Bytes as code that this process may run, and never write; NULL: the system
  * gives none. */
 uint8_t *br_os_code_new(const void *p, size_t n);

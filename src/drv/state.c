@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-/* The kernel gives zeros when they are touched: what is never used costs no
- * memory. */
+/* Pages that no sequence has had yet cost no memory. */
 static br_code
 fill(br_state *s, const br_ir *g, const uint32_t *n_pages, br_status *st)
 {
@@ -15,8 +14,8 @@ fill(br_state *s, const br_ir *g, const uint32_t *n_pages, br_status *st)
     for (uint32_t i = 0; i < s->plan.n_groups; i++) {
         s->n_pages[i] = n_pages[i];
         s->pool[i] =
-            br_try_calloc((size_t)n_pages[i] + 1, s->plan.group[i].page_elems *
-                                                      br_kv_elem_bytes(s->kv));
+            br_try_pages((size_t)n_pages[i] + 1,
+                         s->plan.group[i].page_elems * br_kv_elem_bytes(s->kv));
         if (!s->pool[i])
             return br_fail(st, BR_E_OOM, "pages: out of memory");
     }

@@ -1,8 +1,11 @@
 /* test_base.c - status, arena, vec and str: what every room stands on.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/thread.h"
 #include "t.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- status -------------------------------------------------------------- */
 
@@ -75,6 +78,43 @@ TEST(sizes_that_overflow_are_no_memory)
     ck_assert_ptr_null(br_arena_get(&a, SIZE_MAX - 8));
     ck_assert_ptr_null(br_arena_zero(&a, SIZE_MAX / 2, 3));
     br_arena_fini(&a);
+}
+
+static size_t
+resident_bytes(void)
+{
+    char text[256];
+    unsigned long pages = 0;
+
+    ck_assert(br_os_read("/proc/self/statm", text, sizeof text));
+    ck_assert_int_eq(sscanf(text, "%*s %lu", &pages), 1);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+TEST(pages_are_zeros_that_cost_nothing_until_they_are_touched)
+{
+    enum { MANY = 64 << 20 };
+    static const size_t sizes[] = {1, 100, 4095, 4097, 12289, 1 << 20, MANY};
+    size_t before, after;
+    uint8_t *p;
+
+    ck_assert_ptr_null(br_try_pages(SIZE_MAX / 2, 3));
+    for (size_t i = 0; i < BR_COUNT(sizes); i++) {
+        p = br_try_pages(sizes[i], 1);
+        ck_assert_ptr_nonnull(p);
+        for (size_t k = 0; k < sizes[i]; k += k < 9000 ? 1 : 4093)
+            ck_assert_msg(p[k] == 0, "byte %zu of %zu", k, sizes[i]);
+        ck_assert(p[sizes[i] - 1] == 0);
+        br_free(p);
+    }
+    before = resident_bytes();
+    p = br_try_pages(MANY / 4096, 4096);
+    after = resident_bytes();
+    ck_assert_ptr_nonnull(p);
+    if (!t_sanitized()) /* those keep books beside it */
+        ck_assert_msg(after < before + MANY / 8, "%zu, then %zu bytes", before,
+                      after);
+    br_free(p);
 }
 
 TEST(arena_hands_out_aligned_separate_blocks)
