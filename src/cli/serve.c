@@ -2,7 +2,8 @@
  *
  *   main thread:  listen, tell where, run the loop until a signal
  *   loader:       open the models, start their engines, br_http_ready; after
- *                 SIGHUP, read --model-list again: some come, some leave
+ *                 SIGHUP, read --model-list again: some come, some leave; with
+ *                 --memory, those asked for come and the oldest leave
  *
  * So /health answers (503) while a large model is read.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -19,6 +20,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { NAME = 128, MODELS = 16 };
@@ -33,8 +35,10 @@ typedef struct served {
     br_lm_model *lm;
     br_engine *engine;
     br_trace *trace;
+    uint64_t bytes;
     bool wanted;
-    atomic_bool gone; /* no request uses it any more */
+    atomic_bool gone;  /* no request uses it any more */
+    atomic_bool asked; /* by a request that did not find it */
     struct served *next;
 } served;
 
@@ -43,7 +47,10 @@ typedef struct server {
     br_http_config config;
     br_http *http;
     br_thread loader;
+    br_mutex lock; /* of which models there are: others read their names */
     served *models;
+    uint64_t memory; /* of all together; 0: no matter */
+    bool waits;      /* for one to go, so that there is room */
     br_turns turns;
     br_books *books;
     br_status st; /* the loader's, until it is joined */
@@ -182,6 +189,7 @@ get_options(server *s, br_status *st)
     s->config.leave_ns = br_opt_int(s->cli, BR_OPT_drain_delay) * 1000000000;
     s->config.drain_ns = br_opt_int(s->cli, BR_OPT_drain) * 1000000000;
     s->config.limits.conns = (uint32_t)br_opt_int(s->cli, BR_OPT_max_conns);
+    s->memory = (uint64_t)br_opt_int(s->cli, BR_OPT_memory);
     get_sampling(s);
     return get_models(s, st);
 }
@@ -269,12 +277,11 @@ keep_sessions(const server *s, served *m, br_engine_config *e, br_status *st)
 }
 
 static br_code
-load_model(server *s, served *m, br_status *st)
+start_model(server *s, served *m, br_status *st)
 {
     br_engine_config e = {.turns = &s->turns};
     br_http_model h = {.name = m->name, .owner = m};
 
-    BR_TRY(open_model(s, m, st));
     e.lm = br_lm_model_lm(m->lm);
     e.tok = m->tok;
     if (br_opt_given(s->cli, BR_OPT_trace_file))
@@ -293,8 +300,9 @@ load_model(server *s, served *m, br_status *st)
     return br_http_ready(s->http, &h, st);
 }
 
+/* All but its path and its name. */
 static void
-drop_model(server *s, served *m)
+unload(server *s, served *m)
 {
     br_status st = {0};
 
@@ -306,8 +314,21 @@ drop_model(server *s, served *m)
     br_chat_free(m->chat);
     br_tok_free(m->tok);
     br_model_close(m->model);
-    br_str_fini(&m->path);
     br_str_fini(&m->keep);
+    m->engine = NULL;
+    m->trace = NULL;
+    m->lm = NULL;
+    m->chat = NULL;
+    m->tok = NULL;
+    m->model = NULL;
+    atomic_store_explicit(&m->gone, false, memory_order_relaxed);
+}
+
+static void
+drop_model(server *s, served *m)
+{
+    unload(s, m);
+    br_str_fini(&m->path);
     br_free(m);
 }
 
@@ -332,6 +353,26 @@ on_done(void *ctx, const br_logged *r)
         br_books_log(s->books, r);
 }
 
+/* One that there is no memory for comes when it is asked for. */
+static bool
+on_wanted(void *ctx, const char *name)
+{
+    server *s = ctx;
+    bool known = false;
+
+    br_mutex_lock(&s->lock);
+    for (served *m = s->models; m && !known; m = m->next)
+        if (strcmp(m->name, name) == 0) {
+            /* partner: load_all */
+            atomic_store_explicit(&m->asked, true, memory_order_release);
+            known = true;
+        }
+    br_mutex_unlock(&s->lock);
+    if (known)
+        br_event_signal(&s->wake);
+    return known;
+}
+
 /* Those that are no longer wanted go, in the end. */
 static void
 sweep(server *s)
@@ -339,29 +380,108 @@ sweep(server *s)
     for (served **at = &s->models, *m; (m = *at);) {
         if (!m->wanted && m->engine)
             br_http_leave(s->http, m->name);
-        if (m->engine || m->wanted) {
-            if (!atomic_load_explicit(&m->gone, memory_order_acquire)) {
-                at = &m->next;
-                continue;
-            }
+        if (atomic_load_explicit(&m->gone, memory_order_acquire)) {
+            unload(s, m);
+            /* told to go, and wanted again meanwhile */
+            if (!s->memory)
+                atomic_store_explicit(&m->asked, true, memory_order_relaxed);
         }
+        if (m->engine || m->wanted) {
+            at = &m->next;
+            continue;
+        }
+        br_mutex_lock(&s->lock);
         *at = m->next;
-        if (m->wanted) /* again, meanwhile */
-            atomic_store_explicit(&s->again, true, memory_order_release);
+        br_mutex_unlock(&s->lock);
         drop_model(s, m);
     }
 }
 
 static bool
+is_asked(served *m)
+{
+    return !m->engine && m->wanted &&
+           atomic_load_explicit(&m->asked, memory_order_acquire);
+}
+
+static bool
 has_work(void *arg)
 {
-    const server *s = arg;
+    server *s = arg;
 
-    for (const served *m = s->models; m; m = m->next)
-        if (atomic_load_explicit(&m->gone, memory_order_acquire))
+    for (served *m = s->models; m; m = m->next)
+        if (atomic_load_explicit(&m->gone, memory_order_acquire) ||
+            (is_asked(m) && !s->waits))
             return true;
     return atomic_load_explicit(&s->again, memory_order_acquire) ||
            atomic_load_explicit(&s->stop, memory_order_acquire);
+}
+
+static uint64_t
+used_bytes(const server *s)
+{
+    uint64_t n = 0;
+
+    for (const served *m = s->models; m; m = m->next)
+        n += m->engine ? m->bytes : 0;
+    return n;
+}
+
+/* Weights as they are in the file, and pages: these are known once it is open.
+ */
+static br_code
+count_bytes(server *s, served *m, br_status *st)
+{
+    const br_lm *lm = m->lm ? br_lm_model_lm(m->lm) : NULL;
+    struct stat file;
+
+    if (!s->memory)
+        return BR_OK;
+    if (stat(m->path.at, &file) == 0 && (lm || !m->bytes))
+        m->bytes = (uint64_t)file.st_size;
+    for (uint32_t g = 0; lm && g < BR_MAX_KV_GROUPS; g++)
+        m->bytes += (uint64_t)lm->n_pages[g] * lm->page_bytes[g];
+    if (m->bytes <= s->memory)
+        return BR_OK;
+    return br_fail(st, BR_E_LIMIT, "it takes %llu MB, --memory gives %llu MB",
+                   (unsigned long long)(m->bytes >> 20),
+                   (unsigned long long)(s->memory >> 20));
+}
+
+/* No room: it stays where it is, or the oldest goes if it is asked for. */
+static bool
+has_room(server *s, served *m)
+{
+    if (!s->memory || used_bytes(s) + m->bytes <= s->memory)
+        return true;
+    s->waits |= is_asked(m) && br_http_leave_oldest(s->http);
+    return false;
+}
+
+static br_code
+try_load(server *s, served *m, br_status *st)
+{
+    br_code code = count_bytes(s, m, st);
+
+    if (code == BR_OK && !has_room(s, m))
+        return BR_OK;
+    if (code == BR_OK)
+        code = open_model(s, m, st);
+    if (code == BR_OK)
+        code = count_bytes(s, m, st);
+    if (code == BR_OK && !has_room(s, m)) {
+        unload(s, m);
+        return BR_OK;
+    }
+    if (code == BR_OK)
+        code = start_model(s, m, st);
+    atomic_store_explicit(&m->asked, false, memory_order_relaxed);
+    if (code == BR_OK)
+        return BR_OK;
+    unload(s, m);
+    return strncmp(st->msg, m->path.at, m->path.n) == 0
+               ? code
+               : br_prefix(st, "%s", m->path.at);
 }
 
 static br_code
@@ -369,23 +489,23 @@ load_all(server *s, bool first)
 {
     br_code code = BR_OK;
 
-    for (served *m = s->models; m; m = m->next) {
-        br_status st = {0};
+    s->waits = false;
+    for (int asked = 1; asked >= 0 && !s->waits; asked--)
+        for (served *m = s->models; m && !s->waits; m = m->next) {
+            br_status st = {0};
 
-        if (m->engine || !m->wanted)
-            continue;
-        code = load_model(s, m, &st);
-        if (code == BR_OK)
-            continue;
-        if (strncmp(st.msg, m->path.at, m->path.n) != 0)
-            (void)br_prefix(&st, "%s", m->path.at);
-        if (first) {
-            s->st = st;
-            return code;
+            if (m->engine || !m->wanted || (asked && !is_asked(m)))
+                continue;
+            code = try_load(s, m, &st);
+            if (code == BR_OK)
+                continue;
+            if (first) {
+                s->st = st;
+                return code;
+            }
+            br_log(BR_EV_http_failed, "%s", st.msg);
+            m->wanted = false;
         }
-        br_log(BR_EV_http_failed, "%s", st.msg);
-        m->wanted = false;
-    }
     return code;
 }
 
@@ -411,13 +531,16 @@ load(void *arg)
         const char *list = br_opt_str(s->cli, BR_OPT_models_file);
         br_status st = {0};
 
+        if (atomic_exchange_explicit(&s->again, false, memory_order_acquire) &&
+            list) {
+            br_mutex_lock(&s->lock);
+            if (read_list(s, list, &st) != BR_OK)
+                br_log(BR_EV_http_failed, "%s", st.msg);
+            br_mutex_unlock(&s->lock);
+        }
         sweep(s);
-        (void)br_event_await(&s->wake, has_work, s, 0, -1);
-        if (!atomic_exchange_explicit(&s->again, false, memory_order_acquire))
-            continue;
-        if (list && read_list(s, list, &st) != BR_OK)
-            br_log(BR_EV_http_failed, "%s", st.msg);
         (void)load_all(s, false);
+        (void)br_event_await(&s->wake, has_work, s, 0, -1);
     }
 }
 
@@ -497,8 +620,10 @@ static br_code
 serve(server *s, br_status *st)
 {
     s->turns.lock = (br_mutex)BR_MUTEX;
+    s->lock = (br_mutex)BR_MUTEX;
     BR_TRY(get_options(s, st));
     s->config.left = on_left;
+    s->config.wanted = on_wanted;
     s->config.done = on_done;
     s->config.ctx = s;
     allow_files();

@@ -766,6 +766,7 @@ create(br_http *h, br_http_conn *c, const br_wire *wire, br_ask *a)
     *g = (br_gen){.h = h, .c = c, .wire = wire, .ask = *a};
     g->model = h->model;
     g->model->n_gens++;
+    atomic_store_explicit(&g->model->used, ++h->n_asked, memory_order_relaxed);
     g->n_choices = (uint32_t)n;
     g->created = br_wall_ns() / 1000000000;
     g->lp_row = a->sample.logprobs ? 1 + (uint32_t)a->sample.n_logprobs : 0;

@@ -35,6 +35,9 @@ typedef struct br_http_config {
     /* A model that was told to leave is no longer used; in the loop's thread.
      * NULL: nobody wants to know. */
     void (*left)(void *ctx, const struct br_http_model *m);
+    /* A model that is not there was asked for; in the loop's thread. True: it
+     * comes. NULL: likewise. */
+    bool (*wanted)(void *ctx, const char *name);
     /* An answer has ended; in the loop's thread. NULL: likewise. */
     void (*done)(void *ctx, const struct br_logged *r);
     void *ctx;
@@ -65,6 +68,8 @@ br_code br_http_ready(br_http *h, const br_http_model *m,
 /* Any thread. It takes no more requests; when those it has are answered, `left`
  * says so. */
 void br_http_leave(br_http *h, const char *name);
+/* Any thread. Likewise the one that was asked longest ago. False: none. */
+bool br_http_leave_oldest(br_http *h);
 /* Until br_http_stop; then for leave_ns, and until running requests are done, or
  * drain_ns. */
 void br_http_run(br_http *h);

@@ -58,6 +58,7 @@ adopt(br_http *h)
     *end = m;
     br_mutex_unlock(&h->lock);
     for (; m; m = m->next) {
+        atomic_store_explicit(&m->used, ++h->n_asked, memory_order_relaxed);
         if (br_http_loop_watch(h->loop, br_engine_fd(m->m.engine), &st) !=
             BR_OK) {
             br_log(BR_EV_http_failed, "%s", st.msg);
@@ -305,6 +306,24 @@ br_http_leave(br_http *h, const char *name)
     br_http_loop_wake(h->loop);
 }
 
+bool
+br_http_leave_oldest(br_http *h)
+{
+    br_served *oldest = NULL;
+
+    br_mutex_lock(&h->lock);
+    for (br_served *m = h->served; m; m = m->next)
+        if (!atomic_load_explicit(&m->leaves, memory_order_relaxed) &&
+            (!oldest || m->used < oldest->used))
+            oldest = m;
+    if (oldest)
+        /* partner: let_go */
+        atomic_store_explicit(&oldest->leaves, true, memory_order_release);
+    br_mutex_unlock(&h->lock);
+    br_http_loop_wake(h->loop);
+    return oldest != NULL;
+}
+
 br_code
 br_choose_model(br_http *h, const char *name, br_status *st)
 {
@@ -323,9 +342,12 @@ br_choose_model(br_http *h, const char *name, br_status *st)
         br_str_fini(&here);
         return BR_OK;
     }
-    code = br_fail(st, BR_E_NOT_FOUND,
-                   "model: '%.80s' is not here; this server has %s",
-                   name ? name : "", here.n ? br_str_z(&here) : "none");
+    if (name && h->config.wanted && h->config.wanted(h->config.ctx, name))
+        code = br_fail(st, BR_E_BUSY, "model: '%.80s' is being loaded", name);
+    else
+        code = br_fail(st, BR_E_NOT_FOUND,
+                       "model: '%.80s' is not here; this server has %s",
+                       name ? name : "", here.n ? br_str_z(&here) : "none");
     br_str_fini(&here);
     return code;
 }

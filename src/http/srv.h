@@ -33,7 +33,8 @@ typedef struct br_served {
     br_http_model m;
     br_vocab *vocab; /* NULL: there was no memory for it */
     uint32_t n_gens;
-    _Atomic bool leaves; /* no new requests; it goes when n_gens is 0 */
+    _Atomic uint64_t used; /* when it was asked last, of all requests */
+    _Atomic bool leaves;   /* no new requests; it goes when n_gens is 0 */
     struct br_served *next;
 } br_served;
 
@@ -56,6 +57,7 @@ struct br_http {
     br_str scratch;
     br_gen *gens; /* answers under way */
     uint32_t n_gens;
+    uint64_t n_asked;
     br_timeline timeline[BR_TIMELINES];
     uint32_t n_timelines, n_rows; /* so far */
     /* leaving: nobody should send us more, so /health says 503, but what comes is
