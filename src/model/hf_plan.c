@@ -367,16 +367,24 @@ plan_table(br_hf *h, const row *rows, size_t n, int64_t il)
     return BR_OK;
 }
 
-/* A head that config.json says is the embedding table is not written. */
-static void
-drop_tied_head(br_hf *h)
+/* A head that config.json says is the embedding table is not written; one that
+ * it says is not has to be there. Where it is silent, whether there is a head
+ * says it: classes differ in what they take silence for. */
+static br_code
+settle_head(br_hf *h)
 {
     const br_json *tied = br_json_get(h->config, "tie_word_embeddings");
     br_hf_plan *last = h->plans.n ? &h->plans.at[h->plans.n - 1] : NULL;
+    bool head = last && br_text_is(last->info.name, "output.weight");
 
-    if (tied && tied->kind == BR_J_BOOL && tied->b && last &&
-        br_text_is(last->info.name, "output.weight"))
-        h->plans.n--;
+    if (!tied || tied->kind != BR_J_BOOL)
+        return BR_OK;
+    if (!head && !tied->b)
+        return br_fail(h->st, BR_E_FORMAT,
+                       "tensor 'lm_head.weight' is missing, and "
+                       "tie_word_embeddings is false");
+    h->plans.n -= head && tied->b;
+    return BR_OK;
 }
 
 static br_code
@@ -425,7 +433,7 @@ br_hf_plan_all(br_hf *h)
     for (int64_t il = 0; il < h->n_layer; il++)
         BR_TRY(plan_table(h, layer, BR_COUNT(layer), il));
     BR_TRY(plan_table(h, after, BR_COUNT(after), -1));
-    drop_tied_head(h);
+    BR_TRY(settle_head(h));
     BR_TRY(plan_rope(h));
     return check_all_used(h);
 }

@@ -726,6 +726,16 @@ TEST(hf_tensors_that_are_refused)
                      ": a model without experts");
 }
 
+TEST(hf_head_that_is_not_the_table_is_there)
+{
+    const char *dir = make_folder(
+        CONFIG("LlamaForCausalLM") ",\"tie_word_embeddings\":false}", true,
+        false);
+
+    ck_assert_str_eq(error_of(dir), ": tensor 'lm_head.weight' is missing, and "
+                                    "tie_word_embeddings is false");
+}
+
 TEST(hf_experts_that_are_missing_or_unlike)
 {
     const char *dir = t_tmpdir();
