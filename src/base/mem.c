@@ -43,29 +43,27 @@ br_try_alloc(size_t size)
     return hook(hook_ctx, NULL, size ? size : 1);
 }
 
+static void *
+try_many(size_t n, size_t size, size_t *bytes)
+{
+    return br_mul_overflows(n, size, bytes) ? NULL : br_try_alloc(*bytes);
+}
+
 void *
 br_try_calloc(size_t n, size_t size)
 {
     size_t bytes;
-    void *p;
+    void *p = try_many(n, size, &bytes);
 
-    if (br_mul_overflows(n, size, &bytes))
-        return NULL;
-    p = br_try_alloc(bytes);
-    if (p)
-        memset(p, 0, bytes);
-    return p;
+    return p ? memset(p, 0, bytes) : NULL;
 }
 
 void *
 br_try_pages(size_t n, size_t size)
 {
     size_t bytes;
-    void *p;
+    void *p = try_many(n, size, &bytes);
 
-    if (br_mul_overflows(n, size, &bytes))
-        return NULL;
-    p = br_try_alloc(bytes);
     if (p)
         br_os_zero(p, bytes);
     return p;
