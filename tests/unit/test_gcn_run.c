@@ -52,21 +52,17 @@ TEST(gcn_random_kernels_run_as_interpreted)
     ck_assert_int_gt(ran, 0);
 }
 
-/* A count that lanes take out of a loop they leave one by one, through a phi. */
-TEST(gcn_counts_of_a_loop_are_each_lanes_own)
+#define TOP                                                 \
+    ".version 8.0\n.target sm_80\n.address_size 64\n"       \
+    ".entry k(.param .u64 in, .param .u64 out) {\n"         \
+    ".reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<4>;\n" \
+    "ld.param.u64 %d1, [out]; ld.param.u64 %d3, [in];\n"    \
+    "mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4;\n"
+
+static void
+same_everywhere(const char *text)
 {
     static const char *const on[] = {"x86-64", "gfx1100", "gfx1201"};
-    static const char text[] =
-        ".version 8.0\n.target sm_80\n.address_size 64\n"
-        ".entry k(.param .u64 in, .param .u64 out) {\n"
-        ".reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<4>;\n"
-        "ld.param.u64 %d1, [out]; ld.param.u64 %d3, [in];\n"
-        "mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4;\n"
-        "add.u64 %d1, %d1, %d2; mov.u32 %r2, 100;\n"
-        "ld.global.u32 %r5, [%d3]; setp.eq.u32 %p2, %r5, 12345; @%p2 bra D;\n"
-        "L: sub.u32 %r2, %r2, 1; add.u32 %r3, %r2, %r1;\n"
-        "setp.gt.s32 %p1, %r3, 80; @%p1 bra L;\n"
-        "D: st.global.u32 [%d1], %r2; ret; }\n";
     br_kir *m = ptx_load(text);
 
     for (size_t k = 0; k < BR_COUNT(on); k++) {
@@ -79,6 +75,29 @@ TEST(gcn_counts_of_a_loop_are_each_lanes_own)
                       err);
     }
     br_kir_free(m);
+}
+
+/* A count that lanes take out of a loop they leave one by one, through a phi. */
+TEST(gcn_counts_of_a_loop_are_each_lanes_own)
+{
+    same_everywhere(
+        TOP
+        "add.u64 %d1, %d1, %d2; mov.u32 %r2, 100;\n"
+        "ld.global.u32 %r5, [%d3]; setp.eq.u32 %p2, %r5, 12345; @%p2 bra D;\n"
+        "L: sub.u32 %r2, %r2, 1; add.u32 %r3, %r2, %r1;\n"
+        "setp.gt.s32 %p1, %r3, 80; @%p1 bra L;\n"
+        "D: st.global.u32 [%d1], %r2; ret; }\n");
+}
+
+/* An instruction reads two scalars: of a mask and two more, one moves, and not
+ * the mask. */
+TEST(gcn_lanes_choose_between_two_scalars)
+{
+    same_everywhere(
+        TOP "add.u64 %d4, %d1, 4; add.u64 %d5, %d1, 8;\n"
+            "setp.gt.u32 %p1, %r1, 5; selp.b64 %d6, %d4, %d5, %p1;\n"
+            "sub.u64 %d6, %d6, %d1; cvt.u32.u64 %r2, %d6;\n"
+            "add.u64 %d1, %d1, %d2; st.global.u32 [%d1], %r2; ret; }\n");
 }
 
 /* What the simulator's checks find fails a case, though its numbers be right. */

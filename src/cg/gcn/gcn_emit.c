@@ -225,12 +225,38 @@ bus_takes(bus *b, uint32_t what)
     return true;
 }
 
+static bool
+is_vop(const br_gcn_row *row)
+{
+    return row->fmt == BR_FMT_VOP3 || row->fmt == BR_FMT_VOP3SD ||
+           row->fmt == BR_FMT_VOP3P;
+}
+
+/* What only a scalar may be, a mask or a carry, comes before what a vector may
+ * be, too: v_cndmask_b32 of two scalars reads three. */
+static void
+bus_reserve(const gm_fn *g, const br_gcn_row *row, const gm_op *op, bus *b)
+{
+    unsigned k = 0;
+
+    for (const br_gcn_opnd *o = row->o; o->kind != BR_GK_END; o++) {
+        const br_gcn_kind *kind = &br_gcn_kinds[o->kind];
+
+        if (!gm_counts(o))
+            continue;
+        if (kind->how == &br_gcn_how_reg && !gm_defines(row, o) &&
+            !(kind->allow & BR_A_V) && op[k].kind == GM_VREG &&
+            g->vregs.at[op[k].v].file == 'S')
+            (void)bus_takes(b, op[k].v << 2 | op[k].sub);
+        k++;
+    }
+}
+
 static gm_op
 legal(gm_fn *g, const br_gcn_row *row, const br_gcn_kind *k, gm_op a, bus *b)
 {
     unsigned words = k->width ? k->width : 1;
-    bool vop = row->fmt == BR_FMT_VOP3 || row->fmt == BR_FMT_VOP3SD ||
-               row->fmt == BR_FMT_VOP3P;
+    bool vop = is_vop(row);
     char file = k->allow & BR_A_V ? 'V' : 'S';
 
     if (a.kind == GM_IMM) {
@@ -253,8 +279,10 @@ legal(gm_fn *g, const br_gcn_row *row, const br_gcn_kind *k, gm_op a, bus *b)
         br_assert((k->allow & BR_A_V) && "a scalar operation of scalars");
         return a;
     }
-    if (!(k->allow & BR_A_S) || (vop && !bus_takes(b, a.v << 2 | a.sub)))
+    if (!(k->allow & BR_A_S) || (vop && !bus_takes(b, a.v << 2 | a.sub))) {
+        br_assert((k->allow & BR_A_V) && "two masks are not read at once");
         return copy(g, a, 'V', words);
+    }
     return a;
 }
 
@@ -275,6 +303,8 @@ gm_emit(gm_fn *g, const char *name, const gm_op *op, unsigned n)
     br_assert(n <= GM_MAX_OPS && "few operands");
     if (n)
         memcpy(i.op, op, n * sizeof *op);
+    if (is_vop(row))
+        bus_reserve(g, row, op, &b);
     for (const br_gcn_opnd *o = row->o; o->kind != BR_GK_END; o++) {
         const br_gcn_kind *kind = &br_gcn_kinds[o->kind];
 
@@ -287,8 +317,7 @@ gm_emit(gm_fn *g, const char *name, const gm_op *op, unsigned n)
             i.op[k] = copy(g, op[k], 'V', gm_width(&i, k));
         k++;
     }
-    if (row->fmt == BR_FMT_VOP3 || row->fmt == BR_FMT_VOP3SD ||
-        row->fmt == BR_FMT_VOP3P)
+    if (is_vop(row))
         i.mode = g->mode;
     if (g->code != BR_OK)
         return NULL;
