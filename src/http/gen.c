@@ -441,7 +441,7 @@ on_end(br_choice *c, const br_output *o)
     c->usage = *o->usage;
     c->code = o->code;
     snprintf(c->error, sizeof c->error, "%s", o->error ? o->error : "");
-    br_metrics_usage(&g->h->metrics, &c->usage);
+    br_metrics_usage(&g->model->metrics, &c->usage);
     tell_done(g, c);
     c->line.usage = c->usage;
     c->line.ended = true;
@@ -844,7 +844,7 @@ br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire)
     if (code == BR_OK)
         code = submit_all(g, &st);
     if (code == BR_OK) {
-        br_metrics_asked(&h->metrics, g->ask.n, g->ask.max_tokens);
+        br_metrics_asked(&g->model->metrics, g->ask.n, g->ask.max_tokens);
         begin(g);
     } else {
         give_up(g, &st);

@@ -28,7 +28,7 @@ br_hist_is_seconds(br_hist_id id)
 }
 
 static void
-add(br_metrics *m, br_hist_id id, double v)
+add(br_model_metrics *m, br_hist_id id, double v)
 {
     const double *bounds = all_bounds[hists[id].unit];
     br_hist *h = &m->hist[id];
@@ -42,7 +42,7 @@ add(br_metrics *m, br_hist_id id, double v)
 }
 
 double
-br_hist_quantile(const br_metrics *m, br_hist_id id, double q)
+br_hist_quantile(const br_model_metrics *m, br_hist_id id, double q)
 {
     const double *bounds = all_bounds[hists[id].unit];
     const br_hist *h = &m->hist[id];
@@ -60,7 +60,7 @@ br_hist_quantile(const br_metrics *m, br_hist_id id, double q)
 }
 
 void
-br_metrics_asked(br_metrics *m, int64_t n, int64_t max_tokens)
+br_metrics_asked(br_model_metrics *m, int64_t n, int64_t max_tokens)
 {
     add(m, BR_HIST_n, (double)n);
     if (max_tokens >= 0)
@@ -74,7 +74,7 @@ br_metrics_answer(br_metrics *m, int status)
 }
 
 void
-br_metrics_usage(br_metrics *m, const br_usage *u)
+br_metrics_usage(br_model_metrics *m, const br_usage *u)
 {
     m->finished[u->finish]++;
     add(m, BR_HIST_queue, (double)u->queue_ns * 1e-9);
@@ -95,83 +95,122 @@ br_metrics_usage(br_metrics *m, const br_usage *u)
 
 /* ---- text ---------------------------------------------------------------- */
 
-typedef struct row {
-    const char *name, *vllm, *type, *help;
-    double value;
-} row;
-
+/* All models' samples of a figure stand together, below its head. */
 static void
-put(br_str *out, const char *room, const char *name, const row *r,
-    const char *model)
+put_head(br_str *out, const char *room, const char *name, const char *type,
+         const char *help)
 {
-    br_str_printf(out, "# HELP %s%s %s\n# TYPE %s%s %s\n%s%s%s ", room, name,
-                  r->help, room, name, r->type, room, name, model);
-    br_str_printf(out, "%.17g\n", r->value);
+    br_str_printf(out, "# HELP %s%s %s\n# TYPE %s%s %s\n", room, name, help,
+                  room, name, type);
+}
+
+/* name{model_name="demo"; a label's value may not hold all as it is. */
+static void
+put_name(br_str *out, const char *room, const char *name, const char *model)
+{
+    br_str_printf(out, "%s%s{model_name=\"", room, name);
+    for (const char *z = model; *z; z++) {
+        if (*z == '"' || *z == '\\')
+            br_str_putc(out, '\\');
+        if (*z == '\n')
+            br_str_puts(out, "\\n");
+        else
+            br_str_putc(out, *z);
+    }
+    br_str_putc(out, '"');
 }
 
 static void
-put_hist(br_str *out, const char *room, br_hist_id id, const br_hist *h,
-         const char *label)
+put_hist(br_str *out, const char *room, br_hist_id id,
+         const br_metrics_model *model)
 {
     const double *bounds = all_bounds[hists[id].unit];
+    const br_hist *h = &model->m->hist[id];
     const char *name = hists[id].name;
+    char bucket[64], total[64], count[64];
     uint64_t sum = 0;
 
-    br_str_printf(out,
-                  "# HELP %s%s Of requests that ended.\n"
-                  "# TYPE %s%s histogram\n",
-                  room, name, room, name);
+    snprintf(bucket, sizeof bucket, "%s_bucket", name);
+    snprintf(total, sizeof total, "%s_sum", name);
+    snprintf(count, sizeof count, "%s_count", name);
     for (size_t i = 0; i < BR_HIST_BUCKETS; i++) {
         char le[32] = "+Inf";
 
         sum += h->bucket[i];
         if (i < BR_HIST_BUCKETS - 1)
             snprintf(le, sizeof le, "%g", bounds[i]);
-        br_str_printf(out, "%s%s_bucket{%s,le=\"%s\"} %llu\n", room, name,
-                      label, le, (unsigned long long)sum);
+        put_name(out, room, bucket, model->name);
+        br_str_printf(out, ",le=\"%s\"} %llu\n", le, (unsigned long long)sum);
     }
-    br_str_printf(out, "%s%s_sum{%s} %.9g\n%s%s_count{%s} %llu\n", room, name,
-                  label, h->sum, room, name, label, (unsigned long long)h->n);
+    put_name(out, room, total, model->name);
+    br_str_printf(out, "} %.15g\n", h->sum);
+    put_name(out, room, count, model->name);
+    br_str_printf(out, "} %llu\n", (unsigned long long)h->n);
 }
 
 static void
-put_engine(br_str *out, const br_engine_stats *s, const char *braced)
+put_hists(br_str *out, const char *room, br_hist_id id,
+          const br_metrics_model *models, size_t n)
 {
-    double pages =
+    put_head(out, room, hists[id].name, "histogram", "Of requests that ended.");
+    for (size_t i = 0; i < n; i++)
+        put_hist(out, room, id, &models[i]);
+}
+
+static double
+engine_value(const br_engine_stats *s, size_t row)
+{
+    const double pages =
         s->n_pages ? (double)(s->n_pages - s->pages_free) / s->n_pages : 0;
-    const row rows[] = {
-#define X(name, vllm, type, value, help) \
-    {name, vllm, type, help, (double)(value)},
+    const double values[] = {
+#define X(name, vllm, type, value, help) (double)(value),
 #include "http/metric.def"
 #undef X
     };
 
-    for (size_t i = 0; i < BR_COUNT(rows); i++) {
-        put(out, "brass_", rows[i].name, &rows[i], braced);
-        if (rows[i].vllm)
-            put(out, "vllm:", rows[i].vllm, &rows[i], braced);
-    }
+    return values[row];
 }
 
 static void
-put_answers(const br_metrics *m, br_str *out)
+put_engines(br_str *out, const br_metrics_model *models, size_t n)
 {
-    br_str_puts(out, "# HELP brass_http_answers_total Answers by status.\n"
-                     "# TYPE brass_http_answers_total counter\n");
-    for (int i = 2; i < 6; i++)
-        br_str_printf(out, "brass_http_answers_total{status=\"%dxx\"} %llu\n",
-                      i, (unsigned long long)m->answers[i]);
-    br_str_puts(out, "# HELP brass_request_finished_total Requests by how they "
-                     "ended.\n# TYPE brass_request_finished_total counter\n");
-    for (int i = 0; i < BR_FINISH_COUNT; i++)
-        br_str_printf(out, "brass_request_finished_total{reason=\"%s\"} %llu\n",
-                      br_finish_name((br_finish)i),
-                      (unsigned long long)m->finished[i]);
+    static const struct {
+        const char *names[2], *type, *help;
+    } rows[] = {
+#define X(name, vllm, type, value, help) {{name, vllm}, type, help},
+#include "http/metric.def"
+#undef X
+    };
+    static const char *const rooms[] = {"brass_", "vllm:"};
+
+    for (size_t r = 0; r < BR_COUNT(rows); r++)
+        for (size_t k = 0; k < 2 && rows[r].names[k]; k++) {
+            put_head(out, rooms[k], rows[r].names[k], rows[r].type,
+                     rows[r].help);
+            for (size_t i = 0; i < n; i++) {
+                put_name(out, rooms[k], rows[r].names[k], models[i].name);
+                br_str_printf(out, "} %.17g\n", engine_value(&models[i].s, r));
+            }
+        }
+}
+
+static void
+put_finished(br_str *out, const br_metrics_model *models, size_t n)
+{
+    put_head(out, "brass_", "request_finished_total", "counter",
+             "Requests by how they ended.");
+    for (size_t i = 0; i < n; i++)
+        for (int f = 0; f < BR_FINISH_COUNT; f++) {
+            put_name(out, "brass_", "request_finished_total", models[i].name);
+            br_str_printf(out, ",reason=\"%s\"} %llu\n",
+                          br_finish_name((br_finish)f),
+                          (unsigned long long)models[i].m->finished[f]);
+        }
 }
 
 /* vLLM has three words for it. */
 static void
-put_success(const br_metrics *m, const char *label, br_str *out)
+put_success(br_str *out, const br_metrics_model *model)
 {
     static const char *const words[] = {"stop", "length", "abort"};
     uint64_t n[3] = {0};
@@ -182,40 +221,18 @@ put_success(const br_metrics *m, const char *label, br_str *out)
 
         while (k < 2 && strcmp(is, words[k]) != 0)
             k++;
-        n[k] += m->finished[i];
+        n[k] += model->m->finished[i];
     }
-    br_str_puts(out, "# HELP vllm:request_success_total Requests by how they "
-                     "ended.\n# TYPE vllm:request_success_total counter\n");
-    for (size_t k = 0; k < 3; k++)
-        br_str_printf(
-            out, "vllm:request_success_total{%s,finished_reason=\"%s\"} %llu\n",
-            label, words[k], (unsigned long long)n[k]);
+    for (size_t k = 0; k < 3; k++) {
+        put_name(out, "vllm:", "request_success_total", model->name);
+        br_str_printf(out, ",finished_reason=\"%s\"} %llu\n", words[k],
+                      (unsigned long long)n[k]);
+    }
 }
 
-/* A label's value may not hold these as they are. */
 static void
-put_label(br_str *out, const char *z)
+put_server(br_str *out, const br_metrics *m, uint32_t conns)
 {
-    for (; *z; z++) {
-        if (*z == '"' || *z == '\\')
-            br_str_putc(out, '\\');
-        if (*z == '\n')
-            br_str_puts(out, "\\n");
-        else
-            br_str_putc(out, *z);
-    }
-}
-
-void
-br_metrics_text(const br_metrics *m, const br_engine_stats *s,
-                const char *model, uint32_t conns, br_str *out)
-{
-    br_str label = {0}, braced = {0};
-
-    br_str_puts(&label, "model_name=\"");
-    put_label(&label, model);
-    br_str_puts(&label, "\"");
-    br_str_printf(&braced, "{%s}", br_str_z(&label));
     br_str_printf(out,
                   "# HELP brass_http_connections Open connections.\n"
                   "# TYPE brass_http_connections gauge\n"
@@ -227,15 +244,28 @@ br_metrics_text(const br_metrics *m, const br_engine_stats *s,
                   "brass_http_cpu_seconds_total{mode=\"system\"} %.6f\n",
                   conns, (double)m->user_ns * 1e-9,
                   (double)m->system_ns * 1e-9);
-    put_answers(m, out);
-    put_success(m, br_str_z(&label), out);
-    if (s)
-        put_engine(out, s, br_str_z(&braced));
+    put_head(out, "brass_", "http_answers_total", "counter",
+             "Answers by status.");
+    for (int i = 2; i < 6; i++)
+        br_str_printf(out, "brass_http_answers_total{status=\"%dxx\"} %llu\n",
+                      i, (unsigned long long)m->answers[i]);
+}
+
+void
+br_metrics_text(const br_metrics *m, const br_metrics_model *models, size_t n,
+                uint32_t conns, br_str *out)
+{
+    put_server(out, m, conns);
+    if (!n)
+        return;
+    put_finished(out, models, n);
+    put_head(out, "vllm:", "request_success_total", "counter",
+             "Requests by how they ended.");
+    for (size_t i = 0; i < n; i++)
+        put_success(out, &models[i]);
+    put_engines(out, models, n);
     for (int i = 0; i < BR_HIST_COUNT; i++) {
-        put_hist(out, "brass_", (br_hist_id)i, &m->hist[i], br_str_z(&label));
-        put_hist(out, "vllm:", (br_hist_id)i, &m->hist[i], br_str_z(&label));
+        put_hists(out, "brass_", (br_hist_id)i, models, n);
+        put_hists(out, "vllm:", (br_hist_id)i, models, n);
     }
-    out->oom |= label.oom || braced.oom;
-    br_str_fini(&label);
-    br_str_fini(&braced);
 }

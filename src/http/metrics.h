@@ -22,21 +22,30 @@ typedef enum br_hist_id {
 
 typedef struct br_metrics {
     uint64_t answers[6]; /* by hundreds of the status; 0: others */
-    uint64_t finished[BR_FINISH_COUNT];
     uint64_t too_slow;
-    br_hist hist[BR_HIST_COUNT];
     int64_t user_ns, system_ns; /* of the loop's thread */
 } br_metrics;
 
+typedef struct br_model_metrics { /* begin anew when the model comes again */
+    uint64_t finished[BR_FINISH_COUNT];
+    br_hist hist[BR_HIST_COUNT];
+} br_model_metrics;
+
+typedef struct br_metrics_model {
+    const char *name;
+    const br_model_metrics *m;
+    br_engine_stats s;
+} br_metrics_model;
+
 void br_metrics_answer(br_metrics *m, int status);
-void br_metrics_usage(br_metrics *m, const br_usage *u);
+void br_metrics_usage(br_model_metrics *m, const br_usage *u);
 /* What a request asks for; max_tokens negative: it does not say. */
-void br_metrics_asked(br_metrics *m, int64_t n, int64_t max_tokens);
+void br_metrics_asked(br_model_metrics *m, int64_t n, int64_t max_tokens);
 /* Where the q-th part lies, as if a bucket were filled evenly; 0: none. */
-double br_hist_quantile(const br_metrics *m, br_hist_id id, double q);
+double br_hist_quantile(const br_model_metrics *m, br_hist_id id, double q);
 bool br_hist_is_seconds(br_hist_id id);
-/* s NULL: no engine yet. */
-void br_metrics_text(const br_metrics *m, const br_engine_stats *s,
-                     const char *model, uint32_t conns, br_str *out);
+/* models: no two of one name. */
+void br_metrics_text(const br_metrics *m, const br_metrics_model *models,
+                     size_t n, uint32_t conns, br_str *out);
 
 #endif

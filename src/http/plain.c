@@ -43,20 +43,28 @@ br_on_undrain(br_http *h, br_http_conn *c)
 void
 br_on_metrics(br_http *h, br_http_conn *c)
 {
-    br_engine_stats s;
+    br_metrics_model *models;
     br_str out = {0};
     struct rusage r;
+    size_t n = 0;
 
     getrusage(RUSAGE_THREAD, &r);
     h->metrics.user_ns =
         (int64_t)r.ru_utime.tv_sec * 1000000000 + r.ru_utime.tv_usec * 1000;
     h->metrics.system_ns =
         (int64_t)r.ru_stime.tv_sec * 1000000000 + r.ru_stime.tv_usec * 1000;
-    if (h->model)
-        br_engine_stats_get(h->model->m.engine, &s);
-    br_metrics_text(&h->metrics, h->model ? &s : NULL,
-                    h->model ? h->model->m.name : "",
-                    br_http_loop_conns(h->loop), &out);
+    for (const br_served *m = h->served; m; m = m->next)
+        n++;
+    models = br_try_calloc(n + 1, sizeof *models);
+    n = 0;
+    for (const br_served *m = h->served; m && models; m = m->next, n++) {
+        models[n].name = m->m.name;
+        models[n].m = &m->metrics;
+        br_engine_stats_get(m->m.engine, &models[n].s);
+    }
+    br_metrics_text(&h->metrics, models, n, br_http_loop_conns(h->loop), &out);
+    out.oom |= !models;
+    br_free(models);
     if (out.oom)
         br_reply_error(h, c, 503, NULL, "out of memory");
     else
@@ -160,7 +168,7 @@ put_numbers(br_str *out, const br_engine_stats *s)
     };
 
     for (size_t i = 0; i < BR_COUNT(rows); i++)
-        br_str_printf(out, ",\"%s\":%.9g", rows[i].key, rows[i].value);
+        br_str_printf(out, ",\"%s\":%.15g", rows[i].key, rows[i].value);
 }
 
 void
@@ -171,6 +179,8 @@ br_on_state(br_http *h, br_http_conn *c)
 #include "http/hist.def"
 #undef X
     };
+    static const br_model_metrics none;
+    const br_model_metrics *done = h->model ? &h->model->metrics : &none;
     br_engine_stats s;
     br_str out = {0};
 
@@ -190,8 +200,8 @@ br_on_state(br_http *h, br_http_conn *c)
     for (br_hist_id i = 0; i < BR_HIST_COUNT; i++)
         if (br_hist_is_seconds(i))
             br_str_printf(&out, "%s\"%s\":[%.6g,%.6g]", i ? "," : "", names[i],
-                          br_hist_quantile(&h->metrics, i, 0.5) * 1e3,
-                          br_hist_quantile(&h->metrics, i, 0.99) * 1e3);
+                          br_hist_quantile(done, i, 0.5) * 1e3,
+                          br_hist_quantile(done, i, 0.99) * 1e3);
     br_str_puts(&out, "}}");
     br_reply_json(h, c, &out);
 }
@@ -201,12 +211,18 @@ br_on_state(br_http *h, br_http_conn *c)
 static void
 put_ledger(br_str *out, uint32_t tenant, const br_ledger *l)
 {
-    br_str_printf(out, "{\"id\":%u", tenant);
-#define L(column, how, kind) \
-    br_str_printf(out, ",\"" #column "\":%.9g", (double)l->column);
+    br_json_writer w;
+
+    br_json_w_begin(&w, out, 0);
+    w.compact = true;
+    br_json_w_obj(&w);
+    br_json_w_key_u64(&w, "id", tenant);
+#define PUT_I                br_json_w_key_u64
+#define PUT_F                br_json_w_key_f64
+#define L(column, how, kind) PUT_##kind(&w, #column, l->column);
 #include "run/tstore.def"
 #undef L
-    br_str_puts(out, "}");
+    br_json_w_obj_end(&w);
 }
 
 /* "/v1/tenants/me/usage" or with its own number; the admin may name any. That

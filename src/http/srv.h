@@ -33,6 +33,7 @@ typedef struct br_served {
     br_http_model m;
     br_vocab *vocab; /* NULL: there was no memory for it */
     uint32_t n_gens;
+    br_model_metrics metrics;
     _Atomic uint64_t used; /* when it was asked last, of all requests */
     _Atomic bool leaves;   /* no new requests; it goes when n_gens is 0 */
     struct br_served *next;

@@ -565,8 +565,9 @@ TEST(http_has_metrics_of_what_was_done)
     sk_open(&k, &(sk_config){0});
     (void)sk_ask(&k, "POST /v1/chat/completions", "", chat(7, false));
     a = sk_ask(&k, "GET /metrics", "", NULL);
-    ck_assert_ptr_nonnull(strstr(
-        a.body, "\nbrass_request_finished_total{reason=\"length\"} 1\n"));
+    ck_assert_ptr_nonnull(
+        strstr(a.body, "\nbrass_request_finished_total{model_name=\"fake\","
+                       "reason=\"length\"} 1\n"));
     ck_assert_ptr_nonnull(
         strstr(a.body, "\nvllm:generation_tokens_total{model_name=\"fake\"} "
                        "7\n"));
@@ -593,6 +594,33 @@ ask_model(const char *name, int n)
     return t_printf("{\"model\":\"%s\",\"prompt\":[300,301],\"temperature\":0,"
                     "\"max_tokens\":%d,\"ignore_eos\":true}",
                     name, n);
+}
+
+/* One head for each figure, below it a sample of each model. */
+static void
+check_metrics(const sk *k, int of_fake, int of_second)
+{
+    const char *text = sk_ask(k, "GET /metrics", "", NULL).body;
+    char *each =
+        t_printf("\n# TYPE brass_generation_tokens_total counter\n"
+                 "brass_generation_tokens_total{model_name=\"fake\"} %d\n"
+                 "brass_generation_tokens_total{model_name=\"second\"} %d\n# ",
+                 of_fake, of_second);
+
+    ck_assert_msg(strstr(text, each), "no %s in %s", each, text);
+    ck_assert_ptr_nonnull(
+        strstr(text, "\nvllm:request_success_total{model_name=\"second\","
+                     "finished_reason=\"length\"} 1\n"));
+    ck_assert_ptr_nonnull(
+        strstr(text, t_printf("\nbrass_request_generation_tokens_sum{"
+                              "model_name=\"second\"} %d\n",
+                              of_second)));
+    for (const char *at = text; (at = strstr(at, "# TYPE ")); at += 7) {
+        char *head = t_printf("%.*s ", (int)strcspn(at + 7, " "), at + 7);
+
+        ck_assert_msg(!strstr(at + 7, t_printf("# TYPE %s", head)),
+                      "%s has two heads", head);
+    }
 }
 
 TEST(http_models_come_and_leave_while_others_answer)
@@ -627,6 +655,8 @@ TEST(http_models_come_and_leave_while_others_answer)
     ck_assert_ptr_nonnull(strstr(b.body, "\"model\":\"second\""));
     ck_assert_str_ne(sk_between(a.body, "\"text\":\"", "\","),
                      sk_between(b.body, "\"text\":\"", "\","));
+    (void)sk_ask(&k, "POST /v1/completions", "", ask_model("fake", 5));
+    check_metrics(&k, 25, 20);
     fd = sk_connect(&k);
     say(fd, post(path, ask_model("second", 150)));
     for (br_engine_stats s = {0}; !s.n_running; br_sleep_ns(MS))
@@ -645,6 +675,8 @@ TEST(http_models_come_and_leave_while_others_answer)
     ek_close(&second);
     a = sk_ask(&k, "GET /v1/models", "", NULL);
     ck_assert_ptr_null(strstr(a.body, "second"));
+    a = sk_ask(&k, "GET /metrics", "", NULL);
+    ck_assert(strstr(a.body, "\"fake\"") && !strstr(a.body, "\"second\""));
     a = sk_ask(&k, "POST /v1/completions", "", ask_model("fake", 2));
     ck_assert_int_eq(a.status, 200);
     sk_close(&k);

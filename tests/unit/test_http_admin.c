@@ -88,6 +88,31 @@ TEST(tenants_are_made_changed_and_given_new_keys)
     close_admin(&s);
 }
 
+TEST(a_ledger_shows_every_token)
+{
+    br_ledger_delta d = {.tenant = 1,
+                         .is.tokens_prompted = UINT64_C(9007199254740991),
+                         .is.tokens_generated = 12345678901,
+                         .is.kv_page_seconds = 123456789012.25};
+    br_status st = {0};
+    br_tstore *store;
+    sk_answer a;
+    admin s;
+
+    open_admin(&s);
+    (void)sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"al\"}");
+    t_ok(br_tstore_open(&store, t_printf("%s/t.db", t_tmpdir()), &st), &st);
+    t_ok(br_tstore_add(store, &d, 1, &st), &st);
+    br_tstore_close(store);
+    a = sk_ask(&s.k, "GET /v1/tenants/1/usage", ADMIN, NULL);
+    ck_assert_msg(strstr(a.body, "{\"id\":1,"
+                                 "\"tokens_prompted\":9007199254740991,") &&
+                      strstr(a.body, "\"tokens_generated\":12345678901,") &&
+                      strstr(a.body, "\"kv_page_seconds\":123456789012.25,"),
+                  "%s", a.body);
+    close_admin(&s);
+}
+
 TEST(only_the_admin_may)
 {
     static const char *const paths[] = {"GET /v1/tenants",
