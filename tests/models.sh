@@ -35,7 +35,9 @@ ask() { # MODEL [TOKENS]: the status
         -d "{\"model\":\"$1\",\"prompt\":\"A fox\",\"max_tokens\":${2:-2},\"ignore_eos\":true}"
 }
 says() { [ "$(ask "$1")" = "$2" ]; }
-here() { [ "$(curl -s "$url/v1/models" | grep -o '"id":"[a-z]*"' | tr -cd 'abc')" = "$1" ]; }
+# Those that are loaded; all that are listed.
+here() { [ "$(curl -s "$url/v1/models" | tr '{' '\n' | grep '"loaded":true' | grep -o '"id":"[a-z]*"' | tr -cd 'abc')" = "$1" ]; }
+listed() { [ "$(curl -s "$url/v1/models" | grep -o '"id":"[a-z]*"' | tr -cd 'abc')" = "$1" ]; }
 
 # A line is changed: that model is swapped, the other answers all the while.
 swap() {
@@ -45,11 +47,12 @@ swap() {
     asks=$!
     printf '%s\n' "$dir/a.gguf" "$dir/c.gguf" >"$dir/list"
     kill -HUP "$server"
-    await here ac && says c 200 && says b 404 && wait $asks && ! grep no "$dir/a" && stop
+    await here ac && listed ac && says c 200 && says b 404 && wait $asks && ! grep no "$dir/a" && stop
 }
 # Room for two: the one asked longest ago leaves, but not before it has answered.
 budget() {
-    start "$dir/a.gguf" "$dir/b.gguf" "$dir/c.gguf" --memory "$1" && await here ab || return 1
+    start "$dir/a.gguf" "$dir/b.gguf" "$dir/c.gguf" --memory "$1" && await here ab && listed abc || return 1
+    curl -sf "$url/v1/models/c" | grep -q '"loaded":false' && sleep 0.3 && here ab || return 1
     says a 200 && says b 200 || return 1
     (ask a 150) >"$dir/long" &
     long=$!

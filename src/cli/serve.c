@@ -47,7 +47,7 @@ typedef struct server {
     br_http_config config;
     br_http *http;
     br_thread loader;
-    br_mutex lock; /* of which models there are: others read their names */
+    br_mutex lock; /* of which models are wanted: others read their names */
     served *models;
     uint64_t memory; /* of all together; 0: no matter */
     bool waits;      /* for one to go, so that there is room */
@@ -362,7 +362,7 @@ on_wanted(void *ctx, const char *name)
 
     br_mutex_lock(&s->lock);
     for (served *m = s->models; m && !known; m = m->next)
-        if (strcmp(m->name, name) == 0) {
+        if (m->wanted && strcmp(m->name, name) == 0) {
             /* partner: load_all */
             atomic_store_explicit(&m->asked, true, memory_order_release);
             known = true;
@@ -371,6 +371,18 @@ on_wanted(void *ctx, const char *name)
     if (known)
         br_event_signal(&s->wake);
     return known;
+}
+
+static void
+on_listed(void *ctx, void (*name)(void *to, const char *name), void *to)
+{
+    server *s = ctx;
+
+    br_mutex_lock(&s->lock);
+    for (const served *m = s->models; m; m = m->next)
+        if (m->wanted)
+            name(to, m->name);
+    br_mutex_unlock(&s->lock);
 }
 
 /* Those that are no longer wanted go, in the end. */
@@ -504,7 +516,9 @@ load_all(server *s, bool first)
                 return code;
             }
             br_log(BR_EV_http_failed, "%s", st.msg);
+            br_mutex_lock(&s->lock);
             m->wanted = false;
+            br_mutex_unlock(&s->lock);
         }
     return code;
 }
@@ -624,6 +638,7 @@ serve(server *s, br_status *st)
     BR_TRY(get_options(s, st));
     s->config.left = on_left;
     s->config.wanted = on_wanted;
+    s->config.listed = on_listed;
     s->config.done = on_done;
     s->config.ctx = s;
     allow_files();

@@ -38,6 +38,10 @@ typedef struct br_http_config {
     /* A model that is not there was asked for; in the loop's thread. True: it
      * comes. NULL: likewise. */
     bool (*wanted)(void *ctx, const char *name);
+    /* Names every model that may be asked for, there or not; in the loop's
+     * thread. NULL: those that are there. */
+    void (*listed)(void *ctx, void (*name)(void *to, const char *name),
+                   void *to);
     /* An answer has ended; in the loop's thread. NULL: likewise. */
     void (*done)(void *ctx, const struct br_logged *r);
     void *ctx;

@@ -81,27 +81,66 @@ put_model(const br_http *h, const br_http_model *m, br_str *out)
     br_str_printf(out,
                   ",\"object\":\"model\",\"created\":%lld,\"owned_by\":"
                   "\"brass\",\"max_model_len\":%u,\"tier\":\"%s\","
-                  "\"vocab\":%d,\"chat\":%s,\"embedding\":%u}",
+                  "\"vocab\":%d,\"chat\":%s,\"embedding\":%u,\"loaded\":true}",
                   (long long)h->created, m->n_ctx, m->tier,
                   br_tok_count(m->tok), m->chat ? "true" : "false",
                   br_engine_n_embd(m->engine));
+}
+
+static bool
+is_here(const br_http *h, const char *name)
+{
+    for (const br_served *m = h->served; m; m = m->next)
+        if (!atomic_load_explicit(&m->leaves, memory_order_relaxed) &&
+            strcmp(m->m.name, name) == 0)
+            return true;
+    return false;
+}
+
+typedef struct listing {
+    const br_http *h;
+    const char *only; /* NULL: all */
+    br_str *out;
+    size_t n;
+} listing;
+
+/* One that would be loaded if it were asked for. */
+static void
+put_absent(void *to, const char *name)
+{
+    listing *l = to;
+
+    if (is_here(l->h, name) || (l->only && strcmp(l->only, name) != 0))
+        return;
+    br_str_puts(l->out, l->n++ ? ",{\"id\":" : "{\"id\":");
+    br_put_jsonz(l->out, name);
+    br_str_printf(l->out,
+                  ",\"object\":\"model\",\"created\":%lld,\"owned_by\":"
+                  "\"brass\",\"loaded\":false}",
+                  (long long)l->h->created);
 }
 
 void
 br_on_models(br_http *h, br_http_conn *c)
 {
     br_str out = {0};
+    listing l = {.h = h, .out = &out};
 
     br_str_puts(&out, "{\"object\":\"list\",\"data\":[");
     for (const br_served *m = h->served; m; m = m->next) {
-        if (m != h->served)
+        if (atomic_load_explicit(&m->leaves, memory_order_relaxed))
+            continue;
+        if (l.n++)
             br_str_putc(&out, ',');
         put_model(h, &m->m, &out);
     }
+    if (h->config.listed)
+        h->config.listed(h->config.ctx, put_absent, &l);
     br_str_puts(&out, "]}");
     br_reply_json(h, c, &out);
 }
 
+/* Looking at one does not load it. */
 void
 br_on_model(br_http *h, br_http_conn *c)
 {
@@ -109,14 +148,18 @@ br_on_model(br_http *h, br_http_conn *c)
     br_status st = {0};
     br_str out = {0};
     char name[256];
+    listing l = {.h = h, .only = name, .out = &out};
 
     snprintf(name, sizeof name, "%.*s", (int)(c->in.path.n - at),
              c->in.path.p + at);
-    if (br_choose_model(h, name, &st) != BR_OK) {
+    if (h->config.listed)
+        h->config.listed(h->config.ctx, put_absent, &l);
+    if (!l.n && br_choose_model(h, name, &st) != BR_OK) {
         br_reply_status(h, c, &st, "model");
         return;
     }
-    put_model(h, &h->model->m, &out);
+    if (!l.n)
+        put_model(h, &h->model->m, &out);
     br_reply_json(h, c, &out);
 }
 

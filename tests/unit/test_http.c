@@ -596,6 +596,45 @@ ask_model(const char *name, int n)
                     name, n);
 }
 
+static void
+on_listed(void *ctx, void (*name)(void *to, const char *name), void *to)
+{
+    (void)ctx;
+    name(to, "fake");
+    name(to, "a \"third\"");
+    name(to, "fourth");
+}
+
+TEST(http_models_that_are_not_loaded_are_listed)
+{
+    static const char absent[] = "\",\"object\":\"model\",\"created\":";
+    br_http_config c = br_http_config_default();
+    sk_answer a;
+    sk k;
+
+    c.port = 0;
+    c.listed = on_listed;
+    sk_open(&k, &(sk_config){.http = c});
+    a = sk_ask(&k, "GET /v1/models", "", NULL);
+    ck_assert_msg(
+        strstr(a.body, "\"data\":[{\"id\":\"fake\",") &&
+            strstr(a.body, ",\"loaded\":true},{\"id\":\"a \\\"third\\\"") &&
+            strstr(a.body, ",\"loaded\":false},{\"id\":\"fourth\",") &&
+            strstr(a.body, ",\"owned_by\":\"brass\",\"loaded\":false}]}"),
+        "%s", a.body);
+    a = sk_ask(&k, "GET /v1/models/fourth", "", NULL);
+    ck_assert_int_eq(a.status, 200);
+    ck_assert_msg(strncmp(a.body, "{\"id\":\"fourth", 13) == 0 &&
+                      strstr(a.body, absent) &&
+                      strstr(a.body, "\"loaded\":false}"),
+                  "%s", a.body);
+    a = sk_ask(&k, "GET /v1/models/fake", "", NULL);
+    ck_assert(a.status == 200 && strstr(a.body, "\"loaded\":true}"));
+    a = sk_ask(&k, "GET /v1/models/fifth", "", NULL);
+    ck_assert_int_eq(a.status, 404);
+    sk_close(&k);
+}
+
 /* One head for each figure, below it a sample of each model. */
 static void
 check_metrics(const sk *k, int of_fake, int of_second)
