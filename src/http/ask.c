@@ -394,12 +394,11 @@ check_whole(br_ask *a, br_status *st)
     if (a->tools.n && !a->tool_choice_said)
         a->tool_choice = BR_TOOL_AUTO;
     if (a->tools.n && a->tool_choice != BR_TOOL_NONE &&
-        (a->grammar.n || a->ignore_eog || a->sample.logprobs)) {
+        (a->grammar.n || a->ignore_eog)) {
         a->param = "tools";
         return br_fail(st, BR_E_USAGE, "tools: not together with %s",
-                       a->grammar.n    ? "another form of the answer"
-                       : a->ignore_eog ? "ignore_eos"
-                                       : "logprobs");
+                       a->grammar.n ? "another form of the answer"
+                                    : "ignore_eos");
     }
     if (a->include_usage && !a->stream) {
         a->param = "stream_options";

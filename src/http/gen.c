@@ -296,10 +296,10 @@ keep_logprobs(br_choice *c, const br_output *o)
 {
     br_gen *g = c->gen;
 
-    /* those of the answer: it begins behind a thought */
-    for (uint32_t i = 0;
-         !br_think_now(&c->think) && i < g->lp_row && i < o->head.n_logprobs;
-         i++)
+    /* those of the answer: it begins behind a thought and has no calls */
+    if (br_think_now(&c->think) || c->calls.n)
+        return;
+    for (uint32_t i = 0; i < g->lp_row && i < o->head.n_logprobs; i++)
         g->failed |= !br_vec_push(&c->lp, o->logprobs[i]);
 }
 
@@ -348,8 +348,11 @@ on_tool_event(void *ctx, br_tool_event e, br_text piece)
 
     if (e == BR_TOOL_TEXT) {
         put_text(c, piece);
+        c->lp_text = c->lp.n; /* none where the text took them along */
         return;
     }
+    if (e == BR_TOOL_BEGIN)
+        c->lp.n = c->lp_text;
     if (e == BR_TOOL_BEGIN && !br_vec_push(&c->calls, ((br_tool_call){0})))
         g->h->scratch.oom = true;
     if (!c->calls.n)
@@ -389,6 +392,8 @@ on_text(br_choice *c, br_text t, bool last)
         (last && c->tools.s &&
          !br_tool_read(&c->tools, (br_text){"", 0}, true, on_tool_event, c)))
         g->h->scratch.oom = true;
+    if (last && c->tools.s) /* the rest is of a call that was not finished */
+        c->lp.n = c->lp_text;
 }
 
 /* The next text of many, when one has its embedding. */

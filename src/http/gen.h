@@ -34,6 +34,7 @@ typedef struct br_choice {
     br_str text;           /* all of it; in a stream only where text is kept */
     BR_VEC(br_logprob) lp; /* rows of gen->lp_row, not yet written (or kept) */
     size_t lp_sent;        /* of those that are kept */
+    size_t lp_text;        /* with tools: those of lp that no call is made of */
     size_t text_offset;    /* completions: bytes before the first of lp */
     br_usage usage;        /* once ended */
     br_code code;          /* of a failure */

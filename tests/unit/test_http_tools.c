@@ -634,6 +634,58 @@ TEST(tools_that_are_not_called)
     sk_close(&k);
 }
 
+/* The tokens of the list, put together. */
+static char *
+logged_text(const char *body)
+{
+    char *out = t_printf("%s", "");
+
+    for (const char *at = body; (at = strstr(at, "\"token\":\"")); at++)
+        out = t_printf("%s%s", out, sk_between(at, "\"token\":\"", "\",\"log"));
+    return out;
+}
+
+/* No token twice in 8: "name" and those that open a call, in that order; then the
+ * grammar alone says what comes. */
+#define NAME_THEN_CALL                                                   \
+    ",\"repetition_penalty\":100,\"repeat_last_n\":8,\"logprobs\":true," \
+    "\"logit_bias\":{"                                                   \
+    "\"1874\":100,\"33\":90,\"89\":80,\"377\":70,\"81\":60,\"68\":50,"   \
+    "\"72\":40,\"657\":30,\"35\":20},\"max_tokens\":%d%s"
+
+TEST(logprobs_are_those_of_the_text_beside_calls)
+{
+    sk k;
+    sk_answer a;
+    char *text;
+
+    sk_open(&k, &(sk_config){.template = TEMPLATE});
+    a = chat(&k, ",\"logprobs\":true,\"max_tokens\":4");
+    text = sk_between(a.body, "\"content\":\"", "\",\"ref");
+    ck_assert_msg(a.status == 200 && text && *text, "%s", a.body);
+    ck_assert_str_eq(logged_text(a.body), text);
+    a = chat(&k, ",\"logprobs\":true,\"tool_choice\":\"required\"");
+    ck_assert_msg(strstr(a.body, "\"logprobs\":{\"content\":[],"), "%s",
+                  a.body);
+    /* the sign of a call, a call that is begun, and one that has its name */
+    for (int i = 0; i < 6; i++) {
+        static const int most[] = {5, 12, 40};
+        static const char *const texts[] = {"name<tool", "name", "name"};
+
+        a = chat(&k, t_printf(NAME_THEN_CALL, most[i / 2],
+                              i % 2 ? ",\"stream\":true" : ""));
+        ck_assert_int_eq(a.status, 200);
+        ck_assert_msg(strcmp(logged_text(a.body), texts[i / 2]) == 0,
+                      "%d: '%s' of %s", i, logged_text(a.body), a.body);
+        ck_assert_int_eq(strstr(a.body, "\"tool_calls\":[") != NULL,
+                         i / 2 == 2);
+        if (i % 2 == 0)
+            ck_assert_str_eq(sk_between(a.body, "\"content\":\"", "\""),
+                             texts[i / 2]);
+    }
+    sk_close(&k);
+}
+
 TEST(tools_that_are_refused)
 {
     static const struct {
