@@ -87,6 +87,8 @@ typedef struct jj_loop {
     const jj_list *items;
     size_t i;
     int depth;
+    const struct jj_node *node; /* the for, and where it stands: loop(x) */
+    struct jj_scope *scope;
     jj_val last_changed;
     bool has_changed;
 } jj_loop;
@@ -124,6 +126,7 @@ typedef enum jj_kind {
     JN_FOR,
     JN_SET,
     JN_SET_BLOCK,
+    JN_WITH,
     JN_MACRO,
     JN_CALL_BLOCK,
     JN_FILTER_BLOCK,
@@ -151,12 +154,16 @@ typedef enum jj_op {
     JO_NOT_IN,
 } jj_op;
 
+enum { JM_VARARGS = 1, JM_KWARGS = 2 }; /* what else a macro takes */
+
 /* kid[]: operands in source order. Where a node needs named places:
  *   IF    cond, body, else body (or NULL)
- *   FOR   target, iterable, filter or NULL, body, else body or NULL
+ *   FOR   target, iterable, filter or NULL, body, else body or NULL;
+ *         op: is it recursive?
  *   SET   target, value; SET_BLOCK target, body, filter chain or NULL
  *   MACRO names in kid[0..n_pos) with default values (or NULL) at
- *         kid[n_pos..2 n_pos), body last
+ *         kid[n_pos..2 n_pos), body last; op: JM_* that the body names
+ *   WITH  target, value, target, value .., body last
  *   CALL  function, then n_pos positional, then keyword values; key[] names
  *   FILTER, TEST base first, then like CALL; row: of the table
  *   COND  value, condition, else value or NULL

@@ -16,6 +16,8 @@
 
 static br_code eval(jj_run *r, jj_scope *sc, const jj_node *n, jj_val *out);
 static br_code exec(jj_run *r, jj_scope *sc, const jj_node *n, br_str *out);
+static br_code run_loop(jj_run *r, jj_scope *sc, const jj_node *n,
+                        const jj_val *over, int depth, br_str *out);
 
 br_code
 jj_err(jj_run *r, const char *fmt, ...)
@@ -137,6 +139,13 @@ assign(jj_run *r, jj_scope *sc, const jj_node *to, jj_val v)
 
 /* ---- calls -------------------------------------------------------------- */
 
+static br_code
+done(jj_run *r, br_str *s, jj_val *out)
+{
+    return s->oom ? jj_oom(r)
+                  : jj_str_copy(r, (br_text){br_str_z(s), s->n}, out);
+}
+
 /* The text that a body writes, as a value. */
 static br_code
 capture(jj_run *r, jj_scope *sc, const jj_node *body, jj_val *out)
@@ -144,10 +153,8 @@ capture(jj_run *r, jj_scope *sc, const jj_node *body, jj_val *out)
     br_str s = {0};
     br_code rc = exec(r, sc, body, &s);
 
-    if (rc == BR_OK && s.oom)
-        rc = jj_oom(r);
     if (rc == BR_OK)
-        rc = jj_str_copy(r, (br_text){br_str_z(&s), s.n}, out);
+        rc = done(r, &s, out);
     br_str_fini(&s);
     return rc;
 }
@@ -155,11 +162,31 @@ capture(jj_run *r, jj_scope *sc, const jj_node *body, jj_val *out)
 static br_code
 bind(jj_run *r, jj_scope *sc, const jj_node *m, const jj_args *a)
 {
-    size_t used = 0;
+    bool more = (m->op & JM_VARARGS) != 0, any = (m->op & JM_KWARGS) != 0;
+    jj_val varargs, kwargs;
 
-    if (a->n_pos > m->n_pos)
+    if (a->n_pos > m->n_pos && !more)
         return jj_err(r, "macro '%.*s' takes %u arguments, got %zu",
                       (int)m->text.n, m->text.p, m->n_pos, a->n_pos);
+    BR_TRY(jj_list_new(r, JV_TUPLE, &varargs));
+    BR_TRY(jj_dict_new(r, JV_DICT, &kwargs));
+    for (size_t k = 0; k < a->n_kw; k++) {
+        size_t i = BR_MIN(a->n_pos, m->n_pos);
+        while (i < m->n_pos && !br_text_eq(a->key[k], m->kid[i]->text))
+            i++;
+        if (i == m->n_pos && !any)
+            return jj_err(r, "macro '%.*s' has no parameter '%.*s' left",
+                          (int)m->text.n, m->text.p, (int)a->key[k].n,
+                          a->key[k].p);
+        if (i == m->n_pos)
+            BR_TRY(jj_dict_set(r, kwargs.dict, jj_str(a->key[k]), a->kw[k]));
+    }
+    for (size_t i = m->n_pos; i < a->n_pos; i++)
+        BR_TRY(jj_push(r, varargs.list, a->pos[i]));
+    if (more)
+        BR_TRY(define(r, sc, BR_TEXT("varargs"), varargs));
+    if (any)
+        BR_TRY(define(r, sc, BR_TEXT("kwargs"), kwargs));
     for (size_t i = 0; i < m->n_pos; i++) {
         br_text name = m->kid[i]->text;
         const jj_node *def = m->kid[m->n_pos + i];
@@ -167,19 +194,26 @@ bind(jj_run *r, jj_scope *sc, const jj_node *m, const jj_args *a)
         bool given = i < a->n_pos;
         if (given)
             v = a->pos[i];
-        for (size_t k = 0; k < a->n_kw; k++)
+        for (size_t k = 0; !given && k < a->n_kw; k++)
             if (br_text_eq(a->key[k], name)) {
                 v = a->kw[k];
                 given = true;
-                used++;
             }
         if (!given && def)
             BR_TRY(eval(r, sc, def, &v));
         BR_TRY(define(r, sc, name, v));
     }
-    if (used < a->n_kw && !find(sc, BR_TEXT("kwargs")))
-        return jj_err(r, "macro '%.*s' has no such parameter", (int)m->text.n,
-                      m->text.p);
+    return BR_OK;
+}
+
+static br_code
+call_deeper(jj_run *r)
+{
+    if (++r->calls > BR_JINJA_MAX_CALLS)
+        return br_fail(r->st, BR_E_LIMIT,
+                       "line %u: macros call each other, or loops themselves, "
+                       "more than %d deep",
+                       r->line, BR_JINJA_MAX_CALLS);
     return BR_OK;
 }
 
@@ -192,14 +226,33 @@ call_macro(jj_run *r, const jj_macro *m, const jj_args *a, jj_val *out)
 
     if (!sc)
         return jj_oom(r);
-    if (++r->calls > BR_JINJA_MAX_CALLS)
-        return br_fail(r->st, BR_E_LIMIT,
-                       "line %u: macros call each other more than %d deep",
-                       r->line, BR_JINJA_MAX_CALLS);
+    BR_TRY(call_deeper(r));
     rc = bind(r, sc, m->node, a);
     if (rc == BR_OK)
         rc = capture(r, sc, m->node->kid[m->node->n_kid - 1], out);
     r->breaking = r->continuing = false;
+    r->calls--;
+    r->line = line;
+    return rc;
+}
+
+/* loop(x): the whole for again, one deeper, over x. Gives its text. */
+static br_code
+call_loop(jj_run *r, const jj_loop *l, const jj_args *a, jj_val *out)
+{
+    uint32_t line = r->line;
+    br_str s = {0};
+    br_code rc;
+
+    if (!l->node->op)
+        return jj_err(r, "only the loop of a 'recursive' for can be called");
+    if (a->n_pos != 1 || a->n_kw)
+        return jj_err(r, "'loop' takes what to loop over");
+    BR_TRY(call_deeper(r));
+    rc = run_loop(r, l->scope, l->node, &a->pos[0], l->depth + 1, &s);
+    if (rc == BR_OK)
+        rc = done(r, &s, out);
+    br_str_fini(&s);
     r->calls--;
     r->line = line;
     return rc;
@@ -210,6 +263,7 @@ jj_call(jj_run *r, const jj_val *fn, const jj_args *a, jj_val *out)
 {
     switch ((jj_type)fn->type) {
     case JV_MACRO: return call_macro(r, fn->macro, a, out);
+    case JV_LOOP: return call_loop(r, fn->loop, a, out);
     case JV_FN: return jj_global_call(r, (int)fn->i, a, out);
     case JV_METHOD:
         return jj_method_call(r, fn->method->row, &fn->method->self, a, out);
@@ -476,15 +530,15 @@ eval(jj_run *r, jj_scope *sc, const jj_node *n, jj_val *out)
 
 /* What a for runs over, less what its filter drops. */
 static br_code
-loop_items(jj_run *r, jj_scope *sc, const jj_node *n, jj_list **out)
+loop_items(jj_run *r, jj_scope *sc, const jj_node *n, const jj_val *over,
+           jj_list **out)
 {
-    jj_val v, keep, kept;
+    jj_val keep, kept;
     jj_scope *inner;
     jj_list *all;
 
-    BR_TRY(eval(r, sc, n->kid[1], &v));
     r->line = n->line;
-    BR_TRY(jj_iterate(r, &v, &all));
+    BR_TRY(jj_iterate(r, over, &all));
     *out = all;
     BR_TRY(jj_list_new(r, JV_LIST, &kept));
     for (size_t i = 0; i < all->n; i++) {
@@ -503,17 +557,16 @@ loop_items(jj_run *r, jj_scope *sc, const jj_node *n, jj_list **out)
 }
 
 static br_code
-exec_for(jj_run *r, jj_scope *sc, const jj_node *n, br_str *out)
+run_loop(jj_run *r, jj_scope *sc, const jj_node *n, const jj_val *over,
+         int depth, br_str *out)
 {
     jj_loop *loop = br_arena_new(&r->arena, jj_loop, 1);
-    const jj_val *outer = find(sc, BR_TEXT("loop"));
     jj_list *items;
 
     if (!loop)
         return jj_oom(r);
-    BR_TRY(loop_items(r, sc, n, &items));
-    loop->items = items;
-    loop->depth = outer && outer->type == JV_LOOP ? outer->loop->depth + 1 : 1;
+    BR_TRY(loop_items(r, sc, n, over, &items));
+    *loop = (jj_loop){.items = items, .depth = depth, .node = n, .scope = sc};
     if (items->n == 0 && n->kid[4])
         return exec(r, sc, n->kid[4], out);
     for (loop->i = 0; loop->i < items->n; loop->i++) {
@@ -530,6 +583,23 @@ exec_for(jj_run *r, jj_scope *sc, const jj_node *n, br_str *out)
     }
     r->breaking = false;
     return BR_OK;
+}
+
+/* Values are those of the scope around: with a = 1, b = a sees the outer a. */
+static br_code
+exec_with(jj_run *r, jj_scope *sc, const jj_node *n, br_str *out)
+{
+    jj_scope *inner = child_scope(r, sc);
+    uint32_t i = 0;
+    jj_val v;
+
+    if (!inner)
+        return jj_oom(r);
+    for (; i + 1 < n->n_kid; i += 2) {
+        BR_TRY(eval(r, sc, n->kid[i + 1], &v));
+        BR_TRY(assign(r, inner, n->kid[i], v));
+    }
+    return exec(r, inner, n->kid[i], out);
 }
 
 /* The filters of {% filter %} and {% set x | f %}: innermost first. */
@@ -618,7 +688,10 @@ exec_deep(jj_run *r, jj_scope *sc, const jj_node *n, br_str *out)
         if (jj_truth(&v))
             return exec(r, sc, n->kid[1], out);
         return n->kid[2] ? exec(r, sc, n->kid[2], out) : BR_OK;
-    case JN_FOR: return exec_for(r, sc, n, out);
+    case JN_FOR:
+        BR_TRY(eval(r, sc, n->kid[1], &v));
+        return run_loop(r, sc, n, &v, 1, out);
+    case JN_WITH: return exec_with(r, sc, n, out);
     case JN_SET:
         BR_TRY(eval(r, sc, n->kid[1], &v));
         return assign(r, sc, n->kid[0], v);

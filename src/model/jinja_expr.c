@@ -276,6 +276,10 @@ primary(jj_parser *p, jj_node **out)
                 return jp_constant(p, out,
                                    words[i].v == 2 ? jj_none()
                                                    : jj_bool(words[i].v == 1));
+        if (jp_is_name(p, "varargs"))
+            p->rest |= JM_VARARGS;
+        if (jp_is_name(p, "kwargs"))
+            p->rest |= JM_KWARGS;
         BR_TRY(jp_node(p, out, JN_NAME));
         return jp_need_name(p, &(*out)->text);
     default: break;

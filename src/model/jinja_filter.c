@@ -92,15 +92,18 @@ LIB_FN(int)
 LIB_FN(float)
 {
     const jj_val *def = jj_arg(a, 0, "default");
+    jj_val s;
     double f;
 
-    (void)r;
     *out = def ? *def : jj_float(0);
     if (b->type == JV_INT || b->type == JV_BOOL)
         *out = jj_float(b->type == JV_INT ? (double)b->i : b->b);
     else if (b->type == JV_FLOAT)
         *out = *b;
-    else if (b->type == JV_STR && br_json_to_f64(jj_text(b), &f))
+    if (b->type != JV_STR)
+        return BR_OK;
+    BR_TRY(jj_f_trim(r, b, &(jj_args){0}, &s));
+    if (br_json_to_f64(jj_text(&s), &f))
         *out = jj_float(f);
     return BR_OK;
 }
@@ -358,6 +361,67 @@ LIB_FN(reverse)
     rc = s.oom ? jj_oom(r) : jj_str_copy(r, (br_text){br_str_z(&s), s.n}, out);
     br_str_fini(&s);
     return rc;
+}
+
+/* How many per row or column, and what fills the last (NULL: nothing). */
+static br_code
+grid(jj_run *r, const jj_args *a, const char *name, size_t *n,
+     const jj_val **fill)
+{
+    int64_t i = jj_arg_int(a, 0, name, 0);
+
+    if (i < 1 || i > BR_JINJA_MAX_RANGE)
+        return jj_err(r, "argument '%s' must be 1 to %d", name,
+                      BR_JINJA_MAX_RANGE);
+    *n = (size_t)i;
+    *fill = jj_arg(a, 1, "fill_with");
+    if (*fill && (*fill)->type == JV_NONE)
+        *fill = NULL;
+    return BR_OK;
+}
+
+/* Lists of n elements each, the last one of what is left. */
+LIB_FN(batch)
+{
+    const jj_val *fill;
+    jj_val row = {0};
+    jj_list *l;
+    size_t n;
+
+    BR_TRY(grid(r, a, "linecount", &n, &fill));
+    BR_TRY(jj_iterate(r, b, &l));
+    BR_TRY(jj_list_new(r, JV_LIST, out));
+    for (size_t i = 0; i < l->n || (fill && i % n); i++) {
+        if (i % n == 0) {
+            BR_TRY(jj_list_new(r, JV_LIST, &row));
+            BR_TRY(jj_push(r, out->list, row));
+        }
+        BR_TRY(jj_push(r, row.list, i < l->n ? l->at[i] : *fill));
+    }
+    return BR_OK;
+}
+
+/* n lists of nearly one length, longer ones first; fill evens them out. */
+LIB_FN(slice)
+{
+    const jj_val *fill;
+    size_t n, at = 0;
+    jj_list *l;
+
+    BR_TRY(grid(r, a, "slices", &n, &fill));
+    BR_TRY(jj_iterate(r, b, &l));
+    BR_TRY(jj_list_new(r, JV_LIST, out));
+    for (size_t i = 0; i < n; i++) {
+        size_t end = at + l->n / n + (i < l->n % n);
+        jj_val row;
+        BR_TRY(jj_list_new(r, JV_LIST, &row));
+        while (at < end)
+            BR_TRY(jj_push(r, row.list, l->at[at++]));
+        if (fill && i >= l->n % n)
+            BR_TRY(jj_push(r, row.list, *fill));
+        BR_TRY(jj_push(r, out->list, row));
+    }
+    return BR_OK;
 }
 
 /* x.a.b for attribute="a.b"; numbers index. NULL attribute: x itself. */

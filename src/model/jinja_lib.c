@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/jinja_lib.h"
+#include "model/unicode.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -87,8 +88,8 @@ order(jj_run *r, const jj_val *b, const jj_args *a, int *c)
     }
 
 SIMPLE(boolean, b->type == JV_BOOL)
-SIMPLE(callable,
-       b->type == JV_MACRO || b->type == JV_FN || b->type == JV_METHOD)
+SIMPLE(callable, b->type == JV_MACRO || b->type == JV_FN ||
+                     b->type == JV_METHOD || b->type == JV_LOOP)
 SIMPLE(defined, b->type != JV_UNDEF)
 SIMPLE(undefined, b->type == JV_UNDEF)
 SIMPLE(no, b->type == JV_BOOL && !b->b)
@@ -133,31 +134,34 @@ TEST_FN(divisibleby)
     return BR_OK;
 }
 
+/* Is there a letter of this case, and none of another? */
 static bool
-case_is(const jj_val *b, char from, char to)
+case_is(const jj_val *b, br_uclass want)
 {
-    bool letter = false;
+    const uint8_t *p = (const uint8_t *)b->s, *end;
+    bool any = false;
+    uint32_t c;
 
     if (b->type != JV_STR)
         return false;
-    for (size_t i = 0; i < b->n; i++) {
-        char c = b->s[i];
-        bool low = c >= 'a' && c <= 'z', up = c >= 'A' && c <= 'Z';
-        letter |= low || up;
-        if (c >= from && c <= to)
+    for (end = p + b->n; p < end;) {
+        p += br_utf8_next(p, end, &c);
+        int k = br_unicode_class(c) & 0x0F;
+        if (k != (int)want && k >= BR_UC_LU && k <= BR_UC_LT)
             return false;
+        any |= k == (int)want;
     }
-    return letter;
+    return any;
 }
 
-SIMPLE(lower, case_is(b, 'A', 'Z'))
-SIMPLE(upper, case_is(b, 'a', 'z'))
+SIMPLE(lower, case_is(b, BR_UC_LL))
+SIMPLE(upper, case_is(b, BR_UC_LU))
 
 LIB_FN(islower)
 {
     (void)r;
     (void)a;
-    *out = jj_bool(case_is(b, 'A', 'Z'));
+    *out = jj_bool(case_is(b, BR_UC_LL));
     return BR_OK;
 }
 
@@ -165,7 +169,7 @@ LIB_FN(isupper)
 {
     (void)r;
     (void)a;
-    *out = jj_bool(case_is(b, 'a', 'z'));
+    *out = jj_bool(case_is(b, BR_UC_LU));
     return BR_OK;
 }
 
@@ -270,6 +274,17 @@ LIB_FN(dict_pop)
     return BR_OK;
 }
 
+LIB_FN(setdefault)
+{
+    const jj_val *k = jj_arg(a, 0, "key"), *def = jj_arg(a, 1, "default"), *v;
+
+    if (!k)
+        return jj_err(r, "'setdefault' needs a key");
+    v = jj_dict_get(r, b->dict, k);
+    *out = v ? *v : def ? *def : jj_none();
+    return v ? BR_OK : jj_dict_set(r, b->dict, *k, *out);
+}
+
 LIB_FN(append)
 {
     if (!a->n_pos)
@@ -318,6 +333,15 @@ LIB_FN(list_pop)
             (size_t)(n - i - 1) * sizeof *b->list->at);
     b->list->n--;
     return BR_OK;
+}
+
+LIB_FN(list_remove)
+{
+    jj_val at, none;
+
+    BR_TRY(jj_f_list_index(r, b, a, &at));
+    *out = jj_none();
+    return jj_f_list_pop(r, b, &(jj_args){.pos = &at, .n_pos = 1}, &none);
 }
 
 LIB_FN(list_index)
@@ -397,11 +421,22 @@ g_raise_exception(jj_run *r, const jj_args *a, jj_val *out)
 static br_code
 dict_of(jj_run *r, const jj_args *a, uint8_t type, jj_val *out)
 {
+    jj_list *l, *pair;
+    jj_val pairs;
+
     BR_TRY(jj_dict_new(r, type, out));
-    if (a->n_pos && a->pos[0].type == JV_DICT)
-        for (size_t i = 0; i < a->pos[0].dict->n; i++)
-            BR_TRY(jj_dict_set(r, out->dict, a->pos[0].dict->key[i],
-                               a->pos[0].dict->val[i]));
+    if (a->n_pos) { /* a dict, or pairs */
+        pairs = a->pos[0];
+        if (pairs.type == JV_DICT)
+            BR_TRY(jj_f_items(r, &a->pos[0], a, &pairs));
+        BR_TRY(jj_iterate(r, &pairs, &l));
+        for (size_t i = 0; i < l->n; i++) {
+            BR_TRY(jj_iterate(r, &l->at[i], &pair));
+            if (pair->n != 2)
+                return jj_err(r, "'dict' needs pairs");
+            BR_TRY(jj_dict_set(r, out->dict, pair->at[0], pair->at[1]));
+        }
+    }
     for (size_t i = 0; i < a->n_kw; i++)
         BR_TRY(jj_dict_set(r, out->dict, jj_str(a->key[i]), a->kw[i]));
     return BR_OK;
@@ -544,11 +579,12 @@ jj_global_find(br_text name)
 int
 jj_method_find(const jj_val *self, br_text name)
 {
-    char kind = self->type == JV_STR    ? 's'
-                : self->type == JV_DICT ? 'd'
-                : self->type == JV_LIST ? 'l'
-                : self->type == JV_LOOP ? 'o'
-                                        : 0;
+    char kind = self->type == JV_STR     ? 's'
+                : self->type == JV_DICT  ? 'd'
+                : self->type == JV_LIST  ? 'l'
+                : self->type == JV_TUPLE ? 't'
+                : self->type == JV_LOOP  ? 'o'
+                                         : 0;
 
     for (size_t i = 0; kind && i < BR_COUNT(methods); i++)
         if (methods[i].kind[0] == kind && br_text_is(name, methods[i].name))

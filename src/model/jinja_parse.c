@@ -94,6 +94,7 @@ for_tag(jj_parser *p, jj_node **out)
     static const char *const ends[] = {"else", "endfor", NULL};
     static const char *const last[] = {"endfor", NULL};
     jj_node *part[5] = {NULL, NULL, NULL, NULL, NULL};
+    bool recursive;
 
     BR_TRY(target(p, &part[0]));
     if (!jp_take_name(p, "in"))
@@ -101,8 +102,7 @@ for_tag(jj_parser *p, jj_node **out)
     BR_TRY(jp_logic(p, &part[1], "or")); /* "if" here is the loop's filter */
     if (jp_take_name(p, "if"))
         BR_TRY(jp_expr(p, &part[2]));
-    if (jp_is_name(p, "recursive"))
-        return jp_fail(p, "recursive loops are not supported");
+    recursive = jp_take_name(p, "recursive");
     BR_TRY(close_tag(p));
     BR_TRY(body(p, &part[3], ends));
     if (jp_take_name(p, "else")) {
@@ -110,7 +110,9 @@ for_tag(jj_parser *p, jj_node **out)
         BR_TRY(body(p, &part[4], last));
     }
     BR_TRY(end_word(p, "endfor"));
-    return jp_make(p, out, JN_FOR, 5, part);
+    BR_TRY(jp_make(p, out, JN_FOR, 5, part));
+    (*out)->op = recursive;
+    return BR_OK;
 }
 
 /* {% set a = e %}, {% set a, b = e %}, {% set ns.a = e %}, {% set a %}..  */
@@ -168,6 +170,7 @@ macro_body(jj_parser *p, jj_node *n, const char *end)
 {
     const char *const ends[] = {end, NULL};
     jj_nodes names = {0}, defaults = {0};
+    uint8_t outer = p->rest;
     jj_node *b = NULL;
     br_code rc = BR_OK;
 
@@ -183,8 +186,11 @@ macro_body(jj_parser *p, jj_node *n, const char *end)
         rc = jp_expr(p, &n->kid[0]);
     if (rc == BR_OK)
         rc = close_tag(p);
+    p->rest = 0;
     if (rc == BR_OK)
         rc = body(p, &b, ends);
+    n->op = p->rest;
+    p->rest |= outer; /* what a macro names, the one around it names, too */
     if (rc == BR_OK)
         rc = end_word(p, end);
     if (rc == BR_OK && !br_vec_push(&names, b))
@@ -247,6 +253,38 @@ plain_block(jj_parser *p, jj_node **out, const char *end)
     return end_word(p, end);
 }
 
+/* {% with a = 1, b = 2 %}: names for its body alone */
+static br_code
+with_tag(jj_parser *p, jj_node **out)
+{
+    jj_nodes list = {0};
+    jj_node *x = NULL;
+    br_code rc = BR_OK;
+
+    while (rc == BR_OK && p->p->kind != JT_TAG_CLOSE) {
+        if (list.n)
+            rc = jp_need_op(p, ",");
+        if (rc == BR_OK)
+            rc = target(p, &x);
+        if (rc == BR_OK && !br_vec_push(&list, x))
+            rc = jp_oom(p);
+        if (rc == BR_OK)
+            rc = jp_need_op(p, "=");
+        if (rc == BR_OK)
+            rc = jp_expr(p, &x);
+        if (rc == BR_OK && !br_vec_push(&list, x))
+            rc = jp_oom(p);
+    }
+    if (rc == BR_OK)
+        rc = plain_block(p, &x, "endwith");
+    if (rc == BR_OK && !br_vec_push(&list, x))
+        rc = jp_oom(p);
+    if (rc == BR_OK)
+        rc = jp_make(p, out, JN_WITH, list.n, list.at);
+    br_vec_fini(&list);
+    return rc;
+}
+
 static br_code
 statement(jj_parser *p, jj_node **out)
 {
@@ -258,6 +296,8 @@ statement(jj_parser *p, jj_node **out)
         return for_tag(p, out);
     if (jp_take_name(p, "set"))
         return set_tag(p, out);
+    if (jp_take_name(p, "with"))
+        return with_tag(p, out);
     if (jp_take_name(p, "macro"))
         return macro_tag(p, out);
     if (jp_take_name(p, "call"))

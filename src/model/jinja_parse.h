@@ -12,6 +12,7 @@ typedef struct jj_parser {
     br_status *st;
     const jj_token *p; /* the next one */
     int depth;
+    uint8_t rest; /* JM_* named so far in the macro being read */
 } jj_parser;
 
 typedef BR_VEC(jj_node *) jj_nodes;

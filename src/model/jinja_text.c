@@ -1,12 +1,14 @@
-/* jinja_text.c - filters and methods of strings. Case is ASCII's: chat
- * templates change the case of roles and type names, not of what people wrote.
+/* jinja_text.c - filters and methods of strings. Letters and blanks are
+ * Unicode's, by the one table (unicode.h); digits are ASCII's.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/jinja_lib.h"
+#include "model/unicode.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Builds a string, hands it to the arena. */
@@ -32,44 +34,97 @@ text_of(jj_run *r, const jj_val *b, br_text *t)
 
 /* ---- case --------------------------------------------------------------- */
 
-static char
-low(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-}
-
-static char
-up(char c)
-{
-    return c >= 'a' && c <= 'z' ? (char)(c - 32) : c;
-}
-
 /* WORD: str.title begins a word after whatever is no letter (They'Re), the
  * filter after blanks and brackets (They're). */
 enum { CASE_LOW, CASE_UP, CASE_FIRST, CASE_TITLE, CASE_WORD };
 
+enum {
+    SHARP_S = 0xDF,   /* its upper case is SS */
+    DOTTED_I = 0x130, /* its lower case is i and a dot above */
+    DOT_ABOVE = 0x307,
+    SIGMA = 0x3A3, /* at the end of a word its lower case is another */
+    FINAL_SIGMA = 0x3C2,
+};
+
+static bool
+cased(uint32_t c)
+{
+    int k = br_unicode_class(c) & 0x0F;
+
+    return k == BR_UC_LU || k == BR_UC_LL || k == BR_UC_LT;
+}
+
+/* As upper case, but for the letters made of two, and Georgian's. */
+static uint32_t
+titled(uint32_t c)
+{
+    if (c >= 0x1C4 && c <= 0x1CC)
+        return c - (c - 0x1C4) % 3 + 1;
+    if (c >= 0x1F1 && c <= 0x1F3)
+        return 0x1F2;
+    return c >= 0x10D0 && c <= 0x10FF ? c : br_unicode_upper(c);
+}
+
+static void
+put_char(br_str *s, uint32_t c)
+{
+    char buf[4];
+
+    br_str_put(s, buf, br_utf8_put(buf, c));
+}
+
+/* after, before: does c follow a letter, and does one follow it? */
+static void
+put_low(br_str *s, uint32_t c, bool after, bool before)
+{
+    if (c == SIGMA && after && !before)
+        c = FINAL_SIGMA;
+    put_char(s, c == DOTTED_I ? 'i' : br_unicode_lower(c));
+    if (c == DOTTED_I)
+        put_char(s, DOT_ABOVE);
+}
+
+static void
+put_up(br_str *s, uint32_t c, bool whole)
+{
+    if (c == SHARP_S)
+        br_str_puts(s, whole ? "SS" : "Ss");
+    else
+        put_char(s, whole ? br_unicode_upper(c) : titled(c));
+}
+
+/* Of the letters that become two or three, ß and İ; ligatures stay. */
 static br_code
 recase(jj_run *r, const jj_val *b, int how, jj_val *out)
 {
-    bool start = true;
+    bool start = true, after = false;
+    const uint8_t *p, *end;
+    br_str s = {0};
     br_text t;
-    char *s;
+    uint32_t c, next;
+    size_t n;
 
     BR_TRY(text_of(r, b, &t));
-    BR_TRY(jj_str_copy(r, t, out));
-    s = br_arena_str(&r->arena, t.p, t.n);
-    if (!s)
-        return jj_oom(r);
-    for (size_t i = 0; i < t.n; i++) {
-        bool letter = isalpha((unsigned char)s[i]) || (unsigned char)s[i] > 127;
-        s[i] =
-            how == CASE_UP || (how != CASE_LOW && start) ? up(s[i]) : low(s[i]);
-        start = how == CASE_TITLE  ? !letter
-                : how == CASE_WORD ? strchr(" \t\n\r\f\v-({[<", s[i]) && s[i]
-                                   : false;
+    p = (const uint8_t *)t.p;
+    for (end = p + t.n; p < end; p += n) {
+        n = br_utf8_next(p, end, &c);
+        next = 0;
+        if (c == SIGMA && p + n < end)
+            br_utf8_next(p + n, end, &next);
+        if (c == BR_REPLACEMENT) /* or no UTF-8: as it is */
+            br_str_put(&s, (const char *)p, n);
+        else if (how == CASE_UP || (how != CASE_LOW && start))
+            put_up(&s, c, how == CASE_UP || how == CASE_WORD);
+        else
+            put_low(&s, c, after, cased(next));
+        after = cased(c) && !(how == CASE_WORD && start);
+        start = how == CASE_TITLE ? !cased(c)
+                : how == CASE_WORD
+                    ? br_unicode_class(c) & BR_UC_SPACE ||
+                          (c && c < 128 && strchr("-({[<", (int)c))
+                    : false;
     }
-    *out = jj_str((br_text){s, t.n});
-    return BR_OK;
+    return done(r, &s, out);
 }
 
 LIB_FN(lower)
@@ -104,11 +159,22 @@ LIB_FN(str_title)
 
 /* ---- blanks at the ends ------------------------------------------------- */
 
+/* Bytes of the character at p < end; *blank: is it white space? */
+static size_t
+char_at(const char *p, const char *end, bool *blank)
+{
+    uint32_t c;
+    size_t n = br_utf8_next((const uint8_t *)p, (const uint8_t *)end, &c);
+
+    *blank = (br_unicode_class(c) & BR_UC_SPACE) != 0;
+    return n;
+}
+
 static bool
 in_set(const char *p, size_t n, br_text set, bool blanks)
 {
     if (blanks)
-        return n == 1 && strchr(" \t\n\r\f\v", *p) && *p;
+        return char_at(p, p + n, &blanks) == n && blanks;
     for (size_t i = 0; i < set.n;) {
         size_t k = 1;
         while (i + k < set.n && ((unsigned char)set.p[i + k] & 0xc0) == 0x80)
@@ -300,67 +366,102 @@ LIB_FN(str_count)
 }
 
 static br_code
-all_are(const jj_val *b, int (*kind)(int), jj_val *out)
+all_are(const jj_val *b, bool (*kind)(uint32_t), jj_val *out)
 {
+    const uint8_t *p = (const uint8_t *)b->s, *end = p + b->n;
     bool yes = b->n != 0;
+    uint32_t c;
 
-    for (size_t i = 0; i < b->n && yes; i++)
-        yes = kind((unsigned char)b->s[i]) != 0;
+    while (p < end && yes) {
+        p += br_utf8_next(p, end, &c);
+        yes = kind(c);
+    }
     *out = jj_bool(yes);
     return BR_OK;
+}
+
+static bool
+is_digit(uint32_t c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool
+is_letter(uint32_t c)
+{
+    int k = br_unicode_class(c) & 0x0F;
+
+    return k >= BR_UC_LU && k <= BR_UC_LO;
+}
+
+static bool
+is_word(uint32_t c)
+{
+    return is_letter(c) || (br_unicode_class(c) & 0x0F) == BR_UC_N;
+}
+
+static bool
+is_blank(uint32_t c)
+{
+    return (br_unicode_class(c) & BR_UC_SPACE) != 0;
 }
 
 LIB_FN(isdigit)
 {
     (void)r;
     (void)a;
-    return all_are(b, isdigit, out);
+    return all_are(b, is_digit, out);
 }
 
 LIB_FN(isalpha)
 {
     (void)r;
     (void)a;
-    return all_are(b, isalpha, out);
+    return all_are(b, is_letter, out);
 }
 
 LIB_FN(isalnum)
 {
     (void)r;
     (void)a;
-    return all_are(b, isalnum, out);
+    return all_are(b, is_word, out);
 }
 
 LIB_FN(isspace)
 {
     (void)r;
     (void)a;
-    return all_are(b, isspace, out);
+    return all_are(b, is_blank, out);
 }
 
 /* ---- cutting and joining ------------------------------------------------ */
+
+/* The first character of t that is blank, or is not; t.n when there is none. */
+static size_t
+until(br_text t, size_t i, bool want)
+{
+    bool blank;
+
+    while (i < t.n) {
+        size_t n = char_at(t.p + i, t.p + t.n, &blank);
+        if (blank == want)
+            break;
+        i += n;
+    }
+    return i;
+}
 
 /* No separator: runs of blanks. */
 static br_code
 split_blanks(jj_run *r, br_text t, int64_t max, jj_list *l)
 {
-    size_t i = 0;
-
-    for (;;) {
-        size_t from;
-        while (i < t.n && isspace((unsigned char)t.p[i]))
-            i++;
-        if (i == t.n)
+    for (size_t i = 0;;) {
+        size_t from = until(t, i, false);
+        if (from == t.n)
             return BR_OK;
-        from = i;
-        if (max >= 0 && (int64_t)l->n >= max) {
-            size_t to = t.n;
-            while (to > from && isspace((unsigned char)t.p[to - 1]))
-                to--;
-            return jj_push(r, l, jj_str((br_text){t.p + from, to - from}));
-        }
-        while (i < t.n && !isspace((unsigned char)t.p[i]))
-            i++;
+        i = until(t, from, true);
+        if (max >= 0 && (int64_t)l->n >= max) /* with the blanks at its end */
+            i = t.n;
         BR_TRY(jj_push(r, l, jj_str((br_text){t.p + from, i - from})));
     }
 }
@@ -391,7 +492,6 @@ LIB_FN(rsplit)
 {
     int64_t max = jj_arg_int(a, 1, "maxsplit", -1);
     const jj_val *sep = jj_arg(a, 0, "sep");
-    const char *start;
     jj_val all, head;
     size_t cut;
 
@@ -399,14 +499,13 @@ LIB_FN(rsplit)
         return jj_f_split(r, b, a, out);
     jj_args only = {.pos = sep, .n_pos = sep != NULL};
     BR_TRY(jj_f_split(r, b, &only, &all));
-    if ((int64_t)all.list->n <= max + 1) {
+    if ((int64_t)all.list->n <= max) {
         *out = all;
         return BR_OK;
     }
     cut = all.list->n - (size_t)max; /* pieces that stay together */
-    start = sep && sep->type == JV_STR ? b->s : all.list->at[0].s;
-    head = jj_str((br_text){start, (size_t)(all.list->at[cut - 1].s +
-                                            all.list->at[cut - 1].n - start)});
+    head = jj_str((br_text){b->s, (size_t)(all.list->at[cut - 1].s +
+                                           all.list->at[cut - 1].n - b->s)});
     BR_TRY(jj_list_new(r, JV_LIST, out));
     BR_TRY(jj_push(r, out->list, head));
     for (; cut < all.list->n; cut++)
@@ -421,8 +520,12 @@ LIB_FN(splitlines)
 
     BR_TRY(jj_list_new(r, JV_LIST, out));
     while (t.n) {
-        const char *q = memchr(t.p, '\n', t.n);
-        size_t n = q ? (size_t)(q - t.p) : t.n, whole = n + (q != NULL);
+        size_t n = 0, whole;
+        while (n < t.n && t.p[n] != '\n' && t.p[n] != '\r')
+            n++;
+        whole = n + (n < t.n);
+        if (n + 1 < t.n && t.p[n] == '\r' && t.p[n + 1] == '\n')
+            whole++;
         BR_TRY(jj_push(r, out->list, jj_str((br_text){t.p, keep ? whole : n})));
         t.p += whole;
         t.n -= whole;
@@ -485,8 +588,14 @@ LIB_FN(replace)
     BR_TRY(text_of(r, b, &t));
     BR_TRY(jj_arg_text(r, a, 0, "old", &from));
     BR_TRY(jj_arg_text(r, a, 1, "new", &to));
-    if (from.n == 0)
-        return jj_err(r, "'replace' of an empty string");
+    while (from.n == 0 && left != 0 && s.n <= BR_JINJA_MAX_OUTPUT_BYTES) {
+        bool blank; /* before each character, and at the end */
+        size_t n = t.n ? char_at(t.p, t.p + t.n, &blank) : 0;
+        br_str_put(&s, to.p, to.n);
+        br_str_put(&s, t.p, n);
+        t = (br_text){t.p + n, t.n - n};
+        left = n ? left - 1 : 0;
+    }
     while (left != 0 && s.n <= BR_JINJA_MAX_OUTPUT_BYTES &&
            (q = memmem(t.p, t.n, from.p, from.n))) {
         br_str_put(&s, t.p, (size_t)(q - t.p));
@@ -571,6 +680,29 @@ LIB_FN(escape)
 
 /* ---- % and format ------------------------------------------------------- */
 
+/* "-8.3": 8 and 3. */
+static void
+width_of(const char *spec, int64_t *width, int64_t *digits)
+{
+    char *end;
+
+    *width = strtoll(spec + strspn(spec, "-+ 0#"), &end, 10);
+    if (*end == '.')
+        *digits = strtoll(end + 1, NULL, 10);
+}
+
+static void
+put_padded(br_str *s, br_text t, size_t width, bool left)
+{
+    size_t n = jj_utf8_len(t), pad = width > n ? width - n : 0;
+
+    if (!left)
+        br_str_printf(s, "%*s", (int)pad, "");
+    br_str_put(s, t.p, t.n);
+    if (left)
+        br_str_printf(s, "%*s", (int)pad, "");
+}
+
 /* The format is the template's, but its letter was looked at and fits. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -579,7 +711,8 @@ LIB_FN(escape)
 static br_code
 convert(jj_run *r, const char **p, const char *end, const jj_val *v, br_str *s)
 {
-    char spec[32] = "%", num[400];
+    char spec[32] = "%";
+    int64_t width = 0, digits = INT64_MAX;
     size_t n = 1;
     char c;
 
@@ -589,10 +722,20 @@ convert(jj_run *r, const char **p, const char *end, const jj_val *v, br_str *s)
         return jj_err(r, "a '%%' without its letter");
     c = *(*p)++;
     spec[n] = 0;
-    if (c == 's') {
-        jj_val t;
-        BR_TRY(jj_to_str(r, v, &t));
-        br_str_put(s, t.s, t.n);
+    width_of(spec + 1, &width, &digits);
+    if (width > BR_JINJA_MAX_INDENT ||
+        (digits > BR_JINJA_MAX_INDENT && digits != INT64_MAX))
+        return jj_err(r, "a '%%' with a width of more than %d",
+                      BR_JINJA_MAX_INDENT);
+    if (c == 's' || c == 'r') {
+        br_str str = {0};
+        (c == 's' ? jj_put_str : jj_put_repr)(&str, v);
+        s->oom |= str.oom;
+        put_padded(s,
+                   jj_utf8_sub((br_text){br_str_z(&str), str.n}, 0,
+                               (size_t)BR_MIN(digits, (int64_t)str.n)),
+                   (size_t)width, strchr(spec, '-') != NULL);
+        br_str_fini(&str);
     } else if (strchr("diuxXo", c) &&
                (v->type == JV_INT || v->type == JV_BOOL ||
                 v->type == JV_FLOAT)) {
@@ -604,9 +747,7 @@ convert(jj_run *r, const char **p, const char *end, const jj_val *v, br_str *s)
     } else if (strchr("eEfFgG", c) &&
                (v->type == JV_INT || v->type == JV_FLOAT)) {
         snprintf(spec + n, sizeof spec - n, "%c", c);
-        snprintf(num, sizeof num, spec,
-                 v->type == JV_INT ? (double)v->i : v->f);
-        br_str_puts(s, num);
+        br_str_printf(s, spec, v->type == JV_INT ? (double)v->i : v->f);
     } else {
         return jj_err(r, "'%%%c' does not take %s", c, jj_type_name(v));
     }

@@ -87,6 +87,40 @@ br_unicode_lower(uint32_t c)
     return c;
 }
 
+/* The table has only the other way: the first that c is the lower case of. The
+ * few letters that are not the lower case of their upper case are rows here. */
+uint32_t
+br_unicode_upper(uint32_t c)
+{
+    /* clang-format off */
+    static const uint16_t one_way[][2] = {
+        {0xB5, 0x39C}, {0xDF, 0xDF}, {0x131, 0x49}, {0x17F, 0x53},
+        {0x1C5, 0x1C4},
+        {0x1C8, 0x1C7}, {0x1CB, 0x1CA}, {0x1F2, 0x1F1}, {0x345, 0x399},
+        {0x3C2, 0x3A3}, {0x3D0, 0x392}, {0x3D1, 0x398}, {0x3D5, 0x3A6},
+        {0x3D6, 0x3A0}, {0x3F0, 0x39A}, {0x3F1, 0x3A1}, {0x3F5, 0x395},
+        {0x1C80, 0x412}, {0x1C81, 0x414}, {0x1C82, 0x41E}, {0x1C83, 0x421},
+        {0x1C84, 0x422}, {0x1C85, 0x422}, {0x1C86, 0x42A}, {0x1C87, 0x462},
+        {0x1C88, 0xA64A}, {0x1E9B, 0x1E60}, {0x1FBE, 0x399},
+    };
+    /* clang-format on */
+
+    if (c < 128)
+        return c >= 'a' && c <= 'z' ? c - 32 : c;
+    for (size_t i = 0; i < BR_COUNT(one_way); i++)
+        if (one_way[i][0] == c)
+            return one_way[i][1];
+    for (size_t i = 0; i < BR_COUNT(lowers); i++) {
+        const struct lower *r = &lowers[i];
+        uint32_t up = c - (uint32_t)r->delta;
+
+        if (up >= r->from && up <= r->to &&
+            (up - r->from) % (uint32_t)r->step == 0)
+            return up;
+    }
+    return c;
+}
+
 static const struct decomp *
 decomp_of(uint32_t c)
 {

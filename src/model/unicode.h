@@ -36,6 +36,7 @@ extern const uint8_t *const br_ascii_class; /* [128], as br_unicode_class */
 /* Class with BR_UC_SPACE: & 0x0F is a br_uclass. */
 uint8_t br_unicode_class(uint32_t c);
 uint32_t br_unicode_lower(uint32_t c); /* itself where it has none */
+uint32_t br_unicode_upper(uint32_t c); /* the same; one code point: ß stays */
 /* First code point of the canonical decomposition: é -> e, 각 -> ᄀ. */
 uint32_t br_unicode_base(uint32_t c);
 bool br_unicode_is_han(uint32_t c); /* CJK ideographs, by block */

@@ -92,7 +92,7 @@ TEST(jinja_fine_print)
     same("{{ \"they're (a-b)\"|title }} {{ \"they're\".title() }}", "{}",
          "They're (A-B) They'Re");
     same("{{ ' a b  c '.rsplit(none, 1) }} {{ 'a,b,c'.rsplit(',', 1) }}", "{}",
-         "['a b', 'c'] ['a,b', 'c']");
+         "[' a b', 'c'] ['a,b', 'c']");
     same("{{ {1: 'x', none: 2, true: 3, 1.5: 4}|tojson }}", "{}",
          "{\"1\": 3, \"null\": 2, \"1.5\": 4}");
     same("{{ [1, 2, 3]|select('>', 1)|list }} {{ [1, 2]|reject('==', 1)|list "
@@ -150,6 +150,53 @@ TEST(jinja_loops_and_scopes)
     same("{% set t | upper %}ab{% endset %}{{ t }}", "{}", "AB");
 }
 
+TEST(jinja_with)
+{
+    same("{% set a = 5 %}{% with a = 1, b = a %}{{ a }}{{ b }}{% endwith %}"
+         "{{ a }}",
+         "{}", "155");
+    same("{% with %}{% set a = 1 %}{{ a }}{% endwith %}[{{ a }}]", "{}", "1[]");
+    same("{% with a, b = (1, 2) %}{{ a }}{{ b }}{% endwith %}", "{}", "12");
+    same("{% for i in [1, 2, 3] %}{% with a = i %}{% if a == 2 %}{% break %}"
+         "{% endif %}{{ a }}{{ loop.index }}{% endwith %}{% endfor %}",
+         "{}", "11");
+    same("{% with a %}{% endwith %}", "{}",
+         "!line 1: expected '=' before the end of the tag");
+    same("{% with a = 1 b = 2 %}{% endwith %}", "{}",
+         "!line 1: expected ',', got 'b'");
+    same("{% with a = 1 %}", "{}",
+         "!line 1: the template ends without 'endwith'");
+}
+
+#define TREE                                                                \
+    "{\"t\": [{\"n\": \"a\", \"c\": [{\"n\": \"b\", \"c\": []}, "           \
+    "{\"n\": \"c\", \"c\": [{\"n\": \"d\", \"c\": []}]}]}, {\"n\": \"e\", " \
+    "\"c\": []}]}"
+
+TEST(jinja_recursive_loops)
+{
+    same("{% for i in t recursive %}{{ i.n }}{{ loop.depth }}"
+         "({{ loop(i.c) }}){{ loop.index }}{% endfor %}",
+         TREE, "a1(b2()1c2(d3()1)2)1e1()2");
+    same("{% for i in t if i.n != 'b' recursive %}{{ i.n }}{{ loop(i.c) }}"
+         "{% else %}.{% endfor %}",
+         TREE, "acd.e.");
+    same("{% for i in t recursive %}{{ i.n|upper ~ loop(i.c)|upper }}"
+         "{% endfor %}",
+         TREE, "ABCDE");
+    same("{% for i in t recursive %}{% set up = loop %}{{ i.n }}"
+         "{% for j in [1, 2] %}{{ up(i.c) if loop.first }}{{ loop.depth }}"
+         "{% endfor %}{% endfor %}",
+         TREE, "ab11cd111111e11");
+    same("{% for i in t %}{{ loop(i.c) }}{% endfor %}", TREE,
+         "!line 1: only the loop of a 'recursive' for can be called");
+    same("{% for i in t recursive %}{{ loop() }}{% endfor %}", TREE,
+         "!line 1: 'loop' takes what to loop over");
+    ck_assert_ptr_nonnull(strstr(
+        render("{% for i in t recursive %}{{ loop(t) }}{% endfor %}", TREE),
+        "more than 64 deep"));
+}
+
 TEST(jinja_macros)
 {
     same("{% macro f(a, b=2) %}{{ a }}-{{ b }}{% endmacro %}"
@@ -164,6 +211,90 @@ TEST(jinja_macros)
     same("{% filter upper %}a{{ 'b' }}{% endfilter %}", "{}", "AB");
     same("{% macro f() %}{{ g }}{% endmacro %}{% set g = 4 %}{{ f() }}", "{}",
          "4");
+}
+
+TEST(jinja_macros_take_more)
+{
+    same("{% macro f(a) %}{{ a }}{{ varargs }}{{ kwargs }}{% endmacro %}"
+         "{{ f(1, 2, 3, k=4) }} {{ f() }}",
+         "{}", "1(2, 3){'k': 4} (){}");
+    same("{% macro f(a) %}{% if a %}{{ kwargs.k }}{% endif %}{% endmacro %}"
+         "{{ f(1, k=4, a=5) }}",
+         "{}", "4");
+    same("{% macro f(a) %}{{ caller(a) }}{{ varargs }}{% endmacro %}"
+         "{% call(x) f(1, 9) %}<{{ x }}>{% endcall %}",
+         "{}", "<1>(9,)");
+    same("{% macro f(kwargs) %}{{ kwargs }}{% endmacro %}{{ f(7) }}", "{}",
+         "7");
+    same("{{ varargs }}{% macro f(a) %}{{ a }}{% endmacro %}{{ f(1, 2) }}",
+         "{}", "!line 1: macro 'f' takes 1 arguments, got 2");
+    same("{% macro f(a) %}{{ a }}{{ varargs }}{% endmacro %}{{ f(1, k=2) }}",
+         "{}", "!line 1: macro 'f' has no parameter 'k' left");
+    same("{% macro f(a) %}{{ a }}{% endmacro %}{{ f(1, a=2) }}", "{}",
+         "!line 1: macro 'f' has no parameter 'a' left");
+}
+
+TEST(jinja_batch_and_slice)
+{
+    same("{{ range(5)|batch(3)|list }} {{ range(5)|batch(3, 'z')|list }} "
+         "{{ range(6)|batch(linecount=3, fill_with=0)|list }} {{ []|batch(2) "
+         "}}",
+         "{}",
+         "[[0, 1, 2], [3, 4]] [[0, 1, 2], [3, 4, 'z']] "
+         "[[0, 1, 2], [3, 4, 5]] []");
+    same("{{ range(7)|slice(3)|list }} {{ range(7)|slice(3, 'z')|list }}", "{}",
+         "[[0, 1, 2], [3, 4], [5, 6]] [[0, 1, 2], [3, 4, 'z'], [5, 6, 'z']]");
+    same("{{ [1]|batch(0) }}", "{}",
+         "!line 1: argument 'linecount' must be 1 to 100000");
+    same("{{ [1]|slice }}", "{}",
+         "!line 1: argument 'slices' must be 1 to 100000");
+}
+
+/* As Python's str; of the letters that grow, ß and İ. */
+TEST(jinja_letters_of_all_scripts)
+{
+    same("{{ 'café'|upper }} {{ 'ÀÉÎ'|lower }} {{ 'привет мир'|title }} "
+         "{{ 'élan vital'|capitalize }} {{ 'ÿµſ'|upper }}",
+         "{}", "CAFÉ àéî Привет Мир Élan vital ŸΜS");
+    same("{{ 'straße'.upper() }} {{ 'ß'.title() }} {{ 'İ'.lower()|length }} "
+         "{{ 'ΑΣ ΣΑΣΑ'.lower() }} {{ 'ǆ'.upper() }}{{ 'ǆ'.title() }} "
+         "{{ 'აბ'.title() }} {{ '中a'.title() }}",
+         "{}", "STRASSE Ss 2 ας σασα Ǆǅ აბ 中A");
+    same("{{ 'É' is upper }} {{ 'é'.islower() }} {{ 'éA' is lower }} "
+         "{{ 'é'.isalpha() }} {{ '中1'.isalnum() }} {{ 'é!'.isalnum() }} "
+         "{{ '\u00a0'.isspace() }}",
+         "{}", "True True False True True False True");
+    same("{{ ['É', 'é']|unique|list }}[{{ '\u00a0x\u3000'|trim }}]"
+         "{{ '\u2003a b\u2003c '.split() }}",
+         "{}", "['É'][x]['a', 'b', 'c']");
+}
+
+TEST(jinja_strings_as_pythons)
+{
+    same("{{ 'abc'.replace('', '-') }} {{ 'é'|replace('', '-', 1) }} "
+         "{{ ''.replace('', '-', 0) }}|{{ 'aaa'.replace('a', 'b', 2) }}",
+         "{}", "-a-b-c- -é |bba");
+    same("{{ 'a\\nb\\r\\nc\\rd'.splitlines() }} {{ 'a\\r\\nb'.splitlines(true) "
+         "}}",
+         "{}", "['a', 'b', 'c', 'd'] ['a\\r\\n', 'b']");
+    same("{{ '%5s|%-5s|%.2s|%r' % ('é', 'b', 'abc', 'x') }}", "{}",
+         "    é|b    |ab|'x'");
+    same("{{ '%1001d' % 1 }}", "{}",
+         "!line 1: a '%' with a width of more than 1000");
+    same("{{ '%.400f'|format(1)|length }}", "{}", "402");
+    same("{{ ' 1.5\\n'|float }} {{ '1.5'|float }} {{ 'x'|float(2) }} "
+         "{{ dict([('a', 1), ['b', 2]], c=3) }} {{ dict({'a': 1}) }}",
+         "{}", "1.5 1.5 2 {'a': 1, 'b': 2, 'c': 3} {'a': 1}");
+    same("{{ dict([1]) }}", "{}", "!line 1: cannot loop over an integer");
+    same("{{ dict([[1]]) }}", "{}", "!line 1: 'dict' needs pairs");
+    same("{{ ' a b'.rsplit(none, 1) }} {{ ' a b'.rsplit() }} "
+         "{{ ' a b '.split(none, 1) }}",
+         "{}", "[' a', 'b'] ['a', 'b'] ['a', 'b ']");
+    same("{% set d = {'a': 1} %}{{ d.setdefault('a', 2) }}"
+         "{{ d.setdefault('b', 3) }}{{ d }}{% set l = [1, 2, 1] %}"
+         "{{ l.remove(1) }}{{ l }}{{ (1, 2, 1).count(1) }}"
+         "{{ (1, 2).index(2) }}",
+         "{}", "13{'a': 1, 'b': 3}None[2, 1]21");
 }
 
 TEST(jinja_filters)

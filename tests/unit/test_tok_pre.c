@@ -280,6 +280,26 @@ TEST(unicode_classes_and_cases)
     }
 }
 
+/* Of what is the lower case of some letter, the upper case leads back. */
+TEST(unicode_upper_case)
+{
+    static const uint32_t want[][2] = {
+        {'a', 'A'},         {'A', 'A'},           {0xE9, 0xC9},
+        {0xDF, 0xDF},       {0xB5, 0x39C},        {0xFF, 0x178},
+        {0x131, 'I'},       {0x17F, 'S'},         {0x1C6, 0x1C4},
+        {0x1C5, 0x1C4},     {0x3C2, 0x3A3},       {0x43F, 0x41F},
+        {0x10428, 0x10400}, {0x110000, 0x110000},
+    };
+
+    for (size_t i = 0; i < BR_COUNT(want); i++)
+        ck_assert_uint_eq(br_unicode_upper(want[i][0]), want[i][1]);
+    for (uint32_t c = 0; c < BR_UNICODE_END; c++) {
+        uint32_t low = br_unicode_lower(c);
+        if (low != c)
+            ck_assert_uint_eq(br_unicode_lower(br_unicode_upper(low)), low);
+    }
+}
+
 static const char *
 nfc(const char *z)
 {
