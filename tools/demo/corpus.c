@@ -6,8 +6,8 @@
  * A story is a plot (12 of them) over facts drawn from words.def: hero, friend,
  * home, weather, thing, places, feelings. The facts are kept, so questions have
  * one right answer. A talk is chat turns: greeting, a wish ("a story about a
- * shy owl") or who lives somewhere, the story, questions, another story,
- * goodbye. Stories whose
+ * shy owl"), who lives somewhere or what is in a box, the story, questions,
+ * another story, goodbye. Stories whose
  * (plot, hero, name, friend) hash to 0 mod 16 go only to --eval: a plot there
  * was never seen in training. The same seed gives the same bytes.
  *
@@ -155,6 +155,7 @@ ask(struct story *s, const char *key, const char *q, const char *fmt, ...)
     if (s->n_qa == QA_MAX)
         return;
     s->n_qa++;
+    x->look = false;
     snprintf(x->q, sizeof x->q, "%s", q);
     snprintf(x->key, sizeof x->key, "%s", key);
     va_start(ap, fmt);
@@ -237,6 +238,100 @@ ask_cast(struct story *s)
         "%s the %s and %s the %s.", a->name, a->noun, b->name, b->noun);
 }
 
+/* ---- colours and traits -------------------------------------------------- */
+
+static const char *
+another(const char *const *table, size_t n, const char * not )
+{
+    const char *w;
+
+    do
+        w = table[below(n)];
+    while (!strcmp(w, not ));
+    return w;
+}
+
+static void
+ask_look(struct story *s, const char *key, const char *q, const char *a)
+{
+    ask(s, key, q, "%s", a);
+    s->qa[s->n_qa - 1].look = true;
+}
+
+/* "Was the key red or golden?", with the right one first or last. */
+static const char *
+ask_either(char *out, const char *what, const char *right, const char *wrong)
+{
+    bool first = chance(50);
+
+    return fmtq(out, "%s %s %s or %s?", chance(50) ? "was" : "is", what,
+                first ? right : wrong, first ? wrong : right);
+}
+
+/* Everything that has a colour is asked for by the same words, a coat too, so
+ * that only what is named tells them apart. */
+static void
+ask_colour(struct story *s, const char *what, const char *colour)
+{
+    static const char *const q[] = {"what colour was %s?", "what colour is %s?",
+                                    "what was the colour of %s?",
+                                    "what is the colour of %s?",
+                                    "which colour did %s have?"};
+    char line[LINE_MAX_];
+
+    if (chance(80))
+        fmtq(line, pick(q), what);
+    else
+        ask_either(line, what, colour,
+                   another(colours, COUNT(colours), colour));
+    ask_look(s, colour, line, Q("%s was %s.", what, colour));
+}
+
+static void
+ask_trait(struct story *s, const struct who *w)
+{
+    static const char *const q[] = {"what was %s like?", "what is %s like?",
+                                    "how would you describe %s?",
+                                    "what do we know about %s?"};
+    const char *what = chance(50) ? w->name : Q("the %s", w->noun);
+    char line[LINE_MAX_];
+
+    if (chance(25)) {
+        ask_look(s, w->trait, Q("what kind of %s was %s?", w->noun, w->name),
+                 Q("%s was %s %s %s.", w->name, article(w->trait), w->trait,
+                   w->noun));
+        return;
+    }
+    if (chance(75))
+        fmtq(line, pick(q), what);
+    else
+        ask_either(line, what, w->trait,
+                   another(traits, COUNT(traits), w->trait));
+    ask_look(s, w->trait, line, Q("%s was %s.", what, w->trait));
+}
+
+/* Now and then a thing brings its colour again: "the golden key". */
+static void
+add_colours(struct text *t, const char *thing, const char *colour)
+{
+    static struct text old;
+    char the[LINE_MAX_];
+    size_t len;
+    const char *from, *to;
+
+    len = (size_t)snprintf(the, sizeof the, "the %s", thing);
+    old = *t;
+    t->n = 0;
+    for (from = old.s; (to = strstr(from, the)); from = to + len) {
+        put(t, "%.*s", (int)(to - from), from);
+        if (!isalpha((unsigned char)to[len]) && chance(20))
+            put(t, "the %s %s", colour, thing);
+        else
+            put(t, "%s", the);
+    }
+    put(t, "%s", from);
+}
+
 /* Now and then a name brings its animal: "said Pip the fox". Not where the name
  * is given (named Pip, My name is Pip), nor where the animal follows. */
 static void
@@ -262,23 +357,35 @@ add_nouns(struct text *t, const struct who *w)
     put(t, "%s", from);
 }
 
-/* Closes with both, in either order. */
+/* Closes with both, in either order, and with the thing. */
 static void
 of_whom(struct story *s)
 {
-    const struct who *a = chance(50) ? &s->hero : &s->pal;
-    const struct who *b = a == &s->hero ? &s->pal : &s->hero;
+    bool hero_first = chance(50);
+    const char *trait = s->hero.trait;
+    char hero[LINE_MAX_], pal[LINE_MAX_];
 
     put(&s->text, " That was the story of ");
-    if (chance(70))
-        put(&s->text, "%s %s named %s and %s %s named %s.", a->art, a->noun,
-            a->name, b->art, b->noun, b->name);
-    else
-        put(&s->text, "%s the %s and %s the %s.", a->name, a->noun, b->name,
-            b->noun);
+    if (chance(60)) {
+        if (chance(50))
+            fmtq(hero, "%s %s %s named %s", article(trait), trait, s->hero.noun,
+                 s->hero.name);
+        else
+            fmtq(hero, "%s %s named %s", s->hero.art, s->hero.noun,
+                 s->hero.name);
+        fmtq(pal, "%s %s named %s", s->pal.art, s->pal.noun, s->pal.name);
+    } else {
+        fmtq(hero, "%s the %s", s->hero.name, s->hero.noun);
+        fmtq(pal, "%s the %s", s->pal.name, s->pal.noun);
+    }
+    put(&s->text, "%s%s %s", hero_first ? hero : pal,
+        s->has_thing ? "," : " and", hero_first ? pal : hero);
+    if (s->has_thing)
+        put(&s->text, " and %s %s %s", article(s->colour), s->colour, s->thing);
+    put(&s->text, ".");
 }
 
-/* ---- parts that every story has ----------------------------------------- */
+/* ---- how a story begins -------------------------------------------------- */
 
 static void
 intro(struct story *s)
@@ -313,109 +420,28 @@ intro(struct story *s)
     put(t, " ");
     if (chance(30))
         put(t, "Everyone there liked %s. ", h->name);
+    else if (chance(30))
+        put(t, "Everyone there knew how %s %s was. ", h->trait, h->name);
     ask(s, h->noun,
         Q(chance(50) ? "who is the story about?" : "who is this story about?"),
         "it is about %s, %s %s %s.", h->name, art, h->trait, h->noun);
+    for (int i = 0; i < 3; i++)
+        ask_trait(s, h);
     ask(s, s->home.b,
         Q(chance(50) ? "where did %s live?" : "where was %s's home?", h->name),
         "%s lived %s %s.", h->name, s->home.a, s->home.b);
-    if (h->coat[0])
-        ask(s, h->coat, Q("what colour was %s?", h->name), "%s was %s.",
-            h->name, h->coat);
-}
-
-void
-one_day(struct story *s)
-{
-    put(&s->text, chance(50) ? "One %s %s " : "On a %s %s ", s->weather,
-        s->time);
-    ask(s, s->weather,
-        Q(chance(50) ? "what was the weather like?" : "how was the weather?"),
-        "it was a %s %s.", s->weather, s->time);
-}
-
-void
-meet_pal(struct story *s, const char *doing)
-{
-    const struct who *h = &s->hero, *p = &s->pal;
-
-    switch (below(3)) {
-    case 0:
-        put(&s->text, "Then %s met %s the %s, who was %s. ", h->name, p->name,
-            p->noun, doing);
-        break;
-    case 1:
-        put(&s->text, "Just then %s %s named %s came by, %s. ", p->art, p->noun,
-            p->name, doing);
-        break;
-    default:
-        put(&s->text, "Not far away, %s saw %s %s called %s %s. ", h->name,
-            p->art, p->noun, p->name, doing);
-        break;
+    if (h->coat[0]) {
+        ask_colour(s, h->name, h->coat);
+        ask_colour(s, Q("the %s", h->noun), h->coat);
     }
-}
-
-void
-who_helped(struct story *s)
-{
-    ask(s, s->pal.name,
-        Q(chance(50) ? "who helped %s?" : "who came to help %s?", s->hero.name),
-        "%s the %s helped %s.", s->pal.name, s->pal.noun, s->hero.name);
-}
-
-void
-feel_start(struct story *s, const char *why)
-{
-    ask(s, s->start,
-        Q(chance(50) ? "how did %s feel at first?"
-                     : "how did %s feel in the beginning?",
-          s->hero.name),
-        "at first %s felt %s.", s->hero.name, s->start);
-    if (why)
-        ask(s, s->start, Q("why was %s %s?", s->hero.name, s->start),
-            "%s was %s because %s.", s->hero.name, s->start, why);
-}
-
-void
-the_end(struct story *s)
-{
-    const struct who *h = &s->hero;
-
-    switch (below(4)) {
-    case 0:
-        put(&s->text, "In the end %s felt very %s. ", h->name, s->end);
-        break;
-    case 1:
-        put(&s->text, "That night %s went to sleep feeling %s. ", h->name,
-            s->end);
-        break;
-    case 2:
-        put(&s->text, "%s walked home and felt %s. ", h->name, s->end);
-        break;
-    default: put(&s->text, "At last %s was %s. ", h->name, s->end); break;
-    }
-    put(&s->text, chance(50) ? "%s learned that %s." : "So %s learned that %s.",
-        h->name, s->lesson);
-    ask(s, s->end,
-        Q(chance(50) ? "how did %s feel at the end?"
-                     : "how did %s feel in the end?",
-          h->name),
-        "at the end %s felt %s.", h->name, s->end);
-    ask(s, s->lesson,
-        Q(chance(50) ? "what did %s learn?"
-                     : "what is the lesson of the story?",
-          h->name),
-        "%s learned that %s.", h->name, s->lesson);
 }
 
 void
 thing_colour(struct story *s)
 {
-    ask(s, s->colour,
-        Q(chance(50) ? "what colour was the %s?"
-                     : "what was the colour of the %s?",
-          s->thing),
-        "the %s was %s.", s->thing, s->colour);
+    s->has_thing = true;
+    for (int i = 0; i < 3; i++)
+        ask_colour(s, Q("the %s", s->thing), s->colour);
 }
 
 /* What is not in the story is not there: half of these are asked. */
@@ -440,6 +466,7 @@ make_story(struct story *s, bool eval)
     } while (held_out(s) != eval);
     s->text.n = 0;
     s->n_qa = 0;
+    s->has_thing = false;
     s->home = pick(homes);
     s->spot = pick(spots);
     do
@@ -463,6 +490,8 @@ tell(struct story *s)
     plots[s->plot](s);
     add_nouns(&s->text, &s->hero);
     add_nouns(&s->text, &s->pal);
+    if (s->has_thing)
+        add_colours(&s->text, s->thing, s->colour);
     if (chance(30))
         of_whom(s);
     ask_absent(s);
@@ -574,12 +603,28 @@ off_topic(struct text *t)
     turn(t, "assistant", pick(no));
 }
 
+/* A fifth about who is who, two fifths about colours and traits: these are one
+ * token among many, and what is asked seldom is guessed. */
+static const struct qa *
+draw_question(const struct story *s)
+{
+    unsigned kind = below(100);
+    size_t i;
+
+    if (kind < 20)
+        return &s->qa[below(N_CAST)];
+    do
+        i = N_CAST + below((size_t)s->n_qa - N_CAST);
+    while (s->qa[i].look != (kind < 60));
+    return &s->qa[i];
+}
+
 static void
 questions(struct text *t, struct story *s, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        size_t from = chance(40) ? N_CAST : (size_t)s->n_qa;
-        const struct qa *x = &s->qa[below(from)];
+        const struct qa *x = draw_question(s);
+
         if (chance(6)) {
             say(t, chance(50) ? "Tell it in short."
                               : "What is the story about, in short?");
@@ -591,6 +636,17 @@ questions(struct text *t, struct story *s, unsigned n)
             say(t, x->q);
             turn(t, "assistant", x->a);
         }
+    }
+}
+
+static void
+ask_any(struct text *t, const struct story *s, unsigned n)
+{
+    for (; n > 0; n--) {
+        const struct qa *x = &s->qa[below((size_t)s->n_qa)];
+
+        say(t, x->q);
+        turn(t, "assistant", x->a);
     }
 }
 
@@ -606,6 +662,7 @@ roll_call(struct text *t, struct story *s)
     struct who all[MOST];
     char q[LINE_MAX_];
     struct text line = {.n = 0};
+    bool described = chance(60);
 
     s->n_qa = 0;
     for (unsigned i = 0; i < n; i++) {
@@ -618,7 +675,12 @@ roll_call(struct text *t, struct story *s)
     }
     for (unsigned i = 0; i < n; i++) {
         put(&line, i == 0 ? "" : i + 1 < n ? ", " : " and ");
-        if (chance(33))
+        if (described) {
+            put(&line, "%s %s %s %s %s", article(all[i].trait), all[i].trait,
+                all[i].noun, chance(50) ? "named" : "called", all[i].name);
+            ask_trait(s, &all[i]);
+            ask_trait(s, &all[i]);
+        } else if (chance(33))
             put(&line, "%s the %s", all[i].name, all[i].noun);
         else
             put(&line, "%s %s %s %s", all[i].art, all[i].noun,
@@ -634,12 +696,43 @@ roll_call(struct text *t, struct story *s)
     snprintf(q, sizeof q, "Who lives %s %s?", at->a, at->b);
     say(t, q);
     turn(t, "assistant", line.s);
-    for (unsigned i = 2 + below(5); i > 0; i--) {
-        const struct qa *x = &s->qa[below((size_t)s->n_qa)];
+    ask_any(t, s, 2 + below(5));
+}
 
-        say(t, x->q);
-        turn(t, "assistant", x->a);
+/* What is in a box: three to six things and their colours, like roll_call. */
+static void
+unpack(struct text *t, struct story *s)
+{
+    enum { MOST = 6 };
+    static const char *const in[] = {"box",  "basket", "bag",
+                                     "shop", "attic",  "cupboard"};
+    const char *where = pick(in), *thing[MOST];
+    unsigned n = 3 + below(MOST - 2);
+    struct text line = {.n = 0};
+
+    s->n_qa = 0;
+    put(&line, "In the %s there are ", where);
+    for (unsigned i = 0; i < n; i++) {
+        const char *colour = pick(colours);
+        unsigned k;
+
+        do {
+            thing[i] = pick(things);
+            for (k = 0; k < i && thing[k] != thing[i]; k++)
+                ;
+        } while (k < i || !strcmp(thing[i], where));
+        put(&line, "%s%s %s %s",
+            i == 0      ? ""
+            : i + 1 < n ? ", "
+                        : " and ",
+            article(colour), colour, thing[i]);
+        ask_colour(s, Q("the %s", thing[i]), colour);
+        ask_colour(s, Q("the %s", thing[i]), colour);
     }
+    put(&line, ".");
+    say(t, Q("What is in the %s?", where));
+    turn(t, "assistant", line.s);
+    ask_any(t, s, 2 + below(5));
 }
 
 static void
@@ -657,8 +750,11 @@ make_talk(struct text *t, struct story *s)
         small_talk(t);
     if (chance(8))
         off_topic(t);
-    if (chance(20)) {
-        roll_call(t, s);
+    if (chance(30)) {
+        if (chance(50))
+            roll_call(t, s);
+        else
+            unpack(t, s);
         stories--;
     }
     for (unsigned i = 0; i < stories; i++) {
@@ -667,7 +763,7 @@ make_talk(struct text *t, struct story *s)
         wish(s, w, sizeof w);
         say(t, w);
         turn(t, "assistant", s->text.s);
-        questions(t, s, 1 + below(6));
+        questions(t, s, 2 + below(8));
         if (chance(5))
             off_topic(t);
     }
@@ -722,7 +818,7 @@ write_eval(unsigned long n)
             json_str(s.qa[k].a);
             printf(", \"key\": ");
             json_str(s.qa[k].key);
-            printf("}");
+            printf(", \"look\": %s}", s.qa[k].look ? "true" : "false");
         }
         printf("]}\n");
     }

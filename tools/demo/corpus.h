@@ -15,7 +15,7 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* The first N_CAST questions of a story are about who is in it. */
-enum { TEXT_MAX = 16384, QA_MAX = 32, LINE_MAX_ = 400, N_CAST = 9 };
+enum { TEXT_MAX = 16384, QA_MAX = 48, LINE_MAX_ = 400, N_CAST = 9 };
 
 struct text {
     char s[TEXT_MAX];
@@ -33,6 +33,7 @@ struct who {
 
 struct qa {
     char q[LINE_MAX_], a[LINE_MAX_], key[64];
+    bool look; /* about a colour or a trait */
 };
 
 struct story {
@@ -46,6 +47,7 @@ struct story {
     struct text text;
     struct qa qa[QA_MAX];
     int n_qa;
+    bool has_thing;
 };
 
 enum { N_PLOTS = 12 };
@@ -62,12 +64,7 @@ void ask(struct story *s, const char *key, const char *q, const char *fmt, ...);
 const char *fmtq(char *buf, const char *fmt, ...);
 #define Q(...) fmtq((char[LINE_MAX_]){0}, __VA_ARGS__)
 
-/* Parts that every story has. */
-void one_day(struct story *s);
-void meet_pal(struct story *s, const char *doing);
-void who_helped(struct story *s);
-void feel_start(struct story *s, const char *why);
-void the_end(struct story *s);
+/* Asks for the thing's colour, and has the story say it more than once. */
 void thing_colour(struct story *s);
 
 #endif

@@ -6,8 +6,9 @@
 Perplexity (brass logits) and questions (brass serve, greedy) on stories whose
 combination of plot, hero, name and friend was never in training; then 50 talks:
 a sampled story with two characters, and what each one's name was, asked by
-species. --names asks for those under other ways to sample, too. Some minutes on
-two cores; needs Python, cc and a built ./brass.
+species; then colours and traits of 60 unseen stories, question by question.
+--names asks for names under other ways to sample, too. Some minutes on two
+cores; needs Python, cc and a built ./brass.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -32,7 +33,9 @@ NAMED = [r"(?:a|an) (?:[a-z]+ )*?(\w+) (?:called|named) ([A-Z]\w+)",
          r"(?:a|an) (?:[a-z]+ )*?(\w+)\. (?:His|Her) name was ([A-Z]\w+)",
          r"([A-Z]\w+) the (\w+)"]
 with open(os.path.join(HERE, "words.def")) as words:
-    NAMES = set(re.findall(r'"([A-Z]\w+)"', words.read()))
+    text = words.read()
+    NAMES = set(re.findall(r'"([A-Z]\w+)"', text))
+    KINDS = set(re.findall(r'H\("(\w+)"', text))
 
 
 def brass(*args):
@@ -135,6 +138,28 @@ def names(server, wishes, **sampling):
           f"right {right}, the other's {swapped}, neither {other}", flush=True)
 
 
+def looks(server, stories):
+    """Colours and traits, greedy: right of asked, each with its wrong ones."""
+    jobs = [(e, qa) for e in stories for qa in e["qa"]
+            if qa["look"] or qa["a"].startswith("It is about")]
+    with ThreadPoolExecutor(4) as pool:
+        got = list(pool.map(lambda j: server.say(
+            [j[0]["wish"], j[0]["story"], j[1]["q"]],
+            temperature=0)[0], jobs))
+    count = {}
+    for (_, qa), a in zip(jobs, got):
+        kind = ("or" if " or " in qa["q"] else "about"
+                if not qa["look"] else "thing"
+                if qa["a"].startswith("The") and "colour" in qa["q"] and
+                qa["a"].split()[1] not in KINDS else "coat"
+                if "colour" in qa["q"] else "trait")
+        n = count.setdefault(kind, [0, 0])
+        n[0] += a == qa["a"]
+        n[1] += 1
+    print("colours and traits, word for word: " + ", ".join(
+        f"{k} {r} of {n}" for k, (r, n) in sorted(count.items())), flush=True)
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("model", nargs="?", default="models/demo.gguf")
@@ -173,6 +198,7 @@ def main():
                          {"temperature": 0.7, "top_p": 0.8}]
             for way in ways:
                 names(server, wishes, **way)
+            looks(server, ev[60:120])
         finally:
             server.p.terminate()
             server.p.wait()

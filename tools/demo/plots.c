@@ -17,6 +17,94 @@ static const struct pair outside[] = {{"beside the", "pond"},
                                       {"at the top of the", "hill"},
                                       {"near the", "bridge"}};
 
+/* ---- parts that every story has ----------------------------------------- */
+
+static void
+one_day(struct story *s)
+{
+    put(&s->text, chance(50) ? "One %s %s " : "On a %s %s ", s->weather,
+        s->time);
+    ask(s, s->weather,
+        Q(chance(50) ? "what was the weather like?" : "how was the weather?"),
+        "it was a %s %s.", s->weather, s->time);
+}
+
+static void
+meet_pal(struct story *s, const char *doing)
+{
+    const struct who *h = &s->hero, *p = &s->pal;
+
+    switch (below(3)) {
+    case 0:
+        put(&s->text, "Then %s met %s the %s, who was %s. ", h->name, p->name,
+            p->noun, doing);
+        break;
+    case 1:
+        put(&s->text, "Just then %s %s named %s came by, %s. ", p->art, p->noun,
+            p->name, doing);
+        break;
+    default:
+        put(&s->text, "Not far away, %s saw %s %s called %s %s. ", h->name,
+            p->art, p->noun, p->name, doing);
+        break;
+    }
+}
+
+static void
+who_helped(struct story *s)
+{
+    ask(s, s->pal.name,
+        Q(chance(50) ? "who helped %s?" : "who came to help %s?", s->hero.name),
+        "%s the %s helped %s.", s->pal.name, s->pal.noun, s->hero.name);
+}
+
+static void
+feel_start(struct story *s, const char *why)
+{
+    ask(s, s->start,
+        Q(chance(50) ? "how did %s feel at first?"
+                     : "how did %s feel in the beginning?",
+          s->hero.name),
+        "at first %s felt %s.", s->hero.name, s->start);
+    if (why)
+        ask(s, s->start, Q("why was %s %s?", s->hero.name, s->start),
+            "%s was %s because %s.", s->hero.name, s->start, why);
+}
+
+static void
+the_end(struct story *s)
+{
+    const struct who *h = &s->hero;
+
+    switch (below(4)) {
+    case 0:
+        put(&s->text, "In the end %s felt very %s. ", h->name, s->end);
+        break;
+    case 1:
+        put(&s->text, "That night %s went to sleep feeling %s. ", h->name,
+            s->end);
+        break;
+    case 2:
+        put(&s->text, "%s walked home and felt %s. ", h->name, s->end);
+        break;
+    default: put(&s->text, "At last %s was %s. ", h->name, s->end); break;
+    }
+    put(&s->text, chance(50) ? "%s learned that %s." : "So %s learned that %s.",
+        h->name, s->lesson);
+    ask(s, s->end,
+        Q(chance(50) ? "how did %s feel at the end?"
+                     : "how did %s feel in the end?",
+          h->name),
+        "at the end %s felt %s.", h->name, s->end);
+    ask(s, s->lesson,
+        Q(chance(50) ? "what did %s learn?"
+                     : "what is the lesson of the story?",
+          h->name),
+        "%s learned that %s.", h->name, s->lesson);
+}
+
+/* ---- plots -------------------------------------------------------------- */
+
 static void
 plot_lost(struct story *s)
 {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """train.py - makes the demo model: corpus, vocabulary, training, GGUF.
 
-    python3 tools/demo/train.py --minutes 6 --out DIR
+    python3 tools/demo/train.py --minutes 6 --out DIR [--vocab OLD.gguf]
 
 One GPU, PyTorch and the `tokenizers` package. Everything comes from corpus.c and
 this file; nothing is downloaded. Writes DIR/demo.gguf (Q8_0), DIR/loss.tsv,
@@ -76,6 +76,32 @@ def make_vocab(path):
         text = f.read(24_000_000)
     tok.train_from_iterator((text[i:i + 4000] for i in
                              range(0, len(text), 4000)), trainer)
+    return tok
+
+
+def read_vocab(path):
+    """The vocabulary of an earlier model, so that its token numbers stay."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, decoders
+    with open(path, "rb") as f:
+        data = f.read()
+    lists = {}
+    for name in ("tokens", "merges"):
+        key = Gguf.text("tokenizer.ggml." + name)
+        at = data.index(key) + len(key)
+        _, _, n = struct.unpack_from("<IIQ", data, at)
+        at, words = at + 16, []
+        for _ in range(n):
+            size, = struct.unpack_from("<Q", data, at)
+            words.append(data[at + 8:at + 8 + size].decode())
+            at += 8 + size
+        lists[name] = words
+    tok = Tokenizer(models.BPE(
+        {t: i for i, t in enumerate(lists["tokens"])},
+        [tuple(m.split(" ")) for m in lists["merges"]]))
+    tok.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False,
+                                                 use_regex=True)
+    tok.decoder = decoders.ByteLevel()
+    tok.add_special_tokens(SPECIAL)
     return tok
 
 
@@ -444,6 +470,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("--minutes", type=float, default=6)
     ap.add_argument("--megabytes", type=int, default=1200)
+    ap.add_argument("--vocab", help="a model whose vocabulary to keep")
     ap.add_argument("--out", required=True)
     a = ap.parse_args()
     os.makedirs(a.out, exist_ok=True)
@@ -457,7 +484,7 @@ def main():
                                      os.path.join(work, f"part{i}.txt"))
                                     for i in range(parts)])
         say(f"{a.megabytes} MB of stories")
-        tok = make_vocab(files[0])
+        tok = read_vocab(a.vocab) if a.vocab else make_vocab(files[0])
         vocab = os.path.join(work, "vocab.json")
         tok.save(vocab)
         say(f"vocabulary of {tok.get_vocab_size()}")
