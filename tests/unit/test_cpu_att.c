@@ -81,6 +81,7 @@ make_lines(att_case *c, int32_t *lo, int32_t *hi)
 
     a->n = 1 + below(c, BR_CPU_LINES);
     *lo = INT32_MAX;
+    *hi = pos;
     for (uint32_t i = 0; i < a->n; i++) {
         br_cpu_line *l = &a->line[i];
 
