@@ -204,6 +204,7 @@ open_all(br_tstore *s, const char *where, br_status *st)
 static br_code
 choose(br_tstore *s, const char *where, br_status *st)
 {
+    (void)s;  /* unused where neither is there */
     (void)st; /* unused where both are there */
     if (strncmp(where, "postgres://", 11) == 0 ||
         strncmp(where, "postgresql://", 13) == 0) {
