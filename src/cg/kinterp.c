@@ -841,47 +841,13 @@ add_regions(ki_run *r, const br_kregion *at, size_t n)
     return true;
 }
 
-/* Whether a function can say an address of shared memory. */
-static bool
-says_shared(const br_kir *m, const br_kfn *f)
-{
-    for (size_t k = 0; k < f->ins.n; k++) {
-        const br_kins *i = &f->ins.at[k];
-
-        switch (i->op) {
-        case BR_K_ADDR:
-            if (!(i->sym & BR_KFN_SYM) &&
-                m->vars.at[i->sym].space == BR_KM_SPACE_SHARED)
-                return true;
-            break;
-        case BR_K_LD:
-        case BR_K_ST:
-        case BR_K_ATOM:
-        case BR_K_CAS:
-            if (br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_SHARED)
-                return true;
-            break;
-        case BR_K_TOGEN:
-        case BR_K_CALL:
-        case BR_K_CALLI:
-        case BR_K_LDMATRIX:
-        case BR_K_STMATRIX:
-        case BR_K_CPASYNC:
-        case BR_K_CPBULK:
-        case BR_K_MBAR: return true;
-        default: break;
-        }
-    }
-    return false;
-}
-
 br_code
 ki_run_init(ki_run *r)
 {
     const br_klaunch *l = r->l;
 
-    r->no_shared = !l->shared_bytes && !says_shared(r->m, &r->m->fns.at[l->fn]);
-
+    r->no_shared =
+        !l->shared_bytes && !ki_says_shared(r->m, &r->m->fns.at[l->fn]);
     r->fns = br_try_calloc(r->m->fns.n + 1, sizeof *r->fns);
     if (!r->fns || !add_regions(r, l->regions, l->n_regions) ||
         !add_regions(r, l->image->regions.at, l->image->regions.n))

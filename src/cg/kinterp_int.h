@@ -123,6 +123,8 @@ void *ki_at(ki_run *r, ki_warp *w, unsigned space, uint64_t addr,
 br_code ki_fault(ki_run *r, const char *fmt, ...) BR_PRINTF(2, 3);
 br_code ki_memory(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec);
 uint64_t ki_window(unsigned space);
+/* Whether a function can say an address of shared memory. */
+bool ki_says_shared(const br_kir *m, const br_kfn *f);
 br_code ki_local_room(ki_run *r, ki_warp *w, uint64_t bytes);
 uint64_t ki_load(const void *p, unsigned bytes);
 void ki_store(void *p, uint64_t v, unsigned bytes);

@@ -57,6 +57,39 @@ whole(const void *p, unsigned bytes, size_t size)
     return bytes == size && (uintptr_t)p % size == 0;
 }
 
+bool
+ki_says_shared(const br_kir *m, const br_kfn *f)
+{
+    for (size_t k = 0; k < f->ins.n; k++) {
+        const br_kins *i = &f->ins.at[k];
+
+        switch (i->op) {
+        case BR_K_ADDR:
+            if (!(i->sym & BR_KFN_SYM) &&
+                m->vars.at[i->sym].space == BR_KM_SPACE_SHARED)
+                return true;
+            break;
+        case BR_K_LD:
+        case BR_K_ST:
+        case BR_K_ATOM:
+        case BR_K_CAS:
+            if (br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_SHARED)
+                return true;
+            break;
+        case BR_K_TOGEN:
+        case BR_K_CALL:
+        case BR_K_CALLI:
+        case BR_K_LDMATRIX:
+        case BR_K_STMATRIX:
+        case BR_K_CPASYNC:
+        case BR_K_CPBULK:
+        case BR_K_MBAR: return true;
+        default: break;
+        }
+    }
+    return false;
+}
+
 /* Blocks run on threads of their own and may look at what others write: whole
  * words, as a GPU's are, where they lie so. Costs nothing on x86-64. */
 #define WORDS(as) as(uint32_t) as(uint64_t) as(uint16_t) as(uint8_t)

@@ -73,20 +73,13 @@ br_on_tenants(br_http *h, br_http_conn *c)
     br_str out = {0};
     br_json_writer w;
 
-    br_json_w_begin(&w, &out, 0);
-    w.compact = true;
-    br_json_w_obj(&w);
-    br_json_w_key_strz(&w, "object", "list");
-    br_json_w_key(&w, "data");
-    br_json_w_arr(&w);
+    br_reply_list(&w, &out);
     if (br_tstore_each(h->store, list_one, &w, &st) != BR_OK) {
         br_str_fini(&out);
         fail(h, c, &st);
         return;
     }
-    br_json_w_arr_end(&w);
-    br_json_w_obj_end(&w);
-    br_reply_json(h, c, &out);
+    br_reply_list_end(h, c, &w, &out);
 }
 
 /* name: where it may stand, else NULL. */

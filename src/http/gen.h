@@ -100,6 +100,8 @@ extern const br_wire br_wire_chat, br_wire_text, br_wire_messages,
 br_code br_embed_check(const br_gen *g, br_ask *a, br_status *st) BR_MUST_USE;
 /* Reads, submits and begins to answer. */
 void br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire);
+/* Prompt i as tokens in h->ids (gen_prompt.c). */
+br_code br_gen_prompt(br_gen *g, size_t i, br_status *st) BR_MUST_USE;
 /* Of all choices together. */
 br_usage br_gen_usage(const br_gen *g);
 uint32_t br_gen_thought_tokens(const br_gen *g);

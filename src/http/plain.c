@@ -87,16 +87,6 @@ put_model(const br_http *h, const br_http_model *m, br_str *out)
                   br_engine_n_embd(m->engine));
 }
 
-static bool
-is_here(const br_http *h, const char *name)
-{
-    for (const br_served *m = h->served; m; m = m->next)
-        if (!atomic_load_explicit(&m->leaves, memory_order_relaxed) &&
-            strcmp(m->m.name, name) == 0)
-            return true;
-    return false;
-}
-
 typedef struct listing {
     const br_http *h;
     const char *only; /* NULL: all */
@@ -110,7 +100,7 @@ put_absent(void *to, const char *name)
 {
     listing *l = to;
 
-    if (is_here(l->h, name) || (l->only && strcmp(l->only, name) != 0))
+    if (br_served_find(l->h, name) || (l->only && strcmp(l->only, name) != 0))
         return;
     br_str_puts(l->out, l->n++ ? ",{\"id\":" : "{\"id\":");
     br_put_jsonz(l->out, name);
@@ -337,27 +327,20 @@ br_on_requests(br_http *h, br_http_conn *c)
         br_reply_error(h, c, 404, NULL, "requests are logged with --db");
         return;
     }
-    br_json_w_begin(&w, &out, 0);
-    w.compact = true;
-    br_json_w_obj(&w);
-    br_json_w_key_strz(&w, "object", "list");
-    br_json_w_key(&w, "data");
-    br_json_w_arr(&w);
+    br_reply_list(&w, &out);
     if (br_tstore_requests(h->store, c->tenant, MOST, put_logged, &w, &st) !=
         BR_OK) {
         br_str_fini(&out);
         br_reply_status(h, c, &st, NULL);
         return;
     }
-    br_json_w_arr_end(&w);
-    br_json_w_obj_end(&w);
-    br_reply_json(h, c, &out);
+    br_reply_list_end(h, c, &w, &out);
 }
+
+/* ---- tokens -------------------------------------------------------------- */
 
 /* Tokenizing is done in the server's thread: so much takes it 0.2 s. */
 enum { TOKENIZE_BYTES = 2 << 20 };
-
-/* ---- tokens -------------------------------------------------------------- */
 
 /* Members that are none of these are refused, as everywhere; the model is the
  * one they name. */

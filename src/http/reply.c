@@ -118,6 +118,25 @@ br_reply_json(br_http *h, br_http_conn *c, br_str *out)
     br_str_fini(out);
 }
 
+void
+br_reply_list(br_json_writer *w, br_str *out)
+{
+    br_json_w_begin(w, out, 0);
+    w->compact = true;
+    br_json_w_obj(w);
+    br_json_w_key_strz(w, "object", "list");
+    br_json_w_key(w, "data");
+    br_json_w_arr(w);
+}
+
+void
+br_reply_list_end(br_http *h, br_http_conn *c, br_json_writer *w, br_str *out)
+{
+    br_json_w_arr_end(w);
+    br_json_w_obj_end(w);
+    br_reply_json(h, c, out);
+}
+
 bool
 br_body_object(br_http *h, br_http_conn *c, br_arena *a, const br_json **out)
 {

@@ -324,30 +324,41 @@ br_http_leave_oldest(br_http *h)
     return oldest != NULL;
 }
 
+br_served *
+br_served_find(const br_http *h, const char *name)
+{
+    br_served *m = h->served;
+
+    while (m && (atomic_load_explicit(&m->leaves, memory_order_relaxed) ||
+                 (name && strcmp(name, m->m.name) != 0)))
+        m = m->next;
+    return m;
+}
+
+/* The names a client could have asked for. */
+static void
+put_here(const br_http *h, br_str *out)
+{
+    for (const br_served *m = h->served; m; m = m->next)
+        if (!atomic_load_explicit(&m->leaves, memory_order_relaxed))
+            br_str_printf(out, "%s'%s'", out->n ? ", " : "", m->m.name);
+}
+
 br_code
 br_choose_model(br_http *h, const char *name, br_status *st)
 {
     br_str here = {0};
     br_code code;
 
-    h->model = NULL;
-    for (br_served *m = h->served; m && !h->model; m = m->next) {
-        if (atomic_load_explicit(&m->leaves, memory_order_relaxed))
-            continue;
-        if (!name || strcmp(name, m->m.name) == 0)
-            h->model = m;
-        br_str_printf(&here, "%s'%s'", here.n ? ", " : "", m->m.name);
-    }
-    if (h->model) {
-        br_str_fini(&here);
+    h->model = br_served_find(h, name);
+    if (h->model)
         return BR_OK;
-    }
     if (name && h->config.wanted && h->config.wanted(h->config.ctx, name))
-        code = br_fail(st, BR_E_BUSY, "model: '%.80s' is being loaded", name);
-    else
-        code = br_fail(st, BR_E_NOT_FOUND,
-                       "model: '%.80s' is not here; this server has %s",
-                       name ? name : "", here.n ? br_str_z(&here) : "none");
+        return br_fail(st, BR_E_BUSY, "model: '%.80s' is being loaded", name);
+    put_here(h, &here);
+    code = br_fail(st, BR_E_NOT_FOUND,
+                   "model: '%.80s' is not here; this server has %s",
+                   name ? name : "", here.n ? br_str_z(&here) : "none");
     br_str_fini(&here);
     return code;
 }

@@ -88,6 +88,8 @@ typedef void (*br_handler)(br_http *h, br_http_conn *c);
 #include "http/routes.def"
 #undef X
 void br_route(br_http *h, br_http_conn *c);
+/* The one of that name that does not leave; name NULL: the first. */
+br_served *br_served_find(const br_http *h, const char *name);
 /* h->model becomes the one of that name; NULL: the first. NOT_FOUND names those
  * that are here. */
 br_code br_choose_model(br_http *h, const char *name,
@@ -110,6 +112,10 @@ void br_reply_status(br_http *h, br_http_conn *c, const br_status *st,
                      const char *param);
 /* Answers with the JSON in out and frees it; 503 when memory ran out. */
 void br_reply_json(br_http *h, br_http_conn *c, br_str *out);
+/* A list of what goes into w until its end; that answers and frees out. */
+void br_reply_list(br_json_writer *w, br_str *out);
+void br_reply_list_end(br_http *h, br_http_conn *c, br_json_writer *w,
+                       br_str *out);
 bool br_is_anthropic(const br_http_conn *c);
 /* The body as one JSON object in an arena; false: refused already. */
 bool br_body_object(br_http *h, br_http_conn *c, br_arena *a,
@@ -133,7 +139,7 @@ br_code br_gen_grammar(br_http *h, br_text text, br_grammar **out,
                        br_status *st) BR_MUST_USE;
 /* br_choose_model by the ask's. */
 br_code br_ask_model(br_http *h, br_ask *a, br_status *st) BR_MUST_USE;
-/* Tokens of the ask's messages, in h->ids. */
+/* Tokens of the ask's messages, in h->ids (gen_prompt.c). */
 br_code br_gen_chat_tokens(br_http *h, const br_ask *a,
                            br_status *st) BR_MUST_USE;
 

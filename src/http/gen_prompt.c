@@ -1,0 +1,108 @@
+/* gen_prompt.c - what a request asks, as tokens: the messages through the
+ * model's template, or texts and tokens as they came.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "http/gen.h"
+
+/* Tokens of a prompt in which the mark of a thought stands. */
+enum { TAIL = 32 };
+
+/* Texts that cannot fit are refused before they are read: megabytes of them
+ * would keep the server's thread from everybody else for a second. */
+static br_code
+check_bytes(const br_http *h, uint64_t n, br_status *st)
+{
+    const br_http_model *m = &h->model->m;
+    uint64_t most = (uint64_t)m->n_ctx * BR_MAX(br_tok_longest(m->tok), 16u);
+
+    if (n > most)
+        return br_fail(st, BR_E_LIMIT,
+                       "the prompt has %llu bytes; the context of %u tokens "
+                       "holds at most %llu",
+                       (unsigned long long)n, m->n_ctx,
+                       (unsigned long long)most);
+    return BR_OK;
+}
+
+br_code
+br_gen_chat_tokens(br_http *h, const br_ask *a, br_status *st)
+{
+    const br_json *vars = a->vars ? a->vars->child : NULL;
+    br_chat *chat = h->model->m.chat;
+    br_status none = {0};
+    uint64_t bytes = 0;
+    br_code code;
+
+    h->ids.n = 0;
+    if (!chat)
+        return br_fail(st, BR_E_UNSUPPORTED,
+                       "the model has no chat template; /v1/completions "
+                       "continues a text");
+    for (size_t i = 0; i < a->messages.n; i++)
+        bytes += a->messages.at[i].content.n;
+    BR_TRY(check_bytes(h, bytes, st));
+    br_chat_cut(chat, 0);
+    BR_TRY(br_chat_set(chat, "tools", a->tool_list, st));
+    BR_TRY(br_chat_effort(chat, a->effort, st));
+    for (size_t i = 0; i < a->messages.n; i++) {
+        const br_ask_message *m = &a->messages.at[i];
+
+        if (m->json)
+            BR_TRY(br_chat_add_json(chat, m->json, st));
+        else
+            BR_TRY(br_chat_add(chat, m->role, m->content, st));
+    }
+    code = BR_OK;
+    for (const br_json *v = vars; v && code == BR_OK; v = v->next)
+        code = br_chat_set(chat, v->key, v, st);
+    if (code == BR_OK)
+        code = br_chat_prompt(chat, h->work, &h->ids, st);
+    for (const br_json *v = vars; v; v = v->next)
+        if (br_chat_set(chat, v->key, NULL, &none) != BR_OK)
+            code = br_fail(st, BR_E_OOM, "out of memory");
+    return code;
+}
+
+/* Whether it ends within a thought. */
+static br_code
+look_for_thought(br_gen *g, br_status *st)
+{
+    const br_tok_ids *ids = &g->h->ids;
+    size_t n = BR_MIN(ids->n, (size_t)TAIL);
+    br_str tail = {0};
+    br_code code;
+
+    if (!g->think)
+        return BR_OK;
+    code = br_tok_decode(g->model->m.tok, ids->at + ids->n - n, n,
+                         BR_TOK_SHOW_SPECIAL, &tail, st);
+    g->thinks = code == BR_OK &&
+                br_think_open(g->think, (br_text){br_str_z(&tail), tail.n});
+    br_str_fini(&tail);
+    return code;
+}
+
+br_code
+br_gen_prompt(br_gen *g, size_t i, br_status *st)
+{
+    br_http *h = g->h;
+    const br_ask_prompt *p;
+
+    if (!g->ask.prompts.n) {
+        BR_TRY(br_gen_chat_tokens(h, &g->ask, st));
+        return look_for_thought(g, st);
+    }
+    p = &g->ask.prompts.at[i];
+    h->ids.n = 0;
+    BR_TRY(check_bytes(h, p->text.n, st));
+    if (p->text.p)
+        return br_tok_encode(h->model->m.tok, h->work, p->text,
+                             BR_TOK_ADD_SPECIAL, &h->ids, st);
+    for (size_t k = 0; k < p->n_tokens; k++) {
+        if (p->tokens[k] >= br_tok_count(h->model->m.tok))
+            return br_fail(st, BR_E_USAGE, "%s: %d is no token",
+                           g->wire->embeds ? "input" : "prompt", p->tokens[k]);
+        if (!br_vec_push(&h->ids, p->tokens[k]))
+            return br_fail(st, BR_E_OOM, "out of memory");
+    }
+    return BR_OK;
+}
