@@ -130,6 +130,43 @@ TEST(check_sees_what_a_wide_join_leaves_out)
                "NOT ordered before");
 }
 
+/* Task 7 overwrites what four tasks read and so pays for an answer about the
+ * two reads that are left: #5, whose counter it completes itself, and #6, whose
+ * counter is complete late. Task 8 has the place right after. */
+static char *
+right_after(bool waits)
+{
+    br_str s = {0};
+    char *text;
+
+    br_str_puts(&s, "b x IO_INPUT F32 [3,2]\nb w WEIGHT F32 [4,2]\n"
+                    "b v WEIGHT F32 [2,2]\nb a ACTIVATION F32 [3,2]\n"
+                    "b m ACTIVATION F32 [3,4]\nb o IO_OUTPUT F32 [3,2]\n"
+                    "b p IO_OUTPUT F32 [3,4]\nt COPY 0 > 3 c0\n");
+#define ROW " {'M_tile':1,'K':2,'m_off':%d,'N_tile':%d,'n_off':%d}\n"
+    for (int i = 0; i < 4; i++)
+        br_str_printf(&s, "t GEMM_TILE 3,1 > 4 c%d w0:1" ROW, i + 1, 0, 1, i);
+    br_str_printf(&s, "t GEMM_TILE 3,1 > 4 c5 w0:1" ROW, 1, 4, 0);
+    br_str_printf(&s, "t GEMM_TILE 3,1 > 4 c6 w0:1" ROW, 2, 4, 0);
+    br_str_printf(&s, "t GEMM_TILE 0,2 > 3 c5 w1:1,2:1,3:1,4:1" ROW, 0, 2, 0);
+    br_str_printf(&s, "t GEMM_TILE 0,2 > 3 c7 w5:2%s" ROW, waits ? ",6:1" : "",
+                  2, 2, 0);
+#undef ROW
+    br_str_printf(&s,
+                  "t NOP > c%d w7:1\nt COPY 3 > 5 c8 w7:1,5:2\n"
+                  "t COPY 4 > 6 c9 w1:1,2:1,3:1,4:1,5:2,6:%d\n",
+                  waits ? 10 : 6, waits ? 1 : 2);
+    text = t_printf("%s", br_str_z(&s));
+    br_str_fini(&s);
+    return text;
+}
+
+TEST(check_sees_the_place_right_after_what_was_bought)
+{
+    pt_accepts(right_after(true));
+    pt_refuses(right_after(false), "NOT ordered before");
+}
+
 /* ---- memory ------------------------------------------------------------- */
 
 static size_t
