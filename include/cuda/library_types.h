@@ -16,5 +16,10 @@ typedef enum cudaDataType_t {
     CUDA_R_16BF = 14
 } cudaDataType_t;
 typedef cudaDataType_t cudaDataType;
+typedef enum libraryPropertyType_t {
+    MAJOR_VERSION,
+    MINOR_VERSION,
+    PATCH_LEVEL
+} libraryPropertyType;
 
 #endif

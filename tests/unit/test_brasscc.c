@@ -66,6 +66,11 @@ PROGRAM(blas)
     program("blas", true);
 }
 
+PROGRAM(random)
+{
+    program("random", true);
+}
+
 PROGRAM(collect)
 {
     program("collect", true);
@@ -174,6 +179,13 @@ TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
         ck_assert_msg(r.exit == 2 && strstr(r.err, bad[k].says),
                       "%s: %d: %.300s", bad[k].flag, r.exit, r.err);
     }
+    t_write(t_printf("%s/t.cu", dir), "#include <thrust/sort.h>\n", 25);
+    t_exec(&r,
+           (const char *[]){t_repo("brasscc"), "-c", t_printf("%s/t.cu", dir),
+                            NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 1 && strstr(r.err, "thrust is not a part of Brass"),
+                  "%d: %.300s", r.exit, r.err);
 }
 
 /* An object of NVIDIA's compiler: packed PTX, its own way to launch. */
