@@ -213,6 +213,53 @@ BRASS_API const char *br_seq_end(const br_seq *s);
 BRASS_API uint32_t br_seq_tokens(const br_seq *s);
 BRASS_API double br_seq_rate(const br_seq *s);
 
+/* ---- many answers at once ------------------------------------------------ */
+
+/* Requests that share the steps of a model: as many answer at once as it has
+ * sequences, the others wait. */
+typedef struct br_batch br_batch;
+/* Takes all sequences until it is freed. LIMIT: one is in use. */
+BRASS_API br_batch *br_batch_new(br_llm *m, br_error *e);
+/* Answers under way end without a word. */
+BRASS_API void br_batch_free(br_batch *b);
+
+/* What is told of an answer: first what a binary message of /v1/stream has
+ * too. Valid during the call. */
+typedef struct br_output_event {
+    uint32_t slot, tenant;
+    uint32_t token, generated_pos; /* the latest; 0: the first of the answer */
+    uint8_t eot;                   /* 1: the answer is over */
+    uint8_t preempted;             /* 1: lost its slot, goes on by itself */
+    uint16_t n_logprobs;
+    const float *logprobs; /* the token's, then those of the likeliest */
+    const char *text;      /* whole characters of UTF-8, no NUL; may be none */
+    size_t n_text;
+    const char *end;   /* with eot: "eog" "stop" "length" "context" "cancelled"
+                        * "failed", else NULL */
+    const char *error; /* with "failed": why, else "" */
+} br_output_event;
+/* 0 ends the answer: one more event comes, with eot. */
+typedef int (*br_event_fn)(void *ctx, const br_output_event *ev);
+
+typedef struct br_request { /* what it points at is copied, but for ctx */
+    const int32_t *ids;     /* the prompt, at least 1 token */
+    size_t n_ids;
+    const br_sampling *how; /* NULL: as br_sampling_init */
+    uint32_t n_logprobs;    /* at most 101; 1: the token's alone */
+    br_event_fn fn;
+    void *ctx;
+} br_request;
+/* A number for it; 0: failed, and fn hears nothing. */
+BRASS_API uint64_t br_batch_submit(br_batch *b, const br_request *r,
+                                   br_error *e);
+/* Tells what happened, here and now, and before that waits until something
+ * has, for at most timeout_ms (negative: for as long as it takes). Functions
+ * that are called may submit and cancel. Returns how many answers are not over.
+ */
+BRASS_API size_t br_batch_wait(br_batch *b, int64_t timeout_ms);
+/* Any thread; a number whose answer is over is nobody's. */
+BRASS_API void br_batch_cancel(br_batch *b, uint64_t request);
+
 #ifdef __cplusplus
 }
 #endif

@@ -11,9 +11,20 @@
 
 #include "base/base.h"
 #include "mega/mega.h"
+#include "model/tokenizer.h"
+#include "run/lm_model.h"
+#include "run/sample.h"
 
 struct br_error {
     br_status st;
+};
+
+struct br_llm {
+    br_model *model;
+    br_tok *tok;
+    br_tok_work *work;
+    br_lm_model *lm;
+    bool *taken; /* [n_slots] */
 };
 
 struct br_program {
@@ -24,5 +35,7 @@ struct br_program {
 br_status *br_api_begin(br_error *e, br_status *spare);
 /* A zeroed handle, or NULL with OOM in st. */
 void *br_api_handle(size_t size, br_status *st) BR_MUST_USE;
+/* What br_sampling says of drawing a token. */
+br_sample_params br_api_sample(const br_sampling *how);
 
 #endif

@@ -3,17 +3,8 @@
 #include "api/api.h"
 #include "run/chat.h"
 #include "run/generate.h"
-#include "run/lm_model.h"
 
 #include <string.h>
-
-struct br_llm {
-    br_model *model;
-    br_tok *tok;
-    br_tok_work *work;
-    br_lm_model *lm;
-    bool *taken; /* [n_slots] */
-};
 
 struct br_seq {
     br_llm *m;
@@ -216,6 +207,24 @@ on_text(void *ctx, br_text piece)
     return !s->fn || s->fn(s->ctx, piece.p, piece.n);
 }
 
+br_sample_params
+br_api_sample(const br_sampling *how)
+{
+    br_sample_params p = br_sample_defaults();
+
+    p.seed = how->seed;
+    p.temperature = how->temperature;
+    p.top_k = how->top_k;
+    p.top_p = how->top_p;
+    p.min_p = how->min_p;
+    p.typical = how->typical;
+    p.repeat = how->repeat_penalty;
+    p.presence = how->presence_penalty;
+    p.frequency = how->frequency_penalty;
+    p.penalty_last_n = how->penalty_last_n;
+    return p;
+}
+
 static br_gen_params
 params_of(br_seq *s, const br_sampling *how)
 {
@@ -224,16 +233,7 @@ params_of(br_seq *s, const br_sampling *how)
 
     br_sampling_init(&d);
     how = how ? how : &d;
-    p.sample.seed = how->seed;
-    p.sample.temperature = how->temperature;
-    p.sample.top_k = how->top_k;
-    p.sample.top_p = how->top_p;
-    p.sample.min_p = how->min_p;
-    p.sample.typical = how->typical;
-    p.sample.repeat = how->repeat_penalty;
-    p.sample.presence = how->presence_penalty;
-    p.sample.frequency = how->frequency_penalty;
-    p.sample.penalty_last_n = how->penalty_last_n;
+    p.sample = br_api_sample(how);
     p.max_tokens = how->max_tokens;
     p.stop = how->stop;
     p.n_stop = how->n_stop;

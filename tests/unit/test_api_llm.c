@@ -157,3 +157,164 @@ TEST_WITHIN(api_talk_survives_every_failed_allocation, 120)
     t_each_oom(talk_oom, m);
     br_llm_close(m);
 }
+
+/* ---- many at once ---------------------------------------------------------- */
+
+typedef struct told {
+    uint64_t id;
+    char text[2000], end[32];
+    size_t n, n_events;
+    size_t enough;   /* 0 is returned at that event */
+    br_batch *batch; /* cancel is called at the first one */
+} told;
+
+static int
+be_told(void *ctx, const br_output_event *ev)
+{
+    told *t = ctx;
+
+    ck_assert_str_eq(t->end, ""); /* nothing comes behind the end */
+    ck_assert(t->n + ev->n_text < sizeof t->text);
+    memcpy(t->text + t->n, ev->text, ev->n_text);
+    t->n += ev->n_text;
+    ck_assert_uint_eq(ev->eot, ev->end != NULL);
+    if (ev->eot) {
+        ck_assert_uint_eq(ev->n_logprobs, 0);
+        strcpy(t->end, ev->end);
+        return 1;
+    }
+    ck_assert_uint_eq(ev->generated_pos, t->n_events++);
+    ck_assert_uint_eq(ev->n_logprobs, 3);
+    ck_assert(ev->logprobs[0] == ev->logprobs[1] &&
+              ev->logprobs[1] > ev->logprobs[2]); /* it was the likeliest */
+    if (t->batch)
+        br_batch_cancel(t->batch, t->id);
+    return t->n_events != t->enough;
+}
+
+static void
+ask(br_llm *m, br_batch *b, const char *text, const br_sampling *how, told *t)
+{
+    int32_t ids[64];
+    br_error e;
+    br_request r = {.ids = ids,
+                    .n_ids = br_llm_tokenize(m, text, strlen(text),
+                                             BRASS_ADD_SPECIAL, ids, 64, &e),
+                    .how = how,
+                    .n_logprobs = 3,
+                    .fn = be_told,
+                    .ctx = t};
+
+    t->id = br_batch_submit(b, &r, &e);
+    ck_assert_msg(t->id != 0, "%s", e.st.msg);
+    memset(ids, 0xff, sizeof ids); /* it was copied */
+}
+
+TEST_WITHIN(api_answers_in_a_batch_are_those_alone, 120)
+{
+    static const char *const begin[] = {"Once upon a time", "One windy day",
+                                        "There was once a girl"};
+    static told t[6];
+    br_llm *m = demo(2);
+    br_sampling how = greedy(12), stop = greedy(12);
+    br_batch *b;
+    br_error e;
+    heard alone;
+    br_seq *s;
+
+    b = br_batch_new(m, &e);
+    ck_assert_msg(b != NULL, "%s", e.st.msg);
+    ck_assert_ptr_null(br_seq_new(m, &e));
+    ck_assert_int_eq(br_error_code(&e), BRASS_E_LIMIT);
+    ck_assert_uint_eq(br_batch_wait(b, -1), 0); /* nothing to wait for */
+    for (int i = 0; i < 3; i++)
+        ask(m, b, begin[i], &how, &t[i]);
+    t[3].enough = 2;
+    ask(m, b, begin[0], &how, &t[3]);
+    t[4].batch = b;
+    ask(m, b, begin[1], &how, &t[4]);
+    ck_assert_uint_eq(br_batch_wait(b, 0) <= 5, 1);
+    while (br_batch_wait(b, -1))
+        ;
+    ck_assert_uint_eq(t[3].n_events < 12 && t[4].n_events < 12, 1);
+    ck_assert_str_eq(t[3].end, "cancelled");
+    ck_assert_str_eq(t[4].end, "cancelled");
+    stop.stop = &(const char *){t_printf("%.5s", t[0].text + t[0].n - 5)};
+    stop.n_stop = 1;
+    ask(m, b, begin[0], &stop, &t[5]);
+    while (br_batch_wait(b, -1))
+        ;
+    ck_assert_str_eq(t[5].end, "stop");
+    ck_assert_int_eq(memcmp(t[5].text, t[0].text, t[5].n), 0);
+    ck_assert_uint_lt(t[5].n, t[0].n);
+    ask(m, b, begin[0], &how, &t[4]); /* nobody hears of it */
+    br_batch_free(b);
+    for (int i = 0; i < 3; i++) {
+        alone = (heard){.n = 0};
+        s = br_seq_new(m, &e);
+        ck_assert_ptr_null(br_batch_new(m, &e));
+        ck_assert_str_eq(br_error_text(&e), "sequence 0 of 2 is in use");
+        br_seq_continue(s, begin[i], &how, hear, &alone, &e);
+        ck_assert_str_eq(t[i].text, alone.text);
+        ck_assert_str_eq(t[i].end, br_seq_end(s));
+        br_seq_free(s);
+    }
+    br_llm_close(m);
+}
+
+TEST_WITHIN(api_bad_requests_are_refused, 60)
+{
+    br_llm *m = demo(1);
+    br_error e;
+    br_batch *b = br_batch_new(m, &e);
+    told t = {.n = 0};
+    br_sampling bad = greedy(1), good = greedy(9);
+    int32_t ids[200] = {0};
+    br_request r = {.ids = ids, .n_ids = 1, .fn = be_told, .ctx = &t};
+    const br_request rows[] = {
+        {.ids = ids, .n_ids = 1},
+        {.ids = ids, .n_ids = 0, .fn = be_told},
+        {.ids = ids, .n_ids = 128, .fn = be_told},
+        {.ids = ids, .n_ids = 1, .fn = be_told, .n_logprobs = 102},
+        {.ids = ids, .n_ids = 1, .fn = be_told, .n_logprobs = UINT32_MAX},
+        {.ids = &(int32_t){-1}, .n_ids = 1, .fn = be_told},
+        {.ids = ids, .n_ids = 1, .fn = be_told, .how = &bad},
+    };
+
+    bad.top_p = -1;
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        ck_assert_uint_eq(br_batch_submit(b, &rows[i], &e), 0);
+        ck_assert_int_ne(br_error_code(&e), BRASS_OK);
+        ck_assert_uint_eq(br_batch_wait(b, 0), 0);
+    }
+    r.how = &good;
+    r.n_logprobs = 3;
+    t.enough = 1;
+    t.id = br_batch_submit(b, &r, &e);
+    ck_assert_uint_ne(t.id, 0);
+    br_batch_cancel(b, t.id + 1); /* nobody's */
+    while (br_batch_wait(b, -1))
+        ;
+    br_batch_cancel(b, t.id);
+    br_batch_free(b);
+    br_batch_free(NULL);
+    br_llm_close(m);
+}
+
+static br_code
+batch_oom(void *arg, br_status *st)
+{
+    br_error e = {.st = {0}};
+
+    br_batch_free(br_batch_new(arg, &e));
+    *st = e.st;
+    return st->code;
+}
+
+TEST_WITHIN(api_batch_survives_every_failed_allocation, 120)
+{
+    br_llm *m = demo(1);
+
+    t_each_oom(batch_oom, m);
+    br_llm_close(m);
+}

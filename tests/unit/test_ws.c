@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "serve_kit.h"
 
+#include "api/api.h"
 #include "http/ws.h"
 
 #include <stdio.h>
@@ -316,4 +317,93 @@ TEST(requests_that_are_no_upgrade)
                "Upgrade: websocket\r\nOrigin: http://evil.example\r\n", NULL);
     ck_assert_int_eq(a.status, 403);
     sk_close(&k);
+}
+
+/* ---- the library's events -------------------------------------------------- */
+
+/* Which has to be the next frame, byte for byte (of a little endian machine). */
+static int
+is_frame(void *ctx, const br_output_event *ev)
+{
+    br_str *want = ctx, s = {0};
+
+    br_str_put(&s, (const char *)ev, 20);
+    br_str_put(&s, (const char *)ev->logprobs, ev->n_logprobs * sizeof(float));
+    ck_assert_uint_le(s.n, want->n);
+    ck_assert_mem_eq(want->at, s.at, s.n);
+    want->n -= s.n;
+    memmove(want->at, want->at + s.n, want->n);
+    br_str_fini(&s);
+    return 1;
+}
+
+/* The frames of an answer over the WebSocket, without their heads. */
+static br_str
+frames_of(const sk *k)
+{
+    int fd = upgrade(k, "");
+    br_str all = {0};
+    got g;
+
+    say(fd, BR_WS_TEXT,
+        ASK ",\"temperature\":0,\"logprobs\":true,\"top_logprobs\":4}");
+    do {
+        g = next(fd);
+        if (g.opcode == BR_WS_BINARY)
+            br_str_put(&all, g.p, g.n);
+    } while (g.opcode != BR_WS_TEXT || !strstr(g.p, "\"type\":\"done\""));
+    close(fd);
+    return all;
+}
+
+TEST_WITHIN(events_of_the_library_are_those_frames, 60)
+{
+    sk_config wait = {.loading = true};
+    br_http_model model = {.name = "demo", .n_ctx = 128, .tier = "cpu"};
+    br_llm *m = br_llm_open(t_repo("models/demo.gguf"), 128, 2, NULL);
+    br_sampling how;
+    br_engine *engine;
+    br_status st = {0};
+    br_str frames;
+    br_batch *b;
+    br_request r = {.how = &how, .n_logprobs = 5, .fn = is_frame};
+    br_chat *chat;
+    br_tok_ids ids = {0};
+    sk k;
+
+    t_ok(br_chat_new(&chat, m->model->gguf, m->tok, &st), &st);
+    t_ok(br_chat_add(chat, "user", BR_TEXT("Hi"), &st), &st);
+    t_ok(br_chat_prompt(chat, m->work, &ids, &st), &st);
+    t_ok(br_engine_new(
+             &engine,
+             &(br_engine_config){.lm = br_lm_model_lm(m->lm), .tok = m->tok},
+             &st),
+         &st);
+    sk_open(&k, &wait);
+    model.engine = engine;
+    model.tok = m->tok;
+    model.chat = k.chat;
+    t_ok(br_http_ready(k.http, &model, &st), &st);
+    while (sk_ask(&k, "GET /health", "", NULL).status != 200)
+        usleep(1000);
+    frames = frames_of(&k);
+    sk_close(&k);
+    br_engine_free(engine);
+    br_sampling_init(&how);
+    how.temperature = 0;
+    how.max_tokens = 3;
+    r.ctx = &frames;
+    r.ids = ids.at;
+    r.n_ids = ids.n;
+    ck_assert_uint_eq(frames.n, 3 * (20 + 5 * 4) + 20);
+    b = br_batch_new(m, NULL);
+    ck_assert_uint_ne(br_batch_submit(b, &r, NULL), 0);
+    while (br_batch_wait(b, -1))
+        ;
+    ck_assert_uint_eq(frames.n, 0);
+    br_str_fini(&frames);
+    br_vec_fini(&ids);
+    br_chat_free(chat);
+    br_batch_free(b);
+    br_llm_close(m);
 }
