@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define PREFIX "BRASS_"
 
@@ -183,6 +184,25 @@ br_cli_json_out(br_cli *cli, const br_str *doc)
     fwrite(doc->at, 1, doc->n, cli->out);
     fputc('\n', cli->out);
     return 0;
+}
+
+bool
+br_cli_time(const char *text, int64_t *out)
+{
+    static const char *const forms[] = {
+        "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S",
+        "%Y-%m-%dT%H:%M", "%Y-%m-%d"};
+
+    for (size_t i = 0; i < BR_COUNT(forms); i++) {
+        struct tm tm = {0};
+        const char *end = strptime(text, forms[i], &tm);
+
+        if (end && !*end) {
+            *out = (int64_t)timegm(&tm);
+            return true;
+        }
+    }
+    return false;
 }
 
 br_code

@@ -72,6 +72,10 @@ void br_cli_make_folder(br_str *path);
 /* The folder of what can be made again, there; NULL: none. */
 const char *br_cli_cache(const br_cli *cli, br_str *path);
 
+/* 2026-01-15T12:00:00, shorter, a blank for the T, a Z at the end or not: UTC,
+ * as seconds since 1970. False: it is none. */
+bool br_cli_time(const char *text, int64_t *out);
+
 /* SIGINT waits until it is let in again; returns whether it did before. */
 bool br_cli_hold_interrupts(bool hold);
 

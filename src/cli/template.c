@@ -21,26 +21,6 @@ struct job {
     int64_t now;
 };
 
-/* 2026-01-15T12:00:00, a blank for the T, a Z at the end or not: UTC */
-static br_code
-read_time(const char *s, int64_t *out, br_status *st)
-{
-    static const char *const forms[] = {"%Y-%m-%dT%H:%M:%SZ",
-                                        "%Y-%m-%dT%H:%M:%S",
-                                        "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"};
-
-    for (size_t i = 0; i < BR_COUNT(forms); i++) {
-        struct tm tm = {0};
-        const char *end = strptime(s, forms[i], &tm);
-        if (end && !*end) {
-            *out = (int64_t)timegm(&tm);
-            return BR_OK;
-        }
-    }
-    return br_fail(st, BR_E_USAGE, "--now '%s': expected 2026-01-15T12:00:00",
-                   s);
-}
-
 /* The piece of a special token, as variable `name`, unless it is there. */
 static br_code
 add_token(struct job *j, const char *name, const char *given, const char *key,
@@ -118,8 +98,9 @@ render(struct job *j, const br_cli *cli, br_status *st)
     const char *now = br_opt_str(cli, BR_OPT_now);
 
     j->now = (int64_t)time(NULL);
-    if (now)
-        BR_TRY(read_time(now, &j->now, st));
+    if (now && !br_cli_time(now, &j->now))
+        return br_fail(st, BR_E_USAGE,
+                       "--now '%s': expected 2026-01-15T12:00:00", now);
     BR_TRY(load_source(j, cli, st));
     BR_TRY(load_context(j, cli, st));
     if (br_jinja_compile(&j->t, j->source.p, j->source.n, st) != BR_OK ||

@@ -1,8 +1,13 @@
 /* tenants.c - brass tenant: who may use a server, and how much of it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
+#include "base/thread.h"
 #include "cli/cli.h"
+#include "run/engine.h"
 #include "run/tstore.h"
+
+#include <string.h>
+#include <time.h>
 
 /* Options that were given change it. */
 static void
@@ -88,6 +93,10 @@ list_one(void *ctx, const br_tenant *t)
                   t->quota.decode_tokens_per_s, t->quota.max_context_tokens);
     if (t->quota.isolation_group)
         (void)fprintf(k->cli->out, "  group %u", t->quota.isolation_group);
+    if (t->quota.price_prompt | t->quota.price_cached |
+        t->quota.price_generated)
+        (void)fprintf(k->cli->out, "  price %u/%u/%u", t->quota.price_prompt,
+                      t->quota.price_cached, t->quota.price_generated);
     (void)fputc('\n', k->cli->out);
     return true;
 }
@@ -147,9 +156,104 @@ do_usage(work *k, const char *name, br_status *st)
 #define L(column, how, kind) put(k, #column, (double)l.column, IS_##kind);
 #include "run/tstore.def"
 #undef L
+#define P(kind) put(k, "price_" #kind, t.quota.price_##kind, true)
+    P(prompt);
+    P(cached);
+    P(generated);
+#undef P
     if (k->json)
         br_json_w_obj_end(&k->w);
     return BR_OK;
+}
+
+/* ---- the log of requests ------------------------------------------------- */
+
+/* "90m", "2h", "7d": so long ago; "2026-11-22", "2026-11-22T10:30": UTC. */
+static br_code
+read_when(const char *text, int64_t *ms, br_status *st)
+{
+    static const struct {
+        const char *unit;
+        int64_t ms;
+    } units[] = {{"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
+    size_t digits = strspn(text, "0123456789");
+    int64_t n;
+
+    for (size_t i = 0; i < BR_COUNT(units); i++)
+        if (br_json_to_i64((br_text){text, digits}, &n) && n <= 1000000 &&
+            strcmp(text + digits, units[i].unit) == 0) {
+            *ms = br_wall_ns() / 1000000 - n * units[i].ms;
+            return BR_OK;
+        }
+    if (br_cli_time(text, &n)) {
+        *ms = n * 1000;
+        return BR_OK;
+    }
+    return br_fail(st, BR_E_USAGE,
+                   "'%.40s' is no time: 90m, 2h, 7d, 2026-11-22 or "
+                   "2026-11-22T10:30",
+                   text);
+}
+
+static void
+log_one(void *ctx, const br_logged *r)
+{
+    work *k = ctx;
+    time_t at = (time_t)(r->ended_ms / 1000);
+    char when[32] = "";
+    struct tm t;
+
+    if (gmtime_r(&at, &t))
+        (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &t);
+    if (!k->json) {
+        (void)fprintf(k->cli->out,
+                      "%s  %-12.12s %-16.16s %-15s %8llu %8llu %8.1f %8.1f "
+                      "%8.1f  %s\n",
+                      when, r->name, r->model, r->finish,
+                      (unsigned long long)r->prompt_tokens,
+                      (unsigned long long)r->completion_tokens, r->queue_ms,
+                      r->prefill_ms, r->decode_ms, r->id);
+        return;
+    }
+    br_json_w_begin(&k->w, &k->doc, 0);
+    k->w.compact = true;
+    br_json_w_obj(&k->w);
+    br_json_w_key_strz(&k->w, "ended", when);
+    br_json_w_key_strz(&k->w, "tenant", r->name);
+    br_logged_write(&k->w, r);
+    br_json_w_obj_end(&k->w);
+    if (k->doc.oom) /* said in the end */
+        return;
+    (void)!br_cli_json_out(k->cli, &k->doc);
+    br_str_clear(&k->doc);
+}
+
+static br_code
+do_log(work *k, const char *name, br_status *st)
+{
+    const char *since = br_opt_str(k->cli, BR_OPT_since);
+    const char *until = br_opt_str(k->cli, BR_OPT_until);
+    int finish = br_opt_enum(k->cli, BR_OPT_finish);
+    br_log_query q = {.model = br_opt_str(k->cli, BR_OPT_of_model),
+                      .finish = finish < 0 ? NULL : br_finish_name(finish),
+                      .most = (uint32_t)br_opt_int(k->cli, BR_OPT_last)};
+    br_tenant t = {0};
+
+    if (name)
+        BR_TRY(br_tstore_find(k->store, name, &t, st));
+    q.tenant = t.id;
+    if (since)
+        BR_TRY(read_when(since, &q.since_ms, st));
+    if (until)
+        BR_TRY(read_when(until, &q.until_ms, st));
+    if (q.model && strlen(q.model) >= BR_TENANT_NAME)
+        return br_fail(st, BR_E_USAGE, "--model-name: too long for one");
+    if (!k->json)
+        (void)fprintf(k->cli->out,
+                      "%-19s  %-12s %-16s %-15s %8s %8s %8s %8s %8s  %s\n",
+                      "ended (UTC)", "tenant", "model", "finish", "prompt",
+                      "answer", "queue", "prefill", "decode", "id");
+    return br_tstore_requests(k->store, &q, log_one, k, st);
 }
 
 static int
@@ -167,7 +271,7 @@ run(br_cli *cli, br_code (*what)(work *k, const char *name, br_status *st))
     if (code != BR_OK)
         end = br_cli_fail(cli, &st);
     else
-        end = k.json ? br_cli_json_out(cli, &k.doc) : 0;
+        end = k.doc.n || k.doc.oom ? br_cli_json_out(cli, &k.doc) : 0;
     br_str_fini(&k.doc);
     br_tstore_close(k.store);
     return end;
@@ -201,4 +305,10 @@ int
 br_cmd_tenant_usage(br_cli *cli)
 {
     return run(cli, do_usage);
+}
+
+int
+br_cmd_tenant_log(br_cli *cli)
+{
+    return run(cli, do_log);
 }

@@ -242,7 +242,7 @@ br_on_state(br_http *h, br_http_conn *c)
 /* ---- ledgers -------------------------------------------------------------- */
 
 static void
-put_ledger(br_str *out, uint32_t tenant, const br_ledger *l)
+put_ledger(br_str *out, uint32_t tenant, const br_ledger *l, const br_quota *q)
 {
     br_json_writer w;
 
@@ -255,6 +255,11 @@ put_ledger(br_str *out, uint32_t tenant, const br_ledger *l)
 #define L(column, how, kind) PUT_##kind(&w, #column, l->column);
 #include "run/tstore.def"
 #undef L
+#define P(kind) br_json_w_key_u64(&w, "price_" #kind, q->price_##kind)
+    P(prompt);
+    P(cached);
+    P(generated);
+#undef P
     br_json_w_obj_end(&w);
 }
 
@@ -284,22 +289,27 @@ own_tenant(br_http *h, br_http_conn *c)
 void
 br_on_usage(br_http *h, br_http_conn *c)
 {
+    br_engine *e = h->model->m.engine;
     br_status st = {0};
     br_str out = {0};
     br_ledger l;
+    br_quota q;
 
     if (!own_tenant(h, c))
         return;
+    if (!br_engine_tenant_quota(e, c->tenant, &q)) {
+        br_reply_error(h, c, 404, NULL, "no such tenant");
+        return;
+    }
     if (h->store) {
         if (br_tstore_usage(h->store, c->tenant, &l, &st) != BR_OK) {
             br_reply_status(h, c, &st, NULL);
             return;
         }
-    } else if (!br_engine_ledger(h->model->m.engine, c->tenant, &l)) {
-        br_reply_error(h, c, 404, NULL, "no such tenant");
-        return;
+    } else {
+        (void)br_engine_ledger(e, c->tenant, &l);
     }
-    put_ledger(&out, c->tenant, &l);
+    put_ledger(&out, c->tenant, &l, &q);
     br_reply_json(h, c, &out);
 }
 
@@ -328,8 +338,9 @@ br_on_requests(br_http *h, br_http_conn *c)
         return;
     }
     br_reply_list(&w, &out);
-    if (br_tstore_requests(h->store, c->tenant, MOST, put_logged, &w, &st) !=
-        BR_OK) {
+    if (br_tstore_requests(h->store,
+                           &(br_log_query){.tenant = c->tenant, .most = MOST},
+                           put_logged, &w, &st) != BR_OK) {
         br_str_fini(&out);
         br_reply_status(h, c, &st, NULL);
         return;

@@ -42,21 +42,27 @@ br_quota_check(const br_quota *q, br_status *st)
 {
     const struct {
         const char *name;
-        uint32_t v, lo;
+        uint32_t v, lo, hi; /* hi 0: INT32_MAX */
     } row[] = {
-        {"slots", q->max_slots, 1},
-        {"queued requests", q->max_queued, 1},
-        {"KV pages", q->max_kv_pages, 1},
-        {"decoded tokens a second", q->decode_tokens_per_s, 1},
-        {"prompt tokens a second", q->prefill_tokens_per_s, 1},
-        {"context tokens", q->max_context_tokens, 2},
-        {"reserved KV pages", q->reserved_kv_pages, 0},
+        {"slots", q->max_slots, 1, 0},
+        {"queued requests", q->max_queued, 1, 0},
+        {"KV pages", q->max_kv_pages, 1, 0},
+        {"decoded tokens a second", q->decode_tokens_per_s, 1, 0},
+        {"prompt tokens a second", q->prefill_tokens_per_s, 1, 0},
+        {"context tokens", q->max_context_tokens, 2, 0},
+        {"reserved KV pages", q->reserved_kv_pages, 0, 0},
+        {"price of a prompt token", q->price_prompt, 0, BR_MAX_PRICE},
+        {"price of a cached token", q->price_cached, 0, BR_MAX_PRICE},
+        {"price of a generated token", q->price_generated, 0, BR_MAX_PRICE},
     };
 
-    for (size_t i = 0; i < BR_COUNT(row); i++)
-        if (row[i].v < row[i].lo || row[i].v > INT32_MAX)
-            return br_fail(st, BR_E_USAGE, "%s: %u is not between %u and %d",
-                           row[i].name, row[i].v, row[i].lo, INT32_MAX);
+    for (size_t i = 0; i < BR_COUNT(row); i++) {
+        uint32_t hi = row[i].hi ? row[i].hi : INT32_MAX;
+
+        if (row[i].v < row[i].lo || row[i].v > hi)
+            return br_fail(st, BR_E_USAGE, "%s: %u is not between %u and %u",
+                           row[i].name, row[i].v, row[i].lo, hi);
+    }
     if (q->reserved_kv_pages > q->max_kv_pages)
         return br_fail(st, BR_E_USAGE,
                        "reserved KV pages: %u are more than the cap of %u",

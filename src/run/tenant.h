@@ -9,6 +9,9 @@
 enum {
     BR_MAX_TENANTS = 4096,
     BR_TENANT_LOCAL = 0, /* always there: whoever needs no key; no quota */
+    /* What 9 * 10^12 tokens cost at that is still a 64-bit number; 20,000 a
+     * second take 14 years. */
+    BR_MAX_PRICE = 1000000,
 };
 
 /* Rows of qos.def. */
@@ -30,6 +33,9 @@ typedef struct br_quota {
     uint32_t prefill_tokens_per_s; /* mean over 5 s */
     uint32_t max_context_tokens;   /* prompt and answer of a request */
     uint32_t isolation_group;      /* who shares prefixes with it; 0: nobody */
+    /* What a token costs, in 10^-9 of whatever the currency is: 150 are 0.15 a
+     * million. Of a prompt's tokens those that were cached have their own. */
+    uint32_t price_prompt, price_cached, price_generated;
     br_qos qos;
 } br_quota;
 
@@ -47,6 +53,7 @@ typedef struct br_ledger {
     uint32_t kv_pages_peak;
     double prefix_hit_rate; /* of prompt tokens: mean that forgets */
     double kv_page_seconds;
+    uint64_t cost_nano; /* the store's: at the prices when they were counted */
 } br_ledger;
 
 #endif

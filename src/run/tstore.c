@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT = 3, KEYS = 1024 };
+enum { FORMAT = 4, KEYS = 1024 };
 
 #define FRESH_NS INT64_C(1000000000)
 #define STALE_NS INT64_C(600000000000)
@@ -46,12 +46,8 @@ br_tstore_here(void)
 
 /* ---- statements ---------------------------------------------------------- */
 
-#define INT(v)  ((br_db_value){.kind = BR_DB_INT, .i = (int64_t)(v)})
-#define REAL(v) ((br_db_value){.kind = BR_DB_REAL, .f = (double)(v)})
-#define TEXT(z) ((br_db_value){.kind = BR_DB_TEXT, .s = br_text_z(z)})
-
-static br_code
-ask(br_tstore *s, const br_db_query *q, br_status *st)
+br_code
+br_tstore_ask(br_tstore *s, const br_db_query *q, br_status *st)
 {
     return s->kind->run(s->db, q, st);
 }
@@ -59,7 +55,7 @@ ask(br_tstore *s, const br_db_query *q, br_status *st)
 static br_code
 run(br_tstore *s, const char *sql, br_status *st)
 {
-    return ask(s, &(br_db_query){.sql = sql}, st);
+    return br_tstore_ask(s, &(br_db_query){.sql = sql}, st);
 }
 
 typedef struct number {
@@ -83,19 +79,25 @@ get_state(br_tstore *s, const char *name, int64_t *value, br_status *st)
     number n = {0};
 
     *value = 0;
-    BR_TRY(ask(s,
-               &(br_db_query){"SELECT value FROM state WHERE name = ?",
-                              (br_db_value[]){TEXT(name)}, 1, on_number, &n},
-               st));
+    BR_TRY(br_tstore_ask(
+        s,
+        &(br_db_query){"SELECT value FROM state WHERE name = ?",
+                       (br_db_value[]){TEXT(name)}, 1, on_number, &n},
+        st));
     *value = n.value;
     return n.found ? BR_OK
                    : br_fail(st, BR_E_FORMAT, "%s: no %s: not made by brass",
                              s->kind->name(s->db), name);
 }
 
-/* Changes are transactions: all of it or nothing, and on the disk. */
-static br_code
-end_change(br_tstore *s, br_code code, br_status *st)
+br_code
+br_tstore_begin(br_tstore *s, br_status *st)
+{
+    return run(s, s->kind->begin, st);
+}
+
+br_code
+br_tstore_end(br_tstore *s, br_code code, br_status *st)
 {
     if (code == BR_OK)
         code = run(s, "COMMIT", st);
@@ -110,11 +112,11 @@ begin_change(br_tstore *s, br_status *st)
 {
     br_code code;
 
-    BR_TRY(run(s, s->kind->begin, st));
+    BR_TRY(br_tstore_begin(s, st));
     code =
         run(s, "UPDATE state SET value = value + 1 WHERE name = 'version'", st);
     s->asked_ns = 0;
-    return code == BR_OK ? BR_OK : end_change(s, code, st);
+    return code == BR_OK ? BR_OK : br_tstore_end(s, code, st);
 }
 
 /* ---- schema -------------------------------------------------------------- */
@@ -145,7 +147,7 @@ static const char *const schema[] = {
     "CREATE INDEX request_tenant ON request(tenant, ended_ms)",
     "CREATE TABLE run(id %s, seq BIGINT NOT NULL)",
     "CREATE TABLE state(name TEXT PRIMARY KEY, value BIGINT NOT NULL)",
-    "INSERT INTO state VALUES('format', 3), ('version', 0)",
+    "INSERT INTO state VALUES('format', 4), ('version', 0)",
 };
 
 static br_code
@@ -155,7 +157,7 @@ make_all(br_tstore *s, br_status *st)
 
     if (s->kind->guard)
         BR_TRY(run(s, s->kind->guard, st));
-    BR_TRY(ask(
+    BR_TRY(br_tstore_ask(
         s,
         &(br_db_query){.sql = s->kind->is_new, .row = on_number, .ctx = &new},
         st));
@@ -180,25 +182,43 @@ make_all(br_tstore *s, br_status *st)
     return BR_OK;
 }
 
+/* What format 3 lacks. A server of that version that has the store open goes on:
+ * it names the columns it knows, the others have their defaults. */
+static const char *const from_3[] = {
+    "ALTER TABLE tenant ADD COLUMN price_prompt BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE tenant ADD COLUMN price_cached BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE tenant ADD COLUMN price_generated BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE ledger ADD COLUMN cost_nano BIGINT NOT NULL DEFAULT 0",
+    "UPDATE state SET value = 4 WHERE name = 'format'",
+};
+
 static br_code
-open_all(br_tstore *s, const char *where, br_status *st)
+make_or_migrate(br_tstore *s, br_status *st)
 {
     int64_t format;
 
+    BR_TRY(make_all(s, st));
+    BR_TRY(get_state(s, "format", &format, st));
+    for (size_t i = 0; format == 3 && i < BR_COUNT(from_3); i++)
+        BR_TRY(run(s, from_3[i], st));
+    return format == 3 || format == FORMAT
+               ? BR_OK
+               : br_fail(st, BR_E_VERSION,
+                         "%s: format %lld, this program reads 3 and %d",
+                         s->kind->name(s->db), (long long)format, FORMAT);
+}
+
+static br_code
+open_all(br_tstore *s, const char *where, br_status *st)
+{
     BR_TRY(s->kind->open(&s->db, where, st));
     if (s->kind->remote) {
         s->keys = br_try_calloc(KEYS, sizeof *s->keys);
         if (!s->keys)
             return br_fail(st, BR_E_OOM, "out of memory");
     }
-    BR_TRY(run(s, s->kind->begin, st));
-    BR_TRY(end_change(s, make_all(s, st), st));
-    BR_TRY(get_state(s, "format", &format, st));
-    if (format != FORMAT)
-        return br_fail(st, BR_E_VERSION,
-                       "%s: format %lld, this program reads %d",
-                       s->kind->name(s->db), (long long)format, FORMAT);
-    return BR_OK;
+    BR_TRY(br_tstore_begin(s, st));
+    return br_tstore_end(s, make_or_migrate(s, st), st);
 }
 
 static br_code
@@ -328,11 +348,12 @@ add_key(br_tstore *s, int64_t tenant, char key[BR_KEY_CHARS], br_status *st)
     v[1] = INT(tenant);
     v[2] = TEXT(digest);
     v[3] = INT(br_wall_ns() / 1000000000);
-    return ask(s,
-               &(br_db_query){"INSERT INTO key(id, tenant, digest, created) "
-                              "VALUES(?, ?, ?, ?)",
-                              v, 4, NULL, NULL},
-               st);
+    return br_tstore_ask(
+        s,
+        &(br_db_query){"INSERT INTO key(id, tenant, digest, created) "
+                       "VALUES(?, ?, ?, ?)",
+                       v, 4, NULL, NULL},
+        st);
 }
 
 static br_code
@@ -342,16 +363,17 @@ create(br_tstore *s, const char *name, const br_quota *quota, uint32_t *id,
     br_db_value v[BR_DB_ARGS] = {TEXT(name), INT(br_wall_ns() / 1000000000)};
     number is = {0};
 
-    BR_TRY(ask(s,
-               &(br_db_query){"SELECT id FROM tenant WHERE name = ?", v, 1,
-                              on_number, &is},
-               st));
+    BR_TRY(br_tstore_ask(s,
+                         &(br_db_query){"SELECT id FROM tenant WHERE name = ?",
+                                        v, 1, on_number, &is},
+                         st));
     if (is.found)
         return br_fail(st, BR_E_USAGE, "tenant '%s' is there already", name);
-    BR_TRY(ask(s,
-               &(br_db_query){insert_tenant, v, 2 + put_quota(v + 2, quota),
-                              on_number, &is},
-               st));
+    BR_TRY(br_tstore_ask(s,
+                         &(br_db_query){insert_tenant, v,
+                                        2 + put_quota(v + 2, quota), on_number,
+                                        &is},
+                         st));
     if (is.value >= BR_MAX_TENANTS)
         return br_fail(st, BR_E_LIMIT, "at most %d tenants were ever made here",
                        BR_MAX_TENANTS - 1);
@@ -366,7 +388,7 @@ br_tstore_create(br_tstore *s, const char *name, const br_quota *q,
     BR_TRY(br_tstore_check_name(name, st));
     BR_TRY(br_quota_check(q, st));
     BR_TRY(begin_change(s, st));
-    return end_change(s, create(s, name, q, id, key, st), st);
+    return br_tstore_end(s, create(s, name, q, id, key, st), st);
 }
 
 static br_code
@@ -385,10 +407,11 @@ br_code
 br_tstore_find(br_tstore *s, const char *name, br_tenant *out, br_status *st)
 {
     *out = (br_tenant){0};
-    BR_TRY(ask(s,
-               &(br_db_query){select_tenant, (br_db_value[]){TEXT(name)}, 1,
-                              on_tenant, out},
-               st));
+    BR_TRY(
+        br_tstore_ask(s,
+                      &(br_db_query){select_tenant, (br_db_value[]){TEXT(name)},
+                                     1, on_tenant, out},
+                      st));
     return out->id ? BR_OK : no_tenant(name, st);
 }
 
@@ -417,9 +440,9 @@ br_tstore_each(br_tstore *s, bool (*each)(void *ctx, const br_tenant *t),
 {
     each_one e = {each, ctx, false};
 
-    return ask(s,
-               &(br_db_query){.sql = select_tenants, .row = on_each, .ctx = &e},
-               st);
+    return br_tstore_ask(
+        s, &(br_db_query){.sql = select_tenants, .row = on_each, .ctx = &e},
+        st);
 }
 
 static br_code
@@ -430,7 +453,8 @@ set(br_tstore *s, const char *name, const br_quota *quota, br_status *st)
     number is = {0};
 
     v[n++] = TEXT(name);
-    BR_TRY(ask(s, &(br_db_query){update_tenant, v, n, on_number, &is}, st));
+    BR_TRY(br_tstore_ask(s, &(br_db_query){update_tenant, v, n, on_number, &is},
+                         st));
     return is.found ? BR_OK : no_tenant(name, st);
 }
 
@@ -439,7 +463,7 @@ br_tstore_set(br_tstore *s, const char *name, const br_quota *q, br_status *st)
 {
     BR_TRY(br_quota_check(q, st));
     BR_TRY(begin_change(s, st));
-    return end_change(s, set(s, name, q, st), st);
+    return br_tstore_end(s, set(s, name, q, st), st);
 }
 
 static br_code
@@ -448,10 +472,11 @@ new_keys(br_tstore *s, const char *name, char key[BR_KEY_CHARS], br_status *st)
     br_tenant t;
 
     BR_TRY(br_tstore_find(s, name, &t, st));
-    BR_TRY(ask(s,
-               &(br_db_query){"DELETE FROM key WHERE tenant = ?",
-                              (br_db_value[]){INT(t.id)}, 1, NULL, NULL},
-               st));
+    BR_TRY(
+        br_tstore_ask(s,
+                      &(br_db_query){"DELETE FROM key WHERE tenant = ?",
+                                     (br_db_value[]){INT(t.id)}, 1, NULL, NULL},
+                      st));
     return add_key(s, t.id, key, st);
 }
 
@@ -460,7 +485,7 @@ br_tstore_rotate(br_tstore *s, const char *name, char key[BR_KEY_CHARS],
                  br_status *st)
 {
     BR_TRY(begin_change(s, st));
-    return end_change(s, new_keys(s, name, key, st), st);
+    return br_tstore_end(s, new_keys(s, name, key, st), st);
 }
 
 br_code
@@ -521,10 +546,11 @@ find_key(br_tstore *s, const char *id, kept_key *k, br_status *st)
             return BR_OK;
         }
     }
-    BR_TRY(ask(s,
-               &(br_db_query){"SELECT tenant, digest FROM key WHERE id = ?", &v,
-                              1, on_key, k},
-               st));
+    BR_TRY(br_tstore_ask(
+        s,
+        &(br_db_query){"SELECT tenant, digest FROM key WHERE id = ?", &v, 1,
+                       on_key, k},
+        st));
     memcpy(k->id, id, BR_KEY_ID);
     if (kept && k->tenant)
         *kept = *k;
@@ -579,10 +605,48 @@ static const char upsert_ledger[] = "INSERT INTO ledger(tenant"
     ;
 
 static br_code
-add_one(br_tstore *s, const br_ledger_delta *d, br_status *st)
+on_prices(void *ctx, const br_db_value *v, br_status *st)
 {
+    br_quota *q = ctx;
+
+    (void)st;
+    q->price_prompt = (uint32_t)v[0].i;
+    q->price_cached = (uint32_t)v[1].i;
+    q->price_generated = (uint32_t)v[2].i;
+    return BR_OK;
+}
+
+/* In the same change as the tokens: each costs what it cost when it was
+ * counted, whatever becomes of the price. */
+static br_code
+add_cost(br_tstore *s, br_ledger_delta *d, br_status *st)
+{
+    uint64_t cached = d->is.tokens_cached - d->was.tokens_cached;
+    uint64_t prompt = d->is.tokens_prompted - d->was.tokens_prompted;
+    br_quota q = {0};
+
+    BR_TRY(br_tstore_ask(
+        s,
+        &(br_db_query){"SELECT price_prompt, price_cached, "
+                       "price_generated FROM tenant WHERE id = ?",
+                       (br_db_value[]){INT(d->tenant)}, 1, on_prices, &q},
+        st));
+    d->was.cost_nano = 0;
+    d->is.cost_nano =
+        (prompt - BR_MIN(cached, prompt)) * q.price_prompt +
+        cached * q.price_cached +
+        (d->is.tokens_generated - d->was.tokens_generated) * q.price_generated;
+    return BR_OK;
+}
+
+static br_code
+add_one(br_tstore *s, const br_ledger_delta *grown, br_status *st)
+{
+    br_ledger_delta priced = *grown, *d = &priced;
     br_db_value v[BR_DB_ARGS];
     int n = 0;
+
+    BR_TRY(add_cost(s, d, st));
 
     v[n++] = INT(d->tenant);
 #define V_I                  INT
@@ -593,7 +657,8 @@ add_one(br_tstore *s, const br_ledger_delta *d, br_status *st)
 #define L(column, how, kind) v[n++] = V_##kind(V_##how(column));
 #include "run/tstore.def"
 #undef L
-    return ask(s, &(br_db_query){upsert_ledger, v, n, NULL, NULL}, st);
+    return br_tstore_ask(s, &(br_db_query){upsert_ledger, v, n, NULL, NULL},
+                         st);
 }
 
 /* *counted: nothing was heard of it, but this batch is there already. The row
@@ -607,13 +672,14 @@ is_counted(br_tstore *s, bool *counted, br_status *st)
     *counted = false;
     if (!s->run)
         return BR_OK;
-    BR_TRY(ask(s,
-               &(br_db_query){
-                   "INSERT INTO run(id, seq) VALUES(?, ?) ON CONFLICT(id) DO "
-                   "UPDATE SET seq = excluded.seq WHERE run.seq < excluded.seq "
-                   "RETURNING id",
-                   v, 2, on_number, &is},
-               st));
+    BR_TRY(br_tstore_ask(
+        s,
+        &(br_db_query){
+            "INSERT INTO run(id, seq) VALUES(?, ?) ON CONFLICT(id) DO "
+            "UPDATE SET seq = excluded.seq WHERE run.seq < excluded.seq "
+            "RETURNING id",
+            v, 2, on_number, &is},
+        st));
     *counted = !is.found;
     return BR_OK;
 }
@@ -624,11 +690,11 @@ br_tstore_add(br_tstore *s, const br_ledger_delta *d, size_t n, br_status *st)
     bool counted = false;
     br_code code;
 
-    BR_TRY(run(s, s->kind->begin, st));
+    BR_TRY(br_tstore_begin(s, st));
     code = is_counted(s, &counted, st);
     for (size_t i = 0; i < n && code == BR_OK && !counted; i++)
         code = add_one(s, &d[i], st);
-    BR_TRY(end_change(s, code, st));
+    BR_TRY(br_tstore_end(s, code, st));
     s->seq++;
     return BR_OK;
 }
@@ -653,99 +719,11 @@ br_code
 br_tstore_usage(br_tstore *s, uint32_t tenant, br_ledger *out, br_status *st)
 {
     *out = (br_ledger){0};
-    return ask(s,
-               &(br_db_query){select_ledger, (br_db_value[]){INT(tenant)}, 1,
-                              on_ledger, out},
-               st);
-}
-
-/* ---- requests ------------------------------------------------------------ */
-
-#define R(column, kind) ", " #column
-static const char insert_request[] =
-    "INSERT INTO request(id, tenant, model, finish, ended_ms"
-#include "run/tstore.def"
-#undef R
-    ") VALUES(?, ?, ?, ?, ?"
-#define R(column, kind) ", ?"
-#include "run/tstore.def"
-#undef R
-    ") ON CONFLICT(id) DO NOTHING";
-#define R(column, kind) ", " #column
-static const char select_requests[] =
-    "SELECT id, tenant, model, finish, ended_ms"
-#include "run/tstore.def"
-#undef R
-    " FROM request WHERE tenant = ? ORDER BY ended_ms DESC, id LIMIT ?";
-
-static br_code
-log_one(br_tstore *s, const br_logged *r, br_status *st)
-{
-    br_db_value v[BR_DB_ARGS] = {TEXT(r->id), INT(r->tenant), TEXT(r->model),
-                                 TEXT(r->finish), INT(r->ended_ms)};
-    int n = 5;
-
-#define R(column, kind) v[n++] = V_##kind(r->column);
-#include "run/tstore.def"
-#undef R
-    return ask(s, &(br_db_query){insert_request, v, n, NULL, NULL}, st);
-}
-
-br_code
-br_tstore_log(br_tstore *s, const br_logged *r, size_t n, br_status *st)
-{
-    int64_t day_ms = 86400000;
-    const br_db_value v = INT(br_wall_ns() / 1000000 - BR_LOG_DAYS * day_ms);
-    br_code code;
-
-    BR_TRY(run(s, s->kind->begin, st));
-    code = ask(s,
-               &(br_db_query){"DELETE FROM request WHERE ended_ms < ?", &v, 1,
-                              NULL, NULL},
-               st);
-    for (size_t i = 0; i < n && code == BR_OK; i++)
-        code = log_one(s, &r[i], st);
-    return end_change(s, code, st);
-}
-
-typedef struct each_request {
-    void (*fn)(void *ctx, const br_logged *r);
-    void *ctx;
-} each_request;
-
-static void
-take_text(char *out, size_t size, br_text text)
-{
-    (void)snprintf(out, size, "%.*s", (int)BR_MIN(text.n, size), text.p);
-}
-
-static br_code
-on_request(void *ctx, const br_db_value *v, br_status *st)
-{
-    each_request *e = ctx;
-    br_logged r = {.tenant = (uint32_t)v[1].i, .ended_ms = v[4].i};
-    int n = 5;
-
-    (void)st;
-    take_text(r.id, sizeof r.id, v[0].s);
-    take_text(r.model, sizeof r.model, v[2].s);
-    take_text(r.finish, sizeof r.finish, v[3].s);
-#define R(column, kind) r.column = (__typeof__(r.column))v[n++].GET_##kind;
-#include "run/tstore.def"
-#undef R
-    e->fn(e->ctx, &r);
-    return BR_OK;
-}
-
-br_code
-br_tstore_requests(br_tstore *s, uint32_t tenant, uint32_t most,
-                   void (*each)(void *ctx, const br_logged *r), void *ctx,
-                   br_status *st)
-{
-    const br_db_value v[] = {INT(tenant), INT(most)};
-    each_request e = {each, ctx};
-
-    return ask(s, &(br_db_query){select_requests, v, 2, on_request, &e}, st);
+    return br_tstore_ask(s,
+                         &(br_db_query){select_ledger,
+                                        (br_db_value[]){INT(tenant)}, 1,
+                                        on_ledger, out},
+                         st);
 }
 
 /* ---- servers ------------------------------------------------------------- */
@@ -763,10 +741,11 @@ on_run(void *ctx, const br_db_value *v, br_status *st)
 static br_code
 forget_run(br_tstore *s, int64_t id, br_status *st)
 {
-    return ask(s,
-               &(br_db_query){"DELETE FROM run WHERE id = ?",
-                              (br_db_value[]){INT(id)}, 1, NULL, NULL},
-               st);
+    return br_tstore_ask(s,
+                         &(br_db_query){"DELETE FROM run WHERE id = ?",
+                                        (br_db_value[]){INT(id)}, 1, NULL,
+                                        NULL},
+                         st);
 }
 
 /* Whoever's row nobody holds has died. */
@@ -776,10 +755,11 @@ begin_run(br_tstore *s, ids *others, bool *lost, br_status *st)
     number is = {0};
     bool got;
 
-    BR_TRY(ask(s,
-               &(br_db_query){
-                   .sql = "SELECT id FROM run", .row = on_run, .ctx = others},
-               st));
+    BR_TRY(br_tstore_ask(s,
+                         &(br_db_query){.sql = "SELECT id FROM run",
+                                        .row = on_run,
+                                        .ctx = others},
+                         st));
     for (size_t i = 0; i < others->n; i++) {
         BR_TRY(s->kind->hold(s->db, others->at[i], &got, st));
         if (!got)
@@ -788,12 +768,13 @@ begin_run(br_tstore *s, ids *others, bool *lost, br_status *st)
         *lost = true;
         BR_TRY(forget_run(s, others->at[i], st));
     }
-    BR_TRY(ask(s,
-               &(br_db_query){.sql = "INSERT INTO run(seq) VALUES(0) RETURNING "
-                                     "id",
-                              .row = on_number,
-                              .ctx = &is},
-               st));
+    BR_TRY(br_tstore_ask(
+        s,
+        &(br_db_query){.sql = "INSERT INTO run(seq) VALUES(0) RETURNING "
+                              "id",
+                       .row = on_number,
+                       .ctx = &is},
+        st));
     BR_TRY(s->kind->hold(s->db, is.value, &got, st));
     s->run = is.value;
     s->seq = 0;
@@ -808,7 +789,7 @@ br_tstore_begin_run(br_tstore *s, bool *lost, br_status *st)
 
     *lost = false;
     BR_TRY(begin_change(s, st));
-    code = end_change(s, begin_run(s, &others, lost, st), st);
+    code = br_tstore_end(s, begin_run(s, &others, lost, st), st);
     br_vec_fini(&others);
     if (code != BR_OK)
         s->run = 0;
@@ -822,8 +803,8 @@ br_tstore_end_run(br_tstore *s, br_status *st)
 
     if (!id)
         return BR_OK;
-    BR_TRY(run(s, s->kind->begin, st));
-    BR_TRY(end_change(s, forget_run(s, id, st), st));
+    BR_TRY(br_tstore_begin(s, st));
+    BR_TRY(br_tstore_end(s, forget_run(s, id, st), st));
     s->kind->release(s->db, id);
     s->run = 0;
     return BR_OK;

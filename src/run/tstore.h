@@ -82,8 +82,9 @@ br_code br_tstore_version(br_tstore *s, int64_t *version,
 br_code br_tstore_key(br_tstore *s, br_text key, uint32_t *tenant, bool *ok,
                       br_status *st) BR_MUST_USE;
 
-/* Adds what the ledger has grown by since `was` to the tenant's; quantiles and
- * rates are those of `is`. All n at once or none; after a failure nobody knows
+/* Adds what the ledger has grown by since `was` to the tenant's, and what that
+ * costs at its prices of now; quantiles and rates are those of `is`. All n at
+ * once or none; after a failure nobody knows
  * which, so the next call of this run has to bring the same. */
 typedef struct br_ledger_delta {
     uint32_t tenant;
@@ -101,14 +102,22 @@ typedef struct br_logged {
     char id[64]; /* of the answer; the first row with it stays */
     char model[64], finish[24];
     uint32_t tenant;
-    int64_t ended_ms; /* since 1970 */
+    char name[BR_TENANT_NAME]; /* the tenant's, as it is read back */
+    int64_t ended_ms;          /* since 1970 */
     uint64_t prompt_tokens, cached_tokens, completion_tokens, preempted;
     double queue_ms, prefill_ms, decode_ms, kv_page_seconds;
 } br_logged;
 br_code br_tstore_log(br_tstore *s, const br_logged *r, size_t n,
                       br_status *st) BR_MUST_USE;
-/* The tenant's newest ones, newest first. */
-br_code br_tstore_requests(br_tstore *s, uint32_t tenant, uint32_t most,
+/* Which of them; zero: no matter. */
+typedef struct br_log_query {
+    uint32_t tenant;
+    int64_t since_ms, until_ms; /* since 1970, that one excluded */
+    const char *model, *finish; /* NULL: no matter */
+    uint32_t most;              /* newest ones; not 0 */
+} br_log_query;
+/* Newest first. */
+br_code br_tstore_requests(br_tstore *s, const br_log_query *q,
                            void (*each)(void *ctx, const br_logged *r),
                            void *ctx, br_status *st) BR_MUST_USE;
 /* Members of an open object. */

@@ -53,6 +53,18 @@ typedef struct br_db_kind {
 
 extern const br_db_kind br_db_sqlite, br_db_pg;
 
+/* Values for parameters. */
+#define INT(v)  ((br_db_value){.kind = BR_DB_INT, .i = (int64_t)(v)})
+#define REAL(v) ((br_db_value){.kind = BR_DB_REAL, .f = (double)(v)})
+#define TEXT(z) ((br_db_value){.kind = BR_DB_TEXT, .s = br_text_z(z)})
+
+br_code br_tstore_ask(br_tstore *s, const br_db_query *q,
+                      br_status *st) BR_MUST_USE;
+/* Changes are transactions: all of it or nothing, and on the disk. end: with
+ * what became of it so far; returns what became of it. */
+br_code br_tstore_begin(br_tstore *s, br_status *st) BR_MUST_USE;
+br_code br_tstore_end(br_tstore *s, br_code code, br_status *st) BR_MUST_USE;
+
 enum { BR_KEY_DIGEST = 64 }; /* digits */
 
 void br_tstore_new_key(char key[BR_KEY_CHARS]);

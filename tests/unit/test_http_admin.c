@@ -113,6 +113,42 @@ TEST(a_ledger_shows_every_token)
     close_admin(&s);
 }
 
+TEST(tokens_have_a_price)
+{
+    br_ledger_delta d = {.tenant = 1,
+                         .is.tokens_prompted = 1000,
+                         .is.tokens_cached = 400,
+                         .is.tokens_generated = 50};
+    br_status st = {0};
+    br_tstore *store;
+    sk_answer a;
+    admin s;
+
+    open_admin(&s);
+    a = sk_ask(&s.k, "POST /v1/tenants", ADMIN,
+               "{\"name\":\"al\",\"price_prompt\":150,"
+               "\"price_generated\":600}");
+    ck_assert_msg(strstr(a.body, "\"price_prompt\":150,\"price_cached\":0,"
+                                 "\"price_generated\":600,"),
+                  "%s", a.body);
+    a = sk_ask(&s.k, "PATCH /v1/tenants/al", ADMIN, "{\"price_cached\":15}");
+    t_ok(br_tstore_open(&store, t_printf("%s/t.db", t_tmpdir()), &st), &st);
+    t_ok(br_tstore_add(store, &d, 1, &st), &st);
+    br_tstore_close(store);
+    a = sk_ask(&s.k, "GET /v1/tenants/1/usage", ADMIN, NULL);
+    ck_assert_msg(strstr(a.body, "\"cost_nano\":126000,") &&
+                      strstr(a.body, "\"price_prompt\":150,\"price_cached\":15,"
+                                     "\"price_generated\":600}"),
+                  "%s", a.body);
+    a = sk_ask(&s.k, "PATCH /v1/tenants/al", ADMIN,
+               "{\"price_cached\":1000001}");
+    ck_assert_msg(a.status == 400 && strstr(a.body, "price of a cached token"),
+                  "%s", a.body);
+    ck_assert_int_eq(
+        sk_ask(&s.k, "GET /v1/tenants/9/usage", ADMIN, NULL).status, 404);
+    close_admin(&s);
+}
+
 TEST(only_the_admin_may)
 {
     static const char *const paths[] = {"GET /v1/tenants",

@@ -396,15 +396,21 @@ logs_requests(const char *path)
     t_ok(br_tstore_log(s, r, 3, &st), &st);
     r[0].prompt_tokens = 1;
     t_ok(br_tstore_log(s, r, 1, &st), &st);
-    t_ok(br_tstore_requests(s, 3, 1, on_logged, &last, &st), &st);
+    t_ok(br_tstore_requests(s, &(br_log_query){.tenant = 3, .most = 1},
+                            on_logged, &last, &st),
+         &st);
     ck_assert_str_eq(last.id, "new");
     ck_assert_str_eq(last.finish, "stop");
     ck_assert(last.prompt_tokens == 5000000000 && last.queue_ms == 0.1 &&
               last.tenant == 3 && last.ended_ms == now);
-    t_ok(br_tstore_requests(s, 3, 9, on_logged, &last, &st), &st);
+    t_ok(br_tstore_requests(s, &(br_log_query){.tenant = 3, .most = 9},
+                            on_logged, &last, &st),
+         &st);
     ck_assert_str_eq(last.id, "old");
     last = (br_logged){0};
-    t_ok(br_tstore_requests(s, 4, 9, on_logged, &last, &st), &st);
+    t_ok(br_tstore_requests(s, &(br_log_query){.tenant = 4, .most = 9},
+                            on_logged, &last, &st),
+         &st);
     ck_assert_str_eq(last.id, "");
     br_tstore_close(s);
 }
@@ -412,6 +418,170 @@ logs_requests(const char *path)
 TEST(requests_are_logged)
 {
     logs_requests(new_file());
+}
+
+static const char *
+log_says(const char *path, const char *a, const char *b, const char *c)
+{
+    t_proc r;
+
+    t_run(&r, "tenant", "log", "--db", path, a, b, c);
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    return r.out;
+}
+
+TEST(the_log_of_requests_is_read_back)
+{
+    const char *path = new_file(), *out;
+    br_tstore *s = open_store(path);
+    br_quota q = br_quota_defaults();
+    int64_t now = br_wall_ns() / 1000000, hour = 3600000;
+    br_logged r[] = {{.id = "first",
+                      .model = "m",
+                      .finish = "failed",
+                      .tenant = 1,
+                      .ended_ms = now - 3 * hour},
+                     {.id = "second",
+                      .model = "m",
+                      .finish = "eog",
+                      .tenant = 2,
+                      .ended_ms = now - 2 * hour},
+                     {.id = "third",
+                      .model = "n",
+                      .finish = "eog",
+                      .tenant = 1,
+                      .ended_ms = now,
+                      .decode_ms = 1.5}};
+    char key[BR_KEY_CHARS];
+    br_status st = {0};
+    uint32_t id;
+    t_proc bad;
+
+    t_ok(br_tstore_create(s, "alice", &q, &id, key, &st), &st);
+    t_ok(br_tstore_create(s, "bob", &q, &id, key, &st), &st);
+    t_ok(br_tstore_log(s, r, 3, &st), &st);
+    br_tstore_close(s);
+    out = log_says(path, NULL, NULL, NULL);
+    ck_assert_msg(strstr(out, "ended (UTC)") && strstr(out, " bob ") &&
+                      strstr(out, "third") < strstr(out, "second") &&
+                      strstr(out, "second") < strstr(out, "first"),
+                  "%s", out);
+    out = log_says(path, "--json", "alice", "--last=1");
+    ck_assert_msg(strncmp(out, "{\"ended\":\"20", 12) == 0 &&
+                      strstr(out, "\"tenant\":\"alice\",\"id\":\"third\"") &&
+                      strstr(out, "\"decode_ms\":1.5,") &&
+                      strchr(out, '\n') == out + strlen(out) - 1,
+                  "%s", out);
+    out = log_says(path, "--since=150m", "--until=1h", NULL);
+    ck_assert_msg(strstr(out, "second") && !strstr(out, "first") &&
+                      !strstr(out, "third"),
+                  "%s", out);
+    out = log_says(path, "--finish=eog", "--of-model=m", "--since=2020-01-01");
+    ck_assert_msg(strstr(out, "second") && !strstr(out, "first") &&
+                      !strstr(out, "third"),
+                  "%s", out);
+    ck_assert_str_eq(
+        log_says(path, "--json", "--finish=failed", "--last=1") +
+            sizeof "{\"ended\":\"2026-11-22T02:30:00\"" - 1,
+        strstr(log_says(path, "--json", "--since=4h", "--until=150m"),
+               ",\"tenant\""));
+    ck_assert_str_eq(log_says(path, "--json", "--of-model=none", NULL), "");
+    t_run(&bad, "tenant", "log", "--db", path, "--since=soon");
+    ck_assert_msg(bad.exit == 2 && strstr(bad.err, "'soon' is no time"), "%s",
+                  bad.err);
+    t_run(&bad, "tenant", "log", "--db", path, "carol");
+    ck_assert_msg(bad.exit != 0 && strstr(bad.err, "no tenant 'carol'"), "%s",
+                  bad.err);
+}
+
+/* ---- prices -------------------------------------------------------------- */
+
+static uint64_t
+cost_of(br_tstore *s, uint32_t tenant)
+{
+    br_status st = {0};
+    br_ledger l;
+
+    t_ok(br_tstore_usage(s, tenant, &l, &st), &st);
+    return l.cost_nano;
+}
+
+/* Each token at the price of when it was counted. */
+static void
+tokens_have_a_price(const char *path)
+{
+    br_tstore *s = open_store(path);
+    br_quota q = br_quota_defaults();
+    br_ledger_delta d = {.is.tokens_prompted = 100,
+                         .is.tokens_cached = 40,
+                         .is.tokens_generated = 7};
+    char key[BR_KEY_CHARS];
+    br_status st = {0};
+
+    q.price_prompt = 150;
+    q.price_cached = 15;
+    q.price_generated = BR_MAX_PRICE;
+    t_ok(br_tstore_create(s, "payer", &q, &d.tenant, key, &st), &st);
+    t_ok(br_tstore_add(s, &d, 1, &st), &st);
+    ck_assert_uint_eq(cost_of(s, d.tenant), 60 * 150 + 40 * 15 + 7000000);
+    q.price_prompt = q.price_cached = 0;
+    q.price_generated = 1;
+    t_ok(br_tstore_set(s, "payer", &q, &st), &st);
+    d.was = d.is;
+    d.is.tokens_prompted += 5;
+    d.is.tokens_generated += 2;
+    t_ok(br_tstore_add(s, &d, 1, &st), &st);
+    ck_assert_uint_eq(cost_of(s, d.tenant), 60 * 150 + 40 * 15 + 7000002);
+    q.price_generated = BR_MAX_PRICE + 1;
+    ck_assert_int_eq(br_tstore_set(s, "payer", &q, NULL), BR_E_USAGE);
+    br_tstore_close(s);
+}
+
+TEST(tokens_cost_what_they_cost_when_they_were_counted)
+{
+    tokens_have_a_price(new_file());
+}
+
+/* tests/data/tenants3.db was made by the last program of format 3, which served
+ * three requests; alice's key: */
+#define OLD_KEY            \
+    "br_d5bee1ed42cd9d4f_" \
+    "259bc495a8fd941643524f477b3f966abc059b6187f43bb54c23ada28d9cba82"
+
+TEST(a_store_of_the_format_before_is_taken_over)
+{
+    const char *path = new_file();
+    br_ledger_delta d = {.tenant = 1, .is.tokens_generated = 3};
+    br_quota q;
+    br_status st = {0};
+    br_logged last = {0};
+    br_tenant t;
+    br_ledger l;
+    size_t n;
+    char *old = t_read(t_repo("tests/data/tenants3.db"), &n);
+
+    t_write(path, old, n);
+    for (int again = 0; again < 2; again++) {
+        br_tstore *s = open_store(path);
+
+        t_ok(br_tstore_find(s, "alice", &t, &st), &st);
+        ck_assert(t.id == 1 && t.quota.qos == BR_QOS_INTERACTIVE &&
+                  t.quota.max_slots == 2 && t.quota.reserved_kv_pages == 7 &&
+                  t.quota.price_prompt == 0);
+        ck_assert(opens(s, OLD_KEY, 1));
+        t_ok(br_tstore_usage(s, 1, &l, &st), &st);
+        ck_assert(l.tokens_generated == 24 + 3u * (unsigned)again);
+        ck_assert_uint_eq(l.cost_nano, 3000u * (unsigned)again);
+        t_ok(br_tstore_requests(s, &(br_log_query){.tenant = 1, .most = 1},
+                                on_logged, &last, &st),
+             &st);
+        ck_assert_uint_eq(last.completion_tokens, 8);
+        q = t.quota;
+        q.price_generated = 1000;
+        t_ok(br_tstore_set(s, "alice", &q, &st), &st);
+        t_ok(br_tstore_add(s, &d, 1, &st), &st);
+        br_tstore_close(s);
+    }
 }
 
 TEST(servers_share_a_store)
@@ -459,7 +629,9 @@ books_carry(const char *path)
                                  .tenant = late,
                                  .ended_ms = br_wall_ns() / 1000000});
     br_books_close(b);
-    t_ok(br_tstore_requests(s, late, 9, on_logged, &last, &st), &st);
+    t_ok(br_tstore_requests(s, &(br_log_query){.tenant = late, .most = 9},
+                            on_logged, &last, &st),
+         &st);
     ck_assert_str_eq(last.id, "a.0");
     for (int i = 0; i < 2; i++) {
         t_ok(br_tstore_usage(s, i ? late : id, &l, &st), &st);
@@ -650,6 +822,23 @@ outlives_the_database(pg *p)
     br_tstore_close(s);
 }
 
+/* As the last program of format 3 left it. */
+static void
+takes_the_format_before(const pg *p)
+{
+    const char *url = pg_db(p);
+
+    br_tstore_close(open_store(url));
+    (void)pg_sql(p, "ALTER TABLE brass.tenant DROP price_prompt, "
+                    "DROP price_cached, DROP price_generated");
+    (void)pg_sql(p, "ALTER TABLE brass.ledger DROP cost_nano");
+    (void)pg_sql(p, "UPDATE brass.state SET value = 3 WHERE name = 'format'");
+    tokens_have_a_price(url);
+    ck_assert_str_eq(pg_sql(p, "SELECT value FROM brass.state WHERE name = "
+                               "'format'"),
+                     "4");
+}
+
 /* Of a port that was free just now. */
 static int
 free_port(void)
@@ -688,6 +877,7 @@ TEST_WITHIN(postgres_does_what_a_file_does, 60)
         servers_share(pg_db(&p));
         books_carry(pg_db(&p));
         logs_requests(pg_db(&p));
+        takes_the_format_before(&p);
         refuses_without_telling(&p);
         outlives_the_database(&p);
         pg_stop(&p);
