@@ -52,6 +52,7 @@ typedef struct server {
     uint64_t memory; /* of all together; 0: no matter */
     bool waits;      /* for one to go, so that there is room */
     br_turns turns;
+    br_str resume; /* a path */
     br_books *books;
     br_status st; /* the loader's, until it is joined */
     br_event wake;
@@ -190,6 +191,13 @@ get_options(server *s, br_status *st)
     s->config.drain_ns = br_opt_int(s->cli, BR_OPT_drain) * 1000000000;
     s->config.limits.conns = (uint32_t)br_opt_int(s->cli, BR_OPT_max_conns);
     s->memory = (uint64_t)br_opt_int(s->cli, BR_OPT_memory);
+    if (br_opt_given(s->cli, BR_OPT_keep)) {
+        br_str_printf(&s->resume, "%s/requests.json",
+                      br_opt_str(s->cli, BR_OPT_keep));
+        s->config.resume = br_str_z(&s->resume);
+    }
+    if (s->resume.oom)
+        return br_fail(st, BR_E_OOM, "out of memory");
     get_sampling(s);
     return get_models(s, st);
 }
@@ -628,6 +636,7 @@ close_all(server *s)
         drop_model(s, s->models);
     }
     br_books_close(s->books);
+    br_str_fini(&s->resume);
 }
 
 static br_code

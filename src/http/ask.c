@@ -380,12 +380,6 @@ check_whole(br_ask *a, br_status *st)
                            ? "message.output_text.logprobs in include"
                            : "logprobs true");
     }
-    if (a->echo && a->sample.logprobs) {
-        a->param = "echo";
-        return br_fail(st, BR_E_USAGE,
-                       "echo: not together with logprobs: those of the prompt "
-                       "are not computed");
-    }
     if (a->grammar.n && a->ignore_eog) {
         a->param = "ignore_eos";
         return br_fail(st, BR_E_USAGE,

@@ -130,6 +130,7 @@ destroy(br_gen *g)
             br_str_fini(&g->choices[i].calls.at[k].args);
         }
         br_vec_fini(&g->choices[i].calls);
+        br_vec_fini(&g->choices[i].made);
     }
     *(g->prev ? &g->prev->next : &h->gens) = g->next;
     if (g->next)
@@ -137,6 +138,7 @@ destroy(br_gen *g)
     h->n_gens--;
     g->model->n_gens--;
     br_str_fini(&g->head);
+    br_str_fini(&g->body);
     br_ask_fini(&g->ask);
     br_free(g);
 }
@@ -189,8 +191,10 @@ br_gen_drained(br_http_conn *c)
 void
 br_gen_cancel_all(br_http *h)
 {
-    for (br_gen *g = h->gens; g; g = g->next)
+    for (br_gen *g = h->gens; g; g = g->next) {
+        g->kept |= br_resume_may(g);
         cancel(g);
+    }
 }
 
 void
@@ -205,7 +209,7 @@ br_gen_tick(br_http *h, int64_t now_ns)
 /* ---- the end of it ------------------------------------------------------- */
 
 static br_error
-error_of(const br_choice *c)
+error_of(br_choice *c)
 {
     br_error e = {.status = 500, .msg = c->error};
 
@@ -219,6 +223,14 @@ error_of(const br_choice *c)
     case BR_FINISH_SHUTDOWN:
     case BR_FINISH_CANCELLED:
         e = (br_error){.status = 503, .msg = "the server is shutting down"};
+        if (!c->gen->kept)
+            break;
+        snprintf(c->error, sizeof c->error,
+                 "the server restarts, then this answer goes on by itself: GET "
+                 "/v1/requests/%s has it",
+                 c->gen->id);
+        e.msg = c->error;
+        e.code = "restarting";
         break;
     default:
         e.status = c->code == BR_E_LIMIT ? 400 : br_code_http(c->code);
@@ -228,10 +240,10 @@ error_of(const br_choice *c)
 }
 
 /* One that failed by itself, before those that were cancelled for it. */
-static const br_choice *
-failed_choice(const br_gen *g)
+static br_choice *
+failed_choice(br_gen *g)
 {
-    const br_choice *bad = NULL;
+    br_choice *bad = NULL;
 
     for (uint32_t i = 0; i < g->n_choices; i++) {
         br_finish why = g->choices[i].usage.finish;
@@ -246,7 +258,7 @@ failed_choice(const br_gen *g)
 static void
 answer_whole(br_gen *g)
 {
-    const br_choice *bad = failed_choice(g);
+    br_choice *bad = failed_choice(g);
     br_str out = {0};
 
     if (bad) {
@@ -262,8 +274,11 @@ answer_whole(br_gen *g)
 static void
 answer_stream_end(br_gen *g)
 {
-    const br_choice *bad = failed_choice(g);
+    br_choice *bad = failed_choice(g);
 
+    for (uint32_t i = 0; g->kept && i < g->n_choices; i++)
+        if (g->choices[i].usage.finish == BR_FINISH_CANCELLED)
+            g->wire->preempted(g, &g->choices[i], &g->h->scratch);
     if (bad && !g->failed) {
         br_error e = error_of(bad);
 
@@ -276,8 +291,28 @@ answer_stream_end(br_gen *g)
 }
 
 static void
+answer_later(br_gen *g)
+{
+    br_choice *bad = failed_choice(g);
+    br_error e = {0};
+
+    if (g->kept)
+        return;
+    if (bad)
+        e = error_of(bad);
+    br_resume_over(g, bad ? &e : NULL);
+}
+
+static void
 finish(br_gen *g)
 {
+    const br_choice *bad = g->kept ? failed_choice(g) : NULL;
+
+    g->kept = bad && bad->usage.finish == BR_FINISH_CANCELLED;
+    if (g->kept)
+        br_resume_note(g);
+    if (g->resumed)
+        answer_later(g);
     if (g->c) {
         g->c->job = NULL;
         if (g->ask.stream)
@@ -312,6 +347,27 @@ put_text(br_choice *c, br_text t)
     if (!g->ask.stream || !g->c || !t.n)
         return;
     g->wire->text(g, c, t, &g->h->scratch);
+}
+
+/* A prompt that is echoed with what the model thinks of it. */
+static void
+put_prompt(br_choice *c, const br_output *o)
+{
+    br_gen *g = c->gen;
+    br_status st = {0};
+    br_str text = {0};
+    bool ok = true;
+
+    g->h->ids.n = 0;
+    for (size_t i = 0; ok && i < (size_t)o->n_prompt * o->row; i++)
+        ok = br_vec_push(&c->lp, o->prompt[i]) &&
+             (i % o->row || br_vec_push(&g->h->ids, o->prompt[i].id));
+    ok = ok && br_tok_decode(g->model->m.tok, g->h->ids.at, g->h->ids.n,
+                             BR_TOK_STRIP_SPECIAL, &text, &st) == BR_OK;
+    if (ok)
+        put_text(c, (br_text){br_str_z(&text), text.n});
+    g->h->scratch.oom |= !ok;
+    br_str_fini(&text);
 }
 
 static void
@@ -446,7 +502,11 @@ on_end(br_choice *c, const br_output *o)
     c->code = o->code;
     snprintf(c->error, sizeof c->error, "%s", o->error ? o->error : "");
     br_metrics_usage(&g->model->metrics, &c->usage);
-    tell_done(g, c);
+    if (g->h->config.resume)
+        for (uint32_t i = 0; i < o->n_tokens; i++)
+            g->failed |= !br_vec_push(&c->made, o->tokens[i]);
+    if (!g->kept || c->usage.finish != BR_FINISH_CANCELLED)
+        tell_done(g, c); /* else it is not over */
     c->line.usage = c->usage;
     c->line.ended = true;
     br_timeline_keep(g->h, &c->line);
@@ -472,6 +532,8 @@ on_output(void *ctx, const br_output *o)
     br_gen *g = c->gen;
 
     g->h->model = g->model;
+    if (o->prompt)
+        put_prompt(c, o);
     if (o->kind == BR_OUTPUT_TOKEN) {
         keep_logprobs(c, o);
         br_timeline_mark(&c->line, false);
@@ -514,7 +576,7 @@ echo_prompt(br_gen *g, br_choice *c, br_status *st)
     br_str text = {0};
     br_code code;
 
-    if (!g->ask.echo)
+    if (!g->ask.echo || g->ask.sample.logprobs) /* these come with them */
         return BR_OK;
     code = br_tok_decode(g->model->m.tok, g->h->ids.at, g->h->ids.n,
                          BR_TOK_STRIP_SPECIAL, &text, st);
@@ -528,9 +590,11 @@ echo_prompt(br_gen *g, br_choice *c, br_status *st)
 static br_code
 read_deadline(br_gen *g, br_status *st)
 {
-    br_text t = br_http_header_of(&g->c->in, "x-deadline-ms");
+    br_text t = {0};
     int64_t ms;
 
+    if (g->c)
+        t = br_http_header_of(&g->c->in, "x-deadline-ms");
     if (!t.p)
         return BR_OK;
     if (!br_json_to_i64(t, &ms) || ms < 1 || ms > INT64_C(86400000))
@@ -546,8 +610,13 @@ submit(br_gen *g, br_choice *c, br_status *st)
     br_request_desc d = br_request_defaults();
     const br_ask *a = &g->ask;
     int64_t now = br_now_ns();
+    size_t n = g->h->ids.n;
+    br_code code;
 
-    d.tenant = g->c->tenant;
+    if (g->resumed &&
+        !br_resume_tokens(g->resumed, c->index, &g->h->ids, &d.n_done))
+        return br_fail(st, BR_E_OOM, "out of memory");
+    d.tenant = g->tenant;
     d.tokens = g->h->ids.at;
     d.n_tokens = g->h->ids.n;
     d.sample = a->sample;
@@ -559,6 +628,7 @@ submit(br_gen *g, br_choice *c, br_status *st)
     d.n_stop_tokens = a->n_stop_tokens;
     d.ignore_eog = a->ignore_eog;
     d.embed = g->wire->embeds;
+    d.score = a->echo && a->sample.logprobs;
     d.deadline_ns = g->deadline_ns;
     d.output = on_output;
     d.ctx = c;
@@ -575,7 +645,10 @@ submit(br_gen *g, br_choice *c, br_status *st)
     }
     d.show_special = g->tools || (g->think && br_think_is_control(g->think));
     br_think_begin_in(&c->think, g->think, g->thinks);
-    BR_TRY(br_engine_submit(g->model->m.engine, &d, &c->id, st));
+    code = br_engine_submit(g->model->m.engine, &d, &c->id, st);
+    g->h->ids.n = n; /* the next choice's, too */
+    if (code != BR_OK)
+        return code;
     c->ended = false;
     c->line = (br_timeline){.tenant = d.tenant,
                             .choice = c->index,
@@ -664,6 +737,7 @@ create(br_http *h, br_http_conn *c, const br_wire *wire, br_ask *a)
     if (!g)
         return NULL;
     *g = (br_gen){.h = h, .c = c, .wire = wire, .ask = *a};
+    g->tenant = c ? c->tenant : 0;
     g->model = h->model;
     g->model->n_gens++;
     atomic_store_explicit(&g->model->used, ++h->n_asked, memory_order_relaxed);
@@ -740,6 +814,8 @@ br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire)
         return;
     }
     br_str_clear(&h->scratch);
+    if (h->config.resume)
+        br_str_put(&g->body, body.p, body.n);
     code = check_ask(g, &g->ask, &st);
     if (code == BR_OK)
         code = submit_all(g, &st);
@@ -751,48 +827,36 @@ br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire)
     }
 }
 
-void
-br_on_chat(br_http *h, br_http_conn *c)
+br_code
+br_gen_resume(br_http *h, const br_gen_again *again, br_status *st)
 {
-    br_gen_start(h, c, &br_wire_chat);
-}
+    br_code code;
+    br_ask a;
+    br_gen *g;
 
-void
-br_on_completions(br_http *h, br_http_conn *c)
-{
-    br_gen_start(h, c, &br_wire_text);
-}
-
-void
-br_on_messages(br_http *h, br_http_conn *c)
-{
-    br_gen_start(h, c, &br_wire_messages);
-}
-
-void
-br_on_responses(br_http *h, br_http_conn *c)
-{
-    br_gen_start(h, c, &br_wire_responses);
-}
-
-void
-br_on_embeddings(br_http *h, br_http_conn *c)
-{
-    br_gen_start(h, c, &br_wire_embed);
-}
-
-/* The first request makes it a WebSocket; messages are the others. */
-void
-br_on_stream(br_http *h, br_http_conn *c)
-{
-    if (c->ws && h->draining)
-        br_reply_error(h, c, 503, NULL, "the server is shutting down");
-    else if (c->ws)
-        br_gen_start(h, c, &br_wire_ws);
-    else if (br_http_upgrade(c))
-        br_metrics_answer(&h->metrics, 101);
-    else
-        br_reply_error(h, c, 400, NULL,
-                       "this path wants a WebSocket of version 13, over "
-                       "HTTP/1.1");
+    code =
+        br_ask_read(&a, again->wire->api, &h->config.sample, again->body, st);
+    a.stream = false;
+    a.seeded = true;
+    a.sample.seed = again->seed;
+    g = code == BR_OK ? create(h, NULL, again->wire, &a) : NULL;
+    if (!g) {
+        br_ask_fini(&a);
+        return code != BR_OK ? code : br_fail(st, BR_E_OOM, "out of memory");
+    }
+    g->tenant = again->tenant;
+    g->created = again->created;
+    snprintf(g->id, sizeof g->id, "%s", again->id);
+    br_str_put(&g->body, again->body.p, again->body.n);
+    g->resumed = again->r;
+    code = check_ask(g, &g->ask, st);
+    if (code == BR_OK)
+        code = submit_all(g, st);
+    if (code == BR_OK)
+        return BR_OK;
+    g->resumed = NULL; /* its error is there already */
+    cancel(g);
+    if (!g->n_open)
+        destroy(g);
+    return code;
 }

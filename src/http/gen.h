@@ -36,6 +36,7 @@ typedef struct br_choice {
     size_t lp_sent;        /* of those that are kept */
     size_t lp_text;        /* with tools: those of lp that no call is made of */
     size_t text_offset;    /* completions: bytes before the first of lp */
+    BR_VEC(int32_t) made;  /* its tokens, where it may go on after a restart */
     br_usage usage;        /* once ended */
     br_code code;          /* of a failure */
     char error[160];
@@ -50,7 +51,11 @@ struct br_gen {
     const br_wire *wire;
     br_ask ask;
     char id[40];
+    uint32_t tenant;
     int64_t created;
+    br_resumed *resumed;         /* it began before a restart; c is NULL */
+    bool kept;                   /* it goes on after the next one */
+    br_str body;                 /* as it was asked, where that may be */
     int64_t deadline_ns;         /* 0: none */
     const br_tool_syntax *tools; /* NULL: none are to be called */
     const br_think *think;       /* NULL: thoughts are not told apart */
@@ -102,6 +107,25 @@ br_code br_embed_check(const br_gen *g, br_ask *a, br_status *st) BR_MUST_USE;
 void br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire);
 /* Prompt i as tokens in h->ids (gen_prompt.c). */
 br_code br_gen_prompt(br_gen *g, size_t i, br_status *st) BR_MUST_USE;
+/* One that began in the run before, on h->model. */
+typedef struct br_gen_again {
+    br_resumed *r;
+    const br_wire *wire;
+    const char *id;
+    uint32_t tenant;
+    int64_t created;
+    uint64_t seed;
+    br_text body;
+} br_gen_again;
+br_code br_gen_resume(br_http *h, const br_gen_again *again,
+                      br_status *st) BR_MUST_USE;
+/* Whether it can go on after a restart; notes that it shall. */
+bool br_resume_may(const br_gen *g);
+void br_resume_note(br_gen *g);
+/* Appends the tokens that the choice has already. False: out of memory. */
+bool br_resume_tokens(const br_resumed *r, uint32_t choice, br_tok_ids *ids,
+                      size_t *n) BR_MUST_USE;
+void br_resume_over(br_gen *g, const br_error *e); /* NULL: all is well */
 /* Of all choices together. */
 br_usage br_gen_usage(const br_gen *g);
 uint32_t br_gen_thought_tokens(const br_gen *g);

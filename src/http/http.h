@@ -29,6 +29,8 @@ typedef struct br_http_config {
     const char *admin;              /* a file with the admin's key, or NULL */
     br_http_limits limits;
     br_sample_params sample; /* where a request says nothing */
+    /* The file in which answers wait for the next start (resume.c), or NULL. */
+    const char *resume;
     int64_t
         leave_ns; /* after br_http_stop: /health says 503, all else goes on */
     int64_t drain_ns; /* then for running requests */

@@ -66,6 +66,7 @@ adopt(br_http *h)
             return;
         }
         br_log(BR_EV_http_ready, "%s on %s", m->m.name, m->m.tier);
+        br_resume_model(h, m);
     }
 }
 
@@ -224,11 +225,13 @@ br_http_new(br_http **out, const br_http_config *config, br_status *st)
         code = br_http_loop_new(&h->loop, &config->limits, &app, st);
     if (code == BR_OK)
         code = open_doors(h, st);
-    if (code != BR_OK)
+    if (code != BR_OK) {
         br_http_free(h);
-    else
-        *out = h;
-    return code;
+        return code;
+    }
+    br_resume_load(h);
+    *out = h;
+    return BR_OK;
 }
 
 static void
@@ -261,6 +264,7 @@ br_http_free(br_http *h)
     free_models(h->offered);
     br_vec_fini(&h->ids);
     br_str_fini(&h->scratch);
+    br_resume_free(h);
     br_tstore_close(h->store);
     br_free(h);
 }
@@ -375,6 +379,7 @@ br_http_run(br_http *h)
             if (m->n_gens && br_engine_wait(m->m.engine, 100000000))
                 br_engine_drain(m->m.engine, SIZE_MAX);
     }
+    br_resume_save(h);
 }
 
 void

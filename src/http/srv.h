@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 typedef struct br_gen br_gen;
+typedef struct br_resumed br_resumed;
 
 enum {
     BR_TIMELINES = 512,       /* of requests that have ended */
@@ -58,6 +59,8 @@ struct br_http {
     br_str scratch;
     br_gen *gens; /* answers under way */
     uint32_t n_gens;
+    br_resumed *resumed; /* of the run before */
+    br_str resume;       /* for the next one */
     uint64_t n_asked;
     br_timeline timeline[BR_TIMELINES];
     uint32_t n_timelines, n_rows; /* so far */
@@ -126,6 +129,13 @@ bool br_body_object(br_http *h, br_http_conn *c, br_arena *a,
 void br_timeline_mark(br_timeline *t, bool preempted); /* now */
 void br_timeline_keep(br_http *h, br_timeline *t);     /* *t is empty then */
 void br_timeline_fini(br_timeline *t);
+
+/* ---- answers over a restart (resume.c) ------------------------------------ */
+
+void br_resume_load(br_http *h);
+void br_resume_save(br_http *h); /* nothing is under way any more */
+void br_resume_free(br_http *h);
+void br_resume_model(br_http *h, br_served *m); /* it is there */
 
 /* ---- generation (gen.c) -------------------------------------------------- */
 

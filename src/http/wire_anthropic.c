@@ -265,3 +265,9 @@ br_on_count_tokens(br_http *h, br_http_conn *c)
     }
     br_ask_fini(&a);
 }
+
+void
+br_on_messages(br_http *h, br_http_conn *c)
+{
+    br_gen_start(h, c, &br_wire_messages);
+}

@@ -79,3 +79,9 @@ br_embed_check(const br_gen *g, br_ask *a, br_status *st)
 
 const br_wire br_wire_embed = {
     .id = "embd-", .api = BR_API_EMBED, .whole = whole, .embeds = true};
+
+void
+br_on_embeddings(br_http *h, br_http_conn *c)
+{
+    br_gen_start(h, c, &br_wire_embed);
+}

@@ -18,11 +18,15 @@ is_chat(const br_gen *g)
 
 /* ---- logprobs ------------------------------------------------------------ */
 
-/* JSON has no infinity: what cannot be drawn is -9999, as OpenAI has it. */
+/* JSON has no infinity: what cannot be drawn is -9999, as OpenAI has it. The
+ * first token of a prompt has none. */
 static void
 put_logprob(br_str *out, float v)
 {
-    br_str_printf(out, "%.6g", isfinite(v) ? (double)v : -9999.0);
+    if (isnan(v))
+        PUT(out, "null");
+    else
+        br_str_printf(out, "%.6g", isfinite(v) ? (double)v : -9999.0);
 }
 
 /* "token":" the","logprob":-0.1,"bytes":[32,116,104,101] */
@@ -75,8 +79,12 @@ put_chat_logprobs(const br_gen *g, br_choice *c, br_str *out)
 static void
 put_alternatives(const br_gen *g, const br_logprob *row, br_str *out)
 {
+    if (isnan(row->logprob)) {
+        PUT(out, "null");
+        return;
+    }
     PUT(out, "{");
-    for (uint32_t k = 1; k < g->lp_row; k++) {
+    for (uint32_t k = 1; k < g->lp_row && row[k].id >= 0; k++) {
         if (k > 1)
             PUT(out, ",");
         br_put_json(out, br_tok_bytes(g->model->m.tok, row[k].id));
@@ -108,7 +116,8 @@ put_text_logprobs(const br_gen *g, br_choice *c, br_str *out)
             case 2: put_alternatives(g, row, out); break;
             default:
                 br_put_u64(out, c->text_offset);
-                c->text_offset += br_tok_bytes(tok, row->id).n;
+                if (!br_tok_is_special(tok, row->id)) /* not in the text */
+                    c->text_offset += br_tok_bytes(tok, row->id).n;
                 break;
             }
         }
@@ -407,3 +416,15 @@ const br_wire br_wire_text = {
     .preempted = preempted,
     .whole = whole,
 };
+
+void
+br_on_chat(br_http *h, br_http_conn *c)
+{
+    br_gen_start(h, c, &br_wire_chat);
+}
+
+void
+br_on_completions(br_http *h, br_http_conn *c)
+{
+    br_gen_start(h, c, &br_wire_text);
+}

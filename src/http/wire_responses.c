@@ -437,3 +437,9 @@ const br_wire br_wire_responses = {
     .whole = whole,
     .keeps_text = true,
 };
+
+void
+br_on_responses(br_http *h, br_http_conn *c)
+{
+    br_gen_start(h, c, &br_wire_responses);
+}

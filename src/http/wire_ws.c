@@ -189,3 +189,19 @@ const br_wire br_wire_ws = {
     .event = event,
     .streams = true,
 };
+
+/* The first request makes it a WebSocket; messages are the others. */
+void
+br_on_stream(br_http *h, br_http_conn *c)
+{
+    if (c->ws && h->draining)
+        br_reply_error(h, c, 503, NULL, "the server is shutting down");
+    else if (c->ws)
+        br_gen_start(h, c, &br_wire_ws);
+    else if (br_http_upgrade(c))
+        br_metrics_answer(&h->metrics, 101);
+    else
+        br_reply_error(h, c, 400, NULL,
+                       "this path wants a WebSocket of version 13, over "
+                       "HTTP/1.1");
+}

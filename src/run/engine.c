@@ -8,6 +8,7 @@
 #include "run/engine_int.h"
 #include "run/keep.h"
 
+#include <math.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -59,6 +60,19 @@ copy(br_arena *a, const void *p, size_t n, size_t size, bool *ok)
     return to;
 }
 
+/* Nothing comes before the first token. */
+static bool
+begin_scores(request *r, const br_request_desc *d)
+{
+    size_t row = 1 + (size_t)d->sample.n_logprobs;
+
+    r->scores = br_arena_get(&r->mem, d->n_tokens * row * sizeof *r->scores);
+    for (size_t k = 0; r->scores && k < row; k++)
+        r->scores[k] = (br_logprob){k ? -1 : d->tokens[0], NAN};
+    r->n_scored = 1;
+    return r->scores != NULL;
+}
+
 static bool
 copy_desc(const br_engine *e, request *r, const br_request_desc *d)
 {
@@ -86,6 +100,8 @@ copy_desc(const br_engine *e, request *r, const br_request_desc *d)
         r->report =
             br_arena_new(&r->mem, br_logprob, 1 + (size_t)d->sample.n_logprobs);
     if (d->sample.logprobs && !r->report)
+        return false;
+    if (d->score && !begin_scores(r, d))
         return false;
     if (d->embed) {
         r->sum = br_arena_new(&r->mem, double, e->lm->n_embd);
@@ -115,6 +131,14 @@ check_tokens(const br_engine *e, const br_request_desc *d, br_status *st)
                            d->tokens[i], e->lm->n_vocab);
     if (d->embed && !br_engine_n_embd(e))
         return br_fail(st, BR_E_UNSUPPORTED, "the model makes no embeddings");
+    if (d->score && e->lm->max_want <= e->lm->n_slots)
+        return br_fail(st, BR_E_UNSUPPORTED,
+                       "with %u slots there is no room for a prompt's logprobs",
+                       e->lm->n_slots);
+    if (d->n_done >= d->n_tokens || (d->max_tokens >= 0 && d->n_done &&
+                                     d->n_done >= (uint64_t)d->max_tokens))
+        return br_fail(st, BR_E_USAGE, "%zu tokens are done of %lld", d->n_done,
+                       (long long)d->max_tokens);
     if (d->n_stop_tokens > BR_ENGINE_MAX_STOP_TOKENS)
         return br_fail(st, BR_E_LIMIT, "stop: %zu tokens, at most %d",
                        d->n_stop_tokens, BR_ENGINE_MAX_STOP_TOKENS);
@@ -156,7 +180,8 @@ make_request(const br_engine *e, const br_request_desc *d, uint32_t ctx)
     if (!r)
         return NULL;
     br_arena_init(&r->mem, 0);
-    r->n_prompt = r->n_tokens = (uint32_t)d->n_tokens;
+    r->n_tokens = (uint32_t)d->n_tokens;
+    r->n_prompt = r->n_tokens - (uint32_t)d->n_done;
     r->n_max = ctx;
     if (d->embed)
         r->n_max = r->n_prompt;
@@ -169,6 +194,21 @@ make_request(const br_engine *e, const br_request_desc *d, uint32_t ctx)
     }
     r->submitted_ns = br_now_ns();
     return r;
+}
+
+/* What is done of its answer, as if it had come from the sampler. */
+static br_code
+take_done(request *r, br_status *st)
+{
+    const br_logit_hook *h = &r->d.hook;
+
+    for (uint32_t i = r->n_prompt; i < r->n_tokens; i++) {
+        if (h->accept && !h->accept(h->ctx, r->tokens[i]))
+            return br_fail(st, BR_E_REJECTED, "token %u: %s", i, h->error);
+        if (!br_textout_put(&r->text, r->tokens[i]))
+            return br_fail(st, BR_E_OOM, "request: out of memory");
+    }
+    return BR_OK;
 }
 
 /* Mean time from one request's end to the next's; 0: unknown. The lock is
@@ -233,6 +273,11 @@ br_engine_submit(br_engine *e, const br_request_desc *d, br_request_id *id,
     r = make_request(e, d, ctx);
     if (!r)
         return br_fail(st, BR_E_OOM, "request: out of memory");
+    code = take_done(r, st);
+    if (code != BR_OK) {
+        request_free(r);
+        return code;
+    }
     br_mutex_lock(&e->lock);
     code = enqueue(e, r, st);
     if (code == BR_OK)
@@ -337,7 +382,17 @@ give(const br_engine *e, const out_rec *rec)
         .text = {(const char *)(lp + rec->head.n_logprobs), rec->n_text},
         .error = ""};
 
+    if (r->scores && r->n_scored == r->n_prompt &&
+        (o.kind == BR_OUTPUT_TOKEN
+             ? o.head.generated_pos == 0
+             : o.kind == BR_OUTPUT_END && r->n_tokens == r->n_prompt)) {
+        o.prompt = r->scores;
+        o.n_prompt = r->n_prompt;
+        o.row = 1 + (uint32_t)r->d.sample.n_logprobs;
+    }
     if (o.kind == BR_OUTPUT_END) {
+        o.tokens = r->tokens + r->n_prompt;
+        o.n_tokens = r->n_tokens - r->n_prompt;
         o.usage = &r->usage;
         if (r->embedding && o.usage->finish == BR_FINISH_LENGTH) {
             o.embedding = r->embedding;
@@ -434,7 +489,8 @@ start_tables(br_engine *e, br_status *st)
     e->sampler = br_try_calloc(n, sizeof(br_sampler *));
     e->live = br_try_calloc(most, sizeof(request *));
     e->notes = br_try_calloc(n, sizeof *e->notes);
-    e->logits = br_try_calloc(n, (size_t)lm->n_vocab * sizeof *e->logits);
+    e->logits = br_try_calloc(BR_MAX(n, lm->max_want),
+                              (size_t)lm->n_vocab * sizeof *e->logits);
     e->states = br_try_calloc(lm->plan->slot_elems ? e->c.n_checkpoints : 1,
                               (lm->plan->slot_elems + 1) * sizeof *e->states);
     if (!e->tenant || !e->slots || !e->sampler || !e->live || !e->notes ||
@@ -493,6 +549,7 @@ start_model(br_engine *e, br_status *st)
                          .n_slots = lm->n_slots,
                          .n_ctx = lm->n_ctx,
                          .max_rows = lm->chunk,
+                         .max_want = lm->max_want,
                          .plan = lm->plan,
                          .prefix_percent = e->c.prefix_percent,
                          .n_states = e->c.n_checkpoints};

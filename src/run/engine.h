@@ -88,8 +88,16 @@ typedef struct br_output {
      * waits. END brings what was held back. */
     br_text text;
     const br_logprob *logprobs; /* the chosen one first, then the best */
-    const float *embedding;     /* END of one that asked for it, or NULL */
+    /* With the first token, or END where there is none: of one that asked for it
+     * each token of the prompt, `row` of them one behind the other, and the best
+     * ones. The first token of all has NaN. Where there are fewer than row, id
+     * is -1. Else NULL. */
+    const br_logprob *prompt;
+    uint32_t n_prompt, row;
+    const float *embedding; /* END of one that asked for it, or NULL */
     uint32_t n_embedding;
+    const int32_t *tokens; /* END: of the answer, n_done among them */
+    uint32_t n_tokens;
     const br_usage *usage; /* END */
     br_code code;          /* END of FAILED */
     const char *error;     /* END of FAILED, else "" */
@@ -105,6 +113,10 @@ typedef struct br_request_desc {
     uint64_t session; /* 0: none */
     const int32_t *tokens;
     size_t n_tokens; /* at least 1 */
+    /* So many of them, the last ones, are of the answer already: it goes on
+     * behind them, as if this request had made them. The text of them comes
+     * with the next token's. */
+    size_t n_done;
     br_sample_params sample;
     int64_t max_tokens; /* negative: as many as fit */
     const char *const *stop;
@@ -113,6 +125,7 @@ typedef struct br_request_desc {
     size_t n_stop_tokens;
     bool ignore_eog, show_special;
     bool embed;          /* the prompt's embedding, of length 1; no answer */
+    bool score;          /* the prompt's logprobs, n_logprobs beside each */
     bool digest;         /* of the logits: costs a pass over each row */
     int64_t deadline_ns; /* br_now_ns() at which it is no longer wanted; 0 */
     br_logit_hook hook;

@@ -24,6 +24,8 @@ typedef struct request {
     br_text piece;      /* of text: what the next record brings */
     br_logprob *report; /* [1 + n_logprobs] of the latest token */
     uint32_t n_report;
+    br_logprob *scores; /* [n_prompt][1 + n_logprobs]; NULL: not asked for */
+    uint32_t n_scored;  /* final when it is n_prompt */
     double *sum; /* [n_embd] of its rows so far; NULL: wants no embedding */
     float *embedding;
     atomic_bool cancel, held;

@@ -69,22 +69,27 @@ static void
 begin(br_engine *e, request *r)
 {
     uint32_t most = br_sched_most_tokens(e->sched, r->d.tenant);
+    br_request_desc d = r->d;
     br_status st = {0};
 
-    br_trace_submit(e->c.trace, r->id, &r->d, r->submitted_ns);
+    if (d.max_tokens >= 0) /* for who asks it again with all tokens */
+        d.max_tokens -= (int64_t)d.n_done;
+    br_trace_submit(e->c.trace, r->id, &d, r->submitted_ns);
     r->live_at = e->n_live;
     e->live[e->n_live++] = r;
     r->n_max = BR_MIN(r->n_max, most);
     br_sched_add(e->sched, (uint32_t)r->id, r->d.tenant, r->tokens,
-                 BR_MIN(r->n_prompt, most), r->n_max);
+                 BR_MIN(r->n_tokens, most), r->n_max);
     if (r->sum && e->lm->pooling != BR_POOLING_LAST)
         br_sched_whole(e->sched, (uint32_t)r->id);
-    if (r->n_prompt < most)
+    if (r->scores)
+        br_sched_score(e->sched, (uint32_t)r->id);
+    if (r->n_tokens < most)
         return;
     (void)br_fail(&st, BR_E_LIMIT,
                   "the prompt has %u tokens; the tenant's KV pages hold %u, "
                   "the answer included",
-                  r->n_prompt, most);
+                  r->n_tokens, most);
     br_engine_fail(e, r, &st);
 }
 
@@ -259,6 +264,12 @@ sample(br_engine *e, request *r, float *logits)
     br_status st = {0};
     int32_t id;
 
+    if (r->scores && r->n_scored < r->n_prompt) {
+        (void)br_fail(&st, BR_E_INTERNAL,
+                      "the model's logits hold what is no number");
+        br_engine_fail(e, r, &st);
+        return;
+    }
     if (r->n_tokens == r->n_max) { /* max_tokens 0 */
         br_engine_finish(e, r, BR_FINISH_LENGTH);
         return;
@@ -276,6 +287,24 @@ sample(br_engine *e, request *r, float *logits)
     r->usage.stop = UINT32_MAX;
     br_engine_finish(
         e, r, br_tok_is_eog(e->c.tok, id) ? BR_FINISH_EOG : BR_FINISH_STOP);
+}
+
+/* What the row at `position` says of the prompt's next token. A request that
+ * lost its slot comes here twice, with the same bits; one whose logits are no
+ * numbers gets no further and fails in sample(). */
+static void
+score(const br_engine *e, request *r, uint32_t position, const float *logits)
+{
+    size_t row = 1 + (size_t)r->d.sample.n_logprobs, n;
+    br_logprob *to = r->scores + row * (position + 1);
+
+    if (position + 1 != r->n_scored)
+        return;
+    n = br_sample_logprobs(logits, e->lm->n_vocab, r->tokens[position + 1],
+                           row - 1, to);
+    r->n_scored += n > 0;
+    for (; n < row; n++)
+        to[n] = (br_logprob){-1, NAN};
 }
 
 /* Row t of the step, in the order of positions: the same bits however the
@@ -364,6 +393,8 @@ step_passed(br_engine *e, const br_plan *p, int64_t ns)
             continue;
         if (r->sum)
             embedded(e, r);
+        else if (r->scores && p->step.position[t] + 1 < (int32_t)r->n_prompt)
+            score(e, r, (uint32_t)p->step.position[t], logits);
         else
             sample(e, r, logits);
         logits += e->lm->n_vocab;

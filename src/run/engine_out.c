@@ -70,7 +70,7 @@ br_engine_token(br_engine *e, request *r)
     (void)flush(e, r);
     e->notes[e->n_notes++] =
         (token_note){.tenant = r->d.tenant,
-                     .first = r->n_tokens == r->n_prompt + 1,
+                     .first = !r->last_ns,
                      .ns = now - (r->last_ns ? r->last_ns : r->submitted_ns)};
     r->last_ns = now;
     e->now.out_tokens++;
@@ -84,7 +84,7 @@ measure(br_engine *e, request *r, int64_t now)
 
     u->n_prompt = r->n_prompt;
     u->n_out = r->n_tokens - r->n_prompt;
-    u->n_cached = i.n_cached;
+    u->n_cached = BR_MIN(i.n_cached, r->n_prompt);
     u->kv_page_seconds = i.page_ns * 1e-9;
     u->queue_ns = (r->admitted_ns ? r->admitted_ns : now) - r->submitted_ns;
     if (!r->first_ns)

@@ -118,9 +118,8 @@ put_all(const br_keeper *k, writer *w, entry *e, uint32_t *index, br_status *st)
     return br_out_put(&w->out, sum, sizeof sum, st);
 }
 
-/* It holds what people wrote: a new file is the owner's alone. */
-static void
-make_private(const char *path)
+void
+br_keep_private(const char *path)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
@@ -140,7 +139,7 @@ br_keep_save(const br_keeper *k, const char *path, br_status *st)
     if (!index || !e)
         code = br_fail(st, BR_E_OOM, "%s: out of memory", path);
     else {
-        make_private(path);
+        br_keep_private(path);
         code = br_out_begin(&w.out, path, st);
         if (code == BR_OK) {
             code = put_all(k, &w, e, index, st);

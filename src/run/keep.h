@@ -29,6 +29,9 @@ typedef struct br_keeper {
     uint8_t identity[BR_KEEP_IDENTITY];
 } br_keeper;
 
+/* Makes the file if it is not there, for its owner alone: it holds what people
+ * wrote. One that cannot be made is noticed by who writes it. */
+void br_keep_private(const char *path);
 /* The old file stays unless all of the new one is on the disk. */
 br_code br_keep_save(const br_keeper *k, const char *path,
                      br_status *st) BR_MUST_USE;

@@ -48,6 +48,8 @@ br_ledger_end(etenant *t, const request *r)
     if (!r->admitted_ns)
         return;
     l->slots_admitted += 1 + r->usage.n_preempted;
+    if (r->d.n_done) /* its prompt was counted when it began */
+        return;
     l->tokens_prompted += r->n_prompt;
     l->tokens_cached += r->usage.n_cached;
     /* half of it is forgotten after 22 requests */

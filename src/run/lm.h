@@ -28,10 +28,11 @@ struct br_sample_params;
 typedef struct br_lm {
     void *ctx;
     int32_t n_vocab;
-    uint32_t n_ctx;   /* tokens a slot can hold */
-    uint32_t n_slots; /* sequences at once */
-    uint32_t chunk;   /* most tokens of one feed, most rows of a step */
-    const char *tier; /* "ref" */
+    uint32_t n_ctx;    /* tokens a slot can hold */
+    uint32_t n_slots;  /* sequences at once */
+    uint32_t chunk;    /* most tokens of one feed, most rows of a step */
+    uint32_t max_want; /* most rows of a step that want logits */
+    const char *tier;  /* "ref" */
     /* Appends n tokens, which get positions from, from + 1, ... The slot holds
      * exactly `from` tokens before. logits: [n_vocab] after the last, or NULL.
      */

@@ -183,7 +183,7 @@ br_lm_fake_open(br_lm_fake **out, const br_lm_fake_config *c, br_status *st)
     f->lm.n_vocab = f->c.n_vocab;
     f->lm.n_ctx = f->c.n_ctx;
     f->lm.n_slots = f->c.n_slots;
-    f->lm.chunk = f->c.chunk;
+    f->lm.chunk = f->lm.max_want = f->c.chunk;
     f->lm.tier = "fake";
     f->lm.plan = &f->plan;
     f->lm.step = step;

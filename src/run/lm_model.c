@@ -82,7 +82,7 @@ step(void *ctx, const br_step *s, float *logits, br_status *st)
     bool all = true;
 
     for (uint32_t t = 0; s->want && t < s->n_rows; t++)
-        all = all && s->want[t];
+        all = all && s->want[t] && (!t || s->slot[t] != s->slot[t - 1]);
     r->stage = all ? BR_IR_DECODE : BR_IR_PREFILL;
     return br_oracle_run(&r->o, s, r->stage, logits, st);
 }
@@ -143,6 +143,7 @@ fill_in(br_lm_model *r, const br_model *m, const br_oracle_config *c)
                     .n_ctx = c->n_ctx,
                     .n_slots = c->n_slots,
                     .chunk = c->max_rows,
+                    .max_want = c->max_want,
                     .tier = r->pool ? "cpu" : "ref",
                     .feed = feed,
                     .keep = keep,
@@ -172,6 +173,14 @@ br_lm_ctx(const br_model *m, const br_lm_config *c)
                                                       : BR_LM_CTX;
 }
 
+/* Of prompts whose tokens' logprobs are asked for: as many at once as have 16
+ * MB of logits, which are computed as quickly as those of longer chunks. */
+static uint32_t
+scored_rows(const br_model *m)
+{
+    return (uint32_t)BR_MAX((4 << 20) / m->hp.n_vocab, 16);
+}
+
 static br_code
 open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
           br_status *st)
@@ -195,7 +204,7 @@ open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
             "tier %s runs no models in this build; here are: cpu cuda ref",
             c->tier);
     oc.max_rows = BR_MIN(oc.max_rows, oc.n_ctx);
-    oc.max_want = BR_MIN(oc.n_slots, oc.max_rows);
+    oc.max_want = BR_MIN(oc.n_slots + scored_rows(m), oc.max_rows);
     r->n_held = br_try_calloc(oc.n_slots, sizeof *r->n_held);
     if (!r->n_held)
         return br_fail(st, BR_E_OOM, "model: out of memory");

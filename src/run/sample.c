@@ -549,43 +549,45 @@ draw(br_sampler *s, uint64_t position)
 
 /* ---- reports ------------------------------------------------------------- */
 
-static void
-rank_in(br_sampler *s, int32_t id, float x)
+/* Into top[n], best first; returns how many there are then. */
+static size_t
+rank_in(br_logprob *top, size_t n, size_t most, br_logprob l)
 {
-    br_logprob *top = s->report + 1;
-    size_t n = s->n_report - 1, most = (size_t)s->p.n_logprobs;
-
-    if (n == most && (most == 0 || x <= top[n - 1].logprob))
-        return;
-    if (x == -INFINITY)
-        return;
-    if (n < most)
-        s->n_report++;
-    else
-        n--;
-    for (; n > 0 && top[n - 1].logprob < x; n--)
-        top[n] = top[n - 1];
-    top[n] = (br_logprob){id, x};
+    if (n == most && (most == 0 || l.logprob <= top[n - 1].logprob))
+        return n;
+    if (l.logprob == -INFINITY)
+        return n;
+    n = BR_MIN(n + 1, most);
+    for (most = n - 1; most > 0 && top[most - 1].logprob < l.logprob; most--)
+        top[most] = top[most - 1];
+    top[most] = l;
+    return n;
 }
 
-static void
-report(br_sampler *s, const float *logits, int32_t chosen)
+size_t
+br_sample_logprobs(const float *logits, int32_t n_vocab, int32_t chosen,
+                   size_t most, br_logprob *out)
 {
     uint64_t sum = 0;
     float max = logits[0];
+    size_t n = 0;
     double z;
 
-    s->report[0] = (br_logprob){chosen, logits[chosen]};
-    s->n_report = 1;
-    for (int32_t i = 0; i < s->n_vocab; i++) {
+    out[0] = (br_logprob){chosen, logits[chosen]};
+    for (int32_t i = 0; i < n_vocab; i++) {
+        if (!(logits[i] < INFINITY))
+            return 0;
         max = BR_MAX(max, logits[i]);
-        rank_in(s, i, logits[i]);
+        n = rank_in(out + 1, n, most, (br_logprob){i, logits[i]});
     }
-    for (int32_t i = 0; i < s->n_vocab; i++)
+    if (!(max > -INFINITY))
+        return 0;
+    for (int32_t i = 0; i < n_vocab; i++)
         sum += weight_of((double)logits[i] - (double)max);
     z = (double)max + log((double)sum * 0x1p-44);
-    for (size_t i = 0; i < s->n_report; i++)
-        s->report[i].logprob = (float)((double)s->report[i].logprob - z);
+    for (size_t i = 0; i <= n; i++)
+        out[i].logprob = (float)((double)out[i].logprob - z);
+    return n + 1;
 }
 
 /* ---- the pick ------------------------------------------------------------ */
@@ -627,7 +629,8 @@ br_sampler_pick(br_sampler *s, const float *logits, uint64_t position,
     *out = pick(s, best, position);
     s->n_report = 0;
     if (s->p.logprobs)
-        report(s, logits, *out);
+        s->n_report = br_sample_logprobs(logits, s->n_vocab, *out,
+                                         (size_t)s->p.n_logprobs, s->report);
     return BR_OK;
 }
 

@@ -99,6 +99,10 @@ br_code br_sampler_pick(br_sampler *s, const float *logits, uint64_t position,
 /* Of the latest pick: the chosen token first, then the best ones, best first.
  * 0 without params.logprobs. */
 const br_logprob *br_sampler_logprobs(const br_sampler *s, size_t *n);
+/* The same of any row: `chosen` first, then the best, `most` of them at most.
+ * Returns how many; 0: a logit is no number, or none is more than -inf. */
+size_t br_sample_logprobs(const float *logits, int32_t n_vocab, int32_t chosen,
+                          size_t most, br_logprob *out);
 /* What the latest pick drew from, by id; of greedy picks, that one. */
 const br_candidate *br_sampler_candidates(const br_sampler *s, size_t *n);
 

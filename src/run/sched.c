@@ -283,6 +283,13 @@ br_sched_whole(br_sched *s, uint32_t h)
     s->r[h].whole = true;
 }
 
+void
+br_sched_score(br_sched *s, uint32_t h)
+{
+    br_check(s->c.max_want > s->c.n_slots);
+    s->r[h].whole = s->r[h].scored = true;
+}
+
 /* Takes it off its slot; what it was fed stays as a prefix, if it is right. */
 static void
 release(br_sched *s, uint32_t h, bool forget)
@@ -358,16 +365,18 @@ add_rows(br_sched *s, uint32_t h, uint32_t n)
         s->rows[t] = (int32_t)r->slot;
         s->rows[max + t] = (int32_t)(r->n_fed + i);
         s->rows[2 * max + t] = r->tokens[r->n_fed + i];
-        s->rows[3 * max + t] = r->n_fed + i + 1 == r->n_tokens;
+        s->rows[3 * max + t] = r->n_fed + i + 1 == r->n_tokens ||
+                               (r->scored && r->n_fed + i + 1 < r->n_prompt);
         s->row_handle[t] = h;
     }
     r->rows = n;
     s->plan.step.n_rows = t;
 }
 
-/* Rows it could take now. */
+/* Rows it could take now. *scores: rows of scored prompts that there is still
+ * room for. */
 static uint32_t
-rows_wanted(const br_sched *s, const req *r)
+rows_wanted(const br_sched *s, const req *r, uint32_t *scores)
 {
     const tenant *t = &s->t[r->tenant];
     uint32_t n = r->n_tokens - r->n_fed;
@@ -379,7 +388,12 @@ rows_wanted(const br_sched *s, const req *r)
     if (r->boundary && (s->recurrent || s->windows))
         n = BR_MIN(n, r->boundary - r->n_fed);
     rate = rate > t->prefill_sum ? rate - t->prefill_sum : 0;
-    return (uint32_t)BR_MIN(n, rate);
+    n = (uint32_t)BR_MIN(n, rate);
+    if (r->scored) {
+        n = BR_MIN(n, *scores);
+        *scores -= n;
+    }
+    return n;
 }
 
 static bool
@@ -405,6 +419,7 @@ static void
 plan_prefill(br_sched *s, br_qos best)
 {
     uint32_t n = 0, most = 0, budget;
+    uint32_t scores = s->c.max_want - BR_MIN(s->c.max_want, s->c.n_slots);
 
     for (int q = 0; q < BR_QOS_COUNT; q++)
         for (uint32_t i = 0; i < s->c.n_slots; i++) {
@@ -414,7 +429,7 @@ plan_prefill(br_sched *s, br_qos best)
                 r->n_tokens == r->n_fed)
                 continue;
             s->want_of[n] = s->slot[i];
-            s->want[n] = (br_plan_want){.rows = rows_wanted(s, r),
+            s->want[n] = (br_plan_want){.rows = rows_wanted(s, r, &scores),
                                         .qos = (br_qos)q,
                                         .credit = r->credit,
                                         .from = r->n_fed};

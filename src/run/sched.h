@@ -66,6 +66,7 @@ typedef struct br_sched_config {
     uint32_t n_requests; /* handles are below */
     uint32_t n_slots, n_ctx;
     uint32_t max_rows; /* of a step */
+    uint32_t max_want; /* of them that may want logits; 0: n_slots */
     const br_state_plan *plan;
     uint32_t n_pages[BR_MAX_KV_GROUPS];
     uint32_t prefix_percent; /* of the pages may be prefixes */
@@ -91,6 +92,9 @@ void br_sched_add(br_sched *s, uint32_t h, uint32_t tenant,
                   const int32_t *tokens, uint32_t n_prompt, uint32_t n_max);
 /* It is fed from its first token on, whatever is known of that beginning. */
 void br_sched_whole(br_sched *s, uint32_t h);
+/* Each row of its prompt wants logits; whole, too. There has to be room for such
+ * rows: max_want above n_slots. */
+void br_sched_score(br_sched *s, uint32_t h);
 /* It is over or no longer wanted. */
 void br_sched_remove(br_sched *s, uint32_t h);
 /* Held: keeps what it has, gets no rows. */

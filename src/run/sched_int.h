@@ -12,7 +12,8 @@ typedef enum req_state { REQ_FREE, REQ_QUEUED, REQ_RUNNING } req_state;
 
 typedef struct req {
     req_state state;
-    bool held, whole, looked; /* looked: its first admission was counted */
+    bool held, whole, scored,
+        looked; /* looked: its first admission was counted */
     uint32_t tenant, slot, prev, next; /* of its tenant's queue */
     const int32_t *tokens;
     uint32_t n_prompt, n_tokens, n_max, n_fed, n_cached;

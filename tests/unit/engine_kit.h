@@ -21,6 +21,8 @@ typedef struct ek_req {
     char text[8192];
     size_t n_text;
     bool over;
+    br_logprob scores[1024][2];
+    uint32_t n_scores;
     float embedding[1024];
     uint32_t n_embedding;
     br_output_fn then;
@@ -69,6 +71,30 @@ ek_embed(ek_req *r, br_request_desc *d)
     d->embed = true;
     r->then = d->output;
     d->output = ek_on_embedding;
+}
+
+static inline void
+ek_on_scores(void *ctx, const br_output *o)
+{
+    ek_req *r = ctx;
+
+    if (o->prompt) {
+        ck_assert(o->row == 2 && o->n_prompt <= BR_COUNT(r->scores));
+        ck_assert(r->n_scores == 0 && r->n_out == 0);
+        memcpy(r->scores, o->prompt, o->n_prompt * sizeof r->scores[0]);
+        r->n_scores = o->n_prompt;
+    }
+    r->then(ctx, o);
+}
+
+/* Asks for the prompt's logprobs, too, and the best one beside each. */
+static inline void
+ek_score(ek_req *r, br_request_desc *d)
+{
+    d->score = true;
+    d->sample.n_logprobs = 1;
+    r->then = d->output;
+    d->output = ek_on_scores;
 }
 
 #endif

@@ -325,6 +325,83 @@ TEST(engine_embeds_alike_alone_in_company_and_preempted)
     ck_assert_uint_gt(cached, 0);
 }
 
+/* The fake model's logits are 20 for what it wants and 0 for all else. */
+static void
+right_scores(const ek *k, const ek_req *r)
+{
+    double rest = br_lm_fake_lm(k->fake)->n_vocab - 1;
+    double sum = log(exp(20) + rest);
+
+    ck_assert_uint_eq(r->n_scores, r->n_prompt);
+    ck_assert(isnan(r->scores[0][0].logprob) && r->scores[0][1].id == -1);
+    ck_assert_int_eq(r->scores[0][0].id, r->prompt[0]);
+    for (uint32_t i = 1; i < r->n_prompt; i++) {
+        const br_logprob *l = r->scores[i];
+        int32_t best = br_lm_fake_next(k->fake, r->prompt, i);
+        double want = (l[0].id == best ? 20 : 0) - sum;
+
+        ck_assert_int_eq(l[0].id, r->prompt[i]);
+        ck_assert_int_eq(l[1].id, best);
+        ck_assert_msg(fabs((double)l[0].logprob - want) < 1e-5, "%u: %g", i,
+                      (double)l[0].logprob);
+    }
+}
+
+TEST(engine_scores_prompts_alike_in_company_and_preempted)
+{
+    enum { N = 12 };
+    static ek_req r[N];
+    ek_req *all[N];
+    uint32_t preempted = 0, cached = 0;
+    br_quota q = br_quota_defaults();
+    br_status st = {0};
+    ek k;
+
+    ek_open(&k, (br_lm_fake_config){.n_slots = 3, .chunk = 24, .row_ns = 20000},
+            (br_engine_config){.prefix_percent = 40});
+    q.qos = BR_QOS_BATCH;
+    t_ok(br_engine_tenant_set(k.e, 1, &q, &st), &st);
+    for (uint32_t i = 0; i < N; i++) {
+        bool alone = i == 5; /* no answer to it */
+        br_request_desc d;
+
+        r[i] = (ek_req){0};
+        all[i] = &r[i];
+        ek_prompt(&r[i], i == 6 ? 1 : 200 - i % 3, i % 2);
+        d = ek_desc(&r[i], alone ? 0 : 20);
+        if (i % 4 != 3)
+            ek_score(&r[i], &d);
+        d.tenant = i < 3;
+        ek_submit(&k, &r[i], &d);
+        br_sleep_ns(i == 2 ? 6000000 : 0);
+    }
+    ek_await(&k, all, N);
+    for (uint32_t i = 0; i < N; i++) {
+        preempted += r[i].n_preempted;
+        if (i != 5)
+            ek_right(&k, &r[i]);
+        if (i % 4 == 3) {
+            cached += r[i].usage.n_cached;
+            continue;
+        }
+        right_scores(&k, &r[i]);
+        ck_assert_uint_eq(r[i].usage.n_cached, 0);
+    }
+    ck_assert_uint_gt(preempted, 0);
+    ck_assert_uint_gt(cached, 0); /* what was scored is known to others */
+    ek_close(&k);
+    ek_open(&k, (br_lm_fake_config){.n_slots = 8, .chunk = 8},
+            (br_engine_config){0});
+    {
+        br_request_desc d = ek_desc(&r[0], 2);
+
+        ek_score(&r[0], &d);
+        ck_assert_int_eq(br_engine_submit(k.e, &d, &r[0].id, NULL),
+                         BR_E_UNSUPPORTED);
+    }
+    ek_close(&k);
+}
+
 TEST(engine_lets_a_failing_step_hurt_one_request_alone)
 {
     enum { N = 8, BAD = 5 };

@@ -21,6 +21,7 @@ static const struct {
     {"\"resp_", "ID"},
     {"\"msg_resp_", "ID"},
     {"X-Request-Id: chatcmpl-", "ID"},
+    {"X-Request-Id: cmpl-", "ID"},
     {"X-Request-Id: msg_", "ID"},
     {"X-Request-Id: resp_", "ID"},
     {"\"created\":", "TIME"},

@@ -53,6 +53,36 @@ same(const char *what, const ek_req *a, const ek_req *b)
                   "%s: other logits", what);
 }
 
+/* Behind the first tokens of its answer, as if it had made them. */
+static void
+goes_on(const char *what, ek *k, const ek_req *whole)
+{
+    enum { DONE = 4 };
+    static ek_req r;
+    ek_req *one[] = {&r};
+    br_request_desc d;
+
+    r = (ek_req){.n_prompt = PROMPT, .n_out = DONE};
+    memcpy(r.prompt, whole->prompt, PROMPT * sizeof *r.prompt);
+    memcpy(r.prompt + PROMPT, whole->out, DONE * sizeof *r.prompt);
+    memcpy(r.out, whole->out, DONE * sizeof *r.out);
+    d = ek_desc(&r, OUT);
+    d.n_tokens = PROMPT + DONE;
+    d.n_done = DONE;
+    d.sample = br_sample_defaults();
+    d.sample.seed = 5;
+    ek_submit(k, &r, &d);
+    ek_await(k, one, 1);
+    ck_assert_msg(r.n_out == OUT &&
+                      memcmp(r.out, whole->out, OUT * sizeof *r.out) == 0,
+                  "%s: goes on with other tokens", what);
+    ck_assert_uint_eq(r.usage.n_out, OUT);
+    ck_assert_uint_eq(r.usage.n_prompt, PROMPT);
+    ck_assert_uint_eq(r.n_text, whole->n_text);
+    ck_assert_msg(memcmp(r.text, whole->text, r.n_text) == 0, "%s: other text",
+                  what);
+}
+
 /* Returns how often the request lost its slot. */
 static uint32_t
 try_model(const char *name, const br_model *m, const br_tok *tok,
@@ -85,6 +115,7 @@ try_model(const char *name, const br_model *m, const br_tok *tok,
     same(name, &alone, &again);
     ck_assert_msg(again.usage.n_cached == 32, "%s: %u tokens found", name,
                   again.usage.n_cached);
+    goes_on(name, &k, &alone);
     ask(&k, &among, 1, OUT); /* another tenant: finds nothing */
     while (among.n_out < 2)
         (void)br_engine_drain(k.e, 1);
@@ -148,6 +179,66 @@ TEST_WITHIN(engine_logits_of_the_demo_model_do_not_depend_on_company, 60)
     t_ok(br_tok_open(&tok, t_repo("models/demo.gguf"), NULL, &st), &st);
     (void)try_model("demo", m, tok, 3);
     br_tok_free(tok);
+    br_model_close(m);
+}
+
+/* ---- logprobs of a prompt ------------------------------------------------ */
+
+TEST_WITHIN(a_prompts_logprobs_are_those_of_the_oracles_logits, 60)
+{
+    static ek_req r, other;
+    ek_req *all[] = {&r, &other};
+    br_lm_config c = {.n_ctx = CTX, .n_slots = SLOTS};
+    br_oracle_config oc = {
+        .n_ctx = CTX, .act = BR_REF_QUANTISED, .f16_kv = true, .max_rows = 64};
+    br_request_desc d;
+    br_status st = {0};
+    br_lm_model *lm;
+    br_oracle o;
+    br_model *m;
+    float *logits;
+    size_t v;
+    ek k = {0};
+
+    t_ok(br_model_open(&m, t_repo("models/demo.gguf"), &st), &st);
+    t_ok(br_tok_open(&k.tok, t_repo("models/demo.gguf"), NULL, &st), &st);
+    t_ok(br_lm_model_open(&lm, m, &c, &st), &st);
+    v = (size_t)m->hp.n_vocab;
+    k.c = (br_engine_config){.lm = br_lm_model_lm(lm), .tok = k.tok};
+    t_ok(br_engine_new(&k.e, &k.c, &st), &st);
+    make_prompt(&r, PROMPT, 1, (int32_t)v);
+    make_prompt(&other, PROMPT, 2, (int32_t)v);
+    ask(&k, &other, 0, OUT);
+    d = ek_desc(&r, 0);
+    ek_score(&r, &d);
+    ek_submit(&k, &r, &d);
+    ek_await(&k, all, 2);
+    ck_assert_uint_eq(r.n_scores, PROMPT);
+    logits = br_alloc(PROMPT * v * sizeof *logits);
+    t_ok(br_cpu_pool_new(&oc.pool, 1, &st), &st);
+    t_ok(br_oracle_open(&o, m, &oc, &st), &st);
+    t_ok(br_oracle_feed(&o, 0, 0, r.prompt, PROMPT, 0, logits, &st), &st);
+    for (uint32_t i = 1; i < PROMPT; i++) {
+        const float *x = logits + (i - 1) * v;
+        double sum = 0, best = -1e9, want;
+
+        for (size_t t = 0; t < v; t++) {
+            sum += exp((double)x[t]);
+            best = fmax(best, (double)x[t]);
+        }
+        want = (double)x[r.prompt[i]] - log(sum);
+        ck_assert_msg(fabs((double)r.scores[i][0].logprob - want) < 2e-5,
+                      "%u: %g, not %g", i, (double)r.scores[i][0].logprob,
+                      want);
+        ck_assert(fabs((double)r.scores[i][1].logprob - best + log(sum)) <
+                  2e-5);
+    }
+    br_free(logits);
+    br_oracle_close(&o);
+    br_cpu_pool_free(oc.pool);
+    br_engine_free(k.e);
+    br_lm_model_close(lm);
+    br_tok_free(k.tok);
     br_model_close(m);
 }
 

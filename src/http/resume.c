@@ -1,0 +1,354 @@
+/* resume.c - answers that a restart broke off.
+ *
+ *   the time to drain is over --> config.resume: what was asked, by whom, the
+ *                                 seed, the tokens so far; a JSON line each
+ *   the next start, the model --> asked again with those tokens: it goes on
+ *                                 where it was, to the bit
+ *   GET /v1/requests/{id}     --> 202 until it is over, then the answer
+ *
+ * Clients were told so by the event `preempted` and an error that names the
+ * path. The file holds what people wrote: it is its owner's alone, and its
+ * lines stay until the server ends in order, so one that is killed begins anew.
+ * Answers are there until the server ends.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "http/gen.h"
+
+#include "base/log.h"
+#include "run/keep.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST = 256 << 20 }; /* bytes of the file */
+
+static const struct kind {
+    const char *path;
+    const br_wire *wire;
+} kinds[] = {
+    {"/v1/chat/completions", &br_wire_chat},
+    {"/v1/completions", &br_wire_text},
+    {"/v1/messages", &br_wire_messages},
+    {"/v1/responses", &br_wire_responses},
+};
+
+struct br_resumed {
+    br_resumed *next;
+    br_arena mem; /* of what it points to */
+    const char *id, *model;
+    const br_wire *wire;
+    uint32_t tenant;
+    int64_t created;
+    uint64_t seed;
+    br_text line, body;
+    const br_json *choices; /* lists of tokens */
+    bool begun;
+    int status; /* of its answer; 0: it is not over */
+    br_str answer;
+};
+
+/* ---- noting -------------------------------------------------------------- */
+
+/* Its tokens are all there is to know: no logprobs of them are kept, and a
+ * deadline does not wait for a restart. */
+bool
+br_resume_may(const br_gen *g)
+{
+    return g->h->config.resume && (g->c || g->resumed) && !g->wire->embeds &&
+           !g->wire->streams && !g->failed && !g->body.oom && !g->deadline_ns &&
+           !g->ask.sample.logprobs;
+}
+
+void
+br_resume_note(br_gen *g)
+{
+    br_str *out = &g->h->resume;
+    br_json_writer w;
+    size_t k = 0;
+
+    while (kinds[k].wire != g->wire)
+        k++;
+    br_json_w_begin(&w, out, 0);
+    w.compact = true;
+    br_json_w_obj(&w);
+    br_json_w_key_strz(&w, "id", g->id);
+    br_json_w_key_strz(&w, "path", kinds[k].path);
+    br_json_w_key_strz(&w, "model", g->model->m.name);
+    br_json_w_key_u64(&w, "tenant", g->tenant);
+    br_json_w_key_i64(&w, "created", g->created);
+    /* any 64 bits; JSON readers are sure of 53 */
+    br_json_w_key_i64(&w, "seed_high", (int64_t)(g->ask.sample.seed >> 32));
+    br_json_w_key_i64(&w, "seed_low", (int64_t)(uint32_t)g->ask.sample.seed);
+    br_json_w_key(&w, "choices");
+    br_json_w_arr(&w);
+    for (uint32_t i = 0; i < g->n_choices; i++) {
+        const br_choice *c = &g->choices[i];
+
+        br_json_w_arr(&w);
+        /* The last one is drawn again: it says how the answer ends, if it does.
+         */
+        for (size_t t = 0; t + 1 < c->made.n; t++)
+            br_json_w_i64(&w, c->made.at[t]);
+        br_json_w_arr_end(&w);
+    }
+    br_json_w_arr_end(&w);
+    br_json_w_key(&w, "body");
+    br_json_w_str(&w, (br_text){br_str_z(&g->body), g->body.n});
+    br_json_w_obj_end(&w);
+    br_str_puts(out, "\n");
+}
+
+/* What was noted, and what waits for its model still. */
+void
+br_resume_save(br_http *h)
+{
+    const char *path = h->config.resume;
+    br_status st = {0};
+
+    if (!path)
+        return;
+    for (const br_resumed *r = h->resumed; r; r = r->next)
+        if (!r->begun)
+            br_str_printf(&h->resume, "%.*s\n", (int)r->line.n, r->line.p);
+    if (!h->resume.n && !h->resume.oom) {
+        (void)unlink(path);
+        return;
+    }
+    br_keep_private(path);
+    if (h->resume.oom)
+        (void)br_fail(&st, BR_E_OOM, "%s: out of memory", path);
+    else if (br_file_write(path, h->resume.at, h->resume.n, &st) == BR_OK)
+        return;
+    br_log(BR_EV_resume_failed, "%s", st.msg);
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+static const char *
+text_of(const br_json *root, const char *key)
+{
+    const br_json *v = br_json_get(root, key);
+
+    return v && v->kind == BR_J_STR && strlen(v->s) == v->n ? v->s : NULL;
+}
+
+static bool
+number_of(const br_json *root, const char *key, int64_t most, int64_t *out)
+{
+    const br_json *v = br_json_get(root, key);
+
+    *out = v && v->kind == BR_J_INT ? v->i : -1;
+    return *out >= 0 && *out <= most;
+}
+
+static bool
+are_tokens(const br_json *v)
+{
+    if (!v || v->kind != BR_J_ARR)
+        return false;
+    for (const br_json *c = v->child; c; c = c->next) {
+        if (c->kind != BR_J_ARR)
+            return false;
+        for (const br_json *t = c->child; t; t = t->next)
+            if (t->kind != BR_J_INT || t->i < 0 || t->i > INT32_MAX)
+                return false;
+    }
+    return true;
+}
+
+static br_code
+read_line(br_resumed *r, br_text line, br_status *st)
+{
+    const br_json *body;
+    br_json *root;
+    const char *path;
+    int64_t tenant, high, low;
+
+    br_arena_init(&r->mem, 0);
+    r->line.p = br_arena_str(&r->mem, line.p, line.n);
+    r->line.n = line.n;
+    if (!r->line.p)
+        return br_fail(st, BR_E_OOM, "out of memory");
+    BR_TRY(br_json_parse(&root, &r->mem, r->line.p, line.n, 0, st));
+    if (root->kind != BR_J_OBJ)
+        return br_fail(st, BR_E_FORMAT, "no object");
+    path = text_of(root, "path");
+    for (size_t i = 0; path && i < BR_COUNT(kinds); i++)
+        if (strcmp(path, kinds[i].path) == 0)
+            r->wire = kinds[i].wire;
+    r->id = text_of(root, "id");
+    r->model = text_of(root, "model");
+    r->choices = br_json_get(root, "choices");
+    body = br_json_get(root, "body");
+    if (!r->wire || !r->id || strlen(r->id) >= sizeof((br_gen *)0)->id ||
+        !r->model || !body || body->kind != BR_J_STR ||
+        !are_tokens(r->choices) ||
+        !number_of(root, "tenant", BR_MAX_TENANTS - 1, &tenant) ||
+        !number_of(root, "created", INT64_MAX, &r->created) ||
+        !number_of(root, "seed_high", UINT32_MAX, &high) ||
+        !number_of(root, "seed_low", UINT32_MAX, &low))
+        return br_fail(st, BR_E_FORMAT, "no request of brass");
+    r->tenant = (uint32_t)tenant;
+    r->seed = (uint64_t)high << 32 | (uint64_t)low;
+    r->body = (br_text){body->s, body->n};
+    return BR_OK;
+}
+
+static void
+free_one(br_resumed *r)
+{
+    br_str_fini(&r->answer);
+    br_arena_fini(&r->mem);
+    br_free(r);
+}
+
+void
+br_resume_load(br_http *h)
+{
+    const char *path = h->config.resume;
+    br_resumed **end = &h->resumed;
+    char *text, *at;
+    br_status st = {0};
+    size_t n;
+
+    if (!path)
+        return;
+    if (br_file_read(path, MOST, &text, &n, &st) != BR_OK) {
+        if (st.code != BR_E_NOT_FOUND)
+            br_log(BR_EV_resume_failed, "%s", st.msg);
+        return;
+    }
+    at = text;
+    for (unsigned i = 1; at < text + n; i++) {
+        char *nl = memchr(at, '\n', (size_t)(text + n - at));
+        br_text line = {at, (size_t)((nl ? nl : text + n) - at)};
+        br_resumed *r = br_try_calloc(1, sizeof *r);
+
+        st = (br_status){0};
+        if (r && read_line(r, line, &st) == BR_OK) {
+            *end = r;
+            end = &r->next;
+        } else {
+            br_log(BR_EV_resume_failed, "%s: line %u: %s", path, i,
+                   r ? st.msg : "out of memory");
+            if (r)
+                free_one(r);
+        }
+        at += line.n + 1;
+    }
+    br_free(text);
+}
+
+void
+br_resume_free(br_http *h)
+{
+    for (br_resumed *r = h->resumed, *next; r; r = next) {
+        next = r->next;
+        free_one(r);
+    }
+    br_str_fini(&h->resume);
+}
+
+/* ---- going on ------------------------------------------------------------ */
+
+static void
+ended(br_resumed *r, const br_error *e)
+{
+    r->status = e->status;
+    br_str_clear(&r->answer);
+    br_error_json(&r->answer, r->wire == &br_wire_messages, e);
+}
+
+static void
+go_on(br_http *h, br_resumed *r)
+{
+    br_status st = {0};
+
+    r->begun = true;
+    if (br_gen_resume(h,
+                      &(br_gen_again){.r = r,
+                                      .wire = r->wire,
+                                      .id = r->id,
+                                      .tenant = r->tenant,
+                                      .created = r->created,
+                                      .seed = r->seed,
+                                      .body = r->body},
+                      &st) == BR_OK)
+        return;
+    br_log(BR_EV_resume_failed, "%s: %s", r->id, st.msg);
+    ended(r, &(br_error){.status = br_code_http(st.code), .msg = st.msg});
+}
+
+void
+br_resume_model(br_http *h, br_served *m)
+{
+    br_served *was = h->model;
+
+    for (br_resumed *r = h->draining ? NULL : h->resumed; r; r = r->next)
+        if (!r->begun && strcmp(r->model, m->m.name) == 0) {
+            h->model = m;
+            go_on(h, r);
+        }
+    h->model = was;
+}
+
+bool
+br_resume_tokens(const br_resumed *r, uint32_t choice, br_tok_ids *ids,
+                 size_t *n)
+{
+    const br_json *list = br_json_at(r->choices, choice);
+
+    *n = 0;
+    for (const br_json *t = list ? list->child : NULL; t; t = t->next, ++*n)
+        if (!br_vec_push(ids, (int32_t)t->i))
+            return false;
+    return true;
+}
+
+void
+br_resume_over(br_gen *g, const br_error *e)
+{
+    br_resumed *r = g->resumed;
+
+    if (!e)
+        g->wire->whole(g, &r->answer);
+    if (r->answer.oom)
+        ended(r, &(br_error){.status = 503, .msg = "out of memory"});
+    else if (e)
+        ended(r, e);
+    else
+        r->status = 200;
+}
+
+void
+br_on_answer(br_http *h, br_http_conn *c)
+{
+    static const char before[] = "/v1/requests/";
+    br_text id = {c->in.path.p + sizeof before - 1,
+                  c->in.path.n - (sizeof before - 1)};
+    br_str out = {0};
+
+    for (const br_resumed *r = h->resumed; r; r = r->next) {
+        int status = r->status ? r->status : 202;
+
+        if (!br_text_is(id, r->id) || (!c->admin && r->tenant != c->tenant))
+            continue;
+        if (r->status)
+            br_str_put(&out, r->answer.at, r->answer.n);
+        else
+            br_str_printf(&out, "{\"id\":\"%s\",\"status\":\"in_progress\"}",
+                          r->id);
+        if (out.oom)
+            br_reply_error(h, c, 503, NULL, "out of memory");
+        else
+            br_http_answer(c, status, "application/json",
+                           r->status ? NULL : "Retry-After: 1\r\n",
+                           (br_text){br_str_z(&out), out.n});
+        br_metrics_answer(&h->metrics, status);
+        br_str_fini(&out);
+        return;
+    }
+    br_reply_error(h, c, 404, NULL,
+                   "no such request of yours that a restart broke off");
+}

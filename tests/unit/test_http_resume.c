@@ -1,0 +1,226 @@
+/* test_http_resume.c - answers that a restart breaks off go on after it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "serve_kit.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MS   INT64_C(1000000)
+#define FILE "requests.json"
+
+static void
+open_server(sk *k, int64_t step_ns)
+{
+    br_http_config c = br_http_config_default();
+
+    c.port = 0;
+    c.resume = t_printf("%s/" FILE, t_tmpdir());
+    sk_open(k, &(sk_config){.http = c, .fake = {.step_ns = step_ns}});
+}
+
+/* As two SIGTERMs do: the time to drain is over at once. */
+static void
+break_off(sk *k)
+{
+    br_http_stop(k->http);
+    br_http_stop(k->http);
+}
+
+static void
+close_broken(sk *k)
+{
+    br_thread_join(&k->thread);
+    k->running = false;
+    sk_close(k);
+}
+
+/* A request under way. */
+static int
+begin(const sk *k, const char *path, const char *body)
+{
+    const char *text = t_printf("POST %s HTTP/1.1\r\nHost: localhost\r\n"
+                                "Content-Length: %zu\r\n\r\n%s",
+                                path, strlen(body), body);
+    int fd = sk_connect(k);
+
+    sk_send(fd, text, strlen(text));
+    return fd;
+}
+
+static void
+await_tokens(const sk *k, uint64_t n)
+{
+    br_engine_stats s;
+
+    do {
+        br_sleep_ns(MS);
+        br_engine_stats_get(k->ek.e, &s);
+    } while (s.out_tokens < n);
+}
+
+static sk_answer
+await_answer(const sk *k, const char *id)
+{
+    const char *what = t_printf("GET /v1/requests/%s", id);
+    sk_answer a = sk_ask(k, what, "", NULL);
+
+    while (a.status == 202) {
+        ck_assert_msg(strstr(a.body, "\"status\":\"in_progress\""), "%s",
+                      a.body);
+        br_sleep_ns(5 * MS);
+        a = sk_ask(k, what, "", NULL);
+    }
+    return a;
+}
+
+static char *
+id_of(sk_answer a)
+{
+    char *id = sk_between(a.body, "GET /v1/requests/", " has it");
+
+    ck_assert_msg(id != NULL, "%s", a.body);
+    return id;
+}
+
+#define CHAT                                                                \
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"max_tokens\"" \
+    ":60,\"seed\":7"
+#define TEXT                                                                \
+    "{\"prompt\":\"Once\",\"echo\":true,\"n\":2,\"max_tokens\":50,\"stop\"" \
+    ":[\"@@\"]}"
+
+TEST(http_answers_go_on_after_a_restart)
+{
+    char *path, *whole, *text, *chat_id, *text_id;
+    struct stat file;
+    sk_answer a, b;
+    int fd[2];
+    sk k;
+
+    path = t_printf("%s/" FILE, t_tmpdir());
+    open_server(&k, 0);
+    a = sk_ask(&k, "POST /v1/chat/completions", "", CHAT "}");
+    whole = sk_between(a.body, "\"content\":\"", "\",\"refusal");
+    a = sk_ask(&k, "POST /v1/completions", "", TEXT);
+    text = sk_between(a.body, "\"choices\":", ",\"usage\"");
+    sk_close(&k);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    open_server(&k, 10 * MS);
+    fd[0] = begin(&k, "/v1/chat/completions", CHAT ",\"stream\":true}");
+    fd[1] = begin(&k, "/v1/completions", TEXT);
+    await_tokens(&k, 9);
+    break_off(&k);
+    a = sk_read(fd[0], true);
+    b = sk_read(fd[1], true);
+    ck_assert_msg(strstr(a.body, "event: preempted\n") &&
+                      strstr(a.body, "\"code\":\"restarting\"") &&
+                      strstr(a.body, "data: [DONE]\n\n"),
+                  "%s", a.body);
+    ck_assert_int_eq(b.status, 503);
+    chat_id = id_of(a);
+    text_id = id_of(b);
+    close(fd[0]);
+    close(fd[1]);
+    close_broken(&k);
+    ck_assert_int_eq(stat(path, &file), 0);
+    ck_assert_uint_eq(file.st_mode & 0777, 0600);
+
+    open_server(&k, 10 * MS); /* and broken off once more */
+    ck_assert_int_eq(
+        sk_ask(&k, t_printf("GET /v1/requests/%s", chat_id), "", NULL).status,
+        202);
+    await_tokens(&k, 9);
+    break_off(&k);
+    close_broken(&k);
+
+    open_server(&k, 0);
+    a = await_answer(&k, chat_id);
+    ck_assert_int_eq(a.status, 200);
+    ck_assert_str_eq(sk_between(a.body, "\"content\":\"", "\",\"refusal"),
+                     whole);
+    ck_assert_msg(strstr(a.body, t_printf("{\"id\":\"%s\",\"object\":\"chat."
+                                          "completion\",",
+                                          chat_id)) &&
+                      strstr(a.body, "\"finish_reason\":\"length\"") &&
+                      strstr(a.body, "\"completion_tokens\":60,"),
+                  "%s", a.body);
+    b = await_answer(&k, text_id);
+    ck_assert_str_eq(sk_between(b.body, "\"choices\":", ",\"usage\""), text);
+    a = sk_ask(&k, "GET /v1/requests/cmpl-0", "", NULL);
+    ck_assert_int_eq(a.status, 404);
+    sk_close(&k);
+    ck_assert_int_ne(access(path, F_OK), 0);
+}
+
+TEST(http_requests_that_cannot_go_on_say_so)
+{
+    sk_answer a;
+    sk k;
+    int fd;
+
+    open_server(&k, 10 * MS);
+    fd = begin(&k, "/v1/chat/completions", CHAT ",\"logprobs\":true}");
+    await_tokens(&k, 2);
+    break_off(&k);
+    a = sk_read(fd, true);
+    ck_assert_msg(a.status == 503 && strstr(a.body, "shutting down"), "%s",
+                  a.body);
+    close(fd);
+    close_broken(&k);
+    ck_assert_int_ne(access(t_printf("%s/" FILE, t_tmpdir()), F_OK), 0);
+}
+
+/* What is no request is left out; what its model refuses has its error. */
+TEST(http_reads_what_was_kept_with_doubt)
+{
+#define LINE(id, path, tenant, choices, body)                                 \
+    "{\"id\":\"" id "\",\"path\":\"" path                                     \
+    "\",\"model\":\"fake\",\"tenant\":" tenant ",\"created\":1,"              \
+    "\"seed_high\":1,\"seed_low\":2,\"choices\":" choices ",\"body\":\"" body \
+    "\"}\n"
+#define ASK "{\\\"prompt\\\":\\\"a\\\",\\\"max_tokens\\\":3}"
+    static const char text[] =
+        "{\n"
+        "[]\n" LINE("a", "/v1/completions", "9999", "[[]]",
+                    ASK) LINE("b", "/v1/other", "0", "[[]]", ASK)
+            LINE("c", "/v1/completions", "0", "[[-1]]",
+                 ASK) LINE("d", "/v1/completions", "0", "[[4294967296]]",
+                           ASK) LINE("e", "/v1/completions", "0", "[7]", ASK)
+                LINE("a-name-of-more-than-forty-characters-is-none",
+                     "/v1/completions", "0", "[[]]",
+                     ASK) LINE("right", "/v1/completions", "0", "[[5]]", ASK)
+                    LINE("late", "/v1/completions", "0", "[[5,5,5]]", ASK) LINE(
+                        "token", "/v1/completions", "0", "[[2147483647]]", ASK)
+                        LINE("body", "/v1/completions", "0", "[[]]", "{")
+                            LINE("tenant", "/v1/completions", "7", "[[]]",
+                                 ASK) "{\"id\":";
+    static const char *const gone[] = {"a", "b", "c", "d", "e"};
+    static const struct {
+        const char *id, *says;
+        int status;
+    } rows[] = {{"right", "\"finish_reason\":\"length\"", 200},
+                {"late", "3 tokens are done of 3", 400},
+                {"token", "is not below", 400},
+                {"body", "expected a key", 400}};
+    sk_answer a;
+    sk k;
+
+    t_write(t_printf("%s/" FILE, t_tmpdir()), text, sizeof text - 1);
+    open_server(&k, 0);
+    for (size_t i = 0; i < BR_COUNT(gone); i++)
+        ck_assert_int_eq(
+            sk_ask(&k, t_printf("GET /v1/requests/%s", gone[i]), "", NULL)
+                .status,
+            404);
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        a = await_answer(&k, rows[i].id);
+        ck_assert_msg(a.status == rows[i].status &&
+                          strstr(a.body, rows[i].says),
+                      "%s: %d %s", rows[i].id, a.status, a.body);
+    }
+    /* somebody else's */
+    a = sk_ask(&k, "GET /v1/requests/tenant", "", NULL);
+    ck_assert_int_eq(a.status, 404);
+    sk_close(&k);
+}
