@@ -239,10 +239,12 @@ fuzz-cov:
 # ---- CUDA kernels: PTX by clang, no toolkit --------------------------------
 $(B)/src/http/ui.o: web/index.html
 PTX_OUT ?= kernels/cuda/ptx
+HOST_PTX ?= kernels/host/host.ptx
 PTX_CC  := clang-19 -x cuda -std=c++17 --cuda-device-only -nocudainc \
         -nocudalib --cuda-gpu-arch=sm_90a --cuda-feature=+ptx80 -O2 -S \
         -Wno-unknown-cuda-version -Wno-pass-failed
 $(B)/src/drv/cuda/embed_ptx.o: $(wildcard kernels/cuda/ptx/*.ptx)
+$(B)/src/cg/gcn/gcn_lib.o: kernels/host/host.ptx
 # make NVCC=nvcc: the decode kernel as the toolkit makes it too, 10 % faster.
 ifneq ($(NVCC),)
 $(B)/mega_decode.cubin: $(wildcard kernels/cuda/*.cu kernels/cuda/*.cuh kernels/cuda/*.h)
@@ -253,6 +255,7 @@ endif
 ptx:
 	@for k in mega_decode setup pick; do \
 	    $(PTX_CC) -o $(PTX_OUT)/$$k.ptx kernels/cuda/$$k.cu || exit 1; done
+	@$(PTX_CC) -o $(HOST_PTX) kernels/host/host.cu
 
 # ---- benchmarks and examples ------------------------------------------------
 $(B)/bench/bench_serve.o: BR_CFLAGS += -DBR_COMMIT='"$(COMMIT)"'

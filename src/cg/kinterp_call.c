@@ -1,13 +1,12 @@
 /* kinterp_call.c - frames of functions, and the few functions a host lends.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/kinterp_int.h"
-
+#include "cg/kprint.h"
 #include "cg/x86/x86_int.h"
 
-#include <stdio.h>
 #include <string.h>
 
-enum { HEAP_BYTES = 8 << 20, MAX_FORMAT = 4096 };
+enum { HEAP_BYTES = 8 << 20 };
 
 static br_code
 no_memory(ki_run *r)
@@ -173,101 +172,41 @@ string_at(ki_run *r, ki_warp *w, uint64_t addr, char *buf, size_t size)
     return true;
 }
 
-/* One conversion: spec is "%-8.3f" without length modifiers. It was checked,
- * character by character, to be one that takes what is given here. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-static void
-put_number(br_str *out, char *spec, size_t n, char kind, uint64_t v)
-{
-    char conv = spec[n - 1];
-    double d;
+typedef struct printed {
+    ki_run *r;
+    ki_warp *w;
+    uint64_t at; /* of the next argument */
+} printed;
 
-    memcpy(&d, &v, sizeof d);
-    if (strchr("fFeEgGaA", conv)) {
-        br_str_printf(out, spec, d);
-        return;
-    }
-    if (conv == 'c') {
-        br_str_printf(out, spec, (int)v);
-        return;
-    }
-    memcpy(spec + n - 1, "ll", 2);
-    spec[n + 1] = conv;
-    spec[n + 2] = 0;
-    if (kind == 'i')
-        v = conv == 'd' || conv == 'i' ? (uint64_t)(int32_t)v : (uint32_t)v;
-    br_str_printf(out, spec, (unsigned long long)v);
-}
-#pragma GCC diagnostic pop
-
-/* printf's format with the arguments as vprintf's buffer has them: each at a
- * multiple of its size, 4 or 8 bytes. */
 static bool
-format(ki_run *r, ki_warp *w, const char *f, uint64_t args, br_str *out)
+next_arg(void *ctx, bool wide, uint64_t *v)
 {
-    while (*f) {
-        char spec[40], text[MAX_FORMAT];
-        size_t n = 0;
-        bool wide = false;
-        const void *p;
-        uint64_t v;
+    printed *p = ctx;
+    const void *at;
 
-        if (*f != '%' || f[1] == '%') {
-            br_str_putc(out, *f);
-            f += *f == '%' ? 2 : 1;
-            continue;
-        }
-        for (spec[n++] = *f++; *f && n < 24; f++) {
-            if (*f == '*') { /* a width that is an argument */
-                p = ki_at(r, w, 0, args, 4, KI_READ);
-                if (!p)
-                    return false;
-                n += (size_t)snprintf(spec + n, 8, "%d",
-                                      (int)ki_load(p, 4) % 1000);
-                args += 4;
-            } else if (*f == 'l' || *f == 'j' || *f == 'z' || *f == 't') {
-                wide = true;
-            } else if (*f != 'h') {
-                spec[n++] = *f;
-                if (!strchr("-+ #0123456789.", *f))
-                    break;
-            }
-        }
-        if (!*f)
-            break;
-        f++;
-        spec[n] = 0;
-        wide |= strchr("fFeEgGaAsp", spec[n - 1]) != NULL;
-        if (!strchr("diouxXcfFeEgGaAsp", spec[n - 1])) {
-            br_str_puts(out, spec);
-            continue;
-        }
-        args = wide ? (args + 7) & ~7ull : args;
-        p = ki_at(r, w, 0, args, wide ? 8 : 4, KI_READ);
-        if (!p)
-            return false;
-        v = ki_load(p, wide ? 8 : 4);
-        args += wide ? 8 : 4;
-        if (spec[n - 1] == 's') {
-            if (!string_at(r, w, v, text, sizeof text))
-                return false;
-            br_str_puts(out, text); /* without the width */
-        } else if (spec[n - 1] == 'p') {
-            br_str_printf(out, "0x%llx", (unsigned long long)v);
-        } else {
-            put_number(out, spec, n, wide ? 'l' : 'i', v);
-        }
-    }
-    return true;
+    p->at = wide ? (p->at + 7) & ~7ull : p->at;
+    at = ki_at(p->r, p->w, 0, p->at, wide ? 8 : 4, KI_READ);
+    *v = at ? ki_load(at, wide ? 8 : 4) : 0;
+    p->at += wide ? 8 : 4;
+    return at != NULL;
+}
+
+static bool
+next_text(void *ctx, uint64_t v, char *buf, size_t size)
+{
+    printed *p = ctx;
+
+    return string_at(p->r, p->w, v, buf, size);
 }
 
 static br_code
 host_print(ki_run *r, ki_warp *w, const uint64_t *a)
 {
-    char f[MAX_FORMAT];
+    char f[BR_KPRINT_MAX];
     br_str out = {0};
-    bool ok = string_at(r, w, a[0], f, sizeof f) && format(r, w, f, a[1], &out);
+    printed p = {r, w, a[1]};
+    br_kprint_from from = {next_arg, next_text, &p};
+    bool ok = string_at(r, w, a[0], f, sizeof f) && br_kprint(&out, f, &from);
 
     if (ok && r->l->print && out.n)
         r->l->print(r->l->arg, out.at, out.n);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/catalogue.h"
 
+#include "base/embed.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/thread.h"
@@ -9,13 +10,7 @@
 #include <string.h>
 
 /* models/catalogue.json as it stands in the repository */
-__asm__(".pushsection .rodata\n"
-        ".hidden br_catalogue_text\n"
-        ".globl br_catalogue_text\n"
-        "br_catalogue_text:\n"
-        ".incbin \"models/catalogue.json\"\n"
-        ".byte 0\n"
-        ".popsection\n");
+BR_EMBED("br_catalogue_text", "models/catalogue.json");
 extern const char br_catalogue_text[];
 
 /* ---- reading ------------------------------------------------------------- */

@@ -1,14 +1,10 @@
 /* ui.c - the user interface: web/index.html, compiled in.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/embed.h"
 #include "http/srv.h"
 
 /* The page as it lies in web/: no build step, no second copy. */
-__asm__(".pushsection .rodata\n"
-        ".globl br_ui_page\n.hidden br_ui_page\n"
-        ".globl br_ui_page_end\n.hidden br_ui_page_end\n"
-        "br_ui_page: .incbin \"web/index.html\"\n"
-        "br_ui_page_end: .byte 0\n"
-        ".popsection\n");
+BR_EMBED("br_ui_page", "web/index.html");
 extern const char br_ui_page[], br_ui_page_end[];
 
 void

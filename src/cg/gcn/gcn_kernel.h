@@ -21,7 +21,9 @@ typedef struct br_gcn_compiled {
     br_gcn_kernel k;
     gcn_words words;
     BR_VEC(br_gcn_arg) args;
-    BR_VEC(uint32_t) vars; /* whose addresses end the kernarg block */
+    /* Whose addresses end the kernarg block; one that the module does not have
+     * is the host's block. */
+    BR_VEC(uint32_t) vars;
     char *name;
 } br_gcn_compiled;
 /* UNSUPPORTED names the instruction that has no code on this processor. */
@@ -34,6 +36,9 @@ void br_gcn_compiled_fini(br_gcn_compiled *k);
 typedef struct br_gcn_module {
     br_gcn_isa isa;
     const br_kir *m;
+    /* What its kernels ask of the host: kernels/host/host_block.h, made by who
+     * launches the first that does, freed with the module. */
+    struct br_host_block *host;
 } br_gcn_module;
 
 #endif

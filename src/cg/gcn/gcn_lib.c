@@ -1,10 +1,20 @@
 /* gcn_lib.c - the library: operations as functions in PTX, made as they are
  * asked for from the rows of gcn_lib.def; matrix products from their shape.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/embed.h"
 #include "cg/gcn/gcn_lower.h"
 
 #include <stdio.h>
 #include <string.h>
+
+BR_EMBED("br_host_ptx", "kernels/host/host.ptx");
+extern const char br_host_ptx[], br_host_ptx_end[];
+
+br_text
+gm_host_text(void)
+{
+    return (br_text){br_host_ptx, (size_t)(br_host_ptx_end - br_host_ptx)};
+}
 
 typedef struct lib_row {
     uint8_t op;

@@ -211,17 +211,88 @@ free_copy(copy *c)
     br_free(c->first);
 }
 
+static br_kir *
+lib_of(lower *l, const char *text, size_t n)
+{
+    lib x = {0};
+
+    for (size_t k = 0; k < l->libs.n; k++)
+        if (strcmp(l->libs.at[k].text, text) == 0)
+            return l->libs.at[k].m;
+    l->code =
+        br_ptx_parse(&x.m, text, n, &(br_ptx_opts){.strict = true}, l->st);
+    if (l->code != BR_OK)
+        return NULL;
+    x.text = br_try_calloc(n + 1, 1);
+    if (!x.text || !br_vec_push(&l->libs, x)) {
+        br_free(x.text);
+        br_kir_free(x.m);
+        l->m->oom = true;
+        return NULL;
+    }
+    memcpy(x.text, text, n);
+    return x.m;
+}
+
+/* Variables of a module that are not in ours yet. */
+static void
+add_vars(lower *l, const br_kir *m, uint32_t *vars)
+{
+    for (uint32_t k = 0; k < m->vars.n; k++) {
+        const br_kvar *v = &m->vars.at[k];
+
+        vars[k] = br_kir_find_var(l->m, v->name);
+        if (vars[k] != BR_KNONE)
+            continue;
+        vars[k] = br_kir_var(l->m, v->name);
+        l->m->vars.at[vars[k]].space = v->space;
+        l->m->vars.at[vars[k]].align = v->align;
+        l->m->vars.at[vars[k]].bytes = v->bytes;
+    }
+}
+
+/* The library's function for one without a body: brass_ and its name. */
+static bool
+host_fn(lower *l, br_text name, copy *c, uint32_t *vars, size_t n_vars)
+{
+    br_text text = gm_host_text();
+    br_kir *m = lib_of(l, text.p, text.n);
+    br_str s = {0};
+    uint32_t fn;
+
+    if (!m)
+        return false;
+    br_str_printf(&s, "brass_%.*s", (int)BR_MIN(name.n, (size_t)200), name.p);
+    l->m->oom |= s.oom;
+    fn = s.oom ? BR_KNONE : br_kir_find_fn(m, (br_text){s.at, s.n});
+    br_str_fini(&s);
+    if (fn == BR_KNONE)
+        return false;
+    br_check(m->vars.n <= n_vars && "variables of the host's functions");
+    add_vars(l, m, vars);
+    c->m = m;
+    c->f = &m->fns.at[fn];
+    c->vars = vars;
+    return true;
+}
+
 /* Function fn with the arguments of i from the first-th on. */
 static void
 call(lower *l, copy *from, const br_kins *i, uint32_t fn, unsigned first)
 {
     const br_kfn *f = &from->m->fns.at[fn];
     uint64_t at[64];
+    uint32_t vars[4];
     copy c = {.m = from->m, .f = f, .param = at, .vars = from->vars};
 
-    if (f->external || f->entry || f->params.n + first != i->n_arg ||
+    if (f->external && !host_fn(l, f->name, &c, vars, BR_COUNT(vars))) {
+        fail(l, from, i, "the function has no body here");
+        return;
+    }
+    f = c.f;
+    if (f->entry || f->params.n + first != i->n_arg ||
         f->params.n > BR_COUNT(at)) {
-        fail(l, from, i, f->external ? "the function has no body here" : "");
+        fail(l, from, i, "the call does not fit the function");
         return;
     }
     for (size_t k = 0; k < f->params.n; k++) {
@@ -297,46 +368,6 @@ call_any(lower *l, copy *from, const br_kins *i)
 }
 
 /* ---- the library ------------------------------------------------------- */
-
-static br_kir *
-lib_of(lower *l, const char *text, size_t n)
-{
-    lib x = {0};
-
-    for (size_t k = 0; k < l->libs.n; k++)
-        if (strcmp(l->libs.at[k].text, text) == 0)
-            return l->libs.at[k].m;
-    l->code =
-        br_ptx_parse(&x.m, text, n, &(br_ptx_opts){.strict = true}, l->st);
-    if (l->code != BR_OK)
-        return NULL;
-    x.text = br_try_calloc(n + 1, 1);
-    if (!x.text || !br_vec_push(&l->libs, x)) {
-        br_free(x.text);
-        br_kir_free(x.m);
-        l->m->oom = true;
-        return NULL;
-    }
-    memcpy(x.text, text, n);
-    return x.m;
-}
-
-/* Variables of a module that are not in ours yet. */
-static void
-add_vars(lower *l, const br_kir *m, uint32_t *vars)
-{
-    for (uint32_t k = 0; k < m->vars.n; k++) {
-        const br_kvar *v = &m->vars.at[k];
-
-        vars[k] = br_kir_find_var(l->m, v->name);
-        if (vars[k] != BR_KNONE)
-            continue;
-        vars[k] = br_kir_var(l->m, v->name);
-        l->m->vars.at[vars[k]].space = v->space;
-        l->m->vars.at[vars[k]].align = v->align;
-        l->m->vars.at[vars[k]].bytes = v->bytes;
-    }
-}
 
 static br_ktype
 bits_type(unsigned cls)

@@ -18,6 +18,8 @@ bool gm_has_code(const br_kfn *f, const br_kins *i);
 /* gcn_lib.c: a function in PTX that computes an operation, `f` with arguments
  * a b c f and results d e. False: there is none. */
 bool gm_lib_text(const br_kfn *f, const br_kins *i, br_str *out);
+/* PTX of the functions that the host has elsewhere: brass_vprintf ... */
+br_text gm_host_text(void);
 
 /* Bytes of a frame that belong together. */
 typedef struct gm_obj {

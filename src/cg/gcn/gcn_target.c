@@ -248,7 +248,11 @@ open_module(br_kcode **out, const char *cpu, const br_kir *m, br_status *st)
 static void
 close_module(br_kcode *c)
 {
-    br_free(c);
+    br_gcn_module *x = (br_gcn_module *)(void *)c;
+
+    if (x)
+        br_free(x->host);
+    br_free(x);
 }
 
 static br_code

@@ -5,6 +5,7 @@
  * arguments: block counts and group sizes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/gcn/gcn_kernel.h"
+#include "drv/sim/sim_host.h"
 #include "drv/sim/sim_int.h"
 
 #include <string.h>
@@ -13,12 +14,14 @@
 #define KERNARG_AT 0x10000ull
 
 typedef struct run {
+    br_gcn_module *mod;
     br_klaunch *l;
     br_gcn_compiled k;
     br_gcn_co co;
     br_sim sim;
     uint8_t *kernarg;
     uint32_t kernarg_bytes;
+    bool asks; /* something of the host */
 } run;
 
 static void
@@ -51,8 +54,18 @@ arguments(run *r, br_status *st)
         memcpy(r->kernarg + hidden + 4 * d, &l->grid[d], 4);
         memcpy(r->kernarg + hidden + 12 + 2 * d, &group, 2);
     }
-    for (size_t k = 0; k < r->k.vars.n; k++)
-        memcpy(r->kernarg + vars + 8 * k, &l->image->addr[r->k.vars.at[k]], 8);
+    for (size_t k = 0; k < r->k.vars.n; k++) {
+        uint32_t v = r->k.vars.at[k];
+        uint64_t at;
+
+        if (v >= l->image->m->vars.n && !r->asks) {
+            BR_TRY(sim_host_begin(r->mod, st));
+            r->asks = true;
+        }
+        at = v < l->image->m->vars.n ? l->image->addr[v]
+                                     : (uint64_t)(uintptr_t)r->mod->host;
+        memcpy(r->kernarg + vars + 8 * k, &at, 8);
+    }
     return BR_OK;
 }
 
@@ -66,6 +79,11 @@ map_all(run *r, br_status *st)
                     .name = "arguments"};
 
     BR_TRY(br_sim_map(&r->sim, &k, st));
+    if (r->asks) {
+        br_kregion h = sim_host_region(r->mod);
+
+        BR_TRY(br_sim_map(&r->sim, &h, st));
+    }
     for (size_t i = 0; i < r->l->n_regions; i++)
         if (r->l->regions[i].bytes)
             BR_TRY(br_sim_map(&r->sim, &r->l->regions[i], st));
@@ -101,14 +119,16 @@ dispatch(run *r, const br_gcn_isa *isa, br_status *st)
     a.group_bytes = r->k.k.lds_bytes + l->shared_bytes;
     a.kernel = CODE_AT + br_gcn_kernel_find(&r->co, r->k.k.name)->at;
     BR_TRY(br_aql_fill(&p, &a, st));
-    return br_sim_dispatch(&r->sim, &p, st);
+    c = br_sim_dispatch(&r->sim, &p, st);
+    return r->asks ? sim_host_end(r->mod, &r->sim, l, c, st) : c;
 }
 
 static br_code
 launch(br_kcode *code, br_klaunch *l, br_status *st)
 {
-    const br_gcn_module *m = (const br_gcn_module *)(const void *)code;
-    run r = {.l = l,
+    br_gcn_module *m = (br_gcn_module *)(void *)code;
+    run r = {.mod = m,
+             .l = l,
              .sim = {.cpu = m->isa.cpu,
                      .check = l->check,
                      .max_steps = l->max_steps,
