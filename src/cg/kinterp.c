@@ -418,7 +418,7 @@ run_warp(ki_run *r, ki_warp *w, bool *progress)
             f->low++;
         if (f->low == n) {
             if (!f->mask && w->frames.n > 1) {
-                ki_pop(r, w);
+                BR_TRY(ki_called(r, w));
                 *progress = true;
                 continue;
             }

@@ -355,22 +355,64 @@ call_one(ki_run *r, ki_warp *w, const br_kins *i, uint32_t fn, uint32_t exec)
     return transfer(r, w, false, exec);
 }
 
-br_code
-ki_call(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
+/* The functions that lanes point at, one after another. */
+static br_code
+call_each(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
 {
-    uint32_t fn = i->sym & ~BR_KFN_SYM;
+    size_t depth = w->frames.n;
 
-    if (i->op == BR_K_CALLI) {
+    while (exec) {
         const uint64_t *at = ki_arg(ki_top(w), i, 0);
         uint64_t target = at[__builtin_ctz(exec)];
+        uint32_t same = 0;
 
-        ki_each_lane(lane, exec) if (at[lane] != target) return ki_fault(
-            r, "lanes of a warp call different functions");
+        r->lane = (unsigned)__builtin_ctz(exec);
         if (target < KI_CODE || (target - KI_CODE) % 16 ||
             (target - KI_CODE) / 16 >= r->m->fns.n)
             return ki_fault(r, "a call of 0x%llx, which is no function",
                             (unsigned long long)target);
-        fn = (uint32_t)((target - KI_CODE) / 16);
+        ki_each_lane(lane, exec) same |= (uint32_t)(at[lane] == target) << lane;
+        exec &= ~same;
+        BR_TRY(call_one(r, w, i, (uint32_t)((target - KI_CODE) / 16), same));
+        if (w->frames.n > depth) { /* it has a body */
+            ki_top(w)->rest = exec;
+            break;
+        }
     }
-    return call_one(r, w, i, fn, exec);
+    return BR_OK;
+}
+
+br_code
+ki_call(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
+{
+    return i->op == BR_K_CALLI ? call_each(r, w, i, exec)
+                               : call_one(r, w, i, i->sym & ~BR_KFN_SYM, exec);
+}
+
+br_code
+ki_called(ki_run *r, ki_warp *w)
+{
+    uint32_t rest = ki_top(w)->rest & w->live, call = ki_top(w)->call;
+    const br_kblk *b;
+    const br_kins *i;
+    ki_frame *f;
+    size_t depth;
+
+    ki_pop(r, w);
+    if (!rest)
+        return BR_OK;
+    f = ki_top(w);
+    b = &f->f->blks.at[f->k->order[call]];
+    i = &f->f->ins.at[b->ins.at[b->ins.n - 2]];
+    if (f->slots)
+        x86_fetch(f, i, rest);
+    r->pos = call;
+    depth = w->frames.n;
+    BR_TRY(call_each(r, w, i, rest));
+    f = &w->frames.at[depth - 1];
+    if (w->frames.n == depth) { /* all were the host's */
+        f->hold[call] &= ~rest;
+        f->tail[call] |= rest;
+    }
+    return BR_OK;
 }

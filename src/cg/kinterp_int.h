@@ -45,6 +45,7 @@ typedef struct ki_frame {
     uint32_t came, mask;  /* lanes that came in; those that have not left */
     uint32_t base, top[KI_LANES]; /* of local memory */
     uint32_t call;                /* position of the call in the frame below */
+    uint32_t rest; /* of it: lanes that call something else, after this */
 } ki_frame;
 
 typedef struct ki_warp {
@@ -154,6 +155,9 @@ br_code ki_fn_ready(ki_run *r, uint32_t fn);
 br_code ki_call(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec);
 br_code ki_push(ki_run *r, ki_warp *w, uint32_t fn, uint32_t mask);
 void ki_pop(ki_run *r, ki_warp *w);
+/* The end of a function that was called: back, or on to what the other lanes
+ * of the same instruction call. */
+br_code ki_called(ki_run *r, ki_warp *w);
 br_code ki_return(ki_run *r, ki_warp *w, uint32_t mask);
 
 /* kinterp_check.c; with check only */

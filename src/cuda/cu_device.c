@@ -104,8 +104,8 @@ fill(void)
     p->totalGlobalMem = (size_t)bc_mem_total();
     p->sharedMemPerBlock = p->reservedSharedMemPerBlock = BC_MAX_SHARED;
     p->reservedSharedMemPerBlock = 1024;
-    p->sharedMemPerBlockOptin = BC_SHARED_OPTIN;
-    p->sharedMemPerMultiprocessor = BC_SHARED_OPTIN + 1024;
+    p->sharedMemPerBlockOptin = bc_shared_optin();
+    p->sharedMemPerMultiprocessor = bc_shared_optin() + 1024;
     p->regsPerBlock = p->regsPerMultiprocessor = 65536;
     p->warpSize = 32;
     p->memPitch = INT32_MAX;

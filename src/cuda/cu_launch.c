@@ -133,6 +133,15 @@ do_launch(void *payload)
     return error_of(code, l.fault);
 }
 
+size_t
+bc_shared_optin(void)
+{
+    const char *on = getenv("BRASS_CUDA_ON");
+
+    return on && br_gcn_cpu_find(on) ? (size_t)BR_SIM_MAX_LDS
+                                     : (size_t)BC_SHARED_OPTIN;
+}
+
 static cudaError_t
 check(const bc_launch *l)
 {
@@ -152,7 +161,8 @@ check(const bc_launch *l)
     if ((f->max_threads && threads > f->max_threads) ||
         (f->req_threads && threads != f->req_threads))
         return cudaErrorInvalidValue;
-    if (l->shared > most || l->shared + l->f->mod->at->shared > BC_SHARED_OPTIN)
+    if (l->shared > most ||
+        l->shared + l->f->mod->at->shared > bc_shared_optin())
         return cudaErrorInvalidValue;
     if (!l->cooperative)
         return cudaSuccess;
@@ -244,7 +254,8 @@ bc_set_attribute(struct CUfunc_st *f, cudaFuncAttribute attr, int value)
 {
     switch (attr) {
     case cudaFuncAttributeMaxDynamicSharedMemorySize:
-        if (value < 0 || (uint64_t)value + f->mod->at->shared > BC_SHARED_OPTIN)
+        if (value < 0 ||
+            (uint64_t)value + f->mod->at->shared > bc_shared_optin())
             return cudaErrorInvalidValue;
         f->max_dynamic = value;
         return cudaSuccess;
@@ -266,11 +277,11 @@ bc_occupancy(struct CUfunc_st *f, int block, size_t shared, int *blocks)
     if (block <= 0 || !blocks)
         return cudaErrorInvalidValue;
     *blocks = 0;
-    if (block > BC_MAX_THREADS || each > BC_SHARED_OPTIN)
+    if (block > BC_MAX_THREADS || each > bc_shared_optin())
         return cudaSuccess;
     *blocks = BR_MIN((int)BC_SM_BLOCKS, BC_SM_THREADS / 32 / warps);
     if (each)
         *blocks =
-            BR_MIN(*blocks, (int)((BC_SHARED_OPTIN + 1024) / (each + 1024)));
+            BR_MIN(*blocks, (int)((bc_shared_optin() + 1024) / (each + 1024)));
     return cudaSuccess;
 }

@@ -19,8 +19,8 @@
 #include "cuda/cuda_runtime_api.h"
 
 enum {
-    BC_MAX_SHARED = 48 << 10, /* of a block, unless it opts in */
-    BC_SHARED_OPTIN = 227 << 10,
+    BC_MAX_SHARED = 48 << 10,    /* of a block, unless it opts in */
+    BC_SHARED_OPTIN = 227 << 10, /* on this processor: bc_shared_optin */
     BC_MAX_THREADS = 1024,
     BC_SM_THREADS = 2048,
     BC_SM_BLOCKS = 32,
@@ -210,6 +210,8 @@ typedef struct bc_launch {
 } bc_launch;
 cudaError_t bc_launch_op(const bc_launch *l, void **payload);
 cudaError_t bc_launch_on(const bc_launch *l, cudaStream_t s);
+/* What a block may have at most, where kernels run. */
+size_t bc_shared_optin(void);
 cudaError_t bc_attributes(struct CUfunc_st *f, cudaFuncAttributes *a);
 cudaError_t bc_set_attribute(struct CUfunc_st *f, cudaFuncAttribute attr,
                              int value);

@@ -327,7 +327,7 @@ available(size_t *bytes, struct CUfunc_st *f, int blocks, int block_size)
     if (!bytes || blocks <= 0 ||
         bc_occupancy(f, block_size, 0, &most) != cudaSuccess || blocks > most)
         return cudaErrorInvalidValue;
-    *bytes = (BC_SHARED_OPTIN + 1024) / (size_t)blocks - 1024 -
+    *bytes = (bc_shared_optin() + 1024) / (size_t)blocks - 1024 -
              (size_t)f->mod->at->shared;
     return cudaSuccess;
 }

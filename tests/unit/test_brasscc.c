@@ -53,7 +53,7 @@ PROGRAM(vector_add)
 
 PROGRAM(math)
 {
-    program("math", false);
+    program("math", true);
 }
 
 PROGRAM(linear)
@@ -88,12 +88,17 @@ PROGRAM(nn)
 
 PROGRAM(language)
 {
-    program("language", false);
+    program("language", true);
 }
 
 PROGRAM(api)
 {
-    program("api", false);
+    program("api", true);
+}
+
+PROGRAM(recursion)
+{
+    program("recursion", true);
 }
 
 PROGRAM(order)

@@ -100,6 +100,64 @@ TEST(gcn_lanes_choose_between_two_scalars)
             "add.u64 %d1, %d1, %d2; st.global.u32 [%d1], %r2; ret; }\n");
 }
 
+#define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
+/* f(n) = n < 2 ? n : g(n - 1) * 3 + g(n - 2), where g is one of two functions
+ * that lanes choose and that both call f. */
+#define CIRCLE                                                                \
+    HEAD ".func (.param .b32 r) f(.param .b32 n);\n"                          \
+         ".func (.param .b32 r) up(.param .b32 n) {\n"                        \
+         ".reg .b32 %r<9>; ld.param.u32 %r1, [n];\n"                          \
+         "{ .param .b32 a; st.param.b32 [a], %r1; .param .b32 b;\n"           \
+         "call (b), f, (a); ld.param.b32 %r2, [b]; }\n"                       \
+         "add.u32 %r3, %r2, %r1; st.param.b32 [r], %r3; ret; }\n"             \
+         ".func (.param .b32 r) down(.param .b32 n) {\n"                      \
+         ".reg .b32 %r<9>; ld.param.u32 %r1, [n];\n"                          \
+         "{ .param .b32 a; st.param.b32 [a], %r1; .param .b32 b;\n"           \
+         "call (b), f, (a); ld.param.b32 %r2, [b]; }\n"                       \
+         "sub.u32 %r3, %r2, %r1; st.param.b32 [r], %r3; ret; }\n"             \
+         ".func (.param .b32 r) f(.param .b32 n) {\n"                         \
+         ".reg .b32 %r<19>; .reg .b64 %d<9>; .reg .pred %p<4>;\n"             \
+         "ld.param.u32 %r1, [n]; mov.u32 %r9, %r1;\n"                         \
+         "setp.lt.s32 %p1, %r1, 2; @%p1 bra D;\n"                             \
+         "mov.u32 %r2, %tid.x; add.u32 %r2, %r2, %r1; and.b32 %r2, %r2, 3;\n" \
+         "setp.eq.u32 %p2, %r2, 0; mov.u64 %d1, up; mov.u64 %d2, down;\n"     \
+         "selp.b64 %d3, %d1, %d2, %p2; sub.u32 %r3, %r1, 1;\n"                \
+         "{ .param .b32 a; st.param.b32 [a], %r3; .param .b32 b;\n"           \
+         "P: .callprototype (.param .b32 _) _ (.param .b32 _);\n"             \
+         "call (b), %d3, (a), P; ld.param.b32 %r4, [b]; }\n"                  \
+         "sub.u32 %r5, %r1, 2;\n"                                             \
+         "{ .param .b32 a; st.param.b32 [a], %r5; .param .b32 b;\n"           \
+         "call (b), up, (a); ld.param.b32 %r6, [b]; }\n"                      \
+         "mad.lo.u32 %r9, %r4, 3, %r6;\n"                                     \
+         "D: st.param.b32 [r], %r9; ret; }\n"
+#define ASKS(n)                                                          \
+    ".entry k(.param .u64 in, .param .u64 out) {\n"                      \
+    ".reg .b32 %r<9>; .reg .b64 %d<9>; ld.param.u64 %d1, [out];\n"       \
+    "mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, "  \
+    "%d2;\n" n " { .param .b32 a; st.param.b32 [a], %r2; .param .b32 b;" \
+    "\ncall (b), f, (a); ld.param.b32 %r3, [b]; }\n"                     \
+    "st.global.u32 [%d1], %r3; ret; }\n"
+
+TEST(gcn_functions_call_themselves_around)
+{
+    same_everywhere(CIRCLE ASKS("and.b32 %r2, %r1, 7;"));
+    same_everywhere(CIRCLE ASKS("mov.u32 %r2, 9;"));
+}
+
+/* The stack has an end, and what comes behind it is not written to. */
+TEST(gcn_functions_that_call_themselves_for_ever_trap)
+{
+    br_kir *m = ptx_load(CIRCLE ASKS("mov.u32 %r2, 100000;"));
+    br_ktarget t;
+    const char *err;
+
+    ck_assert(br_sim_target(&t, "gfx1201"));
+    err = pr_compare(m, &t);
+    err = err ? strstr(err, "as code: ") : NULL;
+    ck_assert_msg(err && strstr(err, "trap"), "%s", err ? err : "it ended");
+    br_kir_free(m);
+}
+
 /* What the simulator's checks find fails a case, though its numbers be right. */
 TEST(ptx_kit_says_what_checks_find)
 {

@@ -7,62 +7,15 @@
  *
  * Blocks are copied in reverse post order, so that all but the arguments of
  * phis are there when they are used; those are filled in the end, when the
- * order of edges is known. A function that calls itself has no code here.
+ * order of edges is known. Functions that call themselves: gcn_recurse.c.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cg/gcn/gcn_lower.h"
-
+#include "cg/gcn/gcn_lower_int.h"
 #include "cg/kir_pass.h"
-#include "cg/ptx/ptx.h"
 
 #include <string.h>
 
-enum {
-    MAX_DEPTH = 32,      /* of calls */
-    MAX_BLOCKS = 1 << 16 /* of the copy */
-};
-
-typedef struct edge {
-    uint32_t from, val;
-} edge;
-
-typedef struct phi {
-    uint32_t ins, blk, first, n; /* of edges */
-} phi;
-
-typedef struct lib {
-    char *text;
-    br_kir *m;
-} lib;
-
-typedef struct lower {
-    br_kir *m; /* the copy */
-    br_kfn *f;
-    uint32_t cur, line; /* where instructions go */
-    BR_VEC(edge) edges;
-    BR_VEC(phi) phis;
-    BR_VEC(gm_obj) objs;
-    BR_VEC(lib) libs;
-    unsigned depth;
-    bool changed;
-    br_code code;
-    br_status *st;
-} lower;
-
-/* A function that is copied. */
-typedef struct copy {
-    const br_kir *m;
-    const br_kfn *f;
-    uint32_t base;         /* of its frame in ours */
-    const uint64_t *param; /* where its parameters are; NULL: in its frame */
-    uint32_t back;         /* where it returns to; BR_KNONE: it ends */
-    uint32_t *val, *first, *last, *chain;
-    const uint32_t *vars; /* number of its variables in ours; NULL: the same */
-} copy;
-
-static void put_fn(lower *l, copy *c);
-
-static void
-fail(lower *l, const copy *c, const br_kins *i, const char *why)
+void
+gl_fail(lower *l, const copy *c, const br_kins *i, const char *why)
 {
     br_str s = {0};
 
@@ -78,8 +31,8 @@ fail(lower *l, const copy *c, const br_kins *i, const char *why)
     br_str_fini(&s);
 }
 
-static uint32_t
-emit(lower *l, const br_kins *proto, const uint32_t *args)
+uint32_t
+gl_emit(lower *l, const br_kins *proto, const uint32_t *args)
 {
     br_kins i = *proto;
     uint32_t id;
@@ -89,9 +42,9 @@ emit(lower *l, const br_kins *proto, const uint32_t *args)
     return l->f->ins.at[id].res;
 }
 
-static uint32_t
-one(lower *l, br_kop op, br_ktype t, uint32_t mods, uint32_t a, uint32_t b,
-    uint32_t c, unsigned n)
+uint32_t
+gl_one(lower *l, br_kop op, br_ktype t, uint32_t mods, uint32_t a, uint32_t b,
+       uint32_t c, unsigned n)
 {
     br_kins i = {.op = (uint8_t)op,
                  .type = (uint8_t)t,
@@ -100,32 +53,61 @@ one(lower *l, br_kop op, br_ktype t, uint32_t mods, uint32_t a, uint32_t b,
                  .mods = mods,
                  .sym = BR_KNONE};
 
-    return emit(l, &i, (uint32_t[]){a, b, c});
+    return gl_emit(l, &i, (uint32_t[]){a, b, c});
 }
 
-static uint32_t
-number(lower *l, br_kclass c, uint64_t v)
+uint32_t
+gl_number(lower *l, br_kclass c, uint64_t v)
 {
     return br_kfn_const(l->m, l->f, c, v);
 }
 
+void
+gl_goto(lower *l, uint32_t blk)
+{
+    br_kins br = {.op = BR_K_BR, .sym = BR_KNONE};
+
+    gl_emit(l, &br, NULL);
+    br_kfn_edge(l->m, l->f, l->cur, blk);
+}
+
+void
+gl_branch(lower *l, uint32_t p, uint32_t yes, uint32_t no)
+{
+    br_kins cbr = {.op = BR_K_CBR, .n_arg = 1, .sym = BR_KNONE};
+
+    gl_emit(l, &cbr, &p);
+    br_kfn_edge(l->m, l->f, l->cur, yes);
+    br_kfn_edge(l->m, l->f, l->cur, no);
+    l->cur = no;
+}
+
 /* ---- values ------------------------------------------------------------ */
 
-static uint32_t
-value(lower *l, copy *c, uint32_t v)
+uint32_t
+gl_value(lower *l, copy *c, uint32_t v)
 {
     const br_kval *k = &c->f->vals.at[v];
 
+    if (k->kind == BR_KV_INS && c->rec)
+        return gl_rec_value(l, c, v);
     if (c->val[v] == BR_KNONE)
         c->val[v] = k->kind == BR_KV_CONST
-                        ? number(l, (br_kclass)k->cls, k->bits)
+                        ? gl_number(l, (br_kclass)k->cls, k->bits)
                         : br_kfn_undef(l->m, l->f, (br_kclass)k->cls);
     return c->val[v];
 }
 
-/* Where a place of the function's frame is in ours. */
-static int64_t
-frame_at(const copy *c, int64_t at)
+void
+gl_define(lower *l, copy *c, uint32_t v, uint32_t is)
+{
+    c->val[v] = is;
+    if (c->rec)
+        gl_rec_define(l, c, v);
+}
+
+int64_t
+gl_frame_at(const copy *c, int64_t at)
 {
     for (size_t k = 0; c->param && k < c->f->params.n; k++) {
         const br_kparam *p = &c->f->params.at[k];
@@ -136,17 +118,16 @@ frame_at(const copy *c, int64_t at)
     return c->base + at;
 }
 
-static uint32_t
-frame(lower *l, uint64_t at)
+uint32_t
+gl_frame(lower *l, uint64_t at)
 {
     br_kins i = {.op = BR_K_FRAME, .imm = (int64_t)at, .sym = BR_KNONE};
 
-    return emit(l, &i, NULL);
+    return gl_emit(l, &i, NULL);
 }
 
-/* As many bytes at the end of our frame. */
-static uint32_t
-more_frame(lower *l, uint32_t bytes)
+uint32_t
+gl_more_frame(lower *l, uint32_t bytes)
 {
     uint64_t at = (l->f->frame_bytes + 15ull) & ~15ull;
 
@@ -161,8 +142,8 @@ more_frame(lower *l, uint32_t bytes)
     return (uint32_t)at;
 }
 
-static bool
-object(lower *l, uint64_t at, uint64_t bytes)
+bool
+gl_object(lower *l, uint64_t at, uint64_t bytes)
 {
     gm_obj o = {at, bytes};
 
@@ -171,203 +152,33 @@ object(lower *l, uint64_t at, uint64_t bytes)
     return !l->m->oom;
 }
 
-/* ---- functions put in -------------------------------------------------- */
-
-/* f's blocks between here and a block that is then the current one. */
-static void
-put_in(lower *l, copy *c)
+static br_kins
+access(br_kop op, br_ktype t, int64_t off)
 {
-    br_kins br = {.op = BR_K_BR, .sym = BR_KNONE};
-    uint32_t from = l->cur, line = l->line;
-
-    if (l->depth == MAX_DEPTH || l->f->blks.n > MAX_BLOCKS) {
-        l->code = br_fail(l->st, BR_E_UNSUPPORTED,
-                          "%.*s: line %u: has no code for this yet: calls over "
-                          "%d deep, or of a function by itself",
-                          (int)BR_MIN(l->f->name.n, (size_t)80), l->f->name.p,
-                          line, MAX_DEPTH);
-        return;
-    }
-    l->depth++;
-    l->changed = true;
-    c->base = more_frame(l, c->f->frame_bytes);
-    c->back = br_kfn_blk(l->m, l->f);
-    if (l->code == BR_OK && object(l, c->base, c->f->frame_bytes))
-        put_fn(l, c);
-    l->depth--;
-    if (l->code != BR_OK || l->m->oom)
-        return;
-    l->cur = from;
-    emit(l, &br, NULL);
-    br_kfn_edge(l->m, l->f, from, c->first[0]);
-    l->cur = c->back;
-    l->line = line;
+    return (br_kins){.op = (uint8_t)op,
+                     .type = (uint8_t)t,
+                     .n_arg = op == BR_K_LD ? 1 : 2,
+                     .n_res = op == BR_K_LD,
+                     .mods = br_kmod_put(BR_KF_SPACE, BR_KM_SPACE_LOCAL),
+                     .sym = BR_KNONE,
+                     .imm = off};
 }
 
-static void
-free_copy(copy *c)
+uint32_t
+gl_load(lower *l, uint32_t addr, int64_t off, br_ktype t)
 {
-    br_free(c->val);
-    br_free(c->first);
+    br_kins i = access(BR_K_LD, t, off);
+
+    return gl_emit(l, &i, &addr);
 }
 
-static br_kir *
-lib_of(lower *l, const char *text, size_t n)
+void
+gl_store(lower *l, uint32_t addr, int64_t off, br_ktype t, uint32_t v)
 {
-    lib x = {0};
+    br_kins i = access(BR_K_ST, t, off);
 
-    for (size_t k = 0; k < l->libs.n; k++)
-        if (strcmp(l->libs.at[k].text, text) == 0)
-            return l->libs.at[k].m;
-    l->code =
-        br_ptx_parse(&x.m, text, n, &(br_ptx_opts){.strict = true}, l->st);
-    if (l->code != BR_OK)
-        return NULL;
-    x.text = br_try_calloc(n + 1, 1);
-    if (!x.text || !br_vec_push(&l->libs, x)) {
-        br_free(x.text);
-        br_kir_free(x.m);
-        l->m->oom = true;
-        return NULL;
-    }
-    memcpy(x.text, text, n);
-    return x.m;
+    gl_emit(l, &i, (uint32_t[]){addr, v});
 }
-
-/* Variables of a module that are not in ours yet. */
-static void
-add_vars(lower *l, const br_kir *m, uint32_t *vars)
-{
-    for (uint32_t k = 0; k < m->vars.n; k++) {
-        const br_kvar *v = &m->vars.at[k];
-
-        vars[k] = br_kir_find_var(l->m, v->name);
-        if (vars[k] != BR_KNONE)
-            continue;
-        vars[k] = br_kir_var(l->m, v->name);
-        l->m->vars.at[vars[k]].space = v->space;
-        l->m->vars.at[vars[k]].align = v->align;
-        l->m->vars.at[vars[k]].bytes = v->bytes;
-    }
-}
-
-/* The library's function for one without a body: brass_ and its name. */
-static bool
-host_fn(lower *l, br_text name, copy *c, uint32_t *vars, size_t n_vars)
-{
-    br_text text = gm_host_text();
-    br_kir *m = lib_of(l, text.p, text.n);
-    br_str s = {0};
-    uint32_t fn;
-
-    if (!m)
-        return false;
-    br_str_printf(&s, "brass_%.*s", (int)BR_MIN(name.n, (size_t)200), name.p);
-    l->m->oom |= s.oom;
-    fn = s.oom ? BR_KNONE : br_kir_find_fn(m, (br_text){s.at, s.n});
-    br_str_fini(&s);
-    if (fn == BR_KNONE)
-        return false;
-    br_check(m->vars.n <= n_vars && "variables of the host's functions");
-    add_vars(l, m, vars);
-    c->m = m;
-    c->f = &m->fns.at[fn];
-    c->vars = vars;
-    return true;
-}
-
-/* Function fn with the arguments of i from the first-th on. */
-static void
-call(lower *l, copy *from, const br_kins *i, uint32_t fn, unsigned first)
-{
-    const br_kfn *f = &from->m->fns.at[fn];
-    uint64_t at[64];
-    uint32_t vars[4];
-    copy c = {.m = from->m, .f = f, .param = at, .vars = from->vars};
-
-    if (f->external && !host_fn(l, f->name, &c, vars, BR_COUNT(vars))) {
-        fail(l, from, i, "the function has no body here");
-        return;
-    }
-    f = c.f;
-    if (f->entry || f->params.n + first != i->n_arg ||
-        f->params.n > BR_COUNT(at)) {
-        fail(l, from, i, "the call does not fit the function");
-        return;
-    }
-    for (size_t k = 0; k < f->params.n; k++) {
-        const br_kval *v =
-            &l->f->vals.at[value(l, from, br_kargs(from->f, i)[first + k])];
-        const br_kins *d = &l->f->ins.at[v->def];
-
-        if (v->kind != BR_KV_INS || d->op != BR_K_FRAME) {
-            fail(l, from, i, "an argument that is no place of the frame");
-            return;
-        }
-        at[k] = (uint64_t)d->imm;
-        if (!object(l, at[k], f->params.at[k].bytes))
-            return;
-    }
-    put_in(l, &c);
-    free_copy(&c);
-}
-
-/* Whether the module has the address of a function somewhere. */
-static bool
-address_taken(const br_kir *m, uint32_t fn)
-{
-    for (size_t f = 0; f < m->fns.n; f++)
-        for (size_t k = 0; k < m->fns.at[f].ins.n; k++) {
-            const br_kins *i = &m->fns.at[f].ins.at[k];
-
-            if (i->op == BR_K_ADDR && i->sym == (fn | BR_KFN_SYM))
-                return true;
-        }
-    for (size_t v = 0; v < m->vars.n; v++)
-        for (size_t k = 0; k < m->vars.at[v].relocs.n; k++)
-            if (m->vars.at[v].relocs.at[k].sym == (fn | BR_KFN_SYM))
-                return true;
-    return false;
-}
-
-/* Through a pointer: each function that it may be, compared. */
-static void
-call_any(lower *l, copy *from, const br_kins *i)
-{
-    uint32_t eq = br_kmod_put(BR_KF_CMP, BR_KM_CMP_EQ), join, yes, no, p;
-    uint32_t to = value(l, from, br_kargs(from->f, i)[0]);
-    br_kins cbr = {.op = BR_K_CBR, .n_arg = 1, .sym = BR_KNONE};
-    br_kins br = {.op = BR_K_BR, .sym = BR_KNONE};
-    br_kins trap = {.op = BR_K_TRAP, .sym = BR_KNONE};
-
-    l->changed = true;
-    join = br_kfn_blk(l->m, l->f);
-    for (uint32_t fn = 0; fn < from->m->fns.n && l->code == BR_OK; fn++) {
-        const br_kfn *f = &from->m->fns.at[fn];
-
-        if (f->external || f->entry || f->params.n + 1 != i->n_arg ||
-            !address_taken(from->m, fn))
-            continue;
-        p = one(l, BR_K_SETP, BR_KT_B64, eq, to,
-                number(l, BR_KC_B64, BR_KFN_ADDR(fn)), 0, 2);
-        emit(l, &cbr, &p);
-        yes = br_kfn_blk(l->m, l->f);
-        no = br_kfn_blk(l->m, l->f);
-        br_kfn_edge(l->m, l->f, l->cur, yes);
-        br_kfn_edge(l->m, l->f, l->cur, no);
-        l->cur = yes;
-        call(l, from, i, fn, 1);
-        emit(l, &br, NULL);
-        br_kfn_edge(l->m, l->f, l->cur, join);
-        l->cur = no;
-    }
-    emit(l, &trap, NULL);
-    emit(l, &br, NULL);
-    br_kfn_edge(l->m, l->f, l->cur, join);
-    l->cur = join;
-}
-
-/* ---- the library ------------------------------------------------------- */
 
 static br_ktype
 bits_type(unsigned cls)
@@ -377,64 +188,26 @@ bits_type(unsigned cls)
                               : BR_KT_B32;
 }
 
-enum { LOCAL = BR_KM_SPACE_LOCAL };
-
-static void
-give(lower *l, uint64_t at, uint32_t v)
+void
+gl_give(lower *l, uint32_t addr, int64_t off, uint32_t v)
 {
     unsigned cls = l->f->vals.at[v].cls;
-    uint32_t mods = br_kmod_put(BR_KF_SPACE, LOCAL), to = frame(l, at);
-    br_kins st = {.op = BR_K_ST,
-                  .type = (uint8_t)bits_type(cls),
-                  .n_arg = 2,
-                  .mods = mods,
-                  .sym = BR_KNONE};
 
     if (cls == BR_KC_PRED)
-        v = one(l, BR_K_SELECT, BR_KT_B32, 0, number(l, BR_KC_B32, 1),
-                number(l, BR_KC_B32, 0), v, 3);
-    emit(l, &st, (uint32_t[]){to, v});
+        v = gl_one(l, BR_K_SELECT, BR_KT_B32, 0, gl_number(l, BR_KC_B32, 1),
+                   gl_number(l, BR_KC_B32, 0), v, 3);
+    gl_store(l, addr, off, bits_type(cls), v);
 }
 
-static uint32_t
-take(lower *l, uint64_t at, unsigned cls)
+uint32_t
+gl_take(lower *l, uint32_t addr, int64_t off, unsigned cls)
 {
-    uint32_t mods = br_kmod_put(BR_KF_SPACE, LOCAL), from = frame(l, at);
-    uint32_t v = one(l, BR_K_LD, bits_type(cls), mods, from, 0, 0, 1);
+    uint32_t v = gl_load(l, addr, off, bits_type(cls));
 
     if (cls != BR_KC_PRED)
         return v;
-    return one(l, BR_K_SETP, BR_KT_B32, br_kmod_put(BR_KF_CMP, BR_KM_CMP_NE), v,
-               number(l, BR_KC_B32, 0), 0, 2);
-}
-
-static void
-from_lib(lower *l, copy *from, const br_kins *i, const br_str *text)
-{
-    br_kir *m = lib_of(l, text->at, text->n);
-    const br_kfn *f = m ? &m->fns.at[0] : NULL;
-    uint64_t at[64];
-    uint32_t vars[4];
-    copy c = {.m = m, .f = f, .param = at, .vars = vars};
-
-    if (!m)
-        return;
-    br_check(f->params.n == (size_t)i->n_arg + i->n_res &&
-             f->params.n <= BR_COUNT(at) && m->vars.n <= BR_COUNT(vars) &&
-             "a function of the library");
-    add_vars(l, m, vars);
-    for (size_t k = 0; k < f->params.n; k++) {
-        at[k] = more_frame(l, 8);
-        if (l->code != BR_OK || !object(l, at[k], f->params.at[k].bytes))
-            return;
-    }
-    for (unsigned k = 0; k < i->n_arg; k++)
-        give(l, at[i->n_res + k], value(l, from, br_kargs(from->f, i)[k]));
-    put_in(l, &c);
-    for (unsigned k = 0; l->code == BR_OK && k < i->n_res; k++)
-        from->val[i->res + k] =
-            take(l, at[k], from->f->vals.at[i->res + k].cls);
-    free_copy(&c);
+    return gl_one(l, BR_K_SETP, BR_KT_B32, br_kmod_put(BR_KF_CMP, BR_KM_CMP_NE),
+                  v, gl_number(l, BR_KC_B32, 0), 0, 2);
 }
 
 /* ---- one function ------------------------------------------------------ */
@@ -445,6 +218,12 @@ put_phi(lower *l, copy *c, uint32_t blk, const br_kins *i)
     br_kins x = *i;
     phi p = {.blk = l->cur, .n = i->n_arg};
 
+    if (c->rec) {
+        gl_define(l, c, i->res,
+                  gl_take(l, gl_rec_addr(l, c), c->in_slot[i->res],
+                          c->f->vals.at[i->res].cls));
+        return;
+    }
     x.n_arg = 0;
     p.ins = br_kfn_ins(l->m, l->f, l->cur, &x, NULL);
     c->val[i->res] = l->f->ins.at[p.ins].res;
@@ -491,7 +270,7 @@ fill_phis(lower *l, copy *c, size_t from)
             p->first = (uint32_t)l->edges.n;
             for (unsigned a = 0; a < i->n_arg; a++) {
                 edge e = {edge_from(c, b, a),
-                          value(l, c, br_kargs(c->f, i)[a])};
+                          gl_value(l, c, br_kargs(c->f, i)[a])};
 
                 if (!br_vec_push(&l->edges, e))
                     l->m->oom = true;
@@ -503,29 +282,23 @@ static void
 put_switch(lower *l, copy *c, const br_kblk *b, uint32_t blk, uint32_t v)
 {
     uint32_t n = (uint32_t)b->succ.n, mods, p;
-    br_kins cbr = {.op = BR_K_CBR, .n_arg = 1, .sym = BR_KNONE};
-    br_kins br = {.op = BR_K_BR, .sym = BR_KNONE};
 
     mods = br_kmod_put(BR_KF_CMP, BR_KM_CMP_EQ);
     l->changed = true;
     if (n == 1) {
-        emit(l, &br, NULL);
-        br_kfn_edge(l->m, l->f, l->cur, c->first[b->succ.at[0]]);
+        gl_goto(l, c->first[b->succ.at[0]]);
         return;
     }
-    emit(l, &br, NULL);
     c->chain[blk] = (uint32_t)l->f->blks.n;
     for (uint32_t s = 0; s + 1 < n; s++)
         br_kfn_blk(l->m, l->f);
-    br_kfn_edge(l->m, l->f, l->cur, c->chain[blk]);
+    gl_goto(l, c->chain[blk]);
     for (uint32_t s = 0; !l->m->oom && s + 1 < n; s++) {
         l->cur = c->chain[blk] + s;
-        p = one(l, BR_K_SETP, BR_KT_B32, mods, v, number(l, BR_KC_B32, s), 0,
-                2);
-        emit(l, &cbr, &p);
-        br_kfn_edge(l->m, l->f, l->cur, c->first[b->succ.at[s]]);
-        br_kfn_edge(l->m, l->f, l->cur,
-                    s + 2 < n ? l->cur + 1 : c->first[b->succ.at[n - 1]]);
+        p = gl_one(l, BR_K_SETP, BR_KT_B32, mods, v, gl_number(l, BR_KC_B32, s),
+                   0, 2);
+        gl_branch(l, p, c->first[b->succ.at[s]],
+                  s + 2 < n ? l->cur + 1 : c->first[b->succ.at[n - 1]]);
     }
 }
 
@@ -534,8 +307,10 @@ put_end(lower *l, copy *c, uint32_t blk, const br_kins *i)
 {
     const br_kblk *b = &c->f->blks.at[blk];
     br_kins x = *i;
-    uint32_t v = i->n_arg ? value(l, c, br_kargs(c->f, i)[0]) : 0;
+    uint32_t v = i->n_arg ? gl_value(l, c, br_kargs(c->f, i)[0]) : 0;
 
+    if (c->rec)
+        gl_rec_edges(l, c, blk);
     c->last[blk] = l->cur;
     if (i->op == BR_K_SWITCH) {
         put_switch(l, c, b, blk, v);
@@ -545,7 +320,7 @@ put_end(lower *l, copy *c, uint32_t blk, const br_kins *i)
         x.op = BR_K_BR;
         br_kfn_edge(l->m, l->f, l->cur, c->back);
     }
-    emit(l, &x, &v);
+    gl_emit(l, &x, &v);
     for (size_t s = 0; s < b->succ.n; s++)
         br_kfn_edge(l->m, l->f, l->cur, c->first[b->succ.at[s]]);
 }
@@ -565,58 +340,75 @@ put_ins(lower *l, copy *c, uint32_t blk, const br_kins *i)
     } else if (br_kopinfo_of[i->op].props & BR_KP_TERM) {
         put_end(l, c, blk, i);
     } else if (i->op == BR_K_CALL) {
-        call(l, c, i, i->sym & ~BR_KFN_SYM, 0);
+        gl_call(l, c, i, i->sym & ~BR_KFN_SYM, 0);
     } else if (i->op == BR_K_CALLI) {
-        call_any(l, c, i);
+        gl_call_any(l, c, i);
     } else if (i->op == BR_K_ADDR && i->sym & BR_KFN_SYM) {
-        c->val[i->res] =
-            number(l, BR_KC_B64, BR_KFN_ADDR(i->sym & ~BR_KFN_SYM));
+        gl_define(l, c, i->res,
+                  gl_number(l, BR_KC_B64, BR_KFN_ADDR(i->sym & ~BR_KFN_SYM)));
     } else if (!gm_has_code(c->f, i) && gm_lib_text(c->f, i, &text)) {
-        from_lib(l, c, i, &text);
-    } else {
+        gl_from_lib(l, c, i, &text);
+    } else if (i->op != BR_K_FRAME || !c->rec) { /* of these: gl_rec_value */
         if (i->op == BR_K_FRAME)
-            x.imm = frame_at(c, i->imm);
+            x.imm = gl_frame_at(c, i->imm);
         if (i->op == BR_K_ADDR && c->vars)
             x.sym = c->vars[i->sym];
         for (unsigned a = 0; a < i->n_arg; a++)
-            args[a] = value(l, c, br_kargs(c->f, i)[a]);
-        r = emit(l, &x, args);
+            args[a] = gl_value(l, c, br_kargs(c->f, i)[a]);
+        r = gl_emit(l, &x, args);
         for (unsigned k = 0; k < i->n_res; k++)
-            c->val[i->res + k] = r + k;
+            gl_define(l, c, i->res + k, r + k);
     }
     br_str_fini(&text);
 }
 
-static void
-put_fn(lower *l, copy *c)
+bool
+gl_begin_copy(lower *l, copy *c)
 {
-    const br_kfn *f = c->f;
-    size_t nb = f->blks.n, nv = f->vals.n, phis = l->phis.n;
-    uint32_t *mem = br_try_calloc(5 * nb + 1, sizeof *mem), *rpo, n;
+    size_t nb = c->f->blks.n, nv = c->f->vals.n;
+    uint32_t *mem = br_try_calloc(5 * nb + 1, sizeof *mem);
 
     c->val = br_try_alloc((nv + 1) * sizeof *c->val);
     c->first = mem;
     if (!mem || !c->val) {
         l->m->oom = true;
-        return;
+        return false;
     }
     memset(c->val, 0xff, nv * sizeof *c->val);
     c->last = mem + nb;
     c->chain = mem + 2 * nb;
     memset(c->chain, 0xff, nb * sizeof *c->chain);
-    rpo = mem + 3 * nb;
-    n = br_kfn_rpo(f, rpo, mem + 4 * nb);
     for (uint32_t b = 0; b < nb; b++)
         c->first[b] = br_kfn_blk(l->m, l->f);
+    return !l->m->oom;
+}
+
+void
+gl_walk(lower *l, copy *c)
+{
+    const br_kfn *f = c->f;
+    size_t nb = f->blks.n, phis = l->phis.n;
+    uint32_t *rpo = c->first + 3 * nb;
+    uint32_t n = br_kfn_rpo(f, rpo, rpo + nb);
+
     for (uint32_t k = 0; k < n; k++) {
         const br_kblk *b = &f->blks.at[rpo[k]];
 
         l->cur = c->first[rpo[k]];
+        c->stretch++;
         for (size_t x = 0; x < b->ins.n && l->code == BR_OK && !l->m->oom; x++)
             put_ins(l, c, rpo[k], &f->ins.at[b->ins.at[x]]);
     }
-    if (l->code == BR_OK && !l->m->oom)
+    if (l->code == BR_OK && !l->m->oom && !c->rec)
         fill_phis(l, c, phis);
+}
+
+void
+gl_free_copy(copy *c)
+{
+    br_free(c->val);
+    br_free(c->first);
+    br_free(c->seen);
 }
 
 /* ---- the whole --------------------------------------------------------- */
@@ -719,11 +511,12 @@ gm_lower(br_kir **out, const br_kir *m, uint32_t fn, br_status *st)
     if (!l.m)
         return BR_E_OOM;
     begin(&l, m, fn);
-    if (!l.m->oom && object(&l, 0, l.f->frame_bytes))
-        put_fn(&l, &c);
+    if (!l.m->oom && gl_object(&l, 0, l.f->frame_bytes) &&
+        gl_begin_copy(&l, &c))
+        gl_walk(&l, &c);
     if (l.code == BR_OK && !l.m->oom)
         finish(&l);
-    free_copy(&c);
+    gl_free_copy(&c);
     for (size_t k = 0; k < l.libs.n; k++) {
         br_free(l.libs.at[k].text);
         br_kir_free(l.libs.at[k].m);
@@ -732,6 +525,8 @@ gm_lower(br_kir **out, const br_kir *m, uint32_t fn, br_status *st)
     br_vec_fini(&l.edges);
     br_vec_fini(&l.phis);
     br_vec_fini(&l.objs);
+    br_vec_fini(&l.stacks);
+    br_free(l.calls);
     if (l.code == BR_OK && l.m->oom)
         l.code = br_fail(st, BR_E_OOM, "out of memory");
     if (l.code == BR_OK)

@@ -12,6 +12,7 @@
 #define BR_DRV_SIM_H
 
 #include "cg/gcn/gcn_file.h"
+#include "cg/kinterp.h"
 #include "cg/ktarget.h"
 #include "drv/amd/aql.h"
 
@@ -30,6 +31,7 @@ typedef struct br_sim {
     void (*finding)(void *arg, const char *text); /* a line */
     void *arg;
     uint64_t steps, findings; /* so far: instructions of waves, findings */
+    br_kfault fault;          /* after BR_E_FAULT */
     struct sim_code *code;    /* what was decoded, by address */
     size_t hit;               /* the region that was found last */
 } br_sim;

@@ -59,6 +59,7 @@ outside(sim_wave *w, spot p, unsigned lane, unsigned bytes, bool write)
 {
     static const char *const spaces[] = {"memory", "local memory", "scratch"};
 
+    w->g->sim->fault = BR_KFAULT_ADDRESS;
     return sim_fault(w, BR_E_FAULT,
                      "lane %u: %s of %u bytes at 0x%llx of %s, outside of what "
                      "is there",
@@ -182,10 +183,12 @@ atomic(sim_wave *w, const sim_op *o, unsigned lane, spot at)
     uint64_t was = 0, data, data1 = 0, now;
     uint8_t *p;
 
-    if (at.at % bytes)
+    if (at.at % bytes) {
+        w->g->sim->fault = BR_KFAULT_ALIGN;
         return sim_fault(w, BR_E_FAULT,
                          "lane %u: an atomic of %u bytes at 0x%llx", lane,
                          bytes, (unsigned long long)at.at);
+    }
     p = reach(w, at, lane, bytes, ATOMIC);
     if (!p)
         return false;

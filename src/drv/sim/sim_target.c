@@ -134,10 +134,14 @@ launch(br_kcode *code, br_klaunch *l, br_status *st)
                      .max_steps = l->max_steps,
                      .finding = note,
                      .arg = l}};
-    br_code c = dispatch(&r, &m->isa, st);
+    br_code c;
 
+    l->fault = BR_KFAULT_OTHER;
+    c = dispatch(&r, &m->isa, st);
     l->steps = r.sim.steps;
     l->findings = r.sim.findings;
+    if (l->fault == BR_KFAULT_OTHER)
+        l->fault = r.sim.fault;
     br_sim_fini(&r.sim);
     br_gcn_unload(&r.co);
     br_gcn_compiled_fini(&r.k);
