@@ -1,0 +1,107 @@
+/* sim_gpu_int.h - what the files of the simulated kernel and GPU share.
+ *
+ * lock guards memory, handles, waves and reports; a dispatch holds it, so that
+ * nobody takes memory away under it. Waiting for events must not wait for a
+ * dispatch, so these have a lock of their own, always the inner one.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_SIM_GPU_INT_H
+#define BR_SIM_GPU_INT_H
+
+#include "base/thread.h"
+#include "drv/amd/amd_dev.h"
+#include "drv/sim/sim_gpu.h"
+
+enum {
+    SIM_KFD_FD = 1000, /* descriptors */
+    SIM_DRM_FD = 1001,
+    SIM_MAX_EVENTS = 64,
+    SIM_MAX_QUEUES = 24, /* of compute, on such a GPU */
+    SIM_MAX_BUFFERS = 1 << 16,
+    SIM_REPORT_BYTES = 64 << 10, /* of reports; more are counted only */
+    SIM_GPU_ID = 51966,
+    SIM_RENDER_MINOR = 128,
+    SIM_NONSIGNAL = 1 << 30, /* ids of events that are no signals */
+};
+
+typedef struct sim_bo {
+    uint64_t va, bytes, mmap_offset;
+    uint32_t flags;
+    unsigned queues; /* that live in it */
+    uint8_t *host;
+    bool own;       /* host is memory of ours, not at the driver's place */
+    bool cpu;       /* and the driver maps it */
+    bool on_gpu;    /* mapped for the GPU */
+    bool live;      /* its handle is not freed */
+    const char *io; /* doorbells, registers: what it is */
+} sim_bo;
+
+typedef struct sim_event {
+    bool used, auto_reset;
+    uint32_t type, id;
+    _Atomic uint32_t set; /* partner: wait_events */
+} sim_event;
+
+typedef struct sim_chip {
+    const char *name;
+    uint32_t gfx, device, cus, engines, gib;
+} sim_chip;
+
+typedef struct sim_queue {
+    br_simgpu *g;
+    struct br_kfd_create_queue a;
+    bool used, dead;
+    _Atomic bool stop; /* partner: the queue's thread */
+    _Atomic uint64_t *write, *read, *doorbell;
+    sim_bo *bo[5]; /* what it lives in */
+    br_thread thread;
+    uint64_t seen, target, at; /* packets: published, rung for, taken */
+    uint64_t slots;
+    uint8_t *shadow; /* of the ring: packets as they were rung for */
+} sim_queue;
+
+struct br_simgpu {
+    br_simgpu_opts o;
+    const sim_chip *chip;
+    br_amd_os os;
+    br_mutex lock;
+    br_sim waves;
+    bool kfd_open, drm_open, has_vm;
+    BR_VEC(sim_bo *) bos; /* handle's low word minus 1 */
+    uint64_t vram_used;
+    br_mutex events_lock;
+    sim_event events[SIM_MAX_EVENTS];
+    sim_bo *event_page;
+    br_event changed; /* an event was set */
+    br_event kick;    /* packet processors should look again */
+    sim_queue queues[SIM_MAX_QUEUES];
+    uint64_t doorbells[BR_KFD_DOORBELL_BYTES / 8]; /* read as atomics */
+    bool doorbells_mapped;
+    _Atomic uint64_t ioctls;
+    br_str reports;
+    br_status fault;
+};
+
+/* ---- sim_kfd.c ---- */
+int sim_kfd_ioctl(br_simgpu *g, unsigned long request, void *arg);
+/* The mapping of the GPU that holds va; NULL: none. */
+sim_bo *sim_bo_at(br_simgpu *g, uint64_t va);
+void sim_bo_drop(br_simgpu *g, sim_bo *b); /* when nobody holds it any more */
+/* An interrupt with an event's number: an event whose slot was written. */
+void sim_interrupt(br_simgpu *g, uint32_t id);
+/* The GPU hangs: everybody who waits for faults wakes. */
+void sim_hang(br_simgpu *g);
+void sim_queue_end(br_simgpu *g, sim_queue *q); /* without the lock */
+/* With the lock held. */
+void sim_report(br_simgpu *g, const char *fmt, ...) BR_PRINTF(2, 3);
+
+/* ---- sim_cp.c ---- */
+void sim_cp_main(void *queue);
+
+/* ---- sim_vm.c ---- */
+/* Memory that holds code, too. */
+br_code sim_vm_code(br_sim *s, const br_kregion *r, br_status *st) BR_MUST_USE;
+/* Instruction caches are dropped: code that changed is read anew. */
+void sim_vm_refresh(br_sim *s);
+void sim_vm_unmap(br_sim *s, uint64_t addr);
+
+#endif

@@ -1,0 +1,669 @@
+/* test_kfd.c - the driver of AMD GPUs against the simulated kernel and GPU.
+ *
+ * Milestone A: an empty kernel, assembled, linked, described, dispatched by a
+ * packet that is built field by field. Then what the kernel refuses, and each
+ * fault of a ring that the packet processor has to report.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "t.h"
+
+#include "cg/gcn/gcn_file.h"
+#include "drv/amd/amd_dev.h"
+#include "drv/sim/sim_gpu.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SECOND 1000000000ll
+
+typedef struct rig {
+    br_simgpu *g;
+    const br_amd_os *os;
+    br_amd_node node;
+    br_amd_dev d;
+    br_amd_queue q;
+    br_amd_mem code;
+    br_gcn_co co;
+} rig;
+
+static void
+begin(rig *r, const br_simgpu_opts *o)
+{
+    br_status st = {0};
+
+    *r = (rig){.g = NULL};
+    t_ok(br_simgpu_new(&r->g, o, &st), &st);
+    r->os = br_simgpu_os(r->g);
+    t_ok(br_amd_node_get(&r->node, r->os, 0, &st), &st);
+    ck_assert_str_eq(r->node.name, o->cpu);
+    t_ok(br_amd_open(&r->d, r->os, &r->node, &st), &st);
+    t_ok(br_amd_queue_init(&r->q, &r->d, 64, &st), &st);
+}
+
+/* says: what has to stand in the reports; NULL: nothing may. */
+static void
+finish(rig *r, const char *says)
+{
+    br_str s = {0};
+
+    br_amd_queue_fini(&r->q);
+    br_amd_free(&r->d, &r->code);
+    br_amd_close(&r->d);
+    br_simgpu_reports(r->g, &s);
+    ck_assert_msg(says ? strstr(br_str_z(&s), says) != NULL : s.n == 0, "%s",
+                  br_str_z(&s));
+    br_str_fini(&s);
+    ck_assert_msg(br_simgpu_free(r->g), "something was left open");
+    br_gcn_unload(&r->co);
+}
+
+/* Assembles kernel k and puts it into memory of the GPU. */
+static br_aql_launch
+load(rig *r, const char *body, const char *directives)
+{
+    const char *text = t_printf(
+        "k:\n%s\ns_endpgm\n.amdhsa_kernel k\n.amdhsa_next_free_vgpr 8\n"
+        ".amdhsa_next_free_sgpr 8\n%s\n.end_amdhsa_kernel\n",
+        body, directives);
+    br_amd_want w = {.heap = BR_AMD_BAR, .exec = true};
+    br_status st = {0};
+    br_str o = {0};
+    const br_gcn_symbol *kd;
+    uint32_t need[2];
+
+    t_ok(br_gcn_assemble(&o, br_gcn_cpu_find(r->node.name), text, strlen(text),
+                         &st),
+         &st);
+    t_ok(br_gcn_load(&r->co, o.at, o.n, &st), &st);
+    br_str_fini(&o);
+    w.bytes = r->co.bytes;
+    t_ok(br_amd_alloc(&r->d, &r->code, &w, &st), &st);
+    memcpy(r->code.host, r->co.image, r->co.bytes);
+    br_amd_flush(&r->d);
+    kd = br_gcn_kernel_find(&r->co, "k");
+    memcpy(need, r->co.image + kd->at, sizeof need);
+    return (br_aql_launch){.groups = {1, 1, 1},
+                           .group = {1, 1, 1},
+                           .group_bytes = need[0],
+                           .private_bytes = need[1],
+                           .kernel = r->code.va + kd->at};
+}
+
+static const char *const cpus[] = {"gfx1100", "gfx1151", "gfx1201"};
+
+TEST(an_empty_kernel_is_dispatched_by_hand)
+{
+    for (size_t k = 0; k < BR_COUNT(cpus); k++) {
+        br_amd_control *c;
+        br_amd_signal *s;
+        br_aql_packet *p;
+        br_aql_launch l;
+        rig r;
+
+        begin(&r, &(br_simgpu_opts){.cpu = cpus[k], .check = true});
+        l = load(&r, "", "");
+        c = (void *)r.q.control.host;
+        s = (void *)r.q.signal.host;
+        p = (void *)r.q.ring.host;
+        p->setup = 1;
+        p->group[0] = p->group[1] = p->group[2] = 1;
+        p->grid[0] = p->grid[1] = p->grid[2] = 1;
+        p->kernel = l.kernel;
+        p->completion = r.q.signal.va;
+        atomic_store_explicit(&p->header, 2 | 1 << 8 | 2 << 9 | 2 << 11,
+                              memory_order_release);
+        atomic_store_explicit(&c->write, 1, memory_order_release);
+        atomic_store_explicit(r.q.doorbell, 0, memory_order_release);
+        r.q.next = 1;
+        t_ok(br_amd_wait(&r.q, 10 * SECOND, NULL), &(br_status){0});
+        ck_assert_int_eq(s->value, -1);
+        ck_assert_uint_eq(c->read, 1);
+        ck_assert_uint_eq(br_simgpu_waves(r.g)->steps, 1);
+        finish(&r, NULL);
+    }
+}
+
+/* Three times around the ring; no ioctl while nobody has to sleep. */
+TEST(launches_go_around_the_ring)
+{
+    rig r;
+    br_status st = {0};
+    br_aql_launch l;
+    uint64_t before;
+    br_amd_mem m;
+
+    begin(&r, &(br_simgpu_opts){.cpu = "gfx1201", .tells_sizes = true});
+    t_ok(br_amd_alloc(&r.d, &m,
+                      &(br_amd_want){.bytes = 4096, .heap = BR_AMD_HOST}, &st),
+         &st);
+    l = load(&r,
+             "s_load_b64 s[2:3], s[0:1], 0x0\nv_mov_b32 v1, 0\n"
+             "v_mov_b32 v2, 1\ns_wait_kmcnt 0x0\n"
+             "global_atomic_add_u32 v1, v2, s[2:3]\ns_wait_storecnt 0x0",
+             ".amdhsa_user_sgpr_kernarg_segment_ptr 1\n"
+             ".amdhsa_user_sgpr_count 2\n.amdhsa_kernarg_size 8");
+    l.kernarg = m.va + 1024;
+    memcpy(m.host + 1024, &m.va, 8);
+    l.group[0] = 32;
+    before = br_simgpu_ioctls(r.g);
+    for (int k = 0; k < 50; k++)
+        t_ok(br_amd_launch(&r.q, &l, &st), &st);
+    ck_assert_uint_eq(br_simgpu_ioctls(r.g), before);
+    for (int k = 0; k < 150; k++)
+        t_ok(br_amd_launch(&r.q, &l, &st), &st);
+    t_ok(br_amd_wait(&r.q, 10 * SECOND, &st), &st);
+    ck_assert_uint_eq(*(uint32_t *)(void *)m.host, 200 * 32);
+    br_amd_free(&r.d, &m);
+    finish(&r, NULL);
+}
+
+TEST(scratch_comes_with_the_first_kernel_that_has_some)
+{
+    rig r;
+    br_status st = {0};
+    br_aql_launch l;
+
+    begin(&r, &(br_simgpu_opts){.cpu = "gfx1100"});
+    l = load(&r,
+             "v_mov_b32 v1, 7\nscratch_store_b32 off, v1, off offset:12\n"
+             "s_waitcnt_vscnt null, 0x0",
+             ".amdhsa_private_segment_fixed_size 400\n"
+             ".amdhsa_enable_private_segment 1");
+    ck_assert_uint_eq(l.private_bytes, 400);
+    t_ok(br_amd_launch(&r.q, &l, &st), &st);
+    t_ok(br_amd_wait(&r.q, 10 * SECOND, &st), &st);
+    /* 96 CUs of 32 waves of 64 lanes of 512 bytes, in 6 engines */
+    ck_assert_uint_eq(r.q.scratch.bytes, 96ull * 32 * 64 * 512);
+    ck_assert_uint_eq(((br_amd_control *)(void *)r.q.control.host)->tmpring,
+                      512 | 512 * 64 / 256 << 12);
+    finish(&r, NULL);
+}
+
+/* What a wave does wrong ends the wait, with the reason in the reports. */
+TEST(a_fault_of_a_kernel_wakes_who_waits)
+{
+    static const struct {
+        const char *body, *says;
+        br_code code;
+    } bad[] = {{"v_mov_b32 v0, 0\nv_mov_b32 v1, 0\n"
+                "global_load_b32 v0, v[0:1], off",
+                "outside of what is there", BR_E_FAULT},
+               {"l:\ns_branch l", "more than 1000 instructions", BR_E_TIMEOUT}};
+
+    for (size_t k = 0; k < BR_COUNT(bad); k++) {
+        rig r;
+        br_status st = {0};
+        br_aql_launch l;
+
+        begin(&r, &(br_simgpu_opts){.cpu = "gfx1100", .max_steps = 1000});
+        l = load(&r, bad[k].body, "");
+        t_ok(br_amd_launch(&r.q, &l, &st), &st);
+        ck_assert_int_eq(br_amd_wait(&r.q, 10 * SECOND, &st), BR_E_FAULT);
+        st = (br_status){0};
+        ck_assert_int_eq(br_simgpu_fault(r.g, &st), bad[k].code);
+        ck_assert_int_eq(br_amd_launch(&r.q, &l, NULL), BR_E_FAULT);
+        finish(&r, bad[k].says);
+    }
+}
+
+/* ---- faults of the ring --------------------------------------------------- */
+
+typedef void (*fault_fn)(rig *r, br_aql_launch *l);
+
+static void
+put(rig *r, uint64_t n, const br_aql_launch *l, bool publish)
+{
+    br_aql_packet *p = (br_aql_packet *)(void *)r->q.ring.host + n % 64;
+    br_aql_launch mine = *l;
+    br_status st = {0};
+
+    mine.completion = r->q.signal.va;
+    t_ok(br_aql_fill(p, &mine, &st), &st);
+    if (publish)
+        br_aql_publish(p, br_aql_header(BR_AQL_DISPATCH, true, 2, 2));
+}
+
+static void
+ring(rig *r, uint64_t written, uint64_t doorbell)
+{
+    br_amd_control *c = (void *)r->q.control.host;
+
+    atomic_store_explicit(&c->write, written, memory_order_release);
+    atomic_store_explicit(r->q.doorbell, doorbell, memory_order_release);
+    r->q.next = BR_MAX(written, 1);
+}
+
+static void
+no_header(rig *r, br_aql_launch *l)
+{
+    put(r, 0, l, true);
+    put(r, 1, l, false);
+    ring(r, 2, 1);
+}
+
+static void
+too_far(rig *r, br_aql_launch *l)
+{
+    put(r, 0, l, true);
+    ring(r, 0, 0);
+}
+
+static void
+backwards(rig *r, br_aql_launch *l)
+{
+    for (uint64_t k = 0; k < 3; k++)
+        put(r, k, l, true);
+    ring(r, 3, 2);
+    t_ok(br_amd_wait(&r->q, 10 * SECOND, NULL), &(br_status){0});
+    ring(r, 4, 0);
+}
+
+static void
+overrun(rig *r, br_aql_launch *l)
+{
+    for (uint64_t k = 0; k < 65; k++)
+        put(r, k, l, true);
+    ring(r, 65, 64);
+}
+
+static void
+zeros(rig *r, br_aql_launch *l)
+{
+    (void)l;
+    memset(r->q.ring.host, 0, 64); /* type 0: nobody wrote a packet here */
+    ring(r, 1, 0);
+}
+
+static void
+little_lds(rig *r, br_aql_launch *l)
+{
+    l->group_bytes = 0;
+    put(r, 0, l, true);
+    ring(r, 1, 0);
+}
+
+static void
+no_scratch(rig *r, br_aql_launch *l)
+{
+    l->private_bytes = 16;
+    put(r, 0, l, true);
+    ring(r, 1, 0);
+}
+
+static void
+no_signal(rig *r, br_aql_launch *l)
+{
+    ((br_amd_signal *)(void *)r->q.signal.host)->kind = 0;
+    put(r, 0, l, true);
+    ring(r, 1, 0);
+}
+
+static void
+bad_setup(rig *r, br_aql_launch *l)
+{
+    l->groups[1] = 2;
+    put(r, 0, l, false);
+    ((br_aql_packet *)(void *)r->q.ring.host)->setup = 1;
+    br_aql_publish((br_aql_packet *)(void *)r->q.ring.host, 0x1502);
+    ring(r, 1, 0);
+}
+
+static const struct {
+    fault_fn fn;
+    const char *says;
+} faults[] = {
+    {no_header, "half written: packet 1 was rung for, its header is invalid"},
+    {too_far, "doorbell order: it names packet 0, the write index is 0"},
+    {backwards, "doorbell order: packet 0 after packet 2"},
+    {overrun, "ring overrun: packet 64 is written, packet 0 was not taken"},
+    {zeros, "packet 0: type 0"},
+    {little_lds, "0 bytes of LDS, 0 of scratch; the kernel has 64 and 0"},
+    {no_scratch, "16 bytes of scratch a lane, and the queue has no such"},
+    {no_signal, "no signal at 0x"},
+    {bad_setup, "packet 0: a size in a dimension that is not there"},
+};
+
+TEST(the_packet_processor_reports_each_fault_of_a_ring)
+{
+    for (size_t k = 0; k < BR_COUNT(faults); k++) {
+        rig r;
+        br_aql_launch l;
+
+        begin(&r, &(br_simgpu_opts){.cpu = "gfx1201"});
+        l = load(&r, "", ".amdhsa_group_segment_fixed_size 64");
+        faults[k].fn(&r, &l);
+        ck_assert_int_eq(br_amd_wait(&r.q, 10 * SECOND, NULL), BR_E_FAULT);
+        finish(&r, faults[k].says);
+    }
+}
+
+/* A packet that waits behind a barrier is written again meanwhile. */
+TEST(a_packet_that_changes_after_its_doorbell_is_reported)
+{
+    rig r;
+    br_aql_launch l;
+    br_aql_packet *p;
+    uint64_t dep;
+
+    if (strcmp(t_conf(), "thread") == 0)
+        t_skip("the fault is a data race, which TSan reports first");
+    for (int change = 0; change < 2; change++) {
+        begin(&r, &(br_simgpu_opts){.cpu = "gfx1201"});
+        l = load(&r, "", "");
+        p = (void *)r.q.ring.host;
+        dep = r.q.signal.va + 64;
+        memcpy(r.q.signal.host + 64, &(int64_t[2]){1, 1}, 16);
+        memcpy((char *)p + 8, &dep, 8);
+        p->completion = r.q.signal.va;
+        br_aql_publish(p, br_aql_header(BR_AQL_BARRIER_AND, true, 0, 0));
+        put(&r, 1, &l, true);
+        ring(&r, 2, 1);
+        ck_assert_int_eq(br_amd_wait(&r.q, SECOND / 20, NULL), BR_E_TIMEOUT);
+        p[1].kernarg += change ? 16 : 0;
+        atomic_fetch_sub((_Atomic int64_t *)(void *)(r.q.signal.host + 64 + 8),
+                         1);
+        ck_assert_int_eq(br_amd_wait(&r.q, 10 * SECOND, NULL),
+                         change ? BR_E_FAULT : BR_OK);
+        finish(&r, change ? "packet 1 changed after its header was" : NULL);
+    }
+}
+
+TEST(a_header_before_its_body_is_reported)
+{
+    rig r;
+    br_aql_launch l;
+    br_aql_packet *p;
+
+    if (strcmp(t_conf(), "thread") == 0)
+        t_skip("the fault is a data race, which TSan reports first");
+    begin(&r, &(br_simgpu_opts){.cpu = "gfx1201"});
+    l = load(&r, "", "");
+    p = (void *)r.q.ring.host;
+    br_aql_publish(p, 0x1502);
+    r.q.next = 1;
+    ck_assert_int_eq(br_amd_wait(&r.q, SECOND / 20, NULL), BR_E_TIMEOUT);
+    l.completion = r.q.signal.va;
+    t_ok(br_aql_fill(p, &l, NULL), &(br_status){0});
+    br_aql_publish(p, 0x1502);
+    ring(&r, 1, 0);
+    ck_assert_int_eq(br_amd_wait(&r.q, 10 * SECOND, NULL), BR_E_FAULT);
+    finish(&r, "packet 0 changed after its header was published");
+}
+
+TEST(a_doorbell_that_is_never_rung_is_reported_at_the_end)
+{
+    rig r;
+    br_aql_launch l;
+    br_amd_control *c;
+
+    begin(&r, &(br_simgpu_opts){.cpu = "gfx1201"});
+    l = load(&r, "", "");
+    put(&r, 0, &l, true);
+    c = (void *)r.q.control.host;
+    atomic_store_explicit(&c->write, 1, memory_order_release);
+    r.q.next = 1;
+    ck_assert_int_eq(br_amd_wait(&r.q, SECOND / 50, NULL), BR_E_TIMEOUT);
+    finish(&r, "queue ends with 1 packets written, the doorbell rung for 0");
+}
+
+/* New code at the same place: an acquire makes the processor read it. */
+TEST(code_that_changes_is_read_anew_after_an_acquire)
+{
+    rig r;
+    br_status st = {0};
+    br_aql_launch l;
+    uint32_t trap = 0xbf900001; /* s_trap 1 */
+
+    begin(&r, &(br_simgpu_opts){.cpu = "gfx1201"});
+    l = load(&r, "s_nop 0", "");
+    t_ok(br_amd_launch(&r.q, &l, &st), &st);
+    t_ok(br_amd_wait(&r.q, 10 * SECOND, &st), &st);
+    memcpy(r.code.host + r.co.text_at, &trap, 4);
+    put(&r, 1, &l, false); /* no acquire: the old code */
+    br_aql_publish((br_aql_packet *)(void *)r.q.ring.host + 1, 0x0102);
+    ring(&r, 2, 1);
+    t_ok(br_amd_wait(&r.q, 10 * SECOND, &st), &st);
+    t_ok(br_amd_launch(&r.q, &l, &st), &st);
+    ck_assert_int_eq(br_amd_wait(&r.q, 10 * SECOND, NULL), BR_E_FAULT);
+    finish(&r, "s_trap");
+}
+
+/* ---- what the kernel refuses ---------------------------------------------- */
+
+static int
+call(rig *r, uint32_t request, void *arg)
+{
+    return r->os->ioctl(r->os->ctx, r->d.kfd, request, arg);
+}
+
+/* The queue's arguments as the driver makes them. */
+static struct br_kfd_create_queue
+queue_args(rig *r)
+{
+    return (struct br_kfd_create_queue){.ring = r->q.ring.va,
+                                        .write_pointer = r->q.control.va + 0x38,
+                                        .read_pointer = r->q.control.va + 0x80,
+                                        .ring_bytes = 4096,
+                                        .gpu_id = r->node.gpu_id,
+                                        .type = BR_KFD_QUEUE_AQL,
+                                        .percentage = 100,
+                                        .eop = r->q.eop.va,
+                                        .eop_bytes = 4096,
+                                        .save = r->q.save.va,
+                                        .save_bytes = (uint32_t)r->d.sizes.cwsr,
+                                        .ctl_bytes = (uint32_t)r->d.sizes.ctl};
+}
+
+/* Sizes as in notes on kfd_queue.c, each wrong by a page or the like. */
+TEST(the_kernel_takes_a_queue_of_exact_sizes_only)
+{
+    static const struct {
+        size_t at, bytes;
+        int64_t add;
+        bool lax_too; /* refused before Linux 6.12 as well */
+    } wrong[] = {
+#define AT(field)                                \
+    offsetof(struct br_kfd_create_queue, field), \
+        sizeof((struct br_kfd_create_queue *)0)->field
+        {AT(ring), 4096, true},
+        {AT(ring_bytes), 4096, false},
+        {AT(ring_bytes), 24, true},
+        {AT(write_pointer), -4096, true},
+        {AT(read_pointer), 4096, true},
+        {AT(eop_bytes), 4096, false},
+        {AT(eop), 1ll << 40, true},
+        {AT(ctl_bytes), 4096, false},
+        {AT(save_bytes), 4096, false},
+        {AT(save_bytes), -4096, false},
+        {AT(save), 4096, false},
+        {AT(percentage), 1, true},
+        {AT(priority), 16, true},
+        {AT(gpu_id), 1, true},
+        {AT(type), 7, true},
+#undef AT
+    };
+
+    for (int lax = 0; lax < 2; lax++) {
+        struct br_kfd_create_queue good, bad;
+        rig r;
+
+        begin(&r, &(br_simgpu_opts){.cpu = "gfx1201", .lax = lax});
+        good = queue_args(&r);
+        for (size_t k = 0; k < BR_COUNT(wrong); k++) {
+            uint64_t v = 0;
+            int e;
+
+            bad = good;
+            memcpy(&v, (char *)&bad + wrong[k].at, wrong[k].bytes);
+            v += (uint64_t)wrong[k].add;
+            memcpy((char *)&bad + wrong[k].at, &v, wrong[k].bytes);
+            e = call(&r, BR_KFD(create_queue), &bad);
+            ck_assert_msg(e == (lax && !wrong[k].lax_too ? 0 : -EINVAL),
+                          "row %zu, lax %d: %d", k, lax, e);
+            if (e == 0)
+                ck_assert_int_eq(
+                    call(&r, BR_KFD(destroy_queue),
+                         &(struct br_kfd_destroy_queue){bad.queue_id, 0}),
+                    0);
+        }
+        finish(&r, NULL);
+    }
+}
+
+TEST(the_kernel_answers_with_its_errno)
+{
+    uint32_t other = 7;
+    struct br_kfd_alloc_memory a;
+    struct br_kfd_map_memory m;
+    struct br_kfd_free_memory f;
+    struct br_kfd_acquire_vm vm;
+    struct br_kfd_event_data e = {.event_id = 50};
+    struct br_kfd_wait_events w = {.n = 1};
+    struct br_kfd_create_event ev = {.page_offset = 1};
+    struct br_kfd_destroy_queue q = {.queue_id = 9};
+    void *at = NULL;
+    rig r;
+
+    begin(&r, &(br_simgpu_opts){.cpu = "gfx1100", .small_bar = true});
+    a = (struct br_kfd_alloc_memory){
+        .va = 1 << 30, .gpu_id = r.node.gpu_id, .flags = BR_KFD_MEM_VRAM};
+    ck_assert_int_eq(call(&r, BR_KFD(alloc_memory), &a), -EINVAL); /* 0 bytes */
+    a.bytes = 25ull << 30;
+    ck_assert_int_eq(call(&r, BR_KFD(alloc_memory), &a), -ENOMEM);
+    a.bytes = 4096;
+    a.flags |= BR_KFD_MEM_PUBLIC; /* the BAR is small */
+    ck_assert_int_eq(call(&r, BR_KFD(alloc_memory), &a), -EINVAL);
+    a.flags = BR_KFD_MEM_USERPTR; /* no address */
+    ck_assert_int_eq(call(&r, BR_KFD(alloc_memory), &a), -EINVAL);
+    a.flags = BR_KFD_MEM_VRAM;
+    ck_assert_int_eq(call(&r, BR_KFD(alloc_memory), &a), 0);
+    ck_assert_int_eq(r.os->map(r.os->ctx, r.d.drm, &at, 4096, a.mmap_offset),
+                     -EPERM); /* not PUBLIC */
+    m = (struct br_kfd_map_memory){.handle = a.handle, .n = 1};
+    ck_assert_int_eq(call(&r, BR_KFD(map_memory), &m), -EFAULT);
+    m.gpu_ids = (uint64_t)(uintptr_t)&other;
+    ck_assert_int_eq(call(&r, BR_KFD(map_memory), &m), -EINVAL);
+    m.gpu_ids = (uint64_t)(uintptr_t)&r.node.gpu_id;
+    ck_assert_int_eq(call(&r, BR_KFD(map_memory), &m), 0);
+    ck_assert_uint_eq(m.n_success, 1);
+    f.handle = a.handle;
+    ck_assert_int_eq(call(&r, BR_KFD(free_memory), &f), -EBUSY);
+    m.n_success = 0;
+    m.handle = r.q.ring.handle;
+    ck_assert_int_eq(call(&r, BR_KFD(unmap_memory), &m), -EBUSY); /* a queue */
+    m.handle = a.handle;
+    ck_assert_int_eq(call(&r, BR_KFD(unmap_memory), &m), 0);
+    ck_assert_int_eq(call(&r, BR_KFD(free_memory), &f), 0);
+    ck_assert_int_eq(call(&r, BR_KFD(free_memory), &f), -EINVAL);
+    ck_assert_int_eq(call(&r, BR_KFD(unmap_memory), &m), -ENOMEM);
+    vm = (struct br_kfd_acquire_vm){1, r.node.gpu_id};
+    ck_assert_int_eq(call(&r, BR_KFD(acquire_vm), &vm), -EINVAL);
+    ck_assert_int_eq(call(&r, BR_KFD(wait_events), &w), -EFAULT);
+    w.events = (uint64_t)(uintptr_t)&e;
+    ck_assert_int_eq(call(&r, BR_KFD(wait_events), &w), -EINVAL);
+    ck_assert_int_eq(call(&r, BR_KFD(create_event), &ev), -EINVAL);
+    ck_assert_int_eq(call(&r, BR_KFD(destroy_queue), &q), -EINVAL);
+    ck_assert_int_eq(call(&r, 0xc0085a01, &q), -ENOTTY);
+    ck_assert_int_eq(r.os->ioctl(r.os->ctx, 5, BR_KFD(version), &q), -EBADF);
+    ck_assert_int_eq(r.os->open(r.os->ctx, "/dev/nvidia0"), -ENOENT);
+    finish(&r, NULL);
+}
+
+/* A user with older or newer structs: what both know is copied. */
+TEST(the_kernel_copies_what_both_sides_know)
+{
+    struct {
+        struct br_kfd_version v;
+        uint64_t more;
+    } big = {{9, 9}, 77};
+    uint32_t small[2] = {9, 9};
+    rig r;
+
+    begin(&r, &(br_simgpu_opts){.cpu = "gfx1100"});
+    ck_assert_int_eq(call(&r, 2u << 30 | 16 << 16 | 'K' << 8 | 1, &big), 0);
+    ck_assert_uint_eq(big.v.minor, 17);
+    ck_assert_uint_eq(big.more, 77);
+    ck_assert_int_eq(call(&r, 2u << 30 | 4 << 16 | 'K' << 8 | 1, small), 0);
+    ck_assert_uint_eq(small[0], 1);
+    ck_assert_uint_eq(small[1], 9);
+    finish(&r, NULL);
+}
+
+/* ---- topology --------------------------------------------------------------- */
+
+TEST(sizes_of_known_chips)
+{
+    br_kfd_sizes xtx = br_kfd_sizes_of(110000, 96, 1);
+    br_kfd_sizes r9700 = br_kfd_sizes_of(120001, 64, 1);
+
+    ck_assert_uint_eq(xtx.ctl, 0xa000);
+    ck_assert_uint_eq(xtx.cwsr, 0x2bea000);
+    ck_assert_uint_eq(xtx.debug, 0x18000);
+    ck_assert_uint_eq(r9700.ctl, 0x7000);
+    ck_assert_uint_eq(r9700.cwsr, 0x1d40000 + 0x7000);
+    ck_assert_uint_eq(r9700.debug, 0x10000);
+}
+
+TEST(a_topology_that_is_none_is_refused)
+{
+    static const char good[] =
+        "simd_count 192\nsimd_per_cu 2\narray_count 12\n"
+        "simd_arrays_per_engine 2\nmax_slots_scratch_cu 32\n"
+        "lds_size_in_kb 64\ndrm_render_minor 128\nnew_key 1\n"
+        "gfx_target_version 110501\n";
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"simd_count 192\n", "no gfx_target_version"},
+        {"simd_count\n", "no line"},
+        {"simd_count -1\n", "no line"},
+        {"simd_count 99999999999999999999\n", "no line"},
+        {"simd_count 1x\n", "no line"},
+        {"\n", "no line"},
+    };
+    br_amd_node n = {.index = 0};
+    br_status st = {0};
+
+    t_ok(br_amd_node_read(&n, good, &st), &st);
+    ck_assert_str_eq(n.name, "gfx1151");
+    ck_assert_uint_eq(n.xccs, 1);
+    for (size_t k = 0; k < BR_COUNT(bad); k++) {
+        st = (br_status){0};
+        ck_assert_int_eq(br_amd_node_read(&n, bad[k].text, &st), BR_E_FORMAT);
+        ck_assert_msg(strstr(st.msg, bad[k].says) != NULL, "%s", st.msg);
+    }
+    ck_assert_int_eq(
+        br_amd_node_read(&n, t_printf("%ssimd_per_cu 999\n", good), NULL),
+        BR_E_LIMIT);
+}
+
+/* ---- without memory --------------------------------------------------------- */
+
+static br_code
+whole(void *arg, br_status *st)
+{
+    br_simgpu *g;
+    br_amd_node n;
+    br_amd_dev d = {.os = NULL};
+    br_amd_queue q = {.d = NULL};
+    br_code c = br_simgpu_new(&g, &(br_simgpu_opts){.cpu = "gfx1201"}, st);
+
+    (void)arg;
+    if (c == BR_OK)
+        c = br_amd_node_get(&n, br_simgpu_os(g), 0, st);
+    if (c == BR_OK)
+        c = br_amd_open(&d, br_simgpu_os(g), &n, st);
+    if (c == BR_OK)
+        c = br_amd_queue_init(&q, &d, 64, st);
+    br_amd_queue_fini(&q);
+    br_amd_close(&d);
+    ck_assert(br_simgpu_free(g));
+    /* Errno is all that the kernel has to say. */
+    if (c == BR_E_NO_DEVICE && t_mem_failed())
+        *st = (br_status){.code = c = BR_E_OOM};
+    return c;
+}
+
+TEST(a_device_opens_or_says_that_memory_is_out)
+{
+    t_each_oom(whole, NULL);
+}
