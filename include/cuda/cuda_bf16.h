@@ -2,12 +2,16 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_CUDA_BF16_H
 #define BRASS_CUDA_BF16_H
+#include "brass_narrow.h"
 #include "cuda_runtime.h"
 
 #include <string.h>
 
 struct __nv_bfloat16_raw {
     unsigned short x;
+};
+struct __nv_bfloat162_raw {
+    unsigned short x, y;
 };
 
 static __host__ __device__ __forceinline__ unsigned short
@@ -36,11 +40,39 @@ struct __nv_bfloat16 {
     __host__ __device__ __nv_bfloat16(__nv_bfloat16_raw r) : bits(r.x) {}
     __host__ __device__ __nv_bfloat16(float f) : bits(brass_float_to_bf16(f)) {}
     __host__ __device__ __nv_bfloat16(double f)
-        : bits(brass_float_to_bf16((float)f))
+        : bits(brass_float_to_bf16(brass_odd(f)))
+    {
+    }
+    __host__ __device__ __nv_bfloat16(short i)
+        : bits(brass_float_to_bf16(brass_odd_int(i, false)))
+    {
+    }
+    __host__ __device__ __nv_bfloat16(unsigned short i)
+        : bits(brass_float_to_bf16(brass_odd_int(i, false)))
     {
     }
     __host__ __device__ __nv_bfloat16(int i)
-        : bits(brass_float_to_bf16((float)i))
+        : bits(brass_float_to_bf16(brass_odd_int(i, false)))
+    {
+    }
+    __host__ __device__ __nv_bfloat16(unsigned i)
+        : bits(brass_float_to_bf16(brass_odd_int(i, false)))
+    {
+    }
+    __host__ __device__ __nv_bfloat16(long i)
+        : bits(brass_float_to_bf16(brass_odd_int(i, false)))
+    {
+    }
+    __host__ __device__ __nv_bfloat16(unsigned long i)
+        : bits(brass_float_to_bf16(brass_odd_int((long long)i, true)))
+    {
+    }
+    __host__ __device__ __nv_bfloat16(long long i)
+        : bits(brass_float_to_bf16(brass_odd_int(i, false)))
+    {
+    }
+    __host__ __device__ __nv_bfloat16(unsigned long long i)
+        : bits(brass_float_to_bf16(brass_odd_int((long long)i, true)))
     {
     }
     __host__ __device__ __nv_bfloat16(const volatile __nv_bfloat16 &h)
@@ -58,6 +90,7 @@ struct __nv_bfloat16 {
     {
         return brass_bf16_to_float(bits);
     }
+    __host__ __device__ operator __nv_bfloat16_raw() const { return {bits}; }
 };
 struct __align__(4) __nv_bfloat162
 {
@@ -67,6 +100,14 @@ struct __align__(4) __nv_bfloat162
         : x(a), y(b)
     {
     }
+    __host__ __device__ __nv_bfloat162(__nv_bfloat162_raw r)
+        : x(__nv_bfloat16_raw{r.x}), y(__nv_bfloat16_raw{r.y})
+    {
+    }
+    __host__ __device__ operator __nv_bfloat162_raw() const
+    {
+        return {x.bits, y.bits};
+    }
 };
 typedef __nv_bfloat16 nv_bfloat16;
 typedef __nv_bfloat162 nv_bfloat162;
@@ -75,32 +116,18 @@ typedef __nv_bfloat162 nv_bfloat162;
 #define H2         __nv_bfloat162
 #define BR_UP(h)   brass_bf16_to_float((h).bits)
 #define BR_DOWN(f) __nv_bfloat16((float)(f))
-#define BR_FMA(a, b, c) \
-    __nv_bfloat16((float)((double)BR_UP(a) * BR_UP(b) + (double)BR_UP(c)))
-#define BR_NAME bfloat16
+#define BR_NAME    bfloat16
 #include "brass_half.def"
 #undef BR_NAME
 #undef H
 #undef H2
 #undef BR_UP
 #undef BR_DOWN
-#undef BR_FMA
 
-#define BR_HD static __host__ __device__ __forceinline__
-BR_HD __nv_bfloat16
-__ushort_as_bfloat16(unsigned short u)
-{
-    return __nv_bfloat16_raw{u};
-}
-BR_HD __nv_bfloat16
-__int2bfloat16_rn(int i)
-{
-    return __nv_bfloat16(i);
-}
-BR_HD int
-__bfloat162int_rz(__nv_bfloat16 h)
-{
-    return (int)(float)h;
-}
-#undef BR_HD
+#define CUDART_INF_BF16        __ushort_as_bfloat16(0x7f80)
+#define CUDART_NAN_BF16        __ushort_as_bfloat16(0x7fff)
+#define CUDART_MAX_NORMAL_BF16 __ushort_as_bfloat16(0x7f7f)
+#define CUDART_MIN_DENORM_BF16 __ushort_as_bfloat16(0x0001)
+#define CUDART_ZERO_BF16       __ushort_as_bfloat16(0x0000)
+#define CUDART_ONE_BF16        __ushort_as_bfloat16(0x3f80)
 #endif

@@ -6,12 +6,16 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_CUDA_FP16_H
 #define BRASS_CUDA_FP16_H
+#include "brass_narrow.h"
 #include "cuda_runtime.h"
 
 #include <string.h>
 
 struct __half_raw {
     unsigned short x;
+};
+struct __half2_raw {
+    unsigned short x, y;
 };
 
 /* To nearest, ties to even. */
@@ -74,15 +78,40 @@ struct __half {
     __half() = default;
     __host__ __device__ __half(__half_raw r) : bits(r.x) {}
     __host__ __device__ __half(float f) : bits(brass_float_to_half(f)) {}
-    __host__ __device__ __half(double f) : bits(brass_float_to_half((float)f))
+    __host__ __device__ __half(double f)
+        : bits(brass_float_to_half(brass_odd(f)))
     {
     }
-    __host__ __device__ __half(int i) : bits(brass_float_to_half((float)i)) {}
-    __host__ __device__ __half(unsigned i) : bits(brass_float_to_half((float)i))
+    __host__ __device__ __half(short i)
+        : bits(brass_float_to_half(brass_odd_int(i, false)))
+    {
+    }
+    __host__ __device__ __half(unsigned short i)
+        : bits(brass_float_to_half(brass_odd_int(i, false)))
+    {
+    }
+    __host__ __device__ __half(int i)
+        : bits(brass_float_to_half(brass_odd_int(i, false)))
+    {
+    }
+    __host__ __device__ __half(unsigned i)
+        : bits(brass_float_to_half(brass_odd_int(i, false)))
+    {
+    }
+    __host__ __device__ __half(long i)
+        : bits(brass_float_to_half(brass_odd_int(i, false)))
+    {
+    }
+    __host__ __device__ __half(unsigned long i)
+        : bits(brass_float_to_half(brass_odd_int((long long)i, true)))
     {
     }
     __host__ __device__ __half(long long i)
-        : bits(brass_float_to_half((float)i))
+        : bits(brass_float_to_half(brass_odd_int(i, false)))
+    {
+    }
+    __host__ __device__ __half(unsigned long long i)
+        : bits(brass_float_to_half(brass_odd_int((long long)i, true)))
     {
     }
     __host__ __device__ __half(const volatile __half &h) : bits(h.bits) {}
@@ -104,6 +133,14 @@ struct __align__(4) __half2
     __half x, y;
     __half2() = default;
     __host__ __device__ __half2(__half a, __half b) : x(a), y(b) {}
+    __host__ __device__ __half2(__half2_raw r)
+        : x(__half_raw{r.x}), y(__half_raw{r.y})
+    {
+    }
+    __host__ __device__ operator __half2_raw() const
+    {
+        return {x.bits, y.bits};
+    }
 };
 typedef __half half;
 typedef __half2 half2;
@@ -114,97 +151,18 @@ typedef __half2 __nv_half2;
 #define H2         __half2
 #define BR_UP(h)   brass_half_to_float((h).bits)
 #define BR_DOWN(f) __half((float)(f))
-#define BR_FMA(a, b, c) \
-    __half((float)((double)BR_UP(a) * BR_UP(b) + (double)BR_UP(c)))
-#define BR_NAME half
+#define BR_NAME    half
 #include "brass_half.def"
 #undef BR_NAME
 #undef H
 #undef H2
 #undef BR_UP
 #undef BR_DOWN
-#undef BR_FMA
 
-#define BR_HD static __host__ __device__ __forceinline__
-BR_HD __half2
-__low2half2(__half2 h)
-{
-    return __half2(h.x, h.x);
-}
-BR_HD __half2
-__high2half2(__half2 h)
-{
-    return __half2(h.y, h.y);
-}
-BR_HD __half2
-__lowhigh2highlow(__half2 h)
-{
-    return __half2(h.y, h.x);
-}
-BR_HD __half2
-__lows2half2(__half2 a, __half2 b)
-{
-    return __half2(a.x, b.x);
-}
-BR_HD __half2
-__highs2half2(__half2 a, __half2 b)
-{
-    return __half2(a.y, b.y);
-}
-BR_HD short
-__half_as_short(__half h)
-{
-    return (short)h.bits;
-}
-BR_HD __half
-__ushort_as_half(unsigned short u)
-{
-    return __half_raw{u};
-}
-BR_HD __half
-__short_as_half(short u)
-{
-    return __half_raw{(unsigned short)u};
-}
-BR_HD __half
-__int2half_rn(int i)
-{
-    return __half((float)i);
-}
-BR_HD __half
-__uint2half_rn(unsigned i)
-{
-    return __half((float)i);
-}
-BR_HD __half
-__ll2half_rn(long long i)
-{
-    return __half((float)i);
-}
-BR_HD int
-__half2int_rn(__half h)
-{
-    return (int)__builtin_rintf((float)h);
-}
-BR_HD int
-__half2int_rz(__half h)
-{
-    return (int)(float)h;
-}
-BR_HD int
-__half2int_rd(__half h)
-{
-    return (int)__builtin_floorf((float)h);
-}
-BR_HD int
-__half2int_ru(__half h)
-{
-    return (int)__builtin_ceilf((float)h);
-}
-BR_HD unsigned
-__half2uint_rz(__half h)
-{
-    return (unsigned)(float)h;
-}
-#undef BR_HD
+#define CUDART_INF_FP16        __ushort_as_half(0x7c00)
+#define CUDART_NAN_FP16        __ushort_as_half(0x7fff)
+#define CUDART_MAX_NORMAL_FP16 __ushort_as_half(0x7bff)
+#define CUDART_MIN_DENORM_FP16 __ushort_as_half(0x0001)
+#define CUDART_ZERO_FP16       __ushort_as_half(0x0000)
+#define CUDART_ONE_FP16        __ushort_as_half(0x3c00)
 #endif

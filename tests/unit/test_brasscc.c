@@ -71,6 +71,11 @@ PROGRAM(random)
     program("random", true);
 }
 
+PROGRAM(narrow)
+{
+    program("narrow", true);
+}
+
 PROGRAM(collect)
 {
     program("collect", true);
