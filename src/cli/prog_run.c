@@ -6,12 +6,13 @@
  *
  *            tensors kept by          tasks run by
  *   ref      the reference VM, or     one thread, in any order
- *   cpu      run/step_run.h, if it    threads with queues and counters
- *            is of a model
+ *   cpu      run/step_run.h, if it    threads with queues and counters, by the
+ *            is of a model            tier's kernels
  *
  * A program that the sound check rejects is not run, whatever the options say.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
+#include "drv/cpu/cpu_ops.h"
 #include "drv/cpu/cpu_walk.h"
 #include "mega/bind.h"
 #include "mega/interp.h"
@@ -85,7 +86,8 @@ open_runner(job *j, br_status *st)
 static br_code
 open_step(job *j, const char *path, br_status *st)
 {
-    br_step_run_config c = {j->runner->workers, memory_here()};
+    br_step_run_config c = {j->runner->workers, memory_here(), j->pool,
+                            br_opt_enum(j->cli, BR_OPT_arith) == 1};
 
     BR_TRY(br_model_open(&j->model, path, st));
     if (br_step_run_new(&j->step, j->p, j->model, &c, st) != BR_OK)
@@ -98,7 +100,9 @@ static br_code
 open_vm(job *j, const char *path, br_status *st)
 {
     br_mega_vm_desc d = {.max_bytes = memory_here(),
-                         .workers = j->runner->workers};
+                         .workers = j->runner->workers,
+                         .dot = j->pool ? br_cpu_ops_of(br_isa_best())->dot
+                                        : NULL};
     br_gguf *g;
     br_code code;
 

@@ -316,6 +316,10 @@ fuse(fuser *f, br_ir **out, br_status *st)
     each(f, BR_IR_RMS_NORM, projections);
     each(f, BR_IR_MOE_DOWN_ACC, down_and_add);
     each(f, BR_IR_ADD, add_and_norm);
+    /* What the step brings, also where no node asks for it. */
+    for (uint32_t v = 0; v < g->n_values; v++)
+        if (g->values[v].kind == BR_IK_STEP)
+            (void)moved(f, (br_ir_bind){.value = v});
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (!f->node[i].gone)
             write_node(f, &f->node[i]);

@@ -246,6 +246,7 @@ br_mega_vm_new(br_mega_vm **out, const br_mega_prog *p,
     vm->prog = p;
     vm->max_bytes = d && d->max_bytes ? d->max_bytes : DEFAULT_BYTES;
     vm->max_work = d ? d->max_work : 0;
+    vm->dot = d && d->dot ? d->dot : br_vm_dot;
     code = make(vm, d && d->workers ? d->workers : 1, st);
     if (code != BR_OK) {
         br_mega_vm_free(vm);

@@ -25,6 +25,8 @@ typedef struct br_mega_vm_desc {
     /* Element steps of one run, for each worker; no limit. LIMIT beyond. */
     uint64_t max_work;
     uint32_t workers; /* tasks at once; 1 */
+    /* br_vm_dot by vectors: the same bits; NULL: that */
+    float (*dot)(const float *a, const float *b, size_t n);
 } br_mega_vm_desc;
 
 /* The program must outlive the VM and stay as it is. */

@@ -62,6 +62,7 @@ struct br_mega_vm {
     br_vm_worker *workers;
     uint32_t n_workers;
     uint64_t bytes, max_bytes, max_work;
+    float (*dot)(const float *a, const float *b, size_t n);
     br_mega_runner *ran; /* what the last run was by */
 };
 
@@ -77,6 +78,7 @@ typedef struct br_vm_call {
     br_arena *tmp; /* reset after the task */
     br_status *st; /* never NULL */
     uint64_t *work, max_work;
+    float (*dot)(const float *a, const float *b, size_t n);
     char text[2][112]; /* of br_vm_operand: two in one message */
     int turn;
 } br_vm_call;
@@ -158,7 +160,7 @@ br_code br_vm_dispatch(br_vm_call *c) BR_MUST_USE;
 
 /* Sums of the numbers contract (interp_sum.c): 16 lanes by index mod 16,
  * ascending in each, joined 8-4-2-1; fused multiply-add in the dot product. */
-float br_vm_dot(const float *a, const float *b, int64_t n);
+float br_vm_dot(const float *a, const float *b, size_t n);
 float br_vm_sum(const float *a, int64_t n);
 
 #endif

@@ -292,7 +292,7 @@ br_vmop_RMSNORM(br_vm_call *c)
         return c->st->code;
     for (int64_t r = 0; n && r < rows; r++) {
         const float *xr = x + r * n;
-        float mean = br_vm_dot(xr, xr, n) / (float)n;
+        float mean = c->dot(xr, xr, (size_t)n) / (float)n;
         float s = (float)(1 / sqrt((double)(mean + eps)));
 
         for (int64_t i = 0; i < n; i++)
@@ -310,7 +310,7 @@ layer_row(const float *x, const float *w, const float *bias, int64_t n,
 
     for (int64_t i = 0; i < n; i++)
         y[i] = x[i] - mean;
-    var = br_vm_dot(y, y, n) / (float)n;
+    var = br_vm_dot(y, y, (size_t)n) / (float)n;
     s = (float)(1 / sqrt((double)(var + eps)));
     for (int64_t i = 0; i < n; i++)
         y[i] = bias ? y[i] * s * w[i] + bias[i] : y[i] * s * w[i];

@@ -60,7 +60,8 @@ fire(void *ctx, uint32_t worker, uint32_t index, br_status *st)
                     .n_in = t->n_in,
                     .n_out = t->n_out,
                     .work = &w->work,
-                    .max_work = vm->max_work};
+                    .max_work = vm->max_work,
+                    .dot = vm->dot};
 
     for (uint32_t k = 0; k < t->n_in; k++)
         c.in[k] = &vm->tensors[t->in[k]];

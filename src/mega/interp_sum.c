@@ -25,10 +25,10 @@ join(float lane[LANES])
 
 /* Inlined into a caller that may use the instruction, it does. */
 static inline __attribute__((always_inline)) float
-dot(const float *a, const float *b, int64_t n)
+dot(const float *a, const float *b, size_t n)
 {
     float lane[LANES] = {0};
-    int64_t k = 0;
+    size_t k = 0;
 
     for (; n - k >= LANES; k += LANES)
         for (int i = 0; i < LANES; i++)
@@ -40,7 +40,7 @@ dot(const float *a, const float *b, int64_t n)
 
 #if defined(__x86_64__)
 __attribute__((target("avx2,fma"))) static float
-dot_fma(const float *a, const float *b, int64_t n)
+dot_fma(const float *a, const float *b, size_t n)
 {
     return dot(a, b, n);
 }
@@ -52,7 +52,7 @@ dot_fma(const float *a, const float *b, int64_t n)
 #endif
 
 float
-br_vm_dot(const float *a, const float *b, int64_t n)
+br_vm_dot(const float *a, const float *b, size_t n)
 {
     return HAVE_FMA() ? dot_fma(a, b, n) : dot(a, b, n);
 }

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "drv/ref/ref.h"
+#include "drv/cpu/cpu_task.h"
 #include "mega/dtype.h"
 #include "mega/step.h"
 
@@ -25,6 +25,7 @@ struct br_step_run {
     br_mega_store store;
     const br_mega_prog *p;
     br_ref *ref;
+    br_cpu_tasks *tasks; /* NULL: the ref tier's own */
     br_state_plan plan;
     held *at; /* [n_buffers] */
     uint64_t max_bytes;
@@ -253,17 +254,24 @@ move_state(const br_step_run *r, const br_state *s, int64_t b, bool in)
 {
     const br_state_place *at = &r->plan.place[b];
     const held *h = &r->at[b];
-    size_t row = (size_t)h->cols * sizeof(float);
+    bool paged = at->group != BR_IR_NONE;
+    /* Numbers of a row that stand together: 16 rows of them, then the next. */
+    size_t run = paged && r->tasks ? br_cpu_tasks_run(r->tasks, (uint32_t)b)
+                                   : (size_t)h->cols;
 
     for (int64_t i = 0; i < h->n; i++) {
         float *p = s->slots + at->at, *own = (float *)h->data + i * h->cols;
 
-        if (at->group != BR_IR_NONE)
+        if (paged)
             p = (float *)(void *)s->pool[at->group] +
                 (uint64_t)(i / BR_PAGE_TOKENS) *
                     r->plan.group[at->group].page_elems +
-                at->at + (uint64_t)(i % BR_PAGE_TOKENS) * (uint64_t)h->cols;
-        memcpy(in ? p : own, in ? own : p, row);
+                at->at + (uint64_t)(i % BR_PAGE_TOKENS) * run;
+        for (size_t c = 0; c < (size_t)h->cols; c += run) {
+            float *far = p + c * BR_PAGE_TOKENS;
+
+            memcpy(in ? far : own + c, in ? own + c : far, run * sizeof *far);
+        }
     }
 }
 
@@ -356,13 +364,18 @@ make(br_step_run *r, const br_model *m, const br_step_run_config *c,
      br_status *st)
 {
     const br_ir *g = r->p->graph;
-    br_ref_config rc = {.act = BR_REF_F32,
+    br_ref_config rc = {.act = c->exact ? BR_REF_QUANTISED : BR_REF_F32,
                         .program = r->p,
                         .workers = c->workers,
                         .max_bytes = c->max_bytes};
 
     BR_TRY(check_buffers(r->p, st));
     BR_TRY(br_state_plan_of(&r->plan, g, st));
+    if (c->pool) {
+        BR_TRY(br_cpu_tasks_new(&r->tasks, m, g, c->pool, r->p->rows, c->exact,
+                                st));
+        rc.bodies = br_cpu_tasks_bodies(r->tasks);
+    }
     BR_TRY(br_ref_prepare(&r->ref, m, g, &rc, st));
     r->at = br_try_calloc(r->p->n_buffers + 1, sizeof *r->at);
     if (!r->at)
@@ -413,6 +426,7 @@ br_step_run_free(br_step_run *r)
     br_free(r->at);
     br_free(r->pages);
     br_ref_free(r->ref);
+    br_cpu_tasks_free(r->tasks);
     br_state_plan_fini(&r->plan);
     br_free(r);
 }

@@ -13,12 +13,17 @@
 #ifndef BR_STEP_RUN_H
 #define BR_STEP_RUN_H
 
+#include "drv/cpu/cpu_pool.h"
 #include "mega/store.h"
 #include "model/model.h"
 
 typedef struct br_step_run_config {
     uint32_t workers;   /* of a runner, at most */
     uint64_t max_bytes; /* for values, and again for caches; 0: no limit */
+    /* NULL: tasks by the ref tier, in F32. Else by the CPU tier's kernels, its
+     * workers these threads. */
+    br_cpu_pool *pool;
+    bool exact; /* the bits of the ref tier with quantised activations */
 } br_step_run_config;
 
 typedef struct br_step_run br_step_run;

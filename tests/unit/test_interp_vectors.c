@@ -6,7 +6,9 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "drv/cpu/cpu_ops.h"
 #include "drv/cpu/cpu_walk.h"
 #include "mega/dtype.h"
 #include "mega/interp.h"
@@ -103,29 +105,37 @@ element(const br_mega_value *v, size_t i)
                      (int64_t)i % row);
 }
 
-/* Worst |got - want| beyond the tolerance, over the tolerance. */
+/* What entry e records, within the tolerance. */
+static void
+compare_one(const vectors *v, const char *id, const br_mega_value *got,
+            const br_json *e, const br_json *tol)
+{
+    double rtol = number(need(tol, "rtol")), atol = number(need(tol, "atol"));
+    int dt = dtype_of(need(e, "file_dtype"));
+    size_t n, w = (size_t)br_dt_row_bytes(dt, 1);
+    const char *want =
+        t_read(t_printf("%s/%s", v->dir, need(e, "file")->s), &n);
+
+    ck_assert_int_eq((int64_t)got->nbytes,
+                     (int64_t)(n / w) * br_dt_row_bytes(got->dtype, 1));
+    for (size_t i = 0; i < n / w; i++) {
+        double a = element(got, i), b = br_dt_get(dt, want, (int64_t)i);
+
+        if (!(a == b || fabs(a - b) <= atol + rtol * fabs(b)))
+            ck_abort_msg("%s: buffer %d element %zu: %.9g, want %.9g", id,
+                         (int)need(e, "buffer")->i, i, a, b);
+    }
+}
+
 static void
 compare(const vectors *v, const char *id, br_mega_vm *vm, const br_json *list,
         const br_json *tol)
 {
-    double rtol = number(need(tol, "rtol")), atol = number(need(tol, "atol"));
-
     for (const br_json *e = list->child; e; e = e->next) {
-        int64_t buffer = need(e, "buffer")->i;
-        br_mega_value got = br_mega_vm_get(vm, buffer);
-        int dt = dtype_of(need(e, "file_dtype"));
-        size_t n, w = (size_t)br_dt_row_bytes(dt, 1);
-        const char *want =
-            t_read(t_printf("%s/%s", v->dir, need(e, "file")->s), &n);
+        br_mega_value got = br_mega_vm_get(vm, need(e, "buffer")->i);
 
-        ck_assert_int_eq(br_mega_vm_written(vm, buffer), true);
-        for (size_t i = 0; i < n / w; i++) {
-            double a = element(&got, i), b = br_dt_get(dt, want, (int64_t)i);
-
-            if (!(a == b || fabs(a - b) <= atol + rtol * fabs(b)))
-                ck_abort_msg("%s: buffer %d element %zu: %.9g, want %.9g", id,
-                             (int)buffer, i, a, b);
-        }
+        ck_assert_int_eq(br_mega_vm_written(vm, need(e, "buffer")->i), true);
+        compare_one(v, id, &got, e, tol);
     }
 }
 
@@ -160,7 +170,8 @@ run_threads(const vectors *v, const br_json *e, const br_mega_prog *p,
             const br_mega_vm *ref, uint32_t n)
 {
     const br_json *num = br_json_get(e, "numeric");
-    br_mega_vm_desc d = {.workers = n};
+    br_mega_vm_desc d = {.workers = n,
+                         .dot = br_cpu_ops_of(br_isa_best())->dot};
     br_status st = {0};
     br_cpu_walk *w;
     br_cpu_pool *pool;
@@ -234,6 +245,83 @@ TEST_WITHIN(interp_reproduces_every_numeric_vector, 120)
             run_vector(&v, e);
             n++;
         }
+    ck_assert_uint_ge(n, 39);
+    br_arena_fini(&v.arena);
+}
+
+/* ---- the same from the shell, by the CPU tier ---------------------------- */
+
+static void
+print_entries(br_str *man, const br_json *list)
+{
+    for (const br_json *e = list->child; e; e = e->next) {
+        const br_json *shape = br_json_get(e, "storage_shape");
+
+        if (need(e, "file")->kind == BR_J_NULL)
+            continue;
+        shape = shape ? shape : need(e, "shape");
+        br_str_printf(man,
+                      "%s{\"id\":%d,\"dtype\":\"%s\",\"file\":\"%s\","
+                      "\"shape\":[",
+                      strchr(man->at, '}') ? "," : "",
+                      (int)need(e, "buffer")->i,
+                      br_mega_dtype_name(dtype_of(need(e, "file_dtype"))),
+                      need(e, "file")->s);
+        for (const br_json *d = shape->child; d; d = d->next)
+            br_str_printf(man, "%s%d", d == shape->child ? "" : ",", (int)d->i);
+        br_str_puts(man, "]}");
+    }
+}
+
+static void
+run_command(const vectors *v, const br_json *e)
+{
+    const br_json *num = br_json_get(e, "numeric"), *o;
+    const char *dir = t_tmpdir(), *file;
+    br_status st = {0};
+    br_str man = {0};
+    br_mega_prog *p;
+    t_proc r;
+
+    file = t_printf("%s/%s", v->dir, need(e, "file")->s);
+    br_str_puts(&man, "{\"buffers\":[");
+    print_entries(&man, need(num, "inputs"));
+    print_entries(&man, need(num, "weights"));
+    print_entries(&man, need(num, "kv_in"));
+    br_str_puts(&man, "]}");
+    t_write(t_printf("%s/manifest.json", dir), man.at, man.n);
+    br_str_fini(&man);
+    t_exec(&r,
+           (const char *[]){t_brass(), "prog", "run", file, "--bind", dir, "-o",
+                            t_printf("%s/out", dir), "--tier", "cpu", "-t", "3",
+                            NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0 && !*r.err, "%s: %s", file, r.err);
+    t_ok(br_mega_load_file(&p, file, &st), &st);
+    for (o = need(num, "outputs")->child; o; o = o->next) {
+        int64_t b = need(o, "buffer")->i;
+        br_mega_value got = {.shape = p->buffers[b].shape,
+                             .rank = p->buffers[b].rank,
+                             .dtype = p->buffers[b].dtype};
+
+        got.data = t_read(t_printf("%s/out/%d.bin", dir, (int)b), &got.nbytes);
+        compare_one(v, need(e, "id")->s, &got, o, need(num, "tolerance"));
+    }
+    br_mega_free(p);
+}
+
+TEST_WITHIN(prog_run_on_cpu_reproduces_every_numeric_vector, 120)
+{
+    vectors v;
+    size_t n = 0;
+
+    open_vectors(&v);
+    ck_assert_int_eq(
+        symlink(t_printf("%s/blobs", v.dir), t_printf("%s/blobs", t_tmpdir())),
+        0);
+    for (const br_json *e = need(v.manifest, "valid")->child; e; e = e->next)
+        if (br_json_get(e, "numeric") && n++ % (t_sanitized() ? 6 : 1) == 0)
+            run_command(&v, e);
     ck_assert_uint_ge(n, 39);
     br_arena_fini(&v.arena);
 }

@@ -319,9 +319,9 @@ bind_step(const br_mega_prog *p, const char *dir, const lk_case *c,
 }
 
 /* Two steps of a case's model through files; the second binds what the first
- * has written, where it has written it. */
+ * has written, where it has written it. The bits are those of brass logits. */
 static void
-two_steps(const lk_case *c, const char *const *extra)
+two_steps(const lk_case *c, const char *act, const char *const *extra)
 {
     const char *dir = t_printf("%s/%s", t_tmpdir(), c->name), *model, *prog;
     size_t row = c->n_vocab * sizeof(float), n;
@@ -337,7 +337,7 @@ two_steps(const lk_case *c, const char *const *extra)
     t_run(&r, "logits", model, "--tokens",
           t_printf("%d,%d,%d,%d,%d", c->tokens[0], c->tokens[1], c->tokens[2],
                    c->tokens[3], c->tokens[4]),
-          "-o", t_printf("%s/want", dir));
+          "-o", t_printf("%s/want", dir), "--act", act);
     ck_assert_msg(r.exit == 0, "%s", r.err);
     want = t_read(t_printf("%s/want", dir), &n);
     t_run(&r, "prog", "lower", model, "--stage", "prefill", "--rows", "3",
@@ -349,7 +349,8 @@ two_steps(const lk_case *c, const char *const *extra)
         t_exec(&r,
                (const char *[]){t_brass(), "prog", "run", prog, "--model",
                                 model, "--bind", dir, "-o", dir, extra[0],
-                                extra[1], extra[2], extra[3], NULL},
+                                extra[1], extra[2], extra[3], extra[4],
+                                extra[5], NULL},
                NULL, 0);
         ck_assert_msg(r.exit == 0 && !*r.err, "%s", r.err);
         for (size_t b = 0; b < p->n_buffers; b++)
@@ -364,17 +365,28 @@ two_steps(const lk_case *c, const char *const *extra)
     br_mega_free(p);
 }
 
+/* On the CPU tier weights of integers ask for --arith exact. */
 TEST_WITHIN(prog_run_steps_a_model_as_logits_does, 60)
 {
-    static const char *const how[][4] = {{"--seed", "3", "--adversarial", "2"},
-                                         {"--tier", "cpu", "-t", "3"}};
+    static const struct {
+        const char *model, *act, *how[6];
+    } run[] = {
+        {"gpt-oss", "f32", {"--seed", "3", "--adversarial", "2"}},
+        {"mamba2", "f32", {"--tier", "cpu", "-t", "3"}},
+        {"qwen3-q-Q4_K_M",
+         "quantised",
+         {"--tier", "cpu", "-t", "3", "--arith", "exact"}},
+        {"qwen3-q-Q8_0", "quantised", {"--tier", "ref", "--arith", "exact"}},
+    };
 
-    for (size_t i = 0, n = 0; i < lk_count() && n < 2; i++) {
-        lk_case c = lk_get(i);
+    for (size_t i = 0; i < BR_COUNT(run); i++) {
+        size_t at = lk_find(run[i].model);
+        lk_case c;
 
-        if (strcmp(c.arch, "gpt-oss") == 0 || strcmp(c.arch, "mamba2") == 0)
-            if (c.arch_first)
-                two_steps(&c, how[n++]);
+        if (at == lk_count())
+            continue; /* without ../shared */
+        c = lk_get(at);
+        two_steps(&c, run[i].act, run[i].how);
     }
     lk_end();
 }

@@ -39,7 +39,7 @@ lowered(const br_ir *g, int64_t workers)
 static void
 set_up(fixture *f, size_t i, uint32_t workers)
 {
-    br_step_run_config c = {workers, 1ull << 30};
+    br_step_run_config c = {.workers = workers, .max_bytes = 1ull << 30};
     br_status st = {0};
 
     f->c = lk_get(i);
@@ -133,6 +133,64 @@ TEST_WITHIN(steps_of_every_architecture_have_the_bits_of_logits, 120)
     lk_end();
 }
 
+/* Steps of a case by a pool's threads, against `want` for rows 0 .. 6. */
+static void
+by_kernels(const lk_run *r, const lk_case *c, const br_step_run_config *config,
+           bool fused, const float *want)
+{
+    fixture f = {.c = *c};
+    br_status st = {0};
+    br_cpu_walk *threads;
+    br_ir *g = NULL;
+
+    if (fused)
+        t_ok(br_ir_fuse(&g, r->o.graph[BR_IR_PREFILL], &st), &st);
+    f.p = lowered(g ? g : r->o.graph[BR_IR_PREFILL], 3);
+    t_ok(br_step_run_new(&f.run, f.p, r->model, config, &st), &st);
+    f.store = br_step_run_store(f.run);
+    t_ok(br_cpu_walk_new(&threads, f.p, config->pool, &st), &st);
+    for (int32_t at = 0; at < 7; at += 3 + (at > 0)) {
+        t_ok(bind_rows(&f, at, 3 + (at > 0), &st), &st);
+        t_ok(f.store->run(f.store, br_cpu_walk_runner(threads), &st), &st);
+        logits_are(&f, want + (size_t)at * c->n_vocab, 3 + (at > 0));
+    }
+    br_cpu_walk_free(threads);
+    br_step_run_free(f.run);
+    br_mega_free(f.p);
+    br_ir_free(g);
+}
+
+/* The CPU tier's tasks: with exact the ref tier's bits, else those of its own
+ * steps; every architecture and format of weights, in two schedules. */
+TEST_WITHIN(tasks_by_kernels_have_the_bits_of_their_tier, 120)
+{
+    br_cpu_pool *pool;
+    br_status st = {0};
+
+    t_ok(br_cpu_pool_new(&pool, 5, &st), &st);
+    for (size_t i = 0, n = 0; i < lk_count(); i++) {
+        lk_case c = lk_get(i);
+
+        if (t_sanitized() && n++ % 8)
+            continue;
+        for (int exact = 0; exact < 2; exact++) {
+            br_step_run_config sc = {5, 1ull << 30, pool, exact};
+            br_oracle_config oc = {.act = BR_REF_QUANTISED,
+                                   .pool = exact ? NULL : pool};
+            lk_case mine = lk_get(i);
+            const float *want;
+            lk_run r;
+
+            t_ok(lk_open(&r, &mine, &oc), &r.st);
+            want = lk_logits(&r, &c, 7, 0);
+            by_kernels(&r, &c, &sc, exact, want);
+            lk_close(&r);
+        }
+    }
+    br_cpu_pool_free(pool);
+    lk_end();
+}
+
 static void
 refuses(const fixture *f, const char *says)
 {
@@ -208,7 +266,7 @@ TEST(caches_fit_the_step)
 static br_code
 edited(size_t i, const char *from, const char *to, br_status *st)
 {
-    br_step_run_config c = {1, 1ull << 30};
+    br_step_run_config c = {.workers = 1, .max_bytes = 1ull << 30};
     lk_case k = lk_get(i);
     br_str text = {0}, new = {0};
     br_mega_prog *p;
@@ -263,7 +321,7 @@ TEST(graphs_that_are_not_the_models_are_refused)
 /* A program of one model with the weights of another. */
 TEST(a_program_wants_its_own_model)
 {
-    br_step_run_config c = {1, 1ull << 30};
+    br_step_run_config c = {.workers = 1, .max_bytes = 1ull << 30};
     br_status st = {0};
     br_step_run *run;
     lk_case other;
@@ -292,7 +350,7 @@ static br_code
 run_once(void *arg, br_status *st)
 {
     fixture f = *(fixture *)arg;
-    br_step_run_config c = {1, 1ull << 30};
+    br_step_run_config c = {.workers = 1, .max_bytes = 1ull << 30};
     br_code code = br_step_run_new(&f.run, f.p, f.r.model, &c, st);
 
     f.walk = NULL;

@@ -130,6 +130,10 @@ struct br_cpu {
 
 /* cpu_plan.c: the phases of the graph; matrices are planned, not packed. */
 br_code cpu_plan(br_cpu *c, br_status *st) BR_MUST_USE;
+/* Plans the matrix of an input, once; NULL: st says why. */
+cpu_mat *cpu_matrix(br_cpu *c, const br_ir_node *n, int in, br_status *st);
+br_code cpu_moe_new(cpu_moe *m, br_arena *a, size_t pairs, size_t experts,
+                    br_status *st) BR_MUST_USE;
 /* cpu_pack.c */
 br_code cpu_pack(br_cpu *c, br_status *st) BR_MUST_USE;
 
@@ -147,6 +151,9 @@ cpu_rows_fn cpu_rows_nothing, cpu_rows_pick, cpu_rows_ref, cpu_rows_join,
     cpu_rows_shared, cpu_rows_l2, cpu_rows_glu, cpu_rows_bias;
 /* cpu_mul.c */
 extern const cpu_kind cpu_quantise, cpu_multiply, cpu_moe_plan;
+/* Pairs of row and rank by expert, rows ascending; w: the experts' matrix. */
+void cpu_moe_fill(cpu_moe *m, const br_ir_node *n, const ref_view *ids,
+                  const ref_view *w, uint32_t n_rows);
 /* cpu_seq.c */
 extern const cpu_kind cpu_attention, cpu_conv, cpu_delta, cpu_scan;
 cpu_rows_fn cpu_rows_kv;

@@ -80,18 +80,15 @@ plan_tiles(br_cpu *c, cpu_phase *p)
     return p->n_rows ? 1 : 0;
 }
 
-/* Pairs of row and rank by expert, rows ascending. */
-static void
-plan_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
+void
+cpu_moe_fill(cpu_moe *m, const br_ir_node *node, const ref_view *ids,
+             const ref_view *w, uint32_t n_rows)
 {
-    const ref_view *ids = &p->in[p->n->op == BR_IR_MOE_GATE_UP ? 5 : 2];
-    uint32_t k = (uint32_t)br_ir_i(p->n, BR_IA_k, 1), at = 0;
-    uint32_t n = (uint32_t)p->in[1].v->dim[0];
-    cpu_moe *m = &c->moe;
+    uint32_t k = (uint32_t)br_ir_i(node, BR_IA_k, 1), at = 0;
+    uint32_t n = (uint32_t)w->v->dim[0];
 
-    (void)tile, (void)w;
     memset(m->count, 0, n * sizeof *m->count);
-    for (uint32_t t = 0; t < p->n_rows; t++)
+    for (uint32_t t = 0; t < n_rows; t++)
         for (uint32_t r = 0; r < k; r++)
             m->count[ids->i[t * ids->stride + r]]++;
     m->n_active = 0;
@@ -106,13 +103,21 @@ plan_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
         at += here;
     }
     m->start[m->n_active] = at;
-    for (uint32_t t = 0; t < p->n_rows; t++)
+    for (uint32_t t = 0; t < n_rows; t++)
         for (uint32_t r = 0; r < k; r++) {
             uint32_t to = m->count[ids->i[t * ids->stride + r]]++;
 
             m->row[to] = t;
             m->pair[to] = t * k + r;
         }
+}
+
+static void
+plan_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
+{
+    (void)tile, (void)w;
+    cpu_moe_fill(&c->moe, p->n, &p->in[p->n->op == BR_IR_MOE_GATE_UP ? 5 : 2],
+                 &p->in[1], p->n_rows);
 }
 
 const cpu_kind cpu_moe_plan = {plan_tiles, plan_tile};

@@ -136,30 +136,36 @@ move_out(planner *p, const br_ir_node *n)
 
 /* ---- matrices ----------------------------------------------------------- */
 
-static cpu_mat *
-matrix(planner *p, const br_ir_node *n, int in)
+cpu_mat *
+cpu_matrix(br_cpu *c, const br_ir_node *n, int in, br_status *st)
 {
     uint32_t v = n->bind[in].value;
-    const br_ir_value *x = &p->c->v.g->values[v];
-    cpu_mat *m = &p->c->mat[v];
-    br_mat_desc d = {.type = p->c->v.at[v].t->type,
+    const br_ir_value *x = &c->v.g->values[v];
+    cpu_mat *m = &c->mat[v];
+    br_mat_desc d = {.type = c->v.at[v].t->type,
                      .n_in = (uint64_t)x->dim[x->rank - 1],
                      .n_out = (uint64_t)(x->rank > 1 ? x->dim[x->rank - 2] : 1),
-                     .isa = p->c->isa,
-                     .exact = p->c->c.exact};
+                     .isa = c->isa,
+                     .exact = c->c.exact};
 
     if (m->t)
         return m;
-    if (br_mat_plan(&m->m, &d, p->st) != BR_OK) {
-        (void)br_prefix(p->st, "%.*s", (int)br_ir_value_name(p->c->v.g, v).n,
-                        br_ir_value_name(p->c->v.g, v).p);
+    if (br_mat_plan(&m->m, &d, st) != BR_OK) {
+        (void)br_prefix(st, "%.*s", (int)br_ir_value_name(c->v.g, v).n,
+                        br_ir_value_name(c->v.g, v).p);
         return NULL;
     }
     m->slices = x->rank > 2 ? (uint64_t)x->dim[0] : 1;
-    m->t = p->c->v.at[v].t;
-    m->at = p->c->packed_bytes;
-    p->c->packed_bytes += m->slices * m->m.bytes;
+    m->t = c->v.at[v].t;
+    m->at = c->packed_bytes;
+    c->packed_bytes += m->slices * m->m.bytes;
     return m;
+}
+
+static cpu_mat *
+matrix(planner *p, const br_ir_node *n, int in)
+{
+    return cpu_matrix(p->c, n, in, p->st);
 }
 
 /* Rows of in[0], cut into pieces of the matrix's width, in its form. temp: the
@@ -570,11 +576,24 @@ get_act(planner *p)
     return BR_OK;
 }
 
+br_code
+cpu_moe_new(cpu_moe *m, br_arena *a, size_t pairs, size_t experts,
+            br_status *st)
+{
+    m->expert = br_arena_new(a, uint32_t, experts + 1);
+    m->start = br_arena_new(a, uint32_t, experts + 2);
+    m->count = br_arena_new(a, uint32_t, experts + 1);
+    m->row = br_arena_new(a, uint32_t, pairs + 1);
+    m->pair = br_arena_new(a, uint32_t, pairs + 1);
+    return m->expert && m->start && m->count && m->row && m->pair
+               ? BR_OK
+               : no_memory(st);
+}
+
 static br_code
 get_moe(br_cpu *c, br_status *st)
 {
     size_t pairs = 0, experts = 0;
-    cpu_moe *m = &c->moe;
 
     for (uint32_t i = 0; i < c->v.g->n_nodes; i++) {
         const br_ir_node *n = &c->v.g->nodes[i];
@@ -585,14 +604,7 @@ get_moe(br_cpu *c, br_status *st)
         experts =
             BR_MAX(experts, (size_t)c->v.g->values[n->bind[1].value].dim[0]);
     }
-    m->expert = br_arena_new(&c->arena, uint32_t, experts + 1);
-    m->start = br_arena_new(&c->arena, uint32_t, experts + 2);
-    m->count = br_arena_new(&c->arena, uint32_t, experts + 1);
-    m->row = br_arena_new(&c->arena, uint32_t, pairs + 1);
-    m->pair = br_arena_new(&c->arena, uint32_t, pairs + 1);
-    return m->expert && m->start && m->count && m->row && m->pair
-               ? BR_OK
-               : no_memory(st);
+    return cpu_moe_new(&c->moe, &c->arena, pairs, experts, st);
 }
 
 static br_code

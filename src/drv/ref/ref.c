@@ -208,7 +208,8 @@ ref_run(const ref_round *x, ref_worker *w, const ref_tile *tile)
                   .step = step,
                   .state = x->s,
                   .act = r->c.act,
-                  .s = &w->scratch};
+                  .s = &w->scratch,
+                  .worker = (uint32_t)(w - r->worker)};
 
     for (int i = 0; i < n->n_in + n->n_out; i++) {
         const br_ir_bind *b = &n->bind[i];
@@ -220,7 +221,10 @@ ref_run(const ref_round *x, ref_worker *w, const ref_tile *tile)
             move_columns(r, b, w->gather[i], step->n_rows, true,
                          br_step_columns(n, i, c.c0, c.c1));
     }
-    ref_op(&c);
+    if (r->c.bodies)
+        r->c.bodies->op(r->c.bodies->ctx, &c);
+    else
+        ref_op(&c);
     for (int i = n->n_in; i < n->n_in + n->n_out; i++)
         if (!br_bind_together(&n->bind[i]))
             move_columns(r, &n->bind[i], w->gather[i], step->n_rows, false,

@@ -21,6 +21,14 @@ typedef enum br_ref_act {
     BR_REF_QUANTISED, /* the contract's: rounded where weights are integers */
 } br_ref_act;
 
+/* Who computes tiles in place of this folder: op(ctx, call) for each, by several
+ * workers at once. */
+struct ref_call;
+typedef struct br_ref_bodies {
+    void (*op)(void *ctx, struct ref_call *c);
+    void *ctx;
+} br_ref_bodies;
+
 typedef struct br_ref_config {
     br_ref_act act;
     uint32_t max_rows; /* of a step; a program says it itself */
@@ -30,8 +38,9 @@ typedef struct br_ref_config {
     /* 0: tasks in list order; else in an order drawn anew from it for each
      * step, any that the counters allow */
     uint64_t order;
-    uint32_t workers;   /* of a runner, at most; 0: 1 */
-    uint64_t max_bytes; /* for values and scratch; 0: no limit */
+    const br_ref_bodies *bodies; /* NULL: this folder's */
+    uint32_t workers;            /* of a runner, at most; 0: 1 */
+    uint64_t max_bytes;          /* for values and scratch; 0: no limit */
 } br_ref_config;
 
 typedef struct br_ref br_ref;

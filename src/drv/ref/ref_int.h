@@ -30,6 +30,7 @@ typedef struct ref_call {
     br_state *state;
     br_ref_act act;
     struct ref_scratch *s;
+    uint32_t worker;
 } ref_call;
 
 /* Memory that an opcode may use while it runs. */
@@ -122,5 +123,8 @@ void ref_op_delta(ref_call *c);
 void ref_op_scan(ref_call *c);
 void ref_op_gated_norm(ref_call *c);
 float *ref_kv_row(ref_call *c, const ref_view *v, int32_t slot, int32_t pos);
+float *ref_slot_state(const ref_call *c, const ref_view *v, size_t t);
+/* The call's heads of row t, normed and turned, at their columns of y. */
+void ref_norm_rope_row(const ref_call *c, size_t t, float *y);
 
 #endif

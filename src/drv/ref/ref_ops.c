@@ -232,23 +232,29 @@ op_rope(ref_call *c)
                  ref_row(&c->out[0], t));
 }
 
+void
+ref_norm_rope_row(const ref_call *c, size_t t, float *y)
+{
+    rope r = rope_of(c, c->in[2].f);
+    float eps = (float)br_ir_f(c->n, BR_IA_eps, 0);
+
+    for (int64_t at = c->c0; at < c->c1; at += r.head)
+        ref_rms_norm_row(ref_row(&c->in[0], t) + at, c->in[1].f,
+                         c->s->wide[0] + at, r.head, eps);
+    rope_row(&r, (float)c->step->position[t], c->s->wide[0], y);
+}
+
 /* k w freq v position *kv_k *kv_v */
 static void
 op_norm_rope_write(ref_call *c)
 {
-    rope r = rope_of(c, c->in[2].f);
-    const ref_view *k = &c->in[0], *v = &c->in[3];
+    const ref_view *v = &c->in[3];
     br_step_span s = br_step_columns(c->n, 3, c->c0, c->c1);
-    float eps = (float)br_ir_f(c->n, BR_IA_eps, 0);
 
     for (size_t t = 0; t < c->step->n_rows; t++) {
         int32_t slot = c->step->slot[t], pos = c->step->position[t];
 
-        for (int64_t at = c->c0; at < c->c1; at += r.head)
-            ref_rms_norm_row(ref_row(k, t) + at, c->in[1].f, c->s->wide[0] + at,
-                             r.head, eps);
-        rope_row(&r, (float)pos, c->s->wide[0],
-                 ref_kv_row(c, &c->in[5], slot, pos));
+        ref_norm_rope_row(c, t, ref_kv_row(c, &c->in[5], slot, pos));
         if (v->v)
             memcpy(ref_kv_row(c, &c->in[6], slot, pos) + s.from,
                    ref_row(v, t) + s.from,

@@ -9,8 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-static float *
-slot_state(const ref_call *c, const ref_view *v, size_t t)
+float *
+ref_slot_state(const ref_call *c, const ref_view *v, size_t t)
 {
     return c->state->slots +
            (uint64_t)c->step->slot[t] * c->state->plan.slot_elems +
@@ -25,7 +25,7 @@ ref_op_conv1d(ref_call *c)
     const float *w = c->in[1].f;
 
     for (size_t t = 0; t < c->step->n_rows; t++) {
-        float *s = slot_state(c, &c->in[3], t);
+        float *s = ref_slot_state(c, &c->in[3], t);
         const float *x = ref_row(&c->in[0], t);
         float *y = ref_row(&c->out[0], t);
 
@@ -108,7 +108,7 @@ ref_op_delta(ref_call *c)
 
     for (size_t t = 0; t < c->step->n_rows; t++) {
         const float *x = ref_row(&c->in[0], t);
-        float *s = slot_state(c, &c->in[5], t);
+        float *s = ref_slot_state(c, &c->in[5], t);
 
         for (int64_t h = c->c0 / w; h < c->c1 / w; h++) {
             int64_t from = tile ? h % hk : h / (hv / hk);
@@ -146,7 +146,7 @@ ref_op_scan(ref_call *c)
     for (size_t t = 0; t < c->step->n_rows; t++) {
         const float *x = ref_row(&c->in[0], t), *b = x + heads * p;
         const float *cc = b + groups * n;
-        float *s = slot_state(c, &c->in[5], t);
+        float *s = ref_slot_state(c, &c->in[5], t);
 
         for (int64_t h = c->c0 / p; h < c->c1 / p; h++) {
             int64_t g = h / (heads / groups);
