@@ -31,7 +31,7 @@ start() { # ARGUMENT...
 }
 stop() { kill "$server" && wait "$server"; }
 ask() { # MODEL [TOKENS]: the status
-    curl -s -o "$dir/answer" -w '%{http_code}' "$url/v1/completions" \
+    curl -s -o "$dir/answer" -w '%{http_code}' "$url/v1/completions" -H "x-api-key: $(cat "$dir/me" 2>/dev/null)" \
         -d "{\"model\":\"$1\",\"prompt\":\"A fox\",\"max_tokens\":${2:-2},\"ignore_eos\":true}"
 }
 says() { [ "$(ask "$1")" = "$2" ]; }
@@ -65,7 +65,28 @@ too_small() {
     ! timeout 20 ./brass serve "$dir/a.gguf" --port 0 --memory 100k >"$dir/said" 2>"$dir/log" &&
         grep -q 'memory gives' "$dir/log"
 }
+# The admin loads, swaps and unloads; a and b answer all the while.
+admin() {
+    echo a-line-of-twenty-characters >"$dir/key"
+    start "$dir/a.gguf" "$dir/b.gguf" --db "$dir/t.db" --admin-key-file "$dir/key" && await here2 ab || return 1
+    ./brass tenant create me --db "$dir/t.db" >"$dir/me" 2>/dev/null
+    await says a 200 && await says b 200 || return 1 # heard of within a second
+    (n=0; while [ $n -lt 30 ]; do says a 200 && says b 200 || echo no; n=$((n + 1)); done) >"$dir/asks" &
+    asks=$!
+    [ "$(put c "{\"model\":\"$dir/a.gguf\"}")" = 202 ] && await here2 abc && says c 200 || return 1
+    [ "$(put b "{\"model\":\"$dir/c.gguf\"}")" = 202 ] && await here2 acb || return 1
+    wait $asks && ! grep no "$dir/asks" || return 1
+    [ "$(put x '{"model":"/nowhere.gguf"}')" = 400 ] && [ "$(put x "{\"model\":\"$dir/key\"}")" = 202 ] || return 1
+    await broken && says x 404 && [ "$(put x '' DELETE)" = 202 ] || return 1
+    await gone x && [ "$(put c '' DELETE)" = 202 ] && await here2 ab && says c 404 && [ "$(put c '' DELETE)" = 404 ] && stop
+}
+put() { curl -s -o "$dir/answer" -w '%{http_code}' -X "${3:-PUT}" -H "x-api-key: $(cat "$dir/key")" "$url/v1/models/$1" -d "$2"; }
+models() { curl -s -H "x-api-key: $(cat "$dir/key")" "$url/v1/models"; }
+here2() { [ "$(models | tr '{' '\n' | grep '"loaded":true' | grep -o '"id":"[a-z]*"' | tr -cd 'abc')" = "$1" ]; }
+broken() { models | grep -q '"id":"x".*"loaded":false,"error":"'; }
+gone() { ! models | grep -q "\"id\":\"$1\""; }
 must "a line of --model-list changes" swap
+must "models are loaded, swapped and unloaded by the admin" admin
 must "--memory: one that is asked for comes, the oldest leaves" budget 30m
 must "--memory: too small for one" too_small
 echo "$passed passed, $failed failed"

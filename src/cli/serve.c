@@ -2,8 +2,9 @@
  *
  *   main thread:  listen, tell where, run the loop until a signal
  *   loader:       open the models, start their engines, br_http_ready; after
- *                 SIGHUP, read --model-list again: some come, some leave; with
- *                 --memory, those asked for come and the oldest leave
+ *                 SIGHUP, read --model-list again: some come, some leave; so
+ *                 they do when the admin says so; with --memory, those asked
+ *                 for come and the oldest leave
  *
  * So /health answers (503) while a large model is read.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -37,10 +38,18 @@ typedef struct served {
     br_trace *trace;
     uint64_t bytes;
     bool wanted;
+    br_str error;      /* it could not be loaded; under the lock */
     atomic_bool gone;  /* no request uses it any more */
     atomic_bool asked; /* by a request that did not find it */
     struct served *next;
 } served;
+
+/* Of the admin: a model comes, or goes. */
+typedef struct order {
+    char name[NAME];
+    br_str path; /* empty: it goes */
+    struct order *next;
+} order;
 
 typedef struct server {
     br_cli *cli;
@@ -49,6 +58,7 @@ typedef struct server {
     br_thread loader;
     br_mutex lock; /* of which models are wanted: others read their names */
     served *models;
+    order *orders;   /* under the lock; newest first */
     uint64_t memory; /* of all together; 0: no matter */
     bool waits;      /* for one to go, so that there is room */
     br_turns turns;
@@ -56,7 +66,8 @@ typedef struct server {
     br_books *books;
     br_status st; /* the loader's, until it is joined */
     br_event wake;
-    atomic_bool again, stop; /* look at the list of models; end */
+    /* look at the list of models, at orders; end */
+    atomic_bool again, ordered, stop;
 } server;
 
 /* ---- options ------------------------------------------------------------- */
@@ -133,8 +144,10 @@ read_list(server *s, const char *path, br_status *st)
     size_t n;
 
     BR_TRY(br_file_read(path, MOST, &text, &n, st));
-    for (served *m = s->models; m; m = m->next)
+    for (served *m = s->models; m; m = m->next) {
         m->wanted = false;
+        br_str_clear(&m->error);
+    }
     for (line = strtok_r(text, "\n", &rest); line && code == BR_OK;
          line = strtok_r(NULL, "\n", &rest))
         if (line[0] != '#')
@@ -337,6 +350,7 @@ drop_model(server *s, served *m)
 {
     unload(s, m);
     br_str_fini(&m->path);
+    br_str_fini(&m->error);
     br_free(m);
 }
 
@@ -382,14 +396,15 @@ on_wanted(void *ctx, const char *name)
 }
 
 static void
-on_listed(void *ctx, void (*name)(void *to, const char *name), void *to)
+on_listed(void *ctx, void (*name)(void *to, const char *name, const char *why),
+          void *to)
 {
     server *s = ctx;
 
     br_mutex_lock(&s->lock);
     for (const served *m = s->models; m; m = m->next)
-        if (m->wanted)
-            name(to, m->name);
+        if (m->wanted || m->error.n)
+            name(to, m->name, m->error.n ? m->error.at : NULL);
     br_mutex_unlock(&s->lock);
 }
 
@@ -399,14 +414,14 @@ sweep(server *s)
 {
     for (served **at = &s->models, *m; (m = *at);) {
         if (!m->wanted && m->engine)
-            br_http_leave(s->http, m->name);
+            br_http_leave(s->http, m);
         if (atomic_load_explicit(&m->gone, memory_order_acquire)) {
             unload(s, m);
             /* told to go, and wanted again meanwhile */
             if (!s->memory)
                 atomic_store_explicit(&m->asked, true, memory_order_relaxed);
         }
-        if (m->engine || m->wanted) {
+        if (m->engine || m->wanted || m->error.n) {
             at = &m->next;
             continue;
         }
@@ -434,6 +449,7 @@ has_work(void *arg)
             (is_asked(m) && !s->waits))
             return true;
     return atomic_load_explicit(&s->again, memory_order_acquire) ||
+           atomic_load_explicit(&s->ordered, memory_order_acquire) ||
            atomic_load_explicit(&s->stop, memory_order_acquire);
 }
 
@@ -468,12 +484,41 @@ count_bytes(server *s, served *m, br_status *st)
                    (unsigned long long)(s->memory >> 20));
 }
 
+/* Another one of its name. */
+static served *
+namesake(const server *s, const served *m)
+{
+    served *o = s->models;
+
+    while (o && (o == m || strcmp(o->name, m->name) != 0))
+        o = o->next;
+    return o;
+}
+
+static void
+supersede(server *s, served *old)
+{
+    br_mutex_lock(&s->lock);
+    old->wanted = false;
+    br_str_clear(&old->error);
+    br_mutex_unlock(&s->lock);
+    if (old->engine)
+        br_http_leave(s->http, old);
+}
+
 /* No room: it stays where it is, or the oldest goes if it is asked for. */
 static bool
 has_room(server *s, served *m)
 {
+    served *old = namesake(s, m);
+
     if (!s->memory || used_bytes(s) + m->bytes <= s->memory)
         return true;
+    if (old && old->engine) { /* then it comes when that one is gone */
+        supersede(s, old);
+        s->waits = true;
+        return false;
+    }
     s->waits |= is_asked(m) && br_http_leave_oldest(s->http);
     return false;
 }
@@ -496,8 +541,13 @@ try_load(server *s, served *m, br_status *st)
     if (code == BR_OK)
         code = start_model(s, m, st);
     atomic_store_explicit(&m->asked, false, memory_order_relaxed);
-    if (code == BR_OK)
+    if (code == BR_OK) {
+        served *old = namesake(s, m);
+
+        if (old)
+            supersede(s, old);
         return BR_OK;
+    }
     unload(s, m);
     return strncmp(st->msg, m->path.at, m->path.n) == 0
                ? code
@@ -526,9 +576,117 @@ load_all(server *s, bool first)
             br_log(BR_EV_http_failed, "%s", st.msg);
             br_mutex_lock(&s->lock);
             m->wanted = false;
+            if (!namesake(s, m)) /* else that one stays */
+                br_str_puts(&m->error, st.msg);
             br_mutex_unlock(&s->lock);
         }
     return code;
+}
+
+/* ---- what the admin says ------------------------------------------------- */
+
+static br_code
+check_order(server *s, const order *o, br_status *st)
+{
+    bool known = false;
+    uint32_t n = 0;
+
+    br_mutex_lock(&s->lock);
+    for (const served *m = s->models; m; m = m->next, n++)
+        known |= strcmp(m->name, o->name) == 0;
+    br_mutex_unlock(&s->lock);
+    if (!o->path.n)
+        return known ? BR_OK
+                     : br_fail(st, BR_E_NOT_FOUND, "there is no model '%s'",
+                               o->name);
+    if (br_opt_given(s->cli, BR_OPT_trace_file))
+        return br_fail(st, BR_E_USAGE, "--trace is for one model alone");
+    if (n >= MODELS)
+        return br_fail(st, BR_E_USAGE, "there are %u models already", n);
+    return access(o->path.at, R_OK) == 0
+               ? BR_OK
+               : br_fail(st, BR_E_USAGE, "%s: no file that can be read",
+                         o->path.at);
+}
+
+static br_code
+on_order(void *ctx, const char *name, const char *model, br_status *st)
+{
+    server *s = ctx;
+    order *o = br_try_calloc(1, sizeof *o);
+    br_code code = o ? BR_OK : br_fail(st, BR_E_OOM, "out of memory");
+
+    if (code == BR_OK) {
+        (void)snprintf(o->name, sizeof o->name, "%s", name);
+        code = model ? br_cli_model(s->cli, model, &o->path, st) : BR_OK;
+    }
+    if (code == BR_OK)
+        code = check_order(s, o, st);
+    if (code != BR_OK) {
+        if (o)
+            br_str_fini(&o->path);
+        br_free(o);
+        return code;
+    }
+    br_mutex_lock(&s->lock);
+    o->next = s->orders;
+    s->orders = o;
+    br_mutex_unlock(&s->lock);
+    /* partner: load */
+    atomic_store_explicit(&s->ordered, true, memory_order_release);
+    br_event_signal(&s->wake);
+    return BR_OK;
+}
+
+/* With the lock held. Under a name that is taken it is loaded beside the one
+ * that has it, and then that one leaves. */
+static void
+obey(server *s, order *o)
+{
+    served *m = NULL, **end = &s->models;
+
+    for (; *end; end = &(*end)->next)
+        if (strcmp((*end)->name, o->name) == 0) {
+            br_str_clear(&(*end)->error);
+            (*end)->wanted &= o->path.n > 0;
+            if (o->path.n && strcmp((*end)->path.at, o->path.at) == 0)
+                m = *end;
+        }
+    if (o->path.n && !m) {
+        m = *end = br_try_calloc(1, sizeof *m);
+        if (!m) {
+            br_log(BR_EV_http_failed, "%s: out of memory", o->name);
+            return;
+        }
+        memcpy(m->name, o->name, sizeof m->name);
+        m->path = o->path;
+        o->path = (br_str){0};
+    }
+    if (m) {
+        m->wanted = true;
+        atomic_store_explicit(&m->asked, !m->engine, memory_order_relaxed);
+    }
+}
+
+static void
+obey_all(server *s)
+{
+    order *o, *first = NULL, *next;
+
+    br_mutex_lock(&s->lock);
+    for (o = s->orders; o; o = next) { /* as they came */
+        next = o->next;
+        o->next = first;
+        first = o;
+    }
+    s->orders = NULL;
+    for (o = first; o; o = next) {
+        next = o->next;
+        obey(s, o);
+        br_str_fini(&o->path);
+        br_free(o);
+    }
+    br_mutex_unlock(&s->lock);
 }
 
 static br_code
@@ -560,6 +718,8 @@ load(void *arg)
                 br_log(BR_EV_http_failed, "%s", st.msg);
             br_mutex_unlock(&s->lock);
         }
+        if (atomic_exchange_explicit(&s->ordered, false, memory_order_acquire))
+            obey_all(s);
         sweep(s);
         (void)load_all(s, false);
         (void)br_event_await(&s->wake, has_work, s, 0, -1);
@@ -636,6 +796,11 @@ close_all(server *s)
         drop_model(s, s->models);
     }
     br_books_close(s->books);
+    for (order *o = s->orders, *next; o; o = next) {
+        next = o->next;
+        br_str_fini(&o->path);
+        br_free(o);
+    }
     br_str_fini(&s->resume);
 }
 
@@ -648,6 +813,7 @@ serve(server *s, br_status *st)
     s->config.left = on_left;
     s->config.wanted = on_wanted;
     s->config.listed = on_listed;
+    s->config.order = on_order;
     s->config.done = on_done;
     s->config.ctx = s;
     allow_files();

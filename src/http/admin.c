@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "http/srv.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define ROOT "/v1/tenants/"
@@ -201,4 +202,59 @@ br_on_tenant_rotate(br_http *h, br_http_conn *c)
         reply_tenant(h, c, &t, key);
     else
         fail(h, c, &st);
+}
+
+/* ---- models ---------------------------------------------------------------- */
+
+static void
+order(br_http *h, br_http_conn *c, const char *model)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._@:+";
+    const size_t at = sizeof "/v1/models/" - 1;
+    br_status st = {0};
+    br_str out = {0};
+    char name[64];
+    int n = snprintf(name, sizeof name, "%.*s", (int)(c->in.path.n - at),
+                     c->in.path.p + at);
+
+    if (!h->config.order)
+        br_reply_error(h, c, 501, NULL, "this server's models stay");
+    else if (n >= (int)sizeof name || name[strspn(name, letters)])
+        br_reply_error(h, c, 400, NULL,
+                       "a model's name has letters, digits and -._@:+, at most "
+                       "63");
+    else if (h->config.order(h->config.ctx, name, model, &st) != BR_OK)
+        fail(h, c, &st);
+    else {
+        br_str_printf(&out, "{\"id\":\"%s\",\"status\":\"%s\"}", name,
+                      model ? "loading" : "leaving");
+        br_http_answer(c, 202, "application/json", NULL,
+                       (br_text){br_str_z(&out), out.n});
+        br_metrics_answer(&h->metrics, 202);
+        br_str_fini(&out);
+    }
+}
+
+void
+br_on_model_put(br_http *h, br_http_conn *c)
+{
+    const br_json *root, *model;
+    br_arena a;
+
+    if (!br_body_object(h, c, &a, &root))
+        return;
+    model = br_json_get(root, "model");
+    if (!model || model->kind != BR_J_STR || strlen(model->s) != model->n ||
+        model->next || root->child != model)
+        br_reply_error(h, c, 400, "model", "{\"model\": a file, or its name}");
+    else
+        order(h, c, model->s);
+    br_arena_fini(&a);
+}
+
+void
+br_on_model_drop(br_http *h, br_http_conn *c)
+{
+    order(h, c, NULL);
 }

@@ -264,7 +264,7 @@ answer_whole(br_gen *g)
     if (bad) {
         br_error e = error_of(bad);
 
-        br_reply_error(g->h, g->c, e.status, NULL, e.msg);
+        br_reply_fail(g->h, g->c, &e);
         return;
     }
     g->wire->whole(g, &out);

@@ -40,10 +40,17 @@ typedef struct br_http_config {
     /* A model that is not there was asked for; in the loop's thread. True: it
      * comes. NULL: likewise. */
     bool (*wanted)(void *ctx, const char *name);
-    /* Names every model that may be asked for, there or not; in the loop's
-     * thread. NULL: those that are there. */
-    void (*listed)(void *ctx, void (*name)(void *to, const char *name),
+    /* Names every model that may be asked for, there or not, and those that could
+     * not be loaded, with the reason (else NULL); in the loop's thread. NULL:
+     * those that are there. */
+    void (*listed)(void *ctx,
+                   void (*name)(void *to, const char *name, const char *why),
                    void *to);
+    /* The admin wants this file (or the name of one) served under that name, in
+     * place of what may have it; NULL: the model of that name to go. In the
+     * loop's thread; done later. NULL: models are as they are. */
+    br_code (*order)(void *ctx, const char *name, const char *model,
+                     br_status *st);
     /* An answer has ended; in the loop's thread. NULL: likewise. */
     void (*done)(void *ctx, const struct br_logged *r);
     void *ctx;
@@ -71,9 +78,9 @@ uint16_t br_http_port(const br_http *h);
 /* Any thread. Requests that name no model get the one that came first. */
 br_code br_http_ready(br_http *h, const br_http_model *m,
                       br_status *st) BR_MUST_USE;
-/* Any thread. It takes no more requests; when those it has are answered, `left`
- * says so. */
-void br_http_leave(br_http *h, const char *name);
+/* Any thread. The owner's model takes no more requests; when those it has are
+ * answered, `left` says so. */
+void br_http_leave(br_http *h, const void *owner);
 /* Any thread. Likewise the one that was asked longest ago. False: none. */
 bool br_http_leave_oldest(br_http *h);
 /* Until br_http_stop; then for leave_ns, and until running requests are done, or

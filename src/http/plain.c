@@ -57,10 +57,14 @@ br_on_metrics(br_http *h, br_http_conn *c)
         n++;
     models = br_try_calloc(n + 1, sizeof *models);
     n = 0;
-    for (const br_served *m = h->served; m && models; m = m->next, n++) {
+    for (const br_served *m = h->served; m && models; m = m->next) {
+        /* its successor has the name already */
+        if (atomic_load_explicit(&m->leaves, memory_order_relaxed) &&
+            br_served_find(h, m->m.name))
+            continue;
         models[n].name = m->m.name;
         models[n].m = &m->metrics;
-        br_engine_stats_get(m->m.engine, &models[n].s);
+        br_engine_stats_get(m->m.engine, &models[n++].s);
     }
     br_metrics_text(&h->metrics, models, n, br_http_loop_conns(h->loop), &out);
     out.oom |= !models;
@@ -94,9 +98,9 @@ typedef struct listing {
     size_t n;
 } listing;
 
-/* One that would be loaded if it were asked for. */
+/* One that would be loaded if it were asked for, or could not be. */
 static void
-put_absent(void *to, const char *name)
+put_absent(void *to, const char *name, const char *why)
 {
     listing *l = to;
 
@@ -106,8 +110,13 @@ put_absent(void *to, const char *name)
     br_put_jsonz(l->out, name);
     br_str_printf(l->out,
                   ",\"object\":\"model\",\"created\":%lld,\"owned_by\":"
-                  "\"brass\",\"loaded\":false}",
+                  "\"brass\",\"loaded\":false",
                   (long long)l->h->created);
+    if (why) {
+        br_str_puts(l->out, ",\"error\":");
+        br_put_jsonz(l->out, why);
+    }
+    br_str_puts(l->out, "}");
 }
 
 void

@@ -65,8 +65,8 @@ br_error_json(br_str *out, bool anthropic, const br_error *e)
     br_json_w_obj_end(&w);
 }
 
-static void
-reply(br_http *h, br_http_conn *c, const br_error *e)
+void
+br_reply_fail(br_http *h, br_http_conn *c, const br_error *e)
 {
     char retry[40] = "";
     br_str s = {0};
@@ -87,7 +87,7 @@ void
 br_reply_error(br_http *h, br_http_conn *c, int status, const char *param,
                const char *msg)
 {
-    reply(h, c, &(br_error){status, msg, param, NULL});
+    br_reply_fail(h, c, &(br_error){status, msg, param, NULL});
 }
 
 void
@@ -102,7 +102,7 @@ br_reply_status(br_http *h, br_http_conn *c, const br_status *st,
     } else if (st->code == BR_E_NOT_FOUND) {
         e.code = "model_not_found";
     }
-    reply(h, c, &e);
+    br_reply_fail(h, c, &e);
 }
 
 void

@@ -120,8 +120,9 @@ may_ask(br_http *h, br_http_conn *c, int flags)
     c->admin = is_admin(h, key_of(c));
     if (flags & ADMIN) {
         if (!h->has_admin || !h->store)
-            br_reply_error(h, c, 403, NULL,
-                           "tenants are kept with --db and --admin-key-file");
+            br_reply_error(
+                h, c, 403, NULL,
+                "this takes the admin's key, of --admin-key-file with --db");
         else if (!c->admin)
             br_reply_error(h, c, 401, NULL, "this takes the admin's key");
         return h->has_admin && h->store && c->admin;

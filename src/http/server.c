@@ -298,12 +298,12 @@ br_http_ready(br_http *h, const br_http_model *model, br_status *st)
 }
 
 void
-br_http_leave(br_http *h, const char *name)
+br_http_leave(br_http *h, const void *owner)
 {
     br_mutex_lock(&h->lock);
     for (int offered = 0; offered < 2; offered++)
         for (br_served *m = offered ? h->offered : h->served; m; m = m->next)
-            if (strcmp(m->m.name, name) == 0)
+            if (m->m.owner == owner)
                 /* partner: let_go */
                 atomic_store_explicit(&m->leaves, true, memory_order_release);
     br_mutex_unlock(&h->lock);

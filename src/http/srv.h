@@ -108,6 +108,7 @@ typedef struct br_error {
     const char *msg;
     const char *param, *code; /* or NULL */
 } br_error;
+void br_reply_fail(br_http *h, br_http_conn *c, const br_error *e);
 /* The object alone, without a newline. */
 void br_error_json(br_str *out, bool anthropic, const br_error *e);
 /* The status that a failure means, with Retry-After where that helps. */

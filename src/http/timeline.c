@@ -1,5 +1,8 @@
 /* timeline.c - when what happened to a request, for chrome://tracing.
  *
+ * The whole server's has the engines' latest steps, too; a tenant would see in
+ * them what others do, so it does not.
+ *
  *   while it runs: the times of its tokens, in its choice
  *   once it ended: kept in a ring, the oldest goes
  *
@@ -122,10 +125,42 @@ draw(drawing *d, const br_timeline *t)
     }
 }
 
+/* A process of their own for each model. */
+static void
+draw_steps(drawing *d, const br_served *m, uint64_t pid)
+{
+    br_step_note *s = br_try_calloc(BR_ENGINE_NOTES, sizeof *s);
+    uint32_t n = s ? br_engine_notes(m->m.engine, s) : 0;
+    br_timeline t = {.tenant = (uint32_t)pid, .begun_ns = d->h->started_ns};
+
+    d->out.oom |= !s;
+    begin_event(d, &t, "process_name", "M", 0);
+    br_json_w_key(&d->w, "args");
+    br_json_w_obj(&d->w);
+    br_json_w_key_strz(&d->w, "name", m->m.name);
+    br_json_w_obj_end(&d->w);
+    br_json_w_obj_end(&d->w);
+    for (uint32_t i = 0; i < n; i++) {
+        begin_event(d, &t, "step", "X", s[i].begun_ns - t.begun_ns);
+        br_json_w_key_f64(&d->w, "dur", (double)s[i].ns * 1e-3);
+        br_json_w_key(&d->w, "args");
+        br_json_w_obj(&d->w);
+        br_json_w_key_u64(&d->w, "rows", s[i].rows);
+        br_json_w_key_u64(&d->w, "decode", s[i].decode);
+        br_json_w_key_u64(&d->w, "running", s[i].running);
+        br_json_w_key_u64(&d->w, "queued", s[i].queued);
+        br_json_w_key_f64(&d->w, "plan_us", (double)s[i].plan_ns * 1e-3);
+        br_json_w_obj_end(&d->w);
+        br_json_w_obj_end(&d->w);
+    }
+    br_free(s);
+}
+
 static void
 draw_all(br_http *h, br_http_conn *c, br_text id)
 {
     drawing d = {.h = h, .c = c, .id = id};
+    uint64_t pid = BR_MAX_TENANTS; /* no tenant's */
 
     br_json_w_begin(&d.w, &d.out, 0);
     d.w.compact = true;
@@ -138,6 +173,9 @@ draw_all(br_http *h, br_http_conn *c, br_text id)
     for (const br_gen *g = h->gens; g; g = g->next)
         for (uint32_t i = 0; i < g->n_choices; i++)
             draw(&d, &g->choices[i].line);
+    if (!id.n && (c->admin || h->open))
+        for (const br_served *m = h->served; m; m = m->next)
+            draw_steps(&d, m, pid++);
     br_json_w_arr_end(&d.w);
     br_json_w_obj_end(&d.w);
     if (d.any || !id.n) {

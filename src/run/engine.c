@@ -489,12 +489,13 @@ start_tables(br_engine *e, br_status *st)
     e->sampler = br_try_calloc(n, sizeof(br_sampler *));
     e->live = br_try_calloc(most, sizeof(request *));
     e->notes = br_try_calloc(n, sizeof *e->notes);
+    e->noted = br_try_calloc(BR_ENGINE_NOTES, sizeof *e->noted);
     e->logits = br_try_calloc(BR_MAX(n, lm->max_want),
                               (size_t)lm->n_vocab * sizeof *e->logits);
     e->states = br_try_calloc(lm->plan->slot_elems ? e->c.n_checkpoints : 1,
                               (lm->plan->slot_elems + 1) * sizeof *e->states);
     if (!e->tenant || !e->slots || !e->sampler || !e->live || !e->notes ||
-        !e->logits || !e->states || !table_init(&e->table, most))
+        !e->noted || !e->logits || !e->states || !table_init(&e->table, most))
         return br_fail(st, BR_E_OOM, "engine: out of memory");
     return BR_OK;
 }
@@ -686,6 +687,7 @@ br_engine_free(br_engine *e)
     br_free(e->sampler);
     br_free(e->live);
     br_free(e->notes);
+    br_free(e->noted);
     br_free(e->logits);
     br_free(e->states);
     br_sched_free(e->sched);
@@ -806,4 +808,17 @@ br_engine_slots(br_engine *e, br_slot_info *out, uint32_t max)
     memcpy(out, e->slots, n * sizeof *out);
     br_mutex_unlock(&e->lock);
     return e->lm->n_slots;
+}
+
+uint32_t
+br_engine_notes(br_engine *e, br_step_note out[BR_ENGINE_NOTES])
+{
+    uint32_t n;
+
+    br_mutex_lock(&e->lock);
+    n = (uint32_t)BR_MIN(e->n_noted, (uint64_t)BR_ENGINE_NOTES);
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = e->noted[(e->n_noted - n + i) % BR_ENGINE_NOTES];
+    br_mutex_unlock(&e->lock);
+    return n;
 }

@@ -244,6 +244,15 @@ typedef struct br_engine_stats {
     double decode_step_ns, row_ns;        /* the planner's model of a step */
 } br_engine_stats;
 void br_engine_stats_get(br_engine *e, br_engine_stats *out);
+/* A step, as it was. */
+typedef struct br_step_note {
+    int64_t begun_ns, ns, plan_ns; /* br_now_ns(); plan_ns: before it */
+    uint32_t rows, decode;         /* decode: of them */
+    uint32_t running, queued;      /* when it was over */
+} br_step_note;
+enum { BR_ENGINE_NOTES = 1024 }; /* kept: the latest */
+/* Oldest first; returns how many. */
+uint32_t br_engine_notes(br_engine *e, br_step_note out[BR_ENGINE_NOTES]);
 /* At most max; returns how many slots there are. */
 uint32_t br_engine_slots(br_engine *e, br_slot_info *out, uint32_t max);
 

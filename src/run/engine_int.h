@@ -95,6 +95,8 @@ struct br_engine {
     uint32_t n_ends;
     br_engine_stats stats;
     br_slot_info *slots; /* [n_slots] */
+    br_step_note *noted; /* [BR_ENGINE_NOTES]: a ring */
+    uint64_t n_noted;
 
     br_event wake; /* something for the engine's thread to do */
     atomic_bool stop, flags;
@@ -115,6 +117,7 @@ struct br_engine {
     float *logits, *states; /* states: [n_checkpoints][slot_elems] */
     token_note *notes;
     uint32_t n_notes;
+    br_step_note note; /* of the step at hand; rows 0: there was none */
     br_engine_stats now;
     br_turn turn;
     bool stopping;

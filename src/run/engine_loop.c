@@ -431,6 +431,11 @@ step(br_engine *e, const br_plan *p)
     e->now.rows_decode += p->n_decode;
     e->now.rows_prefill += p->step.n_rows - p->n_decode;
     e->now.step_ns = br_now_ns() - begun;
+    e->note = (br_step_note){.begun_ns = begun,
+                             .ns = e->now.step_ns,
+                             .plan_ns = e->now.plan_ns,
+                             .rows = p->step.n_rows,
+                             .decode = p->n_decode};
     br_trace_event_put(e->c.trace, BR_TRACE_STEP,
                        &(br_trace_event){.a = p->step.n_rows,
                                          .b = p->n_decode,

@@ -224,6 +224,12 @@ show(br_engine *e)
     s->row_ns = i.time.fixed_ns;
     s->n_rejected = e->stats.n_rejected;
     e->stats = *s;
+    if (!e->note.rows)
+        return;
+    e->note.running = s->n_running;
+    e->note.queued = s->n_queued;
+    e->noted[e->n_noted++ % BR_ENGINE_NOTES] = e->note;
+    e->note.rows = 0;
 }
 
 void

@@ -599,12 +599,13 @@ ask_model(const char *name, int n)
 }
 
 static void
-on_listed(void *ctx, void (*name)(void *to, const char *name), void *to)
+on_listed(void *ctx, void (*name)(void *to, const char *name, const char *why),
+          void *to)
 {
     (void)ctx;
-    name(to, "fake");
-    name(to, "a \"third\"");
-    name(to, "fourth");
+    name(to, "fake", NULL);
+    name(to, "a \"third\"", "not \"whole\"");
+    name(to, "fourth", NULL);
 }
 
 TEST(http_models_that_are_not_loaded_are_listed)
@@ -621,7 +622,8 @@ TEST(http_models_that_are_not_loaded_are_listed)
     ck_assert_msg(
         strstr(a.body, "\"data\":[{\"id\":\"fake\",") &&
             strstr(a.body, ",\"loaded\":true},{\"id\":\"a \\\"third\\\"") &&
-            strstr(a.body, ",\"loaded\":false},{\"id\":\"fourth\",") &&
+            strstr(a.body, ",\"loaded\":false,\"error\":\"not \\\"whole\\\"\"},"
+                           "{\"id\":\"fourth\",") &&
             strstr(a.body, ",\"owned_by\":\"brass\",\"loaded\":false}]}"),
         "%s", a.body);
     a = sk_ask(&k, "GET /v1/models/fourth", "", NULL);
@@ -675,7 +677,8 @@ TEST(http_models_come_and_leave_while_others_answer)
     sk_answer a, b;
     sk k;
     ek second;
-    br_http_model m = {.name = "second", .tier = "fake", .n_ctx = 1024};
+    br_http_model m = {
+        .name = "second", .tier = "fake", .n_ctx = 1024, .owner = &second};
     int fd;
 
     c.port = 0;
@@ -702,7 +705,7 @@ TEST(http_models_come_and_leave_while_others_answer)
     say(fd, post(path, ask_model("second", 150)));
     for (br_engine_stats s = {0}; !s.n_running; br_sleep_ns(MS))
         br_engine_stats_get(second.e, &s);
-    br_http_leave(k.http, "second");
+    br_http_leave(k.http, &second);
     a = sk_ask(&k, "POST /v1/completions", "", ask_model("second", 2));
     ck_assert_int_eq(a.status, 404);
     ck_assert(!atomic_load(&left));

@@ -288,6 +288,27 @@ count(const char *in, const char *what)
     return n;
 }
 
+/* One after the other, with all rows that there were. */
+static void
+shows_steps(const char *body)
+{
+    double at = 0, rows = 0, decode = 0;
+    int n = 0;
+
+    ck_assert_msg(strstr(body, "\"args\":{\"name\":\"fake\"}"), "%s", body);
+    for (; (body = strstr(body, "\"name\":\"step\"")); body++, n++) {
+        double ts = strtod(strstr(body, "\"ts\":") + 5, NULL);
+        double dur = strtod(strstr(body, "\"dur\":") + 6, NULL);
+
+        ck_assert_msg(ts >= at && dur >= 0, "%g after %g", ts, at);
+        at = ts + dur;
+        rows += strtod(strstr(body, "\"rows\":") + 7, NULL);
+        decode += strtod(strstr(body, "\"decode\":") + 9, NULL);
+    }
+    ck_assert_int_ge(n, 4);
+    ck_assert(decode >= 3 && rows > decode);
+}
+
 TEST(a_request_has_a_timeline)
 {
     sk k;
@@ -316,6 +337,7 @@ TEST(a_request_has_a_timeline)
     a = sk_ask(&k, "GET /trace", "", NULL);
     ck_assert_int_eq(count(a.body, "\"name\":\"request\""), 3);
     ck_assert_int_eq(count(a.body, "\"name\":\"token\""), 7);
+    shows_steps(a.body);
     a = sk_ask(&k, "GET /v1/requests/chatcmpl-0/trace", "", NULL);
     ck_assert_int_eq(a.status, 404);
     sk_close(&k);
@@ -343,6 +365,7 @@ TEST(a_tenant_sees_its_own_timelines)
     ck_assert_int_eq(count(a.body, "\"name\""), 0);
     a = sk_ask(&s.k, "GET /trace", ADMIN, NULL);
     ck_assert_int_eq(count(a.body, "\"name\":\"request\""), 1);
+    ck_assert_int_ge(count(a.body, "\"name\":\"step\""), 3);
     close_admin(&s);
 }
 

@@ -117,7 +117,8 @@ TEST(http_answers_go_on_after_a_restart)
                       strstr(a.body, "\"code\":\"restarting\"") &&
                       strstr(a.body, "data: [DONE]\n\n"),
                   "%s", a.body);
-    ck_assert_int_eq(b.status, 503);
+    ck_assert_msg(b.status == 503 && strstr(b.body, "\"code\":\"restarting\""),
+                  "%s", b.body);
     chat_id = id_of(a);
     text_id = id_of(b);
     close(fd[0]);
