@@ -3,10 +3,15 @@
  *
  * The kernarg block is the launch's parameters, then what LLVM calls hidden
  * arguments: block counts and group sizes.
+ *
+ * A launch goes through driver, kernel interface and packet processor
+ * (sim_launch.c); with check straight to the waves, where memory ends at the
+ * byte and not at the page.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/gcn/gcn_kernel.h"
 #include "drv/sim/sim_host.h"
 #include "drv/sim/sim_int.h"
+#include "drv/sim/sim_launch.h"
 
 #include <string.h>
 
@@ -104,6 +109,7 @@ dispatch(run *r, const br_gcn_isa *isa, br_status *st)
     br_aql_launch a = {.kernarg = KERNARG_AT};
     br_aql_packet p;
     br_str o = {0};
+    uint64_t kd;
     br_code c;
 
     BR_TRY(br_gcn_compile(&r->k, isa, l->image->m, l->fn, st));
@@ -113,11 +119,21 @@ dispatch(run *r, const br_gcn_isa *isa, br_status *st)
     br_str_fini(&o);
     BR_TRY(c);
     BR_TRY(arguments(r, st));
+    kd = br_gcn_kernel_find(&r->co, r->k.k.name)->at;
+    a.group_bytes = r->k.k.lds_bytes + l->shared_bytes;
+    if (!l->check)
+        return sim_launch_run(&(sim_launch){.l = l,
+                                            .mod = r->asks ? r->mod : NULL,
+                                            .co = &r->co,
+                                            .kd_at = kd,
+                                            .lds_bytes = a.group_bytes,
+                                            .kernarg_bytes = r->kernarg_bytes,
+                                            .kernarg = r->kernarg},
+                              st);
     BR_TRY(map_all(r, st));
     memcpy(a.groups, l->grid, sizeof a.groups);
     memcpy(a.group, l->block, sizeof a.group);
-    a.group_bytes = r->k.k.lds_bytes + l->shared_bytes;
-    a.kernel = CODE_AT + br_gcn_kernel_find(&r->co, r->k.k.name)->at;
+    a.kernel = CODE_AT + kd;
     BR_TRY(br_aql_fill(&p, &a, st));
     c = br_sim_dispatch(&r->sim, &p, st);
     return r->asks ? sim_host_end(r->mod, &r->sim, l, c, st) : c;
@@ -138,7 +154,8 @@ launch(br_kcode *code, br_klaunch *l, br_status *st)
 
     l->fault = BR_KFAULT_OTHER;
     c = dispatch(&r, &m->isa, st);
-    l->steps = r.sim.steps;
+    if (l->check)
+        l->steps = r.sim.steps;
     l->findings = r.sim.findings;
     if (l->fault == BR_KFAULT_OTHER)
         l->fault = r.sim.fault;
