@@ -44,6 +44,7 @@ typedef struct br_ask_prompt { /* a text, or tokens where text.p is NULL */
     br_text text;
     const int32_t *tokens;
     size_t n_tokens;
+    int flags; /* of the tokenizer's, for the text */
 } br_ask_prompt;
 
 typedef struct br_ask {

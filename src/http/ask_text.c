@@ -231,11 +231,17 @@ add_tokens(br_ask *a, const char *name, const br_json *list, br_status *st)
 }
 
 /* "text", ["text", ...], [1, 2, ...] or [[1, 2], ...] */
+static br_ask_prompt
+text_prompt(const br_json *v)
+{
+    return (br_ask_prompt){.text = {v->s, v->n}, .flags = BR_TOK_ADD_SPECIAL};
+}
+
 br_code
 br_ask_prompts(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
     if (v->kind == BR_J_STR)
-        return add_prompt(a, name, (br_ask_prompt){.text = {v->s, v->n}}, st);
+        return add_prompt(a, name, text_prompt(v), st);
     if (v->kind != BR_J_ARR)
         return br_fail(st, BR_E_USAGE,
                        "%s: must be a string, token ids, or a list of those",
@@ -244,8 +250,7 @@ br_ask_prompts(br_ask *a, const br_json *v, const char *name, br_status *st)
         return add_tokens(a, name, v, st);
     for (const br_json *e = v->child; e; e = e->next) {
         if (e->kind == BR_J_STR)
-            BR_TRY(
-                add_prompt(a, name, (br_ask_prompt){.text = {e->s, e->n}}, st));
+            BR_TRY(add_prompt(a, name, text_prompt(e), st));
         else if (e->kind == BR_J_ARR)
             BR_TRY(add_tokens(a, name, e, st));
         else

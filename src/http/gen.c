@@ -12,37 +12,11 @@ enum {
     /* Waiting at a slow client's door: more, and its slots make no tokens. */
     HOLD_BYTES = 64 << 10,
     WAVE = 16, /* texts of one request that wait for their embeddings */
+    LONG_BYTES = 16 << 10, /* of prompts: 2 ms of the loop's time */
 };
 #define KEEP_ALIVE_NS INT64_C(15000000000)
 
 /* ---- small pieces -------------------------------------------------------- */
-
-void
-br_put_json(br_str *out, br_text t)
-{
-    br_json_writer w;
-
-    br_json_w_begin(&w, out, 0);
-    w.utf8 = true;
-    br_json_w_str(&w, t);
-}
-
-void
-br_put_jsonz(br_str *out, const char *z)
-{
-    br_put_json(out, br_text_z(z));
-}
-
-void
-br_put_u64(br_str *out, uint64_t v)
-{
-    char b[20], *p = b + sizeof b;
-
-    do
-        *--p = (char)('0' + v % 10);
-    while (v /= 10);
-    br_str_put(out, p, (size_t)(b + sizeof b - p));
-}
 
 br_usage
 br_gen_usage(const br_gen *g)
@@ -139,6 +113,10 @@ destroy(br_gen *g)
     g->model->n_gens--;
     br_str_fini(&g->head);
     br_str_fini(&g->body);
+    br_str_fini(&g->text);
+    for (size_t i = 0; g->read && i < BR_MAX(g->ask.prompts.n, (size_t)1); i++)
+        br_vec_fini(&g->read[i]);
+    br_free(g->read);
     br_ask_fini(&g->ask);
     br_free(g);
 }
@@ -177,7 +155,8 @@ br_gen_gone(br_http_conn *c, bool too_slow)
     br_log(BR_EV_http_gone, "%s %s", g->id,
            too_slow ? "client too slow" : "client gone");
     cancel(g);
-    if (!g->n_open)
+    atomic_store_explicit(&g->unwanted, true, memory_order_relaxed);
+    if (!g->n_open && !g->reading)
         destroy(g);
 }
 
@@ -201,7 +180,8 @@ void
 br_gen_tick(br_http *h, int64_t now_ns)
 {
     for (br_gen *g = h->gens; g; g = g->next)
-        if (g->c && g->ask.stream && now_ns - g->c->last_put_ns > KEEP_ALIVE_NS)
+        if (g->c && g->ask.stream && !g->reading &&
+            now_ns - g->c->last_put_ns > KEEP_ALIVE_NS)
             br_http_put(g->c, g->c->ws ? "\x89\0" : ": keep-alive\n\n",
                         g->c->ws ? 2 : 14);
 }
@@ -682,6 +662,10 @@ submit_all(br_gen *g, br_status *st)
 {
     uint32_t n = g->wire->embeds ? WAVE : UINT32_MAX;
 
+    if (g->ask.grammar.n) /* not kept for us while the prompts were read */
+        BR_TRY(br_gen_grammar(g->h,
+                              (br_text){g->ask.grammar.at, g->ask.grammar.n},
+                              &g->grammar, st));
     while (g->n_begun < BR_MIN(n, g->n_choices))
         BR_TRY(begin_choice(g, &g->choices[g->n_begun], st));
     return BR_OK;
@@ -720,9 +704,6 @@ check_ask(br_gen *g, br_ask *a, br_status *st)
     g->think = m->chat && g->wire->thought ? br_chat_think(m->chat) : NULL;
     if (a->tools.n && a->tool_choice != BR_TOOL_NONE)
         BR_TRY(allow_tools(g, a, st));
-    if (a->grammar.n)
-        BR_TRY(br_gen_grammar(g->h, (br_text){a->grammar.at, a->grammar.n},
-                              &g->grammar, st));
     return br_sample_params_check(&a->sample, br_tok_count(m->tok), st);
 }
 
@@ -790,6 +771,65 @@ begin(br_gen *g)
     send_scratch(g);
 }
 
+/* All prompts are texts or tokens; the answer begins. */
+static void
+go_on(br_gen *g, br_status *st)
+{
+    br_http *h = g->h;
+    br_http_conn *c = g->c;
+    br_str out = {0};
+    br_code code = st->code;
+
+    if (code == BR_OK)
+        code = g->wire->prompt ? br_gen_prompt(g, 0, st) : submit_all(g, st);
+    if (code != BR_OK) {
+        give_up(g, st);
+    } else if (g->wire->prompt) {
+        g->wire->prompt(g, &out);
+        destroy(g);
+        br_reply_json(h, c, &out);
+    } else {
+        br_metrics_asked(&g->model->metrics, g->ask.n, g->ask.max_tokens);
+        begin(g);
+    }
+}
+
+void
+br_gen_was_read(br_gen *g)
+{
+    g->reading = false;
+    g->h->model = g->model;
+    br_str_clear(&g->h->scratch);
+    if (!g->c) {
+        destroy(g);
+        return;
+    }
+    g->c->job = NULL;
+    go_on(g, &g->read_st);
+}
+
+void
+br_gen_answer(br_http *h, br_http_conn *c, const br_wire *wire, br_ask *a)
+{
+    br_gen *g = create(h, c, wire, a);
+    br_status st = {0};
+    size_t bytes = 0;
+
+    if (!g) {
+        (void)br_fail(&st, BR_E_OOM, "out of memory");
+        br_reply_status(h, c, &st, NULL);
+        br_ask_fini(a);
+        return;
+    }
+    br_str_clear(&h->scratch);
+    if (h->config.resume && !wire->prompt)
+        br_str_put(&g->body, br_str_z(&c->in.body), c->in.body.n);
+    if ((!wire->prompt && check_ask(g, &g->ask, &st) != BR_OK) ||
+        br_gen_texts(g, &bytes, &st) != BR_OK || bytes <= LONG_BYTES ||
+        br_gen_read(g, &st) != BR_OK)
+        go_on(g, &st);
+}
+
 void
 br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire)
 {
@@ -797,39 +837,25 @@ br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire)
     br_status st = {0};
     br_code code;
     br_ask a;
-    br_gen *g;
 
     code = br_ask_read(&a, wire->api, &h->config.sample, body, &st);
     if (code == BR_OK)
         code = br_ask_model(h, &a, &st);
     a.stream |= wire->streams;
-    g = code == BR_OK ? create(h, c, wire, &a) : NULL;
-    if (!g) {
-        if (code == BR_OK)
-            (void)br_fail(&st, BR_E_OOM, "out of memory");
-        if (code == BR_E_LIMIT) /* of the request's form, not of the context */
-            st.code = BR_E_USAGE;
-        br_reply_status(h, c, &st, a.param);
-        br_ask_fini(&a);
+    if (code == BR_OK) {
+        br_gen_answer(h, c, wire, &a);
         return;
     }
-    br_str_clear(&h->scratch);
-    if (h->config.resume)
-        br_str_put(&g->body, body.p, body.n);
-    code = check_ask(g, &g->ask, &st);
-    if (code == BR_OK)
-        code = submit_all(g, &st);
-    if (code == BR_OK) {
-        br_metrics_asked(&g->model->metrics, g->ask.n, g->ask.max_tokens);
-        begin(g);
-    } else {
-        give_up(g, &st);
-    }
+    if (code == BR_E_LIMIT) /* of the request's form, not of the context */
+        st.code = BR_E_USAGE;
+    br_reply_status(h, c, &st, a.param);
+    br_ask_fini(&a);
 }
 
 br_code
 br_gen_resume(br_http *h, const br_gen_again *again, br_status *st)
 {
+    size_t bytes;
     br_code code;
     br_ask a;
     br_gen *g;
@@ -850,6 +876,8 @@ br_gen_resume(br_http *h, const br_gen_again *again, br_status *st)
     br_str_put(&g->body, again->body.p, again->body.n);
     g->resumed = again->r;
     code = check_ask(g, &g->ask, st);
+    if (code == BR_OK)
+        code = br_gen_texts(g, &bytes, st);
     if (code == BR_OK)
         code = submit_all(g, st);
     if (code == BR_OK)

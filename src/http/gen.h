@@ -70,6 +70,14 @@ struct br_gen {
     uint8_t block;     /* what is open, where the API has blocks; 0: none */
     uint32_t n_blocks; /* opened so far */
     br_str head;       /* what each chunk of a stream begins with */
+    br_str text;       /* what the template made of its messages */
+    /* A long prompt is the reader's from br_gen_read to br_gen_was_read, but
+     * for unwanted: its client is gone. */
+    bool reading;
+    atomic_bool unwanted;
+    br_tok_ids *read; /* of each prompt; NULL: they were not long */
+    br_status read_st;
+    br_gen *next_read;
     br_gen *prev, *next;
     uint32_t n_choices;
     br_choice choices[];
@@ -91,6 +99,8 @@ struct br_wire {
     void (*error)(br_gen *g, const br_error *e, br_str *out);
     void (*preempted)(br_gen *g, br_choice *c, br_str *out);
     void (*whole)(br_gen *g, br_str *out); /* the answer as one document */
+    /* what there is to say of the tokens in h->ids, instead of an answer */
+    void (*prompt)(br_gen *g, br_str *out);
     /* each event of the engine, before what is made of it; or NULL */
     void (*event)(br_gen *g, br_choice *c, const br_output *o, br_str *out);
     bool embeds;     /* choices are embeddings: text has their floats */
@@ -105,7 +115,14 @@ extern const br_wire br_wire_chat, br_wire_text, br_wire_messages,
 br_code br_embed_check(const br_gen *g, br_ask *a, br_status *st) BR_MUST_USE;
 /* Reads, submits and begins to answer. */
 void br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire);
-/* Prompt i as tokens in h->ids (gen_prompt.c). */
+/* The same with an ask that was read already, of h->model; it is freed. */
+void br_gen_answer(br_http *h, br_http_conn *c, const br_wire *wire, br_ask *a);
+/* The texts of all prompts, and how many bytes they have (gen_prompt.c). */
+br_code br_gen_texts(br_gen *g, size_t *bytes, br_status *st) BR_MUST_USE;
+/* Then prompt i as tokens; any thread. */
+br_code br_gen_encode(const br_gen *g, size_t i, br_tok_work *w,
+                      br_tok_ids *ids, br_status *st) BR_MUST_USE;
+/* The same into h->ids, where they were not read yet. */
 br_code br_gen_prompt(br_gen *g, size_t i, br_status *st) BR_MUST_USE;
 /* One that began in the run before, on h->model. */
 typedef struct br_gen_again {
@@ -126,6 +143,10 @@ void br_resume_note(br_gen *g);
 bool br_resume_tokens(const br_resumed *r, uint32_t choice, br_tok_ids *ids,
                       size_t *n) BR_MUST_USE;
 void br_resume_over(br_gen *g, const br_error *e); /* NULL: all is well */
+/* Has all prompts read by the reader's thread (gen_read.c), which is followed
+ * by br_gen_was_read in this one (gen.c). */
+br_code br_gen_read(br_gen *g, br_status *st) BR_MUST_USE;
+void br_gen_was_read(br_gen *g);
 /* Of all choices together. */
 br_usage br_gen_usage(const br_gen *g);
 uint32_t br_gen_thought_tokens(const br_gen *g);

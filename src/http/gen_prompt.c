@@ -23,8 +23,9 @@ check_bytes(const br_http *h, uint64_t n, br_status *st)
     return BR_OK;
 }
 
-br_code
-br_gen_chat_tokens(br_http *h, const br_ask *a, br_status *st)
+/* What the template makes of the ask's messages. */
+static br_code
+chat_text(br_http *h, const br_ask *a, br_str *text, br_status *st)
 {
     const br_json *vars = a->vars ? a->vars->child : NULL;
     br_chat *chat = h->model->m.chat;
@@ -32,7 +33,6 @@ br_gen_chat_tokens(br_http *h, const br_ask *a, br_status *st)
     uint64_t bytes = 0;
     br_code code;
 
-    h->ids.n = 0;
     if (!chat)
         return br_fail(st, BR_E_UNSUPPORTED,
                        "the model has no chat template; /v1/completions "
@@ -55,11 +55,27 @@ br_gen_chat_tokens(br_http *h, const br_ask *a, br_status *st)
     for (const br_json *v = vars; v && code == BR_OK; v = v->next)
         code = br_chat_set(chat, v->key, v, st);
     if (code == BR_OK)
-        code = br_chat_prompt(chat, h->work, &h->ids, st);
+        code = br_chat_render(chat, text, st);
     for (const br_json *v = vars; v; v = v->next)
         if (br_chat_set(chat, v->key, NULL, &none) != BR_OK)
             code = br_fail(st, BR_E_OOM, "out of memory");
     return code;
+}
+
+br_code
+br_gen_texts(br_gen *g, size_t *bytes, br_status *st)
+{
+    const br_ask *a = &g->ask;
+
+    if (!a->prompts.n)
+        BR_TRY(chat_text(g->h, a, &g->text, st));
+    *bytes = g->text.n;
+    for (size_t i = 0; i < a->prompts.n; i++) {
+        if (!g->wire->prompt)
+            BR_TRY(check_bytes(g->h, a->prompts.at[i].text.n, st));
+        *bytes += a->prompts.at[i].text.n;
+    }
+    return BR_OK;
 }
 
 /* Whether it ends within a thought. */
@@ -82,27 +98,41 @@ look_for_thought(br_gen *g, br_status *st)
 }
 
 br_code
-br_gen_prompt(br_gen *g, size_t i, br_status *st)
+br_gen_encode(const br_gen *g, size_t i, br_tok_work *w, br_tok_ids *ids,
+              br_status *st)
 {
-    br_http *h = g->h;
+    const br_http_model *m = &g->model->m;
     const br_ask_prompt *p;
 
-    if (!g->ask.prompts.n) {
-        BR_TRY(br_gen_chat_tokens(h, &g->ask, st));
-        return look_for_thought(g, st);
-    }
+    if (!g->ask.prompts.n)
+        return br_chat_encode(m->chat, w,
+                              (br_text){g->text.n ? g->text.at : "", g->text.n},
+                              ids, st);
     p = &g->ask.prompts.at[i];
-    h->ids.n = 0;
-    BR_TRY(check_bytes(h, p->text.n, st));
     if (p->text.p)
-        return br_tok_encode(h->model->m.tok, h->work, p->text,
-                             BR_TOK_ADD_SPECIAL, &h->ids, st);
+        return br_tok_encode(m->tok, w, p->text, p->flags, ids, st);
     for (size_t k = 0; k < p->n_tokens; k++) {
-        if (p->tokens[k] >= br_tok_count(h->model->m.tok))
+        if (p->tokens[k] >= br_tok_count(m->tok))
             return br_fail(st, BR_E_USAGE, "%s: %d is no token",
                            g->wire->embeds ? "input" : "prompt", p->tokens[k]);
-        if (!br_vec_push(&h->ids, p->tokens[k]))
+        if (!br_vec_push(ids, p->tokens[k]))
             return br_fail(st, BR_E_OOM, "out of memory");
     }
     return BR_OK;
+}
+
+br_code
+br_gen_prompt(br_gen *g, size_t i, br_status *st)
+{
+    br_http *h = g->h;
+
+    h->ids.n = 0;
+    if (g->read) {
+        br_tok_ids spare = h->ids;
+
+        h->ids = g->read[i];
+        g->read[i] = spare;
+    } else
+        BR_TRY(br_gen_encode(g, i, h->work, &h->ids, st));
+    return g->ask.prompts.n ? BR_OK : look_for_thought(g, st);
 }

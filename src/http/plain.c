@@ -359,7 +359,7 @@ br_on_requests(br_http *h, br_http_conn *c)
 
 /* ---- tokens -------------------------------------------------------------- */
 
-/* Tokenizing is done in the server's thread: so much takes it 0.2 s. */
+/* So many tokens as JSON take the server's thread 20 ms. */
 enum { TOKENIZE_BYTES = 2 << 20 };
 
 /* Members that are none of these are refused, as everywhere; the model is the
@@ -401,29 +401,51 @@ flag(const br_json *root, const char *name, bool def)
 }
 
 static void
-put_tokens(br_http *h, br_http_conn *c, bool pieces)
+put_tokens(br_gen *g, br_str *out)
 {
-    br_str out = {0};
+    const br_http *h = g->h;
 
-    br_str_printf(&out, "{\"count\":%zu,\"max_model_len\":%u,\"tokens\":[",
-                  h->ids.n, h->model->m.n_ctx);
+    br_str_printf(out, "{\"count\":%zu,\"max_model_len\":%u,\"tokens\":[",
+                  h->ids.n, g->model->m.n_ctx);
     for (size_t i = 0; i < h->ids.n; i++) {
         if (i)
-            br_str_putc(&out, ',');
-        br_put_u64(&out, (uint64_t)h->ids.at[i]);
+            br_str_putc(out, ',');
+        br_put_u64(out, (uint64_t)h->ids.at[i]);
     }
-    br_str_puts(&out, "]");
-    if (pieces) {
-        br_str_puts(&out, ",\"token_strs\":[");
+    br_str_puts(out, "]");
+    if (g->ask.echo) {
+        br_str_puts(out, ",\"token_strs\":[");
         for (size_t i = 0; i < h->ids.n; i++) {
             if (i)
-                br_str_putc(&out, ',');
-            br_put_json(&out, br_tok_bytes(h->model->m.tok, h->ids.at[i]));
+                br_str_putc(out, ',');
+            br_put_json(out, br_tok_bytes(g->model->m.tok, h->ids.at[i]));
         }
-        br_str_puts(&out, "]");
+        br_str_puts(out, "]");
     }
-    br_str_puts(&out, "}");
-    br_reply_json(h, c, &out);
+    br_str_puts(out, "}");
+}
+
+static const br_wire tokenizing = {.id = "", .prompt = put_tokens};
+
+/* The text of root to be read; the ask has the arena from now on. */
+static void
+tokenize(br_http *h, br_http_conn *c, const br_json *root, br_text text,
+         br_arena *a)
+{
+    br_ask k = {.n = 1,
+                .arena = *a,
+                .param = "prompt",
+                .echo = flag(root, "return_token_strs", false)};
+    br_ask_prompt p = {.text = text};
+
+    p.flags |= flag(root, "add_special_tokens", true) ? BR_TOK_ADD_SPECIAL : 0;
+    p.flags |= flag(root, "parse_special", false) ? BR_TOK_PARSE_SPECIAL : 0;
+    if (br_vec_push(&k.prompts, p)) {
+        br_gen_answer(h, c, &tokenizing, &k);
+        return;
+    }
+    br_reply_error(h, c, 503, NULL, "out of memory");
+    br_ask_fini(&k);
 }
 
 void
@@ -437,9 +459,7 @@ br_on_tokenize(br_http *h, br_http_conn *c)
                                         "return_token_strs",
                                         NULL};
     const br_json *root, *text;
-    br_status st = {0};
     br_arena a;
-    int flags = 0;
 
     if (!br_body_object(h, c, &a, &root))
         return;
@@ -447,20 +467,14 @@ br_on_tokenize(br_http *h, br_http_conn *c)
         text = br_json_get(root, "prompt");
         if (!text)
             text = br_json_get(root, "content");
-        flags |=
-            flag(root, "add_special_tokens", true) ? BR_TOK_ADD_SPECIAL : 0;
-        flags |= flag(root, "parse_special", false) ? BR_TOK_PARSE_SPECIAL : 0;
-        h->ids.n = 0;
         if (!text || text->kind != BR_J_STR)
             br_reply_error(h, c, 400, "prompt", "prompt: must be a string");
         else if (text->n > TOKENIZE_BYTES)
             br_reply_error(h, c, 400, "prompt", "prompt: over 2 MiB of text");
-        else if (br_tok_encode(h->model->m.tok, h->work,
-                               (br_text){text->s, text->n}, flags, &h->ids,
-                               &st) != BR_OK)
-            br_reply_status(h, c, &st, "prompt");
-        else
-            put_tokens(h, c, flag(root, "return_token_strs", false));
+        else {
+            tokenize(h, c, root, (br_text){text->s, text->n}, &a);
+            return;
+        }
     }
     br_arena_fini(&a);
 }
@@ -517,26 +531,26 @@ br_on_detokenize(br_http *h, br_http_conn *c)
     br_arena_fini(&a);
 }
 
+static void
+put_text(br_gen *g, br_str *out)
+{
+    br_status st = {0};
+    br_str text = {0};
+
+    out->oom |= br_tok_decode(g->model->m.tok, g->h->ids.at, g->h->ids.n,
+                              BR_TOK_SHOW_SPECIAL, &text, &st) != BR_OK;
+    br_str_puts(out, "{\"prompt\":");
+    br_put_json(out, (br_text){br_str_z(&text), text.n});
+    br_str_puts(out, "}");
+    out->oom |= text.oom;
+    br_str_fini(&text);
+}
+
+static const br_wire templating = {
+    .id = "", .api = BR_API_TEMPLATE, .prompt = put_text};
+
 void
 br_on_apply_template(br_http *h, br_http_conn *c)
 {
-    br_text body = {br_str_z(&c->in.body), c->in.body.n};
-    br_status st = {0};
-    br_str text = {0};
-    br_code code;
-    br_ask a;
-
-    code = br_ask_read(&a, BR_API_TEMPLATE, &h->config.sample, body, &st);
-    if (code == BR_OK)
-        code = br_ask_model(h, &a, &st);
-    if (code == BR_OK)
-        code = br_gen_chat_tokens(h, &a, &st);
-    if (code == BR_OK)
-        code = br_tok_decode(h->model->m.tok, h->ids.at, h->ids.n,
-                             BR_TOK_SHOW_SPECIAL, &text, &st);
-    if (code != BR_OK)
-        br_reply_status(h, c, &st, a.param);
-    else
-        reply_text(h, c, "prompt", &text);
-    br_ask_fini(&a);
+    br_gen_start(h, c, &templating);
 }

@@ -1,6 +1,6 @@
 /* reply.c - answers that are one JSON document, errors above all.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "http/srv.h"
+#include "http/gen.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -157,4 +157,33 @@ br_body_object(br_http *h, br_http_conn *c, br_arena *a, const br_json **out)
     }
     br_arena_fini(a);
     return false;
+}
+
+/* ---- small pieces -------------------------------------------------------- */
+
+void
+br_put_json(br_str *out, br_text t)
+{
+    br_json_writer w;
+
+    br_json_w_begin(&w, out, 0);
+    w.utf8 = true;
+    br_json_w_str(&w, t);
+}
+
+void
+br_put_jsonz(br_str *out, const char *z)
+{
+    br_put_json(out, br_text_z(z));
+}
+
+void
+br_put_u64(br_str *out, uint64_t v)
+{
+    char b[20], *p = b + sizeof b;
+
+    do
+        *--p = (char)('0' + v % 10);
+    while (v /= 10);
+    br_str_put(out, p, (size_t)(b + sizeof b - p));
 }

@@ -107,6 +107,7 @@ on_wake(void *ctx)
     br_http *h = ctx;
 
     adopt(h);
+    br_reader_collect(h);
     /* An engine's file becomes readable once, until its ring has been seen
      * empty. */
     for (br_served *m = h->served; m; m = m->next)
@@ -224,6 +225,8 @@ br_http_new(br_http **out, const br_http_config *config, br_status *st)
     if (code == BR_OK)
         code = br_http_loop_new(&h->loop, &config->limits, &app, st);
     if (code == BR_OK)
+        code = br_reader_start(h, st);
+    if (code == BR_OK)
         code = open_doors(h, st);
     if (code != BR_OK) {
         br_http_free(h);
@@ -251,6 +254,7 @@ br_http_free(br_http *h)
 {
     if (!h)
         return;
+    br_reader_stop(h);
     br_http_loop_free(h->loop);
     br_check(!h->gens && "br_http_run leaves none");
     br_tok_work_free(h->work);
@@ -371,6 +375,7 @@ void
 br_http_run(br_http *h)
 {
     br_http_loop_run(h->loop);
+    br_reader_stop(h);
     /* What clients left behind ends, so that nothing of the engine's refers to
      * us any more. */
     while (h->n_gens) {

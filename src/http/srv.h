@@ -40,6 +40,15 @@ typedef struct br_served {
     struct br_served *next;
 } br_served;
 
+typedef struct br_reader { /* gen_read.c */
+    br_thread thread;
+    br_tok_work *work;
+    br_event more;
+    br_mutex lock; /* of what follows */
+    br_gen *todo, **todo_end, *done, **done_end;
+    bool started, stop;
+} br_reader;
+
 struct br_http {
     br_http_config config;
     br_tstore *store; /* NULL: nobody needs a key */
@@ -80,6 +89,7 @@ struct br_http {
     } kept[16]; /* grammars asked for lately */
     uint64_t n_kept;
     _Atomic int stops; /* calls of br_http_stop */
+    br_reader reader;
 };
 
 /* ---- routes (route.c) ---------------------------------------------------- */
@@ -150,8 +160,10 @@ br_code br_gen_grammar(br_http *h, br_text text, br_grammar **out,
                        br_status *st) BR_MUST_USE;
 /* br_choose_model by the ask's. */
 br_code br_ask_model(br_http *h, br_ask *a, br_status *st) BR_MUST_USE;
-/* Tokens of the ask's messages, in h->ids (gen_prompt.c). */
-br_code br_gen_chat_tokens(br_http *h, const br_ask *a,
-                           br_status *st) BR_MUST_USE;
+/* Reading long prompts (gen_read.c): what has been read goes on. Stop may be
+ * called twice; it ends what is being read. */
+br_code br_reader_start(br_http *h, br_status *st) BR_MUST_USE;
+void br_reader_collect(br_http *h);
+void br_reader_stop(br_http *h);
 
 #endif

@@ -243,27 +243,19 @@ const br_wire br_wire_messages = {
     .whole = whole,
 };
 
+static void
+count(br_gen *g, br_str *out)
+{
+    br_str_printf(out, "{\"input_tokens\":%zu}", g->h->ids.n);
+}
+
+static const br_wire counting = {
+    .id = "", .api = BR_API_COUNT, .prompt = count};
+
 void
 br_on_count_tokens(br_http *h, br_http_conn *c)
 {
-    br_text body = {br_str_z(&c->in.body), c->in.body.n};
-    br_status st = {0};
-    br_str out = {0};
-    br_code code;
-    br_ask a;
-
-    code = br_ask_read(&a, BR_API_COUNT, &h->config.sample, body, &st);
-    if (code == BR_OK)
-        code = br_ask_model(h, &a, &st);
-    if (code == BR_OK)
-        code = br_gen_chat_tokens(h, &a, &st);
-    if (code != BR_OK) {
-        br_reply_status(h, c, &st, a.param);
-    } else {
-        br_str_printf(&out, "{\"input_tokens\":%zu}", h->ids.n);
-        br_reply_json(h, c, &out);
-    }
-    br_ask_fini(&a);
+    br_gen_start(h, c, &counting);
 }
 
 void

@@ -129,9 +129,17 @@ judge(const uint8_t *p, size_t n, size_t *bad)
 void
 br_tok_stream_bytes(br_tok_stream *s, br_text bytes, br_str *out)
 {
-    size_t bad = 0;
+    size_t bad = 0, run = 0;
 
     for (size_t i = 0; i < bytes.n; i++) {
+        while (!s->n && i + run < bytes.n && (uint8_t)bytes.p[i + run] < 0x80)
+            run++;
+        if (run) {
+            br_str_put(out, bytes.p + i, run);
+            i += run - 1;
+            run = 0;
+            continue;
+        }
         s->held[s->n++] = (uint8_t)bytes.p[i];
         for (int j; s->n && (j = judge(s->held, s->n, &bad)) != 0;) {
             if (j > 0) {

@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "model/jinja.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define MARK    "\xef\xb7\x90" /* U+FDD0 */
@@ -29,7 +30,7 @@ struct br_chat {
     BR_VEC(message) messages;
     BR_VEC(variable) vars;
     int64_t now;             /* 0: the clock's */
-    BR_VEC(br_text) control; /* spellings of control tokens */
+    BR_VEC(br_text) control; /* spellings of control tokens, sorted */
 };
 
 static void
@@ -47,6 +48,15 @@ oom(br_status *st)
     return br_fail(st, BR_E_OOM, "chat: out of memory");
 }
 
+static int
+by_bytes(const void *a, const void *b)
+{
+    const br_text *x = a, *y = b;
+    int d = memcmp(x->p, y->p, BR_MIN(x->n, y->n));
+
+    return d ? d : (x->n > y->n) - (x->n < y->n);
+}
+
 static br_code
 list_control(br_chat *c, br_status *st)
 {
@@ -57,6 +67,8 @@ list_control(br_chat *c, br_status *st)
             !br_vec_push(&c->control, t))
             return oom(st);
     }
+    if (c->control.n)
+        qsort(c->control.at, c->control.n, sizeof *c->control.at, by_bytes);
     return BR_OK;
 }
 
@@ -445,43 +457,65 @@ br_chat_cut(br_chat *c, size_t n)
 
 /* ---- the prompt ---------------------------------------------------------- */
 
-/* The longest spelling of a control token that begins here. */
+/* The first of [lo, hi), which are alike up to byte k, whose byte k is b or
+ * comes behind it; what ends there comes before all. */
+static size_t
+first_from(const br_chat *c, size_t lo, size_t hi, size_t k, int b)
+{
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        br_text s = c->control.at[mid];
+
+        if ((s.n > k ? (uint8_t)s.p[k] : -1) < b)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* The longest spelling of a control token that begins here: some models have
+ * thousands of them, and texts may try them all at every byte. */
 static size_t
 control_at(const br_chat *c, br_text t, size_t at)
 {
-    size_t best = 0;
+    size_t best = 0, lo = 0, hi = c->control.n;
 
-    for (size_t i = 0; i < c->control.n; i++) {
-        br_text s = c->control.at[i];
+    for (size_t k = 0; lo < hi && at + k < t.n; k++) {
+        uint8_t b = (uint8_t)t.p[at + k];
 
-        if (s.n > best && s.n <= t.n - at && t.p[at] == s.p[0] &&
-            memcmp(t.p + at, s.p, s.n) == 0)
-            best = s.n;
+        lo = first_from(c, lo, hi, k, b);
+        hi = first_from(c, lo, hi, k, b + 1);
+        if (lo < hi && c->control.at[lo].n == k + 1)
+            best = k + 1;
     }
     return best;
 }
 
-/* Where one could begin: all begin with few different bytes. */
 static void
 mark_control(const br_chat *c, br_text t, br_str *out)
 {
     bool begins[256] = {false};
 
+    begins[(uint8_t)MARK[0]] = true;
     for (size_t i = 0; i < c->control.n; i++)
         begins[(uint8_t)c->control.at[i].p[0]] = true;
-    for (size_t at = 0; at < t.n;) {
-        size_t n = begins[(uint8_t)t.p[at]] ? control_at(c, t, at) : 0;
-
+    for (size_t at = 0, n; at < t.n; at += n) {
+        for (n = 0; at + n < t.n && !begins[(uint8_t)t.p[at + n]]; n++)
+            ;
+        br_str_put(out, t.p + at, n);
+        at += n;
+        n = control_at(c, t, at);
         if (n) {
             br_str_puts(out, MARK);
             br_str_put(out, t.p + at, n);
             br_str_puts(out, MARK);
-            at += n;
         } else if (t.n - at >= MARK_N && memcmp(t.p + at, MARK, MARK_N) == 0) {
             br_str_puts(out, INSTEAD);
-            at += MARK_N;
-        } else {
-            br_str_putc(out, t.p[at++]);
+            n = MARK_N;
+        } else if (at < t.n) {
+            br_str_putc(out, t.p[at]);
+            n = 1;
         }
     }
 }
@@ -604,9 +638,9 @@ context_of(const br_chat *c, br_arena *a)
 }
 
 /* Every second piece between marks is what a message said. */
-static br_code
-encode(const br_chat *c, br_tok_work *w, br_text t, br_tok_ids *ids,
-       br_status *st)
+br_code
+br_chat_encode(const br_chat *c, br_tok_work *w, br_text t, br_tok_ids *ids,
+               br_status *st)
 {
     br_text bos = role_text(c, BR_TOK_BOS);
     int flags = BR_TOK_PARSE_SPECIAL;
@@ -653,7 +687,8 @@ br_chat_prompt(const br_chat *c, br_tok_work *w, br_tok_ids *ids, br_status *st)
     br_code code = br_chat_render(c, &text, st);
 
     if (code == BR_OK)
-        code = encode(c, w, (br_text){br_str_z(&text), text.n}, ids, st);
+        code =
+            br_chat_encode(c, w, (br_text){br_str_z(&text), text.n}, ids, st);
     if (code != BR_OK)
         ids->n = before;
     br_str_fini(&text);

@@ -71,6 +71,10 @@ void br_chat_cut(br_chat *c, size_t n); /* keeps the first n messages */
 /* The text that the template makes of all of it, marks and all. */
 br_code br_chat_render(const br_chat *c, br_str *text,
                        br_status *st) BR_MUST_USE;
+/* That text as tokens, appended to ids; any thread, whatever becomes of the
+ * messages meanwhile. */
+br_code br_chat_encode(const br_chat *c, br_tok_work *w, br_text rendered,
+                       br_tok_ids *ids, br_status *st) BR_MUST_USE;
 /* The tokens up to where the assistant's answer begins, appended to ids. */
 br_code br_chat_prompt(const br_chat *c, br_tok_work *w, br_tok_ids *ids,
                        br_status *st) BR_MUST_USE;

@@ -1,0 +1,138 @@
+/* test_http_long.c - long prompts are read beside the server's thread.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "serve_kit.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* {"before": "many words", ... } of n bytes of words; kept. */
+static char *
+body_of(const char *before, size_t n, const char *after)
+{
+    size_t head = strlen(before);
+    char *s = t_printf("%s%*s%s", before, (int)n, "", after);
+
+    for (size_t i = 0; i < n; i++)
+        s[head + i] = " once upon a time, 12 bears"[i % 27];
+    return s;
+}
+
+static int
+post(const sk *k, const char *path, const char *body)
+{
+    int fd = sk_connect(k);
+    char *head = t_printf("POST %s HTTP/1.1\r\nHost: localhost\r\n"
+                          "Content-Length: %zu\r\n\r\n",
+                          path, strlen(body));
+
+    sk_send(fd, head, strlen(head));
+    sk_send(fd, body, strlen(body));
+    return fd;
+}
+
+static bool
+is_readable(int fd)
+{
+    struct pollfd p = {fd, POLLIN, 0};
+
+    return poll(&p, 1, 0) == 1;
+}
+
+TEST(others_are_answered_while_a_long_text_is_read)
+{
+    char *text = body_of("{\"prompt\":\"", 2 << 20, "\"}");
+    int fd[4];
+    bool first = false;
+    sk k;
+
+    sk_open(&k, &(sk_config){0});
+    for (int i = 0; i < 4; i++)
+        fd[i] = post(&k, "/tokenize", text);
+    /* Eight megabytes: were they read in the server's thread, no answer could
+     * come between theirs. */
+    while (!is_readable(fd[3])) {
+        ck_assert_int_eq(sk_ask(&k, "GET /v1/models", "", NULL).status, 200);
+        first |= !is_readable(fd[3]);
+    }
+    ck_assert(first);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(sk_read(fd[i], true).status, 200);
+        close(fd[i]);
+    }
+    sk_close(&k);
+}
+
+TEST(long_prompts_become_the_same_tokens)
+{
+    static const char *const say[] = {
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"",
+        "{\"max_tokens\":2,\"prompt\":[\"short\",\"", "{\"prompt\":\""};
+    char *whole, *text = body_of("", 40000, "");
+    br_tok_ids ids = {0};
+    br_tok_work *w = br_tok_work_new();
+    br_status st = {0};
+    sk_answer a;
+    sk k;
+
+    sk_open(&k, &(sk_config){.fake = {.n_ctx = 36864, .n_pages = 9000}});
+    t_ok(br_tok_encode(k.ek.tok, w, br_text_z(text), BR_TOK_ADD_SPECIAL, &ids,
+                       &st),
+         &st);
+    a = sk_ask(&k, "POST /tokenize", "", body_of(say[2], 40000, "\"}"));
+    ck_assert_ptr_nonnull(strstr(a.body, t_printf("\"count\":%zu,", ids.n)));
+    whole = t_printf(",%d]}", ids.at[ids.n - 1]);
+    ck_assert_str_eq(a.body + strlen(a.body) - strlen(whole), whole);
+    a = sk_ask(&k, "POST /v1/completions", "", body_of(say[1], 40000, "\"]}"));
+    ck_assert_int_eq(a.status, 200);
+    ck_assert_ptr_nonnull(sk_between(a.body, "\"index\":1", "}"));
+    ids.n = 0;
+    t_ok(br_tok_encode(k.ek.tok, w, BR_TEXT("short"), BR_TOK_ADD_SPECIAL, &ids,
+                       &st),
+         &st);
+    whole = sk_between(
+        sk_ask(&k, "POST /tokenize", "", body_of(say[2], 40000, "\"}")).body,
+        "\"count\":", ",");
+    ck_assert_str_eq(sk_between(a.body, "\"prompt_tokens\":", ","),
+                     t_printf("%zu", (size_t)atoi(whole) + ids.n));
+    a = sk_ask(&k, "POST /v1/chat/completions", "",
+               body_of(say[0], 40000, "\"}],\"max_tokens\":2,\"n\":2}"));
+    ck_assert_int_eq(a.status, 200);
+    ck_assert_str_eq(sk_between(a.body, "\"prompt_tokens\":", ","),
+                     sk_between(sk_ask(&k, "POST /v1/messages/count_tokens", "",
+                                       body_of(say[0], 40000, "\"}]}"))
+                                    .body,
+                                ":", "}"));
+    /* refused after it was read */
+    a = sk_ask(&k, "POST /v1/completions", "",
+               body_of(say[2], 40000, "\",\"grammar\":\"root ::= nothing\"}"));
+    ck_assert_int_eq(a.status, 400);
+    br_vec_fini(&ids);
+    br_tok_work_free(w);
+    sk_close(&k);
+}
+
+TEST(who_goes_while_its_prompt_is_read_leaves_nothing)
+{
+    char *text = body_of("{\"prompt\":\"", 200000, "\",\"stream\":true}");
+    sk k;
+
+    for (int stop = 0; stop < 2; stop++) {
+        sk_open(&k, &(sk_config){.fake = {.n_ctx = 262144, .n_pages = 20000}});
+        for (int i = 0; i < 8; i++) {
+            int fd = post(&k, "/v1/completions", text);
+
+            if (i % 2)
+                shutdown(fd, SHUT_RDWR);
+            close(fd);
+        }
+        if (!stop) /* else it ends with texts on the list */
+            ck_assert_int_eq(sk_ask(&k, "POST /tokenize", "",
+                                    body_of("{\"prompt\":\"", 20000, "\"}"))
+                                 .status,
+                             200);
+        sk_close(&k);
+    }
+}
