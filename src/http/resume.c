@@ -12,41 +12,15 @@
  * Answers are there until the server ends.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "http/gen.h"
+#include "http/resume.h"
 
 #include "base/log.h"
 #include "run/keep.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { MOST = 256 << 20 }; /* bytes of the file */
-
-static const struct kind {
-    const char *path;
-    const br_wire *wire;
-} kinds[] = {
-    {"/v1/chat/completions", &br_wire_chat},
-    {"/v1/completions", &br_wire_text},
-    {"/v1/messages", &br_wire_messages},
-    {"/v1/responses", &br_wire_responses},
-};
-
-struct br_resumed {
-    br_resumed *next;
-    br_arena mem; /* of what it points to */
-    const char *id, *model;
-    const br_wire *wire;
-    uint32_t tenant;
-    int64_t created;
-    uint64_t seed;
-    br_text line, body;
-    const br_json *choices; /* lists of tokens */
-    bool begun;
-    int status; /* of its answer; 0: it is not over */
-    br_str answer;
-};
 
 /* ---- noting -------------------------------------------------------------- */
 
@@ -65,15 +39,11 @@ br_resume_note(br_gen *g)
 {
     br_str *out = &g->h->resume;
     br_json_writer w;
-    size_t k = 0;
-
-    while (kinds[k].wire != g->wire)
-        k++;
     br_json_w_begin(&w, out, 0);
     w.compact = true;
     br_json_w_obj(&w);
     br_json_w_key_strz(&w, "id", g->id);
-    br_json_w_key_strz(&w, "path", kinds[k].path);
+    br_json_w_key_strz(&w, "path", br_resume_path(g->wire));
     br_json_w_key_strz(&w, "model", g->model->m.name);
     br_json_w_key_u64(&w, "tenant", g->tenant);
     br_json_w_key_i64(&w, "created", g->created);
@@ -123,92 +93,11 @@ br_resume_save(br_http *h)
     br_log(BR_EV_resume_failed, "%s", st.msg);
 }
 
-/* ---- reading ------------------------------------------------------------- */
-
-static const char *
-text_of(const br_json *root, const char *key)
-{
-    const br_json *v = br_json_get(root, key);
-
-    return v && v->kind == BR_J_STR && strlen(v->s) == v->n ? v->s : NULL;
-}
-
-static bool
-number_of(const br_json *root, const char *key, int64_t most, int64_t *out)
-{
-    const br_json *v = br_json_get(root, key);
-
-    *out = v && v->kind == BR_J_INT ? v->i : -1;
-    return *out >= 0 && *out <= most;
-}
-
-static bool
-are_tokens(const br_json *v)
-{
-    if (!v || v->kind != BR_J_ARR)
-        return false;
-    for (const br_json *c = v->child; c; c = c->next) {
-        if (c->kind != BR_J_ARR)
-            return false;
-        for (const br_json *t = c->child; t; t = t->next)
-            if (t->kind != BR_J_INT || t->i < 0 || t->i > INT32_MAX)
-                return false;
-    }
-    return true;
-}
-
-static br_code
-read_line(br_resumed *r, br_text line, br_status *st)
-{
-    const br_json *body;
-    br_json *root;
-    const char *path;
-    int64_t tenant, high, low;
-
-    br_arena_init(&r->mem, 0);
-    r->line.p = br_arena_str(&r->mem, line.p, line.n);
-    r->line.n = line.n;
-    if (!r->line.p)
-        return br_fail(st, BR_E_OOM, "out of memory");
-    BR_TRY(br_json_parse(&root, &r->mem, r->line.p, line.n, 0, st));
-    if (root->kind != BR_J_OBJ)
-        return br_fail(st, BR_E_FORMAT, "no object");
-    path = text_of(root, "path");
-    for (size_t i = 0; path && i < BR_COUNT(kinds); i++)
-        if (strcmp(path, kinds[i].path) == 0)
-            r->wire = kinds[i].wire;
-    r->id = text_of(root, "id");
-    r->model = text_of(root, "model");
-    r->choices = br_json_get(root, "choices");
-    body = br_json_get(root, "body");
-    if (!r->wire || !r->id || strlen(r->id) >= sizeof((br_gen *)0)->id ||
-        !r->model || !body || body->kind != BR_J_STR ||
-        !are_tokens(r->choices) ||
-        !number_of(root, "tenant", BR_MAX_TENANTS - 1, &tenant) ||
-        !number_of(root, "created", INT64_MAX, &r->created) ||
-        !number_of(root, "seed_high", UINT32_MAX, &high) ||
-        !number_of(root, "seed_low", UINT32_MAX, &low))
-        return br_fail(st, BR_E_FORMAT, "no request of brass");
-    r->tenant = (uint32_t)tenant;
-    r->seed = (uint64_t)high << 32 | (uint64_t)low;
-    r->body = (br_text){body->s, body->n};
-    return BR_OK;
-}
-
-static void
-free_one(br_resumed *r)
-{
-    br_str_fini(&r->answer);
-    br_arena_fini(&r->mem);
-    br_free(r);
-}
-
 void
 br_resume_load(br_http *h)
 {
     const char *path = h->config.resume;
-    br_resumed **end = &h->resumed;
-    char *text, *at;
+    char *text;
     br_status st = {0};
     size_t n;
 
@@ -219,34 +108,14 @@ br_resume_load(br_http *h)
             br_log(BR_EV_resume_failed, "%s", st.msg);
         return;
     }
-    at = text;
-    for (unsigned i = 1; at < text + n; i++) {
-        char *nl = memchr(at, '\n', (size_t)(text + n - at));
-        br_text line = {at, (size_t)((nl ? nl : text + n) - at)};
-        br_resumed *r = br_try_calloc(1, sizeof *r);
-
-        st = (br_status){0};
-        if (r && read_line(r, line, &st) == BR_OK) {
-            *end = r;
-            end = &r->next;
-        } else {
-            br_log(BR_EV_resume_failed, "%s: line %u: %s", path, i,
-                   r ? st.msg : "out of memory");
-            if (r)
-                free_one(r);
-        }
-        at += line.n + 1;
-    }
+    h->resumed = br_resume_read(text, n, path);
     br_free(text);
 }
 
 void
 br_resume_free(br_http *h)
 {
-    for (br_resumed *r = h->resumed, *next; r; r = next) {
-        next = r->next;
-        free_one(r);
-    }
+    br_resumed_free(h->resumed);
     br_str_fini(&h->resume);
 }
 

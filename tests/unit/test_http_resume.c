@@ -176,27 +176,37 @@ TEST(http_requests_that_cannot_go_on_say_so)
 TEST(http_reads_what_was_kept_with_doubt)
 {
 #define LINE(id, path, tenant, choices, body)                                 \
-    "{\"id\":\"" id "\",\"path\":\"" path                                     \
+    "{\"id\":\"" id "\",\"path\":\"/v1/" path                                 \
     "\",\"model\":\"fake\",\"tenant\":" tenant ",\"created\":1,"              \
     "\"seed_high\":1,\"seed_low\":2,\"choices\":" choices ",\"body\":\"" body \
-    "\"}\n"
+    "\"}"
 #define ASK "{\\\"prompt\\\":\\\"a\\\",\\\"max_tokens\\\":3}"
-    static const char text[] =
-        "{\n"
-        "[]\n" LINE("a", "/v1/completions", "9999", "[[]]",
-                    ASK) LINE("b", "/v1/other", "0", "[[]]", ASK)
-            LINE("c", "/v1/completions", "0", "[[-1]]",
-                 ASK) LINE("d", "/v1/completions", "0", "[[4294967296]]",
-                           ASK) LINE("e", "/v1/completions", "0", "[7]", ASK)
-                LINE("a-name-of-more-than-forty-characters-is-none",
-                     "/v1/completions", "0", "[[]]",
-                     ASK) LINE("right", "/v1/completions", "0", "[[5]]", ASK)
-                    LINE("late", "/v1/completions", "0", "[[5,5,5]]", ASK) LINE(
-                        "token", "/v1/completions", "0", "[[2147483647]]", ASK)
-                        LINE("body", "/v1/completions", "0", "[[]]", "{")
-                            LINE("tenant", "/v1/completions", "7", "[[]]",
-                                 ASK) "{\"id\":";
-    static const char *const gone[] = {"a", "b", "c", "d", "e"};
+    static const char *const lines[] = {
+        "{",
+        "[]",
+        LINE("a", "completions", "9999", "[[]]", ASK),
+        LINE("b", "other", "0", "[[]]", ASK),
+        LINE("c", "completions", "0", "[[-1]]", ASK),
+        LINE("d", "completions", "0", "[[4294967296]]", ASK),
+        LINE("e", "completions", "0", "[7]", ASK),
+        LINE("f\\\"", "completions", "0", "[[]]", ASK),
+        LINE("forty-characters-are-too-many-for-a-name", "completions", "0",
+             "[[]]", ASK),
+        LINE("right", "completions", "0", "[[5]]", ASK),
+        LINE("late", "completions", "0", "[[5,5,5]]", ASK),
+        LINE("token", "completions", "0", "[[2147483647]]", ASK),
+        LINE("body", "completions", "0", "[[]]", "{"),
+        LINE("tenant", "completions", "7", "[[]]", ASK),
+        "{\"id\":",
+    };
+    static const char *const gone[] = {
+        "a",
+        "b",
+        "c",
+        "d",
+        "e",
+        "f\"",
+        "forty-characters-are-too-many-for-a-name"};
     static const struct {
         const char *id, *says;
         int status;
@@ -204,10 +214,13 @@ TEST(http_reads_what_was_kept_with_doubt)
                 {"late", "3 tokens are done of 3", 400},
                 {"token", "is not below", 400},
                 {"body", "expected a key", 400}};
+    const char *text = "";
     sk_answer a;
     sk k;
 
-    t_write(t_printf("%s/" FILE, t_tmpdir()), text, sizeof text - 1);
+    for (size_t i = 0; i < BR_COUNT(lines); i++)
+        text = t_printf("%s%s\n", text, lines[i]);
+    t_write(t_printf("%s/" FILE, t_tmpdir()), text, strlen(text));
     open_server(&k, 0);
     for (size_t i = 0; i < BR_COUNT(gone); i++)
         ck_assert_int_eq(

@@ -1,0 +1,33 @@
+/* resume.h - an answer that a restart broke off, as it waits in a file.
+ *
+ *   {"id":..,"path":..,"model":..,"tenant":..,"created":..,"seed_high":..,
+ *    "seed_low":..,"choices":[[tokens so far],..],"body":".."}, a line each
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_RESUME_H
+#define BR_RESUME_H
+
+#include "http/gen.h"
+
+struct br_resumed {
+    br_resumed *next;
+    br_arena mem; /* of what it points to */
+    const char *id, *model;
+    const br_wire *wire;
+    uint32_t tenant;
+    int64_t created;
+    uint64_t seed;
+    br_text line, body;
+    const br_json *choices; /* lists of tokens */
+    bool begun;
+    int status; /* of its answer; 0: it is not over */
+    br_str answer;
+};
+
+/* NULL: there are none. Lines that are none are left out, and logged. */
+br_resumed *br_resume_read(const char *text, size_t n, const char *name);
+void br_resumed_free(br_resumed *list);
+/* Where that is asked for. */
+const char *br_resume_path(const br_wire *wire);
+
+#endif
