@@ -253,8 +253,9 @@ $(B)/src/drv/cuda/embed_ptx.o: $(B)/mega_decode.cubin
 $(B)/src/drv/cuda/embed_ptx.o: BR_CFLAGS += -DBR_CUBIN='"$(B)/mega_decode.cubin"'
 endif
 ptx:
-	@for k in mega_decode setup pick; do \
-	    $(PTX_CC) -o $(PTX_OUT)/$$k.ptx kernels/cuda/$$k.cu || exit 1; done
+	@for k in mega_decode setup pick nodes; do \
+	    [ $$k != nodes ] || exact=-ffp-contract=off; \
+	    $(PTX_CC) $$exact -o $(PTX_OUT)/$$k.ptx kernels/cuda/$$k.cu || exit 1; done
 	@$(PTX_CC) -o $(HOST_PTX) kernels/host/host.cu
 
 # ---- benchmarks and examples ------------------------------------------------

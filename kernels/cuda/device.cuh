@@ -185,6 +185,29 @@ mul_rn(float a, float b)
     return r;
 }
 BR_DEV float
+sqrt_rn(float x)
+{
+    float r;
+    asm("sqrt.rn.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+/* To a whole number, ties to even. */
+BR_DEV float
+rint_f32(float x)
+{
+    float r;
+    asm("cvt.rni.f32.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+/* c + the sum of four products of signed bytes */
+BR_DEV i32
+dp4a(u32 a, u32 b, i32 c)
+{
+    i32 r;
+    asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+    return r;
+}
+BR_DEV float
 ex2(float x)
 {
     float r;

@@ -143,30 +143,6 @@ on_tier(const br_cli *cli, const char *name)
     return tier && strcmp(tier, name) == 0;
 }
 
-/* A token at a time: this tier has logits of the last one only. */
-static br_code
-feed_cuda(br_cli *cli, const br_model *m, const token_list *t, uint32_t ctx,
-          float *logits, br_status *st)
-{
-    br_lm_config c = {.tier = "cuda", .n_ctx = ctx};
-    br_lm_model *r;
-    br_progress p;
-    br_code code;
-
-    BR_TRY(br_lm_model_open(&r, m, &c, st));
-    const br_lm *lm = br_lm_model_lm(r);
-    br_progress_begin(&p, cli, "tokens", t->n);
-    code = BR_OK;
-    for (uint32_t i = 0; code == BR_OK && i < t->n; i++) {
-        code = lm->feed(lm->ctx, 0, i, t->at + i, 1,
-                        logits + (size_t)i * (size_t)lm->n_vocab, st);
-        br_progress_at(&p, i + 1, br_now_ns());
-    }
-    br_progress_end(&p);
-    br_lm_model_close(r);
-    return code;
-}
-
 static br_code
 compute(br_cli *cli, const br_model *m, const token_list *t, br_cpu_pool *pool,
         br_status *st)
@@ -182,6 +158,7 @@ compute(br_cli *cli, const br_model *m, const token_list *t, br_cpu_pool *pool,
                           .n_ctx = (uint32_t)ctx,
                           .max_rows = BR_MIN(chunk, n),
                           .pool = pool,
+                          .cuda = on_tier(cli, "cuda"),
                           .exact = exact,
                           .f16_kv = true};
     size_t bytes;
@@ -197,11 +174,9 @@ compute(br_cli *cli, const br_model *m, const token_list *t, br_cpu_pool *pool,
         !(logits = br_try_alloc(bytes)))
         return br_fail(st, BR_E_OOM, "logits: out of memory");
     code = check_tokens(m, t, st);
-    if (code == BR_OK && on_tier(cli, "cuda"))
-        code = feed_cuda(cli, m, t, (uint32_t)ctx, logits, st);
-    else if (code == BR_OK)
+    if (code == BR_OK)
         code = br_oracle_open(&o, m, &c, st);
-    if (code == BR_OK && !on_tier(cli, "cuda")) {
+    if (code == BR_OK) {
         code = feed(cli, &o, t, chunk, logits, st);
         br_oracle_close(&o);
     }
@@ -235,9 +210,6 @@ check_options(br_cli *cli, br_status *st)
             return br_fail(st, BR_E_USAGE,
                            "--act f32 is for the ref tier's own arithmetic");
     }
-    if (on_tier(cli, "cuda") && br_opt_enum(cli, BR_OPT_arith) == 1)
-        return br_fail(st, BR_E_USAGE,
-                       "--arith exact: tier cuda has its own arithmetic only");
     if (tier && !on_tier(cli, "ref") && !on_tier(cli, "cpu") &&
         !on_tier(cli, "cuda"))
         return br_fail(st, BR_E_NO_DEVICE,

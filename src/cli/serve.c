@@ -182,10 +182,11 @@ get_options(server *s, br_status *st)
 {
     const char *tier = br_opt_str(s->cli, BR_OPT_on_tier);
 
-    if (tier && strcmp(tier, "ref") != 0 && strcmp(tier, "cpu") != 0)
+    if (tier && strcmp(tier, "ref") != 0 && strcmp(tier, "cpu") != 0 &&
+        strcmp(tier, "cuda") != 0)
         return br_fail(st, BR_E_NO_DEVICE,
                        "tier %s serves no models in this build; here are: cpu "
-                       "ref",
+                       "cuda ref",
                        tier);
     s->config = br_http_config_default();
     s->config.host = br_opt_str(s->cli, BR_OPT_host);

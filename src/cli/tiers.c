@@ -11,7 +11,7 @@
 static const struct tier_row {
     const char *name, *what, *node;
     bool runs;  /* models, in this build */
-    bool asked; /* some, one sequence at a time: auto leaves it alone */
+    bool asked; /* some: auto leaves it alone */
 } rows[BR_TIERS] = {
     {"cuda", "NVIDIA GPU", "/dev/nvidiactl", false, true},
     {"amd", "AMD GPU, the better of its two tiers", "/dev/kfd", false, false},
@@ -38,9 +38,7 @@ br_tiers_look(br_tier_here out[BR_TIERS])
         t->barred = node && access(r->node, R_OK | W_OK) != 0;
         if (r->asked && node && !t->barred) {
             t->available = true;
-            snprintf(t->why, sizeof t->why,
-                     "%s: dense models in BF16 or Q8_0, one sequence, when "
-                     "asked for",
+            snprintf(t->why, sizeof t->why, "%s: dense models, when asked for",
                      r->what);
         } else if (r->runs)
             snprintf(t->why, sizeof t->why, "%s", r->what);

@@ -32,10 +32,11 @@ get_tiers(validation *v, br_status *st)
     for (;; at++) {
         br_text t = {at, strcspn(at, ",")};
 
-        if (!br_text_is(t, "ref") && !br_text_is(t, "cpu"))
+        if (!br_text_is(t, "ref") && !br_text_is(t, "cpu") &&
+            !br_text_is(t, "cuda"))
             return br_fail(st, BR_E_NO_DEVICE,
                            "tier %.*s runs no models in this build; here are: "
-                           "cpu ref",
+                           "cpu cuda ref",
                            (int)BR_MIN(t.n, (size_t)32), t.p);
         if (v->n_tiers == MAX_TIERS)
             return br_fail(st, BR_E_LIMIT, "--tiers: more than %d", MAX_TIERS);
@@ -82,6 +83,7 @@ open_tier(validation *v, br_text tier, br_oracle *o, br_status *st)
 
     if (br_text_is(tier, "cpu"))
         c.pool = v->pool;
+    c.cuda = br_text_is(tier, "cuda");
     return br_oracle_open(o, v->m, &c, st);
 }
 

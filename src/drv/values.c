@@ -328,6 +328,8 @@ buffer(const binder *b, free_list *list, size_t n, size_t *has)
             return old;
         }
     *has = n;
+    if (b->c->place)
+        return b->c->place(b->c->ctx, n);
     p = br_arena_zero(b->arena, n + 16, sizeof(float));
     return p ? (float *)(void *)(p + (64 - (uintptr_t)p % 64) % 64) : NULL;
 }

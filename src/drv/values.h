@@ -31,6 +31,10 @@ typedef struct br_values_config {
      * other value, max_rows of them. */
     uint32_t max_want;
     bool apart; /* nodes run in no fixed order: no two values share memory */
+    /* n numbers of memory elsewhere, which br_values never touches; NULL: the
+     * arena's. */
+    float *(*place)(void *ctx, size_t n);
+    void *ctx;
 } br_values_config;
 
 typedef struct br_values {

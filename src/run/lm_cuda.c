@@ -80,18 +80,12 @@ open_it(br_lm_cuda *r, const br_model *m, const br_lm_config *c, br_status *st)
 {
     br_cu_shape s;
 
-    if (c->exact)
-        return br_fail(st, BR_E_UNSUPPORTED,
-                       "tier cuda has no exact arithmetic yet");
-    if (c->n_slots > 1)
-        return br_fail(st, BR_E_UNSUPPORTED,
-                       "tier cuda runs one sequence at a time, %u are wanted",
-                       c->n_slots);
+    br_check(!c->exact && c->n_slots <= 1);
     r->drawn = -1;
     r->n_vocab = (int32_t)m->hp.n_vocab;
     r->n_ctx = br_lm_ctx(m, c);
-    BR_TRY(br_cuda_open(&r->cu, 0, st));
     BR_TRY(br_cu_shape_of(&s, m, st));
+    BR_TRY(br_cuda_open(&r->cu, 0, st));
     BR_TRY(br_cu_decode_new(&r->d, &r->cu, &s, r->n_ctx, NULL, st));
     return br_cu_load(&r->d, m, c->progress, c->ctx, st);
 }

@@ -100,7 +100,8 @@ reset(void *ctx, uint32_t slot)
 {
     br_lm_model *r = ctx;
 
-    br_slot_reset(r->o.state, slot);
+    if (r->o.state)
+        br_slot_reset(r->o.state, slot);
 }
 
 static void
@@ -108,7 +109,8 @@ save(void *ctx, uint32_t slot, float *out)
 {
     br_lm_model *r = ctx;
 
-    br_slot_save(r->o.state, slot, out);
+    if (r->o.state)
+        br_slot_save(r->o.state, slot, out);
 }
 
 static void
@@ -116,7 +118,8 @@ restore(void *ctx, uint32_t slot, const float *from)
 {
     br_lm_model *r = ctx;
 
-    br_slot_restore(r->o.state, slot, from);
+    if (r->o.state)
+        br_slot_restore(r->o.state, slot, from);
 }
 
 static uint8_t *
@@ -144,7 +147,9 @@ fill_in(br_lm_model *r, const br_model *m, const br_oracle_config *c)
                     .n_slots = c->n_slots,
                     .chunk = c->max_rows,
                     .max_want = c->max_want,
-                    .tier = r->pool ? "cpu" : "ref",
+                    .tier = r->o.cun  ? "cuda"
+                            : r->pool ? "cpu"
+                                      : "ref",
                     .feed = feed,
                     .keep = keep,
                     .plan = &r->plan,
@@ -153,14 +158,16 @@ fill_in(br_lm_model *r, const br_model *m, const br_oracle_config *c)
                     .reset = reset,
                     .save = save,
                     .restore = restore,
-                    .page = page};
+                    .page = r->o.state ? page : NULL};
     /* A ranker's head is not here. Who says nothing gets the mean. */
     r->lm.hidden = m->hp.pooling > BR_POOLING_LAST ? NULL : hidden;
     r->lm.pooling = m->hp.pooling ? (br_pooling)m->hp.pooling : BR_POOLING_MEAN;
     for (uint32_t g = 0; g < r->plan.n_groups; g++) {
         r->lm.n_pages[g] = br_kv_free_pages(r->o.kv, g);
-        r->lm.page_bytes[g] =
-            r->plan.group[g].page_elems * br_kv_elem_bytes(r->o.state->kv);
+        r->lm.page_bytes[g] = r->plan.group[g].page_elems *
+                              br_kv_elem_bytes(r->o.state     ? r->o.state->kv
+                                               : r->o.c.exact ? BR_Q_F32
+                                                              : BR_Q_F16);
     }
 }
 
@@ -181,24 +188,50 @@ scored_rows(const br_model *m)
     return (uint32_t)BR_MAX((4 << 20) / m->hp.n_vocab, 16);
 }
 
+/* One sequence goes through the decode megakernel where that takes the model;
+ * whoever names slots wants steps of many rows. */
+static br_code
+open_mega(br_lm_model *r, const br_model *m, const br_lm_config *c, bool *done,
+          br_status *st)
+{
+    br_status why = {0};
+    br_code code;
+
+    *done = true;
+    if (c->exact || c->n_slots) {
+        *done = false;
+        return BR_OK;
+    }
+    code = br_lm_cuda_open(&r->cuda, &r->lm, m, c, &why);
+    if (code == BR_E_UNSUPPORTED || code == BR_E_LIMIT) {
+        *done = false;
+        return BR_OK;
+    }
+    return code == BR_OK ? BR_OK : br_fail(st, code, "%s", why.msg);
+}
+
 static br_code
 open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
           br_status *st)
 {
-    bool cpu = !c->tier || strcmp(c->tier, "cpu") == 0;
+    bool cpu = !c->tier || strcmp(c->tier, "cpu") == 0, mega = false;
+    bool cuda = c->tier && strcmp(c->tier, "cuda") == 0;
     br_oracle_config oc = {.act = BR_REF_QUANTISED,
                            .n_ctx = br_lm_ctx(m, c),
                            .n_slots = BR_MAX(c->n_slots, 1u),
-                           .max_rows = cpu ? CPU_CHUNK : REF_CHUNK,
+                           .max_rows = cpu || cuda ? CPU_CHUNK : REF_CHUNK,
+                           .cuda = cuda,
                            .exact = c->exact,
                            .f16_kv = true,
                            .cache = {c->cache, CACHE_FROM, c->cache_bytes},
                            .progress = c->progress,
                            .ctx = c->ctx};
 
-    if (c->tier && strcmp(c->tier, "cuda") == 0)
-        return br_lm_cuda_open(&r->cuda, &r->lm, m, c, st);
-    if (!cpu && strcmp(c->tier, "ref") != 0)
+    if (cuda)
+        BR_TRY(open_mega(r, m, c, &mega, st));
+    if (mega)
+        return BR_OK;
+    if (!cpu && !cuda && strcmp(c->tier, "ref") != 0)
         return br_fail(
             st, BR_E_NO_DEVICE,
             "tier %s runs no models in this build; here are: cpu cuda ref",

@@ -69,6 +69,23 @@ open_cpu(br_oracle *o, const uint32_t *n_pages, br_status *st)
 }
 
 static br_code
+open_cuda(br_oracle *o, const uint32_t *n_pages, br_status *st)
+{
+    br_cun_config c = {.exact = o->c.exact,
+                       .n_slots = o->c.n_slots,
+                       .n_ctx = o->c.n_ctx,
+                       .max_rows = o->c.max_rows,
+                       .max_want = o->c.max_want,
+                       .progress = o->c.progress,
+                       .ctx = o->c.ctx};
+
+    memcpy(c.n_pages, n_pages, sizeof c.n_pages);
+    BR_TRY(br_ir_of_model(&o->graph[BR_IR_PREFILL], o->model, BR_IR_PREFILL,
+                          o->c.n_ctx, st));
+    return br_cun_open(&o->cun, o->model, o->graph[BR_IR_PREFILL], &c, st);
+}
+
+static br_code
 open_all(br_oracle *o, br_status *st)
 {
     br_kv_config kc = {.n_slots = o->c.n_slots, .max_tokens = o->c.n_ctx};
@@ -77,7 +94,9 @@ open_all(br_oracle *o, br_status *st)
 
     for (int g = 0; g < BR_MAX_KV_GROUPS; g++)
         kc.n_pages[g] = (o->c.n_ctx / BR_PAGE_TOKENS + 2) * o->c.n_slots;
-    if (o->c.pool)
+    if (o->c.cuda)
+        BR_TRY(open_cuda(o, kc.n_pages, st));
+    else if (o->c.pool)
         BR_TRY(open_cpu(o, kc.n_pages, st));
     else
         BR_TRY(open_ref(o, kc.n_pages, st));
@@ -112,6 +131,7 @@ void
 br_oracle_close(br_oracle *o)
 {
     br_cpu_free(o->cpu);
+    br_cun_close(o->cun);
     for (int s = 0; s < BR_IR_STAGE_COUNT; s++) {
         br_ref_free(o->ref[s]);
         br_mega_free(o->program[s]);
@@ -126,13 +146,16 @@ void
 br_oracle_reset(br_oracle *o, uint32_t slot)
 {
     br_kv_cut(o->kv, slot, 0);
-    br_slot_reset(o->state, slot);
+    if (o->state)
+        br_slot_reset(o->state, slot);
 }
 
 br_code
 br_oracle_run(br_oracle *o, const br_step *step, br_ir_stage stage,
               float *logits, br_status *st)
 {
+    if (o->cun)
+        return br_cun_step(o->cun, step, logits, st);
     return o->cpu ? br_cpu_step(o->cpu, o->state, step, logits, st)
                   : br_ref_step(o->ref[stage], o->state, step, logits, st);
 }
@@ -140,6 +163,8 @@ br_oracle_run(br_oracle *o, const br_step *step, br_ir_stage stage,
 const float *
 br_oracle_hidden(const br_oracle *o, br_ir_stage stage)
 {
+    if (o->cun)
+        return br_cun_hidden(o->cun);
     return o->cpu ? br_cpu_hidden(o->cpu) : br_ref_hidden(o->ref[stage]);
 }
 
@@ -189,7 +214,9 @@ br_oracle_feed(br_oracle *o, uint32_t slot, uint32_t from,
 void
 br_oracle_watch(br_oracle *o, const br_watch *w)
 {
-    if (o->cpu)
+    if (o->cun)
+        br_cun_watch(o->cun, w);
+    else if (o->cpu)
         br_cpu_watch(o->cpu, w);
     else
         br_ref_watch(o->ref[BR_IR_PREFILL], w);

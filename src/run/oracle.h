@@ -1,4 +1,4 @@
-/* oracle.h - logits of a token sequence, from the reference tier or the CPU's.
+/* oracle.h - logits of a token sequence, from one of the tiers.
  *
  * Everything that lies between a model and its logits in one object: graphs,
  * their executors, one state, pages. For `brass logits`, for tests, and for
@@ -9,6 +9,7 @@
 #define BR_ORACLE_H
 
 #include "drv/cpu/cpu.h"
+#include "drv/cuda/cuda_nodes.h"
 #include "drv/ref/ref.h"
 #include "run/kv.h"
 
@@ -27,6 +28,7 @@ typedef struct br_oracle_config {
     /* NULL: the reference tier. Else the CPU tier by these threads, whose act
      * is quantised. */
     br_cpu_pool *pool;
+    bool cuda;   /* the CUDA tier, node by node; no pool then */
     bool exact;  /* the reference tier's bits */
     bool f16_kv; /* keys and values as F16, unless exact */
     br_cpu_cache cache;
@@ -43,6 +45,7 @@ typedef struct br_oracle {
     br_ref *ref[BR_IR_STAGE_COUNT];
     br_state *state;
     br_cpu *cpu;
+    br_cun *cun; /* has a state of its own, on the device */
     br_kv *kv;
 } br_oracle;
 

@@ -178,6 +178,23 @@ mul_rn(float a, float b)
     return a * b;
 }
 BR_DEV float
+sqrt_rn(float x)
+{
+    return sqrtf(x);
+}
+BR_DEV float
+rint_f32(float x)
+{
+    return rintf(x);
+}
+BR_DEV i32
+dp4a(u32 a, u32 b, i32 c)
+{
+    for (u32 i = 0; i < 32; i += 8)
+        c += (i32)(signed char)(a >> i) * (i32)(signed char)(b >> i);
+    return c;
+}
+BR_DEV float
 ex2(float x)
 {
     return exp2f(x);

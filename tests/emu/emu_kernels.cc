@@ -7,6 +7,7 @@
 #undef P
 #include "../../kernels/cuda/setup.cu"
 #include "../../kernels/cuda/pick.cu"
+#include "../../kernels/cuda/nodes.cu"
 
 #include <utility>
 
@@ -24,7 +25,11 @@ call(void (*fn)(A...), void **p, std::index_sequence<I...>)
     X(br_naive_matvec) X(br_naive_matvec_q8_0) X(br_naive_round_q8) X(br_naive_glu)                \
     X(br_naive_rope) X(br_naive_append) X(br_naive_attn) X(br_naive_to_pages) X(br_pick) X(br_mega_64_q4_k)  \
     X(br_mega_128_q4_k) X(br_fill_q4_k) X(br_repack_q4_k)                     \
-    X(br_naive_matvec_q4_k)
+    X(br_naive_matvec_q4_k)                                                   \
+    X(br_nd_runs) X(br_nd_wanted) X(br_nd_each) X(br_nd_norm)                 \
+    X(br_nd_quantise) X(br_nd_mul_f32) X(br_nd_mul_f16) X(br_nd_mul_bf16)     \
+    X(br_nd_mul_int32) X(br_nd_mul_int256) X(br_nd_rope) X(br_nd_keep)        \
+    X(br_nd_attend)
 
 template <class... A>
 static void

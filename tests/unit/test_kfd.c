@@ -205,7 +205,7 @@ TEST(a_fault_of_a_kernel_wakes_who_waits)
     }
 }
 
-/* ---- faults of the ring --------------------------------------------------- */
+/* ---- faults of the ring ------------------------------------------------- */
 
 typedef void (*fault_fn)(rig *r, br_aql_launch *l);
 
@@ -427,7 +427,7 @@ TEST(code_that_changes_is_read_anew_after_an_acquire)
     finish(&r, "s_trap");
 }
 
-/* ---- what the kernel refuses ---------------------------------------------- */
+/* ---- what the kernel refuses -------------------------------------------- */
 
 static int
 call(rig *r, uint32_t request, void *arg)
@@ -588,7 +588,7 @@ TEST(the_kernel_copies_what_both_sides_know)
     finish(&r, NULL);
 }
 
-/* ---- topology --------------------------------------------------------------- */
+/* ---- topology ----------------------------------------------------------- */
 
 TEST(sizes_of_known_chips)
 {
@@ -636,7 +636,7 @@ TEST(a_topology_that_is_none_is_refused)
         BR_E_LIMIT);
 }
 
-/* ---- without memory --------------------------------------------------------- */
+/* ---- without memory ----------------------------------------------------- */
 
 static br_code
 whole(void *arg, br_status *st)

@@ -11,7 +11,8 @@
 #include "drv/cuda/cuda_api.h"
 #include "drv/cuda/stream_plan.h"
 #include "model/model.h"
-#include "run/lm_model.h"
+#include "run/lm_cuda.h"
+#include "run/oracle.h"
 #include "run/sample.h"
 #include "run/shape.h"
 
@@ -194,8 +195,9 @@ TEST(cuda_without_a_driver_says_so)
 /* The checked-in PTX is what clang-19 makes of the sources. */
 TEST_WITHIN(cuda_ptx_is_current, 120)
 {
-    static const char *const names[] = {
-        "cuda/ptx/mega_decode", "cuda/ptx/setup", "cuda/ptx/pick", "host/host"};
+    static const char *const names[] = {"cuda/ptx/mega_decode",
+                                        "cuda/ptx/setup", "cuda/ptx/pick",
+                                        "cuda/ptx/nodes", "host/host"};
     const char *dir = t_tmpdir();
 
     if (system("command -v clang-19 >/dev/null 2>&1") != 0)
@@ -297,41 +299,69 @@ TEST_WITHIN(cuda_kernels_emulated_a_step_ahead, 120)
     emulate("tiny-ahead", 28);
 }
 
-/* A model file through the command, on tests/emu: the ref tier's logits, but
- * for BF16 activations or keys. */
+static void
+open_emulated(void)
+{
+    const char *lib = t_repo(t_printf("build/%s/emu/libcuda.so.1", t_conf()));
+
+    if (access(lib, R_OK) != 0)
+        t_skip("no emulated CUDA device in this build");
+    ck_assert_msg(dlopen(lib, RTLD_NOW | RTLD_LOCAL), "%s", dlerror());
+}
+
+static br_model *
+model_of(const char *spec, br_str *doc)
+{
+    br_status st = {0};
+    br_model *m;
+
+    ck_assert_msg(br_shape_model(doc, spec, true, &st) == BR_OK, "%s", st.msg);
+    t_ok(br_model_open_mem(&m, doc->at, doc->n, &st), &st);
+    return m;
+}
+
+static void
+forget_cards(void) /* of this process, whose parent counts */
+{
+    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)getppid()));
+    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getppid()));
+}
+
+/* A model file in the megakernel: the ref tier's logits, but for BF16
+ * activations or keys. */
 static void
 same_as_ref(const char *spec, double most)
 {
-    static const char tokens[] = "3,250,7,99";
-    const char *dir = t_repo(t_printf("build/%s", t_conf()));
-    const char *emu = t_printf("LD_LIBRARY_PATH=%s/emu", dir);
-    const char *file = t_printf("%s/m.gguf", t_tmpdir());
-    const char *out[2] = {t_printf("%s/cuda", t_tmpdir()),
-                          t_printf("%s/ref", t_tmpdir())};
-    const float *got, *want;
+    static const int32_t tokens[] = {3, 250, 7, 99};
+    enum { N = BR_COUNT(tokens) };
+    br_oracle_config oc = {.act = BR_REF_QUANTISED};
+    br_lm_config c = {.tier = "cuda", .n_ctx = 32};
     br_str doc = {0};
     br_status st = {0};
     double e = 0, s = 0;
-    size_t n[2];
-    t_proc r;
+    float *got, *want;
+    br_lm_model *r;
+    br_oracle o;
+    br_model *m;
 
-    if (access(t_printf("%s/emu/libcuda.so.1", dir), R_OK) != 0)
-        t_skip("no emulated CUDA device in this build");
-    ck_assert_msg(br_shape_model(&doc, spec, true, &st) == BR_OK, "%s", st.msg);
-    t_write(file, doc.at, doc.n);
+    open_emulated();
+    m = model_of(spec, &doc);
+    t_ok(br_lm_model_open(&r, m, &c, &st), &st);
+    const br_lm *lm = br_lm_model_lm(r);
+    size_t n = (size_t)lm->n_vocab;
+    ck_assert(lm->pick); /* not node by node */
+    got = t_keep(calloc(N * n, sizeof *got));
+    want = t_keep(calloc(N * n, sizeof *want));
+    for (uint32_t i = 0; i < N; i++)
+        t_ok(lm->feed(lm->ctx, 0, i, &tokens[i], 1, got + i * n, &st), &st);
+    br_lm_model_close(r);
+    t_ok(br_oracle_open(&o, m, &oc, &st), &st);
+    t_ok(br_oracle_feed(&o, 0, 0, tokens, N, 0, want, &st), &st);
+    br_oracle_close(&o);
+    br_model_close(m);
     br_str_fini(&doc);
-    t_exec(&r,
-           (const char *[]){"env", emu, t_brass(), "logits", file, "--tokens",
-                            tokens, "--tier", "cuda", "-o", out[0], NULL},
-           NULL, 0);
-    ck_assert_msg(r.exit == 0, "%s", r.err);
-    t_run(&r, "logits", file, "--tokens", tokens, "--act", "quantised", "-o",
-          out[1]);
-    ck_assert_msg(r.exit == 0, "%s", r.err);
-    got = (const void *)t_read(out[0], &n[0]);
-    want = (const void *)t_read(out[1], &n[1]);
-    ck_assert_uint_eq(n[0], n[1]);
-    for (size_t i = 0; i < n[0] / sizeof *got; i++) {
+    forget_cards();
+    for (size_t i = 0; i < N * n; i++) {
         double d = (double)got[i] - (double)want[i];
         e += d * d;
         s += (double)want[i] * (double)want[i];
@@ -381,7 +411,6 @@ write_text(const br_lm *lm, const br_sample_params *p, bool tier, int32_t *out)
 /* The library that is open already is the one that the tier finds. */
 TEST_WITHIN(cuda_tier_draws_what_the_sampler_does, 120)
 {
-    const char *lib = t_repo(t_printf("build/%s/emu/libcuda.so.1", t_conf()));
     br_lm_config c = {.tier = "cuda", .n_ctx = 32};
     br_sample_params p = br_sample_defaults();
     int32_t got[DRAWS], want[DRAWS], best[DRAWS];
@@ -390,11 +419,8 @@ TEST_WITHIN(cuda_tier_draws_what_the_sampler_does, 120)
     br_lm_model *r;
     br_model *m;
 
-    if (access(lib, R_OK) != 0)
-        t_skip("no emulated CUDA device in this build");
-    ck_assert_msg(dlopen(lib, RTLD_NOW | RTLD_LOCAL), "%s", dlerror());
-    t_ok(br_shape_model(&doc, "shape:llama-512:BF16", true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    open_emulated();
+    m = model_of("shape:llama-512:BF16", &doc);
     t_ok(br_lm_model_open(&r, m, &c, &st), &st);
     const br_lm *lm = br_lm_model_lm(r);
     p.seed = 7;
@@ -408,38 +434,33 @@ TEST_WITHIN(cuda_tier_draws_what_the_sampler_does, 120)
     br_lm_model_close(r);
     br_model_close(m);
     br_str_fini(&doc);
-    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)getppid()));
-    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getppid()));
+    forget_cards();
 }
 
-TEST_WITHIN(cuda_tier_says_what_it_lacks, 60)
+/* Models that the megakernel does not take run node by node. */
+TEST_WITHIN(cuda_megakernel_says_what_it_lacks, 60)
 {
     static const char *const row[][2] = {
         {"shape:llama-512:F16",
-         "matrices of F16: tier cuda takes BF16, Q8_0 and Q4_K\n"},
+         "matrices of F16: tier cuda takes BF16, Q8_0 and Q4_K"},
         {"shape:gemma3-1b:BF16", "tier cuda does not run gemma3 with "},
-        {"shape:toy:BF16", "head_dim 8: 64 and 128 are\n"},
+        {"shape:toy:BF16", "head_dim 8: 64 and 128 are"},
     };
-    const char *dir = t_repo(t_printf("build/%s", t_conf()));
-    const char *emu = t_printf("LD_LIBRARY_PATH=%s/emu", dir);
-    const char *file = t_printf("%s/m.gguf", t_tmpdir());
+    br_lm_config c = {.tier = "cuda", .n_ctx = 32};
 
-    if (access(t_printf("%s/emu/libcuda.so.1", dir), R_OK) != 0)
-        t_skip("no emulated CUDA device in this build");
+    open_emulated();
     for (size_t i = 0; i < BR_COUNT(row); i++) {
         br_str doc = {0};
         br_status st = {0};
-        t_proc r;
-        ck_assert_msg(br_shape_model(&doc, row[i][0], true, &st) == BR_OK, "%s",
-                      st.msg);
-        t_write(file, doc.at, doc.n);
+        br_model *m = model_of(row[i][0], &doc);
+        br_lm_cuda *r;
+        br_lm lm;
+
+        ck_assert_int_eq(br_lm_cuda_open(&r, &lm, m, &c, &st),
+                         BR_E_UNSUPPORTED);
+        ck_assert_msg(strstr(st.msg, row[i][1]), "%s", st.msg);
+        br_model_close(m);
         br_str_fini(&doc);
-        t_exec(&r,
-               (const char *[]){"env", emu, t_brass(), "logits", file,
-                                "--tokens", "1", "--tier", "cuda", "-o",
-                                t_printf("%s/x", t_tmpdir()), NULL},
-               NULL, 0);
-        ck_assert_int_ne(r.exit, 0);
-        ck_assert_msg(strstr(r.err, row[i][1]), "%s", r.err);
     }
+    forget_cards();
 }

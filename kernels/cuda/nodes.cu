@@ -1,0 +1,498 @@
+/* nodes.cu - a kernel for each opcode of the graph, over rows of any slots.
+ *
+ * The arithmetic is docs/arithmetic.md's to the bit: `--arith exact` is these
+ * kernels and nothing else. Rows are independent of each other and of how many
+ * there are, so decode, batch and prefill agree by construction. Compiled with
+ * -ffp-contract=off: what is fused here says fma_rn.
+ *
+ *   product, floats     16 threads an output, lane = k mod 16, tree 8 4 2 1
+ *   product, integers   a warp an output: dp4a, exact inside a block; blocks
+ *                       into four chains
+ *   attention           a thread block a row and query head; folds of 256 keys
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "exact.cuh"
+
+#define KERNEL extern "C" __global__ void
+#define ARGS   const struct br_nd_args a
+enum { THREADS = BR_ND_WARPS * 32, TILE = BR_ND_TILE };
+/* Rows of a tile that are there: a register array has constant indices only. */
+#define EACH(r)                                           \
+    _Pragma("unroll") for (u32 r = 0; r < TILE; r++)      \
+        if (t0 + r < a.n_rows)
+
+BR_DEV float *
+row(const struct br_nd_rows &v, u32 t)
+{
+    return v.p + (u64)t * v.stride;
+}
+BR_DEV u64
+thread_of_grid(void)
+{
+    return (u64)bid() * block_dim() + tid();
+}
+
+/* ---- numbers one by one --------------------------------------------------- */
+
+/* Columns that stand apart, into rows that stand together, or back. */
+KERNEL
+br_nd_runs(ARGS)
+{
+    const u32 cols = a.width * a.count;
+    const u64 i = thread_of_grid();
+    const u32 t = (u32)(i / cols), c = (u32)(i % cols);
+
+    if (t >= a.n_rows)
+        return;
+    float *far = row(a.x, t) + a.off + c / a.width * a.pitch + c % a.width;
+    float *near = row(a.y, t) + c;
+    if (a.scatter)
+        *far = *near;
+    else
+        *near = *far;
+}
+
+/* The rows that want logits. */
+KERNEL
+br_nd_wanted(ARGS)
+{
+    const u64 i = thread_of_grid();
+    const u32 t = (u32)(i / a.x.cols), c = (u32)(i % a.x.cols);
+
+    if (t < a.n_rows)
+        row(a.y, t)[c] = row(a.x, (u32)a.s.want[t])[c];
+}
+
+KERNEL
+br_nd_each(ARGS)
+{
+    const u64 i = thread_of_grid();
+    const u32 t = (u32)(i / a.y.cols), c = (u32)(i % a.y.cols);
+    float x, y;
+
+    if (t >= a.n_rows)
+        return;
+    x = row(a.x, t)[c];
+    y = a.b.p ? row(a.b, t)[a.b.cols == 1 ? 0 : c] : 0.0f;
+    switch (a.op) {
+    case BR_ND_ADD: x = x + y; break;
+    case BR_ND_MUL: x = x * y; break;
+    case BR_ND_SCALE: x = x * a.scale; break;
+    case BR_ND_SOFTCAP: x = a.scale * ex_tanh(x / a.scale); break;
+    case BR_ND_ACT: x = ex_act(a.act, x); break;
+    case BR_ND_GLU: x = ex_glu(a.act, x, y); break;
+    case BR_ND_TEMP: {
+        const float n = (float)(a.s.position[t] / (i32)a.width + 1);
+        x = x * fma_rn(ex_log(n), a.scale, 1.0f);
+        break;
+    }
+    default: break;
+    }
+    row(a.y, t)[c] = x;
+}
+
+/* ---- norms ------------------------------------------------------------------ */
+
+/* The sum of the 16 lanes of lane 0, 8-4-2-1. All threads of the warp call. */
+BR_DEV float
+lanes16(float v)
+{
+    v = v + shfl_xor_f(v, 8);
+    v = v + shfl_xor_f(v, 4);
+    v = v + shfl_xor_f(v, 2);
+    return v + shfl_xor_f(v, 1);
+}
+
+/* A block a piece of `width` columns of a row. */
+KERNEL
+br_nd_norm(ARGS)
+{
+    __shared__ float part[2048];
+    __shared__ float factor;
+    const u32 t = bid_y(), n = a.width, l = tid() & 15;
+    const float *x = row(a.x, t) + (u64)bid() * n;
+    float *y = row(a.y, t) + (u64)bid() * n;
+    float sum = 0.0f;
+
+    for (u32 from = 0; from < n; from += 2048) {
+        const u32 m = n - from < 2048 ? n - from : 2048;
+        bar(0, THREADS);
+        for (u32 i = tid(); i < m; i += THREADS)
+            part[i] = x[from + i];
+        bar(0, THREADS);
+        if (tid() < 16)
+            for (u32 i = l; i < m; i += 16)
+                sum = fma_rn(part[i], part[i], sum);
+    }
+    if (tid() < 32) {
+        sum = lanes16(tid() < 16 ? sum : 0.0f);
+        if (tid() == 0)
+            factor = 1.0f / sqrt_rn(sum / (float)n + a.eps);
+    }
+    bar(0, THREADS);
+    for (u32 i = tid(); i < n; i += THREADS) {
+        const float v = x[i] * factor;
+        y[i] = a.w.p ? v * a.w.p[i] : v;
+    }
+}
+
+/* ---- products ----------------------------------------------------------------- */
+
+/* A warp a block of 32 or 256 activations. */
+KERNEL
+br_nd_quantise(ARGS)
+{
+    const u32 lane = tid() & 31, t = bid_y(), n = a.m.block;
+    const u32 b = bid() * BR_ND_WARPS + (tid() >> 5);
+    const u32 blocks = a.m.n_in / n;
+    const float *x = row(a.x, t) + (u64)b * n;
+    float top = 0.0f, d;
+
+    if (b >= blocks)
+        return;
+    for (u32 i = lane; i < n; i += 32)
+        top = abs_f32(x[i]) > top ? abs_f32(x[i]) : top;
+    for (u32 m = 16; m; m >>= 1) {
+        const float o = shfl_xor_f(top, m);
+        top = o > top ? o : top;
+    }
+    d = top / 127.0f;
+    for (u32 i = lane; i < n; i += 32) {
+        const float v = d < 0x1p-126f ? 0.0f : rint_f32(x[i] / d);
+        a.xq[(u64)t * a.m.n_in + (u64)b * n + i] =
+            (signed char)(v >= -127.0f && v <= 127.0f ? (i32)v : 0);
+    }
+    if (lane == 0)
+        a.xd[(u64)t * blocks + b] = d;
+}
+
+template <u32 KIND>
+BR_DEV float
+weight(const void *p, u64 i)
+{
+    if (KIND == BR_ND_F32)
+        return ((const float *)p)[i];
+    if (KIND == BR_ND_F16)
+        return f16_lo(((const u16 *)p)[i]);
+    return as_f32((u32)((const u16 *)p)[i] << 16);
+}
+
+template <u32 KIND>
+BR_DEV void
+mul_float(const struct br_nd_args &a)
+{
+    const u32 l = tid() & 15, o = bid() * (THREADS / 16) + (tid() >> 4);
+    const u32 n = o < a.m.n_out ? o : a.m.n_out - 1;
+    const u32 t0 = bid_y() * TILE, K = a.m.n_in;
+    const u64 at = (u64)n * K;
+    const float *x[TILE];
+    float sum[TILE];
+
+    EACH (r) {
+        x[r] = row(a.x, t0 + r);
+        sum[r] = 0.0f;
+    }
+#pragma unroll 4
+    for (u32 k = l; k < K; k += 16) {
+        const float w = weight<KIND>(a.m.q, at + k);
+        EACH (r)
+            sum[r] = fma_rn(x[r][k], w, sum[r]);
+    }
+    EACH (r) {
+        sum[r] = lanes16(sum[r]);
+        if (l == 0 && o < a.m.n_out)
+            row(a.y, t0 + r)[n] = sum[r];
+    }
+}
+KERNEL
+br_nd_mul_f32(ARGS)
+{
+    mul_float<BR_ND_F32>(a);
+}
+KERNEL
+br_nd_mul_f16(ARGS)
+{
+    mul_float<BR_ND_F16>(a);
+}
+KERNEL
+br_nd_mul_bf16(ARGS)
+{
+    mul_float<BR_ND_BF16>(a);
+}
+
+/* Blocks of 32: eight lanes a block, so lanes 8c..8c+7 are chain c. */
+KERNEL
+br_nd_mul_int32(ARGS)
+{
+    const u32 lane = tid() & 31, n = bid() * BR_ND_WARPS + (tid() >> 5);
+    const u32 t0 = bid_y() * TILE, K = a.m.n_in, blocks = K / 32;
+    const signed char *w = (const signed char *)a.m.q + (u64)n * K;
+    float chain[TILE];
+
+    if (n >= a.m.n_out)
+        return;
+    EACH (r)
+        chain[r] = 0.0f;
+#pragma unroll 2
+    for (u32 from = 0; from < K; from += 128) {
+        const u32 k = from + lane * 4, b = k / 32;
+        const bool in = k < K;
+        const u32 q = in ? *(const u32 *)(w + k) : 0;
+        const float d = in ? a.m.d[(u64)n * blocks + b] : 0.0f;
+        const float dm = in && a.m.dmin ? a.m.dmin[(u64)n * blocks + b] : 0.0f;
+        EACH (r) {
+            const u32 t = t0 + r;
+            const u32 x = in ? *(const u32 *)(a.xq + (u64)t * K + k) : 0;
+            const float xd = in ? a.xd[(u64)t * blocks + b] : 0.0f;
+            i32 s = dp4a(q, x, 0);
+            float v;
+
+            s += (i32)shfl_xor((u32)s, 1);
+            s += (i32)shfl_xor((u32)s, 2);
+            s += (i32)shfl_xor((u32)s, 4);
+            v = (d * xd) * (float)s;
+            if (a.m.dmin) {
+                i32 low = dp4a(x, 0x01010101, 0);
+                low += (i32)shfl_xor((u32)low, 1);
+                low += (i32)shfl_xor((u32)low, 2);
+                low += (i32)shfl_xor((u32)low, 4);
+                v = fma_rn(-(dm * xd), (float)low, v);
+            }
+            if (in)
+                chain[r] = chain[r] + v;
+        }
+    }
+    EACH (r) {
+        chain[r] = chain[r] + shfl_xor_f(chain[r], 8);
+        chain[r] = chain[r] + shfl_xor_f(chain[r], 16);
+        if (lane == 0)
+            row(a.y, t0 + r)[n] = chain[r];
+    }
+}
+
+/* Blocks of 256, two turns of the warp each; chain b mod 4. */
+KERNEL
+br_nd_mul_int256(ARGS)
+{
+    const u32 lane = tid() & 31, n = bid() * BR_ND_WARPS + (tid() >> 5);
+    const u32 t0 = bid_y() * TILE, K = a.m.n_in, blocks = K / 256;
+    const u32 subs = K / a.m.sub;
+    const signed char *w = (const signed char *)a.m.q + (u64)n * K;
+    float chain[TILE][4];
+
+    if (n >= a.m.n_out)
+        return;
+    EACH (r)
+        chain[r][0] = chain[r][1] = chain[r][2] = chain[r][3] = 0.0f;
+    for (u32 b0 = 0; b0 < blocks; b0 += 4)
+#pragma unroll
+        for (u32 c = 0; c < 4; c++) {
+            const u32 b = b0 + c, k = b * 256 + lane * 4;
+            u32 q[2];
+            i32 sc[2], mn[2] = {0, 0};
+            float d, dm = 0.0f;
+
+            if (b >= blocks)
+                break;
+#pragma unroll
+            for (u32 h = 0; h < 2; h++) {
+                const u64 at = (u64)n * subs + (k + h * 128) / a.m.sub;
+                q[h] = *(const u32 *)(w + k + h * 128);
+                sc[h] = a.m.scale[at];
+                if (a.m.min)
+                    mn[h] = a.m.min[at];
+            }
+            d = a.m.d[(u64)n * blocks + b];
+            if (a.m.min)
+                dm = a.m.dmin[(u64)n * blocks + b];
+            EACH (r) {
+                const u32 t = t0 + r;
+                const u32 *x = (const u32 *)(a.xq + (u64)t * K + k);
+                const float xd = a.xd[(u64)t * blocks + b];
+                i32 s = sc[0] * dp4a(q[0], x[0], 0) +
+                        sc[1] * dp4a(q[1], x[32], 0);
+                float v;
+
+                for (u32 m = 16; m; m >>= 1)
+                    s += (i32)shfl_xor((u32)s, m);
+                v = (d * xd) * (float)s;
+                if (a.m.min) {
+                    i32 low = mn[0] * dp4a(x[0], 0x01010101, 0) +
+                              mn[1] * dp4a(x[32], 0x01010101, 0);
+                    for (u32 m = 16; m; m >>= 1)
+                        low += (i32)shfl_xor((u32)low, m);
+                    v = fma_rn(-(dm * xd), (float)low, v);
+                }
+                chain[r][c] = chain[r][c] + v;
+            }
+        }
+    EACH (r)
+        if (lane == 0)
+            row(a.y, t0 + r)[n] =
+                (chain[r][0] + chain[r][1]) + (chain[r][2] + chain[r][3]);
+}
+
+/* ---- positions ------------------------------------------------------------------ */
+
+/* A thread a pair, and one for each column that does not turn. */
+KERNEL
+br_nd_rope(ARGS)
+{
+    const u32 per = a.n_rot / 2 + (a.head_k - a.n_rot), all = per * a.heads;
+    const u64 i = thread_of_grid();
+    const u32 t = (u32)(i / all), j = (u32)(i % all), h = j / per;
+    const u32 p = j % per, half = a.n_rot / 2;
+
+    if (t >= a.n_rows)
+        return;
+    const float *x = row(a.x, t) + h * a.head_k;
+    float *y = row(a.y, t) + h * a.head_k;
+    if (p >= half) {
+        y[half + p] = x[half + p];
+        return;
+    }
+    const u32 one = a.neighbours ? 2 * p : p;
+    const u32 two = a.neighbours ? 2 * p + 1 : p + half;
+    const float u = x[one], v = x[two];
+    float s, c;
+    ex_sincos((float)a.s.position[t], a.w.p[p], &s, &c);
+    s = s * a.scale;
+    c = c * a.scale;
+    y[one] = fma_rn(u, c, -(v * s));
+    y[two] = fma_rn(u, s, v * c);
+}
+
+/* Where a position's numbers begin in the pool, row t's slot. */
+BR_DEV u64
+place(const struct br_nd_step &s, const struct br_nd_cache &c, u32 t, u32 pos)
+{
+    const u32 *table = s.tables + s.at[t * s.n_groups + c.group];
+
+    return table[pos / 16] * c.page + c.first + (u64)(pos % 16) * c.cols;
+}
+BR_DEV float
+kept(const struct br_nd_cache &c, u64 i)
+{
+    return c.half ? f16_lo(((const u16 *)c.pool)[i])
+                  : ((const float *)c.pool)[i];
+}
+
+KERNEL
+br_nd_keep(ARGS)
+{
+    const u64 i = thread_of_grid();
+    const u32 t = (u32)(i / a.x.cols), c = (u32)(i % a.x.cols);
+
+    if (t >= a.n_rows)
+        return;
+    const u64 at = place(a.s, a.k, t, (u32)a.s.position[t]) + c;
+    const float x = row(a.x, t)[c];
+    if (a.k.half)
+        ((u16 *)a.k.pool)[at] = (u16)f16_of(x);
+    else
+        ((float *)a.k.pool)[at] = x;
+}
+
+/* ---- attention ------------------------------------------------------------------- */
+
+/* dot(q, the key at) */
+BR_DEV float
+score_of(const struct br_nd_args &a, const float *q, u64 at)
+{
+    float lane[16];
+    u32 i = 0;
+
+    for (u32 l = 0; l < 16; l++)
+        lane[l] = 0.0f;
+    for (; i + 16 <= a.head_k; i += 16)
+#pragma unroll
+        for (u32 l = 0; l < 16; l++)
+            lane[l] = fma_rn(q[i + l], kept(a.k, at + i + l), lane[l]);
+#pragma unroll
+    for (u32 l = 0; l < 16; l++)
+        if (i + l < a.head_k)
+            lane[l] = fma_rn(q[i + l], kept(a.k, at + i + l), lane[l]);
+#pragma unroll
+    for (u32 half = 8; half > 0; half /= 2)
+        for (u32 l = 0; l < half; l++)
+            lane[l] = lane[l] + lane[l + half];
+    return lane[0];
+}
+
+/* Grid: heads, rows. Shared: the query, the fold's numbers, scores. */
+KERNEL
+br_nd_attend(ARGS)
+{
+    __shared__ float score[BR_ND_BLOCK], top[BR_ND_WARPS];
+    __shared__ float fold_l, old, now;
+    float *q = (float *)dyn_shared(), *acc = q + a.head_k;
+    const u32 h = bid(), t = bid_y(), kv = h / a.per_kv;
+    const u32 pos = (u32)a.s.position[t];
+    const u32 lo = a.window && pos >= a.window ? pos - a.window + 1 : 0;
+    float M = 0.0f;
+
+    for (u32 i = tid(); i < a.head_k; i += THREADS)
+        q[i] = row(a.x, t)[h * a.head_k + i];
+    for (u32 b = lo / BR_ND_BLOCK; b <= pos / BR_ND_BLOCK; b++) {
+        const u32 b0 = b * BR_ND_BLOCK, from = lo > b0 ? lo : b0;
+        const u32 to = pos + 1 < b0 + BR_ND_BLOCK ? pos + 1 : b0 + BR_ND_BLOCK;
+        const bool first = b == lo / BR_ND_BLOCK;
+        const u32 j = from + tid();
+        float s = as_f32(0xff800000), m, l;
+
+        bar(0, THREADS);
+        if (j < to) {
+            s = score_of(a, q, place(a.s, a.k, t, j) + kv * a.head_k) * a.scale;
+            if (a.cap > 0.0f)
+                s = a.cap * ex_tanh(s / a.cap);
+        }
+        m = s;
+        for (u32 i = 16; i; i >>= 1)
+            m = max_f32(m, shfl_xor_f(m, i));
+        if ((tid() & 31) == 0)
+            top[tid() >> 5] = m;
+        bar(0, THREADS);
+        for (u32 i = 0; i < BR_ND_WARPS; i++)
+            m = max_f32(m, top[i]);
+        score[tid()] = j < to ? ex_exp(s - m) : 0.0f;
+        bar(0, THREADS);
+        if (tid() == THREADS - 1) {
+            const float M1 = !first && M > m ? M : m;
+            l = 0.0f;
+            for (u32 i = 0; i < to - from; i++)
+                l = l + score[i];
+            old = first ? 0.0f : ex_exp(M - M1);
+            now = first ? 1.0f : ex_exp(m - M1);
+            fold_l = first ? l : fma_rn(l, now, fold_l * old);
+        }
+        for (u32 d0 = 0; d0 < a.head_v; d0 += THREADS) {
+            const u32 d = d0 + tid();
+            float sum = 0.0f;
+            if (d < a.head_v)
+                for (u32 i = 0; i < to - from; i++) {
+                    const float v =
+                        a.v.pool
+                            ? kept(a.v, place(a.s, a.v, t, from + i) +
+                                            kv * a.head_v + d)
+                            : kept(a.k, place(a.s, a.k, t, from + i) +
+                                            kv * a.head_k + d);
+                    sum = fma_rn(score[i], v, sum);
+                }
+            if (d0 == 0)
+                bar(0, THREADS); /* old and now */
+            if (d < a.head_v)
+                acc[d] = first ? sum : fma_rn(sum, now, acc[d] * old);
+        }
+        M = !first && M > m ? M : m;
+    }
+    bar(0, THREADS);
+    if (a.w.p && tid() == 0) { /* a sink: one more score, with no value */
+        const float m = a.w.p[h], M1 = M > m ? M : m;
+        old = ex_exp(M - M1);
+        fold_l = fold_l * old + ex_exp(m - M1);
+    }
+    bar(0, THREADS);
+    for (u32 d = tid(); d < a.head_v; d += THREADS)
+        row(a.y, t)[h * a.head_v + d] =
+            (a.w.p ? acc[d] * old : acc[d]) / fold_l;
+}
