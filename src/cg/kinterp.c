@@ -586,11 +586,30 @@ block_free(ki_block *b)
     *b = (ki_block){0};
 }
 
+/* Relaxed: whoever launched us made all else ready before. */
+static uint64_t
+take_block(ki_run *r)
+{
+    uint32_t n = BR_MAX(r->batch, 1u);
+
+    if (r->mine == r->mine_end) {
+        r->mine = atomic_fetch_add_explicit(r->next, n, memory_order_relaxed);
+        r->mine_end = r->mine + n;
+    }
+    return r->mine++;
+}
+
 static void
 place_block(ki_block *b, uint64_t number)
 {
     const uint32_t *grid = b->r->l->grid;
+    bool after = number == b->number + 1 && b->ctaid[0] + 1 < grid[0];
 
+    b->number = number;
+    if (after) { /* most often, and a division less */
+        b->ctaid[0]++;
+        return;
+    }
     b->ctaid[0] = (uint32_t)(number % grid[0]);
     b->ctaid[1] = (uint32_t)(number / grid[0] % grid[1]);
     b->ctaid[2] = (uint32_t)(number / grid[0] / grid[1]);
@@ -608,8 +627,7 @@ bool
 ki_next_block(ki_block *b)
 {
     const uint32_t *g = b->r->l->grid;
-    /* Relaxed: whoever launched us made all else ready before. */
-    uint64_t k = atomic_fetch_add_explicit(b->r->next, 1, memory_order_relaxed);
+    uint64_t k = take_block(b->r);
 
     if (k >= (uint64_t)g[0] * g[1] * g[2] ||
         atomic_load_explicit(b->r->stop, memory_order_relaxed))
@@ -748,9 +766,7 @@ ki_run_grid(ki_run *r)
         for (size_t more = BR_MAX(resident, 1u);
              code == BR_OK && more && more_blocks && resident < MAX_RESIDENT;
              more--) {
-            /* Relaxed: whoever launched us made all else ready before. */
-            uint64_t k =
-                atomic_fetch_add_explicit(r->next, 1, memory_order_relaxed);
+            uint64_t k = take_block(r);
             ki_block *b = NULL;
 
             more_blocks = k < n;

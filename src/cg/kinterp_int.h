@@ -77,6 +77,7 @@ typedef struct ki_touch { /* check: who touched a byte of shared memory */
 
 typedef struct ki_block {
     struct ki_run *r;
+    uint64_t number;
     uint32_t ctaid[3];
     uint32_t n_threads, n_warps, n_done;
     ki_warp *warps;
@@ -98,6 +99,8 @@ typedef struct ki_run {
     uint8_t *heap;
     uint64_t heap_top;
     _Atomic uint64_t *next;      /* block to start; shared by the workers */
+    uint64_t mine, mine_end;     /* blocks taken, not begun */
+    uint32_t batch;              /* blocks to take at a time; 0: one */
     _Atomic bool *stop;          /* another worker failed */
     const struct br_x86 *native; /* machine code; NULL: interpreted */
     const struct x86_fn *wide;   /* and of whole blocks, or NULL */

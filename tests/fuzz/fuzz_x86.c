@@ -16,7 +16,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     for (size_t k = 0; k < size && k < 64; k++)
         seed = seed * 1099511628211u + data[k];
-    ptx_random(&s, seed);
+    if (size % 2)
+        ptx_line(&s, seed);
+    else
+        ptx_random(&s, seed);
     br_check(br_ptx_parse(&m, s.at, s.n, NULL, &st) == BR_OK);
     if (seed % 2)
         br_check(br_kir_optimise(m, NULL, &st) == BR_OK);

@@ -30,6 +30,35 @@ TEST(x86_random_kernels_are_as_interpreted)
     }
 }
 
+TEST(x86_random_lines_are_as_interpreted)
+{
+    const br_ktarget *t = br_ktarget_find("x86-64");
+    int n = t_sanitized() ? 20 : 200, faults = 0;
+
+    for (uint64_t seed = 1; seed <= (uint64_t)n; seed++) {
+        br_str s = {0};
+        br_status st = {0};
+        const char *err;
+        br_kir *m;
+
+        ptx_line(&s, seed);
+        m = ptx_load(s.at);
+        ck_assert_msg(m->notes.n == 0, "seed %d: %.*s", (int)seed,
+                      (int)m->notes.at[0].text.n, m->notes.at[0].text.p);
+        if (seed % 4)
+            t_ok(br_kir_optimise(m, NULL, &st), &st);
+        err = pr_compare(m, t);
+        if (err && strstr(err, "needs a processor"))
+            t_skip("%s", err);
+        ck_assert_msg(!err, "seed %d: %s\n%s", (int)seed, err, s.at);
+        faults += pr_faulted;
+        br_kir_free(m);
+        br_str_fini(&s);
+    }
+    ck_assert_int_gt(faults, n / 20);
+    ck_assert_int_lt(faults, n / 2);
+}
+
 static void
 agrees(const char *ptx)
 {
@@ -75,5 +104,55 @@ TEST(x86_uniform_values_of_loops_have_places)
 
     ptx_random(&s, 8291);
     agrees(s.at);
+    br_str_fini(&s);
+}
+
+/* What a block does at once is looked at as a whole: its last places may lie
+ * outside, or where one may only read. */
+TEST(x86_lines_end_where_memory_does)
+{
+    static const char *const ends[] = {"add.u64 %d,%d,30472;", /* 2 too many */
+                                       "add.u64 %d,%d,30464;", /* all inside */
+                                       "ld.param.u64 %d,[in];"};
+    br_str s = {0};
+
+    for (int k = 0; k < 3; k++) {
+        s.n = 0;
+        br_str_printf(&s,
+                      ".version 8.0\n.target sm_80\n.entry line(.param .u64 "
+                      "in, .param .u64 out) {\n.reg .b32 %%r<4>; .reg .b64 "
+                      "%%d,%%e;\nld.param.u64 %%d,[out]; %s\n"
+                      "mov.u32 %%r0,%%tid.x; mov.u32 %%r1,%%ctaid.x; shl.b32 "
+                      "%%r1,%%r1,6; add.u32 %%r0,%%r0,%%r1;\nmul.wide.u32 "
+                      "%%e,%%r0,4; add.u64 %%d,%%d,%%e; st.global.u32 [%%d],"
+                      "%%r0; ret;\n}\n",
+                      ends[k]);
+        agrees(s.at);
+        ck_assert_int_eq(pr_faulted, k != 1);
+    }
+    br_str_fini(&s);
+}
+
+/* Sums of addresses and displacements run over: nothing is there. */
+TEST(x86_addresses_at_the_end_of_numbers)
+{
+    static const char *const shapes[] = {"k", "line"};
+    br_str s = {0};
+
+    for (int k = 0; k < 2; k++) {
+        s.n = 0;
+        br_str_printf(
+            &s,
+            ".version 8.0\n.target sm_80\n.entry %s(.param .u64 in, .param "
+            ".u64 out) {\n.reg .b32 %%r<4>; .reg .b64 %%d,%%e;\n"
+            "mov.u32 %%r0,%%tid.x; mul.wide.u32 %%e,%%r0,4; mov.u64 "
+            "%%d,0x7fffffffffffff00; add.u64 %%d,%%d,%%e; ld.global.u32 "
+            "%%r1,[%%d]; ld.global.u32 %%r2,[%%d+16777200]; ld.param.u64 "
+            "%%d,[out]; add.u32 %%r1,%%r1,%%r2; st.global.u32 [%%d],%%r1; "
+            "ret;\n}\n",
+            shapes[k]);
+        agrees(s.at);
+        ck_assert(pr_faulted);
+    }
     br_str_fini(&s);
 }

@@ -117,13 +117,13 @@ look(gen *g, unsigned k, uint32_t slow)
         em(g, BR_X_BCASTQ, 3, br_x86_mem(RDX, at + 16));
     }
     e3(g, BR_X_PSUBQ, 2, 2, 1);
+    e3(g, BR_X_POR, 6, k ? 6 : 2, 2); /* before room makes it run over */
     add_constant(g, 2, room);
     if (g->group[k].from < 0) /* else the start itself may lie before */
         e3(g, BR_X_POR, 2, 2, 1);
     add_constant(g, 1, g->group[k].from);
-    e3(g, BR_X_POR, k ? 2 : 6, 2, 1);
-    if (k)
-        e3(g, BR_X_POR, 6, 6, 2);
+    e3(g, BR_X_POR, 2, 2, 1);
+    e3(g, BR_X_POR, 6, 6, 2);
     e3(g, BR_X_PADDQ, 3, 3, r0);
     es(g, BR_X_MOVUPS_S, br_x86_mem(R12, (int32_t)(g->hosts_at + 32 * k)), 3);
 }
@@ -242,7 +242,7 @@ whole_quarters(gen *g, uint32_t slow)
 bool
 x86_fast(gen *g, const uint32_t *list, size_t n, uint32_t slow)
 {
-    bool gain = false;
+    bool gain = false, rows = g->fn->own->kind == X86_KEEP_ROWS;
 
     g->n_groups = 0;
     g->rest.n = 0;
@@ -255,7 +255,7 @@ x86_fast(gen *g, const uint32_t *list, size_t n, uint32_t slow)
             gain = true;
         else if (!br_vec_push(&g->rest, list[k]))
             g->a->oom = true;
-        if (!g->fn->rows && groupable(g, i))
+        if (!rows && groupable(g, i))
             join(g, i, list[k]);
         if (i->op == BR_K_LD || i->op == BR_K_ST)
             g->kept &= g->group_of[list[k]] != 0;
@@ -263,7 +263,7 @@ x86_fast(gen *g, const uint32_t *list, size_t n, uint32_t slow)
             gain |= !g->wide && g->masked[i->res + r] &&
                     g->fn->slot[i->res + r] != X86_NO_SLOT;
     }
-    if ((!gain && !g->n_groups) || g->fn->rows)
+    if ((!gain && !g->n_groups) || rows)
         return false;
     if (!g->wide)
         whole_quarters(g, slow);
@@ -323,7 +323,11 @@ x86_no_wrap(gen *g, const br_kins *i)
         g->a->oom = true;
     t = x86_tmp(g);
     m = x86_tmp(g);
-    em(g, BR_X_BCASTD, m, x86_const(g, 7ull << (step - 1)));
+    if (g->line && g->fn->line[i->res] & X86_LINE)
+        em(g, BR_X_BCASTD, m,
+           x86_ctx_at(offsetof(x86_ctx, reach) + 8 * (size_t)step));
+    else
+        em(g, BR_X_BCASTD, m, x86_const(g, 7ull << (step - 1)));
     e3(g, BR_X_PADDD, t, a, m);
     if (br_ktinfo_of[type].kind == 'S') {
         e3(g, BR_X_PCMPGTD, t, a, t);

@@ -35,8 +35,8 @@ x86_site_of(gen *g, const br_kins *i)
 
 /* ---- which region, which row ---------------------------------------------- */
 
-static bool
-is_preset(const br_kfn *f, const br_kins *i)
+bool
+x86_is_preset(const br_kfn *f, const br_kins *i)
 {
     uint32_t a = i->n_arg ? f->args.at[i->arg] : 0;
     const br_kins *of = NULL;
@@ -46,7 +46,7 @@ is_preset(const br_kfn *f, const br_kins *i)
     case BR_K_FROMGEN: /* of a parameter, where it is the same number */
         if (f->vals.at[a].kind == BR_KV_INS)
             of = &f->ins.at[f->vals.at[a].def];
-        return of && of->op == BR_K_LD && is_preset(f, of) &&
+        return of && of->op == BR_K_LD && x86_is_preset(f, of) &&
                ki_window(br_kmod(i->mods, BR_KF_SPACE)) == 0;
     case BR_K_ADDR:
     case BR_K_FRAME: return true;
@@ -76,7 +76,7 @@ list_presets(gen *g)
 
     for (uint32_t b = 0; b < g->n; b++)
         for (size_t s = 0; s < g->f->blks.at[b].ins.n; s++)
-            if (is_preset(g->f, &g->f->ins.at[g->f->blks.at[b].ins.at[s]]))
+            if (x86_is_preset(g->f, &g->f->ins.at[g->f->blks.at[b].ins.at[s]]))
                 ok &= br_vec_push(&g->fn->presets, g->f->blks.at[b].ins.at[s]);
     for (size_t k = 0; ok && k < g->fn->presets.n; k++) {
         uint32_t *at = g->fn->presets.at, t = at[k];
@@ -118,7 +118,7 @@ number_regions(gen *g, uint32_t b)
         uint32_t id = k->ins.at[s];
         const br_kins *i = &g->f->ins.at[id];
 
-        if (i->op == BR_K_PHI || is_preset(g->f, i)) {
+        if (i->op == BR_K_PHI || x86_is_preset(g->f, i)) {
             g->region[id] = IN_STEP;
         } else if ((br_kopinfo_of[i->op].props & BR_KP_TERM) ||
                    !x86_select(g, i)) {
@@ -251,17 +251,22 @@ flush(gen *g)
 {
     uint32_t top;
 
-    if (!(g->uni.n + g->list.n))
+    if (!(g->uni.n + g->ones.n + g->list.n))
         return;
-    top = x86_seats(g);
-    if (g->fn->rows)
+    if (g->fn->region_at)
         g->fn->region_at[g->here] = (uint32_t)g->a->code.n;
+    if (g->line) {
+        x86_line_region(g);
+        g->uni.n = g->ones.n = g->list.n = 0;
+        return;
+    }
+    top = x86_seats(g);
     /* The second may use what the first left in registers. */
     x86_region(g, g->uni.at, g->uni.n, true);
     x86_region(g, g->list.at, g->list.n, false);
     x86_forget(g);
     x86_seats_end(g, top);
-    if (g->fn->rows)
+    if (g->fn->own->kind == X86_KEEP_ROWS)
         g->fn->region_at[g->fn->n_regions + g->here] = (uint32_t)g->a->code.n;
     g->uni.n = g->list.n = 0;
 }
@@ -295,6 +300,13 @@ static const br_kins *
 phi_of(const gen *g, const edge *x, uint32_t k)
 {
     return &g->f->ins.at[x->b->ins.at[k]];
+}
+
+static bool
+skips(const gen *g, const br_kins *phi)
+{
+    return g->only != ONLY_ALL &&
+           x86_first(g, phi->res) != (g->only == ONLY_FIRST);
 }
 
 /* Whether a phi of the block is what another one takes. */
@@ -466,7 +478,7 @@ copy_small(gen *g, const edge *x, bool wait)
             const br_kins *i = phi_of(g, x, k);
             br_x86_arg at = br_x86_mem(R12, (int32_t)(g->spill_at + 8 * n));
 
-            if (row_phi(g, i))
+            if (row_phi(g, i) || skips(g, i))
                 continue;
             if (x86_even(g->fn, i->res)) {
                 copy_first(g, i, arg_of(g, i, x->nth), at, turn + wait * turn);
@@ -495,8 +507,10 @@ x86_take_edge(gen *g, uint32_t from, uint32_t e)
     bool rows = false, small = false, wait = crossing(g, &x);
 
     for (uint32_t k = 0; k < x.n_phis; k++) {
-        rows |= row_phi(g, phi_of(g, &x, k));
-        small |= !row_phi(g, phi_of(g, &x, k));
+        bool row = row_phi(g, phi_of(g, &x, k));
+
+        rows |= row && g->only != ONLY_FIRST;
+        small |= !row && !skips(g, phi_of(g, &x, k));
     }
     if (rows)
         copy_rows(g, &x, wait);
@@ -662,7 +676,7 @@ block(gen *g, uint32_t blk)
         const br_kins *i = &g->f->ins.at[id];
         bool ok = true;
 
-        if (i->op == BR_K_PHI || is_preset(g->f, i))
+        if (i->op == BR_K_PHI || x86_is_preset(g->f, i))
             continue;
         if (!x86_select(g, i)) {
             flush(g);
@@ -671,13 +685,15 @@ block(gen *g, uint32_t blk)
             if (g->here != g->region[id])
                 flush(g);
             g->here = g->region[id];
-            ok = is_once(g, i) ? br_vec_push(&g->uni, id)
-                               : br_vec_push(&g->list, id);
+            ok = !is_once(g, i)         ? br_vec_push(&g->list, id)
+                 : x86_first(g, i->res) ? br_vec_push(&g->ones, id)
+                                        : br_vec_push(&g->uni, id);
         }
         g->a->oom |= !ok;
     }
     flush(g);
     if (g->wide) {
+        g->fn->region_at[g->fn->n_regions + g->pos] = (uint32_t)g->a->code.n;
         x86_wide_end(g, blk, &g->f->ins.at[b->ins.at[b->ins.n - 1]]);
         return;
     }
@@ -732,7 +748,7 @@ ending(gen *g)
             es(g, BR_X_MOV64_S, x86_ctx_at(offsetof(x86_ctx, seat)), RBP);
         ei(g, BR_X_MOVM32_I, x86_ctx_at(offsetof(x86_ctx, result)),
            g->rows.at[k + 1]);
-        ei(g, BR_X_MOV32_I, br_x86_reg(RAX), X86_ROWS);
+        ei(g, BR_X_MOV32_I, br_x86_reg(RAX), g->line ? X86_BAIL : X86_ROWS);
         ej(g, BR_X_JMP, 0);
     }
     br_x86_bind(g->a, g->fault);
@@ -829,7 +845,8 @@ x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st)
              .f = f,
              .fn = fn,
              .n = (uint32_t)f->blks.n,
-             .wide = fn->wide};
+             .wide = x86_wide(fn),
+             .line = fn->own->kind == X86_LINES};
     void *mem[2];
     br_code code = alloc(&g, f, mem);
 
@@ -843,20 +860,25 @@ x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st)
     if (code == BR_OK) {
         find_rows(&g);
         fn->n_regions = g.n_regions + 1;
-        if (fn->rows)
+        if (fn->own->kind != X86_WARPS)
             fn->region_at = br_try_calloc(2 * (size_t)fn->n_regions, 4);
-        if (fn->rows && !fn->region_at)
+        if (fn->own->kind != X86_WARPS && !fn->region_at)
             code = BR_E_OOM;
     }
     if (code == BR_OK) {
         place_rows(&g);
+        if (g.line)
+            x86_line_find(&g);
         blocks(&g);
+        if (g.no_line)
+            fn->n_looks = 0;
     }
     br_vec_fini(&g.consts);
     br_vec_fini(&g.const_label);
     br_vec_fini(&g.list);
     br_vec_fini(&g.rest);
     br_vec_fini(&g.uni);
+    br_vec_fini(&g.ones);
     br_vec_fini(&g.slow);
     br_vec_fini(&g.rows);
     br_free(mem[0]);

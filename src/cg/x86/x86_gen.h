@@ -16,6 +16,8 @@
 enum { NREGS = 16, NO_REG = 0xff, SPILL_PARTS = 64 };
 #define NEVER 0xffffffffu
 
+enum { ONLY_ALL, ONLY_WARPS, ONLY_FIRST }; /* x86_line.c */
+
 struct gen;
 /* Makes the code of an instruction in a region. */
 typedef void (*x86_sel)(struct gen *g, const br_kins *i);
@@ -41,6 +43,12 @@ typedef struct gen {
     } group[X86_GROUPS];
     unsigned n_groups;
     bool wide;             /* all warps of a block, all their lanes */
+    bool line;             /* and once what goes evenly through the block */
+    bool lined;            /* in a region: of the groups, likewise */
+    bool through;          /* and straight through the block */
+    uint8_t quarter;       /* if so */
+    bool no_line;          /* there are too many of them */
+    uint8_t only;          /* which phis of an edge */
     bool fast;             /* quarters are full or empty, groups are checked */
     bool kept;             /* where the groups are is in registers */
     uint32_t hosts_at;     /* and in the frame */
@@ -52,6 +60,7 @@ typedef struct gen {
     BR_VEC(uint32_t) list; /* instructions of the region at work */
     BR_VEC(uint32_t) rest; /* those that x86_fast has not done */
     BR_VEC(uint32_t) uni;  /* those that are uniform */
+    BR_VEC(uint32_t) ones; /* and of these what the first warp does alone */
     uint32_t spill_at;     /* rows for what no register is left for */
     /* the region at work */
     bool uniform;
@@ -107,6 +116,8 @@ unsigned x86_def(gen *g, uint32_t v, unsigned part);
 unsigned x86_tmp(gen *g);
 void x86_drop(gen *g, unsigned reg); /* a temporary that is done */
 void x86_region(gen *g, const uint32_t *list, size_t n, bool uniform);
+void x86_quarters(gen *g, const uint32_t *list, size_t n);
+void x86_straight(gen *g, const uint32_t *list, size_t n);
 void x86_forget(gen *g); /* all that registers hold */
 void x86_load_even(gen *g, uint32_t v, unsigned part, unsigned to);
 void x86_mask_row(gen *g, unsigned to, unsigned offset); /* from x86_ctx */
@@ -126,6 +137,7 @@ unsigned x86_fast_base(gen *g, unsigned group); /* register: its bytes */
 void x86_no_wrap(gen *g, const br_kins *i);
 
 /* x86_gen.c */
+bool x86_is_preset(const br_kfn *f, const br_kins *i);
 void x86_take_edge(gen *g, uint32_t from, uint32_t e);
 void x86_branch(gen *g, uint32_t blk, const br_kins *i);
 
@@ -134,6 +146,16 @@ uint32_t x86_seats(gen *g); /* code for each warp from here on, ... */
 void x86_seats_end(gen *g, uint32_t top);
 void x86_wide_warp(gen *g); /* before a call of C */
 void x86_wide_end(gen *g, uint32_t blk, const br_kins *i);
+
+/* x86_line.c */
+void x86_line_find(gen *g);
+bool x86_first(const gen *g, uint32_t v);
+void x86_line_region(gen *g);
+br_x86_arg x86_line_at(gen *g, unsigned group);
+bool x86_line_holds(gen *g, uint32_t c);
+void x86_line_bail(gen *g, uint32_t label);
+void x86_line_end(gen *g);
+void x86_line_edge(gen *g, uint32_t blk, uint32_t e);
 
 /* one instruction */
 void e3(gen *g, br_x86_op op, unsigned d, unsigned a, unsigned b);

@@ -20,6 +20,8 @@
 #include "cg/x86/x86_asm.h"
 
 enum { X86_QUARTERS = 4, X86_LANES = 8, X86_STEPS = BR_KSTEP_MAX };
+enum { X86_FUEL = 1 << 14 }; /* jumps back in a turn */
+enum { X86_GROUPS = 12 };    /* of accesses to be checked together */
 
 /* A warp of a block as code for whole blocks sees it (x86_wide.c). */
 typedef struct x86_seat {
@@ -54,6 +56,14 @@ typedef struct x86_ctx {
     const struct x86_fn *fn;
     br_code code;                       /* of a fault */
     x86_seat *seats, *seats_end, *seat; /* seat: where code for blocks left */
+    /* By step: how far the block's last thread is from its first; where the
+     * memory of x86_line.c's accesses is. */
+    uint64_t reach[X86_STEPS + 1], hosts[X86_GROUPS];
+    uint64_t end; /* 2 * threads of a block: what its loop counts */
+    /* Blocks that code for lines may go on with, ctaid.x by one each. */
+    uint32_t again, *ctaid_x;
+    uint32_t (*locate)(struct x86_ctx *, uint32_t site, uint64_t addr);
+    uint32_t bails; /* of code for lines, one after another */
 } x86_ctx;
 
 /* Where code calls C: an instruction, and for memory the registers that its
@@ -66,25 +76,34 @@ typedef struct x86_site {
 
 /* What step says, and code: X86_ROWS, that a value does not go evenly, though
  * it should; code that knows rows alone has to go on from region ctx.result.
- * Code for blocks: X86_LEFT, all go on at position ctx.result; X86_ENDED. */
-enum { X86_ON, X86_CALLED, X86_FAULT, X86_ROWS, X86_LEFT, X86_ENDED };
+ * Code for blocks: X86_LEFT, all go on at position ctx.result; X86_ENDED; for
+ * lines X86_BAIL, that for blocks has to go on from region ctx.result. */
+enum { X86_ON, X86_CALLED, X86_FAULT, X86_ROWS, X86_LEFT, X86_ENDED, X86_BAIL };
 
 /* What of a module code is for: any warp; one whose values are all rows; blocks
- * of full warps that keep together. */
-typedef enum x86_kind { X86_WARPS, X86_KEEP_ROWS, X86_BLOCKS } x86_kind;
+ * of full warps that keep together; such blocks in one dimension. */
+typedef enum x86_kind {
+    X86_WARPS,
+    X86_KEEP_ROWS,
+    X86_BLOCKS,
+    X86_LINES,
+    X86_KINDS
+} x86_kind;
+
+/* x86_fn.line: it goes evenly through the block; for thread 0 is enough. */
+enum { X86_LINE = 1, X86_FIRST = 2 };
 
 #define X86_NO_SLOT 0xffffffffu
-enum { X86_GROUPS = 12 }; /* of accesses to be checked together */
 
 typedef struct x86_fn {
     const br_kfn *f;
     const struct br_x86 *own;
     uint32_t *order, *place;
-    uint8_t *uniform, *step; /* by value */
-    bool rows;               /* no value is kept as its first lanes */
-    bool wide;               /* for whole blocks */
-    uint32_t *region_at;     /* offset of code, where rows, then of its end */
-    uint32_t n_regions;
+    uint8_t *uniform, *step, *line; /* by value */
+    uint32_t n_looks;               /* of lines: accesses that gain by it */
+    /* Offset of a region's code; then, of rows, of its end, and for blocks, by
+     * position, of the terminator. */
+    uint32_t *region_at, n_regions;
     uint32_t *slot; /* by value: bytes from r12 */
     uint32_t frame_bytes;
     uint32_t *at; /* by position: offset of code */
@@ -109,14 +128,21 @@ struct br_x86 {
  * kernel for blocks by its first launch of full warps. */
 typedef struct x86_more {
     br_mutex lock;
-    struct br_x86 *rows, **wide; /* wide: by function */
+    struct br_x86 *rows, **wide; /* wide: by function, then for lines */
 } x86_more;
+
+static inline bool
+x86_wide(const x86_fn *fn)
+{
+    return fn->own->kind >= X86_BLOCKS;
+}
 
 /* Whether a value is kept as its first lanes. */
 static inline bool
 x86_even(const x86_fn *fn, uint32_t v)
 {
-    return !fn->rows && !fn->uniform[v] && fn->step[v] != BR_KSTEP_NONE;
+    return fn->own->kind != X86_KEEP_ROWS && !fn->uniform[v] &&
+           fn->step[v] != BR_KSTEP_NONE;
 }
 
 /* x86_gen.c: code of a function behind what is there already. */
@@ -128,12 +154,16 @@ br_code x86_compile_all(br_kcode **out, const br_kir *m, br_status *st);
 void x86_free(br_kcode *code);
 br_code x86_text(const br_kcode *code, uint32_t fn, br_str *out, br_status *st);
 br_code x86_rows_code(const struct br_x86 *x, br_status *st);
-/* NULL: a kernel that has none. */
-br_code x86_wide_code(const struct br_x86 *x, uint32_t fn, const x86_fn **out,
-                      br_status *st);
+/* For blocks, or lines. NULL: a kernel that has none. */
+br_code x86_wide_code(const struct br_x86 *x, x86_kind kind, uint32_t fn,
+                      const x86_fn **out, br_status *st);
 
 /* x86_wide.c: whether a kernel's code for blocks may be made. */
 bool x86_wide_able(const br_kfn *f);
+
+/* x86_line.c */
+uint32_t x86_locate(x86_ctx *c, uint32_t site, uint64_t addr);
+void x86_spread(const x86_fn *fn, const x86_seat *seats, uint32_t n);
 
 /* x86_run.c, for the interpreter's frames */
 br_code x86_frame(ki_run *r, ki_warp *w, ki_frame *f, uint32_t fn);

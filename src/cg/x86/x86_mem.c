@@ -282,10 +282,12 @@ sel_row(gen *g, const br_kins *i)
 static void
 sel_checked(gen *g, const br_kins *i, unsigned group)
 {
-    br_x86_arg at = br_x86_mem(x86_fast_base(g, group), (int32_t)i->imm);
+    br_x86_arg at = g->lined ? x86_line_at(g, group)
+                             : br_x86_mem(x86_fast_base(g, group), 0);
     unsigned parts = br_ktinfo_of[i->type].bytes == 8 ? 2 : 1, n = 0;
     uint8_t r[8];
 
+    at.disp += (int32_t)i->imm;
     for (unsigned k = 0; k < count(i); k++)
         for (unsigned p = 0; p < parts; p++)
             r[n++] = (uint8_t)(i->op == BR_K_LD

@@ -21,7 +21,7 @@ x86_free(br_kcode *code)
         return;
     if (x->more) {
         x86_free((br_kcode *)(void *)x->more->rows);
-        for (size_t k = 0; x->more->wide && k < n; k++)
+        for (size_t k = 0; x->more->wide && k < 2 * n; k++)
             x86_free((br_kcode *)(void *)x->more->wide[k]);
         br_free(x->more->wide);
         br_free(x->more);
@@ -47,15 +47,14 @@ compile_fn(br_x86_asm *a, struct br_x86 *x, uint32_t n, br_status *st)
 
     fn->f = f;
     fn->own = x;
-    fn->rows = x->kind == X86_KEEP_ROWS;
-    fn->wide = x->kind == X86_BLOCKS;
     if (br_text_is(f->name, "malloc"))
         x->alone = true; /* its heap is each thread's own */
     if (!blks)
         return BR_OK;
     fn->order = br_try_calloc(3 * blks + f->vals.n + 3, sizeof *fn->order);
-    fn->uniform = br_try_calloc(2 * f->vals.n + 4, 1);
+    fn->uniform = br_try_calloc(3 * f->vals.n + 6, 1);
     fn->step = fn->uniform + f->vals.n + 2;
+    fn->line = fn->step + f->vals.n + 2;
     if (!fn->order || !fn->uniform || !br_kfn_order(f, fn->order))
         return br_fail(st, BR_E_OOM, "out of memory");
     fn->place = fn->order + blks;
@@ -99,7 +98,7 @@ x86_compile(struct br_x86 **out, const br_kir *m, x86_kind kind, uint32_t only,
     x->more = br_try_calloc(1, sizeof *x->more);
     if (x->more && kind == X86_WARPS) {
         x->more->lock = (br_mutex)BR_MUTEX;
-        x->more->wide = br_try_calloc(m->fns.n + 1, sizeof *x->more->wide);
+        x->more->wide = br_try_calloc(2 * m->fns.n + 1, sizeof *x->more->wide);
     }
     code = x->fns && x->more && (kind != X86_WARPS || x->more->wide)
                ? have_processor(st)
@@ -146,19 +145,21 @@ x86_rows_code(const struct br_x86 *x, br_status *st)
 }
 
 br_code
-x86_wide_code(const struct br_x86 *x, uint32_t fn, const x86_fn **out,
-              br_status *st)
+x86_wide_code(const struct br_x86 *x, x86_kind kind, uint32_t fn,
+              const x86_fn **out, br_status *st)
 {
+    struct br_x86 **at =
+        &x->more->wide[fn + (kind == X86_LINES ? x->m->fns.n : 0)];
     br_code code = BR_OK;
 
     *out = NULL;
     if (!x86_wide_able(&x->m->fns.at[fn]))
         return BR_OK;
     br_mutex_lock(&x->more->lock);
-    if (!x->more->wide[fn])
-        code = x86_compile(&x->more->wide[fn], x->m, X86_BLOCKS, fn, st);
-    if (code == BR_OK)
-        *out = &x->more->wide[fn]->fns[fn];
+    if (!*at)
+        code = x86_compile(at, x->m, kind, fn, st);
+    if (code == BR_OK && (kind == X86_BLOCKS || (*at)->fns[fn].n_looks))
+        *out = &(*at)->fns[fn];
     br_mutex_unlock(&x->more->lock);
     return code;
 }

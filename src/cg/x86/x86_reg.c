@@ -456,8 +456,17 @@ x86_forget(gen *g)
         forget(g, r);
 }
 
-static void
-quarters(gen *g, const uint32_t *list, size_t n)
+/* Once: of a warp, or of a quarter that the caller stands for. */
+void
+x86_straight(gen *g, const uint32_t *list, size_t n)
+{
+    x86_forget(g);
+    find_uses(g, list, n);
+    body(g, list, n);
+}
+
+void
+x86_quarters(gen *g, const uint32_t *list, size_t n)
 {
     br_x86_arg exec =
         br_x86_memx(RBX, R15, 1, (int32_t)offsetof(x86_ctx, exec));
@@ -472,7 +481,7 @@ quarters(gen *g, const uint32_t *list, size_t n)
         ei(g, BR_X_CMP8_I, exec, 0);
         ej(g, BR_X_JE, skip);
     }
-    if (g->fast)
+    if (g->fast && !g->lined)
         x86_fast_top(g);
     body(g, list, n);
     br_x86_bind(g->a, skip);
@@ -491,9 +500,7 @@ x86_region(gen *g, const uint32_t *list, size_t n, bool uniform)
         return;
     g->uniform = uniform;
     if (uniform) {
-        x86_forget(g);
-        find_uses(g, list, n);
-        body(g, list, n);
+        x86_straight(g, list, n);
         return;
     }
     slow = br_x86_label(g->a);
@@ -501,12 +508,12 @@ x86_region(gen *g, const uint32_t *list, size_t n, bool uniform)
     if (x86_fast(g, list, n, slow)) {
         g->fast = true;
         if (g->rest.n)
-            quarters(g, g->rest.at, g->rest.n);
+            x86_quarters(g, g->rest.at, g->rest.n);
         g->fast = false;
         ej(g, BR_X_JMP, end);
     }
     br_x86_bind(g->a, slow);
-    quarters(g, list, n);
+    x86_quarters(g, list, n);
     x86_forget(g);
     br_x86_bind(g->a, end);
 }

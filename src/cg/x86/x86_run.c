@@ -16,7 +16,9 @@
 
 #include <string.h>
 
-enum { FUEL = 1 << 14, MAX_THREADS = 256, SMALL_LAUNCH = 4096 };
+enum { MAX_THREADS = 256, SMALL_LAUNCH = 4096 };
+enum { MAX_BAILS = 16 }; /* then code for lines is not worth it */
+enum { MAX_BATCH = 64 };
 
 /* ---- rows ----------------------------------------------------------------- */
 
@@ -426,7 +428,7 @@ resume(ki_run *r, ki_warp *w, uint32_t to)
     uint32_t was, depth = (uint32_t)w->frames.n - 1;
 
     r->w = c->warp = w;
-    c->fuel = FUEL;
+    c->fuel = X86_FUEL;
     c->shared = w->b->shared;
     c->shared_bytes = w->b->shared_bytes;
     for (;;) {
@@ -441,10 +443,10 @@ resume(ki_run *r, ki_warp *w, uint32_t to)
     tell_left(c);
     /* The code ends where nothing is pending, or without fuel. */
     f = &w->frames.at[depth];
-    f->low = c->fuel > FUEL ? 0 : (uint32_t)f->f->blks.n;
-    if (was == X86_ON && starves(f, c->fuel <= FUEL))
+    f->low = c->fuel > X86_FUEL ? 0 : (uint32_t)f->f->blks.n;
+    if (was == X86_ON && starves(f, c->fuel <= X86_FUEL))
         BR_TRY(to_lanes(r, f));
-    w->steps += FUEL - (c->fuel > FUEL ? 0 : c->fuel) + 1;
+    w->steps += X86_FUEL - (c->fuel > X86_FUEL ? 0 : c->fuel) + 1;
     return was == X86_FAULT ? c->code : BR_OK;
 }
 
@@ -498,8 +500,10 @@ place_warps(ki_run *r, const ki_block *b)
         uint32_t ins = fn->presets.at[p];
         const br_kins *i = &fn->f->ins.at[ins];
         const uint32_t *id = &b->ctaid[i->imm - BR_KS_CTAID_X];
+        bool first = r->wide->own->kind == X86_LINES &&
+                     r->wide->line[i->res] & X86_FIRST;
 
-        for (uint32_t k = 0; k < b->n_warps; k++)
+        for (uint32_t k = 0; k < (first ? 1 : b->n_warps); k++)
             if (!fn->uniform[i->res])
                 fill(r, s[k].warp, ki_top(s[k].warp), ins);
             else if (fn->slot[i->res] != X86_NO_SLOT)
@@ -507,22 +511,77 @@ place_warps(ki_run *r, const ki_block *b)
     }
 }
 
-/* Again while blocks end, as their warps then are as if they had not begun. */
+/* Code for lines left a block that did not end: where it bailed out, code for
+ * blocks goes on. */
+static br_code
+leave_line(ki_run *r, ki_block *b, uint32_t *was)
+{
+    const x86_fn *line = r->wide, *wide;
+    x86_ctx *c = r->ctx;
+
+    x86_spread(line, c->seats, b->n_warps);
+    if (*was != X86_BAIL)
+        return BR_OK;
+    BR_TRY(x86_wide_code(r->native, X86_BLOCKS, r->l->fn, &wide, r->st));
+    BR_TRY(use_fn(r, wide));
+    *was = run_code(c, wide, NULL, NULL, wide->region_at[c->result]);
+    if (++c->bails == MAX_BAILS)
+        r->wide = wide;
+    return BR_OK;
+}
+
+/* Blocks after this one that code may go on with by itself: of those taken, in
+ * the same row of blocks, if nothing else has to be made new. */
 static uint32_t
-run_blocks(ki_run *r, ki_block *b, bool *more)
+blocks_after(const ki_run *r, const ki_block *b)
+{
+    const uint32_t *g = r->l->grid;
+    uint64_t all = (uint64_t)g[0] * g[1] * g[2];
+    uint64_t end = BR_MIN(r->mine_end, all);
+
+    if (b->warps[0].local_bytes || (b->shared_bytes && !r->no_shared) ||
+        r->mine >= end)
+        return 0;
+    return (uint32_t)BR_MIN(end - r->mine, (uint64_t)(g[0] - b->ctaid[0] - 1));
+}
+
+static uint32_t
+run_block(ki_run *r, ki_block *b)
 {
     x86_ctx *c = r->ctx;
-    uint32_t was;
+    uint32_t was, left, n = blocks_after(r, b);
+
+    c->fuel = X86_FUEL;
+    c->again = n;
+    c->ctaid_x = &b->ctaid[0];
+    was = run_code(c, r->wide, NULL, NULL, r->wide->at[0]);
+    left = c->again > n ? 0 : c->again; /* counted down to -1 */
+    r->mine += n - left;
+    b->number += n - left;
+    r->l->steps += (uint64_t)(n - left) * b->n_warps;
+    return was;
+}
+
+/* Again while blocks end, as their warps then are as if they had not begun. */
+static br_code
+run_blocks(ki_run *r, ki_block *b, uint32_t *was, bool *more)
+{
+    x86_ctx *c = r->ctx;
 
     for (;;) {
-        c->fuel = FUEL;
-        was = run_code(c, r->wide, NULL, NULL, r->wide->at[0]);
-        r->l->steps += (uint64_t)(FUEL - (int32_t)c->fuel) * b->n_warps + 1;
-        if (was != X86_ENDED || b->warps[0].local_bytes)
-            return was;
+        if (c->fn != r->wide)
+            BR_TRY(use_fn(r, r->wide));
+        *was = run_block(r, b);
+        if (*was == X86_ENDED)
+            c->bails = 0;
+        else if (r->wide->own->kind == X86_LINES)
+            BR_TRY(leave_line(r, b, was));
+        r->l->steps += (uint64_t)(X86_FUEL - (int32_t)c->fuel) * b->n_warps + 1;
+        if (*was != X86_ENDED || b->warps[0].local_bytes)
+            return BR_OK;
         *more = ki_next_block(b);
         if (!*more)
-            return was;
+            return BR_OK;
         place_warps(r, b);
     }
 }
@@ -543,9 +602,7 @@ x86_block(ki_run *r, ki_block *b, bool *more)
     c->exec = UINT32_MAX;
     c->shared = b->shared;
     c->shared_bytes = b->shared_bytes;
-    if (c->fn != r->wide)
-        BR_TRY(use_fn(r, r->wide));
-    was = run_blocks(r, b, more);
+    BR_TRY(run_blocks(r, b, &was, more));
     if (was == X86_FAULT)
         return c->code;
     if (was == X86_ROWS)
@@ -593,17 +650,21 @@ worker_init(worker *k, const struct br_x86 *x, const x86_fn *wide)
     k->run.rows = br_try_calloc(n, sizeof *k->run.rows);
     k->run.ctx = k->ctx = br_try_calloc(1, sizeof *k->ctx);
     if (k->ctx)
-        k->ctx->tables = br_try_calloc(3 * n, sizeof *k->ctx->tables);
+        k->ctx->tables = br_try_calloc(X86_KINDS * n, sizeof *k->ctx->tables);
     if (k->ctx)
         k->ctx->seats =
             br_try_calloc(BR_KMAX_BLOCK / KI_LANES, sizeof *k->ctx->seats);
     if (!k->run.rows || !k->ctx || !k->ctx->tables || !k->ctx->seats)
         return br_fail(&k->st, BR_E_OOM, "kernel: out of memory");
     fill_tables(k->ctx);
+    k->ctx->end = 2ull * k->l.block[0];
+    for (unsigned s = 1; s <= X86_STEPS; s++)
+        k->ctx->reach[s] = (uint64_t)(k->l.block[0] - 1) << (s - 1);
     k->ctx->step = x86_step;
     k->ctx->leave = x86_leave;
     k->ctx->choose = x86_choose;
     k->ctx->memory = x86_memory;
+    k->ctx->locate = x86_locate;
     k->ctx->run = &k->run;
     k->ctx->params = k->l.params;
     return ki_run_init(&k->run);
@@ -614,7 +675,7 @@ worker_fini(worker *k)
 {
     size_t fns = k->l.image->m->fns.n;
 
-    for (size_t n = 0; n < 3 * fns; n++) {
+    for (size_t n = 0; n < X86_KINDS * fns; n++) {
         if (k->run.rows && n < fns)
             br_free(k->run.rows[n]);
         if (k->ctx && k->ctx->tables)
@@ -693,6 +754,16 @@ threads_for(const struct br_x86 *x, const br_klaunch *l)
     return (unsigned)BR_MIN(BR_MIN(n, blocks), (unsigned)MAX_THREADS);
 }
 
+/* Blocks that a thread takes at a time: one counter for all costs each of them
+ * as much as a small block does. */
+static uint32_t
+batch_for(const br_klaunch *l, unsigned threads)
+{
+    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+
+    return (uint32_t)BR_MIN(blocks / threads / 16 + 1, (uint64_t)MAX_BATCH);
+}
+
 static br_code
 run_workers(worker *w, unsigned n, br_klaunch *l, br_status *st)
 {
@@ -754,7 +825,10 @@ launch(br_kcode *code, br_klaunch *l, br_status *st)
         BR_TRY(x86_rows_code(x, st));
         x = x->more->rows;
     } else if (full_warps(l)) {
-        BR_TRY(x86_wide_code(x, l->fn, &wide, st));
+        if (l->block[1] == 1 && l->block[2] == 1)
+            BR_TRY(x86_wide_code(x, X86_LINES, l->fn, &wide, st));
+        if (!wide)
+            BR_TRY(x86_wide_code(x, X86_BLOCKS, l->fn, &wide, st));
     }
     n = threads_for(x, l);
     w = br_try_calloc(n, sizeof *w);
@@ -764,6 +838,7 @@ launch(br_kcode *code, br_klaunch *l, br_status *st)
         w[made].l = *l;
         w[made].run.next = &next;
         w[made].run.stop = &stop;
+        w[made].run.batch = batch_for(l, n);
         w[made].l.print = l->print ? print_locked : NULL;
         w[made].l.heap_get = l->heap_get ? get_locked : NULL;
         w[made].l.heap_put = l->heap_put ? put_locked : NULL;

@@ -121,6 +121,8 @@ go(gen *g, uint32_t blk, uint32_t e)
     uint32_t to = b->succ.at[e], p = g->fn->place[to], left = 0, top;
 
     if (g->f->ins.at[g->f->blks.at[to].ins.at[0]].op == BR_K_PHI) {
+        if (g->line)
+            x86_line_edge(g, blk, e);
         top = x86_seats(g);
         x86_take_edge(g, blk, e);
         x86_seats_end(g, top);
@@ -145,6 +147,8 @@ fold(gen *g, uint32_t c)
     uint32_t top;
     br_x86_arg at = br_x86_mem(R12, (int32_t)g->fn->slot[c]);
 
+    if (x86_line_holds(g, c))
+        return;
     ei(g, BR_X_MOV32_I, br_x86_reg(RAX), -1);
     e2(g, BR_X_XOR32, RCX, RCX);
     top = x86_seats(g);
@@ -179,6 +183,8 @@ x86_wide_end(gen *g, uint32_t blk, const br_kins *i)
         return;
     }
     if (i->op != BR_K_CBR) {
+        if (g->line)
+            x86_line_end(g);
         say(g, X86_ENDED);
         return;
     }
@@ -197,6 +203,10 @@ x86_wide_end(gen *g, uint32_t blk, const br_kins *i)
     go(g, blk, 0);
     br_x86_bind(g->a, none);
     go(g, blk, 1);
+    if (g->line) {
+        x86_line_bail(g, some);
+        return;
+    }
     br_x86_bind(g->a, some);
     part(g, blk, i);
 }
