@@ -1,6 +1,6 @@
 /* bench_cpu_att.c - attention of the CPU tier against the machine.
  *
- * One thread, keys and values in F16, pages of all layers as a model has them.
+ * One thread, keys and values in F16 and Q8_0, pages of all layers as a model has them.
  * Per shape and depth: one row through all layers (decode) in GB/s of keys and
  * values, and as a share of what a plain read of the same memory reaches just
  * before and after; rows that follow each other (a prompt, 16 lines) in GFLOP/s,
@@ -13,6 +13,7 @@
 #include "drv/cpu/cpu_ops.h"
 #include "drv/cpu/cpu_probe.h"
 #include "kit.h"
+#include "model/quant.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,23 +27,25 @@ typedef struct shape {
 } shape;
 
 static uint8_t *pool;
+static int kv; /* what keys and values are kept as */
 static uint32_t pages[MOST / 16];
 static float q[BR_CPU_LINES * 128], y[BR_CPU_LINES * 128];
 static float scratch[BR_CPU_LINES * (BR_CPU_BLOCK + 3 * 128) + 16 * 129];
 
-/* Rows from position pos on through the heads of all layers; bytes read. */
+/* Rows from position pos on through the heads of all layers; numbers of keys
+ * read. */
 static double
 rows_at(const br_cpu_ops *ops, const shape *s, int32_t pos, uint32_t rows)
 {
     br_cpu_att a = {.pages = pages,
                     .pool = pool,
-                    .f16 = true,
+                    .kv = kv,
                     .has_v = true,
                     .head_k = s->dim,
                     .head_v = s->dim,
                     .scale = 0.1f,
                     .s = scratch};
-    size_t head = (size_t)s->dim * 16 * 2;
+    size_t head = br_kv_bytes(kv, (uint64_t)s->dim * 16);
 
     a.page_bytes = 2 * s->layers * s->kv * head;
     a.n = rows * s->per;
@@ -55,13 +58,14 @@ rows_at(const br_cpu_ops *ops, const shape *s, int32_t pos, uint32_t rows)
         a.v_at = a.k_at + s->kv * head;
         ops->attend(&a);
     }
-    return (double)(pos + 1) * (double)(s->layers * s->kv * s->dim) * 4;
+    return (double)(pos + 1) * (double)(s->layers * s->kv * s->dim);
 }
 
 static void
 measure(const br_cpu_ops *ops, const shape *s, int32_t depth)
 {
     double gb = 0, share = 0, rate = 0, part = 0;
+    double bytes = 2 * (double)br_kv_bytes(kv, 32) / 32;
     shape one = {"", 2, s->kv, s->per, s->dim};
     uint32_t rows = BR_CPU_LINES / s->per;
     br_isa isa = br_isa_best();
@@ -69,18 +73,20 @@ measure(const br_cpu_ops *ops, const shape *s, int32_t depth)
     for (int i = 0; i < REPEATS; i++) {
         double before = br_probe_read(pool, POOL), t0 = kit_cpu_ms(), r;
 
-        r = rows_at(ops, s, depth - 1, 1) / (kit_cpu_ms() - t0) * 1e-6;
+        r = rows_at(ops, s, depth - 1, 1) * bytes;
+        r = r / (kit_cpu_ms() - t0) * 1e-6;
         gb = BR_MAX(gb, r);
         share = BR_MAX(share, 2 * r / (before + br_probe_read(pool, POOL)));
         before = br_probe_mul(isa, BR_FORM_F32);
         t0 = kit_cpu_ms();
-        r = rows_at(ops, &one, depth - 1, rows) * rows * s->per;
+        r = 4 * rows_at(ops, &one, depth - 1, rows) * rows * s->per;
         r = r / (kit_cpu_ms() - t0) * 1e-6;
         rate = BR_MAX(rate, r);
         part = BR_MAX(part, 2 * r / (before + br_probe_mul(isa, BR_FORM_F32)));
     }
-    printf("%-12s %6d  %6.1f GB/s %4.0f %%  %6.1f GFLOP/s %4.0f %%\n", s->name,
-           depth, gb, 100 * share, rate, 100 * part);
+    printf("%-5s %-12s %6d  %6.1f GB/s %4.0f %%  %6.1f GFLOP/s %4.0f %%\n",
+           br_qinfo_of(kv)->name, s->name, depth, gb, 100 * share, rate,
+           100 * part);
 }
 
 int
@@ -93,6 +99,7 @@ main(void)
         {"6x8x1x128", 6, 8, 1, 128},
     };
     static const int32_t depths[] = {256, 2048, 8192};
+    static const int kinds[] = {BR_Q_F16, BR_Q_Q8_0};
     const br_cpu_ops *ops = br_cpu_ops_of(br_isa_best());
     char name[128];
     br_rng rng;
@@ -112,11 +119,14 @@ main(void)
         pages[i] = i;
     kit_cpu(name, sizeof name);
     printf("%s, %s, one thread; layers x heads of keys x queries of each x "
-           "width\n%-12s %6s  %16s  %s\n",
-           name, br_isa_name(br_isa_best()), "shape", "depth",
+           "width\n%-5s %-12s %6s  %16s  %s\n",
+           name, br_isa_name(br_isa_best()), "", "shape", "depth",
            "one row, of read", "prompt, of fma");
     for (size_t i = 0; i < BR_COUNT(shapes); i++)
         for (size_t k = 0; k < BR_COUNT(depths); k++)
-            measure(ops, &shapes[i], depths[k]);
+            for (size_t j = 0; j < BR_COUNT(kinds); j++) {
+                kv = kinds[j];
+                measure(ops, &shapes[i], depths[k]);
+            }
     return 0;
 }

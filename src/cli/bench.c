@@ -134,14 +134,15 @@ static br_code
 open_all(bench *b, br_status *st)
 {
     uint32_t n_slots = most(&b->batch);
+    bool exact = br_opt_enum(b->cli, BR_OPT_arith) == 1;
     br_progress p;
     br_oracle_config c = {.n_ctx = most(&b->depth) + BR_MAX(b->p, b->n) +
                                    BR_PAGE_TOKENS,
                           .n_slots = n_slots,
                           .max_rows = BR_MAX(CHUNK, n_slots),
                           .max_want = BR_MAX(n_slots, CHECK_TOKENS),
-                          .exact = br_opt_enum(b->cli, BR_OPT_arith) == 1,
-                          .f16_kv = true,
+                          .exact = exact,
+                          .kv = br_cli_kv(b->cli, !exact),
                           .progress = br_progress_advance,
                           .ctx = &p};
     br_code code;

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
+#include "model/quant.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -95,6 +97,15 @@ br_cli_folder(const br_cli *cli, const char *xdg, const char *home_path,
     else if (home)
         br_str_printf(out, "%s/%s/brass", home, home_path);
     return given || home;
+}
+
+int
+br_cli_kv(const br_cli *cli, bool fast)
+{
+    static const int types[] = {BR_Q_F32, BR_Q_F16, BR_Q_Q8_0};
+    int i = br_opt_enum(cli, BR_OPT_kv_type);
+
+    return i >= 0 ? types[i] : fast ? BR_Q_F16 : BR_Q_F32;
 }
 
 const char *

@@ -152,15 +152,15 @@ compute(br_cli *cli, const br_model *m, const token_list *t, br_cpu_pool *pool,
                                                 : BR_MAX(n, 256u);
     uint32_t chunk = (uint32_t)br_opt_int(cli, BR_OPT_chunk);
     bool exact = br_opt_enum(cli, BR_OPT_arith) == 1;
-    br_oracle_config c = {.act = exact || br_opt_enum(cli, BR_OPT_act) == 1
-                                     ? BR_REF_QUANTISED
-                                     : BR_REF_F32,
-                          .n_ctx = (uint32_t)ctx,
-                          .max_rows = BR_MIN(chunk, n),
-                          .pool = pool,
-                          .cuda = on_tier(cli, "cuda"),
-                          .exact = exact,
-                          .f16_kv = true};
+    br_oracle_config c = {
+        .act = exact || br_opt_enum(cli, BR_OPT_act) == 1 ? BR_REF_QUANTISED
+                                                          : BR_REF_F32,
+        .n_ctx = (uint32_t)ctx,
+        .max_rows = BR_MIN(chunk, n),
+        .pool = pool,
+        .cuda = on_tier(cli, "cuda"),
+        .exact = exact,
+        .kv = br_cli_kv(cli, (pool || on_tier(cli, "cuda")) && !exact)};
     size_t bytes;
     float *logits;
     br_oracle o;

@@ -238,6 +238,7 @@ open_model(server *s, served *m, br_status *st)
     br_lm_config c = {.tier = br_opt_str(s->cli, BR_OPT_on_tier),
                       .threads = (uint32_t)br_opt_int(s->cli, BR_OPT_threads),
                       .exact = br_opt_enum(s->cli, BR_OPT_arith) == 1,
+                      .kv = br_opt_str(s->cli, BR_OPT_kv_type),
                       .n_ctx = (uint32_t)br_opt_int(s->cli, BR_OPT_max_ctx),
                       .n_slots = (uint32_t)br_opt_int(s->cli, BR_OPT_slots)};
     const char *template = br_opt_str(s->cli, BR_OPT_chat_template);
@@ -267,6 +268,7 @@ identify(const server *s, const br_lm *lm, const br_file_map *file,
 {
     enum { PARTS = 256, PART = 4096 };
     uint64_t about[] = {file->n, (uint64_t)br_opt_enum(s->cli, BR_OPT_arith),
+                        (uint64_t)br_opt_enum(s->cli, BR_OPT_kv_type),
                         (uint64_t)strcmp(lm->tier, "cpu")};
     br_sha256 h;
 

@@ -134,6 +134,7 @@ open_lm(br_talk *t, uint32_t ctx, br_status *st)
     br_lm_config c = {.tier = br_opt_str(t->cli, BR_OPT_on_tier),
                       .threads = (uint32_t)br_opt_int(t->cli, BR_OPT_threads),
                       .exact = br_opt_enum(t->cli, BR_OPT_arith) == 1,
+                      .kv = br_opt_str(t->cli, BR_OPT_kv_type),
                       .n_ctx = ctx,
                       .progress = br_progress_advance,
                       .ctx = &p};

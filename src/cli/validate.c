@@ -79,11 +79,13 @@ open_tier(validation *v, br_text tier, br_oracle *o, br_status *st)
                           .n_ctx = n,
                           .max_rows = n,
                           .exact = v->exact,
-                          .f16_kv = true};
+                          .kv = br_cli_kv(v->cli, false)};
 
     if (br_text_is(tier, "cpu"))
         c.pool = v->pool;
     c.cuda = br_text_is(tier, "cuda");
+    if (c.pool || c.cuda)
+        c.kv = br_cli_kv(v->cli, !v->exact);
     return br_oracle_open(o, v->m, &c, st);
 }
 

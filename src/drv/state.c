@@ -6,16 +6,38 @@
 
 #include <string.h>
 
+/* Blocks of keys and values end where heads do. */
+static br_code
+check_heads(const br_ir *g, int kv, br_status *st)
+{
+    const br_qinfo *q = br_qinfo_of(kv);
+
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const br_ir_node *n = &g->nodes[i];
+        int64_t k = br_ir_i(n, BR_IA_head_dim, 0);
+        int64_t v = br_ir_i(n, BR_IA_head_v, 0);
+
+        if (n->op != BR_IR_FLASH_ATTN && n->op != BR_IR_FLASH_ATTN_BATCHED)
+            continue;
+        if (k % q->elems || v % q->elems)
+            return br_fail(st, BR_E_UNSUPPORTED,
+                           "%s keys and values come in blocks of %u numbers; "
+                           "this model's heads have %lld and %lld",
+                           q->name, q->elems, (long long)k, (long long)v);
+    }
+    return BR_OK;
+}
+
 /* Pages that no sequence has had yet cost no memory. */
 static br_code
 fill(br_state *s, const br_ir *g, const uint32_t *n_pages, br_status *st)
 {
+    BR_TRY(check_heads(g, s->kv, st));
     BR_TRY(br_state_plan_of(&s->plan, g, st));
     for (uint32_t i = 0; i < s->plan.n_groups; i++) {
         s->n_pages[i] = n_pages[i];
         s->pool[i] =
-            br_try_pages((size_t)n_pages[i] + 1,
-                         s->plan.group[i].page_elems * br_kv_elem_bytes(s->kv));
+            br_try_pages((size_t)n_pages[i] + 1, br_state_page_bytes(s, i));
         if (!s->pool[i])
             return br_fail(st, BR_E_OOM, "pages: out of memory");
     }
@@ -34,9 +56,10 @@ br_state_new(br_state **out, const br_ir *g, int kv, uint32_t n_slots,
     *out = NULL;
     if (!s)
         return br_fail(st, BR_E_OOM, "slots: out of memory");
-    br_assert(kv == BR_Q_F32 || kv == BR_Q_F16);
     s->n_slots = n_slots;
-    s->kv = kv;
+    s->kv = kv & ~BR_KV_WIDE;
+    s->wide = kv & BR_KV_WIDE;
+    br_assert(s->kv == BR_Q_F32 || s->kv == BR_Q_F16 || s->kv == BR_Q_Q8_0);
     code = fill(s, g, n_pages, st);
     if (code != BR_OK) {
         br_state_free(s);
@@ -59,9 +82,19 @@ br_state_free(br_state *s)
 }
 
 size_t
-br_kv_elem_bytes(int kv)
+br_kv_bytes(int kv, uint64_t n)
 {
-    return kv == BR_Q_F16 ? 2 : 4;
+    const br_qinfo *q = br_qinfo_of(kv);
+
+    br_assert(n % q->elems == 0 && "heads are whole blocks");
+    return n / q->elems * q->bytes;
+}
+
+size_t
+br_state_page_bytes(const br_state *s, uint32_t group)
+{
+    return br_kv_bytes(s->wide ? BR_Q_F32 : s->kv,
+                       s->plan.group[group].page_elems);
 }
 
 uint8_t *
@@ -72,8 +105,7 @@ br_state_page(const br_state *s, const br_step *step, uint32_t group,
                                [position / BR_PAGE_TOKENS];
 
     br_check(page < s->n_pages[group] && "pages are the pool's");
-    return s->pool[group] + (size_t)page * s->plan.group[group].page_elems *
-                                br_kv_elem_bytes(s->kv);
+    return s->pool[group] + (size_t)page * br_state_page_bytes(s, group);
 }
 
 static float *

@@ -7,23 +7,30 @@
 
 #include "drv/drv.h"
 
+/* Beside a kv: numbers are rounded so, but lie in pages as F32. */
+enum { BR_KV_WIDE = 1 << 8 };
+
 typedef struct br_state {
     br_state_plan plan;
-    int kv; /* BR_Q_F32 or BR_Q_F16: what keys and values are kept as */
+    int kv;    /* BR_Q_F32, F16 or Q8_0: what keys and values are kept as */
+    bool wide; /* BR_KV_WIDE */
     uint32_t n_slots;
     uint32_t n_pages[BR_MAX_KV_GROUPS];
     uint8_t *pool[BR_MAX_KV_GROUPS];
     float *slots; /* [n_slots][slot_elems] */
 } br_state;
 
-/* n_pages: of each group of the graph's plan. Zeroed. */
+/* n_pages: of each group of the graph's plan. Zeroed. UNSUPPORTED: heads that
+ * are no whole blocks of kv. */
 br_code br_state_new(br_state **out, const br_ir *g, int kv, uint32_t n_slots,
                      const uint32_t *n_pages, br_status *st) BR_MUST_USE;
 void br_state_free(br_state *s);
 /* The page of a group that holds a slot's position, by the step's lists. */
 uint8_t *br_state_page(const br_state *s, const br_step *step, uint32_t group,
                        int32_t slot, int32_t position);
-size_t br_kv_elem_bytes(int kv);
+size_t br_state_page_bytes(const br_state *s, uint32_t group);
+/* Bytes of n numbers: of Q8_0 whole blocks. */
+size_t br_kv_bytes(int kv, uint64_t n);
 /* A slot's own piece (convolution, recurrence): before a new sequence, and as
  * bytes that can be put back. Pages are the caller's to share or drop. */
 void br_slot_reset(br_state *s, uint32_t slot);

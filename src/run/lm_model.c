@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/lm_model.h"
 
+#include "model/quant.h"
 #include "run/lm_cuda.h"
 #include "run/oracle.h"
 
@@ -164,10 +165,9 @@ fill_in(br_lm_model *r, const br_model *m, const br_oracle_config *c)
     r->lm.pooling = m->hp.pooling ? (br_pooling)m->hp.pooling : BR_POOLING_MEAN;
     for (uint32_t g = 0; g < r->plan.n_groups; g++) {
         r->lm.n_pages[g] = br_kv_free_pages(r->o.kv, g);
-        r->lm.page_bytes[g] = r->plan.group[g].page_elems *
-                              br_kv_elem_bytes(r->o.state     ? r->o.state->kv
-                                               : r->o.c.exact ? BR_Q_F32
-                                                              : BR_Q_F16);
+        r->lm.page_bytes[g] =
+            r->o.state ? br_state_page_bytes(r->o.state, g)
+                       : br_kv_bytes(r->o.c.kv, r->plan.group[g].page_elems);
     }
 }
 
@@ -198,7 +198,7 @@ open_mega(br_lm_model *r, const br_model *m, const br_lm_config *c, bool *done,
     br_code code;
 
     *done = true;
-    if (c->exact || c->n_slots) {
+    if (c->exact || c->kv || c->n_slots) {
         *done = false;
         return BR_OK;
     }
@@ -208,6 +208,16 @@ open_mega(br_lm_model *r, const br_model *m, const br_lm_config *c, bool *done,
         return BR_OK;
     }
     return code == BR_OK ? BR_OK : br_fail(st, code, "%s", why.msg);
+}
+
+static int
+kv_of(const br_lm_config *c, bool ref)
+{
+    int t = c->kv ? br_qtype_find(br_text_z(c->kv))
+                  : (ref || c->exact ? BR_Q_F32 : BR_Q_F16);
+
+    br_assert(t == BR_Q_F32 || t == BR_Q_F16 || t == BR_Q_Q8_0);
+    return t;
 }
 
 static br_code
@@ -222,7 +232,7 @@ open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
                            .max_rows = cpu || cuda ? CPU_CHUNK : REF_CHUNK,
                            .cuda = cuda,
                            .exact = c->exact,
-                           .f16_kv = true,
+                           .kv = kv_of(c, !cpu && !cuda),
                            .cache = {c->cache, CACHE_FROM, c->cache_bytes},
                            .progress = c->progress,
                            .ctx = c->ctx};

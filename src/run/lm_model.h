@@ -20,6 +20,8 @@ typedef struct br_lm_config {
     uint32_t n_slots;  /* 0: 1 */
     uint32_t threads;  /* 0: as many as processors */
     bool exact;        /* the bits of the reference tier */
+    const char *kv;    /* f32, f16, q8_0 for keys and values; NULL: cpu has
+                        * f16 and ref f32, as is what is exact */
     const char *cache; /* folder for packed weights of large models, or NULL */
     uint64_t cache_bytes; /* of all that is there */
     /* While weights are made ready; may be NULL. */

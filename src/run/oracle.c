@@ -43,8 +43,8 @@ open_ref(br_oracle *o, const uint32_t *n_pages, br_status *st)
         BR_TRY(lower(o, s, &rc, &g, st));
         BR_TRY(br_ref_prepare(&o->ref[s], o->model, g, &rc, st));
     }
-    return br_state_new(&o->state, o->graph[BR_IR_PREFILL], BR_Q_F32,
-                        o->c.n_slots, n_pages, st);
+    return br_state_new(&o->state, o->graph[BR_IR_PREFILL],
+                        o->c.kv | BR_KV_WIDE, o->c.n_slots, n_pages, st);
 }
 
 /* One graph for all steps. */
@@ -63,8 +63,7 @@ open_cpu(br_oracle *o, const uint32_t *n_pages, br_status *st)
     BR_TRY(br_ir_of_model(&o->graph[BR_IR_PREFILL], o->model, BR_IR_PREFILL,
                           o->c.n_ctx, st));
     BR_TRY(br_cpu_prepare(&o->cpu, o->model, o->graph[BR_IR_PREFILL], &cc, st));
-    return br_state_new(&o->state, o->graph[BR_IR_PREFILL],
-                        o->c.f16_kv && !o->c.exact ? BR_Q_F16 : BR_Q_F32,
+    return br_state_new(&o->state, o->graph[BR_IR_PREFILL], o->c.kv,
                         o->c.n_slots, n_pages, st);
 }
 
@@ -79,6 +78,10 @@ open_cuda(br_oracle *o, const uint32_t *n_pages, br_status *st)
                        .progress = o->c.progress,
                        .ctx = o->c.ctx};
 
+    if (o->c.kv != (o->c.exact ? BR_Q_F32 : BR_Q_F16))
+        return br_fail(st, BR_E_UNSUPPORTED,
+                       "tier cuda keeps keys and values as F16, with exact "
+                       "arithmetic as F32");
     memcpy(c.n_pages, n_pages, sizeof c.n_pages);
     BR_TRY(br_ir_of_model(&o->graph[BR_IR_PREFILL], o->model, BR_IR_PREFILL,
                           o->c.n_ctx, st));

@@ -138,6 +138,99 @@ TEST_WITHIN(exact_logits_are_those_of_the_reference_tier, 120)
     lk_end();
 }
 
+/* What rounds keys and values rounds them alike on both tiers. */
+TEST_WITHIN(rounded_keys_are_those_of_the_reference_tier, 120)
+{
+    br_cpu_pool *two = pool_of(2);
+
+    for (size_t i = 0; i < lk_count(); i++) {
+        lk_case c = lk_get(i);
+        br_oracle_config ref = {.act = BR_REF_QUANTISED,
+                                .kv = i % 3 ? BR_Q_Q8_0 : BR_Q_F16};
+        br_oracle_config cpu = {.pool = two, .exact = true, .kv = ref.kv};
+
+        if (!skipped(&c, i))
+            same(&c, logits_of(&c, cpu, 0), logits_of(&c, ref, 0),
+                 br_qinfo_of(ref.kv)->name);
+    }
+    br_cpu_pool_free(two);
+    lk_end();
+}
+
+TEST(blocks_of_keys_need_heads_of_whole_ones)
+{
+    lk_case c = lk_get(lk_find("gpt-oss"));
+    br_oracle_config config = {.kv = BR_Q_Q8_0};
+    uint32_t n_pages[BR_MAX_KV_GROUPS] = {0}, below;
+    float *coarse = logits_of(&c, config, 0);
+    br_ir_node *nodes;
+    br_state *s;
+    br_ir g;
+    lk_run r;
+
+    t_ok(lk_open(&r, &c, &config), &r.st);
+    config.kv = BR_Q_F32;
+    ck_assert(memcmp(coarse, logits_of(&c, config, 0),
+                     (size_t)c.n_vocab * sizeof *coarse) != 0);
+    g = *r.o.graph[BR_IR_PREFILL];
+    nodes = t_keep(malloc(g.n_nodes * sizeof *nodes));
+    memcpy(nodes, g.nodes, g.n_nodes * sizeof *nodes);
+    g.nodes = nodes;
+    for (uint32_t i = 0; i < g.n_nodes; i++) {
+        br_ir_node *n = &nodes[i];
+
+        below = n->attrs & ((1u << BR_IA_head_dim) - 1);
+        if (n->op == BR_IR_FLASH_ATTN_BATCHED)
+            n->attr[__builtin_popcount(below)].i = 80;
+    }
+    ck_assert_int_eq(br_state_new(&s, &g, BR_Q_Q8_0, 1, n_pages, &r.st),
+                     BR_E_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(r.st.msg, "heads have 80 and"));
+    lk_close(&r);
+    lk_end();
+}
+
+/* Blocks of a long past are shared by threads, and folded in order. */
+TEST_WITHIN(a_long_past_has_the_same_bits_for_any_threads, 120)
+{
+    enum { PAST = 600, N = 3 };
+    static const char *const names[] = {"phi3-long", "gpt-oss"};
+    br_cpu_pool *pool[3] = {NULL, pool_of(1), pool_of(7)};
+    int32_t tokens[PAST + N];
+
+    for (size_t k = 0; k < BR_COUNT(names); k++) {
+        lk_case c = lk_get(lk_find(names[k]));
+        float *l[3];
+
+        for (int i = 0; i < PAST + N; i++)
+            tokens[i] = (int32_t)((uint32_t)(i * 37 + i / 7) % c.n_vocab);
+        for (int i = 0; i < 3; i++) {
+            br_oracle_config config = {.act = BR_REF_QUANTISED,
+                                       .pool = pool[i],
+                                       .exact = true,
+                                       .n_ctx = PAST + N};
+            lk_run r;
+
+            l[i] = t_keep(calloc((N + 1) * (size_t)c.n_vocab, sizeof *l[i]));
+            t_ok(lk_open(&r, &c, &config), &r.st);
+            t_ok(br_oracle_feed(&r.o, 0, 0, tokens, PAST, 0, NULL, &r.st),
+                 &r.st);
+            t_ok(
+                br_oracle_feed(&r.o, 0, PAST, tokens + PAST, N, 1, l[i], &r.st),
+                &r.st);
+            if (pool[i])
+                ck_assert(r.o.cpu->split.any == (i == 2));
+            lk_close(&r);
+            ck_assert_msg(
+                memcmp(l[i], l[0], N * (size_t)c.n_vocab * sizeof *l[i]) == 0,
+                "%s, %d", names[k], i);
+        }
+    }
+    br_cpu_pool_free(pool[1]);
+    br_cpu_pool_free(pool[2]);
+    lk_end();
+}
+
 /* However many threads there are and however the prompt was cut. */
 TEST_WITHIN(threads_and_chunks_change_no_bit, 120)
 {
@@ -158,7 +251,7 @@ TEST_WITHIN(threads_and_chunks_change_no_bit, 120)
 
         for (size_t k = 0; k < BR_COUNT(way); k++) {
             br_oracle_config config = {.pool = pool[way[k].threads],
-                                       .f16_kv = true};
+                                       .kv = BR_Q_F16};
             const float *l = logits_of(&c, config, way[k].chunk);
 
             first = first ? first : l;
@@ -180,7 +273,7 @@ TEST_WITHIN(company_changes_no_bit, 120)
 
     for (size_t i = 0; i < lk_count(); i++) {
         lk_case c = lk_get(i);
-        br_oracle_config config = {.pool = two, .f16_kv = true, .n_slots = 16};
+        br_oracle_config config = {.pool = two, .kv = BR_Q_F16, .n_slots = 16};
         uint32_t at[16] = {0}, left = 16;
         const float *alone;
         float *got;
@@ -230,7 +323,7 @@ TEST_WITHIN(fast_logits_are_near_those_of_the_reference_tier, 120)
     for (size_t i = 0; i < lk_count(); i++) {
         lk_case c = lk_get(i);
         br_oracle_config ref = {.act = BR_REF_QUANTISED};
-        br_oracle_config fast = {.pool = two, .f16_kv = true};
+        br_oracle_config fast = {.pool = two, .kv = BR_Q_F16};
         lk_error e;
 
         if (t_sanitized() && skipped(&c, i))
@@ -250,7 +343,7 @@ TEST(a_step_allocates_nothing)
 {
     br_cpu_pool *two = pool_of(2);
     lk_case c = lk_get(lk_find("gpt-oss"));
-    br_oracle_config config = {.pool = two, .f16_kv = true};
+    br_oracle_config config = {.pool = two, .kv = BR_Q_F16};
     float *l = t_keep(calloc(64u * c.n_vocab, sizeof *l));
     size_t before;
     lk_run r;

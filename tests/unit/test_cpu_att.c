@@ -6,6 +6,7 @@
 #include "base/half.h"
 #include "drv/cpu/cpu_ops.h"
 #include "drv/ref/ref.h"
+#include "model/quant.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -36,18 +37,36 @@ number(att_case *c)
     return (float)(int32_t)below(c, 1u << 30) * 0x1p-29f - 1;
 }
 
-/* To the pages, and what it is there. */
+/* Number i of a piece of n, whose scale is number k of its scales. To the
+ * pages, and what it is there; unseen ones are NaN. */
 static float
-put(att_case *c, size_t at, float x)
+put(att_case *c, uint8_t *piece, size_t n, size_t i, size_t k, bool seen)
 {
-    if (c->a.f16) {
-        uint16_t h = br_f32_to_f16(x);
+    float x = seen ? number(c) : NAN;
+    uint16_t h = br_f32_to_f16(x);
+    int8_t q = (int8_t)(below(c, 255) - 127);
 
-        memcpy(c->pool + 2 * at, &h, 2);
-        return br_f16_to_f32(h);
+    switch (c->a.kv) {
+    case BR_Q_F32: memcpy(piece + 4 * i, &x, 4); return x;
+    case BR_Q_F16: memcpy(piece + 2 * i, &h, 2); return br_f16_to_f32(h);
+    default: break;
     }
-    memcpy(c->pool + 4 * at, &x, 4);
-    return x;
+    h = br_f32_to_f16(seen ? (float)(1 + k * 3 % 7) * 0x1p-9f : NAN);
+    memcpy(piece + i, &q, 1);
+    memcpy(piece + n + 2 * k, &h, 2);
+    return br_f16_to_f32(h) * (float)q;
+}
+/* A row at a position, across ([n][16], columns as scales go) or along. */
+static void
+write_row(att_case *c, size_t at, int32_t pos, size_t n, bool across, bool seen,
+          float *row)
+{
+    uint8_t *piece = c->pool + c->pages[pos / 16] * c->a.page_bytes + at;
+    size_t j = (size_t)pos % 16;
+
+    for (size_t d = 0; d < n; d++)
+        row[d] = put(c, piece, 16 * n, across ? d * 16 + j : j * n + d,
+                     across ? d / 32 * 16 + j : j * (n / 32) + d / 32, seen);
 }
 
 /* A key at a position: of its page [head_k][16] and [16][head_v], or both as
@@ -56,19 +75,14 @@ static void
 write_key(att_case *c, int32_t pos, bool seen)
 {
     const br_cpu_att *a = &c->a;
-    size_t size = a->f16 ? 2 : 4, j = (size_t)pos % 16;
-    size_t page = c->pages[pos / 16] * a->page_bytes / size;
+    float *k = c->keys + (size_t)pos * HEAD,
+          *v = c->values + (size_t)pos * HEAD;
 
-    for (size_t d = 0; d < a->head_k; d++)
-        c->keys[(size_t)pos * HEAD + d] = put(
-            c,
-            page + a->k_at / size + (a->has_v ? d * 16 + j : j * a->head_k + d),
-            seen ? number(c) : NAN);
-    for (size_t d = 0; d < a->head_v; d++)
-        c->values[(size_t)pos * HEAD + d] =
-            a->has_v ? put(c, page + a->v_at / size + j * a->head_v + d,
-                           seen ? number(c) : NAN)
-                     : c->keys[(size_t)pos * HEAD + d];
+    write_row(c, a->k_at, pos, a->head_k, a->has_v, seen, k);
+    if (a->has_v)
+        write_row(c, a->v_at, pos, a->head_v, false, seen, v);
+    else
+        memcpy(v, k, a->head_v * sizeof *v);
 }
 
 static void
@@ -98,24 +112,27 @@ make_lines(att_case *c, int32_t *lo, int32_t *hi)
 static void
 make_case(att_case *c)
 {
-    static const uint32_t widths[] = {1, 7, 8, 16, 20, 32, 64, 80, 96, 128};
+    static const uint32_t widths[] = {32, 64, 96, 128, 1, 7, 8, 16, 20, 80};
+    static const int kinds[] = {BR_Q_F32, BR_Q_F16, BR_Q_Q8_0};
     br_cpu_att *a = &c->a;
-    size_t size, head;
+    size_t head;
+    uint32_t n;
     int32_t lo, hi;
 
-    a->f16 = below(c, 2);
+    a->kv = kinds[below(c, BR_COUNT(kinds))];
     a->has_v = below(c, 4) > 0;
-    a->head_k = widths[below(c, BR_COUNT(widths))];
-    a->head_v = widths[below(c, BR_COUNT(widths))];
+    n = a->kv == BR_Q_Q8_0 ? 4 : BR_COUNT(widths); /* whole blocks */
+    a->head_k = widths[below(c, n)];
+    a->head_v = widths[below(c, n)];
     if (!a->has_v)
         a->head_v = BR_MIN(a->head_k, a->head_v);
     a->scale = 0.3f;
     a->cap = below(c, 3) ? 0 : 5;
-    size = a->f16 ? 2 : 4;
-    head = 16 * ((size_t)a->head_k + (a->has_v ? a->head_v : 0)) * size;
+    head = br_kv_bytes(a->kv,
+                       16 * ((uint64_t)a->head_k + (a->has_v ? a->head_v : 0)));
     a->page_bytes = 3 * head; /* heads or layers beside it */
     a->k_at = below(c, 3) * head;
-    a->v_at = a->k_at + 16 * a->head_k * size;
+    a->v_at = a->k_at + br_kv_bytes(a->kv, 16 * (uint64_t)a->head_k);
     for (uint32_t i = 0; i < PAGES; i++)
         c->pages[i] = (i * 17 + 3) % PAGES;
     for (size_t i = 0; i < BR_CPU_LINES * HEAD; i++)
@@ -187,16 +204,10 @@ slowly(const att_case *c, const br_cpu_line *l, float *y)
 }
 
 static void
-check_case(att_case *c, br_isa isa)
+check_lines(const att_case *c, br_isa isa, const char *how)
 {
-    size_t n = br_cpu_att_floats(c->a.head_k, c->a.head_v);
     float want[HEAD];
 
-    c->a.s = t_keep(malloc((n + 1) * sizeof(float)));
-    memset(c->a.s, 0xff, n * sizeof(float)); /* NaNs */
-    c->a.s[n] = GUARD;
-    br_cpu_ops_of(isa)->attend(&c->a);
-    ck_assert(c->a.s[n] == GUARD);
     for (uint32_t i = 0; i < c->a.n; i++) {
         const br_cpu_line *l = &c->a.line[i];
 
@@ -204,13 +215,53 @@ check_case(att_case *c, br_isa isa)
         for (uint32_t d = 0; d < c->a.head_v; d++)
             ck_assert_msg(
                 memcmp(&l->y[d], &want[d], sizeof *want) == 0,
-                "%s: line %u of %u, column %u is %.9g, not %.9g: keys %d..%d, "
-                "heads of %u and %u, %s, %s values, cap %g",
-                br_isa_name(isa), i, c->a.n, d, (double)l->y[d],
+                "%s, %s: line %u of %u, column %u is %.9g, not %.9g: keys "
+                "%d..%d, heads of %u and %u, %s, %s values, cap %g",
+                br_isa_name(isa), how, i, c->a.n, d, (double)l->y[d],
                 (double)want[d], l->lo, l->pos, c->a.head_k, c->a.head_v,
-                c->a.f16 ? "F16" : "F32", c->a.has_v ? "own" : "no",
+                br_qinfo_of(c->a.kv)->name, c->a.has_v ? "own" : "no",
                 (double)c->a.cap);
     }
+}
+
+/* The blocks in spans, the last ones first, as threads may take them. */
+static void
+attend_in_spans(att_case *c, br_isa isa)
+{
+    br_cpu_att *a = &c->a;
+    int32_t end = a->line[a->n - 1].pos / 256 + 1,
+            by = 1 + (int32_t)below(c, 3);
+    size_t n;
+
+    a->kept_from = a->line[0].lo / 256;
+    a->n_kept = (uint32_t)(end - a->kept_from);
+    n = (size_t)a->n * a->n_kept * (a->head_v + 2);
+    a->kept = t_keep(malloc((n + 1) * sizeof(float)));
+    memset(a->kept, 0xff, n * sizeof(float));
+    a->kept[n] = GUARD;
+    memset(c->y, 0xff, sizeof c->y);
+    for (a->b1 = end; a->b1 > a->kept_from; a->b1 = a->b0) {
+        a->b0 = BR_MAX(a->b1 - by, a->kept_from);
+        br_cpu_ops_of(isa)->attend(a);
+    }
+    br_cpu_ops_of(isa)->fold(a);
+    ck_assert(a->kept[n] == GUARD);
+    a->kept = NULL;
+}
+
+static void
+check_case(att_case *c, br_isa isa)
+{
+    size_t n = br_cpu_att_floats(c->a.head_k, c->a.head_v);
+
+    c->a.s = t_keep(malloc((n + 1) * sizeof(float)));
+    memset(c->a.s, 0xff, n * sizeof(float)); /* NaNs */
+    c->a.s[n] = GUARD;
+    br_cpu_ops_of(isa)->attend(&c->a);
+    check_lines(c, isa, "at once");
+    attend_in_spans(c, isa);
+    check_lines(c, isa, "in spans");
+    ck_assert(c->a.s[n] == GUARD);
 }
 
 TEST_WITHIN(attention_has_the_bits_of_the_contract, 60)

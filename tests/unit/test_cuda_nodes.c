@@ -81,7 +81,7 @@ TEST_WITHIN(cuda_nodes_have_the_reference_bits, 120)
 /* What the tier lacks is refused by name. */
 TEST_WITHIN(cuda_nodes_say_what_they_lack, 60)
 {
-    br_oracle_config cc = {.cuda = true};
+    br_oracle_config cc = {.cuda = true, .kv = BR_Q_F16};
     size_t at = lk_find("mamba2");
     lk_case c;
     lk_run r;

@@ -190,7 +190,7 @@ TEST_WITHIN(a_prompts_logprobs_are_those_of_the_oracles_logits, 60)
     ek_req *all[] = {&r, &other};
     br_lm_config c = {.n_ctx = CTX, .n_slots = SLOTS};
     br_oracle_config oc = {
-        .n_ctx = CTX, .act = BR_REF_QUANTISED, .f16_kv = true, .max_rows = 64};
+        .n_ctx = CTX, .act = BR_REF_QUANTISED, .kv = BR_Q_F16, .max_rows = 64};
     br_request_desc d;
     br_status st = {0};
     br_lm_model *lm;

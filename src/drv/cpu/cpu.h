@@ -10,7 +10,7 @@
  * on its sequence alone: not on the other rows, the chunks of the prompt, the
  * slot, the pages, or how many threads there are. They are those of the ref
  * tier with quantised activations, bit for bit, but for two things: BF16
- * weights unless `exact`, and a state that keeps keys and values in F16. Those
+ * weights unless `exact`, and keys and values in F16 where the other has F32. They
  * cost up to 1e-3 of NMSE (random models of the tests, median over positions:
  * a rounding of activations that falls the other way is most of it).
  *

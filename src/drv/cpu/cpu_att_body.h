@@ -26,14 +26,19 @@ typedef struct att_part {
     float top, sum;
 } att_part;
 
+/* What keys and values are when the loops see them. */
+typedef enum att_kind { ATT_F32, ATT_F16, ATT_Q8 } att_kind;
+
 typedef struct att {
     const br_cpu_att *a;
-    size_t line;      /* from a line's scratch to the next one's */
-    float *q;         /* [n / 4][head_k][4 lines] */
-    float *page;      /* keys or values of a page, widened */
-    uint32_t wide;    /* numbers of a token's values in a page */
-    bool narrow;      /* pages are not widened: they are F16 */
-    int32_t from, to; /* what any line sees of the block */
+    size_t line;   /* from a line's scratch to the next one's */
+    float *q;      /* [n / 4][head_k][4 lines] */
+    float *page;   /* keys or values of a page, widened; or Q8_0's scales */
+    uint32_t wide; /* numbers of a token's values in a page */
+    att_kind kind;
+    const uint8_t *ahead; /* comes to the second cache meanwhile, */
+    size_t hop;           /* a sixteenth of it at a time; 0: nothing */
+    int32_t from, to;     /* what any line sees of the block */
     att_part part[BR_CPU_LINES], fold[BR_CPU_LINES];
 } att;
 
@@ -63,6 +68,13 @@ page_at(const br_cpu_att *a, int32_t pos, bool keys)
            (keys || !a->has_v ? a->k_at : a->v_at);
 }
 
+/* Bytes of a head's keys or values in a page. */
+static size_t
+piece(const att *s, size_t width)
+{
+    return br_kv_bytes(s->a->kv, BR_PAGE_TOKENS * width);
+}
+
 static void
 fetch(const uint8_t *p, size_t n)
 {
@@ -71,20 +83,47 @@ fetch(const uint8_t *p, size_t n)
 }
 
 V_INLINE vf
-load_kv(const void *p, size_t i, bool narrow)
+load_kv(const void *p, size_t i, att_kind kind)
 {
-    return narrow ? v_load_f16((const uint16_t *)p + i)
-                  : v_load((const float *)p + i);
+    switch (kind) {
+    case ATT_F32: return v_load((const float *)p + i);
+    case ATT_F16: return v_load_f16((const uint16_t *)p + i);
+    case ATT_Q8: break;
+    }
+    return v_load_i8((const int8_t *)p + i);
+}
+
+/* A Q8_0 piece of n numbers, as f32. Blocks of 32 are columns: of 16 tokens
+ * side by side where they lie across, else of one token after the other. */
+static void
+widen_q8(const att *s, const uint8_t *p, size_t n, bool across)
+{
+    const uint16_t *d = (const void *)(p + n);
+
+    for (size_t i = 0; i < n; i += 16) {
+        vf by = across ? v_load_f16(d + i / 512 * 16)
+                       : v_set(br_f16_to_f32(d[i / 32]));
+
+        v_store(s->page + i, v_mul(v_load_i8((const int8_t *)p + i), by));
+    }
 }
 
 /* n numbers, a multiple of 16, of a page: as they lie, or as f32. */
 static const void *
-widened(const att *s, const uint8_t *p, size_t n)
+widened(const att *s, const uint8_t *p, size_t n, bool across)
 {
-    if (!s->a->f16 || s->narrow)
+    const uint16_t *h = (const void *)p, *d = (const void *)(p + n);
+
+    if (s->kind == ATT_Q8)
+        for (size_t i = 0; i < n / 32; i += 16)
+            v_store(s->page + i, v_load_f16(d + i));
+    if (s->kind != ATT_F32 || s->a->kv == BR_Q_F32)
         return p;
-    for (size_t i = 0; i < n; i += 16)
-        v_store(s->page + i, v_load_f16((const uint16_t *)(const void *)p + i));
+    if (s->a->kv == BR_Q_Q8_0)
+        widen_q8(s, p, n, across);
+    else
+        for (size_t i = 0; i < n; i += 16)
+            v_store(s->page + i, v_load_f16(h + i));
     return s->page;
 }
 
@@ -101,16 +140,18 @@ interleave(const att *s)
 /* Lane l of the dot products of sixteen keys with n lines. q: [head_k][4],
  * k: [head_k][16 keys] */
 V_INLINE void
-lane_of(const float *q, const void *k, uint32_t l, uint32_t head_k, int n,
-        bool narrow, vf *x)
+lane_of(const att *s, const float *q, const void *k, uint32_t l, int n,
+        att_kind kind, vf *x)
 {
     V_UNROLL
     for (int i = 0; i < n; i++)
         x[i] = v_set(0);
     q += (size_t)l * 4;
-    for (size_t d = l; d < head_k; d += 16, q += 64) {
-        vf y = load_kv(k, d * 16, narrow);
+    for (size_t d = l; d < s->a->head_k; d += 16, q += 64) {
+        vf y = load_kv(k, d * 16, kind);
 
+        if (kind == ATT_Q8)
+            y = v_mul(y, v_load(s->page + d / 32 * 16));
         V_UNROLL
         for (int i = 0; i < n; i++)
             x[i] = v_fma(v_set(q[i]), y, x[i]);
@@ -121,17 +162,18 @@ lane_of(const float *q, const void *k, uint32_t l, uint32_t head_k, int n,
  * which they are joined as 8-4-2-1, so that few of them wait. */
 V_LONG void
 scores16(const att *s, const void *k, size_t to, uint32_t i0, int n,
-         bool narrow)
+         att_kind kind)
 {
     static const uint8_t order[16] = {0, 8, 4, 12, 2, 10, 6, 14,
                                       1, 9, 5, 13, 3, 11, 7, 15};
-    uint32_t head_k = s->a->head_k;
-    const float *q = s->q + (size_t)i0 * head_k;
+    const float *q = s->q + (size_t)i0 * s->a->head_k;
+    size_t hop = i0 ? 0 : s->hop;
     vf wait[4][4], x[4]; /* a sum of 1, 2, 4, 8 lanes that waits */
     int n_wait = 0;
 
     for (uint32_t p = 0; p < 16; p++) {
-        lane_of(q, k, order[p], head_k, n, narrow, x);
+        fetch(s->ahead + p * hop, hop);
+        lane_of(s, q, k, order[p], n, kind, x);
         for (uint32_t m = p; m & 1; m >>= 1) {
             n_wait--;
             V_UNROLL
@@ -153,10 +195,11 @@ scores16(const att *s, const void *k, size_t to, uint32_t i0, int n,
 V_INLINE void
 scores_of_kind(const att *s, const void *k, size_t to, uint32_t i0, int n)
 {
-    if (s->narrow)
-        scores16(s, k, to, i0, n, true);
-    else
-        scores16(s, k, to, i0, n, false);
+    switch (s->kind) {
+    case ATT_F32: scores16(s, k, to, i0, n, ATT_F32); return;
+    case ATT_F16: scores16(s, k, to, i0, n, ATT_F16); return;
+    case ATT_Q8: scores16(s, k, to, i0, n, ATT_Q8); return;
+    }
 }
 
 /* Products of the lines with the sixteen keys from p on, not scaled. */
@@ -165,7 +208,8 @@ key_products(const att *s, int32_t p)
 {
     const br_cpu_att *a = s->a;
     size_t at = (size_t)p % BR_CPU_BLOCK;
-    const void *k = widened(s, page_at(a, p, true), (size_t)a->head_k * 16);
+    const void *k =
+        widened(s, page_at(a, p, true), (size_t)a->head_k * 16, a->has_v);
 
     for (uint32_t i = 0; !a->has_v && i < a->n; i++)
         for (size_t j = 0; j < 16; j++)
@@ -254,13 +298,16 @@ sum_weights(att *s, uint32_t i0)
  * i0 on; the keys p of a page, ascending. */
 V_LONG void
 weigh(const att *s, const void *v, const att_part *p, uint32_t d, uint32_t i0,
-      int n, int nv, bool narrow)
+      int n, int nv, att_kind kind)
 {
     const float *e = scores_of(s, i0) + p->from % BR_CPU_BLOCK;
     const float *end = e + (p->to - p->from);
     float *acc = block_of(s, i0) + d;
     size_t line = s->line, step = s->wide, at = d + p->from % 16 * step;
+    size_t share = i0 ? 0 : s->hop * (size_t)nv * 256 / step;
     vf sum[8];
+
+    fetch(s->ahead + d / (16 * (size_t)nv) * share, share);
 
     V_UNROLL
     for (int i = 0; i < nv * n; i++)
@@ -268,8 +315,10 @@ weigh(const att *s, const void *v, const att_part *p, uint32_t d, uint32_t i0,
     for (; e < end; at += step, e++) {
         V_UNROLL
         for (int i = 0; i < nv; i++) {
-            vf x = load_kv(v, at + 16 * (size_t)i, narrow);
+            vf x = load_kv(v, at + 16 * (size_t)i, kind);
 
+            if (kind == ATT_Q8)
+                x = v_mul(x, v_set(s->page[(at + 16 * (size_t)i) / 32]));
             V_UNROLL
             for (int q = 0; q < n; q++)
                 sum[i * n + q] =
@@ -284,33 +333,41 @@ weigh(const att *s, const void *v, const att_part *p, uint32_t d, uint32_t i0,
 static void
 weigh_tail(const att *s, const void *v, const att_part *p, uint32_t i)
 {
-    const float *e = scores_of(s, i);
+    const float *e = scores_of(s, i); /* Q8_0 has whole vectors only */
 
     for (uint32_t d = s->a->head_v / 16 * 16; d < s->a->head_v; d++)
         for (int32_t j = p->from; j < p->to; j++) {
             size_t at = (size_t)(j % 16) * s->wide + d;
-            float x = s->narrow ? br_f16_to_f32(((const uint16_t *)v)[at])
-                                : ((const float *)v)[at];
+            float x = s->kind == ATT_F16
+                          ? br_f16_to_f32(((const uint16_t *)v)[at])
+                          : ((const float *)v)[at];
 
             block_of(s, i)[d] = fmaf(e[j % BR_CPU_BLOCK], x, block_of(s, i)[d]);
         }
 }
 
 /* All whole vectors of columns of n lines, nv at a time. */
+V_INLINE void
+columns_of_kind(const att *s, const void *v, const att_part *p, uint32_t i0,
+                int n, int nv, att_kind kind)
+{
+    uint32_t d = 0, end = s->a->head_v / 16 * 16, by = 16 * (uint32_t)nv;
+
+    for (; d + by <= end; d += by)
+        weigh(s, v, p, d, i0, n, nv, kind);
+    for (; d < end; d += 16)
+        weigh(s, v, p, d, i0, n, 1, kind);
+}
+
 V_LONG void
 columns(const att *s, const void *v, const att_part *p, uint32_t i0, int n,
         int nv)
 {
-    uint32_t d = 0, end = s->a->head_v / 16 * 16, by = 16 * (uint32_t)nv;
-
-    for (; s->narrow && d + by <= end; d += by)
-        weigh(s, v, p, d, i0, n, nv, true);
-    for (; !s->narrow && d + by <= end; d += by)
-        weigh(s, v, p, d, i0, n, nv, false);
-    for (; s->narrow && d < end; d += 16)
-        weigh(s, v, p, d, i0, n, 1, true);
-    for (; !s->narrow && d < end; d += 16)
-        weigh(s, v, p, d, i0, n, 1, false);
+    switch (s->kind) {
+    case ATT_F32: columns_of_kind(s, v, p, i0, n, nv, ATT_F32); return;
+    case ATT_F16: columns_of_kind(s, v, p, i0, n, nv, ATT_F16); return;
+    case ATT_Q8: columns_of_kind(s, v, p, i0, n, nv, ATT_Q8); return;
+    }
 }
 
 /* n lines from i0 on, which see the same of a page. */
@@ -339,7 +396,8 @@ of_page(const att *s, uint32_t i, int32_t p)
 static void
 value_sums(const att *s, int32_t p)
 {
-    const void *v = widened(s, page_at(s->a, p, false), 16 * (size_t)s->wide);
+    const void *v =
+        widened(s, page_at(s->a, p, false), 16 * (size_t)s->wide, false);
 
     for (uint32_t i = 0, n; i < s->a->n; i += n) {
         att_part x = of_page(s, i, p);
@@ -367,9 +425,10 @@ exp1(float x)
 }
 
 static void
-fold_block(const att *s, uint32_t i, att_part *f, const att_part *block)
+fold_block(const att *s, uint32_t i, att_part *f, const att_part *block,
+           const float *acc)
 {
-    float *fold = fold_of(s, i), *acc = block_of(s, i);
+    float *fold = fold_of(s, i);
     float both = f->top > block->top ? f->top : block->top, old, fresh;
     uint32_t d = 0;
 
@@ -409,6 +468,24 @@ finish_line(const att *s, uint32_t i, att_part f)
         l->y[d] = fold[d] / f.sum;
 }
 
+/* Where a line's block is kept: [head_v], its highest score, its sum. */
+static float *
+kept_of(const br_cpu_att *a, uint32_t i, int32_t b)
+{
+    return a->kept + (size_t)(i * a->n_kept + (uint32_t)(b - a->kept_from)) *
+                         (a->head_v + 2);
+}
+
+static void
+keep_block(const att *s, uint32_t i, const att_part *block)
+{
+    float *to = kept_of(s->a, i, block->from / BR_CPU_BLOCK);
+
+    memcpy(to, block_of(s, i), s->a->head_v * sizeof *to);
+    to[s->a->head_v] = block->top;
+    to[s->a->head_v + 1] = block->sum;
+}
+
 /* What the lines see of block b; nobody: false. */
 static bool
 enter_block(att *s, int32_t b)
@@ -430,16 +507,17 @@ enter_block(att *s, int32_t b)
     return s->from < s->to;
 }
 
-/* The lines through the keys of s, all of them of one block. */
+/* The lines through the keys of s, all of them of one block; keys up to `hi`
+ * come after it. */
 static void
 through_block(att *s, int32_t hi)
 {
     const br_cpu_att *a = s->a;
-    size_t size = a->f16 ? 2 : 4;
+    size_t k = piece(s, a->head_k) / 16, v = piece(s, s->wide) / 16;
 
     for (int32_t p = s->from; p < s->to; p += 16) {
-        if (a->has_v)
-            fetch(page_at(a, p, false), 16 * s->wide * size);
+        s->ahead = page_at(a, p, false);
+        s->hop = a->has_v ? v : 0;
         key_products(s, p);
     }
     for (uint32_t i = 0; i < a->n; i++) {
@@ -450,38 +528,79 @@ through_block(att *s, int32_t hi)
             sum_weights(s, i / 4 * 4);
     }
     for (int32_t p = s->from; p < s->to; p += 16) {
-        if (p + BR_CPU_BLOCK <= hi)
-            fetch(page_at(a, p + BR_CPU_BLOCK, true), 16 * a->head_k * size);
+        s->hop = p + BR_CPU_BLOCK <= hi ? k : 0;
+        s->ahead = page_at(a, s->hop ? p + BR_CPU_BLOCK : p, true);
         value_sums(s, p);
     }
-    for (uint32_t i = 0; i < a->n; i++)
-        if (s->part[i].from < s->part[i].to)
-            fold_block(s, i, &s->fold[i], &s->part[i]);
+    for (uint32_t i = 0; i < a->n; i++) {
+        const att_part *p = &s->part[i];
+
+        if (p->from < p->to && a->kept)
+            keep_block(s, i, p);
+        else if (p->from < p->to)
+            fold_block(s, i, &s->fold[i], p, block_of(s, i));
+    }
+}
+
+static att
+begin_lines(const br_cpu_att *a)
+{
+    att s = {.a = a,
+             .wide = a->has_v ? a->head_v : a->head_k,
+             .kind = a->kv == BR_Q_F32 || !a->has_v || a->n > 4 ? ATT_F32
+                     : a->kv == BR_Q_F16                        ? ATT_F16
+                                                                : ATT_Q8,
+             .line = BR_CPU_BLOCK + 2 * (size_t)a->head_v};
+
+    s.q = a->s + BR_CPU_LINES * s.line;
+    s.page = s.q + BR_CPU_LINES * (size_t)a->head_k;
+    s.page += (64 - (uintptr_t)s.page % 64) / sizeof(float) % 16;
+    return s;
 }
 
 static void
 attend(const br_cpu_att *a)
 {
-    att s = {.a = a,
-             .wide = a->has_v ? a->head_v : a->head_k,
-             .narrow = a->f16 && a->has_v && a->n <= 4,
-             .line = BR_CPU_BLOCK + 2 * (size_t)a->head_v};
+    att s = begin_lines(a);
     int32_t lo = a->line[0].lo, hi = a->line[0].pos;
 
-    s.q = a->s + BR_CPU_LINES * s.line;
-    s.page = s.q + BR_CPU_LINES * (size_t)a->head_k;
-    s.page += (64 - (uintptr_t)s.page % 64) / sizeof(float) % 16;
     for (uint32_t i = 1; i < a->n; i++) {
         lo = BR_MIN(lo, a->line[i].lo);
         hi = BR_MAX(hi, a->line[i].pos);
+    }
+    if (a->kept) {
+        lo = BR_MAX(lo, a->b0 * BR_CPU_BLOCK);
+        hi = BR_MIN(hi, a->b1 * BR_CPU_BLOCK - 1);
     }
     if (a->has_v)
         interleave(&s);
     for (int32_t b = lo / BR_CPU_BLOCK; b <= hi / BR_CPU_BLOCK; b++)
         if (enter_block(&s, b))
             through_block(&s, hi);
-    for (uint32_t i = 0; i < a->n; i++)
+    for (uint32_t i = 0; i < a->n && !a->kept; i++)
         finish_line(&s, i, s.fold[i]);
+}
+
+/* What attend() has kept of the lines' blocks, into what they come to. */
+static void
+fold_kept(const br_cpu_att *a)
+{
+    att s = begin_lines(a);
+
+    for (uint32_t i = 0; i < a->n; i++) {
+        const br_cpu_line *l = &a->line[i];
+
+        for (int32_t b = l->lo / BR_CPU_BLOCK; b <= l->pos / BR_CPU_BLOCK;
+             b++) {
+            const float *kept = kept_of(a, i, b);
+            att_part block = {.from = b * BR_CPU_BLOCK,
+                              .top = kept[a->head_v],
+                              .sum = kept[a->head_v + 1]};
+
+            fold_block(&s, i, &s.fold[i], &block, kept);
+        }
+        finish_line(&s, i, s.fold[i]);
+    }
 }
 
 #endif

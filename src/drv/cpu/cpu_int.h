@@ -86,6 +86,18 @@ typedef struct cpu_moe {
     uint32_t *count;          /* [experts] */
 } cpu_moe;
 
+/* How a step's attention is cut into tiles (cpu_seq.c). */
+typedef struct cpu_split {
+    uint32_t n_groups, span; /* of rows; blocks of a tile */
+    bool any;                /* group has more spans than one */
+    uint32_t *first;         /* [n_groups + 1]: its first span */
+    size_t *at;              /* [n_groups]: its part of kept_blocks */
+} cpu_split;
+
+/* Numbers of blocks that wait for their fold: 8 MB, touched as far as needed.
+ * 32 heads of 128 fill it at 129,000 tokens; longer pasts are not split. */
+enum { CPU_KEPT = 2 << 20 };
+
 struct cpu_worker {
     ref_scratch ref;
     float *att;  /* of br_cpu_att */
@@ -123,6 +135,8 @@ struct br_cpu {
     float *logits;
     uint32_t *want;  /* rows that want logits */
     uint32_t *group; /* rows that go through keys together begin here */
+    cpu_split split;
+    float *kept_blocks; /* [CPU_KEPT] */
     uint32_t n_want;
     br_cpu_work work;
     br_watch watch;
@@ -155,7 +169,7 @@ extern const cpu_kind cpu_quantise, cpu_multiply, cpu_moe_plan;
 void cpu_moe_fill(cpu_moe *m, const br_ir_node *n, const ref_view *ids,
                   const ref_view *w, uint32_t n_rows);
 /* cpu_seq.c */
-extern const cpu_kind cpu_attention, cpu_conv, cpu_delta, cpu_scan;
+extern const cpu_kind cpu_attention, cpu_fold, cpu_conv, cpu_delta, cpu_scan;
 cpu_rows_fn cpu_rows_kv;
 
 #endif

@@ -10,6 +10,7 @@
 #define BR_CPU_OPS_H
 
 #include "drv/cpu/cpu_mat.h"
+#include "drv/state.h"
 
 enum {
     BR_CPU_BLOCK = 256, /* keys of a block of attention */
@@ -30,17 +31,27 @@ typedef struct br_cpu_line {
  *   v [16 tokens][head_v]
  *
  * Without v, values are the first columns of keys, and keys lie as values do:
- * such heads are wide, and one row of keys serves many of them. */
+ * such heads are wide, and one row of keys serves many of them.
+ *
+ * Q8_0: the signed bytes in that order, then their scales in F16, one for each
+ * 32 columns, in the same order: [head_k / 32][16 tokens], [16][head_v / 32].
+ *
+ * Several tiles can share the lines: with `kept`, attend() goes through blocks
+ * b0 to b1 - 1 alone and leaves what each comes to; fold() makes y of it. */
 typedef struct br_cpu_att {
     br_cpu_line line[BR_CPU_LINES];
     uint32_t n;
     const uint32_t *pages; /* of the slot and group */
     const uint8_t *pool;
     size_t page_bytes, k_at, v_at; /* in bytes; of this head of keys */
-    bool f16, has_v;
+    int kv; /* BR_Q_F32, F16 or Q8_0; the latter: heads of whole blocks */
+    bool has_v;
     uint32_t head_k, head_v;
     float scale, cap; /* cap 0: none */
     float *s;         /* scratch of br_cpu_att_floats */
+    float *kept;      /* [n][n_kept blocks from kept_from on][head_v + 2] */
+    uint32_t n_kept;
+    int32_t kept_from, b0, b1;
 } br_cpu_att;
 
 static inline size_t
@@ -77,6 +88,7 @@ typedef struct br_cpu_ops {
                  float *yu, float *yv, size_t n);
     void (*to_f16)(const float *x, uint16_t *y, size_t n);
     void (*attend)(const br_cpu_att *a);
+    void (*fold)(const br_cpu_att *a); /* pages are not looked at */
     void (*delta)(const br_cpu_delta *d);
     /* row = b * xd + row * decay */
     void (*scan)(float *row, const float *b, float xd, float decay, size_t n);

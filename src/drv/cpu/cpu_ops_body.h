@@ -291,7 +291,7 @@ scan(float *row, const float *b, float xd, float decay, size_t n)
 #define CPU_OPS                                                          \
     {                                                                    \
         dot, norm, act, softcap, two, scale, axpy, turn, to_f16, attend, \
-            delta, scan                                                  \
+            fold_kept, delta, scan                                       \
     }
 
 #endif

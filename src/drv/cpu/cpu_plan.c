@@ -522,7 +522,9 @@ plan_node(planner *p, uint32_t i)
     case BR_IR_MOE_DOWN_ACC: return plan_down(p, n);
     case BR_IR_SHARED_EXPERT: return plan_shared(p, n);
     case BR_IR_FLASH_ATTN:
-    case BR_IR_FLASH_ATTN_BATCHED: return plan_whole(p, n, &cpu_attention);
+    case BR_IR_FLASH_ATTN_BATCHED:
+        return move_in(p, n) && add(p, n, &cpu_attention) &&
+               add(p, n, &cpu_fold) && move_out(p, n);
     case BR_IR_SSM_CONV1D: return plan_whole(p, n, &cpu_conv);
     case BR_IR_SSM_SCAN: return plan_whole(p, n, &cpu_scan);
     case BR_IR_SSM_DELTA_NET: return plan_delta(p, n);
@@ -639,7 +641,16 @@ get_workers(br_cpu *c, br_status *st)
                  &c->arena, float, (size_t)c->v.apart * c->c.max_rows)) != NULL;
     c->want = ok ? br_arena_new(&c->arena, uint32_t, c->c.max_rows) : NULL;
     c->group = ok ? br_arena_new(&c->arena, uint32_t, c->c.max_rows + 1) : NULL;
-    return c->want && c->group ? BR_OK : no_memory(st);
+    c->split.first =
+        ok ? br_arena_new(&c->arena, uint32_t, c->c.max_rows + 1) : NULL;
+    c->split.at = ok ? br_arena_new(&c->arena, size_t, c->c.max_rows) : NULL;
+    /* Not touched before it is used. */
+    c->kept_blocks =
+        att ? br_arena_get(&c->arena, CPU_KEPT * sizeof(float)) : NULL;
+    return c->want && c->group && c->split.first && c->split.at &&
+                   (!att || c->kept_blocks)
+               ? BR_OK
+               : no_memory(st);
 }
 
 br_code

@@ -1,14 +1,25 @@
 /* cpu_seq.c - what looks at a slot's past: pages, attention, states.
  *
- * Attention: a tile is a head of keys and a few rows, with all heads of queries
- * that read it. States: a tile is some columns or a head, for all rows, those
- * of a slot one after the other.
+ * Attention: a tile is a head of keys and a group of rows, with all heads of
+ * queries that read it. Where few such tiles have much to read (one row, and a
+ * long past), a tile is a span of their blocks, and a phase of its own folds
+ * what the blocks came to, in order:
+ *
+ *   head 0   b0 b1 b2 | b3 b4 b5 | b6 b7     tiles, by any thread
+ *   kept     (max, sum, acc) of b0 .. b7      then: the fold
+ *
+ * States: a tile is some columns or a head, for all rows, those of a slot one
+ * after the other.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cpu/cpu_int.h"
 
+#include "model/quant.h"
+
 #include <math.h>
 #include <string.h>
+
+enum { SPANS = 8 }; /* tiles of attention for a thread, at least, if blocks */
 
 /* ---- pages -------------------------------------------------------------- */
 
@@ -19,32 +30,45 @@ page_of(const br_cpu *c, const br_state_place *at, size_t t)
 
     return br_state_page(s, c->step, at->group, c->step->slot[t],
                          c->step->position[t]) +
-           at->at * br_kv_elem_bytes(s->kv);
+           br_kv_bytes(s->kv, at->at);
 }
 
-/* One number of x beneath the other, 16 apart: keys as vectors of tokens. */
+/* A head's Q8_0 blocks: bytes `by` apart, scales after those of 16 tokens. */
 static void
-put_across(const float *x, uint8_t *to, size_t n, int kv)
+put_q8(const float *x, uint8_t *to, size_t n, size_t token, bool across)
 {
-    float *f = (float *)(void *)to;
-    uint16_t *h = (uint16_t *)(void *)to;
+    size_t by = across ? BR_PAGE_TOKENS : 1, at = across ? token : token * n;
+    uint8_t *scales = to + BR_PAGE_TOKENS * n;
+    uint8_t q[2 + 32];
 
-    if (kv == BR_Q_F16)
-        for (size_t i = 0; i < n; i++)
-            h[i * BR_PAGE_TOKENS] = br_f32_to_f16(x[i]);
-    else
-        for (size_t i = 0; i < n; i++)
-            f[i * BR_PAGE_TOKENS] = x[i];
+    for (size_t b = 0; b < n / 32; b++) {
+        br_check(br_quant(BR_Q_Q8_0, x + 32 * b, q, 32, NULL));
+        memcpy(scales + 2 * (across ? b * by + token : at / 32 + b), q, 2);
+        for (size_t i = 0; i < 32; i++)
+            to[at + (32 * b + i) * by] = q[2 + i];
+    }
 }
 
-/* A row after the other, those of a head together: [heads][16 tokens][]. */
+/* A head's row: one number beneath the other, 16 apart (keys as vectors of
+ * tokens), or as it is. */
 static void
-put_along(const br_cpu *c, const float *x, uint8_t *to, size_t n, size_t token)
+put(const br_cpu *c, const float *x, uint8_t *to, size_t n, size_t token,
+    bool across)
 {
-    if (c->state->kv == BR_Q_F16)
-        c->ops->to_f16(x, (uint16_t *)(void *)to + token * n, n);
+    size_t by = across ? BR_PAGE_TOKENS : 1, at = across ? token : token * n;
+    float *f = (float *)(void *)to + at;
+    uint16_t *h = (uint16_t *)(void *)to + at;
+
+    if (c->state->kv == BR_Q_Q8_0)
+        put_q8(x, to, n, token, across);
+    else if (c->state->kv == BR_Q_F16 && !across)
+        c->ops->to_f16(x, h, n);
+    else if (c->state->kv == BR_Q_F16)
+        for (size_t i = 0; i < n; i++)
+            h[i * by] = br_f32_to_f16(x[i]);
     else
-        memcpy((float *)(void *)to + token * n, x, n * sizeof *x);
+        for (size_t i = 0; i < n; i++)
+            f[i * by] = x[i];
 }
 
 /* k [v] position *kv_k [*kv_v] */
@@ -52,24 +76,20 @@ void
 cpu_rows_kv(br_cpu *c, const cpu_phase *p, uint32_t t0, uint32_t t1,
             cpu_worker *w)
 {
-    size_t size = br_kv_elem_bytes(c->state->kv);
-    bool has_v = p->in[1].v != NULL;
-    const ref_view *x = &p->in[has_v ? 1 : 0];
-    size_t head = (size_t)x->cols / p->pieces;
+    int n = p->in[1].v ? 2 : 1;
 
     (void)w;
-    for (size_t t = t0; t < t1; t++) {
-        size_t token = (size_t)(c->step->position[t] % BR_PAGE_TOKENS);
-        uint8_t *to = page_of(c, p->in[has_v ? 4 : 3].place, t);
+    for (size_t t = t0; t < t1; t++)
+        for (int i = 0; i < n; i++) {
+            size_t head = (size_t)p->in[i].cols / p->pieces;
+            size_t bytes = br_kv_bytes(c->state->kv, head * BR_PAGE_TOKENS);
+            uint8_t *to = page_of(c, p->in[3 + i].place, t);
 
-        for (size_t h = 0; h < p->pieces; h++)
-            put_along(c, ref_row(x, t) + h * head,
-                      to + h * head * BR_PAGE_TOKENS * size, head, token);
-        if (has_v)
-            put_across(ref_row(&p->in[0], t),
-                       page_of(c, p->in[3].place, t) + token * size,
-                       (size_t)p->in[0].cols, c->state->kv);
-    }
+            for (size_t h = 0; h < p->pieces; h++)
+                put(c, ref_row(&p->in[i], t) + h * head, to + h * bytes, head,
+                    (size_t)(c->step->position[t] % BR_PAGE_TOKENS),
+                    n == 2 && i == 0);
+        }
 }
 
 /* ---- attention ---------------------------------------------------------- */
@@ -99,7 +119,52 @@ group_rows(br_cpu *c, cpu_phase *p, uint32_t per)
             c->step->slot[t] != c->step->slot[t - 1])
             c->group[n++] = t;
     c->group[n] = p->n_rows;
-    p->per = n;
+    c->split.n_groups = n;
+    return n;
+}
+
+/* Blocks that group i goes through: from *first on. */
+static uint32_t
+blocks_of(const br_cpu *c, const cpu_phase *p, uint32_t i, int32_t *first)
+{
+    int32_t lo = first_seen(p->n, c->step->position[c->group[i]]);
+
+    *first = lo / BR_CPU_BLOCK;
+    return (uint32_t)(c->step->position[c->group[i + 1] - 1] / BR_CPU_BLOCK -
+                      *first + 1);
+}
+
+/* Cuts the groups' blocks into spans, so that there are several tiles for every
+ * thread. A group with one span is folded at once and keeps nothing. Returns
+ * how many spans there are. */
+static uint32_t
+split_groups(br_cpu *c, const cpu_phase *p, uint32_t kv, uint32_t heads)
+{
+    size_t at = 0, blocks = 0;
+    uint32_t n = 0, spans = 0;
+    cpu_split *s = &c->split;
+    int32_t first;
+
+    for (uint32_t i = 0; i < s->n_groups; i++)
+        blocks += blocks_of(c, p, i, &first);
+    s->span = c->n_threads > 1
+                  ? (uint32_t)(blocks * kv / (SPANS * c->n_threads)) + 1
+                  : UINT32_MAX;
+    s->any = false;
+    for (uint32_t i = 0; i < s->n_groups; i++, n += spans) {
+        size_t of = blocks_of(c, p, i, &first);
+        size_t room = of * heads * (c->group[i + 1] - c->group[i]) *
+                      ((size_t)br_ir_i(p->n, BR_IA_head_v, 0) + 2);
+
+        spans = (uint32_t)((of + s->span - 1) / s->span);
+        if (at + room > CPU_KEPT)
+            spans = 1;
+        s->first[i] = n;
+        s->at[i] = at;
+        at += spans > 1 ? room : 0;
+        s->any = s->any || spans > 1;
+    }
+    s->first[s->n_groups] = n;
     return n;
 }
 
@@ -126,21 +191,27 @@ attention_tiles(br_cpu *c, cpu_phase *p)
         keys += (uint64_t)(pos - first_seen(p->n, pos) + 1);
         /* Rows of a prompt that follow each other read what they share once. */
         if (t + 1 == p->n_rows || c->step->slot[t + 1] != c->step->slot[t])
-            c->work.kv_bytes += (uint64_t)(pos - first_seen(p->n, pos) + 1) *
-                                kv * (p->in[2].v ? k + v : k) *
-                                br_kv_elem_bytes(c->state->kv);
+            c->work.kv_bytes +=
+                (uint64_t)(pos - first_seen(p->n, pos) + 1) *
+                br_kv_bytes(c->state->kv, kv * (p->in[2].v ? k + v : k));
     }
     c->work.products[BR_FORM_F32] += keys * heads * (k + v);
-    return (uint32_t)kv * group_rows(c, p, (uint32_t)(heads / kv));
+    group_rows(c, p, (uint32_t)(heads / kv));
+    p->per = split_groups(c, p, (uint32_t)kv, (uint32_t)heads);
+    return (uint32_t)kv * p->per;
 }
 
-/* The lines of a head of keys that are in rows t0..t1 - 1. */
+/* The lines of a head of keys that are in rows t[0]..t[1] - 1. */
 static void
 attention_rows(br_cpu *c, const cpu_phase *p, br_cpu_att *a, uint32_t g,
-               const uint32_t *t)
+               const uint32_t *t, void (*fn)(const br_cpu_att *a))
 {
     uint32_t per = (uint32_t)(br_ir_i(p->n, BR_IA_heads, 1) /
                               br_ir_i(p->n, BR_IA_kv_heads, 1));
+    size_t kept = (size_t)a->n_kept * (a->head_v + 2);
+
+    if (a->kept)
+        a->kept += g * per * (t[1] - t[0]) * kept;
 
     for (uint32_t i = 0, n = (t[1] - t[0]) * per; i < n; i++) {
         uint32_t row = t[0] + i / per, h = g * per + i % per;
@@ -153,44 +224,89 @@ attention_rows(br_cpu *c, const cpu_phase *p, br_cpu_att *a, uint32_t g,
                           .lo = first_seen(p->n, pos),
                           .pos = pos};
         if (a->n == BR_CPU_LINES || i + 1 == n) {
-            c->ops->attend(a);
+            fn(a);
+            if (a->kept)
+                a->kept += a->n * kept;
             a->n = 0;
         }
     }
+}
+
+/* All of it but for the lines and the pages of their head of keys. */
+static br_cpu_att
+attention_of(br_cpu *c, const cpu_phase *p, uint32_t group, cpu_worker *w)
+{
+    const br_ir_node *n = p->n;
+    const cpu_split *s = &c->split;
+    br_cpu_att a = {.kv = c->state->kv,
+                    .has_v = p->in[2].place != NULL,
+                    .head_k = (uint32_t)br_ir_i(n, BR_IA_head_dim, 0),
+                    .head_v = (uint32_t)br_ir_i(n, BR_IA_head_v, 0),
+                    .scale = (float)br_ir_f(n, BR_IA_scale, 1),
+                    .cap = (float)br_ir_f(n, BR_IA_cap, 0),
+                    .s = w->att};
+
+    a.n_kept = blocks_of(c, p, group, &a.kept_from);
+    if (s->first[group + 1] - s->first[group] > 1)
+        a.kept = c->kept_blocks + s->at[group];
+    return a;
 }
 
 /* q kv_k [kv_v] position [sinks] */
 static void
 attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
 {
-    const br_ir_node *n = p->n;
     const br_state *s = c->state;
+    const cpu_split *split = &c->split;
     const br_state_place *pk = p->in[1].place, *pv = p->in[2].place;
-    const uint32_t *t = c->group + tile % p->per;
-    uint32_t g = tile / p->per;
-    size_t size = br_kv_elem_bytes(s->kv);
-    br_cpu_att a = {
-        .pages = c->step->pages[(uint32_t)c->step->slot[*t] * s->plan.n_groups +
-                                pk->group],
-        .pool = s->pool[pk->group],
-        .page_bytes = s->plan.group[pk->group].page_elems * size,
-        .f16 = s->kv == BR_Q_F16,
-        .has_v = pv != NULL,
-        .head_k = (uint32_t)br_ir_i(n, BR_IA_head_dim, 0),
-        .head_v = (uint32_t)br_ir_i(n, BR_IA_head_v, 0),
-        .scale = (float)br_ir_f(n, BR_IA_scale, 1),
-        .cap = (float)br_ir_f(n, BR_IA_cap, 0),
-        .s = w->att};
+    uint32_t g = tile / p->per, i = tile % p->per, group = 0;
+    const uint32_t *t;
+    br_cpu_att a;
 
-    a.k_at = (pk->at + (size_t)g * a.head_k * BR_PAGE_TOKENS) * size;
-    a.v_at = pv ? (pv->at + (size_t)g * a.head_v * BR_PAGE_TOKENS) * size : 0;
+    while (split->first[group + 1] <= i)
+        group++;
+    t = c->group + group;
+    a = attention_of(c, p, group, w);
+    a.pages =
+        c->step
+            ->pages[(uint32_t)c->step->slot[*t] * s->plan.n_groups + pk->group];
+    a.pool = s->pool[pk->group];
+    a.page_bytes = br_state_page_bytes(s, pk->group);
+    a.b0 = a.kept_from + (int32_t)((i - split->first[group]) * split->span);
+    a.b1 = a.b0 + (int32_t)split->span;
+    a.k_at = br_kv_bytes(s->kv, pk->at + (size_t)g * a.head_k * BR_PAGE_TOKENS);
+    a.v_at =
+        pv ? br_kv_bytes(s->kv, pv->at + (size_t)g * a.head_v * BR_PAGE_TOKENS)
+           : 0;
     for (uint32_t r = t[0]; r < t[1]; r++)
-        check_pages(s, &a, pk->group, first_seen(n, c->step->position[r]),
+        check_pages(s, &a, pk->group, first_seen(p->n, c->step->position[r]),
                     c->step->position[r]);
-    attention_rows(c, p, &a, g, t);
+    attention_rows(c, p, &a, g, t, c->ops->attend);
 }
 
 const cpu_kind cpu_attention = {attention_tiles, attention_tile};
+
+/* Of the phase before. */
+static uint32_t
+fold_tiles(br_cpu *c, cpu_phase *p)
+{
+    uint32_t kv = (uint32_t)br_ir_i(p->n, BR_IA_kv_heads, 1);
+
+    return c->split.any ? kv * c->split.n_groups : 0;
+}
+
+static void
+fold_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
+{
+    uint32_t group = tile % c->split.n_groups;
+    br_cpu_att a = attention_of(c, p, group, w);
+
+    if (a.kept)
+        attention_rows(c, p, &a, tile / c->split.n_groups, c->group + group,
+                       c->ops->fold);
+}
+
+const cpu_kind cpu_fold = {fold_tiles, fold_tile};
 
 /* ---- states ------------------------------------------------------------- */
 

@@ -160,6 +160,23 @@ V_OP(v_load_f16, (const uint16_t *p),
      vcvt_f32_f16(
          vreinterpret_f16_u16(vld1_u16(p + 4 * V_I))),
      br_f16_to_f32(p[V_I]))
+#if defined VEC_NEON
+V_INLINE float32x4_t
+v_four_i8(const int8_t *p)
+{
+    int32_t four;
+
+    memcpy(&four, p, sizeof four);
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(
+        vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four))))));
+}
+#endif
+/* From sixteen signed bytes. */
+V_OP(v_load_i8, (const int8_t *p),
+     _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p))),
+     _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(
+         _mm_loadl_epi64((const void *)(p + 8 * V_I)))),
+     v_four_i8(p + 4 * V_I), (float)p[V_I])
 #if defined VEC_AVX2
 V_INLINE __m256
 v_pow2(__m256i k)

@@ -12,6 +12,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/ref/ref_int.h"
 
+#include "model/quant.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -27,6 +29,25 @@ ref_kv_row(ref_call *c, const ref_view *v, int32_t slot, int32_t pos)
            (uint64_t)(pos % BR_PAGE_TOKENS) * v->cols;
 }
 
+void
+ref_kv_round(const br_state *s, const float *x, float *y, int64_t c0,
+             int64_t c1)
+{
+    uint8_t block[2 + 32];
+    float of[32];
+
+    if (s->kv == BR_Q_F32)
+        memmove(y + c0, x + c0, (size_t)(c1 - c0) * sizeof *y);
+    for (int64_t i = c0; s->kv == BR_Q_F16 && i < c1; i++)
+        y[i] = br_f16_to_f32(br_f32_to_f16(x[i]));
+    for (int64_t i = c0, to; s->kv == BR_Q_Q8_0 && i < c1; i = to) {
+        to = BR_MIN(i / 32 * 32 + 32, c1);
+        br_check(br_quant(BR_Q_Q8_0, x + i / 32 * 32, block, 32, NULL));
+        br_dequant(BR_Q_Q8_0, block, of, 32);
+        memcpy(y + i, of + i % 32, (size_t)(to - i) * sizeof *y);
+    }
+}
+
 /* k [v] position *kv_k [*kv_v] */
 void
 ref_op_kv_write(ref_call *c)
@@ -34,15 +55,13 @@ ref_op_kv_write(ref_call *c)
     for (size_t t = 0; t < c->step->n_rows; t++)
         for (int i = 0; i < 2; i++) {
             const ref_view *x = &c->in[i], *kv = &c->in[3 + i];
-
             br_step_span s = br_step_columns(c->n, i, c->c0, c->c1);
 
             if (x->v)
-                memcpy(
-                    ref_kv_row(c, kv, c->step->slot[t], c->step->position[t]) +
-                        s.from,
-                    ref_row(x, t) + s.from,
-                    (size_t)(s.to - s.from) * sizeof(float));
+                ref_kv_round(
+                    c->state, ref_row(x, t),
+                    ref_kv_row(c, kv, c->step->slot[t], c->step->position[t]),
+                    s.from, s.to);
         }
 }
 

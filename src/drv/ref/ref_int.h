@@ -112,6 +112,9 @@ void ref_norm(const ref_call *c, const ref_view *x, const ref_view *w,
 void ref_op(ref_call *c);
 void ref_op_attention(ref_call *c);
 void ref_op_kv_write(ref_call *c);
+/* Columns c0 to c1 - 1 of y: those of x as the state keeps them. */
+void ref_kv_round(const br_state *s, const float *x, float *y, int64_t c0,
+                  int64_t c1);
 void ref_op_gate_topk(ref_call *c);
 void ref_op_pick(ref_call *c); /* its end: the logits are there */
 void ref_op_gate_up(ref_call *c);

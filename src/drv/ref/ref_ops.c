@@ -253,12 +253,14 @@ op_norm_rope_write(ref_call *c)
 
     for (size_t t = 0; t < c->step->n_rows; t++) {
         int32_t slot = c->step->slot[t], pos = c->step->position[t];
+        float *to;
 
-        ref_norm_rope_row(c, t, ref_kv_row(c, &c->in[5], slot, pos));
+        to = ref_kv_row(c, &c->in[5], slot, pos);
+        ref_norm_rope_row(c, t, to);
+        ref_kv_round(c->state, to, to, c->c0, c->c1);
         if (v->v)
-            memcpy(ref_kv_row(c, &c->in[6], slot, pos) + s.from,
-                   ref_row(v, t) + s.from,
-                   (size_t)(s.to - s.from) * sizeof(float));
+            ref_kv_round(c->state, ref_row(v, t),
+                         ref_kv_row(c, &c->in[6], slot, pos), s.from, s.to);
     }
 }
 
