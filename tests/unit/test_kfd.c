@@ -26,7 +26,7 @@ typedef struct rig {
 } rig;
 
 static void
-begin(rig *r, const br_simgpu_opts *o)
+begin_on(rig *r, const br_simgpu_opts *o, bool pm4)
 {
     br_status st = {0};
 
@@ -36,7 +36,13 @@ begin(rig *r, const br_simgpu_opts *o)
     t_ok(br_amd_node_get(&r->node, r->os, 0, &st), &st);
     ck_assert_str_eq(r->node.name, o->cpu);
     t_ok(br_amd_open(&r->d, r->os, &r->node, &st), &st);
-    t_ok(br_amd_queue_init(&r->q, &r->d, 64, &st), &st);
+    t_ok(br_amd_queue_init(&r->q, &r->d, pm4, pm4 ? 1024 : 64, &st), &st);
+}
+
+static void
+begin(rig *r, const br_simgpu_opts *o)
+{
+    begin_on(r, o, false);
 }
 
 /* says: what has to stand in the reports; NULL: nothing may. */
@@ -205,7 +211,7 @@ TEST(a_fault_of_a_kernel_wakes_who_waits)
     }
 }
 
-/* ---- faults of the ring ------------------------------------------------- */
+/* ---- faults of the ring --------------------------------------------------- */
 
 typedef void (*fault_fn)(rig *r, br_aql_launch *l);
 
@@ -427,7 +433,119 @@ TEST(code_that_changes_is_read_anew_after_an_acquire)
     finish(&r, "s_trap");
 }
 
-/* ---- what the kernel refuses -------------------------------------------- */
+/* ---- PM4 ------------------------------------------------------------------ */
+
+/* Launches with arguments, LDS and scratch, around the ring. */
+TEST(pm4_launches_go_around_the_ring)
+{
+    for (size_t k = 0; k < BR_COUNT(cpus); k++) {
+        bool gfx12 = strstr(cpus[k], "gfx12") != NULL;
+        br_status st = {0};
+        br_aql_launch l;
+        br_amd_mem m;
+        rig r;
+
+        begin_on(&r, &(br_simgpu_opts){.cpu = cpus[k], .check = true}, true);
+        t_ok(br_amd_alloc(&r.d, &m,
+                          &(br_amd_want){.bytes = 4096, .heap = BR_AMD_HOST},
+                          &st),
+             &st);
+        l = load(&r,
+                 t_printf("s_load_b64 s[2:3], s[0:1], 0x0\nv_mov_b32 v1, 0\n"
+                          "v_mov_b32 v2, 1\n%s\n"
+                          "scratch_store_b32 off, v2, off offset:12\n"
+                          "global_atomic_add_u32 v1, v2, s[2:3]\n%s",
+                          gfx12 ? "s_wait_kmcnt 0x0" : "s_waitcnt lgkmcnt(0)",
+                          gfx12 ? "s_wait_storecnt 0x0"
+                                : "s_waitcnt_vscnt null, 0x0"),
+                 ".amdhsa_user_sgpr_kernarg_segment_ptr 1\n"
+                 ".amdhsa_user_sgpr_count 2\n.amdhsa_kernarg_size 8\n"
+                 ".amdhsa_group_segment_fixed_size 600\n"
+                 ".amdhsa_private_segment_fixed_size 64\n"
+                 ".amdhsa_enable_private_segment 1");
+        l.kernarg = m.va + 1024;
+        memcpy(m.host + 1024, &m.va, 8);
+        l.group[0] = 32;
+        for (int i = 0; i < 40; i++) {
+            uint32_t w[128];
+            br_pm4 s = {.at = w, .cap = BR_COUNT(w)};
+
+            t_ok(br_amd_pm4_launch(&r.q, &s, &l, (uint8_t *)(uintptr_t)l.kernel,
+                                   &st),
+                 &st);
+            ck_assert_uint_eq(s.n, 69);
+            t_ok(br_amd_pm4_submit(&r.q, &s, &st), &st);
+        }
+        t_ok(br_amd_wait(&r.q, 10 * SECOND, &st), &st);
+        ck_assert_uint_eq(*(uint32_t *)(void *)m.host, 40 * 32);
+        br_amd_free(&r.d, &m);
+        finish(&r, NULL);
+    }
+}
+
+/* A stream of words, then what has to stand in the reports. */
+TEST(pm4_streams_that_are_wrong_are_reported)
+{
+    static const struct {
+        uint32_t w[12];
+        size_t n;
+        const char *says;
+    } bad[] = {
+        {{0xc0036900, 0, 0, 0, 0}, 5, "dword 0: 0xc0036900 begins no whole"},
+        {{0xc0007600, 0x20c}, 2, "0xc0007600 begins no whole packet"},
+        {{0xc0017600, 0x100, 0}, 3, "SET_SH_REG 0x100: no compute register"},
+        {{0xc0027600, 0x27f, 0, 0}, 4, "SET_SH_REG 0x27f: no compute"},
+        {{0xc0031500, 1, 1, 1, 0x8005}, 5, "register 0x204 was never set"},
+        {{0xc0031500, 1, 1, 1, 0}, 5, "initiator 0x0"},
+        {{0xc0064900, 0x14, 0x40000000, 0, 0, 0, 0, 0}, 8, "RELEASE_MEM 0x"},
+        {{0xc0064900, 0x0070f514, 0x40000000, 64, 0, 0, 0, 0},
+         8,
+         "writes 8 bytes at 0x40: no memory"},
+        {{0xc0053c00, 0x13, 64, 0, 0, 0, 0}, 7, "reads 4 bytes at 0x40"},
+        {{0xc0053c00, 0x3, 64, 0, 0, 0, 0}, 7, "WAIT_REG_MEM 0x00000003"},
+        {{0xc0033700, 0, 64, 0, 0}, 5, "WRITE_DATA 0x00000000"},
+        {{0xc0004600, 0x10}, 2, "EVENT_WRITE 0x10"},
+        {{0xc0023f00, 64, 0, 4}, 4, "INDIRECT_BUFFER 0x00000004: not VALID"},
+        {{0xc0017900, 0, 0}, 3, "SET_UCONFIG_REG"},
+    };
+
+    for (size_t k = 0; k < BR_COUNT(bad); k++) {
+        uint32_t w[12];
+        br_pm4 s = {.at = w, .n = bad[k].n, .cap = BR_COUNT(w)};
+        rig r;
+
+        memcpy(w, bad[k].w, sizeof w);
+        begin_on(&r, &(br_simgpu_opts){.cpu = "gfx1100"}, true);
+        t_ok(br_amd_pm4_submit(&r.q, &s, NULL), &(br_status){0});
+        ck_assert_int_eq(br_amd_wait(&r.q, 10 * SECOND, NULL), BR_E_FAULT);
+        finish(&r, bad[k].says);
+    }
+}
+
+/* The stream stops at the write pointer: half a packet is not executed. */
+TEST(pm4_doorbells_in_the_middle_of_a_packet_are_reported)
+{
+    static const struct {
+        uint64_t write, doorbell;
+        const char *says;
+    } bad[] = {
+        {3, 3, "dword 0: 0xc0064900 begins no whole packet"},
+        {3, 8, "doorbell order: it names dword 7, the write index is 3"},
+        {2000, 2000, "ring overrun: dword 1999 is written, dword 0 was not"},
+    };
+
+    for (size_t k = 0; k < BR_COUNT(bad); k++) {
+        rig r;
+
+        begin_on(&r, &(br_simgpu_opts){.cpu = "gfx1100"}, true);
+        memcpy(r.q.ring.host, &(uint32_t){0xc0064900}, 4);
+        ring(&r, bad[k].write, bad[k].doorbell);
+        ck_assert_int_eq(br_amd_wait(&r.q, 10 * SECOND, NULL), BR_E_FAULT);
+        finish(&r, bad[k].says);
+    }
+}
+
+/* ---- what the kernel refuses ---------------------------------------------- */
 
 static int
 call(rig *r, uint32_t request, void *arg)
@@ -588,7 +706,7 @@ TEST(the_kernel_copies_what_both_sides_know)
     finish(&r, NULL);
 }
 
-/* ---- topology ----------------------------------------------------------- */
+/* ---- topology --------------------------------------------------------------- */
 
 TEST(sizes_of_known_chips)
 {
@@ -636,7 +754,7 @@ TEST(a_topology_that_is_none_is_refused)
         BR_E_LIMIT);
 }
 
-/* ---- without memory ----------------------------------------------------- */
+/* ---- without memory --------------------------------------------------------- */
 
 static br_code
 whole(void *arg, br_status *st)
@@ -653,7 +771,7 @@ whole(void *arg, br_status *st)
     if (c == BR_OK)
         c = br_amd_open(&d, br_simgpu_os(g), &n, st);
     if (c == BR_OK)
-        c = br_amd_queue_init(&q, &d, 64, st);
+        c = br_amd_queue_init(&q, &d, false, 64, st);
     br_amd_queue_fini(&q);
     br_amd_close(&d);
     ck_assert(br_simgpu_free(g));

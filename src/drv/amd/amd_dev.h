@@ -14,6 +14,7 @@
 #include "drv/amd/amd_os.h"
 #include "drv/amd/aql.h"
 #include "drv/amd/kfd.h"
+#include "drv/amd/pm4.h"
 
 enum {
     BR_AMD_MAX_NODES = 128,        /* of the topology, processors too */
@@ -125,25 +126,33 @@ typedef struct br_amd_signal {
     uint64_t start, end, queue, reserved1;
 } br_amd_signal;
 _Static_assert(sizeof(br_amd_signal) == 64, "amd_signal_t");
+enum { BR_AMD_FENCE_AT = 64 }; /* of a queue of PM4, behind the signal */
 
 typedef struct br_amd_queue {
     br_amd_dev *d;
     br_amd_mem ring, control, eop, save, signal, scratch;
-    uint64_t slots, next; /* packets; the next one's number */
+    uint64_t slots, next; /* of the ring; how much was submitted */
+    uint64_t put;         /* PM4: dwords written */
     uint32_t id;
-    bool made, dead; /* dead: the GPU reported a fault */
+    bool pm4, made, dead; /* dead: the GPU reported a fault */
     _Atomic uint64_t *doorbell;
 } br_amd_queue;
 
-/* A queue of AQL packets; slots: a power of 2. Whatever fails,
- * br_amd_queue_fini afterwards. */
-br_code br_amd_queue_init(br_amd_queue *q, br_amd_dev *d, uint64_t slots,
-                          br_status *st) BR_MUST_USE;
+/* A queue of AQL packets, or of dwords of PM4; slots: a power of 2. Whatever
+ * fails, br_amd_queue_fini afterwards. */
+br_code br_amd_queue_init(br_amd_queue *q, br_amd_dev *d, bool pm4,
+                          uint64_t slots, br_status *st) BR_MUST_USE;
 void br_amd_queue_fini(br_amd_queue *q);
 /* Writes a packet and rings; l->completion is the queue's. Waits where the ring
  * is full or scratch has to grow. */
 br_code br_amd_launch(br_amd_queue *q, const br_aql_launch *l,
                       br_status *st) BR_MUST_USE;
+/* PM4: what launches a kernel; kd: its descriptor, which the CPU reads here. */
+br_code br_amd_pm4_launch(br_amd_queue *q, br_pm4 *s, const br_aql_launch *l,
+                          const uint8_t *kd, br_status *st) BR_MUST_USE;
+/* PM4: a stream, then a fence and an interrupt; s->full is a LIMIT. */
+br_code br_amd_pm4_submit(br_amd_queue *q, const br_pm4 *s,
+                          br_status *st) BR_MUST_USE;
 /* Until all packets so far are done. TIMEOUT; FAULT: the GPU stopped, and the
  * queue takes no more. */
 br_code br_amd_wait(br_amd_queue *q, int64_t timeout_ns,

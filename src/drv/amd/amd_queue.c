@@ -7,7 +7,9 @@
  *     signal.value falls by one, mailbox = event, interrupt
  *
  * Every packet carries the barrier bit, so packets end in order and the one
- * signal of a queue counts them: -value are done.
+ * signal of a queue counts them: -value are done. A queue of PM4 has a fence in
+ * memory instead, which counts submissions; its processor stops at the write
+ * pointer, so packets need no publishing of their own.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/thread.h"
 #include "drv/amd/amd_dev.h"
@@ -37,8 +39,18 @@ signal_of(const br_amd_queue *q)
 static uint64_t
 done(const br_amd_queue *q)
 {
+    if (q->pm4) /* partner: the processor's RELEASE_MEM */
+        return atomic_load_explicit(
+            (_Atomic uint64_t *)(void *)(q->signal.host + BR_AMD_FENCE_AT),
+            memory_order_acquire);
     return 0 - (uint64_t)atomic_load_explicit(&signal_of(q)->value,
                                               memory_order_acquire);
+}
+
+static uint64_t
+ring_bytes(const br_amd_queue *q)
+{
+    return q->slots * (q->pm4 ? 4 : AQL_BYTES);
 }
 
 /* ---- making ------------------------------------------------------------- */
@@ -52,7 +64,7 @@ buffers(br_amd_queue *q, br_status *st)
         uint64_t bytes;
         br_amd_heap heap;
     } all[] = {
-        {&q->ring, q->slots * AQL_BYTES, BR_AMD_HOST},
+        {&q->ring, ring_bytes(q), BR_AMD_HOST},
         {&q->control, BR_KFD_PAGE, BR_AMD_HOST},
         {&q->signal, BR_KFD_PAGE, BR_AMD_HOST},
         {&q->eop, BR_KFD_EOP_BYTES, BR_AMD_VRAM},
@@ -74,7 +86,7 @@ fill_control(br_amd_queue *q)
     br_amd_control *c = control(q);
     br_amd_signal *s = signal_of(q);
 
-    for (uint64_t k = 0; k < q->slots; k++)
+    for (uint64_t k = 0; k < q->slots && !q->pm4; k++)
         atomic_init(&ring[k].header, BR_AQL_INVALID);
     c->type = c->features = 1;
     c->ring = q->ring.va;
@@ -93,9 +105,9 @@ create(br_amd_queue *q, br_status *st)
         .ring = q->ring.va,
         .write_pointer = q->control.va + offsetof(br_amd_control, write),
         .read_pointer = q->control.va + offsetof(br_amd_control, read),
-        .ring_bytes = (uint32_t)(q->slots * AQL_BYTES),
+        .ring_bytes = (uint32_t)ring_bytes(q),
         .gpu_id = d->node.gpu_id,
-        .type = BR_KFD_QUEUE_AQL,
+        .type = q->pm4 ? BR_KFD_QUEUE_COMPUTE : BR_KFD_QUEUE_AQL,
         .percentage = BR_KFD_MAX_PERCENTAGE,
         .priority = 7,
         .eop = q->eop.va,
@@ -125,12 +137,12 @@ create(br_amd_queue *q, br_status *st)
 }
 
 br_code
-br_amd_queue_init(br_amd_queue *q, br_amd_dev *d, uint64_t slots, br_status *st)
+br_amd_queue_init(br_amd_queue *q, br_amd_dev *d, bool pm4, uint64_t slots,
+                  br_status *st)
 {
-    *q = (br_amd_queue){.d = d, .slots = slots};
-    if (slots < BR_KFD_PAGE / AQL_BYTES || slots > 1 << 20 ||
-        (slots & (slots - 1)))
-        return br_fail(st, BR_E_LIMIT, "a queue of %llu packets",
+    *q = (br_amd_queue){.d = d, .pm4 = pm4, .slots = slots};
+    if (ring_bytes(q) < BR_KFD_PAGE || slots > 1 << 20 || (slots & (slots - 1)))
+        return br_fail(st, BR_E_LIMIT, "a queue of %llu slots",
                        (unsigned long long)slots);
     BR_TRY(buffers(q, st));
     fill_control(q);
@@ -256,6 +268,7 @@ br_amd_launch(br_amd_queue *q, const br_aql_launch *l, br_status *st)
     br_amd_control *c = control(q);
     br_aql_launch mine = *l;
 
+    br_check(!q->pm4);
     if (q->dead)
         return br_fail(st, BR_E_FAULT, "%s stopped before", q->d->node.name);
     if (l->private_bytes > c->lane_bytes)
@@ -275,5 +288,121 @@ br_amd_launch(br_amd_queue *q, const br_aql_launch *l, br_status *st)
     q->next++;
     atomic_store_explicit(&c->write, q->next, memory_order_seq_cst);
     atomic_store_explicit(q->doorbell, q->next - 1, memory_order_release);
+    return BR_OK;
+}
+
+/* ---- PM4 ----------------------------------------------------------------- */
+
+enum {
+    START_X = 0x204,
+    PGM_LO = 0x20c,
+    SCRATCH_LO = 0x210,
+    RSRC1 = 0x212,
+    LIMITS = 0x215,
+    TMPRING = 0x218,
+    RESTART_X = 0x21b,
+    RSRC3 = 0x228,
+    USER_DATA = 0x240,
+    LDS_SHIFT = 15, /* in RSRC2, units of 512 bytes; the descriptor has none */
+    FLUSH_TS = 0x0070f514,
+    STORE_64 = 1 << 30,  /* DATA_SEL 2 */
+    INTERRUPT = 2 << 24, /* once the store is there */
+    DROP_CODE = 1,       /* GCR: instruction caches, too */
+};
+
+static void
+fence(br_pm4 *s, uint64_t at, uint64_t value, uint32_t interrupt, uint32_t id)
+{
+    uint32_t body[7] = {FLUSH_TS,
+                        STORE_64 | interrupt,
+                        (uint32_t)at,
+                        (uint32_t)(at >> 32),
+                        (uint32_t)value,
+                        (uint32_t)(value >> 32),
+                        id};
+
+    br_pm4_put(s, BR_PM4_RELEASE_MEM, body, BR_COUNT(body));
+}
+
+br_code
+br_amd_pm4_launch(br_amd_queue *q, br_pm4 *s, const br_aql_launch *l,
+                  const uint8_t *kd, br_status *st)
+{
+    const br_amd_control *c = control(q);
+    uint32_t rsrc[3], zero[3] = {0}, flush = BR_PM4_PARTIAL_FLUSH;
+    /* and no statistics */
+    uint32_t start[8] = {0, 0, 0, l->group[0], l->group[1], l->group[2]};
+    uint32_t user[16] = {(uint32_t)l->kernarg, (uint32_t)(l->kernarg >> 32)};
+    uint64_t entry, scratch;
+    br_aql_packet p;
+    uint16_t props;
+
+    BR_TRY(br_aql_fill(&p, l, st)); /* the same limits */
+    if (l->private_bytes > c->lane_bytes)
+        BR_TRY(grow_scratch(q, l->private_bytes, st));
+    memcpy(&entry, kd + 16, 8);
+    memcpy(rsrc, kd + 48, 8);
+    memcpy(rsrc + 2, kd + 44, 4);
+    memcpy(&props, kd + 56, 2);
+    if (props & 0x77 || (rsrc[1] >> 1 & 31) > BR_COUNT(user))
+        return br_fail(st, BR_E_UNSUPPORTED,
+                       "the kernel wants more in user SGPRs than arguments");
+    entry = (entry + l->kernel) >> 8;
+    scratch = c->scratch >> 8;
+    rsrc[1] |= (l->group_bytes + 511) / 512 << LDS_SHIFT;
+    br_pm4_acquire(s, BR_PM4_BEFORE | DROP_CODE);
+    br_pm4_set_sh(s, PGM_LO,
+                  (uint32_t[]){(uint32_t)entry, (uint32_t)(entry >> 32)}, 2);
+    br_pm4_set_sh(s, RSRC1, rsrc, 2);
+    br_pm4_set_sh(s, RSRC3, rsrc + 2, 1);
+    br_pm4_set_sh(s, TMPRING, &c->tmpring, 1);
+    br_pm4_set_sh(s, SCRATCH_LO,
+                  (uint32_t[]){(uint32_t)scratch, (uint32_t)(scratch >> 32)},
+                  2);
+    br_pm4_set_sh(s, RESTART_X, zero, 3);
+    br_pm4_set_sh(s, USER_DATA, user, BR_COUNT(user));
+    br_pm4_set_sh(s, LIMITS, zero, 1);
+    br_pm4_set_sh(s, START_X, start, BR_COUNT(start));
+    br_pm4_dispatch(s, l->groups, !(props >> 10 & 1));
+    br_pm4_put(s, BR_PM4_EVENT_WRITE, &flush, 1);
+    return BR_OK;
+}
+
+static void
+write_ring(br_amd_queue *q, const br_pm4 *s)
+{
+    uint32_t *ring = (uint32_t *)(void *)q->ring.host;
+
+    for (size_t k = 0; k < s->n; k++)
+        ring[(q->put + k) % q->slots] = s->at[k];
+    q->put += s->n;
+}
+
+br_code
+br_amd_pm4_submit(br_amd_queue *q, const br_pm4 *s, br_status *st)
+{
+    br_amd_control *c = control(q);
+    uint64_t slot = q->d->events.va + 8ull * q->d->event;
+    uint32_t words[16];
+    br_pm4 end = {.at = words, .cap = BR_COUNT(words)};
+
+    br_check(q->pm4);
+    if (q->dead)
+        return br_fail(st, BR_E_FAULT, "%s stopped before", q->d->node.name);
+    if (s->full || s->n + BR_COUNT(words) > q->slots)
+        return br_fail(st, BR_E_LIMIT, "a stream longer than the ring");
+    fence(&end, q->signal.va + BR_AMD_FENCE_AT, q->next + 1, 0, 0);
+    fence(&end, slot, q->d->event, INTERRUPT, q->d->event);
+    while (q->put + s->n + end.n -
+               atomic_load_explicit(&c->read, memory_order_acquire) >
+           q->slots) {
+        BR_TRY(wait_for(q, q->next, -1, st));
+        br_thread_yield();
+    }
+    write_ring(q, s);
+    write_ring(q, &end);
+    q->next++;
+    atomic_store_explicit(&c->write, q->put, memory_order_seq_cst);
+    atomic_store_explicit(q->doorbell, q->put, memory_order_release);
     return BR_OK;
 }

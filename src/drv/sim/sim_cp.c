@@ -31,11 +31,8 @@ typedef struct barrier {
 } barrier;
 _Static_assert(sizeof(barrier) == sizeof(br_aql_packet), "HSA 1.2, 2.9.7");
 
-/* The queue stops, as the hardware's does: who waits is told, and why stands in
- * the reports. */
-BR_PRINTF(3, 4)
-static bool
-stop(sim_queue *q, br_code code, const char *fmt, ...)
+bool
+sim_stop(sim_queue *q, br_code code, const char *fmt, ...)
 {
     br_simgpu *g = q->g;
     br_str s = {0};
@@ -51,6 +48,12 @@ stop(sim_queue *q, br_code code, const char *fmt, ...)
     q->dead = true;
     sim_hang(g);
     return false;
+}
+
+static bool
+aql(const sim_queue *q)
+{
+    return q->a.type == BR_KFD_QUEUE_AQL;
 }
 
 static unsigned long long
@@ -95,26 +98,27 @@ static bool
 take_over(sim_queue *q, uint64_t rung)
 {
     uint64_t written = atomic_load_explicit(q->write, memory_order_acquire);
+    const char *unit = aql(q) ? "packet" : "dword";
 
     if (rung < q->target || rung > UINT64_MAX / 2)
-        return stop(q, BR_E_FAULT,
-                    "doorbell order: packet %llu after packet %llu",
-                    ull(rung - 1), ull(q->target - 1));
+        return sim_stop(q, BR_E_FAULT, "doorbell order: %s %llu after %s %llu",
+                        unit, ull(rung - 1), unit, ull(q->target - 1));
     if (rung > written)
-        return stop(q, BR_E_FAULT,
-                    "doorbell order: it names packet %llu, the write index is "
-                    "%llu",
-                    ull(rung - 1), ull(written));
+        return sim_stop(
+            q, BR_E_FAULT,
+            "doorbell order: it names %s %llu, the write index is %llu", unit,
+            ull(rung - 1), ull(written));
     if (rung - q->at > q->slots)
-        return stop(q, BR_E_FAULT,
-                    "ring overrun: packet %llu is written, packet %llu was not "
-                    "taken, the ring holds %llu",
-                    ull(rung - 1), ull(q->at), ull(q->slots));
-    if (q->seen < rung)
-        return stop(q, BR_E_FAULT,
-                    "half written: packet %llu was rung for, its header is "
-                    "invalid",
-                    ull(q->seen));
+        return sim_stop(
+            q, BR_E_FAULT,
+            "ring overrun: %s %llu is written, %s %llu was not taken, "
+            "the ring holds %llu",
+            unit, ull(rung - 1), unit, ull(q->at), ull(q->slots));
+    if (aql(q) && q->seen < rung)
+        return sim_stop(q, BR_E_FAULT,
+                        "half written: packet %llu was rung for, its header is "
+                        "invalid",
+                        ull(q->seen));
     q->target = rung;
     return true;
 }
@@ -124,10 +128,10 @@ as_it_was(sim_queue *q)
 {
     return memcmp(shadow(q, q->at), slot(q, q->at), sizeof(br_aql_packet)) ==
                0 ||
-           stop(q, BR_E_FAULT,
-                "half written: packet %llu changed after its header was "
-                "published",
-                ull(q->at));
+           sim_stop(q, BR_E_FAULT,
+                    "half written: packet %llu changed after its header was "
+                    "published",
+                    ull(q->at));
 }
 
 static br_amd_signal *
@@ -138,7 +142,7 @@ signal_at(sim_queue *q, uint64_t va)
 
     if (s && s->kind == 1)
         return s;
-    stop(q, BR_E_FAULT, "no signal at 0x%llx", ull(va));
+    sim_stop(q, BR_E_FAULT, "no signal at 0x%llx", ull(va));
     return NULL;
 }
 
@@ -158,7 +162,7 @@ complete(sim_queue *q, uint64_t va)
                   ? NULL
                   : (void *)sim_at(&q->g->waves, s->mailbox, 8, true);
     if (!mailbox)
-        return stop(q, BR_E_FAULT, "no mailbox at 0x%llx", ull(s->mailbox));
+        return sim_stop(q, BR_E_FAULT, "no mailbox at 0x%llx", ull(s->mailbox));
     atomic_store_explicit(mailbox, s->event, memory_order_release);
     sim_interrupt(q->g, s->event);
     return true;
@@ -180,7 +184,8 @@ well_formed(sim_queue *q, const br_aql_packet *p, unsigned header)
     for (unsigned d = dims; !wrong && d < 3; d++)
         if (p->grid[d] != 1 || p->group[d] != 1)
             wrong = "a size in a dimension that is not there";
-    return !wrong || stop(q, BR_E_FAULT, "packet %llu: %s", ull(q->at), wrong);
+    return !wrong ||
+           sim_stop(q, BR_E_FAULT, "packet %llu: %s", ull(q->at), wrong);
 }
 
 /* Descriptor, LDS and scratch: what the packet grants is what the kernel has. */
@@ -193,14 +198,15 @@ resources(sim_queue *q, const br_aql_packet *p)
     uint32_t w[2];
 
     if (!kd)
-        return stop(q, BR_E_FAULT, "packet %llu: no descriptor at 0x%llx",
-                    ull(q->at), ull(p->kernel));
+        return sim_stop(q, BR_E_FAULT, "packet %llu: no descriptor at 0x%llx",
+                        ull(q->at), ull(p->kernel));
     memcpy(w, kd, sizeof w);
     if (p->group_bytes < w[0] || p->private_bytes < w[1])
-        return stop(q, BR_E_FAULT,
-                    "packet %llu: %u bytes of LDS, %u of scratch; the kernel "
-                    "has %u and %u",
-                    ull(q->at), p->group_bytes, p->private_bytes, w[0], w[1]);
+        return sim_stop(
+            q, BR_E_FAULT,
+            "packet %llu: %u bytes of LDS, %u of scratch; the kernel "
+            "has %u and %u",
+            ull(q->at), p->group_bytes, p->private_bytes, w[0], w[1]);
     if (!p->private_bytes)
         return true;
     if (at >= offsetof(br_amd_control, read))
@@ -209,7 +215,7 @@ resources(sim_queue *q, const br_aql_packet *p)
         c->lane_bytes < p->private_bytes || !(c->tmpring & 0xfff) ||
         !sim_at(&q->g->waves, c->scratch,
                 (c->tmpring & 0xfff) * (c->lane_bytes * 64ull), true))
-        return stop(
+        return sim_stop(
             q, BR_E_FAULT,
             "packet %llu: %u bytes of scratch a lane, and the queue has "
             "no such memory",
@@ -217,20 +223,26 @@ resources(sim_queue *q, const br_aql_packet *p)
     return true;
 }
 
-static bool
-dispatch(sim_queue *q, const br_aql_packet *p, unsigned header)
+bool
+sim_dispatch(sim_queue *q, const br_aql_packet *p)
 {
     br_simgpu *g = q->g;
     br_status st = {0};
 
-    if (!well_formed(q, p, header) || !resources(q, p))
-        return false;
-    if (header >> 9 & 3)
-        sim_vm_refresh(&g->waves);
     g->waves.max_steps = g->o.max_steps ? g->waves.steps + g->o.max_steps : 0;
     if (br_sim_dispatch(&g->waves, p, &st) == BR_OK)
         return true;
-    return stop(q, st.code, "%s", st.msg);
+    return sim_stop(q, st.code, "%s", st.msg);
+}
+
+static bool
+dispatch(sim_queue *q, const br_aql_packet *p, unsigned header)
+{
+    if (!well_formed(q, p, header) || !resources(q, p))
+        return false;
+    if (header >> 9 & 3)
+        sim_vm_refresh(&q->g->waves);
+    return sim_dispatch(q, p);
 }
 
 /* 1: go on; 0: not yet; -1: the queue stopped. */
@@ -276,8 +288,8 @@ one(sim_queue *q)
         ready = deps(q, &u.b, (u.header & 255) == BR_AQL_BARRIER_AND);
         break;
     default:
-        return stop(q, BR_E_FAULT, "packet %llu: type %u", ull(q->at),
-                    u.header & 255);
+        return sim_stop(q, BR_E_FAULT, "packet %llu: type %u", ull(q->at),
+                        u.header & 255);
     }
     if (ready < 1 || !as_it_was(q))
         return false;
@@ -305,6 +317,34 @@ look_aql(sim_queue *q)
     return did;
 }
 
+/* ---- packets of PM4 ------------------------------------------------------ */
+
+/* What was rung for, in one piece; the rest is sim_pm4.c's. */
+static bool
+look_pm4(sim_queue *q)
+{
+    uint64_t rung = atomic_load_explicit(q->doorbell, memory_order_acquire);
+    const sim_bo *b = q->bo[2];
+    const uint32_t *ring =
+        (const uint32_t *)(const void *)(b->host + (q->a.ring - b->va));
+    uint32_t *flat = (uint32_t *)(void *)q->shadow;
+    size_t n = 0, took = 0;
+
+    if (rung == q->target && q->at == q->target)
+        return false;
+    br_mutex_lock(&q->g->lock);
+    if (rung == q->target || take_over(q, rung)) {
+        for (uint64_t k = q->at; k < q->target; k++)
+            flat[n++] = ring[k % q->slots];
+        took = sim_pm4_one(q, flat, n);
+        q->at += took;
+        /* Partner: the driver, before it writes to the ring again. */
+        atomic_store_explicit(q->read, q->at, memory_order_release);
+    }
+    br_mutex_unlock(&q->g->lock);
+    return took > 0;
+}
+
 /* ---- the thread ----------------------------------------------------------- */
 
 void
@@ -320,7 +360,7 @@ sim_cp_main(void *arg)
             br_event_cancel(&q->g->kick);
             return;
         }
-        if (!q->dead && look_aql(q)) {
+        if (!q->dead && (aql(q) ? look_aql(q) : look_pm4(q))) {
             br_event_cancel(&q->g->kick);
             nap = NAP_NS;
             continue;

@@ -9,6 +9,7 @@
 
 #include "base/thread.h"
 #include "drv/amd/amd_dev.h"
+#include "drv/amd/pm4.h"
 #include "drv/sim/sim_gpu.h"
 
 enum {
@@ -54,8 +55,10 @@ typedef struct sim_queue {
     _Atomic uint64_t *write, *read, *doorbell;
     sim_bo *bo[5]; /* what it lives in */
     br_thread thread;
-    uint64_t seen, target, at; /* packets: published, rung for, taken */
-    uint64_t slots;
+    uint64_t seen, target, at;       /* packets: published, rung for, taken */
+    uint64_t slots;                  /* packets of AQL, dwords of PM4 */
+    uint32_t sh[BR_PM4_SH_LAST + 1]; /* registers of PM4, and which were set */
+    bool sh_set[BR_PM4_SH_LAST + 1];
     uint8_t *shadow; /* of the ring: packets as they were rung for */
 } sim_queue;
 
@@ -94,6 +97,15 @@ void sim_queue_end(br_simgpu *g, sim_queue *q); /* without the lock */
 /* With the lock held. */
 void sim_report(br_simgpu *g, const char *fmt, ...) BR_PRINTF(2, 3);
 
+/* ---- sim_cp.c ---- */
+/* The queue stops, as the hardware's does: who waits is told, and why stands in
+ * the reports. False. */
+bool sim_stop(sim_queue *q, br_code code, const char *fmt, ...) BR_PRINTF(3, 4);
+bool sim_dispatch(sim_queue *q, const br_aql_packet *p);
+/* ---- sim_pm4.c ---- */
+/* Runs the first packet of n dwords; how many it has. 0: not yet, or the queue
+ * stopped. */
+size_t sim_pm4_one(sim_queue *q, const uint32_t *w, size_t n);
 /* ---- sim_cp.c ---- */
 void sim_cp_main(void *queue);
 

@@ -292,7 +292,8 @@ create_queue(br_simgpu *g, void *arg)
     q->write = host_of(q->bo[0], a->write_pointer);
     q->read = host_of(q->bo[1], a->read_pointer);
     q->doorbell = (_Atomic uint64_t *)&g->doorbells[id];
-    q->slots = a->ring_bytes / sizeof(br_aql_packet);
+    q->slots = a->ring_bytes /
+               (a->type == BR_KFD_QUEUE_AQL ? sizeof(br_aql_packet) : 4);
     q->shadow = br_try_alloc(a->ring_bytes);
     if (!q->shadow)
         return -ENOMEM;

@@ -173,7 +173,7 @@ prepare(way *w, const sim_launch *s, br_status *st)
     BR_TRY(br_simgpu_new(&w->g, &o, st));
     BR_TRY(br_amd_node_get(&n, br_simgpu_os(w->g), 0, st));
     BR_TRY(br_amd_open(&w->d, br_simgpu_os(w->g), &n, st));
-    BR_TRY(br_amd_queue_init(&w->q, &w->d, SLOTS, st));
+    BR_TRY(br_amd_queue_init(&w->q, &w->d, false, SLOTS, st));
     BR_TRY(put(w, &w->code, s->co->image, s->co->bytes, true, st));
     BR_TRY(put(w, &w->kernarg, s->kernarg, s->kernarg_bytes, false, st));
     BR_TRY(gather(w, s, st));
