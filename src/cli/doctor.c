@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/thread.h"
+#include "cli/amd_probe.h"
 #include "cli/http_get.h"
 #include "cli/tiers.h"
 
@@ -21,7 +22,7 @@ typedef struct finding {
     char text[160], fix[160]; /* fix: "" when it is good */
 } finding;
 
-enum { MAX_FINDINGS = 16 };
+enum { MAX_FINDINGS = 16, MAX_AMD = 8 };
 typedef struct report {
     finding f[MAX_FINDINGS];
     size_t n;
@@ -110,6 +111,35 @@ devices(report *r, const br_tier_here *t)
          br_tiers_auto(t)->why);
 }
 
+/* Each AMD GPU of the kernel's topology, and whether it takes our packets. */
+static void
+amd(report *r, br_cli *cli)
+{
+    const br_amd_os *os;
+    br_simgpu *sim;
+    br_status st = {0};
+    br_code c = br_amd_probe_os(cli, &os, &sim, &st);
+
+    for (unsigned k = 0; c == BR_OK && k < MAX_AMD; k++) {
+        br_amd_node n;
+
+        c = br_amd_node_get(&n, os, k, &st);
+        if (c == BR_OK && br_amd_probe(os, &n, NULL, NULL, &st) == BR_OK)
+            find(r, "amd", GOOD, "%s%s, %u CUs, %.0f GiB%s: takes every packet",
+                 sim ? "simulated " : "", n.name,
+                 (unsigned)(n.simds / n.simds_per_cu),
+                 (double)n.vram_bytes / (1 << 30),
+                 n.small_bar ? ", a small BAR" : "");
+        else if (c == BR_OK)
+            fix(find(r, "amd", WARN, "%s", st.msg),
+                "brass test-pm4 says more; "
+                "usermod -aG render,video USER where it may not be opened");
+    }
+    if (c != BR_OK && c != BR_E_NO_DEVICE && c != BR_E_NOT_FOUND)
+        fix(find(r, "amd", WARN, "%s", st.msg), "none known");
+    br_simgpu_free(sim);
+}
+
 #ifdef BR_HAVE_LIBEDIT
 static void
 editing(report *r)
@@ -173,6 +203,7 @@ br_cmd_doctor(br_cli *cli)
     processor(&r);
     memory(&r);
     devices(&r, t);
+    amd(&r, cli);
     editing(&r);
     downloads(&r);
     if (br_opt_bool(cli, BR_OPT_json)) {

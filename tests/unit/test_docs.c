@@ -96,3 +96,8 @@ TEST(docs_graph_shows_what_happens)
 {
     ck_assert_int_gt(check_transcripts("docs/graph.md"), 0);
 }
+
+TEST(docs_amd_shows_what_happens)
+{
+    ck_assert_int_gt(check_transcripts("docs/amd-first-run.md"), 0);
+}

@@ -211,7 +211,7 @@ TEST(a_fault_of_a_kernel_wakes_who_waits)
     }
 }
 
-/* ---- faults of the ring --------------------------------------------------- */
+/* ---- faults of the ring ------------------------------------------------ */
 
 typedef void (*fault_fn)(rig *r, br_aql_launch *l);
 
@@ -433,7 +433,7 @@ TEST(code_that_changes_is_read_anew_after_an_acquire)
     finish(&r, "s_trap");
 }
 
-/* ---- PM4 ------------------------------------------------------------------ */
+/* ---- PM4 --------------------------------------------------------------- */
 
 /* Launches with arguments, LDS and scratch, around the ring. */
 TEST(pm4_launches_go_around_the_ring)
@@ -545,7 +545,7 @@ TEST(pm4_doorbells_in_the_middle_of_a_packet_are_reported)
     }
 }
 
-/* ---- what the kernel refuses ---------------------------------------------- */
+/* ---- what the kernel refuses ------------------------------------------- */
 
 static int
 call(rig *r, uint32_t request, void *arg)
@@ -706,7 +706,7 @@ TEST(the_kernel_copies_what_both_sides_know)
     finish(&r, NULL);
 }
 
-/* ---- topology --------------------------------------------------------------- */
+/* ---- topology ---------------------------------------------------------- */
 
 TEST(sizes_of_known_chips)
 {
@@ -754,7 +754,7 @@ TEST(a_topology_that_is_none_is_refused)
         BR_E_LIMIT);
 }
 
-/* ---- without memory --------------------------------------------------------- */
+/* ---- without memory ---------------------------------------------------- */
 
 static br_code
 whole(void *arg, br_status *st)

@@ -157,7 +157,7 @@ host_path(br_amd_dev *d, br_status *st)
     return map_for_cpu(d, &d->hdp, d->kfd, offset, st);
 }
 
-/* ---- the device --------------------------------------------------------- */
+/* ---- the device -------------------------------------------------------- */
 
 static br_code
 event(br_amd_dev *d, uint32_t type, uint64_t page, uint32_t *id, br_status *st)

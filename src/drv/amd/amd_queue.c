@@ -53,7 +53,7 @@ ring_bytes(const br_amd_queue *q)
     return q->slots * (q->pm4 ? 4 : AQL_BYTES);
 }
 
-/* ---- making ------------------------------------------------------------- */
+/* ---- making ------------------------------------------------------------ */
 
 static br_code
 buffers(br_amd_queue *q, br_status *st)
@@ -165,7 +165,7 @@ br_amd_queue_fini(br_amd_queue *q)
     *q = (br_amd_queue){0};
 }
 
-/* ---- waiting ------------------------------------------------------------ */
+/* ---- waiting ----------------------------------------------------------- */
 
 /* Sleeps until an event; FAULT when it is one of a fault. */
 static br_code
@@ -227,7 +227,7 @@ br_amd_wait(br_amd_queue *q, int64_t timeout_ns, br_status *st)
     return wait_for(q, q->next, timeout_ns, st);
 }
 
-/* ---- launching ---------------------------------------------------------- */
+/* ---- launching --------------------------------------------------------- */
 
 /* Scratch for as many waves as there are slots, or as an eighth of the memory
  * holds; then fewer waves run at once. */
@@ -291,7 +291,7 @@ br_amd_launch(br_amd_queue *q, const br_aql_launch *l, br_status *st)
     return BR_OK;
 }
 
-/* ---- PM4 ----------------------------------------------------------------- */
+/* ---- PM4 --------------------------------------------------------------- */
 
 enum {
     START_X = 0x204,

@@ -62,7 +62,7 @@ ull(uint64_t v)
     return v;
 }
 
-/* ---- packets of AQL ------------------------------------------------------ */
+/* ---- packets of AQL ---------------------------------------------------- */
 
 static uint8_t *
 slot(const sim_queue *q, uint64_t n)
@@ -317,7 +317,7 @@ look_aql(sim_queue *q)
     return did;
 }
 
-/* ---- packets of PM4 ------------------------------------------------------ */
+/* ---- packets of PM4 ---------------------------------------------------- */
 
 /* What was rung for, in one piece; the rest is sim_pm4.c's. */
 static bool
@@ -345,7 +345,13 @@ look_pm4(sim_queue *q)
     return took > 0;
 }
 
-/* ---- the thread ----------------------------------------------------------- */
+bool
+sim_cp_look(sim_queue *q)
+{
+    return !q->dead && (aql(q) ? look_aql(q) : look_pm4(q));
+}
+
+/* ---- the thread -------------------------------------------------------- */
 
 void
 sim_cp_main(void *arg)
@@ -360,7 +366,7 @@ sim_cp_main(void *arg)
             br_event_cancel(&q->g->kick);
             return;
         }
-        if (!q->dead && (aql(q) ? look_aql(q) : look_pm4(q))) {
+        if (sim_cp_look(q)) {
             br_event_cancel(&q->g->kick);
             nap = NAP_NS;
             continue;

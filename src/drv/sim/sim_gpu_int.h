@@ -107,6 +107,7 @@ bool sim_dispatch(sim_queue *q, const br_aql_packet *p);
  * stopped. */
 size_t sim_pm4_one(sim_queue *q, const uint32_t *w, size_t n);
 /* ---- sim_cp.c ---- */
+bool sim_cp_look(sim_queue *q); /* does what there is to do next */
 void sim_cp_main(void *queue);
 
 /* ---- sim_vm.c ---- */

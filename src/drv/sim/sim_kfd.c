@@ -496,7 +496,7 @@ wait_events(br_simgpu *g, void *arg)
     return 0;
 }
 
-/* ---- the rest, and the door --------------------------------------------- */
+/* ---- the rest, and the door -------------------------------------------- */
 
 static int
 version(br_simgpu *g, void *arg)

@@ -16,7 +16,7 @@ static const sim_chip chips[] = {
 #undef CHIP
 };
 
-/* ---- files -------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------- */
 
 static int
 sim_open(void *ctx, const char *path)
@@ -62,7 +62,7 @@ sim_ioctl(void *ctx, int fd, unsigned long request, void *arg)
     return fd == SIM_DRM_FD && g->drm_open ? -ENOTTY : -EBADF;
 }
 
-/* ---- mappings ------------------------------------------------------------ */
+/* ---- mappings ---------------------------------------------------------- */
 
 /* At the driver's place the memory is the driver's, and ends with it. */
 static int
@@ -150,7 +150,7 @@ sim_unmap(void *ctx, void *p, uint64_t bytes)
     br_mutex_unlock(&g->lock);
 }
 
-/* ---- sysfs --------------------------------------------------------------- */
+/* ---- sysfs ------------------------------------------------------------- */
 
 static int
 properties(const br_simgpu *g, char *out, size_t size)
@@ -195,7 +195,7 @@ sim_read(void *ctx, const char *path, char *out, size_t size)
     return BR_MIN(n, (int)size - 1);
 }
 
-/* ---- from outside -------------------------------------------------------- */
+/* ---- from outside ------------------------------------------------------ */
 
 br_code
 br_simgpu_new(br_simgpu **out, const br_simgpu_opts *o, br_status *st)

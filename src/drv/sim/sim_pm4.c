@@ -131,7 +131,7 @@ write_data(sim_queue *q, const br_pm4_view *v)
     return true;
 }
 
-/* ---- dispatch -------------------------------------------------------------- */
+/* ---- dispatch ---------------------------------------------------------- */
 
 static bool
 all_set(sim_queue *q, uint32_t users)
@@ -216,7 +216,7 @@ dispatch(sim_queue *q, const uint32_t *b)
     return ok;
 }
 
-/* ---- packets ---------------------------------------------------------------- */
+/* ---- packets ----------------------------------------------------------- */
 
 static int one(sim_queue *q, const br_pm4_view *v, bool nested);
 

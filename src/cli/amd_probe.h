@@ -1,0 +1,19 @@
+/* amd_probe.h - does an AMD GPU take our packets?
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_AMD_PROBE_H
+#define BR_AMD_PROBE_H
+
+#include "cli/cli.h"
+#include "drv/amd/amd_dev.h"
+#include "drv/sim/sim_gpu.h"
+
+/* The kernel that is there, or the simulated one that --sim names: *sim then,
+ * to be freed by br_simgpu_free. */
+br_code br_amd_probe_os(br_cli *cli, const br_amd_os **os, br_simgpu **sim,
+                        br_status *st) BR_MUST_USE;
+/* Every packet that we use once; say: for each, before the next. */
+br_code br_amd_probe(const br_amd_os *os, const br_amd_node *n,
+                     void (*say)(void *arg, const char *what), void *arg,
+                     br_status *st) BR_MUST_USE;
+
+#endif
