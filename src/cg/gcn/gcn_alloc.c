@@ -9,8 +9,12 @@
  * order of their first point, where the one they are copied from is if it is
  * free, else in the lowest that is.
  *
- * Requires  all instructions selected      Changes   gm_vreg.phys only
- * Spilling is not here yet: what does not fit is an error.
+ * Where one does not fit, those that are live there longest for what they are
+ * used are spilled (gcn_spill.c), as many as are too many there and MORE, and
+ * all begins again.
+ *
+ * Requires  all instructions selected
+ * Changes   gm_vreg.phys; with spills instructions and vregs, too
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/gcn/gcn_mir.h"
 
@@ -33,8 +37,17 @@ typedef struct alloc {
     spans *of;       /* by vreg */
     uint64_t *line[2];
     size_t points; /* words of a line */
+    uint32_t n;    /* vregs when it began */
+    int round;
+    uint32_t failed; /* the vreg without a register; BR_KNONE */
     bool oom;
 } alloc;
+
+enum {
+    ROUNDS = 100, /* of spilling */
+    MORE = 8      /* registers that a round frees beyond what is needed there,
+                   * and as many more in each */
+};
 
 static bool
 get(const uint64_t *s, uint32_t k)
@@ -262,9 +275,7 @@ place(alloc *a, uint32_t v)
             settle(a, v, at);
             return;
         }
-    gm_fail(a->g, BR_E_LIMIT,
-            "needs more than %u %s registers; spilling them is not there yet",
-            most, r->file == 'V' ? "vector" : "scalar");
+    a->failed = v;
 }
 
 typedef struct begin {
@@ -290,9 +301,12 @@ place_all(alloc *a)
         a->oom = true;
         return;
     }
-    for (uint32_t v = 0; v < n; v++)
+    for (uint32_t v = 0; v < n; v++) {
+        if (a->g->vregs.at[v].whole)
+            add(a, v, 0, (uint32_t)a->points * 64 - 1);
         if (a->g->vregs.at[v].phys >= 0)
             settle(a, v, (unsigned)a->g->vregs.at[v].phys);
+    }
     for (uint32_t v = 0; v < n; v++) {
         const spans *s = &a->of[v];
 
@@ -301,7 +315,7 @@ place_all(alloc *a)
         order[used++] = (begin){s->s.at[s->s.n - 1].from, v};
     }
     qsort(order, used, sizeof *order, earlier);
-    for (uint32_t k = 0; k < used && a->g->code == BR_OK; k++)
+    for (uint32_t k = 0; k < used && a->failed == BR_KNONE; k++)
         place(a, order[k].vreg);
     br_free(order);
 }
@@ -312,6 +326,7 @@ begin_all(alloc *a)
     size_t nodes = a->g->blks.n, n = a->g->vregs.n;
     uint32_t at = 0;
 
+    a->n = (uint32_t)n;
     a->words = (n + 63) / 64;
     if ((double)nodes * (double)a->words * 64 > GM_MAX_BITS) {
         gm_fail(a->g, BR_E_LIMIT, "%zu values in %zu blocks are too many", n,
@@ -337,29 +352,170 @@ begin_all(alloc *a)
     return a->line[0] != NULL;
 }
 
-bool
-gm_alloc(gm_fn *g)
-{
-    alloc a = {.g = g};
-    uint32_t *end = br_try_calloc(g->vregs.n + 1, sizeof *end);
+/* ---- rounds ------------------------------------------------------------- */
 
+static bool
+live_at(const spans *s, uint32_t point)
+{
+    for (size_t k = 0; k < s->s.n; k++)
+        if (s->s.at[k].from <= point && point <= s->s.at[k].to)
+            return true;
+    return false;
+}
+
+static uint64_t
+length(const spans *s)
+{
+    uint64_t n = 0;
+
+    for (size_t k = 0; k < s->s.n; k++)
+        n += s->s.at[k].to - s->s.at[k].from + 1;
+    return n;
+}
+
+/* Filled by the hardware. */
+static bool
+held(const gm_fn *g, uint32_t v)
+{
+    return v == g->kernarg || v == g->tid || v == g->group[0] ||
+           v == g->group[1] || v == g->group[2];
+}
+
+/* How often each vreg is named. */
+static void
+count_uses(const gm_fn *g, uint32_t *uses)
+{
+    for (size_t b = 0; b < g->blks.n; b++)
+        for (size_t k = 0; k < g->blks.at[b].ins.n; k++) {
+            const gm_ins *i = &g->blks.at[b].ins.at[k];
+
+            for (unsigned n = 0; n < i->n_op; n++)
+                if (i->op[n].kind == GM_VREG)
+                    uses[i->op[n].v]++;
+        }
+}
+
+typedef struct choice {
+    double gain; /* points that it is live, for each use */
+    uint32_t v;
+} choice;
+
+static int
+better(const void *p, const void *q)
+{
+    const choice *a = p, *b = q;
+
+    return a->gain != b->gain ? (a->gain < b->gain) - (a->gain > b->gain)
+                              : (a->v > b->v) - (a->v < b->v);
+}
+
+/* Those that are live where one failed, the best to spill first; *live: words
+ * of all that are, whether they may be spilled or not. */
+static size_t
+choices(const alloc *a, const uint32_t *uses, choice *out, unsigned *live)
+{
+    const gm_fn *g = a->g;
+    const spans *f = &a->of[a->failed];
+    uint32_t point = f->s.at[f->s.n - 1].from;
+    size_t n = 0;
+
+    *live = 0;
+    for (uint32_t v = 0; v < a->n; v++) {
+        const gm_vreg *r = &g->vregs.at[v];
+
+        if (r->file != g->vregs.at[a->failed].file ||
+            !live_at(&a->of[v], point))
+            continue;
+        *live += r->words;
+        if (!r->fixed && !held(g, v))
+            out[n++] = (choice){(double)length(&a->of[v]) / (uses[v] + 1), v};
+    }
+    qsort(out, n, sizeof *out, better);
+    return n;
+}
+
+static bool
+spill_some(alloc *a)
+{
+    gm_fn *g = a->g;
+    bool lanes = g->vregs.at[a->failed].file == 'V';
+    unsigned most = lanes ? GM_VGPRS : GM_SGPRS, live = 0, room = 0, need;
+    uint32_t *uses = br_try_calloc(2 * a->n + 1, sizeof *uses);
+    choice *c = br_try_calloc(a->n + 1, sizeof *c);
+    size_t n = 0, n_c = 0;
+
+    if (!uses || !c) {
+        a->oom = true;
+    } else {
+        count_uses(g, uses);
+        n_c = choices(a, uses, c, &live);
+    }
+    need = (live > most ? live - most : 0) + MORE * (1 + (unsigned)a->round);
+    for (; n < n_c && room < need; n++) {
+        uses[a->n + n] = c[n].v;
+        room += g->vregs.at[c[n].v].words;
+    }
+    for (uint32_t k = 0; k < a->n; k++)
+        if (!held(g, k))
+            g->vregs.at[k].phys = GM_NO;
+    g->vgprs = g->sgprs = 0;
+    if (n)
+        (void)gm_spill(g, uses + a->n, n);
+    else if (!a->oom)
+        gm_fail(g, BR_E_LIMIT, "needs more than %u %s registers at once", most,
+                lanes ? "vector" : "scalar");
+    br_free(uses);
+    br_free(c);
+    return n && g->code == BR_OK;
+}
+
+/* One attempt; *again: with some vregs less. */
+static void
+attempt(gm_fn *g, int round, bool *again)
+{
+    alloc a = {.g = g, .round = round, .failed = BR_KNONE};
+    size_t n = g->vregs.n;
+    uint32_t *end = br_try_calloc(n + 1, sizeof *end);
+
+    *again = false;
     if (end && begin_all(&a)) {
         liveness(&a);
         for (uint32_t b = (uint32_t)g->blks.n; b-- > 0;)
             node_spans(&a, b, end);
         if (!a.oom)
             place_all(&a);
+        if (!a.oom && a.failed != BR_KNONE)
+            *again = spill_some(&a);
     } else if (g->code == BR_OK) {
         a.oom = true;
     }
     if (a.oom)
         gm_oom(g);
-    for (size_t v = 0; a.of && v < g->vregs.n; v++)
+    for (size_t v = 0; a.of && v < n; v++)
         br_vec_fini(&a.of[v].s);
     br_free(a.of);
     br_free(a.first);
     br_free(a.in);
     br_free(a.line[0]);
     br_free(end);
+}
+
+bool
+gm_alloc(gm_fn *g)
+{
+    bool again = true;
+
+    for (int round = 0; again && g->code == BR_OK; round++) {
+        if (round == ROUNDS)
+            gm_fail(g, BR_E_LIMIT, "values are too many for the registers");
+        else
+            attempt(g, round, &again);
+    }
+    if (g->spill_bytes) {
+        g->scratch_bytes = (g->scratch_bytes + g->spill_bytes + 15) & ~15u;
+        if (g->scratch_bytes > GM_MAX_SCRATCH)
+            gm_fail(g, BR_E_LIMIT, "%u bytes of scratch; %d are there",
+                    g->scratch_bytes, GM_MAX_SCRATCH);
+    }
     return g->code == BR_OK;
 }

@@ -31,6 +31,7 @@ enum {
     GM_NO = -1,
     GM_HIDDEN_BYTES = 24,      /* of sizes of grid and group */
     GM_MAX_SCRATCH = 64 << 10, /* of a lane */
+    GM_WINDOW = 4096,          /* bytes that an instruction's offset reaches */
 };
 
 /* Codes of registers: of a source operand, as gcn_reg.c has them. */
@@ -79,6 +80,8 @@ typedef struct gm_vreg {
     uint8_t words, align;
     int16_t phys;  /* number in its file; GM_NO: none yet */
     uint32_t hint; /* a vreg whose register would do; BR_KNONE */
+    bool fixed;    /* is not spilled */
+    bool whole;    /* has its register from begin to end */
 } gm_vreg;
 
 typedef struct gm_blk {
@@ -130,6 +133,11 @@ typedef struct gm_fn {
     uint32_t kernarg_bytes, lds_bytes, scratch_bytes, max_threads;
     uint32_t *lds;         /* of each variable: where it is in LDS */
     BR_VEC(uint32_t) vars; /* that it has the addresses of */
+    /* Spilled: bytes of vectors in scratch, and scalars that say where each
+     * GM_WINDOW of them begins; what keeps scalars, lanes used of the last. */
+    uint32_t spill_bytes, keep_used;
+    BR_VEC(uint32_t) windows;
+    BR_VEC(uint32_t) keeps;
     uint8_t ids;
     bool hidden; /* asks for sizes of grid and group */
     uint16_t vgprs, sgprs;
@@ -181,8 +189,10 @@ bool gm_select_mem(gm_fn *g, const br_kins *i); /* false: not its business */
 bool gm_place_shared(gm_fn *g);
 void gm_refuse(gm_fn *g, const br_kins *i);
 
-/* ---- gcn_alloc.c, gcn_code.c ------------------------------------------ */
+/* ---- gcn_alloc.c, gcn_spill.c ------------------------------------------ */
 
+/* These vregs live elsewhere, each use of one in a vreg of its own. */
+bool gm_spill(gm_fn *g, const uint32_t *v, size_t n);
 bool gm_alloc(gm_fn *g);
 
 #endif

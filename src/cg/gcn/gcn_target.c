@@ -159,6 +159,8 @@ fini(gm_fn *g)
     br_vec_fini(&g->places);
     br_vec_fini(&g->vregs);
     br_vec_fini(&g->vars);
+    br_vec_fini(&g->windows);
+    br_vec_fini(&g->keeps);
     br_free(g->pend);
     br_free(g->order);
     br_free(g->uniform);

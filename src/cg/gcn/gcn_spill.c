@@ -1,0 +1,225 @@
+/* gcn_spill.c - vregs that get no register live elsewhere: vectors in scratch,
+ * scalars in lanes of a vector register that is kept for that.
+ *
+ *     v_add v7, v7, v9    ->    scratch_load t, off, base offset:16
+ *                               v_add t, t, v9
+ *                               scratch_store off, t, base offset:16
+ *     s_add s7, s7, s9    ->    v_readlane t, keep, 4; s_add t, t, s9;
+ *                               v_writelane keep, t, 4
+ *
+ * Each lane has its own place in scratch, so what other lanes do while some
+ * wait is as harmless there as in a register. readlane and writelane do not ask
+ * which lanes run, as scalars do not. Only words that an instruction names are
+ * loaded and stored: the others may never have been written.
+ *
+ * Changes   instructions and vregs; gm_fn.spill_bytes grows. Nothing here
+ *           touches SCC or VCC. What was made here is never spilled again.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/gcn/gcn_mir.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LANES = 32 }; /* of a register that keeps scalars */
+
+/* Where a victim lives. */
+typedef struct home {
+    bool spilled;
+    uint32_t keep; /* S: the vreg that keeps it */
+    uint32_t at;   /* V: offset in scratch; S: lane */
+} home;
+
+/* What an instruction does to one: words by bits, and what it has instead. */
+typedef struct touch {
+    uint32_t v, t;
+    uint8_t reads, writes;
+} touch;
+
+/* Words [from, to) between the register and scratch. */
+static void
+memory(gm_fn *g, const home *h, bool load, uint32_t t, unsigned from,
+       unsigned to)
+{
+    static const char *const widths[] = {"b32", "b64", "b96", "b128"};
+    uint32_t at = h->at + 4 * from;
+    gm_op base = gm_reg(g->windows.at[h->at / GM_WINDOW], 0), r;
+    gm_op off = gm_code(GM_V0); /* not read without the sve bit */
+    char name[32];
+    gm_ins *m;
+
+    r = gm_reg(t, from);
+    snprintf(name, sizeof name, "scratch_%s_%s", load ? "load" : "store",
+             widths[to - from - 1]);
+    m = load ? GM(g, name, r, off, base) : GM(g, name, off, r, base);
+    gm_set(m, BR_GF_ioffset, at % GM_WINDOW);
+    if (m && load)
+        m->keep = to - from < g->vregs.at[t].words;
+}
+
+static void
+transfer(gm_fn *g, const home *h, bool load, uint32_t t, unsigned words)
+{
+    for (unsigned from = 0, to; words >> from; from = to) {
+        to = from + 1;
+        if (!(words >> from & 1))
+            continue;
+        while (words >> to & 1)
+            to++;
+        if (g->vregs.at[t].file == 'V') {
+            memory(g, h, load, t, from, to);
+            continue;
+        }
+        for (unsigned w = from; w < to; w++) {
+            gm_op keep = gm_reg(h->keep, 0), r = gm_reg(t, w);
+            gm_ins *m =
+                load ? GM(g, "v_readlane_b32", r, keep, gm_imm(h->at + w))
+                     : GM(g, "v_writelane_b32", keep, r, gm_imm(h->at + w));
+
+            if (m)
+                m->keep = !load || g->vregs.at[t].words > 1;
+        }
+    }
+}
+
+/* The victims that an instruction names. */
+static unsigned
+look(const gm_fn *g, const home *homes, const gm_ins *i, touch *out)
+{
+    const br_gcn_opnd *o = i->row->o;
+    unsigned n = 0, n_out = 0;
+
+    for (; o->kind != BR_GK_END && n < i->n_op; o++) {
+        const gm_op *op = &i->op[n];
+        unsigned k = 0, all, words;
+
+        if (!gm_counts(o))
+            continue;
+        words = gm_width(i, n++);
+        if (op->kind != GM_VREG || !homes[op->v].spilled)
+            continue;
+        while (k < n_out && out[k].v != op->v)
+            k++;
+        if (k == n_out)
+            out[n_out++] = (touch){.v = op->v};
+        all = (1u << g->vregs.at[op->v].words) - 1;
+        words = (((1u << words) - 1) << op->sub) & all;
+        if (!gm_defines(i->row, o)) {
+            out[k].reads |= (uint8_t)words;
+            continue;
+        }
+        out[k].writes |= (uint8_t)words;
+        if (i->keep && words == all) /* of a word a part, or some lanes */
+            out[k].reads |= (uint8_t)words;
+    }
+    return n_out;
+}
+
+static void
+rewrite(gm_fn *g, const home *homes, gm_ins i)
+{
+    touch to[GM_MAX_OPS];
+    unsigned n = look(g, homes, &i, to);
+
+    g->line = i.line;
+    for (unsigned k = 0; k < n; k++) {
+        const gm_vreg *v = &g->vregs.at[to[k].v];
+
+        to[k].t = gm_new(g, v->file, v->words);
+        if (g->code != BR_OK)
+            return;
+        g->vregs.at[to[k].t].fixed = true;
+        for (unsigned o = 0; o < i.n_op; o++)
+            if (i.op[o].kind == GM_VREG && i.op[o].v == to[k].v)
+                i.op[o].v = to[k].t;
+        transfer(g, &homes[to[k].v], true, to[k].t, to[k].reads);
+    }
+    if (!br_vec_push(&g->blks.at[g->node].ins, i))
+        gm_oom(g);
+    for (unsigned k = 0; k < n; k++)
+        transfer(g, &homes[to[k].v], false, to[k].t, to[k].writes);
+}
+
+/* The scalar that says where the next window begins, set first of all. */
+static void
+open_window(gm_fn *g)
+{
+    uint32_t base = gm_new(g, 'S', 1);
+    gm_blk *b;
+
+    g->node = 0;
+    if (!GM(g, "s_mov_b32", gm_reg(base, 0),
+            gm_imm(g->scratch_bytes + (uint32_t)g->windows.n * GM_WINDOW)))
+        return;
+    b = &g->blks.at[0];
+    for (size_t k = b->ins.n - 1; k > 0; k--) {
+        gm_ins t = b->ins.at[k];
+
+        b->ins.at[k] = b->ins.at[k - 1];
+        b->ins.at[k - 1] = t;
+    }
+    g->vregs.at[base].fixed = true;
+    if (!br_vec_push(&g->windows, base))
+        gm_oom(g);
+}
+
+static void
+find_home(gm_fn *g, uint32_t v, home *h)
+{
+    uint32_t words = g->vregs.at[v].words, bytes = 4 * words;
+
+    g->vregs.at[v].fixed = true; /* nobody names it from now on */
+    h->spilled = true;
+    if (g->vregs.at[v].file == 'V') {
+        h->at = g->spill_bytes;
+        if (h->at % GM_WINDOW + bytes > GM_WINDOW) /* not across an end */
+            h->at = (h->at / GM_WINDOW + 1) * GM_WINDOW;
+        g->spill_bytes = h->at + bytes;
+        if (g->spill_bytes > GM_MAX_SCRATCH)
+            gm_fail(g, BR_E_LIMIT, "spills over %d bytes of registers",
+                    GM_MAX_SCRATCH);
+        else if (h->at / GM_WINDOW == g->windows.n)
+            open_window(g);
+        return;
+    }
+    if (g->keeps.n == 0 || g->keep_used + words > LANES) {
+        uint32_t k = gm_new(g, 'V', 1);
+
+        if (g->code == BR_OK && !br_vec_push(&g->keeps, k))
+            gm_oom(g);
+        if (g->code != BR_OK)
+            return;
+        g->vregs.at[k].fixed = g->vregs.at[k].whole = true;
+        g->keep_used = 0;
+    }
+    h->keep = g->keeps.at[g->keeps.n - 1];
+    h->at = g->keep_used;
+    g->keep_used += words;
+}
+
+bool
+gm_spill(gm_fn *g, const uint32_t *v, size_t n)
+{
+    /* What is made here is named by nothing that is looked at. */
+    home *homes = br_try_calloc(g->vregs.n + 1, sizeof *homes);
+
+    if (!homes) {
+        gm_oom(g);
+        return false;
+    }
+    g->mode = 0;
+    for (size_t k = 0; k < n && g->code == BR_OK; k++)
+        find_home(g, v[k], &homes[v[k]]);
+    for (uint32_t b = 0; b < g->blks.n && g->code == BR_OK; b++) {
+        gm_blk *to = &g->blks.at[b];
+        gm_ins *was = to->ins.at;
+        size_t n_was = to->ins.n;
+
+        g->node = b;
+        memset(&to->ins, 0, sizeof to->ins);
+        for (size_t k = 0; k < n_was && g->code == BR_OK; k++)
+            rewrite(g, homes, was[k]);
+        br_free(was);
+    }
+    br_free(homes);
+    return g->code == BR_OK;
+}
