@@ -39,8 +39,21 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
-typedef struct CUuuid_st CUuuid;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUarray_st *CUarray;
+typedef struct CUlib_st *CUlibrary;
+typedef struct CUkern_st *CUkernel;
+typedef unsigned long long CUtexObject;
+typedef unsigned long long CUsurfObject;
+#ifndef BRASS_CU_UUID
+#    define BRASS_CU_UUID
+typedef struct CUuuid_st {
+    char bytes[16];
+} CUuuid;
+#endif
 typedef void (*CUhostFn)(void *user);
+typedef size_t (*CUoccupancyB2DSize)(int block);
 typedef void (*CUstreamCallback)(CUstream s, CUresult status, void *user);
 #define CU_STREAM_LEGACY               ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD           ((CUstream)0x2)
@@ -88,6 +101,101 @@ typedef enum CUjit_option_enum {
     CU_JIT_OPTIMIZATION_LEVEL,
     CU_JIT_TARGET = 9
 } CUjit_option;
+
+typedef enum CUmemorytype_enum {
+    CU_MEMORYTYPE_HOST = 1,
+    CU_MEMORYTYPE_DEVICE,
+    CU_MEMORYTYPE_ARRAY,
+    CU_MEMORYTYPE_UNIFIED
+} CUmemorytype;
+typedef struct CUDA_MEMCPY2D_st {
+    size_t srcXInBytes, srcY;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    size_t srcPitch;
+    size_t dstXInBytes, dstY;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    size_t dstPitch;
+    size_t WidthInBytes, Height;
+} CUDA_MEMCPY2D;
+typedef struct CUDA_MEMCPY3D_st {
+    size_t srcXInBytes, srcY, srcZ, srcLOD;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    void *reserved0;
+    size_t srcPitch, srcHeight;
+    size_t dstXInBytes, dstY, dstZ, dstLOD;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    void *reserved1;
+    size_t dstPitch, dstHeight;
+    size_t WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D;
+typedef enum CUlimit_enum {
+    CU_LIMIT_STACK_SIZE,
+    CU_LIMIT_PRINTF_FIFO_SIZE,
+    CU_LIMIT_MALLOC_HEAP_SIZE
+} CUlimit;
+typedef enum CUfunc_cache_enum {
+    CU_FUNC_CACHE_PREFER_NONE,
+    CU_FUNC_CACHE_PREFER_SHARED,
+    CU_FUNC_CACHE_PREFER_L1,
+    CU_FUNC_CACHE_PREFER_EQUAL
+} CUfunc_cache;
+typedef enum CUsharedconfig_enum {
+    CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE,
+    CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE,
+    CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE
+} CUsharedconfig;
+typedef enum CUmem_advise_enum {
+    CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
+    CU_MEM_ADVISE_UNSET_READ_MOSTLY,
+    CU_MEM_ADVISE_SET_PREFERRED_LOCATION,
+    CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION,
+    CU_MEM_ADVISE_SET_ACCESSED_BY,
+    CU_MEM_ADVISE_UNSET_ACCESSED_BY
+} CUmem_advise;
+typedef enum CUpointer_attribute_enum {
+    CU_POINTER_ATTRIBUTE_CONTEXT = 1,
+    CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+    CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+    CU_POINTER_ATTRIBUTE_HOST_POINTER,
+    CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
+    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+    CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+    CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+    CU_POINTER_ATTRIBUTE_MAPPED
+} CUpointer_attribute;
+typedef enum CUstreamCaptureMode_enum {
+    CU_STREAM_CAPTURE_MODE_GLOBAL,
+    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+    CU_STREAM_CAPTURE_MODE_RELAXED
+} CUstreamCaptureMode;
+typedef enum CUstreamCaptureStatus_enum {
+    CU_STREAM_CAPTURE_STATUS_NONE,
+    CU_STREAM_CAPTURE_STATUS_ACTIVE,
+    CU_STREAM_CAPTURE_STATUS_INVALIDATED
+} CUstreamCaptureStatus;
+typedef enum CUmoduleLoadingMode_enum {
+    CU_MODULE_EAGER_LOADING = 1,
+    CU_MODULE_LAZY_LOADING
+} CUmoduleLoadingMode;
+enum {
+    CU_GET_PROC_ADDRESS_DEFAULT = 0,
+    CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1,
+    CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2,
+    CU_GET_PROC_ADDRESS_SUCCESS = 0,
+    CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1
+};
 
 CUresult cuInit(unsigned int flags);
 CUresult cuDriverGetVersion(int *version);
@@ -186,36 +294,149 @@ CUresult cuEventSynchronize(CUevent e);
 CUresult cuEventQuery(CUevent e);
 CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end);
 
+/* ---- copies and fills of rows and planes -------------------------------- */
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy);
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *copy);
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream s);
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *copy);
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *copy, CUstream s);
+CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext to, CUdeviceptr src,
+                      CUcontext from, size_t n);
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext to, CUdeviceptr src,
+                           CUcontext from, size_t n, CUstream s);
+#define BRASS_FILL(bits, type)                                                 \
+    CUresult cuMemsetD2D##bits##_v2(CUdeviceptr p, size_t pitch, type value,   \
+                                    size_t width, size_t height);              \
+    CUresult cuMemsetD2D##bits##Async(CUdeviceptr p, size_t pitch, type value, \
+                                      size_t width, size_t height,             \
+                                      CUstream s);
+BRASS_FILL(8, unsigned char)
+BRASS_FILL(16, unsigned short)
+BRASS_FILL(32, unsigned int)
+#undef BRASS_FILL
+CUresult cuMemsetD16Async(CUdeviceptr p, unsigned short value, size_t n,
+                          CUstream s);
+
+/* ---- questions, hints --------------------------------------------------- */
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device);
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device);
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer);
+CUresult cuDeviceGetPCIBusId(char *id, int n, CUdevice device);
+CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id);
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags,
+                                    int *active);
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags);
+CUresult cuCtxGetFlags(unsigned int *flags);
+CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version);
+CUresult cuCtxGetLimit(size_t *value, CUlimit limit);
+CUresult cuCtxSetLimit(CUlimit limit, size_t value);
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest);
+CUresult cuCtxGetCacheConfig(CUfunc_cache *config);
+CUresult cuCtxSetCacheConfig(CUfunc_cache config);
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags);
+CUresult cuCtxDisablePeerAccess(CUcontext peer);
+CUresult cuProfilerStart(void);
+CUresult cuProfilerStop(void);
+CUresult cuFuncSetCacheConfig(CUfunction f, CUfunc_cache config);
+CUresult cuFuncSetSharedMemConfig(CUfunction f, CUsharedconfig config);
+CUresult cuFuncGetModule(CUmodule *mod, CUfunction f);
+CUresult cuFuncGetName(const char **name, CUfunction f);
+CUresult cuLibraryLoadData(CUlibrary *library, const void *code, void *options,
+                           void **values, unsigned int n, void *library_options,
+                           void **library_values, unsigned int m);
+CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path,
+                               void *options, void **values, unsigned int n,
+                               void *library_options, void **library_values,
+                               unsigned int m);
+CUresult cuLibraryUnload(CUlibrary library);
+CUresult cuLibraryGetModule(CUmodule *mod, CUlibrary library);
+CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library,
+                            const char *name);
+CUresult cuLibraryGetGlobal(CUdeviceptr *p, size_t *bytes, CUlibrary library,
+                            const char *name);
+CUresult cuKernelGetFunction(CUfunction *f, CUkernel kernel);
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode);
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int *blocks, CUfunction f, int block, size_t shared, unsigned int flags);
+CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction f,
+                                          CUoccupancyB2DSize shared_of,
+                                          size_t shared, int limit);
+CUresult cuMemHostGetFlags(unsigned int *flags, void *p);
+CUresult cuMemAllocAsync(CUdeviceptr *p, size_t bytes, CUstream s);
+CUresult cuMemFreeAsync(CUdeviceptr p, CUstream s);
+CUresult cuMemPrefetchAsync(CUdeviceptr p, size_t n, CUdevice device,
+                            CUstream s);
+CUresult cuMemAdvise(CUdeviceptr p, size_t n, CUmem_advise advice,
+                     CUdevice device);
+CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attr,
+                               CUdeviceptr p);
+CUresult cuStreamGetFlags(CUstream s, unsigned int *flags);
+CUresult cuStreamGetPriority(CUstream s, int *priority);
+CUresult cuStreamGetCtx(CUstream s, CUcontext *ctx);
+CUresult cuStreamBeginCapture_v2(CUstream s, CUstreamCaptureMode mode);
+CUresult cuStreamEndCapture(CUstream s, CUgraph *graph);
+CUresult cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus *status);
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
+                                     unsigned long long flags);
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream s);
+CUresult cuGraphExecDestroy(CUgraphExec exec);
+CUresult cuGraphDestroy(CUgraph graph);
+/* Of this library's functions, by their names without a version. */
+CUresult cuGetProcAddress(const char *name, void **fn, int version,
+                          unsigned long long flags);
+CUresult cuGetProcAddress_v2(const char *name, void **fn, int version,
+                             unsigned long long flags, int *status);
+
+/* CUDA_ERROR_NOT_SUPPORTED, always: there are no textures. */
+CUresult cuArrayCreate_v2(CUarray *array, const void *what);
+CUresult cuArray3DCreate_v2(CUarray *array, const void *what);
+CUresult cuTexObjectCreate(CUtexObject *object, const void *resource,
+                           const void *texture, const void *view);
+CUresult cuSurfObjectCreate(CUsurfObject *object, const void *resource);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
 /* Names without a version mean the second, as in the driver's own header. */
-#define cuDeviceTotalMem          cuDeviceTotalMem_v2
-#define cuDevicePrimaryCtxRelease cuDevicePrimaryCtxRelease_v2
-#define cuDevicePrimaryCtxReset   cuDevicePrimaryCtxReset_v2
-#define cuCtxCreate               cuCtxCreate_v2
-#define cuCtxDestroy              cuCtxDestroy_v2
-#define cuCtxPushCurrent          cuCtxPushCurrent_v2
-#define cuCtxPopCurrent           cuCtxPopCurrent_v2
-#define cuModuleGetGlobal         cuModuleGetGlobal_v2
-#define cuMemAlloc                cuMemAlloc_v2
-#define cuMemAllocPitch           cuMemAllocPitch_v2
-#define cuMemFree                 cuMemFree_v2
-#define cuMemAllocHost            cuMemAllocHost_v2
-#define cuMemHostRegister         cuMemHostRegister_v2
-#define cuMemHostGetDevicePointer cuMemHostGetDevicePointer_v2
-#define cuMemGetInfo              cuMemGetInfo_v2
-#define cuMemGetAddressRange      cuMemGetAddressRange_v2
-#define cuMemcpyHtoD              cuMemcpyHtoD_v2
-#define cuMemcpyDtoH              cuMemcpyDtoH_v2
-#define cuMemcpyDtoD              cuMemcpyDtoD_v2
-#define cuMemcpyHtoDAsync         cuMemcpyHtoDAsync_v2
-#define cuMemcpyDtoHAsync         cuMemcpyDtoHAsync_v2
-#define cuMemcpyDtoDAsync         cuMemcpyDtoDAsync_v2
-#define cuMemsetD8                cuMemsetD8_v2
-#define cuMemsetD16               cuMemsetD16_v2
-#define cuMemsetD32               cuMemsetD32_v2
-#define cuStreamDestroy           cuStreamDestroy_v2
-#define cuEventDestroy            cuEventDestroy_v2
+#define cuDeviceTotalMem           cuDeviceTotalMem_v2
+#define cuDevicePrimaryCtxRelease  cuDevicePrimaryCtxRelease_v2
+#define cuDevicePrimaryCtxReset    cuDevicePrimaryCtxReset_v2
+#define cuCtxCreate                cuCtxCreate_v2
+#define cuCtxDestroy               cuCtxDestroy_v2
+#define cuCtxPushCurrent           cuCtxPushCurrent_v2
+#define cuCtxPopCurrent            cuCtxPopCurrent_v2
+#define cuModuleGetGlobal          cuModuleGetGlobal_v2
+#define cuMemAlloc                 cuMemAlloc_v2
+#define cuMemAllocPitch            cuMemAllocPitch_v2
+#define cuMemFree                  cuMemFree_v2
+#define cuMemAllocHost             cuMemAllocHost_v2
+#define cuMemHostRegister          cuMemHostRegister_v2
+#define cuMemHostGetDevicePointer  cuMemHostGetDevicePointer_v2
+#define cuMemGetInfo               cuMemGetInfo_v2
+#define cuMemGetAddressRange       cuMemGetAddressRange_v2
+#define cuMemcpyHtoD               cuMemcpyHtoD_v2
+#define cuMemcpyDtoH               cuMemcpyDtoH_v2
+#define cuMemcpyDtoD               cuMemcpyDtoD_v2
+#define cuMemcpyHtoDAsync          cuMemcpyHtoDAsync_v2
+#define cuMemcpyDtoHAsync          cuMemcpyDtoHAsync_v2
+#define cuMemcpyDtoDAsync          cuMemcpyDtoDAsync_v2
+#define cuMemsetD8                 cuMemsetD8_v2
+#define cuMemsetD16                cuMemsetD16_v2
+#define cuMemsetD32                cuMemsetD32_v2
+#define cuMemcpy2D                 cuMemcpy2D_v2
+#define cuMemcpy2DUnaligned        cuMemcpy2DUnaligned_v2
+#define cuMemcpy2DAsync            cuMemcpy2DAsync_v2
+#define cuMemcpy3D                 cuMemcpy3D_v2
+#define cuMemcpy3DAsync            cuMemcpy3DAsync_v2
+#define cuMemsetD2D8               cuMemsetD2D8_v2
+#define cuMemsetD2D16              cuMemsetD2D16_v2
+#define cuMemsetD2D32              cuMemsetD2D32_v2
+#define cuDevicePrimaryCtxSetFlags cuDevicePrimaryCtxSetFlags_v2
+#define cuStreamBeginCapture       cuStreamBeginCapture_v2
+#define cuGraphInstantiate         cuGraphInstantiateWithFlags
+#define cuArrayCreate              cuArrayCreate_v2
+#define cuArray3DCreate            cuArray3DCreate_v2
+#define cuStreamDestroy            cuStreamDestroy_v2
+#define cuEventDestroy             cuEventDestroy_v2
 #endif

@@ -226,6 +226,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 /* ---- what compilers call ------------------------------------------------ */
 void **__cudaRegisterFatBinary(void *wrapper);
+void __brassRegisterLinked(void (*globals)(void **handle), void *wrapper,
+                           const void *unit);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
 void __cudaRegisterFunction(void **handle, const char *host, char *dev,

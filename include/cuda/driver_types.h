@@ -169,9 +169,12 @@ typedef enum cudaDeviceAttr {
     cudaDevAttrMax = 200
 } cudaDeviceAttr;
 
+#ifndef BRASS_CU_UUID
+#    define BRASS_CU_UUID
 typedef struct CUuuid_st {
     char bytes[16];
 } CUuuid;
+#endif
 typedef CUuuid cudaUUID_t;
 
 typedef struct cudaDeviceProp {

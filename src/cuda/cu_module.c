@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/ptx/ptx.h"
 #include "cuda/cuda_int.h"
+#include "cuda/ptx_join.h"
 
 #include <string.h>
 
@@ -45,6 +46,7 @@ bc_module_free(bc_module *mod)
         br_free(mod->fns.at[k]);
     br_vec_fini(&mod->fns);
     br_vec_fini(&mod->vars);
+    br_vec_fini(&mod->parts);
     if (mod->code)
         mod->on->free(mod->code);
     br_kimage_free(mod->at);
@@ -99,16 +101,43 @@ place(void *arg, const br_kvar *v)
     return p;
 }
 
+/* The images that were compiled apart, as one text. */
+static br_code
+linked(const bc_module *mod, br_str *out, br_status *st)
+{
+    size_t n = mod->parts.n;
+    br_text *ptx = br_try_calloc(n, sizeof *ptx);
+    char **owned = br_try_calloc(n, sizeof *owned);
+    br_code code =
+        ptx && owned ? BR_OK : br_fail(st, BR_E_OOM, "out of memory");
+
+    for (size_t k = 0; k < n && code == BR_OK; k++)
+        code = br_fatbin_ptx(mod->parts.at[k], 0, &ptx[k], &owned[k], st);
+    if (code == BR_OK)
+        code = br_ptx_join(ptx, n, out, st);
+    for (size_t k = 0; owned && k < n; k++)
+        br_free(owned[k]);
+    br_free(owned);
+    br_free(ptx);
+    return code;
+}
+
 static br_code
 load(bc_module *mod, br_status *st)
 {
     char *owned = NULL;
-    br_text ptx;
-    br_code code = br_fatbin_ptx(mod->image, 0, &ptx, &owned, st);
+    br_str all = {0};
+    br_text ptx = {0};
+    br_code code = mod->parts.n
+                       ? linked(mod, &all, st)
+                       : br_fatbin_ptx(mod->image, 0, &ptx, &owned, st);
 
+    if (mod->parts.n)
+        ptx = (br_text){all.at, all.n};
     if (code == BR_OK)
         code = br_ptx_parse(&mod->m, ptx.p, ptx.n, &(br_ptx_opts){0}, st);
     br_free(owned);
+    br_str_fini(&all);
     if (code == BR_OK)
         code = br_kir_optimise(mod->m, NULL, st);
     if (code == BR_OK)

@@ -162,6 +162,7 @@ typedef struct bc_module {
     bool used, registered, mine; /* mine: image is a copy */
     BR_VEC(struct CUfunc_st *) fns;
     BR_VEC(struct bc_var) vars;
+    BR_VEC(const void *) parts; /* images that are linked, instead of one */
 } bc_module;
 struct CUfunc_st {
     bc_module *mod;

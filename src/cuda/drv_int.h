@@ -23,4 +23,12 @@ CUresult bd_begin(void);          /* whether the thread has a context */
         return bd_e_;                \
     } while (0)
 
+/* The runtime's function does it. */
+#define BD_CALL(call)                          \
+    do {                                       \
+        CUresult bd_e_ = bd_begin();           \
+                                               \
+        return bd_e_ ? bd_e_ : bd_error(call); \
+    } while (0)
+
 #endif

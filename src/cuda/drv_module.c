@@ -266,14 +266,6 @@ at(CUdeviceptr p)
     return (void *)(uintptr_t)p;
 }
 
-/* The runtime's function does it. */
-#define BD_CALL(call)                          \
-    do {                                       \
-        CUresult bd_e_ = bd_begin();           \
-                                               \
-        return bd_e_ ? bd_e_ : bd_error(call); \
-    } while (0)
-
 CUresult
 cuMemAlloc_v2(CUdeviceptr *p, size_t bytes)
 {

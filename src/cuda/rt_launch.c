@@ -39,6 +39,31 @@ __cudaRegisterFatBinary(void *w)
     return (void **)(void *)mod;
 }
 
+/* A part of a program that was compiled with -rdc=true. unit: what its device
+ * code is linked with, an address that brasscc makes for each link. */
+void
+__brassRegisterLinked(void (*globals)(void **handle), void *w, const void *unit)
+{
+    const wrapper *x = w;
+    bc_module *mod;
+    bool ok = x->magic == WRAPPER_MAGIC;
+
+    bc_lock();
+    mod = bc_rt.modules;
+    while (mod && (!mod->parts.n || mod->image != unit))
+        mod = mod->next;
+    if (!mod && ok)
+        mod = bc_module_new(unit);
+    ok = ok && mod && !mod->m && br_vec_push(&mod->parts, x->image);
+    if (ok)
+        mod->registered = true;
+    else
+        bc_say("a part of the program could not be linked");
+    bc_unlock();
+    if (ok)
+        globals((void **)(void *)mod);
+}
+
 void
 __cudaRegisterFatBinaryEnd(void **handle)
 {

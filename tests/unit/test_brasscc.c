@@ -116,6 +116,44 @@ PROGRAM(lanes)
     program("lanes", true);
 }
 
+/* Two files, each compiled by itself; a library's part; and what does not link. */
+TEST_WITHIN(brasscc_links_device_code, 60)
+{
+    const char *dir = t_tmpdir();
+    const char *a = t_printf("%s/a.o", dir), *b = t_printf("%s/b.o", dir);
+    const char *l = t_printf("%s/l.o", dir), *exe = t_printf("%s/x", dir);
+    t_proc r;
+
+    need_clang();
+    t_exec(&r,
+           (const char *[]){t_repo("brasscc"), "-O1", "-dc",
+                            t_repo("tests/cuda/apart.cu"), "-o", a, NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0 && r.n_err == 0, "%.1000s", r.err);
+    t_exec(&r,
+           (const char *[]){t_repo("brasscc"), "-O1", "-rdc=true", "-c",
+                            t_repo("tests/cuda/apart_2.cu"), "-o", b, NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0 && r.n_err == 0, "%.1000s", r.err);
+    t_exec(&r, (const char *[]){t_repo("brasscc"), a, b, "-o", exe, NULL}, NULL,
+           0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    t_exec(&r,
+           (const char *[]){t_repo("brasscc"), "-dlink", a, b, "-o", l, NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    t_exec(&r, (const char *[]){t_repo("brasscc"), a, b, l, "-o", exe, NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    t_exec(&r, (const char *[]){t_repo("brasscc"), "-dlink", exe, NULL}, NULL,
+           0);
+    ck_assert_msg(r.exit == 2, "%.1000s", r.err);
+}
+
 /* What kernels print comes out where the host waits, in order, up to the size
  * of the buffer. */
 TEST_WITHIN(cuda_printf_is_seen_where_the_host_waits, 60)

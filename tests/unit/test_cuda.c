@@ -303,3 +303,149 @@ TEST(cuda_fatbin_gives_the_newest_ptx)
     br_str_fini(&body);
     br_str_fini(&all);
 }
+
+/* A box out of one pitched memory into another, both ways round the host. */
+TEST(cuda_driver_copies_boxes)
+{
+    enum { W = 12, H = 5, D = 3 };
+    uint8_t from[D][8][32], to[D][8][32] = {{{0}}};
+    CUdeviceptr p;
+    CUmodule mod;
+    CUDA_MEMCPY2D two = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                         .srcHost = from,
+                         .srcPitch = 32,
+                         .srcXInBytes = 3,
+                         .srcY = 2,
+                         .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                         .dstPitch = 64,
+                         .dstXInBytes = 4,
+                         .dstY = 1,
+                         .WidthInBytes = W,
+                         .Height = H};
+    CUDA_MEMCPY3D three = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                           .srcHost = from,
+                           .srcPitch = 32,
+                           .srcHeight = 8,
+                           .srcY = 1,
+                           .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                           .dstPitch = 64,
+                           .dstHeight = 8,
+                           .dstZ = 1,
+                           .WidthInBytes = W,
+                           .Height = H,
+                           .Depth = 2};
+    int bad = 0;
+
+    start(&mod);
+    for (int z = 0; z < D; z++)
+        for (int y = 0; y < 8; y++)
+            for (int x = 0; x < 32; x++)
+                from[z][y][x] = (uint8_t)(z * 64 + y * 8 + x);
+    ck_assert_int_eq(cuMemAlloc(&p, 64 * 8 * D), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemsetD2D16(p, 64, 0x1234, 32, 8 * D), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemsetD2D16(p + 1, 64, 0, 2, 2),
+                     CUDA_ERROR_INVALID_VALUE);
+    two.dstDevice = three.dstDevice = p;
+    ck_assert_int_eq(cuMemcpy2D(&two), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemcpy3DAsync(&three, NULL), CUDA_SUCCESS);
+    ck_assert_int_eq(cuCtxSynchronize(), CUDA_SUCCESS);
+    for (int z = 0; z < D; z++)
+        for (int y = 0; y < 8; y++)
+            for (int x = 0; x < 64; x++) {
+                uint8_t got = ((uint8_t *)(uintptr_t)p)[z * 512 + y * 64 + x];
+                int want = x & 1 ? 0x12 : 0x34;
+
+                if (z == 0 && y >= 1 && y < 1 + H && x >= 4 && x < 4 + W)
+                    want = from[0][y + 1][x - 1];
+                if (z >= 1 && y < H && x < W)
+                    want = from[z - 1][y + 1][x];
+                bad += got != want;
+            }
+    ck_assert_int_eq(bad, 0);
+    three.dstMemoryType = CU_MEMORYTYPE_HOST; /* and back */
+    three.dstHost = to;
+    three.dstPitch = 32;
+    three.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    three.srcDevice = p;
+    three.srcPitch = 64;
+    three.srcY = 0;
+    three.srcZ = 1;
+    three.dstZ = 0;
+    ck_assert_int_eq(cuMemcpy3D(&three), CUDA_SUCCESS);
+    ck_assert(memcmp(to[1][4], from[1][5], W) == 0);
+    three.srcZ = 2; /* past the end */
+    ck_assert_int_eq(cuMemcpy3D(&three), CUDA_ERROR_INVALID_VALUE);
+    two.dstXInBytes = 60; /* wider than a row */
+    ck_assert_int_eq(cuMemcpy2D(&two), CUDA_ERROR_INVALID_VALUE);
+    two.dstXInBytes = ~(size_t)0 - 8;
+    ck_assert_int_eq(cuMemcpy2D(&two), CUDA_ERROR_INVALID_VALUE);
+    two.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    ck_assert_int_eq(cuMemcpy2D(&two), CUDA_ERROR_NOT_SUPPORTED);
+    end();
+}
+
+TEST(cuda_driver_answers_questions)
+{
+    CUmodule mod, of;
+    CUlibrary lib;
+    CUkernel kernel;
+    CUfunction f, g;
+    CUdeviceptr p, base;
+    CUmemorytype type;
+    CUcontext ctx, now;
+    const char *name;
+    size_t size;
+    int grid, block, can, status;
+    void *fn;
+
+    start(&mod);
+    f = function(mod, "mul");
+    ck_assert_int_eq(cuFuncGetName(&name, f), CUDA_SUCCESS);
+    ck_assert_str_eq(name, "mul");
+    ck_assert_int_eq(cuFuncGetModule(&of, f), CUDA_SUCCESS);
+    ck_assert(of == mod);
+    ck_assert_int_eq(
+        cuOccupancyMaxPotentialBlockSize(&grid, &block, f, NULL, 0, 200),
+        CUDA_SUCCESS);
+    ck_assert_int_eq(block, 128); /* 16 of them fill 2048 threads */
+    ck_assert_int_eq(cuLibraryLoadData(&lib, ptx, NULL, NULL, 0, NULL, NULL, 0),
+                     CUDA_SUCCESS);
+    ck_assert_int_eq(cuLibraryGetKernel(&kernel, lib, "mul"), CUDA_SUCCESS);
+    ck_assert_int_eq(cuKernelGetFunction(&g, kernel), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemAlloc(&p, 4096), CUDA_SUCCESS);
+    ck_assert_int_eq(launch(g, 1, 32, NULL, (void *[]){&p, &(uint32_t){4}}),
+                     CUDA_SUCCESS);
+    ck_assert_int_eq(cuLibraryUnload(lib), CUDA_SUCCESS);
+    ck_assert_int_eq(
+        cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p + 9),
+        CUDA_SUCCESS);
+    ck_assert_int_eq(type, CU_MEMORYTYPE_DEVICE);
+    ck_assert_int_eq(cuPointerGetAttribute(
+                         &base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, p + 9),
+                     CUDA_SUCCESS);
+    ck_assert_int_eq(
+        cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, p),
+        CUDA_SUCCESS);
+    ck_assert(base == p && size == 4096);
+    ck_assert_int_eq(
+        cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_HOST_POINTER, p),
+        CUDA_ERROR_INVALID_VALUE);
+    ck_assert_int_eq(
+        cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_HOST_POINTER, 8),
+        CUDA_ERROR_INVALID_VALUE);
+    ck_assert_int_eq(cuStreamGetCtx(NULL, &ctx), CUDA_SUCCESS);
+    ck_assert_int_eq(cuCtxGetCurrent(&now), CUDA_SUCCESS);
+    ck_assert(ctx == now);
+    ck_assert_int_eq(cuDeviceCanAccessPeer(&can, 0, 0), CUDA_SUCCESS);
+    ck_assert_int_eq(can, 0);
+    ck_assert_int_eq(cuCtxEnablePeerAccess(ctx, 0),
+                     CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+    ck_assert_int_eq(cuTexObjectCreate(NULL, NULL, NULL, NULL),
+                     CUDA_ERROR_NOT_SUPPORTED);
+    ck_assert_int_eq(
+        cuGetProcAddress_v2("cuNoSuchThing", &fn, 12000, 0, &status),
+        CUDA_ERROR_NOT_FOUND);
+    ck_assert_int_eq(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    ck_assert_int_eq(cuCtxSynchronize(), CUDA_SUCCESS);
+    end();
+}
