@@ -93,7 +93,8 @@ void t_golden_n(const char *path, const char *text, size_t n);
 typedef struct t_proc {
     char *out, *err; /* NUL-terminated */
     size_t n_out, n_err;
-    int exit; /* 128 + signal number when a signal ended it */
+    int exit;            /* 128 + signal number when a signal ended it */
+    uint64_t most_bytes; /* resident at once, at its peak */
 } t_proc;
 
 /* t_run(&r, "prog", "check", path) runs the brass of this build. */

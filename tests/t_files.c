@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -287,6 +288,7 @@ t_exec(t_proc *r, const char *const *argv, const char *in, size_t n_in)
 {
     FILE *f[3] = {scratch_file(in ? in : "", n_in), scratch_file("", 0),
                   scratch_file("", 0)};
+    struct rusage used = {0};
     int status = 0;
     pid_t pid;
 
@@ -300,8 +302,9 @@ t_exec(t_proc *r, const char *const *argv, const char *in, size_t n_in)
     }
     if (pid < 0)
         ck_abort_msg("fork: %s", strerror(errno));
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    while (wait4(pid, &status, 0, &used) < 0 && errno == EINTR)
         ;
+    r->most_bytes = (uint64_t)used.ru_maxrss << 10;
     rewind(f[1]);
     rewind(f[2]);
     r->out = slurp(f[1], &r->n_out);

@@ -163,22 +163,61 @@ br_os_cpus(int *out, int max)
     return n;
 }
 
-bool
-br_os_pin(int cpu)
+/* Is cpu in a list like "0-3,8-11"? */
+static bool
+listed(const char *list, long cpu)
 {
-    cpu_set_t *set;
-    size_t bytes;
-    bool done;
+    while (*list >= '0' && *list <= '9') {
+        char *end;
+        long from = strtol(list, &end, 10), to = from;
 
-    if (cpu < 0 || cpu >= 1 << 20)
+        if (*end == '-')
+            to = strtol(end + 1, &end, 10);
+        if (cpu >= from && cpu <= to)
+            return true;
+        list = *end == ',' ? end + 1 : end;
+    }
+    return false;
+}
+
+/* Takes the processors out of the set that are not the node's; false: none is
+ * left, or there is no such node. */
+static bool
+keep_node(const char *nodes, int node, cpu_set_t *set, size_t bytes)
+{
+    char path[4096], list[4096];
+
+    snprintf(path, sizeof path, "%s/node%d/cpulist", nodes, node);
+    if (!br_os_read(path, list, sizeof list))
         return false;
-    bytes = CPU_ALLOC_SIZE(cpu + 1);
-    set = br_try_calloc(1, bytes);
-    if (!set)
-        return false;
-    CPU_SET_S(cpu, bytes, set);
-    done = sched_setaffinity(0, bytes, set) == 0;
-    br_free(set);
+    for (size_t cpu = 0; cpu < bytes * 8; cpu++)
+        if (CPU_ISSET_S(cpu, bytes, set) && !listed(list, (long)cpu))
+            CPU_CLR_S(cpu, bytes, set);
+    return CPU_COUNT_S(bytes, set) > 0;
+}
+
+bool
+br_os_to_node(const char *nodes, uint32_t i)
+{
+    enum { MAX_NODES = 64 };
+    int with[MAX_NODES];
+    uint32_t n = 0;
+    bool done = false;
+
+    for (int turn = 0; turn <= MAX_NODES; turn++) {
+        /* After all were looked at, the one that is ours. */
+        int node = turn < MAX_NODES ? turn : n > 1 ? with[i % n] : -1;
+        size_t bytes;
+        cpu_set_t *set = node >= 0 ? allowed(&bytes) : NULL;
+
+        if (set && keep_node(nodes, node, set, bytes)) {
+            if (turn < MAX_NODES)
+                with[n++] = node;
+            else
+                done = sched_setaffinity(0, bytes, set) == 0;
+        }
+        br_free(set);
+    }
     return done;
 }
 

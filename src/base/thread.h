@@ -137,7 +137,10 @@ void br_os_lock_drop(br_os_lock *l);
 /* Processors this thread may run on, at most `max` of their numbers; returns
  * how many there are. */
 int br_os_cpus(int *out, int max);
-bool br_os_pin(int cpu); /* this thread, to that processor */
+/* This thread to the processors of one memory node, the i-th in turn; false:
+ * there are not several. nodes: BR_OS_NODES, or a folder like it. */
+#define BR_OS_NODES "/sys/devices/system/node"
+bool br_os_to_node(const char *nodes, uint32_t i);
 /* How many threads can run at once: the processors allowed, or the quota of
  * the control group where that is less. At least 1. */
 int br_cpu_count(void);

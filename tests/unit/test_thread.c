@@ -337,37 +337,6 @@ TEST(clocks_go_forward)
 }
 
 static void
-pin_and_count(void *arg)
-{
-    int *out = arg, cpus[4096];
-    int n = br_os_cpus(cpus, 4096);
-
-    out[0] = n;
-    out[1] = br_os_pin(cpus[n - 1]);
-    out[2] = br_os_cpus(cpus, 4096);
-    out[3] = cpus[0] == sched_getcpu();
-    out[4] = br_cpu_count();
-    out[5] = br_os_pin(-1) || br_os_pin(1 << 19);
-}
-
-TEST(pinned_thread_counts_one_processor)
-{
-    int out[6];
-    br_thread t;
-
-    start(&t, pin_and_count, out);
-    br_thread_join(&t);
-    ck_assert_int_ge(out[0], 1);
-    ck_assert_int_eq(out[1], 1);
-    ck_assert_int_eq(out[2], 1);
-    ck_assert_int_eq(out[3], 1);
-    ck_assert_int_eq(out[4], 1);
-    ck_assert_int_eq(out[5], 0);
-    ck_assert_int_ge(br_cpu_count(), 1);
-    ck_assert_int_le(br_cpu_count(), out[0]);
-}
-
-static void
 write_file(const char *root, const char *path, const char *text)
 {
     char *full = t_printf("%s/%s", root, path);
@@ -378,6 +347,52 @@ write_file(const char *root, const char *path, const char *text)
         *p = '/';
     }
     t_write(full, text, strlen(text));
+}
+
+typedef struct on_node {
+    const char *nodes;
+    uint32_t i;
+    bool done;
+    int first, n, count;
+} on_node;
+
+static void
+go_to_node(void *arg)
+{
+    on_node *o = arg;
+
+    o->done = br_os_to_node(o->nodes, o->i);
+    o->n = br_os_cpus(&o->first, 1);
+    o->count = br_cpu_count();
+}
+
+/* The first processor is one node, all others another; a third has none of
+ * ours. Threads take turns; on one node nobody is moved. */
+TEST(threads_are_dealt_to_memory_nodes)
+{
+    int cpus[4096], n = br_os_cpus(cpus, 4096);
+    const char *dir = t_tmpdir();
+
+    write_file(dir, "two/node0/cpulist", t_printf("%d\n", cpus[0]));
+    write_file(dir, "two/node1/cpulist", "\n");
+    write_file(dir, "two/node2/cpulist", "100000-100007\n");
+    write_file(dir, "two/node5/cpulist",
+               t_printf("%d-%d,99999\n", cpus[0] + 1, cpus[n - 1] + 1));
+    write_file(dir, "one/node0/cpulist", t_printf("0-%d\n", cpus[n - 1]));
+    for (uint32_t i = 0; i < 5; i++) {
+        on_node o = {.nodes = t_printf("%s/%s", dir, i < 4 ? "two" : "one"),
+                     .i = i};
+        bool moves = n > 1 && i < 4;
+        br_thread t;
+
+        start(&t, go_to_node, &o);
+        br_thread_join(&t);
+        ck_assert_int_eq(o.done, moves);
+        ck_assert_int_eq(o.n, !moves ? n : i % 2 ? n - 1 : 1);
+        ck_assert_int_eq(o.first, moves && i % 2 ? cpus[1] : cpus[0]);
+        ck_assert_int_ge(o.count, 1);
+        ck_assert_int_le(o.count, o.n);
+    }
 }
 
 TEST(quota_is_the_least_on_the_way_up)

@@ -132,6 +132,7 @@ worker_main(void *arg)
 {
     worker *w = arg;
 
+    (void)br_os_to_node(BR_OS_NODES, w->id);
     /* acquire: with br_cpu_pool_free() */
     while (!atomic_load_explicit(&w->pool->quit, memory_order_acquire))
         work(w->pool, w->id);

@@ -21,6 +21,10 @@
  *
  * Cost: two atomic additions a tile; 0.2 us from phase to phase.
  *
+ * On a machine with several memory nodes the threads are dealt to them in turn,
+ * and so are the pages that they touch first, the packed weights among them.
+ * Within a node the kernel moves them: docs/decisions/0027.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_CPU_POOL_H
 #define BR_CPU_POOL_H
