@@ -252,7 +252,7 @@ do_log(work *k, const char *name, br_status *st)
         (void)fprintf(k->cli->out,
                       "%-19s  %-12s %-16s %-15s %8s %8s %8s %8s %8s  %s\n",
                       "ended (UTC)", "tenant", "model", "finish", "prompt",
-                      "answer", "queue", "prefill", "decode", "id");
+                      "answer", "wait ms", "read ms", "write ms", "id");
     return br_tstore_requests(k->store, &q, log_one, k, st);
 }
 

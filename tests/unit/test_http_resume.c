@@ -154,6 +154,40 @@ TEST(http_answers_go_on_after_a_restart)
     ck_assert_int_ne(access(path, F_OK), 0);
 }
 
+/* What holds the answer to its form stands where it stood; temperature 2, so
+ * that it is the seed that draws. */
+TEST(http_answers_with_a_form_go_on)
+{
+    static const char ask[] =
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"seed\":3,"
+        "\"temperature\":2,\"max_tokens\":70,\"response_format\":{\"type\":"
+        "\"json_schema\",\"json_schema\":{\"name\":\"a\",\"schema\":{"
+        "\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":9,"
+        "\"maxItems\":9}}}}";
+    char *whole, *id;
+    sk_answer a;
+    sk k;
+    int fd;
+
+    open_server(&k, 0);
+    a = sk_ask(&k, "POST /v1/chat/completions", "", ask);
+    ck_assert_int_eq(a.status, 200);
+    whole = sk_between(a.body, "\"choices\":", ",\"usage\"");
+    ck_assert_msg(strstr(whole, "\"content\":\"["), "%s", whole);
+    sk_close(&k);
+    open_server(&k, 10 * MS);
+    fd = begin(&k, "/v1/chat/completions", ask);
+    await_tokens(&k, 7);
+    break_off(&k);
+    id = id_of(sk_read(fd, true));
+    close(fd);
+    close_broken(&k);
+    open_server(&k, 0);
+    a = await_answer(&k, id);
+    ck_assert_str_eq(sk_between(a.body, "\"choices\":", ",\"usage\""), whole);
+    sk_close(&k);
+}
+
 TEST(http_requests_that_cannot_go_on_say_so)
 {
     sk_answer a;
