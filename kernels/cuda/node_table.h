@@ -14,6 +14,8 @@
 
 enum {
     BR_ND_TILE = 8,   /* rows of a step that a product takes at once */
+    BR_ND_WIDE = 32,  /* the same on tensor cores */
+    BR_ND_SEG = 512,  /* of K: a sum from zero (numbers contract) */
     BR_ND_WARPS = 8,  /* of a block of most kernels */
     BR_ND_BLOCK = 256 /* keys of a fold of attention */
 };
@@ -73,8 +75,9 @@ struct br_nd_args {
     struct br_nd_mat m;
     struct br_nd_step s;
     struct br_nd_cache k, v;
-    signed char *xq; /* integers of activations, [row][n_in] */
-    float *xd;       /* [row][n_in / block] */
+    signed char *xq;   /* integers of activations, [row][n_in]; or BF16 twice */
+    float *xd;         /* [row][n_in / block] */
+    unsigned int lows; /* rows from a row's BF16s to what they leave out */
     /* runs of columns: width columns every pitch from off, count of them */
     unsigned int off, width, pitch, count, scatter;
     unsigned int heads, per_kv, head_k, head_v, n_rot, neighbours, window;

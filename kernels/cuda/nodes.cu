@@ -1,7 +1,7 @@
 /* nodes.cu - a kernel for each opcode of the graph, over rows of any slots.
  *
- * The arithmetic is docs/arithmetic.md's to the bit: `--arith exact` is these
- * kernels and nothing else. Rows are independent of each other and of how many
+ * The arithmetic is docs/arithmetic.md's to the bit: `--arith exact` is the
+ * kernels of this file and nothing else but products of integers. Rows are independent of each other and of how many
  * there are, so decode, batch and prefill agree by construction. Compiled with
  * -ffp-contract=off: what is fused here says fma_rn.
  *
@@ -9,6 +9,9 @@
  *   product, integers   a warp an output: dp4a, exact inside a block; blocks
  *                       into four chains
  *   attention           a thread block a row and query head; folds of 256 keys
+ *
+ * and, where bits need not be the reference tier's or are so anyway, on tensor
+ * cores: node_mma.cuh, node_flash.cuh.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "exact.cuh"
@@ -332,6 +335,8 @@ br_nd_mul_int256(ARGS)
                 (chain[r][0] + chain[r][1]) + (chain[r][2] + chain[r][3]);
 }
 
+#include "node_mma.cuh"
+
 /* ---- positions ------------------------------------------------------------------ */
 
 /* A thread a pair, and one for each column that does not turn. */
@@ -496,3 +501,5 @@ br_nd_attend(ARGS)
         row(a.y, t)[h * a.head_v + d] =
             (a.w.p ? acc[d] * old : acc[d]) / fold_l;
 }
+
+#include "node_flash.cuh"

@@ -249,6 +249,11 @@ f16_of(float x) /* normal numbers and zero, which is what tests need */
     r = (u & 0x7fffffff) - (112u << 23);
     return (u >> 16 & 0x8000) | (r + 0xfff + (r >> 13 & 1)) >> 13;
 }
+BR_DEV u32
+pack_f16(float lo, float hi)
+{
+    return f16_of(lo) | f16_of(hi) << 16;
+}
 BR_DEV i32
 rint_s32(float x)
 {
@@ -544,8 +549,9 @@ bulk_copy(u32 dst, const void *src, u32 bytes, u32 a, u64 policy)
 
 /* ---- the tensor core ---------------------------------------------------- */
 
+template <float LO(u32), float HI(u32)>
 BR_DEV void
-mma_bf16(float c[4], u32x4 a, u32x2 b)
+emu_mma(float c[4], u32x4 a, u32x2 b)
 {
     const u32 v[6] = {a.x, a.y, a.z, a.w, b.x, b.y}, l = tid() % 32;
     u32(*all)[8] = emu_share(v, 6);
@@ -557,13 +563,23 @@ mma_bf16(float c[4], u32x4 a, u32x2 b)
         for (u32 k = 0; k < 16; k++) {
             u32 pa = all[row * 4 + k % 8 / 2][(i >> 1) + k / 8 * 2];
             u32 pb = all[col * 4 + k % 8 / 2][4 + k / 8];
-            s += (double)(k & 1 ? bf16_hi(pa) : bf16_lo(pa)) *
-                 (double)(k & 1 ? bf16_hi(pb) : bf16_lo(pb));
+            s += (double)(k & 1 ? HI(pa) : LO(pa)) *
+                 (double)(k & 1 ? HI(pb) : LO(pb));
         }
         r[i] = (float)s;
     }
     emu_share(nullptr, 0); /* nobody writes all[] while another reads it */
     memcpy(c, r, sizeof r);
+}
+BR_DEV void
+mma_bf16(float c[4], u32x4 a, u32x2 b)
+{
+    emu_mma<bf16_lo, bf16_hi>(c, a, b);
+}
+BR_DEV void
+mma_f16(float c[4], u32x4 a, u32x2 b)
+{
+    emu_mma<f16_lo, f16_hi>(c, a, b);
 }
 BR_DEV void
 mma_bf16_zero(float c[4], u32x4 a, u32x2 b)

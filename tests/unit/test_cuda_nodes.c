@@ -146,3 +146,59 @@ TEST_WITHIN(cuda_steps_of_many_slots_agree, 60)
     br_str_fini(&doc);
     end();
 }
+
+/* Tensor cores: near the reference tier, and the same bits however a prompt is
+ * cut: kernels for few rows and for many. */
+static void
+near_ref(const char *spec, uint32_t n, double most)
+{
+    br_oracle_config rc = {.act = BR_REF_QUANTISED};
+    br_oracle_config cc = {.cuda = true, .kv = BR_Q_F16, .max_rows = 128};
+    static const uint32_t chunks[] = {0, 1, 9};
+    br_status st = {0};
+    br_str doc = {0};
+    double e = 0, s = 0;
+    int32_t tokens[128];
+    float *want, *got[BR_COUNT(chunks)];
+    br_model *m;
+    br_oracle o;
+
+    t_ok(br_shape_model(&doc, spec, true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    size_t vocab = (size_t)m->hp.n_vocab;
+    for (uint32_t i = 0; i < n; i++)
+        tokens[i] = (int32_t)(i * 37 % vocab);
+    want = t_keep(calloc(n * vocab, sizeof *want));
+    t_ok(br_oracle_open(&o, m, &rc, &st), &st);
+    t_ok(br_oracle_feed(&o, 0, 0, tokens, n, 0, want, &st), &st);
+    br_oracle_close(&o);
+    t_ok(br_oracle_open(&o, m, &cc, &st), &st);
+    for (size_t k = 0; k < BR_COUNT(chunks); k++) {
+        const uint32_t few = k ? BR_MIN(n, 10u) : n;
+
+        got[k] = t_keep(calloc(n * vocab, sizeof *want));
+        br_oracle_reset(&o, 0);
+        t_ok(br_oracle_feed(&o, 0, 0, tokens, few, chunks[k], got[k], &st),
+             &st);
+        ck_assert_msg(memcmp(got[0], got[k], few * vocab * sizeof *want) == 0,
+                      "%s: chunks of %u", spec, chunks[k]);
+    }
+    br_oracle_close(&o);
+    br_model_close(m);
+    br_str_fini(&doc);
+    for (size_t i = 0; i < n * vocab; i++) {
+        double d = (double)got[0][i] - (double)want[i];
+        e += d * d;
+        s += (double)want[i] * (double)want[i];
+    }
+    ck_assert_msg(s > 0 && e / s < most, "%s: NMSE %g", spec, e / s);
+}
+
+TEST_WITHIN(cuda_nodes_on_tensor_cores_are_near, 120)
+{
+    emulate();
+    near_ref("shape:llama-512:BF16", 34, 1e-5);
+    near_ref("shape:qwen3-512:BF16", 10, 1e-5);
+    near_ref("shape:llama-512:Q8_0", 9, 1e-3);
+    end();
+}

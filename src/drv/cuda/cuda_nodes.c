@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/cuda_nodes_int.h"
 
+#include "base/thread.h"
 #include "model/quant.h"
 
 #include <string.h>
@@ -56,7 +57,9 @@ open_kernels(br_cun *x, br_status *st)
     for (int i = 0; i < CUN_COUNT; i++)
         BR_TRY(BR_CU(&x->cu, st,
                      cuModuleGetFunction(&x->fn[i], x->mod, names[i])));
-    return BR_OK;
+    return BR_CU(&x->cu, st,
+                 cuFuncSetAttribute(x->fn[CUN_flash_128], BR_CU_FUNC_DYN_SHARED,
+                                    BR_ND_WARPS * 16 * 128 * 4));
 }
 
 /* Vectors of the model and constants of the graph, which are on the host. */
@@ -169,8 +172,9 @@ make_scratch(br_cun *x, br_status *st)
     for (int b = 0; b < BR_IR_MAX_BINDINGS; b++)
         if (apart[b])
             BR_TRY(zeroed(x, &x->gather[b], (uint64_t)x->v.apart * rows, st));
-    BR_TRY(zeroed(x, &x->xq, k * rows / 4, st));
-    BR_TRY(zeroed(x, &x->xd, k / 32 * rows, st));
+    x->padded = (uint32_t)rows + BR_ND_WIDE;
+    BR_TRY(zeroed(x, &x->xq, k * x->padded, st)); /* BF16, twice */
+    BR_TRY(zeroed(x, &x->xd, k / 32 * x->padded, st));
     for (uint32_t g = 0; g < x->v.plan.n_groups; g++)
         BR_TRY(zeroed(x, &x->pool[g],
                       x->v.plan.group[g].page_elems * x->c.n_pages[g] /
@@ -257,6 +261,60 @@ uint64_t
 br_cun_weight_bytes(const br_cun *x)
 {
     return x->weight_bytes;
+}
+
+void
+br_cun_work(const br_cun *x, uint64_t *weight_bytes, uint64_t *kv_bytes)
+{
+    *weight_bytes = x->weight_bytes * x->steps;
+    *kv_bytes = x->kv_bytes;
+}
+
+const char *
+br_cun_device(const br_cun *x)
+{
+    return x->cu.device_name;
+}
+
+double
+br_cun_probe(br_cun *x)
+{
+    enum { BYTES = 1 << 30 };
+    br_cuda *cu = &x->cu;
+    uint64_t p = 0;
+    int64_t least = INT64_MAX;
+
+    if (cu->cuMemAlloc(&p, 2ull * BYTES))
+        return 0;
+    for (int i = 0; i < 4; i++) {
+        int64_t t0 = br_now_ns();
+        bool bad =
+            cu->cuMemcpyDtoD(p, p + BYTES, BYTES) || cu->cuCtxSynchronize();
+
+        least = bad ? INT64_MAX : BR_MIN(least, br_now_ns() - t0);
+    }
+    cu->cuMemFree(p);
+    return least == INT64_MAX ? 0 : 2.0 * BYTES / (double)least;
+}
+
+/* Keys and values that the rows of a step see, each once. */
+static void
+count_work(br_cun *x, const br_step *step)
+{
+    x->steps++;
+    for (uint32_t g = 0; g < x->v.plan.n_groups; g++) {
+        const br_kv_group *k = &x->v.plan.group[g];
+        const uint64_t each =
+            k->page_elems / BR_PAGE_TOKENS * (x->c.exact ? 4 : 2);
+
+        for (uint32_t t = 0; t < step->n_rows; t++) {
+            const uint64_t n = (uint64_t)step->position[t] + 1;
+
+            if (x->last[step->slot[t]] == step->position[t])
+                x->kv_bytes +=
+                    each * (k->window ? BR_MIN(n, (uint64_t)k->window) : n);
+        }
+    }
 }
 
 /* ---- a step ------------------------------------------------------------- */
@@ -355,20 +413,46 @@ send_step(br_cun *x, const br_step *step, br_status *st)
     return BR_OK;
 }
 
+/* The kernel of a product for so many rows, and its tiles. */
+static enum cun_fn
+mma_tiles(const cun_launch *l, uint32_t rows, uint32_t *gx, uint32_t *gy)
+{
+    const bool ints = l->fn == CUN_imma_8;
+    const uint32_t wide = rows <= 8 ? 8 : BR_ND_WIDE;
+    const bool many = !ints && rows > 32;
+
+    *gx = (rows + wide - 1) / wide;
+    *gy = (l->x + (ints   ? 31
+                   : many ? 127
+                          : 15)) /
+          (ints   ? 32
+           : many ? 128
+                  : 16);
+    if (ints)
+        return wide == 8 ? CUN_imma_8 : CUN_imma_32;
+    return many ? CUN_mma_many : wide == 8 ? CUN_mma_8 : CUN_mma_32;
+}
+
 static br_code
 start(br_cun *x, cun_launch *l, uint32_t rows, br_status *st)
 {
     uint32_t gx = l->x, gy = 1;
+    enum cun_fn fn = l->fn;
 
     if (rows == 0)
         return BR_OK;
     l->a.n_rows = rows;
-    if (l->grid == CUN_NUMBERS)
+    switch ((enum cun_grid)l->grid) {
+    case CUN_NUMBERS:
         gx = (uint32_t)(((uint64_t)l->x * rows + 255) / 256);
-    else
-        gy = l->grid == CUN_ROWS ? rows : (rows + BR_ND_TILE - 1) / BR_ND_TILE;
+        break;
+    case CUN_ROWS: gy = rows; break;
+    case CUN_TILES: gy = (rows + BR_ND_TILE - 1) / BR_ND_TILE; break;
+    case CUN_MMA: fn = mma_tiles(l, rows, &gx, &gy); break;
+    case CUN_QUERIES: gy = rows; break; /* most leave at once */
+    }
     return BR_CU(&x->cu, st,
-                 cuLaunchKernel(x->fn[l->fn], gx, gy, 1, BR_ND_WARPS * 32, 1, 1,
+                 cuLaunchKernel(x->fn[fn], gx, gy, 1, BR_ND_WARPS * 32, 1, 1,
                                 l->shared, x->cu.stream, (void *[]){&l->a},
                                 NULL));
 }
@@ -414,6 +498,7 @@ br_cun_step(br_cun *x, const br_step *step, float *logits, br_status *st)
     }
     BR_TRY(BR_CU(&x->cu, st, cuStreamSynchronize(x->cu.stream)));
     x->n_rows = step->n_rows;
+    count_work(x, step);
     if (!logits || n_want == 0)
         return BR_OK;
     return BR_CU(&x->cu, st,

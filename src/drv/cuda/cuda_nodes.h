@@ -39,5 +39,11 @@ const float *br_cun_hidden(br_cun *x);
 /* From now on; NULL: nobody. */
 void br_cun_watch(br_cun *x, const br_watch *w);
 uint64_t br_cun_weight_bytes(const br_cun *x); /* that a step reads */
+/* What all steps so far have read at least. */
+void br_cun_work(const br_cun *x, uint64_t *weight_bytes, uint64_t *kv_bytes);
+/* What the device's memory does when it is copied, GB/s read and written; 0:
+ * it does not answer. */
+double br_cun_probe(br_cun *x);
+const char *br_cun_device(const br_cun *x);
 
 #endif

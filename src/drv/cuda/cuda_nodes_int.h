@@ -15,8 +15,9 @@ enum cun_fn {
 };
 
 /* How many blocks: of so many threads for all numbers; or x blocks a row, rows
- * or tiles of rows below each other. */
-enum cun_grid { CUN_NUMBERS, CUN_ROWS, CUN_TILES };
+ * or tiles of rows below each other; or of a product on tensor cores, by whose
+ * x rows of weights; or of attention, x KV heads a tile of queries. */
+enum cun_grid { CUN_NUMBERS, CUN_ROWS, CUN_TILES, CUN_MMA, CUN_QUERIES };
 
 typedef struct cun_launch {
     uint8_t fn, grid;
@@ -55,13 +56,14 @@ struct br_cun {
     cun_place at;
     int32_t *seen;    /* [n_slots] table of the slot in this step, or -1 */
     int32_t *last;    /* [n_slots] its last position in this step */
+    uint32_t padded;  /* rows that xq has room for */
     uint32_t table_n; /* pages of a slot and group at most */
     uint32_t n_rows;  /* of the latest step */
     cun_embed embed[CUN_EMBEDS];
     uint32_t n_embeds;
     float *hidden, *watched;
     br_watch watch;
-    uint64_t weight_bytes, all_bytes, sent;
+    uint64_t weight_bytes, all_bytes, sent, steps, kv_bytes;
 };
 
 /* Device memory that close gives back. */

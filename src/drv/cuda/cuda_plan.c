@@ -18,6 +18,7 @@ typedef struct planner {
     struct br_nd_rows in[BR_IR_MAX_BINDINGS], out[BR_IR_MAX_BINDINGS];
     struct br_nd_rows quantised; /* what xq holds */
     uint32_t quantised_block;
+    bool quantised_want;
     br_status *st;
 } planner;
 
@@ -42,6 +43,8 @@ put(planner *p, enum cun_fn fn, enum cun_grid grid, uint32_t n,
 
     if (fn == CUN_attend)
         l.shared = (a->head_k + a->head_v) * 4;
+    if (grid == CUN_QUERIES)
+        l.shared = BR_ND_WARPS * 16 * a->head_k * 4;
     l.a.s = (struct br_nd_step){
         .slot = (const void *)(uintptr_t)(x->block + x->at.slot),
         .position = (const void *)(uintptr_t)(x->block + x->at.position),
@@ -129,6 +132,21 @@ same_rows(const struct br_nd_rows *a, const struct br_nd_rows *b)
     return a->p == b->p && a->stride == b->stride && a->cols == b->cols;
 }
 
+/* a's input as its product wants it, in xq, unless it is there: `block` says
+ * in which form. */
+static br_code
+ready(planner *p, const struct br_nd_args *a, enum cun_fn fn,
+      enum cun_grid grid, uint32_t n, uint32_t block)
+{
+    if (same_rows(&a->x, &p->quantised) && block == p->quantised_block &&
+        p->want == p->quantised_want)
+        return BR_OK;
+    p->quantised = a->x;
+    p->quantised_block = block;
+    p->quantised_want = p->want;
+    return put(p, fn, grid, n, a);
+}
+
 /* y = m x for all rows of the launch. */
 static br_code
 product(planner *p, const struct br_nd_mat *m, struct br_nd_rows x,
@@ -143,17 +161,19 @@ product(planner *p, const struct br_nd_mat *m, struct br_nd_rows x,
                            .xq = (void *)(uintptr_t)p->x->xq,
                            .xd = (void *)(uintptr_t)p->x->xd};
 
+    if (m->kind == BR_ND_BF16 && !p->x->c.exact && m->n_in % 32 == 0) {
+        a.lows = p->x->padded;
+        BR_TRY(ready(p, &a, CUN_split, CUN_NUMBERS, m->n_in / 2, 1));
+        return put(p, CUN_mma_8, CUN_MMA, m->n_out, &a);
+    }
     if (m->kind != BR_ND_INT)
         return put(p, (enum cun_fn)floats[m->kind], CUN_TILES,
                    (m->n_out + 15) / 16, &a);
-    if (!same_rows(&x, &p->quantised) || m->block != p->quantised_block) {
-        const uint32_t blocks = m->n_in / m->block;
-
-        BR_TRY(put(p, CUN_quantise, CUN_ROWS,
-                   (blocks + BR_ND_WARPS - 1) / BR_ND_WARPS, &a));
-        p->quantised = x;
-        p->quantised_block = m->block;
-    }
+    BR_TRY(ready(p, &a, CUN_quantise, CUN_ROWS,
+                 (m->n_in / m->block + BR_ND_WARPS - 1) / BR_ND_WARPS,
+                 m->block));
+    if (m->block == 32 && !m->dmin)
+        return put(p, CUN_imma_8, CUN_MMA, m->n_out, &a);
     return put(p, m->block == 32 ? CUN_mul_int32 : CUN_mul_int256, CUN_TILES,
                (m->n_out + BR_ND_WARPS - 1) / BR_ND_WARPS, &a);
 }
@@ -283,6 +303,21 @@ keep(planner *p)
     return BR_OK;
 }
 
+/* Rows of a head begin at multiples of 16 bytes. */
+static bool
+aligned(const struct br_nd_cache *c)
+{
+    return c->pool && c->half && c->page % 8 == 0 && c->first % 8 == 0 &&
+           c->cols % 8 == 0;
+}
+
+static bool
+on_tensor_cores(const struct br_nd_args *a)
+{
+    return (a->head_k == 64 || a->head_k == 128) && a->head_v == a->head_k &&
+           a->per_kv <= 16 && aligned(&a->k) && aligned(&a->v);
+}
+
 static br_code
 attend(planner *p)
 {
@@ -302,6 +337,9 @@ attend(planner *p)
                            .cap = (float)br_ir_f(n, BR_IA_cap, 0),
                            .window = (uint32_t)br_ir_i(n, BR_IA_window, 0)};
 
+    if (on_tensor_cores(&a))
+        return put(p, a.head_k == 64 ? CUN_flash_64 : CUN_flash_128,
+                   CUN_QUERIES, heads / a.per_kv, &a);
     return put(p, CUN_attend, CUN_ROWS, heads, &a);
 }
 
