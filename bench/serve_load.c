@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -90,6 +91,18 @@ open_model(const load_spec *spec, const br_tok *tok, br_status *st)
     return br_lm_fake_lm(fake);
 }
 
+void
+load_before_others(int by)
+{
+    struct sched_param p;
+
+    if (sched_getscheduler(0) != SCHED_FIFO || sched_getparam(0, &p) != 0)
+        return;
+    p.sched_priority += by;
+    if (sched_setscheduler(0, SCHED_FIFO, &p) != 0)
+        load_die("no priority of %d", p.sched_priority);
+}
+
 /* The child. What it has opened ends with it. */
 static void
 serve(const load_spec *spec, const char *db, int tell)
@@ -125,6 +138,7 @@ serve(const load_spec *spec, const char *db, int tell)
     c.port = br_http_port(serving);
     if (write(tell, &c.port, sizeof c.port) != sizeof c.port)
         load_die("nobody to serve");
+    load_before_others(1);
     br_http_run(serving);
     br_http_free(serving);
     br_books_close(books);
@@ -328,6 +342,7 @@ load_init(load *l, const load_server *to)
 {
     *l = (load){.to = to, .ep = epoll_create1(EPOLL_CLOEXEC)};
     l->s = br_alloc(LOAD_STREAMS * sizeof *l->s);
+    load_before_others(2);
     for (int i = 0; i < LOAD_STREAMS; i++)
         l->s[i].fd = -1;
 }
@@ -335,6 +350,7 @@ load_init(load *l, const load_server *to)
 void
 load_fini(load *l)
 {
+    load_before_others(-2);
     for (int i = 0; i < LOAD_STREAMS; i++)
         if (l->s[i].fd >= 0)
             close(l->s[i].fd);

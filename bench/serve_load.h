@@ -81,6 +81,10 @@ typedef struct load {
     } text[4096]; /* of a file's answers */
 } load;
 
+/* Where the process has real-time priority (chrt -f): this thread has so much
+ * more of it, so that a token is on its way when it is made and not when a
+ * processor has nothing to compute. */
+void load_before_others(int by);
 void load_init(load *l, const load_server *to);
 void load_fini(load *l); /* closes what is open */
 stream *load_begin(load *l, const load_ask *a);

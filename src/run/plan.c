@@ -139,7 +139,8 @@ br_plan_budget(const br_steptime *t, uint32_t n_decode, br_qos best,
         break;
     case BR_QOS_STANDARD:
     case BR_QOS_BATCH:
-        extra = within(BR_PLAN_STANDARD_MS, base, t->over);
+        extra = BR_MIN(within(BR_PLAN_STANDARD_MS, base, t->over),
+                       BR_MAX(base, BR_PLAN_HALF_MS * 1e6));
         break;
     case BR_QOS_COUNT:
         extra = BR_MAX(BR_PLAN_IDLE_MS * 1e6 - base, least);

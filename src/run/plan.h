@@ -40,6 +40,10 @@ enum {
     BR_PLAN_IDLE_MS = 50,      /* of a step, where nobody decodes: who comes */
                                /* next waits for its end */
     BR_PLAN_STANDARD_MS = 100, /* what a step of decoding may be longer by */
+    BR_PLAN_HALF_MS = 50,      /* of which this is planned, or twice what */
+                               /* decoding takes: a pause of the kernel's, 50 */
+                               /* ms, fits behind it, and prefill has at */
+                               /* least half of all time */
     BR_PLAN_MIXED = 32,        /* steps: then one decodes alone, so that what */
                                /* decoding costs stays known */
 };

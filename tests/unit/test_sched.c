@@ -466,6 +466,34 @@ TEST(plan_keeps_its_budget_beside_neighbours)
     ck_assert_uint_gt(rows / (uint64_t)steps, 256); /* and it gets on */
 }
 
+/* A server that has just begun and knows nothing of pauses: one of 50 ms, as the
+ * kernel makes for others, breaks no promise. */
+TEST(plan_leaves_room_for_a_pause)
+{
+    br_steptime t = {0};
+    uint64_t rows = 0;
+
+    for (uint32_t i = 0; i < 110; i++) {
+        br_step_rows r = {4, 0, 0};
+        double row = br_steptime_prefill(&t, 100);
+        int64_t alone = step_ns(&r), ns;
+
+        if (i >= 20)
+            r.prefill = br_plan_budget(&t, 4, BR_QOS_STANDARD, row, 4096);
+        r.positions = 100.0 * r.prefill;
+        rows += r.prefill;
+        ns = step_ns(&r) + (i % 30 == 29 ? 50000000 : 0);
+        br_steptime_note(&t, &r, ns);
+        ck_assert_int_le(ns - alone, BR_PLAN_STANDARD_MS * INT64_C(1000000));
+    }
+    ck_assert_uint_gt(rows / 90, 256); /* and prefill gets on */
+    /* where decoding takes long, half of the time is prefill's */
+    t = (br_steptime){.base_ns = 8e7};
+    ck_assert_uint_eq(br_plan_budget(&t, 1, BR_QOS_STANDARD, 1e6, 512), 80);
+    t.base_ns = 3e8;
+    ck_assert_uint_eq(br_plan_budget(&t, 1, BR_QOS_STANDARD, 1e6, 512), 90);
+}
+
 TEST(plan_shares_rows_by_class)
 {
     br_plan_want w[] = {{.rows = 10, .qos = BR_QOS_INTERACTIVE},
