@@ -167,6 +167,24 @@ make_tenants(load_server *s, const load_spec *spec, char *db, size_t size)
     br_tstore_close(store);
 }
 
+/* Clients measure tokens by the texts they bring; nobody sees those without. */
+static void
+forbid(load_server *s, const char *model)
+{
+    enum { MOST = 256 };
+    br_status st = {0};
+    br_tok *tok;
+    int n = 0;
+
+    must(br_tok_open(&tok, model, NULL, &st), &st);
+    for (int32_t id = 0; id < br_tok_count(tok) && n < MOST; id++)
+        if (br_tok_is_special(tok, id))
+            br_str_printf(&s->never, "%s\"%d\":-100",
+                          n++ ? "," : ",\"logit_bias\":{", id);
+    br_str_puts(&s->never, n ? "}" : "");
+    br_tok_free(tok);
+}
+
 void
 load_serve(load_server *s, const load_spec *spec)
 {
@@ -181,6 +199,8 @@ load_serve(load_server *s, const load_spec *spec)
     }
     if (spec->n_tenants)
         make_tenants(s, spec, db, sizeof db);
+    if (spec->model)
+        forbid(s, spec->model);
     fflush(stdout);
     if (pipe(ends) != 0 || (s->pid = fork()) < 0)
         load_die("no process");
@@ -204,6 +224,7 @@ load_end(load_server *s)
     char path[64];
     int status;
 
+    br_str_fini(&s->never);
     kill(s->pid, SIGTERM);
     if (waitpid(s->pid, &status, 0) != s->pid || status != 0)
         load_die("the server ended with status %d", status);
@@ -378,8 +399,8 @@ put_request(const load *l, stream *s, br_str *out)
     }
     br_str_printf(&body,
                   "],\"max_tokens\":%u,\"stream\":true,\"temperature\":0,"
-                  "\"ignore_eos\":true}",
-                  s->ask.n_out);
+                  "\"ignore_eos\":true%.*s}",
+                  s->ask.n_out, (int)l->to->never.n, l->to->never.at);
     br_str_puts(out, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n");
     if (l->to->key[0][0])
         br_str_printf(out, "Authorization: Bearer %s\r\n",

@@ -30,6 +30,7 @@ typedef struct load_server {
     uint16_t port;
     bool fake;
     char folder[32], key[LOAD_TENANTS][BR_KEY_CHARS];
+    br_str never; /* tokens of a file that have no text, as a logit_bias */
 } load_server;
 
 void load_serve(load_server *s, const load_spec *spec);

@@ -40,7 +40,7 @@ enum {
     BR_PLAN_IDLE_MS = 50,      /* of a step, where nobody decodes: who comes */
                                /* next waits for its end */
     BR_PLAN_STANDARD_MS = 100, /* what a step of decoding may be longer by */
-    BR_PLAN_HALF_MS = 50,      /* of which this is planned, or twice what */
+    BR_PLAN_HALF_MS = 45,      /* of which this is planned, or twice what */
                                /* decoding takes: a pause of the kernel's, 50 */
                                /* ms, fits behind it, and prefill has at */
                                /* least half of all time */
