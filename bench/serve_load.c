@@ -91,6 +91,12 @@ open_model(const load_spec *spec, const br_tok *tok, br_status *st)
     return br_lm_fake_lm(fake);
 }
 
+static void
+log_done(void *ctx, const br_logged *r)
+{
+    br_books_log(ctx, r);
+}
+
 void
 load_before_others(int by)
 {
@@ -132,6 +138,10 @@ serve(const load_spec *spec, const char *db, int tell)
         must(br_books_open(&books, db, &lost, &st), &st);
     if (db)
         must(br_books_add(books, m.engine, &st), &st);
+    if (db) { /* the log of requests, as brass serve has it */
+        c.done = log_done;
+        c.ctx = books;
+    }
     must(br_http_new(&serving, &c, &st), &st);
     signal(SIGTERM, on_term);
     must(br_http_ready(serving, &m, &st), &st);

@@ -4,6 +4,7 @@
 
 #ifdef BR_HAVE_NGHTTP2
 #    include "base/thread.h"
+#    include "http/ws.h"
 
 #    include <nghttp2/nghttp2.h>
 #    include <stdio.h>
@@ -54,7 +55,7 @@ stream_gone(struct br_h2 *h, br_http_conn *s, bool too_slow)
     s->state = BR_CONN_DEAD;
     if (answering)
         l->app.gone(l->app.ctx, s, too_slow);
-    h->body_bytes -= BR_MIN(h->body_bytes, s->rest.n + s->in.body.n);
+    h->body_bytes -= s->h2_held;
     *(s->prev ? &s->prev->next : &h->streams) = s->next;
     if (s->next)
         s->next->prev = s->prev;
@@ -88,6 +89,15 @@ request(br_http_conn *s)
         s->rest = (br_str){0};
         l->app.request(l->app.ctx, s);
     }
+}
+
+/* Its bytes are held up to the end of the stream, or of the message. */
+static bool
+holds(struct br_h2 *h, br_http_conn *s, size_t n)
+{
+    h->body_bytes += n - s->h2_held;
+    s->h2_held = n;
+    return h->body_bytes <= s->loop->limits.body_bytes;
 }
 
 /* ---- what nghttp2 tells ---------------------------------------------------- */
@@ -126,6 +136,8 @@ on_header(nghttp2_session *session, const nghttp2_frame *f, const uint8_t *name,
         return 0;
     if (br_text_is(key, ":method")) {
         br_str_put(&s->h2_method, v.p, v.n);
+    } else if (br_text_is(key, ":protocol")) {
+        br_str_put(&s->h2_protocol, v.p, v.n);
     } else if (br_text_is(key, ":path")) {
         br_str_put(&s->h2_path, v.p, v.n);
     } else if (br_text_is(key, ":authority")) {
@@ -153,32 +165,56 @@ on_data(nghttp2_session *session, uint8_t flags, int32_t id,
     struct br_h2 *h = user;
 
     (void)flags;
+    if (s && s->ws) {
+        br_http_ws_take(s, (const char *)data, n);
+        if (!holds(h, s, BR_MAX(s->ws->message.n, s->in.body.n)) && s->keep)
+            br_http_ws_close(s, 1009,
+                             "the messages on this connection are too large");
+        return 0;
+    }
     if (!s || s->state != BR_CONN_READING)
         return 0;
-    if (h->body_bytes + n > s->loop->limits.body_bytes) {
+    if (!holds(h, s, s->rest.n + n)) {
         s->state = BR_CONN_BUSY;
         s->loop->app.refuse(s->loop->app.ctx, s, 413,
                             "the bodies on this connection are too large");
         return 0;
     }
-    h->body_bytes += n;
     br_str_put(&s->rest, (const char *)data, n);
     return 0;
 }
 
+/* A stream that becomes a WebSocket has no end; to the parser it is a GET. */
 static int
 on_frame(nghttp2_session *session, const nghttp2_frame *f, void *user)
 {
     br_http_conn *s =
         nghttp2_session_get_stream_user_data(session, f->hd.stream_id);
+    bool last = f->hd.flags & NGHTTP2_FLAG_END_STREAM, tunnel, ws;
     br_str line = {0};
 
     (void)user;
-    if (!s || !(f->hd.flags & NGHTTP2_FLAG_END_STREAM) ||
-        (f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA) ||
-        s->state != BR_CONN_READING)
+    if (!s || (f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA))
         return 0;
-    br_str_put(&line, br_str_z(&s->h2_method), s->h2_method.n);
+    if (s->ws && last && s->keep) /* as a socket that is shut */
+        br_http_ws_close(s, 1000, "");
+    if (s->ws || s->state != BR_CONN_READING)
+        return 0;
+    tunnel = br_text_is((br_text){s->h2_method.at, s->h2_method.n}, "CONNECT");
+    ws = tunnel && br_text_is((br_text){s->h2_protocol.at, s->h2_protocol.n},
+                              "websocket");
+    if (tunnel && !ws) {
+        s->state = BR_CONN_BUSY;
+        s->loop->app.refuse(s->loop->app.ctx, s, 501,
+                            "CONNECT is for WebSockets alone");
+        return 0;
+    }
+    if (!last && !ws)
+        return 0;
+    if (ws)
+        br_str_puts(&line, "GET");
+    else
+        br_str_put(&line, br_str_z(&s->h2_method), s->h2_method.n);
     br_str_puts(&line, " ");
     br_str_put(&line, br_str_z(&s->h2_path), s->h2_path.n);
     br_str_puts(&line, " HTTP/1.1\r\n");
@@ -222,7 +258,10 @@ read_answer(nghttp2_session *session, int32_t id, uint8_t *to, size_t room,
     if (s->out_at < s->out.n)
         return (ssize_t)n;
     s->out.n = s->out_at = 0;
-    if (s->state == BR_CONN_SENDING) {
+    if (s->ws && s->keep && s->state == BR_CONN_SENDING) {
+        s->state = BR_CONN_READING; /* the next message */
+        s->deadline_ns = br_now_ns() + s->loop->limits.idle_ns;
+    } else if (s->state == BR_CONN_SENDING) {
         s->deadline_ns = br_now_ns() + s->loop->limits.write_ns;
         *flags |= NGHTTP2_DATA_FLAG_EOF;
         return (ssize_t)n;
@@ -238,7 +277,8 @@ br_h2_open(br_http_conn *c)
 {
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, BR_H2_STREAMS},
-        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, BR_HTTP_MAX_HEAD}};
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, BR_HTTP_MAX_HEAD},
+        {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1}};
     nghttp2_session_callbacks *cb = NULL;
     struct br_h2 *h = br_try_calloc(1, sizeof *h);
     bool ok = h && nghttp2_session_callbacks_new(&cb) == 0;
@@ -321,6 +361,9 @@ br_h2_tick(br_http_conn *c, int64_t now_ns, bool stopping)
         if (s->state != BR_CONN_READING && br_http_pending(s) &&
             !s->deadline_ns)
             s->deadline_ns = now_ns + s->loop->limits.write_ns;
+        if (stopping && s->ws && s->state == BR_CONN_READING)
+            s->deadline_ns =
+                BR_MIN(s->deadline_ns, now_ns + BR_CONN_LAST_CALL_NS);
         late = s->closing || (s->deadline_ns && now_ns > s->deadline_ns);
         if (!late)
             continue;

@@ -15,7 +15,6 @@ enum {
     READ_BYTES = 16 << 10,
     KEEP_BYTES = 4 << 10, /* of an empty output buffer */
     LINGER_NS = 2000000000,
-    LAST_CALL_NS = 300000000,
 };
 
 const char *
@@ -125,6 +124,7 @@ br_http_conns_bury(br_http_loop *l)
         br_str_fini(&c->h2_head);
         br_str_fini(&c->h2_method);
         br_str_fini(&c->h2_path);
+        br_str_fini(&c->h2_protocol);
         br_tls_drop(c->tls);
         if (c->ws)
             br_ws_fini(c->ws);
@@ -284,27 +284,40 @@ begin_request(br_http_conn *c)
 
 /* ---- WebSocket ------------------------------------------------------------ */
 
+/* What HTTP/1.1 says for it; a stream's CONNECT has said it all. */
+static bool
+asks_upgrade(const br_http_conn *c, br_text key)
+{
+    if (c->over)
+        return c->h2_protocol.n > 0;
+    return c->in.minor == 1 && key.n == 24 &&
+           br_http_list_has(br_http_header_of(&c->in, "upgrade"),
+                            "websocket") &&
+           br_http_list_has(br_http_header_of(&c->in, "connection"), "upgrade");
+}
+
 bool
 br_http_upgrade(br_http_conn *c)
 {
     br_text key = br_http_header_of(&c->in, "sec-websocket-key");
     br_text version = br_http_header_of(&c->in, "sec-websocket-version");
 
-    if (c->over || c->in.minor != 1 || key.n != 24 ||
-        !br_text_is(version, "13") ||
-        !br_http_list_has(br_http_header_of(&c->in, "upgrade"), "websocket") ||
-        !br_http_list_has(br_http_header_of(&c->in, "connection"), "upgrade"))
+    if (!br_text_is(version, "13") || !asks_upgrade(c, key))
         return false;
     c->ws = br_try_calloc(1, sizeof *c->ws);
     if (!c->ws)
         return false;
     c->ws->max_message = c->loop->limits.body_bytes;
-    br_str_puts(&c->out,
-                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
-                "Connection: Upgrade\r\nSec-WebSocket-Accept: ");
-    br_ws_accept(key, &c->out);
-    br_str_puts(&c->out, "\r\n\r\n");
-    c->status = 101;
+    c->status = c->over ? 200 : 101;
+    if (c->over) {
+        br_h2_head(c, c->status, NULL, NULL, NULL);
+    } else {
+        br_str_puts(&c->out, "HTTP/1.1 101 Switching Protocols\r\n"
+                             "Upgrade: websocket\r\nConnection: Upgrade\r\n"
+                             "Sec-WebSocket-Accept: ");
+        br_ws_accept(key, &c->out);
+        br_str_puts(&c->out, "\r\n\r\n");
+    }
     c->keep = true;
     c->state = BR_CONN_SENDING;
     list_dirty(c);
@@ -312,8 +325,8 @@ br_http_upgrade(br_http_conn *c)
 }
 
 /* Says why, and that this was all. */
-static void
-ws_close(br_http_conn *c, uint16_t code, const char *why)
+void
+br_http_ws_close(br_http_conn *c, uint16_t code, const char *why)
 {
     if (c->state == BR_CONN_BUSY || c->state == BR_CONN_STREAMING)
         c->loop->app.gone(c->loop->app.ctx, c, false);
@@ -323,8 +336,8 @@ ws_close(br_http_conn *c, uint16_t code, const char *why)
     list_dirty(c);
 }
 
-static void
-ws_take(br_http_conn *c, const char *p, size_t n)
+void
+br_http_ws_take(br_http_conn *c, const char *p, size_t n)
 {
     br_ws *w = c->ws;
 
@@ -335,14 +348,18 @@ ws_take(br_http_conn *c, const char *p, size_t n)
         p += used;
         n -= used;
         if (got == BR_WS_ASKED) {
-            br_ws_put(&c->out, BR_WS_PONG, w->control, w->n_control);
+            if (br_http_pending(c) > c->loop->limits.pending_bytes)
+                c->closing = true; /* asks and does not listen */
+            else
+                br_ws_put(&c->out, BR_WS_PONG, w->control, w->n_control);
             list_dirty(c);
         } else if (got == BR_WS_BAD) {
-            ws_close(c, w->code, w->why);
+            br_http_ws_close(c, w->code, w->why);
         } else if (got == BR_WS_OVER) {
-            ws_close(c, 1000, "");
+            br_http_ws_close(c, 1000, "");
         } else if (got == BR_WS_MESSAGE && c->state != BR_CONN_READING) {
-            ws_close(c, 1008, "a request before the answer to the last one");
+            br_http_ws_close(c, 1008,
+                             "a request before the answer to the last one");
         } else if (got == BR_WS_MESSAGE) {
             br_str_clear(&c->in.body);
             br_str_put(&c->in.body, br_str_z(&w->message), w->message.n);
@@ -411,7 +428,7 @@ take(br_http_conn *c, const char *p, size_t n)
     br_str first = {0};
 
     if (c->ws) {
-        ws_take(c, p, n);
+        br_http_ws_take(c, p, n);
     } else if (c->h2) {
         if (!br_h2_feed(c, p, n))
             c->closing = true;
@@ -576,7 +593,9 @@ br_http_conn_event(br_http_conn *c, uint32_t events)
             : (events & EPOLLIN) && (c->state == BR_CONN_READING ||
                                      c->state == BR_CONN_LINGERING || c->ws))
         on_readable(c);
-    if (c->state != BR_CONN_DEAD)
+    if (c->state != BR_CONN_DEAD && c->ws && c->closing)
+        br_http_conn_drop(c, true);
+    else if (c->state != BR_CONN_DEAD)
         list_dirty(c);
 }
 
@@ -589,10 +608,16 @@ br_http_conn_tick(br_http_conn *c, int64_t now, bool stopping)
     }
     /* Who is idle when the server stops has a moment to say what it came for:
      * probes ask how it is. */
-    if (stopping && c->state == BR_CONN_READING && !br_http_parser_busy(&c->in))
-        c->deadline_ns = BR_MIN(c->deadline_ns, now + LAST_CALL_NS);
+    if (stopping && c->state == BR_CONN_READING &&
+        (c->ws || !br_http_parser_busy(&c->in)))
+        c->deadline_ns = BR_MIN(c->deadline_ns, now + BR_CONN_LAST_CALL_NS);
     if (!c->closing && (!c->deadline_ns || now < c->deadline_ns))
         return;
+    if (c->state == BR_CONN_READING && c->ws && !c->closing) {
+        c->deadline_ns = 0;
+        br_http_ws_close(c, 1001, "no message for too long");
+        return;
+    }
     if (c->state == BR_CONN_READING && br_http_parser_busy(&c->in)) {
         refuse(c, 408,
                c->in.head_done ? "the body took too long"

@@ -83,7 +83,8 @@ struct br_http_conn {
     struct br_h2 *h2;
     br_http_conn *over; /* of a stream: the connection it is on */
     int32_t stream;
-    br_str h2_head, h2_method, h2_path;
+    br_str h2_head, h2_method, h2_path, h2_protocol;
+    size_t h2_held;   /* bytes of its body or message */
     struct br_ws *ws; /* WebSocket from now on: messages are requests */
 };
 
@@ -123,7 +124,8 @@ void br_http_stream(br_http_conn *c, int status, const char *type,
 void br_http_put(br_http_conn *c, const char *p, size_t n);
 size_t br_http_pending(const br_http_conn *c); /* bytes that wait */
 void br_http_end(br_http_conn *c);
-/* Instead of an answer: from now on the connection is a WebSocket. Each
+/* Instead of an answer: from now on the connection is a WebSocket, and so is a
+ * stream of HTTP/2 that CONNECTs as one (RFC 8441). Each
  * message is a request with that as its body, in c->in.body; an answer's body
  * is a text, what is put in a stream has to be frames (ws.h). False: the
  * request asks for no such thing, or wrongly; answer it. */

@@ -17,6 +17,8 @@ enum {
     BR_CONN_LINGERING, /* all sent; the client has yet to close */
     BR_CONN_DEAD,
 };
+/* For who is idle when the server stops. */
+enum { BR_CONN_LAST_CALL_NS = 300000000 };
 
 struct br_http_loop {
     br_http_limits limits;
@@ -38,6 +40,9 @@ void br_http_conn_event(br_http_conn *c, uint32_t events);
 void br_http_conn_tick(br_http_conn *c, int64_t now, bool stopping);
 /* Closes it; the app hears of it if it was answering. */
 void br_http_conn_drop(br_http_conn *c, bool too_slow);
+/* Bytes of a WebSocket's client; a reason to close it. */
+void br_http_ws_take(br_http_conn *c, const char *p, size_t n);
+void br_http_ws_close(br_http_conn *c, uint16_t code, const char *why);
 void br_http_conns_flush(br_http_loop *l);
 void br_http_conns_bury(br_http_loop *l);
 

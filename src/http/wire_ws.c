@@ -199,9 +199,8 @@ br_on_stream(br_http *h, br_http_conn *c)
     else if (c->ws)
         br_gen_start(h, c, &br_wire_ws);
     else if (br_http_upgrade(c))
-        br_metrics_answer(&h->metrics, 101);
+        br_metrics_answer(&h->metrics, c->status);
     else
         br_reply_error(h, c, 400, NULL,
-                       "this path wants a WebSocket of version 13, over "
-                       "HTTP/1.1");
+                       "this path wants a WebSocket of version 13");
 }

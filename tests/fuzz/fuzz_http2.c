@@ -25,6 +25,8 @@ request(void *ctx, br_http_conn *c)
     app *a = ctx;
 
     br_check(c->in.path.n && c->in.method.n);
+    if (!c->ws && br_http_upgrade(c)) /* its messages come here, too */
+        return;
     if (br_text_is(c->in.path, "/stream")) {
         br_http_stream(c, 200, "text/plain", "X-Request-Id: 1\r\n");
         br_http_put(c, "first", 5);

@@ -219,7 +219,8 @@ await_idle(sk *k)
             return;
         usleep(10000);
     }
-    ck_abort_msg("%u still run", s.n_running);
+    ck_abort_msg("%u still run, %u wait, %u cancelled", s.n_running, s.n_queued,
+                 (unsigned)s.n_cancelled);
 }
 
 TEST(a_stream_that_is_reset_frees_its_slot)
@@ -428,4 +429,190 @@ TEST(certificates_that_are_none)
     st = (br_status){0};
     ck_assert_int_eq(br_http_new(&h, &c, &st), BR_E_FORMAT);
     ck_assert_msg(strstr(st.msg, "key"), "%s", st.msg);
+}
+
+/* ---- WebSocket (RFC 8441) -------------------------------------------------- */
+
+static void
+tunnel(br_str *out, uint32_t id, const char *protocol, const char *path)
+{
+    br_str h = {0};
+
+    literal(&h, ":method", "CONNECT");
+    literal(&h, ":protocol", protocol);
+    literal(&h, ":scheme", "http");
+    literal(&h, ":authority", "localhost");
+    literal(&h, ":path", path);
+    literal(&h, "sec-websocket-version", "13");
+    frame(out, HEADERS, END_HEADERS, id, h.at, h.n);
+    br_str_fini(&h);
+}
+
+/* A message of a client, or less of it than its head says; masked by zeros. */
+static void
+say(br_str *out, uint32_t id, uint8_t first, const char *p, size_t n)
+{
+    const char head[] = {
+        (char)first, (char)(0x80 | 126), (char)(n >> 8), (char)n, 0, 0, 0, 0};
+    br_str s = {0};
+
+    br_str_put(&s, head, n < 126 ? 2 : 4);
+    if (n < 126)
+        s.at[1] = (char)(0x80 | n);
+    br_str_put(&s, head + 4, 4);
+    br_str_put(&s, p, n);
+    frame(out, DATA, 0, id, s.at, s.n);
+    br_str_fini(&s);
+}
+
+/* What comes on the stream up to these bytes; *events: binary messages in it.
+ * Kept. */
+static char *
+hear(int fd, uint32_t id, const char *until, uint32_t *events)
+{
+    br_str s = {0}, texts = {0};
+    char *out;
+    got g;
+
+    do {
+        ck_assert_msg(next(fd, DATA, &g), "it was closed before %s came",
+                      until);
+        if (g.id == id)
+            br_str_put(&s, g.p, g.n);
+    } while (!memmem(br_str_z(&s), s.n, until, strlen(until)));
+    *events = 0;
+    for (size_t at = 0; at + 2 <= s.n;) {
+        uint8_t first = (uint8_t)s.at[at], size = (uint8_t)s.at[at + 1];
+        size_t n = size, head = 2;
+
+        if (size == 126) {
+            n = (size_t)(uint8_t)s.at[at + 2] << 8 | (uint8_t)s.at[at + 3];
+            head = 4;
+        }
+        *events += first == 0x82;
+        if (first != 0x82)
+            br_str_put(&texts, s.at + at + head, BR_MIN(n, s.n - at - head));
+        at += head + n;
+    }
+    out = t_printf("%.*s", (int)texts.n, br_str_z(&texts));
+    br_str_fini(&s);
+    br_str_fini(&texts);
+    return out;
+}
+
+TEST(a_websocket_is_a_stream_of_http_2)
+{
+    static const char ask_1[] = ASK "}";
+    br_str s = {0};
+    uint32_t events;
+    uint8_t status;
+    char *text;
+    sk k;
+    int fd;
+    got g;
+
+    sk_open(&k, &(sk_config){0});
+    fd = connect_h2(&k);
+    ck_assert(next(fd, SETTINGS, &g));
+    ck_assert(memmem(g.p, g.n, "\0\10\0\0\0\1", 6)); /* it may be asked for */
+    tunnel(&s, 1, "websocket", "/v1/stream");
+    sk_send(fd, s.at, s.n);
+    ck_assert(next(fd, HEADERS, &g) && g.id == 1);
+    ck_assert_uint_eq((uint8_t)g.p[0], OK);
+    ck_assert_uint_eq(g.flags & END_STREAM, 0);
+    for (int round = 0; round < 2; round++) {
+        br_str_clear(&s);
+        say(&s, 1, 0x81, ask_1, sizeof ask_1 - 1);
+        sk_send(fd, s.at, s.n);
+        text = hear(fd, 1, "\"type\":\"done\"}", &events);
+        ck_assert_uint_eq(events, 4); /* three tokens and the end */
+        ck_assert_ptr_nonnull(strstr(text, "\"type\":\"end\""));
+        br_str_clear(&s); /* beside it all is as before */
+        ask(&s, 3 + 2 * (uint32_t)round, "GET /health", NULL, NULL);
+        sk_send(fd, s.at, s.n);
+        body_of(fd, 3 + 2 * (uint32_t)round, &status);
+        ck_assert_uint_eq(status, OK);
+    }
+    br_str_clear(&s);
+    say(&s, 1, 0x88, "", 0);
+    sk_send(fd, s.at, s.n);
+    do
+        ck_assert(next(fd, DATA, &g));
+    while (!(g.flags & END_STREAM));
+    ck_assert_uint_eq(g.id, 1);
+    br_str_clear(&s); /* other things to be tunnelled, and other places */
+    tunnel(&s, 7, "connect-udp", "/v1/stream");
+    sk_send(fd, s.at, s.n);
+    ck_assert_ptr_nonnull(strstr(body_of(fd, 7, &status), "WebSockets alone"));
+    br_str_clear(&s);
+    tunnel(&s, 9, "websocket", "/nowhere");
+    sk_send(fd, s.at, s.n);
+    body_of(fd, 9, &status);
+    ck_assert_uint_eq(status, NOT_FOUND);
+    br_str_fini(&s);
+    close(fd);
+    sk_close(&k);
+}
+
+TEST(a_websocket_over_http_2_ends_with_its_stream)
+{
+    static const char ask_900[] =
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],"
+        "\"max_tokens\":900}";
+    sk k;
+    br_str s = {0};
+    int fd;
+    got g;
+
+    for (int how = 0; how < 3; how++) {
+        sk_open(&k, &(sk_config){.fake = {.step_ns = 5000000}});
+        fd = connect_h2(&k);
+        br_str_clear(&s);
+        tunnel(&s, 1, "websocket", "/v1/stream");
+        sk_send(fd, s.at, s.n);
+        ck_assert(next(fd, HEADERS, &g));
+        br_str_clear(&s);
+        say(&s, 1, 0x81, ask_900, sizeof ask_900 - 1);
+        sk_send(fd, s.at, s.n);
+        ck_assert(next(fd, DATA, &g));
+        br_str_clear(&s);
+        if (how == 0)
+            frame(&s, DATA, END_STREAM, 1, "", 0);
+        else if (how == 1)
+            frame(&s, RST, 0, 1, "\0\0\0\10", 4);
+        else
+            say(&s, 1, 0x81, ask_900, sizeof ask_900 - 1); /* out of turn */
+        sk_send(fd, s.at, s.n);
+        await_idle(&k);
+        close(fd);
+        sk_close(&k);
+    }
+    br_str_fini(&s);
+}
+
+TEST(messages_of_a_connection_have_a_limit_together)
+{
+    br_http_config c = br_http_config_default();
+    char *big = t_printf("%*s", 3000, "");
+    br_str s = {0};
+    sk k;
+    got g;
+    int fd;
+
+    c.port = 0;
+    c.limits.body_bytes = 4096;
+    sk_open(&k, &(sk_config){.http = c});
+    fd = connect_h2(&k);
+    for (uint32_t id = 1; id < 4; id += 2) {
+        tunnel(&s, id, "websocket", "/v1/stream");
+        say(&s, id, 0x01, big, 3000); /* there is more to come */
+    }
+    sk_send(fd, s.at, s.n);
+    ck_assert(next(fd, DATA, &g));
+    ck_assert_uint_eq(g.id, 3);
+    ck_assert_uint_eq((uint8_t)g.p[0], 0x88);
+    ck_assert_uint_eq((uint8_t)g.p[2] << 8 | (uint8_t)g.p[3], 1009);
+    br_str_fini(&s);
+    close(fd);
+    sk_close(&k);
 }

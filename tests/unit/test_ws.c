@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* A client's frame: fin and opcode, masked. */
@@ -297,6 +298,47 @@ TEST(a_client_that_asks_twice_is_let_go)
         usleep(10000);
     }
     ck_assert_uint_eq(s.n_running, 0);
+    close(fd);
+    sk_close(&k);
+}
+
+TEST(who_pings_and_does_not_listen_is_let_go)
+{
+    br_http_config c = br_http_config_default();
+    br_str pings = {0};
+    size_t sent = 0;
+    sk k;
+    int fd;
+
+    c.port = 0;
+    c.limits.pending_bytes = 4096;
+    sk_open(&k, &(sk_config){.http = c});
+    fd = upgrade(&k, "");
+    for (int i = 0; i < 1000; i++)
+        frame(&pings, 0x80 | BR_WS_PING, "a ping that wants an answer", 27);
+    while (send(fd, pings.at, pings.n, MSG_NOSIGNAL) > 0 && sent < 1u << 28)
+        sent += pings.n; /* what is not read fills the sockets first */
+    ck_assert_uint_lt(sent, 1u << 28);
+    br_str_fini(&pings);
+    close(fd);
+    sk_close(&k);
+}
+
+TEST(who_says_nothing_for_long_is_let_go)
+{
+    br_http_config c = br_http_config_default();
+    sk k;
+    int fd;
+    got g;
+
+    c.port = 0;
+    c.limits.idle_ns = 200000000;
+    sk_open(&k, &(sk_config){.http = c});
+    fd = upgrade(&k, "");
+    g = next(fd);
+    ck_assert_uint_eq(g.opcode, BR_WS_CLOSE);
+    ck_assert_uint_eq((uint8_t)g.p[0] << 8 | (uint8_t)g.p[1], 1001);
+    ck_assert_int_eq(read(fd, (char[1]){0}, 1), 0);
     close(fd);
     sk_close(&k);
 }
