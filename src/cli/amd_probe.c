@@ -160,7 +160,8 @@ kernel(probe *p, br_status *st)
         ".amdhsa_next_free_vgpr 8\n.amdhsa_next_free_sgpr 18\n"
         ".end_amdhsa_kernel\n";
     const br_gcn_cpu *cpu = br_gcn_cpu_find(p->d.node.name);
-    br_amd_want w = {.heap = p->d.node.small_bar ? BR_AMD_HOST : BR_AMD_BAR,
+    br_amd_want w = {.heap = p->d.node.small_bar || p->d.user ? BR_AMD_HOST
+                                                              : BR_AMD_BAR,
                      .exec = true};
     br_str s = {0}, o = {0};
     br_code c;
@@ -205,29 +206,33 @@ step(probe *p, size_t k, br_status *st)
 }
 
 static br_code
-run(probe *p, const br_amd_os *os, const br_amd_node *n, br_status *st)
+run(probe *p, const br_amd_os *os, const br_amd_node *n, bool user,
+    br_status *st)
 {
     br_amd_want page = {.bytes = BR_KFD_PAGE, .heap = BR_AMD_HOST};
 
-    BR_TRY(br_amd_open(&p->d, os, n, st));
+    BR_TRY(user ? br_amd_open_user(&p->d, os, n, st)
+                : br_amd_open(&p->d, os, n, st));
     BR_TRY(br_amd_queue_init(&p->pm4, &p->d, true, RING, st));
     BR_TRY(br_amd_alloc(&p->d, &p->page, &page, st));
     return kernel(p, st);
 }
 
 br_code
-br_amd_probe(const br_amd_os *os, const br_amd_node *n,
-             void (*say)(void *arg, const char *what), void *arg, br_status *st)
+br_amd_probe(const br_amd_os *os, const br_amd_node *n, bool user,
+             br_amd_tell t, br_status *st)
 {
     probe p = {.page = {0}};
-    br_code c = run(&p, os, n, st);
+    br_code c = run(&p, os, n, user, st);
 
     for (size_t k = 0; c == BR_OK && k < BR_COUNT(steps); k++) {
+        if (user && steps[k].fn == step_aql)
+            continue;
         c = step(&p, k, st);
         if (c != BR_OK)
             br_prefix(st, "%s", steps[k].what);
-        else if (say)
-            say(arg, steps[k].what);
+        else if (t.say)
+            t.say(t.arg, steps[k].what);
     }
     br_amd_queue_fini(&p.aql);
     br_amd_queue_fini(&p.pm4);
@@ -248,8 +253,9 @@ br_amd_probe_os(br_cli *cli, const br_amd_os **os, br_simgpu **sim,
     *os = &br_amd_os_real;
     if (!name)
         return BR_OK;
-    BR_TRY(
-        br_simgpu_new(sim, &(br_simgpu_opts){.cpu = name, .check = true}, st));
+    BR_TRY(br_simgpu_new(
+        sim, &(br_simgpu_opts){.cpu = name, .check = true, .userq_slots = 8},
+        st));
     *os = br_simgpu_os(*sim);
     return BR_OK;
 }
@@ -269,19 +275,25 @@ br_cmd_test_pm4(br_cli *cli)
     const br_amd_os *os;
     br_simgpu *sim;
     br_amd_node n;
-    br_status st = {0};
+    br_status st = {0}, user = {0};
     br_code c = br_amd_probe_os(cli, &os, &sim, &st);
 
     if (c == BR_OK)
         c = br_amd_node_get(&n, os, 0, &st);
     if (c == BR_OK)
-        c = br_amd_probe(os, &n, print, cli, &st);
+        c = br_amd_probe(os, &n, false, (br_amd_tell){print, cli}, &st);
+    /* Without user queues the GPU is as good. */
+    if (c == BR_OK)
+        (void)!br_amd_probe(os, &n, true, (br_amd_tell){NULL, NULL}, &user);
     br_simgpu_free(sim);
     if (c != BR_OK)
         return br_cli_fail(cli, &st);
     if (br_opt_bool(cli, BR_OPT_json))
-        fprintf(cli->out, "{\"device\":\"%s\",\"ok\":true}\n", n.name);
+        fprintf(cli->out,
+                "{\"device\":\"%s\",\"ok\":true,\"user_queues\":%s}\n", n.name,
+                user.code == BR_OK ? "true" : "false");
     else
-        fprintf(cli->out, "%s takes every packet\n", n.name);
+        fprintf(cli->out, "%s takes every packet; user queues: %s\n", n.name,
+                user.code == BR_OK ? "as well" : user.msg);
     return 0;
 }

@@ -11,9 +11,13 @@
  * to be freed by br_simgpu_free. */
 br_code br_amd_probe_os(br_cli *cli, const br_amd_os **os, br_simgpu **sim,
                         br_status *st) BR_MUST_USE;
-/* Every packet that we use once; say: for each, before the next. */
-br_code br_amd_probe(const br_amd_os *os, const br_amd_node *n,
-                     void (*say)(void *arg, const char *what), void *arg,
-                     br_status *st) BR_MUST_USE;
+/* Every packet that we use once; say: for each, before the next; may be NULL.
+ * user: on a user queue (T2), which takes no packets of AQL. */
+typedef struct br_amd_tell {
+    void (*say)(void *arg, const char *what);
+    void *arg;
+} br_amd_tell;
+br_code br_amd_probe(const br_amd_os *os, const br_amd_node *n, bool user,
+                     br_amd_tell t, br_status *st) BR_MUST_USE;
 
 #endif

@@ -115,6 +115,7 @@ devices(report *r, const br_tier_here *t)
 static void
 amd(report *r, br_cli *cli)
 {
+    const br_amd_tell none = {NULL, NULL};
     const br_amd_os *os;
     br_simgpu *sim;
     br_status st = {0};
@@ -124,7 +125,7 @@ amd(report *r, br_cli *cli)
         br_amd_node n;
 
         c = br_amd_node_get(&n, os, k, &st);
-        if (c == BR_OK && br_amd_probe(os, &n, NULL, NULL, &st) == BR_OK)
+        if (c == BR_OK && br_amd_probe(os, &n, false, none, &st) == BR_OK)
             find(r, "amd", GOOD, "%s%s, %u CUs, %.0f GiB%s: takes every packet",
                  sim ? "simulated " : "", n.name,
                  (unsigned)(n.simds / n.simds_per_cu),

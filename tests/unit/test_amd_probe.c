@@ -3,6 +3,7 @@
 #include "t.h"
 
 #include "cli/amd_probe.h"
+#include "drv/amd/drm.h"
 
 #include <errno.h>
 #include <string.h>
@@ -20,11 +21,13 @@ TEST(test_pm4_tries_every_packet)
                             "ok  WAIT_REG_MEM\nok  EVENT_WRITE\n"
                             "ok  RELEASE_MEM\nok  INDIRECT_BUFFER\n"
                             "ok  SET_SH_REG, DISPATCH_DIRECT\n"
-                            "ok  a packet of AQL\n%s takes every packet\n",
+                            "ok  a packet of AQL\n%s takes every packet; user "
+                            "queues: as well\n",
                             cpus[k]));
     }
     t_run(&r, "test-pm4", "--sim", "gfx1201", "--json");
-    ck_assert_str_eq(r.out, "{\"device\":\"gfx1201\",\"ok\":true}\n");
+    ck_assert_str_eq(r.out, "{\"device\":\"gfx1201\",\"ok\":true,"
+                            "\"user_queues\":true}\n");
     t_run(&r, "doctor", "--sim", "gfx1100");
     ck_assert_msg(strstr(r.out, "simulated gfx1100, 96 CUs, 24 GiB: takes "
                                 "every packet") != NULL,
@@ -44,7 +47,13 @@ bad_ioctl(void *ctx, int fd, unsigned long request, void *arg)
     bad_os *b = ctx;
     bool ends =
         request == BR_KFD(unmap_memory) || request == BR_KFD(free_memory) ||
-        request == BR_KFD(destroy_queue) || request == BR_KFD(destroy_event);
+        request == BR_KFD(destroy_queue) || request == BR_KFD(destroy_event) ||
+        request == BR_DRM(gem_close) || request == BR_DRM(sync_end);
+    const struct br_drm_gem_va *va = arg;
+    const struct br_drm_userq *q = arg;
+
+    ends |= request == BR_DRM(gem_va) && va->op == BR_DRM_VA_UNMAP;
+    ends |= request == BR_DRM(userq) && q->op == BR_DRM_USERQ_FREE;
 
     if (!ends && ++b->calls == b->fail)
         return -EIO;
@@ -86,7 +95,8 @@ bad_unmap(void *ctx, void *p, uint64_t bytes)
 }
 
 /* Whatever the kernel refuses first, the reason is said and nothing is left. */
-TEST(every_call_of_the_kernel_may_fail)
+static void
+each_call(bool user)
 {
     unsigned n = 0;
     br_code c;
@@ -99,13 +109,22 @@ TEST(every_call_of_the_kernel_may_fail)
                            bad_unmap, NULL},
                     .fail = ++n};
 
-        t_ok(br_simgpu_new(&g, &(br_simgpu_opts){.cpu = "gfx1201"}, &st), &st);
+        t_ok(
+            br_simgpu_new(
+                &g, &(br_simgpu_opts){.cpu = "gfx1201", .userq_slots = 1}, &st),
+            &st);
         b.real = br_simgpu_os(g);
         t_ok(br_amd_node_get(&node, b.real, 0, &st), &st);
-        c = br_amd_probe(&b.os, &node, NULL, NULL, &st);
+        c = br_amd_probe(&b.os, &node, user, (br_amd_tell){NULL, NULL}, &st);
         ck_assert_msg((c == BR_OK) == (b.calls < n), "call %u: %s", n, st.msg);
         ck_assert(c == BR_OK || strstr(st.msg, "gfx1201: ") != NULL);
         ck_assert_msg(br_simgpu_free(g), "call %u: something is left", n);
     } while (c != BR_OK);
-    ck_assert_uint_gt(n, 40);
+    ck_assert_uint_gt(n, user ? 25 : 40);
+}
+
+TEST(every_call_of_the_kernel_may_fail)
+{
+    each_call(false);
+    each_call(true);
 }

@@ -5,7 +5,9 @@
  * kernel, mapped there for the GPU and, where it is wanted, for the CPU.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/amd/amd_dev.h"
+#include "drv/amd/drm.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,12 +65,33 @@ get(br_amd_dev *d, br_amd_mem *m, const br_amd_want *w, uint32_t flags,
                                          (uint64_t)(uintptr_t)w->user,
                                      .gpu_id = d->node.gpu_id,
                                      .flags = flags};
+    if (d->user) {
+        e = br_amd_user_pages(d, m,
+                              w->heap == BR_AMD_VRAM ? BR_DRM_VRAM : BR_DRM_GTT,
+                              w->heap != BR_AMD_VRAM, offset);
+        return e < 0 ? refused(d, "memory", e, st) : BR_OK;
+    }
     e = d->os->ioctl(d->os->ctx, d->kfd, BR_KFD(alloc_memory), &a);
     if (e < 0)
         return refused(d, "memory", e, st);
     m->handle = a.handle;
     *offset = a.mmap_offset;
     return BR_OK;
+}
+
+static int
+map_for_gpu(br_amd_dev *d, br_amd_mem *m, const br_amd_want *w)
+{
+    struct br_kfd_map_memory g = {.handle = m->handle,
+                                  .gpu_ids =
+                                      (uint64_t)(uintptr_t)&d->node.gpu_id,
+                                  .n = 1};
+    int e;
+
+    if (d->user)
+        return br_amd_user_map(d, m, w);
+    e = d->os->ioctl(d->os->ctx, d->kfd, BR_KFD(map_memory), &g);
+    return e < 0 || g.n_success == 1 ? e : -EIO;
 }
 
 static br_code
@@ -88,7 +111,6 @@ map_for_cpu(br_amd_dev *d, br_amd_mem *m, int fd, uint64_t offset,
 br_code
 br_amd_alloc(br_amd_dev *d, br_amd_mem *m, const br_amd_want *w, br_status *st)
 {
-    struct br_kfd_map_memory g = {.n = 1};
     uint64_t offset;
     br_code c;
     int e;
@@ -97,16 +119,17 @@ br_amd_alloc(br_amd_dev *d, br_amd_mem *m, const br_amd_want *w, br_status *st)
     if (!w->bytes || w->bytes > UINT64_MAX / 2 || w->va % BR_KFD_PAGE)
         return br_fail(st, BR_E_LIMIT, "%llu bytes at 0x%llx",
                        (unsigned long long)w->bytes, (unsigned long long)w->va);
+    if (d->user && w->heap != BR_AMD_VRAM && w->heap != BR_AMD_HOST)
+        return br_fail(st, BR_E_UNSUPPORTED,
+                       "%s: user queues have no such memory", d->node.name);
     m->bytes = (w->bytes + BR_KFD_PAGE - 1) & ~(uint64_t)(BR_KFD_PAGE - 1);
     c = get(d, m, w, flags_of(w), &offset, st);
     if (c == BR_OK && (w->heap == BR_AMD_BAR || w->heap == BR_AMD_HOST))
         c = map_for_cpu(d, m, d->drm, offset, st);
     if (c == BR_OK) {
         m->host = w->heap == BR_AMD_USER ? w->user : m->host;
-        g.handle = m->handle;
-        g.gpu_ids = (uint64_t)(uintptr_t)&d->node.gpu_id;
-        e = d->os->ioctl(d->os->ctx, d->kfd, BR_KFD(map_memory), &g);
-        if (e < 0 || g.n_success != 1)
+        e = map_for_gpu(d, m, w);
+        if (e < 0)
             c = refused(d, "mapping memory for the GPU", e, st);
     }
     if (c != BR_OK)
@@ -123,7 +146,9 @@ br_amd_free(br_amd_dev *d, br_amd_mem *m)
                                   .n = 1};
     struct br_kfd_free_memory f = {m->handle};
 
-    if (m->handle) {
+    if (m->handle && d->user) {
+        br_amd_user_drop(d, m);
+    } else if (m->handle) {
         d->os->ioctl(d->os->ctx, d->kfd, BR_KFD(unmap_memory), &g);
         d->os->ioctl(d->os->ctx, d->kfd, BR_KFD(free_memory), &f);
     }
@@ -141,6 +166,8 @@ br_amd_flush(br_amd_dev *d)
 {
     _Atomic uint32_t *word = (_Atomic uint32_t *)(void *)d->hdp.host;
 
+    if (!word) /* T2: the CPU reaches none of the GPU's memory */
+        return;
     atomic_store_explicit(word, 1, memory_order_seq_cst);
     (void)atomic_load_explicit(word, memory_order_seq_cst);
 }
@@ -245,6 +272,8 @@ br_amd_close(br_amd_dev *d)
     br_amd_free(d, &d->hdp);
     if (d->doorbells)
         d->os->unmap(d->os->ctx, d->doorbells, BR_KFD_DOORBELL_BYTES);
+    if (d->user)
+        br_amd_user_close(d);
     if (d->drm >= 0)
         d->os->close(d->os->ctx, d->drm);
     if (d->kfd >= 0)

@@ -1,4 +1,5 @@
-/* amd_dev.h - an AMD GPU by hand: tier T1, through /dev/kfd.
+/* amd_dev.h - an AMD GPU by hand: tier T1, through /dev/kfd, and tier T2, user
+ * queues of the render node.
  *
  *     sysfs --> br_amd_node    which GPUs there are, and how large
  *     /dev/kfd --> br_amd_dev  address space, memory, events
@@ -77,11 +78,18 @@ typedef struct br_amd_dev {
     br_amd_mem events, hdp;
     uint32_t event, fault_events[2]; /* done; memory, processor */
     uint8_t *doorbells;
+    bool user;     /* T2: no events, no save area, PM4 only */
+    uint32_t sync; /* T2: page tables are there up to `point` */
+    uint64_t point;
 } br_amd_dev;
 
 /* Whatever fails, br_amd_close afterwards. */
 br_code br_amd_open(br_amd_dev *d, const br_amd_os *os, const br_amd_node *n,
                     br_status *st) BR_MUST_USE;
+/* T2. NO_DEVICE says whether the kernel is too old or its switch is off. Heaps
+ * are BR_AMD_VRAM and BR_AMD_HOST. */
+br_code br_amd_open_user(br_amd_dev *d, const br_amd_os *os,
+                         const br_amd_node *n, br_status *st) BR_MUST_USE;
 void br_amd_close(br_amd_dev *d);
 br_code br_amd_alloc(br_amd_dev *d, br_amd_mem *m, const br_amd_want *want,
                      br_status *st) BR_MUST_USE;
@@ -131,6 +139,7 @@ enum { BR_AMD_FENCE_AT = 64 }; /* of a queue of PM4, behind the signal */
 typedef struct br_amd_queue {
     br_amd_dev *d;
     br_amd_mem ring, control, eop, save, signal, scratch;
+    br_amd_mem bell;      /* T2 */
     uint64_t slots, next; /* of the ring; how much was submitted */
     uint64_t put;         /* PM4: dwords written */
     uint32_t id;
@@ -157,5 +166,15 @@ br_code br_amd_pm4_submit(br_amd_queue *q, const br_pm4 *s,
  * queue takes no more. */
 br_code br_amd_wait(br_amd_queue *q, int64_t timeout_ns,
                     br_status *st) BR_MUST_USE;
+
+/* ---- what T2 does its own way (amd_user.c) ------------------------------ */
+
+int br_amd_user_pages(br_amd_dev *d, br_amd_mem *m, uint32_t domain,
+                      bool for_cpu, uint64_t *offset);
+int br_amd_user_map(br_amd_dev *d, br_amd_mem *m, const br_amd_want *w);
+void br_amd_user_drop(br_amd_dev *d, br_amd_mem *m);
+br_code br_amd_user_queue(br_amd_queue *q, br_status *st) BR_MUST_USE;
+void br_amd_user_queue_end(br_amd_queue *q);
+void br_amd_user_close(br_amd_dev *d);
 
 #endif

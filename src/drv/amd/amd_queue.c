@@ -19,6 +19,7 @@
 enum {
     LOOKS = 2000, /* before a wait asks the kernel: some microseconds */
     NAP_MS = 1000,
+    POLL_NS = 50 * 1000,
     MAX_WAVES = 0xfff,       /* of a shader engine, in TMPRING_SIZE */
     WAVESIZE_SHIFT = 12 - 8, /* units of 256 bytes, from bit 12 on */
     AQL_BYTES = sizeof(br_aql_packet),
@@ -74,6 +75,8 @@ buffers(br_amd_queue *q, br_status *st)
     for (size_t k = 0; k < BR_COUNT(all); k++) {
         br_amd_want w = {.bytes = all[k].bytes, .heap = all[k].heap};
 
+        if (d->user && all[k].m == &q->save)
+            continue;
         BR_TRY(br_amd_alloc(d, all[k].m, &w, st));
     }
     return BR_OK;
@@ -141,12 +144,15 @@ br_amd_queue_init(br_amd_queue *q, br_amd_dev *d, bool pm4, uint64_t slots,
                   br_status *st)
 {
     *q = (br_amd_queue){.d = d, .pm4 = pm4, .slots = slots};
+    if (d->user && !pm4)
+        return br_fail(st, BR_E_UNSUPPORTED, "%s: user queues take PM4",
+                       d->node.name);
     if (ring_bytes(q) < BR_KFD_PAGE || slots > 1 << 20 || (slots & (slots - 1)))
         return br_fail(st, BR_E_LIMIT, "a queue of %llu slots",
                        (unsigned long long)slots);
     BR_TRY(buffers(q, st));
     fill_control(q);
-    return create(q, st);
+    return d->user ? br_amd_user_queue(q, st) : create(q, st);
 }
 
 void
@@ -158,7 +164,9 @@ br_amd_queue_fini(br_amd_queue *q)
 
     if (!q->d)
         return;
-    if (q->made)
+    if (q->d->user)
+        br_amd_user_queue_end(q);
+    else if (q->made)
         q->d->os->ioctl(q->d->os->ctx, q->d->kfd, BR_KFD(destroy_queue), &a);
     for (size_t k = 0; k < BR_COUNT(all); k++)
         br_amd_free(q->d, all[k]);
@@ -177,8 +185,13 @@ nap(br_amd_queue *q, uint32_t ms, br_status *st)
                                      {.event_id = d->fault_events[1]}};
     struct br_kfd_wait_events w = {
         .events = (uint64_t)(uintptr_t)e, .n = BR_COUNT(e), .timeout_ms = ms};
-    int r = d->os->ioctl(d->os->ctx, d->kfd, BR_KFD(wait_events), &w);
+    int r;
 
+    if (d->user) { /* nobody rings back: look again in a moment */
+        br_sleep_ns(POLL_NS);
+        return BR_OK;
+    }
+    r = d->os->ioctl(d->os->ctx, d->kfd, BR_KFD(wait_events), &w);
     if (r < 0)
         return br_fail(st, BR_E_NO_DEVICE, "%s: waiting: %s", d->node.name,
                        strerror(-r));
@@ -392,7 +405,8 @@ br_amd_pm4_submit(br_amd_queue *q, const br_pm4 *s, br_status *st)
     if (s->full || s->n + BR_COUNT(words) > q->slots)
         return br_fail(st, BR_E_LIMIT, "a stream longer than the ring");
     fence(&end, q->signal.va + BR_AMD_FENCE_AT, q->next + 1, 0, 0);
-    fence(&end, slot, q->d->event, INTERRUPT, q->d->event);
+    if (!q->d->user)
+        fence(&end, slot, q->d->event, INTERRUPT, q->d->event);
     while (q->put + s->n + end.n -
                atomic_load_explicit(&c->read, memory_order_acquire) >
            q->slots) {

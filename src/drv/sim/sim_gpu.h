@@ -2,6 +2,7 @@
  *
  *     amd_dev.c --br_amd_os--> sim_os.c    files, mmap, sysfs
  *                              sim_kfd.c   ioctls, checked as Linux 6.12 does
+ *                              sim_drm.c   those of the render node
  *     ring, doorbell --------> sim_cp.c    a thread for each queue
  *                              sim_run.c   waves
  *
@@ -22,10 +23,12 @@ typedef struct br_simgpu_opts {
     const char *cpu; /* gfx1100 and the like */
     bool lax;        /* before Linux 6.12: sizes of buffers are not looked at */
     bool small_bar;  /* the CPU reaches no memory of the GPU */
-    bool tells_sizes;   /* sysfs has cwsr_size, as from the end of 2025 */
-    bool check;         /* of waves: sim_check.c */
-    uint64_t seed;      /* with check: of the waves' order */
-    uint64_t max_steps; /* of a dispatch; then the GPU hangs. 0: no end */
+    bool tells_sizes;     /* sysfs has cwsr_size, as from the end of 2025 */
+    uint32_t userq_slots; /* user queues for compute; 0: turned off */
+    bool no_userq;        /* before Linux 6.16: the kernel knows of none */
+    bool check;           /* of waves: sim_check.c */
+    uint64_t seed;        /* with check: of the waves' order */
+    uint64_t max_steps;   /* of a dispatch; then the GPU hangs. 0: no end */
 } br_simgpu_opts;
 
 /* NOT_FOUND: there is no such chip. */

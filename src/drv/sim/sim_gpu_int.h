@@ -29,11 +29,11 @@ typedef struct sim_bo {
     uint32_t flags;
     unsigned queues; /* that live in it */
     uint8_t *host;
-    bool own;       /* host is memory of ours, not at the driver's place */
-    bool cpu;       /* and the driver maps it */
-    bool on_gpu;    /* mapped for the GPU */
-    bool live;      /* its handle is not freed */
-    const char *io; /* doorbells, registers: what it is */
+    bool own;      /* host is memory of ours, not at the driver's place */
+    bool cpu;      /* and the driver maps it */
+    bool on_gpu;   /* mapped for the GPU */
+    bool live;     /* its handle is not freed */
+    bool doorbell; /* of user queues */
 } sim_bo;
 
 typedef struct sim_event {
@@ -69,6 +69,8 @@ struct br_simgpu {
     br_mutex lock;
     br_sim waves;
     bool kfd_open, drm_open, has_vm;
+    uint64_t tables, tables_seen; /* page tables made, waited for (T2) */
+    bool timeline;
     BR_VEC(sim_bo *) bos; /* handle's low word minus 1 */
     uint64_t vram_used;
     br_mutex events_lock;
@@ -86,6 +88,17 @@ struct br_simgpu {
 
 /* ---- sim_kfd.c ---- */
 int sim_kfd_ioctl(br_simgpu *g, unsigned long request, void *arg);
+/* A buffer's place and memory; flags as of KFD. NULL: none left. */
+sim_bo *sim_bo_new(br_simgpu *g, uint64_t va, uint64_t bytes, uint32_t flags);
+/* Into the GPU's address space; 0 or negative errno. */
+int sim_bo_map(br_simgpu *g, sim_bo *b);
+/* A slot of the GPU's, with q->a set; NULL: none is free. */
+sim_queue *sim_queue_new(br_simgpu *g, const struct br_kfd_create_queue *a);
+/* With q->bo and q->doorbell set: its thread begins. */
+int sim_queue_start(sim_queue *q);
+/* ---- sim_drm.c ---- */
+int sim_drm_ioctl(br_simgpu *g, unsigned long request, void *arg);
+/* ---- sim_kfd.c ---- */
 /* The mapping of the GPU that holds va; NULL: none. */
 sim_bo *sim_bo_at(br_simgpu *g, uint64_t va);
 void sim_bo_drop(br_simgpu *g, sim_bo *b); /* when nobody holds it any more */

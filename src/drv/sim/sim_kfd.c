@@ -87,6 +87,35 @@ alloc_checked(const br_simgpu *g, const struct br_kfd_alloc_memory *a)
     return kind == BR_KFD_MEM_GTT ? 0 : -EINVAL;
 }
 
+sim_bo *
+sim_bo_new(br_simgpu *g, uint64_t va, uint64_t bytes, uint32_t flags)
+{
+    sim_bo *b = br_try_calloc(1, sizeof *b);
+    void *p;
+
+    if (!b || g->bos.n == SIM_MAX_BUFFERS || !br_vec_push(&g->bos, b)) {
+        br_free(b);
+        return NULL;
+    }
+    *b = (sim_bo){.va = va,
+                  .bytes =
+                      (bytes + BR_KFD_PAGE - 1) & ~(uint64_t)(BR_KFD_PAGE - 1),
+                  .flags = flags,
+                  .live = true,
+                  .mmap_offset = (uint64_t)g->bos.n << 40};
+    g->vram_used += flags & BR_KFD_MEM_VRAM ? b->bytes : 0;
+    if (flags & BR_KFD_MEM_USERPTR)
+        return b;
+    p = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    b->own = p != MAP_FAILED;
+    b->host = b->own ? p : NULL;
+    if (b->own)
+        return b;
+    sim_bo_drop(g, b);
+    return NULL;
+}
+
 static int
 alloc_memory(br_simgpu *g, void *arg)
 {
@@ -96,31 +125,11 @@ alloc_memory(br_simgpu *g, void *arg)
 
     if (e)
         return e;
-    b = br_try_calloc(1, sizeof *b);
-    if (!b || g->bos.n == SIM_MAX_BUFFERS || !br_vec_push(&g->bos, b)) {
-        br_free(b);
+    b = sim_bo_new(g, a->va, a->bytes, a->flags);
+    if (!b)
         return -ENOMEM;
-    }
-    *b = (sim_bo){.va = a->va,
-                  .bytes = (a->bytes + BR_KFD_PAGE - 1) &
-                           ~(uint64_t)(BR_KFD_PAGE - 1),
-                  .flags = a->flags,
-                  .live = true,
-                  .mmap_offset = (uint64_t)g->bos.n << 40};
-    if (a->flags & BR_KFD_MEM_USERPTR) {
+    if (a->flags & BR_KFD_MEM_USERPTR)
         b->host = (uint8_t *)(uintptr_t)a->mmap_offset;
-    } else {
-        void *p = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-        if (p == MAP_FAILED) {
-            sim_bo_drop(g, b);
-            return -ENOMEM;
-        }
-        b->host = p;
-        b->own = true;
-    }
-    g->vram_used += a->flags & BR_KFD_MEM_VRAM ? b->bytes : 0;
     if (a->flags & BR_KFD_MEM_MMIO)
         b->mmap_offset = BR_KFD_MMAP_GPU(SIM_GPU_ID);
     a->handle = (uint64_t)SIM_GPU_ID << 32 | g->bos.n;
@@ -167,22 +176,16 @@ mapping_checked(br_simgpu *g, const struct br_kfd_map_memory *a, sim_bo **out)
     return 0;
 }
 
-static int
-map_memory(br_simgpu *g, void *arg)
+int
+sim_bo_map(br_simgpu *g, sim_bo *b)
 {
-    struct br_kfd_map_memory *a = arg;
-    sim_bo *b;
-    int e = mapping_checked(g, a, &b);
-    br_kregion r;
+    br_kregion r = {.addr = b->va,
+                    .bytes = b->bytes,
+                    .host = b->host,
+                    .read_only = !(b->flags & BR_KFD_MEM_WRITABLE),
+                    .name = "memory of the GPU"};
     br_code c = BR_OK;
 
-    if (e)
-        return e;
-    r = (br_kregion){.addr = b->va,
-                     .bytes = b->bytes,
-                     .host = b->host,
-                     .read_only = !(b->flags & BR_KFD_MEM_WRITABLE),
-                     .name = "memory of the GPU"};
     if (!b->va || b->va % BR_KFD_PAGE)
         return -EINVAL;
     if (!b->on_gpu && !(b->flags & BR_KFD_MEM_MMIO))
@@ -191,8 +194,21 @@ map_memory(br_simgpu *g, void *arg)
     if (c != BR_OK)
         return c == BR_E_OOM ? -ENOMEM : -EINVAL;
     b->on_gpu = true;
-    a->n_success = a->n;
     return 0;
+}
+
+static int
+map_memory(br_simgpu *g, void *arg)
+{
+    struct br_kfd_map_memory *a = arg;
+    sim_bo *b;
+    int e = mapping_checked(g, a, &b);
+
+    if (!e)
+        e = sim_bo_map(g, b);
+    if (!e)
+        a->n_success = a->n;
+    return e;
 }
 
 static int
@@ -270,36 +286,33 @@ host_of(const sim_bo *b, uint64_t va)
     return b->host + (va - b->va);
 }
 
-static int
-create_queue(br_simgpu *g, void *arg)
+sim_queue *
+sim_queue_new(br_simgpu *g, const struct br_kfd_create_queue *a)
 {
-    struct br_kfd_create_queue *a = arg;
-    int e = queue_checked(g, a);
-    sim_queue *q = g->queues;
     uint32_t id = 0;
 
-    if (e)
-        return e;
     while (id < SIM_MAX_QUEUES && g->queues[id].used)
         id++;
     if (id == SIM_MAX_QUEUES)
-        return -ENOMEM;
-    q += id;
-    *q = (sim_queue){.g = g, .a = *a};
-    e = buffers(g, q);
-    if (e)
-        return e;
-    q->write = host_of(q->bo[0], a->write_pointer);
-    q->read = host_of(q->bo[1], a->read_pointer);
-    q->doorbell = (_Atomic uint64_t *)&g->doorbells[id];
-    q->slots = a->ring_bytes /
-               (a->type == BR_KFD_QUEUE_AQL ? sizeof(br_aql_packet) : 4);
-    q->shadow = br_try_alloc(a->ring_bytes);
+        return NULL;
+    g->queues[id] = (sim_queue){.g = g, .a = *a};
+    g->queues[id].a.queue_id = id;
+    return &g->queues[id];
+}
+
+int
+sim_queue_start(sim_queue *q)
+{
+    bool aql = q->a.type == BR_KFD_QUEUE_AQL;
+
+    q->write = host_of(q->bo[0], q->a.write_pointer);
+    q->read = host_of(q->bo[1], q->a.read_pointer);
+    q->slots = q->a.ring_bytes / (aql ? sizeof(br_aql_packet) : 4);
+    q->shadow = br_try_alloc(q->a.ring_bytes);
     if (!q->shadow)
         return -ENOMEM;
     /* An AQL doorbell holds a packet's number: "none" comes before 0. */
-    atomic_store_explicit(q->doorbell,
-                          a->type == BR_KFD_QUEUE_AQL ? UINT64_MAX : 0,
+    atomic_store_explicit(q->doorbell, aql ? UINT64_MAX : 0,
                           memory_order_relaxed);
     if (br_thread_start(&q->thread, "simgpu", sim_cp_main, q, NULL) != BR_OK) {
         br_free(q->shadow);
@@ -309,9 +322,30 @@ create_queue(br_simgpu *g, void *arg)
         if (q->bo[k])
             q->bo[k]->queues++;
     q->used = true;
-    a->queue_id = id;
+    return 0;
+}
+
+static int
+create_queue(br_simgpu *g, void *arg)
+{
+    struct br_kfd_create_queue *a = arg;
+    int e = queue_checked(g, a);
+    sim_queue *q;
+
+    if (e)
+        return e;
+    q = sim_queue_new(g, a);
+    if (!q)
+        return -ENOMEM;
+    q->doorbell = (_Atomic uint64_t *)&g->doorbells[q->a.queue_id];
+    e = buffers(g, q);
+    if (!e)
+        e = sim_queue_start(q);
+    if (e)
+        return e;
+    a->queue_id = q->a.queue_id;
     a->doorbell_offset =
-        BR_KFD_MMAP_DOORBELL | BR_KFD_MMAP_GPU(SIM_GPU_ID) | id * 8ull;
+        BR_KFD_MMAP_DOORBELL | BR_KFD_MMAP_GPU(SIM_GPU_ID) | a->queue_id * 8ull;
     return 0;
 }
 

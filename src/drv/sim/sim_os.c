@@ -59,7 +59,8 @@ sim_ioctl(void *ctx, int fd, unsigned long request, void *arg)
     atomic_fetch_add_explicit(&g->ioctls, 1, memory_order_relaxed);
     if (fd == SIM_KFD_FD && g->kfd_open)
         return sim_kfd_ioctl(g, request, arg);
-    return fd == SIM_DRM_FD && g->drm_open ? -ENOTTY : -EBADF;
+    return fd == SIM_DRM_FD && g->drm_open ? sim_drm_ioctl(g, request, arg)
+                                           : -EBADF;
 }
 
 /* ---- mappings ---------------------------------------------------------- */
@@ -232,7 +233,8 @@ br_simgpu_free(br_simgpu *g)
 
     if (!g)
         return true;
-    clean = !g->kfd_open && !g->drm_open && !g->doorbells_mapped;
+    clean =
+        !g->kfd_open && !g->drm_open && !g->doorbells_mapped && !g->timeline;
     for (size_t k = 0; k < SIM_MAX_QUEUES; k++)
         if (g->queues[k].used) {
             clean = false;
