@@ -5,7 +5,7 @@
  * product stands at inside a step does not matter, as long as both agree.
  *
  *   bf16   32 columns are two steps of 16. An activation is two bf16s, what
- *          the first leaves out in the second. Segments of 512 from zero,
+ *          the first leaves out in the second. Segments of 256 from zero,
  *          added ascending.
  *   int    a block of 32 is a step and exact; warp w of four has the chain of
  *          the blocks w mod 4. The bits of docs/arithmetic.md.
@@ -38,33 +38,62 @@ br_nd_split(ARGS)
     hi[(u64)a.lows * K / 2] = pack_bf16(x[0] - bf16_lo(h), x[1] - bf16_hi(h));
 }
 
-/* sum[n][..] += 16 weight rows x NT * 8 tokens, columns k to end. */
-template <u32 NT>
+/* sum += MT * 16 weight rows x NT * 8 tokens, 32 U columns: all weights are
+ * asked for before the first is used. */
+template <u32 MT, u32 NT, u32 U>
 BR_DEV void
-segment(const struct br_nd_args &a, float sum[NT][4], u32 n0, u32 t0, u32 k,
-        u32 end)
+steps(float sum[MT][NT][4], const u16 *const w[MT][2], const u16 *x, u64 low,
+      u64 tile, u32 k)
 {
-    const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3, K = a.m.n_in;
-    const u32 last = a.m.n_out - 1;
-    const u16 *w = (const u16 *)a.m.q;
-    const u16 *w0 = w + (u64)(n0 + g < last ? n0 + g : last) * K + c * 8;
-    const u16 *w1 = w + (u64)(n0 + g + 8 < last ? n0 + g + 8 : last) * K + c * 8;
-    const u16 *x = (const u16 *)a.xq + (u64)(t0 + g) * K + c * 8;
-    const u64 low = (u64)a.lows * K;
+    u32x4 p[U][MT], q[U][MT];
 
-#pragma unroll 4
-    for (; k < end; k += 32) {
-        const u32x4 p = ld16(w0 + k), q = ld16(w1 + k);
+#pragma unroll
+    for (u32 u = 0; u < U; u++)
+#pragma unroll
+        for (u32 i = 0; i < MT; i++) {
+            p[u][i] = ld16(w[i][0] + k + u * 32);
+            q[u][i] = ld16(w[i][1] + k + u * 32);
+        }
+#pragma unroll
+    for (u32 u = 0; u < U; u++)
 #pragma unroll
         for (u32 j = 0; j < NT; j++) {
-            const u32x4 h = ld16(x + (u64)j * TOKENS * K + k);
-            const u32x4 l = ld16(x + low + (u64)j * TOKENS * K + k);
-            mma_bf16(sum[j], {p.x, q.x, p.y, q.y}, {h.x, h.y});
-            mma_bf16(sum[j], {p.x, q.x, p.y, q.y}, {l.x, l.y});
-            mma_bf16(sum[j], {p.z, q.z, p.w, q.w}, {h.z, h.w});
-            mma_bf16(sum[j], {p.z, q.z, p.w, q.w}, {l.z, l.w});
+            const u32x4 h = ld16(x + j * tile + k + u * 32);
+            const u32x4 l = ld16(x + low + j * tile + k + u * 32);
+#pragma unroll
+            for (u32 i = 0; i < MT; i++) {
+                const u32x4 a = p[u][i], b = q[u][i];
+                mma_bf16(sum[i][j], {a.x, b.x, a.y, b.y}, {h.x, h.y});
+                mma_bf16(sum[i][j], {a.x, b.x, a.y, b.y}, {l.x, l.y});
+                mma_bf16(sum[i][j], {a.z, b.z, a.w, b.w}, {h.z, h.w});
+                mma_bf16(sum[i][j], {a.z, b.z, a.w, b.w}, {l.z, l.w});
+            }
         }
+}
+
+/* Columns k to end, a segment at most. */
+template <u32 MT, u32 NT>
+BR_DEV void
+segment(const struct br_nd_args &a, float sum[MT][NT][4], u32 n0, u32 t0, u32 k,
+        u32 end)
+{
+    enum { U = NT * MT <= 2 ? 8 / NT : 2 };
+    const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3, K = a.m.n_in;
+    const u32 last = a.m.n_out - 1;
+    const u16 *x = (const u16 *)a.xq + (u64)(t0 + g) * K + c * 8;
+    const u64 low = (u64)a.lows * K, tile = (u64)TOKENS * K;
+    const u16 *w[MT][2];
+
+#pragma unroll
+    for (u32 i = 0; i < MT * 2; i++) {
+        const u32 n = n0 + i * 8 + g;
+        w[i / 2][i % 2] =
+            (const u16 *)a.m.q + (u64)(n < last ? n : last) * K + c * 8;
     }
+    for (; k + 32 * U <= end; k += 32 * U)
+        steps<MT, NT, U>(sum, w, x, low, tile, k);
+    for (; k < end; k += 32)
+        steps<MT, NT, 1>(sum, w, x, low, tile, k);
 }
 
 template <u32 NT>
@@ -83,28 +112,31 @@ put(const struct br_nd_args &a, const float sum[NT][4], u32 n0, u32 t0)
         }
 }
 
-/* Many tokens: a warp 16 rows, all segments. */
+/* Many tokens: a warp 32 rows, all segments. */
 KERNEL
 br_nd_mma_many(ARGS)
 {
-    const u32 n0 = (bid_y() * BR_ND_WARPS + (tid() >> 5)) * 16;
+    enum { MT = BR_ND_MANY_ROWS / BR_ND_WARPS / 16, NT = BR_ND_WIDE / TOKENS };
+    const u32 n0 = (bid_y() * BR_ND_WARPS + (tid() >> 5)) * MT * 16;
     const u32 t0 = bid() * BR_ND_WIDE, K = a.m.n_in;
-    float sum[BR_ND_WIDE / TOKENS][4] = {}, all[BR_ND_WIDE / TOKENS][4] = {};
+    float sum[MT][NT][4] = {}, all[MT][NT][4] = {};
 
     if (n0 >= a.m.n_out)
         return;
     for (u32 k = 0; k < K; k += BR_ND_SEG) {
-        segment<BR_ND_WIDE / TOKENS>(a, sum, n0, t0, k,
-                                     k + BR_ND_SEG < K ? k + BR_ND_SEG : K);
+        segment<MT, NT>(a, sum, n0, t0, k,
+                        k + BR_ND_SEG < K ? k + BR_ND_SEG : K);
 #pragma unroll
-        for (u32 j = 0; j < BR_ND_WIDE / TOKENS; j++)
-#pragma unroll
-            for (u32 i = 0; i < 4; i++) {
-                all[j][i] = all[j][i] + sum[j][i];
-                sum[j][i] = 0.0f;
-            }
+        for (u32 i = 0; i < MT * NT * 4; i++) {
+            float *s = &sum[i / 4 / NT][i / 4 % NT][i % 4];
+            float *all_of = &all[i / 4 / NT][i / 4 % NT][i % 4];
+            *all_of = *all_of + *s;
+            *s = 0.0f;
+        }
     }
-    put<BR_ND_WIDE / TOKENS>(a, all, n0, t0);
+#pragma unroll
+    for (u32 i = 0; i < MT; i++)
+        put<NT>(a, all[i], n0 + i * 16, t0);
 }
 
 /* Few tokens: a block 16 rows, a warp every eighth segment. */
@@ -119,13 +151,13 @@ few(const struct br_nd_args &a)
 
     for (u32 k0 = 0; k0 < K; k0 += BR_ND_SEG * BR_ND_WARPS) {
         const u32 k = k0 + w * BR_ND_SEG;
-        float sum[NT][4] = {};
+        float sum[1][NT][4] = {};
         if (k < K)
-            segment<NT>(a, sum, n0, t0, k,
-                        k + BR_ND_SEG < K ? k + BR_ND_SEG : K);
+            segment<1, NT>(a, sum, n0, t0, k,
+                           k + BR_ND_SEG < K ? k + BR_ND_SEG : K);
 #pragma unroll
         for (u32 i = 0; i < NT * 4; i++)
-            part[w][i][lane] = sum[i / 4][i % 4];
+            part[w][i][lane] = sum[0][i / 4][i % 4];
         bar(0, THREADS);
         if (w == 0)
 #pragma unroll
@@ -142,6 +174,11 @@ KERNEL
 br_nd_mma_8(ARGS)
 {
     few<1>(a);
+}
+KERNEL
+br_nd_mma_16(ARGS)
+{
+    few<2>(a);
 }
 KERNEL
 br_nd_mma_32(ARGS)

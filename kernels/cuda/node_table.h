@@ -13,11 +13,12 @@
 #define BR_NODE_TABLE_H
 
 enum {
-    BR_ND_TILE = 8,   /* rows of a step that a product takes at once */
-    BR_ND_WIDE = 32,  /* the same on tensor cores */
-    BR_ND_SEG = 512,  /* of K: a sum from zero (numbers contract) */
-    BR_ND_WARPS = 8,  /* of a block of most kernels */
-    BR_ND_BLOCK = 256 /* keys of a fold of attention */
+    BR_ND_TILE = 8,        /* rows of a step that a product takes at once */
+    BR_ND_WIDE = 32,       /* the same on tensor cores */
+    BR_ND_MANY_ROWS = 256, /* of weights, of a block that has many tokens */
+    BR_ND_SEG = 256,       /* of K: a sum from zero, for a warp of its own */
+    BR_ND_WARPS = 8,       /* of a block of most kernels */
+    BR_ND_BLOCK = 256      /* keys of a fold of attention */
 };
 
 enum br_nd_kind { /* of a matrix */

@@ -29,7 +29,7 @@ call(void (*fn)(A...), void **p, std::index_sequence<I...>)
     X(br_nd_runs) X(br_nd_wanted) X(br_nd_each) X(br_nd_norm)                 \
     X(br_nd_quantise) X(br_nd_mul_f32) X(br_nd_mul_f16) X(br_nd_mul_bf16)     \
     X(br_nd_mul_int32) X(br_nd_mul_int256) X(br_nd_rope) X(br_nd_keep)        \
-    X(br_nd_attend) X(br_nd_split) X(br_nd_mma_8) X(br_nd_mma_32)             \
+    X(br_nd_attend) X(br_nd_split) X(br_nd_mma_8) X(br_nd_mma_16) X(br_nd_mma_32)             \
     X(br_nd_mma_many) X(br_nd_imma_8) X(br_nd_imma_32) X(br_nd_flash_64)      \
     X(br_nd_flash_128)
 

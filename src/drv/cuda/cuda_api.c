@@ -89,7 +89,9 @@ open_device(br_cuda *cu, int ordinal, br_status *st)
     BR_TRY(BR_CU(cu, st, cuDeviceTotalMem(&cu->total_bytes, cu->dev)));
     BR_TRY(BR_CU(cu, st, cuDevicePrimaryCtxRetain(&cu->ctx, cu->dev)));
     BR_TRY(BR_CU(cu, st, cuCtxSetCurrent(cu->ctx)));
-    return BR_CU(cu, st, cuStreamCreate(&cu->stream, 1));
+    /* In order with copies: those from pageable memory return before their
+     * last bytes are there, and a non-blocking stream does not wait. */
+    return BR_CU(cu, st, cuStreamCreate(&cu->stream, 0));
 }
 
 br_code

@@ -417,20 +417,22 @@ send_step(br_cun *x, const br_step *step, br_status *st)
 static enum cun_fn
 mma_tiles(const cun_launch *l, uint32_t rows, uint32_t *gx, uint32_t *gy)
 {
-    const bool ints = l->fn == CUN_imma_8;
-    const uint32_t wide = rows <= 8 ? 8 : BR_ND_WIDE;
-    const bool many = !ints && rows > 32;
+    static const struct tiles {
+        uint32_t most, tokens, weights; /* rows of a step; of a block */
+        enum cun_fn fn;
+    } floats[] = {{8, 8, 16, CUN_mma_8},
+                  {16, 16, 16, CUN_mma_16},
+                  {64, BR_ND_WIDE, 16, CUN_mma_32},
+                  {UINT32_MAX, BR_ND_WIDE, BR_ND_MANY_ROWS, CUN_mma_many}},
+      ints[] = {{8, 8, 32, CUN_imma_8},
+                {UINT32_MAX, BR_ND_WIDE, 32, CUN_imma_32}};
+    const struct tiles *k = l->fn == CUN_imma_8 ? ints : floats;
 
-    *gx = (rows + wide - 1) / wide;
-    *gy = (l->x + (ints   ? 31
-                   : many ? 127
-                          : 15)) /
-          (ints   ? 32
-           : many ? 128
-                  : 16);
-    if (ints)
-        return wide == 8 ? CUN_imma_8 : CUN_imma_32;
-    return many ? CUN_mma_many : wide == 8 ? CUN_mma_8 : CUN_mma_32;
+    while (rows > k->most)
+        k++;
+    *gx = (rows + k->tokens - 1) / k->tokens;
+    *gy = (l->x + k->weights - 1) / k->weights;
+    return k->fn;
 }
 
 static br_code
