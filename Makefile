@@ -213,6 +213,22 @@ golden-update: $(B)/brass-test $(B)/brass
 
 test-install: ; tests/install.sh
 
+# The AVX-512 kernels where the processor has none: every intrinsic as C by
+# SIMDe (libsimde-dev). A minute and more to compile, so no part of ./test.
+SIMDE     := $(B)/simde
+SIMDE_OBJ := $(addprefix $(SIMDE)/,mat_avx512.o cpu_ops_avx512.o cpu_mat.o)
+$(SIMDE)/drv/cpu/%: src/drv/cpu/% tools/simde.sed
+	@mkdir -p $(@D)
+	@sed -f tools/simde.sed $< >$@
+$(SIMDE_OBJ): $(SIMDE)/%.o: $(SIMDE)/drv/cpu/%.c tests/simde_more.h \
+        $(patsubst src/%,$(SIMDE)/%,$(wildcard src/drv/cpu/*.h))
+	$(call say,CC)$(CC) -I$(SIMDE) -Itests $(BR_CFLAGS) -w -O1 -mavx2 -mfma -mf16c \
+	    -DBR_AVX512VNNI__ -DBR_AVX512BF16__ -c $< -o $@
+$(B)/brass-test-avx512: $(TEST_OBJ) $(SIMDE_OBJ) $(B)/libbrass.a
+	$(call say,LD)$(LINK) $^ $(CHECK_LIBS) $(CLI_LIBS) $(BR_LIBS) -o $@
+test-avx512: $(B)/brass-test-avx512
+	@$< -j $(J) -t 200 -k $(or $(K),test_cpu)
+
 # ---- fuzz: make fuzz [T=seconds] [F=name] -----------------------------------
 T     ?= 600
 FUZZ  := $(if $(F),$(F),$(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c))))
@@ -286,6 +302,6 @@ help: ; @cat tools/make-help.txt
 clean: ; rm -rf build brass compile_commands.json
 
 .SECONDARY:
-.PHONY: ptx bench all lib man soak install uninstall test golden-update test-install fuzz fuzz-quick \
+.PHONY: ptx bench all lib man soak install uninstall test golden-update test-install test-avx512 fuzz fuzz-quick \
         fuzz-cov fuzzers examples lint format format-check wc config compdb help clean
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
