@@ -55,6 +55,15 @@ typedef enum br_kfault {
     BR_KFAULT_STUCK
 } br_kfault;
 
+/* Who wrote a byte last: the interpreter notes it. */
+typedef struct br_kwatch {
+    uint64_t addr;
+    uint32_t block[3], thread[3], line;
+    br_ktype type; /* of what was written there, from addr first on */
+    uint64_t first;
+    bool seen;
+} br_kwatch;
+
 typedef struct br_klaunch {
     const br_kimage *image;
     uint32_t fn;
@@ -64,6 +73,7 @@ typedef struct br_klaunch {
     const br_kregion *regions;
     size_t n_regions;
     bool check;
+    br_kwatch *watch;   /* of the interpreter; may be NULL */
     const char *file;   /* for messages; may be NULL */
     uint64_t max_steps; /* instructions of a warp; 0: no end */
     unsigned threads;   /* of ours, for native code; 0: as processors */

@@ -166,6 +166,26 @@ how_text(ki_access how)
                              : "atomic access";
 }
 
+static void
+note_writer(ki_run *r, uint64_t addr, unsigned bytes)
+{
+    br_kwatch *w = r->l->watch;
+    uint32_t t = r->w->id * KI_LANES + r->lane;
+    const uint32_t *n = r->l->block;
+    unsigned size = br_ktinfo_of[r->ins->type].bytes;
+
+    if (w->addr - addr >= bytes)
+        return;
+    w->seen = true;
+    memcpy(w->block, r->w->b->ctaid, sizeof w->block);
+    w->thread[0] = t % n[0];
+    w->thread[1] = t / n[0] % n[1];
+    w->thread[2] = t / n[0] / n[1];
+    w->line = r->ins->line;
+    w->type = r->ins->type;
+    w->first = addr + (size ? (w->addr - addr) / size * size : 0);
+}
+
 static void *
 global_at(ki_run *r, uint64_t addr, unsigned bytes, ki_access how)
 {
@@ -206,6 +226,8 @@ global_at(ki_run *r, uint64_t addr, unsigned bytes, ki_access how)
                  (unsigned long long)addr, g->name);
         return NULL;
     }
+    if (r->l->watch && how != KI_READ)
+        note_writer(r, addr, bytes);
     return g->host + (addr - g->addr);
 }
 

@@ -276,3 +276,59 @@ TEST(kernel_inspect_and_compile_show_a_file)
     t_run(&r, "kernel", "compile", file, "--target", "metal");
     ck_assert_int_eq(r.exit, 5);
 }
+
+/* Kinds of targets differ by the bits of a NaN, the last bit of ex2, and by
+ * which of two racing threads comes last. */
+TEST(kernel_diff_names_thread_and_value)
+{
+    static const char ptx[] =
+        ".version 7.0\n.target sm_70\n"
+        ".entry nans(.param .u64 p)\n{\n"
+        ".reg .u64 %d<3>; .reg .u32 %r<3>; .reg .f32 %f<2>; .reg .pred %q;\n"
+        "ld.param.u64 %d0, [p];\n"
+        "mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x;\n"
+        "mad.lo.u32 %r1, %r1, 64, %r0; mul.wide.u32 %d1, %r1, 4;\n"
+        "add.u64 %d2, %d0, %d1; cvt.rn.f32.u32 %f0, %r1;\n"
+        "setp.ge.u32 %q, %r1, 70; @%q mov.f32 %f0, 0f7F800000;\n"
+        "mul.f32 %f1, %f0, 0f00000000;\n"
+        "st.global.f32 [%d2], %f1;\nret;\n}\n"
+        ".entry same(.param .u64 p)\n{\nret;\n}\n"
+        ".entry bad(.param .u64 p)\n{\n.reg .u64 %d0;\n"
+        "ld.param.u64 %d0, [p];\nst.global.u64 [%d0+1024], %d0;\nret;\n}\n";
+    const char *dir = t_tmpdir(), *file = t_printf("%s/x.ptx", dir);
+    const char *argv[] = {t_brass(), "kernel",   "diff", file,      "--entry",
+                          "same",    "--grid",   "2",    "--block", "64",
+                          "--arg",   "rand:512", NULL,   NULL,      NULL};
+    t_proc r;
+
+    t_write(file, ptx, sizeof ptx - 1);
+    t_exec(&r, argv, NULL, 0);
+    if (r.exit == 5)
+        t_skip("%s", r.err);
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    ck_assert_str_eq(r.out, "the same on interp and x86-64\n");
+    argv[5] = "nans";
+    t_exec(&r, argv, NULL, 0);
+    ck_assert_msg(r.exit == 4, "%s%s", r.out, r.err);
+    ck_assert_msg(strstr(r.out, "rand:512: byte 280 is nan (0x7fffffff) on "
+                                "interp, -nan (0xffc00000) on x86-64\n") &&
+                      strstr(r.out, "block 1,0,0 thread 6,0,0 at line 12 of "),
+                  "%s", r.out);
+    argv[12] = "--json";
+    t_exec(&r, argv, NULL, 0);
+    ck_assert_msg(strstr(r.out, "{\"same\":false,\"buffer\":0,\"byte\":280,") &&
+                      strstr(r.out, "\"thread\":[6,0,0],\"line\":12}\n"),
+                  "%s", r.out);
+    argv[12] = "--ulp"; /* NaNs are steps apart, too: more than this */
+    argv[13] = "1000";
+    t_exec(&r, argv, NULL, 0);
+    ck_assert_int_eq(r.exit, 4);
+    argv[12] = "--on"; /* beside the interpreter itself */
+    argv[13] = "interp";
+    t_exec(&r, argv, NULL, 0);
+    ck_assert_msg(r.exit == 0, "%s%s", r.out, r.err);
+    argv[5] = "bad"; /* both stop */
+    t_exec(&r, argv, NULL, 0);
+    ck_assert_msg(r.exit == 1 && strstr(r.err, "line 23: block 0,0,0 thread "),
+                  "%s%s", r.out, r.err);
+}
