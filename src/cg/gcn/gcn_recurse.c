@@ -264,7 +264,7 @@ gl_rec_value(lower *l, copy *c, uint32_t v)
         c->val[v] = add64(l, gl_rec_addr(l, c),
                           gl_number(l, BR_KC_B64, (uint64_t)d->imm));
     else if (!c->slot[v])
-        br_check(!"a value that is used in another stretch has a place");
+        br_unreachable("a value used in another stretch has a place");
     else
         c->val[v] = gl_take(l, gl_rec_addr(l, c), c->slot[v], k->cls);
     c->seen[v] = c->stretch;
