@@ -76,6 +76,27 @@ PROGRAM(narrow)
     program("narrow", true);
 }
 
+PROGRAM(mlp)
+{
+    program("mlp", false);
+}
+
+/* AMD processors have no products of halves with sums of halves yet. */
+PROGRAM(wmma)
+{
+    program("wmma", false);
+}
+
+PROGRAM(ising)
+{
+    program("ising", true);
+}
+
+PROGRAM(sobel)
+{
+    program("sobel", true);
+}
+
 PROGRAM(collect)
 {
     program("collect", true);

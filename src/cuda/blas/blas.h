@@ -40,6 +40,11 @@ double blas_number(const void *at, cudaDataType type);
 /* Body: c = alpha op(a) op(b) + beta c, for the whole batch. */
 blas_body blas_gemm;
 size_t blas_bytes(cudaDataType type);
+/* Whether a batch lies in memory that is there. With the lock held. */
+bool blas_in_memory(const blas_mat *m, int batch);
+/* The types that a product may have, and what alpha and beta are then. */
+bool blas_product_type(cudaDataType a, cudaDataType b, cudaDataType c,
+                       cublasComputeType_t compute, cudaDataType *scalar);
 
 /* One product in float or double. p: the three matrices of this one. */
 typedef struct blas_product {

@@ -19,8 +19,8 @@ reaches(const blas_mat *m, const void *at, int batch)
     return at && bc_mem_fits(at, bytes);
 }
 
-static bool
-in_memory(const blas_mat *m, int batch)
+bool
+blas_in_memory(const blas_mat *m, int batch)
 {
     if (!m->list)
         return reaches(m, m->at, batch);
@@ -39,8 +39,8 @@ run(void *payload)
     bool ok;
 
     bc_lock();
-    ok = in_memory(&j->a, j->batch) && in_memory(&j->b, j->batch) &&
-         in_memory(&j->c, j->batch) && bc_mem_fits(j->alpha_at, 4) &&
+    ok = blas_in_memory(&j->a, j->batch) && blas_in_memory(&j->b, j->batch) &&
+         blas_in_memory(&j->c, j->batch) && bc_mem_fits(j->alpha_at, 4) &&
          bc_mem_fits(j->beta_at, 4) && bc_mem_fits(j->out, 4);
     bc_unlock();
     if (!ok)
@@ -222,10 +222,9 @@ geam(cublasHandle_t h, const cublasOperation_t t[2], blas_job j, operand a,
     return j.m && j.n ? issue(h, &j) : CUBLAS_STATUS_SUCCESS;
 }
 
-/* The types that a product may have, and what alpha and beta are then. */
-static bool
-product_type(cudaDataType a, cudaDataType b, cudaDataType c,
-             cublasComputeType_t compute, cudaDataType *scalar)
+bool
+blas_product_type(cudaDataType a, cudaDataType b, cudaDataType c,
+                  cublasComputeType_t compute, cudaDataType *scalar)
 {
     bool small = a == CUDA_R_16F || a == CUDA_R_16BF;
 
@@ -256,7 +255,7 @@ gemm_ex(cublasHandle_t h, const cublasOperation_t t[2], blas_job j, operand a,
 {
     if (!blas_is(h))
         return CUBLAS_STATUS_NOT_INITIALIZED;
-    if (!product_type(a.type, b.type, c.type, compute, &j.type))
+    if (!blas_product_type(a.type, b.type, c.type, compute, &j.type))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     return gemm(h, t, j, a, b, c, alpha_beta);
 }
