@@ -57,8 +57,8 @@ struct fragment {
     /* Where element e of this lane lies: row and column of its matrix. */
     __device__ __forceinline__ static void at(int e, int *row, int *col)
     {
-        int lane = threadIdx.x + blockDim.x * (threadIdx.y +
-                                               blockDim.y * threadIdx.z);
+        int lane =
+            threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
         int g = lane % 32 / 4, t = lane % 4, near, far, i = e % 4;
 
         if (side == 2) {
@@ -141,16 +141,16 @@ brass_word(const T *p)
     memcpy(&u, p, 4);
     return u;
 }
-#define BRASS_MMA(T, types)                                                    \
-    BRASS_W void brass_mma(float *d, const T *a, const T *b, const float *c)   \
-    {                                                                          \
-        asm("mma.sync.aligned.m16n8k16.row.col." types                         \
-            " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"       \
-            : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])                   \
-            : "r"(brass_word(a)), "r"(brass_word(a + 2)),                      \
-              "r"(brass_word(a + 4)), "r"(brass_word(a + 6)),                  \
-              "r"(brass_word(b)), "r"(brass_word(b + 2)), "f"(c[0]),           \
-              "f"(c[1]), "f"(c[2]), "f"(c[3]));                                \
+#define BRASS_MMA(T, types)                                                  \
+    BRASS_W void brass_mma(float *d, const T *a, const T *b, const float *c) \
+    {                                                                        \
+        asm("mma.sync.aligned.m16n8k16.row.col." types                       \
+            " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"     \
+            : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])                 \
+            : "r"(brass_word(a)), "r"(brass_word(a + 2)),                    \
+              "r"(brass_word(a + 4)), "r"(brass_word(a + 6)),                \
+              "r"(brass_word(b)), "r"(brass_word(b + 2)), "f"(c[0]),         \
+              "f"(c[1]), "f"(c[2]), "f"(c[3]));                              \
     }
 BRASS_MMA(__half, "f32.f16.f16.f32")
 BRASS_MMA(__nv_bfloat16, "f32.bf16.bf16.f32")
@@ -169,14 +169,14 @@ brass_mma(__half *d, const __half *a, const __half *b, const __half *c)
     memcpy(d, &u, 4);
     memcpy(d + 2, &v, 4);
 }
-#define BRASS_MMA(T, types)                                                    \
-    BRASS_W void brass_mma(int *d, const T *a, const T *b, const int *c)       \
-    {                                                                          \
-        asm("mma.sync.aligned.m16n8k16.row.col." types                         \
-            " {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%8,%9,%10};"                   \
-            : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])                   \
-            : "r"(brass_word(a)), "r"(brass_word(a + 4)), "r"(brass_word(b)),  \
-              "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));                     \
+#define BRASS_MMA(T, types)                                                   \
+    BRASS_W void brass_mma(int *d, const T *a, const T *b, const int *c)      \
+    {                                                                         \
+        asm("mma.sync.aligned.m16n8k16.row.col." types                        \
+            " {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%8,%9,%10};"                  \
+            : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])                  \
+            : "r"(brass_word(a)), "r"(brass_word(a + 4)), "r"(brass_word(b)), \
+              "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));                    \
     }
 BRASS_MMA(signed char, "s32.s8.s8.s32")
 BRASS_MMA(unsigned char, "s32.u8.u8.s32")
