@@ -7,6 +7,7 @@
 #include "cuda/cuda_int.h"
 
 #include "cuda/cuda.h"
+#include "cuda/curand.h"
 
 #include <string.h>
 
@@ -448,4 +449,38 @@ TEST(cuda_driver_answers_questions)
     ck_assert_int_eq(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
     ck_assert_int_eq(cuCtxSynchronize(), CUDA_SUCCESS);
     end();
+}
+
+#define OK(call) ck_assert_int_eq(call, CURAND_STATUS_SUCCESS)
+/* On the device: after what the stream holds, into memory that is there. */
+TEST(curand_device_generators_are_in_the_stream)
+{
+    curandGenerator_t g = NULL, h = NULL;
+    double *p, got[100], want[100];
+    cudaStream_t s;
+    cudaGraph_t graph;
+
+    OK(curandCreateGenerator(&g, CURAND_RNG_PSEUDO_MRG32K3A));
+    OK(curandCreateGeneratorHost(&h, CURAND_RNG_PSEUDO_MRG32K3A));
+    ck_assert_int_eq(cudaStreamCreate(&s), cudaSuccess);
+    ck_assert_int_eq(cudaMalloc((void **)&p, sizeof got), cudaSuccess);
+    OK(curandSetStream(g, s));
+    OK(curandGenerateLogNormalDouble(g, p, 100, 1, 0.5));
+    OK(curandGenerateLogNormalDouble(h, want, 100, 1, 0.5));
+    ck_assert_int_eq(
+        cudaMemcpyAsync(got, p, sizeof got, cudaMemcpyDeviceToHost, s),
+        cudaSuccess);
+    ck_assert_int_eq(cudaStreamSynchronize(s), cudaSuccess);
+    ck_assert(memcmp(got, want, sizeof got) == 0);
+    ck_assert_int_eq(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal),
+                     cudaSuccess);
+    ck_assert_int_eq(curandGenerateUniformDouble(g, p, 100),
+                     CURAND_STATUS_LAUNCH_FAILURE);
+    ck_assert_int_eq(cudaStreamEndCapture(s, &graph), cudaSuccess);
+    ck_assert_int_eq(cudaGraphDestroy(graph), cudaSuccess);
+    OK(curandGenerateUniformDouble(g, p + 1, 100)); /* one too many */
+    ck_assert_int_eq(cudaStreamSynchronize(s), cudaErrorIllegalAddress);
+    OK(curandDestroyGenerator(g));
+    OK(curandDestroyGenerator(h));
+    ck_assert_int_eq(cudaDeviceReset(), cudaSuccess);
 }

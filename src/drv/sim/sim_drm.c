@@ -21,7 +21,7 @@ by_handle(br_simgpu *g, uint64_t handle)
                : NULL;
 }
 
-/* ---- memory --------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------- */
 
 static int
 gem_create(br_simgpu *g, void *arg)
@@ -119,7 +119,7 @@ gem_close(br_simgpu *g, void *arg)
     return 0;
 }
 
-/* ---- the timeline ----------------------------------------------------------- */
+/* ---- the timeline ------------------------------------------------------- */
 
 static int
 sync_new(br_simgpu *g, void *arg)
@@ -161,7 +161,7 @@ sync_wait(br_simgpu *g, void *arg)
     return 0;
 }
 
-/* ---- what there is ---------------------------------------------------------- */
+/* ---- what there is ------------------------------------------------------ */
 
 static int
 info(br_simgpu *g, void *arg)
@@ -185,7 +185,7 @@ info(br_simgpu *g, void *arg)
     return 0;
 }
 
-/* ---- queues ------------------------------------------------------------------ */
+/* ---- queues ------------------------------------------------------------- */
 
 static int
 userq_buffers(br_simgpu *g, sim_queue *q, const struct br_drm_userq *a)
