@@ -309,7 +309,7 @@ ptx_line(br_str *s, uint64_t seed)
         br_str_printf(s,
                       "\nadd.u32 %%i,%%i,%u; sub.u32 %%fuel,%%fuel,1; "
                       "setp.ne.u32 %%q,%%fuel,0; @%%q bra L;",
-                      pr_next(&rng, 3) ? 64 * 18 : pr_next(&rng, 9));
+                      pr_next(&rng, 3) ? 64 * 18 : 0);
     br_str_puts(s, "\nE:\nret;\n}\n");
 }
 
