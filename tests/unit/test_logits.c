@@ -622,7 +622,8 @@ TEST(cli_logits_writes_rows_of_f32)
     t_run(&p, "logits", model, "--tokens", "1,320", "-o", out);
     ck_assert_int_eq(p.exit, 3);
     ck_assert_ptr_nonnull(strstr(p.err, "token 320 is not in 0..319"));
-    t_run(&p, "logits", model, "--tokens", "1", "--tier", "cuda", "-o", out);
+    t_run(&p, "logits", t_repo("models/demo.gguf"), "--tokens", "1", "--tier",
+          "cuda", "-o", out);
     ck_assert_int_eq(p.exit, 5);
     lk_end();
 }
