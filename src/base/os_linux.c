@@ -119,32 +119,26 @@ br_os_thread_name(const char *name)
 
 /* ---- processors --------------------------------------------------------- */
 
-/* The kernel refuses a mask smaller than its own, so it grows until it fits:
- * 1024 processors at first. NULL: out of memory. */
-static cpu_set_t *
-allowed(size_t *bytes)
-{
-    for (int n = 1024; n <= 1 << 20; n *= 2) {
-        cpu_set_t *set = br_try_alloc(CPU_ALLOC_SIZE(n));
+/* As many as Linux can be built for; it refuses a mask smaller than its own.
+ * No heap: threads that begin ask, at any time. */
+enum { MAX_CPUS = 8192 };
+typedef struct cpus {
+    cpu_set_t s[MAX_CPUS / CPU_SETSIZE];
+} cpus;
 
-        *bytes = CPU_ALLOC_SIZE(n);
-        if (!set)
-            return NULL;
-        if (sched_getaffinity(0, *bytes, set) == 0)
-            return set;
-        br_free(set);
-    }
-    return NULL;
+static bool
+allowed(cpus *c)
+{
+    return sched_getaffinity(0, sizeof c->s, c->s) == 0;
 }
 
 int
 br_os_cpus(int *out, int max)
 {
-    size_t bytes;
-    cpu_set_t *set = allowed(&bytes);
+    cpus set;
     int n = 0;
 
-    if (!set) {
+    if (!allowed(&set)) {
         long online = sysconf(_SC_NPROCESSORS_ONLN);
 
         for (; n < online; n++)
@@ -152,14 +146,13 @@ br_os_cpus(int *out, int max)
                 out[n] = n;
         return n;
     }
-    for (int cpu = 0; cpu < (int)(bytes * 8); cpu++) {
-        if (!CPU_ISSET_S(cpu, bytes, set))
+    for (int cpu = 0; cpu < MAX_CPUS; cpu++) {
+        if (!CPU_ISSET_S(cpu, sizeof set.s, set.s))
             continue;
         if (n < max)
             out[n] = cpu;
         n++;
     }
-    br_free(set);
     return n;
 }
 
@@ -183,17 +176,17 @@ listed(const char *list, long cpu)
 /* Takes the processors out of the set that are not the node's; false: none is
  * left, or there is no such node. */
 static bool
-keep_node(const char *nodes, int node, cpu_set_t *set, size_t bytes)
+keep_node(const char *nodes, int node, cpus *set)
 {
     char path[4096], list[4096];
 
     snprintf(path, sizeof path, "%s/node%d/cpulist", nodes, node);
     if (!br_os_read(path, list, sizeof list))
         return false;
-    for (size_t cpu = 0; cpu < bytes * 8; cpu++)
-        if (CPU_ISSET_S(cpu, bytes, set) && !listed(list, (long)cpu))
-            CPU_CLR_S(cpu, bytes, set);
-    return CPU_COUNT_S(bytes, set) > 0;
+    for (size_t cpu = 0; cpu < MAX_CPUS; cpu++)
+        if (CPU_ISSET_S(cpu, sizeof set->s, set->s) && !listed(list, (long)cpu))
+            CPU_CLR_S(cpu, sizeof set->s, set->s);
+    return CPU_COUNT_S(sizeof set->s, set->s) > 0;
 }
 
 bool
@@ -207,16 +200,14 @@ br_os_to_node(const char *nodes, uint32_t i)
     for (int turn = 0; turn <= MAX_NODES; turn++) {
         /* After all were looked at, the one that is ours. */
         int node = turn < MAX_NODES ? turn : n > 1 ? with[i % n] : -1;
-        size_t bytes;
-        cpu_set_t *set = node >= 0 ? allowed(&bytes) : NULL;
+        cpus set;
 
-        if (set && keep_node(nodes, node, set, bytes)) {
-            if (turn < MAX_NODES)
-                with[n++] = node;
-            else
-                done = sched_setaffinity(0, bytes, set) == 0;
-        }
-        br_free(set);
+        if (node < 0 || !allowed(&set) || !keep_node(nodes, node, &set))
+            continue;
+        if (turn < MAX_NODES)
+            with[n++] = node;
+        else
+            done = sched_setaffinity(0, sizeof set.s, set.s) == 0;
     }
     return done;
 }
