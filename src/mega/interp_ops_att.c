@@ -42,7 +42,7 @@ rope_rows(const rope *r, int64_t first, float pos)
     }
 }
 
-/* x [heads, hd] and a position, or x [S, heads, hd] and S positions; the
+/* x [heads, hd] at the first position, or x [S, heads, hd] at S of them; the
  * first half of a head rotates against the second. */
 br_code
 br_vmop_ROPE(br_vm_call *c)
@@ -59,7 +59,7 @@ br_vmop_ROPE(br_vm_call *c)
                           "%s does not hold heads of head_dim %lld, or not as "
                           "many as the output",
                           br_vm_operand(c, 0), (long long)hd);
-    if (c->in[1]->numel != rows)
+    if (t->rank == 3 ? c->in[1]->numel != rows : c->in[1]->numel < 1)
         return br_vm_fail(c, BR_E_FORMAT, "%s: %lld positions for %lld rows",
                           br_vm_operand(c, 1), (long long)c->in[1]->numel,
                           (long long)rows);
