@@ -105,8 +105,25 @@ read_quota(const br_json *root, const char **name, br_quota *q, br_status *st)
 static br_code
 tell_engines(br_http *h, uint32_t id, const br_quota *q, br_status *st)
 {
-    for (const br_served *m = h->served; m; m = m->next)
-        BR_TRY(br_engine_tenant_set(m->m.engine, id, q, st));
+    for (const br_served *m = h->served; m; m = m->next) {
+        br_quota on = br_quota_on(q, m->m.name);
+
+        BR_TRY(br_engine_tenant_set(m->m.engine, id, &on, st));
+    }
+    return BR_OK;
+}
+
+/* All are asked before one is told: none keeps what another refused. */
+static br_code
+check_pages(const br_http *h, uint32_t id, const br_quota *q, br_status *st)
+{
+    for (const br_served *m = h->served; m; m = m->next) {
+        br_quota on = br_quota_on(q, m->m.name);
+        br_status why = {0};
+
+        if (br_engine_tenant_fits(m->m.engine, id, &on, &why) != BR_OK)
+            return br_fail(st, BR_E_USAGE, "model %s: %s", m->m.name, why.msg);
+    }
     return BR_OK;
 }
 
@@ -116,15 +133,10 @@ create(br_http *h, const br_json *root, br_tenant *t, char key[BR_KEY_CHARS],
 {
     br_quota q = br_quota_defaults();
     const char *name = NULL;
-    br_engine_stats s;
     uint32_t id;
 
     BR_TRY(read_quota(root, &name, &q, st));
-    br_engine_stats_get(h->model->m.engine, &s);
-    if (q.reserved_kv_pages > s.n_pages - BR_MIN(s.n_pages, s.pages_reserved))
-        return br_fail(st, BR_E_USAGE,
-                       "reserved_kv_pages: of %u pages %u are promised",
-                       s.n_pages, s.pages_reserved);
+    BR_TRY(check_pages(h, BR_MAX_TENANTS, &q, st));
     BR_TRY(br_tstore_create(h->store, name, &q, &id, key, st));
     BR_TRY(br_tstore_find(h->store, name, t, st));
     return tell_engines(h, id, &q, st);
@@ -139,6 +151,7 @@ change(br_http *h, br_http_conn *c, const br_json *root, br_tenant *t,
     BR_TRY(find(h, c, t, st));
     was = t->quota;
     BR_TRY(read_quota(root, NULL, &t->quota, st));
+    BR_TRY(check_pages(h, t->id, &t->quota, st));
     BR_TRY(tell_engines(h, t->id, &t->quota, st));
     if (br_tstore_set(h->store, t->name, &t->quota, st) == BR_OK)
         return BR_OK;

@@ -490,12 +490,16 @@ start_tables(br_engine *e, br_status *st)
     e->live = br_try_calloc(most, sizeof(request *));
     e->notes = br_try_calloc(n, sizeof *e->notes);
     e->noted = br_try_calloc(BR_ENGINE_NOTES, sizeof *e->noted);
+    e->drawn = br_try_calloc(BR_MAX(n, lm->max_want), sizeof *e->drawn);
+    e->draws = br_try_calloc(BR_MAX(n, lm->max_want), sizeof *e->draws);
+    e->draw_at = br_try_calloc(BR_MAX(n, lm->max_want), sizeof *e->draw_at);
     e->logits = br_try_calloc(BR_MAX(n, lm->max_want),
                               (size_t)lm->n_vocab * sizeof *e->logits);
     e->states = br_try_calloc(lm->plan->slot_elems ? e->c.n_checkpoints : 1,
                               (lm->plan->slot_elems + 1) * sizeof *e->states);
     if (!e->tenant || !e->slots || !e->sampler || !e->live || !e->notes ||
-        !e->noted || !e->logits || !e->states || !table_init(&e->table, most))
+        !e->noted || !e->logits || !e->drawn || !e->draws || !e->draw_at ||
+        !e->states || !table_init(&e->table, most))
         return br_fail(st, BR_E_OOM, "engine: out of memory");
     return BR_OK;
 }
@@ -603,6 +607,7 @@ start(br_engine *e, br_status *st)
     e->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (e->fd < 0)
         return br_fail(st, BR_E_IO, "engine: no eventfd");
+    br_engine_publish(e); /* figures are right before the first step */
     BR_TRY(br_thread_start(&e->thread, "engine", br_engine_thread, e, st));
     e->started = true;
     return BR_OK;
@@ -689,6 +694,9 @@ br_engine_free(br_engine *e)
     br_free(e->notes);
     br_free(e->noted);
     br_free(e->logits);
+    br_free(e->drawn);
+    br_free(e->draws);
+    br_free(e->draw_at);
     br_free(e->states);
     br_sched_free(e->sched);
     br_ring_fini(&e->ring);
@@ -724,6 +732,18 @@ tell_scheduler(br_engine *e, etenant *t)
     t->changed = e->tenants_changed = true;
     atomic_store_explicit(&e->flags, true, memory_order_release);
     br_event_signal(&e->wake);
+}
+
+br_code
+br_engine_tenant_fits(br_engine *e, uint32_t id, const br_quota *q,
+                      br_status *st)
+{
+    br_code code;
+
+    br_mutex_lock(&e->lock);
+    code = check_reservation(e, id, q, st);
+    br_mutex_unlock(&e->lock);
+    return code;
 }
 
 br_code

@@ -197,6 +197,10 @@ void br_engine_free(br_engine *e);
 
 /* ---- tenants ------------------------------------------------------------- */
 
+/* LIMIT: its reservation does not fit beside the others'. id BR_MAX_TENANTS:
+ * one that has no number yet. */
+br_code br_engine_tenant_fits(br_engine *e, uint32_t id, const br_quota *q,
+                              br_status *st) BR_MUST_USE;
 /* Adds or changes one; applies from the next step on. id below BR_MAX_TENANTS.
  * LIMIT: its reservation does not fit beside the others'. */
 br_code br_engine_tenant_set(br_engine *e, uint32_t id, const br_quota *q,

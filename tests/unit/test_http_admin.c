@@ -16,9 +16,9 @@ typedef struct admin {
 } admin;
 
 static void
-open_admin(admin *s)
+open_admin_as(admin *s, const br_http_config *as)
 {
-    br_http_config c = br_http_config_default();
+    br_http_config c = *as;
     br_status st = {0};
     bool lost;
 
@@ -30,7 +30,15 @@ open_admin(admin *s)
     t_write(c.admin, "a-long-line-of-the-admin\n", 25);
     sk_open(&s->k, &(sk_config){.http = c});
     t_ok(br_books_open(&s->books, c.db, &lost, &st), &st);
-    t_ok(br_books_add(s->books, s->k.ek.e, &st), &st);
+    t_ok(br_books_add(s->books, s->k.ek.e, "fake", NULL, &st), &st);
+}
+
+static void
+open_admin(admin *s)
+{
+    br_http_config c = br_http_config_default();
+
+    open_admin_as(s, &c);
 }
 
 static void
@@ -86,6 +94,142 @@ TEST(tenants_are_made_changed_and_given_new_keys)
     ck_assert_int_eq(
         sk_ask(&s.k, "GET /v1/tenants/1/usage", ADMIN, NULL).status, 200);
     close_admin(&s);
+}
+
+/* ---- a tenant's model ------------------------------------------------------ */
+
+typedef struct other {
+    ek ek;
+    atomic_bool wanted;
+} other;
+
+static bool
+on_wanted(void *ctx, const char *name)
+{
+    other *o = ctx;
+    bool is = strcmp(name, "third") == 0;
+
+    if (is)
+        atomic_store(&o->wanted, true);
+    return is;
+}
+
+static void
+open_other(admin *s, other *o)
+{
+    br_http_model m = {
+        .name = "other", .tier = "fake", .n_ctx = 1024, .owner = o};
+    br_http_config c = br_http_config_default();
+    br_status st = {0};
+
+    c.wanted = on_wanted;
+    c.ctx = o;
+    open_admin_as(s, &c);
+    ek_open(&o->ek, (br_lm_fake_config){0}, (br_engine_config){0});
+    m.engine = o->ek.e;
+    m.tok = o->ek.tok;
+    m.chat = s->k.chat; /* one thread has them all */
+    t_ok(br_books_add(s->books, o->ek.e, "other", NULL, &st), &st);
+    t_ok(br_http_ready(s->k.http, &m, &st), &st);
+    while (!strstr(sk_ask(&s->k, "GET /v1/models", ADMIN, NULL).body, "other"))
+        br_sleep_ns(1000000);
+}
+
+static void
+close_other(admin *s, other *o)
+{
+    br_books_drop(s->books, o->ek.e);
+    close_admin(s);
+    ek_close(&o->ek);
+}
+
+static const char *
+ask_of(const char *model)
+{
+    return t_printf("{\"model\":\"%s\",\"messages\":[{\"role\":\"user\","
+                    "\"content\":\"Hi\"}],\"max_tokens\":3}",
+                    model);
+}
+
+TEST(a_tenant_has_a_model)
+{
+    static const char chat[] = "POST /v1/chat/completions";
+    const char *key, *count = "{\"prompt\":\"Hi\",\"model\":\"fake\"}";
+    static other o;
+    sk_answer a;
+    admin s;
+
+    open_other(&s, &o);
+    a = sk_ask(&s.k, "POST /v1/tenants", ADMIN,
+               "{\"name\":\"al\",\"model\":\"other\"}");
+    ck_assert_msg(strstr(a.body, "\"model\":\"other\""), "%s", a.body);
+    key = bearer(a.body);
+    a = sk_ask(&s.k, chat, key, ASK); /* not the first one */
+    ck_assert_msg(a.status == 200 && strstr(a.body, "\"model\":\"other\""),
+                  "%s", a.body);
+    a = sk_ask(&s.k, chat, key, ask_of("other"));
+    ck_assert_int_eq(a.status, 200);
+    a = sk_ask(&s.k, chat, key, ask_of("fake"));
+    ck_assert_msg(a.status == 404 && strstr(a.body, "is not for this key"),
+                  "%s", a.body);
+    a = sk_ask(&s.k, chat, key, ask_of("third")); /* nor does that come */
+    ck_assert_int_eq(a.status, 404);
+    ck_assert(!atomic_load(&o.wanted));
+    ck_assert_int_eq(sk_ask(&s.k, "POST /tokenize", key, count).status, 404);
+    a = sk_ask(&s.k, "GET /v1/models", key, NULL);
+    ck_assert_msg(strstr(a.body, "\"other\"") &&
+                      !strstr(a.body, "\"id\":\"fake\""),
+                  "%s", a.body);
+    ck_assert_int_eq(sk_ask(&s.k, "GET /v1/models/fake", key, NULL).status,
+                     404);
+    a = sk_ask(&s.k, "GET /v1/models", ADMIN, NULL);
+    ck_assert(strstr(a.body, "\"other\"") && strstr(a.body, "\"id\":\"fake\""));
+    /* One that is not here yet comes; ledgers do not wait for it. */
+    a = sk_ask(&s.k, "PATCH /v1/tenants/al", ADMIN, "{\"model\":\"third\"}");
+    ck_assert_int_eq(a.status, 200);
+    ck_assert_int_eq(sk_ask(&s.k, "GET /v1/tenants/me/usage", key, NULL).status,
+                     200);
+    ck_assert(!atomic_load(&o.wanted));
+    a = sk_ask(&s.k, chat, key, ASK);
+    ck_assert_msg(a.status == 503 && strstr(a.head, "Retry-After"), "%s",
+                  a.body);
+    ck_assert(atomic_load(&o.wanted));
+    a = sk_ask(&s.k, "PATCH /v1/tenants/al", ADMIN, "{\"model\":null}");
+    ck_assert_ptr_null(strstr(a.body, "model"));
+    a = sk_ask(&s.k, chat, key, ask_of("fake"));
+    ck_assert_int_eq(a.status, 200);
+    close_other(&s, &o);
+}
+
+/* What is kept for it on one engine cannot be lacking on another. */
+TEST(pages_are_kept_where_a_tenants_model_is)
+{
+    br_engine_stats first, second;
+    static other o;
+    sk_answer a;
+    admin s;
+
+    open_other(&s, &o);
+    br_engine_stats_get(s.k.ek.e, &first);
+    a = sk_ask(&s.k, "POST /v1/tenants", ADMIN,
+               "{\"name\":\"al\",\"model\":\"other\","
+               "\"reserved_kv_pages\":9}");
+    ck_assert_msg(a.status == 200, "%s", a.body);
+    do { /* as of the latest step */
+        br_sleep_ns(1000000);
+        br_engine_stats_get(o.ek.e, &second);
+    } while (second.pages_reserved != 9);
+    (void)sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"bo\"}");
+    br_engine_stats_get(s.k.ek.e, &first);
+    ck_assert_uint_eq(first.pages_reserved, 0);
+    a = sk_ask(&s.k, "POST /v1/tenants", ADMIN,
+               t_printf("{\"name\":\"cy\",\"reserved_kv_pages\":%u,"
+                        "\"kv_pages\":%u}",
+                        second.n_pages - second.n_pages / 5 - 8,
+                        second.n_pages)); /* a fifth is for prefixes */
+    ck_assert_msg(a.status == 400 && strstr(a.body, "model other: "), "%s",
+                  a.body);
+    close_other(&s, &o);
 }
 
 TEST(a_ledger_shows_every_token)
@@ -188,6 +332,28 @@ TEST(only_the_admin_may)
     sk_close(&k);
 }
 
+TEST(metrics_tell_the_admin_whose_tokens_they_were)
+{
+    admin s;
+    sk_answer a;
+    char *key;
+
+    open_admin(&s);
+    a = sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"al\"}");
+    key = bearer(a.body);
+    (void)sk_ask(&s.k, "POST /v1/chat/completions", key, ASK);
+    a = sk_ask(&s.k, "GET /metrics", ADMIN, NULL);
+    ck_assert_msg(
+        strstr(a.body, "\nbrass_tenant_tokens_total{model_name=\"fake\","
+                       "tenant=\"al\",kind=\"generated\"} 3\n") &&
+            strstr(a.body, "\nbrass_tenant_requests_total{model_name=\"fake\","
+                           "tenant=\"al\",result=\"done\"} 1\n"),
+        "%s", a.body);
+    a = sk_ask(&s.k, "GET /metrics", key, NULL);
+    ck_assert(a.status == 200 && !strstr(a.body, "tenant="));
+    close_admin(&s);
+}
+
 TEST(changes_that_brass_tenant_refuses)
 {
     static const struct {
@@ -210,10 +376,12 @@ TEST(changes_that_brass_tenant_refuses)
          "prize: no such field"},
         {"POST /v1/tenants",
          "{\"name\":\"b\",\"kv_pages\":900000,\"reserved_kv_pages\":900000}",
-         400, "are promised"},
+         400, "reserved KV pages"},
         {"PATCH /v1/tenants/al",
          "{\"kv_pages\":900000,\"reserved_kv_pages\":900000}", 400, "pages"},
         {"PATCH /v1/tenants/al", "{\"name\":\"x\"}", 400, "no such field"},
+        {"PATCH /v1/tenants/al", "{\"model\":\"a b\"}", 400, "letters, digits"},
+        {"PATCH /v1/tenants/al", "{\"model\":7}", 400, "must be a name"},
         {"PATCH /v1/tenants/bo", "{}", 404, "no tenant 'bo'"},
         {"PATCH /v1/tenants/al/usage", "{}", 405, "not for that method"},
         {"POST /v1/tenants/bo/rotate", "{}", 404, "no tenant 'bo'"},
@@ -249,10 +417,52 @@ TEST(an_admin_key_that_is_none)
         c.db = t_printf("%s/t.db", t_tmpdir());
         t_write(c.admin, texts[i], strlen(texts[i]));
         ck_assert_int_eq(br_http_new(&h, &c, &st), BR_E_FORMAT);
-        ck_assert_msg(strstr(st.msg, "one line"), "%s", st.msg);
+        ck_assert_msg(strstr(st.msg, "key"), "%s", st.msg);
     }
-    c.db = NULL;
+}
+
+/* Without tenants the admin still says which models there are, and who has one of
+ * the file's keys may ask. */
+TEST(keys_without_tenants)
+{
+    static const char keys[] =
+        "# of the house\n\nthe-key-of-the-cat\r\nthe-dogs-own-key!";
+    br_http_config c = br_http_config_default();
+    br_http *h;
+    sk k;
+
+    c.port = 0;
+    c.admin = t_printf("%s/admin", t_tmpdir());
+    c.keys = t_printf("%s/keys", t_tmpdir());
+    t_write(c.admin, "a-long-line-of-the-admin\n", 25);
+    t_write(c.keys, keys, strlen(keys));
+    sk_open(&k, &(sk_config){.http = c});
+#define STATUS(what, key, body) sk_ask(&k, what, key, body).status
+    ck_assert_int_eq(STATUS("POST /v1/chat/completions", "", ASK), 401);
+    ck_assert_int_eq(STATUS("POST /v1/chat/completions",
+                            "x-api-key: the-key-of-the-cat\r\n", ASK),
+                     200);
+    ck_assert_int_eq(STATUS("POST /v1/chat/completions",
+                            "Authorization: Bearer the-dogs-own-key!\r\n", ASK),
+                     200);
+    ck_assert_int_eq(STATUS("POST /v1/chat/completions",
+                            "x-api-key: # of the house\r\n", ASK),
+                     401);
+    ck_assert_int_eq(STATUS("POST /v1/chat/completions", ADMIN, ASK), 401);
+    ck_assert_int_eq(STATUS("GET /v1/tenants", ADMIN, NULL), 404);
+    ck_assert_int_eq(STATUS("POST /drain", ADMIN, ""), 503);
+    ck_assert_int_eq(
+        STATUS("DELETE /drain", "x-api-key: the-key-of-the-cat\r\n", NULL),
+        401);
+    ck_assert_int_eq(STATUS("DELETE /drain", ADMIN, NULL), 200);
+    sk_close(&k);
+    c.db = t_printf("%s/t.db", t_tmpdir());
     ck_assert_int_eq(br_http_new(&h, &c, NULL), BR_E_USAGE);
+    c.db = NULL;
+    t_write(c.keys, "too short\n", 10);
+    ck_assert_int_eq(br_http_new(&h, &c, NULL), BR_E_FORMAT);
+    t_write(c.keys, "# nothing\n", 10);
+    ck_assert_int_eq(br_http_new(&h, &c, NULL), BR_E_FORMAT);
 }
 
 TEST(a_server_is_left_out_and_comes_back)
