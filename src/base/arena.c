@@ -7,6 +7,7 @@
  * Invariant: used <= limit whenever limit is set; at is 16-aligned.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
+#include "base/thread.h"
 
 #include <string.h>
 
@@ -106,7 +107,9 @@ br_arena_zero(br_arena *a, size_t n, size_t size)
     if (br_mul_overflows(n, size, &bytes))
         return NULL;
     p = br_arena_get(a, bytes);
-    if (p)
+    if (p && bytes > CHUNK_MAX)
+        br_os_zero(p, bytes); /* pages that nobody uses stay out of memory */
+    else if (p)
         memset(p, 0, bytes);
     return p;
 }

@@ -168,6 +168,8 @@ typedef struct br_text {
 br_text br_text_z(const char *z);
 bool br_text_eq(br_text a, br_text b);
 bool br_text_is(br_text a, const char *z);
+/* n bytes as 2 n hexadecimal digits, small letters, and a NUL (str.c). */
+void br_hex(const void *p, size_t n, char *out);
 
 /* ---- files (file.c) --------------------------------------------------- */
 
@@ -197,6 +199,31 @@ void br_out_drop(br_out *o);
  * (br_file_unmap). End does not sync then; br_file_settle does, later: a crash
  * of the machine before leaves the name with any bytes. */
 br_code br_out_map(br_out *o, size_t n, uint8_t **p, br_status *st) BR_MUST_USE;
+
+/* Whether br_out_begin made a file of this name in a process that is gone. */
+bool br_out_is_left_over(const char *name);
+
+/* mkdir -p, for the user alone (folder.c). One that cannot be made is noticed
+ * by who opens a file in it. */
+void br_folder_make(br_str *path);
+/* A variable of that environment that is not empty, or NULL. */
+const char *br_env_find(char *const *env, const char *name);
+/* Appends what the variable `xdg` names or else HOME/HOME_PATH, and /brass.
+ * False: the environment has neither. */
+bool br_folder_user(char *const *env, const char *xdg, const char *home_path,
+                    br_str *out);
+/* Of the files in a folder whose names end so, removes those that were written
+ * or touched longest ago until the rest has at most so many bytes; and what
+ * killed processes left. Says what stays. A judge, unless it is NULL, says of
+ * each such file whether it counts, is to be left alone or is of no use. */
+typedef struct br_folder_sum {
+    uint64_t files, bytes;
+} br_folder_sum;
+typedef enum br_verdict { BR_IT_COUNTS, BR_IT_IS_LEFT, BR_IT_GOES } br_verdict;
+typedef br_verdict br_folder_judge(void *arg, const char *path,
+                                   const char *name);
+br_folder_sum br_folder_trim(const char *folder, const char *ending,
+                             uint64_t most, br_folder_judge *judge, void *arg);
 
 /* A file as memory, read page by page as it is touched (file_map.c). Read
  * only. Whoever cuts the file while it is mapped makes a touch of what was cut

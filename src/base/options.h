@@ -44,6 +44,7 @@ typedef struct br_option {
     char letter; /* short flag or 0 */
     bool global; /* every command takes it */
     bool last;   /* a switch that ends all parsing: --help */
+    bool rare;   /* the short help names it only */
 } br_option;
 
 typedef enum br_option_from {

@@ -101,7 +101,8 @@ flags_column(const br_options *o, bool globals_too)
         char flags[120];
         int n = flags_of(&o->rows[i], flags, sizeof flags);
 
-        if (o->taken[i] && (globals_too || !o->rows[i].global))
+        if (o->taken[i] &&
+            (globals_too || (!o->rows[i].global && !o->rows[i].rare)))
             column = BR_MAX(column, BR_MIN(n, FLAGS_MAX));
     }
     return column + 4;
@@ -113,7 +114,8 @@ help_rows(const br_options *o, bool global, int column, const char *title,
           const char *env_prefix, br_str *out)
 {
     for (size_t i = 0; i < o->n_rows; i++) {
-        if (!o->taken[i] || o->rows[i].global != global)
+        if (!o->taken[i] || o->rows[i].global != global ||
+            (o->rows[i].rare && !env_prefix))
             continue;
         br_str_puts(out, title);
         title = "";
@@ -121,22 +123,26 @@ help_rows(const br_options *o, bool global, int column, const char *title,
     }
 }
 
-/* "also: --log-level LEVEL, -h, --help" */
+/* "also: --mode MODE, --log-level LEVEL, -h, --help" */
 static void
 global_line(const br_options *o, br_str *out)
 {
-    const char *sep = "\nalso: ";
+    const char *sep = "also: ";
+    br_str line = {0};
 
     for (size_t i = 0; i < o->n_rows; i++) {
         char flags[120];
 
-        if (!o->rows[i].global)
+        if (!o->rows[i].global && !(o->taken[i] && o->rows[i].rare))
             continue;
         flags_of(&o->rows[i], flags, sizeof flags);
-        br_str_printf(out, "%s%s", sep, flags + strspn(flags, " "));
+        br_str_printf(&line, "%s%s", sep, flags + strspn(flags, " "));
         sep = ", ";
     }
     br_str_putc(out, '\n');
+    br_text_wrap(out, br_str_z(&line), 0, 0);
+    out->oom |= line.oom;
+    br_str_fini(&line);
 }
 
 void

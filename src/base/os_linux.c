@@ -75,6 +75,29 @@ br_wall_ns(void)
     return clock_ns(CLOCK_REALTIME);
 }
 
+int64_t
+br_thread_ns(void)
+{
+    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* By how often it is another: a clock of the kernel's ticks moves twice here. */
+bool
+br_thread_ns_is_fine(void)
+{
+    enum { LOOK_NS = 2000000, MOVES = 100 };
+    int64_t end = br_now_ns() + LOOK_NS, last = br_thread_ns();
+    int moved = 0;
+
+    do {
+        int64_t t = br_thread_ns();
+
+        moved += t != last;
+        last = t;
+    } while (br_now_ns() < end && moved < MOVES);
+    return moved >= MOVES;
+}
+
 void
 br_sleep_ns(int64_t ns)
 {

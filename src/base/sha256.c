@@ -118,16 +118,11 @@ br_sha256_end(br_sha256 *s, uint8_t out[BR_SHA256_BYTES])
 void
 br_sha256_hex(const void *p, size_t n, char out[BR_SHA256_HEX])
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t raw[BR_SHA256_BYTES];
     br_sha256 s;
 
     br_sha256_begin(&s);
     br_sha256_add(&s, p, n);
     br_sha256_end(&s, raw);
-    for (int i = 0; i < BR_SHA256_BYTES; i++) {
-        out[2 * i] = digits[raw[i] >> 4];
-        out[2 * i + 1] = digits[raw[i] & 15];
-    }
-    out[2 * BR_SHA256_BYTES] = 0;
+    br_hex(raw, sizeof raw, out);
 }

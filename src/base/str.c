@@ -142,3 +142,16 @@ br_text_is(br_text a, const char *z)
 {
     return br_text_eq(a, br_text_z(z));
 }
+
+void
+br_hex(const void *p, size_t n, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    const uint8_t *b = p;
+
+    for (size_t i = 0; i < n; i++) {
+        out[2 * i] = digits[b[i] >> 4];
+        out[2 * i + 1] = digits[b[i] & 15];
+    }
+    out[2 * n] = 0;
+}

@@ -3,23 +3,21 @@
 #include "drv/cpu/cpu_probe.h"
 #include "drv/cpu/mat_int.h"
 
+#include "base/thread.h"
+
 #include <string.h>
-#include <time.h>
 
-/* The time that this thread has run: others on the machine do not count. */
 static int64_t
-now_ns(void)
+now_ns(bool own)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return own ? br_thread_ns() : br_now_ns();
 }
 
 double
 br_probe_read(const void *p, size_t n)
 {
-    int64_t t0 = now_ns();
+    bool own = br_thread_ns_is_fine();
+    int64_t t0 = now_ns(own);
     const uint8_t *at = p, *end = at + n;
     uint64_t sum = 0;
 
@@ -33,19 +31,20 @@ br_probe_read(const void *p, size_t n)
     }
     /* The sum has to be had before the clock is read again. */
     __asm__ volatile("" ::"r"(sum) : "memory");
-    return (double)n / (double)(now_ns() - t0);
+    return (double)n / (double)(now_ns(own) - t0);
 }
 
 double
 br_probe_mul(br_isa isa, br_form form)
 {
+    bool own = br_thread_ns_is_fine();
     double best = 0;
 
     for (int i = 0; i < 3; i++) {
-        int64_t t0 = now_ns();
+        int64_t t0 = now_ns(own);
         double ops = (double)mat_isas[isa].ops(form, 1 << 18);
 
-        best = BR_MAX(best, ops / (double)(now_ns() - t0));
+        best = BR_MAX(best, ops / (double)(now_ns(own) - t0));
     }
     return best;
 }
