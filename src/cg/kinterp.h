@@ -23,8 +23,8 @@ typedef struct br_kregion {
 /* A module's variables at their addresses. */
 typedef struct br_kimage {
     const br_kir *m;
-    uint64_t *addr;  /* of each variable; of .shared ones the offset */
-    uint64_t shared; /* bytes of static shared memory */
+    uint64_t *addr;   /* of each variable; of .shared ones the offset */
+    uint64_t *shared; /* of each function, if a kernel: static bytes */
     BR_VEC(br_kregion) regions;
     BR_VEC(void *) blocks;
 } br_kimage;

@@ -101,6 +101,7 @@ typedef struct ki_run {
     _Atomic uint64_t *next;      /* block to start; shared by the workers */
     uint64_t mine, mine_end;     /* blocks taken, not begun */
     uint32_t batch;              /* blocks to take at a time; 0: one */
+    size_t resident;             /* blocks that are under way */
     _Atomic bool *stop;          /* another worker failed */
     const struct br_x86 *native; /* machine code; NULL: interpreted */
     const struct x86_fn *wide;   /* and of whole blocks, or NULL */
@@ -142,7 +143,6 @@ uint64_t ki_special(const ki_warp *w, br_ksreg s, unsigned lane);
 uint64_t ki_address(ki_run *r, const ki_frame *f, const br_kins *i, uint64_t a);
 /* Lanes at a RET or EXIT. */
 br_code ki_leave(ki_run *r, ki_warp *w, const br_kins *i, uint32_t mask);
-void ki_barrier(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec);
 void ki_end_lanes(ki_warp *w, uint32_t mask);
 br_code ki_check_launch(const br_klaunch *l, br_status *st);
 /* Blocks from *next on, until there are none or *stop. */
@@ -151,6 +151,11 @@ br_code ki_run_grid(ki_run *r);
 bool ki_next_block(ki_block *b);
 br_code ki_run_init(ki_run *r);
 void ki_run_fini(ki_run *r);
+
+/* kinterp_bar.c */
+void ki_barrier(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec);
+bool ki_open_barriers(ki_block *b); /* those that are full; whether any was */
+br_code ki_deadlock(ki_run *r, ki_block *b); /* says who waits */
 
 /* kinterp_call.c */
 ki_row *ki_rows(const br_kfn *f);

@@ -3,7 +3,9 @@
  *   ssa   phis that say one thing go
  *   fold  constants are computed by br_keval, identities taken, branches on
  *         constants become jumps and what they alone led to goes
+ *   flow  small branches become selects, blocks in a row one
  *   gvn   what was computed above is not computed again
+ *   hoist what is the same in every round of a loop is computed before it
  *   dce   what nobody uses goes
  *
  * Each changes one function and leaves it as br_kir_verify wants it; the driver
@@ -14,8 +16,8 @@
 #include <string.h>
 
 const br_kpass br_kpasses[] = {
-    {"ssa", br_kpass_ssa}, {"fold", br_kpass_fold},
-    {"gvn", br_kpass_gvn}, {"dce", br_kpass_dce},
+    {"ssa", br_kpass_ssa}, {"fold", br_kpass_fold},   {"flow", br_kpass_flow},
+    {"gvn", br_kpass_gvn}, {"hoist", br_kpass_hoist}, {"dce", br_kpass_dce},
     {NULL, NULL},
 };
 

@@ -112,6 +112,11 @@ check_args(const verifier *v, const br_kins *i)
     sig = br_kopinfo_of[i->op].sig;
     if (sig[1] == '*' && (i->n_res == 0 || i->n_res > 8))
         return bad(v, i, "one to eight results");
+    for (a = 0; a < i->n_res && *sig != ':'; a++, sig += sig[1] != '*')
+        if (v->f->vals.at[i->res + a].cls != br_kclass_of(*sig, i))
+            return bad(v, NULL, "a result of the wrong class");
+    if (a < i->n_res || (*sig != ':' && sig[1] != '*'))
+        return bad(v, NULL, "the number of results is wrong");
     if ((i->op == BR_K_ST || i->op == BR_K_STMATRIX) &&
         (i->n_arg < 2 || i->n_arg > 9))
         return bad(v, i, "one to eight values to store");

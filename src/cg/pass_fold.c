@@ -1,7 +1,8 @@
 /* pass_fold.c - phis of one value, constants, identities, decided branches.
  *
  * Why       PTX of compilers folds little: addresses are zero-extended again
- *           and again, guards become selects, macros leave x * 1.
+ *           and again, guards become selects, macros leave x * 1. A division
+ *           by 8 is a shift: strength reduction is done here, too.
  * Requires  br_kir_verify.
  * Changes   uses; deletes phis, computed instructions, edges and blocks that
  *           nothing reaches. Never adds an instruction.
@@ -131,6 +132,34 @@ shorten(folder *s, br_kins *i)
     br_kargs(s->f, i)[0] = x;
 }
 
+/* Unsigned division by a power of two, and products with one: shifts. */
+static void
+weaken(folder *s, br_kins *i)
+{
+    const br_ktinfo *t = &br_ktinfo_of[i->type];
+    uint32_t b = i->n_arg > 1 ? arg(s, i, 1) : 0;
+    br_ktype bits = t->bytes == 8   ? BR_KT_B64
+                    : t->bytes == 4 ? BR_KT_B32
+                                    : BR_KT_B16;
+    uint64_t y;
+
+    if (i->n_arg != 2 || i->mods || t->cat != 'i' || t->lanes != 1 ||
+        t->bytes == 1 || !constant(s, b, &y) || !y || (y & (y - 1)) ||
+        !(i->op == BR_K_MUL ||
+          (t->kind == 'U' && (i->op == BR_K_DIV || i->op == BR_K_REM))))
+        return;
+    if (i->op == BR_K_REM) {
+        i->op = BR_K_AND;
+        b = br_kfn_const(s->m, s->f, (br_kclass)t->cls, y - 1);
+    } else {
+        i->op = i->op == BR_K_MUL ? BR_K_SHL : BR_K_SHR;
+        b = br_kfn_const(s->m, s->f, BR_KC_B32, (uint64_t)__builtin_ctzll(y));
+    }
+    if (i->op != BR_K_SHR)
+        i->type = (uint8_t)bits;
+    br_kargs(s->f, i)[1] = b;
+}
+
 static void
 replace(folder *s, uint32_t id, uint32_t by)
 {
@@ -167,6 +196,7 @@ fold_ins(folder *s, uint32_t id, bool phis_only)
         return;
     }
     shorten(s, i);
+    weaken(s, i);
     /* A conversion to what it is already. */
     if (i->op == BR_K_CVT && !i->mods && i->type == i->type2 &&
         br_ktinfo_of[i->type].cat == 'i') {

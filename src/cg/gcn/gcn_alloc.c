@@ -61,20 +61,6 @@ put(uint64_t *s, uint32_t k)
     s[k / 64] |= 1ull << k % 64;
 }
 
-/* Vreg that operand n names and whether it is defined; BR_KNONE: none. */
-static uint32_t
-named(const gm_ins *i, unsigned n, bool *def)
-{
-    const br_gcn_opnd *o = i->row->o;
-    unsigned k = n;
-
-    for (; o->kind != BR_GK_END; o++)
-        if (gm_counts(o) && k-- == 0)
-            break;
-    *def = o->kind != BR_GK_END && gm_defines(i->row, o);
-    return i->op[n].kind == GM_VREG ? i->op[n].v : BR_KNONE;
-}
-
 /* ---- liveness ---------------------------------------------------------- */
 
 static void
@@ -89,7 +75,7 @@ scan(alloc *a, uint32_t node)
         for (int defs = 0; defs < 2; defs++)
             for (unsigned n = 0; n < i->n_op; n++) {
                 bool def;
-                uint32_t v = named(i, n, &def);
+                uint32_t v = gm_named(i, n, &def);
 
                 if (v == BR_KNONE || def != (bool)defs)
                     continue;
@@ -182,7 +168,7 @@ node_spans(alloc *a, uint32_t node, uint32_t *end)
         for (int defs = 1; defs >= 0; defs--)
             for (unsigned n = 0; n < i->n_op; n++) {
                 bool def;
-                uint32_t v = named(i, n, &def);
+                uint32_t v = gm_named(i, n, &def);
 
                 if (v == BR_KNONE || def != (bool)defs)
                     continue;

@@ -25,6 +25,8 @@ typedef struct gcn_code {
     bool oom;
 } gcn_code;
 
+/* A row that the processor has. */
+const br_gcn_row *gcn_row_named(const br_gcn_isa *isa, const char *name);
 /* An instruction without registers, by name; its one number goes to simm16. */
 void gcn_push(gcn_code *c, gcn_node *n, const char *name, uint32_t imm,
               uint32_t line);

@@ -100,6 +100,19 @@ gm_defines(const br_gcn_row *row, const br_gcn_opnd *o)
     return o->field == BR_GF_vdst || o->field == BR_GF_sdata;
 }
 
+uint32_t
+gm_named(const gm_ins *i, unsigned n, bool *def)
+{
+    const br_gcn_opnd *o = i->row->o;
+    unsigned k = n;
+
+    for (; o->kind != BR_GK_END; o++)
+        if (gm_counts(o) && k-- == 0)
+            break;
+    *def = o->kind != BR_GK_END && gm_defines(i->row, o);
+    return i->op[n].kind == GM_VREG ? i->op[n].v : BR_KNONE;
+}
+
 static const char *
 renamed(const gm_fn *g, const char *name)
 {

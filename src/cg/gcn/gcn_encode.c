@@ -1,10 +1,10 @@
 /* gcn_encode.c - instructions with registers as machine words.
  *
- *   nodes of gm_ins --encode--> nodes of words --waits, hazards--> one piece
+ *   nodes of gm_ins --encode--> nodes of words --waits, hazards--> gcn_layout.c
  *
  * The mode register (rounding, denormals) is part of what an instruction of
  * floats means: it is set where the next one needs another, and back to the
- * usual before a node is left. Branches to what follows anyway go.
+ * usual before a node is left.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/gcn/gcn_kernel.h"
 
@@ -12,8 +12,8 @@
 
 enum { SRC_ZERO = 128, SRC_NEG1 = 193, SRC_FLOAT = 240, SRC_LIT = 255 };
 
-static const br_gcn_row *
-row_named(const br_gcn_isa *isa, const char *name)
+const br_gcn_row *
+gcn_row_named(const br_gcn_isa *isa, const char *name)
 {
     size_t n;
     const br_gcn_row *r = br_gcn_rows(isa->cpu, &n);
@@ -30,7 +30,7 @@ gcn_push(gcn_code *c, gcn_node *n, const char *name, uint32_t imm,
 {
     gcn_line l = {.target = -1, .line = line};
 
-    br_gcn_fresh(&l.in, row_named(c->isa, name), NULL, BR_EXT_NONE);
+    br_gcn_fresh(&l.in, gcn_row_named(c->isa, name), NULL, BR_EXT_NONE);
     br_gcn_set(&l.in, BR_GF_simm16, imm);
     if (l.in.row->fmt == BR_FMT_SOPK) /* s_waitcnt_vscnt null, n */
         br_gcn_set(&l.in, BR_GF_sdst, GM_NULL);
@@ -151,6 +151,21 @@ set_mode(gcn_code *c, gcn_node *n, uint8_t *mode, uint8_t want, uint32_t line)
     *mode = want;
 }
 
+/* A copy of a register to itself. */
+static bool
+is_idle_move(const gm_fn *g, const gm_ins *i)
+{
+    const gm_op *d = &i->op[0], *s = &i->op[1];
+    const gm_vreg *v = g->vregs.at;
+
+    return i->n_op == 2 && !i->n_set && d->kind == GM_VREG &&
+           s->kind == GM_VREG && !s->neg && !s->abs &&
+           (strncmp(i->row->name, "v_mov_b32", 9) == 0 ||
+            strncmp(i->row->name, "s_mov_b32", 9) == 0) &&
+           v[d->v].file == v[s->v].file &&
+           v[d->v].phys + d->sub == v[s->v].phys + s->sub;
+}
+
 static void
 encode_node(const gm_fn *g, gcn_code *c, uint32_t node)
 {
@@ -164,6 +179,8 @@ encode_node(const gm_fn *g, gcn_code *c, uint32_t node)
         const gm_ins *i = &b->ins.at[k];
         gcn_line l = {.target = i->target, .line = i->line};
 
+        if (is_idle_move(g, i))
+            continue;
         if (i->target != GM_NO)
             set_mode(c, n, &mode, GM_MODE, i->line);
         else if (i->mode)
@@ -195,58 +212,4 @@ gcn_code_fini(gcn_code *c)
     for (size_t k = 0; c->node && k < c->n; k++)
         br_vec_fini(&c->node[k].code);
     br_free(c->node);
-}
-
-/* ---- one piece --------------------------------------------------------- */
-
-/* Branches to where the wave goes next anyway. */
-static void
-drop_jumps(gcn_code *c)
-{
-    for (size_t n = c->n; n-- > 0;) {
-        gcn_node *x = &c->node[n];
-
-        while (x->code.n && x->code.at[x->code.n - 1].target > (int32_t)n) {
-            int32_t to = x->code.at[x->code.n - 1].target;
-            size_t next = n + 1;
-
-            while (next < (size_t)to && !c->node[next].code.n)
-                next++;
-            if (next != (size_t)to)
-                break;
-            x->code.n--;
-        }
-    }
-}
-
-br_code
-gcn_layout(gcn_code *c, gcn_words *out, br_status *st)
-{
-    uint32_t at = 0;
-
-    drop_jumps(c);
-    for (size_t n = 0; n < c->n; n++) {
-        c->node[n].at = at;
-        for (size_t k = 0; k < c->node[n].code.n; k++)
-            at += c->node[n].code.at[k].in.words;
-    }
-    for (size_t n = 0; n < c->n; n++)
-        for (size_t k = 0; k < c->node[n].code.n; k++) {
-            gcn_line *l = &c->node[n].code.at[k];
-
-            if (l->target >= 0) {
-                int64_t by =
-                    (int64_t)c->node[l->target].at - (int64_t)out->n - 1;
-
-                if (by != (int16_t)by)
-                    return br_fail(st, BR_E_LIMIT,
-                                   "a branch over %lld words is too far",
-                                   (long long)by);
-                br_gcn_set(&l->in, BR_GF_simm16, (uint16_t)by);
-            }
-            for (unsigned w = 0; w < l->in.words; w++)
-                if (!br_vec_push(out, l->in.w[w]))
-                    return br_fail(st, BR_E_OOM, "out of memory");
-        }
-    return BR_OK;
 }

@@ -318,6 +318,13 @@ emit_jump(gm_fn *g, uint32_t p, uint32_t s)
         gm_goto(g, "s_branch", GM_NODE(s, GM_BODY));
         return;
     }
+    if (low == s) { /* those that wait there come along */
+        GM(g, "s_or_b32", gm_code(GM_EXEC), gm_code(GM_EXEC),
+           gm_reg(g->places.at[s].mask, 0));
+        zero(g, pend(g, s), pend(g, p), s);
+        gm_goto(g, "s_branch", GM_NODE(s, GM_BODY));
+        return;
+    }
     low = BR_MIN(low, s);
     zero(g, head(g, low), pend(g, p), s);
     wait(g, p, s, NULL, gm_imm(0));

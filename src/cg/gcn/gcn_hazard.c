@@ -2,13 +2,14 @@
  *
  *   gfx11.0  a vector instruction reads what a transcendental one wrote less
  *            than 6 vector and 2 transcendental instructions before
- *   gfx12    a scalar that vector instructions read somewhere is written by a
- *            vector instruction, or by one of the last 11 scalar ones, and
- *            read again
+ *   gfx12    a scalar that vector instructions have read is written by one
+ *            of the last 11 scalar instructions and read, or by a vector
+ *            instruction and read by another; a scalar instruction that reads
+ *            one of the latter is held up until all of those are there
  *
- * Each is answered by a wait for the unit that writes. What is open at the end
- * of a node is waited for there, so that no state crosses a branch. Missing
- * s_delay_alu is no hazard: those only tell the hardware what it will see.
+ * Each is answered by a wait for the unit that writes. Where ways meet, what is
+ * open on one is open. Missing s_delay_alu is no hazard: those only tell the
+ * hardware what it will see.
  *
  * Requires  waits for memory are in     Changes   inserts waits
  * SPDX-License-Identifier: Apache-2.0 */
@@ -29,13 +30,17 @@ enum {
     V0 = 256
 };
 
+typedef struct state {
+    uint8_t valu[256], trans[256]; /* since it was written; 255: not by a
+                                    * transcendental */
+    uint8_t sa[SCALARS];           /* scalar ones since; 255: none wrote it */
+    uint8_t va[SCALARS];           /* 0: a vector instruction wrote it; 255 */
+    uint8_t seen[SCALARS / 2];     /* 0: one has read of the pair; 255 */
+} state;
+
 typedef struct hazards {
     gcn_code *c;
-    uint8_t valu[GCN_REGS], trans[GCN_REGS]; /* since it was written; 255: not
-                                              * by a transcendental */
-    uint8_t sa[SCALARS]; /* scalar ones since; 255: none wrote it */
-    bool va[SCALARS];    /* a vector instruction wrote it */
-    bool seen[SCALARS];  /* vector instructions read it somewhere */
+    state s;
 } hazards;
 
 static bool
@@ -56,35 +61,25 @@ watches_trans(const hazards *h)
     return h->c->isa->cpu->gen == 11 && !h->c->isa->cpu->minor5;
 }
 
-static void
-forget(hazards *h)
-{
-    memset(h->valu, 255, sizeof h->valu);
-    memset(h->trans, 255, sizeof h->trans);
-    memset(h->sa, 255, sizeof h->sa);
-    memset(h->va, 0, sizeof h->va);
-}
-
-/* The mask of units that a read of a register waits for; ~0: none. */
+/* The mask of units that a read of registers waits for; ~0: none. */
 static unsigned
-wait_of(const hazards *h, const gcn_use *u, unsigned n, bool valu, bool all)
+wait_of(const hazards *h, const gcn_use *u, unsigned n, bool valu)
 {
+    const state *s = &h->s;
     unsigned mask = 0xffff;
 
     for (unsigned k = 0; k < n; k++)
-        for (unsigned w = 0; w < u[k].words; w++) {
+        for (unsigned w = 0; !u[k].write && w < u[k].words; w++) {
             unsigned r = u[k].code + w;
 
-            if (u[k].write && !all)
-                continue;
-            if (r >= V0 && valu && h->valu[r] < VALU_BETWEEN &&
-                h->trans[r] < TRANS_BETWEEN)
+            if (r >= V0 && valu && s->valu[r - V0] < VALU_BETWEEN &&
+                s->trans[r - V0] < TRANS_BETWEEN)
                 mask &= WAIT_VDST;
-            if (r >= SCALARS || !h->seen[r & ~1u])
+            if (r >= SCALARS || s->seen[r / 2])
                 continue;
-            if (h->sa[r] < SALU_BETWEEN)
+            if (s->sa[r] < SALU_BETWEEN)
                 mask &= WAIT_SA_SDST;
-            if (h->va[r])
+            if (valu && !s->va[r])
                 mask &= r >= VCC ? WAIT_VA_VCC : WAIT_VA_SDST;
         }
     return mask;
@@ -93,37 +88,59 @@ wait_of(const hazards *h, const gcn_use *u, unsigned n, bool valu, bool all)
 static void
 settle(hazards *h, unsigned mask)
 {
+    state *s = &h->s;
+
     if (!(mask & 0xf000))
-        memset(h->valu, 255, sizeof h->valu);
+        memset(s->valu, 255, sizeof s->valu);
     if (!(mask & 1))
-        memset(h->sa, 255, sizeof h->sa);
+        memset(s->sa, 255, sizeof s->sa);
     for (unsigned r = 0; r < SCALARS; r++)
         if (!(mask & (r >= VCC ? 2u : 0xe00u)))
-            h->va[r] = false;
+            s->va[r] = 255;
+}
+
+/* A scalar instruction that reads what vector ones wrote. */
+static void
+held_up(hazards *h, const gcn_use *u, unsigned n)
+{
+    for (unsigned k = 0; k < n; k++)
+        for (unsigned w = 0; !u[k].write && w < u[k].words; w++) {
+            unsigned r = u[k].code + w;
+
+            if (r < SCALARS && !h->s.va[r])
+                settle(h, r >= VCC ? WAIT_VA_VCC : WAIT_VA_SDST);
+        }
 }
 
 static void
 note(hazards *h, const br_gcn_inst *in, const gcn_use *u, unsigned n)
 {
     bool valu = gcn_is_valu(in), salu = gcn_is_salu(in), trans = is_trans(in);
+    state *s = &h->s;
 
-    for (unsigned r = V0; r < GCN_REGS && valu && watches_trans(h); r++) {
-        h->valu[r] = (uint8_t)BR_MIN(h->valu[r] + 1, 255);
-        h->trans[r] = (uint8_t)BR_MIN(h->trans[r] + trans, 255);
+    for (unsigned r = 0; r < 256 && valu && watches_trans(h); r++) {
+        s->valu[r] = (uint8_t)BR_MIN(s->valu[r] + 1, 255);
+        s->trans[r] = (uint8_t)BR_MIN(s->trans[r] + trans, 255);
     }
     for (unsigned r = 0; r < SCALARS && salu; r++)
-        h->sa[r] = (uint8_t)BR_MIN(h->sa[r] + 1, 255);
+        s->sa[r] = (uint8_t)BR_MIN(s->sa[r] + 1, 255);
+    if (salu)
+        held_up(h, u, n);
+    for (unsigned k = 0; valu && k < n; k++)
+        for (unsigned w = 0; !u[k].write && w < u[k].words; w++)
+            if (u[k].code + w < VCC + 2u)
+                s->seen[(u[k].code + w) / 2] = 0;
     for (unsigned k = 0; k < n; k++)
         for (unsigned w = 0; u[k].write && w < u[k].words; w++) {
             unsigned r = u[k].code + w;
 
             if (r >= V0 && watches_trans(h)) {
-                h->valu[r] = trans ? 0 : 255;
-                h->trans[r] = 0;
+                s->valu[r - V0] = trans ? 0 : 255;
+                s->trans[r - V0] = 0;
             }
             if (r < VCC + 2 && h->c->isa->cpu->gen > 11) {
-                h->sa[r] = salu ? 0 : 255;
-                h->va[r] = valu;
+                s->sa[r] = salu ? 0 : s->sa[r];
+                s->va[r] = valu ? 0 : s->va[r];
             }
         }
 }
@@ -133,72 +150,81 @@ push_wait(hazards *h, gcn_node *to, unsigned mask, uint32_t line)
 {
     if (mask == 0xffff)
         return;
-    gcn_push(h->c, to,
-             h->c->isa->cpu->gen > 11 ? "s_wait_alu" : "s_waitcnt_depctr", mask,
-             line);
+    if (to)
+        gcn_push(h->c, to,
+                 h->c->isa->cpu->gen > 11 ? "s_wait_alu" : "s_waitcnt_depctr",
+                 mask, line);
     settle(h, mask);
 }
 
-/* Everything that is open, as if all registers were read next. */
-static unsigned
-open_mask(const hazards *h)
+/* The smaller number is nearer to a hazard. */
+static bool
+join(state *to, const state *from)
 {
-    gcn_use all[2] = {{0, VCC + 2, false}, {V0, 255, false}};
-    gcn_use last = {V0 + 255, 1, false};
+    uint8_t *a = (uint8_t *)to;
+    const uint8_t *b = (const uint8_t *)from;
+    bool change = false;
 
-    return wait_of(h, all, 2, true, false) & wait_of(h, &last, 1, true, false);
-}
-
-static void
-find_seen(hazards *h)
-{
-    gcn_use u[GCN_MAX_USES];
-
-    for (size_t b = 0; b < h->c->n; b++)
-        for (size_t k = 0; k < h->c->node[b].code.n; k++) {
-            const br_gcn_inst *in = &h->c->node[b].code.at[k].in;
-            unsigned n = gcn_is_valu(in) ? gcn_uses(h->c->isa, in, u) : 0;
-
-            for (unsigned a = 0; a < n; a++)
-                for (unsigned w = 0; w < u[a].words; w++)
-                    if (!u[a].write && u[a].code + w < VCC + 2u)
-                        h->seen[(u[a].code + w) & ~1u] = true;
+    for (size_t k = 0; k < sizeof *to; k++)
+        if (b[k] < a[k]) {
+            a[k] = b[k];
+            change = true;
         }
+    return change;
 }
 
-static void
-node(hazards *h, gcn_node *n)
+/* Over a node; to: NULL, or where it goes with its waits. Whether states that
+ * nodes begin with change: code may stand behind a branch. */
+static bool
+walk(hazards *h, const gcn_node *n, gcn_node *to, state *in)
 {
-    gcn_node to = *n;
-    bool ended = false;
+    bool change = false;
 
-    memset(&to.code, 0, sizeof to.code);
-    forget(h);
     for (size_t k = 0; k < n->code.n; k++) {
         const gcn_line *l = &n->code.at[k];
         gcn_use u[GCN_MAX_USES];
         unsigned uses = gcn_uses(h->c->isa, &l->in, u);
 
-        if (l->target >= 0 && !ended) {
-            push_wait(h, &to, open_mask(h), l->line);
-            ended = true;
-        }
         if (gcn_is_valu(&l->in) || gcn_is_salu(&l->in))
-            push_wait(h, &to, wait_of(h, u, uses, gcn_is_valu(&l->in), false),
-                      l->line);
-        h->c->oom |= !br_vec_push(&to.code, *l);
+            push_wait(h, to, wait_of(h, u, uses, gcn_is_valu(&l->in)), l->line);
+        if (to)
+            h->c->oom |= !br_vec_push(&to->code, *l);
         note(h, &l->in, u, uses);
+        if (l->target >= 0)
+            change |= join(&in[l->target], &h->s);
     }
-    br_vec_fini(&n->code);
-    *n = to;
+    return change;
 }
 
 void
 gcn_pass_hazard(gcn_code *c)
 {
     hazards h = {.c = c};
+    state *in = br_try_calloc(c->n + 1, sizeof *in);
+    bool change = true;
 
-    find_seen(&h);
-    for (size_t k = 0; k < c->n && !c->oom; k++)
-        node(&h, &c->node[k]);
+    if (!in) {
+        c->oom = true;
+        return;
+    }
+    memset(in, 255, c->n * sizeof *in);
+    while (change) {
+        change = false;
+        for (size_t n = 0; n < c->n; n++) {
+            h.s = in[n];
+            change |= walk(&h, &c->node[n], NULL, in);
+            for (size_t k = 0; k < c->node[n].n_succ; k++)
+                change |= join(&in[c->node[n].succ[k]], &h.s);
+        }
+    }
+    for (size_t n = 0; n < c->n && !c->oom; n++) {
+        gcn_node to = c->node[n];
+
+        memset(&to.code, 0, sizeof to.code);
+        h.s = in[n];
+        walk(&h, &c->node[n], &to, in);
+        br_vec_fini(&c->node[n].code);
+        c->node[n] = to;
+    }
+    br_free(in);
 }

@@ -14,6 +14,7 @@ typedef struct gcn_words {
 
 bool gm_encode(gm_fn *g, gcn_code *c);
 void gcn_code_fini(gcn_code *c);
+/* gcn_layout.c: all nodes in order. */
 br_code gcn_layout(gcn_code *c, gcn_words *out, br_status *st) BR_MUST_USE;
 
 /* A kernel and what it asks for; k.name, k.code and k.args are its own. */

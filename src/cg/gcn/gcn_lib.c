@@ -238,28 +238,61 @@ multiply(const br_kins *i, const char *type_a, const char *type_b, unsigned sum,
     }
 }
 
+/* Sums of halves are f32 until the end, when each is rounded once. */
+static void
+product_begin(unsigned first, bool half, br_str *o)
+{
+    char from[16], to[16];
+
+    for (unsigned d = 0; d < 4; d++) {
+        snprintf(from, sizeof from, "a%u", first + (half ? d / 2 : d));
+        snprintf(to, sizeof to, "r%u", 12 + d);
+        if (half)
+            element(BR_KT_F16, d & 1, from, to, o);
+        else
+            br_str_printf(o, "mov.b32 %s,%s; ", to, from);
+    }
+}
+
+static void
+product_end(bool half, br_str *o)
+{
+    for (unsigned d = 0; d < 4; d += 2)
+        if (half)
+            br_str_printf(o,
+                          "cvt.rn.f16.f32 h0,r%u; cvt.rn.f16.f32 h1,r%u; "
+                          "cvt.u32.u16 r4,h0; cvt.u32.u16 r5,h1; "
+                          "shl.b32 r5,r5,16; or.b32 d%u,r4,r5; ",
+                          12 + d, 13 + d, d / 2);
+        else
+            br_str_printf(o, "mov.b32 d%u,r%u; mov.b32 d%u,r%u; ", d, 12 + d,
+                          d + 1, 13 + d);
+}
+
 /* m16n8: lane 4 g + t has rows g and g + 8 of A, column g of B, and of D rows g
- * and g + 8, columns 2 t and 2 t + 1. Words of K come from the four lanes that
- * have them. */
+ * and g + 8, columns 2 t and 2 t + 1, of halves two to a word. Words of K come
+ * from the four lanes that have them. */
 static bool
 product(const br_kfn *f, const br_kins *i, br_str *o)
 {
     unsigned k = i->imm & 255, n = i->imm >> 8 & 255, m = i->imm >> 16 & 255;
-    unsigned tb = i->imm >> 24 & 255, bits, na, nb;
+    unsigned tb = i->imm >> 24 & 255, bits, na, nb, nd;
+    bool half = i->type == BR_KT_F16X2 && i->type2 == BR_KT_F16;
 
     bits = i->type2 == BR_KT_TF32 ? 32 : br_ktinfo_of[i->type2].bytes * 8u;
     na = 16 * k * bits / 1024;
     nb = na / 2;
-    if (m != 16 || n != 8 || !nb || i->n_res != 4 || i->n_arg != na + nb + 4 ||
-        (i->type != BR_KT_F32 && i->type != BR_KT_S32) ||
+    nd = half ? 2 : 4;
+    if (m != 16 || n != 8 || !nb || i->n_res != nd ||
+        i->n_arg != na + nb + nd ||
+        (i->type != BR_KT_F32 && i->type != BR_KT_S32 && !half) ||
         (i->type == BR_KT_S32) != (bits == 8) || i->mods ||
         (i->type == BR_KT_F32 && bits < 16))
         return false;
     header(f, i, true, o);
     br_str_puts(o, "mov.u32 r0,%laneid; and.b32 r1,r0,28; and.b32 r2,r0,3; "
                    "shl.b32 r2,r2,3;\n");
-    for (unsigned d = 0; d < 4; d++)
-        br_str_printf(o, "mov.b32 r%u,a%u; ", 12 + d, na + nb + d);
+    product_begin(na + nb, half, o);
     for (unsigned w = 0; w < nb; w++)
         for (unsigned t = 0; t < 4; t++)
             for (unsigned col = 0; col < 2; col++) {
@@ -278,8 +311,7 @@ product(const br_kfn *f, const br_kins *i, br_str *o)
                              12 + 2 * row + col, o);
                 }
             }
-    for (unsigned d = 0; d < 4; d++)
-        br_str_printf(o, "mov.b32 d%u,r%u; ", d, 12 + d);
+    product_end(half, o);
     return true;
 }
 
@@ -376,6 +408,37 @@ summed(const br_kfn *f, const br_kins *i, br_str *o)
     return true;
 }
 
+/* Compare and swap of 16 bits, by the word that they are in. */
+static bool
+swapped(const br_kfn *f, const br_kins *i, br_str *o)
+{
+    br_str where = {0};
+
+    if (br_ktinfo_of[i->type].bytes != 2)
+        return false;
+    mod_text(i, BR_KF_SEM, &where);
+    mod_text(i, BR_KF_SCOPE, &where);
+    mod_text(i, BR_KF_SPACE, &where);
+    header(f, i, false, o);
+    br_str_printf(o,
+                  "add.u64 q9,a,%lld; and.b64 q8,q9,-4; cvt.u32.u64 r0,q9; "
+                  "and.b32 r0,r0,2; shl.b32 r0,r0,3; cvt.u32.u16 r1,b; "
+                  "shl.b32 r1,r1,r0; cvt.u32.u16 r2,c; shl.b32 r2,r2,r0; "
+                  "mov.b32 r3,65535; shl.b32 r3,r3,r0; not.b32 r4,r3; "
+                  "ld.relaxed.gpu",
+                  (long long)i->imm);
+    mod_text(i, BR_KF_SPACE, o);
+    br_str_printf(o,
+                  ".b32 r5,[q8];\nL: and.b32 r6,r5,r3; setp.ne.u32 p0,r6,r1; "
+                  "@p0 bra E; and.b32 r7,r5,r4; or.b32 r7,r7,r2; "
+                  "atom%s.cas.b32 r8,[q8],r5,r7; setp.ne.u32 p1,r8,r5; "
+                  "mov.b32 r5,r8; @p1 bra L;\nE: and.b32 r6,r5,r3; "
+                  "shr.u32 r6,r6,r0; cvt.u16.u32 d,r6;",
+                  br_str_z(&where));
+    br_str_fini(&where);
+    return true;
+}
+
 static bool
 made(const br_kfn *f, const br_kins *i, br_str *o)
 {
@@ -385,6 +448,7 @@ made(const br_kfn *f, const br_kins *i, br_str *o)
     case BR_K_STMATRIX: return rows_of_matrices(f, i, o);
     case BR_K_CPASYNC: return copied(f, i, o);
     case BR_K_ATOM: return summed(f, i, o);
+    case BR_K_CAS: return swapped(f, i, o);
     default: return false;
     }
 }

@@ -3,6 +3,7 @@
  *
  *     KIR --gcn_flow--> places and masks      what lanes wait for their turn
  *         --gcn_sel-->  gm_ins of vregs       one gm_blk a node of the flow
+ *         --gcn_peep--> fewer of them
  *         --gcn_alloc-> gm_ins of registers
  *         --gcn_code--> br_gcn_inst           encoded, modes, waits, hazards
  *
@@ -139,6 +140,7 @@ typedef struct gm_fn {
     BR_VEC(uint32_t) windows;
     BR_VEC(uint32_t) keeps;
     uint8_t ids;
+    bool one_id; /* of work-items: x alone is asked for */
     bool hidden; /* asks for sizes of grid and group */
     uint16_t vgprs, sgprs;
     br_code code; /* first failure */
@@ -166,6 +168,8 @@ const br_gcn_row *gm_row(gm_fn *g, const char *name, unsigned n_op);
 /* Operands of a row that are written as text. */
 bool gm_counts(const br_gcn_opnd *o);
 bool gm_defines(const br_gcn_row *row, const br_gcn_opnd *o);
+/* Vreg that operand n names and whether it is defined; BR_KNONE: none. */
+uint32_t gm_named(const gm_ins *i, unsigned n, bool *def);
 /* Dwords of an operand. */
 unsigned gm_width(const gm_ins *i, unsigned n);
 
@@ -188,6 +192,10 @@ gm_op gm_res(gm_fn *g, const br_kins *i, unsigned n);
 bool gm_select_mem(gm_fn *g, const br_kins *i); /* false: not its business */
 bool gm_place_shared(gm_fn *g);
 void gm_refuse(gm_fn *g, const br_kins *i);
+
+/* ---- gcn_peep.c ------------------------------------------------------- */
+
+void gm_peep(gm_fn *g);
 
 /* ---- gcn_alloc.c, gcn_spill.c ------------------------------------------ */
 

@@ -133,7 +133,6 @@ gm_has_code(const br_kfn *f, const br_kins *i)
     case BR_K_LD:
     case BR_K_ST:
     case BR_K_TRAP:
-    case BR_K_CAS:
     case BR_K_FENCE:
     case BR_K_BAR:
     case BR_K_SHFL:
@@ -143,6 +142,7 @@ gm_has_code(const br_kfn *f, const br_kins *i)
     case BR_K_WARPBAR:
     case BR_K_CPWAIT:
     case BR_K_LOP3: return true;
+    case BR_K_CAS: return br_ktinfo_of[i->type].bytes >= 4;
     case BR_K_ATOM:
         return br_ktinfo_of[i->type].kind != 'F' || i->type == BR_KT_F32;
     case BR_K_PACK:
@@ -635,6 +635,53 @@ select_lop3(gm_fn *g, const br_kins *i)
     GM(g, "v_mov_b32", d, sum);
 }
 
+/* Bits whose places are constants: an instruction or two. */
+static bool
+select_bits(gm_fn *g, const br_kins *i)
+{
+    uint64_t at = 0, n = 0, sel = 0;
+    unsigned last = i->n_arg - 1u;
+    gm_op d, t;
+
+    if (g->vals[i->res].file != 'V' || i->n_arg < 3 ||
+        !constant(g->f, g->f->args.at[i->arg + last], &n))
+        return false;
+    (void)constant(g->f, g->f->args.at[i->arg + last - 1], &at);
+    if (i->op == BR_K_FSHL || i->op == BR_K_FSHR) {
+        if (n < 1 || n > 31)
+            return false;
+        GM(g, "v_alignbit_b32", gm_res(g, i, 0), gm_arg(g, i, 1, 0),
+           gm_arg(g, i, 0, 0),
+           gm_imm(i->op == BR_K_FSHL ? 32 - (uint32_t)n : (uint32_t)n));
+        return true;
+    }
+    if (i->op == BR_K_PRMT) {
+        if (i->mods || n & 0x8888)
+            return false;
+        for (unsigned k = 0; k < 4; k++)
+            sel |= (n >> 4 * k & 7) << 8 * k;
+        GM(g, "v_perm_b32", gm_res(g, i, 0), gm_arg(g, i, 1, 0),
+           gm_arg(g, i, 0, 0), gm_imm((uint32_t)sel));
+        return true;
+    }
+    if ((i->op != BR_K_BFE && i->op != BR_K_BFI) || i->mods ||
+        br_ktinfo_of[i->type].bytes != 4 ||
+        !constant(g->f, g->f->args.at[i->arg + last - 1], &at) || at > 31 ||
+        n < 1 || n > 31 || at + n > 32)
+        return false;
+    d = gm_res(g, i, 0);
+    if (i->op == BR_K_BFE) {
+        GM(g, br_ktinfo_of[i->type].kind == 'S' ? "v_bfe_i32" : "v_bfe_u32", d,
+           gm_arg(g, i, 0, 0), gm_imm((uint32_t)at), gm_imm((uint32_t)n));
+        return true;
+    }
+    t = gm_reg(gm_new(g, 'V', 1), 0);
+    GM(g, "v_lshlrev_b32", t, gm_imm((uint32_t)at), gm_arg(g, i, 0, 0));
+    GM(g, "v_bfi_b32", d, gm_imm((uint32_t)(((1u << n) - 1) << at)), t,
+       gm_arg(g, i, 1, 0));
+    return true;
+}
+
 /* ---- blocks ------------------------------------------------------------ */
 
 static void
@@ -653,6 +700,8 @@ select_one(gm_fn *g, const br_kins *i)
         select_same(g, i);
     else if (i->op == BR_K_LOP3 && g->vals[i->res].file == 'V')
         select_lop3(g, i);
+    else if (i->n_res && select_bits(g, i))
+        return;
     else if (!gm_select_mem(g, i) && (!i->n_res || !select_row(g, i)))
         gm_refuse(g, i);
 }

@@ -119,12 +119,9 @@ load_param(gm_fn *g, const br_kins *i)
 static void
 group_id(gm_fn *g, const br_kins *i, unsigned dim)
 {
-    gm_op d = gm_res(g, i, 0);
+    const bool direct = in_scalar(g, i, 0);
+    gm_op d = direct ? gm_res(g, i, 0) : tmp(g, 'S', 1);
 
-    if (g->vregs.at[d.v].file != 'S') {
-        gm_refuse(g, i);
-        return;
-    }
     if (g->isa->cpu->gen == 11)
         GM(g, "s_mov_b32", d, gm_reg(g->group[dim], 0));
     else if (dim == 0)
@@ -133,6 +130,8 @@ group_id(gm_fn *g, const br_kins *i, unsigned dim)
         GM(g, "s_and_b32", d, gm_code(GM_TTMP7), gm_imm(0xffff));
     else
         GM(g, "s_lshr_b32", d, gm_code(GM_TTMP7), gm_imm(16));
+    if (!direct)
+        give(g, i, 0, d, 1);
 }
 
 static gm_op
@@ -152,8 +151,12 @@ group_size(gm_fn *g, unsigned dim)
 static gm_op
 thread_id(gm_fn *g, unsigned dim)
 {
-    gm_op d = tmp(g, 'V', 1);
+    gm_op d;
 
+    /* Alone it fills the register. */
+    if (g->one_id)
+        return gm_reg(g->tid, 0);
+    d = tmp(g, 'V', 1);
     GM(g, "v_bfe_u32", d, gm_reg(g->tid, 0), gm_imm(10 * dim), gm_imm(10));
     g->ids = (uint8_t)BR_MAX(g->ids, dim + 1);
     return d;
@@ -366,16 +369,14 @@ access(gm_fn *g, const char *name, const place *p, gm_op data, bool load)
 
 /* ---- fences ------------------------------------------------------------ */
 
+/* What a release asks for: everything before is done and, beyond the group, out
+ * of the caches. */
 static void
-fence(gm_fn *g, unsigned scope)
+release(gm_fn *g, unsigned scope)
 {
     if (g->isa->cpu->gen == 11) {
         GM(g, "s_waitcnt", gm_imm(7)); /* exp alone may be open */
         GM(g, "s_waitcnt_vscnt", gm_code(GM_NULL), gm_imm(0));
-        if (scope != BR_KM_SCOPE_CTA) {
-            gm_emit(g, "buffer_gl1_inv", NULL, 0);
-            gm_emit(g, "buffer_gl0_inv", NULL, 0);
-        }
         return;
     }
     if (scope != BR_KM_SCOPE_CTA)
@@ -383,6 +384,22 @@ fence(gm_fn *g, unsigned scope)
                scope == BR_KM_SCOPE_GPU ? 2 : 3);
     GM(g, "s_wait_loadcnt", gm_imm(0));
     GM(g, "s_wait_storecnt", gm_imm(0));
+    GM(g, "s_wait_dscnt", gm_imm(0));
+}
+
+/* What an acquire asks for: what was read is there, and caches forget. */
+static void
+acquire(gm_fn *g, unsigned scope)
+{
+    if (g->isa->cpu->gen == 11) {
+        GM(g, "s_waitcnt", gm_imm(7));
+        if (scope != BR_KM_SCOPE_CTA) {
+            gm_emit(g, "buffer_gl1_inv", NULL, 0);
+            gm_emit(g, "buffer_gl0_inv", NULL, 0);
+        }
+        return;
+    }
+    GM(g, "s_wait_loadcnt", gm_imm(0));
     GM(g, "s_wait_dscnt", gm_imm(0));
     if (scope != BR_KM_SCOPE_CTA) {
         gm_set(gm_emit(g, "global_inv", NULL, 0), BR_GF_scope,
@@ -392,13 +409,24 @@ fence(gm_fn *g, unsigned scope)
 }
 
 static void
+fence(gm_fn *g, unsigned scope)
+{
+    release(g, scope);
+    acquire(g, scope);
+}
+
+static void
 order(gm_fn *g, const br_kins *i, bool before)
 {
     unsigned sem = br_kmod(i->mods, BR_KF_SEM);
+    unsigned scope = br_kmod(i->mods, BR_KF_SCOPE);
 
-    if (sem == BR_KM_SEM_ACQ_REL || sem == BR_KM_SEM_SC ||
-        sem == (before ? BR_KM_SEM_RELEASE : BR_KM_SEM_ACQUIRE))
-        fence(g, br_kmod(i->mods, BR_KF_SCOPE));
+    if (sem == BR_KM_SEM_SC)
+        fence(g, scope);
+    else if (before && (sem == BR_KM_SEM_ACQ_REL || sem == BR_KM_SEM_RELEASE))
+        release(g, scope);
+    else if (!before && (sem == BR_KM_SEM_ACQ_REL || sem == BR_KM_SEM_ACQUIRE))
+        acquire(g, scope);
 }
 
 /* ---- loads and stores -------------------------------------------------- */
@@ -615,37 +643,63 @@ vote(gm_fn *g, const br_kins *i)
     return true;
 }
 
-/* PTX: from which lane, within a segment. */
+/* PTX: from which lane, within a segment; the last lane that may be read. */
+static gm_op
+shuffle_end(gm_fn *g, const br_kins *i, gm_op lane, gm_op *seg, gm_op *low)
+{
+    gm_op c = gm_arg_v(g, i, 2, 0), keep = tmp(g, 'V', 1);
+    gm_op most = tmp(g, 'V', 1);
+
+    *seg = tmp(g, 'V', 1);
+    *low = tmp(g, 'V', 1);
+    GM(g, "v_bfe_u32", *seg, c, gm_imm(8), gm_imm(5));
+    GM(g, "v_and_b32", *low, lane, *seg);
+    GM(g, "v_and_b32", keep, gm_imm(31), c);
+    GM(g, "v_bfi_b32", most, *seg, lane, keep);
+    return most;
+}
+
 static bool
 shuffle(gm_fn *g, const br_kins *i)
 {
     unsigned how = br_kmod(i->mods, BR_KF_SUB);
-    gm_op lane = lane_id(g), seg = tmp(g, 'V', 1), most = tmp(g, 'V', 1);
-    gm_op by = tmp(g, 'V', 1), c = gm_arg_v(g, i, 2, 0), j = tmp(g, 'V', 1);
-    gm_op keep = tmp(g, 'V', 1), low = tmp(g, 'V', 1), at = tmp(g, 'V', 1);
-    gm_op ok = gm_res(g, i, 1), from = tmp(g, 'V', 1), far;
-    unsigned words = br_ktinfo_of[i->type].bytes / 4;
+    gm_op lane = lane_id(g), seg, low, most, by, from, at = tmp(g, 'V', 1);
+    gm_op ok = gm_res(g, i, 1), j = tmp(g, 'V', 1);
+    uint64_t c, b;
+    /* One segment: all lanes. */
+    bool one = literal(g, i, 2, &c) && !(c >> 8 & 31);
+    bool inside = one && (c & 31) == 31;
 
-    if (i->type != BR_KT_B32 || words != 1)
+    if (i->type != BR_KT_B32 || br_ktinfo_of[i->type].bytes != 4)
         return false;
-    GM(g, "v_and_b32", by, gm_imm(31), gm_arg(g, i, 1, 0));
-    GM(g, "v_bfe_u32", seg, c, gm_imm(8), gm_imm(5));
-    GM(g, "v_and_b32", low, lane, seg);
-    GM(g, "v_and_b32", keep, gm_imm(31), c);
-    GM(g, "v_bfi_b32", most, seg, lane, keep);
+    most = one ? gm_imm(c & 31) : shuffle_end(g, i, lane, &seg, &low);
+    if (literal(g, i, 1, &b)) {
+        by = gm_imm(b & 31);
+    } else {
+        by = tmp(g, 'V', 1);
+        GM(g, "v_and_b32", by, gm_imm(31), gm_arg(g, i, 1, 0));
+    }
     if (how == BR_KM_SHFL_UP)
         GM(g, "v_sub_nc_u32", j, lane, by);
     else if (how == BR_KM_SHFL_DOWN)
         GM(g, "v_add_nc_u32", j, lane, by);
     else if (how == BR_KM_SHFL_BFLY)
         GM(g, "v_xor_b32", j, lane, by);
+    else if (one)
+        GM(g, "v_mov_b32", j, by);
     else
         GM(g, "v_bfi_b32", j, seg, low, by);
-    GM(g, how == BR_KM_SHFL_UP ? "v_cmp_ge_i32" : "v_cmp_le_i32", ok, j, most);
-    GM(g, "v_cndmask_b32", from, lane, j, ok);
+    from = j;
+    if (inside && (how == BR_KM_SHFL_BFLY || how == BR_KM_SHFL_IDX)) {
+        GM(g, "s_mov_b32", ok, gm_code(GM_EXEC));
+    } else {
+        from = tmp(g, 'V', 1);
+        GM(g, how == BR_KM_SHFL_UP ? "v_cmp_ge_i32" : "v_cmp_le_i32", ok, j,
+           most);
+        GM(g, "v_cndmask_b32", from, lane, j, ok);
+    }
     GM(g, "v_lshlrev_b32", at, gm_imm(2), from);
-    far = gm_arg_v(g, i, 0, 0);
-    GM(g, "ds_bpermute_b32", gm_res(g, i, 0), at, far);
+    GM(g, "ds_bpermute_b32", gm_res(g, i, 0), at, gm_arg_v(g, i, 0, 0));
     return true;
 }
 
@@ -684,7 +738,7 @@ gm_place_shared(gm_fn *g)
     for (int dynamic = 0; g->lds && dynamic < 2; dynamic++)
         for (size_t k = 0; k < g->m->vars.n; k++) {
             const br_kvar *v = &g->m->vars.at[k];
-            uint64_t mask = BR_MAX(v->align, 1u) - 1;
+            uint64_t mask = BR_MAX(v->align, dynamic ? 16u : 1u) - 1;
 
             if (!g->lds[k] || v->space != BR_KM_SPACE_SHARED ||
                 v->external != (bool)dynamic)

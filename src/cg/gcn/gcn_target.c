@@ -85,9 +85,24 @@ begin(gm_fn *g)
     return true;
 }
 
+static bool
+asks_one_id(const br_kfn *f)
+{
+    for (uint32_t k = 0; k < f->ins.n; k++) {
+        const br_kins *i = &f->ins.at[k];
+
+        if (i->op == BR_K_SREG &&
+            (i->imm == BR_KS_TID_Y || i->imm == BR_KS_TID_Z ||
+             i->imm == BR_KS_WARPID))
+            return false;
+    }
+    return true;
+}
+
 static void
 select_all(gm_fn *g)
 {
+    g->one_id = asks_one_id(g->f);
     gm_classes(g);
     if (!gm_flow_begin(g))
         return;
@@ -212,6 +227,8 @@ br_gcn_compile(br_gcn_compiled *out, const br_gcn_isa *isa, const br_kir *m,
         gm_oom(&g);
     if (g.code == BR_OK && begin(&g))
         select_all(&g);
+    if (g.code == BR_OK)
+        gm_peep(&g);
     if (g.code == BR_OK && gm_alloc(&g))
         finish(&g, out);
     fini(&g);
@@ -311,6 +328,27 @@ file(const br_kcode *code, uint32_t only, br_str *out, br_status *st)
     return c;
 }
 
+static br_code
+zrt(const br_kcode *code, uint32_t fn, br_zrt *z, br_str *out, br_str *lines,
+    br_status *st)
+{
+    const br_gcn_module *x = (const br_gcn_module *)(const void *)code;
+    br_gcn_compiled k;
+
+    (void)lines; /* code objects of ours have none */
+    z->target = br_zrt_target(x->isa.cpu->name);
+    if (!z->target)
+        return br_fail(st, BR_E_UNSUPPORTED, ".zrt has no number for %s",
+                       x->isa.cpu->name);
+    BR_TRY(br_gcn_compile(&k, &x->isa, x->m, fn, st));
+    z->subgroup = x->isa.wave64 ? 64 : 32;
+    z->vgprs = k.k.vgprs;
+    z->sgprs = k.k.sgprs;
+    z->lds_bytes = k.k.lds_bytes;
+    br_gcn_compiled_fini(&k);
+    return file(code, fn, out, st);
+}
+
 #define CPU(name, gen, mach, minor5)                                           \
     static br_code open_##name(br_kcode **out, const br_kir *m, br_status *st) \
     {                                                                          \
@@ -321,8 +359,8 @@ file(const br_kcode *code, uint32_t only, br_str *out, br_status *st)
 
 const br_ktarget br_gcn_targets[] = {
 #define CPU(name, gen, mach, minor5) \
-    {#name, open_##name, close_module, NULL, text, file},
+    {#name, open_##name, close_module, NULL, text, file, zrt},
 #include "cg/gcn/cpus.def"
 #undef CPU
-    {NULL, NULL, NULL, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };

@@ -12,7 +12,8 @@
  * barrier the group's memory has to be in order: LDS and stores are waited for.
  *
  * Requires  encoded instructions, nodes and their ways
- * Changes   inserts waits; waits that are there already count
+ * Changes   inserts waits; waits that are there already count, and go where
+ *           nothing is under way
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/gcn/gcn_code.h"
 
@@ -98,6 +99,34 @@ push_waits(gcn_code *c, gcn_node *to, const int need[GCN_COUNTERS],
         gcn_push(c, to, "s_waitcnt_vscnt", (uint32_t)need[GCN_STORE], line);
 }
 
+/* Whether it waits for nothing that is under way: a fence's, mostly. */
+static bool
+is_idle(const gcn_code *c, const state *s, const br_gcn_inst *in)
+{
+    int wait[GCN_COUNTERS];
+
+    if (!gcn_is_wait(c->isa, in, wait))
+        return false;
+    for (int x = 0; x < GCN_COUNTERS; x++)
+        if (wait[x] >= 0 && s->open[x])
+            return false;
+    return true;
+}
+
+/* Of a wait for two counters what is under way alone. */
+static void
+no_wider(const state *s, br_gcn_inst *in)
+{
+    uint32_t v;
+
+    if (strcmp(in->row->name, "s_waitcnt") != 0)
+        return;
+    v = br_gcn_get(in, BR_GF_simm16);
+    v |= s->open[GCN_LOAD] ? 0 : 63u << 10;
+    v |= s->open[GCN_DS] ? 0 : 63u << 4;
+    br_gcn_set(in, BR_GF_simm16, v);
+}
+
 /* Over a node; to: NULL, or where it goes with its waits. */
 static void
 walk(gcn_code *c, const gcn_node *n, state *s, gcn_node *to)
@@ -112,9 +141,13 @@ walk(gcn_code *c, const gcn_node *n, state *s, gcn_node *to)
         for (int x = 0; x < GCN_COUNTERS; x++)
             if (need[x] != NONE)
                 waited(s, x, need[x]);
-        if (to) {
+        if (to)
             push_waits(c, to, need, l->line);
-            c->oom |= !br_vec_push(&to->code, *l);
+        if (to && !is_idle(c, s, &l->in)) {
+            gcn_line own = *l;
+
+            no_wider(s, &own.in);
+            c->oom |= !br_vec_push(&to->code, own);
         }
         if (gcn_is_wait(c->isa, &l->in, wait)) {
             for (int x = 0; x < GCN_COUNTERS; x++)

@@ -11,9 +11,10 @@
 
 enum {
     BR_PTX_MAX_BYTES = 256 << 20,
-    BR_PTX_MAX_REGS = 1 << 20,  /* of a function */
-    BR_PTX_MAX_DEPTH = 64,      /* of braces */
-    BR_PTX_MAX_CONST = 64 << 10 /* bytes of .const in all */
+    BR_PTX_MAX_REGS = 1 << 20,   /* of a function */
+    BR_PTX_MAX_DEPTH = 64,       /* of braces */
+    BR_PTX_MAX_CONST = 64 << 10, /* bytes of .const in all */
+    BR_PTX_REF_BYTES = 128       /* of a .texref, which the runtime fills */
 };
 
 typedef struct br_ptx_opts {

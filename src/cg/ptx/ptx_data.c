@@ -87,6 +87,10 @@ attributes(px_parser *p, px_decl *d)
             BR_TRY(px_next(p));
         } else if (p->tok == 'w' && p->word.p[0] == '.' && !d->type) {
             d->type = px_type((br_text){p->word.p + 1, p->word.n - 1});
+            if (px_is(p, ".texref") || px_is(p, ".surfref")) {
+                d->type = BR_KT_B64; /* the runtime knows what lies there */
+                d->vec = BR_PTX_REF_BYTES / 8;
+            }
             if (px_is(p, ".b128")) {
                 d->type = BR_KT_B64;
                 d->vec = 2;

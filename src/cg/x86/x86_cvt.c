@@ -14,6 +14,10 @@ constant(gen *g, uint64_t bits)
 static void
 narrow(gen *g, unsigned d, unsigned lo, unsigned hi)
 {
+    if (g->z) {
+        x86_z_narrow(g, d, lo, hi, false);
+        return;
+    }
     e3i(g, BR_X_SHUFPS, d, lo, hi, 0x88);
     e2i(g, BR_X_PERMQ, d, d, 0xd8);
 }
@@ -172,8 +176,7 @@ sel_f32_to_f16(gen *g, const br_kins *i)
 {
     unsigned a = x86_use(g, arg_of(g, i, 0), 0), d = x86_def(g, i->res, 0);
 
-    br_x86_put(g->a, BR_X_CVTPS2PH,
-               (br_x86_arg[]){br_x86_reg(d), br_x86_reg(a), br_x86_imm(0)});
+    e2i(g, BR_X_CVTPS2PH, d, a, 0);
     e2(g, BR_X_PMOVZXWD, d, d);
 }
 

@@ -61,7 +61,8 @@ join(gen *g, const br_kins *i, size_t ins)
     }
     if (!g->group[k].span || i->op == BR_K_ST) { /* may write, too */
         g->group[k].site = x86_site_of(g, i);
-        g->group[k].span = bytes * X86_LANES; /* as `remember` has it */
+        /* as `remember` has it */
+        g->group[k].span = bytes * (g->zmm ? X86_MOST : X86_LANES);
     }
     g->group[k].align = BR_MAX(g->group[k].align, bytes);
     g->group[k].from = BR_MIN(g->group[k].from, (int32_t)i->imm);
@@ -224,15 +225,16 @@ compare_even(gen *g, const br_kins *i, uint32_t slow)
     es(g, BR_X_MOV32_S, br_x86_mem(R12, (int32_t)g->fn->slot[i->res]), RAX);
 }
 
-/* Lanes of a quarter all on or all off: bit 0 times 255 is the byte. */
+/* Lanes of a quarter, or two, all on or all off: bit 0 times 255 is the byte. */
 static void
 whole_quarters(gen *g, uint32_t slow)
 {
+    br_x86_arg eax = br_x86_reg(RAX);
+
     e2(g, BR_X_MOV32, RAX, R13);
-    ei(g, BR_X_AND32_I, br_x86_reg(RAX), 0x01010101);
-    br_x86_put(
-        g->a, BR_X_IMUL32_I,
-        (br_x86_arg[]){br_x86_reg(RAX), br_x86_reg(RAX), br_x86_imm(255)});
+    ei(g, BR_X_AND32_I, eax, g->zmm ? 0x00010001 : 0x01010101);
+    br_x86_put(g->a, BR_X_IMUL32_I,
+               (br_x86_arg[]){eax, eax, br_x86_imm(g->zmm ? 65535 : 255)});
     e2(g, BR_X_CMP32, RAX, R13);
     ej(g, BR_X_JNE, slow);
 }
@@ -327,7 +329,8 @@ x86_no_wrap(gen *g, const br_kins *i)
         em(g, BR_X_BCASTD, m,
            x86_ctx_at(offsetof(x86_ctx, reach) + 8 * (size_t)step));
     else
-        em(g, BR_X_BCASTD, m, x86_const(g, 7ull << (step - 1)));
+        em(g, BR_X_BCASTD, m,
+           x86_const(g, (g->zmm ? 15ull : 7ull) << (step - 1)));
     e3(g, BR_X_PADDD, t, a, m);
     if (br_ktinfo_of[type].kind == 'S') {
         e3(g, BR_X_PCMPGTD, t, a, t);

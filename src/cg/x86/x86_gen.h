@@ -3,7 +3,9 @@
  * A block is cut into regions: runs of instructions that concern one lane each.
  * A region's code does a quarter of the warp after another, its values in ymm
  * registers (x86_reg.c); uniform instructions make a region of their own, run
- * once. Between regions values lie in their rows. What has no vector form is a
+ * once. With AVX-512 it is two quarters at a time, in zmm registers, and
+ * predicates are in mask registers; what is uniform is done as with AVX2.
+ * Between regions values lie in their rows. What has no vector form is a
  * call of C for the whole warp (a step).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_X86_GEN_H
@@ -13,7 +15,9 @@
 
 #include <stddef.h>
 
-enum { NREGS = 16, NO_REG = 0xff, SPILL_PARTS = 64 };
+enum { NO_REG = 0xff, SPILL_PARTS = 64 };
+/* Registers: vectors, then masks from MASK_REGS on, of which k0 says none. */
+enum { VEC_REGS = 32, MASK_REGS = 32, NREGS = 40 };
 #define NEVER 0xffffffffu
 
 enum { ONLY_ALL, ONLY_WARPS, ONLY_FIRST }; /* x86_line.c */
@@ -42,6 +46,8 @@ typedef struct gen {
         bool shared;
     } group[X86_GROUPS];
     unsigned n_groups;
+    bool zmm;              /* AVX-512 */
+    bool z;                /* this region's code works on two quarters */
     bool wide;             /* all warps of a block, all their lanes */
     bool line;             /* and once what goes evenly through the block */
     bool lined;            /* in a region: of the groups, likewise */
@@ -80,6 +86,9 @@ typedef struct gen {
 
 #define EXEC(g)   ((uint32_t)(g)->f->vals.n)     /* mask of lanes, 32 bits */
 #define EXEC64(g) ((uint32_t)(g)->f->vals.n + 1) /* its halves, 64 bits each */
+#define LANES(g)  ((g)->z ? X86_MOST : X86_LANES)
+/* Bytes of a register. */
+#define PART(g)   ((g)->z ? 64 : 32)
 
 static inline unsigned
 cls_of(const gen *g, uint32_t v)
@@ -115,10 +124,13 @@ unsigned x86_use(gen *g, uint32_t v, unsigned part);
 unsigned x86_def(gen *g, uint32_t v, unsigned part);
 unsigned x86_tmp(gen *g);
 void x86_drop(gen *g, unsigned reg); /* a temporary that is done */
+unsigned x86_ktmp(gen *g);           /* a mask register */
+void x86_kdrop(gen *g, unsigned k);
 void x86_region(gen *g, const uint32_t *list, size_t n, bool uniform);
 void x86_quarters(gen *g, const uint32_t *list, size_t n);
 void x86_straight(gen *g, const uint32_t *list, size_t n);
 void x86_forget(gen *g); /* all that registers hold */
+void x86_ones(gen *g, unsigned to);
 void x86_load_even(gen *g, uint32_t v, unsigned part, unsigned to);
 void x86_mask_row(gen *g, unsigned to, unsigned offset); /* from x86_ctx */
 br_x86_arg x86_const(gen *g, uint64_t bits);
@@ -127,8 +139,22 @@ br_x86_arg x86_ctx_at(size_t offset);
 /* x86_sel.c, x86_mem.c: NULL, it has no vector form */
 x86_sel x86_select(const gen *g, const br_kins *i);
 x86_sel x86_select_cvt(const br_kins *i);
+x86_sel x86_select_bytes(const gen *g, const br_kins *i);
 x86_sel x86_select_mem(const gen *g, const br_kins *i);
 unsigned x86_access(const br_kins *i); /* bytes of a lane's */
+
+/* x86_zmm.c: for 16 lanes */
+br_x86_op x86_twin(br_x86_op op);
+/* Another way than x86_select's, or NULL. */
+x86_sel x86_select_z(const gen *g, const br_kins *i);
+void x86_z_narrow(gen *g, unsigned d, unsigned lo, unsigned hi, bool high);
+unsigned x86_z_flushed(gen *g, unsigned a);
+unsigned x86_z_divisor(gen *g, unsigned b);
+
+/* x86_gather.c */
+bool x86_gathers(const br_kins *i);
+void x86_gather_begin(gen *g); /* where code has not parted yet */
+void x86_gather(gen *g, const br_kins *i, uint32_t site, uint32_t slow);
 
 /* x86_fast.c */
 bool x86_fast(gen *g, const uint32_t *list, size_t n, uint32_t slow);

@@ -5,10 +5,13 @@
  * has 8 bytes, a uniform predicate 0 or -1 in them. One that goes evenly from
  * lane to lane (kir_uniform.c) has its first lane of each quarter where its row
  * would be, so that one instruction computes it for the whole warp. Code works
- * on a quarter of a row, 8 lanes, at a time:
+ * on a quarter of a row, 8 lanes, at a time; with AVX-512 on two quarters:
  *
  *   rbx  x86_ctx       rbp  masks of the frame     r12  its rows
  *   r13d lanes of the block    r14  32 * quarter   r15  quarter
+ *
+ * Two quarters take it that lanes go on evenly from one to the other: blocks in
+ * which they do not have code for quarters (x86_launch).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_X86_INT_H
@@ -20,6 +23,7 @@
 #include "cg/x86/x86_asm.h"
 
 enum { X86_QUARTERS = 4, X86_LANES = 8, X86_STEPS = BR_KSTEP_MAX };
+enum { X86_MOST = 16 };      /* lanes at a time */
 enum { X86_FUEL = 1 << 14 }; /* jumps back in a turn */
 enum { X86_GROUPS = 12 };    /* of accesses to be checked together */
 
@@ -36,11 +40,12 @@ typedef struct x86_window {
 } x86_window;
 
 typedef struct x86_ctx {
-    uint32_t bits[X86_QUARTERS][X86_LANES];  /* 1 << lane */
-    uint32_t lanes[X86_QUARTERS][X86_LANES]; /* number of the lane */
-    uint64_t steps[X86_STEPS][X86_LANES];    /* k << row, k of 8 lanes */
-    uint32_t steps32[X86_STEPS][X86_LANES];  /* the same */
-    uint64_t save[16][4];                    /* ymm registers */
+    uint32_t bits[X86_QUARTERS][X86_LANES];   /* 1 << lane */
+    uint32_t lanes[X86_QUARTERS][X86_LANES];  /* number of the lane */
+    uint64_t steps[X86_STEPS][X86_MOST];      /* k << row, by lane k */
+    uint32_t steps32[X86_STEPS][X86_MOST];    /* the same */
+    uint32_t evens[X86_MOST], odds[X86_MOST]; /* 2 k, 2 k + 1 */
+    uint64_t save[32][8], save_k[8];          /* ymm or zmm registers, masks */
     uint32_t exec, edge, fuel, result;
     uint32_t left; /* lanes that ended and that C has not heard of */
     uint64_t shared_bytes;
@@ -119,16 +124,19 @@ struct br_x86 {
     uint8_t *code;
     size_t bytes;
     bool alone; /* wants one thread */
+    bool zmm;   /* AVX-512 */
     x86_kind kind;
     struct x86_more *more;
 };
 
 /* The same module as other code, made when it is needed: as rows alone by blocks
  * with 8 lanes in two of their rows and by an index that runs over 2^32; a
- * kernel for blocks by its first launch of full warps. */
+ * kernel for blocks by its first launch of full warps; with AVX2 by blocks with
+ * 16 lanes in two rows, but not 8. */
 typedef struct x86_more {
     br_mutex lock;
     struct br_x86 *rows, **wide; /* wide: by function, then for lines */
+    struct br_x86 *narrow;       /* of code with AVX-512: with AVX2 */
 } x86_more;
 
 static inline bool
@@ -150,10 +158,18 @@ br_code x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st);
 void x86_gen_entry(br_x86_asm *a);
 
 /* x86_module.c */
+/* No code yet; x86_free, whatever happens. */
+br_code x86_new(struct br_x86 **out, const br_kir *m, x86_kind kind, bool zmm,
+                br_status *st);
+/* Whether this machine, and no flag, has AVX-512 as code uses it. */
+bool x86_has_zmm(void);
+br_code x86_fn_room(struct br_x86 *x, uint32_t n, br_status *st);
 br_code x86_compile_all(br_kcode **out, const br_kir *m, br_status *st);
+br_code x86_compile_avx2(br_kcode **out, const br_kir *m, br_status *st);
 void x86_free(br_kcode *code);
 br_code x86_text(const br_kcode *code, uint32_t fn, br_str *out, br_status *st);
 br_code x86_rows_code(const struct br_x86 *x, br_status *st);
+br_code x86_narrow_code(const struct br_x86 *x, br_status *st);
 /* For blocks, or lines. NULL: a kernel that has none. */
 br_code x86_wide_code(const struct br_x86 *x, x86_kind kind, uint32_t fn,
                       const x86_fn **out, br_status *st);
@@ -161,15 +177,21 @@ br_code x86_wide_code(const struct br_x86 *x, x86_kind kind, uint32_t fn,
 /* x86_wide.c: whether a kernel's code for blocks may be made. */
 bool x86_wide_able(const br_kfn *f);
 
+/* x86_warp.c: false, it has to be done lane by lane */
+bool x86_shuffle(const ki_frame *f, const br_kins *i, uint32_t exec);
+
 /* x86_line.c */
 uint32_t x86_locate(x86_ctx *c, uint32_t site, uint64_t addr);
 void x86_spread(const x86_fn *fn, const x86_seat *seats, uint32_t n);
 
-/* x86_run.c, for the interpreter's frames */
+/* x86_run.c */
+br_code x86_launch(br_kcode *code, br_klaunch *l, br_status *st);
+/* and for the interpreter's frames */
 br_code x86_frame(ki_run *r, ki_warp *w, ki_frame *f, uint32_t fn);
 /* The frame of a warp whose block has become another one. */
 void x86_again(const ki_warp *w, ki_frame *f);
 br_code x86_enter(ki_run *r, ki_warp *w, uint32_t pos);
+uint64_t x86_get_lane(const ki_frame *f, uint32_t v, unsigned lane);
 void x86_put_lane(ki_frame *f, uint32_t v, unsigned lane, uint64_t bits);
 void x86_fetch(const ki_frame *f, const br_kins *i, uint32_t exec);
 /* A block that has not begun, if code for blocks is there: it ends, and those

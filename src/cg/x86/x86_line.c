@@ -462,8 +462,10 @@ through(gen *g)
     g->uniform = false;
     e2(g, BR_X_XOR32, R14, R14);
     br_x86_bind(g->a, top);
-    for (g->quarter = 0; g->quarter < X86_QUARTERS; g->quarter++)
+    for (unsigned q = 0; q < X86_QUARTERS; q += g->zmm ? 2 : 1) {
+        g->quarter = (uint8_t)q;
         x86_straight(g, g->rest.at, g->rest.n);
+    }
     ei(g, BR_X_ADD64_I, br_x86_reg(R14), 2 * KI_LANES);
     em(g, BR_X_CMP64, R14, x86_ctx_at(offsetof(x86_ctx, end)));
     ej(g, BR_X_JNE, top);
@@ -489,8 +491,9 @@ each_warp(gen *g)
         x86_quarters(g, g->rest.at, g->rest.n);
         g->fast = g->lined = false;
         advance(g);
-    } else {
-        x86_region(g, g->rest.at, g->rest.n, false);
+    } else { /* from the list: the rest is written again meanwhile */
+        memcpy(g->list.at, g->rest.at, g->rest.n * sizeof *g->rest.at);
+        x86_region(g, g->list.at, g->rest.n, false);
     }
     x86_forget(g);
     x86_seats_end(g, top);

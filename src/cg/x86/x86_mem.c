@@ -66,17 +66,25 @@ check_row(gen *g, unsigned lo, unsigned hi, unsigned step, uint32_t other)
     unsigned x = x86_tmp(g), y = x86_tmp(g), b = x86_tmp(g);
 
     if (step) {
-        int32_t at =
-            (int32_t)(offsetof(x86_ctx, steps) + 64 * (size_t)log2_of(step));
+        int32_t at = (int32_t)(offsetof(x86_ctx, steps) +
+                               8 * X86_MOST * (size_t)log2_of(step));
 
         e3m(g, BR_X_PSUBQ, x, lo, br_x86_mem(RBX, at));
-        e3m(g, BR_X_PSUBQ, y, hi, br_x86_mem(RBX, at + 32));
+        e3m(g, BR_X_PSUBQ, y, hi, br_x86_mem(RBX, at + PART(g)));
     }
     e2(g, BR_X_BCASTQ, b, lo);
     e3(g, BR_X_PXOR, x, step ? x : lo, b);
     e3(g, BR_X_PXOR, y, step ? y : hi, b);
     e3(g, BR_X_POR, x, x, y);
-    e2(g, BR_X_PTEST, x, x);
+    if (g->z) {
+        unsigned k = x86_ktmp(g);
+
+        e3(g, BR_X_ZPTESTMQ, k, x, x);
+        e2(g, BR_X_KORTESTW, k, k);
+        x86_kdrop(g, k);
+    } else {
+        e2(g, BR_X_PTEST, x, x);
+    }
     ej(g, BR_X_JNE, other);
     x86_drop(g, x);
     x86_drop(g, y);
@@ -131,6 +139,31 @@ split2(gen *g, unsigned lo, unsigned hi, unsigned x, unsigned y)
     x86_drop(g, t);
 }
 
+/* The same of 16 lanes. Of fours: places 0 2 of lanes 0 to 7 and of 8 to 15,
+ * then 1 3. */
+static void
+split_z(gen *g, const uint8_t *d, unsigned n, const unsigned *t)
+{
+    unsigned x;
+
+    if (n == 2) {
+        x86_z_narrow(g, d[0], t[0], t[1], false);
+        x86_z_narrow(g, d[1], t[0], t[1], true);
+        return;
+    }
+    x = x86_tmp(g);
+    for (unsigned k = 0; k < 2; k++) {
+        x86_z_narrow(g, x, t[0], t[1], k);
+        x86_z_narrow(g, d[3], t[2], t[3], k);
+        x86_z_narrow(g, d[k], x, d[3], false);
+        if (k == 0)
+            x86_z_narrow(g, d[2], x, d[3], true);
+    }
+    x86_z_narrow(g, t[0], x, d[3], true);
+    e2(g, BR_X_MOVAPS, d[3], t[0]);
+    x86_drop(g, x);
+}
+
 /* Pairs or fours of 32 bits into a register for each place. */
 static void
 load_several(gen *g, const uint8_t *d, unsigned n, br_x86_arg at)
@@ -139,7 +172,11 @@ load_several(gen *g, const uint8_t *d, unsigned n, br_x86_arg at)
 
     for (unsigned k = 0; k < n; k++) {
         t[k] = x86_tmp(g);
-        em(g, BR_X_MOVUPS_L, t[k], beside(at, 32 * k));
+        em(g, BR_X_MOVUPS_L, t[k], beside(at, (unsigned)PART(g) * k));
+    }
+    if (g->z) {
+        split_z(g, d, n, t);
+        return;
     }
     if (n == 2) {
         split2(g, d[0], d[1], t[0], t[1]);
@@ -168,7 +205,7 @@ load_row(gen *g, const br_kins *i, const uint8_t *d, br_x86_arg at)
     switch (size) {
     case 8:
         em(g, BR_X_MOVUPS_L, d[0], at);
-        em(g, BR_X_MOVUPS_L, d[1], beside(at, 32));
+        em(g, BR_X_MOVUPS_L, d[1], beside(at, (unsigned)PART(g)));
         break;
     case 4: em(g, BR_X_MOVUPS_L, d[0], at); break;
     case 2: em(g, BR_X_PMOVZXWD, d[0], at); break;
@@ -181,6 +218,10 @@ store_row(gen *g, const br_kins *i, const uint8_t *s, br_x86_arg at)
 {
     unsigned size = br_ktinfo_of[i->type].bytes;
 
+    if (size == 2 && g->z) {
+        es(g, BR_X_ZPMOVDW, at, s[0]);
+        return;
+    }
     if (size == 2) {
         unsigned t = x86_tmp(g);
 
@@ -192,7 +233,7 @@ store_row(gen *g, const br_kins *i, const uint8_t *s, br_x86_arg at)
     }
     es(g, BR_X_MOVUPS_S, at, s[0]);
     if (size == 8)
-        es(g, BR_X_MOVUPS_S, beside(at, 32), s[1]);
+        es(g, BR_X_MOVUPS_S, beside(at, (unsigned)PART(g)), s[1]);
 }
 
 static void
@@ -251,16 +292,24 @@ sel_row(gen *g, const br_kins *i)
     unsigned step = count(i) * br_ktinfo_of[i->type].bytes;
     const x86_site *s = &g->fn->sites.at[site];
     bool load = i->op == BR_K_LD, both = load && i->n_res == 1;
+    bool each = g->z && x86_gathers(i);
+    uint32_t any = each ? br_x86_label(g->a) : slow;
 
     note_regs(g, i, site);
     reserve(g, load && i->n_res > 2 ? 5 : 3);
-    if (!g->wide) {
+    if (each)
+        x86_gather_begin(g);
+    if (!g->wide && g->z) {
+        em(g, BR_X_MOVZX16, RAX, exec);
+        ei(g, BR_X_CMP32_I, br_x86_reg(RAX), 0xffff);
+        ej(g, BR_X_JNE, any);
+    } else if (!g->wide) {
         ei(g, BR_X_CMP8_I, exec, 0xff);
         ej(g, BR_X_JNE, slow);
     }
-    check_row(g, s->reg[0], s->reg[1], step, both ? same : slow);
+    check_row(g, s->reg[0], s->reg[1], step, both ? same : any);
     es(g, BR_X_MOVQ_RX, br_x86_reg(RAX), s->reg[0]);
-    bounds(g, i, site, X86_LANES * step, slow);
+    bounds(g, i, site, (unsigned)LANES(g) * step, slow);
     if (load)
         load_row(g, i, s->reg + 2, br_x86_mem(RCX, 0));
     else
@@ -268,12 +317,17 @@ sel_row(gen *g, const br_kins *i)
     if (both) {
         ej(g, BR_X_JMP, back);
         br_x86_bind(g->a, same);
-        check_row(g, s->reg[0], s->reg[1], 0, slow);
+        check_row(g, s->reg[0], s->reg[1], 0, any);
         es(g, BR_X_MOVQ_RX, br_x86_reg(RAX), s->reg[0]);
-        bounds(g, i, site, X86_LANES * step, slow);
+        bounds(g, i, site, (unsigned)LANES(g) * step, slow);
         load_one(g, i, s->reg[2], br_x86_mem(RCX, 0));
         if (step == 8)
             e2(g, BR_X_MOVAPS, s->reg[3], s->reg[2]);
+    }
+    if (each) {
+        ej(g, BR_X_JMP, back);
+        br_x86_bind(g->a, any);
+        x86_gather(g, i, site, slow);
     }
     br_x86_bind(g->a, back);
 }

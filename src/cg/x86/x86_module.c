@@ -21,6 +21,7 @@ x86_free(br_kcode *code)
         return;
     if (x->more) {
         x86_free((br_kcode *)(void *)x->more->rows);
+        x86_free((br_kcode *)(void *)x->more->narrow);
         for (size_t k = 0; x->more->wide && k < 2 * n; k++)
             x86_free((br_kcode *)(void *)x->more->wide[k]);
         br_free(x->more->wide);
@@ -38,8 +39,8 @@ x86_free(br_kcode *code)
     br_free(x);
 }
 
-static br_code
-compile_fn(br_x86_asm *a, struct br_x86 *x, uint32_t n, br_status *st)
+br_code
+x86_fn_room(struct br_x86 *x, uint32_t n, br_status *st)
 {
     const br_kfn *f = &x->m->fns.at[n];
     x86_fn *fn = &x->fns[n];
@@ -47,20 +48,30 @@ compile_fn(br_x86_asm *a, struct br_x86 *x, uint32_t n, br_status *st)
 
     fn->f = f;
     fn->own = x;
-    if (br_text_is(f->name, "malloc"))
-        x->alone = true; /* its heap is each thread's own */
-    if (!blks)
-        return BR_OK;
     fn->order = br_try_calloc(3 * blks + f->vals.n + 3, sizeof *fn->order);
     fn->uniform = br_try_calloc(3 * f->vals.n + 6, 1);
+    if (!fn->order || !fn->uniform)
+        return br_fail(st, BR_E_OOM, "out of memory");
     fn->step = fn->uniform + f->vals.n + 2;
     fn->line = fn->step + f->vals.n + 2;
-    if (!fn->order || !fn->uniform || !br_kfn_order(f, fn->order))
-        return br_fail(st, BR_E_OOM, "out of memory");
     fn->place = fn->order + blks;
     fn->at = fn->order + 2 * blks;
     fn->slot = fn->order + 3 * blks;
-    for (uint32_t p = 0; p < blks; p++)
+    return BR_OK;
+}
+
+static br_code
+compile_fn(br_x86_asm *a, struct br_x86 *x, uint32_t n, br_status *st)
+{
+    const br_kfn *f = &x->m->fns.at[n];
+    x86_fn *fn = &x->fns[n];
+
+    if (!f->blks.n)
+        return BR_OK;
+    BR_TRY(x86_fn_room(x, n, st));
+    if (!br_kfn_order(f, fn->order))
+        return br_fail(st, BR_E_OOM, "out of memory");
+    for (uint32_t p = 0; p < f->blks.n; p++)
         fn->place[fn->order[p]] = p;
     return x86_gen_fn(a, x->m, fn, st);
 }
@@ -80,30 +91,56 @@ have_processor(br_status *st)
                    "x86-64 code needs a processor with AVX2, FMA and F16C");
 }
 
-/* All functions, or only one. */
-static br_code
-x86_compile(struct br_x86 **out, const br_kir *m, x86_kind kind, uint32_t only,
-            br_status *st)
+bool
+x86_has_zmm(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+#else
+    return false;
+#endif
+}
+
+br_code
+x86_new(struct br_x86 **out, const br_kir *m, x86_kind kind, bool zmm,
+        br_status *st)
 {
     struct br_x86 *x = br_try_calloc(1, sizeof *x);
-    br_x86_asm a = {0};
-    br_code code;
 
-    *out = NULL;
+    *out = x;
     if (!x)
         return br_fail(st, BR_E_OOM, "out of memory");
     x->m = m;
     x->kind = kind;
+    x->zmm = zmm;
     x->fns = br_try_calloc(m->fns.n + 1, sizeof *x->fns);
     x->more = br_try_calloc(1, sizeof *x->more);
     if (x->more && kind == X86_WARPS) {
         x->more->lock = (br_mutex)BR_MUTEX;
         x->more->wide = br_try_calloc(2 * m->fns.n + 1, sizeof *x->more->wide);
     }
-    code = x->fns && x->more && (kind != X86_WARPS || x->more->wide)
-               ? have_processor(st)
-               : br_fail(st, BR_E_OOM, "out of memory");
-    x86_gen_entry(&a);
+    if (!x->fns || !x->more || (kind == X86_WARPS && !x->more->wide))
+        return br_fail(st, BR_E_OOM, "out of memory");
+    for (size_t k = 0; k < m->fns.n; k++) /* its heap is each thread's own */
+        x->alone |= br_text_is(m->fns.at[k].name, "malloc");
+    return have_processor(st);
+}
+
+/* All functions, or only one. */
+static br_code
+x86_compile(struct br_x86 **out, const br_kir *m, x86_kind kind, bool zmm,
+            uint32_t only, br_status *st)
+{
+    struct br_x86 *x;
+    br_x86_asm a = {0};
+    br_code code = x86_new(&x, m, kind, zmm, st);
+
+    *out = NULL;
+    if (code == BR_OK)
+        x86_gen_entry(&a);
     for (uint32_t k = 0; code == BR_OK && k < m->fns.n; k++)
         if (only == BR_KNONE || k == only)
             code = compile_fn(&a, x, k, st);
@@ -126,7 +163,17 @@ br_code
 x86_compile_all(br_kcode **out, const br_kir *m, br_status *st)
 {
     struct br_x86 *x;
-    br_code code = x86_compile(&x, m, X86_WARPS, BR_KNONE, st);
+    br_code code = x86_compile(&x, m, X86_WARPS, x86_has_zmm(), BR_KNONE, st);
+
+    *out = (br_kcode *)(void *)x;
+    return code;
+}
+
+br_code
+x86_compile_avx2(br_kcode **out, const br_kir *m, br_status *st)
+{
+    struct br_x86 *x;
+    br_code code = x86_compile(&x, m, X86_WARPS, false, BR_KNONE, st);
 
     *out = (br_kcode *)(void *)x;
     return code;
@@ -139,7 +186,21 @@ x86_rows_code(const struct br_x86 *x, br_status *st)
 
     br_mutex_lock(&x->more->lock);
     if (!x->more->rows)
-        code = x86_compile(&x->more->rows, x->m, X86_KEEP_ROWS, BR_KNONE, st);
+        code = x86_compile(&x->more->rows, x->m, X86_KEEP_ROWS, x->zmm,
+                           BR_KNONE, st);
+    br_mutex_unlock(&x->more->lock);
+    return code;
+}
+
+br_code
+x86_narrow_code(const struct br_x86 *x, br_status *st)
+{
+    br_code code = BR_OK;
+
+    br_mutex_lock(&x->more->lock);
+    if (!x->more->narrow)
+        code =
+            x86_compile(&x->more->narrow, x->m, X86_WARPS, false, BR_KNONE, st);
     br_mutex_unlock(&x->more->lock);
     return code;
 }
@@ -157,7 +218,7 @@ x86_wide_code(const struct br_x86 *x, x86_kind kind, uint32_t fn,
         return BR_OK;
     br_mutex_lock(&x->more->lock);
     if (!*at)
-        code = x86_compile(at, x->m, kind, fn, st);
+        code = x86_compile(at, x->m, kind, x->zmm, fn, st);
     if (code == BR_OK && (kind == X86_BLOCKS || (*at)->fns[fn].n_looks))
         *out = &(*at)->fns[fn];
     br_mutex_unlock(&x->more->lock);

@@ -11,7 +11,8 @@ typedef struct code {
     const uint8_t *p;
     size_t n, at;
     unsigned enc, pp, map, w, l, r, x, b, vvvv, opcode, modrm;
-    bool rex;
+    unsigned high, mask; /* EVEX: V', aaa */
+    bool rex, spread, zero;
 } code;
 
 static unsigned
@@ -39,7 +40,8 @@ read_vex(code *c, unsigned first)
 {
     unsigned a = next(c), last = first == 0xc5 ? a : next(c);
 
-    c->enc = c->map = 1;
+    c->enc = BR_X_VEX;
+    c->map = 1;
     c->r = !(a & 0x80);
     if (first == 0xc4) {
         c->x = !(a & 0x40);
@@ -50,6 +52,27 @@ read_vex(code *c, unsigned first)
     c->vvvv = ~last >> 3 & 15;
     c->l = last >> 2 & 1;
     c->pp = last & 3;
+    c->opcode = next(c);
+}
+
+static void
+read_evex(code *c)
+{
+    unsigned a = next(c), b = next(c), last = next(c);
+
+    c->enc = BR_X_EVX;
+    c->r = (a & 0x80 ? 0u : 1u) | (a & 0x10 ? 0u : 2u);
+    c->x = !(a & 0x40);
+    c->b = !(a & 0x20);
+    c->map = a & 7;
+    c->w = b >> 7;
+    c->pp = b & 3;
+    c->zero = last >> 7;
+    c->l = last >> 5 & 3;
+    c->spread = last >> 4 & 1;
+    c->high = !(last & 8);
+    c->vvvv = (~b >> 3 & 15) | c->high << 4;
+    c->mask = last & 7;
     c->opcode = next(c);
 }
 
@@ -75,27 +98,44 @@ read_legacy(code *c, unsigned byte)
     c->opcode = byte;
 }
 
+/* The mask, and whether memory is one element for all. */
+static bool
+evex_fits(const br_x86_row *r, const code *c)
+{
+    bool mask = false, zero = false, spread = false;
+
+    for (const char *s = r->ops; *s; s = br_x86_next(s)) {
+        mask |= s[1] == 'a' || s[1] == 'z';
+        zero |= s[1] == 'z';
+        spread |= s[2] == 'D' || s[2] == 'Q';
+    }
+    return mask == (c->mask != 0) && zero == c->zero && spread == c->spread;
+}
+
 /* Whether a row's operands can be these: sizes, register or memory. */
 static bool
 fits(const br_x86_row *r, const code *c)
 {
-    bool q = strchr(r->ops, 'q') != NULL, y = strchr(r->ops, 'y') != NULL;
-    bool low = strchr(r->ops, 'o') && !strchr(r->ops, 'm');
-    unsigned mask = low ? 0xf8 : 0xff;
+    unsigned enc = r->enc == BR_X_VX1 ? BR_X_VEX : r->enc;
+    bool low;
 
-    if (r->enc != c->enc || r->pp != c->pp || r->map != c->map ||
-        r->opcode != (c->opcode & mask))
+    if (enc != c->enc || r->pp != c->pp || r->map != c->map ||
+        (r->opcode ^ c->opcode) & 0xf8)
         return false;
-    if (strpbrk(r->ops, "mMRr") && r->ext >= 0 &&
+    low = strchr(r->ops, 'o') && !strchr(r->ops, 'm');
+    if (r->opcode != (c->opcode & (low ? 0xf8u : 0xffu)))
+        return false;
+    if (strpbrk(r->ops, "mMRrG") && r->ext >= 0 &&
         r->ext != (int)(c->modrm >> 3 & 7))
         return false;
     if (strchr(r->ops, 'R') && c->modrm >> 6 != 3)
         return false;
-    if (strpbrk(r->ops, "M") && c->modrm >> 6 == 3)
+    if (strpbrk(r->ops, "MG") && c->modrm >> 6 == 3)
         return false;
-    if (r->enc)
-        return y == c->l && r->w == c->w;
-    return strchr(r->ops, 'p') || q == c->w;
+    if (r->enc != BR_X_LEG)
+        return br_x86_length(r) == c->l && r->w == c->w &&
+               (r->enc != BR_X_EVX || evex_fits(r, c));
+    return strchr(r->ops, 'p') || (strchr(r->ops, 'q') != NULL) == c->w;
 }
 
 static void
@@ -106,8 +146,10 @@ reg(br_str *s, char what, unsigned n, bool rex)
     static const char *const low[] = {"al", "cl", "dl", "bl",
                                       "ah", "ch", "dh", "bh"};
 
-    if (what == 'y' || what == 'x')
+    if (what == 'z' || what == 'y' || what == 'x')
         br_str_printf(s, "%cmm%u", what, n);
+    else if (what == 'k')
+        br_str_printf(s, "k%u", n & 7);
     else if (n >= 8)
         br_str_printf(s, "r%u%s", n,
                       what == 'd'   ? "d"
@@ -130,15 +172,20 @@ static const char *
 size_text(char what, char bytes)
 {
     switch (bytes ? bytes : what) {
+    case 'z': return "zmmword ptr ";
     case 'y': return "ymmword ptr ";
     case 'x':
     case 'o': return "xmmword ptr ";
     case 'q':
     case 'p':
+    case 'Q':
     case '8': return "qword ptr ";
     case 'd':
+    case 'D':
     case '4': return "dword ptr ";
+    case '2':
     case 'w': return "word ptr ";
+    case '1':
     case 'b': return "byte ptr ";
     default: return "";
     }
@@ -149,9 +196,12 @@ memory(code *c, const char *op, br_str *s)
 {
     unsigned mod = c->modrm >> 6, base = (c->modrm & 7) | c->b << 3, sib;
     int64_t disp = 0;
-    bool any = true;
+    unsigned unit = c->enc == BR_X_EVX ? br_x86_unit(op) : 1;
 
-    br_str_puts(s, size_text(op[0], op[2] && op[2] != ' ' ? op[2] : 0));
+    if (op[1] == 'G') /* 8 elements */
+        br_str_puts(s, size_text(op[2] == '4' ? 'y' : 'z', 0));
+    else
+        br_str_puts(s, size_text(op[0], op[2] && op[2] != ' ' ? op[2] : 0));
     br_str_putc(s, '[');
     if (mod == 0 && (c->modrm & 7) == 5) {
         br_str_puts(s, "rip");
@@ -163,21 +213,24 @@ memory(code *c, const char *op, br_str *s)
         base = (sib & 7) | c->b << 3;
         index = (sib >> 3 & 7) | c->x << 3;
         reg(s, 'q', base, true);
-        if (index != 4) {
+        if (op[1] == 'G' || index != 4) {
             br_str_puts(s, " + ");
             if (sib >> 6)
                 br_str_printf(s, "%u*", 1u << (sib >> 6));
-            reg(s, 'q', index, true);
+            reg(s, op[1] == 'G' ? 'z' : 'q',
+                op[1] == 'G' ? index | c->high << 4 : index, true);
         }
     } else {
         reg(s, 'q', base, true);
     }
     if (mod)
-        disp = number(c, mod == 1 ? 1 : 4);
-    if (disp && any)
+        disp = mod == 1 ? number(c, 1) * unit : number(c, 4);
+    if (disp)
         br_str_printf(s, disp < 0 ? " - %lld" : " + %lld",
                       (long long)(disp < 0 ? -disp : disp));
     br_str_putc(s, ']');
+    if (c->spread)
+        br_str_printf(s, "{1to%u}", (16u << c->l) / unit);
 }
 
 static void
@@ -203,7 +256,10 @@ operand(code *c, const char *op, uint64_t at, br_str *s)
         break;
     default:
         if (c->modrm >> 6 == 3)
-            reg(s, op[0], (c->modrm & 7) | c->b << 3, c->rex);
+            reg(s, op[0],
+                (c->modrm & 7) | c->b << 3 |
+                    (c->enc == BR_X_EVX ? c->x << 4 : 0),
+                c->rex);
         else
             memory(c, op, s);
     }
@@ -218,6 +274,8 @@ br_x86_text(const uint8_t *p, size_t n, uint64_t at, br_str *out)
 
     if (byte == 0xc4 || byte == 0xc5)
         read_vex(&c, byte);
+    else if (byte == 0x62)
+        read_evex(&c);
     else
         read_legacy(&c, byte);
     c.modrm = c.at < n ? p[c.at] : 0;
@@ -227,14 +285,15 @@ br_x86_text(const uint8_t *p, size_t n, uint64_t at, br_str *out)
     if (!row)
         return 0;
     br_str_puts(out, row->text);
-    if (strpbrk(row->ops, "mMR") || strchr(row->ops, 'r'))
+    if (strpbrk(row->ops, "mMRG") || strchr(row->ops, 'r'))
         c.at++;
-    for (const char *s = row->ops; *s;) {
+    for (const char *s = row->ops; *s; s = br_x86_next(s)) {
+        if (s[1] == 'a' || s[1] == 'z')
+            continue; /* stands behind the first */
         br_str_puts(out, s == row->ops ? " " : ", ");
         operand(&c, s, at, out);
-        s += 2;
-        s += *s && *s != ' ';
-        s += *s == ' ';
+        if (s == row->ops && c.mask)
+            br_str_printf(out, c.zero ? " {k%u} {z}" : " {k%u}", c.mask);
     }
     return c.at <= n ? c.at : 0;
 }

@@ -12,11 +12,17 @@
 
 /* ---- single instructions -------------------------------------------------- */
 
+/* In code for 16 lanes an instruction on vectors is its twin. */
+static void
+emit(gen *g, br_x86_op op, const br_x86_arg *args)
+{
+    br_x86_put(g->a, g->z ? x86_twin(op) : op, args);
+}
+
 void
 e3(gen *g, br_x86_op op, unsigned d, unsigned a, unsigned b)
 {
-    br_x86_put(g->a, op,
-               (br_x86_arg[]){br_x86_reg(d), br_x86_reg(a), br_x86_reg(b)});
+    emit(g, op, (br_x86_arg[]){br_x86_reg(d), br_x86_reg(a), br_x86_reg(b)});
 }
 
 /* The fourth operand is an immediate, or of vblendv a register. */
@@ -25,52 +31,51 @@ e3i(gen *g, br_x86_op op, unsigned d, unsigned a, unsigned b, int imm)
 {
     bool r = op == BR_X_BLENDVPS || op == BR_X_BLENDVPD;
 
-    br_x86_put(g->a, op,
-               (br_x86_arg[]){br_x86_reg(d), br_x86_reg(a), br_x86_reg(b),
-                              r ? br_x86_reg((unsigned)imm) : br_x86_imm(imm)});
+    emit(g, op,
+         (br_x86_arg[]){br_x86_reg(d), br_x86_reg(a), br_x86_reg(b),
+                        r ? br_x86_reg((unsigned)imm) : br_x86_imm(imm)});
 }
 
 void
 e2(gen *g, br_x86_op op, unsigned d, unsigned a)
 {
-    br_x86_put(g->a, op, (br_x86_arg[]){br_x86_reg(d), br_x86_reg(a)});
+    emit(g, op, (br_x86_arg[]){br_x86_reg(d), br_x86_reg(a)});
 }
 
 void
 e2i(gen *g, br_x86_op op, unsigned d, unsigned a, int imm)
 {
-    br_x86_put(g->a, op,
-               (br_x86_arg[]){br_x86_reg(d), br_x86_reg(a), br_x86_imm(imm)});
+    emit(g, op, (br_x86_arg[]){br_x86_reg(d), br_x86_reg(a), br_x86_imm(imm)});
 }
 
 void
 em(gen *g, br_x86_op op, unsigned d, br_x86_arg m)
 {
-    br_x86_put(g->a, op, (br_x86_arg[]){br_x86_reg(d), m});
+    emit(g, op, (br_x86_arg[]){br_x86_reg(d), m});
 }
 
 void
 e3m(gen *g, br_x86_op op, unsigned d, unsigned a, br_x86_arg m)
 {
-    br_x86_put(g->a, op, (br_x86_arg[]){br_x86_reg(d), br_x86_reg(a), m});
+    emit(g, op, (br_x86_arg[]){br_x86_reg(d), br_x86_reg(a), m});
 }
 
 void
 es(gen *g, br_x86_op op, br_x86_arg m, unsigned s)
 {
-    br_x86_put(g->a, op, (br_x86_arg[]){m, br_x86_reg(s)});
+    emit(g, op, (br_x86_arg[]){m, br_x86_reg(s)});
 }
 
 void
 ei(gen *g, br_x86_op op, br_x86_arg m, int64_t imm)
 {
-    br_x86_put(g->a, op, (br_x86_arg[]){m, br_x86_imm(imm)});
+    emit(g, op, (br_x86_arg[]){m, br_x86_imm(imm)});
 }
 
 void
 ej(gen *g, br_x86_op op, uint32_t label)
 {
-    br_x86_put(g->a, op, (br_x86_arg[]){br_x86_lab(label)});
+    emit(g, op, (br_x86_arg[]){br_x86_lab(label)});
 }
 
 br_x86_arg
@@ -106,8 +111,10 @@ row_at(const gen *g, uint32_t v, unsigned part)
     if (g->fn->uniform[v])
         return br_x86_mem(R12, at);
     switch (cls_of(g, v)) {
-    case BR_KC_PRED: return br_x86_mem(R12, at);
-    case BR_KC_B64: return br_x86_memx(R12, R14, 2, at + 32 * (int32_t)part);
+    case BR_KC_PRED:
+        return g->z ? br_x86_memx(R12, R15, 1, at) : br_x86_mem(R12, at);
+    case BR_KC_B64:
+        return br_x86_memx(R12, R14, 2, at + PART(g) * (int32_t)part);
     default: return br_x86_memx(R12, R14, 1, at);
     }
 }
@@ -115,7 +122,8 @@ row_at(const gen *g, uint32_t v, unsigned part)
 static br_x86_arg
 spill_place(const gen *g, unsigned slot)
 {
-    return br_x86_mem(R12, (int32_t)(g->spill_at + 32 * (slot - 1)));
+    return br_x86_mem(R12,
+                      (int32_t)(g->spill_at + (unsigned)PART(g) * (slot - 1)));
 }
 
 /* 32 bits, one a lane, at [rbx + offset] or so, as lanes of all ones or zero. */
@@ -136,6 +144,15 @@ x86_mask_row(gen *g, unsigned to, unsigned offset)
     expand(g, to, x86_ctx_at(offset));
 }
 
+void
+x86_ones(gen *g, unsigned to)
+{
+    if (g->z)
+        e3i(g, BR_X_ZPTERNLOGD, to, to, to, 0xff);
+    else
+        e3(g, BR_X_PCMPEQD, to, to, to);
+}
+
 static void
 load_const(gen *g, uint32_t v, unsigned to)
 {
@@ -147,7 +164,7 @@ load_const(gen *g, uint32_t v, unsigned to)
     if (bits == 0)
         e3(g, BR_X_PXOR, to, to, to);
     else if (bits == ~0ull || (cls != BR_KC_B64 && bits == 0xffffffff))
-        e3(g, BR_X_PCMPEQD, to, to, to);
+        x86_ones(g, to);
     else
         em(g, cls == BR_KC_B64 ? BR_X_BCASTQ : BR_X_BCASTD, to,
            x86_const(g, bits));
@@ -166,15 +183,40 @@ x86_load_even(gen *g, uint32_t v, unsigned part, unsigned to)
         return;
     }
     em(g, wide ? BR_X_BCASTQ : BR_X_BCASTD, to,
-       br_x86_memx(R12, R15, wide ? 8 : 4, at));
+       br_x86_memx(R12, R15, wide ? 8 : 4,
+                   at + (g->z && wide ? 8 * (int32_t)part : 0)));
     if (step == 0)
         return;
     if (wide)
         e3m(g, BR_X_PADDQ, to, to,
-            x86_ctx_at(offsetof(x86_ctx, steps) + 64 * (step - 1) + 32 * part));
+            x86_ctx_at(offsetof(x86_ctx, steps) + 8 * X86_MOST * (step - 1) +
+                       (g->z ? 0 : 32 * part)));
     else
         e3m(g, BR_X_PADDD, to, to,
-            x86_ctx_at(offsetof(x86_ctx, steps32) + 32 * (step - 1)));
+            x86_ctx_at(offsetof(x86_ctx, steps32) + 4 * X86_MOST * (step - 1)));
+}
+
+/* Whether a value is in a mask register. */
+static bool
+in_mask(const gen *g, uint32_t v)
+{
+    return g->z && (v >= g->f->vals.n || cls_of(g, v) == BR_KC_PRED);
+}
+
+static void
+load_mask(gen *g, uint32_t v, unsigned part, unsigned to)
+{
+    int32_t exec = (int32_t)offsetof(x86_ctx, exec);
+    unsigned slot = g->spill[v * 2 + part];
+
+    if (v == EXEC(g))
+        em(g, BR_X_KMOVW, to, br_x86_memx(RBX, R15, 1, exec));
+    else if (v == EXEC64(g))
+        em(g, BR_X_KMOVB, to, br_x86_memx(RBX, R15, 1, exec + (int32_t)part));
+    else if (is_const(g, v))
+        e3(g, g->f->vals.at[v].bits ? BR_X_KXNORW : BR_X_KXORW, to, to, to);
+    else
+        em(g, BR_X_KMOVW, to, slot ? spill_place(g, slot) : row_at(g, v, 0));
 }
 
 static void
@@ -183,7 +225,9 @@ load(gen *g, uint32_t v, unsigned part, unsigned to)
     unsigned slot = g->spill[v * 2 + part];
     unsigned cls = cls_of(g, v);
 
-    if (v == EXEC(g)) {
+    if (in_mask(g, v)) {
+        load_mask(g, v, part, to);
+    } else if (v == EXEC(g)) {
         x86_mask_row(g, to, offsetof(x86_ctx, exec));
     } else if (v == EXEC64(g)) {
         unsigned e = x86_use(g, EXEC(g), 0);
@@ -225,6 +269,36 @@ store_bits(gen *g, uint32_t v, unsigned from)
     es(g, BR_X_MOV8_S, at, RAX);
 }
 
+/* A predicate's lanes of two quarters, likewise. */
+static void
+store_mask(gen *g, uint32_t v, unsigned from)
+{
+    unsigned t = 0, e;
+
+    if (g->masked[v] && !g->fast && !g->wide) {
+        e = x86_use(g, EXEC(g), 0);
+        t = x86_ktmp(g);
+        em(g, BR_X_KMOVW, t, row_at(g, v, 0));
+        e3(g, BR_X_KXORW, t, t, from);
+        e3(g, BR_X_KANDNW, t, e, t);
+        e3(g, BR_X_KXORW, t, t, from);
+    }
+    es(g, BR_X_KMOVW_S, row_at(g, v, 0), t ? t : from);
+    if (t)
+        x86_kdrop(g, t);
+}
+
+static void
+store_z(gen *g, uint32_t v, unsigned part, unsigned from)
+{
+    bool wide = cls_of(g, v) == BR_KC_B64;
+    unsigned e = x86_use(g, wide ? EXEC64(g) : EXEC(g), part);
+
+    br_x86_put(
+        g->a, wide ? BR_X_ZMOVUPD_SK : BR_X_ZMOVUPS_SK,
+        (br_x86_arg[]){row_at(g, v, part), br_x86_reg(from), br_x86_reg(e)});
+}
+
 static void
 store(gen *g, uint32_t v, unsigned part, unsigned from)
 {
@@ -241,11 +315,15 @@ store(gen *g, uint32_t v, unsigned part, unsigned from)
         return;
     }
     if (cls == BR_KC_PRED) {
-        store_bits(g, v, from);
+        (g->z ? store_mask : store_bits)(g, v, from);
         return;
     }
     if (!g->masked[v] || g->fast || g->wide) {
         es(g, BR_X_MOVUPS_S, row_at(g, v, part), from);
+        return;
+    }
+    if (g->z) {
+        store_z(g, v, part, from);
         return;
     }
     t = x86_tmp(g);
@@ -284,25 +362,29 @@ evict(gen *g, unsigned r)
             g->too_many = true;
         } else {
             g->spill[v * 2 + p] = ++g->spilled;
-            es(g, BR_X_MOVUPS_S, spill_place(g, g->spilled), r);
+            es(g, r >= MASK_REGS ? BR_X_KMOVW_S : BR_X_MOVUPS_S,
+               spill_place(g, g->spilled), r % MASK_REGS);
         }
     }
     forget(g, r);
 }
 
+/* A register, of vectors or of masks. */
 static unsigned
-take(gen *g)
+take(gen *g, bool mask)
 {
+    unsigned from = mask ? MASK_REGS + 1 : 0;
+    unsigned n = mask ? NREGS - MASK_REGS - 1u : g->z ? VEC_REGS : 16;
     unsigned best = NO_REG;
     uint32_t far = 0;
 
-    for (unsigned k = 0; k < NREGS; k++) {
-        unsigned r = g->uniform ? NREGS - 1 - k : k; /* x86_fast has the low */
+    for (unsigned k = 0; k < n; k++) {
+        unsigned r = g->uniform ? n - 1 - k : from + k;
 
-        if (!g->reg[r].busy)
+        if (!g->reg[r].busy) /* uniform: x86_fast has the low ones */
             return r;
     }
-    for (unsigned r = 0; r < NREGS; r++) {
+    for (unsigned r = from; r < from + n; r++) {
         uint32_t next;
 
         if (g->reg[r].pinned || g->reg[r].temp)
@@ -314,7 +396,7 @@ take(gen *g)
             far = next;
         }
     }
-    br_check(best != NO_REG && "an instruction needs fewer than 16");
+    br_check(best != NO_REG && "an instruction needs fewer");
     evict(g, best);
     return best;
 }
@@ -322,14 +404,14 @@ take(gen *g)
 static unsigned
 give(gen *g, uint32_t v, unsigned part)
 {
-    unsigned r = take(g);
+    unsigned r = take(g, in_mask(g, v));
 
     g->reg[r].val = v;
     g->reg[r].part = (uint8_t)part;
     g->reg[r].busy = g->reg[r].pinned = true;
     g->reg[r].temp = false;
     g->regs[v * 2 + part] = (uint8_t)r;
-    return r;
+    return r % MASK_REGS;
 }
 
 unsigned
@@ -345,7 +427,7 @@ x86_use(gen *g, uint32_t v, unsigned part)
     r = g->regs[v * 2 + part];
     if (r != NO_REG) {
         g->reg[r].pinned = true;
-        return r;
+        return r % MASK_REGS;
     }
     r = give(g, v, part);
     load(g, v, part, r);
@@ -361,10 +443,25 @@ x86_def(gen *g, uint32_t v, unsigned part)
 unsigned
 x86_tmp(gen *g)
 {
-    unsigned r = take(g);
+    unsigned r = take(g, false);
 
     g->reg[r].busy = g->reg[r].temp = true;
     return r;
+}
+
+unsigned
+x86_ktmp(gen *g)
+{
+    unsigned r = take(g, true);
+
+    g->reg[r].busy = g->reg[r].temp = true;
+    return r - MASK_REGS;
+}
+
+void
+x86_kdrop(gen *g, unsigned k)
+{
+    x86_drop(g, MASK_REGS + k);
 }
 
 void
@@ -398,7 +495,7 @@ retire(gen *g, const br_kins *i)
         for (unsigned p = 0; p < parts_of(g, cls_of(g, i->res + r)) &&
                              g->fn->slot[i->res + r] != X86_NO_SLOT;
              p++)
-            store(g, i->res + r, p, g->regs[(i->res + r) * 2 + p]);
+            store(g, i->res + r, p, g->regs[(i->res + r) * 2 + p] % MASK_REGS);
     for (unsigned r = 0; r < NREGS; r++) {
         g->reg[r].pinned = false;
         if (g->reg[r].temp)
@@ -431,9 +528,11 @@ body(gen *g, const uint32_t *list, size_t n)
     for (size_t k = 0; k < n; k++) {
         const br_kins *i = &g->f->ins.at[list[k]];
 
+        x86_sel sel = g->z ? x86_select_z(g, i) : NULL;
+
         g->at = (uint32_t)k;
         pin_args(g, i);
-        x86_select(g, i)(g, i);
+        (sel ? sel : x86_select(g, i))(g, i);
         retire(g, i);
     }
     for (size_t k = 0; k < n; k++) {
@@ -461,8 +560,10 @@ void
 x86_straight(gen *g, const uint32_t *list, size_t n)
 {
     x86_forget(g);
+    g->z = g->zmm && !g->uniform;
     find_uses(g, list, n);
     body(g, list, n);
+    g->z = false;
 }
 
 void
@@ -477,7 +578,12 @@ x86_quarters(gen *g, const uint32_t *list, size_t n)
     e2(g, BR_X_XOR32, R15, R15);
     e2(g, BR_X_XOR32, R14, R14);
     br_x86_bind(g->a, top);
-    if (!g->wide) {
+    g->z = g->zmm;
+    if (!g->wide && g->z) {
+        em(g, BR_X_MOVZX16, RAX, exec);
+        e2(g, BR_X_TEST32, RAX, RAX);
+        ej(g, BR_X_JE, skip);
+    } else if (!g->wide) {
         ei(g, BR_X_CMP8_I, exec, 0);
         ej(g, BR_X_JE, skip);
     }
@@ -485,8 +591,9 @@ x86_quarters(gen *g, const uint32_t *list, size_t n)
         x86_fast_top(g);
     body(g, list, n);
     br_x86_bind(g->a, skip);
-    ei(g, BR_X_ADD64_I, br_x86_reg(R15), 1);
-    ei(g, BR_X_ADD64_I, br_x86_reg(R14), X86_LANES * 4);
+    ei(g, BR_X_ADD64_I, br_x86_reg(R15), LANES(g) / X86_LANES);
+    ei(g, BR_X_ADD64_I, br_x86_reg(R14), LANES(g) * 4);
+    g->z = false;
     ei(g, BR_X_CMP32_I, br_x86_reg(R15), X86_QUARTERS);
     ej(g, BR_X_JNE, top);
 }

@@ -22,8 +22,8 @@ enum { MAX_BATCH = 64 };
 
 /* ---- rows ----------------------------------------------------------------- */
 
-static uint64_t
-get(const ki_frame *f, uint32_t v, unsigned lane)
+uint64_t
+x86_get_lane(const ki_frame *f, uint32_t v, unsigned lane)
 {
     const uint8_t *p = f->slots + f->native->slot[v];
     unsigned cls = f->f->vals.at[v].cls, step = f->native->step[v];
@@ -78,7 +78,8 @@ x86_fetch(const ki_frame *f, const br_kins *i, uint32_t exec)
         uint32_t v = f->f->args.at[i->arg + a];
 
         if (f->f->vals.at[v].kind == BR_KV_INS)
-            ki_each_lane(lane, exec) f->vals[v][lane] = get(f, v, lane);
+            ki_each_lane(lane, exec) f->vals[v][lane] =
+                x86_get_lane(f, v, lane);
     }
 }
 
@@ -188,6 +189,8 @@ x86_step(x86_ctx *c, uint32_t site, uint32_t exec)
 
     tell_left(c);
     c->run->pos = s->pos;
+    if (i->op == BR_K_SHFL && x86_shuffle(f, i, exec))
+        return X86_ON;
     if (i->op == BR_K_BAR) {
         x86_fetch(f, i, exec);
         ki_barrier(c->run, c->warp, i, exec);
@@ -255,7 +258,8 @@ remember(x86_ctx *c, const br_kins *i, uint32_t site, unsigned bytes)
     const br_kregion *g = c->run->last < c->run->regions.n
                               ? &c->run->regions.at[c->run->last]
                               : NULL;
-    unsigned span = bytes * (c->fn->sites.at[site].uniform ? 1 : X86_LANES);
+    unsigned lanes = c->fn->own->zmm ? X86_MOST : X86_LANES;
+    unsigned span = bytes * (c->fn->sites.at[site].uniform ? 1 : lanes);
     unsigned space = br_kmod(i->mods, BR_KF_SPACE);
 
     if (space == BR_KM_SPACE_SHARED || !g || g->bytes < span)
@@ -292,13 +296,14 @@ x86_memory(x86_ctx *c, uint32_t site, uint32_t quarter)
     unsigned size = br_ktinfo_of[i->type].bytes, wide = size == 8 ? parts : 1;
     unsigned from =
         s->uniform ? (unsigned)__builtin_ctz(c->exec) : quarter * X86_LANES;
-    uint32_t exec = s->uniform ? 1 : c->exec >> from & 0xff;
+    unsigned per = c->fn->own->zmm ? X86_MOST / 2 : X86_LANES / 2;
+    uint32_t exec = s->uniform ? 1 : c->exec >> from & ((1u << 2 * per) - 1);
 
     c->run->ins = i;
     c->run->pos = s->pos;
     ki_each_lane(k, exec)
     {
-        uint64_t addr = c->save[s->reg[k / 4]][k % 4] + (uint64_t)i->imm;
+        uint64_t addr = c->save[s->reg[k / per]][k % per] + (uint64_t)i->imm;
         uint8_t *p;
 
         c->run->lane = from + k;
@@ -307,7 +312,7 @@ x86_memory(x86_ctx *c, uint32_t site, uint32_t quarter)
             return result_of(c, BR_E_FAULT);
         for (unsigned e = 0; e < n; e++) {
             const uint8_t *rg = s->reg + parts + wide * e;
-            uint8_t *v = size == 8 ? (uint8_t *)&c->save[rg[k / 4]][k % 4]
+            uint8_t *v = size == 8 ? (uint8_t *)&c->save[rg[k / per]][k % per]
                                    : (uint8_t *)c->save[rg[0]] + 4 * k;
             size_t bytes = size == 8 ? 8 : 4;
             uint32_t x = 0;
@@ -344,7 +349,7 @@ to_rows(ki_run *r, ki_frame *f)
         if (!x86_even(x, v) || x->slot[v] == X86_NO_SLOT)
             continue;
         for (unsigned lane = 0; lane < KI_LANES; lane++)
-            row[lane] = get(f, v, lane);
+            row[lane] = x86_get_lane(f, v, lane);
         f->native = to;
         for (unsigned lane = 0; lane < KI_LANES; lane++)
             x86_put_lane(f, v, lane, row[lane]);
@@ -368,7 +373,7 @@ to_lanes(ki_run *r, ki_frame *f)
              f->f->vals.at[v].kind == BR_KV_INS &&
              f->native->slot[v] != X86_NO_SLOT && lane < KI_LANES;
              lane++)
-            vals[v][lane] = get(f, v, lane);
+            vals[v][lane] = x86_get_lane(f, v, lane);
     br_free(f->slots_alloc);
     f->slots_alloc = NULL;
     f->slots = NULL;
@@ -623,8 +628,12 @@ fill_tables(x86_ctx *c)
         for (unsigned k = 0; k < X86_LANES; k++)
             c->bits[q][k] = 1u << (q * X86_LANES + k);
     for (unsigned s = 0; s < X86_STEPS; s++)
-        for (unsigned k = 0; k < X86_LANES; k++)
+        for (unsigned k = 0; k < X86_MOST; k++)
             c->steps[s][k] = c->steps32[s][k] = k << s;
+    for (unsigned k = 0; k < X86_MOST; k++) {
+        c->evens[k] = 2 * k;
+        c->odds[k] = 2 * k + 1;
+    }
 }
 
 /* A thread of a launch: a run of its own on blocks that all share. */
@@ -789,12 +798,11 @@ run_workers(worker *w, unsigned n, br_klaunch *l, br_status *st)
     return code;
 }
 
-/* Whether 8 lanes from a multiple of 8 on lie in one row of a block. */
+/* Whether n lanes from a multiple of n on lie in one row of a block. */
 static bool
-rows_of_8(const br_klaunch *l)
+rows_of(const br_klaunch *l, unsigned n)
 {
-    return l->block[0] % X86_LANES == 0 ||
-           (l->block[1] == 1 && l->block[2] == 1);
+    return l->block[0] % n == 0 || (l->block[1] == 1 && l->block[2] == 1);
 }
 
 static bool
@@ -803,8 +811,8 @@ full_warps(const br_klaunch *l)
     return (uint64_t)l->block[0] * l->block[1] * l->block[2] % KI_LANES == 0;
 }
 
-static br_code
-launch(br_kcode *code, br_klaunch *l, br_status *st)
+br_code
+x86_launch(br_kcode *code, br_klaunch *l, br_status *st)
 {
     const struct br_x86 *x = (const struct br_x86 *)(void *)code;
     _Atomic uint64_t next = 0;
@@ -821,7 +829,11 @@ launch(br_kcode *code, br_klaunch *l, br_status *st)
     if (l->check)
         return br_fail(st, BR_E_USAGE,
                        "--check is what the interpreter does: --on interp");
-    if (!rows_of_8(l)) {
+    if (x->zmm && rows_of(l, X86_LANES) && !rows_of(l, X86_MOST)) {
+        BR_TRY(x86_narrow_code(x, st));
+        x = x->more->narrow;
+    }
+    if (!rows_of(l, X86_LANES)) {
         BR_TRY(x86_rows_code(x, st));
         x = x->more->rows;
     } else if (full_warps(l)) {
@@ -853,48 +865,4 @@ launch(br_kcode *code, br_klaunch *l, br_status *st)
         worker_fini(&w[--made]);
     br_free(w);
     return c;
-}
-
-/* ---- targets -------------------------------------------------------------- */
-
-static br_code
-interp_compile(br_kcode **out, const br_kir *m, br_status *st)
-{
-    (void)m;
-    (void)st;
-    *out = NULL;
-    return BR_OK;
-}
-
-static void
-interp_free(br_kcode *c)
-{
-    (void)c;
-}
-
-static br_code
-interp_launch(br_kcode *c, br_klaunch *l, br_status *st)
-{
-    (void)c;
-    return br_kinterp_run(l, st);
-}
-
-const br_ktarget br_ktargets[] = {
-    {"interp", interp_compile, interp_free, interp_launch, NULL, NULL},
-    {"x86-64", x86_compile_all, x86_free, launch, x86_text, NULL},
-    {NULL, NULL, NULL, NULL, NULL, NULL},
-};
-
-const br_ktarget *
-br_ktarget_find(const char *name)
-{
-    const br_ktarget *t = br_ktargets;
-
-    for (; t->name; t++)
-        if (strcmp(t->name, name) == 0)
-            return t;
-    for (t = br_gcn_targets; t->name; t++)
-        if (strcmp(t->name, name) == 0)
-            return t;
-    return NULL;
 }

@@ -50,6 +50,10 @@ extend(gen *g, unsigned d, unsigned a, unsigned bits, bool is_signed)
 static void
 narrow(gen *g, unsigned d, unsigned lo, unsigned hi, bool high)
 {
+    if (g->z) {
+        x86_z_narrow(g, d, lo, hi, high);
+        return;
+    }
     e3i(g, BR_X_SHUFPS, d, lo, hi, high ? 0xdd : 0x88);
     e2i(g, BR_X_PERMQ, d, d, 0xd8);
 }
@@ -67,8 +71,12 @@ widen(gen *g, unsigned d, unsigned a, unsigned part, bool is_signed)
 static unsigned
 flushed(gen *g, unsigned a)
 {
-    unsigned t = x86_tmp(g), z = x86_tmp(g);
+    unsigned t, z;
 
+    if (g->z)
+        return x86_z_flushed(g, a);
+    t = x86_tmp(g);
+    z = x86_tmp(g);
     em(g, BR_X_BCASTD, t, x86_const(g, 0x7f800000));
     e3(g, BR_X_PAND, t, t, a);
     e3(g, BR_X_PXOR, z, z, z);
@@ -172,8 +180,13 @@ sel_fma(gen *g, const br_kins *i)
 static unsigned
 approximate_divisor(gen *g, unsigned b)
 {
-    unsigned t = x86_tmp(g), m = x86_tmp(g), inf = constant(g, 0x7f800000, 0);
+    unsigned t, m, inf;
 
+    if (g->z)
+        return x86_z_divisor(g, b);
+    t = x86_tmp(g);
+    m = x86_tmp(g);
+    inf = constant(g, 0x7f800000, 0);
     em(g, BR_X_BCASTD, t, x86_const(g, 0x7fffffff));
     e3(g, BR_X_PAND, t, t, b);
     em(g, BR_X_BCASTD, m, x86_const(g, 0x7e800000));
@@ -249,6 +262,10 @@ sel_ex2(gen *g, const br_kins *i)
     e2(g, BR_X_CVTPS2DQ, n, n);
     em(g, BR_X_BCASTD, d, x86_const(g, p[0]));
     for (int k = 1; k < 8; k++) {
+        if (g->z) {
+            e3m(g, BR_X_ZFMADD213PS_B, d, r, x86_const(g, p[k]));
+            continue;
+        }
         em(g, BR_X_BCASTD, c, x86_const(g, p[k]));
         e3(g, BR_X_FMADD213PS, d, r, c);
     }
@@ -692,6 +709,57 @@ sel_setp(gen *g, const br_kins *i)
         e2(g, BR_X_MOVAPS, d, t[0]);
 }
 
+/* Four of the lanes as doubles, exactly: an unsigned one below 2^52. */
+static unsigned
+doubles(gen *g, unsigned a, unsigned part, bool is_signed)
+{
+    unsigned t = x86_tmp(g), k;
+
+    if (is_signed) {
+        if (part)
+            e2i(g, BR_X_EXTRACT128, t, a, 1);
+        e2(g, BR_X_CVTDQ2PD, t, part ? t : a);
+        return t;
+    }
+    widen(g, t, a, part, false);
+    k = constant(g, 0x4330000000000000, true); /* 2^52 */
+    e3(g, BR_X_POR, t, t, k);
+    e3(g, BR_X_SUBPD, t, t, k);
+    x86_drop(g, k);
+    return t;
+}
+
+/* By doubles: a quotient of 32-bit numbers that is no whole one is further from
+ * the next than a rounding. 2^52 (2^52 + 2^51) more, and it stands in the low
+ * bits. By zero both are all ones. */
+static void
+sel_idiv(gen *g, const br_kins *i)
+{
+    bool is_signed = br_ktinfo_of[i->type].kind == 'S';
+    unsigned a = use(g, i, 0, 0), b = use(g, i, 1, 0), q[2], d, t;
+
+    for (unsigned p = 0; p < 2; p++) {
+        q[p] = doubles(g, a, p, is_signed);
+        t = doubles(g, b, p, is_signed);
+        e3(g, BR_X_DIVPD, q[p], q[p], t);
+        e2i(g, BR_X_ROUNDPD, q[p], q[p], 3);
+        em(g, BR_X_BCASTQ, t,
+           x86_const(g, is_signed ? 0x4338000000000000 : 0x4330000000000000));
+        e3(g, BR_X_ADDPD, q[p], q[p], t);
+        x86_drop(g, t);
+    }
+    d = x86_def(g, i->res, 0);
+    narrow(g, d, q[0], q[1], false);
+    t = x86_tmp(g);
+    if (i->op == BR_K_REM) {
+        e3(g, BR_X_PMULLD, t, d, b);
+        e3(g, BR_X_PSUBD, d, a, t);
+    }
+    e3(g, BR_X_PXOR, t, t, t);
+    e3(g, BR_X_PCMPEQD, t, t, b);
+    e3(g, BR_X_POR, d, d, t);
+}
+
 /* ---- addresses ------------------------------------------------------------ */
 
 static void
@@ -758,6 +826,8 @@ select_int(const gen *g, const br_kins *i)
     case BR_K_SUB: return sel_simple;
     case BR_K_MUL: return q ? sel_mul64 : sel_simple;
     case BR_K_MULHI: return q || h ? NULL : sel_mulhi;
+    case BR_K_DIV:
+    case BR_K_REM: return q || h ? NULL : sel_idiv;
     case BR_K_MULWIDE: return sel_mulwide;
     case BR_K_MIN:
     case BR_K_MAX: return q || (h && t->kind == 'S') ? NULL : sel_simple;
@@ -790,6 +860,8 @@ x86_select(const gen *g, const br_kins *i)
     case BR_K_PACK: return sel_pack;
     case BR_K_UNPACK: return sel_unpack;
     case BR_K_CVT: return x86_select_cvt(i);
+    case BR_K_DP4A:
+    case BR_K_PRMT: return x86_select_bytes(g, i);
     case BR_K_TOGEN:
     case BR_K_FROMGEN: return sel_window;
     case BR_K_LD:

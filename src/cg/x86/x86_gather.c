@@ -1,0 +1,141 @@
+/* x86_gather.c - loads and stores of lanes that are anywhere, or not all there.
+ *
+ * With AVX-512, 16 lanes at a time: those that run lie in the memory that this
+ * instruction found last, and at places for what they read? Then it is a gather
+ * or scatter under their mask; lanes that store to one place do so in order.
+ * Else C takes them one by one. SPDX-License-Identifier: Apache-2.0 */
+#include "cg/x86/x86_gen.h"
+
+bool
+x86_gathers(const br_kins *i)
+{
+    unsigned bytes = br_ktinfo_of[i->type].bytes;
+
+    return (bytes == 4 || bytes == 8) && x86_access(i) == bytes &&
+           i->imm % (int64_t)bytes == 0;
+}
+
+/* What gather needs, so that nothing gives way on one of two paths. */
+void
+x86_gather_begin(gen *g)
+{
+    unsigned k[2];
+
+    if (!g->wide)
+        (void)x86_use(g, EXEC(g), 0);
+    for (unsigned n = 0; n < 2; n++)
+        k[n] = x86_ktmp(g);
+    for (unsigned n = 0; n < 2; n++)
+        x86_kdrop(g, k[n]);
+}
+
+/* rdx: windows. rax: what an address is counted from, less imm; then its end,
+ * behind the last place to begin. rcx: where address 0 is. */
+static void
+memory(gen *g, const br_kins *i, uint32_t site, uint32_t slow, unsigned from,
+       unsigned end)
+{
+    int64_t bytes = br_ktinfo_of[i->type].bytes;
+    int32_t at = (int32_t)(site * sizeof(x86_window));
+
+    if (br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_SHARED) {
+        ei(g, BR_X_MOV64_I, br_x86_reg(RAX), -i->imm);
+        e2(g, BR_X_ZBCASTQ_R, from, RAX);
+        em(g, BR_X_MOV64, RAX, x86_ctx_at(offsetof(x86_ctx, shared_bytes)));
+        ei(g, BR_X_SUB64_I, br_x86_reg(RAX), bytes - 1);
+        ej(g, BR_X_JB, slow);
+        em(g, BR_X_MOV64, RCX, x86_ctx_at(offsetof(x86_ctx, shared)));
+    } else {
+        em(g, BR_X_MOV64, RDX, x86_ctx_at(offsetof(x86_ctx, windows)));
+        em(g, BR_X_MOV64, RAX, br_x86_mem(RDX, at));
+        ei(g, BR_X_SUB64_I, br_x86_reg(RAX), i->imm);
+        e2(g, BR_X_ZBCASTQ_R, from, RAX);
+        em(g, BR_X_MOV64, RAX, br_x86_mem(RDX, at + 8));
+        ei(g, BR_X_SUB64_I, br_x86_reg(RAX), 1);
+        ej(g, BR_X_JB, slow); /* there is none yet */
+        ei(g, BR_X_ADD64_I, br_x86_reg(RAX), 1 + X86_MOST * bytes - bytes);
+        em(g, BR_X_MOV64, RCX, br_x86_mem(RDX, at + 16));
+    }
+    e2(g, BR_X_ZBCASTQ_R, end, RAX);
+}
+
+/* k: lanes of part p that run. */
+static void
+running(gen *g, unsigned k, unsigned p)
+{
+    if (g->wide)
+        e3(g, BR_X_KXNORW, k, k, k);
+    else
+        e2i(g, BR_X_KSHIFTRW, k, x86_use(g, EXEC(g), 0), p ? 8 : 0);
+}
+
+/* To slow unless the lanes of k are inside and aligned. */
+static void
+look(gen *g, const br_kins *i, unsigned a, unsigned from, unsigned end,
+     unsigned k, uint32_t slow)
+{
+    unsigned off = x86_tmp(g), out = x86_ktmp(g);
+    br_x86_arg r[] = {br_x86_reg(out), br_x86_reg(off), br_x86_reg(end),
+                      br_x86_imm(5), br_x86_reg(k)};
+    br_x86_arg low[] = {br_x86_reg(out), br_x86_reg(a),
+                        x86_const(g, br_ktinfo_of[i->type].bytes - 1u),
+                        br_x86_reg(k)};
+
+    e3(g, BR_X_PSUBQ, off, a, from);
+    br_x86_put(g->a, BR_X_ZPCMPUQ_K, r);
+    e2(g, BR_X_KORTESTW, out, out);
+    ej(g, BR_X_JNE, slow);
+    br_x86_put(g->a, BR_X_ZPTESTMQ_KB, low);
+    e2(g, BR_X_KORTESTW, out, out);
+    ej(g, BR_X_JNE, slow);
+    x86_drop(g, off);
+    x86_kdrop(g, out);
+}
+
+static void
+gather(gen *g, br_x86_op op, unsigned d, br_x86_arg at, unsigned k)
+{
+    e3(g, BR_X_PXOR, d, d, d);
+    br_x86_put(g->a, op, (br_x86_arg[]){br_x86_reg(d), at, br_x86_reg(k)});
+}
+
+static void
+scatter(gen *g, br_x86_op op, br_x86_arg at, unsigned s, unsigned k)
+{
+    br_x86_put(g->a, op, (br_x86_arg[]){at, br_x86_reg(s), br_x86_reg(k)});
+}
+
+void
+x86_gather(gen *g, const br_kins *i, uint32_t site, uint32_t slow)
+{
+    bool load = i->op == BR_K_LD, wide = br_ktinfo_of[i->type].bytes == 8;
+    const uint8_t *r = g->fn->sites.at[site].reg;
+    unsigned from = x86_tmp(g), end = x86_tmp(g), k = x86_ktmp(g);
+    br_x86_arg at[2];
+
+    memory(g, i, site, slow, from, end);
+    for (unsigned p = 0; p < 2; p++) {
+        running(g, k, p);
+        look(g, i, r[p], from, end, k, slow);
+        at[p] = br_x86_memx(RCX, r[p], 1, (int32_t)i->imm);
+    }
+    for (unsigned p = 0; p < 2; p++) {
+        running(g, k, p);
+        if (load && wide) {
+            gather(g, BR_X_ZGATHERQQ, r[2 + p], at[p], k);
+        } else if (load) {
+            gather(g, BR_X_ZGATHERQD, p ? from : end, at[p], k);
+        } else if (wide) {
+            scatter(g, BR_X_ZSCATTERQQ, at[p], r[2 + p], k);
+        } else {
+            if (p)
+                e2i(g, BR_X_ZEXTRACT256, from, r[2], 1);
+            scatter(g, BR_X_ZSCATTERQD, at[p], p ? from : r[2], k);
+        }
+    }
+    if (load && !wide)
+        e3i(g, BR_X_ZINSERT256, r[2], end, from, 1);
+    x86_drop(g, from);
+    x86_drop(g, end);
+    x86_kdrop(g, k);
+}

@@ -1,0 +1,57 @@
+/* x86_warp.c - what concerns several lanes, from row to row.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/x86/x86_int.h"
+
+#include <string.h>
+
+/* What all lanes share of a constant or a uniform value; false: it is none. */
+static bool
+shared_by_all(const ki_frame *f, uint32_t v, uint32_t *x)
+{
+    const br_kval *k = &f->f->vals.at[v];
+
+    if (k->kind == BR_KV_INS && !f->native->uniform[v])
+        return false;
+    *x = (uint32_t)(k->kind == BR_KV_INS ? x86_get_lane(f, v, 0) : k->bits);
+    return true;
+}
+
+/* A shuffle of 32 bits by the same for all, all lanes there: from row to row.
+ * As kinterp_warp.c has it, without the ways there and back. */
+bool
+x86_shuffle(const ki_frame *f, const br_kins *i, uint32_t exec)
+{
+    uint32_t v = f->f->args.at[i->arg], in[KI_LANES], out[KI_LANES], ok = 0;
+    uint32_t by, c, seg, mode = br_kmod(i->mods, BR_KF_SUB);
+    uint32_t to = f->native->slot[i->res], hit = f->native->slot[i->res + 1];
+
+    if (exec != UINT32_MAX || f->f->vals.at[v].cls != BR_KC_B32 ||
+        f->f->vals.at[v].kind != BR_KV_INS ||
+        !shared_by_all(f, f->f->args.at[i->arg + 1u], &by) ||
+        !shared_by_all(f, f->f->args.at[i->arg + 2u], &c))
+        return false;
+    if (f->native->uniform[v] || x86_even(f->native, v))
+        for (unsigned lane = 0; lane < KI_LANES; lane++)
+            in[lane] = (uint32_t)x86_get_lane(f, v, lane);
+    else
+        memcpy(in, f->slots + f->native->slot[v], sizeof in);
+    by &= 31;
+    seg = c >> 8 & 31;
+    for (uint32_t lane = 0; lane < KI_LANES; lane++) {
+        uint32_t least = lane & seg, most = least | (c & 31 & ~seg);
+        uint32_t from = mode == BR_KM_SHFL_UP     ? lane - by
+                        : mode == BR_KM_SHFL_DOWN ? lane + by
+                        : mode == BR_KM_SHFL_BFLY ? lane ^ by
+                                                  : least | (by & ~seg);
+        bool in_range = mode == BR_KM_SHFL_UP ? (int32_t)from >= (int32_t)most
+                                              : from <= most;
+
+        ok |= (uint32_t)in_range << lane;
+        out[lane] = in[in_range ? from & 31 : lane];
+    }
+    if (to != X86_NO_SLOT)
+        memcpy(f->slots + to, out, sizeof out);
+    if (hit != X86_NO_SLOT)
+        memcpy(f->slots + hit, &ok, sizeof ok);
+    return true;
+}
