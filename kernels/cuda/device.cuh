@@ -309,11 +309,17 @@ warp_sync(void)
 {
     asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
 }
-/* Named barrier over n threads: the loader warp takes no part in barrier 1. */
+/* Named barrier over n threads: the loader warp takes no part in barrier 1.
+ * BR_PORTABLE, for other processors than NVIDIA's: all threads, one barrier. */
 BR_DEV void
 bar(u32 id, u32 n)
 {
+#ifdef BR_PORTABLE
+    (void)id, (void)n;
+    asm volatile("bar.sync 0;" ::: "memory");
+#else
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory");
+#endif
 }
 
 BR_DEV void
@@ -404,10 +410,37 @@ ld_relaxed32(const u32 *p)
     return r;
 }
 BR_DEV void
+st_relaxed32(u32 *p, u32 v)
+{
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v)
+                 : "memory");
+}
+BR_DEV void
 red_relaxed_add(u32 *p, u32 v)
 {
     asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(v)
                  : "memory");
+}
+BR_DEV u32
+add_relaxed32(u32 *p, u32 v) /* what was there */
+{
+    u32 r;
+    asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;"
+                 : "=r"(r)
+                 : "l"(p), "r"(v)
+                 : "memory");
+    return r;
+}
+/* What was there; orders this thread's reads and writes. */
+BR_DEV u32
+atom_add32(u32 *p, u32 v)
+{
+    u32 r;
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
+                 : "=r"(r)
+                 : "l"(p), "r"(v)
+                 : "memory");
+    return r;
 }
 BR_DEV void
 red_add64(u64 *p, u64 v)
@@ -469,6 +502,18 @@ st_word(u32x4 *p, u32x4 v)
     asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(p),
                  "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                  : "memory");
+}
+/* To memory of the host. */
+BR_DEV void
+st_system64(u64 *p, u64 v)
+{
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v)
+                 : "memory");
+}
+BR_DEV void
+fence_system(void)
+{
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
 BR_DEV void
 fence_gpu(void)
@@ -568,6 +613,30 @@ bulk_copy(u32 dst, const void *src, u32 bytes, u32 bar_addr, u64 policy)
                  : "memory");
 }
 
+/* The same where other blocks read it too. */
+BR_DEV void
+bulk_copy_kept(u32 dst, const void *src, u32 bytes, u32 bar_addr)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
+                 "bytes [%0], [%1], %2, [%3];" ::"r"(dst),
+                 "l"(src), "r"(bytes), "r"(bar_addr)
+                 : "memory");
+}
+
+/* ---- launches one after another ------------------------------------------- */
+/* Until all that the launch before has written is there. */
+BR_DEV void
+grid_wait(void)
+{
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+/* The next launch may begin with what does not need this one's results. */
+BR_DEV void
+grid_go(void)
+{
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
 /* ---- the tensor core ------------------------------------------------------ */
 /* c[16x8] += a[16x16] b[16x8], bf16 in, f32 accumulate. Lane l holds rows
  * l/4 and l/4+8; c[0], c[2] are column 2(l%4), c[1], c[3] the next. */
@@ -587,6 +656,16 @@ mma_f16(float c[4], u32x4 a, u32x2 b)
                  "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
+}
+/* Rows for columns, of 8 x 8 halves: lane l has two of row l / 4. */
+BR_DEV u32
+transposed(u32 v)
+{
+    u32 r;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;"
+                 : "=r"(r)
+                 : "r"(v));
+    return r;
 }
 /* c = a b */
 BR_DEV void
@@ -608,5 +687,65 @@ mma_s8(i32 c[4], u32x4 a, u32x2 b)
                  : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y),
                    "r"(0));
 }
+
+/* Four warps together: d[64 x N] += a[64 x 16] b[16 x N], f16 in, f32 sums;
+ * from zero where `more` is false. a and b are descriptors: rows of 128 bytes,
+ * chunks of 16 at chunk ^ row % 8, eight rows together (1 KiB, aligned so); 32
+ * bytes further along a row is a descriptor + 2. Done when wg_wait says so. */
+BR_DEV u64
+wg_tile(u32 shared)
+{
+    return (u64)(shared >> 4 & 0x3fff) | (u64)1 << 16 | (u64)64 << 32 |
+           (u64)1 << 62;
+}
+BR_DEV void
+wg_begin(void)
+{
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+BR_DEV void
+wg_commit(void)
+{
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+/* Until all but the latest N commits are done. */
+template <u32 N>
+BR_DEV void
+wg_wait(void)
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+}
+#define WG_D4(d, i)  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define WG_D16(d, i) \
+    WG_D4(d, i), WG_D4(d, i + 4), WG_D4(d, i + 8), WG_D4(d, i + 12)
+#define WG_MMA(N, DS, A, B, P, ...)                                           \
+    BR_DEV void wg_mma(float(&d)[N / 2], u64 a, u64 b, bool more)             \
+    {                                                                         \
+        asm volatile("{ .reg .pred p;\n"                                      \
+                     "setp.ne.b32 p, " P ", 0;\n"                             \
+                     "wgmma.mma_async.sync.aligned.m64n" #N                   \
+                     "k16.f32.f16.f16 {" DS "}, " A ", " B                    \
+                     ", p, 1, 1, 0, 0; }"                                     \
+                     : __VA_ARGS__                                            \
+                     : "l"(a), "l"(b), "r"((u32)more));                       \
+    }
+#define WG_R4 "%0,%1,%2,%3"
+#define WG_R8 WG_R4 ",%4,%5,%6,%7"
+#define WG_R16 \
+    WG_R8 ",%8,%9,%10,%11,%12,%13,%14,%15"
+#define WG_R32 \
+    WG_R16 ",%16,%17,%18,%19,%20,%21,%22,%23" \
+           ",%24,%25,%26,%27,%28,%29,%30,%31"
+#define WG_R64 \
+    WG_R32 ",%32,%33,%34,%35,%36,%37,%38,%39" \
+           ",%40,%41,%42,%43,%44,%45,%46,%47" \
+           ",%48,%49,%50,%51,%52,%53,%54,%55" \
+           ",%56,%57,%58,%59,%60,%61,%62,%63"
+WG_MMA(8, WG_R4, "%4", "%5", "%6", WG_D4(d, 0))
+WG_MMA(16, WG_R8, "%8", "%9", "%10", WG_D4(d, 0), WG_D4(d, 4))
+WG_MMA(32, WG_R16, "%16", "%17", "%18", WG_D16(d, 0))
+WG_MMA(64, WG_R32, "%32", "%33", "%34", WG_D16(d, 0), WG_D16(d, 16))
+WG_MMA(128, WG_R64, "%64", "%65", "%66", WG_D16(d, 0), WG_D16(d, 16), WG_D16(d, 32),
+       WG_D16(d, 48))
 
 #endif

@@ -58,6 +58,17 @@ ex_log(float x)
     return fma_rn((float)k, 0x1.62e4p-1f, p);
 }
 
+/* max(x, 0) + log(1 + e^-|x|) */
+BR_DEV float
+ex_softplus(float x)
+{
+    const float e = ex_exp(-abs_f32(x)), w = 1.0f + e;
+
+    if (!(w >= 1.0f))
+        return w; /* NaN */
+    return (x > 0.0f ? x : 0.0f) + (ex_log(w) + (e - (w - 1.0f)) / w);
+}
+
 BR_DEV float
 ex_tanh(float x)
 {

@@ -36,7 +36,10 @@ struct smem {
     u32 token, pos;
     u32 pages[2]; /* of this position and the one before */
     u32 pos0;     /* of this launch's first step */
-    u32 unused[3];
+    u32 n_steps;  /* of this launch; less once the host says so */
+    u32 halt;     /* it has */
+    u32 unused;
+    u32x4 told; /* the begin of args.host, in block 0 */
     u64 done[2]; /* barriers of steps by step & 1: TOKEN is through */
 };
 static_assert(sizeof(struct smem) == BR_MK_SHARED, "host asks for this");
@@ -96,7 +99,8 @@ pos_now(void)
 BR_DEV void
 give_up(void)
 {
-    *(volatile u32 *)args.abort_flag = 1;
+    *(volatile u32 *)&args.host->hung = 1;
+    fence_system();
     trap();
 }
 
@@ -604,14 +608,19 @@ phase_token(const struct worker *w)
     if (w->t == 0) {
         fence_gpu();
         give(w, best + 2 * w->sm, as_u32(v));
-        give(w, best + 2 * w->sm + 1, id);
+        /* The first worker tells all of them, in one step, when to end. */
+        give(w, best + 2 * w->sm + 1,
+             id << 1 >> 1 |
+                 (w->sm == 0 && (i32)(S->told.x - w->epoch) <= 1) << 31);
     }
     v = NO_BEST;
     id = 0xffffffffu;
     if (w->t < args.n_workers) {
         u32x2 b = take2(w, best + 2 * w->t);
         v = as_f32(b.x);
-        id = b.y;
+        id = (u32)((i32)(b.y << 1) >> 1); /* nobody is all ones */
+        if (w->t == 0 && b.y >> 31)
+            S->halt = 1;
     }
     fence_gpu();
     block_best(w, &v, &id);
@@ -662,7 +671,7 @@ phase_product(const struct worker *w, const struct br_mk_inst *in)
 
 /* ---- the two roles ------------------------------------------------------------- */
 
-/* n_steps times the chunks [first, end) of this worker's stream, and the keys
+/* S->n_steps times the chunks [first, end) of this worker's stream, and the keys
  * and values of layers [layer, layers) where their turn is; loader j of two takes
  * every other copy. A round of the loop takes 0.27 us (looks at barriers, 150
  * cycles each): one loader alone copies 8 KiB at 3.9 TB/s, two at 4.5. Halves of
@@ -675,15 +684,16 @@ phase_product(const struct worker *w, const struct br_mk_inst *in)
  * to 20 of them, then kept ahead at 1/2 to 7/8 of the pace: no gain. */
 template <int HD, class F>
 BR_DEV void
-load_stream(u32 sm, u32 j, u32 first, u32 end, u32 layer, u32 layers,
-            u32 n_steps)
+load_stream(u32 sm, u32 j, u32 first, u32 end, u32 layer, u32 layers)
 {
     u32 at = 0; /* copies before */
 
 #pragma unroll 1
-    for (u32 s = 0; s < n_steps; s++) {
+    for (u32 s = 0;; s++) {
         u32 c = first * F::COPIES;
-        await_rows(s);
+        await_rows(s); /* and what step s - 2 said of the end */
+        if (s >= lds32(smem_of(&S->n_steps)))
+            return;
 #pragma unroll 1
         for (u32 y = layer;; y++) {
             const u32 stop = (y < layers ? S->keys_at[y] >> 8 : end) * F::COPIES;
@@ -735,10 +745,10 @@ unpack(u32x4 r)
     return in;
 }
 
-/* Until n_steps are done; leaves the epoch of the step after them in w. */
+/* Until S->n_steps are done; leaves the epoch of the step after them in w. */
 template <int HD, class F>
 BR_DEV void
-consume(struct worker *w, u32 first, u32 end, u32 n_steps)
+consume(struct worker *w, u32 first, u32 end)
 {
 #pragma unroll 1
     for (u32 turn = 0;; turn++) {
@@ -749,7 +759,7 @@ consume(struct worker *w, u32 first, u32 end, u32 n_steps)
             unpack(lds128(smem_of(&S->inst[turn & 1])));
         w->count = at.z;
         w->epoch = at.w;
-        if (at.y == n_steps)
+        if (at.y >= lds32(smem_of(&S->n_steps)))
             return;
         if (w->t == 0) {
             const bool last = at.x + 1 == end;
@@ -763,8 +773,11 @@ consume(struct worker *w, u32 first, u32 end, u32 n_steps)
 #ifdef BR_MK_PROFILE
         w->phase = at.x;
 #endif
-        if (at.x == first)
+        if (at.x == first) {
             prepare_step(w);
+            if (w->t == 0 && w->sm == 0)
+                copy16(smem_of(&S->told), args.host);
+        }
         STAMP(0);
         if (in.op == BR_MK_ATTN) {
             phase_attn<HD, F>(w, in.layer, in.tile0);
@@ -774,8 +787,15 @@ consume(struct worker *w, u32 first, u32 end, u32 n_steps)
         } else if (in.op == BR_MK_TOKEN) {
             const u32 token = phase_token(w);
             if (w->t == 0) {
-                if (w->sm == 0)
+                if (w->sm == 0) {
                     args.tokens[(w->epoch - 1) % BR_MK_TOKENS] = token;
+                    st_system64(&args.host->token[w->epoch % BR_MK_HOST_TOKENS],
+                                (u64)w->epoch << 32 | token);
+                }
+                /* The loaders begin the next step before this one ends, and
+                 * look here before the one after. */
+                if (S->halt && at.y + 2 < S->n_steps)
+                    S->n_steps = at.y + 2;
                 S->token = token;
                 S->pos++;
                 mbar_arrive(smem_of(&S->done[at.y & 1]), 1);
@@ -802,6 +822,8 @@ decode(u32 first, u32 end, u32 n_steps)
     if (w.t == 0) {
         S->token = args.step->token;
         S->pos = S->pos0 = args.step->pos;
+        S->n_steps = n_steps;
+        S->halt = 0;
         mbar_init(smem_of(&S->done[0]), 1);
         mbar_init(smem_of(&S->done[1]), 1);
         for (u32 i = 0; i < F::SLOTS; i++) {
@@ -828,13 +850,13 @@ decode(u32 first, u32 end, u32 n_steps)
                                         : queue[end].chunk0;
             /* the layers whose ATTN, phase 5 i + 1, is among these */
             load_stream<HD, F>(w.sm, j, c0, c1, (first + 3) / 5,
-                               end < L * 5 ? (end + 3) / 5 : L, n_steps);
+                               end < L * 5 ? (end + 3) / 5 : L);
         }
         return;
     }
     /* 640 x 96 registers were given: 128 x 56 + 512 x 104 of them are used */
     SET_REGISTERS(inc, 104);
-    consume<HD, F>(&w, first, end, n_steps);
+    consume<HD, F>(&w, first, end);
     /* The next launch begins where this one ends. Only a launch that ran the
      * TOKEN phase moved on; every block has read step by then, because its
      * best is among those that TOKEN waited for. */

@@ -103,6 +103,17 @@ struct br_mk_map {
     unsigned long long eights_at, eights, attn_eights, total;
 };
 
+/* Memory of the host that the device reads and writes while a launch runs. */
+enum { BR_MK_HOST_TOKENS = 64 };
+struct br_mk_host {
+    /* The epoch that is to be the last of the launch; it may be one later. Read
+     * once a step, so a step is told at its end what was there at its begin. */
+    unsigned int last, unused[3];
+    unsigned int hung; /* a wait took too long */
+    unsigned int more[3];
+    unsigned long long token[BR_MK_HOST_TOKENS]; /* epoch << 32 | token */
+};
+
 struct br_mk_args {
     const struct br_mk_inst *inst;     /* [workers][n_inst] */
     const unsigned char *stream;       /* [chunk][workers] */
@@ -116,7 +127,7 @@ struct br_mk_args {
     const unsigned int *pages;         /* page of each 16 positions, 16 n */
     unsigned int *tokens;              /* out, by epoch */
     float *logits;                     /* out: [vocab] of the last step, or 0 */
-    unsigned int *abort_flag;
+    struct br_mk_host *host;
     struct br_mk_step *step;
     unsigned int *hints;         /* [layers + 1][4] counters, 128 bytes apart */
     unsigned long long *profile; /* [workers][n_inst][4] clocks, or 0 */
@@ -139,6 +150,6 @@ struct br_mk_args {
  * barriers (struct smem in mega_decode.cu). */
 #define BR_MK_SHARED                                                 \
     (BR_MK_RING + BR_MK_MAX_K * 2 + BR_MK_MAX_PARTS * 64 + 128 * 4 + \
-     BR_MK_MAX_LAYERS * 4 + 72 * 4 + BR_MK_MAX_SLOTS * 16 + 240)
+     BR_MK_MAX_LAYERS * 4 + 72 * 4 + BR_MK_MAX_SLOTS * 16 + 256)
 
 #endif

@@ -14,18 +14,35 @@
 
 enum {
     BR_ND_TILE = 8,        /* rows of a step that a product takes at once */
-    BR_ND_WIDE = 32,       /* the same on tensor cores */
-    BR_ND_MANY_ROWS = 256, /* of weights, of a block that has many tokens */
-    BR_ND_SEG = 256,       /* of K: a sum from zero, for a warp of its own */
-    BR_ND_WARPS = 8,       /* of a block of most kernels */
-    BR_ND_BLOCK = 256      /* keys of a fold of attention */
+    BR_ND_MEGA_TILE = 1,   /* in mega mode: branches reach 32767 words */
+    BR_ND_WIDE = 32,       /* the same on tensor cores, of integers */
+    BR_ND_TILE_ROWS = 128, /* of weights, of a block of a product of tiles */
+    BR_ND_TILE_THREADS = 288,
+    BR_ND_TILE_TOKENS = 128,  /* most that a block has */
+    BR_ND_ROW_THREADS = 1024, /* at most */
+    BR_ND_ROW_MOST = 32768,   /* columns of a row that become f16 */
+    BR_ND_WARPS = 8,          /* of a block of most kernels */
+    BR_ND_BLOCK = 256,        /* keys of a fold of attention */
+    BR_ND_FLASH_KEYS = 64,    /* the same on tensor cores */
+    BR_ND_QUERIES = 128       /* most of a block of that, heads times rows */
 };
+
+/* Of a block of attention: keys and values, f16; so many at once for few
+ * queries, so that a multiprocessor has room for two blocks of heads of 64 and
+ * one of 128; two for many. */
+#define BR_ND_FLASH_STAGE(head) (BR_ND_FLASH_KEYS * (head)*4u)
+#define BR_ND_FLASH_FEW         16u
+
+/* Of a block of a product of tiles: weights, tokens, two barriers a stage. */
+#define BR_ND_TILE_SHARED(tokens, stages) \
+    ((stages) * ((BR_ND_TILE_ROWS + (tokens)) * 128u + 16u))
 
 enum br_nd_kind { /* of a matrix */
                   BR_ND_F32,
                   BR_ND_F16,
                   BR_ND_BF16,
-                  BR_ND_INT
+                  BR_ND_INT,
+                  BR_ND_TILES /* node_tiles.cuh; d: [n_out] */
 };
 
 enum br_nd_one { /* numbers one by one */
@@ -41,6 +58,8 @@ enum br_nd_one { /* numbers one by one */
 
 enum br_nd_act { BR_ND_SILU, BR_ND_GELU, BR_ND_OAI, BR_ND_SIGMOID };
 
+enum br_nd_gating { BR_ND_UNSAID, BR_ND_SOFTMAX, BR_ND_SIGMOIDS, BR_ND_PICKED };
+
 struct br_nd_rows {
     float *p;
     unsigned int stride; /* 0: one row for all */
@@ -51,12 +70,19 @@ struct br_nd_mat {
     const void *q;                  /* [n_out][n_in] of kind */
     const signed char *scale, *min; /* [n_out][n_in / sub], or NULL */
     const float *d, *dmin;          /* [n_out][n_in / block]; dmin or NULL */
+    /* tiles: block 64s of columns are a piece, eight rows sub times */
     unsigned int kind, n_out, n_in, block, sub;
+};
+
+struct br_nd_tile { /* rows of one slot, at consecutive positions */
+    unsigned int t, n;
 };
 
 struct br_nd_step { /* of the step at hand; one block of device memory */
     const int *slot, *position, *want; /* want: the rows that do, in order */
-    const unsigned int *at;            /* [row][group]: into tables */
+    const int *token;
+    const struct br_nd_tile *tile; /* no more than rows; n 0 in the rest */
+    const unsigned int *at;        /* [row][group]: into tables */
     const unsigned int *tables;
     unsigned int n_groups;
 };
@@ -69,20 +95,64 @@ struct br_nd_cache {         /* keys or values of a layer */
     unsigned int half; /* F16, not F32 */
 };
 
+/* Of experts. A pair is (row of the step, rank), row * k + rank; a product
+ * whose e.ids is there has a row a pair. */
+struct br_nd_route {
+    int *ids; /* [row][stride], k of them */
+    unsigned int stride, k;
+    unsigned int share;       /* pairs that read one row of x: k, or 1 */
+    unsigned int rows, first; /* of an expert's matrix; the first that counts */
+    unsigned int gating, groups, groups_used, norm_w;
+};
+
 struct br_nd_args {
     unsigned int n_rows;          /* set for each launch */
     unsigned int op, act;         /* br_nd_one, br_nd_act */
     struct br_nd_rows x, b, w, y; /* input, another, a model's vector, output */
+    struct br_nd_rows z;          /* another output */
     struct br_nd_mat m;
     struct br_nd_step s;
     struct br_nd_cache k, v;
-    signed char *xq;   /* integers of activations, [row][n_in]; or BF16 twice */
-    float *xd;         /* [row][n_in / block] */
-    unsigned int lows; /* rows from a row's BF16s to what they leave out */
+    signed char *xq;   /* integers of activations, [row][n_in]; or tiles */
+    float *xd;         /* [row][n_in / block]; or [row] */
+    unsigned int lows; /* rows / 8 of tiles */
+    /* of a product of tiles */
+    unsigned int segs;         /* pieces of the columns */
+    unsigned int part_end[2];  /* tiles before the second, third output */
+    struct br_nd_rows part[2]; /* those */
+    float *sums;               /* of pieces */
+    unsigned int *met;         /* pieces that are there, zero in between */
     /* runs of columns: width columns every pitch from off, count of them */
     unsigned int off, width, pitch, count, scatter;
+    struct br_nd_route e;
+    struct br_nd_rows c, w2, w3;   /* a third input; more vectors */
+    float *state;                  /* of slot 0; k.first: where in its piece */
+    unsigned long long slot_elems; /* of a slot's piece */
     unsigned int heads, per_kv, head_k, head_v, n_rot, neighbours, window;
     float scale, cap, eps;
+};
+
+/* Mega mode: launches as records, run by one launch of groups that stay. Every
+ * group walks the list, takes each n_groups-th block of a record, and waits for
+ * the others at its end. */
+struct br_nd_phase {
+    unsigned int fn; /* its place in cuda_nodes.def */
+    unsigned int blocks[2];
+    unsigned int reserved;
+    struct br_nd_args a;
+};
+
+/* What host and a resident kernel tell each other, in memory of the host's. */
+struct br_nd_bell {
+    unsigned int go, n_phases, quit; /* host: steps asked for; the list's end */
+    unsigned int done, alive;        /* kernel: steps done; phases ended */
+};
+
+struct br_nd_mega {
+    const struct br_nd_phase *phase;
+    struct br_nd_bell *bell; /* NULL: one step of n_phases, then the end */
+    unsigned int *state;     /* how often a group arrived: 0; n_phases */
+    unsigned int n_phases, n_groups;
 };
 
 #endif

@@ -16,23 +16,63 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "exact.cuh"
 
-#define KERNEL extern "C" __global__ void
-#define ARGS   const struct br_nd_args a
-enum { THREADS = BR_ND_WARPS * 32, TILE = BR_ND_TILE };
+#ifndef ARGS /* mega_nodes.cu: parts of one kernel, which are told their block */
+#define KERNEL  extern "C" __global__ void
+#define ARGS    const struct br_nd_args a
+#define PART    const struct br_nd_args &a /* of a kernel's function */
+#define OF_PART a
+#define BR_TILE BR_ND_TILE
+#endif
+enum { THREADS = BR_ND_WARPS * 32, TILE = BR_TILE };
 /* Rows of a tile that are there: a register array has constant indices only. */
 #define EACH(r)                                           \
     _Pragma("unroll") for (u32 r = 0; r < TILE; r++)      \
-        if (t0 + r < a.n_rows)
+        if (t0 + r < end)
 
 BR_DEV float *
 row(const struct br_nd_rows &v, u32 t)
 {
     return v.p + (u64)t * v.stride;
 }
-BR_DEV u64
-thread_of_grid(void)
+#define thread_of_grid() ((u64)bid() * block_dim() + tid())
+
+/* Rows of a product that a block takes: a tile of the step's, or one pair. */
+BR_DEV u32
+first_row(PART)
 {
-    return (u64)bid() * block_dim() + tid();
+    return a.e.ids ? bid_y() : bid_y() * TILE;
+}
+BR_DEV u32
+end_row(PART)
+{
+    return a.e.ids ? bid_y() + 1 : a.n_rows;
+}
+/* The expert of pair t. */
+BR_DEV u32
+picked(const struct br_nd_args &a, u32 t)
+{
+    return (u32)a.e.ids[(u64)(t / a.e.k) * a.e.stride + t % a.e.k];
+}
+/* Where row n of the output lies among those of all experts. */
+BR_DEV u64
+weight_row(PART, u32 n)
+{
+    return a.e.ids ? (u64)picked(a, bid_y()) * a.e.rows + a.e.first + n : n;
+}
+BR_DEV u32
+input_row(const struct br_nd_args &a, u32 t)
+{
+    return a.e.ids ? t / a.e.share : t;
+}
+/* What every kernel begins with that may be launched before the one ahead of it
+ * has ended. */
+BR_DEV void
+begin(void)
+{
+#ifndef BR_PORTABLE
+    grid_go();
+    grid_wait();
+#endif
 }
 
 /* ---- numbers one by one --------------------------------------------------- */
@@ -45,6 +85,7 @@ br_nd_runs(ARGS)
     const u64 i = thread_of_grid();
     const u32 t = (u32)(i / cols), c = (u32)(i % cols);
 
+    begin();
     if (t >= a.n_rows)
         return;
     float *far = row(a.x, t) + a.off + c / a.width * a.pitch + c % a.width;
@@ -62,6 +103,7 @@ br_nd_wanted(ARGS)
     const u64 i = thread_of_grid();
     const u32 t = (u32)(i / a.x.cols), c = (u32)(i % a.x.cols);
 
+    begin();
     if (t < a.n_rows)
         row(a.y, t)[c] = row(a.x, (u32)a.s.want[t])[c];
 }
@@ -73,10 +115,13 @@ br_nd_each(ARGS)
     const u32 t = (u32)(i / a.y.cols), c = (u32)(i % a.y.cols);
     float x, y;
 
+    begin();
     if (t >= a.n_rows)
         return;
     x = row(a.x, t)[c];
-    y = a.b.p ? row(a.b, t)[a.b.cols == 1 ? 0 : c] : 0.0f;
+    y = a.e.ids ? a.b.p[(u64)picked(a, t) * a.y.cols + c]
+        : a.b.p ? row(a.b, t)[a.b.cols == 1 ? 0 : c]
+                : 0.0f;
     switch (a.op) {
     case BR_ND_ADD: x = x + y; break;
     case BR_ND_MUL: x = x * y; break;
@@ -117,6 +162,7 @@ br_nd_norm(ARGS)
     float *y = row(a.y, t) + (u64)bid() * n;
     float sum = 0.0f;
 
+    begin();
     for (u32 from = 0; from < n; from += 2048) {
         const u32 m = n - from < 2048 ? n - from : 2048;
         bar(0, THREADS);
@@ -139,6 +185,30 @@ br_nd_norm(ARGS)
     }
 }
 
+/* The same of short pieces: 16 threads a piece, count of them a row. */
+KERNEL
+br_nd_norm_heads(ARGS)
+{
+    const u64 i = thread_of_grid() >> 4;
+    const u32 t = (u32)(i / a.count), n = a.width, l = tid() & 15;
+    const bool in = t < a.n_rows;
+    const u64 at = (i % a.count) * n;
+    float sum = 0.0f;
+
+    begin();
+    const float *x = row(a.x, in ? t : 0) + at;
+#pragma unroll 8
+    for (u32 k = l; k < n; k += 16)
+        sum = fma_rn(x[k], x[k], sum);
+    sum = 1.0f / sqrt_rn(lanes16(sum) / (float)n + a.eps);
+    if (in)
+#pragma unroll 8
+        for (u32 k = l; k < n; k += 16) {
+            const float v = x[k] * sum;
+            row(a.y, t)[at + k] = a.w.p ? v * a.w.p[k] : v;
+        }
+}
+
 /* ---- products ----------------------------------------------------------------- */
 
 /* A warp a block of 32 or 256 activations. */
@@ -151,6 +221,7 @@ br_nd_quantise(ARGS)
     const float *x = row(a.x, t) + (u64)b * n;
     float top = 0.0f, d;
 
+    begin();
     if (b >= blocks)
         return;
     for (u32 i = lane; i < n; i += 32)
@@ -182,17 +253,17 @@ weight(const void *p, u64 i)
 
 template <u32 KIND>
 BR_DEV void
-mul_float(const struct br_nd_args &a)
+mul_float(PART)
 {
     const u32 l = tid() & 15, o = bid() * (THREADS / 16) + (tid() >> 4);
     const u32 n = o < a.m.n_out ? o : a.m.n_out - 1;
-    const u32 t0 = bid_y() * TILE, K = a.m.n_in;
-    const u64 at = (u64)n * K;
+    const u32 t0 = first_row(OF_PART), end = end_row(OF_PART), K = a.m.n_in;
+    const u64 at = weight_row(OF_PART, n) * K;
     const float *x[TILE];
     float sum[TILE];
 
     EACH (r) {
-        x[r] = row(a.x, t0 + r);
+        x[r] = row(a.x, input_row(a, t0 + r));
         sum[r] = 0.0f;
     }
 #pragma unroll 4
@@ -210,17 +281,17 @@ mul_float(const struct br_nd_args &a)
 KERNEL
 br_nd_mul_f32(ARGS)
 {
-    mul_float<BR_ND_F32>(a);
+    mul_float<BR_ND_F32>(OF_PART);
 }
 KERNEL
 br_nd_mul_f16(ARGS)
 {
-    mul_float<BR_ND_F16>(a);
+    mul_float<BR_ND_F16>(OF_PART);
 }
 KERNEL
 br_nd_mul_bf16(ARGS)
 {
-    mul_float<BR_ND_BF16>(a);
+    mul_float<BR_ND_BF16>(OF_PART);
 }
 
 /* Blocks of 32: eight lanes a block, so lanes 8c..8c+7 are chain c. */
@@ -228,8 +299,10 @@ KERNEL
 br_nd_mul_int32(ARGS)
 {
     const u32 lane = tid() & 31, n = bid() * BR_ND_WARPS + (tid() >> 5);
-    const u32 t0 = bid_y() * TILE, K = a.m.n_in, blocks = K / 32;
-    const signed char *w = (const signed char *)a.m.q + (u64)n * K;
+    const u32 t0 = first_row(OF_PART), end = end_row(OF_PART), K = a.m.n_in;
+    const u32 blocks = K / 32;
+    const u64 wn = weight_row(OF_PART, n);
+    const signed char *w = (const signed char *)a.m.q + wn * K;
     float chain[TILE];
 
     if (n >= a.m.n_out)
@@ -241,10 +314,10 @@ br_nd_mul_int32(ARGS)
         const u32 k = from + lane * 4, b = k / 32;
         const bool in = k < K;
         const u32 q = in ? *(const u32 *)(w + k) : 0;
-        const float d = in ? a.m.d[(u64)n * blocks + b] : 0.0f;
-        const float dm = in && a.m.dmin ? a.m.dmin[(u64)n * blocks + b] : 0.0f;
+        const float d = in ? a.m.d[wn * blocks + b] : 0.0f;
+        const float dm = in && a.m.dmin ? a.m.dmin[wn * blocks + b] : 0.0f;
         EACH (r) {
-            const u32 t = t0 + r;
+            const u32 t = input_row(a, t0 + r);
             const u32 x = in ? *(const u32 *)(a.xq + (u64)t * K + k) : 0;
             const float xd = in ? a.xd[(u64)t * blocks + b] : 0.0f;
             i32 s = dp4a(q, x, 0);
@@ -278,9 +351,10 @@ KERNEL
 br_nd_mul_int256(ARGS)
 {
     const u32 lane = tid() & 31, n = bid() * BR_ND_WARPS + (tid() >> 5);
-    const u32 t0 = bid_y() * TILE, K = a.m.n_in, blocks = K / 256;
-    const u32 subs = K / a.m.sub;
-    const signed char *w = (const signed char *)a.m.q + (u64)n * K;
+    const u32 t0 = first_row(OF_PART), end = end_row(OF_PART), K = a.m.n_in;
+    const u32 blocks = K / 256, subs = K / a.m.sub;
+    const u64 wn = weight_row(OF_PART, n);
+    const signed char *w = (const signed char *)a.m.q + wn * K;
     float chain[TILE][4];
 
     if (n >= a.m.n_out)
@@ -299,17 +373,17 @@ br_nd_mul_int256(ARGS)
                 break;
 #pragma unroll
             for (u32 h = 0; h < 2; h++) {
-                const u64 at = (u64)n * subs + (k + h * 128) / a.m.sub;
+                const u64 at = wn * subs + (k + h * 128) / a.m.sub;
                 q[h] = *(const u32 *)(w + k + h * 128);
                 sc[h] = a.m.scale[at];
                 if (a.m.min)
                     mn[h] = a.m.min[at];
             }
-            d = a.m.d[(u64)n * blocks + b];
+            d = a.m.d[wn * blocks + b];
             if (a.m.min)
-                dm = a.m.dmin[(u64)n * blocks + b];
+                dm = a.m.dmin[wn * blocks + b];
             EACH (r) {
-                const u32 t = t0 + r;
+                const u32 t = input_row(a, t0 + r);
                 const u32 *x = (const u32 *)(a.xq + (u64)t * K + k);
                 const float xd = a.xd[(u64)t * blocks + b];
                 i32 s = sc[0] * dp4a(q[0], x[0], 0) +
@@ -335,7 +409,40 @@ br_nd_mul_int256(ARGS)
                 (chain[r][0] + chain[r][1]) + (chain[r][2] + chain[r][3]);
 }
 
+#ifndef BR_PORTABLE
 #include "node_mma.cuh"
+#include "node_tiles.cuh"
+#endif
+
+/* The rows of a table that are the tokens'. */
+KERNEL
+br_nd_embed(ARGS)
+{
+    const u32 K = a.m.n_in;
+    const u64 i = thread_of_grid();
+    const u32 t = (u32)(i / K), k = (u32)(i % K);
+
+    begin();
+    if (t >= a.n_rows)
+        return;
+    const u32 r = (u32)a.s.token[t];
+    const u64 at = (u64)r * K + k;
+    float v;
+#ifndef BR_PORTABLE
+    if (a.m.kind == BR_ND_TILES)
+        v = f16_lo(((const u16 *)((const u8 *)a.m.q +
+                                  tile_at16(a.m.sub, r, k / 8)))[k % 8]) *
+            a.m.d[r];
+    else
+#endif
+    if (a.m.kind == BR_ND_F32)
+        v = weight<BR_ND_F32>(a.m.q, at);
+    else if (a.m.kind == BR_ND_F16)
+        v = weight<BR_ND_F16>(a.m.q, at);
+    else
+        v = weight<BR_ND_BF16>(a.m.q, at);
+    row(a.y, t)[k] = v;
+}
 
 /* ---- positions ------------------------------------------------------------------ */
 
@@ -348,6 +455,7 @@ br_nd_rope(ARGS)
     const u32 t = (u32)(i / all), j = (u32)(i % all), h = j / per;
     const u32 p = j % per, half = a.n_rot / 2;
 
+    begin();
     if (t >= a.n_rows)
         return;
     const float *x = row(a.x, t) + h * a.head_k;
@@ -386,16 +494,19 @@ KERNEL
 br_nd_keep(ARGS)
 {
     const u64 i = thread_of_grid();
-    const u32 t = (u32)(i / a.x.cols), c = (u32)(i % a.x.cols);
+    const u32 both = a.x.cols + a.b.cols, t = (u32)(i / both);
+    const u32 j = (u32)(i % both), c = j < a.x.cols ? j : j - a.x.cols;
 
+    begin();
     if (t >= a.n_rows)
         return;
-    const u64 at = place(a.s, a.k, t, (u32)a.s.position[t]) + c;
-    const float x = row(a.x, t)[c];
-    if (a.k.half)
-        ((u16 *)a.k.pool)[at] = (u16)f16_of(x);
+    const struct br_nd_cache &to = j < a.x.cols ? a.k : a.v;
+    const u64 at = place(a.s, to, t, (u32)a.s.position[t]) + c;
+    const float x = row(j < a.x.cols ? a.x : a.b, t)[c];
+    if (to.half)
+        ((u16 *)to.pool)[at] = (u16)f16_of(x);
     else
-        ((float *)a.k.pool)[at] = x;
+        ((float *)to.pool)[at] = x;
 }
 
 /* ---- attention ------------------------------------------------------------------- */
@@ -436,6 +547,7 @@ br_nd_attend(ARGS)
     const u32 lo = a.window && pos >= a.window ? pos - a.window + 1 : 0;
     float M = 0.0f;
 
+    begin();
     for (u32 i = tid(); i < a.head_k; i += THREADS)
         q[i] = row(a.x, t)[h * a.head_k + i];
     for (u32 b = lo / BR_ND_BLOCK; b <= pos / BR_ND_BLOCK; b++) {
@@ -502,4 +614,8 @@ br_nd_attend(ARGS)
             (a.w.p ? acc[d] * old : acc[d]) / fold_l;
 }
 
+#ifndef BR_PORTABLE
 #include "node_flash.cuh"
+#endif
+#include "node_experts.cuh"
+#include "node_states.cuh"

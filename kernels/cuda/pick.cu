@@ -25,6 +25,8 @@ struct picker {
     u32 t, lo, hi; /* this thread's ids */
     u32 met;
     struct br_pick_space *s;
+    const float *logits;
+    u64 *weights;
 };
 
 BR_DEV void
@@ -136,8 +138,7 @@ weight_of(double x)
 /* Keeps the shortest head of (rank descending, id ascending) whose weights, or
  * number, add up to target; all where they never do. */
 BR_DEV void
-keep_head(struct picker *p, const struct br_pick_args &a, u32 which, u64 target,
-          bool by_number)
+keep_head(struct picker *p, u32 which, u64 target, bool by_number)
 {
     const u32 t = p->t;
     u32 prefix = 0;
@@ -151,8 +152,8 @@ keep_head(struct picker *p, const struct br_pick_args &a, u32 which, u64 target,
         bar(1, BR_PICK_THREADS);
 #pragma unroll 1
         for (u32 i = p->lo; i < p->hi; i++) {
-            const u32 rank = rank_of(a.logits[i]);
-            const u64 w = a.weights[i];
+            const u32 rank = rank_of(p->logits[i]);
+            const u64 w = p->weights[i];
             if (w && (r == 0 || rank >> (shift + 8) == prefix))
                 sts_add64(&P->v[rank >> shift & 255], by_number ? 1 : w);
         }
@@ -177,28 +178,28 @@ keep_head(struct picker *p, const struct br_pick_args &a, u32 which, u64 target,
     }
 #pragma unroll 1
     for (u32 i = p->lo; i < p->hi; i++)
-        ties += a.weights[i] && rank_of(a.logits[i]) == prefix;
+        ties += p->weights[i] && rank_of(p->logits[i]) == prefix;
     ties = scan(p, which * 2, ties, &all);
 #pragma unroll 1
     for (u32 i = p->lo; i < p->hi; i++) {
-        const u32 rank = rank_of(a.logits[i]);
-        const u64 w = a.weights[i]; /* equal ranks have equal weights */
+        const u32 rank = rank_of(p->logits[i]);
+        const u64 w = p->weights[i]; /* equal ranks have equal weights */
         if (w && rank == prefix &&
             above + ties++ * (by_number ? 1 : w) < target)
             continue;
         if (rank <= prefix)
-            a.weights[i] = 0;
+            p->weights[i] = 0;
     }
 }
 
 BR_DEV u64
-own_sum(const struct picker *p, const struct br_pick_args &a)
+own_sum(const struct picker *p)
 {
     u64 sum = 0;
 
 #pragma unroll 1
     for (u32 i = p->lo; i < p->hi; i++)
-        sum += a.weights[i];
+        sum += p->weights[i];
     return sum;
 }
 
@@ -248,16 +249,17 @@ draw_below(u64 seed, u32 position, u64 n)
     }
 }
 
-/* Of all ids; says on whether a logit is no number. */
+/* Of all ids; says on whether a logit is no number. In any order: threads of a
+ * warp look at neighbours. */
 BR_DEV u64
-best_of(struct picker *p, const struct br_pick_args &a)
+best_of(struct picker *p, u32 from, u32 end)
 {
     u64 best = 0;
     bool bad = false;
 
-#pragma unroll 1
-    for (u32 i = p->lo; i < p->hi; i++) {
-        const float x = a.logits[i];
+#pragma unroll 4
+    for (u32 i = from + p->t; i < end; i += BR_PICK_THREADS) {
+        const float x = p->logits[i];
         const u64 key = (u64)rank_of(x) << 32 | (u32)~i;
         bad |= !(x < as_f32(0x7f800000u));
         best = key > best ? key : best;
@@ -278,6 +280,10 @@ best_of(struct picker *p, const struct br_pick_args &a)
 BR_DEV void
 say(const struct br_pick_args &a, u32 token, u32 best)
 {
+    if (!a.step) {
+        a.tokens[bid_y()] = token;
+        return;
+    }
     a.step->token = (i32)token < 0 ? best : token;
     a.tokens[(a.step->epoch - 2) % BR_MK_TOKENS] = token;
 }
@@ -285,23 +291,30 @@ say(const struct br_pick_args &a, u32 token, u32 best)
 extern "C" __global__ void __launch_bounds__(BR_PICK_THREADS, 1)
     br_pick(struct br_pick_args a)
 {
+    const struct br_pick_how how = a.rows ? a.rows[bid_y()] : a.one;
+    struct br_pick_space *space = a.space + 2 * bid_y();
     const u32 each = (a.n + grid_dim() - 1) / grid_dim();
     const u32 mine = (each + BR_PICK_THREADS - 1) / BR_PICK_THREADS;
     const u32 from = bid() * each, end = from + each < a.n ? from + each : a.n;
-    u64 *other = (u64 *)(a.space + (~a.turn & 1));
-    struct picker p = {tid(), from + tid() * mine, 0, 0,
-                       a.space + (a.turn & 1)};
+    u64 *other = (u64 *)(space + (~how.turn & 1));
+    struct picker p = {tid(),
+                       from + tid() * mine,
+                       0,
+                       0,
+                       space + (how.turn & 1),
+                       a.logits + (u64)bid_y() * a.n,
+                       a.weights + (u64)bid_y() * a.n};
     u64 all, at;
 
     p.hi = p.lo + mine < end ? p.lo + mine : end; /* may be none */
     for (u32 i = bid() * BR_PICK_THREADS + p.t; i < sizeof *a.space / 8;
          i += grid_dim() * BR_PICK_THREADS)
         other[i] = 0;
-    const u32 best = ~(u32)best_of(&p, a);
-    const float most = a.logits[best];
+    const u32 best = ~(u32)best_of(&p, from, end);
+    const float most = p.logits[best];
     const bool bad = ld_relaxed32(&p.s->bad) != 0;
     const bool none = !(most > as_f32(0xff800000u));
-    if (bad || none || a.temperature == 0.0f || a.top_k == 1) {
+    if (bad || none || how.temperature == 0.0f || how.top_k == 1) {
         if (bid() == 0 && p.t == 0)
             say(a, bad    ? (u32)BR_PICK_NO_NUMBER
                    : none ? (u32)BR_PICK_NONE
@@ -311,25 +324,26 @@ extern "C" __global__ void __launch_bounds__(BR_PICK_THREADS, 1)
     }
 #pragma unroll 1
     for (u32 i = p.lo; i < p.hi; i++)
-        a.weights[i] = weight_of(div_f64(
-            sub_f64((double)a.logits[i], (double)most), (double)a.temperature));
-    if (a.top_k > 0)
-        keep_head(&p, a, 0, (u64)a.top_k, true);
-    if (a.top_p < 1.0f) {
-        scan(&p, 1, own_sum(&p, a), &all);
-        keep_head(&p, a, 1, part_of(all, a.top_p), false);
+        p.weights[i] = weight_of(div_f64(
+            sub_f64((double)p.logits[i], (double)most), (double)how.temperature));
+    if (how.top_k > 0)
+        keep_head(&p, 0, (u64)how.top_k, true);
+    if (how.top_p < 1.0f) {
+        scan(&p, 1, own_sum(&p), &all);
+        keep_head(&p, 1, part_of(all, how.top_p), false);
     }
-    const u64 least = f64_to_u64(mul_f64((double)a.min_p, 0x1p44));
+    const u64 least = f64_to_u64(mul_f64((double)how.min_p, 0x1p44));
 #pragma unroll 1
     for (u32 i = p.lo; i < p.hi; i++)
-        if (a.weights[i] < least)
-            a.weights[i] = 0;
-    at = scan(&p, 3, own_sum(&p, a), &all);
-    const u64 drawn = draw_below(a.seed, a.step->pos, all);
+        if (p.weights[i] < least)
+            p.weights[i] = 0;
+    at = scan(&p, 3, own_sum(&p), &all);
+    const u64 drawn =
+        draw_below(how.seed, a.step ? a.step->pos : how.position, all);
 #pragma unroll 1
     for (u32 i = p.lo; i < p.hi; i++) {
-        if (drawn >= at && drawn - at < a.weights[i])
+        if (drawn >= at && drawn - at < p.weights[i])
             say(a, i, best);
-        at += a.weights[i];
+        at += p.weights[i];
     }
 }

@@ -22,17 +22,26 @@ struct br_pick_space {
     unsigned long long scans[4][256];   /* of the blocks */
 };
 
-struct br_pick_args {
-    const float *logits;
-    unsigned long long *weights; /* [n] */
-    struct br_pick_space *space; /* [2] */
-    struct br_mk_step *step;     /* token: out */
-    unsigned int *tokens;
+struct br_pick_how {
     unsigned long long seed;
-    unsigned int n, turn; /* tokens of the vocabulary; space & 1 */
-    float temperature;    /* 0: the best one */
-    int top_k;            /* 0: off */
-    float top_p, min_p;   /* 1, 0: off */
+    float temperature;           /* 0: the best one */
+    int top_k;                   /* 0: off */
+    float top_p, min_p;          /* 1, 0: off */
+    unsigned int position, turn; /* turn & 1: of the row's spaces */
+};
+
+/* A row of the grid draws from a row of logits. */
+struct br_pick_args {
+    const float *logits;         /* [row][n] */
+    unsigned long long *weights; /* [row][n] */
+    struct br_pick_space *space; /* [row][2] */
+    unsigned int n;              /* tokens of the vocabulary */
+    /* After a step of the decode kernel: the next one begins with the token.
+     * NULL: rows of a step, into tokens by row. */
+    struct br_mk_step *step;
+    unsigned int *tokens;
+    const struct br_pick_how *rows; /* [row]; NULL: it is `one` */
+    struct br_pick_how one;
 };
 
 #endif

@@ -25,6 +25,13 @@ refused(br_amd_dev *d, const char *what, int err, br_status *st)
     return c;
 }
 
+int
+br_amd_ioctl(br_amd_dev *d, unsigned long request, void *arg)
+{
+    d->ioctls++;
+    return d->os->ioctl(d->os->ctx, d->user ? d->drm : d->kfd, request, arg);
+}
+
 /* ---- memory ------------------------------------------------------------ */
 
 static uint32_t
@@ -71,7 +78,7 @@ get(br_amd_dev *d, br_amd_mem *m, const br_amd_want *w, uint32_t flags,
                               w->heap != BR_AMD_VRAM, offset);
         return e < 0 ? refused(d, "memory", e, st) : BR_OK;
     }
-    e = d->os->ioctl(d->os->ctx, d->kfd, BR_KFD(alloc_memory), &a);
+    e = br_amd_ioctl(d, BR_KFD(alloc_memory), &a);
     if (e < 0)
         return refused(d, "memory", e, st);
     m->handle = a.handle;
@@ -90,7 +97,7 @@ map_for_gpu(br_amd_dev *d, br_amd_mem *m, const br_amd_want *w)
 
     if (d->user)
         return br_amd_user_map(d, m, w);
-    e = d->os->ioctl(d->os->ctx, d->kfd, BR_KFD(map_memory), &g);
+    e = br_amd_ioctl(d, BR_KFD(map_memory), &g);
     return e < 0 || g.n_success == 1 ? e : -EIO;
 }
 
@@ -149,8 +156,8 @@ br_amd_free(br_amd_dev *d, br_amd_mem *m)
     if (m->handle && d->user) {
         br_amd_user_drop(d, m);
     } else if (m->handle) {
-        d->os->ioctl(d->os->ctx, d->kfd, BR_KFD(unmap_memory), &g);
-        d->os->ioctl(d->os->ctx, d->kfd, BR_KFD(free_memory), &f);
+        br_amd_ioctl(d, BR_KFD(unmap_memory), &g);
+        br_amd_ioctl(d, BR_KFD(free_memory), &f);
     }
     if (m->mapped)
         d->os->unmap(d->os->ctx, m->host, m->bytes);
@@ -191,7 +198,7 @@ event(br_amd_dev *d, uint32_t type, uint64_t page, uint32_t *id, br_status *st)
 {
     struct br_kfd_create_event e = {
         .page_offset = page, .type = type, .auto_reset = 1};
-    int r = d->os->ioctl(d->os->ctx, d->kfd, BR_KFD(create_event), &e);
+    int r = br_amd_ioctl(d, BR_KFD(create_event), &e);
 
     if (r < 0)
         return refused(d, "an event", r, st);
@@ -220,7 +227,7 @@ connect(br_amd_dev *d, br_status *st)
     d->kfd = d->os->open(d->os->ctx, "/dev/kfd");
     if (d->kfd < 0)
         return refused(d, "/dev/kfd", d->kfd, st);
-    e = d->os->ioctl(d->os->ctx, d->kfd, BR_KFD(version), &d->version);
+    e = br_amd_ioctl(d, BR_KFD(version), &d->version);
     if (e < 0)
         return refused(d, "the driver's version", e, st);
     if (d->version.major != 1 || d->version.minor < OLDEST_MINOR)
@@ -232,7 +239,7 @@ connect(br_amd_dev *d, br_status *st)
     if (d->drm < 0)
         return refused(d, path, d->drm, st);
     vm.drm_fd = (uint32_t)d->drm;
-    e = d->os->ioctl(d->os->ctx, d->kfd, BR_KFD(acquire_vm), &vm);
+    e = br_amd_ioctl(d, BR_KFD(acquire_vm), &vm);
     return e < 0 ? refused(d, "an address space", e, st) : BR_OK;
 }
 
@@ -266,7 +273,7 @@ br_amd_close(br_amd_dev *d)
         struct br_kfd_destroy_event e = {.event_id = ids[k]};
 
         if (e.event_id)
-            d->os->ioctl(d->os->ctx, d->kfd, BR_KFD(destroy_event), &e);
+            br_amd_ioctl(d, BR_KFD(destroy_event), &e);
     }
     br_amd_free(d, &d->events);
     br_amd_free(d, &d->hdp);

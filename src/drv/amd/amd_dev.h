@@ -81,6 +81,7 @@ typedef struct br_amd_dev {
     bool user;     /* T2: no events, no save area, PM4 only */
     uint32_t sync; /* T2: page tables are there up to `point` */
     uint64_t point;
+    uint64_t ioctls; /* so far */
 } br_amd_dev;
 
 /* Whatever fails, br_amd_close afterwards. */
@@ -94,6 +95,8 @@ void br_amd_close(br_amd_dev *d);
 br_code br_amd_alloc(br_amd_dev *d, br_amd_mem *m, const br_amd_want *want,
                      br_status *st) BR_MUST_USE;
 void br_amd_free(br_amd_dev *d, br_amd_mem *m); /* zeroed or allocated */
+/* Of /dev/kfd, or of the render node on T2; 0 or more, or negative errno. */
+int br_amd_ioctl(br_amd_dev *d, unsigned long request, void *arg);
 /* What the CPU wrote to BR_AMD_BAR memory is there for the GPU. */
 void br_amd_flush(br_amd_dev *d);
 
@@ -144,6 +147,8 @@ typedef struct br_amd_queue {
     uint64_t put;         /* PM4: dwords written */
     uint32_t id;
     bool pm4, made, dead; /* dead: the GPU reported a fault */
+    bool polls;           /* waits look at memory; the kernel is asked for
+                           * faults when that takes long */
     _Atomic uint64_t *doorbell;
 } br_amd_queue;
 
@@ -156,12 +161,18 @@ void br_amd_queue_fini(br_amd_queue *q);
  * is full or scratch has to grow. */
 br_code br_amd_launch(br_amd_queue *q, const br_aql_launch *l,
                       br_status *st) BR_MUST_USE;
+/* So much for a lane; whoever records packets for later asks for all of it
+ * before the first of them. */
+br_code br_amd_queue_scratch(br_amd_queue *q, uint32_t lane_bytes,
+                             br_status *st) BR_MUST_USE;
 /* PM4: what launches a kernel; kd: its descriptor, which the CPU reads here. */
 br_code br_amd_pm4_launch(br_amd_queue *q, br_pm4 *s, const br_aql_launch *l,
                           const uint8_t *kd, br_status *st) BR_MUST_USE;
 /* PM4: a stream, then a fence and an interrupt; s->full is a LIMIT. */
 br_code br_amd_pm4_submit(br_amd_queue *q, const br_pm4 *s,
                           br_status *st) BR_MUST_USE;
+/* FAULT: the GPU stopped; else OK, done or not (T2: always). */
+br_code br_amd_look(br_amd_queue *q, br_status *st) BR_MUST_USE;
 /* Until all packets so far are done. TIMEOUT; FAULT: the GPU stopped, and the
  * queue takes no more. */
 br_code br_amd_wait(br_amd_queue *q, int64_t timeout_ns,

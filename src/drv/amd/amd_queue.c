@@ -20,6 +20,7 @@ enum {
     LOOKS = 2000, /* before a wait asks the kernel: some microseconds */
     NAP_MS = 1000,
     POLL_NS = 50 * 1000,
+    POLLS = 200 * 1000,      /* before one who polls asks for faults: 10 s */
     MAX_WAVES = 0xfff,       /* of a shader engine, in TMPRING_SIZE */
     WAVESIZE_SHIFT = 12 - 8, /* units of 256 bytes, from bit 12 on */
     AQL_BYTES = sizeof(br_aql_packet),
@@ -118,7 +119,7 @@ create(br_amd_queue *q, br_status *st)
         .save = q->save.va,
         .save_bytes = (uint32_t)d->sizes.cwsr,
         .ctl_bytes = (uint32_t)d->sizes.ctl};
-    int e = d->os->ioctl(d->os->ctx, d->kfd, BR_KFD(create_queue), &a);
+    int e = br_amd_ioctl(d, BR_KFD(create_queue), &a);
     uint64_t page = a.doorbell_offset & ~(uint64_t)(BR_KFD_DOORBELL_BYTES - 1);
     void *at = NULL;
 
@@ -167,7 +168,7 @@ br_amd_queue_fini(br_amd_queue *q)
     if (q->d->user)
         br_amd_user_queue_end(q);
     else if (q->made)
-        q->d->os->ioctl(q->d->os->ctx, q->d->kfd, BR_KFD(destroy_queue), &a);
+        br_amd_ioctl(q->d, BR_KFD(destroy_queue), &a);
     for (size_t k = 0; k < BR_COUNT(all); k++)
         br_amd_free(q->d, all[k]);
     *q = (br_amd_queue){0};
@@ -187,11 +188,7 @@ nap(br_amd_queue *q, uint32_t ms, br_status *st)
         .events = (uint64_t)(uintptr_t)e, .n = BR_COUNT(e), .timeout_ms = ms};
     int r;
 
-    if (d->user) { /* nobody rings back: look again in a moment */
-        br_sleep_ns(POLL_NS);
-        return BR_OK;
-    }
-    r = d->os->ioctl(d->os->ctx, d->kfd, BR_KFD(wait_events), &w);
+    r = br_amd_ioctl(d, BR_KFD(wait_events), &w);
     if (r < 0)
         return br_fail(st, BR_E_NO_DEVICE, "%s: waiting: %s", d->node.name,
                        strerror(-r));
@@ -209,6 +206,12 @@ nap(br_amd_queue *q, uint32_t ms, br_status *st)
     return BR_OK;
 }
 
+br_code
+br_amd_look(br_amd_queue *q, br_status *st)
+{
+    return q->d->user ? BR_OK : nap(q, 0, st);
+}
+
 static br_code
 wait_for(br_amd_queue *q, uint64_t n, int64_t timeout_ns, br_status *st)
 {
@@ -219,7 +222,7 @@ wait_for(br_amd_queue *q, uint64_t n, int64_t timeout_ns, br_status *st)
             return BR_OK;
         br_cpu_relax();
     }
-    while (done(q) < n) {
+    for (int64_t k = 0; done(q) < n; k++) {
         int64_t left = end - br_now_ns();
 
         if (q->dead)
@@ -229,7 +232,10 @@ wait_for(br_amd_queue *q, uint64_t n, int64_t timeout_ns, br_status *st)
             return br_fail(st, BR_E_TIMEOUT, "%s: %llu of %llu packets done",
                            q->d->node.name, (unsigned long long)done(q),
                            (unsigned long long)n);
-        BR_TRY(nap(q, (uint32_t)BR_MIN(left / 1000000 + 1, NAP_MS), st));
+        if (q->d->user || (q->polls && k < POLLS))
+            br_sleep_ns(POLL_NS); /* nobody rings back, or nobody is asked */
+        else
+            BR_TRY(nap(q, (uint32_t)BR_MIN(left / 1000000 + 1, NAP_MS), st));
     }
     return BR_OK;
 }
@@ -244,14 +250,16 @@ br_amd_wait(br_amd_queue *q, int64_t timeout_ns, br_status *st)
 
 /* Scratch for as many waves as there are slots, or as an eighth of the memory
  * holds; then fewer waves run at once. */
-static br_code
-grow_scratch(br_amd_queue *q, uint32_t lane_bytes, br_status *st)
+br_code
+br_amd_queue_scratch(br_amd_queue *q, uint32_t lane_bytes, br_status *st)
 {
     const br_amd_node *n = &q->d->node;
     uint64_t lane = 256, wave, engines, waves, most;
     br_amd_want w = {.heap = BR_AMD_VRAM};
     br_amd_control *c = control(q);
 
+    if (lane_bytes <= c->lane_bytes)
+        return BR_OK;
     if (lane_bytes > BR_AMD_MAX_SCRATCH)
         return br_fail(st, BR_E_LIMIT, "%u bytes of scratch for a lane",
                        lane_bytes);
@@ -284,8 +292,7 @@ br_amd_launch(br_amd_queue *q, const br_aql_launch *l, br_status *st)
     br_check(!q->pm4);
     if (q->dead)
         return br_fail(st, BR_E_FAULT, "%s stopped before", q->d->node.name);
-    if (l->private_bytes > c->lane_bytes)
-        BR_TRY(grow_scratch(q, l->private_bytes, st));
+    BR_TRY(br_amd_queue_scratch(q, l->private_bytes, st));
     /* A slot is ours again when `read` has passed it, which may be told a
      * little later than that its packet is done. */
     while (q->next - atomic_load_explicit(&c->read, memory_order_acquire) >=
@@ -351,8 +358,7 @@ br_amd_pm4_launch(br_amd_queue *q, br_pm4 *s, const br_aql_launch *l,
     uint16_t props;
 
     BR_TRY(br_aql_fill(&p, l, st)); /* the same limits */
-    if (l->private_bytes > c->lane_bytes)
-        BR_TRY(grow_scratch(q, l->private_bytes, st));
+    BR_TRY(br_amd_queue_scratch(q, l->private_bytes, st));
     memcpy(&entry, kd + 16, 8);
     memcpy(rsrc, kd + 48, 8);
     memcpy(rsrc + 2, kd + 44, 4);

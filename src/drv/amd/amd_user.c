@@ -17,12 +17,6 @@
 
 #define PATIENCE_NS 5000000000ll /* for page tables */
 
-static int
-call(br_amd_dev *d, uint32_t request, void *arg)
-{
-    return d->os->ioctl(d->os->ctx, d->drm, request, arg);
-}
-
 /* ---- memory --------------------------------------------------------------- */
 
 int
@@ -36,7 +30,7 @@ br_amd_user_pages(br_amd_dev *d, br_amd_mem *m, uint32_t domain, bool for_cpu,
         .flags =
             domain == BR_DRM_VRAM ? BR_DRM_NO_CPU_ACCESS | BR_DRM_CLEARED : 0};
     struct br_drm_gem_mmap map;
-    int e = call(d, BR_DRM(gem_create), &c);
+    int e = br_amd_ioctl(d, BR_DRM(gem_create), &c);
 
     if (e < 0)
         return e;
@@ -44,7 +38,7 @@ br_amd_user_pages(br_amd_dev *d, br_amd_mem *m, uint32_t domain, bool for_cpu,
     if (!for_cpu)
         return 0;
     map = (struct br_drm_gem_mmap){.handle = c.handle};
-    e = call(d, BR_DRM(gem_mmap), &map);
+    e = br_amd_ioctl(d, BR_DRM(gem_mmap), &map);
     *offset = map.offset;
     return e;
 }
@@ -68,12 +62,12 @@ br_amd_user_map(br_amd_dev *d, br_amd_mem *m, const br_amd_want *w)
                                     .n = 1,
                                     .flags = BR_DRM_SYNC_ALL |
                                              BR_DRM_SYNC_FOR_SUBMIT};
-    int e = call(d, BR_DRM(gem_va), &va);
+    int e = br_amd_ioctl(d, BR_DRM(gem_va), &va);
 
     if (e < 0)
         return e;
     d->point++;
-    return call(d, BR_DRM(sync_wait), &wait);
+    return br_amd_ioctl(d, BR_DRM(sync_wait), &wait);
 }
 
 void
@@ -86,8 +80,8 @@ br_amd_user_drop(br_amd_dev *d, br_amd_mem *m)
     struct br_drm_gem_close c = {.handle = (uint32_t)m->handle};
 
     if (m->va)
-        call(d, BR_DRM(gem_va), &va);
-    call(d, BR_DRM(gem_close), &c);
+        br_amd_ioctl(d, BR_DRM(gem_va), &va);
+    br_amd_ioctl(d, BR_DRM(gem_close), &c);
 }
 
 /* ---- queues --------------------------------------------------------------- */
@@ -121,7 +115,7 @@ br_amd_user_queue(br_amd_queue *q, br_status *st)
     q->bell.mapped = true;
     q->doorbell = at;
     u.doorbell = (uint32_t)q->bell.handle;
-    e = call(d, BR_DRM(userq), &u);
+    e = br_amd_ioctl(d, BR_DRM(userq), &u);
     if (e < 0)
         return br_fail(st, BR_E_NO_DEVICE, "%s: no user queue: %s",
                        d->node.name, strerror(-e));
@@ -136,7 +130,7 @@ br_amd_user_queue_end(br_amd_queue *q)
     struct br_drm_userq u = {.op = BR_DRM_USERQ_FREE, .queue_id = q->id};
 
     if (q->made)
-        call(q->d, BR_DRM(userq), &u);
+        br_amd_ioctl(q->d, BR_DRM(userq), &u);
     br_amd_free(q->d, &q->bell);
 }
 
@@ -151,7 +145,7 @@ slots(br_amd_dev *d, br_status *st)
                             .out_bytes = sizeof ip,
                             .query = BR_DRM_INFO_HW_IP,
                             .ip = BR_DRM_IP_COMPUTE};
-    int e = call(d, BR_DRM(info), &i);
+    int e = br_amd_ioctl(d, BR_DRM(info), &i);
 
     if (e < 0)
         return br_fail(st, BR_E_NO_DEVICE, "%s: what the processor has: %s",
@@ -185,7 +179,7 @@ br_amd_open_user(br_amd_dev *d, const br_amd_os *os, const br_amd_node *n,
         return br_fail(st, BR_E_NO_DEVICE, "%s: %s: %s", n->name, path,
                        strerror(-d->drm));
     BR_TRY(slots(d, st));
-    e = call(d, BR_DRM(sync_new), &s);
+    e = br_amd_ioctl(d, BR_DRM(sync_new), &s);
     if (e < 0)
         return br_fail(st, BR_E_NO_DEVICE, "%s: a timeline: %s", n->name,
                        strerror(-e));
@@ -199,5 +193,5 @@ br_amd_user_close(br_amd_dev *d)
     struct br_drm_sync_end s = {.handle = d->sync};
 
     if (d->sync)
-        call(d, BR_DRM(sync_end), &s);
+        br_amd_ioctl(d, BR_DRM(sync_end), &s);
 }

@@ -25,11 +25,9 @@
 #include "base/hash.h"
 #include "base/log.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +88,7 @@ name_file(br_cpu *c)
 {
     br_str s = {0};
     uint8_t stamp[BR_BLAKE2B_BYTES];
+    char name[17];
     bool ok;
 
     if (!c->c.cache.folder || c->packed_bytes < c->c.cache.from ||
@@ -110,8 +109,8 @@ name_file(br_cpu *c)
     if (!s.oom)
         br_blake2b(s.at, s.n, c->kept_key);
     br_str_printf(&c->kept_path, "%s/", c->c.cache.folder);
-    for (int i = 0; i < 8; i++)
-        br_str_printf(&c->kept_path, "%02x", stamp[i]);
+    br_hex(stamp, 8, name);
+    br_str_puts(&c->kept_path, name);
     br_str_puts(&c->kept_path, ".pack");
     ok = !s.oom && !c->kept_path.oom;
     br_str_fini(&s);
@@ -193,56 +192,15 @@ is_stale(const char *path)
     return stale;
 }
 
-/* br_out_begin's, of a process that is gone. */
-static bool
-is_left_over(const char *name)
+/* The pack that will be written over does not count. */
+static br_verdict
+judge(void *arg, const char *path, const char *name)
 {
-    char *end;
-    long pid;
+    const br_cpu *c = arg;
 
-    if (strncmp(name, ".brass-", 7) != 0)
-        return false;
-    pid = strtol(name + 7, &end, 10);
-    return pid > 0 && *end == '-' && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
-}
-
-/* Removes what is of no use. Bytes of the packs that stay, and in *oldest the
- * path of the least recently used. */
-static uint64_t
-look_around(const br_cpu *c, br_str *oldest)
-{
-    DIR *d = opendir(c->c.cache.folder);
-    struct timespec when = {0};
-    uint64_t total = 0;
-    br_str path = {0};
-
-    br_str_clear(oldest);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        size_t n = strlen(e->d_name);
-        bool pack = n == 21 && strcmp(e->d_name + 16, ".pack") == 0;
-        struct stat s;
-
-        br_str_clear(&path);
-        br_str_printf(&path, "%s/%s", c->c.cache.folder, e->d_name);
-        if (path.oom || strcmp(path.at, c->kept_path.at) == 0)
-            continue;
-        if (is_left_over(e->d_name) || (pack && is_stale(path.at))) {
-            (void)unlink(path.at);
-        } else if (pack && stat(path.at, &s) == 0) {
-            total += (uint64_t)s.st_size;
-            if (oldest->n > 0 && (s.st_mtim.tv_sec > when.tv_sec ||
-                                  (s.st_mtim.tv_sec == when.tv_sec &&
-                                   s.st_mtim.tv_nsec > when.tv_nsec)))
-                continue;
-            when = s.st_mtim;
-            br_str_clear(oldest);
-            br_str_puts(oldest, path.at);
-        }
-    }
-    if (d)
-        closedir(d);
-    br_str_fini(&path);
-    return total;
+    if (strlen(name) != 21 || strcmp(path, c->kept_path.at) == 0)
+        return BR_IT_IS_LEFT;
+    return is_stale(path) ? BR_IT_GOES : BR_IT_COUNTS;
 }
 
 /* ---- what is new --------------------------------------------------------- */
@@ -252,16 +210,13 @@ cpu_cache_room(br_cpu *c)
 {
     size_t n = HEAD + c->packed_bytes;
     br_status st = {0};
-    br_str oldest = {0};
     br_code code;
 
     if (!c->keeps)
         return NULL;
     c->keeps = false;
-    while (look_around(c, &oldest) > c->c.cache.most - n && !oldest.oom &&
-           unlink(oldest.at) == 0)
-        continue;
-    br_str_fini(&oldest);
+    (void)br_folder_trim(c->c.cache.folder, ".pack", c->c.cache.most - n, judge,
+                         c);
     code = br_out_begin(&c->out, c->kept_path.at, &st);
     if (code == BR_OK) {
         code = br_out_map(&c->out, n, &c->room, &st);

@@ -34,21 +34,18 @@ piece_row(const mat_tile *t, uint32_t piece, int r)
                            (t->m->form == BR_FORM_BF16 ? 4 : 8);
 }
 
-/* gcc 12 makes no vectors of a plain loop at -O2. */
+/* gcc 12 makes no vectors of a plain loop at -O2. This one it cuts into what
+ * the instruction set has. */
 static MAT_INLINE void
 add_16(float *to, const float *from)
 {
-    typedef float vec __attribute__((vector_size(16)));
+    typedef float vec __attribute__((vector_size(64)));
+    vec a, b;
 
-    MAT_UNROLL
-    for (int i = 0; i < BR_MAT_PANEL; i += 4) {
-        vec a, b;
-
-        memcpy(&a, to + i, sizeof a);
-        memcpy(&b, from + i, sizeof b);
-        a += b;
-        memcpy(to + i, &a, sizeof a);
-    }
+    memcpy(&a, to, sizeof a);
+    memcpy(&b, from, sizeof b);
+    a += b;
+    memcpy(to, &a, sizeof a);
 }
 
 static MAT_INLINE void float_piece(const mat_tile *t, int type, uint32_t piece,

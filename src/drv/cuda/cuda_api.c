@@ -47,18 +47,67 @@ br_cuda_check(const br_cuda *cu, int rc, const char *what, br_status *st)
                    name ? name : "unknown error", text ? text : "");
 }
 
+/* ---- whose device it is ------------------------------------------------- */
+
+enum { DEVICES = 64 /* of one machine */ };
+
+/* Devices that this process has, by their place on the bus. */
+static struct device {
+    char bus[32];
+    br_os_lock lock;
+    uint32_t users; /* 0: the place is free */
+} devices[DEVICES];
+static br_mutex devices_lock = BR_MUTEX;
+
+static br_code
+join_device(br_cuda *cu, const char *bus, br_status *st)
+{
+    struct device *d = devices, *end = devices + DEVICES;
+    char name[40];
+
+    while (d < end && !(d->users && strcmp(d->bus, bus) == 0))
+        d++;
+    for (struct device *f = devices; d == end && f < end; f++)
+        d = f->users ? d : f;
+    if (d == end)
+        return br_fail(st, BR_E_LIMIT, "more than %d devices", DEVICES);
+    if (!d->users) {
+        snprintf(name, sizeof name, "gpu-%s", bus);
+        if (br_os_lock_device(&d->lock, name, st) != BR_OK)
+            return br_prefix(st, "%s", cu->device_name);
+        memcpy(d->bus, bus, strlen(bus) + 1);
+    }
+    d->users++;
+    cu->held = (uint32_t)(d - devices) + 1;
+    return BR_OK;
+}
+
 static br_code
 lock_device(br_cuda *cu, br_status *st)
 {
-    char bus[32] = "", name[40];
+    char bus[32] = "";
+    br_code code;
 
     BR_TRY(
         BR_CU(cu, st, cuDeviceGetPCIBusId(bus, (int)sizeof bus - 1, cu->dev)));
-    snprintf(name, sizeof name, "gpu-%s", bus);
-    if (br_os_lock_device(&cu->lock, name, st) != BR_OK)
-        return br_prefix(st, "%s", cu->device_name);
-    cu->locked = true;
-    return BR_OK;
+    br_mutex_lock(&devices_lock);
+    code = join_device(cu, bus, st);
+    br_mutex_unlock(&devices_lock);
+    return code;
+}
+
+static void
+leave_device(const br_cuda *cu)
+{
+    struct device *d;
+
+    if (!cu->held)
+        return;
+    d = &devices[cu->held - 1];
+    br_mutex_lock(&devices_lock);
+    if (--d->users == 0)
+        br_os_lock_drop(&d->lock);
+    br_mutex_unlock(&devices_lock);
 }
 
 static br_code
@@ -121,8 +170,7 @@ br_cuda_close(br_cuda *cu)
         cu->cuDevicePrimaryCtxRelease(cu->dev);
     if (cu->lib)
         dlclose(cu->lib);
-    if (cu->locked)
-        br_os_lock_drop(&cu->lock);
+    leave_device(cu);
     *cu = (br_cuda){0};
 }
 

@@ -24,7 +24,23 @@ enum { /* attributes and flags of the driver's interface */
        BR_CU_NOT_READY = 600,
        BR_CU_LAUNCH_TIMEOUT = 702,
        BR_CU_OOM = 2,
+       BR_CU_LAUNCH_EARLY = 6, /* attribute: beside the launch before it */
 };
+
+typedef struct br_cuda_attr {
+    int id, pad;
+    union {
+        int on;
+        char room[64];
+    } value;
+} br_cuda_attr;
+
+typedef struct br_cuda_launch {
+    unsigned gx, gy, gz, bx, by, bz, shared;
+    void *stream;
+    br_cuda_attr *attrs;
+    unsigned n_attrs;
+} br_cuda_launch;
 
 typedef struct br_cuda {
 #define F(name, symbol, args) int(*name) args;
@@ -34,14 +50,14 @@ typedef struct br_cuda {
     int dev, major, minor, n_sm, shared_optin, driver;
     size_t total_bytes;
     char device_name[128];
-    br_os_lock lock;
-    bool locked;
+    uint32_t held; /* 1 + its place among the devices of this process */
 } br_cuda;
 
 /* Opens device `ordinal`, makes its primary context current on this thread.
- * NO_DEVICE also where another process of ours has it: two would share its
- * memory and time without knowing. The lock is on the card's place on the bus,
- * because CUDA_VISIBLE_DEVICES numbers cards anew, and ends with the process. */
+ * Several at once share that, each has a stream of its own. NO_DEVICE also
+ * where another process of ours has it: two would share its memory and time
+ * without knowing. The lock is on the card's place on the bus, because
+ * CUDA_VISIBLE_DEVICES numbers cards anew, and ends with the process. */
 br_code br_cuda_open(br_cuda *cu, int ordinal, br_status *st) BR_MUST_USE;
 void br_cuda_close(br_cuda *cu);
 /* rc of a driver call to a code; the text names the call and the error. */

@@ -2,10 +2,14 @@
  *
  * Everything that launches read is on the device before the first step:
  * weights, values, pages, scratch. A step sends one block (slots, positions,
- * page tables, the rows of the embedding table, dequantised here) and fetches
- * logits:
+ * tokens, page tables, and rows of tables of packed numbers, dequantised here)
+ * and fetches logits:
  *
- *   block   slot | position | want | at [row][group] | tables | rows
+ *   block   slot | position | token | want | at [row][group] | tables | rows
+ *
+ * A step of few rows, all of which want logits, is one launch of a graph, made
+ * when so many rows are seen first: nothing else of a launch changes from step
+ * to step.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/cuda_nodes_int.h"
@@ -17,27 +21,21 @@
 
 extern const char br_ptx_nodes[];
 
-static const char *const names[CUN_COUNT] = {
-#define K(name) "br_nd_" #name,
+static const struct kernel {
+    const char *name;
+    uint32_t threads, shared;
+    bool waits; /* for the launch before, itself */
+} kernels[CUN_COUNT] = {
+#define K(name)                  {"br_nd_" #name, BR_ND_WARPS * 32, 0, false},
+#define W(name)                  {"br_nd_" #name, BR_ND_WARPS * 32, 0, true},
+#define T(name, threads, shared) {"br_nd_" #name, threads, shared, true},
 #include "drv/cuda/cuda_nodes.def"
-#undef K
 };
 
 static br_code
 no_memory(br_status *st)
 {
-    return br_fail(st, BR_E_OOM, "tier cuda: out of memory");
-}
-
-br_code
-cun_alloc(br_cun *x, uint64_t *p, size_t bytes, br_status *st)
-{
-    BR_TRY(br_cuda_alloc(&x->cu, p, bytes, st));
-    if (br_vec_push(&x->held, *p))
-        return BR_OK;
-    br_cuda_free(&x->cu, *p);
-    *p = 0;
-    return no_memory(st);
+    return br_fail(st, BR_E_OOM, "nodes of the graph: out of memory");
 }
 
 /* ---- opening ------------------------------------------------------------ */
@@ -46,20 +44,46 @@ static br_code
 zeroed(br_cun *x, uint64_t *p, uint64_t numbers, br_status *st)
 {
     BR_TRY(cun_alloc(x, p, (numbers + 1) * 4, st));
-    return BR_CU(&x->cu, st, cuMemsetD32(*p, 0, numbers + 1));
+    return cun_zero(x, *p, numbers + 1, st);
+}
+
+/* Blocks of keys that a block of attention has in shared memory: of few
+ * queries, so that two blocks fit a multiprocessor, or where one is enough. */
+static uint32_t
+flash_stages(uint32_t head, bool few, bool alone)
+{
+    if (!few)
+        return 2;
+    return head == 64 ? (alone ? 8 : 6) : (alone ? 6 : 3);
 }
 
 static br_code
 open_kernels(br_cun *x, br_status *st)
 {
+    if (x->dev)
+        return BR_OK;
     BR_TRY(br_cuda_open(&x->cu, 0, st));
     BR_TRY(br_cuda_module(&x->cu, &x->mod, "nodes", br_ptx_nodes, st));
-    for (int i = 0; i < CUN_COUNT; i++)
+    for (int i = 0; i < CUN_COUNT; i++) {
         BR_TRY(BR_CU(&x->cu, st,
-                     cuModuleGetFunction(&x->fn[i], x->mod, names[i])));
-    return BR_CU(&x->cu, st,
-                 cuFuncSetAttribute(x->fn[CUN_flash_128], BR_CU_FUNC_DYN_SHARED,
-                                    BR_ND_WARPS * 16 * 128 * 4));
+                     cuModuleGetFunction(&x->fn[i], x->mod, kernels[i].name)));
+        if (kernels[i].shared > 48 << 10)
+            BR_TRY(BR_CU(&x->cu, st,
+                         cuFuncSetAttribute(x->fn[i], BR_CU_FUNC_DYN_SHARED,
+                                            (int)kernels[i].shared)));
+    }
+    for (int few = 0; few < 2; few++)
+        BR_TRY(BR_CU(
+            &x->cu, st,
+            cuFuncSetAttribute(
+                x->fn[few ? CUN_flash_few_128 : CUN_flash_128],
+                BR_CU_FUNC_DYN_SHARED,
+                (int)(BR_ND_FLASH_STAGE(128) * flash_stages(128, few, true)))));
+    return BR_CU(
+        &x->cu, st,
+        cuFuncSetAttribute(
+            x->fn[CUN_flash_few_64], BR_CU_FUNC_DYN_SHARED,
+            (int)(BR_ND_FLASH_STAGE(64) * flash_stages(64, true, true))));
 }
 
 /* Vectors of the model and constants of the graph, which are on the host. */
@@ -76,7 +100,7 @@ send_vectors(br_cun *x, br_status *st)
         for (int i = 0; i < value->rank; i++)
             n *= (uint64_t)value->dim[i];
         BR_TRY(cun_alloc(x, &p, n * 4, st));
-        BR_TRY(BR_CU(&x->cu, st, cuMemcpyHtoD(p, m->p, n * 4)));
+        BR_TRY(cun_put(x, p, m->p, n * 4, st));
         m->p = (void *)(uintptr_t)p;
     }
     return BR_OK;
@@ -107,12 +131,12 @@ find_ends(br_cun *x, br_status *st)
             BR_TRY(zeroed(
                 x, &x->hidden_rows,
                 (uint64_t)x->v.at[n->bind[0].value].cols * x->c.max_want, st));
-        if (n->op != BR_IR_EMBED)
+        if (n->op != BR_IR_EMBED || cun_has_rows(x->v.at[n->bind[1].value].t))
             continue;
         while (e < x->embed + x->n_embeds && e->value != n->bind[1].value)
             e++;
         if (e == x->embed + CUN_EMBEDS)
-            return br_fail(st, BR_E_LIMIT, "tier cuda: more than %d tables",
+            return br_fail(st, BR_E_LIMIT, "more than %d tables of rows",
                            CUN_EMBEDS);
         e->value = n->bind[1].value;
         e->t = x->v.at[e->value].t;
@@ -132,7 +156,9 @@ make_block(br_cun *x, br_status *st)
     x->table_n = x->c.n_ctx / BR_PAGE_TOKENS + 2;
     a->slot = n, n += rows * 4ull;
     a->position = n, n += rows * 4ull;
+    a->token = n, n += rows * 4ull;
     a->want = n, n += rows * 4ull;
+    a->tile = n, n += rows * sizeof(struct br_nd_tile);
     a->at = n, n += 4ull * rows * groups;
     a->tables = n;
     n += 4ull * x->table_n * groups * BR_MIN(rows, x->c.n_slots);
@@ -141,19 +167,22 @@ make_block(br_cun *x, br_status *st)
         n += 4ull * rows * x->embed[i].cols;
     }
     a->total = n;
-    x->stage = br_try_calloc(a->total, 1);
+    if (x->dev)
+        x->stage = br_try_calloc(a->total, 1);
+    else
+        BR_TRY(BR_CU(&x->cu, st, cuMemAllocHost((void **)&x->stage, a->total)));
     x->seen = br_try_calloc(x->c.n_slots, sizeof *x->seen);
     x->last = br_try_calloc(x->c.n_slots, sizeof *x->last);
-    if (!x->stage || !x->seen || !x->last)
+    if (!x->seen || !x->last || !x->stage)
         return no_memory(st);
-    return cun_alloc(x, &x->block, a->total, st);
+    return cun_shared(x, &x->block, a->total, st);
 }
 
 static br_code
 make_scratch(br_cun *x, br_status *st)
 {
     const uint64_t rows = BR_MAX(x->c.max_rows, x->c.max_want);
-    uint64_t k = 256;
+    uint64_t k = 256, wide = 0;
     bool apart[BR_IR_MAX_BINDINGS] = {false};
 
     for (uint32_t i = 0; i < x->v.g->n_nodes; i++)
@@ -172,8 +201,14 @@ make_scratch(br_cun *x, br_status *st)
     for (int b = 0; b < BR_IR_MAX_BINDINGS; b++)
         if (apart[b])
             BR_TRY(zeroed(x, &x->gather[b], (uint64_t)x->v.apart * rows, st));
-    x->padded = (uint32_t)rows + BR_ND_WIDE;
-    BR_TRY(zeroed(x, &x->xq, k * x->padded, st)); /* BF16, twice */
+    cun_experts_need(x, &k, &wide);
+    for (size_t i = 0; wide && i < BR_COUNT(x->wide); i++)
+        BR_TRY(zeroed(x, &x->wide[i], wide * rows, st));
+    if (x->v.plan.slot_elems)
+        BR_TRY(zeroed(x, &x->slots, x->v.plan.slot_elems * x->c.n_slots, st));
+    x->padded = (uint32_t)(rows + BR_ND_TILE_TOKENS - 1) / BR_ND_TILE_TOKENS *
+                BR_ND_TILE_TOKENS;
+    BR_TRY(zeroed(x, &x->xq, k * x->padded / 2, st)); /* F16 at most */
     BR_TRY(zeroed(x, &x->xd, k / 32 * x->padded, st));
     for (uint32_t g = 0; g < x->v.plan.n_groups; g++)
         BR_TRY(zeroed(x, &x->pool[g],
@@ -186,22 +221,35 @@ make_scratch(br_cun *x, br_status *st)
 static br_code
 open_all(br_cun *x, const br_model *m, const br_ir *g, br_status *st)
 {
-    br_values_config vc = {.max_rows = x->c.max_rows, .place = place, .ctx = x};
+    br_values_config vc = {.max_rows = x->c.max_rows,
+                           .max_want = x->c.max_want,
+                           .place = place,
+                           .ctx = x};
+    uint64_t logits;
+    bool known;
 
     BR_TRY(br_values_bind(&x->v, &x->arena, m, g, st));
-    if (x->v.plan.slot_elems)
-        return br_fail(st, BR_E_UNSUPPORTED,
-                       "tier cuda does not run recurrent layers yet");
     x->mat = br_arena_new(&x->arena, struct br_nd_mat, g->n_values + 1);
     if (!x->mat)
         return no_memory(st);
     BR_TRY(open_kernels(x, st));
     BR_TRY(send_vectors(x, st));
+    BR_TRY(cun_shared(x, &logits,
+                      (uint64_t)x->v.at[x->v.logits].cols * x->c.max_want * 4,
+                      st));
+    x->v.at[x->v.logits].p = (void *)(uintptr_t)logits;
     BR_TRY(br_values_place(&x->v, &x->arena, &vc, st));
     BR_TRY(find_ends(x, st));
     BR_TRY(make_block(x, st));
     BR_TRY(make_scratch(x, st));
-    return cun_plan(x, st);
+    x->tile_rows = BR_ND_QUERIES;
+    BR_TRY(cun_plan(x, st));
+    if (!x->dev)
+        return BR_OK;
+    BR_TRY(
+        x->dev->ops->begin(x->dev, (br_nd_key){0}, x->launches.n, &known, st));
+    x->opened = x->dev->stats;
+    return BR_OK;
 }
 
 br_code
@@ -212,8 +260,11 @@ br_cun_open(br_cun **out, const br_model *m, const br_ir *g,
     br_code code;
 
     *out = NULL;
+    if (!x && c->dev)
+        c->dev->ops->close(c->dev);
     if (!x)
         return no_memory(st);
+    x->dev = c->dev;
     br_assert(c->max_rows > 0 && c->max_want > 0 && c->n_slots > 0);
     br_arena_init(&x->arena, 0);
     x->c = *c;
@@ -233,17 +284,30 @@ br_cun_close(br_cun *x)
         return;
     if (x->cu.ctx) {
         (void)x->cu.cuCtxSetCurrent(x->cu.ctx);
+        for (size_t i = 0; i < BR_COUNT(x->graph); i++)
+            if (x->graph[i])
+                x->cu.cuGraphExecDestroy(x->graph[i]);
         for (size_t i = 0; i < x->held.n; i++)
             br_cuda_free(&x->cu, x->held.at[i]);
+        br_cuda_free(&x->cu, x->raw);
+        if (x->stage)
+            x->cu.cuMemFreeHost(x->stage);
+        if (x->pick_stage)
+            x->cu.cuMemFreeHost(x->pick_stage);
+        if (x->pick_mod)
+            x->cu.cuModuleUnload(x->pick_mod);
         if (x->mod)
             x->cu.cuModuleUnload(x->mod);
+    }
+    if (x->dev) {
+        x->dev->ops->close(x->dev);
+        br_free(x->stage);
     }
     br_cuda_close(&x->cu);
     br_vec_fini(&x->held);
     br_vec_fini(&x->launches);
     br_values_fini(&x->v);
     br_arena_fini(&x->arena);
-    br_free(x->stage);
     br_free(x->seen);
     br_free(x->last);
     br_free(x->hidden);
@@ -273,7 +337,25 @@ br_cun_work(const br_cun *x, uint64_t *weight_bytes, uint64_t *kv_bytes)
 const char *
 br_cun_device(const br_cun *x)
 {
-    return x->cu.device_name;
+    return x->dev ? x->dev->name : x->cu.device_name;
+}
+
+const br_nd_dev *
+br_cun_dev(const br_cun *x)
+{
+    return x->dev;
+}
+
+br_nd_stats
+br_cun_stats(const br_cun *x)
+{
+    const br_nd_stats *s = &x->dev->stats, *o = &x->opened;
+
+    return (br_nd_stats){.steps = x->steps,
+                         .launches = s->launches - o->launches,
+                         .recorded = s->recorded - o->recorded,
+                         .submits = s->submits - o->submits,
+                         .ioctls = s->ioctls - o->ioctls};
 }
 
 double
@@ -284,6 +366,8 @@ br_cun_probe(br_cun *x)
     uint64_t p = 0;
     int64_t least = INT64_MAX;
 
+    if (x->dev)
+        return x->dev->ops->probe(x->dev);
     if (cu->cuMemAlloc(&p, 2ull * BYTES))
         return 0;
     for (int i = 0; i < 4; i++) {
@@ -295,6 +379,62 @@ br_cun_probe(br_cun *x)
     }
     cu->cuMemFree(p);
     return least == INT64_MAX ? 0 : 2.0 * BYTES / (double)least;
+}
+
+/* Experts' rows: k pieces of a row of the step, each as wide as a product. */
+void
+cun_experts_need(const br_cun *x, uint64_t *xq, uint64_t *wide)
+{
+    for (uint32_t i = 0; i < x->v.g->n_nodes; i++) {
+        const br_ir_node *n = &x->v.g->nodes[i];
+        const uint64_t in = (uint64_t)x->v.at[n->bind[0].value].cols;
+        const uint64_t k = (uint64_t)br_ir_i(n, BR_IA_k, 1);
+
+        if (n->op == BR_IR_MOE_DOWN_ACC) {
+            *xq = BR_MAX(*xq, in);
+            *wide = BR_MAX(*wide,
+                           k * (uint64_t)x->v.at[n->bind[n->n_in].value].cols);
+        }
+        for (int b = 1; n->op == BR_IR_SHARED_EXPERT && b < 5; b++)
+            if (n->bind[b].value !=
+                BR_IR_NONE) /* its rows, or columns of one */
+                *wide = BR_MAX(
+                    *wide, (uint64_t)x->v.g->values[n->bind[b].value].dim[0]);
+    }
+}
+
+static uint64_t
+slot_at(const br_cun *x, uint32_t slot)
+{
+    br_assert(slot < x->c.n_slots);
+    return x->slots + x->v.plan.slot_elems * 4 * slot;
+}
+
+void
+br_cun_slot_reset(br_cun *x, uint32_t slot)
+{
+    const uint64_t n = x->v.plan.slot_elems;
+
+    x->lost |= n && (cun_use(x, NULL) != BR_OK ||
+                     cun_zero(x, slot_at(x, slot), n, NULL) != BR_OK);
+}
+
+void
+br_cun_slot_save(br_cun *x, uint32_t slot, float *out)
+{
+    const uint64_t n = x->v.plan.slot_elems;
+
+    x->lost |= n && (cun_use(x, NULL) != BR_OK ||
+                     cun_get(x, out, slot_at(x, slot), n * 4, NULL) != BR_OK);
+}
+
+void
+br_cun_slot_restore(br_cun *x, uint32_t slot, const float *from)
+{
+    const uint64_t n = x->v.plan.slot_elems;
+
+    x->lost |= n && (cun_use(x, NULL) != BR_OK ||
+                     cun_put(x, slot_at(x, slot), from, n * 4, NULL) != BR_OK);
 }
 
 /* Keys and values that the rows of a step see, each once. */
@@ -377,6 +517,32 @@ stage_tables(br_cun *x, const br_step *step)
     return n;
 }
 
+/* Rows of a slot at consecutive positions, of which attention reads keys once;
+ * the last rows of a prompt, which see most, first. */
+static void
+stage_tiles(br_cun *x, const br_step *step)
+{
+    struct br_nd_tile *tile = (void *)(x->stage + x->at.tile);
+    uint32_t end = step->n_rows, n = 0;
+
+    x->least_tile = UINT32_MAX;
+    x->most_tile = 0;
+    while (end > 0) {
+        uint32_t t = end - 1;
+
+        while (t > 0 && end - t < x->tile_rows &&
+               step->slot[t - 1] == step->slot[t] &&
+               step->position[t - 1] + 1 == step->position[t])
+            t--;
+        tile[n++] = (struct br_nd_tile){t, end - t};
+        x->least_tile = BR_MIN(x->least_tile, end - t);
+        x->most_tile = BR_MAX(x->most_tile, end - t);
+        end = t;
+    }
+    x->n_tiles = n;
+    memset(tile + n, 0, (step->n_rows - n) * sizeof *tile);
+}
+
 /* The tokens' rows of a table. */
 static br_code
 send_rows(br_cun *x, const cun_embed *e, const br_step *step, br_status *st)
@@ -388,9 +554,8 @@ send_rows(br_cun *x, const cun_embed *e, const br_step *step, br_status *st)
     for (uint32_t t = 0; t < step->n_rows; t++)
         br_dequant(e->t->type, e->t->data + (size_t)step->token[t] * bytes,
                    out + (size_t)t * e->cols, e->cols);
-    return BR_CU(&x->cu, st,
-                 cuMemcpyHtoD(x->block + e->rows, out,
-                              (size_t)step->n_rows * e->cols * 4));
+    return cun_send(x, x->block + e->rows, out,
+                    (size_t)step->n_rows * e->cols * 4, st);
 }
 
 static br_code
@@ -402,68 +567,103 @@ send_step(br_cun *x, const br_step *step, br_status *st)
 
     memcpy(x->stage + x->at.slot, step->slot, rows * 4ull);
     memcpy(x->stage + x->at.position, step->position, rows * 4ull);
+    memcpy(x->stage + x->at.token, step->token, rows * 4ull);
     for (uint32_t t = 0; t < rows; t++)
         if (!step->want || step->want[t])
             *want++ = (int32_t)t;
+    stage_tiles(x, step);
     n = stage_tables(x, step);
-    BR_TRY(BR_CU(&x->cu, st,
-                 cuMemcpyHtoD(x->block, x->stage, x->at.tables + n * 4)));
+    BR_TRY(cun_send(x, x->block, x->stage, x->at.tables + n * 4, st));
     for (uint32_t i = 0; i < x->n_embeds; i++)
         BR_TRY(send_rows(x, &x->embed[i], step, st));
     return BR_OK;
 }
 
-/* The kernel of a product for so many rows, and its tiles. */
+/* The kernel of a product of integers for so many rows, and its tiles. */
 static enum cun_fn
 mma_tiles(const cun_launch *l, uint32_t rows, uint32_t *gx, uint32_t *gy)
 {
-    static const struct tiles {
-        uint32_t most, tokens, weights; /* rows of a step; of a block */
-        enum cun_fn fn;
-    } floats[] = {{8, 8, 16, CUN_mma_8},
-                  {16, 16, 16, CUN_mma_16},
-                  {64, BR_ND_WIDE, 16, CUN_mma_32},
-                  {UINT32_MAX, BR_ND_WIDE, BR_ND_MANY_ROWS, CUN_mma_many}},
-      ints[] = {{8, 8, 32, CUN_imma_8},
-                {UINT32_MAX, BR_ND_WIDE, 32, CUN_imma_32}};
-    const struct tiles *k = l->fn == CUN_imma_8 ? ints : floats;
+    const uint32_t tokens = rows > 8 ? BR_ND_WIDE : 8;
 
-    while (rows > k->most)
-        k++;
-    *gx = (rows + k->tokens - 1) / k->tokens;
-    *gy = (l->x + k->weights - 1) / k->weights;
-    return k->fn;
+    *gx = (rows + tokens - 1) / tokens;
+    *gy = (l->x + 31) / 32;
+    return rows > 8 ? CUN_imma_32 : CUN_imma_8;
 }
 
-static br_code
-start(br_cun *x, cun_launch *l, uint32_t rows, br_status *st)
+/* The same of tiles: a block a piece of the columns, until there are blocks
+ * enough without. */
+static enum cun_fn
+tile_product(const cun_launch *l, uint32_t rows, uint32_t *gx, uint32_t *gy)
 {
-    uint32_t gx = l->x, gy = 1;
+    const uint32_t wide = (rows + BR_ND_TILE_TOKENS - 1) / BR_ND_TILE_TOKENS;
+
+    *gx = l->a.segs;
+    *gy = l->x;
+    if (rows <= 16)
+        return rows <= 8 ? CUN_tiles_8 : CUN_tiles_16;
+    if (rows <= 64)
+        return rows <= 32 ? CUN_tiles_32 : CUN_tiles_64;
+    *gx = wide;
+    if (l->a.segs == 1 || (uint64_t)wide * l->x >= CUN_FULL)
+        return CUN_tiles_many;
+    *gx = wide * l->a.segs;
+    return CUN_tiles_128;
+}
+
+/* few: of attention, tiles of few queries. */
+static br_code
+start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
+{
+    br_cuda_attr early = {.id = BR_CU_LAUNCH_EARLY, .value = {.on = 1}};
+    br_cuda_launch how = {.gx = l->x,
+                          .gy = 1,
+                          .gz = 1,
+                          .by = 1,
+                          .bz = 1,
+                          .stream = x->cu.stream,
+                          .attrs = &early};
+    const uint32_t tile = x->dev ? x->dev->tile : BR_ND_TILE;
     enum cun_fn fn = l->fn;
 
     if (rows == 0)
         return BR_OK;
+    rows *= BR_MAX(l->times, 1u);
     l->a.n_rows = rows;
     switch ((enum cun_grid)l->grid) {
     case CUN_NUMBERS:
-        gx = (uint32_t)(((uint64_t)l->x * rows + 255) / 256);
+        how.gx = (uint32_t)(((uint64_t)l->x * rows + 255) / 256);
         break;
-    case CUN_ROWS: gy = rows; break;
-    case CUN_TILES: gy = (rows + BR_ND_TILE - 1) / BR_ND_TILE; break;
-    case CUN_MMA: fn = mma_tiles(l, rows, &gx, &gy); break;
-    case CUN_QUERIES: gy = rows; break; /* most leave at once */
+    case CUN_ROWS: how.gy = rows; break;
+    case CUN_TILES: how.gy = (rows + tile - 1) / tile; break;
+    case CUN_MMA: fn = mma_tiles(l, rows, &how.gx, &how.gy); break;
+    case CUN_PRODUCT: fn = tile_product(l, rows, &how.gx, &how.gy); break;
+    case CUN_QUERIES: /* a graph is for any tiles of few queries */
+        how.gy = rows <= CUN_GRAPHS ? rows : x->n_tiles;
+        l->a.count = flash_stages(l->a.head_k, few,
+                                  how.gx * how.gy <= (uint32_t)x->cu.n_sm);
+        how.shared = BR_ND_FLASH_STAGE(l->a.head_k) * l->a.count;
+        if (few)
+            fn += CUN_flash_few_64 - CUN_flash_64;
+        break;
+    case CUN_ROW: how.gx = rows; break;
     }
+    if (x->dev)
+        return x->dev->ops->launch(
+            x->dev,
+            &(br_nd_launch){(br_nd_fn)fn, {how.gx, how.gy}, l->shared, &l->a},
+            st);
+    how.bx = l->grid == CUN_ROW ? l->x : kernels[fn].threads;
+    how.shared += kernels[fn].shared + l->shared;
+    how.n_attrs = kernels[fn].waits;
     return BR_CU(&x->cu, st,
-                 cuLaunchKernel(x->fn[fn], gx, gy, 1, BR_ND_WARPS * 32, 1, 1,
-                                l->shared, x->cu.stream, (void *[]){&l->a},
-                                NULL));
+                 cuLaunchKernelEx(&how, x->fn[fn], (void *[]){&l->a}, NULL));
 }
 
 /* What the node wrote, to whoever looks. */
 static br_code
-show(br_cun *x, const cun_launch *l, uint32_t rows, br_status *st)
+show(br_cun *x, uint32_t node, uint32_t rows, br_status *st)
 {
-    const br_ir_node *n = &x->v.g->nodes[l->node];
+    const br_ir_node *n = &x->v.g->nodes[node];
     const br_value_mem *v;
     size_t bytes;
 
@@ -475,37 +675,106 @@ show(br_cun *x, const cun_launch *l, uint32_t rows, br_status *st)
     x->watched = br_try_alloc(bytes + 1);
     if (!x->watched)
         return no_memory(st);
-    BR_TRY(BR_CU(&x->cu, st, cuStreamSynchronize(x->cu.stream)));
-    BR_TRY(BR_CU(&x->cu, st, cuMemcpyDtoH(x->watched, (uintptr_t)v->p, bytes)));
-    x->watch.seen(x->watch.ctx, l->node, x->watched, v->cols, rows);
+    BR_TRY(cun_wait(x, st));
+    BR_TRY(cun_get(x, x->watched, (uintptr_t)v->p, bytes, st));
+    x->watch.seen(x->watch.ctx, node, x->watched, v->cols, rows);
     return BR_OK;
+}
+
+static br_code
+start_all(br_cun *x, uint32_t rows, uint32_t n_want, br_status *st)
+{
+    for (size_t i = 0; i < x->launches.n; i++) {
+        cun_launch *l = &x->launches.at[i];
+        const uint32_t n = l->want ? n_want : rows;
+
+        const uint32_t heads = l->a.per_kv;
+        const bool tiles = l->grid == CUN_QUERIES;
+
+        if (tiles && x->least_tile * heads <= BR_ND_FLASH_FEW)
+            BR_TRY(start(x, l, n, true, st));
+        if (!tiles || x->most_tile * heads > BR_ND_FLASH_FEW)
+            BR_TRY(start(x, l, n, false, st));
+        if (!x->watch.seen || !l->last)
+            continue;
+        if (l->also != BR_IR_NONE)
+            BR_TRY(show(x, l->also, n, st));
+        BR_TRY(show(x, l->node, n, st));
+    }
+    return BR_OK;
+}
+
+/* A device that remembers what a step is made of. */
+static br_code
+run_on_dev(br_cun *x, uint32_t rows, uint32_t n_want, br_status *st)
+{
+    const br_nd_key key = {x->watch.seen ? 0 : rows, n_want};
+    bool known;
+
+    BR_TRY(x->dev->ops->begin(x->dev, key, x->launches.n, &known, st));
+    return known ? BR_OK : start_all(x, rows, n_want, st);
+}
+
+/* The launches of a step of so many rows, all of which want logits. */
+static br_code
+make_graph(br_cun *x, uint32_t rows, br_status *st)
+{
+    void *graph = NULL;
+    br_code code, end;
+
+    BR_TRY(BR_CU(&x->cu, st,
+                 cuStreamBeginCapture(x->cu.stream, BR_CU_CAPTURE_THREAD)));
+    code = start_all(x, rows, rows, st);
+    end = BR_CU(&x->cu, code == BR_OK ? st : NULL,
+                cuStreamEndCapture(x->cu.stream, &graph));
+    if (code == BR_OK)
+        code = end;
+    if (code == BR_OK)
+        code = BR_CU(&x->cu, st, cuGraphInstantiate(&x->graph[rows], graph, 0));
+    if (graph)
+        x->cu.cuGraphDestroy(graph);
+    return code;
 }
 
 br_code
 br_cun_step(br_cun *x, const br_step *step, float *logits, br_status *st)
 {
     const br_value_mem *v = &x->v.at[x->v.logits];
+    const uint32_t rows = step->n_rows;
     uint32_t n_want = 0;
 
     BR_TRY(check_step(x, step, &n_want, st));
-    BR_TRY(BR_CU(&x->cu, st, cuCtxSetCurrent(x->cu.ctx)));
+    if (x->lost)
+        return br_fail(st, BR_E_IO,
+                       "tier %s: a slot's state was not moved: the device "
+                       "does not answer",
+                       cun_tier(x));
+    BR_TRY(cun_use(x, st));
+    if (x->busy)
+        BR_TRY(cun_wait(x, st));
+    x->busy = true;
     BR_TRY(send_step(x, step, st));
-    for (size_t i = 0; i < x->launches.n; i++) {
-        cun_launch *l = &x->launches.at[i];
-        const uint32_t rows = l->want ? n_want : step->n_rows;
-
-        BR_TRY(start(x, l, rows, st));
-        if (x->watch.seen && l->last)
-            BR_TRY(show(x, l, rows, st));
+    if (x->dev) {
+        BR_TRY(run_on_dev(x, rows, n_want, st));
+    } else if (rows <= CUN_GRAPHS && n_want == rows && !x->watch.seen &&
+               x->most_tile * x->most_per_kv <= BR_ND_FLASH_FEW) {
+        if (!x->graph[rows])
+            BR_TRY(make_graph(x, rows, st));
+        BR_TRY(BR_CU(&x->cu, st, cuGraphLaunch(x->graph[rows], x->cu.stream)));
+    } else {
+        BR_TRY(start_all(x, rows, n_want, st));
     }
-    BR_TRY(BR_CU(&x->cu, st, cuStreamSynchronize(x->cu.stream)));
-    x->n_rows = step->n_rows;
+    x->n_rows = rows;
+    x->n_want = n_want;
     count_work(x, step);
-    if (!logits || n_want == 0)
+    if (!logits && n_want > 0 && !x->dev)
         return BR_OK;
-    return BR_CU(&x->cu, st,
-                 cuMemcpyDtoH(logits, (uintptr_t)v->p,
-                              (size_t)v->cols * n_want * sizeof *logits));
+    BR_TRY(cun_wait(x, st));
+    x->busy = false;
+    if (n_want == 0 || !logits)
+        return BR_OK;
+    return cun_get(x, logits, (uintptr_t)v->p,
+                   (size_t)v->cols * n_want * sizeof *logits, st);
 }
 
 const float *
@@ -520,8 +789,8 @@ br_cun_hidden(br_cun *x)
     bytes = (size_t)v->cols * x->n_rows * 4;
     if (!x->hidden)
         x->hidden = br_try_alloc((size_t)v->cols * x->c.max_rows * 4);
-    if (!x->hidden || x->cu.cuCtxSetCurrent(x->cu.ctx) ||
-        x->cu.cuMemcpyDtoH(x->hidden, (uintptr_t)v->p, bytes))
+    if (!x->hidden || cun_use(x, NULL) != BR_OK ||
+        cun_get(x, x->hidden, (uintptr_t)v->p, bytes, NULL) != BR_OK)
         return NULL;
     return x->hidden;
 }

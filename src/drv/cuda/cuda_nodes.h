@@ -10,9 +10,13 @@
 #ifndef BR_CUDA_NODES_H
 #define BR_CUDA_NODES_H
 
+#include "drv/nodes/node_dev.h"
 #include "drv/values.h"
 
 typedef struct br_cun_config {
+    /* Another GPU, from now on its own whatever open returns; NULL: NVIDIA's.
+     * It runs the kernels that need no tensor cores, and draws no tokens. */
+    br_nd_dev *dev;
     bool exact;
     uint32_t n_slots, n_ctx; /* positions of a slot */
     uint32_t n_pages[BR_MAX_KV_GROUPS];
@@ -30,12 +34,31 @@ typedef struct br_cun br_cun;
 br_code br_cun_open(br_cun **out, const br_model *m, const br_ir *g,
                     const br_cun_config *c, br_status *st) BR_MUST_USE;
 void br_cun_close(br_cun *x);
-/* logits: [rows that want them][n_vocab], in the order of the rows. */
+/* logits: [rows that want them][n_vocab], in the order of the rows; NULL: they
+ * stay on the device, for br_cun_draw, which waits for them. */
 br_code br_cun_step(br_cun *x, const br_step *step, float *logits,
+                    br_status *st) BR_MUST_USE;
+
+typedef struct br_cun_pick { /* as in run/sample.h */
+    uint64_t seed;
+    float temperature, top_p, min_p;
+    int32_t top_k;
+    uint32_t position; /* of the token that is drawn */
+} br_cun_pick;
+/* A token after each row of the latest step that wanted logits, n of them: what
+ * the host's sampler draws. BR_CUN_NO_NUMBER: a logit is none; BR_CUN_NONE: all
+ * are -inf. */
+enum { BR_CUN_NO_NUMBER = -1, BR_CUN_NONE = -2 };
+br_code br_cun_draw(br_cun *x, const br_cun_pick *p, uint32_t n, int32_t *out,
                     br_status *st) BR_MUST_USE;
 /* What the head read of each row of the latest step, [n_rows][n_embd]; NULL:
  * the device does not answer. */
 const float *br_cun_hidden(br_cun *x);
+/* What a slot has beside its pages (plan.slot_elems numbers): zeroed, fetched,
+ * put back. The next step fails if the device did not. */
+void br_cun_slot_reset(br_cun *x, uint32_t slot);
+void br_cun_slot_save(br_cun *x, uint32_t slot, float *out);
+void br_cun_slot_restore(br_cun *x, uint32_t slot, const float *from);
 /* From now on; NULL: nobody. */
 void br_cun_watch(br_cun *x, const br_watch *w);
 uint64_t br_cun_weight_bytes(const br_cun *x); /* that a step reads */
@@ -45,5 +68,8 @@ void br_cun_work(const br_cun *x, uint64_t *weight_bytes, uint64_t *kv_bytes);
  * it does not answer. */
 double br_cun_probe(br_cun *x);
 const char *br_cun_device(const br_cun *x);
+const br_nd_dev *br_cun_dev(const br_cun *x); /* of the configuration */
+/* With a dev: since it was opened. */
+br_nd_stats br_cun_stats(const br_cun *x);
 
 #endif

@@ -16,24 +16,39 @@ enum cun_fn {
 
 /* How many blocks: of so many threads for all numbers; or x blocks a row, rows
  * or tiles of rows below each other; or of a product on tensor cores, by whose
- * x rows of weights; or of attention, x KV heads a tile of queries. */
-enum cun_grid { CUN_NUMBERS, CUN_ROWS, CUN_TILES, CUN_MMA, CUN_QUERIES };
+ * x rows of weights, or tiles of them; or of attention, x KV heads a tile of
+ * queries; or one a row, of x threads. */
+enum cun_grid {
+    CUN_NUMBERS,
+    CUN_ROWS,
+    CUN_TILES,
+    CUN_MMA,
+    CUN_PRODUCT,
+    CUN_QUERIES,
+    CUN_ROW
+};
 
 typedef struct cun_launch {
     uint8_t fn, grid;
-    bool want; /* of the rows that want logits only */
-    bool last; /* of its node */
-    uint32_t node;
-    uint32_t x; /* numbers of a row; blocks */
+    bool want;           /* of the rows that want logits only */
+    bool last;           /* of its node */
+    uint32_t node, also; /* also: another node that it does, or BR_IR_NONE */
+    uint32_t x;          /* numbers of a row; blocks */
     uint32_t shared;
+    uint32_t times; /* rows for each of the step's; 0: one */
     struct br_nd_args a;
 } cun_launch;
 
 typedef struct cun_place { /* of the step's block, in bytes */
-    size_t slot, position, want, at, tables, total;
+    size_t slot, position, token, want, tile, at, tables, total;
 } cun_place;
 
-enum { CUN_EMBEDS = 4 };
+enum {
+    CUN_EMBEDS = 4,
+    CUN_GRAPHS = 64, /* rows of a step that is one launch of a graph */
+    CUN_PARTS = 3,   /* matrices side by side in one product */
+    CUN_FULL = 100   /* blocks that are enough for a device */
+};
 typedef struct cun_embed { /* a table whose rows the step brings */
     const br_gguf_tensor *t;
     uint32_t value, cols;
@@ -41,7 +56,9 @@ typedef struct cun_embed { /* a table whose rows the step brings */
 } cun_embed;
 
 struct br_cun {
-    br_cuda cu;
+    br_cuda cu;         /* or */
+    br_nd_dev *dev;     /* cuda_memory.c: whose memory it is */
+    br_nd_stats opened; /* what opening cost */
     br_cun_config c;
     br_values v;
     br_arena arena;
@@ -51,26 +68,69 @@ struct br_cun {
     struct br_nd_mat *mat; /* [n_values] */
     uint64_t pool[BR_MAX_KV_GROUPS];
     uint64_t gather[BR_IR_MAX_BINDINGS], xq, xd, hidden_rows;
-    uint64_t block; /* the step, as the device sees it */
-    uint8_t *stage; /* as it is made */
+    uint64_t slots;              /* [n_slots][slot_elems] */
+    uint64_t wide[4];            /* rows of experts, between products */
+    bool lost;                   /* a slot's state did not arrive */
+    uint64_t raw, raw_bytes;     /* a matrix as a file has it, on its way */
+    uint64_t sums, met;          /* of pieces of products */
+    uint64_t n_sums, n_met;      /* so many, of BR_ND_TILE_TOKENS tokens */
+    void *graph[CUN_GRAPHS + 1]; /* by rows, all of which want logits */
+    uint64_t block;              /* the step, as the device sees it */
+    uint8_t *stage;              /* as it is made */
     cun_place at;
-    int32_t *seen;    /* [n_slots] table of the slot in this step, or -1 */
-    int32_t *last;    /* [n_slots] its last position in this step */
-    uint32_t padded;  /* rows that xq has room for */
-    uint32_t table_n; /* pages of a slot and group at most */
-    uint32_t n_rows;  /* of the latest step */
+    int32_t *seen;        /* [n_slots] table of the slot in this step, or -1 */
+    int32_t *last;        /* [n_slots] its last position in this step */
+    uint32_t padded;      /* rows that xq has room for */
+    uint32_t table_n;     /* pages of a slot and group at most */
+    uint32_t n_rows;      /* of the latest step */
+    uint32_t most_per_kv; /* query heads of a KV head */
+    uint32_t tile_rows;   /* most of a tile of attention */
+    uint32_t n_tiles, least_tile, most_tile; /* of the latest step; rows */
     cun_embed embed[CUN_EMBEDS];
     uint32_t n_embeds;
+    void *pick_mod, *pick, *pick_stage; /* cuda_pick.c */
+    uint64_t pick_space, pick_weights, pick_io;
+    uint32_t pick_rows, *pick_turn;
+    uint32_t n_want; /* rows of the latest step that wanted logits */
+    bool busy;       /* with it: its block is still read */
     float *hidden, *watched;
     br_watch watch;
     uint64_t weight_bytes, all_bytes, sent, steps, kv_bytes;
 };
 
-/* Device memory that close gives back. */
+/* ---- cuda_memory.c, on either device ---- */
+const char *cun_tier(const br_cun *x); /* for messages: cuda, amd-t1 ... */
+/* Memory that close gives back; shared: the host's in every step. */
 br_code cun_alloc(br_cun *x, uint64_t *p, size_t bytes,
                   br_status *st) BR_MUST_USE;
+br_code cun_shared(br_cun *x, uint64_t *p, size_t bytes,
+                   br_status *st) BR_MUST_USE;
+br_code cun_zero(br_cun *x, uint64_t p, uint64_t numbers,
+                 br_status *st) BR_MUST_USE;
+br_code cun_put(br_cun *x, uint64_t to, const void *from, size_t bytes,
+                br_status *st) BR_MUST_USE;
+/* The same, in order with launches; from stays as it is until cun_wait. */
+br_code cun_send(br_cun *x, uint64_t to, const void *from, size_t bytes,
+                 br_status *st) BR_MUST_USE;
+br_code cun_get(br_cun *x, void *to, uint64_t from, size_t bytes,
+                br_status *st) BR_MUST_USE;
+br_code cun_use(br_cun *x, br_status *st) BR_MUST_USE; /* by this thread */
+br_code cun_wait(br_cun *x, br_status *st) BR_MUST_USE;
 /* cuda_weights.c: the matrix of value v, once. */
 br_code cun_matrix(br_cun *x, uint32_t v, br_status *st) BR_MUST_USE;
+/* Numbers of a row that xq is to have room for, because of experts; and what
+ * x->wide holds of a row. */
+void cun_experts_need(const br_cun *x, uint64_t *xq, uint64_t *wide);
+/* Does that become tiles? */
+bool cun_tiled(const br_cun *x, uint32_t v);
+/* Are the rows of such a table found on the device? Else the host unpacks
+ * them. */
+bool cun_has_rows(const br_gguf_tensor *t);
+/* Several such that are as wide, one below the other; each begins with a tile
+ * of rows, the next one at end[i]. */
+br_code cun_stack(br_cun *x, const uint32_t *v, uint32_t n,
+                  struct br_nd_mat *out, uint32_t *end,
+                  br_status *st) BR_MUST_USE;
 /* cuda_plan.c: the launches of every node. */
 br_code cun_plan(br_cun *x, br_status *st) BR_MUST_USE;
 

@@ -5,22 +5,9 @@
  * unless the launch before had the same ones (q, k and v of one norm).
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "drv/cuda/cuda_nodes_int.h"
+#include "drv/cuda/cuda_plan_int.h"
 
 #include <string.h>
-
-/* A node while its launches are made. */
-typedef struct planner {
-    br_cun *x;
-    const br_ir_node *n;
-    uint32_t node;
-    bool want;
-    struct br_nd_rows in[BR_IR_MAX_BINDINGS], out[BR_IR_MAX_BINDINGS];
-    struct br_nd_rows quantised; /* what xq holds */
-    uint32_t quantised_block;
-    bool quantised_want;
-    br_status *st;
-} planner;
 
 static br_code
 no_memory(br_status *st)
@@ -29,40 +16,45 @@ no_memory(br_status *st)
 }
 
 /* A launch over n numbers of a row, or of n blocks. */
-static br_code
-put(planner *p, enum cun_fn fn, enum cun_grid grid, uint32_t n,
-    const struct br_nd_args *a)
+br_code
+cun_add(cun_planner *p, enum cun_fn fn, enum cun_grid grid, uint32_t n,
+        const struct br_nd_args *a)
 {
     const br_cun *x = p->x;
     cun_launch l = {.fn = (uint8_t)fn,
                     .grid = (uint8_t)grid,
                     .want = p->want,
                     .node = p->node,
+                    .also = BR_IR_NONE,
                     .x = n,
                     .a = *a};
 
     if (fn == CUN_attend)
         l.shared = (a->head_k + a->head_v) * 4;
-    if (grid == CUN_QUERIES)
-        l.shared = BR_ND_WARPS * 16 * a->head_k * 4;
+    if (fn == CUN_topk)
+        l.shared = (a->m.n_out + a->e.groups) * 2 * 4;
+    if (fn == CUN_delta)
+        l.shared = a->head_k * 2 * 4;
     l.a.s = (struct br_nd_step){
         .slot = (const void *)(uintptr_t)(x->block + x->at.slot),
         .position = (const void *)(uintptr_t)(x->block + x->at.position),
         .want = (const void *)(uintptr_t)(x->block + x->at.want),
+        .token = (const void *)(uintptr_t)(x->block + x->at.token),
+        .tile = (const void *)(uintptr_t)(x->block + x->at.tile),
         .at = (const void *)(uintptr_t)(x->block + x->at.at),
         .tables = (const void *)(uintptr_t)(x->block + x->at.tables),
         .n_groups = x->v.plan.n_groups};
     return br_vec_push(&p->x->launches, l) ? BR_OK : no_memory(p->st);
 }
 
-static struct br_nd_rows
-rows_at(uint64_t p, uint32_t stride, uint32_t cols)
+struct br_nd_rows
+cun_rows_at(uint64_t p, uint32_t stride, uint32_t cols)
 {
     return (struct br_nd_rows){(void *)(uintptr_t)p, stride, cols};
 }
 
 static br_code
-move_runs(planner *p, const br_ir_bind *b, struct br_nd_rows near, bool in)
+move_runs(cun_planner *p, const br_ir_bind *b, struct br_nd_rows near, bool in)
 {
     const br_value_mem *v = &p->x->v.at[b->value];
     struct br_nd_args a = {.x = {v->p, (uint32_t)v->cols, (uint32_t)v->cols},
@@ -73,12 +65,12 @@ move_runs(planner *p, const br_ir_bind *b, struct br_nd_rows near, bool in)
                            .count = b->count,
                            .scatter = !in};
 
-    return put(p, CUN_runs, CUN_NUMBERS, b->width * b->count, &a);
+    return cun_add(p, CUN_runs, CUN_NUMBERS, b->width * b->count, &a);
 }
 
 /* Binding i as rows that stand together. Matrices and states have none. */
 static br_code
-view(planner *p, int i)
+view(cun_planner *p, int i)
 {
     const br_ir_bind *b = &p->n->bind[i];
     const bool in = i < p->n->n_in;
@@ -103,27 +95,38 @@ view(planner *p, int i)
     to->stride = br_bind_together(b) ? (uint32_t)m->cols : to->cols;
     to->p = br_bind_together(b) ? m->p + b->off
                                 : (void *)(uintptr_t)p->x->gather[i];
-    return in && !br_bind_together(b) ? move_runs(p, b, *to, true) : BR_OK;
+    if (!in || br_bind_together(b))
+        return BR_OK;
+    if (p->quantised.p == to->p)
+        p->quantised.p = NULL; /* others were there */
+    return move_runs(p, b, *to, true);
 }
 
-static br_code
-each(planner *p, enum br_nd_one op, struct br_nd_rows x, struct br_nd_rows b,
-     struct br_nd_rows y)
+uint32_t
+cun_act_of(const br_ir_node *n)
 {
     static const uint8_t acts[] = {[BR_ACT_SILU] = BR_ND_SILU,
                                    [BR_ACT_GELU] = BR_ND_GELU,
                                    [BR_ACT_OAI] = BR_ND_OAI,
                                    [BR_ACT_SIGMOID] = BR_ND_SIGMOID};
+
+    return acts[br_ir_i(n, BR_IA_act, 0)];
+}
+
+static br_code
+each(cun_planner *p, enum br_nd_one op, struct br_nd_rows x,
+     struct br_nd_rows b, struct br_nd_rows y)
+{
     struct br_nd_args a = {
         .op = op,
-        .act = acts[br_ir_i(p->n, BR_IA_act, 0)],
+        .act = cun_act_of(p->n),
         .x = x,
         .b = b,
         .y = y,
         .scale = (float)br_ir_f(p->n, BR_IA_scale, op == BR_ND_TEMP ? 0 : 1),
         .width = (uint32_t)br_ir_i(p->n, BR_IA_field, 1)};
 
-    return put(p, CUN_each, CUN_NUMBERS, y.cols, &a);
+    return cun_add(p, CUN_each, CUN_NUMBERS, y.cols, &a);
 }
 
 static bool
@@ -132,25 +135,124 @@ same_rows(const struct br_nd_rows *a, const struct br_nd_rows *b)
     return a->p == b->p && a->stride == b->stride && a->cols == b->cols;
 }
 
+/* xq will hold these. */
+static void
+holds(cun_planner *p, const struct br_nd_rows *x, uint32_t block)
+{
+    p->quantised = *x;
+    p->quantised_block = block;
+    p->quantised_by = p->node;
+    p->quantised_want = p->want;
+}
+
 /* a's input as its product wants it, in xq, unless it is there: `block` says
  * in which form. */
 static br_code
-ready(planner *p, const struct br_nd_args *a, enum cun_fn fn,
+ready(cun_planner *p, const struct br_nd_args *a, enum cun_fn fn,
       enum cun_grid grid, uint32_t n, uint32_t block)
 {
     if (same_rows(&a->x, &p->quantised) && block == p->quantised_block &&
         p->want == p->quantised_want)
         return BR_OK;
-    p->quantised = a->x;
-    p->quantised_block = block;
-    p->quantised_want = p->want;
-    return put(p, fn, grid, n, a);
+    holds(p, &a->x, block);
+    return cun_add(p, fn, grid, n, a);
+}
+
+/* ---- tiles --------------------------------------------------------------- */
+
+enum { AS_TILES = 1 /* in place of a block */ };
+
+/* 16 bytes at a time. */
+static bool
+in_runs(const struct br_nd_rows *v)
+{
+    return v->p && (uintptr_t)v->p % 16 == 0 && v->stride % 4 == 0 &&
+           v->cols % 8 == 0;
+}
+
+/* a.x, and what a says is done to it, becomes what a product of tiles reads. */
+static br_code
+row16(cun_planner *p, enum cun_fn fn, struct br_nd_args *a)
+{
+    a->xq = (void *)(uintptr_t)p->x->xq;
+    a->xd = (void *)(uintptr_t)p->x->xd;
+    a->lows = p->x->padded / 8;
+    return cun_add(
+        p, fn + (a->x.cols > 8u * BR_ND_ROW_THREADS), CUN_ROW,
+        BR_MIN((a->x.cols / 8 + 31) / 32 * 32, (uint32_t)BR_ND_ROW_THREADS), a);
+}
+
+/* Is the node a product of tiles that reads binding b? */
+static bool
+takes(const cun_planner *p, const br_ir_node *n, const br_ir_bind *b)
+{
+    return n->op == BR_IR_MATMUL && br_bind_together(b) &&
+           memcmp(&n->bind[0], b, sizeof *b) == 0 &&
+           cun_tiled(p->x, n->bind[1].value);
+}
+
+/* Does a product of tiles come soon that reads it? */
+static bool
+feeds_tiles(const cun_planner *p, const br_ir_bind *b)
+{
+    enum { SOON = 4 };
+    const br_ir *g = p->x->v.g;
+
+    for (uint32_t i = p->node + 1; i <= p->node + SOON && i < g->n_nodes; i++)
+        if (takes(p, &g->nodes[i], b))
+            return true;
+    return false;
+}
+
+/* As f16 too, beside what the node writes; false: another way then. */
+static bool
+can_row16(const cun_planner *p, const br_ir_bind *out,
+          const struct br_nd_args *a)
+{
+    return !p->x->c.exact && !p->x->dev && feeds_tiles(p, out) &&
+           in_runs(&a->x) && in_runs(&a->y) && (!a->b.p || in_runs(&a->b)) &&
+           (!a->b.p || a->b.cols == a->x.cols);
+}
+
+static uint32_t
+tiles_of(uint32_t rows)
+{
+    return (rows + BR_ND_TILE_ROWS - 1) / BR_ND_TILE_ROWS;
+}
+
+/* y[i] = m x, of n matrices on top of each other. */
+static br_code
+tiles(cun_planner *p, const struct br_nd_mat *m, const uint32_t *end,
+      struct br_nd_rows x, const struct br_nd_rows *y, uint32_t n)
+{
+    struct br_nd_args a = {.x = x};
+
+    if (!in_runs(&x))
+        return br_fail(p->st, BR_E_INTERNAL, "nodes[%u]: rows stand apart",
+                       p->node);
+    if (!same_rows(&x, &p->quantised) || p->quantised_block != AS_TILES ||
+        p->quantised_want != p->want) {
+        a.scatter = p->want && p->n->op == BR_IR_LM_HEAD;
+        BR_TRY(row16(p, CUN_row16_copy, &a));
+        holds(p, &x, AS_TILES);
+    }
+    a = (struct br_nd_args){.x = x,
+                            .y = y[0],
+                            .m = *m,
+                            .xq = (void *)(uintptr_t)p->x->xq,
+                            .xd = (void *)(uintptr_t)p->x->xd,
+                            .lows = p->x->padded / 8,
+                            .segs = (m->n_in / 64 + m->block - 1) / m->block,
+                            .part_end = {end[0], end[n > 1 ? 1 : 0]}};
+    for (uint32_t i = 1; i < n; i++)
+        a.part[i - 1] = y[i];
+    return cun_add(p, CUN_tiles_8, CUN_PRODUCT, tiles_of(m->n_out), &a);
 }
 
 /* y = m x for all rows of the launch. */
-static br_code
-product(planner *p, const struct br_nd_mat *m, struct br_nd_rows x,
-        struct br_nd_rows y)
+br_code
+cun_product(cun_planner *p, const struct br_nd_mat *m, struct br_nd_rows x,
+            struct br_nd_rows y)
 {
     static const uint8_t floats[] = {[BR_ND_F32] = CUN_mul_f32,
                                      [BR_ND_F16] = CUN_mul_f16,
@@ -161,52 +263,105 @@ product(planner *p, const struct br_nd_mat *m, struct br_nd_rows x,
                            .xq = (void *)(uintptr_t)p->x->xq,
                            .xd = (void *)(uintptr_t)p->x->xd};
 
-    if (m->kind == BR_ND_BF16 && !p->x->c.exact && m->n_in % 32 == 0) {
-        a.lows = p->x->padded;
-        BR_TRY(ready(p, &a, CUN_split, CUN_NUMBERS, m->n_in / 2, 1));
-        return put(p, CUN_mma_8, CUN_MMA, m->n_out, &a);
-    }
+    if (m->kind == BR_ND_TILES)
+        return tiles(p, m, &(uint32_t){tiles_of(m->n_out)}, x, &y, 1);
     if (m->kind != BR_ND_INT)
-        return put(p, (enum cun_fn)floats[m->kind], CUN_TILES,
-                   (m->n_out + 15) / 16, &a);
+        return cun_add(p, (enum cun_fn)floats[m->kind], CUN_TILES,
+                       (m->n_out + 15) / 16, &a);
     BR_TRY(ready(p, &a, CUN_quantise, CUN_ROWS,
                  (m->n_in / m->block + BR_ND_WARPS - 1) / BR_ND_WARPS,
                  m->block));
-    if (m->block == 32 && !m->dmin)
-        return put(p, CUN_imma_8, CUN_MMA, m->n_out, &a);
-    return put(p, m->block == 32 ? CUN_mul_int32 : CUN_mul_int256, CUN_TILES,
-               (m->n_out + BR_ND_WARPS - 1) / BR_ND_WARPS, &a);
+    if (m->block == 32 && !m->dmin && !p->x->dev)
+        return cun_add(p, CUN_imma_8, CUN_MMA, m->n_out, &a);
+    return cun_add(p, m->block == 32 ? CUN_mul_int32 : CUN_mul_int256,
+                   CUN_TILES, (m->n_out + BR_ND_WARPS - 1) / BR_ND_WARPS, &a);
+}
+
+/* Products of one input that come together, as one; 1: there is only this. */
+static uint32_t
+stacked(const cun_planner *p, uint32_t *w)
+{
+    const br_ir *g = p->x->v.g;
+    uint32_t n = 0;
+
+    for (uint32_t i = p->node; i < g->n_nodes && n < CUN_PARTS; i++) {
+        const br_ir_node *m = &g->nodes[i];
+
+        if (!takes(p, m, &p->n->bind[0]) || p->x->mat[m->bind[1].value].q ||
+            !br_bind_together(&m->bind[m->n_in]))
+            break;
+        w[n++] = m->bind[1].value;
+    }
+    return n ? n : 1;
 }
 
 static br_code
-matmul(planner *p)
+bias(cun_planner *p)
 {
-    const uint32_t w = p->n->bind[1].value;
-
-    BR_TRY(cun_matrix(p->x, w, p->st));
-    BR_TRY(product(p, &p->x->mat[w], p->in[0], p->out[0]));
     if (p->n->op == BR_IR_MATMUL && p->in[2].p)
         return each(p, BR_ND_ADD, p->out[0], p->in[2], p->out[0]);
     return BR_OK;
 }
 
 static br_code
-head(planner *p)
+matmul_stack(cun_planner *p, const uint32_t *w, uint32_t n)
+{
+    const uint32_t first = p->node;
+    struct br_nd_rows y[CUN_PARTS];
+    struct br_nd_mat m;
+    uint32_t end[CUN_PARTS];
+
+    for (uint32_t i = n; i-- > 0;) { /* ends with this node's own */
+        p->n = &p->x->v.g->nodes[first + i];
+        for (int k = 0; k < p->n->n_in + p->n->n_out; k++)
+            BR_TRY(view(p, k));
+        y[i] = p->out[0];
+    }
+    BR_TRY(cun_stack(p->x, w, n, &m, end, p->st));
+    BR_TRY(tiles(p, &m, end, p->in[0], y, n));
+    p->done = first + n;
+    return BR_OK;
+}
+
+static br_code
+matmul(cun_planner *p)
+{
+    uint32_t w[CUN_PARTS] = {p->n->bind[1].value};
+
+    if (p->node >= p->done) {
+        const uint32_t n = stacked(p, w);
+
+        if (n > 1) {
+            BR_TRY(matmul_stack(p, w, n));
+        } else {
+            BR_TRY(cun_matrix(p->x, w[0], p->st));
+            BR_TRY(cun_product(p, &p->x->mat[w[0]], p->in[0], p->out[0]));
+        }
+    }
+    return bias(p);
+}
+
+static br_code
+head(cun_planner *p)
 {
     const uint32_t w = p->n->bind[1].value;
     struct br_nd_rows few =
-        rows_at(p->x->hidden_rows, p->in[0].cols, p->in[0].cols);
+        cun_rows_at(p->x->hidden_rows, p->in[0].cols, p->in[0].cols);
     struct br_nd_args a = {.x = p->in[0], .y = few};
 
     p->want = true;
     BR_TRY(cun_matrix(p->x, w, p->st));
-    BR_TRY(put(p, CUN_wanted, CUN_NUMBERS, few.cols, &a));
-    return product(p, &p->x->mat[w], few, p->out[0]);
+    if (w == p->table) /* all of it now */
+        p->x->weight_bytes += p->x->v.at[w].t->bytes;
+    if (p->x->mat[w].kind == BR_ND_TILES)
+        return cun_product(p, &p->x->mat[w], p->in[0], p->out[0]);
+    BR_TRY(cun_add(p, CUN_wanted, CUN_NUMBERS, few.cols, &a));
+    return cun_product(p, &p->x->mat[w], few, p->out[0]);
 }
 
 /* A matrix of its own for each head. */
 static br_code
-head_matmul(planner *p)
+head_matmul(cun_planner *p)
 {
     const uint32_t w = p->n->bind[1].value;
     const uint32_t heads = (uint32_t)br_ir_i(p->n, BR_IA_heads, 1);
@@ -234,13 +389,14 @@ head_matmul(planner *p)
         x.cols = m.n_in;
         y.p += h * m.n_out;
         y.cols = m.n_out;
-        BR_TRY(product(p, &one, x, y));
+        BR_TRY(cun_product(p, &one, x, y));
     }
     return BR_OK;
 }
 
 static br_code
-norm(planner *p, struct br_nd_rows x, struct br_nd_rows w, struct br_nd_rows y)
+norm(cun_planner *p, struct br_nd_rows x, struct br_nd_rows w,
+     struct br_nd_rows y)
 {
     struct br_nd_args a = {.x = x,
                            .y = y,
@@ -249,11 +405,120 @@ norm(planner *p, struct br_nd_rows x, struct br_nd_rows w, struct br_nd_rows y)
                                (uint32_t)br_ir_i(p->n, BR_IA_width, x.cols),
                            .eps = (float)br_ir_f(p->n, BR_IA_eps, 0)};
 
-    return put(p, CUN_norm, CUN_ROWS, x.cols / a.width, &a);
+    a.count = x.cols / a.width;
+    if (a.width <= 512)
+        return cun_add(p, CUN_norm_heads, CUN_NUMBERS, a.count * 16, &a);
+    return cun_add(p, CUN_norm, CUN_ROWS, a.count, &a);
+}
+
+/* A norm of x, or of x + b that goes to z, whose output products of tiles read;
+ * done: it was that. */
+static br_code
+norm16(cun_planner *p, struct br_nd_rows x, struct br_nd_rows b,
+       struct br_nd_rows w, int to, struct br_nd_rows z, bool *done)
+{
+    const br_ir_bind *out = &p->n->bind[p->n->n_in + to];
+    struct br_nd_args a = {.x = x,
+                           .b = b,
+                           .w = w,
+                           .y = p->out[to],
+                           .z = z,
+                           .eps = (float)br_ir_f(p->n, BR_IA_eps, 0)};
+
+    *done = br_ir_i(p->n, BR_IA_width, x.cols) == x.cols &&
+            can_row16(p, out, &a) && (!z.p || in_runs(&z)) &&
+            (!w.p || (uintptr_t)w.p % 16 == 0);
+    if (!*done)
+        return BR_OK;
+    BR_TRY(row16(p, b.p ? CUN_row16_add : CUN_row16_norm, &a));
+    holds(p, &a.y, AS_TILES);
+    return BR_OK;
+}
+
+/* Rows of a do not reach into other rows of b, if they share memory. */
+static bool
+apart(const cun_planner *p, const struct br_nd_rows *a,
+      const struct br_nd_rows *b)
+{
+    const uint32_t rows = p->x->c.max_rows;
+
+    return (a->p == b->p && a->stride == b->stride) ||
+           a->p + (size_t)a->stride * rows <= b->p ||
+           b->p + (size_t)b->stride * rows <= a->p;
+}
+
+/* Is the node after this ADD a norm of its output, that can do both? */
+static bool
+norm_adds(cun_planner *p)
+{
+    const br_ir *g = p->x->v.g;
+    const br_ir_bind *out = &p->n->bind[2];
+    const br_ir_node *next = &g->nodes[p->node + 1];
+    cun_planner q = *p;
+    struct br_nd_args a = {.x = p->in[0], .b = p->in[1]};
+
+    if (p->node + 1 >= g->n_nodes || next->op != BR_IR_RMS_NORM ||
+        memcmp(&next->bind[0], out, sizeof *out) != 0 ||
+        !br_bind_together(out) || !br_bind_together(&next->bind[2]))
+        return false;
+    q.n = next;
+    q.node++;
+    if (view(&q, 2) != BR_OK)
+        return false;
+    a.y = q.out[0];
+    return br_ir_i(next, BR_IA_width, a.x.cols) == a.x.cols &&
+           (next->bind[1].value == BR_IR_NONE ||
+            (uintptr_t)p->x->v.at[next->bind[1].value].p % 16 == 0) &&
+           can_row16(&q, &next->bind[2], &a) && in_runs(&p->out[0]) &&
+           apart(p, &a.y, &a.x) && apart(p, &a.y, &a.b) &&
+           apart(p, &p->out[0], &a.x) && apart(p, &p->out[0], &a.b);
 }
 
 static br_code
-rope(planner *p)
+add(cun_planner *p)
+{
+    if (!norm_adds(p))
+        return each(p, BR_ND_ADD, p->in[0], p->in[1], p->out[0]);
+    p->sum = p->n;
+    p->sum_in[0] = p->in[0];
+    p->sum_in[1] = p->in[1];
+    p->sum_out = p->out[0];
+    return BR_OK;
+}
+
+static br_code
+rms_norm(cun_planner *p)
+{
+    const struct br_nd_rows none = {0};
+    const br_ir_node *sum = p->sum;
+    bool done;
+
+    p->sum = NULL;
+    if (sum) {
+        BR_TRY(norm16(p, p->sum_in[0], p->sum_in[1], p->in[1], 0, p->sum_out,
+                      &done));
+        br_check(done && "norm_adds said so");
+        p->x->launches.at[p->x->launches.n - 1].also = p->node - 1;
+        return BR_OK;
+    }
+    BR_TRY(norm16(p, p->in[0], none, p->in[1], 0, none, &done));
+    return done ? BR_OK : norm(p, p->in[0], p->in[1], p->out[0]);
+}
+
+static br_code
+glu(cun_planner *p)
+{
+    struct br_nd_args a = {.x = p->in[0], .b = p->in[1], .y = p->out[0]};
+
+    if (cun_act_of(p->n) != BR_ND_SILU || !can_row16(p, &p->n->bind[2], &a))
+        return each(p, BR_ND_GLU, p->in[0], p->in[1], p->out[0]);
+    BR_TRY(row16(p, CUN_row16_glu, &a));
+    holds(p, &a.y, AS_TILES);
+    return BR_OK;
+}
+
+static br_code
+rope(cun_planner *p)
 {
     const br_ir_node *n = p->n;
     struct br_nd_args a = {.x = p->in[0],
@@ -266,13 +531,13 @@ rope(planner *p)
                            .scale = (float)br_ir_f(n, BR_IA_scale, 1)};
 
     a.heads = p->in[0].cols / a.head_k;
-    return put(p, CUN_rope, CUN_NUMBERS,
-               (a.n_rot / 2 + a.head_k - a.n_rot) * a.heads, &a);
+    return cun_add(p, CUN_rope, CUN_NUMBERS,
+                   (a.n_rot / 2 + a.head_k - a.n_rot) * a.heads, &a);
 }
 
 /* The state that binding i is; pool NULL where it is left out. */
 static struct br_nd_cache
-cache(const planner *p, int i)
+cache(const cun_planner *p, int i)
 {
     const br_cun *x = p->x;
     const br_ir_bind *b = &p->n->bind[i];
@@ -290,17 +555,16 @@ cache(const planner *p, int i)
 }
 
 static br_code
-keep(planner *p)
+keep(cun_planner *p)
 {
-    for (int i = 0; i < 2; i++) {
-        struct br_nd_args a = {.x = p->in[i]};
+    struct br_nd_args a = {
+        .x = p->in[0], .b = p->in[1], .k = cache(p, 3), .v = cache(p, 4)};
 
-        if (p->n->bind[i].value == BR_IR_NONE)
-            continue;
-        a.k = cache(p, 3 + i);
-        BR_TRY(put(p, CUN_keep, CUN_NUMBERS, a.x.cols, &a));
-    }
-    return BR_OK;
+    if (p->n->bind[0].value == BR_IR_NONE)
+        a.x.cols = 0;
+    if (p->n->bind[1].value == BR_IR_NONE)
+        a.b.cols = 0;
+    return cun_add(p, CUN_keep, CUN_NUMBERS, a.x.cols + a.b.cols, &a);
 }
 
 /* Rows of a head begin at multiples of 16 bytes. */
@@ -315,11 +579,11 @@ static bool
 on_tensor_cores(const struct br_nd_args *a)
 {
     return (a->head_k == 64 || a->head_k == 128) && a->head_v == a->head_k &&
-           a->per_kv <= 16 && aligned(&a->k) && aligned(&a->v);
+           a->scale > 0 && a->per_kv <= 16 && aligned(&a->k) && aligned(&a->v);
 }
 
 static br_code
-attend(planner *p)
+attend(cun_planner *p)
 {
     const br_ir_node *n = p->n;
     const uint32_t heads = (uint32_t)br_ir_i(n, BR_IA_heads, 1);
@@ -337,29 +601,49 @@ attend(planner *p)
                            .cap = (float)br_ir_f(n, BR_IA_cap, 0),
                            .window = (uint32_t)br_ir_i(n, BR_IA_window, 0)};
 
-    if (on_tensor_cores(&a))
-        return put(p, a.head_k == 64 ? CUN_flash_64 : CUN_flash_128,
-                   CUN_QUERIES, heads / a.per_kv, &a);
-    return put(p, CUN_attend, CUN_ROWS, heads, &a);
+    if (!p->x->dev && on_tensor_cores(&a)) {
+        if (feeds_tiles(p, &n->bind[n->n_in]) && in_runs(&a.y)) {
+            a.xq = (void *)(uintptr_t)p->x->xq;
+            a.xd = (void *)(uintptr_t)p->x->xd;
+            a.lows = p->x->padded / 8;
+            holds(p, &a.y, AS_TILES);
+        }
+        p->x->most_per_kv = BR_MAX(p->x->most_per_kv, a.per_kv);
+        p->x->tile_rows = BR_MIN(p->x->tile_rows, BR_ND_QUERIES / a.per_kv);
+        return cun_add(p, a.head_k == 64 ? CUN_flash_64 : CUN_flash_128,
+                       CUN_QUERIES, heads / a.per_kv, &a);
+    }
+    return cun_add(p, CUN_attend, CUN_ROWS, heads, &a);
 }
 
 static br_code
-embed(planner *p)
+embed(cun_planner *p)
 {
+    const uint32_t w = p->n->bind[1].value;
+    const uint64_t step = p->x->weight_bytes; /* reads few rows of it */
     const cun_embed *e = p->x->embed;
+    struct br_nd_args a = {.y = p->out[0]};
 
+    if (cun_has_rows(p->x->v.at[w].t)) {
+        BR_TRY(cun_matrix(p->x, w, p->st));
+        p->table = w;
+        p->x->weight_bytes = step;
+        a.m = p->x->mat[w];
+        return cun_add(p, CUN_embed, CUN_NUMBERS, a.y.cols, &a);
+    }
     while (e->value != p->n->bind[1].value)
         e++;
-    return each(p, BR_ND_COPY, rows_at(p->x->block + e->rows, e->cols, e->cols),
+    return each(p, BR_ND_COPY,
+                cun_rows_at(p->x->block + e->rows, e->cols, e->cols),
                 (struct br_nd_rows){0}, p->out[0]);
 }
 
 static br_code
-one_node(planner *p)
+one_node(cun_planner *p)
 {
     switch ((br_ir_op)p->n->op) {
     case BR_IR_EMBED: return embed(p);
-    case BR_IR_RMS_NORM: return norm(p, p->in[0], p->in[1], p->out[0]);
+    case BR_IR_RMS_NORM: return rms_norm(p);
     case BR_IR_RESIDUAL_RMS_NORM:
         BR_TRY(each(p, BR_ND_ADD, p->in[0], p->in[1], p->out[0]));
         return norm(p, p->out[0], p->in[2], p->out[1]);
@@ -372,9 +656,9 @@ one_node(planner *p)
     case BR_IR_KV_WRITE_BATCHED: return keep(p);
     case BR_IR_FLASH_ATTN:
     case BR_IR_FLASH_ATTN_BATCHED: return attend(p);
-    case BR_IR_ADD: return each(p, BR_ND_ADD, p->in[0], p->in[1], p->out[0]);
+    case BR_IR_ADD: return add(p);
     case BR_IR_MUL: return each(p, BR_ND_MUL, p->in[0], p->in[1], p->out[0]);
-    case BR_IR_GLU: return each(p, BR_ND_GLU, p->in[0], p->in[1], p->out[0]);
+    case BR_IR_GLU: return glu(p);
     case BR_IR_SCALE:
         return each(p, BR_ND_SCALE, p->in[0], (struct br_nd_rows){0},
                     p->out[0]);
@@ -387,18 +671,29 @@ one_node(planner *p)
         return each(p, BR_ND_COPY, p->in[0], (struct br_nd_rows){0}, p->out[0]);
     case BR_IR_TEMP_SCALE:
         return each(p, BR_ND_TEMP, p->in[0], (struct br_nd_rows){0}, p->out[0]);
+    case BR_IR_MOE_GATE_TOPK: return cun_gate_topk(p);
+    case BR_IR_MOE_GATE_UP: return cun_gate_up(p);
+    case BR_IR_MOE_SWIGLU:
+        return each(p, BR_ND_GLU, p->in[0], p->in[1], p->out[0]);
+    case BR_IR_MOE_DOWN_ACC: return cun_down_acc(p);
+    case BR_IR_SHARED_EXPERT: return cun_shared_expert(p);
+    case BR_IR_SSM_CONV1D: return cun_conv(p);
+    case BR_IR_SSM_DELTA_NET: return cun_delta(p);
+    case BR_IR_SSM_SCAN: return cun_scan(p);
+    case BR_IR_SSM_GATED_NORM: return cun_gated_norm(p);
     case BR_IR_BARRIER: return BR_OK;
     default: break;
     }
-    return br_fail(p->st, BR_E_UNSUPPORTED,
-                   "nodes[%u]: tier cuda has no %s yet", p->node,
-                   br_ir_opinfo_of(p->n->op)->name);
+    return br_fail(p->st, BR_E_UNSUPPORTED, "nodes[%u]: tier %s has no %s yet",
+                   p->node, cun_tier(p->x), br_ir_opinfo_of(p->n->op)->name);
 }
 
 /* A value that xq was made of is written: it is made anew. */
 static void
-forget(planner *p)
+forget(cun_planner *p)
 {
+    if (p->quantised_by == p->node)
+        return; /* made of what the node wrote, or of its input */
     for (int i = 0; i < p->n->n_out; i++) {
         const br_ir_bind *b = &p->n->bind[p->n->n_in + i];
 
@@ -411,10 +706,31 @@ forget(planner *p)
     }
 }
 
+/* Room for pieces of products, now that their number is known. */
+static br_code
+meeting_place(br_cun *x, br_status *st)
+{
+    const uint64_t each = BR_ND_TILE_ROWS * BR_ND_TILE_TOKENS;
+
+    if (x->dev)
+        return BR_OK; /* no tiles there */
+    br_cuda_free(&x->cu, x->raw);
+    x->raw = x->raw_bytes = 0;
+    BR_TRY(cun_alloc(x, &x->sums, x->n_sums * each * 4 + 4, st));
+    BR_TRY(cun_alloc(x, &x->met, x->n_met * 4 + 4, st));
+    BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(x->met, 0, x->n_met + 1)));
+    for (size_t i = 0; i < x->launches.n; i++) {
+        x->launches.at[i].a.sums = (void *)(uintptr_t)x->sums;
+        x->launches.at[i].a.met = (void *)(uintptr_t)x->met;
+    }
+    return BR_OK;
+}
+
 br_code
 cun_plan(br_cun *x, br_status *st)
 {
-    planner p = {.x = x, .st = st};
+    cun_planner p = {
+        .x = x, .st = st, .quantised_by = BR_IR_NONE, .table = BR_IR_NONE};
 
     for (; p.node < x->v.g->n_nodes; p.node++) {
         const size_t before = x->launches.n;
@@ -432,5 +748,5 @@ cun_plan(br_cun *x, br_status *st)
         if (x->launches.n > before)
             x->launches.at[x->launches.n - 1].last = true;
     }
-    return BR_OK;
+    return meeting_place(x, st);
 }

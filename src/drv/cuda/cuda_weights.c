@@ -1,7 +1,9 @@
 /* cuda_weights.c - matrices of a model file in a device's memory, for kernels
  * that take a node each (node_table.h).
  *
- *   F32 F16 BF16      as they are
+ *   F16 BF16          as tiles of F16 with a factor a row (node_tiles.cuh);
+ *                     where arithmetic is exact, as they are
+ *   F32               as it is
  *   integer formats   unpacked: a byte a weight, scales of sub-blocks and of
  *                     blocks beside them; a Q4_K matrix takes 1.8 times its
  *                     bytes. (The decode kernel streams packed ones.)
@@ -30,8 +32,7 @@ typedef struct sending {
 static br_code
 send(sending *s, const void *to, uint64_t at, const void *from, size_t bytes)
 {
-    return bytes ? BR_CU(&s->x->cu, s->st,
-                         cuMemcpyHtoD((uintptr_t)to + at, from, bytes))
+    return bytes ? cun_put(s->x, (uintptr_t)to + at, from, bytes, s->st)
                  : BR_OK;
 }
 
@@ -183,6 +184,126 @@ send_ints(sending *s)
     return code;
 }
 
+bool
+cun_tiled(const br_cun *x, uint32_t v)
+{
+    const br_gguf_tensor *t = x->v.at[v].t;
+    const br_ir_value *value = &x->v.g->values[v];
+
+    return t && !x->c.exact && !x->dev && value->rank == 2 &&
+           (t->type == BR_Q_F16 || t->type == BR_Q_BF16) &&
+           value->dim[1] % 64 == 0 && value->dim[1] <= BR_ND_ROW_MOST;
+}
+
+bool
+cun_has_rows(const br_gguf_tensor *t)
+{
+    return t->type == BR_Q_F32 || t->type == BR_Q_F16 || t->type == BR_Q_BF16;
+}
+
+/* Into how many pieces a matrix's columns are cut (`blocks` 64s of them, of
+ * `tiles` of rows): as many as fill the multiprocessors of an H200 evenly. A
+ * piece costs what its sums are carried. It is part of the arithmetic, so the
+ * device at hand has no say. */
+static uint32_t
+piece_of(uint64_t tiles, uint32_t blocks)
+{
+    enum {
+        AT_ONCE = 132,
+        MOST = 16,
+        CARRY = 64 /* tiles and pieces a block */
+    };
+    uint64_t least = UINT64_MAX;
+    uint32_t best = blocks;
+
+    for (uint32_t n = 1; n <= BR_MIN((uint32_t)MOST, blocks); n++) {
+        const uint32_t each = (blocks + n - 1) / n;
+        const uint64_t pieces = (blocks + each - 1) / each;
+        const uint64_t rounds = (tiles * pieces + AT_ONCE - 1) / AT_ONCE;
+        const uint64_t cost =
+            rounds * each * CARRY + (pieces > 1 ? tiles * pieces : 0);
+
+        if (cost < least) {
+            least = cost;
+            best = each;
+        }
+    }
+    return best;
+}
+
+/* The tensor as tiles, from row `at` of the matrix on. */
+static br_code
+send_tiles(br_cun *x, const br_gguf_tensor *t, const struct br_nd_mat *m,
+           uint32_t at, br_status *st)
+{
+    struct br_nd_args a = {
+        .m = {.q = (const void *)(uintptr_t)x->raw,
+              .kind = t->type == BR_Q_F16 ? BR_ND_F16 : BR_ND_BF16,
+              .n_in = m->n_in,
+              .n_out = (uint32_t)t->dim[1]},
+        .xq = (void *)(uintptr_t)m->q,
+        .xd = (float *)(uintptr_t)m->d,
+        .lows = m->sub,
+        .off = at};
+
+    if (t->bytes > x->raw_bytes) {
+        br_cuda_free(&x->cu, x->raw);
+        x->raw = x->raw_bytes = 0;
+        BR_TRY(br_cuda_alloc(&x->cu, &x->raw, t->bytes, st));
+        x->raw_bytes = t->bytes;
+        a.m.q = (const void *)(uintptr_t)x->raw;
+    }
+    BR_TRY(BR_CU(&x->cu, st, cuMemcpyHtoD(x->raw, t->data, t->bytes)));
+    BR_TRY(BR_CU(&x->cu, st,
+                 cuLaunchKernel(x->fn[CUN_tile],
+                                (a.m.n_out + BR_ND_WARPS - 1) / BR_ND_WARPS, 1,
+                                1, BR_ND_WARPS * 32, 1, 1, 0, x->cu.stream,
+                                (void *[]){&a}, NULL)));
+    x->sent += t->bytes;
+    if (x->c.progress)
+        x->c.progress(x->c.ctx, BR_MIN(x->sent, x->all_bytes), x->all_bytes);
+    return BR_OK;
+}
+
+br_code
+cun_stack(br_cun *x, const uint32_t *v, uint32_t n, struct br_nd_mat *out,
+          uint32_t *end, br_status *st)
+{
+    struct br_nd_mat m = {.kind = BR_ND_TILES};
+    uint64_t q, d, rows, pieces;
+    uint32_t tiles = 0;
+
+    m.n_in = (uint32_t)x->v.g->values[v[0]].dim[1];
+    for (uint32_t i = 0; i < n; i++) {
+        tiles += (uint32_t)((x->v.at[v[i]].t->dim[1] + BR_ND_TILE_ROWS - 1) /
+                            BR_ND_TILE_ROWS);
+        end[i] = tiles;
+    }
+    rows = (uint64_t)tiles * BR_ND_TILE_ROWS;
+    m.n_out = n == 1 ? (uint32_t)x->v.at[v[0]].t->dim[1] : (uint32_t)rows;
+    m.sub = (uint32_t)(rows / 8);
+    m.block = piece_of(tiles, m.n_in / 64);
+    pieces = (m.n_in / 64 + m.block - 1) / m.block;
+    if (pieces > 1) {
+        x->n_met = BR_MAX(x->n_met, BR_MAX(tiles, (uint64_t)CUN_FULL));
+        x->n_sums = BR_MAX(x->n_sums, x->n_met * pieces);
+    }
+    BR_TRY(cun_alloc(x, &q, rows * m.n_in * 2, st));
+    BR_TRY(cun_alloc(x, &d, rows * 4, st));
+    BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(q, 0, rows * m.n_in / 2)));
+    BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(d, 0, rows)));
+    m.q = (const void *)(uintptr_t)q;
+    m.d = (const float *)(uintptr_t)d;
+    for (uint32_t i = 0; i < n; i++) {
+        const br_gguf_tensor *t = x->v.at[v[i]].t;
+
+        BR_TRY(send_tiles(x, t, &m, i ? end[i - 1] * BR_ND_TILE_ROWS : 0, st));
+        x->weight_bytes += t->bytes;
+    }
+    *out = m;
+    return BR_OK;
+}
+
 br_code
 cun_matrix(br_cun *x, uint32_t v, br_status *st)
 {
@@ -195,6 +316,8 @@ cun_matrix(br_cun *x, uint32_t v, br_status *st)
 
     if (m->q)
         return BR_OK;
+    if (cun_tiled(x, v))
+        return cun_stack(x, &v, 1, m, &(uint32_t){0}, st);
     for (uint32_t i = 0; i < t->n_dims; i++)
         s.n *= t->dim[i];
     m->n_in = (uint32_t)value->dim[r - 1];

@@ -104,7 +104,7 @@ upload_args(br_cu_decode *d, br_status *st)
         .pages = (const void *)d->pages,
         .tokens = (void *)d->tokens,
         .logits = (void *)d->logits,
-        .abort_flag = (void *)d->abort_flag,
+        .host = d->host,
         .step = (void *)d->step,
         .profile = (void *)d->profile,
         .hints = (void *)d->hints,
@@ -201,7 +201,8 @@ allocate(br_cu_decode *d, br_status *st)
     BR_TRY(br_cuda_alloc(cu, &d->kv, kv, st));
     BR_TRY(br_cuda_alloc(cu, &d->tokens, BR_MK_TOKENS * 4, st));
     BR_TRY(br_cuda_alloc(cu, &d->logits, (uint64_t)s->vocab * 4, st));
-    BR_TRY(br_cuda_alloc(cu, &d->abort_flag, 4, st));
+    BR_TRY(BR_CU(cu, st, cuMemAllocHost((void **)&d->host, sizeof *d->host)));
+    *d->host = (struct br_mk_host){0};
     BR_TRY(br_cuda_alloc(cu, &d->hints, (s->n_layers + 1) * 4 * 128, st));
     BR_TRY(BR_CU(cu, st, cuMemsetD32(d->hints, 0, (s->n_layers + 1) * 4 * 32)));
     BR_TRY(br_cuda_alloc(cu, &d->profile,
@@ -249,13 +250,15 @@ void
 br_cu_decode_free(br_cu_decode *d)
 {
     uint64_t all[] = {
-        d->inst,    d->stream,   d->stream_chunks, d->words,       d->embed,
-        d->norms,   d->qk_norms, d->rope,          d->kv,          d->pages,
-        d->tokens,  d->logits,   d->abort_flag,    d->step,        d->tile_at,
-        d->profile, d->hints,    d->pick_space,    d->pick_weights};
+        d->inst,   d->stream,     d->stream_chunks, d->words,   d->embed,
+        d->norms,  d->qk_norms,   d->rope,          d->kv,      d->pages,
+        d->tokens, d->logits,     d->step,          d->tile_at, d->profile,
+        d->hints,  d->pick_space, d->pick_weights};
 
     for (size_t i = 0; i < BR_COUNT(all); i++)
         br_cuda_free(d->cu, all[i]);
+    if (d->host)
+        d->cu->cuMemFreeHost(d->host);
     if (d->mega_mod)
         d->cu->cuModuleUnload(d->mega_mod);
     if (d->pick_mod)
@@ -294,7 +297,7 @@ br_cu_decode_seek(br_cu_decode *d, uint32_t token, uint32_t pos, br_status *st)
 {
     struct br_mk_step s = {.token = token, .pos = pos};
 
-    BR_TRY(BR_CU(d->cu, st, cuStreamSynchronize(d->cu->stream)));
+    BR_TRY(br_cu_decode_wait(d, st));
     s.epoch = d->epoch;
     return BR_CU(d->cu, st, cuMemcpyHtoD(d->step, &s, sizeof s));
 }
@@ -311,6 +314,97 @@ launch(br_cu_decode *d, uint32_t first, uint32_t end, uint32_t n_steps,
                                            d->cu->stream, params));
 }
 
+/* ---- resident ----------------------------------------------------------- */
+
+enum {
+    NO_END = 1 << 30, /* epochs */
+    AHEAD = 4         /* steps that nobody has asked for, and two more */
+};
+
+/* The device looks at it once a step. */
+static void
+tell_last(br_cu_decode *d, uint32_t epoch)
+{
+    __atomic_store_n(&d->host->last, epoch, __ATOMIC_RELEASE);
+}
+
+/* What the device says of an error, if it is that a wait took too long. */
+static br_code
+why(const br_cu_decode *d, br_code code, br_status *st)
+{
+    if (code == BR_OK || !__atomic_load_n(&d->host->hung, __ATOMIC_ACQUIRE))
+        return code;
+    *st = (br_status){0};
+    return br_fail(st, BR_E_TIMEOUT,
+                   "%s: a multiprocessor waited for seconds for another: the "
+                   "model has to be loaded anew",
+                   d->cu->device_name);
+}
+
+br_code
+br_cu_decode_wait(br_cu_decode *d, br_status *st)
+{
+    return why(d, BR_CU(d->cu, st, cuStreamSynchronize(d->cu->stream)), st);
+}
+
+br_code
+br_cu_decode_enter(br_cu_decode *d, br_status *st)
+{
+    d->resident = true;
+    tell_last(d, d->epoch + AHEAD);
+    return launch(d, 0, d->plan.n_inst, NO_END, st);
+}
+
+static br_code
+no_number(br_status *st)
+{
+    return br_fail(st, BR_E_INTERNAL,
+                   "the model's logits hold what is no number");
+}
+
+static bool
+arrived(const br_cu_decode *d, uint32_t *out)
+{
+    const uint64_t v = __atomic_load_n(
+        &d->host->token[d->epoch % BR_MK_HOST_TOKENS], __ATOMIC_ACQUIRE);
+
+    *out = (uint32_t)v;
+    return v >> 32 == d->epoch;
+}
+
+br_code
+br_cu_decode_next(br_cu_decode *d, uint32_t *out, br_status *st)
+{
+    enum { LOOKS = 1000 }; /* between two questions to the driver */
+    int rc = BR_CU_NOT_READY;
+
+    tell_last(d, d->epoch + AHEAD);
+    while (!arrived(d, out)) {
+        for (int i = 0; i < LOOKS && !arrived(d, out); i++)
+            br_cpu_relax();
+        rc = d->cu->cuStreamQuery(d->cu->stream);
+        if (rc == 0 && !arrived(d, out)) /* it was not asked for long enough */
+            BR_TRY(br_cu_decode_enter(d, st));
+        else if (rc != 0 && rc != BR_CU_NOT_READY)
+            return why(d, br_cuda_check(d->cu, rc, "cuStreamQuery", st), st);
+    }
+    d->epoch++;
+    return *out < d->shape.vocab ? BR_OK : no_number(st);
+}
+
+br_code
+br_cu_decode_leave(br_cu_decode *d, br_status *st)
+{
+    struct br_mk_step s;
+
+    tell_last(d, d->epoch - 1);
+    d->resident = false;
+    BR_TRY(br_cu_decode_wait(d, st));
+    BR_TRY(BR_CU(d->cu, st, cuMemcpyDtoH(&s, d->step, sizeof s)));
+    d->epoch = s.epoch;
+    return BR_OK;
+}
+
 br_code
 br_cu_decode_run(br_cu_decode *d, enum br_cu_mode mode, uint32_t n_steps,
                  br_status *st)
@@ -318,6 +412,7 @@ br_cu_decode_run(br_cu_decode *d, enum br_cu_mode mode, uint32_t n_steps,
     const uint32_t n = d->plan.n_inst, head = d->shape.n_layers * 5;
 
     d->epoch += n_steps;
+    tell_last(d, d->epoch + NO_END);
     if (mode == BR_CU_MEGA)
         return launch(d, 0, n, n_steps, st);
     for (uint32_t s = 0; s < n_steps; s++) {
@@ -331,7 +426,7 @@ br_cu_decode_run(br_cu_decode *d, enum br_cu_mode mode, uint32_t n_steps,
 br_code
 br_cu_decode_tokens(br_cu_decode *d, uint32_t *out, uint32_t n, br_status *st)
 {
-    BR_TRY(BR_CU(d->cu, st, cuStreamSynchronize(d->cu->stream)));
+    BR_TRY(br_cu_decode_wait(d, st));
     for (uint32_t i = 0; i < n; i++) {
         uint64_t at = (d->epoch - 1 - n + i) % BR_MK_TOKENS;
         BR_TRY(BR_CU(d->cu, st, cuMemcpyDtoH(&out[i], d->tokens + at * 4, 4)));
@@ -348,13 +443,13 @@ br_cu_decode_pick(br_cu_decode *d, const br_cu_pick *p, br_status *st)
         .space = (void *)d->pick_space,
         .step = (void *)d->step,
         .tokens = (void *)d->tokens,
-        .seed = p->seed,
         .n = d->shape.vocab,
-        .turn = d->picks++,
-        .temperature = p->temperature,
-        .top_k = p->top_k,
-        .top_p = p->top_p,
-        .min_p = p->min_p,
+        .one = {.seed = p->seed,
+                .temperature = p->temperature,
+                .top_k = p->top_k,
+                .top_p = p->top_p,
+                .min_p = p->min_p,
+                .turn = d->picks++},
     };
 
     return BR_CU(d->cu, st,
@@ -368,8 +463,7 @@ br_cu_decode_picked(br_cu_decode *d, uint32_t *out, br_status *st)
 {
     BR_TRY(br_cu_decode_tokens(d, out, 1, st));
     if (*out == (uint32_t)BR_PICK_NO_NUMBER)
-        return br_fail(st, BR_E_INTERNAL,
-                       "the model's logits hold what is no number");
+        return no_number(st);
     if (*out == (uint32_t)BR_PICK_NONE)
         return br_fail(st, BR_E_REJECTED, "no token is left to choose from");
     return BR_OK;

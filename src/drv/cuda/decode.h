@@ -4,7 +4,12 @@
  *
  * Mega runs any number of steps in one cooperative launch; packets runs each
  * phase as a launch of the same kernel over the same tables, so both give the
- * same bits. One thread owns it.
+ * same bits. Resident is a mega that stays while its tokens are asked for: each
+ * begins with the most likely one of the step before.
+ *
+ *   enter -> next, next ... (a token each, no launch) -> leave
+ *
+ * One thread owns it.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_CUDA_DECODE_H
 #define BR_CUDA_DECODE_H
@@ -20,9 +25,11 @@ typedef struct br_cu_decode {
     br_stream_plan plan;
     void *mega_mod, *setup_mod, *pick_mod, *fn, *repack, *pick;
     uint64_t inst, stream, stream_chunks, words, embed, norms, qk_norms, rope,
-        kv, pages, tokens, logits, abort_flag, step, tile_at, profile, hints,
-        pick_space, pick_weights;
-    uint64_t args; /* the kernel's constant block */
+        kv, pages, tokens, logits, step, tile_at, profile, hints, pick_space,
+        pick_weights;
+    uint64_t args;           /* the kernel's constant block */
+    struct br_mk_host *host; /* pinned */
+    bool resident;
     uint32_t epoch, max_pos, regs, local_bytes, picks;
 } br_cu_decode;
 
@@ -40,6 +47,16 @@ br_code br_cu_decode_seek(br_cu_decode *d, uint32_t token, uint32_t pos,
 /* Queues n_steps; asynchronous. */
 br_code br_cu_decode_run(br_cu_decode *d, enum br_cu_mode mode,
                          uint32_t n_steps, br_status *st) BR_MUST_USE;
+/* Waits for what is queued. TIMEOUT: the kernel gave up waiting. */
+br_code br_cu_decode_wait(br_cu_decode *d, br_status *st) BR_MUST_USE;
+/* From where the last step ended; the kernel runs a few steps ahead of next,
+ * and ends by itself when nobody asks. */
+br_code br_cu_decode_enter(br_cu_decode *d, br_status *st) BR_MUST_USE;
+/* The most likely token after the next step. INTERNAL: as below. */
+br_code br_cu_decode_next(br_cu_decode *d, uint32_t *out,
+                          br_status *st) BR_MUST_USE;
+/* What ran ahead is forgotten: seek before the next step. */
+br_code br_cu_decode_leave(br_cu_decode *d, br_status *st) BR_MUST_USE;
 /* Waits, then the tokens of the last n steps. */
 br_code br_cu_decode_tokens(br_cu_decode *d, uint32_t *out, uint32_t n,
                             br_status *st) BR_MUST_USE;

@@ -8,6 +8,7 @@
 BR_EMBED("br_ptx_mega_decode", "kernels/cuda/ptx/mega_decode.ptx");
 BR_EMBED("br_ptx_nodes", "kernels/cuda/ptx/nodes.ptx");
 BR_EMBED("br_ptx_pick", "kernels/cuda/ptx/pick.ptx");
+BR_EMBED("br_ptx_prog", "kernels/cuda/ptx/prog.ptx");
 BR_EMBED("br_ptx_setup", "kernels/cuda/ptx/setup.ptx");
 
 #ifdef BR_CUBIN

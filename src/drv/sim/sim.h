@@ -34,6 +34,7 @@ typedef struct br_sim {
     br_kfault fault;          /* after BR_E_FAULT */
     struct sim_code *code;    /* what was decoded, by address */
     size_t hit;               /* the region that was found last */
+    struct sim_job *job;      /* of the last dispatch: its memory is kept */
 } br_sim;
 
 /* Memory that a kernel may touch. */

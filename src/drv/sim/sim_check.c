@@ -13,13 +13,16 @@
  *   hazards     of notes on gfx11 and gfx12: sim_hazard.c
  *   barriers    waves that meet at different ones, or ended before.
  *
- * Each instruction reports each fault once. Global memory is not followed from
- * wave to wave.
+ *   memory      what another wave wrote, with no order between: sim_order.c
+ *
+ * Each instruction reports each fault once.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/sim/sim_check.h"
 
+#include "drv/sim/sim_order.h"
 #include "drv/sim/sim_wcheck.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* ---- reports ---------------------------------------------------------- */
@@ -27,18 +30,18 @@
 void
 sim_note(sim_wave *w, unsigned kind, const char *fmt, ...)
 {
-    sim_check *c = w->g->check;
+    sim_said *said = w->g->check->said;
     br_sim *s = w->g->sim;
     uint64_t key = w->at << 4 | kind;
     br_str text = {0};
     va_list ap;
 
-    for (unsigned k = 0; k < c->n_said; k++)
-        if (c->said[k] == key)
+    for (unsigned k = 0; k < said->n; k++)
+        if (said->key[k] == key)
             return;
-    if (c->n_said == BR_SIM_MAX_FINDINGS)
+    if (said->n == BR_SIM_MAX_FINDINGS)
         return;
-    c->said[c->n_said++] = key;
+    said->key[said->n++] = key;
     s->findings++;
     sim_where(w, w->at, &text);
     va_start(ap, fmt);
@@ -108,19 +111,22 @@ waits(sim_wave *w, const sim_op *o)
         wait_for(k, C_STORE, n >> 8 & 63);
         wait_for(k, C_DS, n & 63);
         break;
-    default: break;
+    default: return;
     }
+    if (w->g->order)
+        sim_order_waited(w);
 }
 
 /* The counter that a register still waits for; N_COUNTERS: none. */
 static unsigned
-pending(const sim_wcheck *k, bool vector, unsigned reg)
+pending(sim_wcheck *k, bool vector, unsigned reg)
 {
     const uint32_t *f = vector ? k->v_flight[reg] : k->s_flight[reg];
 
     for (unsigned c = 0; c < N_COUNTERS; c++)
         if (f[c] > k->c[c].done)
             return c;
+    *(vector ? &k->v_busy[reg] : &k->s_busy[reg]) = false;
     return N_COUNTERS;
 }
 
@@ -128,8 +134,12 @@ static void
 in_flight(sim_wave *w, bool vector, unsigned reg, const char *what,
           unsigned own)
 {
-    unsigned c = pending(w->check, vector, reg);
+    sim_wcheck *k = w->check;
+    unsigned c;
 
+    if (!(vector ? k->v_busy[reg] : k->s_busy[reg]))
+        return;
+    c = pending(k, vector, reg);
     /* Loads of one counter write in order. */
     if (c == N_COUNTERS || (c == own && c != C_KM))
         return;
@@ -212,7 +222,7 @@ memory_sources(sim_wave *w, const sim_op *o)
                   act == ACT_BPERMUTE || act == ACT_PERMUTE ||
                   act >= ACT_ATOMIC || act == ACT_SWAP2;
 
-    if (act == ACT_NOTHING)
+    if (!sim_moves(o))
         return;
     read_scalar(w, &o->src[3]);
     read_scalar(w, &o->mask);
@@ -238,7 +248,9 @@ write_scalar(sim_wave *w, const sim_opnd *p, unsigned counter)
         if (r >= SIM_SGPRS || p->reg == SIM_NULL)
             continue;
         in_flight(w, false, r, "written", counter);
-        memset(k->s_flight[r], 0, sizeof k->s_flight[r]);
+        if (counter < N_COUNTERS)
+            memset(k->s_flight[r], 0, sizeof k->s_flight[r]);
+        k->s_busy[r] = counter < N_COUNTERS;
         k->s_def[r] = true;
         if (counter < N_COUNTERS)
             k->s_flight[r][counter] = k->c[counter].issued;
@@ -255,10 +267,12 @@ write_vector(sim_wave *w, const sim_opnd *p, uint64_t def, unsigned counter)
         unsigned r = p->reg + i;
 
         in_flight(w, true, r, "written", counter);
-        if (counter < N_COUNTERS)
+        if (counter < N_COUNTERS) {
+            if (!k->v_busy[r])
+                memset(k->v_flight[r], 0, sizeof k->v_flight[r]);
             k->v_flight[r][counter] = k->c[counter].issued;
-        else
-            memset(k->v_flight[r], 0, sizeof k->v_flight[r]);
+        }
+        k->v_busy[r] = counter < N_COUNTERS;
         k->v_def[r] = (k->v_def[r] & ~exec) | (def & exec);
     }
 }
@@ -280,8 +294,11 @@ memory_results(sim_wave *w, const sim_op *o)
     unsigned c = counter_of(o);
     bool flat = o->fmt == BR_FMT_FLAT || o->fmt == BR_FMT_VFLAT;
 
-    if (o->sem->src[0] == ACT_NOTHING)
+    if (!sim_moves(o)) {
+        k->c[C_LOAD].issued += o->sem->src[0] == ACT_INV;
+        k->c[C_STORE].issued += o->sem->src[0] == ACT_WB;
         return;
+    }
     k->c[c].issued++;
     if (flat)
         k->c[C_DS].issued++;
@@ -319,6 +336,8 @@ sim_check_before(sim_wave *w, const sim_op *o)
         (o->sem->src[0] == GO_BARRIER || o->sem->src[0] == GO_SIGNAL)) {
         k->barrier_pc = w->at;
         k->ds_done = k->c[C_DS].done;
+        if (w->g->order)
+            sim_order_arrive(w);
     }
     return true;
 }
@@ -334,8 +353,7 @@ sim_check_after(sim_wave *w, const sim_op *o)
     }
     if (o->dst.file == SIM_V)
         write_vector(w, &o->dst, k->def, N_COUNTERS);
-    else if (!(o->fmt == BR_FMT_SOPK && strstr(o->row->name, "cmpk")) &&
-             !strstr(o->row->name, "setreg"))
+    else if (!(o->is & IS_READER))
         write_scalar(w, &o->dst, N_COUNTERS);
     write_scalar(w, &o->sdst, N_COUNTERS);
     if (o->y)
@@ -346,6 +364,8 @@ void
 sim_check_end(sim_wave *w)
 {
     w->check->ended = true;
+    if (w->g->order)
+        sim_order_end(w);
 }
 
 void
@@ -372,6 +392,8 @@ sim_check_barrier(sim_group *g)
     if (ended && first)
         sim_note(first, NOTE_BARRIER, "%u waves have ended before this barrier",
                  ended);
+    if (g->order)
+        sim_order_barrier(g);
 }
 
 /* ---- LDS and scratch -------------------------------------------------- */
@@ -393,6 +415,13 @@ race(sim_wave *w, lds_word *x, const sim_touch *t)
         sim_note(w, NOTE_RACE,
                  "LDS 0x%llx was read by wave %u with no "
                  "barrier between",
+                 (unsigned long long)t->at, x->r_wave - 1u);
+    unwaited = t->write && other_r && x->r_phase != w->g->phase &&
+               x->r_seq > waves[x->r_wave - 1].check->ds_done;
+    if (unwaited)
+        sim_note(w, NOTE_RACE,
+                 "LDS 0x%llx was read by wave %u, which did not wait for that "
+                 "before the barrier",
                  (unsigned long long)t->at, x->r_wave - 1u);
     unwaited = other_w && x->w_phase != w->g->phase &&
                x->w_seq > waves[x->w_wave - 1].check->ds_done;
@@ -422,6 +451,7 @@ touch_lds(sim_wave *w, const sim_touch *t)
         } else {
             x->r_wave = (uint8_t)(w->id + 1);
             x->r_phase = w->g->phase;
+            x->r_seq = seq;
         }
     }
 }
@@ -432,43 +462,44 @@ sim_check_access(sim_wave *w, const sim_touch *t)
     sim_check *c = w->g->check;
     uint8_t *def =
         w->check->scratch + (size_t)t->lane * w->g->scratch_bytes + t->at;
+    const uint8_t *hole;
 
     if (t->lds) {
         bool read = !t->write || t->atomic;
 
-        for (uint64_t at = t->at; read && at < t->at + t->bytes; at++)
+        for (uint64_t at = t->at & ~3ull; read && at < t->at + t->bytes;
+             at += 4)
             if (!c->lds[at / 4].defined) {
                 sim_note(w, NOTE_UNDEF,
                          "lane %u reads LDS 0x%llx, which "
                          "nothing wrote",
-                         t->lane, (unsigned long long)at);
+                         t->lane, (unsigned long long)BR_MAX(at, t->at));
                 break;
             }
         touch_lds(w, t);
         return;
     }
-    for (unsigned k = 0; k < t->bytes; k++) {
-        if (!t->write && !def[k]) {
-            sim_note(w, NOTE_UNDEF,
-                     "lane %u reads scratch 0x%llx, which "
-                     "nothing wrote",
-                     t->lane, (unsigned long long)(t->at + k));
-            break;
-        }
-        def[k] = true;
-    }
+    hole = t->write ? NULL : memchr(def, 0, t->bytes);
+    if (hole)
+        sim_note(w, NOTE_UNDEF,
+                 "lane %u reads scratch 0x%llx, which "
+                 "nothing wrote",
+                 t->lane, (unsigned long long)(t->at + (uint64_t)(hole - def)));
+    memset(def, true, hole ? (size_t)(hole - def) : t->bytes);
 }
 
 /* ---- shadows ---------------------------------------------------------- */
 
 br_code
-sim_check_new(sim_group *g, unsigned n, unsigned lanes, br_status *st)
+sim_check_new(sim_group *g, unsigned n, unsigned lanes, sim_said *said,
+              br_status *st)
 {
     size_t scratch = (size_t)lanes * g->scratch_bytes;
     sim_check *c = br_try_calloc(1, sizeof *c);
 
     g->check = c;
     if (c) {
+        c->said = said;
         c->lds = br_try_calloc(g->lds_bytes / 4 + 1, sizeof *c->lds);
         c->waves = br_try_calloc(n, sizeof *c->waves);
         c->scratch = br_try_calloc(n, scratch + 1);
@@ -504,12 +535,10 @@ void
 sim_check_start(sim_wave *w, unsigned n, uint32_t rsrc1)
 {
     sim_wcheck *k = w->check;
-    uint8_t *scratch = k->scratch;
 
     (void)rsrc1;
-    memset(k, 0, sizeof *k);
-    k->scratch = scratch;
-    memset(scratch, 0, (size_t)w->w * w->g->scratch_bytes);
+    memset(k, 0, offsetof(sim_wcheck, v_flight));
+    memset(k->scratch, 0, (size_t)w->w * w->g->scratch_bytes);
     for (unsigned i = 0; i < SIM_SGPRS; i++)
         k->s_def[i] = i < n || i == SIM_EXEC || i == SIM_EXEC + 1 ||
                       i == SIM_TTMP + 9 || i == SIM_TTMP + 7;

@@ -5,8 +5,13 @@
 
 #include "drv/sim/sim_int.h"
 
+/* What a dispatch has reported: pc and kind. */
+typedef struct sim_said {
+    uint64_t key[BR_SIM_MAX_FINDINGS];
+    unsigned n;
+} sim_said;
 /* Shadows of a work-group of up to n waves. */
-br_code sim_check_new(sim_group *g, unsigned n, unsigned lanes,
+br_code sim_check_new(sim_group *g, unsigned n, unsigned lanes, sim_said *said,
                       br_status *st) BR_MUST_USE;
 void sim_check_free(sim_group *g);
 void sim_check_group(sim_group *g); /* a new work-group begins */

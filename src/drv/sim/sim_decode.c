@@ -461,6 +461,30 @@ class_of(unsigned fmt)
     }
 }
 
+static uint32_t
+scope_of(const maker *m)
+{
+    return bits_of(m, m->isa->cpu->gen == 12 ? BR_GF_scope : BR_GF_glc);
+}
+
+static uint8_t
+is_what(const sim_op *o)
+{
+    static const struct {
+        const char *name;
+        uint8_t is;
+    } rows[] = {{"v_cmpx", IS_CMPX},    {"v_permlane", IS_PERMLANE},
+                {"v_wmma", IS_WMMA},    {"v_swmmac", IS_WMMA},
+                {"s_nop", IS_NOP},      {"s_cmpk", IS_READER},
+                {"s_setreg", IS_READER}};
+    uint8_t is = o->sem->lane && o->sem->flags & SEM_TRANS ? IS_TRANS : 0;
+
+    for (size_t k = 0; k < BR_COUNT(rows); k++)
+        if (strncmp(o->row->name, rows[k].name, strlen(rows[k].name)) == 0)
+            is |= rows[k].is;
+    return is;
+}
+
 static bool
 one(maker *m)
 {
@@ -473,11 +497,13 @@ one(maker *m)
     if (!o->sem)
         return false;
     o->fn = o->sem->fn;
+    o->is = is_what(o);
     if (o->cls == SIM_SMEM || o->cls == SIM_VMEM || o->cls == SIM_LDS) {
         o->fn = o->cls == SIM_SMEM   ? sim_smem
                 : o->cls == SIM_VMEM ? sim_vmem
                                      : sim_ds;
-        if (o->sem->src[0] != ACT_NOTHING)
+        o->scope = (uint8_t)(scope_of(m) & 3);
+        if (sim_moves(o))
             address(m);
         return true;
     }
@@ -501,6 +527,8 @@ one(maker *m)
         permutation(m);
         sim_mode_decode(o);
         o->plain = sim_is_plain(o);
+        o->direct = o->plain && o->sem->dst != T_CMP && o->dst.n == 1 &&
+                    !(o->sem->flags & SEM_COUT);
     }
     return true;
 }

@@ -252,7 +252,6 @@ static int
 userq(br_simgpu *g, void *arg)
 {
     struct br_drm_userq *a = arg;
-    bool there;
     int e;
 
     if (a->op == BR_DRM_USERQ_CREATE) {
@@ -265,19 +264,10 @@ userq(br_simgpu *g, void *arg)
         a->doorbell_offset || a->ring || a->ring_bytes || a->mqd ||
         a->mqd_bytes || a->read_pointer || a->write_pointer)
         return -EINVAL;
-    br_mutex_lock(&g->lock);
-    there = a->queue_id < SIM_MAX_QUEUES && g->queues[a->queue_id].used;
-    br_mutex_unlock(&g->lock);
-    if (!there)
-        return -EINVAL;
-    sim_queue_end(g, &g->queues[a->queue_id]);
-    return 0;
+    return sim_queue_destroy(g, a->queue_id);
 }
 
-static const struct {
-    uint32_t request;
-    int (*fn)(br_simgpu *g, void *arg);
-} rows[] = {
+static const sim_call rows[] = {
 #define DRM(name, nr, dir, bytes) {BR_DRM(name), name},
 #include "drv/amd/drm.def"
 #undef DRM
@@ -286,27 +276,8 @@ static const struct {
 int
 sim_drm_ioctl(br_simgpu *g, unsigned long request, void *arg)
 {
-    uint64_t copy[72 / 8] = {0};
-    int e = -ENOTTY;
-
-    if ((request >> 8 & 255) != 'd')
-        return -ENOTTY;
-    for (size_t k = 0; k < BR_COUNT(rows) && e == -ENOTTY; k++) {
-        uint32_t both = BR_MIN(rows[k].request >> 16 & 0x3fff,
-                               (uint32_t)(request >> 16 & 0x3fff));
-
-        if ((rows[k].request & 255) != (request & 255))
-            continue;
-        if (!arg)
-            return -EFAULT;
-        memcpy(copy, arg, both);
-        if (rows[k].fn != userq)
-            br_mutex_lock(&g->lock);
-        e = rows[k].fn(g, copy);
-        if (rows[k].fn != userq)
-            br_mutex_unlock(&g->lock);
-        if (rows[k].request >> 30 & BR_DRM_R)
-            memcpy(arg, copy, both);
-    }
-    return e;
+    for (size_t k = 0; k < BR_COUNT(rows) && (request >> 8 & 255) == 'd'; k++)
+        if ((rows[k].request & 255) == (request & 255))
+            return sim_call_one(g, &rows[k], request, arg, rows[k].fn == userq);
+    return -ENOTTY;
 }

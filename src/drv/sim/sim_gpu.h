@@ -31,6 +31,10 @@ typedef struct br_simgpu_opts {
     uint64_t max_steps;   /* of a dispatch; then the GPU hangs. 0: no end */
 } br_simgpu_opts;
 
+/* "kernel=6.11,bar=small,userq=0,check=1,seed=7", or some of that, or NULL:
+ * fields of o but for cpu. USAGE names what it does not know. sim_opts.c */
+br_code br_simgpu_read(br_simgpu_opts *o, const char *text,
+                       br_status *st) BR_MUST_USE;
 /* NOT_FOUND: there is no such chip. */
 br_code br_simgpu_new(br_simgpu **out, const br_simgpu_opts *o,
                       br_status *st) BR_MUST_USE;

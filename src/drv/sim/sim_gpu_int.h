@@ -86,6 +86,16 @@ struct br_simgpu {
     br_status fault;
 };
 
+/* A call of the kernel, in the numbers of kfd.def and drm.def. */
+typedef struct sim_call {
+    uint32_t request;
+    int (*fn)(br_simgpu *g, void *arg);
+} sim_call;
+
+/* ---- sim_os.c ---- */
+/* With as much of the argument as both sides know; locks: fn takes the lock. */
+int sim_call_one(br_simgpu *g, const sim_call *c, unsigned long request,
+                 void *arg, bool locks);
 /* ---- sim_kfd.c ---- */
 int sim_kfd_ioctl(br_simgpu *g, unsigned long request, void *arg);
 /* A buffer's place and memory; flags as of KFD. NULL: none left. */
@@ -106,7 +116,9 @@ void sim_bo_drop(br_simgpu *g, sim_bo *b); /* when nobody holds it any more */
 void sim_interrupt(br_simgpu *g, uint32_t id);
 /* The GPU hangs: everybody who waits for faults wakes. */
 void sim_hang(br_simgpu *g);
-void sim_queue_end(br_simgpu *g, sim_queue *q); /* without the lock */
+/* Both without the lock, which the queue's thread may need to end. */
+void sim_queue_end(br_simgpu *g, sim_queue *q);
+int sim_queue_destroy(br_simgpu *g, uint32_t id);
 /* With the lock held. */
 void sim_report(br_simgpu *g, const char *fmt, ...) BR_PRINTF(2, 3);
 

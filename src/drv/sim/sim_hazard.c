@@ -5,7 +5,8 @@
  *   gfx11 wave64  a lane mask that a VALU read is rewritten by SALU and read:
  *               s_waitcnt_depctr sa_sdst(0)
  *   gfx12       an SGPR that a VALU read, rewritten by SALU at most 11 SALU ago
- *               and read by VALU, or rewritten by VALU and read:
+ *               and read, or rewritten by VALU and read by VALU, with no SALU
+ *               between that read what VALU wrote:
  *               s_wait_alu sa_sdst(0), va_sdst(0), va_vcc(0)
  *   both        v_cmpx, then permlane: a VALU between; a matrix product whose A
  *               or B is the previous one's D: a VALU between; s_nop before
@@ -28,16 +29,16 @@ enum {
 static void
 waited(sim_wcheck *k, unsigned imm)
 {
+    bool vcc[2] = {k->valu_wrote[SIM_VCC], k->valu_wrote[SIM_VCC + 1]};
+
     if (!(imm & ALU_VA_VDST))
         memset(k->trans_at, 0, sizeof k->trans_at);
     if (!(imm & ALU_SA_SDST))
         memset(k->salu_wrote, 0, sizeof k->salu_wrote);
-    for (unsigned r = 0; r < SIM_SGPRS; r++) {
-        bool vcc = r == SIM_VCC || r == SIM_VCC + 1;
-
-        if (!(imm & (vcc ? ALU_VA_VCC : ALU_VA_SDST)))
-            k->valu_wrote[r] = false;
-    }
+    if (!(imm & ALU_VA_SDST))
+        memset(k->valu_wrote, 0, sizeof k->valu_wrote);
+    for (unsigned r = 0; r < 2; r++)
+        k->valu_wrote[SIM_VCC + r] = vcc[r] && imm & ALU_VA_VCC;
 }
 
 static bool
@@ -50,22 +51,23 @@ static void
 read_sgpr(sim_wave *w, const sim_op *o, unsigned r)
 {
     sim_wcheck *k = w->check;
-    bool valu = o->cls == SIM_VALU;
+    bool valu = o->cls == SIM_VALU, vcc = r == SIM_VCC || r == SIM_VCC + 1;
     bool recent =
         k->salu_wrote[r] && k->n_salu + 1 - k->salu_wrote[r] <= SALU_EXPIRY;
 
     if (w->isa.cpu->gen == 12) {
-        if (valu && recent)
+        if (recent)
             sim_note(w, NOTE_HAZARD,
                      "s%u was read by VALU, written by SALU "
                      "and is read: s_wait_alu sa_sdst(0)",
                      r);
-        if (k->valu_wrote[r])
+        if (k->valu_wrote[r] && o->cls == SIM_SALU)
+            waited(k, vcc ? ~ALU_VA_VCC : ~ALU_VA_SDST);
+        else if (k->valu_wrote[r])
             sim_note(w, NOTE_HAZARD,
                      "s%u was read and then written by VALU, and is read: "
                      "s_wait_alu %s(0)",
-                     r,
-                     r == SIM_VCC || r == SIM_VCC + 1 ? "va_vcc" : "va_sdst");
+                     r, vcc ? "va_vcc" : "va_sdst");
         k->valu_read[r] |= valu;
         return;
     }
@@ -130,57 +132,73 @@ trans_use(sim_wave *w, const sim_op *o)
 }
 
 static void
+trans(sim_wave *w, const sim_op *o)
+{
+    sim_wcheck *k = w->check;
+    bool is = o->is & IS_TRANS;
+
+    trans_use(w, o);
+    k->n_valu++;
+    k->n_trans += is;
+    for (unsigned i = 0; o->dst.file == SIM_V && i < o->dst.n; i++) {
+        k->trans_at[o->dst.reg + i] = is ? k->n_valu + 1 : 0;
+        k->trans_no[o->dst.reg + i] = k->n_trans + 1;
+    }
+}
+
+static void
 vector(sim_wave *w, const sim_op *o)
 {
     sim_wcheck *k = w->check;
     const sim_op *l = k->last_valu;
-    bool old = w->isa.cpu->gen == 11 && !w->isa.cpu->minor5;
 
-    if (old)
-        trans_use(w, o);
-    if (l && strncmp(l->row->name, "v_cmpx", 6) == 0 &&
-        strncmp(o->row->name, "v_permlane", 10) == 0)
+    if (w->isa.cpu->gen == 11 && !w->isa.cpu->minor5)
+        trans(w, o);
+    k->last_valu = o;
+    if (!l || !(o->is & (IS_PERMLANE | IS_WMMA)))
+        return;
+    if (l->is & IS_CMPX && o->is & IS_PERMLANE)
         sim_note(w, NOTE_HAZARD,
                  "v_cmpx right before: a VALU has to be "
                  "between");
-    if (l && strncmp(l->row->name, "v_wmma", 6) == 0 &&
-        strncmp(o->row->name, "v_wmma", 6) == 0 &&
+    if (l->is & IS_WMMA && o->is & IS_WMMA &&
         (overlap(&l->dst, &o->src[0]) || overlap(&l->dst, &o->src[1])))
         sim_note(w, NOTE_HAZARD,
                  "A or B is the result of the matrix product "
                  "before: a v_nop has to be between");
-    k->n_valu++;
-    if (o->sem->lane && o->sem->flags & SEM_TRANS)
-        k->n_trans++;
-    for (unsigned i = 0; o->dst.file == SIM_V && i < o->dst.n; i++) {
-        bool trans = o->sem->lane && o->sem->flags & SEM_TRANS;
+}
 
-        k->trans_at[o->dst.reg + i] = trans ? k->n_valu + 1 : 0;
-        k->trans_no[o->dst.reg + i] = k->n_trans + 1;
-    }
-    k->last_valu = o;
+/* On gfx11 only lane masks of 64 lanes matter. */
+static bool
+scalars_matter(const sim_wave *w)
+{
+    return w->isa.cpu->gen == 12 || w->w == 64;
 }
 
 void
 sim_hazards(sim_wave *w, const sim_op *o)
 {
     sim_wcheck *k = w->check;
+    bool watch = scalars_matter(w);
 
     if (o->sem->fn == sim_flow && o->sem->src[0] == GO_W_ALU)
         waited(k, (unsigned)o->imm);
     if (o->sem->fn == sim_flow && o->sem->src[0] == GO_MESSAGE &&
-        !(k->last && strcmp(k->last->row->name, "s_nop") == 0))
+        !(k->last && k->last->is & IS_NOP))
         sim_note(w, NOTE_HAZARD, "s_nop has to stand before MSG_DEALLOC_VGPRS");
-    for (unsigned i = 0; i < o->n_src; i++)
+    for (unsigned i = 0; watch && i < o->n_src; i++)
         scalars(w, o, &o->src[i], false);
-    scalars(w, o, &o->mask, false);
+    if (watch)
+        scalars(w, o, &o->mask, false);
     if (o->cls == SIM_VALU) {
         for (unsigned i = 0; o->mask.file == SIM_S && i < o->mask.n; i++)
             k->mask_read[o->mask.reg + i] = true;
         vector(w, o);
     }
-    scalars(w, o, &o->dst, true);
-    scalars(w, o, &o->sdst, true);
+    if (watch) {
+        scalars(w, o, &o->dst, true);
+        scalars(w, o, &o->sdst, true);
+    }
     k->n_salu += o->cls == SIM_SALU;
     k->last = o;
 }

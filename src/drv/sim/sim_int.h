@@ -44,6 +44,7 @@ typedef struct sim_opnd {
 typedef struct sim_lanes {
     const uint32_t *a, *b, *c; /* sources */
     uint32_t d[2 * SIM_LANES]; /* result: low words, high words */
+    uint32_t *to;              /* where it goes: d, or a register */
     unsigned w;                /* how far the high words of sources are */
     uint32_t in, out;          /* a bit for each lane: carry, condition */
     uint32_t flags;            /* clamp, neg bits of dot products */
@@ -101,6 +102,15 @@ enum {
     SEM_MIX = 64,   /* sources are f32 or half of 32 bits, as op_sel_hi says */
 };
 
+enum {
+    IS_CMPX = 1,
+    IS_PERMLANE = 2,
+    IS_WMMA = 4,
+    IS_NOP = 8,
+    IS_TRANS = 16,
+    IS_READER = 32, /* its scalar destination is only read */
+};
+
 typedef struct sim_op {
     sim_fn fn;
     const sim_sem *sem;
@@ -110,11 +120,14 @@ typedef struct sim_op {
     sim_opnd dst, sdst, src[SIM_MAX_SRC], mask;
     int32_t imm; /* simm16, offset */
     uint8_t omod, clamp, dst_sel, rtn;
+    uint8_t scope; /* gfx12: 0 to 3; gfx11: glc of a load */
+    uint8_t is;    /* IS_: for checks */
     /* Floats: T_F16 T_F32 T_F64 or 0. */
     uint8_t float_src[3], float_dst;
     bool flushes, rounds; /* denormals always; as the mode says */
     bool to_half;         /* v_cvt_f16_f32 */
     bool plain;           /* no modifiers, no halves, no DPP */
+    bool direct;          /* and one word a lane, no mask */
     bool idxen, offen;
     bool dpp8, fi, bc;
     uint8_t row_mask, bank_mask;
@@ -127,8 +140,10 @@ typedef struct sim_op {
 
 typedef enum sim_state { SIM_RUN, SIM_BARRIER, SIM_DONE, SIM_STOP } sim_state;
 
+typedef struct sim_order sim_order;
 typedef struct sim_group {
     br_sim *sim;
+    unsigned slot; /* among those that run at a time */
     const br_aql_packet *packet;
     br_status *st;
     uint32_t id[3], size[3]; /* of this work-group, items that exist */
@@ -137,6 +152,7 @@ typedef struct sim_group {
     unsigned n_waves, live, arrived, phase; /* of the barrier */
     struct sim_wave *waves;
     struct sim_check *check; /* NULL: none */
+    sim_order *order;        /* of memory; NULL: none */
     br_code code;
 } sim_group;
 
@@ -250,7 +266,11 @@ typedef enum sim_act {
     ACT_SWIZZLE,
     ACT_APPEND,
     ACT_CONSUME,
-    ACT_NOTHING,
+    ACT_NOTHING, /* from here on nothing is moved */
+    ACT_GL0_INV,
+    ACT_GL1_INV,
+    ACT_INV,
+    ACT_WB,
     ACT_ATOMIC, /* from here on */
     ACT_SWAP = ACT_ATOMIC,
     ACT_CMPSWAP,
@@ -279,6 +299,12 @@ typedef enum sim_act {
     ACT_PKBF16,
     ACT_WRAP,
 } sim_act;
+
+static inline bool
+sim_moves(const sim_op *o)
+{
+    return o->sem->src[0] < ACT_NOTHING || o->sem->src[0] >= ACT_ATOMIC;
+}
 
 /* What the rows of sim_flow.def do. */
 enum {

@@ -373,6 +373,20 @@ sim_queue_end(br_simgpu *g, sim_queue *q)
     br_mutex_unlock(&g->lock);
 }
 
+int
+sim_queue_destroy(br_simgpu *g, uint32_t id)
+{
+    bool there;
+
+    br_mutex_lock(&g->lock);
+    there = id < SIM_MAX_QUEUES && g->queues[id].used;
+    br_mutex_unlock(&g->lock);
+    if (!there)
+        return -EINVAL;
+    sim_queue_end(g, &g->queues[id]);
+    return 0;
+}
+
 /* ---- events ------------------------------------------------------------ */
 
 /* Slots begin unsignaled; they lie in memory that the GPU reaches, too. */
@@ -551,26 +565,15 @@ acquire_vm(br_simgpu *g, void *arg)
     return 0;
 }
 
-/* Takes the lock itself: the queue's thread may need it to end. */
 static int
 destroy_queue(br_simgpu *g, void *arg)
 {
     const struct br_kfd_destroy_queue *a = arg;
-    bool there;
 
-    br_mutex_lock(&g->lock);
-    there = a->queue_id < SIM_MAX_QUEUES && g->queues[a->queue_id].used;
-    br_mutex_unlock(&g->lock);
-    if (!there)
-        return -EINVAL;
-    sim_queue_end(g, &g->queues[a->queue_id]);
-    return 0;
+    return sim_queue_destroy(g, a->queue_id);
 }
 
-static const struct {
-    uint32_t request;
-    int (*fn)(br_simgpu *g, void *arg);
-} rows[] = {
+static const sim_call rows[] = {
 #define KFD(name, nr, dir, bytes) {BR_KFD(name), name},
 #include "drv/amd/kfd.def"
 #undef KFD
@@ -579,31 +582,15 @@ static const struct {
 int
 sim_kfd_ioctl(br_simgpu *g, unsigned long request, void *arg)
 {
-    uint32_t nr = request & 255, user = request >> 16 & 0x3fff;
-    uint64_t copy[96 / 8] = {0};
-    int e;
+    uint32_t nr = request & 255;
 
     if ((request >> 8 & 255) != 'K' || nr < BR_KFD_FIRST || nr >= BR_KFD_END)
         return -ENOTTY;
-    if (!arg)
-        return -EFAULT;
-    for (size_t k = 0; k < BR_COUNT(rows); k++) {
-        uint32_t both = BR_MIN(rows[k].request >> 16 & 0x3fff, user);
-        bool alone = rows[k].fn != wait_events && rows[k].fn != destroy_queue;
-
-        if ((rows[k].request & 255) != nr)
-            continue;
-        if (rows[k].request >> 30 & BR_KFD_W)
-            memcpy(copy, arg, both);
-        if (alone)
-            br_mutex_lock(&g->lock);
-        e = rows[k].fn(g, copy);
-        if (alone)
-            br_mutex_unlock(&g->lock);
-        if (rows[k].request >> 30 & BR_KFD_R)
-            memcpy(arg, copy, both);
-        return e;
-    }
+    for (size_t k = 0; k < BR_COUNT(rows); k++)
+        if ((rows[k].request & 255) == nr)
+            return sim_call_one(g, &rows[k], request, arg,
+                                rows[k].fn == wait_events ||
+                                    rows[k].fn == destroy_queue);
     br_mutex_lock(&g->lock);
     sim_report(g, "ioctl 0x%02x of /dev/kfd is not simulated", nr);
     br_mutex_unlock(&g->lock);

@@ -6,6 +6,9 @@
 #include "drv/sim/sim_int.h"
 
 #include <math.h>
+#ifdef __AVX2__
+#    include <immintrin.h>
+#endif
 
 #ifndef SIM_LANE_ROWS /* sim_lane_avx2.c has a name of its own */
 #    define SIM_LANE_ROWS sim_lane_rows
@@ -21,9 +24,9 @@
 #define CLAMP16(v) ((v) < -32768 ? -32768 : (v) > 32767 ? 32767 : (v))
 #define CLAMP8(v)  ((uint32_t)((v) < 0 ? 0 : (v) > 255 ? 255 : (v)))
 #define BF(v)      br_bf16_to_f32((uint16_t)(v))
-#define CIN        (x->in >> i & 1)
-#define COUT(v)    carry_out(x, i, v)
-#define CLAMPS     (x->flags & SIM_CLAMP)
+#define CIN        (in >> i & 1)
+#define COUT(v)    carry_out(m, i, v, clamps)
+#define CLAMPS     clamps
 #define SATU32(v)  (CLAMPS ? sat_u((int64_t)(v), UINT32_MAX) : (uint32_t)(v))
 #define SATU16(v)  (CLAMPS ? sat_u(v, 65535) : (uint32_t)(v))
 #define SATI32(v)  (CLAMPS ? (int32_t)sat_i(v, INT32_MAX) : (int32_t)(v))
@@ -41,32 +44,50 @@ sat_i(int64_t v, int64_t most)
     return v > most ? most : v < -most - 1 ? -most - 1 : v;
 }
 
+/* A bit for each lane of words that are all ones or zero. */
 static uint32_t
-carry_out(sim_lanes *x, unsigned i, uint64_t v)
+lane_bits(const uint32_t m[SIM_LANES])
 {
-    x->out |= (uint32_t)(v >> 32 & 1) << i;
+    uint32_t r = 0;
+
+#ifdef __AVX2__
+    for (unsigned k = 0; k < SIM_LANES; k += 8)
+        r |= (uint32_t)_mm256_movemask_ps(
+                 _mm256_loadu_ps((const float *)(const void *)(m + k)))
+             << k;
+#else
+    for (unsigned k = 0; k < SIM_LANES; k++)
+        r |= (m[k] & 1) << k;
+#endif
+    return r;
+}
+
+static inline uint32_t
+carry_out(uint32_t *m, unsigned i, uint64_t v, bool clamps)
+{
+    m[i] = 0u - (uint32_t)(v >> 32 & 1);
     /* With clamp a sum or difference that does not fit is its limit; a borrow
      * leaves all high bits set. */
-    if (CLAMPS && v >> 32)
+    if (clamps && v >> 32)
         return v >> 33 ? 0 : UINT32_MAX;
     return (uint32_t)v;
 }
 
-static uint64_t
-sim_mad64(uint64_t product, uint64_t c, sim_lanes *x, unsigned i)
+static inline uint64_t
+sim_mad64(uint64_t product, uint64_t c, uint32_t *m, unsigned i)
 {
     uint64_t r = product + c;
 
-    x->out |= (uint32_t)(r < c) << i;
+    m[i] = r < c ? UINT32_MAX : 0;
     return r;
 }
 
-static int64_t
-sim_madi64(int64_t product, int64_t c, sim_lanes *x, unsigned i)
+static inline int64_t
+sim_madi64(int64_t product, int64_t c, uint32_t *m, unsigned i)
 {
     int64_t r;
 
-    x->out |= (uint32_t)__builtin_add_overflow(product, c, &r) << i;
+    m[i] = __builtin_add_overflow(product, c, &r) ? UINT32_MAX : 0;
     return r;
 }
 
@@ -264,7 +285,7 @@ exponent64(double a)
 /* a: what is scaled, b: denominator, c: numerator; the lane's bit says that
  * div_fmas has to scale back. */
 static float
-sim_scale32(float a, float b, float c, sim_lanes *x, unsigned i)
+sim_scale32(float a, float b, float c, uint32_t *m, unsigned i)
 {
     int apart = exponent32(c) - exponent32(b);
     float inverse = 1 / b, quotient = c / b;
@@ -272,26 +293,26 @@ sim_scale32(float a, float b, float c, sim_lanes *x, unsigned i)
     if (b == 0 || c == 0)
         return br_f32_of(0x7fc00000);
     if (apart >= 96) {
-        x->out |= 1u << i;
+        m[i] = UINT32_MAX;
         return br_f32_bits(a) == br_f32_bits(b) ? ldexpf(a, 64) : a;
     }
     if (exponent32(b) == 0)
         return ldexpf(a, 64);
     if (exponent32(inverse) == 0 && exponent32(quotient) == 0) {
-        x->out |= 1u << i;
+        m[i] = UINT32_MAX;
         return br_f32_bits(a) == br_f32_bits(b) ? ldexpf(a, -64) : a;
     }
     if (exponent32(inverse) == 0)
         return ldexpf(a, -64);
     if (exponent32(quotient) == 0) {
-        x->out |= 1u << i;
+        m[i] = UINT32_MAX;
         return br_f32_bits(a) == br_f32_bits(c) ? ldexpf(a, 64) : a;
     }
     return exponent32(c) <= 23 ? ldexpf(a, 64) : a;
 }
 
 static double
-sim_scale64(double a, double b, double c, sim_lanes *x, unsigned i)
+sim_scale64(double a, double b, double c, uint32_t *m, unsigned i)
 {
     int apart = exponent64(c) - exponent64(b);
     double inverse = 1 / b, quotient = c / b;
@@ -299,19 +320,19 @@ sim_scale64(double a, double b, double c, sim_lanes *x, unsigned i)
     if (b == 0 || c == 0)
         return br_f64_of(0x7ff8000000000000);
     if (apart >= 768) {
-        x->out |= 1u << i;
+        m[i] = UINT32_MAX;
         return br_f64_bits(a) == br_f64_bits(b) ? ldexp(a, 128) : a;
     }
     if (exponent64(b) == 0)
         return ldexp(a, 128);
     if (exponent64(inverse) == 0 && exponent64(quotient) == 0) {
-        x->out |= 1u << i;
+        m[i] = UINT32_MAX;
         return br_f64_bits(a) == br_f64_bits(b) ? ldexp(a, -128) : a;
     }
     if (exponent64(inverse) == 0)
         return ldexp(a, -128);
     if (exponent64(quotient) == 0) {
-        x->out |= 1u << i;
+        m[i] = UINT32_MAX;
         return br_f64_bits(a) == br_f64_bits(c) ? ldexp(a, 128) : a;
     }
     return exponent64(c) <= 53 ? ldexp(a, 128) : a;
@@ -366,21 +387,28 @@ put64(uint32_t *d, unsigned i, uint64_t v)
 }
 
 /* Pointers of its own that nothing else is reached by: else no loop would
- * become vector code. */
-#define SOURCES                         \
-    const uint32_t *restrict pa = x->a; \
-    const uint32_t *restrict pb = x->b; \
-    const uint32_t *restrict pc = x->c; \
-    const unsigned w = x->w;            \
-                                        \
-    (void)pa;                           \
-    (void)pb;                           \
-    (void)pc;                           \
-    (void)w
+ * become vector code. A source may be the register that the result goes to: a
+ * lane reads its own words before it writes its only one. */
+#define SOURCES                               \
+    const uint32_t *restrict pa = x->a;       \
+    const uint32_t *restrict pb = x->b;       \
+    const uint32_t *restrict pc = x->c;       \
+    const unsigned w = x->w;                  \
+    const uint32_t in = x->in;                \
+    const bool clamps = x->flags & SIM_CLAMP; \
+    uint32_t m[SIM_LANES] = {0};              \
+                                              \
+    (void)pa;                                 \
+    (void)pb;                                 \
+    (void)pc;                                 \
+    (void)w;                                  \
+    (void)in;                                 \
+    (void)clamps;                             \
+    (void)m
 #define LANE(name, D, A, B, C, value, fl)          \
     static void lane_##name(sim_lanes *x)          \
     {                                              \
-        uint32_t *restrict d = x->d;               \
+        uint32_t *restrict d = x->to;              \
         SOURCES;                                   \
                                                    \
         for (unsigned i = 0; i < SIM_LANES; i++) { \
@@ -393,11 +421,12 @@ put64(uint32_t *d, unsigned i, uint64_t v)
             (void)c;                               \
             P_##D(value);                          \
         }                                          \
+        if ((fl)&SEM_COUT)                         \
+            x->out = lane_bits(m);                 \
     }
 #define COMPARE(name, A, B, value)                 \
     static void lane_##name(sim_lanes *x)          \
     {                                              \
-        uint32_t out = 0;                          \
         SOURCES;                                   \
                                                    \
         for (unsigned i = 0; i < SIM_LANES; i++) { \
@@ -406,9 +435,9 @@ put64(uint32_t *d, unsigned i, uint64_t v)
                                                    \
             (void)a;                               \
             (void)b;                               \
-            out |= (uint32_t)(value) << i;         \
+            m[i] = (value) ? UINT32_MAX : 0;       \
         }                                          \
-        x->out = out;                              \
+        x->out = lane_bits(m);                     \
     }
 #define PACKED(name, of)
 #include "drv/sim/sim_lane.def"

@@ -3,9 +3,15 @@
  * Every lane's access is checked: to be inside one region, a lane's scratch or
  * the work-group's LDS; atomics on their size. A value arrives at once; what
  * has to be waited for is sim_check.c's.
+ *
+ * The host's threads may poll what a lane stores, and a lane what they store.
+ * So a lane's aligned word is moved whole, and what was stored before it is
+ * there for who sees it: stores release, loads acquire, which costs nothing on
+ * x86-64. Rows of words that all lanes move at once are data, copied as such.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/sim/sim_check.h"
 #include "drv/sim/sim_int.h"
+#include "drv/sim/sim_order.h"
 
 #include <string.h>
 
@@ -68,7 +74,8 @@ outside(sim_wave *w, spot p, unsigned lane, unsigned bytes, bool write)
 }
 
 static uint8_t *
-reach(sim_wave *w, spot p, unsigned lane, unsigned bytes, unsigned how)
+reach(sim_wave *w, const sim_op *o, spot p, unsigned lane, unsigned bytes,
+      unsigned how)
 {
     bool write = how != READ;
     sim_group *g = w->g;
@@ -84,6 +91,13 @@ reach(sim_wave *w, spot p, unsigned lane, unsigned bytes, unsigned how)
         host = w->scratch + (size_t)lane * g->scratch_bytes + p.at;
     if (!host)
         outside(w, p, lane, bytes, write);
+    else if (g->order && p.space == IN_MEMORY)
+        sim_order_access(w, o,
+                         &(sim_reach){.at = p.at,
+                                      .bytes = bytes,
+                                      .write = write,
+                                      .atomic = how == ATOMIC,
+                                      .scalar = o->cls == SIM_SMEM});
     else if (w->check && p.space != IN_MEMORY)
         sim_check_access(w, &(sim_touch){.lds = p.space == IN_LDS,
                                          .write = write,
@@ -92,6 +106,97 @@ reach(sim_wave *w, spot p, unsigned lane, unsigned bytes, unsigned how)
                                          .bytes = bytes,
                                          .at = p.at});
     return host;
+}
+
+/* ---- words ------------------------------------------------------------ */
+
+static bool
+is_aligned(const void *p, unsigned bytes)
+{
+    return ((uintptr_t)p & (bytes - 1)) == 0;
+}
+
+/* release: partner is who polls it, a host's thread or get_word */
+static void
+put_word(void *p, uint32_t v)
+{
+    if (is_aligned(p, 4))
+        __atomic_store_n((uint32_t *)p, v, __ATOMIC_RELEASE);
+    else
+        memcpy(p, &v, 4);
+}
+
+/* acquire: partner is a host's thread that stores it, or put_word */
+static uint32_t
+get_word(const void *p)
+{
+    uint32_t v;
+
+    if (is_aligned(p, 4))
+        return __atomic_load_n((const uint32_t *)p, __ATOMIC_ACQUIRE);
+    memcpy(&v, p, 4);
+    return v;
+}
+
+/* The same of 1, 2, 4 or 8 bytes. */
+static void
+put_part(void *p, uint64_t v, unsigned bytes)
+{
+    if (bytes == 4)
+        put_word(p, (uint32_t)v);
+    else if (bytes == 1)
+        __atomic_store_n((uint8_t *)p, (uint8_t)v, __ATOMIC_RELEASE);
+    else if (!is_aligned(p, bytes))
+        memcpy(p, &v, bytes);
+    else if (bytes == 2)
+        __atomic_store_n((uint16_t *)p, (uint16_t)v, __ATOMIC_RELEASE);
+    else
+        __atomic_store_n((uint64_t *)p, v, __ATOMIC_RELEASE);
+}
+
+static uint64_t
+get_part(const void *p, unsigned bytes)
+{
+    uint64_t v = 0;
+
+    if (bytes == 4)
+        return get_word(p);
+    if (bytes == 1)
+        return __atomic_load_n((const uint8_t *)p, __ATOMIC_ACQUIRE);
+    if (!is_aligned(p, bytes))
+        memcpy(&v, p, bytes);
+    else if (bytes == 2)
+        return __atomic_load_n((const uint16_t *)p, __ATOMIC_ACQUIRE);
+    else
+        return __atomic_load_n((const uint64_t *)p, __ATOMIC_ACQUIRE);
+    return v;
+}
+
+/* n words of a lane, whose registers are `step` apart; two that are aligned
+ * together are one of 64 bits. */
+static inline void
+put_words(uint8_t *p, const uint32_t *reg, unsigned step, unsigned n)
+{
+    if (n == 2 && is_aligned(p, 8)) {
+        put_part(p, (uint64_t)reg[step] << 32 | reg[0], 8);
+        return;
+    }
+    for (unsigned k = 0; k < n; k++)
+        put_word(p + 4 * k, reg[k * step]);
+}
+
+static inline void
+get_words(const uint8_t *p, uint32_t *reg, unsigned step, unsigned n)
+{
+    if (n == 2 && is_aligned(p, 8)) {
+        uint64_t v = get_part(p, 8);
+
+        reg[0] = (uint32_t)v;
+        reg[step] = (uint32_t)(v >> 32);
+        return;
+    }
+    for (unsigned k = 0; k < n; k++)
+        reg[k * step] = get_word(p + 4 * k);
 }
 
 /* ---- scalar loads ----------------------------------------------------- */
@@ -103,7 +208,7 @@ sim_smem(sim_wave *w, const sim_op *o)
     uint64_t at, size = UINT64_MAX;
     uint8_t *p;
 
-    if (o->sem->src[0] == ACT_NOTHING)
+    if (!sim_moves(o))
         return true;
     at = sim_pair(w, o->src[3].reg);
     if (o->src[3].n == 4) { /* a buffer's descriptor */
@@ -119,13 +224,12 @@ sim_smem(sim_wave *w, const sim_op *o)
         at - (sim_pair(w, o->src[3].reg) & ((1ull << 48) - 1)) + 4ull * n >
             size)
         return sim_fault(w, BR_E_FAULT, "a scalar read past a buffer's end");
-    p = reach(w, (spot){IN_MEMORY, at}, 0, bytes * n, false);
+    p = reach(w, o, (spot){IN_MEMORY, at}, 0, bytes * n, false);
     if (!p)
         return false;
     for (unsigned k = 0; k < n; k++) {
-        uint32_t v = 0;
+        uint32_t v = (uint32_t)get_part(p + k * bytes, bytes);
 
-        memcpy(&v, p + k * bytes, bytes);
         if (o->sem->src[0] == ACT_LOADS)
             v = bytes == 1 ? (uint32_t)(int8_t)v : (uint32_t)(int16_t)v;
         if (o->dst.reg + k < SIM_SGPRS && o->dst.reg != SIM_NULL)
@@ -162,9 +266,9 @@ static void
 load_part(sim_wave *w, const sim_op *o, unsigned lane, const uint8_t *p)
 {
     unsigned act = o->sem->src[0], bytes = o->sem->src[1];
-    uint32_t v = 0, *d = lane_reg(w, o->dst.reg, lane);
+    uint32_t v = (uint32_t)get_part(p, bytes);
+    uint32_t *d = lane_reg(w, o->dst.reg, lane);
 
-    memcpy(&v, p, bytes);
     if (act == ACT_LOADS || act == ACT_LOADS_LOW || act == ACT_LOADS_HIGH)
         v = bytes == 1 ? (uint32_t)(int8_t)v : (uint32_t)(int16_t)v;
     if (act == ACT_LOAD || act == ACT_LOADS)
@@ -180,7 +284,7 @@ atomic(sim_wave *w, const sim_op *o, unsigned lane, spot at)
 {
     unsigned act = o->sem->src[0], bytes = o->sem->src[1];
     unsigned reg = o->src[1].reg, next = reg + bytes / 4;
-    uint64_t was = 0, data, data1 = 0, now;
+    uint64_t was, data, data1 = 0;
     uint8_t *p;
 
     if (at.at % bytes) {
@@ -189,7 +293,7 @@ atomic(sim_wave *w, const sim_op *o, unsigned lane, spot at)
                          "lane %u: an atomic of %u bytes at 0x%llx", lane,
                          bytes, (unsigned long long)at.at);
     }
-    p = reach(w, at, lane, bytes, ATOMIC);
+    p = reach(w, o, at, lane, bytes, ATOMIC);
     if (!p)
         return false;
     data = get(w, reg, lane, bytes);
@@ -197,9 +301,8 @@ atomic(sim_wave *w, const sim_op *o, unsigned lane, spot at)
         data1 = get(w, next, lane, bytes);
     else if (o->src[2].n)
         data1 = get(w, o->src[2].reg, lane, bytes);
-    memcpy(&was, p, bytes);
-    now = sim_atomic(act, bytes, was, data, data1);
-    memcpy(p, &now, bytes);
+    was = get_part(p, bytes);
+    put_part(p, sim_atomic(act, bytes, was, data, data1), bytes);
     if (o->rtn)
         set(w, o->dst.reg, lane, bytes, was);
     return true;
@@ -214,20 +317,20 @@ access(sim_wave *w, const sim_op *o, unsigned lane, spot at)
 
     if (act >= ACT_ATOMIC)
         return atomic(w, o, lane, at);
-    p = reach(w, at, lane, bytes * n, stores);
+    p = reach(w, o, at, lane, bytes * n, stores);
     if (!p)
         return false;
     if (!stores && bytes == 4 && act == ACT_LOAD) {
-        for (unsigned k = 0; k < n; k++)
-            memcpy(lane_reg(w, o->dst.reg + k, lane), p + 4 * k, 4);
+        get_words(p, lane_reg(w, o->dst.reg, lane), w->w, n);
     } else if (!stores) {
         load_part(w, o, lane, p);
+    } else if (bytes == 4 && act == ACT_STORE) {
+        put_words(p, lane_reg(w, o->src[1].reg, lane), w->w, n);
     } else {
         for (unsigned k = 0; k < n; k++) {
             uint32_t v = *lane_reg(w, o->src[1].reg + k, lane);
 
-            v = act == ACT_STORE_HIGH ? v >> 16 : v;
-            memcpy(p + k * bytes, &v, bytes);
+            put_part(p + k * bytes, act == ACT_STORE_HIGH ? v >> 16 : v, bytes);
         }
     }
     return true;
@@ -285,83 +388,228 @@ vector_spot(sim_wave *w, const sim_op *o, unsigned lane)
     return p;
 }
 
-/* Whole words at places of one piece of memory. False: a lane is outside, and
- * nothing was done. */
+/* What most memory instructions of kernels do: words or parts of one, in one
+ * piece of memory. */
+typedef struct words {
+    const sim_op *o;
+    unsigned n, lanes, part; /* bytes of one */
+    bool store, sign;
+    uint32_t *reg;
+    const uint32_t *low, *high; /* of addresses; high may be NULL */
+    uint64_t base;              /* is added */
+    uint8_t *host;
+    uint64_t bytes;
+} words;
+
 static bool
-words(sim_wave *w, const sim_op *o, const uint64_t *at, uint8_t *host,
-      uint64_t bytes)
+is_words(sim_wave *w, const sim_op *o, words *x)
 {
-    unsigned n = o->sem->src[2];
-    bool store = o->sem->src[0] == ACT_STORE;
-    uint64_t exec = sim_exec(w), all = w->w == 64 ? ~0ull : 0xffffffff;
-    bool row = exec == all && n == 1;
-    uint32_t *reg = lane_reg(w, store ? o->src[1].reg : o->dst.reg, 0);
+    unsigned act = o->sem->src[0];
+
+    *x = (words){.o = o,
+                 .n = o->sem->src[2],
+                 .lanes = w->w,
+                 .part = o->sem->src[1],
+                 .sign = act == ACT_LOADS};
+    x->store = act == ACT_STORE;
+    x->low = lane_reg(w, o->src[0].reg, 0);
+    x->reg = lane_reg(w, x->store ? o->src[1].reg : o->dst.reg, 0);
+    return act == ACT_LOAD || act == ACT_LOADS || x->store;
+}
+
+/* Whether all lanes run, each right behind the one before. */
+static bool
+is_row(const sim_wave *w, const words *x)
+{
+    uint32_t odd = 0, step = 4 * x->n, first = x->low[0];
+
+    if (sim_exec(w) != (x->lanes == 64 ? ~0ull : 0xffffffff) || x->part < 4)
+        return false;
+    for (unsigned i = 0; i < x->lanes; i++)
+        odd |= x->low[i] ^ (first + i * step);
+    for (unsigned i = 0; x->high && i < x->lanes; i++)
+        odd |= x->high[i] ^ x->high[0];
+    return !odd && first <= UINT32_MAX - x->lanes * step;
+}
+
+static void
+move_row(const words *x, uint8_t *host)
+{
+    uint32_t *reg = x->reg;
+    unsigned n = x->n, lanes = x->lanes;
+
+    if (n == 1) {
+        memcpy(x->store ? host : (uint8_t *)reg,
+               x->store ? (uint8_t *)reg : host, 4 * lanes);
+        return;
+    }
+    for (unsigned k = 0; k < n; k++)
+        for (unsigned i = 0; i < lanes; i++)
+            if (x->store)
+                memcpy(host + 4 * (n * i + k), reg + k * lanes + i, 4);
+            else
+                memcpy(reg + k * lanes + i, host + 4 * (n * i + k), 4);
+}
+
+static void
+move_part(const words *x, unsigned lane, uint8_t *host)
+{
+    uint32_t *reg = x->reg + lane, v;
+
+    if (x->store) {
+        put_part(host, *reg, x->part);
+        return;
+    }
+    v = (uint32_t)get_part(host, x->part);
+    *reg = !x->sign       ? v
+           : x->part == 1 ? (uint32_t)(int8_t)v
+                          : (uint32_t)(int16_t)v;
+}
+
+/* Lanes of `exec`, n words each. Inlined for each n, with and without store:
+ * half of the time of kernels that gather went into asking. */
+static inline void
+move_n(const words *x, uint64_t exec, const uint64_t *at, unsigned n,
+       bool store)
+{
+    unsigned lanes = x->lanes;
 
     for (uint64_t m = exec; m; m &= m - 1) {
         unsigned lane = (unsigned)__builtin_ctzll(m);
+        uint8_t *host = x->host + at[lane];
+        uint32_t *reg = x->reg + lane;
 
-        if (bytes < 4 * n || at[lane] > bytes - 4 * n)
-            return false;
-        row = row && at[lane] == at[0] + 4 * lane;
+        if (store)
+            put_words(host, reg, lanes, n);
+        else
+            get_words(host, reg, lanes, n);
     }
-    if (row) {
-        memcpy(store ? host + at[0] : (uint8_t *)reg,
-               store ? (uint8_t *)reg : host + at[0], 4 * w->w);
+}
+
+static void
+move_lanes(const words *x, uint64_t exec, const uint64_t *at)
+{
+    if (x->part < 4)
+        for (uint64_t m = exec; m; m &= m - 1) {
+            unsigned lane = (unsigned)__builtin_ctzll(m);
+
+            move_part(x, lane, x->host + at[lane]);
+        }
+    else if (x->n == 1)
+        x->store ? move_n(x, exec, at, 1, true) : move_n(x, exec, at, 1, false);
+    else if (x->n == 2)
+        x->store ? move_n(x, exec, at, 2, true) : move_n(x, exec, at, 2, false);
+    else if (x->n == 4)
+        x->store ? move_n(x, exec, at, 4, true) : move_n(x, exec, at, 4, false);
+    else
+        move_n(x, exec, at, x->n, x->store);
+}
+
+/* Offsets of lanes. False: one that runs is outside. */
+static bool
+offsets(const words *x, uint64_t exec, uint64_t at[64])
+{
+    uint64_t bytes = x->part * x->n, most = x->bytes - bytes, worst = 0;
+
+    for (unsigned i = 0; i < x->lanes; i++)
+        at[i] =
+            x->base + x->low[i] + (x->high ? (uint64_t)x->high[i] << 32 : 0);
+    for (uint64_t m = exec; m; m &= m - 1) {
+        uint64_t v = at[__builtin_ctzll(m)];
+
+        worst = BR_MAX(worst, v);
+    }
+    return x->bytes >= bytes && worst <= most;
+}
+
+/* What checks hear of lanes: of memory at `addr`, or of LDS. */
+static void
+tell(sim_wave *w, const words *x, uint64_t exec, const uint64_t *at,
+     uint64_t addr)
+{
+    sim_reach t = {.bytes = x->part * x->n, .write = x->store};
+    sim_touch l = {.lds = true, .write = x->store, .bytes = x->part * x->n};
+
+    if (!w->check || (addr && !w->g->order))
+        return;
+    for (uint64_t m = exec; m; m &= m - 1) {
+        l.lane = (unsigned)__builtin_ctzll(m);
+        l.at = at[l.lane];
+        t.at = addr + l.at;
+        if (addr)
+            sim_order_access(w, x->o, &t);
+        else
+            sim_check_access(w, &l);
+    }
+}
+
+/* False: a lane is outside, and nothing was done. addr: of the piece; 0: it is
+ * LDS. */
+static bool
+move_words(sim_wave *w, const words *x, uint64_t addr)
+{
+    uint64_t exec = sim_exec(w), at[64];
+    uint64_t first =
+        x->base + x->low[0] + (x->high ? (uint64_t)x->high[0] << 32 : 0);
+    sim_reach t = {.bytes = x->part * x->n, .write = x->store};
+
+    if ((addr || !w->check) && is_row(w, x) && first < x->bytes &&
+        t.bytes * x->lanes <= x->bytes - first) {
+        t.at = addr + first;
+        t.bytes *= x->lanes;
+        move_row(x, x->host + first);
+        if (w->g->order)
+            sim_order_access(w, x->o, &t);
         return true;
     }
-    for (uint64_t m = exec; m; m &= m - 1) {
-        unsigned lane = (unsigned)__builtin_ctzll(m);
-
-        for (unsigned k = 0; k < n; k++)
-            if (store)
-                memcpy(host + at[lane] + 4 * k, reg + k * w->w + lane, 4);
-            else
-                memcpy(reg + k * w->w + lane, host + at[lane] + 4 * k, 4);
-    }
+    if (!offsets(x, exec, at))
+        return false;
+    move_lanes(x, exec, at);
+    tell(w, x, exec, at, addr);
     return true;
 }
 
-static bool
-is_words(const sim_op *o)
-{
-    return (o->sem->src[0] == ACT_LOAD || o->sem->src[0] == ACT_STORE) &&
-           o->sem->src[1] == 4;
-}
-
-/* Global memory, all lanes in the region that was found last: most of what
- * kernels do. False: nothing was done. */
+/* Global memory in the region where the first lane is. False: nothing was done. */
 static bool
 usual(sim_wave *w, const sim_op *o)
 {
     br_sim *s = w->g->sim;
-    const br_kregion *r = s->regions.at + s->hit;
-    const uint32_t *a = lane_reg(w, o->src[0].reg, 0);
-    uint64_t at[64], base;
+    uint64_t exec = sim_exec(w), base = (uint64_t)(int64_t)o->imm;
+    const br_kregion *r;
+    unsigned lane;
+    words x;
 
-    if (!is_words(o) || (o->fmt != BR_FMT_GLOBAL && o->fmt != BR_FMT_VGLOBAL) ||
-        !s->regions.n || (o->sem->src[0] == ACT_STORE && r->read_only))
+    if ((o->fmt != BR_FMT_GLOBAL && o->fmt != BR_FMT_VGLOBAL) ||
+        !is_words(w, o, &x) || !exec)
         return false;
-    base = (uint64_t)(int64_t)o->imm - r->addr;
+    lane = (unsigned)__builtin_ctzll(exec);
     if (o->src[3].file)
         base += sim_pair(w, o->src[3].reg);
-    for (unsigned lane = 0; lane < w->w; lane++)
-        at[lane] = base + a[lane] +
-                   (o->src[3].file ? 0 : (uint64_t)a[lane + w->w] << 32);
-    return words(w, o, at, r->host, r->bytes);
+    else
+        x.high = x.low + w->w;
+    if (!sim_at(
+            s, base + x.low[lane] + (x.high ? (uint64_t)x.high[lane] << 32 : 0),
+            1, x.store))
+        return false;
+    r = s->regions.at + s->hit;
+    x.base = base - r->addr;
+    x.host = r->host;
+    x.bytes = r->bytes;
+    return move_words(w, &x, r->addr);
 }
 
-/* The same in LDS, where no check looks at each access. */
+/* The same in LDS. */
 static bool
 usual_lds(sim_wave *w, const sim_op *o)
 {
-    const uint32_t *a = lane_reg(w, o->src[0].reg, 0);
-    uint64_t at[64];
+    words x;
 
-    if (w->check || !is_words(o))
+    if (!is_words(w, o, &x))
         return false;
-    for (unsigned lane = 0; lane < w->w; lane++)
-        at[lane] = a[lane] + (uint32_t)o->imm;
-    return words(w, o, at, w->g->lds, w->g->lds_bytes);
+    x.base = (uint32_t)o->imm;
+    x.host = w->g->lds;
+    x.bytes = w->g->lds_bytes;
+    return move_words(w, &x, 0);
 }
 
 bool
@@ -370,7 +618,12 @@ sim_vmem(sim_wave *w, const sim_op *o)
     uint64_t exec = sim_exec(w);
     bool buffer = o->fmt == BR_FMT_MUBUF || o->fmt == BR_FMT_VBUFFER;
 
-    if (o->sem->src[0] == ACT_NOTHING || usual(w, o))
+    if (!sim_moves(o)) {
+        if (w->g->order)
+            sim_order_cache(w, o);
+        return true;
+    }
+    if (usual(w, o))
         return true;
     for (unsigned lane = 0; exec; lane++, exec >>= 1) {
         spot at;
@@ -403,7 +656,7 @@ two(sim_wave *w, const sim_op *o, unsigned lane)
         uint32_t at =
             base + (((uint32_t)o->imm >> 8 * k & 255) << shift) * bytes;
         uint8_t *p =
-            reach(w, (spot){IN_LDS, at}, lane, bytes, act != ACT_LOAD2);
+            reach(w, o, (spot){IN_LDS, at}, lane, bytes, act != ACT_LOAD2);
         uint64_t v = 0, was = 0;
 
         if (!p)
@@ -456,7 +709,7 @@ count(sim_wave *w, const sim_op *o)
 {
     uint32_t at = (w->s[SIM_M0] & 0xffff) + (uint32_t)o->imm, was, now;
     uint32_t n = (uint32_t)__builtin_popcountll(sim_exec(w));
-    uint8_t *p = reach(w, (spot){IN_LDS, at}, 0, 4, ATOMIC);
+    uint8_t *p = reach(w, o, (spot){IN_LDS, at}, 0, 4, ATOMIC);
 
     if (!p)
         return false;
@@ -499,7 +752,7 @@ sim_ds(sim_wave *w, const sim_op *o)
             at.at = *lane_reg(w, o->src[0].reg, lane);
         at.at = (uint32_t)(at.at + (uint32_t)o->imm);
         if (act == ACT_LOAD_TID || act == ACT_STORE_TID) {
-            uint8_t *p = reach(w, at, lane, 4, act == ACT_STORE_TID);
+            uint8_t *p = reach(w, o, at, lane, 4, act == ACT_STORE_TID);
 
             ok = p != NULL;
             if (ok && act == ACT_LOAD_TID)

@@ -51,6 +51,30 @@ sim_close(void *ctx, int fd)
     br_mutex_unlock(&g->lock);
 }
 
+int
+sim_call_one(br_simgpu *g, const sim_call *c, unsigned long request, void *arg,
+             bool locks)
+{
+    const uint32_t user = request >> 16 & 0x3fff;
+    const uint32_t both = BR_MIN(c->request >> 16 & 0x3fff, user);
+    uint64_t copy[96 / 8] = {0};
+    int e;
+
+    br_check(both <= sizeof copy);
+    if (!arg)
+        return -EFAULT;
+    if (c->request >> 30 & BR_KFD_W)
+        memcpy(copy, arg, both);
+    if (!locks)
+        br_mutex_lock(&g->lock);
+    e = c->fn(g, copy);
+    if (!locks)
+        br_mutex_unlock(&g->lock);
+    if (c->request >> 30 & BR_KFD_R)
+        memcpy(arg, copy, both);
+    return e;
+}
+
 static int
 sim_ioctl(void *ctx, int fd, unsigned long request, void *arg)
 {

@@ -3,12 +3,14 @@
  * A wave starts as the hardware starts it (LLVM's AMDGPU usage, "Initial Kernel
  * Execution State"): user SGPRs in a fixed order, padded to the descriptor's
  * count, then work-group ids (gfx12: in ttmp9 and ttmp7), work-item ids packed
- * in v0. Work-groups run one after another; the waves of one take turns, of
- * many instructions each, or with check of a few, drawn from the seed.
+ * in v0. A work-group runs after another, more at a time once the first takes
+ * long, for it may wait for others. Waves take turns, of many instructions each;
+ * with check of a few, drawn from the seed, of several groups.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"
 #include "drv/sim/sim_check.h"
 #include "drv/sim/sim_int.h"
+#include "drv/sim/sim_order.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +19,11 @@ enum {
     TURN = 4096, /* instructions of a wave at a time */
     MAX_GROUP = 1024,
     MAX_WAVES = MAX_GROUP / 32,
-    PACKET_AT = 0x1000, /* where a kernel finds its dispatch packet */
+    PACKET_AT = 0x1000,  /* where a kernel finds its dispatch packet */
+    MAX_RESIDENT = 64,   /* work-groups at a time */
+    CHECKED_WAVES = 128, /* of those, with check */
+    CHECKED_GROUPS = 4,  /* from the start, then */
+    PATIENCE = 64,       /* turns of a group until one more runs beside */
 };
 
 /* ---- memory and code -------------------------------------------------- */
@@ -73,20 +79,6 @@ br_sim_load(br_sim *s, const br_gcn_co *co, uint64_t at, br_status *st)
     c->next = s->code;
     s->code = c;
     return BR_OK;
-}
-
-void
-br_sim_fini(br_sim *s)
-{
-    while (s->code) {
-        sim_code *c = s->code;
-
-        s->code = c->next;
-        br_arena_fini(&c->arena);
-        br_free(c->ops);
-        br_free(c);
-    }
-    br_vec_fini(&s->regions);
 }
 
 static const sim_op *
@@ -195,8 +187,11 @@ turn(sim_wave *w, uint64_t n)
     const sim_op *o;
 
     while (n--) {
-        o = sim_fetch(w);
+        uint64_t off = w->pc - w->code->at;
+
         w->at = w->pc;
+        o = off < w->code->bytes && off % 4 == 0 ? w->code->ops[off / 4] : NULL;
+        o = o ? o : sim_fetch(w);
         if (!o)
             break;
         w->pc += o->words * 4u;
@@ -217,36 +212,33 @@ turn(sim_wave *w, uint64_t n)
     }
 }
 
+/* Turns of a group: of each wave that runs, with check of one. */
 static br_code
-run(sim_group *g, br_rng *rng)
+turns(sim_group *g, br_rng *rng)
 {
     br_sim *s = g->sim;
-    unsigned at = 0;
+    unsigned ready = 0, at = 0;
 
-    while (g->live && g->code == BR_OK) {
-        unsigned ready = 0, k = 0;
-        uint64_t n = TURN;
-
-        for (unsigned i = 0; i < g->n_waves; i++)
-            ready += g->waves[i].state == SIM_RUN;
-        if (!ready)
-            return br_fail(g->st, BR_E_FAULT,
-                           "work-group %u,%u,%u: %u of %u waves wait at a "
-                           "barrier for ever",
-                           g->id[0], g->id[1], g->id[2], g->arrived, g->live);
-        if (s->max_steps && s->steps > s->max_steps)
-            return br_fail(g->st, BR_E_TIMEOUT, "more than %llu instructions",
-                           (unsigned long long)s->max_steps);
-        if (s->check && ready > 1) {
-            n = 1 + br_rng_below(rng, 16);
-            at = (unsigned)br_rng_below(rng, g->n_waves);
-        }
-        for (k = 0; g->waves[(at + k) % g->n_waves].state != SIM_RUN;)
-            k++;
-        at = (at + k) % g->n_waves;
-        turn(&g->waves[at], n);
-        at = (at + 1) % g->n_waves;
+    for (unsigned i = 0; i < g->n_waves; i++)
+        ready += g->waves[i].state == SIM_RUN;
+    if (!ready)
+        return br_fail(g->st, BR_E_FAULT,
+                       "work-group %u,%u,%u: %u of %u waves wait at a "
+                       "barrier for ever",
+                       g->id[0], g->id[1], g->id[2], g->arrived, g->live);
+    if (s->max_steps && s->steps > s->max_steps)
+        return br_fail(g->st, BR_E_TIMEOUT, "more than %llu instructions",
+                       (unsigned long long)s->max_steps);
+    if (s->check) {
+        at = (unsigned)br_rng_below(rng, g->n_waves);
+        while (g->waves[at].state != SIM_RUN)
+            at = (at + 1) % g->n_waves;
+        turn(&g->waves[at], 1 + br_rng_below(rng, 16));
+        return g->code;
     }
+    for (; at < g->n_waves && g->code == BR_OK; at++)
+        if (g->waves[at].state == SIM_RUN)
+            turn(&g->waves[at], TURN);
     return g->code;
 }
 
@@ -322,18 +314,20 @@ start(sim_wave *w, const kd *k)
 {
     const sim_group *g = w->g;
     unsigned items = g->size[0] * g->size[1] * g->size[2];
-    unsigned dims = k->rsrc2 >> 11 & 3;
-    uint64_t exec = 0;
+    unsigned dims = k->rsrc2 >> 11 & 3, t = w->id * w->w;
+    unsigned n = t < items ? BR_MIN(items - t, w->w) : 0;
+    unsigned x = t % g->size[0], y = t / g->size[0] % g->size[1];
+    unsigned z = t / g->size[0] / g->size[1];
+    uint64_t exec = n == 64 ? UINT64_MAX : (1ull << n) - 1;
 
-    for (unsigned i = 0; i < w->w; i++) {
-        unsigned t = w->id * w->w + i, x = t % g->size[0];
-        unsigned y = t / g->size[0] % g->size[1];
-        unsigned z = t / g->size[0] / g->size[1];
-
-        if (t >= items)
-            break;
-        exec |= 1ull << i;
+    /* Counted on: a division for each lane took as long as ten instructions. */
+    for (unsigned i = 0; i < n; i++) {
         w->v[i] = x | (dims ? y << 10 : 0) | (dims > 1 ? z << 20 : 0);
+        if (++x == g->size[0]) {
+            x = 0;
+            if (++y == g->size[1])
+                y = 0, z++;
+        }
     }
     w->s[SIM_EXEC] = (uint32_t)exec;
     w->s[SIM_EXEC + 1] = (uint32_t)(exec >> 32);
@@ -345,33 +339,77 @@ start(sim_wave *w, const kd *k)
 
 /* ---- work-groups ------------------------------------------------------ */
 
-typedef struct job {
+/* What memory of places depends on. */
+typedef struct shape {
+    uint32_t waves, lanes, lds, scratch, check;
+} shape;
+
+typedef struct sim_job {
     br_sim *s;
-    sim_group g;
+    const br_aql_packet *packet;
+    br_status *st;
+    sim_group g[MAX_RESIDENT];
+    shape shape;                      /* of those that are there */
+    unsigned n_waves, resident, most; /* groups: at a time, at most */
     kd k;
     br_gcn_isa isa;
-    uint8_t *registers, *scratch;
-    uint64_t groups[3];
+    sim_order *order;
+    bool ordered; /* by order, which may be there from before */
+    sim_said said;
+    uint64_t groups[3], next, all;
 } job;
 
-static size_t
-wave_bytes(const job *j)
+static unsigned
+lanes_of(const job *j)
 {
-    return 256u * sizeof(uint32_t) * (j->isa.wave64 ? 64 : 32);
+    return j->isa.wave64 ? 64 : 32;
 }
 
+/* What a group that runs needs, once for all that run in its place: of this
+ * dispatch and, where they have the same shape, of those after it. */
 static br_code
-group(job *j, br_rng *rng, const uint64_t id[3])
+place(job *j, unsigned slot)
 {
-    sim_group *g = &j->g;
-    const br_aql_packet *p = g->packet;
-    unsigned lanes = j->isa.wave64 ? 64 : 32;
+    sim_group *g = &j->g[slot];
+    unsigned n = j->n_waves, lanes = lanes_of(j);
+    uint32_t *registers = br_try_calloc(n, 256 * sizeof(uint32_t) * lanes);
+    uint8_t *scratch =
+        br_try_calloc(1, (size_t)n * lanes * j->k.scratch + lanes);
 
-    for (int d = 0; d < 3; d++) {
-        uint64_t begin = id[d] * p->group[d];
+    *g = (sim_group){.sim = j->s,
+                     .slot = slot,
+                     .packet = j->packet,
+                     .st = j->st,
+                     .order = j->ordered ? j->order : NULL,
+                     .lds_bytes = j->k.lds,
+                     .scratch_bytes = j->k.scratch};
+    g->lds = br_try_calloc(j->k.lds + 1u, 1);
+    g->waves = br_try_calloc(n, sizeof *g->waves);
+    if (!registers || !scratch || !g->lds || !g->waves) {
+        br_free(registers);
+        br_free(scratch);
+        br_free(g->waves);
+        g->waves = NULL; /* drop() does not look into it */
+        return br_fail(j->st, BR_E_OOM, "no memory for a work-group");
+    }
+    for (unsigned k = 0; k < n; k++) {
+        g->waves[k].v = registers + (size_t)k * 256 * lanes;
+        g->waves[k].scratch = scratch + (size_t)k * lanes * j->k.scratch;
+    }
+    return j->s->check ? sim_check_new(g, n, lanes, &j->said, j->st) : BR_OK;
+}
 
-        g->id[d] = (uint32_t)id[d];
-        g->size[d] = (uint32_t)BR_MIN(p->grid[d] - begin, p->group[d]);
+static void
+begin(job *j, sim_group *g, uint64_t nth)
+{
+    const br_aql_packet *p = j->packet;
+    unsigned lanes = lanes_of(j);
+
+    for (int d = 0; d < 3; nth /= j->groups[d++]) {
+        uint64_t first = nth % j->groups[d] * p->group[d];
+
+        g->id[d] = (uint32_t)(nth % j->groups[d]);
+        g->size[d] = (uint32_t)BR_MIN(p->grid[d] - first, p->group[d]);
     }
     g->n_waves = (g->size[0] * g->size[1] * g->size[2] + lanes - 1) / lanes;
     g->live = g->n_waves;
@@ -379,46 +417,101 @@ group(job *j, br_rng *rng, const uint64_t id[3])
     memset(g->lds, 0, g->lds_bytes);
     for (unsigned k = 0; k < g->n_waves; k++) {
         sim_wave *w = &g->waves[k];
-        struct sim_wcheck *check = w->check;
         unsigned n;
 
-        memset(w, 0, sizeof *w);
-        w->g = g;
-        w->id = k;
-        w->w = lanes;
-        w->isa = j->isa;
-        w->v = (uint32_t *)(void *)(j->registers + k * wave_bytes(j));
-        w->scratch = j->scratch + (size_t)k * lanes * g->scratch_bytes;
-        w->check = check;
+        *w = (sim_wave){.g = g,
+                        .id = k,
+                        .w = lanes,
+                        .isa = j->isa,
+                        .v = w->v,
+                        .scratch = w->scratch,
+                        .check = w->check};
         n = start_scalars(w, &j->k);
         start(w, &j->k);
-        if (check)
+        if (w->check)
             sim_check_start(w, n, j->k.rsrc1);
+        if (g->order)
+            sim_order_start(w);
     }
     if (g->check)
         sim_check_group(g);
-    return run(g, rng);
 }
 
 static br_code
 all_groups(job *j)
 {
+    uint64_t patience = PATIENCE;
+    unsigned at = 0;
     br_rng rng;
-    uint64_t id[3];
 
     br_rng_init(&rng, j->s->seed, 0);
-    for (id[2] = 0; id[2] < j->groups[2]; id[2]++)
-        for (id[1] = 0; id[1] < j->groups[1]; id[1]++)
-            for (id[0] = 0; id[0] < j->groups[0]; id[0]++)
-                BR_TRY(group(j, &rng, id));
-    return BR_OK;
+    for (;;) {
+        unsigned live = 0;
+
+        for (unsigned k = 0; k < j->resident; k++) {
+            if (!j->g[k].waves)
+                BR_TRY(place(j, k));
+            if (!j->g[k].live && j->next < j->all)
+                begin(j, &j->g[k], j->next++);
+            live += j->g[k].live != 0;
+        }
+        if (!live)
+            return BR_OK;
+        at = j->s->check ? (unsigned)br_rng_below(&rng, j->resident)
+                         : (at + 1) % j->resident;
+        while (!j->g[at].live)
+            at = (at + 1) % j->resident;
+        BR_TRY(turns(&j->g[at], &rng));
+        if (!--patience && j->resident < j->most) {
+            j->resident++;
+            patience = PATIENCE;
+        }
+    }
+}
+
+static void
+drop(job *j)
+{
+    for (unsigned k = 0; k < MAX_RESIDENT; k++) {
+        sim_group *g = &j->g[k];
+
+        sim_check_free(g);
+        if (g->waves) {
+            br_free(g->waves[0].v);
+            br_free(g->waves[0].scratch);
+        }
+        br_free(g->lds);
+        br_free(g->waves);
+    }
+    memset(j->g, 0, sizeof j->g);
+}
+
+/* Places of the dispatch before serve this one, or go. */
+static void
+reuse(job *j)
+{
+    shape now = {j->n_waves, lanes_of(j), j->k.lds, j->k.scratch, j->s->check};
+
+    if (memcmp(&now, &j->shape, sizeof now) != 0)
+        drop(j);
+    j->shape = now;
+    for (unsigned k = 0; k < MAX_RESIDENT; k++) {
+        sim_group *g = &j->g[k];
+
+        g->sim = j->s;
+        g->packet = j->packet;
+        g->st = j->st;
+        g->order = j->ordered ? j->order : NULL;
+        g->code = BR_OK;
+        g->live = 0;
+    }
 }
 
 static br_code
 prepare(job *j, const br_aql_packet *p, br_status *st)
 {
     uint64_t items = 1;
-    unsigned lanes, n;
+    unsigned n;
 
     BR_TRY(read_kd(j->s, p, &j->k, st));
     for (int d = 0; d < 3; d++) {
@@ -430,28 +523,66 @@ prepare(job *j, const br_aql_packet *p, br_status *st)
         j->groups[d] = ((uint64_t)p->grid[d] + p->group[d] - 1) / p->group[d];
     }
     j->isa = (br_gcn_isa){j->s->cpu, !(j->k.props >> 10 & 1)};
-    lanes = j->isa.wave64 ? 64 : 32;
-    n = ((unsigned)items + lanes - 1) / lanes;
-    j->g = (sim_group){.sim = j->s,
-                       .packet = p,
-                       .st = st,
-                       .lds_bytes = j->k.lds,
-                       .scratch_bytes = j->k.scratch};
-    j->registers = br_try_calloc(n, wave_bytes(j));
-    j->scratch = br_try_calloc((size_t)n * lanes, j->k.scratch + 1u);
-    j->g.lds = br_try_calloc(j->k.lds + 1u, 1);
-    j->g.waves = br_try_calloc(n, sizeof *j->g.waves);
-    if (!j->registers || !j->scratch || !j->g.lds || !j->g.waves)
-        return br_fail(st, BR_E_OOM, "no memory for a work-group");
-    if (j->s->check)
-        BR_TRY(sim_check_new(&j->g, n, lanes, st));
+    j->packet = p;
+    j->st = st;
+    j->n_waves = n = ((unsigned)items + lanes_of(j) - 1) / lanes_of(j);
+    j->all = j->groups[0] * j->groups[1] * j->groups[2];
+    j->most = j->s->check ? BR_MAX(CHECKED_WAVES / n, 2u) : MAX_RESIDENT;
+    j->most = (unsigned)BR_MIN(BR_MIN(j->most, MAX_RESIDENT), j->all);
+    j->resident = j->s->check ? BR_MIN(j->most, CHECKED_GROUPS) : 1;
+    j->ordered = j->s->check && (n > 1 || j->all > 1);
+    if (j->ordered)
+        BR_TRY(
+            sim_order_new(&j->order, j->most, n, !(j->k.rsrc1 >> 29 & 1), st));
     return BR_OK;
+}
+
+/* A dispatch in the memory of the one before: a thousand pages that the system
+ * need not clear once more. */
+static br_code
+dispatch(br_sim *s, const br_aql_packet *p, br_status *st)
+{
+    job *j = s->job;
+    br_code code;
+
+    if (!j)
+        j = s->job = br_try_calloc(1, sizeof *j);
+    if (!j)
+        return br_fail(st, BR_E_OOM, "no memory for a dispatch");
+    j->s = s;
+    j->next = 0;
+    j->said.n = 0;
+    BR_TRY(prepare(j, p, st));
+    reuse(j);
+    code = all_groups(j);
+    if (code != BR_OK)
+        drop(j);
+    return code;
+}
+
+void
+br_sim_fini(br_sim *s)
+{
+    while (s->code) {
+        sim_code *c = s->code;
+
+        s->code = c->next;
+        br_arena_fini(&c->arena);
+        br_free(c->ops);
+        br_free(c);
+    }
+    br_vec_fini(&s->regions);
+    if (s->job) {
+        drop(s->job);
+        sim_order_free(s->job->order);
+        br_free(s->job);
+        s->job = NULL;
+    }
 }
 
 br_code
 br_sim_dispatch(br_sim *s, const br_aql_packet *p, br_status *st)
 {
-    job j = {.s = s};
     union { /* read only in the device's memory */
         const br_aql_packet *c;
         uint8_t *p;
@@ -466,14 +597,7 @@ br_sim_dispatch(br_sim *s, const br_aql_packet *p, br_status *st)
     if (!s->code)
         return br_fail(st, BR_E_FAULT, "no code object is there");
     BR_TRY(br_sim_map(s, &r, st));
-    code = prepare(&j, p, st);
-    if (code == BR_OK)
-        code = all_groups(&j);
-    sim_check_free(&j.g);
-    br_free(j.registers);
-    br_free(j.scratch);
-    br_free(j.g.lds);
-    br_free(j.g.waves);
+    code = dispatch(s, p, st);
     for (size_t k = 0; k < s->regions.n; k++)
         if (s->regions.at[k].addr == PACKET_AT) {
             memmove(s->regions.at + k, s->regions.at + k + 1,

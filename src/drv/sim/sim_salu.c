@@ -206,7 +206,8 @@ sim_salu(sim_wave *w, const sim_op *o)
     if (o->dst.n == 1)
         r = (uint32_t)r;
     w->scc = o->sem->flags & NZ ? r != 0 : x.scc;
-    sim_set_scalar(w, &o->dst, r);
+    if (!(o->is & IS_READER)) /* s_cmpk names it, and reads it */
+        sim_set_scalar(w, &o->dst, r);
     return true;
 }
 

@@ -193,12 +193,26 @@ finish(const sim_op *o, uint32_t *d)
 static void
 blend(uint32_t *to, const uint32_t *from, uint32_t mask)
 {
+#define M(n)                                                    \
+    {                                                           \
+        0u - ((n)&1), 0u - ((n) >> 1 & 1), 0u - ((n) >> 2 & 1), \
+            0u - ((n) >> 3)                                     \
+    }
+    static const uint32_t fours[16][4] = {
+        M(0u), M(1u), M(2u),  M(3u),  M(4u),  M(5u),  M(6u),  M(7u),
+        M(8u), M(9u), M(10u), M(11u), M(12u), M(13u), M(14u), M(15u)};
+#undef M
+
     if (mask == UINT32_MAX) {
         memcpy(to, from, SIM_LANES * sizeof *to);
         return;
     }
-    for (unsigned i = 0; i < SIM_LANES; i++)
-        to[i] = mask >> i & 1 ? from[i] : to[i];
+    for (unsigned k = 0; k < SIM_LANES; k += 4) {
+        const uint32_t *m = fours[mask >> k & 15];
+
+        for (unsigned i = 0; i < 4; i++)
+            to[k + i] = (from[k + i] & m[i]) | (to[k + i] & ~m[i]);
+    }
 }
 
 static void
@@ -252,6 +266,7 @@ compute(half_job *j, sim_lanes *x)
     static const uint32_t zero[2 * 64];
 
     x->w = j->w->w;
+    x->to = x->d;
     x->first = j->half * SIM_LANES;
     x->in = mask_in(j->w, &o->mask, j->half);
     x->out = 0;
@@ -304,7 +319,9 @@ static void
 plain(sim_wave *w, const sim_op *o)
 {
     static const uint32_t zero[2 * SIM_LANES];
-    uint32_t buf[3][2 * SIM_LANES], mask = w->s[SIM_EXEC], *to;
+    uint32_t buf[3][2 * SIM_LANES], mask = w->s[SIM_EXEC];
+    uint32_t *to = w->v + o->dst.reg * SIM_LANES;
+    bool direct = o->direct && mask == UINT32_MAX;
     const sim_opnd *out = o->sem->dst == T_CMP ? &o->dst : &o->sdst;
     const uint32_t *at[3] = {zero, zero, zero};
     sim_lanes x;
@@ -324,13 +341,15 @@ plain(sim_wave *w, const sim_op *o)
     }
     x.a = at[0];
     x.b = at[1];
-    x.c = o->sem->flags & SEM_ACC ? w->v + o->dst.reg * SIM_LANES : at[2];
+    x.c = o->sem->flags & SEM_ACC ? to : at[2];
+    x.to = direct ? to : x.d;
     x.w = SIM_LANES;
     x.in = mask_in(w, &o->mask, 0);
     x.out = x.flags = x.first = 0;
     o->sem->lane(&x);
+    if (direct)
+        return;
     if (o->sem->dst != T_CMP) {
-        to = w->v + o->dst.reg * SIM_LANES;
         blend(to, x.d, mask);
         if (o->dst.n > 1)
             blend(to + SIM_LANES, x.d + SIM_LANES, mask);

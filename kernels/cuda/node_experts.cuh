@@ -1,0 +1,193 @@
+/* node_experts.cuh - who is asked, and how answers are summed: a part of
+ * nodes.cu. The products of experts are the kernels there: a row of theirs is a
+ * pair (row of the step, rank), whose matrix is what the row has picked.
+ * Ties go to the lowest id; sums run in order of rank (docs/arithmetic.md).
+ * SPDX-License-Identifier: Apache-2.0 */
+
+/* A row of logits in a warp. Shared, so many numbers: probs n, choice n, score
+ * of groups, which groups are kept. */
+struct router {
+    u32 n, k, lane;
+    float *x, *probs, *choice, *score, *kept;
+    i32 *ids;
+};
+
+/* The sum ascends, so every lane adds all. */
+BR_DEV void
+rt_softmax(const float *x, float *p, u32 n, u32 lane)
+{
+    float m = -as_f32(0x7f800000), sum = 0.0f;
+
+    for (u32 i = 0; i < n; i++)
+        m = x[i] > m ? x[i] : m;
+    warp_sync();
+    for (u32 i = lane; i < n; i += 32)
+        p[i] = ex_exp(x[i] - m);
+    warp_sync();
+    for (u32 i = 0; i < n; i++)
+        sum = sum + p[i];
+    warp_sync();
+    for (u32 i = lane; i < n; i += 32)
+        p[i] = p[i] / sum;
+    warp_sync();
+}
+
+/* Experts of groups that are not among the best cannot be chosen. A group's
+ * score: its two best, added. */
+BR_DEV void
+rt_drop(const struct router *r, u32 groups, u32 used)
+{
+    const u32 per = r->n / groups;
+
+    for (u32 g = r->lane; g < groups; g += 32) {
+        float a = -as_f32(0x7f800000), b = a;
+
+        for (u32 i = g * per; i < (g + 1) * per; i++) {
+            const float v = r->choice[i];
+            if (v > a)
+                b = a, a = v;
+            else if (v > b)
+                b = v;
+        }
+        r->score[g] = a + b;
+        r->kept[g] = 0.0f;
+    }
+    warp_sync();
+    for (u32 i = 0; r->lane == 0 && i < used; i++) {
+        u32 best = groups;
+
+        for (u32 g = 0; g < groups; g++)
+            if (r->kept[g] == 0.0f &&
+                (best == groups || r->score[g] > r->score[best]))
+                best = g;
+        r->kept[best] = 1.0f;
+    }
+    warp_sync();
+    for (u32 i = r->lane; i < groups * per; i += 32)
+        if (r->kept[i / per] == 0.0f)
+            r->choice[i] = -as_f32(0x7f800000);
+    warp_sync();
+}
+
+/* Who is taken becomes NaN, which nobody takes. */
+BR_DEV void
+rt_pick(const struct router *r)
+{
+    for (u32 rank = 0; rank < r->k; rank++) {
+        float v = 0.0f;
+        u32 best = r->n;
+
+        for (u32 i = r->lane; i < r->n; i += 32) {
+            const float c = r->choice[i];
+            if (c == c && (best == r->n || c > v))
+                v = c, best = i;
+        }
+        for (u32 m = 16; m; m >>= 1) {
+            const float o = shfl_xor_f(v, m);
+            const u32 i = shfl_xor(best, m);
+            if (i < r->n &&
+                (best == r->n || o > v || (o == v && i < best)))
+                v = o, best = i;
+        }
+        if (best == r->n)
+            best = rank; /* all are NaN: anyone, but there */
+        warp_sync();
+        if (r->lane == 0) {
+            r->ids[rank] = (i32)best;
+            r->choice[best] = as_f32(0x7fc00000);
+        }
+        warp_sync();
+    }
+}
+
+/* One thread: k is small. */
+BR_DEV void
+rt_weigh(const struct br_nd_args &a, const struct router *r, float *w)
+{
+    const struct br_nd_route &e = a.e;
+    float sum = 0.0f, m = -as_f32(0x7f800000);
+
+    for (u32 i = 0; i < r->k; i++)
+        w[i] = e.gating == BR_ND_PICKED ? r->x[r->ids[i]] : r->probs[r->ids[i]];
+    if (e.gating == BR_ND_PICKED) {
+        for (u32 i = 0; i < r->k; i++)
+            m = w[i] > m ? w[i] : m;
+        for (u32 i = 0; i < r->k; i++) {
+            w[i] = ex_exp(w[i] - m);
+            sum = sum + w[i];
+        }
+        for (u32 i = 0; i < r->k; i++)
+            w[i] = w[i] / sum;
+    }
+    if (e.norm_w) {
+        sum = 0.0f;
+        for (u32 i = 0; i < r->k; i++)
+            sum = sum + w[i];
+        sum = sum > 6.103515625e-5f ? sum : 6.103515625e-5f;
+        for (u32 i = 0; i < r->k; i++)
+            w[i] = w[i] / sum;
+    }
+    if (a.scale != 0.0f && a.scale != 1.0f)
+        for (u32 i = 0; i < r->k; i++)
+            w[i] = w[i] * a.scale;
+}
+
+/* x: logits, b: a bias of theirs, w: one of the choice, y: weights. A warp of
+ * a block a row. */
+KERNEL
+br_nd_topk(ARGS)
+{
+    const u32 n = a.m.n_out, t = bid_y();
+    float *shared = (float *)dyn_shared();
+    const struct router r = {n,
+                             a.e.k,
+                             tid(),
+                             row(a.x, t),
+                             shared,
+                             shared + n,
+                             shared + 2 * n,
+                             shared + 2 * n + a.e.groups,
+                             a.e.ids + (u64)t * a.e.stride};
+
+    if (tid() >= 32)
+        return;
+    for (u32 i = r.lane; i < n; i += 32) {
+        const float v = a.b.p ? r.x[i] + a.b.p[i] : r.x[i];
+        r.x[i] = v;
+        r.probs[i] = a.e.gating == BR_ND_SIGMOIDS
+                         ? ex_act(BR_ND_SIGMOID, v)
+                         : v;
+    }
+    warp_sync();
+    if (a.e.gating == BR_ND_SOFTMAX)
+        rt_softmax(r.x, r.probs, n, r.lane);
+    for (u32 i = r.lane; i < n; i += 32)
+        r.choice[i] = a.w.p ? r.probs[i] + a.w.p[i] : r.probs[i];
+    warp_sync();
+    if (a.e.groups > 1)
+        rt_drop(&r, a.e.groups, a.e.groups_used);
+    rt_pick(&r);
+    if (r.lane == 0)
+        rt_weigh(a, &r, row(a.y, t));
+}
+
+/* y = sum over ranks of weight (b) * what an expert said (x, a row a pair)
+ * [* its scale, w], then + c. */
+KERNEL
+br_nd_fold(ARGS)
+{
+    const u64 i = thread_of_grid();
+    const u32 t = (u32)(i / a.y.cols), c = (u32)(i % a.y.cols);
+    float y = 0.0f;
+
+    if (t >= a.n_rows)
+        return;
+    for (u32 r = 0; r < a.e.k; r++) {
+        float v = row(a.x, t * a.e.k + r)[c];
+
+        if (a.w.p)
+            v = v * a.w.p[a.e.ids[(u64)t * a.e.stride + r]];
+        y = fma_rn(v, row(a.b, t)[r], y);
+    }
+    row(a.y, t)[c] = a.c.p ? y + row(a.c, t)[c] : y;
+}

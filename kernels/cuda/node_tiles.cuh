@@ -1,0 +1,440 @@
+/* node_tiles.cuh - products of F16 and BF16 weights by wgmma, weights as rows,
+ * tokens as columns.
+ *
+ *   number   f16 times a power of two of its row (weight row, token), chosen
+ *            so that the row's largest is in 2^14 .. 2^15. BF16 weights are
+ *            kept to 2^-40 of the row's largest, activations have 11 bits.
+ *   memory   eight rows x 64 columns are 1 KiB, as wgmma reads them from
+ *            shared memory; [n_in / 64][rows / 8] of those, so that any
+ *            number of rows, 64 columns of each, is one bulk copy
+ *   block    128 weight rows x N tokens: two groups of four warps with 64 rows
+ *            each, and a warp that copies. It asks for weights before the
+ *            launch ahead of it has ended.
+ *   sum      a matrix's columns are cut into `segs` pieces, by its shape alone
+ *            (cuda_plan.c); each is a sum from zero in the order of the tensor
+ *            core, pieces are added ascending. Few tokens: a block a piece, the
+ *            last to arrive adds. Many: a block has all of them.
+ *
+ * So a token's bits depend on nothing beside it.
+ * SPDX-License-Identifier: Apache-2.0 */
+
+enum {
+    TILE_ROWS = BR_ND_TILE_ROWS,
+    ATOM = 1024,                  /* bytes of 8 rows x 64 columns */
+    W_BYTES = TILE_ROWS / 8 * ATOM /* of 64 columns of a tile's weights */
+};
+
+/* Where the 16 bytes of columns 8 c .. of a row are, in bytes. */
+BR_DEV u64
+tile_at16(u32 groups, u32 r, u32 c)
+{
+    return ((u64)(c / 8) * groups + r / 8) * ATOM + r % 8 * 128 +
+           ((c ^ r) % 8) * 16;
+}
+
+/* The factor that the largest number of a row, as bits, is stored under, and
+ * what numbers are multiplied by. Infinities and what is no number stay so. */
+BR_DEV void
+row_scale(u32 top, float *d, float *inv)
+{
+    u32 e = top >> 23;
+
+    if (e == 0xff)
+        e = 127 + 14;
+    e = e < 16 ? 16 : e;
+    *d = as_f32((e - 14) << 23);
+    *inv = as_f32((127 + 127 + 14 - e) << 23);
+}
+
+/* x[0..7] as f16 */
+BR_DEV u32x4
+pack8(const float *x, float by)
+{
+    return {pack_f16(x[0] * by, x[1] * by), pack_f16(x[2] * by, x[3] * by),
+            pack_f16(x[4] * by, x[5] * by), pack_f16(x[6] * by, x[7] * by)};
+}
+
+BR_DEV u32
+max_u32(u32 a, u32 b)
+{
+    return a > b ? a : b;
+}
+BR_DEV u32
+bits_of(float x)
+{
+    return as_u32(x) & 0x7fffffff;
+}
+
+/* Weights x.p of kind m.kind to rows a.off .. of tiles q; a warp a row. */
+KERNEL
+br_nd_tile(ARGS)
+{
+    const u32 lane = tid() & 31, r = bid() * BR_ND_WARPS + (tid() >> 5);
+    const u32 K = a.m.n_in;
+    const u64 from = (u64)r * K;
+    u32 top = 0;
+    float d, inv;
+
+    if (r >= a.m.n_out)
+        return;
+    for (u32 k = lane; k < K; k += 32)
+        top = max_u32(top, bits_of(a.m.kind == BR_ND_F16
+                                       ? weight<BR_ND_F16>(a.m.q, from + k)
+                                       : weight<BR_ND_BF16>(a.m.q, from + k)));
+    for (u32 m = 16; m; m >>= 1)
+        top = max_u32(top, shfl_xor(top, m));
+    row_scale(top, &d, &inv);
+    if (lane == 0)
+        a.xd[a.off + r] = d;
+    for (u32 c = lane; c < K / 8; c += 32) {
+        float x[8];
+#pragma unroll
+        for (u32 i = 0; i < 8; i++)
+            x[i] = a.m.kind == BR_ND_F16
+                       ? weight<BR_ND_F16>(a.m.q, from + c * 8 + i)
+                       : weight<BR_ND_BF16>(a.m.q, from + c * 8 + i);
+        *(u32x4 *)(a.xq + tile_at16(a.lows, a.off + r, c)) = pack8(x, inv);
+    }
+}
+
+/* ---- activations ----------------------------------------------------------- */
+
+
+/* The block's, in all threads; each: a word a warp. */
+BR_DEV u32
+block_max(u32 v, u32 *each)
+{
+    for (u32 m = 16; m; m >>= 1)
+        v = max_u32(v, shfl_xor(v, m));
+    if ((tid() & 31) == 0)
+        each[tid() >> 5] = v;
+    bar(0, block_dim());
+    v = (tid() & 31) < block_dim() / 32 ? each[tid() & 31] : 0;
+    for (u32 m = 16; m; m >>= 1)
+        v = max_u32(v, shfl_xor(v, m));
+    return v;
+}
+BR_DEV float
+block_sum(float v, u32 *each)
+{
+    for (u32 m = 16; m; m >>= 1)
+        v = v + shfl_xor_f(v, m);
+    if ((tid() & 31) == 0)
+        each[tid() >> 5] = as_u32(v);
+    bar(0, block_dim());
+    v = as_f32((tid() & 31) < block_dim() / 32 ? each[tid() & 31] : 0);
+    for (u32 m = 16; m; m >>= 1)
+        v = v + shfl_xor_f(v, m);
+    return v;
+}
+
+BR_DEV void
+store8(float *p, const float *x)
+{
+    *(u32x4 *)p = {as_u32(x[0]), as_u32(x[1]), as_u32(x[2]), as_u32(x[3])};
+    *(u32x4 *)(p + 4) = {as_u32(x[4]), as_u32(x[5]), as_u32(x[6]),
+                         as_u32(x[7])};
+}
+
+/* silu(gate) * up, to 1e-6. */
+BR_DEV float
+fast_glu(float gate, float up)
+{
+    return gate * rcp(1.0f + ex2(gate * -LOG2E)) * up;
+}
+
+BR_DEV void
+load4(float *x, const float *p)
+{
+    const u32x4 a = ld16(p);
+
+    x[0] = as_f32(a.x), x[1] = as_f32(a.y);
+    x[2] = as_f32(a.z), x[3] = as_f32(a.w);
+}
+BR_DEV void
+store4(float *p, const float *x)
+{
+    *(u32x4 *)p = {as_u32(x[0]), as_u32(x[1]), as_u32(x[2]), as_u32(x[3])};
+}
+
+/* A block a row: what a product is about to read, as f16, and how it comes
+ * about; y, unless NULL, has the same as f32. A thread has EACH runs of four
+ * columns: two, or many of a long row (long code takes longer to fetch than to
+ * run, where rows are few).
+ *
+ *   COPY   x; where `scatter` is set, of the rows that want logits
+ *   GLU    silu(x) * b
+ *   SCALE  norm of x
+ *   ADD    norm of x + b, which goes to z                                      */
+template <u32 OP, u32 EACH_>
+BR_DEV void
+row16(const struct br_nd_args &a)
+{
+    enum { TWO = OP == BR_ND_GLU || OP == BR_ND_ADD };
+    enum { NORM = OP == BR_ND_SCALE || OP == BR_ND_ADD };
+    __shared__ u32 sums[BR_ND_ROW_THREADS / 32], tops[BR_ND_ROW_THREADS / 32];
+    const u32 t = bid(), K = a.x.cols;
+    float v[EACH_][4], w[EACH_][4];
+    u32 top = 0;
+
+    begin();
+    const float *x = row(a.x, a.scatter ? (u32)a.s.want[t] : t);
+    float sum = 0.0f, d, inv;
+#pragma unroll
+    for (u32 e = 0; e < EACH_; e++) {
+        const u32 k = (e * block_dim() + tid()) * 4;
+        float b[4];
+        if (k >= K)
+            break;
+        load4(v[e], x + k);
+        if (TWO)
+            load4(b, row(a.b, t) + k);
+        if (NORM && a.w.p)
+            load4(w[e], a.w.p + k);
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+            if (TWO)
+                v[e][i] = OP == BR_ND_GLU ? fast_glu(v[e][i], b[i])
+                                          : v[e][i] + b[i];
+            if (NORM)
+                sum = fma_rn(v[e][i], v[e][i], sum);
+        }
+    }
+    if (NORM)
+        sum = 1.0f / sqrt_rn(block_sum(sum, sums) / (float)K + a.eps);
+#pragma unroll
+    for (u32 e = 0; e < EACH_; e++) {
+        const u32 k = (e * block_dim() + tid()) * 4;
+        if (k >= K)
+            break;
+        if (OP == BR_ND_ADD)
+            store4(row(a.z, t) + k, v[e]);
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+            if (NORM)
+                v[e][i] = v[e][i] * sum;
+            if (NORM && a.w.p)
+                v[e][i] = v[e][i] * w[e][i];
+            top = max_u32(top, bits_of(v[e][i]));
+        }
+        if (a.y.p)
+            store4(row(a.y, t) + k, v[e]);
+    }
+    row_scale(block_max(top, tops), &d, &inv);
+    if (tid() == 0)
+        a.xd[t] = d;
+#pragma unroll
+    for (u32 e = 0; e < EACH_; e++) {
+        const u32 c = e * block_dim() + tid(); /* of 8 bytes */
+        if (c * 4 >= K)
+            break;
+        *(u32x2 *)(a.xq + tile_at16(a.lows, t, c / 2) + c % 2 * 8) = {
+            pack_f16(v[e][0] * inv, v[e][1] * inv),
+            pack_f16(v[e][2] * inv, v[e][3] * inv)};
+    }
+}
+#define ROW16(name, OP)                                                        \
+    KERNEL __launch_bounds__(BR_ND_ROW_THREADS) br_nd_row16_##name(ARGS)       \
+    {                                                                          \
+        row16<OP, 2>(a);                                                       \
+    }                                                                          \
+    KERNEL __launch_bounds__(BR_ND_ROW_THREADS) br_nd_row16_##name##_long(ARGS) \
+    {                                                                          \
+        row16<OP, BR_ND_ROW_MOST / BR_ND_ROW_THREADS / 4>(a);                  \
+    }
+ROW16(copy, BR_ND_COPY)
+ROW16(glu, BR_ND_GLU)
+ROW16(norm, BR_ND_SCALE)
+ROW16(add, BR_ND_ADD)
+
+/* ---- products -------------------------------------------------------------- */
+
+/* Which of the outputs the tile belongs to. */
+BR_DEV u32
+part_of_tile(const struct br_nd_args &a, u32 tile)
+{
+    return tile < a.part_end[0] ? 0 : tile < a.part_end[1] ? 1 : 2;
+}
+
+template <u32 N>
+BR_DEV void
+put_tile(const struct br_nd_args &a, const float (&all)[N / 2], u32 tile, u32 t0)
+{
+    const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3;
+    const u32 part = part_of_tile(a, tile);
+    const u32 r = tile * TILE_ROWS + (tid() >> 5) * 16 + g;
+    const u32 first = part ? a.part_end[part - 1] * TILE_ROWS : 0;
+    float *y = part == 0 ? a.y.p : part == 1 ? a.part[0].p : a.part[1].p;
+    const u32 cols = part == 0   ? a.y.cols
+                     : part == 1 ? a.part[0].cols
+                                 : a.part[1].cols;
+    const u32 stride = part == 0   ? a.y.stride
+                       : part == 1 ? a.part[0].stride
+                                   : a.part[1].stride;
+    const float w[2] = {a.m.d[r], a.m.d[r + 8]};
+
+#pragma unroll
+    for (u32 j = 0; j < N / 8; j++)
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+            const u32 n = r - first + i / 2 * 8, t = t0 + j * 8 + c * 2 + i % 2;
+            if (n < cols && t < a.n_rows)
+                y[(u64)t * stride + n] =
+                    all[j * 4 + i] * a.xd[t] * w[i / 2];
+        }
+}
+
+/* The pieces of a tile, of which this block has one; true in the one that has
+ * their sum. */
+template <u32 N>
+BR_DEV bool
+meet_pieces(const struct br_nd_args &a, float (&all)[N / 2], u32 at, u32 seg)
+{
+    enum { THREADS_ = TILE_ROWS * 2, EACH_ = N / 2 * THREADS_ };
+    __shared__ u32 before;
+    float *p = a.sums + (u64)at * a.segs * EACH_ + tid();
+
+#pragma unroll
+    for (u32 i = 0; i < N / 2; i++)
+        p[(u64)seg * EACH_ + i * THREADS_] = all[i];
+    fence_gpu();
+    bar(1, THREADS_);
+    if (tid() == 0)
+        before = atom_add32(&a.met[at], 1);
+    bar(1, THREADS_);
+    if (before + 1 < a.segs)
+        return false;
+    fence_gpu();
+    if (tid() == 0)
+        a.met[at] = 0;
+#pragma unroll
+    for (u32 i = 0; i < N / 2; i++)
+        all[i] = p[i * THREADS_];
+#pragma unroll 2
+    for (u32 s = 1; s < a.segs; s++)
+#pragma unroll
+        for (u32 i = 0; i < N / 2; i++)
+            all[i] = all[i] + p[(u64)s * EACH_ + i * THREADS_];
+    return true;
+}
+
+/* The warp that copies: 64 columns after 64 columns, into STAGES places. */
+template <u32 N, u32 STAGES>
+BR_DEV void
+bring(const struct br_nd_args &a, u32 tile, u32 t0, u32 kb, u32 end)
+{
+    enum { BYTES = W_BYTES + N / 8 * ATOM };
+    const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
+    const u32 n = end - kb, ahead = n < STAGES ? n : STAGES;
+    const u64 policy = policy_evict_first();
+    const u64 step = (u64)a.m.sub * ATOM, xstep = (u64)a.lows * ATOM;
+    const u8 *w = (const u8 *)a.m.q + kb * step + tile * W_BYTES;
+    const u8 *x = (const u8 *)a.xq + kb * xstep + (u64)t0 / 8 * ATOM;
+
+    for (u32 i = 0; i < ahead; i++) {
+        mbar_expect(full + i * 8, BYTES);
+        bulk_copy(base + i * BYTES, w + i * step, W_BYTES, full + i * 8,
+                  policy);
+    }
+    grid_wait();
+    for (u32 i = 0; i < ahead; i++)
+        bulk_copy_kept(base + i * BYTES + W_BYTES, x + i * xstep, N / 8 * ATOM,
+                       full + i * 8);
+    for (u32 i = ahead, s = 0, round = 0; i < n; i++) {
+        while (!mbar_try(full + (STAGES + s) * 8, round & 1))
+            ;
+        mbar_expect(full + s * 8, BYTES);
+        bulk_copy(base + s * BYTES, w + i * step, W_BYTES, full + s * 8,
+                  policy);
+        bulk_copy_kept(base + s * BYTES + W_BYTES, x + i * xstep, N / 8 * ATOM,
+                       full + s * 8);
+        if (++s == STAGES)
+            s = 0, round++;
+    }
+}
+
+/* A block: a tile's piece, or all its pieces, for N tokens. */
+template <u32 N, u32 STAGES, bool FEW>
+BR_DEV void
+tile_product(const struct br_nd_args &a)
+{
+    enum { BYTES = W_BYTES + N / 8 * ATOM, WARPS = TILE_ROWS / 16 };
+    const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
+    const u32 empty = full + STAGES * 8, blocks = a.m.n_in / 64;
+    const u32 seg = FEW ? bid() % a.segs : 0, tile = bid_y();
+    const u32 tt = FEW ? bid() / a.segs : bid(), t0 = tt * N;
+    const u32 first = seg * a.m.block;
+    const u32 end = FEW && first + a.m.block < blocks ? first + a.m.block
+                                                      : blocks;
+    float sum[N / 2], all[N / 2];
+
+    if (tid() == 0) {
+        for (u32 i = 0; i < STAGES; i++) {
+            mbar_init(full + i * 8, 1);
+            mbar_init(empty + i * 8, WARPS);
+        }
+        fence_mbar_init();
+    }
+    bar(0, BR_ND_TILE_THREADS);
+    grid_go();
+    if (tid() >= WARPS * 32) {
+        if (tid() == WARPS * 32)
+            bring<N, STAGES>(a, tile, t0, first, end);
+        return;
+    }
+    const u32 mine = base + tid() / 128 * (W_BYTES / 2);
+    u32 s = 0, round = 0;
+#pragma unroll 1
+    for (u32 kb = first; kb < end;) {
+        const u32 stop = FEW || kb + a.m.block > end ? end : kb + a.m.block;
+        const bool begins = kb == first;
+        u32 held = STAGES; /* the stage that may still be read */
+
+#pragma unroll 1
+        for (bool more = false; kb < stop; kb++, more = true) {
+            const u64 w = wg_tile(mine + s * BYTES);
+            const u64 x = wg_tile(base + s * BYTES + W_BYTES);
+            while (!mbar_try(full + s * 8, round & 1))
+                ;
+            wg_begin();
+#pragma unroll
+            for (u32 k = 0; k < 4; k++)
+                wg_mma(sum, w + 2 * k, x + 2 * k, more || k);
+            wg_commit();
+            wg_wait<1>();
+            if (held < STAGES && (tid() & 31) == 0)
+                mbar_arrive(empty + held * 8, 1);
+            held = s;
+            if (++s == STAGES)
+                s = 0, round++;
+        }
+        wg_wait<0>();
+        if ((tid() & 31) == 0)
+            mbar_arrive(empty + held * 8, 1);
+        if (!FEW)
+#pragma unroll
+            for (u32 i = 0; i < N / 2; i++)
+                all[i] = begins ? sum[i] : all[i] + sum[i];
+    }
+    grid_wait();
+    if (!FEW)
+        put_tile<N>(a, all, tile, t0);
+    else if (a.segs == 1 ||
+             meet_pieces<N>(a, sum, tile * (grid_dim() / a.segs) + tt, seg))
+        put_tile<N>(a, sum, tile, t0);
+}
+
+#define PRODUCT(name, N, STAGES, FEW, per_sm)                          \
+    KERNEL __launch_bounds__(BR_ND_TILE_THREADS, per_sm)               \
+        br_nd_tiles_##name(ARGS)                                       \
+    {                                                                  \
+        static_assert(BR_ND_TILE_SHARED(N, STAGES) <= 227u * 1024,     \
+                      "shared memory");                                \
+        tile_product<N, STAGES, FEW>(a);                               \
+    }
+PRODUCT(8, 8, 6, true, 2)
+PRODUCT(16, 16, 6, true, 2)
+PRODUCT(32, 32, 5, true, 2)
+PRODUCT(64, 64, 4, true, 2)
+PRODUCT(128, 128, 3, true, 2)
+PRODUCT(many, 128, 6, false, 1)

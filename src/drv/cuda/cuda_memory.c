@@ -1,0 +1,72 @@
+/* cuda_memory.c - memory of the device that nodes run on: NVIDIA's, or another
+ * that a table of calls leads to (drv/nodes/node_dev.h).
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/cuda/cuda_nodes_int.h"
+
+const char *
+cun_tier(const br_cun *x)
+{
+    return x->dev ? x->dev->tier : "cuda";
+}
+
+br_code
+cun_alloc(br_cun *x, uint64_t *p, size_t bytes, br_status *st)
+{
+    if (x->dev)
+        return x->dev->ops->alloc(x->dev, p, bytes, false, st);
+    BR_TRY(br_cuda_alloc(&x->cu, p, bytes, st));
+    if (br_vec_push(&x->held, *p))
+        return BR_OK;
+    br_cuda_free(&x->cu, *p);
+    *p = 0;
+    return br_fail(st, BR_E_OOM, "tier %s: out of memory", cun_tier(x));
+}
+
+br_code
+cun_shared(br_cun *x, uint64_t *p, size_t bytes, br_status *st)
+{
+    return x->dev ? x->dev->ops->alloc(x->dev, p, bytes, true, st)
+                  : cun_alloc(x, p, bytes, st);
+}
+
+br_code
+cun_zero(br_cun *x, uint64_t p, uint64_t numbers, br_status *st)
+{
+    return x->dev ? x->dev->ops->zero(x->dev, p, numbers, st)
+                  : BR_CU(&x->cu, st, cuMemsetD32(p, 0, numbers));
+}
+
+br_code
+cun_put(br_cun *x, uint64_t to, const void *from, size_t bytes, br_status *st)
+{
+    return x->dev ? x->dev->ops->put(x->dev, to, from, bytes, st)
+                  : BR_CU(&x->cu, st, cuMemcpyHtoD(to, from, bytes));
+}
+
+br_code
+cun_send(br_cun *x, uint64_t to, const void *from, size_t bytes, br_status *st)
+{
+    return x->dev ? x->dev->ops->put(x->dev, to, from, bytes, st)
+                  : BR_CU(&x->cu, st,
+                          cuMemcpyHtoDAsync(to, from, bytes, x->cu.stream));
+}
+
+br_code
+cun_get(br_cun *x, void *to, uint64_t from, size_t bytes, br_status *st)
+{
+    return x->dev ? x->dev->ops->get(x->dev, to, from, bytes, st)
+                  : BR_CU(&x->cu, st, cuMemcpyDtoH(to, from, bytes));
+}
+
+br_code
+cun_use(br_cun *x, br_status *st)
+{
+    return x->dev ? BR_OK : BR_CU(&x->cu, st, cuCtxSetCurrent(x->cu.ctx));
+}
+
+br_code
+cun_wait(br_cun *x, br_status *st)
+{
+    return x->dev ? x->dev->ops->wait(x->dev, st)
+                  : BR_CU(&x->cu, st, cuStreamSynchronize(x->cu.stream));
+}

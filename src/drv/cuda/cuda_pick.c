@@ -1,0 +1,119 @@
+/* cuda_pick.c - tokens drawn where the logits are: only ids cross the bus.
+ *
+ * The kernel of the decode tier (kernels/cuda/pick.cu), a row of its grid a
+ * row of logits; all blocks of a launch are there at once, so a launch has as
+ * many rows as there are multiprocessors at most.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/cuda/cuda_nodes_int.h"
+
+#include "../../../kernels/cuda/pick_table.h"
+
+extern const char br_ptx_pick[];
+
+/* One block of host memory that the device reads and writes: how, tokens. */
+typedef struct pick_stage {
+    struct br_pick_how *how;
+    int32_t *token;
+} pick_stage;
+
+static pick_stage
+stage_of(br_cun *x)
+{
+    return (pick_stage){
+        x->pick_stage, (int32_t *)(void *)((struct br_pick_how *)x->pick_stage +
+                                           x->pick_rows)};
+}
+
+static br_code
+open_pick(br_cun *x, br_status *st)
+{
+    const uint32_t rows = BR_MIN(x->c.max_want, (uint32_t)x->cu.n_sm);
+    const uint64_t spaces = 2ull * rows * sizeof(struct br_pick_space);
+    const size_t bytes = rows * (sizeof(struct br_pick_how) + sizeof(int32_t));
+
+    if (x->pick_rows)
+        return BR_OK;
+    if (!x->pick_mod)
+        BR_TRY(br_cuda_module(&x->cu, &x->pick_mod, "pick", br_ptx_pick, st));
+    BR_TRY(BR_CU(&x->cu, st,
+                 cuModuleGetFunction(&x->pick, x->pick_mod, "br_pick")));
+    BR_TRY(cun_alloc(x, &x->pick_space, spaces, st));
+    BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(x->pick_space, 0, spaces / 4)));
+    BR_TRY(cun_alloc(x, &x->pick_io, bytes, st));
+    BR_TRY(BR_CU(&x->cu, st, cuMemAllocHost(&x->pick_stage, bytes)));
+    x->pick_turn = br_arena_new(&x->arena, uint32_t, rows);
+    if (!x->pick_turn)
+        return br_fail(st, BR_E_OOM, "tier cuda: out of memory");
+    x->pick_rows = rows;
+    return BR_OK;
+}
+
+static br_code
+weights(br_cun *x, br_status *st)
+{
+    if (x->pick_weights)
+        return BR_OK;
+    return cun_alloc(x, &x->pick_weights,
+                     8ull * x->pick_rows * (uint64_t)x->v.m->hp.n_vocab, st);
+}
+
+/* Rows from .. from + n of those that wanted logits. */
+static br_code
+pick_some(br_cun *x, const br_cun_pick *p, uint32_t from, uint32_t n,
+          int32_t *out, br_status *st)
+{
+    const uint64_t hows = x->pick_rows * sizeof(struct br_pick_how);
+    const pick_stage s = stage_of(x);
+    const br_value_mem *v = &x->v.at[x->v.logits];
+    struct br_pick_args a = {
+        .logits = v->p + (size_t)from * (size_t)v->cols,
+        .weights = (void *)(uintptr_t)x->pick_weights,
+        .space = (void *)(uintptr_t)x->pick_space,
+        .n = (uint32_t)v->cols,
+        .tokens = (void *)(uintptr_t)(x->pick_io + hows),
+        .rows = (const void *)(uintptr_t)x->pick_io,
+    };
+
+    for (uint32_t i = 0; i < n; i++)
+        s.how[i] = (struct br_pick_how){.seed = p[i].seed,
+                                        .temperature = p[i].temperature,
+                                        .top_k = p[i].top_k,
+                                        .top_p = p[i].top_p,
+                                        .min_p = p[i].min_p,
+                                        .position = p[i].position,
+                                        .turn = x->pick_turn[i]++};
+    BR_TRY(BR_CU(
+        &x->cu, st,
+        cuMemcpyHtoDAsync(x->pick_io, s.how, n * sizeof *s.how, x->cu.stream)));
+    BR_TRY(BR_CU(&x->cu, st,
+                 cuLaunchCooperativeKernel(
+                     x->pick, (uint32_t)x->cu.n_sm / n, n, 1, BR_PICK_THREADS,
+                     1, 1, BR_PICK_SHARED, x->cu.stream, (void *[]){&a})));
+    BR_TRY(BR_CU(
+        &x->cu, st,
+        cuMemcpyDtoHAsync(s.token, x->pick_io + hows, n * 4ull, x->cu.stream)));
+    BR_TRY(BR_CU(&x->cu, st, cuStreamSynchronize(x->cu.stream)));
+    x->busy = false;
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = s.token[i];
+    return BR_OK;
+}
+
+br_code
+br_cun_draw(br_cun *x, const br_cun_pick *p, uint32_t n, int32_t *out,
+            br_status *st)
+{
+    bool weighs = false;
+
+    br_check(n == x->n_want && "rows that wanted logits");
+    BR_TRY(BR_CU(&x->cu, st, cuCtxSetCurrent(x->cu.ctx)));
+    BR_TRY(open_pick(x, st));
+    for (uint32_t i = 0; i < n; i++)
+        weighs = weighs || (p[i].temperature > 0 && p[i].top_k != 1);
+    if (weighs)
+        BR_TRY(weights(x, st));
+    for (uint32_t i = 0; i < n; i += x->pick_rows)
+        BR_TRY(
+            pick_some(x, p + i, i, BR_MIN(n - i, x->pick_rows), out + i, st));
+    return BR_OK;
+}

@@ -1,0 +1,47 @@
+/* cuda_plan_int.h - what the files that make launches of nodes share.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_CUDA_PLAN_INT_H
+#define BR_CUDA_PLAN_INT_H
+
+#include "drv/cuda/cuda_nodes_int.h"
+
+/* A node while its launches are made. */
+typedef struct cun_planner {
+    br_cun *x;
+    const br_ir_node *n;
+    uint32_t node;
+    bool want;
+    struct br_nd_rows in[BR_IR_MAX_BINDINGS], out[BR_IR_MAX_BINDINGS];
+    struct br_nd_rows quantised; /* what xq holds */
+    uint32_t quantised_block;
+    uint32_t quantised_by; /* the node that made it */
+    bool quantised_want;
+    uint32_t table;        /* a matrix that EMBED has loaded */
+    uint32_t done;         /* nodes before this one have their launches */
+    const br_ir_node *sum; /* an ADD that the norm after it does */
+    struct br_nd_rows sum_in[2], sum_out;
+    br_status *st;
+} cun_planner;
+
+/* ---- cuda_plan.c ---- */
+/* A launch over n numbers of a row, or of n blocks. */
+br_code cun_add(cun_planner *p, enum cun_fn fn, enum cun_grid grid, uint32_t n,
+                const struct br_nd_args *a) BR_MUST_USE;
+/* y = m x for all rows of the launch. */
+br_code cun_product(cun_planner *p, const struct br_nd_mat *m,
+                    struct br_nd_rows x, struct br_nd_rows y) BR_MUST_USE;
+struct br_nd_rows cun_rows_at(uint64_t p, uint32_t stride, uint32_t cols);
+/* The BR_ND_* of the node's function. */
+uint32_t cun_act_of(const br_ir_node *n);
+
+/* ---- cuda_plan_mix.c: the launches of a node ---- */
+br_code cun_gate_topk(cun_planner *p) BR_MUST_USE;
+br_code cun_gate_up(cun_planner *p) BR_MUST_USE;
+br_code cun_down_acc(cun_planner *p) BR_MUST_USE;
+br_code cun_shared_expert(cun_planner *p) BR_MUST_USE;
+br_code cun_conv(cun_planner *p) BR_MUST_USE;
+br_code cun_delta(cun_planner *p) BR_MUST_USE;
+br_code cun_scan(cun_planner *p) BR_MUST_USE;
+br_code cun_gated_norm(cun_planner *p) BR_MUST_USE;
+
+#endif
