@@ -247,6 +247,8 @@ br_mega_vm_new(br_mega_vm **out, const br_mega_prog *p,
     vm->max_bytes = d && d->max_bytes ? d->max_bytes : DEFAULT_BYTES;
     vm->max_work = d ? d->max_work : 0;
     vm->dot = d && d->dot ? d->dot : br_vm_dot;
+    vm->op = d ? d->op : NULL;
+    vm->ctx = d ? d->ctx : NULL;
     code = make(vm, d && d->workers ? d->workers : 1, st);
     if (code != BR_OK) {
         br_mega_vm_free(vm);

@@ -18,6 +18,7 @@
 #include "mega/store.h"
 
 typedef struct br_mega_vm br_mega_vm;
+struct br_vm_call;
 
 /* Zero means the default. */
 typedef struct br_mega_vm_desc {
@@ -27,6 +28,10 @@ typedef struct br_mega_vm_desc {
     uint32_t workers; /* tasks at once; 1 */
     /* br_vm_dot by vectors: the same bits; NULL: that */
     float (*dot)(const float *a, const float *b, size_t n);
+    /* Does an op in the VM's place, or notes it (interp_int.h); never a FUSED,
+     * whose steps come one by one. NULL: the VM does. */
+    br_code (*op)(void *ctx, struct br_vm_call *c);
+    void *ctx;
 } br_mega_vm_desc;
 
 /* The program must outlive the VM and stay as it is. */

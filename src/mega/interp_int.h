@@ -63,6 +63,8 @@ struct br_mega_vm {
     uint32_t n_workers;
     uint64_t bytes, max_bytes, max_work;
     float (*dot)(const float *a, const float *b, size_t n);
+    br_code (*op)(void *ctx, struct br_vm_call *c);
+    void *ctx;
     br_mega_runner *ran; /* what the last run was by */
 };
 
@@ -78,7 +80,7 @@ typedef struct br_vm_call {
     br_arena *tmp; /* reset after the task */
     br_status *st; /* never NULL */
     uint64_t *work, max_work;
-    float (*dot)(const float *a, const float *b, size_t n);
+    const br_mega_vm *vm;
     char text[2][112]; /* of br_vm_operand: two in one message */
     int turn;
 } br_vm_call;

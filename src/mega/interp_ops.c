@@ -292,7 +292,7 @@ br_vmop_RMSNORM(br_vm_call *c)
         return c->st->code;
     for (int64_t r = 0; n && r < rows; r++) {
         const float *xr = x + r * n;
-        float mean = c->dot(xr, xr, (size_t)n) / (float)n;
+        float mean = c->vm->dot(xr, xr, (size_t)n) / (float)n;
         float s = (float)(1 / sqrt((double)(mean + eps)));
 
         for (int64_t i = 0; i < n; i++)

@@ -211,7 +211,7 @@ att_head(br_vm_call *c, const att *a, const float *q, int64_t bhj[3],
         kv = cache_row(c, a, 1, bhj);
         if (!kv)
             return c->st->code;
-        a->score[bhj[2]] = c->dot(q, kv, (size_t)a->hd) * a->scale;
+        a->score[bhj[2]] = c->vm->dot(q, kv, (size_t)a->hd) * a->scale;
         max = a->score[bhj[2]] > max ? a->score[bhj[2]] : max;
     }
     for (int64_t j = 0; j < a->len; j++)

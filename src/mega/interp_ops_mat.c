@@ -159,7 +159,7 @@ product(br_vm_call *c, const tile *t, float *y, float *buf)
         if (!w)
             return c->st->code;
         for (int64_t m = 0; m < t->rows; m++)
-            y[m * t->cols + n] = c->dot(x + m * t->k, w, (size_t)t->k);
+            y[m * t->cols + n] = c->vm->dot(x + m * t->k, w, (size_t)t->k);
     }
     if (t->group || c->n_in < 3)
         return BR_OK;

@@ -42,6 +42,8 @@ br_vm_dispatch(br_vm_call *c)
         return br_vm_fail(c, BR_E_FORMAT,
                           "%u inputs and %u outputs, expected %d..%u and %d",
                           c->n_in, c->n_out, info->min_in, max, info->n_out);
+    if (c->vm->op && c->op != BR_MOP_FUSED)
+        return c->vm->op(c->vm->ctx, c);
     return run[c->op](c);
 }
 
@@ -61,7 +63,7 @@ fire(void *ctx, uint32_t worker, uint32_t index, br_status *st)
                     .n_out = t->n_out,
                     .work = &w->work,
                     .max_work = vm->max_work,
-                    .dot = vm->dot};
+                    .vm = vm};
 
     for (uint32_t k = 0; k < t->n_in; k++)
         c.in[k] = &vm->tensors[t->in[k]];

@@ -169,7 +169,8 @@ by_first(const void *a, const void *b)
     return (x->buffer > y->buffer) - (x->buffer < y->buffer);
 }
 
-/* On-chip memory belongs to one worker: pages are not shared across. */
+/* On-chip memory belongs to one worker: pages are not shared across. A buffer
+ * is with the worker that any of its users is on: some may be on none. */
 static uint32_t
 space_of(const br_mega_buffer *b, const br_mega_task *t)
 {
@@ -212,6 +213,8 @@ find_items(work *w)
                                  .space = space_of(&p->buffers[b], t)};
                 BR_TRY(item_size(w, &p->buffers[b], &o->item[*i].size));
             }
+            if (t->sm >= 0)
+                o->item[*i].space = space_of(&p->buffers[b], t);
             if (k >= t->n_in && o->item[*i].first == BR_PG_NONE)
                 o->item[*i].first = r;
             o->item[*i].last = r;
