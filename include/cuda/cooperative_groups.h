@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_COOPERATIVE_GROUPS_H
 #define BRASS_COOPERATIVE_GROUPS_H
+#include "brass_push.h"
+
 #include "cuda_runtime.h"
 
 namespace cooperative_groups
@@ -145,7 +147,22 @@ this_grid()
     return grid_group();
 }
 
+/* One device is all there is. */
+class multi_grid_group : public grid_group
+{
+  public:
+    BR_ME static unsigned grid_rank() { return 0; }
+    BR_ME static unsigned num_grids() { return 1; }
+};
+BR_CG multi_grid_group
+this_multi_grid()
+{
+    return multi_grid_group();
+}
+
 /* ---- lanes of a warp ---------------------------------------------------- */
+
+template <unsigned N, class Parent> class thread_block_tile;
 
 class coalesced_group
 {
@@ -154,6 +171,7 @@ class coalesced_group
 
   public:
     BR_ME explicit coalesced_group(unsigned m) : mask(m) {}
+    BR_ME unsigned lanes() const { return mask; }
     BR_ME void sync() const { __syncwarp(mask); }
     BR_ME unsigned size() const { return (unsigned)__popc(mask); }
     BR_ME unsigned num_threads() const { return size(); }
@@ -217,6 +235,58 @@ class coalesced_group
         return r;
     }
 };
+/* ---- whatever group ------------------------------------------------------ */
+
+/* The block, or lanes of a warp: which, is known at run time. */
+class thread_group
+{
+    unsigned mask; /* 0: the block */
+
+  public:
+    BR_ME thread_group(const thread_block &) : mask(0) {}
+    BR_ME thread_group(const coalesced_group &g) : mask(g.lanes()) {}
+    template <unsigned N, class P>
+    BR_ME thread_group(const thread_block_tile<N, P> &t)
+        : mask(coalesced_group(t).lanes())
+    {
+    }
+    BR_ME unsigned lanes() const { return mask; }
+    BR_ME void sync() const
+    {
+        if (mask)
+            __syncwarp(mask);
+        else
+            __syncthreads();
+    }
+    BR_ME unsigned long long size() const
+    {
+        return mask ? (unsigned)__popc(mask) : details::block_size();
+    }
+    BR_ME unsigned long long num_threads() const { return size(); }
+    BR_ME unsigned long long thread_rank() const
+    {
+        return mask ? coalesced_group(mask).thread_rank()
+                    : details::block_rank();
+    }
+    /* As for a tile: of lanes alone. */
+    template <class T> BR_ME T shfl(T v, int rank) const
+    {
+        return coalesced_group(mask).shfl(v, rank);
+    }
+    template <class T> BR_ME T shfl_down(T v, unsigned by) const
+    {
+        return coalesced_group(mask).shfl_down(v, by);
+    }
+    template <class T> BR_ME T shfl_up(T v, unsigned by) const
+    {
+        return coalesced_group(mask).shfl_up(v, by);
+    }
+    template <class T> BR_ME T shfl_xor(T v, unsigned by) const
+    {
+        return coalesced_group(mask).shfl_xor(v, by);
+    }
+};
+
 BR_CG coalesced_group
 coalesced_threads()
 {
@@ -359,7 +429,17 @@ template <class T> struct bit_xor {
     BR_ME T operator()(T a, T b) const { return a ^ b; }
 };
 
-/* Every thread gets op over the values of all, in the order of ranks. */
+/* Every thread gets op over the values of all: of a tile by halves, */
+template <unsigned N, class P, class T, class Op>
+BR_CG T
+reduce(const thread_block_tile<N, P> &g, T v, Op op)
+{
+#pragma unroll
+    for (unsigned by = N / 2; by; by /= 2)
+        v = op(v, g.shfl_xor(v, by));
+    return v;
+}
+/* else in the order of ranks. */
 template <class G, class T, class Op>
 BR_CG T
 reduce(const G &g, T v, Op op)
@@ -435,4 +515,6 @@ invoke_one(const G &g, F f)
 #undef BR_CG
 #undef BR_ME
 } // namespace cooperative_groups
+
+#include "brass_pop.h"
 #endif

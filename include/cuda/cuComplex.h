@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_CUCOMPLEX_H
 #define BRASS_CUCOMPLEX_H
+#define CU_COMPLEX_H_ /* as programs ask for it */
+#include "brass_push.h"
+
 #include <math.h>
 
 #include "vector_functions.h"
@@ -112,4 +115,5 @@ cuComplexDoubleToFloat(cuDoubleComplex z)
     return make_cuFloatComplex((float)z.x, (float)z.y);
 }
 
+#include "brass_pop.h"
 #endif

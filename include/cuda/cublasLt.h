@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_CUBLAS_LT_H
 #define BRASS_CUBLAS_LT_H
+#include "brass_push.h"
+
 #include "cublas_v2.h"
 
 #include <stdint.h>
@@ -135,4 +137,6 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
 #ifdef __cplusplus
 }
 #endif
+
+#include "brass_pop.h"
 #endif

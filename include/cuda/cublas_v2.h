@@ -6,6 +6,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_CUBLAS_V2_H
 #define BRASS_CUBLAS_V2_H
+#define CUBLAS_API_H_ /* as programs ask for it */
+#include "brass_push.h"
+
 #include "cuda_runtime_api.h"
 #include "library_types.h"
 #ifdef __cplusplus
@@ -244,4 +247,5 @@ cublasStatus_t cublasGemmStridedBatchedEx(
 #define cublasSgemm          cublasSgemm_v2
 #define cublasDgemm          cublasDgemm_v2
 
+#include "brass_pop.h"
 #endif

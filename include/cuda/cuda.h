@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_CUDA_H
 #define BRASS_CUDA_H
+#define __cuda_cuda_h__ /* as programs ask for it */
+#include "brass_push.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +26,7 @@ typedef enum cudaError_enum {
 #undef BRASS_ERR_R
 #undef BRASS_ERR_B
 #undef BRASS_ERR_D
+    CUDA_ERROR_CONTEXT_ALREADY_CURRENT = 202,
     CUDA_ERROR_API_FAILURE_BASE = 10000
 } CUresult;
 typedef enum CUdevice_attribute_enum {
@@ -31,6 +35,12 @@ typedef enum CUdevice_attribute_enum {
 #undef X
     CU_DEVICE_ATTRIBUTE_MAX = 200
 } CUdevice_attribute;
+
+typedef enum CUcomputemode_enum {
+    CU_COMPUTEMODE_DEFAULT = 0,
+    CU_COMPUTEMODE_PROHIBITED = 2,
+    CU_COMPUTEMODE_EXCLUSIVE_PROCESS = 3
+} CUcomputemode;
 
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
@@ -99,8 +109,22 @@ typedef enum CUjit_option_enum {
     CU_JIT_ERROR_LOG_BUFFER,
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
     CU_JIT_OPTIMIZATION_LEVEL,
-    CU_JIT_TARGET = 9
+    CU_JIT_TARGET_FROM_CUCONTEXT,
+    CU_JIT_TARGET,
+    CU_JIT_FALLBACK_STRATEGY,
+    CU_JIT_GENERATE_DEBUG_INFO,
+    CU_JIT_LOG_VERBOSE,
+    CU_JIT_GENERATE_LINE_INFO,
+    CU_JIT_CACHE_MODE
 } CUjit_option;
+typedef enum CUjitInputType_enum {
+    CU_JIT_INPUT_CUBIN,
+    CU_JIT_INPUT_PTX,
+    CU_JIT_INPUT_FATBINARY,
+    CU_JIT_INPUT_OBJECT,
+    CU_JIT_INPUT_LIBRARY
+} CUjitInputType;
+typedef struct CUlinkState_st *CUlinkState;
 
 typedef enum CUmemorytype_enum {
     CU_MEMORYTYPE_HOST = 1,
@@ -222,6 +246,19 @@ CUresult cuCtxSynchronize(void);
 
 CUresult cuModuleLoad(CUmodule *mod, const char *path);
 CUresult cuModuleLoadData(CUmodule *mod, const void *image);
+CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *options, void **values,
+                         CUlinkState *out);
+CUresult cuLinkAddData_v2(CUlinkState s, CUjitInputType type, void *data,
+                          size_t n, const char *name, unsigned int n_options,
+                          CUjit_option *options, void **values);
+CUresult cuLinkAddFile_v2(CUlinkState s, CUjitInputType type, const char *path,
+                          unsigned int n_options, CUjit_option *options,
+                          void **values);
+CUresult cuLinkComplete(CUlinkState s, void **image, size_t *n);
+CUresult cuLinkDestroy(CUlinkState s);
+#define cuLinkCreate  cuLinkCreate_v2
+#define cuLinkAddData cuLinkAddData_v2
+#define cuLinkAddFile cuLinkAddFile_v2
 CUresult cuModuleLoadDataEx(CUmodule *mod, const void *image, unsigned int n,
                             CUjit_option *options, void **values);
 CUresult cuModuleLoadFatBinary(CUmodule *mod, const void *image);
@@ -439,4 +476,6 @@ CUresult cuSurfObjectCreate(CUsurfObject *object, const void *resource);
 #define cuArray3DCreate            cuArray3DCreate_v2
 #define cuStreamDestroy            cuStreamDestroy_v2
 #define cuEventDestroy             cuEventDestroy_v2
+
+#include "brass_pop.h"
 #endif

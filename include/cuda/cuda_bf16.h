@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_CUDA_BF16_H
 #define BRASS_CUDA_BF16_H
+#define __CUDA_BF16_H__ /* as programs ask for it */
+#include "brass_push.h"
+
 #include "brass_narrow.h"
 #include "cuda_runtime.h"
 
@@ -130,4 +133,6 @@ typedef __nv_bfloat162 nv_bfloat162;
 #define CUDART_MIN_DENORM_BF16 __ushort_as_bfloat16(0x0001)
 #define CUDART_ZERO_BF16       __ushort_as_bfloat16(0x0000)
 #define CUDART_ONE_BF16        __ushort_as_bfloat16(0x3f80)
+
+#include "brass_pop.h"
 #endif

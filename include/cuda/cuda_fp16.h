@@ -6,6 +6,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_CUDA_FP16_H
 #define BRASS_CUDA_FP16_H
+#define __CUDA_FP16_H__ /* as programs ask for it */
+#include "brass_push.h"
+
 #include "brass_narrow.h"
 #include "cuda_runtime.h"
 
@@ -165,4 +168,6 @@ typedef __half2 __nv_half2;
 #define CUDART_MIN_DENORM_FP16 __ushort_as_half(0x0001)
 #define CUDART_ZERO_FP16       __ushort_as_half(0x0000)
 #define CUDART_ONE_FP16        __ushort_as_half(0x3c00)
+
+#include "brass_pop.h"
 #endif

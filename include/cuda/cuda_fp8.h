@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_CUDA_FP8_H
 #define BRASS_CUDA_FP8_H
+#include "brass_push.h"
+
 #include "brass_narrow.h"
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
@@ -218,4 +220,6 @@ BR_FP8X4(fp8x4_e5m2, fp8x2_e5m2);
 #undef BR_FP8
 #undef BR_FP8X2
 #undef BR_FP8X4
+
+#include "brass_pop.h"
 #endif

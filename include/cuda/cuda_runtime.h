@@ -4,6 +4,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_CUDA_RUNTIME_H
 #define BRASS_CUDA_RUNTIME_H
+#define __CUDA_RUNTIME_H__ /* as programs ask for it */
+#include "brass_push.h"
+
 #include "cuda_runtime_api.h"
 #include "vector_functions.h"
 
@@ -49,6 +52,18 @@ static inline cudaError_t
 cudaMallocAsync(T **p, size_t bytes, cudaStream_t s)
 {
     return cudaMallocAsync((void **)(void *)p, bytes, s);
+}
+template <class T>
+static inline cudaError_t
+cudaMallocFromPoolAsync(T **p, size_t bytes, cudaMemPool_t pool, cudaStream_t s)
+{
+    return cudaMallocFromPoolAsync((void **)(void *)p, bytes, pool, s);
+}
+template <class T>
+static inline cudaError_t
+cudaMallocAsync(T **p, size_t bytes, cudaMemPool_t pool, cudaStream_t s)
+{
+    return cudaMallocFromPoolAsync(p, bytes, pool, s);
 }
 template <class T>
 static inline cudaError_t
@@ -192,7 +207,20 @@ cudaOccupancyMaxPotentialBlockSize(int *min_grid, int *block_size, T fn,
     return cudaOccupancyMaxPotentialBlockSizeVariableSMem(
         min_grid, block_size, fn, [shared](int) { return shared; }, limit);
 }
-/* The form of CUDA 11. */
+/* The forms of CUDA 11. */
+static inline cudaError_t
+cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
+                    cudaGraphNode_t *node, cudaGraphExecUpdateResult *result)
+{
+    cudaGraphExecUpdateResultInfo info = {};
+    cudaError_t e = cudaGraphExecUpdate(exec, graph, &info);
+
+    if (node)
+        *node = info.errorNode;
+    if (result)
+        *result = info.result;
+    return e;
+}
 static inline cudaError_t
 cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
                      cudaGraphNode_t *, char *, size_t)
@@ -220,11 +248,16 @@ make_cudaPos(size_t x, size_t y, size_t z)
     return r;
 }
 
-#if defined(__cplusplus) && defined(__CUDA__)
-#    include "brass_device.h"
+#ifdef __cplusplus
+#    ifdef __CUDA__
+#        include "brass_device.h"
+#    endif
+#    include "brass_texture.h"
 #endif
 #if defined(__cplusplus) && defined(CUDA_API_PER_THREAD_DEFAULT_STREAM) && \
     !defined(__CUDA_ARCH__)
 static const int brass_per_thread = (__brassPerThreadDefaultStream(), 0);
 #endif
+
+#include "brass_pop.h"
 #endif

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_CUDA_RUNTIME_API_H
 #define BRASS_CUDA_RUNTIME_API_H
+#define __CUDA_RUNTIME_API_H__ /* as programs ask for it */
 #include "driver_types.h"
 
 #define CUDART_VERSION 12000
@@ -69,6 +70,23 @@ cudaError_t cudaMallocPitch(void **p, size_t *pitch, size_t width,
 cudaError_t cudaMalloc3D(cudaPitchedPtr *p, cudaExtent extent);
 cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t stream);
 cudaError_t cudaFreeAsync(void *p, cudaStream_t stream);
+cudaError_t cudaMallocFromPoolAsync(void **p, size_t bytes, cudaMemPool_t pool,
+                                    cudaStream_t stream);
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device);
+cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool);
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool,
+                              const cudaMemPoolProps *props);
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool);
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attr,
+                                    void *value);
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attr,
+                                    void *value);
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep);
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc *d,
+                                 size_t n);
+cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags *flags, cudaMemPool_t pool,
+                                 cudaMemLocation *at);
 cudaError_t cudaFree(void *p);
 cudaError_t cudaFreeHost(void *p);
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total);
@@ -124,10 +142,85 @@ cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t n,
                                       cudaStream_t stream BRASS_DV(0));
 cudaError_t cudaGetSymbolAddress(void **p, const void *symbol);
 cudaError_t cudaGetSymbolSize(size_t *n, const void *symbol);
+
+/* ---- arrays, textures, surfaces ---------------------------------------- */
+cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
+                                            cudaChannelFormatKind f);
+cudaError_t cudaGetChannelDesc(cudaChannelFormatDesc *d, cudaArray_const_t a);
+cudaError_t cudaMallocArray(cudaArray_t *a, const cudaChannelFormatDesc *d,
+                            size_t width, size_t height BRASS_DV(0),
+                            unsigned int flags BRASS_DV(0));
+cudaError_t cudaMalloc3DArray(cudaArray_t *a, const cudaChannelFormatDesc *d,
+                              cudaExtent extent,
+                              unsigned int flags BRASS_DV(0));
+cudaError_t cudaFreeArray(cudaArray_t a);
+cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc *d, cudaExtent *extent,
+                             unsigned int *flags, cudaArray_t a);
+cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t x, size_t y,
+                              const void *src, size_t n, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t x,
+                                size_t y, size_t n, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyToArrayAsync(cudaArray_t dst, size_t x, size_t y,
+                                   const void *src, size_t n,
+                                   cudaMemcpyKind kind,
+                                   cudaStream_t stream BRASS_DV(0));
+cudaError_t cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t x,
+                                     size_t y, size_t n, cudaMemcpyKind kind,
+                                     cudaStream_t stream BRASS_DV(0));
+cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t x, size_t y,
+                                const void *src, size_t spitch, size_t width,
+                                size_t height, cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t x, size_t y,
+                                     const void *src, size_t spitch,
+                                     size_t width, size_t height,
+                                     cudaMemcpyKind kind,
+                                     cudaStream_t stream BRASS_DV(0));
+cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch,
+                                  cudaArray_const_t src, size_t x, size_t y,
+                                  size_t width, size_t height,
+                                  cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch,
+                                       cudaArray_const_t src, size_t x,
+                                       size_t y, size_t width, size_t height,
+                                       cudaMemcpyKind kind,
+                                       cudaStream_t stream BRASS_DV(0));
+cudaError_t
+cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t dx, size_t dy,
+                         cudaArray_const_t src, size_t sx, size_t sy,
+                         size_t width, size_t height,
+                         cudaMemcpyKind kind BRASS_DV(cudaMemcpyDefault));
+cudaError_t cudaCreateTextureObject(cudaTextureObject_t *t,
+                                    const cudaResourceDesc *r,
+                                    const cudaTextureDesc *d,
+                                    const cudaResourceViewDesc *view);
+cudaError_t cudaDestroyTextureObject(cudaTextureObject_t t);
+cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *s,
+                                    const cudaResourceDesc *r);
+cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t s);
+cudaError_t cudaBindTexture(size_t *offset, const textureReference *t,
+                            const void *p, const cudaChannelFormatDesc *d,
+                            size_t n BRASS_DV(0xffffffffu));
+cudaError_t cudaBindTexture2D(size_t *offset, const textureReference *t,
+                              const void *p, const cudaChannelFormatDesc *d,
+                              size_t width, size_t height, size_t pitch);
+cudaError_t cudaBindTextureToArray(const textureReference *t,
+                                   cudaArray_const_t a,
+                                   const cudaChannelFormatDesc *d);
+cudaError_t cudaBindSurfaceToArray(const surfaceReference *s,
+                                   cudaArray_const_t a,
+                                   const cudaChannelFormatDesc *d);
+cudaError_t cudaUnbindTexture(const textureReference *t);
+cudaError_t cudaGetTextureAlignmentOffset(size_t *offset,
+                                          const textureReference *t);
+cudaError_t cudaGetTextureReference(const textureReference **t,
+                                    const void *symbol);
+
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *h, void *p);
 cudaError_t cudaIpcOpenMemHandle(void **p, cudaIpcMemHandle_t h,
                                  unsigned int flags);
 cudaError_t cudaIpcCloseMemHandle(void *p);
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *h, cudaEvent_t e);
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *e, cudaIpcEventHandle_t h);
 
 /* ---- streams, events ---------------------------------------------------- */
 cudaError_t cudaStreamCreate(cudaStream_t *s);
@@ -142,6 +235,15 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e,
 cudaError_t cudaStreamAddCallback(cudaStream_t s, cudaStreamCallback_t fn,
                                   void *user, unsigned int flags);
 cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t fn, void *user);
+cudaError_t cudaStreamSetAttribute(cudaStream_t s, cudaStreamAttrID id,
+                                   const cudaStreamAttrValue *value);
+cudaError_t cudaStreamGetAttribute(cudaStream_t s, cudaStreamAttrID id,
+                                   cudaStreamAttrValue *value);
+cudaError_t cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src);
+cudaError_t cudaCtxResetPersistingL2Cache(void);
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t s,
+                                     cudaStreamCaptureStatus *status,
+                                     unsigned long long *id);
 cudaError_t cudaStreamGetFlags(cudaStream_t s, unsigned int *flags);
 cudaError_t cudaStreamGetPriority(cudaStream_t s, int *priority);
 cudaError_t
@@ -197,6 +299,9 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
                                    const cudaGraphNode_t *deps, size_t n,
                                    const cudaKernelNodeParams *p);
+cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                   const cudaGraphNode_t *deps, size_t n,
+                                   const cudaMemcpy3DParms *p);
 cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
                                      const cudaGraphNode_t *deps, size_t n,
                                      void *dst, const void *src, size_t bytes,
@@ -214,6 +319,30 @@ cudaError_t cudaGraphAddDependencies(cudaGraph_t graph,
                                      const cudaGraphNode_t *to, size_t n);
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes,
                               size_t *n);
+cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *nodes,
+                                  size_t *n);
+cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from,
+                              cudaGraphNode_t *to, size_t *n);
+cudaError_t cudaGraphClone(cudaGraph_t *clone, cudaGraph_t graph);
+cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *out, cudaGraphNode_t node,
+                                     cudaGraph_t clone);
+cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                       const cudaGraphNode_t *deps, size_t n,
+                                       cudaGraph_t child);
+cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
+                                         const cudaKernelNodeParams *p);
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec,
+                                             cudaGraphNode_t node,
+                                             const cudaKernelNodeParams *p);
+cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec,
+                                               cudaGraphNode_t node, void *dst,
+                                               const void *src, size_t bytes,
+                                               cudaMemcpyKind kind);
+cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec,
+                                             cudaGraphNode_t node,
+                                             const cudaMemsetParams *p);
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
+                                cudaGraphExecUpdateResultInfo *info);
 cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType *type);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
                                  unsigned long long flags BRASS_DV(0));
@@ -238,6 +367,12 @@ void __cudaRegisterVar(void **handle, char *host, char *dev, const char *name,
 void __cudaRegisterManagedVar(void **handle, void **host, char *dev,
                               const char *name, int ext, size_t bytes,
                               int constant, int global);
+void __cudaRegisterTexture(void **handle, const textureReference *host,
+                           const void **dev, const char *name, int dim,
+                           int normalized, int ext);
+void __cudaRegisterSurface(void **handle, const surfaceReference *host,
+                           const void **dev, const char *name, int dim,
+                           int ext);
 char __cudaInitModule(void **handle);
 unsigned int __cudaPushCallConfiguration(dim3 grid, dim3 block,
                                          size_t shared BRASS_DV(0),

@@ -1,6 +1,6 @@
-/* cuda_surface_types.h - surfaces are not there.
+/* cuda_surface_types.h - surfaces come with the runtime.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_CUDA_SURFACE_TYPES_H
 #define BRASS_CUDA_SURFACE_TYPES_H
-#include "driver_types.h"
+#include "cuda_runtime.h"
 #endif

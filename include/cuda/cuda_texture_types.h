@@ -1,6 +1,6 @@
-/* cuda_texture_types.h - textures are not there.
+/* cuda_texture_types.h - textures come with the runtime.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_CUDA_TEXTURE_TYPES_H
 #define BRASS_CUDA_TEXTURE_TYPES_H
-#include "driver_types.h"
+#include "cuda_runtime.h"
 #endif

@@ -5,6 +5,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_CURAND_H
 #define BRASS_CURAND_H
+#define CURAND_H_ /* as programs ask for it */
+#include "brass_push.h"
+
 #include "cuda_runtime_api.h"
 #include "library_types.h"
 
@@ -115,4 +118,6 @@ curandStatus_t curandGetDirectionVectors64(curandDirectionVectors64_t **vectors,
 #ifdef __cplusplus
 }
 #endif
+
+#include "brass_pop.h"
 #endif

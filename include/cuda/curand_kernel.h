@@ -7,6 +7,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_CURAND_KERNEL_H
 #define BRASS_CURAND_KERNEL_H
+#include "brass_push.h"
+
 #include "brass_rand.h"
 #include "cuda_runtime.h"
 #include "curand.h"
@@ -369,4 +371,6 @@ curand_poisson4(brass_four *s, double lambda)
     return r;
 }
 #undef BRASS_R
+
+#include "brass_pop.h"
 #endif

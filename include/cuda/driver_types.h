@@ -2,6 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_DRIVER_TYPES_H
 #define BRASS_DRIVER_TYPES_H
+/* Programs ask by these names whether a header of CUDA is there. */
+#define __DRIVER_TYPES_H__
+#include "brass_push.h"
+
+#include "texture_types.h"
 #include "vector_types.h"
 
 #include <stddef.h>
@@ -27,9 +32,6 @@ typedef struct CUgraph_st *cudaGraph_t;
 typedef struct CUgraphNode_st *cudaGraphNode_t;
 typedef struct CUgraphExec_st *cudaGraphExec_t;
 typedef struct CUmemPoolHandle_st *cudaMemPool_t;
-typedef struct cudaArray *cudaArray_t;
-typedef unsigned long long cudaTextureObject_t;
-typedef unsigned long long cudaSurfaceObject_t;
 typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status,
                                      void *user);
 typedef void (*cudaHostFn_t)(void *user);
@@ -64,9 +66,11 @@ enum { /* flags */
        cudaDeviceScheduleSpin = 1,
        cudaDeviceScheduleYield = 2,
        cudaDeviceScheduleBlockingSync = 4,
+       cudaDeviceBlockingSync = 4, /* its old name */
        cudaDeviceScheduleMask = 7,
        cudaDeviceMapHost = 8,
        cudaDeviceLmemResizeToMax = 16,
+       cudaIpcMemLazyEnablePeerAccess = 1,
        cudaOccupancyDefault = 0,
        cudaOccupancyDisableCachingOverride = 1,
        cudaPeerAccessDefault = 0,
@@ -147,6 +151,55 @@ typedef enum cudaMemoryAdvise {
     cudaMemAdviseSetAccessedBy,
     cudaMemAdviseUnsetAccessedBy
 } cudaMemoryAdvise;
+
+typedef enum cudaMemLocationType {
+    cudaMemLocationTypeInvalid,
+    cudaMemLocationTypeDevice,
+    cudaMemLocationTypeHost,
+    cudaMemLocationTypeHostNuma,
+    cudaMemLocationTypeHostNumaCurrent
+} cudaMemLocationType;
+typedef struct cudaMemLocation {
+    cudaMemLocationType type;
+    int id;
+} cudaMemLocation;
+typedef enum cudaMemAllocationType {
+    cudaMemAllocationTypeInvalid,
+    cudaMemAllocationTypePinned
+} cudaMemAllocationType;
+typedef enum cudaMemAllocationHandleType {
+    cudaMemHandleTypeNone = 0,
+    cudaMemHandleTypePosixFileDescriptor = 1,
+    cudaMemHandleTypeWin32 = 2,
+    cudaMemHandleTypeWin32Kmt = 4
+} cudaMemAllocationHandleType;
+typedef enum cudaMemAccessFlags {
+    cudaMemAccessFlagsProtNone = 0,
+    cudaMemAccessFlagsProtRead = 1,
+    cudaMemAccessFlagsProtReadWrite = 3
+} cudaMemAccessFlags;
+typedef struct cudaMemAccessDesc {
+    cudaMemLocation location;
+    cudaMemAccessFlags flags;
+} cudaMemAccessDesc;
+typedef struct cudaMemPoolProps {
+    cudaMemAllocationType allocType;
+    cudaMemAllocationHandleType handleTypes;
+    cudaMemLocation location;
+    void *win32SecurityAttributes;
+    size_t maxSize;
+    unsigned char reserved[56];
+} cudaMemPoolProps;
+typedef enum cudaMemPoolAttr {
+    cudaMemPoolReuseFollowEventDependencies = 1,
+    cudaMemPoolReuseAllowOpportunistic,
+    cudaMemPoolReuseAllowInternalDependencies,
+    cudaMemPoolAttrReleaseThreshold,
+    cudaMemPoolAttrReservedMemCurrent,
+    cudaMemPoolAttrReservedMemHigh,
+    cudaMemPoolAttrUsedMemCurrent,
+    cudaMemPoolAttrUsedMemHigh
+} cudaMemPoolAttr;
 
 typedef enum cudaMemRangeAttribute {
     cudaMemRangeAttributeReadMostly = 1,
@@ -342,8 +395,27 @@ typedef enum cudaLaunchAttributeID {
     cudaLaunchAttributeProgrammaticEvent,
     cudaLaunchAttributePriority
 } cudaLaunchAttributeID;
+typedef enum cudaAccessProperty {
+    cudaAccessPropertyNormal,
+    cudaAccessPropertyStreaming,
+    cudaAccessPropertyPersisting
+} cudaAccessProperty;
+typedef struct cudaAccessPolicyWindow {
+    void *base_ptr;
+    size_t num_bytes;
+    float hitRatio;
+    cudaAccessProperty hitProp, missProp;
+} cudaAccessPolicyWindow;
+typedef enum cudaSynchronizationPolicy {
+    cudaSyncPolicyAuto = 1,
+    cudaSyncPolicySpin,
+    cudaSyncPolicyYield,
+    cudaSyncPolicyBlockingSync
+} cudaSynchronizationPolicy;
 typedef union cudaLaunchAttributeValue {
     char pad[64];
+    cudaAccessPolicyWindow accessPolicyWindow;
+    cudaSynchronizationPolicy syncPolicy;
     int cooperative;
     struct {
         unsigned int x, y, z;
@@ -356,6 +428,13 @@ typedef struct cudaLaunchAttribute {
     char pad[8 - sizeof(cudaLaunchAttributeID)];
     cudaLaunchAttributeValue val;
 } cudaLaunchAttribute;
+#define cudaStreamAttrID    cudaLaunchAttributeID
+#define cudaStreamAttrValue cudaLaunchAttributeValue
+#define cudaStreamAttributeAccessPolicyWindow \
+    cudaLaunchAttributeAccessPolicyWindow
+#define cudaStreamAttributeSynchronizationPolicy \
+    cudaLaunchAttributeSynchronizationPolicy
+#define cudaStreamAttributePriority cudaLaunchAttributePriority
 typedef struct cudaLaunchConfig_t {
     dim3 gridDim, blockDim;
     size_t dynamicSmemBytes;
@@ -403,5 +482,19 @@ typedef struct cudaHostNodeParams {
     cudaHostFn_t fn;
     void *userData;
 } cudaHostNodeParams;
+typedef enum cudaGraphExecUpdateResult {
+    cudaGraphExecUpdateSuccess,
+    cudaGraphExecUpdateError,
+    cudaGraphExecUpdateErrorTopologyChanged,
+    cudaGraphExecUpdateErrorNodeTypeChanged,
+    cudaGraphExecUpdateErrorFunctionChanged,
+    cudaGraphExecUpdateErrorParametersChanged,
+    cudaGraphExecUpdateErrorNotSupported
+} cudaGraphExecUpdateResult;
+typedef struct cudaGraphExecUpdateResultInfo_st {
+    cudaGraphExecUpdateResult result;
+    cudaGraphNode_t errorNode, errorFromNode;
+} cudaGraphExecUpdateResultInfo;
 
+#include "brass_pop.h"
 #endif

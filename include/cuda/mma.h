@@ -10,6 +10,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_MMA_H
 #define BRASS_MMA_H
+#include "brass_push.h"
+
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
 
@@ -202,4 +204,6 @@ mma_sync(fragment<accumulator, M, N, K, D> &d,
 #undef BRASS_W
 } // namespace wmma
 } // namespace nvcuda
+
+#include "brass_pop.h"
 #endif

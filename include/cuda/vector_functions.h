@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_VECTOR_FUNCTIONS_H
 #define BRASS_VECTOR_FUNCTIONS_H
+#define __VECTOR_FUNCTIONS_H__ /* as programs ask for it */
+#include "brass_push.h"
+
 #include "vector_types.h"
 
 #define BRASS_MAKE(name, type)                                                \
@@ -42,4 +45,5 @@ BRASS_MAKE(float, float)
 BRASS_MAKE(double, double)
 #undef BRASS_MAKE
 
+#include "brass_pop.h"
 #endif

@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_VECTOR_TYPES_H
 #define BRASS_VECTOR_TYPES_H
+#define __VECTOR_TYPES_H__ /* as programs ask for it */
+#include "brass_push.h"
+
 #include "host_defines.h"
 
 /* Two and four elements are aligned as a whole, at most to 16 bytes, so that
@@ -57,4 +60,5 @@ typedef struct dim3 {
 #endif
 } dim3;
 
+#include "brass_pop.h"
 #endif

@@ -58,7 +58,8 @@ on_device(const void *p)
 {
     const bc_mem *m = bc_mem_find(p);
 
-    return m && (m->kind == BC_MEM_DEVICE || m->kind == BC_MEM_VARIABLE);
+    return m && (m->kind == BC_MEM_DEVICE || m->kind == BC_MEM_VARIABLE ||
+                 m->kind == BC_MEM_ARRAY);
 }
 
 static cudaError_t

@@ -1,21 +1,25 @@
 /* cu_graph.c - graphs: ops that are kept, to be done again and again.
  *
- * A node keeps the op that it stands for. An executable graph holds the nodes
- * in an order that respects their edges, and a launch is one op of the stream
- * that does them one after another. Capturing appends what would have been
- * issued, which is such an order by itself; so edges matter only where the
- * program draws them.
+ * A node keeps the op that it stands for: its work. An executable graph holds
+ * the works in an order that respects the edges between nodes, and a launch is
+ * one op of the stream that does them one after another. Capturing appends what
+ * would have been issued, which is such an order by itself; so edges matter only
+ * where the program draws them. A work is never changed, for graphs, their
+ * clones and executables share it: nodes get others.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/cu_graph.h"
 
 #include <string.h>
 
-struct CUgraphNode_st {
+typedef struct work {
     void *payload; /* NULL: empty */
+    unsigned refs;
+} work;
+struct CUgraphNode_st {
+    work *w;
     cudaGraphNodeType type;
     struct CUgraph_st *graph;
-    unsigned refs; /* the graph and the executables that hold it */
-    unsigned waits;
+    unsigned waits, index;
     BR_VEC(cudaGraphNode_t) after; /* edges from here */
 };
 struct CUgraph_st {
@@ -23,27 +27,47 @@ struct CUgraph_st {
     struct CUstream_st *origin; /* of a capture */
     bool broken;
 };
+typedef struct step {
+    const void *node; /* which it was, by its address; it may be gone */
+    cudaGraphNodeType type;
+    work *w;
+} step;
 struct CUgraphExec_st {
-    BR_VEC(cudaGraphNode_t) order;
+    BR_VEC(step) order;
     unsigned refs; /* the program, and launches under way */
 };
 
 static void
-node_drop(cudaGraphNode_t n)
+work_drop(work *w)
 {
-    if (--n->refs)
+    if (!w || --w->refs)
         return;
-    if (n->payload)
-        bc_op_free(n->payload);
-    br_vec_fini(&n->after);
-    br_free(n);
+    if (w->payload)
+        bc_op_free(w->payload);
+    br_free(w);
+}
+
+/* Takes the payload. */
+static work *
+work_new(void *payload)
+{
+    work *w = br_try_calloc(1, sizeof *w);
+
+    if (w)
+        *w = (work){payload, 1};
+    else if (payload)
+        bc_op_free(payload);
+    return w;
 }
 
 static void
 graph_free(cudaGraph_t g)
 {
-    for (size_t k = 0; k < g->nodes.n; k++)
-        node_drop(g->nodes.at[k]);
+    for (size_t k = 0; k < g->nodes.n; k++) {
+        work_drop(g->nodes.at[k]->w);
+        br_vec_fini(&g->nodes.at[k]->after);
+        br_free(g->nodes.at[k]);
+    }
     br_vec_fini(&g->nodes);
     br_free(g);
 }
@@ -54,27 +78,26 @@ exec_drop(cudaGraphExec_t x)
     if (--x->refs)
         return;
     for (size_t k = 0; k < x->order.n; k++)
-        node_drop(x->order.at[k]);
+        work_drop(x->order.at[k].w);
     br_vec_fini(&x->order);
     br_free(x);
 }
 
-/* Takes the payload. */
+/* Takes the work, which may be NULL: there was no memory for it. */
 static cudaGraphNode_t
-node_add(cudaGraph_t g, void *payload, cudaGraphNodeType type)
+node_add(cudaGraph_t g, work *w, cudaGraphNodeType type)
 {
     cudaGraphNode_t n = br_try_calloc(1, sizeof *n);
 
-    if (!n || !br_vec_push(&g->nodes, n)) {
+    if (!w || !n || !br_vec_push(&g->nodes, n)) {
         br_free(n);
-        if (payload)
-            bc_op_free(payload);
+        work_drop(w);
         return NULL;
     }
-    n->payload = payload;
+    n->w = w;
     n->type = type;
     n->graph = g;
-    n->refs = 1;
+    n->index = (unsigned)g->nodes.n - 1;
     return n;
 }
 
@@ -83,7 +106,8 @@ node_add(cudaGraph_t g, void *payload, cudaGraphNodeType type)
 cudaError_t
 bc_graph_capture(struct CUstream_st *s, void *payload)
 {
-    cudaGraphNode_t n = node_add(s->capture, payload, bc_op_of(payload)->type);
+    cudaGraphNodeType type = bc_op_of(payload)->type;
+    cudaGraphNode_t n = node_add(s->capture, work_new(payload), type);
 
     if (!n) {
         s->capture->broken = true;
@@ -198,6 +222,29 @@ cudaStreamIsCapturing(cudaStream_t hs, cudaStreamCaptureStatus *status)
                            : cudaErrorInvalidValue);
 }
 
+static void
+count_edges(cudaGraph_t g)
+{
+    for (size_t k = 0; k < g->nodes.n; k++)
+        g->nodes.at[k]->waits = 0;
+    for (size_t k = 0; k < g->nodes.n; k++)
+        for (size_t a = 0; a < g->nodes.at[k]->after.n; a++)
+            g->nodes.at[k]->after.at[a]->waits++;
+}
+
+cudaError_t
+cudaStreamGetCaptureInfo(cudaStream_t hs, cudaStreamCaptureStatus *status,
+                         unsigned long long *id)
+{
+    cudaError_t e = cudaStreamIsCapturing(hs, status);
+
+    bc_lock();
+    if (e == cudaSuccess && id) /* another for each capture that is open */
+        *id = (unsigned long long)(uintptr_t)bc_stream_of(hs)->capture;
+    bc_unlock();
+    return e;
+}
+
 /* ---- graphs drawn by the program ---------------------------------------- */
 
 cudaError_t
@@ -238,7 +285,7 @@ add(cudaGraphNode_t *out, cudaGraph_t g, const cudaGraphNode_t *deps, size_t n,
                 bc_op_free(payload);
             return cudaErrorInvalidValue;
         }
-    node = node_add(g, payload, type);
+    node = node_add(g, work_new(payload), type);
     *out = node;
     for (size_t k = 0; node && k < n; k++)
         if (!br_vec_push(&deps[k]->after, node))
@@ -246,26 +293,33 @@ add(cudaGraphNode_t *out, cudaGraph_t g, const cudaGraphNode_t *deps, size_t n,
     return node ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-cudaError_t
-cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                       const cudaGraphNode_t *deps, size_t n,
-                       const cudaKernelNodeParams *p)
+static cudaError_t
+kernel(const cudaKernelNodeParams *p, void **payload)
 {
     bc_launch l = {0};
-    void *payload;
     cudaError_t e;
 
     if (!p || p->extra)
-        return bc_end(cudaErrorInvalidValue);
+        return cudaErrorInvalidValue;
     l.grid[0] = p->gridDim.x, l.grid[1] = p->gridDim.y;
     l.grid[2] = p->gridDim.z, l.block[0] = p->blockDim.x;
     l.block[1] = p->blockDim.y, l.block[2] = p->blockDim.z;
     l.shared = p->sharedMemBytes;
     l.args = p->kernelParams;
-    bc_lock();
     e = bc_kernel_of(p->func, &l.f);
-    if (e == cudaSuccess)
-        e = bc_launch_op(&l, &payload);
+    return e == cudaSuccess ? bc_launch_op(&l, payload) : e;
+}
+
+cudaError_t
+cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                       const cudaGraphNode_t *deps, size_t n,
+                       const cudaKernelNodeParams *p)
+{
+    void *payload;
+    cudaError_t e;
+
+    bc_lock();
+    e = kernel(p, &payload);
     if (e == cudaSuccess)
         e = add(node, graph, deps, n, payload, cudaGraphNodeTypeKernel);
     bc_unlock();
@@ -287,6 +341,20 @@ add_rect(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps,
 }
 
 cudaError_t
+cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                       const cudaGraphNode_t *deps, size_t n,
+                       const cudaMemcpy3DParms *p)
+{
+    bc_rect r;
+    cudaError_t e;
+
+    bc_lock();
+    e = bc_rect_3d(p, &r);
+    bc_unlock();
+    return e == cudaSuccess ? add_rect(node, graph, deps, n, &r) : bc_end(e);
+}
+
+cudaError_t
 cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
                          const cudaGraphNode_t *deps, size_t n, void *dst,
                          const void *src, size_t bytes, cudaMemcpyKind kind)
@@ -299,23 +367,29 @@ cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
     return add_rect(node, graph, deps, n, &r);
 }
 
+static bool
+fill_rect(const cudaMemsetParams *p, bc_rect *r)
+{
+    if (!p || !p->dst ||
+        (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4))
+        return false;
+    *r = (bc_rect){.dst = p->dst, .height = p->height, .depth = 1};
+    r->width = (uint64_t)p->width * p->elementSize;
+    r->dpitch = p->pitch;
+    r->value = p->value;
+    r->element = p->elementSize;
+    return true;
+}
+
 cudaError_t
 cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph,
                        const cudaGraphNode_t *deps, size_t n,
                        const cudaMemsetParams *p)
 {
-    bc_rect r = {.depth = 1};
+    bc_rect r;
 
-    if (!p || !p->dst ||
-        (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4))
-        return bc_end(cudaErrorInvalidValue);
-    r.dst = p->dst;
-    r.width = (uint64_t)p->width * p->elementSize;
-    r.height = p->height;
-    r.dpitch = p->pitch;
-    r.value = p->value;
-    r.element = p->elementSize;
-    return add_rect(node, graph, deps, n, &r);
+    return fill_rect(p, &r) ? add_rect(node, graph, deps, n, &r)
+                            : bc_end(cudaErrorInvalidValue);
 }
 
 static cudaError_t
@@ -384,6 +458,107 @@ cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
     return cudaSuccess;
 }
 
+/* Nodes without an edge in; an edge from each `from` to its `to`. */
+cudaError_t
+cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
+{
+    size_t roots = 0;
+
+    if (!graph || !n)
+        return bc_end(cudaErrorInvalidValue);
+    count_edges(graph);
+    for (size_t k = 0; k < graph->nodes.n; k++)
+        if (!graph->nodes.at[k]->waits) {
+            if (nodes && roots < *n)
+                nodes[roots] = graph->nodes.at[k];
+            roots++;
+        }
+    *n = nodes ? BR_MIN(*n, roots) : roots;
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to,
+                  size_t *n)
+{
+    size_t edges = 0;
+
+    if (!graph || !n || !from != !to)
+        return bc_end(cudaErrorInvalidValue);
+    for (size_t k = 0; k < graph->nodes.n; k++)
+        for (size_t a = 0; a < graph->nodes.at[k]->after.n; a++, edges++)
+            if (from && edges < *n) {
+                from[edges] = graph->nodes.at[k];
+                to[edges] = graph->nodes.at[k]->after.at[a];
+            }
+    *n = from ? BR_MIN(*n, edges) : edges;
+    return cudaSuccess;
+}
+
+static cudaError_t
+copy_graph(cudaGraph_t *out, cudaGraph_t from)
+{
+    cudaGraph_t g = br_try_calloc(1, sizeof *g);
+    bool ok = g != NULL;
+
+    for (size_t k = 0; ok && k < from->nodes.n; k++) {
+        from->nodes.at[k]->w->refs++;
+        ok = node_add(g, from->nodes.at[k]->w, from->nodes.at[k]->type) != NULL;
+    }
+    for (size_t k = 0; ok && k < from->nodes.n; k++)
+        for (size_t a = 0; ok && a < from->nodes.at[k]->after.n; a++)
+            ok =
+                br_vec_push(&g->nodes.at[k]->after,
+                            g->nodes.at[from->nodes.at[k]->after.at[a]->index]);
+    if (!ok && g)
+        graph_free(g);
+    *out = ok ? g : NULL;
+    return ok ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t
+cudaGraphClone(cudaGraph_t *out, cudaGraph_t graph)
+{
+    BC_API(out && graph ? copy_graph(out, graph) : cudaErrorInvalidValue);
+}
+
+cudaError_t
+cudaGraphNodeFindInClone(cudaGraphNode_t *out, cudaGraphNode_t node,
+                         cudaGraph_t graph)
+{
+    if (!out || !node || !graph || node->index >= graph->nodes.n)
+        return bc_end(cudaErrorInvalidValue);
+    *out = graph->nodes.at[node->index];
+    return cudaSuccess;
+}
+
+static cudaError_t
+kernel_params(cudaGraphNode_t node, const cudaKernelNodeParams *p)
+{
+    void *payload;
+    cudaError_t e;
+    work *w;
+
+    if (!node || node->type != cudaGraphNodeTypeKernel)
+        return cudaErrorInvalidValue;
+    e = kernel(p, &payload);
+    if (e != cudaSuccess)
+        return e;
+    w = work_new(payload);
+    if (!w)
+        return cudaErrorMemoryAllocation;
+    work_drop(node->w);
+    node->w = w;
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
+                             const cudaKernelNodeParams *p)
+{
+    BC_API(kernel_params(node, p));
+}
+
 cudaError_t
 cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType *type)
 {
@@ -399,54 +574,58 @@ cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType *type)
 static cudaError_t
 put_in_order(cudaGraph_t g, cudaGraphExec_t x)
 {
-    if (!br_vec_reserve(&x->order, g->nodes.n))
+    cudaGraphNode_t *order = br_try_calloc(g->nodes.n + 1, sizeof *order);
+    size_t n = 0;
+
+    if (!order || !br_vec_reserve(&x->order, g->nodes.n)) {
+        br_free(order);
         return cudaErrorMemoryAllocation;
-    for (size_t k = 0; k < g->nodes.n; k++)
-        g->nodes.at[k]->waits = 0;
-    for (size_t k = 0; k < g->nodes.n; k++)
-        for (size_t a = 0; a < g->nodes.at[k]->after.n; a++)
-            g->nodes.at[k]->after.at[a]->waits++;
+    }
+    count_edges(g);
     for (size_t k = 0; k < g->nodes.n; k++)
         if (!g->nodes.at[k]->waits)
-            x->order.at[x->order.n++] = g->nodes.at[k];
-    for (size_t k = 0; k < x->order.n; k++) {
-        cudaGraphNode_t n = x->order.at[k];
-
-        for (size_t a = 0; a < n->after.n; a++)
-            if (--n->after.at[a]->waits == 0)
-                x->order.at[x->order.n++] = n->after.at[a];
+            order[n++] = g->nodes.at[k];
+    for (size_t k = 0; k < n; k++)
+        for (size_t a = 0; a < order[k]->after.n; a++)
+            if (--order[k]->after.at[a]->waits == 0)
+                order[n++] = order[k]->after.at[a];
+    for (size_t k = 0; n == g->nodes.n && k < n; k++) {
+        order[k]->w->refs++;
+        x->order.at[x->order.n++] =
+            (step){order[k], order[k]->type, order[k]->w};
     }
-    if (x->order.n != g->nodes.n)
-        return cudaErrorInvalidValue;
-    for (size_t k = 0; k < x->order.n; k++)
-        x->order.at[k]->refs++;
-    return cudaSuccess;
+    br_free(order);
+    return n == g->nodes.n ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-cudaError_t
-cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
-                              unsigned long long flags)
+static cudaError_t
+instantiate(cudaGraphExec_t *exec, cudaGraph_t graph)
 {
     cudaGraphExec_t x;
     cudaError_t e;
 
-    (void)flags;
     if (!exec || !graph)
-        return bc_end(cudaErrorInvalidValue);
+        return cudaErrorInvalidValue;
     x = br_try_calloc(1, sizeof *x);
     if (!x)
-        return bc_end(cudaErrorMemoryAllocation);
+        return cudaErrorMemoryAllocation;
     x->refs = 1;
-    bc_lock();
     e = put_in_order(graph, x);
-    bc_unlock();
     if (e != cudaSuccess) {
         br_vec_fini(&x->order);
         br_free(x);
         x = NULL;
     }
     *exec = x;
-    return bc_end(e);
+    return e;
+}
+
+cudaError_t
+cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
+                              unsigned long long flags)
+{
+    (void)flags;
+    BC_API(instantiate(exec, graph));
 }
 
 cudaError_t
@@ -463,8 +642,9 @@ do_graph(void *payload)
     cudaError_t e = cudaSuccess;
 
     for (size_t k = 0; e == cudaSuccess && k < x->order.n; k++)
-        if (x->order.at[k]->payload)
-            e = bc_op_of(x->order.at[k]->payload)->run(x->order.at[k]->payload);
+        if (x->order.at[k].w->payload)
+            e = bc_op_of(x->order.at[k].w->payload)
+                    ->run(x->order.at[k].w->payload);
     return e;
 }
 
@@ -522,4 +702,155 @@ cudaGraphExecDestroy(cudaGraphExec_t exec)
     exec_drop(exec);
     bc_unlock();
     return cudaSuccess;
+}
+
+/* ---- what changes in an executable ---------------------------------------- */
+
+/* Another work for a node's step, when no launch is under way. Takes it. */
+static cudaError_t
+replace(cudaGraphExec_t x, const void *node, work *w, cudaGraphNodeType type)
+{
+    cudaError_t e = w ? bc_wait_all() : cudaErrorMemoryAllocation;
+    step *at = NULL;
+
+    for (size_t k = 0; x && k < x->order.n; k++)
+        if (x->order.at[k].node == node)
+            at = &x->order.at[k];
+    if (e == cudaSuccess && (!at || at->type != type))
+        e = cudaErrorInvalidValue;
+    if (e == cudaSuccess) {
+        work *old = at->w;
+
+        at->w = w;
+        w = old;
+    }
+    work_drop(w);
+    return e;
+}
+
+static cudaError_t
+exec_kernel(cudaGraphExec_t x, cudaGraphNode_t node,
+            const cudaKernelNodeParams *p)
+{
+    void *payload;
+    cudaError_t e = kernel(p, &payload);
+
+    return e == cudaSuccess
+               ? replace(x, node, work_new(payload), cudaGraphNodeTypeKernel)
+               : e;
+}
+
+cudaError_t
+cudaGraphExecKernelNodeSetParams(cudaGraphExec_t x, cudaGraphNode_t node,
+                                 const cudaKernelNodeParams *p)
+{
+    BC_API(exec_kernel(x, node, p));
+}
+
+static cudaError_t
+exec_rect(cudaGraphExec_t x, cudaGraphNode_t node, const bc_rect *r)
+{
+    void *payload = bc_rect_op(r);
+
+    return payload ? replace(x, node, work_new(payload),
+                             r->src ? cudaGraphNodeTypeMemcpy
+                                    : cudaGraphNodeTypeMemset)
+                   : cudaErrorMemoryAllocation;
+}
+
+cudaError_t
+cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t x, cudaGraphNode_t node,
+                                   void *dst, const void *src, size_t bytes,
+                                   cudaMemcpyKind kind)
+{
+    bc_rect r = {.dst = dst, .src = src, .width = bytes, .height = 1};
+
+    r.depth = 1;
+    BC_API(dst && src && (unsigned)kind <= cudaMemcpyDefault
+               ? exec_rect(x, node, &r)
+               : cudaErrorInvalidValue);
+}
+
+cudaError_t
+cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t x, cudaGraphNode_t node,
+                                 const cudaMemsetParams *p)
+{
+    bc_rect r;
+
+    BC_API(fill_rect(p, &r) ? exec_rect(x, node, &r) : cudaErrorInvalidValue);
+}
+
+/* The works of another graph of the same shape. */
+static cudaError_t
+update(cudaGraphExec_t x, cudaGraph_t g, cudaGraphExecUpdateResult *result)
+{
+    cudaGraphExec_t fresh;
+    cudaError_t e = bc_wait_all();
+
+    *result = cudaGraphExecUpdateError;
+    if (e == cudaSuccess)
+        e = instantiate(&fresh, g);
+    if (e != cudaSuccess)
+        return e;
+    *result = fresh->order.n == x->order.n
+                  ? cudaGraphExecUpdateSuccess
+                  : cudaGraphExecUpdateErrorTopologyChanged;
+    for (size_t k = 0; !*result && k < x->order.n; k++)
+        if (fresh->order.at[k].type != x->order.at[k].type)
+            *result = cudaGraphExecUpdateErrorNodeTypeChanged;
+    for (size_t k = 0; !*result && k < x->order.n; k++) {
+        step s = x->order.at[k];
+
+        x->order.at[k].w = fresh->order.at[k].w;
+        fresh->order.at[k].w = s.w;
+    }
+    exec_drop(fresh);
+    return *result ? cudaErrorGraphExecUpdateFailure : cudaSuccess;
+}
+
+cudaError_t
+cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
+                    cudaGraphExecUpdateResultInfo *info)
+{
+    cudaGraphExecUpdateResultInfo r = {0};
+    cudaError_t e;
+
+    if (!exec || !graph || !info)
+        return bc_end(cudaErrorInvalidValue);
+    bc_lock();
+    e = update(exec, graph, &r.result);
+    bc_unlock();
+    *info = r;
+    return bc_end(e);
+}
+
+static void
+drop_child(void *payload)
+{
+    exec_drop(*(cudaGraphExec_t *)payload);
+}
+
+/* A graph as a node: as it is now. */
+static cudaError_t
+child(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps,
+      size_t n, cudaGraph_t of)
+{
+    cudaGraphExec_t *p = bc_op_new(sizeof *p, do_graph);
+    cudaError_t e = p ? instantiate(p, of) : cudaErrorMemoryAllocation;
+
+    if (e != cudaSuccess) {
+        if (p)
+            bc_op_free(p);
+        return e;
+    }
+    bc_op_of(p)->drop = drop_child;
+    return add(node, graph, deps, n, p, cudaGraphNodeTypeGraph);
+}
+
+cudaError_t
+cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                           const cudaGraphNode_t *deps, size_t n,
+                           cudaGraph_t of)
+{
+    BC_API(child(node, graph, deps, n, of));
 }

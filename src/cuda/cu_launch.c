@@ -4,10 +4,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/cuda_int.h"
 
+#include "base/options.h"
 #include "drv/sim/sim.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct run {
     br_klaunch l;
@@ -67,6 +69,54 @@ error_of(br_code code, br_kfault fault)
     return cudaErrorLaunchFailure;
 }
 
+/* ---- compiled modules on disk --------------------------------------------- */
+
+static br_kcache cache;
+static char cache_folder[4096]; /* as long as the process */
+static br_once cache_once = BR_ONCE;
+
+static void
+keep_in(br_str *at, uint64_t most)
+{
+    br_str_puts(at, "/kernels");
+    if (at->oom || at->n >= sizeof cache_folder)
+        return;
+    memcpy(cache_folder, at->at, at->n + 1);
+    cache = (br_kcache){cache_folder, most};
+}
+
+/* BRASS_KERNEL_CACHE_BYTES, as brass kernel cache has it. */
+static void
+find_cache(void)
+{
+    static const br_option row = {.name = "kernel-cache-bytes",
+                                  .def = BR_KCACHE_BYTES,
+                                  .hi = INT64_MAX,
+                                  .type = BR_OPTION_BYTES};
+    br_status st = {0};
+    br_options o;
+    br_str at = {0};
+
+    if (getenv("BRASS_CUDA_ON") ||
+        br_options_init(&o, &row, 1, "BRASS_", &st) != BR_OK)
+        return;
+    br_options_take(&o, 0);
+    if (br_options_env(&o, environ, &st) != BR_OK ||
+        br_options_defaults(&o, &st) != BR_OK)
+        bc_say("no kernels are kept: %s", st.msg);
+    else if (br_folder_user(environ, "XDG_CACHE_HOME", ".cache", &at))
+        keep_in(&at, (uint64_t)o.values[0].i);
+    br_str_fini(&at);
+    br_options_fini(&o);
+}
+
+const br_kcache *
+bc_cache(void)
+{
+    br_once_run(&cache_once, find_cache);
+    return &cache;
+}
+
 /* Code for this processor, or for the simulated one that BRASS_CUDA_ON names. */
 static void
 make_code(bc_module *mod)
@@ -88,10 +138,18 @@ make_code(bc_module *mod)
         mod->on = br_ktarget_find("interp");
     if (mod->on->compile(&mod->code, mod->m, &st) != BR_OK)
         bc_say("kernels are interpreted: %s", st.msg);
+    else if (mod->key[0])
+        br_kcache_keep(bc_cache(), mod->key, mod->code);
+}
+
+static bool
+takes_turns(const br_ktarget *t)
+{
+    return t->launch == br_ktarget_find("x86-64")->launch;
 }
 
 /* Kernels one at a time: their atomics are so to each other. Blocks that wait
- * for each other take turns in the interpreter alone. */
+ * for each other all take turns here, but not on a simulated processor. */
 static br_code
 exec(const run *r, br_klaunch *l, br_status *st)
 {
@@ -100,7 +158,7 @@ exec(const run *r, br_klaunch *l, br_status *st)
     br_mutex_lock(&bc_rt.exec);
     if (!r->mod->on)
         make_code(r->mod);
-    code = r->mod->code && !r->cooperative
+    code = r->mod->code && (!r->cooperative || takes_turns(r->mod->on))
                ? r->mod->on->launch(r->mod->code, l, st)
                : br_kinterp_run(l, st);
     br_mutex_unlock(&bc_rt.exec);
@@ -142,6 +200,12 @@ bc_shared_optin(void)
                                      : (size_t)BC_SHARED_OPTIN;
 }
 
+static size_t
+static_shared(const struct CUfunc_st *f)
+{
+    return (size_t)f->mod->at->shared[f->fn];
+}
+
 static cudaError_t
 check(const bc_launch *l)
 {
@@ -161,8 +225,7 @@ check(const bc_launch *l)
     if ((f->max_threads && threads > f->max_threads) ||
         (f->req_threads && threads != f->req_threads))
         return cudaErrorInvalidValue;
-    if (l->shared > most ||
-        l->shared + l->f->mod->at->shared > bc_shared_optin())
+    if (l->shared > most || l->shared + static_shared(l->f) > bc_shared_optin())
         return cudaErrorInvalidValue;
     if (!l->cooperative)
         return cudaSuccess;
@@ -232,7 +295,7 @@ bc_attributes(struct CUfunc_st *f, cudaFuncAttributes *a)
     const br_kfn *k = bc_kfn(f);
 
     *a = (cudaFuncAttributes){
-        .sharedSizeBytes = (size_t)f->mod->at->shared,
+        .sharedSizeBytes = static_shared(f),
         .localSizeBytes = k->frame_bytes,
         .maxThreadsPerBlock = k->req_threads   ? (int)k->req_threads
                               : k->max_threads ? (int)k->max_threads
@@ -241,7 +304,7 @@ bc_attributes(struct CUfunc_st *f, cudaFuncAttributes *a)
         .ptxVersion = 80,
         .binaryVersion = 80,
         .maxDynamicSharedSizeBytes =
-            BR_MAX(f->max_dynamic, BC_MAX_SHARED - (int)f->mod->at->shared),
+            BR_MAX(f->max_dynamic, BC_MAX_SHARED - (int)static_shared(f)),
         .preferredShmemCarveout = f->carveout};
     for (size_t v = 0; v < f->mod->m->vars.n; v++)
         if (f->mod->m->vars.at[v].space == BR_KM_SPACE_CONST)
@@ -254,8 +317,7 @@ bc_set_attribute(struct CUfunc_st *f, cudaFuncAttribute attr, int value)
 {
     switch (attr) {
     case cudaFuncAttributeMaxDynamicSharedMemorySize:
-        if (value < 0 ||
-            (uint64_t)value + f->mod->at->shared > bc_shared_optin())
+        if (value < 0 || (uint64_t)value + static_shared(f) > bc_shared_optin())
             return cudaErrorInvalidValue;
         f->max_dynamic = value;
         return cudaSuccess;
@@ -271,7 +333,7 @@ bc_set_attribute(struct CUfunc_st *f, cudaFuncAttribute attr, int value)
 cudaError_t
 bc_occupancy(struct CUfunc_st *f, int block, size_t shared, int *blocks)
 {
-    size_t each = shared + (size_t)f->mod->at->shared;
+    size_t each = shared + static_shared(f);
     int warps = (block + 31) / 32;
 
     if (block <= 0 || !blocks)

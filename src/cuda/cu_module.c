@@ -122,6 +122,19 @@ linked(const bc_module *mod, br_str *out, br_status *st)
     return code;
 }
 
+/* As it was left on disk, or from the text. */
+static br_code
+compile(bc_module *mod, br_text ptx, br_status *st)
+{
+    if (bc_cache()->most && br_kcache_key(mod->key, ptx.p, ptx.n) &&
+        br_kcache_find(bc_cache(), mod->key, &mod->m, &mod->code)) {
+        mod->on = br_ktarget_find("x86-64");
+        return BR_OK;
+    }
+    BR_TRY(br_ptx_parse(&mod->m, ptx.p, ptx.n, &(br_ptx_opts){0}, st));
+    return br_kir_optimise(mod->m, NULL, st);
+}
+
 static br_code
 load(bc_module *mod, br_status *st)
 {
@@ -135,11 +148,9 @@ load(bc_module *mod, br_status *st)
     if (mod->parts.n)
         ptx = (br_text){all.at, all.n};
     if (code == BR_OK)
-        code = br_ptx_parse(&mod->m, ptx.p, ptx.n, &(br_ptx_opts){0}, st);
+        code = compile(mod, ptx, st);
     br_free(owned);
     br_str_fini(&all);
-    if (code == BR_OK)
-        code = br_kir_optimise(mod->m, NULL, st);
     if (code == BR_OK)
         code = br_kimage_new_at(&mod->at, mod->m, place, mod, st);
     return code;
@@ -156,6 +167,9 @@ bc_module_load(bc_module *mod)
     code = load(mod, &st);
     if (code == BR_OK)
         return cudaSuccess;
+    if (mod->code)
+        mod->on->free(mod->code);
+    mod->code = NULL;
     br_kir_free(mod->m);
     mod->m = NULL;
     bc_say("%s", st.msg);

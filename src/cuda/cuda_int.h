@@ -15,7 +15,7 @@
 #define BR_CUDA_INT_H
 
 #include "base/thread.h"
-#include "cg/ktarget.h"
+#include "cg/kcache.h"
 #include "cuda/cuda_runtime_api.h"
 
 enum {
@@ -36,7 +36,8 @@ typedef enum bc_kind {
     BC_MEM_HOST,       /* pinned, ours */
     BC_MEM_REGISTERED, /* pinned, the program's */
     BC_MEM_VARIABLE,   /* of a module */
-    BC_MEM_HEAP        /* of a kernel's malloc */
+    BC_MEM_HEAP,       /* of a kernel's malloc */
+    BC_MEM_ARRAY       /* an array, a texture or a surface object */
 } bc_kind;
 
 typedef struct bc_mem {
@@ -58,6 +59,7 @@ const bc_mem *bc_mem_find(const void *p); /* that holds the byte at p */
 bool bc_mem_fits(const void *p, uint64_t n);
 uint64_t bc_mem_total(void);
 uint64_t bc_mem_used(void);
+uint64_t bc_mem_flagged(unsigned flags); /* of device memory with them */
 br_kregion *bc_mem_regions(size_t *n); /* a copy to br_free; NULL: none left */
 void bc_mem_reset(void);
 
@@ -95,6 +97,7 @@ struct CUstream_st {
     bool started;
     struct CUgraph_st *capture; /* NULL: not capturing */
     cudaGraphNode_t last;       /* captured last */
+    cudaAccessPolicyWindow window;
 };
 struct CUevent_st {
     struct CUevent_st *next;
@@ -148,6 +151,17 @@ cudaError_t bc_copy_line(void *dst, const void *src, size_t n,
 cudaError_t bc_fill(void *p, unsigned value, unsigned element, size_t n,
                     cudaStream_t s, bool async);
 void *bc_rect_op(const bc_rect *r); /* a payload */
+cudaError_t bc_rect_3d(const cudaMemcpy3DParms *p, bc_rect *out);
+
+/* ---- arrays (rt_texture.c) ---------------------------------------------- */
+
+typedef struct bc_box { /* where in an array; x in bytes */
+    size_t x, y, z;
+} bc_box;
+/* The place of r's width, height and depth from there, and its strides. */
+cudaError_t bc_array_box(const bc_box *b, cudaArray_const_t a, const bc_rect *r,
+                         void **at, uint64_t *pitch, uint64_t *slice);
+unsigned bc_array_texel(cudaArray_const_t a); /* bytes; 0: it is none */
 
 /* ---- modules (cu_module.c) ---------------------------------------------- */
 
@@ -158,6 +172,7 @@ typedef struct bc_module {
     br_kimage *at;
     const br_ktarget *on;        /* from the first launch on; code: for it */
     br_kcode *code;              /* NULL: interpreted */
+    char key[BR_KCACHE_KEY];     /* in the cache; "": none */
     cudaError_t error;           /* of loading, said once */
     bool used, registered, mine; /* mine: image is a copy */
     BR_VEC(struct CUfunc_st *) fns;
@@ -209,6 +224,7 @@ typedef struct bc_launch {
     const void *packed; /* the parameters themselves */
     size_t packed_bytes;
 } bc_launch;
+const br_kcache *bc_cache(void);
 cudaError_t bc_launch_op(const bc_launch *l, void **payload);
 cudaError_t bc_launch_on(const bc_launch *l, cudaStream_t s);
 /* What a block may have at most, where kernels run. */

@@ -222,12 +222,25 @@ bc_mem_used(void)
     return mem.used;
 }
 
+uint64_t
+bc_mem_flagged(unsigned flags)
+{
+    uint64_t n = 0;
+
+    for (size_t k = 0; k < mem.list.n; k++)
+        if (!mem.list.at[k].dead && mem.list.at[k].kind == BC_MEM_DEVICE &&
+            mem.list.at[k].flags == flags)
+            n += mem.list.at[k].bytes;
+    return n;
+}
+
 br_kregion *
 bc_mem_regions(size_t *n)
 {
     static const char *const names[] = {
         "device memory", "managed memory",      "pinned memory",
-        "pinned memory", "a module's variable", "memory of malloc"};
+        "pinned memory", "a module's variable", "memory of malloc",
+        "an array"};
     br_kregion *r = br_try_alloc((mem.list.n + 1) * sizeof *r);
 
     *n = 0;

@@ -10,6 +10,9 @@
 CUresult bd_error(cudaError_t e); /* as the driver says it */
 CUresult bd_begin(void);          /* whether the thread has a context */
 
+/* What loading would have logged: nothing. (drv_link.c) */
+void bd_no_logs(unsigned n, const CUjit_option *options, void **values);
+
 /* The body of a function of the driver: one expression under the lock. */
 #define BD_API(expr)                 \
     do {                             \

@@ -39,7 +39,7 @@ CUresult
 cuModuleLoadDataEx(CUmodule *mod, const void *image, unsigned int n,
                    CUjit_option *options, void **values)
 {
-    (void)n, (void)options, (void)values; /* hints for another compiler */
+    bd_no_logs(n, options, values); /* the rest: hints for another compiler */
     return cuModuleLoadData(mod, image);
 }
 

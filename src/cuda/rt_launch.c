@@ -122,6 +122,24 @@ __cudaRegisterVar(void **handle, char *host, char *dev, const char *name,
     add_var(handle, (bc_var){.host = host, .name = name, .bytes = bytes});
 }
 
+/* A reference is a variable as large as a texture's descriptor. */
+void
+__cudaRegisterTexture(void **handle, const textureReference *host,
+                      const void **dev, const char *name, int dim,
+                      int normalized, int ext)
+{
+    (void)dev, (void)dim, (void)normalized, (void)ext;
+    add_var(handle, (bc_var){.host = host, .name = name});
+}
+
+void
+__cudaRegisterSurface(void **handle, const surfaceReference *host,
+                      const void **dev, const char *name, int dim, int ext)
+{
+    (void)dev, (void)dim, (void)ext;
+    add_var(handle, (bc_var){.host = host, .name = name});
+}
+
 void
 __cudaRegisterManagedVar(void **handle, void **host, char *dev,
                          const char *name, int ext, size_t bytes, int constant,
@@ -353,7 +371,7 @@ available(size_t *bytes, struct CUfunc_st *f, int blocks, int block_size)
         bc_occupancy(f, block_size, 0, &most) != cudaSuccess || blocks > most)
         return cudaErrorInvalidValue;
     *bytes = (bc_shared_optin() + 1024) / (size_t)blocks - 1024 -
-             (size_t)f->mod->at->shared;
+             (size_t)f->mod->at->shared[f->fn];
     return cudaSuccess;
 }
 
@@ -445,6 +463,74 @@ cudaError_t
 cudaStreamGetPriority(cudaStream_t s, int *priority)
 {
     BC_API(stream_says(s, NULL, priority));
+}
+
+/* What is kept in caches is the processor's affair: a window is remembered and
+ * changes nothing, nor do ways of waiting. */
+static cudaError_t
+stream_attr(cudaStream_t h, cudaStreamAttrID id, cudaStreamAttrValue *get,
+            const cudaStreamAttrValue *set)
+{
+    struct CUstream_st *s = bc_stream_of(h);
+
+    if (!s || (!get && !set))
+        return s ? cudaErrorInvalidValue : cudaErrorInvalidResourceHandle;
+    switch (id) {
+    case cudaLaunchAttributeAccessPolicyWindow:
+        if (set && !(set->accessPolicyWindow.hitRatio >= 0 &&
+                     set->accessPolicyWindow.hitRatio <= 1))
+            return cudaErrorInvalidValue;
+        if (set)
+            s->window = set->accessPolicyWindow;
+        else
+            get->accessPolicyWindow = s->window;
+        return cudaSuccess;
+    case cudaLaunchAttributePriority:
+        if (set)
+            s->priority = set->priority;
+        else
+            get->priority = s->priority;
+        return cudaSuccess;
+    default: return cudaErrorNotSupported;
+    }
+}
+
+cudaError_t
+cudaStreamSetAttribute(cudaStream_t s, cudaStreamAttrID id,
+                       const cudaStreamAttrValue *value)
+{
+    BC_API(stream_attr(s, id, NULL, value));
+}
+
+cudaError_t
+cudaStreamGetAttribute(cudaStream_t s, cudaStreamAttrID id,
+                       cudaStreamAttrValue *value)
+{
+    BC_API(stream_attr(s, id, value, NULL));
+}
+
+static cudaError_t
+copy_attrs(cudaStream_t dst, cudaStream_t src)
+{
+    struct CUstream_st *to = bc_stream_of(dst), *from = bc_stream_of(src);
+
+    if (!to || !from)
+        return cudaErrorInvalidResourceHandle;
+    to->window = from->window;
+    to->priority = from->priority;
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src)
+{
+    BC_API(copy_attrs(dst, src));
+}
+
+cudaError_t
+cudaCtxResetPersistingL2Cache(void)
+{
+    return bc_end(cudaSuccess);
 }
 
 cudaError_t

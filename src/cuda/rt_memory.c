@@ -151,15 +151,6 @@ cudaMalloc3D(cudaPitchedPtr *p, cudaExtent extent)
     BC_API(malloc_3d(p, extent));
 }
 
-/* In the order of the stream: memory of another stream's free may not be had
- * before that free is due, and here it is not, for frees wait. */
-cudaError_t
-cudaMallocAsync(void **p, size_t bytes, cudaStream_t stream)
-{
-    BC_API(bc_stream_of(stream) ? take(p, bytes, BC_MEM_DEVICE, 0)
-                                : cudaErrorInvalidResourceHandle);
-}
-
 static cudaError_t
 do_free(void *payload)
 {
@@ -217,7 +208,8 @@ attributes(cudaPointerAttributes *a, const void *p)
                                     cudaMemoryTypeHost,    /* HOST */
                                     cudaMemoryTypeHost,    /* REGISTERED */
                                     cudaMemoryTypeDevice,  /* VARIABLE */
-                                    cudaMemoryTypeDevice}; /* HEAP */
+                                    cudaMemoryTypeDevice,  /* HEAP */
+                                    cudaMemoryTypeDevice}; /* ARRAY */
     const bc_mem *m = bc_mem_find(p);
     union { /* the interface gives back what it got */
         const void *c;
@@ -310,28 +302,65 @@ cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch,
     BC_API(copy_2d(r, kind, stream, true));
 }
 
+typedef struct bc_3d {
+    void *at;
+    uint64_t pitch, slice;
+} bc_3d;
+
+/* One side of a copy: in memory, or in an array, whose positions count texels. */
+static cudaError_t
+side_3d(const bc_rect *r, cudaArray_const_t a, const cudaPitchedPtr *p,
+        const cudaPos *pos, bc_3d *out)
+{
+    bc_box b = {0, pos->y, pos->z};
+
+    if (a && br_mul_overflows(pos->x, bc_array_texel(a), &b.x))
+        return cudaErrorInvalidValue;
+    if (a)
+        return bc_array_box(&b, a, r, &out->at, &out->pitch, &out->slice);
+    out->pitch = p->pitch;
+    if (!p->ptr || br_mul_overflows(p->pitch, p->ysize, &out->slice))
+        return cudaErrorInvalidValue;
+    out->at = (char *)p->ptr + pos->z * out->slice + pos->y * p->pitch + pos->x;
+    return cudaSuccess;
+}
+
+/* With an array in it, the width counts its texels. */
+cudaError_t
+bc_rect_3d(const cudaMemcpy3DParms *p, bc_rect *out)
+{
+    bc_rect r = {0};
+    cudaArray_const_t a = p ? p->srcArray ? p->srcArray : p->dstArray : NULL;
+    bc_3d to, from;
+    cudaError_t e;
+
+    if (!p ||
+        br_mul_overflows(p->extent.width, a ? bc_array_texel(a) : 1u, &r.width))
+        return cudaErrorInvalidValue;
+    r.height = p->extent.height;
+    r.depth = p->extent.depth;
+    e = side_3d(&r, p->dstArray, &p->dstPtr, &p->dstPos, &to);
+    if (e == cudaSuccess)
+        e = side_3d(&r, p->srcArray, &p->srcPtr, &p->srcPos, &from);
+    if (e != cudaSuccess)
+        return e;
+    r.dst = to.at;
+    r.dpitch = to.pitch;
+    r.dslice = to.slice;
+    r.src = from.at;
+    r.spitch = from.pitch;
+    r.sslice = from.slice;
+    *out = r;
+    return cudaSuccess;
+}
+
 static cudaError_t
 copy_3d(const cudaMemcpy3DParms *p, cudaStream_t s, bool async)
 {
-    bc_rect r = {0};
+    bc_rect r;
+    cudaError_t e = bc_rect_3d(p, &r);
 
-    if (!p || p->srcArray || p->dstArray)
-        return p ? cudaErrorNotSupported : cudaErrorInvalidValue;
-    if (!p->srcPtr.ptr || !p->dstPtr.ptr)
-        return cudaErrorInvalidValue;
-    r.width = p->extent.width;
-    r.height = p->extent.height;
-    r.depth = p->extent.depth;
-    r.dpitch = p->dstPtr.pitch;
-    r.spitch = p->srcPtr.pitch;
-    if (br_mul_overflows(r.dpitch, p->dstPtr.ysize, &r.dslice) ||
-        br_mul_overflows(r.spitch, p->srcPtr.ysize, &r.sslice))
-        return cudaErrorInvalidValue;
-    r.dst = (char *)p->dstPtr.ptr + p->dstPos.z * r.dslice +
-            p->dstPos.y * r.dpitch + p->dstPos.x;
-    r.src = (const char *)p->srcPtr.ptr + p->srcPos.z * r.sslice +
-            p->srcPos.y * r.spitch + p->srcPos.x;
-    return bc_copy(&r, p->kind, s, async);
+    return e == cudaSuccess ? bc_copy(&r, p->kind, s, async) : e;
 }
 
 cudaError_t
@@ -524,6 +553,20 @@ cudaError_t
 cudaIpcOpenMemHandle(void **p, cudaIpcMemHandle_t h, unsigned int flags)
 {
     (void)p, (void)h, (void)flags;
+    return bc_end(cudaErrorNotSupported);
+}
+
+cudaError_t
+cudaIpcGetEventHandle(cudaIpcEventHandle_t *h, cudaEvent_t e)
+{
+    (void)h, (void)e;
+    return bc_end(cudaErrorNotSupported);
+}
+
+cudaError_t
+cudaIpcOpenEventHandle(cudaEvent_t *e, cudaIpcEventHandle_t h)
+{
+    (void)e, (void)h;
     return bc_end(cudaErrorNotSupported);
 }
 

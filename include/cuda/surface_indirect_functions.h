@@ -1,0 +1,6 @@
+/* surface_indirect_functions.h - surface objects come with the runtime.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BRASS_SURFACE_INDIRECT_FUNCTIONS_H
+#define BRASS_SURFACE_INDIRECT_FUNCTIONS_H
+#include "cuda_runtime.h"
+#endif
