@@ -53,11 +53,24 @@ read_max_tokens(br_ask *a, const br_json *v, const char *name, br_status *st)
     int64_t before = a->max_tokens, n;
     int64_t lo = a->api == BR_API_TEXT ? 0 : 1;
 
+    if (v->kind == BR_J_INT && v->i == -1 && a->api != BR_API_MESSAGES)
+        return BR_OK; /* as many as fit, as some clients say it */
     BR_TRY(whole(v, name, lo, INT32_MAX, &n, st));
     if (before >= 0 && before != n && a->api == BR_API_CHAT)
         return br_fail(st, BR_E_USAGE,
                        "%s: max_tokens and max_completion_tokens differ", name);
     a->max_tokens = n;
+    return BR_OK;
+}
+
+/* -1, too, is none. */
+static br_code
+read_top_k(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    int64_t n;
+
+    BR_TRY(whole(v, name, -1, INT32_MAX, &n, st));
+    a->sample.top_k = (int32_t)BR_MAX(n, 0);
     return BR_OK;
 }
 
@@ -208,15 +221,21 @@ read_seed(br_ask *a, const br_json *v, const char *name, br_status *st)
 static br_code
 read_include(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
-    static const char what[] = "message.output_text.logprobs";
+    /* The second: thoughts can be sent back, as they are. */
+    static const char *const what[] = {"message.output_text.logprobs",
+                                       "reasoning.encrypted_content"};
 
     for (const br_json *e = v->kind == BR_J_ARR ? v->child : v; e;
          e = e->next) {
-        if (v->kind != BR_J_ARR || e->kind != BR_J_STR ||
-            strcmp(e->s, what) != 0)
-            return br_fail(st, BR_E_USAGE, "%s: only [\"%s\"] is supported",
-                           name, what);
-        a->sample.logprobs = true;
+        size_t i = 0;
+
+        while (i < BR_COUNT(what) &&
+               (e->kind != BR_J_STR || strcmp(e->s, what[i]) != 0))
+            i++;
+        if (v->kind != BR_J_ARR || i == BR_COUNT(what))
+            return br_fail(st, BR_E_USAGE, "%s: only [\"%s\", \"%s\"]", name,
+                           what[0], what[1]);
+        a->sample.logprobs |= i == 0;
     }
     return BR_OK;
 }
@@ -269,6 +288,7 @@ enum {
     R = BR_API_RESPONSES,
     P = BR_API_TEMPLATE,
     E = BR_API_EMBED,
+    Z = BR_API_RERANK,
 };
 
 /* clang-format off */
@@ -358,10 +378,10 @@ read_field(br_ask *a, const field *f, const br_json *v, br_status *st)
 }
 
 static const field *
-find(br_api api, const char *name)
+find(br_api api, br_text name)
 {
     for (size_t i = 0; i < BR_COUNT(fields); i++)
-        if ((fields[i].apis & api) && strcmp(fields[i].name, name) == 0)
+        if ((fields[i].apis & api) && br_text_is(name, fields[i].name))
             return &fields[i];
     return NULL;
 }
@@ -371,7 +391,8 @@ find(br_api api, const char *name)
 static br_code
 check_whole(br_ask *a, br_status *st)
 {
-    bool text = a->api == BR_API_TEXT, embed = a->api == BR_API_EMBED;
+    bool text = a->api == BR_API_TEXT, rank = a->api == BR_API_RERANK;
+    bool embed = a->api == BR_API_EMBED || rank;
 
     if (a->sample.n_logprobs && !a->sample.logprobs) {
         a->param = "top_logprobs";
@@ -404,10 +425,13 @@ check_whole(br_ask *a, br_status *st)
     }
     if (text || embed ? !a->prompts.n : !a->messages.n) {
         a->param = text                                  ? "prompt"
+                   : rank                                ? "documents"
                    : embed || a->api == BR_API_RESPONSES ? "input"
                                                          : "messages";
         return br_fail(st, BR_E_USAGE, "%s: missing or empty", a->param);
     }
+    if (rank)
+        return br_ask_rank(a, st);
     if (text && (int64_t)a->prompts.n * a->n > BR_ASK_MAX_CHOICES) {
         a->param = "n";
         return br_fail(st, BR_E_USAGE, "n: prompts times n are over %d",
@@ -433,7 +457,7 @@ read_fields(br_ask *a, const br_json *root, br_status *st)
         BR_TRY(read_field(a, f, v, st));
     }
     for (const br_json *v = root->child; v; v = v->next)
-        if (!find(a->api, v->key)) {
+        if (!find(a->api, (br_text){v->key, v->key_n})) {
             a->param = v->key;
             return br_fail(st, BR_E_USAGE,
                            "%.60s: this server does not know the field",
@@ -451,7 +475,11 @@ br_ask_read(br_ask *a, br_api api, const br_sample_params *sample, br_text body,
         BR_MIN((size_t)BR_ASK_MAX_TREE, body.n * BR_ASK_TREE_FACTOR + 65536);
     br_json *root;
 
-    *a = (br_ask){.api = api, .sample = *sample, .n = 1, .max_tokens = -1};
+    *a = (br_ask){.api = api,
+                  .sample = *sample,
+                  .n = 1,
+                  .max_tokens = -1,
+                  .think_most = -1};
     br_arena_init(&a->arena, tree);
     BR_TRY(
         br_json_parse(&root, &a->arena, body.p ? body.p : "", body.n, 0, st));

@@ -32,6 +32,7 @@ typedef enum br_api {
     BR_API_RESPONSES = 16, /* /v1/responses */
     BR_API_TEMPLATE = 32,  /* /apply-template */
     BR_API_EMBED = 64,     /* /v1/embeddings */
+    BR_API_RERANK = 128,   /* /v1/rerank */
 } br_api;
 
 typedef struct br_ask_message {
@@ -59,6 +60,10 @@ typedef struct br_ask {
     const br_json *tool_list; /* as the template sees them; NULL: none */
     br_json *turn; /* input items: the assistant's message that they add to */
     const char *effort;  /* how much to think: "none"...; NULL: not said */
+    const char *wish;    /* the same, where the template knows of it */
+    bool may_think;      /* effort allows thoughts, asks for none */
+    bool hide_thoughts;  /* they are not wanted in the answer */
+    int64_t think_most;  /* tokens of thoughts; negative: no matter */
     const br_json *vars; /* of the template, an object, or NULL */
     br_tool_choice tool_choice;
     bool tool_choice_said, serial; /* serial: one call at most */
@@ -66,6 +71,8 @@ typedef struct br_ask {
     int64_t n, max_tokens; /* max_tokens negative: as many as fit */
     bool base64;           /* embeddings, of so many numbers (0: all) */
     int32_t dimensions;
+    int64_t top_n; /* documents of the answer; 0: all */
+    br_text query; /* to rank them by; the last of prompts in the end */
     const char **stop;
     size_t n_stop;
     const int32_t *stop_tokens;
@@ -88,6 +95,12 @@ br_code br_ask_messages(br_ask *a, const br_json *v, const char *name,
                         br_status *st) BR_MUST_USE;
 br_code br_ask_prompts(br_ask *a, const br_json *v, const char *name,
                        br_status *st) BR_MUST_USE;
+br_code br_ask_documents(br_ask *a, const br_json *v, const char *name,
+                         br_status *st) BR_MUST_USE;
+br_code br_ask_query(br_ask *a, const br_json *v, const char *name,
+                     br_status *st) BR_MUST_USE;
+/* When all is read. */
+br_code br_ask_rank(br_ask *a, br_status *st) BR_MUST_USE;
 br_code br_ask_system(br_ask *a, const br_json *v, const char *name,
                       br_status *st) BR_MUST_USE;
 br_code br_ask_input(br_ask *a, const br_json *v, const char *name,
@@ -109,6 +122,12 @@ br_code br_ask_turn_says(br_ask *a, const char *role, br_text content,
                          bool *is_one, br_status *st) BR_MUST_USE;
 br_code br_ask_effort(br_ask *a, const br_json *v, const char *name,
                       br_status *st) BR_MUST_USE;
+br_code br_ask_thinking(br_ask *a, const br_json *v, const char *name,
+                        br_status *st) BR_MUST_USE;
+br_code br_ask_output(br_ask *a, const br_json *v, const char *name,
+                      br_status *st) BR_MUST_USE;
+br_code br_ask_edits(br_ask *a, const br_json *v, const char *name,
+                     br_status *st) BR_MUST_USE;
 br_code br_ask_vars(br_ask *a, const br_json *v, const char *name,
                     br_status *st) BR_MUST_USE;
 /* Making trees, false or NULL when memory ran out (ask_tools.c): a member (key
@@ -126,6 +145,10 @@ br_code br_ask_format(br_ask *a, const br_json *v, const char *name,
                       br_status *st) BR_MUST_USE;
 br_code br_ask_text_format(br_ask *a, const br_json *v, const char *name,
                            br_status *st) BR_MUST_USE;
+br_code br_ask_structured(br_ask *a, const br_json *v, const char *name,
+                          br_status *st) BR_MUST_USE;
+br_code br_ask_choice(br_ask *a, const br_json *v, const char *name,
+                      br_status *st) BR_MUST_USE;
 br_code br_ask_schema(br_ask *a, const br_json *v, const char *name,
                       br_status *st) BR_MUST_USE;
 br_code br_ask_grammar(br_ask *a, const br_json *v, const char *name,

@@ -34,6 +34,12 @@ known_members(const br_json *v, const char *place, const char *const *names,
     return BR_OK;
 }
 
+static bool
+is_word(const br_json *v, const char *z)
+{
+    return v->kind == BR_J_STR && strcmp(v->s, z) == 0;
+}
+
 /* Turns begin with role and content. */
 static br_code
 say(br_ask *a, br_text t, br_status *st)
@@ -186,34 +192,111 @@ br_ask_effort(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
     static const char *const words[] = {"none", "minimal", "low", "medium",
                                         "high"};
-    const br_json *type;
 
     if (v->kind == BR_J_OBJ && a->api == BR_API_RESPONSES) {
-        static const char *const names[] = {"effort"};
+        static const char *const names[] = {"effort", "summary"};
+        const br_json *summary = br_json_get(v, "summary");
 
-        BR_TRY(known_members(v, name, names, 1, st));
+        /* "auto" is what there is, and that is none. */
+        BR_TRY(known_members(v, name, names,
+                             summary && is_word(summary, "auto") ? 2 : 1, st));
         v = br_json_get(v, "effort");
         if (!v || v->kind == BR_J_NULL)
             return BR_OK;
-    }
-    type = v->kind == BR_J_OBJ ? br_json_get(v, "type") : NULL;
-    if (type && br_ask_is_type(v, "disabled") && v->n == 1) {
-        a->effort = "none";
-        return BR_OK;
-    }
-    if (type && br_ask_is_type(v, "adaptive") && v->n == 1) {
-        a->effort = "medium";
-        return BR_OK;
     }
     for (size_t i = 0; v->kind == BR_J_STR && i < BR_COUNT(words); i++)
         if (strcmp(v->s, words[i]) == 0) {
             a->effort = words[i];
             return BR_OK;
         }
-    return br_fail(st, BR_E_USAGE, "%s: must be %s", name,
-                   a->api & (BR_API_MESSAGES | BR_API_COUNT)
-                       ? "of type disabled or adaptive: budgets are not kept"
-                       : "none, minimal, low, medium or high");
+    return br_fail(st, BR_E_USAGE,
+                   "%s: must be none, minimal, low, medium or high", name);
+}
+
+/* {"type":"enabled","budget_tokens":1024}, "adaptive" or "disabled": all but
+ * the last say that it may think, not that it must. */
+br_code
+br_ask_thinking(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    static const char *const names[] = {"type", "display", "budget_tokens"};
+    const br_json *most = br_json_get(v, names[2]);
+    const br_json *display = br_json_get(v, names[1]);
+    bool enabled = br_ask_is_type(v, "enabled");
+
+    if (br_ask_is_type(v, "disabled") && v->n == 1) {
+        a->effort = "none";
+        return BR_OK;
+    }
+    if (!enabled && !br_ask_is_type(v, "adaptive"))
+        return br_fail(st, BR_E_USAGE,
+                       "%s: must be of type enabled, adaptive or disabled",
+                       name);
+    BR_TRY(known_members(v, name, names, enabled ? 3 : 2, st));
+    if (enabled && (!most || most->kind != BR_J_INT || most->i < 1))
+        return br_fail(st, BR_E_USAGE,
+                       "%s.budget_tokens: must be a whole number from 1", name);
+    a->hide_thoughts = display && is_word(display, "omitted");
+    if (display && !a->hide_thoughts && !is_word(display, "summarized"))
+        return br_fail(st, BR_E_USAGE,
+                       "%s.display: must be summarized or omitted", name);
+    a->effort = "medium";
+    a->may_think = true;
+    if (enabled)
+        a->think_most = most->i;
+    return BR_OK;
+}
+
+/* {"effort":"high","format":{"type":"json_schema","schema":{...}}} */
+br_code
+br_ask_output(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    static const char *const names[] = {"effort", "format"};
+    static const char *const words[] = {"low", "medium", "high", "xhigh",
+                                        "max"};
+    const br_json *effort, *format;
+    size_t i = 0;
+
+    if (v->kind != BR_J_OBJ)
+        return br_fail(st, BR_E_USAGE, "%s: must be an object", name);
+    BR_TRY(known_members(v, name, names, BR_COUNT(names), st));
+    effort = br_json_get(v, "effort");
+    format = br_json_get(v, "format");
+    if (effort && effort->kind != BR_J_NULL) {
+        while (i < BR_COUNT(words) && !is_word(effort, words[i]))
+            i++;
+        if (i == BR_COUNT(words))
+            return br_fail(st, BR_E_USAGE,
+                           "%s.effort: must be low, medium, high, xhigh or max",
+                           name);
+        a->wish = words[BR_MIN(i, (size_t)2)];
+    }
+    return format && format->kind != BR_J_NULL
+               ? br_ask_format(a, format, "output_config.format", st)
+               : BR_OK;
+}
+
+/* What a server may take out of a prompt by itself; here nothing is. */
+br_code
+br_ask_edits(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    static const char *const names[] = {"type", "keep"};
+    const br_json *edits = br_json_get(v, "edits"), *keep;
+
+    (void)a;
+    if (v->kind != BR_J_OBJ || v->n > 1 || (v->n && !edits) ||
+        (edits && edits->kind != BR_J_ARR))
+        return br_fail(st, BR_E_USAGE, "%s: must be {\"edits\":[...]}", name);
+    for (const br_json *e = edits ? edits->child : NULL; e; e = e->next) {
+        keep = br_json_get(e, "keep");
+        if (!br_ask_is_type(e, "clear_thinking_20251015") || !keep ||
+            !is_word(keep, "all"))
+            return br_fail(st, BR_E_USAGE,
+                           "%s.edits: only clear_thinking_20251015 that keeps "
+                           "\"all\" is supported",
+                           name);
+        BR_TRY(known_members(e, name, names, BR_COUNT(names), st));
+    }
+    return BR_OK;
 }
 
 /* {"enable_thinking":false,...}: what a template asks for. */

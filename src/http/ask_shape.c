@@ -64,7 +64,7 @@ read_format(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
     const br_json *type = v->kind == BR_J_OBJ ? br_json_get(v, "type") : NULL;
     const br_json *inner, *text;
-    bool flat = a->api == BR_API_RESPONSES;
+    bool flat = a->api & (BR_API_RESPONSES | BR_API_MESSAGES | BR_API_COUNT);
 
     if (v->kind == BR_J_OBJ && !v->n)
         return BR_OK;
@@ -72,8 +72,13 @@ read_format(br_ask *a, const br_json *v, const char *name, br_status *st)
         return br_fail(st, BR_E_USAGE, "%s.type: must be a string", name);
     if (strcmp(type->s, "text") == 0)
         return BR_OK;
-    if (strcmp(type->s, "json_object") == 0)
-        return add_schema(a, NULL, name, st);
+    if (strcmp(type->s, "json_object") == 0) {
+        inner = br_json_get(v, "schema"); /* as llama-server has it */
+        if (v->n > (inner ? 2u : 1u))
+            return br_fail(st, BR_E_USAGE, "%s: more than type and schema",
+                           name);
+        return add_schema(a, inner, name, st);
+    }
     text = br_json_get(v, "grammar");
     if (strcmp(type->s, "grammar") == 0 && text)
         return br_ask_grammar(a, text, name, st);
@@ -116,4 +121,53 @@ br_ask_text_format(br_ask *a, const br_json *v, const char *name, br_status *st)
     return format && format->kind != BR_J_NULL
                ? read_format(a, format, "text.format", st)
                : BR_OK;
+}
+
+/* ["yes","no"]: one of them. */
+br_code
+br_ask_choice(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    if (v->kind != BR_J_ARR || !v->n)
+        return br_fail(st, BR_E_USAGE, "%s: must be a list of texts", name);
+    if (a->grammar.n)
+        return br_fail(st, BR_E_USAGE, "%s: the answer has another form", name);
+    for (const br_json *e = v->child; e; e = e->next) {
+        if (e->kind != BR_J_STR || !e->n)
+            return br_fail(st, BR_E_USAGE, "%s: must be a list of texts", name);
+        br_str_puts(&a->grammar, e == v->child ? "root ::= " : " | ");
+        br_grammar_quote(&a->grammar, (br_text){e->s, e->n});
+    }
+    return a->grammar.oom ? br_fail(st, BR_E_OOM, "out of memory") : BR_OK;
+}
+
+/* {"json":{...}}, {"choice":[...]}, {"grammar":"..."} or {"json_object":true} */
+br_code
+br_ask_structured(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    static const struct {
+        const char *name;
+        br_ask_fn fn;
+    } rows[] = {{"json", br_ask_schema},
+                {"choice", br_ask_choice},
+                {"grammar", br_ask_grammar}};
+
+    if (v->kind != BR_J_OBJ)
+        return br_fail(st, BR_E_USAGE, "%s: must be an object", name);
+    for (const br_json *m = v->child; m; m = m->next) {
+        size_t i = 0;
+
+        while (i < BR_COUNT(rows) && strcmp(m->key, rows[i].name) != 0)
+            i++;
+        if (m->kind == BR_J_NULL)
+            continue;
+        if (i < BR_COUNT(rows))
+            BR_TRY(rows[i].fn(a, m, name, st));
+        else if (strcmp(m->key, "json_object") == 0 && m->kind == BR_J_BOOL &&
+                 m->b)
+            BR_TRY(add_schema(a, NULL, name, st));
+        else
+            return br_fail(st, BR_E_USAGE, "%s.%.60s: not supported", name,
+                           m->key);
+    }
+    return BR_OK;
 }

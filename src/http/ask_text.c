@@ -204,8 +204,8 @@ br_ask_system(br_ask *a, const br_json *v, const char *name, br_status *st)
 static br_code
 add_prompt(br_ask *a, const char *name, br_ask_prompt p, br_status *st)
 {
-    size_t most =
-        a->api == BR_API_EMBED ? BR_ASK_MAX_INPUTS : BR_ASK_MAX_PROMPTS;
+    size_t most = a->api & (BR_API_EMBED | BR_API_RERANK) ? BR_ASK_MAX_INPUTS
+                                                          : BR_ASK_MAX_PROMPTS;
 
     if (a->prompts.n == most)
         return br_fail(st, BR_E_USAGE, "%s: over %zu texts", name, most);
@@ -258,4 +258,44 @@ br_ask_prompts(br_ask *a, const br_json *v, const char *name, br_status *st)
                            br_json_kind_name(e->kind));
     }
     return BR_OK;
+}
+
+/* ---- documents, and what to rank them by --------------------------------- */
+
+/* "text", or an object that has it. */
+br_code
+br_ask_documents(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    if (v->kind != BR_J_ARR)
+        return br_fail(st, BR_E_USAGE, "%s: must be a list of texts", name);
+    for (const br_json *e = v->child; e; e = e->next) {
+        const br_json *text = e->kind == BR_J_OBJ ? br_json_get(e, "text") : e;
+
+        if (!text || text->kind != BR_J_STR || !text->n)
+            return br_fail(st, BR_E_USAGE, "%s[%zu]: must be a text", name,
+                           a->prompts.n);
+        BR_TRY(add_prompt(a, name, text_prompt(text), st));
+    }
+    return BR_OK;
+}
+
+br_code
+br_ask_query(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    if (v->kind != BR_J_STR || !v->n)
+        return br_fail(st, BR_E_USAGE, "%s: must be a text", name);
+    a->query = (br_text){v->s, v->n};
+    return BR_OK;
+}
+
+br_code
+br_ask_rank(br_ask *a, br_status *st)
+{
+    br_ask_prompt p = {.text = a->query, .flags = BR_TOK_ADD_SPECIAL};
+
+    a->param = "query";
+    if (!a->query.n)
+        return br_fail(st, BR_E_USAGE, "query: missing");
+    a->param = NULL;
+    return br_vec_push(&a->prompts, p) ? BR_OK : oom(st);
 }

@@ -291,8 +291,12 @@ add_parts(br_ask *a, const char *role, const br_json *parts, const char *place,
         else if (br_ask_is_type(p, "tool_use"))
             BR_TRY(add_use(a, p, calls, place, st));
         else if (br_ask_is_type(p, "thinking")) {
-            if (!br_ask_share(a, m, "reasoning_content",
-                              br_json_get(p, "thinking")))
+            const br_json *t = br_json_get(p, "thinking");
+
+            if (!t || t->kind != BR_J_STR)
+                return br_fail(st, BR_E_USAGE,
+                               "%s.content: thinking must be a text", place);
+            if (!br_ask_share(a, m, "reasoning_content", t))
                 return br_fail(st, BR_E_OOM, "out of memory");
         } else if (!br_ask_is_type(p, "text"))
             return br_fail(st, BR_E_USAGE,
@@ -344,14 +348,19 @@ br_ask_tool_message(br_ask *a, const br_json *v, const char *place,
                 calls->kind == BR_J_ARR && calls->n;
     bool thinks = says && strcmp(role->s, "assistant") == 0 && thought &&
                   thought->kind == BR_J_STR;
+    const br_json *name = br_json_get(v, "name"); /* of who says it */
+    bool named =
+        says && name && name->kind == BR_J_STR &&
+        (strcmp(role->s, "user") == 0 || strcmp(role->s, "assistant") == 0 ||
+         strcmp(role->s, "system") == 0);
     static const char *const known[] = {
         "role", "content", "tool_calls",       "tool_call_id",
         "name", "refusal", "reasoning_content"};
 
     if (is_anthropic(a))
         return anthropic_message(a, v, place, is_one, st);
-    *is_one =
-        (a->api & (BR_API_CHAT | BR_API_TEMPLATE)) && (tool || call || thinks);
+    *is_one = (a->api & (BR_API_CHAT | BR_API_TEMPLATE)) &&
+              (tool || call || thinks || named);
     if (!*is_one)
         return BR_OK;
     for (const br_json *m = v->child; m; m = m->next) {

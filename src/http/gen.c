@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "http/gen.h"
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/thread.h"
 
@@ -95,6 +96,7 @@ destroy(br_gen *g)
         br_str_fini(&g->choices[i].text);
         br_vec_fini(&g->choices[i].lp);
         br_timeline_fini(&g->choices[i].line);
+        br_think_cap_free(g->choices[i].cap);
         br_matcher_free(g->choices[i].matcher);
         br_tool_reader_fini(&g->choices[i].tools);
         br_think_reader_fini(&g->choices[i].think);
@@ -355,6 +357,8 @@ put_thought(br_choice *c, br_text t)
 {
     br_gen *g = c->gen;
 
+    if (g->ask.hide_thoughts)
+        return;
     if (!g->ask.stream || g->wire->keeps_text)
         br_str_put(&c->thought, t.p, t.n);
     if (g->ask.stream && g->c)
@@ -510,17 +514,20 @@ on_output(void *ctx, const br_output *o)
 {
     br_choice *c = ctx;
     br_gen *g = c->gen;
+    int64_t gap;
 
     g->h->model = g->model;
     if (o->prompt)
         put_prompt(c, o);
     if (o->kind == BR_OUTPUT_TOKEN) {
         keep_logprobs(c, o);
-        br_timeline_mark(&c->line, false);
+        gap = br_timeline_mark(&c->line, false);
+        if (gap)
+            br_metrics_gap(&g->model->metrics, gap);
         c->n_thought += br_think_now(&c->think);
     }
     if (o->kind == BR_OUTPUT_PREEMPTED)
-        br_timeline_mark(&c->line, true);
+        (void)br_timeline_mark(&c->line, true);
     if (g->wire->event && g->c)
         g->wire->event(g, c, o, &g->h->scratch);
     if (o->kind == BR_OUTPUT_PREEMPTED && g->ask.stream && g->c)
@@ -539,9 +546,9 @@ on_output(void *ctx, const br_output *o)
 /* ---- the model ---------------------------------------------------------- */
 
 br_code
-br_ask_model(br_http *h, br_ask *a, br_status *st)
+br_ask_model(br_http *h, const br_http_conn *c, br_ask *a, br_status *st)
 {
-    br_code code = br_choose_model(h, a->model, st);
+    br_code code = br_choose_model(h, c, a->model, st);
 
     if (code != BR_OK)
         a->param = "model";
@@ -584,6 +591,17 @@ read_deadline(br_gen *g, br_status *st)
     return BR_OK;
 }
 
+/* X-Session-Id, as proxies see it, too; 0: it has none. */
+static uint64_t
+session_of(const br_gen *g)
+{
+    br_text t = {0};
+
+    if (g->c)
+        t = br_http_header_of(&g->c->in, "x-session-id");
+    return t.n ? br_siphash(br_hash_process_key(), t.p, t.n) : 0;
+}
+
 static br_code
 submit(br_gen *g, br_choice *c, br_status *st)
 {
@@ -597,6 +615,7 @@ submit(br_gen *g, br_choice *c, br_status *st)
         !br_resume_tokens(g->resumed, c->index, &g->h->ids, &d.n_done))
         return br_fail(st, BR_E_OOM, "out of memory");
     d.tenant = g->tenant;
+    d.session = session_of(g);
     d.tokens = g->h->ids.at;
     d.n_tokens = g->h->ids.n;
     d.sample = a->sample;
@@ -612,17 +631,7 @@ submit(br_gen *g, br_choice *c, br_status *st)
     d.deadline_ns = g->deadline_ns;
     d.output = on_output;
     d.ctx = c;
-    if (g->grammar) {
-        BR_TRY(br_matcher_new(&c->matcher, g->grammar, st));
-        d.hook = br_matcher_hook(c->matcher);
-        /* grammars that know the form of thoughts have them */
-        if (g->think && !(g->tools && g->tools->before))
-            br_matcher_after(c->matcher, br_think_begin(g->think),
-                             br_think_end(g->think),
-                             g->thinks || br_think_always(g->think));
-        c->tools = (br_tool_reader){
-            .s = g->tools, .tools = a->tools.at, .n_tools = a->tools.n};
-    }
+    BR_TRY(br_gen_hook(g, c, &d.hook, st));
     d.show_special = g->tools || (g->think && br_think_is_control(g->think));
     br_think_begin_in(&c->think, g->think, g->thinks);
     code = br_engine_submit(g->model->m.engine, &d, &c->id, st);
@@ -729,8 +738,8 @@ create(br_http *h, br_http_conn *c, const br_wire *wire, br_ask *a)
         g->choices[i] = (br_choice){.gen = g, .index = i, .ended = true};
     br_os_random(r, sizeof r);
     at = (size_t)snprintf(g->id, sizeof g->id, "%s", wire->id);
-    for (size_t i = 0; i < sizeof r; i++)
-        at += (size_t)snprintf(g->id + at, sizeof g->id - at, "%02x", r[i]);
+    br_check(at + 2 * sizeof r < sizeof g->id);
+    br_hex(r, sizeof r, g->id + at);
     g->next = h->gens;
     if (g->next)
         g->next->prev = g;
@@ -840,7 +849,7 @@ br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire)
 
     code = br_ask_read(&a, wire->api, &h->config.sample, body, &st);
     if (code == BR_OK)
-        code = br_ask_model(h, &a, &st);
+        code = br_ask_model(h, c, &a, &st);
     a.stream |= wire->streams;
     if (code == BR_OK) {
         br_gen_answer(h, c, wire, &a);

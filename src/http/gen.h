@@ -12,6 +12,7 @@
 #define BR_GEN_H
 
 #include "http/srv.h"
+#include "run/think_cap.h"
 
 typedef struct br_tool_call {
     bool ended;
@@ -24,6 +25,7 @@ typedef struct br_choice {
     uint32_t index;
     br_request_id id;
     br_matcher *matcher; /* of the answer's grammar, or NULL */
+    br_think_cap *cap;   /* of its thoughts, or NULL */
     br_timeline line;
     br_think_reader think;
     br_tool_reader tools; /* where tools may be called */
@@ -143,6 +145,9 @@ void br_resume_note(br_gen *g);
 bool br_resume_tokens(const br_resumed *r, uint32_t choice, br_tok_ids *ids,
                       size_t *n) BR_MUST_USE;
 void br_resume_over(br_gen *g, const br_error *e); /* NULL: all is well */
+/* What its tokens have to keep to (gen_grammar.c). */
+br_code br_gen_hook(br_gen *g, br_choice *c, br_logit_hook *hook,
+                    br_status *st) BR_MUST_USE;
 /* Has all prompts read by the reader's thread (gen_read.c), which is followed
  * by br_gen_was_read in this one (gen.c). */
 br_code br_gen_read(br_gen *g, br_status *st) BR_MUST_USE;

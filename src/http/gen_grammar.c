@@ -1,5 +1,7 @@
-/* gen_grammar.c - grammars that were asked for lately are kept: making one of a
- * schema takes longer than a token.
+/* gen_grammar.c - what may come: the answer's grammar, its thoughts' end.
+ *
+ * Grammars that were asked for lately are kept: making one of a schema takes
+ * longer than a token.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "http/gen.h"
 
@@ -38,5 +40,31 @@ br_gen_grammar(br_http *h, br_text text, br_grammar **out, br_status *st)
     at->vocab = vocab;
     at->used = ++h->n_kept;
     *out = at->g;
+    return BR_OK;
+}
+
+br_code
+br_gen_hook(br_gen *g, br_choice *c, br_logit_hook *hook, br_status *st)
+{
+    br_think_cap_config cap = {
+        .t = g->think, .tok = g->model->m.tok, .open = g->thinks};
+
+    if (g->grammar) {
+        BR_TRY(br_matcher_new(&c->matcher, g->grammar, st));
+        cap.form = br_matcher_hook(c->matcher);
+        /* grammars that know the form of thoughts have them */
+        if (g->think && !(g->tools && g->tools->before))
+            br_matcher_after(c->matcher, br_think_begin(g->think),
+                             br_think_end(g->think),
+                             g->thinks || br_think_always(g->think));
+        c->tools = (br_tool_reader){
+            .s = g->tools, .tools = g->ask.tools.at, .n_tools = g->ask.tools.n};
+    }
+    *hook = cap.form;
+    if (!g->think || g->ask.think_most < 0)
+        return BR_OK;
+    cap.most = (uint32_t)BR_MIN(g->ask.think_most, (int64_t)UINT32_MAX);
+    BR_TRY(br_think_cap_new(&c->cap, &cap, st));
+    *hook = br_think_cap_hook(c->cap);
     return BR_OK;
 }

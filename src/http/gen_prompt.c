@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "http/gen.h"
 
+#include <string.h>
+
 /* Tokens of a prompt in which the mark of a thought stands. */
 enum { TAIL = 32 };
 
@@ -21,6 +23,22 @@ check_bytes(const br_http *h, uint64_t n, br_status *st)
                        (unsigned long long)n, m->n_ctx,
                        (unsigned long long)most);
     return BR_OK;
+}
+
+/* What only may change the thought asks for nothing where it cannot. */
+static br_code
+set_effort(br_chat *chat, const br_ask *a, br_status *st)
+{
+    bool none = a->effort && strcmp(a->effort, "none") == 0;
+    br_status why = {0};
+
+    if (a->wish && !none && br_chat_effort(chat, a->wish, &why) == BR_OK)
+        return BR_OK;
+    if (!a->may_think)
+        return br_chat_effort(chat, a->effort, st);
+    if (br_chat_effort(chat, a->effort, &why) == BR_OK)
+        return BR_OK;
+    return br_chat_effort(chat, NULL, st);
 }
 
 /* What the template makes of the ask's messages. */
@@ -42,7 +60,7 @@ chat_text(br_http *h, const br_ask *a, br_str *text, br_status *st)
     BR_TRY(check_bytes(h, bytes, st));
     br_chat_cut(chat, 0);
     BR_TRY(br_chat_set(chat, "tools", a->tool_list, st));
-    BR_TRY(br_chat_effort(chat, a->effort, st));
+    BR_TRY(set_effort(chat, a, st));
     for (size_t i = 0; i < a->messages.n; i++) {
         const br_ask_message *m = &a->messages.at[i];
 

@@ -19,12 +19,15 @@ typedef struct br_http br_http;
 struct br_http_model;
 struct br_logged;
 
+enum { BR_HTTP_KEYS = 256 };
+
 typedef struct br_http_config {
     const char *host;      /* NULL: no TCP */
     uint16_t port;         /* 0: any */
     const char *unix_path; /* or NULL */
     bool insecure;         /* may listen where others can reach it, keyless */
-    const char *db;        /* tenants and their keys; NULL: nobody needs one */
+    const char *db;        /* tenants and their keys; NULL: there are none */
+    const char *keys;      /* a file with a key a line, without db, or NULL */
     const char *tls_cert, *tls_key; /* PEM; NULL: none */
     const char *admin;              /* a file with the admin's key, or NULL */
     br_http_limits limits;
@@ -65,7 +68,9 @@ typedef struct br_http_model {
     br_chat *chat; /* from now on used by the server's thread; NULL: none */
     uint32_t n_ctx;
     const char *tier;
-    void *owner; /* for `left` */
+    uint64_t weight_bytes, kv_bytes; /* of memory; 0: not known */
+    br_prices prices;                /* all 0: not known */
+    void *owner;                     /* for `left` */
 } br_http_model;
 
 /* Listens when it returns; everything but the user interface and /health

@@ -73,6 +73,7 @@ struct br_http_conn {
     uint32_t events;
     int status;      /* of the answer at hand */
     uint32_t tenant; /* the app's: who asks */
+    char model[64];  /* the app's: all they may ask is of that; "": any */
     bool admin;      /* the app's: with the admin's key */
     void *job;       /* the app's */
     br_http_conn *prev, *next, *flush_next;

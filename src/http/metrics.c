@@ -68,6 +68,12 @@ br_metrics_asked(br_model_metrics *m, int64_t n, int64_t max_tokens)
 }
 
 void
+br_metrics_gap(br_model_metrics *m, int64_t ns)
+{
+    add(m, BR_HIST_token, (double)ns * 1e-9);
+}
+
+void
 br_metrics_answer(br_metrics *m, int status)
 {
     m->answers[status >= 100 && status < 600 ? status / 100 : 0]++;
@@ -89,7 +95,6 @@ br_metrics_usage(br_model_metrics *m, const br_usage *u)
     add(m, BR_HIST_e2e, (double)(u->first_ns + u->decode_ns) * 1e-9);
     if (u->n_out < 2)
         return;
-    add(m, BR_HIST_token, (double)u->decode_ns * 1e-9 / (u->n_out - 1));
     add(m, BR_HIST_tpot, (double)u->decode_ns * 1e-9 / (u->n_out - 1));
 }
 

@@ -39,6 +39,8 @@ typedef struct br_metrics_model {
 
 void br_metrics_answer(br_metrics *m, int status);
 void br_metrics_usage(br_model_metrics *m, const br_usage *u);
+/* From one token of an answer to the next. */
+void br_metrics_gap(br_model_metrics *m, int64_t ns);
 /* What a request asks for; max_tokens negative: it does not say. */
 void br_metrics_asked(br_model_metrics *m, int64_t n, int64_t max_tokens);
 /* Where the q-th part lies, as if a bucket were filled evenly; 0: none. */

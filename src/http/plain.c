@@ -3,6 +3,7 @@
 #include "base/thread.h"
 #include "http/gen.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -40,6 +41,74 @@ br_on_undrain(br_http *h, br_http_conn *c)
     br_on_health(h, c);
 }
 
+/* ---- metrics ------------------------------------------------------------- */
+
+/* Its successor has the name already. */
+static bool
+is_followed(const br_http *h, const br_served *m)
+{
+    return atomic_load_explicit(&m->leaves, memory_order_relaxed) &&
+           br_served_find(h, m->m.name);
+}
+
+typedef BR_VEC(br_tenant) tenants;
+
+static bool
+list_tenant(void *ctx, const br_tenant *t)
+{
+    return br_vec_push((tenants *)ctx, *t);
+}
+
+/* What each has had of each model since that came; for the admin. Names are of
+ * letters, digits, - . _ and @. */
+static void
+put_tenants(const br_http *h, br_str *out)
+{
+    static const struct {
+        const char *name, *help, *label;
+        size_t at;
+    } rows[] = {
+#define ROW(name, help, label, field) \
+    {name, help, label, offsetof(br_ledger, field)}
+        ROW("tokens", "Tokens by tenant.", "kind=\"prompt\"", tokens_prompted),
+        ROW("tokens", NULL, "kind=\"cached\"", tokens_cached),
+        ROW("tokens", NULL, "kind=\"generated\"", tokens_generated),
+        ROW("requests", "Requests by tenant.", "result=\"done\"",
+            requests_done),
+        ROW("requests", NULL, "result=\"rejected\"", requests_rejected),
+        ROW("preemptions", "Slots lost to others, by tenant.", "to=\"others\"",
+            slots_preempted),
+#undef ROW
+    };
+    tenants all = {0};
+    br_status st = {0};
+
+    out->oom |= br_tstore_each(h->store, list_tenant, &all, &st) != BR_OK;
+    for (size_t r = 0; r < BR_COUNT(rows) && all.n; r++) {
+        if (rows[r].help)
+            br_str_printf(out,
+                          "# HELP brass_tenant_%s_total %s\n"
+                          "# TYPE brass_tenant_%s_total counter\n",
+                          rows[r].name, rows[r].help, rows[r].name);
+        for (const br_served *m = h->served; m; m = m->next)
+            for (size_t i = 0; i < all.n; i++) {
+                br_ledger l;
+                uint64_t n;
+
+                if (is_followed(h, m) ||
+                    !br_engine_ledger(m->m.engine, all.at[i].id, &l))
+                    continue;
+                memcpy(&n, (const char *)&l + rows[r].at, sizeof n);
+                br_str_printf(
+                    out, "brass_tenant_%s_total{model_name=", rows[r].name);
+                br_put_jsonz(out, m->m.name);
+                br_str_printf(out, ",tenant=\"%s\",%s} %llu\n", all.at[i].name,
+                              rows[r].label, (unsigned long long)n);
+            }
+    }
+    br_vec_fini(&all);
+}
+
 void
 br_on_metrics(br_http *h, br_http_conn *c)
 {
@@ -58,15 +127,15 @@ br_on_metrics(br_http *h, br_http_conn *c)
     models = br_try_calloc(n + 1, sizeof *models);
     n = 0;
     for (const br_served *m = h->served; m && models; m = m->next) {
-        /* its successor has the name already */
-        if (atomic_load_explicit(&m->leaves, memory_order_relaxed) &&
-            br_served_find(h, m->m.name))
+        if (is_followed(h, m))
             continue;
         models[n].name = m->m.name;
         models[n].m = &m->metrics;
         br_engine_stats_get(m->m.engine, &models[n++].s);
     }
     br_metrics_text(&h->metrics, models, n, br_http_loop_conns(h->loop), &out);
+    if (h->store && c->admin)
+        put_tenants(h, &out);
     out.oom |= !models;
     br_free(models);
     if (out.oom)
@@ -85,10 +154,20 @@ put_model(const br_http *h, const br_http_model *m, br_str *out)
     br_str_printf(out,
                   ",\"object\":\"model\",\"created\":%lld,\"owned_by\":"
                   "\"brass\",\"max_model_len\":%u,\"tier\":\"%s\","
-                  "\"vocab\":%d,\"chat\":%s,\"embedding\":%u,\"loaded\":true}",
+                  "\"vocab\":%d,\"chat\":%s,\"embedding\":%u,\"loaded\":true",
                   (long long)h->created, m->n_ctx, m->tier,
                   br_tok_count(m->tok), m->chat ? "true" : "false",
                   br_engine_n_embd(m->engine));
+    if (m->kv_bytes)
+        br_str_printf(out, ",\"weight_bytes\":%llu,\"kv_bytes\":%llu",
+                      (unsigned long long)m->weight_bytes,
+                      (unsigned long long)m->kv_bytes);
+    if (m->prices.prompt || m->prices.cached || m->prices.generated)
+        br_str_printf(out,
+                      ",\"price_prompt\":%u,\"price_cached\":%u,"
+                      "\"price_generated\":%u",
+                      m->prices.prompt, m->prices.cached, m->prices.generated);
+    br_str_putc(out, '}');
 }
 
 typedef struct listing {
@@ -123,11 +202,12 @@ void
 br_on_models(br_http *h, br_http_conn *c)
 {
     br_str out = {0};
-    listing l = {.h = h, .out = &out};
+    listing l = {.h = h, .only = c->model[0] ? c->model : NULL, .out = &out};
 
     br_str_puts(&out, "{\"object\":\"list\",\"data\":[");
     for (const br_served *m = h->served; m; m = m->next) {
-        if (atomic_load_explicit(&m->leaves, memory_order_relaxed))
+        if (atomic_load_explicit(&m->leaves, memory_order_relaxed) ||
+            (l.only && strcmp(l.only, m->m.name) != 0))
             continue;
         if (l.n++)
             br_str_putc(&out, ',');
@@ -151,9 +231,9 @@ br_on_model(br_http *h, br_http_conn *c)
 
     snprintf(name, sizeof name, "%.*s", (int)(c->in.path.n - at),
              c->in.path.p + at);
-    if (h->config.listed)
+    if (h->config.listed && (!c->model[0] || strcmp(c->model, name) == 0))
         h->config.listed(h->config.ctx, put_absent, &l);
-    if (!l.n && br_choose_model(h, name, &st) != BR_OK) {
+    if (!l.n && br_choose_model(h, c, name, &st) != BR_OK) {
         br_reply_status(h, c, &st, "model");
         return;
     }
@@ -165,22 +245,28 @@ br_on_model(br_http *h, br_http_conn *c)
 /* ---- the live state, for the user interface ------------------------------ */
 
 static void
-put_slots(br_str *out, br_engine *e)
+put_slots(br_str *out, const br_http *h, const br_http_conn *c)
 {
     static const char *const states[] = {"free",   "admitted",  "prefill",
                                          "decode", "preempted", "done"};
     enum { MOST = 256 };
     br_slot_info *s = br_try_calloc(MOST, sizeof *s);
+    br_engine *e = h->model->m.engine;
     uint32_t n = s ? BR_MIN(br_engine_slots(e, s, MOST), (uint32_t)MOST) : 0;
 
     br_str_puts(out, ",\"slots\":[");
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        if (!br_may_see(h, c, s[i].tenant)) /* but that it is taken */
+            s[i] = (br_slot_info){.state = s[i].state};
         br_str_printf(out,
-                      "%s{\"state\":\"%s\",\"tenant\":%u,\"prompt\":%u,"
-                      "\"cached\":%u,\"out\":%u,\"pages\":%u,\"held\":%s}",
+                      "%s{\"state\":\"%s\",\"tenant\":%u,"
+                      "\"session\":\"%016llx\",\"prompt\":%u,\"cached\":%u,"
+                      "\"out\":%u,\"pages\":%u,\"held\":%s}",
                       i ? "," : "", states[s[i].state], s[i].tenant,
-                      s[i].n_prompt, s[i].n_cached, s[i].n_out, s[i].n_pages,
+                      (unsigned long long)s[i].session, s[i].n_prompt,
+                      s[i].n_cached, s[i].n_out, s[i].n_pages,
                       s[i].held ? "true" : "false");
+    }
     br_str_puts(out, "]");
     br_free(s);
 }
@@ -236,7 +322,7 @@ br_on_state(br_http *h, br_http_conn *c)
                       h->model->m.n_ctx);
         br_engine_stats_get(h->model->m.engine, &s);
         put_numbers(&out, &s);
-        put_slots(&out, h->model->m.engine);
+        put_slots(&out, h, c);
     }
     br_str_puts(&out, ",\"latency_ms\":{");
     for (br_hist_id i = 0; i < BR_HIST_COUNT; i++)
@@ -385,7 +471,7 @@ only(br_http *h, br_http_conn *c, const br_json *root, const char *const *names)
         return true;
     if (model->kind != BR_J_STR)
         br_reply_error(h, c, 400, "model", "model: must be a string");
-    else if (br_choose_model(h, model->s, &st) != BR_OK)
+    else if (br_choose_model(h, c, model->s, &st) != BR_OK)
         br_reply_status(h, c, &st, "model");
     else
         return true;

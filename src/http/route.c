@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEY = 1, MODEL = 2, ASK = 4, ADMIN = 8 };
+enum { KEY = 1, MODEL = 2, ASK = 4, ADMIN = 8, STORE = 16, ANY = 32 };
 
 static const struct route {
     const char *method, *path;
@@ -87,29 +87,41 @@ key_of(const br_http_conn *c)
 
 /* Digests are compared, so lengths and beginnings take the same time. */
 static bool
-is_admin(const br_http *h, br_text key)
+is_admin(const br_http *h, const uint8_t *digest)
 {
-    uint8_t digest[BR_BLAKE2B_BYTES];
+    return h->has_admin && br_same_secret(digest, h->admin, sizeof h->admin);
+}
 
-    br_blake2b(key.p ? key.p : "", key.n, digest);
-    return h->has_admin && br_same_secret(digest, h->admin, sizeof digest);
+static bool
+is_known(const br_http *h, const uint8_t *digest)
+{
+    bool known = false;
+
+    for (size_t i = 0; i < h->n_keys; i++)
+        known |= br_same_secret(digest, h->keys[i], sizeof h->keys[i]);
+    return known;
 }
 
 /* Whose key came with the request, in c->tenant; false: refused. */
 static bool
-has_key(br_http *h, br_http_conn *c)
+has_key(br_http *h, br_http_conn *c, const uint8_t *digest)
 {
     static br_log_limit limit = {.every_ns = INT64_C(60000000000), .burst = 1};
+    br_key_owner who = {0};
     br_status st = {0};
-    bool ok = false;
+    bool ok = is_known(h, digest);
 
-    if (br_tstore_key(h->store, key_of(c), &c->tenant, &ok, &st) != BR_OK) {
+    if (h->store &&
+        br_tstore_key(h->store, key_of(c), &who, &ok, &st) != BR_OK) {
         br_log_limited(&limit, BR_EV_keys_failed, "%s", st.msg);
         br_reply_error(h, c, 503, NULL, "keys cannot be looked up just now");
-    } else if (!ok) {
+        return false;
+    }
+    if (!ok)
         br_reply_error(h, c, 401, NULL,
                        "no valid API key: send Authorization: Bearer KEY");
-    }
+    c->tenant = who.tenant;
+    memcpy(c->model, who.model, sizeof c->model);
     return ok;
 }
 
@@ -117,18 +129,24 @@ has_key(br_http *h, br_http_conn *c)
 static bool
 may_ask(br_http *h, br_http_conn *c, int flags)
 {
-    c->admin = is_admin(h, key_of(c));
+    uint8_t digest[BR_BLAKE2B_BYTES];
+    br_text key = key_of(c);
+
+    br_blake2b(key.p ? key.p : "", key.n, digest);
+    c->admin = is_admin(h, digest);
     if (flags & ADMIN) {
-        if (!h->has_admin || !h->store)
-            br_reply_error(
-                h, c, 403, NULL,
-                "this takes the admin's key, of --admin-key-file with --db");
+        if (!h->has_admin)
+            br_reply_error(h, c, 403, NULL,
+                           "this takes the admin's key, of --admin-key-file");
         else if (!c->admin)
             br_reply_error(h, c, 401, NULL, "this takes the admin's key");
-        return h->has_admin && h->store && c->admin;
+        else if ((flags & STORE) && !h->store)
+            br_reply_error(h, c, 404, NULL,
+                           "there are no tenants without --db");
+        return c->admin && (h->store || !(flags & STORE));
     }
-    return !(flags & KEY) || !h->store || (c->admin && !(flags & ASK)) ||
-           has_key(h, c);
+    return !(flags & KEY) || h->open || (c->admin && !(flags & ASK)) ||
+           has_key(h, c, digest);
 }
 
 /* ---- who answers --------------------------------------------------------- */
@@ -198,12 +216,13 @@ void
 br_route(br_http *h, br_http_conn *c)
 {
     const struct route *r;
-    br_status none = {0};
+    br_status st = {0};
 
     br_log(BR_EV_http_request, "%.*s %.*s, %zu bytes",
            (int)BR_MIN(c->in.method.n, (size_t)16), c->in.method.p,
            (int)BR_MIN(c->in.path.n, (size_t)64), c->in.path.p, c->in.body.n);
     c->tenant = BR_TENANT_LOCAL;
+    c->model[0] = 0;
     if (h->open && !c->local && !h->config.insecure &&
         !is_own_name(h, c->in.host)) {
         br_reply_error(h, c, 403, NULL,
@@ -217,12 +236,14 @@ br_route(br_http *h, br_http_conn *c)
     r = find(h, c);
     if (!r)
         return;
-    if (br_choose_model(h, NULL, &none) != BR_OK)
-        h->model = NULL;
+    h->model = br_served_find(h, NULL);
     if (!may_ask(h, c, r->flags))
         return;
     if ((r->flags & ASK) && h->draining)
         br_reply_error(h, c, 503, NULL, "the server is shutting down");
+    else if (c->model[0] && (r->flags & (MODEL | ANY)) == MODEL &&
+             br_choose_model(h, c, NULL, &st) != BR_OK)
+        br_reply_status(h, c, &st, "model");
     else if ((r->flags & MODEL) && !h->model)
         br_reply_error(h, c, 503, NULL, "the model is being loaded");
     else

@@ -152,26 +152,61 @@ on_tick(void *ctx, int64_t now_ns, bool stopping)
 
 /* ---- life ---------------------------------------------------------------- */
 
-/* A line of a file. */
-static br_code
-read_admin_key(br_http *h, const char *path, br_status *st)
-{
-    enum { LEAST = 20, MOST = 1024 };
-    char *text;
-    size_t n;
+enum { LEAST_KEY = 16, MOST_KEYS = 64 << 10 /* bytes of a file */ };
 
-    BR_TRY(br_file_read(path, MOST, &text, &n, st));
-    while (n && (text[n - 1] == '\n' || text[n - 1] == '\r'))
+static bool
+take_key(const char *p, size_t n, uint8_t out[BR_BLAKE2B_BYTES])
+{
+    while (n && (p[n - 1] == '\r' || p[n - 1] == ' '))
         n--;
-    br_blake2b(text, n, h->admin);
-    h->has_admin = n >= LEAST && !memchr(text, '\n', n);
+    br_blake2b(p, n, out);
+    return n >= LEAST_KEY;
+}
+
+/* Lines of a file; those that are empty or begin with # say nothing. */
+static br_code
+read_keys(const char *path, uint8_t (*out)[BR_BLAKE2B_BYTES], uint32_t most,
+          uint32_t *n, br_status *st)
+{
+    br_code code = BR_OK;
+    char *text, *end;
+    size_t bytes;
+
+    BR_TRY(br_file_read(path, MOST_KEYS, &text, &bytes, st));
+    for (char *p = text; p < text + bytes && code == BR_OK; p = end + 1) {
+        end = memchr(p, '\n', bytes - (size_t)(p - text));
+        end = end ? end : text + bytes;
+        if (p == end || *p == '#' || *p == '\r')
+            continue;
+        if (*n == most)
+            code = br_fail(st, BR_E_FORMAT, "%s: more than %u %s", path, most,
+                           most == 1 ? "key" : "keys");
+        else if (!take_key(p, (size_t)(end - p), out[(*n)++]))
+            code =
+                br_fail(st, BR_E_FORMAT, "%s: a key has %d characters or more",
+                        path, LEAST_KEY);
+    }
     br_free(text);
-    return h->has_admin
-               ? BR_OK
-               : br_fail(st, BR_E_FORMAT,
-                         "%s: an admin's key is one line of %d characters or "
-                         "more",
-                         path, LEAST);
+    if (code == BR_OK && *n == 0)
+        code = br_fail(st, BR_E_FORMAT, "%s: there is no key in it", path);
+    return code;
+}
+
+static br_code
+read_key_files(br_http *h, br_status *st)
+{
+    const br_http_config *k = &h->config;
+    uint32_t n = 0;
+
+    if (k->keys && k->db)
+        return br_fail(st, BR_E_USAGE,
+                       "--api-key-file: with --db keys are the tenants'");
+    if (k->keys)
+        BR_TRY(read_keys(k->keys, h->keys, BR_HTTP_KEYS, &h->n_keys, st));
+    if (k->admin)
+        BR_TRY(read_keys(k->admin, &h->admin, 1, &n, st));
+    h->has_admin = n;
+    return BR_OK;
 }
 
 static br_code
@@ -179,19 +214,14 @@ open_doors(br_http *h, br_status *st)
 {
     const br_http_config *k = &h->config;
 
-    h->open = !k->db;
+    h->open = !k->db && !k->keys;
+    BR_TRY(read_key_files(h, st));
     if (k->db)
         BR_TRY(br_tstore_open(&h->store, k->db, st));
-    if (k->admin && !k->db)
-        return br_fail(st, BR_E_USAGE,
-                       "--admin-key-file: there are no tenants "
-                       "without --db");
-    if (k->admin)
-        BR_TRY(read_admin_key(h, k->admin, st));
     if (k->host && h->open && !k->insecure && !br_http_is_loopback(k->host))
         return br_fail(st, BR_E_USAGE,
-                       "--host %s: others could reach it; give --db, "
-                       "or --insecure if that is meant",
+                       "--host %s: others could reach it; give --db or "
+                       "--api-key-file, or --insecure if that is meant",
                        k->host);
     if (!k->tls_cert != !k->tls_key)
         return br_fail(st, BR_E_USAGE, "--tls-cert and --tls-key go together");
@@ -353,11 +383,18 @@ put_here(const br_http *h, br_str *out)
 }
 
 br_code
-br_choose_model(br_http *h, const char *name, br_status *st)
+br_choose_model(br_http *h, const br_http_conn *c, const char *name,
+                br_status *st)
 {
+    const char *only = c->model[0] ? c->model : NULL;
     br_str here = {0};
     br_code code;
 
+    if (only && name && strcmp(name, only) != 0)
+        return br_fail(st, BR_E_NOT_FOUND,
+                       "model: '%.80s' is not for this key, which has '%s'",
+                       name, only);
+    name = only ? only : name;
     h->model = br_served_find(h, name);
     if (h->model)
         return BR_OK;

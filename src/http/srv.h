@@ -28,6 +28,7 @@ typedef struct br_timeline { /* of one choice (timeline.c) */
     int64_t begun_ns; /* 0: none */
     bool ended;
     br_usage usage;        /* once ended */
+    int64_t token_ns;      /* when the latest came; 0: none did */
     BR_VEC(uint64_t) mark; /* us << 1 | lost its slot, else a token */
 } br_timeline;
 typedef struct br_served {
@@ -56,6 +57,8 @@ struct br_http {
     uint16_t port;
     uint8_t admin[BR_BLAKE2B_BYTES]; /* digest of the admin's key */
     bool has_admin;
+    uint8_t keys[BR_HTTP_KEYS][BR_BLAKE2B_BYTES]; /* of nobody's by name */
+    uint32_t n_keys;
     bool open; /* whoever reaches it may ask: no keys */
     /* The lock is for others, who add and mark; the loop alone takes away. */
     br_mutex lock;
@@ -103,9 +106,9 @@ typedef void (*br_handler)(br_http *h, br_http_conn *c);
 void br_route(br_http *h, br_http_conn *c);
 /* The one of that name that does not leave; name NULL: the first. */
 br_served *br_served_find(const br_http *h, const char *name);
-/* h->model becomes the one of that name; NULL: the first. NOT_FOUND names those
- * that are here. */
-br_code br_choose_model(br_http *h, const char *name,
+/* h->model becomes the one of that name; NULL: the first, or the only one that
+ * whoever asks may have. NOT_FOUND names those that are here; BUSY: it comes. */
+br_code br_choose_model(br_http *h, const br_http_conn *c, const char *name,
                         br_status *st) BR_MUST_USE;
 
 /* ---- answers (reply.c) --------------------------------------------------- */
@@ -135,13 +138,19 @@ bool br_is_anthropic(const br_http_conn *c);
 bool br_body_object(br_http *h, br_http_conn *c, br_arena *a,
                     const br_json **out);
 
-/* ---- timelines ------------------------------------------------------------ */
+/* ---- slots -------------------------------------------------------------- */
 
-void br_timeline_mark(br_timeline *t, bool preempted); /* now */
-void br_timeline_keep(br_http *h, br_timeline *t);     /* *t is empty then */
+/* Whether what a slot of that tenant does is shown to whoever asks (slots.c). */
+bool br_may_see(const br_http *h, const br_http_conn *c, uint32_t tenant);
+
+/* ---- timelines ---------------------------------------------------------- */
+
+/* Now; a token's returns the time since the one before, 0 for the first. */
+int64_t br_timeline_mark(br_timeline *t, bool preempted);
+void br_timeline_keep(br_http *h, br_timeline *t); /* *t is empty then */
 void br_timeline_fini(br_timeline *t);
 
-/* ---- answers over a restart (resume.c) ------------------------------------ */
+/* ---- answers over a restart (resume.c) ---------------------------------- */
 
 void br_resume_load(br_http *h);
 void br_resume_save(br_http *h); /* nothing is under way any more */
@@ -159,7 +168,8 @@ void br_gen_cancel_all(br_http *h);
 br_code br_gen_grammar(br_http *h, br_text text, br_grammar **out,
                        br_status *st) BR_MUST_USE;
 /* br_choose_model by the ask's. */
-br_code br_ask_model(br_http *h, br_ask *a, br_status *st) BR_MUST_USE;
+br_code br_ask_model(br_http *h, const br_http_conn *c, br_ask *a,
+                     br_status *st) BR_MUST_USE;
 /* Reading long prompts (gen_read.c): what has been read goes on. Stop may be
  * called twice; it ends what is being read. */
 br_code br_reader_start(br_http *h, br_status *st) BR_MUST_USE;

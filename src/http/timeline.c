@@ -21,14 +21,19 @@ br_timeline_fini(br_timeline *t)
     br_vec_fini(&t->mark);
 }
 
-void
+int64_t
 br_timeline_mark(br_timeline *t, bool preempted)
 {
-    uint64_t us = (uint64_t)(br_now_ns() - t->begun_ns) / 1000;
+    int64_t now = br_now_ns(), before = t->token_ns;
+    uint64_t us = (uint64_t)(now - t->begun_ns) / 1000;
 
     if (t->mark.n < BR_TIMELINE_MARKS)
         (void)br_vec_push(&t->mark,
                           us << 1 | preempted); /* or one is missing */
+    if (preempted)
+        return 0;
+    t->token_ns = now;
+    return before ? now - before : 0;
 }
 
 void

@@ -443,3 +443,20 @@ br_on_responses(br_http *h, br_http_conn *c)
 {
     br_gen_start(h, c, &br_wire_responses);
 }
+
+static void
+count(br_gen *g, br_str *out)
+{
+    br_str_printf(out,
+                  "{\"object\":\"response.input_tokens\",\"input_tokens\":%zu}",
+                  g->h->ids.n);
+}
+
+static const br_wire counting = {
+    .id = "", .api = BR_API_RESPONSES, .prompt = count};
+
+void
+br_on_input_tokens(br_http *h, br_http_conn *c)
+{
+    br_gen_start(h, c, &counting);
+}

@@ -83,6 +83,14 @@ is_utf8(const br_str *s)
     return true;
 }
 
+/* What a client may say for the end: RFC 6455, 7.4, and what IANA has added. */
+static bool
+is_code(uint32_t code)
+{
+    return (code >= 1000 && code <= 1003) || (code >= 1007 && code <= 1014) ||
+           (code >= 3000 && code <= 4999);
+}
+
 /* The frame is complete. */
 static br_ws_got
 end_frame(br_ws *w)
@@ -92,7 +100,12 @@ end_frame(br_ws *w)
     case BR_WS_PING: return BR_WS_ASKED;
     case BR_WS_PONG: return BR_WS_MORE;
     case BR_WS_CLOSE:
-        return w->n_control == 1 ? bad(w, 1002, "half a code") : BR_WS_OVER;
+        if (w->n_control == 1)
+            return bad(w, 1002, "half a code");
+        return w->n_control && !is_code((uint32_t)(uint8_t)w->control[0] << 8 |
+                                        (uint8_t)w->control[1])
+                   ? bad(w, 1002, "no such code")
+                   : BR_WS_OVER;
     default: break;
     }
     if (!w->fin)

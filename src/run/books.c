@@ -11,6 +11,8 @@
 
 typedef struct kept {
     br_engine *e;
+    const char *model;
+    br_prices prices;
     int64_t version;               /* of the tenants the engine has */
     br_ledger was[BR_MAX_TENANTS]; /* as the file has them */
     struct kept *next;
@@ -36,9 +38,11 @@ struct br_books {
 static bool
 tell_engine(void *ctx, const br_tenant *t)
 {
+    const kept *k = ctx;
+    br_quota q = br_quota_on(&t->quota, k->model);
     br_status st = {0};
 
-    if (br_engine_tenant_set(ctx, t->id, &t->quota, &st) != BR_OK)
+    if (br_engine_tenant_set(k->e, t->id, &q, &st) != BR_OK)
         br_log(BR_EV_tenant_refused, "%s: %s", t->name, st.msg);
     return true;
 }
@@ -51,7 +55,7 @@ take_changes(br_books *b, kept *k, br_status *st)
     BR_TRY(br_tstore_version(b->store, &version, st));
     if (version == k->version)
         return BR_OK;
-    BR_TRY(br_tstore_each(b->store, tell_engine, k->e, st));
+    BR_TRY(br_tstore_each(b->store, tell_engine, k, st));
     k->version = version;
     return BR_OK;
 }
@@ -76,7 +80,8 @@ write_ledgers(br_books *b, kept *k, br_status *st)
         if (!br_engine_ledger(k->e, id, &l) ||
             memcmp(&l, &k->was[id], sizeof l) == 0)
             continue;
-        b->delta[b->n_delta++] = (br_ledger_delta){id, l, k->was[id]};
+        b->delta[b->n_delta++] =
+            (br_ledger_delta){id, l, k->was[id], k->prices};
         k->was[id] = l;
     }
     return write_batch(b, st);
@@ -157,7 +162,8 @@ keep(void *arg)
 }
 
 br_code
-br_books_add(br_books *b, br_engine *e, br_status *st)
+br_books_add(br_books *b, br_engine *e, const char *model,
+             const br_prices *prices, br_status *st)
 {
     kept *k = br_try_calloc(1, sizeof *k);
     br_code code;
@@ -165,6 +171,9 @@ br_books_add(br_books *b, br_engine *e, br_status *st)
     if (!k)
         return br_fail(st, BR_E_OOM, "books: out of memory");
     k->e = e;
+    k->model = model;
+    if (prices)
+        k->prices = *prices;
     k->version = -1;
     br_mutex_lock(&b->lock);
     code = take_changes(b, k, st);

@@ -17,8 +17,11 @@ typedef struct br_books br_books;
 br_code br_books_open(br_books **out, const char *path, bool *lost,
                       br_status *st) BR_MUST_USE;
 /* The engine has all tenants of the file when it returns, and its ledgers are
- * carried until br_books_drop or close, which it outlives. Any thread. */
-br_code br_books_add(br_books *b, br_engine *e, br_status *st) BR_MUST_USE;
+ * carried until br_books_drop or close, which it outlives. model: its name,
+ * which outlives it, too. prices: of its tokens, for tenants without prices of
+ * their own; NULL: none. Any thread. */
+br_code br_books_add(br_books *b, br_engine *e, const char *model,
+                     const br_prices *prices, br_status *st) BR_MUST_USE;
 void br_books_drop(br_books *b, br_engine *e);
 /* Goes to the log of requests with the counters. Any thread; never waits for
  * the store. What is more than BR_BOOKS_WAITING while that is away is lost,

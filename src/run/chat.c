@@ -24,6 +24,7 @@ typedef struct variable {
 struct br_chat {
     const br_tok *tok;
     br_jinja *template;
+    br_str source; /* of it */
     const br_tool_syntax *tools;
     const br_think *think;
     bool has_effort, has_switch; /* reasoning_effort, enable_thinking */
@@ -87,16 +88,23 @@ br_chat_from_template(br_chat **out, br_text source, const br_tok *tok,
     c->think = br_think_of(source);
     c->has_effort = memmem(source.p, source.n, "reasoning_effort", 16);
     c->has_switch = memmem(source.p, source.n, "enable_thinking", 15);
+    br_str_put(&c->source, source.p, source.n);
     code = br_jinja_compile(&c->template, source.p, source.n, st);
     if (code != BR_OK)
         (void)br_prefix(st, "chat template");
     else
-        code = list_control(c, st);
+        code = c->source.oom ? oom(st) : list_control(c, st);
     if (code != BR_OK)
         br_chat_free(c);
     else
         *out = c;
     return code;
+}
+
+br_text
+br_chat_source(const br_chat *c)
+{
+    return (br_text){c->source.n ? c->source.at : "", c->source.n};
 }
 
 const br_tool_syntax *
@@ -160,6 +168,7 @@ br_chat_free(br_chat *c)
         variable_fini(&c->vars.at[i]);
     br_vec_fini(&c->vars);
     br_jinja_free(c->template);
+    br_str_fini(&c->source);
     br_vec_fini(&c->messages);
     br_vec_fini(&c->control);
     br_free(c);

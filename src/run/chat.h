@@ -33,6 +33,8 @@ br_code br_chat_from_template(br_chat **out, br_text source, const br_tok *tok,
                               br_status *st) BR_MUST_USE;
 void br_chat_free(br_chat *c);
 
+br_text br_chat_source(const br_chat *c); /* the template */
+
 /* How the model was taught to call tools; NULL: no way that is known. */
 const br_tool_syntax *br_chat_tools(const br_chat *c);
 

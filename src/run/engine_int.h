@@ -114,6 +114,9 @@ struct br_engine {
     request **live;
     uint32_t n_live, n_suspects;
     request *ending;
+    int32_t *drawn; /* [max_want] by the tier, beside NULL logits */
+    const struct br_sample_params **draws;
+    uint32_t *draw_at;
     float *logits, *states; /* states: [n_checkpoints][slot_elems] */
     token_note *notes;
     uint32_t n_notes;

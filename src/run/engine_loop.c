@@ -240,6 +240,7 @@ append(br_engine *e, request *r, int32_t id)
     }
 }
 
+/* The token, from its logits; or the one that the tier has drawn. */
 static br_code
 pick(br_engine *e, request *r, float *logits, int32_t *id, br_status *st)
 {
@@ -252,17 +253,25 @@ pick(br_engine *e, request *r, float *logits, int32_t *id, br_status *st)
             key, r->usage.digest ^ br_siphash13(key, logits, bytes));
     if (h->mask && !h->mask(h->ctx, logits, e->lm->n_vocab))
         return br_fail(st, BR_E_REJECTED, "%s", h->error);
-    BR_TRY(br_sampler_pick(e->sampler[r->slot], logits, r->n_tokens, id, st));
+    if (logits)
+        BR_TRY(
+            br_sampler_pick(e->sampler[r->slot], logits, r->n_tokens, id, st));
+    else if (*id < 0)
+        return *id == BR_LM_NO_TOKEN
+                   ? br_fail(st, BR_E_REJECTED,
+                             "no token is left to choose from")
+                   : br_fail(st, BR_E_INTERNAL,
+                             "the model's logits hold what is no number");
     if (!stops_at(e, r, *id) && h->accept && !h->accept(h->ctx, *id))
         return br_fail(st, BR_E_REJECTED, "%s", h->error);
     return BR_OK;
 }
 
+/* From logits, or NULL: the tier has drawn id. */
 static void
-sample(br_engine *e, request *r, float *logits)
+sample(br_engine *e, request *r, float *logits, int32_t id)
 {
     br_status st = {0};
-    int32_t id;
 
     if (r->scores && r->n_scored < r->n_prompt) {
         (void)br_fail(&st, BR_E_INTERNAL,
@@ -373,10 +382,45 @@ step_failed(br_engine *e, const br_plan *p, const br_status *st)
     br_sched_solo(e->sched, true);
 }
 
-static void
-step_passed(br_engine *e, const br_plan *p, int64_t ns)
+/* Can the tier draw the tokens of this step: does nobody look at logits? */
+static bool
+can_draw(const br_engine *e, const br_plan *p)
 {
-    float *logits = e->logits;
+    if (!e->lm->draw)
+        return false;
+    for (uint32_t t = 0; t < p->step.n_rows; t++) {
+        const request *r = request_of(e, p->row_handle[t]);
+
+        if (p->step.want[t] &&
+            (r->sum || r->scores || r->d.digest || r->d.hook.mask ||
+             !br_sample_plain(&r->d.sample)))
+            return false;
+    }
+    return true;
+}
+
+static br_code
+run(br_engine *e, const br_plan *p, bool draw, br_status *st)
+{
+    uint32_t n = 0;
+
+    BR_TRY(e->lm->step(e->lm->ctx, &p->step, draw ? NULL : e->logits, st));
+    for (uint32_t t = 0; draw && t < p->step.n_rows; t++)
+        if (p->step.want[t]) {
+            const request *r = request_of(e, p->row_handle[t]);
+
+            e->draws[n] = &r->d.sample;
+            e->draw_at[n++] = r->n_tokens;
+        }
+    return n ? e->lm->draw(e->lm->ctx, e->draws, e->draw_at, n, e->drawn, st)
+             : BR_OK;
+}
+
+static void
+step_passed(br_engine *e, const br_plan *p, bool drawn, int64_t ns)
+{
+    float *logits = drawn ? NULL : e->logits;
+    const int32_t *id = e->drawn;
 
     br_sched_stepped(e->sched, br_now_ns(), ns);
     for (uint32_t i = 0; i < p->n_save; i++)
@@ -396,8 +440,9 @@ step_passed(br_engine *e, const br_plan *p, int64_t ns)
         else if (r->scores && p->step.position[t] + 1 < (int32_t)r->n_prompt)
             score(e, r, (uint32_t)p->step.position[t], logits);
         else
-            sample(e, r, logits);
-        logits += e->lm->n_vocab;
+            sample(e, r, logits, drawn ? *id++ : -1);
+        if (logits)
+            logits += e->lm->n_vocab;
     }
     if (e->n_suspects == 0)
         br_sched_solo(e->sched, false);
@@ -410,6 +455,7 @@ step(br_engine *e, const br_plan *p)
     int64_t begun;
     br_status st = {0};
     br_code code;
+    bool draw;
 
     for (uint32_t i = 0; i < p->n_preempted; i++)
         tell_preempted(e, request_of(e, p->preempted[i]));
@@ -420,11 +466,12 @@ step(br_engine *e, const br_plan *p)
     if (e->c.turns)
         br_turn_take(e->c.turns, &e->turn);
     begun = br_now_ns();
-    code = e->lm->step(e->lm->ctx, &p->step, e->logits, &st);
+    draw = can_draw(e, p);
+    code = run(e, p, draw, &st);
     if (e->c.turns)
         br_turn_give(e->c.turns, &e->turn, br_now_ns() - begun);
     if (code == BR_OK)
-        step_passed(e, p, br_now_ns() - begun);
+        step_passed(e, p, draw, br_now_ns() - begun);
     else
         step_failed(e, p, &st);
     e->now.n_steps++;

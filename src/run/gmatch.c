@@ -90,6 +90,23 @@ br_grammar_cache_fini(br_grammar *g)
     g->bits = NULL;
 }
 
+br_grammar *
+br_grammar_ref(br_grammar *g)
+{
+    g->refs++;
+    return g;
+}
+
+void
+br_grammar_free(br_grammar *g)
+{
+    if (!g || --g->refs)
+        return;
+    br_grammar_cache_fini(g);
+    br_vec_fini(&g->states);
+    br_free(g);
+}
+
 static size_t
 cache_bytes(const br_grammar *g)
 {

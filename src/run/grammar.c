@@ -9,6 +9,9 @@
  * (gmatch.c), so a string's characters belong into the string's rule, not into
  * one called for each of them.
  *
+ * Of alternatives, those that are texts become a tree over their bytes: a byte
+ * of ten thousand of them leads to one state, not to as many as go on so.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/grammar_int.h"
 
@@ -26,7 +29,15 @@ enum {
     MAX_EMITS = 8 * BR_GRAMMAR_MAX_STATES,
 };
 
-typedef enum kind { K_TEXT, K_CLASS, K_SEQ, K_ALT, K_REPEAT, K_RULE } kind;
+typedef enum kind {
+    K_TEXT,
+    K_TEXTS, /* one of them, which are sorted */
+    K_CLASS,
+    K_SEQ,
+    K_ALT,
+    K_REPEAT,
+    K_RULE
+} kind;
 
 typedef struct range {
     uint32_t lo, hi;
@@ -37,6 +48,10 @@ typedef struct node {
     struct node *next, *prev, *child, *last;
     union {
         br_text text;
+        struct {
+            br_text *texts;
+            size_t n_texts;
+        };
         struct {
             range *ranges;
             size_t n_ranges;
@@ -439,6 +454,53 @@ sequence(parser *x, node *parent, int depth)
     return BR_OK;
 }
 
+static int
+by_bytes(const void *a_, const void *b_)
+{
+    const br_text *a = a_, *b = b_;
+    size_t n = BR_MIN(a->n, b->n);
+    int d = n ? memcmp(a->p, b->p, n) : 0;
+
+    return d ? d : (a->n > b->n) - (a->n < b->n);
+}
+
+static bool
+is_text(const node *n)
+{
+    return n->kind == K_SEQ && n->child && n->child == n->last &&
+           n->child->kind == K_TEXT;
+}
+
+/* The alternatives that are texts, in one node, behind the others. */
+static br_code
+join_texts(parser *x, node *alt)
+{
+    br_text *texts;
+    size_t n = 0;
+    node *all;
+
+    for (const node *c = alt->child; c; c = c->next)
+        n += is_text(c);
+    if (n < 2)
+        return BR_OK;
+    texts = br_arena_new(&x->arena, br_text, n);
+    if (!texts)
+        return oom(x->st);
+    n = 0;
+    for (node *c = alt->child; c; c = c->next) {
+        if (!is_text(c))
+            continue;
+        texts[n++] = c->child->text;
+        *(c->prev ? &c->prev->next : &alt->child) = c->next;
+        *(c->next ? &c->next->prev : &alt->last) = c->prev;
+    }
+    qsort(texts, n, sizeof *texts, by_bytes);
+    BR_TRY(add(x, alt, K_TEXTS, &all));
+    all->texts = texts;
+    all->n_texts = n;
+    return BR_OK;
+}
+
 static br_code
 alternatives(parser *x, node *parent, int depth)
 {
@@ -451,7 +513,7 @@ alternatives(parser *x, node *parent, int depth)
     do
         BR_TRY(sequence(x, alt, depth));
     while (take(x, '|'));
-    return BR_OK;
+    return join_texts(x, alt);
 }
 
 static br_code
@@ -497,6 +559,7 @@ count(parser *x, const node *n, int depth)
     switch (n->kind) {
     case K_TEXT:
     case K_CLASS: return 1;
+    case K_TEXTS: return (uint32_t)BR_MIN(n->n_texts, UINT32_MAX);
     case K_RULE: return leaves_of(x, n->rule, depth + 1);
     case K_REPEAT:
         sum = count(x, n->child, depth);
@@ -625,6 +688,32 @@ emit_class(parser *x, const node *n, uint32_t next)
     return s;
 }
 
+/* Texts that are alike up to byte `from`. */
+static uint32_t
+emit_texts(parser *x, const br_text *t, size_t n, size_t from, uint32_t next)
+{
+    const br_text *last = &t[n - 1];
+    uint32_t s = UINT32_MAX;
+    size_t same = from, i = 0, j;
+
+    while (same < t->n && same < last->n && t->p[same] == last->p[same])
+        same++;
+    for (; i < n && t[i].n == same; i++)
+        s = next;
+    for (; i < n && x->code == BR_OK; i = j) {
+        uint8_t c = (uint8_t)t[i].p[same];
+        uint32_t one;
+
+        for (j = i + 1; j < n && (uint8_t)t[j].p[same] == c;)
+            j++;
+        one = byte_state(x, c, c, emit_texts(x, t + i, j - i, same + 1, next));
+        s = s == UINT32_MAX ? one : split(x, s, one);
+    }
+    for (; same > from; same--)
+        s = byte_state(x, (uint8_t)t->p[same - 1], (uint8_t)t->p[same - 1], s);
+    return s;
+}
+
 static uint32_t
 emit_repeat(parser *x, const node *n, uint32_t next)
 {
@@ -672,6 +761,7 @@ emit(parser *x, const node *n, uint32_t next)
             next = byte_state(x, (uint8_t)n->text.p[i], (uint8_t)n->text.p[i],
                               next);
         return next;
+    case K_TEXTS: return emit_texts(x, n->texts, n->n_texts, 0, next);
     case K_CLASS: return emit_class(x, n, next);
     case K_SEQ:
         for (const node *c = n->last; c; c = c->prev)
@@ -800,38 +890,4 @@ br_grammar_new(br_grammar **out, br_text text, const br_vocab *v, br_status *st)
     else
         *out = g;
     return code;
-}
-
-br_grammar *
-br_grammar_ref(br_grammar *g)
-{
-    g->refs++;
-    return g;
-}
-
-void
-br_grammar_free(br_grammar *g)
-{
-    if (!g || --g->refs)
-        return;
-    br_grammar_cache_fini(g);
-    br_vec_fini(&g->states);
-    br_free(g);
-}
-
-void
-br_grammar_quote(br_str *out, br_text t)
-{
-    br_str_putc(out, '"');
-    for (size_t i = 0; i < t.n; i++) {
-        uint8_t c = (uint8_t)t.p[i];
-
-        if (c == '"' || c == '\\')
-            br_str_putc(out, '\\');
-        if (c < 0x20)
-            br_str_printf(out, "\\x%02x", c);
-        else
-            br_str_putc(out, (char)c);
-    }
-    br_str_putc(out, '"');
 }

@@ -24,6 +24,12 @@ typedef enum br_pooling {
 } br_pooling;
 
 struct br_sample_params;
+struct br_nd_stats;
+
+enum {                       /* in place of a token */
+       BR_LM_NO_NUMBER = -1, /* a logit is NaN or +inf */
+       BR_LM_NO_TOKEN = -2   /* all are -inf */
+};
 
 typedef struct br_lm {
     void *ctx;
@@ -57,6 +63,13 @@ typedef struct br_lm {
      * own rows alone. */
     br_code (*step)(void *ctx, const br_step *step, float *logits,
                     br_status *st);
+    /* After a step with NULL logits, n of whose rows wanted some: the token that
+     * comes after each, at position[i], as a br_sampler draws it for
+     * br_sample_plain parameters. BR_LM_NO_NUMBER, BR_LM_NO_TOKEN: why there is
+     * none. NULL: the tier cannot. */
+    br_code (*draw)(void *ctx, const struct br_sample_params *const *p,
+                    const uint32_t *position, uint32_t n, int32_t *out,
+                    br_status *st);
     /* What the head read of each row of the latest step, [n_rows][n_embd], up
      * to the next one. NULL: out of reach. How it becomes a text's embedding
      * is the model's affair. */
@@ -68,6 +81,8 @@ typedef struct br_lm {
     void (*reset)(void *ctx, uint32_t slot);
     void (*save)(void *ctx, uint32_t slot, float *out);
     void (*restore)(void *ctx, uint32_t slot, const float *from);
+    /* What the host had to do with a GPU so far. NULL: none is there. */
+    void (*stats)(void *ctx, struct br_nd_stats *out);
     /* The bytes of a page, for who keeps them elsewhere. NULL: they are not
      * within reach. */
     uint8_t *(*page)(void *ctx, uint32_t group, uint32_t page);

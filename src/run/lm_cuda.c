@@ -1,15 +1,20 @@
 /* lm_cuda.c - see lm_cuda.h.
  *
- * A token is a launch, the prompt's too (0.65 ms each for a model of 1B in
- * BF16): the megakernel has one row so far. Rewinding is free: a position's
- * keys are written anew before they are read.
+ * A token of a prompt is a launch (0.65 ms each for a model of 1B in BF16): the
+ * megakernel has one row so far. Rewinding is free: a position's keys are
+ * written anew before they are read. So while the most likely token is taken
+ * again and again, the kernel stays and runs a few steps ahead of who asks:
+ * what nobody wanted is left behind.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/lm_cuda.h"
 
 #include "drv/cuda/cuda_load.h"
 #include "run/sample.h"
 
-enum { CHUNK = 64 /* tokens between two looks at Ctrl-C */ };
+enum {
+    CHUNK = 64, /* tokens between two looks at Ctrl-C */
+    ROOM = 64   /* more than a launch that stays runs ahead */
+};
 
 struct br_lm_cuda {
     br_cuda cu;
@@ -17,7 +22,31 @@ struct br_lm_cuda {
     int32_t n_vocab;
     uint32_t n_ctx, n_held;
     int32_t drawn; /* the device's next step begins with it; -1: no token */
+    int32_t fed;   /* the token before */
+    bool greedy;   /* how it was drawn */
 };
+
+/* Ends the launch that stays. */
+static br_code
+leave(br_lm_cuda *r, br_status *st)
+{
+    if (!r->d.resident)
+        return BR_OK;
+    r->drawn = -1;
+    return br_cu_decode_leave(&r->d, st);
+}
+
+/* The device's own token is fed back, and nobody looks at logits: the launch
+ * that stays does it, or has. */
+static br_code
+follow(br_lm_cuda *r, uint32_t from, br_status *st)
+{
+    if (!r->d.resident)
+        BR_TRY(br_cu_decode_enter(&r->d, st));
+    r->fed = r->drawn;
+    r->n_held = from + 1;
+    return BR_OK;
+}
 
 static br_code
 feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
@@ -31,13 +60,19 @@ feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
         if (tokens[i] < 0 || tokens[i] >= r->n_vocab)
             return br_fail(st, BR_E_FORMAT, "token %d is not in 0..%d",
                            tokens[i], r->n_vocab - 1);
+    /* Steps ahead have to have positions, too. */
+    if (n == 1 && !logits && r->greedy && tokens[0] == r->drawn &&
+        from + ROOM <= r->n_ctx)
+        return follow(r, from, st);
+    BR_TRY(leave(r, st));
     for (uint32_t i = 0; i < n; i++) {
         if (tokens[i] != r->drawn)
             BR_TRY(br_cu_decode_seek(d, (uint32_t)tokens[i], from + i, st));
         r->drawn = -1;
         BR_TRY(br_cu_decode_run(d, BR_CU_MEGA, 1, st));
     }
-    BR_TRY(BR_CU(d->cu, st, cuStreamSynchronize(d->cu->stream)));
+    BR_TRY(br_cu_decode_wait(d, st));
+    r->fed = tokens[n - 1];
     r->n_held = from + n;
     if (!logits)
         return BR_OK;
@@ -59,8 +94,18 @@ pick(void *ctx, const br_sample_params *p, uint64_t position, int32_t *out,
     uint32_t token;
 
     br_check(r->n_held > 0 && position == r->n_held);
-    BR_TRY(br_cu_decode_pick(&r->d, &how, st));
-    BR_TRY(br_cu_decode_picked(&r->d, &token, st));
+    r->greedy = p->temperature <= 0;
+    if (r->d.resident && !r->greedy) { /* its logits are of a later step */
+        BR_TRY(leave(r, st));
+        BR_TRY(br_cu_decode_seek(&r->d, (uint32_t)r->fed, r->n_held - 1, st));
+        BR_TRY(br_cu_decode_run(&r->d, BR_CU_MEGA, 1, st));
+    }
+    if (r->d.resident) {
+        BR_TRY(br_cu_decode_next(&r->d, &token, st));
+    } else {
+        BR_TRY(br_cu_decode_pick(&r->d, &how, st));
+        BR_TRY(br_cu_decode_picked(&r->d, &token, st));
+    }
     *out = r->drawn = (int32_t)token;
     return BR_OK;
 }
@@ -123,8 +168,11 @@ br_lm_cuda_close(br_lm_cuda *r)
 {
     if (!r)
         return;
-    if (r->d.cu)
+    br_status st = {0};
+    if (r->d.cu) {
+        (void)leave(r, &st); /* a device that does not answer is left so */
         br_cu_decode_free(&r->d);
+    }
     br_cuda_close(&r->cu);
     br_free(r);
 }

@@ -8,12 +8,18 @@
 #include "model/quant.h"
 #include "run/lm_cuda.h"
 #include "run/oracle.h"
+#include "run/sample.h"
 
 #include <string.h>
+
+_Static_assert((int)BR_LM_NO_NUMBER == (int)BR_CUN_NO_NUMBER &&
+                   (int)BR_LM_NO_TOKEN == (int)BR_CUN_NONE,
+               "one word for each");
 
 enum {
     REF_CHUNK = 64,
     CPU_CHUNK = 512,        /* weights are read once for so many rows */
+    CUDA_CHUNK = 2048,      /* and so many fill a device's multiprocessors */
     CACHE_FROM = 256 << 20, /* about half a second of packing on two cores */
 };
 
@@ -23,9 +29,10 @@ struct br_lm_model {
     br_lm_cuda *cuda;  /* then nothing else but lm is in use */
     br_lm lm;
     br_state_plan plan;
-    bool rewinds;      /* the state of a slot is pages alone */
-    br_ir_stage stage; /* of the latest step */
-    uint32_t *n_held;  /* [n_slots] */
+    bool rewinds;       /* the state of a slot is pages alone */
+    br_ir_stage stage;  /* of the latest step */
+    uint32_t *n_held;   /* [n_slots] */
+    br_cun_pick *picks; /* [max_want]; tier cuda */
 };
 
 static br_code
@@ -33,7 +40,7 @@ feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
      float *logits, br_status *st)
 {
     br_lm_model *r = ctx;
-    int32_t slots[CPU_CHUNK], positions[CPU_CHUNK], want[CPU_CHUNK] = {0};
+    int32_t slots[CUDA_CHUNK], positions[CUDA_CHUNK], want[CUDA_CHUNK] = {0};
     uint32_t rows = logits ? n - 1 : n;
     br_step step = {.n_rows = rows,
                     .slot = slots,
@@ -88,6 +95,22 @@ step(void *ctx, const br_step *s, float *logits, br_status *st)
     return br_oracle_run(&r->o, s, r->stage, logits, st);
 }
 
+static br_code
+draw(void *ctx, const br_sample_params *const *p, const uint32_t *position,
+     uint32_t n, int32_t *out, br_status *st)
+{
+    br_lm_model *r = ctx;
+
+    for (uint32_t i = 0; i < n; i++)
+        r->picks[i] = (br_cun_pick){.seed = p[i]->seed,
+                                    .temperature = p[i]->temperature,
+                                    .top_k = p[i]->top_k,
+                                    .top_p = p[i]->top_p,
+                                    .min_p = p[i]->min_p,
+                                    .position = position[i]};
+    return br_cun_draw(r->o.cun, r->picks, n, out, st);
+}
+
 static const float *
 hidden(void *ctx)
 {
@@ -101,6 +124,8 @@ reset(void *ctx, uint32_t slot)
 {
     br_lm_model *r = ctx;
 
+    if (r->o.cun)
+        br_cun_slot_reset(r->o.cun, slot);
     if (r->o.state)
         br_slot_reset(r->o.state, slot);
 }
@@ -110,6 +135,8 @@ save(void *ctx, uint32_t slot, float *out)
 {
     br_lm_model *r = ctx;
 
+    if (r->o.cun)
+        br_cun_slot_save(r->o.cun, slot, out);
     if (r->o.state)
         br_slot_save(r->o.state, slot, out);
 }
@@ -119,6 +146,8 @@ restore(void *ctx, uint32_t slot, const float *from)
 {
     br_lm_model *r = ctx;
 
+    if (r->o.cun)
+        br_cun_slot_restore(r->o.cun, slot, from);
     if (r->o.state)
         br_slot_restore(r->o.state, slot, from);
 }
@@ -129,6 +158,14 @@ page(void *ctx, uint32_t group, uint32_t i)
     const br_lm_model *r = ctx;
 
     return r->o.state->pool[group] + i * r->lm.page_bytes[group];
+}
+
+static void
+stats(void *ctx, br_nd_stats *out)
+{
+    const br_lm_model *r = ctx;
+
+    *out = br_cun_stats(r->o.cun);
 }
 
 static br_code
@@ -142,23 +179,28 @@ find_plan(br_lm_model *r, br_status *st)
 static void
 fill_in(br_lm_model *r, const br_model *m, const br_oracle_config *c)
 {
+    const br_nd_dev *gpu = r->o.cun ? br_cun_dev(r->o.cun) : NULL;
+
     r->lm = (br_lm){.ctx = r,
                     .n_vocab = (int32_t)m->hp.n_vocab,
                     .n_ctx = c->n_ctx,
                     .n_slots = c->n_slots,
                     .chunk = c->max_rows,
                     .max_want = c->max_want,
-                    .tier = r->o.cun  ? "cuda"
-                            : r->pool ? "cpu"
-                                      : "ref",
+                    .tier = gpu        ? gpu->tier
+                            : r->o.cun ? "cuda"
+                            : r->pool  ? "cpu"
+                                       : "ref",
                     .feed = feed,
                     .keep = keep,
                     .plan = &r->plan,
                     .step = step,
+                    .draw = r->o.cun && !gpu ? draw : NULL,
                     .n_embd = (uint32_t)m->hp.n_embd,
                     .reset = reset,
                     .save = save,
                     .restore = restore,
+                    .stats = gpu ? stats : NULL,
                     .page = r->o.state ? page : NULL};
     /* A ranker's head is not here. Who says nothing gets the mean. */
     r->lm.hidden = m->hp.pooling > BR_POOLING_LAST ? NULL : hidden;
@@ -226,30 +268,35 @@ open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
 {
     bool cpu = !c->tier || strcmp(c->tier, "cpu") == 0, mega = false;
     bool cuda = c->tier && strcmp(c->tier, "cuda") == 0;
+    bool gpu = c->tier && br_nd_tier(br_text_z(c->tier));
     br_oracle_config oc = {.act = BR_REF_QUANTISED,
                            .n_ctx = br_lm_ctx(m, c),
                            .n_slots = BR_MAX(c->n_slots, 1u),
-                           .max_rows = cpu || cuda ? CPU_CHUNK : REF_CHUNK,
-                           .cuda = cuda,
+                           .max_rows = cuda         ? CUDA_CHUNK
+                                       : cpu || gpu ? CPU_CHUNK
+                                                    : REF_CHUNK,
                            .exact = c->exact,
-                           .kv = kv_of(c, !cpu && !cuda),
+                           .kv = kv_of(c, !cpu && !gpu),
                            .cache = {c->cache, CACHE_FROM, c->cache_bytes},
                            .progress = c->progress,
                            .ctx = c->ctx};
 
+    if (gpu)
+        oc.gpu = (br_nd_where){c->tier, c->sim, c->sim_opts, c->mode};
     if (cuda)
         BR_TRY(open_mega(r, m, c, &mega, st));
     if (mega)
         return BR_OK;
-    if (!cpu && !cuda && strcmp(c->tier, "ref") != 0)
+    if (!cpu && !gpu && strcmp(c->tier, "ref") != 0)
         return br_fail(
             st, BR_E_NO_DEVICE,
-            "tier %s runs no models in this build; here are: cpu cuda ref",
+            "tier %s runs no models in this build; here are: amd cpu cuda ref",
             c->tier);
     oc.max_rows = BR_MIN(oc.max_rows, oc.n_ctx);
     oc.max_want = BR_MIN(oc.n_slots + scored_rows(m), oc.max_rows);
     r->n_held = br_try_calloc(oc.n_slots, sizeof *r->n_held);
-    if (!r->n_held)
+    r->picks = br_try_calloc(oc.max_want, sizeof *r->picks);
+    if (!r->n_held || !r->picks)
         return br_fail(st, BR_E_OOM, "model: out of memory");
     if (cpu)
         BR_TRY(br_cpu_pool_new(&r->pool, c->threads, st));
@@ -289,6 +336,7 @@ br_lm_model_close(br_lm_model *r)
     br_cpu_pool_free(r->pool);
     br_state_plan_fini(&r->plan);
     br_free(r->n_held);
+    br_free(r->picks);
     br_free(r);
 }
 

@@ -68,7 +68,7 @@ open_cpu(br_oracle *o, const uint32_t *n_pages, br_status *st)
 }
 
 static br_code
-open_cuda(br_oracle *o, const uint32_t *n_pages, br_status *st)
+open_gpu(br_oracle *o, const uint32_t *n_pages, br_status *st)
 {
     br_cun_config c = {.exact = o->c.exact,
                        .n_slots = o->c.n_slots,
@@ -80,11 +80,14 @@ open_cuda(br_oracle *o, const uint32_t *n_pages, br_status *st)
 
     if (o->c.kv != (o->c.exact ? BR_Q_F32 : BR_Q_F16))
         return br_fail(st, BR_E_UNSUPPORTED,
-                       "tier cuda keeps keys and values as F16, with exact "
-                       "arithmetic as F32");
+                       "tier %s keeps keys and values as F16, with exact "
+                       "arithmetic as F32",
+                       o->c.gpu.tier);
     memcpy(c.n_pages, n_pages, sizeof c.n_pages);
     BR_TRY(br_ir_of_model(&o->graph[BR_IR_PREFILL], o->model, BR_IR_PREFILL,
                           o->c.n_ctx, st));
+    if (strcmp(o->c.gpu.tier, "cuda") != 0)
+        BR_TRY(br_nd_amd_open(&c.dev, &o->c.gpu, st));
     return br_cun_open(&o->cun, o->model, o->graph[BR_IR_PREFILL], &c, st);
 }
 
@@ -97,8 +100,8 @@ open_all(br_oracle *o, br_status *st)
 
     for (int g = 0; g < BR_MAX_KV_GROUPS; g++)
         kc.n_pages[g] = (o->c.n_ctx / BR_PAGE_TOKENS + 2) * o->c.n_slots;
-    if (o->c.cuda)
-        BR_TRY(open_cuda(o, kc.n_pages, st));
+    if (o->c.gpu.tier)
+        BR_TRY(open_gpu(o, kc.n_pages, st));
     else if (o->c.pool)
         BR_TRY(open_cpu(o, kc.n_pages, st));
     else
@@ -149,6 +152,8 @@ void
 br_oracle_reset(br_oracle *o, uint32_t slot)
 {
     br_kv_cut(o->kv, slot, 0);
+    if (o->cun)
+        br_cun_slot_reset(o->cun, slot);
     if (o->state)
         br_slot_reset(o->state, slot);
 }

@@ -134,6 +134,7 @@ br_plan_budget(const br_steptime *t, uint32_t n_decode, br_qos best,
                                      : (uint32_t)BR_PLAN_FIRST_ROWS);
     switch (best) {
     case BR_QOS_INTERACTIVE:
+        least = BR_MIN(least, BR_PLAN_JITTER_MS * 1e6);
         extra = BR_MIN(BR_MAX(base / 4, least),
                        within(jitter_ms[best], base, t->over));
         break;

@@ -39,6 +39,10 @@ enum {
     BR_PLAN_FIRST_ROWS = 64,   /* while nothing is known and nobody decodes */
     BR_PLAN_IDLE_MS = 50,      /* of a step, where nobody decodes: who comes */
                                /* next waits for its end */
+    BR_PLAN_JITTER_MS = 12,    /* planned of an interactive budget of 30 for */
+                               /* the least rows: deep in a prompt of 8,192 */
+                               /* 8 of them take 24 ms, and with a pause over */
+                               /* 40; prefill still has most of all time */
     BR_PLAN_STANDARD_MS = 100, /* what a step of decoding may be longer by */
     BR_PLAN_HALF_MS = 45,      /* of which this is planned, or twice what */
                                /* decoding takes: a pause of the kernel's, 50 */
@@ -51,8 +55,8 @@ enum {
 /* Rows a step may have beside n_decode rows that decode. best: the best class
  * that decodes; BR_QOS_COUNT: nobody. row_ns: of those to come; 0: unknown. A
  * step in which an interactive request decodes is at most a quarter longer than
- * without prefill, or BR_PLAN_MIN_ROWS, but never longer by more than its
- * jitter budget, unless by a single row. */
+ * without prefill, or by BR_PLAN_MIN_ROWS or BR_PLAN_JITTER_MS, whichever is
+ * less, but never longer by more than its jitter budget, unless by a single row. */
 uint32_t br_plan_budget(const br_steptime *t, uint32_t n_decode, br_qos best,
                         double row_ns, uint32_t max_rows);
 

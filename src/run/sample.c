@@ -7,8 +7,10 @@
  * bytes, so nothing is sorted: O(n) for any target. typical is the same with
  * another rank.
  *
- * Costs: one pass of exp over the tokens within 31 T of the best (2 ms for
- * 250,000 of them), 24 bytes of memory for each token of the vocabulary.
+ * With top-k, exp is taken of k tokens alone: of those in blocks of 64 whose
+ * best is no worse than the k-th best block's. 0.2 ms for 152,000 tokens, where
+ * exp of all takes 2.4 ms (on an AMD EPYC; a token at a time 3.3 and 5.4).
+ * 24 bytes of memory for each token of the vocabulary.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/sample.h"
@@ -20,6 +22,13 @@
 
 __extension__ typedef __int128 i128;
 
+enum {
+    /* So many at a time, and compilers use vectors: a vocabulary of 150,000 is
+     * looked at twice for every token (350 us without, 77 us with). */
+    LANES = 16,
+    BLOCK = 64,
+};
+
 struct br_sampler {
     br_sample_params p;
     int32_t n_vocab;
@@ -30,6 +39,7 @@ struct br_sampler {
     int32_t *history; /* [2 * max_history]: the last ones, in order */
     uint32_t *z;      /* [max_history] */
     uint32_t n_history, max_history;
+    float *peak;        /* [n_vocab / BLOCK + 1] the best of each block */
     br_candidate *cand; /* [n_vocab] */
     size_t n_cand;
     size_t n_report;
@@ -135,10 +145,11 @@ allocate(br_sampler *s)
     s->dry = br_try_calloc(v, sizeof *s->dry);
     s->history = br_try_calloc(2 * h, sizeof *s->history);
     s->z = br_try_calloc(h, sizeof *s->z);
+    s->peak = br_try_calloc(v / BLOCK + 1, sizeof *s->peak);
     s->cand = br_try_calloc(v, sizeof *s->cand);
     s->breaker = br_try_calloc(v, sizeof *s->breaker);
-    return s->x && s->count && s->dry && s->history && s->z && s->cand &&
-           s->breaker;
+    return s->x && s->count && s->dry && s->history && s->z && s->peak &&
+           s->cand && s->breaker;
 }
 
 br_code
@@ -186,6 +197,7 @@ br_sampler_free(br_sampler *s)
     br_free(s->dry);
     br_free(s->history);
     br_free(s->z);
+    br_free(s->peak);
     br_free(s->cand);
     br_free(s->breaker);
     br_free(s);
@@ -303,10 +315,6 @@ dry(br_sampler *s)
     }
 }
 
-/* So many at a time, and compilers use vectors: a vocabulary of 150,000 is
- * looked at twice for every token (350 us without, 77 us with). */
-enum { LANES = 16 };
-
 static br_code
 take_logits(br_sampler *s, const float *logits, br_status *st)
 {
@@ -334,10 +342,11 @@ take_logits(br_sampler *s, const float *logits, br_status *st)
 
 /* ---- weights ------------------------------------------------------------- */
 
-/* exp(x) in units of 2^-44, x <= 0. Additions, products and a power of two
- * only, so every machine has the same bits; error below 0.002 units. */
-static uint64_t
-weight_of(double x)
+/* exp(z) in units of 2^-44, rounded, z <= 0. Additions, products and a power of
+ * two only, so every machine has the same bits; error below 0.002 units. z is
+ * overwritten. */
+static void
+weigh_lanes(double z[LANES], uint64_t w[LANES])
 {
     static const double inv_fact[] = {1.0 / 6227020800,
                                       1.0 / 479001600,
@@ -354,19 +363,49 @@ weight_of(double x)
                                       1.0,
                                       1.0};
     const double ln2_hi = 0x1.62e42feep-1, ln2_lo = 0x1.a39ef35793c76p-33;
-    double r, y = inv_fact[0], scale;
-    uint64_t bits;
-    int k;
+    const double whole = 0x1p52; /* added: no fraction is left */
+    double y[LANES], v[LANES];
+    int32_t k[LANES];
 
-    if (!(x > -31.5)) /* exp(-31.5) * 2^44 = 0.36 rounds to 0 */
-        return 0;
-    k = -(int)(0.5 - x * 0x1.71547652b82fep0);
-    r = x - k * ln2_hi - k * ln2_lo;
+    for (int j = 0; j < LANES; j++) /* exp(-31.5) * 2^44 = 0.36 rounds to 0 */
+        z[j] = z[j] > -31.5 ? z[j] : -31.5;
+    for (int j = 0; j < LANES; j++)
+        k[j] = -(int32_t)(0.5 - z[j] * 0x1.71547652b82fep0);
+    for (int j = 0; j < LANES; j++)
+        z[j] = z[j] - k[j] * ln2_hi - k[j] * ln2_lo;
+    for (int j = 0; j < LANES; j++)
+        y[j] = inv_fact[0];
     for (size_t i = 1; i < BR_COUNT(inv_fact); i++)
-        y = y * r + inv_fact[i];
-    bits = (uint64_t)(1023 + 44 + k) << 52;
-    memcpy(&scale, &bits, sizeof scale);
-    return (uint64_t)(y * scale + 0.5);
+        for (int j = 0; j < LANES; j++)
+            y[j] = y[j] * z[j] + inv_fact[i];
+    for (int j = 0; j < LANES; j++)
+        w[j] = (uint64_t)(1023 + 44 + k[j]) << 52;
+    memcpy(v, w, sizeof v);
+    for (int j = 0; j < LANES; j++)
+        v[j] = y[j] * v[j] + 0.5;
+    for (int j = 0; j < LANES; j++)
+        y[j] = v[j] + whole;
+    memcpy(w, y, sizeof y);
+    /* down, where adding has rounded up */
+    for (int j = 0; j < LANES; j++)
+        w[j] = (w[j] & (UINT64_MAX >> 12)) - (y[j] - whole > v[j]);
+}
+
+static double
+nats_below(float x, float max, float temperature)
+{
+    return ((double)x - (double)max) / (double)temperature;
+}
+
+static void
+weigh_floats(const float *x, int32_t n, float max, float temperature,
+             uint64_t w[LANES])
+{
+    double z[LANES];
+
+    for (int j = 0; j < LANES; j++)
+        z[j] = nats_below(j < n ? x[j] : -INFINITY, max, temperature);
+    weigh_lanes(z, w);
 }
 
 /* Unsigned order of the result is the order of floats. */
@@ -410,24 +449,43 @@ best_of(const br_sampler *s)
     return i;
 }
 
-static double
-nats_below(float x, float max, float temperature)
-{
-    return ((double)x - (double)max) / (double)temperature;
-}
-
 static void
-weigh(br_sampler *s, float max)
+weigh_all(br_sampler *s, float max)
 {
     br_candidate *c = s->cand;
+    uint64_t w[LANES];
 
-    for (int32_t i = 0; i < s->n_vocab; i++) {
-        uint64_t w = weight_of(nats_below(s->x[i], max, s->p.temperature));
+    for (int32_t i = 0; i < s->n_vocab; i += LANES) {
+        int32_t n = BR_MIN(s->n_vocab - i, (int32_t)LANES);
 
-        if (w)
-            *c++ = (br_candidate){i, rank_of(s->x[i]), w};
+        weigh_floats(s->x + i, n, max, s->p.temperature, w);
+        for (int32_t j = 0; j < n; j++)
+            if (w[j])
+                *c++ = (br_candidate){i + j, rank_of(s->x[i + j]), w[j]};
     }
     s->n_cand = (size_t)(c - s->cand);
+}
+
+/* Those that stand there already. */
+static void
+weigh_candidates(br_sampler *s, float max)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_cand; i += LANES) {
+        size_t m = BR_MIN(s->n_cand - i, (size_t)LANES);
+        uint64_t w[LANES];
+        float x[LANES];
+
+        for (size_t j = 0; j < m; j++)
+            x[j] = s->x[s->cand[i + j].id];
+        weigh_floats(x, (int32_t)m, max, s->p.temperature, w);
+        for (size_t j = 0; j < m; j++)
+            if (w[j])
+                s->cand[n++] = (br_candidate){s->cand[i + j].id,
+                                              s->cand[i + j].rank, w[j]};
+    }
+    s->n_cand = n;
 }
 
 /* ---- filters ------------------------------------------------------------- */
@@ -477,6 +535,65 @@ keep_head(br_sampler *s, uint64_t target, bool by_number)
         s->cand[n++] = c;
     }
     s->n_cand = n;
+}
+
+/* The best of each block; n of the blocks. */
+static int32_t
+find_peaks(br_sampler *s)
+{
+    int32_t n = s->n_vocab / BLOCK;
+
+    for (int32_t b = 0; b < n; b++) {
+        const float *x = s->x + (size_t)b * BLOCK;
+        float most[LANES], top;
+
+        for (int j = 0; j < LANES; j++)
+            most[j] = x[j];
+        for (int i = LANES; i < BLOCK; i += LANES)
+            for (int j = 0; j < LANES; j++)
+                most[j] = x[i + j] > most[j] ? x[i + j] : most[j];
+        top = most[0];
+        for (int j = 1; j < LANES; j++)
+            top = most[j] > top ? most[j] : top;
+        s->peak[b] = top;
+    }
+    return n;
+}
+
+/* The top_k best, of weight 0. At least k tokens are no worse than the k-th best
+ * peak, so none that is worse is among them. False: there are too few blocks
+ * for that to say much. */
+static bool
+take_head(br_sampler *s)
+{
+    uint64_t k = (uint64_t)s->p.top_k;
+    uint32_t least = UINT32_MAX;
+    int32_t n = s->n_vocab / BLOCK;
+    br_candidate *c = s->cand;
+
+    if (k > (uint64_t)n / 4)
+        return false;
+    n = find_peaks(s);
+    for (int32_t b = 0; b < n; b++)
+        s->cand[b] = (br_candidate){b, rank_of(s->peak[b]), 0};
+    s->n_cand = (size_t)n;
+    keep_head(s, k, true);
+    for (size_t i = 0; i < s->n_cand; i++)
+        least = BR_MIN(least, s->cand[i].rank);
+    for (int32_t i = 0; i < s->n_vocab; i++) {
+        uint32_t rank;
+
+        if (i / BLOCK < n && rank_of(s->peak[i / BLOCK]) < least) {
+            i += BLOCK - 1;
+            continue;
+        }
+        rank = rank_of(s->x[i]);
+        if (rank >= least)
+            *c++ = (br_candidate){i, rank, 0};
+    }
+    s->n_cand = (size_t)(c - s->cand);
+    keep_head(s, k, true);
+    return true;
 }
 
 /* A part of all weights, rounded up, at least 1: something always stays. */
@@ -582,8 +699,14 @@ br_sample_logprobs(const float *logits, int32_t n_vocab, int32_t chosen,
     }
     if (!(max > -INFINITY))
         return 0;
-    for (int32_t i = 0; i < n_vocab; i++)
-        sum += weight_of((double)logits[i] - (double)max);
+    for (int32_t i = 0; i < n_vocab; i += LANES) {
+        uint64_t w[LANES];
+
+        weigh_floats(logits + i, BR_MIN(n_vocab - i, (int32_t)LANES), max, 1,
+                     w);
+        for (int j = 0; j < LANES; j++)
+            sum += w[j];
+    }
     z = (double)max + log((double)sum * 0x1p-44);
     for (size_t i = 0; i <= n; i++)
         out[i].logprob = (float)((double)out[i].logprob - z);
@@ -602,9 +725,13 @@ pick(br_sampler *s, int32_t best, uint64_t position)
         s->n_cand = 1;
         return best;
     }
-    weigh(s, s->x[best]);
-    if (p->top_k > 0)
-        keep_head(s, (uint64_t)p->top_k, true);
+    if (p->top_k > 0 && take_head(s))
+        weigh_candidates(s, s->x[best]);
+    else {
+        weigh_all(s, s->x[best]);
+        if (p->top_k > 0)
+            keep_head(s, (uint64_t)p->top_k, true);
+    }
     if (p->typical < 1)
         typical(s, s->x[best]);
     if (p->top_p < 1)

@@ -242,6 +242,23 @@ br_schema_rule(maker *k, json *s, uint32_t *out)
 }
 
 void
+br_grammar_quote(br_str *out, br_text t)
+{
+    br_str_putc(out, '"');
+    for (size_t i = 0; i < t.n; i++) {
+        uint8_t c = (uint8_t)t.p[i];
+
+        if (c == '"' || c == '\\')
+            br_str_putc(out, '\\');
+        if (c < 0x20)
+            br_str_printf(out, "\\x%02x", c);
+        else
+            br_str_putc(out, (char)c);
+    }
+    br_str_putc(out, '"');
+}
+
+void
 br_schema_put_json(br_str *to, json *v)
 {
     br_str text = {0};

@@ -2,6 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/tenant.h"
 
+#include "base/json.h"
+
+#include <string.h>
+
 static const char *const qos_names[BR_QOS_COUNT] = {
 #define X(name, text, weight_q8, ttft_ms, jitter_ms) text,
 #include "run/qos.def"
@@ -37,6 +41,29 @@ br_quota_defaults(void)
                       .qos = BR_QOS_STANDARD};
 }
 
+br_quota
+br_quota_on(const br_quota *q, const char *model)
+{
+    br_quota on = *q;
+
+    if (q->model[0] && strcmp(q->model, model) != 0)
+        on.reserved_kv_pages = 0;
+    return on;
+}
+
+static br_code
+check_model(const char *name, br_status *st)
+{
+    static const char may[] = "abcdefghijklmnopqrstuvwxyz"
+                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._@:+";
+
+    if (memchr(name, 0, BR_MODEL_NAME) && !name[strspn(name, may)])
+        return BR_OK;
+    return br_fail(st, BR_E_USAGE,
+                   "model: a name has letters, digits and -._@:+, at most %d",
+                   BR_MODEL_NAME - 1);
+}
+
 br_code
 br_quota_check(const br_quota *q, br_status *st)
 {
@@ -70,5 +97,30 @@ br_quota_check(const br_quota *q, br_status *st)
     if ((unsigned)q->qos >= BR_QOS_COUNT)
         return br_fail(st, BR_E_USAGE, "class of service: there is no %d",
                        (int)q->qos);
+    return check_model(q->model, st);
+}
+
+br_code
+br_prices_read(br_prices *p, const char *text, br_status *st)
+{
+    uint32_t *const to[] = {&p->prompt, &p->cached, &p->generated};
+    br_text left = br_text_z(text);
+
+    for (size_t i = 0; i < BR_COUNT(to); i++) {
+        const char *slash = memchr(left.p, '/', left.n);
+        br_text word = {left.p, slash ? (size_t)(slash - left.p) : left.n};
+        int64_t n;
+
+        if ((slash != NULL) != (i + 1 < BR_COUNT(to)) ||
+            !br_json_to_i64(word, &n) || n < 0 || n > BR_MAX_PRICE)
+            return br_fail(st, BR_E_USAGE,
+                           "'%.40s': must be three prices of 0 to %d, as "
+                           "150/15/600: a token of a prompt, one that was "
+                           "cached, one that is made",
+                           text, BR_MAX_PRICE);
+        *to[i] = (uint32_t)n;
+        left.p += word.n + (slash != NULL);
+        left.n -= word.n + (slash != NULL);
+    }
     return BR_OK;
 }

@@ -17,6 +17,7 @@ struct br_think {
     const char *needle, *and, *mark;
     uint8_t to, from;
     bool control;
+    const char *close;
 };
 
 static const br_think rows[] = {
@@ -50,26 +51,32 @@ br_think_is_control(const br_think *t)
     return t->control;
 }
 
-static const char *
-mark_to(const br_think *t, uint8_t to)
+static const br_think *
+row_to(const br_think *t, uint8_t to)
 {
-    const br_think *r = t;
-
-    while (r->to != to)
-        r++; /* each family has both */
-    return r->mark;
+    while (t->to != to)
+        t++; /* each family has both */
+    return t;
 }
 
 const char *
 br_think_begin(const br_think *t)
 {
-    return mark_to(t, THOUGHT);
+    return row_to(t, THOUGHT)->mark;
 }
 
 const char *
 br_think_end(const br_think *t)
 {
-    return mark_to(t, TEXT);
+    return row_to(t, TEXT)->mark;
+}
+
+const char *
+br_think_close(const br_think *t)
+{
+    const br_think *r = row_to(t, TEXT);
+
+    return r->close ? r->close : r->mark;
 }
 
 bool

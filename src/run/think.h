@@ -19,6 +19,8 @@ bool br_think_open(const br_think *t, br_text prompt);
 /* What a thought begins with, and what the text of the answer. */
 const char *br_think_begin(const br_think *t);
 const char *br_think_end(const br_think *t);
+/* What can be said in the midst of a thought, to end it and begin the text. */
+const char *br_think_close(const br_think *t);
 /* The text comes behind that mark always, not only after a thought. */
 bool br_think_always(const br_think *t);
 

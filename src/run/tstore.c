@@ -16,14 +16,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT = 4, KEYS = 1024 };
+enum { FORMAT = 5, KEYS = 1024 };
 
 #define FRESH_NS INT64_C(1000000000)
 #define STALE_NS INT64_C(600000000000)
 
 typedef struct kept_key {
     char id[BR_KEY_ID], digest[BR_KEY_DIGEST];
-    uint32_t tenant; /* 0: empty */
+    br_key_owner who; /* tenant 0: empty */
 } kept_key;
 
 struct br_tstore {
@@ -123,7 +123,7 @@ begin_change(br_tstore *s, br_status *st)
 
 static const char *const schema[] = {
     "CREATE TABLE tenant(id %s, name TEXT UNIQUE NOT NULL, created BIGINT NOT "
-    "NULL, qos TEXT NOT NULL"
+    "NULL, qos TEXT NOT NULL, model TEXT NOT NULL DEFAULT ''"
 #define Q(column, json, opt) ", " #column " BIGINT NOT NULL"
 #include "run/tstore.def"
 #undef Q
@@ -147,7 +147,7 @@ static const char *const schema[] = {
     "CREATE INDEX request_tenant ON request(tenant, ended_ms)",
     "CREATE TABLE run(id %s, seq BIGINT NOT NULL)",
     "CREATE TABLE state(name TEXT PRIMARY KEY, value BIGINT NOT NULL)",
-    "INSERT INTO state VALUES('format', 4), ('version', 0)",
+    "INSERT INTO state VALUES('format', 5), ('version', 0)",
 };
 
 static br_code
@@ -189,7 +189,12 @@ static const char *const from_3[] = {
     "ALTER TABLE tenant ADD COLUMN price_cached BIGINT NOT NULL DEFAULT 0",
     "ALTER TABLE tenant ADD COLUMN price_generated BIGINT NOT NULL DEFAULT 0",
     "ALTER TABLE ledger ADD COLUMN cost_nano BIGINT NOT NULL DEFAULT 0",
-    "UPDATE state SET value = 4 WHERE name = 'format'",
+};
+
+/* And what format 4 lacks, likewise. */
+static const char *const from_4[] = {
+    "ALTER TABLE tenant ADD COLUMN model TEXT NOT NULL DEFAULT ''",
+    "UPDATE state SET value = 5 WHERE name = 'format'",
 };
 
 static br_code
@@ -201,10 +206,12 @@ make_or_migrate(br_tstore *s, br_status *st)
     BR_TRY(get_state(s, "format", &format, st));
     for (size_t i = 0; format == 3 && i < BR_COUNT(from_3); i++)
         BR_TRY(run(s, from_3[i], st));
-    return format == 3 || format == FORMAT
+    for (size_t i = 0; format >= 3 && format <= 4 && i < BR_COUNT(from_4); i++)
+        BR_TRY(run(s, from_4[i], st));
+    return format >= 3 && format <= FORMAT
                ? BR_OK
                : br_fail(st, BR_E_VERSION,
-                         "%s: format %lld, this program reads 3 and %d",
+                         "%s: format %lld, this program reads 3 to %d",
                          s->kind->name(s->db), (long long)format, FORMAT);
 }
 
@@ -290,47 +297,51 @@ put_quota(br_db_value *v, const br_quota *q)
     int n = 0;
 
     v[n++] = TEXT(br_qos_name(q->qos));
+    v[n++] = TEXT(q->model);
 #define Q(column, json, opt) v[n++] = INT(q->column);
 #include "run/tstore.def"
 #undef Q
     return n;
 }
 
-/* "SELECT id, name, created, qos, ... FROM tenant". */
+/* "SELECT id, name, created, qos, model, ... FROM tenant". */
 static br_code
 read_tenant(const br_db_value *v, br_tenant *t, br_status *st)
 {
-    int i = 4;
+    int i = 5;
 
     *t = (br_tenant){.created = v[2].i};
-    if (v[1].s.n >= sizeof t->name || v[0].i <= 0 || v[0].i >= BR_MAX_TENANTS ||
+    if (v[1].s.n >= sizeof t->name || v[4].s.n >= sizeof t->quota.model ||
+        v[0].i <= 0 || v[0].i >= BR_MAX_TENANTS ||
         !br_qos_find(v[3].s, &t->quota.qos))
         return br_fail(st, BR_E_FORMAT, "tenant %lld: malformed row",
                        (long long)v[0].i);
     t->id = (uint32_t)v[0].i;
     memcpy(t->name, v[1].s.p, v[1].s.n);
+    memcpy(t->quota.model, v[4].s.p, v[4].s.n);
 #define Q(column, json, opt) t->quota.column = (uint32_t)v[i++].i;
 #include "run/tstore.def"
 #undef Q
     return br_quota_check(&t->quota, st);
 }
 
-static const char select_tenant[] = "SELECT id, name, created, qos"
+static const char select_tenant[] = "SELECT id, name, created, qos, model"
 #define Q(column, json, opt) ", " #column
 #include "run/tstore.def"
                                     " FROM tenant WHERE name = ?";
-static const char select_tenants[] = "SELECT id, name, created, qos"
+static const char select_tenants[] = "SELECT id, name, created, qos, model"
 #include "run/tstore.def"
                                      " FROM tenant ORDER BY id";
-static const char insert_tenant[] = "INSERT INTO tenant(name, created, qos"
+static const char insert_tenant[] =
+    "INSERT INTO tenant(name, created, qos, model"
 #include "run/tstore.def"
 #undef Q
-                                    ") VALUES(?, ?, ?"
+    ") VALUES(?, ?, ?, ?"
 #define Q(column, json, opt) ", ?"
 #include "run/tstore.def"
 #undef Q
-                                    ") RETURNING id";
-static const char update_tenant[] = "UPDATE tenant SET qos = ?"
+    ") RETURNING id";
+static const char update_tenant[] = "UPDATE tenant SET qos = ?, model = ?"
 #define Q(column, json, opt) ", " #column " = ?"
 #include "run/tstore.def"
 #undef Q
@@ -501,9 +512,11 @@ on_key(void *ctx, const br_db_value *v, br_status *st)
 {
     kept_key *k = ctx;
 
-    if (v[1].s.n != sizeof k->digest || v[0].i <= 0 || v[0].i >= BR_MAX_TENANTS)
+    if (v[1].s.n != sizeof k->digest || v[0].i <= 0 ||
+        v[0].i >= BR_MAX_TENANTS || v[2].s.n >= sizeof k->who.model)
         return br_fail(st, BR_E_FORMAT, "malformed key");
-    k->tenant = (uint32_t)v[0].i;
+    k->who = (br_key_owner){.tenant = (uint32_t)v[0].i};
+    memcpy(k->who.model, v[2].s.p, v[2].s.n);
     memcpy(k->digest, v[1].s.p, sizeof k->digest);
     return BR_OK;
 }
@@ -528,7 +541,7 @@ look_after_keys(br_tstore *s)
     memset(s->keys, 0, KEYS * sizeof *s->keys);
 }
 
-/* *k: what is kept under this id; tenant 0 where there is nothing. */
+/* *k: what is kept under this id; who.tenant 0 where there is nothing. */
 static br_code
 find_key(br_tstore *s, const char *id, kept_key *k, br_status *st)
 {
@@ -541,24 +554,25 @@ find_key(br_tstore *s, const char *id, kept_key *k, br_status *st)
         look_after_keys(s);
         br_blake2b(id, BR_KEY_ID, at);
         kept = &s->keys[(at[0] | at[1] << 8) % KEYS];
-        if (kept->tenant && memcmp(kept->id, id, BR_KEY_ID) == 0) {
+        if (kept->who.tenant && memcmp(kept->id, id, BR_KEY_ID) == 0) {
             *k = *kept;
             return BR_OK;
         }
     }
     BR_TRY(br_tstore_ask(
         s,
-        &(br_db_query){"SELECT tenant, digest FROM key WHERE id = ?", &v, 1,
-                       on_key, k},
+        &(br_db_query){"SELECT tenant, digest, model FROM key JOIN tenant ON "
+                       "tenant.id = key.tenant WHERE key.id = ?",
+                       &v, 1, on_key, k},
         st));
     memcpy(k->id, id, BR_KEY_ID);
-    if (kept && k->tenant)
+    if (kept && k->who.tenant)
         *kept = *k;
     return BR_OK;
 }
 
 br_code
-br_tstore_key(br_tstore *s, br_text key, uint32_t *tenant, bool *ok,
+br_tstore_key(br_tstore *s, br_text key, br_key_owner *who, bool *ok,
               br_status *st)
 {
     const char *secret = br_tstore_secret(key);
@@ -567,14 +581,15 @@ br_tstore_key(br_tstore *s, br_text key, uint32_t *tenant, bool *ok,
     br_code code;
 
     *ok = false;
-    *tenant = 0;
+    *who = (br_key_owner){0};
     if (!secret)
         return BR_OK;
     code = find_key(s, key.p + 3, &k, st);
     br_tstore_digest(secret, digest);
     /* Compared even when there is no such id: it takes as long. */
-    *ok = br_same_secret(digest, k.digest, sizeof k.digest) && k.tenant;
-    *tenant = *ok ? k.tenant : 0;
+    *ok = br_same_secret(digest, k.digest, sizeof k.digest) && k.who.tenant;
+    if (*ok)
+        *who = k.who;
     return code;
 }
 
@@ -607,12 +622,11 @@ static const char upsert_ledger[] = "INSERT INTO ledger(tenant"
 static br_code
 on_prices(void *ctx, const br_db_value *v, br_status *st)
 {
-    br_quota *q = ctx;
+    br_prices *p = ctx;
 
     (void)st;
-    q->price_prompt = (uint32_t)v[0].i;
-    q->price_cached = (uint32_t)v[1].i;
-    q->price_generated = (uint32_t)v[2].i;
+    if (v[0].i || v[1].i || v[2].i)
+        *p = (br_prices){(uint32_t)v[0].i, (uint32_t)v[1].i, (uint32_t)v[2].i};
     return BR_OK;
 }
 
@@ -623,19 +637,18 @@ add_cost(br_tstore *s, br_ledger_delta *d, br_status *st)
 {
     uint64_t cached = d->is.tokens_cached - d->was.tokens_cached;
     uint64_t prompt = d->is.tokens_prompted - d->was.tokens_prompted;
-    br_quota q = {0};
+    br_prices p = d->model;
 
     BR_TRY(br_tstore_ask(
         s,
         &(br_db_query){"SELECT price_prompt, price_cached, "
                        "price_generated FROM tenant WHERE id = ?",
-                       (br_db_value[]){INT(d->tenant)}, 1, on_prices, &q},
+                       (br_db_value[]){INT(d->tenant)}, 1, on_prices, &p},
         st));
     d->was.cost_nano = 0;
     d->is.cost_nano =
-        (prompt - BR_MIN(cached, prompt)) * q.price_prompt +
-        cached * q.price_cached +
-        (d->is.tokens_generated - d->was.tokens_generated) * q.price_generated;
+        (prompt - BR_MIN(cached, prompt)) * p.prompt + cached * p.cached +
+        (d->is.tokens_generated - d->was.tokens_generated) * p.generated;
     return BR_OK;
 }
 

@@ -78,17 +78,23 @@ br_code br_tstore_each(br_tstore *s,
 br_code br_tstore_version(br_tstore *s, int64_t *version,
                           br_status *st) BR_MUST_USE;
 
+/* Whose key it is. */
+typedef struct br_key_owner {
+    uint32_t tenant;           /* 0: it opens nothing */
+    char model[BR_MODEL_NAME]; /* of its quota */
+} br_key_owner;
 /* False: it opens nothing. Does not tell which part was wrong, nor by time. */
-br_code br_tstore_key(br_tstore *s, br_text key, uint32_t *tenant, bool *ok,
+br_code br_tstore_key(br_tstore *s, br_text key, br_key_owner *who, bool *ok,
                       br_status *st) BR_MUST_USE;
 
 /* Adds what the ledger has grown by since `was` to the tenant's, and what that
- * costs at its prices of now; quantiles and rates are those of `is`. All n at
+ * costs at its prices of now, or the model's where it has none; quantiles and rates are those of `is`. All n at
  * once or none; after a failure nobody knows
  * which, so the next call of this run has to bring the same. */
 typedef struct br_ledger_delta {
     uint32_t tenant;
     br_ledger is, was;
+    br_prices model;
 } br_ledger_delta;
 br_code br_tstore_add(br_tstore *s, const br_ledger_delta *d, size_t n,
                       br_status *st) BR_MUST_USE;

@@ -4,15 +4,7 @@
 #include "base/thread.h"
 #include "run/tstore_int.h"
 
-#include <stdio.h>
 #include <string.h>
-
-static void
-hex(char *out, const uint8_t *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", p[i]);
-}
 
 void
 br_tstore_new_key(char key[BR_KEY_CHARS])
@@ -22,9 +14,9 @@ br_tstore_new_key(char key[BR_KEY_CHARS])
     br_os_random(id, sizeof id);
     br_os_random(secret, sizeof secret);
     memcpy(key, "br_", 3);
-    hex(key + 3, id, sizeof id);
+    br_hex(id, sizeof id, key + 3);
     key[3 + BR_KEY_ID] = '_';
-    hex(key + 4 + BR_KEY_ID, secret, sizeof secret);
+    br_hex(secret, sizeof secret, key + 4 + BR_KEY_ID);
 }
 
 void
@@ -34,7 +26,7 @@ br_tstore_digest(const char *secret, char out[BR_KEY_DIGEST + 1])
 
     _Static_assert(2 * sizeof digest == BR_KEY_DIGEST, "in hex");
     br_blake2b(secret, BR_KEY_SECRET, digest);
-    hex(out, digest, sizeof digest);
+    br_hex(digest, sizeof digest, out);
 }
 
 const char *
@@ -69,6 +61,8 @@ br_tenant_write(br_json_writer *w, const br_tenant *t)
     br_json_w_key_strz(w, "name", t->name);
     br_json_w_key_i64(w, "created", t->created);
     br_json_w_key_strz(w, "class", br_qos_name(t->quota.qos));
+    if (t->quota.model[0])
+        br_json_w_key_strz(w, "model", t->quota.model);
 #define Q(field, key, opt) br_json_w_key_u64(w, key, t->quota.field);
 #include "run/tstore.def"
 #undef Q
@@ -98,6 +92,16 @@ br_quota_read(br_quota *q, const br_json *m, br_status *st)
             return BR_OK;
         return br_fail(st, BR_E_USAGE,
                        "class: must be interactive, standard or batch");
+    }
+    if (strcmp(m->key, "model") == 0) {
+        bool none = m->kind == BR_J_NULL;
+
+        if (!none && (m->kind != BR_J_STR || m->n >= sizeof q->model ||
+                      strlen(m->s) != m->n))
+            return br_fail(st, BR_E_USAGE, "model: must be a name, or null");
+        memset(q->model, 0, sizeof q->model);
+        memcpy(q->model, none ? "" : m->s, none ? 0 : m->n);
+        return BR_OK;
     }
 #define Q(field, name, opt)                   \
     if (strcmp(m->key, name) == 0 && whole) { \
