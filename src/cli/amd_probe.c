@@ -248,14 +248,14 @@ br_amd_probe_os(br_cli *cli, const br_amd_os **os, br_simgpu **sim,
                 br_status *st)
 {
     const char *name = br_opt_str(cli, BR_OPT_sim);
+    br_simgpu_opts o = {.cpu = name, .check = true};
 
     *sim = NULL;
     *os = &br_amd_os_real;
     if (!name)
         return BR_OK;
-    BR_TRY(br_simgpu_new(
-        sim, &(br_simgpu_opts){.cpu = name, .check = true, .userq_slots = 8},
-        st));
+    BR_TRY(br_simgpu_read(&o, br_opt_str(cli, BR_OPT_sim_opts), st));
+    BR_TRY(br_simgpu_new(sim, &o, st));
     *os = br_simgpu_os(*sim);
     return BR_OK;
 }

@@ -17,6 +17,7 @@
 #include "base/thread.h"
 #include "cli/catalogue.h"
 #include "cli/progress.h"
+#include "cli/tiers.h"
 #include "drv/cpu/cpu_probe.h"
 #include "run/oracle.h"
 #include "run/shape.h"
@@ -28,9 +29,10 @@
 enum {
     MAX_LIST = 32,
     MAX_BATCH = 256,
-    CHUNK = 512,      /* tokens of a prompt in one step */
-    CHECK_TOKENS = 3, /* compared with the reference tier */
-    PROBES = 8,       /* at most, until a number is believed */
+    CHUNK = 512,       /* tokens of a prompt in one step */
+    WIDE_CHUNK = 2048, /* on a device */
+    CHECK_TOKENS = 3,  /* compared with the reference tier */
+    PROBES = 8,        /* at most, until a number is believed */
 };
 
 typedef struct list {
@@ -41,10 +43,10 @@ typedef struct bench {
     br_cli *cli;
     br_str file; /* a shape's */
     br_model *m;
-    bool cuda;
+    br_nd_where gpu;   /* or tier cpu */
     br_cpu_pool *pool; /* tier cpu */
     br_oracle o;
-    uint32_t p, n, repeat;
+    uint32_t p, n, repeat, chunk;
     list batch, depth;
     double read_gb_s, gops[BR_FORM_COUNT]; /* best seen around the test */
     float *logits;
@@ -56,6 +58,7 @@ typedef struct outcome {
     uint32_t tokens, batch, depth, steps;
     int64_t ns[1000]; /* of each repetition */
     br_cpu_work work; /* of one repetition */
+    br_nd_stats host; /* the same: what a GPU asked of the host */
 } outcome;
 
 /* ---- options ------------------------------------------------------------- */
@@ -98,14 +101,15 @@ most(const list *l)
 static br_code
 get_options(bench *b, br_status *st)
 {
-    const char *tier = br_opt_str(b->cli, BR_OPT_on_tier);
+    const char *tier = br_cli_tier(b->cli, BR_OPT_on_tier);
 
-    b->cuda = tier && strcmp(tier, "cuda") == 0;
-    if (tier && strcmp(tier, "cpu") != 0 && !b->cuda)
+    b->gpu = br_cli_where(b->cli, tier);
+    if (tier && strcmp(tier, "cpu") != 0 && !b->gpu.tier)
         return br_fail(st, BR_E_NO_DEVICE,
-                       "tier %s cannot be measured in this build; cpu and "
-                       "cuda can",
+                       "tier %s cannot be measured in this build; amd, cpu "
+                       "and cuda can",
                        tier);
+    b->chunk = b->gpu.tier ? WIDE_CHUNK : CHUNK;
     b->p = (uint32_t)br_opt_int(b->cli, BR_OPT_bench_p);
     b->n = (uint32_t)br_opt_int(b->cli, BR_OPT_bench_n);
     b->repeat = (uint32_t)br_opt_int(b->cli, BR_OPT_repeat);
@@ -149,9 +153,9 @@ open_all(bench *b, br_status *st)
     br_oracle_config c = {.n_ctx = most(&b->depth) + BR_MAX(b->p, b->n) +
                                    BR_PAGE_TOKENS,
                           .n_slots = n_slots,
-                          .max_rows = BR_MAX(CHUNK, n_slots),
+                          .max_rows = BR_MAX(b->chunk, n_slots),
                           .max_want = BR_MAX(n_slots, CHECK_TOKENS),
-                          .cuda = b->cuda,
+                          .gpu = b->gpu,
                           .exact = exact,
                           .kv = br_cli_kv(b->cli, !exact),
                           .progress = br_progress_advance,
@@ -159,7 +163,7 @@ open_all(bench *b, br_status *st)
     br_code code;
 
     BR_TRY(open_model(b, st));
-    if (!b->cuda)
+    if (!b->gpu.tier)
         BR_TRY(br_cpu_pool_new(
             &b->pool, (uint32_t)br_opt_int(b->cli, BR_OPT_threads), st));
     c.pool = b->pool;
@@ -206,7 +210,7 @@ ask_ref(const bench *b, const int32_t *tokens, float *want, br_status *st)
     br_oracle_config c = {.act = BR_REF_QUANTISED,
                           .n_ctx = b->o.c.n_ctx,
                           .max_rows = CHECK_TOKENS,
-                          .kv = b->cuda ? b->o.c.kv : BR_Q_F32};
+                          .kv = b->gpu.tier ? b->o.c.kv : BR_Q_F32};
     br_oracle ref;
     br_code code;
 
@@ -246,14 +250,14 @@ compare(bench *b, const int32_t *tokens, float *want, br_status *st)
     double e;
 
     BR_TRY(ask_ref(b, tokens, want, st));
-    BR_TRY(b->cuda ? br_oracle_feed(&b->o, 0, 0, tokens, CHECK_TOKENS, 0,
-                                    b->logits, st)
-                   : ask_cpu(b, tokens, st));
+    BR_TRY(b->gpu.tier ? br_oracle_feed(&b->o, 0, 0, tokens, CHECK_TOKENS, 0,
+                                        b->logits, st)
+                       : ask_cpu(b, tokens, st));
     e = nmse(b->logits, want, n);
     br_oracle_reset(&b->o, 0);
-    if ((b->cuda ? b->o.c.exact : br_cpu_is_exact(b->o.cpu))
+    if ((b->gpu.tier ? b->o.c.exact : br_cpu_is_exact(b->o.cpu))
             ? memcmp(b->logits, want, n * sizeof *want)
-            : !(e <= (b->cuda ? 1e-2 : 1e-3)))
+            : !(e <= (b->gpu.tier ? 1e-2 : 1e-3)))
         return br_fail(st, BR_E_REJECTED,
                        "check: NMSE %g against the reference tier", e);
     BR_TRY(br_oracle_feed(&b->o, 0, 0, tokens, CHECK_TOKENS, 0, want, st));
@@ -333,7 +337,7 @@ probe_packed(bench *b)
 static void
 probe_read(bench *b)
 {
-    if (b->cuda) {
+    if (b->gpu.tier) {
         b->read_gb_s = BR_MAX(b->read_gb_s, br_cun_probe(b->o.cun));
         return;
     }
@@ -352,7 +356,7 @@ probe_multiply(bench *b)
 {
     uint32_t n = BR_MIN(threads(b), (uint32_t)br_cpu_count());
 
-    for (int f = 0; f < BR_FORM_COUNT && !b->cuda; f++)
+    for (int f = 0; f < BR_FORM_COUNT && !b->gpu.tier; f++)
         b->gops[f] = n * br_probe_mul(br_cpu_isa(b->o.cpu), (br_form)f);
 }
 
@@ -364,7 +368,7 @@ floor_s(const bench *b, const br_cpu_work *w)
     double read = bytes / b->read_gb_s;
     double count = 0;
 
-    for (int f = 0; f < BR_FORM_COUNT && !b->cuda; f++)
+    for (int f = 0; f < BR_FORM_COUNT && !b->gpu.tier; f++)
         count += 2e-9 * (double)w->products[f] / b->gops[f];
     return BR_MAX(read, count);
 }
@@ -376,7 +380,8 @@ static br_code
 step(bench *b, uint32_t slot, uint32_t from, uint32_t n, bool across, bool want,
      br_status *st)
 {
-    int32_t slots[CHUNK], positions[CHUNK], tokens[CHUNK], wants[CHUNK] = {0};
+    int32_t slots[WIDE_CHUNK], positions[WIDE_CHUNK], tokens[WIDE_CHUNK],
+        wants[WIDE_CHUNK] = {0};
     br_step s = {n, slots, positions, tokens, wants, NULL};
 
     for (uint32_t i = 0; i < n; i++) {
@@ -386,15 +391,29 @@ step(bench *b, uint32_t slot, uint32_t from, uint32_t n, bool across, bool want,
         wants[i] = want && (across || i + 1 == n);
     }
     return br_oracle_step(&b->o, &s, across ? BR_IR_DECODE : BR_IR_PREFILL,
-                          want ? b->logits : NULL, st);
+                          want && !(b->gpu.tier && across) ? b->logits : NULL,
+                          st);
+}
+
+/* A token of each of n slots; tier cuda draws it where the logits are. */
+static br_code
+tokens(bench *b, uint32_t from, uint32_t n, br_status *st)
+{
+    static const br_cun_pick best[MAX_BATCH];
+    int32_t drawn[MAX_BATCH];
+
+    BR_TRY(step(b, 0, from, n, true, true, st));
+    return b->gpu.tier && !br_cun_dev(b->o.cun)
+               ? br_cun_draw(b->o.cun, best, n, drawn, st)
+               : BR_OK;
 }
 
 static br_code
 prompt(bench *b, uint32_t slot, uint32_t from, uint32_t n, bool want,
        uint32_t *steps, br_status *st)
 {
-    for (uint32_t at = 0; at < n; at += CHUNK, ++*steps) {
-        uint32_t rows = BR_MIN((uint32_t)CHUNK, n - at);
+    for (uint32_t at = 0; at < n; at += b->chunk, ++*steps) {
+        uint32_t rows = BR_MIN(b->chunk, n - at);
 
         BR_TRY(
             step(b, slot, from + at, rows, false, want && at + rows == n, st));
@@ -439,7 +458,7 @@ once(bench *b, outcome *o, br_status *st)
         return BR_OK;
     }
     for (uint32_t i = 0; i < o->tokens; i++, o->steps++)
-        BR_TRY(step(b, 0, o->depth + i, o->batch, true, true, st));
+        BR_TRY(tokens(b, o->depth + i, o->batch, st));
     return BR_OK;
 }
 
@@ -456,10 +475,17 @@ work_of(const bench *b)
 {
     br_cpu_work w = {0};
 
-    if (!b->cuda)
+    if (!b->gpu.tier)
         return *br_cpu_work_of(b->o.cpu);
     br_cun_work(b->o.cun, &w.weight_bytes, &w.kv_bytes);
     return w;
+}
+
+static br_nd_stats
+host_of(const bench *b)
+{
+    return b->o.cun && br_cun_dev(b->o.cun) ? br_cun_stats(b->o.cun)
+                                            : (br_nd_stats){0};
 }
 
 static br_code
@@ -472,6 +498,7 @@ measure(bench *b, outcome *o, br_status *st)
     probe_multiply(b);
     for (uint32_t r = 0; r < b->repeat; r++) {
         br_cpu_work before = work_of(b);
+        br_nd_stats was = host_of(b);
         int64_t t0 = br_now_ns();
 
         BR_TRY(once(b, o, st));
@@ -479,6 +506,11 @@ measure(bench *b, outcome *o, br_status *st)
         o->work = work_of(b);
         o->work.weight_bytes -= before.weight_bytes;
         o->work.kv_bytes -= before.kv_bytes;
+        o->host = host_of(b);
+        o->host.steps -= was.steps;
+        o->host.launches -= was.launches;
+        o->host.submits -= was.submits;
+        o->host.ioctls -= was.ioctls;
         for (int f = 0; f < BR_FORM_COUNT; f++)
             o->work.products[f] -= before.products[f];
         rewind_all(b, o->batch, o->depth);
@@ -520,8 +552,8 @@ busiest(const bench *b, const outcome *o)
 static const char *
 machine(const bench *b)
 {
-    return b->cuda ? br_cun_device(b->o.cun)
-                   : br_isa_name(br_cpu_isa(b->o.cpu));
+    return b->gpu.tier ? br_cun_device(b->o.cun)
+                       : br_isa_name(br_cpu_isa(b->o.cpu));
 }
 
 static int
@@ -541,7 +573,7 @@ print_json(const bench *b, const outcome *o)
     br_json_w_key_strz(&w, "test", test);
     br_json_w_key_u64(&w, "batch", o->batch);
     br_json_w_key_u64(&w, "depth", o->depth);
-    br_json_w_key_strz(&w, "tier", b->cuda ? "cuda" : "cpu");
+    br_json_w_key_strz(&w, "tier", b->gpu.tier ? b->gpu.tier : "cpu");
     br_json_w_key_u64(&w, "threads", threads(b));
     br_json_w_key_f64(&w, "tok_s", rate(o, mid));
     br_json_w_key_f64(&w, "min", rate(o, o->ns[b->repeat - 1]));
@@ -559,6 +591,12 @@ print_json(const bench *b, const outcome *o)
     br_json_w_key_strz(&w, "mode", "packets");
     br_json_w_key_u64(&w, "ops_on_tier", b->o.graph[BR_IR_PREFILL]->n_nodes);
     br_json_w_key_u64(&w, "ops_elsewhere", 0);
+    if (o->host.steps) {
+        br_json_w_key_u64(&w, "steps", o->host.steps);
+        br_json_w_key_u64(&w, "launches", o->host.launches);
+        br_json_w_key_u64(&w, "submits", o->host.submits);
+        br_json_w_key_u64(&w, "ioctls", o->host.ioctls);
+    }
     br_json_w_key(&w, "clamped");
     br_json_w_bool(&w, false);
     br_json_w_obj_end(&w);
@@ -613,10 +651,10 @@ run_all(bench *b, br_status *st)
                 "agree with the ref tier\n"
                 "test    batch  depth     tok/s      min      max   ms/step"
                 "    GB/s   floor    read   GOPS\n",
-                b->cli->args[0], b->cuda ? "cuda" : "cpu", threads(b),
+                b->cli->args[0], b->gpu.tier ? b->gpu.tier : "cpu", threads(b),
                 machine(b),
-                1e-6 * (double)(b->cuda ? br_cun_weight_bytes(b->o.cun)
-                                        : br_cpu_weight_bytes(b->o.cpu)));
+                1e-6 * (double)(b->gpu.tier ? br_cun_weight_bytes(b->o.cun)
+                                            : br_cpu_weight_bytes(b->o.cpu)));
     for (uint32_t i = 0; i < b->batch.n && code == 0; i++)
         for (uint32_t k = 0; k < b->depth.n && code == 0; k++) {
             uint32_t batch = b->batch.at[i], depth = b->depth.at[k];

@@ -78,25 +78,14 @@ br_opt_list(const br_cli *cli, br_opt_id id, const char *const **out)
 const char *
 br_cli_env(const br_cli *cli, const char *name)
 {
-    size_t n = strlen(name);
-
-    for (char *const *e = cli->env; e && *e; e++)
-        if (strncmp(*e, name, n) == 0 && (*e)[n] == '=' && (*e)[n + 1])
-            return *e + n + 1;
-    return NULL;
+    return br_env_find(cli->env, name);
 }
 
 bool
 br_cli_folder(const br_cli *cli, const char *xdg, const char *home_path,
               br_str *out)
 {
-    const char *given = br_cli_env(cli, xdg), *home = br_cli_env(cli, "HOME");
-
-    if (given)
-        br_str_printf(out, "%s/brass", given);
-    else if (home)
-        br_str_printf(out, "%s/%s/brass", home, home_path);
-    return given || home;
+    return br_folder_user(cli->env, xdg, home_path, out);
 }
 
 int
@@ -113,22 +102,8 @@ br_cli_cache(const br_cli *cli, br_str *path)
 {
     if (!br_cli_folder(cli, "XDG_CACHE_HOME", ".cache", path) || path->oom)
         return NULL;
-    br_cli_make_folder(path);
+    br_folder_make(path);
     return path->at;
-}
-
-void
-br_cli_make_folder(br_str *path)
-{
-    for (size_t i = 1; !path->oom && i <= path->n; i++) {
-        char c = path->at[i];
-
-        if (c && c != '/')
-            continue;
-        path->at[i] = 0;
-        (void)mkdir(path->at, 0700);
-        path->at[i] = c;
-    }
 }
 
 bool

@@ -66,8 +66,6 @@ const char *br_cli_env(const br_cli *cli, const char *name);
  * neither. */
 bool br_cli_folder(const br_cli *cli, const char *xdg, const char *home_path,
                    br_str *out);
-/* mkdir -p. One that cannot be made is noticed by who opens a file in it. */
-void br_cli_make_folder(br_str *path);
 
 /* What --kv-type says, as a br_qtype; F16 where only speed counts. */
 int br_cli_kv(const br_cli *cli, bool fast);

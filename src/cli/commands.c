@@ -1,5 +1,6 @@
 /* commands.c - the tables of commands and options, and the longest match.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/kcache.h"
 #include "cli/cli.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@
 
 /* ---- options.def -------------------------------------------------------- */
 
-enum { ONE, ALL, STOP };
+enum { ONE, RARE, ALL, STOP };
 #define NONE
 #define R(from, to) .lo = (from), .hi = (to),
 #define F(from, to) .flo = (from), .fhi = (to),
@@ -21,7 +22,8 @@ enum { ONE, ALL, STOP };
      range.def = (dflt),                                    \
      .value = (val),                                        \
      .help = (text),                                        \
-     .global = (who) != ONE,                                \
+     .global = (who) >= ALL,                                \
+     .rare = (who) == RARE,                                 \
      .last = (who) == STOP},
 const br_option br_cli_option_rows[BR_OPT_COUNT] = {
 #include "cli/options.def"

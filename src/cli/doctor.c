@@ -200,7 +200,7 @@ br_cmd_doctor(br_cli *cli)
     report r = {.n = 0};
     int code = 0;
 
-    br_tiers_look(t);
+    br_tiers_look(t, br_opt_str(cli, BR_OPT_sim));
     processor(&r);
     memory(&r);
     devices(&r, t);

@@ -4,11 +4,22 @@
 #ifndef BR_CLI_KERNEL_H
 #define BR_CLI_KERNEL_H
 
+#include "base/json.h"
 #include "cg/ktarget.h"
 #include "cli/cli.h"
 
-/* Reads the command's file, PTX or kernel IR as text. On BR_OK br_kir_free. */
-br_code br_kernel_load(br_cli *cli, br_kir **out, br_status *st) BR_MUST_USE;
+/* Reads the command's file: PTX, kernel IR as text, .zrt for x86-64. On BR_OK
+ * br_kir_free. *code: that of a .zrt, freed first, or NULL; code may be NULL. */
+br_code br_kernel_load(br_cli *cli, br_kir **out, br_kcode **code,
+                       br_status *st) BR_MUST_USE;
+/* The .zrt file in bytes, with --slot applied; code as above. */
+br_code br_kernel_zrt(br_cli *cli, char *bytes, size_t n, br_kir **out,
+                      br_kcode **code, br_status *st) BR_MUST_USE;
+void br_kernel_zrt_print(FILE *out, const br_zrt *z);
+void br_kernel_zrt_json(br_json_writer *w, const br_zrt *z);
+/* u32:5 and the like as the bytes of p. */
+br_code br_kernel_number(const char *arg, const br_kparam *p, uint8_t *at,
+                         br_status *st) BR_MUST_USE;
 /* The kernel of --entry, or the only one there is. */
 br_code br_kernel_entry(br_cli *cli, const br_kir *m, uint32_t *fn,
                         br_status *st) BR_MUST_USE;
@@ -22,6 +33,7 @@ typedef struct br_kjob {
     br_cli *cli;
     const br_ktarget *on;
     bool optimise;
+    bool any; /* a .zrt's own code may run in place of on's */
     br_kir *m;
     br_kimage *image;
     br_kcode *code;

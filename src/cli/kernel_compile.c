@@ -32,6 +32,15 @@ print(br_cli *cli, const br_kir *m, br_str *text)
         br_kir_print(m, text);
 }
 
+static bool
+wants_zrt(br_cli *cli)
+{
+    const char *out = br_opt_str(cli, BR_OPT_output);
+    size_t n = out ? strlen(out) : 0;
+
+    return n > 4 && strcmp(out + n - 4, ".zrt") == 0;
+}
+
 /* Code of the kernels: the file that a loader takes where -o says where it
  * goes, else text. */
 static br_code
@@ -39,16 +48,20 @@ code_text(br_cli *cli, const br_ktarget *t, const br_kir *m, br_str *text,
           int64_t *done, br_status *st)
 {
     uint32_t only = BR_KNONE;
-    bool file = t->file && br_opt_given(cli, BR_OPT_output) &&
-                !br_opt_str(cli, BR_OPT_dump);
+    bool dump = br_opt_given(cli, BR_OPT_dump);
+    bool zrt = wants_zrt(cli) && !dump;
+    bool file = (zrt || t->file) && br_opt_given(cli, BR_OPT_output) && !dump;
     br_kcode *code;
     br_code c = BR_OK;
 
-    if (br_opt_given(cli, BR_OPT_entry))
+    if (zrt || br_opt_given(cli, BR_OPT_entry))
         BR_TRY(br_kernel_entry(cli, m, &only, st));
     BR_TRY(t->compile(&code, m, st));
     done[1] = br_now_ns();
-    if (file)
+    if (zrt)
+        c = br_ktarget_zrt(t, code, m, only,
+                           br_opt_bool(cli, BR_OPT_debug_info), text, st);
+    else if (file)
         c = t->file(code, only, text, st);
     for (uint32_t k = 0; k < m->fns.n && c == BR_OK && !file; k++)
         if (m->fns.at[k].blks.n && (only == BR_KNONE || only == k))
@@ -91,7 +104,10 @@ br_cmd_kernel_compile(br_cli *cli)
 
     if (dump && !known_pass(dump))
         return br_cli_usage(
-            cli, "--dump: no pass '%s'; input ssa fold gvn dce asm", dump);
+            cli, "--dump: no pass '%s'; input ssa fold flow gvn hoist dce asm",
+            dump);
+    if (wants_zrt(cli) && !br_opt_given(cli, BR_OPT_ktarget))
+        target = "x86-64";
     t = br_ktarget_find(target);
     if (strcmp(target, "kir") != 0 && (!t || !t->text)) {
         br_fail(&st, BR_E_NO_DEVICE,
@@ -100,9 +116,11 @@ br_cmd_kernel_compile(br_cli *cli)
                 target);
         return br_cli_fail(cli, &st);
     }
+    if (wants_zrt(cli) && !t)
+        return br_cli_usage(cli, "a .zrt has code: --target x86-64 or gfx...");
     if (dump && strcmp(dump, "asm") == 0 && !t)
         return br_cli_usage(cli, "--dump asm needs a --target with code");
-    if (br_kernel_load(cli, &m, &st) != BR_OK)
+    if (br_kernel_load(cli, &m, NULL, &st) != BR_OK)
         return br_cli_fail(cli, &st);
     t1 = br_now_ns();
     if (compile(cli, m, t, &text, done, &st) != BR_OK ||

@@ -8,23 +8,36 @@
 
 #include <string.h>
 
-br_code
-br_kernel_load(br_cli *cli, br_kir **out, br_status *st)
+static br_code
+read_module(br_cli *cli, char *bytes, size_t n, br_kir **out, br_kcode **code,
+            br_status *st)
 {
     br_ptx_opts opts = {.strict = br_opt_bool(cli, BR_OPT_ptx_strict)};
-    const char *path = cli->args[0];
-    char *text;
+    br_code c;
+
+    if (br_zrt_is(bytes, n))
+        c = br_kernel_zrt(cli, bytes, n, out, code, st);
+    else if (n >= 4 && memcmp(bytes, "kir ", 4) == 0)
+        c = br_kir_parse(out, bytes, n, st);
+    else
+        c = br_ptx_parse(out, bytes, n, &opts, st);
+    return c == BR_OK ? c : br_prefix(st, "%s", cli->args[0]);
+}
+
+br_code
+br_kernel_load(br_cli *cli, br_kir **out, br_kcode **code, br_status *st)
+{
+    char *bytes;
     size_t n;
-    br_code code;
+    br_code c;
 
     *out = NULL;
-    BR_TRY(br_file_read(path, BR_PTX_MAX_BYTES, &text, &n, st));
-    if (n >= 4 && memcmp(text, "kir ", 4) == 0)
-        code = br_kir_parse(out, text, n, st);
-    else
-        code = br_ptx_parse(out, text, n, &opts, st);
-    br_free(text);
-    return code == BR_OK ? code : br_prefix(st, "%s", path);
+    if (code)
+        *code = NULL;
+    BR_TRY(br_file_read(cli->args[0], BR_PTX_MAX_BYTES, &bytes, &n, st));
+    c = read_module(cli, bytes, n, out, code, st);
+    br_free(bytes);
+    return c;
 }
 
 br_code
@@ -168,8 +181,23 @@ json_rest(br_json_writer *w, const br_kir *m)
     br_json_w_arr_end(w);
 }
 
+static void
+json_module(br_json_writer *w, const br_kir *m)
+{
+    key_text(w, "target", m->target);
+    for (int entry = 1; entry >= 0; entry--) {
+        br_json_w_key(w, entry ? "kernels" : "functions");
+        br_json_w_arr(w);
+        for (size_t k = 0; k < m->fns.n; k++)
+            if (m->fns.at[k].entry == entry)
+                json_fn(w, &m->fns.at[k]);
+        br_json_w_arr_end(w);
+    }
+    json_rest(w, m);
+}
+
 static int
-print_json(br_cli *cli, const br_kir *m)
+print_json(br_cli *cli, const br_kir *m, const br_zrt *z)
 {
     br_str doc = {0};
     br_json_writer w;
@@ -177,35 +205,67 @@ print_json(br_cli *cli, const br_kir *m)
 
     br_json_w_begin(&w, &doc, 0);
     br_json_w_obj(&w);
-    key_text(&w, "target", m->target);
-    for (int entry = 1; entry >= 0; entry--) {
-        br_json_w_key(&w, entry ? "kernels" : "functions");
-        br_json_w_arr(&w);
-        for (size_t k = 0; k < m->fns.n; k++)
-            if (m->fns.at[k].entry == entry)
-                json_fn(&w, &m->fns.at[k]);
-        br_json_w_arr_end(&w);
-    }
-    json_rest(&w, m);
+    if (z)
+        br_kernel_zrt_json(&w, z);
+    if (m)
+        json_module(&w, m);
     br_json_w_obj_end(&w);
     code = br_cli_json_out(cli, &doc);
     br_str_fini(&doc);
     return code;
 }
 
+/* -o: the code alone, of an AMD processor a file that gcn reads. */
+static int
+show_zrt(br_cli *cli, char *bytes, size_t n, br_status *st)
+{
+    const char *path = br_opt_str(cli, BR_OPT_output);
+    br_zrt z;
+    br_kir *m = NULL;
+    br_code c = br_zrt_read(&z, bytes, n, st);
+    int code = 0;
+
+    if (c == BR_OK && path)
+        c = br_cli_write(cli, path, z.code.p, z.code.n, st);
+    else if (c == BR_OK && z.target == BR_ZRT_X86)
+        c = br_kernel_zrt(cli, bytes, n, &m, NULL, st);
+    if (c == BR_OK && !path && br_opt_bool(cli, BR_OPT_json))
+        code = print_json(cli, m, &z);
+    else if (c == BR_OK && !path)
+        br_kernel_zrt_print(cli->out, &z);
+    if (c == BR_OK && !path && m && !br_opt_bool(cli, BR_OPT_json))
+        print_text(cli->out, m);
+    br_zrt_fini(&z);
+    br_kir_free(m);
+    return c == BR_OK ? code : -1;
+}
+
 int
 br_cmd_kernel_inspect(br_cli *cli)
 {
+    const char *path = cli->args[0];
     br_status st = {0};
+    char *bytes;
+    size_t n;
     int code = 0;
-    br_kir *m;
+    br_kir *m = NULL;
 
-    if (br_kernel_load(cli, &m, &st) != BR_OK)
+    if (br_file_read(path, BR_PTX_MAX_BYTES, &bytes, &n, &st) != BR_OK)
         return br_cli_fail(cli, &st);
-    if (br_opt_bool(cli, BR_OPT_json))
-        code = print_json(cli, m);
-    else
+    if (br_zrt_is(bytes, n)) {
+        code = show_zrt(cli, bytes, n, &st);
+        if (code < 0)
+            br_prefix(&st, "%s", path);
+    } else if (br_opt_given(cli, BR_OPT_output)) {
+        code = br_cli_usage(cli, "-o takes the code out of a .zrt file");
+    } else if (read_module(cli, bytes, n, &m, NULL, &st) != BR_OK) {
+        code = -1;
+    } else if (br_opt_bool(cli, BR_OPT_json)) {
+        code = print_json(cli, m, NULL);
+    } else {
         print_text(cli->out, m);
+    }
+    br_free(bytes);
     br_kir_free(m);
-    return code;
+    return code < 0 ? br_cli_fail(cli, &st) : code;
 }

@@ -190,15 +190,26 @@ number_arg(const char *arg, const br_kparam *p, uint8_t *at, br_status *st)
     return BR_OK;
 }
 
-static br_code
-argument(br_kjob *j, const char *arg, const br_kparam *p, br_status *st)
+br_code
+br_kernel_number(const char *arg, const br_kparam *p, uint8_t *at,
+                 br_status *st)
 {
     static const char *const numbers[] = {
         "u32:", "s32:", "f32:", "u64:", "s64:", "f64:"};
-    uint8_t *at = j->params + p->offset;
 
     if (strncmp(arg, "raw:", 4) == 0)
         return raw_arg(arg, p, at, st);
+    for (size_t k = 0; k < BR_COUNT(numbers); k++)
+        if (strncmp(arg, numbers[k], 4) == 0)
+            return number_arg(arg, p, at, st);
+    return bad_arg(arg, "buf: rand: u32: s32: f32: u64: s64: f64: or raw:", st);
+}
+
+static br_code
+argument(br_kjob *j, const char *arg, const br_kparam *p, br_status *st)
+{
+    uint8_t *at = j->params + p->offset;
+
     if (strncmp(arg, "buf:", 4) == 0 || strncmp(arg, "rand:", 5) == 0) {
         uint64_t addr = BUFFER_AT(j->buffers.n);
 
@@ -208,10 +219,7 @@ argument(br_kjob *j, const char *arg, const br_kparam *p, br_status *st)
         memcpy(at, &addr, 8);
         return BR_OK;
     }
-    for (size_t k = 0; k < BR_COUNT(numbers); k++)
-        if (strncmp(arg, numbers[k], 4) == 0)
-            return number_arg(arg, p, at, st);
-    return bad_arg(arg, "buf: rand: u32: s32: f32: u64: s64: f64: or raw:", st);
+    return br_kernel_number(arg, p, at, st);
 }
 
 br_code
@@ -278,13 +286,29 @@ print_finding(void *arg, const char *text)
     fprintf(j->cli->err, "%s\n", text);
 }
 
+/* The file's code runs unless --on names something else. */
+static void
+take_code(br_kjob *j)
+{
+    const br_ktarget *own = br_ktarget_find("x86-64");
+
+    if (j->any)
+        j->on = own;
+    if (j->on == own)
+        return;
+    own->free(j->code);
+    j->code = NULL;
+}
+
 br_code
 br_kjob_open(br_kjob *j, br_klaunch *l, br_status *st)
 {
     br_cli *cli = j->cli;
 
-    BR_TRY(br_kernel_load(cli, &j->m, st));
-    if (j->optimise)
+    BR_TRY(br_kernel_load(cli, &j->m, &j->code, st));
+    if (j->code) /* of a .zrt, which has been through the passes */
+        take_code(j);
+    else if (j->optimise)
         BR_TRY(br_kir_optimise(j->m, NULL, st));
     BR_TRY(br_kernel_entry(cli, j->m, &l->fn, st));
     BR_TRY(br_kjob_shape(cli, l->grid, l->block, st));
@@ -299,7 +323,7 @@ br_kjob_open(br_kjob *j, br_klaunch *l, br_status *st)
     l->print = print_text;
     l->finding = print_finding;
     l->arg = j;
-    return j->on->compile(&j->code, j->m, st);
+    return j->code ? BR_OK : j->on->compile(&j->code, j->m, st);
 }
 
 static br_code
@@ -346,7 +370,7 @@ int
 br_cmd_kernel_run(br_cli *cli)
 {
     const char *on = br_opt_str(cli, BR_OPT_on);
-    br_kjob j = {.cli = cli};
+    br_kjob j = {.cli = cli, .any = !br_opt_given(cli, BR_OPT_on)};
     br_klaunch l = {.check = br_opt_bool(cli, BR_OPT_check)};
     br_status st = {0};
     br_ktarget sim;

@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "cli/catalogue.h"
 #include "cli/progress.h"
+#include "cli/tiers.h"
 #include "model/tokenizer.h"
 #include "run/lm_model.h"
 #include "run/oracle.h"
@@ -136,11 +137,11 @@ feed(br_cli *cli, br_oracle *o, const token_list *t, uint32_t chunk,
 }
 
 static bool
-on_tier(const br_cli *cli, const char *name)
+on_cpu(const br_cli *cli)
 {
     const char *tier = br_opt_str(cli, BR_OPT_tier);
 
-    return tier && strcmp(tier, name) == 0;
+    return tier && strcmp(tier, "cpu") == 0;
 }
 
 static br_code
@@ -152,15 +153,16 @@ compute(br_cli *cli, const br_model *m, const token_list *t, br_cpu_pool *pool,
                                                 : BR_MAX(n, 256u);
     uint32_t chunk = (uint32_t)br_opt_int(cli, BR_OPT_chunk);
     bool exact = br_opt_enum(cli, BR_OPT_arith) == 1;
-    br_oracle_config c = {
-        .act = exact || br_opt_enum(cli, BR_OPT_act) == 1 ? BR_REF_QUANTISED
-                                                          : BR_REF_F32,
-        .n_ctx = (uint32_t)ctx,
-        .max_rows = BR_MIN(chunk, n),
-        .pool = pool,
-        .cuda = on_tier(cli, "cuda"),
-        .exact = exact,
-        .kv = br_cli_kv(cli, (pool || on_tier(cli, "cuda")) && !exact)};
+    br_nd_where gpu = br_cli_where(cli, br_cli_tier(cli, BR_OPT_tier));
+    br_oracle_config c = {.act = exact || br_opt_enum(cli, BR_OPT_act) == 1
+                                     ? BR_REF_QUANTISED
+                                     : BR_REF_F32,
+                          .n_ctx = (uint32_t)ctx,
+                          .max_rows = BR_MIN(chunk, n),
+                          .pool = pool,
+                          .gpu = gpu,
+                          .exact = exact,
+                          .kv = br_cli_kv(cli, (pool || gpu.tier) && !exact)};
     size_t bytes;
     float *logits;
     br_oracle o;
@@ -192,7 +194,6 @@ compute(br_cli *cli, const br_model *m, const token_list *t, br_cpu_pool *pool,
 static br_code
 check_options(br_cli *cli, br_status *st)
 {
-    const char *tier = br_opt_str(cli, BR_OPT_tier);
     const char *out = br_opt_str(cli, BR_OPT_output);
     int fd = fileno(cli->out);
 
@@ -205,18 +206,12 @@ check_options(br_cli *cli, br_status *st)
     if (!out && fd >= 0 && isatty(fd))
         return br_fail(st, BR_E_USAGE,
                        "logits are no text for a terminal; --output FILE");
-    if (on_tier(cli, "cpu") || br_opt_enum(cli, BR_OPT_arith) == 1) {
+    if (on_cpu(cli) || br_opt_enum(cli, BR_OPT_arith) == 1) {
         if (br_opt_given(cli, BR_OPT_act) && br_opt_enum(cli, BR_OPT_act) == 0)
             return br_fail(st, BR_E_USAGE,
                            "--act f32 is for the ref tier's own arithmetic");
     }
-    if (tier && !on_tier(cli, "ref") && !on_tier(cli, "cpu") &&
-        !on_tier(cli, "cuda"))
-        return br_fail(st, BR_E_NO_DEVICE,
-                       "tier %s runs no models in this build; here are: cpu "
-                       "cuda ref",
-                       tier);
-    return BR_OK;
+    return br_cli_tier_check(br_opt_str(cli, BR_OPT_tier), st);
 }
 
 int
@@ -237,7 +232,7 @@ br_cmd_logits(br_cli *cli)
         code = br_model_open(&m, path.at, &st);
     if (code == BR_OK)
         code = get_tokens(cli, m, &t, &st);
-    if (code == BR_OK && on_tier(cli, "cpu"))
+    if (code == BR_OK && on_cpu(cli))
         code = br_cpu_pool_new(&pool, (uint32_t)br_opt_int(cli, BR_OPT_threads),
                                &st);
     if (code == BR_OK)

@@ -379,8 +379,7 @@ check_sum(pull *p, br_status *st)
     char hex[BR_SHA256_HEX];
 
     br_sha256_end(&p->sha, sum);
-    for (int i = 0; i < BR_SHA256_BYTES; i++)
-        snprintf(hex + 2 * i, 3, "%02x", sum[i]);
+    br_hex(sum, sizeof sum, hex);
     if (p->sha256 && strcmp(hex, p->sha256) != 0) {
         (void)unlink(p->part.at);
         (void)unlink(p->from.at);

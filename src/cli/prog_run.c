@@ -8,12 +8,14 @@
  *   ref      the reference VM, or     one thread, in any order
  *   cpu      run/step_run.h, if it    threads with queues and counters, by the
  *            is of a model            tier's kernels
+ *   cuda     (not of a model)         one launch, a queue a multiprocessor
  *
  * A program that the sound check rejects is not run, whatever the options say.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 #include "drv/cpu/cpu_ops.h"
 #include "drv/cpu/cpu_walk.h"
+#include "drv/cuda/cuda_prog.h"
 #include "mega/bind.h"
 #include "mega/interp.h"
 #include "model/gguf.h"
@@ -32,7 +34,8 @@ typedef struct job {
     br_mega_store *store; /* as which they do */
     br_cpu_pool *pool;    /* tier cpu */
     br_cpu_walk *threads;
-    br_mega_walk *walk; /* tier ref */
+    br_cuda_prog *device; /* tier cuda */
+    br_mega_walk *walk;   /* tier ref */
     br_mega_runner *runner;
 } job;
 
@@ -42,20 +45,21 @@ tier_here(br_cli *cli, br_status *st)
 {
     const char *tier = br_opt_str(cli, BR_OPT_tier);
 
-    if (tier && strcmp(tier, "ref") != 0 && strcmp(tier, "cpu") != 0)
+    if (tier && strcmp(tier, "ref") != 0 && strcmp(tier, "cpu") != 0 &&
+        strcmp(tier, "cuda") != 0)
         return br_fail(st, BR_E_NO_DEVICE,
                        "tier %s runs no programs in this build; here are: ref "
-                       "cpu",
+                       "cpu cuda",
                        tier);
     return BR_OK;
 }
 
 static bool
-on_cpu(const br_cli *cli)
+on(const br_cli *cli, const char *which)
 {
     const char *tier = br_opt_str(cli, BR_OPT_tier);
 
-    return tier && strcmp(tier, "cpu") == 0;
+    return strcmp(tier ? tier : "ref", which) == 0;
 }
 
 /* Physical memory: a file may not ask for more. */
@@ -70,7 +74,16 @@ memory_here(void)
 static br_code
 open_runner(job *j, br_status *st)
 {
-    if (!on_cpu(j->cli)) {
+    if (on(j->cli, "cuda")) {
+        if (j->p->graph)
+            return br_fail(st, BR_E_UNSUPPORTED,
+                           "tier cuda runs no programs of models yet; ref and "
+                           "cpu do");
+        BR_TRY(br_cuda_prog_new(&j->device, j->p, st));
+        j->runner = br_cuda_prog_runner(j->device);
+        return BR_OK;
+    }
+    if (on(j->cli, "ref")) {
         BR_TRY(br_mega_walk_new(&j->walk, j->p, st));
         j->runner = br_mega_walk_runner(j->walk);
         return BR_OK;
@@ -106,6 +119,8 @@ open_vm(job *j, const char *path, br_status *st)
     br_gguf *g;
     br_code code;
 
+    if (j->device)
+        br_cuda_prog_desc(j->device, &d);
     if (br_mega_vm_new(&j->vm, j->p, &d, st) != BR_OK)
         return br_prefix(st, "%s", j->cli->args[0]);
     j->store = br_mega_vm_store(j->vm);
@@ -168,10 +183,10 @@ br_cmd_prog_run(br_cli *cli)
         return br_cli_usage(cli, "--bind DIR is missing");
     if (!br_opt_str(cli, BR_OPT_out_dir))
         return br_cli_usage(cli, "-o DIR is missing");
-    if (on_cpu(cli) && (br_opt_given(cli, BR_OPT_seed) ||
-                        br_opt_given(cli, BR_OPT_adversarial)))
+    if (!on(cli, "ref") && (br_opt_given(cli, BR_OPT_seed) ||
+                            br_opt_given(cli, BR_OPT_adversarial)))
         return br_cli_usage(cli, "--seed and --adversarial are for tier ref: "
-                                 "threads have an order of their own");
+                                 "queues have an order of their own");
     code = tier_here(cli, &st);
     if (code == BR_OK)
         code = do_it(&j, &st);
@@ -180,6 +195,7 @@ br_cmd_prog_run(br_cli *cli)
     br_model_close(j.model);
     br_cpu_walk_free(j.threads);
     br_cpu_pool_free(j.pool);
+    br_cuda_prog_free(j.device);
     br_mega_walk_free(j.walk);
     br_mega_free(j.p);
     return code == BR_OK ? 0 : br_cli_fail(cli, &st);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "cli/talk.h"
+#include "drv/nodes/node_dev.h"
 #include "run/grammar.h"
 
 #include <math.h>
@@ -147,10 +148,20 @@ static void
 put_numbers(br_json_writer *w, const br_talk *t)
 {
     const br_gen_stats *s = &t->stats;
+    const br_lm *lm = br_lm_model_lm(t->lm);
 
     br_json_w_key_strz(w, "end", br_gen_end_name(s->end));
     br_json_w_key_u64(w, "seed", t->params.sample.seed);
-    br_json_w_key_strz(w, "tier", br_lm_model_lm(t->lm)->tier);
+    br_json_w_key_strz(w, "tier", lm->tier);
+    if (lm->stats) {
+        br_nd_stats n;
+
+        lm->stats(lm->ctx, &n);
+        br_json_w_key_u64(w, "steps", n.steps);
+        br_json_w_key_u64(w, "launches", n.launches);
+        br_json_w_key_u64(w, "submits", n.submits);
+        br_json_w_key_u64(w, "ioctls", n.ioctls);
+    }
     br_json_w_key_u64(w, "prompt_tokens", s->n_prompt);
     br_json_w_key_u64(w, "output_tokens", s->n_out);
     br_json_w_key_f64(w, "prefill_tok_s", br_gen_prefill_rate(s));

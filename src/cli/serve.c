@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "cli/catalogue.h"
+#include "cli/tiers.h"
 #include "http/http.h"
 #include "run/books.h"
 #include "run/keep.h"
@@ -177,17 +178,33 @@ get_models(server *s, br_status *st)
     return BR_OK;
 }
 
+/* Of --price; name NULL: all are looked at, and wrong ones named. */
+static br_code
+find_prices(const server *s, const char *name, br_prices *out, br_status *st)
+{
+    const char *const *list;
+    size_t n = br_opt_list(s->cli, BR_OPT_price, &list);
+
+    for (size_t i = 0; i < n; i++) {
+        const char *is = strrchr(list[i], '=');
+        br_text of = {list[i], is ? (size_t)(is - list[i]) : 0};
+        br_prices p;
+
+        if (!of.n)
+            return br_fail(st, BR_E_USAGE, "--price %s: as MODEL=150/15/600",
+                           list[i]);
+        if (br_prices_read(&p, is + 1, st) != BR_OK)
+            return br_prefix(st, "--price");
+        if (name && br_text_is(of, name))
+            *out = p;
+    }
+    return BR_OK;
+}
+
 static br_code
 get_options(server *s, br_status *st)
 {
-    const char *tier = br_opt_str(s->cli, BR_OPT_on_tier);
-
-    if (tier && strcmp(tier, "ref") != 0 && strcmp(tier, "cpu") != 0 &&
-        strcmp(tier, "cuda") != 0)
-        return br_fail(st, BR_E_NO_DEVICE,
-                       "tier %s serves no models in this build; here are: cpu "
-                       "cuda ref",
-                       tier);
+    BR_TRY(br_cli_tier_check(br_opt_str(s->cli, BR_OPT_on_tier), st));
     s->config = br_http_config_default();
     s->config.host = br_opt_str(s->cli, BR_OPT_host);
     s->config.port = (uint16_t)br_opt_int(s->cli, BR_OPT_port);
@@ -200,6 +217,7 @@ get_options(server *s, br_status *st)
     s->config.tls_cert = br_opt_str(s->cli, BR_OPT_tls_cert);
     s->config.tls_key = br_opt_str(s->cli, BR_OPT_tls_key);
     s->config.admin = br_opt_str(s->cli, BR_OPT_admin_key);
+    s->config.keys = br_opt_str(s->cli, BR_OPT_api_keys);
     s->config.insecure = br_opt_bool(s->cli, BR_OPT_insecure);
     s->config.leave_ns = br_opt_int(s->cli, BR_OPT_drain_delay) * 1000000000;
     s->config.drain_ns = br_opt_int(s->cli, BR_OPT_drain) * 1000000000;
@@ -212,6 +230,7 @@ get_options(server *s, br_status *st)
     }
     if (s->resume.oom)
         return br_fail(st, BR_E_OOM, "out of memory");
+    BR_TRY(find_prices(s, NULL, NULL, st));
     get_sampling(s);
     return get_models(s, st);
 }
@@ -235,7 +254,10 @@ open_template(served *m, const char *path, br_status *st)
 static br_code
 open_model(server *s, served *m, br_status *st)
 {
-    br_lm_config c = {.tier = br_opt_str(s->cli, BR_OPT_on_tier),
+    br_lm_config c = {.tier = br_cli_tier(s->cli, BR_OPT_on_tier),
+                      .sim = br_opt_str(s->cli, BR_OPT_sim),
+                      .sim_opts = br_opt_str(s->cli, BR_OPT_sim_opts),
+                      .mode = br_opt_str(s->cli, BR_OPT_gpu_mode),
                       .threads = (uint32_t)br_opt_int(s->cli, BR_OPT_threads),
                       .exact = br_opt_enum(s->cli, BR_OPT_arith) == 1,
                       .kv = br_opt_str(s->cli, BR_OPT_kv_type),
@@ -300,6 +322,24 @@ keep_sessions(const server *s, served *m, br_engine_config *e, br_status *st)
     return BR_OK;
 }
 
+static uint64_t
+page_bytes(const br_lm *lm)
+{
+    uint64_t n = 0;
+
+    for (uint32_t g = 0; g < BR_MAX_KV_GROUPS; g++)
+        n += (uint64_t)lm->n_pages[g] * lm->page_bytes[g];
+    return n;
+}
+
+static uint64_t
+file_bytes(const served *m)
+{
+    struct stat file;
+
+    return stat(m->path.at, &file) == 0 ? (uint64_t)file.st_size : 0;
+}
+
 static br_code
 start_model(server *s, served *m, br_status *st)
 {
@@ -314,13 +354,16 @@ start_model(server *s, served *m, br_status *st)
     e.trace = m->trace;
     BR_TRY(keep_sessions(s, m, &e, st));
     BR_TRY(br_engine_new(&m->engine, &e, st));
+    BR_TRY(find_prices(s, m->name, &h.prices, st));
     if (s->books)
-        BR_TRY(br_books_add(s->books, m->engine, st));
+        BR_TRY(br_books_add(s->books, m->engine, m->name, &h.prices, st));
     h.engine = m->engine;
     h.tok = m->tok;
     h.chat = m->chat;
     h.n_ctx = e.lm->n_ctx;
     h.tier = e.lm->tier;
+    h.weight_bytes = file_bytes(m);
+    h.kv_bytes = page_bytes(e.lm);
     return br_http_ready(s->http, &h, st);
 }
 
@@ -472,14 +515,13 @@ static br_code
 count_bytes(server *s, served *m, br_status *st)
 {
     const br_lm *lm = m->lm ? br_lm_model_lm(m->lm) : NULL;
-    struct stat file;
 
     if (!s->memory)
         return BR_OK;
-    if (stat(m->path.at, &file) == 0 && (lm || !m->bytes))
-        m->bytes = (uint64_t)file.st_size;
-    for (uint32_t g = 0; lm && g < BR_MAX_KV_GROUPS; g++)
-        m->bytes += (uint64_t)lm->n_pages[g] * lm->page_bytes[g];
+    if (lm || !m->bytes)
+        m->bytes = file_bytes(m);
+    if (lm)
+        m->bytes += page_bytes(lm);
     if (m->bytes <= s->memory)
         return BR_OK;
     return br_fail(st, BR_E_LIMIT, "it takes %llu MB, --memory gives %llu MB",

@@ -37,7 +37,7 @@ br_store_dir(const br_cli *cli, br_str *dir, br_status *st)
         br_str_puts(dir, "/models");
     if (dir->oom)
         return br_fail(st, BR_E_OOM, "out of memory");
-    br_cli_make_folder(dir);
+    br_folder_make(dir);
     return BR_OK;
 }
 

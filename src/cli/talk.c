@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "cli/catalogue.h"
 #include "cli/progress.h"
+#include "cli/tiers.h"
 
 #include <signal.h>
 #include <string.h>
@@ -131,7 +132,10 @@ open_lm(br_talk *t, uint32_t ctx, br_status *st)
 {
     br_progress p;
     br_str cache = {0};
-    br_lm_config c = {.tier = br_opt_str(t->cli, BR_OPT_on_tier),
+    br_lm_config c = {.tier = br_cli_tier(t->cli, BR_OPT_on_tier),
+                      .sim = br_opt_str(t->cli, BR_OPT_sim),
+                      .sim_opts = br_opt_str(t->cli, BR_OPT_sim_opts),
+                      .mode = br_opt_str(t->cli, BR_OPT_gpu_mode),
                       .threads = (uint32_t)br_opt_int(t->cli, BR_OPT_threads),
                       .exact = br_opt_enum(t->cli, BR_OPT_arith) == 1,
                       .kv = br_opt_str(t->cli, BR_OPT_kv_type),

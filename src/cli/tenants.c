@@ -20,6 +20,13 @@ take_options(br_cli *cli, br_quota *q)
 #undef Q
     if (br_opt_given(cli, BR_OPT_tenant_class))
         q->qos = (br_qos)br_opt_enum(cli, BR_OPT_tenant_class);
+    if (br_opt_given(cli, BR_OPT_tenant_model)) { /* "": of any again */
+        const char *name = br_opt_str(cli, BR_OPT_tenant_model);
+
+        memset(q->model, ' ', sizeof q->model); /* none is so long */
+        if (strlen(name) < sizeof q->model)
+            (void)snprintf(q->model, sizeof q->model, "%s", name);
+    }
 }
 
 /* ---- the commands -------------------------------------------------------- */
@@ -93,6 +100,8 @@ list_one(void *ctx, const br_tenant *t)
                   t->quota.decode_tokens_per_s, t->quota.max_context_tokens);
     if (t->quota.isolation_group)
         (void)fprintf(k->cli->out, "  group %u", t->quota.isolation_group);
+    if (t->quota.model[0])
+        (void)fprintf(k->cli->out, "  model %s", t->quota.model);
     if (t->quota.price_prompt | t->quota.price_cached |
         t->quota.price_generated)
         (void)fprintf(k->cli->out, "  price %u/%u/%u", t->quota.price_prompt,

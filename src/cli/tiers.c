@@ -14,9 +14,9 @@ static const struct tier_row {
     bool asked; /* some: auto leaves it alone */
 } rows[BR_TIERS] = {
     {"cuda", "NVIDIA GPU", "/dev/nvidiactl", false, true},
-    {"amd", "AMD GPU, the better of its two tiers", "/dev/kfd", false, false},
-    {"amd-t2", "AMD GPU by user queues", "/dev/dri/renderD128", false, false},
-    {"amd-t1", "AMD GPU by packets", "/dev/kfd", false, false},
+    {"amd", "AMD GPU, the first of its two tiers", "/dev/kfd", false, true},
+    {"amd-t1", "AMD GPU by /dev/kfd", "/dev/kfd", false, true},
+    {"amd-t2", "AMD GPU by user queues", "/dev/dri/renderD128", false, true},
     {"vulkan", "GPU by Vulkan", "/dev/dri/renderD128", false, false},
     {"metal", "GPU of a Mac", NULL, false, false},
     {"intel", "Intel GPU", "/dev/dri/renderD128", false, false},
@@ -25,14 +25,21 @@ static const struct tier_row {
 };
 
 void
-br_tiers_look(br_tier_here out[BR_TIERS])
+br_tiers_look(br_tier_here out[BR_TIERS], const char *sim)
 {
     for (size_t i = 0; i < BR_TIERS; i++) {
         const struct tier_row *r = &rows[i];
         br_tier_here *t = &out[i];
         bool node = r->node && access(r->node, F_OK) == 0;
+        bool simulated = sim && strncmp(r->name, "amd", 3) == 0;
 
-        *t = (br_tier_here){.name = r->name, .available = r->runs};
+        *t = (br_tier_here){.name = r->name,
+                            .available = r->runs || simulated,
+                            .simulated = simulated};
+        if (simulated) {
+            snprintf(t->why, sizeof t->why, "%s: a simulated %s", r->what, sim);
+            continue;
+        }
         if (node)
             t->device = r->node;
         t->barred = node && access(r->node, R_OK | W_OK) != 0;
@@ -55,7 +62,7 @@ const br_tier_here *
 br_tiers_auto(const br_tier_here t[BR_TIERS])
 {
     for (size_t i = 0; i < BR_TIERS; i++)
-        if (t[i].available && !rows[i].asked)
+        if (t[i].available && (!rows[i].asked || t[i].simulated))
             return &t[i];
     br_unreachable("ref is always there");
 }
@@ -87,12 +94,42 @@ print_json(br_cli *cli, const br_tier_here *t)
     return code;
 }
 
+const char *
+br_cli_tier(const br_cli *cli, br_opt_id tier)
+{
+    const char *name = br_opt_str(cli, tier);
+
+    return !name && br_opt_str(cli, BR_OPT_sim) ? "amd" : name;
+}
+
+br_nd_where
+br_cli_where(const br_cli *cli, const char *tier)
+{
+    if (!tier || !br_nd_tier(br_text_z(tier)))
+        return (br_nd_where){0};
+    return (br_nd_where){tier, br_opt_str(cli, BR_OPT_sim),
+                         br_opt_str(cli, BR_OPT_sim_opts),
+                         br_opt_str(cli, BR_OPT_gpu_mode)};
+}
+
+br_code
+br_cli_tier_check(const char *tier, br_status *st)
+{
+    if (!tier || strcmp(tier, "ref") == 0 || strcmp(tier, "cpu") == 0 ||
+        br_nd_tier(br_text_z(tier)))
+        return BR_OK;
+    return br_fail(st, BR_E_NO_DEVICE,
+                   "tier %.32s runs no models in this build; here are: amd cpu "
+                   "cuda ref",
+                   tier);
+}
+
 int
 br_cmd_tiers(br_cli *cli)
 {
     br_tier_here t[BR_TIERS];
 
-    br_tiers_look(t);
+    br_tiers_look(t, br_opt_str(cli, BR_OPT_sim));
     if (br_opt_bool(cli, BR_OPT_json))
         return print_json(cli, t);
     for (size_t i = 0; i < BR_TIERS; i++)

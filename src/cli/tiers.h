@@ -5,18 +5,28 @@
 #define BR_TIERS_H
 
 #include "cli/cli.h"
+#include "drv/nodes/node_dev.h"
 
 typedef struct br_tier_here {
     const char *name;
     bool available;     /* --tier NAME runs a model */
     const char *device; /* a node of it that is there, or NULL */
     bool barred;        /* it is there and we may not open it */
+    bool simulated;
     char why[120];
 } br_tier_here;
 
 enum { BR_TIERS = 9 };
-void br_tiers_look(br_tier_here out[BR_TIERS]);
+/* sim: of --sim, or NULL */
+void br_tiers_look(br_tier_here out[BR_TIERS], const char *sim);
 /* What auto picks: the best that is available. */
 const br_tier_here *br_tiers_auto(const br_tier_here t[BR_TIERS]);
+
+/* Of --tier, or AMD's where --sim names a GPU: NULL, nobody said. */
+const char *br_cli_tier(const br_cli *cli, br_opt_id tier);
+/* Where a tier of a GPU is; tier NULL for all others. */
+br_nd_where br_cli_where(const br_cli *cli, const char *tier);
+/* NO_DEVICE: this build runs no models there. */
+br_code br_cli_tier_check(const char *tier, br_status *st) BR_MUST_USE;
 
 #endif

@@ -5,11 +5,12 @@
 
 #include "base/json.h"
 #include "cli/catalogue.h"
+#include "cli/tiers.h"
 #include "model/tokenizer.h"
 
 #include <string.h>
 
-enum { MAX_TIERS = 8 };
+enum { MAX_TIERS = 8, MAX_NAME = 40 };
 
 /* What F16 keys and rounded activations cost: drv/cpu/cpu.h. */
 #define FAST_BOUND 1e-2
@@ -19,7 +20,8 @@ typedef struct validation {
     br_model *m;
     br_cpu_pool *pool;
     br_tok_ids tokens;
-    br_text tier[MAX_TIERS];
+    char name[MAX_TIERS + 1][MAX_NAME];
+    br_text tier[MAX_TIERS]; /* of these */
     uint32_t n_tiers;
     bool exact;
 } validation;
@@ -32,15 +34,14 @@ get_tiers(validation *v, br_status *st)
     for (;; at++) {
         br_text t = {at, strcspn(at, ",")};
 
-        if (!br_text_is(t, "ref") && !br_text_is(t, "cpu") &&
-            !br_text_is(t, "cuda"))
-            return br_fail(st, BR_E_NO_DEVICE,
-                           "tier %.*s runs no models in this build; here are: "
-                           "cpu cuda ref",
-                           (int)BR_MIN(t.n, (size_t)32), t.p);
+        char *name = v->name[v->n_tiers];
+
         if (v->n_tiers == MAX_TIERS)
             return br_fail(st, BR_E_LIMIT, "--tiers: more than %d", MAX_TIERS);
-        v->tier[v->n_tiers++] = t;
+        snprintf(name, MAX_NAME, "%.*s", (int)BR_MIN(t.n, (size_t)MAX_NAME),
+                 t.p);
+        BR_TRY(br_cli_tier_check(name, st));
+        v->tier[v->n_tiers++] = br_text_z(name);
         at += t.n;
         if (!*at)
             break;
@@ -83,8 +84,8 @@ open_tier(validation *v, br_text tier, br_oracle *o, br_status *st)
 
     if (br_text_is(tier, "cpu"))
         c.pool = v->pool;
-    c.cuda = br_text_is(tier, "cuda");
-    if (c.pool || c.cuda)
+    c.gpu = br_cli_where(v->cli, tier.p);
+    if (c.pool || c.gpu.tier)
         c.kv = br_cli_kv(v->cli, !v->exact);
     return br_oracle_open(o, v->m, &c, st);
 }
