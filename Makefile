@@ -86,7 +86,7 @@ LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) $(LDFLAGS)
 
 # gcc's -O2 makes vector code of few loops.
 $(addprefix $(B)/src/drv/sim/sim_,lane.o lane_avx2.o valu.o mem.o): BR_CFLAGS += \
-        $(if $(findstring clang,$(CC)),,-ftree-vectorize -fvect-cost-model=dynamic)
+        $(if $(findstring clang,$(CC)),,-ftree-vectorize -fvect-cost-model=dynamic -funswitch-loops)
 # Kernels by instruction set: chosen at run time, so compiled everywhere.
 ifeq ($(ARCH),x86_64)
 $(B)/src/drv/cpu/mat_avx2.o $(B)/src/drv/cpu/mat_avx2_many.o: BR_CFLAGS += -mavx2 -mfma -mf16c
@@ -129,6 +129,14 @@ $(shell mkdir -p $(B); echo '$(COMMIT)' | cmp -s - $(B)/commit || echo '$(COMMIT
 $(B)/src/cli/version.o: BR_CFLAGS += -DBR_COMMIT='"$(COMMIT)"' \
         -DBR_DATE='"$(shell git show -s --format=%cs 2>/dev/null || echo unknown)"'
 $(B)/src/cli/version.o: $(B)/commit
+
+# Code that the kernel compiler leaves in files is for the same compiler.
+# The folders too: a file may have gone.
+CG_SRC := $(sort $(wildcard src/cg/*.* src/cg/ptx/* src/cg/x86/*)) src/base/base.h
+$(B)/cg_id: $(CG_SRC) src/cg src/cg/ptx src/cg/x86
+	@mkdir -p $(@D); cat $(CG_SRC) | sha1sum | cut -c1-16 >$@
+$(B)/src/cg/x86/x86_pack.o: BR_CFLAGS += -DBR_CG_ID='"$(shell cat $(B)/cg_id 2>/dev/null)"'
+$(B)/src/cg/x86/x86_pack.o: $(B)/cg_id
 
 # ---- the C library ---------------------------------------------------------
 ver     = $(shell sed -n 's/^.define BRASS_VERSION_$(1)  *//p' include/brass/brass.h)
@@ -223,7 +231,7 @@ $(SIMDE)/drv/cpu/%: src/drv/cpu/% tools/simde.sed
 $(SIMDE_OBJ): $(SIMDE)/%.o: $(SIMDE)/drv/cpu/%.c tests/simde_more.h \
         $(patsubst src/%,$(SIMDE)/%,$(wildcard src/drv/cpu/*.h))
 	$(call say,CC)$(CC) -I$(SIMDE) -Itests $(BR_CFLAGS) -w -O1 -mavx2 -mfma -mf16c \
-	    -DBR_AVX512VNNI__ -DBR_AVX512BF16__ -c $< -o $@
+	    -DBR_AVX512VNNI__ -DBR_AVX512BF16__ -DMAT_BY_FUNCTIONS -c $< -o $@
 $(B)/brass-test-avx512: $(TEST_OBJ) $(SIMDE_OBJ) $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(CHECK_LIBS) $(CLI_LIBS) $(BR_LIBS) -o $@
 test-avx512: $(B)/brass-test-avx512
@@ -259,7 +267,9 @@ HOST_PTX ?= kernels/host/host.ptx
 PTX_CC  := clang-19 -x cuda -std=c++17 --cuda-device-only -nocudainc \
         -nocudalib --cuda-gpu-arch=sm_90a --cuda-feature=+ptx80 -O2 -S \
         -Wno-unknown-cuda-version -Wno-pass-failed
+PORTABLE_CC = $(subst sm_90a,sm_70,$(PTX_CC)) -ffp-contract=off
 $(B)/src/drv/cuda/embed_ptx.o: $(wildcard kernels/cuda/ptx/*.ptx)
+$(B)/src/drv/nodes/embed_nodes.o: $(wildcard kernels/cuda/ptx/*nodes*.ptx)
 $(B)/src/cg/gcn/gcn_lib.o: kernels/host/host.ptx
 # make NVCC=nvcc: the decode kernel as the toolkit makes it too, 10 % faster.
 ifneq ($(NVCC),)
@@ -269,19 +279,27 @@ $(B)/src/drv/cuda/embed_ptx.o: $(B)/mega_decode.cubin
 $(B)/src/drv/cuda/embed_ptx.o: BR_CFLAGS += -DBR_CUBIN='"$(B)/mega_decode.cubin"'
 endif
 ptx:
-	@for k in mega_decode setup pick nodes; do \
+	@for k in mega_decode setup pick nodes prog; do \
 	    [ $$k != nodes ] || exact=-ffp-contract=off; \
 	    $(PTX_CC) $$exact -o $(PTX_OUT)/$$k.ptx kernels/cuda/$$k.cu || exit 1; done
+	@$(PORTABLE_CC) -DBR_PORTABLE -o $(PTX_OUT)/nodes_portable.ptx kernels/cuda/nodes.cu
+	@$(PORTABLE_CC) -o $(PTX_OUT)/mega_nodes.ptx kernels/cuda/mega_nodes.cu
 	@$(PTX_CC) -o $(HOST_PTX) kernels/host/host.cu
+ptx-gcn: ; @$(PTX_CC) -o tests/data/gcn/kernels.ptx tests/data/gcn/kernels.cu
 
 # ---- benchmarks and examples ------------------------------------------------
 $(B)/bench/bench_serve.o: BR_CFLAGS += -DBR_COMMIT='"$(COMMIT)"'
 $(B)/bench/bench_serve.o: $(B)/commit
 $(B)/bench_serve $(B)/bench_soak: $(B)/bench/serve_load.o
+$(B)/bench_gcn: $(B)/tests/gcn_corpus.o
 $(B)/bench_%: $(B)/bench/bench_%.o $(B)/bench/kit.o $(B)/libbrass.a
 	$(call say,LD)$(LINK) $(filter %.o,$^) $(filter %.a,$^) $(BR_LIBS) -o $@
 bench-%: $(B)/bench_% ; @$<
 bench: brass ; @tools/bench
+# What the simulated GPU's checks miss: each wait, barrier, fence and scope of 52
+# kernels weakened in turn. bench_gcn: their instructions and the speed.
+mutants: $(B)/brass-test
+	BRASS_TEST_LONG=1 $< -v -t 600 -k '*:sim_checks_catch_mutants'
 bench-kernels: brass brasscc ; @bench/kernels/run.sh $(B)/kernels
 soak: $(B)/bench_soak brass ; @$< $(T) && tests/kill.sh $$(($(T) / 10))
 
@@ -302,6 +320,6 @@ help: ; @cat tools/make-help.txt
 clean: ; rm -rf build brass compile_commands.json
 
 .SECONDARY:
-.PHONY: ptx bench all lib man soak install uninstall test golden-update test-install test-avx512 fuzz fuzz-quick \
+.PHONY: ptx ptx-gcn mutants bench all lib man soak install uninstall test golden-update test-install test-avx512 fuzz fuzz-quick \
         fuzz-cov fuzzers examples lint format format-check wc config compdb help clean
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

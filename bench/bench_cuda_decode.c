@@ -369,6 +369,34 @@ check(struct bench *b, uint32_t pos)
     return bad;
 }
 
+/* The launch that stays gives the tokens of one of as many steps, and is left
+ * in the midst of it. */
+static int
+check_resident(struct bench *b)
+{
+    enum { N = 40 };
+    const uint32_t n = b->quick ? 4 : N;
+    uint32_t want[N], got[N], one;
+    bool same;
+
+    OK(b, br_cu_decode_seek(&b->d, TOKEN, 5, &b->st));
+    OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, n, &b->st));
+    OK(b, br_cu_decode_tokens(&b->d, want, n, &b->st));
+    OK(b, br_cu_decode_seek(&b->d, TOKEN, 5, &b->st));
+    OK(b, br_cu_decode_enter(&b->d, &b->st));
+    for (uint32_t i = 0; i < n; i++)
+        OK(b, br_cu_decode_next(&b->d, &got[i], &b->st));
+    OK(b, br_cu_decode_leave(&b->d, &b->st));
+    same = memcmp(want, got, n * sizeof *want) == 0;
+    OK(b, br_cu_decode_seek(&b->d, TOKEN, 5, &b->st));
+    OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 1, &b->st));
+    OK(b, br_cu_decode_tokens(&b->d, &one, 1, &b->st));
+    same &= one == want[0];
+    printf("check %-14s resident==mega %s  %s\n", b->d.shape.name,
+           same ? "yes" : "NO", same ? "ok" : "BAD");
+    return !same;
+}
+
 /* Logits: noise, noise with holes, with ties, one far above. */
 static void
 make_logits(float *x, uint32_t n, uint32_t kind)
@@ -516,6 +544,43 @@ times(struct bench *b)
                (double)one, (double)pk);
         fflush(stdout);
     }
+}
+
+/* A token of the launch that stays, as the host sees it; and what it costs to
+ * leave it, run a step, and enter it again, beside the two steps in it. */
+static void
+time_resident(struct bench *b, uint32_t steps)
+{
+    enum { TURNS = 50 };
+    uint32_t token, over = 0;
+    double ms, turn;
+    int64_t t0;
+
+    OK(b, br_cu_decode_seek(&b->d, TOKEN, 128, &b->st));
+    OK(b, br_cu_decode_enter(&b->d, &b->st));
+    OK(b, br_cu_decode_next(&b->d, &token, &b->st));
+    t0 = br_now_ns();
+    for (uint32_t i = 0; i < steps; i++)
+        OK(b, br_cu_decode_next(&b->d, &token, &b->st));
+    ms = (double)(br_now_ns() - t0) / 1e6 / steps;
+    t0 = br_now_ns();
+    for (int i = 0; i < TURNS; i++) {
+        const uint32_t epoch = b->d.epoch;
+        OK(b, br_cu_decode_leave(&b->d, &b->st));
+        over += b->d.epoch - epoch;
+        OK(b, br_cu_decode_seek(&b->d, TOKEN, 128, &b->st));
+        OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 1, &b->st));
+        OK(b, br_cu_decode_tokens(&b->d, &token, 1, &b->st));
+        OK(b, br_cu_decode_enter(&b->d, &b->st));
+        OK(b, br_cu_decode_next(&b->d, &token, &b->st));
+    }
+    turn = (double)(br_now_ns() - t0) / 1e6 / TURNS;
+    OK(b, br_cu_decode_leave(&b->d, &b->st));
+    printf("stays %-14s %u tokens in a launch: %.4f ms each; leave, step, "
+           "enter: %.0f us beside 2 steps and the %.1f that ran ahead\n",
+           b->d.shape.name, steps, ms,
+           (turn - (2 + (double)over / TURNS) * ms) * 1e3,
+           (double)over / TURNS);
 }
 
 /* Microseconds of a draw, launch included. */
@@ -668,10 +733,14 @@ bench_shape(struct bench *b, const br_cu_shape *s)
     for (size_t i = 0; i < BR_COUNT(seen); i++)
         if (!b->quick || i == 3 || i == 5)
             bad |= check(b, seen[i]);
-    if (!b->quick || s == shapes)
+    if (!b->quick || s == shapes) {
         bad |= check_picks(b);
-    if (big && !bad)
+        bad |= check_resident(b);
+    }
+    if (big && !bad) {
         time_picks(b);
+        time_resident(b, 1000);
+    }
     if (big && !bad && b->depths)
         times_of_depths(b);
     else if (big && !bad)

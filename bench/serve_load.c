@@ -137,7 +137,7 @@ serve(const load_spec *spec, const char *db, int tell)
     if (db)
         must(br_books_open(&books, db, &lost, &st), &st);
     if (db)
-        must(br_books_add(books, m.engine, &st), &st);
+        must(br_books_add(books, m.engine, "fake", NULL, &st), &st);
     if (db) { /* the log of requests, as brass serve has it */
         c.done = log_done;
         c.ctx = books;

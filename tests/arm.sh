@@ -33,7 +33,7 @@ try() { # WHAT COMMAND...
 # 9 tokens in chunks of 7: tiles of four, two and one row.
 logits() { # arm|here TIER OUT
     "$1" logits "$tmp/model.gguf" --tier "$2" --arith exact --chunk 7 \
-        --tokens 1,300,7,42,9,1000,5,77,12 -o "$3"
+        --kv-type "${kv:-f32}" --tokens 1,300,7,42,9,1000,5,77,12 -o "$3"
 }
 same_bits() { # TYPE
     if [ "$1" = asis ]; then
@@ -59,6 +59,10 @@ try "make" make -j"$(nproc)" CC=gcc
 for type in asis Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q4_K_M Q5_K_M Q6_K F16 BF16 F32; do
     try "$type" same_bits $type
 done
+for kv in f16 q8_0; do
+    try "Q8_0, keys and values $kv" same_bits Q8_0
+done
+kv=
 try "the same words" says_the_same
 try "NEON kernels" uses_neon
 echo "$passed passed, $failed failed"

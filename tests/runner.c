@@ -404,6 +404,7 @@ main(int argc, char **argv)
     find_root(argv[0]);
     unsetenv("CK_RUN_SUITE");
     unsetenv("CK_RUN_CASE");
+    setenv("BRASS_KERNEL_CACHE_BYTES", "0", 1); /* the user's stays as it is */
     choose();
     if (opt.list) {
         for (size_t i = 0; i < n_cases; i++)

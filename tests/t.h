@@ -70,6 +70,10 @@ const char *t_repo(const char *path); /* absolute path of a file in it */
  *     if (!dir)
  *         t_skip("no ../shared/vectors here");                             */
 const char *t_vectors(const char *path);
+/* From now on tier cuda finds the emulated device of tests/emu; skips where the
+ * build has none. End: gives its lock back. */
+void t_emulate_cuda(void);
+void t_emulate_end(void);
 /* The whole file, with a NUL after it. n may be NULL. A file that cannot be
  * read fails the test. */
 char *t_read(const char *path, size_t *n);

@@ -6,6 +6,7 @@
 #include "t.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -90,6 +91,24 @@ t_vectors(const char *path)
     char *p = t_printf("%s/../shared/vectors/%s", root, path);
 
     return access(p, R_OK) == 0 ? p : NULL;
+}
+
+void
+t_emulate_cuda(void)
+{
+    const char *lib = t_repo(t_printf("build/%s/emu/libcuda.so.1", conf));
+
+    if (access(lib, R_OK) != 0)
+        t_skip("no emulated CUDA device in this build");
+    /* The library that is open already is the one that the tier finds. */
+    ck_assert_msg(dlopen(lib, RTLD_NOW | RTLD_LOCAL), "%s", dlerror());
+}
+
+void
+t_emulate_end(void)
+{
+    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)getppid()));
+    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getppid()));
 }
 
 const char *

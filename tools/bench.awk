@@ -12,8 +12,6 @@ function field(key,   s) {
     kind = substr(field("test"), 1, 2)
     what = kind == "pp" ? "prompt" : \
         field("batch") == 1 ? "answer" : field("batch") " answers"
-    if (kind == "pp" && field("batch") > 1)
-        next # the same rows, one prompt after the other
     type = field("type")
     if (!(type in seen)) {
         seen[type] = 1
@@ -34,8 +32,8 @@ function text(x, y, class, s) {
 }
 END {
     where = sprintf("%s, %d threads, %s, reads %.0f GB/s, load before %s", cpu, threads, isa, read, beside)
-    printf "# Speed of the CPU tier\n\n`make bench` at %s, %s, on %s.\n", commit, date, where
-    printf "Random weights of the shape %s; `brass bench shape:%s:TYPE %s`.\n", shape, shape, flags
+    printf "# Speed of the CPU tier\n\n`%smake bench` at %s, %s, on %s.\n", with ? "WITH=\"" with "\" " : "", commit, date, where
+    printf "Random weights of the shape %s; `brass bench shape:%s:TYPE %s`,\nfor eight sequences `%s`.\n", shape, shape, flags, eight
     print "Tokens a second (median), and the share of what reading the bytes or"
     print "multiplying alone would allow on the machine in the same seconds. Logits"
     print "were compared with the reference tier's before any number was taken.\n"

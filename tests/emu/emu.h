@@ -52,6 +52,7 @@ void emu_yield(void);
 void emu_arrive(struct emu_bar *b, u32 n);        /* returns when n have */
 void emu_call(const char *kernel, void **params); /* emu_kernels.cc */
 const char *emu_has(const char *kernel);          /* the same name, for ever */
+size_t emu_size(const char *kernel); /* bytes of its only parameter, or 0 */
 #ifdef __cplusplus
 }
 
@@ -223,9 +224,9 @@ BR_DEV float
 emu_f16(u32 h)
 {
     const u32 e = h >> 10 & 31, m = h & 1023;
-    float v = e == 0    ? ldexpf((float)m, -24)
+    float v = e == 0    ? (float)m * 0x1p-24f
               : e == 31 ? (m ? NAN : INFINITY)
-                        : ldexpf((float)(m | 1024), (int)e - 25);
+                        : as_f32((e + 112) << 23 | m << 13);
     return h >> 15 & 1 ? -v : v;
 }
 BR_DEV float
@@ -269,6 +270,11 @@ prmt(u32 a, u32 b, u32 sel)
     return r;
 }
 
+/* brass_math.h's */
+#    define __nvvm_add_rn_d(a, b)    ((a) + (b))
+#    define __nvvm_mul_rn_d(a, b)    ((a) * (b))
+#    define __nvvm_fma_rn_d(a, b, c) fma((a), (b), (c))
+#    define __nvvm_sqrt_rn_d(a)      sqrt(a)
 BR_DEV double
 add_f64(double a, double b)
 {
@@ -444,6 +450,19 @@ red_relaxed_add(u32 *p, u32 v)
 {
     *p += v;
 }
+BR_DEV u32
+add_relaxed32(u32 *p, u32 v)
+{
+    *p += v;
+    return *p - v;
+}
+BR_DEV u32
+atom_add32(u32 *p, u32 v)
+{
+    const u32 was = *p;
+    *p += v;
+    return was;
+}
 BR_DEV void
 red_add64(u64 *p, u64 v)
 {
@@ -468,6 +487,15 @@ copy16(u32 to, const void *from)
 }
 BR_DEV void
 copies_wait(void)
+{
+}
+BR_DEV void
+st_system64(u64 *p, u64 v)
+{
+    *p = v;
+}
+BR_DEV void
+fence_system(void)
 {
 }
 BR_DEV void
@@ -547,7 +575,32 @@ bulk_copy(u32 dst, const void *src, u32 bytes, u32 a, u64 policy)
     emu_mbar_settle(emu_mbar_at(a));
 }
 
+BR_DEV void
+bulk_copy_kept(u32 dst, const void *src, u32 bytes, u32 a)
+{
+    bulk_copy(dst, src, bytes, a, 0);
+}
+BR_DEV void
+grid_wait(void)
+{
+}
+BR_DEV void
+grid_go(void)
+{
+}
+
 /* ---- the tensor core ---------------------------------------------------- */
+
+BR_DEV u32
+transposed(u32 v)
+{
+    u32(*all)[8] = emu_share(&v, 1);
+    const u32 g = tid() % 32 / 4, c = tid() % 4, by = g % 2 * 16;
+    const u32 lo = all[2 * c * 4 + g / 2][0],
+              hi = all[2 * c * 4 + 4 + g / 2][0];
+
+    return (lo >> by & 0xffff) | (hi >> by & 0xffff) << 16;
+}
 
 template <float LO(u32), float HI(u32)>
 BR_DEV void
@@ -607,6 +660,62 @@ mma_s8(i32 c[4], u32x4 a, u32x2 b)
     }
     emu_share(nullptr, 0);
     memcpy(c, r, sizeof r);
+}
+
+/* ---- four warps together ------------------------------------------------ */
+
+BR_DEV u64
+wg_tile(u32 shared)
+{
+    if (shared % 1024 && shared % 1024 >= 128)
+        abort();
+    return shared >> 4;
+}
+BR_DEV void
+wg_begin(void)
+{
+}
+BR_DEV void
+wg_commit(void)
+{
+}
+template <u32 N>
+BR_DEV void
+wg_wait(void)
+{
+    warp_sync(); /* no lane goes on before all have read */
+}
+/* Number k of row r of a tile; a descriptor has 16 bytes as its unit. */
+BR_DEV float
+emu_tile(u64 d, u32 r, u32 k)
+{
+    const u32 at = (u32)d * 16, c = at % 128 / 16 + k / 8;
+    u16 h;
+
+    memcpy(&h,
+           dyn_shared() + (at & ~1023u) + r / 8 * 1024 + r % 8 * 128 +
+               (c ^ r % 8) * 16 + k % 8 * 2,
+           2);
+    return emu_f16(h);
+}
+template <u32 HALF>
+BR_DEV void
+wg_mma(float (&d)[HALF], u64 a, u64 b, bool more)
+{
+    const u32 l = tid() % 32, w = tid() / 32 % 4;
+    float x[2][16], y[16];
+
+    for (u32 k = 0; k < 32; k++)
+        x[k / 16][k % 16] = emu_tile(a, w * 16 + l / 4 + k / 16 * 8, k % 16);
+    for (u32 i = 0; i < HALF; i++) {
+        const u32 at = i / 4 * 4 + i % 4 / 2 + i % 2 * 2; /* a column's two */
+        double s = more ? (double)d[at] : 0.0;
+        for (u32 k = 0; k < 16 && i % 2 == 0; k++)
+            y[k] = emu_tile(b, at / 4 * 8 + l % 4 * 2 + at % 2, k);
+        for (u32 k = 0; k < 16; k++)
+            s += (double)x[at / 2 % 2][k] * (double)y[k];
+        d[at] = (float)s;
+    }
 }
 
 #endif

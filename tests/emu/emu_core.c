@@ -263,9 +263,25 @@ E(cuMemcpyHtoD_v2)(uint64_t d, const void *s, size_t n)
                ? (memcpy((void *)(uintptr_t)d, s, n), 0)
                : 1;
 }
+E(cuMemcpyHtoDAsync_v2)(uint64_t d, const void *s, size_t n, void *q)
+{
+    return IGNORE(q), cuMemcpyHtoD_v2(d, s, n);
+}
+E(cuMemAllocHost_v2)(void **p, size_t n)
+{
+    return *p = calloc(n, 1), *p ? 0 : 2;
+}
+E(cuMemFreeHost)(void *p)
+{
+    return free(p), 0;
+}
 E(cuMemcpyDtoH_v2)(void *d, uint64_t s, size_t n)
 {
     return inside(s, n) ? (memcpy(d, (const void *)(uintptr_t)s, n), 0) : 1;
+}
+E(cuMemcpyDtoHAsync_v2)(void *d, uint64_t s, size_t n, void *q)
+{
+    return IGNORE(q), cuMemcpyDtoH_v2(d, s, n);
 }
 E(cuMemcpyDtoD_v2)(uint64_t d, uint64_t s, size_t n)
 {
@@ -321,19 +337,67 @@ E(cuFuncGetAttribute)(int *v, int a, void *f)
 {
     return IGNORE(a, f), *v = 0, 0;
 }
+/* A graph: launches with their parameters, one after another. */
+struct noted {
+    struct noted *next;
+    void *fn;
+    struct shape s;
+    unsigned char params[];
+};
+static struct noted *noted, **noted_end;
+
+static int
+note(void *fn, const struct shape *s, void **params)
+{
+    const size_t n = emu_size(fn);
+    struct noted *k = calloc(1, sizeof *k + n);
+
+    if (!n || !k)
+        return free(k), 801;
+    k->fn = fn;
+    k->s = *s;
+    memcpy(k->params, params[0], n);
+    *noted_end = k;
+    noted_end = &k->next;
+    return 0;
+}
+
+static int
+launch_all(void *fn, const struct shape *s, void **params)
+{
+    int rc = 0;
+
+    if (noted_end)
+        return note(fn, s, params);
+    kernel = fn;
+    kernel_params = params;
+    for (u32 i = 0; i < s->gx * s->gy && !rc; i++)
+        rc = launch(s, i, 1);
+    return rc;
+}
+
 E(cuLaunchKernel)
 (void *fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
  unsigned bz, unsigned shared, void *stream, void **params, void **extra)
 {
     struct shape s = {gx, gy, bx, shared};
-    int rc = gz == 1 && by == 1 && bz == 1 ? 0 : 801;
 
     IGNORE(stream, extra);
-    kernel = fn;
-    kernel_params = params;
-    for (u32 i = 0; i < gx * gy && !rc; i++)
-        rc = launch(&s, i, 1);
-    return rc;
+    return gz == 1 && by == 1 && bz == 1 ? launch_all(fn, &s, params) : 801;
+}
+struct how { /* br_cuda_launch */
+    unsigned gx, gy, gz, bx, by, bz, shared;
+    void *stream, *attrs;
+    unsigned n_attrs;
+};
+E(cuLaunchKernelEx)
+(const struct how *h, void *fn, void **params, void **extra)
+{
+    struct shape s = {h->gx, h->gy, h->bx, h->shared};
+
+    IGNORE(extra);
+    return h->gz == 1 && h->by == 1 && h->bz == 1 ? launch_all(fn, &s, params)
+                                                  : 801;
 }
 E(cuLaunchCooperativeKernel)
 (void *fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
@@ -344,7 +408,8 @@ E(cuLaunchCooperativeKernel)
     IGNORE(stream, gz, by, bz);
     kernel = fn;
     kernel_params = params;
-    return shared > SHARED ? 720 : launch(&s, 0, gx * gy);
+    return shared > SHARED || gx * gy > (u32)n_sm() ? 720
+                                                    : launch(&s, 0, gx * gy);
 }
 E(cuStreamCreate)(void **s, unsigned f)
 {
@@ -354,33 +419,53 @@ E(cuStreamDestroy_v2)(void *s)
 {
     return IGNORE(s), 0;
 }
+E(cuStreamQuery)(void *s)
+{
+    return IGNORE(s), 0;
+}
 E(cuStreamSynchronize)(void *s)
 {
     return IGNORE(s), 0;
 }
 E(cuStreamBeginCapture_v2)(void *s, int m)
 {
-    return IGNORE(s, m), 801;
+    IGNORE(s, m);
+    if (noted_end)
+        return 401;
+    noted = NULL;
+    noted_end = &noted;
+    return 0;
 }
 E(cuStreamEndCapture)(void *s, void **g)
 {
-    return IGNORE(s, g), 801;
+    IGNORE(s);
+    noted_end = NULL;
+    return *g = noted, 0;
 }
 E(cuGraphInstantiateWithFlags)(void **e, void *g, unsigned long long f)
 {
-    return IGNORE(e, g, f), 801;
+    return IGNORE(f), *e = g, 0;
 }
 E(cuGraphLaunch)(void *e, void *s)
 {
-    return IGNORE(e, s), 801;
+    int rc = 0;
+
+    IGNORE(s);
+    for (struct noted *k = e; k && !rc; k = k->next)
+        rc = launch_all(k->fn, &k->s, (void *[]){k->params});
+    return rc;
 }
 E(cuGraphExecDestroy)(void *e)
 {
-    return IGNORE(e), 0;
+    for (struct noted *k = e, *next; k; k = next) {
+        next = k->next;
+        free(k);
+    }
+    return 0;
 }
 E(cuGraphDestroy)(void *g)
 {
-    return IGNORE(g), 0;
+    return IGNORE(g), 0; /* the same memory as what is made of it */
 }
 E(cuEventCreate)(void **e, unsigned f)
 {

@@ -8,6 +8,7 @@
 #include "../../kernels/cuda/setup.cu"
 #include "../../kernels/cuda/pick.cu"
 #include "../../kernels/cuda/nodes.cu"
+#include "../../kernels/cuda/prog.cu"
 
 #include <utility>
 
@@ -26,12 +27,16 @@ call(void (*fn)(A...), void **p, std::index_sequence<I...>)
     X(br_naive_rope) X(br_naive_append) X(br_naive_attn) X(br_naive_to_pages) X(br_pick) X(br_mega_64_q4_k)  \
     X(br_mega_128_q4_k) X(br_fill_q4_k) X(br_repack_q4_k)                     \
     X(br_naive_matvec_q4_k)                                                   \
-    X(br_nd_runs) X(br_nd_wanted) X(br_nd_each) X(br_nd_norm)                 \
+    X(br_nd_runs) X(br_nd_wanted) X(br_nd_each) X(br_nd_norm) X(br_nd_norm_heads)                 \
     X(br_nd_quantise) X(br_nd_mul_f32) X(br_nd_mul_f16) X(br_nd_mul_bf16)     \
     X(br_nd_mul_int32) X(br_nd_mul_int256) X(br_nd_rope) X(br_nd_keep)        \
-    X(br_nd_attend) X(br_nd_split) X(br_nd_mma_8) X(br_nd_mma_16) X(br_nd_mma_32)             \
-    X(br_nd_mma_many) X(br_nd_imma_8) X(br_nd_imma_32) X(br_nd_flash_64)      \
-    X(br_nd_flash_128)
+    X(br_nd_attend) X(br_nd_embed) X(br_nd_tile) X(br_nd_row16_copy) X(br_nd_row16_glu) \
+    X(br_nd_row16_norm) X(br_nd_row16_add) X(br_nd_row16_copy_long)           \
+    X(br_nd_row16_glu_long) X(br_nd_row16_norm_long) X(br_nd_row16_add_long)               \
+    X(br_nd_tiles_8) X(br_nd_tiles_16) X(br_nd_tiles_32) X(br_nd_tiles_64)    \
+    X(br_nd_tiles_128) X(br_nd_tiles_many) X(br_nd_imma_8) X(br_nd_imma_32) X(br_nd_flash_64)      \
+    X(br_nd_flash_128) X(br_nd_flash_few_64) X(br_nd_flash_few_128) X(br_prog) X(br_nd_topk) X(br_nd_fold) X(br_nd_conv)     \
+    X(br_nd_delta) X(br_nd_scan) X(br_nd_gated)
 
 template <class... A>
 static void
@@ -40,11 +45,25 @@ start(void (*fn)(A...), void **p)
     call(fn, p, std::index_sequence_for<A...>{});
 }
 
+template <class A>
+static constexpr size_t
+size_of_only(void (*)(A))
+{
+    return sizeof(A);
+}
+template <class... A>
+static constexpr size_t
+size_of_only(void (*)(A...))
+{
+    return 0;
+}
+
 static const struct {
     const char *name;
     void (*run)(void **p);
+    size_t size; /* of its parameter; 0: there are several */
 } table[] = {
-#define X(k) {#k, [](void **p) { start(k, p); }},
+#define X(k) {#k, [](void **p) { start(k, p); }, size_of_only(k)},
     KERNELS(X)
 #undef X
 };
@@ -56,6 +75,15 @@ emu_has(const char *name)
         if (!strcmp(t.name, name))
             return t.name;
     return nullptr;
+}
+
+extern "C" size_t
+emu_size(const char *name)
+{
+    for (const auto &t : table)
+        if (!strcmp(t.name, name))
+            return t.size;
+    return 0;
 }
 
 extern "C" void

@@ -14,9 +14,14 @@ check_accepted(const br_ask *a)
 {
     size_t prompts = BR_MAX(a->prompts.n, (size_t)1);
 
-    br_check(a->n >= 1 && (a->api == BR_API_EMBED
-                               ? prompts <= BR_ASK_MAX_INPUTS
-                               : (size_t)a->n * prompts <= BR_ASK_MAX_CHOICES));
+    if (a->api == BR_API_RERANK) /* the query is one more */
+        br_check(a->query.n && prompts >= 2 &&
+                 prompts <= BR_ASK_MAX_INPUTS + 1);
+    else
+        br_check(a->n >= 1 &&
+                 (a->api == BR_API_EMBED
+                      ? prompts <= BR_ASK_MAX_INPUTS
+                      : (size_t)a->n * prompts <= BR_ASK_MAX_CHOICES));
     br_check(a->n_stop <= BR_ASK_MAX_STOPS);
     br_check(a->n_stop_tokens <= BR_ASK_MAX_STOPS / 2);
     br_check(a->sample.temperature >= 0 && a->sample.temperature <= 2);
@@ -39,7 +44,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < 1 || size > 65536)
         return 0;
-    api = data[0] == 'E' ? BR_API_EMBED : (br_api)(1 << data[0] % 6);
+    api = data[0] == 'E'   ? BR_API_EMBED
+          : data[0] == 'Z' ? BR_API_RERANK
+                           : (br_api)(1 << data[0] % 6);
     code = br_ask_read(&a, api, &sample,
                        (br_text){(const char *)data + 1, size - 1}, &st);
     if (code == BR_OK)

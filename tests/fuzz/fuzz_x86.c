@@ -24,6 +24,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (seed % 2)
         br_check(br_kir_optimise(m, NULL, &st) == BR_OK);
     err = pr_compare(m, br_ktarget_find("x86-64"));
+    if (!err && seed & 4)
+        err = pr_compare(m, br_ktarget_find("x86-64-avx2"));
     if (err && !strstr(err, "needs a processor")) {
         fprintf(stderr, "%s\n%s", err, s.at);
         br_panic_at(__FILE__, __LINE__,

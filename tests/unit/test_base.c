@@ -189,6 +189,22 @@ TEST(arena_copies_end_in_nul_and_zeros_are_zero)
     br_arena_fini(&a);
 }
 
+TEST(arena_zeros_of_many_pages_cost_nothing_until_they_are_touched)
+{
+    enum { MANY = 64 << 20 };
+    size_t before = resident_bytes();
+    br_arena a;
+    char *p;
+
+    br_arena_init(&a, 0);
+    p = br_arena_zero(&a, MANY / 4, 4);
+    ck_assert_ptr_nonnull(p);
+    if (!t_sanitized())
+        ck_assert(resident_bytes() < before + MANY / 8);
+    ck_assert(p[0] == 0 && p[MANY / 2] == 0 && p[MANY - 1] == 0);
+    br_arena_fini(&a);
+}
+
 /* ---- vec ----------------------------------------------------------------- */
 
 typedef struct ints {
@@ -258,6 +274,21 @@ TEST(str_remembers_that_memory_was_short)
     ck_assert(s.oom);
     ck_assert_str_eq(br_str_z(&s), "");
     br_str_fini(&s);
+}
+
+TEST(hex_is_two_digits_a_byte)
+{
+    static const uint8_t bytes[] = {0x00, 0x9a, 0xa9, 0xff};
+    char out[10] = "#########";
+
+    br_hex(bytes, 4, out);
+    ck_assert_str_eq(out, "009aa9ff");
+    ck_assert_int_eq(out[9], 0);
+    br_hex(bytes + 1, 1, out);
+    ck_assert_str_eq(out, "9a");
+    ck_assert_int_eq(out[3], 'a'); /* and not more */
+    br_hex(bytes, 0, out);
+    ck_assert_str_eq(out, "");
 }
 
 TEST(text_compares_by_content)

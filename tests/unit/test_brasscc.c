@@ -51,6 +51,16 @@ PROGRAM(vector_add)
     program("vector_add", true);
 }
 
+/* brasscc takes clang 19 where it is; Debian 12's own is 14. */
+TEST_WITHIN(cuda_program_of_another_clang, 60)
+{
+    if (!t_have_program("clang++-14"))
+        t_skip("no clang++-14 here");
+    setenv("BRASS_CLANG", "clang++-14", 1);
+    program("language", false);
+    program("order", false);
+}
+
 PROGRAM(math)
 {
     program("math", true);
@@ -135,6 +145,17 @@ PROGRAM(order)
 PROGRAM(lanes)
 {
     program("lanes", true);
+}
+
+PROGRAM(texture)
+{
+    program("texture", true);
+}
+
+/* Twenty programs, compiled as one. */
+PROGRAM(several)
+{
+    program("several", true);
 }
 
 /* Two files, each compiled by itself; a library's part; and what does not link. */
@@ -226,11 +247,27 @@ TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
 
     need_clang();
     t_exec(&r,
-           (const char *[]){
-               t_repo("brasscc"), "-c", cu, "-o", o, "-O3", "-std=c++14",
-               "-gencode", "arch=compute_80,code=sm_80", "--use_fast_math",
-               "--expt-relaxed-constexpr", "-Xcompiler", "-Wall,-Wextra",
-               "-lineinfo", "-DN=1", "-I", dir, "--ptx-strict", NULL},
+           (const char *[]){t_repo("brasscc"),
+                            "-c",
+                            cu,
+                            "-o",
+                            o,
+                            "-O3",
+                            "-std=c++14",
+                            "-gencode",
+                            "arch=compute_80,code=sm_80",
+                            "--use_fast_math",
+                            "--expt-relaxed-constexpr",
+                            "-Xcompiler",
+                            "-Wall,-Wextra",
+                            "-lineinfo",
+                            "-DN=1",
+                            "-DT=x",
+                            "-DX=7",
+                            "-I",
+                            dir,
+                            "--ptx-strict",
+                            NULL},
            NULL, 0);
     ck_assert_msg(r.exit == 0, "%.1000s", r.err);
     t_exec(&r, (const char *[]){t_repo("brasscc"), o, "-o", exe, NULL}, NULL,

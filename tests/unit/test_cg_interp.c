@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 /* A kernel k(out) or k(out, n): out has 4 KiB at 0x100000000. */
 typedef struct result {
     uint32_t out[1024];
@@ -33,9 +35,10 @@ found(void *arg, const char *text)
 
 /* The same as machine code: the same memory, text and faults. */
 static void
-launch_native(const result *want, br_code code, br_klaunch l, const br_kir *m)
+launch_native(const char *name, const result *want, br_code code, br_klaunch l,
+              const br_kir *m)
 {
-    const br_ktarget *t = br_ktarget_find("x86-64");
+    const br_ktarget *t = br_ktarget_find(name);
     result *got = t_keep(calloc(1, sizeof *got));
     br_kregion out = {l.regions->addr, sizeof got->out, (uint8_t *)got->out,
                       false, "out"};
@@ -91,8 +94,10 @@ launch(result *r, const char *body, uint32_t grid, uint32_t block, bool check)
     code = br_kinterp_run(&l, &r->st);
     r->findings = l.findings;
     br_kimage_free(im);
-    if (!check)
-        launch_native(r, code, l, m);
+    if (!check) {
+        launch_native("x86-64", r, code, l, m);
+        launch_native("x86-64-avx2", r, code, l, m);
+    }
     br_kir_free(m);
     return code;
 }

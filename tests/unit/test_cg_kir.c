@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 static const char small[] =
     "kir sm_80\n"
     "note 3 \"foo.bar: 'foo' is not known\"\n"

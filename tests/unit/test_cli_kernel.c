@@ -277,6 +277,71 @@ TEST(kernel_inspect_and_compile_show_a_file)
     ck_assert_int_eq(r.exit, 5);
 }
 
+/* A comparison that a later block of a line of threads needs, beside another
+ * that the block ends with. */
+TEST(kernel_diff_keeps_comparisons_for_later)
+{
+    static const char ptx[] =
+        ".version 8.0\n.target sm_80\n"
+        ".entry k(.param .u64 out)\n{\n"
+        ".reg .b32 %r<4>; .reg .b64 %d<3>, %w; .reg .pred %p, %q;\n"
+        "mov.u32 %r0,%tid.x; mov.u32 %r1,%ctaid.x; mov.u32 %r2,%ntid.x;\n"
+        "mad.lo.u32 %r3,%r1,%r2,%r0; setp.lt.u32 %p,%r0,63;\n"
+        "cvt.s64.s32 %w,%r3; setp.ge.u64 %q,%w,19; @!%q bra E;\n"
+        "ld.param.u64 %d0,[out]; shl.b64 %w,%w,3; add.u64 %d0,%d0,%w;\n"
+        "selp.b64 %d1,7,9,%p; st.global.u64 [%d0],%d1;\nE: ret;\n}\n";
+    const char *file = t_printf("%s/x.ptx", t_tmpdir());
+    t_proc r;
+
+    t_write(file, ptx, sizeof ptx - 1);
+    t_run(&r, "kernel", "diff", file, "--grid", "2", "--block", "64", "--arg",
+          "rand:1024");
+    if (r.exit == 5)
+        t_skip("%s", r.err);
+    ck_assert_msg(r.exit == 0, "%s%s", r.out, r.err);
+}
+
+/* What has vector code for constants alone: bytes picked, lanes changed. */
+TEST(kernel_diff_of_bytes_and_shuffles)
+{
+    br_str s = {0};
+    const char *file = t_printf("%s/x.ptx", t_tmpdir());
+    static const char *const modes[] = {"bfly", "up", "down", "idx"};
+    static const unsigned ends[] = {31, 0, 0x1c1f, 0x1800, 0x1007};
+    uint64_t seed = 1;
+    t_proc r;
+
+    br_str_puts(&s, ".version 8.0\n.target sm_80\n"
+                    ".entry k(.param .u64 a, .param .u64 o)\n{\n"
+                    ".reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p;\n"
+                    "mov.u32 %r0,%tid.x; mul.wide.u32 %d0,%r0,4;\n"
+                    "ld.param.u64 %d1,[a]; ld.param.u64 %d2,[o];\n"
+                    "add.u64 %d1,%d1,%d0; add.u64 %d2,%d2,%d0;\n"
+                    "ld.global.u32 %r1,[%d1]; ld.global.u32 %r2,[%d1+256];\n"
+                    "mov.u32 %r4,%r0;\n");
+    for (int k = 0; k < 40; k++)
+        br_str_printf(&s,
+                      "prmt.b32 %%r3,%%r1,%%r2,%u; xor.b32 %%r4,%%r4,%%r3;\n"
+                      "mad.lo.u32 %%r4,%%r4,5,1; "
+                      "dp4a.%c32.%c32 %%r4,%%r1,%%r2,%%r4;\n",
+                      (unsigned)t_rand(&seed) & 0x7777, "us"[k & 1],
+                      "us"[k / 2 & 1]);
+    for (size_t m = 0; m < BR_COUNT(modes) * BR_COUNT(ends); m++)
+        br_str_printf(&s,
+                      "shfl.sync.%s.b32 %%r3|%%p,%%r4,%u,%u,-1; "
+                      "xor.b32 %%r4,%%r4,%%r3;\nselp.b32 %%r3,3,7,%%p; "
+                      "add.u32 %%r4,%%r4,%%r3;\n",
+                      modes[m % 4], (unsigned)t_rand(&seed) & 31, ends[m / 4]);
+    br_str_puts(&s, "st.global.u32 [%d2],%r4; ret;\n}\n");
+    t_write(file, s.at, s.n);
+    br_str_fini(&s);
+    t_run(&r, "kernel", "diff", file, "--block", "64", "--arg", "rand:512",
+          "--arg", "rand:256");
+    if (r.exit == 5)
+        t_skip("%s", r.err);
+    ck_assert_msg(r.exit == 0, "%s%s", r.out, r.err);
+}
+
 /* Kinds of targets differ by the bits of a NaN, the last bit of ex2, and by
  * which of two racing threads comes last. */
 TEST(kernel_diff_names_thread_and_value)

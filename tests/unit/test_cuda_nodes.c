@@ -5,32 +5,13 @@
 #include "logits_kit.h"
 
 #include "run/lm_model.h"
+#include "run/sample.h"
 #include "run/shape.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "t.h"
-
-/* The library that is open already is the one that the tier finds. */
-static void
-emulate(void)
-{
-    const char *lib = t_repo(t_printf("build/%s/emu/libcuda.so.1", t_conf()));
-
-    if (access(lib, R_OK) != 0)
-        t_skip("no emulated CUDA device in this build");
-    ck_assert_msg(dlopen(lib, RTLD_NOW | RTLD_LOCAL), "%s", dlerror());
-}
-
-static void
-end(void)
-{
-    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)getppid()));
-    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getppid()));
-}
 
 static const br_oracle_config exact_ref = {.act = BR_REF_QUANTISED};
 
@@ -38,7 +19,7 @@ static const br_oracle_config exact_ref = {.act = BR_REF_QUANTISED};
 static void
 same_bits(const lk_case *c, uint32_t n)
 {
-    br_oracle_config cc = {.cuda = true, .exact = true};
+    br_oracle_config cc = {.gpu = {.tier = "cuda"}, .exact = true};
     const float *want, *got;
     lk_run r;
 
@@ -52,15 +33,18 @@ same_bits(const lk_case *c, uint32_t n)
     lk_close(&r);
 }
 
-/* Of what is there: windows, caps, norms of heads, tables a layer, K-quants. */
+/* Of what is there: windows, caps, norms of heads, tables a layer, K-quants,
+ * experts in groups, with biases, shared ones; convolutions, scans, delta. */
 TEST_WITHIN(cuda_nodes_have_the_reference_bits, 120)
 {
     static const char *const names[] = {
         "gemma2",       "gemma4",       "glm4",         "qwen3",
-        "llama-q-Q4_K", "llama-q-Q6_K", "llama-q-Q4_0", "llama-q-Q8_0"};
+        "llama-q-Q4_K", "llama-q-Q6_K", "llama-q-Q4_0", "llama-q-Q8_0",
+        "deepseek2",    "qwen2moe",     "glm4moe",      "gpt-oss-q-MXFP4",
+        "mamba2",       "lfm2",         "falcon-h1",    "qwen35moe-q-Q4_K"};
     uint32_t done = 0;
 
-    emulate();
+    t_emulate_cuda();
     for (size_t i = 0; i < BR_COUNT(names); i++) {
         size_t at = lk_find(names[i]);
 
@@ -75,76 +59,234 @@ TEST_WITHIN(cuda_nodes_have_the_reference_bits, 120)
         same_bits(&c, 4);
     }
     lk_end();
-    end();
+    t_emulate_end();
 }
 
-/* What the tier lacks is refused by name. */
-TEST_WITHIN(cuda_nodes_say_what_they_lack, 60)
+static const int32_t token[] = {3, 1, 7, 9, 2, 5};
+enum { N = BR_COUNT(token) };
+
+/* The tier's tokens after a step are the host sampler's from its logits. */
+static void
+same_draws(const br_lm *lm, const br_step *step, const float *logits,
+           uint32_t n)
 {
-    br_oracle_config cc = {.cuda = true, .kv = BR_Q_F16};
-    size_t at = lk_find("mamba2");
-    lk_case c;
-    lk_run r;
+    static const float temperature[] = {0, 1.5f, 0.7f};
+    br_status st = {0};
 
-    if (at == lk_count())
-        t_skip("no ../shared/vectors here");
-    emulate();
-    c = lk_get(at);
-    ck_assert_int_eq(lk_open(&r, &c, &cc), BR_E_UNSUPPORTED);
-    ck_assert_ptr_nonnull(strstr(r.st.msg, "recurrent"));
-    lk_end();
-    end();
+    for (size_t k = 0; k < BR_COUNT(temperature); k++) {
+        const br_sample_params *p[2];
+        br_sample_params how = br_sample_defaults();
+        uint32_t at[2] = {7, 1000};
+        int32_t got[2] = {-9, -9}, want;
+
+        how.seed = 77 + k;
+        how.temperature = temperature[k];
+        how.top_k = k == 2 ? 9 : 0;
+        how.top_p = k == 2 ? 0.8f : 1;
+        p[0] = p[1] = &how;
+        t_ok(lm->step(lm->ctx, step, NULL, &st), &st);
+        t_ok(lm->draw(lm->ctx, p, at, n, got, &st), &st);
+        for (uint32_t i = 0; i < n; i++) {
+            float *own = t_keep(calloc((size_t)lm->n_vocab, sizeof *own));
+            br_sampler *s;
+
+            memcpy(own, logits + i * (size_t)lm->n_vocab,
+                   (size_t)lm->n_vocab * sizeof *own);
+            t_ok(br_sampler_new(&s, lm->n_vocab, lm->n_ctx, &how, &st), &st);
+            t_ok(br_sampler_pick(s, own, at[i], &want, &st), &st);
+            br_sampler_free(s);
+            ck_assert_int_eq(got[i], want);
+        }
+    }
 }
 
-/* Two slots in one step, each as if alone; a prompt in chunks; a slot that is
- * cut and continued. */
+/* Two slots in one step, rows of one between those of the other; slot 0 fed the
+ * first one's tokens alone has its logits. */
+static void
+two_slots(const br_lm *lm, bool mixed, float *alone, float *both)
+{
+    /* slot 1: pages 3, 4; slot 2: page 5 */
+    static const uint32_t page[3][2] = {{0, 1}, {3, 4}, {5, 6}};
+    const uint32_t *tables[3 * BR_MAX_KV_GROUPS];
+    int32_t slot[2 * N], position[2 * N], tokens[2 * N], want[2 * N] = {0};
+    br_step s = {2 * N, slot, position, tokens, want, tables};
+    br_status st = {0};
+
+    for (uint32_t i = 0; i < 3 * lm->plan->n_groups; i++)
+        tables[i] = page[i / lm->plan->n_groups];
+    for (int i = 0; i < 2 * N; i++) {
+        const int of = mixed ? i % 2 : i / N, at = mixed ? i / 2 : i % N;
+
+        slot[i] = 1 + of;
+        position[i] = at;
+        tokens[i] = token[of ? N - 1 - at : at];
+        want[i] = at == N - 1;
+    }
+    for (uint32_t i = 1; i < 3; i++)
+        lm->reset(lm->ctx, i);
+    t_ok(lm->step(lm->ctx, &s, both, &st), &st);
+    ck_assert_mem_eq(both, alone, (size_t)lm->n_vocab * sizeof *both);
+    ck_assert_mem_ne(both + lm->n_vocab, alone,
+                     (size_t)lm->n_vocab * sizeof *both);
+    if (!lm->plan->slot_elems)
+        same_draws(lm, &s, both, 2);
+}
+
+static br_lm_model *
+open_lm(const br_model *m, float **alone, float **both)
+{
+    br_lm_config c = {.tier = "cuda", .n_ctx = 32, .n_slots = 3};
+    br_status st = {0};
+    br_lm_model *r;
+    const br_lm *lm;
+
+    t_ok(br_lm_model_open(&r, m, &c, &st), &st);
+    lm = br_lm_model_lm(r);
+    ck_assert_str_eq(lm->tier, "cuda");
+    ck_assert(lm->step && !lm->page);
+    *alone = t_keep(calloc((size_t)lm->n_vocab, sizeof **alone));
+    *both = t_keep(calloc(2 * (size_t)lm->n_vocab, sizeof **both));
+    t_ok(lm->feed(lm->ctx, 0, 0, token, N, *alone, &st), &st);
+    return r;
+}
+
+/* A slot that is cut and continued, too. */
 TEST_WITHIN(cuda_steps_of_many_slots_agree, 60)
 {
-    static const int32_t token[] = {3, 1, 7, 9, 2, 5};
-    enum { N = BR_COUNT(token) };
-    br_lm_config c = {.tier = "cuda", .n_ctx = 32, .n_slots = 3};
     br_status st = {0};
     br_str doc = {0};
     br_lm_model *r;
     br_model *m;
     float *alone, *both;
 
-    emulate();
+    t_emulate_cuda();
     t_ok(br_shape_model(&doc, "shape:toy:Q8_0", true, &st), &st);
     t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    t_ok(br_lm_model_open(&r, m, &c, &st), &st);
+    r = open_lm(m, &alone, &both);
     const br_lm *lm = br_lm_model_lm(r);
-    ck_assert_str_eq(lm->tier, "cuda");
-    ck_assert(lm->step && !lm->page);
-    alone = t_keep(calloc((size_t)lm->n_vocab, sizeof *alone));
-    both = t_keep(calloc(2 * (size_t)lm->n_vocab, sizeof *both));
-    t_ok(lm->feed(lm->ctx, 0, 0, token, N, alone, &st), &st);
-    {
-        /* slot 1: pages 3, 4; slot 2: page 5 */
-        static const uint32_t page[3][2] = {{0, 1}, {3, 4}, {5, 6}};
-        const uint32_t *tables[] = {page[0], page[1], page[2]};
-        int32_t slot[2 * N], position[2 * N], tokens[2 * N], want[2 * N] = {0};
-        br_step s = {2 * N, slot, position, tokens, want, tables};
-
-        for (int i = 0; i < 2 * N; i++) {
-            slot[i] = 1 + i / N;
-            position[i] = i % N;
-            tokens[i] = token[i < N ? i : N - 1 - i % N];
-        }
-        want[N - 1] = want[2 * N - 1] = 1;
-        ck_assert_uint_eq(lm->plan->n_groups, 1);
-        t_ok(lm->step(lm->ctx, &s, both, &st), &st);
-    }
-    ck_assert_mem_eq(both, alone, (size_t)lm->n_vocab * sizeof *both);
-    ck_assert_mem_ne(both + lm->n_vocab, alone,
-                     (size_t)lm->n_vocab * sizeof *both);
+    two_slots(lm, false, alone, both);
     lm->keep(lm->ctx, 0, 2);
     t_ok(lm->feed(lm->ctx, 0, 2, token + 2, N - 2, both, &st), &st);
     ck_assert_mem_eq(both, alone, (size_t)lm->n_vocab * sizeof *both);
     br_lm_model_close(r);
     br_model_close(m);
     br_str_fini(&doc);
-    end();
+    t_emulate_end();
+}
+
+/* n tokens after the prompt, the best each time; the last one drawn. */
+static void
+draw_tokens(const br_lm *lm, bool stays, int32_t *out, int n)
+{
+    br_sample_params p = {.temperature = 0, .seed = 7, .top_p = 1};
+    float *logits = t_keep(calloc((size_t)lm->n_vocab, sizeof *logits));
+    br_status st = {0};
+
+    lm->keep(lm->ctx, 0, 0);
+    t_ok(lm->feed(lm->ctx, 0, 0, token, N, NULL, &st), &st);
+    for (int i = 0; i < n; i++) {
+        p.temperature = i == n - 1 ? 1 : 0;
+        t_ok(lm->pick(lm->ctx, &p, (uint64_t)(N + i), &out[i], &st), &st);
+        t_ok(lm->feed(lm->ctx, 0, (uint32_t)(N + i), &out[i], 1,
+                      stays ? NULL : logits, &st),
+             &st);
+    }
+}
+
+/* Whoever wants logits gets a launch a token; who does not, one that stays. */
+TEST_WITHIN(cuda_the_launch_that_stays_gives_the_same_tokens, 120)
+{
+    br_lm_config c = {.tier = "cuda", .n_ctx = 128};
+    int32_t one[4], stays[4];
+    br_status st = {0};
+    br_str doc = {0};
+    br_lm_model *r;
+    br_model *m;
+
+    t_emulate_cuda();
+    t_ok(br_shape_model(&doc, "shape:llama-512:BF16", true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    t_ok(br_lm_model_open(&r, m, &c, &st), &st);
+    const br_lm *lm = br_lm_model_lm(r);
+    ck_assert(lm->pick != NULL);
+    draw_tokens(lm, false, one, 4);
+    draw_tokens(lm, true, stays, 4);
+    ck_assert_mem_eq(one, stays, sizeof one);
+    br_lm_model_close(r);
+    br_model_close(m);
+    br_str_fini(&doc);
+    t_emulate_end();
+}
+
+/* Two models of one process on one card, neither in the other's way. */
+TEST_WITHIN(cuda_holds_two_models_at_once, 60)
+{
+    static const char *const specs[] = {"shape:toy:Q8_0", "shape:toy:BF16"};
+    br_status st = {0};
+    br_str doc[2] = {{0}};
+    br_lm_model *r[2];
+    br_model *m[2];
+    float *logits[2], *both[2], *once;
+
+    t_emulate_cuda();
+    for (int i = 0; i < 2; i++) {
+        t_ok(br_shape_model(&doc[i], specs[i], true, &st), &st);
+        t_ok(br_model_open_mem(&m[i], doc[i].at, doc[i].n, &st), &st);
+        r[i] = open_lm(m[i], &logits[i], &both[i]);
+    }
+    br_lm_model_close(r[0]); /* the other goes on */
+    const br_lm *lm = br_lm_model_lm(r[1]);
+    once = t_keep(calloc((size_t)lm->n_vocab, sizeof *once));
+    lm->keep(lm->ctx, 0, 0);
+    t_ok(lm->feed(lm->ctx, 0, 0, token, N, once, &st), &st);
+    ck_assert_mem_eq(once, logits[1], (size_t)lm->n_vocab * sizeof *once);
+    br_lm_model_close(r[1]);
+    r[0] = open_lm(m[0], &both[0], &both[1]); /* and its place is free again */
+    ck_assert_mem_eq(both[0], logits[0],
+                     (size_t)m[0]->hp.n_vocab * sizeof *once);
+    br_lm_model_close(r[0]);
+    for (int i = 0; i < 2; i++) {
+        br_model_close(m[i]);
+        br_str_fini(&doc[i]);
+    }
+    t_emulate_end();
+}
+
+/* States: of slots that take turns, forgotten, kept and put back. */
+TEST_WITHIN(cuda_slots_have_states_of_their_own, 60)
+{
+    const char *dir = t_vectors("logits");
+    br_status st = {0};
+    br_lm_model *r;
+    br_model *m;
+    float *alone, *both, *state;
+
+    if (!dir)
+        t_skip("no ../shared/vectors here");
+    t_emulate_cuda();
+    t_ok(br_model_open(&m, t_printf("%s/falcon-h1.gguf", dir), &st), &st);
+    r = open_lm(m, &alone, &both);
+    const br_lm *lm = br_lm_model_lm(r);
+    two_slots(lm, true, alone, both);
+    two_slots(lm, false, alone, both);
+    state = t_keep(calloc(lm->plan->slot_elems + 1, sizeof *state));
+    lm->save(lm->ctx, 1, state);
+    lm->restore(lm->ctx, 0, state);
+    memset(both, 0, (size_t)lm->n_vocab * sizeof *both);
+    t_ok(lm->feed(lm->ctx, 0, N, token, 1, both, &st), &st);
+    {
+        static const uint32_t page[3][2] = {{0, 1}, {3, 4}, {5, 6}};
+        const uint32_t *tables[3 * BR_MAX_KV_GROUPS];
+        br_step s = {1, &(int32_t){1}, &(int32_t){N}, token, NULL, tables};
+
+        for (uint32_t i = 0; i < 3 * lm->plan->n_groups; i++)
+            tables[i] = page[i / lm->plan->n_groups];
+        t_ok(lm->step(lm->ctx, &s, alone, &st), &st);
+    }
+    ck_assert_mem_eq(both, alone, (size_t)lm->n_vocab * sizeof *both);
+    br_lm_model_close(r);
+    br_model_close(m);
+    t_emulate_end();
 }
 
 /* Tensor cores: near the reference tier, and the same bits however a prompt is
@@ -153,8 +295,9 @@ static void
 near_ref(const char *spec, uint32_t n, double most)
 {
     br_oracle_config rc = {.act = BR_REF_QUANTISED};
-    br_oracle_config cc = {.cuda = true, .kv = BR_Q_F16, .max_rows = 128};
-    static const uint32_t chunks[] = {0, 1, 9};
+    br_oracle_config cc = {
+        .gpu = {.tier = "cuda"}, .kv = BR_Q_F16, .max_rows = 128};
+    static const uint32_t chunks[] = {0, 1, 3, 9}; /* 3: twelve queries */
     br_status st = {0};
     br_str doc = {0};
     double e = 0, s = 0;
@@ -174,7 +317,7 @@ near_ref(const char *spec, uint32_t n, double most)
     br_oracle_close(&o);
     t_ok(br_oracle_open(&o, m, &cc, &st), &st);
     for (size_t k = 0; k < BR_COUNT(chunks); k++) {
-        const uint32_t few = k ? BR_MIN(n, 10u) : n;
+        const uint32_t few = k ? BR_MIN(n, chunks[k] == 1 ? 4u : 9u) : n;
 
         got[k] = t_keep(calloc(n * vocab, sizeof *want));
         br_oracle_reset(&o, 0);
@@ -196,9 +339,9 @@ near_ref(const char *spec, uint32_t n, double most)
 
 TEST_WITHIN(cuda_nodes_on_tensor_cores_are_near, 120)
 {
-    emulate();
+    t_emulate_cuda();
     near_ref("shape:llama-512:BF16", 34, 1e-5);
     near_ref("shape:qwen3-512:BF16", 10, 1e-5);
     near_ref("shape:llama-512:Q8_0", 9, 1e-3);
-    end();
+    t_emulate_end();
 }

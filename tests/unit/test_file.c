@@ -355,3 +355,23 @@ TEST(file_map_is_what_the_file_holds)
     ck_assert_int_eq(br_file_map_open(&m, "no/such", &st), BR_E_NOT_FOUND);
     ck_assert_int_eq(st.sys, 2);
 }
+
+TEST(a_users_folder_is_what_the_environment_says)
+{
+    char homer[] = "HOMER=/no", h[] = "HOME=/h", x[] = "XDG_X=/x";
+    char xy[] = "XDG_XY=/no", no_x[] = "XDG_X=", no_h[] = "HOME=";
+    char *both[] = {homer, h, x, NULL}, *home[] = {no_x, xy, h, NULL};
+    char *none[] = {no_h, xy, NULL};
+    br_str s = {0};
+
+    ck_assert(br_folder_user(both, "XDG_X", ".x", &s));
+    ck_assert_str_eq(br_str_z(&s), "/x/brass");
+    br_str_clear(&s);
+    ck_assert(br_folder_user(home, "XDG_X", ".local/x", &s));
+    ck_assert_str_eq(br_str_z(&s), "/h/.local/x/brass");
+    br_str_clear(&s);
+    ck_assert(!br_folder_user(none, "XDG_X", ".x", &s));
+    ck_assert(!br_folder_user(NULL, "XDG_X", ".x", &s));
+    ck_assert_str_eq(br_str_z(&s), "");
+    br_str_fini(&s);
+}

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 enum { PER_ROW = 5, TRIES = 4000 };
 
 static const char *const targets[] = {"gfx1100", "gfx1151", "gfx1200",

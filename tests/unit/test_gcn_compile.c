@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 static const char *const cpus[] = {"gfx1100", "gfx1151", "gfx1200", "gfx1201"};
 
 #define HEAD ".version 7.8\n.target sm_90\n.address_size 64\n"

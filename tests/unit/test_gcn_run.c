@@ -100,6 +100,59 @@ TEST(gcn_lanes_choose_between_two_scalars)
             "add.u64 %d1, %d1, %d2; st.global.u32 [%d1], %r2; ret; }\n");
 }
 
+/* Tensor cores' products of halves, summed in halves: small whole numbers, which
+ * any order sums alike. */
+TEST(gcn_products_of_matrices_sum_in_halves)
+{
+    static const char *const cpus[] = {"gfx1100", "gfx1201"};
+    static const char *const shapes[] = {"m16n8k16", "m16n8k8"};
+
+    for (int s = 0; s < 2; s++) {
+        int na = s ? 2 : 4, nb = na / 2, words = na + nb + 2;
+        br_str text = {0};
+        br_kir *m;
+
+        /* Of 80 threads, the two warps that are whole. */
+        br_str_puts(&text,
+                    TOP ".reg .b16 %h<3>; .reg .b32 %w<12>;\n"
+                        "mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.y;\n"
+                        "mad.lo.u32 %r1, %r2, %r3, %r1;\n"
+                        "setp.ge.u32 %p1, %r1, 64; @%p1 bra END;\n"
+                        "mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2;\n");
+        for (int w = 0; w < words; w++)
+            br_str_printf(&text,
+                          "mad.lo.u32 %%r2, %%r1, %d, %d; shr.u32 %%r3, %%r2, "
+                          "3; and.b32 %%r2, %%r2, 7; and.b32 %%r3, %%r3, 7;\n"
+                          "cvt.rn.f16.u32 %%h1, %%r2; cvt.rn.f16.u32 %%h2, "
+                          "%%r3; neg.f16 %%h2, %%h2; "
+                          "mov.b32 %%w%d, {%%h1, %%h2};\n",
+                          7 * w + 3, 5 * w + 1, w);
+        br_str_printf(
+            &text,
+            "mma.sync.aligned.%s.row.col.f16.f16.f16.f16 {%%w10, %%w11}, {",
+            shapes[s]);
+        for (int w = 0; w < words; w++)
+            br_str_printf(&text, "%%w%d%s", w,
+                          w + 1 == na || w + 1 == na + nb ? "}, {"
+                          : w + 1 == words                ? "};\n"
+                                                          : ", ");
+        br_str_puts(&text, "st.global.u32 [%d1], %w10;\n"
+                           "st.global.u32 [%d1+1024], %w11; END: ret; }\n");
+        m = ptx_load(text.at);
+        for (size_t k = 0; k < BR_COUNT(cpus); k++) {
+            br_ktarget t;
+            const char *err;
+
+            ck_assert(br_sim_target(&t, cpus[k]));
+            err = pr_compare(m, &t);
+            ck_assert_msg(!err && !pr_faulted, "%s on %s: %s", shapes[s],
+                          cpus[k], err ? err : "both fault");
+        }
+        br_kir_free(m);
+        br_str_fini(&text);
+    }
+}
+
 /* More values at once than there are registers: of lanes, of the wave. All are
  * loaded, then changed in a loop that lanes leave one by one, then summed. */
 static void

@@ -105,6 +105,12 @@ TEST(grammar_accepts_its_texts)
         {"root ::= e\ne ::= t (\"+\" t)*\nt ::= [0-9] | \"(\" e \")\"",
          {"1", "1+2", "(1+(2+3))+4"},
          {"1+", "()", "(1"}},
+        {"root ::= \"in\" | [0-9] | \"int\" | \"\" | \"in\" | \"of\" [x-z]",
+         {"in", "int", "", "7", "ofy"},
+         {"i", "inte", "of", "nt"}},
+        {"root ::= (\"ab\" | \"a\" | \"abc\")* \"!\"",
+         {"!", "aabcab!", "aaa!"},
+         {"ac!", "b!"}},
         {"root ::= (\"a\"*)* \"b\"", {"b", "aab"}, {"a", "ba"}},
         {"root ::= .{3}", {"abc", "äöü"}, {"ab", "abcd"}},
         {"root ::= \"\\x41\\u00e9\\U0001F600\" [\\]\\-\\^]",
@@ -734,6 +740,62 @@ TEST(schemas_let_through_what_they_say)
                           rows[i].schema, rows[i].no[k]);
         br_grammar_free(g);
     }
+    close_vocab();
+}
+
+/* ---- many texts ---------------------------------------------------------- */
+
+enum { TEXTS = 5000 };
+
+/* Names that begin alike and go apart all over; some begin others. */
+static void
+put_name(br_str *to, int i)
+{
+    br_str_printf(to, "%s-%d%s", i % 3 ? "key" : "clé", i * 7919 % 100003,
+                  i % 5 ? "" : ".x");
+}
+
+static void
+check_names(const char *grammar_text, const char *around)
+{
+    br_grammar *g = grammar(grammar_text);
+    br_str s = {0};
+
+    for (int i = 0; i < TEXTS; i += 499)
+        for (int bad = 0; bad < 3; bad++) {
+            br_str_clear(&s);
+            br_str_puts(&s, around);
+            put_name(&s, i);
+            br_str_puts(&s, bad == 1 ? "7.x7" : "");
+            if (bad == 2)
+                s.at[s.n - 1] = '~';
+            br_str_puts(&s, around);
+            ck_assert_msg(matches(g, br_str_z(&s)) == !bad, "%s", br_str_z(&s));
+        }
+    br_str_fini(&s);
+    br_grammar_free(g);
+}
+
+TEST(one_of_thousands_of_texts)
+{
+    br_str schema = {0}, text = {0};
+    br_status st = {0};
+    char *of_schema;
+
+    open_vocab();
+    for (int i = 0; i < TEXTS; i++) {
+        br_str_puts(&schema, i ? "\",\"" : "{\"enum\":[\"");
+        put_name(&schema, i);
+        br_str_puts(&text, i ? "\" | \"" : "root ::= \"");
+        put_name(&text, i);
+    }
+    br_str_puts(&schema, "\"]}");
+    br_str_puts(&text, "\"");
+    of_schema = schema_text(br_str_z(&schema), BR_OK, &st);
+    check_names(of_schema, "\"");
+    check_names(br_str_z(&text), "");
+    br_str_fini(&schema);
+    br_str_fini(&text);
     close_vocab();
 }
 

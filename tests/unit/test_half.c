@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 static float
 float_of(uint32_t u)
 {

@@ -343,7 +343,7 @@ TEST(http_wants_the_key_of_a_tenant)
     c.db = db;
     sk_open(&k, &(sk_config){.http = c});
     t_ok(br_books_open(&books, db, &lost, &st), &st);
-    t_ok(br_books_add(books, k.ek.e, &st), &st);
+    t_ok(br_books_add(books, k.ek.e, "fake", NULL, &st), &st);
     bearer = t_printf("Authorization: Bearer %s\r\n", key);
     ck_assert_int_eq(sk_ask(&k, "GET /v1/models", "", NULL).status, 401);
     ck_assert_int_eq(sk_ask(&k, "GET /metrics", "", NULL).status, 401);
@@ -372,8 +372,9 @@ TEST(http_does_not_listen_to_others_by_accident)
     c.host = "0.0.0.0";
     c.port = 0;
     ck_assert_int_eq(br_http_new(&h, &c, &st), BR_E_USAGE);
-    ck_assert_str_eq(st.msg, "--host 0.0.0.0: others could reach it; give "
-                             "--db, or --insecure if that is meant");
+    ck_assert_str_eq(st.msg,
+                     "--host 0.0.0.0: others could reach it; give "
+                     "--db or --api-key-file, or --insecure if that is meant");
     c.insecure = true;
     st = (br_status){0};
     t_ok(br_http_new(&h, &c, &st), &st);

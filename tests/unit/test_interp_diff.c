@@ -13,6 +13,8 @@
 
 #include "mega/dtype.h"
 
+T_ONE_THREAD();
+
 enum { ROUNDS = 150 };
 static uint64_t seed;
 

@@ -10,6 +10,7 @@
 
 #include "drv/cpu/cpu_ops.h"
 #include "drv/cpu/cpu_walk.h"
+#include "drv/cuda/cuda_prog.h"
 #include "mega/dtype.h"
 #include "mega/interp.h"
 
@@ -247,6 +248,71 @@ TEST_WITHIN(interp_reproduces_every_numeric_vector, 120)
         }
     ck_assert_uint_ge(n, 39);
     br_arena_fini(&v.arena);
+}
+
+/* ---- the same in one launch on the CUDA tier ----------------------------- */
+
+/* Every buffer has the reference VM's bits but for what comes of GELU: its
+ * tail, 1 + erf, is the library's own rounding. */
+static void
+run_device(const vectors *v, const br_json *e)
+{
+    const br_json *num = br_json_get(e, "numeric");
+    const char *id = need(e, "id")->s;
+    br_mega_vm_desc d = {0};
+    br_status st = {0};
+    br_cuda_prog *x;
+    br_mega_prog *p;
+    br_mega_vm *vm, *ref;
+
+    t_ok(br_mega_load_file(&p, t_printf("%s/%s", v->dir, need(e, "file")->s),
+                           &st),
+         &st);
+    t_ok(br_mega_accept(p, &st), &st);
+    t_ok(br_cuda_prog_new(&x, p, &st), &st);
+    br_cuda_prog_desc(x, &d);
+    t_ok(br_mega_vm_new(&vm, p, &d, &st), &st);
+    t_ok(br_mega_vm_new(&ref, p, NULL, &st), &st);
+    for (int i = 0; i < 2; i++) {
+        bind_all(v, i ? ref : vm, need(num, "inputs"));
+        bind_all(v, i ? ref : vm, need(num, "weights"));
+        bind_all(v, i ? ref : vm, need(num, "kv_in"));
+    }
+    if (br_mega_vm_run_by(vm, br_cuda_prog_runner(x), &st) != BR_OK)
+        ck_abort_msg("%s: %s", id, st.msg);
+    t_ok(br_mega_vm_run(ref, BR_MEGA_ORDER_SWEEP, 0, &st), &st);
+    ck_assert_uint_eq(br_cuda_prog_runner(x)->n_order, p->n_tasks);
+    compare(v, id, vm, need(num, "outputs"), need(num, "tolerance"));
+    compare(v, id, vm, need(num, "intermediates"), need(num, "tolerance"));
+    compare_argmax(id, vm, need(num, "outputs"));
+    for (size_t b = 0; b < p->n_buffers && !strstr(id, "gelu"); b++) {
+        br_mega_value got = br_mega_vm_get(vm, (int64_t)b);
+        br_mega_value want = br_mega_vm_get(ref, (int64_t)b);
+
+        ck_assert_msg(memcmp(got.data, want.data, got.nbytes) == 0,
+                      "%s: buffer %zu", id, b);
+    }
+    br_mega_vm_free(ref);
+    br_mega_vm_free(vm);
+    br_cuda_prog_free(x);
+    br_mega_free(p);
+}
+
+TEST_WITHIN(cuda_reproduces_every_numeric_vector, 120)
+{
+    vectors v;
+    size_t n = 0;
+
+    t_emulate_cuda();
+    open_vectors(&v);
+    for (const br_json *e = need(v.manifest, "valid")->child; e; e = e->next)
+        if (br_json_get(e, "numeric")) {
+            run_device(&v, e);
+            n++;
+        }
+    ck_assert_uint_ge(n, 39);
+    br_arena_fini(&v.arena);
+    t_emulate_end();
 }
 
 /* ---- the same from the shell, by the CPU tier ---------------------------- */

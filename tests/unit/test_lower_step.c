@@ -11,6 +11,8 @@
 #include "mega/step.h"
 #include "t.h"
 
+T_ONE_THREAD();
+
 static br_ir *
 graph_of(size_t i, br_ir_stage stage)
 {

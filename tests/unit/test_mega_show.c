@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 static char *
 show(const br_mega_prog *p, br_mega_show_format f, const char *target)
 {

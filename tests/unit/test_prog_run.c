@@ -106,8 +106,8 @@ TEST(prog_run_says_what_is_wrong)
     out = t_printf("%s/out", dir);
     FAILS(2, "--bind DIR is missing", p, "-o", out);
     FAILS(2, "-o DIR is missing", p, "--bind", dir);
-    FAILS(5, "tier amd runs no programs in this build; here are: ref cpu", p,
-          "--bind", dir, "-o", out, "--tier", "amd");
+    FAILS(5, "tier amd runs no programs in this build; here are: ref cpu cuda",
+          p, "--bind", dir, "-o", out, "--tier", "amd");
     FAILS(2, "--seed and --adversarial are for tier ref", p, "--bind", dir,
           "-o", out, "--tier", "cpu", "--seed", "1");
     FAILS(3, "m.gguf: cannot map", p, "--bind", dir, "-o", out, "--model",
@@ -229,6 +229,8 @@ TEST(prog_run_refuses_what_the_check_rejects)
     FAILS(4, "p.json: ", p, "--bind", dir, "-o", out);
     FAILS(4, "NOT ordered before it", p, "--bind", dir, "-o", out,
           "--adversarial", "3");
+    FAILS(4, "NOT ordered before it", p, "--bind", dir, "-o", out, "--tier",
+          "cuda"); /* before it looks for a device */
 }
 
 /* A recorded program, from the shell's side. */
@@ -365,14 +367,14 @@ two_steps(const lk_case *c, const char *act, const char *const *extra)
     br_mega_free(p);
 }
 
-/* On the CPU tier weights of integers ask for --arith exact. */
+/* On the CPU tier weights of integers and BF16 ask for --arith exact. */
 TEST_WITHIN(prog_run_steps_a_model_as_logits_does, 60)
 {
     static const struct {
         const char *model, *act, *how[6];
     } run[] = {
         {"gpt-oss", "f32", {"--seed", "3", "--adversarial", "2"}},
-        {"mamba2", "f32", {"--tier", "cpu", "-t", "3"}},
+        {"mamba2", "f32", {"--tier", "cpu", "-t", "3", "--arith", "exact"}},
         {"qwen3-q-Q4_K_M",
          "quantised",
          {"--tier", "cpu", "-t", "3", "--arith", "exact"}},

@@ -109,7 +109,7 @@ TEST(run_refuses_in_one_line)
     t_run(&r, "run", DEMO, "-p", "x", "--tier", "metal");
     fails(&r, 5,
           "brass run: " DEMO
-          ": tier metal runs no models in this build; here are: cpu cuda "
+          ": tier metal runs no models in this build; here are: amd cpu cuda "
           "ref\n");
     t_run(&r, "run", DEMO, "-p", "x", "--ctx", "2000");
     fails(&r, 2, "brass run: --ctx: the model was made for 1024 tokens\n");

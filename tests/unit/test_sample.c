@@ -180,6 +180,47 @@ TEST(sample_top_k_keeps_the_k_best_ties_by_lowest_id)
     }
 }
 
+/* Large enough to be looked at in blocks; the last tokens are no whole one. */
+TEST(sample_top_k_of_a_large_vocabulary)
+{
+    enum { LARGE = 64 * 200 + 13 };
+    static float x[LARGE];
+    static row r[LARGE];
+    br_sample_params p = plain();
+    uint64_t state = 3;
+
+    for (int round = 0; round < 12; round++) {
+        const br_candidate *c;
+        uint64_t best = 0;
+        br_sampler *s;
+        size_t n;
+
+        p.top_k = 2 + round * 4;
+        s = sampler(&p, LARGE);
+        rough(x, LARGE, &state);
+        for (int i = 0; i < LARGE; i++) {
+            x[i] = round % 3 == 1 && i % 2   ? -INFINITY
+                   : round % 3 == 2 && i < 5 ? 90.0f
+                                             : x[i] + (float)(i / 6000);
+            r[i] = (row){.id = i, .by = (double)x[i]};
+        }
+        pick(s, x, (uint64_t)round);
+        c = br_sampler_candidates(s, &n);
+        qsort(r, LARGE, sizeof *r, order);
+        while (best < (uint64_t)p.top_k && r[best].by > r[0].by - 31)
+            best++;
+        ck_assert_uint_eq(n, best);
+        for (size_t i = 0; i < n; i++) {
+            size_t k = 0;
+
+            while (k < n && r[k].id != c[i].id)
+                k++;
+            ck_assert_msg(k < n, "round %d: token %d", round, c[i].id);
+        }
+        br_sampler_free(s);
+    }
+}
+
 TEST(sample_top_p_keeps_the_shortest_head)
 {
     const float parts[] = {0, 0.01f, 0.25f, 0.5f, 0.77f, 0.9f, 0.999f};

@@ -430,8 +430,11 @@ TEST(plan_learns_what_rows_cost)
     ck_assert_uint_eq(br_plan_budget(&t, 5, BR_QOS_INTERACTIVE, 5e4, 512), 30);
     ck_assert_uint_eq(br_plan_budget(&t, 5, BR_QOS_INTERACTIVE, 5e4, 20), 15);
     ck_assert_uint_ge(br_plan_budget(&t, 0, BR_QOS_COUNT, 5e4, 4096), 890);
-    /* The budget is kept where it is a few rows, or one. */
-    ck_assert_uint_eq(br_plan_budget(&t, 1, BR_QOS_INTERACTIVE, 6e6, 512), 4);
+    /* The budget is kept where it is a few rows, or one; and where those that
+     * there should be at least are dear, half of it waits for pauses. */
+    ck_assert_uint_eq(br_plan_budget(&t, 1, BR_QOS_INTERACTIVE, 1e6, 512), 8);
+    ck_assert_uint_eq(br_plan_budget(&t, 1, BR_QOS_INTERACTIVE, 3e6, 512), 4);
+    ck_assert_uint_eq(br_plan_budget(&t, 1, BR_QOS_INTERACTIVE, 6e6, 512), 2);
     ck_assert_uint_eq(br_plan_budget(&t, 1, BR_QOS_INTERACTIVE, 6e7, 512), 1);
 }
 

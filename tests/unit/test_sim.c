@@ -561,3 +561,17 @@ TEST(sim_cli_runs_code_objects_of_clang)
     t_run(&r, "gcn", "sim", co, "--kernel", "nope");
     ck_assert_int_eq(r.exit, 3);
 }
+
+/* The register of a compare with a constant stands where results do. */
+TEST(sim_compares_with_constants_write_no_register)
+{
+    sim_kit k = {.cpu = "gfx1100",
+                 .code = "s_mov_b32 s4, 7\ns_cmpk_lg_i32 s4, 0x80\n"
+                         "s_cselect_b32 s5, 3, 5\ns_add_u32 s4, s4, s5\n"
+                         "v_lshlrev_b32 v1, 2, v0\nv_mov_b32 v2, s4\n"
+                         "global_store_b32 v1, v2, s[0:1]"};
+
+    ck_assert_int_eq(sim_kit_run(&k), BR_OK);
+    ck_assert_uint_eq(k.memory[0], 10);
+    br_str_fini(&k.findings);
+}

@@ -154,10 +154,10 @@ static const struct {
      "s_mov_b32 s4, 1\nv_mov_b32 v2, s4\ns_mov_b32 s4, 2\nv_mov_b32 v2, s4",
      "s4 was read by VALU, written by SALU", 0},
     {"gfx1201", NULL,
-     "s_mov_b32 s4, 1\nv_mov_b32 v2, s4\nv_readfirstlane_b32 s4, v0\n"
-     "s_wait_alu 0xf1ff\ns_add_co_u32 s5, s4, 1",
-     "s_mov_b32 s4, 1\nv_mov_b32 v2, s4\nv_readfirstlane_b32 s4, v0\n"
-     "s_add_co_u32 s5, s4, 1",
+     "s_mov_b32 s4, 1\nv_mov_b32 v2, s4\ns_wait_alu 0xfffe\n"
+     "v_readfirstlane_b32 s4, v0\ns_add_co_u32 s5, s4, 1\nv_mov_b32 v2, s4",
+     "s_mov_b32 s4, 1\nv_mov_b32 v2, s4\ns_wait_alu 0xfffe\n"
+     "v_readfirstlane_b32 s4, v0\nv_mov_b32 v2, s4",
      "s_wait_alu va_sdst(0)", 0},
     {"gfx1201", NULL,
      "v_add_co_u32 v2, vcc_lo, v0, v0\nv_add_co_ci_u32 v3, vcc_lo, v0, v0, "

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 /* Bits with exponents near each other more often than chance has them, and
  * zeros, infinities and subnormals among them. */
 static uint64_t

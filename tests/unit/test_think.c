@@ -238,11 +238,91 @@ TEST(how_much_to_think)
                "\"max_output_tokens\":3}");
     ck_assert_msg(a.status == 200 && strstr(a.body, "\"type\":\"message\""),
                   "%s", a.body);
-    a = sk_ask(&k, "POST /v1/messages", "",
-               "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],"
-               "\"max_tokens\":3,\"thinking\":{\"type\":\"enabled\","
-               "\"budget_tokens\":1024}}");
-    ck_assert_msg(a.status == 400 && strstr(a.body, "budgets are not kept"),
-                  "%s", a.body);
+    sk_close(&k);
+}
+
+/* Thoughts that would not end by themselves end when they are to, and the rest
+ * is text; the same tokens again are those of the first time. */
+TEST(a_thought_ends_when_its_tokens_are_used_up)
+{
+    static const struct {
+        const char *path, *more, *has, *not ;
+    } rows[] = {
+        {"POST /v1/chat/completions", ",\"thinking_budget_tokens\":0",
+         "\"content\":\"", "\"content\":\"\""},
+        {"POST /v1/chat/completions", ",\"thinking_token_budget\":3",
+         "\"reasoning_content\":\"", "\"content\":\"\""},
+        {"POST /v1/chat/completions",
+         ",\"thinking_token_budget\":3,\"response_format\":{\"type\":"
+         "\"json_object\"}",
+         "\"content\":\"{", "\"content\":\"\""},
+        {"POST /v1/chat/completions", ",\"thinking_budget_tokens\":-1",
+         "\"content\":\"\"", "\"stop\""},
+        {"POST /v1/messages",
+         ",\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":2}",
+         "{\"type\":\"text\",\"text\":\"", "\"text\":\"\""},
+        {"POST /v1/messages",
+         ",\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":2,"
+         "\"display\":\"omitted\"}",
+         "{\"type\":\"text\",\"text\":\"", "thinking"},
+        {"POST /v1/messages",
+         ",\"thinking\":{\"type\":\"adaptive\"},\"output_config\":{"
+         "\"effort\":\"max\"},\"context_management\":{\"edits\":[{\"type\":"
+         "\"clear_thinking_20251015\",\"keep\":\"all\"}]}",
+         "{\"type\":\"thinking\",\"thinking\":\"", "\"type\":\"text\""},
+    };
+    sk k;
+
+    sk_open(&k, &(sk_config){.template = TEMPLATE});
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        char *body = t_printf("{\"messages\":[{\"role\":\"user\",\"content\":"
+                              "\"Hi\"}],\"max_tokens\":24,\"temperature\":0%s}",
+                              rows[i].more);
+        sk_answer a = sk_ask(&k, rows[i].path, "", body);
+
+        ck_assert_int_eq(a.status, 200);
+        ck_assert_msg(strstr(a.body, rows[i].has) &&
+                          !strstr(a.body, rows[i].not ),
+                      "%zu: %s", i, a.body);
+    }
+    sk_close(&k);
+}
+
+/* Where the model shows no thoughts, a permission to think is no demand. */
+TEST(who_may_think_need_not)
+{
+    static const struct {
+        const char *more;
+        int status;
+        const char *says;
+    } rows[] = {
+        {"{\"type\":\"enabled\",\"budget_tokens\":1024}", 200, ""},
+        {"{\"type\":\"adaptive\",\"display\":\"summarized\"}", 200, ""},
+        {"{\"type\":\"disabled\"}", 200, ""},
+        {"{\"type\":\"enabled\"}", 400, "budget_tokens"},
+        {"{\"type\":\"enabled\",\"budget_tokens\":0}", 400, "budget_tokens"},
+        {"{\"type\":\"enabled\",\"budget_tokens\":1e3}", 400, "budget_tokens"},
+        {"{\"type\":\"adaptive\",\"budget_tokens\":1}", 400, "budget_tokens"},
+        {"{\"type\":\"adaptive\",\"display\":\"x\"}", 400, "display"},
+        {"{\"type\":\"deep\"}", 400, "thinking"},
+        {"[]", 400, "thinking"},
+        {"{}", 400, "thinking"},
+    };
+    sk k;
+
+    sk_open(&k,
+            &(sk_config){.template = "{% for m in messages %}{{ m.content }}"
+                                     "{% endfor %}"});
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        sk_answer a =
+            sk_ask(&k, "POST /v1/messages", "",
+                   t_printf("{\"messages\":[{\"role\":\"user\",\"content\":"
+                            "\"Hi\"}],\"max_tokens\":3,\"thinking\":%s}",
+                            rows[i].more));
+
+        ck_assert_msg(a.status == rows[i].status &&
+                          strstr(a.body, rows[i].says),
+                      "%zu: %d %s", i, a.status, a.body);
+    }
     sk_close(&k);
 }

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/books.h"
 
-#include "base/hash.h"
 #include "base/thread.h"
 #include "engine_kit.h"
 
@@ -17,40 +16,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static void
-digest_is(const void *p, size_t n, const char *want)
-{
-    uint8_t d[BR_BLAKE2B_BYTES];
-    char text[2 * BR_BLAKE2B_BYTES + 1];
-
-    br_blake2b(p, n, d);
-    for (size_t i = 0; i < sizeof d; i++)
-        (void)snprintf(text + 2 * i, 3, "%02x", d[i]);
-    ck_assert_str_eq(text, want);
-}
-
-TEST(blake2b_gives_the_values_of_others)
-{
-    uint8_t b[200];
-
-    for (size_t i = 0; i < sizeof b; i++)
-        b[i] = (uint8_t)i;
-    digest_is(
-        "", 0,
-        "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8");
-    digest_is(
-        "abc", 3,
-        "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
-    digest_is(
-        b, 128,
-        "c3582f71ebb2be66fa5dd750f80baae97554f3b015663c8be377cfcb2488c1d1");
-    digest_is(
-        b, 200,
-        "63c3d97a9f8894d5e043a707b0fee7f7ec4c049a23bbf1079df20b4165f9e22d");
-    ck_assert(br_same_secret("abc", "abc", 3) &&
-              !br_same_secret("abc", "abd", 3));
-}
 
 static const char *
 new_file(void)
@@ -74,11 +39,11 @@ static bool
 opens(br_tstore *s, const char *key, uint32_t tenant)
 {
     br_status st = {0};
-    uint32_t is;
+    br_key_owner is;
     bool ok;
 
     t_ok(br_tstore_key(s, br_text_z(key), &is, &ok, &st), &st);
-    ck_assert(!ok || is == tenant);
+    ck_assert(!ok || is.tenant == tenant);
     return ok;
 }
 
@@ -89,13 +54,16 @@ keeps_tenants_and_their_keys(const char *path)
     br_status st = {0};
     br_quota q = br_quota_defaults();
     char key[BR_KEY_CHARS], key2[BR_KEY_CHARS], wrong[BR_KEY_CHARS];
+    br_key_owner who;
     uint32_t a, b;
     br_tenant t;
+    bool ok;
 
     q.qos = BR_QOS_BATCH;
     q.reserved_kv_pages = 7;
     t_ok(br_tstore_create(s, "alice", &q, &a, key, &st), &st);
     q.qos = BR_QOS_INTERACTIVE;
+    memcpy(q.model, "a-model", 8);
     t_ok(br_tstore_create(s, "bob@x.org", &q, &b, key2, &st), &st);
     ck_assert(a != b && a > 0);
     ck_assert_uint_eq(strlen(key), BR_KEY_CHARS - 1);
@@ -103,7 +71,13 @@ keeps_tenants_and_their_keys(const char *path)
     s = open_store(path);
     t_ok(br_tstore_find(s, "alice", &t, &st), &st);
     ck_assert(t.id == a && t.quota.qos == BR_QOS_BATCH &&
-              t.quota.reserved_kv_pages == 7 && t.created > 1700000000);
+              t.quota.reserved_kv_pages == 7 && t.created > 1700000000 &&
+              !t.quota.model[0]);
+    t_ok(br_tstore_find(s, "bob@x.org", &t, &st), &st);
+    ck_assert_str_eq(t.quota.model, "a-model");
+    t_ok(br_tstore_key(s, br_text_z(key2), &who, &ok, &st), &st);
+    ck_assert(ok && who.tenant == b);
+    ck_assert_str_eq(who.model, "a-model");
     ck_assert(opens(s, key, a) && opens(s, key2, b));
     for (size_t i = 0; i < sizeof key - 1; i++) { /* each character counts */
         memcpy(wrong, key, sizeof key);
@@ -534,7 +508,34 @@ tokens_have_a_price(const char *path)
     ck_assert_uint_eq(cost_of(s, d.tenant), 60 * 150 + 40 * 15 + 7000002);
     q.price_generated = BR_MAX_PRICE + 1;
     ck_assert_int_eq(br_tstore_set(s, "payer", &q, NULL), BR_E_USAGE);
+    /* the model's is for those who have none of their own */
+    d.was = d.is;
+    d.is.tokens_generated += 1;
+    d.model = (br_prices){7, 7, 500};
+    t_ok(br_tstore_add(s, &d, 1, &st), &st);
+    ck_assert_uint_eq(cost_of(s, d.tenant), 60 * 150 + 40 * 15 + 7000003);
+    q.price_generated = 0;
+    t_ok(br_tstore_set(s, "payer", &q, &st), &st);
+    d.was = d.is;
+    d.is.tokens_generated += 1;
+    t_ok(br_tstore_add(s, &d, 1, &st), &st);
+    ck_assert_uint_eq(cost_of(s, d.tenant), 60 * 150 + 40 * 15 + 7000503);
     br_tstore_close(s);
+}
+
+TEST(prices_of_a_model)
+{
+    static const char *const bad[] = {
+        "",       "1",       "1/2", "1/2/3/4", "1/2/x",      "1/-2/3",
+        "1/2/3 ", "1.5/2/3", "//",  "1/2/",    "1/2/1000001"};
+    br_status st = {0};
+    br_prices p;
+
+    t_ok(br_prices_read(&p, "150/0/1000000", &st), &st);
+    ck_assert(p.prompt == 150 && p.cached == 0 && p.generated == 1000000);
+    for (size_t i = 0; i < BR_COUNT(bad); i++)
+        ck_assert_msg(br_prices_read(&p, bad[i], NULL) == BR_E_USAGE, "%s",
+                      bad[i]);
 }
 
 TEST(tokens_cost_what_they_cost_when_they_were_counted)
@@ -584,6 +585,37 @@ TEST(a_store_of_the_format_before_is_taken_over)
     }
 }
 
+/* So was tests/data/tenants4.db, which served nobody. */
+#define KEY_4              \
+    "br_487c430a1cf875ce_" \
+    "50e024bc56fcd7043908fc7947afbaf180d117c4627f44d6a03e31e92b7a9450"
+
+TEST(a_store_of_format_4_is_taken_over)
+{
+    const char *path = new_file();
+    br_status st = {0};
+    br_key_owner who;
+    br_tenant t;
+    size_t n;
+    bool ok;
+    char *old = t_read(t_repo("tests/data/tenants4.db"), &n);
+
+    t_write(path, old, n);
+    for (int again = 0; again < 2; again++) {
+        br_tstore *s = open_store(path);
+
+        t_ok(br_tstore_key(s, br_text_z(KEY_4), &who, &ok, &st), &st);
+        ck_assert(ok && who.tenant == 1);
+        ck_assert_str_eq(who.model, again ? "demo" : "");
+        t_ok(br_tstore_find(s, "alice", &t, &st), &st);
+        ck_assert_str_eq(t.quota.model, who.model);
+        ck_assert_uint_eq(t.quota.price_prompt, 150);
+        memcpy(t.quota.model, "demo", 5);
+        t_ok(br_tstore_set(s, "alice", &t.quota, &st), &st);
+        br_tstore_close(s);
+    }
+}
+
 TEST(servers_share_a_store)
 {
     servers_share(new_file());
@@ -611,7 +643,7 @@ books_carry(const char *path)
     ek_open(&k, (br_lm_fake_config){0}, (br_engine_config){0});
     t_ok(br_tstore_create(s, "early", &q, &id, key, &st), &st);
     t_ok(br_books_open(&b, path, &lost, &st), &st);
-    t_ok(br_books_add(b, k.e, &st), &st);
+    t_ok(br_books_add(b, k.e, "fake", NULL, &st), &st);
     ck_assert(!lost);
     t_ok(br_tstore_create(s, "late", &q, &late, key, &st), &st);
     for (int i = 0; i < 300 && !br_engine_tenant_quota(k.e, late, &q); i++)
@@ -785,6 +817,7 @@ outlives_the_database(pg *p)
     char key[BR_KEY_CHARS], key2[BR_KEY_CHARS];
     br_status st = {0};
     br_ledger l;
+    br_key_owner who;
     uint32_t t;
     bool lost, ok;
 
@@ -797,7 +830,7 @@ outlives_the_database(pg *p)
     add_at_last(s, &d);
     pg_stop(p);
     ck_assert(opens(s, key, d.tenant)); /* it was used before */
-    ck_assert_int_ne(br_tstore_key(s, br_text_z(key2), &t, &ok, &st), BR_OK);
+    ck_assert_int_ne(br_tstore_key(s, br_text_z(key2), &who, &ok, &st), BR_OK);
     ck_assert(!ok);
     st = (br_status){0};
     ck_assert_int_ne(br_tstore_add(s, &d, 1, &st), BR_OK);
@@ -830,13 +863,14 @@ takes_the_format_before(const pg *p)
 
     br_tstore_close(open_store(url));
     (void)pg_sql(p, "ALTER TABLE brass.tenant DROP price_prompt, "
-                    "DROP price_cached, DROP price_generated");
+                    "DROP price_cached, DROP price_generated, "
+                    "DROP model");
     (void)pg_sql(p, "ALTER TABLE brass.ledger DROP cost_nano");
     (void)pg_sql(p, "UPDATE brass.state SET value = 3 WHERE name = 'format'");
     tokens_have_a_price(url);
     ck_assert_str_eq(pg_sql(p, "SELECT value FROM brass.state WHERE name = "
                                "'format'"),
-                     "4");
+                     "5");
 }
 
 /* Of a port that was free just now. */

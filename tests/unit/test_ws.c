@@ -88,6 +88,8 @@ TEST(frames_are_read_in_any_pieces)
         {{0x01, 0x81}, {"x", "y"}, "1002"},
         {{0x09}, {"x"}, "1002"},
         {{0x88}, {"x"}, "1002"},
+        {{0x88}, {"\x03\xed"}, "1002"}, /* 1005 is for nobody to say */
+        {{0x88}, {"\x13\x88!"}, "1002"},
     };
 
     for (size_t i = 0; i < BR_COUNT(rows); i++) {

@@ -1,0 +1,172 @@
+/* test_http_fields.c - fields that clients of other servers send.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "t.h"
+
+#include "http/ask.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { C = BR_API_CHAT, T = BR_API_TEXT, M = BR_API_MESSAGES };
+
+/* NULL: it is taken; else what the refusal says. */
+static const struct {
+    int api;
+    const char *more, *says;
+} rows[] = {
+    /* llama-server */
+    {C, "\"cache_prompt\":true,\"id_slot\":-1,\"n_predict\":-1", NULL},
+    {C, "\"n_predict\":5,\"max_tokens\":6", "differ"},
+    {C, "\"timings_per_token\":true", "timings_per_token"},
+    {C, "\"dry_multiplier\":0.8,\"dry_base\":1.75,\"dry_allowed_length\":2",
+     NULL},
+    {C, "\"dry_base\":0", "dry_base"},
+    {C,
+     "\"response_format\":{\"type\":\"json_object\",\"schema\":{\"type\":"
+     "\"integer\"}}",
+     NULL},
+    {C,
+     "\"response_format\":{\"type\":\"json_object\",\"schema\":{\"not\":{}}}",
+     "'not'"},
+    {C, "\"response_format\":{\"type\":\"json_object\",\"shape\":1}",
+     "more than"},
+    /* vLLM */
+    {T, "\"top_k\":-1,\"skip_special_tokens\":true,\"priority\":3", NULL},
+    {T, "\"top_k\":-2", "top_k"},
+    {T, "\"skip_special_tokens\":false", "skip_special_tokens"},
+    {T, "\"use_beam_search\":true", "use_beam_search"},
+    {C, "\"guided_json\":{\"type\":\"integer\"}", NULL},
+    {C, "\"guided_json\":{\"not\":{}}", "'not'"},
+    {C, "\"guided_choice\":[\"yes\",\"n\\\"o\"]", NULL},
+    {C, "\"guided_choice\":[]", "list of texts"},
+    {C, "\"guided_choice\":[\"a\",1]", "list of texts"},
+    {C, "\"guided_choice\":[\"a\"],\"guided_json\":{}", "another form"},
+    {C, "\"guided_regex\":\"a+\"", "guided_regex"},
+    {C, "\"structured_outputs\":{\"choice\":[\"a\"],\"json\":null}", NULL},
+    {C, "\"structured_outputs\":{\"json_object\":true}", NULL},
+    {C, "\"structured_outputs\":{\"regex\":\"a\"}", "regex"},
+    {C, "\"structured_outputs\":{\"json\":{},\"choice\":[\"a\"]}",
+     "another form"},
+    {C, "\"structured_outputs\":1", "an object"},
+    /* others */
+    {C, "\"seed\\u0000x\":1", "does not know"},
+    {C, "\"max_tokens\":-1", NULL},
+    {M, "\"max_tokens\":-1", "max_tokens"},
+    {M, "\"max_tokens\":9,\"cache_control\":{\"type\":\"ephemeral\"}", NULL},
+    {M, "\"max_tokens\":9,\"output_config\":{\"effort\":\"huge\"}", "effort"},
+    {M, "\"max_tokens\":9,\"output_config\":{\"size\":1}", "size"},
+    {M, "\"max_tokens\":9,\"output_config\":[]", "an object"},
+    {M,
+     "\"max_tokens\":9,\"output_config\":{\"format\":{\"type\":"
+     "\"json_schema\",\"schema\":{\"type\":\"integer\"}}}",
+     NULL},
+    {M,
+     "\"max_tokens\":9,\"output_config\":{\"format\":{\"type\":"
+     "\"json_schema\",\"schema\":{\"not\":{}}}}",
+     "'not'"},
+    {M, "\"max_tokens\":9,\"context_management\":{}", NULL},
+    {M,
+     "\"max_tokens\":9,\"context_management\":{\"edits\":[{\"type\":"
+     "\"clear_tool_uses_20250919\"}]}",
+     "clear_thinking"},
+    {M, "\"max_tokens\":9,\"context_management\":{\"edit\":[]}", "edits"},
+};
+
+TEST(fields_of_other_servers_are_known_or_refused)
+{
+    br_sample_params sample = br_sample_defaults();
+
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        const char *what = rows[i].api == T
+                               ? "\"prompt\":\"Hi\""
+                               : "\"messages\":[{\"role\":\"user\",\"content\":"
+                                 "\"Hi\"}]";
+        char *body = t_printf("{%s,%s}", what, rows[i].more);
+        br_status st = {0};
+        br_ask a;
+        br_code code =
+            br_ask_read(&a, (br_api)rows[i].api, &sample, br_text_z(body), &st);
+
+        if (rows[i].says)
+            ck_assert_msg(code == BR_E_USAGE && strstr(st.msg, rows[i].says),
+                          "%s: %s", rows[i].more, st.msg);
+        else
+            ck_assert_msg(code == BR_OK, "%s: %s", rows[i].more, st.msg);
+        br_ask_fini(&a);
+    }
+}
+
+TEST(forms_of_other_servers_are_enforced)
+{
+    static const char *const forms[][2] = {
+        {"\"guided_choice\":[\"yes\",\"no\"]", "root ::= \"yes\" | \"no\""},
+        {"\"response_format\":{\"type\":\"json_object\",\"schema\":{\"enum\":["
+         "\"a\"]}}",
+         "\\\"a\\\""},
+    };
+    br_sample_params sample = br_sample_defaults();
+
+    for (size_t i = 0; i < BR_COUNT(forms); i++) {
+        char *body = t_printf("{\"prompt\":\"Hi\",%s}", forms[i][0]);
+        br_status st = {0};
+        br_ask a;
+
+        t_ok(br_ask_read(&a, BR_API_TEXT, &sample, br_text_z(body), &st), &st);
+        ck_assert_msg(strstr(br_str_z(&a.grammar), forms[i][1]), "%s",
+                      br_str_z(&a.grammar));
+        br_ask_fini(&a);
+    }
+}
+
+TEST(messages_that_are_refused)
+{
+    static const struct {
+        br_api api;
+        const char *message, *says;
+    } bad[] = {
+        {BR_API_CHAT, "{\"role\":\"wizard\",\"name\":\"x\",\"content\":\"y\"}",
+         "wizard"},
+        {BR_API_CHAT,
+         "{\"role\":\"user\",\"name\":\"x\",\"odd\":1,"
+         "\"content\":\"y\"}",
+         "odd"},
+        {BR_API_MESSAGES,
+         "{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\","
+         "\"thinking\":5}]}",
+         "must be a text"},
+        {BR_API_MESSAGES,
+         "{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\"}]}",
+         "must be a text"},
+    };
+    br_sample_params sample = br_sample_defaults();
+
+    for (size_t i = 0; i < BR_COUNT(bad); i++) {
+        char *body =
+            t_printf("{\"max_tokens\":1,\"messages\":[%s]}", bad[i].message);
+        br_status st = {0};
+        br_ask a;
+
+        ck_assert_int_eq(
+            br_ask_read(&a, bad[i].api, &sample, br_text_z(body), &st),
+            BR_E_USAGE);
+        ck_assert_msg(strstr(st.msg, bad[i].says), "%s", st.msg);
+        br_ask_fini(&a);
+    }
+}
+
+TEST(who_says_a_message_reaches_the_template)
+{
+    br_sample_params sample = br_sample_defaults();
+    br_status st = {0};
+    br_ask a;
+
+    t_ok(br_ask_read(
+             &a, BR_API_CHAT, &sample,
+             BR_TEXT("{\"messages\":[{\"role\":\"user\",\"name\":\"Ann\","
+                     "\"content\":\"Hi\"}]}"),
+             &st),
+         &st);
+    ck_assert_uint_eq(a.messages.n, 1);
+    ck_assert_str_eq(br_json_get(a.messages.at[0].json, "name")->s, "Ann");
+    br_ask_fini(&a);
+}
