@@ -81,9 +81,12 @@ br_thread_ns(void)
     return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
+static br_once thread_clock = BR_ONCE;
+static bool thread_clock_is_fine;
+
 /* By how often it is another: a clock of the kernel's ticks moves twice here. */
-bool
-br_thread_ns_is_fine(void)
+static void
+look_at_thread_clock(void)
 {
     enum { LOOK_NS = 2000000, MOVES = 100 };
     int64_t end = br_now_ns() + LOOK_NS, last = br_thread_ns();
@@ -95,7 +98,14 @@ br_thread_ns_is_fine(void)
         moved += t != last;
         last = t;
     } while (br_now_ns() < end && moved < MOVES);
-    return moved >= MOVES;
+    thread_clock_is_fine = moved >= MOVES;
+}
+
+bool
+br_thread_ns_is_fine(void)
+{
+    br_once_run(&thread_clock, look_at_thread_clock);
+    return thread_clock_is_fine;
 }
 
 void

@@ -98,7 +98,7 @@ void br_futex_wake(_Atomic uint32_t *word, int n); /* INT_MAX: all */
 int64_t br_now_ns(void);  /* monotonic; never goes back */
 int64_t br_wall_ns(void); /* since 1970, UTC; may jump */
 /* What this thread has run: what else is on the machine does not count. On some
- * machines it moves by ticks of 1 to 10 ms only; looking takes up to 2 ms. */
+ * machines it moves by ticks of 1 to 10 ms only; the first look takes 2 ms. */
 int64_t br_thread_ns(void);
 bool br_thread_ns_is_fine(void);
 void br_sleep_ns(int64_t ns);
