@@ -51,6 +51,7 @@ typedef enum jj_type {
     JV_DICT,
     JV_NS,   /* namespace(): a dict whose members can be set */
     JV_LOOP, /* the loop variable */
+    JV_RING, /* joiner() or cycler() */
     JV_MACRO,
     JV_FN,     /* a global function: i is its row */
     JV_METHOD, /* a method bound to a value */
@@ -68,6 +69,7 @@ typedef struct jj_val {
         struct jj_list *list;
         struct jj_dict *dict;
         struct jj_loop *loop;
+        struct jj_ring *ring;
         struct jj_macro *macro;
         struct jj_method *method;
     };
@@ -92,6 +94,12 @@ typedef struct jj_loop {
     jj_val last_changed;
     bool has_changed;
 } jj_loop;
+
+typedef struct jj_ring {
+    const jj_list *items; /* a joiner's: "" and what joins, which stays */
+    size_t i;
+    bool joins;
+} jj_ring;
 
 typedef struct jj_method {
     jj_val self;
@@ -154,7 +162,8 @@ typedef enum jj_op {
     JO_NOT_IN,
 } jj_op;
 
-enum { JM_VARARGS = 1, JM_KWARGS = 2 }; /* what else a macro takes */
+/* What else a macro takes, or a call gives: *args, **kwargs. */
+enum { JM_VARARGS = 1, JM_KWARGS = 2 };
 
 /* kid[]: operands in source order. Where a node needs named places:
  *   IF    cond, body, else body (or NULL)
@@ -164,7 +173,8 @@ enum { JM_VARARGS = 1, JM_KWARGS = 2 }; /* what else a macro takes */
  *   MACRO names in kid[0..n_pos) with default values (or NULL) at
  *         kid[n_pos..2 n_pos), body last; op: JM_* that the body names
  *   WITH  target, value, target, value .., body last
- *   CALL  function, then n_pos positional, then keyword values; key[] names
+ *   CALL  function, then n_pos positional, then keyword values; key[] names;
+ *         then, by op, what * and ** stand before
  *   FILTER, TEST base first, then like CALL; row: of the table
  *   COND  value, condition, else value or NULL
  *   SLICE base, start, stop, step, each or NULL                            */
@@ -266,6 +276,7 @@ br_code jj_get_item(jj_run *r, const jj_val *v, const jj_val *key, jj_val *out);
 int jj_filter_find(br_text name);
 int jj_test_find(br_text name);
 int jj_global_find(br_text name);
+br_code jj_ring_call(jj_run *r, jj_ring *g, const jj_args *a, jj_val *out);
 int jj_method_find(const jj_val *self, br_text name);
 br_code jj_filter_call(jj_run *r, int row, const jj_val *base, const jj_args *a,
                        jj_val *out);

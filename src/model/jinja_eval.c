@@ -264,12 +264,52 @@ jj_call(jj_run *r, const jj_val *fn, const jj_args *a, jj_val *out)
     switch ((jj_type)fn->type) {
     case JV_MACRO: return call_macro(r, fn->macro, a, out);
     case JV_LOOP: return call_loop(r, fn->loop, a, out);
+    case JV_RING: return jj_ring_call(r, fn->ring, a, out);
     case JV_FN: return jj_global_call(r, (int)fn->i, a, out);
     case JV_METHOD:
         return jj_method_call(r, fn->method->row, &fn->method->self, a, out);
     case JV_UNDEF: return jj_err(r, "'%.*s' is undefined", (int)fn->n, fn->s);
     default: return jj_err(r, "%s cannot be called", jj_type_name(fn));
     }
+}
+
+/* Adds what * and ** stand before: rest, as many of them as op says. */
+static br_code
+spread(jj_run *r, const jj_node *n, const jj_val *rest, jj_args *a)
+{
+    jj_list none = {0}, *l = &none;
+    jj_dict no = {0}, *d = &no;
+    jj_val *v;
+    br_text *key;
+
+    if (n->op & JM_VARARGS)
+        BR_TRY(jj_iterate(r, rest++, &l));
+    if (n->op & JM_KWARGS) {
+        if (rest->type != JV_DICT)
+            return jj_err(r, "'**' needs a dict, not %s", jj_type_name(rest));
+        d = rest->dict;
+    }
+    r->steps += l->n + d->n;
+    v = br_arena_new(&r->arena, jj_val, a->n_pos + l->n + a->n_kw + d->n + 1);
+    key = br_arena_new(&r->arena, br_text, a->n_kw + d->n + 1);
+    if (!v || !key)
+        return jj_oom(r);
+    for (size_t i = 0; i < a->n_pos + l->n; i++)
+        v[i] = i < a->n_pos ? a->pos[i] : l->at[i - a->n_pos];
+    a->pos = v;
+    v += a->n_pos += l->n;
+    for (size_t i = 0; i < a->n_kw + d->n; i++) {
+        const jj_val *name = i < a->n_kw ? NULL : &d->key[i - a->n_kw];
+
+        if (name && name->type != JV_STR)
+            return jj_err(r, "'**': a key that is %s", jj_type_name(name));
+        key[i] = name ? jj_text(name) : a->key[i];
+        v[i] = name ? d->val[i - a->n_kw] : a->kw[i];
+    }
+    a->key = key;
+    a->kw = v;
+    a->n_kw += d->n;
+    return BR_OK;
 }
 
 /* Evaluates the arguments of a call-like node; the base is kid[0]. */
@@ -288,7 +328,7 @@ eval_args(jj_run *r, jj_scope *sc, const jj_node *n, jj_args *a)
                    .kw = v + 1 + n->n_pos,
                    .n_kw = n->n_key};
     r->line = n->line;
-    return BR_OK;
+    return n->op ? spread(r, n, a->kw + a->n_kw, a) : BR_OK;
 }
 
 /* ---- expressions -------------------------------------------------------- */

@@ -289,25 +289,47 @@ primary(jj_parser *p, jj_node **out)
 
 /* ---- postfix ------------------------------------------------------------ */
 
-/* Arguments after "(" up to ")"; keywords come last. */
+typedef struct call_args {
+    jj_nodes pos, kw;
+    jj_texts key;
+    jj_node *rest[2]; /* after * and ** */
+} call_args;
+
+/* One argument; named ones come after the others, ** last. */
 static br_code
-arguments(jj_parser *p, jj_nodes *pos, jj_nodes *kw, jj_texts *key)
+argument(jj_parser *p, call_args *a)
 {
+    bool named = p->p->kind == JT_NAME && p->p[1].kind == JT_OP &&
+                 br_text_is(p->p[1].text, "=");
+    bool dict = !named && jp_take_op(p, "**");
     jj_node *x;
 
-    while (!jp_is_op(p, ")")) {
-        bool named = p->p->kind == JT_NAME && p->p[1].kind == JT_OP &&
-                     br_text_is(p->p[1].text, "=");
-        if (named) {
-            if (!br_vec_push(key, p->p->text))
-                return jp_oom(p);
-            p->p += 2;
-        } else if (key->n) {
-            return jp_fail(p, "a positional argument after a named one");
-        }
-        BR_TRY(jp_expr(p, &x));
-        if (!(named ? br_vec_push(kw, x) : br_vec_push(pos, x)))
+    if (a->rest[1])
+        return jp_fail(p, "an argument after '**'");
+    if (dict || (!named && jp_take_op(p, "*"))) {
+        if (a->rest[dict])
+            return jp_fail(p, "more than one '*' in a call");
+        return jp_expr(p, &a->rest[dict]);
+    }
+    if (named) {
+        if (!br_vec_push(&a->key, p->p->text))
             return jp_oom(p);
+        p->p += 2;
+    } else if (a->key.n || a->rest[0]) {
+        return jp_fail(p, "a positional argument after a named one or '*'");
+    }
+    BR_TRY(jp_expr(p, &x));
+    return (named ? br_vec_push(&a->kw, x) : br_vec_push(&a->pos, x))
+               ? BR_OK
+               : jp_oom(p);
+}
+
+/* Arguments after "(" up to ")". */
+static br_code
+arguments(jj_parser *p, call_args *a)
+{
+    while (!jp_is_op(p, ")")) {
+        BR_TRY(argument(p, a));
         if (!jp_take_op(p, ","))
             break;
     }
@@ -318,31 +340,36 @@ arguments(jj_parser *p, jj_nodes *pos, jj_nodes *kw, jj_texts *key)
 static br_code
 call_like(jj_parser *p, jj_node *n, jj_node *base, bool has_args)
 {
-    jj_nodes pos = {0}, kw = {0};
-    jj_texts key = {0};
+    call_args a = {0};
     br_code rc = BR_OK;
 
-    if (!br_vec_push(&pos, base))
+    if (!br_vec_push(&a.pos, base))
         rc = jp_oom(p);
     if (rc == BR_OK && has_args)
-        rc = arguments(p, &pos, &kw, &key);
-    n->n_pos = (uint16_t)(pos.n - 1);
-    n->n_key = (uint16_t)kw.n;
-    if (rc == BR_OK && (pos.n > 1000 || kw.n > 1000))
+        rc = arguments(p, &a);
+    n->n_pos = (uint16_t)(a.pos.n - 1);
+    n->n_key = (uint16_t)a.kw.n;
+    n->op =
+        (uint8_t)((a.rest[0] ? JM_VARARGS : 0) | (a.rest[1] ? JM_KWARGS : 0));
+    if (rc == BR_OK && (a.pos.n > 1000 || a.kw.n > 1000))
         rc = jp_fail(p, "more than 1000 arguments");
-    for (size_t i = 0; rc == BR_OK && i < kw.n; i++)
-        if (!br_vec_push(&pos, kw.at[i]))
+    for (size_t i = 0; rc == BR_OK && i < a.kw.n; i++)
+        if (!br_vec_push(&a.pos, a.kw.at[i]))
+            rc = jp_oom(p);
+    for (size_t i = 0; rc == BR_OK && i < BR_COUNT(a.rest); i++)
+        if (a.rest[i] && !br_vec_push(&a.pos, a.rest[i]))
             rc = jp_oom(p);
     if (rc == BR_OK)
-        rc = jp_set_kids(p, n, pos.at, pos.n);
-    if (rc == BR_OK && key.n) {
-        n->key = br_arena_dup(&p->t->arena, key.at, key.n * sizeof *key.at);
+        rc = jp_set_kids(p, n, a.pos.at, a.pos.n);
+    if (rc == BR_OK && a.key.n) {
+        n->key =
+            br_arena_dup(&p->t->arena, a.key.at, a.key.n * sizeof *a.key.at);
         if (!n->key)
             rc = jp_oom(p);
     }
-    br_vec_fini(&pos);
-    br_vec_fini(&kw);
-    br_vec_fini(&key);
+    br_vec_fini(&a.pos);
+    br_vec_fini(&a.kw);
+    br_vec_fini(&a.key);
     return rc;
 }
 

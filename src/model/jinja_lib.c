@@ -89,7 +89,8 @@ order(jj_run *r, const jj_val *b, const jj_args *a, int *c)
 
 SIMPLE(boolean, b->type == JV_BOOL)
 SIMPLE(callable, b->type == JV_MACRO || b->type == JV_FN ||
-                     b->type == JV_METHOD || b->type == JV_LOOP)
+                     b->type == JV_METHOD || b->type == JV_LOOP ||
+                     (b->type == JV_RING && b->ring->joins))
 SIMPLE(defined, b->type != JV_UNDEF)
 SIMPLE(undefined, b->type == JV_UNDEF)
 SIMPLE(no, b->type == JV_BOOL && !b->b)
@@ -506,6 +507,75 @@ g_strftime_now(jj_run *r, const jj_args *a, jj_val *out)
     return jj_str_copy(r, (br_text){text, n}, out);
 }
 
+static br_code
+ring_new(jj_run *r, bool joins, jj_val *items, jj_val *out)
+{
+    jj_ring *g = br_arena_new(&r->arena, jj_ring, 1);
+
+    if (!g)
+        return jj_oom(r);
+    *g = (jj_ring){.items = items->list, .joins = joins};
+    *out = (jj_val){.type = JV_RING, .ring = g};
+    return BR_OK;
+}
+
+static br_code
+g_joiner(jj_run *r, const jj_args *a, jj_val *out)
+{
+    const jj_val *sep = jj_arg(a, 0, "sep");
+    jj_val l;
+
+    BR_TRY(jj_list_new(r, JV_LIST, &l));
+    BR_TRY(jj_push(r, l.list, jj_str(BR_TEXT(""))));
+    BR_TRY(jj_push(r, l.list, sep ? *sep : jj_str(BR_TEXT(", "))));
+    return ring_new(r, true, &l, out);
+}
+
+static br_code
+g_cycler(jj_run *r, const jj_args *a, jj_val *out)
+{
+    jj_val l;
+
+    if (!a->n_pos)
+        return jj_err(r, "'cycler' needs values");
+    BR_TRY(jj_list_new(r, JV_LIST, &l));
+    for (size_t i = 0; i < a->n_pos; i++)
+        BR_TRY(jj_push(r, l.list, a->pos[i]));
+    return ring_new(r, false, &l, out);
+}
+
+br_code
+jj_ring_call(jj_run *r, jj_ring *g, const jj_args *a, jj_val *out)
+{
+    if (!g->joins)
+        return jj_err(r, "a cycler is not called: it has 'next'");
+    if (a->n_pos || a->n_kw)
+        return jj_err(r, "a joiner takes no arguments");
+    *out = g->items->at[g->i];
+    g->i = 1;
+    return BR_OK;
+}
+
+LIB_FN(cycler_next)
+{
+    jj_ring *g = b->ring;
+
+    (void)r;
+    (void)a;
+    *out = g->items->at[g->i];
+    g->i = (g->i + 1) % g->items->n;
+    return BR_OK;
+}
+
+LIB_FN(cycler_reset)
+{
+    (void)r;
+    (void)a;
+    b->ring->i = 0;
+    *out = jj_none();
+    return BR_OK;
+}
+
 /* ---- tables ------------------------------------------------------------- */
 
 #define F(name, fn) {#name, jj_f_##fn},
@@ -579,12 +649,13 @@ jj_global_find(br_text name)
 int
 jj_method_find(const jj_val *self, br_text name)
 {
-    char kind = self->type == JV_STR     ? 's'
-                : self->type == JV_DICT  ? 'd'
-                : self->type == JV_LIST  ? 'l'
-                : self->type == JV_TUPLE ? 't'
-                : self->type == JV_LOOP  ? 'o'
-                                         : 0;
+    char kind = self->type == JV_STR                          ? 's'
+                : self->type == JV_DICT                       ? 'd'
+                : self->type == JV_LIST                       ? 'l'
+                : self->type == JV_TUPLE                      ? 't'
+                : self->type == JV_LOOP                       ? 'o'
+                : self->type == JV_RING && !self->ring->joins ? 'c'
+                                                              : 0;
 
     for (size_t i = 0; kind && i < BR_COUNT(methods); i++)
         if (methods[i].kind[0] == kind && br_text_is(name, methods[i].name))

@@ -756,11 +756,36 @@ convert(jj_run *r, const char **p, const char *end, const jj_val *v, br_str *s)
 
 #pragma GCC diagnostic pop
 
+/* What "(name)" after a '%' stands for. */
+static br_code
+named(jj_run *r, const char **p, const char *end, const jj_args *a,
+      const jj_val **out)
+{
+    const char *close = memchr(*p, ')', (size_t)(end - *p));
+    br_text name = {*p + 1, close ? (size_t)(close - *p - 1) : 0};
+
+    if (!close)
+        return jj_err(r, "a '%%(' without its ')'");
+    *p = close + 1;
+    for (size_t i = 0; i < a->n_kw; i++)
+        if (br_text_eq(a->key[i], name)) {
+            *out = &a->kw[i];
+            return BR_OK;
+        }
+    return jj_err(r, "the format's '%.*s' has no value",
+                  (int)BR_MIN(name.n, (size_t)60), name.p);
+}
+
+/* By place, or with keywords by name. */
 static br_code
 format_into(jj_run *r, br_text t, const jj_args *a, br_str *s)
 {
     const char *p = t.p, *end = t.p + t.n;
+    const jj_val *v = NULL;
     size_t used = 0;
+
+    if (a->n_pos && a->n_kw)
+        return jj_err(r, "a format takes values by place or by name");
 
     while (p < end) {
         if (*p != '%') {
@@ -768,6 +793,10 @@ format_into(jj_run *r, br_text t, const jj_args *a, br_str *s)
         } else if (p + 1 < end && p[1] == '%') {
             br_str_putc(s, '%');
             p += 2;
+        } else if (p + 1 < end && p[1] == '(') {
+            p++;
+            BR_TRY(named(r, &p, end, a, &v));
+            BR_TRY(convert(r, &p, end, v, s));
         } else if (used >= a->n_pos) {
             return jj_err(r, "too few values for the format");
         } else {

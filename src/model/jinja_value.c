@@ -74,9 +74,9 @@ const char *
 jj_type_name(const jj_val *v)
 {
     static const char *const names[] = {
-        "undefined", "None",    "a boolean",  "an integer", "a float",
-        "a string",  "a list",  "a tuple",    "a dict",     "a namespace",
-        "a loop",    "a macro", "a function", "a method"};
+        "undefined", "None",   "a boolean", "an integer", "a float",
+        "a string",  "a list", "a tuple",   "a dict",     "a namespace",
+        "a loop",    "a ring", "a macro",   "a function", "a method"};
 
     return names[v->type];
 }
@@ -220,6 +220,7 @@ jj_truth(const jj_val *v)
     case JV_DICT: return v->dict->n != 0;
     case JV_NS:
     case JV_LOOP:
+    case JV_RING:
     case JV_MACRO:
     case JV_FN:
     case JV_METHOD: return true;
@@ -291,6 +292,7 @@ equal_at(jj_run *r, const jj_val *a, const jj_val *b, int depth)
     case JV_FLOAT:
     case JV_NS:
     case JV_LOOP:
+    case JV_RING:
     case JV_MACRO:
     case JV_METHOD: return a->s == b->s; /* the same object */
     }
@@ -452,6 +454,9 @@ put_at(br_str *s, const jj_val *v, bool repr, int depth)
     case JV_DICT: put_dict(s, v, depth); break;
     case JV_NS: br_str_puts(s, "<Namespace>"); break;
     case JV_LOOP: br_str_puts(s, "<LoopContext>"); break;
+    case JV_RING:
+        br_str_puts(s, v->ring->joins ? "<Joiner>" : "<Cycler>");
+        break;
     case JV_MACRO: br_str_puts(s, "<Macro>"); break;
     case JV_FN:
     case JV_METHOD: br_str_puts(s, "<function>"); break;
@@ -656,6 +661,27 @@ float_op(jj_run *r, int op, double a, double b, jj_val *out)
     return BR_OK;
 }
 
+/* "..." % value, values or a dict of named ones */
+static br_code
+percent(jj_run *r, const jj_val *a, const jj_val *b, jj_val *out)
+{
+    jj_args args = {.pos = b, .n_pos = 1};
+
+    if (b->type == JV_TUPLE)
+        args = (jj_args){.pos = b->list->at, .n_pos = b->list->n};
+    if (b->type == JV_DICT && text_in(jj_text(a), BR_TEXT("%("))) {
+        br_text *key = br_arena_new(&r->arena, br_text, b->dict->n + 1);
+
+        if (!key)
+            return jj_oom(r);
+        for (size_t i = 0; i < b->dict->n; i++)
+            if (b->dict->key[i].type == JV_STR)
+                key[i] = jj_text(&b->dict->key[i]);
+        args = (jj_args){.key = key, .kw = b->dict->val, .n_kw = b->dict->n};
+    }
+    return jj_filter_call(r, jj_filter_find(BR_TEXT("format")), a, &args, out);
+}
+
 br_code
 jj_binary(jj_run *r, int op, const jj_val *a, const jj_val *b, jj_val *out)
 {
@@ -683,13 +709,8 @@ jj_binary(jj_run *r, int op, const jj_val *a, const jj_val *b, jj_val *out)
     if (op == JO_MUL && a->type == JV_INT &&
         (b->type == JV_STR || b->type == JV_LIST || b->type == JV_TUPLE))
         return repeat(r, b, a->i, out);
-    if (op == JO_MOD && a->type == JV_STR) {
-        jj_args args = {.pos = b, .n_pos = 1};
-        if (b->type == JV_TUPLE)
-            args = (jj_args){.pos = b->list->at, .n_pos = b->list->n};
-        return jj_filter_call(r, jj_filter_find(BR_TEXT("format")), a, &args,
-                              out);
-    }
+    if (op == JO_MOD && a->type == JV_STR)
+        return percent(r, a, b, out);
     if (a->type == JV_UNDEF || b->type == JV_UNDEF)
         return jj_err(r, "'%.*s' is undefined",
                       (int)(a->type == JV_UNDEF ? a->n : b->n),
@@ -751,6 +772,9 @@ jj_get_attr(jj_run *r, const jj_val *v, br_text name, jj_val *out)
     *out = jj_undef(name);
     if (v->type == JV_LOOP)
         loop_attr(v->loop, name, out);
+    else if (v->type == JV_RING && !v->ring->joins &&
+             br_text_is(name, "current"))
+        *out = v->ring->items->at[v->ring->i];
     else if ((v->type == JV_DICT || v->type == JV_NS) &&
              (x = jj_dict_get_text(v->dict, name)))
         *out = *x;

@@ -70,6 +70,55 @@ TEST(jinja_expressions)
     same("{{ -1|abs }} {{ (1, 2)|length }}", "{}", "1 2");
 }
 
+TEST(jinja_calls_spread_lists_and_dicts)
+{
+    static const char m[] = "{% macro f(a, b=2) %}{{ a }}{{ b }}{{ varargs }}"
+                            "{{ kwargs }}{% endmacro %}";
+
+    same(t_printf("%s{{ f(*[1, 3]) }} {{ f(7, *'xy') }} {{ f(*[], a=4) }}", m),
+         "{}", "13(){} 7x('y',){} 42(){}");
+    same(t_printf("%s{{ f(1, c=5, **{'b': 6, 'd': 8}) }} {{ f(**x) }}", m),
+         "{\"x\": {\"a\": \"k\"}}", "16(){'c': 5, 'd': 8} k2(){}");
+    same(t_printf("%s{{ f(a=1, *[]) }} {{ 'a-b'|replace(*['-', '+']) }}", m),
+         "{}", "12(){} a+b");
+    same("{{ f(*1) }}", "{}", "!line 1: cannot loop over an integer");
+    same("{{ dict(**3) }}", "{}", "!line 1: '**' needs a dict, not an integer");
+    same("{{ dict(**{1: 2}) }}", "{}",
+         "!line 1: '**': a key that is an integer");
+    same("{{ f(*a, 1) }}", "{}",
+         "!line 1: a positional argument after a named one or '*'");
+    same("{{ f(*a, *b) }}", "{}", "!line 1: more than one '*' in a call");
+    same("{{ f(**a, b=1) }}", "{}", "!line 1: an argument after '**'");
+}
+
+TEST(jinja_joiners_and_cyclers)
+{
+    same("{% set j = joiner(' | ') %}{% for i in 'abc' %}{{ j() }}{{ i }}"
+         "{% endfor %} {% set k = joiner() %}{{ k() }}1{{ k() }}2",
+         "{}", "a | b | c 1, 2");
+    same("{% set c = cycler('x', 'y') %}{{ c.current }}{{ c.next() }}"
+         "{{ c.current }}{{ c.next() }}{{ c.next() }}{{ c.reset() }}"
+         "{{ c.next() }} {{ c.nope is defined }} {{ c is callable }}",
+         "{}", "xxyyxNonex False False");
+    same("{{ cycler() }}", "{}", "!line 1: 'cycler' needs values");
+    same("{{ cycler(1)() }}", "{}",
+         "!line 1: a cycler is not called: it has 'next'");
+    same("{{ joiner()(1) }}", "{}", "!line 1: a joiner takes no arguments");
+    same("{{ joiner() }} {{ joiner() is callable }} {{ [cycler(1)] }}", "{}",
+         "<Joiner> True [<Cycler>]");
+}
+
+TEST(jinja_formats_by_name)
+{
+    same("{{ '%(a)s %(b)03d%%' % {'a': 'x', 'b': 7} }} "
+         "{{ '%(n)-4s|'|format(n='q') }} {{ '%s' % {'a': 1} }}",
+         "{}", "x 007% q   | {'a': 1}");
+    same("{{ '%(a)s' % {} }}", "{}", "!line 1: the format's 'a' has no value");
+    same("{{ '%(a' % {'a': 1} }}", "{}", "!line 1: a '%(' without its ')'");
+    same("{{ '%s'|format(1, a=2) }}", "{}",
+         "!line 1: a format takes values by place or by name");
+}
+
 /* Where templates differ from Python, and what is easy to get nearly right. */
 TEST(jinja_fine_print)
 {
