@@ -78,6 +78,7 @@ typedef struct jj_val {
 typedef struct jj_list {
     jj_val *at;
     size_t n, cap;
+    bool group; /* of groupby: a tuple with the names grouper and list */
 } jj_list;
 
 typedef struct jj_dict { /* insertion order; few keys, so a scan finds them */

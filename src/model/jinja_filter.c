@@ -628,6 +628,7 @@ LIB_FN(groupby)
         if (i == 0 || !jj_equal(r, &key, &last)) {
             BR_TRY(member(r, v, attr, &name));
             BR_TRY(jj_list_new(r, JV_TUPLE, &pair));
+            pair.list->group = true;
             BR_TRY(jj_list_new(r, JV_LIST, &group));
             BR_TRY(jj_push(r, pair.list, name));
             BR_TRY(jj_push(r, pair.list, group));

@@ -513,6 +513,21 @@ LIB_FN(rsplit)
     return BR_OK;
 }
 
+/* Bytes of the line break at p, 0 when there is none: those of Python. */
+static size_t
+line_break(const char *p, const char *end)
+{
+    uint32_t c;
+    size_t n = br_utf8_next((const uint8_t *)p, (const uint8_t *)end, &c);
+
+    if (c == '\r' && p + 1 < end && p[1] == '\n')
+        return 2;
+    return (c >= '\n' && c <= '\r') || (c >= 0x1c && c <= 0x1e) || c == 0x85 ||
+                   c == 0x2028 || c == 0x2029
+               ? n
+               : 0;
+}
+
 LIB_FN(splitlines)
 {
     bool keep = jj_arg_true(a, 0, "keepends");
@@ -520,12 +535,10 @@ LIB_FN(splitlines)
 
     BR_TRY(jj_list_new(r, JV_LIST, out));
     while (t.n) {
-        size_t n = 0, whole;
-        while (n < t.n && t.p[n] != '\n' && t.p[n] != '\r')
+        size_t n = 0, whole, ends = 0;
+        while (n < t.n && (ends = line_break(t.p + n, t.p + t.n)) == 0)
             n++;
-        whole = n + (n < t.n);
-        if (n + 1 < t.n && t.p[n] == '\r' && t.p[n + 1] == '\n')
-            whole++;
+        whole = n + ends;
         BR_TRY(jj_push(r, out->list, jj_str((br_text){t.p, keep ? whole : n})));
         t.p += whole;
         t.n -= whole;

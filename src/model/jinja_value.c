@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/jinja_ast.h"
+#include "model/unicode.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -377,23 +378,49 @@ jj_contains(jj_run *r, const jj_val *in, const jj_val *what, bool *out)
 
 /* ---- printing ----------------------------------------------------------- */
 
+/* What repr escapes: unassigned, control, format and private characters, and
+ * all blanks but the space, such as U+00A0. */
+static bool
+is_shown(uint32_t c)
+{
+    int class = br_unicode_class(c) & 0x0F;
+
+    return c == ' ' ||
+           (class != BR_UC_NONE && class != BR_UC_OTHER && class != BR_UC_Z);
+}
+
+static void
+repr_char(br_str *s, uint32_t c, char quote)
+{
+    if (c == '\n' || c == '\t' || c == '\r')
+        br_str_printf(s, "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : 'r');
+    else if (c == '\\' || c == (unsigned char)quote)
+        br_str_printf(s, "\\%c", (char)c);
+    else if (c < 0x100)
+        br_str_printf(s, "\\x%02x", c);
+    else if (c < 0x10000)
+        br_str_printf(s, "\\u%04x", c);
+    else
+        br_str_printf(s, "\\U%08x", c);
+}
+
 /* Python's repr of a string: single quotes unless that costs escapes. */
 static void
 repr_text(br_str *s, br_text t)
 {
     char quote = memchr(t.p, '\'', t.n) && !memchr(t.p, '"', t.n) ? '"' : '\'';
+    const uint8_t *p = (const uint8_t *)t.p, *end = p + t.n;
 
     br_str_putc(s, quote);
-    for (size_t i = 0; i < t.n; i++) {
-        unsigned char c = (unsigned char)t.p[i];
-        if (c == '\n' || c == '\t' || c == '\r')
-            br_str_printf(s, "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : 'r');
-        else if (c == '\\' || c == (unsigned char)quote)
-            br_str_printf(s, "\\%c", c);
-        else if (c < 32 || c == 127)
-            br_str_printf(s, "\\x%02x", c);
+    while (p < end) {
+        uint32_t c;
+        size_t n = br_utf8_next(p, end, &c);
+
+        if (is_shown(c) && c != '\\' && c != (unsigned char)quote)
+            br_str_put(s, p, n);
         else
-            br_str_putc(s, (char)c);
+            repr_char(s, c, quote);
+        p += n;
     }
     br_str_putc(s, quote);
 }
@@ -775,6 +802,9 @@ jj_get_attr(jj_run *r, const jj_val *v, br_text name, jj_val *out)
     else if (v->type == JV_RING && !v->ring->joins &&
              br_text_is(name, "current"))
         *out = v->ring->items->at[v->ring->i];
+    else if (v->type == JV_TUPLE && v->list->group &&
+             (br_text_is(name, "grouper") || br_text_is(name, "list")))
+        *out = v->list->at[br_text_is(name, "list")];
     else if ((v->type == JV_DICT || v->type == JV_NS) &&
              (x = jj_dict_get_text(v->dict, name)))
         *out = *x;

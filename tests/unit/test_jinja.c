@@ -158,6 +158,9 @@ TEST(jinja_fine_print)
          "{\"m\":[{\"r\":\"u\",\"c\":1},{\"r\":\"a\",\"c\":2},"
          "{\"r\":\"u\",\"c\":3}]}",
          "a:2 u:1+3 ");
+    same("{% for g in m|groupby('r') %}{{ g.grouper }}{{ g.list|length }} "
+         "{% endfor %}{{ (1, 2).list is defined }}",
+         "{\"m\":[{\"r\":\"u\"},{\"r\":\"a\"},{\"r\":\"u\"}]}", "a1 u2 False");
     same("{{ 'AB1'.isupper() }} {{ 'ab'.islower() }} {{ '1'.isupper() }}", "{}",
          "True True False");
 }
@@ -326,6 +329,13 @@ TEST(jinja_strings_as_pythons)
     same("{{ 'a\\nb\\r\\nc\\rd'.splitlines() }} {{ 'a\\r\\nb'.splitlines(true) "
          "}}",
          "{}", "['a', 'b', 'c', 'd'] ['a\\r\\n', 'b']");
+    same("{{ s.splitlines() }} {{ s.splitlines(true)|join('-') }}",
+         "{\"s\":\"a\\u2028b\\u0085c\\f\\u001cd\"}",
+         "['a', 'b', 'c', '', 'd'] a\xE2\x80\xA8-b\xC2\x85-c\f-\x1c-d");
+    same("{{ [s] }} {{ {s[0]: s} }}",
+         "{\"s\":\"\\u00a0é\\u200b\\u2028 \\ufeff😀\\u0001\\ue000\"}",
+         "['\\xa0é\\u200b\\u2028 \\ufeff😀\\x01\\ue000'] "
+         "{'\\xa0': '\\xa0é\\u200b\\u2028 \\ufeff😀\\x01\\ue000'}");
     same("{{ '%5s|%-5s|%.2s|%r' % ('é', 'b', 'abc', 'x') }}", "{}",
          "    é|b    |ab|'x'");
     same("{{ '%1001d' % 1 }}", "{}",
