@@ -122,6 +122,8 @@ submit(br_batch *b, const br_request *r, asked *a, br_status *st)
     how = r->how ? *r->how : how;
     if (!r->fn)
         return br_fail(st, BR_E_USAGE, "a request without a function");
+    if (r->n_ids && !r->ids)
+        return br_fail(st, BR_E_USAGE, "a request without tokens");
     if (r->n_logprobs > 1 + BR_SAMPLE_MAX_LOGPROBS)
         return br_fail(st, BR_E_LIMIT, "%u logprobs, at most %d", r->n_logprobs,
                        1 + BR_SAMPLE_MAX_LOGPROBS);

@@ -253,19 +253,26 @@ generate(br_seq *s, const br_sampling *how, br_status *st)
                                &s->stats, st);
 }
 
+static br_code
+need_text(const char *text, const char *what, br_status *st)
+{
+    return text ? BR_OK : br_fail(st, BR_E_USAGE, "%s: NULL, not a text", what);
+}
+
 brass_code
 br_seq_continue(br_seq *s, const char *prompt, const br_sampling *how,
                 br_text_fn fn, void *ctx, br_error *e)
 {
     br_status spare, *st = br_api_begin(e, &spare);
-    br_code code;
+    br_code code = need_text(prompt, "prompt", st);
 
     s->fn = fn;
     s->ctx = ctx;
     s->reply = NULL;
     s->prompt.n = 0;
-    code = br_tok_encode(s->m->tok, s->m->work, br_text_z(prompt),
-                         BR_TOK_ADD_SPECIAL, &s->prompt, st);
+    if (code == BR_OK)
+        code = br_tok_encode(s->m->tok, s->m->work, br_text_z(prompt),
+                             BR_TOK_ADD_SPECIAL, &s->prompt, st);
     if (code == BR_OK)
         code = generate(s, how, st);
     return (brass_code)code;
@@ -297,8 +304,10 @@ br_seq_say(br_seq *s, const char *message, const br_sampling *how,
 {
     br_status spare, *st = br_api_begin(e, &spare);
     br_str text = {0};
-    br_code code = need_chat(s, st);
+    br_code code = need_text(message, "message", st);
 
+    if (code == BR_OK)
+        code = need_chat(s, st);
     if (code == BR_OK) {
         size_t before = br_chat_count(s->chat);
 
@@ -318,8 +327,10 @@ brass_code
 br_seq_system(br_seq *s, const char *text, br_error *e)
 {
     br_status spare, *st = br_api_begin(e, &spare);
-    br_code code = need_chat(s, st);
+    br_code code = need_text(text, "system text", st);
 
+    if (code == BR_OK)
+        code = need_chat(s, st);
     if (code == BR_OK)
         code = br_chat_system(s->chat, br_text_z(text), st);
     return (brass_code)code;

@@ -15,8 +15,11 @@ br_stops_check(const char *const *stop, size_t n, br_status *st)
         return br_fail(st, BR_E_LIMIT, "stop: %zu strings, at most %d", n,
                        BR_GEN_MAX_STOPS);
     for (size_t i = 0; i < n; i++) {
-        br_text t = br_text_z(stop[i]);
+        br_text t;
 
+        if (!stop || !stop[i])
+            return br_fail(st, BR_E_USAGE, "stop: string %zu is missing", i);
+        t = br_text_z(stop[i]);
         if (t.n == 0)
             return br_fail(st, BR_E_USAGE, "stop: string %zu is empty", i);
         if (t.n > BR_GEN_MAX_STOP_BYTES)

@@ -268,7 +268,7 @@ TEST_WITHIN(api_bad_requests_are_refused, 60)
     br_error e;
     br_batch *b = br_batch_new(m, &e);
     told t = {.n = 0};
-    br_sampling bad = greedy(1), good = greedy(9);
+    br_sampling bad = greedy(1), no_stops = greedy(1), good = greedy(9);
     int32_t ids[200] = {0};
     br_request r = {.ids = ids, .n_ids = 1, .fn = be_told, .ctx = &t};
     const br_request rows[] = {
@@ -279,9 +279,12 @@ TEST_WITHIN(api_bad_requests_are_refused, 60)
         {.ids = ids, .n_ids = 1, .fn = be_told, .n_logprobs = UINT32_MAX},
         {.ids = &(int32_t){-1}, .n_ids = 1, .fn = be_told},
         {.ids = ids, .n_ids = 1, .fn = be_told, .how = &bad},
+        {.ids = NULL, .n_ids = 1, .fn = be_told},
+        {.ids = ids, .n_ids = 1, .fn = be_told, .how = &no_stops},
     };
 
     bad.top_p = -1;
+    no_stops.n_stop = 1;
     for (size_t i = 0; i < BR_COUNT(rows); i++) {
         ck_assert_uint_eq(br_batch_submit(b, &rows[i], &e), 0);
         ck_assert_int_ne(br_error_code(&e), BRASS_OK);
@@ -298,6 +301,31 @@ TEST_WITHIN(api_bad_requests_are_refused, 60)
     br_batch_cancel(b, t.id);
     br_batch_free(b);
     br_batch_free(NULL);
+    br_llm_close(m);
+}
+
+TEST_WITHIN(api_texts_that_are_missing_are_refused, 60)
+{
+    br_llm *m = demo(1);
+    br_error e;
+    br_seq *s = br_seq_new(m, &e);
+    br_sampling how = greedy(1);
+    const char *const stops[] = {"x", NULL};
+    heard h = {.n = 0};
+
+    ck_assert_int_eq(br_seq_continue(s, NULL, &how, hear, &h, &e),
+                     BRASS_E_USAGE);
+    ck_assert_str_eq(br_error_text(&e), "prompt: NULL, not a text");
+    ck_assert_int_eq(br_seq_say(s, NULL, &how, hear, &h, &e), BRASS_E_USAGE);
+    ck_assert_int_eq(br_seq_system(s, NULL, &e), BRASS_E_USAGE);
+    how.stop = stops;
+    how.n_stop = 2;
+    ck_assert_int_eq(br_seq_continue(s, "A", &how, hear, &h, &e),
+                     BRASS_E_USAGE);
+    ck_assert_str_eq(br_error_text(&e), "stop: string 1 is missing");
+    how.n_stop = 1;
+    ck_assert_int_eq(br_seq_continue(s, "A", &how, hear, &h, &e), BRASS_OK);
+    br_seq_free(s);
     br_llm_close(m);
 }
 
