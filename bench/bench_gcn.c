@@ -10,8 +10,8 @@
  *       -nogpuinc -nogpulib --offload-arch=gfx1201 -mcumode -O3 -c
  *       -o OBJECT tests/data/gcn/kernels.cu
  *
- * Instructions are those that waves executed, loops with all their turns. Speed
- * is of one thread, of dispatches alone, without check and with.
+ * Instructions are those that waves executed, loops with all their turns; hints
+ * are those of them that are s_delay_alu, and do nothing. Speed is of one thread, of dispatches alone, without check and with.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../tests/gcn_corpus.h"
 #include "cg/ptx/ptx.h"
@@ -41,7 +41,8 @@ together(const char *name)
 
 typedef struct row {
     uint64_t steps, other;
-    double fast, checked; /* million instructions a second */
+    uint64_t hints, other_hints; /* of those, s_delay_alu */
+    double fast, checked;        /* million instructions a second */
 } row;
 
 static double
@@ -72,9 +73,11 @@ measure(const br_gcn_isa *isa, const br_kir *m, const char *name,
     r = (corpus_run){.repeat = REPEATS};
     out.fast = speed(&r, &co, name, blocks);
     out.steps = r.steps / (REPEATS + 1);
+    out.hints = r.hints / (REPEATS + 1);
     if (other) {
         (void)speed(&o, other, name, blocks);
         out.other = o.steps;
+        out.other_hints = o.hints;
         if (!corpus_same(&r, &o))
             printf("%s: other results\n", name);
     }
@@ -94,7 +97,7 @@ main(int argc, char **argv)
     br_gcn_isa isa = {.cpu = br_gcn_cpu_find(argc > 1 ? argv[1] : "gfx1201")};
     br_gcn_co other;
     br_status st = {0};
-    double ratio = 0, fast = 0, checked = 0;
+    double ratio = 0, bare = 0, fast = 0, checked = 0;
     unsigned n = 0;
     char name[64], *text;
     size_t bytes;
@@ -113,21 +116,26 @@ main(int argc, char **argv)
         must(br_gcn_load(&other, text, bytes, &st), &st);
         br_free(text);
     }
-    printf("%-14s %9s %9s %6s %8s %8s\n", "kernel", "ours", "other", "ratio",
-           "fast M/s", "checked");
+    printf("%-14s %9s %7s %9s %7s %6s %8s %8s\n", "kernel", "ours", "hints",
+           "other", "hints", "ratio", "fast M/s", "checked");
     for (; corpus_name(m, n, name); n++) {
         row r = measure(&isa, m, name, argc > 2 ? &other : NULL);
         double of = argc > 2 ? (double)r.steps / (double)r.other : 1;
 
-        printf("%-14s %9llu %9llu %6.2f %8.1f %8.1f\n", name,
-               (unsigned long long)r.steps, (unsigned long long)r.other, of,
-               r.fast, r.checked);
+        printf("%-14s %9llu %7llu %9llu %7llu %6.2f %8.1f %8.1f\n", name,
+               (unsigned long long)r.steps, (unsigned long long)r.hints,
+               (unsigned long long)r.other, (unsigned long long)r.other_hints,
+               of, r.fast, r.checked);
         ratio += log(of);
+        bare += argc > 2 ? log((double)(r.steps - r.hints) /
+                               (double)(r.other - r.other_hints))
+                         : 0;
         fast += log(r.fast);
         checked += log(r.checked);
     }
-    printf("geomean of %u: ratio %.3f, fast %.1f M/s, checked %.1f M/s\n", n,
-           exp(ratio / n), exp(fast / n), exp(checked / n));
+    printf("geomean of %u: ratio %.3f, %.3f without hints, fast %.1f M/s, "
+           "checked %.1f M/s\n",
+           n, exp(ratio / n), exp(bare / n), exp(fast / n), exp(checked / n));
     br_kir_free(m);
     if (argc > 2)
         br_gcn_unload(&other);

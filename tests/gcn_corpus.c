@@ -98,6 +98,7 @@ corpus_run_object(corpus_run *r, const br_gcn_co *co, const char *kernel,
         r->seconds += (double)(clock() - begin) / CLOCKS_PER_SEC;
     }
     r->steps = s.steps;
+    r->hints = s.hints;
     r->findings = s.findings;
     br_sim_fini(&s);
     return c;

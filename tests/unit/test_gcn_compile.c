@@ -123,6 +123,42 @@ TEST(gcn_waits_are_no_stronger_than_needed)
     br_kir_free(m);
 }
 
+/* Two sums of products that do not need each other: one instruction, told how
+ * long until what it reads is there; a chain stays two. */
+TEST(gcn_independent_sums_issue_at_once)
+{
+    static const char head[] =
+        HEAD ".visible .entry k(.param .u64 o) {\n"
+             ".reg .f32 %f<9>; .reg .u64 %rd<4>; .reg .u32 %r<4>;\n"
+             "ld.param.u64 %rd1, [o]; mov.u32 %r1, %tid.x;\n"
+             "mul.wide.u32 %rd2, %r1, 16; add.u64 %rd1, %rd1, %rd2;\n"
+             "ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];\n";
+    static const char *const sums[] = {
+        "add.f32 %f5, %f1, %f2; mul.f32 %f6, %f3, %f4;\n",
+        "add.f32 %f5, %f1, %f2; mul.f32 %f6, %f5, %f4;\n"};
+
+    for (size_t c = 0; c < BR_COUNT(cpus); c++)
+        for (int chain = 0; chain < 2; chain++) {
+            br_kir *m =
+                ptx_load(t_printf("%s%sst.global.f32 [%%rd1], %%f5;\n"
+                                  "st.global.f32 [%%rd1+4], %%f6; ret; }\n",
+                                  head, sums[chain]));
+            br_gcn_compiled k;
+            br_gcn_isa isa;
+            const char *text;
+
+            compile(&k, &isa, cpus[c], m);
+            text = listing(&isa, &k);
+            ck_assert_msg((strstr(text, "v_dual_") != NULL) == !chain, "%s %s",
+                          cpus[c], text);
+            ck_assert_msg(!chain || strstr(text, "v_add_f32_e32"), "%s", text);
+            ck_assert_msg(!chain || strstr(text, "instid0(VALU_DEP_1)"), "%s",
+                          text);
+            br_gcn_compiled_fini(&k);
+            br_kir_free(m);
+        }
+}
+
 /* Every wait of both kernels is needed: without it the proof fails, and its
  * count plus one, too. */
 TEST(gcn_a_wait_taken_away_is_found)

@@ -489,6 +489,10 @@ TEST(sim_faults_name_wave_pc_and_instruction)
          BR_E_FAULT, 0},
         {".long 0xbfff0000", "0xbfff0000 is no instruction of gfx1100",
          BR_E_FAULT, 0},
+        /* s_delay_alu: a distance, a dependence that is reserved */
+        {".long 0xbf870060", "0xbf870060 is no instruction", BR_E_FAULT, 0},
+        {".long 0xbf87000c", "0xbf87000c is no instruction", BR_E_FAULT, 0},
+        {"s_delay_alu instid0(VALU_DEP_1)", "", BR_OK, 0},
         {"s_sethalt 1", "the simulator does not know: s_sethalt 1",
          BR_E_UNSUPPORTED, 0},
         {"s_mov_b64 s[4:5], 0\ns_setpc_b64 s[4:5]", "no code at 0x0",
@@ -512,6 +516,89 @@ TEST(sim_faults_name_wave_pc_and_instruction)
         ck_assert_msg(c == t[i].is && strstr(k.st.msg, t[i].want), "%s -> %s",
                       t[i].code, k.st.msg);
     }
+}
+
+/* Both halves read before either writes. */
+TEST(sim_dual_instructions_are_two_at_once)
+{
+    static const char *const cpus[] = {"gfx1100", "gfx1201"};
+
+    for (int c = 0; c < 2; c++) {
+        sim_kit k = {.cpu = cpus[c],
+                     .check = true,
+                     .code = "v_lshlrev_b32 v1, 2, v0\nv_mov_b32 v2, 3\n"
+                             "s_mov_b32 exec_lo, 0xffff\n"
+                             "v_dual_mov_b32 v2, v0 :: v_dual_add_nc_u32 v3, "
+                             "v2, v0\n"
+                             "s_mov_b32 exec_lo, -1\n"
+                             "s_mov_b32 exec_lo, 0xffff\n"
+                             "global_store_b32 v1, v3, s[0:1]\n"
+                             "s_mov_b32 exec_lo, -1\n"
+                             "global_store_b32 v1, v2, s[0:1] offset:128"};
+
+        ran(&k);
+        ck_assert_uint_eq(k.found, 0);
+        for (unsigned i = 0; i < 32; i++) {
+            ck_assert_uint_eq(word(&k, 128 + 4 * i), i < 16 ? i : 3);
+            if (i < 16)
+                ck_assert_uint_eq(word(&k, 4 * i), 3 + i);
+        }
+    }
+}
+
+/* Fields of a dual instruction set so that its halves may not go together. */
+TEST(sim_dual_instructions_that_break_the_rules_fault)
+{
+    static const char fmac[] =
+        "v_dual_fmac_f32 v0, v1, v2 :: v_dual_fmamk_f32 v7, v4, 0x40490fdb, v5";
+    static const char mul[] =
+        "v_dual_mul_f32 v0, s4, v2 :: v_dual_cndmask_b32 v7, v4, v5";
+    static const char mov[] = "v_dual_mov_b32 v0, v1 :: v_dual_mov_b32 v7, v4";
+    static const struct {
+        const char *text;
+        br_gcn_field field;
+        uint32_t v;
+        int legal_to; /* on processors before this one of cpus */
+    } t[] = {
+        {fmac, BR_GF_vsrcy1, 5, 2},
+        {fmac, BR_GF_srcy0, 256 + 5, 0}, /* bank of v1 */
+        {fmac, BR_GF_vsrcy1, 6, 0},      /* source 2: as even as v0 */
+        {mul, BR_GF_vsrcy1, 7, 2},
+        {mul, BR_GF_vsrcy1, 6, 0},      /* bank of v2 */
+        {mul, BR_GF_srcy0, 4, 2},       /* the same scalar, VCC */
+        {mul, BR_GF_srcy0, 5, 0},       /* a third one */
+        {mov, BR_GF_srcy0, 256 + 5, 1}, /* not on gfx11 */
+    };
+    static const char *const cpus[] = {"gfx1201", "gfx1100"};
+
+    for (size_t i = 0; i < 2 * BR_COUNT(t); i++) {
+        br_gcn_isa isa = {br_gcn_cpu_find(cpus[i % 2]), false};
+        sim_kit k = {.cpu = cpus[i % 2]};
+        br_status st = {0};
+        br_gcn_inst in;
+        bool legal = (int)(i % 2) < t[i / 2].legal_to;
+        br_code c;
+
+        t_ok(br_gcn_parse(&isa, t[i / 2].text, strlen(t[i / 2].text), &in, &st),
+             &st);
+        br_gcn_set(&in, t[i / 2].field, t[i / 2].v);
+        k.code = t_printf(".long 0x%x, 0x%x\n%s", in.w[0], in.w[1],
+                          in.words > 2 ? t_printf(".long 0x%x", in.w[2]) : "");
+        c = sim_kit_run(&k);
+        ck_assert_msg(c == (legal ? BR_OK : BR_E_FAULT) &&
+                          (legal || strstr(k.st.msg, "halves of a dual one")),
+                      "%zu: %s -> %s", i / 2, k.code, k.st.msg);
+    }
+}
+
+TEST(sim_dual_instructions_are_of_32_lanes)
+{
+    sim_kit k = {.cpu = "gfx1201",
+                 .kd = ".amdhsa_wavefront_size32 0",
+                 .code = ".long 0xca100080, 0x01000080"};
+
+    ck_assert_int_eq(sim_kit_run(&k), BR_E_FAULT);
+    ck_assert_msg(strstr(k.st.msg, "in a wave of 64") != NULL, "%s", k.st.msg);
 }
 
 TEST(sim_waves_that_wait_for_nobody_are_found)

@@ -173,6 +173,30 @@ static const struct {
      "s_mov_b32 s4, 0\nv_cmpx_gt_u32 99, v0\n"
      "v_permlane16_b32 v2, v0, s4, s4",
      "v_cmpx right before", 0},
+    /* both halves of a dual instruction count */
+    {"gfx1201", NULL,
+     HEAD "v_dual_mov_b32 v3, 0 :: v_dual_mov_b32 v2, v1\n" TAIL,
+     HEAD "v_dual_mov_b32 v3, 0 :: v_dual_mov_b32 v2, v9\n" TAIL,
+     "what is stored, v2", 0},
+    {"gfx1201", NULL,
+     HEAD "global_load_b32 v3, v1, s[0:1]\ns_wait_loadcnt 0x0\n"
+          "v_dual_mov_b32 v4, 0 :: v_dual_mov_b32 v5, v3",
+     HEAD "global_load_b32 v3, v1, s[0:1]\n"
+          "v_dual_mov_b32 v4, 0 :: v_dual_mov_b32 v5, v3\n"
+          "s_wait_loadcnt 0x0",
+     "v3 is read before loadcnt", 0},
+    {"gfx1100", NULL,
+     "v_cvt_f32_u32 v2, v0\nv_exp_f32 v3, v2\ns_waitcnt_depctr 0xfff\n"
+     "v_dual_mov_b32 v4, v2 :: v_dual_add_f32 v5, v3, v2",
+     "v_cvt_f32_u32 v2, v0\nv_exp_f32 v3, v2\n"
+     "v_dual_mov_b32 v4, v2 :: v_dual_add_f32 v5, v3, v2",
+     "v3 comes from a transcendental instruction", 0},
+    {"gfx1201", NULL,
+     "s_mov_b32 s4, 1\nv_mov_b32 v2, s4\ns_mov_b32 s4, 2\n"
+     "s_wait_alu 0xfffe\nv_dual_mov_b32 v4, 0 :: v_dual_mov_b32 v5, s4",
+     "s_mov_b32 s4, 1\nv_mov_b32 v2, s4\ns_mov_b32 s4, 2\n"
+     "v_dual_mov_b32 v4, 0 :: v_dual_mov_b32 v5, s4",
+     "s4 was read by VALU, written by SALU", 0},
     {"gfx1100", NULL, "s_nop 0\ns_sendmsg sendmsg(MSG_DEALLOC_VGPRS)",
      "s_sendmsg sendmsg(MSG_DEALLOC_VGPRS)", "s_nop has to stand", 0},
 };

@@ -6,8 +6,13 @@
  * Scalars live along the ways of the wave (heads and stubs too, where other
  * lanes have their turn); vectors along the ways of one lane, since what
  * other lanes do writes only their own part of a register. Vregs are placed in
- * order of their first point, where the one they are copied from is if it is
- * free, else in the lowest that is.
+ * order of their first point, where the one they are copied from or to is if it
+ * is free, else in the lowest that is.
+ *
+ * On gfx11 masks of a few instructions prefer VCC, which short encodings and
+ * dual instructions name. On gfx12 scalars prefer pairs that no vector
+ * instruction read: what is written to such a pair has to be waited for before
+ * it is read (gcn_hazard.c), whoever wrote it; there VCC would be the worst.
  *
  * Where one does not fit, those that are live there longest for what they are
  * used are spilled (gcn_spill.c), as many as are too many there and MORE, and
@@ -36,16 +41,23 @@ typedef struct alloc {
     uint32_t *first; /* point at which a node begins */
     spans *of;       /* by vreg */
     uint64_t *line[2];
-    size_t points; /* words of a line */
-    uint32_t n;    /* vregs when it began */
+    size_t points;           /* words of a line */
+    uint32_t n;              /* vregs when it began */
+    uint8_t *how;            /* by vreg: HOW_ */
+    uint32_t *heir;          /* a vreg that becomes a copy of it; BR_KNONE */
+    bool read[GM_SGPRS / 2]; /* a pair: vector instructions read it */
     int round;
     uint32_t failed; /* the vreg without a register; BR_KNONE */
     bool oom;
 } alloc;
 
 enum {
-    ROUNDS = 100, /* of spilling */
-    MORE = 8      /* registers that a round frees beyond what is needed there,
+    SCALARS = GM_SGPRS + 1, /* VCC, too */
+    HOW_READ = 1,           /* vector instructions read it */
+    HOW_MASK = 2,           /* a vector instruction writes it */
+    FEW = 40,               /* points that a mask may hold VCC for */
+    ROUNDS = 100,           /* of spilling */
+    MORE = 8 /* registers that a round frees beyond what is needed there,
                    * and as many more in each */
 };
 
@@ -218,7 +230,9 @@ static bool
 fits(const alloc *a, uint32_t v, unsigned at)
 {
     const gm_vreg *r = &a->g->vregs.at[v];
-    unsigned most = r->file == 'V' ? GM_VGPRS : GM_SGPRS;
+    unsigned most = r->file == 'V' ? GM_VGPRS
+                    : at == GM_VCC ? (unsigned)SCALARS
+                                   : GM_SGPRS;
 
     if (at % r->align || at + r->words > most)
         return false;
@@ -238,7 +252,58 @@ settle(alloc *a, uint32_t v, unsigned at)
     r->phys = (int16_t)at;
     for (unsigned w = 0; w < r->words; w++)
         take(a->line[r->file == 'V'] + (at + w) * a->points, &a->of[v]);
-    *used = (uint16_t)BR_MAX(*used, at + r->words);
+    if (r->file == 'V' || at != GM_VCC)
+        *used = (uint16_t)BR_MAX(*used, at + r->words);
+    for (unsigned w = 0; r->file == 'S' && at != GM_VCC && w < r->words; w++)
+        a->read[(at + w) / 2] |= (a->how[v] & HOW_READ) != 0;
+}
+
+static uint64_t
+length(const spans *s)
+{
+    uint64_t n = 0;
+
+    for (size_t k = 0; k < s->s.n; k++)
+        n += s->s.at[k].to - s->s.at[k].from + 1;
+    return n;
+}
+
+/* Where a scalar would be best, if that is free. */
+static bool
+place_well(alloc *a, uint32_t v)
+{
+    const gm_vreg *r = &a->g->vregs.at[v];
+
+    if (r->file == 'V')
+        return false;
+    if (a->g->isa->cpu->gen == 11) {
+        if (a->how[v] & HOW_MASK && r->words == 1 && length(&a->of[v]) <= FEW &&
+            fits(a, v, GM_VCC)) {
+            settle(a, v, GM_VCC);
+            return true;
+        }
+        return false;
+    }
+    for (unsigned at = 0; at < GM_SGPRS; at += r->align)
+        if (!a->read[at / 2] && !a->read[(at + r->words - 1u) / 2] &&
+            fits(a, v, at)) {
+            settle(a, v, at);
+            return true;
+        }
+    return false;
+}
+
+/* Where another one is. */
+static bool
+place_by(alloc *a, uint32_t v, uint32_t other)
+{
+    const gm_vreg *r = a->g->vregs.at;
+
+    if (other == BR_KNONE || r[other].file != r[v].file || r[other].phys < 0 ||
+        !fits(a, v, (unsigned)r[other].phys))
+        return false;
+    settle(a, v, (unsigned)r[other].phys);
+    return true;
 }
 
 static void
@@ -247,15 +312,10 @@ place(alloc *a, uint32_t v)
     const gm_vreg *r = &a->g->vregs.at[v];
     unsigned most = r->file == 'V' ? GM_VGPRS : GM_SGPRS;
 
-    if (r->hint != BR_KNONE) {
-        const gm_vreg *h = &a->g->vregs.at[r->hint];
-
-        if (h->file == r->file && h->phys >= 0 &&
-            fits(a, v, (unsigned)h->phys)) {
-            settle(a, v, (unsigned)h->phys);
-            return;
-        }
-    }
+    if (place_by(a, v, r->hint) || place_by(a, v, a->heir[v]))
+        return;
+    if (place_well(a, v))
+        return;
     for (unsigned at = 0; at < most; at += r->align)
         if (fits(a, v, at)) {
             settle(a, v, at);
@@ -306,6 +366,32 @@ place_all(alloc *a)
     br_free(order);
 }
 
+/* What vector instructions do with scalars. Who names VCC has it for itself. */
+static void
+look_at_scalars(alloc *a)
+{
+    const gm_fn *g = a->g;
+    bool vcc_taken = false;
+
+    for (size_t b = 0; b < g->blks.n; b++)
+        for (size_t k = 0; k < g->blks.at[b].ins.n; k++) {
+            const gm_ins *i = &g->blks.at[b].ins.at[k];
+            bool vec = i->row->name[0] == 'v';
+
+            vcc_taken |= strncmp(i->row->name, "v_div_fmas", 10) == 0;
+            for (unsigned n = 0; n < i->n_op; n++) {
+                bool def;
+                uint32_t v = gm_named(i, n, &def);
+
+                vcc_taken |= i->op[n].kind == GM_CODE && i->op[n].v == GM_VCC;
+                if (v != BR_KNONE && vec)
+                    a->how[v] |= def ? HOW_MASK : HOW_READ;
+            }
+        }
+    for (uint32_t v = 0; vcc_taken && v < a->n; v++)
+        a->how[v] &= (uint8_t)~HOW_MASK;
+}
+
 static bool
 begin_all(alloc *a)
 {
@@ -322,8 +408,15 @@ begin_all(alloc *a)
     a->first = br_try_calloc(nodes + 1, sizeof *a->first);
     a->in = br_try_calloc((4 * nodes + 1) * a->words + 1, sizeof *a->in);
     a->of = br_try_calloc(n + 1, sizeof *a->of);
-    if (!a->first || !a->in || !a->of)
+    a->how = br_try_calloc(n + 1, 1);
+    a->heir = br_try_calloc(n + 1, sizeof *a->heir);
+    if (!a->first || !a->in || !a->of || !a->how || !a->heir)
         return false;
+    for (size_t v = 0; v < n; v++)
+        a->heir[v] = BR_KNONE;
+    for (uint32_t v = 0; v < n; v++)
+        if (a->g->vregs.at[v].hint != BR_KNONE)
+            a->heir[a->g->vregs.at[v].hint] = v;
     a->out = a->in + nodes * a->words;
     a->gen = a->out + nodes * a->words;
     a->kill = a->gen + nodes * a->words;
@@ -333,8 +426,8 @@ begin_all(alloc *a)
     }
     a->points = at / 64 + 1;
     a->line[0] =
-        br_try_calloc((GM_SGPRS + GM_VGPRS) * a->points, sizeof *a->line[0]);
-    a->line[1] = a->line[0] ? a->line[0] + GM_SGPRS * a->points : NULL;
+        br_try_calloc((SCALARS + GM_VGPRS) * a->points, sizeof *a->line[0]);
+    a->line[1] = a->line[0] ? a->line[0] + SCALARS * a->points : NULL;
     return a->line[0] != NULL;
 }
 
@@ -347,16 +440,6 @@ live_at(const spans *s, uint32_t point)
         if (s->s.at[k].from <= point && point <= s->s.at[k].to)
             return true;
     return false;
-}
-
-static uint64_t
-length(const spans *s)
-{
-    uint64_t n = 0;
-
-    for (size_t k = 0; k < s->s.n; k++)
-        n += s->s.at[k].to - s->s.at[k].from + 1;
-    return n;
 }
 
 /* Filled by the hardware. */
@@ -465,6 +548,7 @@ attempt(gm_fn *g, int round, bool *again)
 
     *again = false;
     if (end && begin_all(&a)) {
+        look_at_scalars(&a);
         liveness(&a);
         for (uint32_t b = (uint32_t)g->blks.n; b-- > 0;)
             node_spans(&a, b, end);
@@ -481,6 +565,8 @@ attempt(gm_fn *g, int round, bool *again)
         br_vec_fini(&a.of[v].s);
     br_free(a.of);
     br_free(a.first);
+    br_free(a.how);
+    br_free(a.heir);
     br_free(a.in);
     br_free(a.line[0]);
     br_free(end);

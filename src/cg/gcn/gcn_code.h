@@ -33,8 +33,14 @@ void gcn_push(gcn_code *c, gcn_node *n, const char *name, uint32_t imm,
 
 /* gcn_wait.c: waits where registers or barriers need them. */
 void gcn_pass_wait(gcn_code *c);
+/* gcn_dual.c: two that issue as one. */
+void gcn_pass_dual(gcn_code *c);
 /* gcn_hazard.c: what the hardware does not look after. */
 void gcn_pass_hazard(gcn_code *c);
+/* gcn_delay.c: hints of what comes too early. */
+void gcn_pass_delay(gcn_code *c);
+/* gcn_short.c: encodings of four bytes where they do. */
+void gcn_pass_short(gcn_code *c);
 
 /* gcn_prove.c: that waits suffice on all ways through machine code, told by the
  * words alone. FAULT: the first place where they do not. */

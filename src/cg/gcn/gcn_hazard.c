@@ -44,18 +44,6 @@ typedef struct hazards {
 } hazards;
 
 static bool
-is_trans(const br_gcn_inst *in)
-{
-    static const char *const names[] = {"v_rcp_", "v_rsq_", "v_sqrt_", "v_exp_",
-                                        "v_log_", "v_sin_", "v_cos_"};
-
-    for (size_t k = 0; k < BR_COUNT(names); k++)
-        if (gcn_is(in, names[k]))
-            return true;
-    return false;
-}
-
-static bool
 watches_trans(const hazards *h)
 {
     return h->c->isa->cpu->gen == 11 && !h->c->isa->cpu->minor5;
@@ -115,7 +103,8 @@ held_up(hazards *h, const gcn_use *u, unsigned n)
 static void
 note(hazards *h, const br_gcn_inst *in, const gcn_use *u, unsigned n)
 {
-    bool valu = gcn_is_valu(in), salu = gcn_is_salu(in), trans = is_trans(in);
+    bool valu = gcn_is_valu(in), salu = gcn_is_salu(in),
+         trans = gcn_is_trans(in);
     state *s = &h->s;
 
     for (unsigned r = 0; r < 256 && valu && watches_trans(h); r++) {

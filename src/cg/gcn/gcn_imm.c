@@ -195,9 +195,10 @@ dual_sources(const br_gcn_inst *in, const br_gcn_row *row, bool y, int src[3])
 }
 
 /* Halves of a dual instruction read different banks: of four for sources 0
- * and 1, of two for source 2. */
+ * and 1, of two for source 2. On gfx12 the second of two moves reads as if its
+ * source were source 2. */
 static bool
-banks_free(const br_gcn_inst *in)
+banks_free(const br_gcn_isa *isa, const br_gcn_inst *in)
 {
     int x[3], y[3];
 
@@ -205,6 +206,9 @@ banks_free(const br_gcn_inst *in)
         return true;
     dual_sources(in, in->row, false, x);
     dual_sources(in, in->row_y, true, y);
+    if (isa->cpu->gen > 11 && strstr(in->row->name, "mov") &&
+        strstr(in->row_y->name, "mov"))
+        return true;
     for (int k = 0; k < 3; k++)
         if (x[k] >= 0 && y[k] >= 0 && !((x[k] ^ y[k]) & (k < 2 ? 3 : 1)))
             return false;
@@ -214,6 +218,6 @@ banks_free(const br_gcn_inst *in)
 bool
 br_gcn_together(br_gcn_ctx *c)
 {
-    return returns(c->in) && bus_free(c->in) && banks_free(c->in) &&
+    return returns(c->in) && bus_free(c->in) && banks_free(c->isa, c->in) &&
            (!c->p || promises_kept(c));
 }

@@ -30,7 +30,8 @@ typedef struct prove {
     const br_gcn_isa *isa;
     line *l;
     size_t n;
-    uint8_t *seen; /* fewest begun since, by line */
+    uint32_t *by_word; /* line that begins there, plus one; 0: none */
+    uint8_t *seen;     /* fewest begun since, by line */
     uint32_t *todo;
     br_status *st;
 } prove;
@@ -46,6 +47,7 @@ read_lines(prove *p, const uint32_t *w, size_t n)
         line *l = &p->l[p->n];
 
         l->at = at;
+        p->by_word[at] = (uint32_t)p->n + 1;
         l->target = -1;
         if (!br_gcn_decode(p->isa, w + at, n - at, &l->in))
             return br_fail(p->st, BR_E_FORMAT, "word %zu is no instruction",
@@ -60,9 +62,8 @@ read_lines(prove *p, const uint32_t *w, size_t n)
 
         if (gcn_is(&l->in, "s_branch") || gcn_is(&l->in, "s_cbranch")) {
             to += (int16_t)br_gcn_get(&l->in, BR_GF_simm16);
-            for (size_t t = 0; t < p->n; t++)
-                if ((int64_t)p->l[t].at == to)
-                    l->target = (int64_t)t;
+            if (to >= 0 && to < (int64_t)n)
+                l->target = (int64_t)p->by_word[to] - 1;
             if (l->target < 0)
                 return br_fail(p->st, BR_E_FORMAT,
                                "word %zu branches to no instruction", l->at);
@@ -170,9 +171,10 @@ br_gcn_prove(const br_gcn_isa *isa, const uint32_t *w, size_t n, br_status *st)
     br_code c = BR_OK;
 
     p.l = br_try_calloc(n + 1, sizeof *p.l);
+    p.by_word = br_try_calloc(n + 1, sizeof *p.by_word);
     p.seen = br_try_calloc(n + 1, 1);
     p.todo = br_try_calloc(64 * (n + 1), sizeof *p.todo);
-    if (!p.l || !p.seen || !p.todo)
+    if (!p.l || !p.by_word || !p.seen || !p.todo)
         c = br_fail(st, BR_E_OOM, "out of memory");
     if (c == BR_OK)
         c = read_lines(&p, w, n);
@@ -183,6 +185,7 @@ br_gcn_prove(const br_gcn_isa *isa, const uint32_t *w, size_t n, br_status *st)
             if (p.l[k].m.on[x])
                 c = follow(&p, k, x, false);
     br_free(p.l);
+    br_free(p.by_word);
     br_free(p.seen);
     br_free(p.todo);
     return c;

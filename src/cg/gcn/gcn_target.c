@@ -190,7 +190,10 @@ finish(gm_fn *g, br_gcn_compiled *out)
 
     if (gm_encode(g, &c)) {
         gcn_pass_wait(&c);
+        gcn_pass_dual(&c);
         gcn_pass_hazard(&c);
+        gcn_pass_delay(&c);
+        gcn_pass_short(&c);
         if (c.oom)
             gm_oom(g);
         else

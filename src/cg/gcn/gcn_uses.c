@@ -29,6 +29,30 @@ gcn_is_salu(const br_gcn_inst *in)
            f == BR_FMT_SOPK;
 }
 
+bool
+gcn_is_trans(const br_gcn_inst *in)
+{
+    static const char *const names[] = {"v_rcp_", "v_rsq_", "v_sqrt_", "v_exp_",
+                                        "v_log_", "v_sin_", "v_cos_"};
+
+    for (size_t k = 0; k < BR_COUNT(names); k++)
+        if (gcn_is(in, names[k]))
+            return true;
+    return false;
+}
+
+bool
+gcn_is_modified(const br_gcn_inst *in)
+{
+    static const br_gcn_field fields[] = {BR_GF_neg, BR_GF_abs, BR_GF_clamp,
+                                          BR_GF_omod, BR_GF_opsel};
+
+    for (size_t k = 0; k < BR_COUNT(fields); k++)
+        if (br_gcn_has(in, fields[k]) && br_gcn_get(in, fields[k]))
+            return true;
+    return in->ext != BR_EXT_NONE && in->ext != BR_EXT_LIT;
+}
+
 static unsigned
 dwords(const br_gcn_isa *isa, const br_gcn_inst *in, const br_gcn_kind *k)
 {
@@ -48,6 +72,8 @@ code_of(const br_gcn_inst *in, br_gcn_field f, const br_gcn_kind *k)
     bool vec = k->how == &br_gcn_how_gaddr || k->how == &br_gcn_how_svaddr ||
                (k->allow & ~(BR_A_LOW | BR_A_HALF)) == BR_A_V;
 
+    if (f == BR_GF_vdsty) /* the other parity than the first half's */
+        v = v << 1 | (~br_gcn_get(in, BR_GF_vdstx) & 1);
     if (vec)
         return bits == 9 ? v : v + V0;
     return bits == 6 ? v * 2 : bits == 5 ? v * 4 : v;
@@ -59,24 +85,46 @@ is_register(unsigned code)
     return code < 128 ? code != NO_REG : code >= V0;
 }
 
-unsigned
-gcn_uses(const br_gcn_isa *isa, const br_gcn_inst *in,
-         gcn_use out[GCN_MAX_USES])
+static bool
+is_result(br_gcn_field f)
 {
+    return f == BR_GF_sdst || f == BR_GF_vdst || f == BR_GF_sdata ||
+           f == BR_GF_vdstx || f == BR_GF_vdsty;
+}
+
+/* Whether a result is a source, too: an accumulator, other lanes of a word. */
+static bool
+is_kept(const char *name)
+{
+    static const char *const names[] = {
+        "v_fmac", "v_dual_fmac", "v_dual_dot2acc", "v_dot2acc", "v_writelane"};
+
+    for (size_t k = 0; k < BR_COUNT(names); k++)
+        if (strncmp(name, names[k], strlen(names[k])) == 0)
+            return true;
+    return false;
+}
+
+/* Of an instruction, or of half of a dual one. */
+static unsigned
+row_uses(const br_gcn_isa *isa, const br_gcn_inst *in, const br_gcn_row *row,
+         gcn_use *out)
+{
+    bool sources = false;
     unsigned n = 0;
 
-    for (const br_gcn_opnd *o = in->row->o; o->kind != BR_GK_END; o++) {
+    for (const br_gcn_opnd *o = row->o; o->kind != BR_GK_END; o++) {
         const br_gcn_kind *k = &br_gcn_kinds[o->kind];
         bool reg = k->how == &br_gcn_how_reg || k->how == &br_gcn_how_gaddr ||
                    k->how == &br_gcn_how_saddr || k->how == &br_gcn_how_smoff ||
                    k->how == &br_gcn_how_svaddr;
-        bool write = o->field == BR_GF_sdst || o->field == BR_GF_vdst ||
-                     o->field == BR_GF_sdata;
-        gcn_use u = {.write = write};
+        gcn_use u = {.write = is_result((br_gcn_field)o->field)};
 
-        if (k->how == &br_gcn_how_implied) {
-            u = (gcn_use){VCC, 1, gcn_is(in, "v_cmp")};
+        if (o->field == BR_GF_none && k->arg == VCC) {
+            /* before the sources it is written, behind them read */
+            u = (gcn_use){VCC, isa->wave64 ? 2 : 1, !sources};
         } else if (reg && o->field != BR_GF_none) {
+            sources |= !u.write;
             u.code = (uint16_t)code_of(in, (br_gcn_field)o->field, k);
             u.words = (uint8_t)dwords(isa, in, k);
             if (!is_register(u.code))
@@ -84,13 +132,24 @@ gcn_uses(const br_gcn_isa *isa, const br_gcn_inst *in,
         } else {
             continue;
         }
-        br_assert(n < GCN_MAX_USES && "few operands");
+        br_assert(n < GCN_MAX_USES / 2 && "few operands");
         out[n++] = u;
-        if (write && (gcn_is(in, "v_fmac") || gcn_is(in, "v_writelane"))) {
+        if (u.write && u.code >= V0 && is_kept(row->name)) {
             u.write = false;
             out[n++] = u;
         }
     }
+    return n;
+}
+
+unsigned
+gcn_uses(const br_gcn_isa *isa, const br_gcn_inst *in,
+         gcn_use out[GCN_MAX_USES])
+{
+    unsigned n = row_uses(isa, in, in->row, out);
+
+    if (in->row_y)
+        n += row_uses(isa, in, in->row_y, out + n);
     if (gcn_is(in, "v_div_fmas"))
         out[n++] = (gcn_use){VCC, 1, false};
     return n;

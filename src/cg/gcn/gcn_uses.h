@@ -9,7 +9,7 @@
 
 enum {
     GCN_REGS = 512, /* codes of sources: scalars below 128, vectors from 256 */
-    GCN_MAX_USES = 12
+    GCN_MAX_USES = 16 /* both halves of a dual instruction */
 };
 
 typedef struct gcn_use {
@@ -18,7 +18,7 @@ typedef struct gcn_use {
     bool write;
 } gcn_use;
 
-/* Registers named by fields, and VCC where it is implied. */
+/* Registers named by fields, and VCC where it is implied; of both halves. */
 unsigned gcn_uses(const br_gcn_isa *isa, const br_gcn_inst *in,
                   gcn_use out[GCN_MAX_USES]);
 
@@ -39,5 +39,8 @@ bool gcn_is_wait(const br_gcn_isa *isa, const br_gcn_inst *in,
 bool gcn_is(const br_gcn_inst *in, const char *prefix);
 bool gcn_is_valu(const br_gcn_inst *in);
 bool gcn_is_salu(const br_gcn_inst *in);
+/* Signs, halves, clamps or lanes of others are asked for. */
+bool gcn_is_modified(const br_gcn_inst *in);
+bool gcn_is_trans(const br_gcn_inst *in); /* of the transcendental unit */
 
 #endif

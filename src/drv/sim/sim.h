@@ -31,6 +31,7 @@ typedef struct br_sim {
     void (*finding)(void *arg, const char *text); /* a line */
     void *arg;
     uint64_t steps, findings; /* so far: instructions of waves, findings */
+    uint64_t hints;           /* of those instructions: s_delay_alu */
     br_kfault fault;          /* after BR_E_FAULT */
     struct sim_code *code;    /* what was decoded, by address */
     size_t hit;               /* the region that was found last */

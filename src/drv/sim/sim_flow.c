@@ -146,6 +146,7 @@ sim_flow(sim_wave *w, const sim_op *o)
         return true; /* what is waited for is there: sim_check.c */
     switch (o->sem->src[0]) {
     case GO_NOTHING: return true;
+    case GO_HINT: w->g->sim->hints++; return true;
     case GO_BRANCH: go(w, o, true); return true;
     case GO_SCC0: go(w, o, !w->scc); return true;
     case GO_SCC1: go(w, o, w->scc); return true;

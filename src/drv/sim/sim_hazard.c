@@ -137,13 +137,15 @@ trans(sim_wave *w, const sim_op *o)
     sim_wcheck *k = w->check;
     bool is = o->is & IS_TRANS;
 
-    trans_use(w, o);
+    for (const sim_op *h = o; h; h = h->y)
+        trans_use(w, h);
     k->n_valu++;
     k->n_trans += is;
-    for (unsigned i = 0; o->dst.file == SIM_V && i < o->dst.n; i++) {
-        k->trans_at[o->dst.reg + i] = is ? k->n_valu + 1 : 0;
-        k->trans_no[o->dst.reg + i] = k->n_trans + 1;
-    }
+    for (; o; o = o->y)
+        for (unsigned i = 0; o->dst.file == SIM_V && i < o->dst.n; i++) {
+            k->trans_at[o->dst.reg + i] = is ? k->n_valu + 1 : 0;
+            k->trans_no[o->dst.reg + i] = k->n_trans + 1;
+        }
 }
 
 static void
@@ -186,10 +188,11 @@ sim_hazards(sim_wave *w, const sim_op *o)
     if (o->sem->fn == sim_flow && o->sem->src[0] == GO_MESSAGE &&
         !(k->last && k->last->is & IS_NOP))
         sim_note(w, NOTE_HAZARD, "s_nop has to stand before MSG_DEALLOC_VGPRS");
-    for (unsigned i = 0; watch && i < o->n_src; i++)
-        scalars(w, o, &o->src[i], false);
-    if (watch)
-        scalars(w, o, &o->mask, false);
+    for (const sim_op *h = o; h && watch; h = h->y) {
+        for (unsigned i = 0; i < h->n_src; i++)
+            scalars(w, h, &h->src[i], false);
+        scalars(w, h, &h->mask, false);
+    }
     if (o->cls == SIM_VALU) {
         for (unsigned i = 0; o->mask.file == SIM_S && i < o->mask.n; i++)
             k->mask_read[o->mask.reg + i] = true;

@@ -309,6 +309,7 @@ sim_moves(const sim_op *o)
 /* What the rows of sim_flow.def do. */
 enum {
     GO_NOTHING,
+    GO_HINT,
     GO_BRANCH,
     GO_SCC0,
     GO_SCC1,

@@ -94,8 +94,17 @@ decode(sim_wave *w, uint64_t word)
         return NULL;
     }
     if (!br_gcn_decode(&w->isa, c->words + word, c->bytes / 4 - word, &in)) {
-        sim_fault(w, BR_E_FAULT, "0x%08x is no instruction of %s",
-                  c->words[word], w->isa.cpu->name);
+        const br_gcn_format *f = &br_gcn_formats[BR_FMT_VOPD];
+
+        sim_fault(w, BR_E_FAULT, "0x%08x is no instruction of %s%s",
+                  c->words[word], w->isa.cpu->name,
+                  (c->words[word] & f->mask) == f->value
+                      ? ": halves of a dual one that do not go together"
+                      : "");
+        return NULL;
+    }
+    if (in.row_y && w->isa.wave64) {
+        sim_fault(w, BR_E_FAULT, "a dual instruction in a wave of 64");
         return NULL;
     }
     if (!sim_decode(&c->arena, &w->isa, &in, o)) {

@@ -314,17 +314,14 @@ sim_is_plain(const sim_op *o)
     return true;
 }
 
-/* The most usual case: wave32, the usual mode, sources as they are. */
-static void
-plain(sim_wave *w, const sim_op *o)
+/* The most usual case: wave32, the usual mode, sources as they are. buf: for
+ * scalars, in each lane. */
+static inline void
+plain_sources(sim_wave *w, const sim_op *o, sim_lanes *x,
+              uint32_t buf[3][2 * SIM_LANES])
 {
     static const uint32_t zero[2 * SIM_LANES];
-    uint32_t buf[3][2 * SIM_LANES], mask = w->s[SIM_EXEC];
-    uint32_t *to = w->v + o->dst.reg * SIM_LANES;
-    bool direct = o->direct && mask == UINT32_MAX;
-    const sim_opnd *out = o->sem->dst == T_CMP ? &o->dst : &o->sdst;
     const uint32_t *at[3] = {zero, zero, zero};
-    sim_lanes x;
 
     for (unsigned k = 0; k < 3 && k < o->n_src; k++) {
         const sim_opnd *p = &o->src[k];
@@ -339,13 +336,25 @@ plain(sim_wave *w, const sim_op *o)
                 buf[k][n * SIM_LANES + i] = v;
         }
     }
-    x.a = at[0];
-    x.b = at[1];
-    x.c = o->sem->flags & SEM_ACC ? to : at[2];
+    x->a = at[0];
+    x->b = at[1];
+    x->c = o->sem->flags & SEM_ACC ? w->v + o->dst.reg * SIM_LANES : at[2];
+    x->w = SIM_LANES;
+    x->in = mask_in(w, &o->mask, 0);
+    x->out = x->flags = x->first = 0;
+}
+
+static void
+plain(sim_wave *w, const sim_op *o)
+{
+    uint32_t buf[3][2 * SIM_LANES], mask = w->s[SIM_EXEC];
+    uint32_t *to = w->v + o->dst.reg * SIM_LANES;
+    bool direct = o->direct && mask == UINT32_MAX;
+    const sim_opnd *out = o->sem->dst == T_CMP ? &o->dst : &o->sdst;
+    sim_lanes x;
+
+    plain_sources(w, o, &x, buf);
     x.to = direct ? to : x.d;
-    x.w = SIM_LANES;
-    x.in = mask_in(w, &o->mask, 0);
-    x.out = x.flags = x.first = 0;
     o->sem->lane(&x);
     if (direct)
         return;
@@ -390,6 +399,23 @@ sim_valu(sim_wave *w, const sim_op *o)
     return true;
 }
 
+/* Halves of one word a lane; both read before either writes. */
+static void
+plain_dual(sim_wave *w, const sim_op *o)
+{
+    uint32_t buf[3][2 * SIM_LANES];
+    sim_lanes x, y;
+
+    plain_sources(w, o, &x, buf);
+    x.to = x.d;
+    o->sem->lane(&x);
+    plain_sources(w, o->y, &y, buf);
+    y.to = y.d;
+    o->y->sem->lane(&y);
+    blend(w->v + o->dst.reg * SIM_LANES, x.d, w->s[SIM_EXEC]);
+    blend(w->v + o->y->dst.reg * SIM_LANES, y.d, w->s[SIM_EXEC]);
+}
+
 /* Both read before either writes. */
 bool
 sim_dual(sim_wave *w, const sim_op *o)
@@ -397,6 +423,10 @@ sim_dual(sim_wave *w, const sim_op *o)
     half_job j, k;
     sim_lanes x, y;
 
+    if (o->direct && o->y->direct && (w->mode & 255) == 0xf0) {
+        plain_dual(w, o);
+        return true;
+    }
     j.w = k.w = w;
     j.half = k.half = 0;
     j.mask = k.mask = w->s[SIM_EXEC];
