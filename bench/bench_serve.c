@@ -140,13 +140,71 @@ serve(load_server *s, const ground *g, uint32_t n_slots, br_qos first,
     load_serve(s, &spec);
 }
 
+/* Of the times in v the 99th of a hundred and the median. */
+static void
+report_tail(const ground *g, const char *what, int64_t *v, uint32_t n)
+{
+    double p50 = load_quantile_ms(v, n, 0.5);
+    char text[80];
+
+    snprintf(text, sizeof text, "  %s, median %.2f ms: p99 / median", what,
+             p50);
+    report(g->name, text, load_quantile_ms(v, n, 0.99) / p50, "", NO_GOAL);
+}
+
+static double
+number_in(const char *at, const char *key)
+{
+    const char *v = strstr(at, key);
+
+    return v ? strtod(v + strlen(key), NULL) : 0;
+}
+
+/* Where gaps come from, by what the server says of itself: how long its steps
+ * took, from the beginning of one to that of the next (planning, drawing and
+ * waking up with it), and when its loop had the tokens of the first tenant. */
+static void
+report_steps(const ground *g, const load_server *s)
+{
+    static int64_t step[GAPS], apart[GAPS], seen[GAPS];
+    uint32_t n = 0, n_apart = 0, n_seen = 0;
+    double before = 0, token = 0, first = 0;
+    br_str got = {0};
+
+    load_get(s, "/trace", LOAD_ADMIN, &got);
+    for (const char *at = br_str_z(&got); (at = strstr(at, "{\"name\":\""));
+         at++) {
+        double ts = number_in(at, "\"ts\":");
+
+        if (strncmp(at + 9, "step", 4) == 0 && n < GAPS) {
+            if (ts < first || ts > token) /* tokens stand before steps */
+                continue;
+            step[n++] = (int64_t)(number_in(at, "\"dur\":") * 1e3);
+            if (before > 0)
+                apart[n_apart++] = (int64_t)((ts - before) * 1e3);
+            before = ts;
+        } else if (strncmp(at + 9, "token", 5) == 0 && n_seen < GAPS &&
+                   number_in(at, "\"pid\":") == 1) {
+            if (token > 0)
+                seen[n_seen++] = (int64_t)((ts - token) * 1e3);
+            else
+                first = ts;
+            token = ts;
+        }
+    }
+    br_str_fini(&got);
+    report_tail(g, "steps", step, n);
+    report_tail(g, "from step to step", apart, n_apart);
+    report_tail(g, "gaps as the server's thread sees them", seen, n_seen);
+}
+
 /* others 0: what the machine itself does to the gaps. */
 static void
 one_among(const ground *g, uint32_t others)
 {
     crowd c = {.n = {0, others}, .prompt = 64, .out = 64};
     char what[80];
-    load_ask a = {.n_prompt = 32, .n_out = 900, .seed = 1};
+    load_ask a = {.n_prompt = 32, .n_out = 6000, .seed = 1};
     load_server s;
     load l;
     double p50;
@@ -163,6 +221,7 @@ one_among(const ground *g, uint32_t others)
     report(g->name, "  p99 / median",
            load_quantile_ms(gaps, c.n_gaps, 0.99) / p50, "",
            others ? 1.3 : NO_GOAL);
+    report_steps(g, &s);
     load_fini(&l);
     load_end(&s);
 }

@@ -119,6 +119,7 @@ serve(const load_spec *spec, const char *db, int tell)
     br_status st = {0};
     br_books *books = NULL;
     br_tok *tok;
+    char admin[80];
     bool lost;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* whatever ends the clients */
@@ -126,6 +127,11 @@ serve(const load_spec *spec, const char *db, int tell)
     signal(SIGINT, SIG_IGN);
     c.port = 0;
     c.db = db;
+    if (db) {
+        snprintf(admin, sizeof admin, "%.*sadmin",
+                 (int)(strrchr(db, '/') + 1 - db), db);
+        c.admin = admin;
+    }
     c.limits.write_ns = 5000000000;
     must(br_tok_open(&tok, spec->model ? spec->model : "models/demo.gguf", NULL,
                      &st),
@@ -156,6 +162,18 @@ serve(const load_spec *spec, const char *db, int tell)
 }
 
 static void
+put_admin(const load_server *s)
+{
+    char path[64];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/admin", s->folder);
+    f = fopen(path, "w");
+    if (!f || fputs(LOAD_ADMIN, f) < 0 || fclose(f) != 0)
+        load_die("no file in %s", s->folder);
+}
+
+static void
 make_tenants(load_server *s, const load_spec *spec, char *db, size_t size)
 {
     br_tstore *store;
@@ -168,6 +186,7 @@ make_tenants(load_server *s, const load_spec *spec, char *db, size_t size)
         load_die("no folder in /tmp");
     snprintf(db, size, "%s/tenants.db", s->folder);
     must(br_tstore_open(&store, db, &st), &st);
+    put_admin(s);
     for (uint32_t i = 0; i < spec->n_tenants; i++) {
         snprintf(name, sizeof name, "tenant%u", i);
         must(
@@ -230,7 +249,9 @@ load_serve(load_server *s, const load_spec *spec)
 void
 load_end(load_server *s)
 {
-    static const char *const parts[] = {"", "-wal", "-shm", "-run"};
+    static const char *const parts[] = {"tenants.db", "tenants.db-wal",
+                                        "tenants.db-shm", "tenants.db-run",
+                                        "admin"};
     char path[64];
     int status;
 
@@ -239,7 +260,7 @@ load_end(load_server *s)
     if (waitpid(s->pid, &status, 0) != s->pid || status != 0)
         load_die("the server ended with status %d", status);
     for (size_t i = 0; s->folder[0] && i < BR_COUNT(parts); i++) {
-        snprintf(path, sizeof path, "%s/tenants.db%s", s->folder, parts[i]);
+        snprintf(path, sizeof path, "%s/%s", s->folder, parts[i]);
         (void)unlink(path);
     }
     if (s->folder[0])
@@ -320,27 +341,32 @@ say(int fd, const char *p, size_t n)
     }
 }
 
+void
+load_get(const load_server *s, const char *path, const char *key, br_str *out)
+{
+    char buf[4096];
+    int fd = dial(s, false);
+    ssize_t k;
+
+    k = snprintf(buf, sizeof buf,
+                 "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                 "x-api-key: %s\r\n\r\n",
+                 path, key);
+    say(fd, buf, (size_t)k);
+    while ((k = recv(fd, buf, sizeof buf, 0)) > 0)
+        br_str_put(out, buf, (size_t)k);
+    close(fd);
+}
+
 double
 load_state(const load_server *s, const char *name)
 {
-    static const char ask[] =
-        "GET /state HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
     br_str got = {0};
-    char buf[4096], key[64];
-    int fd = dial(s, false);
+    char key[64];
     const char *at;
     double v = -1;
-    ssize_t k;
 
-    say(fd, ask, sizeof ask - 1);
-    if (s->key[0][0]) {
-        snprintf(buf, sizeof buf, "Authorization: Bearer %s\r\n", s->key[0]);
-        say(fd, buf, strlen(buf));
-    }
-    say(fd, "\r\n", 2);
-    while ((k = recv(fd, buf, sizeof buf, 0)) > 0)
-        br_str_put(&got, buf, (size_t)k);
-    close(fd);
+    load_get(s, "/state", s->key[0], &got);
     snprintf(key, sizeof key, "\"%s\":", name);
     at = strstr(br_str_z(&got), key);
     if (at)

@@ -39,6 +39,10 @@ void load_end(load_server *s);
 double load_rss_kb(const load_server *s);
 /* Seconds of a thread of the server's, by name ("http", "engine"). */
 double load_cpu(const load_server *s, const char *thread, bool user);
+#define LOAD_ADMIN "the-key-of-the-bench-admin"
+/* An answer, head and all; key: one of the tenants' or LOAD_ADMIN. */
+void load_get(const load_server *s, const char *path, const char *key,
+              br_str *out);
 /* The number behind "name": in /state; -1: not there. */
 double load_state(const load_server *s, const char *name);
 

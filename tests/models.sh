@@ -80,6 +80,13 @@ admin() {
     await broken && says x 404 && [ "$(put x '' DELETE)" = 202 ] || return 1
     await gone x && [ "$(put c '' DELETE)" = 202 ] && await here2 ab && says c 404 && [ "$(put c '' DELETE)" = 404 ] && stop
 }
+# One that nobody asks leaves, though it is the only one, and comes when it is asked.
+idle() {
+    start "$dir/a.gguf" --unload-idle 1 && await here '' && listed a || return 1
+    curl -sf "$url/health" | grep -q idle && says a 503 && grep -q 'is being loaded' "$dir/answer" && await says a 200 || return 1
+    await here '' && unnamed 503 && await unnamed 200 && stop
+}
+unnamed() { [ "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/completions" -d '{"prompt":"A fox","max_tokens":2}')" = "$1" ]; }
 put() { curl -s -o "$dir/answer" -w '%{http_code}' -X "${3:-PUT}" -H "x-api-key: $(cat "$dir/key")" "$url/v1/models/$1" -d "$2"; }
 models() { curl -s -H "x-api-key: $(cat "$dir/key")" "$url/v1/models"; }
 here2() { [ "$(models | tr '{' '\n' | grep '"loaded":true' | grep -o '"id":"[a-z]*"' | tr -cd 'abc')" = "$1" ]; }
@@ -88,6 +95,7 @@ gone() { ! models | grep -q "\"id\":\"$1\""; }
 must "a line of --model-list changes" swap
 must "models are loaded, swapped and unloaded by the admin" admin
 must "--memory: one that is asked for comes, the oldest leaves" budget 30m
+must "--unload-idle: one that nobody asks leaves until it is asked" idle
 must "--memory: too small for one" too_small
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

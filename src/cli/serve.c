@@ -39,6 +39,7 @@ typedef struct served {
     br_trace *trace;
     uint64_t bytes;
     bool wanted;
+    bool rests;        /* nobody asked for it for long */
     br_str error;      /* it could not be loaded; under the lock */
     atomic_bool gone;  /* no request uses it any more */
     atomic_bool asked; /* by a request that did not find it */
@@ -220,6 +221,7 @@ get_options(server *s, br_status *st)
     s->config.keys = br_opt_str(s->cli, BR_OPT_api_keys);
     s->config.insecure = br_opt_bool(s->cli, BR_OPT_insecure);
     s->config.leave_ns = br_opt_int(s->cli, BR_OPT_drain_delay) * 1000000000;
+    s->config.idle_ns = br_opt_int(s->cli, BR_OPT_unload_idle) * 1000000000;
     s->config.drain_ns = br_opt_int(s->cli, BR_OPT_drain) * 1000000000;
     s->config.limits.conns = (uint32_t)br_opt_int(s->cli, BR_OPT_max_conns);
     s->memory = (uint64_t)br_opt_int(s->cli, BR_OPT_memory);
@@ -421,7 +423,8 @@ on_done(void *ctx, const br_logged *r)
         br_books_log(s->books, r);
 }
 
-/* One that there is no memory for comes when it is asked for. */
+/* One that there is no memory for, or that rests, comes when it is asked for;
+ * of those that nobody names the first. */
 static bool
 on_wanted(void *ctx, const char *name)
 {
@@ -430,7 +433,7 @@ on_wanted(void *ctx, const char *name)
 
     br_mutex_lock(&s->lock);
     for (served *m = s->models; m && !known; m = m->next)
-        if (m->wanted && strcmp(m->name, name) == 0) {
+        if (m->wanted && (!name || strcmp(m->name, name) == 0)) {
             /* partner: load_all */
             atomic_store_explicit(&m->asked, true, memory_order_release);
             known = true;
@@ -463,8 +466,9 @@ sweep(server *s)
             br_http_leave(s->http, m);
         if (atomic_load_explicit(&m->gone, memory_order_acquire)) {
             unload(s, m);
+            m->rests = s->config.idle_ns > 0;
             /* told to go, and wanted again meanwhile */
-            if (!s->memory)
+            if (!s->memory && !m->rests)
                 atomic_store_explicit(&m->asked, true, memory_order_relaxed);
         }
         if (m->engine || m->wanted || m->error.n) {
@@ -586,6 +590,7 @@ try_load(server *s, served *m, br_status *st)
     if (code == BR_OK)
         code = start_model(s, m, st);
     atomic_store_explicit(&m->asked, false, memory_order_relaxed);
+    m->rests = false;
     if (code == BR_OK) {
         served *old = namesake(s, m);
 
@@ -609,7 +614,7 @@ load_all(server *s, bool first)
         for (served *m = s->models; m && !s->waits; m = m->next) {
             br_status st = {0};
 
-            if (m->engine || !m->wanted || (asked && !is_asked(m)))
+            if (m->engine || !m->wanted || (asked ? !is_asked(m) : m->rests))
                 continue;
             code = try_load(s, m, &st);
             if (code == BR_OK)

@@ -73,6 +73,7 @@ typedef struct br_ask {
     int32_t dimensions;
     int64_t top_n; /* documents of the answer; 0: all */
     br_text query; /* to rank them by; the last of prompts in the end */
+    bool bare;     /* the answer is that list alone, in TEI's words */
     const char **stop;
     size_t n_stop;
     const int32_t *stop_tokens;
@@ -97,6 +98,8 @@ br_code br_ask_prompts(br_ask *a, const br_json *v, const char *name,
                        br_status *st) BR_MUST_USE;
 br_code br_ask_documents(br_ask *a, const br_json *v, const char *name,
                          br_status *st) BR_MUST_USE;
+br_code br_ask_texts(br_ask *a, const br_json *v, const char *name,
+                     br_status *st) BR_MUST_USE;
 br_code br_ask_query(br_ask *a, const br_json *v, const char *name,
                      br_status *st) BR_MUST_USE;
 /* When all is read. */
@@ -149,6 +152,8 @@ br_code br_ask_structured(br_ask *a, const br_json *v, const char *name,
                           br_status *st) BR_MUST_USE;
 br_code br_ask_choice(br_ask *a, const br_json *v, const char *name,
                       br_status *st) BR_MUST_USE;
+br_code br_ask_regex(br_ask *a, const br_json *v, const char *name,
+                     br_status *st) BR_MUST_USE;
 br_code br_ask_schema(br_ask *a, const br_json *v, const char *name,
                       br_status *st) BR_MUST_USE;
 br_code br_ask_grammar(br_ask *a, const br_json *v, const char *name,

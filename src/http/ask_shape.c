@@ -140,7 +140,24 @@ br_ask_choice(br_ask *a, const br_json *v, const char *name, br_status *st)
     return a->grammar.oom ? br_fail(st, BR_E_OOM, "out of memory") : BR_OK;
 }
 
-/* {"json":{...}}, {"choice":[...]}, {"grammar":"..."} or {"json_object":true} */
+br_code
+br_ask_regex(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    br_status why = {0};
+
+    if (v->kind != BR_J_STR || !v->n)
+        return br_fail(st, BR_E_USAGE, "%s: must be a regular expression",
+                       name);
+    if (a->grammar.n)
+        return br_fail(st, BR_E_USAGE, "%s: the answer has another form", name);
+    if (br_regex_grammar((br_text){v->s, v->n}, &a->grammar, &why) == BR_OK)
+        return BR_OK;
+    return br_fail(st, why.code == BR_E_OOM ? BR_E_OOM : BR_E_USAGE, "%s: %s",
+                   name, why.msg);
+}
+
+/* {"json":{...}}, {"choice":[...]}, {"regex":"..."}, {"grammar":"..."} or
+ * {"json_object":true} */
 br_code
 br_ask_structured(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
@@ -149,6 +166,7 @@ br_ask_structured(br_ask *a, const br_json *v, const char *name, br_status *st)
         br_ask_fn fn;
     } rows[] = {{"json", br_ask_schema},
                 {"choice", br_ask_choice},
+                {"regex", br_ask_regex},
                 {"grammar", br_ask_grammar}};
 
     if (v->kind != BR_J_OBJ)

@@ -280,6 +280,15 @@ br_ask_documents(br_ask *a, const br_json *v, const char *name, br_status *st)
 }
 
 br_code
+br_ask_texts(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    if (a->prompts.n)
+        return br_fail(st, BR_E_USAGE, "%s: not together with documents", name);
+    a->bare = true;
+    return br_ask_documents(a, v, name, st);
+}
+
+br_code
 br_ask_query(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
     if (v->kind != BR_J_STR || !v->n)

@@ -113,6 +113,7 @@ destroy(br_gen *g)
         g->next->prev = g->prev;
     h->n_gens--;
     g->model->n_gens--;
+    g->model->asked_ns = br_now_ns();
     br_str_fini(&g->head);
     br_str_fini(&g->body);
     br_str_fini(&g->text);
@@ -563,7 +564,8 @@ echo_prompt(br_gen *g, br_choice *c, br_status *st)
     br_str text = {0};
     br_code code;
 
-    if (!g->ask.echo || g->ask.sample.logprobs) /* these come with them */
+    /* logprobs come with them; choices that are vectors are no text */
+    if (!g->ask.echo || g->ask.sample.logprobs || g->wire->embeds)
         return BR_OK;
     code = br_tok_decode(g->model->m.tok, g->h->ids.at, g->h->ids.n,
                          BR_TOK_STRIP_SPECIAL, &text, st);

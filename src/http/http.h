@@ -40,8 +40,11 @@ typedef struct br_http_config {
     /* A model that was told to leave is no longer used; in the loop's thread.
      * NULL: nobody wants to know. */
     void (*left)(void *ctx, const struct br_http_model *m);
-    /* A model that is not there was asked for; in the loop's thread. True: it
-     * comes. NULL: likewise. */
+    /* A model that nobody has asked anything for so long leaves by itself; 0:
+     * none does. The server is no less ready without it. */
+    int64_t idle_ns;
+    /* A model that is not there was asked for, by name or (NULL) any; in the
+     * loop's thread. True: it comes. NULL: likewise. */
     bool (*wanted)(void *ctx, const char *name);
     /* Names every model that may be asked for, there or not, and those that could
      * not be loaded, with the reason (else NULL); in the loop's thread. NULL:

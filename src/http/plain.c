@@ -13,8 +13,11 @@
 void
 br_on_health(br_http *h, br_http_conn *c)
 {
-    const char *state = h->leaving ? "draining" : h->model ? "ok" : "loading";
-    bool ok = h->model && !h->leaving;
+    const char *state = h->leaving ? "draining"
+                        : h->model ? "ok"
+                        : h->rests ? "idle"
+                                   : "loading";
+    bool ok = (h->model || h->rests) && !h->leaving;
     br_str out = {0};
 
     br_str_printf(&out, "{\"status\":\"%s\"}", state);
@@ -109,6 +112,26 @@ put_tenants(const br_http *h, br_str *out)
     br_vec_fini(&all);
 }
 
+/* Of what was asked and found a tenant sees its own alone: what the cache had for
+ * others says what they ask. */
+static void
+get_stats(const br_http *h, const br_http_conn *c, const br_served *m,
+          br_engine_stats *s)
+{
+    br_ledger l = {0};
+
+    br_engine_stats_get(m->m.engine, s);
+    if (!h->store || c->admin)
+        return;
+    (void)br_engine_ledger(m->m.engine, c->tenant, &l); /* or it had nothing */
+    s->prompt_tokens = s->prefix_lookups = l.tokens_prompted;
+    s->cached_tokens = s->prefix_hits = l.tokens_cached;
+    s->out_tokens = l.tokens_generated;
+    s->n_done = l.requests_done;
+    s->n_rejected = l.requests_rejected;
+    s->n_preempted = l.slots_preempted;
+}
+
 void
 br_on_metrics(br_http *h, br_http_conn *c)
 {
@@ -131,7 +154,7 @@ br_on_metrics(br_http *h, br_http_conn *c)
             continue;
         models[n].name = m->m.name;
         models[n].m = &m->metrics;
-        br_engine_stats_get(m->m.engine, &models[n++].s);
+        get_stats(h, c, m, &models[n++].s);
     }
     br_metrics_text(&h->metrics, models, n, br_http_loop_conns(h->loop), &out);
     if (h->store && c->admin)
@@ -320,7 +343,7 @@ br_on_state(br_http *h, br_http_conn *c)
         br_put_jsonz(&out, h->model->m.name);
         br_str_printf(&out, ",\"tier\":\"%s\",\"context\":%u", h->model->m.tier,
                       h->model->m.n_ctx);
-        br_engine_stats_get(h->model->m.engine, &s);
+        get_stats(h, c, h->model, &s);
         put_numbers(&out, &s);
         put_slots(&out, h, c);
     }
@@ -467,11 +490,9 @@ only(br_http *h, br_http_conn *c, const br_json *root, const char *const *names)
             return false;
         }
     }
-    if (!model)
-        return true;
-    if (model->kind != BR_J_STR)
+    if (model && model->kind != BR_J_STR)
         br_reply_error(h, c, 400, "model", "model: must be a string");
-    else if (br_choose_model(h, c, model->s, &st) != BR_OK)
+    else if (br_choose_model(h, c, model ? model->s : NULL, &st) != BR_OK)
         br_reply_status(h, c, &st, "model");
     else
         return true;

@@ -14,7 +14,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEY = 1, MODEL = 2, ASK = 4, ADMIN = 8, STORE = 16, ANY = 32 };
+enum {
+    KEY = 1,
+    MODEL = 2,
+    ASK = 4,
+    ADMIN = 8,
+    STORE = 16,
+    ANY = 32,
+    PICK = 64,
+};
 
 static const struct route {
     const char *method, *path;
@@ -244,8 +252,12 @@ br_route(br_http *h, br_http_conn *c)
     else if (c->model[0] && (r->flags & (MODEL | ANY)) == MODEL &&
              br_choose_model(h, c, NULL, &st) != BR_OK)
         br_reply_status(h, c, &st, "model");
-    else if ((r->flags & MODEL) && !h->model)
-        br_reply_error(h, c, 503, NULL, "the model is being loaded");
+    else if ((r->flags & MODEL) && !h->model &&
+             !(h->rests && (r->flags & PICK)))
+        br_reply_error(h, c, 503, NULL,
+                       h->rests ? "no model is loaded; one comes when it is "
+                                  "asked something"
+                                : "the model is being loaded");
     else
         r->fn(h, c);
 }

@@ -59,6 +59,7 @@ adopt(br_http *h)
     br_mutex_unlock(&h->lock);
     for (; m; m = m->next) {
         atomic_store_explicit(&m->used, ++h->n_asked, memory_order_relaxed);
+        m->asked_ns = br_now_ns();
         if (br_http_loop_watch(h->loop, br_engine_fd(m->m.engine), &st) !=
             BR_OK) {
             br_log(BR_EV_http_failed, "%s", st.msg);
@@ -116,6 +117,19 @@ on_wake(void *ctx)
     let_go(h);
 }
 
+/* Nobody has asked them anything for long. */
+static void
+leave_idle(br_http *h, int64_t now_ns)
+{
+    for (br_served *m = h->served; m && h->config.idle_ns; m = m->next)
+        if (!m->n_gens && now_ns - m->asked_ns > h->config.idle_ns) {
+            h->rests = true;
+            /* partner: let_go */
+            atomic_store_explicit(&m->leaves, true, memory_order_release);
+        }
+    let_go(h);
+}
+
 #define LAST_NS INT64_C(1000000000)
 
 static bool
@@ -123,8 +137,10 @@ on_tick(void *ctx, int64_t now_ns, bool stopping)
 {
     br_http *h = ctx;
     br_gen_tick(h, now_ns);
-    if (!stopping)
+    if (!stopping) {
+        leave_idle(h, now_ns);
         return true;
+    }
     if (!h->leave_end_ns) {
         h->leaving = true;
         h->leave_end_ns = now_ns + h->config.leave_ns;
@@ -396,10 +412,14 @@ br_choose_model(br_http *h, const br_http_conn *c, const char *name,
                        name, only);
     name = only ? only : name;
     h->model = br_served_find(h, name);
-    if (h->model)
+    if (h->model) {
+        h->model->asked_ns = br_now_ns();
         return BR_OK;
-    if (name && h->config.wanted && h->config.wanted(h->config.ctx, name))
-        return br_fail(st, BR_E_BUSY, "model: '%.80s' is being loaded", name);
+    }
+    if (h->config.wanted && h->config.wanted(h->config.ctx, name))
+        return name ? br_fail(st, BR_E_BUSY, "model: '%.80s' is being loaded",
+                              name)
+                    : br_fail(st, BR_E_BUSY, "the model is being loaded");
     put_here(h, &here);
     code = br_fail(st, BR_E_NOT_FOUND,
                    "model: '%.80s' is not here; this server has %s",

@@ -37,6 +37,7 @@ typedef struct br_served {
     uint32_t n_gens;
     br_model_metrics metrics;
     _Atomic uint64_t used; /* when it was asked last, of all requests */
+    int64_t asked_ns;      /* the same by the clock, or when it had answered */
     _Atomic bool leaves;   /* no new requests; it goes when n_gens is 0 */
     struct br_served *next;
 } br_served;
@@ -79,6 +80,7 @@ struct br_http {
     /* leaving: nobody should send us more, so /health says 503, but what comes is
      * answered; draining: what comes is refused. */
     bool leaving, draining;
+    bool rests;           /* a model has left that comes when it is asked for */
     int64_t leave_end_ns; /* 0: nobody has stopped us */
     int64_t drain_end_ns;
     int64_t last_ns;             /* when an answer was under way last */

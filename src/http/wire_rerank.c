@@ -39,6 +39,22 @@ nearness(const br_choice *a, const br_choice *b)
     return sum;
 }
 
+/* In the words of TEI, or of the others. */
+static void
+put_one(const br_gen *g, const ranked *r, br_str *out)
+{
+    bool bare = g->ask.bare;
+
+    br_str_printf(out, "{\"index\":%u,\"%s\":%.9g", r->index,
+                  bare ? "score" : "relevance_score", r->score);
+    if (g->ask.echo) {
+        br_str_puts(out, bare ? ",\"text\":" : ",\"document\":{\"text\":");
+        br_put_json(out, g->ask.prompts.at[r->index].text);
+        br_str_puts(out, bare ? "" : "}");
+    }
+    br_str_putc(out, '}');
+}
+
 static void
 whole(br_gen *g, br_str *out)
 {
@@ -56,24 +72,22 @@ whole(br_gen *g, br_str *out)
     qsort(r, n, sizeof *r, best_first);
     if (g->ask.top_n && g->ask.top_n < (int64_t)n)
         most = (uint32_t)g->ask.top_n;
-    br_str_puts(out, "{\"id\":");
-    br_put_jsonz(out, g->id);
-    br_str_puts(out, ",\"object\":\"list\",\"model\":");
-    br_put_jsonz(out, g->model->m.name);
-    br_str_puts(out, ",\"results\":[");
-    for (uint32_t i = 0; i < most; i++) {
-        br_str_printf(out, "%s{\"index\":%u,\"relevance_score\":%.9g",
-                      i ? "," : "", r[i].index, r[i].score);
-        if (g->ask.echo) {
-            br_str_puts(out, ",\"document\":{\"text\":");
-            br_put_json(out, g->ask.prompts.at[r[i].index].text);
-            br_str_putc(out, '}');
-        }
-        br_str_putc(out, '}');
+    if (!g->ask.bare) {
+        br_str_puts(out, "{\"id\":");
+        br_put_jsonz(out, g->id);
+        br_str_puts(out, ",\"object\":\"list\",\"model\":");
+        br_put_jsonz(out, g->model->m.name);
+        br_str_puts(out, ",\"results\":");
     }
-    br_str_printf(out,
-                  "],\"usage\":{\"prompt_tokens\":%u,\"total_tokens\":%u}}",
-                  g->n_prompt, g->n_prompt);
+    for (uint32_t i = 0; i < most; i++) {
+        br_str_putc(out, i ? ',' : '[');
+        put_one(g, &r[i], out);
+    }
+    br_str_putc(out, ']');
+    if (!g->ask.bare)
+        br_str_printf(out,
+                      ",\"usage\":{\"prompt_tokens\":%u,\"total_tokens\":%u}}",
+                      g->n_prompt, g->n_prompt);
     br_free(r);
 }
 

@@ -63,6 +63,9 @@ void br_schema_common(br_str *out);
 /* A regular expression's texts as the body of a JSON string. */
 br_code br_pattern_grammar(br_text pattern, br_str *out,
                            br_status *st) BR_MUST_USE;
+/* The grammar, as text, of the texts that a regular expression is all of. */
+br_code br_regex_grammar(br_text pattern, br_str *out,
+                         br_status *st) BR_MUST_USE;
 /* A text as a literal of the grammar, quotes and all. */
 void br_grammar_quote(br_str *out, br_text t);
 

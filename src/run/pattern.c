@@ -1,11 +1,12 @@
-/* pattern.c - a regular expression as the body of a JSON string.
+/* pattern.c - a regular expression as the body of a JSON string, or as a text.
  *
  *   ^a"[^b]$   ->   "a" "\\\"" ([^\x00-\x1f"\\b] | "\\\"" | "\\\\" | "\\n" ...)
  *
- * ECMAScript's syntax without look-around, back references, \b and \p. Without
- * ^ or $ any text may stand before or behind. Characters that JSON escapes
- * come escaped; control characters without a short escape never come, which
- * is narrower than the pattern.
+ * ECMAScript's syntax without look-around, back references, \b and \p. In JSON,
+ * without ^ or $, any text may stand before or behind, characters that JSON
+ * escapes come escaped, and control characters without a short escape never
+ * come, which is narrower than the pattern. A text is all of it, as if ^ and $
+ * were there, and as it is, but for NUL.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/grammar.h"
@@ -28,6 +29,7 @@ typedef struct reader {
     const char *p, *end;
     br_str *out;
     br_status *st;
+    bool json;
 } reader;
 
 static br_code
@@ -58,16 +60,24 @@ holds(const set *s, uint32_t c)
     return in != s->inverse;
 }
 
-/* Its characters that stand in JSON as they are. ASCII one by one; what is
- * above, as ranges. */
+static bool
+is_plain(const reader *x, uint32_t c)
+{
+    return !x->json || (c >= 0x20 && c != 0x7F && c != '"' && c != '\\');
+}
+
+/* Its characters that stand there as they are. ASCII one by one; what is above,
+ * as ranges. */
 static bool
 put_plain(reader *x, const set *s)
 {
     bool any = s->inverse;
 
-    br_str_puts(x->out, s->inverse ? "[^\\x00-\\x1f\\x22\\x5c\\x7f" : "[");
-    for (uint32_t c = 0x20; c < 0x7F; c++) {
-        if (c == '"' || c == '\\' || holds(s, c) == s->inverse)
+    br_str_puts(x->out, s->inverse ? "[^\\x00" : "[");
+    if (s->inverse && x->json)
+        br_str_puts(x->out, "-\\x1f\\x22\\x5c\\x7f");
+    for (uint32_t c = 1; c < 0x80; c++) {
+        if (!is_plain(x, c) || holds(s, c) == s->inverse)
             continue;
         br_str_printf(x->out, "\\x%02x", c);
         any = true;
@@ -98,7 +108,7 @@ put_set(reader *x, const set *s)
     any = put_plain(x, s);
     if (!any && !x->out->oom)
         x->out->n = begun;
-    for (size_t i = 0; special[i]; i++) {
+    for (size_t i = 0; x->json && special[i]; i++) {
         if (!holds(s, (uint8_t)special[i]))
             continue;
         br_str_puts(x->out, any ? " | " : "");
@@ -348,7 +358,7 @@ sequence(reader *x, int depth)
     bool begins = outer && x->p < x->end && *x->p == '^', ends = false;
 
     x->p += begins;
-    if (outer && !begins)
+    if (x->json && outer && !begins)
         br_str_puts(x->out, "char* ");
     while (x->p < x->end && *x->p != '|' && *x->p != ')') {
         if (outer && *x->p == '$' && (x->p + 1 == x->end || x->p[1] == '|')) {
@@ -359,7 +369,7 @@ sequence(reader *x, int depth)
         BR_TRY(atom(x, depth));
         BR_TRY(quantifier(x));
     }
-    if (outer && !ends)
+    if (x->json && outer && !ends)
         br_str_puts(x->out, "char* ");
     return BR_OK;
 }
@@ -381,10 +391,10 @@ alternatives(reader *x, int depth)
     return BR_OK;
 }
 
-br_code
-br_pattern_grammar(br_text pattern, br_str *out, br_status *st)
+static br_code
+translate(br_text pattern, bool json, br_str *out, br_status *st)
 {
-    reader x = {pattern.p, pattern.p + pattern.n, out, st};
+    reader x = {pattern.p, pattern.p + pattern.n, out, st, json};
 
     if (pattern.n > 4096)
         return refuse(&x, "over 4096 bytes");
@@ -394,4 +404,17 @@ br_pattern_grammar(br_text pattern, br_str *out, br_status *st)
     if (x.p < x.end)
         return refuse(&x, ") without (");
     return out->oom ? br_fail(st, BR_E_OOM, "out of memory") : BR_OK;
+}
+
+br_code
+br_pattern_grammar(br_text pattern, br_str *out, br_status *st)
+{
+    return translate(pattern, true, out, st);
+}
+
+br_code
+br_regex_grammar(br_text pattern, br_str *out, br_status *st)
+{
+    br_str_puts(out, "root ::= ");
+    return translate(pattern, false, out, st);
 }

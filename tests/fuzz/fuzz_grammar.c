@@ -81,6 +81,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         br_str_put(&text, p, size - 1);
     else if (data[0] % 3 == 1)
         code = schema_text(&text, p, size - 1, &st);
+    else if (data[0] & 0x80)
+        code = br_regex_grammar((br_text){p, size - 1}, &text, &st);
     else {
         br_str_puts(&text, "root ::= ");
         code = br_pattern_grammar((br_text){p, size - 1}, &text, &st);

@@ -81,7 +81,7 @@ sk_connect(const sk *k)
     struct sockaddr_in a = {.sin_family = AF_INET,
                             .sin_port = htons(br_http_port(k->http)),
                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct timeval wait = {.tv_sec = 15};
+    struct timeval wait = {.tv_sec = 60};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);

@@ -128,7 +128,7 @@ TEST(engine_keeps_every_token_while_nobody_drains)
         ek_submit(&k, &r[i], &d);
     }
     br_sleep_ns(30000000); /* the ring is full by now */
-    ck_assert_int_eq(poll(&p, 1, 10000), 1);
+    ck_assert_int_eq(poll(&p, 1, 60000), 1);
     ek_await(&k, all, 4);
     for (int i = 0; i < 4; i++) {
         ck_assert_uint_eq(r[i].n_out, 300);
@@ -150,7 +150,7 @@ TEST(engine_refuses_what_it_cannot_do)
     br_request_id id;
     br_quota q = br_quota_defaults();
 
-    ek_open(&k, (br_lm_fake_config){.n_slots = 1, .step_ns = 5000000},
+    ek_open(&k, (br_lm_fake_config){.n_slots = 1, .step_ns = 50000000},
             (br_engine_config){.queue_depth = 2});
     ek_prompt(&r[0], 20, 3);
     d = ek_desc(&r[0], 3);
@@ -177,6 +177,7 @@ TEST(engine_refuses_what_it_cannot_do)
     t_ok(br_engine_tenant_set(k.e, 5, &q, &st), &st);
     d.tenant = 5;
     REFUSES("LIMIT", d.n_tokens = 50);
+    d.max_tokens = 29; /* the first is there until it is cancelled */
     st = (br_status){0};
     for (int i = 0; i < 3; i++) {
         r[i] = r[0];
@@ -188,6 +189,7 @@ TEST(engine_refuses_what_it_cannot_do)
     ck_assert_uint_ge(br_engine_retry_ms(k.e), 1000);
     br_engine_begin_drain(k.e);
     REFUSES("BUSY", d.tenant = 0);
+    br_engine_cancel(k.e, r[0].id);
     ek_await(&k, all, 1);
     ek_close(&k);
 }

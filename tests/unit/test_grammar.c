@@ -743,6 +743,39 @@ TEST(schemas_let_through_what_they_say)
     close_vocab();
 }
 
+/* The whole text, as it is: no quotes, no escapes of JSON. */
+TEST(texts_that_match_a_regular_expression)
+{
+    static const struct {
+        const char *regex, *yes[4], *no[4];
+    } rows[] = {
+        {"\\d{3}-[A-F]+", {"123-AB", "000-F"}, {"123-", "x123-A", "123-Ab"}},
+        {"^yes|no$", {"yes", "no"}, {"yesno", "", "ye"}},
+        {"a\"\\\\[^b\"]", {"a\"\\c", "a\"\\\n"}, {"a\"\\b", "a\"\\\""}},
+        {"[\\t\\n ]*(x|)y?", {"", "x", "\t \nxy", "y"}, {"xx", "\ry"}},
+        {".\\x41\u00e9", {"zA\u00e9", "\"A\u00e9"}, {"\nA\u00e9", "zAe"}},
+    };
+
+    open_vocab();
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        br_status st = {0};
+        br_str text = {0};
+        br_grammar *g;
+
+        t_ok(br_regex_grammar(br_text_z(rows[i].regex), &text, &st), &st);
+        g = grammar(br_str_z(&text));
+        for (size_t k = 0; k < 4 && rows[i].yes[k]; k++)
+            ck_assert_msg(matches(g, rows[i].yes[k]), "%s: %s", rows[i].regex,
+                          rows[i].yes[k]);
+        for (size_t k = 0; k < 4 && rows[i].no[k]; k++)
+            ck_assert_msg(!matches(g, rows[i].no[k]), "%s: not %s",
+                          rows[i].regex, rows[i].no[k]);
+        br_grammar_free(g);
+        br_str_fini(&text);
+    }
+    close_vocab();
+}
+
 /* ---- many texts ---------------------------------------------------------- */
 
 enum { TEXTS = 5000 };

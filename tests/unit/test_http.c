@@ -18,9 +18,9 @@ quick(void)
     br_http_config c = br_http_config_default();
 
     c.port = 0;
-    c.limits.head_ns = 300 * MS;
-    c.limits.body_ns = 300 * MS;
-    c.limits.idle_ns = 300 * MS;
+    c.limits.head_ns = 1000 * MS;
+    c.limits.body_ns = 1000 * MS;
+    c.limits.idle_ns = 1000 * MS;
     return c;
 }
 
@@ -58,7 +58,7 @@ stats(const sk *k)
 static void
 await_idle(const sk *k)
 {
-    int64_t end = br_now_ns() + INT64_C(5000000000);
+    int64_t end = br_now_ns() + 60000 * MS;
 
     while (stats(k).n_running + stats(k).n_queued > 0) {
         ck_assert_msg(br_now_ns() < end, "a slot stays taken");
@@ -200,9 +200,8 @@ TEST(http_refuses_more_connections_than_allowed)
     sk k;
 
     c.limits.conns = 3;
-    c.limits.idle_ns = c.limits.head_ns = 10000 * MS;
+    c.limits.idle_ns = c.limits.head_ns = 60000 * MS;
     sk_open(&k, &(sk_config){.http = c});
-    br_sleep_ns(20 * MS); /* that of sk_open is gone */
     for (int i = 0; i < 4; i++)
         fd[i] = sk_connect(&k);
     ck_assert_int_eq(sk_read(fd[3], true).status, 503);
@@ -419,20 +418,21 @@ TEST(http_knows_names_that_are_not_its_own)
 TEST(http_says_when_the_queue_is_full)
 {
     sk_answer a;
-    int fd[3];
+    int fd[2];
     sk k;
 
-    sk_open(&k, &(sk_config){.fake = {.step_ns = MS, .n_slots = 1},
+    sk_open(&k, &(sk_config){.fake = {.step_ns = 50 * MS, .n_slots = 1},
                              .engine = {.queue_depth = 1}});
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) { /* one has the slot before the next comes */
         fd[i] = sk_connect(&k);
         say(fd[i], post("/v1/chat/completions", chat(900, false)));
-        br_sleep_ns(30 * MS);
+        while (i ? !stats(&k).n_queued : !stats(&k).n_running)
+            br_sleep_ns(MS);
     }
     a = sk_ask(&k, "POST /v1/chat/completions", "", chat(9, false));
     ck_assert_int_eq(a.status, 503);
     ck_assert_int_ge(atoi(sk_between(a.head, "Retry-After: ", "\r\n")), 1);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 2; i++)
         close(fd[i]);
     sk_close(&k);
 }
@@ -518,14 +518,16 @@ TEST(http_finishes_what_runs_before_it_ends)
     sk k;
     int fd;
 
-    sk_open(&k, &(sk_config){.fake = {.step_ns = MS}});
+    /* long enough for two questions meanwhile, however busy the machine is */
+    sk_open(&k, &(sk_config){.fake = {.step_ns = 20 * MS}});
     fd = sk_connect(&k);
     say(fd, post("/v1/chat/completions", chat(200, true)));
     while (!stats(&k).n_running)
         br_sleep_ns(MS);
     br_http_stop(k.http);
-    br_sleep_ns(60 * MS);
-    a = sk_ask(&k, "GET /health", "", NULL);
+    do
+        a = sk_ask(&k, "GET /health", "", NULL);
+    while (a.status == 200);
     ck_assert_int_eq(a.status, 503);
     ck_assert_str_eq(a.body, "{\"status\":\"draining\"}");
     a = sk_ask(&k, "POST /v1/chat/completions", "", chat(9, false));
@@ -687,7 +689,7 @@ TEST(http_models_come_and_leave_while_others_answer)
     c.ctx = &left;
     sk_open(&k, &(sk_config){.http = c, .engine = ec});
     /* of fewer tokens: its answers are others */
-    ek_open(&second, (br_lm_fake_config){.step_ns = 2 * MS, .n_common = 700},
+    ek_open(&second, (br_lm_fake_config){.step_ns = 20 * MS, .n_common = 700},
             ec);
     m.engine = second.e;
     m.tok = second.tok;
@@ -723,6 +725,71 @@ TEST(http_models_come_and_leave_while_others_answer)
     a = sk_ask(&k, "GET /metrics", "", NULL);
     ck_assert(strstr(a.body, "\"fake\"") && !strstr(a.body, "\"second\""));
     a = sk_ask(&k, "POST /v1/completions", "", ask_model("fake", 2));
+    ck_assert_int_eq(a.status, 200);
+    sk_close(&k);
+}
+
+/* ---- a model that rests --------------------------------------------------- */
+
+typedef struct resting {
+    atomic_bool left;
+    atomic_int wanted, named;
+} resting;
+
+static void
+on_rest(void *ctx, const br_http_model *m)
+{
+    (void)m;
+    atomic_store(&((resting *)ctx)->left, true);
+}
+
+static bool
+on_wanted(void *ctx, const char *name)
+{
+    resting *r = ctx;
+
+    atomic_fetch_add(name ? &r->named : &r->wanted, 1);
+    return true;
+}
+
+TEST(http_a_model_that_nobody_asks_leaves_until_it_is_asked)
+{
+    static const char path[] = "POST /v1/chat/completions";
+    br_http_config c = br_http_config_default();
+    static resting r;
+    sk_answer a;
+    sk k;
+
+    c.port = 0;
+    c.idle_ns = 300 * MS;
+    c.left = on_rest;
+    c.wanted = on_wanted;
+    c.ctx = &r;
+    sk_open(&k, &(sk_config){.http = c, .fake = {.step_ns = 20 * MS}});
+    a = sk_ask(&k, path, "", chat(120, false)); /* some looks long */
+    ck_assert_msg(strstr(a.body, "\"completion_tokens\":120"), "%s", a.body);
+    while (!atomic_load(&r.left))
+        br_sleep_ns(MS);
+    a = sk_ask(&k, "GET /health", "", NULL);
+    ck_assert_int_eq(a.status, 200);
+    ck_assert_str_eq(a.body, "{\"status\":\"idle\"}");
+    a = sk_ask(&k, "GET /slots", "", NULL); /* to look is not to ask */
+    ck_assert(a.status == 503 && strstr(a.body, "no model is loaded"));
+    ck_assert_int_eq(atomic_load(&r.wanted), 0);
+    a = sk_ask(&k, path, "", chat(2, false));
+    ck_assert_msg(a.status == 503 && strstr(a.body, "is being loaded") &&
+                      strstr(a.head, "Retry-After"),
+                  "%s", a.body);
+    ck_assert_int_eq(atomic_load(&r.wanted), 1);
+    a = sk_ask(&k, "POST /tokenize", "",
+               "{\"prompt\":\"a\",\"model\":\"fake\"}");
+    ck_assert_int_eq(a.status, 503);
+    ck_assert_int_eq(atomic_load(&r.named), 1);
+    do { /* it may have left again meanwhile */
+        if (atomic_exchange(&r.left, false))
+            sk_ready(&k);
+        a = sk_ask(&k, path, "", chat(2, false));
+    } while (a.status == 503);
     ck_assert_int_eq(a.status, 200);
     sk_close(&k);
 }

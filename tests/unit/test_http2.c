@@ -213,7 +213,7 @@ await_idle(sk *k)
 {
     br_engine_stats s;
 
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < 6000; i++) {
         br_engine_stats_get(k->ek.e, &s);
         if (!s.n_running && !s.n_queued && s.n_cancelled)
             return;

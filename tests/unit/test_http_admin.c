@@ -354,6 +354,47 @@ TEST(metrics_tell_the_admin_whose_tokens_they_were)
     close_admin(&s);
 }
 
+/* What the cache of beginnings found for others says what they ask. */
+TEST(a_tenants_metrics_count_its_own_tokens)
+{
+    static const char *const own[] = {
+        "brass_prompt_tokens_total{model_name=\"fake\"} ",
+        "brass_cached_tokens_total{model_name=\"fake\"} ",
+        "brass_generation_tokens_total{model_name=\"fake\"} ",
+        "brass_prefix_cache_queries_total{model_name=\"fake\"} ",
+        "vllm:prefix_cache_hits_total{model_name=\"fake\"} "};
+    char *one, *two;
+    admin s;
+
+    open_admin(&s);
+    one = bearer(
+        sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"a\"}").body);
+    two = bearer(
+        sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"b\"}").body);
+    for (int i = 0; i < 2; i++) /* the second finds what the first has left */
+        ck_assert_int_eq(sk_ask(&s.k, "POST /v1/completions", one,
+                                "{\"prompt\":\"A fox ran over the hill and "
+                                "through the wood to the sea, and there it "
+                                "sat down and thought of the hen.\","
+                                "\"max_tokens\":3}")
+                             .status,
+                         200);
+    one = sk_ask(&s.k, "GET /metrics", one, NULL).body;
+    for (size_t i = 0; i < BR_COUNT(own); i++) {
+        char *n = sk_between(one, own[i], "\n");
+
+        ck_assert_msg(n && strcmp(n, "0") != 0, "%s: %s", own[i], one);
+        ck_assert_str_eq(
+            sk_between(sk_ask(&s.k, "GET /metrics", two, NULL).body, own[i],
+                       "\n"),
+            "0");
+    }
+    two = sk_ask(&s.k, "GET /state", two, NULL).body;
+    ck_assert_msg(strstr(two, "\"cached_tokens\":0,\"out_tokens\":0,"), "%s",
+                  two);
+    close_admin(&s);
+}
+
 TEST(changes_that_brass_tenant_refuses)
 {
     static const struct {

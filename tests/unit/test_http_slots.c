@@ -321,6 +321,30 @@ TEST(documents_are_ranked)
     sk_close(&k);
 }
 
+/* As clients of TEI ask and want to be answered. */
+TEST(texts_are_ranked)
+{
+    sk_answer a;
+    sk k;
+
+    sk_open(&k, &(sk_config){.fake = {.pooling = BR_POOLING_MEAN}});
+    a = sk_ask(&k, "POST /rerank", "",
+               "{\"query\":\"fox\",\"texts\":[\"a tree\",\"fox\"],"
+               "\"raw_scores\":false,\"truncate\":false,\"return_text\":true}");
+    ck_assert_msg(a.status == 200 &&
+                      strncmp(a.body, "[{\"index\":1,\"score\":", 20) == 0 &&
+                      strstr(a.body, ",\"text\":\"fox\"},{\"index\":0,") &&
+                      strcmp(a.body + a.n_body - 2, "}]") == 0,
+                  "%s", a.body);
+    ck_assert_double_eq_tol(number_behind(a.body, "\"score\":"), 1, 1e-5);
+    a = sk_ask(&k, "POST /rerank", "",
+               "{\"query\":\"fox\",\"texts\":[\"a\",\"fox\"],\"top_n\":1}");
+    ck_assert_msg(strstr(a.body, "}]") && !strstr(a.body, "text") &&
+                      !strstr(a.body, "},{"),
+                  "%s", a.body);
+    sk_close(&k);
+}
+
 TEST(what_cannot_be_ranked)
 {
     static const char *const rows[][2] = {
@@ -331,6 +355,9 @@ TEST(what_cannot_be_ranked)
         {"{\"query\":\"a\",\"documents\":[\"\"]}", "documents[0]: must be"},
         {"{\"query\":\"\",\"documents\":[\"b\"]}", "query: must be a text"},
         {"{\"query\":\"a\",\"documents\":[\"b\"],\"top_n\":0}", "top_n"},
+        {"{\"query\":\"a\",\"texts\":[\"b\"],\"documents\":[\"c\"]}",
+         "together"},
+        {"{\"query\":\"a\",\"texts\":[\"b\"],\"truncate\":true}", "truncate"},
         {"{\"query\":\"a\",\"documents\":[\"b\"],\"rank_fields\":[]}",
          "does not know"},
     };

@@ -262,7 +262,7 @@ loses_nothing_when_killed(const char *path, uint32_t round)
     s = open_store(path);
     ck_assert(opens(s, last, n));
     /* PostgreSQL hears of it within milliseconds */
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 3000; i++) {
         t_ok(br_tstore_begin_run(s, &lost, &st), &st);
         if (lost)
             break;
@@ -310,7 +310,7 @@ servers_share(const char *path)
     t_ok(br_tstore_version(b, &v[1], &st), &st);
     ck_assert(v[1] > v[0] && opens(b, key, d.tenant));
     t_ok(br_tstore_rotate(a, "both", key2, &st), &st);
-    for (int i = 0; i < 150 && opens(b, key, d.tenant); i++)
+    for (int i = 0; i < 6000 && opens(b, key, d.tenant); i++)
         br_sleep_ns(10000000);
     ck_assert(!opens(b, key, 0) && opens(b, key2, d.tenant));
     t_ok(br_tstore_add(a, &d, 1, &st), &st);
@@ -324,7 +324,7 @@ servers_share(const char *path)
     t_ok(br_tstore_begin_run(a, &lost, &st), &st);
     ck_assert(!lost);
     br_tstore_close(b); /* without end_run: as if it had died */
-    for (int i = 0; i < 100 && !lost; i++) {
+    for (int i = 0; i < 3000 && !lost; i++) {
         t_ok(br_tstore_end_run(a, &st), &st);
         t_ok(br_tstore_begin_run(a, &lost, &st), &st);
         br_sleep_ns(lost ? 0 : 20000000);
@@ -573,7 +573,7 @@ books_carry(const char *path)
     t_ok(br_books_add(b, k.e, "fake", NULL, &st), &st);
     ck_assert(!lost);
     t_ok(br_tstore_create(s, "late", &q, &late, key, &st), &st);
-    for (int i = 0; i < 300 && !br_engine_tenant_quota(k.e, late, &q); i++)
+    for (int i = 0; i < 6000 && !br_engine_tenant_quota(k.e, late, &q); i++)
         br_sleep_ns(10000000);
     for (int i = 0; i < 2; i++) {
         ek_prompt(&r[i], 40, 1);
@@ -725,7 +725,7 @@ refuses_without_telling(const pg *p)
 static void
 add_at_last(br_tstore *s, const br_ledger_delta *d)
 {
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < 6000; i++) {
         if (br_tstore_add(s, d, 1, NULL) == BR_OK)
             return;
         br_sleep_ns(10000000);
