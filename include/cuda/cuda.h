@@ -33,6 +33,7 @@ typedef enum CUdevice_attribute_enum {
 #define X(name, driver, number, value) CU_DEVICE_ATTRIBUTE_##driver = number,
 #include "brass_attrs.def"
 #undef X
+    CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED = 102, /* old */
     CU_DEVICE_ATTRIBUTE_MAX = 200
 } CUdevice_attribute;
 
@@ -54,8 +55,12 @@ typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUarray_st *CUarray;
 typedef struct CUlib_st *CUlibrary;
 typedef struct CUkern_st *CUkernel;
+typedef struct CUtexref_st *CUtexref;
+typedef struct CUsurfref_st *CUsurfref;
+typedef struct CUmipmappedArray_st *CUmipmappedArray;
 typedef unsigned long long CUtexObject;
 typedef unsigned long long CUsurfObject;
+typedef unsigned long long CUmemGenericAllocationHandle;
 #ifndef BRASS_CU_UUID
 #    define BRASS_CU_UUID
 typedef struct CUuuid_st {
@@ -236,6 +241,14 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice device);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
+/* CUDA 12.5's and 13's: what it could say besides is not for one device. */
+typedef struct CUctxCreateParams_st {
+    void *execAffinityParams;
+    int numExecAffinityParams;
+    void *cigParams;
+} CUctxCreateParams;
+CUresult cuCtxCreate_v4(CUcontext *ctx, CUctxCreateParams *params,
+                        unsigned int flags, CUdevice device);
 CUresult cuCtxDestroy_v2(CUcontext ctx);
 CUresult cuCtxPushCurrent_v2(CUcontext ctx);
 CUresult cuCtxPopCurrent_v2(CUcontext *ctx);
@@ -424,12 +437,7 @@ CUresult cuGetProcAddress(const char *name, void **fn, int version,
 CUresult cuGetProcAddress_v2(const char *name, void **fn, int version,
                              unsigned long long flags, int *status);
 
-/* CUDA_ERROR_NOT_SUPPORTED, always: there are no textures. */
-CUresult cuArrayCreate_v2(CUarray *array, const void *what);
-CUresult cuArray3DCreate_v2(CUarray *array, const void *what);
-CUresult cuTexObjectCreate(CUtexObject *object, const void *resource,
-                           const void *texture, const void *view);
-CUresult cuSurfObjectCreate(CUsurfObject *object, const void *resource);
+#include "cuda_drv_memory.h"
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
@@ -474,8 +482,27 @@ CUresult cuSurfObjectCreate(CUsurfObject *object, const void *resource);
 #define cuGraphInstantiate         cuGraphInstantiateWithFlags
 #define cuArrayCreate              cuArrayCreate_v2
 #define cuArray3DCreate            cuArray3DCreate_v2
+#define cuArrayGetDescriptor       cuArrayGetDescriptor_v2
+#define cuArray3DGetDescriptor     cuArray3DGetDescriptor_v2
+#define cuMemcpyHtoA               cuMemcpyHtoA_v2
+#define cuMemcpyAtoH               cuMemcpyAtoH_v2
+#define cuMemcpyDtoA               cuMemcpyDtoA_v2
+#define cuMemcpyAtoD               cuMemcpyAtoD_v2
+#define cuMemcpyHtoAAsync          cuMemcpyHtoAAsync_v2
+#define cuMemcpyAtoHAsync          cuMemcpyAtoHAsync_v2
+#define cuTexRefSetAddress         cuTexRefSetAddress_v2
+#define cuTexRefSetAddress2D       cuTexRefSetAddress2D_v3
 #define cuStreamDestroy            cuStreamDestroy_v2
 #define cuEventDestroy             cuEventDestroy_v2
+
+#ifdef __cplusplus
+static inline CUresult
+cuCtxCreate(CUcontext *ctx, CUctxCreateParams *params, unsigned int flags,
+            CUdevice device)
+{
+    return cuCtxCreate_v4(ctx, params, flags, device);
+}
+#endif
 
 #include "brass_pop.h"
 #endif

@@ -59,7 +59,7 @@ on_device(const void *p)
     const bc_mem *m = bc_mem_find(p);
 
     return m && (m->kind == BC_MEM_DEVICE || m->kind == BC_MEM_VARIABLE ||
-                 m->kind == BC_MEM_ARRAY);
+                 m->kind == BC_MEM_ARRAY || m->kind == BC_MEM_MAPPED);
 }
 
 static cudaError_t

@@ -28,10 +28,12 @@ bc_say(const char *fmt, ...)
 /* ---- errors ------------------------------------------------------------- */
 
 static _Thread_local cudaError_t last;
+_Thread_local bool bc_touched;
 
 cudaError_t
 bc_end(cudaError_t e)
 {
+    bc_touched = true;
     if (e != cudaSuccess)
         last = e;
     return e;

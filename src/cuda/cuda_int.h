@@ -37,7 +37,8 @@ typedef enum bc_kind {
     BC_MEM_REGISTERED, /* pinned, the program's */
     BC_MEM_VARIABLE,   /* of a module */
     BC_MEM_HEAP,       /* of a kernel's malloc */
-    BC_MEM_ARRAY       /* an array, a texture or a surface object */
+    BC_MEM_ARRAY,      /* an array, a texture or a surface object */
+    BC_MEM_MAPPED      /* by the program, at addresses it reserved */
 } bc_kind;
 
 typedef struct bc_mem {
@@ -54,6 +55,8 @@ cudaError_t bc_mem_get(void **p, uint64_t bytes, uint64_t align, bc_kind kind,
 cudaError_t bc_mem_put(void *p, bc_kind kind);
 cudaError_t bc_mem_register(void *p, uint64_t bytes, bc_kind kind,
                             unsigned flags);
+/* Forgets what is mapped there. */
+void bc_mem_unmapped(uint64_t addr, uint64_t bytes);
 const bc_mem *bc_mem_find(const void *p); /* that holds the byte at p */
 /* Whether all n bytes from p lie in one piece of memory, or outside of all. */
 bool bc_mem_fits(const void *p, uint64_t n);
@@ -162,6 +165,9 @@ typedef struct bc_box { /* where in an array; x in bytes */
 cudaError_t bc_array_box(const bc_box *b, cudaArray_const_t a, const bc_rect *r,
                          void **at, uint64_t *pitch, uint64_t *slice);
 unsigned bc_array_texel(cudaArray_const_t a); /* bytes; 0: it is none */
+/* Into a reference's variable, when kernels are done with what was there. */
+cudaError_t bc_texture_bind(void *at, const cudaResourceDesc *r,
+                            const cudaTextureDesc *how);
 
 /* ---- modules (cu_module.c) ---------------------------------------------- */
 
@@ -265,8 +271,9 @@ bc_unlock(void)
     br_mutex_unlock(&bc_rt.lock);
 }
 
-/* The runtime's own: notes the thread's last error. */
+/* The runtime's own: notes the thread's last error, and that it was called. */
 cudaError_t bc_end(cudaError_t e);
+extern _Thread_local bool bc_touched;
 /* The body of a function of the runtime: one expression under the lock. */
 #define BC_API(expr)          \
     do {                      \

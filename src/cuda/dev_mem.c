@@ -162,6 +162,18 @@ bc_mem_register(void *p, uint64_t bytes, bc_kind kind, unsigned flags)
     return insert(m);
 }
 
+void
+bc_mem_unmapped(uint64_t addr, uint64_t bytes)
+{
+    for (size_t k = place_of(addr); k < mem.list.n; k++) {
+        bc_mem *m = &mem.list.at[k];
+
+        if (m->addr >= addr + bytes)
+            return;
+        m->dead |= m->kind == BC_MEM_MAPPED;
+    }
+}
+
 const bc_mem *
 bc_mem_find(const void *p)
 {
@@ -240,7 +252,7 @@ bc_mem_regions(size_t *n)
     static const char *const names[] = {
         "device memory", "managed memory",      "pinned memory",
         "pinned memory", "a module's variable", "memory of malloc",
-        "an array"};
+        "an array",      "mapped memory"};
     br_kregion *r = br_try_alloc((mem.list.n + 1) * sizeof *r);
 
     *n = 0;

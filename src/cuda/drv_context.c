@@ -16,6 +16,19 @@ static _Thread_local bool stack[MAX_STACK];
 static _Thread_local unsigned depth;
 static _Atomic bool started;
 
+/* A thread that has called the runtime has its context, which is this one. */
+static bool
+initialized(void)
+{
+    return bc_touched || atomic_load_explicit(&started, memory_order_relaxed);
+}
+
+static bool
+current(void)
+{
+    return depth ? stack[depth - 1] : bc_touched;
+}
+
 CUresult
 bd_error(cudaError_t e)
 {
@@ -34,10 +47,9 @@ bd_error(cudaError_t e)
 CUresult
 bd_begin(void)
 {
-    if (!atomic_load_explicit(&started, memory_order_relaxed))
+    if (!initialized())
         return CUDA_ERROR_NOT_INITIALIZED;
-    return depth && stack[depth - 1] ? CUDA_SUCCESS
-                                     : CUDA_ERROR_INVALID_CONTEXT;
+    return current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /* ---- errors ------------------------------------------------------------- */
@@ -97,7 +109,7 @@ cuDriverGetVersion(int *version)
 static CUresult
 device_ok(CUdevice device)
 {
-    if (!atomic_load_explicit(&started, memory_order_relaxed))
+    if (!initialized())
         return CUDA_ERROR_NOT_INITIALIZED;
     return device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
@@ -202,7 +214,10 @@ cuCtxPopCurrent_v2(CUcontext *ctx)
 
     if (e)
         return e;
-    depth--;
+    if (depth)
+        depth--;
+    else
+        bc_touched = false; /* the runtime's own went */
     if (ctx)
         *ctx = &the_context;
     return CUDA_SUCCESS;
@@ -218,6 +233,16 @@ cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device)
     the_context.flags = flags;
     *ctx = &the_context;
     return cuCtxPushCurrent_v2(&the_context);
+}
+
+/* What the parameters could ask for is a part of the device. */
+CUresult
+cuCtxCreate_v4(CUcontext *ctx, CUctxCreateParams *params, unsigned int flags,
+               CUdevice device)
+{
+    if (params && (params->numExecAffinityParams || params->cigParams))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return cuCtxCreate_v2(ctx, flags, device);
 }
 
 CUresult
@@ -251,7 +276,7 @@ cuCtxGetCurrent(CUcontext *ctx)
 {
     if (!ctx)
         return CUDA_ERROR_INVALID_VALUE;
-    *ctx = depth && stack[depth - 1] ? &the_context : NULL;
+    *ctx = current() ? &the_context : NULL;
     return CUDA_SUCCESS;
 }
 

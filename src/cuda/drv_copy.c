@@ -1,7 +1,7 @@
 /* drv_copy.c - the driver API: copies and fills of rows and planes.
  *
  * Either side says what its memory is, where the box starts in it, and how far
- * rows and planes lie apart. Arrays, which textures read, are not there.
+ * rows and planes lie apart; an array knows that itself.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/drv_int.h"
 
@@ -13,14 +13,24 @@ typedef struct side {
     size_t x, y, z, pitch, height;
 } side;
 
-/* Where the box starts, and how far planes lie apart. */
+/* Where the box starts, and how far rows and planes lie apart. */
 static cudaError_t
-locate(const side *s, const bc_rect *r, uint64_t *start, uint64_t *slice)
+locate(side *s, const bc_rect *r, uint64_t *start, uint64_t *slice)
 {
-    uint64_t plane, row, base;
+    bc_box b = {s->x, s->y, s->z};
+    uint64_t plane, row, base, pitch;
+    cudaError_t e;
+    void *at;
 
-    if (s->type == CU_MEMORYTYPE_ARRAY || s->array)
-        return cudaErrorNotSupported;
+    if (s->type == CU_MEMORYTYPE_ARRAY) {
+        e = bc_array_box(&b, (cudaArray_t)(void *)s->array, r, &at, &pitch,
+                         slice);
+        if (e == cudaSuccess) {
+            *start = (uint64_t)(uintptr_t)at;
+            s->pitch = pitch;
+        }
+        return e;
+    }
     if (s->type < CU_MEMORYTYPE_HOST || s->type > CU_MEMORYTYPE_UNIFIED)
         return cudaErrorInvalidValue;
     base = s->type == CU_MEMORYTYPE_HOST ? (uintptr_t)s->host : s->device;
@@ -39,7 +49,7 @@ locate(const side *s, const bc_rect *r, uint64_t *start, uint64_t *slice)
 }
 
 static cudaError_t
-box(const side *to, const side *from, bc_rect *r, CUstream s, bool async)
+box(side *to, side *from, bc_rect *r, CUstream s, bool async)
 {
     static const cudaMemcpyKind kinds[2][2] = {
         {cudaMemcpyHostToHost, cudaMemcpyHostToDevice},

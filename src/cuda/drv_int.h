@@ -13,6 +13,10 @@ CUresult bd_begin(void);          /* whether the thread has a context */
 /* What loading would have logged: nothing. (drv_link.c) */
 void bd_no_logs(unsigned n, const CUjit_option *options, void **values);
 
+/* Where a module's variable is. With the lock held. (drv_module.c) */
+cudaError_t bd_global(CUdeviceptr *p, size_t *bytes, CUmodule h,
+                      const char *name);
+
 /* The body of a function of the driver: one expression under the lock. */
 #define BD_API(expr)                 \
     do {                             \
@@ -26,12 +30,17 @@ void bd_no_logs(unsigned n, const CUjit_option *options, void **values);
         return bd_e_;                \
     } while (0)
 
-/* The runtime's function does it. */
-#define BD_CALL(call)                          \
-    do {                                       \
-        CUresult bd_e_ = bd_begin();           \
-                                               \
-        return bd_e_ ? bd_e_ : bd_error(call); \
+/* The runtime's function does it, and the program has not called it. */
+#define BD_CALL(call)                \
+    do {                             \
+        CUresult bd_e_ = bd_begin(); \
+        bool bd_was_ = bc_touched;   \
+                                     \
+        if (bd_e_ != CUDA_SUCCESS)   \
+            return bd_e_;            \
+        bd_e_ = bd_error(call);      \
+        bc_touched = bd_was_;        \
+        return bd_e_;                \
     } while (0)
 
 #endif

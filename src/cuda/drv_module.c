@@ -111,8 +111,8 @@ cuModuleGetFunction(CUfunction *f, CUmodule mod, const char *name)
     BD_API(function(f, mod, name));
 }
 
-static cudaError_t
-global(CUdeviceptr *p, size_t *bytes, CUmodule h, const char *name)
+cudaError_t
+bd_global(CUdeviceptr *p, size_t *bytes, CUmodule h, const char *name)
 {
     bc_module *mod = module_of(h);
     cudaError_t e;
@@ -133,7 +133,7 @@ CUresult
 cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *bytes, CUmodule mod,
                      const char *name)
 {
-    BD_API(global(p, bytes, mod, name));
+    BD_API(bd_global(p, bytes, mod, name));
 }
 
 /* ---- functions, launches ------------------------------------------------ */

@@ -1,5 +1,4 @@
-/* drv_query.c - the driver API: questions, hints, libraries, graphs, and what is
- * refused.
+/* drv_query.c - the driver API: questions, hints, libraries, graphs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/drv_int.h"
 
@@ -449,37 +448,6 @@ CUresult
 cuGraphDestroy(CUgraph graph)
 {
     BD_CALL(cudaGraphDestroy(graph));
-}
-
-/* ---- arrays and textures: not there ------------------------------------- */
-
-CUresult
-cuArrayCreate_v2(CUarray *array, const void *what)
-{
-    (void)array, (void)what;
-    BD_API(cudaErrorNotSupported);
-}
-
-CUresult
-cuArray3DCreate_v2(CUarray *array, const void *what)
-{
-    (void)array, (void)what;
-    BD_API(cudaErrorNotSupported);
-}
-
-CUresult
-cuTexObjectCreate(CUtexObject *object, const void *resource,
-                  const void *texture, const void *view)
-{
-    (void)object, (void)resource, (void)texture, (void)view;
-    BD_API(cudaErrorNotSupported);
-}
-
-CUresult
-cuSurfObjectCreate(CUsurfObject *object, const void *resource)
-{
-    (void)object, (void)resource;
-    BD_API(cudaErrorNotSupported);
 }
 
 /* ---- entry points by name ----------------------------------------------- */

@@ -570,20 +570,50 @@ cudaDestroySurfaceObject(cudaSurfaceObject_t s)
 /* Into the variable that kernels know the reference by, when those before are
  * done with it. NULL: nothing is bound. */
 static cudaError_t
-bind(const void *ref, const brass_tex *t)
+put(void *at, const brass_tex *t)
 {
     static const brass_tex none;
-    size_t n;
-    void *at;
-    cudaError_t e = bc_symbol(ref, &at, &n);
+    cudaError_t e = bc_wait_all();
 
     _Static_assert(sizeof *t <= BR_PTX_REF_BYTES, "a reference holds it");
-    if (e != cudaSuccess || n != BR_PTX_REF_BYTES)
-        return cudaErrorInvalidTexture;
-    e = bc_wait_all();
     if (e == cudaSuccess)
         memcpy(at, t ? t : &none, sizeof *t);
     return e;
+}
+
+static cudaError_t
+variable(const void *ref, void **at)
+{
+    size_t n;
+
+    return bc_symbol(ref, at, &n) == cudaSuccess && n == BR_PTX_REF_BYTES
+               ? cudaSuccess
+               : cudaErrorInvalidTexture;
+}
+
+static cudaError_t
+bind(const void *ref, const brass_tex *t)
+{
+    void *at;
+    cudaError_t e = variable(ref, &at);
+
+    return e == cudaSuccess ? put(at, t) : e;
+}
+
+cudaError_t
+bc_texture_bind(void *at, const cudaResourceDesc *r, const cudaTextureDesc *how)
+{
+    cudaTextureDesc d = *how;
+    brass_tex t = {0};
+    cudaError_t e = resource(&t, r);
+
+    if (e != cudaSuccess)
+        return e;
+    /* Whether integers are read as floats, only the reference's type knows. */
+    d.readMode =
+        t.bytes < 4 ? cudaReadModeNormalizedFloat : cudaReadModeElementType;
+    e = sampler(&t, &d);
+    return e == cudaSuccess ? put(at, &t) : e;
 }
 
 static cudaError_t
@@ -591,20 +621,15 @@ bind_texture(const textureReference *ref, const cudaResourceDesc *r,
              size_t *offset)
 {
     cudaTextureDesc d = {.filterMode = ref->filterMode, .sRGB = ref->sRGB};
-    brass_tex t = {0};
-    cudaError_t e = resource(&t, r);
+    cudaError_t e;
+    void *at;
 
     if (offset)
         *offset = 0;
-    if (e != cudaSuccess)
-        return e;
     d.normalizedCoords = ref->normalized;
     memcpy(d.addressMode, ref->addressMode, sizeof d.addressMode);
-    /* Whether integers are read as floats, only the reference's type knows. */
-    d.readMode =
-        t.bytes < 4 ? cudaReadModeNormalizedFloat : cudaReadModeElementType;
-    e = sampler(&t, &d);
-    return e == cudaSuccess ? bind(ref, &t) : e;
+    e = variable(ref, &at);
+    return e == cudaSuccess ? bc_texture_bind(at, r, &d) : e;
 }
 
 /* What is said to be longer than it is ends where its memory ends. */

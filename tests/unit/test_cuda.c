@@ -10,6 +10,7 @@
 #include "cuda/curand.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
 static const char ptx[] =
@@ -432,10 +433,176 @@ TEST(cuda_driver_copies_boxes)
     ck_assert_int_eq(cuMemcpy2D(&two), CUDA_ERROR_INVALID_VALUE);
     two.dstXInBytes = ~(size_t)0 - 8;
     ck_assert_int_eq(cuMemcpy2D(&two), CUDA_ERROR_INVALID_VALUE);
-    two.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    ck_assert_int_eq(cuMemcpy2D(&two), CUDA_ERROR_NOT_SUPPORTED);
+    two.dstMemoryType = CU_MEMORYTYPE_ARRAY; /* which is none */
+    ck_assert_int_eq(cuMemcpy2D(&two), CUDA_ERROR_INVALID_HANDLE);
     end();
 }
+
+#define OK(call) ck_assert_int_eq(call, CUDA_SUCCESS)
+#define NO(call) ck_assert_int_eq(call, CUDA_ERROR_INVALID_VALUE)
+/* Arrays by their own descriptors, as a side of a box, line by line. */
+TEST(cuda_driver_has_arrays)
+{
+    CUDA_ARRAY3D_DESCRIPTOR three = {
+        5, 4, 3, CU_AD_FORMAT_SIGNED_INT16, 2, CUDA_ARRAY3D_SURFACE_LDST};
+    CUDA_ARRAY_DESCRIPTOR two = {100, 0, CU_AD_FORMAT_FLOAT, 4}, got;
+    uint32_t from[3][4][5], to[3][4][5] = {{{0}}};
+    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                          .srcHost = from,
+                          .srcPitch = 20,
+                          .srcHeight = 4,
+                          .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                          .WidthInBytes = 20,
+                          .Height = 4,
+                          .Depth = 3};
+    CUDA_RESOURCE_DESC res = {.resType = CU_RESOURCE_TYPE_ARRAY};
+    CUDA_TEXTURE_DESC tex = {.flags = CU_TRSF_NORMALIZED_COORDINATES,
+                             .addressMode = {CU_TR_ADDRESS_MODE_MIRROR}};
+    const brass_tex *t;
+    CUtexObject object;
+    CUarray a, b;
+    CUmodule mod;
+
+    start(&mod);
+    for (size_t k = 0; k < 60; k++)
+        from[0][0][k] = (uint32_t)k * 65537u;
+    OK(cuArray3DCreate(&a, &three));
+    memset(&three, 0, sizeof three);
+    OK(cuArray3DGetDescriptor(&three, a));
+    ck_assert(three.Width == 5 && three.Depth == 3 && three.NumChannels == 2);
+    ck_assert_int_eq(three.Format, CU_AD_FORMAT_SIGNED_INT16);
+    copy.dstArray = a;
+    OK(cuMemcpy3D(&copy));
+    copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    copy.srcArray = a;
+    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+    copy.dstHost = to;
+    copy.dstPitch = 20;
+    copy.dstHeight = 4;
+    OK(cuMemcpy3D(&copy));
+    ck_assert(memcmp(from, to, sizeof to) == 0);
+    copy.srcZ = 1; /* past the end */
+    NO(cuMemcpy3D(&copy));
+    OK(cuArrayCreate(&b, &two));
+    OK(cuArrayGetDescriptor(&got, b));
+    ck_assert(got.Width == 100 && got.NumChannels == 4);
+    OK(cuMemcpyHtoA(b, 16, from, 240));
+    memset(to, 0, sizeof to);
+    OK(cuMemcpyAtoH(to, b, 16, 240));
+    ck_assert(memcmp(from, to, sizeof to) == 0);
+    NO(cuMemcpyHtoA(b, 1500, from, 240));
+    res.res.array.hArray = a;
+    OK(cuTexObjectCreate(&object, &res, &tex, NULL));
+    t = (const brass_tex *)(uintptr_t)object;
+    ck_assert(t->normalized && t->address[0] == cudaAddressModeMirror);
+    ck_assert(t->width == 5 && t->channels == 2 && t->bytes == 2);
+    OK(cuTexObjectDestroy(object));
+    tex.flags |= CU_TRSF_SRGB;
+    ck_assert_int_eq(cuTexObjectCreate(&object, &res, &tex, NULL),
+                     CUDA_ERROR_NOT_SUPPORTED);
+    two.NumChannels = 5;
+    NO(cuArrayCreate(&b, &two));
+    OK(cuArrayDestroy(a));
+    ck_assert_int_eq(cuArrayDestroy(a), CUDA_ERROR_INVALID_HANDLE);
+    end();
+}
+
+/* What the runtime has begun, the driver goes on with. */
+TEST(cuda_runtime_makes_a_context_current)
+{
+    CUcontext ctx = NULL;
+    CUdevice dev = 7;
+    CUdeviceptr p;
+
+    ck_assert_int_eq(cuCtxGetDevice(&dev), CUDA_ERROR_NOT_INITIALIZED);
+    ck_assert_int_eq(cudaSetDevice(0), cudaSuccess);
+    OK(cuCtxGetDevice(&dev));
+    ck_assert_int_eq(dev, 0);
+    OK(cuCtxGetCurrent(&ctx));
+    ck_assert(ctx != NULL);
+    OK(cuMemAlloc(&p, 100));
+    OK(cuMemFree(p));
+    OK(cuCtxPopCurrent(&ctx));
+    OK(cuCtxGetCurrent(&ctx));
+    ck_assert(ctx == NULL);
+    ck_assert_int_eq(cuMemAlloc(&p, 100), CUDA_ERROR_NOT_INITIALIZED);
+    ck_assert_int_eq(cuInit(0), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemAlloc(&p, 100), CUDA_ERROR_INVALID_CONTEXT);
+    end();
+}
+
+/* Two blocks side by side are one piece to a copy and to a kernel; the one
+ * mapped twice is seen twice; what is not mapped is not there. */
+TEST(cuda_driver_maps_memory)
+{
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .requestedHandleTypes =
+                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    CUmemAccessDesc rw = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle h[2], again;
+    CUdeviceptr p, q;
+    unsigned long long flags;
+    uint32_t some[8] = {1, 2, 3, 4, 5, 6, 7, 8}, got[8];
+    size_t g, n;
+    CUmodule mod;
+    int fd;
+
+    start(&mod);
+    OK(cuMemGetAllocationGranularity(&g, &prop,
+                                     CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    NO(cuMemCreate(&h[0], g + 1, &prop, 0));
+    OK(cuMemCreate(&h[0], g, &prop, 0));
+    OK(cuMemCreate(&h[1], 2 * g, &prop, 0));
+    OK(cuMemAddressReserve(&p, 4 * g, 8 * g, 0, 0));
+    ck_assert(p % (8 * g) == 0);
+    OK(cuMemMap(p, g, 0, h[0], 0));
+    OK(cuMemMap(p + g, g, g, h[1], 0));
+    NO(cuMemMap(p + g, g, 0, h[0], 0));         /* taken */
+    NO(cuMemMap(p + 2 * g, g, 2 * g, h[1], 0)); /* past its end */
+    NO(cuMemMap(p + 3 * g, 2 * g, 0, h[1], 0)); /* not reserved */
+    q = p + g - 16;
+    NO(cuMemcpyHtoD(q, some, sizeof some)); /* no access yet */
+    OK(cuMemSetAccess(p, g, &rw, 1));
+    NO(cuMemcpyHtoD(q, some, sizeof some)); /* to the first only */
+    OK(cuMemSetAccess(p, 2 * g, &rw, 1));
+    OK(cuMemcpyHtoD(q, some, sizeof some));
+    n = 8;
+    OK(launch(function(mod, "mul"), 1, 8, NULL, (void *[]){&q, &n}));
+    OK(cuMemcpyDtoH(got, q, sizeof got));
+    for (uint32_t k = 0; k < 8; k++)
+        ck_assert_int_eq(got[k], 3 * some[k] + 10);
+    OK(cuMemGetAccess(&flags, &rw.location, p + g));
+    ck_assert_int_eq(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    OK(cuMemExportToShareableHandle(
+        &fd, h[1], CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    OK(cuMemImportFromShareableHandle(
+        &again, (void *)(intptr_t)fd,
+        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    ck_assert_int_eq(close(fd), 0);
+    OK(cuMemMap(p + 3 * g, g, g, again, 0));
+    OK(cuMemSetAccess(p + 3 * g, g, &rw, 1));
+    OK(cuMemcpyDtoH(got, p + 3 * g, 16));
+    ck_assert_int_eq(got[0], 3 * some[4] + 10);
+    rw.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+    ck_assert_int_eq(cuMemSetAccess(p, g, &rw, 1), CUDA_ERROR_NOT_SUPPORTED);
+    OK(cuMemRelease(h[0]));
+    OK(cuMemRelease(h[1]));
+    OK(cuMemRelease(again));
+    NO(cuMemRelease(h[1]));
+    OK(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(p + 3 * g)));
+    OK(cuMemGetAllocationPropertiesFromHandle(&prop, again));
+    OK(cuMemRelease(again));
+    NO(cuMemUnmap(p, 3 * g)); /* a hole */
+    NO(cuMemAddressFree(p, 4 * g));
+    OK(cuMemUnmap(p + 3 * g, g));
+    OK(cuMemUnmap(p, 2 * g));
+    NO(cuMemcpyDtoH(got, q, 16));
+    OK(cuMemAddressFree(p, 4 * g));
+    end();
+}
+#undef OK
+#undef NO
 
 TEST(cuda_driver_answers_questions)
 {
@@ -494,7 +661,7 @@ TEST(cuda_driver_answers_questions)
     ck_assert_int_eq(cuCtxEnablePeerAccess(ctx, 0),
                      CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
     ck_assert_int_eq(cuTexObjectCreate(NULL, NULL, NULL, NULL),
-                     CUDA_ERROR_NOT_SUPPORTED);
+                     CUDA_ERROR_INVALID_VALUE);
     ck_assert_int_eq(
         cuGetProcAddress_v2("cuNoSuchThing", &fn, 12000, 0, &status),
         CUDA_ERROR_NOT_FOUND);

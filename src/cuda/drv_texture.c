@@ -1,0 +1,474 @@
+/* drv_texture.c - the driver API: arrays, textures, surfaces.
+ *
+ * They are the runtime's (rt_texture.c) under other names: a CUarray is a
+ * cudaArray_t, objects are the same numbers. A reference is a variable of its
+ * module; what is set before it is bound is kept here, one for each variable.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/ptx/ptx.h"
+#include "cuda/drv_int.h"
+
+#include <string.h>
+
+/* ---- formats ------------------------------------------------------------- */
+
+static bool
+channels_of(cudaChannelFormatDesc *d, CUarray_format format, unsigned n)
+{
+    int bits = 0, of[4];
+
+    switch (format) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8: bits = 8; break;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF: bits = 16; break;
+    case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_FLOAT: bits = 32; break;
+    }
+    for (unsigned k = 0; k < 4; k++)
+        of[k] = k < n ? bits : 0;
+    *d = (cudaChannelFormatDesc){
+        of[0], of[1], of[2], of[3],
+        format >= CU_AD_FORMAT_HALF          ? cudaChannelFormatKindFloat
+        : format >= CU_AD_FORMAT_SIGNED_INT8 ? cudaChannelFormatKindSigned
+                                             : cudaChannelFormatKindUnsigned};
+    return bits && n >= 1 && n <= 4;
+}
+
+static CUarray_format
+format_of(const cudaChannelFormatDesc *d, unsigned *n)
+{
+    static const CUarray_format f[3][3] = {
+        {CU_AD_FORMAT_SIGNED_INT8, CU_AD_FORMAT_SIGNED_INT16,
+         CU_AD_FORMAT_SIGNED_INT32},
+        {CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_UNSIGNED_INT16,
+         CU_AD_FORMAT_UNSIGNED_INT32},
+        {0, CU_AD_FORMAT_HALF, CU_AD_FORMAT_FLOAT}};
+
+    *n = d->w ? 4 : d->z ? 3 : d->y ? 2 : 1;
+    return f[d->f][d->x / 16];
+}
+
+/* ---- arrays -------------------------------------------------------------- */
+
+/* The two handles are one. */
+static cudaArray_t
+rt(CUarray a)
+{
+    return (cudaArray_t)(void *)a;
+}
+
+CUresult
+cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *w)
+{
+    CUresult e = bd_begin();
+    cudaChannelFormatDesc d;
+    cudaArray_t a = NULL;
+
+    if (e != CUDA_SUCCESS)
+        return e;
+    if (!array || !w || !channels_of(&d, w->Format, w->NumChannels))
+        return CUDA_ERROR_INVALID_VALUE;
+    e = bd_error(cudaMalloc3DArray(
+        &a, &d, (cudaExtent){w->Width, w->Height, w->Depth}, w->Flags));
+    *array = (CUarray)(void *)a;
+    return e;
+}
+
+CUresult
+cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *w)
+{
+    CUDA_ARRAY3D_DESCRIPTOR three = {0};
+
+    if (w)
+        three = (CUDA_ARRAY3D_DESCRIPTOR){w->Width,  w->Height,      0,
+                                          w->Format, w->NumChannels, 0};
+    return cuArray3DCreate_v2(array, w ? &three : NULL);
+}
+
+CUresult
+cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *w, CUarray array)
+{
+    cudaChannelFormatDesc d;
+    CUresult e = bd_begin();
+    cudaExtent x;
+    unsigned flags;
+
+    if (e != CUDA_SUCCESS || !w)
+        return e ? e : CUDA_ERROR_INVALID_VALUE;
+    e = bd_error(cudaArrayGetInfo(&d, &x, &flags, rt(array)));
+    if (e != CUDA_SUCCESS)
+        return e;
+    *w = (CUDA_ARRAY3D_DESCRIPTOR){
+        .Width = x.width, .Height = x.height, .Depth = x.depth, .Flags = flags};
+    w->Format = format_of(&d, &w->NumChannels);
+    return CUDA_SUCCESS;
+}
+
+CUresult
+cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *w, CUarray array)
+{
+    CUDA_ARRAY3D_DESCRIPTOR three;
+    CUresult e = cuArray3DGetDescriptor_v2(&three, array);
+
+    if (e != CUDA_SUCCESS || !w)
+        return e ? e : CUDA_ERROR_INVALID_VALUE;
+    *w = (CUDA_ARRAY_DESCRIPTOR){three.Width, three.Height, three.Format,
+                                 three.NumChannels};
+    return CUDA_SUCCESS;
+}
+
+CUresult
+cuArrayDestroy(CUarray array)
+{
+    if (!array)
+        return CUDA_ERROR_INVALID_HANDLE;
+    BD_CALL(cudaFreeArray(rt(array)));
+}
+
+/* ---- copies of a line ---------------------------------------------------- */
+
+CUresult
+cuMemcpyHtoA_v2(CUarray dst, size_t at, const void *src, size_t n)
+{
+    BD_CALL(cudaMemcpyToArray(rt(dst), at, 0, src, n, cudaMemcpyHostToDevice));
+}
+
+CUresult
+cuMemcpyHtoAAsync_v2(CUarray dst, size_t at, const void *src, size_t n,
+                     CUstream s)
+{
+    BD_CALL(cudaMemcpyToArrayAsync(rt(dst), at, 0, src, n,
+                                   cudaMemcpyHostToDevice, s));
+}
+
+CUresult
+cuMemcpyDtoA_v2(CUarray dst, size_t at, CUdeviceptr src, size_t n)
+{
+    BD_CALL(cudaMemcpyToArray(rt(dst), at, 0, (const void *)(uintptr_t)src, n,
+                              cudaMemcpyDeviceToDevice));
+}
+
+CUresult
+cuMemcpyAtoH_v2(void *dst, CUarray src, size_t at, size_t n)
+{
+    BD_CALL(
+        cudaMemcpyFromArray(dst, rt(src), at, 0, n, cudaMemcpyDeviceToHost));
+}
+
+CUresult
+cuMemcpyAtoHAsync_v2(void *dst, CUarray src, size_t at, size_t n, CUstream s)
+{
+    BD_CALL(cudaMemcpyFromArrayAsync(dst, rt(src), at, 0, n,
+                                     cudaMemcpyDeviceToHost, s));
+}
+
+CUresult
+cuMemcpyAtoD_v2(CUdeviceptr dst, CUarray src, size_t at, size_t n)
+{
+    BD_CALL(cudaMemcpyFromArray((void *)(uintptr_t)dst, rt(src), at, 0, n,
+                                cudaMemcpyDeviceToDevice));
+}
+
+/* ---- objects ------------------------------------------------------------- */
+
+static bool
+resource_of(cudaResourceDesc *out, const CUDA_RESOURCE_DESC *r)
+{
+    memset(out, 0, sizeof *out);
+    out->resType = (cudaResourceType)r->resType;
+    switch (r->resType) {
+    case CU_RESOURCE_TYPE_ARRAY:
+        out->res.array.array = rt(r->res.array.hArray);
+        return true;
+    case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: return true;
+    case CU_RESOURCE_TYPE_LINEAR:
+        out->res.linear.devPtr = (void *)(uintptr_t)r->res.linear.devPtr;
+        out->res.linear.sizeInBytes = r->res.linear.sizeInBytes;
+        return channels_of(&out->res.linear.desc, r->res.linear.format,
+                           r->res.linear.numChannels);
+    case CU_RESOURCE_TYPE_PITCH2D:
+        out->res.pitch2D.devPtr = (void *)(uintptr_t)r->res.pitch2D.devPtr;
+        out->res.pitch2D.width = r->res.pitch2D.width;
+        out->res.pitch2D.height = r->res.pitch2D.height;
+        out->res.pitch2D.pitchInBytes = r->res.pitch2D.pitchInBytes;
+        return channels_of(&out->res.pitch2D.desc, r->res.pitch2D.format,
+                           r->res.pitch2D.numChannels);
+    }
+    return false;
+}
+
+/* The driver's rule for integers: floats, unless they are to stay, or are of 32
+ * bits. */
+static cudaTextureReadMode
+read_as(const cudaChannelFormatDesc *d, unsigned flags)
+{
+    return d->f == cudaChannelFormatKindFloat || d->x == 32 ||
+                   (flags & CU_TRSF_READ_AS_INTEGER)
+               ? cudaReadModeElementType
+               : cudaReadModeNormalizedFloat;
+}
+
+static cudaError_t
+channels_in(cudaChannelFormatDesc *d, const cudaResourceDesc *r)
+{
+    if (r->resType == cudaResourceTypeArray)
+        return cudaGetChannelDesc(d, r->res.array.array);
+    *d = r->resType == cudaResourceTypeLinear ? r->res.linear.desc
+                                              : r->res.pitch2D.desc;
+    return cudaSuccess;
+}
+
+CUresult
+cuTexObjectCreate(CUtexObject *object, const CUDA_RESOURCE_DESC *r,
+                  const CUDA_TEXTURE_DESC *d,
+                  const CUDA_RESOURCE_VIEW_DESC *view)
+{
+    CUresult e = bd_begin();
+    cudaChannelFormatDesc c;
+    cudaResourceDesc res;
+    cudaTextureDesc tex = {0};
+
+    if (e != CUDA_SUCCESS)
+        return e;
+    if (!object || !r || !d || !resource_of(&res, r))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (view || r->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    e = bd_error(channels_in(&c, &res));
+    if (e != CUDA_SUCCESS)
+        return e;
+    for (int k = 0; k < 3; k++)
+        tex.addressMode[k] = (cudaTextureAddressMode)d->addressMode[k];
+    tex.filterMode = (cudaTextureFilterMode)d->filterMode;
+    tex.readMode = read_as(&c, d->flags);
+    tex.sRGB = (d->flags & CU_TRSF_SRGB) != 0;
+    tex.normalizedCoords = (d->flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
+    memcpy(tex.borderColor, d->borderColor, sizeof tex.borderColor);
+    return bd_error(cudaCreateTextureObject(object, &res, &tex, NULL));
+}
+
+CUresult
+cuTexObjectDestroy(CUtexObject object)
+{
+    BD_CALL(cudaDestroyTextureObject(object));
+}
+
+CUresult
+cuSurfObjectCreate(CUsurfObject *object, const CUDA_RESOURCE_DESC *r)
+{
+    CUresult e = bd_begin();
+    cudaResourceDesc res;
+
+    if (e != CUDA_SUCCESS)
+        return e;
+    if (!object || !r || !resource_of(&res, r))
+        return CUDA_ERROR_INVALID_VALUE;
+    return bd_error(cudaCreateSurfaceObject(object, &res));
+}
+
+CUresult
+cuSurfObjectDestroy(CUsurfObject object)
+{
+    BD_CALL(cudaDestroySurfaceObject(object));
+}
+
+/* ---- references ---------------------------------------------------------- */
+
+/* What is set holds from the binding on, or at once when something is bound. */
+struct CUtexref_st {
+    struct CUtexref_st *next;
+    CUmodule mod;
+    char *name;
+    cudaResourceDesc r;
+    cudaTextureDesc d;
+    cudaChannelFormatDesc c; /* of memory: arrays know theirs */
+    bool bound;
+};
+static struct CUtexref_st *refs; /* under the lock; as many as were asked for */
+
+static cudaError_t
+ref_at(CUmodule mod, const char *name, void **at)
+{
+    CUdeviceptr p = 0;
+    size_t n = 0;
+    cudaError_t e = bd_global(&p, &n, mod, name);
+
+    *at = (void *)(uintptr_t)p;
+    return e == cudaSuccess && n != BR_PTX_REF_BYTES ? cudaErrorInvalidSymbol
+                                                     : e;
+}
+
+static cudaError_t
+ref_find(CUtexref *out, CUmodule mod, const char *name)
+{
+    struct CUtexref_st *r;
+    cudaError_t e;
+    void *at;
+
+    if (!out || !name)
+        return cudaErrorInvalidValue;
+    *out = NULL;
+    e = ref_at(mod, name, &at);
+    if (e != cudaSuccess)
+        return e;
+    for (r = refs; r && (r->mod != mod || strcmp(r->name, name) != 0);)
+        r = r->next;
+    if (!r) {
+        size_t n = strlen(name) + 1;
+
+        r = br_try_calloc(1, sizeof *r + n);
+        if (!r)
+            return cudaErrorMemoryAllocation;
+        r->name = (char *)(r + 1);
+        memcpy(r->name, name, n);
+        r->mod = mod;
+        r->next = refs;
+        refs = r;
+    }
+    *out = r;
+    return cudaSuccess;
+}
+
+/* What is bound, as it is to be read now. */
+static cudaError_t
+ref_bind(CUtexref r)
+{
+    void *at;
+    cudaError_t e = ref_at(r->mod, r->name, &at);
+
+    return e == cudaSuccess ? bc_texture_bind(at, &r->r, &r->d) : e;
+}
+
+/* The body of a function that sets something: what is bound sees it. */
+#define REF_SET(ok, set)                                          \
+    do {                                                          \
+        CUresult e_ = bd_begin();                                 \
+                                                                  \
+        if (e_ != CUDA_SUCCESS)                                   \
+            return e_;                                            \
+        if (!ref || !(ok))                                        \
+            return CUDA_ERROR_INVALID_VALUE;                      \
+        bc_lock();                                                \
+        set;                                                      \
+        e_ = ref->bound ? bd_error(ref_bind(ref)) : CUDA_SUCCESS; \
+        bc_unlock();                                              \
+        return e_;                                                \
+    } while (0)
+
+CUresult
+cuModuleGetTexRef(CUtexref *ref, CUmodule mod, const char *name)
+{
+    BD_API(ref_find(ref, mod, name));
+}
+
+CUresult
+cuTexRefSetFormat(CUtexref ref, CUarray_format format, int channels)
+{
+    cudaChannelFormatDesc c;
+
+    REF_SET(channels_of(&c, format, (unsigned)channels), ref->c = c);
+}
+
+CUresult
+cuTexRefSetFlags(CUtexref ref, unsigned int flags)
+{
+    REF_SET(!(flags & CU_TRSF_SRGB),
+            ref->d.normalizedCoords =
+                (flags & CU_TRSF_NORMALIZED_COORDINATES) != 0);
+}
+
+CUresult
+cuTexRefSetAddressMode(CUtexref ref, int dim, CUaddress_mode mode)
+{
+    REF_SET(dim >= 0 && dim < 3 && (unsigned)mode <= CU_TR_ADDRESS_MODE_BORDER,
+            ref->d.addressMode[dim] = (cudaTextureAddressMode)mode);
+}
+
+CUresult
+cuTexRefSetFilterMode(CUtexref ref, CUfilter_mode mode)
+{
+    REF_SET((unsigned)mode <= CU_TR_FILTER_MODE_LINEAR,
+            ref->d.filterMode = (cudaTextureFilterMode)mode);
+}
+
+/* Binds, or leaves what was bound. With the lock held. */
+static cudaError_t
+ref_put(CUtexref ref, const cudaResourceDesc *r)
+{
+    cudaResourceDesc before;
+    cudaError_t e;
+
+    if (!ref)
+        return cudaErrorInvalidValue;
+    before = ref->r;
+    ref->r = *r;
+    e = ref_bind(ref);
+    if (e != cudaSuccess)
+        ref->r = before;
+    else
+        ref->bound = true;
+    return e;
+}
+
+CUresult
+cuTexRefSetArray(CUtexref ref, CUarray array, unsigned int flags)
+{
+    cudaResourceDesc r = {.resType = cudaResourceTypeArray};
+
+    (void)flags; /* the format is the array's */
+    r.res.array.array = rt(array);
+    BD_API(ref_put(ref, &r));
+}
+
+CUresult
+cuTexRefSetAddress_v2(size_t *offset, CUtexref ref, CUdeviceptr p, size_t bytes)
+{
+    cudaResourceDesc r = {.resType = cudaResourceTypeLinear};
+
+    if (offset)
+        *offset = 0;
+    r.res.linear.devPtr = (void *)(uintptr_t)p;
+    r.res.linear.sizeInBytes = bytes;
+    if (ref)
+        r.res.linear.desc = ref->c;
+    BD_API(ref_put(ref, &r));
+}
+
+CUresult
+cuTexRefSetAddress2D_v3(CUtexref ref, const CUDA_ARRAY_DESCRIPTOR *w,
+                        CUdeviceptr p, size_t pitch)
+{
+    cudaResourceDesc r = {.resType = cudaResourceTypePitch2D};
+
+    if (!w || !channels_of(&r.res.pitch2D.desc, w->Format, w->NumChannels))
+        return CUDA_ERROR_INVALID_VALUE;
+    r.res.pitch2D.devPtr = (void *)(uintptr_t)p;
+    r.res.pitch2D.width = w->Width;
+    r.res.pitch2D.height = w->Height;
+    r.res.pitch2D.pitchInBytes = pitch;
+    BD_API(ref_put(ref, &r));
+}
+
+CUresult
+cuParamSetTexRef(CUfunction f, int unit, CUtexref ref)
+{
+    (void)f;
+    return ref && unit == CU_PARAM_TR_DEFAULT ? CUDA_SUCCESS
+                                              : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* A surface reference is bound the same way, and has nothing to set. */
+CUresult
+cuModuleGetSurfRef(CUsurfref *ref, CUmodule mod, const char *name)
+{
+    BD_API(ref_find((CUtexref *)(void *)ref, mod, name));
+}
+
+CUresult
+cuSurfRefSetArray(CUsurfref ref, CUarray array, unsigned int flags)
+{
+    (void)flags;
+    return cuTexRefSetArray((CUtexref)(void *)ref, array, 0);
+}
