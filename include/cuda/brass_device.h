@@ -71,13 +71,34 @@ __isLocal(const void *p)
 {
     return __nvvm_isspacep_local(p);
 }
-#ifndef __CUDA_ARCH__ /* clang defines it on the device alone */
-BRASS_D size_t
-__cvta_generic_to_shared(const void *p)
-{
-    return (size_t)p;
-}
+/* Addresses of one space, and those that say it themselves. Clang's header for
+ * processors from 9.0 on calls one of them, on the host, too. */
+#ifdef __CUDA_ARCH__
+#    define BRASS_CVTA(space, n)                                              \
+        BRASS_D size_t __cvta_generic_to_##space(const void *p)               \
+        {                                                                     \
+            return (size_t)(const void __attribute__((address_space(n))) *)p; \
+        }                                                                     \
+        BRASS_D void *__cvta_##space##_to_generic(size_t p)                   \
+        {                                                                     \
+            return (void *)(void __attribute__((address_space(n))) *)p;       \
+        }
+#else
+#    define BRASS_CVTA(space, n)                                \
+        BRASS_D size_t __cvta_generic_to_##space(const void *p) \
+        {                                                       \
+            return (size_t)p;                                   \
+        }                                                       \
+        BRASS_D void *__cvta_##space##_to_generic(size_t p)     \
+        {                                                       \
+            return (void *)p;                                   \
+        }
 #endif
+BRASS_CVTA(global, 1)
+BRASS_CVTA(shared, 3)
+BRASS_CVTA(constant, 4)
+BRASS_CVTA(local, 5)
+#undef BRASS_CVTA
 
 namespace std
 {

@@ -12,6 +12,7 @@
 #include "cuda_runtime_api.h"
 #include "library_types.h"
 #ifdef __cplusplus
+#    include "cuda_bf16.h"
 #    include "cuda_fp16.h"
 #else
 typedef struct __half {

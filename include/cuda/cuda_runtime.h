@@ -207,6 +207,27 @@ cudaOccupancyMaxPotentialBlockSize(int *min_grid, int *block_size, T fn,
     return cudaOccupancyMaxPotentialBlockSizeVariableSMem(
         min_grid, block_size, fn, [shared](int) { return shared; }, limit);
 }
+/* The forms of CUDA 12.2 and 13: where memory is to be is a place. */
+static inline int
+brass_place(cudaMemLocation at)
+{
+    return at.type == cudaMemLocationTypeDevice ? at.id : cudaCpuDeviceId;
+}
+static inline cudaError_t
+cudaMemPrefetchAsync(const void *p, size_t n, cudaMemLocation at,
+                     unsigned int flags, cudaStream_t s = 0)
+{
+    return flags ? cudaErrorInvalidValue
+                 : cudaMemPrefetchAsync(p, n, brass_place(at), s);
+}
+static inline cudaError_t
+cudaMemAdvise(const void *p, size_t n, cudaMemoryAdvise advice,
+              cudaMemLocation at)
+{
+    return cudaMemAdvise(p, n, advice, brass_place(at));
+}
+#    define cudaMemPrefetchAsync_v2 cudaMemPrefetchAsync
+#    define cudaMemAdvise_v2        cudaMemAdvise
 /* The forms of CUDA 11. */
 static inline cudaError_t
 cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,

@@ -187,6 +187,29 @@ static bool on_gfx()
     return on && strncmp(on, "gfx", 3) == 0;
 }
 
+/* Where memory is to be, as CUDA 12 and as 13 say it. */
+static void hints()
+{
+    cudaMemLocation host = {cudaMemLocationTypeHost, 0};
+    cudaMemLocation dev = {cudaMemLocationTypeDevice, 0};
+    cudaMemLocation none = {cudaMemLocationTypeDevice, 7};
+    cudaStream_t s;
+    int *p;
+
+    CHECK(cudaStreamCreate(&s));
+    CHECK(cudaMallocManaged(&p, 4096));
+    CHECK(cudaMemPrefetchAsync(p, 4096, 0));
+    CHECK(cudaMemPrefetchAsync(p, 4096, cudaCpuDeviceId, s));
+    CHECK(cudaMemPrefetchAsync(p, 4096, dev, 0, s));
+    CHECK(cudaMemPrefetchAsync(p, 4096, host, 0));
+    CHECK(cudaMemAdvise(p, 4096, cudaMemAdviseSetReadMostly, 0));
+    CHECK(cudaMemAdvise(p, 4096, cudaMemAdviseSetPreferredLocation, host));
+    EXPECT(cudaMemPrefetchAsync(p, 4096, none, 0) == cudaErrorInvalidDevice);
+    CHECK(cudaFree(p));
+    CHECK(cudaStreamDestroy(s));
+    cudaGetLastError();
+}
+
 /* What a kernel did wrong stays until the device is reset. */
 static void faults()
 {
@@ -222,6 +245,7 @@ int main()
     properties();
     copies();
     launches();
+    hints();
     faults();
     return done();
 }

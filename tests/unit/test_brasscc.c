@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "t.h"
 
+#include "cuda/cuda.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,6 +149,12 @@ PROGRAM(lanes)
     program("lanes", true);
 }
 
+/* AMD processors have no mbarriers of ours yet. */
+PROGRAM(barriers)
+{
+    program("barriers", false);
+}
+
 PROGRAM(texture)
 {
     program("texture", true);
@@ -243,6 +251,8 @@ TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
                {"--fp64=emulate", "--fp64=emulate"},
                {"--target=amd", "target amd is not there"},
                {"no/such.cu", "no/such.cu: no such file"}};
+    CUcontext ctx;
+    CUmodule mod;
     t_proc r;
 
     need_clang();
@@ -275,10 +285,20 @@ TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
     ck_assert_msg(r.exit == 0, "%.1000s", r.err);
     t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
     ck_assert_msg(r.exit == 0, "%.1000s", r.err);
-    t_exec(&r, (const char *[]){t_repo("brasscc"), "-ptx", cu, "-o", p, NULL},
+    t_exec(&r,
+           (const char *[]){t_repo("brasscc"), "-ptx", "-arch=sm_90", cu, "-o",
+                            p, NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    ck_assert(strstr(t_read(p, NULL), ".entry") != NULL);
+    t_exec(&r,
+           (const char *[]){t_repo("brasscc"), "-fatbin", cu, "-o", o, NULL},
            NULL, 0);
     ck_assert_int_eq(r.exit, 0);
-    ck_assert(strstr(t_read(p, NULL), ".entry") != NULL);
+    ck_assert_int_eq(cuInit(0), CUDA_SUCCESS);
+    ck_assert_int_eq(cuCtxCreate(&ctx, 0, 0), CUDA_SUCCESS);
+    ck_assert_int_eq(cuModuleLoad(&mod, o), CUDA_SUCCESS);
+    ck_assert_int_eq(cuModuleUnload(mod), CUDA_SUCCESS);
     for (size_t k = 0; k < BR_COUNT(bad); k++) {
         t_exec(&r, (const char *[]){t_repo("brasscc"), bad[k].flag, NULL}, NULL,
                0);
@@ -292,6 +312,43 @@ TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
            NULL, 0);
     ck_assert_msg(r.exit == 1 && strstr(r.err, "thrust is not a part of Brass"),
                   "%d: %.300s", r.exit, r.err);
+}
+
+/* OpenMP on the host, in what clang compiles and in what g++ does; which sees the
+ * headers of half precision, too. */
+TEST_WITHIN(brasscc_takes_openmp, 60)
+{
+    const char *dir = t_tmpdir(), *exe = t_printf("%s/x", dir);
+    const char *cu = t_printf("%s/a.cu", dir);
+    const char *cpp = t_printf("%s/b.cpp", dir);
+    static const char b[] =
+        "#include <cublas_v2.h>\n#include <cuda_fp8.h>\n"
+        "int other(int n) { int s = (int)(float)__half(0.25f);\n"
+        "#pragma omp parallel for reduction(+ : s)\n"
+        "for (int k = 0; k < n; k++) s += k;\nreturn s; }\n";
+    static const char a[] =
+        "#include <omp.h>\n"
+        "int other(int n);\n"
+        "__global__ void k(int *p) { *p += 7; }\n"
+        "int main() { int s = 0, *p; omp_lock_t l; omp_init_lock(&l);\n"
+        "#pragma omp parallel for\n"
+        "for (int k = 0; k < 100; k++)\n"
+        "{ omp_set_lock(&l); s += k; omp_unset_lock(&l); }\n"
+        "cudaMallocManaged(&p, 4); *p = other(100); k<<<1, 1>>>(p);\n"
+        "cudaDeviceSynchronize(); omp_destroy_lock(&l);\n"
+        "return s != 4950 || *p != 4957; }\n";
+    t_proc r;
+
+    need_clang();
+    t_write(cu, a, sizeof a - 1);
+    t_write(cpp, b, sizeof b - 1);
+    t_exec(&r,
+           (const char *[]){t_repo("brasscc"), "-Xcompiler", "-fopenmp", cu,
+                            cpp, "-o", exe, NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
+    ck_assert_msg(r.exit == 0, "%d: %.1000s", r.exit, r.err);
 }
 
 /* An object of NVIDIA's compiler: packed PTX, its own way to launch. */
