@@ -6,7 +6,8 @@
  *
  *   16x16   1 tile x 2      32x8   2 tiles x 1      8x32   2 tiles of B x 1 of A
  *
- * half, bfloat16, signed and unsigned char; no tf32, double or bits.
+ * half, bfloat16, signed and unsigned char; tf32 as 16x16x8, double as 8x8x4,
+ * which shuffles do; no bits.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BRASS_MMA_H
 #define BRASS_MMA_H
@@ -44,8 +45,9 @@ struct fragment {
     static_assert((M == 16 && N == 16) || (M == 32 && N == 8) ||
                       (M == 8 && N == 32),
                   "wmma shapes are 16x16, 32x8 and 8x32");
-    static_assert(K == 16, "K is 16 for these types");
     static const int side = brass_use<Use>::side;
+    static_assert(K == 16 || (K == 8 && side == 2 && M == 16),
+                  "K is 16 for these types");
     static const bool turned = M == 8; /* B is the big side */
     static const bool big = side == (turned ? 1 : 0);
     static const int big_tiles = M == 16 ? 1 : 2, small_tiles = M == 16 ? 2 : 1;
@@ -80,6 +82,50 @@ struct fragment {
         *col = side == 1 || (side == 2 && turned) ? near : far;
     }
 };
+/* One tile of A, two of B, of 8 in depth: words of 32 bits. */
+namespace precision
+{
+struct tf32;
+}
+template <class Use, class Layout>
+struct fragment<Use, 16, 16, 8, precision::tf32, Layout> {
+    static const int side = brass_use<Use>::side, num_elements = 4;
+    typedef float element_type;
+    typedef float storage_element_type;
+    float x[num_elements];
+
+    __device__ __forceinline__ static void at(int e, int *row, int *col)
+    {
+        int lane =
+            threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+        int g = lane % 32 / 4, t = lane % 4;
+        int near = g + 8 * (side == 0 ? e % 2 : e / 2);
+        int far = t + 4 * (side == 0 ? e / 2 : e % 2);
+
+        *row = side == 1 ? far : near;
+        *col = side == 1 ? near : far;
+    }
+};
+/* One element of A and B each, two of C. */
+template <class Use, class Layout>
+struct fragment<Use, 8, 8, 4, double, Layout> {
+    static const int side = brass_use<Use>::side;
+    static const int num_elements = side == 2 ? 2 : 1;
+    typedef double element_type;
+    typedef double storage_element_type;
+    double x[num_elements];
+
+    __device__ __forceinline__ static void at(int e, int *row, int *col)
+    {
+        int lane =
+            threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+        int g = lane % 32 / 4, t = lane % 4;
+
+        *row = side == 1 ? t : g;
+        *col = side == 1 ? g : side == 2 ? 2 * t + e : t;
+    }
+};
+
 template <class L> struct brass_rows;
 template <> struct brass_rows<row_major> {
     static const bool value = true;
@@ -105,6 +151,13 @@ load_matrix_sync(fragment<Use, M, N, K, T, L> &f, const T *p, unsigned ld)
 {
     brass_load(f, p, ld, brass_rows<L>::value);
 }
+template <class Use, class L>
+BRASS_W void
+load_matrix_sync(fragment<Use, 16, 16, 8, precision::tf32, L> &f,
+                 const float *p, unsigned ld)
+{
+    brass_load(f, p, ld, brass_rows<L>::value);
+}
 template <int M, int N, int K, class T>
 BRASS_W void
 load_matrix_sync(fragment<accumulator, M, N, K, T> &f, const T *p, unsigned ld,
@@ -117,7 +170,7 @@ BRASS_W void
 store_matrix_sync(T *p, const fragment<accumulator, M, N, K, T> &f, unsigned ld,
                   layout_t layout)
 {
-    for (int e = 0; e < 8; e++) {
+    for (int e = 0; e < f.num_elements; e++) {
         int r, c;
 
         fragment<accumulator, M, N, K, T>::at(e, &r, &c);
@@ -129,7 +182,7 @@ BRASS_W void
 fill_fragment(fragment<Use, M, N, K, T, L> &f, const V &v)
 {
     for (int e = 0; e < fragment<Use, M, N, K, T, L>::num_elements; e++)
-        f.x[e] = (T)v;
+        f.x[e] = (typename fragment<Use, M, N, K, T, L>::element_type)v;
 }
 
 /* ---- one m16n8k16 ------------------------------------------------------- */
@@ -200,6 +253,58 @@ mma_sync(fragment<accumulator, M, N, K, D> &d,
 
             brass_mma(d.x + at, big + 8 * i, small + 4 * j, c.x + at);
         }
+}
+
+BRASS_W float
+__float_to_tf32(float f)
+{
+    unsigned u;
+
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(u) : "f"(f));
+    return __uint_as_float(u);
+}
+template <class LA, class LB>
+BRASS_W void
+mma_sync(fragment<accumulator, 16, 16, 8, float> &d,
+         const fragment<matrix_a, 16, 16, 8, precision::tf32, LA> &a,
+         const fragment<matrix_b, 16, 16, 8, precision::tf32, LB> &b,
+         const fragment<accumulator, 16, 16, 8, float> &c)
+{
+    for (int j = 0; j < 2; j++) {
+        float *to = d.x + 4 * j;
+        const float *from = c.x + 4 * j;
+
+        asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+            " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+            : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+            : "r"(brass_word(a.x)), "r"(brass_word(a.x + 1)),
+              "r"(brass_word(a.x + 2)), "r"(brass_word(a.x + 3)),
+              "r"(brass_word(b.x + 2 * j)), "r"(brass_word(b.x + 2 * j + 1)),
+              "f"(from[0]), "f"(from[1]), "f"(from[2]), "f"(from[3]));
+    }
+}
+template <class LA, class LB>
+BRASS_W void
+mma_sync(fragment<accumulator, 8, 8, 4, double> &d,
+         const fragment<matrix_a, 8, 8, 4, double, LA> &a,
+         const fragment<matrix_b, 8, 8, 4, double, LB> &b,
+         const fragment<accumulator, 8, 8, 4, double> &c)
+{
+    int lane =
+        threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    int g = lane % 32 / 4, t = lane % 4;
+    double sum[2] = {c.x[0], c.x[1]};
+
+    for (int k = 0; k < 4; k++) {
+        double of_a = __shfl_sync(0xffffffffu, a.x[0], 4 * g + k);
+
+        for (int j = 0; j < 2; j++)
+            sum[j] =
+                fma(of_a, __shfl_sync(0xffffffffu, b.x[0], 4 * (2 * t + j) + k),
+                    sum[j]);
+    }
+    d.x[0] = sum[0];
+    d.x[1] = sum[1];
 }
 #undef BRASS_W
 } // namespace wmma

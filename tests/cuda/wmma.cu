@@ -60,6 +60,60 @@ check(double tol, double scale)
         EXPECT(bad == 0);
     }
 }
+/* tf32 and double: as deep as they come, both layouts. */
+template <int M, int N, int K, class P, class T, class LA, class LB>
+__global__ void
+deep(const T *a, const T *b, T *c)
+{
+    const bool ra = std::is_same<LA, wmma::row_major>::value;
+    const bool rb = std::is_same<LB, wmma::row_major>::value;
+    wmma::fragment<wmma::matrix_a, M, N, K, P, LA> fa;
+    wmma::fragment<wmma::matrix_b, M, N, K, P, LB> fb;
+    wmma::fragment<wmma::accumulator, M, N, K, T> fc;
+
+    wmma::fill_fragment(fc, 2);
+    wmma::load_matrix_sync(fa, a, ra ? K : M);
+    wmma::load_matrix_sync(fb, b, rb ? N : K);
+    wmma::mma_sync(fc, fa, fb, fc);
+    wmma::mma_sync(fc, fa, fb, fc);
+    wmma::store_matrix_sync(c, fc, N, wmma::mem_row_major);
+}
+template <int M, int N, int K, class P, class T, class LA, class LB>
+static void
+check_deep()
+{
+    const bool ra = std::is_same<LA, wmma::row_major>::value;
+    const bool rb = std::is_same<LB, wmma::row_major>::value;
+    std::vector<T> a(M * K), b(K * N), got;
+    Dev<T> c(M * N);
+    int bad = 0;
+
+    for (T &v : a) /* exact in tf32 */
+        v = (T)((int)(rnd() * 64) - 32) / 8;
+    for (T &v : b)
+        v = (T)((int)(rnd() * 64) - 32) / 8;
+    Dev<T> da(a), db(b);
+    deep<M, N, K, P, T, LA, LB><<<1, dim3(8, 4)>>>(da.p, db.p, c.p);
+    got = c.get();
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++) {
+            T sum = 2;
+
+            for (int k = 0; k < K; k++)
+                sum += 2 * a[ra ? i * K + k : k * M + i] *
+                       b[rb ? k * N + j : j * K + k];
+            bad += got[i * N + j] != sum;
+        }
+    EXPECT(bad == 0);
+}
+template <int M, int N, int K, class P, class T>
+static void
+deeps()
+{
+    check_deep<M, N, K, P, T, wmma::row_major, wmma::col_major>();
+    check_deep<M, N, K, P, T, wmma::col_major, wmma::row_major>();
+}
+
 template <class T, class D>
 static void
 shapes(double tol, double scale)
@@ -124,6 +178,8 @@ main()
     shapes<__nv_bfloat16, float>(1e-4, 1);
     shapes<signed char, int>(0, 100);
     shapes<unsigned char, int>(0, 250);
+    deeps<16, 16, 8, wmma::precision::tf32, float>();
+    deeps<8, 8, 4, double, double>();
     product();
     return done();
 }
