@@ -103,6 +103,20 @@ let_go(block *b)
     br_free(b);
 }
 
+/* The driver asks for no context here: memory may outlive all. */
+#define VM_API(expr)                         \
+    do {                                     \
+        int n_;                              \
+        CUresult e_ = cuDeviceGetCount(&n_); \
+                                             \
+        if (e_ != CUDA_SUCCESS)              \
+            return e_;                       \
+        bc_lock();                           \
+        e_ = bd_error(expr);                 \
+        bc_unlock();                         \
+        return e_;                           \
+    } while (0)
+
 /* ---- addresses ----------------------------------------------------------- */
 
 static cudaError_t
@@ -137,7 +151,7 @@ cuMemAddressReserve(CUdeviceptr *p, size_t bytes, size_t align,
                     CUdeviceptr addr, unsigned long long flags)
 {
     (void)addr;
-    BD_API(reserve(p, bytes, align, flags));
+    VM_API(reserve(p, bytes, align, flags));
 }
 
 static cudaError_t
@@ -164,7 +178,7 @@ address_free(uint64_t addr, uint64_t bytes)
 CUresult
 cuMemAddressFree(CUdeviceptr p, size_t bytes)
 {
-    BD_API(address_free(p, bytes));
+    VM_API(address_free(p, bytes));
 }
 
 /* ---- memory -------------------------------------------------------------- */
@@ -181,10 +195,6 @@ CUresult
 cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop,
                               CUmemAllocationGranularity_flags which)
 {
-    CUresult e = bd_begin();
-
-    if (e == CUDA_ERROR_NOT_INITIALIZED)
-        return e;
     if (!bytes || !prop_ok(prop) ||
         (unsigned)which > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
         return CUDA_ERROR_INVALID_VALUE;
@@ -239,7 +249,7 @@ CUresult
 cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
             const CUmemAllocationProp *prop, unsigned long long flags)
 {
-    BD_API(create(handle, bytes, prop, flags));
+    VM_API(create(handle, bytes, prop, flags));
 }
 
 static cudaError_t
@@ -257,7 +267,7 @@ release(CUmemGenericAllocationHandle h)
 CUresult
 cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-    BD_API(release(handle));
+    VM_API(release(handle));
 }
 
 static cudaError_t
@@ -277,7 +287,7 @@ retain(CUmemGenericAllocationHandle *out, uint64_t addr)
 CUresult
 cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
-    BD_API(retain(handle, (uint64_t)(uintptr_t)addr));
+    VM_API(retain(handle, (uint64_t)(uintptr_t)addr));
 }
 
 static cudaError_t
@@ -296,7 +306,7 @@ CUresult
 cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
                                        CUmemGenericAllocationHandle handle)
 {
-    BD_API(properties(prop, handle));
+    VM_API(properties(prop, handle));
 }
 
 /* ---- between processes --------------------------------------------------- */
@@ -318,7 +328,7 @@ cuMemExportToShareableHandle(void *shared, CUmemGenericAllocationHandle handle,
                              CUmemAllocationHandleType type,
                              unsigned long long flags)
 {
-    BD_API(flags ? cudaErrorInvalidValue : export(shared, handle, type));
+    VM_API(flags ? cudaErrorInvalidValue : export(shared, handle, type));
 }
 
 /* The descriptor stays the program's. */
@@ -347,7 +357,7 @@ CUresult
 cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
                                void *shared, CUmemAllocationHandleType type)
 {
-    BD_API(import(handle, (int)(intptr_t)shared, type));
+    VM_API(import(handle, (int)(intptr_t)shared, type));
 }
 
 /* ---- mappings ------------------------------------------------------------ */
@@ -382,7 +392,7 @@ CUresult
 cuMemMap(CUdeviceptr p, size_t bytes, size_t offset,
          CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
-    BD_API(map(p, bytes, offset, handle, flags));
+    VM_API(map(p, bytes, offset, handle, flags));
 }
 
 /* Tells the device's memory what can be reached now. */
@@ -455,7 +465,7 @@ unmap(uint64_t addr, uint64_t bytes)
 CUresult
 cuMemUnmap(CUdeviceptr p, size_t bytes)
 {
-    BD_API(unmap(p, bytes));
+    VM_API(unmap(p, bytes));
 }
 
 static cudaError_t
@@ -490,7 +500,7 @@ CUresult
 cuMemSetAccess(CUdeviceptr p, size_t bytes, const CUmemAccessDesc *desc,
                size_t n)
 {
-    BD_API(set_access(p, bytes, desc, n));
+    VM_API(set_access(p, bytes, desc, n));
 }
 
 static cudaError_t
@@ -509,5 +519,5 @@ CUresult
 cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
                CUdeviceptr p)
 {
-    BD_API(get_access(flags, location, p));
+    VM_API(get_access(flags, location, p));
 }

@@ -548,9 +548,14 @@ TEST(cuda_driver_maps_memory)
     CUmodule mod;
     int fd;
 
-    start(&mod);
     OK(cuMemGetAllocationGranularity(&g, &prop,
                                      CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    ck_assert_int_eq(cuMemCreate(&h[0], g, &prop, 0),
+                     CUDA_ERROR_NOT_INITIALIZED);
+    OK(cuInit(0));
+    OK(cuMemCreate(&h[0], g, &prop, 0)); /* without a context */
+    OK(cuMemRelease(h[0]));
+    start(&mod);
     NO(cuMemCreate(&h[0], g + 1, &prop, 0));
     OK(cuMemCreate(&h[0], g, &prop, 0));
     OK(cuMemCreate(&h[1], 2 * g, &prop, 0));
