@@ -2,6 +2,8 @@
  *
  * A write goes to a new file in the same folder, is synced and renamed over
  * the target, so a crash or a full disk leaves the old file or the new one.
+ * Where the file system can, the new file has no name until it is whole: who
+ * interrupts a command that writes gigabytes finds none of them left.
  * What is not a regular file (a device, a pipe) is written in place: renaming
  * over /dev/null would replace the device.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -116,27 +118,74 @@ br_file_read(const char *path, size_t max_bytes, char **out, size_t *n,
 
 /* ---- writing ------------------------------------------------------------ */
 
-/* Opens a new file FOLDER/.brass-PID-N.tmp and leaves its name in *name. The
- * name does not contain the target's, which may be as long as names get. */
 static int
-open_beside(br_str *name, const char *path, mode_t mode)
+folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    int folder = slash ? (int)(slash + 1 - path) : 0, fd, i;
 
+    return slash ? (int)(slash + 1 - path) : 0;
+}
+
+/* Where a file without a name can be found to give it one. */
+static void
+path_of(int fd, char out[32])
+{
+    snprintf(out, 32, "/proc/self/fd/%d", fd);
+}
+
+/* A file in the target's folder that has no name yet; -1: not there. */
+static int
+open_nameless(br_str *scratch, const char *path, mode_t mode)
+{
+    int n = folder_length(path), fd;
+    char self[32];
+
+    br_str_printf(scratch, "%.*s", n ? n : 1, n ? path : ".");
+    if (scratch->oom)
+        return -1;
+    fd = open(scratch->at, O_RDWR | O_TMPFILE | O_CLOEXEC, mode);
+    br_str_clear(scratch);
+    path_of(fd, self);
+    if (fd < 0 || access(self, F_OK) == 0)
+        return fd;
+    close(fd); /* without /proc it would never get a name */
+    return -1;
+}
+
+/* A new file FOLDER/.brass-PID-N.tmp, its name in *name: made, or the name
+ * given to the file fd, which has none. The name does not contain the
+ * target's, which may be as long as names get. */
+static int
+name_beside(br_str *name, const char *path, int fd, mode_t mode)
+{
+    char self[32];
+    int i, rc;
+
+    path_of(fd, self);
     for (i = 0; i < 100; i++) {
         br_str_clear(name);
-        br_str_printf(name, "%.*s.brass-%ld-%d.tmp", folder, path,
+        br_str_printf(name, "%.*s.brass-%ld-%d.tmp", folder_length(path), path,
                       (long)getpid(), i);
         if (name->oom) {
             errno = ENOMEM;
             return -1;
         }
-        fd = open(name->at, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-        if (fd >= 0 || errno != EEXIST)
-            return fd;
+        rc =
+            fd < 0
+                ? open(name->at, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode)
+                : linkat(AT_FDCWD, self, AT_FDCWD, name->at, AT_SYMLINK_FOLLOW);
+        if (rc >= 0 || errno != EEXIST)
+            return rc;
     }
     return -1;
+}
+
+static int
+open_beside(br_str *name, const char *path, mode_t mode)
+{
+    int fd = open_nameless(name, path, mode);
+
+    return fd >= 0 || name->oom ? fd : name_beside(name, path, -1, mode);
 }
 
 static br_code
@@ -214,6 +263,13 @@ br_out_end(br_out *o, br_status *st)
         code = fail_errno(st, "set the mode", path, errno);
     if (code == BR_OK && !o->in_place && !o->mapped && fsync(o->fd) != 0)
         code = fail_errno(st, "sync", path, errno);
+    if (code == BR_OK && !o->in_place && o->temp.n == 0 &&
+        name_beside(&o->temp, path, o->fd, 0) < 0) {
+        code = o->temp.oom
+                   ? br_fail(st, BR_E_OOM, "%s: out of memory", path)
+                   : fail_errno(st, "create a file beside", path, errno);
+        br_str_clear(&o->temp); /* the name is somebody else's */
+    }
     if (close(o->fd) != 0 && code == BR_OK)
         code = fail_errno(st, "write", path, errno);
     o->fd = -1;

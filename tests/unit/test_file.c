@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -333,6 +334,32 @@ TEST(file_out_in_pieces_or_not_at_all)
     ck_assert_str_eq(t_read(path, NULL), "newer");
     ck_assert_int_eq(br_out_begin(&o, dir, &st), BR_E_IO);
     ck_assert_ptr_null(t_ls(dir, ".tmp")[0]);
+}
+
+/* Whoever is killed in the middle leaves nothing behind, where the file system
+ * can hold a file without a name. */
+TEST(file_out_leaves_nothing_when_its_process_is_killed)
+{
+    int status, fd = open(t_tmpdir(), O_TMPFILE | O_RDWR, 0600);
+    char *path = in_tmp("f");
+
+    if (fd < 0)
+        t_skip("no files without a name here");
+    close(fd);
+    t_write(path, "old", 3);
+    if (fork() == 0) {
+        br_status st = {0};
+        br_out o;
+
+        if (br_out_begin(&o, path, &st) == BR_OK &&
+            br_out_put(&o, "new", 3, &st) == BR_OK)
+            kill(getpid(), SIGKILL);
+        _exit(1);
+    }
+    wait(&status);
+    ck_assert(WIFSIGNALED(status));
+    ck_assert_str_eq(t_read(path, NULL), "old");
+    ck_assert_int_eq(count_names(), 1);
 }
 
 TEST(file_map_is_what_the_file_holds)
