@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define PREFIX "BRASS_"
 
@@ -79,6 +80,16 @@ const char *
 br_cli_env(const br_cli *cli, const char *name)
 {
     return br_env_find(cli->env, name);
+}
+
+bool
+br_cli_styled(const br_cli *cli, FILE *f)
+{
+    const char *term = br_cli_env(cli, "TERM");
+    int fd = fileno(f);
+
+    return fd >= 0 && isatty(fd) && !br_cli_env(cli, "NO_COLOR") &&
+           !(term && strcmp(term, "dumb") == 0);
 }
 
 bool

@@ -62,6 +62,9 @@ size_t br_opt_list(const br_cli *cli, br_opt_id id, const char *const **out);
 
 /* A variable of the environment that is not empty, or NULL. */
 const char *br_cli_env(const br_cli *cli, const char *name);
+/* May what is written to f be dim? Only on a terminal that is not dumb, and
+ * while NO_COLOR is not set. */
+bool br_cli_styled(const br_cli *cli, FILE *f);
 /* Appends $XDG/brass, or ~/HOME_PATH/brass. False: the environment names
  * neither. */
 bool br_cli_folder(const br_cli *cli, const char *xdg, const char *home_path,

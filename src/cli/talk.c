@@ -290,11 +290,12 @@ br_talk_numbers(const br_talk *t)
     const br_gen_stats *s = &t->stats;
     FILE *f = t->cli->err;
     int fd = fileno(f);
+    bool styled = br_cli_styled(t->cli, f);
 
     if (fd < 0 || !isatty(fd))
         return;
-    fprintf(f, DIM "%u tokens, %.1f tok/s, first after %.2f s", s->n_out,
-            br_gen_decode_rate(s), (double)s->first_ns * 1e-9);
+    fprintf(f, "%s%u tokens, %.1f tok/s, first after %.2f s", styled ? DIM : "",
+            s->n_out, br_gen_decode_rate(s), (double)s->first_ns * 1e-9);
     if (s->end == BR_GEN_CONTEXT)
         fprintf(f, "; cut: the context of %u tokens is full",
                 br_lm_model_lm(t->lm)->n_ctx);
@@ -302,5 +303,5 @@ br_talk_numbers(const br_talk *t)
         fputs("; cut at --max-tokens", f);
     else if (s->end == BR_GEN_CANCELLED)
         fputs("; stopped", f);
-    fputs(PLAIN "\n", f);
+    fputs(styled ? PLAIN "\n" : "\n", f);
 }

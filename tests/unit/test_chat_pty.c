@@ -121,6 +121,22 @@ TEST_WITHIN(chat_streams_its_answer_and_ends_with_ctrl_d, 80)
     ends(t);
 }
 
+TEST_WITHIN(chat_keeps_to_plain_text_where_it_is_asked_to, 80)
+{
+    terminal *t;
+
+    setenv("NO_COLOR", "1", 1);
+    t = chat("--max-tokens", "3");
+    expect(t, "> ");
+    type(t, "hi\r");
+    expect(t, " tok/s, first after ");
+    expect(t, "> ");
+    type(t, "\004");
+    ends(t);
+    ck_assert_ptr_null(strstr(t->said, "\033[2m"));
+    ck_assert_ptr_null(strstr(t->said, "\033[0m"));
+}
+
 TEST_WITHIN(chat_obeys_its_commands_at_a_terminal, 80)
 {
     const char *path = t_printf("%s/talk.json", t_tmpdir());
