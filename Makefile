@@ -301,6 +301,7 @@ bench: brass ; @tools/bench
 mutants: $(B)/brass-test
 	BRASS_TEST_LONG=1 $< -v -t 600 -k '*:sim_checks_catch_mutants'
 bench-kernels: brass brasscc ; @bench/kernels/run.sh $(B)/kernels
+bench-pocl: brass brasscc ; @bench/kernels/pocl.sh $(B)/kernels
 soak: $(B)/bench_soak brass ; @$< $(T) && tests/kill.sh $$(($(T) / 10))
 
 $(B)/example-%: $(B)/examples/%.o $(B)/libbrass.a
