@@ -255,6 +255,9 @@ enum { BR_KSTEP_MAX = 12, BR_KSTEP_NONE = 0xff };
 bool br_kfn_uniform(const br_kfn *f, const uint32_t *order,
                     const uint32_t *place, uint8_t *uniform, uint8_t *step,
                     uint8_t *mixed) BR_MUST_USE;
+/* Of each block its immediate post-dominator: f->blks.n, the end; BR_KNONE, it
+ * never ends. false: out of memory. */
+bool br_kfn_meet(const br_kfn *f, uint32_t *meet) BR_MUST_USE;
 
 /* ---- text (kir_print.c, kir_parse.c) ------------------------------------- */
 

@@ -36,7 +36,8 @@ typedef struct uni {
     uint32_t *ipdom; /* by block; n: the end; BR_KNONE: never ends */
     BR_VEC(range) loops;
     uint8_t *join, *ahead, *mixed, *parted; /* by block */
-    uint8_t *uniform, *step;                /* by value */
+    uint8_t *some; /* by block: lanes may have parted on their way there */
+    uint8_t *uniform, *step; /* by value */
     uint32_t *reach, *stack;
     uint32_t *where; /* position at which an instruction stands */
     /* By position: where all loops around it that lanes leave one by one have
@@ -170,6 +171,7 @@ walk(uni *u, uint32_t b, uint32_t way)
 
         if (x == u->ipdom[b] || x == b)
             continue;
+        u->some[x] = true;
         for (size_t s = 0; s < u->f->blks.at[x].succ.n; s++)
             reach(u, u->f->blks.at[x].succ.at[s], way, &top);
     }
@@ -377,6 +379,25 @@ whole(uint8_t type)
     return t->kind != 'F' && t->kind != 'P' && t->lanes == 1 && t->bytes >= 4;
 }
 
+/* An unsigned difference that becomes wider where lanes have parted, as in `if (t
+ * >= d) ... s[t - d]`: of lanes that are not there it often runs over, and then a
+ * step is dearer than none. */
+static bool
+runs_over(const uni *u, uint32_t blk, const br_kins *i)
+{
+    const br_kval *v = &u->f->vals.at[u->f->args.at[i->arg]], *c;
+    const br_kins *of;
+
+    if (!u->some[blk] || v->kind != BR_KV_INS ||
+        br_ktinfo_of[i->op == BR_K_CVT ? i->type2 : i->type].kind == 'S')
+        return false;
+    of = &u->f->ins.at[v->def];
+    if (of->op != BR_K_ADD)
+        return of->op == BR_K_SUB;
+    c = &u->f->vals.at[u->f->args.at[of->arg + 1u]];
+    return c->kind == BR_KV_CONST && c->bits >> 31 & 1;
+}
+
 /* Of operations that every target has for whole numbers of 32 and 64 bits. */
 static uint8_t
 step_of(const uni *u, uint32_t blk, const br_kins *i)
@@ -407,8 +428,11 @@ step_of(const uni *u, uint32_t blk, const br_kins *i)
         return u->step[a[1]] == 0               ? u->step[a[0]]
                : u->step[a[0]] == u->step[a[1]] ? 0
                                                 : BR_KSTEP_NONE;
-    case BR_K_MUL:
-    case BR_K_MULWIDE: return product(u, a[0], a[1]);
+    case BR_K_MULWIDE:
+        if (runs_over(u, blk, i))
+            return BR_KSTEP_NONE;
+        return product(u, a[0], a[1]);
+    case BR_K_MUL: return product(u, a[0], a[1]);
     case BR_K_SHL:
         if (u->f->vals.at[a[1]].kind == BR_KV_CONST &&
             u->f->vals.at[a[1]].bits < BR_KSTEP_MAX)
@@ -419,7 +443,7 @@ step_of(const uni *u, uint32_t blk, const br_kins *i)
     case BR_K_XOR: return zero == 2 ? 0 : BR_KSTEP_NONE;
     case BR_K_CVT:
         return whole(i->type2) && !br_kmod(i->mods, BR_KF_FTZ) &&
-                       !br_kmod(i->mods, BR_KF_RELU)
+                       !br_kmod(i->mods, BR_KF_RELU) && !runs_over(u, blk, i)
                    ? u->step[a[0]]
                    : BR_KSTEP_NONE;
     default: return BR_KSTEP_NONE;
@@ -475,13 +499,28 @@ steps(uni *u)
             u->step[v] = BR_KSTEP_NONE;
 }
 
+/* Of each block, where all ways from it meet again. */
+bool
+br_kfn_meet(const br_kfn *f, uint32_t *meet)
+{
+    size_t n = f->blks.n;
+    uint32_t *mem = br_try_calloc(3 * n + 1, sizeof *mem);
+    uni u = {.f = f, .n = (uint32_t)n, .ipdom = meet, .stack = mem};
+
+    if (!mem)
+        return false;
+    post_dominators(&u, mem + n, mem + 2 * n);
+    br_free(mem);
+    return true;
+}
+
 bool
 br_kfn_uniform(const br_kfn *f, const uint32_t *order, const uint32_t *place,
                uint8_t *uniform, uint8_t *step, uint8_t *mixed)
 {
     size_t n = f->blks.n;
     uint32_t *mem = br_try_calloc(8 * n + f->ins.n + 1, sizeof *mem);
-    uint8_t *flags = br_try_calloc(3 * n + 1, 1);
+    uint8_t *flags = br_try_calloc(4 * n + 1, 1);
     uni u = {.f = f, .order = order, .place = place, .n = (uint32_t)n};
     bool ok = mem && flags;
 
@@ -496,6 +535,7 @@ br_kfn_uniform(const br_kfn *f, const uint32_t *order, const uint32_t *place,
         u.join = flags;
         u.ahead = flags + n;
         u.parted = flags + 2 * n;
+        u.some = flags + 3 * n;
         u.mixed = mixed;
         u.uniform = uniform;
         u.step = step;

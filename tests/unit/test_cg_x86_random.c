@@ -196,3 +196,67 @@ TEST(x86_lanes_that_are_anywhere)
         }
     br_str_fini(&s);
 }
+
+/* More than registers hold, in code for two quarters and for one. */
+TEST(x86_values_wait_beside_registers)
+{
+    br_str s = {0};
+
+    br_str_puts(&s, ".version 8.0\n.target sm_80\n.entry k(.param .u64 in, "
+                    ".param .u64 out) {\n.reg .b32 %r<150>; .reg .b64 "
+                    "%d<3>;\nld.param.u64 %d0,[in]; ld.param.u64 %d1,[out];\n"
+                    "mov.u32 %r149,%tid.x; mul.wide.u32 %d2,%r149,4; add.u64 "
+                    "%d0,%d0,%d2; add.u64 %d1,%d1,%d2;\n");
+    for (int k = 0; k < 140; k++)
+        br_str_printf(&s, "ld.global.u32 %%r%d,[%%d0+%d];\n", k, 16 * k);
+    for (int k = 138; k >= 0; k--)
+        br_str_printf(&s, "mad.lo.u32 %%r139,%%r139,3,%%r%d;\n", k);
+    br_str_puts(&s, "st.global.u32 [%d1],%r139; ret;\n}\n");
+    agrees(s.at);
+    br_str_fini(&s);
+}
+
+/* Some lanes of some warps add what others left in shared memory, between
+ * barriers: those that stay away stand at addresses that run over. What t - 20 is
+ * made of decides whether it goes evenly, and stops to in the middle. */
+TEST(x86_blocks_go_on_where_warps_meet)
+{
+    static const char *const less[] = {
+        "sub.u32 %r1,%r0,20;\n",
+        "mov.u32 %r2,%ntid.x; mul.lo.u32 %r2,%r2,89478485; add.u32 "
+        "%r1,%r0,%r2; add.u32 %r1,%r1,12;\n",
+        "add.u32 %r1,%r0,20; rem.u32 %r1,%r1,40;\n",
+    };
+    static const char *const some[] = {"ge.u32 %p,%r0,20", "lt.u32 %p,%r0,64",
+                                       "eq.u32 %p,%r0,33"};
+    static const char *const bars[] = {"", "bar.sync 0;",
+                                       "bar.sync 0; bar.sync 0;"};
+    br_str s = {0};
+
+    for (int n = 0; n < 54; n++) { /* blocks and instructions: shapes */
+        s.n = 0;
+        br_str_printf(
+            &s,
+            ".version 8.0\n.target sm_80\n.entry k(.param .u64 in, .param .u64 "
+            "out) {\n.reg .b32 %%r<9>; .reg .b64 %%d<9>; .reg .pred "
+            "%%p;\n.shared .align 4 .b8 sh[512];\nld.param.u64 %%d0,[in]; "
+            "ld.param.u64 %%d1,[out];\nmov.u32 %%r0,%%tid.x; mov.u32 "
+            "%%r1,%%tid.y; mov.u32 %%r2,%%ntid.x; mad.lo.u32 "
+            "%%r0,%%r1,%%r2,%%r0; mul.wide.u32 %%d2,%%r0,4; add.u64 "
+            "%%d0,%%d0,%%d2; mov.u64 %%d4,sh; add.u64 %%d3,%%d4,%%d2;\n"
+            "ld.global.u32 %%r3,[%%d0]; st.shared.u32 [%%d3],%%r3;\n"
+            "%s%sbar.sync 0;\nmov.u32 %%r4,0; setp.%s; @!%%p bra J;\n"
+            "mul.wide.u32 %%d5,%%r1,4; add.u64 %%d5,%%d4,%%d5; setp.lt.u32 "
+            "%%p,%%r1,96; @!%%p bra J;\nld.shared.u32 %%r4,[%%d5];\nJ:\n"
+            "bar.sync 0;\nadd.u32 %%r3,%%r3,%%r4; st.shared.u32 "
+            "[%%d3],%%r3;\nbar.sync 0;\nadd.u32 %%r5,%%r0,1; rem.u32 "
+            "%%r5,%%r5,96; mul.wide.u32 %%d6,%%r5,4; add.u64 %%d6,%%d6,%%d4; "
+            "ld.shared.u32 %%r6,[%%d6];\nmov.u32 %%r7,%%ctaid.x; mad.lo.u32 "
+            "%%r7,%%r7,96,%%r0; mul.wide.u32 %%d7,%%r7,4; add.u64 "
+            "%%d1,%%d1,%%d7; st.global.u32 [%%d1],%%r6;\n%sret;\n}\n",
+            less[n % 3], bars[n / 18], some[n / 3 % 3],
+            n / 9 % 2 ? "st.global.u32 [%d1+8192],%r4;\n" : "");
+        agrees(s.at);
+    }
+    br_str_fini(&s);
+}

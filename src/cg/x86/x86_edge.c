@@ -1,7 +1,7 @@
 /* x86_edge.c - lanes go from a block to one after it: its phis get their values.
  *
  * Rows are copied a quarter, or two, at a time, what is one number for the warp
- * after them. Where a phi takes what another one of the block was, all are read
+ * after them. A phi that takes what another one of the block was before is read
  * before any is written. SPDX-License-Identifier: Apache-2.0 */
 #include "cg/x86/x86_gen.h"
 
@@ -41,17 +41,24 @@ skips(const gen *g, const br_kins *phi)
            x86_first(g, phi->res) != (g->only == ONLY_FIRST);
 }
 
-/* Whether a phi of the block is what another one takes. */
+/* Whether phi k takes what one before it was: it is read before any is written. */
+static bool
+waits(const gen *g, const edge *x, uint32_t k)
+{
+    uint32_t v = arg_of(g, phi_of(g, x, k), x->nth);
+
+    for (uint32_t p = 0; p < k; p++)
+        if (phi_of(g, x, p)->res == v)
+            return true;
+    return false;
+}
+
 static bool
 crossing(const gen *g, const edge *x)
 {
-    for (uint32_t k = 0; k < x->n_phis; k++) {
-        uint32_t v = arg_of(g, phi_of(g, x, k), x->nth);
-
-        for (uint32_t p = 0; p < x->n_phis; p++)
-            if (p != k && phi_of(g, x, p)->res == v)
-                return true;
-    }
+    for (uint32_t k = 0; k < x->n_phis; k++)
+        if (waits(g, x, k))
+            return true;
     return false;
 }
 
@@ -122,8 +129,8 @@ edge_masks(gen *g)
     e2(g, BR_X_PMOVSXDQ, 13, 13);
 }
 
-/* Rows of the phis of an edge, a quarter at a time: all are read, 12 parts at
- * most in registers, the others by way of spill places, then all written. */
+/* Rows of the phis of an edge, a quarter at a time: those that wait are read by way
+ * of spill places, then all written. */
 static void
 copy_rows(gen *g, const edge *x, bool wait)
 {
@@ -140,14 +147,15 @@ copy_rows(gen *g, const edge *x, bool wait)
         for (uint32_t k = 0; k < x->n_phis; k++) {
             const br_kins *i = phi_of(g, x, k);
             unsigned wide = cls_of(g, i->res) == BR_KC_B64;
+            bool late = wait && row_phi(g, i) && waits(g, x, k);
 
-            for (unsigned p = 0; row_phi(g, i) && p <= wide; p++, n++) {
+            for (unsigned p = 0; row_phi(g, i) && p <= wide; p++, n += late) {
                 br_x86_arg at = br_x86_mem(R12, (int32_t)g->spill_at +
                                                     PART(g) * (int32_t)n);
 
-                if (arg_of(g, i, x->nth) == i->res)
+                if (arg_of(g, i, x->nth) == i->res || (!turn && !late))
                     continue;
-                if (turn && wait)
+                if (turn && late)
                     em(g, BR_X_MOVUPS_L, 0, at);
                 else
                     load_part(g, arg_of(g, i, x->nth), p, 0);
@@ -156,7 +164,7 @@ copy_rows(gen *g, const edge *x, bool wait)
                 else
                     es(g, BR_X_MOVUPS_S, at, 0);
             }
-            if (n > SPILL_PARTS - 2)
+            if (n > g->n_spills - 2)
                 g->too_many |= wait;
         }
     ei(g, BR_X_ADD64_I, br_x86_reg(R15), LANES(g) / X86_LANES);
@@ -248,7 +256,7 @@ copy_small(gen *g, const edge *x, bool wait)
                 store_small(g, i->res);
             else
                 es(g, BR_X_MOV64_S, at, RAX);
-            if (++n > 4 * SPILL_PARTS - 4)
+            if (++n > 4 * g->n_spills - 4)
                 g->too_many |= wait;
         }
 }

@@ -321,7 +321,8 @@ x86_no_wrap(gen *g, const br_kins *i)
         step = g->fn->step[arg_of(g, i, 1)];
     }
     label = br_x86_label(g->a);
-    if (!br_vec_push(&g->rows, label) || !br_vec_push(&g->rows, g->here))
+    if (!br_vec_push(&g->rows, label) ||
+        !br_vec_push(&g->rows, g->here | (g->parted ? PARTED : 0)))
         g->a->oom = true;
     t = x86_tmp(g);
     m = x86_tmp(g);

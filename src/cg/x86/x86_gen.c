@@ -182,7 +182,9 @@ place_rows(gen *g)
             top += w ? bytes[cls_of(g, v)] : 8;
         }
     g->spill_at = (top + 31) & ~31u;
-    g->hosts_at = g->spill_at + (g->zmm ? 64 : 32) * SPILL_PARTS;
+    g->n_spills = (unsigned)BR_MIN(MIN_SPILLS + g->f->vals.n / VALUES_PER_SPILL,
+                                   (size_t)MAX_SPILLS);
+    g->hosts_at = g->spill_at + (g->zmm ? 64 : 32) * g->n_spills;
     g->fn->frame_bytes = g->hosts_at + 32 * X86_GROUPS;
 }
 
@@ -212,12 +214,23 @@ hold(gen *g)
 static void
 step(gen *g, const br_kins *i)
 {
-    uint32_t top;
+    uint32_t top, slow, done;
+    x86_by by;
 
     if (g->wide && i->op == BR_K_BAR) /* all are here */
         return;
+    slow = br_x86_label(g->a);
+    done = br_x86_label(g->a);
     top = x86_seats(g);
     g->uniform = i->n_res && g->fn->uniform[i->res];
+    by = x86_lanes(g, i, slow);
+    if (by == X86_BY_BOTH)
+        ej(g, BR_X_JMP, done);
+    br_x86_bind(g->a, slow);
+    if (by == X86_BY_CODE) {
+        x86_seats_end(g, top);
+        return;
+    }
     call_c(g, i, offsetof(x86_ctx, step));
     e2(g, BR_X_TEST32, RAX, RAX);
     if (i->op == BR_K_CALL || i->op == BR_K_CALLI) {
@@ -239,6 +252,7 @@ step(gen *g, const br_kins *i)
         return;
     }
     ej(g, BR_X_JNE, g->fault);
+    br_x86_bind(g->a, done);
     x86_seats_end(g, top);
     if (i->op == BR_K_BARRED) {
         hold(g);
@@ -253,7 +267,7 @@ flush(gen *g)
 
     if (!(g->uni.n + g->ones.n + g->list.n))
         return;
-    if (g->fn->region_at)
+    if (g->fn->region_at && !g->parted)
         g->fn->region_at[g->here] = (uint32_t)g->a->code.n;
     if (g->line) {
         x86_line_region(g);
@@ -414,8 +428,8 @@ tail(gen *g)
     br_x86_bind(g->a, g->term[g->pos]);
 }
 
-static void
-block(gen *g, uint32_t blk)
+void
+x86_block_code(gen *g, uint32_t blk)
 {
     const br_kblk *b = &g->f->blks.at[blk];
 
@@ -474,12 +488,13 @@ keep_registers(gen *g, bool back)
 
 /* Saves the registers, lets C do the access, takes them back. esi: site. */
 static void
-memory_stub(gen *g, uint32_t label)
+memory_stub(gen *g, uint32_t label, bool parted)
 {
     br_x86_bind(g->a, label);
     ei(g, BR_X_SUB64_I, br_x86_reg(RSP), 8);
     keep_registers(g, false);
-    x86_wide_warp(g);
+    if (!parted) /* its warp is known */
+        x86_wide_warp(g);
     br_x86_put(g->a, BR_X_ZEROUPPER, NULL);
     e2(g, BR_X_MOV64, RDI, RBX);
     e2(g, BR_X_MOV32, RDX, R15);
@@ -492,31 +507,52 @@ memory_stub(gen *g, uint32_t label)
 }
 
 static void
-ending(gen *g)
+slow_paths(gen *g)
 {
-    uint32_t stub = br_x86_label(g->a);
+    uint32_t stub[2] = {br_x86_label(g->a), br_x86_label(g->a)};
 
-    ej(g, BR_X_JMP, g->done);
     for (size_t k = 0; k + 2 < g->slow.n; k += 3) {
+        uint32_t site = g->slow.at[k + 1];
+
         br_x86_bind(g->a, g->slow.at[k]);
-        ei(g, BR_X_MOV32_I, br_x86_reg(RSI), g->slow.at[k + 1]);
-        ej(g, BR_X_CALL, stub);
+        ei(g, BR_X_MOV32_I, br_x86_reg(RSI), site & ~PARTED);
+        ej(g, BR_X_CALL, stub[site & PARTED ? 1 : 0]);
         ej(g, BR_X_JE, g->slow.at[k + 2]);
         ej(g, BR_X_JMP, g->fault);
     }
-    if (g->slow.n)
-        memory_stub(g, stub);
-    else
-        br_x86_bind(g->a, stub);
+    for (int parted = 0; parted < 2; parted++)
+        if (g->slow.n && (!parted || g->meet))
+            memory_stub(g, stub[parted], parted);
+        else
+            br_x86_bind(g->a, stub[parted]);
+}
+
+/* Out to C, which goes on with code for rows or blocks. */
+static void
+rows_paths(gen *g)
+{
     for (size_t k = 0; k + 1 < g->rows.n; k += 2) {
+        uint32_t region = g->rows.at[k + 1], parted = region & PARTED;
+
         br_x86_bind(g->a, g->rows.at[k]);
-        if (g->wide)
+        if (g->wide && !parted)
             es(g, BR_X_MOV64_S, x86_ctx_at(offsetof(x86_ctx, seat)), RBP);
         ei(g, BR_X_MOVM32_I, x86_ctx_at(offsetof(x86_ctx, result)),
-           g->rows.at[k + 1]);
-        ei(g, BR_X_MOV32_I, br_x86_reg(RAX), g->line ? X86_BAIL : X86_ROWS);
+           region & ~PARTED);
+        ei(g, BR_X_MOV32_I, br_x86_reg(RAX),
+           parted    ? X86_PARTED
+           : g->line ? X86_BAIL
+                     : X86_ROWS);
         ej(g, BR_X_JMP, 0);
     }
+}
+
+static void
+ending(gen *g)
+{
+    ej(g, BR_X_JMP, g->done);
+    slow_paths(g);
+    rows_paths(g);
     br_x86_bind(g->a, g->fault);
     ei(g, BR_X_MOV32_I, br_x86_reg(RAX), X86_FAULT);
     ej(g, BR_X_JMP, 0); /* label 0: the way out */
@@ -558,8 +594,8 @@ static br_code
 alloc(gen *g, const br_kfn *f, void **mem)
 {
     size_t v = f->vals.n + 2, n = f->blks.n;
-    uint32_t *w = br_try_calloc(2 * f->ins.n + f->args.n + v + 3 * n + 1, 4);
-    uint8_t *b = br_try_calloc(5 * v + n + f->ins.n + 1, 1);
+    uint32_t *w = br_try_calloc(2 * f->ins.n + f->args.n + v + 6 * n + 1, 4);
+    uint8_t *b = br_try_calloc(7 * v + 2 * n + f->ins.n + 1, 1);
 
     mem[0] = w;
     mem[1] = b;
@@ -571,13 +607,18 @@ alloc(gen *g, const br_kfn *f, void **mem)
     g->start = g->next + v;
     g->tail = g->start + n;
     g->term = g->tail + n;
-    g->site = g->term + n;
+    g->part_start = g->term + n;
+    g->part_todo = g->part_start + n;
+    if (g->fn->own->kind == X86_BLOCKS)
+        g->meet = g->part_todo + n;
+    g->site = g->part_todo + 2 * n;
     memset(g->next, 0xff, v * 4);
-    g->regs = b;
-    g->spill = b + 2 * v;
-    g->masked = b + 4 * v;
-    g->mixed = b + 5 * v;
-    g->group_of = g->mixed + n;
+    g->spill = (uint16_t *)(void *)b;
+    g->regs = b + 4 * v;
+    g->masked = b + 6 * v;
+    g->mixed = b + 7 * v;
+    g->part = g->mixed + n;
+    g->group_of = g->part + n;
     memset(g->regs, NO_REG, 2 * v);
     return BR_OK;
 }
@@ -597,7 +638,7 @@ blocks(gen *g)
     for (uint32_t p = 0; p < g->n; p++) {
         g->fn->at[p] = (uint32_t)g->a->code.n;
         g->pos = p;
-        block(g, g->fn->order[p]);
+        x86_block_code(g, g->fn->order[p]);
     }
     ending(g);
 }
@@ -620,6 +661,8 @@ x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st)
     fn->code_from = (uint32_t)a->code.n;
     if (code == BR_OK && !br_kfn_uniform(f, fn->order, fn->place, fn->uniform,
                                          fn->step, g.mixed))
+        code = BR_E_OOM;
+    if (code == BR_OK && g.meet && !br_kfn_meet(f, g.meet))
         code = BR_E_OOM;
     /* One of each: pushes that find no memory then use the first. */
     if (code == BR_OK && (!list_presets(&g) || !br_vec_reserve(&fn->sites, 4)))
@@ -655,7 +698,7 @@ x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st)
                        "line %u: %.*s needs more than %d places besides "
                        "registers at once, over what x86-64 code has",
                        f->line, (int)BR_MIN(f->name.n, (size_t)80), f->name.p,
-                       SPILL_PARTS);
+                       MAX_SPILLS);
     return a->oom || code != BR_OK ? br_fail(st, BR_E_OOM, "out of memory")
                                    : BR_OK;
 }

@@ -15,10 +15,15 @@
 
 #include <stddef.h>
 
-enum { NO_REG = 0xff, SPILL_PARTS = 64 };
+enum { NO_REG = 0xff };
+/* Places for what no register is left for: most functions need none, one of
+ * thousands of values, as unrolled attention, some hundred at once. */
+enum { MIN_SPILLS = 64, MAX_SPILLS = 1024, VALUES_PER_SPILL = 4 };
 /* Registers: vectors, then masks from MASK_REGS on, of which k0 says none. */
 enum { VEC_REGS = 32, MASK_REGS = 32, NREGS = 40 };
-#define NEVER 0xffffffffu
+#define NEVER  0xffffffffu
+/* Of a site or region noted for later: it is parted code's. */
+#define PARTED 0x80000000u
 
 enum { ONLY_ALL, ONLY_WARPS, ONLY_FIRST }; /* x86_line.c */
 
@@ -46,13 +51,17 @@ typedef struct gen {
         bool shared;
     } group[X86_GROUPS];
     unsigned n_groups;
-    bool zmm;              /* AVX-512 */
-    bool z;                /* this region's code works on two quarters */
-    bool wide;             /* all warps of a block, all their lanes */
-    bool line;             /* and once what goes evenly through the block */
-    bool lined;            /* in a region: of the groups, likewise */
-    bool through;          /* and straight through the block */
-    uint8_t quarter;       /* if so */
+    bool zmm;       /* AVX-512 */
+    bool z;         /* this region's code works on two quarters */
+    bool wide;      /* all warps of a block, all their lanes */
+    bool line;      /* and once what goes evenly through the block */
+    bool lined;     /* in a region: of the groups, likewise */
+    bool through;   /* and straight through the block */
+    bool parted;    /* code for a warp within code for blocks */
+    uint32_t *meet; /* by block: where its ways meet (x86_part.c) */
+    uint8_t *part;  /* by position: is in the part at work */
+    uint32_t *part_start, *part_todo;
+    uint8_t quarter;       /* of code straight through */
     bool no_line;          /* there are too many of them */
     uint8_t only;          /* which phis of an edge */
     bool fast;             /* quarters are full or empty, groups are checked */
@@ -68,6 +77,7 @@ typedef struct gen {
     BR_VEC(uint32_t) uni;  /* those that are uniform */
     BR_VEC(uint32_t) ones; /* and of these what the first warp does alone */
     uint32_t spill_at;     /* rows for what no register is left for */
+    unsigned n_spills;     /* so many */
     /* the region at work */
     bool uniform;
     uint32_t at; /* number of the instruction in it */
@@ -78,8 +88,8 @@ typedef struct gen {
     } reg[NREGS];
     uint8_t *regs;         /* by value * 2 + part */
     uint32_t *next;        /* by value: its next use in the region */
-    uint8_t *spill;        /* by value * 2 + part: slot + 1, or 0 */
-    uint8_t spilled;       /* slots in use */
+    uint16_t *spill;       /* by value * 2 + part: slot + 1, or 0 */
+    uint16_t spilled;      /* slots in use */
     BR_VEC(uint32_t) slow; /* label of the slow path, site, label after it */
     bool too_many;
 } gen;
@@ -134,6 +144,7 @@ void x86_ones(gen *g, unsigned to);
 void x86_load_even(gen *g, uint32_t v, unsigned part, unsigned to);
 void x86_mask_row(gen *g, unsigned to, unsigned offset); /* from x86_ctx */
 br_x86_arg x86_const(gen *g, uint64_t bits);
+br_x86_arg x86_const_row(gen *g, const uint32_t lanes[X86_MOST]);
 br_x86_arg x86_ctx_at(size_t offset);
 
 /* x86_sel.c, x86_mem.c: NULL, it has no vector form */
@@ -166,12 +177,21 @@ void x86_no_wrap(gen *g, const br_kins *i);
 bool x86_is_preset(const br_kfn *f, const br_kins *i);
 void x86_take_edge(gen *g, uint32_t from, uint32_t e);
 void x86_branch(gen *g, uint32_t blk, const br_kins *i);
+void x86_block_code(gen *g, uint32_t blk);
 
 /* x86_wide.c */
 uint32_t x86_seats(gen *g); /* code for each warp from here on, ... */
 void x86_seats_end(gen *g, uint32_t top);
 void x86_wide_warp(gen *g); /* before a call of C */
 void x86_wide_end(gen *g, uint32_t blk, const br_kins *i);
+
+/* x86_lanes.c */
+typedef enum x86_by { X86_BY_C, X86_BY_CODE, X86_BY_BOTH } x86_by;
+/* Code for a step, of one warp, or for what of it does not go to slow, to C. */
+x86_by x86_lanes(gen *g, const br_kins *i, uint32_t slow);
+
+/* x86_part.c */
+bool x86_part(gen *g, uint32_t blk, const br_kins *i);
 
 /* x86_line.c */
 void x86_line_find(gen *g);

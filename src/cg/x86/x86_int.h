@@ -82,8 +82,19 @@ typedef struct x86_site {
 /* What step says, and code: X86_ROWS, that a value does not go evenly, though
  * it should; code that knows rows alone has to go on from region ctx.result.
  * Code for blocks: X86_LEFT, all go on at position ctx.result; X86_ENDED; for
- * lines X86_BAIL, that for blocks has to go on from region ctx.result. */
-enum { X86_ON, X86_CALLED, X86_FAULT, X86_ROWS, X86_LEFT, X86_ENDED, X86_BAIL };
+ * lines X86_BAIL, that for blocks has to go on from region ctx.result;
+ * X86_PARTED, as X86_ROWS, the lanes ctx.exec of warp ctx.seat in the region, all
+ * others wait as their masks say. */
+enum {
+    X86_ON,
+    X86_CALLED,
+    X86_FAULT,
+    X86_ROWS,
+    X86_LEFT,
+    X86_ENDED,
+    X86_BAIL,
+    X86_PARTED
+};
 
 /* What of a module code is for: any warp; one whose values are all rows; blocks
  * of full warps that keep together; such blocks in one dimension. */
@@ -177,7 +188,10 @@ br_code x86_wide_code(const struct br_x86 *x, x86_kind kind, uint32_t fn,
 /* x86_wide.c: whether a kernel's code for blocks may be made. */
 bool x86_wide_able(const br_kfn *f);
 
-/* x86_warp.c: false, it has to be done lane by lane */
+/* x86_warp.c */
+uint32_t x86_lane_from(unsigned mode, uint32_t lane, uint32_t by, uint32_t c,
+                       bool *in_range);
+/* false: it has to be done lane by lane */
 bool x86_shuffle(const ki_frame *f, const br_kins *i, uint32_t exec);
 
 /* x86_line.c */

@@ -112,7 +112,8 @@ slow_path(gen *g, uint32_t site, uint32_t back)
 {
     uint32_t slow = br_x86_label(g->a);
 
-    if (!br_vec_push(&g->slow, slow) || !br_vec_push(&g->slow, site) ||
+    if (!br_vec_push(&g->slow, slow) ||
+        !br_vec_push(&g->slow, site | (g->parted ? PARTED : 0)) ||
         !br_vec_push(&g->slow, back))
         g->a->oom = true;
     return slow;

@@ -62,7 +62,7 @@ static bool
 rows_fit(const x86_fn *fn)
 {
     size_t vals = fn->f->vals.n;
-    bool ok = fn->frame_bytes <= 256 * (vals + 1) + 64 * (SPILL_PARTS + 16);
+    bool ok = fn->frame_bytes <= 256 * (vals + 1) + 64 * (MAX_SPILLS + 16);
 
     for (size_t v = 0; v < vals; v++)
         ok = ok && fn->uniform[v] <= 1 &&

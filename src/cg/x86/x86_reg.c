@@ -101,6 +101,27 @@ x86_const(gen *g, uint64_t bits)
     return br_x86_at(g->const_label.at[k]);
 }
 
+/* The same of 16 lanes. */
+br_x86_arg
+x86_const_row(gen *g, const uint32_t lanes[X86_MOST])
+{
+    uint64_t bits[X86_MOST / 2];
+    size_t k = 0;
+
+    memcpy(bits, lanes, sizeof bits);
+    while (k < g->consts.n &&
+           (k + BR_COUNT(bits) > g->consts.n ||
+            memcmp(g->consts.at + k, bits, sizeof bits) != 0))
+        k++;
+    for (size_t n = 0; k == g->consts.n - n && n < BR_COUNT(bits); n++)
+        if (!br_vec_push(&g->consts, bits[n]) ||
+            !br_vec_push(&g->const_label, br_x86_label(g->a))) {
+            g->a->oom = true;
+            return br_x86_at(0);
+        }
+    return br_x86_at(g->const_label.at[k]);
+}
+
 /* ---- rows ----------------------------------------------------------------- */
 
 static br_x86_arg
@@ -358,7 +379,7 @@ evict(gen *g, unsigned r)
     uint32_t v = g->reg[r].val, p = g->reg[r].part;
 
     if (!has_row(g, v) && !g->spill[v * 2 + p] && g->next[v] != NEVER) {
-        if (g->spilled == SPILL_PARTS) {
+        if (g->spilled == g->n_spills) {
             g->too_many = true;
         } else {
             g->spill[v * 2 + p] = ++g->spilled;

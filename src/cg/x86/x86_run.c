@@ -483,6 +483,18 @@ part_as_rows(ki_run *r, ki_block *b, uint32_t at)
     return BR_OK;
 }
 
+/* The same where warps had parted: only that warp is in a region. */
+static br_code
+parted_as_rows(ki_run *r, ki_block *b, uint32_t at)
+{
+    uint32_t region = r->ctx->result;
+
+    for (uint32_t k = 0; k < b->n_warps; k++)
+        BR_TRY(to_rows(r, ki_top(&b->warps[k])));
+    return resume(r, &b->warps[at],
+                  ki_top(&b->warps[at])->native->region_at[region]);
+}
+
 static void
 end_warps(ki_block *b)
 {
@@ -612,6 +624,8 @@ x86_block(ki_run *r, ki_block *b, bool *more)
         return c->code;
     if (was == X86_ROWS)
         return part_as_rows(r, b, (uint32_t)(c->seat - c->seats));
+    if (was == X86_PARTED)
+        return parted_as_rows(r, b, (uint32_t)(c->seat - c->seats));
     if (was == X86_ENDED)
         end_warps(b);
     for (uint32_t k = 0; was == X86_LEFT && k < b->n_warps; k++)
@@ -625,8 +639,10 @@ static void
 fill_tables(x86_ctx *c)
 {
     for (unsigned q = 0; q < X86_QUARTERS; q++)
-        for (unsigned k = 0; k < X86_LANES; k++)
+        for (unsigned k = 0; k < X86_LANES; k++) {
+            c->lanes[q][k] = q * X86_LANES + k;
             c->bits[q][k] = 1u << (q * X86_LANES + k);
+        }
     for (unsigned s = 0; s < X86_STEPS; s++)
         for (unsigned k = 0; k < X86_MOST; k++)
             c->steps[s][k] = c->steps32[s][k] = k << s;

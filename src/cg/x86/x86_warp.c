@@ -16,13 +16,32 @@ shared_by_all(const ki_frame *f, uint32_t v, uint32_t *x)
     return true;
 }
 
+/* Whom a lane takes from: itself where that is out of range. As kinterp_warp.c
+ * has it. */
+uint32_t
+x86_lane_from(unsigned mode, uint32_t lane, uint32_t by, uint32_t c,
+              bool *in_range)
+{
+    uint32_t seg = c >> 8 & 31, least = lane & seg;
+    uint32_t most = least | (c & 31 & ~seg), from;
+
+    by &= 31;
+    from = mode == BR_KM_SHFL_UP     ? lane - by
+           : mode == BR_KM_SHFL_DOWN ? lane + by
+           : mode == BR_KM_SHFL_BFLY ? lane ^ by
+                                     : least | (by & ~seg);
+    *in_range =
+        mode == BR_KM_SHFL_UP ? (int32_t)from >= (int32_t)most : from <= most;
+    return *in_range ? from & 31 : lane;
+}
+
 /* A shuffle of 32 bits by the same for all, all lanes there: from row to row.
- * As kinterp_warp.c has it, without the ways there and back. */
+ * Without the ways there and back. */
 bool
 x86_shuffle(const ki_frame *f, const br_kins *i, uint32_t exec)
 {
     uint32_t v = f->f->args.at[i->arg], in[KI_LANES], out[KI_LANES], ok = 0;
-    uint32_t by, c, seg, mode = br_kmod(i->mods, BR_KF_SUB);
+    uint32_t by, c, mode = br_kmod(i->mods, BR_KF_SUB);
     uint32_t to = f->native->slot[i->res], hit = f->native->slot[i->res + 1];
 
     if (exec != UINT32_MAX || f->f->vals.at[v].cls != BR_KC_B32 ||
@@ -35,19 +54,11 @@ x86_shuffle(const ki_frame *f, const br_kins *i, uint32_t exec)
             in[lane] = (uint32_t)x86_get_lane(f, v, lane);
     else
         memcpy(in, f->slots + f->native->slot[v], sizeof in);
-    by &= 31;
-    seg = c >> 8 & 31;
     for (uint32_t lane = 0; lane < KI_LANES; lane++) {
-        uint32_t least = lane & seg, most = least | (c & 31 & ~seg);
-        uint32_t from = mode == BR_KM_SHFL_UP     ? lane - by
-                        : mode == BR_KM_SHFL_DOWN ? lane + by
-                        : mode == BR_KM_SHFL_BFLY ? lane ^ by
-                                                  : least | (by & ~seg);
-        bool in_range = mode == BR_KM_SHFL_UP ? (int32_t)from >= (int32_t)most
-                                              : from <= most;
+        bool in_range;
 
+        out[lane] = in[x86_lane_from(mode, lane, by, c, &in_range)];
         ok |= (uint32_t)in_range << lane;
-        out[lane] = in[in_range ? from & 31 : lane];
     }
     if (to != X86_NO_SLOT)
         memcpy(f->slots + to, out, sizeof out);

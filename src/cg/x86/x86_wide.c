@@ -3,13 +3,15 @@
  *   for each region:  for each warp (seat) of the block:  its uniform part, its
  *                     quarters, as in code for one warp, without masks
  *   branch            all warps one way: go there
- *                     else every warp's lanes into the targets' masks; C goes on
- *                     warp by warp, with the same frames
+ *                     else every warp's lanes into the targets' masks; each goes
+ *                     on to where they meet (x86_part.c), or C goes on warp by
+ *                     warp, with the same frames
  *
  * So a barrier is nothing: all have come. A block of full warps starts here
  * (x86_block in x86_run.c); most kernels stay to the end, and C is not asked
- * between. Kernels that could hear of another order of their warps, by atomics,
- * mbarriers or counted barriers, or call functions, have no such code.
+ * between. Kernels that could hear of another order of their warps, by what
+ * atomics return, mbarriers or counted barriers, or call functions, have no such
+ * code.
  *
  * References: Stratton, Stone, Hwu: MCUDA, 2008 (loops over threads between
  * barriers).
@@ -22,6 +24,27 @@ zero(const br_kfn *f, const br_kins *i, unsigned a)
     const br_kval *v = &f->vals.at[f->args.at[i->arg + a]];
 
     return v->kind == BR_KV_CONST && v->bits == 0;
+}
+
+static bool
+is_read(const br_kfn *f, uint32_t v)
+{
+    for (size_t k = 0; k < f->args.n; k++)
+        if (f->args.at[k] == v)
+            return true;
+    return false;
+}
+
+/* Whether nobody can hear in which order it was done. */
+static bool
+any_order(const br_kfn *f, const br_kins *i)
+{
+    unsigned op = br_kmod(i->mods, BR_KF_SUB);
+
+    return br_ktinfo_of[i->type].kind != 'F' && !is_read(f, i->res) &&
+           (op == BR_KM_ATOM_ADD || op == BR_KM_ATOM_AND ||
+            op == BR_KM_ATOM_OR || op == BR_KM_ATOM_XOR ||
+            op == BR_KM_ATOM_MIN || op == BR_KM_ATOM_MAX);
 }
 
 static bool
@@ -53,6 +76,7 @@ ins_able(const br_kfn *f, const br_kins *i)
     case BR_K_RET:
     case BR_K_EXIT:
     case BR_K_TRAP: return true;
+    case BR_K_ATOM: return any_order(f, i);
     case BR_K_BAR: return zero(f, i, 0) && zero(f, i, 1);
     default: return (br_kopinfo_of[i->op].props & BR_KP_PURE) != 0;
     }
@@ -113,20 +137,12 @@ say(gen *g, int what)
     ej(g, BR_X_JMP, 0); /* label 0: the way out */
 }
 
-/* By one edge; other blocks of the grid want a turn, too. */
+/* To position p; other blocks of the grid want a turn, too. */
 static void
-go(gen *g, uint32_t blk, uint32_t e)
+jump(gen *g, uint32_t p)
 {
-    const br_kblk *b = &g->f->blks.at[blk];
-    uint32_t to = b->succ.at[e], p = g->fn->place[to], left = 0, top;
+    uint32_t left = 0;
 
-    if (g->f->ins.at[g->f->blks.at[to].ins.at[0]].op == BR_K_PHI) {
-        if (g->line)
-            x86_line_edge(g, blk, e);
-        top = x86_seats(g);
-        x86_take_edge(g, blk, e);
-        x86_seats_end(g, top);
-    }
     if (p <= g->pos) {
         left = br_x86_label(g->a);
         ei(g, BR_X_SUB32_I, x86_ctx_at(offsetof(x86_ctx, fuel)), 1);
@@ -138,6 +154,22 @@ go(gen *g, uint32_t blk, uint32_t e)
     br_x86_bind(g->a, left);
     ei(g, BR_X_MOVM32_I, x86_ctx_at(offsetof(x86_ctx, result)), p);
     say(g, X86_LEFT);
+}
+
+/* By one edge. */
+static void
+go(gen *g, uint32_t blk, uint32_t e)
+{
+    uint32_t to = g->f->blks.at[blk].succ.at[e], top;
+
+    if (g->f->ins.at[g->f->blks.at[to].ins.at[0]].op == BR_K_PHI) {
+        if (g->line)
+            x86_line_edge(g, blk, e);
+        top = x86_seats(g);
+        x86_take_edge(g, blk, e);
+        x86_seats_end(g, top);
+    }
+    jump(g, g->fn->place[to]);
 }
 
 /* eax: lanes of all warps that hold, ecx: of any. */
@@ -155,22 +187,6 @@ fold(gen *g, uint32_t c)
     em(g, BR_X_AND32, RAX, at);
     em(g, BR_X_OR32, RCX, at);
     x86_seats_end(g, top);
-}
-
-/* Warps part: each as code for warps would have it. */
-static void
-part(gen *g, uint32_t blk, const br_kins *i)
-{
-    uint32_t top = x86_seats(g);
-
-    es(g, BR_X_MOV64_S, x86_ctx_at(offsetof(x86_ctx, seat)), RBP);
-    em(g, BR_X_MOV64, RBP, br_x86_mem(RBP, offsetof(x86_seat, masks)));
-    g->wide = false;
-    x86_branch(g, blk, i);
-    g->wide = true;
-    em(g, BR_X_MOV64, RBP, x86_ctx_at(offsetof(x86_ctx, seat)));
-    x86_seats_end(g, top);
-    say(g, X86_ON);
 }
 
 void
@@ -208,5 +224,8 @@ x86_wide_end(gen *g, uint32_t blk, const br_kins *i)
         return;
     }
     br_x86_bind(g->a, some);
-    part(g, blk, i);
+    if (x86_part(g, blk, i))
+        jump(g, g->fn->place[g->meet[blk]]);
+    else
+        say(g, X86_ON);
 }
