@@ -82,8 +82,11 @@ br_steptime_note(br_steptime *t, const br_step_rows *r, int64_t ns)
     t->mixed = r->prefill ? t->mixed + 1 : 0;
     if (r->prefill)
         note_over(t, alone, r, y);
+    /* Where nobody decodes half of the step at least was prefill: what is known
+     * may be steps of 16 rows alone, whose time is then all taken for base. */
     if (r->prefill)
-        note_prefill(t, r->prefill, r->positions, BR_MAX(y - alone, y / 64));
+        note_prefill(t, r->prefill, r->positions,
+                     BR_MAX(y - alone, y / (r->decode ? 64 : 2)));
     else
         note_decode(t, r->decode, y);
 }
@@ -145,6 +148,7 @@ br_plan_budget(const br_steptime *t, uint32_t n_decode, br_qos best,
         break;
     case BR_QOS_COUNT:
         extra = BR_MAX(BR_PLAN_IDLE_MS * 1e6 - base, least);
+        extra = BR_MAX(extra, BR_MIN(2 * base, BR_PLAN_SLOW_MS * 1e6));
         break;
     }
     rows = BR_MAX(extra / row_ns, 1);

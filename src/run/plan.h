@@ -39,6 +39,9 @@ enum {
     BR_PLAN_FIRST_ROWS = 64,   /* while nothing is known and nobody decodes */
     BR_PLAN_IDLE_MS = 50,      /* of a step, where nobody decodes: who comes */
                                /* next waits for its end */
+    BR_PLAN_SLOW_MS = 150,     /* or twice what a step takes anyway, up to */
+                               /* that: 8 rows of a model whose weights take */
+                               /* 40 ms to read cost 6.1 ms each, 32 4.8 */
     BR_PLAN_JITTER_MS = 12,    /* planned of an interactive budget of 30 for */
                                /* the least rows: deep in a prompt of 8,192 */
                                /* 8 of them take 24 ms, and with a pause over */

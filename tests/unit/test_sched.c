@@ -497,6 +497,44 @@ TEST(plan_leaves_room_for_a_pause)
     ck_assert_uint_eq(br_plan_budget(&t, 1, BR_QOS_STANDARD, 1e6, 512), 90);
 }
 
+/* Milliseconds of a model whose weights take long to read. */
+static int64_t
+slow_step_ns(const br_step_rows *r)
+{
+    return (25 + 5 * (int64_t)r->decode + 3 * (int64_t)r->prefill) * 1000000;
+}
+
+/* Sixteen decode, and when all are done sixteen prompts are read: what is known
+ * of decoding is one kind of step. The first that decodes beside the rest of the
+ * prompts is promised as much as ever. */
+TEST(plan_is_not_misled_by_steps_that_are_alike)
+{
+    br_steptime t = {0};
+    br_step_rows r = {16, 0, 0};
+    uint32_t rows = 0;
+
+    for (int i = 0; i < 40; i++)
+        br_steptime_note(&t, &r, slow_step_ns(&r));
+    r.decode = 0;
+    for (int i = 0; i < 60; i++) {
+        double row = br_steptime_prefill(&t, 100);
+
+        r.prefill = br_plan_budget(&t, 0, BR_QOS_COUNT, row, 512);
+        ck_assert_int_le(slow_step_ns(&r), INT64_C(400000000));
+        rows += r.prefill;
+        r.positions = 100.0 * r.prefill;
+        br_steptime_note(&t, &r, slow_step_ns(&r));
+    }
+    ck_assert_uint_ge(rows,
+                      60 * 24); /* reading 8 at a time takes twice as long */
+    r = (br_step_rows){1, 0, 0};
+    br_steptime_note(&t, &r, slow_step_ns(&r)); /* now and then, alone */
+    rows = br_plan_budget(&t, 1, BR_QOS_STANDARD, br_steptime_prefill(&t, 100),
+                          512);
+    ck_assert_msg(rows >= 8 && 3 * rows <= BR_PLAN_STANDARD_MS, "%u rows",
+                  rows);
+}
+
 TEST(plan_shares_rows_by_class)
 {
     br_plan_want w[] = {{.rows = 10, .qos = BR_QOS_INTERACTIVE},
