@@ -91,7 +91,7 @@ $(addprefix $(B)/src/drv/sim/sim_,lane.o lane_avx2.o valu.o mem.o): BR_CFLAGS +=
 ifeq ($(ARCH),x86_64)
 $(B)/src/drv/cpu/mat_avx2.o $(B)/src/drv/cpu/mat_avx2_many.o: BR_CFLAGS += -mavx2 -mfma -mf16c
 $(B)/src/drv/sim/sim_lane_avx2.o: BR_CFLAGS += -mavx2 -mfma
-$(B)/src/drv/cpu/mat_avx512.o: BR_CFLAGS += -mavx2 -mfma -mf16c -mavx512f \
+$(B)/src/drv/cpu/mat_avx512.o $(B)/src/drv/cpu/mat_amx.o: BR_CFLAGS += -mavx2 -mfma -mf16c -mavx512f \
         -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx512bf16
 else ifeq ($(ARCH),aarch64)
 $(B)/src/drv/cpu/mat_neon.o: BR_CFLAGS += -march=armv8.2-a+dotprod

@@ -1,6 +1,7 @@
 /* bench_cpu_mat.c - matrix kernels of the CPU tier against the machine.
  *
- *   bench_cpu_mat [FORMAT ...]     without: all that have kernels
+ *   bench_cpu_mat [ISA] [FORMAT ...]     without: the best, and all that have
+ *                                        kernels
  *
  * One thread. Per format and shape: one row (decode) in GB/s of packed
  * weights, as a share of what a plain read of the same buffer reaches, taken
@@ -31,6 +32,7 @@ enum {
 
 static uint8_t *pool, *acts;
 static float *x, *out, *want;
+static br_isa isa;
 
 static void *
 get(size_t n)
@@ -146,7 +148,6 @@ shape(int type, uint64_t n_in, uint64_t n_out)
     static const uint32_t rows[] = {16, 64, 512};
     br_status st = {0};
     double before = br_probe_read(pool, POOL), after, gb;
-    br_isa isa = br_isa_best();
     br_mul j = {.act = acts, .out = out, .out_stride = n_out};
     size_t stride;
     br_mat m;
@@ -179,6 +180,21 @@ shape(int type, uint64_t n_in, uint64_t n_out)
     printf("\n");
 }
 
+/* The best, or the one that the first argument names and the machine has. */
+static void
+pick(int *argc, char ***argv)
+{
+    isa = br_isa_best();
+    for (int i = 0; *argc > 1 && i < BR_ISA_COUNT; i++)
+        if (strcmp((*argv)[1], br_isa_name((br_isa)i)) == 0 &&
+            br_isa_here((br_isa)i)) {
+            isa = (br_isa)i;
+            --*argc;
+            ++*argv;
+            return;
+        }
+}
+
 static bool
 wanted(int argc, char **argv, const char *name)
 {
@@ -195,10 +211,10 @@ main(int argc, char **argv)
                                 BR_Q_BF16, BR_Q_F16,  BR_Q_F32,  BR_Q_Q5_K,
                                 BR_Q_Q4_1, BR_Q_Q5_0, BR_Q_Q5_1, BR_Q_IQ4_NL,
                                 BR_Q_MXFP4};
-    br_isa isa = br_isa_best();
     char name[128];
     br_rng rng;
 
+    pick(&argc, &argv);
     pool = get(POOL);
     acts = get((size_t)MAX_ROWS * (8192 * 4 + 64));
     x = get(8192 * 4 + 64);

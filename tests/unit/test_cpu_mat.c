@@ -187,6 +187,8 @@ check_problem(const problem *p, br_isa isa)
     memset(got, 0xff, n * sizeof *got);
     for (uint32_t r = 0; r < p->n_rows; r++) /* from the last to the first */
         back[r] = p->n_rows - 1 - r;
+    back[0] = back[p->n_rows / 2]; /* and not evenly apart */
+    back[p->n_rows / 2] = p->n_rows - 1;
     job.row = back;
     for (uint32_t o = 0; o < p->n_out; o = job.o1) { /* split anywhere */
         job.o0 = o;
@@ -255,6 +257,11 @@ TEST(cpu_mat_with_avx2_has_the_bits_of_ref)
 TEST(cpu_mat_with_avx512_has_the_bits_of_ref)
 {
     check_isa(BR_ISA_AVX512);
+}
+
+TEST(cpu_mat_with_amx_has_the_bits_of_ref)
+{
+    check_isa(BR_ISA_AMX);
 }
 
 TEST(cpu_mat_with_neon_has_the_bits_of_ref)

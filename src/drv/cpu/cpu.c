@@ -16,6 +16,7 @@ br_cpu_ops_of(br_isa isa)
 {
     switch (isa) {
 #if defined __x86_64__
+    case BR_ISA_AMX:
     case BR_ISA_AVX512: return &br_cpu_ops_avx512;
     case BR_ISA_AVX2: return &br_cpu_ops_avx2;
 #elif defined __aarch64__

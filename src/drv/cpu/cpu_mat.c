@@ -14,6 +14,8 @@
 
 #if defined __x86_64__
 #    include <cpuid.h>
+#    include <sys/syscall.h>
+#    include <unistd.h>
 #elif defined __aarch64__
 #    include <asm/hwcap.h>
 #    include <sys/auxv.h>
@@ -27,12 +29,15 @@ enum { CHUNK_BYTES = 512 << 10, CHUNK_ROWS = 32 };
 
 /* ---- instruction sets ---------------------------------------------------- */
 
-#define KERNELS(isa) mat_##isa, mat_##isa##_act, mat_##isa##_ops
-#define NO_KERNELS   NULL, NULL, NULL
+#define KERNELS(isa)  mat_##isa, mat_##isa##_act, mat_##isa##_ops
+#define NO_KERNELS    NULL, NULL, NULL
+/* mul's products, act's activations */
+#define MIX(mul, act) mat_##mul, mat_##act##_act, mat_##mul##_ops
 
 #if defined __x86_64__
-#    define ON_X86(isa) KERNELS(isa)
-#    define ON_ARM(isa) NO_KERNELS
+#    define ON_X86(isa)       KERNELS(isa)
+#    define MIX_X86(mul, act) MIX(mul, act)
+#    define ON_ARM(isa)       NO_KERNELS
 
 static bool
 has_avx2(void)
@@ -60,13 +65,27 @@ has_bf16(void)
     return has_avx512() && __builtin_cpu_supports("avx512bf16");
 }
 
+/* The kernel gives tiles, 8 KiB more of a thread's state, to a process that
+ * asks. CPUID 7: bit 24 of edx is tiles, 25 products of bytes. */
+static bool
+has_amx(void)
+{
+    enum { REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18 };
+    unsigned a, b, c, d = 0;
+
+    return has_avx512() && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+           (d >> 24 & 3) == 3 &&
+           syscall(SYS_arch_prctl, REQ_XCOMP_PERM, XTILEDATA) == 0;
+}
+
 static bool
 has_neon(void)
 {
     return false;
 }
 #else
-#    define ON_X86(isa) NO_KERNELS
+#    define ON_X86(isa)       NO_KERNELS
+#    define MIX_X86(mul, act) NO_KERNELS
 
 static bool
 has_avx2(void)
@@ -82,6 +101,12 @@ has_avx512(void)
 
 static bool
 has_bf16(void)
+{
+    return false;
+}
+
+static bool
+has_amx(void)
 {
     return false;
 }
@@ -106,6 +131,7 @@ const mat_isa mat_isas[BR_ISA_COUNT] = {
     [BR_ISA_C] = {"c", mat_c, mat_c_act, mat_c_ops},
     [BR_ISA_AVX2] = {"avx2", ON_X86(avx2)},
     [BR_ISA_AVX512] = {"avx512", ON_X86(avx512)},
+    [BR_ISA_AMX] = {"amx", MIX_X86(amx, avx512)},
     [BR_ISA_NEON] = {"neon", ON_ARM(neon)},
 };
 
@@ -122,6 +148,7 @@ br_isa_here(br_isa isa)
     case BR_ISA_C: return true;
     case BR_ISA_AVX2: return has_avx2();
     case BR_ISA_AVX512: return has_avx512();
+    case BR_ISA_AMX: return has_amx();
     case BR_ISA_NEON: return has_neon();
     case BR_ISA_COUNT: break;
     }
@@ -143,8 +170,8 @@ br_isa_best(void)
 static br_form
 form_of(const br_mat_desc *d)
 {
-    if (d->type == BR_Q_BF16 && !d->exact && d->isa == BR_ISA_AVX512 &&
-        has_bf16())
+    if (d->type == BR_Q_BF16 && !d->exact &&
+        (d->isa == BR_ISA_AVX512 || d->isa == BR_ISA_AMX) && has_bf16())
         return BR_FORM_BF16;
     if (!br_qint_has(d->type))
         return BR_FORM_F32;

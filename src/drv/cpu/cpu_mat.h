@@ -37,6 +37,7 @@ typedef enum br_isa {
     BR_ISA_C,
     BR_ISA_AVX2,   /* and FMA, F16C */
     BR_ISA_AVX512, /* F, BW, DQ, VL, VNNI; BF16 where it is there */
+    BR_ISA_AMX,    /* AVX512, and tiles of bytes */
     BR_ISA_NEON,   /* and sdot: Armv8.2 */
     BR_ISA_COUNT
 } br_isa;

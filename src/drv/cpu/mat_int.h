@@ -214,6 +214,8 @@ uint64_t mat_avx2_ops(br_form form, uint32_t rounds);
 void mat_avx512(const mat_tile *t);
 void mat_avx512_act(br_form form, const float *x, uint32_t n_in, uint8_t *row);
 uint64_t mat_avx512_ops(br_form form, uint32_t rounds);
+void mat_amx(const mat_tile *t);
+uint64_t mat_amx_ops(br_form form, uint32_t rounds);
 void mat_neon(const mat_tile *t);
 void mat_neon_act(br_form form, const float *x, uint32_t n_in, uint8_t *row);
 uint64_t mat_neon_ops(br_form form, uint32_t rounds);
