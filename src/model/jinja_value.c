@@ -417,7 +417,7 @@ repr_text(br_str *s, br_text t)
         size_t n = br_utf8_next(p, end, &c);
 
         if (is_shown(c) && c != '\\' && c != (unsigned char)quote)
-            br_str_put(s, p, n);
+            br_str_put(s, (const char *)p, n);
         else
             repr_char(s, c, quote);
         p += n;

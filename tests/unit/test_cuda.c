@@ -446,7 +446,7 @@ TEST(cuda_driver_has_arrays)
     CUDA_ARRAY3D_DESCRIPTOR three = {
         5, 4, 3, CU_AD_FORMAT_SIGNED_INT16, 2, CUDA_ARRAY3D_SURFACE_LDST};
     CUDA_ARRAY_DESCRIPTOR two = {100, 0, CU_AD_FORMAT_FLOAT, 4}, got;
-    uint32_t from[3][4][5], to[3][4][5] = {{{0}}};
+    uint32_t from[60], to[60] = {0}; /* 5 x 4 x 3 */
     CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
                           .srcHost = from,
                           .srcPitch = 20,
@@ -465,7 +465,7 @@ TEST(cuda_driver_has_arrays)
 
     start(&mod);
     for (size_t k = 0; k < 60; k++)
-        from[0][0][k] = (uint32_t)k * 65537u;
+        from[k] = (uint32_t)k * 65537u;
     OK(cuArray3DCreate(&a, &three));
     memset(&three, 0, sizeof three);
     OK(cuArray3DGetDescriptor(&three, a));
