@@ -33,11 +33,11 @@ target_int(const br_snd *s, br_mega_target_field f, int64_t *out)
 }
 
 static bool
-sm_fine(const br_snd *s, uint32_t t, int64_t n_sms)
+sm_fine(const br_snd *s, uint32_t t, int64_t last)
 {
     int64_t sm = s->p->tasks[t].sm;
 
-    return sm == BR_MEGA_SM_NONE || (sm >= 0 && sm < n_sms);
+    return sm == BR_MEGA_SM_NONE || (sm >= 0 && sm <= last);
 }
 
 static void
@@ -47,7 +47,7 @@ check_range(br_snd *s)
     bool known = target_int(s, BR_MT_num_sms, &n);
 
     for (uint32_t t = 0; t < s->n; t++) {
-        if (sm_fine(s, t, n))
+        if (sm_fine(s, t, known ? BR_MAX(n, 0) - 1 : INT64_MAX))
             continue;
         br_str_printf(&s->k->text, "task %u assigned to SM %lld out of range ",
                       t, (long long)s->p->tasks[t].sm);

@@ -177,6 +177,7 @@ TEST(check_workers_exist)
     pt_refuses(TARGET(2, 64) XAO "t COPY 0 > 2 s-1\n", "SM -1 out of range");
     pt_refuses(XAO "t COPY 0 > 2 s-1\n", "it is negative");
     pt_accepts(TARGET(2, 64) XAO "t COPY 0 > 2 s1\n");
+    pt_accepts(XAO "t COPY 0 > 2 s9223372036854775807\n");
 }
 
 /* ---- who may write what ------------------------------------------------- */
