@@ -410,7 +410,10 @@ TEST(requant_names_the_weight_that_it_cannot_write)
     ck_assert_str_eq(error_for_weight(1e5f, "F16"),
                      "tensor 'blk.1.attn_q.weight': row 3, column 70 is "
                      "100000, too large for the format: out of range");
-    ck_assert_ptr_nonnull(strstr(error_for_weight(1e8f, "Q4_0"), "column 64"));
+    ck_assert_ptr_nonnull(strstr(error_for_weight(1e8f, "Q4_0"),
+                                 "column 70 is 1e+08, too large"));
+    ck_assert_ptr_nonnull(strstr(error_for_weight(1e25f, "Q6_K"),
+                                 "column 70 is 1e+25, too large"));
 }
 
 TEST(requant_does_not_write_over_its_input)
