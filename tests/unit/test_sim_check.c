@@ -153,6 +153,13 @@ static const struct {
      "s_wait_alu 0xfffe\nv_mov_b32 v2, s4",
      "s_mov_b32 s4, 1\nv_mov_b32 v2, s4\ns_mov_b32 s4, 2\nv_mov_b32 v2, s4",
      "s4 was read by VALU, written by SALU", 0},
+    /* s5 is of the pair */
+    {"gfx1201", NULL,
+     "s_mov_b32 s4, 1\nv_mov_b32 v2, s4\ns_mov_b32 s6, 2\n"
+     "v_mov_b32 v2, s6",
+     "s_mov_b32 s4, 1\nv_mov_b32 v2, s4\ns_mov_b32 s5, 2\n"
+     "v_mov_b32 v2, s5",
+     "s5 was read by VALU, written by SALU", 0},
     {"gfx1201", NULL,
      "s_mov_b32 s4, 1\nv_mov_b32 v2, s4\ns_wait_alu 0xfffe\n"
      "v_readfirstlane_b32 s4, v0\ns_add_co_u32 s5, s4, 1\nv_mov_b32 v2, s4",

@@ -63,7 +63,7 @@ wait_of(const hazards *h, const gcn_use *u, unsigned n, bool valu)
             if (r >= V0 && valu && s->valu[r - V0] < VALU_BETWEEN &&
                 s->trans[r - V0] < TRANS_BETWEEN)
                 mask &= WAIT_VDST;
-            if (r >= SCALARS || s->seen[r / 2])
+            if (r >= SCALARS)
                 continue;
             if (s->sa[r] < SALU_BETWEEN)
                 mask &= WAIT_SA_SDST;
@@ -127,7 +127,9 @@ note(hazards *h, const br_gcn_inst *in, const gcn_use *u, unsigned n)
                 s->valu[r - V0] = trans ? 0 : 255;
                 s->trans[r - V0] = 0;
             }
-            if (r < VCC + 2 && h->c->isa->cpu->gen > 11) {
+            /* It is the write that comes too early: one before the read by a
+             * vector instruction, on whatever way, is none of these. */
+            if (r < VCC + 2 && h->c->isa->cpu->gen > 11 && !s->seen[r / 2]) {
                 s->sa[r] = salu ? 0 : s->sa[r];
                 s->va[r] = valu ? 0 : s->va[r];
             }

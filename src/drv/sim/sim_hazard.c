@@ -4,7 +4,7 @@
  *               2 transcendental instructions between: s_waitcnt_depctr 0xfff
  *   gfx11 wave64  a lane mask that a VALU read is rewritten by SALU and read:
  *               s_waitcnt_depctr sa_sdst(0)
- *   gfx12       an SGPR that a VALU read, rewritten by SALU at most 11 SALU ago
+ *   gfx12       an SGPR of a pair that a VALU read, rewritten by SALU at most 11 SALU ago
  *               and read, or rewritten by VALU and read by VALU, with no SALU
  *               between that read what VALU wrote:
  *               s_wait_alu sa_sdst(0), va_sdst(0), va_vcc(0)
@@ -68,7 +68,9 @@ read_sgpr(sim_wave *w, const sim_op *o, unsigned r)
                      "s%u was read and then written by VALU, and is read: "
                      "s_wait_alu %s(0)",
                      r, vcc ? "va_vcc" : "va_sdst");
+        /* The hardware knows pairs. */
         k->valu_read[r] |= valu;
+        k->valu_read[r ^ 1] |= valu;
         return;
     }
     if (w->w == 64 && k->mask_read[r] && k->salu_wrote[r])
