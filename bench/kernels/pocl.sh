@@ -37,11 +37,13 @@ bench() { # CLASS FILE ENTRY GRID BLOCK ARG...
         --block "$block" $args --against "$dir/cl_$entry.so" --threads "$threads" |
         sed "s/^/$class  /; s/   C /   pocl /" | tee -a "$dir/pocl.txt"
 }
+m=16777216 # more than caches hold
+v=rand:67108864
+bench memory five vadd 65536 256 $v $v $v u32:$m
+bench memory five saxpy 65536 256 $v $v f32:0.001 u32:$m
+bench memory more transpose 256,256 16,16 $v $v u32:4096
 m=1048576
 v=rand:4194304
-bench memory five vadd 4096 256 $v $v $v u32:$m
-bench memory five saxpy 4096 256 $v $v f32:0.001 u32:$m
-bench memory more transpose 64,64 16,16 $v $v u32:1024
 bench barrier five sgemm 16,16 16,16 rand:262144 rand:262144 rand:262144 u32:256
 bench barrier five softmax 64 256 rand:1048576 rand:1048576 u32:4096
 bench barrier five nbody 8 256 rand:32768 rand:32768 u32:2048

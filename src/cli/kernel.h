@@ -26,7 +26,7 @@ br_code br_kernel_entry(br_cli *cli, const br_kir *m, uint32_t *fn,
 
 /* A kernel with its arguments, ready to run (kernel_run.c). */
 typedef struct br_kbuffer {
-    char *bytes;
+    char *bytes, *base; /* base: what is freed */
     const char *write; /* the file that it goes to; NULL: read only, "": none */
 } br_kbuffer;
 typedef struct br_kjob {

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BUFFERS = 256, BUFFER_MAX_BYTES = 1 << 30 };
+enum { MAX_BUFFERS = 256, BUFFER_MAX_BYTES = 1 << 30, ALIGN = 256 };
 #define BUFFER_AT(n) (((uint64_t)(n) + 1) << 32)
 
 static br_code
@@ -35,19 +35,28 @@ count(const char *s, uint64_t *n)
     return *s >= '0' && *s <= '9' && *end == 0 && errno == 0;
 }
 
+/* n zeros from a multiple of ALIGN on, as cudaMalloc has it: of a vector at other
+ * places every access is in two lines of the cache. */
+static bool
+zeros(br_kbuffer *b, uint64_t n)
+{
+    b->base = br_try_calloc((size_t)n + ALIGN, 1);
+    if (b->base)
+        b->bytes = b->base + (-(uintptr_t)b->base & (ALIGN - 1));
+    return b->base != NULL;
+}
+
 static br_code
-add_buffer(br_kjob *j, const char *arg, char *bytes, uint64_t n,
-           const char *write, br_status *st)
+add_buffer(br_kjob *j, const char *arg, br_kbuffer b, uint64_t n, br_status *st)
 {
     br_kregion g = {.addr = BUFFER_AT(j->buffers.n),
                     .bytes = n,
-                    .host = (uint8_t *)bytes,
-                    .read_only = write == NULL,
+                    .host = (uint8_t *)b.bytes,
+                    .read_only = b.write == NULL,
                     .name = arg};
-    br_kbuffer b = {bytes, write};
 
     if (j->buffers.n == MAX_BUFFERS || !br_vec_push(&j->buffers, b)) {
-        br_free(bytes);
+        br_free(b.base);
         return bad_arg(arg, "too many buffers", st);
     }
     if (!br_vec_push(&j->regions, g))
@@ -72,22 +81,21 @@ path_of(const char *arg, const char *tail, const char *add)
 static br_code
 random_arg(br_kjob *j, const char *arg, br_status *st)
 {
+    br_kbuffer b = {.write = ""};
     uint64_t n = 0;
-    char *bytes;
     br_rng r;
 
     if (!count(arg + 5, &n) || n > BUFFER_MAX_BYTES || n % 4)
         return bad_arg(arg, "rand:BYTES is a multiple of 4 up to 1 GiB", st);
-    bytes = br_try_calloc((size_t)n + 1, 1);
-    if (!bytes)
+    if (!zeros(&b, n))
         return br_fail(st, BR_E_OOM, "out of memory");
     br_rng_init(&r, j->buffers.n + 1, 0);
     for (uint64_t k = 0; k < n; k += 4) {
         float f = br_rng_f32(&r);
 
-        memcpy(bytes + k, &f, 4);
+        memcpy(b.bytes + k, &f, 4);
     }
-    return add_buffer(j, arg, bytes, n, "", st);
+    return add_buffer(j, arg, b, n, st);
 }
 
 static br_code
@@ -96,7 +104,8 @@ buffer_arg(br_kjob *j, const char *arg, br_status *st)
     const char *path = arg + 4, *tail = strrchr(path, ':');
     bool out = tail && strncmp(tail, ":out=", 5) == 0;
     bool inout = tail && strcmp(tail, ":inout") == 0;
-    char *bytes = NULL, *in, *to = NULL;
+    char *in, *to = NULL;
+    br_kbuffer b = {0};
     uint64_t n = 0;
     br_code code = BR_OK;
 
@@ -108,12 +117,13 @@ buffer_arg(br_kjob *j, const char *arg, br_status *st)
     } else if (out) {
         if (!count(tail + 5, &n) || n > BUFFER_MAX_BYTES)
             code = bad_arg(arg, "out=BYTES is a number up to 1 GiB", st);
-        else if (!(bytes = br_try_calloc((size_t)n + 1, 1)))
+        else if (!zeros(&b, n))
             code = br_fail(st, BR_E_OOM, "out of memory");
     } else {
         size_t size;
 
-        code = br_file_read(in, BUFFER_MAX_BYTES, &bytes, &size, st);
+        code = br_file_read(in, BUFFER_MAX_BYTES, &b.bytes, &size, st);
+        b.base = b.bytes;
         n = size;
     }
     br_free(in);
@@ -121,7 +131,8 @@ buffer_arg(br_kjob *j, const char *arg, br_status *st)
         br_free(to);
         return code;
     }
-    code = add_buffer(j, arg, bytes, n, to, st);
+    b.write = to;
+    code = add_buffer(j, arg, b, n, st);
     if (code != BR_OK)
         br_free(to);
     return code;
@@ -353,7 +364,7 @@ br_kjob_fini(br_kjob *j)
             char *p;
         } u = {j->buffers.at[k].write};
 
-        br_free(j->buffers.at[k].bytes);
+        br_free(j->buffers.at[k].base);
         if (u.c && *u.c)
             br_free(u.p);
     }

@@ -18,7 +18,7 @@
 
 enum { MAX_THREADS = 256, SMALL_LAUNCH = 4096 };
 enum { MAX_BAILS = 16 }; /* then code for lines is not worth it */
-enum { MAX_BATCH = 64 };
+enum { MAX_BATCH = 1024 };
 
 /* ---- rows ----------------------------------------------------------------- */
 
