@@ -100,6 +100,14 @@ TEST(gcn_lanes_choose_between_two_scalars)
             "add.u64 %d1, %d1, %d2; st.global.u32 [%d1], %r2; ret; }\n");
 }
 
+/* A quotient below the normal numbers is rounded once. */
+TEST(gcn_small_quotients_are_rounded_once)
+{
+    same_everywhere(TOP "add.u64 %d1, %d1, %d2; add.u32 %r4, %r1, 0x32de7fa5;\n"
+                        "mov.b32 %r5, 0x725e694f; div.rn.f32 %r2, %r4, %r5;\n"
+                        "st.global.u32 [%d1], %r2; ret; }\n");
+}
+
 /* Tensor cores' products of halves, summed in halves: small whole numbers, which
  * any order sums alike. */
 TEST(gcn_products_of_matrices_sum_in_halves)

@@ -257,11 +257,21 @@ sim_fixup64(double q, double d, double n)
     return copysign(q, sign ? -1.0 : 1.0);
 }
 
-/* The addend's size says which way the sources were scaled. */
-static int
-sim_fmas_scale(float c)
+/* The addend's size says which way the sources were scaled. Once rounded: the
+ * sum in doubles, the last bit odd where it is not exact, so that what is no
+ * normal number is not rounded a second time. */
+static float
+sim_fmas32(float a, float b, float c)
 {
-    return ilogbf(c) > 0 ? 64 : -64;
+    double p = (double)a * (double)b, add = (double)c, s = p + add;
+    double back = s - p, lost = (p - (s - back)) + (add - back);
+    uint64_t bits = br_f64_bits(s);
+
+    if (!isfinite(s))
+        return fmaf(a, b, c);
+    if (lost != 0 && !(bits & 1))
+        s = br_f64_of((lost > 0) == (s > 0) ? bits + 1 : bits - 1);
+    return (float)ldexp(s, ilogbf(c) > 0 ? 64 : -64);
 }
 
 static int
