@@ -161,7 +161,7 @@ $(CUDA_LIB): $(call objs,$(foreach r,base cg cuda drv/sim drv/amd,src/$r/*.c src
 brasscc: tools/brasscc $(CUDA_LIB)
 	@cp $< $@
 
-CUDA_H = $(patsubst include/cuda/%,%,$(wildcard include/cuda/*.* include/cuda/*/*))
+CUDA_H = $(shell cd include/cuda && find . -type f)
 INST = install -D -m
 DEST = $(DESTDIR)$(PREFIX)
 MAN  = $(DEST)/share/man/man1

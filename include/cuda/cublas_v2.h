@@ -210,6 +210,56 @@ cublasStatus_t cublasGemmStridedBatchedEx(
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
+/* The forms of CUDA 10, where a type of data says in what is computed. */
+static inline cublasStatus_t
+brass_compute(cudaDataType t, cublasComputeType_t *c)
+{
+    switch (t) {
+    case CUDA_R_16F: *c = CUBLAS_COMPUTE_16F; break;
+    case CUDA_R_32F: *c = CUBLAS_COMPUTE_32F; break;
+    case CUDA_R_64F: *c = CUBLAS_COMPUTE_64F; break;
+    case CUDA_R_32I: *c = CUBLAS_COMPUTE_32I; break;
+    default: return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    return CUBLAS_STATUS_SUCCESS;
+}
+static inline cublasStatus_t
+cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa,
+             cublasOperation_t transb, int m, int n, int k, const void *alpha,
+             const void *a, cudaDataType atype, int lda, const void *b,
+             cudaDataType btype, int ldb, const void *beta, void *c,
+             cudaDataType ctype, int ldc, cudaDataType compute,
+             cublasGemmAlgo_t algo)
+{
+    cublasComputeType_t in;
+    cublasStatus_t s = brass_compute(compute, &in);
+
+    return s != CUBLAS_STATUS_SUCCESS
+               ? s
+               : cublasGemmEx(handle, transa, transb, m, n, k, alpha, a, atype,
+                              lda, b, btype, ldb, beta, c, ctype, ldc, in,
+                              algo);
+}
+static inline cublasStatus_t
+cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transa,
+                           cublasOperation_t transb, int m, int n, int k,
+                           const void *alpha, const void *a, cudaDataType atype,
+                           int lda, long long int stridea, const void *b,
+                           cudaDataType btype, int ldb, long long int strideb,
+                           const void *beta, void *c, cudaDataType ctype,
+                           int ldc, long long int stridec, int batch,
+                           cudaDataType compute, cublasGemmAlgo_t algo)
+{
+    cublasComputeType_t in;
+    cublasStatus_t s = brass_compute(compute, &in);
+
+    return s != CUBLAS_STATUS_SUCCESS
+               ? s
+               : cublasGemmStridedBatchedEx(handle, transa, transb, m, n, k,
+                                            alpha, a, atype, lda, stridea, b,
+                                            btype, ldb, strideb, beta, c, ctype,
+                                            ldc, stridec, batch, in, algo);
+}
 #endif
 
 /* The names that programs write. */

@@ -24,7 +24,8 @@ typedef brass_sobol<unsigned int, 32> curandStateSobol32, curandStateSobol32_t;
 typedef brass_sobol<unsigned long long, 64> curandStateSobol64,
     curandStateSobol64_t;
 
-#define BRASS_R static __device__ __forceinline__
+#ifdef __CUDA__ /* a host's own compiler sees the states alone */
+#    define BRASS_R static __device__ __forceinline__
 
 /* ---- states ------------------------------------------------------------- */
 
@@ -370,7 +371,8 @@ curand_poisson4(brass_four *s, double lambda)
     r.w = curand_poisson(s, lambda);
     return r;
 }
-#undef BRASS_R
+#    undef BRASS_R
+#endif
 
 #include "brass_pop.h"
 #endif

@@ -703,7 +703,8 @@ place_one(br_kimage *im, size_t k, uint64_t at)
 
 /* What several kernels name comes first; behind that each has its own, so that
  * a kernel has as much as it asks for, whatever others of the module do. The
- * dynamic part, one address for all who have it, starts on 16 bytes. */
+ * dynamic part, one address for all who have it, starts on 16 bytes, or what
+ * the most particular of its names asks for. */
 static br_code
 place_shared(br_kimage *im)
 {
@@ -711,7 +712,7 @@ place_shared(br_kimage *im)
     uint8_t *fns = br_try_calloc(m->fns.n + 1, 1);
     uint8_t *uses = br_try_calloc(m->vars.n + 1, 1);
     uint8_t *many = br_try_calloc(m->vars.n + 1, 1);
-    uint64_t common = 0, dynamic = 0;
+    uint64_t common = 0, dynamic = 0, edge = 16;
     br_code code = fns && uses && many ? BR_OK : BR_E_OOM;
 
     for (int pass = 0; code == BR_OK && pass < 3; pass++) {
@@ -727,16 +728,18 @@ place_shared(br_kimage *im)
 
                 if (!uses[k] || v->space != BR_KM_SPACE_SHARED)
                     continue;
-                if (pass == 0)
+                if (pass == 0) {
                     many[k] = (uint8_t)BR_MIN(many[k] + 1, 2);
-                else if (v->external && pass == 2)
+                } else if (v->external && pass == 2) {
                     im->shared[f] = im->addr[k] = dynamic;
-                else if (v->external)
+                } else if (v->external) {
                     open = true;
-                else if (pass == 1 && many[k] == 1)
+                    edge = BR_MAX(edge, (uint64_t)v->align);
+                } else if (pass == 1 && many[k] == 1) {
                     im->shared[f] = at = place_one(im, k, BR_MAX(at, common));
-                else if (pass == 1)
+                } else if (pass == 1) {
                     im->shared[f] = BR_MAX(im->shared[f], common);
+                }
             }
             if (open)
                 dynamic = BR_MAX(dynamic, im->shared[f]);
@@ -744,7 +747,7 @@ place_shared(br_kimage *im)
         for (size_t k = 0; pass == 0 && k < m->vars.n; k++)
             if (many[k] == 2 && !m->vars.at[k].external)
                 common = place_one(im, k, common);
-        dynamic = (dynamic + 15) & ~15ull;
+        dynamic = (dynamic + edge - 1) & ~(edge - 1);
     }
     br_free(fns);
     br_free(uses);

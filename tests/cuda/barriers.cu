@@ -6,6 +6,8 @@
 #include <cooperative_groups.h>
 #include <cuda/barrier>
 #include <cuda/pipeline>
+#include <cuda/std/array>
+#include <cuda/std/type_traits>
 
 namespace cg = cooperative_groups;
 enum { N = 128, ROUNDS = 5, STAGES = 3 };
@@ -41,7 +43,7 @@ __global__ void
 copied(const float *in, float *out)
 {
     __shared__ cuda::barrier<cuda::thread_scope_block> bar;
-    __shared__ __align__(16) float a[N], b[N];
+    __shared__ alignas(alignof(float4)) float a[N], b[N];
     cg::thread_block block = cg::this_thread_block();
     int t = threadIdx.x;
 
@@ -138,10 +140,32 @@ by_hand(const int *in, int *out)
     out[t] = x + y + z + *(const int *)__cvta_shared_to_generic(at);
 }
 
+/* Aligned as it asks, behind what lies there. */
+__global__ void
+aligned(unsigned *out)
+{
+    __shared__ int some[5];
+    extern __shared__ alignas(256) char more[];
+    cuda::std::array<unsigned, 2> none = {0, 0};
+    unsigned at;
+
+    static_assert(cuda::std::is_same<cuda::std::decay_t<const int>, int>::value,
+                  "as std has it");
+    some[threadIdx.x] = (int)threadIdx.x;
+    more[threadIdx.x] = (char)threadIdx.x;
+    __syncthreads();
+    /* The compiler believes what it says, so it is not asked. */
+    asm volatile("rem.u32 %0, %1, 256;"
+                 : "=r"(at)
+                 : "r"((unsigned)__cvta_generic_to_shared(more)));
+    *out = none[1] + at + (unsigned)(some[4] + more[3]);
+}
+
 static void
 check_by_hand()
 {
     std::vector<int> in(N), got;
+    Dev<unsigned> sum(1);
     Dev<int> out(N);
     int bad = 0;
 
@@ -149,7 +173,9 @@ check_by_hand()
         in[t] = t * t - 7 * t;
     Dev<int> d(in);
     by_hand<<<1, N>>>(d, out);
+    aligned<<<1, 5, 64>>>(sum);
     CHECK(cudaDeviceSynchronize());
+    EXPECT(sum.get()[0] == 7);
     got = out.get();
     for (int t = 0; t < N; t++)
         bad += got[t] != 2 * in[(t + 1) % N] + 1000 + 5 * t;

@@ -220,6 +220,14 @@ static void refusals()
                         CUDA_R_32F, 4, d, CUDA_R_16F, 4, &one, d, CUDA_R_32F, 4,
                         CUBLAS_COMPUTE_32F,
                         CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_NOT_SUPPORTED);
+    EXPECT(cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, d,
+                        CUDA_R_32F, 4, d, CUDA_R_32F, 4, &one, d, CUDA_R_32F, 4,
+                        CUDA_R_32F, CUBLAS_GEMM_DEFAULT) ==
+           CUBLAS_STATUS_SUCCESS);
+    EXPECT(cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, d,
+                        CUDA_R_32F, 4, d, CUDA_R_32F, 4, &one, d, CUDA_R_32F, 4,
+                        CUDA_R_8I, CUBLAS_GEMM_DEFAULT) ==
+           CUBLAS_STATUS_NOT_SUPPORTED);
     EXPECT(cublasSgemm(h, CUBLAS_OP_N, CUBLAS_OP_N, 0, 4, 4, &one, nullptr, 1,
                        d, 4, &one, d, 1) == CUBLAS_STATUS_SUCCESS);
     EXPECT(cublasGetStatusString(CUBLAS_STATUS_NOT_SUPPORTED)[0] != 0);

@@ -323,6 +323,7 @@ TEST_WITHIN(brasscc_takes_openmp, 60)
     const char *cpp = t_printf("%s/b.cpp", dir);
     static const char b[] =
         "#include <cublas_v2.h>\n#include <cuda_fp8.h>\n"
+        "#include <curand_kernel.h>\n"
         "int other(int n) { int s = (int)(float)__half(0.25f);\n"
         "#pragma omp parallel for reduction(+ : s)\n"
         "for (int k = 0; k < n; k++) s += k;\nreturn s; }\n";
@@ -331,7 +332,7 @@ TEST_WITHIN(brasscc_takes_openmp, 60)
         "int other(int n);\n"
         "__global__ void k(int *p) { *p += 7; }\n"
         "int main() { int s = 0, *p; omp_lock_t l; omp_init_lock(&l);\n"
-        "#pragma omp parallel for\n"
+        "#pragma omp parallel for schedule(dynamic)\n"
         "for (int k = 0; k < 100; k++)\n"
         "{ omp_set_lock(&l); s += k; omp_unset_lock(&l); }\n"
         "cudaMallocManaged(&p, 4); *p = other(100); k<<<1, 1>>>(p);\n"
