@@ -141,9 +141,9 @@ load(bc_module *mod, br_status *st)
     char *owned = NULL;
     br_str all = {0};
     br_text ptx = {0};
-    br_code code = mod->parts.n
-                       ? linked(mod, &all, st)
-                       : br_fatbin_ptx(mod->image, 0, &ptx, &owned, st);
+    br_code code = mod->parts.n ? linked(mod, &all, st)
+                                : br_fatbin_ptx(mod->image, mod->image_n, &ptx,
+                                                &owned, st);
 
     if (mod->parts.n)
         ptx = (br_text){all.at, all.n};

@@ -181,6 +181,7 @@ typedef struct bc_module {
     char key[BR_KCACHE_KEY];     /* in the cache; "": none */
     cudaError_t error;           /* of loading, said once */
     bool used, registered, mine; /* mine: image is a copy */
+    size_t image_n;              /* its bytes, 0: it says itself */
     BR_VEC(struct CUfunc_st *) fns;
     BR_VEC(struct bc_var) vars;
     BR_VEC(const void *) parts; /* images that are linked, instead of one */

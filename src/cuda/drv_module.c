@@ -10,7 +10,7 @@
 
 /* The image is copied: the caller may free it. */
 static cudaError_t
-load(CUmodule *out, const void *image, char *mine)
+load(CUmodule *out, const void *image, char *mine, size_t n)
 {
     bc_module *mod = bc_module_new(mine ? mine : image);
     cudaError_t e;
@@ -20,6 +20,7 @@ load(CUmodule *out, const void *image, char *mine)
         return cudaErrorMemoryAllocation;
     }
     mod->mine = mine != NULL;
+    mod->image_n = n;
     e = bc_module_load(mod);
     if (e == cudaSuccess)
         *out = (CUmodule)(void *)mod;
@@ -32,7 +33,7 @@ CUresult
 cuModuleLoadData(CUmodule *mod, const void *image)
 {
     /* Everything of it is read now. */
-    BD_API(mod && image ? load(mod, image, NULL) : cudaErrorInvalidValue);
+    BD_API(mod && image ? load(mod, image, NULL, 0) : cudaErrorInvalidValue);
 }
 
 CUresult
@@ -63,7 +64,7 @@ cuModuleLoad(CUmodule *mod, const char *path)
         bc_say("%s", st.msg);
         return CUDA_ERROR_FILE_NOT_FOUND;
     }
-    BD_API(load(mod, NULL, text));
+    BD_API(load(mod, NULL, text, n));
 }
 
 static bc_module *

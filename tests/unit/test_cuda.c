@@ -194,6 +194,20 @@ TEST(cuda_launches_are_checked)
     end();
 }
 
+/* A fat binary that says it is longer than its file. */
+TEST(cuda_driver_reads_no_further_than_a_file)
+{
+    static const uint8_t cut[] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0,
+                                  0,    0,    1,    0,    0, 0, 0,  0};
+    const char *path = t_printf("%s/cut.fatbin", t_tmpdir());
+    CUmodule mod;
+
+    start(&mod);
+    t_write(path, (const char *)cut, sizeof cut);
+    ck_assert_int_ne(cuModuleLoad(&mod, path), CUDA_SUCCESS);
+    end();
+}
+
 TEST(cuda_faults_stay)
 {
     CUdeviceptr p, wild = 0x1000;
