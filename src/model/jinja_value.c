@@ -615,7 +615,7 @@ repeat(jj_run *r, const jj_val *a, int64_t times, jj_val *out)
     br_str s = {0};
     br_code rc;
 
-    times = BR_MAX(times, 0);
+    times = unit ? BR_MAX(times, 0) : 0; /* of nothing, nothing */
     if (unit && (uint64_t)times > BR_JINJA_MAX_OUTPUT_BYTES / unit)
         return br_fail(r->st, BR_E_LIMIT, "line %u: repeated too often",
                        r->line);

@@ -337,8 +337,8 @@ quantifier(reader *x)
         if (!close || at[1] < '0' || at[1] > '9')
             return refuse(x, "not a repetition");
         n = (size_t)(close - at) + 1;
-        for (size_t i = 1; i + 1 < n; i++)
-            if ((at[i] < '0' || at[i] > '9') && at[i] != ',')
+        for (size_t i = 1, commas = 0; i + 1 < n; i++)
+            if ((at[i] < '0' || at[i] > '9') && (at[i] != ',' || commas++))
                 return refuse(x, "not a repetition");
     }
     br_str_put(x->out, at, n);
