@@ -177,7 +177,7 @@ typedef struct flat_span {
     ahead next;
     size_t four; /* bytes of four blocks and their head */
     _Alignas(64) uint8_t w[FOURS * MAT_CHAINS][BLOCK_BYTES];
-    _Alignas(64) int32_t sum[2][FOURS][HAND * BR_MAT_PANEL];
+    _Alignas(64) int32_t sum[FOURS][HAND * BR_MAT_PANEL];
 } flat_span;
 
 static MAT_INLINE const uint8_t *
@@ -211,7 +211,7 @@ flat_rows(const mat_format *f, const flat_span *s, const hand *h, int c, int r0,
             __m512 dx = spread_float(row + h->d + 4 * b);
             __m512 y = _mm512_mul_ps(
                 _mm512_mul_ps(d, dx),
-                _mm512_cvtepi32_ps(load(s->sum[c % 2][i] + 16 * (r0 + r))));
+                _mm512_cvtepi32_ps(load(s->sum[i] + 16 * (r0 + r))));
 
             if (f->min)
                 y = _mm512_fnmadd_ps(
@@ -235,7 +235,7 @@ flat_products(const mat_format *f, flat_span *s, const hand *h, int c)
     const uint8_t *a = h->row[0] + at;
     const uint8_t *w = f->low == 8 ? flat_weights(f, s, (uint32_t)c) : s->w[c];
     size_t to_next = f->low == 8 ? s->four : MAT_CHAINS * BLOCK_BYTES;
-    int32_t *sum = s->sum[c % 2][0];
+    int32_t *sum = s->sum[0];
     ahead next = s->next;
 
     if (h->even && h->n == HAND)
@@ -343,17 +343,11 @@ flat_panel(const mat_tile *t, const mat_format *f, const hands *x)
         p.next = ahead_of(&p.k, (int)(p.k.b1 - p.k.b0) * x->n);
         for (uint32_t i = 0; f->low != 8 && i < p.k.b1 - p.k.b0; i++)
             unpack_step(f, flat_weights(f, &p, i), p.w[i]);
-        /* What the tiles have stored can be loaded some 50 cycles later: the
-         * vectors are one chain behind. */
-        for (int i = 0; i <= MAT_CHAINS * x->n; i++) {
-            const hand *h = x->at + i / MAT_CHAINS;
-
-            if (i < MAT_CHAINS * x->n)
-                flat_products(f, &p, h, i % MAT_CHAINS);
-            if (i > 0)
-                flat_chain(f, &p, i % MAT_CHAINS ? h : h - 1,
-                           (i - 1) % MAT_CHAINS);
-        }
+        for (int i = 0; i < x->n; i++)
+            for (int c = 0; c < MAT_CHAINS; c++) {
+                flat_products(f, &p, &x->at[i], c);
+                flat_chain(f, &p, &x->at[i], c);
+            }
     }
 }
 
@@ -395,23 +389,14 @@ blocks(const mat_tile *t, int type)
 
         x.at[x.n++] = hand_at(t, f, r, n, &s);
     }
-    for (int i = 0; i < x.n; i++)
-        for (int r = 0; r < MAT_CHAINS * HAND; r++)
-            s.of[i][r / HAND][r % HAND] = _mm512_setzero_ps();
+    clear_sums(&s.of[0][0][0], x.n * MAT_CHAINS * HAND);
     configure(f, t->n_rows % HAND);
     if (f->class == MAT_K)
         k_panel(t, f, &x);
     else
         flat_panel(t, f, &x);
     __asm__ volatile("tilerelease");
-    for (int r = 0; r < t->n_rows; r++) {
-        __m512(*c)[HAND] = s.of[r / HAND];
-        int i = r % HAND;
-
-        _mm512_storeu_ps(t->out[r],
-                         _mm512_add_ps(_mm512_add_ps(c[0][i], c[1][i]),
-                                       _mm512_add_ps(c[2][i], c[3][i])));
-    }
+    store_sums(t, &s.of[0][0][0], HAND);
 }
 
 /* ---- which --------------------------------------------------------------- */

@@ -236,25 +236,15 @@ rows_of_span(const mat_tile *t, int type, const span *k, int r0, int n, sums *s)
     }
 }
 
+/* 1/n of the span after this one, from its part i on. */
 static MAT_INLINE void
-clear_sums(sums *s, int n_rows)
+call_for(const span *k, int i, int n)
 {
-    for (int r = 0; r < n_rows; r++)
-        for (int c = 0; c < MAT_CHAINS; c++)
-            s->of[r / TILE_ROWS][c][r % TILE_ROWS] = _mm512_setzero_ps();
-}
+    const uint8_t *p = k->head + k->bytes;
+    size_t each = k->bytes / (size_t)n + 63;
 
-static MAT_INLINE void
-store_sums(const mat_tile *t, const sums *s)
-{
-    for (int r = 0; r < t->n_rows; r++) {
-        const __m512(*c)[TILE_ROWS] = s->of[r / TILE_ROWS];
-        int i = r % TILE_ROWS;
-
-        _mm512_storeu_ps(t->out[r],
-                         _mm512_add_ps(_mm512_add_ps(c[0][i], c[1][i]),
-                                       _mm512_add_ps(c[2][i], c[3][i])));
-    }
+    for (size_t at = 0; at < each; at += 64)
+        _mm_prefetch((const void *)(p + (size_t)i * each + at), _MM_HINT_T1);
 }
 
 /* Eight rows at a time, then four, two, one. */
@@ -271,7 +261,8 @@ blocks(const mat_tile *t, int type)
     span k = {.head = t->panel};
     sums s;
 
-    clear_sums(&s, t->n_rows);
+    clear_sums(&s.of[0][0][0], (t->n_rows + TILE_ROWS - 1) / TILE_ROWS *
+                                   MAT_CHAINS * TILE_ROWS);
     for (int r = 0; r < t->n_rows; r++)
         __builtin_prefetch(t->out[r], 1);
     for (; k.b0 < n_blocks; k.b0 = k.b1, k.head += k.bytes) {
@@ -295,7 +286,7 @@ blocks(const mat_tile *t, int type)
         if (n - r >= 1)
             rows_of_span(t, type, &k, r, 1, &s);
     }
-    store_sums(t, &s);
+    store_sums(t, &s.of[0][0][0], TILE_ROWS);
 }
 
 /* ---- floats -------------------------------------------------------------- */

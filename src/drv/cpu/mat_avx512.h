@@ -181,7 +181,7 @@ load_scales(const mat_format *f, const uint8_t *p, scales *k)
                         _mm512_and_si512(_mm512_srli_epi16(top, 2), two));
 }
 
-/* ---- what comes next ----------------------------------------------------- */
+/* ---- a panel of blocks --------------------------------------------------- */
 
 typedef struct span {
     const uint8_t *head;
@@ -189,15 +189,25 @@ typedef struct span {
     size_t bytes;
 } span;
 
-/* 1/n of the span after this one, from its part i on. */
+/* Sums of all rows wait in memory, `hand` rows of a chain together, a hand's
+ * chains after each other. */
 static MAT_INLINE void
-call_for(const span *k, int i, int n)
+clear_sums(__m512 *of, int n)
 {
-    const uint8_t *p = k->head + k->bytes;
-    size_t each = k->bytes / (size_t)n + 63;
+    for (int i = 0; i < n; i++)
+        of[i] = _mm512_setzero_ps();
+}
 
-    for (size_t at = 0; at < each; at += 64)
-        _mm_prefetch((const void *)(p + (size_t)i * each + at), _MM_HINT_T1);
+static MAT_INLINE void
+store_sums(const mat_tile *t, const __m512 *of, int hand)
+{
+    for (int r = 0; r < t->n_rows; r++) {
+        const __m512 *c = of + r / hand * MAT_CHAINS * hand + r % hand;
+
+        _mm512_storeu_ps(
+            t->out[r], _mm512_add_ps(_mm512_add_ps(c[0], c[hand]),
+                                     _mm512_add_ps(c[2 * hand], c[3 * hand])));
+    }
 }
 
 #endif
