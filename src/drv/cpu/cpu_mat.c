@@ -25,7 +25,7 @@
  * second cache around, but 32 at least. At fewer, weights would come from
  * memory faster than it gives them: a byte of Q8_0 is 32 products then, half a
  * cycle of AVX-512. */
-enum { CHUNK_BYTES = 512 << 10, CHUNK_ROWS = 32 };
+enum { CHUNK_BYTES = 512 << 10, CHUNK_ROWS = 32, PANEL_ROWS = 16 };
 
 /* ---- instruction sets ---------------------------------------------------- */
 
@@ -128,11 +128,11 @@ has_neon(void)
 #endif
 
 const mat_isa mat_isas[BR_ISA_COUNT] = {
-    [BR_ISA_C] = {"c", mat_c, mat_c_act, mat_c_ops},
-    [BR_ISA_AVX2] = {"avx2", ON_X86(avx2)},
-    [BR_ISA_AVX512] = {"avx512", ON_X86(avx512)},
-    [BR_ISA_AMX] = {"amx", MIX_X86(amx, avx512)},
-    [BR_ISA_NEON] = {"neon", ON_ARM(neon)},
+    [BR_ISA_C] = {"c", 1, mat_c, mat_c_act, mat_c_ops},
+    [BR_ISA_AVX2] = {"avx2", 1, ON_X86(avx2)},
+    [BR_ISA_AVX512] = {"avx512", MAT_PANELS, ON_X86(avx512)},
+    [BR_ISA_AMX] = {"amx", 1, MIX_X86(amx, avx512)},
+    [BR_ISA_NEON] = {"neon", 1, ON_ARM(neon)},
 };
 
 const char *
@@ -261,15 +261,16 @@ br_act_row(br_isa isa, br_form form, const float *x, uint32_t n_in,
 /* ---- multiplication ------------------------------------------------------ */
 
 static void
-tile(const br_mul *j, uint32_t panel, uint32_t r0, int n)
+tile(const br_mul *j, uint32_t panel, int n_panels, uint32_t r0, int n)
 {
     uint32_t o0 = panel * BR_MAT_PANEL, from = BR_MAX(o0, j->o0);
-    uint32_t to = BR_MIN(o0 + BR_MAT_PANEL, j->o1);
-    bool whole = to - from == BR_MAT_PANEL;
+    uint32_t to = BR_MIN(o0 + (uint32_t)n_panels * BR_MAT_PANEL, j->o1);
+    bool whole = to - from == (uint32_t)n_panels * BR_MAT_PANEL;
     size_t stride = br_act_bytes(j->m->form, j->m->n_in);
     float part[MAT_MAX_ROWS][BR_MAT_PANEL], *out[MAT_MAX_ROWS];
     mat_tile t = {.m = j->m,
                   .panel = j->m->data + panel * j->m->panel_bytes,
+                  .n_panels = n_panels,
                   .n_rows = n};
 
     for (int i = 0; i < n; i++) {
@@ -286,6 +287,22 @@ tile(const br_mul *j, uint32_t panel, uint32_t r0, int n)
                    (to - from) * sizeof(float));
 }
 
+/* How many of the panels from p on go together: whole ones only, and where few
+ * rows let memory be the bound, one, as one stream. */
+static int
+together(const br_mul *j, uint32_t p, int n_rows)
+{
+    int most = mat_isas[j->m->isa].panels;
+
+    mat_class class = mat_format_of(j->m->type)->class;
+
+    return (class == MAT_FLAT || class == MAT_FLOAT) && n_rows >= PANEL_ROWS &&
+                   p * BR_MAT_PANEL >= j->o0 &&
+                   (p + (uint32_t)most) * BR_MAT_PANEL <= j->o1
+               ? most
+               : 1;
+}
+
 void
 br_mat_mul(const br_mul *j)
 {
@@ -294,7 +311,13 @@ br_mat_mul(const br_mul *j)
 
     br_assert(j->o0 <= j->o1 && j->o1 <= j->m->n_out);
     chunk = BR_MIN(BR_MAX(chunk / 8 * 8, CHUNK_ROWS), MAT_MAX_ROWS);
-    for (uint32_t r = 0; r < j->n_rows; r += chunk)
-        for (uint32_t p = j->o0 / BR_MAT_PANEL; p * BR_MAT_PANEL < j->o1; p++)
-            tile(j, p, r, (int)BR_MIN(j->n_rows - r, chunk));
+    for (uint32_t r = 0; r < j->n_rows; r += chunk) {
+        int n = (int)BR_MIN(j->n_rows - r, chunk), panels;
+
+        for (uint32_t p = j->o0 / BR_MAT_PANEL; p * BR_MAT_PANEL < j->o1;
+             p += (uint32_t)panels) {
+            panels = together(j, p, n);
+            tile(j, p, panels, r, n);
+        }
+    }
 }

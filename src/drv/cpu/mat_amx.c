@@ -396,7 +396,7 @@ blocks(const mat_tile *t, int type)
     else
         flat_panel(t, f, &x);
     __asm__ volatile("tilerelease");
-    store_sums(t, &s.of[0][0][0], HAND);
+    store_sums(t, 0, &s.of[0][0][0], HAND, HAND);
 }
 
 /* ---- which --------------------------------------------------------------- */
@@ -405,7 +405,8 @@ blocks(const mat_tile *t, int type)
 static void
 leave(const mat_tile *t, int r0)
 {
-    mat_tile u = {.m = t->m, .panel = t->panel, .n_rows = t->n_rows - r0};
+    mat_tile u = {
+        .m = t->m, .panel = t->panel, .n_panels = 1, .n_rows = t->n_rows - r0};
 
     memcpy(u.row, t->row + r0, (size_t)u.n_rows * sizeof *u.row);
     memcpy(u.out, t->out + r0, (size_t)u.n_rows * sizeof *u.out);

@@ -334,12 +334,14 @@ many_lines(const mat_tile *t, uint32_t piece, uint32_t i, uint32_t n,
 }
 
 static MAT_INLINE void
-float_piece(const mat_tile *t, int type, uint32_t piece, two_lanes *sum)
+float_piece(const mat_tile *t, int type, uint32_t piece, int panels,
+            two_lanes *sum)
 {
     uint32_t n_lines = mat_lines(t->m->n_in);
     const uint8_t *p = piece_weights(t, type, piece);
     _Alignas(32) float wide[LINES * 32];
 
+    (void)panels;
     switch (t->n_rows) {
     case 1: few_rows(t, type, piece, 1, sum); return;
     case 2: few_rows(t, type, piece, 2, sum); return;
@@ -523,7 +525,7 @@ tile(const mat_tile *t, int type)
     int r = 0;
 
     if (mat_format_of(type)->class == MAT_FLOAT) {
-        floats(t, type);
+        floats(t, type, 1);
         return;
     }
     if (!is_wide(mat_format_of(type)) && t->n_rows >= MANY) {

@@ -190,7 +190,7 @@ typedef struct span {
 } span;
 
 /* Sums of all rows wait in memory, `hand` rows of a chain together, a hand's
- * chains after each other. */
+ * chains after each other, `step` apart. */
 static MAT_INLINE void
 clear_sums(__m512 *of, int n)
 {
@@ -199,14 +199,15 @@ clear_sums(__m512 *of, int n)
 }
 
 static MAT_INLINE void
-store_sums(const mat_tile *t, const __m512 *of, int hand)
+store_sums(const mat_tile *t, int panel, const __m512 *of, int hand, int step)
 {
     for (int r = 0; r < t->n_rows; r++) {
-        const __m512 *c = of + r / hand * MAT_CHAINS * hand + r % hand;
+        const __m512 *c = of + r / hand * MAT_CHAINS * step + r % hand;
 
         _mm512_storeu_ps(
-            t->out[r], _mm512_add_ps(_mm512_add_ps(c[0], c[hand]),
-                                     _mm512_add_ps(c[2 * hand], c[3 * hand])));
+            t->out[r] + panel * BR_MAT_PANEL,
+            _mm512_add_ps(_mm512_add_ps(c[0], c[step]),
+                          _mm512_add_ps(c[2 * step], c[3 * step])));
     }
 }
 

@@ -194,11 +194,13 @@ k_quant(const mat_tile *t, const mat_format *f)
 /* ---- floats -------------------------------------------------------------- */
 
 static MAT_INLINE void
-float_piece(const mat_tile *t, int type, uint32_t piece, two_lanes *sum)
+float_piece(const mat_tile *t, int type, uint32_t piece, int panels,
+            two_lanes *sum)
 {
     const uint8_t *p = piece_weights(t, type, piece);
     float w[2 * P];
 
+    (void)panels;
     memset(sum, 0, (size_t)t->n_rows * sizeof *sum);
     for (uint32_t i = 0; i < mat_lines(t->m->n_in);
          i++, p += mat_line_bytes(type)) {
@@ -296,7 +298,7 @@ mat_c(const mat_tile *t)
     switch (f->class) {
     case MAT_FLAT: flat(t, f); return;
     case MAT_K: k_quant(t, f); return;
-    case MAT_FLOAT: floats(t, t->m->type); return;
+    case MAT_FLOAT: floats(t, t->m->type, 1); return;
     case MAT_RAW: break;
     }
     if (br_qint_has(t->m->type))

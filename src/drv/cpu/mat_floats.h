@@ -8,7 +8,7 @@
  * that is kept.
  *
  * float_piece, which the including file has written before, sums two lanes of
- * 16 outputs for every row.
+ * 16 outputs for every row, of the second panel from sum[MAT_MAX_ROWS] on.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_MAT_FLOATS_H
@@ -49,25 +49,33 @@ add_16(float *to, const float *from)
 }
 
 static MAT_INLINE void float_piece(const mat_tile *t, int type, uint32_t piece,
-                                   two_lanes *sum);
+                                   int panels, two_lanes *sum);
 
 static MAT_INLINE void
-floats(const mat_tile *t, int type)
+add_rows(two_lanes *to, two_lanes *from, int n)
 {
-    _Alignas(64) two_lanes sum[4][MAT_MAX_ROWS];
+    for (int r = 0; r < 2 * n; r++)
+        add_16(to[r / 2][r % 2], from[r / 2][r % 2]);
+}
+
+static MAT_INLINE void
+floats(const mat_tile *t, int type, int panels)
+{
+    _Alignas(64) two_lanes sum[4][MAT_PANELS][MAT_MAX_ROWS];
     int top = 0;
 
     for (uint32_t i = 0; i < 8; i++, top++) {
-        float_piece(t, type, i, sum[top]);
-        for (uint32_t n = i; n & 1; n >>= 1, top--) {
-            for (int r = 0; r < 2 * t->n_rows; r++)
-                add_16(sum[top - 1][r / 2][r % 2], sum[top][r / 2][r % 2]);
+        float_piece(t, type, i, panels, sum[top][0]);
+        for (uint32_t n = i; n & 1; n >>= 1, top--)
+            for (int p = 0; p < panels; p++)
+                add_rows(sum[top - 1][p], sum[top][p], t->n_rows);
+    }
+    for (int p = 0; p < panels; p++)
+        for (int r = 0; r < t->n_rows; r++) {
+            add_16(sum[0][p][r][0], sum[0][p][r][1]);
+            memcpy(t->out[r] + p * BR_MAT_PANEL, sum[0][p][r][0],
+                   sizeof sum[0][p][r][0]);
         }
-    }
-    for (int r = 0; r < t->n_rows; r++) {
-        add_16(sum[0][r][0], sum[0][r][1]);
-        memcpy(t->out[r], sum[0][r][0], sizeof sum[0][r][0]);
-    }
 }
 
 #endif

@@ -40,7 +40,7 @@
 #    define MAT_UNROLL _Pragma("GCC unroll 64")
 #endif
 
-enum { MAT_MAX_ROWS = 64, MAT_CHAINS = 4 };
+enum { MAT_MAX_ROWS = 64, MAT_PANELS = 2, MAT_CHAINS = 4 };
 
 typedef enum mat_class {
     MAT_FLAT,  /* blocks of 32, one scale */
@@ -176,13 +176,14 @@ mat_line_bytes(int type)
     return type == BR_Q_F32 ? 128 : 64;
 }
 
-/* What a kernel computes: one panel times at most MAT_MAX_ROWS rows. */
+/* What a kernel computes: a panel, or at most mat_isa.panels neighbours, times
+ * at most MAT_MAX_ROWS rows. */
 typedef struct mat_tile {
     const br_mat *m;
     const uint8_t *panel;
-    int n_rows;
+    int n_panels, n_rows;
     const uint8_t *row[MAT_MAX_ROWS];
-    float *out[MAT_MAX_ROWS]; /* 16 numbers each */
+    float *out[MAT_MAX_ROWS]; /* 16 numbers a panel */
 } mat_tile;
 
 /* Where a kernel stands in a panel: block b of the rows, too. */
@@ -197,6 +198,7 @@ typedef void mat_kernel(const mat_tile *t);
  * as it can and returns how many operations that were. */
 typedef struct mat_isa {
     const char *name;
+    int panels; /* that a tile may have */
     mat_kernel *tile;
     void (*act)(br_form form, const float *x, uint32_t n_in, uint8_t *row);
     uint64_t (*ops)(br_form form, uint32_t rounds);

@@ -361,8 +361,10 @@ float_rows(const mat_tile *t, int type, uint32_t piece, int r0, int n,
 }
 
 static MAT_INLINE void
-float_piece(const mat_tile *t, int type, uint32_t piece, two_lanes *sum)
+float_piece(const mat_tile *t, int type, uint32_t piece, int panels,
+            two_lanes *sum)
 {
+    (void)panels;
     for (int r = 0; r < t->n_rows; r += FLOAT_ROWS) {
         if (t->n_rows - r >= 3)
             float_rows(t, type, piece, r, 3, sum);
@@ -503,7 +505,7 @@ tile(const mat_tile *t, int type)
     int r = 0, most = mat_format_of(type)->class == MAT_K ? K_ROWS : TILE_ROWS;
 
     if (mat_format_of(type)->class == MAT_FLOAT) {
-        floats(t, type);
+        floats(t, type, 1);
         return;
     }
     for (; most == 4 && t->n_rows - r >= 4; r += 4)
