@@ -144,6 +144,11 @@ PROGRAM(order)
     program("order", true);
 }
 
+PROGRAM(atomics)
+{
+    program("atomics", true);
+}
+
 PROGRAM(lanes)
 {
     program("lanes", true);
@@ -241,6 +246,9 @@ TEST_WITHIN(cuda_printf_is_seen_where_the_host_waits, 60)
 /* Flags of nvcc, objects, PTX, and what is refused. */
 TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
 {
+    static const char nested[] =
+        "__global__ void k(int *p) { *p = 1; }\n"
+        "__global__ void l(int *p) { k<<<1, 1>>>(p); }\n";
     const char *dir = t_tmpdir(), *cu = t_repo("tests/cuda/vector_add.cu");
     const char *o = t_printf("%s/v.o", dir), *exe = t_printf("%s/v x", dir);
     const char *p = t_printf("%s/v.ptx", dir);
@@ -312,6 +320,14 @@ TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
            NULL, 0);
     ck_assert_msg(r.exit == 1 && strstr(r.err, "thrust is not a part of Brass"),
                   "%d: %.300s", r.exit, r.err);
+    t_write(t_printf("%s/d.cu", dir), nested, strlen(nested));
+    t_exec(&r,
+           (const char *[]){t_repo("brasscc"), "-c", t_printf("%s/d.cu", dir),
+                            NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 1 && strstr(r.err, "d.cu:2:") &&
+                      strstr(r.err, "kernels do not launch kernels"),
+                  "%d: %.1000s", r.exit, r.err);
 }
 
 /* OpenMP on the host, in what clang compiles and in what g++ does; which sees the
