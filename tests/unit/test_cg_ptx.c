@@ -85,6 +85,7 @@ static const struct {
     {"add.b32 %r1, %r1, %r1;", "does not take this type"},
     {"call foo, ();", "not declared"},
     {"setp.u32 %p1, %r1, %r2;", "comparison is missing"},
+    {"setp.lt %p1, %r1, %r2;", "type is missing"},
     {"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
      "{%r1},{%r1},{%r1},{%r1};",
      "registers does not fit"},

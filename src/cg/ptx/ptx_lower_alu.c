@@ -381,15 +381,18 @@ static bool
 compared(px_lower *l, const px_ins *ins, uint32_t v[2])
 {
     const px_opcode *o = l->opc;
-    unsigned type = o->types[o->n_types - 1];
-    br_kins i = comparison(l),
-            un = {.op = BR_K_UNPACK, .type = BR_KT_B32, .n_arg = 1};
+    br_kins i, un = {.op = BR_K_UNPACK, .type = BR_KT_B32, .n_arg = 1};
     br_kop with = px_has(o, PM_AND)   ? BR_K_AND
                   : px_has(o, PM_OR)  ? BR_K_OR
                   : px_has(o, PM_XOR) ? BR_K_XOR
                                       : BR_K_PHI;
     uint32_t args[2], third;
+    unsigned type;
 
+    if (!o->n_types)
+        return PX_NO(l, "the type is missing");
+    type = o->types[o->n_types - 1];
+    i = comparison(l);
     if (!br_kmod(i.mods, BR_KF_CMP))
         return PX_NO(l, "the comparison is missing");
     if (!PX_SRC(l, ins, 1, type, &args[0]) ||
