@@ -246,15 +246,28 @@ bool br_kdominates(const uint32_t *idom, const uint32_t *place, uint32_t a,
 bool br_kfn_order(const br_kfn *f, uint32_t *out) BR_MUST_USE;
 
 /* How a value goes from lane to lane in each 8 lanes from a multiple of 8 on:
- * by 0, or by 2^(step - 1), or not evenly. */
-enum { BR_KSTEP_MAX = 12, BR_KSTEP_NONE = 0xff };
+ * by 0; by 2^(step - 1); beyond that by what the function's table says; or not
+ * evenly. */
+enum {
+    BR_KSTEP_MAX = 12,
+    BR_KSTEP_ODDS = 32,
+    BR_KSTEP_FAR = 1 << 16, /* no table has more than that */
+    BR_KSTEP_NONE = 0xff
+};
+typedef struct br_ksteps {
+    uint32_t n;
+    int32_t by[BR_KSTEP_ODDS];
+} br_ksteps;
+/* odd: NULL where there is none. */
+int64_t br_kstep_by(const br_ksteps *odd, uint8_t step);
 /* Of each value, whether all lanes that run together have the same, and its
  * step, if 8 threads of a block's row lie in 8 lanes; of each block, whether a
  * loop around it is left or walked by some lanes before others (kir_uniform.c).
- * order and place as br_kfn_order has them. false: out of memory. */
+ * order and place as br_kfn_order has them; odd, which begins empty: NULL, powers
+ * of two alone are steps. false: out of memory. */
 bool br_kfn_uniform(const br_kfn *f, const uint32_t *order,
                     const uint32_t *place, uint8_t *uniform, uint8_t *step,
-                    uint8_t *mixed) BR_MUST_USE;
+                    uint8_t *mixed, br_ksteps *odd) BR_MUST_USE;
 /* Of each block its immediate post-dominator: f->blks.n, the end; BR_KNONE, it
  * never ends. false: out of memory. */
 bool br_kfn_meet(const br_kfn *f, uint32_t *meet) BR_MUST_USE;

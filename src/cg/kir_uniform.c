@@ -14,7 +14,7 @@
  * are trusted; where all but one way leaves the loop, those left keep in step.
  *
  * What is not uniform may still go evenly from lane to lane: tid.x by 1, an
- * address made of it by 4. Two's complement makes that true of sums and
+ * address made of it by 4, or 12, or -4. Two's complement makes that true of sums and
  * products whatever overflows; extensions to 64 bits are the exception, and who
  * uses the step has to look there.
  *
@@ -38,6 +38,7 @@ typedef struct uni {
     uint8_t *join, *ahead, *mixed, *parted; /* by block */
     uint8_t *some; /* by block: lanes may have parted on their way there */
     uint8_t *uniform, *step; /* by value */
+    br_ksteps *odd;          /* or NULL */
     uint32_t *reach, *stack;
     uint32_t *where; /* position at which an instruction stands */
     /* By position: where all loops around it that lanes leave one by one have
@@ -317,40 +318,68 @@ settle(uni *u)
 
 enum { NOT_YET = 0xfe };
 
-/* log2 of a constant that is a power of two, or -1. */
-static int
-power(const uni *u, uint32_t v)
+/* A constant as what one whole number of a type is multiplied by; false: none. */
+static bool
+factor(const uni *u, uint32_t v, const br_kins *i, int64_t *x)
 {
     const br_kval *k = &u->f->vals.at[v];
 
-    return k->kind == BR_KV_CONST && k->bits && !(k->bits & (k->bits - 1))
-               ? __builtin_ctzll(k->bits)
-               : -1;
+    if (k->kind != BR_KV_CONST)
+        return false;
+    *x = br_ktinfo_of[i->type].bytes > 4 ? (int64_t)k->bits
+         : i->op == BR_K_MULWIDE && br_ktinfo_of[i->type].kind != 'S'
+             ? (int64_t)(uint32_t)k->bits
+             : (int64_t)(int32_t)k->bits;
+    return *x >= -BR_KSTEP_FAR && *x <= BR_KSTEP_FAR;
 }
 
+/* The name of a step of so much: others than powers of two have one where the
+ * caller has room for them. */
 static uint8_t
-scaled(uint8_t step, int by)
+step_by(uni *u, int64_t by)
 {
-    if (step == 0)
+    uint32_t k = 0;
+
+    if (by == 0)
         return 0;
-    return by >= 0 && step + by <= BR_KSTEP_MAX ? (uint8_t)(step + by)
-                                                : BR_KSTEP_NONE;
+    if (by > 0 && !(by & (by - 1)) && by < 1 << BR_KSTEP_MAX)
+        return (uint8_t)(1 + __builtin_ctzll((uint64_t)by));
+    if (!u->odd || by < -BR_KSTEP_FAR || by > BR_KSTEP_FAR)
+        return BR_KSTEP_NONE;
+    while (k < u->odd->n && u->odd->by[k] != by)
+        k++;
+    if (k == BR_KSTEP_ODDS)
+        return BR_KSTEP_NONE;
+    if (k == u->odd->n)
+        u->odd->by[u->odd->n++] = (int32_t)by;
+    return (uint8_t)(BR_KSTEP_MAX + 1 + k);
 }
 
 static uint8_t
-product(const uni *u, uint32_t a, uint32_t b)
+scaled(uni *u, uint8_t step, int64_t by)
 {
-    if (u->step[a] == 0 && u->step[b] == 0)
+    return step_by(u, br_kstep_by(u->odd, step) * by);
+}
+
+static uint8_t
+product(uni *u, const br_kins *i)
+{
+    const uint32_t *a = &u->f->args.at[i->arg];
+    int64_t by;
+
+    if (u->step[a[0]] == 0 && u->step[a[1]] == 0)
         return 0;
-    return u->step[b] == 0   ? scaled(u->step[a], power(u, b))
-           : u->step[a] == 0 ? scaled(u->step[b], power(u, a))
-                             : BR_KSTEP_NONE;
+    if (u->step[a[1]] == 0 && factor(u, a[1], i, &by))
+        return scaled(u, u->step[a[0]], by);
+    if (u->step[a[0]] == 0 && factor(u, a[0], i, &by))
+        return scaled(u, u->step[a[1]], by);
+    return BR_KSTEP_NONE;
 }
 
 static uint8_t
-sum(uint8_t a, uint8_t b)
+sum(uni *u, uint8_t a, uint8_t b, int sign)
 {
-    return b == 0 ? a : a == 0 ? b : a == b ? scaled(a, 1) : BR_KSTEP_NONE;
+    return step_by(u, br_kstep_by(u->odd, a) + sign * br_kstep_by(u->odd, b));
 }
 
 static uint8_t
@@ -400,7 +429,7 @@ runs_over(const uni *u, uint32_t blk, const br_kins *i)
 
 /* Of operations that every target has for whole numbers of 32 and 64 bits. */
 static uint8_t
-step_of(const uni *u, uint32_t blk, const br_kins *i)
+step_of(uni *u, uint32_t blk, const br_kins *i)
 {
     const uint32_t *a = &u->f->args.at[i->arg];
     unsigned zero = 0;
@@ -423,20 +452,18 @@ step_of(const uni *u, uint32_t blk, const br_kins *i)
     if (!whole(i->type) || i->n_res != 1 || br_kmod(i->mods, BR_KF_SAT))
         return BR_KSTEP_NONE;
     switch (i->op) {
-    case BR_K_ADD: return sum(u->step[a[0]], u->step[a[1]]);
-    case BR_K_SUB:
-        return u->step[a[1]] == 0               ? u->step[a[0]]
-               : u->step[a[0]] == u->step[a[1]] ? 0
-                                                : BR_KSTEP_NONE;
+    case BR_K_ADD: return sum(u, u->step[a[0]], u->step[a[1]], 1);
+    case BR_K_SUB: return sum(u, u->step[a[0]], u->step[a[1]], -1);
+    case BR_K_NEG: return scaled(u, u->step[a[0]], -1);
     case BR_K_MULWIDE:
         if (runs_over(u, blk, i))
             return BR_KSTEP_NONE;
-        return product(u, a[0], a[1]);
-    case BR_K_MUL: return product(u, a[0], a[1]);
+        return product(u, i);
+    case BR_K_MUL: return product(u, i);
     case BR_K_SHL:
         if (u->f->vals.at[a[1]].kind == BR_KV_CONST &&
-            u->f->vals.at[a[1]].bits < BR_KSTEP_MAX)
-            return scaled(u->step[a[0]], (int)u->f->vals.at[a[1]].bits);
+            u->f->vals.at[a[1]].bits < 16)
+            return scaled(u, u->step[a[0]], 1 << u->f->vals.at[a[1]].bits);
         return zero == 2 ? 0 : BR_KSTEP_NONE;
     case BR_K_AND:
     case BR_K_OR:
@@ -499,6 +526,15 @@ steps(uni *u)
             u->step[v] = BR_KSTEP_NONE;
 }
 
+int64_t
+br_kstep_by(const br_ksteps *odd, uint8_t step)
+{
+    br_assert(step <= BR_KSTEP_MAX + (odd ? odd->n : 0) && "none");
+    return step == 0              ? 0
+           : step <= BR_KSTEP_MAX ? (int64_t)1 << (step - 1)
+                                  : odd->by[step - BR_KSTEP_MAX - 1];
+}
+
 /* Of each block, where all ways from it meet again. */
 bool
 br_kfn_meet(const br_kfn *f, uint32_t *meet)
@@ -516,7 +552,7 @@ br_kfn_meet(const br_kfn *f, uint32_t *meet)
 
 bool
 br_kfn_uniform(const br_kfn *f, const uint32_t *order, const uint32_t *place,
-               uint8_t *uniform, uint8_t *step, uint8_t *mixed)
+               uint8_t *uniform, uint8_t *step, uint8_t *mixed, br_ksteps *odd)
 {
     size_t n = f->blks.n;
     uint32_t *mem = br_try_calloc(8 * n + f->ins.n + 1, sizeof *mem);
@@ -539,6 +575,7 @@ br_kfn_uniform(const br_kfn *f, const uint32_t *order, const uint32_t *place,
         u.mixed = mixed;
         u.uniform = uniform;
         u.step = step;
+        u.odd = odd;
         memset(uniform, 1, f->vals.n);
         memset(mixed, 0, n);
         ok = find_loops(&u);

@@ -197,6 +197,90 @@ TEST(x86_lanes_that_are_anywhere)
     br_str_fini(&s);
 }
 
+/* Lanes some bytes apart, near and far, up and down, in global and shared memory;
+ * all is inside, or the last block has a place just before its start or its end. */
+TEST(x86_lanes_some_bytes_apart)
+{
+    static const int steps[] = {8, 12, 16, 20, -4, -8, -12, -16, -36, 40};
+    static const char *const shapes[] = {"k", "line"};
+    br_str s = {0};
+    int faults = 0;
+
+    for (unsigned k = 0; k < BR_COUNT(steps) * 12; k++) {
+        int by = steps[k / 12], bytes = k & 1 ? 8 : 4, up = by < 0 ? -by : by;
+        int end = k / 4 % 3,
+            next = end == 2 ? up : -up; /* from block to block */
+        const int first[] = {by > 0 ? 512 : 4096 - 64 - bytes, /* inside */
+                             (by > 0 ? 8 : 71) * up - bytes,
+                             4096 - (by > 0 ? 71 : 8) * up};
+        const char *type = k & 1 ? "u64" : "u32", *r = k & 1 ? "d4" : "r4";
+
+        if (by % bytes)
+            continue;
+        s.n = 0;
+        br_str_printf(
+            &s,
+            ".version 8.0\n.target sm_80\n.entry %s(.param .u64 in, .param "
+            ".u64 out) {\n.reg .b32 %%r<8>; .reg .b64 %%d<9>; .reg .pred %%p; "
+            ".shared .align 8 .b8 sh[40000];\nld.param.u64 %%d0,[in]; "
+            "ld.param.u64 %%d1,[out];\nmov.u32 %%r0,%%tid.x; mov.u32 "
+            "%%r1,%%tid.y; mov.u32 %%r2,%%ctaid.x; mad.wide.s32 "
+            "%%d0,%%r2,%d,%%d0;\n"
+            "%s mul.wide.s32 %%d3,%%r0,%d; add.u64 %%d0,%%d0,%%d3;\n"
+            "ld.global.%s %%%s,[%%d0+%d];\n",
+            shapes[k >> 1 & 1], next, k & 2 ? "" : "min.u32 %r0,%r0,200;", by,
+            type, r, first[end]);
+        /* through shared memory, a row of 132 bytes a thread */
+        br_str_printf(
+            &s,
+            "mov.u64 %%d5,sh; mad.wide.u32 %%d5,%%r0,%d,%%d5; "
+            "mad.wide.u32 %%d5,%%r1,%d,%%d5; st.shared.%s [%%d5],%%%s; "
+            "bar.sync 0; ld.shared.%s %%%s,[%%d5];\n",
+            k & 1 ? 136 : 132, bytes, type, r, type, r);
+        br_str_printf(&s,
+                      "mul.wide.s32 %%d6,%%r0,%d; add.u64 %%d1,%%d1,%%d6; "
+                      "mad.wide.u32 %%d1,%%r1,%d,%%d1; setp.eq.u32 %%p,%%r2,0; "
+                      "@%%p st.global.%s [%%d1+%d],%%%s; ret;\n}\n",
+                      by, 4096, type, by > 0 ? 0 : 4096, r);
+        agrees(s.at);
+        faults += pr_faulted;
+    }
+    ck_assert_int_gt(faults, 4);
+    ck_assert_int_lt(faults, 70);
+    br_str_fini(&s);
+}
+
+/* Whole numbers that go down, or up by other than powers of two, and run over on
+ * their way through a block: what they are as wider ones. */
+TEST(x86_steps_that_run_over)
+{
+    static const struct {
+        const char *from;
+        int by;
+    } of[] = {{"40", -1},         {"40", -5},         {"0x80000010", -1},
+              {"0x80000100", -5}, {"0x7ffffff0", 3},  {"0xfffffff0", 3},
+              {"0xffffff00", 3},  {"0x7fffff00", 11}, {"100000", -12}};
+    static const char *const types[] = {"u64.u32", "s64.s32"};
+    static const char *const shapes[] = {"k", "line"};
+    br_str s = {0};
+
+    for (unsigned k = 0; k < BR_COUNT(of) * 4; k++) {
+        s.n = 0;
+        br_str_printf(
+            &s,
+            ".version 8.0\n.target sm_80\n.entry %s(.param .u64 in, .param "
+            ".u64 out) {\n.reg .b32 %%r<4>; .reg .b64 %%d<4>;\n"
+            "ld.param.u64 %%d1,[out]; mov.u32 %%r0,%%tid.x; mov.u32 "
+            "%%r1,%%tid.y; mad.lo.s32 %%r2,%%r0,%d,%s; cvt.%s %%d2,%%r2; "
+            "mad.wide.u32 %%d1,%%r0,8,%%d1; mad.wide.u32 %%d1,%%r1,1024,%%d1; "
+            "st.global.u64 [%%d1],%%d2; ret;\n}\n",
+            shapes[k & 1], of[k / 4].by, of[k / 4].from, types[k >> 1 & 1]);
+        agrees(s.at);
+        ck_assert(!pr_faulted);
+    }
+    br_str_fini(&s);
+}
+
 /* More than registers hold, in code for two quarters and for one. */
 TEST(x86_values_wait_beside_registers)
 {

@@ -64,7 +64,7 @@ begin(gm_fn *g)
         for (uint32_t p = 0; p < n; p++)
             g->turn[g->order[p]] = p;
         ok = br_kfn_uniform(f, g->order, g->turn, flags, flags + f->vals.n,
-                            flags + 2 * f->vals.n);
+                            flags + 2 * f->vals.n, NULL);
     }
     if (!ok) {
         gm_oom(g);

@@ -22,7 +22,8 @@ static bool
 groupable(const gen *g, const br_kins *i)
 {
     uint32_t v;
-    unsigned bytes, step;
+    unsigned bytes;
+    int64_t by;
 
     if ((i->op != BR_K_LD && i->op != BR_K_ST) || is_once(g, i))
         return false;
@@ -31,10 +32,9 @@ groupable(const gen *g, const br_kins *i)
     if (is_const(g, v) || !(g->fn->uniform[v] || x86_even(g->fn, v)) ||
         i->imm < -FAR || i->imm > FAR || i->imm % (int64_t)bytes)
         return false;
-    step = g->fn->step[v];
-    if (step == 0)
-        return i->op == BR_K_LD && i->n_res == 1;
-    return 1u << (step - 1) == bytes;
+    by = x86_step_by(g->fn, v);
+    return by == 0 ? i->op == BR_K_LD && i->n_res == 1
+                   : by == bytes || x86_strides(i, by);
 }
 
 static void
@@ -42,7 +42,9 @@ join(gen *g, const br_kins *i, size_t ins)
 {
     uint32_t v = arg_of(g, i, 0), bytes = x86_access(i);
     bool shared = br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_SHARED;
-    uint32_t span = bytes * (g->fn->step[v] ? X86_LANES : 1);
+    int32_t reach = (int32_t)(X86_LANES - 1) * (int32_t)x86_step_by(g->fn, v);
+    int32_t from = (int32_t)i->imm + BR_MIN(reach, 0);
+    int32_t to = (int32_t)(i->imm + bytes) + BR_MAX(reach, 0);
     unsigned k = 0;
 
     while (k < g->n_groups &&
@@ -56,8 +58,8 @@ join(gen *g, const br_kins *i, size_t ins)
         g->group[k].span = 0;
         g->group[k].shared = shared;
         g->group[k].align = 0;
-        g->group[k].from = (int32_t)i->imm;
-        g->group[k].to = (int32_t)(i->imm + span);
+        g->group[k].from = from;
+        g->group[k].to = to;
     }
     if (!g->group[k].span || i->op == BR_K_ST) { /* may write, too */
         g->group[k].site = x86_site_of(g, i);
@@ -65,8 +67,8 @@ join(gen *g, const br_kins *i, size_t ins)
         g->group[k].span = bytes * (g->zmm ? X86_MOST : X86_LANES);
     }
     g->group[k].align = BR_MAX(g->group[k].align, bytes);
-    g->group[k].from = BR_MIN(g->group[k].from, (int32_t)i->imm);
-    g->group[k].to = BR_MAX(g->group[k].to, (int32_t)(i->imm + span));
+    g->group[k].from = BR_MIN(g->group[k].from, from);
+    g->group[k].to = BR_MAX(g->group[k].to, to);
     g->group_of[ins] = (uint8_t)(k + 1);
 }
 
@@ -147,7 +149,7 @@ looked(gen *g, uint32_t slow)
 static bool
 steps(const gen *g, uint32_t v)
 {
-    return !is_const(g, v) && x86_even(g->fn, v) && g->fn->step[v] != 0;
+    return !is_const(g, v) && x86_even(g->fn, v) && x86_step_by(g->fn, v) > 0;
 }
 
 static bool
@@ -199,7 +201,7 @@ compare_even(gen *g, const br_kins *i, uint32_t slow)
 
     firsts(g, v, 0);
     firsts(g, arg_of(g, i, !second), 2);
-    em(g, BR_X_BCASTD, 7, x86_const(g, 7ull << (g->fn->step[v] - 1)));
+    em(g, BR_X_BCASTD, 7, x86_const(g, 7 * (uint64_t)x86_step_by(g->fn, v)));
     e3(g, BR_X_PADDD, 1, 0, 7);
     if (br_ktinfo_of[i->type].kind != 'S') {
         em(g, BR_X_BCASTD, 7, x86_const(g, 0x80000000));
@@ -309,17 +311,16 @@ void
 x86_no_wrap(gen *g, const br_kins *i)
 {
     uint8_t type = i->op == BR_K_CVT ? i->type2 : i->type;
-    unsigned step = 0, a, t, m;
-    uint32_t label;
+    unsigned a, t, m;
+    uint32_t label, v = arg_of(g, i, 0);
+    int64_t by;
 
     if (!g->uniform || !x86_even(g->fn, i->res) || !g->fn->step[i->res])
         return;
-    a = x86_use(g, arg_of(g, i, 0), 0);
-    step = g->fn->step[arg_of(g, i, 0)];
-    if (step == 0) {
-        a = x86_use(g, arg_of(g, i, 1), 0);
-        step = g->fn->step[arg_of(g, i, 1)];
-    }
+    if (is_const(g, v) || g->fn->step[v] == 0)
+        v = arg_of(g, i, 1);
+    a = x86_use(g, v, 0);
+    by = x86_step_by(g->fn, v);
     label = br_x86_label(g->a);
     if (!br_vec_push(&g->rows, label) ||
         !br_vec_push(&g->rows, g->here | (g->parted ? PARTED : 0)))
@@ -328,16 +329,15 @@ x86_no_wrap(gen *g, const br_kins *i)
     m = x86_tmp(g);
     if (g->line && g->fn->line[i->res] & X86_LINE)
         em(g, BR_X_BCASTD, m,
-           x86_ctx_at(offsetof(x86_ctx, reach) + 8 * (size_t)step));
+           x86_ctx_at(offsetof(x86_ctx, reach) + 8 * (size_t)g->fn->step[v]));
     else
-        em(g, BR_X_BCASTD, m,
-           x86_const(g, (g->zmm ? 15ull : 7ull) << (step - 1)));
+        em(g, BR_X_BCASTD, m, x86_const(g, (uint32_t)((g->zmm ? 15 : 7) * by)));
     e3(g, BR_X_PADDD, t, a, m);
     if (br_ktinfo_of[type].kind == 'S') {
-        e3(g, BR_X_PCMPGTD, t, a, t);
+        e3(g, BR_X_PCMPGTD, t, by > 0 ? a : t, by > 0 ? t : a);
     } else {
         e3(g, BR_X_PMINUD, m, a, t);
-        e3(g, BR_X_PXOR, t, m, a); /* zero where a is the smaller */
+        e3(g, BR_X_PXOR, t, m, by > 0 ? a : t); /* zero: that is the smaller */
         e3(g, BR_X_PXOR, m, m, m);
         e3(g, BR_X_PCMPEQD, t, t, m);
         e3(g, BR_X_PCMPEQD, m, m, m);

@@ -145,6 +145,9 @@ void x86_load_even(gen *g, uint32_t v, unsigned part, unsigned to);
 void x86_mask_row(gen *g, unsigned to, unsigned offset); /* from x86_ctx */
 br_x86_arg x86_const(gen *g, uint64_t bits);
 br_x86_arg x86_const_row(gen *g, const uint32_t lanes[X86_MOST]);
+/* What lanes are beyond the first of their quarter: of 16, or of 4 or 8. */
+br_x86_arg x86_steps32(gen *g, uint32_t v);
+br_x86_arg x86_steps64(gen *g, uint32_t v, unsigned part);
 br_x86_arg x86_ctx_at(size_t offset);
 
 /* x86_sel.c, x86_mem.c: NULL, it has no vector form */
@@ -166,6 +169,11 @@ unsigned x86_z_divisor(gen *g, unsigned b);
 bool x86_gathers(const br_kins *i);
 void x86_gather_begin(gen *g); /* where code has not parted yet */
 void x86_gather(gen *g, const br_kins *i, uint32_t site, uint32_t slow);
+
+/* x86_stride.c */
+bool x86_strides(const br_kins *i, int64_t by); /* it can do that one */
+void x86_strided(gen *g, const br_kins *i, const uint8_t *r, br_x86_arg at,
+                 int32_t by);
 
 /* x86_fast.c */
 bool x86_fast(gen *g, const uint32_t *list, size_t n, uint32_t slow);

@@ -63,7 +63,7 @@ typedef struct x86_ctx {
     x86_seat *seats, *seats_end, *seat; /* seat: where code for blocks left */
     /* By step: how far the block's last thread is from its first; where the
      * memory of x86_line.c's accesses is. */
-    uint64_t reach[X86_STEPS + 1], hosts[X86_GROUPS];
+    uint64_t reach[X86_STEPS + 1 + BR_KSTEP_ODDS], hosts[X86_GROUPS];
     uint64_t end; /* 2 * threads of a block: what its loop counts */
     /* Blocks that code for lines may go on with, ctaid.x by one each. */
     uint32_t again, *ctaid_x;
@@ -116,6 +116,7 @@ typedef struct x86_fn {
     const struct br_x86 *own;
     uint32_t *order, *place;
     uint8_t *uniform, *step, *line; /* by value */
+    br_ksteps odd;                  /* steps that are no powers of two */
     uint32_t n_looks;               /* of lines: accesses that gain by it */
     /* Offset of a region's code; then, of rows, of its end, and for blocks, by
      * position, of the terminator. */
@@ -162,6 +163,13 @@ x86_even(const x86_fn *fn, uint32_t v)
 {
     return fn->own->kind != X86_KEEP_ROWS && !fn->uniform[v] &&
            fn->step[v] != BR_KSTEP_NONE;
+}
+
+/* What it goes by from lane to lane, if it does. */
+static inline int64_t
+x86_step_by(const x86_fn *fn, uint32_t v)
+{
+    return br_kstep_by(&fn->odd, fn->step[v]);
 }
 
 /* x86_gen.c: code of a function behind what is there already. */

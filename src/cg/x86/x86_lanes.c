@@ -90,18 +90,14 @@ vote(gen *g, const br_kins *i)
 static void
 lanes_of(gen *g, uint32_t v, unsigned half, unsigned to)
 {
-    unsigned step = g->fn->step[v];
-
     if (is_const(g, v)) {
         em(g, BR_X_BCASTD, to, x86_const(g, g->f->vals.at[v].bits));
     } else if (g->fn->uniform[v]) {
         em(g, BR_X_BCASTD, to, slot_at(g, v, 0));
     } else if (x86_even(g->fn, v)) {
         em(g, BR_X_BCASTD, to, slot_at(g, v, 8 * half));
-        if (step)
-            e3m(g, BR_X_PADDD, to, to,
-                x86_ctx_at(offsetof(x86_ctx, steps32) +
-                           4 * X86_MOST * (step - 1u)));
+        if (g->fn->step[v])
+            e3m(g, BR_X_PADDD, to, to, x86_steps32(g, v));
     } else {
         em(g, BR_X_MOVUPS_L, to, slot_at(g, v, 64 * half));
     }

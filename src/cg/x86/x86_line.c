@@ -20,7 +20,10 @@
 
 #include <string.h>
 
-enum { FAR = 1 << 24 };    /* displacements from an address */
+enum { FAR = 1 << 24 }; /* displacements from an address */
+enum {
+    MAX_SCALED = 5
+}; /* steps up to 16 bytes: an address's scale says them */
 enum { MAX_THROUGH = 32 }; /* instructions that are written four times */
 
 /* ---- which values --------------------------------------------------------- */
@@ -34,7 +37,7 @@ has(const gen *g, uint32_t v, unsigned flag)
 static bool
 steps(const gen *g, uint32_t v)
 {
-    return !is_const(g, v) && x86_even(g->fn, v) && g->fn->step[v] != 0;
+    return !is_const(g, v) && x86_even(g->fn, v) && x86_step_by(g->fn, v) > 0;
 }
 
 static bool
@@ -67,18 +70,21 @@ static bool
 access_on_line(const gen *g, const br_kins *i)
 {
     uint32_t v;
-    unsigned bytes, step;
+    unsigned bytes;
+    int64_t by;
 
     if ((i->op != BR_K_LD && i->op != BR_K_ST) || is_once(g, i) ||
         !x86_select(g, i))
         return false;
     v = arg_of(g, i, 0);
     bytes = x86_access(i);
-    step = g->fn->step[v];
-    if (is_const(g, v) || !has(g, v, X86_LINE) || i->imm < -FAR ||
-        i->imm > FAR || i->imm % (int64_t)bytes)
+    if (is_const(g, v) || !has(g, v, X86_LINE) ||
+        g->fn->step[v] == BR_KSTEP_NONE || i->imm < -FAR || i->imm > FAR ||
+        i->imm % (int64_t)bytes)
         return false;
-    return step ? 1u << (step - 1) == bytes : i->op == BR_K_LD && i->n_res == 1;
+    by = x86_step_by(g->fn, v);
+    return by == 0 ? i->op == BR_K_LD && i->n_res == 1
+                   : by == bytes || x86_strides(i, by);
 }
 
 static bool
@@ -294,7 +300,7 @@ look(gen *g, unsigned k, uint32_t miss, uint32_t bail)
 {
     uint32_t v = g->group[k].addr;
     int32_t at = (int32_t)(g->group[k].site * sizeof(x86_window));
-    bool shared = g->group[k].shared;
+    bool shared = g->group[k].shared, down = x86_step_by(g->fn, v) < 0;
 
     em(g, BR_X_MOV64, RAX, br_x86_mem(R12, (int32_t)g->fn->slot[v]));
     if (g->group[k].align > 1) {
@@ -305,7 +311,7 @@ look(gen *g, unsigned k, uint32_t miss, uint32_t bail)
     em(g, BR_X_MOV64, RCX,
        shared ? x86_ctx_at(offsetof(x86_ctx, shared_bytes))
               : br_x86_mem(RDX, at + 8));
-    em(g, BR_X_SUB64, RCX, reach(g, v));
+    em(g, down ? BR_X_ADD64 : BR_X_SUB64, RCX, reach(g, v));
     ei(g, BR_X_SUB64_I, br_x86_reg(RCX), g->group[k].to - g->group[k].from);
     ej(g, BR_X_JS, shared ? bail : miss);
     e2(g, BR_X_MOV64, R14, RAX);
@@ -313,6 +319,8 @@ look(gen *g, unsigned k, uint32_t miss, uint32_t bail)
         em(g, BR_X_SUB64, R14, br_x86_mem(RDX, at));
     if (g->group[k].from)
         ei(g, BR_X_ADD64_I, br_x86_reg(R14), g->group[k].from);
+    if (down)
+        em(g, BR_X_ADD64, R14, reach(g, v));
     e2(g, BR_X_CMP64, R14, RCX);
     ej(g, BR_X_JA, shared ? bail : miss);
     em(g, BR_X_ADD64, RAX,
@@ -363,9 +371,19 @@ x86_line_at(gen *g, unsigned k)
 {
     unsigned base = in_register(g, k) ? keepers[k] : RCX;
     unsigned step = g->fn->step[g->group[k].addr];
+    int64_t by = x86_step_by(g->fn, g->group[k].addr);
 
     if (base == RCX)
         em(g, BR_X_MOV64, RCX, host_at(k));
+    if (step > MAX_SCALED) { /* rax is free */
+        br_x86_put(
+            g->a, BR_X_IMUL64_I,
+            (br_x86_arg[]){br_x86_reg(RAX), br_x86_reg(g->through ? R14 : R15),
+                           br_x86_imm(g->through ? by / 2 : X86_LANES * by)});
+        return br_x86_memx(base, RAX, 1,
+                           g->through ? g->quarter * X86_LANES * (int32_t)by
+                                      : 0);
+    }
     if (g->through && step)
         return br_x86_memx(base, R14, 1u << (step - 2),
                            g->quarter * X86_LANES << (step - 1));
@@ -384,12 +402,12 @@ static void
 advance(gen *g)
 {
     for (unsigned k = 0; k < g->n_groups; k++) {
-        unsigned step = g->fn->step[g->group[k].addr];
+        int64_t by = x86_step_by(g->fn, g->group[k].addr);
 
-        if (step)
+        if (by)
             ei(g, BR_X_ADD64_I,
                in_register(g, k) ? br_x86_reg(keepers[k]) : host_at(k),
-               (int64_t)KI_LANES << (step - 1));
+               KI_LANES * by);
     }
 }
 
@@ -618,13 +636,14 @@ static void
 spread_value(const x86_fn *fn, uint32_t v, const uint8_t *from, uint8_t *to,
              uint64_t lanes)
 {
-    unsigned cls = fn->f->vals.at[v].cls, step = fn->step[v];
-    uint64_t by = step && x86_even(fn, v) ? lanes << (step - 1) : 0;
+    unsigned cls = fn->f->vals.at[v].cls;
+    uint64_t by;
 
     if (!x86_even(fn, v)) {
         memcpy(to, from, 8);
         return;
     }
+    by = lanes * (uint64_t)x86_step_by(fn, v);
     for (unsigned q = 0; q < X86_QUARTERS; q++) {
         uint64_t x = 0;
         unsigned bytes = cls == BR_KC_B64 ? 8 : 4;

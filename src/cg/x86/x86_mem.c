@@ -340,6 +340,7 @@ sel_checked(gen *g, const br_kins *i, unsigned group)
     br_x86_arg at = g->lined ? x86_line_at(g, group)
                              : br_x86_mem(x86_fast_base(g, group), 0);
     unsigned parts = br_ktinfo_of[i->type].bytes == 8 ? 2 : 1, n = 0;
+    int64_t by = x86_step_by(g->fn, arg_of(g, i, 0));
     uint8_t r[8];
 
     at.disp += (int32_t)i->imm;
@@ -348,7 +349,9 @@ sel_checked(gen *g, const br_kins *i, unsigned group)
             r[n++] = (uint8_t)(i->op == BR_K_LD
                                    ? x86_def(g, i->res + k, p)
                                    : x86_use(g, arg_of(g, i, k + 1), p));
-    if (i->op == BR_K_ST) {
+    if (by && by != x86_access(i)) {
+        x86_strided(g, i, r, at, (int32_t)by);
+    } else if (i->op == BR_K_ST) {
         store_row(g, i, r, at);
     } else if (g->fn->step[arg_of(g, i, 0)] == 0) {
         load_one(g, i, r[0], at);

@@ -35,6 +35,7 @@ tables(br_kpack *p, x86_fn *fn)
     br_kpack_raw(p, fn->order, 4 * (3 * blks + vals));
     br_kpack_raw(p, fn->uniform, vals);
     br_kpack_raw(p, fn->step, vals);
+    br_kpack_of(p, &fn->odd);
     br_kpack_count(p, &fn->sites.n, 19);
     if (!p->out && !br_vec_reserve(&fn->sites, fn->sites.n)) {
         p->oom = p->bad = true;
@@ -62,11 +63,13 @@ static bool
 rows_fit(const x86_fn *fn)
 {
     size_t vals = fn->f->vals.n;
-    bool ok = fn->frame_bytes <= 256 * (vals + 1) + 64 * (MAX_SPILLS + 16);
+    bool ok = fn->frame_bytes <= 256 * (vals + 1) + 64 * (MAX_SPILLS + 16) &&
+              fn->odd.n <= BR_KSTEP_ODDS;
 
     for (size_t v = 0; v < vals; v++)
         ok = ok && fn->uniform[v] <= 1 &&
-             (fn->step[v] <= BR_KSTEP_MAX || fn->step[v] == BR_KSTEP_NONE) &&
+             (fn->step[v] <= BR_KSTEP_MAX + fn->odd.n ||
+              fn->step[v] == BR_KSTEP_NONE) &&
              (fn->slot[v] == X86_NO_SLOT ||
               (uint64_t)fn->slot[v] + 256 <= fn->frame_bytes);
     return ok;

@@ -122,6 +122,36 @@ x86_const_row(gen *g, const uint32_t lanes[X86_MOST])
     return br_x86_at(g->const_label.at[k]);
 }
 
+br_x86_arg
+x86_steps32(gen *g, uint32_t v)
+{
+    unsigned step = g->fn->step[v];
+    int64_t by = x86_step_by(g->fn, v);
+    uint32_t lanes[X86_MOST];
+
+    if (step <= X86_STEPS)
+        return x86_ctx_at(offsetof(x86_ctx, steps32) +
+                          sizeof lanes * (step - 1));
+    for (int k = 0; k < X86_MOST; k++)
+        lanes[k] = (uint32_t)(k * by);
+    return x86_const_row(g, lanes);
+}
+
+br_x86_arg
+x86_steps64(gen *g, uint32_t v, unsigned part)
+{
+    unsigned step = g->fn->step[v], from = g->z ? 0 : 4 * part;
+    int64_t by = x86_step_by(g->fn, v);
+    uint32_t halves[X86_MOST];
+
+    if (step <= X86_STEPS)
+        return x86_ctx_at(offsetof(x86_ctx, steps) + 8 * X86_MOST * (step - 1) +
+                          8 * from);
+    for (unsigned k = 0; k < X86_MOST; k++)
+        halves[k] = (uint32_t)((uint64_t)((from + k / 2) * by) >> 32 * (k % 2));
+    return x86_const_row(g, halves);
+}
+
 /* ---- rows ----------------------------------------------------------------- */
 
 static br_x86_arg
@@ -196,7 +226,6 @@ void
 x86_load_even(gen *g, uint32_t v, unsigned part, unsigned to)
 {
     bool wide = cls_of(g, v) == BR_KC_B64;
-    unsigned step = g->fn->step[v];
     int32_t at = (int32_t)g->fn->slot[v];
 
     if (g->uniform) {
@@ -206,15 +235,12 @@ x86_load_even(gen *g, uint32_t v, unsigned part, unsigned to)
     em(g, wide ? BR_X_BCASTQ : BR_X_BCASTD, to,
        br_x86_memx(R12, R15, wide ? 8 : 4,
                    at + (g->z && wide ? 8 * (int32_t)part : 0)));
-    if (step == 0)
+    if (g->fn->step[v] == 0)
         return;
     if (wide)
-        e3m(g, BR_X_PADDQ, to, to,
-            x86_ctx_at(offsetof(x86_ctx, steps) + 8 * X86_MOST * (step - 1) +
-                       (g->z ? 0 : 32 * part)));
+        e3m(g, BR_X_PADDQ, to, to, x86_steps64(g, v, part));
     else
-        e3m(g, BR_X_PADDD, to, to,
-            x86_ctx_at(offsetof(x86_ctx, steps32) + 4 * X86_MOST * (step - 1)));
+        e3m(g, BR_X_PADDD, to, to, x86_steps32(g, v));
 }
 
 /* Whether a value is in a mask register. */

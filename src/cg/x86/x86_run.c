@@ -26,7 +26,7 @@ uint64_t
 x86_get_lane(const ki_frame *f, uint32_t v, unsigned lane)
 {
     const uint8_t *p = f->slots + f->native->slot[v];
-    unsigned cls = f->f->vals.at[v].cls, step = f->native->step[v];
+    unsigned cls = f->f->vals.at[v].cls;
     bool one = f->native->uniform[v];
     uint64_t x = 0;
 
@@ -34,7 +34,7 @@ x86_get_lane(const ki_frame *f, uint32_t v, unsigned lane)
         unsigned bytes = cls == BR_KC_B64 ? 8 : 4;
 
         memcpy(&x, p + lane / X86_LANES * bytes, bytes);
-        x += step ? (uint64_t)(lane % X86_LANES) << (step - 1) : 0;
+        x += (uint64_t)(lane % X86_LANES * x86_step_by(f->native, v));
         return bytes == 4 ? (uint32_t)x : x;
     }
 
@@ -685,6 +685,9 @@ worker_init(worker *k, const struct br_x86 *x, const x86_fn *wide)
     k->ctx->end = 2ull * k->l.block[0];
     for (unsigned s = 1; s <= X86_STEPS; s++)
         k->ctx->reach[s] = (uint64_t)(k->l.block[0] - 1) << (s - 1);
+    for (unsigned s = 0; wide && s < wide->odd.n; s++)
+        k->ctx->reach[X86_STEPS + 1 + s] =
+            (uint64_t)((k->l.block[0] - 1) * (int64_t)wide->odd.by[s]);
     k->ctx->step = x86_step;
     k->ctx->leave = x86_leave;
     k->ctx->choose = x86_choose;
