@@ -85,12 +85,13 @@ endif
 LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) $(LDFLAGS)
 
 # gcc's -O2 makes vector code of few loops.
-$(addprefix $(B)/src/drv/sim/sim_,lane.o lane_avx2.o valu.o mem.o): BR_CFLAGS += \
+$(addprefix $(B)/src/drv/sim/sim_,lane.o lane_avx2.o lane_avx512.o valu.o mem.o order.o): BR_CFLAGS += \
         $(if $(findstring clang,$(CC)),,-ftree-vectorize -fvect-cost-model=dynamic -funswitch-loops)
 # Kernels by instruction set: chosen at run time, so compiled everywhere.
 ifeq ($(ARCH),x86_64)
 $(B)/src/drv/cpu/mat_avx2.o $(B)/src/drv/cpu/mat_avx2_many.o: BR_CFLAGS += -mavx2 -mfma -mf16c
 $(B)/src/drv/sim/sim_lane_avx2.o: BR_CFLAGS += -mavx2 -mfma
+$(B)/src/drv/sim/sim_lane_avx512.o $(B)/src/drv/sim/sim_wide_avx512.o: BR_CFLAGS += -mavx2 -mfma -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 $(B)/src/drv/cpu/mat_avx512.o $(B)/src/drv/cpu/mat_amx.o: BR_CFLAGS += -mavx2 -mfma -mf16c -mavx512f \
         -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx512bf16
 else ifeq ($(ARCH),aarch64)

@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { REPEATS = 20, CHECKED_REPEATS = 3, MANY = 32, FEW = 4, THREADS = 128 };
+enum { REPEATS = 20, CHECKED_REPEATS = 20, MANY = 32, FEW = 4, THREADS = 128 };
 static const char *const path = "tests/data/gcn/kernels.ptx";
 
 /* Kernels whose blocks wait for each other are made for four. */

@@ -101,6 +101,17 @@ static const struct {
      HEAD "scratch_store_b16 off, v0, off\nscratch_load_b32 v2, off, off\n"
           "s_wait_loadcnt 0x0\n" TAIL,
      "lane 0 reads scratch 0x2, which nothing wrote", 0},
+    /* registers that the descriptor does not ask for */
+    {"gfx1201", NULL, "v_mov_b32 v63, 1", "v_mov_b32 v64, 1",
+     "v64 is used, and the descriptor asks for 64 registers", 0},
+    {"gfx1100", NULL, "v_add_f32 v2, v0, v0", "v_add_f32 v2, v0, v70",
+     "v70 is used", 0},
+    {"gfx1100", NULL,
+     HEAD "global_load_b64 v[62:63], v1, s[0:1]\ns_waitcnt vmcnt(0)\n",
+     HEAD "global_load_b64 v[63:64], v1, s[0:1]\ns_waitcnt vmcnt(0)\n",
+     "v64 is used", 0},
+    {"gfx1201", WAVE64, "v_mov_b32 v63, 1", "v_mov_b32 v64, 1", "v64 is used",
+     0},
     /* waves among each other */
     {"gfx1100", LDS,
      HEAD "v_xor_b32 v3, 0x80, v1\nds_store_b32 v1, v0\n"

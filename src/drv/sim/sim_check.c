@@ -13,6 +13,9 @@
  *   hazards     of notes on gfx11 and gfx12: sim_hazard.c
  *   barriers    waves that meet at different ones, or ended before.
  *
+ * Most instructions have nothing wrong with them, which sim_quick.c sees from
+ * what decoding found that they use; the others come here, to be told why.
+ *
  *   memory      what another wave wrote, with no order between: sim_order.c
  *
  * Each instruction reports each fault once.
@@ -117,6 +120,21 @@ waits(sim_wave *w, const sim_op *o)
         sim_order_waited(w);
 }
 
+static bool
+is_busy(const sim_wcheck *k, bool vector, unsigned reg)
+{
+    return vector ? k->v_busy[reg] : sim_bits_has(&k->s_busy, reg);
+}
+
+static void
+set_busy(sim_wcheck *k, bool vector, unsigned reg, bool on)
+{
+    if (vector)
+        k->v_busy[reg] = on;
+    else
+        sim_bits_put(&k->s_busy, reg, on);
+}
+
 /* The counter that a register still waits for; N_COUNTERS: none. */
 static unsigned
 pending(sim_wcheck *k, bool vector, unsigned reg)
@@ -126,8 +144,14 @@ pending(sim_wcheck *k, bool vector, unsigned reg)
     for (unsigned c = 0; c < N_COUNTERS; c++)
         if (f[c] > k->c[c].done)
             return c;
-    *(vector ? &k->v_busy[reg] : &k->s_busy[reg]) = false;
+    set_busy(k, vector, reg, false);
     return N_COUNTERS;
+}
+
+bool
+sim_is_free(sim_wcheck *k, bool vector, unsigned reg)
+{
+    return pending(k, vector, reg) == N_COUNTERS;
 }
 
 static void
@@ -137,7 +161,7 @@ in_flight(sim_wave *w, bool vector, unsigned reg, const char *what,
     sim_wcheck *k = w->check;
     unsigned c;
 
-    if (!(vector ? k->v_busy[reg] : k->s_busy[reg]))
+    if (!is_busy(k, vector, reg))
         return;
     c = pending(k, vector, reg);
     /* Loads of one counter write in order. */
@@ -161,10 +185,21 @@ read_scalar(sim_wave *w, const sim_opnd *p)
         if (p->file != SIM_S || r >= SIM_SGPRS || r == SIM_NULL)
             continue;
         in_flight(w, false, r, "read", N_COUNTERS);
-        if (!k->s_def[r])
+        if (!sim_bits_has(&k->s_def, r))
             sim_note(w, NOTE_UNDEF, "s%u is read, and nothing wrote it", r);
-        k->s_def[r] = true; /* once is enough */
+        sim_bits_put(&k->s_def, r, true); /* once is enough */
     }
+}
+
+/* Whether the wave has so many registers. */
+static bool
+owned(sim_wave *w, unsigned reg)
+{
+    if (reg >= w->check->n_vgprs)
+        sim_note(w, NOTE_UNDEF,
+                 "v%u is used, and the descriptor asks for %u registers", reg,
+                 w->check->n_vgprs);
+    return reg < w->check->n_vgprs;
 }
 
 /* Lanes in which all n registers are defined. */
@@ -173,7 +208,7 @@ read_vector(sim_wave *w, const sim_opnd *p)
 {
     uint64_t def = UINT64_MAX;
 
-    for (unsigned i = 0; i < p->n && p->reg + i < 256; i++) {
+    for (unsigned i = 0; i < p->n && owned(w, p->reg + i); i++) {
         in_flight(w, true, p->reg + i, "read", N_COUNTERS);
         def &= w->check->v_def[p->reg + i];
     }
@@ -250,8 +285,8 @@ write_scalar(sim_wave *w, const sim_opnd *p, unsigned counter)
         in_flight(w, false, r, "written", counter);
         if (counter < N_COUNTERS)
             memset(k->s_flight[r], 0, sizeof k->s_flight[r]);
-        k->s_busy[r] = counter < N_COUNTERS;
-        k->s_def[r] = true;
+        set_busy(k, false, r, counter < N_COUNTERS);
+        sim_bits_put(&k->s_def, r, true);
         if (counter < N_COUNTERS)
             k->s_flight[r][counter] = k->c[counter].issued;
     }
@@ -263,7 +298,7 @@ write_vector(sim_wave *w, const sim_opnd *p, uint64_t def, unsigned counter)
     sim_wcheck *k = w->check;
     uint64_t exec = sim_exec(w);
 
-    for (unsigned i = 0; i < p->n && p->reg + i < 256; i++) {
+    for (unsigned i = 0; i < p->n && owned(w, p->reg + i); i++) {
         unsigned r = p->reg + i;
 
         in_flight(w, true, r, "written", counter);
@@ -432,50 +467,72 @@ race(sim_wave *w, lds_word *x, const sim_touch *t)
                  (unsigned long long)t->at, x->w_wave - 1u);
 }
 
-static void
+/* Whether what another wave did before is behind a barrier, and was waited for
+ * there: what race() would find nothing wrong with. */
+static inline bool
+is_past(const sim_wave *w, unsigned wave, unsigned phase, uint32_t seq)
+{
+    return !wave || wave == w->id + 1 ||
+           (phase != w->g->phase &&
+            seq <= w->g->waves[wave - 1].check->ds_done);
+}
+
+static inline void
+touch_word(sim_wave *w, const sim_touch *t, lds_word *x, uint32_t seq)
+{
+    if (!is_past(w, x->w_wave, x->w_phase, x->w_seq) ||
+        (t->write && !is_past(w, x->r_wave, x->r_phase, x->r_seq)))
+        race(w, x, t);
+    if (t->write) {
+        x->w_wave = (uint8_t)(w->id + 1);
+        x->w_phase = w->g->phase;
+        x->w_seq = seq;
+        x->w_atomic = t->atomic;
+        x->defined = true;
+    } else {
+        x->r_wave = (uint8_t)(w->id + 1);
+        x->r_phase = w->g->phase;
+        x->r_seq = seq;
+    }
+}
+
+static inline void
 touch_lds(sim_wave *w, const sim_touch *t)
 {
     sim_check *c = w->g->check;
     uint32_t seq = w->check->c[C_DS].issued + 1;
+    uint64_t first = t->at / 4, last = (t->at + t->bytes - 1) / 4;
+    bool read = !t->write || t->atomic;
 
-    for (uint64_t at = t->at & ~3ull; at < t->at + t->bytes; at += 4) {
-        lds_word *x = &c->lds[at / 4];
-
-        race(w, x, t);
-        if (t->write) {
-            x->w_wave = (uint8_t)(w->id + 1);
-            x->w_phase = w->g->phase;
-            x->w_seq = seq;
-            x->w_atomic = t->atomic;
-            x->defined = true;
-        } else {
-            x->r_wave = (uint8_t)(w->id + 1);
-            x->r_phase = w->g->phase;
-            x->r_seq = seq;
+    for (uint64_t k = first; read && k <= last; k++)
+        if (!c->lds[k].defined) {
+            sim_note(w, NOTE_UNDEF,
+                     "lane %u reads LDS 0x%llx, which nothing wrote", t->lane,
+                     (unsigned long long)BR_MAX(k * 4, t->at));
+            break;
         }
+    for (uint64_t k = first; k <= last; k++)
+        touch_word(w, t, &c->lds[k], seq);
+}
+
+void
+sim_check_lanes(sim_wave *w, sim_touch *t, uint64_t exec, const uint64_t *at)
+{
+    for (; exec; exec &= exec - 1) {
+        t->lane = (unsigned)__builtin_ctzll(exec);
+        t->at = at[t->lane];
+        touch_lds(w, t);
     }
 }
 
 void
 sim_check_access(sim_wave *w, const sim_touch *t)
 {
-    sim_check *c = w->g->check;
     uint8_t *def =
         w->check->scratch + (size_t)t->lane * w->g->scratch_bytes + t->at;
     const uint8_t *hole;
 
     if (t->lds) {
-        bool read = !t->write || t->atomic;
-
-        for (uint64_t at = t->at & ~3ull; read && at < t->at + t->bytes;
-             at += 4)
-            if (!c->lds[at / 4].defined) {
-                sim_note(w, NOTE_UNDEF,
-                         "lane %u reads LDS 0x%llx, which "
-                         "nothing wrote",
-                         t->lane, (unsigned long long)BR_MAX(at, t->at));
-                break;
-            }
         touch_lds(w, t);
         return;
     }
@@ -532,15 +589,22 @@ sim_check_group(sim_group *g)
 }
 
 void
-sim_check_start(sim_wave *w, unsigned n, uint32_t rsrc1)
+sim_check_start(sim_wave *w, unsigned n, unsigned vgprs)
 {
     sim_wcheck *k = w->check;
+    uint32_t valus = k->n_valu;
 
-    (void)rsrc1;
-    memset(k, 0, offsetof(sim_wcheck, v_flight));
+    vgprs = BR_MIN(vgprs, 256);
+    memset(k, 0, offsetof(sim_wcheck, n_vgprs));
+    memset(k->v_busy, 0, BR_MAX(vgprs, k->n_vgprs) * sizeof *k->v_busy);
+    memset(k->v_def, 0, BR_MAX(vgprs, k->n_vgprs) * sizeof *k->v_def);
     memset(k->scratch, 0, (size_t)w->w * w->g->scratch_bytes);
-    for (unsigned i = 0; i < SIM_SGPRS; i++)
-        k->s_def[i] = i < n || i == SIM_EXEC || i == SIM_EXEC + 1 ||
-                      i == SIM_TTMP + 9 || i == SIM_TTMP + 7;
+    k->n_vgprs = vgprs;
+    /* What the wave before this one wrote is older than that. */
+    k->n_valu = k->trans_from = valus + 1;
+    for (unsigned i = 0; i < 64; i++)
+        k->s_def.b[0] |= (uint64_t)(i < n) << i;
+    k->s_def.b[1] = 3ull << (SIM_EXEC - 64) | 1ull << (SIM_TTMP + 9 - 64) |
+                    1ull << (SIM_TTMP + 7 - 64);
     k->v_def[0] = UINT64_MAX;
 }

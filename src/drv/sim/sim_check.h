@@ -15,9 +15,13 @@ br_code sim_check_new(sim_group *g, unsigned n, unsigned lanes, sim_said *said,
                       br_status *st) BR_MUST_USE;
 void sim_check_free(sim_group *g);
 void sim_check_group(sim_group *g); /* a new work-group begins */
-/* A wave begins; the first n SGPRs are set. */
-void sim_check_start(sim_wave *w, unsigned n, uint32_t rsrc1);
-/* False: the wave stops. */
+/* A wave begins; the first n SGPRs are set, and so many VGPRs are its own. */
+void sim_check_start(sim_wave *w, unsigned n, unsigned vgprs);
+/* sim_quick.c: fills o->uses as it is decoded. */
+void sim_uses_find(sim_op *o, const br_gcn_isa *isa);
+/* True: nothing is wrong with an instruction, and what it writes is noted, but
+ * for memory's. Else the two below have a look. */
+bool sim_check_quick(sim_wave *w, const sim_op *o);
 bool sim_check_before(sim_wave *w, const sim_op *o);
 void sim_check_after(sim_wave *w, const sim_op *o);
 void sim_check_end(sim_wave *w);
@@ -29,5 +33,8 @@ typedef struct sim_touch {
     uint64_t at;
 } sim_touch;
 void sim_check_access(sim_wave *w, const sim_touch *t);
+/* LDS, of each lane of exec; t's lane and place are changed. */
+void sim_check_lanes(sim_wave *w, sim_touch *t, uint64_t exec,
+                     const uint64_t *at);
 
 #endif

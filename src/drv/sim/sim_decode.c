@@ -4,8 +4,12 @@
  * sim_lane.def whatever its encoding. Operands come from the instruction's row
  * in cg/gcn, field by field, so that nothing about encodings stands here.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/hash.h"
+#include "base/thread.h"
 #include "cg/gcn/gcn_kinds.h"
+#include "drv/sim/sim_check.h"
 #include "drv/sim/sim_int.h"
+#include "drv/sim/sim_wide.h"
 
 #include <string.h>
 
@@ -39,13 +43,55 @@ plain_name(const char *row, char *buf, size_t size)
         cut(buf, "rtn_", 0);
 }
 
-static const sim_sem *
-in_table(const sim_sem *t, const char *name)
+/* Rows by name, found once: looking through 900 of them took as long as running
+ * 100 instructions. */
+enum { BUCKETS = 2048 };
+typedef struct index {
+    const sim_sem *at[BUCKETS];
+} index_of;
+static index_of arithmetic, memories;
+
+static const sim_sem **
+bucket(index_of *x, const char *name)
 {
-    for (; t->name; t++)
-        if (strcmp(t->name, name) == 0)
-            return t;
-    return NULL;
+    size_t k =
+        (size_t)br_siphash13((br_hash_key){0, 0}, name, strlen(name)) % BUCKETS;
+
+    while (x->at[k] && strcmp(x->at[k]->name, name) != 0)
+        k = (k + 1) % BUCKETS;
+    return &x->at[k];
+}
+
+static void
+add(index_of *x, const sim_sem *t)
+{
+    for (; t->name; t++) {
+        const sim_sem **at = bucket(x, t->name);
+
+        *at = *at ? *at : t;
+    }
+}
+
+static const sim_sem *
+lane_rows(void)
+{
+#ifdef __x86_64__
+    if (sim_has_avx512())
+        return sim_lane_rows_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return sim_lane_rows_avx2;
+#endif
+    return sim_lane_rows;
+}
+
+static void
+index_all(void)
+{
+    add(&arithmetic, sim_salu_rows);
+    add(&arithmetic, lane_rows());
+    add(&arithmetic, sim_cross_rows);
+    add(&arithmetic, sim_flow_rows);
+    add(&memories, sim_mem_rows);
 }
 
 static const sim_sem *
@@ -56,34 +102,21 @@ memory(const char *name)
 
     for (size_t k = 0; k < BR_COUNT(prefixes); k++)
         if (strncmp(name, prefixes[k], strlen(prefixes[k])) == 0)
-            return in_table(sim_mem_rows, name + strlen(prefixes[k]));
+            return *bucket(&memories, name + strlen(prefixes[k]));
     return NULL;
-}
-
-static const sim_sem *
-lane_rows(void)
-{
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return sim_lane_rows_avx2;
-#endif
-    return sim_lane_rows;
 }
 
 const sim_sem *
 sim_sem_find(const br_gcn_row *row)
 {
-    const sim_sem *const tables[] = {sim_salu_rows, lane_rows(), sim_cross_rows,
-                                     sim_flow_rows};
-    const sim_sem *s = NULL;
+    static br_once once = BR_ONCE;
     char name[64];
 
+    br_once_run(&once, index_all);
     plain_name(row->name, name, sizeof name);
     if (row->fmt >= BR_FMT_SMEM && row->fmt != BR_FMT_VOPDY)
         return memory(name);
-    for (size_t k = 0; !s && k < BR_COUNT(tables); k++)
-        s = in_table(tables[k], name);
-    return s;
+    return *bucket(&arithmetic, name);
 }
 
 /* ---- operands --------------------------------------------------------- */
@@ -496,7 +529,7 @@ one(maker *m)
     o->sem = sim_sem_find(m->row);
     if (!o->sem)
         return false;
-    o->fn = o->sem->fn;
+    o->fn = o->sem->fn == sim_flow ? sim_flow_fn(o->sem->src[0]) : o->sem->fn;
     o->is = is_what(o);
     if (o->cls == SIM_SMEM || o->cls == SIM_VMEM || o->cls == SIM_LDS) {
         o->fn = o->cls == SIM_SMEM   ? sim_smem
@@ -527,6 +560,7 @@ one(maker *m)
         permutation(m);
         sim_mode_decode(o);
         o->plain = sim_is_plain(o);
+        o->fn = o->plain && !m->isa->wave64 ? o->sem->run : o->fn;
         o->direct = o->plain && o->sem->dst != T_CMP && o->dst.n == 1 &&
                     !(o->sem->flags & SEM_COUT);
     }
@@ -550,6 +584,7 @@ sim_decode(br_arena *a, const br_gcn_isa *isa, const br_gcn_inst *in, sim_op *o)
             return false;
         o->fn = sim_dual;
     }
+    sim_uses_find(o, isa);
     return true;
 }
 

@@ -137,23 +137,62 @@ rare(sim_wave *w, const sim_op *o, unsigned what)
     }
 }
 
+/* ---- what is frequent ------------------------------------------------- */
+
+static bool
+nothing(sim_wave *w, const sim_op *o)
+{
+    (void)w;
+    (void)o;
+    return true;
+}
+
+static bool
+hint(sim_wave *w, const sim_op *o)
+{
+    (void)o;
+    w->g->sim->hints++;
+    return true;
+}
+
+static uint64_t
+vcc(const sim_wave *w)
+{
+    return w->w == 64 ? sim_pair(w, SIM_VCC) : w->s[SIM_VCC];
+}
+
+#define GO(name, taken)                            \
+    static bool name(sim_wave *w, const sim_op *o) \
+    {                                              \
+        go(w, o, taken);                           \
+        return true;                               \
+    }
+GO(always, true)
+GO(scc0, !w->scc)
+GO(scc1, w->scc)
+GO(vccz, !vcc(w))
+GO(vccnz, vcc(w) != 0)
+GO(execz, !sim_exec(w))
+GO(execnz, sim_exec(w) != 0)
+#undef GO
+
+sim_fn
+sim_flow_fn(unsigned what)
+{
+    static const sim_fn fns[] = {
+        [GO_NOTHING] = nothing, [GO_HINT] = hint,   [GO_BRANCH] = always,
+        [GO_SCC0] = scc0,       [GO_SCC1] = scc1,   [GO_VCCZ] = vccz,
+        [GO_VCCNZ] = vccnz,     [GO_EXECZ] = execz, [GO_EXECNZ] = execnz};
+
+    if (what >= GO_W_ALL)
+        return nothing; /* what is waited for is there: sim_check.c */
+    return what < BR_COUNT(fns) ? fns[what] : sim_flow;
+}
+
 bool
 sim_flow(sim_wave *w, const sim_op *o)
 {
-    uint64_t vcc = w->w == 64 ? sim_pair(w, SIM_VCC) : w->s[SIM_VCC];
-
-    if (o->sem->src[0] >= GO_W_ALL)
-        return true; /* what is waited for is there: sim_check.c */
     switch (o->sem->src[0]) {
-    case GO_NOTHING: return true;
-    case GO_HINT: w->g->sim->hints++; return true;
-    case GO_BRANCH: go(w, o, true); return true;
-    case GO_SCC0: go(w, o, !w->scc); return true;
-    case GO_SCC1: go(w, o, w->scc); return true;
-    case GO_VCCZ: go(w, o, !vcc); return true;
-    case GO_VCCNZ: go(w, o, vcc != 0); return true;
-    case GO_EXECZ: go(w, o, !sim_exec(w)); return true;
-    case GO_EXECNZ: go(w, o, sim_exec(w) != 0); return true;
     case GO_END: w->state = SIM_DONE; return false;
     case GO_BARRIER: arrive(w); return await_all(w);
     case GO_SIGNAL:

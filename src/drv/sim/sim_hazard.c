@@ -14,8 +14,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/sim/sim_wcheck.h"
 
-#include <string.h>
-
 enum {
     TRANS_VALUS = 6,
     TRANS_TRANS = 2,
@@ -29,16 +27,17 @@ enum {
 static void
 waited(sim_wcheck *k, unsigned imm)
 {
-    bool vcc[2] = {k->valu_wrote[SIM_VCC], k->valu_wrote[SIM_VCC + 1]};
+    const uint64_t vcc = 3ull << (SIM_VCC - 64);
+    uint64_t was = k->s_valu.b[1];
 
     if (!(imm & ALU_VA_VDST))
-        memset(k->trans_at, 0, sizeof k->trans_at);
+        k->trans_from = k->n_valu + 1;
     if (!(imm & ALU_SA_SDST))
-        memset(k->salu_wrote, 0, sizeof k->salu_wrote);
+        k->s_salu = (sim_bits){{0, 0}};
     if (!(imm & ALU_VA_SDST))
-        memset(k->valu_wrote, 0, sizeof k->valu_wrote);
-    for (unsigned r = 0; r < 2; r++)
-        k->valu_wrote[SIM_VCC + r] = vcc[r] && imm & ALU_VA_VCC;
+        k->s_valu = (sim_bits){{0, was & vcc}};
+    if (!(imm & ALU_VA_VCC))
+        k->s_valu.b[1] &= ~vcc;
 }
 
 static bool
@@ -52,28 +51,28 @@ read_sgpr(sim_wave *w, const sim_op *o, unsigned r)
 {
     sim_wcheck *k = w->check;
     bool valu = o->cls == SIM_VALU, vcc = r == SIM_VCC || r == SIM_VCC + 1;
-    bool recent =
-        k->salu_wrote[r] && k->n_salu + 1 - k->salu_wrote[r] <= SALU_EXPIRY;
+    bool salu = sim_bits_has(&k->s_salu, r);
+    bool recent = salu && k->n_salu + 1 - k->s_wrote[r] <= SALU_EXPIRY;
 
+    sim_bits_put(&k->s_salu, r, w->isa.cpu->gen == 12 ? recent : salu);
     if (w->isa.cpu->gen == 12) {
         if (recent)
             sim_note(w, NOTE_HAZARD,
                      "s%u was read by VALU, written by SALU "
                      "and is read: s_wait_alu sa_sdst(0)",
                      r);
-        if (k->valu_wrote[r] && o->cls == SIM_SALU)
+        if (sim_bits_has(&k->s_valu, r) && o->cls == SIM_SALU)
             waited(k, vcc ? ~ALU_VA_VCC : ~ALU_VA_SDST);
-        else if (k->valu_wrote[r])
+        else if (sim_bits_has(&k->s_valu, r))
             sim_note(w, NOTE_HAZARD,
                      "s%u was read and then written by VALU, and is read: "
                      "s_wait_alu %s(0)",
                      r, vcc ? "va_vcc" : "va_sdst");
         /* The hardware knows pairs. */
-        k->valu_read[r] |= valu;
-        k->valu_read[r ^ 1] |= valu;
+        k->s_seen.b[r / 64] |= (valu ? 3ull : 0) << (r & 62);
         return;
     }
-    if (w->w == 64 && k->mask_read[r] && k->salu_wrote[r])
+    if (w->w == 64 && salu)
         sim_note(w, NOTE_HAZARD,
                  "s%u was a lane mask, was written by SALU and "
                  "is read: s_waitcnt_depctr sa_sdst(0)",
@@ -84,14 +83,15 @@ static void
 write_sgpr(sim_wave *w, const sim_op *o, unsigned r)
 {
     sim_wcheck *k = w->check;
-    bool seen = w->isa.cpu->gen == 12 ? k->valu_read[r] : k->mask_read[r];
 
-    if (!seen)
+    if (!sim_bits_has(&k->s_seen, r))
         return;
-    if (o->cls == SIM_SALU)
-        k->salu_wrote[r] = k->n_salu + 1;
-    else if (o->cls == SIM_VALU && w->isa.cpu->gen == 12)
-        k->valu_wrote[r] = true;
+    if (o->cls == SIM_SALU) {
+        sim_bits_put(&k->s_salu, r, true);
+        k->s_wrote[r] = k->n_salu + 1;
+    } else if (o->cls == SIM_VALU && w->isa.cpu->gen == 12) {
+        sim_bits_put(&k->s_valu, r, true);
+    }
 }
 
 static void
@@ -124,7 +124,7 @@ trans_use(sim_wave *w, const sim_op *o)
              o->src[i].file == SIM_V && r < o->src[i].reg + o->src[i].n &&
              r < 256;
              r++)
-            if (k->trans_at[r] &&
+            if (k->trans_at[r] > k->trans_from &&
                 k->n_valu + 1 - k->trans_at[r] < TRANS_VALUS &&
                 k->n_trans + 1 - k->trans_no[r] < TRANS_TRANS)
                 sim_note(w, NOTE_HAZARD,
@@ -147,6 +147,7 @@ trans(sim_wave *w, const sim_op *o)
         for (unsigned i = 0; o->dst.file == SIM_V && i < o->dst.n; i++) {
             k->trans_at[o->dst.reg + i] = is ? k->n_valu + 1 : 0;
             k->trans_no[o->dst.reg + i] = k->n_trans + 1;
+            k->trans_last = is ? k->n_valu + 1 : k->trans_last;
         }
 }
 
@@ -183,7 +184,7 @@ void
 sim_hazards(sim_wave *w, const sim_op *o)
 {
     sim_wcheck *k = w->check;
-    bool watch = scalars_matter(w);
+    bool watch = scalars_matter(w), masks = w->isa.cpu->gen == 11;
 
     if (o->sem->fn == sim_flow && o->sem->src[0] == GO_W_ALU)
         waited(k, (unsigned)o->imm);
@@ -196,8 +197,9 @@ sim_hazards(sim_wave *w, const sim_op *o)
         scalars(w, h, &h->mask, false);
     }
     if (o->cls == SIM_VALU) {
-        for (unsigned i = 0; o->mask.file == SIM_S && i < o->mask.n; i++)
-            k->mask_read[o->mask.reg + i] = true;
+        for (unsigned i = 0; masks && o->mask.file == SIM_S && i < o->mask.n;
+             i++)
+            sim_bits_put(&k->s_seen, o->mask.reg + i, true);
         vector(w, o);
     }
     if (watch) {

@@ -21,7 +21,8 @@ enum {
     SIM_SGPRS = 128,
     SIM_SCC = 253,
     SIM_MAX_SRC = 4,
-    SIM_LANES = 32, /* of a half */
+    SIM_MAX_USES = 19, /* vector registers */
+    SIM_LANES = 32,    /* of a half */
 };
 #define SIM_SHARED_BASE  (1ull << 48)
 #define SIM_PRIVATE_BASE (2ull << 48)
@@ -87,7 +88,7 @@ typedef struct sim_sem {
     const char *name;
     sim_fn fn;           /* what runs it */
     sim_lane_fn lane;    /* for vector arithmetic */
-    void *more;          /* for others */
+    sim_fn run;          /* the whole of it, where nothing is odd */
     uint8_t dst, src[3]; /* sim_type */
     uint8_t flags;
 } sim_sem;
@@ -111,11 +112,47 @@ enum {
     IS_READER = 32, /* its scalar destination is only read */
 };
 
+/* A bit for each scalar register. */
+typedef struct sim_bits {
+    uint64_t b[2];
+} sim_bits;
+
+/* What an instruction reads and writes, for checks: sim_quick.c. */
+typedef struct sim_uses {
+    bool quick;  /* it is one of those that this says all of */
+    bool memory; /* whose results are noted once it has run */
+    bool strict; /* sources have to be defined in all lanes that run */
+    bool trans;  /* VALU of a chip where results of trans are not waited for */
+    uint8_t n_read, n_write; /* of v: first what is read */
+    uint8_t most;            /* the vector register of the greatest number */
+    uint8_t v[SIM_MAX_USES];
+    sim_bits read, write;
+    sim_bits seen; /* scalars whose writes matter from now on */
+} sim_uses;
+
+/* Sources and results of the usual vector instruction: sim_plain.h. */
+typedef struct sim_args {
+    const uint32_t *k[3]; /* a constant, in all lanes; NULL: none */
+    uint16_t from[3];     /* 32 times a VGPR's number, or SIM_ARG_SCALAR + an
+                             SGPR's */
+    uint16_t to;          /* 32 times a VGPR's number */
+    uint8_t wide;         /* bit k: source k is a pair of scalars */
+    uint8_t in, out;      /* SGPRs of lane masks; SIM_NULL: none */
+} sim_args;
+enum { SIM_ARG_SCALAR = 0x8000 };
+
+/* What each run needs comes first: 64 bytes, and what checks do. */
 typedef struct sim_op {
     sim_fn fn;
+    uint8_t words, hints; /* with those s_delay_alu that come after it */
+    uint8_t n_src, cls, fmt;
+    bool plain;       /* no modifiers, no halves, no DPP */
+    bool direct;      /* and one word a lane, no mask */
+    sim_args args;    /* where plain */
+    struct sim_op *y; /* the other half of a dual instruction */
+    sim_uses uses;
     const sim_sem *sem;
     const br_gcn_row *row;
-    uint8_t words, n_src, cls, fmt;
     /* Memory: address, data, data, base; mask: scalar offset. */
     sim_opnd dst, sdst, src[SIM_MAX_SRC], mask;
     int32_t imm; /* simm16, offset */
@@ -126,14 +163,11 @@ typedef struct sim_op {
     uint8_t float_src[3], float_dst;
     bool flushes, rounds; /* denormals always; as the mode says */
     bool to_half;         /* v_cvt_f16_f32 */
-    bool plain;           /* no modifiers, no halves, no DPP */
-    bool direct;          /* and one word a lane, no mask */
     bool idxen, offen;
     bool dpp8, fi, bc;
     uint8_t row_mask, bank_mask;
     uint8_t perm[SIM_LANES]; /* DPP: which lane to read; 255: none */
     bool dpp;
-    struct sim_op *y; /* the other half of a dual instruction */
 } sim_op;
 
 /* ---- waves ------------------------------------------------------------ */
@@ -236,12 +270,15 @@ void sim_mode_decode(sim_op *o);
 bool sim_salu(sim_wave *w, const sim_op *o);
 bool sim_saveexec(sim_wave *w, const sim_op *o);
 bool sim_valu(sim_wave *w, const sim_op *o);
-bool sim_is_plain(const sim_op *o);
+/* Whether it is plain; then its arguments are found. */
+bool sim_is_plain(sim_op *o);
 bool sim_dual(sim_wave *w, const sim_op *o);
 bool sim_smem(sim_wave *w, const sim_op *o);
 bool sim_vmem(sim_wave *w, const sim_op *o);
 bool sim_ds(sim_wave *w, const sim_op *o);
 bool sim_flow(sim_wave *w, const sim_op *o);
+/* What runs a row of sim_flow.def. */
+sim_fn sim_flow_fn(unsigned what);
 
 /* What memory instructions do (sim_mem.def); in src of their rows: act, bytes
  * of an element, elements or flags. */
@@ -346,7 +383,8 @@ enum {
     GO_W_STORE_DS
 };
 
-extern const sim_sem sim_lane_rows_avx2[]; /* on x86-64 only */
+/* on x86-64 only */
+extern const sim_sem sim_lane_rows_avx2[], sim_lane_rows_avx512[];
 /* The tables of names, each ended by a NULL name. */
 extern const sim_sem sim_salu_rows[], sim_lane_rows[], sim_cross_rows[],
     sim_mem_rows[], sim_flow_rows[];

@@ -1,16 +1,16 @@
 /* sim_lane.c - vector arithmetic: a function for each row of sim_lane.def, over
- * 32 lanes. Nothing here knows of masks or registers: sim_valu.c brings the
- * sources and takes the results.
+ * 32 lanes. lane_NAME knows nothing of masks or registers: sim_valu.c brings the
+ * sources and takes the results. run_NAME is the whole instruction where nothing
+ * is odd: one call for what took three.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/sim/sim_float.h"
 #include "drv/sim/sim_int.h"
+#include "drv/sim/sim_plain.h"
 
 #include <math.h>
-#ifdef __AVX2__
-#    include <immintrin.h>
-#endif
 
-#ifndef SIM_LANE_ROWS /* sim_lane_avx2.c has a name of its own */
+enum { USUAL_MODE = 0xf0 }; /* to nearest, denormals as they are */
+#ifndef SIM_LANE_ROWS       /* sim_lane_avx2.c has a name of its own */
 #    define SIM_LANE_ROWS sim_lane_rows
 #endif
 
@@ -50,7 +50,10 @@ lane_bits(const uint32_t m[SIM_LANES])
 {
     uint32_t r = 0;
 
-#ifdef __AVX2__
+#ifdef __AVX512DQ__
+    r = (uint32_t)_mm512_movepi32_mask(_mm512_loadu_si512(m)) |
+        (uint32_t)_mm512_movepi32_mask(_mm512_loadu_si512(m + 16)) << 16;
+#elif defined __AVX2__
     for (unsigned k = 0; k < SIM_LANES; k += 8)
         r |= (uint32_t)_mm256_movemask_ps(
                  _mm256_loadu_ps((const float *)(const void *)(m + k)))
@@ -396,6 +399,44 @@ put64(uint32_t *d, unsigned i, uint64_t v)
     d[i + SIM_LANES] = (uint32_t)(v >> 32);
 }
 
+/* For modifiers, H16 is an f16 and C32 an f32; what is no float takes none. */
+#define T_H16 T_F16
+#define T_C32 T_F32
+#define T_C64 T_F64
+
+/* Words that a lane gets. */
+#define W_U32 1
+#define W_I32 1
+#define W_F32 1
+#define W_U16 0 /* halves of one: never plain */
+#define W_I16 0
+#define W_F16 0
+#define W_U64 2
+#define W_I64 2
+#define W_F64 2
+
+static inline void
+begin(sim_wave *w, const sim_op *o, sim_lanes *x, bool masked)
+{
+    x->to = x->d;
+    x->w = SIM_LANES;
+    x->in = masked && o->args.in != SIM_NULL ? w->s[o->args.in] : 0;
+    x->out = x->flags = x->first = 0;
+}
+
+static inline void
+end(sim_wave *w, const sim_op *o, const sim_lanes *x, unsigned words, bool mask)
+{
+    uint32_t exec = w->s[SIM_EXEC], *to = w->v + o->args.to;
+
+    if (words && x->to == x->d)
+        sim_blend(to, x->d, exec);
+    if (words > 1)
+        sim_blend(to + SIM_LANES, x->d + SIM_LANES, exec);
+    if (mask && o->args.out != SIM_NULL)
+        w->s[o->args.out] = x->out & exec;
+}
+
 /* Pointers of its own that nothing else is reached by: else no loop would
  * become vector code. A source may be the register that the result goes to: a
  * lane reads its own words before it writes its only one. */
@@ -415,56 +456,77 @@ put64(uint32_t *d, unsigned i, uint64_t v)
     (void)in;                                 \
     (void)clamps;                             \
     (void)m
-#define LANE(name, D, A, B, C, value, fl)          \
-    static void lane_##name(sim_lanes *x)          \
-    {                                              \
-        uint32_t *restrict d = x->to;              \
-        SOURCES;                                   \
-                                                   \
-        for (unsigned i = 0; i < SIM_LANES; i++) { \
-            C_##A a = G_##A(pa);                   \
-            C_##B b = G_##B(pb);                   \
-            C_##C c = G_##C(pc);                   \
-                                                   \
-            (void)a;                               \
-            (void)b;                               \
-            (void)c;                               \
-            P_##D(value);                          \
-        }                                          \
-        if ((fl)&SEM_COUT)                         \
-            x->out = lane_bits(m);                 \
-    }
-#define COMPARE(name, A, B, value)                 \
-    static void lane_##name(sim_lanes *x)          \
-    {                                              \
-        SOURCES;                                   \
-                                                   \
-        for (unsigned i = 0; i < SIM_LANES; i++) { \
-            C_##A a = G_##A(pa);                   \
-            C_##B b = G_##B(pb);                   \
-                                                   \
-            (void)a;                               \
-            (void)b;                               \
-            m[i] = (value) ? UINT32_MAX : 0;       \
-        }                                          \
-        x->out = lane_bits(m);                     \
+#define LANE(name, D, A, B, C, value, fl)                           \
+    static __attribute__((noinline)) void lane_##name(sim_lanes *x) \
+    {                                                               \
+        uint32_t *restrict d = x->to;                               \
+        SOURCES;                                                    \
+                                                                    \
+        for (unsigned i = 0; i < SIM_LANES; i++) {                  \
+            C_##A a = G_##A(pa);                                    \
+            C_##B b = G_##B(pb);                                    \
+            C_##C c = G_##C(pc);                                    \
+                                                                    \
+            (void)a;                                                \
+            (void)b;                                                \
+            (void)c;                                                \
+            P_##D(value);                                           \
+        }                                                           \
+        if ((fl)&SEM_COUT)                                          \
+            x->out = lane_bits(m);                                  \
+    }                                                               \
+    RUN(name, T_##A, T_##B, T_##C, W_##D, fl)
+#define COMPARE(name, A, B, value)                                  \
+    static __attribute__((noinline)) void lane_##name(sim_lanes *x) \
+    {                                                               \
+        SOURCES;                                                    \
+                                                                    \
+        for (unsigned i = 0; i < SIM_LANES; i++) {                  \
+            C_##A a = G_##A(pa);                                    \
+            C_##B b = G_##B(pb);                                    \
+                                                                    \
+            (void)a;                                                \
+            (void)b;                                                \
+            m[i] = (value) ? UINT32_MAX : 0;                        \
+        }                                                           \
+        x->out = lane_bits(m);                                      \
+    }                                                               \
+    RUN(name, T_##A, T_##B, T_N, 0, SEM_COUT)
+/* One of the usual mode and sources; words: that a lane gets. */
+#define RUN(name, ta, tb, tc, words, fl)                                      \
+    static bool run_##name(sim_wave *w, const sim_op *o)                      \
+    {                                                                         \
+        uint32_t buf[3][2 * SIM_LANES];                                       \
+        sim_lanes x;                                                          \
+                                                                              \
+        if ((w->mode & 255) != USUAL_MODE)                                    \
+            return sim_valu(w, o);                                            \
+        begin(w, o, &x, (fl)&SEM_CIN);                                        \
+        x.a = (ta) == T_N ? NULL : sim_arg(w, &o->args, 0, buf[0]);           \
+        x.b = (tb) == T_N ? NULL : sim_arg(w, &o->args, 1, buf[1]);           \
+        x.c = (fl)&SEM_ACC  ? w->v + o->args.to                               \
+              : (tc) == T_N ? NULL                                            \
+                            : sim_arg(w, &o->args, 2, buf[2]);                \
+        if ((words) == 1 && !((fl)&SEM_COUT) && w->s[SIM_EXEC] == UINT32_MAX) \
+            x.to = w->v + o->args.to;                                         \
+        lane_##name(&x);                                                      \
+        end(w, o, &x, words, (fl)&SEM_COUT);                                  \
+        return true;                                                          \
     }
 #define PACKED(name, of)
 #include "drv/sim/sim_lane.def"
 #undef LANE
 #undef COMPARE
 #undef PACKED
-
-/* For modifiers, H16 is an f16 and C32 an f32; what is no float takes none. */
-#define T_H16 T_F16
-#define T_C32 T_F32
-#define T_C64 T_F64
+#undef RUN
 
 const sim_sem SIM_LANE_ROWS[] = {
-#define LANE(name, D, A, B, C, value, fl) \
-    {"v_" #name, sim_valu, lane_##name, NULL, T_##D, {T_##A, T_##B, T_##C}, fl},
-#define COMPARE(name, A, B, value)                            \
-    {"v_" #name,          sim_valu, lane_##name, NULL, T_CMP, \
+#define LANE(name, D, A, B, C, value, fl)         \
+    {"v_" #name, sim_valu, lane_##name,           \
+     run_##name, T_##D,    {T_##A, T_##B, T_##C}, \
+     fl},
+#define COMPARE(name, A, B, value)                                  \
+    {"v_" #name,          sim_valu, lane_##name, run_##name, T_CMP, \
      {T_##A, T_##B, T_N}, SEM_COUT},
 #define PACKED(name, of)
 #include "drv/sim/sim_lane.def"

@@ -12,6 +12,7 @@
 #include "drv/sim/sim_check.h"
 #include "drv/sim/sim_int.h"
 #include "drv/sim/sim_order.h"
+#include "drv/sim/sim_wide.h"
 
 #include <string.h>
 
@@ -54,6 +55,7 @@ sim_at(br_sim *s, uint64_t addr, uint64_t n, bool write)
 }
 
 enum { READ, WRITE, ATOMIC };
+enum { FEW = 6 }; /* lanes: from there on a gather is faster */
 
 typedef struct spot {
     enum { IN_MEMORY, IN_LDS, IN_SCRATCH } space;
@@ -394,6 +396,7 @@ typedef struct words {
     const sim_op *o;
     unsigned n, lanes, part; /* bytes of one */
     bool store, sign;
+    bool wide; /* sim_wide.h knows how */
     uint32_t *reg;
     const uint32_t *low, *high; /* of addresses; high may be NULL */
     uint64_t base;              /* is added */
@@ -412,6 +415,7 @@ is_words(sim_wave *w, const sim_op *o, words *x)
                  .part = o->sem->src[1],
                  .sign = act == ACT_LOADS};
     x->store = act == ACT_STORE;
+    x->wide = w->w == 32 && sim_has_avx512();
     x->low = lane_reg(w, o->src[0].reg, 0);
     x->reg = lane_reg(w, x->store ? o->src[1].reg : o->dst.reg, 0);
     return act == ACT_LOAD || act == ACT_LOADS || x->store;
@@ -425,9 +429,13 @@ is_row(const sim_wave *w, const words *x)
 
     if (sim_exec(w) != (x->lanes == 64 ? ~0ull : 0xffffffff) || x->part < 4)
         return false;
-    for (unsigned i = 0; i < x->lanes; i++)
+    if (x->low[1] != first + step)
+        return false;
+    if (x->wide)
+        odd = !sim_wide_is_row(x->low, x->high, step);
+    for (unsigned i = 0; !x->wide && i < x->lanes; i++)
         odd |= x->low[i] ^ (first + i * step);
-    for (unsigned i = 0; x->high && i < x->lanes; i++)
+    for (unsigned i = 0; !x->wide && x->high && i < x->lanes; i++)
         odd |= x->high[i] ^ x->high[0];
     return !odd && first <= UINT32_MAX - x->lanes * step;
 }
@@ -441,6 +449,10 @@ move_row(const words *x, uint8_t *host)
     if (n == 1) {
         memcpy(x->store ? host : (uint8_t *)reg,
                x->store ? (uint8_t *)reg : host, 4 * lanes);
+        return;
+    }
+    if (x->wide && !x->store) {
+        sim_wide_row(reg, n, host);
         return;
     }
     for (unsigned k = 0; k < n; k++)
@@ -495,6 +507,8 @@ move_lanes(const words *x, uint64_t exec, const uint64_t *at)
 
             move_part(x, lane, x->host + at[lane]);
         }
+    else if (x->wide && !x->store && __builtin_popcountll(exec) >= FEW)
+        sim_wide_gather(x->reg, x->n, x->host, at, (uint32_t)exec);
     else if (x->n == 1)
         x->store ? move_n(x, exec, at, 1, true) : move_n(x, exec, at, 1, false);
     else if (x->n == 2)
@@ -511,6 +525,10 @@ offsets(const words *x, uint64_t exec, uint64_t at[64])
 {
     uint64_t bytes = x->part * x->n, most = x->bytes - bytes, worst = 0;
 
+    if (x->wide) {
+        worst = sim_wide_offsets(x->low, x->high, x->base, (uint32_t)exec, at);
+        return x->bytes >= bytes && worst <= most;
+    }
     for (unsigned i = 0; i < x->lanes; i++)
         at[i] =
             x->base + x->low[i] + (x->high ? (uint64_t)x->high[i] << 32 : 0);
@@ -527,20 +545,15 @@ static void
 tell(sim_wave *w, const words *x, uint64_t exec, const uint64_t *at,
      uint64_t addr)
 {
-    sim_reach t = {.bytes = x->part * x->n, .write = x->store};
+    sim_reach t = {.at = addr, .bytes = x->part * x->n, .write = x->store};
     sim_touch l = {.lds = true, .write = x->store, .bytes = x->part * x->n};
 
-    if (!w->check || (addr && !w->g->order))
+    if (!w->check)
         return;
-    for (uint64_t m = exec; m; m &= m - 1) {
-        l.lane = (unsigned)__builtin_ctzll(m);
-        l.at = at[l.lane];
-        t.at = addr + l.at;
-        if (addr)
-            sim_order_access(w, x->o, &t);
-        else
-            sim_check_access(w, &l);
-    }
+    if (!addr)
+        sim_check_lanes(w, &l, exec, at);
+    else if (w->g->order)
+        sim_order_lanes(w, x->o, &t, exec, at);
 }
 
 /* False: a lane is outside, and nothing was done. addr: of the piece; 0: it is

@@ -27,11 +27,13 @@
 
 #include "drv/sim/sim_wcheck.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum {
     PAGE = 4096,
-    MAX_PAGES = 4096, /* 16 MiB that kernels touch; each is 32 KiB of words */
+    MAX_PAGES = 4096, /* 16 MiB that kernels touch; each takes 32 KiB */
+    WORDS = PAGE / 4,
     KEPT_PAGES = 512, /* for the next dispatch; else all are freed */
     BUCKETS = 2 * MAX_PAGES,
     POOL = 1024, /* clocks that words remember; older ones allow all */
@@ -46,18 +48,45 @@ typedef struct mark {
     uint32_t group, device, loads;
 } mark;
 
-typedef struct word {
-    uint16_t writer, reader; /* their places plus one; 0: nobody */
-    uint8_t scope;
-    bool by_load; /* its number is one of loads */
-    uint32_t w_no, r_no;
+/* Who wrote or read a word: place plus one, 16 bits; scope, 2; whether by a
+ * load, 1; and in the low half the number of that store or load. 0: nobody. */
+typedef uint64_t who;
+enum { WHO_PLACE = 48, WHO_LOAD = 34, WHO_SCOPE = 32 };
+
+/* What a writer left beside its number. */
+typedef struct left {
     mark own;      /* of the writer when it wrote */
     uint32_t past; /* the clock it had; 0: it knew of nobody */
-} word;
+} left;
+
+/* The two that most accesses are done with lie together, apart from the third
+ * that few look at. */
+typedef struct words {
+    who write[WORDS], read[WORDS];
+    left left[WORDS];
+} words;
+
+static unsigned
+place_of(who x)
+{
+    return (unsigned)(x >> WHO_PLACE);
+}
+
+static unsigned
+scope_of(who x)
+{
+    return x >> WHO_SCOPE & 3;
+}
+
+static bool
+by_load(who x)
+{
+    return x >> WHO_LOAD & 1;
+}
 
 typedef struct page {
     uint64_t at; /* address / PAGE */
-    word *words;
+    words *words;
     uint32_t turn; /* the dispatch that touched it last */
 } page;
 
@@ -150,16 +179,17 @@ remember(sim_order *r, uint32_t *past)
 
 /* Adds what the writer of a word relied on. */
 static void
-add_past(const sim_order *r, mark *to, const word *x)
+add_past(const sim_order *r, mark *to, who x, const left *l)
 {
-    const mark *past = remembered(r, x->past);
+    const mark *past = remembered(r, l->past);
+    mark *writer = &to[place_of(x) - 1];
 
     if (past)
         join(to, past, r->n);
-    else if (x->past) /* forgotten: nothing is held against it */
+    else if (l->past) /* forgotten: nothing is held against it */
         for (unsigned k = 0; k < r->n; k++)
             to[k] = (mark){UINT32_MAX, UINT32_MAX, UINT32_MAX};
-    to[x->writer - 1] = later(to[x->writer - 1], x->own);
+    *writer = later(*writer, l->own);
 }
 
 static void
@@ -179,15 +209,15 @@ learn(sim_order *r, waiter *x)
 /* ---- words ---------------------------------------------------------------- */
 
 /* Of a page that this dispatch has not touched yet. */
-static word *
+static words *
 fresh(sim_order *r, page *p, uint64_t key)
 {
     if (p->words) {
-        memset(p->words, 0, PAGE / 4 * sizeof *p->words);
+        memset(p->words, 0, offsetof(words, left));
     } else {
         if (r->n_pages == MAX_PAGES + KEPT_PAGES)
             return NULL;
-        p->words = br_try_calloc(PAGE / 4, sizeof *p->words);
+        p->words = br_try_calloc(1, sizeof *p->words);
         if (!p->words)
             return NULL;
         p->at = key;
@@ -198,10 +228,9 @@ fresh(sim_order *r, page *p, uint64_t key)
     return p->words;
 }
 
-static word *
-words_of(sim_order *r, uint64_t at)
+static words *
+words_of(sim_order *r, uint64_t key)
 {
-    uint64_t key = at / PAGE;
     size_t k = (size_t)(key * 0x9e3779b97f4a7c15ull >> 51) & (BUCKETS - 1);
 
     if (r->hit && r->hit->at == key)
@@ -214,54 +243,48 @@ words_of(sim_order *r, uint64_t at)
     return r->hit->words;
 }
 
-static bool
-is_own(const sim_wave *w, const waiter *me, const word *x)
-{
-    return x->writer == place(w) + 1u &&
-           x->w_no > (x->by_load ? me->base.loads : me->base.group);
-}
-
 /* Whether the writer is a wave of the group that w is in. */
 static bool
-near(const sim_wave *w, const word *x)
+near(const sim_wave *w, who x)
 {
     const sim_order *r = w->g->order;
-    const waiter *o = &r->w[x->writer - 1];
+    const waiter *o = &r->w[place_of(x) - 1];
 
-    return (x->writer - 1u) / r->per_group == w->g->slot &&
-           x->w_no > (x->by_load ? o->base.loads : o->base.group);
+    return (place_of(x) - 1) / r->per_group == w->g->slot &&
+           (uint32_t)x > (by_load(x) ? o->base.loads : o->base.group);
 }
 
 static bool
-relies(const sim_wave *w, const waiter *me, const word *x)
+relies(const sim_wave *w, const waiter *me, who x)
 {
-    mark m = me->known[x->writer - 1];
+    mark m = me->known[place_of(x) - 1];
 
-    if (x->by_load)
-        return x->w_no <= m.loads;
-    return x->w_no <= (near(w, x) || x->scope >= DEVICE ? m.group : m.device);
+    if (by_load(x))
+        return (uint32_t)x <= m.loads;
+    return (uint32_t)x <=
+           (near(w, x) || scope_of(x) >= DEVICE ? m.group : m.device);
 }
 
 /* Whether a write has left the caches below L2, whoever asks. */
 static bool
-is_out(const sim_wave *w, const word *x)
+is_out(const sim_wave *w, who x)
 {
-    const waiter *o = &w->g->order->w[x->writer - 1];
+    const waiter *o = &w->g->order->w[place_of(x) - 1];
 
-    return w->isa.cpu->gen == 11 || x->scope >= DEVICE || near(w, x) ||
-           x->w_no <= o->device;
+    return w->isa.cpu->gen == 11 || scope_of(x) >= DEVICE || near(w, x) ||
+           (uint32_t)x <= o->device;
 }
 
 static void
-say(sim_wave *w, uint64_t at, unsigned who, const char *what)
+say(sim_wave *w, uint64_t at, unsigned wave, const char *what)
 {
     const sim_order *r = w->g->order;
 
     sim_note(w, NOTE_ORDER,
              "0x%llx %s wave %u of %s work-group, and nothing orders that "
              "before this",
-             (unsigned long long)at, what, (who - 1) % r->per_group,
-             (who - 1) / r->per_group == w->g->slot ? "this" : "another");
+             (unsigned long long)at, what, (wave - 1) % r->per_group,
+             (wave - 1) / r->per_group == w->g->slot ? "this" : "another");
 }
 
 /* How far an access goes: gfx11 tells by glc, but of stores. */
@@ -273,74 +296,120 @@ reach_of(const sim_wave *w, const sim_op *o, const sim_reach *t)
     return t->atomic || t->write || o->scope ? DEVICE : 0;
 }
 
-/* What stays the same over the words of an access. */
+/* What stays the same over the words of an instruction. */
 typedef struct visit {
     sim_wave *w;
     const sim_op *o;
     const sim_reach *t;
     waiter *me;
-    word left;     /* what a write leaves */
-    uint16_t self; /* place plus one */
-    uint32_t load; /* number of this one */
-    bool strong;
+    who read, write; /* what it leaves */
+    left left;
+    uint64_t self;    /* place plus one */
+    uint32_t base[2]; /* of the wave's own stores, loads */
+    uint32_t load;    /* number of this one */
+    bool strong, reads, plain;
 } visit;
+
+/* Whether nobody wrote it, or this wave itself. */
+static bool
+is_own(const visit *v, who x)
+{
+    return !x || (x >> WHO_PLACE == v->self &&
+                  (uint32_t)x > v->base[x >> WHO_LOAD & 1]);
+}
 
 /* Another wave wrote it. */
 static void
-reads_other(const visit *v, uint64_t at, const word *x)
+reads_other(const visit *v, uint64_t at, who x, const left *l)
 {
     sim_wave *w = v->w;
     bool atomic = v->t->atomic, sync = v->strong || (atomic && near(w, x));
 
     if (!relies(w, v->me, x) && !(sync && is_out(w, x)))
-        say(w, at, x->writer,
+        say(w, at, place_of(x),
             v->strong || atomic ? "was written below device scope by"
                                 : "was written by");
     if (!sync || !v->o->rtn)
         return;
-    add_past(w->g->order, v->me->coming, x);
+    add_past(w->g->order, v->me->coming, x, l);
     v->me->any[2] = v->me->wide = true;
     v->me->load = v->load;
 }
 
 /* Of a word that another wave released: an atomic goes on with that. */
 static uint32_t
-continued(const visit *v, const word *x)
+continued(const visit *v, who x, const left *l)
 {
     sim_order *r = v->w->g->order;
     uint32_t past;
     mark *m = remember(r, &past);
 
     memcpy(m, v->me->known, r->n * sizeof *m);
-    add_past(r, m, x);
+    add_past(r, m, x, l);
     return past;
 }
 
 static void
-words_visited(const visit *v, uint64_t at, word *x, unsigned n)
+overwrites(const visit *v, uint64_t at, who reader)
 {
-    const sim_reach *t = v->t;
-    bool reads = !t->write || t->atomic, plain = !v->strong && !t->atomic;
+    if (reader >> WHO_PLACE != v->self &&
+        (uint32_t)reader > v->me->known[place_of(reader) - 1].loads)
+        say(v->w, at, place_of(reader), "was read by");
+}
 
-    for (; n--; x++, at += 4) {
-        bool other = x->writer && !is_own(v->w, v->me, x);
+/* What most accesses are, done for all words at once: reads of what nobody
+ * wrote; writes, but for atomics. False: they are others. */
+static bool
+words_alike(const visit *v, uint64_t at, words *p, unsigned k, unsigned end)
+{
+    uint64_t any = 0;
+
+    if (v->plain) {
+        for (unsigned i = k; i < end; i++)
+            any |= p->write[i];
+        for (unsigned i = k; !any && i < end; i++)
+            p->read[i] = v->read;
+        return !any;
+    }
+    if (v->reads)
+        return false;
+    for (unsigned i = k; i < end; i++)
+        any |= p->read[i];
+    for (unsigned i = k; any && i < end; i++)
+        if (p->read[i])
+            overwrites(v, at + (i - k) * 4, p->read[i]);
+    for (unsigned i = k; any && i < end; i++)
+        p->read[i] = 0;
+    for (unsigned i = k; i < end; i++)
+        p->write[i] = v->write;
+    for (unsigned i = k; i < end; i++)
+        p->left[i] = v->left;
+    return true;
+}
+
+/* Words k to end of a page, the first at `at`. */
+static void
+words_visited(const visit *v, uint64_t at, words *p, unsigned k, unsigned end)
+{
+    for (; k < end; k++, at += 4) {
+        who was = p->write[k];
+        bool other = !is_own(v, was);
         uint32_t past = v->left.past;
 
-        if (reads && plain) {
-            x->reader = v->self;
-            x->r_no = v->load;
-        }
-        if (reads && other)
-            reads_other(v, at, x);
-        if (!t->write)
+        if (v->plain)
+            p->read[k] = v->read;
+        if (v->reads && other)
+            reads_other(v, at, was, &p->left[k]);
+        if (!v->t->write)
             continue;
-        if (x->reader && x->reader != v->self &&
-            x->r_no > v->me->known[x->reader - 1].loads)
-            say(v->w, at, x->reader, "was read by");
-        if (t->atomic && other)
-            past = continued(v, x);
-        *x = v->left;
-        x->past = past;
+        if (p->read[k])
+            overwrites(v, at, p->read[k]);
+        if (v->t->atomic && other)
+            past = continued(v, was, &p->left[k]);
+        p->write[k] = v->write;
+        p->read[k] = 0;
+        p->left[k].own = v->left.own;
+        p->left[k].past = past;
     }
 }
 
@@ -350,40 +419,87 @@ leave(visit *v)
     const sim_wcheck *k = v->w->check;
     sim_order *r = v->w->g->order;
     waiter *me = v->me;
+    bool load = v->t->atomic && v->o->rtn;
+    uint32_t no = load ? v->load : me->base.group + k->c[C_STORE].issued + 1;
 
     if (me->any[0] && !me->past)
         memcpy(remember(r, &me->past), me->known, r->n * sizeof *me->known);
-    v->left = (word){.writer = v->self,
-                     .scope = (uint8_t)reach_of(v->w, v->o, v->t),
-                     .by_load = v->t->atomic && v->o->rtn,
-                     .own = own_now(v->w, me),
-                     .past = me->past};
-    v->left.w_no =
-        v->left.by_load ? v->load : me->base.group + k->c[C_STORE].issued + 1;
+    v->left = (left){own_now(v->w, me), me->past};
+    v->write = v->self << WHO_PLACE | (uint64_t)load << WHO_LOAD |
+               (uint64_t)reach_of(v->w, v->o, v->t) << WHO_SCOPE | no;
+}
+
+static void
+visit_begin(visit *v, sim_wave *w, const sim_op *o, const sim_reach *t)
+{
+    unsigned self = place(w);
+    waiter *me = &w->g->order->w[self];
+
+    *v = (visit){.w = w,
+                 .o = o,
+                 .t = t,
+                 .me = me,
+                 .self = self + 1,
+                 .base = {me->base.group, me->base.loads},
+                 .load = me->base.loads + w->check->c[C_LOAD].issued + 1,
+                 .strong = reach_of(w, o, t) >= DEVICE && !t->scalar,
+                 .reads = !t->write || t->atomic};
+    v->plain = v->reads && !v->strong && !t->atomic;
+    v->read = v->self << WHO_PLACE | v->load;
+    if (t->write)
+        leave(v);
+}
+
+/* `bytes` from `at` on. False: no memory is left to remember more. */
+static bool
+visit_range(const visit *v, uint64_t at, unsigned bytes)
+{
+    uint64_t end = at + bytes;
+
+    for (at &= ~3ull; at < end;) {
+        uint64_t next = BR_MIN(end, (at / PAGE + 1) * PAGE);
+        words *p = words_of(v->w->g->order, at / PAGE);
+        unsigned k = at % PAGE / 4, n;
+
+        if (!p)
+            return false;
+        n = k + (unsigned)((next - at + 3) / 4);
+        if (!words_alike(v, at, p, k, n))
+            words_visited(v, at, p, k, n);
+        at = next;
+    }
+    return true;
 }
 
 void
 sim_order_access(sim_wave *w, const sim_op *o, const sim_reach *t)
 {
+    visit v;
+
+    visit_begin(&v, w, o, t);
+    visit_range(&v, t->at, t->bytes);
+}
+
+void
+sim_order_lanes(sim_wave *w, const sim_op *o, const sim_reach *t, uint64_t exec,
+                const uint64_t *off)
+{
     sim_order *r = w->g->order;
-    unsigned self = place(w);
-    uint64_t at = t->at & ~3ull, end = t->at + t->bytes;
-    visit v = {.w = w, .o = o, .t = t, .me = &r->w[self]};
+    bool word = t->bytes <= 4;
+    visit v;
 
-    v.self = (uint16_t)(self + 1);
-    v.load = v.me->base.loads + w->check->c[C_LOAD].issued + 1;
-    v.strong = reach_of(w, o, t) >= DEVICE && !t->scalar;
-    if (t->write)
-        leave(&v);
-    while (at < end) {
-        uint64_t next = BR_MIN(end, (at / PAGE + 1) * PAGE);
-        word *x = words_of(r, at);
+    visit_begin(&v, w, o, t);
+    for (; exec; exec &= exec - 1) {
+        uint64_t at = t->at + off[__builtin_ctzll(exec)];
+        unsigned k = at % PAGE / 4;
+        words *p = r->hit ? r->hit->words : NULL;
 
-        if (!x)
+        /* What most lanes do. */
+        if (word && v.plain && at % 4 + t->bytes <= 4 && p &&
+            r->hit->at == at / PAGE && is_own(&v, p->write[k]))
+            p->read[k] = v.read;
+        else if (!visit_range(&v, at, t->bytes))
             return;
-        words_visited(&v, at, x + at % PAGE / 4,
-                      (unsigned)((next - at + 3) / 4));
-        at = next;
     }
 }
 

@@ -20,6 +20,9 @@ typedef struct sim_reach {
     bool write, atomic, scalar;
 } sim_reach;
 void sim_order_access(sim_wave *w, const sim_op *o, const sim_reach *t);
+/* The same of each lane of exec, off[lane] behind t->at. */
+void sim_order_lanes(sim_wave *w, const sim_op *o, const sim_reach *t,
+                     uint64_t exec, const uint64_t *off);
 /* Invalidations and write-backs, when they are issued. */
 void sim_order_cache(sim_wave *w, const sim_op *o);
 void sim_order_waited(sim_wave *w);   /* after a wait */

@@ -16,7 +16,8 @@
 #include <string.h>
 
 enum {
-    TURN = 4096, /* instructions of a wave at a time */
+    TURN = 4096,       /* instructions of a wave at a time */
+    CHECKED_TURN = 16, /* at most, with check */
     MAX_GROUP = 1024,
     MAX_WAVES = MAX_GROUP / 32,
     PACKET_AT = 0x1000,  /* where a kernel finds its dispatch packet */
@@ -81,6 +82,19 @@ br_sim_load(br_sim *s, const br_gcn_co *co, uint64_t at, br_status *st)
     return BR_OK;
 }
 
+/* s_delay_alu, one in six instructions, does nothing: what stands before it is
+ * run with it, but for branches and the like. */
+static bool
+is_hint(const sim_wave *w, uint64_t word)
+{
+    const sim_code *c = w->code;
+    br_gcn_inst in;
+
+    return word < c->bytes / 4 &&
+           br_gcn_decode(&w->isa, c->words + word, c->bytes / 4 - word, &in) &&
+           strcmp(in.row->name, "s_delay_alu") == 0;
+}
+
 static const sim_op *
 decode(sim_wave *w, uint64_t word)
 {
@@ -113,6 +127,10 @@ decode(sim_wave *w, uint64_t word)
                   br_str_z(&text));
         br_str_fini(&text);
         return NULL;
+    }
+    if (o->sem->fn != sim_flow && is_hint(w, word + o->words)) {
+        o->words++;
+        o->hints = 1;
     }
     return c->ops[word] = o;
 }
@@ -189,30 +207,43 @@ sim_release(sim_group *g)
         sim_check_barrier(g);
 }
 
+/* An instruction with its checks; memory's results are noted after. */
+static bool
+checked(sim_wave *w, const sim_op *o)
+{
+    bool quick = sim_check_quick(w, o);
+
+    if ((!quick && !sim_check_before(w, o)) || !o->fn(w, o))
+        return false;
+    if (!quick || o->uses.memory)
+        sim_check_after(w, o);
+    return true;
+}
+
 static void
 turn(sim_wave *w, uint64_t n)
 {
-    uint64_t begin = w->steps;
-    const sim_op *o;
+    uint64_t begin = w->steps, hints = 0;
+    bool check = w->check != NULL;
 
     while (n--) {
-        uint64_t off = w->pc - w->code->at;
+        const sim_code *c = w->code;
+        uint64_t off = w->pc - c->at;
+        const sim_op *o =
+            off < c->bytes && off % 4 == 0 ? c->ops[off / 4] : NULL;
 
         w->at = w->pc;
-        o = off < w->code->bytes && off % 4 == 0 ? w->code->ops[off / 4] : NULL;
         o = o ? o : sim_fetch(w);
         if (!o)
             break;
         w->pc += o->words * 4u;
-        w->steps++;
-        if (w->check && !sim_check_before(w, o))
+        w->steps += 1u + o->hints;
+        hints += o->hints;
+        if (check ? !checked(w, o) : !o->fn(w, o))
             break;
-        if (!o->fn(w, o))
-            break;
-        if (w->check)
-            sim_check_after(w, o);
     }
     w->g->sim->steps += w->steps - begin;
+    w->g->sim->hints += hints;
     if (w->state == SIM_DONE) {
         w->g->live--;
         if (w->check)
@@ -221,34 +252,42 @@ turn(sim_wave *w, uint64_t n)
     }
 }
 
-/* Turns of a group: of each wave that runs, with check of one. */
 static br_code
-turns(sim_group *g, br_rng *rng)
+stuck(const sim_group *g)
+{
+    return br_fail(g->st, BR_E_FAULT,
+                   "work-group %u,%u,%u: %u of %u waves wait at a "
+                   "barrier for ever",
+                   g->id[0], g->id[1], g->id[2], g->arrived, g->live);
+}
+
+/* Turns of a group: of each wave that runs, with check of one, which `draw`
+ * says, as it says how long. */
+static br_code
+turns(sim_group *g, uint32_t draw)
 {
     br_sim *s = g->sim;
-    unsigned ready = 0, at = 0;
+    unsigned at = (draw & 1023) * g->n_waves >> 10, k = 0;
+    bool ran = false;
 
-    for (unsigned i = 0; i < g->n_waves; i++)
-        ready += g->waves[i].state == SIM_RUN;
-    if (!ready)
-        return br_fail(g->st, BR_E_FAULT,
-                       "work-group %u,%u,%u: %u of %u waves wait at a "
-                       "barrier for ever",
-                       g->id[0], g->id[1], g->id[2], g->arrived, g->live);
     if (s->max_steps && s->steps > s->max_steps)
         return br_fail(g->st, BR_E_TIMEOUT, "more than %llu instructions",
                        (unsigned long long)s->max_steps);
     if (s->check) {
-        at = (unsigned)br_rng_below(rng, g->n_waves);
-        while (g->waves[at].state != SIM_RUN)
-            at = (at + 1) % g->n_waves;
-        turn(&g->waves[at], 1 + br_rng_below(rng, 16));
+        for (; g->waves[at].state != SIM_RUN; k++) {
+            if (k == g->n_waves)
+                return stuck(g);
+            at = at + 1 < g->n_waves ? at + 1 : 0;
+        }
+        turn(&g->waves[at], 1 + (draw >> 10) % CHECKED_TURN);
         return g->code;
     }
-    for (; at < g->n_waves && g->code == BR_OK; at++)
-        if (g->waves[at].state == SIM_RUN)
-            turn(&g->waves[at], TURN);
-    return g->code;
+    for (; k < g->n_waves && g->code == BR_OK; k++)
+        if (g->waves[k].state == SIM_RUN) {
+            turn(&g->waves[k], TURN);
+            ran = true;
+        }
+    return ran ? g->code : stuck(g);
 }
 
 /* ---- the start of a wave ---------------------------------------------- */
@@ -438,7 +477,7 @@ begin(job *j, sim_group *g, uint64_t nth)
         n = start_scalars(w, &j->k);
         start(w, &j->k);
         if (w->check)
-            sim_check_start(w, n, j->k.rsrc1);
+            sim_check_start(w, n, ((j->k.rsrc1 & 63) + 1) * 256 / lanes);
         if (g->order)
             sim_order_start(w);
     }
@@ -446,36 +485,48 @@ begin(job *j, sim_group *g, uint64_t nth)
         sim_check_group(g);
 }
 
+/* The next group in a place where none runs. */
+static br_code
+fill(job *j, unsigned slot, unsigned *live)
+{
+    sim_group *g = &j->g[slot];
+
+    if (j->next == j->all)
+        return BR_OK;
+    if (!g->waves)
+        BR_TRY(place(j, slot));
+    begin(j, g, j->next++);
+    ++*live;
+    return BR_OK;
+}
+
 static br_code
 all_groups(job *j)
 {
     uint64_t patience = PATIENCE;
-    unsigned at = 0;
+    unsigned at = 0, live = 0;
     br_rng rng;
 
     br_rng_init(&rng, j->s->seed, 0);
-    for (;;) {
-        unsigned live = 0;
+    for (unsigned k = 0; k < j->resident; k++)
+        BR_TRY(fill(j, k, &live));
+    while (live) {
+        uint32_t draw = j->s->check ? br_rng_u32(&rng) : 0;
 
-        for (unsigned k = 0; k < j->resident; k++) {
-            if (!j->g[k].waves)
-                BR_TRY(place(j, k));
-            if (!j->g[k].live && j->next < j->all)
-                begin(j, &j->g[k], j->next++);
-            live += j->g[k].live != 0;
+        at = j->s->check ? (draw >> 22) * j->resident >> 10 : at + 1;
+        while (at >= j->resident || !j->g[at].live)
+            at = at + 1 < j->resident ? at + 1 : 0;
+        BR_TRY(turns(&j->g[at], draw & ((1u << 22) - 1)));
+        if (!j->g[at].live) {
+            live--;
+            BR_TRY(fill(j, at, &live));
         }
-        if (!live)
-            return BR_OK;
-        at = j->s->check ? (unsigned)br_rng_below(&rng, j->resident)
-                         : (at + 1) % j->resident;
-        while (!j->g[at].live)
-            at = (at + 1) % j->resident;
-        BR_TRY(turns(&j->g[at], &rng));
         if (!--patience && j->resident < j->most) {
-            j->resident++;
+            BR_TRY(fill(j, j->resident++, &live));
             patience = PATIENCE;
         }
     }
+    return BR_OK;
 }
 
 static void

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/sim/sim_float.h"
 #include "drv/sim/sim_int.h"
+#include "drv/sim/sim_plain.h"
 
 #include <string.h>
 
@@ -191,31 +192,6 @@ finish(const sim_op *o, uint32_t *d)
 }
 
 static void
-blend(uint32_t *to, const uint32_t *from, uint32_t mask)
-{
-#define M(n)                                                    \
-    {                                                           \
-        0u - ((n)&1), 0u - ((n) >> 1 & 1), 0u - ((n) >> 2 & 1), \
-            0u - ((n) >> 3)                                     \
-    }
-    static const uint32_t fours[16][4] = {
-        M(0u), M(1u), M(2u),  M(3u),  M(4u),  M(5u),  M(6u),  M(7u),
-        M(8u), M(9u), M(10u), M(11u), M(12u), M(13u), M(14u), M(15u)};
-#undef M
-
-    if (mask == UINT32_MAX) {
-        memcpy(to, from, SIM_LANES * sizeof *to);
-        return;
-    }
-    for (unsigned k = 0; k < SIM_LANES; k += 4) {
-        const uint32_t *m = fours[mask >> k & 15];
-
-        for (unsigned i = 0; i < 4; i++)
-            to[k + i] = (from[k + i] & m[i]) | (to[k + i] & ~m[i]);
-    }
-}
-
-static void
 store(half_job *j, uint32_t *d)
 {
     const sim_op *o = j->o;
@@ -230,9 +206,9 @@ store(half_job *j, uint32_t *d)
             d[i] = high ? (to[i] & 0xffff) | d[i] << 16
                         : (to[i] & 0xffff0000) | (d[i] & 0xffff);
     }
-    blend(to, d, j->mask);
+    sim_blend(to, d, j->mask);
     if (o->dst.n > 1)
-        blend(to + w->w, d + SIM_LANES, j->mask);
+        sim_blend(to + w->w, d + SIM_LANES, j->mask);
 }
 
 /* ---- running ---------------------------------------------------------- */
@@ -300,8 +276,32 @@ compute(half_job *j, sim_lanes *x)
     return true;
 }
 
+/* False: there is something that sim_plain.h does not know. */
+static bool
+find_args(sim_op *o)
+{
+    const sim_opnd *out = o->sem->dst == T_CMP ? &o->dst : &o->sdst;
+    sim_args *a = &o->args;
+
+    *a = (sim_args){.in = SIM_NULL, .out = SIM_NULL};
+    for (unsigned k = 0; k < o->n_src && k < 3; k++) {
+        const sim_opnd *p = &o->src[k];
+
+        a->k[k] = p->file == SIM_K ? p->wide : NULL;
+        a->from[k] = (uint16_t)(p->file == SIM_V ? p->reg * SIM_LANES
+                                                 : SIM_ARG_SCALAR | p->reg);
+        a->wide |= (uint8_t)((p->file == SIM_S && p->n > 1) << k);
+    }
+    a->to = (uint16_t)(o->dst.file == SIM_V ? o->dst.reg * SIM_LANES : 0);
+    if (o->mask.file == SIM_S)
+        a->in = (uint8_t)o->mask.reg;
+    if (out->file == SIM_S)
+        a->out = (uint8_t)out->reg;
+    return o->mask.file != SIM_K;
+}
+
 bool
-sim_is_plain(const sim_op *o)
+sim_is_plain(sim_op *o)
 {
     unsigned odd = SEM_PACKED | SEM_PAIRS | SEM_MIX;
 
@@ -311,60 +311,7 @@ sim_is_plain(const sim_op *o)
     for (unsigned k = 0; k < o->n_src && k < 3; k++)
         if (o->src[k].neg || o->src[k].abs || o->src[k].sel)
             return false;
-    return true;
-}
-
-/* The most usual case: wave32, the usual mode, sources as they are. buf: for
- * scalars, in each lane. */
-static inline void
-plain_sources(sim_wave *w, const sim_op *o, sim_lanes *x,
-              uint32_t buf[3][2 * SIM_LANES])
-{
-    static const uint32_t zero[2 * SIM_LANES];
-    const uint32_t *at[3] = {zero, zero, zero};
-
-    for (unsigned k = 0; k < 3 && k < o->n_src; k++) {
-        const sim_opnd *p = &o->src[k];
-
-        at[k] = p->file == SIM_V   ? w->v + p->reg * SIM_LANES
-                : p->file == SIM_K ? p->wide
-                                   : buf[k];
-        for (unsigned n = 0; at[k] == buf[k] && n < 2 && n < p->n; n++) {
-            uint32_t v = p->reg == SIM_SCC ? w->scc : w->s[p->reg + n];
-
-            for (unsigned i = 0; i < SIM_LANES; i++)
-                buf[k][n * SIM_LANES + i] = v;
-        }
-    }
-    x->a = at[0];
-    x->b = at[1];
-    x->c = o->sem->flags & SEM_ACC ? w->v + o->dst.reg * SIM_LANES : at[2];
-    x->w = SIM_LANES;
-    x->in = mask_in(w, &o->mask, 0);
-    x->out = x->flags = x->first = 0;
-}
-
-static void
-plain(sim_wave *w, const sim_op *o)
-{
-    uint32_t buf[3][2 * SIM_LANES], mask = w->s[SIM_EXEC];
-    uint32_t *to = w->v + o->dst.reg * SIM_LANES;
-    bool direct = o->direct && mask == UINT32_MAX;
-    const sim_opnd *out = o->sem->dst == T_CMP ? &o->dst : &o->sdst;
-    sim_lanes x;
-
-    plain_sources(w, o, &x, buf);
-    x.to = direct ? to : x.d;
-    o->sem->lane(&x);
-    if (direct)
-        return;
-    if (o->sem->dst != T_CMP) {
-        blend(to, x.d, mask);
-        if (o->dst.n > 1)
-            blend(to + SIM_LANES, x.d + SIM_LANES, mask);
-    }
-    if (out->file == SIM_S && out->reg != SIM_NULL)
-        w->s[out->reg] = x.out & mask;
+    return find_args(o);
 }
 
 bool
@@ -375,10 +322,6 @@ sim_valu(sim_wave *w, const sim_op *o)
     uint32_t out[2] = {0, 0};
     const sim_opnd *to = o->sem->dst == T_CMP ? &o->dst : &o->sdst;
 
-    if (o->plain && w->w == SIM_LANES && (w->mode & 255) == 0xf0) {
-        plain(w, o);
-        return true;
-    }
     j.w = w;
     j.o = o;
 
@@ -399,21 +342,35 @@ sim_valu(sim_wave *w, const sim_op *o)
     return true;
 }
 
-/* Halves of one word a lane; both read before either writes. */
+static inline void
+plain_half(sim_wave *w, const sim_op *o, sim_lanes *x)
+{
+    static const uint32_t zero[2 * SIM_LANES];
+    uint32_t buf[3][2 * SIM_LANES];
+    const sim_args *a = &o->args;
+
+    x->a = o->n_src > 0 ? sim_arg(w, a, 0, buf[0]) : zero;
+    x->b = o->n_src > 1 ? sim_arg(w, a, 1, buf[1]) : zero;
+    x->c = o->sem->flags & SEM_ACC ? w->v + a->to
+           : o->n_src > 2          ? sim_arg(w, a, 2, buf[2])
+                                   : zero;
+    x->to = x->d;
+    x->w = SIM_LANES;
+    x->in = a->in != SIM_NULL ? w->s[a->in] : 0;
+    x->out = x->flags = x->first = 0;
+    o->sem->lane(x);
+}
+
+/* Halves of one word a lane. */
 static void
 plain_dual(sim_wave *w, const sim_op *o)
 {
-    uint32_t buf[3][2 * SIM_LANES];
     sim_lanes x, y;
 
-    plain_sources(w, o, &x, buf);
-    x.to = x.d;
-    o->sem->lane(&x);
-    plain_sources(w, o->y, &y, buf);
-    y.to = y.d;
-    o->y->sem->lane(&y);
-    blend(w->v + o->dst.reg * SIM_LANES, x.d, w->s[SIM_EXEC]);
-    blend(w->v + o->y->dst.reg * SIM_LANES, y.d, w->s[SIM_EXEC]);
+    plain_half(w, o, &x);
+    plain_half(w, o->y, &y);
+    sim_blend(w->v + o->args.to, x.d, w->s[SIM_EXEC]);
+    sim_blend(w->v + o->y->args.to, y.d, w->s[SIM_EXEC]);
 }
 
 /* Both read before either writes. */

@@ -21,9 +21,8 @@ typedef struct counts {
 } counts;
 
 typedef struct sim_wcheck {
-    uint64_t v_def[256]; /* lanes that something wrote */
-    bool s_def[SIM_SGPRS];
-    bool v_busy[256], s_busy[SIM_SGPRS]; /* may be; what nobody waits for */
+    sim_bits s_def;  /* scalars that something wrote */
+    sim_bits s_busy; /* may be; what nobody waits for */
     counts c[N_COUNTERS];
     uint64_t def, def_y; /* of the results of the instruction that runs */
     uint64_t barrier_pc;
@@ -31,18 +30,24 @@ typedef struct sim_wcheck {
     bool ended;
     /* hazards: how many came since the start, and the number of the one that
      * wrote or read last */
-    uint32_t n_valu, n_trans, n_salu, settled;
-    bool mask_read[SIM_SGPRS], valu_read[SIM_SGPRS];
-    uint32_t salu_wrote[SIM_SGPRS]; /* n_salu + 1; 0: not, or waited for */
-    bool valu_wrote[SIM_SGPRS];
+    uint32_t n_valu, n_trans, n_salu;
+    uint32_t trans_last, trans_from; /* of trans_at: the last; what counts is
+                                        greater than this */
+    sim_bits s_seen; /* what VALU read, so that writes of it matter */
+    sim_bits s_salu; /* of that, what SALU wrote since, at s_wrote */
+    sim_bits s_valu; /* and what VALU wrote */
     const sim_op *last, *last_valu;
-    uint32_t trans_at[256]; /* n_valu at the write; 0: none */
-    /* From here on what says nothing before it is written, and is not cleared:
-     * by counter the number of the load that writes it last, where busy; 0:
-     * none. n_trans at the write, where trans_at. */
+    /* From here on not all is cleared as a wave starts. */
+    unsigned n_vgprs;    /* that it may use */
+    uint64_t v_def[256]; /* lanes that something wrote */
+    bool v_busy[256];
+    /* What says nothing before it is written: n_valu at the write of a trans
+     * plus 1, n_trans there; by counter the number of the load that writes it
+     * last, where busy; 0: none. */
+    uint32_t trans_at[256], trans_no[256];
     uint32_t v_flight[256][N_COUNTERS], s_flight[SIM_SGPRS][N_COUNTERS];
-    uint32_t trans_no[256];
-    uint8_t *scratch; /* a byte for each: written */
+    uint32_t s_wrote[SIM_SGPRS]; /* n_salu + 1 */
+    uint8_t *scratch;            /* a byte for each: written */
 } sim_wcheck;
 
 typedef struct lds_word {
@@ -59,6 +64,21 @@ typedef struct sim_check {
     struct sim_said *said;
 } sim_check;
 
+static inline bool
+sim_bits_has(const sim_bits *b, unsigned r)
+{
+    return b->b[r / 64] >> r % 64 & 1;
+}
+
+static inline void
+sim_bits_put(sim_bits *b, unsigned r, bool on)
+{
+    b->b[r / 64] = (b->b[r / 64] & ~(1ull << r % 64)) | (uint64_t)on << r % 64;
+}
+
+/* Whether no load is out any more that writes the register: then it is free
+ * from now on. sim_check.c */
+bool sim_is_free(sim_wcheck *k, bool vector, unsigned reg);
 /* A finding at the instruction that runs. */
 void sim_note(sim_wave *w, unsigned kind, const char *fmt, ...) BR_PRINTF(3, 4);
 void sim_hazards(sim_wave *w, const sim_op *o); /* sim_hazard.c */

@@ -1,0 +1,36 @@
+/* sim_wide.h - memory of 32 lanes at a time, where the processor has AVX-512.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_SIM_WIDE_H
+#define BR_SIM_WIDE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+static inline bool
+sim_has_avx512(void)
+{
+#ifdef __x86_64__
+    return __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+#else
+    return false;
+#endif
+}
+
+/* Each call only where the processor has it. high may be NULL: no high words. */
+
+/* at[i] = base + low[i] + 2^32 high[i]; the greatest of those in exec. */
+uint64_t sim_wide_offsets(const uint32_t *low, const uint32_t *high,
+                          uint64_t base, uint32_t exec, uint64_t at[32]);
+/* Whether low[i] = low[0] + i * step, and high is the same everywhere. */
+bool sim_wide_is_row(const uint32_t *low, const uint32_t *high, uint32_t step);
+/* Lanes of exec: word k of n at host + at[i] to reg[32 k + i]. An aligned word
+ * is read whole. */
+void sim_wide_gather(uint32_t *reg, unsigned n, const uint8_t *host,
+                     const uint64_t at[32], uint32_t exec);
+/* The same of all lanes, right behind each other. */
+void sim_wide_row(uint32_t *reg, unsigned n, const uint8_t *host);
+
+#endif
