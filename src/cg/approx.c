@@ -42,6 +42,20 @@ two_to(int n)
     return f64_of((uint64_t)(n + 1023) << 52);
 }
 
+/* Quotients of a series' terms; as products, each rounded once more. */
+static const double by_k[] = {0,        1.0,      1.0 / 2,  1.0 / 3, 1.0 / 4,
+                              1.0 / 5,  1.0 / 6,  1.0 / 7,  1.0 / 8, 1.0 / 9,
+                              1.0 / 10, 1.0 / 11, 1.0 / 12, 1.0 / 13};
+static const double odd[] = {1.0 / 21, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13,
+                             1.0 / 11, 1.0 / 9,  1.0 / 7,  1.0 / 5,  1.0 / 3};
+static const double sine[] = {1.0 / (17 * 16), 1.0 / (15 * 14), 1.0 / (13 * 12),
+                              1.0 / (11 * 10), 1.0 / (9 * 8),   1.0 / (7 * 6),
+                              1.0 / (5 * 4),   1.0 / (3 * 2)};
+static const double cosine[] = {
+    1.0 / (18 * 17), 1.0 / (16 * 15), 1.0 / (14 * 13),
+    1.0 / (12 * 11), 1.0 / (10 * 9),  1.0 / (8 * 7),
+    1.0 / (6 * 5),   1.0 / (4 * 3),   1.0 / (2 * 1)};
+
 static double
 exp2_of(double x)
 {
@@ -54,7 +68,7 @@ exp2_of(double x)
     n = floor(x + 0.5);
     r = (x - n) * 0x1.62e42fefa39efp-1;
     for (int k = 13; k > 0; k--)
-        sum = (sum + 1) * (r / k);
+        sum = (sum + 1) * (r * by_k[k]);
     return (1 + sum) * two_to((int)n);
 }
 
@@ -73,8 +87,8 @@ log2_of(double x)
     }
     s = (m - 1) / (m + 1);
     q = s * s;
-    for (int k = 21; k >= 3; k -= 2)
-        sum = (sum + 1.0 / k) * q;
+    for (size_t k = 0; k < BR_COUNT(odd); k++)
+        sum = (sum + odd[k]) * q;
     return n + (s + s * sum) * 0x1.71547652b82fep+1;
 }
 
@@ -95,12 +109,12 @@ sin_of(double x, int quarter)
     r = r - n * 0x1.3198a2e037073p-69;
     q = r * r;
     if (k & 1) {
-        for (int i = 18; i > 0; i -= 2)
-            sum = (1 + sum) * (-q / (i * (i - 1)));
+        for (size_t i = 0; i < BR_COUNT(cosine); i++)
+            sum = (1 + sum) * (-q * cosine[i]);
         term = 1 + sum;
     } else {
-        for (int i = 17; i > 1; i -= 2)
-            sum = (1 + sum) * (-q / (i * (i - 1)));
+        for (size_t i = 0; i < BR_COUNT(sine); i++)
+            sum = (1 + sum) * (-q * sine[i]);
         term = r + r * sum;
     }
     return k & 2 ? -term : term;
@@ -168,4 +182,21 @@ br_sf_approx(br_sf s, br_sf_fn fn, uint64_t a)
     wide.ftz = s.ftz;
     return br_sf_cvt((br_sf){BR_SF_F64, BR_SF_RN, wide.ftz}, s.fmt, false,
                      bits_of(y));
+}
+
+/* The same of one format, without a look at what every float is: machine code
+ * asks for 32 at a time. Subnormals, infinities and NaNs go the long way. */
+uint32_t
+br_sf_approx_f32(br_sf_fn fn, bool ftz, uint32_t a)
+{
+    br_sf s = {BR_SF_F32, BR_SF_RN, ftz};
+    uint32_t exp = a >> 23 & 255, bits;
+    float x, y;
+
+    if (exp == 0 || exp == 255 || (a >> 31 && fn == BR_SF_LG2))
+        return (uint32_t)br_sf_approx(s, fn, a);
+    memcpy(&x, &a, sizeof x);
+    y = (float)value(fn, (double)x);
+    memcpy(&bits, &y, sizeof bits);
+    return bits & 0x7f800000 ? bits : (uint32_t)br_sf_approx(s, fn, a);
 }

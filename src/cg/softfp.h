@@ -71,5 +71,7 @@ typedef enum br_sf_fn {
     BR_SF_RSQRT
 } br_sf_fn;
 uint64_t br_sf_approx(br_sf s, br_sf_fn fn, uint64_t a);
+/* The same bits for f32, sooner. */
+uint32_t br_sf_approx_f32(br_sf_fn fn, bool ftz, uint32_t a);
 
 #endif

@@ -1,6 +1,7 @@
 /* fuzz_x86.c - any number as a random kernel: machine code gives the memory that
  * the interpreter gives. No parser: the bytes are the seed.
  * SPDX-License-Identifier: Apache-2.0 */
+#define PR_MORE
 #include "../unit/ptx_random.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,7 +5,8 @@
  * Results of float arithmetic have one NaN. Memory: a thread reads anywhere in
  * `in`, writes its own words of `out` and of shared memory, and adds to words
  * that all share. Votes, shuffles and the like run with the lanes that come, so
- * what they give depends on the exact order of blocks.
+ * what they give depends on the exact order of blocks. With PR_MORE, also what
+ * targets other than x86-64 do to another last bit, or not at all.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef PTX_RANDOM_H
 #define PTX_RANDOM_H
@@ -89,6 +90,43 @@ static const char *const pr_ops[] = {
     "cvt.rn.f32.u32 r,r;",
     "cvt.rzi.s32.f32 r,r;",
     "cvt.rni.s32.f32 r,r;",
+#ifdef PR_MORE
+    "cvt.rni.s32.f64 r,d;",
+    "cvt.rzi.u32.f64 r,d;",
+    "cvt.rmi.s64.f64 d,d;",
+    "cvt.rpi.u64.f64 d,d;",
+    "cvt.rzi.s64.f32 d,r;",
+    "cvt.rni.u32.f32 r,r;",
+    "cvt.rn.f64.s64 d,d;",
+    "cvt.rn.f64.u64 d,d;",
+    "cvt.rn.f64.s32 d,r;",
+    "cvt.rn.f32.u64 r,d;",
+    "cvt.rn.f32.s64 r,d;",
+    "popc.b64 r,d;",
+    "clz.b64 r,d;",
+    "brev.b64 d,d;",
+    "bfind.s32 r,r;",
+    "bfind.shiftamt.u64 r,d;",
+    "bfind.s64 r,d;",
+    "bfe.s32 r,r,r,r;",
+    "bfi.b32 r,r,r,r,r;",
+    "mul.hi.s64 d,d,d;",
+    "mul.hi.u64 d,d,d;",
+    "div.s64 d,d,d;",
+    "rem.u64 d,d,d;",
+    "rem.s64 d,d,d;",
+    "div.u64 d,d,d;",
+    "min.s64 d,d,d;",
+    "max.u64 d,d,d;",
+    "min.u64 d,d,d;",
+    "max.s64 d,d,d;",
+    "abs.s64 d,d;",
+    "shr.s64 d,d,r;",
+    "lg2.approx.f32 r,r; n",
+    "sin.approx.ftz.f32 r,r; n",
+    "cos.approx.f32 r,r; n",
+    "tanh.approx.f32 r,r; n",
+#endif
     "mov.b64 {r,r},d;",
     "mov.b64 d,{r,r};",
     "add.f32 r,r,r; n",

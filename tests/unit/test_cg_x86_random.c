@@ -1,6 +1,7 @@
 /* test_cg_x86_random.c - random kernels: machine code gives the interpreter's
  * memory. `make fuzz F=x86` makes more of them.
  * SPDX-License-Identifier: Apache-2.0 */
+#define PR_MORE
 #include "ptx_kit.h"
 #include "ptx_random.h"
 
@@ -278,6 +279,106 @@ TEST(x86_steps_that_run_over)
         agrees(s.at);
         ck_assert(!pr_faulted);
     }
+    br_str_fini(&s);
+}
+
+/* Of 8 to 128 bits a lane, one value or several, next to each other or apart, by
+ * all lanes or by some. */
+TEST(x86_lanes_of_several_values)
+{
+    static const struct {
+        const char *type, *reg;
+        unsigned n, bytes;
+    } of[] = {
+        {"u8", "h", 1, 1},     {"s8", "h", 1, 1},      {"u16", "h", 1, 2},
+        {"v2.u8", "h", 2, 2},  {"v4.s8", "h", 4, 4},   {"v2.u16", "h", 2, 4},
+        {"v4.u16", "h", 4, 8}, {"v2.u32", "r", 2, 8},  {"v4.u32", "r", 4, 16},
+        {"u64", "d", 1, 8},    {"v2.u64", "d", 2, 16}, {"v4.u8", "h", 4, 4}};
+    static const char *const shapes[] = {"k", "line"};
+    br_str s = {0}, list = {0};
+
+    for (unsigned k = 0; k < BR_COUNT(of) * 16; k++) {
+        unsigned c = k / 16,
+                 by = of[c].bytes * (k & 1 ? 1 + 2 / (c % 3 + 1) : 1);
+        unsigned to = of[c].bytes * (k & 2 ? 2 : 1);
+
+        s.n = list.n = 0;
+        for (unsigned e = 0; e < of[c].n; e++)
+            br_str_printf(&list, "%s%%%s%u%s",
+                          e             ? ","
+                          : of[c].n > 1 ? "{"
+                                        : "",
+                          of[c].reg, e, e + 1 == of[c].n && e ? "}" : "");
+        br_str_printf(
+            &s,
+            ".version 8.0\n.target sm_80\n.entry %s(.param .u64 in, .param "
+            ".u64 out) {\n.reg .b16 %%h<9>; .reg .b32 %%r<9>; .reg .b64 "
+            "%%d<9>; .reg .pred %%p;\nld.param.u64 %%d7,[in]; ld.param.u64 "
+            "%%d8,[out]; mov.u32 %%r7,%%tid.x; mov.u32 %%r8,%%tid.y;\n"
+            "mad.wide.u32 %%d7,%%r7,%u,%%d7; mad.wide.u32 %%d5,%%r8,4096,%%d8; "
+            "mad.wide.u32 %%d8,%%r7,%u,%%d5; setp.lt.u32 %%p,%%r7,%u; @!%%p "
+            "bra E;\nld.global.%s %s,[%%d7+16];\n",
+            shapes[k >> 2 & 1], by, to, k & 8 ? 43 : 1000, of[c].type, list.at);
+        br_str_puts(&s, "cvt.u16.u32 %h8,%r7; cvt.u64.u32 %d6,%r7;\n");
+        for (unsigned e = 0; e < of[c].n; e++)
+            br_str_printf(&s, "add.u%u %%%s%u,%%%s%u,%%%s;\n",
+                          *of[c].reg == 'h'   ? 16
+                          : *of[c].reg == 'r' ? 32
+                                              : 64,
+                          of[c].reg, e, of[c].reg, e,
+                          *of[c].reg == 'h'   ? "h8"
+                          : *of[c].reg == 'r' ? "r7"
+                                              : "d6");
+        br_str_printf(&s,
+                      "st.global.%s [%%d8+32],%s; %s mad.wide.u32 "
+                      "%%d5,%%r7,4,%%d5; st.global.u32 [%%d5+3200],%%r6;\nE: "
+                      "ret;\n}\n",
+                      of[c].type, list.at,
+                      *of[c].reg == 'h' ? "cvt.s32.s16 %r6,%h0;"
+                                        : "mov.u32 %r6,5;");
+        agrees(s.at);
+        ck_assert(!pr_faulted);
+    }
+    br_str_fini(&s);
+    br_str_fini(&list);
+}
+
+/* Each lane's own memory, at one address, at several, and beyond its end. */
+TEST(x86_local_memory_of_lanes)
+{
+    static const char *const at[] = {"mov.u32 %r1,8;", "and.b32 %r1,%r0,7;",
+                                     "mul.lo.u32 %r1,%r0,3; and.b32 %r1,%r1,7;",
+                                     "and.b32 %r1,%r0,15;"};
+    static const char *const shapes[] = {"k", "line"};
+    br_str s = {0};
+    int faults = 0;
+
+    for (unsigned k = 0; k < BR_COUNT(at) * 8; k++) {
+        int bytes = k & 1 ? 8 : 4, bits = 8 * bytes;
+        char r = k & 1 ? 'd' : 'r';
+
+        s.n = 0;
+        br_str_printf(
+            &s,
+            ".version 8.0\n.target sm_80\n.entry %s(.param .u64 in, .param "
+            ".u64 out) {\n.local .align 8 .b8 loc[96]; .reg .b32 %%r<9>; .reg "
+            ".b64 %%d<9>; .reg .pred %%p;\nld.param.u64 %%d8,[out]; mov.u32 "
+            "%%r0,%%tid.x; mov.u32 %%r8,%%tid.y; mad.wide.u32 "
+            "%%d8,%%r0,8,%%d8; "
+            "mad.wide.u32 %%d8,%%r8,4096,%%d8; mov.u64 %%d1,loc; cvt.u64.u32 "
+            "%%d2,%%r0; mov.u32 %%r2,%%r0;\n%s setp.lt.u32 %%p,%%r0,%d; "
+            "mad.wide.u32 %%d3,%%r1,%d,%%d1;\n",
+            shapes[k >> 1 & 1], at[k / 8], k & 4 ? 41 : 999, bytes);
+        br_str_printf(&s,
+                      "st.local.u%d [%%d1+8],%%%c2; @%%p st.local.u%d [%%d3],"
+                      "%%%c2; ld.local.u%d %%%c5,[%%d3+8]; @%%p ld.local.u%d "
+                      "%%%c5,[%%d3]; st.global.u%d [%%d8],%%%c5; ret;\n}\n",
+                      bits, r, bits, r, bits, r, bits, r, bits, r);
+        agrees(s.at);
+        faults += pr_faulted;
+    }
+    ck_assert_int_gt(faults, 0);
+    ck_assert_int_lt(faults, 16);
     br_str_fini(&s);
 }
 

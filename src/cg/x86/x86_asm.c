@@ -56,7 +56,9 @@ br_x86_unit(const char *op)
     case 'd':
     case '4':
     case 'D': return 4;
-    default: return op[2] == '2' ? 2 : 1;
+    case 'w':
+    case '2': return 2;
+    default: return 1;
     }
 }
 

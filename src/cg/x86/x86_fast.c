@@ -25,7 +25,8 @@ groupable(const gen *g, const br_kins *i)
     unsigned bytes;
     int64_t by;
 
-    if ((i->op != BR_K_LD && i->op != BR_K_ST) || is_once(g, i))
+    if ((i->op != BR_K_LD && i->op != BR_K_ST) || is_once(g, i) ||
+        br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_LOCAL)
         return false;
     v = arg_of(g, i, 0);
     bytes = x86_access(i);

@@ -105,10 +105,34 @@ scatter(gen *g, br_x86_op op, br_x86_arg at, unsigned s, unsigned k)
     br_x86_put(g->a, op, (br_x86_arg[]){at, br_x86_reg(s), br_x86_reg(k)});
 }
 
+/* Loads or stores at[] under the lanes that run; a, b: free. */
+static void
+all_lanes(gen *g, const br_kins *i, const uint8_t *r, const br_x86_arg *at,
+          unsigned a, unsigned b, unsigned k)
+{
+    bool load = i->op == BR_K_LD, wide = br_ktinfo_of[i->type].bytes == 8;
+
+    for (unsigned p = 0; p < 2; p++) {
+        running(g, k, p);
+        if (load && wide) {
+            gather(g, BR_X_ZGATHERQQ, r[2 + p], at[p], k);
+        } else if (load) {
+            gather(g, BR_X_ZGATHERQD, p ? a : b, at[p], k);
+        } else if (wide) {
+            scatter(g, BR_X_ZSCATTERQQ, at[p], r[2 + p], k);
+        } else {
+            if (p)
+                e2i(g, BR_X_ZEXTRACT256, a, r[2], 1);
+            scatter(g, BR_X_ZSCATTERQD, at[p], p ? a : r[2], k);
+        }
+    }
+    if (load && !wide)
+        e3i(g, BR_X_ZINSERT256, r[2], b, a, 1);
+}
+
 void
 x86_gather(gen *g, const br_kins *i, uint32_t site, uint32_t slow)
 {
-    bool load = i->op == BR_K_LD, wide = br_ktinfo_of[i->type].bytes == 8;
     const uint8_t *r = g->fn->sites.at[site].reg;
     unsigned from = x86_tmp(g), end = x86_tmp(g), k = x86_ktmp(g);
     br_x86_arg at[2];
@@ -119,23 +143,49 @@ x86_gather(gen *g, const br_kins *i, uint32_t site, uint32_t slow)
         look(g, i, r[p], from, end, k, slow);
         at[p] = br_x86_memx(RCX, r[p], 1, (int32_t)i->imm);
     }
-    for (unsigned p = 0; p < 2; p++) {
-        running(g, k, p);
-        if (load && wide) {
-            gather(g, BR_X_ZGATHERQQ, r[2 + p], at[p], k);
-        } else if (load) {
-            gather(g, BR_X_ZGATHERQD, p ? from : end, at[p], k);
-        } else if (wide) {
-            scatter(g, BR_X_ZSCATTERQQ, at[p], r[2 + p], k);
-        } else {
-            if (p)
-                e2i(g, BR_X_ZEXTRACT256, from, r[2], 1);
-            scatter(g, BR_X_ZSCATTERQD, at[p], p ? from : r[2], k);
-        }
-    }
-    if (load && !wide)
-        e3i(g, BR_X_ZINSERT256, r[2], end, from, 1);
+    all_lanes(g, i, r, at, from, end, k);
     x86_drop(g, from);
     x86_drop(g, end);
+    x86_kdrop(g, k);
+}
+
+/* Local memory: lane l's begins l times its size behind lane 0's. */
+void
+x86_gather_local(gen *g, const br_kins *i, uint32_t site, uint32_t slow)
+{
+    const uint8_t *r = g->fn->sites.at[site].reg;
+    unsigned from = x86_tmp(g), end = x86_tmp(g), k = x86_ktmp(g), index[2];
+    int32_t lanes = (int32_t)offsetof(x86_ctx, lanes);
+    br_x86_arg at[2];
+
+    if (!g->parted)
+        x86_wide_warp(g);
+    em(g, BR_X_MOV64, RDX, x86_ctx_at(offsetof(x86_ctx, warp)));
+    em(g, BR_X_MOV32, RAX,
+       br_x86_mem(RDX, (int32_t)offsetof(ki_warp, local_bytes)));
+    em(g, BR_X_MOV64, RCX, br_x86_mem(RDX, (int32_t)offsetof(ki_warp, local)));
+    for (unsigned p = 0; p < 2; p++) {
+        index[p] = x86_tmp(g);
+        em(g, BR_X_PMOVZXDQ, index[p],
+           br_x86_memx(RBX, R14, 1, lanes + 32 * (int32_t)p));
+        e2(g, BR_X_ZBCASTQ_R, from, RAX);
+        e3(g, BR_X_PMULUDQ, index[p], index[p], from);
+        e3(g, BR_X_PADDQ, index[p], index[p], r[p]);
+    }
+    ei(g, BR_X_SUB64_I, br_x86_reg(RAX), br_ktinfo_of[i->type].bytes - 1);
+    ej(g, BR_X_JB, slow);
+    e2(g, BR_X_ZBCASTQ_R, end, RAX);
+    ei(g, BR_X_MOV64_I, br_x86_reg(RAX), -i->imm);
+    e2(g, BR_X_ZBCASTQ_R, from, RAX);
+    for (unsigned p = 0; p < 2; p++) {
+        running(g, k, p);
+        look(g, i, r[p], from, end, k, slow);
+        at[p] = br_x86_memx(RCX, index[p], 1, (int32_t)i->imm);
+    }
+    all_lanes(g, i, r, at, from, end, k);
+    x86_drop(g, from);
+    x86_drop(g, end);
+    x86_drop(g, index[0]);
+    x86_drop(g, index[1]);
     x86_kdrop(g, k);
 }

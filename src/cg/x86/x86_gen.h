@@ -165,10 +165,19 @@ void x86_z_narrow(gen *g, unsigned d, unsigned lo, unsigned hi, bool high);
 unsigned x86_z_flushed(gen *g, unsigned a);
 unsigned x86_z_divisor(gen *g, unsigned b);
 
+/* x86_several.c: 8 or 16 lanes one after another, or one for all of them */
+void x86_load_row(gen *g, const br_kins *i, const uint8_t *d, br_x86_arg at);
+void x86_store_row(gen *g, const br_kins *i, const uint8_t *s, br_x86_arg at);
+/* Values of 8 and 16 bits that are a lane's word, its low bytes first. */
+void x86_apart(gen *g, const br_kins *i, const uint8_t *d, unsigned word);
+void x86_together(gen *g, const br_kins *i, unsigned word, const uint8_t *s,
+                  unsigned n);
+
 /* x86_gather.c */
 bool x86_gathers(const br_kins *i);
 void x86_gather_begin(gen *g); /* where code has not parted yet */
 void x86_gather(gen *g, const br_kins *i, uint32_t site, uint32_t slow);
+void x86_gather_local(gen *g, const br_kins *i, uint32_t site, uint32_t slow);
 
 /* x86_stride.c */
 bool x86_strides(const br_kins *i, int64_t by); /* it can do that one */

@@ -202,6 +202,9 @@ uint32_t x86_lane_from(unsigned mode, uint32_t lane, uint32_t by, uint32_t c,
 /* false: it has to be done lane by lane */
 bool x86_shuffle(const ki_frame *f, const br_kins *i, uint32_t exec);
 
+/* x86_rows.c: a pure operation; false: the evaluator does it */
+bool x86_rows(ki_frame *f, const br_kins *i, uint32_t exec, bool uniform);
+
 /* x86_line.c */
 uint32_t x86_locate(x86_ctx *c, uint32_t site, uint64_t addr);
 void x86_spread(const x86_fn *fn, const x86_seat *seats, uint32_t n);

@@ -74,7 +74,7 @@ access_on_line(const gen *g, const br_kins *i)
     int64_t by;
 
     if ((i->op != BR_K_LD && i->op != BR_K_ST) || is_once(g, i) ||
-        !x86_select(g, i))
+        br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_LOCAL || !x86_select(g, i))
         return false;
     v = arg_of(g, i, 0);
     bytes = x86_access(i);

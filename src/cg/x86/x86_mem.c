@@ -119,124 +119,6 @@ slow_path(gen *g, uint32_t site, uint32_t back)
     return slow;
 }
 
-/* ---- 8 lanes in a row ----------------------------------------------------- */
-
-static br_x86_arg
-beside(br_x86_arg at, unsigned bytes)
-{
-    at.disp += (int32_t)bytes;
-    return at;
-}
-
-static void
-split2(gen *g, unsigned lo, unsigned hi, unsigned x, unsigned y)
-{
-    unsigned t = x86_tmp(g);
-
-    e3i(g, BR_X_SHUFPS, t, x, y, 0x88);
-    e3i(g, BR_X_SHUFPS, hi, x, y, 0xdd);
-    e2i(g, BR_X_PERMQ, lo, t, 0xd8);
-    e2i(g, BR_X_PERMQ, hi, hi, 0xd8);
-    x86_drop(g, t);
-}
-
-/* The same of 16 lanes. Of fours: places 0 2 of lanes 0 to 7 and of 8 to 15,
- * then 1 3. */
-static void
-split_z(gen *g, const uint8_t *d, unsigned n, const unsigned *t)
-{
-    unsigned x;
-
-    if (n == 2) {
-        x86_z_narrow(g, d[0], t[0], t[1], false);
-        x86_z_narrow(g, d[1], t[0], t[1], true);
-        return;
-    }
-    x = x86_tmp(g);
-    for (unsigned k = 0; k < 2; k++) {
-        x86_z_narrow(g, x, t[0], t[1], k);
-        x86_z_narrow(g, d[3], t[2], t[3], k);
-        x86_z_narrow(g, d[k], x, d[3], false);
-        if (k == 0)
-            x86_z_narrow(g, d[2], x, d[3], true);
-    }
-    x86_z_narrow(g, t[0], x, d[3], true);
-    e2(g, BR_X_MOVAPS, d[3], t[0]);
-    x86_drop(g, x);
-}
-
-/* Pairs or fours of 32 bits into a register for each place. */
-static void
-load_several(gen *g, const uint8_t *d, unsigned n, br_x86_arg at)
-{
-    unsigned t[4];
-
-    for (unsigned k = 0; k < n; k++) {
-        t[k] = x86_tmp(g);
-        em(g, BR_X_MOVUPS_L, t[k], beside(at, (unsigned)PART(g) * k));
-    }
-    if (g->z) {
-        split_z(g, d, n, t);
-        return;
-    }
-    if (n == 2) {
-        split2(g, d[0], d[1], t[0], t[1]);
-        return;
-    }
-    /* halves of 64 bits first: ab of lanes 0 2 1 3, then in order */
-    for (unsigned k = 0; k < 4; k += 2) {
-        e3(g, BR_X_PUNPCKHQDQ, d[k], t[k], t[k + 1]);
-        e3(g, BR_X_PUNPCKLQDQ, t[k], t[k], t[k + 1]);
-        e2i(g, BR_X_PERMQ, t[k], t[k], 0xd8);
-        e2i(g, BR_X_PERMQ, t[k + 1], d[k], 0xd8);
-    }
-    split2(g, d[0], d[1], t[0], t[2]);
-    split2(g, d[2], d[3], t[1], t[3]);
-}
-
-static void
-load_row(gen *g, const br_kins *i, const uint8_t *d, br_x86_arg at)
-{
-    unsigned size = br_ktinfo_of[i->type].bytes;
-
-    if (i->n_res > 1) {
-        load_several(g, d, i->n_res, at);
-        return;
-    }
-    switch (size) {
-    case 8:
-        em(g, BR_X_MOVUPS_L, d[0], at);
-        em(g, BR_X_MOVUPS_L, d[1], beside(at, (unsigned)PART(g)));
-        break;
-    case 4: em(g, BR_X_MOVUPS_L, d[0], at); break;
-    case 2: em(g, BR_X_PMOVZXWD, d[0], at); break;
-    default: em(g, BR_X_PMOVZXBD, d[0], at); break;
-    }
-}
-
-static void
-store_row(gen *g, const br_kins *i, const uint8_t *s, br_x86_arg at)
-{
-    unsigned size = br_ktinfo_of[i->type].bytes;
-
-    if (size == 2 && g->z) {
-        es(g, BR_X_ZPMOVDW, at, s[0]);
-        return;
-    }
-    if (size == 2) {
-        unsigned t = x86_tmp(g);
-
-        /* The high half is zero: no saturation. */
-        e3(g, BR_X_PACKUSDW, t, s[0], s[0]);
-        e2i(g, BR_X_PERMQ, t, t, 0x08);
-        es(g, BR_X_MOVUPS_SX, at, t);
-        return;
-    }
-    es(g, BR_X_MOVUPS_S, at, s[0]);
-    if (size == 8)
-        es(g, BR_X_MOVUPS_S, beside(at, (unsigned)PART(g)), s[1]);
-}
-
 static void
 load_one(gen *g, const br_kins *i, unsigned d, br_x86_arg at)
 {
@@ -246,7 +128,13 @@ load_one(gen *g, const br_kins *i, unsigned d, br_x86_arg at)
         em(g, size == 8 ? BR_X_BCASTQ : BR_X_BCASTD, d, at);
         return;
     }
-    em(g, size == 2 ? BR_X_MOVZX16 : BR_X_MOVZX8, RAX, at);
+    em(g,
+       size == 2             ? BR_X_MOVZX16
+       : i->type == BR_KT_S8 ? BR_X_MOVSX8
+                             : BR_X_MOVZX8,
+       RAX, at);
+    if (i->type == BR_KT_S8) /* its class has 16 bits */
+        ei(g, BR_X_AND32_I, br_x86_reg(RAX), 0xffff);
     e2(g, BR_X_MOVD_XR, d, RAX);
     e2(g, BR_X_BCASTD, d, d);
 }
@@ -297,8 +185,8 @@ sel_row(gen *g, const br_kins *i)
     uint32_t any = each ? br_x86_label(g->a) : slow;
 
     note_regs(g, i, site);
-    reserve(g, load && i->n_res > 2 ? 5 : 3);
-    if (each)
+    reserve(g, count(i) > 1 ? 6 : 3);
+    if (each || (g->z && count(i) > 1))
         x86_gather_begin(g);
     if (!g->wide && g->z) {
         em(g, BR_X_MOVZX16, RAX, exec);
@@ -312,9 +200,9 @@ sel_row(gen *g, const br_kins *i)
     es(g, BR_X_MOVQ_RX, br_x86_reg(RAX), s->reg[0]);
     bounds(g, i, site, (unsigned)LANES(g) * step, slow);
     if (load)
-        load_row(g, i, s->reg + 2, br_x86_mem(RCX, 0));
+        x86_load_row(g, i, s->reg + 2, br_x86_mem(RCX, 0));
     else
-        store_row(g, i, s->reg + 2, br_x86_mem(RCX, 0));
+        x86_store_row(g, i, s->reg + 2, br_x86_mem(RCX, 0));
     if (both) {
         ej(g, BR_X_JMP, back);
         br_x86_bind(g->a, same);
@@ -352,14 +240,28 @@ sel_checked(gen *g, const br_kins *i, unsigned group)
     if (by && by != x86_access(i)) {
         x86_strided(g, i, r, at, (int32_t)by);
     } else if (i->op == BR_K_ST) {
-        store_row(g, i, r, at);
+        x86_store_row(g, i, r, at);
     } else if (g->fn->step[arg_of(g, i, 0)] == 0) {
         load_one(g, i, r[0], at);
         if (parts == 2)
             e2(g, BR_X_MOVAPS, r[1], r[0]);
     } else {
-        load_row(g, i, r, at);
+        x86_load_row(g, i, r, at);
     }
+}
+
+/* Memory of each lane's own: no two lanes' are neighbours. */
+static void
+sel_local(gen *g, const br_kins *i)
+{
+    uint32_t site = x86_site_of(g, i), back = br_x86_label(g->a);
+    uint32_t slow = slow_path(g, site, back);
+
+    note_regs(g, i, site);
+    reserve(g, 5);
+    x86_gather_begin(g);
+    x86_gather_local(g, i, site, slow);
+    br_x86_bind(g->a, back);
 }
 
 static void
@@ -378,15 +280,11 @@ sel_memory(gen *g, const br_kins *i)
 x86_sel
 x86_select_mem(const gen *g, const br_kins *i)
 {
-    unsigned space = br_kmod(i->mods, BR_KF_SPACE), n = count(i);
-    unsigned size = br_ktinfo_of[i->type].bytes;
-    bool load = i->op == BR_K_LD;
+    unsigned space = br_kmod(i->mods, BR_KF_SPACE), bytes = x86_access(i);
 
-    (void)g;
-    if (space == BR_KM_SPACE_LOCAL || space == BR_KM_SPACE_PARAM ||
-        i->imm != (int32_t)i->imm || i->type == BR_KT_S8)
+    if (space == BR_KM_SPACE_PARAM || i->imm != (int32_t)i->imm)
         return NULL;
-    if (n > 1 && !(load && size == 4 && (n == 2 || n == 4)))
-        return NULL;
-    return size == 1 && !load ? NULL : sel_memory;
+    if (space == BR_KM_SPACE_LOCAL)
+        return g->zmm && x86_gathers(i) ? sel_local : NULL;
+    return bytes <= 16 && !(bytes & (bytes - 1)) ? sel_memory : NULL;
 }

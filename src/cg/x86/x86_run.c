@@ -189,7 +189,8 @@ x86_step(x86_ctx *c, uint32_t site, uint32_t exec)
 
     tell_left(c);
     c->run->pos = s->pos;
-    if (i->op == BR_K_SHFL && x86_shuffle(f, i, exec))
+    if ((i->op == BR_K_SHFL && x86_shuffle(f, i, exec)) ||
+        x86_rows(f, i, exec, s->uniform))
         return X86_ON;
     if (i->op == BR_K_BAR) {
         x86_fetch(f, i, exec);
@@ -262,7 +263,8 @@ remember(x86_ctx *c, const br_kins *i, uint32_t site, unsigned bytes)
     unsigned span = bytes * (c->fn->sites.at[site].uniform ? 1 : lanes);
     unsigned space = br_kmod(i->mods, BR_KF_SPACE);
 
-    if (space == BR_KM_SPACE_SHARED || !g || g->bytes < span)
+    if (space == BR_KM_SPACE_SHARED || space == BR_KM_SPACE_LOCAL || !g ||
+        g->bytes < span)
         return;
     c->windows[site] = (x86_window){g->addr, g->bytes - span + 1,
                                     (uint64_t)(uintptr_t)g->host - g->addr};
@@ -323,6 +325,8 @@ x86_memory(x86_ctx *c, uint32_t site, uint32_t quarter)
                 memcpy(v, p + e * size, 8);
             } else {
                 memcpy(&x, p + e * size, size);
+                if (i->type == BR_KT_S8)
+                    x = (uint16_t)(int8_t)x;
                 memcpy(v, &x, 4);
             }
             /* Of a uniform load, all of the register. */

@@ -17,10 +17,9 @@ enum { MAX_PARTS = 4 };
 bool
 x86_strides(const br_kins *i, int64_t by)
 {
-    unsigned bytes = br_ktinfo_of[i->type].bytes;
+    unsigned bytes = x86_access(i), one = br_ktinfo_of[i->type].bytes;
 
-    return (bytes == 4 || bytes == 8) && x86_access(i) == bytes &&
-           by % (int64_t)bytes == 0;
+    return (bytes == one || bytes <= 4) && by % (int64_t)bytes == 0;
 }
 
 static br_x86_arg
@@ -34,8 +33,7 @@ beside(br_x86_arg at, int32_t bytes)
 static int
 near(const gen *g, const br_kins *i, int32_t by)
 {
-    return g->z && br_ktinfo_of[i->type].bytes == 4 && by >= -4 * NEAR &&
-                   by <= 4 * NEAR
+    return g->z && x86_access(i) == 4 && by >= -4 * NEAR && by <= 4 * NEAR
                ? by / 4
                : 0;
 }
@@ -107,32 +105,48 @@ store_near(gen *g, unsigned s, br_x86_arg at, int m)
 
 /* ---- one by one ----------------------------------------------------------- */
 
+/* Instructions of a word's low byte, its low half, and all of it. */
+typedef struct piece {
+    br_x86_op put, z_put, get, z_get;
+    int32_t unit; /* how many of them are a word */
+} piece;
+static const piece pieces[] = {
+    [1] = {BR_X_PINSRB, BR_X_ZPINSRB, BR_X_PEXTRB, BR_X_ZPEXTRB, 4},
+    [2] = {BR_X_PINSRW, BR_X_ZPINSRW, BR_X_PEXTRW, BR_X_ZPEXTRW, 2},
+    [4] = {BR_X_PINSRD, BR_X_ZPINSRD, BR_X_PEXTRD, BR_X_ZPEXTRD, 1},
+};
+
 /* 16 bytes: two lanes or four. */
 static void
-load_part(gen *g, unsigned d, br_x86_arg at, int32_t by, bool wide)
+load_part(gen *g, unsigned d, br_x86_arg at, int32_t by, unsigned bytes)
 {
-    if (wide) {
+    const piece *p = &pieces[bytes & 7];
+
+    if (bytes == 8) {
         em(g, BR_X_MOVQ_XR, d, at);
         e3m(g, BR_X_MOVHPS_L, d, d, beside(at, by));
         return;
     }
-    em(g, BR_X_MOVD_XR, d, at);
-    for (int k = 1; k < 4; k++)
-        br_x86_put(g->a, g->z ? BR_X_ZPINSRD : BR_X_PINSRD,
+    if (bytes == 4)
+        em(g, BR_X_MOVD_XR, d, at);
+    else
+        e3(g, BR_X_PXOR, d, d, d);
+    for (int k = bytes == 4; k < 4; k++)
+        br_x86_put(g->a, g->z ? p->z_put : p->put,
                    (br_x86_arg[]){br_x86_reg(d), br_x86_reg(d),
-                                  beside(at, k * by), br_x86_imm(k)});
+                                  beside(at, k * by), br_x86_imm(k * p->unit)});
 }
 
 static void
-load_far(gen *g, unsigned d, br_x86_arg at, int32_t by, bool wide)
+load_far(gen *g, unsigned d, br_x86_arg at, int32_t by, unsigned bytes)
 {
     unsigned parts = (unsigned)PART(g) / 16, t[MAX_PARTS] = {d};
-    int32_t lanes = wide ? 2 : 4;
+    int32_t lanes = bytes == 8 ? 2 : 4;
 
     for (unsigned p = 0; p < parts; p++) {
         if (p)
             t[p] = x86_tmp(g);
-        load_part(g, t[p], beside(at, (int32_t)p * lanes * by), by, wide);
+        load_part(g, t[p], beside(at, (int32_t)p * lanes * by), by, bytes);
     }
     for (unsigned p = 1; p < parts; p++) {
         if (g->z)
@@ -146,10 +160,11 @@ load_far(gen *g, unsigned d, br_x86_arg at, int32_t by, bool wide)
 }
 
 static void
-store_far(gen *g, unsigned s, br_x86_arg at, int32_t by, bool wide)
+store_far(gen *g, unsigned s, br_x86_arg at, int32_t by, unsigned bytes)
 {
     unsigned parts = (unsigned)PART(g) / 16, t = x86_tmp(g);
-    int32_t lanes = wide ? 2 : 4;
+    const piece *c = &pieces[bytes & 7];
+    int32_t lanes = bytes == 8 ? 2 : 4;
 
     for (unsigned p = 0; p < parts; p++) {
         unsigned x = p ? t : s;
@@ -158,13 +173,16 @@ store_far(gen *g, unsigned s, br_x86_arg at, int32_t by, bool wide)
             br_x86_put(
                 g->a, g->z ? BR_X_ZEXTRACT128 : BR_X_EXTRACT128,
                 (br_x86_arg[]){br_x86_reg(t), br_x86_reg(s), br_x86_imm(p)});
-        es(g, wide ? BR_X_MOVQ_RX : BR_X_MOVD_RX, at, x);
-        if (wide)
+        if (bytes == 8) {
+            es(g, BR_X_MOVQ_RX, at, x);
             es(g, BR_X_MOVHPS_S, beside(at, by), x);
-        for (int k = 1; !wide && k < 4; k++)
-            br_x86_put(g->a, g->z ? BR_X_ZPEXTRD : BR_X_PEXTRD,
+        } else if (bytes == 4) {
+            es(g, BR_X_MOVD_RX, at, x);
+        }
+        for (int k = bytes == 4; bytes < 8 && k < 4; k++)
+            br_x86_put(g->a, g->z ? c->z_get : c->get,
                        (br_x86_arg[]){beside(at, k * by), br_x86_reg(x),
-                                      br_x86_imm(k)});
+                                      br_x86_imm(k * c->unit)});
         at.disp += lanes * by;
     }
     x86_drop(g, t);
@@ -177,15 +195,22 @@ void
 x86_strided(gen *g, const br_kins *i, const uint8_t *r, br_x86_arg at,
             int32_t by)
 {
-    bool wide = br_ktinfo_of[i->type].bytes == 8, load = i->op == BR_K_LD;
+    unsigned bytes = x86_access(i), word = r[0];
+    bool narrow = br_ktinfo_of[i->type].bytes < 4, load = i->op == BR_K_LD;
     int m = near(g, i, by);
 
-    if (m) {
-        (load ? load_near : store_near)(g, r[0], at, m);
-        return;
-    }
-    for (unsigned p = 0; p < (wide ? 2u : 1u); p++) {
-        (load ? load_far : store_far)(g, r[p], at, by, wide);
+    if (narrow)
+        word = x86_tmp(g);
+    if (narrow && !load)
+        x86_together(g, i, word, r, i->n_arg - 1u);
+    if (m)
+        (load ? load_near : store_near)(g, word, at, m);
+    for (unsigned p = 0; !m && p < (bytes == 8 ? 2u : 1u); p++) {
+        (load ? load_far : store_far)(g, p ? r[p] : word, at, by, bytes);
         at.disp += LANES(g) / 2 * by;
     }
+    if (narrow && load)
+        x86_apart(g, i, r, word);
+    if (narrow)
+        x86_drop(g, word);
 }
