@@ -95,6 +95,7 @@ x86_const(gen *g, uint64_t bits)
     if (k == g->consts.n &&
         (!br_vec_push(&g->consts, bits) ||
          !br_vec_push(&g->const_label, br_x86_label(g->a)))) {
+        g->consts.n = g->const_label.n;
         g->a->oom = true;
         return br_x86_at(0);
     }
@@ -116,6 +117,7 @@ x86_const_row(gen *g, const uint32_t lanes[X86_MOST])
     for (size_t n = 0; k == g->consts.n - n && n < BR_COUNT(bits); n++)
         if (!br_vec_push(&g->consts, bits[n]) ||
             !br_vec_push(&g->const_label, br_x86_label(g->a))) {
+            g->consts.n = g->const_label.n;
             g->a->oom = true;
             return br_x86_at(0);
         }
