@@ -59,11 +59,16 @@ note_prefill(br_steptime *t, double p, double r, double y)
         t->fixed_ns = t->py / t->pp;
 }
 
+static double
+prefill_ns(const br_steptime *t, const br_step_rows *r)
+{
+    return t->fixed_ns * r->prefill + t->read_ns * r->positions;
+}
+
 static void
 note_over(br_steptime *t, double alone, const br_step_rows *r, double ns)
 {
-    double more = t->fixed_ns * r->prefill + t->read_ns * r->positions;
-    double want = alone + more, now = 1;
+    double want = alone + prefill_ns(t, r), now = 1;
 
     /* What a time slice of a neighbour adds to a short step says nothing. */
     if (t->known == BR_PLAN_KNOWN && want > BR_PLAN_LONG_MS * 1e6)
@@ -74,14 +79,42 @@ note_over(br_steptime *t, double alone, const br_step_rows *r, double ns)
     t->over = BR_MIN(t->over, (double)BR_PLAN_MAX_OVER);
 }
 
+/* By what was expected, not by what pauses made of it. */
+static void
+note_steady(br_steptime *t, const br_step_rows *r, double alone)
+{
+    double want = alone + prefill_ns(t, r);
+
+    if (!r->interactive || t->steady_ns == 0)
+        t->steady_ns = r->interactive ? want : 0;
+    else
+        t->steady_ns += (want - t->steady_ns) / BR_PLAN_STEADY;
+}
+
+/* A step that took much longer than any like it: the machine paused. When it
+ * happens twice in a row this is how long steps are now. */
+static bool
+paused(br_steptime *t, const br_step_rows *r, double want, double ns)
+{
+    bool known = t->n > BR_PLAN_KNOWN / 2.0 &&
+                 (r->prefill == 0 || t->known == BR_PLAN_KNOWN);
+    bool late = known && ns > 1.5 * want, once = late && !t->late;
+
+    t->late = late;
+    return once;
+}
+
 void
 br_steptime_note(br_steptime *t, const br_step_rows *r, int64_t ns)
 {
     double alone = t->base_ns + t->row_ns * r->decode, y = (double)ns;
 
+    note_steady(t, r, alone);
     t->mixed = r->prefill ? t->mixed + 1 : 0;
     if (r->prefill)
         note_over(t, alone, r, y);
+    if (paused(t, r, alone + prefill_ns(t, r), y))
+        return;
     /* Where nobody decodes half of the step at least was prefill: what is known
      * may be steps of 16 rows alone, whose time is then all taken for base. */
     if (r->prefill)
@@ -89,6 +122,7 @@ br_steptime_note(br_steptime *t, const br_step_rows *r, int64_t ns)
                      BR_MAX(y - alone, y / (r->decode ? 64 : 2)));
     else
         note_decode(t, r->decode, y);
+    /* Decoding alone cannot take longer: the machine is quicker again. */
 }
 
 double
@@ -122,24 +156,43 @@ within(uint32_t ms, double base, double over)
     return BR_MAX((most + base) / over - base, most / over / 2);
 }
 
+/* Beside an interactive stream: as long as if those who read decoded, and a
+ * quarter more. So a step keeps its length when a neighbour's prompt is read and
+ * when its answer is made; and no longer than the jitter allows, or than steps
+ * beside the stream have been anyway. */
+static double
+beside_interactive(const br_steptime *t, uint32_t n_read, double base,
+                   double least)
+{
+    double others = t->row_ns * n_read;
+    double extra = others + (base + others) / 4;
+
+    least = BR_MIN(least, BR_PLAN_JITTER_MS * 1e6);
+    return BR_MIN(BR_MAX(extra, least),
+                  BR_MAX(within(jitter_ms[BR_QOS_INTERACTIVE], base, t->over),
+                         t->steady_ns - base));
+}
+
 uint32_t
-br_plan_budget(const br_steptime *t, uint32_t n_decode, br_qos best,
-               double row_ns, uint32_t max_rows)
+br_plan_budget(const br_steptime *t, uint32_t n_decode, uint32_t n_read,
+               br_qos best, double row_ns, uint32_t max_rows)
 {
     uint32_t room = max_rows > n_decode ? max_rows - n_decode : 0;
     double base = t->base_ns + t->row_ns * n_decode, extra = 0, rows;
     double least = BR_PLAN_MIN_ROWS * row_ns;
 
-    if (n_decode && t->mixed >= BR_PLAN_MIXED)
+    if (n_decode && (t->mixed >= BR_PLAN_MIXED || t->n == 0))
         return 0;
     if (row_ns <= 0)
         return BR_MIN(room, n_decode ? (uint32_t)BR_PLAN_MIN_ROWS
                                      : (uint32_t)BR_PLAN_FIRST_ROWS);
     switch (best) {
     case BR_QOS_INTERACTIVE:
-        least = BR_MIN(least, BR_PLAN_JITTER_MS * 1e6);
-        extra = BR_MIN(BR_MAX(base / 4, least),
-                       within(jitter_ms[best], base, t->over));
+        /* What a row of a prompt costs is learned as what steps take more than
+         * without, which was learned on a slower machine, perhaps: then it
+         * seems to be nothing. */
+        row_ns = BR_MAX(row_ns, t->row_ns / 2);
+        extra = beside_interactive(t, n_read, base, least);
         break;
     case BR_QOS_STANDARD:
     case BR_QOS_BATCH:

@@ -14,18 +14,22 @@ typedef struct br_steptime {
     double n, x, y, xx, xy;    /* sums of steps that decode */
     double pp, pr, rr, py, ry; /* of prefill: p rows, r positions */
     double base_ns, row_ns, fixed_ns, read_ns;
-    uint32_t mixed; /* steps with prefill since one without */
+    double steady_ns; /* what steps beside interactive streams were to take */
+    uint32_t mixed;   /* steps with prefill since one without */
     /* How much longer than expected steps with prefill were lately, at worst;
      * fades by 1/512 a step, so that budgets hold for the 99th of a hundred
      * where neighbours take the processor away. */
     double over;
     uint32_t known; /* steps with prefill so far, up to BR_PLAN_KNOWN */
+    bool late;      /* the latest step took much longer than expected */
 } br_steptime;
 
-/* positions: the sum of those of the rows that are prefill. */
+/* positions: the sum of those of the rows that are prefill. interactive: one of
+ * those who decode is. */
 typedef struct br_step_rows {
     uint32_t decode, prefill;
     double positions;
+    bool interactive;
 } br_step_rows;
 void br_steptime_note(br_steptime *t, const br_step_rows *r, int64_t ns);
 /* A row of prefill at that position; 0: unknown. */
@@ -51,6 +55,7 @@ enum {
                                /* decoding takes: a pause of the kernel's, 50 */
                                /* ms, fits behind it, and prefill has at */
                                /* least half of all time */
+    BR_PLAN_STEADY = 16,       /* steps: what is usual, is over so many */
     BR_PLAN_MIXED = 32,        /* steps: then one decodes alone, so that what */
                                /* decoding costs stays known */
 };
@@ -60,8 +65,9 @@ enum {
  * step in which an interactive request decodes is at most a quarter longer than
  * without prefill, or by BR_PLAN_MIN_ROWS or BR_PLAN_JITTER_MS, whichever is
  * less, but never longer by more than its jitter budget, unless by a single row. */
-uint32_t br_plan_budget(const br_steptime *t, uint32_t n_decode, br_qos best,
-                        double row_ns, uint32_t max_rows);
+uint32_t br_plan_budget(const br_steptime *t, uint32_t n_decode,
+                        uint32_t n_read, br_qos best, double row_ns,
+                        uint32_t max_rows);
 
 /* A slot that reads its prompt. */
 typedef struct br_plan_want {

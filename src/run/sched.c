@@ -418,7 +418,7 @@ next_solo(br_sched *s)
 static void
 plan_prefill(br_sched *s, br_qos best)
 {
-    uint32_t n = 0, most = 0, budget;
+    uint32_t n = 0, most = 0, n_read = 0, budget;
     uint32_t scores = s->c.max_want - BR_MIN(s->c.max_want, s->c.n_slots);
 
     for (int q = 0; q < BR_QOS_COUNT; q++)
@@ -433,12 +433,13 @@ plan_prefill(br_sched *s, br_qos best)
                                         .qos = (br_qos)q,
                                         .credit = r->credit,
                                         .from = r->n_fed};
+            n_read += s->want[n].rows > 0;
             most += s->want[n++].rows;
         }
     if (most == 0)
         return;
     budget =
-        br_plan_budget(&s->time, s->plan.n_decode, best,
+        br_plan_budget(&s->time, s->plan.n_decode, n_read, best,
                        br_plan_row_ns(&s->time, s->want, n), s->c.max_rows);
     br_plan_share(s->want, n, BR_MIN(budget, most));
     for (uint32_t i = 0; i < n; i++) {
@@ -472,6 +473,7 @@ plan_rows(br_sched *s)
         best = BR_MIN(best, s->t[r->tenant].q.qos);
     }
     s->plan.n_decode = s->plan.step.n_rows;
+    s->best = best;
     plan_prefill(s, best);
 }
 
@@ -517,7 +519,9 @@ static void
 note_time(br_sched *s, int64_t ns)
 {
     uint32_t n = s->plan.step.n_rows;
-    br_step_rows r = {s->plan.n_decode, n - s->plan.n_decode, 0};
+    br_step_rows r = {.decode = s->plan.n_decode,
+                      .prefill = n - s->plan.n_decode,
+                      .interactive = s->best == BR_QOS_INTERACTIVE};
 
     for (uint32_t t = r.decode; t < n; t++)
         r.positions += s->plan.step.position[t];

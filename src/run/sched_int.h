@@ -62,6 +62,7 @@ struct br_sched {
     uint64_t hit_tokens, looked_tokens;
     uint64_t vtime; /* of services: see br_sched_find_owed */
     br_steptime time;
+    br_qos best; /* of those who decode in this step; BR_QOS_COUNT: nobody */
     br_plan plan;
     br_sched_op *begin, *save;
     uint32_t *preempted, *admitted, *row_handle;
