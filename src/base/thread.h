@@ -108,6 +108,14 @@ void br_os_random(void *p, size_t n);
 uint32_t br_os_thread_id(void); /* as top and gdb show it */
 void br_os_thread_name(const char *name);
 
+/* This thread works for moments and sleeps: where all processors compute it is
+ * to begin when it is woken, not when a slice of theirs is over. It asks for
+ * slices of 0.1 ms; Linux 6.12 and later put who has short ones first, unless it
+ * has just had more than its share: so it takes a larger one (nice) where the
+ * process may. False: none of it is to be had here. */
+enum { BR_OS_SOON_NS = 100000, BR_OS_SOON_NICE = 10 };
+bool br_os_thread_soon(void);
+
 /* A small file of /proc or /sys, cut to size - 1 bytes, and a NUL. False, and
  * "" in out: it cannot be opened. */
 bool br_os_read(const char *path, char *out, size_t size);

@@ -431,6 +431,8 @@ br_choose_model(br_http *h, const br_http_conn *c, const char *name,
 void
 br_http_run(br_http *h)
 {
+    /* Else a token waits for a slice of a thread that computes: 3 ms. */
+    (void)br_os_thread_soon();
     br_http_loop_run(h->loop);
     br_reader_stop(h);
     /* What clients left behind ends, so that nothing of the engine's refers to

@@ -4,10 +4,14 @@
 
 #include "run/books.h"
 
+#include <dirent.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #define MS INT64_C(1000000)
@@ -791,5 +795,57 @@ TEST(http_a_model_that_nobody_asks_leaves_until_it_is_asked)
         a = sk_ask(&k, path, "", chat(2, false));
     } while (a.status == 503);
     ck_assert_int_eq(a.status, 200);
+    sk_close(&k);
+}
+
+/* ---- its thread ---------------------------------------------------------- */
+
+/* The slice of a thread of this process, by the kernel; false: not of the
+ * class that has slices. */
+static bool
+slice_of(const char *name, uint64_t *ns, int *nice)
+{
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } w = {0};
+    DIR *d = opendir("/proc/self/task");
+    char comm[32];
+    bool found = false;
+
+    for (struct dirent *e; d && !found && (e = readdir(d));)
+        found =
+            br_os_read(t_printf("/proc/self/task/%s/comm", e->d_name), comm,
+                       sizeof comm) &&
+            strcmp(comm, name) == 0 &&
+            syscall(SYS_sched_getattr, atoi(e->d_name), &w, sizeof w, 0) == 0;
+    if (d)
+        closedir(d);
+    ck_assert(found);
+    *ns = w.runtime;
+    *nice = w.nice;
+    return w.policy == SCHED_OTHER;
+}
+
+/* It sends tokens when they are made, though threads that compute have all
+ * processors: Linux 6.12 and later look at its slice. */
+TEST(http_thread_has_short_slices)
+{
+    struct utsname u;
+    int major = 0, minor = 0, nice, engine;
+    uint64_t ns;
+    sk k;
+
+    ck_assert_int_eq(uname(&u), 0);
+    ck_assert_int_eq(sscanf(u.release, "%d.%d", &major, &minor), 2);
+    sk_open(&k, &(sk_config){0});
+    ck_assert_int_eq(sk_ask(&k, "GET /health", "", NULL).status, 200);
+    if (slice_of("http\n", &ns, &nice) && major * 100 + minor >= 612)
+        ck_assert_uint_eq(ns, BR_OS_SOON_NS);
+    if (slice_of("engine\n", &ns, &engine) && geteuid() == 0 && engine > -10)
+        ck_assert_int_eq(nice, engine - BR_OS_SOON_NICE);
     sk_close(&k);
 }
