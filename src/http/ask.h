@@ -56,6 +56,7 @@ typedef struct br_ask {
     br_sample_params sample;
     bool seeded; /* the request said a seed */
     bool stream, include_usage, echo, ignore_eog;
+    bool timings; /* in each chunk, and in whole answers, as llama-server */
     BR_VEC(br_tool) tools;
     const br_json *tool_list; /* as the template sees them; NULL: none */
     br_json *turn; /* input items: the assistant's message that they add to */

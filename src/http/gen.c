@@ -526,6 +526,7 @@ on_output(void *ctx, const br_output *o)
         if (gap)
             br_metrics_gap(&g->model->metrics, gap);
         c->n_thought += br_think_now(&c->think);
+        br_gen_note_time(c, o);
     }
     if (o->kind == BR_OUTPUT_PREEMPTED)
         (void)br_timeline_mark(&c->line, true);

@@ -39,7 +39,8 @@ typedef struct br_choice {
     size_t lp_text;        /* with tools: those of lp that no call is made of */
     size_t text_offset;    /* completions: bytes before the first of lp */
     BR_VEC(int32_t) made;  /* its tokens, where it may go on after a restart */
-    br_usage usage;        /* once ended */
+    br_usage usage;        /* once ended; with timings as it is so far */
+    int64_t first_ns;      /* with timings: when the first token came */
     br_code code;          /* of a failure */
     char error[160];
 } br_choice;
@@ -157,6 +158,9 @@ br_usage br_gen_usage(const br_gen *g);
 uint32_t br_gen_thought_tokens(const br_gen *g);
 /* "queue_ms" and so on, into an object that is open. */
 void br_gen_put_times(br_json_writer *w, const br_usage *u);
+
+/* With timings: a token came. */
+void br_gen_note_time(br_choice *c, const br_output *o);
 
 /* "call_..." of call i, the same each time. */
 void br_gen_put_call_id(const br_gen *g, const br_choice *c, size_t i,

@@ -170,6 +170,47 @@ put_usage(const br_gen *g, br_str *out)
     br_json_w_obj_end(&w);
 }
 
+void
+br_gen_note_time(br_choice *c, const br_output *o)
+{
+    int64_t now = c->line.token_ns;
+
+    if (!c->gen->ask.timings)
+        return;
+    if (o->usage) {
+        c->usage = *o->usage;
+        c->first_ns = now;
+    }
+    c->usage.n_out++;
+    c->usage.decode_ns = c->first_ns ? now - c->first_ns : 0;
+}
+
+/* n tokens in so much time: "prompt_n", "prompt_ms" and so on. */
+static void
+put_rate(br_str *out, const char *what, uint32_t n, int64_t ns)
+{
+    double ms = (double)ns * 1e-6;
+
+    br_str_printf(out,
+                  ",\"%s_n\":%u,\"%s_ms\":%.3f,\"%s_per_token_ms\":%.3f,"
+                  "\"%s_per_second\":%.3f",
+                  what, n, what, ms, what, n ? ms / n : 0, what,
+                  ns > 0 ? n * 1e9 / (double)ns : 0);
+}
+
+/* "timings" of llama-server's API, as a member; nothing where the request did
+ * not ask for it or there was no token yet. */
+static void
+put_timings(const br_gen *g, const br_usage *u, br_str *out)
+{
+    if (!g->ask.timings || !u->n_prompt)
+        return;
+    br_str_printf(out, ",\"timings\":{\"cache_n\":%u", u->n_cached);
+    put_rate(out, "prompt", u->n_prompt - u->n_cached, u->prefill_ns);
+    put_rate(out, "predicted", u->n_out, u->decode_ns);
+    PUT(out, "}");
+}
+
 /* ---- streams ------------------------------------------------------------- */
 
 /* id, object, created, model: what every document begins with. */
@@ -215,10 +256,13 @@ chunk_end(const br_gen *g, br_choice *c, const char *finish, br_str *out)
         br_str_puts(out, finish ? finish : "null");
         PUT(out, "}");
     }
+    PUT(out, "]");
+    if (c)
+        put_timings(g, &c->usage, out);
     if (g->ask.include_usage)
-        PUT(out, "],\"usage\":null}\n\n");
+        PUT(out, ",\"usage\":null}\n\n");
     else
-        PUT(out, "]}\n\n");
+        PUT(out, "}\n\n");
 }
 
 static void
@@ -357,6 +401,8 @@ done(br_gen *g, br_str *out)
 static void
 whole(br_gen *g, br_str *out)
 {
+    br_usage all = br_gen_usage(g);
+
     put_head(g, out);
     PUT(out, ",\"choices\":[");
     for (uint32_t i = 0; i < g->n_choices; i++) {
@@ -388,6 +434,7 @@ whole(br_gen *g, br_str *out)
     }
     PUT(out, "],\"usage\":");
     put_usage(g, out);
+    put_timings(g, &all, out);
     PUT(out, "}");
 }
 

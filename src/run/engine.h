@@ -98,7 +98,8 @@ typedef struct br_output {
     uint32_t n_embedding;
     const int32_t *tokens; /* END: of the answer, n_done among them */
     uint32_t n_tokens;
-    const br_usage *usage; /* END */
+    /* END; with the first token, too: what its prompt took, n_out is 0 */
+    const br_usage *usage;
     br_code code;          /* END of FAILED */
     const char *error;     /* END of FAILED, else "" */
 } br_output;

@@ -37,6 +37,7 @@ typedef struct request {
     bool is_held; /* as the scheduler knows it */
     int64_t submitted_ns, admitted_ns, first_ns, last_ns, stuck_ns;
     br_usage usage;
+    br_usage begun; /* what is known with the first token; then constant */
     br_status error;
 } request;
 

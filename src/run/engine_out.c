@@ -56,31 +56,10 @@ flush(br_engine *e, request *r)
     return !r->unsent && !r->moved;
 }
 
-void
-br_engine_token(br_engine *e, request *r)
-{
-    size_t n;
-    const br_logprob *lp = br_sampler_logprobs(e->sampler[r->slot], &n);
-    int64_t now = br_now_ns();
-
-    r->n_report = (uint32_t)n;
-    if (n)
-        memcpy(r->report, lp, n * sizeof *lp);
-    r->unsent = true;
-    (void)flush(e, r);
-    e->notes[e->n_notes++] =
-        (token_note){.tenant = r->d.tenant,
-                     .first = !r->last_ns,
-                     .ns = now - (r->last_ns ? r->last_ns : r->submitted_ns)};
-    r->last_ns = now;
-    e->now.out_tokens++;
-}
-
 static void
-measure(br_engine *e, request *r, int64_t now)
+measure(const br_engine *e, const request *r, int64_t now, br_usage *u)
 {
     br_sched_req_info i = br_sched_req(e->sched, (uint32_t)r->id);
-    br_usage *u = &r->usage;
 
     u->n_prompt = r->n_prompt;
     u->n_out = r->n_tokens - r->n_prompt;
@@ -95,10 +74,34 @@ measure(br_engine *e, request *r, int64_t now)
 }
 
 void
+br_engine_token(br_engine *e, request *r)
+{
+    size_t n;
+    const br_logprob *lp = br_sampler_logprobs(e->sampler[r->slot], &n);
+    int64_t now = br_now_ns();
+
+    r->n_report = (uint32_t)n;
+    if (n)
+        memcpy(r->report, lp, n * sizeof *lp);
+    r->unsent = true;
+    if (!r->last_ns) {
+        measure(e, r, now, &r->begun);
+        r->begun.n_out = 0;
+    }
+    (void)flush(e, r);
+    e->notes[e->n_notes++] =
+        (token_note){.tenant = r->d.tenant,
+                     .first = !r->last_ns,
+                     .ns = now - (r->last_ns ? r->last_ns : r->submitted_ns)};
+    r->last_ns = now;
+    e->now.out_tokens++;
+}
+
+void
 br_engine_finish(br_engine *e, request *r, br_finish why)
 {
     br_sched_remove(e->sched, (uint32_t)r->id);
-    measure(e, r, br_now_ns());
+    measure(e, r, br_now_ns(), &r->usage);
     r->usage.finish = why;
     br_trace_event_put(e->c.trace, BR_TRACE_END,
                        &(br_trace_event){.id = r->id,

@@ -17,7 +17,9 @@ static const struct {
     /* llama-server */
     {C, "\"cache_prompt\":true,\"id_slot\":-1,\"n_predict\":-1", NULL},
     {C, "\"n_predict\":5,\"max_tokens\":6", "differ"},
-    {C, "\"timings_per_token\":true", "timings_per_token"},
+    {C, "\"timings_per_token\":true", NULL},
+    {C, "\"timings_per_token\":1", "timings_per_token"},
+    {M, "\"max_tokens\":9,\"timings_per_token\":true", "timings_per_token"},
     {C, "\"dry_multiplier\":0.8,\"dry_base\":1.75,\"dry_allowed_length\":2",
      NULL},
     {C, "\"dry_base\":0", "dry_base"},
