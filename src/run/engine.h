@@ -100,8 +100,8 @@ typedef struct br_output {
     uint32_t n_tokens;
     /* END; with the first token, too: what its prompt took, n_out is 0 */
     const br_usage *usage;
-    br_code code;          /* END of FAILED */
-    const char *error;     /* END of FAILED, else "" */
+    br_code code;      /* END of FAILED */
+    const char *error; /* END of FAILED, else "" */
 } br_output;
 /* In the drainer's thread. May call submit, cancel and hold. */
 typedef void (*br_output_fn)(void *ctx, const br_output *o);
