@@ -66,37 +66,47 @@ may_run(const bc_op *o)
     return true;
 }
 
+static bool
+ready(const struct CUstream_st *s)
+{
+    return s->head && !s->busy && may_run(s->head);
+}
+
+/* The first op, which is ready. The lock is let go of while it runs. */
+static void
+run_first(struct CUstream_st *s)
+{
+    bc_op *o = s->head;
+    cudaError_t e = cudaSuccess;
+    bool run = o->always || bc_rt.sticky == cudaSuccess;
+
+    s->head = o->next;
+    if (!s->head)
+        s->tail = &s->head;
+    s->busy = true;
+    bc_unlock();
+    if (run)
+        e = o->run((char *)o + OP_BYTES);
+    bc_lock();
+    if (e != cudaSuccess && bc_rt.sticky == cudaSuccess)
+        bc_rt.sticky = e;
+    s->done = o->seq;
+    s->busy = false;
+    pthread_cond_broadcast(&bc_rt.moved);
+    bc_op_free((char *)o + OP_BYTES);
+}
+
 static void
 work(void *arg)
 {
     struct CUstream_st *s = arg;
 
     bc_lock();
-    for (;;) {
-        bc_op *o = s->head;
-        cudaError_t e = cudaSuccess;
-        bool run;
-
-        if (!o && bc_rt.quit)
-            break;
-        if (!o || !may_run(o)) {
+    while (s->head || !bc_rt.quit)
+        if (ready(s))
+            run_first(s);
+        else
             pthread_cond_wait(&bc_rt.moved, &bc_rt.lock.m);
-            continue;
-        }
-        s->head = o->next;
-        if (!s->head)
-            s->tail = &s->head;
-        run = o->always || bc_rt.sticky == cudaSuccess;
-        bc_unlock();
-        if (run)
-            e = o->run((char *)o + OP_BYTES);
-        bc_lock();
-        if (e != cudaSuccess && bc_rt.sticky == cudaSuccess)
-            bc_rt.sticky = e;
-        s->done = o->seq;
-        pthread_cond_broadcast(&bc_rt.moved);
-        bc_op_free((char *)o + OP_BYTES);
-    }
     bc_unlock();
 }
 
@@ -181,13 +191,20 @@ bc_issue(struct CUstream_st *s, void *payload)
 
 /* ---- waiting ------------------------------------------------------------ */
 
+/* Who waits lends a hand: a copy of 4 bytes takes as long as it takes, not two
+ * changes of threads more. Host functions are called by the stream's thread. */
+static cudaError_t call_host(void *payload);
+
 cudaError_t
 bc_wait_seq(struct CUstream_st *s, uint64_t seq)
 {
     cudaError_t e;
 
     while (s->done < seq)
-        pthread_cond_wait(&bc_rt.moved, &bc_rt.lock.m);
+        if (ready(s) && s->head->run != call_host)
+            run_first(s);
+        else
+            pthread_cond_wait(&bc_rt.moved, &bc_rt.lock.m);
     e = bc_rt.sticky;
     bc_flush_printf();
     return e;

@@ -97,7 +97,7 @@ struct CUstream_st {
     uint64_t issued, done;
     bc_op *head, **tail;
     br_thread thread;
-    bool started;
+    bool started, busy;         /* busy: an op of its own is at work */
     struct CUgraph_st *capture; /* NULL: not capturing */
     cudaGraphNode_t last;       /* captured last */
     cudaAccessPolicyWindow window;

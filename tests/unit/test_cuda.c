@@ -9,6 +9,8 @@
 #include "cuda/cuda.h"
 #include "cuda/curand.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -321,6 +323,78 @@ TEST(cuda_memory_is_for_several_threads)
     ck_assert_int_eq(cudaDeviceReset(), cudaSuccess);
     ck_assert_int_eq(cudaMemGetInfo(&after, &total), cudaSuccess);
     ck_assert_uint_eq(before, after);
+}
+
+/* ---- who waits runs what it waits for ------------------------------------- */
+
+enum { CHAIN = 60, WORDS = 1 << 20 };
+
+typedef struct chain {
+    cudaStream_t s;
+    uint32_t *dev, *out;
+    unsigned turns, wrong, mine; /* by the stream's ops alone: one at a time */
+    pthread_t issuer;
+    _Atomic bool over;
+} chain;
+
+/* After a copy to the device and one back: all of it is what this turn copied. */
+static void
+turn(void *arg)
+{
+    chain *c = arg;
+    uint32_t want = c->turns++ % 2 + 1;
+
+    c->mine += pthread_equal(c->issuer, pthread_self()) != 0;
+    for (size_t k = 0; k < WORDS; k++)
+        c->wrong += c->out[k] != want;
+}
+
+static void
+keep_waiting(void *arg)
+{
+    chain *c = arg;
+
+    while (!c->over)
+        ck_assert_int_eq(cudaStreamSynchronize(c->s), cudaSuccess);
+}
+
+/* Several threads wait while one issues: ops run one after another, whoever runs
+ * them, and host functions in no thread that waits. */
+TEST_WITHIN(cuda_streams_keep_their_order_while_threads_wait, 60)
+{
+    static uint32_t from[2][WORDS], out[WORDS];
+    chain c = {.out = out, .issuer = pthread_self()};
+    size_t bytes = sizeof out;
+    br_status st = {0};
+    br_thread th[2];
+
+    for (size_t k = 0; k < WORDS; k++) {
+        from[0][k] = 1;
+        from[1][k] = 2;
+    }
+    ck_assert_int_eq(cudaMalloc((void **)&c.dev, bytes), cudaSuccess);
+    ck_assert_int_eq(cudaStreamCreate(&c.s), cudaSuccess);
+    for (size_t k = 0; k < BR_COUNT(th); k++)
+        t_ok(br_thread_start(&th[k], "waits", keep_waiting, &c, &st), &st);
+    for (unsigned k = 0; k < CHAIN; k++) {
+        ck_assert_int_eq(cudaMemcpyAsync(c.dev, from[k % 2], bytes,
+                                         cudaMemcpyHostToDevice, c.s),
+                         cudaSuccess);
+        ck_assert_int_eq(
+            cudaMemcpyAsync(out, c.dev, bytes, cudaMemcpyDeviceToHost, c.s),
+            cudaSuccess);
+        ck_assert_int_eq(cudaLaunchHostFunc(c.s, turn, &c), cudaSuccess);
+        if (k % 16 == 0)
+            ck_assert_int_eq(cudaStreamSynchronize(c.s), cudaSuccess);
+    }
+    ck_assert_int_eq(cudaDeviceSynchronize(), cudaSuccess);
+    c.over = true;
+    for (size_t k = 0; k < BR_COUNT(th); k++)
+        br_thread_join(&th[k]);
+    ck_assert_uint_eq(c.turns, CHAIN);
+    ck_assert_uint_eq(c.wrong, 0);
+    ck_assert_uint_eq(c.mine, 0);
+    ck_assert_int_eq(cudaDeviceReset(), cudaSuccess);
 }
 
 /* ---- fat binaries --------------------------------------------------------- */

@@ -149,6 +149,8 @@ typedef struct x86_more {
     br_mutex lock;
     struct br_x86 *rows, **wide; /* wide: by function, then for lines */
     struct br_x86 *narrow;       /* of code with AVX-512: with AVX2 */
+    unsigned processors;         /* 0: not counted yet */
+    uint64_t *block_ns; /* by function: what a block took; 0: not yet */
 } x86_more;
 
 static inline bool

@@ -25,6 +25,7 @@ x86_free(br_kcode *code)
         for (size_t k = 0; x->more->wide && k < 2 * n; k++)
             x86_free((br_kcode *)(void *)x->more->wide[k]);
         br_free(x->more->wide);
+        br_free(x->more->block_ns);
         br_free(x->more);
     }
     for (size_t k = 0; x->fns && k < n; k++) {
@@ -118,11 +119,15 @@ x86_new(struct br_x86 **out, const br_kir *m, x86_kind kind, bool zmm,
     x->zmm = zmm;
     x->fns = br_try_calloc(m->fns.n + 1, sizeof *x->fns);
     x->more = br_try_calloc(1, sizeof *x->more);
-    if (x->more && kind == X86_WARPS) {
+    if (x->more) {
         x->more->lock = (br_mutex)BR_MUTEX;
-        x->more->wide = br_try_calloc(2 * m->fns.n + 1, sizeof *x->more->wide);
+        x->more->block_ns =
+            br_try_calloc(m->fns.n + 1, sizeof *x->more->block_ns);
     }
-    if (!x->fns || !x->more || (kind == X86_WARPS && !x->more->wide))
+    if (x->more && kind == X86_WARPS)
+        x->more->wide = br_try_calloc(2 * m->fns.n + 1, sizeof *x->more->wide);
+    if (!x->fns || !x->more || !x->more->block_ns ||
+        (kind == X86_WARPS && !x->more->wide))
         return br_fail(st, BR_E_OOM, "out of memory");
     for (size_t k = 0; k < m->fns.n; k++) /* its heap is each thread's own */
         x->alone |= br_text_is(m->fns.at[k].name, "malloc");

@@ -19,6 +19,7 @@
 enum { MAX_THREADS = 256, SMALL_LAUNCH = 4096 };
 enum { MAX_BAILS = 16 }; /* then code for lines is not worth it */
 enum { MAX_BATCH = 1024 };
+enum { BRIEF_NS = 100000 }; /* a thread starts in 35 us, and ends */
 
 /* ---- rows ----------------------------------------------------------------- */
 
@@ -774,15 +775,61 @@ put_locked(void *arg, void *at)
     return ok;
 }
 
+/* Processors, counted by the module's first launch that wants several: asking the
+ * system takes 40 us, which is ten small launches. */
+static unsigned
+processors(const struct br_x86 *x)
+{
+    unsigned n;
+
+    br_mutex_lock(&x->more->lock);
+    if (!x->more->processors)
+        x->more->processors = (unsigned)br_cpu_count();
+    n = x->more->processors;
+    br_mutex_unlock(&x->more->lock);
+    return n;
+}
+
+static uint64_t
+blocks_of(const br_klaunch *l)
+{
+    return (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+}
+
+/* To start a thread takes longer than all of a small launch: what the kernel's
+ * last one took for a block says whether this is one. */
+static bool
+brief(const struct br_x86 *x, const br_klaunch *l)
+{
+    uint64_t each, blocks = blocks_of(l);
+
+    br_mutex_lock(&x->more->lock);
+    each = x->more->block_ns[l->fn];
+    br_mutex_unlock(&x->more->lock);
+    return each && blocks < BRIEF_NS && each * blocks < BRIEF_NS;
+}
+
+static void
+took(const struct br_x86 *x, const br_klaunch *l, unsigned threads, int64_t ns)
+{
+    uint64_t each = (uint64_t)BR_MAX(ns, 1) * threads / blocks_of(l) + 1;
+
+    br_mutex_lock(&x->more->lock);
+    x->more->block_ns[l->fn] = BR_MIN(each, (uint64_t)BRIEF_NS);
+    br_mutex_unlock(&x->more->lock);
+}
+
 static unsigned
 threads_for(const struct br_x86 *x, const br_klaunch *l)
 {
-    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    uint64_t blocks = blocks_of(l);
     uint64_t lanes = blocks * l->block[0] * l->block[1] * l->block[2];
-    unsigned n = l->threads ? l->threads : (unsigned)br_cpu_count();
+    unsigned n;
 
-    if (x->alone || l->check || (!l->threads && lanes < SMALL_LAUNCH))
+    if (x->alone || l->check ||
+        (!l->threads && (lanes < SMALL_LAUNCH || brief(x, l))))
         return 1;
+    n = l->threads ? l->threads : processors(x);
     return (unsigned)BR_MIN(BR_MIN(n, blocks), (unsigned)MAX_THREADS);
 }
 
@@ -791,9 +838,8 @@ threads_for(const struct br_x86 *x, const br_klaunch *l)
 static uint32_t
 batch_for(const br_klaunch *l, unsigned threads)
 {
-    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-
-    return (uint32_t)BR_MIN(blocks / threads / 16 + 1, (uint64_t)MAX_BATCH);
+    return (uint32_t)BR_MIN(blocks_of(l) / threads / 16 + 1,
+                            (uint64_t)MAX_BATCH);
 }
 
 static br_code
@@ -882,8 +928,12 @@ x86_launch(br_kcode *code, br_klaunch *l, br_status *st)
         if (c != BR_OK && st)
             *st = w[made].st;
     }
-    if (c == BR_OK)
+    if (c == BR_OK) {
+        int64_t from = br_now_ns();
+
         c = run_workers(w, n, l, st);
+        took(x, l, n, br_now_ns() - from);
+    }
     while (made)
         worker_fini(&w[--made]);
     br_free(w);
