@@ -382,6 +382,55 @@ TEST(x86_local_memory_of_lanes)
     br_str_fini(&s);
 }
 
+/* Atomics of a block's one place, and of each thread's own: what was there, what is
+ * there then, and where memory ends. */
+TEST(x86_atomics_of_global_memory)
+{
+    static const char *const ops[] = {"add", "exch", "and", "or",
+                                      "xor", "min",  "max"};
+    br_str s = {0};
+    int faults = 0;
+
+    for (unsigned k = 0; k < BR_COUNT(ops) * 8; k++) {
+        const char *op = ops[k / 8], *r = k & 1 ? "d4" : "r4";
+        const char *type = strpbrk(op, "x") == op || op[0] == 'e' ||
+                                   op[0] == 'o' ||
+                                   (op[0] == 'a' && op[1] == 'n')
+                               ? (k & 1 ? "b64" : "b32")
+                               : (k & 1 ? "u64" : "u32");
+
+        s.n = 0;
+        br_str_printf(
+            &s,
+            ".version 8.0\n.target sm_80\n.entry k(.param .u64 in, .param "
+            ".u64 out) {\n.reg .b32 %%r<9>; .reg .b64 %%d<9>; .reg .pred "
+            "%%p;\nld.param.u64 %%d0,[out]; mov.u32 %%r0,%%tid.x; mov.u32 "
+            "%%r1,%%tid.y; mov.u32 %%r2,%%ntid.x; mov.u32 %%r3,%%ctaid.x; "
+            "mad.lo.u32 %%r0,%%r1,%%r2,%%r0; mad.wide.u32 %%d1,%%r3,16,%%d0; "
+            "mad.lo.u32 %%r5,%%r3,96,%%r0; mad.wide.u32 %%d2,%%r5,16,%%d0; "
+            "mad.lo.u32 %%r4,%%r0,7,21; cvt.u64.u32 %%d4,%%r4; shl.b64 "
+            "%%d5,%%d4,29; or.b64 %%d4,%%d4,%%d5; setp.lt.u32 %%p,%%r0,%d;\n"
+            "@!%%p bra E;\n",
+            k & 2 ? 41 : 999);
+        /* the block's, a thread's own, and once more */
+        br_str_printf(
+            &s,
+            "atom.global.%s.%s %%%.1s6,[%%d1+8],%%%s; st.global.%s "
+            "[%%d2+1024],%%%.1s6;\n"
+            "red.global.add.u%d [%%d2+%d],%%%s; atom.global.%s.%s "
+            "%%%.1s7,[%%d2+%d],%%%s; st.global.%s [%%d2+8192],%%%.1s7;"
+            "\nE: ret;\n}\n",
+            op, type, r, r, type, r, k & 1 ? 64 : 32,
+            k & 4 ? 32768 - 16 * 150 : 16384, r, op, type, r,
+            k & 4 ? 32768 - 16 * 150 : 16384, r, type, r);
+        agrees(s.at);
+        faults += pr_faulted;
+    }
+    ck_assert_int_gt(faults, 0);
+    ck_assert_int_lt(faults, 40);
+    br_str_fini(&s);
+}
+
 /* More than registers hold, in code for two quarters and for one. */
 TEST(x86_values_wait_beside_registers)
 {

@@ -207,6 +207,10 @@ bool x86_shuffle(const ki_frame *f, const br_kins *i, uint32_t exec);
 /* x86_rows.c: a pure operation; false: the evaluator does it */
 bool x86_rows(ki_frame *f, const br_kins *i, uint32_t exec, bool uniform);
 
+/* x86_atom.c: of global memory; false: nothing is done */
+bool x86_atomic(x86_ctx *c, uint32_t site, ki_frame *f, const br_kins *i,
+                uint32_t exec);
+
 /* x86_line.c */
 uint32_t x86_locate(x86_ctx *c, uint32_t site, uint64_t addr);
 void x86_spread(const x86_fn *fn, const x86_seat *seats, uint32_t n);

@@ -191,7 +191,7 @@ x86_step(x86_ctx *c, uint32_t site, uint32_t exec)
     tell_left(c);
     c->run->pos = s->pos;
     if ((i->op == BR_K_SHFL && x86_shuffle(f, i, exec)) ||
-        x86_rows(f, i, exec, s->uniform))
+        x86_rows(f, i, exec, s->uniform) || x86_atomic(c, site, f, i, exec))
         return X86_ON;
     if (i->op == BR_K_BAR) {
         x86_fetch(f, i, exec);
