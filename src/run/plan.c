@@ -28,21 +28,24 @@ note_decode(br_steptime *t, double x, double y)
     t->base_ns = BR_MAX((t->y - t->row_ns * t->x) / t->n, 0);
 }
 
+/* A row of a step, at that position in the mean. Each step counts as much as any
+ * other, however many rows it has: what many cost while the machine was slow
+ * would else outweigh for long what few cost now. */
 static void
-note_prefill(br_steptime *t, double p, double r, double y)
+note_prefill(br_steptime *t, double at, double y)
 {
     const double keep = 15.0 / 16;
     double det;
 
-    t->pp = t->pp * keep + p * p;
-    t->pr = t->pr * keep + p * r;
-    t->rr = t->rr * keep + r * r;
-    t->py = t->py * keep + p * y;
-    t->ry = t->ry * keep + r * y;
-    det = t->pp * t->rr - t->pr * t->pr;
-    if (det > 1e-3 * t->pp * t->rr) {
+    t->p = t->p * keep + 1;
+    t->pr = t->pr * keep + at;
+    t->rr = t->rr * keep + at * at;
+    t->py = t->py * keep + y;
+    t->ry = t->ry * keep + at * y;
+    det = t->p * t->rr - t->pr * t->pr;
+    if (det > 1e-3 * t->p * t->rr) {
         t->fixed_ns = (t->py * t->rr - t->ry * t->pr) / det;
-        t->read_ns = (t->ry * t->pp - t->py * t->pr) / det;
+        t->read_ns = (t->ry * t->p - t->py * t->pr) / det;
         if (t->read_ns < 0)
             t->fixed_ns = t->read_ns = 0;
         if (t->fixed_ns < 0) {
@@ -51,12 +54,12 @@ note_prefill(br_steptime *t, double p, double r, double y)
         }
     }
     /* All at one place say what a row costs there, not why. */
-    y = t->fixed_ns * t->pp + t->read_ns * t->pr;
+    y = t->fixed_ns * t->p + t->read_ns * t->pr;
     if (y > 0) {
         t->fixed_ns *= t->py / y;
         t->read_ns *= t->py / y;
     } else
-        t->fixed_ns = t->py / t->pp;
+        t->fixed_ns = t->py / t->p;
 }
 
 static double
@@ -111,6 +114,8 @@ br_steptime_note(br_steptime *t, const br_step_rows *r, int64_t ns)
 
     note_steady(t, r, alone);
     t->mixed = r->prefill ? t->mixed + 1 : 0;
+    if (!r->prefill)
+        t->most = BR_MAX(t->most, r->decode);
     if (r->prefill)
         note_over(t, alone, r, y);
     if (paused(t, r, alone + prefill_ns(t, r), y))
@@ -118,11 +123,10 @@ br_steptime_note(br_steptime *t, const br_step_rows *r, int64_t ns)
     /* Where nobody decodes half of the step at least was prefill: what is known
      * may be steps of 16 rows alone, whose time is then all taken for base. */
     if (r->prefill)
-        note_prefill(t, r->prefill, r->positions,
-                     BR_MAX(y - alone, y / (r->decode ? 64 : 2)));
+        note_prefill(t, r->positions / r->prefill,
+                     BR_MAX(y - alone, y / (r->decode ? 64 : 2)) / r->prefill);
     else
         note_decode(t, r->decode, y);
-    /* Decoding alone cannot take longer: the machine is quicker again. */
 }
 
 double
@@ -156,21 +160,32 @@ within(uint32_t ms, double base, double over)
     return BR_MAX((most + base) / over - base, most / over / 2);
 }
 
-/* Beside an interactive stream: as long as if those who read decoded, and a
- * quarter more. So a step keeps its length when a neighbour's prompt is read and
- * when its answer is made; and no longer than the jitter allows, or than steps
- * beside the stream have been anyway. */
+/* Beside an interactive stream: as long as if those who read decoded, or had a
+ * row each, and a fifth more. So a step keeps its length when a neighbour's
+ * prompt is read and when its answer is made; and no longer than the jitter
+ * allows, or than steps beside the stream have been anyway. */
 static double
 beside_interactive(const br_steptime *t, uint32_t n_read, double base,
-                   double least)
+                   double row_ns, double least)
 {
-    double others = t->row_ns * n_read;
-    double extra = others + (base + others) / 4;
+    double others = BR_MAX(t->row_ns, row_ns) * n_read;
+    double extra = others + (base + others) / 5;
 
     least = BR_MIN(least, BR_PLAN_JITTER_MS * 1e6);
     return BR_MIN(BR_MAX(extra, least),
                   BR_MAX(within(jitter_ms[BR_QOS_INTERACTIVE], base, t->over),
                          t->steady_ns - base));
+}
+
+/* What decoding alone costs is not known well enough: of none yet, of far fewer
+ * rows, or too long ago. Beside an interactive stream what a row that decodes
+ * costs would else be taken for that of prompts, of which then few are read, so
+ * that few come to decode: steps of a model of 1B stayed at two rows of each. */
+static bool
+unknown(const br_steptime *t, uint32_t n_decode, br_qos best)
+{
+    return t->n == 0 || t->mixed >= BR_PLAN_MIXED ||
+           (best == BR_QOS_INTERACTIVE && n_decode >= 2 * t->most);
 }
 
 uint32_t
@@ -181,7 +196,7 @@ br_plan_budget(const br_steptime *t, uint32_t n_decode, uint32_t n_read,
     double base = t->base_ns + t->row_ns * n_decode, extra = 0, rows;
     double least = BR_PLAN_MIN_ROWS * row_ns;
 
-    if (n_decode && (t->mixed >= BR_PLAN_MIXED || t->n == 0))
+    if (n_decode && unknown(t, n_decode, best))
         return 0;
     if (row_ns <= 0)
         return BR_MIN(room, n_decode ? (uint32_t)BR_PLAN_MIN_ROWS
@@ -192,7 +207,7 @@ br_plan_budget(const br_steptime *t, uint32_t n_decode, uint32_t n_read,
          * without, which was learned on a slower machine, perhaps: then it
          * seems to be nothing. */
         row_ns = BR_MAX(row_ns, t->row_ns / 2);
-        extra = beside_interactive(t, n_read, base, least);
+        extra = beside_interactive(t, n_read, base, row_ns, least);
         break;
     case BR_QOS_STANDARD:
     case BR_QOS_BATCH:

@@ -11,11 +11,12 @@
  * what prefill adds to them, ns = rows * (fixed + position * read), because
  * attention makes the rows of a long prompt dearer as it goes on. Zero-initialise. */
 typedef struct br_steptime {
-    double n, x, y, xx, xy;    /* sums of steps that decode */
-    double pp, pr, rr, py, ry; /* of prefill: p rows, r positions */
+    double n, x, y, xx, xy;   /* sums of steps that decode */
+    double p, pr, rr, py, ry; /* of prefill: r positions of a row */
     double base_ns, row_ns, fixed_ns, read_ns;
     double steady_ns; /* what steps beside interactive streams were to take */
     uint32_t mixed;   /* steps with prefill since one without */
+    uint32_t most;    /* rows of a step that decoded alone */
     /* How much longer than expected steps with prefill were lately, at worst;
      * fades by 1/512 a step, so that budgets hold for the 99th of a hundred
      * where neighbours take the processor away. */
@@ -60,11 +61,13 @@ enum {
                                /* decoding costs stays known */
 };
 
-/* Rows a step may have beside n_decode rows that decode. best: the best class
- * that decodes; BR_QOS_COUNT: nobody. row_ns: of those to come; 0: unknown. A
- * step in which an interactive request decodes is at most a quarter longer than
- * without prefill, or by BR_PLAN_MIN_ROWS or BR_PLAN_JITTER_MS, whichever is
- * less, but never longer by more than its jitter budget, unless by a single row. */
+/* Rows a step may have beside n_decode rows that decode, where n_read slots read
+ * prompts. best: the best class that decodes; BR_QOS_COUNT: nobody. row_ns: of
+ * those to come; 0: unknown. A step in which an interactive request decodes is
+ * at most a fifth longer than if all of them decoded, or by BR_PLAN_MIN_ROWS or
+ * BR_PLAN_JITTER_MS, whichever is less, but never longer than without prefill by
+ * more than its jitter budget, unless by a single row or where steps beside it
+ * have been so long already. */
 uint32_t br_plan_budget(const br_steptime *t, uint32_t n_decode,
                         uint32_t n_read, br_qos best, double row_ns,
                         uint32_t max_rows);

@@ -49,7 +49,8 @@ typedef struct rig {
     uint32_t n_preempted;
     const br_plan *p;
     int64_t step_ns, row_ns, read_ns; /* a row that decodes, one of a prompt */
-    int64_t cost_ns;                  /* of the latest step, by its rows */
+    int64_t few_ns;  /* each of the first two of a prompt more */
+    int64_t cost_ns; /* of the latest step, by its rows */
 } rig;
 
 static void
@@ -129,7 +130,8 @@ run_late(rig *g, int slower, int64_t pause)
     g->p = br_sched_plan(g->s, g->now);
     g->n_preempted += g->p->n_preempted;
     g->cost_ns = g->step_ns + g->row_ns * g->p->n_decode +
-                 g->read_ns * (g->p->step.n_rows - g->p->n_decode);
+                 g->read_ns * (g->p->step.n_rows - g->p->n_decode) +
+                 g->few_ns * BR_MIN(g->p->step.n_rows - g->p->n_decode, 2u);
     ns = g->cost_ns * (100 + slower) / 100 + pause;
     g->now += ns;
     br_sched_stepped(g->s, g->now, ns);
@@ -364,7 +366,7 @@ by_value(const void *a, const void *b)
 
 /* What a step takes, and how the machine is. */
 typedef struct ground {
-    int64_t step_ns, row_ns, read_ns;
+    int64_t step_ns, row_ns, read_ns, few_ns;
     bool noisy;         /* other work makes it slower at times */
     double most, least; /* of the tail; tokens a second of the 15 */
 } ground;
@@ -388,6 +390,7 @@ tail_beside_15(const ground *m, double *tokens)
     g.step_ns = m->step_ns;
     g.row_ns = m->row_ns;
     g.read_ns = m->read_ns;
+    g.few_ns = m->few_ns;
     set(&g, 0, quota(BR_QOS_INTERACTIVE, 16));
     set(&g, 1, quota(BR_QOS_BATCH, 16));
     for (int i = 0; i < SETTLE + N; i++) {
@@ -419,13 +422,16 @@ TEST(sched_keeps_steps_steady_beside_an_interactive_stream)
 {
     static const ground grounds[] = {
         /* Llama-3.2-1B's shape, 2 cores */
-        {43000000, 3900000, 4800000, false, 1.3, 45},
-        {14000000, 1300000, 1600000, false, 1.3, 200},
+        {43000000, 3900000, 4800000, 0, false, 1.3, 45},
+        {14000000, 1300000, 1600000, 0, false, 1.3, 200},
         /* the demo model's */
-        {700000, 95000, 70000, false, 1.3, 4000},
-        {10000000, 50000, 50000, false, 1.3, 1200},
-        {43000000, 3900000, 4800000, true, 1.5, 25},
-        {700000, 95000, 70000, true, 1.3, 3500},
+        {700000, 95000, 70000, 0, false, 1.3, 4000},
+        {10000000, 50000, 50000, 0, false, 1.3, 1200},
+        {43000000, 3900000, 4800000, 0, true, 1.5, 25},
+        {700000, 95000, 70000, 0, true, 1.3, 3500},
+        /* the first two rows of prompts are dear */
+        {34000000, 7500000, 2700000, 4500000, false, 1.3, 45},
+        {34000000, 7500000, 2700000, 4500000, true, 1.5, 15},
     };
 
     for (size_t i = 0; i < BR_COUNT(grounds); i++) {
@@ -532,10 +538,10 @@ TEST(plan_learns_what_rows_cost)
 
     /* First what decoding costs: a step that decodes alone. */
     ck_assert_uint_eq(br_plan_budget(&t, 1, 1, BR_QOS_INTERACTIVE, 0, 512), 0);
-    t.n = 1;
+    t = (br_steptime){.n = 1, .most = 1};
     ck_assert_uint_eq(br_plan_budget(&t, 1, 1, BR_QOS_INTERACTIVE, 0, 512),
                       BR_PLAN_MIN_ROWS);
-    t.n = 0;
+    t = (br_steptime){0};
     for (uint32_t i = 0; i < 60; i++) {
         br_step_rows r = {.decode = 1 + i % 8};
 
@@ -554,8 +560,8 @@ TEST(plan_learns_what_rows_cost)
               br_steptime_prefill(&t, 9000) < 5.5e5);
     /* Such a row is taken for half of one that decodes at least. */
     ck_assert_uint_eq(br_plan_budget(&t, 5, 0, BR_QOS_INTERACTIVE, 5e4, 512),
-                      14);
-    ck_assert_uint_eq(br_plan_budget(&t, 5, 1, BR_QOS_INTERACTIVE, 5e4, 20),
+                      11);
+    ck_assert_uint_eq(br_plan_budget(&t, 5, 9, BR_QOS_INTERACTIVE, 5e4, 20),
                       15);
     ck_assert_uint_ge(br_plan_budget(&t, 0, 1, BR_QOS_COUNT, 5e4, 4096), 890);
     /* The budget is kept where it is a few rows, or one; and where those that
@@ -711,6 +717,45 @@ TEST(plan_tells_pauses_from_slower_steps)
     for (int i = 0; i < 100; i++)
         br_steptime_note(&t, &r, 3 * step_ns(&r));
     ck_assert(br_steptime_prefill(&t, 0) > 2 * before);
+}
+
+/* Beside an interactive stream: who reads has a row at least, though nothing is
+ * known of what rows that decode cost; and that is soon found out. */
+TEST(plan_begins_beside_an_interactive_stream)
+{
+    br_steptime t = {0};
+    br_step_rows r = {.decode = 1};
+
+    for (int i = 0; i < 3; i++)
+        br_steptime_note(&t, &r, 40000000);
+    ck_assert_uint_ge(br_plan_budget(&t, 1, 14, BR_QOS_INTERACTIVE, 2e6, 512),
+                      13);
+    ck_assert_uint_eq(br_plan_budget(&t, 2, 13, BR_QOS_INTERACTIVE, 2e6, 512),
+                      0);
+    r.decode = 2;
+    br_steptime_note(&t, &r, 47000000);
+    ck_assert(t.row_ns > 6e6 && t.row_ns < 8e6);
+    ck_assert_uint_gt(br_plan_budget(&t, 3, 12, BR_QOS_INTERACTIVE, 2e6, 512),
+                      0);
+}
+
+/* What many rows cost while the machine was slow is forgotten when few of them
+ * are quick again. */
+TEST(plan_forgets_a_slow_machine)
+{
+    br_steptime t = {0};
+    br_step_rows r = {.decode = 4};
+
+    for (int i = 0; i < 40; i++)
+        br_steptime_note(&t, &r, step_ns(&r));
+    r.prefill = 10;
+    for (int i = 0; i < 30; i++)
+        br_steptime_note(&t, &r, 3 * step_ns(&r));
+    ck_assert(br_steptime_prefill(&t, 0) > 5e5);
+    r.prefill = 2;
+    for (int i = 0; i < 50; i++)
+        br_steptime_note(&t, &r, step_ns(&r));
+    ck_assert(br_steptime_prefill(&t, 0) < 1.5e5);
 }
 
 TEST(plan_shares_rows_by_class)
