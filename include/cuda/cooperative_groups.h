@@ -70,12 +70,21 @@ enum thread_scope {
     thread_scope_device
 };
 
+/* Who arrives goes on; who waits, waits for all to wait: later than it has to be,
+ * which is a time that the contract allows. */
+struct arrival_token {
+};
+
 /* ---- the block ---------------------------------------------------------- */
 
 class thread_block
 {
   public:
+    typedef cooperative_groups::arrival_token arrival_token;
     BR_ME static void sync() { __syncthreads(); }
+    BR_ME static arrival_token barrier_arrive() { return arrival_token(); }
+    BR_ME static void barrier_wait(arrival_token &&) { sync(); }
+    BR_ME static void barrier_wait() { sync(); }
     BR_ME static unsigned thread_rank()
     {
         return (unsigned)details::block_rank();
@@ -98,7 +107,11 @@ this_thread_block()
 class grid_group
 {
   public:
+    typedef cooperative_groups::arrival_token arrival_token;
     BR_ME bool is_valid() const { return true; }
+    BR_ME static arrival_token barrier_arrive() { return arrival_token(); }
+    BR_ME static void barrier_wait(arrival_token &&) { sync(); }
+    BR_ME static void barrier_wait() { sync(); }
     BR_ME static unsigned long long size()
     {
         return details::grid_size() * details::block_size();
@@ -356,6 +369,13 @@ template <unsigned N, class Parent = void> class thread_block_tile
         return (__match_any_sync(mask(), v) & mask()) >>
                (details::lane() & ~(N - 1));
     }
+    template <class T> BR_ME unsigned match_all(T v, int &all) const
+    {
+        unsigned same = ballot(v == shfl(v, 0));
+
+        all = same == 0xffffffffu >> (32 - N);
+        return all ? same : 0;
+    }
     BR_ME operator coalesced_group() const { return coalesced_group(mask()); }
 };
 template <unsigned N, class G>
@@ -511,6 +531,50 @@ invoke_one(const G &g, F f)
 {
     if (g.thread_rank() == 0)
         f();
+}
+/* One of them calls it, all have what it gives. Groups of lanes. */
+template <class G, class F>
+BR_CG auto
+invoke_one_broadcast(const G &g, F f) -> decltype(f())
+{
+    decltype(f()) v;
+
+    memset(&v, 0, sizeof v);
+    if (g.thread_rank() == 0)
+        v = f();
+    return g.shfl(v, 0);
+}
+/* Into memory, or by an atomic of cuda/atomic: one of the group does it. */
+template <class G, class T, class V, class Op>
+BR_CG void
+reduce_store_async(const G &g, T *to, V v, Op op)
+{
+    V all = reduce(g, v, op);
+
+    if (g.thread_rank() == 0)
+        *to = all;
+}
+template <class G, class A, class V, class Op>
+BR_CG void
+reduce_store_async(const G &g, A &to, V v, Op op)
+{
+    V all = reduce(g, v, op);
+
+    if (g.thread_rank() == 0)
+        to.store(all);
+}
+template <class G, class A, class V, class Op>
+BR_CG void
+reduce_update_async(const G &g, A &&to, V v, Op op)
+{
+    V all = reduce(g, v, op);
+
+    if (g.thread_rank() == 0) {
+        V was = to.load();
+
+        while (!to.compare_exchange_weak(was, op(was, all))) {
+        }
+    }
 }
 #undef BR_CG
 #undef BR_ME

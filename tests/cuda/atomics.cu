@@ -1,4 +1,5 @@
-/* atomics.cu - cuda::atomic, cuda::atomic_ref, semaphores and latches of libcu++.
+/* atomics.cu - cuda::atomic, cuda::atomic_ref, semaphores and latches of libcu++;
+ * what is not there between processes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "check.h"
 
@@ -124,6 +125,26 @@ __global__ void room(Room *r)
     }
 }
 
+/* Nothing is shared between processes, and the calls say so. */
+static void between_processes()
+{
+    cudaIpcMemHandle_t m;
+    cudaIpcEventHandle_t h;
+    cudaEvent_t e;
+    void *p, *q = NULL;
+
+    CHECK(cudaMalloc(&p, 64));
+    CHECK(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+    memset(&m, 0, sizeof m);
+    EXPECT(cudaIpcGetMemHandle(&m, p) == cudaErrorNotSupported);
+    EXPECT(cudaIpcOpenMemHandle(&q, m, cudaIpcMemLazyEnablePeerAccess) ==
+           cudaErrorNotSupported);
+    EXPECT(cudaIpcGetEventHandle(&h, e) == cudaErrorNotSupported);
+    EXPECT(cudaGetLastError() == cudaErrorNotSupported);
+    EXPECT(cudaGetLastError() == cudaSuccess);
+    CHECK(cudaFree(p));
+}
+
 static void counts()
 {
     Counts *c;
@@ -172,6 +193,7 @@ int main()
 
     counts();
     references();
+    between_processes();
     CHECK(cudaMallocManaged(&p, sizeof *p));
     p->store(Pair{0, 0});
     pairs<<<BLOCKS, THREADS>>>(p);

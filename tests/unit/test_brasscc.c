@@ -149,6 +149,12 @@ PROGRAM(atomics)
     program("atomics", true);
 }
 
+/* AMD processors have no ballots under a lane's own mask yet. */
+PROGRAM(groups)
+{
+    program("groups", false);
+}
+
 PROGRAM(lanes)
 {
     program("lanes", true);
