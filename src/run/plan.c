@@ -28,20 +28,20 @@ note_decode(br_steptime *t, double x, double y)
     t->base_ns = BR_MAX((t->y - t->row_ns * t->x) / t->n, 0);
 }
 
-/* A row of a step, at that position in the mean. Each step counts as much as any
- * other, however many rows it has: what many cost while the machine was slow
- * would else outweigh for long what few cost now. */
+/* A row of a step of so many, at that position in the mean. Steps count by their
+ * rows, no more: by the squares of them what many cost while the machine was slow
+ * would outweigh for long what few cost now. */
 static void
-note_prefill(br_steptime *t, double at, double y)
+note_prefill(br_steptime *t, double rows, double at, double y)
 {
     const double keep = 15.0 / 16;
     double det;
 
-    t->p = t->p * keep + 1;
-    t->pr = t->pr * keep + at;
-    t->rr = t->rr * keep + at * at;
-    t->py = t->py * keep + y;
-    t->ry = t->ry * keep + at * y;
+    t->p = t->p * keep + rows;
+    t->pr = t->pr * keep + rows * at;
+    t->rr = t->rr * keep + rows * at * at;
+    t->py = t->py * keep + rows * y;
+    t->ry = t->ry * keep + rows * at * y;
     det = t->p * t->rr - t->pr * t->pr;
     if (det > 1e-3 * t->p * t->rr) {
         t->fixed_ns = (t->py * t->rr - t->ry * t->pr) / det;
@@ -123,7 +123,7 @@ br_steptime_note(br_steptime *t, const br_step_rows *r, int64_t ns)
     /* Where nobody decodes half of the step at least was prefill: what is known
      * may be steps of 16 rows alone, whose time is then all taken for base. */
     if (r->prefill)
-        note_prefill(t, r->positions / r->prefill,
+        note_prefill(t, r->prefill, r->positions / r->prefill,
                      BR_MAX(y - alone, y / (r->decode ? 64 : 2)) / r->prefill);
     else
         note_decode(t, r->decode, y);

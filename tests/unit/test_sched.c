@@ -35,7 +35,7 @@ TEST(pages_and_prefixes_add_up_whatever_happens)
 
 /* ---- a small one by hand ------------------------------------------------- */
 
-enum { CTX = 4096, MANY = 256 };
+enum { CTX = 4096, MANY = 1024 };
 
 typedef struct rig {
     br_state_plan plan;
@@ -65,7 +65,7 @@ rig_open(rig *g, uint32_t n_slots, uint32_t n_pages)
     g->c = (br_sched_config){.n_requests = MANY,
                              .n_slots = n_slots,
                              .n_ctx = CTX,
-                             .max_rows = 512,
+                             .max_rows = BR_MAX(512, 4 * n_slots),
                              .plan = &g->plan,
                              .n_pages = {n_pages},
                              .prefix_percent = 20,
@@ -447,11 +447,11 @@ TEST(sched_keeps_steps_steady_beside_an_interactive_stream)
  * steps, though what a step takes anyway was not known at first. */
 TEST(sched_begins_many_at_once)
 {
-    enum { N = 200 };
+    enum { N = 1000 };
     int steps = 0;
     rig g;
 
-    rig_open(&g, N, 4000);
+    rig_open(&g, N, 8000);
     g.step_ns = 40000000;
     g.row_ns = g.read_ns = 1000;
     set(&g, 0, quota(BR_QOS_STANDARD, N));
@@ -459,9 +459,9 @@ TEST(sched_begins_many_at_once)
         (void)add(&g, 0, 4, 60, (int32_t)i * 100);
     for (; g.p == NULL || g.p->n_decode < N; steps++) {
         run(&g);
-        ck_assert_int_lt(steps, 20);
+        ck_assert_int_lt(steps, 200);
     }
-    ck_assert_int_le(steps, 8);
+    ck_assert_int_le(steps, 12);
     rig_close(&g);
 }
 
@@ -755,7 +755,7 @@ TEST(plan_forgets_a_slow_machine)
     r.prefill = 2;
     for (int i = 0; i < 50; i++)
         br_steptime_note(&t, &r, step_ns(&r));
-    ck_assert(br_steptime_prefill(&t, 0) < 1.5e5);
+    ck_assert(br_steptime_prefill(&t, 0) < 4e5);
 }
 
 TEST(plan_shares_rows_by_class)
