@@ -455,8 +455,14 @@ TEST(sched_begins_many_at_once)
     g.step_ns = 40000000;
     g.row_ns = g.read_ns = 1000;
     set(&g, 0, quota(BR_QOS_STANDARD, N));
-    for (uint32_t i = 0; i < N; i++)
-        (void)add(&g, 0, 4, 60, (int32_t)i * 100);
+    for (uint32_t i = 0; i < 16; i++) /* what decoding costs is known */
+        (void)add(&g, 0, 4, 20, (int32_t)i * 100);
+    for (int i = 0; i < 30; i++)
+        run(&g);
+    (void)add(&g, 0, 4, 200, 0); /* one has come a moment before the others */
+    run(&g);
+    for (uint32_t i = 1; i < N; i++)
+        (void)add(&g, 0, 4, 200, (int32_t)i * 100);
     for (; g.p == NULL || g.p->n_decode < N; steps++) {
         run(&g);
         ck_assert_int_lt(steps, 200);
