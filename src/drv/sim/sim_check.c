@@ -496,7 +496,7 @@ touch_word(sim_wave *w, const sim_touch *t, lds_word *x, uint32_t seq)
     }
 }
 
-static inline void
+static void
 touch_lds(sim_wave *w, const sim_touch *t)
 {
     sim_check *c = w->g->check;
@@ -518,10 +518,19 @@ touch_lds(sim_wave *w, const sim_touch *t)
 void
 sim_check_lanes(sim_wave *w, sim_touch *t, uint64_t exec, const uint64_t *at)
 {
+    sim_check *c = w->g->check;
+    uint32_t seq = w->check->c[C_DS].issued + 1;
+
     for (; exec; exec &= exec - 1) {
+        lds_word *x;
+
         t->lane = (unsigned)__builtin_ctzll(exec);
         t->at = at[t->lane];
-        touch_lds(w, t);
+        x = &c->lds[t->at / 4];
+        if (t->at % 4 + t->bytes <= 4 && (x->defined || t->write))
+            touch_word(w, t, x, seq);
+        else
+            touch_lds(w, t);
     }
 }
 
@@ -606,5 +615,5 @@ sim_check_start(sim_wave *w, unsigned n, unsigned vgprs)
         k->s_def.b[0] |= (uint64_t)(i < n) << i;
     k->s_def.b[1] = 3ull << (SIM_EXEC - 64) | 1ull << (SIM_TTMP + 9 - 64) |
                     1ull << (SIM_TTMP + 7 - 64);
-    k->v_def[0] = UINT64_MAX;
+    k->v_def[0] = k->v_def[SIM_NO_READ] = UINT64_MAX;
 }

@@ -536,6 +536,7 @@ one(maker *m)
                 : o->cls == SIM_VMEM ? sim_vmem
                                      : sim_ds;
         o->scope = (uint8_t)(scope_of(m) & 3);
+        o->gathers = !m->isa->wave64 && sim_has_avx512();
         if (sim_moves(o))
             address(m);
         return true;

@@ -21,8 +21,11 @@ enum {
     SIM_SGPRS = 128,
     SIM_SCC = 253,
     SIM_MAX_SRC = 4,
-    SIM_MAX_USES = 19, /* vector registers */
-    SIM_LANES = 32,    /* of a half */
+    SIM_MAX_READ = 12, /* vector registers of an instruction */
+    SIM_MAX_WRITE = 4,
+    SIM_NO_READ = 256, /* a register that is always defined */
+    SIM_NO_WRITE = 257,
+    SIM_LANES = 32, /* of a half */
 };
 #define SIM_SHARED_BASE  (1ull << 48)
 #define SIM_PRIVATE_BASE (2ull << 48)
@@ -119,13 +122,16 @@ typedef struct sim_bits {
 
 /* What an instruction reads and writes, for checks: sim_quick.c. */
 typedef struct sim_uses {
-    bool quick;  /* it is one of those that this says all of */
-    bool memory; /* whose results are noted once it has run */
-    bool strict; /* sources have to be defined in all lanes that run */
-    bool trans;  /* VALU of a chip where results of trans are not waited for */
-    uint8_t n_read, n_write; /* of v: first what is read */
-    uint8_t most;            /* the vector register of the greatest number */
-    uint8_t v[SIM_MAX_USES];
+    bool quick;   /* it is one of those that this says all of */
+    bool memory;  /* whose results are noted once it has run */
+    bool strict;  /* sources have to be defined in all lanes that run */
+    bool trans;   /* VALU of a chip where results of trans are not waited for */
+    bool many;    /* vector registers: more than 4 are read or 2 written */
+    uint8_t most; /* the vector register of the greatest number */
+    /* Up to 4 and 2 without asking how many: the rest are SIM_NO_READ and
+     * SIM_NO_WRITE. */
+    uint8_t n_read, n_write;
+    uint16_t read_v[SIM_MAX_READ], write_v[SIM_MAX_WRITE];
     sim_bits read, write;
     sim_bits seen; /* scalars whose writes matter from now on */
 } sim_uses;
@@ -161,9 +167,9 @@ typedef struct sim_op {
     uint8_t is;    /* IS_: for checks */
     /* Floats: T_F16 T_F32 T_F64 or 0. */
     uint8_t float_src[3], float_dst;
-    bool flushes, rounds; /* denormals always; as the mode says */
-    bool to_half;         /* v_cvt_f16_f32 */
-    bool idxen, offen;
+    bool flushes, rounds;       /* denormals always; as the mode says */
+    bool to_half;               /* v_cvt_f16_f32 */
+    bool idxen, offen, gathers; /* gathers: sim_wide.h does */
     bool dpp8, fi, bc;
     uint8_t row_mask, bank_mask;
     uint8_t perm[SIM_LANES]; /* DPP: which lane to read; 255: none */

@@ -55,7 +55,6 @@ sim_at(br_sim *s, uint64_t addr, uint64_t n, bool write)
 }
 
 enum { READ, WRITE, ATOMIC };
-enum { FEW = 6 }; /* lanes: from there on a gather is faster */
 
 typedef struct spot {
     enum { IN_MEMORY, IN_LDS, IN_SCRATCH } space;
@@ -415,7 +414,7 @@ is_words(sim_wave *w, const sim_op *o, words *x)
                  .part = o->sem->src[1],
                  .sign = act == ACT_LOADS};
     x->store = act == ACT_STORE;
-    x->wide = w->w == 32 && sim_has_avx512();
+    x->wide = o->gathers;
     x->low = lane_reg(w, o->src[0].reg, 0);
     x->reg = lane_reg(w, x->store ? o->src[1].reg : o->dst.reg, 0);
     return act == ACT_LOAD || act == ACT_LOADS || x->store;
@@ -507,7 +506,7 @@ move_lanes(const words *x, uint64_t exec, const uint64_t *at)
 
             move_part(x, lane, x->host + at[lane]);
         }
-    else if (x->wide && !x->store && __builtin_popcountll(exec) >= FEW)
+    else if (x->wide && !x->store && exec >> 8)
         sim_wide_gather(x->reg, x->n, x->host, at, (uint32_t)exec);
     else if (x->n == 1)
         x->store ? move_n(x, exec, at, 1, true) : move_n(x, exec, at, 1, false);

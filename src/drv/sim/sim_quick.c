@@ -13,7 +13,11 @@
 #include "drv/sim/sim_check.h"
 #include "drv/sim/sim_wcheck.h"
 
-enum { TRANS_VALUS = 6 }; /* as in sim_hazard.c */
+enum {
+    TRANS_VALUS = 6, /* as in sim_hazard.c */
+    FEW_READ = 4,    /* all but a few have no more */
+    FEW_WRITE = 2,
+};
 static const sim_bits plain = {{UINT64_MAX, (1ull << (SIM_NULL - 64)) - 1}};
 
 /* ---- what an instruction uses ----------------------------------------- */
@@ -31,16 +35,32 @@ scalars(sim_bits *b, const sim_opnd *p)
 
 /* False: there are too many. */
 static bool
-vectors(sim_uses *u, const sim_opnd *p, uint8_t *n)
+vectors(sim_uses *u, const sim_opnd *p, bool write)
 {
+    uint16_t *v = write ? u->write_v : u->read_v;
+    uint8_t *n = write ? &u->n_write : &u->n_read;
+    unsigned most = write ? SIM_MAX_WRITE : SIM_MAX_READ;
+
     for (unsigned i = 0; p->file == SIM_V && i < p->n; i++) {
-        if (p->reg + i >= 256 || u->n_read + u->n_write == SIM_MAX_USES)
+        if (p->reg + i >= 256 || *n == most)
             return false;
-        u->v[u->n_read + u->n_write] = (uint8_t)(p->reg + i);
+        v[(*n)++] = (uint16_t)(p->reg + i);
         u->most = BR_MAX(u->most, (uint8_t)(p->reg + i));
-        ++*n;
     }
+    u->many = u->n_read > FEW_READ || u->n_write > FEW_WRITE;
     return true;
+}
+
+static sim_uses
+none(void)
+{
+    sim_uses u = {.quick = false};
+
+    for (unsigned k = 0; k < FEW_READ; k++)
+        u.read_v[k] = SIM_NO_READ;
+    for (unsigned k = 0; k < FEW_WRITE; k++)
+        u.write_v[k] = SIM_NO_WRITE;
+    return u;
 }
 
 static bool
@@ -65,9 +85,9 @@ memory_uses(sim_op *o)
         scalars(&u->write, &o->dst);
     if (lane && act != ACT_LOAD_TID && act != ACT_STORE_TID &&
         act != ACT_APPEND && act != ACT_CONSUME)
-        ok = ok && vectors(u, &o->src[0], &u->n_read);
+        ok = ok && vectors(u, &o->src[0], false);
     for (unsigned i = 1; lane && reads_data(act) && i < 3; i++)
-        ok = ok && vectors(u, &o->src[i], &u->n_read);
+        ok = ok && vectors(u, &o->src[i], false);
     for (unsigned i = 0; lane && o->rtn && i < o->dst.n; i++)
         u->most = BR_MAX(u->most, (uint8_t)(o->dst.reg + i));
     u->strict = true;
@@ -83,11 +103,11 @@ sources(sim_op *o, sim_uses *u)
 
     for (unsigned i = 0; i < o->n_src; i++) {
         scalars(&u->read, &o->src[i]);
-        ok = ok && vectors(u, &o->src[i], &u->n_read);
+        ok = ok && vectors(u, &o->src[i], false);
     }
     scalars(&u->read, &o->mask);
     if (o->sem->lane && o->sem->flags & SEM_ACC)
-        ok = ok && vectors(u, &o->dst, &u->n_read);
+        ok = ok && vectors(u, &o->dst, false);
     return ok;
 }
 
@@ -114,7 +134,7 @@ sim_uses_find(sim_op *o, const br_gcn_isa *isa)
 {
     sim_uses *u = &o->uses;
 
-    *u = (sim_uses){.quick = false};
+    *u = none();
     if (o->cls == SIM_SMEM || o->cls == SIM_VMEM || o->cls == SIM_LDS) {
         u->quick = u->memory = memory_uses(o);
         return;
@@ -128,14 +148,14 @@ sim_uses_find(sim_op *o, const br_gcn_isa *isa)
         scalars(&u->write, &o->dst);
     scalars(&u->write, &o->sdst);
     u->seen = seen(o, u, isa);
-    u->quick = u->quick && vectors(u, &o->dst, &u->n_write);
+    u->quick = u->quick && vectors(u, &o->dst, true);
     u->trans = o->cls == SIM_VALU && isa->cpu->gen == 11 && !isa->cpu->minor5;
     if (!o->y)
         return;
     /* The other half has sources of its own; scalars are the first's. */
-    o->y->uses = (sim_uses){.quick = false};
+    o->y->uses = none();
     u->quick = u->quick && sources(o->y, &o->y->uses) &&
-               vectors(&o->y->uses, &o->y->dst, &o->y->uses.n_write);
+               vectors(&o->y->uses, &o->y->dst, true);
     for (unsigned k = 0; k < 2; k++)
         u->read.b[k] |= o->y->uses.read.b[k];
     u->most = BR_MAX(u->most, o->y->uses.most);
@@ -167,30 +187,45 @@ scalars_fine(sim_wcheck *k, const sim_uses *u)
                                              scalars_free(k, 1, busy[1])));
 }
 
-static inline bool
-vectors_fine(sim_wcheck *k, const sim_uses *u, uint64_t *def)
+static bool
+vectors_free(sim_wcheck *k, const uint16_t *v, unsigned n)
 {
-    unsigned n = u->n_read, all = n + u->n_write;
-    bool busy = false;
-
-    *def = UINT64_MAX;
     for (unsigned i = 0; i < n; i++)
-        *def &= k->v_def[u->v[i]];
-    for (unsigned i = 0; i < all; i++)
-        busy |= k->v_busy[u->v[i]];
-    for (unsigned i = 0; busy && i < all; i++)
-        if (k->v_busy[u->v[i]] && !sim_is_free(k, true, u->v[i]))
+        if (k->v_busy[v[i]] && !sim_is_free(k, true, v[i]))
             return false;
     return true;
 }
 
-static void
+static inline bool
+vectors_fine(sim_wcheck *k, const sim_uses *u, uint64_t *def)
+{
+    const uint16_t *v = u->read_v, *to = u->write_v;
+    unsigned busy = k->v_busy[v[0]] | k->v_busy[v[1]] | k->v_busy[v[2]] |
+                    k->v_busy[v[3]] | k->v_busy[to[0]] | k->v_busy[to[1]];
+
+    *def = k->v_def[v[0]] & k->v_def[v[1]] & k->v_def[v[2]] & k->v_def[v[3]];
+    for (unsigned i = FEW_READ; u->many && i < u->n_read; i++) {
+        *def &= k->v_def[v[i]];
+        busy |= k->v_busy[v[i]];
+    }
+    for (unsigned i = FEW_WRITE; u->many && i < u->n_write; i++)
+        busy |= k->v_busy[to[i]];
+    return !busy ||
+           (vectors_free(k, v, u->n_read) && vectors_free(k, to, u->n_write));
+}
+
+static inline void
 vectors_written(sim_wcheck *k, const sim_uses *u, uint64_t exec, uint64_t def)
 {
-    for (unsigned i = u->n_read; i < (unsigned)u->n_read + u->n_write; i++) {
-        uint64_t *d = &k->v_def[u->v[i]];
+    uint64_t *a = &k->v_def[u->write_v[0]], *b = &k->v_def[u->write_v[1]];
 
-        *d = (*d & ~exec) | (def & exec);
+    def &= exec;
+    *a = (*a & ~exec) | def;
+    *b = (*b & ~exec) | def;
+    for (unsigned i = FEW_WRITE; u->many && i < u->n_write; i++) {
+        uint64_t *d = &k->v_def[u->write_v[i]];
+
+        *d = (*d & ~exec) | def;
     }
 }
 

@@ -17,7 +17,7 @@
 
 enum {
     TURN = 4096,       /* instructions of a wave at a time */
-    CHECKED_TURN = 16, /* at most, with check */
+    CHECKED_TURN = 32, /* at most, with check */
     MAX_GROUP = 1024,
     MAX_WAVES = MAX_GROUP / 32,
     PACKET_AT = 0x1000,  /* where a kernel finds its dispatch packet */

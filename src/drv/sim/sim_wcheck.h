@@ -39,8 +39,8 @@ typedef struct sim_wcheck {
     const sim_op *last, *last_valu;
     /* From here on not all is cleared as a wave starts. */
     unsigned n_vgprs;    /* that it may use */
-    uint64_t v_def[256]; /* lanes that something wrote */
-    bool v_busy[256];
+    uint64_t v_def[258]; /* lanes that something wrote; SIM_NO_READ */
+    bool v_busy[258];
     /* What says nothing before it is written: n_valu at the write of a trans
      * plus 1, n_trans there; by counter the number of the load that writes it
      * last, where busy; 0: none. */
