@@ -27,11 +27,13 @@ static void
 fill(corpus_run *r)
 {
     static uint32_t in[CORPUS_IN / 4];
+    static bool filled;
     br_rng g;
 
     br_rng_init(&g, 7, 0);
-    for (size_t k = 0; !in[1] && k < CORPUS_IN / 4; k++)
+    for (size_t k = 0; !filled && k < CORPUS_IN / 4; k++)
         in[k] = br_rng_u32(&g);
+    filled = true;
     memcpy(r->in, in, sizeof in);
     memset(r->out, 0, sizeof r->out);
     memset(r->work, 0, sizeof r->work);

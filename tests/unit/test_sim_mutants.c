@@ -231,6 +231,30 @@ report(score *s, unsigned least)
     br_str_fini(&s->missed);
 }
 
+/* Zeros take one branch, gather one word and end loops at once. */
+TEST(corpus_runs_on_random_words)
+{
+    static corpus_run r;
+    br_gcn_isa isa = {.cpu = br_gcn_cpu_find("gfx1201")};
+    br_kir *m = ptx_load(t_read(t_repo("tests/data/gcn/kernels.ptx"), NULL));
+    br_status st = {0};
+    br_gcn_compiled k;
+    unsigned words = 0;
+
+    t_ok(br_gcn_compile(&k, &isa, m, br_kir_find_fn(m, br_text_z("k_copy")),
+                        &st),
+         &st);
+    t_ok(corpus_run_words(&r, &isa, &k, k.words.at, (uint32_t[]){8, 1, 1},
+                          (uint32_t[]){LANES, 1, 1}),
+         &r.st);
+    for (size_t at = 0; at < CORPUS_IN; at += 4)
+        words += (r.in[at] | r.in[at + 1] | r.in[at + 2] | r.in[at + 3]) != 0;
+    ck_assert_uint_gt(words, CORPUS_IN / 4 * 9 / 10);
+    ck_assert_int_eq(memcmp(r.in, r.out, 8ul * 8 * LANES), 0);
+    br_gcn_compiled_fini(&k);
+    br_kir_free(m);
+}
+
 TEST_WITHIN(sim_checks_catch_mutants, 600)
 {
     static const char *const cpus[] = {"gfx1100", "gfx1201"};
