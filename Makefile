@@ -108,7 +108,7 @@ TEST_OBJ := $(call objs,tests/unit/*.c) $(filter-out %/main.o,$(CLI_OBJ)) $(T_OB
 CUDA_LIB := $(B)/libbrasscuda.so
 all: $(if $(CROSS),$(B)/brass,brass brasscc)
 
-$(B)/%.o: %.c Makefile
+$(B)/%.o: %.c Makefile $(B)/libs
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(BR_CFLAGS) $(SAN_FLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
@@ -130,6 +130,11 @@ $(shell mkdir -p $(B); echo '$(COMMIT)' | cmp -s - $(B)/commit || echo '$(COMMIT
 $(B)/src/cli/version.o: BR_CFLAGS += -DBR_COMMIT='"$(COMMIT)"' \
         -DBR_DATE='"$(shell git show -s --format=%cs 2>/dev/null || echo unknown)"'
 $(B)/src/cli/version.o: $(B)/commit
+
+# A library that was installed, or removed, since is used, or not, by all objects.
+LIBS_HERE := $(strip $(PCRE2) $(SQLITE) $(PQ) $(OPENSSL) $(NGHTTP2) $(FATBIN) \
+        $(foreach l,libedit libcurl,$(if $(call has,$l),$l)))
+$(shell echo '$(LIBS_HERE)' | cmp -s - $(B)/libs || echo '$(LIBS_HERE)' >$(B)/libs)
 
 # Code that the kernel compiler leaves in files is for the same compiler.
 # The folders too: a file may have gone.
