@@ -1,7 +1,6 @@
 /* mega_decode.cu - a whole decode step of a dense transformer in one launch.
  *
- *   gather x (words of other workers) -> tensor cores over 24 to 44 slots for
- *   copies of 4 to 8 KiB, the first ones in registers before x is there
+ *   gather x (words of other workers) -> tensor cores over 24 slots of 8 KiB
  *   -> finish rows -> publish words
  *
  *   warps 0 - 11    multiply, then finish rows     16, 17  load
@@ -30,10 +29,10 @@ struct smem {
     float rope[128];               /* cos, sin of this position */
     u32 keys_at[BR_MK_MAX_LAYERS]; /* of a layer: chunk before which pages come, and
                                       first task */
-    float red[64], sums[12]; /* the last four: of no use */
+    float red[64], sums[8];
     u64 full[BR_MK_MAX_SLOTS], empty[BR_MK_MAX_SLOTS];
     u32x4 inst[2], stand[2]; /* of this phase, of the next */
-    u32x4 ids[4][4]; /* pages of the task that a loader copies */
+    u32x4 ids[2][4]; /* pages of the task that a loader copies */
     u32 token, pos;
     u32 pages[2]; /* of this position and the one before */
     u32 pos0;     /* of this launch's first step */
@@ -147,9 +146,6 @@ hint_of(u32 layer, u32 which)
 BR_DEV void
 await_hint(const struct worker *w, const u32 *hint, u32 n)
 {
-#ifdef BR_MK_NO_HINT
-    return;
-#endif
     if ((w->t & 31) == 0)
 #pragma unroll 1
         for (u32 s = 0; s < HINT_LIMIT; s++)
@@ -183,16 +179,6 @@ eights(u32 copy, u32 layer)
 {
     return (u32x4 *)(args.words + args.map.eights_at) +
            ((copy & 1) * args.n_layers + layer) * args.map.eights;
-}
-
-/* Of this step: attention's output, or the activations. Tiles say their epoch,
- * so there is one copy of them. */
-template <class F>
-BR_DEV u32x4 *
-made_at(const struct worker *w, u32 layer, bool act)
-{
-    return eights(F::EIGHTS ? w->epoch : 0, layer) +
-           (act ? args.map.attn_eights : 0);
 }
 
 /* Value 8 i of n values that go out as words of 8. */
@@ -289,8 +275,9 @@ take_words(const struct worker *w, const u32x4 *p, u32 plane, u32 n, u32x4 *v)
  * product and multiplies the rows (row_scale). */
 template <class F>
 BR_DEV void
-take_x(const struct worker *w, const u32x4 *p, u32 tiles, float *sums)
+take_x(const struct worker *w, const u32x4 *p, float *sums)
 {
+    const u32 tiles = args.hidden / 16;
     float sum = 0.0f;
 
 #pragma unroll 1
@@ -344,30 +331,17 @@ template <class F>
 BR_DEV void
 take_eights(const struct worker *w, const u32x4 *p, u32 n)
 {
-    constexpr u32 N = BR_MK_MAX_K / 32 / GATHERERS; /* all at once */
     const u32 blocks = n / 32;
 
 #pragma unroll 1
-    for (u32 b = w->t - GATHER_AT; b < blocks; b += GATHERERS * N) {
-        u32x4 v[4 * N];
+    for (u32 b = w->t - GATHER_AT; b < blocks; b += GATHERERS * 2) {
+        u32x4 v[8];
         const u32 left = (blocks - b + GATHERERS - 1) / GATHERERS;
-        take_words<4, N, true>(w, p + b, blocks, left, v);
-#pragma unroll
-        for (u32 i = 0; i < N; i++)
-            if (i < left)
-                F::put_eights(b + i * GATHERERS, v + 4 * i);
+        take_words<4, 2, true>(w, p + b, blocks, left, v);
+        F::put_eights(b, v);
+        if (left > 1)
+            F::put_eights(b + GATHERERS, v + 4);
     }
-}
-
-/* Attention's output, or the activations: words of 8, or tiles as x. */
-template <class F>
-BR_DEV void
-take_made(const struct worker *w, const u32x4 *p, u32 n)
-{
-    if constexpr (F::EIGHTS)
-        take_eights<F>(w, p, n);
-    else
-        take_x<F>(w, p, n / 16, S->sums + 2 * GATHERERS / 32);
 }
 
 /* Of two: GLU's, and that of QKV and HEAD. */
@@ -396,7 +370,7 @@ row_sum(const struct worker *w, const struct br_mk_inst *in, u32 i, u32 r)
     const float *p = S->part + i * in->segs * 16 + r;
     float y = p[0];
 
-#pragma unroll 8
+#pragma unroll 4
     for (u32 s = 1; s < in->segs; s++)
         y = add_rn(y, p[s * 16]);
     return y;
@@ -421,13 +395,15 @@ give_eight(u32x4 *to, u32 pair, bool send)
 
 /* ---- slots, for the loaders ------------------------------------------------ */
 
+#define LOADERS 2
+
 /* Until the slot of copy n is free and few copies are under way. */
 template <class F>
 BR_DEV void
 free_slot(u32 n)
 {
     const u32 full = smem_of(S->full), empty = smem_of(S->empty);
-    const u32 slot = n % F::SLOTS, back = n - args.few;
+    const u32 slot = n % F::SLOTS, back = n - F::SLOTS / 2;
 
     if (n >= F::SLOTS)
         mbar_wait(empty + slot * 8, (n / F::SLOTS - 1) & 1);
@@ -436,7 +412,7 @@ free_slot(u32 n)
                           ? args.deep
                           : args.depth;
     /* of this loader: the other one's barriers may be a round further */
-    const u32 late = n - (depth + F::LOADERS - 1) / F::LOADERS * F::LOADERS;
+    const u32 late = n - (depth + LOADERS - 1) / LOADERS * LOADERS;
     if (late < n)
         mbar_wait(full + late % F::SLOTS * 8, (late / F::SLOTS) & 1);
 }
@@ -478,16 +454,16 @@ gather(const struct worker *w, const struct br_mk_inst *in)
     }
     await_hint(w, hint, in->n_wait);
     if (op == BR_MK_OUT)
-        take_made<F>(w, made_at<F>(w, layer, false),
-                     args.n_heads * args.head_dim);
+        take_eights<F>(w, eights(w->epoch, layer), args.n_heads * args.head_dim);
     else if (op == BR_MK_DOWN)
-        take_made<F>(w, made_at<F>(w, layer, true), args.inter);
+        take_eights<F>(w, eights(w->epoch, layer) + args.map.attn_eights,
+                       args.inter);
     else
         take_x<F>(w,
                   (const u32x4 *)words(w, layer, op == BR_MK_GLU
                                                      ? args.map.x_mid
                                                      : args.map.x_in),
-                  args.hidden / 16, sums_of(op));
+                  sums_of(op));
 }
 
 /* What row t of this worker adds, and the norm's weight of the next phase: asked
@@ -521,12 +497,12 @@ ask_residual(const struct worker *w, const struct br_mk_inst *in)
 #define NO_BEST as_f32(0xff800000u)
 
 /* The best logit of each thread so far, between the groups of HEAD: behind x,
- * which is 8 KiB of 24 there, and before what bytes_of_x keeps. */
+ * which is 8 KiB of 24 there. */
 struct best {
     float v;
     u32 id;
 };
-#define BEST ((struct best *)((unsigned char *)S->x + 8192))
+#define BEST ((struct best *)((unsigned char *)S->x + 16384))
 
 /* A larger value wins, the lower index on ties. */
 BR_DEV void
@@ -552,9 +528,12 @@ finish_residual(const struct worker *w, const struct br_mk_inst *in, float y,
         h = take(w, words(w, in->layer, out ? args.map.h_in : args.map.h_mid) +
                         row);
     y = add_rn(as_f32(h), y);
+    float sum = mul_rn(y, y);
+    for (u32 m = 1; m < 16; m <<= 1)
+        sum = add_rn(sum, shfl_xor_f(sum, m));
     F::give_tile((u32x4 *)words(w, next, out ? args.map.x_mid : args.map.x_in) +
                      row / 16,
-                 args.hidden / 16, w->t & 15, mul_rn(y, a.weight), mul_rn(y, y),
+                 args.hidden / 16, w->t & 15, mul_rn(y, a.weight), sum,
                  w->epoch, mine);
     if (mine)
         give(w, words(w, next, out ? args.map.h_mid : args.map.h_in) + row,
@@ -587,16 +566,10 @@ finish(const struct worker *w, const struct br_mk_inst *in, struct asked a)
     } else if (op == BR_MK_GLU) { /* 8 gates, then 8 ups */
         const u32 tile = in->tile0 + w->t / 16;
         float act = mul_rn(silu(y), shfl_xor_f(y, 8));
-        if constexpr (F::EIGHTS) {
-            give_eight(eight_at(made_at<F>(w, layer, true), tile, args.inter),
-                       pack_bf16(act, shfl_xor_f(act, 1)),
-                       mine && (w->t & 15) == 0);
-        } else { /* two tiles give 16 values: the second one's are 16 lanes on */
-            const float other = shfl_xor_f(act, 24);
-            F::give_tile(made_at<F>(w, layer, true) + tile / 2, args.inter / 16,
-                         w->t & 15, w->t & 8 ? other : act, 0.0f, w->epoch,
-                         mine && (w->t & 16) == 0);
-        }
+        give_eight(eight_at(eights(w->epoch, layer) + args.map.attn_eights,
+                            tile, args.inter),
+                   pack_bf16(act, shfl_xor_f(act, 1)),
+                   mine && (w->t & 15) == 0);
         give_hint(w, layer, HINT_ACT, 1);
     } else if (mine) {
         give(w, words(w, layer, args.map.qkv) + row, as_u32(y));
@@ -677,8 +650,7 @@ phase_product(const struct worker *w, const struct br_mk_inst *in)
 
     if (first && in->op == BR_MK_HEAD) {
         BEST[w->t] = {NO_BEST, 0xffffffffu};
-        if (F::EIGHTS)
-            clear_eights(w);
+        clear_eights(w);
     }
     if (!in->n_tiles) {
         if (w->t == 0)
@@ -687,16 +659,11 @@ phase_product(const struct worker *w, const struct br_mk_inst *in)
         return;
     }
     const struct asked a = ask_residual(w, in);
-    if (w->t >= GATHER_AT) {
-        if (first)
-            gather<F>(w, in);
-        bar(1, BR_MK_THREADS);
-    } else {
-        multiply<F>(w, in);
-    }
-    if (w->t == 0)
-        copies_wait(); /* the next phase's instruction */
+    if (w->t >= GATHER_AT && first)
+        gather<F>(w, in);
     bar(1, BR_MK_THREADS);
+    STAMP(1);
+    multiply<F>(w, in, (u32)in->n_tiles * in->segs);
     STAMP(2);
     if ((w->t & ~31u) < in->n_tiles * 16u)
         finish<F>(w, in, a);
@@ -731,8 +698,7 @@ load_stream(u32 sm, u32 j, u32 first, u32 end, u32 layer, u32 layers)
         for (u32 y = layer;; y++) {
             const u32 stop = (y < layers ? S->keys_at[y] >> 8 : end) * F::COPIES;
 #pragma unroll 1
-            for (u32 n = at + (j - at) % F::LOADERS; n < at + stop - c;
-                 n += F::LOADERS) {
+            for (u32 n = at + ((at + j) & 1); n < at + stop - c; n += LOADERS) {
                 const u32 slot = n % F::SLOTS, i = c + n - at;
                 const u32 full = smem_of(S->full) + slot * 8;
                 free_slot<F>(n);
@@ -798,7 +764,7 @@ consume(struct worker *w, u32 first, u32 end)
         if (w->t == 0) {
             const bool last = at.x + 1 == end;
             const u32 used = in.op == BR_MK_ATTN
-                                 ? n_tasks(in.tile0) * pages_in<HD, F>::TASK /
+                                 ? n_tasks(in.tile0) * pages_in<HD>::TASK /
                                        F::COPIES
                                  : (u32)in.n_tiles * in.segs;
             prepare_phase(w, turn + 1, last ? first : at.x + 1, at.y + last,
@@ -860,7 +826,6 @@ decode(u32 first, u32 end, u32 n_steps)
         S->halt = 0;
         mbar_init(smem_of(&S->done[0]), 1);
         mbar_init(smem_of(&S->done[1]), 1);
-#pragma unroll 1 /* else 44 spilled registers */
         for (u32 i = 0; i < F::SLOTS; i++) {
             mbar_init(smem_of(&S->full[i]), 1);
             mbar_init(smem_of(&S->empty[i]), READERS);
@@ -875,11 +840,10 @@ decode(u32 first, u32 end, u32 n_steps)
             queue[w.t * 5 + 2].chunk0 << 8 | queue[w.t * 5 + 1].tile0;
     bar(0, BR_MK_BLOCK);
 
-    /* 640 x 96 registers were given: 128 x 56 + 512 x 104 */
     if (w.t >= BR_MK_THREADS) {
         SET_REGISTERS(dec, 56);
         const u32 j = (w.t - BR_MK_THREADS) / 32;
-        if (w.t % 32 == 0 && j < F::LOADERS) {
+        if (w.t % 32 == 0 && j < LOADERS) {
             const u32 L = args.n_layers;
             u32 c0 = queue[first].chunk0;
             u32 c1 = end == args.n_inst ? args.stream_chunks[w.sm]
@@ -888,10 +852,11 @@ decode(u32 first, u32 end, u32 n_steps)
             load_stream<HD, F>(w.sm, j, c0, c1, (first + 3) / 5,
                                end < L * 5 ? (end + 3) / 5 : L);
         }
-    } else {
-        SET_REGISTERS(inc, 104);
-        consume<HD, F>(&w, first, end);
+        return;
     }
+    /* 640 x 96 registers were given: 128 x 56 + 512 x 104 of them are used */
+    SET_REGISTERS(inc, 104);
+    consume<HD, F>(&w, first, end);
     /* The next launch begins where this one ends. Only a launch that ran the
      * TOKEN phase moved on; every block has read step by then, because its
      * best is among those that TOKEN waited for. */

@@ -7,16 +7,6 @@
  * barrier two rounds ahead, which its parity could not tell from the last one.
  * SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef BR_MK_LOADERS_BF16
-#    define BR_MK_LOADERS_BF16 2
-#endif
-#ifndef BR_MK_LOADERS_Q
-#    define BR_MK_LOADERS_Q 4
-#endif
-#ifndef BR_MK_TILES
-#    define BR_MK_TILES 4
-#endif
-
 /* bf16: one chain of 32 mma for the segment. */
 struct bf16_weights {
     enum {
@@ -25,9 +15,7 @@ struct bf16_weights {
         COPIES = 2,
         SLOTS = 24,
         WARPS = 12,
-        TILES = 2,
-        LOADERS = BR_MK_LOADERS_BF16,
-        EIGHTS = 1 /* attention's output and the activations come in words of 8 */
+        TILES = 2
     };
 
     /* Lane t of k-step j reads its B operand, pairs of columns t and t + 4 of
@@ -58,14 +46,11 @@ struct bf16_weights {
                   u32x4{v[1].x, v[1].y, v[1].z, v[2].y});
         return as_f32(v[2].z);
     }
-    /* Lane i of 16 has value i of a tile, and the square that it adds. */
+    /* Lane i of 16 has value i of a tile. */
     BR_DEV void
     give_tile(u32x4 *to, u32 tiles, u32 i, float x, float sum, u32 epoch,
               bool send)
     {
-#pragma unroll
-        for (u32 m = 1; m < 16; m <<= 1)
-            sum = add_rn(sum, shfl_xor_f(sum, m));
         const u32 p = pack_bf16(x, shfl_xor_f(x, 1));
         const u32 p1 = shfl_xor(p, 2), p2 = shfl_xor(p, 4), p4 = shfl_xor(p, 8);
 
@@ -82,17 +67,15 @@ struct bf16_weights {
         put_pairs(b * 2 + 1, v[2], v[3]);
     }
 
-    /* A copy's weights in this lane's registers: half of the k-steps. */
-    struct held {
-        u32x4 a[16];
-    };
+    /* Four k-steps of both operands. */
     BR_DEV void
-    take(struct held *h, u32 from, u32 warp, u32 lane)
+    operands(u32x4 *a, u32x2 *x, u32 A, u32 X, u32 j)
     {
-        (void)warp;
 #pragma unroll
-        for (u32 j = 0; j < 16; j++)
-            h->a[j] = lds128(from + j * 512 + lane * 16);
+        for (u32 k = 0; k < 4; k++) {
+            a[k] = lds128(A + (j + k) * 512);
+            x[k] = lds64(X + (j + k) * 32);
+        }
     }
     /* Sums so far of rows lane / 4 and lane / 4 + 8. */
     struct sums {
@@ -103,24 +86,28 @@ struct bf16_weights {
     {
         return {{0.0f, 0.0f, 0.0f, 0.0f}};
     }
-    /* Copy `part` of a chunk of segment seg, times x: a chain. */
+    /* Copy `part` of the chunk, which lies at `from`: half of the k-steps. */
     BR_DEV void
-    rows(struct sums *s, const struct held *h, u32 seg, u32 part, u32 warp,
-         u32 lane)
+    rows(struct sums *s, u32 from, u32 seg, u32 part, u32 lane)
     {
+        const u32 A = from + lane * 16;
         const u32 X =
             smem_of(S->x) + seg * 1024 + part * 512 + (lane & 3) * 8;
-        u32x2 x[4];
+        u32x4 a0[4], a1[4];
+        u32x2 x0[4], x1[4];
 
-        (void)warp;
+        operands(a0, x0, A, X, 0);
+#pragma unroll 1
+        for (u32 j = 0; j < 16; j += 8) { /* a chain: feed it without gaps */
+            operands(a1, x1, A, X, j + 4);
 #pragma unroll
-        for (u32 k = 0; k < 2; k++)
-            x[k] = lds64(X + k * 32);
+            for (u32 k = 0; k < 4; k++)
+                mma_bf16(s->c, a0[k], x0[k]);
+            if (j + 8 < 16)
+                operands(a0, x0, A, X, j + 8);
 #pragma unroll
-        for (u32 j = 0; j < 16; j++) { /* a chain: feed it without gaps */
-            if (j + 2 < 16)
-                x[j + 2 & 3] = lds64(X + (j + 2) * 32);
-            mma_bf16(s->c, h->a[j], x[j & 3]);
+            for (u32 k = 0; k < 4; k++)
+                mma_bf16(s->c, a1[k], x1[k]);
         }
     }
     BR_DEV float
@@ -135,294 +122,232 @@ struct bf16_weights {
     }
 };
 
-/* What takes x in bytes, 16 values with one d = max / 127: who makes them
- * rounds them, once for all that read them. LEAST: sums of 32 values as well,
- * as bf16 and what that leaves, and d of every second block of 32 is d / 16. */
-template <bool LEAST>
+/* What takes x in blocks of 32, d = max / 127, bytes; SUMS: d times the sum of
+ * a block's bytes as well. */
+template <bool SUMS>
 struct bytes_of_x {
-    /* Behind x: d, sums, the best logits (BEST), scales of held chunks. */
-    enum {
-        D_AT = BR_MK_MAX_K,
-        SUMS_AT = D_AT + BR_MK_MAX_K / 16 * 4,
-        SUMS = BR_MK_MAX_K / 32 * 2,
-        SCALES_AT = 18432,
-        EIGHTS = 0
-    };
-    static_assert(SUMS_AT + 2 * SUMS <= SCALES_AT, "fits");
-
-    BR_DEV u32
-    d_at(u32 tile)
+    BR_DEV float *
+    scales(void)
     {
-        return smem_of(S->x) + D_AT + tile * 4;
+        return (float *)((unsigned char *)S->x + BR_MK_MAX_K);
     }
-    /* Four bytes of value 4 i of a tile: lane t of a block reads
+    /* Of halves of blocks; the best logits begin at 16384, where K is small. */
+    BR_DEV float *
+    sums_of_x(void)
+    {
+        return scales() + BR_MK_MAX_K / 32;
+    }
+    /* Half h of block b, whose largest value is big. Lane t of block b reads
      * (k 4t.. 4t+3 | 4t+16..) at b*32 + t*8. */
     BR_DEV void
-    put_four(u32 tile, u32 i, u32 v)
+    put_half(u32 b, u32 h, const float *x, float big)
     {
-        sts32(smem_of(S->x) + tile / 2 * 32 + (tile & 1) * 4 + i * 8, v);
-    }
-    /* The bytes q of a tile; the block's other tile is in the lane beside. */
-    BR_DEV void
-    put_bytes(u32 tile, u32x4 q, float d)
-    {
-        put_four(tile, 0, q.x);
-        put_four(tile, 1, q.y);
-        put_four(tile, 2, q.z);
-        put_four(tile, 3, q.w);
-        if (LEAST) {
-            const float s = mul_rn(
-                d, (float)sum_of_bytes(
-                       q.x, sum_of_bytes(
-                                q.y, sum_of_bytes(q.z, sum_of_bytes(q.w, 0)))));
-            const float all = add_rn(s, shfl_xor_f(s, 1));
-            const u32 high = pack_bf16(all, 0.0f);
-            const u32 v =
-                tile & 1 ? pack_bf16(all - bf16_lo(high), 0.0f) : high;
-            sts16(smem_of(S->x) + SUMS_AT + (tile & 1) * SUMS + tile / 2 * 2,
-                  v);
-            if (tile & 2)
-                d = mul_rn(d, 0.0625f);
+        const float f = big > 0.0f ? mul_rn(127.0f, rcp(big)) : 0.0f;
+
+        const float d = mul_rn(big, 1.0f / 127.0f);
+        i32 sum = 0;
+        if (h == 0)
+            scales()[b] = d;
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+            u32 v = 0;
+#pragma unroll
+            for (u32 k = 0; k < 4; k++) {
+                const i32 q = rint_s32(mul_rn(x[i * 4 + k], f));
+                sum += q;
+                v |= ((u32)q & 255) << 8 * k;
+            }
+            sts32(smem_of(S->x) + b * 32 + i * 8 + h * 4, v);
         }
-        sts32(d_at(tile), as_u32(d));
-    }
-    BR_DEV u32
-    byte_of(float x, float f)
-    {
-        return (u32)rint_s32(mul_rn(x, f)) & 255;
+        if (SUMS)
+            sums_of_x()[b * 2 + h] = mul_rn(d, (float)sum);
     }
     BR_DEV float
-    factor(float big)
-    {
-        return big > 0.0f ? mul_rn(127.0f, rcp(big)) : 0.0f;
-    }
-    BR_DEV void
-    put_tile(u32 tile, const float *x)
+    largest(const float *x)
     {
         float big = 0.0f;
-        u32 v[4];
 
 #pragma unroll
         for (u32 i = 0; i < 16; i++)
             big = max_f32(big, abs_f32(x[i]));
-        const float f = factor(big);
-#pragma unroll
-        for (u32 i = 0; i < 4; i++)
-            v[i] = byte_of(x[i * 4], f) | byte_of(x[i * 4 + 1], f) << 8 |
-                   byte_of(x[i * 4 + 2], f) << 16 |
-                   byte_of(x[i * 4 + 3], f) << 24;
-        put_bytes(tile, u32x4{v[0], v[1], v[2], v[3]},
-                  mul_rn(big, 1.0f / 127.0f));
+        return big;
     }
-    /* The words of a tile: bytes 0..11 | 12..15, d, the sum of squares. */
+    /* The other half of the block is in the lane beside this one. */
+    BR_DEV void
+    put_tile(u32 tile, const float *x)
+    {
+        const float big = largest(x);
+
+        put_half(tile / 2, tile & 1, x, max_f32(big, shfl_xor_f(big, 1)));
+    }
+    /* The words of a tile: 0 1 2 | 4 5 6 | 8 9 10 | 12 13 14 | 3 7 11 | 15 and
+     * the sum of squares. */
     enum { X_WORDS = BR_MK_X_Q8_0 };
     BR_DEV float
     put_words(u32 tile, const u32x4 *v)
     {
-        put_bytes(tile, u32x4{v[0].x, v[0].y, v[0].z, v[1].x}, as_f32(v[1].y));
-        return as_f32(v[1].z);
+        float x[16];
+
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+            x[4 * i] = as_f32(v[i].x);
+            x[4 * i + 1] = as_f32(v[i].y);
+            x[4 * i + 2] = as_f32(v[i].z);
+        }
+        x[3] = as_f32(v[4].x);
+        x[7] = as_f32(v[4].y);
+        x[11] = as_f32(v[4].z);
+        x[15] = as_f32(v[5].x);
+        put_tile(tile, x);
+        return as_f32(v[5].y);
     }
-    /* Lane i of 16 has value i of a tile, and the square that it adds. */
     BR_DEV void
     give_tile(u32x4 *to, u32 tiles, u32 i, float x, float sum, u32 epoch,
               bool send)
     {
-        float big = abs_f32(x);
-
-#pragma unroll
-        for (u32 m = 1; m < 16; m <<= 1) {
-            big = max_f32(big, shfl_xor_f(big, m));
-            sum = add_rn(sum, shfl_xor_f(sum, m));
-        }
-        u32 v = byte_of(x, factor(big)) << (i & 3) * 8;
-        v |= shfl_xor(v, 1);
-        v |= shfl_xor(v, 2);
+        const u32 v = as_u32(x), v1 = shfl_xor(v, 1), v2 = shfl_xor(v, 2);
         const u32 v4 = shfl_xor(v, 4), v8 = shfl_xor(v, 8);
-        if (send && i == 0)
-            st_word(to, u32x4{v, v4, v8, epoch});
-        if (send && i == 12)
-            st_word(to + tiles, u32x4{v, as_u32(mul_rn(big, 1.0f / 127.0f)),
-                                      as_u32(sum), epoch});
-    }
 
-    /* Where a warp keeps the scales of what it holds: f16 [16][16 or 8]. */
-    BR_DEV u32
-    scales_of(u32 warp)
-    {
-        return smem_of(S->x) + SCALES_AT + warp * 512;
+        if (send && (i & 3) == 0)
+            st_word(to + (i >> 2) * tiles, u32x4{v, v1, v2, epoch});
+        if (send && i == 3)
+            st_word(to + 4 * tiles, u32x4{v, v4, v8, epoch});
+        if (send && i == 15)
+            st_word(to + 5 * tiles, u32x4{v, as_u32(sum), 0, epoch});
     }
     BR_DEV void
-    take_scales(u32 from, u32 warp, u32 lane, u32 lanes)
+    put_eights(u32 b, const u32x4 *v)
     {
-        warp_sync(); /* nobody reads the last ones any more */
-        if (lane < lanes)
-            sts128(scales_of(warp) + lane * 16, lds128(from + lane * 16));
-        warp_sync();
+        float x[32];
+
+#pragma unroll
+        for (u32 i = 0; i < 16; i++) {
+            const u32 p = (&v[i / 4].x)[i & 3];
+            x[2 * i] = bf16_lo(p);
+            x[2 * i + 1] = bf16_hi(p);
+        }
+        const float big = max_f32(largest(x), largest(x + 16));
+        put_half(b, 0, x, big);
+        put_half(b, 1, x + 16, big);
     }
 
-    struct sums { /* of two chains */
-        float u[2], v[2];
+    struct sums { /* of four chains */
+        float u[4], v[4];
     };
     BR_DEV struct sums
     none(void)
     {
-        return {{0, 0}, {0, 0}};
+        return {{0, 0, 0, 0}, {0, 0, 0, 0}};
     }
     BR_DEV float
     low(const struct sums *s)
     {
-        return add_rn(s->u[0], s->u[1]);
+        return add_rn(add_rn(s->u[0], s->u[1]), add_rn(s->u[2], s->u[3]));
     }
     BR_DEV float
     high(const struct sums *s)
     {
-        return add_rn(s->v[0], s->v[1]);
+        return add_rn(add_rn(s->v[0], s->v[1]), add_rn(s->v[2], s->v[3]));
     }
 };
 
-/* q8_0: products of 16 are exact, then two chains of blocks, even
- * and odd, inside the segment. */
+/* q8_0: block products are exact, then four chains of blocks (block mod 4)
+ * inside the segment. */
 struct q8_0_weights : bytes_of_x<false> {
     enum {
-        COPY = BR_MK_CHUNK_Q8_0 / 2, /* 8 blocks and their scales */
+        COPY = BR_MK_CHUNK_Q8_0,
         ROOM = COPY,
-        COPIES = 2,
-        SLOTS = 44,
+        COPIES = 1,
+        SLOTS = 22,
         WARPS = 11,
-        TILES = BR_MK_TILES,
-        LOADERS = BR_MK_LOADERS_Q
-    };
-    struct held {
-        u32x4 a[8];
+        TILES = 1
     };
     BR_DEV void
-    take(struct held *h, u32 from, u32 warp, u32 lane)
+    rows(struct sums *s, u32 from, u32 seg, u32 part, u32 lane)
     {
-#pragma unroll
-        for (u32 b = 0; b < 8; b++)
-            h->a[b] = lds128(from + b * 512 + lane * 16);
-        take_scales(from + 4096, warp, lane, 16);
-    }
-    BR_DEV void
-    rows(struct sums *s, const struct held *h, u32 seg, u32 part, u32 warp,
-         u32 lane)
-    {
-        const u32 W = scales_of(warp) + (lane >> 2) * 16;
-        const u32 X = smem_of(S->x) + seg * BR_MK_SEG + part * (BR_MK_SEG / 2) +
-                      (lane & 3) * 8;
-        const u32 D = d_at(seg * 32 + part * 16);
+        const u32 A = from + lane * 16;
+        const u32 W = from + 8192 + (lane >> 2) * 32;
+        const u32 X = smem_of(S->x) + seg * BR_MK_SEG + (lane & 3) * 8;
+        const u32 D = smem_of(scales()) + seg * 64;
 
-#pragma unroll
-        for (u32 b = 0; b < 8; b += 4) {
-            const u32x2 wu = lds64(W + b * 2), wv = lds64(W + 128 + b * 2);
+        (void)part; /* there is one */
+#pragma unroll 2
+        for (u32 b = 0; b < 16; b += 4) {
+            const u32x2 wu = lds64(W + b * 2), wv = lds64(W + 256 + b * 2);
+            const u32x4 d = lds128(D + b * 4);
             const float su[4] = {f16_lo(wu.x), f16_hi(wu.x), f16_lo(wu.y),
                                  f16_hi(wu.y)};
             const float sv[4] = {f16_lo(wv.x), f16_hi(wv.x), f16_lo(wv.y),
                                  f16_hi(wv.y)};
+            const float sx[4] = {as_f32(d.x), as_f32(d.y), as_f32(d.z),
+                                 as_f32(d.w)};
 #pragma unroll
             for (u32 k = 0; k < 4; k++) {
-                const u32x4 a = h->a[b + k];
-                const u32x2 x = lds64(X + (b + k) * 32);
-                const u32x2 d = lds64(D + (b + k) * 8);
-                i32 c[4], e[4];
-                mma_s8_16(c, a.x, a.y, x.x);
-                mma_s8_16(e, a.z, a.w, x.y);
-                const float u = fma_rn((float)e[0], as_f32(d.y),
-                                       mul_rn((float)c[0], as_f32(d.x)));
-                const float v = fma_rn((float)e[2], as_f32(d.y),
-                                       mul_rn((float)c[2], as_f32(d.x)));
-                s->u[k & 1] = fma_rn(u, su[k], s->u[k & 1]);
-                s->v[k & 1] = fma_rn(v, sv[k], s->v[k & 1]);
+                i32 c[4];
+                mma_s8(c, lds128(A + (b + k) * 512), lds64(X + (b + k) * 32));
+                s->u[k] = fma_rn((float)c[0], mul_rn(su[k], sx[k]), s->u[k]);
+                s->v[k] = fma_rn((float)c[2], mul_rn(sv[k], sx[k]), s->v[k]);
             }
         }
     }
 };
 
-/* q4_k: bytes 0..15 of a pair of blocks, low nibbles the first one's, high ones
- * as 16 times their value; a block's scale is d * 6 bits, rounded to f16. The
- * minima stay 6 bits, an operand of one mma with the sums of x: columns are
- * sums and what bf16 leaves of them, of the first 256 values and the others. */
+/* q4_k: bytes 0..15 of a pair of blocks, low nibbles the first one's; a block's
+ * scale and minimum are d * 6 bits, rounded to f16. Slots have the room of two
+ * pages. */
 struct q4_k_weights : bytes_of_x<true> {
     enum {
         COPY = BR_MK_CHUNK_Q4_K,
-        ROOM = 5376,
+        ROOM = 8192,
         COPIES = 1,
-        SLOTS = 36,
+        SLOTS = 24,
         WARPS = 12,
-        TILES = BR_MK_TILES,
-        LOADERS = BR_MK_LOADERS_Q
+        TILES = 1
     };
-    struct held {
-        u32x4 a[8];
-        u32x2 least;
-        u32 by_u, by_v; /* f16: d of the minima, for lanes 0, 1 of four */
-    };
+    /* A row's scales of four blocks at `at`, their minima 512 bytes on. */
     BR_DEV void
-    take(struct held *h, u32 from, u32 warp, u32 lane)
+    four(u32 at, float *scale, float *least)
     {
-        const u32 at = from + 4096 + 512 + 256 + (lane >> 2) * 4;
+        const u32x2 d = lds64(at), m = lds64(at + 512);
 
-#pragma unroll
-        for (u32 b = 0; b < 8; b++)
-            h->a[b] = lds128(from + b * 512 + lane * 16);
-        h->least = lds64(from + 4096 + 512 + lane * 8);
-        h->by_u = lds32(at) >> (lane & 1) * 16;
-        h->by_v = lds32(at + 32) >> (lane & 1) * 16;
-        take_scales(from + 4096, warp, lane, 32);
-    }
-    /* The minima's part. */
-    BR_DEV void
-    least(struct sums *s, const struct held *h, u32 seg, u32 lane)
-    {
-        const u32 col = lane >> 2;
-        const u32 at = smem_of(S->x) + SUMS_AT + (col & 1) * SUMS + seg * 32 +
-                       (col & 2) * 8 + (lane & 3) * 4;
-        const u32 x = lds32(at);
-        float c[4];
-
-        mma_bf16_zero(c,
-                      u32x4{bf16_of_bytes(h->least.x, 0x4140),
-                            bf16_of_bytes(h->least.x, 0x4342),
-                            bf16_of_bytes(h->least.y, 0x4140),
-                            bf16_of_bytes(h->least.y, 0x4342)},
-                      u32x2{col < 2 ? x : 0, col - 2 < 2 ? x : 0});
-        const float u = mul_rn(f16_lo(h->by_u), add_rn(c[0], c[1]));
-        const float v = mul_rn(f16_lo(h->by_v), add_rn(c[2], c[3]));
-        s->u[0] = -add_rn(u, shfl_xor_f(u, 1));
-        s->v[0] = -add_rn(v, shfl_xor_f(v, 1));
+        scale[0] = f16_lo(d.x), scale[1] = f16_hi(d.x);
+        scale[2] = f16_lo(d.y), scale[3] = f16_hi(d.y);
+        least[0] = f16_lo(m.x), least[1] = f16_hi(m.x);
+        least[2] = f16_lo(m.y), least[3] = f16_hi(m.y);
     }
     BR_DEV void
-    rows(struct sums *s, const struct held *h, u32 seg, u32 part, u32 warp,
-         u32 lane)
+    rows(struct sums *s, u32 from, u32 seg, u32 part, u32 lane)
     {
-        const u32 W = scales_of(warp) + (lane >> 2) * 32;
+        const u32 A = from + lane * 16;
+        const u32 W = from + 4096 + (lane >> 2) * 32;
         const u32 X = smem_of(S->x) + seg * BR_MK_SEG + (lane & 3) * 8;
-        const u32 D = d_at(seg * 32);
+        const u32 D = smem_of(scales()) + seg * 64;
+        const u32 M = smem_of(sums_of_x()) + seg * 128;
 
         (void)part;
-        least(s, h, seg, lane);
-#pragma unroll
+#pragma unroll 1
         for (u32 b = 0; b < 16; b += 4) {
-            const u32x2 wu = lds64(W + b * 2), wv = lds64(W + 256 + b * 2);
-            const float su[4] = {f16_lo(wu.x), f16_hi(wu.x), f16_lo(wu.y),
-                                 f16_hi(wu.y)};
-            const float sv[4] = {f16_lo(wv.x), f16_hi(wv.x), f16_lo(wv.y),
-                                 f16_hi(wv.y)};
+            float su[4], mu[4], sv[4], mv[4];
+            const u32x4 d = lds128(D + b * 4);
+            const float sx[4] = {as_f32(d.x), as_f32(d.y), as_f32(d.z),
+                                 as_f32(d.w)};
+            four(W + b * 2, su, mu);
+            four(W + 256 + b * 2, sv, mv);
 #pragma unroll
             for (u32 k = 0; k < 4; k++) {
-                const u32x4 two = h->a[(b + k) / 2];
-                const u32 half = k & 1 ? 0xf0f0f0f0 : 0x0f0f0f0f;
-                const u32x2 x = lds64(X + (b + k) * 32);
-                const u32x2 d = lds64(D + (b + k) * 8);
-                i32 c[4], e[4];
-                mma_u8_16(c, two.x & half, two.y & half, x.x);
-                mma_u8_16(e, two.z & half, two.w & half, x.y);
-                const float u = fma_rn((float)e[0], as_f32(d.y),
-                                       mul_rn((float)c[0], as_f32(d.x)));
-                const float v = fma_rn((float)e[2], as_f32(d.y),
-                                       mul_rn((float)c[2], as_f32(d.x)));
-                s->u[k & 1] = fma_rn(u, su[k], s->u[k & 1]);
-                s->v[k & 1] = fma_rn(v, sv[k], s->v[k & 1]);
+                const u32x4 two = lds128(A + (b + k) / 2 * 512);
+                const u32 shift = k & 1 ? 4 : 0, low = 0x0f0f0f0f;
+                const u32x2 h = lds64(M + (b + k) * 8);
+                const float xs = add_rn(as_f32(h.x), as_f32(h.y));
+                i32 c[4];
+                mma_s8(c,
+                       u32x4{two.x >> shift & low, two.y >> shift & low,
+                             two.z >> shift & low, two.w >> shift & low},
+                       lds64(X + (b + k) * 32));
+                s->u[k] = fma_rn((float)c[0], mul_rn(su[k], sx[k]), s->u[k]);
+                s->v[k] = fma_rn((float)c[2], mul_rn(sv[k], sx[k]), s->v[k]);
+                s->u[k] = fma_rn(-mu[k], xs, s->u[k]);
+                s->v[k] = fma_rn(-mv[k], xs, s->v[k]);
             }
         }
     }
@@ -438,75 +363,32 @@ mbar_wait(u32 bar_addr, u32 parity)
             give_up();
 }
 
-/* n arrivals that give a slot back. The fence is what makes it safe: an arrival
- * orders reads before it only against accesses of the same kind, and a copy is of
- * another one. ptxas does issue it while reads are still under way: 13 of 16 loads,
- * and 8B BF16 gave other bits in three of four processes. */
-BR_DEV void
-give_slot(u32 slot, u32 n)
-{
-    fence_shared_copies();
-    mbar_arrive(smem_of(S->empty) + slot * 8, n);
-}
-
-/* Copy `at` of this phase into registers, and its slot back to the loaders. */
+/* The n chunks of a phase: chunk i goes to warp i mod WARPS and leaves its 16
+ * partial sums at part[16 i]. */
 template <class F>
 BR_DEV void
-take_copy(const struct worker *w, struct F::held *h, u32 at)
+multiply(const struct worker *w, const struct br_mk_inst *in, u32 n)
 {
-    const u32 n = w->count * F::COPIES + at, slot = n % F::SLOTS;
+    const u32 lane = w->t & 31;
 
-    mbar_wait(smem_of(S->full) + slot * 8, (n / F::SLOTS) & 1);
-    F::take(h, smem_of(S->ring) + slot * F::ROOM, w->t >> 5, w->t & 31);
-    give_slot(slot, READERS / 32);
-}
-
-/* The chunks of a phase: chunk i goes to warp i mod WARPS and leaves its 16
- * partial sums at part[16 i]. A warp takes its first copy before x is there:
- * registers of 12 warps are as much read-ahead as half of the slots. */
-template <class F>
-BR_DEV void
-multiply(const struct worker *w, const struct br_mk_inst *in)
-{
-    const u32 lane = w->t & 31, warp = w->t >> 5, segs = in->segs;
-    const u32 end = warp < F::WARPS ? in->n_tiles * segs * F::COPIES : 0;
-    const u32 step = F::WARPS % segs;
-    u32 at = warp * F::COPIES, seg = warp % segs;
-    struct F::sums s = F::none();
-    struct F::held h;
-
-    if (at >= end) { /* no path on which h is live without a value */
-        bar(1, BR_MK_THREADS);
-        STAMP(1);
-        return;
-    }
-#ifndef BR_MK_LATE
-    take_copy<F>(w, &h, at);
-#endif
-    bar(1, BR_MK_THREADS); /* x is there */
-    STAMP(1);
-#ifdef BR_MK_LATE
-    take_copy<F>(w, &h, at);
-#endif
 #pragma unroll 1
-    for (;;) {
-        const u32 part = at % F::COPIES;
-        F::rows(&s, &h, seg, part, warp, lane);
-        at++;
-        if (part == F::COPIES - 1) {
-            const u32 to = (at / F::COPIES - 1) * 16 + (lane >> 2);
-            if ((lane & 3) == 0) {
-                S->part[to] = F::low(&s);
-                S->part[to + 8] = F::high(&s);
-            }
-            s = F::none();
-            at += (F::WARPS - 1) * F::COPIES;
-            seg += step;
-            if (seg >= segs)
-                seg -= segs;
+    for (u32 i = w->t >> 5; i < n && (w->t >> 5) < F::WARPS; i += F::WARPS) {
+        struct F::sums s = F::none();
+
+#pragma unroll
+        for (u32 c = 0; c < F::COPIES; c++) {
+            const u32 at = (w->count + i) * F::COPIES + c, slot = at % F::SLOTS;
+            mbar_wait(smem_of(S->full) + slot * 8, (at / F::SLOTS) & 1);
+            F::rows(&s, smem_of(S->ring) + slot * F::ROOM, i % in->segs, c,
+                    lane);
+            mbar_arrive(smem_of(S->empty) + slot * 8, READERS / 32);
         }
-        if (at >= end)
-            return;
-        take_copy<F>(w, &h, at);
+        if ((lane & 3) == 0) {
+            S->part[i * 16 + (lane >> 2)] = F::low(&s);
+            S->part[i * 16 + 8 + (lane >> 2)] = F::high(&s);
+        }
     }
+    if (w->t == 0)
+        copies_wait(); /* the next phase's instruction */
+    bar(1, BR_MK_THREADS);
 }
