@@ -800,18 +800,18 @@ TEST(http_a_model_that_nobody_asks_leaves_until_it_is_asked)
 
 /* ---- its thread ---------------------------------------------------------- */
 
-/* The slice of a thread of this process, by the kernel; false: not of the
- * class that has slices. */
+typedef struct slice {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+} slice;
+
+/* The slice of a thread of this process, by the kernel. */
 static bool
-slice_of(const char *name, uint64_t *ns, int *nice)
+look_for(const char *name, slice *w)
 {
-    struct {
-        uint32_t size, policy;
-        uint64_t flags;
-        int32_t nice;
-        uint32_t priority;
-        uint64_t runtime, deadline, period;
-    } w = {0};
     DIR *d = opendir("/proc/self/task");
     char comm[32];
     bool found = false;
@@ -821,10 +821,23 @@ slice_of(const char *name, uint64_t *ns, int *nice)
             br_os_read(t_printf("/proc/self/task/%s/comm", e->d_name), comm,
                        sizeof comm) &&
             strcmp(comm, name) == 0 &&
-            syscall(SYS_sched_getattr, atoi(e->d_name), &w, sizeof w, 0) == 0;
+            syscall(SYS_sched_getattr, atoi(e->d_name), w, sizeof *w, 0) == 0;
     if (d)
         closedir(d);
-    ck_assert(found);
+    return found;
+}
+
+/* A thread may be there and not have its name yet. False: not of the class that
+ * has slices. */
+static bool
+slice_of(const char *name, uint64_t *ns, int *nice)
+{
+    slice w = {0};
+    bool found = look_for(name, &w);
+
+    for (int i = 0; i < 10000 && !found; i++, found = look_for(name, &w))
+        usleep(1000);
+    ck_assert_msg(found, "no thread is called %s", name);
     *ns = w.runtime;
     *nice = w.nice;
     return w.policy == SCHED_OTHER;
