@@ -53,7 +53,15 @@ have nginx && have curl || skip="nginx or curl is not installed"
 ./brass tenant list --db postgres://127.0.0.1:1/x 2>&1 | grep -q libpq && skip="built without libpq"
 
 # ---- start -------------------------------------------------------------------
-port=$((20000 + $$ % 20000)) # nginx; its servers have the next three, then PostgreSQL
+# nginx; its servers have the next three, then PostgreSQL. Below the ports that
+# the system gives connections (from 32768 on): one of those had taken ours.
+taken() { # PORT: /proc/net/tcp and tcp6 have it as a local one, in hex
+    grep -qi "^ *[0-9]*: [0-9A-F]*:$(printf %04X "$1") " /proc/net/tcp /proc/net/tcp6 2>/dev/null
+}
+port=$((10000 + $$ % 2500 * 8))
+while taken $port || taken $((port + 1)) || taken $((port + 2)) || taken $((port + 3)) || taken $((port + 4)); do
+    port=$((10000 + (port - 9992) % 20000))
+done
 export PGPASSWORD=secret
 db=postgres://brass@127.0.0.1:$((port + 4))/postgres
 if [ -z "$skip" ]; then
