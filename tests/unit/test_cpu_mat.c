@@ -269,6 +269,27 @@ TEST(cpu_mat_with_neon_has_the_bits_of_ref)
     check_isa(BR_ISA_NEON);
 }
 
+/* Panels that do not fit the first cache go past in spans, and many rows in
+ * handfuls of eight, six and four, with all sorts of rests. */
+TEST_WITHIN(cpu_mat_of_long_rows_has_the_bits_of_ref, 60)
+{
+    static const int types[] = {BR_Q_Q8_0, BR_Q_Q4_0, BR_Q_Q5_1, BR_Q_MXFP4,
+                                BR_Q_Q4_K, BR_Q_Q6_K, BR_Q_F32};
+    static const uint32_t rows[] = {16, 17, 18, 20, 21, 23, 24};
+    uint64_t rng = 23;
+
+    for (size_t i = 0; i < BR_COUNT(types); i++)
+        for (size_t r = 0; r < BR_COUNT(rows); r++) {
+            problem p = {.type = types[i],
+                         .n_in = r % 3 == 0 ? 5120 : 256,
+                         .n_out = 37,
+                         .n_rows = rows[r]};
+
+            make(&p, &rng);
+            check_problem(&p, br_isa_best());
+        }
+}
+
 /* Both factors are rounded to eight bits: 2^-8 of the sum of sizes. */
 TEST(cpu_mat_in_pairs_of_bf16_stays_within_its_error_in_any_company)
 {

@@ -137,25 +137,64 @@ interleave(const att *s)
             s->q[(i / 4 * s->a->head_k + d) * 4 + i % 4] = s->a->line[i].q[d];
 }
 
-/* Lane l of the dot products of sixteen keys with n lines. q: [head_k][4],
- * k: [head_k][16 keys] */
-V_INLINE void
-lane_of(const att *s, const float *q, const void *k, uint32_t l, int n,
-        att_kind kind, vf *x)
+/* Lanes that are summed side by side: the four sums of one alone would wait for
+ * each other, and as many registers are there in AVX-512 only. Keys that come
+ * from memory are read as they lie: memory is the bound. */
+#if defined VEC_AVX512
+enum { ATT_LANES = 4 };
+#else
+enum { ATT_LANES = 1 };
+#endif
+
+V_INLINE int
+side_by_side(att_kind kind)
 {
+    return kind == ATT_F32 ? ATT_LANES : 1;
+}
+
+/* sum[line] += column `at` of sixteen keys times the lines' q. */
+V_INLINE void
+add_column(const att *s, const float *q, const void *k, size_t at, int n,
+           att_kind kind, vf *sum)
+{
+    vf y = load_kv(k, at * 16, kind);
+
+    if (kind == ATT_Q8)
+        y = v_mul(y, v_load(s->page + at / 32 * 16));
     V_UNROLL
     for (int i = 0; i < n; i++)
-        x[i] = v_set(0);
-    q += (size_t)l * 4;
-    for (size_t d = l; d < s->a->head_k; d += 16, q += 64) {
-        vf y = load_kv(k, d * 16, kind);
+        sum[i] = v_fma(v_set(q[at * 4 + (size_t)i]), y, sum[i]);
+}
 
-        if (kind == ATT_Q8)
-            y = v_mul(y, v_load(s->page + d / 32 * 16));
+/* Lanes l[0].. of the dot products of sixteen keys with n lines, joined.
+ * q: [head_k][4], k: [head_k][16 keys] */
+V_INLINE void
+lanes_of(const att *s, const float *q, const void *k, const uint8_t *l, int n,
+         att_kind kind, vf *x)
+{
+    int m = side_by_side(kind);
+    size_t d = 0, end = s->a->head_k;
+    vf sum[4][4];
+
+    V_UNROLL
+    for (int i = 0; i < m * n; i++)
+        sum[i / n][i % n] = v_set(0);
+    for (; d + 16 <= end; d += 16) {
         V_UNROLL
-        for (int i = 0; i < n; i++)
-            x[i] = v_fma(v_set(q[i]), y, x[i]);
+        for (int j = 0; j < m; j++)
+            add_column(s, q, k, d + l[j], n, kind, sum[j]);
     }
+    if (d < end) {
+        V_UNROLL
+        for (int j = 0; j < m; j++)
+            if (d + l[j] < end)
+                add_column(s, q, k, d + l[j], n, kind, sum[j]);
+    }
+    V_UNROLL
+    for (int i = 0; i < n; i++)
+        x[i] = m == 1 ? sum[0][i]
+                      : v_add(v_add(sum[0][i], sum[1][i]),
+                              v_add(sum[2][i], sum[3][i]));
 }
 
 /* Products of n lines from i0 on with sixteen keys. Lanes come in the order in
@@ -166,21 +205,22 @@ scores16(const att *s, const void *k, size_t to, uint32_t i0, int n,
 {
     static const uint8_t order[16] = {0, 8, 4, 12, 2, 10, 6, 14,
                                       1, 9, 5, 13, 3, 11, 7, 15};
+    uint32_t m = (uint32_t)side_by_side(kind);
     const float *q = s->q + (size_t)i0 * s->a->head_k;
     size_t hop = i0 ? 0 : s->hop;
-    vf wait[4][4], x[4]; /* a sum of 1, 2, 4, 8 lanes that waits */
+    vf wait[4][4], x[4]; /* a sum of 1, 2, 4, 8 times m lanes that waits */
     int n_wait = 0;
 
-    for (uint32_t p = 0; p < 16; p++) {
-        fetch(s->ahead + p * hop, hop);
-        lane_of(s, q, k, order[p], n, kind, x);
-        for (uint32_t m = p; m & 1; m >>= 1) {
+    for (uint32_t p = 0; p < 16; p += m) {
+        fetch(s->ahead + p * hop, m * hop);
+        lanes_of(s, q, k, order + p, n, kind, x);
+        for (uint32_t w = p / m; w & 1; w >>= 1) {
             n_wait--;
             V_UNROLL
             for (int i = 0; i < n; i++)
                 x[i] = v_add(wait[n_wait][i], x[i]);
         }
-        if (p == 15)
+        if (p + m == 16)
             break;
         V_UNROLL
         for (int i = 0; i < n; i++)
@@ -271,25 +311,27 @@ block_weights(const att *s, float *x, const att_part *p)
                            : v_exp(v_sub(v_load(x + i), v_set(p->top))));
 }
 
-/* Of four lines: weights that are 0 change nothing. */
+/* Additions that wait for the one before: of so many lines side by side. */
+enum { ATT_SUMS = 8 };
+
+/* Weights that are 0 change nothing. */
 static void
 sum_weights(att *s, uint32_t i0)
 {
-    const float *x = scores_of(s, i0) + s->from % BR_CPU_BLOCK;
-    size_t n = BR_MIN(s->a->n - i0, 4u), last = n - 1;
-    const float *x1 = x + BR_MIN(1, last) * s->line;
-    const float *x2 = x + BR_MIN(2, last) * s->line;
-    const float *x3 = x + last * s->line;
-    float sum[4] = {0};
+    size_t n = BR_MIN(s->a->n - i0, (uint32_t)ATT_SUMS);
+    const float *x[ATT_SUMS];
+    float sum[ATT_SUMS] = {0};
 
+    for (size_t i = 0; i < ATT_SUMS; i++)
+        x[i] = scores_of(s, i0 + (uint32_t)BR_MIN(i, n - 1)) +
+               s->from % BR_CPU_BLOCK;
     for (int32_t j = 0; j < s->to - s->from; j++) {
-        sum[0] += x[j];
-        sum[1] += x1[j];
-        sum[2] += x2[j];
-        sum[3] += x3[j];
+        V_UNROLL
+        for (size_t i = 0; i < ATT_SUMS; i++)
+            sum[i] += x[i][j];
     }
     for (size_t i = 0; i < n; i++)
-        s->part[i0 + i].sum = sum[i == last ? 3 : i];
+        s->part[i0 + i].sum = sum[i];
 }
 
 /* ---- values ------------------------------------------------------------- */
@@ -305,7 +347,7 @@ weigh(const att *s, const void *v, const att_part *p, uint32_t d, uint32_t i0,
     float *acc = block_of(s, i0) + d;
     size_t line = s->line, step = s->wide, at = d + p->from % 16 * step;
     size_t share = i0 ? 0 : s->hop * (size_t)nv * 256 / step;
-    vf sum[8];
+    vf sum[16];
 
     fetch(s->ahead + d / (16 * (size_t)nv) * share, share);
 
@@ -364,7 +406,10 @@ columns(const att *s, const void *v, const att_part *p, uint32_t i0, int n,
         int nv)
 {
     switch (s->kind) {
-    case ATT_F32: columns_of_kind(s, v, p, i0, n, nv, ATT_F32); return;
+    case ATT_F32:
+        columns_of_kind(s, v, p, i0, n, n == 4 ? side_by_side(ATT_F32) : nv,
+                        ATT_F32);
+        return;
     case ATT_F16: columns_of_kind(s, v, p, i0, n, nv, ATT_F16); return;
     case ATT_Q8: columns_of_kind(s, v, p, i0, n, nv, ATT_Q8); return;
     }
@@ -524,8 +569,8 @@ through_block(att *s, int32_t hi)
         if (s->part[i].from < s->part[i].to)
             s->part[i].top = block_top(s, scores_of(s, i), &s->part[i]);
         block_weights(s, scores_of(s, i), &s->part[i]);
-        if (i % 4 == 3 || i + 1 == a->n)
-            sum_weights(s, i / 4 * 4);
+        if (i % ATT_SUMS == ATT_SUMS - 1 || i + 1 == a->n)
+            sum_weights(s, i / ATT_SUMS * ATT_SUMS);
     }
     for (int32_t p = s->from; p < s->to; p += 16) {
         s->hop = p + BR_CPU_BLOCK <= hi ? k : 0;

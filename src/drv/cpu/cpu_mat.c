@@ -260,31 +260,43 @@ br_act_row(br_isa isa, br_form form, const float *x, uint32_t n_in,
 
 /* ---- multiplication ------------------------------------------------------ */
 
+/* Rows r0.. of a tile: where they are, and where their outputs from o on go. */
 static void
-tile(const br_mul *j, uint32_t panel, int n_panels, uint32_t r0, int n)
+rows_of(const br_mul *j, uint32_t r0, int n, uint32_t o, mat_tile *t)
 {
-    uint32_t o0 = panel * BR_MAT_PANEL, from = BR_MAX(o0, j->o0);
-    uint32_t to = BR_MIN(o0 + (uint32_t)n_panels * BR_MAT_PANEL, j->o1);
-    bool whole = to - from == (uint32_t)n_panels * BR_MAT_PANEL;
     size_t stride = br_act_bytes(j->m->form, j->m->n_in);
-    float part[MAT_MAX_ROWS][BR_MAT_PANEL], *out[MAT_MAX_ROWS];
-    mat_tile t = {.m = j->m,
-                  .panel = j->m->data + panel * j->m->panel_bytes,
-                  .n_panels = n_panels,
-                  .n_rows = n};
 
+    t->n_rows = n;
     for (int i = 0; i < n; i++) {
         uint32_t r = j->row ? j->row[r0 + i] : r0 + i;
 
-        t.row[i] = j->act + r * stride;
-        out[i] = j->out + (j->out_row ? j->out_row[r0 + i] : r) * j->out_stride;
-        t.out[i] = whole ? out[i] + o0 : part[i];
+        t->row[i] = j->act + r * stride;
+        t->out[i] =
+            j->out + (j->out_row ? j->out_row[r0 + i] : r) * j->out_stride + o;
     }
-    mat_isas[j->m->isa].tile(&t);
-    if (!whole)
-        for (int i = 0; i < n; i++)
-            memcpy(out[i] + from, part[i] + (from - o0),
-                   (to - from) * sizeof(float));
+}
+
+/* A panel of which some outputs are wanted: those of t->out are its first. */
+static void
+part(const br_mul *j, const mat_tile *t, uint32_t panel)
+{
+    uint32_t o0 = panel * BR_MAT_PANEL, from = BR_MAX(o0, j->o0) - o0;
+    uint32_t to = BR_MIN(o0 + BR_MAT_PANEL, j->o1) - o0;
+    float some[MAT_MAX_ROWS][BR_MAT_PANEL];
+    mat_tile one = *t;
+
+    for (int i = 0; i < t->n_rows; i++)
+        one.out[i] = some[i];
+    mat_isas[j->m->isa].tile(&one);
+    for (int i = 0; i < t->n_rows; i++)
+        memcpy(t->out[i] + from, some[i] + from, (to - from) * sizeof(float));
+}
+
+/* Are panels p.. all wanted? */
+static bool
+whole(const br_mul *j, uint32_t p, uint32_t n)
+{
+    return p * BR_MAT_PANEL >= j->o0 && (p + n) * BR_MAT_PANEL <= j->o1;
 }
 
 /* How many of the panels from p on go together: whole ones only, and where few
@@ -292,15 +304,34 @@ tile(const br_mul *j, uint32_t panel, int n_panels, uint32_t r0, int n)
 static int
 together(const br_mul *j, uint32_t p, int n_rows)
 {
+    mat_class class = mat_format_of(j->m->type)->class;
     int most = mat_isas[j->m->isa].panels;
 
-    mat_class class = mat_format_of(j->m->type)->class;
-
     return (class == MAT_FLAT || class == MAT_FLOAT) && n_rows >= PANEL_ROWS &&
-                   p * BR_MAT_PANEL >= j->o0 &&
-                   (p + (uint32_t)most) * BR_MAT_PANEL <= j->o1
+                   whole(j, p, (uint32_t)most)
                ? most
                : 1;
+}
+
+/* Rows r0.. times all panels. */
+static void
+chunk_of_rows(const br_mul *j, uint32_t r0, int n)
+{
+    uint32_t p = j->o0 / BR_MAT_PANEL;
+    mat_tile t; /* all of it would be a kilobyte to clear */
+
+    t.m = j->m;
+    rows_of(j, r0, n, p * BR_MAT_PANEL, &t);
+    for (; p * BR_MAT_PANEL < j->o1; p += (uint32_t)t.n_panels) {
+        t.panel = j->m->data + p * j->m->panel_bytes;
+        t.n_panels = together(j, p, n);
+        if (whole(j, p, (uint32_t)t.n_panels))
+            mat_isas[j->m->isa].tile(&t);
+        else
+            part(j, &t, p);
+        for (int i = 0; i < n; i++)
+            t.out[i] += t.n_panels * BR_MAT_PANEL;
+    }
 }
 
 void
@@ -311,13 +342,6 @@ br_mat_mul(const br_mul *j)
 
     br_assert(j->o0 <= j->o1 && j->o1 <= j->m->n_out);
     chunk = BR_MIN(BR_MAX(chunk / 8 * 8, CHUNK_ROWS), MAT_MAX_ROWS);
-    for (uint32_t r = 0; r < j->n_rows; r += chunk) {
-        int n = (int)BR_MIN(j->n_rows - r, chunk), panels;
-
-        for (uint32_t p = j->o0 / BR_MAT_PANEL; p * BR_MAT_PANEL < j->o1;
-             p += (uint32_t)panels) {
-            panels = together(j, p, n);
-            tile(j, p, panels, r, n);
-        }
-    }
+    for (uint32_t r = 0; r < j->n_rows; r += chunk)
+        chunk_of_rows(j, r, (int)BR_MIN(j->n_rows - r, chunk));
 }

@@ -4,6 +4,16 @@
  * all rows: its weights are read once, as one stream, by one thread. Biases
  * are added by whoever has just made the products.
  *
+ * Of few rows memory is the bound, and it wants long streams: two threads that
+ * take 64 KiB in turn read 55 GB/s where halves read 73 (docs/decisions/0029).
+ * So tiles begin long and become short, that all may end together. Panels of
+ * all parts in a line, two threads:
+ *
+ *   |  t0   |  t1   |t2 |t3 | ...        half of what is left to all, each time
+ *
+ * Of many rows tiles are of one length, as the bound is work, which experts
+ * have less or more of.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cpu/cpu_int.h"
 
@@ -13,7 +23,14 @@ enum {
     /* Less than this and threads that take turns disturb each other's
      * prefetchers: a third of the bandwidth at 4 KiB, nothing at 64. */
     TILE_BYTES = 64 << 10,
+    FEW_BYTES = 24 << 10, /* of few rows, at the end: 0.7 us of a thread */
     TILES_EACH = 8, /* at least so many for each thread, to end together */
+    FEW_ROWS = 8,
+    SOON_BYTES = 512 << 10, /* half of a second cache */
+    /* Many rows come from the second or third cache for each tile: enough
+     * panels for what is brought, and pairs, as kernels of many rows like it. */
+    MANY_ROWS = 16,
+    MANY_PANELS = 8,
 };
 
 /* ---- activations -------------------------------------------------------- */
@@ -131,11 +148,53 @@ slices_of(const br_cpu *c, const cpu_phase *p)
 }
 
 static uint32_t
+part_panels(const cpu_part *a)
+{
+    return (a->o1 - a->o0 + BR_MAT_PANEL - 1) / BR_MAT_PANEL;
+}
+
+static uint32_t
 part_tiles(const cpu_phase *p, const cpu_part *a)
 {
-    uint32_t panels = (a->o1 - a->o0 + BR_MAT_PANEL - 1) / BR_MAT_PANEL;
+    return (part_panels(a) + p->per - 1) / p->per;
+}
 
-    return (panels + p->per - 1) / p->per;
+static uint64_t
+all_panels(const br_cpu *c, const cpu_phase *p)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < p->n_parts; i++)
+        n += (uint64_t)slices_of(c, p) * part_panels(&p->part[i]);
+    return n;
+}
+
+/* Where tile i of few rows begins. Each round deals half of what is left, until
+ * that is less than `per` for each thread; then all of it goes, by `per`. */
+static uint64_t
+few_rows_at(const br_cpu *c, const cpu_phase *p, uint64_t panels, uint32_t i)
+{
+    uint64_t n = c->n_threads, at = 0, each;
+
+    for (;; i -= (uint32_t)n, at += n * each) {
+        each = (panels - at) * 3 / (4 * n);
+        if (each <= p->per)
+            return BR_MIN(at + (uint64_t)i * p->per, panels);
+        if (i < n)
+            return at + i * each;
+    }
+}
+
+static uint64_t
+few_rows_tiles(const br_cpu *c, const cpu_phase *p, uint64_t panels)
+{
+    uint64_t n = c->n_threads, at = 0, tiles = 0, each;
+
+    for (;; tiles += n, at += n * each) {
+        each = (panels - at) * 3 / (4 * n);
+        if (each <= p->per)
+            return tiles + (panels - at + p->per - 1) / p->per;
+    }
 }
 
 /* For br_cpu_work_of. */
@@ -156,23 +215,29 @@ count_work(br_cpu *c, const cpu_phase *p, const cpu_part *a, uint32_t slices)
 static uint32_t
 multiply_tiles(br_cpu *c, cpu_phase *p)
 {
-    uint64_t panels = 0, bytes = 0, most, tiles = 0;
+    uint64_t panels, bytes = 0, most, tiles = 0;
     uint32_t slices = slices_of(c, p);
 
     p->n_rows = p->want ? c->n_want : c->step->n_rows;
     if (p->n_rows == 0 || slices == 0)
         return 0;
-    for (uint32_t i = 0; i < p->n_parts; i++) {
-        uint64_t n = (p->part[i].o1 - p->part[i].o0) / BR_MAT_PANEL + 1;
-
-        panels += slices * n;
+    for (uint32_t i = 0; i < p->n_parts; i++)
         bytes = BR_MAX(bytes, p->part[i].m->m.panel_bytes);
-    }
+    panels = all_panels(c, p);
     most = BR_MAX(panels / (TILES_EACH * c->n_threads), 1);
     most = BR_MAX(most, panels / BR_CPU_MAX_TILES * 2);
-    p->per = (uint32_t)BR_MIN(TILE_BYTES / bytes + 1, most);
+    if (p->n_rows >= MANY_ROWS) {
+        most = most < 2 ? 1 : BR_MIN(most / 2 * 2, MANY_PANELS);
+    } else {
+        most = BR_MIN(most, TILE_BYTES / bytes + 1);
+        if (p->n_rows <= FEW_ROWS)
+            most = BR_MIN(most, FEW_BYTES / bytes + 1);
+    }
+    p->per = (uint32_t)most;
     for (uint32_t i = 0; i < p->n_parts; i++)
         tiles += (uint64_t)slices * part_tiles(p, &p->part[i]);
+    if (p->n_rows <= FEW_ROWS)
+        tiles = few_rows_tiles(c, p, panels);
     for (uint32_t i = 0; i < p->n_parts; i++)
         count_work(c, p, &p->part[i], slices);
     return (uint32_t)BR_MIN(tiles, (uint64_t)BR_CPU_MAX_TILES);
@@ -188,9 +253,10 @@ add_bias(const br_cpu *c, const br_mul *mul, const float *bias)
     }
 }
 
+/* Panels p0..p1 - 1 of a part, of a slice. */
 static void
 multiply_part(br_cpu *c, const cpu_phase *p, const cpu_part *a, uint32_t slice,
-              uint32_t tile)
+              uint32_t p0, uint32_t p1)
 {
     const cpu_moe *e = &c->moe;
     uint64_t which = p->by_expert ? e->expert[slice] : slice;
@@ -198,11 +264,11 @@ multiply_part(br_cpu *c, const cpu_phase *p, const cpu_part *a, uint32_t slice,
     br_mul mul = {.m = &m,
                   .act = a->act,
                   .n_rows = p->n_rows,
-                  .o0 = a->o0 + tile * p->per * BR_MAT_PANEL,
+                  .o0 = a->o0 + p0 * BR_MAT_PANEL,
+                  .o1 = BR_MIN(a->o0 + p1 * BR_MAT_PANEL, a->o1),
                   .out = a->y - a->o0,
                   .out_stride = a->stride};
 
-    mul.o1 = BR_MIN(mul.o0 + p->per * BR_MAT_PANEL, a->o1);
     m.data = c->packed + a->m->at + which * m.bytes;
     if (p->by_expert) {
         mul.n_rows = e->start[slice + 1] - e->start[slice];
@@ -218,17 +284,76 @@ multiply_part(br_cpu *c, const cpu_phase *p, const cpu_part *a, uint32_t slice,
         add_bias(c, &mul, a->bias);
 }
 
+/* The next product's first weights, which this worker may bring while it waits
+ * for what comes in between. Those of experts nobody knows yet. */
+static void
+name_next(br_cpu *c, const cpu_phase *p, uint32_t worker)
+{
+    const cpu_phase *end = c->phases.at + c->phases.n, *q = p;
+    uint64_t from;
+
+    do
+        q = q + 1 < end ? q + 1 : c->phases.at;
+    while (q->kind != &cpu_multiply);
+    if (q->by_expert)
+        return;
+    from = all_panels(c, q) * 3 / (4 * c->n_threads) * worker;
+    for (uint32_t i = 0; i < q->n_parts; i++) {
+        const cpu_part *a = &q->part[i];
+        uint64_t n = (uint64_t)slices_of(c, q) * part_panels(a);
+        uint64_t at = a->m->at + a->o0 / BR_MAT_PANEL * a->m->m.panel_bytes;
+
+        if (from < n) {
+            br_cpu_pool_soon(
+                c->c.pool, worker, c->packed + at + from * a->m->m.panel_bytes,
+                BR_MIN((n - from) * a->m->m.panel_bytes, (uint64_t)SOON_BYTES));
+            return;
+        }
+        from -= n;
+    }
+}
+
+/* A tile may have the end of one slice or part, and the beginning of others. */
+static void
+multiply_few(br_cpu *c, const cpu_phase *p, uint32_t tile, uint32_t worker)
+{
+    uint64_t panels = all_panels(c, p), from = few_rows_at(c, p, panels, tile);
+    uint64_t left = few_rows_at(c, p, panels, tile + 1) - from;
+    uint32_t slices = slices_of(c, p);
+
+    for (uint32_t i = 0; i < p->n_parts; i++) {
+        const cpu_part *a = &p->part[i];
+        uint32_t each = part_panels(a);
+
+        for (; left > 0 && from < (uint64_t)each * slices;) {
+            uint32_t at = (uint32_t)(from % each);
+            uint32_t n = (uint32_t)BR_MIN(each - at, left);
+
+            multiply_part(c, p, a, (uint32_t)(from / each), at, at + n);
+            from += n;
+            left -= n;
+        }
+        from -= BR_MIN(from, (uint64_t)each * slices);
+    }
+    name_next(c, p, worker);
+}
+
 static void
 multiply_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
 {
     uint32_t slices = slices_of(c, p);
 
-    (void)w;
+    if (p->n_rows <= FEW_ROWS) {
+        multiply_few(c, p, tile, (uint32_t)(w - c->worker));
+        return;
+    }
     for (uint32_t i = 0; i < p->n_parts; i++) {
         uint32_t each = part_tiles(p, &p->part[i]);
 
         if (tile < each * slices) {
-            multiply_part(c, p, &p->part[i], tile / each, tile % each);
+            uint32_t at = tile % each * p->per;
+
+            multiply_part(c, p, &p->part[i], tile / each, at, at + p->per);
             return;
         }
         tile -= each * slices;

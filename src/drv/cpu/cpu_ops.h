@@ -14,7 +14,7 @@
 
 enum {
     BR_CPU_BLOCK = 256, /* keys of a block of attention */
-    BR_CPU_LINES = 16,  /* heads of queries that go through keys together */
+    BR_CPU_LINES = 32,  /* heads of queries that go through keys together */
 };
 
 /* A head of queries of a row. */

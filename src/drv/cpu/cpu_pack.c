@@ -74,7 +74,7 @@ cpu_pack(br_cpu *c, br_status *st)
         return br_fail(st, BR_E_LIMIT, "cpu tier: weights too large");
     k.to = cpu_cache_room(c);
     if (!k.to)
-        c->packed_block = br_try_alloc(bytes);
+        c->packed_block = br_try_pages(bytes, 1);
     k.mat = br_try_calloc(c->v.g->n_values + 1, sizeof *k.mat);
     if ((!k.to && !c->packed_block) || !k.mat) {
         br_free(k.mat);

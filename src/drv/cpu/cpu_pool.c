@@ -15,12 +15,15 @@ enum {
      * machine, shorter than anyone would miss. */
     SPINS = 1000,
     LINE = 64,
+    PIECE = 1024, /* brought ahead between two looks: some 30 ns */
 };
 
 typedef struct worker {
     br_thread thread;
     br_cpu_pool *pool;
     uint32_t id;
+    _Alignas(LINE) const char *soon; /* its own: nobody else looks */
+    size_t soon_bytes;
 } worker;
 
 struct br_cpu_pool {
@@ -106,6 +109,20 @@ moved(void *arg)
            atomic_load_explicit(&p->quit, memory_order_acquire);
 }
 
+/* Brings what the worker named until the wait is over. */
+static void
+look_ahead(br_cpu_pool *p, uint32_t id, waiting *wait)
+{
+    worker *w = &p->workers[id];
+
+    while (p->spins > 0 && w->soon_bytes >= PIECE && !moved(wait)) {
+        for (size_t at = 0; at < PIECE; at += LINE)
+            __builtin_prefetch(w->soon + at, 0, 2);
+        w->soon += PIECE;
+        w->soon_bytes -= PIECE;
+    }
+}
+
 /* Takes a tile and does it, or waits for the next phase. */
 static void
 work(br_cpu_pool *p, uint32_t id)
@@ -115,6 +132,7 @@ work(br_cpu_pool *p, uint32_t id)
     waiting wait = {p, w >> 40, id == 0};
 
     if (next_of(w) >= tiles_of(w)) {
+        look_ahead(p, id, &wait);
         br_event_await(&p->moved, moved, &wait, p->spins, -1);
         return;
     }
@@ -197,6 +215,13 @@ br_cpu_pool_free(br_cpu_pool *p)
     for (uint32_t i = 1; i < p->n_threads; i++)
         br_thread_join(&p->workers[i].thread);
     br_free(p->block);
+}
+
+void
+br_cpu_pool_soon(br_cpu_pool *p, uint32_t id, const void *at, size_t n)
+{
+    p->workers[id].soon = at;
+    p->workers[id].soon_bytes = n;
 }
 
 uint32_t

@@ -21,6 +21,9 @@
  *
  * Cost: two atomic additions a tile; 0.2 us from phase to phase.
  *
+ * Who waits may know what it is to read next (br_cpu_pool_soon): then it brings
+ * that to its second cache meanwhile, a KiB between one look and the next.
+ *
  * On a machine with several memory nodes the threads are dealt to them in turn,
  * and so are the pages that they touch first, the packed weights among them.
  * Within a node the kernel moves them: docs/decisions/0027.
@@ -54,6 +57,9 @@ br_code br_cpu_pool_new(br_cpu_pool **out, uint32_t n_threads,
                         br_status *st) BR_MUST_USE;
 void br_cpu_pool_free(br_cpu_pool *p);
 uint32_t br_cpu_pool_threads(const br_cpu_pool *p);
+/* Said by a worker in a tile: when it next waits, it may well be for at..at + n.
+ * Nothing is read: the memory may be gone by then. */
+void br_cpu_pool_soon(br_cpu_pool *p, uint32_t id, const void *at, size_t n);
 /* Returns when all phases are done. One caller at a time. */
 void br_cpu_pool_run(br_cpu_pool *p, const br_cpu_job *job);
 

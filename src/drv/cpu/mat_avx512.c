@@ -14,7 +14,7 @@
  *
  * A block of Q8_0 for eight rows came to 110 to 130 cycles instead of 80: what
  * bounds it is how far the processor looks ahead (dot4) and what comes from the
- * second cache (spans); 95 to 115 now.
+ * second cache (spans); 95 to 115 now. Zen 5: docs/decisions/0029.
  *
  * Floats (mat_floats.h): a lane of 16 outputs is one register, two of them times
  * eight rows. BF16 pairs likewise with vdpbf16ps, which is twice as fast,
@@ -29,7 +29,7 @@
 
 enum {
     TILE_ROWS = 8,
-    GROUPS = MAT_MAX_ROWS / TILE_ROWS,
+    HANDFULS = MAT_MAX_ROWS / 6 + 3, /* at most, of six rows and the rest */
 };
 
 /* ---- weights ------------------------------------------------------------- */
@@ -82,6 +82,7 @@ rows_at(const mat_tile *t, const mat_format *f, int r0, int n)
 /* A pointer in a register of its own: gcc 12 makes eight of its sum and eight
  * constants, and keeps them in vector registers. */
 #    define KEEP(p) __asm__("" : "+r"(p))
+#    define ONCE(v) __asm__("" : "+v"(v))
 
 /* How many panels side by side, of how many in the tile, and how far apart.
  * Their sums of a chain follow each other, TILE_ROWS each: 16 KiB apart, every
@@ -92,6 +93,30 @@ typedef struct beside {
 } beside;
 
 static const beside alone = {1, 1, 0};
+
+/* The processor looks only so far ahead, and while it multiplies nothing comes:
+ * one row of Q4_K went at 20 GB/s where a plain read has 39, eight at 8 where
+ * the first cache gives 24. So all that is loaded is called for 6 KiB before. */
+enum { AHEAD = 6 << 10 };
+
+static MAT_INLINE void
+ahead(const uint8_t *p)
+{
+    _mm_prefetch((const void *)(p + AHEAD), _MM_HINT_T0);
+}
+
+static MAT_INLINE void
+ahead_of_group(const mat_format *f, const uint8_t *p, int g)
+{
+    if (f->low == 8)
+        ahead(p + 64 * g);
+    else if (g % 2 == 0)
+        ahead(p + 64 * (g / 2));
+    else if (f->high == 1 && g == 1)
+        ahead(p + 256);
+    else if (f->high == 2 && g % 4 == 1)
+        ahead(p + 256 + 64 * (g / 4));
+}
 
 /* acc[panel][row] += groups g0..g1 of a step. at: its activations in each row.
  * Beside one panel they come from memory with the instruction, beside two in a
@@ -108,8 +133,11 @@ dot_groups(const mat_format *f, const uint8_t *p, int g0, int n, beside e,
     for (int g = g0; g < g1; g++) {
         __m512i w = load_group(f, p, g), v = w;
 
-        if (e.n == 2)
+        ahead_of_group(f, p, g);
+        if (e.n == 2) {
             v = load_group(f, second, g);
+            ahead_of_group(f, second, g);
+        }
         MAT_UNROLL
         for (int r = 0; r < n; r++) {
             const uint8_t *x = row[r] + at + 4 * g;
@@ -142,6 +170,9 @@ flat_block(const mat_format *f, mat_place at, int n, beside e, const rows8 *x,
                               : _mm512_slli_epi32(splat4(x->row[r] + to_sum),
                                                   (unsigned)bias_bits(f));
     dot_groups(f, at.block, 0, n, e, x->row, 32 * (size_t)at.b, acc);
+    ahead(at.head);
+    if (f->min)
+        ahead(at.head + 128);
     MAT_UNROLL
     for (int i = 0; i < e.n; i++, at.head += e.next) {
         __m512 d = f->level == MAT_FP4 ? mx_scales(at.head) : halves(at.head);
@@ -180,36 +211,53 @@ add_low(const mat_format *f, const scales *k, uint32_t b, int n, const rows8 *x,
     }
 }
 
-static MAT_INLINE void
-k_sums(const mat_format *f, mat_place at, int n, const rows8 *x, __m512i *sum,
-       __m512i *low)
+/* The lowest byte of each output's four: a sub-block's scale. */
+static MAT_INLINE __m512i
+lowest(const mat_format *f, __m512i s)
 {
-    const uint8_t *p = at.block + mat_scale_bytes(f);
-    size_t q = 256 * (size_t)at.b;
-    int step = f->sub == 16 ? 4 : 8;
-    scales k;
+    return f->sub == 16 ? _mm512_srai_epi32(_mm512_slli_epi32(s, 24), 24)
+                        : _mm512_and_si512(s, _mm512_set1_epi32(255));
+}
 
-    load_scales(f, at.block, &k);
+/* A step's sub-blocks into the sums, each by its scale. */
+static MAT_INLINE __m512i
+k_step(const mat_format *f, __m512i s, const uint8_t *p, int n, const rows8 *x,
+       size_t q, __m512i *sum)
+{
+    int step = f->sub == 16 ? 4 : 8;
+
+    MAT_UNROLL
+    for (int g = 0; g < 8; g += step, s = _mm512_srli_epi32(s, 8)) {
+        __m512i scale = lowest(f, s), acc[1][TILE_ROWS];
+
+        MAT_UNROLL
+        for (int r = 0; r < n; r++)
+            acc[0][r] = _mm512_setzero_si512();
+        dot_groups(f, p, g, n, alone, x->row, q, acc);
+        MAT_UNROLL
+        for (int r = 0; r < n; r++)
+            sum[r] =
+                _mm512_add_epi32(sum[r], _mm512_mullo_epi32(acc[0][r], scale));
+    }
+    return s;
+}
+
+/* Sums of a block. Its loops are not unrolled: 64 or 72 multiplications are
+ * enough code, and gcc 12 would unpack them all at once. */
+static MAT_INLINE void
+k_sums(const mat_format *f, const uint8_t *p, const scales *k, size_t q, int n,
+       const rows8 *x, __m512i *sum)
+{
     MAT_UNROLL
     for (int r = 0; r < n; r++)
-        sum[r] = low[r] = _mm512_setzero_si512();
-    add_low(f, &k, at.b, n, x, low);
-    /* Not unrolled: 64 or 72 multiplications are enough code. */
-    for (int j = 0; j < 8; j++, p += mat_step_bytes(f), q += 32) {
-        MAT_UNROLL
-        for (int g = 0; g < 8; g += step) {
-            int i = (8 * j + g) / step;
-            __m512i scale = spread(f, k.s[i / 4], i % 4);
-            __m512i acc[1][TILE_ROWS];
+        sum[r] = _mm512_setzero_si512();
+    for (int i = 0; i < 64 / f->sub; i++) {
+        __m512i s = k->s[i];
 
-            MAT_UNROLL
-            for (int r = 0; r < n; r++)
-                acc[0][r] = _mm512_setzero_si512();
-            dot_groups(f, p, g, n, alone, x->row, q, acc);
-            MAT_UNROLL
-            for (int r = 0; r < n; r++)
-                sum[r] = _mm512_add_epi32(sum[r],
-                                          _mm512_mullo_epi32(acc[0][r], scale));
+        for (int j = 0; j < f->sub / 8; j++) {
+            s = k_step(f, s, p, n, x, q, sum);
+            p += mat_step_bytes(f);
+            q += 32;
         }
     }
 }
@@ -218,9 +266,25 @@ static MAT_INLINE void
 k_block(const mat_format *f, mat_place at, int n, const rows8 *x, __m512 *chain)
 {
     __m512i sum[TILE_ROWS], low[TILE_ROWS];
-    __m512 dw = halves(at.head);
+    __m512 dw, dmin;
+    scales k;
 
-    k_sums(f, at, n, x, sum, low);
+    load_scales(f, at.block, &k);
+    for (uint32_t i = 0; i < mat_scale_bytes(f); i += 64)
+        ahead(at.block + i);
+    ahead(at.head);
+    if (f->min)
+        ahead(at.head + 128);
+    k_sums(f, at.block + mat_scale_bytes(f), &k, 256 * (size_t)at.b, n, x, sum);
+    MAT_UNROLL
+    for (int r = 0; r < n; r++)
+        low[r] = _mm512_setzero_si512();
+    add_low(f, &k, at.b, n, x, low);
+    dw = halves(at.head);
+    dmin = f->min ? halves(at.head + 128) : dw;
+    /* gcc 12 would read and convert them again for each row. */
+    ONCE(dw);
+    ONCE(dmin);
     MAT_UNROLL
     for (int r = 0; r < n; r++) {
         __m512 d = _mm512_castsi512_ps(
@@ -232,7 +296,7 @@ k_block(const mat_format *f, mat_place at, int n, const rows8 *x, __m512 *chain)
                 sum[r], _mm512_slli_epi32(low[r], (unsigned)bias_bits(f)));
         y = _mm512_mul_ps(_mm512_mul_ps(dw, d), _mm512_cvtepi32_ps(sum[r]));
         if (f->min)
-            y = _mm512_fnmadd_ps(_mm512_mul_ps(halves(at.head + 128), d),
+            y = _mm512_fnmadd_ps(_mm512_mul_ps(dmin, d),
                                  _mm512_cvtepi32_ps(low[r]), y);
         chain[r] = _mm512_add_ps(chain[r], y);
     }
@@ -241,13 +305,16 @@ k_block(const mat_format *f, mat_place at, int n, const rows8 *x, __m512 *chain)
 /* ---- a panel of blocks ---------------------------------------------------
  *
  * Of few rows blocks go past as they lie, since memory is the bound, and chains
- * wait in memory. Of many rows a span of the panel, small enough for the first
- * cache, goes past one handful of rows after the other, and of flat blocks one
- * chain after the other, its sums in registers: 8 rows of Q8_0 in the first
- * cache of a Zen 5 reach 65 % of the peak that way, 52 % the other (4 rows of
- * two panels 74 %, 68 %). What comes next is called for meanwhile. */
+ * wait in memory. Of many rows one handful goes past after the other, and of
+ * each one chain after the other, its sums in registers: 8 rows of Q8_0 in the
+ * first cache of a Zen 5 reach 65 % of the peak that way, 52 % the other (4 rows
+ * of two panels 74 %, 68 %). A store of 64 bytes takes as long as two products.
+ *
+ * Weights of eight bits, of which the second cache gives a handful too few, go
+ * past in spans, the others whole: a handful's outputs are then done while they
+ * are in the first cache. What comes next is called for meanwhile. */
 
-enum { SPAN_BYTES = 10 << 10 };
+enum { SPAN_BYTES = 20 << 10, WHOLE_BYTES = 40 << 10 };
 
 static MAT_INLINE size_t
 four_bytes(const mat_format *f)
@@ -269,6 +336,8 @@ static MAT_INLINE void
 in_order(const mat_format *f, const span *k, int n, beside e, const rows8 *x,
          __m512 *sum)
 {
+    for (int i = 0; k->b0 == 0 && i < MAT_CHAINS * e.of; i++)
+        clear_sums(sum + i * TILE_ROWS, i % e.of < e.n ? n : 0);
     for (uint32_t b = k->b0; b < k->b1; b++) {
         __m512 *chain = sum + b % MAT_CHAINS * (uint32_t)e.of * TILE_ROWS;
 
@@ -290,9 +359,17 @@ by_chain(const mat_format *f, const span *k, int n, beside e, const rows8 *x,
 
         MAT_UNROLL
         for (int i = 0; i < e.n * n; i++)
-            chain[i / n][i % n] = sum[i / n * TILE_ROWS + i % n];
+            chain[i / n][i % n] = _mm512_setzero_ps();
+        if (k->b0 > 0) {
+            MAT_UNROLL
+            for (int i = 0; i < e.n * n; i++)
+                chain[i / n][i % n] = sum[i / n * TILE_ROWS + i % n];
+        }
         for (at = place_of(f, k, k->b0 + c); at.b < k->b1; at.b += MAT_CHAINS) {
-            flat_block(f, at, n, e, x, chain);
+            if (f->class == MAT_K)
+                k_block(f, at, n, x, chain[0]);
+            else
+                flat_block(f, at, n, e, x, chain);
             at.head += four_bytes(f);
             at.block += four_bytes(f);
         }
@@ -302,6 +379,13 @@ by_chain(const mat_format *f, const span *k, int n, beside e, const rows8 *x,
     }
 }
 
+/* Blocks with sixteen scales leave no registers for the chains. */
+static MAT_INLINE bool
+by_turns(const mat_tile *t, const mat_format *f)
+{
+    return t->n_rows > TILE_ROWS && f->sub == 32;
+}
+
 static MAT_INLINE void
 rows_of_span(const mat_tile *t, int type, const span *k, int r0, int n,
              beside e, __m512 *sum)
@@ -309,24 +393,49 @@ rows_of_span(const mat_tile *t, int type, const span *k, int r0, int n,
     const mat_format *f = mat_format_of(type);
     rows8 x = rows_at(t, f, r0, n);
 
-    sum += r0 / TILE_ROWS * MAT_CHAINS * e.of * TILE_ROWS + r0 % TILE_ROWS;
-    if (f->class == MAT_FLAT && t->n_rows > TILE_ROWS && n * e.n == TILE_ROWS)
+    if (by_turns(t, f) && (n == TILE_ROWS || e.n == 2))
         by_chain(f, k, n, e, &x, sum);
     else
         in_order(f, k, n, e, &x, sum);
 }
 
-/* 1/n of the span after this one, from its part i on. */
+/* A share of the span that comes next, at p: rows r.. of all n. */
 static MAT_INLINE void
-call_for(const span *k, beside e, int i, int n)
+call_for(const span *k, const uint8_t *p, beside e, int r, int rows, int n)
 {
-    const uint8_t *p = k->head + k->bytes;
-    size_t each = k->bytes / (size_t)n + 63;
+    size_t from = k->bytes * (size_t)r / (size_t)n / 64 * 64;
+    size_t to = k->bytes * (size_t)(r + rows) / (size_t)n;
 
     for (int panel = 0; panel < e.n; panel++, p += e.next)
-        for (size_t at = 0; at < each; at += 64)
-            _mm_prefetch((const void *)(p + (size_t)i * each + at),
-                         _MM_HINT_T1);
+        for (size_t at = from; at < to; at += 64)
+            _mm_prefetch((const void *)(p + at), _MM_HINT_T1);
+}
+
+/* Rows r.. are done: what their chains, at `of`, come to. */
+static MAT_INLINE void
+store_rows(const mat_tile *t, int r, int n, int panels, const __m512 *of)
+{
+    int step = panels * TILE_ROWS;
+
+    for (int i = 0; i < n; i++)
+        for (int panel = 0; panel < panels; panel++) {
+            const __m512 *c = of + panel * TILE_ROWS + i;
+
+            _mm512_storeu_ps(
+                t->out[r + i] + panel * BR_MAT_PANEL,
+                _mm512_add_ps(_mm512_add_ps(c[0], c[step]),
+                              _mm512_add_ps(c[2 * step], c[3 * step])));
+        }
+}
+
+/* Where eight rows' outputs go is to be at hand by then. All 64 rows at once
+ * are in the way of what is multiplied: 512 rows of Q4_K at 600 GOPS, not 680. */
+static MAT_INLINE void
+call_out(const mat_tile *t, int r, int n, int panels)
+{
+    for (int i = r; i < r + n; i++)
+        for (int panel = 0; panel < panels; panel++)
+            __builtin_prefetch(t->out[i] + panel * BR_MAT_PANEL, 1);
 }
 
 /* The last rows, fewer than eight: four, two, one of a panel. */
@@ -335,31 +444,58 @@ last_rows(const mat_tile *t, int type, const span *k, beside e, int r,
           __m512 *sum)
 {
     const beside one = {1, e.of, 0};
-    int n = t->n_rows;
+    int left = t->n_rows - r;
 
-    if (n - r >= 4) {
+    if (left & 4) {
         rows_of_span(t, type, k, r, 4, one, sum);
         r += 4;
+        sum += 4;
     }
-    if (n - r >= 2) {
+    if (left & 2) {
         rows_of_span(t, type, k, r, 2, one, sum);
         r += 2;
+        sum += 2;
     }
-    if (n - r >= 1)
+    if (left & 1)
         rows_of_span(t, type, k, r, 1, one, sum);
 }
 
-/* Eight rows at a time, four of two panels. */
-static MAT_INLINE void
-span_rows(const mat_tile *t, int type, const span *k, beside e, __m512 *sum)
+/* How many rows of those that are left go together: eight; of two panels six,
+ * so that twelve products wait for none, or four; 0: the last ones. */
+static MAT_INLINE int
+handful(beside e, int left)
 {
-    int n = t->n_rows, r = 0, step = TILE_ROWS / e.n;
+    if (e.n == 1)
+        return left >= TILE_ROWS ? TILE_ROWS : 0;
+    return left >= 6 && left != 8 ? 6 : left >= 4 ? 4 : 0;
+}
 
-    for (; n - r >= TILE_ROWS; r += TILE_ROWS) {
-        for (int i = 0; i < TILE_ROWS; i += step)
-            rows_of_span(t, type, k, r + i, step, e, sum);
+/* A handful at a time. After the last span their sums go to where they belong
+ * at once: 64 rows' at the end took 24 cycles a row, of 400. sum: of the first
+ * ones, the next ones' `each` on. */
+static MAT_INLINE void
+span_rows(const mat_tile *t, int type, const span *k, beside e, __m512 *sum,
+          int each)
+{
+    int n = t->n_rows, r = 0, now;
+    bool last =
+        k->b1 == t->m->n_in / (mat_format_of(type)->class == MAT_K ? 256 : 32);
+    const uint8_t *next =
+        last ? t->panel + (size_t)e.n * e.next : k->head + k->bytes;
+
+    for (; (now = handful(e, n - r)) > 0; r += now, sum += each) {
+        if (last)
+            call_out(t, r, now, e.n);
+        if (e.n == 1)
+            rows_of_span(t, type, k, r, TILE_ROWS, e, sum);
+        else if (now == 6)
+            rows_of_span(t, type, k, r, 6, e, sum);
+        else
+            rows_of_span(t, type, k, r, 4, e, sum);
         if (n > TILE_ROWS)
-            call_for(k, e, r / TILE_ROWS, n / TILE_ROWS);
+            call_for(k, next, e, r, now, n);
+        if (last)
+            store_rows(t, r, now, e.n, sum);
     }
     for (int i = 0; i < e.n && r < n; i++) {
         span of = *k;
@@ -367,6 +503,8 @@ span_rows(const mat_tile *t, int type, const span *k, beside e, __m512 *sum)
         of.head += (size_t)i * e.next;
         last_rows(t, type, &of, e, r, sum + i * TILE_ROWS);
     }
+    if (last)
+        store_rows(t, r, n - r, e.n, sum);
 }
 
 static MAT_INLINE void
@@ -376,24 +514,19 @@ panels_of_blocks(const mat_tile *t, int type, int panels)
     const beside e = {panels, panels, t->m->panel_bytes};
     uint32_t n_blocks = t->m->n_in / (f->class == MAT_K ? 256 : 32);
     size_t four = four_bytes(f);
-    uint32_t most = t->n_rows <= TILE_ROWS ? n_blocks
-                    : four < SPAN_BYTES
-                        ? (uint32_t)(SPAN_BYTES / four * MAT_CHAINS)
-                        : MAT_CHAINS;
+    bool whole = t->n_rows <= TILE_ROWS || f->class == MAT_K ||
+                 t->m->panel_bytes <= WHOLE_BYTES;
+    uint32_t most =
+        whole ? n_blocks : (uint32_t)(SPAN_BYTES / four * MAT_CHAINS);
     span k = {.head = t->panel};
-    __m512 sum[GROUPS * MAT_CHAINS * MAT_PANELS * TILE_ROWS];
+    __m512 sum[HANDFULS * MAT_CHAINS * MAT_PANELS * TILE_ROWS];
+    int each = MAT_CHAINS * panels * TILE_ROWS;
 
-    clear_sums(sum, (t->n_rows + TILE_ROWS - 1) / TILE_ROWS * MAT_CHAINS *
-                        panels * TILE_ROWS);
-    for (int r = 0; r < t->n_rows; r++)
-        __builtin_prefetch(t->out[r], 1);
     for (; k.b0 < n_blocks; k.b0 = k.b1, k.head += k.bytes) {
         k.b1 = BR_MIN(k.b0 + most, n_blocks);
         k.bytes = (k.b1 - k.b0 + MAT_CHAINS - 1) / MAT_CHAINS * four;
-        span_rows(t, type, &k, e, sum);
+        span_rows(t, type, &k, e, sum, whole ? 0 : each);
     }
-    for (int i = 0; i < panels; i++)
-        store_sums(t, i, sum + i * TILE_ROWS, TILE_ROWS, panels * TILE_ROWS);
 }
 
 static MAT_INLINE void

@@ -58,6 +58,17 @@ add_rows(two_lanes *to, two_lanes *from, int n)
         add_16(to[r / 2][r % 2], from[r / 2][r % 2]);
 }
 
+/* Where an eighth of the rows' outputs go is to be at hand by the end. */
+static MAT_INLINE void
+call_eighth(const mat_tile *t, uint32_t i, int panels)
+{
+    int n = t->n_rows;
+
+    for (int r = n * (int)i / 8; r < n * (int)(i + 1) / 8; r++)
+        for (int p = 0; p < panels; p++)
+            __builtin_prefetch(t->out[r] + p * BR_MAT_PANEL, 1);
+}
+
 static MAT_INLINE void
 floats(const mat_tile *t, int type, int panels)
 {
@@ -65,6 +76,7 @@ floats(const mat_tile *t, int type, int panels)
     int top = 0;
 
     for (uint32_t i = 0; i < 8; i++, top++) {
+        call_eighth(t, i, panels);
         float_piece(t, type, i, panels, sum[top][0]);
         for (uint32_t n = i; n & 1; n >>= 1, top--)
             for (int p = 0; p < panels; p++)
