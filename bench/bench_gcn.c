@@ -11,7 +11,8 @@
  *       -o OBJECT tests/data/gcn/kernels.cu
  *
  * Instructions are those that waves executed, loops with all their turns; hints
- * are those of them that are s_delay_alu, and do nothing. Speed is of one thread, of dispatches alone, without check and with.
+ * are those of them that are s_delay_alu, and do nothing; the mix says what the
+ * others are. Speed is of one thread, of dispatches alone, without check and with.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../tests/gcn_corpus.h"
 #include "cg/ptx/ptx.h"
@@ -43,6 +44,7 @@ typedef struct row {
     uint64_t steps, other;
     uint64_t hints, other_hints; /* of those, s_delay_alu */
     double fast, checked;        /* million instructions a second */
+    double mix[BR_SIM_CLASSES];  /* parts of its instructions; 0: hints */
 } row;
 
 static double
@@ -65,6 +67,7 @@ measure(const br_gcn_isa *isa, const br_kir *m, const char *name,
     br_gcn_co co;
     br_str object = {0};
     row out = {0};
+    uint64_t mix[BR_SIM_CLASSES] = {0};
 
     must(br_gcn_compile(&k, isa, m, br_kir_find_fn(m, br_text_z(name)), &st),
          &st);
@@ -85,10 +88,23 @@ measure(const br_gcn_isa *isa, const br_kir *m, const char *name,
     out.checked = speed(&r, &co, name, blocks);
     if (r.findings)
         printf("%s: %s\n", name, r.finding);
+    r = (corpus_run){.mix = mix};
+    (void)speed(&r, &co, name, blocks);
+    for (unsigned c = 0; c < BR_SIM_CLASSES; c++)
+        out.mix[c] = (double)(c ? mix[c] : r.hints) / (double)r.steps;
     br_gcn_unload(&co);
     br_gcn_compiled_fini(&k);
     br_str_fini(&object);
     return out;
+}
+
+static void
+print_mix(const double sum[BR_SIM_CLASSES], unsigned n)
+{
+    printf("mix, mean of kernels: hints %.1f %%", sum[0] * 100 / n);
+    for (unsigned k = 1; k < BR_SIM_CLASSES; k++)
+        printf(", %s %.1f %%", br_sim_classes[k], sum[k] * 100 / n);
+    printf("\n");
 }
 
 int
@@ -98,6 +114,7 @@ main(int argc, char **argv)
     br_gcn_co other;
     br_status st = {0};
     double ratio = 0, bare = 0, fast = 0, checked = 0;
+    double mix[BR_SIM_CLASSES] = {0};
     unsigned n = 0;
     char name[64], *text;
     size_t bytes;
@@ -132,7 +149,10 @@ main(int argc, char **argv)
                          : 0;
         fast += log(r.fast);
         checked += log(r.checked);
+        for (unsigned k = 0; k < BR_SIM_CLASSES; k++)
+            mix[k] += r.mix[k];
     }
+    print_mix(mix, n);
     printf("geomean of %u: ratio %.3f, %.3f without hints, fast %.1f M/s, "
            "checked %.1f M/s\n",
            n, exp(ratio / n), exp(bare / n), exp(fast / n), exp(checked / n));

@@ -66,6 +66,7 @@ corpus_run_object(corpus_run *r, const br_gcn_co *co, const char *kernel,
                 .check = r->check,
                 .seed = r->seed,
                 .max_steps = r->max_steps,
+                .mix = r->mix,
                 .finding = first,
                 .arg = r};
     const br_gcn_symbol *kd = br_gcn_kernel_find(co, kernel);

@@ -13,6 +13,7 @@ enum { CORPUS_IN = 256 << 10, CORPUS_BYTES = 64 << 10 };
 typedef struct corpus_run {
     uint64_t seed, max_steps, steps, findings;
     uint64_t hints; /* of the steps, s_delay_alu */
+    uint64_t *mix;  /* NULL, or where the others are counted by class */
     bool check;
     unsigned repeat;   /* more dispatches, each with memory as at first */
     double seconds;    /* out: of a processor, for all dispatches */

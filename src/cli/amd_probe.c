@@ -8,6 +8,8 @@
 
 #include "base/json.h"
 #include "cg/gcn/gcn_file.h"
+#include "drv/amd/amd_trace.h"
+#include "drv/sim/sim_replay.h"
 
 #include <string.h>
 
@@ -269,19 +271,83 @@ print(void *arg, const char *what)
         fprintf(cli->out, "ok  %s\n", what);
 }
 
+/* The file of --trace, after a failure as well: then it is wanted most. */
+static br_code
+keep_trace(br_cli *cli, const br_amd_trace *t, br_status *st)
+{
+    br_text text;
+
+    if (!br_amd_trace_text(t, &text))
+        return br_fail(st, BR_E_OOM, "no memory for the trace");
+    return br_file_write(br_opt_str(cli, BR_OPT_amd_trace), text.p, text.n, st);
+}
+
+static br_code
+probe_traced(br_cli *cli, const br_amd_os *os, br_amd_node *n, br_status *st)
+{
+    br_amd_trace *t =
+        br_opt_str(cli, BR_OPT_amd_trace) ? br_amd_trace_new(os) : NULL;
+    br_status file = {0};
+    br_code c;
+
+    if (!t && br_opt_str(cli, BR_OPT_amd_trace))
+        return br_fail(st, BR_E_OOM, "no memory for a trace");
+    os = t ? br_amd_trace_os(t) : os;
+    c = br_amd_node_get(n, os, 0, st);
+    if (c == BR_OK)
+        c = br_amd_probe(os, n, false, (br_amd_tell){print, cli}, st);
+    if (t && keep_trace(cli, t, &file) != BR_OK && c == BR_OK) {
+        *st = file;
+        c = file.code;
+    }
+    br_amd_trace_free(t);
+    return c;
+}
+
+static int
+replay(br_cli *cli, const char *path)
+{
+    br_simgpu_replayed r = {.chip = ""};
+    br_status st = {0};
+    char *text = NULL;
+    size_t n;
+    br_code c = br_file_read(path, BR_AMD_TRACE_MAX_BYTES, &text, &n, &st);
+
+    if (c == BR_OK)
+        c = br_simgpu_replay(&r, text, n, patience_ns, &st);
+    br_free(text);
+    if (c == BR_OK && br_opt_bool(cli, BR_OPT_json))
+        fprintf(cli->out,
+                "{\"device\":\"%s\",\"calls\":%u,\"rings\":%u,\"words\":%u,"
+                "\"differences\":%u}\n",
+                r.chip, r.calls, r.rings, r.words, r.differences);
+    else if (c == BR_OK)
+        fprintf(cli->out,
+                "%s%s: %u calls, %u doorbells, %u words of the GPU's: %u "
+                "differences\n",
+                br_str_z(&r.said), r.chip, r.calls, r.rings, r.words,
+                r.differences);
+    br_str_fini(&r.said);
+    if (c != BR_OK)
+        return br_cli_fail(cli, &st);
+    return r.differences ? 4 : 0;
+}
+
 int
 br_cmd_test_pm4(br_cli *cli)
 {
+    const char *trace = br_opt_str(cli, BR_OPT_amd_replay);
     const br_amd_os *os;
     br_simgpu *sim;
     br_amd_node n;
     br_status st = {0}, user = {0};
-    br_code c = br_amd_probe_os(cli, &os, &sim, &st);
+    br_code c;
 
+    if (trace)
+        return replay(cli, trace);
+    c = br_amd_probe_os(cli, &os, &sim, &st);
     if (c == BR_OK)
-        c = br_amd_node_get(&n, os, 0, &st);
-    if (c == BR_OK)
-        c = br_amd_probe(os, &n, false, (br_amd_tell){print, cli}, &st);
+        c = probe_traced(cli, os, &n, &st);
     /* Without user queues the GPU is as good. */
     if (c == BR_OK)
         (void)!br_amd_probe(os, &n, true, (br_amd_tell){NULL, NULL}, &user);

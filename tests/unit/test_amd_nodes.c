@@ -19,6 +19,7 @@ typedef struct made {
     br_model *m;
     float *want; /* of ref, exact */
     size_t bytes;
+    bool by_hand; /* kernels by hand do its products */
 } made;
 
 static made
@@ -27,7 +28,7 @@ make(const char *spec)
     br_oracle_config rc = {.act = BR_REF_QUANTISED, .n_ctx = 32};
     br_status st = {0};
     br_oracle o;
-    made a = {0};
+    made a = {.by_hand = !strstr(spec, ":F32")};
 
     t_ok(br_shape_model(&a.doc, spec, true, &st), &st);
     t_ok(br_model_open_mem(&a.m, a.doc.at, a.doc.n, &st), &st);
@@ -74,6 +75,7 @@ same_bits(const made *a, br_nd_where where)
         ck_assert_uint_eq(now.launches - was.launches > 1, !mega);
     }
     ck_assert_uint_eq(now.recorded, was.recorded); /* the same packets */
+    ck_assert_uint_eq(now.by_hand > 0, a->by_hand && !mega);
     ck_assert_uint_eq(now.ioctls, 0);
     for (uint32_t i = 0; i < N; i++)
         ck_assert_msg(memcmp(got + i * vocab, a->want + i * vocab,
@@ -93,6 +95,19 @@ TEST_WITHIN(amd_tiers_have_the_reference_bits, 120)
         same_bits(&a, (br_nd_where){.tier = "amd", .sim = "gfx1201"});
         same_bits(&a, (br_nd_where){"amd-t1", "gfx1151", "bar=small", NULL});
     }
+    unmake(&a);
+}
+
+/* Blocks of 256: what toy has no columns for. */
+TEST_WITHIN(amd_tiers_take_sub_blocks_by_hand, 300)
+{
+    made a;
+
+    if (strstr(t_conf(), "thread") || t_sanitized())
+        t_skip("the threads are those of amd_tiers_have_the_reference_bits");
+    a = make("shape:llama-512:Q4_K");
+    same_bits(&a, (br_nd_where){.tier = "amd", .sim = "gfx1201"});
+    same_bits(&a, (br_nd_where){.tier = "amd", .sim = "gfx1100"});
     unmake(&a);
 }
 
@@ -130,6 +145,19 @@ TEST_WITHIN(amd_resident_mode_has_the_reference_bits, 120)
     same_bits(&a, (br_nd_where){"amd-t1", "gfx1201", NULL, "resident"});
     same_bits(&a, (br_nd_where){"amd-t1", "gfx1100", "bar=small", "resident"});
     unmake(&a);
+}
+
+/* Nodes one by one: the kernel that stays was started with as much local memory
+ * as the first needs, and a later one needs more. */
+TEST_WITHIN(resident_mode_grows_with_its_nodes, 120)
+{
+    t_proc r;
+
+    t_run(&r, "validate", "models/demo.gguf", "-p", "A", "--tiers",
+          "ref,amd-t1", "--sim", "gfx1201", "--mode", "resident", "--arith",
+          "exact");
+    ck_assert_msg(r.exit == 0 && strstr(r.out, "amd-t1 agrees with ref"),
+                  "%s%s", r.out, r.err);
 }
 
 /* With every check of waves on, nothing is found. */

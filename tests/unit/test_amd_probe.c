@@ -4,8 +4,10 @@
 
 #include "cli/amd_probe.h"
 #include "drv/amd/drm.h"
+#include "drv/sim/sim_replay.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 TEST(test_pm4_tries_every_packet)
@@ -127,4 +129,150 @@ TEST(every_call_of_the_kernel_may_fail)
 {
     each_call(false);
     each_call(true);
+}
+
+/* ---- traces ------------------------------------------------------------ */
+
+static char *
+traced(const char *cpu, const char *opts)
+{
+    char *path = t_printf("%s/%s.trace", t_tmpdir(), cpu);
+    t_proc r;
+
+    t_run(&r, "test-pm4", "--sim", cpu, "--sim-opts", opts, "--trace", path);
+    ck_assert_int_eq(r.exit, 0);
+    return path;
+}
+
+TEST(a_trace_is_done_again_without_a_difference)
+{
+    static const char *const rows[][2] = {{"gfx1102", "kernel=6.18"},
+                                          {"gfx1150", "bar=small"},
+                                          {"gfx1201", "kernel=6.11"}};
+    t_proc r;
+
+    for (size_t k = 0; k < BR_COUNT(rows); k++) {
+        char *path = traced(rows[k][0], rows[k][1]);
+
+        t_run(&r, "test-pm4", "--replay", path);
+        ck_assert_str_eq(r.err, "");
+        ck_assert_str_eq(r.out, t_printf("%s: 65 calls, 8 doorbells, 18 words "
+                                         "of the GPU's: 0 differences\n",
+                                         rows[k][0]));
+        ck_assert_int_eq(r.exit, 0);
+    }
+    t_run(&r, "test-pm4", "--json", "--replay",
+          t_printf("%s/gfx1201.trace", t_tmpdir()));
+    ck_assert_str_eq(r.out, "{\"device\":\"gfx1201\",\"calls\":65,\"rings\":8,"
+                            "\"words\":18,\"differences\":0}\n");
+}
+
+/* The nth line that begins so, and what is behind it. */
+static char *
+line_of(char *text, const char *begin, int nth)
+{
+    char *p = text;
+
+    for (; (p = strstr(p, begin)); p++)
+        if ((p == text || p[-1] == '\n') && nth-- == 0)
+            return p;
+    ck_abort_msg("no line %s", begin);
+    return NULL;
+}
+
+static br_code
+again(br_simgpu_replayed *r, const char *text, br_status *st)
+{
+    memset(st, 0, sizeof *st);
+    return br_simgpu_replay(r, text, strlen(text), 20 * 1000000ll, st);
+}
+
+TEST(what_a_card_does_otherwise_is_told)
+{
+    const char *text = t_read(traced("gfx1201", "userq=0"), NULL);
+    br_simgpu_replayed r;
+    br_status st;
+    char *copy, *p;
+
+    /* another word in memory */
+    copy = t_keep(strdup(text));
+    p = strchr(strchr(line_of(copy, "gpu ", 0), ' ') + 1, ' ') + 1;
+    *p = *p == '0' ? '1' : '0';
+    t_ok(again(&r, copy, &st), &st);
+    ck_assert_uint_eq(r.differences, 1);
+    ck_assert_msg(strstr(r.said.at, " there, ") && strstr(r.said.at, ": 0x"),
+                  "%s", r.said.at);
+    br_str_fini(&r.said);
+    /* a kernel that refuses its queue */
+    copy = t_keep(strdup(text));
+    p = strchr(line_of(copy, "ioctl 1000 c0604b02", 0), '\n');
+    memcpy(p - 1, "9", 1);
+    t_ok(again(&r, copy, &st), &st);
+    ck_assert_msg(strstr(r.said.at, "call 0xc0604b02: 9 there, 0 here"), "%s",
+                  r.said.at);
+    br_str_fini(&r.said);
+    /* a code of which the host wrote nothing */
+    copy = t_keep(strdup(text));
+    p = line_of(copy, "cpu ", 0);
+    for (char *q = p; (q = strstr(q, "\ncpu ")); q++)
+        p = strlen(strtok(t_keep(strdup(q + 1)), "\n")) > 300 ? q + 1 : p;
+    memmove(p, strchr(p, '\n') + 1, strlen(strchr(p, '\n')));
+    t_ok(again(&r, copy, &st), &st);
+    ck_assert_uint_gt(r.differences, 0);
+    br_str_fini(&r.said);
+}
+
+TEST(what_is_no_trace_is_refused_with_its_line)
+{
+    static const char *const rows[][2] = {
+        {"", "no trace"},
+        {"brass-amd-trace 2\n", "no trace"},
+        {"brass-amd-trace 1\n", "topology"},
+        {"ioctl 1000 c0184b18 00 00 0\n", "line 2"},
+        {"ioctl 7 80084b01 0000000000000000 0100000011000000 0\n", "line 2"},
+        {"map 1000 4096 0 0\n", "line 2"},
+        {"cpu 1000 00000000\n", "line 2"},
+        {"gpu 1001 00000000\n", "line 2"},
+        {"cpu 1000 0000000\n", "line 2"},
+        {"ring 0 1\n", "line 2"},
+        {"open /dev/kfd\n", "line 2"},
+        {"jump 0\n", "no such line"},
+    };
+    const char *text = t_read(traced("gfx1100", "userq=0"), NULL);
+
+    for (size_t k = 0; k < BR_COUNT(rows); k++) {
+        char *whole = k < 3 ? t_printf("%s", rows[k][0])
+                            : t_printf("brass-amd-trace 1\n%s%s", rows[k][0],
+                                       strchr(text, '\n') + 1);
+        br_simgpu_replayed r;
+        br_status st;
+
+        ck_assert_msg(again(&r, whole, &st) != BR_OK, "%s", rows[k][0]);
+        ck_assert_msg(strstr(st.msg, rows[k][1]) != NULL, "%s: %s", rows[k][0],
+                      st.msg);
+        br_str_fini(&r.said);
+    }
+}
+
+/* Bytes of a trace at random: refused, or done, within what is mapped. */
+TEST(damaged_traces_do_no_harm)
+{
+    static const char chars[] = "0123456789abcdef -\ngcr";
+    const char *text = t_read(traced("gfx1200", "userq=0"), NULL);
+    uint64_t seed = 8;
+    size_t n = strlen(text);
+
+    for (int k = 0; k < (t_sanitized() ? 40 : 200); k++) {
+        char *copy = strdup(text);
+        br_simgpu_replayed r;
+        br_status st;
+
+        for (int i = 0; i < 3; i++)
+            copy[t_rand(&seed) % n] = chars[t_rand(&seed) % (sizeof chars - 1)];
+        if (k % 4 == 0)
+            copy[t_rand(&seed) % n] = 0;
+        (void)!again(&r, copy, &st);
+        br_str_fini(&r.said);
+        free(copy);
+    }
 }

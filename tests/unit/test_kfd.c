@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "t.h"
 
+#include "base/thread.h"
 #include "cg/gcn/gcn_file.h"
 #include "drv/amd/amd_dev.h"
 #include "drv/sim/sim_gpu.h"
@@ -211,6 +212,37 @@ TEST(a_fault_of_a_kernel_wakes_who_waits)
     }
 }
 
+/* As on a card, a queue goes with the waves that run; others do not notice. */
+TEST(a_queue_is_destroyed_while_its_kernel_runs)
+{
+    for (int pm4 = 0; pm4 < 2; pm4++) {
+        uint32_t w[128];
+        br_pm4 s = {.at = w, .cap = BR_COUNT(w)};
+        br_status st = {0};
+        br_aql_launch l;
+        int64_t begun;
+        rig r;
+
+        begin_on(&r, &(br_simgpu_opts){.cpu = "gfx1201", .check = pm4}, pm4);
+        l = load(&r, "x: s_branch x", ".amdhsa_user_sgpr_count 2");
+        if (pm4) {
+            t_ok(br_amd_pm4_launch(&r.q, &s, &l, (uint8_t *)(uintptr_t)l.kernel,
+                                   &st),
+                 &st);
+            t_ok(br_amd_pm4_submit(&r.q, &s, &st), &st);
+        } else {
+            t_ok(br_amd_launch(&r.q, &l, &st), &st);
+        }
+        ck_assert_int_eq(br_amd_wait(&r.q, SECOND / 50, NULL), BR_E_TIMEOUT);
+        begun = br_now_ns();
+        br_amd_queue_fini(&r.q);
+        ck_assert_int_lt(br_now_ns() - begun, 10 * SECOND);
+        /* and the next one works */
+        t_ok(br_amd_queue_init(&r.q, &r.d, false, 64, &st), &st);
+        finish(&r, NULL);
+    }
+}
+
 /* ---- faults of the ring ------------------------------------------------ */
 
 typedef void (*fault_fn)(rig *r, br_aql_launch *l);
@@ -304,6 +336,15 @@ no_signal(rig *r, br_aql_launch *l)
 }
 
 static void
+no_mailbox(rig *r, br_aql_launch *l)
+{
+    ((br_amd_signal *)(void *)r->q.signal.host)->mailbox = 64;
+    put(r, 0, l, true);
+    put(r, 1, l, true);
+    ring(r, 2, 1);
+}
+
+static void
 bad_setup(rig *r, br_aql_launch *l)
 {
     l->groups[1] = 2;
@@ -325,6 +366,7 @@ static const struct {
     {little_lds, "0 bytes of LDS, 0 of scratch; the kernel has 64 and 0"},
     {no_scratch, "16 bytes of scratch a lane, and the queue has no such"},
     {no_signal, "no signal at 0x"},
+    {no_mailbox, "no mailbox at 0x40"},
     {bad_setup, "packet 0: a size in a dimension that is not there"},
 };
 
@@ -522,6 +564,71 @@ TEST(pm4_streams_that_are_wrong_are_reported)
     }
 }
 
+/* What an indirect buffer may not hold; 64: the address of a word that stays
+ * zero. */
+TEST(pm4_indirect_buffers_that_are_wrong_are_reported)
+{
+    static const struct {
+        uint32_t w[8];
+        size_t n;
+        const char *says;
+    } bad[] = {
+        {{0x12345678}, 1, "indirect buffer, dword 0: 0x12345678 is no packet"},
+        {{0xc0011000, 0, 0, 0xc0031500, 1},
+         5,
+         "indirect buffer, dword 3: 0xc0031500 is no packet"},
+        {{0xc0053c00, 0x13, 64, 0, 1, 0xffffffff, 4},
+         7,
+         "a wait in an indirect buffer"},
+        {{0xc0023f00, 64, 0, 0x800001}, 4, "nested indirect buffers"},
+    };
+
+    for (size_t k = 0; k < BR_COUNT(bad); k++) {
+        uint32_t w[4] = {0xc0023f00};
+        br_pm4 s = {.at = w, .n = 4, .cap = 4};
+        br_amd_want want = {.bytes = 4096, .heap = BR_AMD_HOST};
+        br_status st = {0};
+        br_amd_mem m;
+        uint64_t va;
+        rig r;
+
+        begin_on(&r, &(br_simgpu_opts){.cpu = "gfx1201"}, true);
+        t_ok(br_amd_alloc(&r.d, &m, &want, &st), &st);
+        memcpy(m.host + 1024, bad[k].w, sizeof bad[k].w);
+        va = m.va + 64;
+        for (int i = 1; i < 3; i++) /* the address, where it belongs */
+            if (bad[k].w[i] == 64)
+                memcpy(m.host + 1024 + 4 * i, &va, 8);
+        w[1] = (uint32_t)(m.va + 1024);
+        w[2] = (uint32_t)((m.va + 1024) >> 32);
+        w[3] = (uint32_t)bad[k].n | 1 << 23;
+        t_ok(br_amd_pm4_submit(&r.q, &s, &st), &st);
+        ck_assert_int_eq(br_amd_wait(&r.q, 10 * SECOND, NULL), BR_E_FAULT);
+        br_amd_free(&r.d, &m);
+        finish(&r, bad[k].says);
+    }
+}
+
+/* An interrupt whose slot of the event page holds nothing: nobody is woken. */
+TEST(interrupts_without_a_slot_are_reported)
+{
+    uint32_t w[8] = {0xc0064900, 0x0070f514, 0x42000000, 0, 0, 1, 0, 0};
+    br_pm4 s = {.at = w, .n = 8, .cap = 8};
+    br_status st = {0};
+    uint64_t at;
+    rig r;
+
+    begin_on(&r, &(br_simgpu_opts){.cpu = "gfx1100"}, true);
+    at = r.q.signal.va + 512;
+    w[3] = (uint32_t)at;
+    w[4] = (uint32_t)(at >> 32);
+    w[7] = r.d.event;
+    t_ok(br_amd_pm4_submit(&r.q, &s, &st), &st);
+    t_ok(br_amd_wait(&r.q, 10 * SECOND, &st), &st);
+    finish(&r, t_printf("an interrupt for event %u, whose slot nobody wrote",
+                        r.d.event));
+}
+
 /* The stream stops at the write pointer: half a packet is not executed. */
 TEST(pm4_doorbells_in_the_middle_of_a_packet_are_reported)
 {
@@ -684,6 +791,34 @@ TEST(the_kernel_answers_with_its_errno)
     ck_assert_int_eq(r.os->ioctl(r.os->ctx, 5, BR_KFD(version), &q), -EBADF);
     ck_assert_int_eq(r.os->open(r.os->ctx, "/dev/nvidia0"), -ENOENT);
     finish(&r, NULL);
+}
+
+/* What a driver should not do, beside the kernel's errno. */
+TEST(mappings_and_calls_that_are_wrong_are_reported)
+{
+    struct br_kfd_alloc_memory a = {0};
+    void *at = NULL;
+    rig r;
+
+    begin(&r, &(br_simgpu_opts){.cpu = "gfx1100"});
+    r.os->unmap(r.os->ctx, &r, 4096);
+    finish(&r, "4096 bytes are unmapped that were not mapped");
+    begin(&r, &(br_simgpu_opts){.cpu = "gfx1100"});
+    ck_assert_int_eq(call(&r, 0xc0084b20, &a), -ENOTTY);
+    finish(&r, "ioctl 0x20 of /dev/kfd is not simulated");
+    begin(&r, &(br_simgpu_opts){.cpu = "gfx1100"});
+    a = (struct br_kfd_alloc_memory){.va = 1 << 30,
+                                     .bytes = 4096,
+                                     .gpu_id = r.node.gpu_id,
+                                     .flags = BR_KFD_MEM_GTT};
+    ck_assert_int_eq(call(&r, BR_KFD(alloc_memory), &a), 0);
+    ck_assert_int_eq(r.os->map(r.os->ctx, r.d.drm, &at, 4096, a.mmap_offset),
+                     0);
+    ck_assert_int_eq(r.os->map(r.os->ctx, r.d.drm, &at, 4096, a.mmap_offset),
+                     -EBUSY); /* to a place, after it had one */
+    r.os->unmap(r.os->ctx, at, 4096);
+    ck_assert_int_eq(call(&r, BR_KFD(free_memory), &a.handle), 0);
+    finish(&r, "memory moves after the GPU or the CPU has it");
 }
 
 /* A user with older or newer structs: what both know is copied. */

@@ -498,6 +498,21 @@ TEST(sim_faults_name_wave_pc_and_instruction)
         {"s_mov_b64 s[4:5], 0\ns_setpc_b64 s[4:5]", "no code at 0x0",
          BR_E_FAULT, 0},
         {"s_trap 3", "trap 3", BR_E_FAULT, 0},
+        {"s_mov_b32 m0, 0xff\nv_movrels_b32 v1, v2",
+         "M0 names a register behind v255", BR_E_FAULT, 0},
+        {"s_mov_b32 m0, 0xc8\ns_movrels_b32 s4, s5",
+         "M0 names a register behind s105", BR_E_FAULT, 0},
+        {"s_getreg_b32 s4, hwreg(HW_REG_GPR_ALLOC)", "hardware register 5",
+         BR_E_UNSUPPORTED, 0},
+        {"s_setreg_b32 hwreg(HW_REG_GPR_ALLOC), s0",
+         "writing hardware register 5", BR_E_UNSUPPORTED, 0},
+        {"s_sendmsg sendmsg(MSG_INTERRUPT)", "message 1", BR_E_UNSUPPORTED, 0},
+        {"s_mov_b32 exec_lo, 1\n"
+         "v_wmma_f32_16x16x16_f16 v[8:15], v[16:23], v[24:31], v[8:15]",
+         "a matrix product with lanes off", BR_E_FAULT, 0},
+        {"s_mov_b64 s[4:5], s[0:1]\ns_mov_b32 s6, 8\ns_mov_b32 s7, 0\n"
+         "s_buffer_load_b32 s8, s[4:7], 0x8",
+         "a scalar read past a buffer's end", BR_E_FAULT, 0},
         {"x: s_branch x", "more than 1048576 instructions", BR_E_TIMEOUT, 0},
         {"v_readfirstlane_b32 s4, v0\ns_cmp_eq_u32 s4, 0\n"
          "s_cbranch_scc1 x\ns_barrier\nx: s_barrier\n"
@@ -599,6 +614,24 @@ TEST(sim_dual_instructions_are_of_32_lanes)
 
     ck_assert_int_eq(sim_kit_run(&k), BR_E_FAULT);
     ck_assert_msg(strstr(k.st.msg, "in a wave of 64") != NULL, "%s", k.st.msg);
+}
+
+/* gfx12 parts a barrier in two. */
+TEST(sim_barriers_that_nobody_has_are_told)
+{
+    static const char *const rows[][2] = {
+        {"s_barrier_signal 1", "a named barrier, or a signal twice"},
+        {"s_barrier_signal -1\ns_barrier_signal -1",
+         "a named barrier, or a signal twice"},
+        {"s_barrier_wait -1", "waiting at a barrier without signal"},
+    };
+
+    for (size_t k = 0; k < BR_COUNT(rows); k++) {
+        sim_kit t = {.cpu = "gfx1201", .code = rows[k][0], .items = 64};
+
+        ck_assert_int_ne(sim_kit_run(&t), BR_OK);
+        ck_assert_msg(strstr(t.st.msg, rows[k][1]) != NULL, "%s", t.st.msg);
+    }
 }
 
 TEST(sim_waves_that_wait_for_nobody_are_found)

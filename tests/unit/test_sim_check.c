@@ -14,10 +14,15 @@ T_ONE_THREAD();
 #define SCRATCH                               \
     ".amdhsa_private_segment_fixed_size 64\n" \
     ".amdhsa_enable_private_segment 1"
-#define WAVE64 ".amdhsa_wavefront_size32 0"
+#define WAVE64  ".amdhsa_wavefront_size32 0"
 /* s4 lane * 4 in v1; what is stored is lane's own word. */
-#define HEAD   "v_lshlrev_b32 v1, 2, v0\n"
-#define TAIL   "global_store_b32 v1, v2, s[0:1]\n"
+#define HEAD    "v_lshlrev_b32 v1, 2, v0\n"
+#define PRODUCT "v_wmma_f16_16x16x16_f16 v[8:15], "
+#define ZEROS                                                \
+    "v_mov_b32 v16, 0\nv_mov_b32 v17, 0\nv_mov_b32 v18, 0\n" \
+    "v_mov_b32 v19, 0\nv_mov_b32 v20, 0\nv_mov_b32 v21, 0\n" \
+    "v_mov_b32 v22, 0\nv_mov_b32 v23, 0\n"
+#define TAIL "global_store_b32 v1, v2, s[0:1]\n"
 
 static const struct {
     const char *cpu, *kd, *good, *bad;
@@ -191,6 +196,17 @@ static const struct {
      "s_mov_b32 s4, 0\nv_cmpx_gt_u32 99, v0\n"
      "v_permlane16_b32 v2, v0, s4, s4",
      "v_cmpx right before", 0},
+    {"gfx1100", NULL,
+     ZEROS PRODUCT "v[16:23], v[16:23], 0\nv_nop\n" PRODUCT
+                   "v[8:15], v[16:23], 0",
+     ZEROS PRODUCT "v[16:23], v[16:23], 0\n" PRODUCT "v[8:15], v[16:23], 0",
+     "A or B is the result of the matrix product before", 0},
+    {"gfx1201", NULL,
+     "s_mov_b32 s4, 1\nv_mov_b32 v2, s4\ns_wait_alu 0xfffe\n"
+     "v_cmp_eq_u32 s4, 1, v0\ns_wait_alu 0xf1ff\nv_mov_b32 v2, s4",
+     "s_mov_b32 s4, 1\nv_mov_b32 v2, s4\ns_wait_alu 0xfffe\n"
+     "v_cmp_eq_u32 s4, 1, v0\nv_mov_b32 v2, s4",
+     "s4 was read and then written by VALU, and is read", 0},
     /* both halves of a dual instruction count */
     {"gfx1201", NULL,
      HEAD "v_dual_mov_b32 v3, 0 :: v_dual_mov_b32 v2, v1\n" TAIL,

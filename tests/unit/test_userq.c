@@ -184,6 +184,35 @@ TEST(the_render_node_answers_with_its_errno)
     finish(&r, NULL);
 }
 
+/* Buffers of a queue, and parts of buffers. */
+TEST(mappings_of_user_queues_that_are_wrong_are_reported)
+{
+    br_status st = {0};
+    struct br_drm_gem_va va = {.op = BR_DRM_VA_MAP, .va = 1 << 30};
+    struct br_drm_gem_close c = {0};
+    rig r;
+
+    for (int k = 0; k < 3; k++) {
+        begin(&r, &(br_simgpu_opts){.cpu = "gfx1201", .userq_slots = 4});
+        t_ok(br_amd_open_user(&r.d, r.os, &r.node, &st), &st);
+        t_ok(br_amd_queue_init(&r.q, &r.d, true, 1024, &st), &st);
+        va.handle = c.handle = (uint32_t)r.q.ring.handle;
+        va.bytes = k ? r.q.ring.bytes : r.q.ring.bytes * 2;
+        va.op = k ? BR_DRM_VA_UNMAP : BR_DRM_VA_MAP;
+        va.va = r.q.ring.va;
+        if (k < 2)
+            ck_assert_int_eq(
+                r.os->ioctl(r.os->ctx, r.d.drm, BR_DRM(gem_va), &va),
+                k ? 0 : -EINVAL);
+        else
+            ck_assert_int_eq(
+                r.os->ioctl(r.os->ctx, r.d.drm, BR_DRM(gem_close), &c), -EBUSY);
+        finish(&r, k == 0   ? "a part of a buffer is mapped"
+                   : k == 1 ? "memory of a queue is unmapped"
+                            : "memory of a queue is closed");
+    }
+}
+
 /* The driver's calls, but for waiting. */
 static const br_amd_os *under;
 

@@ -28,6 +28,8 @@ typedef struct br_gcn_cpu {
     uint8_t gen;  /* 11 or 12 */
     uint8_t mach; /* low byte of e_flags */
     bool minor5;  /* gfx115x: scalar floats, SGPRs in DPP */
+    bool
+        wmma; /* asked for as name-wmma: compiled code may sum as v_wmma does */
 } br_gcn_cpu;
 
 /* NULL: no such processor is known. */

@@ -134,10 +134,21 @@ encode(const gm_fn *g, const gm_ins *i, br_gcn_inst *in)
             }
             k++;
         }
-    br_gcn_fresh(in, i->row, NULL, any ? BR_EXT_LIT : BR_EXT_NONE);
+    br_gcn_fresh(in, i->row, NULL,
+                 i->dpp ? BR_EXT_DPP16
+                 : any  ? BR_EXT_LIT
+                        : BR_EXT_NONE);
     for (o = i->row->o, k = 0; o->kind != BR_GK_END; o++)
-        if (gm_counts(o))
+        if (gm_counts(o) && i->dpp && o->field == BR_GF_src0)
+            br_gcn_set(in, BR_GF_xsrc,
+                       code_of(g, &i->op[k++], &br_gcn_kinds[o->kind], &lit) -
+                           GM_V0);
+        else if (gm_counts(o))
             operand(g, in, o, &i->op[k++]);
+    if (i->dpp) {
+        br_gcn_set(in, BR_GF_xctrl, i->dpp & ~GM_DPP);
+        br_gcn_set(in, BR_GF_xbc, 1);
+    }
     modifiers(in, i);
 }
 
@@ -158,7 +169,7 @@ is_idle_move(const gm_fn *g, const gm_ins *i)
     const gm_op *d = &i->op[0], *s = &i->op[1];
     const gm_vreg *v = g->vregs.at;
 
-    return i->n_op == 2 && !i->n_set && d->kind == GM_VREG &&
+    return i->n_op == 2 && !i->n_set && !i->dpp && d->kind == GM_VREG &&
            s->kind == GM_VREG && !s->neg && !s->abs &&
            (strncmp(i->row->name, "v_mov_b32", 9) == 0 ||
             strncmp(i->row->name, "s_mov_b32", 9) == 0) &&

@@ -164,6 +164,48 @@ has_phi(const br_kfn *f, uint32_t b)
     return f->ins.at[f->blks.at[b].ins.at[0]].op == BR_K_PHI;
 }
 
+/* An edge is a place where its moves cannot be done in the block before. */
+static bool
+is_place(const gm_fn *g, uint32_t from, uint32_t to)
+{
+    return g->f->blks.at[from].succ.n > 1 && has_phi(g->f, to);
+}
+
+static bool
+add_edge(gm_fn *g, uint32_t from, uint32_t nth)
+{
+    gm_place e = {.blk = BR_KNONE,
+                  .from = from,
+                  .nth = nth,
+                  .n_succ = 1,
+                  .mask = BR_KNONE};
+
+    return br_vec_push(&g->places, e);
+}
+
+/* Edges back to a block stand before it, for there is nothing between their turn
+ * and the block's; others behind the block that they leave. */
+static bool
+add_back_edges(gm_fn *g, uint32_t to)
+{
+    const br_kblk *blk = &g->f->blks.at[to];
+
+    for (uint32_t k = 0; k < blk->pred.n; k++) {
+        uint32_t from = blk->pred.at[k];
+        const br_kblk *b = &g->f->blks.at[from];
+        bool seen = false;
+
+        for (uint32_t x = 0; x < k; x++)
+            seen |= blk->pred.at[x] == from;
+        if (seen || g->turn[from] < g->turn[to] || !is_place(g, from, to))
+            continue;
+        for (uint32_t s = 0; s < b->succ.n; s++)
+            if (b->succ.at[s] == to && !add_edge(g, from, s))
+                return false;
+    }
+    return true;
+}
+
 static bool
 add_places(gm_fn *g)
 {
@@ -182,21 +224,17 @@ add_places(gm_fn *g)
         }
         p.n_succ = (uint32_t)blk->succ.n;
         p.split = t->op == BR_K_CBR && !g->uniform[f->args.at[t->arg]];
+        if (!add_back_edges(g, b))
+            return false;
         g->at[b] = (uint32_t)g->places.n;
         if (!br_vec_push(&g->places, p))
             return false;
-        for (uint32_t s = 0; s < blk->succ.n; s++) {
-            gm_place e = {.blk = BR_KNONE,
-                          .from = b,
-                          .nth = s,
-                          .n_succ = 1,
-                          .mask = BR_KNONE};
-
-            if (blk->succ.n > 1 && has_phi(f, blk->succ.at[s]) &&
-                !br_vec_push(&g->places, e))
+        for (uint32_t s = 0; s < blk->succ.n; s++)
+            if (g->turn[blk->succ.at[s]] > k &&
+                is_place(g, b, blk->succ.at[s]) && !add_edge(g, b, s))
                 return false;
-        }
     }
+    br_assert(g->at[g->order[0]] == 0 && "nothing leads back to the entry");
     return true;
 }
 
@@ -205,18 +243,22 @@ wire(gm_fn *g)
 {
     for (uint32_t p = 0; p < g->places.n; p++) {
         gm_place *l = &g->places.at[p];
-        const br_kblk *b;
-        uint32_t edge = p;
+        const br_kfn *f = g->f;
 
-        if (l->blk == BR_KNONE) {
-            l->succ[0] = g->at[g->f->blks.at[l->from].succ.at[l->nth]];
+        for (uint32_t s = 0; l->blk != BR_KNONE && s < l->n_succ; s++)
+            l->succ[s] = g->at[f->blks.at[l->blk].succ.at[s]];
+    }
+    for (uint32_t p = 0; p < g->places.n; p++) {
+        gm_place *l = &g->places.at[p];
+
+        if (l->blk != BR_KNONE)
             continue;
-        }
-        b = &g->f->blks.at[l->blk];
-        for (uint32_t s = 0; s < l->n_succ; s++)
-            l->succ[s] = b->succ.n > 1 && has_phi(g->f, b->succ.at[s])
-                             ? ++edge
-                             : g->at[b->succ.at[s]];
+        l->succ[0] = g->at[g->f->blks.at[l->from].succ.at[l->nth]];
+        g->places.at[g->at[l->from]].succ[l->nth] = p;
+    }
+    for (uint32_t p = 0; p < g->places.n; p++) {
+        gm_place *l = &g->places.at[p];
+
         if (l->n_succ == 2 && l->succ[0] == l->succ[1]) {
             l->n_succ = 1;
             l->split = false;

@@ -96,13 +96,6 @@ const br_gcn_how br_gcn_how_always = {NULL, always_print, always_parse, true};
 
 /* ---- rules that span operands ----------------------------------------- */
 
-unsigned
-br_gcn_more_words(const br_gcn_inst *in)
-{
-    (void)in;
-    return 0;
-}
-
 /* What parsed operands asked of modifiers that came after them. */
 static bool
 promises_kept(br_gcn_ctx *c)
@@ -112,7 +105,11 @@ promises_kept(br_gcn_ctx *c)
     if (c->buffer &&
         c->n_addr != br_gcn_get(in, BR_GF_idxen) + br_gcn_get(in, BR_GF_offen))
         return false;
-    if (br_gcn_has(in, BR_GF_tfe) && c->extra_data != br_gcn_get(in, BR_GF_tfe))
+    if (br_gcn_has(in, BR_GF_vaddr0)) {
+        if (!br_gcn_image_kept(c))
+            return false;
+    } else if (br_gcn_has(in, BR_GF_tfe) &&
+               c->extra_data != br_gcn_get(in, BR_GF_tfe))
         return false;
     return !br_gcn_has(in, BR_GF_scope) ||
            (br_gcn_get(in, BR_GF_scope) >= c->th_scope &&

@@ -40,6 +40,8 @@ bool br_gcn_mod_set(br_gcn_ctx *c, br_gcn_field f, bool neg, bool abs);
 unsigned br_gcn_more_words(const br_gcn_inst *in);
 /* Rules between operands: bus limits, register banks, sizes. */
 bool br_gcn_together(br_gcn_ctx *c);
+/* Whether an image's registers are as many as the rest of it asks for. */
+bool br_gcn_image_kept(br_gcn_ctx *c);
 
 #define HOW(name) extern const br_gcn_how br_gcn_how_##name;
 #include "cg/gcn/hows.def"

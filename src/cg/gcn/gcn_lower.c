@@ -346,7 +346,8 @@ put_ins(lower *l, copy *c, uint32_t blk, const br_kins *i)
     } else if (i->op == BR_K_ADDR && i->sym & BR_KFN_SYM) {
         gl_define(l, c, i->res,
                   gl_number(l, BR_KC_B64, BR_KFN_ADDR(i->sym & ~BR_KFN_SYM)));
-    } else if (!gm_has_code(c->f, i) && gm_lib_text(c->f, i, &text)) {
+    } else if (!gm_has_code(c->f, i) && !(l->wmma && gm_is_wmma(c->f, i)) &&
+               gm_lib_text(c->f, i, &text)) {
         gl_from_lib(l, c, i, &text);
     } else if (i->op != BR_K_FRAME || !c->rec) { /* of these: gl_rec_value */
         if (i->op == BR_K_FRAME)
@@ -502,9 +503,9 @@ finish(lower *l)
 }
 
 br_code
-gm_lower(br_kir **out, const br_kir *m, uint32_t fn, br_status *st)
+gm_lower(br_kir **out, const br_kir *m, uint32_t fn, bool wmma, br_status *st)
 {
-    lower l = {.m = br_kir_new(st), .st = st};
+    lower l = {.m = br_kir_new(st), .wmma = wmma, .st = st};
     copy c = {.m = m, .f = &m->fns.at[fn], .back = BR_KNONE};
 
     *out = NULL;

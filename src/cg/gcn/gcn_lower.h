@@ -8,12 +8,16 @@
 
 /* A module of one function, a copy with calls put in, operations without code written
  * out (gcn_lib.def) and the frame in values where that can be; variables have
- * their numbers of m, and those of the library follow. *out is the caller's. */
-br_code gm_lower(br_kir **out, const br_kir *m, uint32_t fn,
+ * their numbers of m, and those of the library follow. wmma: products of matrices
+ * may stay. *out is the caller's. */
+br_code gm_lower(br_kir **out, const br_kir *m, uint32_t fn, bool wmma,
                  br_status *st) BR_MUST_USE;
 
 /* gcn_sel.c: whether an operation has code as it is. */
 bool gm_has_code(const br_kfn *f, const br_kins *i);
+
+/* gcn_sel_mma.c: whether v_wmma computes it, but for the order of sums. */
+bool gm_is_wmma(const br_kfn *f, const br_kins *i);
 
 /* gcn_lib.c: a function in PTX that computes an operation, `f` with arguments
  * a b c f and results d e. False: there is none. */

@@ -31,7 +31,7 @@ typedef struct lower {
     unsigned depth;
     unsigned level;          /* of functions that call themselves, in such */
     BR_VEC(uint32_t) stacks; /* of each level */
-    bool changed;
+    bool changed, wmma;
     const br_kir *of; /* what `calls` is about */
     uint8_t *calls;   /* of each function: 1 never itself, 2 itself; 0: ? */
     br_code code;

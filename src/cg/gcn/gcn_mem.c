@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { NO_SADDR = 124 };
+enum { NO_SADDR = 124, EXEC_HI = 127 };
 
 static const br_gcn_kind *
 kind(br_gcn_kindid id)
@@ -79,7 +79,8 @@ static bool
 saddr_legal(br_gcn_ctx *c, br_gcn_field f, const br_gcn_kind *k)
 {
     return br_gcn_get(c->in, f) == NO_SADDR ||
-           br_gcn_how_reg.legal(c, f, saddr_kind(k));
+           (br_gcn_get(c->in, f) != EXEC_HI &&
+            br_gcn_how_reg.legal(c, f, saddr_kind(k)));
 }
 
 static void
@@ -97,7 +98,8 @@ saddr_parse(br_gcn_ctx *c, br_gcn_field f, const br_gcn_kind *k)
     if (br_gcn_word(c, "off"))
         br_gcn_set(c->in, f, NO_SADDR);
     else if (!br_gcn_how_reg.parse(c, f, saddr_kind(k)) ||
-             br_gcn_get(c->in, f) == NO_SADDR)
+             br_gcn_get(c->in, f) == NO_SADDR ||
+             br_gcn_get(c->in, f) == EXEC_HI)
         return false;
     return k->arg != 2 || !c->n_addr || c->n_addr == gaddr_dwords(c);
 }
@@ -218,7 +220,8 @@ flag_legal(br_gcn_ctx *c, br_gcn_field f, const br_gcn_kind *k)
     if (f == BR_GF_gds && br_gcn_get(c->in, f) && c->isa->cpu->gen > 11)
         return false;
     return f != BR_GF_tfe || !br_gcn_get(c->in, f) ||
-           br_gcn_kinds[c->row->o[0].kind].how == &br_gcn_how_bdata;
+           br_gcn_kinds[c->row->o[0].kind].how == &br_gcn_how_bdata ||
+           br_gcn_kinds[c->row->o[0].kind].how == &br_gcn_how_idata;
 }
 
 static void

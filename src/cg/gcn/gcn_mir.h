@@ -69,11 +69,16 @@ typedef struct gm_ins {
     bool keep;      /* other words of the result's vreg stay */
     bool early;     /* the result may not lie on an argument */
     bool lanes;     /* reads registers of lanes that do not run */
+    uint16_t dpp;   /* GM_DPP and how src0 comes from other lanes; 0: not */
     uint8_t mode;   /* rounding | denormals << 4 that it needs; 0: any */
     int32_t target; /* of a branch: a node; GM_NO */
     uint32_t line;
 } gm_ins;
 
+enum {
+    GM_DPP = 1 << 15,     /* of a row that has DPP16; no lane there: 0 */
+    GM_DPP_XMASK = 0x160, /* the lane whose number differs in these bits */
+};
 enum { GM_MODE = 0xf0 }; /* round to nearest even, denormals kept */
 
 typedef struct gm_vreg {
@@ -137,6 +142,7 @@ typedef struct gm_fn {
     /* Spilled: bytes of vectors in scratch, and scalars that say where each
      * GM_WINDOW of them begins; what keeps scalars, lanes used of the last. */
     uint32_t spill_bytes, keep_used;
+    BR_VEC(uint32_t) joined; /* results of products that others made */
     BR_VEC(uint32_t) windows;
     BR_VEC(uint32_t) keeps;
     uint8_t ids;
@@ -181,7 +187,7 @@ void gm_flow_head(gm_fn *g, uint32_t place);
  * is not zero where the first way is taken. */
 void gm_flow_out(gm_fn *g, uint32_t place, gm_op cond);
 
-/* ---- gcn_sel.c, gcn_sel_mem.c ---------------------------------------- */
+/* ---- gcn_sel.c, gcn_sel_mem.c, gcn_sel_warp.c -------------------------- */
 
 void gm_classes(gm_fn *g); /* files of all values */
 void gm_select(gm_fn *g, uint32_t place);
@@ -190,6 +196,12 @@ gm_op gm_arg(gm_fn *g, const br_kins *i, unsigned n, int sub);
 gm_op gm_arg_v(gm_fn *g, const br_kins *i, unsigned n, int sub); /* in V */
 gm_op gm_res(gm_fn *g, const br_kins *i, unsigned n);
 bool gm_select_mem(gm_fn *g, const br_kins *i); /* false: not its business */
+/* Whether an argument is a constant. */
+bool gm_literal(const gm_fn *g, const br_kins *i, unsigned n, uint64_t *v);
+gm_op gm_lane_id(gm_fn *g);
+bool gm_vote(gm_fn *g, const br_kins *i); /* these two as gm_select_mem */
+bool gm_shuffle(gm_fn *g, const br_kins *i);
+bool gm_wmma(gm_fn *g, const br_kins *i); /* of gm_is_wmma */
 bool gm_place_shared(gm_fn *g);
 void gm_refuse(gm_fn *g, const br_kins *i);
 

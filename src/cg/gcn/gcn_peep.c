@@ -20,7 +20,7 @@
 
 #include <string.h>
 
-enum { WORDS = 4 };
+enum { WORDS = 8 };
 
 /* Of a vreg: how often its words are written and it is read. */
 typedef struct about {
@@ -59,7 +59,7 @@ is_copy(const peep *p, const gm_ins *i)
     const gm_vreg *v = p->g->vregs.at;
 
     return (is(i, "v_mov_b32") || is(i, "s_mov_b32")) && i->n_op == 2 &&
-           d->kind == GM_VREG && !s->neg && !s->abs && !i->n_set &&
+           d->kind == GM_VREG && !s->neg && !s->abs && !i->n_set && !i->dpp &&
            (s->kind == GM_IMM ||
             (s->kind == GM_VREG && v[d->v].file == v[s->v].file &&
              d->v != s->v));
@@ -193,7 +193,7 @@ propagate(peep *p)
 
                 if (gm_named(i, n, &def) == BR_KNONE || def ||
                     (!original(p, &i->op[n], gm_width(i, n), &o) &&
-                     !is_small_constant(p, i, n, &o)))
+                     (i->dpp || !is_small_constant(p, i, n, &o))))
                     continue;
                 i->op[n] = o;
                 change = true;

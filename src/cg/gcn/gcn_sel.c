@@ -119,6 +119,18 @@ find(const br_kfn *f, const br_kins *i, char file)
     return NULL;
 }
 
+/* Whether a barrier is for all threads of any block that may be launched. The
+ * processor has one of those, whatever number PTX gives it. */
+static bool
+for_all(const br_kfn *f, const br_kins *i)
+{
+    uint32_t most = f->req_threads ? f->req_threads : f->max_threads;
+    uint64_t n;
+
+    return constant(f, f->args.at[i->arg + 1], &n) &&
+           (!n || (most && n >= most));
+}
+
 bool
 gm_has_code(const br_kfn *f, const br_kins *i)
 {
@@ -134,7 +146,6 @@ gm_has_code(const br_kfn *f, const br_kins *i)
     case BR_K_ST:
     case BR_K_TRAP:
     case BR_K_FENCE:
-    case BR_K_BAR:
     case BR_K_SHFL:
     case BR_K_VOTE:
     case BR_K_BALLOT:
@@ -142,6 +153,7 @@ gm_has_code(const br_kfn *f, const br_kins *i)
     case BR_K_WARPBAR:
     case BR_K_CPWAIT:
     case BR_K_LOP3: return true;
+    case BR_K_BAR: return for_all(f, i);
     case BR_K_CAS: return br_ktinfo_of[i->type].bytes >= 4;
     case BR_K_ATOM:
         return br_ktinfo_of[i->type].kind != 'F' || i->type == BR_KT_F32;
@@ -215,17 +227,23 @@ find_far(gm_fn *g)
 }
 
 /* What a phi takes along an edge that lanes go one by one, out of a loop or on
- * in it, has to wait for the edge's turn: by lane. */
+ * in it, has to wait for the edge's turn: by lane. An edge back has the next
+ * turn, unless both ways lead back. */
 static bool
 waits_on_edge(const gm_fn *g, uint32_t blk, const br_kins *i, unsigned a)
 {
+    const br_kblk *b;
+    bool back = true;
     uint32_t from;
 
     if (i->op != BR_K_PHI)
         return false;
     from = g->f->blks.at[blk].pred.at[a];
-    return g->mixed[from] && g->f->blks.at[from].succ.n > 1 &&
-           g->turn[blk] > g->turn[from];
+    b = &g->f->blks.at[from];
+    for (size_t s = 0; s < b->succ.n; s++)
+        back &= g->turn[b->succ.at[s]] <= g->turn[from];
+    return g->mixed[from] && b->succ.n > 1 &&
+           (back || g->turn[blk] > g->turn[from]);
 }
 
 /* Lane by lane from now on; whether that is new. */

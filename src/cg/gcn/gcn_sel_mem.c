@@ -1,11 +1,12 @@
 /* gcn_sel_mem.c - what a kernel reads from outside itself and writes there:
- * parameters, who it is, memory, barriers, other lanes.
+ * parameters, who it is, memory, barriers. Other lanes: gcn_sel_warp.c.
  *
  * Parameters lie in the kernarg block as PTX lays them out; behind them come
  * the sizes of grid and group where the kernel asks, in the places that LLVM's
  * hidden arguments have (block counts at 0, group sizes at 12, 16 bits each).
  * Shared memory is LDS from 0 on.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "cg/gcn/gcn_lower.h"
 #include "cg/gcn/gcn_mir.h"
 
 #include <stdio.h>
@@ -73,8 +74,8 @@ in_scalar(const gm_fn *g, const br_kins *i, unsigned r)
     return g->vals[i->res + r].file == 'S';
 }
 
-static bool
-literal(const gm_fn *g, const br_kins *i, unsigned n, uint64_t *v)
+bool
+gm_literal(const gm_fn *g, const br_kins *i, unsigned n, uint64_t *v)
 {
     const br_kval *k = &g->f->vals.at[g->f->args.at[i->arg + n]];
 
@@ -88,7 +89,7 @@ load_param(gm_fn *g, const br_kins *i)
     unsigned bytes = br_ktinfo_of[i->type].bytes, words = (bytes + 3) / 4;
     uint64_t at;
 
-    if (!literal(g, i, 0, &at))
+    if (!gm_literal(g, i, 0, &at))
         return false;
     at += (uint64_t)i->imm;
     if (at >= g->args_bytes)
@@ -162,8 +163,8 @@ thread_id(gm_fn *g, unsigned dim)
     return d;
 }
 
-static gm_op
-lane_id(gm_fn *g)
+gm_op
+gm_lane_id(gm_fn *g)
 {
     gm_op d = tmp(g, 'V', 1);
 
@@ -177,7 +178,7 @@ lane_mask(gm_fn *g, const br_kins *i)
     gm_op eq = tmp(g, 'V', 1), lt = tmp(g, 'V', 1), le = tmp(g, 'V', 1);
     gm_op d = gm_res(g, i, 0);
 
-    GM(g, "v_lshlrev_b32", eq, lane_id(g), gm_imm(1));
+    GM(g, "v_lshlrev_b32", eq, gm_lane_id(g), gm_imm(1));
     GM(g, "v_add_nc_u32", lt, gm_imm(~0u), eq);
     GM(g, "v_or_b32", le, lt, eq);
     switch (i->imm) {
@@ -221,7 +222,7 @@ special(gm_fn *g, const br_kins *i)
         g->hidden = true;
         give(g, i, 0, kernarg(g, at, 1), 1);
     } else if (r == BR_KS_LANEID)
-        GM(g, "v_mov_b32", gm_res(g, i, 0), lane_id(g));
+        GM(g, "v_mov_b32", gm_res(g, i, 0), gm_lane_id(g));
     else if (r == BR_KS_WARPID)
         warp_id(g, i);
     else if (r >= BR_KS_MASK_EQ && r <= BR_KS_MASK_GT)
@@ -594,125 +595,12 @@ atomic(gm_fn *g, const br_kins *i)
     return true;
 }
 
-/* ---- other lanes ------------------------------------------------------- */
-
-/* A number that is the same on all lanes that run, as a scalar. */
-static gm_op
-as_scalar(gm_fn *g, const br_kins *i, unsigned n)
-{
-    gm_op a = gm_arg(g, i, n, 0), t;
-
-    if (a.kind != GM_VREG || g->vregs.at[a.v].file == 'S')
-        return a;
-    t = tmp(g, 'S', 1);
-    GM(g, "v_readfirstlane_b32", t, a);
-    return t;
-}
-
-static bool
-vote(gm_fn *g, const br_kins *i)
-{
-    unsigned how = br_kmod(i->mods, BR_KF_SUB);
-    gm_op lanes = tmp(g, 'S', 1), yes = tmp(g, 'S', 1), no = tmp(g, 'S', 1);
-    gm_op d = gm_res(g, i, 0), exec = gm_code(GM_EXEC), t;
-
-    if (i->op == BR_K_ACTIVE) {
-        GM(g, "v_mov_b32", d, exec);
-        return true;
-    }
-    if (!g->uniform[g->f->args.at[i->arg + 1]])
-        return false;
-    GM(g, "s_and_b32", lanes, exec, as_scalar(g, i, 1));
-    GM(g, "s_and_b32", yes, lanes, gm_arg(g, i, 0, 0));
-    if (i->op == BR_K_BALLOT) {
-        GM(g, "v_mov_b32", d, yes);
-        return true;
-    }
-    GM(g, "s_and_not1_b32", no, lanes, yes);
-    if (how == BR_KM_VOTE_ANY) {
-        GM(g, "s_cmp_lg_u32", yes, gm_imm(0));
-    } else if (how == BR_KM_VOTE_ALL) {
-        GM(g, "s_cmp_eq_u32", no, gm_imm(0));
-    } else {
-        t = tmp(g, 'S', 1);
-        GM(g, "s_cmp_lg_u32", yes, gm_imm(0));
-        GM(g, "s_cselect_b32", t, no, gm_imm(0));
-        GM(g, "s_cmp_eq_u32", t, gm_imm(0));
-    }
-    GM(g, "s_cselect_b32", d, gm_imm(~0u), gm_imm(0));
-    return true;
-}
-
-/* PTX: from which lane, within a segment; the last lane that may be read. */
-static gm_op
-shuffle_end(gm_fn *g, const br_kins *i, gm_op lane, gm_op *seg, gm_op *low)
-{
-    gm_op c = gm_arg_v(g, i, 2, 0), keep = tmp(g, 'V', 1);
-    gm_op most = tmp(g, 'V', 1);
-
-    *seg = tmp(g, 'V', 1);
-    *low = tmp(g, 'V', 1);
-    GM(g, "v_bfe_u32", *seg, c, gm_imm(8), gm_imm(5));
-    GM(g, "v_and_b32", *low, lane, *seg);
-    GM(g, "v_and_b32", keep, gm_imm(31), c);
-    GM(g, "v_bfi_b32", most, *seg, lane, keep);
-    return most;
-}
-
-static bool
-shuffle(gm_fn *g, const br_kins *i)
-{
-    unsigned how = br_kmod(i->mods, BR_KF_SUB);
-    gm_op lane = lane_id(g), seg, low, most, by, from, at = tmp(g, 'V', 1);
-    gm_op ok = gm_res(g, i, 1), j = tmp(g, 'V', 1);
-    uint64_t c, b;
-    /* One segment: all lanes. */
-    bool one = literal(g, i, 2, &c) && !(c >> 8 & 31);
-    bool inside = one && (c & 31) == 31;
-
-    if (i->type != BR_KT_B32 || br_ktinfo_of[i->type].bytes != 4)
-        return false;
-    most = one ? gm_imm(c & 31) : shuffle_end(g, i, lane, &seg, &low);
-    if (literal(g, i, 1, &b)) {
-        by = gm_imm(b & 31);
-    } else {
-        by = tmp(g, 'V', 1);
-        GM(g, "v_and_b32", by, gm_imm(31), gm_arg(g, i, 1, 0));
-    }
-    if (how == BR_KM_SHFL_UP)
-        GM(g, "v_sub_nc_u32", j, lane, by);
-    else if (how == BR_KM_SHFL_DOWN)
-        GM(g, "v_add_nc_u32", j, lane, by);
-    else if (how == BR_KM_SHFL_BFLY)
-        GM(g, "v_xor_b32", j, lane, by);
-    else if (one)
-        GM(g, "v_mov_b32", j, by);
-    else
-        GM(g, "v_bfi_b32", j, seg, low, by);
-    from = j;
-    if (inside && (how == BR_KM_SHFL_BFLY || how == BR_KM_SHFL_IDX)) {
-        GM(g, "s_mov_b32", ok, gm_code(GM_EXEC));
-    } else {
-        from = tmp(g, 'V', 1);
-        GM(g, how == BR_KM_SHFL_UP ? "v_cmp_ge_i32" : "v_cmp_le_i32", ok, j,
-           most);
-        GM(g, "v_cndmask_b32", from, lane, j, ok);
-    }
-    GM(g, "v_lshlrev_b32", at, gm_imm(2), from);
-    GM(g, "ds_bpermute_b32", gm_res(g, i, 0), at, gm_arg_v(g, i, 0, 0));
-    return true;
-}
-
 /* ---- all of it --------------------------------------------------------- */
 
+/* Of all threads: gm_has_code. */
 static bool
-barrier(gm_fn *g, const br_kins *i)
+barrier(gm_fn *g)
 {
-    uint64_t which, count;
-
-    if (!literal(g, i, 0, &which) || which || !literal(g, i, 1, &count) ||
-        count)
-        return false;
     if (g->isa->cpu->gen == 11) {
         gm_emit(g, "s_barrier", NULL, 0);
     } else {
@@ -861,7 +749,7 @@ gm_select_mem(gm_fn *g, const br_kins *i)
     case BR_K_ATOM:
     case BR_K_CAS: return atomic(g, i);
     case BR_K_FENCE: fence(g, br_kmod(i->mods, BR_KF_SCOPE)); return true;
-    case BR_K_BAR: return barrier(g, i);
+    case BR_K_BAR: return barrier(g);
     case BR_K_ADDR: return address(g, i);
     case BR_K_FRAME:
         give2(g, i, gm_imm((uint32_t)i->imm), gm_imm(0));
@@ -869,10 +757,11 @@ gm_select_mem(gm_fn *g, const br_kins *i)
     case BR_K_TOGEN:
     case BR_K_FROMGEN:
     case BR_K_ISSPACE: return generic(g, i);
-    case BR_K_SHFL: return shuffle(g, i);
+    case BR_K_MMA: return gm_is_wmma(g->f, i) && gm_wmma(g, i);
+    case BR_K_SHFL: return gm_shuffle(g, i);
     case BR_K_VOTE:
     case BR_K_BALLOT:
-    case BR_K_ACTIVE: return vote(g, i);
+    case BR_K_ACTIVE: return gm_vote(g, i);
     case BR_K_TRAP: GM(g, "s_trap", gm_imm(2)); return true;
     case BR_K_CPWAIT:               /* copies are done at once */
     case BR_K_WARPBAR: return true; /* lanes of a wave are in step */

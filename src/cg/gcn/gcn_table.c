@@ -8,7 +8,13 @@
 #include <string.h>
 
 static const br_gcn_cpu cpus[] = {
-#define CPU(name, gen, mach, minor5) {#name, gen, mach, minor5},
+#define CPU(name, gen, mach, minor5) {#name, gen, mach, minor5, false},
+#include "cg/gcn/cpus.def"
+#undef CPU
+};
+/* The same, as they are asked for by name-wmma. */
+static const br_gcn_cpu with_wmma[] = {
+#define CPU(name, gen, mach, minor5) {#name, gen, mach, minor5, true},
 #include "cg/gcn/cpus.def"
 #undef CPU
 };
@@ -22,9 +28,13 @@ br_gcn_cpu_at(size_t i)
 const br_gcn_cpu *
 br_gcn_cpu_find(const char *name)
 {
-    for (size_t k = 0; k < BR_COUNT(cpus); k++)
-        if (strcmp(cpus[k].name, name) == 0)
-            return &cpus[k];
+    for (size_t k = 0; k < BR_COUNT(cpus); k++) {
+        size_t n = strlen(cpus[k].name);
+
+        if (strncmp(cpus[k].name, name, n) == 0 &&
+            (!name[n] || strcmp(name + n, "-wmma") == 0))
+            return name[n] ? &with_wmma[k] : &cpus[k];
+    }
     return NULL;
 }
 
@@ -75,6 +85,17 @@ static const br_gcn_row rows11[] = {
 #define BYTESEL  BR_RF_BYTESEL
 #define INDEXKEY BR_RF_INDEXKEY
 #define DPPV     BR_RF_DPPV
+#define IEXTRA   BR_RF_IEXTRA
+#define IGRAD    BR_RF_IGRAD
+#define IG16     BR_RF_IG16
+#define ILOD     BR_RF_ILOD
+#define INOXY    BR_RF_INOXY
+#define IFOUR    BR_RF_IFOUR
+#define IATOM    BR_RF_IATOM
+#define IMSAA    BR_RF_IMSAA
+#define INOD16   BR_RF_INOD16
+#define IBVH     BR_RF_IBVH
+#define IBVH64   BR_RF_IBVH64
 #include "cg/gcn/isa_gfx11.def"
 };
 

@@ -174,6 +174,7 @@ fini(gm_fn *g)
     br_vec_fini(&g->places);
     br_vec_fini(&g->vregs);
     br_vec_fini(&g->vars);
+    br_vec_fini(&g->joined);
     br_vec_fini(&g->windows);
     br_vec_fini(&g->keeps);
     br_free(g->pend);
@@ -214,7 +215,7 @@ br_gcn_compile(br_gcn_compiled *out, const br_gcn_isa *isa, const br_kir *m,
     gm_fn g = {.isa = isa, .rows = &rows, .ids = 1, .st = st};
 
     memset(out, 0, sizeof *out);
-    BR_TRY(gm_lower(&own, m, fn, st));
+    BR_TRY(gm_lower(&own, m, fn, isa->cpu->wmma, st));
     f = &own->fns.at[0];
     g.m = own;
     g.f = f;
@@ -356,13 +357,18 @@ zrt(const br_kcode *code, uint32_t fn, br_zrt *z, br_str *out, br_str *lines,
     static br_code open_##name(br_kcode **out, const br_kir *m, br_status *st) \
     {                                                                          \
         return open_module(out, #name, m, st);                                 \
+    }                                                                          \
+    static br_code wmma_##name(br_kcode **out, const br_kir *m, br_status *st) \
+    {                                                                          \
+        return open_module(out, #name "-wmma", m, st);                         \
     }
 #include "cg/gcn/cpus.def"
 #undef CPU
 
 const br_ktarget br_gcn_targets[] = {
-#define CPU(name, gen, mach, minor5) \
-    {#name, open_##name, close_module, NULL, text, file, zrt},
+#define CPU(name, gen, mach, minor5)                           \
+    {#name, open_##name, close_module, NULL, text, file, zrt}, \
+        {#name "-wmma", wmma_##name, close_module, NULL, text, file, zrt},
 #include "cg/gcn/cpus.def"
 #undef CPU
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL},

@@ -542,7 +542,7 @@ try_text(br_gcn_ctx *c, const wanted *w, const br_gcn_row *row, br_gcn_ext ext,
 
     br_gcn_fresh(c->in, row, NULL, ext);
     c->lit_set = c->buffer = false;
-    c->th_scope = c->n_addr = c->extra_data = 0;
+    c->th_scope = c->n_addr = c->extra_data = c->image_data = 0;
     ok = parse_row(c, row);
     if (ok && row->fmt == BR_FMT_VOPD) {
         ok = br_gcn_eat(c, "::") && read_name(c, &wy);

@@ -69,9 +69,12 @@ static unsigned
 code_of(const br_gcn_inst *in, br_gcn_field f, const br_gcn_kind *k)
 {
     unsigned bits = br_gcn_width(in, f), v = br_gcn_get(in, f);
+    bool dpp = in->ext == BR_EXT_DPP8 || in->ext == BR_EXT_DPP16;
     bool vec = k->how == &br_gcn_how_gaddr || k->how == &br_gcn_how_svaddr ||
                (k->allow & ~(BR_A_LOW | BR_A_HALF)) == BR_A_V;
 
+    if (dpp && f == BR_GF_src0)
+        return br_gcn_get(in, BR_GF_xsrc) + V0;
     if (f == BR_GF_vdsty) /* the other parity than the first half's */
         v = v << 1 | (~br_gcn_get(in, BR_GF_vdstx) & 1);
     if (vec)

@@ -45,7 +45,7 @@ typedef struct br_gcn_opnd {
     uint8_t field, kind;
 } br_gcn_opnd;
 
-enum { BR_GCN_MAX_OPNDS = 10, BR_GCN_MAX_MODS = 18 };
+enum { BR_GCN_MAX_OPNDS = 13, BR_GCN_MAX_MODS = 18 };
 
 typedef struct br_gcn_row {
     uint8_t fmt;
@@ -57,26 +57,41 @@ typedef struct br_gcn_row {
 
 /* ---- flags of rows: what the modifier bits may be --------------------- */
 
-#define BR_RF_NEG(m)   ((uint64_t)(m))       /* sources that may be negated */
-#define BR_RF_ABS(m)   ((uint64_t)(m) << 3)  /* ... made absolute; neg_hi */
-#define BR_RF_SEL(m)   ((uint64_t)(m) << 6)  /* bits of op_sel */
-#define BR_RF_SELHI(m) ((uint64_t)(m) << 10) /* bits of op_sel_hi */
-#define BR_RF_CLAMP    (1ull << 13)
-#define BR_RF_OMOD     (1ull << 14)
-#define BR_RF_DPP8     (1ull << 15)
-#define BR_RF_DPP16    (1ull << 16)
-#define BR_RF_MINOR5   (1ull << 17) /* not on gfx110x */
-#define BR_RF_MIX      (1ull << 18) /* VOP3P whose neg_hi is abs */
-#define BR_RF_RTN      (1ull << 19) /* atomic that returns the old value */
-#define BR_RF_NORTN    (1ull << 20) /* its sister that does not */
-#define BR_RF_ALIAS    (1ull << 21) /* read as text, never printed */
-#define BR_RF_DNEG(m)  ((uint64_t)(m) << 22) /* sources negated under DPP */
-#define BR_RF_BUS1     (1ull << 27) /* one scalar value less may be read */
-#define BR_RF_NOMODS   (1ull << 28) /* none of its format's modifiers */
-#define BR_RF_BYTESEL  (1ull << 29) /* op_sel is byte_sel:N */
-#define BR_RF_INDEXKEY (1ull << 30) /* op_sel is index_key:N */
-#define BR_RF_DPPV     (1ull << 31) /* DPP with vector sources only */
-#define BR_RF_SELN(n)  ((uint64_t)(n) << 24) /* entries of op_sel: (...) */
+#define BR_RF_NEG(m)    ((uint64_t)(m))       /* sources that may be negated */
+#define BR_RF_ABS(m)    ((uint64_t)(m) << 3)  /* ... made absolute; neg_hi */
+#define BR_RF_SEL(m)    ((uint64_t)(m) << 6)  /* bits of op_sel */
+#define BR_RF_SELHI(m)  ((uint64_t)(m) << 10) /* bits of op_sel_hi */
+#define BR_RF_CLAMP     (1ull << 13)
+#define BR_RF_OMOD      (1ull << 14)
+#define BR_RF_DPP8      (1ull << 15)
+#define BR_RF_DPP16     (1ull << 16)
+#define BR_RF_MINOR5    (1ull << 17) /* not on gfx110x */
+#define BR_RF_MIX       (1ull << 18) /* VOP3P whose neg_hi is abs */
+#define BR_RF_RTN       (1ull << 19) /* atomic that returns the old value */
+#define BR_RF_NORTN     (1ull << 20) /* its sister that does not */
+#define BR_RF_ALIAS     (1ull << 21) /* read as text, never printed */
+#define BR_RF_DNEG(m)   ((uint64_t)(m) << 22) /* sources negated under DPP */
+#define BR_RF_BUS1      (1ull << 27) /* one scalar value less may be read */
+#define BR_RF_NOMODS    (1ull << 28) /* none of its format's modifiers */
+#define BR_RF_BYTESEL   (1ull << 29) /* op_sel is byte_sel:N */
+#define BR_RF_INDEXKEY  (1ull << 30) /* op_sel is index_key:N */
+#define BR_RF_DPPV      (1ull << 31) /* DPP with vector sources only */
+/* Images: registers of bias, depth and offset; derivatives, maybe of 16 bits; a
+ * level; no place in the image; data of four, whatever dmask says; an atomic;
+ * samples; no data of 16 bits; rays. */
+#define BR_RF_IEXTRA_AT 32
+#define BR_RF_IEXTRA(n) ((uint64_t)(n) << BR_RF_IEXTRA_AT)
+#define BR_RF_IGRAD     (1ull << 34)
+#define BR_RF_IG16      (1ull << 35)
+#define BR_RF_ILOD      (1ull << 36)
+#define BR_RF_INOXY     (1ull << 37)
+#define BR_RF_IFOUR     (1ull << 38)
+#define BR_RF_IATOM     (1ull << 39)
+#define BR_RF_IMSAA     (1ull << 40)
+#define BR_RF_INOD16    (1ull << 41)
+#define BR_RF_IBVH      (1ull << 42)
+#define BR_RF_IBVH64    (1ull << 43)
+#define BR_RF_SELN(n)   ((uint64_t)(n) << 24) /* entries of op_sel: (...) */
 
 typedef struct br_gcn_kind {
     const char *name;
@@ -158,6 +173,8 @@ typedef struct br_gcn_ctx {
     /* what a parsed operand asks of fields that come later */
     bool buffer;
     unsigned th_scope, n_addr, extra_data;
+    unsigned image_data; /* registers */
+    uint8_t image_n[5];  /* of each piece of an image's address */
 } br_gcn_ctx;
 
 typedef struct br_gcn_how {

@@ -72,8 +72,12 @@ real_read(void *ctx, const char *path, char *out, size_t size)
     return (int)n;
 }
 
-const br_amd_os br_amd_os_real = {NULL,     real_open,  real_close, real_ioctl,
-                                  real_map, real_unmap, real_read};
+const br_amd_os br_amd_os_real = {.open = real_open,
+                                  .close = real_close,
+                                  .ioctl = real_ioctl,
+                                  .map = real_map,
+                                  .unmap = real_unmap,
+                                  .read = real_read};
 
 void *
 br_amd_reserve(uint64_t bytes)

@@ -22,6 +22,10 @@ typedef struct br_amd_os {
     void (*unmap)(void *ctx, void *p, uint64_t bytes);
     /* A file of sysfs and a NUL; bytes, or negative errno. */
     int (*read)(void *ctx, const char *path, char *out, size_t size);
+    /* For who listens, else NULL: before a doorbell is rung; when what was
+     * waited for is there. */
+    void (*ring)(void *ctx, const _Atomic uint64_t *doorbell, uint64_t value);
+    void (*settled)(void *ctx);
 } br_amd_os;
 
 extern const br_amd_os br_amd_os_real;

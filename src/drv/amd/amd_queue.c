@@ -243,7 +243,20 @@ wait_for(br_amd_queue *q, uint64_t n, int64_t timeout_ns, br_status *st)
 br_code
 br_amd_wait(br_amd_queue *q, int64_t timeout_ns, br_status *st)
 {
-    return wait_for(q, q->next, timeout_ns, st);
+    BR_TRY(wait_for(q, q->next, timeout_ns, st));
+    if (q->d->os->settled)
+        q->d->os->settled(q->d->os->ctx);
+    return BR_OK;
+}
+
+/* The write index, then the doorbell. */
+static void
+ring(br_amd_queue *q, uint64_t written, uint64_t value)
+{
+    atomic_store_explicit(&control(q)->write, written, memory_order_seq_cst);
+    if (q->d->os->ring)
+        q->d->os->ring(q->d->os->ctx, q->doorbell, value);
+    atomic_store_explicit(q->doorbell, value, memory_order_release);
 }
 
 /* ---- launching --------------------------------------------------------- */
@@ -294,7 +307,7 @@ br_amd_launch(br_amd_queue *q, const br_aql_launch *l, br_status *st)
         return br_fail(st, BR_E_FAULT, "%s stopped before", q->d->node.name);
     BR_TRY(br_amd_queue_scratch(q, l->private_bytes, st));
     /* A slot is ours again when `read` has passed it, which may be told a
-     * little later than that its packet is done. */
+   * little later than that its packet is done. */
     while (q->next - atomic_load_explicit(&c->read, memory_order_acquire) >=
            q->slots) {
         BR_TRY(wait_for(q, q->next - q->slots / 2, -1, st));
@@ -306,8 +319,7 @@ br_amd_launch(br_amd_queue *q, const br_aql_launch *l, br_status *st)
     br_aql_publish(p, br_aql_header(BR_AQL_DISPATCH, true, BR_AQL_SCOPE_SYSTEM,
                                     BR_AQL_SCOPE_SYSTEM));
     q->next++;
-    atomic_store_explicit(&c->write, q->next, memory_order_seq_cst);
-    atomic_store_explicit(q->doorbell, q->next - 1, memory_order_release);
+    ring(q, q->next, q->next - 1);
     return BR_OK;
 }
 
@@ -390,10 +402,10 @@ br_amd_pm4_launch(br_amd_queue *q, br_pm4 *s, const br_aql_launch *l,
 static void
 write_ring(br_amd_queue *q, const br_pm4 *s)
 {
-    uint32_t *ring = (uint32_t *)(void *)q->ring.host;
+    uint32_t *words = (uint32_t *)(void *)q->ring.host;
 
     for (size_t k = 0; k < s->n; k++)
-        ring[(q->put + k) % q->slots] = s->at[k];
+        words[(q->put + k) % q->slots] = s->at[k];
     q->put += s->n;
 }
 
@@ -422,7 +434,6 @@ br_amd_pm4_submit(br_amd_queue *q, const br_pm4 *s, br_status *st)
     write_ring(q, s);
     write_ring(q, &end);
     q->next++;
-    atomic_store_explicit(&c->write, q->put, memory_order_seq_cst);
-    atomic_store_explicit(q->doorbell, q->put, memory_order_release);
+    ring(q, q->put, q->put);
     return BR_OK;
 }

@@ -354,6 +354,7 @@ br_cun_stats(const br_cun *x)
     return (br_nd_stats){.steps = x->steps,
                          .launches = s->launches - o->launches,
                          .recorded = s->recorded - o->recorded,
+                         .by_hand = s->by_hand - o->by_hand,
                          .submits = s->submits - o->submits,
                          .ioctls = s->ioctls - o->ioctls};
 }

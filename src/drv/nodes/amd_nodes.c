@@ -13,6 +13,8 @@
  * that both sides see. Then nothing is built, and no system call is made: the
  * fence is looked at.
  *
+ * Where a kernel by hand does a launch (amd_hand.h), that is taken.
+ *
  * Mega mode: launches are records of a list, and one kernel walks it with groups
  * that stay (kernels/cuda/mega_nodes.cu). Resident: that kernel stays, too; it
  * looks at a word of the CPU's memory for the next step, and nothing is
@@ -28,6 +30,7 @@
 #include "cg/ktarget.h"
 #include "cg/ptx/ptx.h"
 #include "drv/amd/amd_dev.h"
+#include "drv/nodes/amd_hand.h"
 #include "drv/sim/sim_gpu.h"
 
 #include <stdio.h>
@@ -50,7 +53,7 @@ enum {
     TO_MEMORY = 0x100500, /* WRITE_DATA, and wait until it is there */
     POLL_NS = 50 * 1000,
     LOOKS = 2000,
-    POLLS = 200 * 1000, /* before the kernel is asked for faults: 10 s */
+    LOOK_NS = 2000 * 1000 * 1000, /* until the kernel is asked for faults */
 };
 _Static_assert(sizeof(struct br_nd_phase) <= ARGS_BYTES, "one or the other");
 #define PATIENCE_NS (600 * 1000000000ll) /* for a step of the simulator, too */
@@ -81,7 +84,8 @@ typedef struct amd_nodes {
     br_amd_queue q;
     br_amd_mem code, stage;
     BR_VEC(br_amd_mem) held;
-    kernel fn[BR_ND_FNS];
+    kernel fn[BR_ND_FNS], hand[BR_ND_FNS];
+    br_amd_mem hand_code[BR_HANDS];
     batch step, copy;
     br_nd_key key; /* of what step holds, when it is whole */
     bool whole;
@@ -91,6 +95,7 @@ typedef struct amd_nodes {
     br_amd_mem mega_code, state, bell;
     kernel mega;
     uint32_t n_groups, shared; /* shared: most of any launch */
+    uint32_t given;            /* of that, what runs was started with */
     uint32_t go;               /* steps asked for */
     bool running;              /* resident */
 } amd_nodes;
@@ -170,12 +175,16 @@ static br_code
 batch_add(amd_nodes *x, batch *b, const br_nd_launch *l, br_status *st)
 {
     const uint64_t at = (uint64_t)ARGS_BYTES * b->n;
+    uint32_t blocks[2];
+    const bool hand = br_hand_takes(l, blocks);
 
     br_check(b->n < b->room);
     BR_TRY(packets(
-        x, &b->s, &x->fn[l->fn], l->blocks, l->shared,
+        x, &b->s, hand ? &x->hand[l->fn] : &x->fn[l->fn],
+        hand ? blocks : l->blocks, l->shared,
         (arguments){b->args.host + at, b->args.va + at, l->args, ARGS}, st));
     b->n++;
+    x->dev.stats.by_hand += hand;
     x->dev.stats.recorded++;
     return BR_OK;
 }
@@ -287,7 +296,7 @@ resident_end(amd_nodes *x, br_status *st)
 static br_code
 resident_wait(amd_nodes *x, br_status *st)
 {
-    const int64_t end = br_now_ns() + PATIENCE_NS;
+    int64_t now = br_now_ns(), end = now + PATIENCE_NS, look = now + LOOK_NS;
 
     for (int64_t k = 1; atomic_load_explicit(word(&bell(x)->done),
                                              memory_order_acquire) != x->go;
@@ -297,9 +306,12 @@ resident_wait(amd_nodes *x, br_status *st)
             continue;
         }
         br_sleep_ns(POLL_NS);
-        if (k % POLLS == 0)
+        now = br_now_ns();
+        if (now > look) {
             BR_TRY(br_amd_look(&x->q, st));
-        if (br_now_ns() > end)
+            look = now + LOOK_NS;
+        }
+        if (now > end)
             return br_fail(st, BR_E_TIMEOUT, "%s: %u phases of a step are done",
                            x->name,
                            atomic_load_explicit(word(&bell(x)->alive),
@@ -315,12 +327,16 @@ resident_run(amd_nodes *x, br_status *st)
     br_status why = {0};
     br_code c = BR_OK;
 
+    /* A kernel keeps the local memory that it was started with. */
+    if (x->shared > x->given)
+        BR_TRY(resident_end(x, st));
     if (!x->running) {
         *bell(x) = (struct br_nd_bell){0};
         x->go = 0;
         BR_TRY(mega_packets(x, st));
         c = batch_submit(x, &x->step, &why);
         x->running = c == BR_OK;
+        x->given = x->shared;
         x->dev.stats.launches++;
     }
     bell(x)->n_phases = (uint32_t)x->step.n;
@@ -590,6 +606,13 @@ place_code(amd_nodes *x, br_amd_mem *at, const br_gcn_co *co, br_status *st)
 
     BR_TRY(br_amd_alloc(&x->d, at, &w, st));
     memcpy(at->host, co->image, co->bytes);
+    return BR_OK;
+}
+
+static br_code
+find_kernels(amd_nodes *x, const br_amd_mem *at, const br_gcn_co *co,
+             br_status *st)
+{
     for (int i = 0; i < BR_ND_FNS; i++)
         BR_TRY(find_kernel(x, at, co, names[i], &x->fn[i], st));
     return find_kernel(x, at, co, "br_nd_mega", &x->mega, st);
@@ -606,6 +629,30 @@ open_code(amd_nodes *x, br_amd_mem *at, br_text ptx, br_status *st)
         c = br_gcn_load(&co, file.at, file.n, st);
     if (c == BR_OK)
         c = place_code(x, at, &co, st);
+    if (c == BR_OK)
+        c = find_kernels(x, at, &co, st);
+    br_gcn_unload(&co);
+    br_str_fini(&file);
+    return c;
+}
+
+static br_code
+open_hand(amd_nodes *x, size_t i, br_status *st)
+{
+    const br_gcn_cpu *cpu = br_gcn_cpu_find(x->d.node.name);
+    const br_hand h = br_hand_at(i, cpu->gen);
+    br_gcn_co co = {.image = NULL};
+    br_str file = {0};
+    br_code c = br_gcn_assemble(&file, cpu, h.text.p, h.text.n, st);
+
+    if (c == BR_OK)
+        c = br_gcn_load(&co, file.at, file.n, st);
+    if (c == BR_OK)
+        c = place_code(x, &x->hand_code[i], &co, st);
+    if (c == BR_OK)
+        c = find_kernel(x, &x->hand_code[i], &co, names[h.fn], &x->hand[h.fn],
+                        st);
+    br_check(c != BR_OK || x->hand[h.fn].at);
     br_gcn_unload(&co);
     br_str_fini(&file);
     return c;
@@ -697,6 +744,8 @@ open_all(amd_nodes *x, const br_nd_where *c, br_status *st)
                      (br_text){br_ptx_portable,
                                (size_t)(br_ptx_portable_end - br_ptx_portable)},
                      st));
+    for (size_t i = 0; i < BR_HANDS; i++)
+        BR_TRY(open_hand(x, i, st));
     return x->mode == PACKETS ? BR_OK : open_mega(x, st);
 }
 
@@ -714,6 +763,8 @@ dev_close(br_nd_dev *d)
         br_amd_free(&x->d, &x->held.at[i]);
     for (size_t i = 0; i < BR_COUNT(own); i++)
         br_amd_free(&x->d, own[i]);
+    for (size_t i = 0; i < BR_HANDS; i++)
+        br_amd_free(&x->d, &x->hand_code[i]);
     br_amd_close(&x->d);
     br_check(br_simgpu_free(x->sim) && "nothing is left on the device");
     br_vec_fini(&x->held);

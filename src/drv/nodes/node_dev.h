@@ -55,9 +55,10 @@ typedef struct br_nd_ops {
 } br_nd_ops;
 
 /* How often the host had to do with the device. recorded: launches of which
- * packets were made; ioctls: as far as they are ours (AMD). */
+ * packets were made, by_hand: of those, of kernels of amd_hand.h; ioctls: as far as
+ * they are ours (AMD). */
 typedef struct br_nd_stats {
-    uint64_t steps, launches, recorded, submits, ioctls;
+    uint64_t steps, launches, recorded, by_hand, submits, ioctls;
 } br_nd_stats;
 
 struct br_nd_dev {

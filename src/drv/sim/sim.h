@@ -20,7 +20,10 @@ enum {
     BR_SIM_MAX_LDS = 64 << 10,     /* bytes of a work-group */
     BR_SIM_MAX_SCRATCH = 64 << 10, /* bytes of a lane */
     BR_SIM_MAX_FINDINGS = 100,     /* reported of a dispatch */
+    BR_SIM_CLASSES = 7,
 };
+/* Kinds of instructions, by what runs them; the first is none. */
+extern const char *const br_sim_classes[BR_SIM_CLASSES];
 
 typedef struct br_sim {
     const br_gcn_cpu *cpu;
@@ -28,10 +31,12 @@ typedef struct br_sim {
     bool check;
     uint64_t seed;      /* of the order that waves take turns in, with check */
     uint64_t max_steps; /* instructions of a dispatch; 0: no end */
+    const _Atomic bool *stop; /* NULL, or true: a dispatch ends, CANCELLED */
     void (*finding)(void *arg, const char *text); /* a line */
     void *arg;
     uint64_t steps, findings; /* so far: instructions of waves, findings */
     uint64_t hints;           /* of those instructions: s_delay_alu */
+    uint64_t *mix;            /* NULL, or BR_SIM_CLASSES: the others by class */
     br_kfault fault;          /* after BR_E_FAULT */
     struct sim_code *code;    /* what was decoded, by address */
     size_t hit;               /* the region that was found last */

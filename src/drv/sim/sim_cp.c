@@ -230,8 +230,15 @@ sim_dispatch(sim_queue *q, const br_aql_packet *p)
     br_status st = {0};
 
     g->waves.max_steps = g->o.max_steps ? g->waves.steps + g->o.max_steps : 0;
+    g->waves.stop = &q->stop;
     if (br_sim_dispatch(&g->waves, p, &st) == BR_OK)
         return true;
+    /* The kernel takes waves of a queue that is destroyed off the processor,
+     * and says nothing. */
+    if (atomic_load_explicit(&q->stop, memory_order_acquire)) {
+        q->dead = true;
+        return false;
+    }
     return sim_stop(q, st.code, "%s", st.msg);
 }
 

@@ -149,24 +149,24 @@ inline_float(unsigned k, unsigned type)
     return type == T_F64 || type == T_U64 ? f64[k] : f32[k];
 }
 
+/* Vector instructions find it in each lane, the high words behind the low ones
+ * of all lanes. */
 static void
 constant(maker *m, sim_opnd *p, uint64_t k)
 {
-    uint32_t *wide = br_arena_get(m->arena, 4 * 64 * sizeof *wide);
+    unsigned lanes = m->isa->wave64 ? 64 : 32;
+    uint32_t *wide;
 
     p->file = SIM_K;
     p->k = k;
-    p->wide = wide;
+    if (m->o->cls != SIM_VALU)
+        return;
+    p->wide = wide = br_arena_get(m->arena, 2 * lanes * sizeof *wide);
     m->oom = m->oom || !wide;
-    for (unsigned i = 0; wide && i < 64; i++) {
-        /* The high words lie W behind: right for 32 and for 64 lanes. */
+    for (unsigned i = 0; wide && i < lanes; i++) {
         wide[i] = (uint32_t)k;
-        wide[i + 64] = (uint32_t)(k >> 32);
-        wide[i + 128] = (uint32_t)k;
+        wide[i + lanes] = (uint32_t)(k >> 32);
     }
-    if (wide && !m->isa->wave64)
-        for (unsigned i = 32; i < 64; i++)
-            wide[i] = (uint32_t)(k >> 32);
 }
 
 /* The type that a constant is read as. */
@@ -322,11 +322,15 @@ permutation(maker *m)
 {
     const br_gcn_inst *in = m->in;
     sim_op *o = m->o;
+    uint8_t *perm;
     unsigned c;
 
     if (in->ext != BR_EXT_DPP8 && in->ext != BR_EXT_DPP16)
         return;
+    perm = br_arena_get(m->arena, SIM_LANES);
     o->dpp = true;
+    o->perm = perm;
+    m->oom = m->oom || !perm;
     o->row_mask = o->bank_mask = 15;
     c = in->ext == BR_EXT_DPP16 ? br_gcn_get(in, BR_GF_xctrl) : 0;
     if (in->ext == BR_EXT_DPP16) {
@@ -338,7 +342,7 @@ permutation(maker *m)
         o->dpp8 = true;
         o->fi = br_gcn_get(in, BR_GF_src0) == 234;
     }
-    for (unsigned i = 0; i < SIM_LANES; i++) {
+    for (unsigned i = 0; perm && i < SIM_LANES; i++) {
         unsigned row = i & ~15u, at = i & 15, n = c & 15, from = 255;
 
         if (o->dpp8)
@@ -358,7 +362,7 @@ permutation(maker *m)
             from = (i & ~7u) + (7 - (i & 7));
         else
             from = row + (c < 0x160 ? n : at ^ n);
-        o->perm[i] = (uint8_t)from;
+        perm[i] = (uint8_t)from;
     }
 }
 
@@ -568,6 +572,16 @@ one(maker *m)
     return true;
 }
 
+sim_op *
+sim_op_new(br_arena *a)
+{
+    enum { LINE = 64 };
+    uint8_t *p = br_arena_zero(a, 1, sizeof(sim_op) + LINE - 1);
+
+    p += p ? (0u - (uintptr_t)p) % LINE : 0;
+    return (sim_op *)(void *)p;
+}
+
 bool
 sim_decode(br_arena *a, const br_gcn_isa *isa, const br_gcn_inst *in, sim_op *o)
 {
@@ -578,13 +592,16 @@ sim_decode(br_arena *a, const br_gcn_isa *isa, const br_gcn_inst *in, sim_op *o)
     if (!one(&m) || m.oom)
         return false;
     if (in->row_y) {
-        o->y = br_arena_zero(a, 1, sizeof *o->y);
+        o->y = sim_op_new(a);
         m.o = o->y;
         m.row = in->row_y;
         if (!o->y || !one(&m) || m.oom)
             return false;
         o->fn = sim_dual;
     }
+    o->jumps = o->sem->fn == sim_flow;
+    if (o->cls == SIM_SALU && o->sem->fn == sim_salu)
+        o->fn = sim_salu_fn(o);
     sim_uses_find(o, isa);
     return true;
 }

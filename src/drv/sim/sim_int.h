@@ -77,13 +77,13 @@ struct sim_op;
 /* False: the wave stops here (its state says why). */
 typedef bool (*sim_fn)(struct sim_wave *w, const struct sim_op *o);
 
-typedef enum sim_class {
-    SIM_SALU = 1,
-    SIM_VALU,
-    SIM_SMEM,
-    SIM_VMEM, /* global, flat, scratch, buffer */
-    SIM_LDS,
-    SIM_FLOW, /* branches, waits, barriers, the rest of SOPP */
+typedef enum sim_class { /* br_sim_classes */
+                         SIM_SALU = 1,
+                         SIM_VALU,
+                         SIM_SMEM,
+                         SIM_VMEM, /* global, flat, scratch, buffer */
+                         SIM_LDS,
+                         SIM_FLOW, /* branches, waits, barriers, the rest of SOPP */
 } sim_class;
 
 /* The meaning of a name: a row of the tables. */
@@ -136,27 +136,30 @@ typedef struct sim_uses {
     sim_bits seen; /* scalars whose writes matter from now on */
 } sim_uses;
 
-/* Sources and results of the usual vector instruction: sim_plain.h. */
+/* Sources and results of the usual vector instruction, sim_plain.h, and of the
+ * usual scalar one, sim_salu.c: there numbers are SGPRs', a constant is 64 bits. */
 typedef struct sim_args {
     const uint32_t *k[3]; /* a constant, in all lanes; NULL: none */
     uint16_t from[3];     /* 32 times a VGPR's number, or SIM_ARG_SCALAR + an
                              SGPR's */
     uint16_t to;          /* 32 times a VGPR's number */
-    uint8_t wide;         /* bit k: source k is a pair of scalars */
+    uint8_t wide;         /* bit k: source k is a pair of scalars; 3: result */
     uint8_t in, out;      /* SGPRs of lane masks; SIM_NULL: none */
 } sim_args;
-enum { SIM_ARG_SCALAR = 0x8000 };
+enum { SIM_ARG_SCALAR = 0x8000, SIM_ARG_TO_WIDE = 8 };
 
-/* What each run needs comes first: 64 bytes, and what checks do. */
+/* What each run needs comes first, a line of 64 bytes, then what checks do. */
 typedef struct sim_op {
     sim_fn fn;
+    struct sim_op *next;  /* behind it in memory, once decoded; NULL: look */
     uint8_t words, hints; /* with those s_delay_alu that come after it */
     uint8_t n_src, cls, fmt;
-    bool plain;       /* no modifiers, no halves, no DPP */
-    bool direct;      /* and one word a lane, no mask */
-    sim_args args;    /* where plain */
-    struct sim_op *y; /* the other half of a dual instruction */
+    bool plain;    /* no modifiers, no halves, no DPP */
+    bool direct;   /* and one word a lane, no mask */
+    bool jumps;    /* it may go elsewhere, or stop the wave */
+    sim_args args; /* where plain */
     sim_uses uses;
+    struct sim_op *y; /* the other half of a dual instruction */
     const sim_sem *sem;
     const br_gcn_row *row;
     /* Memory: address, data, data, base; mask: scalar offset. */
@@ -172,9 +175,11 @@ typedef struct sim_op {
     bool idxen, offen, gathers; /* gathers: sim_wide.h does */
     bool dpp8, fi, bc;
     uint8_t row_mask, bank_mask;
-    uint8_t perm[SIM_LANES]; /* DPP: which lane to read; 255: none */
     bool dpp;
+    const uint8_t *perm; /* DPP: which of 32 lanes to read; 255: none */
 } sim_op;
+/* Zeroed, a line's start; NULL: no memory. */
+sim_op *sim_op_new(br_arena *a);
 
 /* ---- waves ------------------------------------------------------------ */
 
@@ -242,7 +247,7 @@ typedef struct sim_code {
 } sim_code;
 
 /* The instruction at an address; NULL: the group has an error. */
-const sim_op *sim_fetch(sim_wave *w);
+sim_op *sim_fetch(sim_wave *w);
 /* Fills an operation of an instruction; NULL sem: it has no meaning. */
 bool sim_decode(br_arena *a, const br_gcn_isa *isa, const br_gcn_inst *in,
                 sim_op *o);
@@ -274,6 +279,8 @@ bool sim_mode_lane(sim_wave *w, const sim_op *o, sim_lanes *x);
 void sim_mode_decode(sim_op *o);
 
 bool sim_salu(sim_wave *w, const sim_op *o);
+/* What runs a scalar row, once its arguments are found. */
+sim_fn sim_salu_fn(sim_op *o);
 bool sim_saveexec(sim_wave *w, const sim_op *o);
 bool sim_valu(sim_wave *w, const sim_op *o);
 /* Whether it is plain; then its arguments are found. */

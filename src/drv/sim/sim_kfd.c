@@ -378,6 +378,9 @@ sim_queue_destroy(br_simgpu *g, uint32_t id)
 {
     bool there;
 
+    /* First: a dispatch of its own holds the lock. */
+    if (id < SIM_MAX_QUEUES)
+        atomic_store_explicit(&g->queues[id].stop, true, memory_order_release);
     br_mutex_lock(&g->lock);
     there = id < SIM_MAX_QUEUES && g->queues[id].used;
     br_mutex_unlock(&g->lock);

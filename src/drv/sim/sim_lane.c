@@ -277,10 +277,32 @@ sim_fmas32(float a, float b, float c)
     return (float)ldexp(s, ilogbf(c) > 0 ? 64 : -64);
 }
 
-static int
-sim_fmas_scale64(double c)
+/* Which side of r, which is a * b + c rounded, the exact sum is on (Boldo and
+ * Muller: what an FMA loses is two numbers). */
+static double
+lost64(double a, double b, double c, double r)
 {
-    return ilogb(c) > 0 ? 128 : -128;
+    double u = a * b, ul = fma(a, b, -u);
+    double s = c + ul, x = s - c, sl = (c - (s - x)) + (ul - x);
+    double t = u + s, y = t - u, tl = (u - (t - y)) + (s - y);
+
+    return ((t - r) + tl) + sl;
+}
+
+/* The same of doubles: where the sum is halfway between two numbers below the
+ * normal ones, what it lost decides. */
+static double
+sim_fmas64(double a, double b, double c)
+{
+    const int by = ilogb(c) > 0 ? 128 : -128;
+    double r = fma(a, b, c), q = ldexp(r, by), off, lost;
+
+    if (by > 0 || !isfinite(r) || fabs(q) >= 0x1p-1022)
+        return q;
+    off = r - ldexp(q, 128);
+    lost = fabs(off) == 0x1p-947 ? lost64(a, b, c, r) : 0;
+    return lost != 0 && (lost > 0) == (off > 0) ? q + copysign(0x1p-1074, off)
+                                                : q;
 }
 
 static int

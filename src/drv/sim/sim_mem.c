@@ -524,10 +524,11 @@ offsets(const words *x, uint64_t exec, uint64_t at[64])
 {
     uint64_t bytes = x->part * x->n, most = x->bytes - bytes, worst = 0;
 
-    if (x->wide) {
-        worst = sim_wide_offsets(x->low, x->high, x->base, (uint32_t)exec, at);
-        return x->bytes >= bytes && worst <= most;
-    }
+    if (x->bytes < bytes)
+        return false;
+    if (x->wide)
+        return sim_wide_offsets(x->low, x->high, x->base, most, (uint32_t)exec,
+                                at);
     for (unsigned i = 0; i < x->lanes; i++)
         at[i] =
             x->base + x->low[i] + (x->high ? (uint64_t)x->high[i] << 32 : 0);
@@ -536,7 +537,7 @@ offsets(const words *x, uint64_t exec, uint64_t at[64])
 
         worst = BR_MAX(worst, v);
     }
-    return x->bytes >= bytes && worst <= most;
+    return worst <= most;
 }
 
 /* What checks hear of lanes: of memory at `addr`, or of LDS. */

@@ -212,17 +212,16 @@ learn(sim_order *r, waiter *x)
 static words *
 fresh(sim_order *r, page *p, uint64_t key)
 {
-    if (p->words) {
-        memset(p->words, 0, offsetof(words, left));
-    } else {
+    if (!p->words) {
         if (r->n_pages == MAX_PAGES + KEPT_PAGES)
             return NULL;
-        p->words = br_try_calloc(1, sizeof *p->words);
+        p->words = br_try_alloc(sizeof *p->words);
         if (!p->words)
             return NULL;
         p->at = key;
         r->n_pages++;
     }
+    memset(p->words, 0, offsetof(words, left));
     p->turn = r->turn;
     r->hit = p;
     return p->words;
@@ -653,6 +652,8 @@ forget(sim_order *r)
     r->turn++;
 }
 
+/* Clocks are cleared as a wave starts, those of the pool written whole: of
+ * megabytes that are there in case, a kernel of little touches little. */
 static br_code
 make(sim_order **out, size_t n, br_status *st)
 {
@@ -662,9 +663,9 @@ make(sim_order **out, size_t n, br_status *st)
     if (r) {
         r->n = (unsigned)n;
         r->w = br_try_calloc(n, sizeof *r->w);
-        r->clocks = br_try_calloc(3 * n * n, sizeof *r->clocks);
+        r->clocks = br_try_alloc(3 * n * n * sizeof *r->clocks);
         r->sum = br_try_calloc(2 * n, sizeof *r->sum);
-        r->pool = br_try_calloc(POOL * n, sizeof *r->pool);
+        r->pool = br_try_alloc(POOL * n * sizeof *r->pool);
         r->pages = br_try_calloc(BUCKETS, sizeof *r->pages);
     }
     if (!r || !r->w || !r->clocks || !r->sum || !r->pool || !r->pages) {

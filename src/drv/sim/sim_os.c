@@ -240,8 +240,13 @@ br_simgpu_new(br_simgpu **out, const br_simgpu_opts *o, br_status *st)
         return br_fail(st, BR_E_OOM, "no memory for a GPU");
     g->o = *o;
     g->chip = c;
-    g->os = (br_amd_os){g,       sim_open,  sim_close, sim_ioctl,
-                        sim_map, sim_unmap, sim_read};
+    g->os = (br_amd_os){.ctx = g,
+                        .open = sim_open,
+                        .close = sim_close,
+                        .ioctl = sim_ioctl,
+                        .map = sim_map,
+                        .unmap = sim_unmap,
+                        .read = sim_read};
     g->lock = g->events_lock = (br_mutex)BR_MUTEX;
     g->waves.cpu = br_gcn_cpu_find(c->name);
     g->waves.check = o->check;

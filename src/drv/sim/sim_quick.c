@@ -253,10 +253,11 @@ sim_check_quick(sim_wave *w, const sim_op *o)
 {
     sim_wcheck *k = w->check;
     const sim_uses *u = &o->uses;
-    uint64_t exec = sim_exec(w), def, def_y = UINT64_MAX;
+    uint64_t exec = sim_exec(w), def = UINT64_MAX, def_y = UINT64_MAX;
+    bool lanes = o->cls != SIM_SALU && o->cls != SIM_FLOW;
 
     if (!u->quick || u->most >= k->n_vgprs || !scalars_fine(k, u) ||
-        !vectors_fine(k, u, &def) ||
+        (lanes && !vectors_fine(k, u, &def)) ||
         (o->y && !vectors_fine(k, &o->y->uses, &def_y)) ||
         (u->strict && exec & ~def))
         return false;
@@ -271,7 +272,8 @@ sim_check_quick(sim_wave *w, const sim_op *o)
         k->last_valu = o;
     scalars_written(k, o);
     k->n_salu += o->cls == SIM_SALU;
-    vectors_written(k, u, exec, def);
+    if (lanes)
+        vectors_written(k, u, exec, def);
     if (o->y)
         vectors_written(k, &o->y->uses, exec, def_y);
     return true;

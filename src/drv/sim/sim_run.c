@@ -27,6 +27,11 @@ enum {
     PATIENCE = 64,       /* turns of a group until one more runs beside */
 };
 
+const char *const br_sim_classes[BR_SIM_CLASSES] = {
+    [SIM_SALU] = "SALU", [SIM_VALU] = "VALU",
+    [SIM_SMEM] = "SMEM", [SIM_VMEM] = "VMEM",
+    [SIM_LDS] = "LDS",   [SIM_FLOW] = "waits, branches and the like"};
+
 /* ---- memory and code -------------------------------------------------- */
 
 br_code
@@ -95,11 +100,11 @@ is_hint(const sim_wave *w, uint64_t word)
            strcmp(in.row->name, "s_delay_alu") == 0;
 }
 
-static const sim_op *
+static sim_op *
 decode(sim_wave *w, uint64_t word)
 {
     sim_code *c = w->code;
-    sim_op *o = br_arena_zero(&c->arena, 1, sizeof *o);
+    sim_op *o = sim_op_new(&c->arena);
     br_gcn_inst in;
     br_str text = {0};
 
@@ -135,7 +140,7 @@ decode(sim_wave *w, uint64_t word)
     return c->ops[word] = o;
 }
 
-const sim_op *
+sim_op *
 sim_fetch(sim_wave *w)
 {
     uint64_t off = w->pc - w->code->at;
@@ -220,27 +225,42 @@ checked(sim_wave *w, const sim_op *o)
     return true;
 }
 
+/* What comes next. Where nothing jumps, an instruction knows it: the address
+ * need not be looked up in the code, each lookup waiting for the one before. */
+static sim_op *
+next_of(sim_wave *w, sim_op *o)
+{
+    const sim_code *c = w->code;
+    uint64_t off = w->pc - c->at;
+    sim_op *n = o->next;
+
+    if (n)
+        return n;
+    if (o->jumps && off < c->bytes && off % 4 == 0 && c->ops[off / 4])
+        return c->ops[off / 4];
+    n = sim_fetch(w);
+    o->next = o->jumps ? NULL : n;
+    return n;
+}
+
 static void
 turn(sim_wave *w, uint64_t n)
 {
     uint64_t begin = w->steps, hints = 0;
     bool check = w->check != NULL;
+    uint64_t *mix = w->g->sim->mix;
+    sim_op *o = sim_fetch(w);
 
-    while (n--) {
-        const sim_code *c = w->code;
-        uint64_t off = w->pc - c->at;
-        const sim_op *o =
-            off < c->bytes && off % 4 == 0 ? c->ops[off / 4] : NULL;
-
+    while (o) {
         w->at = w->pc;
-        o = o ? o : sim_fetch(w);
-        if (!o)
-            break;
         w->pc += o->words * 4u;
         w->steps += 1u + o->hints;
         hints += o->hints;
-        if (check ? !checked(w, o) : !o->fn(w, o))
+        if (mix)
+            mix[o->cls]++;
+        if ((check ? !checked(w, o) : !o->fn(w, o)) || !--n)
             break;
+        o = next_of(w, o);
     }
     w->g->sim->steps += w->steps - begin;
     w->g->sim->hints += hints;
@@ -511,8 +531,13 @@ all_groups(job *j)
     for (unsigned k = 0; k < j->resident; k++)
         BR_TRY(fill(j, k, &live));
     while (live) {
+        /* Partner: sim_queue_destroy. */
+        bool ends = j->s->stop &&
+                    atomic_load_explicit(j->s->stop, memory_order_relaxed);
         uint32_t draw = j->s->check ? br_rng_u32(&rng) : 0;
 
+        if (ends)
+            return br_fail(j->st, BR_E_CANCELLED, "waves were taken off");
         at = j->s->check ? (draw >> 22) * j->resident >> 10 : at + 1;
         while (at >= j->resident || !j->g[at].live)
             at = at + 1 < j->resident ? at + 1 : 0;

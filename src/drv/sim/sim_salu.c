@@ -124,14 +124,14 @@ sfield(uint64_t v, uint64_t at, uint64_t n, unsigned bits)
 
 enum { KEEP = 0, NZ = 1 };
 
-#define SOP(name, value, scc)                 \
-    static uint64_t scalar_##name(scalars *x) \
-    {                                         \
-        uint64_t a = x->a, b = x->b;          \
-                                              \
-        (void)a;                              \
-        (void)b;                              \
-        return (uint64_t)(value);             \
+#define SOP(name, value, scc)                        \
+    static inline uint64_t scalar_##name(scalars *x) \
+    {                                                \
+        uint64_t a = x->a, b = x->b;                 \
+                                                     \
+        (void)a;                                     \
+        (void)b;                                     \
+        return (uint64_t)(value);                    \
     }
 #define EXE(name, value, saves)               \
     static uint64_t scalar_##name(scalars *x) \
@@ -209,6 +209,81 @@ sim_salu(sim_wave *w, const sim_op *o)
     if (!(o->is & IS_READER)) /* s_cmpk names it, and reads it */
         sim_set_scalar(w, &o->dst, r);
     return true;
+}
+
+/* ---- the usual: arguments that decoding found ------------------------- */
+
+static inline uint64_t
+arg(const sim_wave *w, const sim_args *a, unsigned k)
+{
+    const uint32_t *p = a->k[k] ? a->k[k] : w->s + a->from[k];
+    uint64_t v = p[0];
+
+    return a->wide & 1u << k ? v | (uint64_t)p[1] << 32 : v;
+}
+
+#define SOP(name, value, flag)                           \
+    static bool run_##name(sim_wave *w, const sim_op *o) \
+    {                                                    \
+        const sim_args *g = &o->args;                    \
+        scalars x = {.a = arg(w, g, 0),                  \
+                     .b = arg(w, g, 1),                  \
+                     .k = arg(w, g, 2),                  \
+                     .d = w->s[g->to],                   \
+                     .scc = w->scc};                     \
+        uint64_t r;                                      \
+                                                         \
+        if (g->wide & SIM_ARG_TO_WIDE)                   \
+            x.d |= (uint64_t)w->s[g->to + 1] << 32;      \
+        r = scalar_##name(&x);                           \
+        if (g->wide & SIM_ARG_TO_WIDE)                   \
+            w->s[g->to + 1] = (uint32_t)(r >> 32);       \
+        else                                             \
+            r = (uint32_t)r;                             \
+        w->scc = (flag) == NZ ? r != 0 : x.scc;          \
+        if (g->out)                                      \
+            w->s[g->to] = (uint32_t)r;                   \
+        return true;                                     \
+    }
+#define EXE(name, value, saves)
+#include "drv/sim/sim_salu.def"
+#undef SOP
+#undef EXE
+
+static const sim_fn runs[] = {
+#define SOP(name, value, flag)  run_##name,
+#define EXE(name, value, saves) NULL,
+#include "drv/sim/sim_salu.def"
+#undef SOP
+#undef EXE
+};
+
+sim_fn
+sim_salu_fn(sim_op *o)
+{
+    static const uint32_t zero[2];
+    sim_args *a = &o->args;
+    bool writes = !(o->is & IS_READER) && o->dst.file == SIM_S;
+
+    *a = (sim_args){.k = {zero, zero, zero}, .out = writes};
+    for (unsigned k = 0; k < o->n_src; k++) {
+        sim_opnd *p = &o->src[k];
+
+        if (k == BR_COUNT(a->k) ||
+            (p->file == SIM_S && p->reg + p->n > SIM_SGPRS))
+            return sim_salu; /* SCC, too */
+        a->k[k] = p->file == SIM_K ? (uint32_t *)(void *)&p->k : NULL;
+        a->from[k] = p->reg;
+        a->wide |= (uint8_t)((p->n > 1) << k);
+    }
+    /* SOPK: what is read and written, and a constant. */
+    if (o->fmt == BR_FMT_SOPK ||
+        (writes &&
+         (o->dst.reg == SIM_NULL || o->dst.reg + o->dst.n > SIM_SGPRS)))
+        return sim_salu;
+    a->to = writes ? o->dst.reg : 0;
+    a->wide |= writes && o->dst.n > 1 ? SIM_ARG_TO_WIDE : 0;
+    return runs[o->sem - sim_salu_rows];
 }
 
 bool

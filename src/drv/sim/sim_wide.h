@@ -21,9 +21,10 @@ sim_has_avx512(void)
 
 /* Each call only where the processor has it. high may be NULL: no high words. */
 
-/* at[i] = base + low[i] + 2^32 high[i]; the greatest of those in exec. */
-uint64_t sim_wide_offsets(const uint32_t *low, const uint32_t *high,
-                          uint64_t base, uint32_t exec, uint64_t at[32]);
+/* at[i] = base + low[i] + 2^32 high[i]; whether none of those in exec is greater
+ * than most. */
+bool sim_wide_offsets(const uint32_t *low, const uint32_t *high, uint64_t base,
+                      uint64_t most, uint32_t exec, uint64_t at[32]);
 /* Whether low[i] = low[0] + i * step, and high is the same everywhere. */
 bool sim_wide_is_row(const uint32_t *low, const uint32_t *high, uint32_t step);
 /* Lanes of exec: word k of n at host + at[i] to reg[32 k + i]. An aligned word

@@ -9,13 +9,16 @@
 #ifdef __AVX512F__
 #    include <immintrin.h>
 
-uint64_t
-sim_wide_offsets(const uint32_t *low, const uint32_t *high, uint64_t base,
-                 uint32_t exec, uint64_t at[32])
+/* high != NULL is asked once, not in the loop. */
+static inline bool
+offsets(const uint32_t *low, const uint32_t *high, const uint64_t from[2],
+        uint32_t exec, uint64_t at[32])
 {
-    __m512i b = _mm512_set1_epi64((long long)base);
-    __m512i worst = _mm512_setzero_si512();
+    __m512i b = _mm512_set1_epi64((long long)from[0]);
+    __m512i most = _mm512_set1_epi64((long long)from[1]);
+    uint32_t far = 0;
 
+#    pragma GCC unroll 4
     for (unsigned k = 0; k < 32; k += 8) {
         __m512i v =
             _mm512_add_epi64(b, _mm512_cvtepu32_epi64(_mm256_loadu_si256(
@@ -27,9 +30,19 @@ sim_wide_offsets(const uint32_t *low, const uint32_t *high, uint64_t base,
                                          (const __m256i_u *)(high + k))),
                                      32));
         _mm512_storeu_si512(at + k, v);
-        worst = _mm512_mask_max_epu64(worst, (__mmask8)(exec >> k), worst, v);
+        far |= (uint32_t)_mm512_cmpgt_epu64_mask(v, most) << k;
     }
-    return _mm512_reduce_max_epu64(worst);
+    return !(far & exec);
+}
+
+bool
+sim_wide_offsets(const uint32_t *low, const uint32_t *high, uint64_t base,
+                 uint64_t most, uint32_t exec, uint64_t at[32])
+{
+    uint64_t from[2] = {base, most};
+
+    return high ? offsets(low, high, from, exec, at)
+                : offsets(low, NULL, from, exec, at);
 }
 
 bool
@@ -85,12 +98,12 @@ sim_wide_row(uint32_t *reg, unsigned n, const uint8_t *host)
 
 #else
 
-uint64_t
+bool
 sim_wide_offsets(const uint32_t *low, const uint32_t *high, uint64_t base,
-                 uint32_t exec, uint64_t at[32])
+                 uint64_t most, uint32_t exec, uint64_t at[32])
 {
-    (void)low, (void)high, (void)base, (void)exec, (void)at;
-    return UINT64_MAX;
+    (void)low, (void)high, (void)base, (void)most, (void)exec, (void)at;
+    return false;
 }
 
 bool

@@ -1,0 +1,95 @@
+/* amd_hand.c - see amd_hand.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/nodes/amd_hand.h"
+
+#include "base/embed.h"
+
+#include <stddef.h>
+
+#define HAND(fn, file)                                            \
+    BR_EMBED("br_gfx11_" #file, "kernels/gfx11/" #file ".s");     \
+    BR_EMBED("br_gfx12_" #file, "kernels/gfx12/" #file ".s");     \
+    extern const char br_gfx11_##file[], br_gfx11_##file##_end[]; \
+    extern const char br_gfx12_##file[], br_gfx12_##file##_end[];
+#include "drv/nodes/amd_hand.def"
+#undef HAND
+
+/* Where the files find an argument. */
+#define AT(field, at)                                        \
+    _Static_assert(offsetof(struct br_nd_args, field) == at, \
+                   "kernels/gfx*/ have " #field " elsewhere")
+AT(x.p, 0x10);
+AT(x.stride, 0x18);
+AT(y.p, 0x40);
+AT(y.stride, 0x48);
+AT(m.q, 0x60);
+AT(m.scale, 0x68);
+AT(m.min, 0x70);
+AT(m.d, 0x78);
+AT(m.dmin, 0x80);
+AT(m.n_out, 0x8c);
+AT(m.n_in, 0x90);
+AT(m.sub, 0x98);
+AT(xq, 0x130);
+AT(xd, 0x138);
+AT(e.ids, 0x198);
+AT(e.share, 0x1a8);
+AT(e.rows, 0x1ac);
+AT(e.first, 0x1b0);
+
+br_hand
+br_hand_at(size_t i, unsigned gen)
+{
+    static const struct {
+        br_nd_fn fn;
+        const char *at[2], *end[2];
+    } rows[] = {
+#define HAND(fn, file)                   \
+    {BR_ND_FN_##fn,                      \
+     {br_gfx11_##file, br_gfx12_##file}, \
+     {br_gfx11_##file##_end, br_gfx12_##file##_end}},
+#include "drv/nodes/amd_hand.def"
+#undef HAND
+    };
+    const int k = gen == 12;
+
+    br_assert(i < BR_HANDS && (gen == 11 || gen == 12) && "a file");
+    return (br_hand){rows[i].fn,
+                     {rows[i].at[k], (size_t)(rows[i].end[k] - rows[i].at[k])}};
+}
+
+static bool
+wide(const void *p)
+{
+    return (uintptr_t)p % 16 == 0;
+}
+
+bool
+br_hand_takes(const br_nd_launch *l, uint32_t blocks[2])
+{
+    enum { WAVE_ROWS = 16 }; /* of floats */
+    const struct br_nd_args *a = l->args;
+    const struct br_nd_mat *m = &a->m;
+    /* One row, or the pairs of one. */
+    const bool row = a->e.ids ? l->blocks[1] == a->e.k &&
+                                    (a->e.share == 1 || a->e.share == a->e.k)
+                              : a->n_rows == 1;
+
+    blocks[0] = l->blocks[0];
+    blocks[1] = l->blocks[1];
+    switch (l->fn) {
+    case BR_ND_FN_mul_int32:
+        return row && !m->dmin && wide(m->q) && wide(a->xq) &&
+               m->n_in % 32 == 0;
+    case BR_ND_FN_mul_int256:
+        return row && wide(m->q) && wide(a->xq) &&
+               (m->sub == 16 || m->sub == 32) && m->n_in % 256 == 0;
+    case BR_ND_FN_mul_f16:
+    case BR_ND_FN_mul_bf16:
+        blocks[0] = (m->n_out + WAVE_ROWS * BR_ND_WARPS - 1) /
+                    (WAVE_ROWS * BR_ND_WARPS);
+        return row && wide(m->q) && wide(a->x.p) && a->x.stride % 4 == 0 &&
+               m->n_in % 16 == 0 && m->n_in < 1 << 24;
+    default: return false;
+    }
+}

@@ -1,0 +1,391 @@
+/* test_amd_hand.c - kernels by hand for AMD processors: the bits of the portable
+ * ones, without a finding of the simulator, in fewer instructions.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "t.h"
+
+#include "base/rng.h"
+#include "cg/gcn/gcn_kernel.h"
+#include "cg/ptx/ptx.h"
+#include "drv/nodes/amd_hand.h"
+#include "drv/sim/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+T_ONE_THREAD();
+
+extern const char br_ptx_portable[], br_ptx_portable_end[];
+
+enum {
+    ARGS = (sizeof(struct br_nd_args) + 7) / 8 * 8,
+    HIDDEN = 24,
+    MAX_PIECES = 12
+};
+#define CODE_AT  0x100000000000ull
+#define FIRST_AT 0x100000000ull
+#define APART    0x10000000ull
+
+static const char *const names[] = {
+#define K(name) "br_nd_" #name,
+#include "drv/cuda/cuda_nodes.def"
+};
+
+/* Memory of a launch: pieces that the record points to. The last is y's. */
+typedef struct scene {
+    struct br_nd_args a;
+    br_nd_launch l;
+    struct {
+        uint8_t *at;
+        size_t n;
+    } piece[MAX_PIECES];
+    size_t n_pieces;
+    br_rng rng;
+} scene;
+
+static void *
+piece(scene *s, size_t bytes, void **host)
+{
+    uint64_t va = FIRST_AT + APART * s->n_pieces;
+
+    *host = t_keep(calloc(1, bytes + 64));
+    s->piece[s->n_pieces].at = *host;
+    s->piece[s->n_pieces++].n = bytes;
+    return (void *)(uintptr_t)va;
+}
+
+static void *
+bytes_of(scene *s, size_t n, uint8_t least, uint8_t span)
+{
+    void *h, *va = piece(s, n, &h);
+
+    for (size_t i = 0; i < n; i++)
+        ((uint8_t *)h)[i] = (uint8_t)(least + br_rng_u32(&s->rng) % span);
+    return va;
+}
+
+/* Of either sign, some zero, none so large that sums of products overflow. */
+static void *
+floats_of(scene *s, size_t n)
+{
+    void *h, *va = piece(s, 4 * n, &h);
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t r = br_rng_u32(&s->rng);
+
+        ((float *)h)[i] = r % 9 ? (float)(int32_t)r * 0x1p-36f : 0.0f;
+    }
+    return va;
+}
+
+/* ---- one run ------------------------------------------------------------- */
+
+typedef struct result {
+    uint8_t *y;
+    size_t n;
+    uint64_t steps;
+} result;
+
+static void
+finding(void *arg, const char *text)
+{
+    ck_abort_msg("%s: %s", (const char *)arg, text);
+}
+
+static result
+run(const scene *s, const br_gcn_co *co, const uint32_t blocks[2],
+    const char *what)
+{
+    const uint32_t groups[3] = {blocks[0], blocks[1], 1};
+    const uint16_t group[3] = {BR_ND_WARPS * 32, 1, 1};
+    uint8_t args[ARGS + HIDDEN] = {0};
+    br_sim sim = {.cpu = co->isa.cpu,
+                  .check = true,
+                  .finding = finding,
+                  .arg = (void *)(uintptr_t)what};
+    const br_gcn_symbol *kd = br_gcn_kernel_find(co, names[s->l.fn]);
+    const size_t last = s->n_pieces - 1;
+    br_aql_launch l = {.kernarg = 0x10000, .group = {group[0], 1, 1}};
+    br_kregion m = {l.kernarg, sizeof args, args, true, "arguments"};
+    result r = {.n = s->piece[last].n};
+    br_status st = {0};
+    br_aql_packet p;
+
+    ck_assert_ptr_nonnull(kd);
+    memcpy(args, &s->a, sizeof s->a);
+    memcpy(args + ARGS, groups, sizeof groups);
+    memcpy(args + ARGS + 12, group, sizeof group);
+    memcpy(l.groups, groups, sizeof groups);
+    memcpy(&l.group_bytes, co->image + kd->at, 4);
+    l.kernel = CODE_AT + kd->at;
+    t_ok(br_sim_map(&sim, &m, &st), &st);
+    r.y = t_keep(calloc(1, r.n));
+    for (size_t i = 0; i <= last; i++) {
+        m = (br_kregion){FIRST_AT + APART * i, s->piece[i].n,
+                         i == last ? r.y : s->piece[i].at, i != last, "memory"};
+        t_ok(br_sim_map(&sim, &m, &st), &st);
+    }
+    t_ok(br_sim_load(&sim, co, CODE_AT, &st), &st);
+    t_ok(br_aql_fill(&p, &l, &st), &st);
+    t_ok(br_sim_dispatch(&sim, &p, &st), &st);
+    r.steps = sim.steps;
+    br_sim_fini(&sim);
+    return r;
+}
+
+static br_kir *portable_m; /* all kernels; a test frees it */
+
+static void
+forget(void)
+{
+    br_kir_free(portable_m);
+    portable_m = NULL;
+}
+
+/* The portable kernel, and the one by hand. */
+static void
+objects(br_gcn_co *portable, br_gcn_co *hand, const br_gcn_cpu *cpu,
+        br_nd_fn fn)
+{
+    br_gcn_isa isa = {cpu, false};
+    br_gcn_compiled k;
+    br_str o = {0};
+    br_status st = {0};
+    size_t i = 0;
+
+    if (!portable_m) {
+        t_ok(br_ptx_parse(&portable_m, br_ptx_portable,
+                          (size_t)(br_ptx_portable_end - br_ptx_portable), NULL,
+                          &st),
+             &st);
+        t_ok(br_kir_optimise(portable_m, NULL, &st), &st);
+    }
+    t_ok(br_gcn_compile(&k, &isa, portable_m,
+                        br_kir_find_fn(portable_m, br_text_z(names[fn])), &st),
+         &st);
+    t_ok(br_gcn_object(&o, &isa, &k.k, 1, &st), &st);
+    t_ok(br_gcn_load(portable, o.at, o.n, &st), &st);
+    br_gcn_compiled_fini(&k);
+    br_str_fini(&o);
+    while (br_hand_at(i, cpu->gen).fn != fn)
+        i++;
+    t_ok(br_gcn_assemble(&o, cpu, br_hand_at(i, cpu->gen).text.p,
+                         br_hand_at(i, cpu->gen).text.n, &st),
+         &st);
+    t_ok(br_gcn_load(hand, o.at, o.n, &st), &st);
+    br_str_fini(&o);
+}
+
+/* Both, on both generations; ratio: at least so many times fewer instructions. */
+static void
+compare(scene *s, const char *what, double ratio)
+{
+    static const char *const cpus[] = {"gfx1100", "gfx1201"};
+
+    uint32_t blocks[2];
+
+    s->l.args = &s->a;
+    ck_assert_msg(br_hand_takes(&s->l, blocks), "%s is not taken", what);
+    for (size_t c = 0; c < BR_COUNT(cpus); c++) {
+        br_gcn_co portable, hand;
+        result want, got;
+
+        objects(&portable, &hand, br_gcn_cpu_find(cpus[c]), s->l.fn);
+        want = run(s, &portable, s->l.blocks, what);
+        got = run(s, &hand, blocks, what);
+        for (size_t i = 0; i < want.n; i += 4)
+            ck_assert_msg(memcmp(want.y + i, got.y + i, 4) == 0,
+                          "%s on %s: number %zu: %a, by hand %a", what, cpus[c],
+                          i / 4, (double)*(float *)(void *)(want.y + i),
+                          (double)*(float *)(void *)(got.y + i));
+        if (getenv("HAND_COUNTS"))
+            printf("| %s | %s | %llu | %llu | %.1f |\n", what, cpus[c],
+                   (unsigned long long)want.steps,
+                   (unsigned long long)got.steps,
+                   (double)want.steps / (double)got.steps);
+        ck_assert_msg((double)want.steps >= ratio * (double)got.steps,
+                      "%s on %s: %llu instructions, by hand %llu", what,
+                      cpus[c], (unsigned long long)want.steps,
+                      (unsigned long long)got.steps);
+        br_gcn_unload(&portable);
+        br_gcn_unload(&hand);
+    }
+}
+
+/* ---- products of integers ------------------------------------------------ */
+
+typedef struct shape {
+    br_nd_fn fn;
+    uint32_t n_out, n_in, sub; /* sub 0: blocks of 32 */
+    bool min;
+    uint32_t experts, k, share; /* 0: one matrix */
+    double ratio;
+} shape;
+
+static void
+product(const shape *p, uint64_t seed)
+{
+    const uint32_t block = p->sub ? 256 : 32, pairs = p->experts ? p->k : 1;
+    const size_t rows = (size_t)p->n_out * (p->experts ? p->experts : 1) + 3;
+    const size_t n = rows * p->n_in, xs = p->share == 1 ? p->k : 1;
+    scene s = {.l = {.fn = p->fn}};
+    void *h;
+
+    br_rng_init(&s.rng, seed, p->n_in);
+    s.a.n_rows = p->share == 1 ? pairs : 1;
+    s.a.m = (struct br_nd_mat){.kind = BR_ND_INT,
+                               .n_out = p->n_out,
+                               .n_in = p->n_in,
+                               .block = block,
+                               .sub = p->sub};
+    s.a.m.q = bytes_of(&s, n, 128, 255);
+    s.a.m.d = floats_of(&s, n / block);
+    if (p->sub)
+        s.a.m.scale = bytes_of(&s, n / p->sub, 192, 128);
+    if (p->min) {
+        s.a.m.min = bytes_of(&s, n / p->sub, 0, 64);
+        s.a.m.dmin = floats_of(&s, n / block);
+    }
+    s.a.xq = bytes_of(&s, xs * p->n_in, 129, 255);
+    s.a.xd = floats_of(&s, xs * p->n_in / block);
+    if (p->experts) {
+        s.a.e = (struct br_nd_route){.stride = p->k + 1,
+                                     .k = p->k,
+                                     .share = p->share,
+                                     .rows = p->n_out,
+                                     .first = 2};
+        s.a.e.ids = piece(&s, 4 * (p->k + 1), &h);
+        for (uint32_t i = 0; i < p->k; i++)
+            ((int32_t *)h)[i] = (int32_t)(br_rng_u32(&s.rng) % p->experts);
+    }
+    s.a.y.stride = p->n_out + 5;
+    s.a.y.p = piece(&s, 4 * (size_t)s.a.y.stride * pairs, &h);
+    s.l.blocks[0] = (p->n_out + BR_ND_WARPS - 1) / BR_ND_WARPS;
+    s.l.blocks[1] = pairs;
+    compare(&s,
+            t_printf("%s %u x %u%s%s", names[p->fn], p->n_out, p->n_in,
+                     p->min ? " min" : "", p->experts ? " experts" : ""),
+            p->ratio);
+}
+
+TEST_WITHIN(amd_products_of_bytes_by_hand, 120)
+{
+    static const uint32_t cols[] = {32,  64,   96,   480,  512,  544,
+                                    992, 1024, 1056, 1536, 2080, 4864};
+
+    for (size_t i = 0; i < BR_COUNT(cols); i++)
+        product(&(shape){.fn = BR_ND_FN_mul_int32,
+                         .n_out = 11,
+                         .n_in = cols[i],
+                         .ratio = cols[i] < 512 ? 5 : 7},
+                i + 1);
+    product(&(shape){BR_ND_FN_mul_int32, 10, 1056, 0, false, 5, 3, 3, 10}, 3);
+    product(&(shape){BR_ND_FN_mul_int32, 9, 544, 0, false, 5, 4, 1, 8}, 4);
+    product(&(shape){BR_ND_FN_mul_int32, 16, 4096, 0, false, 0, 0, 0, 25}, 4);
+    forget();
+}
+
+TEST_WITHIN(amd_products_of_sub_blocks_by_hand, 120)
+{
+    for (uint32_t k = 256; k <= 2304; k += k < 1280 ? 256 : 512)
+        for (int sub = 16; sub <= 32; sub += 16)
+            product(&(shape){.fn = BR_ND_FN_mul_int256,
+                             .n_out = 11,
+                             .n_in = k,
+                             .sub = (uint32_t)sub,
+                             .min = sub == 32,
+                             .ratio = k < 512 ? 3 : 5},
+                    k + (uint32_t)sub);
+    product(&(shape){BR_ND_FN_mul_int256, 10, 1280, 32, true, 5, 3, 3, 10}, 3);
+    product(&(shape){BR_ND_FN_mul_int256, 9, 768, 16, true, 5, 4, 1, 8}, 4);
+    product(&(shape){BR_ND_FN_mul_int256, 16, 4096, 32, true, 0, 0, 0, 14}, 5);
+    product(&(shape){BR_ND_FN_mul_int256, 16, 4096, 16, false, 0, 0, 0, 16}, 6);
+    forget();
+}
+
+/* ---- products of floats -------------------------------------------------- */
+
+/* Floats of 16 bits, of either sign, some zero and some below the normal ones. */
+static void *
+halves_of(scene *s, size_t n, bool bf16)
+{
+    void *h, *va = piece(s, 2 * n, &h);
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t r = br_rng_u32(&s->rng);
+
+        ((uint16_t *)h)[i] = (uint16_t)((r & (bf16 ? 0x80ff : 0xafff)) |
+                                        (bf16 && r >> 16 & 7 ? 0x3f00 : 0));
+    }
+    return va;
+}
+
+static void
+floats(const shape *p, uint64_t seed)
+{
+    const uint32_t pairs = p->experts ? p->k : 1;
+    const size_t rows = (size_t)p->n_out * (p->experts ? p->experts : 1) + 3;
+    scene s = {.l = {.fn = p->fn}};
+    void *h;
+
+    br_rng_init(&s.rng, seed, p->n_in);
+    s.a.n_rows = p->share == 1 ? pairs : 1;
+    s.a.m.n_out = p->n_out;
+    s.a.m.n_in = p->n_in;
+    s.a.m.q = halves_of(&s, rows * p->n_in, p->fn == BR_ND_FN_mul_bf16);
+    s.a.x.stride = p->n_in + 4;
+    s.a.x.p = floats_of(&s, (size_t)s.a.x.stride * pairs);
+    if (p->experts) {
+        s.a.e = (struct br_nd_route){
+            .k = p->k, .share = p->share, .rows = p->n_out, .first = 2};
+        s.a.e.ids = piece(&s, 4 * p->k, &h);
+        for (uint32_t i = 0; i < p->k; i++)
+            ((int32_t *)h)[i] = (int32_t)(br_rng_u32(&s.rng) % p->experts);
+    }
+    s.a.y.stride = p->n_out + 5;
+    s.a.y.p = piece(&s, 4 * (size_t)s.a.y.stride * pairs, &h);
+    s.l.blocks[0] = (p->n_out + 15) / 16;
+    s.l.blocks[1] = pairs;
+    compare(&s,
+            t_printf("%s %u x %u%s", names[p->fn], p->n_out, p->n_in,
+                     p->experts ? " experts" : ""),
+            p->ratio);
+}
+
+TEST_WITHIN(amd_products_of_floats_by_hand, 120)
+{
+    static const uint32_t cols[] = {16, 48, 128, 144, 240, 256, 1040};
+
+    for (int b = 0; b < 2; b++) {
+        const br_nd_fn fn = b ? BR_ND_FN_mul_bf16 : BR_ND_FN_mul_f16;
+
+        for (size_t i = 0; i < BR_COUNT(cols); i++)
+            floats(
+                &(shape){.fn = fn, .n_out = 19, .n_in = cols[i], .ratio = 12},
+                i + 1);
+        floats(&(shape){fn, 130, 272, 0, false, 0, 0, 0, 15}, 3);
+        floats(&(shape){fn, 37, 160, 0, false, 5, 3, 3, 15}, 3);
+        floats(&(shape){fn, 16, 160, 0, false, 5, 4, 1, 12}, 4);
+        floats(&(shape){fn, 64, 4096, 0, false, 0, 0, 0, 15}, 5);
+    }
+    forget();
+}
+
+/* What they do not do stays with the portable kernels. */
+TEST(amd_kernels_by_hand_are_for_one_row)
+{
+    struct br_nd_args a = {.n_rows = 1, .m = {.n_in = 64}};
+    br_nd_launch l = {.fn = BR_ND_FN_mul_int32, .blocks = {1, 1}, .args = &a};
+    uint32_t blocks[2];
+    float min;
+
+    ck_assert(br_hand_takes(&l, blocks));
+    a.n_rows = 2;
+    ck_assert(!br_hand_takes(&l, blocks));
+    a.n_rows = 1;
+    a.m.dmin = &min;
+    ck_assert(!br_hand_takes(&l, blocks));
+    a.m.dmin = NULL;
+    l.fn = BR_ND_FN_quantise;
+    ck_assert(!br_hand_takes(&l, blocks));
+}
