@@ -121,6 +121,70 @@ __global__ void halves(__half *h, __nv_bfloat16 *b, float *f)
         h[1] = __hlt(h[0], h[2]) ? h[2] : h[0];
 }
 
+
+/* Warps whose lanes meet in shared memory without barriers, as programs from
+ * before Volta do: every lane loads before any goes on to store. */
+__device__ int
+scanned(int val, volatile int *s)
+{
+    int i = threadIdx.x, t;
+
+    s[i] = 0;
+    i += 32;
+    t = s[i] = val;
+    s[i] = t += s[i - 1];
+    s[i] = t += s[i - 2];
+    s[i] = t += s[i - 4];
+    s[i] = t += s[i - 8];
+    s[i] = t += s[i - 16];
+    return s[i - 1];
+}
+__global__ void no_barriers(int *o)
+{
+    __shared__ int s[64], plain[32];
+    __shared__ volatile int v[64];
+    int t = threadIdx.x;
+
+    if (t % 32 == 31)
+        s[t / 32] = t;
+    __syncthreads();
+    if (t < 32)
+        s[t] = scanned(s[t], s);
+    __syncthreads();
+    o[t] = s[t / 32];
+    if (t >= 32)
+        return;
+    v[t] = t;
+    v[t + 32] = 100 + t;
+    v[t] += v[t + 32]; /* 100 + 2t */
+    v[t] += v[t + 16];
+    v[t] += v[t + 8];
+    v[t] += v[t + 4];
+    v[t] += v[t + 2];
+    v[t] += v[t + 1];
+    o[1024 + t] = v[0];
+    v[31 - t] = t; /* all read backwards what was there before */
+    v[t] = v[31 - t] * 2;
+    o[1056 + t] = v[t];
+    plain[t] = t; /* a ring moves on by one */
+    o[1088 + t] = plain[(t + 1) % 32];
+}
+static void
+lanes_without_barriers()
+{
+    Dev<int> o(std::vector<int>(1120, -1));
+
+    no_barriers<<<1, 1024>>>(o);
+    std::vector<int> got = o.get();
+    for (int w = 0, sum = 0; w < 32; sum += w * 32 + 31, w++)
+        for (int t = 0; t < 32; t++)
+            EXPECT(got[w * 32 + t] == sum);
+    for (int t = 0; t < 32; t++) {
+        EXPECT(got[1024 + t] == 32 * 100 + 31 * 32);
+        EXPECT(got[1056 + t] == 2 * t);
+        EXPECT(got[1088 + t] == (t + 1) % 32);
+    }
+}
 int main()
 {
     Dev<int> o(256);
@@ -207,6 +271,7 @@ int main()
         EXPECT(__half_as_ushort(__float2half(1 + 0x3p-11f)) == 0x3c02);
         EXPECT(__half2float(__ushort_as_half(0x03ff)) == 1023 * 0x1p-24f);
     }
+    lanes_without_barriers();
     CHECK(cudaDeviceSynchronize());
     return done();
 }

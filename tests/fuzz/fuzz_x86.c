@@ -2,6 +2,7 @@
  * the interpreter gives. No parser: the bytes are the seed.
  * SPDX-License-Identifier: Apache-2.0 */
 #define PR_MORE
+#define PR_APPROX
 #include "../unit/ptx_random.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -17,8 +18,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     for (size_t k = 0; k < size && k < 64; k++)
         seed = seed * 1099511628211u + data[k];
-    if (size % 2)
+    if (size % 3 == 1)
         ptx_line(&s, seed);
+    else if (size % 3 == 2)
+        ptx_plane(&s, seed);
     else
         ptx_random(&s, seed);
     br_check(br_ptx_parse(&m, s.at, s.n, NULL, &st) == BR_OK);

@@ -5,8 +5,9 @@
  * Results of float arithmetic have one NaN. Memory: a thread reads anywhere in
  * `in`, writes its own words of `out` and of shared memory, and adds to words
  * that all share. Votes, shuffles and the like run with the lanes that come, so
- * what they give depends on the exact order of blocks. With PR_MORE, also what
- * targets other than x86-64 do to another last bit, or not at all.
+ * what they give depends on the exact order of blocks. With PR_MORE, also what is
+ * rarer; with PR_APPROX, what targets other than x86-64 do to another last bit,
+ * as they may (docs/kernels.md).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef PTX_RANDOM_H
 #define PTX_RANDOM_H
@@ -122,6 +123,8 @@ static const char *const pr_ops[] = {
     "max.s64 d,d,d;",
     "abs.s64 d,d;",
     "shr.s64 d,d,r;",
+#endif
+#ifdef PR_APPROX
     "lg2.approx.f32 r,r; n",
     "sin.approx.ftz.f32 r,r; n",
     "cos.approx.f32 r,r; n",
@@ -357,8 +360,99 @@ ptx_line(br_str *s, uint64_t seed)
     br_str_puts(s, "\nE:\nret;\n}\n");
 }
 
+/* Kernels over blocks in two dimensions: places that go evenly along x and y, or
+ * over the end of numbers or of memory; a tile of shared memory read by columns,
+ * rounds of a loop, limits. A thread writes its own places, in three planes. */
+static inline void
+ptx_plane(br_str *s, uint64_t seed)
+{
+    static const int xs[] = {1, 1, 1, 0, 2, -1, 5},
+                     ys[] = {0, 1, 16, 33, -3, 64, 1 << 28, 1 << 29, 1 << 30};
+    static const uint32_t from[] = {0, 0, 64, 0x7fffff00, 0xffffff80};
+    static const char *const cmps[] = {"lt", "ge", "gt", "ne"};
+    uint64_t rng = seed * 771;
+    uint32_t pitch = 64 + pr_next(&rng, 3), bytes = 1u << pr_next(&rng, 4);
+    bool loop = pr_next(&rng, 2);
+    int y = ys[pr_next(&rng, pr_next(&rng, 2) ? 6 : 9)];
+
+    br_str_printf(
+        s,
+        ".version 8.0\n.target sm_80\n.entry plane(.param .u64 in, .param .u64 "
+        "out)\n{\n.reg .b32 %%r<6>, %%x, %%y, %%i, %%n, %%fuel, %%own, %%t<4>; "
+        ".reg .b64 %%d<6>, %%a, %%b, %%s; .reg .pred %%p<4>, %%q; .shared "
+        ".align 8 .b8 sh[4096];\nmov.u32 %%t0,%%tid.x; mov.u32 %%t1,%%tid.y; "
+        "mov.u32 %%t2,%%ctaid.x; mov.u32 %%t3,%%ntid.x; mad.lo.u32 "
+        "%%x,%%t2,%%t3,%%t0; mov.u32 %%t2,%%ctaid.y; mov.u32 %%t3,%%ntid.y; "
+        "mad.lo.u32 %%y,%%t2,%%t3,%%t1; mov.u32 %%fuel,%u;\n",
+        1 + pr_next(&rng, 3));
+    br_str_printf(s, "mul.lo.u32 %%i,%%x,%d; add.u32 %%i,%%i,%u;",
+                  xs[pr_next(&rng, 7)], from[pr_next(&rng, 5)]);
+    if (pr_next(&rng, 2)) /* by what is in memory */
+        br_str_printf(s, "ld.param.u64 %%a,[in]; ld.global.u8 %%n,[%%a+%u];",
+                      8 * pr_next(&rng, 9) + 4);
+    else
+        br_str_printf(s, "mov.u32 %%n,%d;", y);
+    br_str_puts(s, "mad.lo.u32 %i,%y,%n,%i;\n");
+    for (int k = 0; k < 6; k++)
+        br_str_printf(s, "mov.u32 %%r%d,%s; mov.u64 %%d%d,%u;\n", k,
+                      pr_next(&rng, 3)   ? "7"
+                      : pr_next(&rng, 2) ? "%i"
+                                         : "%y",
+                      k, pr_next(&rng, 99));
+    for (int k = 0; k < 4; k++)
+        br_str_printf(s, "setp.lt.u32 %%p%d,%%t%d,%u;\n", k, k,
+                      pr_next(&rng, 20));
+    br_str_puts(s, "L:\n");
+    if (pr_next(&rng, 2))
+        br_str_printf(s, "setp.%s.s32 %%q,%%%c,%u; @%%q bra E;\n",
+                      cmps[pr_next(&rng, 4)], "xyi"[pr_next(&rng, 3)],
+                      pr_next(&rng, 60));
+    br_str_printf(s,
+                  "ld.param.u64 %%a,[in]; mad.wide.%s %%a,%%i,%u,%%a; "
+                  "ld.global.u%u %%%c%u,[%%a+%u]; ld.global.u%u %%%c4,[%%a];\n",
+                  pr_next(&rng, 2) ? "s32" : "u32", bytes, 8 * bytes,
+                  bytes == 8 ? 'd' : 'r', pr_next(&rng, 6),
+                  8 * pr_next(&rng, 40), 8 * bytes, bytes == 8 ? 'd' : 'r');
+    if (pr_next(&rng, 2)) {
+        uint32_t w = 33 + pr_next(&rng, 2);
+
+        br_str_printf(s,
+                      "mov.u64 %%s,sh; mul.wide.u32 %%b,%%t1,%u; add.u64 "
+                      "%%b,%%b,%%s; mul.wide.u32 %%a,%%t0,4; add.u64 "
+                      "%%b,%%b,%%a; bar.sync 0; st.shared.u32 [%%b],%%r4; "
+                      "bar.sync 0;\n",
+                      4 * w);
+        if (pr_next(&rng, 3))
+            br_str_printf(s,
+                          "mul.wide.u32 %%b,%%t0,%u; add.u64 %%b,%%b,%%s; "
+                          "mul.wide.u32 %%a,%%t1,4; add.u64 %%b,%%b,%%a; ",
+                          4 * w);
+        br_str_puts(s, "ld.shared.u32 %r3,[%b];\n");
+    }
+    for (uint32_t k = pr_next(&rng, 6); k--;) {
+        const char *op = pr_ops[pr_next(&rng, (uint32_t)BR_COUNT(pr_ops))];
+
+        if (!strchr(op, '[') && !strstr(op, "sync"))
+            pr_op(s, op, &rng);
+    }
+    br_str_printf(s,
+                  "mad.lo.u32 %%n,%%y,%u,%%x; ld.param.u64 %%b,[out]; "
+                  "mad.wide.u32 %%b,%%n,4,%%b;\n",
+                  pitch);
+    for (uint32_t k = 1 + pr_next(&rng, 3); k--;)
+        br_str_printf(s, "st.global.u32 [%%b+%u],%%r%u;", k * 10752,
+                      pr_next(&rng, 6));
+    if (loop)
+        br_str_printf(s,
+                      "\nadd.u32 %%i,%%i,%u; sub.u32 %%fuel,%%fuel,1; "
+                      "setp.ne.u32 %%q,%%fuel,0; @%%q bra L;",
+                      pr_next(&rng, 70));
+    br_str_puts(s, "\nE:\nret;\n}\n");
+}
+
 /* Runs a module's k on a target; returns the code. Blocks: 80 threads, or 96,
- * which are full warps, in one row or in several. Or its line, in more blocks. */
+ * which are full warps, in one row or in several. Or its line, in more blocks, or
+ * its plane. */
 static inline br_code
 pr_run(const br_ktarget *t, const br_kir *m, uint8_t *out, br_status *st)
 {
@@ -392,6 +486,18 @@ pr_run(const br_ktarget *t, const br_kir *m, uint8_t *out, br_status *st)
         l.grid[1] = 2;
         l.block[0] = 64;
         l.block[1] = l.threads = 1;
+    }
+    if (l.fn == BR_KNONE) {
+        static const uint8_t planes[][2] = {{16, 10}, {32, 5},  {8, 20},
+                                            {16, 9},  {16, 20}, {32, 8}};
+        const uint8_t *p = planes[m->fns.at[0].ins.n % BR_COUNT(planes)];
+
+        l.fn = br_kir_find_fn(m, BR_TEXT("plane"));
+        l.block[0] = p[0];
+        l.block[1] = p[1];
+        l.grid[0] = 64u / p[0] - 1;
+        l.grid[1] = 2;
+        l.threads = 1;
     }
     br_check(br_kimage_new(&im, m, st) == BR_OK);
     l.image = im;

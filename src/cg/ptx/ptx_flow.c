@@ -60,6 +60,13 @@ each_in(px_lower *l, const px_opnd *o, bool write, px_reg_fn fn, void *arg)
     }
 }
 
+/* A barrier's first operand is its number, or its lanes; only .red has a result. */
+static bool
+has_result(const px_opcode *o)
+{
+    return o->root->dst && (o->root->how != px_l_bar || px_has(o, PM_RED));
+}
+
 void
 px_each_reg(px_lower *l, const px_ins *i, px_reg_fn fn, void *arg)
 {
@@ -71,7 +78,7 @@ px_each_reg(px_lower *l, const px_ins *i, px_reg_fn fn, void *arg)
     for (unsigned k = 0; k < i->n_op; k++) {
         const px_opnd *x = &l->p->ops.at[i->op + k];
         bool call = r && r->how == px_l_call && x->kind == O_LIST;
-        bool write = k == 0 && r && (call || r->dst) && x->kind != O_MEM;
+        bool write = k == 0 && r && (call || has_result(o)) && x->kind != O_MEM;
 
         if (!write)
             each_in(l, x, false, fn, arg);
@@ -79,7 +86,8 @@ px_each_reg(px_lower *l, const px_ins *i, px_reg_fn fn, void *arg)
     if (r && (r->how == px_l_carry || br_text_is(br_text_z(r->name), "madc")))
         fn(l, REG_CC, false, arg);
     if (r && i->n_op && l->p->ops.at[i->op].kind != O_MEM &&
-        (r->dst || (r->how == px_l_call && l->p->ops.at[i->op].kind == O_LIST)))
+        (has_result(o) ||
+         (r->how == px_l_call && l->p->ops.at[i->op].kind == O_LIST)))
         each_in(l, &l->p->ops.at[i->op], true, fn, arg);
     if (r && px_has(o, PM_CC))
         fn(l, REG_CC, true, arg);

@@ -250,27 +250,6 @@ px_l_sad(px_lower *l, const px_ins *ins)
     return px_dst(l, px_op(l, ins, 0), t, px_do2(l, BR_K_ADD, t, c, d));
 }
 
-bool
-px_l_simd(px_lower *l, const px_ins *ins)
-{
-    const px_opcode *o = l->opc;
-    bool four = o->text.p[strlen(o->root->name) - 1] == '4';
-    bool is_signed = o->types[1] == BR_KT_S32;
-    br_kins i = start(l, o->root->kop,
-                      four ? (is_signed ? BR_KT_S8X4 : BR_KT_U8X4)
-                           : (is_signed ? BR_KT_S16X2 : BR_KT_U16X2));
-    uint32_t args[2];
-
-    if (o->n_types != 3 || o->types[1] != o->types[2] ||
-        o->types[0] != o->types[1])
-        return PX_NO(l, "mixed signs are not supported");
-    if (!PX_SRC(l, ins, 1, i.type, &args[0]) ||
-        !PX_SRC(l, ins, 2, i.type, &args[1]))
-        return false;
-    i.n_arg = 2;
-    return px_dst(l, px_op(l, ins, 0), BR_KT_B32, px_emit(l, &i, args));
-}
-
 /* ---- bits --------------------------------------------------------------- */
 
 bool
@@ -483,6 +462,107 @@ px_l_slct(px_lower *l, const px_ins *ins)
     i.n_arg = 2;
     args[2] = px_emit(l, &i, cmp);
     return px_dst(l, px_op(l, ins, 0), t, px_do(l, BR_K_SELECT, t, args, 3));
+}
+
+/* ---- several numbers in a word ------------------------------------------- */
+
+static uint32_t
+element(px_lower *l, uint32_t v, unsigned k, unsigned bits, bool is_signed)
+{
+    uint32_t args[] = {v, px_k(l, BR_KC_B32, k * bits),
+                       px_k(l, BR_KC_B32, bits)};
+
+    return px_do(l, BR_K_BFE, is_signed ? BR_KT_S32 : BR_KT_U32, args, 3);
+}
+
+/* With .add the elements' sum and the last operand. */
+static bool
+elements_dst(px_lower *l, const px_ins *ins, uint32_t v, unsigned bits,
+             bool is_signed)
+{
+    uint32_t sum;
+
+    if (!px_has(l->opc, PM_ADD))
+        return px_dst(l, px_op(l, ins, 0), BR_KT_B32, v);
+    if (!PX_SRC(l, ins, 3, BR_KT_B32, &sum))
+        return false;
+    for (unsigned k = 0; k < 32 / bits; k++)
+        sum = px_do2(l, BR_K_ADD, BR_KT_S32, sum,
+                     element(l, v, k, bits, is_signed));
+    return px_dst(l, px_op(l, ins, 0), BR_KT_B32, sum);
+}
+
+/* One of vset, 0 or 1; of vavrg, halves go away from zero. */
+static uint32_t
+each_of(px_lower *l, uint32_t x, uint32_t y, bool is_signed)
+{
+    unsigned type = is_signed ? BR_KT_S32 : BR_KT_U32;
+    uint32_t zero = px_k(l, BR_KC_B32, 0), one = px_k(l, BR_KC_B32, 1);
+    uint32_t args[3] = {one, zero}, cmp[2] = {x, y}, up = one;
+    br_kins i = comparison(l);
+
+    if (l->opc->root->kop == BR_K_SETP) {
+        args[2] = px_emit(l, &i, cmp);
+        return px_do(l, BR_K_SELECT, BR_KT_B32, args, 3);
+    }
+    x = px_do2(l, BR_K_ADD, type, x, y);
+    if (is_signed) {
+        cmp[0] = x;
+        cmp[1] = zero;
+        i.mods |= br_kmod_put(BR_KF_CMP, BR_KM_CMP_GE);
+        args[2] = px_emit(l, &i, cmp);
+        up = px_do(l, BR_K_SELECT, BR_KT_B32, args, 3);
+    }
+    return px_do2(l, BR_K_SHR, type, px_do2(l, BR_K_ADD, type, x, up), one);
+}
+
+bool
+px_l_each(px_lower *l, const px_ins *ins)
+{
+    const px_opcode *o = l->opc;
+    unsigned bits = o->text.p[strlen(o->root->name) - 1] == '4' ? 8 : 16;
+    unsigned first = o->root->kop == BR_K_SETP ? 0 : 1;
+    bool is_signed = o->types[first] == BR_KT_S32;
+    uint32_t a, b, all = px_k(l, BR_KC_B32, 0);
+
+    if (o->n_types != 2 + first || o->types[first] != o->types[first + 1] ||
+        o->types[0] != o->types[first])
+        return PX_NO(l, "mixed signs are not supported");
+    if (!first && !br_kmod(comparison(l).mods, BR_KF_CMP))
+        return PX_NO(l, "the comparison is missing");
+    if (!PX_SRC(l, ins, 1, BR_KT_B32, &a) || !PX_SRC(l, ins, 2, BR_KT_B32, &b))
+        return false;
+    for (unsigned k = 0; k < 32 / bits; k++) {
+        uint32_t v = each_of(l, element(l, a, k, bits, is_signed),
+                             element(l, b, k, bits, is_signed), is_signed);
+        uint32_t args[] = {v, all, px_k(l, BR_KC_B32, k * bits),
+                           px_k(l, BR_KC_B32, bits)};
+
+        all = px_do(l, BR_K_BFI, BR_KT_B32, args, 4);
+    }
+    return elements_dst(l, ins, all, bits, is_signed);
+}
+
+bool
+px_l_simd(px_lower *l, const px_ins *ins)
+{
+    const px_opcode *o = l->opc;
+    bool four = o->text.p[strlen(o->root->name) - 1] == '4';
+    bool is_signed = o->types[1] == BR_KT_S32;
+    br_kins i = start(l, o->root->kop,
+                      four ? (is_signed ? BR_KT_S8X4 : BR_KT_U8X4)
+                           : (is_signed ? BR_KT_S16X2 : BR_KT_U16X2));
+    uint32_t args[2];
+
+    if (o->n_types != 3 || o->types[1] != o->types[2] ||
+        o->types[0] != o->types[1])
+        return PX_NO(l, "mixed signs are not supported");
+    if (!PX_SRC(l, ins, 1, i.type, &args[0]) ||
+        !PX_SRC(l, ins, 2, i.type, &args[1]))
+        return false;
+    i.n_arg = 2;
+    return elements_dst(l, ins, px_emit(l, &i, args), four ? 8 : 16,
+                        is_signed && i.op != BR_K_ABSDIFF);
 }
 
 bool

@@ -306,6 +306,18 @@ x86_fast_base(gen *g, unsigned group)
 
 /* ---- steps ---------------------------------------------------------------- */
 
+/* Numbers of threads in a block end far from where numbers do. */
+bool
+x86_small(const gen *g, uint32_t v)
+{
+    const br_kins *i;
+
+    if (is_const(g, v))
+        return false;
+    i = &g->f->ins.at[g->f->vals.at[v].def];
+    return i->op == BR_K_SREG && i->imm <= BR_KS_NTID_Z;
+}
+
 /* A value of 32 bits goes evenly, and now becomes one of 64: not if its lanes
  * run over. Then code for rows goes on, from this region's start. */
 void
@@ -320,6 +332,8 @@ x86_no_wrap(gen *g, const br_kins *i)
         return;
     if (is_const(g, v) || g->fn->step[v] == 0)
         v = arg_of(g, i, 1);
+    if (x86_small(g, v))
+        return;
     a = x86_use(g, v, 0);
     by = x86_step_by(g->fn, v);
     label = br_x86_label(g->a);

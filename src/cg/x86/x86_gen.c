@@ -106,6 +106,65 @@ may_be_once(const gen *g, const br_kins *i)
     return i->n_res && g->fn->step[i->res] != BR_KSTEP_NONE;
 }
 
+/* A quarter of the warp runs a region to its end before the next begins, but
+ * programs that leave barriers out among a warp's lanes, as was the rule before
+ * Volta and goes on working on GPUs, count on every lane having loaded or stored
+ * before any goes on. So of two accesses to shared memory, or volatile ones, of
+ * which one stores, the second begins a region, unless lanes meet themselves alone
+ * or in the order of quarters. Two stores count where one is volatile. */
+enum { MAX_MEET = 24 };
+
+typedef struct accesses {
+    const br_kins *at[MAX_MEET];
+    size_t n;
+} accesses;
+
+static bool
+is_volatile(const br_kins *i)
+{
+    return br_kmod(i->mods, BR_KF_SEM) == BR_KM_SEM_VOLATILE;
+}
+
+/* Whether what lane x does at a, a lane of a later quarter does not see, or sees
+ * too early, at b. Of evenly placed lanes those that begin at one address and lie
+ * fewer than a warp's bytes after it. */
+static bool
+lanes_may_meet(const gen *g, const br_kins *a, const br_kins *b)
+{
+    bool stores = a->op != BR_K_LD || b->op != BR_K_LD;
+    bool loads = a->op == BR_K_LD || b->op == BR_K_LD;
+    bool marked = is_volatile(a) || is_volatile(b);
+    uint32_t v = arg_of(g, a, 0);
+    int64_t by, far = b->imm - a->imm;
+
+    if (!stores || (!loads && !marked))
+        return false;
+    if (v != arg_of(g, b, 0) || a->op == BR_K_ATOM || b->op == BR_K_ATOM)
+        return true;
+    if (!is_const(g, v) && g->fn->step[v] == BR_KSTEP_NONE)
+        return far != 0 || marked;
+    by = is_const(g, v) ? 0 : x86_step_by(g->fn, v);
+    if (by == 0)
+        return far == 0;
+    return by > 0 ? far > 0 && far < 32 * by : far < 0 && far > 32 * by;
+}
+
+/* Notes an access of the region; false: it begins the next one. */
+static bool
+fits_region(const gen *g, accesses *m, const br_kins *i)
+{
+    bool memory = i->op == BR_K_LD || i->op == BR_K_ST || i->op == BR_K_ATOM;
+
+    if (!memory || (br_kmod(i->mods, BR_KF_SPACE) != BR_KM_SPACE_SHARED &&
+                    !is_volatile(i)))
+        return true;
+    for (size_t k = 0; k < m->n; k++)
+        if (m->n == MAX_MEET || lanes_may_meet(g, m->at[k], i))
+            return false;
+    m->at[m->n++] = i;
+    return true;
+}
+
 /* Regions are numbered; what a step makes or reads has a row. */
 static void
 number_regions(gen *g, uint32_t b)
@@ -113,6 +172,7 @@ number_regions(gen *g, uint32_t b)
     const br_kblk *k = &g->f->blks.at[b];
     uint32_t here = ++g->n_regions;
     bool stored = false;
+    accesses met = {.n = 0};
 
     for (size_t s = 0; s < k->ins.n; s++) {
         uint32_t id = k->ins.at[s];
@@ -125,11 +185,15 @@ number_regions(gen *g, uint32_t b)
             g->region[id] = IN_STEP;
             here = ++g->n_regions;
             stored = false;
+            met.n = 0;
         } else {
             /* A uniform load comes before all of its region: no store may. */
-            if (i->op == BR_K_LD && may_be_once(g, i) && stored) {
+            if ((i->op == BR_K_LD && may_be_once(g, i) && stored) ||
+                !fits_region(g, &met, i)) {
                 here = ++g->n_regions;
                 stored = false;
+                met.n = 0;
+                (void)fits_region(g, &met, i);
             }
             stored |= i->op == BR_K_ST;
             g->region[id] = here;
@@ -269,8 +333,11 @@ flush(gen *g)
         return;
     if (g->fn->region_at && !g->parted)
         g->fn->region_at[g->here] = (uint32_t)g->a->code.n;
-    if (g->line) {
-        x86_line_region(g);
+    if (g->line || g->plane) {
+        if (g->line)
+            x86_line_region(g);
+        else
+            x86_plane_region(g);
         g->uni.n = g->ones.n = g->list.n = 0;
         return;
     }
@@ -540,9 +607,9 @@ rows_paths(gen *g)
         ei(g, BR_X_MOVM32_I, x86_ctx_at(offsetof(x86_ctx, result)),
            region & ~PARTED);
         ei(g, BR_X_MOV32_I, br_x86_reg(RAX),
-           parted    ? X86_PARTED
-           : g->line ? X86_BAIL
-                     : X86_ROWS);
+           parted                ? X86_PARTED
+           : g->line || g->plane ? X86_BAIL
+                                 : X86_ROWS);
         ej(g, BR_X_JMP, 0);
     }
 }
@@ -654,7 +721,8 @@ x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st)
              .n = (uint32_t)f->blks.n,
              .zmm = fn->own->zmm,
              .wide = x86_wide(fn),
-             .line = fn->own->kind == X86_LINES};
+             .line = fn->own->kind == X86_LINES,
+             .plane = fn->own->kind == X86_PLANES};
     void *mem[2];
     br_code code = alloc(&g, f, mem);
 
@@ -679,6 +747,8 @@ x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st)
         place_rows(&g);
         if (g.line)
             x86_line_find(&g);
+        if (g.plane)
+            x86_plane_find(&g);
         blocks(&g);
         if (g.no_line)
             fn->n_looks = 0;

@@ -55,6 +55,7 @@ typedef struct gen {
     bool z;         /* this region's code works on two quarters */
     bool wide;      /* all warps of a block, all their lanes */
     bool line;      /* and once what goes evenly through the block */
+    bool plane;     /* of blocks in two dimensions, for three warps */
     bool lined;     /* in a region: of the groups, likewise */
     bool through;   /* and straight through the block */
     bool parted;    /* code for a warp within code for blocks */
@@ -188,6 +189,7 @@ void x86_strided(gen *g, const br_kins *i, const uint8_t *r, br_x86_arg at,
 bool x86_fast(gen *g, const uint32_t *list, size_t n, uint32_t slow);
 void x86_fast_top(gen *g);
 unsigned x86_fast_base(gen *g, unsigned group); /* register: its bytes */
+bool x86_small(const gen *g, uint32_t v); /* no thread's number runs over */
 void x86_no_wrap(gen *g, const br_kins *i);
 
 /* x86_gen.c */
@@ -219,6 +221,16 @@ bool x86_line_holds(gen *g, uint32_t c);
 void x86_line_bail(gen *g, uint32_t label);
 void x86_line_end(gen *g);
 void x86_line_edge(gen *g, uint32_t blk, uint32_t e);
+uint32_t x86_line_bail_out(gen *g, uint32_t region);
+/* An access into its group; reach: bytes to its last lane, if the address is that
+ * of a quarter's first. */
+void x86_line_join(gen *g, uint32_t ins, int32_t reach);
+
+/* x86_plane.c */
+void x86_plane_find(gen *g);
+void x86_plane_region(gen *g);
+bool x86_plane_holds(gen *g, uint32_t c);
+void x86_plane_edge(gen *g, uint32_t blk, uint32_t e);
 
 /* one instruction */
 void e3(gen *g, br_x86_op op, unsigned d, unsigned a, unsigned b);

@@ -65,6 +65,10 @@ typedef struct x86_ctx {
      * memory of x86_line.c's accesses is. */
     uint64_t reach[X86_STEPS + 1 + BR_KSTEP_ODDS], hosts[X86_GROUPS];
     uint64_t end; /* 2 * threads of a block: what its loop counts */
+    /* Of x86_plane.c's accesses: where the next warp's quarters are, and how far
+     * warps lie apart; how many of them are behind the first. */
+    uint64_t plane_host[X86_GROUPS][4], plane_by[X86_GROUPS][4], warp_steps;
+    x86_seat *last_seat;
     /* Blocks that code for lines may go on with, ctaid.x by one each. */
     uint32_t again, *ctaid_x;
     uint32_t (*locate)(struct x86_ctx *, uint32_t site, uint64_t addr);
@@ -82,7 +86,7 @@ typedef struct x86_site {
 /* What step says, and code: X86_ROWS, that a value does not go evenly, though
  * it should; code that knows rows alone has to go on from region ctx.result.
  * Code for blocks: X86_LEFT, all go on at position ctx.result; X86_ENDED; for
- * lines X86_BAIL, that for blocks has to go on from region ctx.result;
+ * lines and planes X86_BAIL, that for blocks has to go on from region ctx.result;
  * X86_PARTED, as X86_ROWS, the lanes ctx.exec of warp ctx.seat in the region, all
  * others wait as their masks say. */
 enum {
@@ -97,17 +101,20 @@ enum {
 };
 
 /* What of a module code is for: any warp; one whose values are all rows; blocks
- * of full warps that keep together; such blocks in one dimension. */
+ * of full warps that keep together; such blocks in one dimension; in two, where a
+ * row of the block is a warp or a part of one. */
 typedef enum x86_kind {
     X86_WARPS,
     X86_KEEP_ROWS,
     X86_BLOCKS,
     X86_LINES,
+    X86_PLANES,
     X86_KINDS
 } x86_kind;
 
-/* x86_fn.line: it goes evenly through the block; for thread 0 is enough. */
-enum { X86_LINE = 1, X86_FIRST = 2 };
+/* x86_fn.line: it goes evenly through the block; for thread 0, or for planes three
+ * warps, is enough; it is the same in all warps (planes). */
+enum { X86_LINE = 1, X86_FIRST = 2, X86_SAME = 4 };
 
 #define X86_NO_SLOT 0xffffffffu
 
@@ -117,7 +124,7 @@ typedef struct x86_fn {
     uint32_t *order, *place;
     uint8_t *uniform, *step, *line; /* by value */
     br_ksteps odd;                  /* steps that are no powers of two */
-    uint32_t n_looks;               /* of lines: accesses that gain by it */
+    uint32_t n_looks; /* of lines and planes: accesses that gain by it */
     /* Offset of a region's code; then, of rows, of its end, and for blocks, by
      * position, of the terminator. */
     uint32_t *region_at, n_regions;
@@ -147,7 +154,7 @@ struct br_x86 {
  * 16 lanes in two rows, but not 8. */
 typedef struct x86_more {
     br_mutex lock;
-    struct br_x86 *rows, **wide; /* wide: by function, then for lines */
+    struct br_x86 *rows, **wide; /* wide: by function, then lines', planes' */
     struct br_x86 *narrow;       /* of code with AVX-512: with AVX2 */
     unsigned processors;         /* 0: not counted yet */
     uint64_t *block_ns; /* by function: what a block took; 0: not yet */
@@ -214,6 +221,8 @@ bool x86_atomic(x86_ctx *c, uint32_t site, ki_frame *f, const br_kins *i,
 /* x86_line.c */
 uint32_t x86_locate(x86_ctx *c, uint32_t site, uint64_t addr);
 void x86_spread(const x86_fn *fn, const x86_seat *seats, uint32_t n);
+/* x86_plane.c */
+void x86_plane_spread(const x86_fn *fn, const x86_seat *seats, uint32_t n);
 
 /* x86_run.c */
 br_code x86_launch(br_kcode *code, br_klaunch *l, br_status *st);

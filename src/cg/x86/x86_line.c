@@ -167,7 +167,8 @@ x86_line_find(gen *g)
 bool
 x86_first(const gen *g, uint32_t v)
 {
-    return g->line && !is_const(g, v) && g->fn->line[v] & X86_FIRST;
+    return (g->line || g->plane) && !is_const(g, v) &&
+           g->fn->line[v] & X86_FIRST;
 }
 
 /* ---- comparisons ---------------------------------------------------------- */
@@ -258,12 +259,14 @@ new_site(gen *g, const br_kins *i)
     return (uint32_t)g->fn->sites.n - 1;
 }
 
-static void
-join(gen *g, const br_kins *i, uint32_t id)
+void
+x86_line_join(gen *g, uint32_t id, int32_t reach)
 {
+    const br_kins *i = &g->f->ins.at[id];
     uint32_t v = arg_of(g, i, 0), bytes = x86_access(i);
     bool shared = br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_SHARED;
-    int32_t from = (int32_t)i->imm, to = from + (int32_t)bytes;
+    int32_t from = (int32_t)i->imm + BR_MIN(reach, 0);
+    int32_t to = (int32_t)(i->imm + bytes) + BR_MAX(reach, 0);
     unsigned k = 0;
 
     while (k < g->n_groups &&
@@ -413,8 +416,8 @@ advance(gen *g)
 
 /* ---- regions -------------------------------------------------------------- */
 
-static uint32_t
-bail_out(gen *g, uint32_t region)
+uint32_t
+x86_line_bail_out(gen *g, uint32_t region)
 {
     uint32_t label = br_x86_label(g->a);
 
@@ -440,7 +443,7 @@ sort(gen *g)
         if (!br_vec_push(&g->rest, id))
             g->a->oom = true;
         if (access_on_line(g, i))
-            join(g, i, id);
+            x86_line_join(g, id, 0);
         if (i->op == BR_K_LD || i->op == BR_K_ST)
             g->kept &= g->group_of[id] != 0;
     }
@@ -520,7 +523,7 @@ each_warp(gen *g)
 void
 x86_line_region(gen *g)
 {
-    uint32_t top, bail = bail_out(g, g->here);
+    uint32_t top, bail = x86_line_bail_out(g, g->here);
 
     if (g->uni.n) {
         top = x86_seats(g);

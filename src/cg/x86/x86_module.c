@@ -22,7 +22,7 @@ x86_free(br_kcode *code)
     if (x->more) {
         x86_free((br_kcode *)(void *)x->more->rows);
         x86_free((br_kcode *)(void *)x->more->narrow);
-        for (size_t k = 0; x->more->wide && k < 2 * n; k++)
+        for (size_t k = 0; x->more->wide && k < 3 * n; k++)
             x86_free((br_kcode *)(void *)x->more->wide[k]);
         br_free(x->more->wide);
         br_free(x->more->block_ns);
@@ -125,7 +125,7 @@ x86_new(struct br_x86 **out, const br_kir *m, x86_kind kind, bool zmm,
             br_try_calloc(m->fns.n + 1, sizeof *x->more->block_ns);
     }
     if (x->more && kind == X86_WARPS)
-        x->more->wide = br_try_calloc(2 * m->fns.n + 1, sizeof *x->more->wide);
+        x->more->wide = br_try_calloc(3 * m->fns.n + 1, sizeof *x->more->wide);
     if (!x->fns || !x->more || !x->more->block_ns ||
         (kind == X86_WARPS && !x->more->wide))
         return br_fail(st, BR_E_OOM, "out of memory");
@@ -214,8 +214,7 @@ br_code
 x86_wide_code(const struct br_x86 *x, x86_kind kind, uint32_t fn,
               const x86_fn **out, br_status *st)
 {
-    struct br_x86 **at =
-        &x->more->wide[fn + (kind == X86_LINES ? x->m->fns.n : 0)];
+    struct br_x86 **at = &x->more->wide[fn + (kind - X86_BLOCKS) * x->m->fns.n];
     br_code code = BR_OK;
 
     *out = NULL;

@@ -511,6 +511,16 @@ end_warps(ki_block *b)
     b->n_done = b->n_threads;
 }
 
+/* The next warp whose numbers code asks for: of lines the first alone does, of
+ * planes three. Frames of all warps are more than the first cache holds. */
+static uint32_t
+seat_after(const ki_run *r, const ki_block *b, bool first, uint32_t k)
+{
+    if (first && r->wide->own->kind == X86_LINES)
+        return b->n_warps;
+    return first && k == 1 ? BR_MAX(b->n_warps - 1, 2) : k + 1;
+}
+
 /* The block's numbers in the rows of warps that have not begun. */
 static void
 place_warps(ki_run *r, const ki_block *b)
@@ -522,10 +532,10 @@ place_warps(ki_run *r, const ki_block *b)
         uint32_t ins = fn->presets.at[p];
         const br_kins *i = &fn->f->ins.at[ins];
         const uint32_t *id = &b->ctaid[i->imm - BR_KS_CTAID_X];
-        bool first = r->wide->own->kind == X86_LINES &&
+        bool first = r->wide->own->kind != X86_BLOCKS &&
                      r->wide->line[i->res] & X86_FIRST;
 
-        for (uint32_t k = 0; k < (first ? 1 : b->n_warps); k++)
+        for (uint32_t k = 0; k < b->n_warps; k = seat_after(r, b, first, k))
             if (!fn->uniform[i->res])
                 fill(r, s[k].warp, ki_top(s[k].warp), ins);
             else if (fn->slot[i->res] != X86_NO_SLOT)
@@ -533,7 +543,7 @@ place_warps(ki_run *r, const ki_block *b)
     }
 }
 
-/* Code for lines left a block that did not end: where it bailed out, code for
+/* Code for lines or planes left a block that did not end: where it bailed out, code for
  * blocks goes on. */
 static br_code
 leave_line(ki_run *r, ki_block *b, uint32_t *was)
@@ -541,7 +551,8 @@ leave_line(ki_run *r, ki_block *b, uint32_t *was)
     const x86_fn *line = r->wide, *wide;
     x86_ctx *c = r->ctx;
 
-    x86_spread(line, c->seats, b->n_warps);
+    (line->own->kind == X86_LINES ? x86_spread : x86_plane_spread)(
+        line, c->seats, b->n_warps);
     if (*was != X86_BAIL)
         return BR_OK;
     BR_TRY(x86_wide_code(r->native, X86_BLOCKS, r->l->fn, &wide, r->st));
@@ -596,7 +607,7 @@ run_blocks(ki_run *r, ki_block *b, uint32_t *was, bool *more)
         *was = run_block(r, b);
         if (*was == X86_ENDED)
             c->bails = 0;
-        else if (r->wide->own->kind == X86_LINES)
+        else if (r->wide->own->kind != X86_BLOCKS)
             BR_TRY(leave_line(r, b, was));
         r->l->steps += (uint64_t)(X86_FUEL - (int32_t)c->fuel) * b->n_warps + 1;
         if (*was != X86_ENDED || b->warps[0].local_bytes)
@@ -621,6 +632,8 @@ x86_block(ki_run *r, ki_block *b, bool *more)
         f->pend[f->k->place[0]] = 0;
     }
     c->seats_end = c->seats + b->n_warps;
+    c->last_seat = c->seats_end - 1;
+    c->warp_steps = b->n_warps - 1;
     c->exec = UINT32_MAX;
     c->shared = b->shared;
     c->shared_bytes = b->shared_bytes;
@@ -880,6 +893,15 @@ full_warps(const br_klaunch *l)
     return (uint64_t)l->block[0] * l->block[1] * l->block[2] % KI_LANES == 0;
 }
 
+/* Whether all warps have the same tid.x, and tid.y grows by the same from each to
+ * the next; with less than four, all would be made anyway. */
+static bool
+in_plane(const br_klaunch *l)
+{
+    return l->block[2] == 1 && KI_LANES % l->block[0] == 0 &&
+           l->block[0] * l->block[1] >= 4 * KI_LANES;
+}
+
 br_code
 x86_launch(br_kcode *code, br_klaunch *l, br_status *st)
 {
@@ -908,6 +930,8 @@ x86_launch(br_kcode *code, br_klaunch *l, br_status *st)
     } else if (full_warps(l)) {
         if (l->block[1] == 1 && l->block[2] == 1)
             BR_TRY(x86_wide_code(x, X86_LINES, l->fn, &wide, st));
+        else if (in_plane(l))
+            BR_TRY(x86_wide_code(x, X86_PLANES, l->fn, &wide, st));
         if (!wide)
             BR_TRY(x86_wide_code(x, X86_BLOCKS, l->fn, &wide, st));
     }

@@ -165,6 +165,8 @@ go(gen *g, uint32_t blk, uint32_t e)
     if (g->f->ins.at[g->f->blks.at[to].ins.at[0]].op == BR_K_PHI) {
         if (g->line)
             x86_line_edge(g, blk, e);
+        if (g->plane)
+            x86_plane_edge(g, blk, e);
         top = x86_seats(g);
         x86_take_edge(g, blk, e);
         x86_seats_end(g, top);
@@ -179,7 +181,7 @@ fold(gen *g, uint32_t c)
     uint32_t top;
     br_x86_arg at = br_x86_mem(R12, (int32_t)g->fn->slot[c]);
 
-    if (x86_line_holds(g, c))
+    if (x86_line_holds(g, c) || x86_plane_holds(g, c))
         return;
     ei(g, BR_X_MOV32_I, br_x86_reg(RAX), -1);
     e2(g, BR_X_XOR32, RCX, RCX);
@@ -219,7 +221,7 @@ x86_wide_end(gen *g, uint32_t blk, const br_kins *i)
     go(g, blk, 0);
     br_x86_bind(g->a, none);
     go(g, blk, 1);
-    if (g->line) {
+    if (g->line || g->plane) {
         x86_line_bail(g, some);
         return;
     }
