@@ -18,6 +18,7 @@
 
 /* The host's declarations first, then the device's of the same name, then what
  * calls them: clang's <new>. */
+#include <assert.h>
 #include <float.h>
 #include <limits.h>
 #include <stdint.h>

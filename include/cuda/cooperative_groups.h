@@ -77,9 +77,27 @@ struct arrival_token {
 
 /* ---- the block ---------------------------------------------------------- */
 
+namespace details
+{
+/* Where the warps of a sixteenth tile find each other: who came, how often all
+ * have; and of all tiles room for a value of each warp. */
+struct tile_room {
+    volatile unsigned come, turn;
+};
+struct block_room {
+    tile_room last;
+    alignas(16) char value[32][64];
+};
+} // namespace details
+template <unsigned MaxThreads = 1024>
+struct block_tile_memory : details::block_room {
+};
+
 class thread_block
 {
   public:
+    details::block_room *room = nullptr;
+
     typedef cooperative_groups::arrival_token arrival_token;
     BR_ME static void sync() { __syncthreads(); }
     BR_ME static arrival_token barrier_arrive() { return arrival_token(); }
@@ -100,6 +118,19 @@ BR_CG thread_block
 this_thread_block()
 {
     return thread_block();
+}
+/* For tiles of more threads than a warp. */
+template <unsigned N>
+BR_CG thread_block
+this_thread_block(block_tile_memory<N> &m)
+{
+    thread_block b;
+
+    b.room = &m;
+    if (details::block_rank() == 0)
+        m.last.come = m.last.turn = 0;
+    __syncthreads();
+    return b;
 }
 
 /* ---- the grid ----------------------------------------------------------- */
@@ -306,32 +337,48 @@ coalesced_threads()
     return coalesced_group(__activemask());
 }
 
-/* Tiles of 1 to 32 threads whose number is a power of two. */
-template <unsigned N, class Parent = void> class thread_block_tile
+namespace details
 {
-    static_assert(N && N <= 32 && (N & (N - 1)) == 0,
-                  "a tile has 1, 2, 4, 8, 16 or 32 threads");
+/* Which tile of its parent, and of how many: of the block, or of a tile. */
+template <class Parent> struct place_in {
+    BR_ME static unsigned rank(unsigned n)
+    {
+        return (unsigned)block_rank() / n;
+    }
+    BR_ME static unsigned count(unsigned n)
+    {
+        return ((unsigned)block_size() + n - 1) / n;
+    }
+};
+template <unsigned M, class P> struct place_in<thread_block_tile<M, P>> {
+    BR_ME static unsigned rank(unsigned n)
+    {
+        return (unsigned)block_rank() % M / n;
+    }
+    BR_ME static unsigned count(unsigned n) { return M / n; }
+};
+
+/* Tiles of 1 to 32 threads whose number is a power of two. */
+template <unsigned N, class Parent> class lane_tile
+{
+    static_assert(N && (N & (N - 1)) == 0, "a tile has 1, 2, 4, ... threads");
     BR_ME static unsigned mask()
     {
         return (0xffffffffu >> (32 - N)) << (details::lane() & ~(N - 1));
     }
 
   public:
-    thread_block_tile() = default;
-    template <class P> BR_ME thread_block_tile(const thread_block_tile<N, P> &)
-    {
-    }
     BR_ME void sync() const { __syncwarp(mask()); }
     BR_ME static constexpr unsigned size() { return N; }
     BR_ME static constexpr unsigned num_threads() { return N; }
     BR_ME static unsigned thread_rank() { return details::lane() & (N - 1); }
     BR_ME static unsigned meta_group_rank()
     {
-        return (unsigned)details::block_rank() / N;
+        return place_in<Parent>::rank(N);
     }
     BR_ME static unsigned meta_group_size()
     {
-        return ((unsigned)details::block_size() + N - 1) / N;
+        return place_in<Parent>::count(N);
     }
     template <class T> BR_ME T shfl(T v, int rank) const
     {
@@ -378,11 +425,135 @@ template <unsigned N, class Parent = void> class thread_block_tile
     }
     BR_ME operator coalesced_group() const { return coalesced_group(mask()); }
 };
+
+/* Tiles of 64 to 512 threads: warps meet in shared memory. */
+template <unsigned N, class Parent> class warp_tile
+{
+    static_assert(N <= 512 && (N & (N - 1)) == 0,
+                  "a tile has 64, 128, 256 or 512 threads");
+
+  public:
+    block_room *room;
+
+    BR_ME static constexpr unsigned size() { return N; }
+    BR_ME static constexpr unsigned num_threads() { return N; }
+    BR_ME static unsigned thread_rank()
+    {
+        return (unsigned)block_rank() & (N - 1);
+    }
+    BR_ME static unsigned meta_group_rank()
+    {
+        return place_in<Parent>::rank(N);
+    }
+    BR_ME static unsigned meta_group_size()
+    {
+        return place_in<Parent>::count(N);
+    }
+    /* A barrier of their own; there are 15 besides the block's. */
+    __device__ void sync() const
+    {
+        unsigned number = (unsigned)block_rank() / N;
+        tile_room *t = &room->last;
+
+        if (number < 15) {
+            asm volatile("bar.sync %0, %1;" ::"r"(number + 1), "n"(N)
+                         : "memory");
+            return;
+        }
+        __threadfence_block();
+        __syncwarp();
+        if (lane() == 0) {
+            unsigned now = t->turn;
+
+            if (atomicAdd((unsigned *)&t->come, 1u) + 1 == N / 32) {
+                t->come = 0;
+                __threadfence_block();
+                t->turn = now + 1;
+            } else {
+                while (t->turn == now)
+                    __nanosleep(100);
+            }
+        }
+        __syncwarp();
+        __threadfence_block();
+    }
+    /* One value of each warp is there for all until the next call. */
+    template <class T> BR_ME T *values(T v) const
+    {
+        static_assert(sizeof(T) <= sizeof room->value[0],
+                      "a value of a tile's has 64 bytes at most");
+        char(*at)[64] = room->value + block_rank() / N * (N / 32);
+
+        sync(); /* nobody reads the last ones */
+        if (lane() == 0)
+            memcpy(at[thread_rank() / 32], &v, sizeof v);
+        sync();
+        return (T *)(void *)at;
+    }
+    template <class T> BR_ME static T value_of(const T *at, unsigned warp)
+    {
+        return *(const T *)(const void *)((const char *)at + 64 * warp);
+    }
+    template <class T> BR_ME T shfl(T v, int rank) const
+    {
+        unsigned from = (unsigned)rank & (N - 1);
+        T mine = words(v, [&](unsigned w) {
+            return (unsigned)__shfl_sync(~0u, (int)w, (int)(from & 31));
+        });
+
+        return value_of(values(mine), from / 32);
+    }
+    BR_ME int any(int p) const
+    {
+        int *at = values(__any_sync(~0u, p)), r = 0;
+
+        for (unsigned k = 0; k < N / 32; k++)
+            r |= value_of(at, k);
+        return r;
+    }
+    BR_ME int all(int p) const { return !any(!p); }
+};
+template <bool wide> struct tile_of {
+    template <unsigned N, class P> using type = lane_tile<N, P>;
+};
+template <> struct tile_of<true> {
+    template <unsigned N, class P> using type = warp_tile<N, P>;
+};
+BR_CG block_room *
+room_of(const thread_block &b)
+{
+    return b.room;
+}
+template <class G>
+BR_CG block_room *
+room_of(const G &g)
+{
+    return g.room;
+}
+} // namespace details
+
+template <unsigned N, class Parent = void>
+class thread_block_tile
+    : public details::tile_of<(N > 32)>::template type<N, Parent>
+{
+  public:
+    thread_block_tile() = default;
+    template <class P>
+    BR_ME thread_block_tile(const thread_block_tile<N, P> &from)
+    {
+        if constexpr (N > 32)
+            this->room = from.room;
+    }
+};
 template <unsigned N, class G>
 BR_CG thread_block_tile<N, G>
-tiled_partition(const G &)
+tiled_partition(const G &g)
 {
-    return thread_block_tile<N, G>();
+    thread_block_tile<N, G> t;
+
+    if constexpr (N > 32)
+        t.room = details::room_of(g);
+    return t;
 }
 /* The size known at run time only. */
 template <class G>
@@ -397,16 +568,14 @@ BR_CG coalesced_group
 binary_partition(const G &g, bool p)
 {
     coalesced_group c = g;
-    unsigned same = __match_any_sync(__activemask(), (int)p);
 
-    (void)c;
-    return coalesced_group(same);
+    return coalesced_group(__match_any_sync(c.lanes(), (int)p));
 }
 template <class T>
 BR_CG coalesced_group
-labeled_partition(const coalesced_group &, T label)
+labeled_partition(const coalesced_group &g, T label)
 {
-    return coalesced_group(__match_any_sync(__activemask(), label));
+    return coalesced_group(__match_any_sync(g.lanes(), label));
 }
 
 /* ---- of all groups ------------------------------------------------------ */
@@ -449,14 +618,22 @@ template <class T> struct bit_xor {
     BR_ME T operator()(T a, T b) const { return a ^ b; }
 };
 
-/* Every thread gets op over the values of all: of a tile by halves, */
+/* Every thread gets op over the values of all: of a tile by halves, then warps, */
 template <unsigned N, class P, class T, class Op>
 BR_CG T
 reduce(const thread_block_tile<N, P> &g, T v, Op op)
 {
+    if constexpr (N <= 32) {
 #pragma unroll
-    for (unsigned by = N / 2; by; by /= 2)
-        v = op(v, g.shfl_xor(v, by));
+        for (unsigned by = N / 2; by; by /= 2)
+            v = op(v, g.shfl_xor(v, by));
+    } else {
+        T *at = g.values(reduce(thread_block_tile<32>(), v, op));
+
+        v = g.value_of(at, 0);
+        for (unsigned k = 1; k < N / 32; k++)
+            v = op(v, g.value_of(at, k));
+    }
     return v;
 }
 /* else in the order of ranks. */
@@ -505,6 +682,42 @@ exclusive_scan(const G &g, T v)
     return exclusive_scan(g, v, plus<T>());
 }
 
+/* The scan from what the atomic holds on, which then holds the sum of all. */
+template <class G, class A, class T, class Op>
+BR_CG T
+exclusive_scan_update(const G &g, A &&at, T v, Op op)
+{
+    T sum = inclusive_scan(g, v, op), was = T();
+    unsigned last = (unsigned)g.size() - 1;
+
+    if (g.thread_rank() == last) {
+        was = at.load();
+        while (!at.compare_exchange_weak(was, op(was, sum))) {
+        }
+    }
+    was = g.shfl(was, (int)last);
+    sum = g.shfl_up(sum, 1);
+    return g.thread_rank() ? op(was, sum) : was;
+}
+template <class G, class A, class T, class Op>
+BR_CG T
+inclusive_scan_update(const G &g, A &&at, T v, Op op)
+{
+    return op(exclusive_scan_update(g, at, v, op), v);
+}
+template <class G, class A, class T>
+BR_CG T
+exclusive_scan_update(const G &g, A &&at, T v)
+{
+    return exclusive_scan_update(g, at, v, plus<T>());
+}
+template <class G, class A, class T>
+BR_CG T
+inclusive_scan_update(const G &g, A &&at, T v)
+{
+    return inclusive_scan_update(g, at, v, plus<T>());
+}
+
 /* The copy is done when its issuer's turn is over; wait is the barrier. */
 template <class G, class T, class U>
 BR_CG void
@@ -512,6 +725,15 @@ memcpy_async(const G &g, T *dst, const U *src, size_t bytes)
 {
     for (size_t k = g.thread_rank(); k < bytes; k += g.size())
         ((char *)dst)[k] = ((const char *)src)[k];
+}
+/* As many elements as both have room for. */
+template <class G, class T, class M, class N>
+BR_CG void
+memcpy_async(const G &g, T *dst, const M &to, const T *src, const N &from)
+{
+    size_t a = to, b = from;
+
+    memcpy_async(g, dst, src, (a < b ? a : b) * sizeof(T));
 }
 template <class G>
 BR_CG void

@@ -78,8 +78,8 @@ struct __nv_bfloat16 {
         : bits(brass_float_to_bf16(brass_odd_int((long long)i, true)))
     {
     }
-    __host__ __device__ __nv_bfloat16(const volatile __nv_bfloat16 &h)
-        : bits(h.bits)
+    template <class T, class = decltype(((T *)0)->bits)>
+    __host__ __device__ __nv_bfloat16(const volatile T &h) : bits(h.bits)
     {
     }
     __nv_bfloat16(const __nv_bfloat16 &h) = default;

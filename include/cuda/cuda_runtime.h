@@ -167,6 +167,14 @@ cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, T fn, int block_size,
     return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
         blocks, (const void *)fn, block_size, shared);
 }
+template <class T>
+static inline cudaError_t
+cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, T fn, int blocks,
+                                          int block_size)
+{
+    return cudaOccupancyAvailableDynamicSMemPerBlock(bytes, (const void *)fn,
+                                                     blocks, block_size);
+}
 /* The largest block that the kernel can have; of blocks, as many as there are
  * processors. */
 template <class F, class T>
@@ -272,6 +280,7 @@ make_cudaPos(size_t x, size_t y, size_t z)
 #ifdef __cplusplus
 #    ifdef __CUDA__
 #        include "brass_device.h"
+#        include "brass_dpx.h"
 #    endif
 #    include "brass_texture.h"
 #endif

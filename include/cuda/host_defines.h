@@ -18,7 +18,11 @@
 #    define __constant__           __attribute__((constant))
 #    define __managed__            __device__ __attribute__((aligned(512)))
 #    define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
-#    define __grid_constant__      __attribute__((grid_constant))
+#    if __has_attribute(grid_constant)
+#        define __grid_constant__ __attribute__((grid_constant))
+#    else
+#        define __grid_constant__ /* parameters cannot change here anyhow */
+#    endif
 #    define __cluster_dims__(...)
 #    define __maxnreg__(...)
 #    define __nv_pure__ __attribute__((pure))

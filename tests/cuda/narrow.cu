@@ -9,6 +9,7 @@
 #include <cuda_fp8.h>
 
 #include <string.h>
+#include <type_traits>
 
 /* What the codes 0, 1, 2... of a type mean, up to the largest finite one; then
  * one step more, from whose half on numbers are too large. */
@@ -241,9 +242,26 @@ all_words()
         }
 }
 
+/* They are copied as numbers are, by the bits; volatile ones are read. */
+static void
+copies()
+{
+    static_assert(std::is_trivially_copyable<__half2>::value, "half");
+    static_assert(std::is_trivially_copyable<__nv_bfloat162>::value, "bf16");
+    const volatile __half h = __float2half(1.5f);
+    volatile __nv_bfloat16 b = __float2bfloat16(-2.5f);
+
+    if ((float)__half(h) != 1.5f || (float)__nv_bfloat16(b) != -2.5f) {
+        fprintf(stderr, "copies: %g, %g\n", (float)__half(h),
+                (float)__nv_bfloat16(b));
+        failures++;
+    }
+}
+
 int
 main()
 {
+    copies();
     conversions();
     fused();
     all_words();

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void
 need_clang(void)
@@ -109,6 +110,11 @@ PROGRAM(sobel)
     program("sobel", true);
 }
 
+/* AMD processors have no barriers by number yet. */
+PROGRAM(tiles)
+{
+    program("tiles", false);
+}
 PROGRAM(collect)
 {
     program("collect", true);
@@ -169,6 +175,17 @@ PROGRAM(barriers)
 PROGRAM(texture)
 {
     program("texture", true);
+}
+
+/* Much to compile. */
+TEST_WITHIN(cuda_program_cub_block, 240)
+{
+    program("cub_block", true);
+}
+
+TEST_WITHIN(cuda_program_cub_device, 240)
+{
+    program("cub_device", true);
 }
 
 /* Twenty programs, compiled as one. */
@@ -319,12 +336,13 @@ TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
         ck_assert_msg(r.exit == 2 && strstr(r.err, bad[k].says),
                       "%s: %d: %.300s", bad[k].flag, r.exit, r.err);
     }
-    t_write(t_printf("%s/t.cu", dir), "#include <thrust/sort.h>\n", 25);
+    t_write(t_printf("%s/t.cu", dir), "#include <cub/absent.cuh>\n", 26);
     t_exec(&r,
            (const char *[]){t_repo("brasscc"), "-c", t_printf("%s/t.cu", dir),
                             NULL},
            NULL, 0);
-    ck_assert_msg(r.exit == 1 && strstr(r.err, "thrust is not a part of Brass"),
+    ck_assert_msg(r.exit == 1 &&
+                      strstr(r.err, "cub/absent.cuh is not a part of Brass"),
                   "%d: %.300s", r.exit, r.err);
     t_write(t_printf("%s/d.cu", dir), nested, strlen(nested));
     t_exec(&r,
@@ -334,6 +352,49 @@ TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
     ck_assert_msg(r.exit == 1 && strstr(r.err, "d.cu:2:") &&
                       strstr(r.err, "kernels do not launch kernels"),
                   "%d: %.1000s", r.exit, r.err);
+}
+
+/* Makefiles name the toolkit's headers; here they are a trap. */
+TEST_WITHIN(brasscc_reads_no_toolkit, 60)
+{
+    static const char trap[] = "#error a header of the toolkit\n";
+    static const char *const files[] = {"cuda_runtime.h", "cuda_runtime_api.h",
+                                        "crt/host_config.h"};
+    const char *dir = t_tmpdir(), *cu = t_repo("tests/cuda/vector_add.cu");
+    const char *o = t_printf("%s/v.o", dir);
+    t_proc r;
+
+    need_clang();
+    ck_assert_int_eq(mkdir(t_printf("%s/crt", dir), 0777), 0);
+    for (size_t k = 0; k < BR_COUNT(files); k++)
+        t_write(t_printf("%s/%s", dir, files[k]), trap, strlen(trap));
+    t_exec(&r,
+           (const char *[]){t_repo("brasscc"), t_printf("-I%s", dir),
+                            "-isystem", dir, "-c", cu, "-o", o, NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+}
+
+/* Device code of an archive, linked when the program is. */
+TEST_WITHIN(brasscc_makes_archives, 60)
+{
+    const char *dir = t_tmpdir(), *a = t_printf("%s/libtwo.a", dir);
+    const char *exe = t_printf("%s/apart", dir);
+    t_proc r;
+
+    need_clang();
+    t_exec(&r,
+           (const char *[]){t_repo("brasscc"), "-rdc=true", "-lib",
+                            t_repo("tests/cuda/apart_2.cu"), "-o", a, NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    t_exec(&r,
+           (const char *[]){t_repo("brasscc"), "-rdc=true",
+                            t_repo("tests/cuda/apart.cu"), a, "-o", exe, NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
 }
 
 /* OpenMP on the host, in what clang compiles and in what g++ does; which sees the

@@ -1,0 +1,6 @@
+/* transform_input_iterator.cuh - see counting_input_iterator.cuh.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BRASS_CUB_TRANSFORM_INPUT_ITERATOR
+#define BRASS_CUB_TRANSFORM_INPUT_ITERATOR
+#include "counting_input_iterator.cuh"
+#endif
