@@ -26,6 +26,9 @@ static const char *log_to;  /* what /trace says at the end of gaps */
 static int64_t seconds = 2; /* of a measurement */
 static int missed;
 static int64_t gaps[GAPS];
+/* How long threads of ours waited in that gap for a processor that was none of
+ * ours': clients and the server's thread displace who computes, too. */
+static int64_t waits[GAPS];
 
 static void
 report(const char *on, const char *what, double v, const char *unit,
@@ -63,6 +66,7 @@ typedef struct crowd {
     uint64_t tokens[LOAD_TENANTS];
     stream *watched;
     uint32_t n_gaps;
+    load_times *times; /* of each gap, where it is wanted */
     br_rng g;
 } crowd;
 
@@ -89,14 +93,29 @@ on_over(load *l, stream *s)
         ask_again(l, c, s->ask.tenant);
 }
 
+static int64_t
+waited_for_others(const load_times *t)
+{
+    return load_times_waited(t) - load_times_ran(t, "client") -
+           load_times_ran(t, "http");
+}
+
 static void
 on_token(load *l, stream *s, int64_t gap)
 {
     crowd *c = l->ctx;
 
+    int64_t before;
+
     c->tokens[s->ask.tenant]++;
-    if (s == c->watched && gap && c->n_gaps < GAPS)
-        gaps[c->n_gaps++] = gap;
+    if (s != c->watched || !gap || c->n_gaps == GAPS)
+        return;
+    if (c->times) {
+        before = waited_for_others(c->times);
+        load_times_read(c->times);
+        waits[c->n_gaps] = waited_for_others(c->times) - before;
+    }
+    gaps[c->n_gaps++] = gap;
 }
 
 static void
@@ -119,6 +138,17 @@ count(load *l, crowd *c, int64_t ns)
     memset(c->tokens, 0, sizeof c->tokens);
     c->n_gaps = 0;
     load_run(l, ns);
+}
+
+/* The same, for as long as the watched stream goes on. */
+static void
+count_watched(load *l, crowd *c, int64_t ns)
+{
+    int64_t end = br_now_ns() + ns;
+
+    count(l, c, 0);
+    while (c->watched && br_now_ns() < end)
+        load_run(l, 10000000);
 }
 
 /* ---- fairness ------------------------------------------------------------ */
@@ -212,6 +242,37 @@ report_steps(const ground *g, const load_server *s)
     report_tail(g, "gaps as the server's thread sees them", seen, n_seen);
 }
 
+/* What is the machine's and what is ours: the gaps in which none of us waited
+ * for strangers, and whose processor time a gap is. */
+static void
+report_times(const ground *g, const crowd *c, const load_times *from)
+{
+    static const char *const names[] = {"client", "http", "engine",
+                                        "brass-cpu"};
+    static int64_t own[GAPS];
+    const int64_t nobody = 50000; /* ns: of wake-ups */
+    double n = (double)c->n_gaps;
+    uint32_t n_own = 0;
+    char what[80];
+
+    for (uint32_t i = 0; i < c->n_gaps; i++)
+        if (waits[i] < nobody)
+            own[n_own++] = gaps[i];
+    snprintf(what, sizeof what, "  the %.0f %% of gaps that no stranger was in",
+             100 * n_own / n);
+    if (n_own)
+        report_tail(g, what, own, n_own);
+    for (size_t i = 0; i < BR_COUNT(names); i++) {
+        snprintf(what, sizeof what, "  a gap's processor time of: %s",
+                 names[i]);
+        report(g->name, what,
+               (double)(load_times_ran(c->times, names[i]) -
+                        load_times_ran(from, names[i])) *
+                   1e-6 / n,
+               "ms", NO_GOAL);
+    }
+}
+
 /* others 0: what the machine itself does to the gaps. */
 static void
 one_among(const ground *g, uint32_t others)
@@ -219,6 +280,7 @@ one_among(const ground *g, uint32_t others)
     crowd c = {.n = {0, others}, .prompt = 64, .out = 64};
     char what[80];
     load_ask a = {.n_prompt = 32, .n_out = 1900, .seed = 1};
+    load_times times, from;
     load_server s;
     load l;
     double p50;
@@ -226,8 +288,15 @@ one_among(const ground *g, uint32_t others)
     serve(&s, g, 16, BR_QOS_INTERACTIVE, BR_QOS_BATCH);
     begin(&l, &s, &c);
     load_run(&l, SECOND);
+    load_times_open(&times, &s);
+    load_times_read(&times);
+    from = times;
+    c.times = &times;
     c.watched = load_begin(&l, &a);
-    count(&l, &c, 2 * seconds * SECOND);
+    count_watched(&l, &c, 2 * seconds * SECOND);
+    load_times_read(&times);
+    report_times(g, &c, &from);
+    load_times_close(&times);
     p50 = load_quantile_ms(gaps, c.n_gaps, 0.5);
     snprintf(what, sizeof what, "interactive beside %u batch: median gap",
              others);

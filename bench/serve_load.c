@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
@@ -307,6 +308,86 @@ load_cpu(const load_server *s, const char *thread, bool user)
     }
     if (dir)
         closedir(dir);
+    return sum;
+}
+
+static void
+watch_thread(load_times *t, const char *task)
+{
+    char path[128], *name = t->name[t->n];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/comm", task);
+    if (t->n == LOAD_THREADS || !br_os_read(path, name, sizeof t->name[0]))
+        return;
+    name[strcspn(name, "\n")] = 0;
+    snprintf(path, sizeof path, "%s/schedstat", task);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0)
+        t->fd[t->n++] = fd;
+}
+
+void
+load_times_open(load_times *t, const load_server *s)
+{
+    char path[96];
+    struct dirent *d;
+    DIR *dir;
+
+    *t = (load_times){0};
+    watch_thread(t, "/proc/thread-self");
+    if (t->n)
+        strcpy(t->name[0], "client");
+    snprintf(path, sizeof path, "/proc/%d/task", s->pid);
+    dir = opendir(path);
+    while (dir && (d = readdir(dir))) {
+        snprintf(path, sizeof path, "/proc/%d/task/%.16s", s->pid, d->d_name);
+        if (d->d_name[0] != '.')
+            watch_thread(t, path);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+void
+load_times_close(load_times *t)
+{
+    while (t->n)
+        close(t->fd[--t->n]);
+}
+
+void
+load_times_read(load_times *t)
+{
+    char text[64];
+
+    for (uint32_t i = 0; i < t->n; i++) {
+        ssize_t k = pread(t->fd[i], text, sizeof text - 1, 0);
+        char *end;
+
+        text[BR_MAX(k, 0)] = 0;
+        t->ran[i] = strtoll(text, &end, 10);
+        t->waited[i] = strtoll(end, NULL, 10);
+    }
+}
+
+int64_t
+load_times_ran(const load_times *t, const char *name)
+{
+    int64_t sum = 0;
+
+    for (uint32_t i = 0; i < t->n; i++)
+        sum += strncmp(t->name[i], name, strlen(name)) == 0 ? t->ran[i] : 0;
+    return sum;
+}
+
+int64_t
+load_times_waited(const load_times *t)
+{
+    int64_t sum = 0;
+
+    for (uint32_t i = 0; i < t->n; i++)
+        sum += t->waited[i];
     return sum;
 }
 

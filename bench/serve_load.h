@@ -39,6 +39,22 @@ void load_end(load_server *s);
 double load_rss_kb(const load_server *s);
 /* Seconds of a thread of the server's, by name ("http", "engine"). */
 double load_cpu(const load_server *s, const char *thread, bool user);
+/* How long threads of the server, and the clients' own, ran and waited for a
+ * processor that another had (/proc/PID/task/TID/schedstat). Cheap enough to be
+ * asked at every token. */
+enum { LOAD_THREADS = 32 };
+typedef struct load_times {
+    int fd[LOAD_THREADS];
+    char name[LOAD_THREADS][16]; /* "client": the caller */
+    uint32_t n;
+    int64_t ran[LOAD_THREADS], waited[LOAD_THREADS]; /* ns */
+} load_times;
+void load_times_open(load_times *t, const load_server *s);
+void load_times_close(load_times *t);
+void load_times_read(load_times *t);
+/* Of all threads whose name begins so. */
+int64_t load_times_ran(const load_times *t, const char *name);
+int64_t load_times_waited(const load_times *t);
 #define LOAD_ADMIN "the-key-of-the-bench-admin"
 /* An answer, head and all; key: one of the tenants' or LOAD_ADMIN. */
 void load_get(const load_server *s, const char *path, const char *key,

@@ -215,6 +215,10 @@ get_options(server *s, br_status *st)
         s->config.host = NULL;
     if (br_opt_given(s->cli, BR_OPT_db))
         s->config.db = br_opt_str(s->cli, BR_OPT_db);
+    s->config.talks =
+        (br_talks_config){.path = br_opt_str(s->cli, BR_OPT_responses),
+                          .days = br_opt_int(s->cli, BR_OPT_responses_days),
+                          .most = br_opt_int(s->cli, BR_OPT_responses_most)};
     s->config.tls_cert = br_opt_str(s->cli, BR_OPT_tls_cert);
     s->config.tls_key = br_opt_str(s->cli, BR_OPT_tls_key);
     s->config.admin = br_opt_str(s->cli, BR_OPT_admin_key);
@@ -794,7 +798,8 @@ on_signal(int sig)
 static void
 catch_signals(server *s)
 {
-    struct sigaction act = {.sa_handler = s ? on_signal : SIG_DFL};
+    struct sigaction act = {.sa_handler = s ? on_signal : SIG_DFL,
+                            .sa_flags = SA_RESTART}; /* the log goes on */
 
     signalled = s;
     sigemptyset(&act.sa_mask);

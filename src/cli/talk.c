@@ -239,7 +239,10 @@ show_prompt(void *progress, uint64_t done, uint64_t total)
 br_code
 br_talk_answer(br_talk *t, br_status *st)
 {
-    struct sigaction act = {.sa_handler = on_interrupt}, old;
+    /* Else a piece being written to the terminal fails with EINTR, and the
+     * talk ends as if nobody could read it. */
+    struct sigaction act = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    struct sigaction old;
     br_progress p;
     bool held;
     br_code code;

@@ -219,6 +219,25 @@ read_seed(br_ask *a, const br_json *v, const char *name, br_status *st)
 }
 
 static br_code
+read_previous(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    if (v->kind != BR_J_STR || !v->n)
+        return br_fail(st, BR_E_USAGE, "%s: must be the id of a response",
+                       name);
+    a->previous = v->s;
+    return BR_OK;
+}
+
+static br_code
+read_store(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    if (v->kind != BR_J_BOOL)
+        return br_fail(st, BR_E_USAGE, "%s: must be true or false", name);
+    a->store = v->b ? 1 : -1;
+    return BR_OK;
+}
+
+static br_code
 read_include(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
     /* The second: thoughts can be sent back, as they are. */
@@ -485,6 +504,7 @@ br_ask_read(br_ask *a, br_api api, const br_sample_params *sample, br_text body,
         br_json_parse(&root, &a->arena, body.p ? body.p : "", body.n, 0, st));
     if (root->kind != BR_J_OBJ)
         return br_fail(st, BR_E_FORMAT, "the body is not a JSON object");
+    a->root = root;
     BR_TRY(read_fields(a, root, st));
     return check_whole(a, st);
 }
@@ -496,5 +516,7 @@ br_ask_fini(br_ask *a)
     br_vec_fini(&a->prompts);
     br_vec_fini(&a->tools);
     br_str_fini(&a->grammar);
+    br_str_fini(&a->items);
+    br_str_fini(&a->after);
     br_arena_fini(&a->arena);
 }

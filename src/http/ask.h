@@ -56,8 +56,14 @@ typedef struct br_ask {
     br_sample_params sample;
     bool seeded; /* the request said a seed */
     bool stream, include_usage, echo, ignore_eog;
-    bool timings; /* in each chunk, and in whole answers, as llama-server */
+    bool progress; /* of reading the prompt, in a stream, as llama-server */
+    bool timings;  /* in each chunk, and in whole answers, as llama-server */
     BR_VEC(br_tool) tools;
+    const br_json *root;      /* all of it */
+    const char *previous;     /* the response that it goes on from, or NULL */
+    int store;                /* 1: yes, -1: no, 0: not said */
+    br_str items;             /* what it asks, to be kept; empty: it is not */
+    br_str after;             /* the response before it; empty: none */
     const br_json *tool_list; /* as the template sees them; NULL: none */
     br_json *turn; /* input items: the assistant's message that they add to */
     const char *effort;  /* how much to think: "none"...; NULL: not said */

@@ -15,6 +15,29 @@ oom(br_status *st)
 
 /* ---- contents ------------------------------------------------------------ */
 
+/* What cannot be read, and that it is not the request's fault. */
+static br_code
+no_text(const char *place, size_t i, const char *type, br_status *st)
+{
+    static const struct {
+        const char *type, *what;
+    } rows[] = {{"image", "images"},       {"image_url", "images"},
+                {"input_image", "images"}, {"input_audio", "sound"},
+                {"audio_url", "sound"},    {"video_url", "films"},
+                {"file", "files"},         {"input_file", "files"},
+                {"document", "documents"}};
+
+    for (size_t k = 0; k < BR_COUNT(rows); k++)
+        if (strcmp(type, rows[k].type) == 0)
+            return br_fail(st, BR_E_USAGE,
+                           "%s[%zu].type: '%s': this server reads text only, "
+                           "it has no model of %s",
+                           place, i, type, rows[k].what);
+    return br_fail(st, BR_E_USAGE,
+                   "%s[%zu].type: '%.40s' is not supported by this model",
+                   place, i, type);
+}
+
 /* One of a list of parts: {"type":"text","text":"..."}. */
 static br_code
 part_text(const br_json *part, const char *place, size_t i, br_text *out,
@@ -30,9 +53,7 @@ part_text(const br_json *part, const char *place, size_t i, br_text *out,
                        i);
     if (strcmp(type->s, "text") != 0 && strcmp(type->s, "input_text") != 0 &&
         strcmp(type->s, "output_text") != 0)
-        return br_fail(st, BR_E_USAGE,
-                       "%s[%zu].type: '%.40s' is not supported by this model",
-                       place, i, type->s);
+        return no_text(place, i, type->s, st);
     for (const br_json *m = part->child; m; m = m->next)
         if (strcmp(m->key, "type") != 0 && strcmp(m->key, "text") != 0 &&
             strcmp(m->key, "cache_control") != 0 && /* a hint about speed */

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "http/gen.h"
 
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/thread.h"
 
@@ -296,6 +295,8 @@ finish(br_gen *g)
         br_resume_note(g);
     if (g->resumed)
         answer_later(g);
+    if (g->ask.items.n && !g->failed && !failed_choice(g))
+        br_stored_keep(g);
     if (g->c) {
         g->c->job = NULL;
         if (g->ask.stream)
@@ -320,8 +321,8 @@ keep_logprobs(br_choice *c, const br_output *o)
         g->failed |= !br_vec_push(&c->lp, o->logprobs[i]);
 }
 
-static void
-put_text(br_choice *c, br_text t)
+void
+br_gen_put_text(br_choice *c, br_text t)
 {
     br_gen *g = c->gen;
 
@@ -330,27 +331,6 @@ put_text(br_choice *c, br_text t)
     if (!g->ask.stream || !g->c || !t.n)
         return;
     g->wire->text(g, c, t, &g->h->scratch);
-}
-
-/* A prompt that is echoed with what the model thinks of it. */
-static void
-put_prompt(br_choice *c, const br_output *o)
-{
-    br_gen *g = c->gen;
-    br_status st = {0};
-    br_str text = {0};
-    bool ok = true;
-
-    g->h->ids.n = 0;
-    for (size_t i = 0; ok && i < (size_t)o->n_prompt * o->row; i++)
-        ok = br_vec_push(&c->lp, o->prompt[i]) &&
-             (i % o->row || br_vec_push(&g->h->ids, o->prompt[i].id));
-    ok = ok && br_tok_decode(g->model->m.tok, g->h->ids.at, g->h->ids.n,
-                             BR_TOK_STRIP_SPECIAL, &text, &st) == BR_OK;
-    if (ok)
-        put_text(c, (br_text){br_str_z(&text), text.n});
-    g->h->scratch.oom |= !ok;
-    br_str_fini(&text);
 }
 
 static void
@@ -387,7 +367,7 @@ on_tool_event(void *ctx, br_tool_event e, br_text piece)
     br_tool_call *call;
 
     if (e == BR_TOOL_TEXT) {
-        put_text(c, piece);
+        br_gen_put_text(c, piece);
         c->lp_text = c->lp.n; /* none where the text took them along */
         return;
     }
@@ -417,7 +397,7 @@ on_part(void *ctx, bool thought, br_text t)
     if (thought)
         put_thought(c, t);
     else if (!c->tools.s)
-        put_text(c, t);
+        br_gen_put_text(c, t);
     else if (!br_tool_read(&c->tools, t, false, on_tool_event, c))
         c->gen->h->scratch.oom =
             true; /* the grammar lets nothing else through */
@@ -518,8 +498,14 @@ on_output(void *ctx, const br_output *o)
     int64_t gap;
 
     g->h->model = g->model;
+    if (o->kind == BR_OUTPUT_PROGRESS) {
+        if (g->c)
+            g->wire->progress(g, c, o->progress, &g->h->scratch);
+        send_scratch(g);
+        return;
+    }
     if (o->prompt)
-        put_prompt(c, o);
+        br_gen_put_prompt(c, o);
     if (o->kind == BR_OUTPUT_TOKEN) {
         keep_logprobs(c, o);
         gap = br_timeline_mark(&c->line, false);
@@ -560,52 +546,6 @@ br_ask_model(br_http *h, const br_http_conn *c, br_ask *a, br_status *st)
 /* ---- the beginning ------------------------------------------------------- */
 
 static br_code
-echo_prompt(br_gen *g, br_choice *c, br_status *st)
-{
-    br_str text = {0};
-    br_code code;
-
-    /* logprobs come with them; choices that are vectors are no text */
-    if (!g->ask.echo || g->ask.sample.logprobs || g->wire->embeds)
-        return BR_OK;
-    code = br_tok_decode(g->model->m.tok, g->h->ids.at, g->h->ids.n,
-                         BR_TOK_STRIP_SPECIAL, &text, st);
-    if (code == BR_OK && text.n)
-        put_text(c, (br_text){text.at, text.n});
-    br_str_fini(&text);
-    return code;
-}
-
-/* X-Deadline-Ms: the answer is of no use after so many. 0: not said. */
-static br_code
-read_deadline(br_gen *g, br_status *st)
-{
-    br_text t = {0};
-    int64_t ms;
-
-    if (g->c)
-        t = br_http_header_of(&g->c->in, "x-deadline-ms");
-    if (!t.p)
-        return BR_OK;
-    if (!br_json_to_i64(t, &ms) || ms < 1 || ms > INT64_C(86400000))
-        return br_fail(st, BR_E_USAGE,
-                       "X-Deadline-Ms: must be from 1 to 86400000");
-    g->deadline_ns = br_now_ns() + ms * 1000000;
-    return BR_OK;
-}
-
-/* X-Session-Id, as proxies see it, too; 0: it has none. */
-static uint64_t
-session_of(const br_gen *g)
-{
-    br_text t = {0};
-
-    if (g->c)
-        t = br_http_header_of(&g->c->in, "x-session-id");
-    return t.n ? br_siphash(br_hash_process_key(), t.p, t.n) : 0;
-}
-
-static br_code
 submit(br_gen *g, br_choice *c, br_status *st)
 {
     br_request_desc d = br_request_defaults();
@@ -618,7 +558,7 @@ submit(br_gen *g, br_choice *c, br_status *st)
         !br_resume_tokens(g->resumed, c->index, &g->h->ids, &d.n_done))
         return br_fail(st, BR_E_OOM, "out of memory");
     d.tenant = g->tenant;
-    d.session = session_of(g);
+    d.session = br_gen_session(g);
     d.tokens = g->h->ids.at;
     d.n_tokens = g->h->ids.n;
     d.sample = a->sample;
@@ -631,6 +571,7 @@ submit(br_gen *g, br_choice *c, br_status *st)
     d.ignore_eog = a->ignore_eog;
     d.embed = g->wire->embeds;
     d.score = a->echo && a->sample.logprobs;
+    d.progress = a->progress && a->stream && g->wire->progress;
     d.deadline_ns = g->deadline_ns;
     d.output = on_output;
     d.ctx = c;
@@ -665,7 +606,7 @@ begin_choice(br_gen *g, br_choice *c, br_status *st)
                            g->wire->embeds ? "input" : "prompt");
         g->n_prompt += (uint32_t)g->h->ids.n;
     }
-    BR_TRY(echo_prompt(g, c, st));
+    BR_TRY(br_gen_echo(g, c, st));
     return submit(g, c, st);
 }
 
@@ -708,7 +649,7 @@ check_ask(br_gen *g, br_ask *a, br_status *st)
 {
     const br_http_model *m = &g->model->m;
 
-    BR_TRY(read_deadline(g, st));
+    BR_TRY(br_gen_deadline(g, st));
     if (g->wire->embeds)
         BR_TRY(br_embed_check(g, a, st));
     if (!a->seeded)
@@ -851,6 +792,8 @@ br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire)
     br_ask a;
 
     code = br_ask_read(&a, wire->api, &h->config.sample, body, &st);
+    if (code == BR_OK && wire->api == BR_API_RESPONSES)
+        code = br_stored_begin(h, c, &a, &st);
     if (code == BR_OK)
         code = br_ask_model(h, c, &a, &st);
     a.stream |= wire->streams;

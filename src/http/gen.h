@@ -94,6 +94,9 @@ struct br_wire {
     void (*text)(br_gen *g, br_choice *c, br_text t, br_str *out);
     /* what the model thinks; NULL: this API does not tell it apart */
     void (*thought)(br_gen *g, br_choice *c, br_text t, br_str *out);
+    /* how far the prompt was read; NULL: this API does not tell */
+    void (*progress)(br_gen *g, br_choice *c, const br_progress *p,
+                     br_str *out);
     /* of the latest of c->calls; NULL: this API has no tools */
     void (*call)(br_gen *g, br_choice *c, br_tool_event e, br_text piece,
                  br_str *out);
@@ -111,6 +114,8 @@ struct br_wire {
     bool keeps_text; /* streams repeat the whole text at their end */
 };
 
+/* The answer's items, as a list, and the whole of it (wire_responses.c). */
+void br_responses_whole(const br_gen *g, br_str *items, br_str *all);
 extern const br_wire br_wire_chat, br_wire_text, br_wire_messages,
     br_wire_responses, br_wire_ws, br_wire_embed;
 
@@ -127,6 +132,16 @@ br_code br_gen_encode(const br_gen *g, size_t i, br_tok_work *w,
                       br_tok_ids *ids, br_status *st) BR_MUST_USE;
 /* The same into h->ids, where they were not read yet. */
 br_code br_gen_prompt(br_gen *g, size_t i, br_status *st) BR_MUST_USE;
+/* X-Deadline-Ms, into g->deadline_ns: the answer is of no use after it. */
+br_code br_gen_deadline(br_gen *g, br_status *st) BR_MUST_USE;
+/* X-Session-Id; 0: it has none. */
+uint64_t br_gen_session(const br_gen *g);
+/* The prompt in h->ids as the beginning of the answer, where it is wanted. */
+br_code br_gen_echo(br_gen *g, br_choice *c, br_status *st) BR_MUST_USE;
+/* The same with what the model thinks of it, when it has read it. */
+void br_gen_put_prompt(br_choice *c, const br_output *o);
+/* Text of an answer (gen.c). */
+void br_gen_put_text(br_choice *c, br_text t);
 /* One that began in the run before, on h->model. */
 typedef struct br_gen_again {
     br_resumed *r;

@@ -1,7 +1,11 @@
 /* gen_prompt.c - what a request asks, as tokens: the messages through the
- * model's template, or texts and tokens as they came.
+ * model's template, or texts and tokens as they came; what its headers say;
+ * and the prompt again in the answer, where that is wanted.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "http/gen.h"
+
+#include "base/hash.h"
+#include "base/thread.h"
 
 #include <string.h>
 
@@ -153,4 +157,75 @@ br_gen_prompt(br_gen *g, size_t i, br_status *st)
     } else
         BR_TRY(br_gen_encode(g, i, h->work, &h->ids, st));
     return g->ask.prompts.n ? BR_OK : look_for_thought(g, st);
+}
+
+/* ---- headers ------------------------------------------------------------- */
+
+/* X-Deadline-Ms: the answer is of no use after so many. 0: not said. */
+br_code
+br_gen_deadline(br_gen *g, br_status *st)
+{
+    br_text t = {0};
+    int64_t ms;
+
+    if (g->c)
+        t = br_http_header_of(&g->c->in, "x-deadline-ms");
+    if (!t.p)
+        return BR_OK;
+    if (!br_json_to_i64(t, &ms) || ms < 1 || ms > INT64_C(86400000))
+        return br_fail(st, BR_E_USAGE,
+                       "X-Deadline-Ms: must be from 1 to 86400000");
+    g->deadline_ns = br_now_ns() + ms * 1000000;
+    return BR_OK;
+}
+
+/* X-Session-Id, as proxies see it, too; 0: it has none. */
+uint64_t
+br_gen_session(const br_gen *g)
+{
+    br_text t = {0};
+
+    if (g->c)
+        t = br_http_header_of(&g->c->in, "x-session-id");
+    return t.n ? br_siphash(br_hash_process_key(), t.p, t.n) : 0;
+}
+
+/* ---- in the answer ------------------------------------------------------- */
+
+br_code
+br_gen_echo(br_gen *g, br_choice *c, br_status *st)
+{
+    br_str text = {0};
+    br_code code;
+
+    /* logprobs come with them; choices that are vectors are no text */
+    if (!g->ask.echo || g->ask.sample.logprobs || g->wire->embeds)
+        return BR_OK;
+    code = br_tok_decode(g->model->m.tok, g->h->ids.at, g->h->ids.n,
+                         BR_TOK_STRIP_SPECIAL, &text, st);
+    if (code == BR_OK && text.n)
+        br_gen_put_text(c, (br_text){text.at, text.n});
+    br_str_fini(&text);
+    return code;
+}
+
+/* A prompt that is echoed with what the model thinks of it. */
+void
+br_gen_put_prompt(br_choice *c, const br_output *o)
+{
+    br_gen *g = c->gen;
+    br_status st = {0};
+    br_str text = {0};
+    bool ok = true;
+
+    g->h->ids.n = 0;
+    for (size_t i = 0; ok && i < (size_t)o->n_prompt * o->row; i++)
+        ok = br_vec_push(&c->lp, o->prompt[i]) &&
+             (i % o->row || br_vec_push(&g->h->ids, o->prompt[i].id));
+    ok = ok && br_tok_decode(g->model->m.tok, g->h->ids.at, g->h->ids.n,
+                             BR_TOK_STRIP_SPECIAL, &text, &st) == BR_OK;
+    if (ok)
+        br_gen_put_text(c, (br_text){br_str_z(&text), text.n});
+    g->h->scratch.oom |= !ok;
+    br_str_fini(&text);
 }

@@ -14,6 +14,7 @@
 #include "http/http_loop.h"
 #include "run/chat.h"
 #include "run/engine.h"
+#include "run/talks.h"
 
 typedef struct br_http br_http;
 struct br_http_model;
@@ -34,6 +35,7 @@ typedef struct br_http_config {
     br_sample_params sample; /* where a request says nothing */
     /* The file in which answers wait for the next start (resume.c), or NULL. */
     const char *resume;
+    br_talks_config talks; /* responses are kept; path NULL: none is */
     int64_t
         leave_ns; /* after br_http_stop: /health says 503, all else goes on */
     int64_t drain_ns; /* then for running requests */

@@ -136,14 +136,19 @@ br_http_conns_bury(br_http_loop *l)
 
 /* ---- answers ------------------------------------------------------------- */
 
+/* In the order of their first bytes: an engine brings the tokens of the most
+ * urgent first. */
 static void
 list_dirty(br_http_conn *c)
 {
+    br_http_loop *l = c->loop;
+
     if (c->listed)
         return;
     c->listed = true;
-    c->flush_next = c->loop->dirty;
-    c->loop->dirty = c;
+    c->flush_next = NULL;
+    *(l->dirty ? &l->dirty_last->flush_next : &l->dirty) = c;
+    l->dirty_last = c;
 }
 
 static void

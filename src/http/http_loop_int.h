@@ -29,8 +29,9 @@ struct br_http_loop {
     br_str unix_path;
     br_tls *tls;         /* of TCP; NULL: none */
     br_http_conn *first; /* of the living */
-    br_http_conn *dirty; /* to be flushed at the end of the turn */
-    br_http_conn *dead;  /* events of this turn may still name them */
+    /* to be flushed at the end of the turn; last: where there are any */
+    br_http_conn *dirty, *dirty_last;
+    br_http_conn *dead; /* events of this turn may still name them */
     uint32_t n_conns;
     _Atomic bool stop;
 };

@@ -234,6 +234,8 @@ open_doors(br_http *h, br_status *st)
     BR_TRY(read_key_files(h, st));
     if (k->db)
         BR_TRY(br_tstore_open(&h->store, k->db, st));
+    if (k->talks.path && br_talks_open(&h->talks, &k->talks, st) != BR_OK)
+        return br_prefix(st, "--responses");
     if (k->host && h->open && !k->insecure && !br_http_is_loopback(k->host))
         return br_fail(st, BR_E_USAGE,
                        "--host %s: others could reach it; give --db or "
@@ -316,6 +318,7 @@ br_http_free(br_http *h)
     br_str_fini(&h->scratch);
     br_resume_free(h);
     br_tstore_close(h->store);
+    br_talks_close(h->talks);
     br_free(h);
 }
 

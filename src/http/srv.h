@@ -54,6 +54,7 @@ typedef struct br_reader { /* gen_read.c */
 struct br_http {
     br_http_config config;
     br_tstore *store; /* NULL: nobody needs a key */
+    br_talks *talks;  /* NULL: no responses are kept */
     br_http_loop *loop;
     uint16_t port;
     uint8_t admin[BR_BLAKE2B_BYTES]; /* digest of the admin's key */
@@ -158,6 +159,15 @@ void br_resume_load(br_http *h);
 void br_resume_save(br_http *h); /* nothing is under way any more */
 void br_resume_free(br_http *h);
 void br_resume_model(br_http *h, br_served *m); /* it is there */
+
+/* ---- responses that are kept (stored.c) ---------------------------------- */
+
+/* Notes what of a is to be kept. What came before it becomes part of c's body,
+ * and a is read again. USAGE: nothing is kept here, or none of that id. */
+br_code br_stored_begin(br_http *h, br_http_conn *c, br_ask *a,
+                        br_status *st) BR_MUST_USE;
+/* The answer has ended well, and is to be kept. */
+void br_stored_keep(br_gen *g);
 
 /* ---- generation (gen.c) -------------------------------------------------- */
 

@@ -289,6 +289,20 @@ text(br_gen *g, br_choice *c, br_text t, br_str *out)
     chunk_end(g, c, NULL, out);
 }
 
+/* A delta with nothing in it, as llama-server has it. */
+static void
+progress(br_gen *g, br_choice *c, const br_progress *p, br_str *out)
+{
+    chunk_begin(g, c, out);
+    br_str_printf(out,
+                  "%s,\"logprobs\":null,\"finish_reason\":null}],"
+                  "\"prompt_progress\":{\"total\":%u,\"cache\":%u,"
+                  "\"processed\":%u,\"time_ms\":%lld}%s}\n\n",
+                  is_chat(g) ? ",\"delta\":{}" : ",\"text\":\"\"", p->n_prompt,
+                  p->n_cached, p->n_read, (long long)(p->ns / 1000000),
+                  g->ask.include_usage ? ",\"usage\":null" : "");
+}
+
 static void
 thought(br_gen *g, br_choice *c, br_text t, br_str *out)
 {
@@ -443,6 +457,7 @@ const br_wire br_wire_chat = {
     .api = BR_API_CHAT,
     .begin = begin,
     .text = text,
+    .progress = progress,
     .thought = thought,
     .call = call,
     .end = end,
@@ -457,6 +472,7 @@ const br_wire br_wire_text = {
     .api = BR_API_TEXT,
     .begin = begin,
     .text = text,
+    .progress = progress,
     .end = end,
     .done = done,
     .error = error,

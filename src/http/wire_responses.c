@@ -217,13 +217,28 @@ put_response(const br_gen *g, bool ended, const br_error *e, br_str *out)
     put_tools(&g->ask, out);
     br_str_printf(out,
                   ",\"top_p\":%.6g,"
-                  "\"store\":false,\"truncation\":\"disabled\",\"usage\":",
-                  (double)g->ask.sample.top_p);
+                  "\"store\":%s,\"previous_response_id\":",
+                  (double)g->ask.sample.top_p,
+                  g->ask.items.n ? "true" : "false");
+    if (g->ask.after.n)
+        br_put_json(out, (br_text){g->ask.after.at, g->ask.after.n});
+    else
+        PUT(out, "null");
+    PUT(out, ",\"truncation\":\"disabled\",\"usage\":");
     if (ended)
         put_usage(g, out);
     else
         PUT(out, "null");
     PUT(out, "}");
+}
+
+void
+br_responses_whole(const br_gen *g, br_str *items, br_str *all)
+{
+    PUT(items, "[");
+    put_items(g, items);
+    PUT(items, "]");
+    put_response(g, true, NULL, all);
 }
 
 /* ---- streams ------------------------------------------------------------- */

@@ -390,6 +390,8 @@ give(const br_engine *e, const out_rec *rec)
         o.n_prompt = r->n_prompt;
         o.row = 1 + (uint32_t)r->d.sample.n_logprobs;
     }
+    if (o.kind == BR_OUTPUT_PROGRESS)
+        o.progress = (const br_progress *)(const void *)(rec + 1);
     if (o.kind == BR_OUTPUT_TOKEN && o.head.generated_pos == 0)
         o.usage = &r->begun;
     if (o.kind == BR_OUTPUT_END) {

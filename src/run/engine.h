@@ -66,7 +66,14 @@ typedef enum br_output_kind {
     BR_OUTPUT_TOKEN,
     BR_OUTPUT_PREEMPTED, /* lost its slot; goes on later by itself */
     BR_OUTPUT_END,
+    BR_OUTPUT_PROGRESS, /* of a prompt; before any token, where asked for */
 } br_output_kind;
+
+/* How far a prompt was read. */
+typedef struct br_progress {
+    uint32_t n_prompt, n_cached, n_read; /* n_cached of n_read were known */
+    int64_t ns;                          /* since it had its slot */
+} br_progress;
 
 typedef struct br_usage {
     br_finish finish;
@@ -100,8 +107,9 @@ typedef struct br_output {
     uint32_t n_tokens;
     /* END; with the first token, too: what its prompt took, n_out is 0 */
     const br_usage *usage;
-    br_code code;      /* END of FAILED */
-    const char *error; /* END of FAILED, else "" */
+    const br_progress *progress; /* PROGRESS */
+    br_code code;                /* END of FAILED */
+    const char *error;           /* END of FAILED, else "" */
 } br_output;
 /* In the drainer's thread. May call submit, cancel and hold. */
 typedef void (*br_output_fn)(void *ctx, const br_output *o);
@@ -127,6 +135,7 @@ typedef struct br_request_desc {
     bool ignore_eog, show_special;
     bool embed;          /* the prompt's embedding, of length 1; no answer */
     bool score;          /* the prompt's logprobs, n_logprobs beside each */
+    bool progress;       /* events while its prompt is read; some may be lost */
     bool digest;         /* of the logits: costs a pass over each row */
     int64_t deadline_ns; /* br_now_ns() at which it is no longer wanted; 0 */
     br_logit_hook hook;

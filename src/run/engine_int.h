@@ -132,8 +132,11 @@ void br_engine_thread(void *arg);
 /* engine_out.c: what leaves. finish takes the request from the scheduler. */
 void br_engine_finish(br_engine *e, request *r, br_finish why);
 void br_engine_fail(br_engine *e, request *r, const br_status *st);
-void br_engine_token(br_engine *e, request *r); /* its latest one */
-void br_engine_flush(br_engine *e);             /* what found no room before */
+void br_engine_token(br_engine *e, request *r);    /* its latest one */
+void br_engine_progress(br_engine *e, request *r); /* if asked for */
+void br_engine_flush(br_engine *e); /* what found no room before */
+/* What is in the ring, to the drainer; publish: with what others see of e. */
+void br_engine_tell(br_engine *e);
 void br_engine_publish(br_engine *e);
 /* ledger.c: with the lock held. */
 void br_ledger_token(etenant *t, const token_note *n);

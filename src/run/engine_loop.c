@@ -200,6 +200,7 @@ begin_slot(br_engine *e, const br_sched_op *op)
     br_sampler_restart(e->sampler[op->slot], &r->d.sample);
     for (uint32_t i = 0; i < r->n_tokens; i++)
         br_sampler_accept(e->sampler[op->slot], r->tokens[i]);
+    br_engine_progress(e, r);
 }
 
 /* ---- a step -------------------------------------------------------------- */
@@ -429,6 +430,10 @@ step_passed(br_engine *e, const br_plan *p, bool drawn, int64_t ns)
     for (uint32_t t = 0; t < p->step.n_rows; t++) {
         request *r = request_of(e, p->row_handle[t]);
 
+        if (t && t == p->n_urgent)
+            br_engine_tell(e);
+        if (t >= p->n_decode && t + 1 == next_request(p, t))
+            br_engine_progress(e, r); /* behind its last row */
         e->n_suspects -= r->suspect;
         r->suspect = false;
         if (r->sum)

@@ -97,6 +97,28 @@ br_engine_token(br_engine *e, request *r)
     e->now.out_tokens++;
 }
 
+/* Nothing waits for room: who reads slowly hears of the next one. */
+void
+br_engine_progress(br_engine *e, request *r)
+{
+    br_sched_req_info i;
+    out_rec *rec;
+
+    if (!r->d.progress || r->unsent || r->moved || r->n_tokens > r->n_prompt)
+        return;
+    rec = br_ring_put(&e->ring, (uint32_t)(sizeof *rec + sizeof(br_progress)));
+    if (!rec)
+        return;
+    i = br_sched_req(e->sched, (uint32_t)r->id);
+    *rec = (out_rec){.id = r->id, .r = r, .kind = BR_OUTPUT_PROGRESS};
+    rec->head = (br_output_head){.slot = r->slot, .tenant = r->d.tenant};
+    *(br_progress *)(void *)(rec + 1) =
+        (br_progress){.n_prompt = r->n_prompt,
+                      .n_cached = BR_MIN(i.n_cached, r->n_prompt),
+                      .n_read = BR_MIN(i.n_fed, r->n_prompt),
+                      .ns = br_now_ns() - r->admitted_ns};
+}
+
 void
 br_engine_finish(br_engine *e, request *r, br_finish why)
 {
@@ -238,11 +260,17 @@ show(br_engine *e)
 void
 br_engine_publish(br_engine *e)
 {
-    uint64_t one = 1;
-
     br_mutex_lock(&e->lock);
     show(e);
     br_mutex_unlock(&e->lock);
+    br_engine_tell(e);
+}
+
+void
+br_engine_tell(br_engine *e)
+{
+    uint64_t one = 1;
+
     if (!br_ring_publish(&e->ring))
         return;
     br_event_signal(&e->news);

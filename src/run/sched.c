@@ -449,10 +449,31 @@ plan_prefill(br_sched *s, br_qos best)
     }
 }
 
+/* A row for each slot that decodes, the most urgent class first: in that order
+ * tokens are drawn and told. */
+static void
+plan_decode(br_sched *s)
+{
+    br_qos best = BR_QOS_COUNT;
+
+    for (int q = 0; q < BR_QOS_COUNT; q++)
+        for (uint32_t i = 0; i < s->c.n_slots; i++) {
+            const req *r = gets_rows(s, i) ? &s->r[s->slot[i]] : NULL;
+
+            if (!r || (int)s->t[r->tenant].q.qos != q ||
+                r->n_tokens - r->n_fed != 1)
+                continue;
+            add_rows(s, s->slot[i], 1);
+            best = BR_MIN(best, (br_qos)q);
+            s->plan.n_urgent += q == BR_QOS_INTERACTIVE;
+        }
+    s->plan.n_decode = s->plan.step.n_rows;
+    s->best = best;
+}
+
 static void
 plan_rows(br_sched *s)
 {
-    br_qos best = BR_QOS_COUNT;
     uint32_t max = s->c.max_rows;
 
     s->plan.step = (br_step){.slot = s->rows,
@@ -461,20 +482,11 @@ plan_rows(br_sched *s)
                              .want = s->rows + 3 * (size_t)max,
                              .pages = br_kv_tables(s->kv)};
     next_solo(s);
-    for (uint32_t i = 0; i < s->c.n_slots; i++) {
-        req *r = s->slot[i] == NONE ? NULL : &s->r[s->slot[i]];
-
-        if (!r)
-            continue;
-        r->rows = 0;
-        if (!gets_rows(s, i) || r->n_tokens - r->n_fed != 1)
-            continue;
-        add_rows(s, s->slot[i], 1);
-        best = BR_MIN(best, s->t[r->tenant].q.qos);
-    }
-    s->plan.n_decode = s->plan.step.n_rows;
-    s->best = best;
-    plan_prefill(s, best);
+    for (uint32_t i = 0; i < s->c.n_slots; i++)
+        if (s->slot[i] != NONE)
+            s->r[s->slot[i]].rows = 0;
+    plan_decode(s);
+    plan_prefill(s, s->best);
 }
 
 const br_plan *

@@ -123,6 +123,7 @@ typedef struct br_plan {
     br_step step;
     const uint32_t *row_handle; /* [n_rows] */
     uint32_t n_decode;          /* rows; the others are prefill */
+    uint32_t n_urgent;          /* of n_decode, the first: interactive ones */
     /* after the step: states to keep; filled in by br_sched_stepped */
     const br_sched_op *save;
     uint32_t n_save;

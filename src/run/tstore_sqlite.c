@@ -10,6 +10,7 @@
 #    include <fcntl.h>
 #    include <sqlite3.h>
 #    include <string.h>
+#    include <sys/stat.h>
 #    include <unistd.h>
 
 enum { BUSY_MS = 5000 };
@@ -92,6 +93,31 @@ run(br_db *s, const br_db_query *query, br_status *st)
 
 /* ---- the file ------------------------------------------------------------ */
 
+/* Names that SQLite takes for something else than a file, or that were meant to
+ * be another kind of database: they may hold a password, which is not said. */
+static br_code
+check_name(const char *path, br_status *st)
+{
+    static const char *const schemes[] = {"file:", "postgres:", "postgresql:"};
+    bool url = strstr(path, "://") != NULL;
+    struct stat is;
+
+    if (strcmp(path, ":memory:") == 0)
+        return br_fail(st, BR_E_USAGE,
+                       ":memory: would be another database for each who opens "
+                       "it, and gone with its process: give a file");
+    for (size_t i = 0; i < BR_COUNT(schemes); i++)
+        url |= strncmp(path, schemes[i], strlen(schemes[i])) == 0;
+    if (url)
+        return br_fail(st, BR_E_USAGE,
+                       "no such kind of database: give a file (./NAME if it is "
+                       "called so), for tenants postgres://USER@HOST/DATABASE");
+    if (stat(path, &is) == 0 && !S_ISREG(is.st_mode))
+        return br_fail(st, BR_E_USAGE, "%s: is %s, no file", path,
+                       S_ISDIR(is.st_mode) ? "a directory" : "a device");
+    return BR_OK;
+}
+
 static br_code
 open_file(br_db *s, br_status *st)
 {
@@ -99,10 +125,12 @@ open_file(br_db *s, br_status *st)
         "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL",
         "PRAGMA foreign_keys = ON", "PRAGMA trusted_schema = OFF"};
     const char *path = br_str_z(&s->path);
+    int fd;
+
+    BR_TRY(check_name(path, st));
     /* Only a new file: closing one drops the locks that SQLite has on it in
      * this process, and others then take its log for an orphan's. */
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-
+    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno != EEXIST)
         return br_fail(st, BR_E_IO, "%s: cannot be opened for writing", path);
     if (fd >= 0)

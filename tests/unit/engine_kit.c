@@ -71,6 +71,7 @@ on_output(void *ctx, const br_output *o)
         r->out[r->n_out++] = (int32_t)o->head.token;
         break;
     case BR_OUTPUT_PREEMPTED: r->n_preempted++; break;
+    case BR_OUTPUT_PROGRESS: break; /* none is asked for */
     case BR_OUTPUT_END:
         ck_assert_uint_eq(o->head.eot, 1);
         r->over = true;

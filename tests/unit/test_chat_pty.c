@@ -71,6 +71,17 @@ read_more(terminal *t)
     return true;
 }
 
+static const char *
+how_it_ended(const terminal *t)
+{
+    int status = 0;
+
+    if (waitpid(t->pid, &status, 0) != t->pid)
+        return "unknown";
+    return WIFSIGNALED(status) ? t_printf("signal %d", WTERMSIG(status))
+                               : t_printf("exit %d", WEXITSTATUS(status));
+}
+
 /* Waits until `text` comes, after what was expected before. */
 static char *
 expect(terminal *t, const char *text)
@@ -78,7 +89,8 @@ expect(terminal *t, const char *text)
     char *at;
 
     while (!(at = strstr(t->said + t->seen, text)))
-        ck_assert_msg(read_more(t), "it ends without '%s': %s", text, t->said);
+        ck_assert_msg(read_more(t), "it ends (%s) without '%s': %s",
+                      how_it_ended(t), text, t->said);
     t->seen = (size_t)(at - t->said) + strlen(text);
     return at;
 }
@@ -105,18 +117,24 @@ ends(terminal *t)
 TEST_WITHIN(chat_streams_its_answer_and_ends_with_ctrl_d, 80)
 {
     terminal *t = chat("--max-tokens", "60");
-    int before;
+    int most = 0;
 
     expect(t, "on tier ");
     expect(t, "Ctrl-D ends.");
     expect(t, "> ");
-    type(t, "Tell me a story about a fox.\r");
-    expect(t, "about a fox.");
-    before = t->reads;
-    expect(t, " tok/s, first after ");
-    ck_assert_int_ge(t->reads - before, 5); /* pieces, not one text */
-    expect(t, "cut at --max-tokens");
-    expect(t, "> ");
+    /* Pieces, not one text; who reads late on a busy machine gets several. */
+    for (int i = 0; i < 8 && most < 5; i++) {
+        int before;
+
+        type(t, "Tell me a story about a fox.\r");
+        expect(t, "about a fox.");
+        before = t->reads;
+        expect(t, " tok/s, first after ");
+        most = BR_MAX(most, t->reads - before);
+        expect(t, "cut at --max-tokens");
+        expect(t, "> ");
+    }
+    ck_assert_int_ge(most, 5);
     type(t, "\004");
     ends(t);
 }
@@ -191,6 +209,60 @@ TEST_WITHIN(chat_stops_an_answer_at_ctrl_c_and_goes_on, 80)
     ends(t);
 }
 
+/* Ctrl-S holds the terminal: the answer waits in a write when Ctrl-C comes. */
+TEST_WITHIN(chat_outlives_a_ctrl_c_while_its_terminal_is_held, 80)
+{
+    terminal *t = chat("--logit-bias", "1=-inf", "--stop", "never said");
+
+    expect(t, "> ");
+    type(t, "Tell me a story about a fox.\r");
+    expect(t, "about a fox.");
+    while (t->n < t->seen + 10)
+        ck_assert(read_more(t));
+    type(t, "\023");
+    while (poll(&(struct pollfd){.fd = t->fd, .events = POLLIN}, 1, 300) == 1)
+        ck_assert(read_more(t));
+    ck_assert_int_eq(kill(t->pid, SIGINT), 0);
+    br_sleep_ns(20000000);
+    type(t, "\021");
+    expect(t, "; stopped");
+    expect(t, "> ");
+    type(t, "\004");
+    ends(t);
+}
+
+static bool
+interrupt_waits(const terminal *t)
+{
+    char *status = t_read(t_printf("/proc/%d/status", (int)t->pid), NULL);
+    char *set = strstr(status, "ShdPnd:");
+
+    ck_assert_ptr_nonnull(set);
+    return strtoull(set + 7, NULL, 16) >> (SIGINT - 1) & 1;
+}
+
+/* A Ctrl-C that came at the prompt throws away what was typed by then, so the
+ * word is said until it is heard. */
+static void
+until_heard(terminal *t, const char *word)
+{
+    struct pollfd p = {.fd = t->fd, .events = POLLIN};
+    const char *answer = t_printf("there is no %s", word);
+
+    while (interrupt_waits(t))
+        br_sleep_ns(100000);
+    type(t, t_printf("%s\r", word));
+    while (!strstr(t->said + t->seen, answer)) {
+        if (poll(&p, 1, 3000) == 0)
+            type(t, t_printf("%s\r", word));
+        else
+            ck_assert_msg(read_more(t), "it ends (%s) without '%s': %s",
+                          how_it_ended(t), answer, t->said);
+    }
+    expect(t, answer);
+    expect(t, "> ");
+}
+
 /* Wherever between Enter and the next prompt it comes: the answer ends, not
  * the talk. */
 TEST_WITHIN(chat_outlives_a_ctrl_c_right_after_enter, 80)
@@ -203,10 +275,8 @@ TEST_WITHIN(chat_outlives_a_ctrl_c_right_after_enter, 80)
         expect(t, "Hi.");
         br_sleep_ns(i * 100000);
         ck_assert_int_eq(kill(t->pid, SIGINT), 0);
-        expect(t, "> ");
+        until_heard(t, t_printf("/%d", i));
     }
-    while (poll(&(struct pollfd){.fd = t->fd, .events = POLLIN}, 1, 500) == 1)
-        ck_assert(read_more(t)); /* the last one may come at the prompt */
     type(t, "/quit\r");
     ends(t);
 }

@@ -162,7 +162,7 @@ fits(const char *what, const char *text)
      * have the most knobs: a few lines more than the smallest screens. */
     if (lines > (strcmp(what, "brass") == 0   ? 36
                  : strcmp(what, "run") == 0   ? 29
-                 : strcmp(what, "serve") == 0 ? 38
+                 : strcmp(what, "serve") == 0 ? 41
                                               : 24))
         ck_abort_msg("%s: %d lines", what, lines);
 }

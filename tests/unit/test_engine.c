@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -255,6 +256,83 @@ TEST(engine_answers_alike_alone_in_company_and_preempted)
     }
     ck_assert_uint_gt(preempted, 0);
     ck_assert_uint_gt(cached, 0);
+}
+
+/* ---- who is told first --------------------------------------------------- */
+
+typedef struct haste {
+    atomic_uint drawn, told; /* tokens of the interactive one, as it decodes */
+    bool begun;              /* its prompt was read */
+    bool late;               /* one was not told before another's was drawn */
+} haste;
+
+static bool
+on_urgent_row(void *ctx, float *logits, int32_t n_vocab)
+{
+    haste *h = ctx;
+
+    (void)logits, (void)n_vocab;
+    atomic_fetch_add(&h->drawn, h->begun);
+    h->begun = true;
+    return true;
+}
+
+/* The engine's thread stays here, in the midst of a step. */
+static bool
+on_other_row(void *ctx, float *logits, int32_t n_vocab)
+{
+    haste *h = ctx;
+    int64_t end = br_now_ns() + INT64_C(5000000000);
+
+    (void)logits, (void)n_vocab;
+    while (!h->late && atomic_load(&h->told) < atomic_load(&h->drawn)) {
+        h->late = br_now_ns() > end;
+        br_sleep_ns(10000);
+    }
+    return true;
+}
+
+static haste in_haste;
+static br_output_fn then;
+
+static void
+on_urgent_output(void *ctx, const br_output *o)
+{
+    if (o->kind == BR_OUTPUT_TOKEN && o->head.generated_pos > 0)
+        atomic_fetch_add(&in_haste.told, 1);
+    then(ctx, o);
+}
+
+TEST(engine_tells_an_interactive_token_before_others_are_drawn)
+{
+    static ek_req r[2];
+    ek_req *all[] = {&r[0], &r[1]};
+    br_status st = {0};
+    ek k;
+
+    ek_open(&k, (br_lm_fake_config){.step_ns = 200000}, no_engine);
+    for (uint32_t i = 0; i < 2; i++) {
+        br_quota q = br_quota_defaults();
+        br_request_desc d;
+
+        q.qos = i ? BR_QOS_INTERACTIVE : BR_QOS_BATCH;
+        t_ok(br_engine_tenant_set(k.e, 1 + i, &q, &st), &st);
+        ek_prompt(&r[i], 20, i);
+        d = ek_desc(&r[i], i ? 30 : 200);
+        d.tenant = 1 + i;
+        d.hook = (br_logit_hook){.mask = i ? on_urgent_row : on_other_row,
+                                 .ctx = &in_haste};
+        then = d.output;
+        if (i)
+            d.output = on_urgent_output;
+        ek_submit(&k, &r[i], &d);
+    }
+    ek_await(&k, all, 2);
+    ck_assert_uint_eq(atomic_load(&in_haste.told), 29);
+    ck_assert(!in_haste.late);
+    ek_right(&k, &r[0]);
+    ek_right(&k, &r[1]);
+    ek_close(&k);
 }
 
 /* Of a prompt by the fake model: tokens and positions, of length 1. */

@@ -232,22 +232,30 @@ TEST(pages_are_kept_where_a_tenants_model_is)
     close_other(&s, &o);
 }
 
+/* As a server on the same database counts. */
+static void
+add_to_ledger(const br_ledger_delta *d)
+{
+    br_status st = {0};
+    br_tstore *store;
+
+    t_ok(br_tstore_open(&store, t_printf("%s/t.db", t_tmpdir()), &st), &st);
+    t_ok(br_tstore_add(store, d, 1, &st), &st);
+    br_tstore_close(store);
+}
+
 TEST(a_ledger_shows_every_token)
 {
     br_ledger_delta d = {.tenant = 1,
                          .is.tokens_prompted = UINT64_C(9007199254740991),
                          .is.tokens_generated = 12345678901,
                          .is.kv_page_seconds = 123456789012.25};
-    br_status st = {0};
-    br_tstore *store;
     sk_answer a;
     admin s;
 
     open_admin(&s);
     (void)sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"al\"}");
-    t_ok(br_tstore_open(&store, t_printf("%s/t.db", t_tmpdir()), &st), &st);
-    t_ok(br_tstore_add(store, &d, 1, &st), &st);
-    br_tstore_close(store);
+    add_to_ledger(&d);
     a = sk_ask(&s.k, "GET /v1/tenants/1/usage", ADMIN, NULL);
     ck_assert_msg(strstr(a.body, "{\"id\":1,"
                                  "\"tokens_prompted\":9007199254740991,") &&
@@ -263,8 +271,6 @@ TEST(tokens_have_a_price)
                          .is.tokens_prompted = 1000,
                          .is.tokens_cached = 400,
                          .is.tokens_generated = 50};
-    br_status st = {0};
-    br_tstore *store;
     sk_answer a;
     admin s;
 
@@ -276,9 +282,7 @@ TEST(tokens_have_a_price)
                                  "\"price_generated\":600,"),
                   "%s", a.body);
     a = sk_ask(&s.k, "PATCH /v1/tenants/al", ADMIN, "{\"price_cached\":15}");
-    t_ok(br_tstore_open(&store, t_printf("%s/t.db", t_tmpdir()), &st), &st);
-    t_ok(br_tstore_add(store, &d, 1, &st), &st);
-    br_tstore_close(store);
+    add_to_ledger(&d);
     a = sk_ask(&s.k, "GET /v1/tenants/1/usage", ADMIN, NULL);
     ck_assert_msg(strstr(a.body, "\"cost_nano\":126000,") &&
                       strstr(a.body, "\"price_prompt\":150,\"price_cached\":15,"

@@ -19,6 +19,8 @@ static const struct {
     {C, "\"n_predict\":5,\"max_tokens\":6", "differ"},
     {C, "\"timings_per_token\":true", NULL},
     {C, "\"timings_per_token\":1", "timings_per_token"},
+    {C, "\"return_progress\":true", NULL},
+    {T, "\"return_progress\":1", "return_progress"},
     {M, "\"max_tokens\":9,\"timings_per_token\":true", "timings_per_token"},
     {C, "\"dry_multiplier\":0.8,\"dry_base\":1.75,\"dry_allowed_length\":2",
      NULL},

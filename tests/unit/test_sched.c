@@ -240,6 +240,28 @@ TEST(sched_makes_room_for_interactive_requests_at_once)
     rig_close(&g);
 }
 
+TEST(sched_puts_the_rows_of_the_most_urgent_first)
+{
+    static const br_qos class[] = {BR_QOS_BATCH, BR_QOS_STANDARD,
+                                   BR_QOS_INTERACTIVE, BR_QOS_BATCH,
+                                   BR_QOS_INTERACTIVE};
+    rig g;
+
+    rig_open(&g, BR_COUNT(class), 1000);
+    for (uint32_t t = 0; t < BR_COUNT(class); t++) {
+        set(&g, t, quota(class[t], 4));
+        (void)add(&g, t, 20, 40, (int32_t)t);
+    }
+    for (int i = 0; i < 20 && (i == 0 || g.p->n_decode < BR_COUNT(class)); i++)
+        run(&g);
+    ck_assert_uint_eq(g.p->step.n_rows, BR_COUNT(class));
+    for (uint32_t i = 1; i < BR_COUNT(class); i++)
+        ck_assert_uint_le(class[g.tenant[g.p->row_handle[i - 1]]],
+                          class[g.tenant[g.p->row_handle[i]]]);
+    ck_assert_uint_eq(g.p->n_urgent, 2);
+    rig_close(&g);
+}
+
 TEST(sched_shares_prefixes_within_a_tenant_or_group_only)
 {
     rig g;

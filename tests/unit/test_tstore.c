@@ -164,6 +164,33 @@ TEST(store_is_without_memory)
     t_each_oom(open_and_use, t_printf("%s", path));
 }
 
+/* What somebody may try who wants no file, or mistypes a URL. */
+TEST(store_says_what_is_no_file)
+{
+    static const struct {
+        const char *where, *says;
+    } rows[] = {{":memory:", ":memory: would be another database"},
+                {"file:x?mode=memory", "no such kind of database"},
+                {"mysql://me:secret@host/x", "no such kind of database"},
+                {"postgres:/me:secret@host/x", "no such kind of database"},
+                {"/dev/null", "/dev/null: is a device, no file"},
+                {"/no/such/folder/x.db", "cannot be opened for writing"},
+                {"/", "/: is a directory, no file"}};
+
+    (void)new_file(); /* without SQLite there are none */
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        br_status st = {0};
+        br_tstore *s;
+
+        ck_assert_int_ne(br_tstore_open(&s, rows[i].where, &st), BR_OK);
+        ck_assert_msg(strstr(st.msg, rows[i].says) && !strstr(st.msg, "secret"),
+                      "%s: %s", rows[i].where, st.msg);
+    }
+    ck_assert_int_ne(access(":memory:", F_OK), 0);
+    ck_assert_int_ne(access("file:x?mode=memory", F_OK), 0);
+    br_tstore_close(open_store(t_printf("%s/postgres.db", t_tmpdir())));
+}
+
 TEST(store_refuses_what_is_wrong)
 {
     const char *path = new_file();

@@ -1,0 +1,278 @@
+/* stored.c - responses that clients come back to (run/talks.h).
+ *
+ *   previous_response_id --> the turns before, oldest first, become items of
+ *                            "input": the body is written anew, then read
+ *   the answer has ended --> its turn is put; GET, DELETE /v1/responses/{id}
+ *
+ * A turn that is gone breaks what comes after it: that is said, where other
+ * servers answer from half of what was spoken.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "http/gen.h"
+
+#include "base/log.h"
+#include "base/thread.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_TURNS = 1000 };
+
+#define PUT(out, lit) br_str_put((out), lit, sizeof(lit) - 1)
+
+static br_code
+oom(br_status *st)
+{
+    return br_fail(st, BR_E_OOM, "out of memory");
+}
+
+/* ---- asking -------------------------------------------------------------- */
+
+/* "input" as a list: a text is a message of the user's. */
+static void
+put_input(const br_json *input, br_str *out)
+{
+    br_json_writer w;
+
+    br_json_w_begin(&w, out, 0);
+    w.compact = w.utf8 = true;
+    if (!input) { /* instructions alone */
+        PUT(out, "[]");
+        return;
+    }
+    if (input->kind == BR_J_ARR) {
+        br_json_w_tree(&w, input);
+        return;
+    }
+    PUT(out, "[{\"type\":\"message\",\"role\":\"user\",\"content\":");
+    br_json_w_tree(&w, input);
+    PUT(out, "}]");
+}
+
+/* "[a,b]" behind what is there: "a,b". */
+static void
+put_list(br_str *out, br_text list)
+{
+    if (list.n <= 2)
+        return;
+    if (out->n)
+        PUT(out, ",");
+    br_str_put(out, list.p + 1, list.n - 2);
+}
+
+/* The items of a talk up to turn `id`, without brackets. They come newest
+ * first: the older ones go before them. */
+static br_code
+put_talk(br_http *h, uint32_t tenant, const char *id, br_str *out,
+         br_status *st)
+{
+    char at[BR_TALK_ID];
+    br_turn_kept t;
+    br_code code = BR_OK;
+
+    if (strlen(id) >= sizeof at)
+        return br_fail(st, BR_E_NOT_FOUND, "no response '%.80s' is kept", id);
+    memcpy(at, id, strlen(id) + 1);
+    for (int n = 0; at[0] && code == BR_OK; n++) {
+        br_str turn = {0};
+
+        if (n == MOST_TURNS)
+            return br_fail(st, BR_E_USAGE, "a talk has %d turns at most",
+                           MOST_TURNS);
+        BR_TRY(br_talks_get(h->talks, tenant, at, &t, st));
+        put_list(&turn, t.input);
+        put_list(&turn, t.output);
+        if (turn.n + out->n > h->config.limits.body_bytes)
+            code = br_fail(st, BR_E_USAGE, "the talk has over %zu bytes",
+                           h->config.limits.body_bytes);
+        if (out->n && turn.n)
+            PUT(&turn, ",");
+        br_str_put(&turn, br_str_z(out), out->n);
+        if (turn.oom && code == BR_OK)
+            code = oom(st);
+        br_str_fini(out);
+        *out = turn;
+        memcpy(at, t.previous, sizeof at);
+    }
+    return code;
+}
+
+/* The request with all that came before it. */
+static br_code
+put_body(const br_ask *a, br_str *talk, br_str *out, br_status *st)
+{
+    br_json_writer w;
+    br_str input = {0};
+
+    put_input(br_json_get(a->root, "input"), &input);
+    br_json_w_begin(&w, out, 0);
+    w.compact = w.utf8 = true;
+    br_json_w_obj(&w);
+    for (const br_json *m = a->root->child; m; m = m->next) {
+        if (strcmp(m->key, "input") == 0 ||
+            strcmp(m->key, "previous_response_id") == 0)
+            continue;
+        br_json_w_key_n(&w, (br_text){m->key, m->key_n});
+        br_json_w_tree(&w, m);
+    }
+    br_json_w_key(&w, "input");
+    PUT(out, "[");
+    br_str_put(out, br_str_z(talk), talk->n);
+    if (talk->n && input.n > 2)
+        PUT(out, ",");
+    if (input.n > 2)
+        br_str_put(out, input.at + 1, input.n - 2);
+    PUT(out, "]}");
+    out->oom |= input.oom;
+    br_str_fini(&input);
+    return out->oom ? oom(st) : BR_OK;
+}
+
+static br_code
+go_on(br_http *h, br_http_conn *c, br_ask *a, br_status *st)
+{
+    br_str talk = {0}, body = {0};
+    br_code code = put_talk(h, c->tenant, a->previous, &talk, st);
+
+    if (code == BR_OK)
+        code = put_body(a, &talk, &body, st);
+    br_str_fini(&talk);
+    if (code != BR_OK) {
+        a->param = "previous_response_id";
+        br_str_fini(&body);
+        if (code == BR_E_NOT_FOUND) /* of the request, not of the path */
+            st->code = code = BR_E_USAGE;
+        return code == BR_E_USAGE ? br_prefix(st, "%s", a->param) : code;
+    }
+    br_str_fini(&c->in.body);
+    c->in.body = body;
+    return BR_OK;
+}
+
+br_code
+br_stored_begin(br_http *h, br_http_conn *c, br_ask *a, br_status *st)
+{
+    br_str items = {0}, after = {0};
+    br_code code;
+
+    if (!h->talks && (a->previous || a->store > 0)) {
+        a->param = a->previous ? "previous_response_id" : "store";
+        return br_fail(st, BR_E_USAGE,
+                       "%s: this server keeps no responses (brass serve "
+                       "--responses FILE)",
+                       a->param);
+    }
+    if (!h->talks)
+        return BR_OK;
+    if (a->store >= 0)
+        put_input(br_json_get(a->root, "input"), &items);
+    if (a->previous) {
+        br_str_puts(&after, a->previous);
+        code = go_on(h, c, a, st);
+        if (code == BR_OK) {
+            br_ask_fini(a);
+            code = br_ask_read(a, BR_API_RESPONSES, &h->config.sample,
+                               (br_text){c->in.body.at, c->in.body.n}, st);
+        }
+    } else
+        code = items.oom ? oom(st) : BR_OK;
+    a->items = items;
+    a->after = after;
+    return code;
+}
+
+/* ---- keeping ------------------------------------------------------------- */
+
+void
+br_stored_keep(br_gen *g)
+{
+    static br_log_limit limit = {.every_ns = INT64_C(60000000000), .burst = 1};
+    br_str output = {0}, answer = {0};
+    br_turn_kept t = {.tenant = g->tenant,
+                      .created_ms = br_wall_ns() / 1000000};
+
+    br_responses_whole(g, &output, &answer);
+    (void)snprintf(t.id, sizeof t.id, "%s", g->id);
+    (void)snprintf(t.previous, sizeof t.previous, "%s",
+                   br_str_z(&g->ask.after));
+    t.input = (br_text){br_str_z(&g->ask.items), g->ask.items.n};
+    t.output = (br_text){br_str_z(&output), output.n};
+    t.answer = (br_text){br_str_z(&answer), answer.n};
+    if (output.oom || answer.oom || g->ask.items.oom || g->ask.after.oom ||
+        !br_talks_put(g->h->talks, &t))
+        br_log_limited(&limit, BR_EV_talks_full, "%s", g->id);
+    br_str_fini(&output);
+    br_str_fini(&answer);
+}
+
+/* ---- /v1/responses/{id} -------------------------------------------------- */
+
+/* False: refused. tail: behind the id. */
+static bool
+find(br_http *h, br_http_conn *c, const char *tail, br_turn_kept *t)
+{
+    static const char before[] = "/v1/responses/";
+    br_status st = {0};
+    br_code code;
+    char id[BR_TALK_ID] = "";
+    size_t n = c->in.path.n - (sizeof before - 1) - strlen(tail);
+
+    if (n < sizeof id)
+        memcpy(id, c->in.path.p + sizeof before - 1, n);
+    code = h->talks ? br_talks_get(h->talks, c->tenant, id, t, &st)
+                    : BR_E_NOT_FOUND;
+    if (code == BR_E_NOT_FOUND)
+        br_reply_error(h, c, 404, NULL,
+                       h->talks ? "no response of that id is kept for you"
+                                : "this server keeps no responses (brass serve "
+                                  "--responses FILE)");
+    else if (code != BR_OK)
+        br_reply_error(h, c, 503, NULL, "responses cannot be read just now");
+    return code == BR_OK;
+}
+
+void
+br_on_stored(br_http *h, br_http_conn *c)
+{
+    br_str out = {0};
+    br_turn_kept t;
+
+    if (!find(h, c, "", &t))
+        return;
+    br_str_put(&out, t.answer.p, t.answer.n);
+    br_reply_json(h, c, &out);
+}
+
+/* In the order in which they were asked. */
+void
+br_on_stored_items(br_http *h, br_http_conn *c)
+{
+    br_str out = {0};
+    br_turn_kept t;
+
+    if (!find(h, c, "/input_items", &t))
+        return;
+    PUT(&out, "{\"object\":\"list\",\"data\":");
+    br_str_put(&out, t.input.p, t.input.n);
+    PUT(&out, ",\"has_more\":false}");
+    br_reply_json(h, c, &out);
+}
+
+void
+br_on_unstore(br_http *h, br_http_conn *c)
+{
+    br_status st = {0};
+    br_str out = {0};
+    br_turn_kept t;
+
+    if (!find(h, c, "", &t))
+        return;
+    if (br_talks_drop(h->talks, c->tenant, t.id, &st) != BR_OK) {
+        br_reply_error(h, c, 503, NULL, "responses cannot be changed just now");
+        return;
+    }
+    PUT(&out, "{\"id\":");
+    br_put_jsonz(&out, t.id);
+    PUT(&out, ",\"object\":\"response\",\"deleted\":true}");
+    br_reply_json(h, c, &out);
+}
