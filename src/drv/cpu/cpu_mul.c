@@ -9,7 +9,7 @@
  * So tiles begin long and become short, that all may end together. Panels of
  * all parts in a line, two threads:
  *
- *   |  t0   |  t1   |t2 |t3 | ...        half of what is left to all, each time
+ *   |   t0    |   t1    |t2 |t3 | ...    three quarters of what is left, each time
  *
  * Of many rows tiles are of one length, as the bound is work, which experts
  * have less or more of.
@@ -169,15 +169,22 @@ all_panels(const br_cpu *c, const cpu_phase *p)
     return n;
 }
 
-/* Where tile i of few rows begins. Each round deals half of what is left, until
- * that is less than `per` for each thread; then all of it goes, by `per`. */
+/* What a round deals to each thread of the panels that are left. */
+static uint64_t
+dealt(const br_cpu *c, uint64_t left)
+{
+    return left * 3 / (4 * (uint64_t)c->n_threads);
+}
+
+/* Where tile i of few rows begins. Rounds deal until a share would be less than
+ * `per`; then all of it goes, by `per`. */
 static uint64_t
 few_rows_at(const br_cpu *c, const cpu_phase *p, uint64_t panels, uint32_t i)
 {
     uint64_t n = c->n_threads, at = 0, each;
 
     for (;; i -= (uint32_t)n, at += n * each) {
-        each = (panels - at) * 3 / (4 * n);
+        each = dealt(c, panels - at);
         if (each <= p->per)
             return BR_MIN(at + (uint64_t)i * p->per, panels);
         if (i < n)
@@ -191,7 +198,7 @@ few_rows_tiles(const br_cpu *c, const cpu_phase *p, uint64_t panels)
     uint64_t n = c->n_threads, at = 0, tiles = 0, each;
 
     for (;; tiles += n, at += n * each) {
-        each = (panels - at) * 3 / (4 * n);
+        each = dealt(c, panels - at);
         if (each <= p->per)
             return tiles + (panels - at + p->per - 1) / p->per;
     }
@@ -297,7 +304,7 @@ name_next(br_cpu *c, const cpu_phase *p, uint32_t worker)
     while (q->kind != &cpu_multiply);
     if (q->by_expert)
         return;
-    from = all_panels(c, q) * 3 / (4 * c->n_threads) * worker;
+    from = dealt(c, all_panels(c, q)) * worker;
     for (uint32_t i = 0; i < q->n_parts; i++) {
         const cpu_part *a = &q->part[i];
         uint64_t n = (uint64_t)slices_of(c, q) * part_panels(a);
