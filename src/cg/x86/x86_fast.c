@@ -75,8 +75,9 @@ join(gen *g, const br_kins *i, size_t ins)
 
 /* ---- the look ------------------------------------------------------------- */
 
-static void
-add_constant(gen *g, unsigned r, int64_t n)
+/* To 64-bit lanes; ymm7. */
+void
+x86_add_constant(gen *g, unsigned r, int64_t n)
 {
     if (n == 0)
         return;
@@ -122,10 +123,10 @@ look(gen *g, unsigned k, uint32_t slow)
     }
     e3(g, BR_X_PSUBQ, 2, 2, 1);
     e3(g, BR_X_POR, 6, k ? 6 : 2, 2); /* before room makes it run over */
-    add_constant(g, 2, room);
+    x86_add_constant(g, 2, room);
     if (g->group[k].from < 0) /* else the start itself may lie before */
         e3(g, BR_X_POR, 2, 2, 1);
-    add_constant(g, 1, g->group[k].from);
+    x86_add_constant(g, 1, g->group[k].from);
     e3(g, BR_X_POR, 2, 2, 1);
     e3(g, BR_X_POR, 6, 6, 2);
     e3(g, BR_X_PADDQ, 3, 3, r0);

@@ -189,6 +189,7 @@ void x86_strided(gen *g, const br_kins *i, const uint8_t *r, br_x86_arg at,
 bool x86_fast(gen *g, const uint32_t *list, size_t n, uint32_t slow);
 void x86_fast_top(gen *g);
 unsigned x86_fast_base(gen *g, unsigned group); /* register: its bytes */
+void x86_add_constant(gen *g, unsigned r, int64_t n);
 bool x86_small(const gen *g, uint32_t v); /* no thread's number runs over */
 void x86_no_wrap(gen *g, const br_kins *i);
 
@@ -225,6 +226,9 @@ uint32_t x86_line_bail_out(gen *g, uint32_t region);
 /* An access into its group; reach: bytes to its last lane, if the address is that
  * of a quarter's first. */
 void x86_line_join(gen *g, uint32_t ins, int32_t reach);
+/* Whether an instruction's argument has to be there for some warps alone. */
+typedef bool x86_asks(const gen *g, const br_kins *i, unsigned a);
+bool x86_take_firsts(gen *g, const br_kins *i, x86_asks *asks);
 
 /* x86_plane.c */
 void x86_plane_find(gen *g);

@@ -116,6 +116,25 @@ asks_first(const gen *g, const br_kins *i, unsigned a)
            (a == 0 && access_on_line(g, i));
 }
 
+/* What an instruction reads has to be there for all warps, unless it asks for the
+ * first's alone. Whether that is new of any. */
+bool
+x86_take_firsts(gen *g, const br_kins *i, x86_asks *asks)
+{
+    uint8_t *line = g->fn->line;
+    bool change = false;
+
+    for (unsigned a = 0; a < i->n_arg; a++) {
+        uint32_t v = arg_of(g, i, a);
+
+        if (is_const(g, v) || !(line[v] & X86_FIRST) || asks(g, i, a))
+            continue;
+        line[v] &= (uint8_t)~X86_FIRST;
+        change = true;
+    }
+    return change;
+}
+
 static bool
 look_at(gen *g, const br_kins *i)
 {
@@ -132,15 +151,7 @@ look_at(gen *g, const br_kins *i)
         change |= line[i->res + r] != keep;
         line[i->res + r] = keep;
     }
-    for (unsigned a = 0; a < i->n_arg; a++) {
-        uint32_t v = arg_of(g, i, a);
-
-        if (is_const(g, v) || !(line[v] & X86_FIRST) || asks_first(g, i, a))
-            continue;
-        line[v] &= (uint8_t)~X86_FIRST;
-        change = true;
-    }
-    return change;
+    return x86_take_firsts(g, i, asks_first) || change;
 }
 
 /* From the best guess down, as in kir_uniform.c. */

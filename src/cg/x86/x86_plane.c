@@ -172,15 +172,7 @@ look_at(gen *g, const br_kins *i)
         change |= (line[i->res + r] & ~keep) != 0;
         line[i->res + r] &= keep;
     }
-    for (unsigned a = 0; a < i->n_arg; a++) {
-        uint32_t v = arg_of(g, i, a);
-
-        if (is_const(g, v) || !(line[v] & X86_FIRST) || asks_first(g, i, a))
-            continue;
-        line[v] &= (uint8_t)~X86_FIRST;
-        change = true;
-    }
-    return change;
+    return x86_take_firsts(g, i, asks_first) || change;
 }
 
 /* From the best guess down, as in kir_uniform.c. */
@@ -309,15 +301,6 @@ firsts(gen *g, uint32_t v, unsigned to, unsigned rows)
        br_x86_mem(rows, (int32_t)g->fn->slot[v]));
 }
 
-static void
-add_constant(gen *g, unsigned r, int64_t n)
-{
-    if (n == 0)
-        return;
-    em(g, BR_X_BCASTQ, 7, x86_const(g, (uint64_t)n));
-    e3(g, BR_X_PADDQ, r, r, 7);
-}
-
 /* ymm4, from the memory's start: below zero in ymm6 where the bytes are not all
  * in it. ymm5: how long it is. */
 static void
@@ -325,11 +308,11 @@ inside(gen *g, unsigned k, bool first)
 {
     e3(g, BR_X_PSUBQ, 3, 5, 4);
     e3(g, BR_X_POR, 6, first ? 3 : 6, 3); /* before it may run over */
-    add_constant(g, 3, -(int64_t)g->group[k].to);
+    x86_add_constant(g, 3, -(int64_t)g->group[k].to);
     e3(g, BR_X_POR, 6, 6, 3);
     if (g->group[k].from < 0)
         e3(g, BR_X_POR, 6, 6, 4);
-    add_constant(g, 4, g->group[k].from);
+    x86_add_constant(g, 4, g->group[k].from);
     e3(g, BR_X_POR, 6, 6, 4);
 }
 
