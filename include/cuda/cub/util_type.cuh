@@ -53,6 +53,21 @@ template <class T> struct Uninitialized {
     brass::raw<T> storage;
     BRASS_HD T &Alias() { return storage.it(); }
 };
+/* A block's collective, with memory of the caller's or its own. */
+#define BRASS_CUB_STORAGE(name)                                               \
+    struct TempStorage : Uninitialized<Memory> {                              \
+    };                                                                        \
+                                                                              \
+  private:                                                                    \
+    BRASS_ME static Memory &own()                                             \
+    {                                                                         \
+        __shared__ TempStorage t;                                             \
+        return t.Alias();                                                     \
+    }                                                                         \
+                                                                              \
+  public:                                                                     \
+    BRASS_ME name() : m(own()), me(brass::rank<X, Y, Z>()) {}                 \
+    BRASS_ME name(TempStorage &t) : m(t.Alias()), me(brass::rank<X, Y, Z>()) {}
 template <class T, class B = T> struct AlignBytes {
     enum { ALIGN_BYTES = alignof(T) };
     typedef T Type;

@@ -56,22 +56,7 @@ class BlockAdjacentDifference
     }
 
   public:
-    struct TempStorage : Uninitialized<Memory> {
-    };
-
-  private:
-    BRASS_ME static Memory &own()
-    {
-        __shared__ TempStorage t;
-        return t.Alias();
-    }
-
-  public:
-    BRASS_ME BlockAdjacentDifference() : m(own()), me(brass::rank<X, Y, Z>()) {}
-    BRASS_ME BlockAdjacentDifference(TempStorage &t)
-        : m(t.Alias()), me(brass::rank<X, Y, Z>())
-    {
-    }
+    BRASS_CUB_STORAGE(BlockAdjacentDifference)
     template <int N, class U, class F>
     BRASS_ME void SubtractLeft(T (&in)[N], U (&out)[N], F op)
     {

@@ -70,22 +70,7 @@ class BlockDiscontinuity
     }
 
   public:
-    struct TempStorage : Uninitialized<Memory> {
-    };
-
-  private:
-    BRASS_ME static Memory &own()
-    {
-        __shared__ TempStorage t;
-        return t.Alias();
-    }
-
-  public:
-    BRASS_ME BlockDiscontinuity() : m(own()), me(brass::rank<X, Y, Z>()) {}
-    BRASS_ME BlockDiscontinuity(TempStorage &t)
-        : m(t.Alias()), me(brass::rank<X, Y, Z>())
-    {
-    }
+    BRASS_CUB_STORAGE(BlockDiscontinuity)
     template <int N, class G, class F>
     BRASS_ME void FlagHeads(G (&flags)[N], T (&v)[N], F op)
     {

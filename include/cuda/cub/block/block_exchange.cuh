@@ -44,22 +44,7 @@ class BlockExchange
     }
 
   public:
-    struct TempStorage : Uninitialized<Memory> {
-    };
-
-  private:
-    BRASS_ME static Memory &own()
-    {
-        __shared__ TempStorage t;
-        return t.Alias();
-    }
-
-  public:
-    BRASS_ME BlockExchange() : m(own()), me(brass::rank<X, Y, Z>()) {}
-    BRASS_ME BlockExchange(TempStorage &t)
-        : m(t.Alias()), me(brass::rank<X, Y, Z>())
-    {
-    }
+    BRASS_CUB_STORAGE(BlockExchange)
     template <class U>
     BRASS_ME void BlockedToStriped(const T (&in)[N], U (&out)[N])
     {

@@ -25,22 +25,7 @@ class BlockHistogram
     int me;
 
   public:
-    struct TempStorage : Uninitialized<Memory> {
-    };
-
-  private:
-    BRASS_ME static Memory &own()
-    {
-        __shared__ TempStorage t;
-        return t.Alias();
-    }
-
-  public:
-    BRASS_ME BlockHistogram() : m(own()), me(brass::rank<X, Y, Z>()) {}
-    BRASS_ME BlockHistogram(TempStorage &t)
-        : m(t.Alias()), me(brass::rank<X, Y, Z>())
-    {
-    }
+    BRASS_CUB_STORAGE(BlockHistogram)
     template <class C> BRASS_ME void InitHistogram(C histogram[Bins])
     {
         for (int b = me; b < Bins; b += threads)

@@ -46,22 +46,7 @@ class BlockReduce
     }
 
   public:
-    struct TempStorage : Uninitialized<Memory> {
-    };
-
-  private:
-    BRASS_ME static Memory &own()
-    {
-        __shared__ TempStorage t;
-        return t.Alias();
-    }
-
-  public:
-    BRASS_ME BlockReduce() : m(own()), me(brass::rank<X, Y, Z>()) {}
-    BRASS_ME BlockReduce(TempStorage &t)
-        : m(t.Alias()), me(brass::rank<X, Y, Z>())
-    {
-    }
+    BRASS_CUB_STORAGE(BlockReduce)
     template <class F> BRASS_ME T Reduce(T v, F op)
     {
         return fold(v, op, threads);

@@ -69,22 +69,7 @@ class BlockScan
     }
 
   public:
-    struct TempStorage : Uninitialized<Memory> {
-    };
-
-  private:
-    BRASS_ME static Memory &own()
-    {
-        __shared__ TempStorage t;
-        return t.Alias();
-    }
-
-  public:
-    BRASS_ME BlockScan() : m(own()), me(brass::rank<X, Y, Z>()) {}
-    BRASS_ME BlockScan(TempStorage &t)
-        : m(t.Alias()), me(brass::rank<X, Y, Z>())
-    {
-    }
+    BRASS_CUB_STORAGE(BlockScan)
 
     /* ---- one item a thread ---------------------------------------------- */
 

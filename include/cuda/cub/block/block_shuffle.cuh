@@ -25,22 +25,7 @@ class BlockShuffle
     }
 
   public:
-    struct TempStorage : Uninitialized<Memory> {
-    };
-
-  private:
-    BRASS_ME static Memory &own()
-    {
-        __shared__ TempStorage t;
-        return t.Alias();
-    }
-
-  public:
-    BRASS_ME BlockShuffle() : m(own()), me(brass::rank<X, Y, Z>()) {}
-    BRASS_ME BlockShuffle(TempStorage &t)
-        : m(t.Alias()), me(brass::rank<X, Y, Z>())
-    {
-    }
+    BRASS_CUB_STORAGE(BlockShuffle)
     /* Where no thread is that far away, out stays. */
     BRASS_ME void Offset(T in, T &out, int distance = 1)
     {
