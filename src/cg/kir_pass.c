@@ -1,5 +1,6 @@
 /* kir_pass.c - the passes, in order, and the parts they share.
  *
+ *   inline calls of small functions become their blocks
  *   ssa   phis that say one thing go
  *   fold  constants are computed by br_keval, identities taken, branches on
  *         constants become jumps and what they alone led to goes
@@ -16,9 +17,10 @@
 #include <string.h>
 
 const br_kpass br_kpasses[] = {
-    {"ssa", br_kpass_ssa}, {"fold", br_kpass_fold},   {"flow", br_kpass_flow},
-    {"gvn", br_kpass_gvn}, {"hoist", br_kpass_hoist}, {"dce", br_kpass_dce},
-    {NULL, NULL},
+    {"inline", br_kpass_inline}, {"ssa", br_kpass_ssa},
+    {"fold", br_kpass_fold},     {"flow", br_kpass_flow},
+    {"gvn", br_kpass_gvn},       {"hoist", br_kpass_hoist},
+    {"dce", br_kpass_dce},       {NULL, NULL},
 };
 
 br_code
@@ -152,7 +154,41 @@ br_kfn_drop_dead(br_kir *m, br_kfn *f)
     br_free(mem);
 }
 
-/* Instructions that keep() does not keep leave their blocks. */
+/* ---- tidying -------------------------------------------------------------- */
+
+size_t
+br_kblk_phis(const br_kfn *f, const br_kblk *b)
+{
+    size_t n = 0;
+
+    while (n < b->ins.n && f->ins.at[b->ins.at[n]].op == BR_K_PHI)
+        n++;
+    return n;
+}
+
+void
+br_kfn_sort_preds(br_kfn *f, br_kblk *b)
+{
+    size_t phis = br_kblk_phis(f, b);
+
+    for (size_t n = 1; n < b->pred.n; n++)
+        for (size_t at = n; at > 0 && b->pred.at[at - 1] > b->pred.at[at];
+             at--) {
+            uint32_t t = b->pred.at[at];
+
+            b->pred.at[at] = b->pred.at[at - 1];
+            b->pred.at[at - 1] = t;
+            for (size_t k = 0; k < phis; k++) {
+                uint32_t *a = br_kargs(f, &f->ins.at[b->ins.at[k]]) + at;
+
+                t = a[0];
+                a[0] = a[-1];
+                a[-1] = t;
+            }
+        }
+}
+
+/* Instructions that are gone leave their blocks. */
 void
 br_kfn_sweep(br_kfn *f, const uint8_t *gone)
 {

@@ -5,6 +5,7 @@
 
 #include "cg/kir.h"
 
+void br_kpass_inline(br_kir *m, br_kfn *f);
 void br_kpass_ssa(br_kir *m, br_kfn *f);  /* pass_fold.c */
 void br_kpass_fold(br_kir *m, br_kfn *f); /* pass_fold.c */
 void br_kpass_flow(br_kir *m, br_kfn *f);
@@ -19,5 +20,17 @@ void br_ksame_apply(br_kfn *f, uint32_t *same);
 void br_kfn_cut(br_kfn *f, uint32_t from, size_t s);
 void br_kfn_drop_dead(br_kir *m, br_kfn *f);
 void br_kfn_sweep(br_kfn *f, const uint8_t *gone);
+size_t br_kblk_phis(const br_kfn *f, const br_kblk *b);
+/* Predecessors in order again, after one became another, and phis with them. */
+void br_kfn_sort_preds(br_kfn *f, br_kblk *b);
+
+/* Bytes of a frame that belong together. */
+typedef struct br_kobj {
+    uint64_t at, bytes;
+} br_kobj;
+/* pass_frame.c: places of the frame that are only loaded and stored become
+ * values. False: out of memory. */
+bool br_kfn_promote(br_kir *m, br_kfn *f, const br_kobj *objs,
+                    size_t n) BR_MUST_USE;
 
 #endif

@@ -73,16 +73,6 @@ edge_from(const br_kblk *to, uint32_t from)
     return e;
 }
 
-static size_t
-count_phis(const br_kfn *f, const br_kblk *b)
-{
-    size_t n = 0;
-
-    while (n < b->ins.n && f->ins.at[b->ins.at[n]].op == BR_K_PHI)
-        n++;
-    return n;
-}
-
 /* The arm's instructions to the end of b, whose terminator is away. */
 static void
 take_arm(br_kir *m, br_kfn *f, uint32_t b, uint32_t arm)
@@ -104,7 +94,7 @@ static void
 selects(br_kir *m, br_kfn *f, uint32_t b, uint32_t join, uint32_t c,
         const uint32_t from[3])
 {
-    size_t n = count_phis(f, &f->blks.at[join]);
+    size_t n = br_kblk_phis(f, &f->blks.at[join]);
 
     for (size_t k = 0; k < n && !m->oom; k++) {
         uint32_t phi = f->blks.at[join].ins.at[k];
@@ -156,7 +146,7 @@ convert(br_kir *m, br_kfn *f, uint32_t b)
         join = yes;
     else
         return false;
-    if (join == b || count_phis(f, &f->blks.at[join]) > MAX_PHIS)
+    if (join == b || br_kblk_phis(f, &f->blks.at[join]) > MAX_PHIS)
         return false;
     c = br_kargs(f, &f->ins.at[last])[0];
     k->ins.n--;
@@ -185,29 +175,6 @@ convert(br_kir *m, br_kfn *f, uint32_t b)
     return true;
 }
 
-/* Predecessors in order again, after one became another, and phis with them. */
-static void
-sort_preds(br_kfn *f, br_kblk *b)
-{
-    size_t phis = count_phis(f, b);
-
-    for (size_t n = 1; n < b->pred.n; n++)
-        for (size_t at = n; at > 0 && b->pred.at[at - 1] > b->pred.at[at];
-             at--) {
-            uint32_t t = b->pred.at[at];
-
-            b->pred.at[at] = b->pred.at[at - 1];
-            b->pred.at[at - 1] = t;
-            for (size_t k = 0; k < phis; k++) {
-                uint32_t *a = br_kargs(f, &f->ins.at[b->ins.at[k]]) + at;
-
-                t = a[0];
-                a[0] = a[-1];
-                a[-1] = t;
-            }
-        }
-}
-
 /* What follows b alone, and only b leads to, becomes its end. */
 static bool
 join(br_kir *m, br_kfn *f, uint32_t b)
@@ -216,7 +183,7 @@ join(br_kir *m, br_kfn *f, uint32_t b)
     uint32_t to = k->succ.n == 1 ? k->succ.at[0] : 0;
 
     if (!to || to == b || f->blks.at[to].pred.n != 1 ||
-        count_phis(f, &f->blks.at[to]) ||
+        br_kblk_phis(f, &f->blks.at[to]) ||
         f->ins.at[k->ins.at[k->ins.n - 1]].op != BR_K_BR ||
         (k->ins.n > 1 &&
          (br_kopinfo_of[f->ins.at[k->ins.at[k->ins.n - 2]].op].props &
@@ -241,7 +208,7 @@ join(br_kir *m, br_kfn *f, uint32_t b)
         for (size_t p = 0; p < x->pred.n; p++)
             if (x->pred.at[p] == to)
                 x->pred.at[p] = b;
-        sort_preds(f, x);
+        br_kfn_sort_preds(f, x);
     }
     return true;
 }

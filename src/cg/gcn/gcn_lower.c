@@ -10,7 +10,6 @@
  * order of edges is known. Functions that call themselves: gcn_recurse.c.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/gcn/gcn_lower_int.h"
-#include "cg/kir_pass.h"
 
 #include <string.h>
 
@@ -145,7 +144,7 @@ gl_more_frame(lower *l, uint32_t bytes)
 bool
 gl_object(lower *l, uint64_t at, uint64_t bytes)
 {
-    gm_obj o = {at, bytes};
+    br_kobj o = {at, bytes};
 
     if (bytes && !br_vec_push(&l->objs, o))
         l->m->oom = true;
@@ -491,7 +490,7 @@ finish(lower *l)
     if (l->m->oom)
         return;
     br_kfn_drop_dead(l->m, l->f);
-    if (!gm_promote(l->m, l->f, l->objs.at, l->objs.n))
+    if (!br_kfn_promote(l->m, l->f, l->objs.at, l->objs.n))
         l->m->oom = true;
     if (l->m->oom)
         return;

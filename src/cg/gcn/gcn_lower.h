@@ -25,12 +25,4 @@ bool gm_lib_text(const br_kfn *f, const br_kins *i, br_str *out);
 /* PTX of the functions that the host has elsewhere: brass_vprintf ... */
 br_text gm_host_text(void);
 
-/* Bytes of a frame that belong together. */
-typedef struct gm_obj {
-    uint64_t at, bytes;
-} gm_obj;
-/* gcn_frame.c: places of the frame that are only loaded and stored become
- * values. False: out of memory. */
-bool gm_promote(br_kir *m, br_kfn *f, const gm_obj *objs, size_t n) BR_MUST_USE;
-
 #endif

@@ -6,6 +6,7 @@
 #define BR_GCN_LOWER_INT_H
 
 #include "cg/gcn/gcn_lower.h"
+#include "cg/kir_pass.h"
 
 typedef struct edge {
     uint32_t from, val;
@@ -26,7 +27,7 @@ typedef struct lower {
     uint32_t cur, line; /* where instructions go */
     BR_VEC(edge) edges;
     BR_VEC(phi) phis;
-    BR_VEC(gm_obj) objs;
+    BR_VEC(br_kobj) objs;
     BR_VEC(lib) libs;
     unsigned depth;
     unsigned level;          /* of functions that call themselves, in such */

@@ -1,9 +1,9 @@
-/* gcn_frame.c - places of the frame that are only loaded and stored become
+/* pass_frame.c - places of the frame that are only loaded and stored become
  * values: parameters of calls, variables whose address nobody takes.
  *
  *   st.local [frame 16] %1; ...; %2 = ld.local [frame 16]   ->  %2 is %1
  *
- * Why       scratch memory is 100 times as far as a register.
+ * Why       memory is far from a register, 100 times on a GPU.
  * Requires  edges and arguments of phis as br_kir_verify wants them.
  * Changes   deletes those loads and stores, adds phis; what an object's
  *           address is otherwise used for keeps the whole object in memory,
@@ -13,7 +13,6 @@
  * What a load finds is made when it is asked for: the last store of the block,
  * or what comes along the edges; a phi where they are several.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cg/gcn/gcn_lower.h"
 #include "cg/kir_pass.h"
 
 #include <stdlib.h>
@@ -30,7 +29,7 @@ typedef struct slot {
 typedef struct promo {
     br_kir *m;
     br_kfn *f;
-    const gm_obj *objs;
+    const br_kobj *objs;
     size_t n_objs;
     uint8_t *escaped; /* of each object */
     int64_t *off;     /* of each value: its place; -1: none */
@@ -144,6 +143,20 @@ by_place(const void *x, const void *y)
                           : (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
+/* A function's parameters are its caller's to fill and to read. */
+static bool
+is_param(const br_kfn *f, const slot *s)
+{
+    for (size_t k = 0; k < f->params.n && !f->entry; k++) {
+        const br_kparam *q = &f->params.at[k];
+
+        if (s->at < (int64_t)q->offset + q->bytes &&
+            s->at + s->bytes > (int64_t)q->offset)
+            return true;
+    }
+    return false;
+}
+
 /* One of each place; those that overlap in part are kept. */
 static void
 settle(promo *p)
@@ -156,7 +169,7 @@ settle(promo *p)
         slot *s = &p->slots.at[k], *t = n ? &p->slots.at[n - 1] : NULL;
         size_t o = object_of(p, s->at);
 
-        s->kept |= o == p->n_objs || p->escaped[o];
+        s->kept |= o == p->n_objs || p->escaped[o] || is_param(p->f, s);
         if (t && t->at == s->at && t->bytes == s->bytes)
             continue;
         if (t && s->at < t->at + t->bytes) { /* one place from now on */
@@ -352,7 +365,7 @@ rewrite(promo *p)
 }
 
 bool
-gm_promote(br_kir *m, br_kfn *f, const gm_obj *objs, size_t n)
+br_kfn_promote(br_kir *m, br_kfn *f, const br_kobj *objs, size_t n)
 {
     promo p = {.m = m, .f = f, .objs = objs, .n_objs = n};
     size_t nb = f->blks.n;
