@@ -277,7 +277,7 @@ PORTABLE_CC = $(subst sm_90a,sm_70,$(PTX_CC)) -ffp-contract=off
 $(B)/src/drv/cuda/embed_ptx.o: $(wildcard kernels/cuda/ptx/*.ptx)
 $(B)/src/drv/nodes/embed_nodes.o: $(wildcard kernels/cuda/ptx/*nodes*.ptx)
 $(B)/src/cg/gcn/gcn_lib.o: kernels/host/host.ptx
-$(B)/src/drv/nodes/amd_hand.o: $(wildcard kernels/gfx1*/*.s)
+$(B)/src/drv/nodes/amd_hand.o: $(wildcard kernels/gcn/*.s)
 # make NVCC=nvcc: the decode kernel as the toolkit makes it too, 10 % faster.
 ifneq ($(NVCC),)
 $(B)/mega_decode.cubin: $(wildcard kernels/cuda/*.cu kernels/cuda/*.cuh kernels/cuda/*.h)

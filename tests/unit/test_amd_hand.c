@@ -149,9 +149,8 @@ objects(br_gcn_co *portable, br_gcn_co *hand, const br_gcn_cpu *cpu,
 {
     br_gcn_isa isa = {cpu, false};
     br_gcn_compiled k;
-    br_str o = {0};
+    br_str o = {0}, text = {0};
     br_status st = {0};
-    size_t i = 0;
 
     if (!portable_m) {
         t_ok(br_ptx_parse(&portable_m, br_ptx_portable,
@@ -167,11 +166,9 @@ objects(br_gcn_co *portable, br_gcn_co *hand, const br_gcn_cpu *cpu,
     t_ok(br_gcn_load(portable, o.at, o.n, &st), &st);
     br_gcn_compiled_fini(&k);
     br_str_fini(&o);
-    while (br_hand_at(i, cpu->gen).fn != fn)
-        i++;
-    t_ok(br_gcn_assemble(&o, cpu, br_hand_at(i, cpu->gen).text.p,
-                         br_hand_at(i, cpu->gen).text.n, &st),
-         &st);
+    br_hand_text(&text);
+    t_ok(br_gcn_assemble(&o, cpu, text.at, text.n, &st), &st);
+    br_str_fini(&text);
     t_ok(br_gcn_load(hand, o.at, o.n, &st), &st);
     br_str_fini(&o);
 }
@@ -369,6 +366,55 @@ TEST_WITHIN(amd_products_of_floats_by_hand, 120)
         floats(&(shape){fn, 64, 4096, 0, false, 0, 0, 0, 15}, 5);
     }
     forget();
+}
+
+/* Macros, conditions and sums of register numbers are what LLVM makes of them. */
+TEST(amd_kernels_by_hand_are_llvms_bytes)
+{
+    static const char *const cpus[] = {"gfx1100", "gfx1201"};
+    const char *s = t_printf("%s/hand.s", t_tmpdir());
+    const char *to = t_printf("%s/hand.co", t_tmpdir()), *bytes;
+    br_str text = {0}, o = {0};
+    br_gcn_co ours, theirs;
+    br_status st = {0};
+    size_t n;
+    t_proc r;
+
+    if (!t_have_program("clang-19") || !t_have_program("ld.lld-19"))
+        t_skip("clang-19 and ld.lld-19 are not here");
+    br_hand_text(&text);
+    t_write(s, text.at, text.n);
+    for (size_t c = 0; c < BR_COUNT(cpus); c++) {
+        t_exec(&r,
+               (const char *[]){"clang-19", "--target=amdgcn-amd-amdhsa",
+                                t_printf("-mcpu=%s", cpus[c]), "-nogpulib",
+                                "-mcode-object-version=5", s, "-o", to, NULL},
+               NULL, 0);
+        ck_assert_msg(r.exit == 0, "%s", r.err);
+        bytes = t_read(to, &n);
+        t_ok(br_gcn_load(&theirs, bytes, n, &st), &st);
+        t_ok(
+            br_gcn_assemble(&o, br_gcn_cpu_find(cpus[c]), text.at, text.n, &st),
+            &st);
+        t_ok(br_gcn_load(&ours, o.at, o.n, &st), &st);
+        ck_assert_uint_ge(ours.text_bytes, theirs.text_bytes);
+        ck_assert_mem_eq(ours.image + ours.text_at,
+                         theirs.image + theirs.text_at, theirs.text_bytes);
+        for (size_t i = 0; i < BR_HANDS; i++) {
+            const char *name = names[br_hand_fn(i)];
+            const br_gcn_symbol *a = br_gcn_kernel_find(&ours, name),
+                                *b = br_gcn_kernel_find(&theirs, name);
+
+            ck_assert(a && b);
+            ck_assert_mem_eq(ours.image + a->at, theirs.image + b->at, 16);
+            ck_assert_mem_eq(ours.image + a->at + 24, theirs.image + b->at + 24,
+                             40);
+        }
+        br_gcn_unload(&ours);
+        br_gcn_unload(&theirs);
+        br_str_fini(&o);
+    }
+    br_str_fini(&text);
 }
 
 /* What they do not do stays with the portable kernels. */

@@ -237,6 +237,22 @@ TEST(gcn_assembly_errors_name_line_and_column)
         {"s_mov_b64 s[0:1], x@rel32@mid", "NAME@rel32@lo+N"},
         {"s_nop x@rel32@lo", "1:"},
         {".text 5", "1:7: nothing is expected here"},
+        {".macro", "1:7: the name of a macro is expected"},
+        {".macro a\ns_nop 0\n", "2:1: .endm is missing"},
+        {".macro a\n.endm\n.macro a", "3:8: a macro twice"},
+        {".macro a\n.macro b\n.endm", "2:1: a macro in a macro"},
+        {".macro a\n.endm\na 1", "3:3: nothing is expected here"},
+        {".macro a b\n.endm\n a", "3:3: a: \\b is missing"},
+        {".macro a b\n.endm\na 1 2", "3:3: an argument with a space"},
+        {".macro a\na\n.endm\na", "4:1: in a: macros within 16 macros"},
+        {".macro a b\ns_nop \\c\n.endm\na 1", "4:1: in a: s_nop: wrong"},
+        {".if 1", "1:1: .endif is missing"},
+        {"s_nop 0\n.else", "2:1: no .if is before it"},
+        {".if 0\n.else\n.else\n.endif", "3:1: .else twice"},
+        {".macro a\n.endif\n.endm\n.if 1\na", "5:1: in a: no .if is before"},
+        {".if x\n.endif", "1:5: x is not there yet"},
+        {".if 1 2\n.endif", "1:7: nothing is expected here"},
+        {"s_mov_b32 s[104+2], 0", "1:11: s_mov_b32: wrong operand"},
     };
 
     for (size_t i = 0; i < BR_COUNT(bad); i++) {
@@ -247,6 +263,33 @@ TEST(gcn_assembly_errors_name_line_and_column)
 
         ck_assert_msg(c == BR_E_FORMAT && strstr(st.msg, bad[i][1]),
                       "%s\n-> %s, not %s", bad[i][0], st.msg, bad[i][1]);
+        br_str_fini(&o);
+    }
+}
+
+TEST(gcn_macros_and_conditions_choose_and_fill_in_lines)
+{
+    static const char text[] =
+        ".macro two r, n=7, m\n.if \\n == 7\ns_nop 1\n.else\ns_nop 2\n"
+        ".endif\ns_mov_b32 s[\\r+1], \\m\n.Lx\\@: s_branch .Lx\\@\n.endm\n"
+        ".macro one n\n  two \\n, , \\n ; in another\n.endm\n"
+        ".if .amdgcn.gfx_generation_number == 12\ns_nop 12\n"
+        ".if 0\n.foo\n.else\ns_nop 13\n.endif\n"
+        ".else\n.if 1\ns_nop 11\n.else\n.foo\n.endif\n.endif\n"
+        "one 4\none 6\ns_nop 3\n";
+    static const uint32_t want[] = {0xbf800001, 0xbe850084, 0xbfa0ffff,
+                                    0xbf800001, 0xbe870086, 0xbfa0ffff};
+
+    for (int gfx12 = 0; gfx12 < 2; gfx12++) {
+        br_str o = assembled(gfx12 ? "gfx1201" : "gfx1100", text);
+        br_gcn_co co = loaded(o.at, o.n);
+        const uint32_t *w = (const void *)(co.image + co.text_at);
+
+        ck_assert_uint_eq(w[0], gfx12 ? 0xbf80000c : 0xbf80000b);
+        ck_assert(!gfx12 || w[1] == 0xbf80000d);
+        ck_assert_mem_eq(w + 1 + gfx12, want, sizeof want);
+        ck_assert_uint_eq(w[7 + gfx12], 0xbf800003);
+        br_gcn_unload(&co);
         br_str_fini(&o);
     }
 }
@@ -315,7 +358,8 @@ all(void *text, br_status *st)
 
 TEST(gcn_files_survive_lack_of_memory)
 {
-    static char text[] = "k: s_branch k\n" KD ".amdgpu_metadata\na: [1]\nb:\n"
+    static char text[] = ".macro m\nk: s_branch k\n.endm\n m\n" KD
+                         ".amdgpu_metadata\na: [1]\nb:\n"
                          "- 'c'\n.end_amdgpu_metadata\n";
 
     t_each_oom(all, text);

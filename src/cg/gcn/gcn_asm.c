@@ -1,7 +1,7 @@
 /* gcn_asm.c - a file of assembly to a code object.
  *
  *     label:  instruction  ; comment, or // or block comments
- *             .directive   gcn_dirs.c
+ *             .directive   gcn_dirs.c; .macro and .if: gcn_macro.c
  *
  * Two steps: lines give bytes, labels and places to mend; then branches and
  * references are mended and everything goes to br_gcn_link. Code ends with
@@ -28,6 +28,12 @@ br_gcn_asm_fail(br_gcn_asm *a, const char *p, const char *fmt, ...)
     memcpy(msg, br_str_z(&s), BR_MIN(s.n + 1, sizeof msg));
     msg[sizeof msg - 1] = 0;
     br_str_fini(&s);
+    if (a->depth) { /* in the lines of a macro: where the outermost is used */
+        br_text m = a->from[a->depth - 1].macro;
+
+        return br_fail(a->st, BR_E_FORMAT, "%u:1: in %.*s: %s", a->number,
+                       (int)BR_MIN(m.n, 60u), m.p, msg);
+    }
     return br_fail(a->st, BR_E_FORMAT, "%u:%u: %s", a->number,
                    (unsigned)(p - a->line) + 1, msg);
 }
@@ -100,12 +106,16 @@ br_gcn_asm_line(br_gcn_asm *a)
 {
     const char *e;
 
-    if (a->next == a->end)
-        return false;
+    for (; a->next == a->end; a->depth--) {
+        if (!a->depth)
+            return false;
+        a->next = a->from[a->depth - 1].next;
+        a->end = a->from[a->depth - 1].end;
+    }
     a->line = a->next;
     e = memchr(a->line, '\n', (size_t)(a->end - a->line));
     a->next = e ? e + 1 : a->end;
-    a->number++;
+    a->number += !a->depth;
     a->scan.p = a->line;
     a->scan.end = comment(a->line, e ? e : a->end);
     while (a->scan.end > a->line && isspace((unsigned char)a->scan.end[-1]))
@@ -412,8 +422,15 @@ link_all(br_gcn_asm *a, br_str *out)
 static br_code
 all(br_gcn_asm *a, br_str *out)
 {
-    while (br_gcn_asm_line(a))
-        BR_TRY(statement(a));
+    bool done;
+
+    while (br_gcn_asm_line(a)) {
+        BR_TRY(br_gcn_asm_before(a, &done));
+        if (!done)
+            BR_TRY(statement(a));
+    }
+    if (a->n_ifs)
+        return br_gcn_asm_fail(a, a->line, ".endif is missing");
     if (a->in_kd)
         return br_gcn_asm_fail(a, a->line, ".end_amdhsa_kernel is missing");
     if (a->text.oom)
@@ -445,7 +462,10 @@ br_gcn_assemble(br_str *out, const br_gcn_cpu *cpu, const char *text, size_t n,
                 a.isa.wave64 = *p == '0';
                 break;
             }
+    br_arena_init(&a.texts, BR_GCN_MAX_MACRO_TEXT);
     c = all(&a, out);
+    br_arena_fini(&a.texts);
+    br_vec_fini(&a.macros);
     br_str_fini(&a.text);
     br_str_fini(&a.data);
     br_str_fini(&a.note);

@@ -47,6 +47,10 @@ term(br_gcn_asm *a, int64_t *v, uint8_t *place)
         *v = (int64_t)(a->place == BR_GCN_TEXT ? a->text.n : a->data.n);
         return BR_OK;
     }
+    if (br_text_is(name, ".amdgcn.gfx_generation_number")) {
+        *v = a->isa.cpu->gen;
+        return BR_OK;
+    }
     k = br_gcn_asm_label(a, name);
     if (k == UINT32_MAX)
         return br_fail(a->st, BR_E_OOM, "no memory for labels");
@@ -58,9 +62,8 @@ term(br_gcn_asm *a, int64_t *v, uint8_t *place)
     return BR_OK;
 }
 
-/* Sums and differences that are a number in the end. */
-static br_code
-value(br_gcn_asm *a, int64_t *v)
+br_code
+br_gcn_asm_value(br_gcn_asm *a, int64_t *v)
 {
     const char *p = a->scan.p;
     int64_t t;
@@ -87,7 +90,7 @@ bounded(br_gcn_asm *a, int64_t hi, int64_t *v)
 {
     const char *p = a->scan.p;
 
-    BR_TRY(value(a, v));
+    BR_TRY(br_gcn_asm_value(a, v));
     if (*v < 0 || *v > hi)
         return br_gcn_asm_fail(a, p, "%lld is out of range", (long long)*v);
     return BR_OK;
@@ -116,7 +119,7 @@ numbers(br_gcn_asm *a, int bytes)
     int64_t v;
 
     do {
-        BR_TRY(value(a, &v));
+        BR_TRY(br_gcn_asm_value(a, &v));
         if (bytes < 8 && (v < -(1ll << (bytes * 8 - 1)) || v >> bytes * 8 > 0))
             return wrong(a, "a number of this size");
         BR_TRY(put(a, &v, (size_t)bytes));
@@ -138,7 +141,7 @@ fill(br_gcn_asm *a, int zero)
             BR_TRY(bounded(a, 8, &bytes));
     }
     if (!zero && br_gcn_eat(&a->scan, ","))
-        BR_TRY(value(a, &v));
+        BR_TRY(br_gcn_asm_value(a, &v));
     for (; n && !a->text.oom && !a->data.oom; n--)
         BR_TRY(put(a, &v, (size_t)bytes));
     return BR_OK;
@@ -238,7 +241,7 @@ named_value(br_gcn_asm *a, uint32_t *label, int64_t *v)
 
     if (!t.n || !br_gcn_eat(&a->scan, ","))
         return wrong(a, "NAME, VALUE");
-    BR_TRY(value(a, v));
+    BR_TRY(br_gcn_asm_value(a, v));
     *label = br_gcn_asm_label(a, t);
     if (*label == UINT32_MAX)
         return br_fail(a->st, BR_E_OOM, "no memory for labels");
@@ -305,6 +308,8 @@ metadata(br_gcn_asm *a, int unused)
     br_status st = {0};
 
     (void)unused;
+    if (a->depth)
+        return br_gcn_asm_fail(a, a->line, "metadata in a macro");
     while (br_gcn_asm_line(a)) {
         br_text t = br_gcn_asm_name(a);
 
@@ -366,7 +371,7 @@ in_kernel(br_gcn_asm *a, br_text name)
     }
     if (name.n < 8 || memcmp(name.p, ".amdhsa_", 8) != 0)
         return br_gcn_asm_fail(a, name.p, ".amdhsa_... is expected");
-    BR_TRY(value(a, &v));
+    BR_TRY(br_gcn_asm_value(a, &v));
     name = (br_text){name.p + 8, name.n - 8};
     if (br_gcn_kd_set(&a->kd, &a->isa, name, v, &st) != BR_OK)
         return br_gcn_asm_fail(a, name.p - 8, "%s", st.msg);

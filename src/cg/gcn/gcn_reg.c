@@ -300,6 +300,22 @@ number(br_gcn_ctx *c, unsigned *v)
     return n > 0 && !digit(c, c->p);
 }
 
+/* Of numbers, as macros make them: 8+1. */
+static bool
+sum(br_gcn_ctx *c, unsigned *v)
+{
+    unsigned w;
+
+    if (!number(c, v))
+        return false;
+    while (br_gcn_eat(c, "+")) {
+        if (!number(c, &w))
+            return false;
+        *v += w;
+    }
+    return true;
+}
+
 /* After the letters: "5" or "[4:5]" or "[4]". */
 static bool
 range(br_gcn_ctx *c, unsigned *at, unsigned *n)
@@ -309,10 +325,10 @@ range(br_gcn_ctx *c, unsigned *at, unsigned *n)
     *n = 1;
     if (!br_gcn_eat(c, "["))
         return number(c, at);
-    if (!number(c, at))
+    if (!sum(c, at))
         return false;
     last = *at;
-    if (br_gcn_eat(c, ":") && !number(c, &last))
+    if (br_gcn_eat(c, ":") && !sum(c, &last))
         return false;
     if (!br_gcn_eat(c, "]") || last < *at)
         return false;

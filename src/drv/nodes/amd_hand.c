@@ -6,18 +6,16 @@
 
 #include <stddef.h>
 
-#define HAND(fn, file)                                            \
-    BR_EMBED("br_gfx11_" #file, "kernels/gfx11/" #file ".s");     \
-    BR_EMBED("br_gfx12_" #file, "kernels/gfx12/" #file ".s");     \
-    extern const char br_gfx11_##file[], br_gfx11_##file##_end[]; \
-    extern const char br_gfx12_##file[], br_gfx12_##file##_end[];
+#define HAND(fn)
+#define HAND_FILE(file)                                    \
+    BR_EMBED("br_hand_" #file, "kernels/gcn/" #file ".s"); \
+    extern const char br_hand_##file[], br_hand_##file##_end[];
 #include "drv/nodes/amd_hand.def"
-#undef HAND
 
 /* Where the files find an argument. */
 #define AT(field, at)                                        \
     _Static_assert(offsetof(struct br_nd_args, field) == at, \
-                   "kernels/gfx*/ have " #field " elsewhere")
+                   "kernels/gcn has " #field " elsewhere")
 AT(x.p, 0x10);
 AT(x.stride, 0x18);
 AT(y.p, 0x40);
@@ -37,25 +35,27 @@ AT(e.share, 0x1a8);
 AT(e.rows, 0x1ac);
 AT(e.first, 0x1b0);
 
-br_hand
-br_hand_at(size_t i, unsigned gen)
+br_nd_fn
+br_hand_fn(size_t i)
 {
-    static const struct {
-        br_nd_fn fn;
-        const char *at[2], *end[2];
-    } rows[] = {
-#define HAND(fn, file)                   \
-    {BR_ND_FN_##fn,                      \
-     {br_gfx11_##file, br_gfx12_##file}, \
-     {br_gfx11_##file##_end, br_gfx12_##file##_end}},
+    static const br_nd_fn fns[] = {
+#define HAND_FILE(file)
+#define HAND(fn) BR_ND_FN_##fn,
 #include "drv/nodes/amd_hand.def"
-#undef HAND
     };
-    const int k = gen == 12;
 
-    br_assert(i < BR_HANDS && (gen == 11 || gen == 12) && "a file");
-    return (br_hand){rows[i].fn,
-                     {rows[i].at[k], (size_t)(rows[i].end[k] - rows[i].at[k])}};
+    br_assert(i < BR_COUNT(fns) && "a kernel by hand");
+    return fns[i];
+}
+
+void
+br_hand_text(br_str *out)
+{
+#define HAND(fn)
+#define HAND_FILE(file)             \
+    br_str_put(out, br_hand_##file, \
+               (size_t)(br_hand_##file##_end - br_hand_##file));
+#include "drv/nodes/amd_hand.def"
 }
 
 static bool

@@ -85,7 +85,7 @@ typedef struct amd_nodes {
     br_amd_mem code, stage;
     BR_VEC(br_amd_mem) held;
     kernel fn[BR_ND_FNS], hand[BR_ND_FNS];
-    br_amd_mem hand_code[BR_HANDS];
+    br_amd_mem hand_code;
     batch step, copy;
     br_nd_key key; /* of what step holds, when it is whole */
     bool whole;
@@ -637,23 +637,28 @@ open_code(amd_nodes *x, br_amd_mem *at, br_text ptx, br_status *st)
 }
 
 static br_code
-open_hand(amd_nodes *x, size_t i, br_status *st)
+open_hand(amd_nodes *x, br_status *st)
 {
-    const br_gcn_cpu *cpu = br_gcn_cpu_find(x->d.node.name);
-    const br_hand h = br_hand_at(i, cpu->gen);
     br_gcn_co co = {.image = NULL};
-    br_str file = {0};
-    br_code c = br_gcn_assemble(&file, cpu, h.text.p, h.text.n, st);
+    br_str text = {0}, file = {0};
+    br_code c;
 
+    br_hand_text(&text);
+    c = text.oom ? br_fail(st, BR_E_OOM, "no memory for kernels by hand")
+                 : br_gcn_assemble(&file, br_gcn_cpu_find(x->d.node.name),
+                                   text.at, text.n, st);
     if (c == BR_OK)
         c = br_gcn_load(&co, file.at, file.n, st);
     if (c == BR_OK)
-        c = place_code(x, &x->hand_code[i], &co, st);
-    if (c == BR_OK)
-        c = find_kernel(x, &x->hand_code[i], &co, names[h.fn], &x->hand[h.fn],
-                        st);
-    br_check(c != BR_OK || x->hand[h.fn].at);
+        c = place_code(x, &x->hand_code, &co, st);
+    for (size_t i = 0; c == BR_OK && i < BR_HANDS; i++) {
+        const br_nd_fn fn = br_hand_fn(i);
+
+        c = find_kernel(x, &x->hand_code, &co, names[fn], &x->hand[fn], st);
+        br_check(c != BR_OK || x->hand[fn].at);
+    }
     br_gcn_unload(&co);
+    br_str_fini(&text);
     br_str_fini(&file);
     return c;
 }
@@ -744,8 +749,7 @@ open_all(amd_nodes *x, const br_nd_where *c, br_status *st)
                      (br_text){br_ptx_portable,
                                (size_t)(br_ptx_portable_end - br_ptx_portable)},
                      st));
-    for (size_t i = 0; i < BR_HANDS; i++)
-        BR_TRY(open_hand(x, i, st));
+    BR_TRY(open_hand(x, st));
     return x->mode == PACKETS ? BR_OK : open_mega(x, st);
 }
 
@@ -755,7 +759,8 @@ dev_close(br_nd_dev *d)
     amd_nodes *x = mine(d);
     br_amd_mem *own[] = {&x->step.words, &x->step.args, &x->copy.words,
                          &x->copy.args,  &x->code,      &x->mega_code,
-                         &x->state,      &x->bell,      &x->stage};
+                         &x->hand_code,  &x->state,     &x->bell,
+                         &x->stage};
 
     (void)!resident_end(x, NULL);
     br_amd_queue_fini(&x->q);
@@ -763,8 +768,6 @@ dev_close(br_nd_dev *d)
         br_amd_free(&x->d, &x->held.at[i]);
     for (size_t i = 0; i < BR_COUNT(own); i++)
         br_amd_free(&x->d, own[i]);
-    for (size_t i = 0; i < BR_HANDS; i++)
-        br_amd_free(&x->d, &x->hand_code[i]);
     br_amd_close(&x->d);
     br_check(br_simgpu_free(x->sim) && "nothing is left on the device");
     br_vec_fini(&x->held);
