@@ -282,8 +282,10 @@ keep_trace(br_cli *cli, const br_amd_trace *t, br_status *st)
     return br_file_write(br_opt_str(cli, BR_OPT_amd_trace), text.p, text.n, st);
 }
 
+/* T1, then T2, of which user says why not: without it the GPU is as good. */
 static br_code
-probe_traced(br_cli *cli, const br_amd_os *os, br_amd_node *n, br_status *st)
+probe_traced(br_cli *cli, const br_amd_os *os, br_amd_node *n, br_status *user,
+             br_status *st)
 {
     br_amd_trace *t =
         br_opt_str(cli, BR_OPT_amd_trace) ? br_amd_trace_new(os) : NULL;
@@ -296,6 +298,8 @@ probe_traced(br_cli *cli, const br_amd_os *os, br_amd_node *n, br_status *st)
     c = br_amd_node_get(n, os, 0, st);
     if (c == BR_OK)
         c = br_amd_probe(os, n, false, (br_amd_tell){print, cli}, st);
+    if (c == BR_OK)
+        (void)!br_amd_probe(os, n, true, (br_amd_tell){NULL, NULL}, user);
     if (t && keep_trace(cli, t, &file) != BR_OK && c == BR_OK) {
         *st = file;
         c = file.code;
@@ -347,10 +351,7 @@ br_cmd_test_pm4(br_cli *cli)
         return replay(cli, trace);
     c = br_amd_probe_os(cli, &os, &sim, &st);
     if (c == BR_OK)
-        c = probe_traced(cli, os, &n, &st);
-    /* Without user queues the GPU is as good. */
-    if (c == BR_OK)
-        (void)!br_amd_probe(os, &n, true, (br_amd_tell){NULL, NULL}, &user);
+        c = probe_traced(cli, os, &n, &user, &st);
     br_simgpu_free(sim);
     if (c != BR_OK)
         return br_cli_fail(cli, &st);

@@ -139,16 +139,19 @@ traced(const char *cpu, const char *opts)
     char *path = t_printf("%s/%s.trace", t_tmpdir(), cpu);
     t_proc r;
 
-    t_run(&r, "test-pm4", "--sim", cpu, "--sim-opts", opts, "--trace", path);
+    t_run(&r, "test-pm4", "--sim", cpu, "--sim-opts", opts ? opts : "userq=8",
+          "--trace", path);
     ck_assert_int_eq(r.exit, 0);
     return path;
 }
 
 TEST(a_trace_is_done_again_without_a_difference)
 {
-    static const char *const rows[][2] = {{"gfx1102", "kernel=6.18"},
-                                          {"gfx1150", "bar=small"},
-                                          {"gfx1201", "kernel=6.11"}};
+    static const char *const rows[][3] = {
+        {"gfx1102", "kernel=6.18", "108 calls, 15 doorbells, 32"},
+        {"gfx1150", "bar=small", "108 calls, 15 doorbells, 32"},
+        {"gfx1151", "userq=0", "66 calls, 8 doorbells, 18"},
+        {"gfx1201", "kernel=6.11", "66 calls, 8 doorbells, 18"}};
     t_proc r;
 
     for (size_t k = 0; k < BR_COUNT(rows); k++) {
@@ -156,14 +159,14 @@ TEST(a_trace_is_done_again_without_a_difference)
 
         t_run(&r, "test-pm4", "--replay", path);
         ck_assert_str_eq(r.err, "");
-        ck_assert_str_eq(r.out, t_printf("%s: 65 calls, 8 doorbells, 18 words "
-                                         "of the GPU's: 0 differences\n",
-                                         rows[k][0]));
+        ck_assert_str_eq(r.out, t_printf("%s: %s words of the GPU's: 0 "
+                                         "differences\n",
+                                         rows[k][0], rows[k][2]));
         ck_assert_int_eq(r.exit, 0);
     }
     t_run(&r, "test-pm4", "--json", "--replay",
           t_printf("%s/gfx1201.trace", t_tmpdir()));
-    ck_assert_str_eq(r.out, "{\"device\":\"gfx1201\",\"calls\":65,\"rings\":8,"
+    ck_assert_str_eq(r.out, "{\"device\":\"gfx1201\",\"calls\":66,\"rings\":8,"
                             "\"words\":18,\"differences\":0}\n");
 }
 
@@ -203,6 +206,23 @@ TEST(what_a_card_does_otherwise_is_told)
     ck_assert_msg(strstr(r.said.at, " there, ") && strstr(r.said.at, ": 0x"),
                   "%s", r.said.at);
     br_str_fini(&r.said);
+    /* and of a user queue's */
+    text = t_read(traced("gfx1201", NULL), NULL);
+    copy = t_keep(strdup(text));
+    p = line_of(copy, "bell ", 6);
+    *(strchr(p, '\n') - 1) ^= 1;
+    t_ok(again(&r, copy, &st), &st);
+    ck_assert_uint_gt(r.differences, 0);
+    br_str_fini(&r.said);
+    copy = t_keep(strdup(text));
+    p = strchr(strchr(strstr(line_of(copy, "bell ", 6), "\ngpu ") + 1, ' ') + 1,
+               ' ') +
+        1;
+    *p = *p == '0' ? '1' : '0';
+    t_ok(again(&r, copy, &st), &st);
+    ck_assert_uint_eq(r.differences, 1);
+    br_str_fini(&r.said);
+    text = t_read(traced("gfx1201", "userq=0"), NULL);
     /* a kernel that refuses its queue */
     copy = t_keep(strdup(text));
     p = strchr(line_of(copy, "ioctl 1000 c0604b02", 0), '\n');
@@ -236,6 +256,10 @@ TEST(what_is_no_trace_is_refused_with_its_line)
         {"cpu 1000 0000000\n", "line 2"},
         {"ring 0 1\n", "line 2"},
         {"open /dev/kfd\n", "line 2"},
+        {"close 7\n", "line 2"},
+        {"bell 1 0 1\n", "line 2"},
+        {"ioctl 1000 c00864bf 0000000000000000 0100000000000000\n", "line 2"},
+        {"ioctl 1000 c0206459 00 00 0\n", "line 2"},
         {"jump 0\n", "no such line"},
     };
     const char *text = t_read(traced("gfx1100", "userq=0"), NULL);
@@ -258,7 +282,7 @@ TEST(what_is_no_trace_is_refused_with_its_line)
 TEST(damaged_traces_do_no_harm)
 {
     static const char chars[] = "0123456789abcdef -\ngcr";
-    const char *text = t_read(traced("gfx1200", "userq=0"), NULL);
+    const char *text = t_read(traced("gfx1200", NULL), NULL);
     uint64_t seed = 8;
     size_t n = strlen(text);
 

@@ -7,6 +7,7 @@
 #include "drv/amd/amd_trace.h"
 
 #include "base/thread.h"
+#include "drv/amd/drm.h"
 #include "drv/amd/kfd.h"
 
 #include <inttypes.h>
@@ -14,11 +15,13 @@
 
 /* What a GPU writes after the fence that a wait sees: an event's slot, a
  * packet's header. */
-enum { SETTLE_NS = 2 * 1000 * 1000, WORD = 4 };
+enum { SETTLE_NS = 2 * 1000 * 1000, WORD = 4, MAX_STRUCT = 128 };
 
 typedef struct piece { /* of memory */
-    uint64_t va, bytes, handle, offset;
+    uint64_t va;       /* 0: the GPU has none yet */
+    uint64_t bytes, handle, offset;
     uint8_t *host, *was; /* NULL until it is mapped */
+    bool bell;           /* a doorbell, which is not looked at */
 } piece;
 
 struct br_amd_trace {
@@ -70,7 +73,7 @@ changed(br_amd_trace *t, const char *who)
     for (size_t k = 0; k < t->pieces.n; k++) {
         piece *p = &t->pieces.at[k];
 
-        for (uint64_t end = p->host ? p->bytes : 0, at; end; end = at) {
+        for (uint64_t end = p->was && p->va ? p->bytes : 0, at; end; end = at) {
             at = end - WORD;
             if (!differs(t, p, at))
                 continue;
@@ -103,6 +106,7 @@ trace_close(void *ctx, int fd)
 {
     br_amd_trace *t = ctx;
 
+    br_str_printf(&t->out, "close %d\n", fd);
     t->under->close(t->under->ctx, fd);
 }
 
@@ -115,6 +119,70 @@ forget(br_amd_trace *t, uint64_t handle)
             t->pieces.at[k] = t->pieces.at[--t->pieces.n];
             return;
         }
+}
+
+static piece *
+of_handle(br_amd_trace *t, uint64_t handle)
+{
+    for (size_t k = 0; k < t->pieces.n; k++)
+        if (t->pieces.at[k].handle == handle)
+            return &t->pieces.at[k];
+    return NULL;
+}
+
+/* What a call of the render node says of memory and queues; answers lie where
+ * questions did, so was is what the struct had before. */
+static void
+follow_user(br_amd_trace *t, unsigned long request, const void *was,
+            const void *arg)
+{
+    const struct br_drm_gem_create *c = was, *made = arg;
+    const struct br_drm_gem_mmap *m = was, *mapped = arg;
+    const struct br_drm_gem_va *va = was;
+    const struct br_drm_userq *u = was;
+    piece *p = NULL;
+
+    if (request == BR_DRM(gem_create)) {
+        t->lost |= !br_vec_push(
+            &t->pieces, ((piece){.bytes = c->bytes,
+                                 .handle = made->handle,
+                                 .offset = UINT64_MAX,
+                                 .bell = c->domains == BR_DRM_DOORBELL}));
+    } else if (request == BR_DRM(gem_mmap)) {
+        p = of_handle(t, m->handle);
+        if (p)
+            p->offset = mapped->offset;
+    } else if (request == BR_DRM(gem_va)) {
+        p = of_handle(t, va->handle);
+        if (p)
+            p->va = va->op == BR_DRM_VA_MAP ? va->va : 0;
+    } else if (request == BR_DRM(userq) && u->op == BR_DRM_USERQ_CREATE) {
+        t->lost |= !br_vec_push(&t->pointers, u->read_pointer);
+    }
+}
+
+/* What a struct points to that a replay needs, after the call. */
+static void
+put_more(br_amd_trace *t, unsigned long request, const void *was)
+{
+    const struct br_drm_info *i = was;
+    const struct br_drm_sync_wait *w = was;
+    const struct br_drm_userq *u = was;
+    uint64_t at = 0;
+    size_t n = 0;
+
+    if (request == BR_DRM(info)) {
+        at = i->out;
+        n = i->out_bytes;
+    } else if (request == BR_DRM(sync_wait)) {
+        at = w->points;
+        n = 8;
+    } else if (request == BR_DRM(userq) && u->op == BR_DRM_USERQ_CREATE) {
+        at = u->mqd;
+        n = u->mqd_bytes;
+    }
+    if (n)
+        put_hex(t, (const void *)(uintptr_t)at, n);
 }
 
 /* What a call says of memory and queues. */
@@ -139,7 +207,9 @@ trace_ioctl(void *ctx, int fd, unsigned long request, void *arg)
 {
     br_amd_trace *t = ctx;
     const struct br_kfd_free_memory *f = arg;
+    const struct br_drm_gem_close *g = arg;
     size_t bytes = request >> 16 & 0x3fff;
+    uint64_t was[MAX_STRUCT / 8] = {0};
     int e;
 
     if (request == BR_KFD(wait_events)) /* asks, and changes nothing */
@@ -147,13 +217,20 @@ trace_ioctl(void *ctx, int fd, unsigned long request, void *arg)
     changed(t, "cpu");
     if (request == BR_KFD(free_memory))
         forget(t, f->handle);
+    if (request == BR_DRM(gem_close))
+        forget(t, g->handle);
+    memcpy(was, arg, BR_MIN(bytes, sizeof was));
     br_str_printf(&t->out, "ioctl %d %lx", fd, request);
     put_hex(t, arg, bytes);
     e = t->under->ioctl(t->under->ctx, fd, request, arg);
     put_hex(t, arg, bytes);
-    br_str_printf(&t->out, " %d\n", e);
-    if (e >= 0)
-        follow(t, request, arg);
+    br_str_printf(&t->out, " %d", e);
+    put_more(t, request, was);
+    br_str_putc(&t->out, '\n');
+    if (e < 0)
+        return e;
+    follow(t, request, arg);
+    follow_user(t, request, was, arg);
     return e;
 }
 
@@ -165,10 +242,12 @@ look_at(br_amd_trace *t, uint8_t *host, uint64_t bytes, uint64_t offset)
 
         if (p->offset != offset || p->host || bytes > p->bytes)
             continue;
-        p->was = bytes <= BR_AMD_TRACE_MAX_MAP ? br_try_calloc(bytes, 1) : NULL;
-        p->host = p->was ? host : NULL;
+        p->was = bytes <= BR_AMD_TRACE_MAX_MAP && !p->bell
+                     ? br_try_calloc(bytes, 1)
+                     : NULL;
+        p->host = p->was || p->bell ? host : NULL;
         p->bytes = bytes;
-        t->lost |= !p->was;
+        t->lost |= !p->host;
         return;
     }
 }
@@ -212,8 +291,18 @@ static void
 trace_ring(void *ctx, const _Atomic uint64_t *doorbell, uint64_t value)
 {
     br_amd_trace *t = ctx;
+    const uint8_t *at = (const uint8_t *)(uintptr_t)doorbell;
 
     changed(t, "cpu");
+    for (size_t k = 0; k < t->pieces.n; k++) {
+        const piece *p = &t->pieces.at[k];
+
+        if (p->bell && p->host && at >= p->host && at < p->host + p->bytes) {
+            br_str_printf(&t->out, "bell %" PRIx64 " %tx %" PRIx64 "\n",
+                          p->handle, at - p->host, value);
+            return;
+        }
+    }
     br_str_printf(&t->out, "ring %" PRIxPTR " %" PRIx64 "\n",
                   (uintptr_t)doorbell - (uintptr_t)t->doorbells, value);
 }

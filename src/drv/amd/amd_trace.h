@@ -8,10 +8,13 @@
  *     brass-amd-trace 1
  *     read PATH RESULT TEXT        TEXT, STRUCT: hexadecimal; "-": nothing
  *     open PATH RESULT
- *     ioctl FD REQUEST RESULT STRUCT STRUCT    before and after
+ *     close FD
+ *     ioctl FD REQUEST STRUCT STRUCT RESULT [MORE]    before and after; MORE: what
+ *                                  a struct of the render node points to
  *     map FD BYTES OFFSET RESULT
  *     cpu ADDRESS BYTES...         the host wrote that, the higher first
  *     ring OFFSET VALUE            of the doorbells' page
+ *     bell HANDLE OFFSET VALUE     of a user queue's doorbell
  *     gpu ADDRESS BYTES...         is there when the host has done waiting
  *
  * For probes: all memory that the host maps is looked at around every call.
@@ -29,7 +32,7 @@ enum {
 
 typedef struct br_amd_trace br_amd_trace;
 
-/* NULL: no memory. One thread; T1 only. */
+/* NULL: no memory. One thread; one device open at a time, T1 or T2. */
 br_amd_trace *br_amd_trace_new(const br_amd_os *under);
 const br_amd_os *br_amd_trace_os(br_amd_trace *t);
 /* The lines so far; false: some could not be kept. */

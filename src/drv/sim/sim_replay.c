@@ -9,6 +9,7 @@
 
 #include "base/thread.h"
 #include "drv/amd/amd_trace.h"
+#include "drv/amd/drm.h"
 #include "drv/sim/sim_gpu_int.h"
 
 #include <inttypes.h>
@@ -26,7 +27,7 @@ enum {
 };
 static const int64_t look_ns = 100 * 1000;
 
-typedef enum sort { HANDLE, QUEUE, OFFSET, FD, DOORBELL } sort;
+typedef enum sort { HANDLE, QUEUE, OFFSET, FD, DOORBELL, TIMELINE } sort;
 
 /* A number of the trace's, and ours. */
 typedef struct number {
@@ -205,6 +206,26 @@ recorded(void *ctx, const char *path, char *out, size_t size)
     return -2; /* no such file */
 }
 
+/* Slots for user queues, as the recorded kernel had them: its answer is what the
+ * call for them points to. */
+static void
+recorded_slots(const replay *from, br_simgpu_opts *o)
+{
+    struct br_drm_hw_ip ip = {.userq_slots = UINT32_MAX};
+    replay x = *from;
+    uint64_t request;
+
+    while (next(&x)) {
+        if (x.n_fields != 7 || !br_text_is(x.field[0], "ioctl") ||
+            !hex(&x, 2, &request) || request != BR_DRM(info))
+            continue;
+        if (bytes_of(&x, 6, (uint8_t *)&ip, sizeof ip) >= 0)
+            o->userq_slots = ip.userq_slots;
+        o->no_userq = ip.userq_slots == UINT32_MAX;
+        return;
+    }
+}
+
 /* A chip like the one that was there. */
 static br_code
 machine(replay *x)
@@ -220,6 +241,7 @@ machine(replay *x)
     o.cpu = x->r->chip;
     o.small_bar = n.small_bar;
     o.tells_sizes = n.cwsr_bytes != 0;
+    recorded_slots(x, &o);
     BR_TRY(br_simgpu_new(&x->g, &o, x->st));
     x->chip = *x->g->chip;
     x->chip.cus = (uint32_t)(n.simds / n.simds_per_cu / n.xccs);
@@ -254,9 +276,98 @@ do_open(replay *x)
                : br_fail(x->st, BR_E_LIMIT, "too many files");
 }
 
+static br_code
+do_close(replay *x)
+{
+    int64_t at;
+    uint64_t fd;
+
+    if (x->n_fields != 2 || !value(x, 1, 10, &at) ||
+        !ours(x, FD, (uint64_t)at, &fd) || !fd)
+        return wrong(x, "close FD, of a file that is open");
+    x->os->close(x->os->ctx, (int)fd);
+    return keep(x, FD, (uint64_t)at, 0)
+               ? BR_OK
+               : br_fail(x->st, BR_E_LIMIT, "too many files");
+}
+
+/* What structs point to. */
+typedef struct around {
+    uint32_t gpu, timeline;
+    uint64_t point;
+    struct br_drm_mqd mqd;
+    struct br_drm_hw_ip ip;
+} around;
+
+static bool
+our_handle(const replay *x, sort s, uint32_t *handle)
+{
+    uint64_t v;
+
+    if (!ours(x, s, *handle, &v))
+        return false;
+    *handle = (uint32_t)v;
+    return true;
+}
+
+/* before(), of a user queue. */
+static bool
+before_userq(replay *x, struct br_drm_userq *u, around *a)
+{
+    uint64_t v;
+
+    if (u->op == BR_DRM_USERQ_CREATE) {
+        u->mqd = (uint64_t)(uintptr_t)&a->mqd;
+        return u->mqd_bytes == sizeof a->mqd &&
+               bytes_of(x, 6, (uint8_t *)&a->mqd, sizeof a->mqd) ==
+                   sizeof a->mqd &&
+               our_handle(x, HANDLE, &u->doorbell);
+    }
+    if (!ours(x, QUEUE, u->queue_id, &v))
+        return false;
+    u->queue_id = (uint32_t)v;
+    return !u->mqd;
+}
+
+/* before(), of the render node. */
+static bool
+before_user(replay *x, uint32_t request, uint64_t *s, around *a)
+{
+    struct br_drm_sync_wait *w = (void *)s;
+    struct br_drm_sync_new *e = (void *)s;
+    struct br_drm_gem_va *va = (void *)s;
+    struct br_drm_info *i = (void *)s;
+    uint32_t *handle = (void *)s; /* the first field of both calls of it */
+
+    switch (request) {
+    case BR_DRM(gem_create):
+    case BR_DRM(sync_new): return true;
+    case BR_DRM(gem_mmap):
+    case BR_DRM(gem_close): return our_handle(x, HANDLE, handle);
+    case BR_DRM(sync_end): return our_handle(x, TIMELINE, &e->handle);
+    case BR_DRM(sync_wait):
+        if (!our_handle(x, TIMELINE, &a->timeline) ||
+            bytes_of(x, 6, (uint8_t *)&a->point, 8) != 8)
+            return false;
+        w->handles = (uint64_t)(uintptr_t)&a->timeline;
+        w->points = (uint64_t)(uintptr_t)&a->point;
+        return w->n == 1;
+    case BR_DRM(gem_va):
+        return our_handle(x, HANDLE, &va->handle) &&
+               (!va->timeline_out ||
+                our_handle(x, TIMELINE, &va->timeline_out)) &&
+               !va->n_fences;
+    case BR_DRM(info):
+        i->out = (uint64_t)(uintptr_t)&a->ip;
+        return i->out_bytes <= sizeof a->ip;
+    case BR_DRM(userq): return before_userq(x, (void *)s, a);
+    default: return false;
+    }
+}
+
 /* Numbers of a struct as ours; false: one is not known. */
 static bool
-before(replay *x, uint32_t request, uint64_t *s, uint32_t *gpu)
+before(replay *x, uint32_t request, uint64_t *s, around *at)
 {
     struct br_kfd_acquire_vm *vm = (void *)s;
     struct br_kfd_alloc_memory *a = (void *)s;
@@ -267,7 +378,11 @@ before(replay *x, uint32_t request, uint64_t *s, uint32_t *gpu)
     struct br_kfd_destroy_queue *d = (void *)s;
     uint64_t v;
 
+    uint32_t *gpu = &at->gpu;
+
     *gpu = SIM_GPU_ID;
+    if ((request >> 8 & 255) == 'd')
+        return before_user(x, request, s, at);
     switch (request) {
     case BR_KFD(acquire_vm):
         if (!ours(x, FD, vm->drm_fd, &v))
@@ -292,6 +407,54 @@ before(replay *x, uint32_t request, uint64_t *s, uint32_t *gpu)
             return false;
         d->queue_id = (uint32_t)v;
         return true;
+    default: return true;
+    }
+}
+
+static piece *
+piece_of(replay *x, uint64_t handle)
+{
+    for (size_t k = x->pieces.n; k--;)
+        if (x->pieces.at[k].handle == handle)
+            return &x->pieces.at[k];
+    return NULL;
+}
+
+/* after(), of the render node: asked is what the call had of ours, for answers
+ * lie where questions did. */
+static bool
+after_user(replay *x, uint32_t request, const uint64_t *there,
+           const uint64_t *here, const uint64_t *asked)
+{
+    const struct br_drm_gem_create *c = (const void *)asked,
+                                   *made = (const void *)there,
+                                   *ours_made = (const void *)here;
+    const struct br_drm_gem_va *va = (const void *)asked;
+    const struct br_drm_userq *u = (const void *)asked;
+    piece *p;
+
+    switch (request) {
+    case BR_DRM(gem_create):
+        return keep(x, HANDLE, made->handle, ours_made->handle) &&
+               br_vec_push(&x->pieces, ((piece){0, c->bytes, UINT64_MAX,
+                                                ours_made->handle, NULL}));
+    case BR_DRM(gem_mmap):
+        p = piece_of(x, (uint32_t)asked[0]);
+        if (p)
+            p->offset = there[0];
+        return keep(x, OFFSET, there[0], here[0]);
+    case BR_DRM(gem_va):
+        p = piece_of(x, va->handle);
+        if (p)
+            p->va = va->op == BR_DRM_VA_MAP ? va->va : 0;
+        return true;
+    case BR_DRM(sync_new):
+        /* 0: the newest, whose number a wait does not say. */
+        return keep(x, TIMELINE, (uint32_t)there[0], (uint32_t)here[0]) &&
+               keep(x, TIMELINE, 0, (uint32_t)here[0]);
+    case BR_DRM(userq):
+        return u->op != BR_DRM_USERQ_CREATE ||
+               keep(x, QUEUE, (uint32_t)there[0], (uint32_t)here[0]);
     default: return true;
     }
 }
@@ -333,34 +496,38 @@ static br_code
 do_ioctl(replay *x)
 {
     uint64_t in[MAX_STRUCT / 8] = {0}, out[MAX_STRUCT / 8] = {0}, request, fd;
+    uint64_t asked[MAX_STRUCT / 8];
     const struct br_kfd_destroy_event *e = (const void *)in;
-    uint32_t gpu;
+    around a = {0};
     int64_t rc, at;
+    bool user, kept = true;
     int here;
 
-    if (x->n_fields != 6 || !value(x, 1, 10, &at) || !hex(x, 2, &request) ||
-        !value(x, 5, 10, &rc) || request > UINT32_MAX ||
-        (request >> 8 & 255) != 'K' ||
+    if (x->n_fields < 6 || x->n_fields > 7 || !value(x, 1, 10, &at) ||
+        !hex(x, 2, &request) || !value(x, 5, 10, &rc) || request > UINT32_MAX ||
         bytes_of(x, 3, (uint8_t *)in, sizeof in) !=
             (int64_t)(request >> 16 & 0x3fff) ||
         bytes_of(x, 4, (uint8_t *)out, sizeof out) < 0)
         return wrong(x, "ioctl FD REQUEST BEFORE AFTER RESULT");
     if (!ours(x, FD, (uint64_t)at, &fd) ||
-        !before(x, (uint32_t)request, in, &gpu) ||
-        request == BR_KFD(wait_events))
+        !before(x, (uint32_t)request, in, &a) || request == BR_KFD(wait_events))
         return wrong(x, "a call with what no earlier line has");
     /* Events that are no signals have numbers of each kernel's own. */
     if (request == BR_KFD(destroy_event) && e->event_id >= SIM_MAX_EVENTS)
         return BR_OK;
+    memcpy(asked, in, sizeof asked);
     here = x->os->ioctl(x->os->ctx, (int)fd, (unsigned long)request, in);
     x->r->calls++;
     if (here != rc)
         differ(x, "call 0x%" PRIx64 ": %d there, %d here", request, (int)rc,
                here);
-    return rc < 0 || here < 0 || after(x, (uint32_t)request, out, in)
-               ? BR_OK
-               : br_fail(x->st, BR_E_LIMIT, "line %u: too many numbers",
-                         x->line);
+    user = (request >> 8 & 255) == 'd';
+    if (rc >= 0 && here >= 0)
+        kept = user ? after_user(x, (uint32_t)request, out, in, asked)
+                    : after(x, (uint32_t)request, out, in);
+    return kept ? BR_OK
+                : br_fail(x->st, BR_E_LIMIT, "line %u: too many numbers",
+                          x->line);
 }
 
 static br_code
@@ -452,6 +619,17 @@ do_memory(replay *x, bool gpu)
 }
 
 static br_code
+rung(replay *x, _Atomic uint64_t *doorbell, uint64_t v)
+{
+    /* partner: the packet processor's look at its doorbell */
+    atomic_store_explicit(doorbell, v, memory_order_release);
+    br_event_signal(&x->g->kick);
+    x->until = x->r->differences < MAX_SAID ? br_now_ns() + x->patience_ns : 0;
+    x->r->rings++;
+    return BR_OK;
+}
+
+static br_code
 do_ring(replay *x)
 {
     uint64_t offset, mine, v;
@@ -459,13 +637,23 @@ do_ring(replay *x)
     if (x->n_fields != 3 || !hex(x, 1, &offset) || !hex(x, 2, &v) ||
         !ours(x, DOORBELL, offset, &mine) || !x->g->doorbells_mapped)
         return wrong(x, "ring OFFSET VALUE, of a queue that is there");
-    /* partner: the packet processor's look at its doorbell */
-    atomic_store_explicit((_Atomic uint64_t *)&x->g->doorbells[mine / 8], v,
-                          memory_order_release);
-    br_event_signal(&x->g->kick);
-    x->until = x->r->differences < MAX_SAID ? br_now_ns() + x->patience_ns : 0;
-    x->r->rings++;
-    return BR_OK;
+    return rung(x, (_Atomic uint64_t *)&x->g->doorbells[mine / 8], v);
+}
+
+/* The doorbell of a user queue, which is memory of its own. */
+static br_code
+do_bell(replay *x)
+{
+    uint64_t handle, mine, offset, v;
+    piece *p;
+
+    if (x->n_fields != 4 || !hex(x, 1, &handle) || !hex(x, 2, &offset) ||
+        !hex(x, 3, &v) || !ours(x, HANDLE, handle, &mine))
+        return wrong(x, "bell HANDLE OFFSET VALUE, of memory that is there");
+    p = piece_of(x, mine);
+    if (!p || !p->host || offset % 8 || offset >= p->bytes)
+        return wrong(x, "a doorbell that no earlier line maps");
+    return rung(x, (_Atomic uint64_t *)(void *)(p->host + offset), v);
 }
 
 static br_code
@@ -477,6 +665,10 @@ one(replay *x)
         return BR_OK;
     if (br_text_is(w, "open"))
         return do_open(x);
+    if (br_text_is(w, "close"))
+        return do_close(x);
+    if (br_text_is(w, "bell"))
+        return do_bell(x);
     if (br_text_is(w, "ioctl"))
         return do_ioctl(x);
     if (br_text_is(w, "map"))
