@@ -91,13 +91,12 @@ PROGRAM(narrow)
 
 PROGRAM(mlp)
 {
-    program("mlp", false);
+    program("mlp", true);
 }
 
-/* AMD processors have no products of halves with sums of halves yet. */
 PROGRAM(wmma)
 {
-    program("wmma", false);
+    program("wmma", true);
 }
 
 PROGRAM(ising)
@@ -110,10 +109,9 @@ PROGRAM(sobel)
     program("sobel", true);
 }
 
-/* AMD processors have no barriers by number yet. */
 PROGRAM(tiles)
 {
-    program("tiles", false);
+    program("tiles", true);
 }
 PROGRAM(collect)
 {
@@ -155,10 +153,9 @@ PROGRAM(atomics)
     program("atomics", true);
 }
 
-/* AMD processors have no ballots under a lane's own mask yet. */
 PROGRAM(groups)
 {
-    program("groups", false);
+    program("groups", true);
 }
 
 PROGRAM(lanes)
@@ -166,10 +163,9 @@ PROGRAM(lanes)
     program("lanes", true);
 }
 
-/* AMD processors have no mbarriers of ours yet. */
 PROGRAM(barriers)
 {
-    program("barriers", false);
+    program("barriers", true);
 }
 
 PROGRAM(texture)

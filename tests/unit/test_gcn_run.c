@@ -167,17 +167,115 @@ TEST(gcn_lanes_read_each_other_without_memory)
 
 TEST(gcn_barriers_say_how_many_come)
 {
-    br_kir *m = ptx_load(BARRIERS("1, 32", "add.u32 %r2, %r2, 0;"));
-    static uint8_t out[PR_OUT];
-    br_status st = {0};
-    br_ktarget t;
-
     same_everywhere(BARRIERS("0, %r2", ""));
     same_everywhere(BARRIERS("%r3, %r2", ""));
-    ck_assert(br_sim_target(&t, "gfx1201"));
-    ck_assert_int_eq(pr_run(&t, m, out, &st), BR_E_FAULT);
-    ck_assert_msg(strstr(st.msg, "trap"), "%s", st.msg);
+}
+
+enum { PART_BLOCKS = 3, PART_THREADS = 128 };
+
+static void
+heard(void *arg, const char *text)
+{
+    ck_abort_msg("%s: %s", (const char *)arg, text);
+}
+
+#define PARTS(body)                                                           \
+    TOP ".reg .pred %q<4>; .reg .b64 %e<4>; .shared .align 16 .b8 s[2048];\n" \
+        "mov.u32 %r5, s; shl.b32 %r6, %r1, 2; add.u32 %r6, %r6, %r5;\n"       \
+        "mov.u32 %r8, 0; mov.u32 %r7, 0;\n" body                              \
+        "\nmov.u32 %r2, %ctaid.x; mul.wide.u32 %d4, %r2, 512;\n"              \
+        "add.u64 %d1, %d1, %d4; add.u64 %d1, %d1, %d2;\n"                     \
+        "st.global.u32 [%d1], %r8; ret; }\n"
+
+/* Blocks of four warps, on both processors, with every check; then their memory is
+ * the interpreter's. */
+static void
+in_parts(const char *text)
+{
+    static const char *const on[] = {"gfx1100", "gfx1201"};
+    uint32_t in[PART_THREADS], out[3][PART_BLOCKS * PART_THREADS] = {{0}};
+    br_kir *m = ptx_load(text);
+    br_status st = {0};
+    br_kimage *im;
+
+    for (uint32_t k = 0; k < PART_THREADS; k++)
+        in[k] = k * 2654435761u;
+    t_ok(br_kimage_new(&im, m, &st), &st);
+    for (size_t k = 0; k < 3; k++) {
+        uint64_t params[2] = {0x100000000, 0x200000000};
+        br_kregion regions[2] = {
+            {params[0], sizeof in, (uint8_t *)in, true, "in"},
+            {params[1], sizeof out[k], (uint8_t *)out[k], false, "out"}};
+        br_klaunch l = {.grid = {PART_BLOCKS, 1, 1},
+                        .block = {PART_THREADS, 1, 1},
+                        .params = (const uint8_t *)params,
+                        .regions = regions,
+                        .n_regions = 2,
+                        .check = k > 0,
+                        .finding = heard,
+                        .arg = (void *)(uintptr_t)(k ? on[k - 1] : ""),
+                        .fn = 0,
+                        .image = im};
+        br_kcode *code;
+        br_ktarget t;
+
+        if (!k) {
+            t_ok(br_kinterp_run(&l, &st), &st);
+            continue;
+        }
+        ck_assert(br_sim_target(&t, on[k - 1]));
+        t_ok(t.compile(&code, m, &st), &st);
+        t_ok(t.launch(code, &l, &st), &st);
+        t.free(code);
+        ck_assert_mem_eq(out[k], out[0], sizeof out[0]);
+    }
+    br_kimage_free(im);
     br_kir_free(m);
+}
+
+/* Two warps write, two read, each waits for the other by arrivals; the readers have a
+ * barrier of their own. */
+TEST(gcn_parts_of_a_block_have_barriers)
+{
+    in_parts(PARTS(
+        "setp.ge.u32 %p1, %r1, 64; @%p1 bra READ;\n"
+        "WRITE: bar.sync 2, 128; mad.lo.u32 %r3, %r1, 7, %r7;\n"
+        "st.shared.u32 [%r6], %r3; bar.arrive 1, 128;\n"
+        "add.u32 %r7, %r7, 1; setp.lt.u32 %p2, %r7, 9; @%p2 bra WRITE;\n"
+        "bra DONE;\n"
+        "READ: bar.arrive 2, 128; bar.sync 1, 128;\n"
+        "xor.b32 %r3, %r1, 21; and.b32 %r3, %r3, 63; shl.b32 %r3, %r3, 2;\n"
+        "add.u32 %r3, %r3, %r5; ld.shared.u32 %r4, [%r3];\n"
+        "mad.lo.u32 %r8, %r8, 3, %r4; st.shared.u32 [%r6+1024], %r8;\n"
+        "bar.sync 3, 64; ld.shared.u32 %r4, [%r3+1280];\n"
+        "add.u32 %r8, %r8, %r4; bar.sync 3, 64;\n"
+        "add.u32 %r7, %r7, 1; setp.lt.u32 %p2, %r7, 9; @%p2 bra READ;\n"
+        "DONE:"));
+}
+
+/* All threads by phases of an mbarrier, by state and by parity; copies that it hears
+ * of. */
+TEST(gcn_mbarriers_count_arrivals_and_bytes)
+{
+    in_parts(PARTS(
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra L0;\n"
+        "mbarrier.init.shared.b64 [%r5+1024], 128;\n"
+        "mbarrier.init.shared.b64 [%r5+1032], 1;\nL0: bar.sync 0;\n"
+        "L1: st.shared.u32 [%r6], %r7;\n"
+        "mbarrier.arrive.shared.b64 %e1, [%r5+1024];\n"
+        "W1: mbarrier.test_wait.shared.b64 %q1, [%r5+1024], %e1;\n"
+        "@!%q1 bra W1; xor.b32 %r3, %r6, 260; ld.shared.u32 %r4, [%r3];\n"
+        "add.u32 %r8, %r8, %r4; mbarrier.arrive.shared.b64 %e1, [%r5+1024];\n"
+        "W2: mbarrier.test_wait.shared.b64 %q1, [%r5+1024], %e1;\n"
+        "@!%q1 bra W2; add.u32 %r7, %r7, 1; setp.lt.u32 %p2, %r7, 5;\n"
+        "@%p2 bra L1;\n@%p1 bra W3;\n"
+        "mbarrier.arrive.expect_tx.shared.b64 %e2, [%r5+1032], 512;\n"
+        "add.u32 %r2, %r5, 512; add.u32 %r3, %r5, 1032;\n"
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[%r2], [%d3], 512, [%r3];\n"
+        "W3: mbarrier.try_wait.parity.shared.b64 %q1, [%r5+1032], 0;\n"
+        "@!%q1 bra W3; ld.shared.u32 %r4, [%r6+512];\n"
+        "add.u32 %r8, %r8, %r4;"));
 }
 
 /* Masks of lanes, each lane its own. */

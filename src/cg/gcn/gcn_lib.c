@@ -179,11 +179,12 @@ reg_type(const br_kfn *f, uint32_t v)
 }
 
 /* many: d0 d1 ... and a0 a1 ..., else d e and a b c f. */
-static void
-header(const br_kfn *f, const br_kins *i, bool many, br_str *out)
+void
+gm_lib_header(const br_kfn *f, const br_kins *i, bool many, br_str *out)
 {
     br_str_puts(out, ".version 8.0\n.target sm_90\n.address_size 64\n"
-                     ".shared .align 4 .b8 brass_barrier_word[4];\n.func ");
+                     ".shared .align 4 .b8 brass_barrier_word[4];\n"
+                     ".shared .align 4 .b8 brass_barriers[64];\n.func ");
     for (unsigned k = 0; k < i->n_res; k++) {
         br_str_printf(out, "%s.reg %s %c", k ? ", " : "(",
                       reg_type(f, i->res + k), many ? 'd' : "de"[k]);
@@ -289,7 +290,7 @@ product(const br_kfn *f, const br_kins *i, br_str *o)
         (i->type == BR_KT_S32) != (bits == 8) || i->mods ||
         (i->type == BR_KT_F32 && bits < 16))
         return false;
-    header(f, i, true, o);
+    gm_lib_header(f, i, true, o);
     br_str_puts(o, "mov.u32 r0,%laneid; and.b32 r1,r0,28; and.b32 r2,r0,3; "
                    "shl.b32 r2,r2,3;\n");
     product_begin(na + nb, half, o);
@@ -326,7 +327,7 @@ rows_of_matrices(const br_kfn *f, const br_kins *i, br_str *o)
     const char *space =
         br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_SHARED ? ".shared" : "";
 
-    header(f, i, true, o);
+    gm_lib_header(f, i, true, o);
     br_str_printf(o,
                   "add.u64 q9,a0,%lld; mov.b64 {r0,r1},q9; mov.u32 "
                   "r2,%%laneid; shr.u32 r3,r2,2; and.b32 r4,r2,3; ",
@@ -369,7 +370,7 @@ copied(const br_kfn *f, const br_kins *i, br_str *o)
 {
     if (i->imm != 4 && i->imm != 8 && i->imm != 16)
         return false;
-    header(f, i, true, o);
+    gm_lib_header(f, i, true, o);
     for (unsigned at = 0; at < i->imm; at += 4)
         br_str_printf(o,
                       "mov.b32 r%u,0; setp.ge.u32 p%u,a2,%u; @p%u "
@@ -395,7 +396,7 @@ summed(const br_kfn *f, const br_kins *i, br_str *o)
     mod_text(i, BR_KF_SEM, &where);
     mod_text(i, BR_KF_SCOPE, &where);
     mod_text(i, BR_KF_SPACE, &where);
-    header(f, i, false, o);
+    gm_lib_header(f, i, false, o);
     br_str_printf(o, "add.u64 q9,a,%lld; ld.relaxed.gpu", (long long)i->imm);
     mod_text(i, BR_KF_SPACE, o);
     br_str_printf(o,
@@ -419,7 +420,7 @@ swapped(const br_kfn *f, const br_kins *i, br_str *o)
     mod_text(i, BR_KF_SEM, &where);
     mod_text(i, BR_KF_SCOPE, &where);
     mod_text(i, BR_KF_SPACE, &where);
-    header(f, i, false, o);
+    gm_lib_header(f, i, false, o);
     br_str_printf(o,
                   "add.u64 q9,a,%lld; and.b64 q8,q9,-4; cvt.u32.u64 r0,q9; "
                   "and.b32 r0,r0,2; shl.b32 r0,r0,3; cvt.u32.u16 r1,b; "
@@ -449,7 +450,7 @@ made(const br_kfn *f, const br_kins *i, br_str *o)
     case BR_K_CPASYNC: return copied(f, i, o);
     case BR_K_ATOM: return summed(f, i, o);
     case BR_K_CAS: return swapped(f, i, o);
-    default: return false;
+    default: return gm_lib_barrier(f, i, o);
     }
 }
 
@@ -460,7 +461,7 @@ gm_lib_text(const br_kfn *f, const br_kins *i, br_str *out)
 
     for (size_t k = 0; !there && k < BR_COUNT(rows); k++)
         if (fits(&rows[k], i)) {
-            header(f, i, false, out);
+            gm_lib_header(f, i, false, out);
             expand(i, rows[k].text, out);
             there = true;
         }

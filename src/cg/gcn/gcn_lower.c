@@ -501,19 +501,43 @@ finish(lower *l)
         l->f->frame_bytes = 0;
 }
 
+/* The kernel's first block: barriers that are counted stand at zero. */
+static void
+clear_barriers(lower *l, copy *c, uint32_t first)
+{
+    const br_kins none = {.op = BR_K_BAR};
+    br_str text = {0};
+
+    gm_lib_begin(&text);
+    l->m->oom |= text.oom;
+    l->cur = first;
+    if (!text.oom)
+        gl_from_lib(l, c, &none, &text);
+    if (l->code == BR_OK && !l->m->oom)
+        gl_goto(l, c->first[0]);
+    br_str_fini(&text);
+}
+
 br_code
 gm_lower(br_kir **out, const br_kir *m, uint32_t fn, bool wmma, br_status *st)
 {
     lower l = {.m = br_kir_new(st), .wmma = wmma, .st = st};
     copy c = {.m = m, .f = &m->fns.at[fn], .back = BR_KNONE};
+    uint32_t first = BR_KNONE;
 
     *out = NULL;
     if (!l.m)
         return BR_E_OOM;
     begin(&l, m, fn);
+    if (gm_counts_barriers(m, fn))
+        first = br_kfn_blk(l.m, l.f);
     if (!l.m->oom && gl_object(&l, 0, l.f->frame_bytes) &&
-        gl_begin_copy(&l, &c))
-        gl_walk(&l, &c);
+        gl_begin_copy(&l, &c)) {
+        if (first != BR_KNONE)
+            clear_barriers(&l, &c, first);
+        if (l.code == BR_OK)
+            gl_walk(&l, &c);
+    }
     if (l.code == BR_OK && !l.m->oom)
         finish(&l);
     gl_free_copy(&c);

@@ -22,6 +22,16 @@ bool gm_is_wmma(const br_kfn *f, const br_kins *i);
 /* gcn_lib.c: a function in PTX that computes an operation, `f` with arguments
  * a b c f and results d e. False: there is none. */
 bool gm_lib_text(const br_kfn *f, const br_kins *i, br_str *out);
+/* What such a function begins with; many: arguments a0 a1 .., results d0 d1 .. */
+void gm_lib_header(const br_kfn *f, const br_kins *i, bool many, br_str *out);
+/* gcn_lib_bar.c: the same of barriers and what they hear of. */
+bool gm_lib_barrier(const br_kfn *f, const br_kins *i, br_str *out);
+/* Whether kernel fn, or what it may call, has barriers that are counted; and what
+ * it begins with then. */
+bool gm_counts_barriers(const br_kir *m, uint32_t fn);
+void gm_lib_begin(br_str *out);
+/* Whether threads arrive at a barrier and do not wait. */
+bool gm_some_arrive(const br_kfn *f);
 /* PTX of the functions that the host has elsewhere: brass_vprintf ... */
 br_text gm_host_text(void);
 

@@ -128,7 +128,7 @@ for_all(const br_kfn *f, const br_kins *i)
     uint64_t n;
 
     return constant(f, f->args.at[i->arg + 1], &n) &&
-           (!n || (most && n >= most));
+           (!n || (most && n >= most && !gm_some_arrive(f)));
 }
 
 bool

@@ -433,6 +433,13 @@ sim_check_barrier(sim_group *g)
 
 /* ---- LDS and scratch -------------------------------------------------- */
 
+/* Whether the wave knows by atomics that another one is past an operation. */
+static inline bool
+has_met(const sim_wave *w, unsigned wave, uint32_t seq)
+{
+    return seq <= w->g->check->meet.seen[w->id][wave - 1];
+}
+
 static void
 race(sim_wave *w, lds_word *x, const sim_touch *t)
 {
@@ -441,12 +448,14 @@ race(sim_wave *w, lds_word *x, const sim_touch *t)
     bool other_r = x->r_wave && x->r_wave != w->id + 1;
     bool unwaited;
 
-    if (other_w && x->w_phase == w->g->phase && !(t->atomic && x->w_atomic))
+    if (other_w && x->w_phase == w->g->phase && !(t->atomic && x->w_atomic) &&
+        !has_met(w, x->w_wave, x->w_seq))
         sim_note(w, NOTE_RACE,
                  "LDS 0x%llx was written by wave %u with no "
                  "barrier between",
                  (unsigned long long)t->at, x->w_wave - 1u);
-    else if (t->write && other_r && x->r_phase == w->g->phase && !t->atomic)
+    else if (t->write && other_r && x->r_phase == w->g->phase && !t->atomic &&
+             !has_met(w, x->r_wave, x->r_seq))
         sim_note(w, NOTE_RACE,
                  "LDS 0x%llx was read by wave %u with no "
                  "barrier between",
@@ -473,8 +482,8 @@ static inline bool
 is_past(const sim_wave *w, unsigned wave, unsigned phase, uint32_t seq)
 {
     return !wave || wave == w->id + 1 ||
-           (phase != w->g->phase &&
-            seq <= w->g->waves[wave - 1].check->ds_done);
+           (phase != w->g->phase ? seq <= w->g->waves[wave - 1].check->ds_done
+                                 : has_met(w, wave, seq));
 }
 
 static inline void
@@ -483,6 +492,8 @@ touch_word(sim_wave *w, const sim_touch *t, lds_word *x, uint32_t seq)
     if (!is_past(w, x->w_wave, x->w_phase, x->w_seq) ||
         (t->write && !is_past(w, x->r_wave, x->r_phase, x->r_seq)))
         race(w, x, t);
+    if (t->atomic)
+        sim_meet_at(&w->g->check->meet, w->id, seq, &x->meet);
     if (t->write) {
         x->w_wave = (uint8_t)(w->id + 1);
         x->w_phase = w->g->phase;
@@ -585,6 +596,7 @@ sim_check_free(sim_group *g)
     if (!g->check)
         return;
     br_free(g->check->lds);
+    br_vec_fini(&g->check->meet.words);
     br_free(g->check->waves);
     br_free(g->check->scratch);
     br_free(g->check);
@@ -595,6 +607,7 @@ void
 sim_check_group(sim_group *g)
 {
     memset(g->check->lds, 0, (g->lds_bytes / 4 + 1) * sizeof *g->check->lds);
+    sim_meet_begin(&g->check->meet, g->n_waves);
 }
 
 void

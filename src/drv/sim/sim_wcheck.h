@@ -55,13 +55,30 @@ typedef struct lds_word {
     bool defined, w_atomic;
     unsigned w_phase, r_phase;
     uint32_t w_seq, r_seq;
+    uint32_t meet; /* sim_meet.c; 0: no atomic was here */
 } lds_word;
+
+enum { SIM_MEET_WAVES = 64 };
+typedef struct sim_known {
+    uint32_t seen[SIM_MEET_WAVES]; /* of each wave, operations in LDS */
+} sim_known;
+
+/* sim_meet.c: waves that wait for each other by atomics in LDS. */
+typedef struct sim_meet {
+    unsigned n; /* waves */
+    uint32_t seen[SIM_MEET_WAVES][SIM_MEET_WAVES];
+    BR_VEC(sim_known) words;
+} sim_meet;
+void sim_meet_begin(sim_meet *m, unsigned n); /* a new work-group */
+/* Operation seq of a wave is an atomic of a word, whose slot is 0 at first. */
+void sim_meet_at(sim_meet *m, unsigned wave, uint32_t seq, uint32_t *slot);
 
 typedef struct sim_check {
     lds_word *lds;
     sim_wcheck *waves;
     uint8_t *scratch;
     struct sim_said *said;
+    sim_meet meet;
 } sim_check;
 
 static inline bool
