@@ -163,7 +163,7 @@ else
         if have h2load; then must "h2load: 20,000 over TLS" h2load_streams_are_clean "$url"; fi
     fi
     stop
-    start --unix $dir/socket --host 127.0.0.1
+    start --unix $dir/socket --host 127.0.0.1 --responses $dir/responses.db
 fi
 export BRASS_URL="$url"
 

@@ -76,7 +76,7 @@ if [ -n "$skip" ]; then
 fi
 
 node() { # N
-    ./brass serve models/demo.gguf --port $((port + $1)) --db "$db" --drain-delay 1 -t 1 \
+    ./brass serve models/demo.gguf --port $((port + $1)) --db "$db" --responses "$db" --drain-delay 1 -t 1 \
         --log-level info >>"$dir/node$1" 2>>"$dir/node$1.log" &
     eval "node$1=$!"
     pids="$pids $!"
@@ -203,6 +203,35 @@ must "the ledger has every request of all servers" adds_up
 must "a new key holds everywhere" keys_change_everywhere
 must "a server dies, the others go on, its next start says so" one_dies
 must "the database goes and comes back" database_leaves
+# ---- responses are all servers' ------------------------------------------------
+at() { # N PATH [BODY]: what server N answers
+    curl -sS -m 60 "http://127.0.0.1:$((port + $1))/v1/responses$2" -H "Authorization: Bearer $key" ${3:+-d "$3"}
+}
+id_in() { sed -n 's/^{"id":"\([^"]*\)".*/\1/p'; }
+has() { at "$1" "/$2" | grep -q "$3"; }
+# What server 1 answers is told by 2, gone on from by 3, and deleted everywhere.
+responses_are_shared() {
+    at 1 "" '{"input":"Tell me of a fox.","max_output_tokens":6,"temperature":0}' >"$dir/first"
+    id=$(id_in <"$dir/first")
+    await has 2 "$id" '"status":"incomplete"' || return 1
+    at 2 "/$id" | cmp - "$dir/first" || return 1
+    at 3 "" "{\"input\":\"And then?\",\"max_output_tokens\":6,\"previous_response_id\":\"$id\"}" | grep -q '"object":"response"' || return 1
+    curl -sS -m 60 -X DELETE "http://127.0.0.1:$((port + 2))/v1/responses/$id" -H "Authorization: Bearer $key" | grep -q '"deleted":true' || return 1
+    await has 1 "$id" 'no response of that id'
+}
+# Server 1 makes it, 2 tells how far it is; 3 cancels one that 2 makes.
+background_is_seen() {
+    id=$(at 1 "" '{"input":"Tell me of a fox.","max_output_tokens":20,"background":true}' | id_in)
+    await has 2 "$id" '"status":"incomplete"' || return 1
+    id=$(at 2 "" '{"input":"Tell me of a fox.","max_output_tokens":900,"background":true,
+        "text":{"format":{"type":"json_schema","name":"long","schema":{"type":"array","minItems":400,"items":{"type":"integer"}}}}}' | id_in)
+    await has 3 "$id" '"status":"queued"' || return 1
+    at 3 "/$id/cancel" '{}' | grep -q '"status":"cancelled"' || return 1
+    await has 1 "$id" '"status":"cancelled"'
+}
+must "a response of one server is the others', too" responses_are_shared
+must "what one makes in background the others tell of" background_is_seen
+
 no_password_is_logged() { ! grep -l "$PGPASSWORD\|$key" "$dir"/*.log; }
 must "no log has a password or a key" no_password_is_logged
 end

@@ -62,6 +62,7 @@ typedef struct br_ask {
     const br_json *root;      /* all of it */
     const char *previous;     /* the response that it goes on from, or NULL */
     int store;                /* 1: yes, -1: no, 0: not said */
+    bool background;          /* it is made while nobody waits */
     br_str items;             /* what it asks, to be kept; empty: it is not */
     br_str after;             /* the response before it; empty: none */
     const br_json *tool_list; /* as the template sees them; NULL: none */

@@ -154,6 +154,10 @@ br_gen_gone(br_http_conn *c, bool too_slow)
     g->h->metrics.too_slow += too_slow;
     g->c = NULL;
     c->job = NULL;
+    if (g->ask.background && !g->reading) {
+        hold(g, false);
+        return;
+    }
     br_log(BR_EV_http_gone, "%s %s", g->id,
            too_slow ? "client too slow" : "client gone");
     cancel(g);
@@ -179,13 +183,21 @@ br_gen_cancel_all(br_http *h)
 }
 
 void
+br_gen_stop(br_gen *g)
+{
+    cancel(g);
+}
+
+void
 br_gen_tick(br_http *h, int64_t now_ns)
 {
-    for (br_gen *g = h->gens; g; g = g->next)
+    for (br_gen *g = h->gens; g; g = g->next) {
+        br_background_tick(g, now_ns);
         if (g->c && g->ask.stream && !g->reading &&
             now_ns - g->c->last_put_ns > KEEP_ALIVE_NS)
             br_http_put(g->c, g->c->ws ? "\x89\0" : ": keep-alive\n\n",
                         g->c->ws ? 2 : 14);
+    }
 }
 
 /* ---- the end of it ------------------------------------------------------- */
@@ -205,6 +217,8 @@ error_of(br_choice *c)
     case BR_FINISH_SHUTDOWN:
     case BR_FINISH_CANCELLED:
         e = (br_error){.status = 503, .msg = "the server is shutting down"};
+        if (c->gen->cancelled || c->gen->dropped)
+            e.msg = "the response was cancelled";
         if (!c->gen->kept)
             break;
         snprintf(c->error, sizeof c->error,
@@ -288,14 +302,19 @@ answer_later(br_gen *g)
 static void
 finish(br_gen *g)
 {
-    const br_choice *bad = g->kept ? failed_choice(g) : NULL;
+    br_choice *bad = failed_choice(g);
+    br_error e = {0};
 
-    g->kept = bad && bad->usage.finish == BR_FINISH_CANCELLED;
+    g->kept &= bad && bad->usage.finish == BR_FINISH_CANCELLED;
     if (g->kept)
         br_resume_note(g);
     if (g->resumed)
         answer_later(g);
-    if (g->ask.items.n && !g->failed && !failed_choice(g))
+    if (g->ask.background && !g->kept) {
+        if (bad)
+            e = error_of(bad);
+        br_background_end(g, bad ? &e : NULL);
+    } else if (g->ask.items.n && !g->failed && !bad)
         br_stored_keep(g);
     if (g->c) {
         g->c->job = NULL;
@@ -735,7 +754,10 @@ go_on(br_gen *g, br_status *st)
 
     if (code == BR_OK)
         code = g->wire->prompt ? br_gen_prompt(g, 0, st) : submit_all(g, st);
+    if (code == BR_OK && g->ask.background && !g->wire->prompt)
+        code = br_background_begin(g, st);
     if (code != BR_OK) {
+        g->ask.background = false;
         give_up(g, st);
     } else if (g->wire->prompt) {
         g->wire->prompt(g, &out);
@@ -743,7 +765,12 @@ go_on(br_gen *g, br_status *st)
         br_reply_json(h, c, &out);
     } else {
         br_metrics_asked(&g->model->metrics, g->ask.n, g->ask.max_tokens);
-        begin(g);
+        if (g->ask.background && !g->ask.stream) {
+            g->c = NULL; /* it has its answer */
+            br_background_put(g, &out);
+            br_reply_json(h, c, &out);
+        } else
+            begin(g);
     }
 }
 
@@ -830,6 +857,8 @@ br_gen_resume(br_http *h, const br_gen_again *again, br_status *st)
     snprintf(g->id, sizeof g->id, "%s", again->id);
     br_str_put(&g->body, again->body.p, again->body.n);
     g->resumed = again->r;
+    if (g->ask.background)
+        br_background_again(g);
     code = check_ask(g, &g->ask, st);
     if (code == BR_OK)
         code = br_gen_texts(g, &bytes, st);

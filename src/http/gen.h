@@ -56,10 +56,12 @@ struct br_gen {
     char id[40];
     uint32_t tenant;
     int64_t created;
-    br_resumed *resumed;         /* it began before a restart; c is NULL */
-    bool kept;                   /* it goes on after the next one */
-    br_str body;                 /* as it was asked, where that may be */
-    int64_t deadline_ns;         /* 0: none */
+    br_resumed *resumed;     /* it began before a restart; c is NULL */
+    bool kept;               /* it goes on after the next one */
+    bool cancelled, dropped; /* in background: by its owner; and deleted */
+    int64_t beat_ns;         /* likewise: when it was said last that it lives */
+    br_str body;             /* as it was asked, where that may be */
+    int64_t deadline_ns;     /* 0: none */
     const br_tool_syntax *tools; /* NULL: none are to be called */
     const br_think *think;       /* NULL: thoughts are not told apart */
     bool thinks;                 /* the prompt has begun one */
@@ -114,8 +116,12 @@ struct br_wire {
     bool keeps_text; /* streams repeat the whole text at their end */
 };
 
-/* The answer's items, as a list, and the whole of it (wire_responses.c). */
-void br_responses_whole(const br_gen *g, br_str *items, br_str *all);
+/* The answer's items, as a list, and the whole of it (wire_responses.c): as it
+ * is, once it has ended, or failed, where there is an error. */
+void br_responses_whole(const br_gen *g, bool ended, const br_error *e,
+                        br_str *items, br_str *all);
+/* Its tokens end, and nobody hears of it. */
+void br_gen_stop(br_gen *g);
 extern const br_wire br_wire_chat, br_wire_text, br_wire_messages,
     br_wire_responses, br_wire_ws, br_wire_embed;
 

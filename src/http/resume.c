@@ -29,7 +29,8 @@ enum { MOST = 256 << 20 }; /* bytes of the file */
 bool
 br_resume_may(const br_gen *g)
 {
-    return g->h->config.resume && (g->c || g->resumed) && !g->wire->embeds &&
+    return g->h->config.resume && (g->c || g->resumed || g->ask.background) &&
+           !g->cancelled && !g->dropped && !g->wire->embeds &&
            !g->wire->streams && !g->failed && !g->body.oom && !g->deadline_ns &&
            !g->ask.sample.logprobs;
 }

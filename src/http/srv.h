@@ -168,6 +168,35 @@ br_code br_stored_begin(br_http *h, br_http_conn *c, br_ask *a,
                         br_status *st) BR_MUST_USE;
 /* The answer has ended well, and is to be kept. */
 void br_stored_keep(br_gen *g);
+/* Of a turn that is kept or is being made (background.c). */
+typedef struct br_turn_made {
+    br_gen *g;
+    bool ended;
+    const br_error *e; /* NULL: all is well */
+    int64_t alive_ms;
+} br_turn_made;
+/* False: it could not be kept. put: br_talks_put or br_talks_end. */
+bool br_stored_put(const br_turn_made *m,
+                   bool (*put)(br_talks *t, const br_turn_kept *turn));
+/* The id in the path, before `tail`. */
+br_text br_stored_id(const br_http_conn *c, const char *tail);
+/* The turn of that id; false: refused. */
+bool br_stored_find(br_http *h, br_http_conn *c, const char *tail,
+                    br_turn_kept *t);
+
+/* ---- responses that nobody waits for (background.c) ----------------------- */
+
+/* Its turn is put. BUSY: it cannot be. */
+br_code br_background_begin(br_gen *g, br_status *st) BR_MUST_USE;
+void br_background_again(br_gen *g); /* after a restart */
+void br_background_end(br_gen *g, const br_error *e);
+void br_background_tick(br_gen *g, int64_t now_ns);
+/* The one that is made here; NULL: none. */
+br_gen *br_background_of(const br_http *h, uint32_t tenant, br_text id);
+/* What there is to say of it now. */
+void br_background_put(const br_gen *g, br_str *out);
+/* The same of one that another server makes, or did. */
+void br_background_other(const br_turn_kept *t, br_str *out);
 
 /* ---- generation (gen.c) -------------------------------------------------- */
 

@@ -16,8 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_TURNS = 1000 };
-
 #define PUT(out, lit) br_str_put((out), lit, sizeof(lit) - 1)
 
 static br_code
@@ -60,41 +58,43 @@ put_list(br_str *out, br_text list)
     br_str_put(out, list.p + 1, list.n - 2);
 }
 
-/* The items of a talk up to turn `id`, without brackets. They come newest
- * first: the older ones go before them. */
+typedef struct talked {
+    br_str *out;
+    size_t most;
+} talked;
+
+/* They come newest first: the older ones go before them. */
+static br_code
+put_turn(void *ctx, const br_turn_kept *t, br_status *st)
+{
+    talked *k = ctx;
+    br_str turn = {0};
+    br_code code = BR_OK;
+
+    if (t->alive_ms)
+        return br_fail(st, BR_E_USAGE, "response '%s' is not over yet", t->id);
+    put_list(&turn, t->input);
+    put_list(&turn, t->output);
+    if (turn.n + k->out->n > k->most)
+        code = br_fail(st, BR_E_USAGE, "the talk has over %zu bytes", k->most);
+    if (k->out->n && turn.n)
+        PUT(&turn, ",");
+    br_str_put(&turn, br_str_z(k->out), k->out->n);
+    if (turn.oom && code == BR_OK)
+        code = oom(st);
+    br_str_fini(k->out);
+    *k->out = turn;
+    return code;
+}
+
+/* The items of a talk up to turn `id`, without brackets. */
 static br_code
 put_talk(br_http *h, uint32_t tenant, const char *id, br_str *out,
          br_status *st)
 {
-    char at[BR_TALK_ID];
-    br_turn_kept t;
-    br_code code = BR_OK;
+    talked k = {out, h->config.limits.body_bytes};
 
-    if (strlen(id) >= sizeof at)
-        return br_fail(st, BR_E_NOT_FOUND, "no response '%.80s' is kept", id);
-    memcpy(at, id, strlen(id) + 1);
-    for (int n = 0; at[0] && code == BR_OK; n++) {
-        br_str turn = {0};
-
-        if (n == MOST_TURNS)
-            return br_fail(st, BR_E_USAGE, "a talk has %d turns at most",
-                           MOST_TURNS);
-        BR_TRY(br_talks_get(h->talks, tenant, at, &t, st));
-        put_list(&turn, t.input);
-        put_list(&turn, t.output);
-        if (turn.n + out->n > h->config.limits.body_bytes)
-            code = br_fail(st, BR_E_USAGE, "the talk has over %zu bytes",
-                           h->config.limits.body_bytes);
-        if (out->n && turn.n)
-            PUT(&turn, ",");
-        br_str_put(&turn, br_str_z(out), out->n);
-        if (turn.oom && code == BR_OK)
-            code = oom(st);
-        br_str_fini(out);
-        *out = turn;
-        memcpy(at, t.previous, sizeof at);
-    }
-    return code;
+    return br_talks_walk(h->talks, tenant, id, put_turn, &k, st);
 }
 
 /* The request with all that came before it. */
@@ -155,8 +155,10 @@ br_stored_begin(br_http *h, br_http_conn *c, br_ask *a, br_status *st)
     br_str items = {0}, after = {0};
     br_code code;
 
-    if (!h->talks && (a->previous || a->store > 0)) {
-        a->param = a->previous ? "previous_response_id" : "store";
+    if (!h->talks && (a->previous || a->store > 0 || a->background)) {
+        a->param = a->previous     ? "previous_response_id"
+                   : a->background ? "background"
+                                   : "store";
         return br_fail(st, BR_E_USAGE,
                        "%s: this server keeps no responses (brass serve "
                        "--responses FILE)",
@@ -164,6 +166,12 @@ br_stored_begin(br_http *h, br_http_conn *c, br_ask *a, br_status *st)
     }
     if (!h->talks)
         return BR_OK;
+    if (a->background && a->store < 0) {
+        a->param = "background";
+        return br_fail(st, BR_E_USAGE,
+                       "background: a response that is not stored could not be "
+                       "come back to");
+    }
     if (a->store >= 0)
         put_input(br_json_get(a->root, "input"), &items);
     if (a->previous) {
@@ -183,42 +191,61 @@ br_stored_begin(br_http *h, br_http_conn *c, br_ask *a, br_status *st)
 
 /* ---- keeping ------------------------------------------------------------- */
 
-void
-br_stored_keep(br_gen *g)
+bool
+br_stored_put(const br_turn_made *m,
+              bool (*put)(br_talks *t, const br_turn_kept *turn))
 {
-    static br_log_limit limit = {.every_ns = INT64_C(60000000000), .burst = 1};
+    br_gen *g = m->g;
     br_str output = {0}, answer = {0};
     br_turn_kept t = {.tenant = g->tenant,
-                      .created_ms = br_wall_ns() / 1000000};
+                      .created_ms = br_wall_ns() / 1000000,
+                      .alive_ms = m->alive_ms};
+    bool kept;
 
-    br_responses_whole(g, &output, &answer);
+    br_responses_whole(g, m->ended, m->e, &output, &answer);
     (void)snprintf(t.id, sizeof t.id, "%s", g->id);
     (void)snprintf(t.previous, sizeof t.previous, "%s",
                    br_str_z(&g->ask.after));
     t.input = (br_text){br_str_z(&g->ask.items), g->ask.items.n};
     t.output = (br_text){br_str_z(&output), output.n};
     t.answer = (br_text){br_str_z(&answer), answer.n};
-    if (output.oom || answer.oom || g->ask.items.oom || g->ask.after.oom ||
-        !br_talks_put(g->h->talks, &t))
-        br_log_limited(&limit, BR_EV_talks_full, "%s", g->id);
+    kept = !output.oom && !answer.oom && !g->ask.items.oom &&
+           !g->ask.after.oom && put(g->h->talks, &t);
     br_str_fini(&output);
     br_str_fini(&answer);
+    return kept;
+}
+
+void
+br_stored_keep(br_gen *g)
+{
+    static br_log_limit limit = {.every_ns = INT64_C(60000000000), .burst = 1};
+
+    if (!br_stored_put(&(br_turn_made){.g = g, .ended = true}, br_talks_put))
+        br_log_limited(&limit, BR_EV_talks_full, "%s", g->id);
 }
 
 /* ---- /v1/responses/{id} -------------------------------------------------- */
 
-/* False: refused. tail: behind the id. */
-static bool
-find(br_http *h, br_http_conn *c, const char *tail, br_turn_kept *t)
+br_text
+br_stored_id(const br_http_conn *c, const char *tail)
 {
     static const char before[] = "/v1/responses/";
+    const size_t n = sizeof before - 1;
+
+    return (br_text){c->in.path.p + n, c->in.path.n - n - strlen(tail)};
+}
+
+bool
+br_stored_find(br_http *h, br_http_conn *c, const char *tail, br_turn_kept *t)
+{
     br_status st = {0};
     br_code code;
     char id[BR_TALK_ID] = "";
-    size_t n = c->in.path.n - (sizeof before - 1) - strlen(tail);
+    br_text is = br_stored_id(c, tail);
 
-    if (n < sizeof id)
-        memcpy(id, c->in.path.p + sizeof before - 1, n);
+    if (is.n < sizeof id)
+        memcpy(id, is.p, is.n);
     code = h->talks ? br_talks_get(h->talks, c->tenant, id, t, &st)
                     : BR_E_NOT_FOUND;
     if (code == BR_E_NOT_FOUND)
@@ -234,12 +261,24 @@ find(br_http *h, br_http_conn *c, const char *tail, br_turn_kept *t)
 void
 br_on_stored(br_http *h, br_http_conn *c)
 {
+    const br_gen *g = br_background_of(h, c->tenant, br_stored_id(c, ""));
     br_str out = {0};
     br_turn_kept t;
 
-    if (!find(h, c, "", &t))
+    if (memmem(c->in.query.p, c->in.query.n, "stream=true", 11)) {
+        br_reply_error(h, c, 400, "stream",
+                       "what was streamed is not kept: ask for the response, "
+                       "its status says whether it is over");
         return;
-    br_str_put(&out, t.answer.p, t.answer.n);
+    }
+    if (!g && !br_stored_find(h, c, "", &t))
+        return;
+    if (g)
+        br_background_put(g, &out);
+    else if (t.alive_ms)
+        br_background_other(&t, &out);
+    else
+        br_str_put(&out, t.answer.p, t.answer.n);
     br_reply_json(h, c, &out);
 }
 
@@ -250,7 +289,7 @@ br_on_stored_items(br_http *h, br_http_conn *c)
     br_str out = {0};
     br_turn_kept t;
 
-    if (!find(h, c, "/input_items", &t))
+    if (!br_stored_find(h, c, "/input_items", &t))
         return;
     PUT(&out, "{\"object\":\"list\",\"data\":");
     br_str_put(&out, t.input.p, t.input.n);
@@ -263,13 +302,18 @@ br_on_unstore(br_http *h, br_http_conn *c)
 {
     br_status st = {0};
     br_str out = {0};
+    br_gen *g = br_background_of(h, c->tenant, br_stored_id(c, ""));
     br_turn_kept t;
 
-    if (!find(h, c, "", &t))
+    if (!br_stored_find(h, c, "", &t))
         return;
     if (br_talks_drop(h->talks, c->tenant, t.id, &st) != BR_OK) {
         br_reply_error(h, c, 503, NULL, "responses cannot be changed just now");
         return;
+    }
+    if (g) {
+        g->dropped = true;
+        br_gen_stop(g);
     }
     PUT(&out, "{\"id\":");
     br_put_jsonz(&out, t.id);

@@ -76,7 +76,8 @@ static void
 put_item(const br_gen *g, int block, size_t i, bool begun, br_str *out)
 {
     const br_choice *c = &g->choices[0];
-    bool cut = block == CALL ? !c->calls.at[i].ended : is_cut(g);
+    bool cut =
+        block == CALL ? !c->calls.at[i].ended : is_cut(g) || g->cancelled;
     const char *status = begun ? "in_progress"
                          : cut ? "incomplete"
                                : "completed";
@@ -182,19 +183,31 @@ put_usage(const br_gen *g, br_str *out)
                   u.n_prompt + u.n_out);
 }
 
+static const char *
+status_of(const br_gen *g, bool ended, const br_error *e)
+{
+    if (e)
+        return "failed";
+    if (g->cancelled)
+        return "cancelled";
+    if (!ended)
+        return g->ask.background && !g->choices[0].line.token_ns
+                   ? "queued"
+                   : "in_progress";
+    return is_cut(g) ? "incomplete" : "completed";
+}
+
 /* The response as it is now; ended: with its text and its usage. */
 static void
 put_response(const br_gen *g, bool ended, const br_error *e, br_str *out)
 {
-    const char *status = e           ? "failed"
-                         : !ended    ? "in_progress"
-                         : is_cut(g) ? "incomplete"
-                                     : "completed";
+    const br_choice *c = &g->choices[0];
+    bool has_items = c->text.n || c->thought.n || c->calls.n || !g->cancelled;
 
     br_str_printf(out,
                   "{\"id\":\"%s\",\"object\":\"response\",\"created_at\":%lld,"
                   "\"status\":\"%s\",\"error\":",
-                  g->id, (long long)g->created, status);
+                  g->id, (long long)g->created, status_of(g, ended, e));
     if (e) {
         PUT(out, "{\"code\":\"server_error\",\"message\":");
         br_put_jsonz(out, e->msg);
@@ -202,14 +215,14 @@ put_response(const br_gen *g, bool ended, const br_error *e, br_str *out)
     } else {
         PUT(out, "null");
     }
-    br_str_puts(out, ended && !e && is_cut(g)
+    br_str_puts(out, ended && !e && !g->cancelled && is_cut(g)
                          ? ",\"incomplete_details\":{\"reason\":"
                            "\"max_output_tokens\"}"
                          : ",\"incomplete_details\":null");
     PUT(out, ",\"instructions\":null,\"metadata\":{},\"model\":");
     br_put_jsonz(out, g->model->m.name);
     PUT(out, ",\"output\":[");
-    if (ended)
+    if (ended && has_items)
         put_items(g, out);
     br_str_printf(out, "],\"parallel_tool_calls\":%s,\"temperature\":%.6g,",
                   g->ask.serial ? "false" : "true",
@@ -217,9 +230,11 @@ put_response(const br_gen *g, bool ended, const br_error *e, br_str *out)
     put_tools(&g->ask, out);
     br_str_printf(out,
                   ",\"top_p\":%.6g,"
-                  "\"store\":%s,\"previous_response_id\":",
+                  "\"store\":%s,\"background\":%s,"
+                  "\"previous_response_id\":",
                   (double)g->ask.sample.top_p,
-                  g->ask.items.n ? "true" : "false");
+                  g->ask.items.n ? "true" : "false",
+                  g->ask.background ? "true" : "false");
     if (g->ask.after.n)
         br_put_json(out, (br_text){g->ask.after.at, g->ask.after.n});
     else
@@ -233,12 +248,14 @@ put_response(const br_gen *g, bool ended, const br_error *e, br_str *out)
 }
 
 void
-br_responses_whole(const br_gen *g, br_str *items, br_str *all)
+br_responses_whole(const br_gen *g, bool ended, const br_error *e,
+                   br_str *items, br_str *all)
 {
     PUT(items, "[");
-    put_items(g, items);
+    if (ended && !e)
+        put_items(g, items);
     PUT(items, "]");
-    put_response(g, true, NULL, all);
+    put_response(g, ended, e, all);
 }
 
 /* ---- streams ------------------------------------------------------------- */

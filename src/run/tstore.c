@@ -228,15 +228,16 @@ open_all(br_tstore *s, const char *where, br_status *st)
     return br_tstore_end(s, make_or_migrate(s, st), st);
 }
 
-static br_code
-choose(br_tstore *s, const char *where, br_status *st)
+br_code
+br_db_choose(const char *where, const char *what, const br_db_kind **out,
+             br_status *st)
 {
-    (void)s;  /* unused where neither is there */
-    (void)st; /* unused where both are there */
-    if (strncmp(where, "postgres://", 11) == 0 ||
-        strncmp(where, "postgresql://", 13) == 0) {
+    (void)out;  /* unused where neither is there */
+    (void)what; /* these where both are there */
+    (void)st;
+    if (br_db_is_shared(where)) {
 #ifdef BR_HAVE_PQ
-        s->kind = &br_db_pg;
+        *out = &br_db_pg;
         return BR_OK;
 #else
         return br_fail(st, BR_E_UNSUPPORTED,
@@ -245,21 +246,29 @@ choose(br_tstore *s, const char *where, br_status *st)
 #endif
     }
 #ifdef BR_HAVE_SQLITE
-    s->kind = &br_db_sqlite;
+    *out = &br_db_sqlite;
     return BR_OK;
 #else
     return br_fail(st, BR_E_UNSUPPORTED,
-                   "this brass was built without SQLite, so it keeps no "
-                   "tenants: install libsqlite3-dev and build it again");
+                   "this brass was built without SQLite, so it keeps no %s: "
+                   "install libsqlite3-dev and build it again",
+                   what);
 #endif
+}
+
+bool
+br_db_is_shared(const char *where)
+{
+    return strncmp(where, "postgres://", 11) == 0 ||
+           strncmp(where, "postgresql://", 13) == 0;
 }
 
 br_code
 br_tstore_open(br_tstore **out, const char *where, br_status *st)
 {
     br_tstore *s = br_try_calloc(1, sizeof *s);
-    br_code code =
-        s ? choose(s, where, st) : br_fail(st, BR_E_OOM, "out of memory");
+    br_code code = s ? br_db_choose(where, "tenants", &s->kind, st)
+                     : br_fail(st, BR_E_OOM, "out of memory");
 
     *out = NULL;
     if (code == BR_OK)

@@ -53,6 +53,11 @@ typedef struct br_db_kind {
 
 extern const br_db_kind br_db_sqlite, br_db_pg;
 
+bool br_db_is_shared(const char *where); /* a URL of PostgreSQL's */
+/* The kind of `where`. UNSUPPORTED, of `what`: built without it. */
+br_code br_db_choose(const char *where, const char *what,
+                     const br_db_kind **out, br_status *st) BR_MUST_USE;
+
 /* Values for parameters. */
 #define INT(v)  ((br_db_value){.kind = BR_DB_INT, .i = (int64_t)(v)})
 #define REAL(v) ((br_db_value){.kind = BR_DB_REAL, .f = (double)(v)})

@@ -18,6 +18,7 @@
 
 #    include <errno.h>
 #    include <libpq-fe.h>
+#    include <limits.h>
 #    include <poll.h>
 #    include <stdio.h>
 #    include <stdlib.h>
@@ -260,13 +261,15 @@ number_args(br_str *out, const char *sql)
             br_str_putc(out, *sql);
 }
 
-/* Parameters as text; PostgreSQL knows their types from where they stand. */
+/* Numbers as text, whose types PostgreSQL knows from where they stand; texts as
+ * they are, which may be long and have no NUL. */
 static PGresult *
 send_query(br_db *s, const br_db_query *q)
 {
-    enum { EACH = 128 };
+    enum { EACH = 40 };
     char text[BR_DB_ARGS][EACH];
     const char *value[BR_DB_ARGS];
+    int bytes[BR_DB_ARGS] = {0}, binary[BR_DB_ARGS] = {0};
     br_str sql = {0};
     PGresult *r = NULL;
 
@@ -281,16 +284,17 @@ send_query(br_db *s, const br_db_query *q)
             break;
         case BR_DB_REAL: (void)snprintf(text[i], EACH, "%.17g", v->f); break;
         case BR_DB_TEXT:
-            br_check(v->s.n < EACH);
-            memcpy(text[i], v->s.p, v->s.n);
-            text[i][v->s.n] = 0;
+            br_check(v->s.n <= INT_MAX);
+            value[i] = v->s.n ? v->s.p : "";
+            bytes[i] = (int)v->s.n;
+            binary[i] = 1;
             break;
         }
     }
     number_args(&sql, q->sql);
     if (!sql.oom)
-        r = PQexecParams(s->conn, br_str_z(&sql), q->n_args, NULL, value, NULL,
-                         NULL, 0);
+        r = PQexecParams(s->conn, br_str_z(&sql), q->n_args, NULL, value, bytes,
+                         binary, 0);
     br_str_fini(&sql);
     return r;
 }

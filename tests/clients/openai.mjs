@@ -125,6 +125,41 @@ await check('responses through the stream helper', async () => {
   assert.equal(r.output_text, whole);
 });
 
+await check('responses that go on from one another, and go', async () => {
+  const a = await ai.responses.create({ model: 'demo', input: hello, max_output_tokens: 8, temperature: 0 });
+  const b = await ai.responses.create({ model: 'demo', input: 'And then?', previous_response_id: a.id, max_output_tokens: 8 });
+  assert.equal(b.previous_response_id, a.id);
+  assert.equal((await ai.responses.retrieve(a.id)).output_text, a.output_text);
+  for await (const item of ai.responses.inputItems.list(b.id)) assert.equal(item.content, 'And then?');
+  await ai.responses.delete(a.id);
+  await assert.rejects(ai.responses.retrieve(a.id), OpenAI.NotFoundError);
+});
+
+const over = async (id) => {
+  for (let i = 0; i < 200; i++) {
+    const r = await ai.responses.retrieve(id);
+    if (r.status !== 'queued' && r.status !== 'in_progress') return r;
+    await new Promise((f) => setTimeout(f, 20));
+  }
+  assert.fail('it is not over');
+};
+
+await check('responses in background: polled, cancelled, deleted', async () => {
+  const ask = { model: 'demo', input: hello, max_output_tokens: 8, temperature: 0, background: true };
+  const r = await ai.responses.create(ask);
+  assert.equal(r.status, 'queued');
+  assert.equal(r.background, true);
+  const done = await over(r.id);
+  assert.equal(done.status, 'incomplete');
+  assert.equal(done.output_text, whole);
+  const long = await ai.responses.create({ ...ask, max_output_tokens: 900 });
+  assert.equal((await ai.responses.cancel(long.id)).status, 'cancelled');
+  assert.equal((await over(long.id)).status, 'cancelled');
+  await ai.responses.delete(long.id);
+  await assert.rejects(ai.responses.retrieve(long.id), OpenAI.NotFoundError);
+  await assert.rejects(ai.responses.create({ ...ask, store: false }), (e) => e instanceof OpenAI.BadRequestError && e.param === 'background');
+});
+
 const zoo = z.object({
   name: z.string().max(12),
   legs: z.number().int().min(0).max(8),

@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "run/tstore.h"
 
+#include "pg_kit.h"
 #include "t.h"
 
 #include <stdio.h>
@@ -63,13 +64,12 @@ has(br_talks *t, uint32_t tenant, const char *id)
 }
 
 /* From what waits, from the file, and after a restart. */
-TEST(talks_keep_what_was_said)
+static void
+keep_what_was_said(const char *path)
 {
-    const char *path = a_file();
     br_talks *t = open_talks(path, 10);
     br_turn_kept k;
     br_status st = {0};
-    struct stat file;
 
     put(t, 1, "a", "", 0);
     put(t, 1, "b", "a", 0);
@@ -82,14 +82,23 @@ TEST(talks_keep_what_was_said)
     t_ok(br_talks_get(t, 1, "b", &k, &st), &st);
     ck_assert_str_eq(k.previous, "a");
     ck_assert(!has(t, 1, t_printf("%0100d", 1)) && !has(t, 1, ""));
+    ck_assert(!has(t, 1, "a' OR '1' = '1") && !has(t, 1, "\xff"));
     br_talks_close(t);
+}
+
+TEST(talks_keep_what_was_said)
+{
+    const char *path = a_file();
+    struct stat file;
+
+    keep_what_was_said(path);
     ck_assert_int_eq(stat(path, &file), 0);
     ck_assert_uint_eq(file.st_mode & 0777, 0600);
 }
 
-TEST(talks_are_their_tenants_alone)
+static void
+are_their_tenants_alone(const char *path)
 {
-    const char *path = a_file();
     br_talks *t = open_talks(path, 10);
 
     for (int restart = 0; restart < 2; restart++) {
@@ -103,9 +112,14 @@ TEST(talks_are_their_tenants_alone)
     br_talks_close(t);
 }
 
-TEST(talks_forget_what_is_dropped)
+TEST(talks_are_their_tenants_alone)
 {
-    const char *path = a_file();
+    are_their_tenants_alone(a_file());
+}
+
+static void
+forget_what_is_dropped(const char *path)
+{
     br_talks *t = open_talks(path, 10);
     br_status st = {0};
 
@@ -125,10 +139,15 @@ TEST(talks_forget_what_is_dropped)
     br_talks_close(t);
 }
 
-TEST(talks_keep_so_many_for_so_long)
+TEST(talks_forget_what_is_dropped)
+{
+    forget_what_is_dropped(a_file());
+}
+
+static void
+keep_so_many_for_so_long(const char *path)
 {
     const int64_t day = 86400000;
-    const char *path = a_file();
     br_talks *t = open_talks(path, 3);
 
     put(t, 2, "other", "", 0);
@@ -144,6 +163,245 @@ TEST(talks_keep_so_many_for_so_long)
     br_talks_close(t);
     t = open_talks(path, 3);
     ck_assert(has(t, 2, "young") && !has(t, 2, "old"));
+    br_talks_close(t);
+}
+
+TEST(talks_keep_so_many_for_so_long)
+{
+    keep_so_many_for_so_long(a_file());
+}
+
+/* What is told of a talk: "c<b<a", and of what ends it early. */
+static br_code
+tell(void *ctx, const br_turn_kept *k, br_status *st)
+{
+    br_str *s = ctx;
+
+    ck_assert(br_text_is(k->input, t_printf("[\"in %s\"]", k->id)) &&
+              br_text_is(k->output, t_printf("[\"out %s\"]", k->id)));
+    if (s->n > 40)
+        return br_fail(st, BR_E_LIMIT, "enough");
+    br_str_printf(s, "%s%s%s", s->n ? "<" : "", k->id, k->alive_ms ? "!" : "");
+    return BR_OK;
+}
+
+static void
+walks(br_talks *t, uint32_t tenant, const char *id, br_code code,
+      const char *want)
+{
+    br_str s = {0};
+    br_status st = {0};
+
+    ck_assert_msg(br_talks_walk(t, tenant, id, tell, &s, &st) == code, "%s: %s",
+                  id, st.msg);
+    ck_assert_str_eq(br_str_z(&s), want);
+    br_str_fini(&s);
+}
+
+static void
+walk_to_the_beginning(const char *path)
+{
+    br_talks *t = open_talks(path, 2000);
+
+    for (int restart = 0; restart < 2; restart++) {
+        if (!restart) {
+            put(t, 1, "a", "", 0);
+            put(t, 1, "b", "a", 0);
+        } else { /* of the file and of what waits */
+            br_talks_close(t);
+            t = open_talks(path, 2000);
+        }
+        put(t, 1, restart ? "d" : "c", "b", 0);
+        walks(t, 1, restart ? "d" : "c", BR_OK, restart ? "d<b<a" : "c<b<a");
+        walks(t, 1, "a", BR_OK, "a");
+        walks(t, 2, "c", BR_E_NOT_FOUND, "");
+        walks(t, 1, "nobody", BR_E_NOT_FOUND, "");
+        walks(t, 1, "x/y", BR_E_NOT_FOUND, "");
+    }
+    put(t, 1, "e", "gone", 0);
+    walks(t, 1, "e", BR_E_NOT_FOUND, "e");
+    put(t, 1, "loop", "loop", 0);
+    walks(t, 1, "loop", BR_E_LIMIT,
+          "loop<loop<loop<loop<loop<loop<loop<loop<loop");
+    t_ok(br_talks_drop(t, 1, "b", &(br_status){0}), &(br_status){0});
+    walks(t, 1, "d", BR_E_NOT_FOUND, "d");
+    br_talks_close(t);
+    t = open_talks(path, 2000);
+    walks(t, 1, "d", BR_E_NOT_FOUND, "d");
+    br_talks_close(t);
+}
+
+TEST(talks_walk_to_the_beginning)
+{
+    walk_to_the_beginning(a_file());
+}
+
+static br_code
+count(void *ctx, const br_turn_kept *k, br_status *st)
+{
+    (void)k, (void)st;
+    ++*(int *)ctx;
+    return BR_OK;
+}
+
+static void
+have_so_many_turns(const char *path)
+{
+    br_talks *t = open_talks(path, 5000);
+    br_status st = {0};
+    int n = 0;
+
+    for (int i = 0; i <= BR_TALK_TURNS; i++)
+        put(t, 1, t_printf("t%d", i), i ? t_printf("t%d", i - 1) : "", 0);
+    br_talks_close(t);
+    t = open_talks(path, 5000);
+    t_ok(
+        br_talks_walk(t, 1, t_printf("t%d", BR_TALK_TURNS - 1), count, &n, &st),
+        &st);
+    ck_assert_int_eq(n, BR_TALK_TURNS);
+    ck_assert_int_eq(
+        br_talks_walk(t, 1, t_printf("t%d", BR_TALK_TURNS), count, &n, &st),
+        BR_E_USAGE);
+    br_talks_close(t);
+}
+
+TEST(talks_have_so_many_turns)
+{
+    have_so_many_turns(a_file());
+}
+
+/* One that is being made, here or by another server, until it is over. */
+static void
+end_what_was_begun(const char *path)
+{
+    br_talks *t[2] = {open_talks(path, 10), NULL};
+    br_turn_kept k = {.id = "a",
+                      .tenant = 1,
+                      .created_ms = br_wall_ns() / 1000000,
+                      .alive_ms = 5,
+                      .input = BR_TEXT("[]"),
+                      .output = BR_TEXT("[]"),
+                      .answer = BR_TEXT("{\"is\":0}")},
+                 is;
+    br_status st = {0};
+
+    ck_assert(br_talks_put(t[0], &k));
+    t_ok(br_talks_get(t[0], 1, "a", &is, &st), &st);
+    ck_assert_int_eq(is.alive_ms, 5);
+    br_talks_beat(t[0], 1, "a");
+    br_talks_beat(t[0], 2, "a"); /* not its tenant's */
+    br_talks_close(t[0]);
+    t[0] = open_talks(path, 10);
+    t[1] = open_talks(path, 10);
+    t_ok(br_talks_get(t[1], 1, "a", &is, &st), &st);
+    ck_assert_int_ge(is.alive_ms, k.created_ms);
+    k.answer = BR_TEXT("{\"is\":1}");
+    ck_assert(br_talks_end(t[1], &k));
+    t_ok(br_talks_get(t[1], 1, "a", &is, &st), &st);
+    ck_assert(br_text_is(is.answer, "{\"is\":1}") && is.alive_ms == 0);
+    br_talks_close(t[1]);
+    k.answer = BR_TEXT("{\"is\":2}");
+    ck_assert(br_talks_end(t[0], &k)); /* too late */
+    br_talks_close(t[0]);
+    t[0] = open_talks(path, 10);
+    t_ok(br_talks_get(t[0], 1, "a", &is, &st), &st);
+    ck_assert(br_text_is(is.answer, "{\"is\":1}") && is.alive_ms == 0);
+    t_ok(br_talks_drop(t[0], 1, "a", &st), &st);
+    ck_assert(br_talks_end(t[0], &k)); /* it stays away */
+    br_talks_close(t[0]);
+    t[0] = open_talks(path, 10);
+    ck_assert(!has(t[0], 1, "a"));
+    br_talks_close(t[0]);
+}
+
+TEST(talks_end_what_was_begun)
+{
+    end_what_was_begun(a_file());
+}
+
+/* What two servers see of each other, texts of a megabyte among it, and a
+ * database that goes and comes back. */
+static void
+share_a_database(pg_server *p)
+{
+    const char *url = pg_db(p);
+    br_talks *a = open_talks(url, 10), *b = open_talks(url, 10);
+    br_str big = {0};
+    br_turn_kept k = {.id = "big",
+                      .created_ms = br_wall_ns() / 1000000,
+                      .input = BR_TEXT("[]"),
+                      .output = BR_TEXT("[\"\xc3\xa9\\u0000\"]"),
+                      .answer = BR_TEXT("{}")},
+                 is;
+    br_status st = {0};
+
+    br_str_puts(&big, "[\"");
+    while (big.n < 1000000)
+        br_str_puts(&big, "words ");
+    br_str_puts(&big, "\"]");
+    k.input = (br_text){big.at, big.n};
+    ck_assert(br_talks_put(a, &k));
+    for (int i = 0; br_talks_get(b, 0, "big", &is, NULL) != BR_OK; i++) {
+        ck_assert_int_lt(i, 1000);
+        br_sleep_ns(10000000);
+    }
+    ck_assert_uint_eq(is.input.n, big.n);
+    ck_assert_int_eq(memcmp(is.input.p, big.at, big.n), 0);
+    ck_assert(br_text_is(is.output, "[\"\xc3\xa9\\u0000\"]"));
+    br_str_fini(&big);
+    ck_assert_str_eq(pg_sql(p, PG_CUT), "4");
+    ck_assert_int_eq(br_talks_get(b, 0, "big", &is, &st), BR_OK);
+    pg_stop(p);
+    put(a, 1, "late", "", 0); /* waits */
+    ck_assert(has(a, 1, "late"));
+    ck_assert_int_eq(br_talks_get(b, 1, "late", &is, &st), BR_E_IO);
+    ck_assert_msg(!strstr(st.msg, "s3cr3t"), "%s", st.msg);
+    ck_assert_int_eq(pg_start(p), 0);
+    for (int i = 0; br_talks_get(b, 1, "late", &is, NULL) != BR_OK; i++) {
+        ck_assert_int_lt(i, 2000);
+        br_sleep_ns(10000000);
+    }
+    br_talks_close(a);
+    br_talks_close(b);
+}
+
+TEST_WITHIN(talks_in_postgres_are_as_in_a_file, 60)
+{
+    pg_server p;
+
+    pg_begin(&p);
+    keep_what_was_said(pg_db(&p));
+    are_their_tenants_alone(pg_db(&p));
+    forget_what_is_dropped(pg_db(&p));
+    keep_so_many_for_so_long(pg_db(&p));
+    walk_to_the_beginning(pg_db(&p));
+    have_so_many_turns(pg_db(&p));
+    end_what_was_begun(pg_db(&p));
+    share_a_database(&p);
+    pg_end(&p);
+}
+
+/* A file of the program before has no alive_ms. */
+TEST(talks_take_over_files_of_format_0)
+{
+    const char *path = a_file();
+    br_talks *t = open_talks(path, 10);
+    t_proc r;
+
+    if (!t_have_program("sqlite3"))
+        t_skip("no sqlite3 here");
+    put(t, 1, "a", "", 0);
+    br_talks_close(t);
+    t_exec(&r,
+           (const char *[]){"sqlite3", path,
+                            "ALTER TABLE turn DROP COLUMN alive_ms; PRAGMA "
+                            "user_version = 0",
+                            NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    t = open_talks(path, 10);
+    put(t, 1, "b", "a", 0);
+    walks(t, 1, "b", BR_OK, "b<a");
     br_talks_close(t);
 }
 

@@ -4,15 +4,13 @@
 
 #include "base/thread.h"
 #include "engine_kit.h"
+#include "pg_kit.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -636,86 +634,8 @@ TEST(books_carry_ledgers_to_the_file_and_tenants_to_the_engine)
 
 /* ---- PostgreSQL ---------------------------------------------------------- */
 
-#define PASSWORD "s3cr3t word"
-
-typedef struct pg {
-    const char *dir;
-    int port;
-    pid_t pid;
-} pg;
-
-static const char *
-pg_url(const pg *p, const char *password, const char *db)
-{
-    return t_printf("postgres://brass:%s@127.0.0.1:%d/%s", password, p->port,
-                    db);
-}
-
-/* What tests/pg.sh says in the end, 77: it is not here. */
-static int
-pg_start(pg *p)
-{
-    const char *port = t_printf("%d", p->port);
-    br_status st = {0};
-    int status = 0;
-
-    p->pid = fork();
-    ck_assert_int_ge(p->pid, 0);
-    if (p->pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-        execl(t_repo("tests/pg.sh"), "pg.sh", p->dir, port, PASSWORD, NULL);
-        _exit(1);
-    }
-    while (waitpid(p->pid, &status, WNOHANG) == 0) {
-        br_tstore *s;
-
-        st = (br_status){0};
-        if (br_tstore_open(&s, pg_url(p, "s3cr3t%20word", "postgres"), &st) ==
-            BR_OK) {
-            br_tstore_close(s);
-            return 0;
-        }
-        ck_assert_msg(st.code == BR_E_IO || st.code == BR_E_TIMEOUT, "%s",
-                      st.msg);
-        br_sleep_ns(20000000);
-    }
-    return WEXITSTATUS(status);
-}
-
 static void
-pg_stop(pg *p)
-{
-    int status;
-
-    (void)kill(p->pid, SIGTERM);
-    ck_assert_int_eq(waitpid(p->pid, &status, 0), p->pid);
-}
-
-/* Answers without a newline. */
-static const char *
-pg_sql(const pg *p, const char *sql)
-{
-    t_proc r;
-
-    t_exec(&r,
-           (const char *[]){"psql", "-qAtX", "-v", "ON_ERROR_STOP=1", "-c", sql,
-                            pg_url(p, "s3cr3t%20word", "postgres"), NULL},
-           NULL, 0);
-    ck_assert_msg(r.exit == 0, "%s: %s", sql, r.err);
-    r.out[strcspn(r.out, "\n")] = 0;
-    return r.out;
-}
-
-/* Empty. */
-static const char *
-pg_db(const pg *p)
-{
-    (void)pg_sql(p, "DROP SCHEMA IF EXISTS brass CASCADE");
-    return pg_url(p, "s3cr3t%20word", "postgres");
-}
-
-static void
-refuses_without_telling(const pg *p)
+refuses_without_telling(const pg_server *p)
 {
     static const char *const bad[] = {
         "postgres://brass:pa/ss@127.0.0.1/x", "postgres://brass:pa@ss@127.1/x",
@@ -744,10 +664,6 @@ refuses_without_telling(const pg *p)
     ck_assert_msg(strstr(st.msg, "\"nowhere\" does not exist"), "%s", st.msg);
 }
 
-#define CUT                                                          \
-    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity " \
-    "WHERE application_name = 'brass'"
-
 /* Connecting again takes a few milliseconds, or a second after a failure. */
 static void
 add_at_last(br_tstore *s, const br_ledger_delta *d)
@@ -762,7 +678,7 @@ add_at_last(br_tstore *s, const br_ledger_delta *d)
 
 /* The connection goes, then the database, and both come back. */
 static void
-outlives_the_database(pg *p)
+outlives_the_database(pg_server *p)
 {
     const char *url = pg_db(p);
     br_tstore *s = open_store(url);
@@ -780,7 +696,7 @@ outlives_the_database(pg *p)
     t_ok(br_tstore_create(s, "b", &q, &t, key2, &st), &st);
     t_ok(br_tstore_add(s, &d, 1, &st), &st);
     ck_assert(opens(s, key, d.tenant));
-    ck_assert_str_eq(pg_sql(p, CUT), "1");
+    ck_assert_str_eq(pg_sql(p, PG_CUT), "1");
     add_at_last(s, &d);
     pg_stop(p);
     ck_assert(opens(s, key, d.tenant)); /* it was used before */
@@ -811,7 +727,7 @@ outlives_the_database(pg *p)
 
 /* As the last program of format 3 left it. */
 static void
-takes_the_format_before(const pg *p)
+takes_the_format_before(const pg_server *p)
 {
     const char *url = pg_db(p);
 
@@ -827,51 +743,20 @@ takes_the_format_before(const pg *p)
                      "5");
 }
 
-/* Of a port that was free just now. */
-static int
-free_port(void)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET,
-                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)(void *)&a, n), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)(void *)&a, &n), 0);
-    (void)close(fd);
-    return ntohs(a.sin_port);
-}
-
 /* One database server for all: starting it takes two seconds. */
 TEST_WITHIN(postgres_does_what_a_file_does, 60)
 {
-    char dir[] = "/tmp/brass-pg-XXXXXX";
-    pg p = {.dir = dir, .port = free_port()};
-    br_status st = {0};
-    br_tstore *s;
-    t_proc r;
-    int code;
+    pg_server p;
 
-    if (br_tstore_open(&s, "postgres://127.0.0.1:1/x", &st) == BR_E_UNSUPPORTED)
-        t_skip("built without libpq");
-    if (!t_have_program("psql"))
-        t_skip("no PostgreSQL here");
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-    code = pg_start(&p);
-    if (code == 0) {
-        keeps_tenants_and_their_keys(pg_db(&p));
-        refuses_what_is_wrong(pg_db(&p));
-        loses_nothing_when_killed(pg_db(&p), 2);
-        servers_share(pg_db(&p));
-        books_carry(pg_db(&p));
-        logs_requests(pg_db(&p));
-        takes_the_format_before(&p);
-        refuses_without_telling(&p);
-        outlives_the_database(&p);
-        pg_stop(&p);
-    }
-    t_exec(&r, (const char *[]){"rm", "-rf", dir, NULL}, NULL, 0);
-    if (code == 77)
-        t_skip("no PostgreSQL here");
-    ck_assert_int_eq(code, 0);
+    pg_begin(&p);
+    keeps_tenants_and_their_keys(pg_db(&p));
+    refuses_what_is_wrong(pg_db(&p));
+    loses_nothing_when_killed(pg_db(&p), 2);
+    servers_share(pg_db(&p));
+    books_carry(pg_db(&p));
+    logs_requests(pg_db(&p));
+    takes_the_format_before(&p);
+    refuses_without_telling(&p);
+    outlives_the_database(&p);
+    pg_end(&p);
 }
