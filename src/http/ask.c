@@ -228,6 +228,22 @@ read_previous(br_ask *a, const br_json *v, const char *name, br_status *st)
     return BR_OK;
 }
 
+/* Its id, or {"id":..}. */
+static br_code
+read_conversation(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    if (v->kind == BR_J_OBJ && v->n == 1 && br_json_get(v, "id"))
+        v = v->child;
+    if (v->kind != BR_J_STR || !v->n)
+        return br_fail(st, BR_E_USAGE, "%s: must be the id of a conversation",
+                       name);
+    if (a->previous)
+        return br_fail(st, BR_E_USAGE,
+                       "%s: not together with previous_response_id", name);
+    a->conversation = v->s;
+    return BR_OK;
+}
+
 static br_code
 read_store(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
@@ -518,5 +534,6 @@ br_ask_fini(br_ask *a)
     br_str_fini(&a->grammar);
     br_str_fini(&a->items);
     br_str_fini(&a->after);
+    br_str_fini(&a->talk);
     br_arena_fini(&a->arena);
 }

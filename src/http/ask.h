@@ -61,10 +61,13 @@ typedef struct br_ask {
     BR_VEC(br_tool) tools;
     const br_json *root;      /* all of it */
     const char *previous;     /* the response that it goes on from, or NULL */
+    const char *conversation; /* or the one whose part it is, or NULL */
     int store;                /* 1: yes, -1: no, 0: not said */
     bool background;          /* it is made while nobody waits */
-    br_str items;             /* what it asks, to be kept; empty: it is not */
+    bool kept;                /* the response is to be */
+    br_str items;             /* then what it asks; in a conversation, too */
     br_str after;             /* the response before it; empty: none */
+    br_str talk;              /* its conversation; empty: none */
     const br_json *tool_list; /* as the template sees them; NULL: none */
     br_json *turn; /* input items: the assistant's message that they add to */
     const char *effort;  /* how much to think: "none"...; NULL: not said */

@@ -38,6 +38,24 @@ br_background_begin(br_gen *g, br_status *st)
                    "background: responses cannot be kept just now");
 }
 
+/* The conversation that its answer names. */
+static void
+talk_again(const br_turn_kept *t, br_str *out)
+{
+    br_json *root = NULL;
+    const br_json *id = NULL;
+    br_arena a;
+
+    br_arena_init(&a, TREE_BYTES);
+    if (br_json_parse(&root, &a, t->answer.p, t->answer.n, 0, NULL) == BR_OK) {
+        id = br_json_get(root, "conversation");
+        id = id ? br_json_get(id, "id") : NULL;
+    }
+    if (id && id->kind == BR_J_STR)
+        br_str_put(out, id->s, id->n);
+    br_arena_fini(&a);
+}
+
 /* The body as it was noted has the turns before it, and no more which they
  * were. */
 void
@@ -51,6 +69,8 @@ br_background_again(br_gen *g)
     else if (br_talks_get(g->h->talks, g->tenant, g->id, &t, &st) == BR_OK) {
         br_str_put(&g->ask.items, t.input.p, t.input.n);
         br_str_puts(&g->ask.after, t.previous);
+        g->ask.kept = true;
+        talk_again(&t, &g->ask.talk);
         br_talks_beat(g->h->talks, g->tenant, g->id);
         g->beat_ns = br_now_ns();
     } else

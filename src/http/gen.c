@@ -314,8 +314,10 @@ finish(br_gen *g)
         if (bad)
             e = error_of(bad);
         br_background_end(g, bad ? &e : NULL);
-    } else if (g->ask.items.n && !g->failed && !bad)
+    } else if (g->ask.kept && !g->failed && !bad)
         br_stored_keep(g);
+    if (g->ask.talk.n && !g->failed && !bad)
+        br_conversation_add(g);
     if (g->c) {
         g->c->job = NULL;
         if (g->ask.stream)

@@ -159,19 +159,27 @@ may_ask(br_http *h, br_http_conn *c, int flags)
 
 /* ---- who answers --------------------------------------------------------- */
 
-/* A path, or one with {} for a word. */
+/* A path, or one with {} for words. */
 static bool
 is_path(br_text path, const char *route)
 {
-    const char *hole = strstr(route, "{}");
-    size_t before = hole ? (size_t)(hole - route) : 0;
-    size_t after = hole ? strlen(hole + 2) : 0;
+    const char *p = path.p, *end = p + path.n;
 
-    if (!hole)
-        return br_text_is(path, route);
-    return path.n > before + after && memcmp(path.p, route, before) == 0 &&
-           memcmp(path.p + path.n - after, hole + 2, after) == 0 &&
-           !memchr(path.p + before, '/', path.n - before - after);
+    while (*route) {
+        const char *word = p;
+
+        if (*route != '{') {
+            if (p == end || *p++ != *route++)
+                return false;
+            continue;
+        }
+        while (p < end && *p != '/')
+            p++;
+        if (p == word)
+            return false;
+        route += 2;
+    }
+    return p == end;
 }
 
 static void

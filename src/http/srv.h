@@ -184,6 +184,13 @@ br_text br_stored_id(const br_http_conn *c, const char *tail);
 bool br_stored_find(br_http *h, br_http_conn *c, const char *tail,
                     br_turn_kept *t);
 
+/* ---- conversations (conversation.c) ---------------------------------------- */
+
+/* What is in it, without brackets. NOT_FOUND: the tenant has none of that id. */
+br_code br_conversation_items(br_http *h, uint32_t tenant, const char *id,
+                              br_str *out, br_status *st) BR_MUST_USE;
+void br_conversation_add(br_gen *g); /* what it asked, and its answer */
+
 /* ---- responses that nobody waits for (background.c) ----------------------- */
 
 /* Its turn is put. BUSY: it cannot be. */

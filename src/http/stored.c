@@ -94,6 +94,8 @@ put_talk(br_http *h, uint32_t tenant, const char *id, br_str *out,
 {
     talked k = {out, h->config.limits.body_bytes};
 
+    if (strncmp(id, "conv_", 5) == 0)
+        return br_fail(st, BR_E_USAGE, "'%.80s' is a conversation's id", id);
     return br_talks_walk(h->talks, tenant, id, put_turn, &k, st);
 }
 
@@ -110,7 +112,8 @@ put_body(const br_ask *a, br_str *talk, br_str *out, br_status *st)
     br_json_w_obj(&w);
     for (const br_json *m = a->root->child; m; m = m->next) {
         if (strcmp(m->key, "input") == 0 ||
-            strcmp(m->key, "previous_response_id") == 0)
+            strcmp(m->key, "previous_response_id") == 0 ||
+            strcmp(m->key, "conversation") == 0)
             continue;
         br_json_w_key_n(&w, (br_text){m->key, m->key_n});
         br_json_w_tree(&w, m);
@@ -132,13 +135,16 @@ static br_code
 go_on(br_http *h, br_http_conn *c, br_ask *a, br_status *st)
 {
     br_str talk = {0}, body = {0};
-    br_code code = put_talk(h, c->tenant, a->previous, &talk, st);
+    br_code code =
+        a->previous
+            ? put_talk(h, c->tenant, a->previous, &talk, st)
+            : br_conversation_items(h, c->tenant, a->conversation, &talk, st);
 
     if (code == BR_OK)
         code = put_body(a, &talk, &body, st);
     br_str_fini(&talk);
     if (code != BR_OK) {
-        a->param = "previous_response_id";
+        a->param = a->previous ? "previous_response_id" : "conversation";
         br_str_fini(&body);
         if (code == BR_E_NOT_FOUND) /* of the request, not of the path */
             st->code = code = BR_E_USAGE;
@@ -152,13 +158,16 @@ go_on(br_http *h, br_http_conn *c, br_ask *a, br_status *st)
 br_code
 br_stored_begin(br_http *h, br_http_conn *c, br_ask *a, br_status *st)
 {
-    br_str items = {0}, after = {0};
+    br_str items = {0}, after = {0}, talk = {0};
     br_code code;
+    bool kept;
 
-    if (!h->talks && (a->previous || a->store > 0 || a->background)) {
-        a->param = a->previous     ? "previous_response_id"
-                   : a->background ? "background"
-                                   : "store";
+    if (!h->talks &&
+        (a->previous || a->conversation || a->store > 0 || a->background)) {
+        a->param = a->previous       ? "previous_response_id"
+                   : a->conversation ? "conversation"
+                   : a->background   ? "background"
+                                     : "store";
         return br_fail(st, BR_E_USAGE,
                        "%s: this server keeps no responses (brass serve "
                        "--responses FILE)",
@@ -172,10 +181,12 @@ br_stored_begin(br_http *h, br_http_conn *c, br_ask *a, br_status *st)
                        "background: a response that is not stored could not be "
                        "come back to");
     }
-    if (a->store >= 0)
+    kept = a->store >= 0;
+    if (kept || a->conversation)
         put_input(br_json_get(a->root, "input"), &items);
-    if (a->previous) {
-        br_str_puts(&after, a->previous);
+    if (a->previous || a->conversation) {
+        br_str_puts(&after, a->previous ? a->previous : "");
+        br_str_puts(&talk, a->conversation ? a->conversation : "");
         code = go_on(h, c, a, st);
         if (code == BR_OK) {
             br_ask_fini(a);
@@ -186,6 +197,8 @@ br_stored_begin(br_http *h, br_http_conn *c, br_ask *a, br_status *st)
         code = items.oom ? oom(st) : BR_OK;
     a->items = items;
     a->after = after;
+    a->talk = talk;
+    a->kept = kept;
     return code;
 }
 
@@ -246,8 +259,9 @@ br_stored_find(br_http *h, br_http_conn *c, const char *tail, br_turn_kept *t)
 
     if (is.n < sizeof id)
         memcpy(id, is.p, is.n);
-    code = h->talks ? br_talks_get(h->talks, c->tenant, id, t, &st)
-                    : BR_E_NOT_FOUND;
+    code = h->talks && memcmp(id, "conv_", 5) != 0
+               ? br_talks_get(h->talks, c->tenant, id, t, &st)
+               : BR_E_NOT_FOUND;
     if (code == BR_E_NOT_FOUND)
         br_reply_error(h, c, 404, NULL,
                        h->talks ? "no response of that id is kept for you"

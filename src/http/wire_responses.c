@@ -232,12 +232,18 @@ put_response(const br_gen *g, bool ended, const br_error *e, br_str *out)
                   ",\"top_p\":%.6g,"
                   "\"store\":%s,\"background\":%s,"
                   "\"previous_response_id\":",
-                  (double)g->ask.sample.top_p,
-                  g->ask.items.n ? "true" : "false",
+                  (double)g->ask.sample.top_p, g->ask.kept ? "true" : "false",
                   g->ask.background ? "true" : "false");
     if (g->ask.after.n)
         br_put_json(out, (br_text){g->ask.after.at, g->ask.after.n});
     else
+        PUT(out, "null");
+    PUT(out, ",\"conversation\":");
+    if (g->ask.talk.n) {
+        PUT(out, "{\"id\":");
+        br_put_json(out, (br_text){g->ask.talk.at, g->ask.talk.n});
+        PUT(out, "}");
+    } else
         PUT(out, "null");
     PUT(out, ",\"truncation\":\"disabled\",\"usage\":");
     if (ended)

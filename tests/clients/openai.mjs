@@ -160,6 +160,34 @@ await check('responses in background: polled, cancelled, deleted', async () => {
   await assert.rejects(ai.responses.create({ ...ask, store: false }), (e) => e instanceof OpenAI.BadRequestError && e.param === 'background');
 });
 
+await check('conversations: made, spoken in, listed, changed, gone', async () => {
+  const made = await ai.conversations.create({ metadata: { topic: 'foxes' }, items: [{ type: 'message', role: 'user', content: 'I like foxes.' }] });
+  assert.equal(made.object, 'conversation');
+  const ask = { model: 'demo', conversation: made.id, max_output_tokens: 8, temperature: 0 };
+  const a = await ai.responses.create({ ...ask, input: 'Tell me of one.' });
+  assert.equal(a.conversation.id, made.id);
+  const b = await over((await ai.responses.create({ ...ask, input: 'And then?', background: true })).id);
+  const hand = await ai.responses.create({ ...ask, conversation: undefined, input: [
+    { role: 'user', content: 'I like foxes.' }, { role: 'user', content: 'Tell me of one.' }, ...a.output, { role: 'user', content: 'And then?' }] });
+  assert.equal(b.output_text, hand.output_text);
+  const items = [];
+  for await (const i of ai.conversations.items.list(made.id, { order: 'asc', limit: 2 })) items.push(i);
+  assert.deepEqual(items.map((i) => `${i.role} ${i.content[0].type}`), ['user input_text', 'user input_text', 'assistant output_text', 'user input_text', 'assistant output_text']);
+  assert.equal(items[2].content[0].text, a.output_text);
+  assert.equal((await ai.conversations.items.retrieve(items[1].id, { conversation_id: made.id })).content[0].text, 'Tell me of one.');
+  await ai.conversations.items.delete(items[1].id, { conversation_id: made.id });
+  const more = await ai.conversations.items.create(made.id, { items: [{ type: 'message', role: 'user', content: 'Bye.' }] });
+  assert.equal(more.data[0].content[0].text, 'Bye.');
+  const newest = await ai.conversations.items.list(made.id);
+  assert.equal(newest.data.length, 5);
+  assert.equal(newest.data[0].id, more.last_id);
+  assert.equal((await ai.conversations.update(made.id, { metadata: { topic: 'hens' } })).metadata.topic, 'hens');
+  assert.equal((await ai.conversations.retrieve(made.id)).created_at, made.created_at);
+  assert.equal((await ai.conversations.delete(made.id)).deleted, true);
+  await assert.rejects(ai.conversations.retrieve(made.id), OpenAI.NotFoundError);
+  await assert.rejects(ai.responses.create({ ...ask, input: 'x' }), (e) => e instanceof OpenAI.BadRequestError && e.param === 'conversation');
+});
+
 const zoo = z.object({
   name: z.string().max(12),
   legs: z.number().int().min(0).max(8),

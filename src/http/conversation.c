@@ -1,0 +1,679 @@
+/* conversation.c - talks that have a name (run/talks.h).
+ *
+ *   POST /v1/conversations       --> a row: its items are the input, what it is
+ *                                    called is the answer
+ *   POST /v1/responses that says --> its items come before the input; when the
+ *   "conversation"                   answer has ended both are added to it
+ *
+ * All its items are one text, which is written anew each time: a talk has as
+ * many bytes as a body may. It is kept for as long as a response, since it was
+ * added to last. Of two servers that add to one at the same moment one wins.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "http/gen.h"
+
+#include "base/log.h"
+#include "base/thread.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PUT(out, lit) br_str_put((out), lit, sizeof(lit) - 1)
+
+enum {
+    PAGE = 20, /* items of an answer, where nothing is said */
+    MOST_PAGE = 100,
+};
+
+static const char before[] = "/v1/conversations/";
+
+/* ---- rows ---------------------------------------------------------------- */
+
+static br_code
+get(br_http *h, uint32_t tenant, br_text id, br_turn_kept *t, br_status *st)
+{
+    char z[BR_TALK_ID] = "";
+
+    if (!h->talks)
+        return br_fail(st, BR_E_NOT_FOUND,
+                       "this server keeps no conversations (brass serve "
+                       "--responses FILE)");
+    if (id.n < sizeof z && id.n > 5 && memcmp(id.p, "conv_", 5) == 0) {
+        memcpy(z, id.p, id.n);
+        if (br_talks_get(h->talks, tenant, z, t, st) == BR_OK)
+            return BR_OK;
+        if (st && st->code != BR_E_NOT_FOUND)
+            return st->code;
+    }
+    return br_fail(st, BR_E_NOT_FOUND, "no conversation '%.*s' is kept",
+                   (int)BR_MIN(id.n, (size_t)80), id.p);
+}
+
+/* items: without brackets. The texts of t may be those of the row before. */
+static br_code
+put(br_http *h, br_turn_kept *t, br_str *items, br_status *st)
+{
+    br_str list = {0};
+    bool kept;
+
+    if (items->n > h->config.limits.body_bytes)
+        return br_fail(st, BR_E_USAGE, "the conversation has over %zu bytes",
+                       h->config.limits.body_bytes);
+    PUT(&list, "[");
+    br_str_put(&list, br_str_z(items), items->n);
+    PUT(&list, "]");
+    t->input = (br_text){br_str_z(&list), list.n};
+    t->output = BR_TEXT("[]");
+    t->created_ms = br_wall_ns() / 1000000;
+    kept = !list.oom && !items->oom && br_talks_put(h->talks, t);
+    br_str_fini(&list);
+    return kept ? BR_OK
+                : br_fail(st, BR_E_BUSY,
+                          "conversations cannot be changed just now");
+}
+
+/* Of what was read before. */
+static br_code
+parse(br_text text, br_arena *a, br_json **out, br_status *st)
+{
+    br_arena_init(a, BR_MIN((size_t)BR_ASK_MAX_TREE,
+                            text.n * BR_ASK_TREE_FACTOR + 65536));
+    return br_json_parse(out, a, text.p, text.n, 0, st);
+}
+
+/* "[a,b]" behind what is there. */
+static void
+add_list(br_str *items, br_text list)
+{
+    if (list.n <= 2)
+        return;
+    if (items->n)
+        PUT(items, ",");
+    br_str_put(items, list.p + 1, list.n - 2);
+}
+
+/* ---- items --------------------------------------------------------------- */
+
+static void
+put_id(const char *prefix, br_json_writer *w)
+{
+    char id[40];
+    uint8_t r[12];
+    size_t n;
+
+    br_os_random(r, sizeof r);
+    n = (size_t)snprintf(id, sizeof id, "%s", prefix);
+    br_hex(r, sizeof r, id + n);
+    br_json_w_key_strz(w, "id", id);
+}
+
+/* A text as the list of parts that it stands for. */
+static void
+put_content(const br_json *v, bool assistant, br_json_writer *w)
+{
+    br_json_w_key(w, "content");
+    if (v->kind != BR_J_STR) {
+        br_json_w_tree(w, v);
+        return;
+    }
+    br_json_w_arr(w);
+    br_json_w_obj(w);
+    br_json_w_key_strz(w, "type", assistant ? "output_text" : "input_text");
+    br_json_w_key(w, "text");
+    br_json_w_str(w, (br_text){v->s, v->n});
+    if (assistant) {
+        br_json_w_key(w, "annotations");
+        br_json_w_arr(w);
+        br_json_w_arr_end(w);
+    }
+    br_json_w_obj_end(w);
+    br_json_w_arr_end(w);
+}
+
+/* With what such an item has when it is told: a type, an id, a status. */
+static void
+put_item(const br_json *v, br_json_writer *w)
+{
+    const br_json *role = br_json_get(v, "role"),
+                  *type = br_json_get(v, "type");
+    bool message = !type || br_ask_is_type(v, "message");
+
+    br_json_w_obj(w);
+    if (!type)
+        br_json_w_key_strz(w, "type", "message");
+    if (!br_json_get(v, "id"))
+        put_id(message ? "msg_" : "item_", w);
+    if (!br_json_get(v, "status"))
+        br_json_w_key_strz(w, "status", "completed");
+    for (const br_json *m = v->child; m; m = m->next)
+        if (message && strcmp(m->key, "content") == 0)
+            put_content(m,
+                        role && role->kind == BR_J_STR &&
+                            strcmp(role->s, "assistant") == 0,
+                        w);
+        else {
+            br_json_w_key_n(w, (br_text){m->key, m->key_n});
+            br_json_w_tree(w, m);
+        }
+    br_json_w_obj_end(w);
+}
+
+/* Those of `list` behind what is there, each of them an object. */
+static void
+put_items(const br_json *list, br_str *out)
+{
+    for (const br_json *v = list->child; v; v = v->next) {
+        br_json_writer w;
+
+        if (out->n && out->at[out->n - 1] != '[')
+            PUT(out, ",");
+        br_json_w_begin(&w, out, 0);
+        w.compact = w.utf8 = true;
+        put_item(v, &w);
+    }
+}
+
+/* Whether a response could begin with them: else each would fail later. */
+static br_code
+check_items(br_http *h, const br_json *list, br_status *st)
+{
+    br_json_writer w;
+    br_str body = {0};
+    br_code code = BR_OK;
+    br_ask a;
+
+    if (list->kind != BR_J_ARR)
+        return br_fail(st, BR_E_USAGE, "items: must be a list");
+    if (!list->n)
+        return BR_OK;
+    br_json_w_begin(&w, &body, 0);
+    br_json_w_obj(&w);
+    br_json_w_key(&w, "input");
+    br_json_w_tree(&w, list);
+    br_json_w_obj_end(&w);
+    if (body.oom)
+        code = br_fail(st, BR_E_OOM, "out of memory");
+    else {
+        code = br_ask_read(&a, BR_API_RESPONSES, &h->config.sample,
+                           (br_text){body.at, body.n}, st);
+        br_ask_fini(&a);
+    }
+    br_str_fini(&body);
+    return code == BR_OK ? code : br_prefix(st, "items");
+}
+
+/* ---- with a response ------------------------------------------------------ */
+
+br_code
+br_conversation_items(br_http *h, uint32_t tenant, const char *id, br_str *out,
+                      br_status *st)
+{
+    br_turn_kept t;
+
+    BR_TRY(get(h, tenant, br_text_z(id), &t, st));
+    add_list(out, t.input);
+    return out->oom ? br_fail(st, BR_E_OOM, "out of memory") : BR_OK;
+}
+
+/* What was asked as items that are told, behind what is there. */
+static void
+add_asked(br_text list, br_str *items)
+{
+    br_json *root = NULL;
+    br_arena a;
+
+    if (parse(list, &a, &root, NULL) == BR_OK)
+        put_items(root, items);
+    else
+        items->oom = true;
+    br_arena_fini(&a);
+}
+
+void
+br_conversation_add(br_gen *g)
+{
+    static br_log_limit limit = {.every_ns = INT64_C(60000000000), .burst = 1};
+    br_str items = {0}, output = {0}, all = {0};
+    br_turn_kept t;
+    br_status st = {0};
+    br_code code =
+        get(g->h, g->tenant, br_text_z(br_str_z(&g->ask.talk)), &t, &st);
+
+    if (code == BR_OK) {
+        add_list(&items, t.input);
+        add_asked((br_text){br_str_z(&g->ask.items), g->ask.items.n}, &items);
+        br_responses_whole(g, true, NULL, &output, &all);
+        add_list(&items, (br_text){br_str_z(&output), output.n});
+        items.oom |= output.oom;
+        code = put(g->h, &t, &items, &st);
+    }
+    if (code != BR_OK && code != BR_E_NOT_FOUND) /* deleted meanwhile */
+        br_log_limited(&limit, BR_EV_talks_full, "%s: %s", g->id, st.msg);
+    br_str_fini(&items);
+    br_str_fini(&output);
+    br_str_fini(&all);
+}
+
+/* ---- /v1/conversations ---------------------------------------------------- */
+
+/* The conversation's id in the path, up to the next slash. */
+static br_text
+id_of(const br_http_conn *c)
+{
+    br_text is = {c->in.path.p + sizeof before - 1,
+                  c->in.path.n - (sizeof before - 1)};
+    const char *slash = memchr(is.p, '/', is.n);
+
+    is.n = slash ? (size_t)(slash - is.p) : is.n;
+    return is;
+}
+
+static void
+refuse(br_http *h, br_http_conn *c, const br_status *st, const char *param)
+{
+    br_reply_error(h, c,
+                   st->code == BR_E_NOT_FOUND ? 404
+                   : st->code == BR_E_BUSY || st->code == BR_E_OOM ||
+                           st->code == BR_E_IO
+                       ? 503
+                       : 400,
+                   param, st->msg);
+}
+
+static bool
+load(br_http *h, br_http_conn *c, br_turn_kept *t)
+{
+    br_status st = {0};
+
+    if (get(h, c->tenant, id_of(c), t, &st) == BR_OK)
+        return true;
+    if (st.code != BR_E_NOT_FOUND)
+        snprintf(st.msg, sizeof st.msg,
+                 "conversations cannot be read just now");
+    refuse(h, c, &st, NULL);
+    return false;
+}
+
+static void
+put_object(const char *id, int64_t created, const br_json *metadata,
+           br_str *out)
+{
+    br_json_writer w;
+
+    br_json_w_begin(&w, out, 0);
+    w.compact = w.utf8 = true;
+    br_json_w_obj(&w);
+    br_json_w_key_strz(&w, "id", id);
+    br_json_w_key_strz(&w, "object", "conversation");
+    br_json_w_key_i64(&w, "created_at", created);
+    br_json_w_key(&w, "metadata");
+    if (metadata && metadata->kind == BR_J_OBJ)
+        br_json_w_tree(&w, metadata);
+    else {
+        br_json_w_obj(&w);
+        br_json_w_obj_end(&w);
+    }
+    br_json_w_obj_end(&w);
+}
+
+/* Of a body that is empty or has no others. */
+static br_code
+known_members(const br_json *root, const char *a, const char *b, br_status *st)
+{
+    for (const br_json *m = root->child; m; m = m->next)
+        if (strcmp(m->key, a) != 0 && strcmp(m->key, b) != 0)
+            return br_fail(st, BR_E_USAGE,
+                           "%.60s: this server does not know the field",
+                           m->key);
+        else if (strcmp(m->key, "metadata") == 0 && m->kind != BR_J_OBJ &&
+                 m->kind != BR_J_NULL)
+            return br_fail(st, BR_E_USAGE, "metadata: must be an object");
+    return BR_OK;
+}
+
+void
+br_on_conversations(br_http *h, br_http_conn *c)
+{
+    br_turn_kept t = {.tenant = c->tenant};
+    const br_json *root, *items;
+    br_str list = {0}, out = {0};
+    br_status st = {0};
+    br_code code;
+    br_arena a;
+    uint8_t r[12];
+
+    if (!h->talks) {
+        br_reply_error(h, c, 404, NULL,
+                       "this server keeps no conversations (brass serve "
+                       "--responses FILE)");
+        return;
+    }
+    if (!c->in.body.n)
+        br_str_puts(&c->in.body, "{}");
+    if (!br_body_object(h, c, &a, &root))
+        return;
+    items = br_json_get(root, "items");
+    code = known_members(root, "items", "metadata", &st);
+    if (code == BR_OK && items && items->kind != BR_J_NULL) {
+        code = check_items(h, items, &st);
+        if (code == BR_OK)
+            put_items(items, &list);
+    }
+    br_os_random(r, sizeof r);
+    memcpy(t.id, "conv_", 5);
+    br_hex(r, sizeof r, t.id + 5);
+    put_object(t.id, br_wall_ns() / 1000000000, br_json_get(root, "metadata"),
+               &out);
+    t.answer = (br_text){br_str_z(&out), out.n};
+    if (code == BR_OK)
+        code = put(h, &t, &list, &st);
+    br_arena_fini(&a);
+    br_str_fini(&list);
+    if (code == BR_OK)
+        br_reply_json(h, c, &out);
+    else {
+        br_str_fini(&out);
+        refuse(h, c, &st, NULL);
+    }
+}
+
+void
+br_on_conversation(br_http *h, br_http_conn *c)
+{
+    br_str out = {0};
+    br_turn_kept t;
+
+    if (!load(h, c, &t))
+        return;
+    br_str_put(&out, t.answer.p, t.answer.n);
+    br_reply_json(h, c, &out);
+}
+
+/* Its metadata, all of them. */
+void
+br_on_conversation_set(br_http *h, br_http_conn *c)
+{
+    br_json *was = NULL;
+    const br_json *root, *created;
+    br_str out = {0}, items = {0};
+    br_status st = {0};
+    br_turn_kept t;
+    br_code code;
+    br_arena a, b;
+
+    if (!load(h, c, &t) || !br_body_object(h, c, &a, &root))
+        return;
+    code = parse(t.answer, &b, &was, &st);
+    if (code == BR_OK)
+        code = known_members(root, "metadata", "", &st);
+    if (code == BR_OK) {
+        created = br_json_get(was, "created_at");
+        put_object(t.id, created ? created->i : 0,
+                   br_json_get(root, "metadata"), &out);
+        add_list(&items, t.input);
+        t.answer = (br_text){br_str_z(&out), out.n};
+        code = put(h, &t, &items, &st);
+    }
+    br_arena_fini(&a);
+    br_arena_fini(&b);
+    br_str_fini(&items);
+    if (code == BR_OK)
+        br_reply_json(h, c, &out);
+    else {
+        br_str_fini(&out);
+        refuse(h, c, &st, NULL);
+    }
+}
+
+void
+br_on_conversation_drop(br_http *h, br_http_conn *c)
+{
+    br_status st = {0};
+    br_str out = {0};
+    br_turn_kept t;
+
+    if (!load(h, c, &t))
+        return;
+    if (br_talks_drop(h->talks, c->tenant, t.id, &st) != BR_OK) {
+        refuse(h, c, &st, NULL);
+        return;
+    }
+    br_str_printf(
+        &out,
+        "{\"id\":\"%s\",\"object\":\"conversation.deleted\",\"deleted\":true}",
+        t.id);
+    br_reply_json(h, c, &out);
+}
+
+/* ---- /v1/conversations/{id}/items ----------------------------------------- */
+
+/* What the query says of a name; empty: nothing. */
+static br_text
+asked(const br_http_conn *c, const char *name)
+{
+    const char *at = c->in.query.p, *end = at + c->in.query.n;
+    size_t n = strlen(name);
+
+    while (at < end) {
+        const char *amp = memchr(at, '&', (size_t)(end - at));
+        const char *to = amp ? amp : end;
+
+        if ((size_t)(to - at) > n && memcmp(at, name, n) == 0 && at[n] == '=')
+            return (br_text){at + n + 1, (size_t)(to - at) - n - 1};
+        at = to + 1;
+    }
+    return (br_text){0};
+}
+
+static bool
+has_id(const br_json *v, br_text id)
+{
+    const br_json *is = br_json_get(v, "id");
+
+    return is && is->kind == BR_J_STR && is->n == id.n &&
+           memcmp(is->s, id.p, id.n) == 0;
+}
+
+typedef struct rows {
+    const br_json **at;
+    int64_t n;
+} rows;
+
+/* The items of a list as an array, for those that are told backwards. */
+static br_code
+rows_of(br_text list, br_arena *a, rows *r, br_status *st)
+{
+    br_json *root;
+
+    *r = (rows){0};
+    BR_TRY(parse(list, a, &root, st));
+    r->at = br_arena_new(a, const br_json *, root->n + 1);
+    if (!r->at)
+        return br_fail(st, BR_E_OOM, "out of memory");
+    for (const br_json *v = root->child; v; v = v->next)
+        r->at[r->n++] = v;
+    return BR_OK;
+}
+
+/* Items `from` up to `to`, backwards where those are. */
+static void
+put_page(const rows *r, int64_t from, int64_t to, bool more, br_str *out)
+{
+    int step = from <= to ? 1 : -1;
+    const char *first = "", *last = "";
+    br_json_writer w;
+
+    br_json_w_begin(&w, out, 0);
+    w.compact = w.utf8 = true;
+    br_json_w_obj(&w);
+    br_json_w_key_strz(&w, "object", "list");
+    br_json_w_key(&w, "data");
+    br_json_w_arr(&w);
+    for (int64_t i = from; i != to; i += step) {
+        const br_json *id = br_json_get(r->at[i], "id");
+
+        br_json_w_tree(&w, r->at[i]);
+        last = id && id->kind == BR_J_STR ? id->s : "";
+        first = i == from ? last : first;
+    }
+    br_json_w_arr_end(&w);
+    br_json_w_key_strz(&w, "first_id", first);
+    br_json_w_key_strz(&w, "last_id", last);
+    br_json_w_key(&w, "has_more");
+    br_json_w_bool(&w, more);
+    br_json_w_obj_end(&w);
+}
+
+static br_code
+page(const br_http_conn *c, const rows *r, br_str *out, br_status *st)
+{
+    br_text limit = asked(c, "limit"), order = asked(c, "order"),
+            after = asked(c, "after");
+    bool up = order.n && br_text_is(order, "asc");
+    int64_t most = PAGE, from = up ? 0 : r->n - 1, left;
+
+    if (limit.n &&
+        (!br_json_to_i64(limit, &most) || most < 1 || most > MOST_PAGE))
+        return br_fail(st, BR_E_USAGE, "limit: must be a number from 1 to %d",
+                       MOST_PAGE);
+    if (order.n && !up && !br_text_is(order, "desc"))
+        return br_fail(st, BR_E_USAGE, "order: must be asc or desc");
+    if (after.n) {
+        int64_t i = 0;
+
+        while (i < r->n && !has_id(r->at[i], after))
+            i++;
+        if (i == r->n)
+            return br_fail(st, BR_E_USAGE, "after: no item has that id");
+        from = up ? i + 1 : i - 1;
+    }
+    left = up ? r->n - from : from + 1;
+    most = BR_MIN(most, left);
+    put_page(r, from, up ? from + most : from - most, left > most, out);
+    return BR_OK;
+}
+
+void
+br_on_conversation_items(br_http *h, br_http_conn *c)
+{
+    br_status st = {0};
+    br_str out = {0};
+    br_turn_kept t;
+    br_code code;
+    br_arena a;
+    rows r;
+
+    if (!load(h, c, &t))
+        return;
+    code = rows_of(t.input, &a, &r, &st);
+    if (code == BR_OK)
+        code = page(c, &r, &out, &st);
+    br_arena_fini(&a);
+    if (code == BR_OK)
+        br_reply_json(h, c, &out);
+    else
+        refuse(h, c, &st, NULL);
+}
+
+void
+br_on_conversation_add(br_http *h, br_http_conn *c)
+{
+    br_str items = {0}, more = {0}, out = {0};
+    const br_json *root, *list;
+    br_status st = {0};
+    br_turn_kept t;
+    br_code code;
+    br_arena a, b;
+    rows r;
+
+    if (!load(h, c, &t) || !br_body_object(h, c, &a, &root))
+        return;
+    list = br_json_get(root, "items");
+    code = known_members(root, "items", "", &st);
+    if (code == BR_OK)
+        code = list && list->kind == BR_J_ARR && list->n
+                   ? check_items(h, list, &st)
+                   : br_fail(&st, BR_E_USAGE, "items: missing or empty");
+    if (code == BR_OK) {
+        PUT(&more, "[");
+        put_items(list, &more);
+        PUT(&more, "]");
+        add_list(&items, t.input);
+        add_list(&items, (br_text){br_str_z(&more), more.n});
+        items.oom |= more.oom;
+        code = put(h, &t, &items, &st);
+    }
+    br_arena_fini(&a);
+    if (code == BR_OK) {
+        code = rows_of((br_text){br_str_z(&more), more.n}, &b, &r, &st);
+        if (code == BR_OK)
+            put_page(&r, 0, r.n, false, &out);
+        br_arena_fini(&b);
+    }
+    br_str_fini(&items);
+    br_str_fini(&more);
+    if (code == BR_OK)
+        br_reply_json(h, c, &out);
+    else
+        refuse(h, c, &st, "items");
+}
+
+/* One of them, told or taken out. */
+static void
+one_item(br_http *h, br_http_conn *c, bool drop)
+{
+    const char *slash = memrchr(c->in.path.p, '/', c->in.path.n);
+    br_text id = {slash + 1, c->in.path.n - (size_t)(slash + 1 - c->in.path.p)};
+    br_str items = {0}, out = {0};
+    br_status st = {0};
+    br_turn_kept t;
+    br_code code;
+    br_arena a;
+    bool found = false;
+    rows r;
+
+    if (!load(h, c, &t))
+        return;
+    code = rows_of(t.input, &a, &r, &st);
+    for (int64_t i = 0; i < r.n; i++) {
+        bool is = has_id(r.at[i], id);
+        br_str *to = is ? &out : &items;
+        br_json_writer w;
+
+        found |= is;
+        if (to->n)
+            PUT(to, ",");
+        br_json_w_begin(&w, to, 0);
+        w.compact = w.utf8 = true;
+        br_json_w_tree(&w, r.at[i]);
+    }
+    br_arena_fini(&a);
+    if (code == BR_OK && !found)
+        code =
+            br_fail(&st, BR_E_NOT_FOUND, "the conversation has no such item");
+    if (code == BR_OK && drop) {
+        br_str_clear(&out);
+        br_str_put(&out, t.answer.p, t.answer.n);
+        t.answer = (br_text){br_str_z(&out), out.n};
+        code = put(h, &t, &items, &st);
+    }
+    br_str_fini(&items);
+    if (code == BR_OK)
+        br_reply_json(h, c, &out);
+    else {
+        br_str_fini(&out);
+        refuse(h, c, &st, NULL);
+    }
+}
+
+void
+br_on_conversation_item(br_http *h, br_http_conn *c)
+{
+    one_item(h, c, false);
+}
+
+void
+br_on_conversation_item_drop(br_http *h, br_http_conn *c)
+{
+    one_item(h, c, true);
+}

@@ -1,0 +1,240 @@
+/* test_http_conversation.c - talks that have a name.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "serve_kit.h"
+
+#include "run/tstore.h"
+
+#include <string.h>
+
+static void
+open_server(sk *k, bool keeps)
+{
+    br_http_config c = br_http_config_default();
+
+    if (!br_tstore_here())
+        t_skip("built without SQLite");
+    c.port = 0;
+    if (keeps)
+        c.talks = (br_talks_config){.path = t_printf("%s/talks.db", t_tmpdir()),
+                                    .days = 30,
+                                    .most = 100};
+    sk_open(k, &(sk_config){.http = c});
+}
+
+static sk_answer
+post(const sk *k, const char *path, const char *body)
+{
+    return sk_ask(k, t_printf("POST /v1/%s", path), "", body);
+}
+
+static sk_answer
+get(const sk *k, const char *path)
+{
+    return sk_ask(k, t_printf("GET /v1/conversations/%s", path), "", NULL);
+}
+
+static sk_answer
+drop(const sk *k, const char *path)
+{
+    return sk_ask(k, t_printf("DELETE /v1/conversations/%s", path), "", NULL);
+}
+
+static char *
+id_of(sk_answer a)
+{
+    ck_assert_msg(a.status == 200, "%d %s", a.status, a.body);
+    return sk_between(a.body, "\"id\":\"", "\"");
+}
+
+static sk_answer
+respond(const sk *k, const char *fields)
+{
+    sk_answer a = post(
+        k, "responses",
+        t_printf("{\"temperature\":0,\"max_output_tokens\":6,%s}", fields));
+
+    ck_assert_msg(a.status == 200, "%d %s", a.status, a.body);
+    return a;
+}
+
+static sk_answer
+say(const sk *k, const char *id, const char *text, const char *more)
+{
+    return respond(k, t_printf("\"conversation\":\"%s\",\"input\":\"%s\"%s", id,
+                               text, more));
+}
+
+static char *
+output_of(sk_answer a)
+{
+    return sk_between(a.body, "\"output\":[", "],\"parallel_tool_calls\"");
+}
+
+static char *
+text_of(sk_answer a)
+{
+    return sk_between(a.body, "\"text\":", ",\"annotations\"");
+}
+
+/* Whose texts stand in an answer, in order: "1 3 2". */
+static void
+tells(sk_answer a, const char *want)
+{
+    char got[64] = "";
+
+    ck_assert_msg(a.status == 200, "%d %s", a.status, a.body);
+    for (const char *at = a.body; (at = strstr(at, "\"text\":\"say ")); at++)
+        strncat(got, at + 12, 1);
+    ck_assert_msg(strcmp(got, want) == 0, "%s: %s", got, a.body);
+}
+
+TEST(http_speaks_in_a_conversation)
+{
+    sk_answer a[3], b;
+    char *id, *all;
+    sk k;
+
+    open_server(&k, true);
+    a[0] = post(&k, "conversations",
+                "{\"items\":[{\"role\":\"user\",\"content\":\"Hi\"}],"
+                "\"metadata\":{\"of\":\"x\"}}");
+    id = id_of(a[0]);
+    ck_assert_ptr_nonnull(strstr(a[0].body, "\"object\":\"conversation\""));
+    ck_assert_ptr_nonnull(strstr(a[0].body, "\"metadata\":{\"of\":\"x\"}"));
+    a[1] = say(&k, id, "One", "");
+    ck_assert_ptr_nonnull(
+        strstr(a[1].body, t_printf("\"conversation\":{\"id\":\"%s\"}", id)));
+    sk_close(&k); /* a restart forgets nothing */
+    open_server(&k, true);
+    /* one that is not kept is a part of it all the same */
+    a[2] = respond(&k, t_printf("\"conversation\":{\"id\":\"%s\"},\"input\":"
+                                "\"Two\",\"store\":false",
+                                id));
+    all = t_printf("\"input\":[{\"role\":\"user\",\"content\":\"Hi\"},{"
+                   "\"role\":\"user\",\"content\":\"One\"},%s,{\"role\":"
+                   "\"user\",\"content\":\"Two\"}",
+                   output_of(a[1]));
+    b = respond(&k, t_printf("%s]", all));
+    ck_assert_str_eq(text_of(a[2]), text_of(b));
+    b = respond(&k, t_printf("%s,%s,{\"role\":\"user\",\"content\":\"Three\"}]",
+                             all, output_of(a[2])));
+    a[0] = say(&k, id, "Three", ",\"stream\":true");
+    ck_assert_ptr_nonnull(strstr(a[0].body, text_of(b)));
+    /* a cancelled one adds nothing; it is none of the responses */
+    ck_assert_int_eq(
+        sk_ask(&k, t_printf("GET /v1/responses/%s", id), "", NULL).status, 404);
+    ck_assert_int_eq(
+        post(&k, "responses",
+             t_printf("{\"input\":\"x\",\"previous_response_id\":\"%s\"}", id))
+            .status,
+        400);
+    sk_close(&k);
+}
+
+TEST(http_lists_what_is_in_a_conversation)
+{
+    const char *path, *second;
+    sk_answer a;
+    char *id;
+    sk k;
+
+    open_server(&k, true);
+    id = id_of(post(&k, "conversations", ""));
+    path = t_printf("%s/items", id);
+    tells(get(&k, path), "");
+    for (int i = 1; i < 6; i++)
+        tells(post(&k, t_printf("conversations/%s", path),
+                   t_printf("{\"items\":[{\"role\":\"user\",\"content\":\"say "
+                            "%d\"}]}",
+                            i)),
+              t_printf("%d", i));
+    tells(get(&k, path), "54321");
+    tells(get(&k, t_printf("%s?order=asc", path)), "12345");
+    a = get(&k, t_printf("%s?order=asc&limit=2", path));
+    tells(a, "12");
+    ck_assert_ptr_nonnull(strstr(a.body, "\"has_more\":true"));
+    second = sk_between(a.body, "\"last_id\":\"", "\"");
+    a = get(&k, t_printf("%s?after=%s&order=asc", path, second));
+    tells(a, "345");
+    ck_assert_ptr_nonnull(strstr(a.body, "\"has_more\":false"));
+    tells(get(&k, t_printf("%s?after=%s", path, second)), "1");
+    tells(get(&k, t_printf("%s/%s", path, second)), "2");
+    ck_assert_str_eq(id_of(drop(&k, t_printf("%s/%s", path, second))), id);
+    tells(get(&k, path), "5431");
+    ck_assert_int_eq(drop(&k, t_printf("%s/%s", path, second)).status, 404);
+    a = post(&k, t_printf("conversations/%s", id),
+             "{\"metadata\":{\"a\":\"b\"}}");
+    ck_assert_ptr_nonnull(strstr(a.body, "\"metadata\":{\"a\":\"b\"}"));
+    ck_assert_str_eq(get(&k, id).body, a.body);
+    tells(get(&k, path), "5431");
+    a = drop(&k, id);
+    ck_assert_ptr_nonnull(
+        strstr(a.body, "\"object\":\"conversation.deleted\""));
+    ck_assert_int_eq(get(&k, id).status, 404);
+    ck_assert_int_eq(get(&k, path).status, 404);
+    sk_close(&k);
+}
+
+TEST(http_says_what_is_wrong_with_a_conversation)
+{
+    static const struct {
+        const char *path, *body;
+        int status;
+        const char *says;
+    } rows[] = {
+        {"conversations", "{\"items\":\"x\"}", 400, "items: must be a list"},
+        {"conversations", "{\"items\":[{\"role\":\"cat\",\"content\":\"x\"}]}",
+         400, "items: input[0]"},
+        {"conversations", "{\"items\":[3]}", 400, "items: input[0]"},
+        {"conversations", "{\"metadata\":3}", 400, "metadata: must be"},
+        {"conversations", "{\"title\":3}", 400, "does not know"},
+        {"conversations", "[]", 400, "not a JSON object"},
+        {"conversations/ID/items", "{}", 400, "items: missing"},
+        {"conversations/ID/items", "{\"items\":[]}", 400, "items: missing"},
+        {"conversations/conv_1/items", "{\"items\":[]}", 404, "'conv_1'"},
+        {"conversations/resp_1", "{}", 404, "'resp_1'"},
+        {"responses", "{\"input\":\"x\",\"conversation\":\"conv_1\"}", 400,
+         "\"param\":\"conversation\""},
+        {"responses", "{\"input\":\"x\",\"conversation\":7}", 400,
+         "must be the id"},
+        {"responses",
+         "{\"input\":\"x\",\"conversation\":\"ID\",\"previous_response_id\":"
+         "\"resp_1\"}",
+         400, "not together"},
+    };
+    static const char *const queries[] = {"limit=0", "limit=101", "limit=x",
+                                          "order=up", "after=msg_1"};
+    sk_answer a;
+    char *id;
+    sk k;
+
+    open_server(&k, true);
+    id = id_of(post(&k, "conversations", "{}"));
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        const char *text[2] = {rows[i].path, rows[i].body};
+
+        for (int j = 0; j < 2; j++) {
+            const char *at = strstr(text[j], "ID");
+
+            if (at)
+                text[j] = t_printf("%.*s%s%s", (int)(at - text[j]), text[j], id,
+                                   at + 2);
+        }
+        a = post(&k, text[0], text[1]);
+        ck_assert_msg(a.status == rows[i].status &&
+                          strstr(a.body, rows[i].says),
+                      "%zu: %d %s", i, a.status, a.body);
+    }
+    for (size_t i = 0; i < BR_COUNT(queries); i++)
+        ck_assert_int_eq(
+            get(&k, t_printf("%s/items?%s", id, queries[i])).status, 400);
+    sk_close(&k);
+    open_server(&k, false);
+    ck_assert_int_eq(post(&k, "conversations", "{}").status, 404);
+    ck_assert_int_eq(get(&k, id).status, 404);
+    a = post(&k, "responses", "{\"input\":\"x\",\"conversation\":\"conv_1\"}");
+    ck_assert_msg(a.status == 400 &&
+                      strstr(a.body, "conversation: this server"),
+                  "%s", a.body);
+    sk_close(&k);
+}
