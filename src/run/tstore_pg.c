@@ -207,7 +207,7 @@ make_name(br_db *s, br_status *st)
     if (odd)
         return br_fail(
             st, BR_E_USAGE,
-            "--db: no such URL: postgres://user:password@host:port/"
+            "no such URL: postgres://user:password@host:port/"
             "database, with %%2F for / and %%40 for @ in a password");
     return s->name.oom ? br_fail(st, BR_E_OOM, "out of memory") : BR_OK;
 }
