@@ -47,6 +47,12 @@ fields_exist() {
 }
 must "deploy/: the flags are there" flags_exist
 if have kubectl; then must "kubectl: the manifest" fields_exist; else echo "skip kubectl: not installed"; fi
+python3 tests/manifest.py >"$dir/out" 2>&1
+if [ $? = 77 ]; then
+    echo "skip the manifest's types: no python3-kubernetes"
+else
+    must "the manifest has the API's fields and types" python3 tests/manifest.py deploy/kubernetes.yaml
+fi
 
 skip=''
 have nginx && have curl || skip="nginx or curl is not installed"
