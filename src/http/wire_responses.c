@@ -136,6 +136,22 @@ put_items(const br_gen *g, br_str *out)
     }
 }
 
+/* What was asked for as "name"; other: where it was not. */
+static void
+put_asked(const br_gen *g, const char *name, const char *other, br_str *out)
+{
+    const br_json *v = g->ask.root ? br_json_get(g->ask.root, name) : NULL;
+    br_json_writer w;
+
+    br_str_printf(out, ",\"%s\":", name);
+    br_json_w_begin(&w, out, 0);
+    w.compact = w.utf8 = true;
+    if (v && v->kind != BR_J_NULL)
+        br_json_w_tree(&w, v);
+    else
+        br_str_puts(out, other);
+}
+
 /* "tool_choice":..,"tools":[..] as they were asked for */
 static void
 put_tools(const br_ask *a, br_str *out)
@@ -219,7 +235,10 @@ put_response(const br_gen *g, bool ended, const br_error *e, br_str *out)
                          ? ",\"incomplete_details\":{\"reason\":"
                            "\"max_output_tokens\"}"
                          : ",\"incomplete_details\":null");
-    PUT(out, ",\"instructions\":null,\"metadata\":{},\"model\":");
+    put_asked(g, "instructions", "null", out);
+    put_asked(g, "metadata", "{}", out);
+    put_asked(g, "max_output_tokens", "null", out);
+    PUT(out, ",\"model\":");
     br_put_jsonz(out, g->model->m.name);
     PUT(out, ",\"output\":[");
     if (ended && has_items)
@@ -497,4 +516,14 @@ void
 br_on_input_tokens(br_http *h, br_http_conn *c)
 {
     br_gen_start(h, c, &counting);
+}
+
+/* llama-server's, in the same words. */
+static const br_wire counting_chat = {
+    .id = "", .api = BR_API_CHAT, .prompt = count};
+
+void
+br_on_chat_input_tokens(br_http *h, br_http_conn *c)
+{
+    br_gen_start(h, c, &counting_chat);
 }
