@@ -25,8 +25,6 @@ enum {
     MOST_PAGE = 100,
 };
 
-static const char before[] = "/v1/conversations/";
-
 /* ---- rows ---------------------------------------------------------------- */
 
 static br_code
@@ -260,6 +258,7 @@ br_conversation_add(br_gen *g)
 static br_text
 id_of(const br_http_conn *c)
 {
+    static const char before[] = "/v1/conversations/";
     br_text is = {c->in.path.p + sizeof before - 1,
                   c->in.path.n - (sizeof before - 1)};
     const char *slash = memchr(is.p, '/', is.n);
