@@ -536,6 +536,24 @@ copy16(u32 to, const void *from)
                  "l"(from)
                  : "memory");
 }
+/* The copies so far are a group; until all groups but the latest N are there. */
+BR_DEV void
+copies_end(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <u32 N>
+BR_DEV void
+copies_wait_but(void)
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+/* What this thread wrote to shared memory, for wgmma. */
+BR_DEV void
+fence_shared(void)
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 BR_DEV void
 copies_wait(void)
 {
@@ -623,6 +641,43 @@ bulk_copy_kept(u32 dst, const void *src, u32 bytes, u32 bar_addr)
                  : "memory");
 }
 
+/* ---- clusters of blocks ---------------------------------------------------- */
+BR_DEV u32
+cluster_rank(void)
+{
+    u32 r;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+    return r;
+}
+/* What this block's threads wrote is seen by the others after their wait. */
+BR_DEV void
+cluster_arrive(void)
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+BR_DEV void
+cluster_wait(void)
+{
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+/* An address of this block's shared memory, in block `rank` of the cluster. */
+BR_DEV u32
+shared_of(u32 a, u32 rank)
+{
+    u32 r;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(rank));
+    return r;
+}
+BR_DEV float
+lds_far(u32 a) /* of shared_of */
+{
+    float r;
+    asm volatile("ld.shared::cluster.f32 %0, [%1];"
+                 : "=f"(r)
+                 : "r"(a)
+                 : "memory");
+    return r;
+}
 /* ---- launches one after another ------------------------------------------- */
 /* Until all that the launch before has written is there. */
 BR_DEV void
@@ -741,11 +796,69 @@ wg_wait(void)
            ",%40,%41,%42,%43,%44,%45,%46,%47" \
            ",%48,%49,%50,%51,%52,%53,%54,%55" \
            ",%56,%57,%58,%59,%60,%61,%62,%63"
+#define WG_R96 \
+    WG_R64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79" \
+           ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
+#define WG_R128 \
+    WG_R96 ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107" \
+           ",%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119" \
+           ",%120,%121,%122,%123,%124,%125,%126,%127"
 WG_MMA(8, WG_R4, "%4", "%5", "%6", WG_D4(d, 0))
 WG_MMA(16, WG_R8, "%8", "%9", "%10", WG_D4(d, 0), WG_D4(d, 4))
 WG_MMA(32, WG_R16, "%16", "%17", "%18", WG_D16(d, 0))
 WG_MMA(64, WG_R32, "%32", "%33", "%34", WG_D16(d, 0), WG_D16(d, 16))
 WG_MMA(128, WG_R64, "%64", "%65", "%66", WG_D16(d, 0), WG_D16(d, 16), WG_D16(d, 32),
        WG_D16(d, 48))
+WG_MMA(192, WG_R96, "%96", "%97", "%98", WG_D16(d, 0), WG_D16(d, 16), WG_D16(d, 32),
+       WG_D16(d, 48), WG_D16(d, 64), WG_D16(d, 80))
+WG_MMA(256, WG_R128, "%128", "%129", "%130", WG_D16(d, 0), WG_D16(d, 16),
+       WG_D16(d, 32), WG_D16(d, 48), WG_D16(d, 64), WG_D16(d, 80), WG_D16(d, 96),
+       WG_D16(d, 112))
+
+/* The same with N = 64 and a in registers, four of 16 columns: rows l / 4 and
+ * l / 4 + 8 of the warp's 16, columns 2 (l % 4) .. and 8 more. BY_ROWS: b's rows
+ * are the sum's index, 64 columns of the result in a row of 128 bytes. */
+template <bool BY_ROWS>
+BR_DEV void
+wg_mma64(float (&d)[32], u32x4 a, u64 b, bool more)
+{
+    asm volatile("{ .reg .pred p;\n"
+                 "setp.ne.b32 p, %37, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" WG_R32
+                 "}, {%32,%33,%34,%35}, %36, p, 1, 1, %38; }"
+                 : WG_D16(d, 0), WG_D16(d, 16)
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b),
+                   "r"((u32)more), "n"(BY_ROWS ? 1 : 0));
+}
+/* A tile as rows that are a sum's index: eight of them and 64 columns are 1 KiB. */
+BR_DEV u64
+wg_tile_by_rows(u32 shared)
+{
+    return (u64)(shared >> 4 & 0x3fff) | (u64)64 << 16 | (u64)64 << 32 |
+           (u64)1 << 62;
+}
+/* Four 8 x 8 tiles of halves; lane l says where row l % 8 of tile l / 8 is and
+ * gets, of each tile, two of row l / 4; or of column l / 4. */
+BR_DEV u32x4
+ldmatrix(u32 a)
+{
+    u32x4 r;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
+                 : "r"(a)
+                 : "memory");
+    return r;
+}
+BR_DEV u32x4
+ldmatrix_t(u32 a)
+{
+    u32x4 r;
+    asm volatile(
+        "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+        : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
+        : "r"(a)
+        : "memory");
+    return r;
+}
 
 #endif

@@ -10,13 +10,14 @@
  *   fold     docs/arithmetic.md's, blocks ascending; a query that sees no key
  *            of a block is left as it is
  *
- * Keys and values pass through shared memory. Up to 16 queries (few): a block
- * is a warp's, eight queries its columns, as many blocks at a time as there is
- * room for, then they are folded. More: a warp has 16 of them as rows, and all
- * blocks. Both are the same sums: a query's numbers depend on
- * its position alone. Lane (g, c) reads 16 bytes of key g: which dimension a
- * product stands at does not matter. Of values it reads dimensions 8 g .. + 7
- * of keys 2 c, 2 c + 1, 2 c + 8, 2 c + 9, and column n of step j is 8 n + j.
+ * Keys and values pass through shared memory, 64 dimensions of a key in 128
+ * bytes, chunks of 16 at chunk ^ key % 8, so that ldmatrix meets no bank twice
+ * and wgmma reads them. Up to 16 queries (few): a block is a warp's, eight
+ * queries its columns, as many blocks at a time as there is room for, then they
+ * are folded; the next keys are on their way as soon as these have been read.
+ * More: two groups of four warps have 64 as rows and all blocks, by wgmma; four
+ * warps bring keys. Both are the same sums, step by step of 16: a query's
+ * numbers depend on its position alone.
  * SPDX-License-Identifier: Apache-2.0 */
 
 enum { KEYS = BR_ND_FLASH_KEYS };
@@ -30,7 +31,7 @@ struct flash_tile {
 /* Two queries of a lane, g and g + 8 of a warp's 16. */
 template <u32 HD>
 struct flash_queries {
-    u32 q[HD / 32][8];
+    u32x4 q[HD / 16];
     u32 lo[2], hi[2]; /* keys that they see */
 };
 
@@ -41,24 +42,25 @@ take_queries(const struct br_nd_args &a, const struct flash_tile &f, u32 from,
              flash_queries<HD> &s)
 {
     const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3;
+    const float *x[2];
 
 #pragma unroll
     for (u32 h = 0; h < 2; h++) {
         const u32 m = from + g + 8 * h, i = m / a.per_kv;
         const bool in = i < f.n;
-        const float *x = row(a.x, f.t + (in ? i : 0)) +
-                         (bid() * a.per_kv + m % a.per_kv) * HD + c * 8;
+        x[h] = row(a.x, f.t + (in ? i : 0)) +
+               (bid() * a.per_kv + m % a.per_kv) * HD + c * 2;
         s.hi[h] = f.pos + i;
         s.lo[h] = a.window && s.hi[h] >= a.window ? s.hi[h] - a.window + 1 : 0;
         if (!in)
             s.lo[h] = 0xffffffff;
-#pragma unroll
-        for (u32 k = 0; k < HD / 32; k++)
-#pragma unroll
-            for (u32 j = 0; j < 4; j++)
-                s.q[k][2 * j + h] =
-                    pack_f16(x[k * 32 + 2 * j], x[k * 32 + 2 * j + 1]);
     }
+#pragma unroll
+    for (u32 k = 0; k < HD / 16; k++)
+        s.q[k] = {pack_f16(x[0][16 * k], x[0][16 * k + 1]),
+                  pack_f16(x[1][16 * k], x[1][16 * k + 1]),
+                  pack_f16(x[0][16 * k + 8], x[0][16 * k + 9]),
+                  pack_f16(x[1][16 * k + 8], x[1][16 * k + 9])};
 }
 
 enum { ONES = 0x3c003c00 }; /* of f16 */
@@ -99,85 +101,6 @@ BR_DEV u32
 min_u32(u32 a, u32 b)
 {
     return a < b ? a : b;
-}
-
-/* A block of keys from base on: m, l of the lane's queries, and by take(d, o)
- * 64 columns of sums after 64. key(j, k): 16 bytes of key 8 j + g from
- * dimension 32 k + 8 c; value(k, i, d): key 16 k + 2 c + i % 2 + i / 2 * 8 from
- * 64 d + 8 g. */
-template <u32 HD, class Key, class Value, class Fold, class Take>
-BR_DEV void
-flash_block(const struct br_nd_args &a, const flash_queries<HD> &q, u32 base,
-            Key key, Value value, Fold fold, Take take)
-{
-    const u32 c = tid() & 3;
-    const float none = as_f32(0xff800000);
-    float s[KEYS / 8][4] = {}, sum[4] = {}, m[2] = {none, none};
-
-#pragma unroll
-    for (u32 j = 0; j < KEYS / 8; j++)
-#pragma unroll
-        for (u32 k = 0; k < HD / 32; k++) {
-            const u32x4 y = key(j, k);
-            const u32 *p = q.q[k];
-            mma_f16(s[j], {p[0], p[1], p[2], p[3]}, {y.x, y.y});
-            mma_f16(s[j], {p[4], p[5], p[6], p[7]}, {y.z, y.w});
-        }
-    flash_caps<KEYS / 2>(a, s[0]);
-    if (base + KEYS - 1 > min_u32(q.hi[0], q.hi[1]) ||
-        base < max_u32(q.lo[0], q.lo[1])) /* not all are seen */
-#pragma unroll
-        for (u32 i = 0; i < KEYS / 2; i++) {
-            const u32 at = base + i / 4 * 8 + 2 * c + i % 2, h = i / 2 % 2;
-            if (at < q.lo[h] || at > q.hi[h])
-                s[i / 4][i % 4] = none;
-        }
-#pragma unroll
-    for (u32 i = 0; i < KEYS / 2; i++)
-        m[i / 2 % 2] = max_f32(m[i / 2 % 2], s[i / 4][i % 4]);
-#pragma unroll
-    for (u32 h = 0; h < 2; h++) {
-        m[h] = max_f32(m[h], shfl_xor_f(m[h], 1));
-        m[h] = max_f32(m[h], shfl_xor_f(m[h], 2));
-    }
-    const struct flash_unit u = unit_of(a, m);
-#pragma unroll
-    for (u32 i = 0; i < KEYS / 2; i++)
-        s[i / 4][i % 4] =
-            ex2(fma_rn(s[i / 4][i % 4], u.by, -u.less[i / 2 % 2]));
-    u32x4 p[KEYS / 16];
-#pragma unroll
-    for (u32 k = 0; k < KEYS / 16; k++) {
-        p[k] = {pack_f16(s[2 * k][0], s[2 * k][1]),
-                pack_f16(s[2 * k][2], s[2 * k][3]),
-                pack_f16(s[2 * k + 1][0], s[2 * k + 1][1]),
-                pack_f16(s[2 * k + 1][2], s[2 * k + 1][3])};
-        mma_f16(sum, p[k], {ONES, ONES});
-    }
-    const float l[2] = {sum[0], sum[2]};
-    fold(m, l);
-#pragma unroll
-    for (u32 d = 0; d < HD / 64; d++) {
-        float o[8][4] = {};
-#pragma unroll
-        for (u32 k = 0; k < KEYS / 16; k++) {
-            u32 v[4][4];
-#pragma unroll
-            for (u32 i = 0; i < 4; i++) {
-                const u32x4 y = value(k, i, d);
-                v[i][0] = y.x, v[i][1] = y.y;
-                v[i][2] = y.z, v[i][3] = y.w;
-            }
-#pragma unroll
-            for (u32 j = 0; j < 8; j++) {
-                const u32 sel = j % 2 ? 0x7632 : 0x5410;
-                mma_f16(o[j], p[k],
-                        {prmt(v[0][j / 2], v[1][j / 2], sel),
-                         prmt(v[2][j / 2], v[3][j / 2], sel)});
-            }
-        }
-        take(d, o);
-    }
 }
 
 /* A query's sums so far, and those of the next block, of which it sees keys. */
@@ -236,87 +159,55 @@ kept8(const struct flash_kept &k, u32 pos, u32 d)
     return k.pool + k.table[pos / 16] * k.page + pos % 16 * k.cols + d;
 }
 
-/* Where 16 bytes of a key or value are in shared memory, so that eight lanes
- * that read together meet no bank twice. */
-template <u32 HD>
+/* Where 16 bytes of a key are in shared memory; values come after all keys. */
+enum { HALF = KEYS * 128 }; /* of 64 dimensions */
 BR_DEV u32
 key_at(u32 r, u32 chunk)
 {
-    return r * HD * 2 + (chunk ^ (r & 1) << 2) * 16;
-}
-template <u32 HD>
-BR_DEV u32
-value_at(u32 r, u32 chunk)
-{
-    return KEYS * HD * 2 + r * HD * 2 + (chunk ^ (r >> 1 & 3) << 1) * 16;
+    return chunk / 8 * HALF + r * 128 + ((chunk ^ r) & 7) * 16;
 }
 
-/* What a lane reads first of them: keys 8 j + g of even and odd k, values. */
-struct flash_lane {
-    u32 k0, k1, v;
-};
-template <u32 HD>
-BR_DEV struct flash_lane
-lane_of(void)
-{
-    const u32 g = tid() >> 2 & 7, c = tid() & 3;
-
-    return {key_at<HD>(g, c), key_at<HD>(g, 4 + c), value_at<HD>(2 * c, g)};
-}
-template <u32 HD>
-BR_DEV u32x4
-lane_key(const struct flash_lane &at, u32 stage, u32 j, u32 k)
-{
-    return lds128(stage + (k % 2 ? at.k1 : at.k0) + k / 2 * 128 +
-                  j * 8 * HD * 2);
-}
-template <u32 HD>
-BR_DEV u32x4
-lane_value(const struct flash_lane &at, u32 stage, u32 k, u32 i, u32 d)
-{
-    return lds128(stage + at.v + (16 * k + i % 2 + i / 2 * 8) * HD * 2 +
-                  d * 128);
-}
-
-/* A block's there, by n threads of which this is thread `me`. */
+/* A block's keys (or values) there, by n threads of which this is thread `me`. */
 template <u32 HD>
 BR_DEV void
-flash_bring(const struct flash_kept &k, const struct flash_kept &v,
-            const struct flash_tile &f, u32 base, u32 to, u32 me, u32 n)
+flash_bring(const struct flash_kept &k, const struct flash_tile &f, u32 base,
+            u32 to, u32 me, u32 n)
 {
 #pragma unroll 4
     for (u32 i = me; i < KEYS * HD / 8; i += n) {
         const u32 r = i / (HD / 8), d = i % (HD / 8);
-        const u32 pos = within(base + r, f), at = bid() * HD + d * 8;
-        copy16(to + key_at<HD>(r, d), kept8(k, pos, at));
-        copy16(to + value_at<HD>(r, d), kept8(v, pos, at));
+        copy16(to + key_at(r, d), kept8(k, within(base + r, f), bid() * HD + d * 8));
     }
 }
 
-/* Eight queries and a block of keys: keys are rows here, queries columns. The
- * sums are flash_block's, product by product. */
+/* The sums of a block of eight queries, HD of each and a gap: no bank twice. */
+template <u32 HD>
+BR_DEV u32
+sums_at(u32 query, u32 d)
+{
+    return BR_ND_FLASH_STAGE(HD) + (query * (HD + 4) + d) * 4;
+}
+
+/* Eight queries and the keys at `stage`, which are rows here, queries columns:
+ * weights p, and of the lane's queries 2 c, 2 c + 1 the top and sum. */
 template <u32 HD>
 BR_DEV void
-flash_block8(const struct br_nd_args &a, const struct flash_tile &f,
-             const u32 (&q)[HD / 16][2], u32 from, u32 base, u32 stage,
-             float *top, float *sums)
+flash_scores8(const struct br_nd_args &a, const struct flash_tile &f,
+              const u32 (&q)[HD / 16][2], u32 from, u32 base, u32 stage,
+              u32 (&p)[KEYS / 16][2], float (&m)[2], float (&sum)[4])
 {
-    const u32 g = tid() >> 2 & 7, c = tid() & 3;
-    const struct flash_lane at = lane_of<HD>();
+    const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3;
     const float none = as_f32(0xff800000);
-    float s[KEYS / 16][4] = {}, sum[4] = {}, m[2] = {none, none};
-    u32 p[KEYS / 16][2];
+    /* a lane's row of the four tiles of 16 keys x 16 dimensions */
+    const u32 r = (lane >> 3 & 1) * 8 + (lane & 7), odd = lane >> 4;
+    float s[KEYS / 16][4] = {};
 
 #pragma unroll
     for (u32 t = 0; t < KEYS / 16; t++)
 #pragma unroll
-        for (u32 k = 0; k < HD / 32; k++) {
-            const u32x4 x = lane_key<HD>(at, stage, 2 * t, k);
-            const u32x4 y = lane_key<HD>(at, stage, 2 * t + 1, k);
-            mma_f16(s[t], {x.x, y.x, x.y, y.y}, {q[2 * k][0], q[2 * k][1]});
-            mma_f16(s[t], {x.z, y.z, x.w, y.w},
-                    {q[2 * k + 1][0], q[2 * k + 1][1]});
-        }
+        for (u32 k = 0; k < HD / 16; k++)
+            mma_f16(s[t], ldmatrix(stage + key_at(16 * t + r, 2 * k + odd)),
+                    {q[k][0], q[k][1]});
     flash_caps<KEYS / 4>(a, s[0]);
 #pragma unroll
     for (u32 h = 0; h < 2; h++) {
@@ -324,6 +215,7 @@ flash_block8(const struct br_nd_args &a, const struct flash_tile &f,
         const u32 lo = i >= f.n                       ? 0xffffffff
                        : a.window && hi >= a.window ? hi - a.window + 1
                                                     : 0;
+        m[h] = none;
 #pragma unroll
         for (u32 e = 0; e < KEYS / 8; e++) {
             float &v = s[e / 2][e % 2 * 2 + h];
@@ -346,42 +238,29 @@ flash_block8(const struct br_nd_args &a, const struct flash_tile &f,
         p[t][1] = transposed(pack_f16(s[t][2], s[t][3]));
         mma_f16(sum, {ONES, ONES, ONES, ONES}, {p[t][0], p[t][1]});
     }
-    if (g == 0)
+}
+
+/* Their sums of values, beside them; values are columns of the tiles. */
+template <u32 HD>
+BR_DEV void
+flash_values8(const u32 (&p)[KEYS / 16][2], u32 stage)
+{
+    const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3;
+    const u32 r = (lane >> 4) * 8 + (lane & 7), odd = lane >> 3 & 1;
+
 #pragma unroll
-        for (u32 h = 0; h < 2; h++) {
-            top[2 * c + h] = m[h];
-            sums[2 * c + h] = sum[h];
-        }
-    warp_sync(); /* keys have been read: sums in their place */
+    for (u32 d = 0; d < HD / 16; d++) {
+        float o[4] = {};
 #pragma unroll
-    for (u32 d = 0; d < HD / 64; d++) {
-        float o[4][4] = {};
+        for (u32 k = 0; k < KEYS / 16; k++)
+            mma_f16(o,
+                    ldmatrix_t(stage + KEYS * HD * 2 +
+                               key_at(16 * k + r, 2 * d + odd)),
+                    {p[k][0], p[k][1]});
 #pragma unroll
-        for (u32 k = 0; k < KEYS / 16; k++) {
-            u32 v[4][4];
-#pragma unroll
-            for (u32 i = 0; i < 4; i++) {
-                const u32x4 y = lane_value<HD>(at, stage, k, i, d);
-                v[i][0] = y.x, v[i][1] = y.y;
-                v[i][2] = y.z, v[i][3] = y.w;
-            }
-#pragma unroll
-            for (u32 j = 0; j < 4; j++)
-                mma_f16(o[j],
-                        {prmt(v[0][j], v[1][j], 0x5410),
-                         prmt(v[0][j], v[1][j], 0x7632),
-                         prmt(v[2][j], v[3][j], 0x5410),
-                         prmt(v[2][j], v[3][j], 0x7632)},
-                        {p[k][0], p[k][1]});
-        }
-#pragma unroll
-        for (u32 j = 0; j < 4; j++)
-#pragma unroll
-            for (u32 i = 0; i < 4; i++)
-                sts32(stage + ((2 * c + i % 2) * HD + d * 64 + 8 * g + 2 * j +
-                               i / 2) *
-                                  4,
-                      as_u32(o[j][i]));
+        for (u32 i = 0; i < 4; i++)
+            sts32(stage + sums_at<HD>(2 * c + i % 2, 16 * d + g + i / 2 * 8),
+                  as_u32(o[i]));
     }
 }
 
@@ -390,40 +269,64 @@ template <u32 HD>
 BR_DEV void
 flash_few(const struct br_nd_args &a, const struct flash_tile &f, u32 from)
 {
-    enum { STAGE = BR_ND_FLASH_STAGE(HD) };
+    enum { STAGE = BR_ND_FLASH_FEW_STAGE(HD), VALUES = KEYS * HD * 2 };
     enum { MINE = 8 * HD / THREADS }; /* results of a thread */
     __shared__ float top[BR_ND_WARPS][8], sums[BR_ND_WARPS][8];
     const u32 WARPS = a.count; /* that have blocks of keys */
     const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3, w = tid() >> 5;
-    const u32 per = a.per_kv, end = f.last / KEYS + 1;
+    const u32 per = a.per_kv, end = f.last / KEYS + 1, b1 = f.first / KEYS;
     const u32 stage = smem_of(dyn_shared()) + w * STAGE;
     const struct flash_kept keys = kept_of(a, a.k, f.t);
     const struct flash_kept values = kept_of(a, a.v, f.t);
     const u32 mine = (from + g) / per; /* row of the lane's query */
     const float *x = row(a.x, f.t + (mine < f.n ? mine : 0)) +
-                     (bid() * per + (from + g) % per) * HD + c * 8;
+                     (bid() * per + (from + g) % per) * HD + c * 2;
     float A[MINE] = {}, M[MINE], L[MINE] = {};
     u32 q[HD / 16][2];
 
+    if (w < WARPS && b1 + w < end) {
+        flash_bring<HD>(keys, f, (b1 + w) * KEYS, stage, lane, 32);
+        copies_end();
+        flash_bring<HD>(values, f, (b1 + w) * KEYS, stage + VALUES, lane, 32);
+        copies_end();
+    }
 #pragma unroll
     for (u32 i = 0; i < MINE; i++)
         M[i] = as_f32(0xff800000);
-    for (u32 b0 = f.first / KEYS; b0 < end; b0 += WARPS) {
-        const bool busy = w < WARPS && b0 + w < end;
-        const u32 base = (b0 + w) * KEYS;
-
-        if (busy)
-            flash_bring<HD>(keys, values, f, base, stage, lane, 32);
-        if (b0 == f.first / KEYS)
 #pragma unroll
-            for (u32 k = 0; k < HD / 8; k++)
-                q[k / 2][k % 2] =
-                    pack_f16(x[k / 4 * 32 + k % 4 * 2],
-                             x[k / 4 * 32 + k % 4 * 2 + 1]);
-        if (busy) {
-            copies_wait();
+    for (u32 k = 0; k < HD / 16; k++) {
+        q[k][0] = pack_f16(x[16 * k], x[16 * k + 1]);
+        q[k][1] = pack_f16(x[16 * k + 8], x[16 * k + 9]);
+    }
+#pragma unroll 1
+    for (u32 b0 = b1; b0 < end; b0 += WARPS) {
+        const u32 base = (b0 + w) * KEYS, next = base + WARPS * KEYS;
+
+        if (w < WARPS && b0 + w < end) {
+            const bool more = next <= f.last;
+            u32 p[KEYS / 16][2];
+            float m[2], sum[4] = {};
+
+            copies_wait_but<1>();
             warp_sync();
-            flash_block8<HD>(a, f, q, from, base, stage, top[w], sums[w]);
+            flash_scores8<HD>(a, f, q, from, base, stage, p, m, sum);
+            warp_sync(); /* keys have been read */
+            if (more)
+                flash_bring<HD>(keys, f, next, stage, lane, 32);
+            copies_end();
+            if (g == 0)
+#pragma unroll
+                for (u32 h = 0; h < 2; h++) {
+                    top[w][2 * c + h] = m[h];
+                    sums[w][2 * c + h] = sum[h];
+                }
+            copies_wait_but<1>();
+            warp_sync();
+            flash_values8<HD>(p, stage);
+            warp_sync();
+            if (more)
+                flash_bring<HD>(values, f, next, stage + VALUES, lane, 32);
+            copies_end();
         }
         bar(0, THREADS);
 #pragma unroll
@@ -433,8 +336,8 @@ flash_few(const struct br_nd_args &a, const struct flash_tile &f, u32 from)
                 for (u32 k = 0; k < WARPS && b0 + k < end; k++) {
                     const struct flash_fold z =
                         fold_of(M[i], L[i], top[k][r], sums[k][r]);
-                    const float v =
-                        as_f32(lds32(stage + (k - w) * STAGE + e * 4));
+                    const float v = as_f32(lds32(
+                        stage + (k - w) * STAGE + sums_at<HD>(r, e % HD)));
                     A[i] = fma_rn(v, z.now, A[i] * z.old);
                 }
         }
@@ -449,74 +352,109 @@ flash_few(const struct br_nd_args &a, const struct flash_tile &f, u32 from)
         A[i] = A[i] * fold_sink(a, h, M[i], L[i]);
         const float v = A[i] / L[i];
         const u32 col = h * HD + e % HD;
-        row(a.y, t)[col] = v;
+        if (a.y.p)
+            row(a.y, t)[col] = v;
         if (a.xq)
             *(u16 *)(a.xq + tile_at16(a.lows, t, col / 8) + col % 8 * 2) =
                 (u16)f16_of(v);
     }
 }
 
+/* Four warps that bring keys and values to the others, block after block. A
+ * stage is told of once the next one's copies are under way. */
 template <u32 HD>
 BR_DEV void
-flash_many(const struct br_nd_args &a, const struct flash_tile &f)
+flash_feed(const struct br_nd_args &a, const struct flash_tile &f, u32 base,
+           u32 full, u32 empty)
 {
-    enum { STAGE = BR_ND_FLASH_STAGE(HD) };
-    const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3, w = tid() >> 5;
-    const u32 shared = smem_of(dyn_shared()), end = f.last / KEYS + 1;
-    const u32 from = w * 16; /* of the pairs */
+    enum { STAGE = BR_ND_FLASH_STAGE(HD), VALUES = KEYS * HD * 2 };
+    enum { N = BR_ND_FLASH_THREADS - THREADS };
     const struct flash_kept keys = kept_of(a, a.k, f.t);
     const struct flash_kept values = kept_of(a, a.v, f.t);
-    float A[HD / 8][4] = {}, M[2], L[2] = {};
-    const struct flash_lane at = lane_of<HD>();
-    flash_queries<HD> q;
-    u32 stage = shared;
+    const u32 me = tid() - THREADS;
+    u32 s = 0, round = 0, before = BR_ND_FLASH_STAGES;
 
-    take_queries<HD>(a, f, from, q);
-    M[0] = M[1] = as_f32(0xff800000);
-    /* keys that the warp's queries see */
-    const u32 i0 = from / a.per_kv, i1 = (from + 15) / a.per_kv;
-    const u32 seen = f.pos + (i1 < f.n ? i1 : f.n - 1);
-    const u32 since = a.window && f.pos + i0 >= a.window
-                          ? f.pos + i0 - a.window + 1
-                          : 0;
-
-    flash_bring<HD>(keys, values, f, f.first / KEYS * KEYS, shared, tid(),
-                    THREADS);
 #pragma unroll 1
-    for (u32 b = f.first / KEYS; b < end; b++) {
-        const u32 base = b * KEYS;
-        struct flash_fold z[2];
-
-        copies_wait();
-        bar(0, THREADS);
-        if (b + 1 < end)
-            flash_bring<HD>(keys, values, f, base + KEYS,
-                            2 * shared + STAGE - stage, tid(), THREADS);
-        if (i0 < f.n && base <= seen && base + KEYS > since)
-            flash_block<HD>(
-                a, q, base,
-                [&](u32 j, u32 k) {
-                    return lane_key<HD>(at, stage, j, k);
-                },
-                [&](u32 k, u32 i, u32 d) {
-                    return lane_value<HD>(at, stage, k, i, d);
-                },
-                [&](const float *m, const float *l) {
-#pragma unroll
-                    for (u32 h = 0; h < 2; h++)
-                        z[h] = fold_of(M[h], L[h], m[h], l[h]);
-                },
-                [&](u32 d, const float (&o)[8][4]) {
-#pragma unroll
-                    for (u32 j = 0; j < 8; j++)
-#pragma unroll
-                        for (u32 i = 0; i < 4; i++)
-                            A[d * 8 + j][i] =
-                                fma_rn(o[j][i], z[i / 2].now,
-                                       A[d * 8 + j][i] * z[i / 2].old);
-                });
-        stage = 2 * shared + STAGE - stage;
+    for (u32 b = f.first / KEYS; b <= f.last / KEYS; b++) {
+        while (!mbar_try(empty + s * 8, ~round & 1))
+            ;
+        flash_bring<HD>(keys, f, b * KEYS, base + s * STAGE, me, N);
+        flash_bring<HD>(values, f, b * KEYS, base + s * STAGE + VALUES, me, N);
+        copies_end();
+        if (before < BR_ND_FLASH_STAGES) {
+            copies_wait_but<1>();
+            fence_shared();
+            mbar_arrive(full + before * 8, 1);
+        }
+        before = s;
+        if (++s == BR_ND_FLASH_STAGES)
+            s = 0, round++;
     }
+    copies_wait_but<0>();
+    fence_shared();
+    mbar_arrive(full + before * 8, 1);
+}
+
+/* Scores of 64 queries and the keys at `stage` become weights p; m and l are
+ * those of the lane's two. */
+template <u32 HD>
+BR_DEV void
+flash_scores(const struct br_nd_args &a, const flash_queries<HD> &q, u32 base,
+             u32 stage, u32x4 (&p)[KEYS / 16], float (&m)[2], float (&l)[2])
+{
+    const u32 c = tid() & 3;
+    const float none = as_f32(0xff800000);
+    float s[KEYS / 2], sum[4] = {};
+
+    wg_begin();
+#pragma unroll
+    for (u32 k = 0; k < HD / 16; k++)
+        wg_mma64<false>(s, q.q[k],
+                        wg_tile(stage + k / 4 * HALF) + 2 * (k % 4), k > 0);
+    wg_commit();
+    wg_wait<0>();
+    flash_caps<KEYS / 2>(a, s);
+    if (base + KEYS - 1 > min_u32(q.hi[0], q.hi[1]) ||
+        base < max_u32(q.lo[0], q.lo[1])) /* not all are seen */
+#pragma unroll
+        for (u32 i = 0; i < KEYS / 2; i++) {
+            const u32 at = base + i / 4 * 8 + 2 * c + i % 2, h = i / 2 % 2;
+            if (at < q.lo[h] || at > q.hi[h])
+                s[i] = none;
+        }
+    m[0] = m[1] = none;
+#pragma unroll
+    for (u32 i = 0; i < KEYS / 2; i++)
+        m[i / 2 % 2] = max_f32(m[i / 2 % 2], s[i]);
+#pragma unroll
+    for (u32 h = 0; h < 2; h++) {
+        m[h] = max_f32(m[h], shfl_xor_f(m[h], 1));
+        m[h] = max_f32(m[h], shfl_xor_f(m[h], 2));
+    }
+    const struct flash_unit u = unit_of(a, m);
+#pragma unroll
+    for (u32 i = 0; i < KEYS / 2; i++)
+        s[i] = ex2(fma_rn(s[i], u.by, -u.less[i / 2 % 2]));
+#pragma unroll
+    for (u32 k = 0; k < KEYS / 16; k++) {
+        p[k] = {pack_f16(s[8 * k], s[8 * k + 1]),
+                pack_f16(s[8 * k + 2], s[8 * k + 3]),
+                pack_f16(s[8 * k + 4], s[8 * k + 5]),
+                pack_f16(s[8 * k + 6], s[8 * k + 7])};
+        mma_f16(sum, p[k], {ONES, ONES});
+    }
+    l[0] = sum[0];
+    l[1] = sum[2];
+}
+
+/* What the lane's two queries have summed becomes outputs. */
+template <u32 HD>
+BR_DEV void
+flash_put(const struct br_nd_args &a, const struct flash_tile &f, u32 from,
+          const float (&A)[HD / 64][32], const float (&M)[2], float (&L)[2])
+{
+    const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3;
+
 #pragma unroll
     for (u32 h = 0; h < 2; h++) {
         const u32 m = from + g + 8 * h, i = m / a.per_kv, t = f.t + i;
@@ -525,17 +463,103 @@ flash_many(const struct br_nd_args &a, const struct flash_tile &f)
             continue;
         const float by = fold_sink(a, head, M[h], L[h]);
 #pragma unroll
-        for (u32 e = 0; e < HD / 32; e++) {
-            const u32 col = head * HD + e / 2 * 64 + 8 * (2 * c + e % 2);
-            float v[8];
-#pragma unroll
-            for (u32 j = 0; j < 8; j++)
-                v[j] = A[e / 2 * 8 + j][2 * h + e % 2] * by / L[h];
-            store8(row(a.y, t) + col, v);
+        for (u32 j = 0; j < HD / 8; j++) {
+            const u32 col = head * HD + 8 * j + 2 * c;
+            const float *o = &A[j / 8][j % 8 * 4 + 2 * h];
+            const float v = o[0] * by / L[h], w = o[1] * by / L[h];
+            if (a.y.p)
+                *(u32x2 *)(row(a.y, t) + col) = {as_u32(v), as_u32(w)};
             if (a.xq)
-                *(u32x4 *)(a.xq + tile_at16(a.lows, t, col / 8)) =
-                    pack8(v, 1.0f);
+                *(u32 *)(a.xq + tile_at16(a.lows, t, col / 8) + c * 4) =
+                    pack_f16(v, w);
         }
+    }
+}
+
+/* 64 queries of four warps, from `from` on this warp's. */
+template <u32 HD>
+BR_DEV void
+flash_fold_all(const struct br_nd_args &a, const struct flash_tile &f,
+               u32 shared, u32 full, u32 empty)
+{
+    enum { STAGE = BR_ND_FLASH_STAGE(HD), VALUES = KEYS * HD * 2 };
+    const u32 w = tid() >> 5, from = w * 16, group = w / 4 * 64;
+    float A[HD / 64][32] = {}, M[2], L[2] = {};
+    flash_queries<HD> q;
+    u32 s = 0, round = 0;
+
+    take_queries<HD>(a, f, from, q);
+    M[0] = M[1] = as_f32(0xff800000);
+    /* keys that the group's queries see */
+    const u32 i0 = group / a.per_kv, i1 = (group + 63) / a.per_kv;
+    const u32 seen = f.pos + (i1 < f.n ? i1 : f.n - 1);
+    const u32 since = a.window && f.pos + i0 >= a.window
+                          ? f.pos + i0 - a.window + 1
+                          : 0;
+
+#pragma unroll 1
+    for (u32 b = f.first / KEYS; b <= f.last / KEYS; b++) {
+        const u32 base = b * KEYS, stage = shared + s * STAGE;
+
+        while (!mbar_try(full + s * 8, round & 1))
+            ;
+        if (i0 < f.n && base <= seen && base + KEYS > since) {
+            float o[HD / 64][32], m[2], l[2];
+            struct flash_fold z[2];
+            u32x4 p[KEYS / 16];
+
+            flash_scores<HD>(a, q, base, stage, p, m, l);
+            wg_begin();
+#pragma unroll
+            for (u32 k = 0; k < KEYS / 16; k++)
+#pragma unroll
+                for (u32 d = 0; d < HD / 64; d++)
+                    wg_mma64<true>(o[d], p[k],
+                                   wg_tile_by_rows(stage + VALUES + d * HALF) +
+                                       128 * k,
+                                   k > 0);
+            wg_commit();
+#pragma unroll
+            for (u32 h = 0; h < 2; h++)
+                z[h] = fold_of(M[h], L[h], m[h], l[h]);
+            wg_wait<0>();
+#pragma unroll
+            for (u32 d = 0; d < HD / 64; d++)
+#pragma unroll
+                for (u32 i = 0; i < 32; i++)
+                    A[d][i] = fma_rn(o[d][i], z[i / 2 % 2].now,
+                                     A[d][i] * z[i / 2 % 2].old);
+        }
+        if ((tid() & 31) == 0)
+            mbar_arrive(empty + s * 8, 1);
+        if (++s == BR_ND_FLASH_STAGES)
+            s = 0, round++;
+    }
+    flash_put<HD>(a, f, from, A, M, L);
+}
+
+template <u32 HD>
+BR_DEV void
+flash_many(const struct br_nd_args &a, const struct flash_tile &f)
+{
+    const u32 shared = smem_of(dyn_shared());
+    const u32 full = shared + BR_ND_FLASH_STAGES * BR_ND_FLASH_STAGE(HD);
+    const u32 empty = full + BR_ND_FLASH_STAGES * 8;
+
+    if (tid() == 0) {
+        for (u32 i = 0; i < BR_ND_FLASH_STAGES; i++) {
+            mbar_init(full + i * 8, BR_ND_FLASH_THREADS - THREADS);
+            mbar_init(empty + i * 8, BR_ND_WARPS);
+        }
+        fence_mbar_init();
+    }
+    bar(0, BR_ND_FLASH_THREADS);
+    if (tid() >= THREADS) {
+        SET_REGISTERS(dec, 40);
+        flash_feed<HD>(a, f, shared, full, empty);
+    } else {
+        SET_REGISTERS(inc, 232);
+        flash_fold_all<HD>(a, f, shared, full, empty);
     }
 }
 
@@ -565,12 +589,12 @@ flash(const struct br_nd_args &a)
     else
         flash_many<HD>(a, f);
 }
-#define FLASH(name, HD, FEW, per_sm)                                  \
-    KERNEL __launch_bounds__(THREADS, per_sm) br_nd_flash_##name(ARGS) \
-    {                                                                 \
-        flash<HD, FEW>(a);                                            \
+#define FLASH(name, HD, FEW, threads, per_sm)                          \
+    KERNEL __launch_bounds__(threads, per_sm) br_nd_flash_##name(ARGS) \
+    {                                                                  \
+        flash<HD, FEW>(a);                                             \
     }
-FLASH(64, 64, false, 2)
-FLASH(128, 128, false, 1)
-FLASH(few_64, 64, true, 2)
-FLASH(few_128, 128, true, 2)
+FLASH(64, 64, false, BR_ND_FLASH_THREADS, 1)
+FLASH(128, 128, false, BR_ND_FLASH_THREADS, 1)
+FLASH(few_64, 64, true, THREADS, 2)
+FLASH(few_128, 128, true, THREADS, 2)

@@ -19,19 +19,30 @@ enum {
     BR_ND_TILE_ROWS = 128, /* of weights, of a block of a product of tiles */
     BR_ND_TILE_THREADS = 288,
     BR_ND_TILE_TOKENS = 128,  /* most that a block has */
+    BR_ND_WIDE_THREADS = 384, /* of a block that stays, for many tokens */
+    BR_ND_WIDE_TOKENS = 192,
+    BR_ND_PIECES = 8, /* of a matrix's columns at most: blocks of a cluster */
     BR_ND_ROW_THREADS = 1024, /* at most */
     BR_ND_ROW_MOST = 32768,   /* columns of a row that become f16 */
     BR_ND_WARPS = 8,          /* of a block of most kernels */
     BR_ND_BLOCK = 256,        /* keys of a fold of attention */
     BR_ND_FLASH_KEYS = 64,    /* the same on tensor cores */
-    BR_ND_QUERIES = 128       /* most of a block of that, heads times rows */
+    BR_ND_TURN_MOST =
+        128, /* dimensions of a head that is turned as it is kept */
+    BR_ND_FLASH_STAGES = 4,
+    BR_ND_FLASH_THREADS = 384, /* of a block of many queries */
+    BR_ND_QUERIES = 128        /* most of a block of that, heads times rows */
 };
 
-/* Of a block of attention: keys and values, f16; so many at once for few
- * queries, so that a multiprocessor has room for two blocks of heads of 64 and
- * one of 128; two for many. */
+/* Of a block of attention: keys and values, f16. Of few queries, so many at
+ * once, each with sums, that a multiprocessor has room for two blocks; of many,
+ * stages and two barriers each. */
 #define BR_ND_FLASH_STAGE(head) (BR_ND_FLASH_KEYS * (head)*4u)
-#define BR_ND_FLASH_FEW         16u
+#define BR_ND_FLASH_FEW_STAGE(head) \
+    (BR_ND_FLASH_STAGE(head) + 8u * ((head) + 4u) * 4u)
+#define BR_ND_FLASH_SHARED(head) \
+    (BR_ND_FLASH_STAGES * (BR_ND_FLASH_STAGE(head) + 16u))
+#define BR_ND_FLASH_FEW 16u
 
 /* Of a block of a product of tiles: weights, tokens, two barriers a stage. */
 #define BR_ND_TILE_SHARED(tokens, stages) \
@@ -107,7 +118,7 @@ struct br_nd_route {
 
 struct br_nd_args {
     unsigned int n_rows;          /* set for each launch */
-    unsigned int op, act;         /* br_nd_one, br_nd_act */
+    unsigned int op, act;         /* br_nd_one, or see its kernel; br_nd_act */
     struct br_nd_rows x, b, w, y; /* input, another, a model's vector, output */
     struct br_nd_rows z;          /* another output */
     struct br_nd_mat m;

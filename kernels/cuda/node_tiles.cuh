@@ -318,6 +318,50 @@ meet_pieces(const struct br_nd_args &a, float (&all)[N / 2], u32 at, u32 seg)
     return true;
 }
 
+/* The same where the blocks of a tile's pieces are a cluster: each adds, in
+ * order, and writes its share of the numbers. */
+template <u32 N>
+BR_DEV void
+meet_near(const struct br_nd_args &a, float (&sum)[N / 2], u32 tile, u32 t0)
+{
+    enum { THREADS_ = TILE_ROWS * 2 };
+    const u32 mine = smem_of(dyn_shared()) + tid() * 4, n = a.segs;
+    const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3;
+    const u32 part = part_of_tile(a, tile), rank = cluster_rank();
+    const u32 r = tile * TILE_ROWS + (tid() >> 5) * 16 + g;
+    const u32 first = part ? a.part_end[part - 1] * TILE_ROWS : 0;
+    const struct br_nd_rows y = part == 0   ? a.y
+                                : part == 1 ? a.part[0]
+                                            : a.part[1];
+    const float w0 = a.m.d[r], w8 = a.m.d[r + 8];
+
+    bar(1, THREADS_); /* weights have been read: sums in their place */
+#pragma unroll
+    for (u32 i = 0; i < N / 2; i++)
+        sts32(mine + i * THREADS_ * 4, as_u32(sum[i]));
+    cluster_arrive();
+    cluster_wait();
+#pragma unroll 1
+    for (u32 i = rank; i < N / 2; i += n) {
+        const u32 t = t0 + i / 4 * 8 + c * 2 + i % 2;
+        const u32 col = r - first + i / 2 % 2 * 8;
+        float v[BR_ND_PIECES], all;
+#pragma unroll
+        for (u32 s = 0; s < BR_ND_PIECES; s++)
+            if (s < n)
+                v[s] = lds_far(shared_of(mine + i * THREADS_ * 4, s));
+        all = v[0];
+#pragma unroll
+        for (u32 s = 1; s < BR_ND_PIECES; s++)
+            if (s < n)
+                all = all + v[s];
+        if (col < y.cols && t < a.n_rows)
+            y.p[(u64)t * y.stride + col] = all * a.xd[t] * (i / 2 % 2 ? w8 : w0);
+    }
+    cluster_arrive(); /* nobody's memory goes while others read it */
+    cluster_wait();
+}
+
 /* The warp that copies: 64 columns after 64 columns, into STAGES places. */
 template <u32 N, u32 STAGES>
 BR_DEV void
@@ -353,7 +397,8 @@ bring(const struct br_nd_args &a, u32 tile, u32 t0, u32 kb, u32 end)
     }
 }
 
-/* A block: a tile's piece, or all its pieces, for N tokens. */
+/* A block: a tile's piece, or all its pieces, for N tokens. op: blocks of
+ * pieces are a cluster. */
 template <u32 N, u32 STAGES, bool FEW>
 BR_DEV void
 tile_product(const struct br_nd_args &a)
@@ -417,14 +462,16 @@ tile_product(const struct br_nd_args &a)
                 all[i] = begins ? sum[i] : all[i] + sum[i];
     }
     grid_wait();
-    if (!FEW)
+    if (FEW && a.op)
+        meet_near<N>(a, sum, tile, t0);
+    else if (!FEW)
         put_tile<N>(a, all, tile, t0);
     else if (a.segs == 1 ||
              meet_pieces<N>(a, sum, tile * (grid_dim() / a.segs) + tt, seg))
         put_tile<N>(a, sum, tile, t0);
 }
 
-#define PRODUCT(name, N, STAGES, FEW, per_sm)                          \
+#define PRODUCT(name, N, STAGES, FEW, per_sm)                    \
     KERNEL __launch_bounds__(BR_ND_TILE_THREADS, per_sm)               \
         br_nd_tiles_##name(ARGS)                                       \
     {                                                                  \

@@ -412,6 +412,7 @@ br_nd_mul_int256(ARGS)
 #ifndef BR_PORTABLE
 #include "node_mma.cuh"
 #include "node_tiles.cuh"
+#include "node_wide.cuh"
 #endif
 
 /* The rows of a table that are the tokens'. */
@@ -508,6 +509,83 @@ br_nd_keep(ARGS)
     else
         ((float *)to.pool)[at] = x;
 }
+
+#ifndef BR_PORTABLE
+/* What br_nd_norm_heads, br_nd_rope and br_nd_keep do to queries x, keys b and
+ * values c, in one: 16 threads a head, a thread every 16th number of it. op: 1
+ * queries have a norm, 2 keys. */
+KERNEL
+br_nd_turn(ARGS)
+{
+    enum { MOST = BR_ND_TURN_MOST / 16 };
+    const u64 i = thread_of_grid() >> 4;
+    const u32 heads = a.heads + 2 * a.count, n = a.head_k, l = tid() & 15;
+    const u32 t = (u32)(i / heads), h = (u32)(i % heads), half = n / 32;
+    const u32 k = h - a.heads, v = k - a.count; /* of keys, of values */
+    const bool in = t < a.n_rows, is_q = h < a.heads, is_v = !is_q && k >= a.count;
+    const struct br_nd_rows &w = is_q ? a.w : a.w2;
+    float x[MOST], sum = 0.0f, other[MOST];
+
+    begin();
+    const float *from = is_q   ? row(a.x, in ? t : 0) + h * n
+                        : is_v ? row(a.c, in ? t : 0) + v * n
+                               : row(a.b, in ? t : 0) + k * n;
+#pragma unroll
+    for (u32 j = 0; j < MOST; j++) {
+        x[j] = j * 16 < n ? from[j * 16 + l] : 0.0f;
+        sum = fma_rn(x[j], x[j], sum);
+    }
+    sum = 1.0f / sqrt_rn(lanes16(sum) / (float)n + a.eps);
+#pragma unroll
+    for (u32 j = 0; j < MOST; j++) {
+        if (!is_v && (a.op & (is_q ? 1 : 2)) && j * 16 < n) {
+            x[j] = x[j] * sum;
+            x[j] = w.p ? x[j] * w.p[j * 16 + l] : x[j];
+        }
+        other[j] = shfl_xor_f(x[j], 1);
+    }
+    if (!in)
+        return;
+    const u32 pos = (u32)a.s.position[t];
+    if (!is_v)
+#pragma unroll
+        for (u32 j = 0; j < MOST; j++) {
+            float s, c;
+            if (j * 16 >= n || (!a.neighbours && j >= half))
+                break;
+            ex_sincos((float)pos, a.w3.p[a.neighbours ? j * 8 + l / 2 : j * 16 + l],
+                      &s, &c);
+            s = s * a.scale;
+            c = c * a.scale;
+            if (a.neighbours) {
+                const float u = l % 2 ? other[j] : x[j];
+                const float z = l % 2 ? x[j] : other[j];
+                x[j] = l % 2 ? fma_rn(u, s, z * c) : fma_rn(u, c, -(z * s));
+            } else {
+#pragma unroll
+                for (u32 o = 0; o < MOST; o++) /* a constant index */
+                    if (o == j + half) {
+                        const float u = x[j], z = x[o];
+                        x[j] = fma_rn(u, c, -(z * s));
+                        x[o] = fma_rn(u, s, z * c);
+                    }
+            }
+        }
+    const struct br_nd_cache &to = is_v ? a.v : a.k;
+    const u64 at = is_q ? 0 : place(a.s, to, t, pos) + (is_v ? v : k) * n + l;
+#pragma unroll
+    for (u32 j = 0; j < MOST; j++) {
+        if (j * 16 >= n)
+            break;
+        if (is_q)
+            row(a.y, t)[h * n + j * 16 + l] = x[j];
+        else if (to.half)
+            ((u16 *)to.pool)[at + j * 16] = (u16)f16_of(x[j]);
+        else
+            ((float *)to.pool)[at + j * 16] = x[j];
+    }
+}
+#endif
 
 /* ---- attention ------------------------------------------------------------------- */
 

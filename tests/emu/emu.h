@@ -40,6 +40,9 @@ struct emu_block {
 struct emu_fiber {
     void *sp;
     struct emu_block *block;
+    struct emu_block *cluster; /* its first block */
+    struct emu_bar *cluster_bar;
+    u32 cluster_size, cluster_gen;
     const volatile u32 *wait; /* asleep while *wait == old */
     u32 old, tid, bid, bid_y, block_dim, grid_dim;
     int done;
@@ -49,7 +52,8 @@ extern "C" {
 #endif
 extern struct emu_fiber *emu_me;
 void emu_yield(void);
-void emu_arrive(struct emu_bar *b, u32 n);        /* returns when n have */
+void emu_arrive(struct emu_bar *b, u32 n); /* returns when n have */
+void emu_cluster_arrive(void);
 void emu_call(const char *kernel, void **params); /* emu_kernels.cc */
 const char *emu_has(const char *kernel);          /* the same name, for ever */
 size_t emu_size(const char *kernel); /* bytes of its only parameter, or 0 */
@@ -490,6 +494,19 @@ copies_wait(void)
 {
 }
 BR_DEV void
+copies_end(void)
+{
+}
+template <u32 N>
+BR_DEV void
+copies_wait_but(void)
+{
+}
+BR_DEV void
+fence_shared(void)
+{
+}
+BR_DEV void
 st_system64(u64 *p, u64 v)
 {
     *p = v;
@@ -579,6 +596,45 @@ BR_DEV void
 bulk_copy_kept(u32 dst, const void *src, u32 bytes, u32 a)
 {
     bulk_copy(dst, src, bytes, a, 0);
+}
+/* ---- clusters ------------------------------------------------------------- */
+
+BR_DEV u32
+cluster_rank(void)
+{
+    return (u32)(emu_me->block - emu_me->cluster);
+}
+BR_DEV void
+cluster_arrive(void)
+{
+    emu_me->cluster_gen = emu_me->cluster_bar->gen;
+    emu_cluster_arrive();
+}
+BR_DEV void
+cluster_wait(void)
+{
+    while (emu_me->cluster_bar->gen == emu_me->cluster_gen)
+        emu_yield();
+}
+/* The block is in the topmost byte. */
+BR_DEV u32
+shared_of(u32 a, u32 rank)
+{
+    if (rank >= emu_me->cluster_size)
+        abort();
+    return a | (rank + 1) << 24;
+}
+BR_DEV struct emu_block *
+emu_far(u32 a)
+{
+    return emu_me->cluster + (a >> 24) - 1;
+}
+BR_DEV float
+lds_far(u32 a)
+{
+    float r;
+    memcpy(&r, emu_far(a)->shared + (a & 0xffffff), 4);
+    return r;
 }
 BR_DEV void
 grid_wait(void)
@@ -716,6 +772,64 @@ wg_mma(float (&d)[HALF], u64 a, u64 b, bool more)
             s += (double)x[at / 2 % 2][k] * (double)y[k];
         d[at] = (float)s;
     }
+}
+BR_DEV u64
+wg_tile_by_rows(u32 shared)
+{
+    return wg_tile(shared);
+}
+template <bool BY_ROWS>
+BR_DEV void
+wg_mma64(float (&d)[32], u32x4 a, u64 b, bool more)
+{
+    const u32 v[4] = {a.x, a.y, a.z, a.w}, l = tid() % 32;
+    u32(*all)[8] = emu_share(v, 4);
+    float x[2][16];
+
+    for (u32 k = 0; k < 32; k++) {
+        const u32 h = k / 16, e = k % 16,
+                  p = all[l / 4 * 4 + e % 8 / 2][h + e / 8 * 2];
+        x[h][e] = e % 2 ? f16_hi(p) : f16_lo(p);
+    }
+    for (u32 i = 0; i < 32; i++) {
+        const u32 n = i / 4 * 8 + l % 4 * 2 + i % 2;
+        double s = more ? (double)d[i] : 0.0;
+        for (u32 k = 0; k < 16; k++)
+            s += (double)x[i / 2 % 2][k] *
+                 (double)(BY_ROWS ? emu_tile(b, k, n) : emu_tile(b, n, k));
+        d[i] = (float)s;
+    }
+}
+template <bool TRANS>
+BR_DEV u32x4
+emu_ldmatrix(u32 a)
+{
+    u32(*all)[8] = emu_share(&a, 1);
+    const u32 l = tid() % 32;
+    u32 r[4];
+
+    if (a % 16)
+        abort();
+    for (u32 i = 0; i < 4; i++) {
+        u16 h[2];
+        for (u32 j = 0; j < 2; j++) {
+            const u32 row = TRANS ? l % 4 * 2 + j : l / 4;
+            const u32 col = TRANS ? l / 4 : l % 4 * 2 + j;
+            memcpy(&h[j], dyn_shared() + all[i * 8 + row][0] + col * 2, 2);
+        }
+        r[i] = h[0] | (u32)h[1] << 16;
+    }
+    return {r[0], r[1], r[2], r[3]};
+}
+BR_DEV u32x4
+ldmatrix(u32 a)
+{
+    return emu_ldmatrix<false>(a);
+}
+BR_DEV u32x4
+ldmatrix_t(u32 a)
+{
+    return emu_ldmatrix<true>(a);
 }
 
 #endif

@@ -53,10 +53,33 @@ emu_arrive(struct emu_bar *b, u32 n)
     emu_me->wait = NULL;
 }
 
+/* Threads of the cluster that have not arrived, nor returned; whoever is the
+ * last lets all go on. */
+static u32 cluster_left, cluster_here;
+static struct emu_bar cluster_bar;
+
+static void
+cluster_settle(void)
+{
+    if (cluster_here < cluster_left || cluster_here == 0)
+        return;
+    cluster_here = 0;
+    cluster_bar.gen++;
+}
+
+void
+emu_cluster_arrive(void)
+{
+    cluster_here++;
+    cluster_settle();
+}
+
 static void
 fiber_main(void)
 {
     emu_call(kernel, kernel_params);
+    cluster_left--;
+    cluster_settle();
     emu_me->done = 1;
     emu_yield();
     abort();
@@ -99,6 +122,7 @@ run(struct emu_fiber *f, size_t n)
 
 struct shape {
     u32 gx, gy, threads, shared;
+    u32 cluster; /* blocks, or 0 */
 };
 
 static int
@@ -124,6 +148,9 @@ launch(const struct shape *s, u32 first, u32 n_blocks)
     for (size_t i = 0; i < n; i++) {
         const u32 at = first + (u32)(i / s->threads);
         f[i].block = &b[i / s->threads];
+        f[i].cluster = b;
+        f[i].cluster_size = n_blocks;
+        f[i].cluster_bar = &cluster_bar;
         f[i].tid = (u32)(i % s->threads);
         f[i].bid = at % s->gx;
         f[i].bid_y = at / s->gx;
@@ -131,6 +158,8 @@ launch(const struct shape *s, u32 first, u32 n_blocks)
         f[i].grid_dim = s->gx;
         fiber_start(&f[i], stacks + i * STACK);
     }
+    cluster_left = (u32)n;
+    cluster_here = 0;
     rc = run(f, n);
     if (rc)
         fprintf(stderr, "emu: %s: all threads wait\n", kernel);
@@ -371,8 +400,10 @@ launch_all(void *fn, const struct shape *s, void **params)
         return note(fn, s, params);
     kernel = fn;
     kernel_params = params;
-    for (u32 i = 0; i < s->gx * s->gy && !rc; i++)
-        rc = launch(s, i, 1);
+    if (s->cluster && s->gx % s->cluster)
+        return 1;
+    for (u32 i = 0; i < s->gx * s->gy && !rc; i += s->cluster ? s->cluster : 1)
+        rc = launch(s, i, s->cluster ? s->cluster : 1);
     return rc;
 }
 
@@ -380,20 +411,32 @@ E(cuLaunchKernel)
 (void *fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
  unsigned bz, unsigned shared, void *stream, void **params, void **extra)
 {
-    struct shape s = {gx, gy, bx, shared};
+    struct shape s = {gx, gy, bx, shared, 0};
 
     IGNORE(stream, extra);
     return gz == 1 && by == 1 && bz == 1 ? launch_all(fn, &s, params) : 801;
 }
+struct attr { /* br_cuda_attr */
+    int id, pad;
+    unsigned value[16];
+};
 struct how { /* br_cuda_launch */
     unsigned gx, gy, gz, bx, by, bz, shared;
-    void *stream, *attrs;
+    void *stream;
+    struct attr *attrs;
     unsigned n_attrs;
 };
+enum { CLUSTER = 4 /* attribute: blocks of a cluster */ };
 E(cuLaunchKernelEx)
 (const struct how *h, void *fn, void **params, void **extra)
 {
-    struct shape s = {h->gx, h->gy, h->bx, h->shared};
+    struct shape s = {h->gx, h->gy, h->bx, h->shared, 0};
+
+    for (unsigned i = 0; i < h->n_attrs; i++)
+        if (h->attrs[i].id == CLUSTER)
+            s.cluster = h->attrs[i].value[0];
+    if (s.cluster > 8)
+        return 1;
 
     IGNORE(extra);
     return h->gz == 1 && h->by == 1 && h->bz == 1 ? launch_all(fn, &s, params)
@@ -403,7 +446,7 @@ E(cuLaunchCooperativeKernel)
 (void *fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
  unsigned bz, unsigned shared, void *stream, void **params)
 {
-    struct shape s = {gx, gy, bx, shared};
+    struct shape s = {gx, gy, bx, shared, 0};
 
     IGNORE(stream, gz, by, bz);
     kernel = fn;

@@ -337,6 +337,47 @@ near_ref(const char *spec, uint32_t n, double most)
     ck_assert_msg(s > 0 && e / s < most, "%s: NMSE %g", spec, e / s);
 }
 
+/* Rows at the end of a prompt, whose queries fold several blocks of keys: many
+ * at once, and alone or a few after all others. */
+static void
+same_folds(const char *spec, uint32_t n, uint32_t last)
+{
+    br_oracle_config cc = {
+        .gpu = {.tier = "cuda"}, .kv = BR_Q_F16, .max_rows = 256};
+    br_status st = {0};
+    br_str doc = {0};
+    int32_t tokens[256];
+    br_model *m;
+    br_oracle o;
+
+    t_ok(br_shape_model(&doc, spec, true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    const size_t vocab = (size_t)m->hp.n_vocab, size = vocab * sizeof(float);
+    float *all = t_keep(calloc(n, size)), *end = t_keep(calloc(last, size));
+    for (uint32_t i = 0; i < n; i++)
+        tokens[i] = (int32_t)(i * 41 % vocab);
+    t_ok(br_oracle_open(&o, m, &cc, &st), &st);
+    t_ok(br_oracle_feed(&o, 0, 0, tokens, n, 0, all, &st), &st);
+    for (uint32_t chunk = 1; chunk <= 4; chunk += 3) {
+        t_ok(br_oracle_feed(&o, 0, n - last, tokens + n - last, last, chunk,
+                            end, &st),
+             &st);
+        ck_assert_msg(memcmp(end, all + (n - last) * vocab, last * size) == 0,
+                      "%s: chunks of %u", spec, chunk);
+    }
+    br_oracle_close(&o);
+    br_model_close(m);
+    br_str_fini(&doc);
+}
+
+TEST_WITHIN(cuda_nodes_fold_keys_alike, 240)
+{
+    t_emulate_cuda();
+    same_folds("shape:llama-512:BF16", 150, 5);
+    same_folds("shape:qwen3-512:BF16", 200, 5);
+    t_emulate_end();
+}
+
 TEST_WITHIN(cuda_nodes_on_tensor_cores_are_near, 120)
 {
     t_emulate_cuda();

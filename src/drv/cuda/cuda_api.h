@@ -24,13 +24,15 @@ enum { /* attributes and flags of the driver's interface */
        BR_CU_NOT_READY = 600,
        BR_CU_LAUNCH_TIMEOUT = 702,
        BR_CU_OOM = 2,
-       BR_CU_LAUNCH_EARLY = 6, /* attribute: beside the launch before it */
+       BR_CU_LAUNCH_CLUSTER = 4, /* attribute: so many blocks together */
+       BR_CU_LAUNCH_EARLY = 6,   /* attribute: beside the launch before it */
 };
 
 typedef struct br_cuda_attr {
     int id, pad;
     union {
         int on;
+        unsigned cluster[3];
         char room[64];
     } value;
 } br_cuda_attr;

@@ -47,13 +47,11 @@ zeroed(br_cun *x, uint64_t *p, uint64_t numbers, br_status *st)
     return cun_zero(x, *p, numbers + 1, st);
 }
 
-/* Blocks of keys that a block of attention has in shared memory: of few
- * queries, so that two blocks fit a multiprocessor, or where one is enough. */
+/* Blocks of keys that a block of attention of few queries has in shared memory:
+ * so that two such fit a multiprocessor, or where one is enough. */
 static uint32_t
-flash_stages(uint32_t head, bool few, bool alone)
+flash_stages(uint32_t head, bool alone)
 {
-    if (!few)
-        return 2;
     return head == 64 ? (alone ? 8 : 6) : (alone ? 6 : 3);
 }
 
@@ -72,18 +70,15 @@ open_kernels(br_cun *x, br_status *st)
                          cuFuncSetAttribute(x->fn[i], BR_CU_FUNC_DYN_SHARED,
                                             (int)kernels[i].shared)));
     }
-    for (int few = 0; few < 2; few++)
-        BR_TRY(BR_CU(
-            &x->cu, st,
-            cuFuncSetAttribute(
-                x->fn[few ? CUN_flash_few_128 : CUN_flash_128],
-                BR_CU_FUNC_DYN_SHARED,
-                (int)(BR_ND_FLASH_STAGE(128) * flash_stages(128, few, true)))));
-    return BR_CU(
-        &x->cu, st,
-        cuFuncSetAttribute(
-            x->fn[CUN_flash_few_64], BR_CU_FUNC_DYN_SHARED,
-            (int)(BR_ND_FLASH_STAGE(64) * flash_stages(64, true, true))));
+    for (uint32_t head = 64; head <= 128; head += 64)
+        BR_TRY(
+            BR_CU(&x->cu, st,
+                  cuFuncSetAttribute(
+                      x->fn[head == 64 ? CUN_flash_few_64 : CUN_flash_few_128],
+                      BR_CU_FUNC_DYN_SHARED,
+                      (int)(BR_ND_FLASH_FEW_STAGE(head) *
+                            flash_stages(head, true)))));
+    return BR_OK;
 }
 
 /* Vectors of the model and constants of the graph, which are on the host. */
@@ -206,8 +201,8 @@ make_scratch(br_cun *x, br_status *st)
         BR_TRY(zeroed(x, &x->wide[i], wide * rows, st));
     if (x->v.plan.slot_elems)
         BR_TRY(zeroed(x, &x->slots, x->v.plan.slot_elems * x->c.n_slots, st));
-    x->padded = (uint32_t)(rows + BR_ND_TILE_TOKENS - 1) / BR_ND_TILE_TOKENS *
-                BR_ND_TILE_TOKENS;
+    x->padded = (uint32_t)(rows + BR_ND_WIDE_TOKENS + BR_ND_TILE_TOKENS - 1) /
+                BR_ND_TILE_TOKENS * BR_ND_TILE_TOKENS;
     BR_TRY(zeroed(x, &x->xq, k * x->padded / 2, st)); /* F16 at most */
     BR_TRY(zeroed(x, &x->xd, k / 32 * x->padded, st));
     for (uint32_t g = 0; g < x->v.plan.n_groups; g++)
@@ -591,12 +586,23 @@ mma_tiles(const cun_launch *l, uint32_t rows, uint32_t *gx, uint32_t *gy)
     return rows > 8 ? CUN_imma_32 : CUN_imma_8;
 }
 
+static uint64_t
+rounds(uint64_t blocks, uint64_t at_once)
+{
+    return (blocks + at_once - 1) / at_once;
+}
+
 /* The same of tiles: a block a piece of the columns, until there are blocks
- * enough without. */
+ * enough without. Then those that stay, unless their wider tiles leave more of
+ * the device without work than they gain, an eighth at least. */
 static enum cun_fn
-tile_product(const cun_launch *l, uint32_t rows, uint32_t *gx, uint32_t *gy)
+tile_product(const br_cun *x, const cun_launch *l, uint32_t rows, uint32_t *gx,
+             uint32_t *gy)
 {
     const uint32_t wide = (rows + BR_ND_TILE_TOKENS - 1) / BR_ND_TILE_TOKENS;
+    const uint32_t sms = BR_MAX((uint32_t)x->cu.n_sm, 1u);
+    const uint64_t stay =
+        (uint64_t)l->x * ((rows + BR_ND_WIDE_TOKENS - 1) / BR_ND_WIDE_TOKENS);
 
     *gx = l->a.segs;
     *gy = l->x;
@@ -605,26 +611,35 @@ tile_product(const cun_launch *l, uint32_t rows, uint32_t *gx, uint32_t *gy)
     if (rows <= 64)
         return rows <= 32 ? CUN_tiles_32 : CUN_tiles_64;
     *gx = wide;
-    if (l->a.segs == 1 || (uint64_t)wide * l->x >= CUN_FULL)
+    if (l->a.segs > 1 && (uint64_t)wide * l->x < CUN_FULL) {
+        *gx = wide * l->a.segs;
+        return CUN_tiles_128;
+    }
+    if (rounds(stay, sms) * BR_ND_WIDE_TOKENS * 8 >=
+        rounds((uint64_t)wide * l->x, sms) * BR_ND_TILE_TOKENS * 9)
         return CUN_tiles_many;
-    *gx = wide * l->a.segs;
-    return CUN_tiles_128;
+    *gx = (uint32_t)BR_MIN(stay, (uint64_t)sms);
+    *gy = 1;
+    return CUN_tiles_wide;
 }
 
 /* few: of attention, tiles of few queries. */
 static br_code
 start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
 {
-    br_cuda_attr early = {.id = BR_CU_LAUNCH_EARLY, .value = {.on = 1}};
+    br_cuda_attr attrs[2] = {{.id = BR_CU_LAUNCH_EARLY, .value = {.on = 1}},
+                             {.id = BR_CU_LAUNCH_CLUSTER}};
     br_cuda_launch how = {.gx = l->x,
                           .gy = 1,
                           .gz = 1,
                           .by = 1,
                           .bz = 1,
                           .stream = x->cu.stream,
-                          .attrs = &early};
+                          .attrs = attrs};
     const uint32_t tile = x->dev ? x->dev->tile : BR_ND_TILE;
+    float *y = l->a.y.p;
     enum cun_fn fn = l->fn;
+    br_code code;
 
     if (rows == 0)
         return BR_OK;
@@ -637,14 +652,15 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
     case CUN_ROWS: how.gy = rows; break;
     case CUN_TILES: how.gy = (rows + tile - 1) / tile; break;
     case CUN_MMA: fn = mma_tiles(l, rows, &how.gx, &how.gy); break;
-    case CUN_PRODUCT: fn = tile_product(l, rows, &how.gx, &how.gy); break;
+    case CUN_PRODUCT: fn = tile_product(x, l, rows, &how.gx, &how.gy); break;
     case CUN_QUERIES: /* a graph is for any tiles of few queries */
         how.gy = rows <= CUN_GRAPHS ? rows : x->n_tiles;
-        l->a.count = flash_stages(l->a.head_k, few,
-                                  how.gx * how.gy <= (uint32_t)x->cu.n_sm);
-        how.shared = BR_ND_FLASH_STAGE(l->a.head_k) * l->a.count;
-        if (few)
-            fn += CUN_flash_few_64 - CUN_flash_64;
+        if (!few)
+            break;
+        l->a.count =
+            flash_stages(l->a.head_k, how.gx * how.gy <= (uint32_t)x->cu.n_sm);
+        how.shared = BR_ND_FLASH_FEW_STAGE(l->a.head_k) * l->a.count;
+        fn += CUN_flash_few_64 - CUN_flash_64;
         break;
     case CUN_ROW: how.gx = rows; break;
     }
@@ -656,8 +672,17 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
     how.bx = l->grid == CUN_ROW ? l->x : kernels[fn].threads;
     how.shared += kernels[fn].shared + l->shared;
     how.n_attrs = kernels[fn].waits;
-    return BR_CU(&x->cu, st,
+    if (l->grid == CUN_PRODUCT && l->a.op && fn != CUN_tiles_many &&
+        fn != CUN_tiles_wide) {
+        attrs[1].value.cluster[0] = l->a.segs;
+        attrs[1].value.cluster[1] = attrs[1].value.cluster[2] = 1;
+        how.n_attrs = 2;
+    }
+    l->a.y.p = l->lean && !x->watch.seen ? NULL : y;
+    code = BR_CU(&x->cu, st,
                  cuLaunchKernelEx(&how, x->fn[fn], (void *[]){&l->a}, NULL));
+    l->a.y.p = y;
+    return code;
 }
 
 /* What the node wrote, to whoever looks. */
@@ -691,6 +716,9 @@ start_all(br_cun *x, uint32_t rows, uint32_t n_want, br_status *st)
 
         const uint32_t heads = l->a.per_kv;
         const bool tiles = l->grid == CUN_QUERIES;
+
+        if (x->watch.seen ? l->joint : l->lone)
+            continue;
 
         if (tiles && x->least_tile * heads <= BR_ND_FLASH_FEW)
             BR_TRY(start(x, l, n, true, st));

@@ -32,6 +32,9 @@ typedef struct cun_launch {
     uint8_t fn, grid;
     bool want;           /* of the rows that want logits only */
     bool last;           /* of its node */
+    bool lone;           /* only where somebody looks at every node ... */
+    bool joint;          /* ... and does for several nodes where nobody does */
+    bool lean;           /* then nobody reads y */
     uint32_t node, also; /* also: another node that it does, or BR_IR_NONE */
     uint32_t x;          /* numbers of a row; blocks */
     uint32_t shared;

@@ -16,8 +16,9 @@ typedef struct cun_planner {
     uint32_t quantised_block;
     uint32_t quantised_by; /* the node that made it */
     bool quantised_want;
-    uint32_t table;        /* a matrix that EMBED has loaded */
-    uint32_t done;         /* nodes before this one have their launches */
+    uint32_t table;  /* a matrix that EMBED has loaded */
+    uint32_t turned; /* nodes before this one are done by a joint launch */
+    uint32_t done;   /* nodes before this one have their launches */
     const br_ir_node *sum; /* an ADD that the norm after it does */
     struct br_nd_rows sum_in[2], sum_out;
     br_status *st;
@@ -31,8 +32,21 @@ br_code cun_add(cun_planner *p, enum cun_fn fn, enum cun_grid grid, uint32_t n,
 br_code cun_product(cun_planner *p, const struct br_nd_mat *m,
                     struct br_nd_rows x, struct br_nd_rows y) BR_MUST_USE;
 struct br_nd_rows cun_rows_at(uint64_t p, uint32_t stride, uint32_t cols);
+/* Binding i as rows that stand together. Matrices and states have none. */
+br_code cun_view(cun_planner *p, int i) BR_MUST_USE;
+/* The state that binding i is; pool NULL where it is left out. */
+struct br_nd_cache cun_cache(const cun_planner *p, int i);
+/* Rows of a do not reach into other rows of b, if they share memory. */
+bool cun_apart(const cun_planner *p, const struct br_nd_rows *a,
+               const struct br_nd_rows *b);
 /* The BR_ND_* of the node's function. */
 uint32_t cun_act_of(const br_ir_node *n);
+
+/* ---- cuda_plan_join.c ---- */
+/* Heads' norms, rope and what is kept, from this node on, as one launch. */
+br_code cun_turn(cun_planner *p) BR_MUST_USE;
+/* Marks launches whose rows only products of tiles read, and those as f16. */
+void cun_lean(br_cun *x);
 
 /* ---- cuda_plan_mix.c: the launches of a node ---- */
 br_code cun_gate_topk(cun_planner *p) BR_MUST_USE;

@@ -210,7 +210,7 @@ piece_of(uint64_t tiles, uint32_t blocks)
 {
     enum {
         AT_ONCE = 132,
-        MOST = 16,
+        MOST = BR_ND_PIECES,
         CARRY = 64 /* tiles and pieces a block */
     };
     uint64_t least = UINT64_MAX;

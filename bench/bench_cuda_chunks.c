@@ -1,0 +1,118 @@
+/* bench_cuda_chunks.c - the CUDA tier's bits on a GPU, however a prompt is cut.
+ *
+ *   bench-cuda-chunks N SHAPE...
+ *
+ * For each shape of random weights: logits of N tokens in chunks of N, 1, 7, 33
+ * and 130 must have the same bits; of a small shape also their NMSE against the
+ * reference tier. Exit 0, 1 when bits differ, 5 without a device.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kit.h"
+#include "run/oracle.h"
+#include "run/shape.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double
+nmse(const float *a, const float *want, size_t n)
+{
+    double e = 0, s = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const double d = (double)a[i] - (double)want[i];
+
+        e += d * d;
+        s += (double)want[i] * (double)want[i];
+    }
+    return s > 0 ? e / s : 0;
+}
+
+static float *
+logits_of(const br_model *m, const br_oracle_config *c, const int32_t *tokens,
+          uint32_t n, uint32_t chunk, br_oracle *o)
+{
+    const size_t vocab = (size_t)m->hp.n_vocab;
+    float *out = calloc(n * vocab, sizeof *out);
+    br_status st = {0};
+
+    if (!out)
+        exit(4);
+    if (c)
+        must(br_oracle_open(o, m, c, &st), &st);
+    else
+        br_oracle_reset(o, 0);
+    must(br_oracle_feed(o, 0, 0, tokens, n, chunk, out, &st), &st);
+    return out;
+}
+
+static int
+shape(const char *spec, uint32_t n)
+{
+    static const uint32_t chunks[] = {1, 7, 33, 130};
+    const br_oracle_config rc = {.act = BR_REF_QUANTISED, .n_ctx = n + 16};
+    const br_oracle_config cc = {.gpu = {.tier = "cuda"},
+                                 .kv = BR_Q_F16,
+                                 .n_ctx = n + 16,
+                                 .max_rows = n,
+                                 .max_want = n};
+    int32_t *tokens = calloc(n, sizeof *tokens);
+    br_status st = {0};
+    br_str doc = {0};
+    br_model *m;
+    br_oracle o, ref;
+    int bad = 0;
+
+    must(br_shape_model(&doc, spec, true, &st), &st);
+    must(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    const size_t vocab = (size_t)m->hp.n_vocab;
+    if (!tokens)
+        exit(4);
+    for (uint32_t i = 0; i < n; i++)
+        tokens[i] = (int32_t)(i * 37 % vocab);
+    float *all = logits_of(m, &cc, tokens, n, 0, &o);
+    printf("%-26s", spec);
+    for (size_t k = 0; k < BR_COUNT(chunks); k++) {
+        float *got = logits_of(m, NULL, tokens, n, chunks[k], &o);
+        size_t first = 0;
+
+        while (first < n * vocab && memcmp(got + first, all + first, 4) == 0)
+            first++;
+        if (first < n * vocab)
+            bad = 1, printf(" chunks of %u differ from token %zu on;",
+                            chunks[k], first / vocab);
+        free(got);
+    }
+    br_oracle_close(&o);
+    printf(bad ? "\n" : " the same bits in chunks of 1, 7, 33, 130, %u", n);
+    if (vocab <= 4096 && !bad) {
+        float *want = logits_of(m, &rc, tokens, n, 0, &ref);
+
+        printf(", NMSE %.3g\n", nmse(all, want, n * vocab));
+        br_oracle_close(&ref);
+        free(want);
+    } else if (!bad) {
+        printf("\n");
+    }
+    fflush(stdout);
+    free(all);
+    free(tokens);
+    br_model_close(m);
+    br_str_fini(&doc);
+    return bad;
+}
+
+int
+main(int argc, char **argv)
+{
+    const int n = argc > 1 ? atoi(argv[1]) : 0;
+    int bad = 0;
+
+    if (n <= 0 || argc < 3) {
+        fprintf(stderr, "bench-cuda-chunks N SHAPE...\n");
+        return 2;
+    }
+    for (int i = 2; i < argc; i++)
+        bad |= shape(argv[i], (uint32_t)n);
+    return bad;
+}

@@ -1,0 +1,209 @@
+/* cuda_plan_join.c - nodes that one launch does.
+ *
+ *   turn    heads' norms, rope of queries and keys, keys and values to their
+ *           pages: up to five launches a layer are one
+ *   lean    rows that only products of tiles read, which have them as f16, are
+ *           not written as f32
+ *
+ * Both do what the nodes do one by one, to the bit. Whoever watches nodes gets
+ * them one by one.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/cuda/cuda_plan_int.h"
+
+#include <string.h>
+
+/* ---- turn ---------------------------------------------------------------- */
+
+typedef struct turned { /* queries, keys */
+    const br_ir_node *norm[2], *rope[2], *write;
+    uint32_t end; /* the node after them */
+} turned;
+
+static bool
+reads(const br_ir_node *n, const br_ir_bind *b)
+{
+    return memcmp(&n->bind[0], b, sizeof *b) == 0 && br_bind_together(b);
+}
+
+/* A norm of heads or none, then rope, at node *at. */
+static bool
+one_rope(const br_ir *g, uint32_t *at, const br_ir_node **norm,
+         const br_ir_node **rope)
+{
+    *norm = NULL;
+    if (*at < g->n_nodes && g->nodes[*at].op == BR_IR_RMS_NORM)
+        *norm = &g->nodes[(*at)++];
+    if (*at >= g->n_nodes || g->nodes[*at].op != BR_IR_ROPE)
+        return false;
+    *rope = &g->nodes[(*at)++];
+    return !*norm || (reads(*rope, &(*norm)->bind[(*norm)->n_in]) &&
+                      br_bind_together(&(*norm)->bind[0]) &&
+                      br_ir_i(*norm, BR_IA_width, 0) ==
+                          br_ir_i(*rope, BR_IA_head_dim, 1));
+}
+
+static bool
+same_rope(const br_ir_node *a, const br_ir_node *b)
+{
+    return br_ir_i(a, BR_IA_head_dim, 1) == br_ir_i(b, BR_IA_head_dim, 1) &&
+           br_ir_i(a, BR_IA_n_rot, 0) == br_ir_i(b, BR_IA_n_rot, 0) &&
+           br_ir_i(a, BR_IA_kind, 0) == br_ir_i(b, BR_IA_kind, 0) &&
+           memcmp(&a->bind[2], &b->bind[2], sizeof a->bind[2]) == 0 &&
+           br_ir_f(a, BR_IA_scale, 1) == br_ir_f(b, BR_IA_scale, 1);
+}
+
+/* The output is read by nobody but those nodes, and has all rows. */
+static bool
+within(const cun_planner *p, const br_ir_node *n, uint32_t end)
+{
+    const br_ir_bind *out = &n->bind[n->n_in];
+    const br_value_mem *v = &p->x->v.at[out->value];
+
+    return br_bind_together(out) && !v->want && v->last < (int64_t)end;
+}
+
+static bool
+find_turn(const cun_planner *p, turned *t)
+{
+    const br_ir *g = p->x->v.g;
+    uint32_t at = p->node;
+
+    if (!one_rope(g, &at, &t->norm[0], &t->rope[0]) ||
+        !one_rope(g, &at, &t->norm[1], &t->rope[1]) || at >= g->n_nodes ||
+        g->nodes[at].op != BR_IR_KV_WRITE_BATCHED)
+        return false;
+    t->write = &g->nodes[at++];
+    t->end = at;
+    for (int i = 0; i < 2; i++)
+        if ((t->norm[i] && !within(p, t->norm[i], at)) ||
+            !br_bind_together(&t->rope[i]->bind[0]) ||
+            !br_bind_together(&t->rope[i]->bind[t->rope[i]->n_in]))
+            return false;
+    return within(p, t->rope[1], at) &&
+           reads(t->write, &t->rope[1]->bind[t->rope[1]->n_in]) &&
+           t->write->bind[1].value != BR_IR_NONE &&
+           br_bind_together(&t->write->bind[1]) &&
+           !p->x->v.at[t->rope[0]->bind[t->rope[0]->n_in].value].want &&
+           same_rope(t->rope[0], t->rope[1]) &&
+           (!t->norm[0] || !t->norm[1] ||
+            br_ir_f(t->norm[0], BR_IA_eps, 0) ==
+                br_ir_f(t->norm[1], BR_IA_eps, 0));
+}
+
+/* Binding i of a node of the pattern, as rows. */
+static br_code
+rows_of(const cun_planner *p, const br_ir_node *n, int i,
+        struct br_nd_rows *out)
+{
+    cun_planner q = *p;
+
+    q.n = n;
+    BR_TRY(cun_view(&q, i));
+    *out = i < n->n_in ? q.in[i] : q.out[i - n->n_in];
+    return BR_OK;
+}
+
+static br_code
+turn_args(cun_planner *p, const turned *t, struct br_nd_args *a)
+{
+    const br_ir_node *n = t->rope[0];
+    cun_planner q = *p;
+
+    *a = (struct br_nd_args){.head_k = (uint32_t)br_ir_i(n, BR_IA_head_dim, 1),
+                             .n_rot = (uint32_t)br_ir_i(n, BR_IA_n_rot, 0),
+                             .neighbours =
+                                 br_ir_i(n, BR_IA_kind, 0) == BR_ROPE_NORM,
+                             .scale = (float)br_ir_f(n, BR_IA_scale, 1)};
+    q.n = t->write;
+    a->k = cun_cache(&q, 3);
+    a->v = cun_cache(&q, 4);
+    BR_TRY(rows_of(p, t->write, 1, &a->c));
+    BR_TRY(rows_of(p, n, n->n_in, &a->y));
+    BR_TRY(rows_of(p, n, 2, &a->w3));
+    for (int i = 0; i < 2; i++) {
+        const br_ir_node *first = t->norm[i] ? t->norm[i] : t->rope[i];
+
+        BR_TRY(rows_of(p, first, 0, i ? &a->b : &a->x));
+        if (!t->norm[i])
+            continue;
+        a->op |= 1u << i;
+        a->eps = (float)br_ir_f(t->norm[i], BR_IA_eps, 0);
+        if (t->norm[i]->bind[1].value != BR_IR_NONE)
+            BR_TRY(rows_of(p, t->norm[i], 1, i ? &a->w2 : &a->w));
+    }
+    a->heads = a->x.cols / a->head_k;
+    a->count = a->b.cols / a->head_k;
+    return BR_OK;
+}
+
+br_code
+cun_turn(cun_planner *p)
+{
+    struct br_nd_args a;
+    turned t;
+
+    if (p->x->dev || !find_turn(p, &t))
+        return BR_OK;
+    BR_TRY(turn_args(p, &t, &a));
+    if (a.head_k % 32 != 0 || a.head_k > BR_ND_TURN_MOST ||
+        a.n_rot != a.head_k || a.x.cols % a.head_k != 0 ||
+        a.b.cols % a.head_k != 0 || a.c.cols != a.b.cols || !a.k.pool ||
+        !a.v.pool || !cun_apart(p, &a.y, &a.x) || !cun_apart(p, &a.y, &a.b) ||
+        !cun_apart(p, &a.y, &a.c))
+        return BR_OK;
+    BR_TRY(cun_add(p, CUN_turn, CUN_NUMBERS, (a.heads + 2 * a.count) * 16, &a));
+    p->x->launches.at[p->x->launches.n - 1].joint = true;
+    p->turned = t.end;
+    return BR_OK;
+}
+
+/* ---- lean ------------------------------------------------------------------ */
+
+/* Do rows v begin inside rows y? */
+static bool
+meets(const br_cun *x, const struct br_nd_rows *v, const struct br_nd_rows *y)
+{
+    return v->p && v->p >= y->p &&
+           v->p < y->p + (size_t)y->stride * x->c.max_rows;
+}
+
+static bool
+reads_rows(const br_cun *x, const cun_launch *l, const struct br_nd_rows *y)
+{
+    const struct br_nd_args *a = &l->a;
+
+    if (l->grid == CUN_PRODUCT)
+        return false; /* xq */
+    return meets(x, &a->x, y) || meets(x, &a->b, y) || meets(x, &a->c, y) ||
+           meets(x, &a->w, y) || meets(x, &a->w2, y) || meets(x, &a->w3, y) ||
+           (l->fn == CUN_runs && meets(x, &a->y, y));
+}
+
+static bool
+has_f16(const cun_launch *l)
+{
+    return l->a.xq && l->a.y.p &&
+           (l->grid == CUN_QUERIES ||
+            (l->grid == CUN_ROW && l->fn != CUN_row16_copy &&
+             l->fn != CUN_row16_copy_long));
+}
+
+void
+cun_lean(br_cun *x)
+{
+    for (size_t i = 0; i < x->launches.n; i++) {
+        cun_launch *l = &x->launches.at[i];
+        const br_ir_node *n = &x->v.g->nodes[l->node];
+        const uint32_t value = n->n_out ? n->bind[n->n_in].value : BR_IR_NONE;
+        int64_t last;
+
+        if (!has_f16(l) || value == BR_IR_NONE || value == x->v.hidden)
+            continue;
+        last = x->v.at[value].last;
+        l->lean = true;
+        for (size_t k = i + 1; k < x->launches.n; k++)
+            if ((int64_t)x->launches.at[k].node <= last &&
+                reads_rows(x, &x->launches.at[k], &l->a.y))
+                l->lean = false;
+    }
+}
