@@ -1,7 +1,7 @@
 /* bench_cuda_decode.c - checks and times the decode megakernel on a GPU.
  *
  *   bench-cuda-decode [SHAPE...] [--image mega.cubin] [--quick]
- *                     [--depths A/B,C/D...] [--profile]
+ *                     [--depths A/B/C,D/E/F...] [--profile] [--repeat N]
  *
  * Random weights of a real shape. For each shape: one step against the obvious
  * kernels of setup.cu (relative error of the logits), packets against mega
@@ -65,6 +65,7 @@ struct bench {
     const void *image;
     const char *depths;
     bool profile, quick;
+    uint32_t repeat; /* times that a step is to give the same bits */
 };
 
 #define OK(b, call)                                      \
@@ -109,7 +110,8 @@ fill_matrix(struct bench *b, uint64_t rows, uint64_t cols)
 {
     double scale = 1.0 / sqrt((double)cols);
     const bool q8 = b->d.shape.format == BR_CU_Q8_0;
-    uint64_t p = 0, blocks = rows * cols / (q8 ? 32 : 256), seed = rows ^ cols;
+    static uint64_t turn;
+    uint64_t p = 0, blocks = rows * cols / (q8 ? 32 : 256), seed = ++turn << 32;
     float s = (float)scale;
     void *params[] = {&p, &blocks, &seed, &s};
 
@@ -118,7 +120,6 @@ fill_matrix(struct bench *b, uint64_t rows, uint64_t cols)
     OK(b,
        br_cuda_alloc(&b->cu, &p,
                      br_cu_row_bytes(b->d.shape.format, cols) * rows, &b->st));
-    seed ^= p;
     run(b, q8 ? "br_fill_q8_0" : "br_fill_q4_k", 1024, 256, params);
     return p;
 }
@@ -126,9 +127,10 @@ fill_matrix(struct bench *b, uint64_t rows, uint64_t cols)
 static void
 fill_f32(struct bench *b, uint64_t p, uint64_t n, float mean, float scale)
 {
-    uint64_t seed = p ^ n;
+    static uint64_t seed;
     void *params[] = {&p, &n, &seed, &mean, &scale};
 
+    seed++;
     run(b, "br_fill_f32", 256, 256, params);
 }
 
@@ -310,6 +312,17 @@ argmax(const float *x, uint32_t n)
     return best;
 }
 
+/* Of the bits: two builds that give the same print the same. */
+static unsigned long long
+hash(const float *x, uint32_t n)
+{
+    unsigned long long h = 0xcbf29ce484222325u;
+
+    for (size_t i = 0; i < n * sizeof *x; i++)
+        h = (h ^ ((const unsigned char *)x)[i]) * 0x100000001b3u;
+    return h;
+}
+
 /* Steps of one launch and one step a launch: keys written a step ago, and two,
  * and over the border of a block. */
 static bool
@@ -330,7 +343,7 @@ static int
 check(struct bench *b, uint32_t pos)
 {
     const uint32_t n = b->d.shape.vocab;
-    const uint32_t repeats = b->quick ? 1 : 20;
+    const uint32_t repeats = b->repeat ? b->repeat : b->quick ? 1 : 20;
     float *ref = br_alloc(n * 4ull), *pk = br_alloc(n * 4ull),
           *mg = br_alloc(n * 4ull), *again = br_alloc(n * 4ull);
     /* 8 bits of an activation: what one engine rounds up and the other down
@@ -357,10 +370,10 @@ check(struct bench *b, uint32_t pos)
     if (!b->quick || pos % BR_MK_KV_BLOCK == 254)
         equal &= several_steps(b, pos, pk, again);
     bad |= !equal;
-    printf("check %-14s pos %5u  nmse %.2e  argmax %u/%u  packets==mega %s  "
-           "repeat %u/%u  %s\n",
-           b->d.shape.name, pos, e, tm, argmax(ref, n), equal ? "yes" : "NO",
-           same, repeats, bad ? "BAD" : "ok");
+    printf("check %-14s pos %5u  nmse %.2e  bits %016llx  argmax %u/%u  "
+           "packets==mega %s  repeat %u/%u  %s\n",
+           b->d.shape.name, pos, e, hash(mg, n), tm, argmax(ref, n),
+           equal ? "yes" : "NO", same, repeats, bad ? "BAD" : "ok");
     fflush(stdout);
     br_free(ref);
     br_free(pk);
@@ -481,11 +494,12 @@ static float
 time_run(struct bench *b, enum br_cu_mode mode, uint32_t pos, uint32_t steps)
 {
     float ms[9];
+    const size_t n = b->quick ? 5 : BR_COUNT(ms);
     void *e0, *e1;
 
     CU(b, cuEventCreate(&e0, 0));
     CU(b, cuEventCreate(&e1, 0));
-    for (size_t i = 0; i < BR_COUNT(ms); i++) {
+    for (size_t i = 0; i < n; i++) {
         OK(b, br_cu_decode_seek(&b->d, TOKEN, pos, &b->st));
         CU(b, cuEventRecord(e0, b->cu.stream));
         OK(b, br_cu_decode_run(&b->d, mode, steps, &b->st));
@@ -493,8 +507,8 @@ time_run(struct bench *b, enum br_cu_mode mode, uint32_t pos, uint32_t steps)
         CU(b, cuEventSynchronize(e1));
         CU(b, cuEventElapsedTime(&ms[i], e0, e1));
     }
-    qsort(ms, BR_COUNT(ms), sizeof *ms, by_value);
-    return ms[BR_COUNT(ms) / 2] / (float)steps;
+    qsort(ms, n, sizeof *ms, by_value);
+    return ms[n / 2] / (float)steps;
 }
 
 static const uint32_t at[] = {128, 1536, 8192};
@@ -507,20 +521,23 @@ times_of_depths(struct bench *b)
 
     while (*p) {
         char *end;
-        uint32_t v[2];
+        uint32_t v[3];
         v[0] = v[1] = (uint32_t)strtoul(p, &end, 10);
-        if (*end == '/')
-            v[1] = (uint32_t)strtoul(end + 1, &end, 10);
-        if (v[0] == 0 || v[1] == 0 || (*end && *end != ',')) {
-            fprintf(stderr, "bench: --depths %s: A/B,C/D wanted\n", b->depths);
+        v[2] = 12;
+        for (int i = 1; i < 3 && *end == '/'; i++)
+            v[i] = (uint32_t)strtoul(end + 1, &end, 10);
+        if (!v[0] || !v[1] || !v[2] || (*end && *end != ',')) {
+            fprintf(stderr, "bench: --depths %s: A/B/C,D/E/F wanted\n",
+                    b->depths);
             exit(2);
         }
         CU(b,
-           cuMemcpyHtoD(b->d.args + offsetof(struct br_mk_args, depth), v, 8));
-        printf("depths %u/%u", v[0], v[1]);
-        for (size_t i = 0; i < BR_COUNT(at); i++)
-            printf(" %.4f", (double)time_run(b, BR_CU_MEGA, at[i], 64));
+           cuMemcpyHtoD(b->d.args + offsetof(struct br_mk_args, depth), v, 12));
+        printf("depths %-18s %2u/%2u/%2u", b->d.shape.name, v[0], v[1], v[2]);
+        for (size_t i = 0; i < BR_COUNT(at); i += b->quick ? 2 : 1)
+            printf(" %.4f", (double)time_run(b, BR_CU_MEGA, at[i], 32));
         printf(" ms/token\n");
+        fflush(stdout);
         p = end + (*end == ',');
     }
 }
@@ -535,7 +552,12 @@ times(struct bench *b)
         float ms, one, pk;
         if (at[i] + 128 > b->d.max_pos)
             continue;
-        ms = time_run(b, BR_CU_MEGA, at[i], 64);
+        ms = time_run(b, BR_CU_MEGA, at[i], b->quick ? 32 : 64);
+        if (b->quick) {
+            printf("time  %-18s pos %5u  mega %.4f ms/token\n", s->name, at[i],
+                   (double)ms);
+            continue;
+        }
         one = time_run(b, BR_CU_MEGA, at[i], 1);
         pk = time_run(b, BR_CU_PACKETS, at[i], 4);
         printf("time  %-14s pos %5u  mega %.4f ms/token (%.0f GB/s of "
@@ -737,7 +759,7 @@ bench_shape(struct bench *b, const br_cu_shape *s)
         bad |= check_picks(b);
         bad |= check_resident(b);
     }
-    if (big && !bad) {
+    if (big && !bad && !b->quick) {
         time_picks(b);
         time_resident(b, 1000);
     }
@@ -769,9 +791,12 @@ main(int argc, char **argv)
         b.profile |= !strcmp(argv[i], "--profile");
         b.quick |= !strcmp(argv[i], "--quick");
     }
-    for (int i = 1; i + 1 < argc; i++)
+    for (int i = 1; i + 1 < argc; i++) {
         if (!strcmp(argv[i], "--depths"))
             b.depths = argv[i + 1];
+        if (!strcmp(argv[i], "--repeat"))
+            b.repeat = (uint32_t)strtoul(argv[i + 1], NULL, 10);
+    }
     for (int i = 1; i + 1 < argc; i++)
         if (!strcmp(argv[i], "--image")) {
             OK(&b, br_file_read(argv[i + 1], 64u << 20, &image, &n, &b.st));

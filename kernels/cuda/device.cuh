@@ -743,6 +743,40 @@ mma_s8(i32 c[4], u32x4 a, u32x2 b)
                    "r"(0));
 }
 
+/* The same of 16 columns: a[16x16] b[16x8], of which lane l has columns
+ * 4(l%4).. + 3; weights of u8: without a sign. */
+#define MMA_16(name, type)                                                    \
+    BR_DEV void name(i32 c[4], u32 a, u32 a8, u32 b)                          \
+    {                                                                         \
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.s32." type            \
+                     ".s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "                 \
+                     "{%7,%7,%7,%7};"                                         \
+                     : "=r"(c[0]), "=r"(c[1]), "=r"(c[2]), "=r"(c[3])         \
+                     : "r"(a), "r"(a8), "r"(b), "r"(0));                      \
+    }
+MMA_16(mma_s8_16, "s8")
+MMA_16(mma_u8_16, "u8")
+/* The sum of four signed bytes. */
+BR_DEV i32
+sum_of_bytes(u32 v, i32 c)
+{
+    i32 r;
+    asm("dp4a.s32.s32 %0, %1, %2, %3;"
+        : "=r"(r)
+        : "r"(v), "r"(0x01010101), "r"(c));
+    return r;
+}
+/* Two bytes < 128 as bf16, from 128 + each: exact. */
+BR_DEV u32
+bf16_of_bytes(u32 v, u32 sel)
+{
+    u32 r;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;"
+        : "=r"(r)
+        : "r"(prmt(v, 0x43434343, sel)), "r"(0x3f803f80), "r"(0xc300c300));
+    return r;
+}
+
 /* Four warps together: d[64 x N] += a[64 x 16] b[16 x N], f16 in, f32 sums;
  * from zero where `more` is false. a and b are descriptors: rows of 128 bytes,
  * chunks of 16 at chunk ^ row % 8, eight rows together (1 KiB, aligned so); 32

@@ -100,11 +100,18 @@ kv_at(u32 page, u32 layer, u32 is_v, u32 kvh)
     return args.kv + (pair * 2 + is_v) * BR_MK_PAGE * args.head_dim;
 }
 
-/* Pages in slots: two or one in each, keys before values. A task takes all its
- * slots, also those of pages that are not there yet. */
-template <int HD>
+/* Pages in slots of 8 KiB, keys before values: two or one in each; of 4 KiB:
+ * one, or its keys or values. A task takes all its slots, also those of pages
+ * that are not there yet. */
+template <int HD, class F>
 struct pages_in {
-    enum { BYTES = BR_MK_PAGE * HD * 4, SLOT = 8192 / BYTES, TASK = 16 / SLOT };
+    enum {
+        BYTES = BR_MK_PAGE * HD * 4,
+        SLOT = F::ROOM < 8192 ? 4096 : 8192,
+        PIECE = BYTES < SLOT ? BYTES : SLOT, /* of one copy */
+        TASK = 16 * BYTES / SLOT,
+        ARRIVALS = PIECE == SLOT ? READERS / 32 : READERS / 64
+    };
 };
 
 /* Copies the pages of a worker's tasks; `at` copies were given out before by
@@ -114,57 +121,69 @@ template <int HD, class F>
 BR_DEV u32
 load_pages(u32 j, u32 layer, u32 pos, u32 at)
 {
+    using in = pages_in<HD, F>;
     const u32 ids = smem_of(S->ids[j]);
 
 #pragma unroll 1
     for (u32 i = S->keys_at[layer] & 255; i < all_tasks(pos);
          i += args.n_workers) {
         const u32 first = i / args.tasks * (BR_MK_KV_BLOCK / BR_MK_PAGE);
-        const u32 there = pos / BR_MK_PAGE - first + 1; /* pages; may be > 16 */
+        /* bytes; may be of more than 16 pages */
+        const u32 there = (pos / BR_MK_PAGE - first + 1) * in::BYTES;
         const u32 kvh = i % args.tasks / args.subs;
 #pragma unroll
         for (u32 k = 0; k < 4; k++)
             copy16(ids + k * 16, args.pages + first + k * 4);
         copies_wait();
 #pragma unroll 1
-        for (u32 s = (at + j) & 1; s < pages_in<HD>::TASK; s += LOADERS) {
-            const u32 slot = (at + s) % F::SLOTS, n0 = s * pages_in<HD>::SLOT;
+        for (u32 s = (j - at) % F::LOADERS; s < in::TASK; s += F::LOADERS) {
+            const u32 slot = (at + s) % F::SLOTS, n0 = s * in::SLOT;
             const u32 full = smem_of(S->full) + slot * 8;
             const u32 left = there > n0 ? there - n0 : 0;
-            const u32 n = left < pages_in<HD>::SLOT ? left : pages_in<HD>::SLOT;
+            const u32 n = left < in::SLOT ? left : in::SLOT;
             free_slot<F>(at + s);
-            mbar_expect(full, n * pages_in<HD>::BYTES);
+            mbar_expect(full, n);
 #pragma unroll 1
-            for (u32 p = 0; p < n; p++)
-                bulk_copy(smem_of(S->ring) + slot * F::ROOM +
-                              p * pages_in<HD>::BYTES,
-                          kv_at(lds32(ids + (n0 + p) * 4), layer, 0, kvh),
-                          pages_in<HD>::BYTES, full, policy_evict_first());
+            for (u32 o = 0; o < n; o += in::PIECE)
+                bulk_copy(smem_of(S->ring) + slot * F::ROOM + o,
+                          (const unsigned char *)kv_at(
+                              lds32(ids + (n0 + o) / in::BYTES * 4), layer, 0,
+                              kvh) +
+                              (n0 + o) % in::BYTES,
+                          in::PIECE, full, policy_evict_first());
         }
-        at += pages_in<HD>::TASK;
+        at += in::TASK;
     }
     return at;
 }
 
-/* Row r (of 256) of the task whose pages begin with copy `at`: where its key
- * lies, the value being 32 HD bytes further. */
+/* Row r (of 256) of the task whose pages begin with copy `at`: the copy that
+ * has its key or value, and where it lies. */
 template <int HD, class F>
 BR_DEV u32
-row_at(u32 at, u32 r)
+copy_of(u32 at, u32 r, bool is_v)
 {
-    const u32 page = r / BR_MK_PAGE, slot = (at + page / pages_in<HD>::SLOT) %
-                                            F::SLOTS;
+    using in = pages_in<HD, F>;
 
-    return smem_of(S->ring) + slot * F::ROOM +
-           page % pages_in<HD>::SLOT * pages_in<HD>::BYTES +
-           r % BR_MK_PAGE * HD * 2;
+    return at + (r / BR_MK_PAGE * in::BYTES + is_v * (in::BYTES / 2)) / in::SLOT;
+}
+template <int HD, class F>
+BR_DEV u32
+row_at(u32 at, u32 r, bool is_v)
+{
+    using in = pages_in<HD, F>;
+    const u32 o = r / BR_MK_PAGE * in::BYTES + is_v * (in::BYTES / 2) +
+                  r % BR_MK_PAGE * HD * 2;
+
+    return smem_of(S->ring) + copy_of<HD, F>(at, r, is_v) % F::SLOTS * F::ROOM +
+           o % in::SLOT;
 }
 
 template <int HD, class F>
 BR_DEV void
-await_row(u32 at, u32 r)
+await_row(u32 at, u32 r, bool is_v)
 {
-    const u32 n = at + r / BR_MK_PAGE / pages_in<HD>::SLOT;
+    const u32 n = copy_of<HD, F>(at, r, is_v);
 
     mbar_wait(smem_of(S->full) + n % F::SLOTS * 8, n / F::SLOTS & 1);
 }
@@ -263,13 +282,13 @@ take_qkv(const struct worker *w, const struct task *a, u32 layer, u32 at)
                                             : (const float *)0,
                               lane);
         if (!is_q && a->last)
-            await_row<HD, F>(at, a->n - 1);
+            await_row<HD, F>(at, a->n - 1, is_v);
 #pragma unroll
         for (u32 j = 0; j < HD / 64; j++) {
             const u32 pair = pack_bf16(x[2 * j], x[2 * j + 1]);
             to[j * 32 + lane] = pair;
             if (!is_q && a->last)
-                sts32(row_at<HD, F>(at, a->n - 1) + is_v * 32 * HD +
+                sts32(row_at<HD, F>(at, a->n - 1, is_v) +
                           BR_MK_COLUMN((j * 32 + lane) * 2, a->n - 1) * 2,
                       pair);
         }
@@ -280,11 +299,10 @@ take_qkv(const struct worker *w, const struct task *a, u32 layer, u32 at)
 #pragma unroll
         for (u32 j = 0; j < HD / 64; j++)
             row[j] = ld_relaxed32(from + j * 32 + lane);
-        await_row<HD, F>(at, before);
+        await_row<HD, F>(at, before, is_v);
 #pragma unroll
         for (u32 j = 0; j < HD / 64; j++)
-            sts32(row_at<HD, F>(at, before) + is_v * 32 * HD +
-                      (j * 32 + lane) * 4,
+            sts32(row_at<HD, F>(at, before, is_v) + (j * 32 + lane) * 4,
                   row[j]); /* in the page's order already */
     }
     if (i >= a->n_heads && i < a->n_heads + 4)
@@ -345,7 +363,7 @@ scores(const struct worker *w, const struct task *a, u32 keys, float s[4])
 /* Columns 64 j .. + 63 of this warp's values; zero where there is none. */
 template <int HD>
 BR_DEV void
-take_values(const struct worker *w, const struct task *a, u32 keys, u32 j,
+take_values(const struct worker *w, const struct task *a, u32 values, u32 j,
             u32x4 v[4])
 {
     const u32 lane = w->t & 31, g = lane >> 2, c = lane & 3;
@@ -353,7 +371,7 @@ take_values(const struct worker *w, const struct task *a, u32 keys, u32 j,
 #pragma unroll
     for (u32 i = 0; i < 4; i++) {
         const u32 r = 2 * c + (i & 1) + (i >> 1) * 8;
-        v[i] = lds128(keys + (16 + r) * HD * 2 +
+        v[i] = lds128(values + r * HD * 2 +
                       BR_MK_COLUMN((j * 8 + g) * 8, r) * 2);
         if ((w->t >> 5) * 16 + r >= a->n)
             v[i] = u32x4{0, 0, 0, 0};
@@ -393,7 +411,7 @@ add4(u32x4 a, u32x4 b)
  * t < HEADS * HD gets column t % HD of head t / HD. */
 template <int HD>
 BR_DEV float
-add_warps(const struct worker *w, const struct task *a, u32 keys, u32x4 v[4],
+add_warps(const struct worker *w, const struct task *a, u32 values, u32x4 v[4],
           u32 p_low, u32 p_high)
 {
     struct att<HD> *m = (struct att<HD> *)S->x;
@@ -408,7 +426,7 @@ add_warps(const struct worker *w, const struct task *a, u32 keys, u32x4 v[4],
                 const u32 to = at + (k / 2 * 64 + k % 2 * 4) * 4;
                 u32x4 lo, hi;
                 if (k == 2) /* the first ones are there */
-                    take_values<HD>(w, a, keys, 1, v);
+                    take_values<HD>(w, a, values, 1, v);
                 sums(v, k % 2, p_low, p_high, &lo, &hi);
                 if (g >= a->n_heads)
                     continue;
@@ -441,16 +459,21 @@ attend(const struct worker *w, const struct task *a, u32 layer, float *max,
     struct att<HD> *m = (struct att<HD> *)S->x;
     const u32 i = w->t >> 5, lane = w->t & 31, g = lane >> 2;
     const u32 head = g & (HEADS - 1);
-    const u32 at = w->count * F::COPIES + a->nth * pages_in<HD>::TASK;
-    const u32 keys = row_at<HD, F>(at, i * 16);
+    using in = pages_in<HD, F>;
+    constexpr bool split = in::BYTES > in::SLOT; /* values are in the next slot */
+    const u32 at = w->count * F::COPIES + a->nth * in::TASK;
+    const u32 keys = row_at<HD, F>(at, i * 16, false);
+    const u32 values = split ? row_at<HD, F>(at, i * 16, true) : keys + in::BYTES / 2;
     u32x4 v[4];
     float s[4], big;
 
     take_qkv<HD, F>(w, a, layer, at);
     STAMP(1);
-    await_row<HD, F>(at, i * 16);
+    await_row<HD, F>(at, i * 16, false);
     scores<HD>(w, a, keys, s);
-    take_values<HD>(w, a, keys, 0, v);
+    if (split)
+        await_row<HD, F>(at, i * 16, true);
+    take_values<HD>(w, a, values, 0, v);
     big = max_f32(max_f32(s[0], s[1]), max_f32(s[2], s[3]));
     big = max_f32(big, shfl_xor_f(big, 1));
     big = max_f32(big, shfl_xor_f(big, 2));
@@ -466,11 +489,13 @@ attend(const struct worker *w, const struct task *a, u32 layer, float *max,
     l = add_rn(l, shfl_xor_f(l, 2));
     if ((lane & 3) == 0 && g < HEADS)
         m->sum[g][i] = l;
-    float y = add_warps<HD>(w, a, keys, v, pack_bf16(s[0], s[1]),
+    float y = add_warps<HD>(w, a, values, v, pack_bf16(s[0], s[1]),
                             pack_bf16(s[2], s[3]));
-    mbar_arrive(smem_of(S->empty) +
-                    (at + i / pages_in<HD>::SLOT) % F::SLOTS * 8,
-                READERS / 32 / pages_in<HD>::SLOT);
+    /* What was read went into sums, those over a barrier. */
+    for (u32 v = 0; v < (split ? 2 : 1); v++)
+        mbar_arrive(smem_of(S->empty) +
+                        copy_of<HD, F>(at, i * 16, v) % F::SLOTS * 8,
+                    in::ARRIVALS);
     *max = max16(m->max[w->t / HD % HEADS]);
     *sum = sum16(m->sum[w->t / HD % HEADS]);
     return y;
@@ -561,15 +586,20 @@ fold(const struct worker *w, u32 layer, u32 head, u32 n_blk)
     return mul_rn(acc, rcp(l));
 }
 
-/* Thread t < n columns has column t from head `head` on: eights go out. */
+/* Thread t < n columns has column t from head `head` on: words go out. */
+template <class F>
 BR_DEV void
 give_heads(const struct worker *w, u32 layer, u32 head, u32 n, u32 hd, float y)
 {
-    const u32 pair = pack_bf16(y, shfl_xor_f(y, 1));
+    u32x4 *to = made_at<F>(w, layer, false);
 
-    give_eight(eight_at(eights(w->epoch, layer), (head * hd + w->t) / 8,
-                        args.n_heads * hd),
-               pair, w->t < n && (w->t & 7) == 0);
+    if constexpr (F::EIGHTS)
+        give_eight(eight_at(to, (head * hd + w->t) / 8, args.n_heads * hd),
+                   pack_bf16(y, shfl_xor_f(y, 1)),
+                   w->t < n && (w->t & 7) == 0);
+    else
+        F::give_tile(to + (head * hd + w->t) / 16, args.n_heads * hd / 16,
+                     w->t & 15, y, 0.0f, w->epoch, w->t < n);
 }
 
 /* With more than one block the folds of the heads are the tasks after those. */
@@ -586,7 +616,7 @@ phase_attn(const struct worker *w, u32 layer, u32 i)
         float max, sum, y = attend<HD, F>(w, &a, layer, &max, &sum);
         STAMP(2);
         if (alone) {
-            give_heads(w, layer, a.head, a.n_heads * HD, HD,
+            give_heads<F>(w, layer, a.head, a.n_heads * HD, HD,
                        mul_rn(y, rcp(sum)));
             give_hint(w, layer, HINT_ATTN, a.n_heads);
         } else if (w->t < a.n_heads * HD) {
@@ -606,7 +636,7 @@ phase_attn(const struct worker *w, u32 layer, u32 i)
 #pragma unroll 1
     for (i -= all; i < args.n_heads; i += args.n_workers) {
         const float y = fold<HD>(w, layer, i, n_blk);
-        give_heads(w, layer, i, HD, HD, y);
+        give_heads<F>(w, layer, i, HD, HD, y);
         give_hint(w, layer, HINT_ATTN, 1);
     }
 }

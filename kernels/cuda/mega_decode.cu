@@ -1,7 +1,7 @@
 /* mega_decode.cu - a whole decode step of a dense transformer in one launch.
  *
- *   gather x (words of other workers) -> tensor cores over 24 slots of 8 KiB
- *   -> finish rows -> publish words
+ *   gather x (words of other workers) -> tensor cores over 24 to 44 slots for
+ *   copies of 4 to 8 KiB -> finish rows -> publish words
  *
  *   warps 0 - 11    multiply, then finish rows     16, 17  load
  *         12 - 15   gather the next input meanwhile
@@ -29,10 +29,10 @@ struct smem {
     float rope[128];               /* cos, sin of this position */
     u32 keys_at[BR_MK_MAX_LAYERS]; /* of a layer: chunk before which pages come, and
                                       first task */
-    float red[64], sums[8];
+    float red[64], sums[12]; /* the last four: of no use */
     u64 full[BR_MK_MAX_SLOTS], empty[BR_MK_MAX_SLOTS];
     u32x4 inst[2], stand[2]; /* of this phase, of the next */
-    u32x4 ids[2][4]; /* pages of the task that a loader copies */
+    u32x4 ids[4][4]; /* pages of the task that a loader copies */
     u32 token, pos;
     u32 pages[2]; /* of this position and the one before */
     u32 pos0;     /* of this launch's first step */
@@ -181,6 +181,16 @@ eights(u32 copy, u32 layer)
            ((copy & 1) * args.n_layers + layer) * args.map.eights;
 }
 
+/* Of this step: attention's output, or the activations. Tiles say their epoch,
+ * so there is one copy of them. */
+template <class F>
+BR_DEV u32x4 *
+made_at(const struct worker *w, u32 layer, bool act)
+{
+    return eights(F::EIGHTS ? w->epoch : 0, layer) +
+           (act ? args.map.attn_eights : 0);
+}
+
 /* Value 8 i of n values that go out as words of 8. */
 BR_DEV u32x4 *
 eight_at(u32x4 *p, u32 i, u32 n)
@@ -275,9 +285,8 @@ take_words(const struct worker *w, const u32x4 *p, u32 plane, u32 n, u32x4 *v)
  * product and multiplies the rows (row_scale). */
 template <class F>
 BR_DEV void
-take_x(const struct worker *w, const u32x4 *p, float *sums)
+take_x(const struct worker *w, const u32x4 *p, u32 tiles, float *sums)
 {
-    const u32 tiles = args.hidden / 16;
     float sum = 0.0f;
 
 #pragma unroll 1
@@ -331,17 +340,30 @@ template <class F>
 BR_DEV void
 take_eights(const struct worker *w, const u32x4 *p, u32 n)
 {
+    constexpr u32 N = 2; /* three would do 8B's at once, in 56 spilled bytes */
     const u32 blocks = n / 32;
 
 #pragma unroll 1
-    for (u32 b = w->t - GATHER_AT; b < blocks; b += GATHERERS * 2) {
-        u32x4 v[8];
+    for (u32 b = w->t - GATHER_AT; b < blocks; b += GATHERERS * N) {
+        u32x4 v[4 * N];
         const u32 left = (blocks - b + GATHERERS - 1) / GATHERERS;
-        take_words<4, 2, true>(w, p + b, blocks, left, v);
-        F::put_eights(b, v);
-        if (left > 1)
-            F::put_eights(b + GATHERERS, v + 4);
+        take_words<4, N, true>(w, p + b, blocks, left, v);
+#pragma unroll
+        for (u32 i = 0; i < N; i++)
+            if (i < left)
+                F::put_eights(b + i * GATHERERS, v + 4 * i);
     }
+}
+
+/* Attention's output, or the activations: words of 8, or tiles as x. */
+template <class F>
+BR_DEV void
+take_made(const struct worker *w, const u32x4 *p, u32 n)
+{
+    if constexpr (F::EIGHTS)
+        take_eights<F>(w, p, n);
+    else
+        take_x<F>(w, p, n / 16, S->sums + 2 * GATHERERS / 32);
 }
 
 /* Of two: GLU's, and that of QKV and HEAD. */
@@ -395,15 +417,13 @@ give_eight(u32x4 *to, u32 pair, bool send)
 
 /* ---- slots, for the loaders ------------------------------------------------ */
 
-#define LOADERS 2
-
 /* Until the slot of copy n is free and few copies are under way. */
 template <class F>
 BR_DEV void
 free_slot(u32 n)
 {
     const u32 full = smem_of(S->full), empty = smem_of(S->empty);
-    const u32 slot = n % F::SLOTS, back = n - F::SLOTS / 2;
+    const u32 slot = n % F::SLOTS, back = n - args.few;
 
     if (n >= F::SLOTS)
         mbar_wait(empty + slot * 8, (n / F::SLOTS - 1) & 1);
@@ -412,7 +432,7 @@ free_slot(u32 n)
                           ? args.deep
                           : args.depth;
     /* of this loader: the other one's barriers may be a round further */
-    const u32 late = n - (depth + LOADERS - 1) / LOADERS * LOADERS;
+    const u32 late = n - (depth + F::LOADERS - 1) / F::LOADERS * F::LOADERS;
     if (late < n)
         mbar_wait(full + late % F::SLOTS * 8, (late / F::SLOTS) & 1);
 }
@@ -454,16 +474,16 @@ gather(const struct worker *w, const struct br_mk_inst *in)
     }
     await_hint(w, hint, in->n_wait);
     if (op == BR_MK_OUT)
-        take_eights<F>(w, eights(w->epoch, layer), args.n_heads * args.head_dim);
+        take_made<F>(w, made_at<F>(w, layer, false),
+                     args.n_heads * args.head_dim);
     else if (op == BR_MK_DOWN)
-        take_eights<F>(w, eights(w->epoch, layer) + args.map.attn_eights,
-                       args.inter);
+        take_made<F>(w, made_at<F>(w, layer, true), args.inter);
     else
         take_x<F>(w,
                   (const u32x4 *)words(w, layer, op == BR_MK_GLU
                                                      ? args.map.x_mid
                                                      : args.map.x_in),
-                  sums_of(op));
+                  args.hidden / 16, sums_of(op));
 }
 
 /* What row t of this worker adds, and the norm's weight of the next phase: asked
@@ -497,12 +517,12 @@ ask_residual(const struct worker *w, const struct br_mk_inst *in)
 #define NO_BEST as_f32(0xff800000u)
 
 /* The best logit of each thread so far, between the groups of HEAD: behind x,
- * which is 8 KiB of 24 there. */
+ * which is 8 KiB of 24 there, and before what bytes_of_x keeps. */
 struct best {
     float v;
     u32 id;
 };
-#define BEST ((struct best *)((unsigned char *)S->x + 16384))
+#define BEST ((struct best *)((unsigned char *)S->x + 8192))
 
 /* A larger value wins, the lower index on ties. */
 BR_DEV void
@@ -528,12 +548,9 @@ finish_residual(const struct worker *w, const struct br_mk_inst *in, float y,
         h = take(w, words(w, in->layer, out ? args.map.h_in : args.map.h_mid) +
                         row);
     y = add_rn(as_f32(h), y);
-    float sum = mul_rn(y, y);
-    for (u32 m = 1; m < 16; m <<= 1)
-        sum = add_rn(sum, shfl_xor_f(sum, m));
     F::give_tile((u32x4 *)words(w, next, out ? args.map.x_mid : args.map.x_in) +
                      row / 16,
-                 args.hidden / 16, w->t & 15, mul_rn(y, a.weight), sum,
+                 args.hidden / 16, w->t & 15, mul_rn(y, a.weight), mul_rn(y, y),
                  w->epoch, mine);
     if (mine)
         give(w, words(w, next, out ? args.map.h_mid : args.map.h_in) + row,
@@ -566,10 +583,16 @@ finish(const struct worker *w, const struct br_mk_inst *in, struct asked a)
     } else if (op == BR_MK_GLU) { /* 8 gates, then 8 ups */
         const u32 tile = in->tile0 + w->t / 16;
         float act = mul_rn(silu(y), shfl_xor_f(y, 8));
-        give_eight(eight_at(eights(w->epoch, layer) + args.map.attn_eights,
-                            tile, args.inter),
-                   pack_bf16(act, shfl_xor_f(act, 1)),
-                   mine && (w->t & 15) == 0);
+        if constexpr (F::EIGHTS) {
+            give_eight(eight_at(made_at<F>(w, layer, true), tile, args.inter),
+                       pack_bf16(act, shfl_xor_f(act, 1)),
+                       mine && (w->t & 15) == 0);
+        } else { /* two tiles give 16 values: the second one's are 16 lanes on */
+            const float other = shfl_xor_f(act, 24);
+            F::give_tile(made_at<F>(w, layer, true) + tile / 2, args.inter / 16,
+                         w->t & 15, w->t & 8 ? other : act, 0.0f, w->epoch,
+                         mine && (w->t & 16) == 0);
+        }
         give_hint(w, layer, HINT_ACT, 1);
     } else if (mine) {
         give(w, words(w, layer, args.map.qkv) + row, as_u32(y));
@@ -650,7 +673,8 @@ phase_product(const struct worker *w, const struct br_mk_inst *in)
 
     if (first && in->op == BR_MK_HEAD) {
         BEST[w->t] = {NO_BEST, 0xffffffffu};
-        clear_eights(w);
+        if (F::EIGHTS)
+            clear_eights(w);
     }
     if (!in->n_tiles) {
         if (w->t == 0)
@@ -663,7 +687,10 @@ phase_product(const struct worker *w, const struct br_mk_inst *in)
         gather<F>(w, in);
     bar(1, BR_MK_THREADS);
     STAMP(1);
-    multiply<F>(w, in, (u32)in->n_tiles * in->segs);
+    multiply<F>(w, in);
+    if (w->t == 0)
+        copies_wait(); /* the next phase's instruction */
+    bar(1, BR_MK_THREADS);
     STAMP(2);
     if ((w->t & ~31u) < in->n_tiles * 16u)
         finish<F>(w, in, a);
@@ -698,7 +725,8 @@ load_stream(u32 sm, u32 j, u32 first, u32 end, u32 layer, u32 layers)
         for (u32 y = layer;; y++) {
             const u32 stop = (y < layers ? S->keys_at[y] >> 8 : end) * F::COPIES;
 #pragma unroll 1
-            for (u32 n = at + ((at + j) & 1); n < at + stop - c; n += LOADERS) {
+            for (u32 n = at + (j - at) % F::LOADERS; n < at + stop - c;
+                 n += F::LOADERS) {
                 const u32 slot = n % F::SLOTS, i = c + n - at;
                 const u32 full = smem_of(S->full) + slot * 8;
                 free_slot<F>(n);
@@ -764,7 +792,7 @@ consume(struct worker *w, u32 first, u32 end)
         if (w->t == 0) {
             const bool last = at.x + 1 == end;
             const u32 used = in.op == BR_MK_ATTN
-                                 ? n_tasks(in.tile0) * pages_in<HD>::TASK /
+                                 ? n_tasks(in.tile0) * pages_in<HD, F>::TASK /
                                        F::COPIES
                                  : (u32)in.n_tiles * in.segs;
             prepare_phase(w, turn + 1, last ? first : at.x + 1, at.y + last,
@@ -826,6 +854,7 @@ decode(u32 first, u32 end, u32 n_steps)
         S->halt = 0;
         mbar_init(smem_of(&S->done[0]), 1);
         mbar_init(smem_of(&S->done[1]), 1);
+#pragma unroll 1 /* else 44 spilled registers */
         for (u32 i = 0; i < F::SLOTS; i++) {
             mbar_init(smem_of(&S->full[i]), 1);
             mbar_init(smem_of(&S->empty[i]), READERS);
@@ -840,10 +869,11 @@ decode(u32 first, u32 end, u32 n_steps)
             queue[w.t * 5 + 2].chunk0 << 8 | queue[w.t * 5 + 1].tile0;
     bar(0, BR_MK_BLOCK);
 
+    /* 640 x 96 registers were given: 128 x 56 + 512 x 104 */
     if (w.t >= BR_MK_THREADS) {
         SET_REGISTERS(dec, 56);
         const u32 j = (w.t - BR_MK_THREADS) / 32;
-        if (w.t % 32 == 0 && j < LOADERS) {
+        if (w.t % 32 == 0 && j < F::LOADERS) {
             const u32 L = args.n_layers;
             u32 c0 = queue[first].chunk0;
             u32 c1 = end == args.n_inst ? args.stream_chunks[w.sm]
@@ -852,11 +882,10 @@ decode(u32 first, u32 end, u32 n_steps)
             load_stream<HD, F>(w.sm, j, c0, c1, (first + 3) / 5,
                                end < L * 5 ? (end + 3) / 5 : L);
         }
-        return;
+    } else {
+        SET_REGISTERS(inc, 104);
+        consume<HD, F>(&w, first, end);
     }
-    /* 640 x 96 registers were given: 128 x 56 + 512 x 104 of them are used */
-    SET_REGISTERS(inc, 104);
-    consume<HD, F>(&w, first, end);
     /* The next launch begins where this one ends. Only a launch that ran the
      * TOKEN phase moved on; every block has read step by then, because its
      * best is among those that TOKEN waited for. */

@@ -11,8 +11,9 @@
  *             bf16  32 k-steps of m16n8k16 x 32 lanes x 16 bytes: 16 KiB
  *             q8_0  16 blocks of m16n8k32 x 32 lanes x 16 bytes, then the
  *                   scales, f16 [16 rows][16 blocks]: 8.5 KiB
- *             q4_k  8 pairs of blocks x 32 lanes x 16 bytes, then scales and
- *                   minima of blocks, likewise: 5 KiB (a file has 4.5)
+ *             q4_k  8 pairs of blocks x 32 lanes x 16 bytes, scales in f16 [16][16],
+ *                   minima of 6 bits in bytes as an operand, their d in f16
+ *                   [16][2]: 4928 bytes (a file has 4608)
  *   tile    16 rows: K/512 chunks
  *   stream  of a worker: the chunks of its tiles, phase after phase; chunk i of
  *           all workers lies together (2 % faster than streams 19 MB apart)
@@ -52,8 +53,8 @@ enum {
     BR_MK_RING = 196608, /* bytes of chunks in flight */
     BR_MK_CHUNK_BF16 = 16384,
     BR_MK_CHUNK_Q8_0 = 8704,
-    BR_MK_CHUNK_Q4_K = 5120,
-    BR_MK_MAX_SLOTS = 24,
+    BR_MK_CHUNK_Q4_K = 4928,
+    BR_MK_MAX_SLOTS = 44,
     BR_MK_MAX_K = 12288,   /* widest input vector */
     BR_MK_MAX_PARTS = 128, /* chunks of one phase of one worker */
     BR_MK_MAX_TILES = 32,  /* tiles of one: a thread a row */
@@ -62,7 +63,7 @@ enum {
     BR_MK_MAX_WORKERS = 255,
     BR_MK_MAX_INST = 256,
     BR_MK_X_BF16 = 3, /* words of a tile of x */
-    BR_MK_X_Q8_0 = 6,
+    BR_MK_X_Q8_0 = 2,
     BR_MK_MAX_LAYERS = 64,
 };
 
@@ -136,7 +137,7 @@ struct br_mk_args {
     unsigned int tasks, subs; /* of attention: a block, a KV head */
     unsigned int n_layers, hidden, n_heads, n_kv, head_dim, inter, vocab;
     float eps, scale;
-    unsigned int depth, deep;      /* chunks under way at once (load_stream) */
+    unsigned int depth, deep, few; /* chunks under way at once (load_stream) */
     unsigned int interleaved_rope; /* 1: pairs (2i, 2i+1); 0: (i, i+half) */
 };
 
@@ -150,6 +151,6 @@ struct br_mk_args {
  * barriers (struct smem in mega_decode.cu). */
 #define BR_MK_SHARED                                                 \
     (BR_MK_RING + BR_MK_MAX_K * 2 + BR_MK_MAX_PARTS * 64 + 128 * 4 + \
-     BR_MK_MAX_LAYERS * 4 + 72 * 4 + BR_MK_MAX_SLOTS * 16 + 256)
+     BR_MK_MAX_LAYERS * 4 + 76 * 4 + BR_MK_MAX_SLOTS * 16 + 384)
 
 #endif

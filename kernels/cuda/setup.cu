@@ -77,15 +77,22 @@ br_fill_q8_0(u16 *dst, u64 n_blocks, u64 seed, float scale)
 }
 
 /* Block j of 8 of a superblock of Q4_K (d, dmin, 12 bytes of 6-bit numbers, 128
- * bytes of nibbles): its scale and minimum. */
+ * bytes of nibbles): its numbers, its scale and minimum. */
+BR_DEV void
+numbers_of_q4_k(const unsigned char *b, u32 j, u32 *s, u32 *m)
+{
+    const unsigned char *q = b + 4;
+
+    *s = j < 4 ? q[j] & 63 : (q[j + 4] & 15) | (q[j - 4] >> 6) << 4;
+    *m = j < 4 ? q[j + 4] & 63 : q[j + 4] >> 4 | (q[j] >> 6) << 4;
+}
 BR_DEV void
 scale_of_q4_k(const unsigned char *b, u32 j, float *scale, float *least)
 {
-    const unsigned char *q = b + 4;
     const u32 d = *(const u32 *)b;
-    const u32 s = j < 4 ? q[j] & 63 : (q[j + 4] & 15) | (q[j - 4] >> 6) << 4;
-    const u32 m = j < 4 ? q[j + 4] & 63 : q[j + 4] >> 4 | (q[j] >> 6) << 4;
+    u32 s, m;
 
+    numbers_of_q4_k(b, j, &s, &m);
     *scale = f16_lo(d) * (float)s;
     *least = f16_hi(d) * (float)m;
 }
@@ -113,7 +120,7 @@ source_row(u32 tile, u32 row, bool two)
     return two ? tile * 8 + (row & 7) : tile * 16 + row;
 }
 
-/* The same for Q8_0: 16 blocks of 32 lanes a chunk, then the scales. */
+/* The same for Q8_0: twice 8 blocks of 32 lanes, then their scales. */
 extern "C" __global__ void
 br_repack_q8_0(unsigned char *stream, const u64 *tile_at, const u16 *a,
                const u16 *b, u32 n_rows, u32 K, u64 stride)
@@ -131,13 +138,15 @@ br_repack_q8_0(unsigned char *stream, const u64 *tile_at, const u16 *a,
             const u16 *p = m + src * row_words + (seg * 16 + blk) * 17 + 1 + k / 2;
             v = p[0] | (u32)p[1] << 16;
         }
-        ((u32 *)to)[(blk * 32 + lane) * 4 + r] = v;
+        ((u32 *)(to + blk / 8 * (BR_MK_CHUNK_Q8_0 / 2)))
+            [(blk % 8 * 32 + lane) * 4 + r] = v;
     }
     if (tid() < 256) {
         const u32 row = tid() >> 4, blk = tid() & 15;
         const u16 *m = b && row >= 8 ? b : a;
         const u32 src = source_row(tile, row, b);
-        ((u16 *)(to + 8192))[tid()] =
+        ((u16 *)(to + blk / 8 * (BR_MK_CHUNK_Q8_0 / 2) +
+                 4096))[row * 8 + blk % 8] =
             src < n_rows ? m[src * row_words + (seg * 16 + blk) * 17] : 0;
     }
 }
@@ -165,13 +174,20 @@ br_repack_q4_k(unsigned char *stream, const u64 *tile_at,
     if (tid() < 256) {
         const u32 row = tid() >> 4, blk = tid() & 15;
         const u32 src = source_row(tile, row, b);
-        float scale = 0.0f, least = 0.0f;
-        if (src < n_rows)
-            scale_of_q4_k((b && row >= 8 ? b : a) + src * row_bytes +
-                              (u64)(seg * 2 + blk / 8) * 144,
-                          blk & 7, &scale, &least);
-        ((u16 *)(to + 4096))[tid()] = (u16)f16_of(scale);
-        ((u16 *)(to + 4608))[tid()] = (u16)f16_of(least);
+        u32 scale = 0, least = 0, d = 0;
+        if (src < n_rows) {
+            const unsigned char *p = (b && row >= 8 ? b : a) + src * row_bytes +
+                                     (u64)(seg * 2 + blk / 8) * 144;
+            d = *(const u32 *)p;
+            numbers_of_q4_k(p, blk & 7, &scale, &least);
+        }
+        ((u16 *)(to + 4096))[tid()] = (u16)f16_of(f16_lo(d) * (float)scale);
+        /* lane (row % 8, blk / 2 % 4), its register (blk / 8, row / 8) */
+        (to + 4096 + 512)[((row & 7) * 4 + (blk >> 1 & 3)) * 8 +
+                          (blk >> 3) * 4 + (row >> 3) * 2 + (blk & 1)] =
+            (unsigned char)least;
+        if ((blk & 7) == 0)
+            ((u16 *)(to + 4096 + 768))[row * 2 + blk / 8] = (u16)(d >> 16);
     }
 }
 
@@ -255,18 +271,18 @@ br_naive_matvec(float *y, const unsigned short *W, const float *x, u32 K,
         y[bid()] = add ? y[bid()] + s : s;
 }
 
-/* x to what a product with Q8_0 weights sees of it: blocks of 32 by their
+/* x to what a product with packed weights sees of it: tiles of 16 by their
  * largest / 127, rounded. */
 extern "C" __global__ void
 br_naive_round_q8(float *x, u32 n)
 {
-    for (u64 b = gtid(); b < n / 32; b += gsize()) {
+    for (u64 b = gtid(); b < n / 16; b += gsize()) {
         float big = 0.0f;
-        for (u32 i = 0; i < 32; i++)
-            big = max_f32(big, abs_f32(x[b * 32 + i]));
-        for (u32 i = 0; i < 32 && big > 0.0f; i++)
-            x[b * 32 + i] =
-                (float)rint_s32(x[b * 32 + i] * (127.0f / big)) * (big / 127.0f);
+        for (u32 i = 0; i < 16; i++)
+            big = max_f32(big, abs_f32(x[b * 16 + i]));
+        for (u32 i = 0; i < 16 && big > 0.0f; i++)
+            x[b * 16 + i] =
+                (float)rint_s32(x[b * 16 + i] * (127.0f / big)) * (big / 127.0f);
     }
 }
 

@@ -718,6 +718,53 @@ mma_s8(i32 c[4], u32x4 a, u32x2 b)
     memcpy(c, r, sizeof r);
 }
 
+template <bool SIGNED>
+BR_DEV void
+emu_mma_16(i32 c[4], u32 a, u32 a8, u32 b)
+{
+    const u32 v[3] = {a, a8, b}, l = tid() % 32;
+    u32(*all)[8] = emu_share(v, 3);
+    i32 r[4];
+
+    for (u32 i = 0; i < 4; i++) {
+        const u32 row = l / 4, col = l % 4 * 2 + (i & 1);
+        i32 s = 0;
+        for (u32 k = 0; k < 16; k++) {
+            const u32 pa = all[row * 4 + k / 4][i >> 1] >> k % 4 * 8 & 255;
+            const u32 pb = all[col * 4 + k / 4][2] >> k % 4 * 8;
+            s += (SIGNED ? (i32)(signed char)pa : (i32)pa) *
+                 (i32)(signed char)pb;
+        }
+        r[i] = s;
+    }
+    emu_share(nullptr, 0);
+    memcpy(c, r, sizeof r);
+}
+BR_DEV void
+mma_s8_16(i32 c[4], u32 a, u32 a8, u32 b)
+{
+    emu_mma_16<true>(c, a, a8, b);
+}
+BR_DEV void
+mma_u8_16(i32 c[4], u32 a, u32 a8, u32 b)
+{
+    emu_mma_16<false>(c, a, a8, b);
+}
+BR_DEV i32
+sum_of_bytes(u32 v, i32 c)
+{
+    for (u32 i = 0; i < 4; i++)
+        c += (signed char)(v >> 8 * i);
+    return c;
+}
+BR_DEV u32
+bf16_of_bytes(u32 v, u32 sel)
+{
+    const u32 p = prmt(v, 0x43434343, sel);
+
+    return pack_bf16(bf16_lo(p) - 128.0f, bf16_hi(p) - 128.0f);
+}
+
 /* ---- four warps together ------------------------------------------------ */
 
 BR_DEV u64

@@ -77,7 +77,7 @@ every_byte_once(const br_stream_plan *p, const br_cu_shape *s)
 
 /* What the kernel takes for granted of an instruction. */
 static void
-kernel_limits_hold(const br_stream_plan *p)
+kernel_limits_hold(const br_stream_plan *p, const br_cu_shape *s)
 {
     for (uint32_t w = 0; w < p->n_workers; w++) {
         uint32_t chunk = 0;
@@ -88,6 +88,9 @@ kernel_limits_hold(const br_stream_plan *p)
             ck_assert_uint_le((uint32_t)in->n_tiles * in->segs,
                               BR_MK_MAX_PARTS);
             ck_assert_uint_le(in->n_tiles * 16u, BR_MK_THREADS);
+            /* 16 activations, two tiles, are rounded with one scale */
+            if (in->op == BR_MK_GLU && s->format != BR_CU_BF16)
+                ck_assert_uint_eq((in->tile0 | in->n_tiles) & 1, 0);
         }
         ck_assert_uint_eq(chunk, p->stream_chunks[w]);
     }
@@ -116,7 +119,7 @@ check_plan(const br_cu_shape *s, uint32_t workers, double most)
     ck_assert_msg(br_stream_plan_make(&p, s, workers, &st) == BR_OK, "%s",
                   st.msg);
     every_byte_once(&p, s);
-    kernel_limits_hold(&p);
+    kernel_limits_hold(&p, s);
     shares_are_fair(&p, most);
     br_stream_plan_free(&p);
 }

@@ -87,10 +87,14 @@ static br_code
 upload_args(br_cu_decode *d, br_status *st)
 {
     const br_cu_shape *s = &d->shape;
-    /* measured (decision 0020): the fewer bytes a layer has, the more of its
-     * time goes to words, and copies under way delay them */
-    const uint32_t deep =
-        (s->format == BR_CU_Q8_0 ? 4 : 6) + (s->hidden > 2048 ? 2 : 0);
+    /* Of copies (of 8192, 4352, 4928 bytes); measured (decision 0020): the
+     * fewer bytes a layer has, the more of its time goes to words, and copies
+     * under way delay them. */
+    static const struct {
+        uint32_t depth[2], deep[2], few; /* [hidden > 2048] */
+    } by_format[] = {
+        {{4, 4}, {6, 8}, 12}, {{4, 4}, {8, 12}, 22}, {{4, 4}, {8, 8}, 18}};
+    const bool wide = s->hidden > 2048;
     struct br_mk_args a = {
         .inst = (const void *)d->inst,
         .stream = (const void *)d->stream,
@@ -122,8 +126,9 @@ upload_args(br_cu_decode *d, br_status *st)
         .vocab = s->vocab,
         .eps = s->eps,
         .scale = 1.0f / sqrtf((float)s->head_dim),
-        .depth = deep <= 4 ? 2 : 4,
-        .deep = deep,
+        .depth = by_format[s->format].depth[wide],
+        .deep = by_format[s->format].deep[wide],
+        .few = by_format[s->format].few,
         .interleaved_rope = s->interleaved_rope,
     };
     size_t bytes = 0;

@@ -118,21 +118,22 @@ struct plan {
     uint32_t W;
 };
 
-/* n tiles of segs chunks: each goes to the least loaded worker that has fewer
- * than `most` of them (ties: the lowest number). */
+/* n tiles of segs chunks, `by` at once: each goes to the least loaded worker
+ * that has fewer than `most` of them (ties: the lowest number). */
 static void
-deal(struct plan *p, uint32_t *count, uint32_t n, uint32_t segs, uint32_t most)
+deal(struct plan *p, uint32_t *count, uint32_t n, uint32_t by, uint32_t segs,
+     uint32_t most)
 {
     memset(count, 0, p->W * sizeof *count);
-    for (uint32_t t = 0; t < n; t++) {
+    for (uint32_t t = 0; t < n; t += by) {
         uint32_t best = UINT32_MAX;
         for (uint32_t w = 0; w < p->W; w++)
             if (count[w] < most &&
                 (best == UINT32_MAX || p->load[w] < p->load[best]))
                 best = w;
         br_check(best != UINT32_MAX && "most * workers covers n");
-        count[best]++;
-        p->load[best] += segs;
+        count[best] += by;
+        p->load[best] += segs * by;
     }
 }
 
@@ -154,14 +155,16 @@ deal_layer(struct plan *p, uint32_t layer, br_status *st)
     for (size_t i = 0; i < BR_COUNT(order); i++) {
         enum br_cu_matrix m = order[i];
         uint32_t n = br_cu_rows(p->s, m) / 16;
-        uint32_t most = (n + p->W - 1) / p->W;
+        /* 16 activations have one scale: a worker makes all of them */
+        uint32_t by = m == BR_CU_GLU && p->s->format != BR_CU_BF16 ? 2 : 1;
+        uint32_t most = (n / by + p->W - 1) / p->W * by;
         uint32_t segs = br_cu_cols(p->s, m) / BR_MK_SEG;
         if (most > BR_MK_MAX_TILES || most * segs > BR_MK_MAX_PARTS)
             return br_fail(st, BR_E_LIMIT,
                            "%s: %u rows of %u columns are too many for %u "
                            "multiprocessors",
                            p->s->name, n * 16, segs * BR_MK_SEG, p->W);
-        deal(p, count + m * p->W, n, segs, most);
+        deal(p, count + m * p->W, n, by, segs, most);
     }
     return BR_OK;
 }
@@ -334,7 +337,7 @@ br_stream_plan_make(br_stream_plan *out, const br_cu_shape *s,
         }
     }
     n_head = (s->vocab + 15) / 16;
-    deal(&p, p.count + (size_t)L * 4 * n_workers, n_head, s->hidden / 512,
+    deal(&p, p.count + (size_t)L * 4 * n_workers, n_head, 1, s->hidden / 512,
          UINT32_MAX);
     group = BR_MIN(BR_MK_MAX_PARTS / (s->hidden / 512), BR_MK_MAX_TILES);
     groups = most_of(p.count + (size_t)L * 4 * n_workers, n_workers);
