@@ -58,33 +58,33 @@ put_list(br_str *out, br_text list)
     br_str_put(out, list.p + 1, list.n - 2);
 }
 
+/* Turns as they come, newest first: one behind the other, and where each begins. */
 typedef struct talked {
-    br_str *out;
+    br_str all;
+    BR_VEC(size_t) from;
     size_t most;
 } talked;
 
-/* They come newest first: the older ones go before them. */
 static br_code
-put_turn(void *ctx, const br_turn_kept *t, br_status *st)
+take_turn(void *ctx, const br_turn_kept *t, br_status *st)
 {
     talked *k = ctx;
     br_str turn = {0};
-    br_code code = BR_OK;
 
     if (t->alive_ms)
         return br_fail(st, BR_E_USAGE, "response '%s' is not over yet", t->id);
     put_list(&turn, t->input);
     put_list(&turn, t->output);
-    if (turn.n + k->out->n > k->most)
-        code = br_fail(st, BR_E_USAGE, "the talk has over %zu bytes", k->most);
-    if (k->out->n && turn.n)
-        PUT(&turn, ",");
-    br_str_put(&turn, br_str_z(k->out), k->out->n);
-    if (turn.oom && code == BR_OK)
-        code = oom(st);
-    br_str_fini(k->out);
-    *k->out = turn;
-    return code;
+    if (!br_vec_push(&k->from, k->all.n))
+        turn.oom = true;
+    br_str_put(&k->all, br_str_z(&turn), turn.n);
+    k->all.oom |= turn.oom;
+    br_str_fini(&turn);
+    if (k->all.oom)
+        return oom(st);
+    return k->all.n > k->most
+               ? br_fail(st, BR_E_USAGE, "the talk has over %zu bytes", k->most)
+               : BR_OK;
 }
 
 /* The items of a talk up to turn `id`, without brackets. */
@@ -92,11 +92,23 @@ static br_code
 put_talk(br_http *h, uint32_t tenant, const char *id, br_str *out,
          br_status *st)
 {
-    talked k = {out, h->config.limits.body_bytes};
+    talked k = {.most = h->config.limits.body_bytes};
+    br_code code;
 
     if (strncmp(id, "conv_", 5) == 0)
         return br_fail(st, BR_E_USAGE, "'%.80s' is a conversation's id", id);
-    return br_talks_walk(h->talks, tenant, id, put_turn, &k, st);
+    code = br_talks_walk(h->talks, tenant, id, take_turn, &k, st);
+    for (size_t i = k.from.n, to = k.all.n; i-- && code == BR_OK;) {
+        size_t from = k.from.at[i];
+
+        if (out->n && to > from)
+            PUT(out, ",");
+        br_str_put(out, br_str_z(&k.all) + from, to - from);
+        to = from;
+    }
+    br_str_fini(&k.all);
+    br_vec_fini(&k.from);
+    return code == BR_OK && out->oom ? oom(st) : code;
 }
 
 /* The request with all that came before it. */
