@@ -48,6 +48,14 @@
 	.endif
 	.endm
 
+	.macro	group_x d
+	.if .amdgcn.gfx_generation_number == 12
+	s_mov_b32 \d, ttmp9
+	.else
+	s_mov_b32 \d, s13
+	.endif
+	.endm
+
 	.macro	group_y d
 	.if .amdgcn.gfx_generation_number == 12
 	s_and_b32 \d, ttmp7, 0xffff
@@ -70,6 +78,35 @@
 	s_wait_loadcnt \n
 	.else
 	s_waitcnt vmcnt(\n)
+	.endif
+	.endm
+
+; until n operations of LDS at most are under way
+	.macro	wait_lds n=0
+	.if .amdgcn.gfx_generation_number == 12
+	s_wait_dscnt \n
+	.else
+	s_waitcnt lgkmcnt(\n)
+	.endif
+	.endm
+
+; all waves of the group
+	.macro	barrier
+	.if .amdgcn.gfx_generation_number == 12
+	s_barrier_signal -1
+	s_barrier_wait 0xffff
+	.else
+	s_barrier
+	.endif
+	.endm
+
+; gfx11 reads a transcendental's result too early unless something is waited for; on
+; gfx12 so does VALU a scalar that VALU wrote
+	.macro	settle
+	.if .amdgcn.gfx_generation_number == 12
+	s_wait_alu 0xf19c
+	.else
+	s_waitcnt_depctr 0xfff
 	.endif
 	.endm
 
@@ -106,7 +143,7 @@
 		.amdhsa_system_sgpr_workgroup_id_y 1
 		.amdhsa_system_vgpr_workitem_id 0
 		.amdhsa_next_free_vgpr \vgprs
-		.amdhsa_next_free_sgpr 48
+		.amdhsa_next_free_sgpr 80
 		.amdhsa_wavefront_size32 1
 		.amdhsa_float_denorm_mode_32 3
 		.amdhsa_float_denorm_mode_16_64 3
@@ -174,6 +211,41 @@
 	v_mov_b32_e32 v[\r+1], 0
 	v_mov_b32_e32 v[\r+2], 0
 	v_mov_b32_e32 v[\r+3], 0
+	.endm
+
+; v[d] = v[a] / v[b], rounded to nearest; v[t] to v[t+5] and vcc are used
+	.macro	quotient d, a, b, t
+	v_div_scale_f32 v[\t], null, v[\b], v[\b], v[\a]
+	v_div_scale_f32 v[\t+1], vcc_lo, v[\a], v[\b], v[\a]
+	v_rcp_f32_e32 v[\t+2], v[\t]
+	settle
+	v_fma_f32 v[\t+3], -v[\t], v[\t+2], 1.0
+	v_fma_f32 v[\t+3], v[\t+3], v[\t+2], v[\t+2]
+	v_mul_f32_e32 v[\t+4], v[\t+1], v[\t+3]
+	v_fma_f32 v[\t+5], -v[\t], v[\t+4], v[\t+1]
+	v_fma_f32 v[\t+4], v[\t+5], v[\t+3], v[\t+4]
+	v_fma_f32 v[\t+5], -v[\t], v[\t+4], v[\t+1]
+	v_div_fmas_f32 v[\t+5], v[\t+5], v[\t+3], v[\t+4]
+	v_cmp_u_f32_e32 vcc_lo, v[\t+5], v[\t+5]
+	settle
+	v_cndmask_b32_e64 v[\t+5], v[\t+5], 0x7f800000, vcc_lo
+	v_div_fixup_f32 v[\d], v[\t+5], v[\b], v[\a]
+	.endm
+
+; v[d] = the root of v[a], rounded to nearest; v[t] to v[t+5], s[18:19] are used. v[a] is
+; normal, and above 2^-96.
+	.macro	root d, a, t
+	v_sqrt_f32_e32 v[\t], v[\a]
+	settle
+	v_add_nc_u32_e32 v[\t+1], -1, v[\t]
+	v_add_nc_u32_e32 v[\t+2], 1, v[\t]
+	v_fma_f32 v[\t+3], -v[\t+1], v[\t], v[\a]
+	v_fma_f32 v[\t+4], -v[\t+2], v[\t], v[\a]
+	v_cmp_ge_f32_e64 s18, 0, v[\t+3]
+	v_cmp_lt_f32_e64 s19, 0, v[\t+4]
+	settle
+	v_cndmask_b32_e64 v[\t+5], v[\t], v[\t+1], s18
+	v_cndmask_b32_e64 v[\d], v[\t+5], v[\t+2], s19
 	.endm
 
 ; d += d of lane a, b, c or e of the four lanes that this one, first to last, is among

@@ -117,6 +117,7 @@ run(const scene *s, const br_gcn_co *co, const uint32_t blocks[2],
     memcpy(args + ARGS + 12, group, sizeof group);
     memcpy(l.groups, groups, sizeof groups);
     memcpy(&l.group_bytes, co->image + kd->at, 4);
+    l.group_bytes += s->l.shared;
     l.kernel = CODE_AT + kd->at;
     t_ok(br_sim_map(&sim, &m, &st), &st);
     r.y = t_keep(calloc(1, r.n));
@@ -365,6 +366,109 @@ TEST_WITHIN(amd_products_of_floats_by_hand, 120)
         floats(&(shape){fn, 16, 160, 0, false, 5, 4, 1, 12}, 4);
         floats(&(shape){fn, 64, 4096, 0, false, 0, 0, 0, 15}, 5);
     }
+    forget();
+}
+
+/* ---- norms --------------------------------------------------------------- */
+
+static void
+norm(uint32_t rows, uint32_t pieces, uint32_t n, double ratio)
+{
+    scene s = {.l = {.fn = BR_ND_FN_norm, .blocks = {pieces, rows}}};
+    void *h;
+
+    br_rng_init(&s.rng, n, rows);
+    s.a.n_rows = rows;
+    s.a.width = n;
+    s.a.eps = 1e-6f;
+    s.a.x.stride = pieces * n + 8;
+    s.a.x.p = floats_of(&s, (size_t)s.a.x.stride * rows);
+    s.a.w.p = floats_of(&s, n);
+    s.a.y.stride = pieces * n + 4;
+    s.a.y.p = piece(&s, 4 * (size_t)s.a.y.stride * rows, &h);
+    compare(&s, t_printf("br_nd_norm %u x %u x %u", rows, pieces, n), ratio);
+}
+
+TEST_WITHIN(amd_norms_by_hand, 120)
+{
+    norm(3, 1, 256, 2);
+    norm(1, 3, 768, 3);
+    norm(2, 1, 1280, 3);
+    norm(1, 1, 2048, 4);
+    norm(1, 1, 4096, 4);
+    norm(1, 1, 8192, 4);
+    forget();
+}
+
+/* ---- attention ----------------------------------------------------------- */
+
+enum { GROUPS_OF_PAGES = 3, PAGE = 16 };
+
+/* Rows at positions, in pools whose pages lie about. */
+static void
+attention(uint32_t heads, uint32_t kv, uint32_t head_k, uint32_t head_v,
+          uint32_t window, const int *at, uint32_t rows, double ratio)
+{
+    const uint32_t longest = 700, pages = longest / PAGE + 1;
+    const uint32_t cols[2] = {kv * head_k, kv * head_v + 16};
+    scene s = {.l = {.fn = BR_ND_FN_attend, .blocks = {heads, rows}}};
+    struct br_nd_args *a = &s.a;
+    int32_t *position;
+    uint32_t *table, *of;
+    void *h;
+
+    br_rng_init(&s.rng, heads + head_k, head_v + window);
+    s.l.shared = 4 * (head_k + head_v);
+    a->n_rows = rows;
+    a->heads = heads;
+    a->per_kv = heads / kv;
+    a->head_k = head_k;
+    a->head_v = head_v;
+    a->window = window;
+    a->scale = 3.0f;
+    a->x.stride = heads * head_k + 4;
+    a->x.p = floats_of(&s, (size_t)a->x.stride * rows);
+    a->k = (struct br_nd_cache){
+        .page = PAGE * (cols[0] + 8), .first = 64, .cols = cols[0], .half = 1};
+    a->v = (struct br_nd_cache){.page = PAGE * (cols[1] + 24),
+                                .first = 128,
+                                .cols = cols[1],
+                                .group = 2,
+                                .half = 1};
+    a->k.pool = halves_of(&s, a->k.page * (pages * rows + 2), false);
+    a->v.pool = halves_of(&s, a->v.page * (pages * rows + 2), false);
+    a->s.position = piece(&s, 4 * rows, &h);
+    position = h;
+    a->s.n_groups = GROUPS_OF_PAGES;
+    a->s.at = piece(&s, 4 * GROUPS_OF_PAGES * rows, &h);
+    of = h;
+    a->s.tables = piece(&s, 4 * pages * rows, &h);
+    table = h;
+    for (uint32_t t = 0; t < rows; t++) {
+        position[t] = at[t];
+        for (uint32_t g = 0; g < GROUPS_OF_PAGES; g++)
+            of[t * GROUPS_OF_PAGES + g] = t * pages;
+    }
+    for (uint32_t k = 0; k < pages * rows; k++)
+        table[k] = (k * 7 + 3) % (pages * rows + 1);
+    a->y.stride = heads * head_v + 2;
+    a->y.p = piece(&s, 4 * (size_t)a->y.stride * rows, &h);
+    compare(&s,
+            t_printf("br_nd_attend %u heads of %u, %u, at %d, window %u", heads,
+                     head_k, head_v, at[0], window),
+            ratio);
+}
+
+TEST_WITHIN(amd_attention_by_hand, 120)
+{
+    static const int few[] = {0, 5, 15, 16, 40}, far[] = {699},
+                     some[] = {255, 256, 300};
+
+    attention(4, 2, 64, 64, 0, few, 5, 3);
+    attention(3, 1, 128, 128, 0, some, 3, 9);
+    attention(4, 4, 64, 128, 37, some, 3, 4);
+    attention(2, 1, 256, 256, 0, some, 1, 11);
+    attention(4, 2, 128, 128, 0, far, 1, 10);
     forget();
 }
 

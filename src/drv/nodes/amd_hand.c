@@ -18,6 +18,7 @@
                    "kernels/gcn has " #field " elsewhere")
 AT(x.p, 0x10);
 AT(x.stride, 0x18);
+AT(w.p, 0x30);
 AT(y.p, 0x40);
 AT(y.stride, 0x48);
 AT(m.q, 0x60);
@@ -34,6 +35,27 @@ AT(e.ids, 0x198);
 AT(e.share, 0x1a8);
 AT(e.rows, 0x1ac);
 AT(e.first, 0x1b0);
+AT(width, 0x184);
+AT(eps, 0x22c);
+AT(s.position, 0xa8);
+AT(s.at, 0xc8);
+AT(s.tables, 0xd0);
+AT(s.n_groups, 0xd8);
+AT(k.pool, 0xe0);
+AT(k.page, 0xe8);
+AT(k.first, 0xf0);
+AT(k.cols, 0xf8);
+AT(k.group, 0xfc);
+AT(v.pool, 0x108);
+AT(v.page, 0x110);
+AT(v.first, 0x118);
+AT(v.cols, 0x120);
+AT(v.group, 0x124);
+AT(per_kv, 0x20c);
+AT(head_k, 0x210);
+AT(head_v, 0x214);
+AT(window, 0x220);
+AT(scale, 0x224);
 
 br_nd_fn
 br_hand_fn(size_t i)
@@ -64,6 +86,15 @@ wide(const void *p)
     return (uintptr_t)p % 16 == 0;
 }
 
+/* Keys or values that are F16, heads of which begin on 16 bytes. */
+static bool
+halves(const struct br_nd_cache *c, uint32_t head)
+{
+    return c->pool && c->half && wide(c->pool) && c->page % 8 == 0 &&
+           c->page <= UINT32_MAX && c->first % 8 == 0 && c->cols % 8 == 0 &&
+           head % 64 == 0 && head <= 256;
+}
+
 bool
 br_hand_takes(const br_nd_launch *l, uint32_t blocks[2])
 {
@@ -90,6 +121,14 @@ br_hand_takes(const br_nd_launch *l, uint32_t blocks[2])
                     (WAVE_ROWS * BR_ND_WARPS);
         return row && wide(m->q) && wide(a->x.p) && a->x.stride % 4 == 0 &&
                m->n_in % 16 == 0 && m->n_in < 1 << 24;
+    case BR_ND_FN_attend:
+        return !a->w.p && !(a->cap > 0) && halves(&a->k, a->head_k) &&
+               halves(&a->v, a->head_v) && (uintptr_t)a->y.p % 8 == 0 &&
+               a->y.stride % 2 == 0 && l->blocks[0] < 1 << 16;
+    case BR_ND_FN_norm:
+        return a->w.p && wide(a->w.p) && wide(a->x.p) && wide(a->y.p) &&
+               a->x.stride % 4 == 0 && a->y.stride % 4 == 0 &&
+               a->width % 256 == 0 && a->width <= 8192 && a->eps >= 0x1p-60f;
     default: return false;
     }
 }
