@@ -107,8 +107,12 @@ each_call(bool user)
         br_simgpu *g;
         br_amd_node node;
         br_status st = {0};
-        bad_os b = {.os = {&b, bad_open, bad_close, bad_ioctl, bad_map,
-                           bad_unmap, NULL},
+        bad_os b = {.os = {.ctx = &b,
+                           .open = bad_open,
+                           .close = bad_close,
+                           .ioctl = bad_ioctl,
+                           .map = bad_map,
+                           .unmap = bad_unmap},
                     .fail = ++n};
 
         t_ok(
