@@ -150,10 +150,14 @@ template <class I> struct iter {
 template <class A, class B> struct first_of_two {
     typedef A type;
 };
-/* What op makes of A and B. */
+/* What op makes of A and B. A class asks, not the host's function that names the
+ * type: that one may not call what is a kernel's alone. */
+template <class F, class A, class B> struct made_by_op {
+    typedef typename std::decay<decltype(std::declval<F &>()(
+        std::declval<A>(), std::declval<B>()))>::type type;
+};
 template <class F, class A, class B = A>
-using made_of = typename std::decay<decltype(std::declval<F &>()(
-    std::declval<A>(), std::declval<B>()))>::type;
+using made_of = typename made_by_op<F, A, B>::type;
 } // namespace brass
 
 #include "brass_pop.h"

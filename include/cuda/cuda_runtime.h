@@ -281,6 +281,35 @@ make_cudaPos(size_t x, size_t y, size_t z)
 #    ifdef __CUDA__
 #        include "brass_device.h"
 #        include "brass_dpx.h"
+/* clang-format off */
+/* What kernels may call of the runtime. */
+#define BRASS_ERR_R(name, text) case name: return text;
+#define BRASS_ERR_B(name, text) case name: return text;
+#define BRASS_ERR_D(name, text)
+static inline __device__ const char *
+cudaGetErrorString(cudaError_t e)
+{
+    switch ((int)e) {
+#define X(kind, name, driver, value, text) BRASS_ERR_##kind(name, text)
+#include "brass_errors.def"
+#undef X
+    }
+    return "unrecognized error code";
+}
+static inline __device__ const char *
+cudaGetErrorName(cudaError_t e)
+{
+    switch ((int)e) {
+#define X(kind, name, driver, value, text) BRASS_ERR_##kind(name, #name)
+#include "brass_errors.def"
+#undef X
+    }
+    return "unrecognized error code";
+}
+#undef BRASS_ERR_R
+#undef BRASS_ERR_B
+#undef BRASS_ERR_D
+/* clang-format on */
 #    endif
 #    include "brass_texture.h"
 #endif

@@ -38,6 +38,14 @@ struct Odd {
 struct Third {
     __device__ bool operator()(int v) const { return v % 4 == 0; }
 };
+/* A kernel's alone, of any two. */
+struct Larger {
+    template <class T, class U>
+    __device__ auto operator()(T &&a, U &&b) const -> decltype(a < b ? b : a)
+    {
+        return a < b ? b : a;
+    }
+};
 /* Matrices: their product does not commute. */
 struct Mat {
     unsigned a, b, c, d;
@@ -125,7 +133,7 @@ scans(const std::vector<int> &v, cudaStream_t s)
         return cub::DeviceScan::InclusiveSum(t, b, in.p, incl.p, n, s);
     });
     twice([&](void *t, size_t &b) {
-        return cub::DeviceScan::ExclusiveScan(t, b, in.p, scan.p, cub::Max(), 5,
+        return cub::DeviceScan::ExclusiveScan(t, b, in.p, scan.p, Larger(), 5,
                                               n);
     });
     twice([&](void *t, size_t &b) {

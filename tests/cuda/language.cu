@@ -275,6 +275,23 @@ __global__ void integers(long long *out)
     out[7] = (int)-2.7f + (long long)(unsigned)3e9f;
 }
 
+#ifndef __NVCC__
+#    error "programs ask for __NVCC__ where they mean CUDA"
+#endif
+__device__ bool same_text(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+__global__ void errors(int *out)
+{
+    out[0] = same_text(cudaGetErrorString(cudaErrorInvalidValue),
+                       "invalid argument");
+    out[1] = same_text(cudaGetErrorName((cudaError_t)12345),
+                       "unrecognized error code");
+}
+
 int main()
 {
     Dev<int> out(std::vector<int>(64, 0));
@@ -339,6 +356,9 @@ int main()
     EXPECT(q[0] == 4 && q[1] == 25536 && q[2] == -31 && q[3] == 1ll << 60);
     EXPECT(q[4] == (int)3000000000u >> 4 && q[5] == -2 && q[6] == 0x23456788);
     EXPECT(q[7] == 2999999998);
+    errors<<<1, 1>>>(out);
+    v = out.get();
+    EXPECT(v[0] == 1 && v[1] == 1);
     CHECK(cudaDeviceSynchronize());
     return done();
 }

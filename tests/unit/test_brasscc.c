@@ -194,7 +194,7 @@ PROGRAM(several)
 TEST_WITHIN(brasscc_links_device_code, 60)
 {
     const char *dir = t_tmpdir();
-    const char *a = t_printf("%s/a.o", dir), *b = t_printf("%s/b.o", dir);
+    const char *a = t_printf("%s/a.o", dir), *b = t_printf("%s/b.obj", dir);
     const char *l = t_printf("%s/l.o", dir), *exe = t_printf("%s/x", dir);
     t_proc r;
 

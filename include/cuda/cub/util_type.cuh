@@ -152,12 +152,12 @@ template <class T, bool Float, bool Signed> struct number {
         memcpy((void *)&v, &b, sizeof v);
         return v;
     }
-    /* Zeros of both signs are one number to a sort. */
+    /* Zeros of both signs are one number to a sort. Not by memcpy, which loads
+     * byte by byte what lies in memory: a sort took 10 to 60 times as long. */
     BRASS_HD static bits order(const T &v)
     {
-        bits b;
+        bits b = __builtin_bit_cast(bits, v);
 
-        memcpy(&b, (const void *)&v, sizeof b);
         return in(Float && b == high ? (bits)0 : b);
     }
 };
