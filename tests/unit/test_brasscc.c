@@ -184,6 +184,16 @@ TEST_WITHIN(cuda_program_cub_device, 240)
     program("cub_device", true);
 }
 
+TEST_WITHIN(cuda_program_thrust, 240)
+{
+    program("thrust", true);
+}
+
+TEST_WITHIN(cuda_program_thrust_forms, 240)
+{
+    program("thrust_forms", true);
+}
+
 /* Twenty programs, compiled as one. */
 PROGRAM(several)
 {

@@ -82,6 +82,10 @@ template <class S, class T, class R, class D, class At> struct moving {
     BRASS_HD bool operator==(const S &b) const { return at == b.at; }
     BRASS_HD bool operator!=(const S &b) const { return !(at == b.at); }
     BRASS_HD bool operator<(const S &b) const { return at < b.at; }
+    BRASS_HD bool operator>(const S &b) const { return b.at < at; }
+    BRASS_HD bool operator<=(const S &b) const { return !(b.at < at); }
+    BRASS_HD bool operator>=(const S &b) const { return !(at < b.at); }
+    friend BRASS_HD S operator+(D n, const S &b) { return b + n; }
 };
 } // namespace brass
 

@@ -1,0 +1,6 @@
+/* fill.h - see transform.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BRASS_THRUST_FILL
+#define BRASS_THRUST_FILL
+#include "transform.h"
+#endif

@@ -1,0 +1,6 @@
+/* constant_iterator.h - see counting_iterator.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BRASS_THRUST_ITERATOR_CONSTANT_ITERATOR
+#define BRASS_THRUST_ITERATOR_CONSTANT_ITERATOR
+#include "counting_iterator.h"
+#endif

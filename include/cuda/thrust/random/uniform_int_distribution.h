@@ -1,0 +1,6 @@
+/* uniform_int_distribution.h - see random.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BRASS_THRUST_RANDOM_UNIFORM_INT_DISTRIBUTION
+#define BRASS_THRUST_RANDOM_UNIFORM_INT_DISTRIBUTION
+#include "../random.h"
+#endif
