@@ -253,6 +253,58 @@ TEST(gcn_parts_of_a_block_have_barriers)
         "DONE:"));
 }
 
+static void
+overheard(void *arg, const char *text)
+{
+    *(bool *)arg |= strstr(text, "no barrier between") != NULL;
+}
+
+/* Writers arrive, and a reader that does not wait for them is told of; so is one that
+ * waits, where a writer arrives before it writes. */
+TEST(gcn_parts_that_do_not_wait_are_reported)
+{
+    static const char *const order[][3] = {
+        {"st.shared.u32 [%r6], %r1;", "bar.arrive 1, 128;", ""},
+        {"bar.arrive 1, 128;", "st.shared.u32 [%r6], %r1;",
+         "bar.sync 1, 128;"}};
+
+    for (int k = 0; k < 2; k++) {
+        const char *text = t_printf(
+            "%s.shared .align 16 .b8 s[2048]; mov.u32 %%r5, s;\n"
+            "shl.b32 %%r6, %%r1, 2; add.u32 %%r6, %%r6, %%r5;\n"
+            "setp.ge.u32 %%p1, %%r1, 64; @%%p1 bra READ;\n%s\n%s\nret;\n"
+            "READ: %s\nld.shared.u32 %%r4, [%%r6-256];\n"
+            "add.u64 %%d1, %%d1, %%d2; st.global.u32 [%%d1], %%r4; ret; }\n",
+            TOP, order[k][0], order[k][1], order[k][2]);
+        uint64_t params[2] = {0, 0x200000000};
+        uint32_t out[PART_THREADS];
+        br_kregion region = {params[1], sizeof out, (uint8_t *)out, false,
+                             "out"};
+        bool told = false;
+        br_klaunch l = {.grid = {1, 1, 1},
+                        .block = {PART_THREADS, 1, 1},
+                        .params = (const uint8_t *)params,
+                        .regions = &region,
+                        .n_regions = 1,
+                        .check = true,
+                        .finding = overheard,
+                        .arg = &told};
+        br_kir *m = ptx_load(text);
+        br_status st = {0};
+        br_kcode *code;
+        br_ktarget t;
+
+        t_ok(br_kimage_new((br_kimage **)(uintptr_t)&l.image, m, &st), &st);
+        ck_assert(br_sim_target(&t, "gfx1201"));
+        t_ok(t.compile(&code, m, &st), &st);
+        (void)!t.launch(code, &l, &st);
+        ck_assert_msg(told, "order %d: nothing is reported", k);
+        t.free(code);
+        br_kimage_free((br_kimage *)(uintptr_t)l.image);
+        br_kir_free(m);
+    }
+}
+
 /* All threads by phases of an mbarrier, by state and by parity; copies that it hears
  * of. */
 TEST(gcn_mbarriers_count_arrivals_and_bytes)
