@@ -2,6 +2,7 @@
  *
  *   bench-cuda-decode [SHAPE...] [--image mega.cubin] [--quick]
  *                     [--depths A/B/C,D/E/F...] [--profile] [--repeat N]
+ *   bench-cuda-decode --stay N SHAPE [--image mega.cubin]
  *
  * Random weights of a real shape. For each shape: one step against the obvious
  * kernels of setup.cu (relative error of the logits), packets against mega
@@ -66,6 +67,7 @@ struct bench {
     const char *depths;
     bool profile, quick;
     uint32_t repeat; /* times that a step is to give the same bits */
+    uint32_t stay;   /* tokens of a launch that stays, and nothing else */
 };
 
 #define OK(b, call)                                      \
@@ -605,6 +607,42 @@ time_resident(struct bench *b, uint32_t steps)
            (double)over / TURNS);
 }
 
+/* N tokens from position 0 on in a launch that stays; the last ones are those of
+ * launches of one step, and of the obvious kernels. */
+static int
+stay(struct bench *b)
+{
+    enum { LAST = 64 };
+    const uint32_t n = b->stay;
+    uint32_t *got = br_alloc((n + 1) * sizeof *got), want[LAST];
+    const uint64_t before = b->d.launches;
+    const int64_t t0 = br_now_ns();
+    uint32_t same = 0;
+
+    got[0] = TOKEN;
+    OK(b, br_cu_decode_seek(&b->d, TOKEN, 0, &b->st));
+    OK(b, br_cu_decode_enter(&b->d, &b->st));
+    for (uint32_t i = 0; i < n; i++)
+        OK(b, br_cu_decode_next(&b->d, &got[i + 1], &b->st));
+    const double ms = (double)(br_now_ns() - t0) / 1e6 / n;
+    const uint64_t launches = b->d.launches - before;
+    OK(b, br_cu_decode_leave(&b->d, &b->st));
+    for (uint32_t i = 0; i < LAST; i++) {
+        const uint32_t pos = n - LAST + i;
+        OK(b, br_cu_decode_seek(&b->d, got[pos], pos, &b->st));
+        OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 1, &b->st));
+        OK(b, br_cu_decode_tokens(&b->d, &want[i], 1, &b->st));
+        same += want[i] == got[pos + 1];
+    }
+    printf("stay  %-14s %u tokens, launches: %llu, %.4f ms each, the last %u "
+           "again: %u the same  %s\n",
+           b->d.shape.name, n, (unsigned long long)launches, ms, LAST, same,
+           same == LAST ? "ok" : "BAD");
+    fflush(stdout);
+    br_free(got);
+    return same != LAST;
+}
+
 /* Microseconds of a draw, launch included. */
 static void
 time_picks(struct bench *b)
@@ -746,19 +784,23 @@ bench_shape(struct bench *b, const br_cu_shape *s)
     bool big = s->n_layers > 2;
     int bad = 0;
 
-    OK(b, br_cu_decode_new(&b->d, &b->cu, s, 8192 + 256, b->image, &b->st));
+    OK(b, br_cu_decode_new(&b->d, &b->cu, s, (b->stay ? b->stay : 8192) + 256,
+                           b->image, &b->st));
     printf("shape %-14s %u layers, %.1f MB of weights a step, %u registers, "
            "%u bytes local, %u phases\n",
            s->name, s->n_layers, (double)b->d.plan.stream_bytes / 1e6,
            b->d.regs, b->d.local_bytes, b->d.plan.n_inst);
     make_weights(b);
-    for (size_t i = 0; i < BR_COUNT(seen); i++)
+    if (b->stay)
+        bad = stay(b) || check(b, b->stay - 1);
+    for (size_t i = 0; i < BR_COUNT(seen) && !b->stay; i++)
         if (!b->quick || i == 3 || i == 5)
             bad |= check(b, seen[i]);
-    if (!b->quick || s == shapes) {
+    if (!b->stay && (!b->quick || s == shapes)) {
         bad |= check_picks(b);
         bad |= check_resident(b);
     }
+    big &= !b->stay;
     if (big && !bad && !b->quick) {
         time_picks(b);
         time_resident(b, 1000);
@@ -794,6 +836,8 @@ main(int argc, char **argv)
     for (int i = 1; i + 1 < argc; i++) {
         if (!strcmp(argv[i], "--depths"))
             b.depths = argv[i + 1];
+        if (!strcmp(argv[i], "--stay"))
+            b.stay = (uint32_t)strtoul(argv[i + 1], NULL, 10);
         if (!strcmp(argv[i], "--repeat"))
             b.repeat = (uint32_t)strtoul(argv[i + 1], NULL, 10);
     }

@@ -507,7 +507,7 @@ BR_DEV u64 *
 parts_of(const struct worker *w, u32 layer, u32 head, u32 hd)
 {
     return words(w, layer, args.map.part) +
-           (u64)head * BR_MK_MAX_BLOCKS * (hd + 2);
+           (u64)head * args.head_parts;
 }
 
 /* n words, n even, to shared memory: each thread asks for PAIRS pairs at once,

@@ -139,12 +139,13 @@ struct br_mk_args {
     float eps, scale;
     unsigned int depth, deep, few; /* chunks under way at once (load_stream) */
     unsigned int interleaved_rope; /* 1: pairs (2i, 2i+1); 0: (i, i+half) */
+    unsigned int head_parts; /* words of a head: of all its blocks */
 };
 
 /* Where column d of row r (of a page, or of any 16) lies in the row. */
 #define BR_MK_COLUMN(d, r) ((d) ^ ((((r)&6) ^ ((r)&1) << 2) << 3))
 
-#define BR_MK_MAX_BLOCKS   64    /* 256-blocks of context: 16384 positions */
+#define BR_MK_MAX_BLOCKS   512   /* 256-blocks of context: 131072 positions */
 #define BR_MK_TOKENS       65536 /* ring of generated tokens, by epoch - 1 */
 
 /* Dynamic shared memory of a block: slots, x, sums, scratch, reductions,

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static struct br_mk_map
-map_of(const br_cu_shape *s, uint32_t workers)
+map_of(const br_cu_shape *s, uint32_t workers, uint32_t blocks)
 {
     struct br_mk_map m = {0};
     unsigned long long at = 0;
@@ -24,7 +24,7 @@ map_of(const br_cu_shape *s, uint32_t workers)
     m.x_mid = at, at += x;
     m.qkv = at, at += (uint64_t)(s->n_heads + 2 * s->n_kv) * s->head_dim;
     m.part = at;
-    at += (uint64_t)s->n_heads * BR_MK_MAX_BLOCKS * (s->head_dim + 2);
+    at += (uint64_t)s->n_heads * blocks * (s->head_dim + 2);
     m.layer = at;
     m.best += at * s->n_layers;
     m.eights_at = m.best + 2ull * workers;
@@ -32,6 +32,12 @@ map_of(const br_cu_shape *s, uint32_t workers)
     m.eights = m.attn_eights + s->inter / 8;
     m.total = m.eights_at + m.eights * s->n_layers * 2 * 2;
     return m;
+}
+
+static uint32_t
+blocks_of(const br_cu_decode *d)
+{
+    return (d->max_pos + BR_MK_KV_BLOCK - 1) / BR_MK_KV_BLOCK;
 }
 
 static br_code
@@ -112,7 +118,7 @@ upload_args(br_cu_decode *d, br_status *st)
         .step = (void *)d->step,
         .profile = (void *)d->profile,
         .hints = (void *)d->hints,
-        .map = map_of(s, d->plan.n_workers),
+        .map = map_of(s, d->plan.n_workers, blocks_of(d)),
         .n_inst = d->plan.n_inst,
         .n_workers = d->plan.n_workers,
         .tasks = br_cu_tasks(s),
@@ -130,6 +136,7 @@ upload_args(br_cu_decode *d, br_status *st)
         .deep = by_format[s->format].deep[wide],
         .few = by_format[s->format].few,
         .interleaved_rope = s->interleaved_rope,
+        .head_parts = blocks_of(d) * (s->head_dim + 2),
     };
     size_t bytes = 0;
 
@@ -181,7 +188,7 @@ allocate(br_cu_decode *d, br_status *st)
 {
     const br_cu_shape *s = &d->shape;
     const br_stream_plan *p = &d->plan;
-    struct br_mk_map map = map_of(s, p->n_workers);
+    struct br_mk_map map = map_of(s, p->n_workers, blocks_of(d));
     br_cuda *cu = d->cu;
     uint32_t most = 0; /* tiles of a matrix */
     uint64_t kv =
@@ -313,6 +320,7 @@ launch(br_cu_decode *d, uint32_t first, uint32_t end, uint32_t n_steps,
 {
     void *params[] = {&first, &end, &n_steps};
 
+    d->launches++;
     return BR_CU(d->cu, st,
                  cuLaunchCooperativeKernel(d->fn, d->plan.n_workers, 1, 1,
                                            BR_MK_BLOCK, 1, 1, BR_MK_SHARED,
@@ -352,12 +360,28 @@ br_cu_decode_wait(br_cu_decode *d, br_status *st)
     return why(d, BR_CU(d->cu, st, cuStreamSynchronize(d->cu->stream)), st);
 }
 
+/* Steps of a launch whose loaders count their copies in 32 bits: 300,000 of 8B
+ * at 8192 positions. It enters again by itself after those. */
+static uint32_t
+most_steps(const br_cu_decode *d)
+{
+    enum { OF_CHUNK = 2, OF_TASK = 32 }; /* copies, at most */
+    const uint64_t tasks =
+        (uint64_t)br_cu_tasks(&d->shape) * blocks_of(d) / d->plan.n_workers + 1;
+    uint64_t copies = 1;
+
+    for (uint32_t w = 0; w < d->plan.n_workers; w++)
+        copies = BR_MAX(copies, (uint64_t)d->plan.stream_chunks[w] * OF_CHUNK);
+    copies += tasks * OF_TASK * d->shape.n_layers;
+    return (uint32_t)BR_MIN(UINT32_MAX / copies, (uint64_t)NO_END);
+}
+
 br_code
 br_cu_decode_enter(br_cu_decode *d, br_status *st)
 {
     d->resident = true;
     tell_last(d, d->epoch + AHEAD);
-    return launch(d, 0, d->plan.n_inst, NO_END, st);
+    return launch(d, 0, d->plan.n_inst, most_steps(d), st);
 }
 
 static br_code

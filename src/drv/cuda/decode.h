@@ -31,6 +31,7 @@ typedef struct br_cu_decode {
     struct br_mk_host *host; /* pinned */
     bool resident;
     uint32_t epoch, max_pos, regs, local_bytes, picks;
+    uint64_t launches; /* of the megakernel so far */
 } br_cu_decode;
 
 /* mega_image: PTX or cubin of mega_decode; NULL takes the built-in one. */
