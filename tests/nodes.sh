@@ -180,35 +180,6 @@ adds_up() {
     sleep 1.2
     ./brass tenant usage alice --db "$db" --json | grep -q "\"requests_done\": *$asked,"
 }
-keys_change_everywhere() {
-    new=$(./brass tenant rotate alice --db "$db") && sleep 1.2 || return 1
-    for n in 1 2 3; do
-        says 401 $n /v1/models "$key" && says 200 $n /v1/models "$new" || return 1
-    done
-    key=$new
-}
-# One is killed: its sessions go on elsewhere, and a start tells what is lost.
-one_dies() {
-    kill -9 "$node3"
-    where "$dir/b" && ! grep -q ":$((port + 3))" "$dir/b" || return 1
-    node 3
-    await healthy 3 && grep -q 'a server before did not end well\|books_lost' "$dir/node3.log"
-}
-# Without the database: who was here lately may ask, others are told to wait.
-database_leaves() {
-    kill -TERM "$pg"
-    wait "$pg"
-    ask 1 false || return 1
-    stranger=br_0123456789abcdef_$(printf '%064d' 0)
-    says 503 1 /v1/models "$stranger" || return 1
-    tests/pg.sh "$dir/pg" $((port + 4)) $PGPASSWORD &
-    pg=$! pids="$pids $!"
-    await says 401 1 /v1/models "$stranger"
-}
-must "the ledger has every request of all servers" adds_up
-must "a new key holds everywhere" keys_change_everywhere
-must "a server dies, the others go on, its next start says so" one_dies
-must "the database goes and comes back" database_leaves
 # ---- responses are all servers' ------------------------------------------------
 at() { # N PATH [BODY]: what server N answers
     curl -sS -m 60 "http://127.0.0.1:$((port + $1))/v1/responses$2" -H "Authorization: Bearer $key" ${3:+-d "$3"}
@@ -235,9 +206,38 @@ background_is_seen() {
     at 3 "/$id/cancel" '{}' | grep -q '"status":"cancelled"' || return 1
     await has 1 "$id" '"status":"cancelled"'
 }
+
+keys_change_everywhere() {
+    new=$(./brass tenant rotate alice --db "$db") && sleep 1.2 || return 1
+    for n in 1 2 3; do
+        says 401 $n /v1/models "$key" && says 200 $n /v1/models "$new" || return 1
+    done
+    key=$new
+}
+# One is killed: its sessions go on elsewhere, and a start tells what is lost.
+one_dies() {
+    kill -9 "$node3"
+    where "$dir/b" && ! grep -q ":$((port + 3))" "$dir/b" || return 1
+    node 3
+    await healthy 3 && grep -q 'a server before did not end well\|books_lost' "$dir/node3.log"
+}
+# Without the database: who was here lately may ask, others are told to wait.
+database_leaves() {
+    kill -TERM "$pg"
+    wait "$pg"
+    ask 1 false || return 1
+    stranger=br_0123456789abcdef_$(printf '%064d' 0)
+    says 503 1 /v1/models "$stranger" || return 1
+    tests/pg.sh "$dir/pg" $((port + 4)) $PGPASSWORD &
+    pg=$! pids="$pids $!"
+    await says 401 1 /v1/models "$stranger"
+}
+must "the ledger has every request of all servers" adds_up
 must "a response of one server is the others', too" responses_are_shared
 must "what one makes in background the others tell of" background_is_seen
-
+must "a new key holds everywhere" keys_change_everywhere
+must "a server dies, the others go on, its next start says so" one_dies
+must "the database goes and comes back" database_leaves
 no_password_is_logged() { ! grep -l "$PGPASSWORD\|$key" "$dir"/*.log; }
 must "no log has a password or a key" no_password_is_logged
 end

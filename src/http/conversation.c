@@ -156,9 +156,8 @@ put_item(const br_json *v, br_json_writer *w)
     br_json_w_obj_end(w);
 }
 
-/* Those of `list` behind what is there, each of them an object. */
-static void
-put_items(const br_json *list, br_str *out)
+void
+br_items_tell(const br_json *list, br_str *out)
 {
     for (const br_json *v = list->child; v; v = v->next) {
         br_json_writer w;
@@ -213,20 +212,6 @@ br_conversation_items(br_http *h, uint32_t tenant, const char *id, br_str *out,
     return out->oom ? br_fail(st, BR_E_OOM, "out of memory") : BR_OK;
 }
 
-/* What was asked as items that are told, behind what is there. */
-static void
-add_asked(br_text list, br_str *items)
-{
-    br_json *root = NULL;
-    br_arena a;
-
-    if (parse(list, &a, &root, NULL) == BR_OK)
-        put_items(root, items);
-    else
-        items->oom = true;
-    br_arena_fini(&a);
-}
-
 void
 br_conversation_add(br_gen *g)
 {
@@ -239,7 +224,7 @@ br_conversation_add(br_gen *g)
 
     if (code == BR_OK) {
         add_list(&items, t.input);
-        add_asked((br_text){br_str_z(&g->ask.items), g->ask.items.n}, &items);
+        add_list(&items, (br_text){br_str_z(&g->ask.items), g->ask.items.n});
         br_responses_whole(g, true, NULL, &output, &all);
         add_list(&items, (br_text){br_str_z(&output), output.n});
         items.oom |= output.oom;
@@ -356,7 +341,7 @@ br_on_conversations(br_http *h, br_http_conn *c)
     if (code == BR_OK && items && items->kind != BR_J_NULL) {
         code = check_items(h, items, &st);
         if (code == BR_OK)
-            put_items(items, &list);
+            br_items_tell(items, &list);
     }
     br_os_random(r, sizeof r);
     memcpy(t.id, "conv_", 5);
@@ -553,18 +538,15 @@ page(const br_http_conn *c, const rows *r, br_str *out, br_status *st)
 }
 
 void
-br_on_conversation_items(br_http *h, br_http_conn *c)
+br_items_page(br_http *h, br_http_conn *c, br_text items)
 {
     br_status st = {0};
     br_str out = {0};
-    br_turn_kept t;
     br_code code;
     br_arena a;
     rows r;
 
-    if (!load(h, c, &t))
-        return;
-    code = rows_of(t.input, &a, &r, &st);
+    code = rows_of(items, &a, &r, &st);
     if (code == BR_OK)
         code = page(c, &r, &out, &st);
     br_arena_fini(&a);
@@ -572,6 +554,15 @@ br_on_conversation_items(br_http *h, br_http_conn *c)
         br_reply_json(h, c, &out);
     else
         refuse(h, c, &st, NULL);
+}
+
+void
+br_on_conversation_items(br_http *h, br_http_conn *c)
+{
+    br_turn_kept t;
+
+    if (load(h, c, &t))
+        br_items_page(h, c, t.input);
 }
 
 void
@@ -595,7 +586,7 @@ br_on_conversation_add(br_http *h, br_http_conn *c)
                    : br_fail(&st, BR_E_USAGE, "items: missing or empty");
     if (code == BR_OK) {
         PUT(&more, "[");
-        put_items(list, &more);
+        br_items_tell(list, &more);
         PUT(&more, "]");
         add_list(&items, t.input);
         add_list(&items, (br_text){br_str_z(&more), more.n});

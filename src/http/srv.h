@@ -190,6 +190,11 @@ bool br_stored_find(br_http *h, br_http_conn *c, const char *tail,
 br_code br_conversation_items(br_http *h, uint32_t tenant, const char *id,
                               br_str *out, br_status *st) BR_MUST_USE;
 void br_conversation_add(br_gen *g); /* what it asked, and its answer */
+/* Items, each an object, as they are told: with a type, an id, a status and lists
+ * of parts. Behind what is there, with commas but no brackets. */
+void br_items_tell(const br_json *list, br_str *out);
+/* Answers with so many of a list as the query asks for (limit, order, after). */
+void br_items_page(br_http *h, br_http_conn *c, br_text items);
 
 /* ---- responses that nobody waits for (background.c) ----------------------- */
 

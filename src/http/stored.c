@@ -47,6 +47,31 @@ put_input(const br_json *input, br_str *out)
     PUT(out, "}]");
 }
 
+/* The same as it is kept. */
+static void
+put_told(const br_json *input, br_str *out)
+{
+    br_json text = {.kind = BR_J_STR, .key = "content", .key_n = 7};
+    br_json role = {.kind = BR_J_STR, .key = "role", .key_n = 4, .n = 4};
+    br_json item = {.kind = BR_J_OBJ, .n = 2};
+    br_json list = {.kind = BR_J_ARR, .n = 1};
+
+    PUT(out, "[");
+    if (input && input->kind == BR_J_STR) { /* a message of the user's */
+        text.s = input->s;
+        text.n = input->n;
+        role.s = "user";
+        role.next = &text;
+        item.child = &role;
+        item.last = &text;
+        list.child = list.last = &item;
+        input = &list;
+    }
+    if (input && input->kind == BR_J_ARR)
+        br_items_tell(input, out);
+    PUT(out, "]");
+}
+
 /* "[a,b]" behind what is there: "a,b". */
 static void
 put_list(br_str *out, br_text list)
@@ -195,7 +220,7 @@ br_stored_begin(br_http *h, br_http_conn *c, br_ask *a, br_status *st)
     }
     kept = a->store >= 0;
     if (kept || a->conversation)
-        put_input(br_json_get(a->root, "input"), &items);
+        put_told(br_json_get(a->root, "input"), &items);
     if (a->previous || a->conversation) {
         br_str_puts(&after, a->previous ? a->previous : "");
         br_str_puts(&talk, a->conversation ? a->conversation : "");
@@ -308,19 +333,13 @@ br_on_stored(br_http *h, br_http_conn *c)
     br_reply_json(h, c, &out);
 }
 
-/* In the order in which they were asked. */
 void
 br_on_stored_items(br_http *h, br_http_conn *c)
 {
-    br_str out = {0};
     br_turn_kept t;
 
-    if (!br_stored_find(h, c, "/input_items", &t))
-        return;
-    PUT(&out, "{\"object\":\"list\",\"data\":");
-    br_str_put(&out, t.input.p, t.input.n);
-    PUT(&out, ",\"has_more\":false}");
-    br_reply_json(h, c, &out);
+    if (br_stored_find(h, c, "/input_items", &t))
+        br_items_page(h, c, t.input);
 }
 
 void

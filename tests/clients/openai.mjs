@@ -130,7 +130,7 @@ await check('responses that go on from one another, and go', async () => {
   const b = await ai.responses.create({ model: 'demo', input: 'And then?', previous_response_id: a.id, max_output_tokens: 8 });
   assert.equal(b.previous_response_id, a.id);
   assert.equal((await ai.responses.retrieve(a.id)).output_text, a.output_text);
-  for await (const item of ai.responses.inputItems.list(b.id)) assert.equal(item.content, 'And then?');
+  for await (const item of ai.responses.inputItems.list(b.id)) assert.equal(item.content[0].text, 'And then?');
   await ai.responses.delete(a.id);
   await assert.rejects(ai.responses.retrieve(a.id), OpenAI.NotFoundError);
 });

@@ -260,7 +260,7 @@ TEST(http_background_over_a_restart)
                 strstr(a.body, "\"message\":\"the server is shutting down"));
         a = sk_ask(&k, t_printf("GET /v1/responses/%s/input_items", id), "",
                    NULL);
-        ck_assert_msg(strstr(a.body, "\"content\":\"Hi\""), "%s", a.body);
+        ck_assert_msg(strstr(a.body, "\"text\":\"Hi\""), "%s", a.body);
         sk_close(&k);
     }
 }

@@ -111,10 +111,19 @@ TEST(http_gives_back_and_deletes_responses)
     ck_assert_str_eq(got.body, a.body);
     got =
         sk_ask(&k, t_printf("GET /v1/responses/%s/input_items", id), "", NULL);
-    ck_assert_str_eq(got.body,
-                     "{\"object\":\"list\",\"data\":[{\"type\":\"message\","
-                     "\"role\":\"user\",\"content\":\"Hi\"}],\"has_more\":"
-                     "false}");
+    ck_assert_msg(
+        strstr(got.body, "\"object\":\"list\",\"data\":[{\"type\":\"message\","
+                         "\"id\":\"msg_") &&
+            strstr(got.body, "\"status\":\"completed\",\"role\":\"user\","
+                             "\"content\":[{\"type\":\"input_text\",\"text\":"
+                             "\"Hi\"}]}],\"first_id\":\"msg_") &&
+            strstr(got.body, "\"has_more\":false}"),
+        "%s", got.body);
+    ck_assert_int_eq(
+        sk_ask(&k, t_printf("GET /v1/responses/%s/input_items?limit=0", id), "",
+               NULL)
+            .status,
+        400);
     got = sk_ask(&k, t_printf("DELETE /v1/responses/%s", id), "", NULL);
     ck_assert_str_eq(got.body,
                      t_printf("{\"id\":\"%s\",\"object\":\"response\","
