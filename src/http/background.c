@@ -1,9 +1,9 @@
 /* background.c - responses that are made while nobody waits.
  *
- *   POST, background: true --> its turn is put as it is, `queued`, which is the
- *                              answer, too; it goes on without a connection
- *   GET /v1/responses/{id} --> made here: as it is now; by another server: as it
- *                              was put, `failed` when that has gone silent
+ *   POST, background: true --> its turn is put as it is, `queued`, which is
+ *                              the answer, too; it goes on unconnected
+ *   GET /v1/responses/{id} --> made here: as it is now; by another server: as
+ *                              it was put, `failed` when that is silent
  *   POST .../{id}/cancel   --> it ends, and its turn says so
  *   the end, whichever     --> the turn's answer is put
  *
@@ -25,7 +25,7 @@ now_ms(void)
     return br_wall_ns() / 1000000;
 }
 
-/* ---- those made here ------------------------------------------------------ */
+/* ---- those made here ----------------------------------------------------- */
 
 br_code
 br_background_begin(br_gen *g, br_status *st)
@@ -123,7 +123,7 @@ br_background_put(const br_gen *g, br_str *out)
     br_str_fini(&items);
 }
 
-/* ---- those of other servers ----------------------------------------------- */
+/* ---- those of other servers ---------------------------------------------- */
 
 /* An answer with another status; why: it failed, NULL: it did not. */
 static void
@@ -171,7 +171,7 @@ br_background_other(const br_turn_kept *t, br_str *out)
                  "the server that made it ended before it was over", out);
 }
 
-/* ---- POST /v1/responses/{id}/cancel ---------------------------------------- */
+/* ---- POST /v1/responses/{id}/cancel -------------------------------------- */
 
 static bool
 cancel_other(br_http *h, br_turn_kept *t, br_str *out)

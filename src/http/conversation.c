@@ -199,7 +199,7 @@ check_items(br_http *h, const br_json *list, br_status *st)
     return code == BR_OK ? code : br_prefix(st, "items");
 }
 
-/* ---- with a response ------------------------------------------------------ */
+/* ---- with a response ----------------------------------------------------- */
 
 br_code
 br_conversation_items(br_http *h, uint32_t tenant, const char *id, br_str *out,
@@ -237,7 +237,7 @@ br_conversation_add(br_gen *g)
     br_str_fini(&all);
 }
 
-/* ---- /v1/conversations ---------------------------------------------------- */
+/* ---- /v1/conversations --------------------------------------------------- */
 
 /* The conversation's id in the path, up to the next slash. */
 static br_text
@@ -429,7 +429,7 @@ br_on_conversation_drop(br_http *h, br_http_conn *c)
     br_reply_json(h, c, &out);
 }
 
-/* ---- /v1/conversations/{id}/items ----------------------------------------- */
+/* ---- /v1/conversations/{id}/items ---------------------------------------- */
 
 /* What the query says of a name; empty: nothing. */
 static br_text

@@ -83,7 +83,8 @@ put_list(br_str *out, br_text list)
     br_str_put(out, list.p + 1, list.n - 2);
 }
 
-/* Turns as they come, newest first: one behind the other, and where each begins. */
+/* Turns as they come, newest first: one behind the other, and where each
+ * begins. */
 typedef struct talked {
     br_str all;
     BR_VEC(size_t) from;

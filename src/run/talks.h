@@ -1,7 +1,7 @@
 /* talks.h - responses that clients come back to, in a SQLite file or in
  * PostgreSQL, where several servers have the same.
  *
- *   put, end, beat, drop --> what waits --> a thread of its own --> the database
+ *   put, end, beat, drop --> what waits --> a thread of its own --> database
  *   get, walk <-- what waits, or the database by another connection
  *
  * One row is a turn: what was asked, what came, and the turn before it. A turn

@@ -394,8 +394,8 @@ typedef struct ground {
     double most, least; /* of the tail; tokens a second of the 15 */
 } ground;
 
-/* How many percent longer a step takes on a machine that others use as well: as
- * measured with builds beside it, half of them up to 25, a quarter 70 to 170. */
+/* How many percent longer a step takes on a machine that others use as well, as
+ * measured beside builds: half of them up to 25, a quarter 70 to 170. */
 static int
 taken(br_rng *rng)
 {
