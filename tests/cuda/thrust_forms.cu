@@ -272,6 +272,16 @@ policies()
     EXPECT(thrust::reduce(thrust::host, h.begin(), h.end()) == 500500);
     EXPECT(thrust::reduce(thrust::seq, h.begin(), h.end()) == 500500);
     EXPECT(thrust::reduce(h.data(), h.data() + 10) == 55);
+    /* Lambdas are for both sides; kernels alone are called here. */
+    auto sum = [&] { return thrust::reduce(v.begin(), v.end(), 7); };
+    auto sorted = [=](int *a, int n) {
+        thrust::sort(thrust::device, a, a + n, thrust::greater<int>());
+        thrust::copy(thrust::device, a, a + 1, a + n - 1);
+    };
+    EXPECT(sum() == 500507);
+    sorted(raw, 1000);
+    EXPECT(v[0] == 1000 && v[1] == 999 && v[999] == 1000);
+    thrust::sequence(v.begin(), v.end(), 1);
     {
         thrust::device_vector<int, Counting<int>> c(10, 3);
         EXPECT(thrust::reduce(c.begin(), c.end()) == 30);

@@ -400,18 +400,27 @@ executor_of(const policy_in_kernels<A> &p)
 {
     return {p};
 }
+/* Whether kernels do it, of a first argument that is a policy or is not. */
+template <class P, class... A>
+constexpr bool
+wants_kernels()
+{
+    if constexpr (is_policy<P>::value)
+        return !std::is_base_of<policy_in_order, P>::value;
+    else
+        return place_of(bare<P>::where,
+                        bare<typename std::decay<A>::type>::where...) ==
+               on_device;
+}
 template <class F, class P, class... A>
-__host__ auto
-call(F f, const P &p, A &&...a)
+auto
+call_on_host(F f, const P &p, A &&...a)
 {
     if constexpr (is_policy<P>::value) {
         auto x = executor_of(p);
 
         return f(x, static_cast<A &&>(a)...);
-    } else if constexpr (place_of(
-                             bare<P>::where,
-                             bare<typename std::decay<A>::type>::where...) ==
-                         on_device) {
+    } else if constexpr (wants_kernels<P, A...>()) {
         in_kernels<void> x = {};
 
         return f(x, p, static_cast<A &&>(a)...);
@@ -421,13 +430,31 @@ call(F f, const P &p, A &&...a)
         return f(x, p, static_cast<A &&>(a)...);
     }
 }
+/* Clang compiles a function for both sides (a lambda without attributes is one)
+ * with the call for kernels when it looks for kernels, and so would not find those
+ * that the same call launches on the host. To ask for the host's type finds them;
+ * a class asks, since a function of kernels may not. */
+template <bool Kernels, class F, class P, class... A> struct found_kernels {
+};
+template <class F, class P, class... A> struct found_kernels<true, F, P, A...> {
+    typedef decltype(call_on_host(std::declval<F>(), std::declval<const P &>(),
+                                  std::declval<A>()...)) type;
+};
+template <class F, class P, class... A>
+__host__ auto
+call(F f, const P &p, A &&...a)
+{
+    return call_on_host(f, p, static_cast<A &&>(a)...);
+}
 /* Inside of a kernel it is the thread's own, whatever the policy. */
 template <class F, class P, class... A>
 __device__ auto
 call(F f, const P &p, A &&...a)
 {
+    found_kernels<wants_kernels<P, A...>(), F, P, A...> found;
     in_order x;
 
+    (void)found;
     if constexpr (is_policy<P>::value)
         return f(x, static_cast<A &&>(a)...);
     else

@@ -23,7 +23,7 @@ struct shuffle_key {
 };
 struct shuffle_f {
     template <class X, class I, class E>
-    void operator()(X &x, I a, I b, E &&e) const
+    BRASS_HD void operator()(X &x, I a, I b, E &&e) const
     {
         uint64_t high = (uint64_t)e() << 32;
         shuffle_key key = {high | (uint64_t)e()};
@@ -45,7 +45,7 @@ struct shuffle_f {
 };
 struct shuffle_copy_f {
     template <class X, class I, class O, class E>
-    void operator()(X &x, I a, I b, O to, E &&e) const
+    BRASS_HD void operator()(X &x, I a, I b, O to, E &&e) const
     {
         shuffle_f()(x, to, copy_f()(x, a, b, to), e);
     }
