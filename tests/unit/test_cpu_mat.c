@@ -141,7 +141,8 @@ pack(const problem *p, br_isa isa, bool exact)
                                     .n_in = p->n_in,
                                     .n_out = p->n_out,
                                     .isa = isa,
-                                    .exact = exact},
+                                    .exact = exact,
+                                    .pairs = !exact},
                      &st),
          &st);
     data = t_keep(aligned_alloc(64, k.m.bytes));
@@ -270,12 +271,13 @@ TEST(cpu_mat_with_neon_has_the_bits_of_ref)
 }
 
 /* Panels that do not fit the first cache go past in spans, and many rows in
- * handfuls of eight, six and four, with all sorts of rests. */
+ * handfuls of eight, six and four, with all sorts of rests; from 32 rows on
+ * blocks of 256 are unpacked first. */
 TEST_WITHIN(cpu_mat_of_long_rows_has_the_bits_of_ref, 60)
 {
     static const int types[] = {BR_Q_Q8_0, BR_Q_Q4_0, BR_Q_Q5_1, BR_Q_MXFP4,
-                                BR_Q_Q4_K, BR_Q_Q6_K, BR_Q_F32};
-    static const uint32_t rows[] = {16, 17, 18, 20, 21, 23, 24};
+                                BR_Q_Q4_K, BR_Q_Q5_K, BR_Q_Q6_K, BR_Q_F32};
+    static const uint32_t rows[] = {16, 17, 18, 20, 21, 23, 24, 33, 37, 39};
     uint64_t rng = 23;
 
     for (size_t i = 0; i < BR_COUNT(types); i++)
@@ -288,6 +290,42 @@ TEST_WITHIN(cpu_mat_of_long_rows_has_the_bits_of_ref, 60)
             make(&p, &rng);
             check_problem(&p, br_isa_best());
         }
+}
+
+/* The largest weights, scales and activations of either sign: no sum of a block
+ * leaves what the kernels count in, and one float in the middle of a sum that
+ * is not exact shows. */
+TEST(cpu_mat_at_the_ends_of_the_range_has_the_bits_of_ref)
+{
+    static const int types[] = {BR_Q_Q8_0, BR_Q_Q4_0, BR_Q_Q4_K, BR_Q_Q5_K,
+                                BR_Q_Q6_K};
+    uint64_t rng = 29;
+
+    for (size_t i = 0; i < BR_COUNT(types); i++) {
+        const br_qinfo *q = br_qinfo_of(types[i]);
+        problem p = {
+            .type = types[i], .n_in = 1280, .n_out = 21, .n_rows = MAX_ROWS};
+        size_t n_blocks = (size_t)p.n_out * p.n_in / q->elems;
+
+        make(&p, &rng);
+        for (size_t b = 0; b < n_blocks; b++) {
+            uint8_t *at = p.raw + b * q->bytes;
+
+            if (types[i] == BR_Q_Q6_K) { /* scales of -128 and 127, then d */
+                memset(at, b % 2 ? 255 : 0, 192);
+                memset(at + 192, b % 3 ? 128 : 127, 16);
+            } else {
+                memset(at + (q->elems == 256 ? 4 : 2), 255,
+                       q->bytes - (q->elems == 256 ? 4 : 2));
+            }
+        }
+        for (size_t k = 0; k < (size_t)p.n_in * p.n_rows; k++)
+            p.x[k] =
+                (k / p.n_in % 4 == 1 ? -1.0f : 1.0f) *
+                (k % 64 == 0 ? 1.0f : 1.0f - 0x1p-5f * fabsf(uniform(&rng)));
+        ask_ref(&p);
+        check_problem(&p, br_isa_best());
+    }
 }
 
 /* Both factors are rounded to eight bits: 2^-8 of the sum of sizes. */

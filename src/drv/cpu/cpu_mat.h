@@ -15,7 +15,7 @@
  * with a form in integers (model/qint.h) they are those of docs/arithmetic.md
  * section 3 on every instruction set, and so those of the ref tier with
  * --act quantised; beside other weights those of the float dot. One exception,
- * off with `exact`: BF16 beside an instruction that multiplies BF16.
+ * off with `exact`: BF16 where an instruction multiplies it and that is faster.
  *
  * Nothing here allocates, locks or keeps state: call from any thread.
  *
@@ -70,6 +70,7 @@ typedef struct br_mat_desc {
     uint64_t n_in, n_out; /* a tensor of n_out rows of n_in */
     br_isa isa;
     bool exact; /* the bits of the ref tier for BF16 too */
+    bool pairs; /* BF16 by its instruction even where f32 is faster */
 } br_mat_desc;
 
 /* Sizes of a matrix; data is left NULL. FORMAT: a type that is no weight, or

@@ -90,9 +90,8 @@ rows_at(const mat_tile *t, const mat_format *f, int r0, int n)
 typedef struct beside {
     int n, of;
     size_t next;
+    bool wide; /* one panel, unpacked: see unpack() */
 } beside;
-
-static const beside alone = {1, 1, 0};
 
 /* The processor looks only so far ahead, and while it multiplies nothing comes:
  * one row of Q4_K went at 20 GB/s where a plain read has 39, eight at 8 where
@@ -118,6 +117,15 @@ ahead_of_group(const mat_format *f, const uint8_t *p, int g)
         ahead(p + 256 + 64 * (g / 4));
 }
 
+static MAT_INLINE __m512i
+weights(const mat_format *f, beside e, const uint8_t *p, int g)
+{
+    if (e.wide)
+        return load(p + 64 * g);
+    ahead_of_group(f, p, g);
+    return load_group(f, p, g);
+}
+
 /* acc[panel][row] += groups g0..g1 of a step. at: its activations in each row.
  * Beside one panel they come from memory with the instruction, beside two in a
  * register: 10 loads for 16 products instead of 18. */
@@ -131,13 +139,10 @@ dot_groups(const mat_format *f, const uint8_t *p, int g0, int n, beside e,
     KEEP(second);
     MAT_UNROLL
     for (int g = g0; g < g1; g++) {
-        __m512i w = load_group(f, p, g), v = w;
+        __m512i w = weights(f, e, p, g), v = w;
 
-        ahead_of_group(f, p, g);
-        if (e.n == 2) {
-            v = load_group(f, second, g);
-            ahead_of_group(f, second, g);
-        }
+        if (e.n == 2)
+            v = weights(f, e, second, g);
         MAT_UNROLL
         for (int r = 0; r < n; r++) {
             const uint8_t *x = row[r] + at + 4 * g;
@@ -219,63 +224,99 @@ lowest(const mat_format *f, __m512i s)
                         : _mm512_and_si512(s, _mm512_set1_epi32(255));
 }
 
+/* Do the products of four sub-blocks and their scales fit 24 bits? Then sums in
+ * f32 are exact, and conversion and fma are two operations where vpmulld (two
+ * of them on Intel's) and vpaddd are three: 32 products of 15 x 127 by 63. */
+static MAT_INLINE bool
+sums_in_f32(const mat_format *f)
+{
+    return f->sub == 32 && f->low == 4 && f->high == 0;
+}
+
 /* A step's sub-blocks into the sums, each by its scale. */
 static MAT_INLINE __m512i
-k_step(const mat_format *f, __m512i s, const uint8_t *p, int n, const rows8 *x,
-       size_t q, __m512i *sum)
+k_step(const mat_format *f, __m512i s, const uint8_t *p, int n, beside e,
+       const rows8 *x, size_t q, __m512i *sum)
 {
     int step = f->sub == 16 ? 4 : 8;
 
     MAT_UNROLL
     for (int g = 0; g < 8; g += step, s = _mm512_srli_epi32(s, 8)) {
         __m512i scale = lowest(f, s), acc[1][TILE_ROWS];
+        __m512 by = _mm512_cvtepi32_ps(scale);
 
         MAT_UNROLL
         for (int r = 0; r < n; r++)
             acc[0][r] = _mm512_setzero_si512();
-        dot_groups(f, p, g, n, alone, x->row, q, acc);
+        dot_groups(f, p, g, n, e, x->row, q, acc);
         MAT_UNROLL
         for (int r = 0; r < n; r++)
-            sum[r] =
-                _mm512_add_epi32(sum[r], _mm512_mullo_epi32(acc[0][r], scale));
+            sum[r] = sums_in_f32(f)
+                         ? _mm512_castps_si512(
+                               _mm512_fmadd_ps(_mm512_cvtepi32_ps(acc[0][r]),
+                                               by, _mm512_castsi512_ps(sum[r])))
+                         : _mm512_add_epi32(
+                               sum[r], _mm512_mullo_epi32(acc[0][r], scale));
     }
     return s;
 }
 
-/* Sums of a block. Its loops are not unrolled: 64 or 72 multiplications are
- * enough code, and gcc 12 would unpack them all at once. */
+/* Sums of a block, of which only weights count here: integers, or floats and
+ * the first half's apart. Its loops are not unrolled: 64 or 72 multiplications
+ * are enough code, and gcc 12 would unpack them all at once. */
 static MAT_INLINE void
-k_sums(const mat_format *f, const uint8_t *p, const scales *k, size_t q, int n,
-       const rows8 *x, __m512i *sum)
+k_sums(const mat_format *f, mat_place at, const scales *k, int n, beside e,
+       const rows8 *x, __m512i *sum, __m512 *first)
 {
+    const uint8_t *p = at.block;
+    size_t q = 256 * (size_t)at.b;
+
     MAT_UNROLL
     for (int r = 0; r < n; r++)
         sum[r] = _mm512_setzero_si512();
     for (int i = 0; i < 64 / f->sub; i++) {
         __m512i s = k->s[i];
 
+        if (sums_in_f32(f)) {
+            MAT_UNROLL
+            for (int r = 0; r < n; r++) {
+                first[r] = _mm512_castsi512_ps(sum[r]);
+                sum[r] = _mm512_setzero_si512();
+            }
+        }
         for (int j = 0; j < f->sub / 8; j++) {
-            s = k_step(f, s, p, n, x, q, sum);
-            p += mat_step_bytes(f);
+            s = k_step(f, s, p, n, e, x, q, sum);
+            p += e.wide ? 512 : mat_step_bytes(f);
             q += 32;
         }
     }
 }
 
+/* A block's sum, an integer rounded once: that of two floats that are exact,
+ * too. */
+static MAT_INLINE __m512
+k_sum(const mat_format *f, __m512i sum, __m512 first)
+{
+    return sums_in_f32(f) ? _mm512_add_ps(first, _mm512_castsi512_ps(sum))
+                          : _mm512_cvtepi32_ps(sum);
+}
+
 static MAT_INLINE void
-k_block(const mat_format *f, mat_place at, int n, const rows8 *x, __m512 *chain)
+k_block(const mat_format *f, mat_place at, const uint8_t *w, int n, beside e,
+        const rows8 *x, __m512 *chain)
 {
     __m512i sum[TILE_ROWS], low[TILE_ROWS];
-    __m512 dw, dmin;
+    __m512 first[TILE_ROWS], dw, dmin;
     scales k;
 
     load_scales(f, at.block, &k);
-    for (uint32_t i = 0; i < mat_scale_bytes(f); i += 64)
+    for (uint32_t i = 0; i < mat_scale_bytes(f) && !e.wide; i += 64)
         ahead(at.block + i);
-    ahead(at.head);
-    if (f->min)
+    if (!e.wide)
+        ahead(at.head);
+    if (f->min && !e.wide)
         ahead(at.head + 128);
-    k_sums(f, at.block + mat_scale_bytes(f), &k, 256 * (size_t)at.b, n, x, sum);
+    k_sums(f, (mat_place){.block = w, .b = at.b}, &k, n, e, x, sum, first);
     MAT_UNROLL
     for (int r = 0; r < n; r++)
         low[r] = _mm512_setzero_si512();
@@ -294,7 +335,7 @@ k_block(const mat_format *f, mat_place at, int n, const rows8 *x, __m512 *chain)
         if (!f->min)
             sum[r] = _mm512_sub_epi32(
                 sum[r], _mm512_slli_epi32(low[r], (unsigned)bias_bits(f)));
-        y = _mm512_mul_ps(_mm512_mul_ps(dw, d), _mm512_cvtepi32_ps(sum[r]));
+        y = _mm512_mul_ps(_mm512_mul_ps(dw, d), k_sum(f, sum[r], first[r]));
         if (f->min)
             y = _mm512_fnmadd_ps(_mm512_mul_ps(dmin, d),
                                  _mm512_cvtepi32_ps(low[r]), y);
@@ -306,15 +347,18 @@ k_block(const mat_format *f, mat_place at, int n, const rows8 *x, __m512 *chain)
  *
  * Of few rows blocks go past as they lie, since memory is the bound, and chains
  * wait in memory. Of many rows one handful goes past after the other, and of
- * each one chain after the other, its sums in registers: 8 rows of Q8_0 in the
- * first cache of a Zen 5 reach 65 % of the peak that way, 52 % the other (4 rows
- * of two panels 74 %, 68 %). A store of 64 bytes takes as long as two products.
+ * flat blocks one chain after the other, its sums in registers: 8 rows of Q8_0
+ * in the first cache of a Zen 5 reach 65 % of the peak that way, 52 % the other
+ * (4 rows of two panels 74 %, 68 %). A store of 64 bytes takes as long as two
+ * products there.
  *
  * Weights of eight bits, of which the second cache gives a handful too few, go
- * past in spans, the others whole: a handful's outputs are then done while they
- * are in the first cache. What comes next is called for meanwhile. */
+ * past in spans, so do K blocks that are unpacked; the others whole: a
+ * handful's outputs are then done while they are in the first cache. What comes
+ * next is called for meanwhile. */
 
 enum { SPAN_BYTES = 20 << 10, WHOLE_BYTES = 40 << 10 };
+enum { WIDE_ROWS = 32, WIDE_BLOCKS = 4, WIDE_BLOCK = 16 * 256 };
 
 static MAT_INLINE size_t
 four_bytes(const mat_format *f)
@@ -332,26 +376,54 @@ place_of(const mat_format *f, const span *k, uint32_t b)
                        p + mat_head_bytes(f) + c * mat_block_bytes(f), b};
 }
 
+/* A block's weights: after its scales, or where unpack() has put them. */
+static MAT_INLINE const uint8_t *
+weights_of(const mat_format *f, const span *k, beside e, mat_place at)
+{
+    return e.wide ? k->wide + (at.b - k->b0) * WIDE_BLOCK
+                  : at.block + mat_scale_bytes(f);
+}
+
+/* A handful's share of the span that comes next, a block's part of it at each
+ * block. All of it at once takes the 16 or so lines that may be on their way
+ * for as long as the memory takes: 16 rows of Q8_0 at 209 GOPS, not 249. */
+typedef struct feed {
+    const uint8_t *at;
+    size_t step; /* from a block's part to the next one's */
+    int calls;   /* lines of a part; 0: none */
+} feed;
+
+static MAT_INLINE void
+call_lines(const feed *c, uint32_t i, beside e)
+{
+    const uint8_t *p = c->at + i * c->step;
+
+    for (int l = 0; l < c->calls; l++, p += 64)
+        for (int panel = 0; panel < e.n; panel++)
+            _mm_prefetch((const void *)(p + panel * e.next), _MM_HINT_T1);
+}
+
 static MAT_INLINE void
 in_order(const mat_format *f, const span *k, int n, beside e, const rows8 *x,
-         __m512 *sum)
+         const feed *next, __m512 *sum)
 {
     for (int i = 0; k->b0 == 0 && i < MAT_CHAINS * e.of; i++)
         clear_sums(sum + i * TILE_ROWS, i % e.of < e.n ? n : 0);
     for (uint32_t b = k->b0; b < k->b1; b++) {
         __m512 *chain = sum + b % MAT_CHAINS * (uint32_t)e.of * TILE_ROWS;
+        mat_place at = place_of(f, k, b);
 
+        call_lines(next, b - k->b0, e);
         if (f->class == MAT_K)
-            k_block(f, place_of(f, k, b), n, x, chain);
+            k_block(f, at, weights_of(f, k, e, at), n, e, x, chain);
         else
-            flat_block(f, place_of(f, k, b), n, e, x,
-                       (__m512(*)[TILE_ROWS])chain);
+            flat_block(f, at, n, e, x, (__m512(*)[TILE_ROWS])chain);
     }
 }
 
 static MAT_INLINE void
 by_chain(const mat_format *f, const span *k, int n, beside e, const rows8 *x,
-         __m512 *sum)
+         const feed *next, __m512 *sum)
 {
     for (uint32_t c = 0; c < MAT_CHAINS; c++, sum += e.of * TILE_ROWS) {
         __m512 chain[MAT_PANELS][TILE_ROWS];
@@ -366,10 +438,8 @@ by_chain(const mat_format *f, const span *k, int n, beside e, const rows8 *x,
                 chain[i / n][i % n] = sum[i / n * TILE_ROWS + i % n];
         }
         for (at = place_of(f, k, k->b0 + c); at.b < k->b1; at.b += MAT_CHAINS) {
-            if (f->class == MAT_K)
-                k_block(f, at, n, x, chain[0]);
-            else
-                flat_block(f, at, n, e, x, chain);
+            call_lines(next, at.b - k->b0, e);
+            flat_block(f, at, n, e, x, chain);
             at.head += four_bytes(f);
             at.block += four_bytes(f);
         }
@@ -379,36 +449,37 @@ by_chain(const mat_format *f, const span *k, int n, beside e, const rows8 *x,
     }
 }
 
-/* Blocks with sixteen scales leave no registers for the chains. */
-static MAT_INLINE bool
-by_turns(const mat_tile *t, const mat_format *f)
+/* Many rows: a span's K blocks as bytes, biased, once for all of them. What
+ * takes a weight apart is two to five operations for eight products, and on
+ * Intel's those share two pipes: 64 rows of Q6_K at 297 GOPS, not 245. Flat
+ * blocks, of which two panels share the work, gain nothing. */
+static MAT_INLINE void
+unpack(const mat_format *f, const span *k, uint8_t *to)
 {
-    return t->n_rows > TILE_ROWS && f->sub == 32;
+    for (uint32_t b = k->b0; b < k->b1; b++) {
+        const uint8_t *p = place_of(f, k, b).block + mat_scale_bytes(f);
+
+        for (int step = 0; step < 8;
+             step++, p += mat_step_bytes(f), to += 512) {
+            MAT_UNROLL
+            for (int g = 0; g < 8; g++)
+                _mm512_store_si512(to + 64 * g, load_group(f, p, g));
+        }
+    }
 }
 
 static MAT_INLINE void
 rows_of_span(const mat_tile *t, int type, const span *k, int r0, int n,
-             beside e, __m512 *sum)
+             beside e, const feed *next, __m512 *sum)
 {
     const mat_format *f = mat_format_of(type);
     rows8 x = rows_at(t, f, r0, n);
 
-    if (by_turns(t, f) && (n == TILE_ROWS || e.n == 2))
-        by_chain(f, k, n, e, &x, sum);
+    if (f->class == MAT_FLAT && t->n_rows > TILE_ROWS &&
+        (n == TILE_ROWS || e.n == 2))
+        by_chain(f, k, n, e, &x, next, sum);
     else
-        in_order(f, k, n, e, &x, sum);
-}
-
-/* A share of the span that comes next, at p: rows r.. of all n. */
-static MAT_INLINE void
-call_for(const span *k, const uint8_t *p, beside e, int r, int rows, int n)
-{
-    size_t from = k->bytes * (size_t)r / (size_t)n / 64 * 64;
-    size_t to = k->bytes * (size_t)(r + rows) / (size_t)n;
-
-    for (int panel = 0; panel < e.n; panel++, p += e.next)
-        for (size_t at = from; at < to; at += 64)
-            _mm_prefetch((const void *)(p + at), _MM_HINT_T1);
+        in_order(f, k, n, e, &x, next, sum);
 }
 
 /* Rows r.. are done: what their chains, at `of`, come to. */
@@ -443,21 +514,22 @@ static MAT_INLINE void
 last_rows(const mat_tile *t, int type, const span *k, beside e, int r,
           __m512 *sum)
 {
-    const beside one = {1, e.of, 0};
+    const beside one = {1, e.of, 0, e.wide};
+    const feed none = {0};
     int left = t->n_rows - r;
 
     if (left & 4) {
-        rows_of_span(t, type, k, r, 4, one, sum);
+        rows_of_span(t, type, k, r, 4, one, &none, sum);
         r += 4;
         sum += 4;
     }
     if (left & 2) {
-        rows_of_span(t, type, k, r, 2, one, sum);
+        rows_of_span(t, type, k, r, 2, one, &none, sum);
         r += 2;
         sum += 2;
     }
     if (left & 1)
-        rows_of_span(t, type, k, r, 1, one, sum);
+        rows_of_span(t, type, k, r, 1, one, &none, sum);
 }
 
 /* How many rows of those that are left go together: eight; of two panels six,
@@ -468,6 +540,18 @@ handful(beside e, int left)
     if (e.n == 1)
         return left >= TILE_ROWS ? TILE_ROWS : 0;
     return left >= 6 && left != 8 ? 6 : left >= 4 ? 4 : 0;
+}
+
+/* Rows r.. of all; next: where the span begins. */
+static MAT_INLINE feed
+feed_of(const mat_tile *t, int type, const uint8_t *next, int r, int rows)
+{
+    size_t block = four_bytes(mat_format_of(type)) / MAT_CHAINS;
+    size_t n = (size_t)t->n_rows;
+
+    return (feed){.at = next + block * (size_t)r / n,
+                  .step = block,
+                  .calls = (int)((block * (size_t)rows / n + 63) / 64)};
 }
 
 /* A handful at a time. After the last span their sums go to where they belong
@@ -484,16 +568,18 @@ span_rows(const mat_tile *t, int type, const span *k, beside e, __m512 *sum,
         last ? t->panel + (size_t)e.n * e.next : k->head + k->bytes;
 
     for (; (now = handful(e, n - r)) > 0; r += now, sum += each) {
+        feed c = {0};
+
+        if (n > TILE_ROWS)
+            c = feed_of(t, type, next, r, now);
         if (last)
             call_out(t, r, now, e.n);
         if (e.n == 1)
-            rows_of_span(t, type, k, r, TILE_ROWS, e, sum);
+            rows_of_span(t, type, k, r, TILE_ROWS, e, &c, sum);
         else if (now == 6)
-            rows_of_span(t, type, k, r, 6, e, sum);
+            rows_of_span(t, type, k, r, 6, e, &c, sum);
         else
-            rows_of_span(t, type, k, r, 4, e, sum);
-        if (n > TILE_ROWS)
-            call_for(k, next, e, r, now, n);
+            rows_of_span(t, type, k, r, 4, e, &c, sum);
         if (last)
             store_rows(t, r, now, e.n, sum);
     }
@@ -507,25 +593,37 @@ span_rows(const mat_tile *t, int type, const span *k, beside e, __m512 *sum,
         store_rows(t, r, n - r, e.n, sum);
 }
 
-static MAT_INLINE void
-panels_of_blocks(const mat_tile *t, int type, int panels)
+/* How many blocks go past together. */
+static MAT_INLINE uint32_t
+span_blocks(const mat_tile *t, const mat_format *f, bool wide)
 {
-    const mat_format *f = mat_format_of(type);
-    const beside e = {panels, panels, t->m->panel_bytes};
-    uint32_t n_blocks = t->m->n_in / (f->class == MAT_K ? 256 : 32);
-    size_t four = four_bytes(f);
     bool whole = t->n_rows <= TILE_ROWS || f->class == MAT_K ||
                  t->m->panel_bytes <= WHOLE_BYTES;
-    uint32_t most =
-        whole ? n_blocks : (uint32_t)(SPAN_BYTES / four * MAT_CHAINS);
-    span k = {.head = t->panel};
+
+    if (wide)
+        return WIDE_BLOCKS;
+    return whole ? t->m->n_in / (f->class == MAT_K ? 256 : 32)
+                 : (uint32_t)(SPAN_BYTES / four_bytes(f) * MAT_CHAINS);
+}
+
+static MAT_INLINE void
+panels_of_blocks(const mat_tile *t, int type, int panels, bool wide)
+{
+    const mat_format *f = mat_format_of(type);
+    const beside e = {panels, panels, t->m->panel_bytes, wide};
+    uint32_t n_blocks = t->m->n_in / (f->class == MAT_K ? 256 : 32);
+    uint32_t most = span_blocks(t, f, wide);
+    _Alignas(64) uint8_t bytes[WIDE_BLOCKS * WIDE_BLOCK];
+    span k = {.head = t->panel, .wide = bytes};
     __m512 sum[HANDFULS * MAT_CHAINS * MAT_PANELS * TILE_ROWS];
     int each = MAT_CHAINS * panels * TILE_ROWS;
 
     for (; k.b0 < n_blocks; k.b0 = k.b1, k.head += k.bytes) {
         k.b1 = BR_MIN(k.b0 + most, n_blocks);
-        k.bytes = (k.b1 - k.b0 + MAT_CHAINS - 1) / MAT_CHAINS * four;
-        span_rows(t, type, &k, e, sum, whole ? 0 : each);
+        k.bytes = (k.b1 - k.b0 + MAT_CHAINS - 1) / MAT_CHAINS * four_bytes(f);
+        if (wide)
+            unpack(f, &k, bytes);
+        span_rows(t, type, &k, e, sum, most < n_blocks ? each : 0);
     }
 }
 
@@ -533,9 +631,11 @@ static MAT_INLINE void
 blocks(const mat_tile *t, int type)
 {
     if (t->n_panels == 2)
-        panels_of_blocks(t, type, 2);
+        panels_of_blocks(t, type, 2, false);
+    else if (mat_format_of(type)->class == MAT_K && t->n_rows >= WIDE_ROWS)
+        panels_of_blocks(t, type, 1, true);
     else
-        panels_of_blocks(t, type, 1);
+        panels_of_blocks(t, type, 1, false);
 }
 
 /* ---- floats -------------------------------------------------------------- */
@@ -575,6 +675,8 @@ pair_line(const uint8_t *p, int n, beside e, const uint8_t *const *x,
 {
     __m512i w = load(p), v = e.n == 2 ? load(p + e.next) : w;
 
+    if (e.n == 1)
+        ahead(p);
     MAT_UNROLL
     for (int r = 0; r < n; r++) {
         if (e.n == 1) {
@@ -593,11 +695,13 @@ pair_line(const uint8_t *p, int n, beside e, const uint8_t *const *x,
  * shows. */
 static MAT_INLINE void
 pair_lines(const mat_tile *t, const uint8_t *p, int n, beside e,
-           const uint8_t *const *x, float_sums acc)
+           const uint8_t *const *x, const feed *next, float_sums acc)
 {
     uint32_t lines = mat_lines(t->m->n_in), i = 0;
 
     for (; i + 2 <= lines; i += 2, p += 128) {
+        if (e.n == 2)
+            call_lines(next, i / 2, e);
         pair_line(p, n, e, x, i, acc, 0);
         pair_line(p + 64, n, e, x, i + 1, acc, 1);
     }
@@ -607,16 +711,20 @@ pair_lines(const mat_tile *t, const uint8_t *p, int n, beside e,
 
 static MAT_INLINE void
 float_lines(const mat_tile *t, int type, const uint8_t *p, int n, beside e,
-            const uint8_t *const *x, float_sums acc)
+            const uint8_t *const *x, const feed *next, float_sums acc)
 {
     for (uint32_t i = 0; i < mat_lines(t->m->n_in);
          i++, p += mat_line_bytes(type)) {
+        if (e.n == 2)
+            call_lines(next, i, e);
         MAT_UNROLL
         for (int l = 0; l < 2; l++) {
             __m512 w = widen(type, p, l), v = w;
 
             if (e.n == 2)
                 v = widen(type, p + e.next, l);
+            else if (l == 0 || type == BR_Q_F32)
+                ahead(p + 64 * l);
             MAT_UNROLL
             for (int r = 0; r < n; r++) {
                 __m512 a = _mm512_castsi512_ps(splat4(x[r] + 8 * i + 4 * l));
@@ -629,6 +737,22 @@ float_lines(const mat_tile *t, int type, const uint8_t *p, int n, beside e,
     }
 }
 
+/* Some rows' share of the piece that comes next: a line of each panel at every
+ * line that goes past (of pairs, two lines), again where rows are many. */
+static MAT_INLINE feed
+piece_feed(const mat_tile *t, int type, uint32_t piece, int r0, int n, beside e)
+{
+    size_t line = mat_line_bytes(type == PAIRS ? BR_Q_BF16 : type);
+    size_t bytes = mat_lines(t->m->n_in) * line, rows = (size_t)t->n_rows;
+
+    return (feed){.at =
+                      t->panel +
+                      (piece < 7 ? (piece + 1) * bytes : (size_t)e.n * e.next) +
+                      bytes * (size_t)r0 / rows,
+                  .step = (type == PAIRS ? 2 : 1) * line * (size_t)n / rows,
+                  .calls = 1};
+}
+
 /* A piece times some rows. */
 static MAT_INLINE void
 float_rows(const mat_tile *t, int type, uint32_t piece, int r0, int n, beside e,
@@ -636,6 +760,7 @@ float_rows(const mat_tile *t, int type, uint32_t piece, int r0, int n, beside e,
 {
     int bf16 = type == PAIRS ? BR_Q_BF16 : type;
     const uint8_t *p = piece_weights(t, bf16, piece), *x[FLOAT_ROWS];
+    feed next = piece_feed(t, type, piece, r0, n, e);
     float_sums acc;
 
     MAT_UNROLL
@@ -645,9 +770,9 @@ float_rows(const mat_tile *t, int type, uint32_t piece, int r0, int n, beside e,
         acc[1][r][0] = acc[1][r][1] = _mm512_setzero_ps();
     }
     if (type == PAIRS)
-        pair_lines(t, p, n, e, x, acc);
+        pair_lines(t, p, n, e, x, &next, acc);
     else
-        float_lines(t, type, p, n, e, x, acc);
+        float_lines(t, type, p, n, e, x, &next, acc);
     MAT_UNROLL
     for (int panel = 0; panel < e.n; panel++) {
         MAT_UNROLL
@@ -662,7 +787,7 @@ static MAT_INLINE void
 float_piece(const mat_tile *t, int type, uint32_t piece, int panels,
             two_lanes *sum)
 {
-    const beside e = {panels, panels, t->m->panel_bytes};
+    const beside e = {panels, panels, t->m->panel_bytes, false};
     int r = 0, n = t->n_rows, most = FLOAT_ROWS / panels;
 
     for (; n - r >= most; r += most)

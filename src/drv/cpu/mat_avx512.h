@@ -187,6 +187,7 @@ typedef struct span {
     const uint8_t *head;
     uint32_t b0, b1; /* blocks */
     size_t bytes;
+    const uint8_t *wide; /* its weights, unpacked, where they are */
 } span;
 
 /* Sums of all rows wait in memory, `hand` rows of a chain together, a hand's
