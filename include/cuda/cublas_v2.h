@@ -9,6 +9,7 @@
 #define CUBLAS_API_H_ /* as programs ask for it */
 #include "brass_push.h"
 
+#include "cuComplex.h"
 #include "cuda_runtime_api.h"
 #include "library_types.h"
 #ifdef __cplusplus
@@ -180,6 +181,18 @@ cublasStatus_t cublasHgemmStridedBatched(
     int m, int n, int k, const __half *alpha, const __half *a, int lda,
     long long int stridea, const __half *b, int ldb, long long int strideb,
     const __half *beta, __half *c, int ldc, long long int stridec, int batch);
+cublasStatus_t cublasHgemmBatched(cublasHandle_t handle,
+                                  cublasOperation_t transa,
+                                  cublasOperation_t transb, int m, int n, int k,
+                                  const __half *alpha, const __half *const a[],
+                                  int lda, const __half *const b[], int ldb,
+                                  const __half *beta, __half *const c[],
+                                  int ldc, int batch);
+/* Strides are positive. */
+cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void *x,
+                           cudaDataType xtype, int incx, const void *y,
+                           cudaDataType ytype, int incy, void *result,
+                           cudaDataType rtype, cudaDataType compute);
 cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_t transa,
                              cublasOperation_t transb, int m, int n, int k,
                              const float *alpha, const void *a,

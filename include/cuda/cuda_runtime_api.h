@@ -197,6 +197,12 @@ cudaError_t cudaDestroyTextureObject(cudaTextureObject_t t);
 cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *s,
                                     const cudaResourceDesc *r);
 cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t s);
+cudaError_t cudaGetTextureObjectResourceDesc(cudaResourceDesc *r,
+                                             cudaTextureObject_t t);
+cudaError_t cudaGetTextureObjectTextureDesc(cudaTextureDesc *d,
+                                            cudaTextureObject_t t);
+cudaError_t cudaGetSurfaceObjectResourceDesc(cudaResourceDesc *r,
+                                             cudaSurfaceObject_t s);
 cudaError_t cudaBindTexture(size_t *offset, const textureReference *t,
                             const void *p, const cudaChannelFormatDesc *d,
                             size_t n BRASS_DV(0xffffffffu));

@@ -96,6 +96,33 @@ processor_name(char *out, size_t n)
         snprintf(out, n, "Brass on %.*s", (int)strcspn(p + 2, "\n"), p + 2);
 }
 
+/* Sizes of textures that other processors of this capability promise; more works,
+ * and mipmaps do not. */
+static void
+fill_textures(cudaDeviceProp *p)
+{
+    const int wide = 131072, side = 32768, box = 16384, layers = 2048;
+
+    p->maxTexture1D = p->maxTexture2D[0] = p->maxSurface2D[0] = wide;
+    p->maxTexture2D[1] = p->maxSurface2D[1] = wide / 2;
+    p->maxTexture1DLinear = 1 << 28;
+    p->maxTexture2DLinear[0] = wide;
+    p->maxTexture2DLinear[1] = 65000;
+    p->maxTexture2DLinear[2] = 2097120;
+    p->maxTexture2DGather[0] = p->maxTexture2DGather[1] = side;
+    for (int k = 0; k < 3; k++)
+        p->maxTexture3D[k] = p->maxSurface3D[k] = box;
+    p->maxTextureCubemap = p->maxSurfaceCubemap = p->maxSurface1D = side;
+    p->maxTexture1DLayered[0] = p->maxSurface1DLayered[0] = side;
+    p->maxTexture1DLayered[1] = p->maxSurface1DLayered[1] = layers;
+    for (int k = 0; k < 2; k++)
+        p->maxTexture2DLayered[k] = p->maxSurface2DLayered[k] = side;
+    p->maxTexture2DLayered[2] = p->maxSurface2DLayered[2] = layers;
+    p->maxTextureCubemapLayered[0] = p->maxSurfaceCubemapLayered[0] = side;
+    p->maxTextureCubemapLayered[1] = p->maxSurfaceCubemapLayered[1] =
+        layers - 2;
+}
+
 static void
 fill(void)
 {
@@ -136,6 +163,8 @@ fill(void)
     p->globalL1CacheSupported = p->localL1CacheSupported = 1;
     p->computePreemptionSupported = 1;
     p->unifiedFunctionPointers = 1;
+    p->asyncEngineCount = 1; /* copies run beside kernels of other streams */
+    fill_textures(p);
 }
 
 const cudaDeviceProp *

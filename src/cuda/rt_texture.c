@@ -1,7 +1,7 @@
 /* rt_texture.c - the runtime API: arrays, textures, surfaces.
  *
  *   array:  [ bc_array, 256 bytes | rows of texels, planes or layers ]
- *   object: [ brass_tex ]   which kernels read (brass_texture.h)
+ *   object: [ brass_tex, which kernels read (brass_texture.h) | what it is of ]
  *
  * Both are pieces of device memory of a kind of their own, so that a handle is
  * known by its address. A texture reference is a variable of its module.
@@ -477,53 +477,91 @@ sampler(brass_tex *t, const cudaTextureDesc *d)
     return cudaSuccess;
 }
 
+/* A texture or surface object: what kernels read, then what it was made of. */
+typedef struct object {
+    brass_tex t;
+    cudaResourceDesc r;
+    cudaTextureDesc d;
+} object;
+
 static cudaError_t
-object_new(unsigned long long *out, const brass_tex *t)
+object_new(unsigned long long *out, const object *o)
 {
     cudaError_t e;
     void *p;
 
     *out = 0;
-    e = bc_mem_get(&p, sizeof *t, 64, BC_MEM_ARRAY, 0);
+    e = bc_mem_get(&p, sizeof *o, 64, BC_MEM_ARRAY, 0);
     if (e != cudaSuccess)
         return e;
-    memcpy(p, t, sizeof *t);
+    memcpy(p, o, sizeof *o);
     *out = (unsigned long long)(uintptr_t)p;
     return cudaSuccess;
+}
+
+/* NULL, where there is none at that address. */
+static object *
+object_at(unsigned long long o)
+{
+    void *p = (void *)(uintptr_t)o;
+    const bc_mem *m = bc_mem_find(p);
+
+    return m && m->kind == BC_MEM_ARRAY && m->bytes == sizeof(object) &&
+                   m->addr == o
+               ? p
+               : NULL;
 }
 
 static cudaError_t
 object_free(unsigned long long o)
 {
-    const void *p = (const void *)(uintptr_t)o;
-    const bc_mem *m = bc_mem_find(p);
     cudaError_t e;
 
-    if (!m || m->kind != BC_MEM_ARRAY || m->bytes != sizeof(brass_tex) ||
-        m->addr != o)
+    if (!object_at(o))
         return cudaErrorInvalidResourceHandle;
     e = bc_wait_all();
     return e == cudaSuccess ? bc_mem_put((void *)(uintptr_t)o, BC_MEM_ARRAY)
                             : e;
 }
 
+/* What an object of that kind was made of. */
+static cudaError_t
+object_tell(unsigned long long at, bool surface, cudaResourceDesc *r,
+            cudaTextureDesc *d)
+{
+    const object *o = object_at(at);
+
+    if (!r && !d)
+        return cudaErrorInvalidValue;
+    if (!o || o->t.surface != surface)
+        return cudaErrorInvalidResourceHandle;
+    if (r)
+        *r = o->r;
+    if (d)
+        *d = o->d;
+    return cudaSuccess;
+}
+
 static cudaError_t
 texture_new(cudaTextureObject_t *out, const cudaResourceDesc *r,
             const cudaTextureDesc *d, const cudaResourceViewDesc *view)
 {
-    brass_tex t = {0};
+    object o;
     cudaError_t e;
 
+    memset(&o, 0, sizeof o);
     if (!out || !r || !d)
         return cudaErrorInvalidValue;
     if (view)
         return cudaErrorNotSupported;
-    e = resource(&t, r);
+    e = resource(&o.t, r);
     if (e == cudaSuccess)
-        e = sampler(&t, d);
+        e = sampler(&o.t, d);
     if (r->resType == cudaResourceTypeLinear) /* outside are zeros */
-        memset(t.border, 0, sizeof t.border);
-    return e == cudaSuccess ? object_new(out, &t) : e;
+        memset(o.t.border, 0, sizeof o.t.border);
+    o.r = *r;
+    o.d = *d;
+    return e == cudaSuccess ? object_new(out, &o) : e;
 }
 
 cudaError_t
@@ -540,17 +578,31 @@ cudaDestroyTextureObject(cudaTextureObject_t t)
     BC_API(t ? object_free(t) : cudaSuccess);
 }
 
+cudaError_t
+cudaGetTextureObjectResourceDesc(cudaResourceDesc *r, cudaTextureObject_t t)
+{
+    BC_API(object_tell(t, false, r, NULL));
+}
+
+cudaError_t
+cudaGetTextureObjectTextureDesc(cudaTextureDesc *d, cudaTextureObject_t t)
+{
+    BC_API(object_tell(t, false, NULL, d));
+}
+
 static cudaError_t
 surface_new(cudaSurfaceObject_t *out, const cudaResourceDesc *r)
 {
-    brass_tex t = {0};
+    object o;
     cudaError_t e;
 
+    memset(&o, 0, sizeof o);
     if (!out || !r || r->resType != cudaResourceTypeArray)
         return cudaErrorInvalidValue;
-    e = resource(&t, r);
-    t.surface = 1;
-    return e == cudaSuccess ? object_new(out, &t) : e;
+    e = resource(&o.t, r);
+    o.t.surface = 1;
+    o.r = *r;
+    return e == cudaSuccess ? object_new(out, &o) : e;
 }
 
 cudaError_t
@@ -563,6 +615,12 @@ cudaError_t
 cudaDestroySurfaceObject(cudaSurfaceObject_t s)
 {
     BC_API(s ? object_free(s) : cudaSuccess);
+}
+
+cudaError_t
+cudaGetSurfaceObjectResourceDesc(cudaResourceDesc *r, cudaSurfaceObject_t s)
+{
+    BC_API(object_tell(s, true, r, NULL));
 }
 
 /* ---- references ---------------------------------------------------------- */

@@ -233,6 +233,60 @@ static void refusals()
     EXPECT(cublasGetStatusString(CUBLAS_STATUS_NOT_SUPPORTED)[0] != 0);
 }
 
+/* Dots of two types' strides, and products of halves by pointers. */
+static void mixed()
+{
+    int n = 100;
+    std::vector<__half> x(3 * n), y(2 * n);
+    double want = 0;
+
+    for (__half &v : x)
+        v = __float2half(rnd());
+    for (__half &v : y)
+        v = __float2half(rnd());
+    for (int i = 0; i < n; i++)
+        want += (double)__half2float(x[3 * i]) * __half2float(y[2 * i]);
+    Dev<__half> dx(x), dy(y), dr(1);
+    __half r;
+    float wide;
+    BLAS(cublasDotEx(h, n, dx, CUDA_R_16F, 3, dy, CUDA_R_16F, 2, &r, CUDA_R_16F,
+                     CUDA_R_32F));
+    EXPECT(near(__half2float(r), want, 1e-3));
+    BLAS(cublasDotEx(h, n, dx, CUDA_R_16F, 3, dy, CUDA_R_16F, 2, &wide,
+                     CUDA_R_32F, CUDA_R_32F));
+    EXPECT(near(wide, want, 1e-5));
+    BLAS(cublasSetPointerMode(h, CUBLAS_POINTER_MODE_DEVICE));
+    BLAS(cublasDotEx(h, n, dx, CUDA_R_16F, 3, dy, CUDA_R_16F, 2, dr.p,
+                     CUDA_R_16F, CUDA_R_32F));
+    BLAS(cublasSetPointerMode(h, CUBLAS_POINTER_MODE_HOST));
+    EXPECT(near(__half2float(dr.get()[0]), want, 1e-3));
+    Dev<double> d(std::vector<double>{1, 2, 3, 4});
+    double sum;
+    BLAS(cublasDotEx(h, 2, d, CUDA_R_64F, 2, d.p + 1, CUDA_R_64F, 2, &sum,
+                     CUDA_R_64F, CUDA_R_64F));
+    EXPECT(sum == 14);
+    EXPECT(cublasDotEx(h, 2, d, CUDA_R_64F, -1, d, CUDA_R_64F, 1, &sum,
+                       CUDA_R_64F,
+                       CUDA_R_64F) == CUBLAS_STATUS_NOT_SUPPORTED);
+
+    /* c[k] = row k of x times column k of y, of 10 each. */
+    Dev<__half> c(2);
+    std::vector<const __half *> a = {dx.p, dx.p + 10}, b = {dy.p, dy.p + 20};
+    std::vector<__half *> to = {c.p, c.p + 1};
+    Dev<const __half *> da(a), db(b);
+    Dev<__half *> dc(to);
+    __half one = __float2half(1), none = __float2half(0);
+    BLAS(cublasHgemmBatched(h, CUBLAS_OP_T, CUBLAS_OP_N, 1, 1, 10, &one, da, 10,
+                            db, 10, &none, dc, 1, 2));
+    for (int k = 0; k < 2; k++) {
+        want = 0;
+        for (int i = 0; i < 10; i++)
+            want += (double)__half2float(x[10 * k + i]) *
+                    __half2float(y[20 * k + i]);
+        EXPECT(near(__half2float(c.get()[k]), want, 4e-3));
+    }
+}
+
 /* Beyond the memory: an error of the device, as after a kernel. */
 static void outside()
 {
@@ -270,6 +324,7 @@ int main()
     vectors();
     matrices();
     refusals();
+    mixed();
     complex_numbers<<<1, 1>>>(bad);
     EXPECT(bad.get()[0] == 0);
     outside();

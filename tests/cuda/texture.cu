@@ -176,7 +176,25 @@ modes()
         for (int i = 0; i < n; i++)
             bad += fabs(got[i] - sample(v, at[i].x, at[i].y, d)) > 0.005;
         EXPECT(bad == 0);
+        cudaDeviceProp p;
+        int wide;
+        CHECK(cudaGetDeviceProperties(&p, 0));
+        CHECK(cudaDeviceGetAttribute(&wide, cudaDevAttrMaxTexture2DWidth, 0));
+        EXPECT(p.maxTexture2D[0] >= W && wide == p.maxTexture2D[0]);
+        EXPECT(p.maxTexture1DLinear > 0 && p.maxTexture3D[2] > 0);
+        cudaResourceDesc made;
+        cudaTextureDesc how;
+        CHECK(cudaGetTextureObjectResourceDesc(&made, t));
+        CHECK(cudaGetTextureObjectTextureDesc(&how, t));
+        EXPECT(made.resType == r.resType && made.res.array.array == a);
+        EXPECT(how.filterMode == d.filterMode &&
+               how.addressMode[0] == d.addressMode[0]);
+        EXPECT(cudaGetSurfaceObjectResourceDesc(&made, t) ==
+               cudaErrorInvalidResourceHandle);
+        cudaGetLastError();
         CHECK(cudaDestroyTextureObject(t));
+        EXPECT(cudaGetTextureObjectResourceDesc(&made, t) != cudaSuccess);
+        cudaGetLastError();
     }
     CHECK(cudaFreeArray(a));
 }

@@ -414,6 +414,47 @@ cublasHgemmStridedBatched(H, OPS, int m, int n, int k, const __half *alpha,
 }
 
 S
+cublasHgemmBatched(H, OPS, int m, int n, int k, const __half *alpha,
+                   const __half *const a[], int lda, const __half *const b[],
+                   int ldb, const __half *beta, __half *const c[], int ldc,
+                   int batch)
+{
+    blas_job j = {.type = CUDA_R_16F, .m = m, .n = n, .k = k, .batch = batch};
+
+    return gemm(h, T_, j, (operand){NULL, a, CUDA_R_16F, lda, 0},
+                (operand){NULL, b, CUDA_R_16F, ldb, 0},
+                (operand){NULL, c, CUDA_R_16F, ldc, 0}, AB_);
+}
+
+/* A product of a row and a column, whose strides are leading dimensions. One and
+ * zero stay where they are: they may be read when the stream gets there. */
+S
+cublasDotEx(H, int n, const void *x, cudaDataType xt, int incx, const void *y,
+            cudaDataType yt, int incy, void *result, cudaDataType rt,
+            cudaDataType et)
+{
+    static const float f[2] = {1, 0};
+    static const double d[2] = {1, 0};
+    bool wide = et == CUDA_R_64F;
+    const void *const one = wide ? (const void *)&d[0] : &f[0];
+    const void *const zero = wide ? (const void *)&d[1] : &f[1];
+    cublasStatus_t r;
+
+    if (et != CUDA_R_32F && !wide)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (incx < 1 || incy < 1) /* backwards is no matrix */
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    r = cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_T, 1, 1, n > 0 ? n : 0, one, x,
+                     xt, incx, y, yt, incy, zero, result, rt, 1,
+                     wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                     CUBLAS_GEMM_DEFAULT);
+    if (r == CUBLAS_STATUS_SUCCESS && h->mode == CUBLAS_POINTER_MODE_HOST &&
+        cudaStreamSynchronize(h->stream) != cudaSuccess)
+        r = CUBLAS_STATUS_EXECUTION_FAILED;
+    return r;
+}
+
+S
 cublasSgemmEx(H, OPS, int m, int n, int k, const float *alpha, const void *a,
               cudaDataType at, int lda, const void *b, cudaDataType bt, int ldb,
               const float *beta, void *c, cudaDataType ct, int ldc)
