@@ -139,7 +139,7 @@ struct br_mk_args {
     float eps, scale;
     unsigned int depth, deep, few; /* chunks under way at once (load_stream) */
     unsigned int interleaved_rope; /* 1: pairs (2i, 2i+1); 0: (i, i+half) */
-    unsigned int head_parts; /* words of a head: of all its blocks */
+    unsigned int head_parts;       /* words of a head: of all its blocks */
 };
 
 /* Where column d of row r (of a page, or of any 16) lies in the row. */

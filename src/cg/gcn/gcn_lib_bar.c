@@ -17,7 +17,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/gcn/gcn_lower.h"
 
-/* ---- barriers of a part of a block ---------------------------------------- */
+/* ---- barriers of a part of a block -------------------------------------- */
 
 /* r0: the barrier's word; r2: lanes that came; r3: threads they count as; p0: the lane
  * that counts. */
@@ -92,7 +92,7 @@ gm_lib_begin(br_str *o)
     br_str_puts(o, "\nE: bar.sync 0;\nret;\n}\n");
 }
 
-/* ---- mbarriers -------------------------------------------------------------- */
+/* ---- mbarriers ---------------------------------------------------------- */
 
 /* A register's place in shared memory, from a generic address or one that is. */
 static void
