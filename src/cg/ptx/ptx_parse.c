@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum { MAX_OPNDS = 200, MAX_VEC = 64 };
+enum { MAX_OPNDS = 200, MAX_VEC = 128 /* wgmma of 256 columns has so many */ };
 
 br_code
 px_expect(px_parser *p, char tok)
