@@ -264,6 +264,19 @@ refuse(br_http *h, br_http_conn *c, const br_status *st, const char *param)
                    param, st->msg);
 }
 
+/* What was made, or what st says is wrong; out is empty afterwards. */
+static void
+answer(br_http *h, br_http_conn *c, br_str *out, const br_status *st,
+       const char *param)
+{
+    if (st->code == BR_OK) {
+        br_reply_json(h, c, out);
+        return;
+    }
+    br_str_fini(out);
+    refuse(h, c, st, param);
+}
+
 static bool
 load(br_http *h, br_http_conn *c, br_turn_kept *t)
 {
@@ -353,12 +366,7 @@ br_on_conversations(br_http *h, br_http_conn *c)
         code = put(h, &t, &list, &st);
     br_arena_fini(&a);
     br_str_fini(&list);
-    if (code == BR_OK)
-        br_reply_json(h, c, &out);
-    else {
-        br_str_fini(&out);
-        refuse(h, c, &st, NULL);
-    }
+    answer(h, c, &out, &st, NULL);
 }
 
 void
@@ -401,12 +409,7 @@ br_on_conversation_set(br_http *h, br_http_conn *c)
     br_arena_fini(&a);
     br_arena_fini(&b);
     br_str_fini(&items);
-    if (code == BR_OK)
-        br_reply_json(h, c, &out);
-    else {
-        br_str_fini(&out);
-        refuse(h, c, &st, NULL);
-    }
+    answer(h, c, &out, &st, NULL);
 }
 
 void
@@ -550,10 +553,7 @@ br_items_page(br_http *h, br_http_conn *c, br_text items)
     if (code == BR_OK)
         code = page(c, &r, &out, &st);
     br_arena_fini(&a);
-    if (code == BR_OK)
-        br_reply_json(h, c, &out);
-    else
-        refuse(h, c, &st, NULL);
+    answer(h, c, &out, &st, NULL);
 }
 
 void
@@ -602,10 +602,7 @@ br_on_conversation_add(br_http *h, br_http_conn *c)
     }
     br_str_fini(&items);
     br_str_fini(&more);
-    if (code == BR_OK)
-        br_reply_json(h, c, &out);
-    else
-        refuse(h, c, &st, "items");
+    answer(h, c, &out, &st, "items");
 }
 
 /* One of them, told or taken out. */
@@ -648,12 +645,7 @@ one_item(br_http *h, br_http_conn *c, bool drop)
         code = put(h, &t, &items, &st);
     }
     br_str_fini(&items);
-    if (code == BR_OK)
-        br_reply_json(h, c, &out);
-    else {
-        br_str_fini(&out);
-        refuse(h, c, &st, NULL);
-    }
+    answer(h, c, &out, &st, NULL);
 }
 
 void
