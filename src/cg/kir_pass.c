@@ -154,7 +154,7 @@ br_kfn_drop_dead(br_kir *m, br_kfn *f)
     br_free(mem);
 }
 
-/* ---- tidying -------------------------------------------------------------- */
+/* ---- tidying ------------------------------------------------------------ */
 
 size_t
 br_kblk_phis(const br_kfn *f, const br_kblk *b)

@@ -7,12 +7,12 @@
  *                                      b9: ...       its blocks; ret is br b14
  *                                      b14: result to the caller's place; br b5
  *
- * Why       A call takes a frame, and lanes one by one to the interpreter's stack;
- *           whoever calls is no code for blocks.
+ * Why       A call takes a frame and goes by the interpreter's stack; whoever
+ *           calls is no code for blocks.
  * Requires  br_kir_verify.
- * Changes   calls of functions of at most MAX_BODY instructions that do not come
- *           back to themselves and take no memory by alloca, until the caller has
- *           MAX_FN. Then parameters become values (pass_frame.c).
+ * Changes   calls of functions of at most MAX_BODY instructions that do not
+ *           come back to themselves and take no memory by alloca, until the
+ *           caller has MAX_FN. Then parameters become values (pass_frame.c).
  * Cost      what is copied; nothing where nobody calls.
  *
  * A function that is known only at run time, or has no body, is called still.
@@ -38,7 +38,7 @@ typedef struct put {
     bool any, vague; /* places overlap: only the whole frame is an object */
 } put;
 
-/* ---- which calls ----------------------------------------------------------- */
+/* ---- which calls -------------------------------------------------------- */
 
 /* Whether calls lead from a function back to it. */
 static bool
@@ -94,7 +94,7 @@ fits(put *p, uint32_t fn)
            p->f->frame_bytes + g->frame_bytes + 32 <= MAX_FRAME;
 }
 
-/* ---- parameters ------------------------------------------------------------ */
+/* ---- parameters --------------------------------------------------------- */
 
 /* Where a function's accesses of its parameters begin, and the shortest there.
  * all: an address gets about, so what is not seen may be accessed, too. */
@@ -147,7 +147,7 @@ look(const br_kfn *g, accesses *acc)
     }
 }
 
-/* Of what a parameter's bytes from at on are copied: 0, nothing of this byte. */
+/* How much of a parameter is copied from at on; 0: nothing of this byte. */
 static uint32_t
 piece(const accesses *acc, uint64_t at, uint64_t end)
 {
@@ -213,7 +213,7 @@ pass(put *p, uint32_t blk, const br_kparam *q, const accesses *acc,
     }
 }
 
-/* ---- objects of the frame -------------------------------------------------- */
+/* ---- objects of the frame ----------------------------------------------- */
 
 static void
 object(put *p, uint64_t at, uint64_t bytes)
@@ -224,8 +224,8 @@ object(put *p, uint64_t at, uint64_t bytes)
         p->m->oom = true;
 }
 
-/* What the caller has a call's parameters in; addresses that are no place in the
- * frame are whatever they are. */
+/* What the caller has a call's parameters in; addresses that are no place in
+ * the frame are whatever they are. */
 static void
 places(put *p, const br_kins *i)
 {
@@ -268,7 +268,7 @@ find_places(put *p)
     return found;
 }
 
-/* ---- blocks ---------------------------------------------------------------- */
+/* ---- blocks ------------------------------------------------------------- */
 
 /* g's instructions behind each other, arguments still g's; val: its values'. */
 static void
