@@ -91,7 +91,7 @@ fits(put *p, uint32_t fn)
         p->fits[fn] = looks_small(g) && !comes_back(p, fn) ? FITS : FITS_NOT;
     return p->fits[fn] == FITS && g != p->f &&
            p->f->ins.n + g->ins.n <= MAX_FN &&
-           p->f->frame_bytes + g->frame_bytes + 32 <= MAX_FRAME;
+           (uint64_t)p->f->frame_bytes + g->frame_bytes + 32 <= MAX_FRAME;
 }
 
 /* ---- parameters --------------------------------------------------------- */

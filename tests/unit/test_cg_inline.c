@@ -160,3 +160,22 @@ TEST_WITHIN(inlined_functions_do_what_calls_do, 120)
         br_str_fini(&s);
     }
 }
+
+/* Its frame has as many bytes as one may: nothing is put in. */
+static const char far[] = "kir sm_90\n"
+                          "func g frame_bytes 16\n  param a 0 4 4\n"
+                          "b0:\n  ret\nend\n"
+                          "func k entry frame_bytes 1073741824\n"
+                          "b0:\n  %0 = frame\n  call %0 @&g\n  br b1\n"
+                          "b1:\n  exit\nend\n";
+
+TEST(a_frame_has_an_end)
+{
+    br_status st = {0};
+    br_kir *m;
+
+    t_ok(br_kir_parse(&m, far, sizeof far - 1, &st), &st);
+    t_ok(br_kir_optimise(m, NULL, &st), &st);
+    ck_assert_uint_eq(calls_left(m), 1);
+    br_kir_free(m);
+}
