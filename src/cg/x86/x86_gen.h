@@ -229,6 +229,11 @@ void x86_line_join(gen *g, uint32_t ins, int32_t reach);
 /* Whether an instruction's argument has to be there for some warps alone. */
 typedef bool x86_asks(const gen *g, const br_kins *i, unsigned a);
 bool x86_take_firsts(gen *g, const br_kins *i, x86_asks *asks);
+/* What values are, from `best` on until no look changes any; sort: of each block
+ * before, or NULL. */
+typedef void x86_sort_fn(gen *g, const br_kblk *b);
+typedef bool x86_look_fn(gen *g, const br_kins *i);
+void x86_find(gen *g, uint8_t best, x86_sort_fn *sort, x86_look_fn *look);
 
 /* x86_plane.c */
 void x86_plane_find(gen *g);

@@ -156,23 +156,31 @@ look_at(gen *g, const br_kins *i)
 
 /* From the best guess down, as in kir_uniform.c. */
 void
-x86_line_find(gen *g)
+x86_find(gen *g, uint8_t best, x86_sort_fn *sort, x86_look_fn *look)
 {
     const br_kfn *f = g->f;
     bool change = true;
 
     for (size_t v = 0; v < f->vals.n; v++)
         g->fn->line[v] =
-            f->vals.at[v].kind == BR_KV_INS ? X86_LINE | X86_FIRST : X86_LINE;
+            f->vals.at[v].kind == BR_KV_INS ? best | X86_FIRST : best;
     while (change) {
         change = false;
         for (uint32_t p = 0; p < g->n; p++) {
             const br_kblk *b = &f->blks.at[g->fn->order[p]];
 
+            if (sort)
+                sort(g, b);
             for (size_t s = 0; s < b->ins.n; s++)
-                change |= look_at(g, &f->ins.at[b->ins.at[s]]);
+                change |= look(g, &f->ins.at[b->ins.at[s]]);
         }
     }
+}
+
+void
+x86_line_find(gen *g)
+{
+    x86_find(g, X86_LINE, NULL, look_at);
 }
 
 bool

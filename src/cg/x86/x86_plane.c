@@ -175,26 +175,10 @@ look_at(gen *g, const br_kins *i)
     return x86_take_firsts(g, i, asks_first) || change;
 }
 
-/* From the best guess down, as in kir_uniform.c. */
 void
 x86_plane_find(gen *g)
 {
-    const br_kfn *f = g->f;
-    bool change = true;
-
-    for (size_t v = 0; v < f->vals.n; v++)
-        g->fn->line[v] =
-            f->vals.at[v].kind == BR_KV_INS ? SAME | X86_FIRST : SAME;
-    while (change) {
-        change = false;
-        for (uint32_t p = 0; p < g->n; p++) {
-            const br_kblk *b = &f->blks.at[g->fn->order[p]];
-
-            sort_accesses(g, b);
-            for (size_t s = 0; s < b->ins.n; s++)
-                change |= look_at(g, &f->ins.at[b->ins.at[s]]);
-        }
-    }
+    x86_find(g, SAME, sort_accesses, look_at);
 }
 
 /* ---- three warps ---------------------------------------------------------- */
