@@ -35,7 +35,8 @@ template <class S, class P> struct by_item {
         return (bool)f(s[i]) == want;
     }
 };
-struct copy_if_f {
+/* Those of which it is as wanted. */
+template <bool Want> struct copy_where_f {
     template <class X, class I, class O, class P>
     BRASS_HD O operator()(X &x, I a, I b, O to, P is) const
     {
@@ -45,22 +46,11 @@ struct copy_if_f {
     BRASS_HD O operator()(X &x, I a, I b, S s, O to, P is) const
     {
         return take_if(x, raw_of(a), (size_t)(b - a), to,
-                       by_item<bare_t<S>, P>{raw_of(s), is, true});
+                       by_item<bare_t<S>, P>{raw_of(s), is, Want});
     }
 };
-struct remove_copy_if_f {
-    template <class X, class I, class O, class P>
-    BRASS_HD O operator()(X &x, I a, I b, O to, P is) const
-    {
-        return (*this)(x, a, b, a, to, is);
-    }
-    template <class X, class I, class S, class O, class P>
-    BRASS_HD O operator()(X &x, I a, I b, S s, O to, P is) const
-    {
-        return take_if(x, raw_of(a), (size_t)(b - a), to,
-                       by_item<bare_t<S>, P>{raw_of(s), is, false});
-    }
-};
+typedef copy_where_f<true> copy_if_f;
+typedef copy_where_f<false> remove_copy_if_f;
 struct remove_copy_f {
     template <class X, class I, class O, class T>
     BRASS_HD O operator()(X &x, I a, I b, O to, T v) const
