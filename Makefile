@@ -92,7 +92,7 @@ ifeq ($(ARCH),x86_64)
 $(B)/src/drv/cpu/mat_avx2.o $(B)/src/drv/cpu/mat_avx2_many.o: BR_CFLAGS += -mavx2 -mfma -mf16c
 $(B)/src/drv/sim/sim_lane_avx2.o: BR_CFLAGS += -mavx2 -mfma
 $(B)/src/drv/sim/sim_lane_avx512.o $(B)/src/drv/sim/sim_wide_avx512.o: BR_CFLAGS += -mavx2 -mfma -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
-$(B)/src/drv/cpu/mat_avx512.o $(B)/src/drv/cpu/mat_amx.o: BR_CFLAGS += -mavx2 -mfma -mf16c -mavx512f \
+$(addprefix $(B)/src/drv/cpu/mat_,avx512.o avx512_act.o amx.o): BR_CFLAGS += -mavx2 -mfma -mf16c -mavx512f \
         -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx512bf16
 else ifeq ($(ARCH),aarch64)
 $(B)/src/drv/cpu/mat_neon.o: BR_CFLAGS += -march=armv8.2-a+dotprod
@@ -230,7 +230,7 @@ test-install: ; tests/install.sh
 # The AVX-512 kernels where the processor has none: every intrinsic as C by
 # SIMDe (libsimde-dev). A minute and more to compile, so no part of ./test.
 SIMDE     := $(B)/simde
-SIMDE_OBJ := $(addprefix $(SIMDE)/,mat_avx512.o cpu_ops_avx512.o cpu_mat.o)
+SIMDE_OBJ := $(addprefix $(SIMDE)/,mat_avx512.o mat_avx512_act.o cpu_ops_avx512.o cpu_mat.o)
 $(SIMDE)/drv/cpu/%: src/drv/cpu/% tools/simde.sed
 	@mkdir -p $(@D)
 	@sed -f tools/simde.sed $< >$@

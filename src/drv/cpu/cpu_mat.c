@@ -12,10 +12,11 @@
 #include "model/qint.h"
 #include "model/quant_int.h"
 
+#include <unistd.h>
+
 #if defined __x86_64__
 #    include <cpuid.h>
 #    include <sys/syscall.h>
-#    include <unistd.h>
 #elif defined __aarch64__
 #    include <asm/hwcap.h>
 #    include <sys/auxv.h>
@@ -26,6 +27,7 @@
  * memory faster than it gives them: a byte of Q8_0 is 32 products then, half a
  * cycle of AVX-512. */
 enum { CHUNK_BYTES = 512 << 10, CHUNK_ROWS = 32, PANEL_ROWS = 16 };
+enum { NEAR_LEAST = 32 << 10, NEAR_MOST = 1 << 20 };
 
 /* ---- instruction sets ---------------------------------------------------- */
 
@@ -219,6 +221,18 @@ panel_bytes(int type, uint64_t n_in)
     return round_up(BR_MAT_PANEL * blocks * q->bytes, 64);
 }
 
+/* Bytes of the first cache; where nobody says, as small as it is anywhere. */
+static uint32_t
+near_bytes(void)
+{
+    long n = -1;
+
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    n = sysconf(_SC_LEVEL1_DCACHE_SIZE);
+#endif
+    return n < NEAR_LEAST ? NEAR_LEAST : (uint32_t)BR_MIN(n, NEAR_MOST);
+}
+
 br_code
 br_mat_plan(br_mat *m, const br_mat_desc *d, br_status *st)
 {
@@ -241,6 +255,7 @@ br_mat_plan(br_mat *m, const br_mat_desc *d, br_status *st)
     m->form = form_of(d);
     m->n_in = (uint32_t)d->n_in;
     m->n_out = (uint32_t)d->n_out;
+    m->near_bytes = near_bytes();
     m->panel_bytes = panel_bytes(d->type, d->n_in);
     m->bytes = m->panel_bytes * br_mat_panels(m);
     return BR_OK;

@@ -90,7 +90,8 @@ rows_at(const mat_tile *t, const mat_format *f, int r0, int n)
 typedef struct beside {
     int n, of;
     size_t next;
-    bool wide; /* one panel, unpacked: see unpack() */
+    bool wide;   /* one panel, unpacked: see unpack() */
+    bool called; /* its weights are in the first cache, or soon */
 } beside;
 
 /* The processor looks only so far ahead, and while it multiplies nothing comes:
@@ -122,7 +123,8 @@ weights(const mat_format *f, beside e, const uint8_t *p, int g)
 {
     if (e.wide)
         return load(p + 64 * g);
-    ahead_of_group(f, p, g);
+    if (!e.called)
+        ahead_of_group(f, p, g);
     return load_group(f, p, g);
 }
 
@@ -175,8 +177,9 @@ flat_block(const mat_format *f, mat_place at, int n, beside e, const rows8 *x,
                               : _mm512_slli_epi32(splat4(x->row[r] + to_sum),
                                                   (unsigned)bias_bits(f));
     dot_groups(f, at.block, 0, n, e, x->row, 32 * (size_t)at.b, acc);
-    ahead(at.head);
-    if (f->min)
+    if (!e.called)
+        ahead(at.head);
+    if (!e.called && f->min)
         ahead(at.head + 128);
     MAT_UNROLL
     for (int i = 0; i < e.n; i++, at.head += e.next) {
@@ -355,9 +358,11 @@ k_block(const mat_format *f, mat_place at, const uint8_t *w, int n, beside e,
  * Weights of eight bits, of which the second cache gives a handful too few, go
  * past in spans, so do K blocks that are unpacked; the others whole: a
  * handful's outputs are then done while they are in the first cache. What comes
- * next is called for meanwhile. */
+ * next is called for meanwhile. A span of three eighths of the first cache,
+ * times two panels, leaves room for what passes by: 512 rows of 8192 in Q8_0 at
+ * 337 GOPS on a Zen 4 (32 KiB), 313 with spans of 20 KiB. Five sixths were
+ * better whole with 48 KiB (docs/decisions/0029). */
 
-enum { SPAN_BYTES = 20 << 10, WHOLE_BYTES = 40 << 10 };
 enum { WIDE_ROWS = 32, WIDE_BLOCKS = 4, WIDE_BLOCK = 16 * 256 };
 
 static MAT_INLINE size_t
@@ -425,6 +430,7 @@ static MAT_INLINE void
 by_chain(const mat_format *f, const span *k, int n, beside e, const rows8 *x,
          const feed *next, __m512 *sum)
 {
+    e.called = true;
     for (uint32_t c = 0; c < MAT_CHAINS; c++, sum += e.of * TILE_ROWS) {
         __m512 chain[MAT_PANELS][TILE_ROWS];
         mat_place at;
@@ -514,7 +520,7 @@ static MAT_INLINE void
 last_rows(const mat_tile *t, int type, const span *k, beside e, int r,
           __m512 *sum)
 {
-    const beside one = {1, e.of, 0, e.wide};
+    const beside one = {1, e.of, 0, e.wide, e.called};
     const feed none = {0};
     int left = t->n_rows - r;
 
@@ -593,24 +599,30 @@ span_rows(const mat_tile *t, int type, const span *k, beside e, __m512 *sum,
         store_rows(t, r, n - r, e.n, sum);
 }
 
-/* How many blocks go past together. */
+/* How many blocks go past together: spans of one length. */
 static MAT_INLINE uint32_t
 span_blocks(const mat_tile *t, const mat_format *f, bool wide)
 {
     bool whole = t->n_rows <= TILE_ROWS || f->class == MAT_K ||
-                 t->m->panel_bytes <= WHOLE_BYTES;
+                 t->m->panel_bytes <= t->m->near_bytes / 6 * 5;
+    uint32_t n = t->m->n_in / (f->class == MAT_K ? 256 : 32);
+    uint32_t fours = (n + MAT_CHAINS - 1) / MAT_CHAINS, most, spans;
 
     if (wide)
         return WIDE_BLOCKS;
-    return whole ? t->m->n_in / (f->class == MAT_K ? 256 : 32)
-                 : (uint32_t)(SPAN_BYTES / four_bytes(f) * MAT_CHAINS);
+    if (whole)
+        return n;
+    most = (uint32_t)(t->m->near_bytes / 8 * 3 / four_bytes(f));
+    most = BR_MAX(most, 1);
+    spans = (fours + most - 1) / most;
+    return (fours + spans - 1) / spans * MAT_CHAINS;
 }
 
 static MAT_INLINE void
 panels_of_blocks(const mat_tile *t, int type, int panels, bool wide)
 {
     const mat_format *f = mat_format_of(type);
-    const beside e = {panels, panels, t->m->panel_bytes, wide};
+    const beside e = {panels, panels, t->m->panel_bytes, wide, wide};
     uint32_t n_blocks = t->m->n_in / (f->class == MAT_K ? 256 : 32);
     uint32_t most = span_blocks(t, f, wide);
     _Alignas(64) uint8_t bytes[WIDE_BLOCKS * WIDE_BLOCK];
@@ -787,7 +799,7 @@ static MAT_INLINE void
 float_piece(const mat_tile *t, int type, uint32_t piece, int panels,
             two_lanes *sum)
 {
-    const beside e = {panels, panels, t->m->panel_bytes, false};
+    const beside e = {panels, panels, t->m->panel_bytes, false, false};
     int r = 0, n = t->n_rows, most = FLOAT_ROWS / panels;
 
     for (; n - r >= most; r += most)
@@ -830,69 +842,5 @@ tile(const mat_tile *t, int type)
 #    define MAT_TILES mat_avx512
 #    define MAT_REST  mat_c
 #    include "drv/cpu/mat_tiles.h"
-
-/* ---- activations --------------------------------------------------------- */
-
-void
-mat_avx512_act(br_form form, const float *x, uint32_t n_in, uint8_t *row)
-{
-    uint32_t k = 0;
-
-    if (form != BR_FORM_BF16) {
-        mat_avx2_act(form, x, n_in, row);
-        return;
-    }
-    for (; k < n_in; k += 16) {
-        __mmask16 m = (__mmask16)(n_in - k < 16 ? (1u << (n_in - k)) - 1 : ~0u);
-        __m512 v = _mm512_maskz_loadu_ps(m, x + k);
-        uint32_t pair[8];
-
-        _mm256_storeu_si256((void *)pair, (__m256i)_mm512_cvtneps_pbh(v));
-        for (uint32_t i = 0; i < 8; i++)
-            memcpy(row + 4 * (i * mat_lines(n_in) + k / 16),
-                   &pair[mat_lane(i) / 2], 4);
-    }
-}
-
-/* ---- the machine's bound ------------------------------------------------- */
-
-static MAT_INLINE __m512i
-pin(__m512i v)
-{
-    __asm__ volatile("" : "+v"(v));
-    return v;
-}
-
-/* Twelve chains hide the latency. */
-uint64_t
-mat_avx512_ops(br_form form, uint32_t rounds)
-{
-    __m512i acc[12], a = _mm512_set1_epi8(1);
-
-    MAT_UNROLL
-    for (int j = 0; j < 12; j++)
-        acc[j] = pin(_mm512_setzero_si512());
-    for (uint32_t i = 0; i < rounds; i++) {
-        MAT_UNROLL
-        for (int j = 0; j < 12; j++) {
-            if (form == BR_FORM_F32)
-                acc[j] = (__m512i)_mm512_fmadd_ps((__m512)a, (__m512)a,
-                                                  (__m512)acc[j]);
-            else if (form == BR_FORM_BF16)
-                acc[j] = (__m512i)_mm512_dpbf16_ps((__m512)acc[j], (__m512bh)a,
-                                                   (__m512bh)a);
-            else
-                acc[j] = _mm512_dpbusd_epi32(acc[j], a, a);
-            acc[j] = pin(acc[j]);
-        }
-    }
-    MAT_UNROLL
-    for (int j = 0; j < 12; j++)
-        pin(acc[j]);
-    return (uint64_t)rounds * 12 *
-           (form == BR_FORM_F32    ? 32
-            : form == BR_FORM_BF16 ? 64
-                                   : 128);
-}
 
 #endif
