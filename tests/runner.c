@@ -4,10 +4,12 @@
  *      ^                 |                            |  skip reason
  *      '---- results in shared memory, one row per test
  *
- * Shards take the next test from a shared counter; the runner prints rows in
- * order as they become ready. check gives the process per test, the timeout
- * and the assertions; the skipping, filtering and leak check are ours. The
- * last line is `N passed, M failed[, K skipped]`; ./test reads it.
+ * Shards take the next test from a shared counter, those first that may take
+ * longest, lest one of them begin when all others are over; the runner prints
+ * rows in the order of files as they become ready: seconds by the clock, then
+ * those of the processors. check gives the process per test, the timeout and
+ * the assertions; the skipping, filtering and leak check are ours. The last
+ * line is `N passed, M failed[, K skipped]`; ./test reads it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "t.h"
 
@@ -20,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,9 +52,9 @@ enum { TSAN = 0 };
 typedef enum outcome { WAITING, PASSED, FAILED, SKIPPED } outcome;
 
 typedef struct row {
-    atomic_int outcome; /* release: the rest of the row is written */
-    bool skip;          /* set in the test's own process */
-    double seconds;
+    atomic_int outcome;   /* release: the rest of the row is written */
+    bool skip;            /* set in the test's own process */
+    double seconds, busy; /* busy: of processors, its programs' too */
     char why[4096];
 } row;
 
@@ -62,6 +65,7 @@ typedef struct board { /* shared by all processes of a run */
 
 static t_case *list; /* as registered */
 static t_case **cases;
+static size_t *order; /* in which they are begun */
 static size_t n_cases;
 static board *shared;
 static const char *one_thread[200]; /* files */
@@ -134,6 +138,23 @@ now(void)
     return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
 }
 
+static double
+most_seconds(const t_case *c)
+{
+    return c->seconds > 0 ? c->seconds : opt.timeout;
+}
+
+/* Of the processes that have ended below this one. */
+static double
+busy_below(void)
+{
+    struct rusage u;
+
+    getrusage(RUSAGE_CHILDREN, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
 static void
 run_case(size_t i)
 {
@@ -144,19 +165,20 @@ run_case(size_t i)
     Suite *s = suite_create(c->file);
     SRunner *sr = srunner_create(s);
     TestResult **res;
-    double t0 = now();
+    double t0 = now(), busy0 = busy_below();
     outcome o = FAILED;
     char id[64];
 
     snprintf(id, sizeof id, "%d-%zu", (int)getpid(), i);
     t_files_start(id);
     suite_add_tcase(s, tc);
-    tcase_set_timeout(tc, (c->seconds > 0 ? c->seconds : opt.timeout) * SLOW);
+    tcase_set_timeout(tc, most_seconds(c) * SLOW);
     tcase_add_loop_test(tc, &tt, (int)i, (int)i + 1);
     srunner_set_fork_status(sr, opt.no_fork ? CK_NOFORK : CK_FORK);
     fflush(NULL);
     srunner_run_all(sr, CK_SILENT);
     r->seconds = now() - t0;
+    r->busy = busy_below() - busy0;
     res = srunner_results(sr);
     if (r->skip)
         o = SKIPPED;
@@ -198,13 +220,24 @@ chosen(const t_case *c)
     return strstr(id, opt.pattern) != NULL;
 }
 
+/* What may take longest, then as they are printed. */
+static int
+by_length(const void *pa, const void *pb)
+{
+    size_t a = *(const size_t *)pa, b = *(const size_t *)pb;
+    double la = most_seconds(cases[a]), lb = most_seconds(cases[b]);
+
+    return la != lb ? (la > lb ? -1 : 1) : a < b ? -1 : 1;
+}
+
 static void
 choose(void)
 {
     size_t n = 0;
 
     cases = calloc(n_cases + 1, sizeof *cases);
-    br_check(cases && "out of memory");
+    order = calloc(n_cases + 1, sizeof *order);
+    br_check(cases && order && "out of memory");
     for (t_case *c = list; c; c = c->next)
         if (chosen(c))
             cases[n++] = c;
@@ -216,6 +249,9 @@ choose(void)
                     cases[i]->name);
             exit(1);
         }
+    for (size_t i = 0; i < n; i++)
+        order[i] = i;
+    qsort(order, n, sizeof *order, by_length);
 }
 
 /* ---- running and printing ------------------------------------------------ */
@@ -226,7 +262,7 @@ run_shard(void)
     size_t i;
 
     while ((i = atomic_fetch_add(&shared->next, 1)) < n_cases)
-        run_case(i);
+        run_case(order[i]);
 }
 
 /* The runner itself stays single-threaded and tests run below the shards, so
@@ -287,7 +323,7 @@ run_all(void)
 {
     size_t count[SKIPPED + 1] = {0}, in_file = 0;
     pid_t *pids = calloc((size_t)opt.jobs, sizeof *pids);
-    double seconds = 0;
+    double seconds = 0, busy = 0;
 
     br_check(pids && "out of memory");
     if (opt.no_fork)
@@ -302,17 +338,19 @@ run_all(void)
         count[o]++;
         in_file++;
         seconds += r->seconds;
+        busy += r->busy;
         if (o == FAILED)
             printf("FAIL %s\n     %s\n", c->name, r->why);
         else if (o == SKIPPED)
             printf("skip %s: %s\n", c->name, r->why);
         else if (opt.verbose)
-            printf("ok   %s (%.2f s)\n", c->name, r->seconds);
+            printf("ok   %s (%.2f s, %.2f s busy)\n", c->name, r->seconds,
+                   r->busy);
         if (i + 1 == n_cases || strcmp(c->file, cases[i + 1]->file) != 0) {
-            printf("%-36s %4zu test%s %7.2f s\n", c->file, in_file,
-                   in_file == 1 ? " " : "s", seconds);
+            printf("%-36s %4zu test%s %7.2f s %7.2f s busy\n", c->file, in_file,
+                   in_file == 1 ? " " : "s", seconds, busy);
             in_file = 0;
-            seconds = 0;
+            seconds = busy = 0;
         }
         fflush(stdout);
     }
