@@ -1,7 +1,8 @@
 /* talks.h - responses that clients come back to, in a SQLite file or in
  * PostgreSQL, where several servers have the same.
  *
- *   put, end, beat, drop --> what waits --> a thread of its own --> database
+ *   put, end, beat, drop, --> what waits --> a thread of its own --> database
+ *   add, cut, name
  *   get, walk <-- what waits, or the database by another connection
  *
  * One row is a turn: what was asked, what came, and the turn before it. A turn
@@ -13,6 +14,12 @@
  * A turn may be put while its answer is made. The server that makes it says
  * every BR_TALK_BEAT_MS that it lives; BR_TALK_DEAD_MS after the last of that
  * the turn is nobody's any more. Clocks of servers are together within seconds.
+ * Another server may end or drop such a turn: look asks once for all that are
+ * watched, and is_over knows of it when that was answered.
+ *
+ * A turn's input may be a list that several servers change at one time: add, cut
+ * and name are done to the row that is there when they are written, in one
+ * transaction, and change nothing when they are done once more.
  *
  * br_talks_open and br_talks_close apart, all of it belongs to one thread.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -59,6 +66,21 @@ bool br_talks_put(br_talks *t, const br_turn_kept *turn) BR_MUST_USE;
 bool br_talks_end(br_talks *t, const br_turn_kept *turn) BR_MUST_USE;
 /* It is being made. */
 void br_talks_beat(br_talks *t, uint32_t tenant, const char *id);
+/* Whether somebody else ends it; look: now is the time to ask. */
+br_code br_talks_watch(br_talks *t, const char *id, br_status *st) BR_MUST_USE;
+void br_talks_unwatch(br_talks *t, const char *id);
+void br_talks_look(br_talks *t);
+bool br_talks_is_over(br_talks *t, const char *id);
+/* Behind its input, a list: items "[a,b]", one of which has an id of its own.
+ * cut: the item of that id goes. name: another answer. BUSY: too much waits. */
+br_code br_talks_add(br_talks *t, uint32_t tenant, const char *id,
+                     br_text items, br_status *st) BR_MUST_USE;
+br_code br_talks_cut(br_talks *t, uint32_t tenant, const char *id, br_text item,
+                     br_status *st) BR_MUST_USE;
+br_code br_talks_name(br_talks *t, uint32_t tenant, const char *id,
+                      br_text answer, br_status *st) BR_MUST_USE;
+/* A database that went away is looked for again, without waiting. */
+void br_talks_tend(br_talks *t);
 /* NOT_FOUND: the tenant has none of that id. */
 br_code br_talks_get(br_talks *t, uint32_t tenant, const char *id,
                      br_turn_kept *out, br_status *st) BR_MUST_USE;

@@ -291,6 +291,13 @@ br_tstore_close(br_tstore *s)
     br_free(s);
 }
 
+void
+br_tstore_tend(br_tstore *s)
+{
+    if (s->kind->tend)
+        s->kind->tend(s->db);
+}
+
 const char *
 br_tstore_name(const br_tstore *s)
 {

@@ -57,6 +57,8 @@ br_code br_tstore_open(br_tstore **out, const char *where,
                        br_status *st) BR_MUST_USE;
 void br_tstore_close(br_tstore *s);
 const char *br_tstore_name(const br_tstore *s); /* without a password */
+/* A database that went away is looked for again, without waiting. */
+void br_tstore_tend(br_tstore *s);
 
 /* name: letters, digits, - . _ @; USAGE if not, or if it is taken. */
 br_code br_tstore_create(br_tstore *s, const char *name, const br_quota *q,

@@ -49,6 +49,9 @@ typedef struct br_db_kind {
     br_code (*hold)(br_db *db, int64_t id, bool *got, br_status *st);
     void (*release)(br_db *db, int64_t id);
     const char *(*name)(const br_db *db); /* without a password */
+    /* About once a second: looks for a database that went away, and waits for
+     * nothing. NULL: it cannot go away. */
+    void (*tend)(br_db *db);
 } br_db_kind;
 
 extern const br_db_kind br_db_sqlite, br_db_pg;

@@ -4,6 +4,8 @@
  *   run:     when the connection is gone, connects again, but waits no longer
  *            than AGAIN_NS a call: the caller may be the loop of a server,
  *            whose clients get their tokens meanwhile
+ *   tend:    sees that the connection is gone, and connects again a little at a
+ *            time, so that no question is the first to find out
  *
  * Tables are in a schema of their own, brass. A server is an advisory lock of
  * its session, so it ends with the connection.
@@ -27,6 +29,10 @@
 #    define OPEN_NS  INT64_C(10000000000)
 #    define AGAIN_NS INT64_C(20000000)   /* less than interactive jitter */
 #    define EVERY_NS INT64_C(1000000000) /* between attempts */
+/* Where the last was refused at once, so that it cost nobody anything. */
+#    define SOON_NS  INT64_C(50000000)
+#    define QUICK_NS INT64_C(5000000)
+#    define TEND_NS  INT64_C(2000000) /* round trips nearby take less */
 
 enum {
     LOCKS = 0x42526173, /* the class of our advisory locks */
@@ -160,6 +166,13 @@ connect_on(br_db *s, int64_t end_ns, br_status *st)
     return code;
 }
 
+/* How long not to try again. */
+static int64_t
+rest_ns(const br_db *s)
+{
+    return s->failed_ns - s->begun_ns < QUICK_NS ? SOON_NS : EVERY_NS;
+}
+
 static br_code
 ready(br_db *s, int64_t wait_ns, br_status *st)
 {
@@ -170,7 +183,7 @@ ready(br_db *s, int64_t wait_ns, br_status *st)
     if (s->conn && (!s->connecting || now > s->begun_ns + OPEN_NS))
         hang_up(s);
     if (!s->conn) {
-        if (s->failed_ns && now < s->failed_ns + EVERY_NS)
+        if (s->failed_ns && now < s->failed_ns + rest_ns(s))
             return failed(s, s->why, st);
         BR_TRY(dial(s, st));
     }
@@ -359,6 +372,24 @@ run(br_db *s, const br_db_query *q, br_status *st)
     return br_fail(st, first.code, "%s", first.msg);
 }
 
+/* What the server says unasked, if only that it goes. */
+static void
+listen_in(br_db *s)
+{
+    struct pollfd p = {.fd = PQsocket(s->conn), .events = POLLIN};
+
+    if (PQtransactionStatus(s->conn) == PQTRANS_IDLE && poll(&p, 1, 0) > 0)
+        (void)PQconsumeInput(s->conn);
+}
+
+static void
+tend(br_db *s)
+{
+    if (s->conn && !s->connecting && PQstatus(s->conn) == CONNECTION_OK)
+        listen_in(s);
+    (void)ready(s, TEND_NS, NULL);
+}
+
 /* ---- servers ------------------------------------------------------------- */
 
 static br_code
@@ -409,5 +440,6 @@ const br_db_kind br_db_pg = {
     .hold = hold,
     .release = release,
     .name = name,
+    .tend = tend,
 };
 #endif

@@ -328,6 +328,123 @@ await(br_talks *t, uint32_t tenant, const char *id, br_turn_kept *is)
     }
 }
 
+/* As two servers have it, which both add to one list. */
+static void
+add_what_others_add_to(const char *path)
+{
+    br_talks *t[2] = {open_talks(path, 10), open_talks(path, 10)};
+    br_turn_kept k = {.id = "list",
+                      .created_ms = br_wall_ns() / 1000000,
+                      .input = BR_TEXT("[]"),
+                      .output = BR_TEXT("[]"),
+                      .answer = BR_TEXT("{}")};
+    br_status st = {0};
+    size_t n = 0;
+
+    ck_assert(br_talks_put(t[0], &k));
+    await(t[1], 0, "list", &k);
+    for (int i = 0; i < 40; i++) {
+        br_talks *mine = t[i % 2];
+        const char *item = t_printf("{\"id\":\"i%d\"}", i);
+
+        t_ok(br_talks_add(mine, 0, "list", br_text_z(t_printf("[%s]", item)),
+                          &st),
+             &st);
+        t_ok(br_talks_get(mine, 0, "list", &k, &st), &st);
+        ck_assert_msg(memmem(k.input.p, k.input.n, item, strlen(item)),
+                      "%s: %.*s", item, (int)k.input.n, k.input.p);
+    }
+    t_ok(br_talks_cut(t[0], 0, "list", BR_TEXT("i0"), &st), &st);
+    t_ok(br_talks_name(t[1], 0, "list", BR_TEXT("{\"is\":1}"), &st), &st);
+    t_ok(br_talks_get(t[1], 0, "list", &k, &st), &st);
+    ck_assert(br_text_is(k.answer, "{\"is\":1}"));
+    t_ok(br_talks_add(t[0], 0, "gone", BR_TEXT("[{\"id\":1}]"), &st), &st);
+    br_talks_close(t[0]);
+    br_talks_close(t[1]);
+    t[0] = open_talks(path, 10);
+    t_ok(br_talks_get(t[0], 0, "list", &k, &st), &st);
+    for (size_t i = 0; i < k.input.n; i++)
+        n += k.input.p[i] == '{';
+    ck_assert_msg(n == 39 && !memmem(k.input.p, k.input.n, "\"i0\"", 4), "%.*s",
+                  (int)k.input.n, k.input.p);
+    ck_assert(br_text_is(k.answer, "{\"is\":1}"));
+    ck_assert_int_eq(br_talks_get(t[0], 0, "gone", &k, NULL), BR_E_NOT_FOUND);
+    br_talks_close(t[0]);
+}
+
+TEST(talks_add_what_others_add_to)
+{
+    add_what_others_add_to(a_file());
+}
+
+/* One that is put, looked at until its watcher hears that it is over. */
+static void
+hear_of_its_end(br_talks *mine, br_talks *other, const char *id, bool drop)
+{
+    br_turn_kept k = {.created_ms = br_wall_ns() / 1000000,
+                      .alive_ms = br_wall_ns() / 1000000,
+                      .input = BR_TEXT("[]"),
+                      .output = BR_TEXT("[]"),
+                      .answer = BR_TEXT("{}")};
+    br_status st = {0};
+
+    strcpy(k.id, id);
+    ck_assert(br_talks_put(mine, &k));
+    t_ok(br_talks_watch(mine, id, &st), &st);
+    for (int i = 0; i < 20; i++) {
+        br_talks_look(mine);
+        br_sleep_ns(2000000);
+        ck_assert(!br_talks_is_over(mine, id));
+    }
+    await(other, 0, id, &k);
+    if (drop)
+        t_ok(br_talks_drop(other, 0, id, &st), &st);
+    else
+        ck_assert(br_talks_end(other, &k));
+    for (int i = 0; !br_talks_is_over(mine, id); i++) {
+        ck_assert_msg(i < 1000, "nothing is heard of the end of %s", id);
+        br_talks_look(mine);
+        br_sleep_ns(5000000);
+    }
+    br_talks_unwatch(mine, id);
+    ck_assert(!br_talks_is_over(mine, id));
+}
+
+static void
+hear_what_others_end(const char *path)
+{
+    br_talks *t[2] = {open_talks(path, 100), open_talks(path, 100)};
+    br_status st = {0};
+
+    for (int i = 0; i < 20; i++) /* more than are asked for at a time */
+        t_ok(br_talks_watch(t[0], t_printf("none%d", i), &st), &st);
+    hear_of_its_end(t[0], t[1], "ended", false);
+    hear_of_its_end(t[0], t[1], "dropped", true);
+    br_talks_close(t[0]);
+    br_talks_close(t[1]);
+}
+
+TEST(talks_hear_what_others_end)
+{
+    hear_what_others_end(a_file());
+}
+
+/* Nobody asks for anything, and two connections come back by themselves. */
+static void
+is_tended(pg_server *p, br_talks *a, br_talks *b)
+{
+    static const char count[] =
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = "
+        "'brass'";
+
+    for (int i = 0; strcmp(pg_sql(p, count), "2") != 0; i++) {
+        ck_assert_msg(i < 100, "%s connections", pg_sql(p, count));
+        br_talks_tend(a);
+        br_talks_tend(b);
+        br_sleep_ns(20000000);
+    }
+}
+
 /* What two servers see of each other, texts of a megabyte among it, and a
  * database that goes and comes back. */
 static void
@@ -356,7 +473,8 @@ share_a_database(pg_server *p)
     ck_assert(br_text_is(is.output, "[\"\xc3\xa9\\u0000\"]"));
     br_str_fini(&big);
     ck_assert_str_eq(pg_sql(p, PG_CUT), "4");
-    await(b, 0, "big", &is); /* connecting again may take longer than a call */
+    is_tended(p, a, b);
+    t_ok(br_talks_get(b, 0, "big", &is, &st), &st);
     pg_stop(p);
     put(a, 1, "late", "", 0); /* waits */
     ck_assert(has(a, 1, "late"));
@@ -380,6 +498,8 @@ TEST_WITHIN(talks_in_postgres_are_as_in_a_file, 60)
     walk_to_the_beginning(pg_db(&p));
     have_so_many_turns(pg_db(&p));
     end_what_was_begun(pg_db(&p));
+    add_what_others_add_to(pg_db(&p));
+    hear_what_others_end(pg_db(&p));
     share_a_database(&p);
     pg_end(&p);
 }
