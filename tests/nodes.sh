@@ -196,7 +196,11 @@ responses_are_shared() {
     curl -sS -m 60 -X DELETE "http://127.0.0.1:$((port + 2))/v1/responses/$id" -H "Authorization: Bearer $key" | grep -q '"deleted":true' || return 1
     await has 1 "$id" 'no response of that id'
 }
-# Server 1 makes it, 2 tells how far it is; 3 cancels one that 2 makes.
+idle() { # N: it makes nothing
+    curl -sS "http://127.0.0.1:$((port + $1))/metrics" -H "Authorization: Bearer $key" |
+        grep -q '^vllm:num_requests_running.* 0$'
+}
+# Server 1 makes it, 2 tells how far it is; 3 cancels one that 2 makes, which stops.
 background_is_seen() {
     id=$(at 1 "" '{"input":"Tell me of a fox.","max_output_tokens":20,"background":true}' | id_in)
     await has 2 "$id" '"status":"incomplete"' || return 1
@@ -204,7 +208,7 @@ background_is_seen() {
         "text":{"format":{"type":"json_schema","name":"long","schema":{"type":"array","minItems":400,"items":{"type":"integer"}}}}}' | id_in)
     await has 3 "$id" '"status":"queued"' || return 1
     at 3 "/$id/cancel" '{}' | grep -q '"status":"cancelled"' || return 1
-    await has 1 "$id" '"status":"cancelled"'
+    await has 1 "$id" '"status":"cancelled"' && await idle 2
 }
 
 keys_change_everywhere() {

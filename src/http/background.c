@@ -4,16 +4,19 @@
  *                              the answer, too; it goes on unconnected
  *   GET /v1/responses/{id} --> made here: as it is now; by another server: as
  *                              it was put, `failed` when that is silent
- *   POST .../{id}/cancel   --> it ends, and its turn says so
+ *   POST .../{id}/cancel   --> it ends, and its turn says so; another server
+ *                              looks at the turns it makes once a second
  *   the end, whichever     --> the turn's answer is put
  *
- * A client that fetches it as a stream may leave: it goes on.
+ * A client that fetches it as a stream may leave and come back: what it is told
+ * is kept (tale.h).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "http/gen.h"
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "http/tale.h"
 
 #include <string.h>
 
@@ -27,15 +30,32 @@ now_ms(void)
 
 /* ---- those made here ----------------------------------------------------- */
 
+static br_code
+put_turn(br_gen *g, br_status *st)
+{
+    g->beat_ns = br_now_ns();
+    if (!br_stored_put(&(br_turn_made){.g = g, .alive_ms = now_ms()},
+                       br_talks_put))
+        return br_fail(st, BR_E_BUSY,
+                       "background: responses cannot be kept just now");
+    return br_talks_watch(g->h->talks, g->id, st); /* behind its put */
+}
+
 br_code
 br_background_begin(br_gen *g, br_status *st)
 {
-    g->beat_ns = br_now_ns();
-    if (br_stored_put(&(br_turn_made){.g = g, .alive_ms = now_ms()},
-                      br_talks_put))
-        return BR_OK;
-    return br_fail(st, BR_E_BUSY,
-                   "background: responses cannot be kept just now");
+    br_code code;
+
+    g->tale = g->ask.stream ? br_tale_new(g->h, g->tenant, g->id) : NULL;
+    if (g->ask.stream && !g->tale)
+        return br_fail(st, BR_E_OOM, "out of memory");
+    code = put_turn(g, st);
+    if (code != BR_OK && g->tale) {
+        br_tale_drop(g->tale);
+        br_tale_end(g->tale);
+        g->tale = NULL;
+    }
+    return code;
 }
 
 /* The conversation that its answer names. */
@@ -73,6 +93,8 @@ br_background_again(br_gen *g)
         talk_again(&t, &g->ask.talk);
         br_talks_beat(g->h->talks, g->tenant, g->id);
         g->beat_ns = br_now_ns();
+        if (br_talks_watch(g->h->talks, g->id, &st) != BR_OK)
+            br_log(BR_EV_resume_failed, "%s: %s", g->id, st.msg);
     } else
         br_log(BR_EV_resume_failed, "%s: %s", g->id, st.msg);
 }
@@ -97,8 +119,14 @@ br_background_end(br_gen *g, const br_error *e)
 void
 br_background_tick(br_gen *g, int64_t now_ns)
 {
-    if (!g->ask.background || g->reading || g->dropped ||
-        now_ns - g->beat_ns < BR_TALK_BEAT_MS * INT64_C(1000000))
+    if (!g->ask.background || g->reading || g->dropped || g->cancelled)
+        return;
+    if (br_talks_is_over(g->h->talks, g->id)) { /* by another server */
+        g->cancelled = true;
+        br_gen_stop(g);
+        return;
+    }
+    if (now_ns - g->beat_ns < BR_TALK_BEAT_MS * INT64_C(1000000))
         return;
     g->beat_ns = now_ns;
     br_talks_beat(g->h->talks, g->tenant, g->id);
@@ -121,6 +149,22 @@ br_background_put(const br_gen *g, br_str *out)
 
     br_responses_whole(g, false, NULL, &items, out);
     br_str_fini(&items);
+}
+
+void
+br_background_stream(br_http *h, br_http_conn *c, int64_t after)
+{
+    br_tale *tale = br_tale_of(h, c->tenant, br_stored_id(c, ""));
+    br_turn_kept t;
+
+    if (tale)
+        br_tale_follow(tale, c, after);
+    else if (br_stored_find(h, c, "", &t))
+        br_reply_error(h, c, 400, "stream",
+                       "there is no stream of it here: only of a response in "
+                       "background that was asked for as one, on the server "
+                       "that makes it, until 10 minutes after its end; ask for "
+                       "the response, its status says whether it is over");
 }
 
 /* ---- those of other servers ---------------------------------------------- */

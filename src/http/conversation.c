@@ -5,9 +5,9 @@
  *   POST /v1/responses that says --> its items come before the input; when the
  *   "conversation"                   answer has ended both are added to it
  *
- * All its items are one text, which is written anew each time: a talk has as
- * many bytes as a body may. It is kept for as long as a response, since it was
- * added to last. Of two servers that add to one at the same moment one wins.
+ * All its items are one text: a talk has as many bytes as a body may. It is kept
+ * for as long as a response, since it was added to last. Changes are done to
+ * what is there when they are written, so two servers may add at one time.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "http/gen.h"
@@ -47,16 +47,34 @@ get(br_http *h, uint32_t tenant, br_text id, br_turn_kept *t, br_status *st)
                    (int)BR_MIN(id.n, (size_t)80), id.p);
 }
 
-/* items: without brackets. The texts of t may be those of the row before. */
+/* What a failure to change a row means to clients. */
+static br_code
+changed(br_code code, br_status *st)
+{
+    if (code == BR_OK || code == BR_E_USAGE)
+        return code;
+    *st = (br_status){0};
+    return br_fail(st, BR_E_BUSY, "conversations cannot be changed just now");
+}
+
+/* Whether it has room for so many bytes of items. */
+static br_code
+check_room(const br_http *h, size_t n, br_status *st)
+{
+    return n <= h->config.limits.body_bytes
+               ? BR_OK
+               : br_fail(st, BR_E_USAGE, "the conversation has over %zu bytes",
+                         h->config.limits.body_bytes);
+}
+
+/* A new one. items: without brackets. */
 static br_code
 put(br_http *h, br_turn_kept *t, br_str *items, br_status *st)
 {
     br_str list = {0};
     bool kept;
 
-    if (items->n > h->config.limits.body_bytes)
-        return br_fail(st, BR_E_USAGE, "the conversation has over %zu bytes",
-                       h->config.limits.body_bytes);
+    BR_TRY(check_room(h, items->n, st));
     PUT(&list, "[");
     br_str_put(&list, br_str_z(items), items->n);
     PUT(&list, "]");
@@ -65,9 +83,19 @@ put(br_http *h, br_turn_kept *t, br_str *items, br_status *st)
     t->created_ms = br_wall_ns() / 1000000;
     kept = !list.oom && !items->oom && br_talks_put(h->talks, t);
     br_str_fini(&list);
-    return kept ? BR_OK
-                : br_fail(st, BR_E_BUSY,
-                          "conversations cannot be changed just now");
+    return changed(kept ? BR_OK : BR_E_BUSY, st);
+}
+
+/* list: with brackets. */
+static br_code
+add(br_http *h, const br_turn_kept *t, const br_str *list, br_status *st)
+{
+    BR_TRY(check_room(h, t->input.n + list->n, st));
+    if (list->oom)
+        return changed(BR_E_OOM, st);
+    return changed(br_talks_add(h->talks, t->tenant, t->id,
+                                (br_text){list->at, list->n}, st),
+                   st);
 }
 
 /* Of what was read before. */
@@ -223,12 +251,14 @@ br_conversation_add(br_gen *g)
         get(g->h, g->tenant, br_text_z(br_str_z(&g->ask.talk)), &t, &st);
 
     if (code == BR_OK) {
-        add_list(&items, t.input);
         add_list(&items, (br_text){br_str_z(&g->ask.items), g->ask.items.n});
         br_responses_whole(g, true, NULL, &output, &all);
         add_list(&items, (br_text){br_str_z(&output), output.n});
         items.oom |= output.oom;
-        code = put(g->h, &t, &items, &st);
+        br_str_clear(&output);
+        br_str_printf(&output, "[%s]", br_str_z(&items));
+        output.oom |= items.oom;
+        code = add(g->h, &t, &output, &st);
     }
     if (code != BR_OK && code != BR_E_NOT_FOUND) /* deleted meanwhile */
         br_log_limited(&limit, BR_EV_talks_full, "%s: %s", g->id, st.msg);
@@ -387,7 +417,7 @@ br_on_conversation_set(br_http *h, br_http_conn *c)
 {
     br_json *was = NULL;
     const br_json *root, *created;
-    br_str out = {0}, items = {0};
+    br_str out = {0};
     br_status st = {0};
     br_turn_kept t;
     br_code code;
@@ -402,13 +432,13 @@ br_on_conversation_set(br_http *h, br_http_conn *c)
         created = br_json_get(was, "created_at");
         put_object(t.id, created ? created->i : 0,
                    br_json_get(root, "metadata"), &out);
-        add_list(&items, t.input);
-        t.answer = (br_text){br_str_z(&out), out.n};
-        code = put(h, &t, &items, &st);
+        code = changed(out.oom ? BR_E_OOM
+                               : br_talks_name(h->talks, t.tenant, t.id,
+                                               (br_text){out.at, out.n}, &st),
+                       &st);
     }
     br_arena_fini(&a);
     br_arena_fini(&b);
-    br_str_fini(&items);
     answer(h, c, &out, &st, NULL);
 }
 
@@ -433,24 +463,6 @@ br_on_conversation_drop(br_http *h, br_http_conn *c)
 }
 
 /* ---- /v1/conversations/{id}/items ---------------------------------------- */
-
-/* What the query says of a name; empty: nothing. */
-static br_text
-asked(const br_http_conn *c, const char *name)
-{
-    const char *at = c->in.query.p, *end = at + c->in.query.n;
-    size_t n = strlen(name);
-
-    while (at < end) {
-        const char *amp = memchr(at, '&', (size_t)(end - at));
-        const char *to = amp ? amp : end;
-
-        if ((size_t)(to - at) > n && memcmp(at, name, n) == 0 && at[n] == '=')
-            return (br_text){at + n + 1, (size_t)(to - at) - n - 1};
-        at = to + 1;
-    }
-    return (br_text){0};
-}
 
 static bool
 has_id(const br_json *v, br_text id)
@@ -514,8 +526,8 @@ put_page(const rows *r, int64_t from, int64_t to, bool more, br_str *out)
 static br_code
 page(const br_http_conn *c, const rows *r, br_str *out, br_status *st)
 {
-    br_text limit = asked(c, "limit"), order = asked(c, "order"),
-            after = asked(c, "after");
+    br_text limit = br_query_of(c, "limit"), order = br_query_of(c, "order"),
+            after = br_query_of(c, "after");
     bool up = order.n && br_text_is(order, "asc");
     int64_t most = PAGE, from = up ? 0 : r->n - 1, left;
 
@@ -568,7 +580,7 @@ br_on_conversation_items(br_http *h, br_http_conn *c)
 void
 br_on_conversation_add(br_http *h, br_http_conn *c)
 {
-    br_str items = {0}, more = {0}, out = {0};
+    br_str more = {0}, out = {0};
     const br_json *root, *list;
     br_status st = {0};
     br_turn_kept t;
@@ -588,10 +600,7 @@ br_on_conversation_add(br_http *h, br_http_conn *c)
         PUT(&more, "[");
         br_items_tell(list, &more);
         PUT(&more, "]");
-        add_list(&items, t.input);
-        add_list(&items, (br_text){br_str_z(&more), more.n});
-        items.oom |= more.oom;
-        code = put(h, &t, &items, &st);
+        code = add(h, &t, &more, &st);
     }
     br_arena_fini(&a);
     if (code == BR_OK) {
@@ -600,7 +609,6 @@ br_on_conversation_add(br_http *h, br_http_conn *c)
             put_page(&r, 0, r.n, false, &out);
         br_arena_fini(&b);
     }
-    br_str_fini(&items);
     br_str_fini(&more);
     answer(h, c, &out, &st, "items");
 }
@@ -611,7 +619,7 @@ one_item(br_http *h, br_http_conn *c, bool drop)
 {
     const char *slash = memrchr(c->in.path.p, '/', c->in.path.n);
     br_text id = {slash + 1, c->in.path.n - (size_t)(slash + 1 - c->in.path.p)};
-    br_str items = {0}, out = {0};
+    br_str out = {0};
     br_status st = {0};
     br_turn_kept t;
     br_code code;
@@ -622,15 +630,13 @@ one_item(br_http *h, br_http_conn *c, bool drop)
     if (!load(h, c, &t))
         return;
     code = rows_of(t.input, &a, &r, &st);
-    for (int64_t i = 0; i < r.n; i++) {
-        bool is = has_id(r.at[i], id);
-        br_str *to = is ? &out : &items;
+    for (int64_t i = 0; i < r.n && !found; i++) {
         br_json_writer w;
 
-        found |= is;
-        if (to->n)
-            PUT(to, ",");
-        br_json_w_begin(&w, to, 0);
+        if (!has_id(r.at[i], id))
+            continue;
+        found = true;
+        br_json_w_begin(&w, &out, 0);
         w.compact = w.utf8 = true;
         br_json_w_tree(&w, r.at[i]);
     }
@@ -641,10 +647,8 @@ one_item(br_http *h, br_http_conn *c, bool drop)
     if (code == BR_OK && drop) {
         br_str_clear(&out);
         br_str_put(&out, t.answer.p, t.answer.n);
-        t.answer = (br_text){br_str_z(&out), out.n};
-        code = put(h, &t, &items, &st);
+        code = changed(br_talks_cut(h->talks, t.tenant, t.id, id, &st), &st);
     }
-    br_str_fini(&items);
     answer(h, c, &out, &st, NULL);
 }
 

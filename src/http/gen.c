@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "http/tale.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -70,16 +71,28 @@ br_gen_put_times(br_json_writer *w, const br_usage *u)
 
 /* ---- life ---------------------------------------------------------------- */
 
+/* Whether what comes is told as it comes. */
+static bool
+is_told(const br_gen *g)
+{
+    return g->ask.stream && (g->c || g->tale);
+}
+
 static void
 send_scratch(br_gen *g)
 {
     br_str *s = &g->h->scratch;
 
+    if (g->tale && s->n && !s->oom && !br_tale_put(g->tale, s->at, s->n))
+        g->tale = NULL;
     if (g->c && s->n && !s->oom)
         br_http_put(g->c, s->at, s->n);
     if (s->oom) { /* a client must not take a gap for the answer */
         br_str_fini(s);
         g->failed = true;
+        if (g->tale)
+            br_tale_break(g->tale);
+        g->tale = NULL;
         if (g->c)
             g->c->closing = true;
     }
@@ -110,6 +123,8 @@ destroy(br_gen *g)
     *(g->prev ? &g->prev->next : &h->gens) = g->next;
     if (g->next)
         g->next->prev = g->prev;
+    if (g->ask.background)
+        br_talks_unwatch(h->talks, g->id);
     h->n_gens--;
     g->model->n_gens--;
     g->model->asked_ns = br_now_ns();
@@ -154,10 +169,6 @@ br_gen_gone(br_http_conn *c, bool too_slow)
     g->h->metrics.too_slow += too_slow;
     g->c = NULL;
     c->job = NULL;
-    if (g->ask.background && !g->reading) {
-        hold(g, false);
-        return;
-    }
     br_log(BR_EV_http_gone, "%s %s", g->id,
            too_slow ? "client too slow" : "client gone");
     cancel(g);
@@ -282,6 +293,10 @@ answer_stream_end(br_gen *g)
     }
     g->wire->done(g, &g->h->scratch);
     send_scratch(g);
+    if (g->tale)
+        br_tale_end(g->tale);
+    if (!g->c)
+        return;
     br_http_end(g->c);
     br_metrics_answer(&g->h->metrics, 200);
 }
@@ -318,13 +333,12 @@ finish(br_gen *g)
         br_stored_keep(g);
     if (g->ask.talk.n && !g->failed && !bad)
         br_conversation_add(g);
-    if (g->c) {
+    if (g->c)
         g->c->job = NULL;
-        if (g->ask.stream)
-            answer_stream_end(g);
-        else
-            answer_whole(g);
-    }
+    if (is_told(g))
+        answer_stream_end(g);
+    else if (g->c)
+        answer_whole(g);
     destroy(g);
 }
 
@@ -349,9 +363,8 @@ br_gen_put_text(br_choice *c, br_text t)
 
     if (!g->ask.stream || g->wire->keeps_text)
         br_str_put(&c->text, t.p, t.n);
-    if (!g->ask.stream || !g->c || !t.n)
-        return;
-    g->wire->text(g, c, t, &g->h->scratch);
+    if (is_told(g) && t.n)
+        g->wire->text(g, c, t, &g->h->scratch);
 }
 
 static void
@@ -363,7 +376,7 @@ put_thought(br_choice *c, br_text t)
         return;
     if (!g->ask.stream || g->wire->keeps_text)
         br_str_put(&c->thought, t.p, t.n);
-    if (g->ask.stream && g->c)
+    if (is_told(g))
         g->wire->thought(g, c, t, &g->h->scratch);
 }
 
@@ -406,7 +419,7 @@ on_tool_event(void *ctx, br_tool_event e, br_text piece)
         call->ended = true;
     else if ((!g->ask.stream || g->wire->keeps_text))
         br_str_put(&call->args, piece.p, piece.n);
-    if (g->ask.stream && g->c)
+    if (is_told(g))
         g->wire->call(g, c, e, piece, &g->h->scratch);
 }
 
@@ -499,8 +512,7 @@ on_end(br_choice *c, const br_output *o)
     br_log(BR_EV_http_done, "%s.%u %s: %u + %u tokens, first after %.1f ms",
            g->id, c->index, br_finish_name(c->usage.finish), c->usage.n_prompt,
            c->usage.n_out, (double)c->usage.first_ns * 1e-6);
-    if (g->ask.stream && g->c &&
-        strcmp(br_finish_openai(c->usage.finish), "error") != 0)
+    if (is_told(g) && strcmp(br_finish_openai(c->usage.finish), "error") != 0)
         g->wire->end(g, c, &g->h->scratch);
     g->n_open--;
     if (o->embedding) {
@@ -539,7 +551,7 @@ on_output(void *ctx, const br_output *o)
         (void)br_timeline_mark(&c->line, true);
     if (g->wire->event && g->c)
         g->wire->event(g, c, o, &g->h->scratch);
-    if (o->kind == BR_OUTPUT_PREEMPTED && g->ask.stream && g->c)
+    if (o->kind == BR_OUTPUT_PREEMPTED && is_told(g))
         g->wire->preempted(g, c, &g->h->scratch);
     if (o->text.n || o->kind == BR_OUTPUT_END)
         on_text(c, o->text, o->kind == BR_OUTPUT_END);
@@ -737,7 +749,12 @@ begin(br_gen *g)
         return;
     snprintf(more, sizeof more,
              "Cache-Control: no-cache\r\nX-Request-Id: %s\r\n", g->id);
-    br_http_stream(c, 200, "text/event-stream; charset=utf-8", more);
+    if (g->tale) { /* its client follows it, as others may */
+        g->c = NULL;
+        c->job = NULL;
+        br_tale_follow(g->tale, c, -1);
+    } else
+        br_http_stream(c, 200, "text/event-stream; charset=utf-8", more);
     g->h->scratch = (br_str){0};
     g->wire->begin(g, &g->h->scratch);
     br_str_put(&g->h->scratch, br_str_z(&early), early.n);

@@ -50,7 +50,8 @@ typedef struct br_wire br_wire;
 struct br_gen {
     br_http *h;
     br_served *model;
-    br_http_conn *c; /* NULL: gone */
+    br_http_conn *c;      /* NULL: gone */
+    struct br_tale *tale; /* in background, where a stream was asked for */
     const br_wire *wire;
     br_ask ask;
     char id[40];

@@ -284,6 +284,7 @@ begin_request(br_http_conn *c)
     c->state = BR_CONN_BUSY;
     c->deadline_ns = 0;
     c->job = NULL;
+    c->tale = NULL;
     c->loop->app.request(c->loop->app.ctx, c);
 }
 

@@ -76,6 +76,7 @@ struct br_http_conn {
     char model[64];  /* the app's: all they may ask is of that; "": any */
     bool admin;      /* the app's: with the admin's key */
     void *job;       /* the app's */
+    struct br_follower *tale; /* the app's */
     br_http_conn *prev, *next, *flush_next;
     /* private: what lies between it and the socket */
     struct br_tls_conn *tls;

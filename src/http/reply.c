@@ -159,6 +159,23 @@ br_body_object(br_http *h, br_http_conn *c, br_arena *a, const br_json **out)
     return false;
 }
 
+br_text
+br_query_of(const br_http_conn *c, const char *name)
+{
+    const char *at = c->in.query.p, *end = at + c->in.query.n;
+    size_t n = strlen(name);
+
+    while (at < end) {
+        const char *amp = memchr(at, '&', (size_t)(end - at));
+        const char *to = amp ? amp : end;
+
+        if ((size_t)(to - at) > n && memcmp(at, name, n) == 0 && at[n] == '=')
+            return (br_text){at + n + 1, (size_t)(to - at) - n - 1};
+        at = to + 1;
+    }
+    return (br_text){0};
+}
+
 /* ---- small pieces -------------------------------------------------------- */
 
 void

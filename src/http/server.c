@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "http/gen.h"
+#include "http/tale.h"
 
 #include <string.h>
 
@@ -28,6 +29,7 @@ static void
 on_gone(void *ctx, br_http_conn *c, bool too_slow)
 {
     (void)ctx;
+    br_tale_gone(c);
     br_gen_gone(c, too_slow);
 }
 
@@ -35,6 +37,7 @@ static void
 on_drained(void *ctx, br_http_conn *c)
 {
     (void)ctx;
+    br_tale_drained(c);
     br_gen_drained(c);
 }
 
@@ -130,13 +133,27 @@ leave_idle(br_http *h, int64_t now_ns)
     let_go(h);
 }
 
+static void
+tend_databases(br_http *h)
+{
+    if (h->store)
+        br_tstore_tend(h->store);
+    if (h->talks) {
+        br_talks_tend(h->talks);
+        br_talks_look(h->talks); /* br_background_tick sees what it said */
+    }
+}
+
 #define LAST_NS INT64_C(1000000000)
 
 static bool
 on_tick(void *ctx, int64_t now_ns, bool stopping)
 {
     br_http *h = ctx;
+
     br_gen_tick(h, now_ns);
+    br_tales_tick(h, now_ns);
+    tend_databases(h);
     if (!stopping) {
         leave_idle(h, now_ns);
         return true;
@@ -304,6 +321,7 @@ br_http_free(br_http *h)
         return;
     br_reader_stop(h);
     br_http_loop_free(h->loop);
+    br_tales_free(h);
     br_check(!h->gens && "br_http_run leaves none");
     br_tok_work_free(h->work);
     for (size_t i = 0; i < BR_COUNT(h->kept); i++) {

@@ -71,6 +71,8 @@ struct br_http {
     br_tok_work *work;
     br_tok_ids ids; /* scratch */
     br_str scratch;
+    struct br_tale *tales; /* the oldest first (tale.h) */
+    size_t tale_bytes;
     br_gen *gens; /* answers under way */
     uint32_t n_gens;
     br_resumed *resumed; /* of the run before */
@@ -141,6 +143,9 @@ bool br_is_anthropic(const br_http_conn *c);
 bool br_body_object(br_http *h, br_http_conn *c, br_arena *a,
                     const br_json **out);
 
+/* What the query says of a name; empty: nothing. */
+br_text br_query_of(const br_http_conn *c, const char *name);
+
 /* ---- slots -------------------------------------------------------------- */
 
 /* Whether what a slot of that tenant does is shown to whoever asks (slots.c). */
@@ -198,7 +203,7 @@ void br_items_page(br_http *h, br_http_conn *c, br_text items);
 
 /* ---- responses that nobody waits for (background.c) ----------------------- */
 
-/* Its turn is put. BUSY: it cannot be. */
+/* Its turn is put, its stream kept (tale.h). BUSY: it cannot be. */
 br_code br_background_begin(br_gen *g, br_status *st) BR_MUST_USE;
 void br_background_again(br_gen *g); /* after a restart */
 void br_background_end(br_gen *g, const br_error *e);
@@ -207,6 +212,8 @@ void br_background_tick(br_gen *g, int64_t now_ns);
 br_gen *br_background_of(const br_http *h, uint32_t tenant, br_text id);
 /* What there is to say of it now. */
 void br_background_put(const br_gen *g, br_str *out);
+/* Its stream, from behind event `after` on; -1: all of it. */
+void br_background_stream(br_http *h, br_http_conn *c, int64_t after);
 /* The same of one that another server makes, or did. */
 void br_background_other(const br_turn_kept *t, br_str *out);
 

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "http/tale.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -310,17 +311,42 @@ br_stored_find(br_http *h, br_http_conn *c, const char *tail, br_turn_kept *t)
     return code == BR_OK;
 }
 
+/* ?stream=true&starting_after=5; false: refused. */
+static bool
+asks_stream(br_http *h, br_http_conn *c, bool *stream, int64_t *after)
+{
+    br_text is = br_query_of(c, "stream"),
+            behind = br_query_of(c, "starting_after");
+
+    *stream = br_text_is(is, "true");
+    *after = -1;
+    if (is.n && !*stream && !br_text_is(is, "false"))
+        br_reply_error(h, c, 400, "stream", "stream: must be true or false");
+    else if (behind.n && !*stream)
+        br_reply_error(h, c, 400, "starting_after",
+                       "starting_after: events have numbers in a stream "
+                       "(stream=true)");
+    else if (behind.n && (!br_json_to_i64(behind, after) || *after < 0))
+        br_reply_error(h, c, 400, "starting_after",
+                       "starting_after: must be the number of an event");
+    else
+        return true;
+    return false;
+}
+
 void
 br_on_stored(br_http *h, br_http_conn *c)
 {
     const br_gen *g = br_background_of(h, c->tenant, br_stored_id(c, ""));
     br_str out = {0};
     br_turn_kept t;
+    int64_t after;
+    bool stream;
 
-    if (memmem(c->in.query.p, c->in.query.n, "stream=true", 11)) {
-        br_reply_error(h, c, 400, "stream",
-                       "what was streamed is not kept: ask for the response, "
-                       "its status says whether it is over");
+    if (!asks_stream(h, c, &stream, &after))
+        return;
+    if (stream) {
+        br_background_stream(h, c, after);
         return;
     }
     if (!g && !br_stored_find(h, c, "", &t))
@@ -349,6 +375,7 @@ br_on_unstore(br_http *h, br_http_conn *c)
     br_status st = {0};
     br_str out = {0};
     br_gen *g = br_background_of(h, c->tenant, br_stored_id(c, ""));
+    br_tale *tale;
     br_turn_kept t;
 
     if (!br_stored_find(h, c, "", &t))
@@ -357,6 +384,9 @@ br_on_unstore(br_http *h, br_http_conn *c)
         br_reply_error(h, c, 503, NULL, "responses cannot be changed just now");
         return;
     }
+    tale = br_tale_of(h, c->tenant, br_stored_id(c, ""));
+    if (tale)
+        br_tale_drop(tale);
     if (g) {
         g->dropped = true;
         br_gen_stop(g);

@@ -160,6 +160,28 @@ await check('responses in background: polled, cancelled, deleted', async () => {
   await assert.rejects(ai.responses.create({ ...ask, store: false }), (e) => e instanceof OpenAI.BadRequestError && e.param === 'background');
 });
 
+await check('responses in background: a stream that is left and come back to', async () => {
+  const ask = { model: 'demo', input: hello, max_output_tokens: 60, temperature: 0, background: true, stream: true };
+  let id, last, text = '';
+  for await (const e of await ai.responses.create(ask)) {
+    if (e.type === 'response.created') id = e.response.id;
+    if (e.type === 'response.output_text.delta') text += e.delta;
+    last = e.sequence_number;
+    if (text.length > 20) break; // closes the connection
+  }
+  for await (const e of await ai.responses.retrieve(id, { stream: true, starting_after: last })) {
+    assert.equal(e.sequence_number, last + 1);
+    last = e.sequence_number;
+    if (e.type === 'response.output_text.delta') text += e.delta;
+  }
+  const done = await over(id);
+  assert.equal(text, done.output_text);
+  const all = await ai.responses.stream({ response_id: id }).finalResponse();
+  assert.equal(all.output_text, done.output_text);
+  await ai.responses.delete(id);
+  await assert.rejects(ai.responses.retrieve(id, { stream: true }), OpenAI.NotFoundError);
+});
+
 await check('conversations: made, spoken in, listed, changed, gone', async () => {
   const made = await ai.conversations.create({ metadata: { topic: 'foxes' }, items: [{ type: 'message', role: 'user', content: 'I like foxes.' }] });
   assert.equal(made.object, 'conversation');

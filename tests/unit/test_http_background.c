@@ -181,23 +181,21 @@ TEST(http_cancels_and_deletes_what_is_in_background)
     sk_close(&k);
 }
 
-TEST(http_goes_on_in_background_when_a_stream_is_left)
+/* Begins one and leaves when some of its text is there; its id. */
+static char *
+leave_a_stream(const sk *k, int tokens)
 {
-    const char *body = "{\"temperature\":0,\"input\":\"Hi\",\"stream\":true,"
-                       "\"background\":true,\"max_output_tokens\":40}";
+    const char *body =
+        t_printf("{\"temperature\":0,\"input\":\"Hi\",\"stream\":true,"
+                 "\"background\":true,\"max_output_tokens\":%d}",
+                 tokens);
     const char *text = t_printf("POST /v1/responses HTTP/1.1\r\nHost: localhost"
                                 "\r\nContent-Length: %zu\r\n\r\n%s",
                                 strlen(body), body);
     char got[4096];
     size_t n = 0;
-    sk_answer a, b;
-    char *id;
-    sk k;
-    int fd;
+    int fd = sk_connect(k);
 
-    open_server(&k, 5 * MS, false);
-    b = respond(&k, 40, "");
-    fd = sk_connect(&k);
     sk_send(fd, text, strlen(text));
     do {
         ssize_t r = read(fd, got + n, sizeof got - 1 - n);
@@ -206,11 +204,105 @@ TEST(http_goes_on_in_background_when_a_stream_is_left)
         n += (size_t)r;
         got[n] = 0;
     } while (!strstr(got, "output_text.delta") && n < sizeof got - 1);
-    id = sk_between(got, "\"response\":{\"id\":\"", "\"");
     (void)close(fd);
+    return sk_between(got, "\"response\":{\"id\":\"", "\"");
+}
+
+TEST(http_goes_on_in_background_when_a_stream_is_left)
+{
+    sk_answer a, b;
+    char *id;
+    sk k;
+
+    open_server(&k, 5 * MS, false);
+    b = respond(&k, 40, "");
+    id = leave_a_stream(&k, 40);
     a = await_end(&k, id);
     ck_assert_str_eq(status_of(a), "incomplete");
     ck_assert_str_eq(text_of(a), text_of(b));
+    sk_close(&k);
+}
+
+static sk_answer
+stream(const sk *k, const char *id, const char *more)
+{
+    return sk_ask(k, t_printf("GET /v1/responses/%s?stream=true%s", id, more),
+                  "", NULL);
+}
+
+/* Numbers from `first` on, one after the other, up to the end. */
+static void
+are_numbered(sk_answer a, int first)
+{
+    const char *at = a.body;
+    int n = first;
+
+    ck_assert_msg(a.status == 200, "%d %s", a.status, a.body);
+    for (; (at = strstr(at, "\ndata: {\"type\":\"response.")); n++, at++) {
+        const char *is = sk_between(at, "\"sequence_number\":", ",");
+
+        ck_assert_msg(atoi(is) == n, "%s is not %d", is, n);
+    }
+    ck_assert_int_gt(n, first);
+    ck_assert_ptr_nonnull(strstr(a.body, "event: response.incomplete\n"));
+}
+
+/* Who left comes back while it is made, others too, and after its end. */
+TEST(http_streams_again_what_is_in_background)
+{
+    sk_answer all, rest, b;
+    char *id;
+    sk k;
+
+    open_server(&k, 5 * MS, false);
+    b = respond(&k, 60, "");
+    id = leave_a_stream(&k, 60);
+    rest = stream(&k, id, "&starting_after=5");
+    are_numbered(rest, 6);
+    all = stream(&k, id, "");
+    are_numbered(all, 0);
+    ck_assert_ptr_nonnull(strstr(all.body, "event: response.created\n"));
+    ck_assert_ptr_nonnull(strstr(all.body, text_of(b)));
+    ck_assert_str_eq(strstr(all.body, rest.body), rest.body);
+    ck_assert_str_eq(stream(&k, id, "&starting_after=0").body,
+                     strstr(all.body, "event: response.in_progress\n"));
+    rest = stream(&k, id, "&starting_after=100000");
+    ck_assert_int_eq(rest.status, 200);
+    ck_assert_str_eq(rest.body, "");
+    ck_assert_int_eq(stream(&k, id, "&starting_after=x").status, 400);
+    ck_assert_int_eq(stream(&k, id, "&starting_after=-1").status, 400);
+    ck_assert_int_eq(get(&k, t_printf("%s?stream=1", id)).status, 400);
+    ck_assert_int_eq(get(&k, t_printf("%s?starting_after=1", id)).status, 400);
+    ck_assert_str_eq(get(&k, t_printf("%s?stream=false", id)).body,
+                     get(&k, id).body);
+    ck_assert_int_eq(stream(&k, "resp_none", "").status, 404);
+    b = sk_ask(&k, t_printf("DELETE /v1/responses/%s", id), "", NULL);
+    ck_assert_int_eq(b.status, 200);
+    ck_assert_int_eq(stream(&k, id, "").status, 404);
+    sk_close(&k);
+}
+
+/* A follower is there when it is cancelled, and hears of it. */
+TEST(http_ends_streams_of_what_is_cancelled)
+{
+    const char *ask;
+    sk_answer a;
+    char *id;
+    sk k;
+    int fd;
+
+    open_server(&k, 5 * MS, false);
+    id = leave_a_stream(&k, 1000);
+    ask = t_printf("GET /v1/responses/%s?stream=true HTTP/1.1\r\nHost: "
+                   "localhost\r\n\r\n",
+                   id);
+    fd = sk_connect(&k);
+    sk_send(fd, ask, strlen(ask));
+    ck_assert_str_eq(status_of(cancel(&k, id)), "cancelled");
+    a = sk_read(fd, true);
+    (void)close(fd);
+    ck_assert_ptr_nonnull(strstr(a.body, "event: response.failed\n"));
+    await_idle(&k);
     sk_close(&k);
 }
 
@@ -305,4 +397,38 @@ TEST(http_tells_of_responses_that_others_make)
     ck_assert_str_eq(status_of(cancel(&k, "resp_lives")), "cancelled");
     ck_assert_str_eq(status_of(get(&k, "resp_lives")), "cancelled");
     sk_close(&k);
+}
+
+/* Another server has the same file, and ends what this one makes. */
+TEST(http_ends_what_others_cancel)
+{
+    sk_answer a;
+    char *id;
+    sk k[2];
+
+    for (int drop = 0; drop < 2; drop++) {
+        br_engine_stats s;
+
+        open_server(&k[0], 20 * MS, false); /* 20 s, were it to go on */
+        open_server(&k[1], 0, false);
+        id = id_of(respond(&k[0], 1000, BEHIND));
+        await_tokens(&k[0], 3);
+        while (get(&k[1], id).status == 404)
+            br_sleep_ns(MS);
+        if (drop)
+            a = sk_ask(&k[1], t_printf("DELETE /v1/responses/%s", id), "",
+                       NULL);
+        else
+            a = cancel(&k[1], id);
+        ck_assert_msg(a.status == 200, "%s", a.body);
+        await_idle(&k[0]);
+        br_engine_stats_get(k[0].ek.e, &s);
+        ck_assert_uint_lt(s.out_tokens, 600);
+        while (!drop && strcmp(status_of(get(&k[0], id)), "cancelled") != 0)
+            br_sleep_ns(MS);
+        while (drop && get(&k[0], id).status != 404)
+            br_sleep_ns(MS);
+        sk_close(&k[1]);
+        sk_close(&k[0]);
+    }
 }

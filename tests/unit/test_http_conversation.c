@@ -238,3 +238,32 @@ TEST(http_says_what_is_wrong_with_a_conversation)
                   "%s", a.body);
     sk_close(&k);
 }
+
+/* Servers that share a file, or a database, lose nothing of each other's. */
+TEST(http_adds_to_a_conversation_where_others_do)
+{
+    sk_answer a;
+    sk k[2];
+    char *id;
+    size_t n = 0;
+
+    open_server(&k[0], true);
+    open_server(&k[1], true);
+    id = id_of(post(&k[0], "conversations", "{}"));
+    while (get(&k[1], id).status == 404)
+        br_sleep_ns(1000000);
+    for (int i = 0; i < 10; i++) {
+        (void)say(&k[i % 2], id, "say 1", "");
+        a = post(&k[(i + 1) % 2], t_printf("conversations/%s/items", id),
+                 "{\"items\":[{\"role\":\"user\",\"content\":\"say 2\"}]}");
+        ck_assert_msg(a.status == 200, "%s", a.body);
+    }
+    sk_close(&k[1]);
+    sk_close(&k[0]);
+    open_server(&k[0], true);
+    a = get(&k[0], t_printf("%s/items?limit=100&order=asc", id));
+    for (const char *at = a.body; (at = strstr(at, "\"role\":")); at++)
+        n++;
+    ck_assert_msg(n == 30, "%zu items: %s", n, a.body);
+    sk_close(&k[0]);
+}
