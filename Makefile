@@ -303,6 +303,7 @@ $(B)/bench_%: $(B)/bench/bench_%.o $(B)/bench/kit.o $(B)/libbrass.a
 	$(call say,LD)$(LINK) $(filter %.o,$^) $(filter %.a,$^) $(BR_LIBS) -o $@
 bench-%: $(B)/bench_% ; @$<
 bench: brass ; @tools/bench
+bench-gaps: $(B)/bench_serve ; @tools/gaps $(RUNS)
 # What the simulated GPU's checks miss: each wait, barrier, fence and scope of 52
 # kernels weakened in turn. bench_gcn: their instructions and the speed.
 mutants: $(B)/brass-test
@@ -328,6 +329,6 @@ help: ; @cat tools/make-help.txt
 clean: ; rm -rf build brass compile_commands.json
 
 .SECONDARY:
-.PHONY: ptx ptx-gcn mutants bench all lib man soak install uninstall test golden-update test-install test-avx512 fuzz fuzz-quick \
+.PHONY: ptx ptx-gcn mutants bench bench-gaps all lib man soak install uninstall test golden-update test-install test-avx512 fuzz fuzz-quick \
         fuzz-cov fuzzers examples lint format format-check wc config compdb help clean
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

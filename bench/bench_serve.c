@@ -1,12 +1,13 @@
 /* bench_serve.c - what a server promises its tenants, measured by clients.
  *
- *   bench_serve [-m MODEL.gguf] [-t SECONDS] [-l LOG] [fake] [file] [streams]
+ *   bench_serve [-m MODEL] [-t SECONDS] [-l LOG] [fake] [file] [streams]
  *               [ttft] [gaps]
  *
- * Without a part: all but gaps, which is the beginning of file alone: what a
- * large model takes minutes for. Fairness is measured on a fake model whose
- * steps take what they are told to (so that what is seen is the scheduler's
- * doing), and on a file, where neighbours on the machine are seen as well.
+ * MODEL: a file, or shape:llama-3.2-1b:Q8_0. Without a part: all but gaps, which
+ * is the beginning of file alone: what a large model takes minutes for. Fairness
+ * is measured on a fake model whose steps take what they are told to (so that
+ * what is seen is the scheduler's doing), and on a file, where neighbours on the
+ * machine are seen as well.
  * Prints one line for each promise and ends with 1 when one is not kept.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"

@@ -5,8 +5,10 @@
 #include "base/thread.h"
 #include "http/http.h"
 #include "kit.h"
+#include "model/gguf_write.h"
 #include "run/books.h"
 #include "run/lm_model.h"
+#include "run/shape.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -71,21 +73,91 @@ on_term(int sig)
     br_http_stop(serving);
 }
 
+/* A model of shape: has none. Each token is a word, so each has a text. */
+static void
+make_words(const char *path, int32_t n)
+{
+    br_gguf_writer *w = br_gguf_w_new();
+    br_text *words = calloc((size_t)n, sizeof *words);
+    float *scores = calloc((size_t)n, sizeof *scores);
+    int32_t *types = calloc((size_t)n, sizeof *types);
+    br_status st = {0};
+
+    if (!w || !words || !scores || !types)
+        load_die("out of memory");
+    for (int32_t i = 0; i < n; i++) {
+        char text[24];
+
+        snprintf(text, sizeof text, i ? "\xe2\x96\x81w%d" : "<unk>", i);
+        words[i] = br_text_z(strdup(text));
+        types[i] = i ? 1 : 2; /* normal, unknown */
+    }
+    br_gguf_w_str(w, "tokenizer.ggml.model", BR_TEXT("llama"));
+    br_gguf_w_strs(w, "tokenizer.ggml.tokens", words, (size_t)n);
+    br_gguf_w_array(w, "tokenizer.ggml.scores", BR_GGUF_F32, scores, (size_t)n);
+    br_gguf_w_array(w, "tokenizer.ggml.token_type", BR_GGUF_I32, types,
+                    (size_t)n);
+    br_gguf_w_u32(w, "tokenizer.ggml.unknown_token_id", 0);
+    must(br_gguf_w_begin(w, path, &st), &st);
+    must(br_gguf_w_end(w, &st), &st);
+    br_gguf_w_free(w);
+    for (int32_t i = 0; i < n; i++)
+        free((void *)(uintptr_t)words[i].p);
+    free(words);
+    free(scores);
+    free(types);
+}
+
 static const br_lm *
-open_model(const load_spec *spec, const br_tok *tok, br_status *st)
+open_file(const load_spec *spec, br_status *st)
 {
     br_lm_config c = {.n_ctx = spec->n_ctx, .n_slots = spec->n_slots};
-    br_lm_fake_config fc = spec->fake;
-    br_lm_fake *fake;
+    static br_str file; /* of a shape; until the process ends */
     br_lm_model *lm;
     br_model *m;
 
-    if (spec->model) {
+    if (br_shape_is(spec->model)) {
+        must(br_shape_model(&file, spec->model, false, st), st);
+        must(br_model_open_mem(&m, file.at, file.n, st), st);
+    } else
         must(br_model_open(&m, spec->model, st), st);
-        must(br_lm_model_open(&lm, m, &c, st), st);
-        return br_lm_model_lm(lm);
-    }
-    fc.n_vocab = br_tok_count(tok);
+    must(br_lm_model_open(&lm, m, &c, st), st);
+    return br_lm_model_lm(lm);
+}
+
+static void
+open_words(br_tok **tok, const br_lm *lm)
+{
+    char path[] = "/tmp/brass-words-XXXXXX";
+    int fd = mkstemp(path);
+    br_status st = {0};
+
+    if (fd < 0)
+        load_die("%s: no such file can be made", path);
+    close(fd);
+    make_words(path, lm->n_vocab);
+    must(br_tok_open(tok, path, NULL, &st), &st);
+    unlink(path);
+}
+
+/* And what its tokens are. */
+static const br_lm *
+open_model(const load_spec *spec, br_tok **tok, br_status *st)
+{
+    bool shape = spec->model && br_shape_is(spec->model);
+    br_lm_fake_config fc = spec->fake;
+    const br_lm *lm = spec->model ? open_file(spec, st) : NULL;
+    br_lm_fake *fake;
+
+    if (shape)
+        open_words(tok, lm);
+    else
+        must(br_tok_open(tok, spec->model ? spec->model : "models/demo.gguf",
+                         NULL, st),
+             st);
+    if (lm)
+        return lm;
+    fc.n_vocab = br_tok_count(*tok);
     fc.first_common = FIRST_LETTER;
     fc.n_common = FIRST_LETTER + LETTERS;
     must(br_lm_fake_open(&fake, &fc, st), st);
@@ -134,10 +206,7 @@ serve(const load_spec *spec, const char *db, int tell)
         c.admin = admin;
     }
     c.limits.write_ns = 5000000000;
-    must(br_tok_open(&tok, spec->model ? spec->model : "models/demo.gguf", NULL,
-                     &st),
-         &st);
-    e.lm = open_model(spec, tok, &st);
+    e.lm = open_model(spec, &tok, &st);
     e.tok = m.tok = tok;
     m.n_ctx = e.lm->n_ctx;
     must(br_engine_new(&m.engine, &e, &st), &st);
@@ -229,7 +298,7 @@ load_serve(load_server *s, const load_spec *spec)
     }
     if (spec->n_tenants)
         make_tenants(s, spec, db, sizeof db);
-    if (spec->model)
+    if (spec->model && !br_shape_is(spec->model))
         forbid(s, spec->model);
     fflush(stdout);
     if (pipe(ends) != 0 || (s->pid = fork()) < 0)
