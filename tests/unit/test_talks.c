@@ -3,6 +3,7 @@
 #include "run/talks.h"
 
 #include "base/thread.h"
+#include "run/talks_list.h"
 #include "run/tstore.h"
 
 #include "pg_kit.h"
@@ -370,6 +371,37 @@ add_what_others_add_to(const char *path)
     ck_assert(br_text_is(k.answer, "{\"is\":1}"));
     ck_assert_int_eq(br_talks_get(t[0], 0, "gone", &k, NULL), BR_E_NOT_FOUND);
     br_talks_close(t[0]);
+}
+
+/* A transaction may have to be done once more, and all of its changes. */
+TEST(talks_change_a_list_once)
+{
+    br_str list = {0};
+    br_status st = {0};
+
+    br_str_puts(&list, "[]");
+    for (int again = 0; again < 2; again++) {
+        t_ok(br_talks_list_add(&list, BR_TEXT("[{\"id\":\"a\"}]"), &st), &st);
+        t_ok(br_talks_list_add(&list, BR_TEXT("[]"), &st), &st);
+        t_ok(br_talks_list_add(&list, BR_TEXT("[{\"id\":\"b\"},{\"id\":7}]"),
+                               &st),
+             &st);
+        ck_assert_str_eq(br_str_z(&list),
+                         "[{\"id\":\"a\"},{\"id\":\"b\"},{\"id\":7}]");
+    }
+    for (int again = 0; again < 2; again++) {
+        t_ok(br_talks_list_cut(&list, BR_TEXT("a"), &st), &st);
+        t_ok(br_talks_list_cut(&list, BR_TEXT("7"), &st), &st);
+        ck_assert_str_eq(br_str_z(&list), "[{\"id\":\"b\"},{\"id\":7}]");
+    }
+    t_ok(br_talks_list_cut(&list, BR_TEXT("b"), &st), &st);
+    ck_assert_str_eq(br_str_z(&list), "[{\"id\":7}]");
+    br_str_clear(&list);
+    br_str_puts(&list, "{}");
+    ck_assert_int_eq(br_talks_list_add(&list, BR_TEXT("[1]"), NULL),
+                     BR_E_FORMAT);
+    ck_assert_int_eq(br_talks_list_cut(&list, BR_TEXT("b"), NULL), BR_E_FORMAT);
+    br_str_fini(&list);
 }
 
 TEST(talks_add_what_others_add_to)
