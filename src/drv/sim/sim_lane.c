@@ -24,7 +24,7 @@ enum { USUAL_MODE = 0xf0 }; /* to nearest, denormals as they are */
 #define CLAMP16(v) ((v) < -32768 ? -32768 : (v) > 32767 ? 32767 : (v))
 #define CLAMP8(v)  ((uint32_t)((v) < 0 ? 0 : (v) > 255 ? 255 : (v)))
 #define BF(v)      br_bf16_to_f32((uint16_t)(v))
-#define CIN        (in >> i & 1)
+#define CIN        (cin[i] & 1)
 #define COUT(v)    carry_out(m, i, v, clamps)
 #define CLAMPS     clamps
 #define SATU32(v)  (CLAMPS ? sat_u((int64_t)(v), UINT32_MAX) : (uint32_t)(v))
@@ -65,6 +65,28 @@ lane_bits(const uint32_t m[SIM_LANES])
     return r;
 }
 
+/* The other way round. A shift by the lane's number is no vector code of gcc 12. */
+static inline void
+lane_words(uint32_t m[SIM_LANES], uint32_t bits)
+{
+#ifdef __AVX512DQ__
+    _mm512_storeu_si512(m, _mm512_movm_epi32((__mmask16)bits));
+    _mm512_storeu_si512(m + 16, _mm512_movm_epi32((__mmask16)(bits >> 16)));
+#elif defined __AVX2__
+    __m256i lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+
+    for (unsigned k = 0; k < SIM_LANES; k += 8) {
+        __m256i v = _mm256_set1_epi32((int)(bits >> k & 255));
+
+        v = _mm256_cmpeq_epi32(_mm256_and_si256(v, lane), lane);
+        _mm256_storeu_si256((__m256i_u *)(m + k), v);
+    }
+#else
+    for (unsigned k = 0; k < SIM_LANES; k++)
+        m[k] = 0u - (bits >> k & 1);
+#endif
+}
+
 static inline uint32_t
 carry_out(uint32_t *m, unsigned i, uint64_t v, bool clamps)
 {
@@ -81,7 +103,8 @@ sim_mad64(uint64_t product, uint64_t c, uint32_t *m, unsigned i)
 {
     uint64_t r = product + c;
 
-    m[i] = r < c ? UINT32_MAX : 0;
+    /* r < c, as the compiler makes vectors of it: 32 lanes took 130 ns, now 15. */
+    m[i] = 0u - (uint32_t)(((product & c) | ((product | c) & ~r)) >> 63);
     return r;
 }
 
@@ -466,16 +489,16 @@ end(sim_wave *w, const sim_op *o, const sim_lanes *x, unsigned words, bool mask)
     const uint32_t *restrict pa = x->a;       \
     const uint32_t *restrict pb = x->b;       \
     const uint32_t *restrict pc = x->c;       \
-    const unsigned w = x->w;                  \
-    const uint32_t in = x->in;                \
+    const size_t w = x->w;                    \
     const bool clamps = x->flags & SIM_CLAMP; \
     uint32_t m[SIM_LANES] = {0};              \
+    uint32_t cin[SIM_LANES];                  \
                                               \
     (void)pa;                                 \
     (void)pb;                                 \
     (void)pc;                                 \
     (void)w;                                  \
-    (void)in;                                 \
+    (void)cin;                                \
     (void)clamps;                             \
     (void)m
 #define LANE(name, D, A, B, C, value, fl)                           \
@@ -484,6 +507,8 @@ end(sim_wave *w, const sim_op *o, const sim_lanes *x, unsigned words, bool mask)
         uint32_t *restrict d = x->to;                               \
         SOURCES;                                                    \
                                                                     \
+        if ((fl)&SEM_CIN)                                           \
+            lane_words(cin, x->in);                                 \
         for (unsigned i = 0; i < SIM_LANES; i++) {                  \
             C_##A a = G_##A(pa);                                    \
             C_##B b = G_##B(pb);                                    \
