@@ -108,7 +108,10 @@ struct sim_order {
     unsigned n, per_group; /* waves */
     bool shared_l0;
     waiter *w;
-    mark *clocks, *pool, *sum;
+    mark *clocks, *sum;
+    /* What writers relied on: of all waves, or of those of their group alone. */
+    mark *pool, *near_pool;
+    bool pool_wide[POOL];
     uint32_t last; /* of the pool */
     page *pages;   /* a hash */
     size_t n_pages;
@@ -164,28 +167,45 @@ own_now(const sim_wave *w, const waiter *x)
                   x->base.loads + k->c[C_LOAD].done};
 }
 
+/* What the writer of x relied on, and of whom; NULL: nobody, or it is forgotten. */
 static const mark *
-remembered(const sim_order *r, uint32_t past)
+remembered(const sim_order *r, uint32_t past, who x, part *p)
 {
-    return past && r->last - past < POOL ? r->pool + past % POOL * r->n : NULL;
+    unsigned at = place_of(x) - 1, slot = past % POOL;
+
+    if (!past || r->last - past >= POOL)
+        return NULL;
+    if (r->pool_wide[slot]) {
+        *p = (part){0, r->n};
+        return r->pool + (size_t)slot * r->n;
+    }
+    *p = (part){at - at % r->per_group, r->per_group};
+    return r->near_pool + (size_t)slot * r->per_group;
 }
 
+/* Most know of their group alone: 48 bytes instead of 1.5 KB. */
 static mark *
-remember(sim_order *r, uint32_t *past)
+remember(sim_order *r, uint32_t *past, bool wide)
 {
+    unsigned slot;
+
     *past = ++r->last;
-    return r->pool + *past % POOL * r->n;
+    slot = *past % POOL;
+    r->pool_wide[slot] = wide;
+    return wide ? r->pool + (size_t)slot * r->n
+                : r->near_pool + (size_t)slot * r->per_group;
 }
 
 /* Adds what the writer of a word relied on. */
 static void
 add_past(const sim_order *r, mark *to, who x, const left *l)
 {
-    const mark *past = remembered(r, l->past);
+    part p;
+    const mark *past = remembered(r, l->past, x, &p);
     mark *writer = &to[place_of(x) - 1];
 
     if (past)
-        join(to, past, r->n);
+        join(to + p.at, past, p.n);
     else if (l->past) /* forgotten: nothing is held against it */
         for (unsigned k = 0; k < r->n; k++)
             to[k] = (mark){UINT32_MAX, UINT32_MAX, UINT32_MAX};
@@ -341,7 +361,7 @@ continued(const visit *v, who x, const left *l)
 {
     sim_order *r = v->w->g->order;
     uint32_t past;
-    mark *m = remember(r, &past);
+    mark *m = remember(r, &past, true);
 
     memcpy(m, v->me->known, r->n * sizeof *m);
     add_past(r, m, x, l);
@@ -421,8 +441,12 @@ leave(visit *v)
     bool load = v->t->atomic && v->o->rtn;
     uint32_t no = load ? v->load : me->base.group + k->c[C_STORE].issued + 1;
 
-    if (me->any[0] && !me->past)
-        memcpy(remember(r, &me->past), me->known, r->n * sizeof *me->known);
+    if (me->any[0] && !me->past) {
+        part p = part_of(r, me);
+
+        memcpy(remember(r, &me->past, me->wide), me->known + p.at,
+               p.n * sizeof *me->known);
+    }
     v->left = (left){own_now(v->w, me), me->past};
     v->write = v->self << WHO_PLACE | (uint64_t)load << WHO_LOAD |
                (uint64_t)reach_of(v->w, v->o, v->t) << WHO_SCOPE | no;
@@ -640,11 +664,11 @@ free_pages(sim_order *r)
 /* Of the dispatch before nothing is known. Clocks are cleared as waves start,
  * pages as they are touched. */
 static void
-forget(sim_order *r)
+forget(sim_order *r, bool other_groups)
 {
     for (unsigned k = 0; k < r->n; k++) {
         r->w[k].next = (mark){0};
-        r->w[k].wide = true; /* groups may have had other sizes */
+        r->w[k].wide |= other_groups; /* what is cleared, then, is all */
     }
     if (r->n_pages > KEPT_PAGES)
         free_pages(r);
@@ -666,9 +690,11 @@ make(sim_order **out, size_t n, br_status *st)
         r->clocks = br_try_alloc(3 * n * n * sizeof *r->clocks);
         r->sum = br_try_calloc(2 * n, sizeof *r->sum);
         r->pool = br_try_alloc(POOL * n * sizeof *r->pool);
+        r->near_pool = br_try_alloc(POOL * n * sizeof *r->near_pool);
         r->pages = br_try_calloc(BUCKETS, sizeof *r->pages);
     }
-    if (!r || !r->w || !r->clocks || !r->sum || !r->pool || !r->pages) {
+    if (!r || !r->w || !r->clocks || !r->sum || !r->pool || !r->near_pool ||
+        !r->pages) {
         sim_order_free(r);
         *out = NULL;
         return br_fail(st, BR_E_OOM, "no memory for checks");
@@ -686,6 +712,7 @@ sim_order_new(sim_order **out, unsigned groups, unsigned waves, bool shared_l0,
               br_status *st)
 {
     size_t n = (size_t)groups * waves;
+    bool other_groups;
 
     if (*out && (*out)->n != n) {
         sim_order_free(*out);
@@ -693,9 +720,10 @@ sim_order_new(sim_order **out, unsigned groups, unsigned waves, bool shared_l0,
     }
     if (!*out)
         BR_TRY(make(out, n, st));
+    other_groups = (*out)->per_group != waves; /* as where it is new */
     (*out)->per_group = waves;
     (*out)->shared_l0 = shared_l0;
-    forget(*out);
+    forget(*out, other_groups);
     return BR_OK;
 }
 
@@ -710,6 +738,7 @@ sim_order_free(sim_order *r)
     br_free(r->clocks);
     br_free(r->sum);
     br_free(r->pool);
+    br_free(r->near_pool);
     br_free(r->pages);
     br_free(r);
 }
