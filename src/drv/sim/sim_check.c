@@ -7,9 +7,7 @@
  *   registers   Lanes of a VGPR and whole SGPRs are defined or not. Vector
  *               arithmetic passes it on; addresses, stored data, compares and
  *               scalars have to be defined.
- *   LDS         Bytes nobody wrote; two waves at the same word without a
- *               barrier between, one of them writing; a store that was not
- *               waited for before the barrier.
+ *   LDS         sim_lds.c
  *   hazards     of notes on gfx11 and gfx12: sim_hazard.c
  *   barriers    waves that meet at different ones, or ended before.
  *
@@ -84,8 +82,8 @@ wait_lgkm(sim_wcheck *k, unsigned n)
     wait_for(k, C_KM, n);
 }
 
-static void
-waits(sim_wave *w, const sim_op *o)
+void
+sim_waited(sim_wave *w, const sim_op *o)
 {
     sim_wcheck *k = w->check;
     unsigned n = (unsigned)o->imm & 0xffff;
@@ -123,14 +121,14 @@ waits(sim_wave *w, const sim_op *o)
 static bool
 is_busy(const sim_wcheck *k, bool vector, unsigned reg)
 {
-    return vector ? k->v_busy[reg] : sim_bits_has(&k->s_busy, reg);
+    return vector ? sim_row_has(k->v_busy, reg) : sim_bits_has(&k->s_busy, reg);
 }
 
 static void
 set_busy(sim_wcheck *k, bool vector, unsigned reg, bool on)
 {
     if (vector)
-        k->v_busy[reg] = on;
+        sim_row_put(k->v_busy, reg, on);
     else
         sim_bits_put(&k->s_busy, reg, on);
 }
@@ -303,12 +301,12 @@ write_vector(sim_wave *w, const sim_opnd *p, uint64_t def, unsigned counter)
 
         in_flight(w, true, r, "written", counter);
         if (counter < N_COUNTERS) {
-            if (!k->v_busy[r])
+            if (!sim_row_has(k->v_busy, r))
                 memset(k->v_flight[r], 0, sizeof k->v_flight[r]);
             k->v_flight[r][counter] = k->c[counter].issued;
         }
-        k->v_busy[r] = counter < N_COUNTERS;
-        k->v_def[r] = (k->v_def[r] & ~exec) | (def & exec);
+        sim_row_put(k->v_busy, r, counter < N_COUNTERS);
+        sim_define(k, r, exec, def);
     }
 }
 
@@ -359,7 +357,7 @@ sim_check_before(sim_wave *w, const sim_op *o)
         return true;
     }
     if (o->fmt == BR_FMT_SOPP || o->fmt == BR_FMT_SOPK)
-        waits(w, o);
+        sim_waited(w, o);
     k->def = sources(w, o);
     if (o->y)
         k->def_y = sources(w, o->y);
@@ -370,7 +368,7 @@ sim_check_before(sim_wave *w, const sim_op *o)
     if (o->sem->fn == sim_flow &&
         (o->sem->src[0] == GO_BARRIER || o->sem->src[0] == GO_SIGNAL)) {
         k->barrier_pc = w->at;
-        k->ds_done = k->c[C_DS].done;
+        sim_lds_arrive(w);
         if (w->g->order)
             sim_order_arrive(w);
     }
@@ -427,123 +425,12 @@ sim_check_barrier(sim_group *g)
     if (ended && first)
         sim_note(first, NOTE_BARRIER, "%u waves have ended before this barrier",
                  ended);
+    sim_lds_barrier(g);
     if (g->order)
         sim_order_barrier(g);
 }
 
-/* ---- LDS and scratch -------------------------------------------------- */
-
-/* Whether the wave knows by atomics that another one is past an operation. */
-static inline bool
-has_met(const sim_wave *w, unsigned wave, uint32_t seq)
-{
-    return seq <= w->g->check->meet.seen[w->id][wave - 1];
-}
-
-static void
-race(sim_wave *w, lds_word *x, const sim_touch *t)
-{
-    const sim_wave *waves = w->g->waves;
-    bool other_w = x->w_wave && x->w_wave != w->id + 1;
-    bool other_r = x->r_wave && x->r_wave != w->id + 1;
-    bool unwaited;
-
-    if (other_w && x->w_phase == w->g->phase && !(t->atomic && x->w_atomic) &&
-        !has_met(w, x->w_wave, x->w_seq))
-        sim_note(w, NOTE_RACE,
-                 "LDS 0x%llx was written by wave %u with no "
-                 "barrier between",
-                 (unsigned long long)t->at, x->w_wave - 1u);
-    else if (t->write && other_r && x->r_phase == w->g->phase && !t->atomic &&
-             !has_met(w, x->r_wave, x->r_seq))
-        sim_note(w, NOTE_RACE,
-                 "LDS 0x%llx was read by wave %u with no "
-                 "barrier between",
-                 (unsigned long long)t->at, x->r_wave - 1u);
-    unwaited = t->write && other_r && x->r_phase != w->g->phase &&
-               x->r_seq > waves[x->r_wave - 1].check->ds_done;
-    if (unwaited)
-        sim_note(w, NOTE_RACE,
-                 "LDS 0x%llx was read by wave %u, which did not wait for that "
-                 "before the barrier",
-                 (unsigned long long)t->at, x->r_wave - 1u);
-    unwaited = other_w && x->w_phase != w->g->phase &&
-               x->w_seq > waves[x->w_wave - 1].check->ds_done;
-    if (unwaited)
-        sim_note(w, NOTE_RACE,
-                 "LDS 0x%llx was written by wave %u, which did "
-                 "not wait for that before the barrier",
-                 (unsigned long long)t->at, x->w_wave - 1u);
-}
-
-/* Whether what another wave did before is behind a barrier, and was waited for
- * there: what race() would find nothing wrong with. */
-static inline bool
-is_past(const sim_wave *w, unsigned wave, unsigned phase, uint32_t seq)
-{
-    return !wave || wave == w->id + 1 ||
-           (phase != w->g->phase ? seq <= w->g->waves[wave - 1].check->ds_done
-                                 : has_met(w, wave, seq));
-}
-
-static inline void
-touch_word(sim_wave *w, const sim_touch *t, lds_word *x, uint32_t seq)
-{
-    if (!is_past(w, x->w_wave, x->w_phase, x->w_seq) ||
-        (t->write && !is_past(w, x->r_wave, x->r_phase, x->r_seq)))
-        race(w, x, t);
-    if (t->atomic)
-        sim_meet_at(&w->g->check->meet, w->id, seq, &x->meet);
-    if (t->write) {
-        x->w_wave = (uint8_t)(w->id + 1);
-        x->w_phase = w->g->phase;
-        x->w_seq = seq;
-        x->w_atomic = t->atomic;
-        x->defined = true;
-    } else {
-        x->r_wave = (uint8_t)(w->id + 1);
-        x->r_phase = w->g->phase;
-        x->r_seq = seq;
-    }
-}
-
-static void
-touch_lds(sim_wave *w, const sim_touch *t)
-{
-    sim_check *c = w->g->check;
-    uint32_t seq = w->check->c[C_DS].issued + 1;
-    uint64_t first = t->at / 4, last = (t->at + t->bytes - 1) / 4;
-    bool read = !t->write || t->atomic;
-
-    for (uint64_t k = first; read && k <= last; k++)
-        if (!c->lds[k].defined) {
-            sim_note(w, NOTE_UNDEF,
-                     "lane %u reads LDS 0x%llx, which nothing wrote", t->lane,
-                     (unsigned long long)BR_MAX(k * 4, t->at));
-            break;
-        }
-    for (uint64_t k = first; k <= last; k++)
-        touch_word(w, t, &c->lds[k], seq);
-}
-
-void
-sim_check_lanes(sim_wave *w, sim_touch *t, uint64_t exec, const uint64_t *at)
-{
-    sim_check *c = w->g->check;
-    uint32_t seq = w->check->c[C_DS].issued + 1;
-
-    for (; exec; exec &= exec - 1) {
-        lds_word *x;
-
-        t->lane = (unsigned)__builtin_ctzll(exec);
-        t->at = at[t->lane];
-        x = &c->lds[t->at / 4];
-        if (t->at % 4 + t->bytes <= 4 && (x->defined || t->write))
-            touch_word(w, t, x, seq);
-        else
-            touch_lds(w, t);
-    }
-}
+/* ---- scratch ---------------------------------------------------------- */
 
 void
 sim_check_access(sim_wave *w, const sim_touch *t)
@@ -553,7 +440,7 @@ sim_check_access(sim_wave *w, const sim_touch *t)
     const uint8_t *hole;
 
     if (t->lds) {
-        touch_lds(w, t);
+        sim_check_lds(w, t);
         return;
     }
     hole = t->write ? NULL : memchr(def, 0, t->bytes);
@@ -596,7 +483,7 @@ sim_check_free(sim_group *g)
     if (!g->check)
         return;
     br_free(g->check->lds);
-    br_vec_fini(&g->check->meet.words);
+    br_vec_fini(&g->check->meet.seen);
     br_free(g->check->waves);
     br_free(g->check->scratch);
     br_free(g->check);
@@ -606,8 +493,7 @@ sim_check_free(sim_group *g)
 void
 sim_check_group(sim_group *g)
 {
-    memset(g->check->lds, 0, (g->lds_bytes / 4 + 1) * sizeof *g->check->lds);
-    sim_meet_begin(&g->check->meet, g->n_waves);
+    sim_lds_begin(g);
 }
 
 void
@@ -618,7 +504,6 @@ sim_check_start(sim_wave *w, unsigned n, unsigned vgprs)
 
     vgprs = BR_MIN(vgprs, 256);
     memset(k, 0, offsetof(sim_wcheck, n_vgprs));
-    memset(k->v_busy, 0, BR_MAX(vgprs, k->n_vgprs) * sizeof *k->v_busy);
     memset(k->v_def, 0, BR_MAX(vgprs, k->n_vgprs) * sizeof *k->v_def);
     memset(k->scratch, 0, (size_t)w->w * w->g->scratch_bytes);
     k->n_vgprs = vgprs;
@@ -628,5 +513,7 @@ sim_check_start(sim_wave *w, unsigned n, unsigned vgprs)
         k->s_def.b[0] |= (uint64_t)(i < n) << i;
     k->s_def.b[1] = 3ull << (SIM_EXEC - 64) | 1ull << (SIM_TTMP + 9 - 64) |
                     1ull << (SIM_TTMP + 7 - 64);
-    k->v_def[0] = k->v_def[SIM_NO_READ] = UINT64_MAX;
+    k->lanes = w->w == 64 ? UINT64_MAX : UINT32_MAX;
+    k->v_def[SIM_NO_READ] = UINT64_MAX;
+    sim_define(k, 0, UINT64_MAX, UINT64_MAX);
 }

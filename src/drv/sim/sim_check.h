@@ -36,5 +36,8 @@ void sim_check_access(sim_wave *w, const sim_touch *t);
 /* LDS, of each lane of exec; t's lane and place are changed. */
 void sim_check_lanes(sim_wave *w, sim_touch *t, uint64_t exec,
                      const uint64_t *at);
+/* Whole words of LDS, one after another. False: nothing is noted, and lane by lane
+ * will tell why. */
+bool sim_check_row(sim_wave *w, bool write, uint64_t at, uint64_t bytes);
 
 #endif

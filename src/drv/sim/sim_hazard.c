@@ -24,8 +24,8 @@ enum {
     ALU_SA_SDST = 0x0001,
 };
 
-static void
-waited(sim_wcheck *k, unsigned imm)
+void
+sim_waited_alu(sim_wcheck *k, unsigned imm)
 {
     const uint64_t vcc = 3ull << (SIM_VCC - 64);
     uint64_t was = k->s_valu.b[1];
@@ -62,7 +62,7 @@ read_sgpr(sim_wave *w, const sim_op *o, unsigned r)
                      "and is read: s_wait_alu sa_sdst(0)",
                      r);
         if (sim_bits_has(&k->s_valu, r) && o->cls == SIM_SALU)
-            waited(k, vcc ? ~ALU_VA_VCC : ~ALU_VA_SDST);
+            sim_waited_alu(k, vcc ? ~ALU_VA_VCC : ~ALU_VA_SDST);
         else if (sim_bits_has(&k->s_valu, r))
             sim_note(w, NOTE_HAZARD,
                      "s%u was read and then written by VALU, and is read: "
@@ -187,7 +187,7 @@ sim_hazards(sim_wave *w, const sim_op *o)
     bool watch = scalars_matter(w), masks = w->isa.cpu->gen == 11;
 
     if (o->sem->fn == sim_flow && o->sem->src[0] == GO_W_ALU)
-        waited(k, (unsigned)o->imm);
+        sim_waited_alu(k, (unsigned)o->imm);
     if (o->sem->fn == sim_flow && o->sem->src[0] == GO_MESSAGE &&
         !(k->last && k->last->is & IS_NOP))
         sim_note(w, NOTE_HAZARD, "s_nop has to stand before MSG_DEALLOC_VGPRS");

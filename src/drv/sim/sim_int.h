@@ -127,11 +127,15 @@ typedef struct sim_uses {
     bool strict;  /* sources have to be defined in all lanes that run */
     bool trans;   /* VALU of a chip where results of trans are not waited for */
     bool many;    /* vector registers: more than 4 are read or 2 written */
+    bool low;     /* all are below 64: rows say which, both halves' */
+    bool waits;   /* nothing is used: it says what is done */
+    bool scalars; /* some are written, or seen */
     uint8_t most; /* the vector register of the greatest number */
     /* Up to 4 and 2 without asking how many: the rest are SIM_NO_READ and
      * SIM_NO_WRITE. */
     uint8_t n_read, n_write;
     uint16_t read_v[SIM_MAX_READ], write_v[SIM_MAX_WRITE];
+    uint64_t rows_read, rows_written;
     sim_bits read, write;
     sim_bits seen; /* scalars whose writes matter from now on */
 } sim_uses;
@@ -196,6 +200,8 @@ typedef struct sim_group {
     uint32_t lds_bytes, scratch_bytes;
     unsigned n_waves, live, arrived, phase; /* of the barrier */
     struct sim_wave *waves;
+    uint32_t *registers; /* of all of them, and their scratch */
+    uint8_t *scratch;
     struct sim_check *check; /* NULL: none */
     sim_order *order;        /* of memory; NULL: none */
     br_code code;

@@ -10,21 +10,27 @@
 
 #include <string.h>
 
+/* What a word with atomics knows, a number of each wave. NULL: no memory. */
+static uint32_t *
+word_of(sim_meet *m, uint32_t *slot)
+{
+    if (!*slot) {
+        if (!br_vec_reserve(&m->seen, (m->n_words + 1) * m->n))
+            return NULL;
+        memset(m->seen.at + m->n_words * m->n, 0, m->n * sizeof *m->seen.at);
+        *slot = (uint32_t)++m->n_words;
+    }
+    return m->seen.at + (size_t)(*slot - 1) * m->n;
+}
+
 void
 sim_meet_at(sim_meet *m, unsigned wave, uint32_t seq, uint32_t *slot)
 {
-    uint32_t *mine = m->seen[wave], *word;
+    uint32_t *mine = m->waves[wave], *word = word_of(m, slot);
 
     mine[wave] = seq;
-    if (!*slot) {
-        sim_known none = {{0}};
-
-        if (!br_vec_push(&m->words, none))
-            return; /* then more is reported, not less */
-        *slot = (uint32_t)m->words.n;
-    }
-    word = m->words.at[*slot - 1].seen;
-    for (unsigned k = 0; k < m->n; k++) {
+    /* Without the word more is reported, not less. */
+    for (unsigned k = 0; word && k < m->n; k++) {
         mine[k] = BR_MAX(mine[k], word[k]);
         word[k] = mine[k];
     }
@@ -33,7 +39,8 @@ sim_meet_at(sim_meet *m, unsigned wave, uint32_t seq, uint32_t *slot)
 void
 sim_meet_begin(sim_meet *m, unsigned n)
 {
-    m->n = BR_MIN(n, (unsigned)SIM_MEET_WAVES);
-    m->words.n = 0;
-    memset(m->seen, 0, sizeof m->seen);
+    m->n = n;
+    m->n_words = 0;
+    for (unsigned k = 0; k < n; k++)
+        memset(m->waves[k], 0, n * sizeof m->waves[k][0]);
 }

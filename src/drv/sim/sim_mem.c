@@ -566,12 +566,14 @@ move_words(sim_wave *w, const words *x, uint64_t addr)
         x->base + x->low[0] + (x->high ? (uint64_t)x->high[0] << 32 : 0);
     sim_reach t = {.bytes = x->part * x->n, .write = x->store};
 
-    if ((addr || !w->check) && is_row(w, x) && first < x->bytes &&
-        t.bytes * x->lanes <= x->bytes - first) {
+    if (is_row(w, x) && first < x->bytes &&
+        t.bytes * x->lanes <= x->bytes - first &&
+        (addr || !w->check ||
+         sim_check_row(w, x->store, first, t.bytes * x->lanes))) {
         t.at = addr + first;
         t.bytes *= x->lanes;
         move_row(x, x->host + first);
-        if (w->g->order)
+        if (addr && w->g->order)
             sim_order_access(w, x->o, &t);
         return true;
     }

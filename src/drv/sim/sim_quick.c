@@ -18,6 +18,7 @@ enum {
     FEW_READ = 4,    /* all but a few have no more */
     FEW_WRITE = 2,
 };
+#define RARE __attribute__((noinline))
 static const sim_bits plain = {{UINT64_MAX, (1ull << (SIM_NULL - 64)) - 1}};
 
 /* ---- what an instruction uses ----------------------------------------- */
@@ -129,8 +130,57 @@ seen(const sim_op *o, const sim_uses *u, const br_gcn_isa *isa)
     return r;
 }
 
+static bool
+has_scalars(const sim_bits *b)
+{
+    return b->b[0] | b->b[1];
+}
+
+/* A wait alone: gfx11's for stores names a register, the null one. */
+static bool
+is_wait(sim_op *o)
+{
+    sim_uses u = none();
+
+    if (o->sem->fn != sim_flow || o->sem->src[0] < GO_W_ALL)
+        return false;
+    for (unsigned i = 0; i < o->n_src; i++)
+        scalars(&u.read, &o->src[i]);
+    scalars(&u.read, &o->mask);
+    scalars(&u.read, &o->dst);
+    scalars(&u.read, &o->sdst);
+    return !has_scalars(&u.read);
+}
+
+/* The vector registers of both halves, where 64 bits hold them. */
+static void
+rows(sim_op *o)
+{
+    sim_uses *u = &o->uses;
+
+    u->low = u->most < 64;
+    for (const sim_op *h = o; u->low && h; h = h->y) {
+        for (unsigned i = 0; i < h->uses.n_read; i++)
+            u->rows_read |= 1ull << h->uses.read_v[i];
+        for (unsigned i = 0; i < h->uses.n_write; i++)
+            u->rows_written |= 1ull << h->uses.write_v[i];
+    }
+}
+
+static void uses_find(sim_op *o, const br_gcn_isa *isa);
+
 void
 sim_uses_find(sim_op *o, const br_gcn_isa *isa)
+{
+    sim_uses *u = &o->uses;
+
+    uses_find(o, isa);
+    u->scalars = has_scalars(&u->write) || has_scalars(&u->seen);
+    rows(o);
+}
+
+static void
+uses_find(sim_op *o, const br_gcn_isa *isa)
 {
     sim_uses *u = &o->uses;
 
@@ -139,6 +189,7 @@ sim_uses_find(sim_op *o, const br_gcn_isa *isa)
         u->quick = u->memory = memory_uses(o);
         return;
     }
+    u->waits = is_wait(o);
     if (o->sem->fn == sim_flow && o->sem->src[0] > GO_EXECNZ)
         return;
     u->quick = sources(o, u) && !(o->is & (IS_PERMLANE | IS_WMMA));
@@ -173,108 +224,158 @@ scalars_free(sim_wcheck *k, unsigned half, uint64_t m)
     return true;
 }
 
-static bool
+/* Not defined, in a hazard, or a load may be out. */
+static inline uint64_t
+odd_scalars(const sim_wcheck *k, const sim_uses *u, unsigned h)
+{
+    uint64_t r = u->read.b[h], rw = r | u->write.b[h];
+
+    return (r & (~k->s_def.b[h] | k->s_salu.b[h] | k->s_valu.b[h])) |
+           (rw & k->s_busy.b[h]);
+}
+
+/* Some are odd: whether it was a load that has come since. */
+static RARE bool
 scalars_fine(sim_wcheck *k, const sim_uses *u)
 {
-    uint64_t odd = 0, busy[2];
-
-    for (unsigned h = 0; h < 2; h++) {
-        odd |=
-            u->read.b[h] & (~k->s_def.b[h] | k->s_salu.b[h] | k->s_valu.b[h]);
-        busy[h] = (u->read.b[h] | u->write.b[h]) & k->s_busy.b[h];
-    }
-    return !odd && (!(busy[0] | busy[1]) || (scalars_free(k, 0, busy[0]) &&
-                                             scalars_free(k, 1, busy[1])));
+    for (unsigned h = 0; h < 2; h++)
+        if (!scalars_free(k, h,
+                          (u->read.b[h] | u->write.b[h]) & k->s_busy.b[h]))
+            return false;
+    return !(odd_scalars(k, u, 0) | odd_scalars(k, u, 1));
 }
 
 static bool
 vectors_free(sim_wcheck *k, const uint16_t *v, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
-        if (k->v_busy[v[i]] && !sim_is_free(k, true, v[i]))
+        if (sim_row_has(k->v_busy, v[i]) && !sim_is_free(k, true, v[i]))
             return false;
     return true;
 }
 
-static inline bool
+static bool
 vectors_fine(sim_wcheck *k, const sim_uses *u, uint64_t *def)
 {
-    const uint16_t *v = u->read_v, *to = u->write_v;
-    unsigned busy = k->v_busy[v[0]] | k->v_busy[v[1]] | k->v_busy[v[2]] |
-                    k->v_busy[v[3]] | k->v_busy[to[0]] | k->v_busy[to[1]];
-
-    *def = k->v_def[v[0]] & k->v_def[v[1]] & k->v_def[v[2]] & k->v_def[v[3]];
-    for (unsigned i = FEW_READ; u->many && i < u->n_read; i++) {
-        *def &= k->v_def[v[i]];
-        busy |= k->v_busy[v[i]];
-    }
-    for (unsigned i = FEW_WRITE; u->many && i < u->n_write; i++)
-        busy |= k->v_busy[to[i]];
-    return !busy ||
-           (vectors_free(k, v, u->n_read) && vectors_free(k, to, u->n_write));
-}
-
-static inline void
-vectors_written(sim_wcheck *k, const sim_uses *u, uint64_t exec, uint64_t def)
-{
-    uint64_t *a = &k->v_def[u->write_v[0]], *b = &k->v_def[u->write_v[1]];
-
-    def &= exec;
-    *a = (*a & ~exec) | def;
-    *b = (*b & ~exec) | def;
-    for (unsigned i = FEW_WRITE; u->many && i < u->n_write; i++) {
-        uint64_t *d = &k->v_def[u->write_v[i]];
-
-        *d = (*d & ~exec) | def;
-    }
+    *def = k->v_def[u->read_v[0]] & k->v_def[u->read_v[1]] &
+           k->v_def[u->read_v[2]] & k->v_def[u->read_v[3]];
+    for (unsigned i = FEW_READ; u->many && i < u->n_read; i++)
+        *def &= k->v_def[u->read_v[i]];
+    return vectors_free(k, u->read_v, u->n_read) &&
+           vectors_free(k, u->write_v, u->n_write);
 }
 
 static void
-scalars_written(sim_wcheck *k, const sim_op *o)
+vectors_written(sim_wcheck *k, const sim_uses *u, uint64_t exec, uint64_t def)
 {
-    const sim_uses *u = &o->uses;
-
-    for (unsigned h = 0; h < 2; h++) {
-        uint64_t m;
-
-        k->s_def.b[h] |= u->write.b[h];
-        k->s_seen.b[h] |= u->seen.b[h];
-        m = u->write.b[h] & k->s_seen.b[h] & plain.b[h];
-        if (!m)
-            continue;
-        (o->cls == SIM_SALU ? &k->s_salu : &k->s_valu)->b[h] |= m;
-        for (; o->cls == SIM_SALU && m; m &= m - 1)
-            k->s_wrote[h * 64 + (unsigned)__builtin_ctzll(m)] = k->n_salu + 1;
-    }
+    for (unsigned i = 0; i < u->n_write; i++)
+        sim_define(k, u->write_v[i], exec, def);
 }
 
+/* Sources have all their lanes, no load is out, and the results are as they were
+ * or whole. */
+static inline bool
+all_whole(const sim_wcheck *k, const sim_uses *u, uint64_t exec)
+{
+    uint64_t touched = u->rows_read | u->rows_written;
+    uint64_t whole = u->rows_read | (exec == k->lanes ? 0 : u->rows_written);
+
+    return u->low && !((touched & k->v_busy[0]) | (whole & ~k->v_full[0]));
+}
+
+static void
+scalars_written(sim_wcheck *k, const sim_op *o, unsigned h)
+{
+    const sim_uses *u = &o->uses;
+    uint64_t m;
+
+    k->s_def.b[h] |= u->write.b[h];
+    k->s_seen.b[h] |= u->seen.b[h];
+    m = u->write.b[h] & k->s_seen.b[h] & plain.b[h];
+    if (!m)
+        return;
+    (o->cls == SIM_SALU ? &k->s_salu : &k->s_valu)->b[h] |= m;
+    for (; o->cls == SIM_SALU && m; m &= m - 1)
+        k->s_wrote[h * 64 + (unsigned)__builtin_ctzll(m)] = k->n_salu + 1;
+}
+
+/* What is noted of one that is fine, but for its vector registers. */
+static inline void
+note(sim_wcheck *k, const sim_op *o)
+{
+    k->last = o;
+    if (o->cls == SIM_VALU)
+        k->last_valu = o;
+    k->n_valu += o->uses.trans;
+    if (o->uses.scalars) {
+        scalars_written(k, o, 0);
+        scalars_written(k, o, 1);
+    }
+    k->n_salu += o->cls == SIM_SALU;
+}
+
+/* Register by register. */
+static RARE bool
+by_register(sim_wcheck *k, const sim_op *o, uint64_t exec)
+{
+    uint64_t def = UINT64_MAX, def_y = UINT64_MAX;
+
+    if (!vectors_fine(k, &o->uses, &def) ||
+        (o->y && !vectors_fine(k, &o->y->uses, &def_y)) ||
+        (o->uses.strict && exec & ~def))
+        return false;
+    note(k, o);
+    vectors_written(k, &o->uses, exec, def);
+    if (o->y)
+        vectors_written(k, &o->y->uses, exec, def_y);
+    return true;
+}
+
+/* Results that were not whole and are now. */
+static RARE bool
+made_whole(sim_wcheck *k, uint64_t more)
+{
+    k->v_full[0] |= more;
+    for (; more; more &= more - 1)
+        k->v_def[__builtin_ctzll(more)] = UINT64_MAX;
+    return true;
+}
+
+static RARE bool
+waited(sim_wave *w, const sim_op *o)
+{
+    if (o->sem->src[0] == GO_W_ALU)
+        sim_waited_alu(w->check, (unsigned)o->imm);
+    else
+        sim_waited(w, o);
+    w->check->last = o;
+    return true;
+}
+
+static inline bool
+trans_is_near(const sim_wcheck *k, const sim_op *o)
+{
+    return o->is & IS_TRANS || (k->trans_last > k->trans_from &&
+                                k->n_valu + 1 - k->trans_last < TRANS_VALUS);
+}
+
+/* What is rare is a call at the end, so that the usual needs no registers saved. */
 bool
 sim_check_quick(sim_wave *w, const sim_op *o)
 {
     sim_wcheck *k = w->check;
     const sim_uses *u = &o->uses;
-    uint64_t exec = sim_exec(w), def = UINT64_MAX, def_y = UINT64_MAX;
-    bool lanes = o->cls != SIM_SALU && o->cls != SIM_FLOW;
+    uint64_t exec = sim_exec(w), more;
 
-    if (!u->quick || u->most >= k->n_vgprs || !scalars_fine(k, u) ||
-        (lanes && !vectors_fine(k, u, &def)) ||
-        (o->y && !vectors_fine(k, &o->y->uses, &def_y)) ||
-        (u->strict && exec & ~def))
+    if (!u->quick)
+        return u->waits && waited(w, o);
+    if (u->most >= k->n_vgprs || (u->trans && trans_is_near(k, o)))
         return false;
-    if (u->trans) {
-        if (o->is & IS_TRANS || (k->trans_last > k->trans_from &&
-                                 k->n_valu + 1 - k->trans_last < TRANS_VALUS))
-            return false;
-        k->n_valu++;
-    }
-    k->last = o;
-    if (o->cls == SIM_VALU)
-        k->last_valu = o;
-    scalars_written(k, o);
-    k->n_salu += o->cls == SIM_SALU;
-    if (lanes)
-        vectors_written(k, u, exec, def);
-    if (o->y)
-        vectors_written(k, &o->y->uses, exec, def_y);
-    return true;
+    if ((odd_scalars(k, u, 0) | odd_scalars(k, u, 1)) && !scalars_fine(k, u))
+        return false;
+    if (!all_whole(k, u, exec))
+        return by_register(k, o, exec);
+    note(k, o);
+    more = u->rows_written & ~k->v_full[0];
+    return !more || made_whole(k, more);
 }

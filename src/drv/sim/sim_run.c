@@ -25,6 +25,8 @@ enum {
     CHECKED_WAVES = 128, /* of those, with check */
     CHECKED_GROUPS = 4,  /* from the start, then */
     PATIENCE = 64,       /* turns of a group until one more runs beside */
+    MAX_VGPRS = 256,
+    LINE_WORDS = 64 / sizeof(uint32_t),
 };
 
 const char *const br_sim_classes[BR_SIM_CLASSES] = {
@@ -409,7 +411,7 @@ start(sim_wave *w, const kd *k)
 
 /* What memory of places depends on. */
 typedef struct shape {
-    uint32_t waves, lanes, lds, scratch, check;
+    uint32_t waves, lanes, rows, lds, scratch, check;
 } shape;
 
 typedef struct sim_job {
@@ -433,6 +435,41 @@ lanes_of(const job *j)
     return j->isa.wave64 ? 64 : 32;
 }
 
+/* Vector registers that the descriptor asks for. */
+static unsigned
+vgprs_of(const job *j)
+{
+    return BR_MIN(((j->k.rsrc1 & 63) + 1) * 256 / lanes_of(j), MAX_VGPRS);
+}
+
+/* From one wave's registers to the next one's. With check many waves take turns:
+ * those that it asks for lie close together, 3 KB of 32, and a wave that uses
+ * others is reported before it touches its neighbour's. Behind the last wave are
+ * so many that no number is outside. */
+static unsigned
+rows_of(const job *j)
+{
+    return j->s->check ? vgprs_of(j) : MAX_VGPRS;
+}
+
+/* Registers of a group's waves, none across two lines. */
+static bool
+place_registers(job *j, sim_group *g)
+{
+    size_t wave = (size_t)rows_of(j) * lanes_of(j);
+    size_t spare = (size_t)(MAX_VGPRS - rows_of(j)) * lanes_of(j);
+    uint32_t *v;
+
+    g->registers =
+        br_try_calloc(j->n_waves * wave + spare + LINE_WORDS, sizeof *v);
+    v = g->registers;
+    if (v)
+        v += (0u - (uintptr_t)v) / sizeof *v % LINE_WORDS;
+    for (unsigned k = 0; v && k < j->n_waves; k++)
+        g->waves[k].v = v + k * wave;
+    return v != NULL;
+}
+
 /* What a group that runs needs, once for all that run in its place: of this
  * dispatch and, where they have the same shape, of those after it. */
 static br_code
@@ -440,9 +477,6 @@ place(job *j, unsigned slot)
 {
     sim_group *g = &j->g[slot];
     unsigned n = j->n_waves, lanes = lanes_of(j);
-    uint32_t *registers = br_try_calloc(n, 256 * sizeof(uint32_t) * lanes);
-    uint8_t *scratch =
-        br_try_calloc(1, (size_t)n * lanes * j->k.scratch + lanes);
 
     *g = (sim_group){.sim = j->s,
                      .slot = slot,
@@ -453,17 +487,11 @@ place(job *j, unsigned slot)
                      .scratch_bytes = j->k.scratch};
     g->lds = br_try_calloc(j->k.lds + 1u, 1);
     g->waves = br_try_calloc(n, sizeof *g->waves);
-    if (!registers || !scratch || !g->lds || !g->waves) {
-        br_free(registers);
-        br_free(scratch);
-        br_free(g->waves);
-        g->waves = NULL; /* drop() does not look into it */
+    g->scratch = br_try_calloc(1, (size_t)n * lanes * j->k.scratch + lanes);
+    if (!g->scratch || !g->lds || !g->waves || !place_registers(j, g))
         return br_fail(j->st, BR_E_OOM, "no memory for a work-group");
-    }
-    for (unsigned k = 0; k < n; k++) {
-        g->waves[k].v = registers + (size_t)k * 256 * lanes;
-        g->waves[k].scratch = scratch + (size_t)k * lanes * j->k.scratch;
-    }
+    for (unsigned k = 0; k < n; k++)
+        g->waves[k].scratch = g->scratch + (size_t)k * lanes * j->k.scratch;
     return j->s->check ? sim_check_new(g, n, lanes, &j->said, j->st) : BR_OK;
 }
 
@@ -497,7 +525,7 @@ begin(job *j, sim_group *g, uint64_t nth)
         n = start_scalars(w, &j->k);
         start(w, &j->k);
         if (w->check)
-            sim_check_start(w, n, ((j->k.rsrc1 & 63) + 1) * 256 / lanes);
+            sim_check_start(w, n, vgprs_of(j));
         if (g->order)
             sim_order_start(w);
     }
@@ -561,10 +589,8 @@ drop(job *j)
         sim_group *g = &j->g[k];
 
         sim_check_free(g);
-        if (g->waves) {
-            br_free(g->waves[0].v);
-            br_free(g->waves[0].scratch);
-        }
+        br_free(g->registers);
+        br_free(g->scratch);
         br_free(g->lds);
         br_free(g->waves);
     }
@@ -575,7 +601,8 @@ drop(job *j)
 static void
 reuse(job *j)
 {
-    shape now = {j->n_waves, lanes_of(j), j->k.lds, j->k.scratch, j->s->check};
+    shape now = {j->n_waves, lanes_of(j),  rows_of(j),
+                 j->k.lds,   j->k.scratch, j->s->check};
 
     if (memcmp(&now, &j->shape, sizeof now) != 0)
         drop(j);
