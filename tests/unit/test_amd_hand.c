@@ -473,6 +473,47 @@ TEST_WITHIN(amd_attention_by_hand, 120)
 }
 
 /* Macros, conditions and sums of register numbers are what LLVM makes of them. */
+/* ---- positions ----------------------------------------------------------- */
+
+static void
+rope(uint32_t heads, uint32_t head, bool neighbours, int32_t position,
+     double ratio)
+{
+    const uint32_t pairs = heads * head / 2;
+    scene s = {.l = {.fn = BR_ND_FN_rope,
+                     .blocks = {(pairs + BR_ND_BLOCK - 1) / BR_ND_BLOCK, 1}}};
+    void *h;
+
+    br_rng_init(&s.rng, heads * head, (uint32_t)position);
+    s.a.n_rows = 1;
+    s.a.heads = heads;
+    s.a.head_k = s.a.n_rot = head;
+    s.a.neighbours = neighbours;
+    s.a.scale = 1.25f;
+    s.a.x.p = floats_of(&s, (size_t)heads * head);
+    s.a.w.p = floats_of(&s, head / 2);
+    s.a.s.position = piece(&s, sizeof position, &h);
+    memcpy(h, &position, sizeof position);
+    s.a.y.p = piece(&s, 4 * (size_t)heads * head, &h);
+    compare(&s,
+            t_printf("br_nd_rope %u x %u at %d%s", heads, head, position,
+                     neighbours ? ", neighbours" : ""),
+            ratio);
+}
+
+/* Angles of all four quarters, of none, of hundreds of turns; a group of which a
+ * part has no pairs. */
+TEST_WITHIN(amd_positions_by_hand, 120)
+{
+    rope(32, 128, false, 4000, 3);
+    rope(8, 64, true, 77, 3);
+    rope(1, 256, false, 130000, 3);
+    rope(3, 32, true, 1 << 20, 2);
+    rope(5, 64, false, 0, 2);
+    rope(1, 2, false, 9, 1);
+    forget();
+}
+
 TEST(amd_kernels_by_hand_are_llvms_bytes)
 {
     static const char *const cpus[] = {"gfx1100", "gfx1201"};

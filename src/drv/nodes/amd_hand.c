@@ -54,6 +54,9 @@ AT(v.group, 0x124);
 AT(per_kv, 0x20c);
 AT(head_k, 0x210);
 AT(head_v, 0x214);
+AT(heads, 0x208);
+AT(n_rot, 0x218);
+AT(neighbours, 0x21c);
 AT(window, 0x220);
 AT(scale, 0x224);
 
@@ -95,6 +98,18 @@ halves(const struct br_nd_cache *c, uint32_t head)
            head % 64 == 0 && head <= 256;
 }
 
+/* One row of heads that turn whole, half of which is a power of two. */
+static bool
+turns(const struct br_nd_args *a)
+{
+    const uint32_t half = a->n_rot / 2;
+
+    return a->n_rows == 1 && a->n_rot == a->head_k && a->n_rot % 2 == 0 &&
+           half && !(half & (half - 1)) &&
+           (uint64_t)half * a->heads < 1 << 28 && (uintptr_t)a->x.p % 8 == 0 &&
+           (uintptr_t)a->y.p % 8 == 0;
+}
+
 bool
 br_hand_takes(const br_nd_launch *l, uint32_t blocks[2])
 {
@@ -129,6 +144,7 @@ br_hand_takes(const br_nd_launch *l, uint32_t blocks[2])
         return a->w.p && wide(a->w.p) && wide(a->x.p) && wide(a->y.p) &&
                a->x.stride % 4 == 0 && a->y.stride % 4 == 0 &&
                a->width % 256 == 0 && a->width <= 8192 && a->eps >= 0x1p-60f;
+    case BR_ND_FN_rope: return turns(a);
     default: return false;
     }
 }
