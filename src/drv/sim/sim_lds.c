@@ -64,18 +64,19 @@ race(sim_wave *w, lds_word *x, const sim_touch *t)
 }
 
 /* Whether what a wave did before is the wave's own, or behind a barrier and was
- * waited for there. */
-static inline bool
+ * waited for there: 0 or 1, for a row has no branches. */
+static inline unsigned
 is_safe(const uint32_t *safe, unsigned self, unsigned wave, uint32_t seq)
 {
     return (wave == self) | (seq <= safe[wave]);
 }
 
-static inline bool
+static inline unsigned
 word_is_safe(const uint32_t *safe, unsigned self, const lds_word *x, bool write)
 {
     return is_safe(safe, self, x->w_wave, x->w_seq) &
-           (write ? is_safe(safe, self, x->r_wave, x->r_seq) : x->defined);
+           (write ? is_safe(safe, self, x->r_wave, x->r_seq)
+                  : (unsigned)x->defined);
 }
 
 static inline void
@@ -132,13 +133,13 @@ touch_row(const sim_wave *w, const sim_touch *t, lds_word *x, uint64_t n)
     const uint32_t *safe = w->g->check->safe;
     uint32_t seq = w->check->c[C_DS].issued + 1;
     unsigned self = w->id + 1;
-    bool all = true;
+    unsigned all = 1;
 
     for (uint64_t k = 0; k < n; k++)
         all &= word_is_safe(safe, self, &x[k], t->write);
     for (uint64_t k = 0; all && k < n; k++)
         leave(&x[k], t, self, seq);
-    return all;
+    return all != 0;
 }
 
 bool
