@@ -27,6 +27,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define BRASS_D static __device__ __forceinline__
 
@@ -48,7 +49,9 @@ __assert_fail(const char *what, const char *file, unsigned line,
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <new>
+#include <utility>
 
 typedef unsigned int cuuint32_t;
 typedef unsigned long long cuuint64_t;
@@ -377,6 +380,42 @@ atomicAdd(float4 *p, float4 v)
 #endif
 
 /* ---- lanes -------------------------------------------------------------- */
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700 /* else clang has them */
+#    define BRASS_MATCH_ANY(bits, T, R)                                       \
+        BRASS_D unsigned int __match##bits##_any_sync(unsigned int mask, T v) \
+        {                                                                     \
+            unsigned int r;                                                   \
+                                                                              \
+            asm volatile("match.any.sync.b" #bits " %0, %1, %2;"              \
+                         : "=r"(r)                                            \
+                         : R(v), "r"(mask)                                    \
+                         : "memory");                                         \
+            return r;                                                         \
+        }
+#    define BRASS_MATCH_ALL(bits, T, R)                                       \
+        BRASS_D unsigned int __match##bits##_all_sync(unsigned int mask, T v, \
+                                                      int *pred)              \
+        {                                                                     \
+            unsigned int r;                                                   \
+            int all;                                                          \
+                                                                              \
+            asm volatile("{.reg .pred p;\n\t"                                 \
+                         "match.all.sync.b" #bits " %0|p, %2, %3;\n\t"        \
+                         "selp.s32 %1, 1, 0, p;}"                             \
+                         : "=r"(r), "=r"(all)                                 \
+                         : R(v), "r"(mask)                                    \
+                         : "memory");                                         \
+            *pred = all;                                                      \
+            return r;                                                         \
+        }
+BRASS_MATCH_ANY(32, unsigned int, "r")
+BRASS_MATCH_ANY(64, unsigned long long, "l")
+BRASS_MATCH_ALL(32, unsigned int, "r")
+BRASS_MATCH_ALL(64, unsigned long long, "l")
+#    undef BRASS_MATCH_ANY
+#    undef BRASS_MATCH_ALL
+#endif
 
 template <class T>
 BRASS_D unsigned int

@@ -281,6 +281,7 @@ make_cudaPos(size_t x, size_t y, size_t z)
 #    ifdef __CUDA__
 #        include "brass_device.h"
 #        include "brass_dpx.h"
+#        include "brass_nv_atomic.h"
 /* clang-format off */
 /* What kernels may call of the runtime. */
 #define BRASS_ERR_R(name, text) case name: return text;

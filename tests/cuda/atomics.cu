@@ -1,5 +1,5 @@
 /* atomics.cu - cuda::atomic, cuda::atomic_ref, semaphores and latches of libcu++;
- * what is not there between processes.
+ * __nv_atomic_ functions; what is not there between processes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "check.h"
 
@@ -185,6 +185,68 @@ static void references()
         EXPECT(s[i] == 1);
 }
 
+/* The functions of CUDA 12.8. */
+struct Nv {
+    unsigned up, low, high, bits, flips, turns;
+    unsigned long long wide;
+    float sum;
+    double slow;
+    short narrow;
+    int ready, data, seen;
+};
+
+__global__ void nv_count(Nv *c)
+{
+    int i = (int)(blockIdx.x * blockDim.x + threadIdx.x), turn;
+    double was = __nv_atomic_load_n(&c->slow, __NV_ATOMIC_RELAXED);
+
+    __nv_atomic_fetch_add(&c->up, 2, __NV_ATOMIC_RELAXED,
+                          __NV_THREAD_SCOPE_DEVICE);
+    __nv_atomic_sub(&c->up, 1u, __NV_ATOMIC_ACQ_REL);
+    __nv_atomic_add(&c->wide, 1ull << 33, __NV_ATOMIC_RELAXED);
+    __nv_atomic_fetch_add(&c->sum, 1, __NV_ATOMIC_SEQ_CST);
+    __nv_atomic_min(&c->low, i + 7, __NV_ATOMIC_RELAXED);
+    __nv_atomic_fetch_max(&c->high, i, __NV_ATOMIC_RELAXED);
+    __nv_atomic_or(&c->bits, 1u << i % 32, __NV_ATOMIC_RELAXED);
+    __nv_atomic_and(&c->flips, ~(1u << i % 32), __NV_ATOMIC_RELAXED);
+    __nv_atomic_fetch_xor(&c->turns, 1u << i % 32, __NV_ATOMIC_RELAXED);
+    while (!__nv_atomic_compare_exchange_n(&c->slow, &was, was + 0.5, true,
+                                           __NV_ATOMIC_RELAXED,
+                                           __NV_ATOMIC_RELAXED)) {
+    }
+    if (i == 0) {
+        short to, five = 5;
+
+        __nv_atomic_store_n(&c->narrow, -3, __NV_ATOMIC_RELAXED);
+        __nv_atomic_exchange(&c->narrow, &five, &to, __NV_ATOMIC_RELAXED);
+        c->data = to;
+        __nv_atomic_thread_fence(__NV_ATOMIC_RELEASE, __NV_THREAD_SCOPE_BLOCK);
+        turn = 1;
+        __nv_atomic_store(&c->ready, &turn, __NV_ATOMIC_RELEASE);
+        __nv_atomic_load(&c->ready, &turn, __NV_ATOMIC_ACQUIRE);
+        c->seen = turn + (int)__nv_atomic_exchange_n(&c->ready, 9,
+                                                     __NV_ATOMIC_SEQ_CST);
+    }
+}
+
+static void nv_counts()
+{
+    Nv *c;
+
+    CHECK(cudaMallocManaged(&c, sizeof *c));
+    memset((void *)c, 0, sizeof *c);
+    c->low = ~0u;
+    c->flips = ~0u;
+    nv_count<<<BLOCKS, THREADS>>>(c);
+    CHECK(cudaDeviceSynchronize());
+    EXPECT(c->up == ALL && c->wide == (unsigned long long)ALL << 33);
+    EXPECT(c->sum == (float)ALL && c->slow == ALL / 2.0);
+    EXPECT(c->low == 7 && c->high == ALL - 1);
+    EXPECT(c->bits == ~0u && c->flips == 0 && c->turns == 0);
+    EXPECT(c->narrow == 5 && c->data == -3 && c->seen == 2 && c->ready == 9);
+    CHECK(cudaFree(c));
+}
+
 int main()
 {
     cuda::atomic<Pair, cuda::thread_scope_device> *p;
@@ -192,6 +254,7 @@ int main()
     Room *r;
 
     counts();
+    nv_counts();
     references();
     between_processes();
     CHECK(cudaMallocManaged(&p, sizeof *p));

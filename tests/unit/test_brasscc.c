@@ -360,6 +360,37 @@ TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
                   "%d: %.1000s", r.exit, r.err);
 }
 
+/* What a program may call without a header, as with nvcc; and it is for an
+ * architecture that lacked some of what lanes.cu does. */
+TEST_WITHIN(brasscc_takes_older_architectures, 60)
+{
+    static const char bare[] =
+        "int main()\n"
+        "{\n"
+        "    int sum = 0, a[2] = {3, 4};\n"
+        "    for (int x : {1, 2, 3}) sum += x;\n"
+        "    std::swap(a[0], a[1]);\n"
+        "    std::pair<int, int> p(a[0], std::move(a[1]));\n"
+        "    return time(0) == 0 || clock() < 0 || sum + p.first != 10;\n"
+        "}\n";
+    const char *cu = t_printf("%s/bare.cu", t_tmpdir());
+    const char *from[] = {t_repo("tests/cuda/lanes.cu"), cu};
+    const char *exe = t_printf("%s/x", t_tmpdir());
+    t_proc r;
+
+    need_clang();
+    t_write(cu, bare, strlen(bare));
+    for (int k = 0; k < 2; k++) {
+        t_exec(&r,
+               (const char *[]){t_repo("brasscc"), "-O1", "-arch=sm_60",
+                                from[k], "-o", exe, NULL},
+               NULL, 0);
+        ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+        t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
+        ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    }
+}
+
 /* Makefiles name the toolkit's headers; here they are a trap. */
 TEST_WITHIN(brasscc_reads_no_toolkit, 60)
 {
