@@ -185,6 +185,63 @@ lanes_without_barriers()
         EXPECT(got[1088 + t] == (t + 1) % 32);
     }
 }
+/* All lanes store one number to one place, and touch nothing beside it. */
+struct Spot {
+    unsigned char byte, beside[3];
+    unsigned word, few, none;
+    unsigned long long wide;
+    short half, by_half;
+    float real;
+    int4 four;
+    double exact, after;
+};
+
+__global__ void one_place(Spot *s, const int *from, int n)
+{
+    for (int k = 0; k < n; k++) {
+        int v = from[k];
+
+        s[k].byte = (unsigned char)v;
+        s[k].word = (unsigned)v * 3;
+        s[k].wide = (unsigned long long)v << 33 | 1;
+        s[k].half = (short)v;
+        s[k].real = v * 0.5f;
+        s[k].four = make_int4(v, v + 1, v + 2, v + 3);
+        s[k].exact = v * 0.25;
+        if (threadIdx.x >= 40)
+            s[k].few = (unsigned)v + 1;
+        if (threadIdx.x >= blockDim.x)
+            s[k].none = (unsigned)v;
+    }
+}
+
+static void stores_to_one_place()
+{
+    std::vector<Spot> all(7);
+    std::vector<int> from(7);
+
+    memset((void *)all.data(), 0x5a, 7 * sizeof(Spot));
+    for (int k = 0; k < 7; k++)
+        from[k] = 1000 - 300 * k;
+    Dev<Spot> d(all);
+    Dev<int> f(from);
+    one_place<<<3, 45>>>(d, f, 7);
+    all = d.get();
+    for (int k = 0; k < 7; k++) {
+        const Spot *p = &all[k];
+        int v = from[k];
+
+        EXPECT(p->byte == (unsigned char)v && p->beside[0] == 0x5a);
+        EXPECT(p->word == (unsigned)v * 3 && p->few == (unsigned)v + 1);
+        EXPECT(p->none == 0x5a5a5a5a);
+        EXPECT(p->wide == ((unsigned long long)v << 33 | 1));
+        EXPECT(p->half == (short)v && p->by_half == 0x5a5a);
+        EXPECT(p->real == v * 0.5f && p->exact == v * 0.25);
+        EXPECT(p->four.x == v && p->four.w == v + 3);
+        EXPECT(memcmp(&p->after, "ZZZZZZZZ", 8) == 0);
+    }
+}
+
 int main()
 {
     Dev<int> o(256);
@@ -272,6 +329,7 @@ int main()
         EXPECT(__half2float(__ushort_as_half(0x03ff)) == 1023 * 0x1p-24f);
     }
     lanes_without_barriers();
+    stores_to_one_place();
     CHECK(cudaDeviceSynchronize());
     return done();
 }

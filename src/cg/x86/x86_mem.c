@@ -264,6 +264,41 @@ sel_local(gen *g, const br_kins *i)
     br_x86_bind(g->a, back);
 }
 
+/* A store of all lanes to one place, of one number. */
+static bool
+is_one_store(const gen *g, const br_kins *i)
+{
+    for (unsigned a = 0; a < i->n_arg; a++)
+        if (!is_const(g, arg_of(g, i, a)) && !g->fn->uniform[arg_of(g, i, a)])
+            return false;
+    return i->op == BR_K_ST && br_ktinfo_of[i->type].bytes != 2;
+}
+
+/* Any lane's is as good as the last one's: no group comes here without lanes. */
+static void
+sel_one_store(gen *g, const br_kins *i)
+{
+    uint32_t site = x86_site_of(g, i), back = br_x86_label(g->a);
+    uint32_t slow = slow_path(g, site, back);
+    const x86_site *s = &g->fn->sites.at[site];
+    unsigned size = br_ktinfo_of[i->type].bytes;
+    unsigned parts = parts_of(g, br_ktinfo_of[i->type].cls);
+    br_x86_op op = size == 1   ? BR_X_MOV8_S
+                   : size == 4 ? BR_X_MOV32_S
+                               : BR_X_MOV64_S;
+
+    note_regs(g, i, site);
+    es(g, BR_X_MOVQ_RX, br_x86_reg(RAX), s->reg[0]);
+    bounds(g, i, site, x86_access(i), slow);
+    for (unsigned k = 0; k < count(i); k++) {
+        unsigned from = s->reg[parts_of(g, BR_KC_B64) + k * parts];
+
+        es(g, BR_X_MOVQ_RX, br_x86_reg(RAX), from);
+        es(g, op, br_x86_mem(RCX, (int32_t)(k * size)), RAX);
+    }
+    br_x86_bind(g->a, back);
+}
+
 static void
 sel_memory(gen *g, const br_kins *i)
 {
@@ -273,6 +308,8 @@ sel_memory(gen *g, const br_kins *i)
         sel_checked(g, i, group - 1);
     else if (g->uniform)
         sel_uniform_load(g, i);
+    else if (is_one_store(g, i))
+        sel_one_store(g, i);
     else
         sel_row(g, i);
 }
