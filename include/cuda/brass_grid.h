@@ -116,31 +116,61 @@ struct steps {
 
 /* ---- one value ---------------------------------------------------------- */
 
+/* A warp reads a stretch of memory from end to end: lanes 8 KB apart, as threads
+ * that go on by the grid's size are, cost five times as much (16M floats). */
+struct stretches {
+    size_t n, length, count;
+    BRASS_HD explicit stretches(size_t items, size_t whole, size_t most = 64)
+        : n(items)
+    {
+        length = (items + most - 1) / most;
+        length = (length < 4 * whole ? 4 * whole : length) + whole - 1;
+        length -= length % whole;
+        count = (items + length - 1) / length;
+    }
+    BRASS_HD size_t begin(size_t c) const { return c * length; }
+    BRASS_HD size_t end(size_t c) const
+    {
+        return n - c * length < length ? n : (c + 1) * length;
+    }
+};
 /* done(sum) gets init and all n values, by one thread. */
 template <class A, class I, class F, class D>
 cudaError_t
 reduce(arena &a, cudaStream_t s, I in, size_t n, F op, A init, D done)
 {
-    const size_t most = 2048;
-    size_t k = n < most ? n : most;
-    A *part = a.take<A>(k);
+    stretches p(n, 128);
+    A *part = a.take<A>(32 * p.count);
     steps step;
 
     if (a.counts())
         return cudaSuccess;
-    step(each(
-        s, k,
-        [=] __device__(size_t t) mutable {
-            A v = (A)in[t];
+    step(each_block(
+        s, p.count,
+        [=] __device__(size_t c) mutable {
+            size_t i = p.begin(c) + threadIdx.x, end = p.end(c);
 
-            for (size_t i = t + k; i < n; i += k)
+            if (i >= end)
+                return;
+            A v = (A)in[i];
+
+            for (i += 32; i + 96 < end; i += 128) {
                 v = (A)op(v, in[i]);
-            part[t] = v;
+                v = (A)op(v, in[i + 32]);
+                v = (A)op(v, in[i + 64]);
+                v = (A)op(v, in[i + 96]);
+            }
+            for (; i < end; i += 32)
+                v = (A)op(v, in[i]);
+            part[c * 32 + threadIdx.x] = v;
         },
-        64));
+        32));
     step(each(
         s, 1,
         [=] __device__(size_t) mutable {
+            size_t last = n - p.begin(p.count - 1); /* lanes that had any */
+            size_t k =
+                n == 0 ? 0 : 32 * (p.count - 1) + (last < 32 ? last : 32);
             A v = init;
 
             for (size_t t = 0; t < k; t++)
@@ -178,9 +208,123 @@ scan_parts(cudaStream_t s, A *v, size_t n, F op, scan_how<A> how)
         },
         1);
 }
+/* Values that go through shuffles in a few words: warps take tiles of 8 items a
+ * lane, one shuffle a step for all of them. */
+template <class A>
+constexpr bool
+    in_tiles = std::is_trivially_copyable<A>::value &&
+                   std::is_trivially_default_constructible<A>::value &&
+               sizeof(A) <= 16;
+enum { TILE_ITEMS = 8, TILE = 32 * TILE_ITEMS };
+
+/* Lane 0 gets the sum of the tile whose lane's part begins at in. */
+template <class A, class I, class F>
+BRASS_ME A
+tile_fold(I &in, size_t i, F &op)
+{
+    A x[TILE_ITEMS];
+
+#pragma unroll
+    for (int k = 0; k < TILE_ITEMS; k++)
+        x[k] = (A)in[i + k];
+#pragma unroll
+    for (int k = 1; k < TILE_ITEMS; k++)
+        x[0] = (A)op(x[0], x[k]);
+    return warp_fold<32>(x[0], op);
+}
+/* What came before the tile; any: there is something. */
+template <class A> struct carried {
+    A v;
+    bool any;
+};
+/* One tile: n of a lane's items are there, which begin at i. The last lane that
+ * has items leaves what comes after them. */
+template <bool Whole, class A, class I, class O, class F>
+BRASS_ME void
+tile_scan(I &in, O &out, size_t i, int n, F &op, bool inclusive, carried<A> &c)
+{
+    A x[TILE_ITEMS], sum;
+
+#pragma unroll
+    for (int k = 0; k < TILE_ITEMS; k++)
+        x[k] = Whole || k < n ? (A)in[i + k] : c.v;
+    sum = x[0];
+#pragma unroll
+    for (int k = 1; k < TILE_ITEMS; k++)
+        if (Whole || k < n)
+            sum = (A)op(sum, x[k]);
+#pragma unroll
+    for (unsigned by = 1; by < 32; by *= 2) {
+        A before = shuffle_up<32>(sum, by);
+
+        if (lane() >= by && (Whole || n > 0))
+            sum = (A)op(before, sum);
+    }
+    A before = shuffle_up<32>(sum, 1), all = shuffle<32>(sum, 31);
+    A v = lane() == 0 ? c.v : c.any ? (A)op(c.v, before) : before;
+    bool any = lane() || c.any;
+
+    c.v = c.any ? (A)op(c.v, all) : all;
+    c.any = true;
+#pragma unroll
+    for (int k = 0; k < TILE_ITEMS; k++)
+        if (Whole || k < n) {
+            A to = any ? (A)op(v, x[k]) : x[k];
+
+            out[i + k] = inclusive ? to : v;
+            v = to;
+            any = true;
+        }
+}
 template <class A, class I, class O, class F>
 cudaError_t
-scan(arena &a, cudaStream_t s, I in, O out, size_t n, F op, scan_how<A> how)
+scan_tiles(arena &a, cudaStream_t s, I in, O out, size_t n, F op,
+           scan_how<A> how)
+{
+    stretches p(n, TILE, 256);
+    A *part = a.take<A>(p.count);
+    steps step;
+
+    if (a.counts() || n == 0)
+        return cudaSuccess;
+    if (p.count > 1) { /* nobody asks for the last one's sum */
+        step(each_block(
+            s, p.count - 1,
+            [=] __device__(size_t c) mutable {
+                size_t i = p.begin(c), at = lane() * TILE_ITEMS;
+                A v = tile_fold<A>(in, i + at, op);
+
+                for (i += TILE; i < p.end(c); i += TILE)
+                    v = (A)op(v, tile_fold<A>(in, i + at, op));
+                if (lane() == 0)
+                    part[c] = v;
+            },
+            32));
+        step(scan_parts(s, part, p.count, op, how));
+    }
+    step(each_block(
+        s, p.count,
+        [=] __device__(size_t c) mutable {
+            carried<A> sum = {c ? part[c] : how.init, c || how.has_init};
+            size_t i = p.begin(c), end = p.end(c), at = lane() * TILE_ITEMS;
+
+            for (; i + TILE <= end; i += TILE)
+                tile_scan<true>(in, out, i + at, TILE_ITEMS, op, how.inclusive,
+                                sum);
+            if (i < end) {
+                long left = (long)(end - i) - (long)at;
+
+                tile_scan<false>(in, out, i + at, (int)(left < 8 ? left : 8),
+                                 op, how.inclusive, sum);
+            }
+        },
+        32));
+    return step.error;
+}
+template <class A, class I, class O, class F>
+cudaError_t
+scan_in_parts(arena &a, cudaStream_t s, I in, O out, size_t n, F op,
+              scan_how<A> how)
 {
     parts p(n);
     A *part = a.take<A>(p.count);
@@ -215,6 +359,15 @@ scan(arena &a, cudaStream_t s, I in, O out, size_t n, F op, scan_how<A> how)
         }
     }));
     return step.error;
+}
+template <class A, class I, class O, class F>
+cudaError_t
+scan(arena &a, cudaStream_t s, I in, O out, size_t n, F op, scan_how<A> how)
+{
+    if constexpr (in_tiles<A>)
+        return scan_tiles(a, s, in, out, n, op, how);
+    else
+        return scan_in_parts(a, s, in, out, n, op, how);
 }
 /* Sums that begin anew where head(i). A part's last run, or its only one. */
 template <class A> struct run {
