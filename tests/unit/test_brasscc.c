@@ -113,6 +113,10 @@ PROGRAM(tiles)
 {
     program("tiles", true);
 }
+PROGRAM(scattered)
+{
+    program("scattered", true);
+}
 PROGRAM(collect)
 {
     program("collect", true);

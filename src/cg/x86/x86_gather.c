@@ -9,10 +9,10 @@
 bool
 x86_gathers(const br_kins *i)
 {
-    unsigned bytes = br_ktinfo_of[i->type].bytes;
+    unsigned bytes = br_ktinfo_of[i->type].bytes, all = x86_access(i);
 
-    return (bytes == 4 || bytes == 8) && x86_access(i) == bytes &&
-           i->imm % (int64_t)bytes == 0;
+    return (bytes == 4 || bytes == 8) && all <= 16 && !(all & (all - 1)) &&
+           i->imm % (int64_t)all == 0;
 }
 
 /* What gather needs, so that nothing gives way on one of two paths. */
@@ -35,7 +35,7 @@ static void
 memory(gen *g, const br_kins *i, uint32_t site, uint32_t slow, unsigned from,
        unsigned end)
 {
-    int64_t bytes = br_ktinfo_of[i->type].bytes;
+    int64_t bytes = x86_access(i);
     int32_t at = (int32_t)(site * sizeof(x86_window));
 
     if (br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_SHARED) {
@@ -78,8 +78,7 @@ look(gen *g, const br_kins *i, unsigned a, unsigned from, unsigned end,
     br_x86_arg r[] = {br_x86_reg(out), br_x86_reg(off), br_x86_reg(end),
                       br_x86_imm(5), br_x86_reg(k)};
     br_x86_arg low[] = {br_x86_reg(out), br_x86_reg(a),
-                        x86_const(g, br_ktinfo_of[i->type].bytes - 1u),
-                        br_x86_reg(k)};
+                        x86_const(g, x86_access(i) - 1u), br_x86_reg(k)};
 
     e3(g, BR_X_PSUBQ, off, a, from);
     br_x86_put(g->a, BR_X_ZPCMPUQ_K, r);
@@ -105,7 +104,8 @@ scatter(gen *g, br_x86_op op, br_x86_arg at, unsigned s, unsigned k)
     br_x86_put(g->a, op, (br_x86_arg[]){at, br_x86_reg(s), br_x86_reg(k)});
 }
 
-/* Loads or stores at[] under the lanes that run; a, b: free. */
+/* One value of each lane, between at[] and r, under the lanes that run; a, b:
+ * free. */
 static void
 all_lanes(gen *g, const br_kins *i, const uint8_t *r, const br_x86_arg *at,
           unsigned a, unsigned b, unsigned k)
@@ -115,19 +115,35 @@ all_lanes(gen *g, const br_kins *i, const uint8_t *r, const br_x86_arg *at,
     for (unsigned p = 0; p < 2; p++) {
         running(g, k, p);
         if (load && wide) {
-            gather(g, BR_X_ZGATHERQQ, r[2 + p], at[p], k);
+            gather(g, BR_X_ZGATHERQQ, r[p], at[p], k);
         } else if (load) {
             gather(g, BR_X_ZGATHERQD, p ? a : b, at[p], k);
         } else if (wide) {
-            scatter(g, BR_X_ZSCATTERQQ, at[p], r[2 + p], k);
+            scatter(g, BR_X_ZSCATTERQQ, at[p], r[p], k);
         } else {
             if (p)
-                e2i(g, BR_X_ZEXTRACT256, a, r[2], 1);
-            scatter(g, BR_X_ZSCATTERQD, at[p], p ? a : r[2], k);
+                e2i(g, BR_X_ZEXTRACT256, a, r[0], 1);
+            scatter(g, BR_X_ZSCATTERQD, at[p], p ? a : r[0], k);
         }
     }
     if (load && !wide)
-        e3i(g, BR_X_ZINSERT256, r[2], b, a, 1);
+        e3i(g, BR_X_ZINSERT256, r[0], b, a, 1);
+}
+
+/* All values of each lane, which lie one after another at at[]. */
+static void
+all_values(gen *g, const br_kins *i, const uint8_t *r, br_x86_arg *at,
+           unsigned a, unsigned b, unsigned k)
+{
+    unsigned bytes = br_ktinfo_of[i->type].bytes;
+
+    r += 2; /* the addresses */
+    for (unsigned n = 0; n < x86_access(i) / bytes; n++) {
+        all_lanes(g, i, r, at, a, b, k);
+        r += bytes == 8 ? 2 : 1;
+        at[0].disp += (int32_t)bytes;
+        at[1].disp += (int32_t)bytes;
+    }
 }
 
 void
@@ -143,7 +159,7 @@ x86_gather(gen *g, const br_kins *i, uint32_t site, uint32_t slow)
         look(g, i, r[p], from, end, k, slow);
         at[p] = br_x86_memx(RCX, r[p], 1, (int32_t)i->imm);
     }
-    all_lanes(g, i, r, at, from, end, k);
+    all_values(g, i, r, at, from, end, k);
     x86_drop(g, from);
     x86_drop(g, end);
     x86_kdrop(g, k);
@@ -172,7 +188,7 @@ x86_gather_local(gen *g, const br_kins *i, uint32_t site, uint32_t slow)
         e3(g, BR_X_PMULUDQ, index[p], index[p], from);
         e3(g, BR_X_PADDQ, index[p], index[p], r[p]);
     }
-    ei(g, BR_X_SUB64_I, br_x86_reg(RAX), br_ktinfo_of[i->type].bytes - 1);
+    ei(g, BR_X_SUB64_I, br_x86_reg(RAX), x86_access(i) - 1);
     ej(g, BR_X_JB, slow);
     e2(g, BR_X_ZBCASTQ_R, end, RAX);
     ei(g, BR_X_MOV64_I, br_x86_reg(RAX), -i->imm);
@@ -182,7 +198,7 @@ x86_gather_local(gen *g, const br_kins *i, uint32_t site, uint32_t slow)
         look(g, i, r[p], from, end, k, slow);
         at[p] = br_x86_memx(RCX, index[p], 1, (int32_t)i->imm);
     }
-    all_lanes(g, i, r, at, from, end, k);
+    all_values(g, i, r, at, from, end, k);
     x86_drop(g, from);
     x86_drop(g, end);
     x86_drop(g, index[0]);
