@@ -214,6 +214,9 @@ bool x86_shuffle(const ki_frame *f, const br_kins *i, uint32_t exec);
 /* x86_rows.c: a pure operation; false: the evaluator does it */
 bool x86_rows(ki_frame *f, const br_kins *i, uint32_t exec, bool uniform);
 
+/* x86_narrow.c: of 1 or 2 bytes; false: nothing is done */
+bool x86_narrow(x86_ctx *c, uint32_t site, const br_kins *i, uint32_t exec);
+
 /* x86_atom.c: of global memory; false: nothing is done */
 bool x86_atomic(x86_ctx *c, uint32_t site, ki_frame *f, const br_kins *i,
                 uint32_t exec);

@@ -304,6 +304,8 @@ x86_memory(x86_ctx *c, uint32_t site, uint32_t quarter)
 
     c->run->ins = i;
     c->run->pos = s->pos;
+    if (x86_narrow(c, site, i, exec))
+        return X86_ON;
     ki_each_lane(k, exec)
     {
         uint64_t addr = c->save[s->reg[k / per]][k % per] + (uint64_t)i->imm;
