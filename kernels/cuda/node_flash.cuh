@@ -26,6 +26,7 @@ struct flash_tile {
     u32 t, n;        /* rows */
     u32 pos;         /* of the first */
     u32 first, last; /* keys that any of them sees */
+    u32 old;         /* those before it were there when the step began */
 };
 
 /* Two queries of a lane, g and g + 8 of a warp's 16. */
@@ -153,11 +154,6 @@ kept_of(const struct br_nd_args &a, const struct br_nd_cache &c, u32 t)
     return {(const u16 *)c.pool + c.first,
             a.s.tables + a.s.at[t * a.s.n_groups + c.group], c.page, c.cols};
 }
-BR_DEV const u16 *
-kept8(const struct flash_kept &k, u32 pos, u32 d)
-{
-    return k.pool + k.table[pos / 16] * k.page + pos % 16 * k.cols + d;
-}
 
 /* Where 16 bytes of a key are in shared memory; values come after all keys. */
 enum { HALF = KEYS * 128 }; /* of 64 dimensions */
@@ -167,16 +163,26 @@ key_at(u32 r, u32 chunk)
     return chunk / 8 * HALF + r * 128 + ((chunk ^ r) & 7) * 16;
 }
 
-/* A block's keys (or values) there, by n threads of which this is thread `me`. */
-template <u32 HD>
+/* A block's keys (or values) there, by N threads of which this is thread `me`. */
+template <u32 HD, u32 N>
 BR_DEV void
 flash_bring(const struct flash_kept &k, const struct flash_tile &f, u32 base,
-            u32 to, u32 me, u32 n)
+            u32 to, u32 me)
 {
-#pragma unroll 4
-    for (u32 i = me; i < KEYS * HD / 8; i += n) {
-        const u32 r = i / (HD / 8), d = i % (HD / 8);
-        copy16(to + key_at(r, d), kept8(k, within(base + r, f), bid() * HD + d * 8));
+    enum { RUNS = HD / 8, ROWS = N / RUNS, PAGES = KEYS / 16 };
+    static_assert(N % RUNS == 0 && 16 % ROWS == 0, "a turn has rows of one page");
+    const u32 d = me % RUNS;
+    const u16 *page[PAGES];
+
+#pragma unroll
+    for (u32 p = 0; p < PAGES; p++)
+        page[p] = k.pool + k.table[within(base + p * 16, f) / 16] * k.page +
+                  bid() * HD + d * 8;
+#pragma unroll
+    for (u32 i = 0; i < KEYS / ROWS; i++) {
+        const u32 r = i * ROWS + me / RUNS;
+        copy16(to + key_at(r, d),
+               page[i * ROWS / 16] + within(base + r, f) % 16 * k.cols);
     }
 }
 
@@ -284,12 +290,19 @@ flash_few(const struct br_nd_args &a, const struct flash_tile &f, u32 from)
     float A[MINE] = {}, M[MINE], L[MINE] = {};
     u32 q[HD / 16][2];
 
-    if (w < WARPS && b1 + w < end) {
-        flash_bring<HD>(keys, f, (b1 + w) * KEYS, stage, lane, 32);
+    /* keys of earlier steps are there before the launch ahead has ended */
+    const bool has = w < WARPS && b1 + w < end;
+    const bool early = min_u32((b1 + w) * KEYS + KEYS - 1, f.last) < f.old;
+    if (!early)
+        grid_wait();
+    if (has) {
+        flash_bring<HD, 32>(keys, f, (b1 + w) * KEYS, stage, lane);
         copies_end();
-        flash_bring<HD>(values, f, (b1 + w) * KEYS, stage + VALUES, lane, 32);
+        flash_bring<HD, 32>(values, f, (b1 + w) * KEYS, stage + VALUES, lane);
         copies_end();
     }
+    if (early)
+        grid_wait();
 #pragma unroll
     for (u32 i = 0; i < MINE; i++)
         M[i] = as_f32(0xff800000);
@@ -312,7 +325,7 @@ flash_few(const struct br_nd_args &a, const struct flash_tile &f, u32 from)
             flash_scores8<HD>(a, f, q, from, base, stage, p, m, sum);
             warp_sync(); /* keys have been read */
             if (more)
-                flash_bring<HD>(keys, f, next, stage, lane, 32);
+                flash_bring<HD, 32>(keys, f, next, stage, lane);
             copies_end();
             if (g == 0)
 #pragma unroll
@@ -325,7 +338,7 @@ flash_few(const struct br_nd_args &a, const struct flash_tile &f, u32 from)
             flash_values8<HD>(p, stage);
             warp_sync();
             if (more)
-                flash_bring<HD>(values, f, next, stage + VALUES, lane, 32);
+                flash_bring<HD, 32>(values, f, next, stage + VALUES, lane);
             copies_end();
         }
         bar(0, THREADS);
@@ -378,8 +391,8 @@ flash_feed(const struct br_nd_args &a, const struct flash_tile &f, u32 base,
     for (u32 b = f.first / KEYS; b <= f.last / KEYS; b++) {
         while (!mbar_try(empty + s * 8, ~round & 1))
             ;
-        flash_bring<HD>(keys, f, b * KEYS, base + s * STAGE, me, N);
-        flash_bring<HD>(values, f, b * KEYS, base + s * STAGE + VALUES, me, N);
+        flash_bring<HD, N>(keys, f, b * KEYS, base + s * STAGE, me);
+        flash_bring<HD, N>(values, f, b * KEYS, base + s * STAGE + VALUES, me);
         copies_end();
         if (before < BR_ND_FLASH_STAGES) {
             copies_wait_but<1>();
@@ -570,24 +583,29 @@ flash(const struct br_nd_args &a)
 {
     struct flash_tile f;
 
-    begin();
-    f.t = a.s.tile[bid_y()].t;
+    grid_go();
+    if (!FEW)
+        grid_wait();
+    f.t = a.s.tile[bid_y()].t; /* what the host sent is there already */
     f.n = a.s.tile[bid_y()].n;
-    if (f.n == 0 || (f.n * a.per_kv <= BR_ND_FLASH_FEW) != FEW)
+    f.old = a.s.tile[bid_y()].old;
+    if (f.n == 0 || (f.n * a.per_kv <= BR_ND_FLASH_FEW) != FEW) {
+        grid_wait(); /* who waits for this launch waits for those before it */
         return;
+    }
     f.pos = (u32)a.s.position[f.t];
     f.first = a.window && f.pos >= a.window ? f.pos - a.window + 1 : 0;
     f.last = f.pos + f.n - 1;
-    /* the product that follows reads f16 without a factor: these are means of
-     * what is kept as f16 */
-    if (a.xq && bid() == 0 && tid() < f.n)
-        a.xd[f.t + tid()] = 1.0f;
     if (FEW)
 #pragma unroll 1
         for (u32 from = 0; from < f.n * a.per_kv; from += 8)
             flash_few<HD>(a, f, from);
     else
         flash_many<HD>(a, f);
+    /* the product that follows reads f16 without a factor: these are means of
+     * what is kept as f16 */
+    if (a.xq && bid() == 0 && tid() < f.n)
+        a.xd[f.t + tid()] = 1.0f;
 }
 #define FLASH(name, HD, FEW, threads, per_sm)                          \
     KERNEL __launch_bounds__(threads, per_sm) br_nd_flash_##name(ARGS) \

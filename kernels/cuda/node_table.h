@@ -87,6 +87,7 @@ struct br_nd_mat {
 
 struct br_nd_tile { /* rows of one slot, at consecutive positions */
     unsigned int t, n;
+    unsigned int old; /* the slot's keys before this one are of earlier steps */
 };
 
 struct br_nd_step { /* of the step at hand; one block of device memory */
@@ -127,7 +128,9 @@ struct br_nd_args {
     signed char *xq;   /* integers of activations, [row][n_in]; or tiles */
     float *xd;         /* [row][n_in / block]; or [row] */
     unsigned int lows; /* rows / 8 of tiles */
-    /* of a product of tiles */
+    /* of a product of tiles; pitch: rows of the first and second output take
+     * turns, eight by eight; then z.p, unless NULL: silu(one) * other as the
+     * tiles of the next product, state: their rows' factors */
     unsigned int segs;         /* pieces of the columns */
     unsigned int part_end[2];  /* tiles before the second, third output */
     struct br_nd_rows part[2]; /* those */

@@ -65,7 +65,9 @@ bits_of(float x)
     return as_u32(x) & 0x7fffffff;
 }
 
-/* Weights x.p of kind m.kind to rows a.off .. of tiles q; a warp a row. */
+/* Weights x.p of kind m.kind to rows a.off .. of tiles q; a warp a row. pitch:
+ * eight rows, then eight places for another matrix's. sums: of each row's
+ * squares, or NULL. */
 KERNEL
 br_nd_tile(ARGS)
 {
@@ -84,8 +86,10 @@ br_nd_tile(ARGS)
     for (u32 m = 16; m; m >>= 1)
         top = max_u32(top, shfl_xor(top, m));
     row_scale(top, &d, &inv);
+    const u32 to = a.off + r + (a.pitch ? r / 8 * 8 : 0);
+    float squares = 0.0f;
     if (lane == 0)
-        a.xd[a.off + r] = d;
+        a.xd[to] = d;
     for (u32 c = lane; c < K / 8; c += 32) {
         float x[8];
 #pragma unroll
@@ -93,25 +97,41 @@ br_nd_tile(ARGS)
             x[i] = a.m.kind == BR_ND_F16
                        ? weight<BR_ND_F16>(a.m.q, from + c * 8 + i)
                        : weight<BR_ND_BF16>(a.m.q, from + c * 8 + i);
-        *(u32x4 *)(a.xq + tile_at16(a.lows, a.off + r, c)) = pack8(x, inv);
+        *(u32x4 *)(a.xq + tile_at16(a.lows, to, c)) = pack8(x, inv);
+#pragma unroll
+        for (u32 i = 0; i < 8; i++)
+            squares = fma_rn(x[i], x[i], squares);
     }
+    for (u32 m = 16; m; m >>= 1)
+        squares = squares + shfl_xor_f(squares, m);
+    if (a.sums && lane == 0)
+        a.sums[r] = squares;
 }
 
 /* ---- activations ----------------------------------------------------------- */
 
 
-/* The block's, in all threads; each: a word a warp. */
+/* The block's largest v and sum of s, in all threads; each, sums: a word a warp. */
 BR_DEV u32
-block_max(u32 v, u32 *each)
+block_max(u32 v, float *s, u32 *each, u32 *sums)
 {
-    for (u32 m = 16; m; m >>= 1)
+    const u32 lane = tid() & 31, n = block_dim() / 32;
+
+    for (u32 m = 16; m; m >>= 1) {
         v = max_u32(v, shfl_xor(v, m));
-    if ((tid() & 31) == 0)
+        *s = *s + shfl_xor_f(*s, m);
+    }
+    if (lane == 0) {
         each[tid() >> 5] = v;
+        sums[tid() >> 5] = as_u32(*s);
+    }
     bar(0, block_dim());
-    v = (tid() & 31) < block_dim() / 32 ? each[tid() & 31] : 0;
-    for (u32 m = 16; m; m >>= 1)
+    v = lane < n ? each[lane] : 0;
+    *s = as_f32(lane < n ? sums[lane] : 0);
+    for (u32 m = 16; m; m >>= 1) {
         v = max_u32(v, shfl_xor(v, m));
+        *s = *s + shfl_xor_f(*s, m);
+    }
     return v;
 }
 BR_DEV float
@@ -165,7 +185,11 @@ store4(float *p, const float *x)
  *   COPY   x; where `scatter` is set, of the rows that want logits
  *   GLU    silu(x) * b
  *   SCALE  norm of x
- *   ADD    norm of x + b, which goes to z                                      */
+ *   ADD    norm of x + b, which goes to z
+ *
+ * state: a product follows that makes silu(gate) * up of the row. None of those
+ * is larger than the row's squares times `cap`, the largest product of the
+ * norms of a gate's row and its up's; so their factor is known before they are. */
 template <u32 OP, u32 EACH_>
 BR_DEV void
 row16(const struct br_nd_args &a)
@@ -173,8 +197,9 @@ row16(const struct br_nd_args &a)
     enum { TWO = OP == BR_ND_GLU || OP == BR_ND_ADD };
     enum { NORM = OP == BR_ND_SCALE || OP == BR_ND_ADD };
     __shared__ u32 sums[BR_ND_ROW_THREADS / 32], tops[BR_ND_ROW_THREADS / 32];
+    __shared__ u32 squares[BR_ND_ROW_THREADS / 32];
     const u32 t = bid(), K = a.x.cols;
-    float v[EACH_][4], w[EACH_][4];
+    float v[EACH_][4], w[EACH_][4], square = 0.0f;
     u32 top = 0;
 
     begin();
@@ -216,13 +241,19 @@ row16(const struct br_nd_args &a)
             if (NORM && a.w.p)
                 v[e][i] = v[e][i] * w[e][i];
             top = max_u32(top, bits_of(v[e][i]));
+            square = fma_rn(v[e][i], v[e][i], square);
         }
         if (a.y.p)
             store4(row(a.y, t) + k, v[e]);
     }
-    row_scale(block_max(top, tops), &d, &inv);
-    if (tid() == 0)
+    row_scale(block_max(top, &square, tops, squares), &d, &inv);
+    if (tid() == 0) {
         a.xd[t] = d;
+        if (a.state) {
+            float none;
+            row_scale(bits_of(square * a.cap), &a.state[t], &none);
+        }
+    }
 #pragma unroll
     for (u32 e = 0; e < EACH_; e++) {
         const u32 c = e * block_dim() + tid(); /* of 8 bytes */
@@ -256,30 +287,68 @@ part_of_tile(const struct br_nd_args &a, u32 tile)
     return tile < a.part_end[0] ? 0 : tile < a.part_end[1] ? 1 : 2;
 }
 
+/* silu(gate) * up, where rows of both alternate, as f16: rows 64 tile .. of what
+ * the next product reads. A warp's eight rows and eight tokens change places. */
+template <u32 N>
+BR_DEV void
+put_glu(const struct br_nd_args &a, const float (&all)[N / 2], u32 tile, u32 t0)
+{
+    const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3, w = tid() >> 5;
+    const u32 r = tile * TILE_ROWS + w * 16 + g;
+    const float wg = a.m.d[r], wu = a.m.d[r + 8];
+    const float *d = a.xd + t0 + c * 2, *to = a.state + t0 + c * 2;
+    u8 *out = (u8 *)a.z.p + tile_at16(a.lows, t0 + g, tile * 8 + w) + c * 4;
+
+#pragma unroll
+    for (u32 j = 0; j < N / 8; j++) {
+        float v[2];
+#pragma unroll
+        for (u32 i = 0; i < 2; i++) /* divided by a power of two */
+            v[i] = fast_glu(all[j * 4 + i] * d[j * 8 + i] * wg,
+                            all[j * 4 + 2 + i] * d[j * 8 + i] * wu) *
+                   as_f32((254u << 23) - as_u32(to[j * 8 + i]));
+        const u32 both = transposed(pack_f16(v[0], v[1]));
+        if (t0 + j * 8 + g < a.n_rows)
+            *(u32 *)(out + j * ATOM) = both;
+    }
+}
+
 template <u32 N>
 BR_DEV void
 put_tile(const struct br_nd_args &a, const float (&all)[N / 2], u32 tile, u32 t0)
 {
     const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3;
-    const u32 part = part_of_tile(a, tile);
+    const u32 part = a.pitch ? 0 : part_of_tile(a, tile);
     const u32 r = tile * TILE_ROWS + (tid() >> 5) * 16 + g;
     const u32 first = part ? a.part_end[part - 1] * TILE_ROWS : 0;
-    float *y = part == 0 ? a.y.p : part == 1 ? a.part[0].p : a.part[1].p;
+    const float w[2] = {a.m.d[r], a.m.d[r + 8]};
+    float *y[2] = {part == 0   ? a.y.p
+                   : part == 1 ? a.part[0].p
+                               : a.part[1].p};
+    u32 n[2] = {r - first, r - first + 8};
     const u32 cols = part == 0   ? a.y.cols
                      : part == 1 ? a.part[0].cols
                                  : a.part[1].cols;
     const u32 stride = part == 0   ? a.y.stride
                        : part == 1 ? a.part[0].stride
                                    : a.part[1].stride;
-    const float w[2] = {a.m.d[r], a.m.d[r + 8]};
 
+    if (a.z.p) {
+        put_glu<N>(a, all, tile, t0);
+        return;
+    }
+    y[1] = y[0];
+    if (a.pitch) { /* of as many columns and as wide rows */
+        n[0] = n[1] = r / 16 * 8 + g;
+        y[1] = a.part[0].p;
+    }
 #pragma unroll
     for (u32 j = 0; j < N / 8; j++)
 #pragma unroll
         for (u32 i = 0; i < 4; i++) {
-            const u32 n = r - first + i / 2 * 8, t = t0 + j * 8 + c * 2 + i % 2;
-            if (n < cols && t < a.n_rows)
-                y[(u64)t * stride + n] =
+            const u32 t = t0 + j * 8 + c * 2 + i % 2;
+            if (n[i / 2] < cols && t < a.n_rows)
+                y[i / 2][(u64)t * stride + n[i / 2]] =
                     all[j * 4 + i] * a.xd[t] * w[i / 2];
         }
 }

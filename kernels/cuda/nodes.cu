@@ -511,9 +511,25 @@ br_nd_keep(ARGS)
 }
 
 #ifndef BR_PORTABLE
+/* Sine and cosine, times scale, of every row's angles: once a step, z[t][2 p]. */
+KERNEL
+br_nd_angles(ARGS)
+{
+    const u64 i = thread_of_grid();
+    const u32 n = a.n_rot / 2, t = (u32)(i / n), p = (u32)(i % n);
+    float s, c;
+
+    begin();
+    if (t >= a.n_rows)
+        return;
+    ex_sincos((float)a.s.position[t], a.w.p[p], &s, &c);
+    *(u32x2 *)(row(a.z, t) + 2 * p) = {as_u32(s * a.scale),
+                                       as_u32(c * a.scale)};
+}
+
 /* What br_nd_norm_heads, br_nd_rope and br_nd_keep do to queries x, keys b and
  * values c, in one: 16 threads a head, a thread every 16th number of it. op: 1
- * queries have a norm, 2 keys. */
+ * queries have a norm, 2 keys. z: from br_nd_angles. */
 KERNEL
 br_nd_turn(ARGS)
 {
@@ -550,13 +566,11 @@ br_nd_turn(ARGS)
     if (!is_v)
 #pragma unroll
         for (u32 j = 0; j < MOST; j++) {
-            float s, c;
             if (j * 16 >= n || (!a.neighbours && j >= half))
                 break;
-            ex_sincos((float)pos, a.w3.p[a.neighbours ? j * 8 + l / 2 : j * 16 + l],
-                      &s, &c);
-            s = s * a.scale;
-            c = c * a.scale;
+            const u32x2 sc = *(const u32x2 *)(
+                row(a.z, t) + 2 * (a.neighbours ? j * 8 + l / 2 : j * 16 + l));
+            const float s = as_f32(sc.x), c = as_f32(sc.y);
             if (a.neighbours) {
                 const float u = l % 2 ? other[j] : x[j];
                 const float z = l % 2 ? x[j] : other[j];

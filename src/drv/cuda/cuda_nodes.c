@@ -168,7 +168,8 @@ make_block(br_cun *x, br_status *st)
         BR_TRY(BR_CU(&x->cu, st, cuMemAllocHost((void **)&x->stage, a->total)));
     x->seen = br_try_calloc(x->c.n_slots, sizeof *x->seen);
     x->last = br_try_calloc(x->c.n_slots, sizeof *x->last);
-    if (!x->seen || !x->last || !x->stage)
+    x->first = br_try_calloc(x->c.n_slots, sizeof *x->first);
+    if (!x->seen || !x->last || !x->first || !x->stage)
         return no_memory(st);
     return cun_shared(x, &x->block, a->total, st);
 }
@@ -305,6 +306,7 @@ br_cun_close(br_cun *x)
     br_arena_fini(&x->arena);
     br_free(x->seen);
     br_free(x->last);
+    br_free(x->first);
     br_free(x->hidden);
     br_free(x->watched);
     br_free(x);
@@ -523,6 +525,11 @@ stage_tiles(br_cun *x, const br_step *step)
 
     x->least_tile = UINT32_MAX;
     x->most_tile = 0;
+    for (uint32_t t = 0; t < end; t++)
+        x->first[step->slot[t]] = INT32_MAX;
+    for (uint32_t t = 0; t < end; t++)
+        x->first[step->slot[t]] =
+            BR_MIN(x->first[step->slot[t]], step->position[t]);
     while (end > 0) {
         uint32_t t = end - 1;
 
@@ -530,7 +537,8 @@ stage_tiles(br_cun *x, const br_step *step)
                step->slot[t - 1] == step->slot[t] &&
                step->position[t - 1] + 1 == step->position[t])
             t--;
-        tile[n++] = (struct br_nd_tile){t, end - t};
+        tile[n++] =
+            (struct br_nd_tile){t, end - t, (uint32_t)x->first[step->slot[t]]};
         x->least_tile = BR_MIN(x->least_tile, end - t);
         x->most_tile = BR_MAX(x->most_tile, end - t);
         end = t;

@@ -71,11 +71,13 @@ struct br_cun {
     struct br_nd_mat *mat; /* [n_values] */
     uint64_t pool[BR_MAX_KV_GROUPS];
     uint64_t gather[BR_IR_MAX_BINDINGS], xq, xd, hidden_rows;
-    uint64_t slots;              /* [n_slots][slot_elems] */
-    uint64_t wide[4];            /* rows of experts, between products */
-    bool lost;                   /* a slot's state did not arrive */
-    uint64_t raw, raw_bytes;     /* a matrix as a file has it, on its way */
-    uint64_t sums, met;          /* of pieces of products */
+    uint64_t slots;          /* [n_slots][slot_elems] */
+    uint64_t wide[4];        /* rows of experts, between products */
+    bool lost;               /* a slot's state did not arrive */
+    uint64_t raw, raw_bytes; /* a matrix as a file has it, on its way */
+    uint64_t sums, met;      /* of pieces of products */
+    uint64_t glu, glu_d;     /* as xq and xd: what a product makes of two */
+    uint32_t glu_cols;
     uint64_t n_sums, n_met;      /* so many, of BR_ND_TILE_TOKENS tokens */
     void *graph[CUN_GRAPHS + 1]; /* by rows, all of which want logits */
     uint64_t block;              /* the step, as the device sees it */
@@ -83,6 +85,7 @@ struct br_cun {
     cun_place at;
     int32_t *seen;        /* [n_slots] table of the slot in this step, or -1 */
     int32_t *last;        /* [n_slots] its last position in this step */
+    int32_t *first;       /* [n_slots] its least one */
     uint32_t padded;      /* rows that xq has room for */
     uint32_t table_n;     /* pages of a slot and group at most */
     uint32_t n_rows;      /* of the latest step */
@@ -134,6 +137,10 @@ bool cun_has_rows(const br_gguf_tensor *t);
 br_code cun_stack(br_cun *x, const uint32_t *v, uint32_t n,
                   struct br_nd_mat *out, uint32_t *end,
                   br_status *st) BR_MUST_USE;
+/* The same of two, of as many rows, eight rows of each in turns. For any x,
+ * |v[0]'s row . x| |v[1]'s row . x| <= *most (x . x). */
+br_code cun_pair(br_cun *x, const uint32_t *v, struct br_nd_mat *out,
+                 float *most, br_status *st) BR_MUST_USE;
 /* cuda_plan.c: the launches of every node. */
 br_code cun_plan(br_cun *x, br_status *st) BR_MUST_USE;
 

@@ -143,6 +143,7 @@ holds(cun_planner *p, const struct br_nd_rows *x, uint32_t block)
     p->quantised_block = block;
     p->quantised_by = p->node;
     p->quantised_want = p->want;
+    p->quantised_far = p->node == p->paired;
 }
 
 /* a's input as its product wants it, in xq, unless it is there: `block` says
@@ -174,17 +175,18 @@ in_runs(const struct br_nd_rows *v)
 static br_code
 row16(cun_planner *p, enum cun_fn fn, struct br_nd_args *a)
 {
-    a->xq = (void *)(uintptr_t)p->x->xq;
-    a->xd = (void *)(uintptr_t)p->x->xd;
+    const bool far = p->node == p->paired;
+
+    a->xq = (void *)(uintptr_t)(far ? p->x->glu : p->x->xq);
+    a->xd = (void *)(uintptr_t)(far ? p->x->glu_d : p->x->xd);
     a->lows = p->x->padded / 8;
     return cun_add(
         p, fn + (a->x.cols > 8u * BR_ND_ROW_THREADS), CUN_ROW,
         BR_MIN((a->x.cols / 8 + 31) / 32 * 32, (uint32_t)BR_ND_ROW_THREADS), a);
 }
 
-/* Is the node a product of tiles that reads binding b? */
-static bool
-takes(const cun_planner *p, const br_ir_node *n, const br_ir_bind *b)
+bool
+cun_takes(const cun_planner *p, const br_ir_node *n, const br_ir_bind *b)
 {
     return n->op == BR_IR_MATMUL && br_bind_together(b) &&
            memcmp(&n->bind[0], b, sizeof *b) == 0 &&
@@ -199,15 +201,14 @@ feeds_tiles(const cun_planner *p, const br_ir_bind *b)
     const br_ir *g = p->x->v.g;
 
     for (uint32_t i = p->node + 1; i <= p->node + SOON && i < g->n_nodes; i++)
-        if (takes(p, &g->nodes[i], b))
+        if (cun_takes(p, &g->nodes[i], b))
             return true;
     return false;
 }
 
-/* As f16 too, beside what the node writes; false: another way then. */
-static bool
-can_row16(const cun_planner *p, const br_ir_bind *out,
-          const struct br_nd_args *a)
+bool
+cun_can_row16(const cun_planner *p, const br_ir_bind *out,
+              const struct br_nd_args *a)
 {
     return !p->x->c.exact && !p->x->dev && feeds_tiles(p, out) &&
            in_runs(&a->x) && in_runs(&a->y) && (!a->b.p || in_runs(&a->b)) &&
@@ -232,35 +233,56 @@ meets_near(const struct br_nd_args *a)
     return a->segs > 1 && a->segs * a->count <= AT_ONCE && a->m.block <= SHORT;
 }
 
-/* y[i] = m x, of n matrices on top of each other. */
-static br_code
-tiles(cun_planner *p, const struct br_nd_mat *m, const uint32_t *end,
-      struct br_nd_rows x, const struct br_nd_rows *y, uint32_t n)
+br_code
+cun_as_tiles(cun_planner *p, struct br_nd_rows x)
 {
     struct br_nd_args a = {.x = x};
 
     if (!in_runs(&x))
         return br_fail(p->st, BR_E_INTERNAL, "nodes[%u]: rows stand apart",
                        p->node);
-    if (!same_rows(&x, &p->quantised) || p->quantised_block != AS_TILES ||
-        p->quantised_want != p->want) {
-        a.scatter = p->want && p->n->op == BR_IR_LM_HEAD;
-        BR_TRY(row16(p, CUN_row16_copy, &a));
-        holds(p, &x, AS_TILES);
-    }
-    a = (struct br_nd_args){.x = x,
-                            .y = y[0],
-                            .m = *m,
-                            .xq = (void *)(uintptr_t)p->x->xq,
-                            .xd = (void *)(uintptr_t)p->x->xd,
-                            .lows = p->x->padded / 8,
-                            .count = tiles_of(m->n_out),
-                            .segs = (m->n_in / 64 + m->block - 1) / m->block,
-                            .part_end = {end[0], end[n > 1 ? 1 : 0]}};
-    a.op = meets_near(&a);
+    if (same_rows(&x, &p->quantised) && p->quantised_block == AS_TILES &&
+        p->quantised_want == p->want)
+        return BR_OK;
+    a.scatter = p->want && p->n->op == BR_IR_LM_HEAD;
+    BR_TRY(row16(p, CUN_row16_copy, &a));
+    holds(p, &x, AS_TILES);
+    return BR_OK;
+}
+
+struct br_nd_args
+cun_tile_args(const cun_planner *p, const struct br_nd_mat *m,
+              const uint32_t *end, struct br_nd_rows x,
+              const struct br_nd_rows *y, uint32_t n)
+{
+    const bool far = p->quantised_far;
+    struct br_nd_args a = {
+        .x = x,
+        .y = y[0],
+        .m = *m,
+        .xq = (void *)(uintptr_t)(far ? p->x->glu : p->x->xq),
+        .xd = (void *)(uintptr_t)(far ? p->x->glu_d : p->x->xd),
+        .lows = p->x->padded / 8,
+        .count = tiles_of(m->n_out),
+        .segs = (m->n_in / 64 + m->block - 1) / m->block,
+        .part_end = {end[0], end[n > 1 ? 1 : 0]}};
+
     for (uint32_t i = 1; i < n; i++)
         a.part[i - 1] = y[i];
-    return cun_add(p, CUN_tiles_8, CUN_PRODUCT, tiles_of(m->n_out), &a);
+    return a;
+}
+
+/* y[i] = m x, of n matrices on top of each other. */
+static br_code
+tiles(cun_planner *p, const struct br_nd_mat *m, const uint32_t *end,
+      struct br_nd_rows x, const struct br_nd_rows *y, uint32_t n)
+{
+    struct br_nd_args a;
+
+    BR_TRY(cun_as_tiles(p, x));
+    a = cun_tile_args(p, m, end, x, y, n);
+    a.op = meets_near(&a);
+    return cun_add(p, CUN_tiles_8, CUN_PRODUCT, a.count, &a);
 }
 
 /* y = m x for all rows of the launch. */
@@ -301,7 +323,7 @@ stacked(const cun_planner *p, uint32_t *w)
     for (uint32_t i = p->node; i < g->n_nodes && n < CUN_PARTS; i++) {
         const br_ir_node *m = &g->nodes[i];
 
-        if (!takes(p, m, &p->n->bind[0]) || p->x->mat[m->bind[1].value].q ||
+        if (!cun_takes(p, m, &p->n->bind[0]) || p->x->mat[m->bind[1].value].q ||
             !br_bind_together(&m->bind[m->n_in]))
             break;
         w[n++] = m->bind[1].value;
@@ -344,7 +366,12 @@ matmul(cun_planner *p)
 
     if (p->node >= p->done) {
         const uint32_t n = stacked(p, w);
+        bool done = false;
 
+        if (n == 2)
+            BR_TRY(cun_glu(p, w, &done));
+        if (done)
+            return BR_OK;
         if (n > 1) {
             BR_TRY(matmul_stack(p, w, n));
         } else {
@@ -440,7 +467,7 @@ norm16(cun_planner *p, struct br_nd_rows x, struct br_nd_rows b,
                            .eps = (float)br_ir_f(p->n, BR_IA_eps, 0)};
 
     *done = br_ir_i(p->n, BR_IA_width, x.cols) == x.cols &&
-            can_row16(p, out, &a) && (!z.p || in_runs(&z)) &&
+            cun_can_row16(p, out, &a) && (!z.p || in_runs(&z)) &&
             (!w.p || (uintptr_t)w.p % 16 == 0);
     if (!*done)
         return BR_OK;
@@ -482,7 +509,7 @@ norm_adds(cun_planner *p)
     return br_ir_i(next, BR_IA_width, a.x.cols) == a.x.cols &&
            (next->bind[1].value == BR_IR_NONE ||
             (uintptr_t)p->x->v.at[next->bind[1].value].p % 16 == 0) &&
-           can_row16(&q, &next->bind[2], &a) && in_runs(&p->out[0]) &&
+           cun_can_row16(&q, &next->bind[2], &a) && in_runs(&p->out[0]) &&
            cun_apart(p, &a.y, &a.x) && cun_apart(p, &a.y, &a.b) &&
            cun_apart(p, &p->out[0], &a.x) && cun_apart(p, &p->out[0], &a.b);
 }
@@ -523,7 +550,7 @@ glu(cun_planner *p)
 {
     struct br_nd_args a = {.x = p->in[0], .b = p->in[1], .y = p->out[0]};
 
-    if (cun_act_of(p->n) != BR_ND_SILU || !can_row16(p, &p->n->bind[2], &a))
+    if (cun_act_of(p->n) != BR_ND_SILU || !cun_can_row16(p, &p->n->bind[2], &a))
         return each(p, BR_ND_GLU, p->in[0], p->in[1], p->out[0]);
     BR_TRY(row16(p, CUN_row16_glu, &a));
     holds(p, &a.y, AS_TILES);
@@ -743,8 +770,11 @@ meeting_place(br_cun *x, br_status *st)
 br_code
 cun_plan(br_cun *x, br_status *st)
 {
-    cun_planner p = {
-        .x = x, .st = st, .quantised_by = BR_IR_NONE, .table = BR_IR_NONE};
+    cun_planner p = {.x = x,
+                     .st = st,
+                     .quantised_by = BR_IR_NONE,
+                     .paired = BR_IR_NONE,
+                     .table = BR_IR_NONE};
 
     for (; p.node < x->v.g->n_nodes; p.node++) {
         const size_t before = x->launches.n;

@@ -16,7 +16,14 @@ typedef struct cun_planner {
     uint32_t quantised_block;
     uint32_t quantised_by; /* the node that made it */
     bool quantised_want;
-    uint32_t table;  /* a matrix that EMBED has loaded */
+    bool quantised_far; /* in x->glu, not in x->xq */
+    uint32_t paired;    /* a GLU whose output goes there */
+    uint32_t table;     /* a matrix that EMBED has loaded */
+    struct cun_angles { /* of rows, that are there already */
+        const float *w;
+        struct br_nd_rows z;
+        float scale;
+    } angles;
     uint32_t turned; /* nodes before this one are done by a joint launch */
     uint32_t done;   /* nodes before this one have their launches */
     const br_ir_node *sum; /* an ADD that the norm after it does */
@@ -42,7 +49,21 @@ bool cun_apart(const cun_planner *p, const struct br_nd_rows *a,
 /* The BR_ND_* of the node's function. */
 uint32_t cun_act_of(const br_ir_node *n);
 
+/* x becomes what products of tiles read, unless it is. */
+br_code cun_as_tiles(cun_planner *p, struct br_nd_rows x) BR_MUST_USE;
+/* Of a product of such, of n matrices on top of each other. */
+struct br_nd_args cun_tile_args(const cun_planner *p, const struct br_nd_mat *m,
+                                const uint32_t *end, struct br_nd_rows x,
+                                const struct br_nd_rows *y, uint32_t n);
+/* Can rows a.x, b become y, which the node writes as `out`, and f16? */
+bool cun_can_row16(const cun_planner *p, const br_ir_bind *out,
+                   const struct br_nd_args *a);
+/* Is the node a product of tiles that reads binding b? */
+bool cun_takes(const cun_planner *p, const br_ir_node *n, const br_ir_bind *b);
+
 /* ---- cuda_plan_join.c ---- */
+/* Two products w of one input and the GLU of them after this node, as one. */
+br_code cun_glu(cun_planner *p, uint32_t *w, bool *done) BR_MUST_USE;
 /* Heads' norms, rope and what is kept, from this node on, as one launch. */
 br_code cun_turn(cun_planner *p) BR_MUST_USE;
 /* Marks launches whose rows only products of tiles read, and those as f16. */

@@ -2,6 +2,8 @@
  *
  *   turn    heads' norms, rope of queries and keys, keys and values to their
  *           pages: up to five launches a layer are one
+ *   glu     two products of one input and silu(gate) * up, as the f16s that the
+ *           next product reads: no row of the two wide values is written
  *   lean    rows that only products of tiles read, which have them as f16, are
  *           not written as f32
  *
@@ -10,6 +12,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/cuda_plan_int.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- turn ---------------------------------------------------------------- */
@@ -136,6 +139,27 @@ turn_args(cun_planner *p, const turned *t, struct br_nd_args *a)
     return BR_OK;
 }
 
+/* Sines and cosines for a, by a launch ahead of it, unless the turn before had
+ * the same. */
+static br_code
+angles_of(cun_planner *p, struct br_nd_args *a)
+{
+    struct cun_angles *k = &p->angles;
+    struct br_nd_args make = {.w = a->w3, .n_rot = a->n_rot, .scale = a->scale};
+    uint64_t z;
+
+    if (k->w != a->w3.p || k->z.cols != a->n_rot || k->scale != a->scale) {
+        BR_TRY(cun_alloc(p->x, &z, 4ull * a->n_rot * p->x->c.max_rows, p->st));
+        *k = (struct cun_angles){a->w3.p, cun_rows_at(z, a->n_rot, a->n_rot),
+                                 a->scale};
+        make.z = k->z;
+        BR_TRY(cun_add(p, CUN_angles, CUN_NUMBERS, a->n_rot / 2, &make));
+        p->x->launches.at[p->x->launches.n - 1].joint = true;
+    }
+    a->z = k->z;
+    return BR_OK;
+}
+
 br_code
 cun_turn(cun_planner *p)
 {
@@ -151,10 +175,162 @@ cun_turn(cun_planner *p)
         !a.v.pool || !cun_apart(p, &a.y, &a.x) || !cun_apart(p, &a.y, &a.b) ||
         !cun_apart(p, &a.y, &a.c))
         return BR_OK;
+    BR_TRY(angles_of(p, &a));
     BR_TRY(cun_add(p, CUN_turn, CUN_NUMBERS, (a.heads + 2 * a.count) * 16, &a));
     p->x->launches.at[p->x->launches.n - 1].joint = true;
     p->turned = t.end;
     return BR_OK;
+}
+
+/* ---- glu ------------------------------------------------------------------- */
+
+/* The GLU after two products, one of which is the gate. */
+typedef struct paired {
+    const br_ir_node *n;
+    uint32_t at, gate; /* 0 or 1, of the two */
+    struct br_nd_rows in[2], out;
+} paired;
+
+/* Who reads the node's output is a product of tiles. */
+static bool
+fed_to_tiles(const cun_planner *p, const br_ir_node *n, uint32_t at)
+{
+    const br_ir *g = p->x->v.g;
+    const br_ir_bind *out = &n->bind[n->n_in];
+
+    for (int64_t i = at + 1; i <= p->x->v.at[out->value].last; i++) {
+        const br_ir_node *m = &g->nodes[i];
+
+        for (int b = 0; b < m->n_in + m->n_out; b++)
+            if (m->bind[b].value == out->value &&
+                (b > 0 || !cun_takes(p, m, out)))
+                return false;
+    }
+    return out->value != p->x->v.hidden && br_bind_together(out);
+}
+
+static bool
+finds_glu(const cun_planner *p, paired *f)
+{
+    const br_ir *g = p->x->v.g;
+    const br_ir_node *two = &g->nodes[p->node];
+
+    f->at = p->node + 2;
+    if (f->at >= g->n_nodes || g->nodes[f->at].op != BR_IR_GLU)
+        return false;
+    f->n = &g->nodes[f->at];
+    f->gate = memcmp(&f->n->bind[0], &two[0].bind[two[0].n_in],
+                     sizeof f->n->bind[0]) == 0
+                  ? 0
+                  : 1;
+    for (uint32_t i = 0; i < 2; i++) {
+        const br_ir_bind *out = &two[i].bind[two[i].n_in];
+        const br_value_mem *v = &p->x->v.at[out->value];
+
+        if (memcmp(&f->n->bind[i ^ f->gate], out, sizeof *out) != 0 ||
+            v->last != (int64_t)f->at || v->want != p->want ||
+            out->value == p->x->v.hidden ||
+            (two[i].op == BR_IR_MATMUL && two[i].bind[2].value != BR_IR_NONE))
+            return false;
+    }
+    return cun_act_of(f->n) == BR_ND_SILU &&
+           p->x->v.at[f->n->bind[f->n->n_in].value].want == p->want &&
+           fed_to_tiles(p, f->n, f->at);
+}
+
+/* Rows of both products and of the GLU are as wide, and can be f16. */
+static br_code
+fits_glu(const cun_planner *p, paired *f, bool *fits)
+{
+    cun_planner q = *p;
+    struct br_nd_args a;
+
+    q.n = f->n;
+    q.node = f->at;
+    for (int i = 0; i < f->n->n_in + f->n->n_out; i++)
+        BR_TRY(cun_view(&q, i));
+    a = (struct br_nd_args){.x = q.in[0], .b = q.in[1], .y = q.out[0]};
+    f->in[0] = q.in[0];
+    f->in[1] = q.in[1];
+    f->out = q.out[0];
+    *fits = f->out.cols % (BR_ND_TILE_ROWS / 2) == 0 &&
+            f->in[0].cols == f->out.cols && f->in[1].cols == f->out.cols &&
+            f->in[0].stride == f->in[1].stride &&
+            cun_can_row16(&q, &f->n->bind[f->n->n_in], &a);
+    return BR_OK;
+}
+
+/* The launch that makes what xq holds, if it has whole rows. */
+static cun_launch *
+maker(br_cun *x)
+{
+    for (size_t i = x->launches.n; i-- > 0;) {
+        cun_launch *l = &x->launches.at[i];
+
+        if ((l->grid == CUN_ROW || l->grid == CUN_QUERIES) &&
+            (uintptr_t)l->a.xq == x->xq)
+            return l->grid == CUN_ROW && !l->lone ? l : NULL;
+    }
+    return NULL;
+}
+
+static br_code
+room_for_glu(br_cun *x, uint32_t cols, br_status *st)
+{
+    if (cols <= x->glu_cols)
+        return BR_OK;
+    BR_TRY(cun_alloc(x, &x->glu, (uint64_t)cols * x->padded * 2, st));
+    BR_TRY(cun_zero(x, x->glu, (uint64_t)cols * x->padded / 2, st));
+    BR_TRY(cun_alloc(x, &x->glu_d, x->padded * 4ull, st));
+    BR_TRY(cun_zero(x, x->glu_d, x->padded, st));
+    x->glu_cols = cols;
+    return BR_OK;
+}
+
+br_code
+cun_glu(cun_planner *p, uint32_t *w, bool *done)
+{
+    br_cun *x = p->x;
+    struct br_nd_args a;
+    struct br_nd_mat m;
+    cun_launch *made;
+    bool fits = false;
+    float most;
+    paired f;
+
+    if (finds_glu(p, &f))
+        BR_TRY(fits_glu(p, &f, &fits));
+    if (!fits)
+        return BR_OK;
+    BR_TRY(cun_as_tiles(p, p->in[0]));
+    made = maker(x);
+    if (!made)
+        return BR_OK;
+    BR_TRY(room_for_glu(x, f.out.cols, p->st));
+    if (f.gate) {
+        const uint32_t up = w[0];
+
+        w[0] = w[1];
+        w[1] = up;
+    }
+    BR_TRY(cun_pair(x, w, &m, &most, p->st));
+    made->a.state = (void *)(uintptr_t)x->glu_d;
+    made->a.cap = most;
+    a = cun_tile_args(p, &m, (uint32_t[2]){0}, p->in[0], f.in, 2);
+    a.pitch = 8;
+    p->done = f.at;
+    p->paired = f.at;
+    *done = true;
+    if (isfinite(most) && most > 0) { /* else one by one */
+        struct br_nd_args one = a;
+
+        one.z.p = (void *)(uintptr_t)x->glu;
+        one.state = (void *)(uintptr_t)x->glu_d;
+        BR_TRY(cun_add(p, CUN_tiles_8, CUN_PRODUCT, a.count, &one));
+        x->launches.at[x->launches.n - 1].joint = true;
+        p->turned = f.at + 1;
+    }
+    return cun_add(p, CUN_tiles_8, CUN_PRODUCT, a.count, &a);
 }
 
 /* ---- lean ------------------------------------------------------------------ */

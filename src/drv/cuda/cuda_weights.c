@@ -13,6 +13,7 @@
 #include "drv/cuda/cuda_nodes_int.h"
 #include "model/qint.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { PIECE = 1 << 20 /* weights on their way */ };
@@ -231,10 +232,11 @@ piece_of(uint64_t tiles, uint32_t blocks)
     return best;
 }
 
-/* The tensor as tiles, from row `at` of the matrix on. */
+/* The tensor as tiles, from row `at` of the matrix on; squares: of two matrices
+ * whose rows take turns. */
 static br_code
 send_tiles(br_cun *x, const br_gguf_tensor *t, const struct br_nd_mat *m,
-           uint32_t at, br_status *st)
+           uint32_t at, uint64_t squares, br_status *st)
 {
     struct br_nd_args a = {
         .m = {.q = (const void *)(uintptr_t)x->raw,
@@ -244,6 +246,8 @@ send_tiles(br_cun *x, const br_gguf_tensor *t, const struct br_nd_mat *m,
         .xq = (void *)(uintptr_t)m->q,
         .xd = (float *)(uintptr_t)m->d,
         .lows = m->sub,
+        .sums = (void *)(uintptr_t)squares,
+        .pitch = squares ? 8 : 0,
         .off = at};
 
     if (t->bytes > x->raw_bytes) {
@@ -265,22 +269,15 @@ send_tiles(br_cun *x, const br_gguf_tensor *t, const struct br_nd_mat *m,
     return BR_OK;
 }
 
-br_code
-cun_stack(br_cun *x, const uint32_t *v, uint32_t n, struct br_nd_mat *out,
-          uint32_t *end, br_status *st)
+/* Room for a matrix of so many tiles of rows, n_in set. */
+static br_code
+room_for_tiles(br_cun *x, uint32_t tiles, struct br_nd_mat *out, br_status *st)
 {
-    struct br_nd_mat m = {.kind = BR_ND_TILES};
-    uint64_t q, d, rows, pieces;
-    uint32_t tiles = 0;
+    struct br_nd_mat m = {.kind = BR_ND_TILES, .n_in = out->n_in};
+    const uint64_t rows = (uint64_t)tiles * BR_ND_TILE_ROWS;
+    uint64_t q, d, pieces;
 
-    m.n_in = (uint32_t)x->v.g->values[v[0]].dim[1];
-    for (uint32_t i = 0; i < n; i++) {
-        tiles += (uint32_t)((x->v.at[v[i]].t->dim[1] + BR_ND_TILE_ROWS - 1) /
-                            BR_ND_TILE_ROWS);
-        end[i] = tiles;
-    }
-    rows = (uint64_t)tiles * BR_ND_TILE_ROWS;
-    m.n_out = n == 1 ? (uint32_t)x->v.at[v[0]].t->dim[1] : (uint32_t)rows;
+    m.n_out = (uint32_t)rows;
     m.sub = (uint32_t)(rows / 8);
     m.block = piece_of(tiles, m.n_in / 64);
     pieces = (m.n_in / 64 + m.block - 1) / m.block;
@@ -294,14 +291,69 @@ cun_stack(br_cun *x, const uint32_t *v, uint32_t n, struct br_nd_mat *out,
     BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(d, 0, rows)));
     m.q = (const void *)(uintptr_t)q;
     m.d = (const float *)(uintptr_t)d;
+    *out = m;
+    return BR_OK;
+}
+
+br_code
+cun_stack(br_cun *x, const uint32_t *v, uint32_t n, struct br_nd_mat *out,
+          uint32_t *end, br_status *st)
+{
+    uint32_t tiles = 0;
+
+    *out = (struct br_nd_mat){.n_in = (uint32_t)x->v.g->values[v[0]].dim[1]};
+    for (uint32_t i = 0; i < n; i++) {
+        tiles += (uint32_t)((x->v.at[v[i]].t->dim[1] + BR_ND_TILE_ROWS - 1) /
+                            BR_ND_TILE_ROWS);
+        end[i] = tiles;
+    }
+    BR_TRY(room_for_tiles(x, tiles, out, st));
+    if (n == 1)
+        out->n_out = (uint32_t)x->v.at[v[0]].t->dim[1];
     for (uint32_t i = 0; i < n; i++) {
         const br_gguf_tensor *t = x->v.at[v[i]].t;
 
-        BR_TRY(send_tiles(x, t, &m, i ? end[i - 1] * BR_ND_TILE_ROWS : 0, st));
+        BR_TRY(
+            send_tiles(x, t, out, i ? end[i - 1] * BR_ND_TILE_ROWS : 0, 0, st));
         x->weight_bytes += t->bytes;
     }
-    *out = m;
     return BR_OK;
+}
+
+br_code
+cun_pair(br_cun *x, const uint32_t *v, struct br_nd_mat *out, float *most,
+         br_status *st)
+{
+    /* the bound of tensor cores' sums, and of what is rounded for them */
+    const double slack = 1.01;
+    const size_t rows = (size_t)x->v.at[v[0]].t->dim[1];
+    float *square = br_try_calloc(2 * rows, sizeof *square);
+    uint64_t p = 0;
+    double top = 0;
+    br_code code;
+
+    if (!square)
+        return br_fail(st, BR_E_OOM, "weights: out of memory");
+    *out = (struct br_nd_mat){.n_in = (uint32_t)x->v.g->values[v[0]].dim[1]};
+    code = room_for_tiles(x, (uint32_t)(2 * rows / BR_ND_TILE_ROWS), out, st);
+    if (code == BR_OK)
+        code = br_cuda_alloc(&x->cu, &p, 2 * rows * sizeof *square, st);
+    for (uint32_t i = 0; code == BR_OK && i < 2; i++) {
+        const br_gguf_tensor *t = x->v.at[v[i]].t;
+
+        code = send_tiles(x, t, out, 8 * i, p + i * rows * sizeof *square, st);
+        x->weight_bytes += t->bytes;
+    }
+    if (code == BR_OK)
+        code = cun_wait(x, st);
+    if (code == BR_OK)
+        code = cun_get(x, square, p, 2 * rows * sizeof *square, st);
+    for (size_t i = 0; i < rows; i++)
+        top = BR_MAX(top, (double)square[i] * (double)square[rows + i]);
+    *most = (float)(sqrt(top) * slack);
+    br_cuda_free(&x->cu, p);
+    br_free(square);
+    return code;
 }
 
 br_code
