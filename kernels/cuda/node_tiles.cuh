@@ -202,7 +202,15 @@ row16(const struct br_nd_args &a)
     float v[EACH_][4], w[EACH_][4], square = 0.0f;
     u32 top = 0;
 
-    begin();
+    grid_go();
+    if (NORM && a.w.p) /* from memory, while the launch ahead ends */
+#pragma unroll
+        for (u32 e = 0; e < EACH_; e++) {
+            const u32 k = (e * block_dim() + tid()) * 4;
+            if (k < K)
+                load4(w[e], a.w.p + k);
+        }
+    grid_wait();
     const float *x = row(a.x, a.scatter ? (u32)a.s.want[t] : t);
     float sum = 0.0f, d, inv;
 #pragma unroll
@@ -214,8 +222,6 @@ row16(const struct br_nd_args &a)
         load4(v[e], x + k);
         if (TWO)
             load4(b, row(a.b, t) + k);
-        if (NORM && a.w.p)
-            load4(w[e], a.w.p + k);
 #pragma unroll
         for (u32 i = 0; i < 4; i++) {
             if (TWO)
@@ -287,16 +293,46 @@ part_of_tile(const struct br_nd_args &a, u32 tile)
     return tile < a.part_end[0] ? 0 : tile < a.part_end[1] ? 1 : 2;
 }
 
+/* Factors: of a lane's two rows of weights, of tokens from the first of a tile
+ * on, of those in the next product. */
+struct tile_d {
+    float w[2];
+    const float *x, *to;
+};
+BR_DEV struct tile_d
+factors_of(const struct br_nd_args &a, u32 tile, u32 t0)
+{
+    const u32 r = tile * TILE_ROWS + (tid() >> 5) * 16 + ((tid() & 31) >> 2);
+
+    return {{a.m.d[r], a.m.d[r + 8]}, a.xd + t0, a.state + t0};
+}
+/* Tokens' to shared memory, before they are waited for; the first N threads. */
+template <u32 N>
+BR_DEV void
+factors_near(struct tile_d &f, bool next)
+{
+    __shared__ float x[N], to[N];
+
+    if (tid() < N) {
+        x[tid()] = f.x[tid()];
+        if (next)
+            to[tid()] = f.to[tid()];
+    }
+    f.x = x;
+    f.to = to;
+    bar(1, TILE_ROWS * 2);
+}
+
 /* silu(gate) * up, where rows of both alternate, as f16: rows 64 tile .. of what
  * the next product reads. A warp's eight rows and eight tokens change places. */
 template <u32 N>
 BR_DEV void
-put_glu(const struct br_nd_args &a, const float (&all)[N / 2], u32 tile, u32 t0)
+put_glu(const struct br_nd_args &a, const float (&all)[N / 2], u32 tile, u32 t0,
+        const struct tile_d &f)
 {
     const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3, w = tid() >> 5;
-    const u32 r = tile * TILE_ROWS + w * 16 + g;
-    const float wg = a.m.d[r], wu = a.m.d[r + 8];
-    const float *d = a.xd + t0 + c * 2, *to = a.state + t0 + c * 2;
+    const float wg = f.w[0], wu = f.w[1];
+    const float *d = f.x + c * 2, *to = f.to + c * 2;
     u8 *out = (u8 *)a.z.p + tile_at16(a.lows, t0 + g, tile * 8 + w) + c * 4;
 
 #pragma unroll
@@ -315,13 +351,13 @@ put_glu(const struct br_nd_args &a, const float (&all)[N / 2], u32 tile, u32 t0)
 
 template <u32 N>
 BR_DEV void
-put_tile(const struct br_nd_args &a, const float (&all)[N / 2], u32 tile, u32 t0)
+put_tile(const struct br_nd_args &a, const float (&all)[N / 2], u32 tile, u32 t0,
+         const struct tile_d &f)
 {
     const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3;
     const u32 part = a.pitch ? 0 : part_of_tile(a, tile);
     const u32 r = tile * TILE_ROWS + (tid() >> 5) * 16 + g;
     const u32 first = part ? a.part_end[part - 1] * TILE_ROWS : 0;
-    const float w[2] = {a.m.d[r], a.m.d[r + 8]};
     float *y[2] = {part == 0   ? a.y.p
                    : part == 1 ? a.part[0].p
                                : a.part[1].p};
@@ -334,7 +370,7 @@ put_tile(const struct br_nd_args &a, const float (&all)[N / 2], u32 tile, u32 t0
                                    : a.part[1].stride;
 
     if (a.z.p) {
-        put_glu<N>(a, all, tile, t0);
+        put_glu<N>(a, all, tile, t0, f);
         return;
     }
     y[1] = y[0];
@@ -349,7 +385,7 @@ put_tile(const struct br_nd_args &a, const float (&all)[N / 2], u32 tile, u32 t0
             const u32 t = t0 + j * 8 + c * 2 + i % 2;
             if (n[i / 2] < cols && t < a.n_rows)
                 y[i / 2][(u64)t * stride + n[i / 2]] =
-                    all[j * 4 + i] * a.xd[t] * w[i / 2];
+                    all[j * 4 + i] * f.x[t - t0] * f.w[i / 2];
         }
 }
 
@@ -391,7 +427,8 @@ meet_pieces(const struct br_nd_args &a, float (&all)[N / 2], u32 at, u32 seg)
  * order, and writes its share of the numbers. */
 template <u32 N>
 BR_DEV void
-meet_near(const struct br_nd_args &a, float (&sum)[N / 2], u32 tile, u32 t0)
+meet_near(const struct br_nd_args &a, float (&sum)[N / 2], u32 tile, u32 t0,
+          const struct tile_d &f)
 {
     enum { THREADS_ = TILE_ROWS * 2 };
     const u32 mine = smem_of(dyn_shared()) + tid() * 4, n = a.segs;
@@ -402,7 +439,6 @@ meet_near(const struct br_nd_args &a, float (&sum)[N / 2], u32 tile, u32 t0)
     const struct br_nd_rows y = part == 0   ? a.y
                                 : part == 1 ? a.part[0]
                                             : a.part[1];
-    const float w0 = a.m.d[r], w8 = a.m.d[r + 8];
 
     bar(1, THREADS_); /* weights have been read: sums in their place */
 #pragma unroll
@@ -425,7 +461,8 @@ meet_near(const struct br_nd_args &a, float (&sum)[N / 2], u32 tile, u32 t0)
             if (s < n)
                 all = all + v[s];
         if (col < y.cols && t < a.n_rows)
-            y.p[(u64)t * y.stride + col] = all * a.xd[t] * (i / 2 % 2 ? w8 : w0);
+            y.p[(u64)t * y.stride + col] =
+                all * f.x[t - t0] * (i / 2 % 2 ? f.w[1] : f.w[0]);
     }
     cluster_arrive(); /* nobody's memory goes while others read it */
     cluster_wait();
@@ -497,7 +534,10 @@ tile_product(const struct br_nd_args &a)
         return;
     }
     const u32 mine = base + tid() / 128 * (W_BYTES / 2);
+    struct tile_d f = factors_of(a, tile, t0);
     u32 s = 0, round = 0;
+    grid_wait();
+    factors_near<N>(f, a.z.p);
 #pragma unroll 1
     for (u32 kb = first; kb < end;) {
         const u32 stop = FEW || kb + a.m.block > end ? end : kb + a.m.block;
@@ -530,14 +570,13 @@ tile_product(const struct br_nd_args &a)
             for (u32 i = 0; i < N / 2; i++)
                 all[i] = begins ? sum[i] : all[i] + sum[i];
     }
-    grid_wait();
     if (FEW && a.op)
-        meet_near<N>(a, sum, tile, t0);
+        meet_near<N>(a, sum, tile, t0, f);
     else if (!FEW)
-        put_tile<N>(a, all, tile, t0);
+        put_tile<N>(a, all, tile, t0, f);
     else if (a.segs == 1 ||
              meet_pieces<N>(a, sum, tile * (grid_dim() / a.segs) + tt, seg))
-        put_tile<N>(a, sum, tile, t0);
+        put_tile<N>(a, sum, tile, t0, f);
 }
 
 #define PRODUCT(name, N, STAGES, FEW, per_sm)                    \

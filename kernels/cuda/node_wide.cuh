@@ -109,7 +109,7 @@ wide_sums(const struct br_nd_args &a, u32 base, u32 full, u32 empty)
                 all[i] = begins ? sum[i] : all[i] + sum[i];
         }
         const struct wide_at at = wide_tile<N>(a, i);
-        put_tile<N>(a, all, at.tile, at.t0);
+        put_tile<N>(a, all, at.tile, at.t0, factors_of(a, at.tile, at.t0));
     }
 }
 

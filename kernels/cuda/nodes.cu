@@ -540,9 +540,18 @@ br_nd_turn(ARGS)
     const u32 k = h - a.heads, v = k - a.count; /* of keys, of values */
     const bool in = t < a.n_rows, is_q = h < a.heads, is_v = !is_q && k >= a.count;
     const struct br_nd_rows &w = is_q ? a.w : a.w2;
-    float x[MOST], sum = 0.0f, other[MOST];
+    const struct br_nd_cache &to = is_v ? a.v : a.k;
+    float x[MOST], sum = 0.0f, other[MOST], by[MOST], turn[MOST][2];
 
-    begin();
+    grid_go();
+    /* what the host sent and weights are there before the launch ahead ends */
+    const u64 at = is_q || !in ? 0
+                               : place(a.s, to, t, (u32)a.s.position[t]) +
+                                     (is_v ? v : k) * n + l;
+#pragma unroll
+    for (u32 j = 0; j < MOST; j++)
+        by[j] = j * 16 < n && !is_v && w.p ? w.p[j * 16 + l] : 1.0f;
+    grid_wait();
     const float *from = is_q   ? row(a.x, in ? t : 0) + h * n
                         : is_v ? row(a.c, in ? t : 0) + v * n
                                : row(a.b, in ? t : 0) + k * n;
@@ -550,27 +559,27 @@ br_nd_turn(ARGS)
     for (u32 j = 0; j < MOST; j++) {
         x[j] = j * 16 < n ? from[j * 16 + l] : 0.0f;
         sum = fma_rn(x[j], x[j], sum);
+        const u32 p = a.neighbours ? j * 8 + l / 2 : j * 16 + l;
+        if (!is_v && 2 * p < n && in) {
+            const u32x2 sc = *(const u32x2 *)(row(a.z, t) + 2 * p);
+            turn[j][0] = as_f32(sc.x), turn[j][1] = as_f32(sc.y);
+        }
     }
     sum = 1.0f / sqrt_rn(lanes16(sum) / (float)n + a.eps);
 #pragma unroll
     for (u32 j = 0; j < MOST; j++) {
-        if (!is_v && (a.op & (is_q ? 1 : 2)) && j * 16 < n) {
-            x[j] = x[j] * sum;
-            x[j] = w.p ? x[j] * w.p[j * 16 + l] : x[j];
-        }
+        if (!is_v && (a.op & (is_q ? 1 : 2)) && j * 16 < n)
+            x[j] = x[j] * sum * by[j];
         other[j] = shfl_xor_f(x[j], 1);
     }
     if (!in)
         return;
-    const u32 pos = (u32)a.s.position[t];
     if (!is_v)
 #pragma unroll
         for (u32 j = 0; j < MOST; j++) {
             if (j * 16 >= n || (!a.neighbours && j >= half))
                 break;
-            const u32x2 sc = *(const u32x2 *)(
-                row(a.z, t) + 2 * (a.neighbours ? j * 8 + l / 2 : j * 16 + l));
-            const float s = as_f32(sc.x), c = as_f32(sc.y);
+            const float s = turn[j][0], c = turn[j][1];
             if (a.neighbours) {
                 const float u = l % 2 ? other[j] : x[j];
                 const float z = l % 2 ? x[j] : other[j];
@@ -585,8 +594,6 @@ br_nd_turn(ARGS)
                     }
             }
         }
-    const struct br_nd_cache &to = is_v ? a.v : a.k;
-    const u64 at = is_q ? 0 : place(a.s, to, t, pos) + (is_v ? v : k) * n + l;
 #pragma unroll
     for (u32 j = 0; j < MOST; j++) {
         if (j * 16 >= n)
