@@ -172,17 +172,18 @@ flash_bring(const struct flash_kept &k, const struct flash_tile &f, u32 base,
     enum { RUNS = HD / 8, ROWS = N / RUNS, PAGES = KEYS / 16 };
     static_assert(N % RUNS == 0 && 16 % ROWS == 0, "a turn has rows of one page");
     const u32 d = me % RUNS;
-    const u16 *page[PAGES];
 
+    /* a warp alone has no registers to spare */
+#pragma unroll N == 32 ? 1 : PAGES
+    for (u32 p = 0; p < PAGES; p++) {
+        const u16 *page = k.pool +
+                          k.table[within(base + p * 16, f) / 16] * k.page +
+                          bid() * HD + d * 8;
 #pragma unroll
-    for (u32 p = 0; p < PAGES; p++)
-        page[p] = k.pool + k.table[within(base + p * 16, f) / 16] * k.page +
-                  bid() * HD + d * 8;
-#pragma unroll
-    for (u32 i = 0; i < KEYS / ROWS; i++) {
-        const u32 r = i * ROWS + me / RUNS;
-        copy16(to + key_at(r, d),
-               page[i * ROWS / 16] + within(base + r, f) % 16 * k.cols);
+        for (u32 i = 0; i < 16 / ROWS; i++) {
+            const u32 r = p * 16 + i * ROWS + me / RUNS;
+            copy16(to + key_at(r, d), page + within(base + r, f) % 16 * k.cols);
+        }
     }
 }
 

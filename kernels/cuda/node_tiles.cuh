@@ -15,6 +15,9 @@
  *            core, pieces are added ascending. Few tokens: a block a piece, the
  *            last to arrive adds. Many: a block has all of them.
  *
+ *   glu      of gate and up, rows of both in turns: silu(gate) * up, as what the
+ *            next product reads; the factor was known when the row was made
+ *
  * So a token's bits depend on nothing beside it.
  * SPDX-License-Identifier: Apache-2.0 */
 

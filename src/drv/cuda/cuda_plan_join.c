@@ -7,7 +7,8 @@
  *   lean    rows that only products of tiles read, which have them as f16, are
  *           not written as f32
  *
- * Both do what the nodes do one by one, to the bit. Whoever watches nodes gets
+ * They do what the nodes do one by one, to the bit (glu: but for numbers that
+ * f16 has fewer bits for, 2^-14 of its factor and less). Whoever watches nodes gets
  * them one by one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/cuda_plan_int.h"
