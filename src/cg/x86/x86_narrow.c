@@ -41,6 +41,24 @@ find_all(const x86_ctx *c, uint32_t site, const br_kins *i, uint32_t exec,
     return true;
 }
 
+/* Blocks of a program may race; what they race for is still a byte or two. */
+static uint32_t
+get(const uint8_t *at, bool one)
+{
+    return one ? __atomic_load_n(at, __ATOMIC_RELAXED)
+               : __atomic_load_n((const uint16_t *)(const void *)at,
+                                 __ATOMIC_RELAXED);
+}
+
+static void
+put(uint8_t *at, bool one, uint32_t v)
+{
+    if (one)
+        __atomic_store_n(at, (uint8_t)v, __ATOMIC_RELAXED);
+    else
+        __atomic_store_n((uint16_t *)(void *)at, (uint16_t)v, __ATOMIC_RELAXED);
+}
+
 /* false: nothing is done. */
 bool
 x86_narrow(x86_ctx *c, uint32_t site, const br_kins *i, uint32_t exec)
@@ -57,12 +75,11 @@ x86_narrow(x86_ctx *c, uint32_t site, const br_kins *i, uint32_t exec)
         return false;
     for (uint32_t m = exec; m; m &= m - 1) {
         unsigned k = (unsigned)__builtin_ctz(m);
+
         if (load)
-            v[k] = one ? *at[k] : *(uint16_t *)(void *)at[k];
-        else if (one)
-            *at[k] = (uint8_t)v[k];
+            v[k] = get(at[k], one);
         else
-            *(uint16_t *)(void *)at[k] = (uint16_t)v[k];
+            put(at[k], one, v[k]);
         if (load && i->type == BR_KT_S8) /* its class has 16 bits */
             v[k] = (uint16_t)(int8_t)v[k];
     }
