@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 enum { MAX_ROWS = 40 };
 
 static float
