@@ -20,19 +20,27 @@
 #    include <arm_neon.h>
 #endif
 
-#define V_INLINE static inline __attribute__((always_inline, unused))
+#if defined BR_ONE_COPY && \
+    (defined VEC_AVX512 || defined VEC_AVX2 || defined VEC_NEON)
+#    define V_INLINE static inline __attribute__((unused))
+#elif defined BR_ONE_COPY
+#    define V_INLINE static __attribute__((noinline, unused))
+#else
+#    define V_INLINE static inline __attribute__((always_inline, unused))
+#endif
 /* Loops that need all registers. */
-#define V_APART  static __attribute__((noinline, unused))
-/* Long functions: without vectors, copies of them take gcc half a minute. */
-#if defined VEC_AVX512 || defined VEC_AVX2 || defined VEC_NEON
+#define V_APART static __attribute__((noinline, unused))
+/* Long functions: without vectors, or for a sanitizer, copies of them take gcc
+ * half a minute. */
+#if !defined BR_ONE_COPY && \
+    (defined VEC_AVX512 || defined VEC_AVX2 || defined VEC_NEON)
 #    define V_LONG V_INLINE
 #else
 #    define V_LONG static __attribute__((noinline, unused))
 #endif
 
 /* Loops over vectors that have to be registers. */
-#if !defined VEC_AVX512 && !defined VEC_AVX2 ||                    \
-    defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || \
+#if !defined VEC_AVX512 && !defined VEC_AVX2 || defined BR_ONE_COPY || \
     !defined __OPTIMIZE__
 #    define V_UNROLL /* below -O2 gcc ignores it, with a warning */
 #elif defined __clang__

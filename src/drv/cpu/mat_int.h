@@ -30,12 +30,18 @@
 #include "drv/cpu/cpu_mat.h"
 
 /* Kernels are written once for all formats and numbers of rows; inlined into
- * a function of one of each, constants fold and loops over registers unroll. */
-#define MAT_INLINE inline __attribute__((always_inline))
-#ifdef __clang__
-#    define MAT_UNROLL _Pragma("unroll")
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+ * a function of one of each, constants fold and loops over registers unroll.
+ * That is a minute of compiling a file where a sanitizer looks at each copy:
+ * there they are one copy, which looks at what it is for. */
+#ifdef BR_ONE_COPY
+#    define MAT_INLINE inline
+#else
+#    define MAT_INLINE inline __attribute__((always_inline))
+#endif
+#ifdef BR_ONE_COPY
 #    define MAT_UNROLL /* below -O2 gcc ignores it, with a warning */
+#elif defined __clang__
+#    define MAT_UNROLL _Pragma("unroll")
 #else
 #    define MAT_UNROLL _Pragma("GCC unroll 64")
 #endif

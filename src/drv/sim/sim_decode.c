@@ -75,7 +75,7 @@ add(index_of *x, const sim_sem *t)
 static const sim_sem *
 lane_rows(void)
 {
-#ifdef __x86_64__
+#if defined __x86_64__ && !defined BR_ONE_COPY
     if (sim_has_avx512())
         return sim_lane_rows_avx512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))

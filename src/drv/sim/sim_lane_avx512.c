@@ -2,7 +2,7 @@
  * 32 lanes are two registers, a lane mask is one of the processor's. The same
  * bits, as of sim_lane_avx2.c.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifdef __AVX512F__
+#if defined __AVX512F__ && !defined BR_ONE_COPY
 #    define SIM_LANE_ROWS sim_lane_rows_avx512
 #    include "drv/sim/sim_lane.c"
 #else
