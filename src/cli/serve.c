@@ -1,76 +1,23 @@
 /* serve.c - brass serve: models behind the APIs of http/http.h.
  *
  *   main thread:  listen, tell where, run the loop until a signal
- *   loader:       open the models, start their engines, br_http_ready; after
- *                 SIGHUP, read --model-list again: some come, some leave; so
- *                 they do when the admin says so; with --memory, those asked
- *                 for come and the oldest leave
+ *   loader:       serve_models.c
  *
  * So /health answers (503) while a large model is read.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/hash.h"
-#include "base/log.h"
-#include "base/thread.h"
+#include "cli/serve.h"
+
 #include "cli/catalogue.h"
 #include "cli/tiers.h"
-#include "http/http.h"
-#include "run/books.h"
-#include "run/keep.h"
-#include "run/lm_model.h"
-#include "run/trace.h"
 
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAME = 128, MODELS = 16 };
-
-/* A model, from its file to its engine. The loader's, but for gone. */
-typedef struct served {
-    br_str path, keep;
-    char name[NAME];
-    br_model *model;
-    br_tok *tok;
-    br_chat *chat;
-    br_lm_model *lm;
-    br_engine *engine;
-    br_trace *trace;
-    uint64_t bytes;
-    bool wanted;
-    bool rests;        /* nobody asked for it for long */
-    br_str error;      /* it could not be loaded; under the lock */
-    atomic_bool gone;  /* no request uses it any more */
-    atomic_bool asked; /* by a request that did not find it */
-    struct served *next;
-} served;
-
-/* Of the admin: a model comes, or goes. */
-typedef struct order {
-    char name[NAME];
-    br_str path; /* empty: it goes */
-    struct order *next;
-} order;
-
-typedef struct server {
-    br_cli *cli;
-    br_http_config config;
-    br_http *http;
-    br_thread loader;
-    br_mutex lock; /* of which models are wanted: others read their names */
-    served *models;
-    order *orders;   /* under the lock; newest first */
-    uint64_t memory; /* of all together; 0: no matter */
-    bool waits;      /* for one to go, so that there is room */
-    br_turns turns;
-    br_str resume; /* a path */
-    br_books *books;
-    br_status st; /* the loader's, until it is joined */
-    br_event wake;
-    /* look at the list of models, at orders; end */
-    atomic_bool again, ordered, stop;
-} server;
+typedef br_serve_model served;
+typedef br_serve_order order;
+typedef br_serve server;
 
 /* ---- options ------------------------------------------------------------- */
 
@@ -127,8 +74,8 @@ want(server *s, const char *arg, br_status *st)
     *end = m;
     get_name(s, m);
     m->wanted = true;
-    if (n == MODELS)
-        return br_fail(st, BR_E_LIMIT, "more than %d models", MODELS);
+    if (n == BR_SERVE_MODELS)
+        return br_fail(st, BR_E_LIMIT, "more than %d models", BR_SERVE_MODELS);
     for (const served *o = s->models; o != m; o = o->next)
         if (strcmp(o->name, m->name) == 0)
             return br_fail(st, BR_E_USAGE, "%s and %s: both are called '%s'",
@@ -136,9 +83,8 @@ want(server *s, const char *arg, br_status *st)
     return BR_OK;
 }
 
-/* The lines of --model-list: those that are there stay, others come and go. */
-static br_code
-read_list(server *s, const char *path, br_status *st)
+br_code
+br_serve_list(server *s, const char *path, br_status *st)
 {
     enum { MOST = 1 << 16 };
     char *text, *line, *rest = NULL;
@@ -173,15 +119,15 @@ get_models(server *s, br_status *st)
         return br_fail(st, BR_E_USAGE,
                        "--name and --trace are for one model alone");
     if (list)
-        return read_list(s, list, st);
+        return br_serve_list(s, list, st);
     for (int i = 0; i < BR_MAX(n, 1); i++)
         BR_TRY(want(s, n ? s->cli->args[i] : NULL, st));
     return BR_OK;
 }
 
-/* Of --price; name NULL: all are looked at, and wrong ones named. */
-static br_code
-find_prices(const server *s, const char *name, br_prices *out, br_status *st)
+br_code
+br_serve_prices(const server *s, const char *name, br_prices *out,
+                br_status *st)
 {
     const char *const *list;
     size_t n = br_opt_list(s->cli, BR_OPT_price, &list);
@@ -236,548 +182,9 @@ get_options(server *s, br_status *st)
     }
     if (s->resume.oom)
         return br_fail(st, BR_E_OOM, "out of memory");
-    BR_TRY(find_prices(s, NULL, NULL, st));
+    BR_TRY(br_serve_prices(s, NULL, NULL, st));
     get_sampling(s);
     return get_models(s, st);
-}
-
-/* ---- the model ----------------------------------------------------------- */
-
-static br_code
-open_template(served *m, const char *path, br_status *st)
-{
-    enum { MOST = 1 << 20 };
-    char *text;
-    br_code code;
-    size_t n;
-
-    BR_TRY(br_file_read(path, MOST, &text, &n, st));
-    code = br_chat_from_template(&m->chat, (br_text){text, n}, m->tok, st);
-    br_free(text);
-    return code == BR_OK ? code : br_prefix(st, "%s", path);
-}
-
-static br_code
-open_model(server *s, served *m, br_status *st)
-{
-    br_lm_config c = {.tier = br_cli_tier(s->cli, BR_OPT_on_tier),
-                      .sim = br_opt_str(s->cli, BR_OPT_sim),
-                      .sim_opts = br_opt_str(s->cli, BR_OPT_sim_opts),
-                      .mode = br_opt_str(s->cli, BR_OPT_gpu_mode),
-                      .threads = (uint32_t)br_opt_int(s->cli, BR_OPT_threads),
-                      .exact = br_opt_enum(s->cli, BR_OPT_arith) == 1,
-                      .kv = br_opt_str(s->cli, BR_OPT_kv_type),
-                      .n_ctx = (uint32_t)br_opt_int(s->cli, BR_OPT_max_ctx),
-                      .n_slots = (uint32_t)br_opt_int(s->cli, BR_OPT_slots)};
-    const char *template = br_opt_str(s->cli, BR_OPT_chat_template);
-    br_status none = {0};
-    br_str cache = {0};
-    br_code code;
-
-    BR_TRY(br_model_open(&m->model, m->path.at, st));
-    BR_TRY(br_tok_from_gguf(&m->tok, m->model->gguf, NULL, st));
-    /* Without a template texts can be continued, chats not held. */
-    if (template)
-        BR_TRY(open_template(m, template, st));
-    else if (br_chat_new(&m->chat, m->model->gguf, m->tok, &none) != BR_OK &&
-             none.code != BR_E_UNSUPPORTED)
-        return br_fail(st, none.code, "%s", none.msg);
-    c.cache = br_cli_cache(s->cli, &cache);
-    c.cache_bytes = (uint64_t)br_opt_int(s->cli, BR_OPT_cache_bytes);
-    code = br_lm_model_open(&m->lm, m->model, &c, st);
-    br_str_fini(&cache);
-    return code;
-}
-
-/* What the bits in a page depend on. Of large files a part is looked at. */
-static void
-identify(const server *s, const br_lm *lm, const br_file_map *file,
-         uint8_t out[BR_KEEP_IDENTITY])
-{
-    enum { PARTS = 256, PART = 4096 };
-    uint64_t about[] = {file->n, (uint64_t)br_opt_enum(s->cli, BR_OPT_arith),
-                        (uint64_t)br_opt_enum(s->cli, BR_OPT_kv_type),
-                        (uint64_t)strcmp(lm->tier, "cpu")};
-    br_sha256 h;
-
-    br_sha256_begin(&h);
-    br_sha256_add(&h, about, sizeof about);
-    for (size_t i = 0; i < PARTS; i++) {
-        size_t at = file->n / PARTS * i;
-
-        br_sha256_add(&h, file->p + at, BR_MIN(file->n - at, (size_t)PART));
-    }
-    br_sha256_end(&h, out);
-}
-
-static br_code
-keep_sessions(const server *s, served *m, br_engine_config *e, br_status *st)
-{
-    const char *folder = br_opt_str(s->cli, BR_OPT_keep);
-    br_file_map file;
-
-    if (!folder)
-        return BR_OK;
-    br_str_printf(&m->keep, "%s/%s.keep", folder, m->name);
-    if (m->keep.oom)
-        return br_fail(st, BR_E_OOM, "out of memory");
-    BR_TRY(br_file_map_open(&file, m->path.at, st));
-    identify(s, e->lm, &file, e->identity);
-    br_file_map_close(&file);
-    e->keep = m->keep.at;
-    return BR_OK;
-}
-
-static uint64_t
-page_bytes(const br_lm *lm)
-{
-    uint64_t n = 0;
-
-    for (uint32_t g = 0; g < BR_MAX_KV_GROUPS; g++)
-        n += (uint64_t)lm->n_pages[g] * lm->page_bytes[g];
-    return n;
-}
-
-static uint64_t
-file_bytes(const served *m)
-{
-    struct stat file;
-
-    return stat(m->path.at, &file) == 0 ? (uint64_t)file.st_size : 0;
-}
-
-static br_code
-start_model(server *s, served *m, br_status *st)
-{
-    br_engine_config e = {.turns = &s->turns};
-    br_http_model h = {.name = m->name, .owner = m};
-
-    e.lm = br_lm_model_lm(m->lm);
-    e.tok = m->tok;
-    if (br_opt_given(s->cli, BR_OPT_trace_file))
-        BR_TRY(br_trace_open(&m->trace, br_opt_str(s->cli, BR_OPT_trace_file),
-                             m->path.at, st));
-    e.trace = m->trace;
-    BR_TRY(keep_sessions(s, m, &e, st));
-    BR_TRY(br_engine_new(&m->engine, &e, st));
-    BR_TRY(find_prices(s, m->name, &h.prices, st));
-    if (s->books)
-        BR_TRY(br_books_add(s->books, m->engine, m->name, &h.prices, st));
-    h.engine = m->engine;
-    h.tok = m->tok;
-    h.chat = m->chat;
-    h.n_ctx = e.lm->n_ctx;
-    h.tier = e.lm->tier;
-    h.weight_bytes = file_bytes(m);
-    h.kv_bytes = page_bytes(e.lm);
-    return br_http_ready(s->http, &h, st);
-}
-
-/* All but its path and its name. */
-static void
-unload(server *s, served *m)
-{
-    br_status st = {0};
-
-    br_books_drop(s->books, m->engine);
-    br_engine_free(m->engine);
-    if (br_trace_close(m->trace, &st) != BR_OK)
-        br_log(BR_EV_http_failed, "%s", st.msg);
-    br_lm_model_close(m->lm);
-    br_chat_free(m->chat);
-    br_tok_free(m->tok);
-    br_model_close(m->model);
-    br_str_fini(&m->keep);
-    m->engine = NULL;
-    m->trace = NULL;
-    m->lm = NULL;
-    m->chat = NULL;
-    m->tok = NULL;
-    m->model = NULL;
-    atomic_store_explicit(&m->gone, false, memory_order_relaxed);
-}
-
-static void
-drop_model(server *s, served *m)
-{
-    unload(s, m);
-    br_str_fini(&m->path);
-    br_str_fini(&m->error);
-    br_free(m);
-}
-
-static void
-on_left(void *ctx, const br_http_model *h)
-{
-    server *s = ctx;
-
-    /* partner: sweep */
-    atomic_store_explicit(&((served *)h->owner)->gone, true,
-                          memory_order_release);
-    br_event_signal(&s->wake);
-}
-
-/* The books are opened before any model is offered. */
-static void
-on_done(void *ctx, const br_logged *r)
-{
-    const server *s = ctx;
-
-    if (s->books)
-        br_books_log(s->books, r);
-}
-
-/* One that there is no memory for, or that rests, comes when it is asked for;
- * of those that nobody names the first. */
-static bool
-on_wanted(void *ctx, const char *name)
-{
-    server *s = ctx;
-    bool known = false;
-
-    br_mutex_lock(&s->lock);
-    for (served *m = s->models; m && !known; m = m->next)
-        if (m->wanted && (!name || strcmp(m->name, name) == 0)) {
-            /* partner: load_all */
-            atomic_store_explicit(&m->asked, true, memory_order_release);
-            known = true;
-        }
-    br_mutex_unlock(&s->lock);
-    if (known)
-        br_event_signal(&s->wake);
-    return known;
-}
-
-static void
-on_listed(void *ctx, void (*name)(void *to, const char *name, const char *why),
-          void *to)
-{
-    server *s = ctx;
-
-    br_mutex_lock(&s->lock);
-    for (const served *m = s->models; m; m = m->next)
-        if (m->wanted || m->error.n)
-            name(to, m->name, m->error.n ? m->error.at : NULL);
-    br_mutex_unlock(&s->lock);
-}
-
-/* Those that are no longer wanted go, in the end. */
-static void
-sweep(server *s)
-{
-    for (served **at = &s->models, *m; (m = *at);) {
-        if (!m->wanted && m->engine)
-            br_http_leave(s->http, m);
-        if (atomic_load_explicit(&m->gone, memory_order_acquire)) {
-            unload(s, m);
-            m->rests = s->config.idle_ns > 0;
-            /* told to go, and wanted again meanwhile */
-            if (!s->memory && !m->rests)
-                atomic_store_explicit(&m->asked, true, memory_order_relaxed);
-        }
-        if (m->engine || m->wanted || m->error.n) {
-            at = &m->next;
-            continue;
-        }
-        br_mutex_lock(&s->lock);
-        *at = m->next;
-        br_mutex_unlock(&s->lock);
-        drop_model(s, m);
-    }
-}
-
-static bool
-is_asked(served *m)
-{
-    return !m->engine && m->wanted &&
-           atomic_load_explicit(&m->asked, memory_order_acquire);
-}
-
-static bool
-has_work(void *arg)
-{
-    server *s = arg;
-
-    for (served *m = s->models; m; m = m->next)
-        if (atomic_load_explicit(&m->gone, memory_order_acquire) ||
-            (is_asked(m) && !s->waits))
-            return true;
-    return atomic_load_explicit(&s->again, memory_order_acquire) ||
-           atomic_load_explicit(&s->ordered, memory_order_acquire) ||
-           atomic_load_explicit(&s->stop, memory_order_acquire);
-}
-
-static uint64_t
-used_bytes(const server *s)
-{
-    uint64_t n = 0;
-
-    for (const served *m = s->models; m; m = m->next)
-        n += m->engine ? m->bytes : 0;
-    return n;
-}
-
-/* Weights as they are in the file, and pages: these are known once it is open.
- */
-static br_code
-count_bytes(server *s, served *m, br_status *st)
-{
-    const br_lm *lm = m->lm ? br_lm_model_lm(m->lm) : NULL;
-
-    if (!s->memory)
-        return BR_OK;
-    if (lm || !m->bytes)
-        m->bytes = file_bytes(m);
-    if (lm)
-        m->bytes += page_bytes(lm);
-    if (m->bytes <= s->memory)
-        return BR_OK;
-    return br_fail(st, BR_E_LIMIT, "it takes %llu MB, --memory gives %llu MB",
-                   (unsigned long long)(m->bytes >> 20),
-                   (unsigned long long)(s->memory >> 20));
-}
-
-/* Another one of its name. */
-static served *
-namesake(const server *s, const served *m)
-{
-    served *o = s->models;
-
-    while (o && (o == m || strcmp(o->name, m->name) != 0))
-        o = o->next;
-    return o;
-}
-
-static void
-supersede(server *s, served *old)
-{
-    br_mutex_lock(&s->lock);
-    old->wanted = false;
-    br_str_clear(&old->error);
-    br_mutex_unlock(&s->lock);
-    if (old->engine)
-        br_http_leave(s->http, old);
-}
-
-/* No room: it stays where it is, or the oldest goes if it is asked for. */
-static bool
-has_room(server *s, served *m)
-{
-    served *old = namesake(s, m);
-
-    if (!s->memory || used_bytes(s) + m->bytes <= s->memory)
-        return true;
-    if (old && old->engine) { /* then it comes when that one is gone */
-        supersede(s, old);
-        s->waits = true;
-        return false;
-    }
-    s->waits |= is_asked(m) && br_http_leave_oldest(s->http);
-    return false;
-}
-
-static br_code
-try_load(server *s, served *m, br_status *st)
-{
-    br_code code = count_bytes(s, m, st);
-
-    if (code == BR_OK && !has_room(s, m))
-        return BR_OK;
-    if (code == BR_OK)
-        code = open_model(s, m, st);
-    if (code == BR_OK)
-        code = count_bytes(s, m, st);
-    if (code == BR_OK && !has_room(s, m)) {
-        unload(s, m);
-        return BR_OK;
-    }
-    if (code == BR_OK)
-        code = start_model(s, m, st);
-    atomic_store_explicit(&m->asked, false, memory_order_relaxed);
-    m->rests = false;
-    if (code == BR_OK) {
-        served *old = namesake(s, m);
-
-        if (old)
-            supersede(s, old);
-        return BR_OK;
-    }
-    unload(s, m);
-    return strncmp(st->msg, m->path.at, m->path.n) == 0
-               ? code
-               : br_prefix(st, "%s", m->path.at);
-}
-
-static br_code
-load_all(server *s, bool first)
-{
-    br_code code = BR_OK;
-
-    s->waits = false;
-    for (int asked = 1; asked >= 0 && !s->waits; asked--)
-        for (served *m = s->models; m && !s->waits; m = m->next) {
-            br_status st = {0};
-
-            if (m->engine || !m->wanted || (asked ? !is_asked(m) : m->rests))
-                continue;
-            code = try_load(s, m, &st);
-            if (code == BR_OK)
-                continue;
-            if (first) {
-                s->st = st;
-                return code;
-            }
-            br_log(BR_EV_http_failed, "%s", st.msg);
-            br_mutex_lock(&s->lock);
-            m->wanted = false;
-            if (!namesake(s, m)) /* else that one stays */
-                br_str_puts(&m->error, st.msg);
-            br_mutex_unlock(&s->lock);
-        }
-    return code;
-}
-
-/* ---- what the admin says ------------------------------------------------- */
-
-static br_code
-check_order(server *s, const order *o, br_status *st)
-{
-    bool known = false;
-    uint32_t n = 0;
-
-    br_mutex_lock(&s->lock);
-    for (const served *m = s->models; m; m = m->next, n++)
-        known |= strcmp(m->name, o->name) == 0;
-    br_mutex_unlock(&s->lock);
-    if (!o->path.n)
-        return known ? BR_OK
-                     : br_fail(st, BR_E_NOT_FOUND, "there is no model '%s'",
-                               o->name);
-    if (br_opt_given(s->cli, BR_OPT_trace_file))
-        return br_fail(st, BR_E_USAGE, "--trace is for one model alone");
-    if (n >= MODELS)
-        return br_fail(st, BR_E_USAGE, "there are %u models already", n);
-    return access(o->path.at, R_OK) == 0
-               ? BR_OK
-               : br_fail(st, BR_E_USAGE, "%s: no file that can be read",
-                         o->path.at);
-}
-
-static br_code
-on_order(void *ctx, const char *name, const char *model, br_status *st)
-{
-    server *s = ctx;
-    order *o = br_try_calloc(1, sizeof *o);
-    br_code code = o ? BR_OK : br_fail(st, BR_E_OOM, "out of memory");
-
-    if (code == BR_OK) {
-        (void)snprintf(o->name, sizeof o->name, "%s", name);
-        code = model ? br_cli_model(s->cli, model, &o->path, st) : BR_OK;
-    }
-    if (code == BR_OK)
-        code = check_order(s, o, st);
-    if (code != BR_OK) {
-        if (o)
-            br_str_fini(&o->path);
-        br_free(o);
-        return code;
-    }
-    br_mutex_lock(&s->lock);
-    o->next = s->orders;
-    s->orders = o;
-    br_mutex_unlock(&s->lock);
-    /* partner: load */
-    atomic_store_explicit(&s->ordered, true, memory_order_release);
-    br_event_signal(&s->wake);
-    return BR_OK;
-}
-
-/* With the lock held. Under a name that is taken it is loaded beside the one
- * that has it, and then that one leaves. */
-static void
-obey(server *s, order *o)
-{
-    served *m = NULL, **end = &s->models;
-
-    for (; *end; end = &(*end)->next)
-        if (strcmp((*end)->name, o->name) == 0) {
-            br_str_clear(&(*end)->error);
-            (*end)->wanted &= o->path.n > 0;
-            if (o->path.n && strcmp((*end)->path.at, o->path.at) == 0)
-                m = *end;
-        }
-    if (o->path.n && !m) {
-        m = *end = br_try_calloc(1, sizeof *m);
-        if (!m) {
-            br_log(BR_EV_http_failed, "%s: out of memory", o->name);
-            return;
-        }
-        memcpy(m->name, o->name, sizeof m->name);
-        m->path = o->path;
-        o->path = (br_str){0};
-    }
-    if (m) {
-        m->wanted = true;
-        atomic_store_explicit(&m->asked, !m->engine, memory_order_relaxed);
-    }
-}
-
-static void
-obey_all(server *s)
-{
-    order *o, *first = NULL, *next;
-
-    br_mutex_lock(&s->lock);
-    for (o = s->orders; o; o = next) { /* as they came */
-        next = o->next;
-        o->next = first;
-        first = o;
-    }
-    s->orders = NULL;
-    for (o = first; o; o = next) {
-        next = o->next;
-        obey(s, o);
-        br_str_fini(&o->path);
-        br_free(o);
-    }
-    br_mutex_unlock(&s->lock);
-}
-
-static br_code
-open_books(server *s)
-{
-    bool lost;
-
-    return s->config.db ? br_books_open(&s->books, s->config.db, &lost, &s->st)
-                        : BR_OK;
-}
-
-static void
-load(void *arg)
-{
-    server *s = arg;
-
-    if (open_books(s) != BR_OK || load_all(s, true) != BR_OK) {
-        br_http_stop(s->http);
-        return;
-    }
-    while (!atomic_load_explicit(&s->stop, memory_order_acquire)) {
-        const char *list = br_opt_str(s->cli, BR_OPT_models_file);
-        br_status st = {0};
-
-        if (atomic_exchange_explicit(&s->again, false, memory_order_acquire) &&
-            list) {
-            br_mutex_lock(&s->lock);
-            if (read_list(s, list, &st) != BR_OK)
-                br_log(BR_EV_http_failed, "%s", st.msg);
-            br_mutex_unlock(&s->lock);
-        }
-        if (atomic_exchange_explicit(&s->ordered, false, memory_order_acquire))
-            obey_all(s);
-        sweep(s);
-        (void)load_all(s, false);
-        (void)br_event_await(&s->wake, has_work, s, 0, -1);
-    }
 }
 
 /* ---- life ---------------------------------------------------------------- */
@@ -846,16 +253,8 @@ static void
 close_all(server *s)
 {
     br_http_free(s->http);
-    for (served *next; s->models; s->models = next) {
-        next = s->models->next;
-        drop_model(s, s->models);
-    }
+    br_serve_free_models(s);
     br_books_close(s->books);
-    for (order *o = s->orders, *next; o; o = next) {
-        next = o->next;
-        br_str_fini(&o->path);
-        br_free(o);
-    }
     br_str_fini(&s->resume);
 }
 
@@ -865,17 +264,12 @@ serve(server *s, br_status *st)
     s->turns.lock = (br_mutex)BR_MUTEX;
     s->lock = (br_mutex)BR_MUTEX;
     BR_TRY(get_options(s, st));
-    s->config.left = on_left;
-    s->config.wanted = on_wanted;
-    s->config.listed = on_listed;
-    s->config.order = on_order;
-    s->config.done = on_done;
-    s->config.ctx = s;
+    br_serve_hooks(s);
     allow_files();
     BR_TRY(br_http_new(&s->http, &s->config, st));
     catch_signals(s); /* who reads "serving" may end it at once */
     tell(s);
-    if (br_thread_start(&s->loader, "load", load, s, st) != BR_OK) {
+    if (br_thread_start(&s->loader, "load", br_serve_load, s, st) != BR_OK) {
         catch_signals(NULL);
         return st->code;
     }
