@@ -211,6 +211,20 @@ background_is_seen() {
     await has 1 "$id" '"status":"cancelled"' && await idle 2
 }
 
+# A stream that server 1 has sent is told again by 2, to the byte; one that 3 makes
+# is told by 1 when it is over.
+streams_are_told_again() {
+    at 1 "" '{"input":"Tell me of a fox.","max_output_tokens":12,"stream":true}' >"$dir/first"
+    id=$(sed -n 's/.*"response":{"id":"\([^"]*\)".*/\1/p' "$dir/first" | head -n 1)
+    await has 2 "$id" '"status":"incomplete"' || return 1
+    at 2 "/$id?stream=true" | cmp - "$dir/first" || return 1
+    id=$(at 3 "" '{"input":"Tell me of a fox.","max_output_tokens":60,"background":true,"stream":true}' |
+        tee "$dir/first" | sed -n 's/.*"response":{"id":"\([^"]*\)".*/\1/p' | head -n 1)
+    at 1 "/$id?stream=true&starting_after=6" >"$dir/second"
+    grep -q 'event: response.incomplete' "$dir/second" &&
+        tail -n "$(wc -l <"$dir/second")" "$dir/first" | cmp - "$dir/second"
+}
+
 keys_change_everywhere() {
     new=$(./brass tenant rotate alice --db "$db") && sleep 1.2 || return 1
     for n in 1 2 3; do
@@ -239,6 +253,7 @@ database_leaves() {
 must "the ledger has every request of all servers" adds_up
 must "a response of one server is the others', too" responses_are_shared
 must "what one makes in background the others tell of" background_is_seen
+must "a stream is told again by others" streams_are_told_again
 must "a new key holds everywhere" keys_change_everywhere
 must "a server dies, the others go on, its next start says so" one_dies
 must "the database goes and comes back" database_leaves

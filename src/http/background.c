@@ -9,7 +9,7 @@
  *   the end, whichever     --> the turn's answer is put
  *
  * A client that fetches it as a stream may leave and come back: what it is told
- * is kept (tale.h).
+ * is kept (tale.h), and told again from the turn (come_back.c).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "http/gen.h"
@@ -151,22 +151,6 @@ br_background_put(const br_gen *g, br_str *out)
     br_str_fini(&items);
 }
 
-void
-br_background_stream(br_http *h, br_http_conn *c, int64_t after)
-{
-    br_tale *tale = br_tale_of(h, c->tenant, br_stored_id(c, ""));
-    br_turn_kept t;
-
-    if (tale)
-        br_tale_follow(tale, c, after);
-    else if (br_stored_find(h, c, "", &t))
-        br_reply_error(h, c, 400, "stream",
-                       "there is no stream of it here: only of a response in "
-                       "background that was asked for as one, on the server "
-                       "that makes it, until 10 minutes after its end; ask for "
-                       "the response, its status says whether it is over");
-}
-
 /* ---- those of other servers ---------------------------------------------- */
 
 /* An answer with another status; why: it failed, NULL: it did not. */
@@ -205,10 +189,16 @@ put_with(br_text answer, const char *status, const char *why, br_str *out)
     br_arena_fini(&a);
 }
 
+bool
+br_background_lives(const br_turn_kept *t)
+{
+    return t->alive_ms > now_ms() - BR_TALK_DEAD_MS;
+}
+
 void
 br_background_other(const br_turn_kept *t, br_str *out)
 {
-    if (t->alive_ms > now_ms() - BR_TALK_DEAD_MS)
+    if (!t->alive_ms || br_background_lives(t))
         br_str_put(out, t->answer.p, t->answer.n);
     else
         put_with(t->answer, "failed",

@@ -91,7 +91,7 @@ send_scratch(br_gen *g)
         br_str_fini(s);
         g->failed = true;
         if (g->tale)
-            br_tale_break(g->tale);
+            br_tale_break(g->tale, BR_TALE_HOLES);
         g->tale = NULL;
         if (g->c)
             g->c->closing = true;
@@ -130,6 +130,7 @@ destroy(br_gen *g)
     g->model->asked_ns = br_now_ns();
     br_str_fini(&g->head);
     br_str_fini(&g->body);
+    br_str_fini(&g->cuts);
     br_str_fini(&g->text);
     for (size_t i = 0; g->read && i < BR_MAX(g->ask.prompts.n, (size_t)1); i++)
         br_vec_fini(&g->read[i]);
@@ -875,6 +876,8 @@ br_gen_resume(br_http *h, const br_gen_again *again, br_status *st)
     g->created = again->created;
     snprintf(g->id, sizeof g->id, "%s", again->id);
     br_str_put(&g->body, again->body.p, again->body.n);
+    if (again->cuts.n)
+        br_str_put(&g->cuts, again->cuts.p, again->cuts.n);
     g->resumed = again->r;
     if (g->ask.background)
         br_background_again(g);

@@ -62,6 +62,7 @@ struct br_gen {
     bool cancelled, dropped; /* in background: by its owner; and deleted */
     int64_t beat_ns;         /* likewise: when it was said last that it lives */
     br_str body;             /* as it was asked, where that may be */
+    br_str cuts;             /* how its stream was cut into pieces (retell.h) */
     int64_t deadline_ns;     /* 0: none */
     const br_tool_syntax *tools; /* NULL: none are to be called */
     const br_think *think;       /* NULL: thoughts are not told apart */
@@ -157,7 +158,7 @@ typedef struct br_gen_again {
     uint32_t tenant;
     int64_t created;
     uint64_t seed;
-    br_text body;
+    br_text body, cuts;
 } br_gen_again;
 br_code br_gen_resume(br_http *h, const br_gen_again *again,
                       br_status *st) BR_MUST_USE;

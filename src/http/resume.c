@@ -40,6 +40,8 @@ br_resume_note(br_gen *g)
 {
     br_str *out = &g->h->resume;
     br_json_writer w;
+
+    out->oom |= g->cuts.oom;
     br_json_w_begin(&w, out, 0);
     w.compact = true;
     br_json_w_obj(&w);
@@ -64,6 +66,8 @@ br_resume_note(br_gen *g)
         br_json_w_arr_end(&w);
     }
     br_json_w_arr_end(&w);
+    br_json_w_key(&w, "cuts");
+    br_json_w_str(&w, (br_text){br_str_z(&g->cuts), g->cuts.n});
     br_json_w_key(&w, "body");
     br_json_w_str(&w, (br_text){br_str_z(&g->body), g->body.n});
     br_json_w_obj_end(&w);
@@ -143,7 +147,8 @@ go_on(br_http *h, br_resumed *r)
                                       .tenant = r->tenant,
                                       .created = r->created,
                                       .seed = r->seed,
-                                      .body = r->body},
+                                      .body = r->body,
+                                      .cuts = r->cuts},
                       &st) == BR_OK)
         return;
     br_log(BR_EV_resume_failed, "%s: %s", r->id, st.msg);

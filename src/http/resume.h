@@ -1,7 +1,9 @@
 /* resume.h - an answer that a restart broke off, as it waits in a file.
  *
  *   {"id":..,"path":..,"model":..,"tenant":..,"created":..,"seed_high":..,
- *    "seed_low":..,"choices":[[tokens so far],..],"body":".."}, a line each
+ *    "seed_low":..,"choices":[[tokens so far],..],"cuts":"..","body":".."}
+ *
+ * A line each.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_RESUME_H
@@ -18,6 +20,7 @@ struct br_resumed {
     int64_t created;
     uint64_t seed;
     br_text line, body;
+    br_text cuts; /* empty: its stream was not cut, or by a program before */
     const br_json *choices; /* lists of tokens */
     bool begun;
     int status; /* of its answer; 0: it is not over */

@@ -73,7 +73,7 @@ are_tokens(const br_json *v)
 static br_code
 read_line(br_resumed *r, br_text line, br_status *st)
 {
-    const br_json *body;
+    const br_json *body, *cuts;
     br_json *root;
     const char *path;
     int64_t tenant, high, low;
@@ -94,6 +94,7 @@ read_line(br_resumed *r, br_text line, br_status *st)
     r->model = text_of(root, "model");
     r->choices = br_json_get(root, "choices");
     body = br_json_get(root, "body");
+    cuts = br_json_get(root, "cuts");
     if (!r->wire || !is_id(r->id) || !r->model || !body ||
         body->kind != BR_J_STR || !are_tokens(r->choices) ||
         !number_of(root, "tenant", BR_MAX_TENANTS - 1, &tenant) ||
@@ -104,6 +105,8 @@ read_line(br_resumed *r, br_text line, br_status *st)
     r->tenant = (uint32_t)tenant;
     r->seed = (uint64_t)high << 32 | (uint64_t)low;
     r->body = (br_text){body->s, body->n};
+    if (cuts && cuts->kind == BR_J_STR)
+        r->cuts = (br_text){cuts->s, cuts->n};
     return BR_OK;
 }
 

@@ -152,6 +152,7 @@ on_tick(void *ctx, int64_t now_ns, bool stopping)
     br_http *h = ctx;
 
     br_gen_tick(h, now_ns);
+    br_come_back_tick(h, now_ns);
     br_tales_tick(h, now_ns);
     tend_databases(h);
     if (!stopping) {
@@ -321,6 +322,7 @@ br_http_free(br_http *h)
         return;
     br_reader_stop(h);
     br_http_loop_free(h->loop);
+    br_come_back_free(h);
     br_tales_free(h);
     br_check(!h->gens && "br_http_run leaves none");
     br_tok_work_free(h->work);

@@ -73,7 +73,8 @@ struct br_http {
     br_str scratch;
     struct br_tale *tales; /* the oldest first (tale.h) */
     size_t tale_bytes;
-    br_gen *gens; /* answers under way */
+    struct br_waited *waited; /* responses whose end is waited for */
+    br_gen *gens;             /* answers under way */
     uint32_t n_gens;
     br_resumed *resumed; /* of the run before */
     br_str resume;       /* for the next one */
@@ -212,10 +213,18 @@ void br_background_tick(br_gen *g, int64_t now_ns);
 br_gen *br_background_of(const br_http *h, uint32_t tenant, br_text id);
 /* What there is to say of it now. */
 void br_background_put(const br_gen *g, br_str *out);
-/* Its stream, from behind event `after` on; -1: all of it. */
-void br_background_stream(br_http *h, br_http_conn *c, int64_t after);
-/* The same of one that another server makes, or did. */
+/* The same of one that is kept: made here or elsewhere, now or before. */
 void br_background_other(const br_turn_kept *t, br_str *out);
+/* Of one that is made: its server was heard of lately. */
+bool br_background_lives(const br_turn_kept *t);
+
+/* ---- streams that clients come back to (come_back.c) ---------------------- */
+
+/* The answer to c's request is the stream of the response that its path names,
+ * from behind event `after` on; -1: all of it. */
+void br_come_back(br_http *h, br_http_conn *c, int64_t after);
+void br_come_back_tick(br_http *h, int64_t now_ns);
+void br_come_back_free(br_http *h);
 
 /* ---- generation (gen.c) -------------------------------------------------- */
 

@@ -248,7 +248,7 @@ br_stored_put(const br_turn_made *m,
               bool (*put)(br_talks *t, const br_turn_kept *turn))
 {
     br_gen *g = m->g;
-    br_str output = {0}, answer = {0};
+    br_str output = {0}, answer = {0}, cuts = {0};
     br_turn_kept t = {.tenant = g->tenant,
                       .created_ms = br_wall_ns() / 1000000,
                       .alive_ms = m->alive_ms};
@@ -261,8 +261,14 @@ br_stored_put(const br_turn_made *m,
     t.input = (br_text){br_str_z(&g->ask.items), g->ask.items.n};
     t.output = (br_text){br_str_z(&output), output.n};
     t.answer = (br_text){br_str_z(&answer), answer.n};
+    br_str_put(&cuts, br_str_z(&g->cuts), g->cuts.n);
+    if (m->e)
+        br_str_printf(&cuts, "#%u", g->sequence);
+    t.cuts = (br_text){br_str_z(&cuts), cuts.n};
     kept = !output.oom && !answer.oom && !g->ask.items.oom &&
-           !g->ask.after.oom && put(g->h->talks, &t);
+           !g->ask.after.oom && !g->cuts.oom && !cuts.oom &&
+           put(g->h->talks, &t);
+    br_str_fini(&cuts);
     br_str_fini(&output);
     br_str_fini(&answer);
     return kept;
@@ -346,7 +352,7 @@ br_on_stored(br_http *h, br_http_conn *c)
     if (!asks_stream(h, c, &stream, &after))
         return;
     if (stream) {
-        br_background_stream(h, c, after);
+        br_come_back(h, c, after);
         return;
     }
     if (!g && !br_stored_find(h, c, "", &t))

@@ -28,6 +28,7 @@ struct br_tale {
     br_str text;
     BR_VEC(size_t) event; /* where each begins: its number is its place */
     int64_t ended_ns;     /* 0: more comes */
+    bool again, fails;    /* br_tale_again */
     follower *first;
     br_tale *next;
 };
@@ -79,6 +80,8 @@ feed(follower *f)
     const br_tale *t = f->t;
     br_http_conn *c = f->c;
 
+    if (f->first >= t->event.n && t->fails && t->ended_ns)
+        f->first = t->event.n - 1;
     if (f->first >= t->event.n) /* it has been told already, elsewhere */
         f->at = t->text.n;
     else
@@ -153,15 +156,17 @@ destroy(br_tale *t)
 }
 
 void
-br_tale_break(br_tale *t)
+br_tale_break(br_tale *t, const char *why)
 {
-    static const char why[] =
-        "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\","
-        "\"message\":\"the stream could not be kept whole: ask for the "
-        "response\",\"param\":null}\n\n";
+    char text[400];
+    int n = snprintf(text, sizeof text,
+                     "event: error\ndata: {\"type\":\"error\",\"code\":"
+                     "\"server_error\",\"message\":\"%s\",\"param\":null}\n\n",
+                     why);
 
+    br_assert(n > 0 && (size_t)n < sizeof text && "our own words");
     for (follower *f = t->first; f; f = f->next)
-        br_http_put(f->c, why, sizeof why - 1);
+        br_http_put(f->c, text, (size_t)n);
     destroy(t);
 }
 
@@ -212,7 +217,7 @@ br_tale_put(br_tale *t, const char *p, size_t n)
         t->h->tale_bytes += t->text.n - was;
     }
     if (!room || t->text.oom) {
-        br_tale_break(t);
+        br_tale_break(t, BR_TALE_HOLES);
         return false;
     }
     for (follower *f = t->first, *next; f; f = next) {
@@ -233,6 +238,19 @@ br_tale_end(br_tale *t)
 }
 
 void
+br_tale_again(br_tale *t, bool fails)
+{
+    t->again = true;
+    t->fails |= fails;
+}
+
+bool
+br_tale_is_followed(const br_tale *t)
+{
+    return t->first != NULL;
+}
+
+void
 br_tale_drop(br_tale *t)
 {
     t->id[0] = 0; /* nobody finds it; it goes with its last follower */
@@ -250,7 +268,7 @@ br_tales_tick(br_http *h, int64_t now_ns)
                 now_ns - f->c->last_put_ns > KEEP_ALIVE_NS)
                 br_http_put(f->c, ": keep-alive\n\n", 14);
         if (t->ended_ns && !t->first &&
-            (!t->id[0] || now_ns - t->ended_ns > BR_TALE_KEEP_NS))
+            (!t->id[0] || t->again || now_ns - t->ended_ns > BR_TALE_KEEP_NS))
             destroy(t);
     }
 }

@@ -3,7 +3,8 @@
  *   gen --events--> tale --from any event on--> followers: connections
  *
  * Nobody's slowness holds the response up: a follower gets its next bytes when
- * it has fetched those before. A tale stays for some minutes after its end.
+ * it has fetched those before. A tale stays for some minutes after its end; one
+ * that is told again, from what is kept (come_back.c), goes with its followers.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_TALE_H
 #define BR_TALE_H
@@ -23,9 +24,15 @@ br_tale *br_tale_new(br_http *h, uint32_t tenant, const char *id);
 /* Whole events of a server's stream; those without a name, comments, are not
  * counted. False: it is too long, and broken. */
 bool br_tale_put(br_tale *t, const char *p, size_t n) BR_MUST_USE;
-void br_tale_end(br_tale *t);   /* no more comes */
-void br_tale_break(br_tale *t); /* something is missing: it is gone */
-void br_tale_drop(br_tale *t);  /* nobody may come to it any more */
+void br_tale_end(br_tale *t); /* no more comes */
+#define BR_TALE_HOLES "the stream could not be kept whole: ask for the response"
+/* It is gone, and who follows it hears why. */
+void br_tale_break(br_tale *t, const char *why);
+void br_tale_drop(br_tale *t); /* nobody may come to it any more */
+/* It can be told again. fails: it has failed, and has fewer events than some
+ * were told: who has had them all hears the last one. */
+void br_tale_again(br_tale *t, bool fails);
+bool br_tale_is_followed(const br_tale *t);
 /* NULL: none, or not any more. */
 br_tale *br_tale_of(const br_http *h, uint32_t tenant, br_text id);
 /* The answer to c's request is what follows event `after`; -1: all of it. */

@@ -393,11 +393,22 @@ begin(br_gen *g, br_str *out)
         open_block(g, TEXT, out);
 }
 
+/* For who comes back when it is told again: retell.h. */
+static void
+note_cut(br_gen *g, size_t bytes, size_t rows)
+{
+    if (g->ask.kept)
+        br_str_printf(&g->cuts, rows ? "%zu:%zu," : "%zu,", bytes, rows);
+}
+
 static void
 put_delta(br_gen *g, const char *type, br_text t, br_str *out)
 {
     br_choice *c = &g->choices[0];
 
+    note_cut(g, t.n,
+             g->block == TEXT && g->lp_row ? (c->lp.n - c->lp_sent) / g->lp_row
+                                           : 0);
     event(g, type, out);
     place(g, out);
     if (g->block == TEXT) {

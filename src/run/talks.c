@@ -82,7 +82,7 @@ static br_code
 wait(br_talks *t, const br_turn_kept *turn, br_talk_kind what, br_status *st)
 {
     change *c = br_try_alloc(sizeof *c + turn->input.n + turn->output.n +
-                             turn->answer.n);
+                             turn->answer.n + turn->cuts.n);
     char *to = (char *)(c + 1);
     bool room;
 
@@ -92,6 +92,7 @@ wait(br_talks *t, const br_turn_kept *turn, br_talk_kind what, br_status *st)
     c->t.input = copy(&to, turn->input);
     c->t.output = copy(&to, turn->output);
     c->t.answer = copy(&to, turn->answer);
+    c->t.cuts = copy(&to, turn->cuts);
     br_mutex_lock(&t->lock);
     room = t->waiting + br_talks_bytes(c) <= BR_TALKS_WAITING;
     if (room) {
@@ -246,14 +247,14 @@ keep_text(br_str *s, br_text text)
 }
 
 static br_code
-take(found *f, br_text previous, const br_text text[3], br_status *st)
+take(found *f, br_text previous, const br_text text[4], br_status *st)
 {
     br_talks *t = f->t;
 
     (void)snprintf(f->out->previous, sizeof f->out->previous, "%.*s",
                    (int)BR_MIN(previous.n, (size_t)BR_TALK_ID),
                    previous.p ? previous.p : "");
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (!keep_text(&t->text[i], text[i])) {
             br_str_fini(&t->text[i]);
             return br_fail(st, BR_E_OOM, "out of memory");
@@ -261,6 +262,7 @@ take(found *f, br_text previous, const br_text text[3], br_status *st)
     f->out->input = (br_text){br_str_z(&t->text[0]), t->text[0].n};
     f->out->output = (br_text){br_str_z(&t->text[1]), t->text[1].n};
     f->out->answer = (br_text){br_str_z(&t->text[2]), t->text[2].n};
+    f->out->cuts = (br_text){br_str_z(&t->text[3]), t->text[3].n};
     f->is = true;
     return BR_OK;
 }
@@ -272,7 +274,7 @@ on_turn(void *ctx, const br_db_value *v, br_status *st)
 
     f->out->created_ms = v[0].i;
     f->out->alive_ms = v[1].i;
-    return take(f, v[2].s, (br_text[]){v[3].s, v[4].s, v[5].s}, st);
+    return take(f, v[2].s, (br_text[]){v[3].s, v[4].s, v[5].s, v[6].s}, st);
 }
 
 /* Of a row that is there, not the whole of one. */
@@ -327,8 +329,10 @@ look_at_waiting(br_talks *t, found *f, bool *any, br_status *st)
     if (is && is->what != DROP) {
         f->out->created_ms = is->t.created_ms;
         f->out->alive_ms = is->what == END ? 0 : is->t.alive_ms;
-        code = take(f, br_text_z(is->t.previous),
-                    (br_text[]){is->t.input, is->t.output, is->t.answer}, st);
+        code = take(
+            f, br_text_z(is->t.previous),
+            (br_text[]){is->t.input, is->t.output, is->t.answer, is->t.cuts},
+            st);
         if (code == BR_OK)
             code = do_waiting(f, is->next, st);
     }
@@ -366,10 +370,11 @@ look_at_database(found *f, br_status *st)
     br_mutex_lock(&t->walk);
     code = t->kind->run(
         t->mine,
-        &(br_db_query){"SELECT created_ms, alive_ms, previous, input, "
-                       "output, answer FROM turn WHERE id = ? AND tenant = "
-                       "? AND created_ms >= ?",
-                       v, 3, on_turn, f},
+        &(br_db_query){
+            "SELECT created_ms, alive_ms, previous, input, "
+            "output, answer, cuts FROM turn WHERE id = ? AND tenant = "
+            "? AND created_ms >= ?",
+            v, 3, on_turn, f},
         st);
     if (code == BR_OK && f->is) {
         br_mutex_lock(&t->lock);
@@ -403,7 +408,7 @@ br_talks_drop(br_talks *t, uint32_t tenant, const char *id, br_status *st)
     br_turn_kept is;
 
     BR_TRY(br_talks_get(t, tenant, id, &is, st));
-    is.input = is.output = is.answer = (br_text){0};
+    is.input = is.output = is.answer = is.cuts = (br_text){0};
     return wait(t, &is, DROP, st);
 }
 

@@ -51,6 +51,7 @@ typedef struct br_turn_kept {
     int64_t alive_ms; /* it is being made, and was so then; 0: it is over */
     br_text input, output; /* JSON: lists of items, brackets and all */
     br_text answer;        /* JSON: the response as it was sent */
+    br_text cuts; /* how its stream was cut into pieces (http/retell.h) */
 } br_turn_kept;
 
 /* Makes the file or the table where there is none. UNSUPPORTED: built without

@@ -27,7 +27,7 @@ struct br_talks {
     const br_db_kind *kind;
     br_talks_config c;
     br_db *mine, *its; /* of the owner, of the thread */
-    br_str text[3];    /* of the turn that was got */
+    br_str text[4];    /* of the turn that was got */
     br_thread thread;
     bool started;
     br_talk_change **upto; /* the thread's: behind the last it is writing */

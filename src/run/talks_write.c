@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define DAY_MS INT64_C(86400000)
-enum { MARK = 0x42725431 /* of the file: "BrT1" */, FORMAT = 1 };
+enum { MARK = 0x42725431 /* of the file: "BrT1" */, FORMAT = 2 };
 
 typedef br_talk_change change;
 
@@ -38,10 +38,11 @@ number(const br_talks *t, const char *sql, int64_t *out, br_status *st)
         t->its, &(br_db_query){.sql = sql, .row = on_number, .ctx = out}, st);
 }
 
+#define CUTS "cuts TEXT NOT NULL DEFAULT ''"
 #define TURN                                                                   \
     "turn(id TEXT PRIMARY KEY, tenant BIGINT NOT NULL, created_ms BIGINT NOT " \
     "NULL, previous TEXT NOT NULL, input TEXT NOT NULL, output TEXT NOT "      \
-    "NULL, answer TEXT NOT NULL, alive_ms BIGINT NOT NULL DEFAULT 0"
+    "NULL, answer TEXT NOT NULL, alive_ms BIGINT NOT NULL DEFAULT 0, " CUTS
 #define INDEXES                                                \
     "CREATE INDEX IF NOT EXISTS turn_age ON turn(created_ms)", \
         "CREATE INDEX IF NOT EXISTS turn_tenant ON turn(tenant, created_ms)"
@@ -54,16 +55,16 @@ all_of(br_talks *t, const char *const *sql, size_t n, br_status *st)
     return BR_OK;
 }
 
-/* Formats of files: 0 had no alive_ms. */
+/* Formats of files: 0 had no alive_ms, 1 no cuts. */
 static br_code
 make_file(br_talks *t, br_status *st)
 {
     static const char *const schema[] = {
         "PRAGMA application_id = 1114788913", /* MARK */
-        "CREATE TABLE " TURN ")", INDEXES, "PRAGMA user_version = 1"};
-    static const char *const from_0[] = {
+        "CREATE TABLE " TURN ")", INDEXES, "PRAGMA user_version = 2"};
+    static const char *const later[] = {
         "ALTER TABLE turn ADD COLUMN alive_ms BIGINT NOT NULL DEFAULT 0",
-        "PRAGMA user_version = 1"};
+        ("ALTER TABLE turn ADD COLUMN " CUTS), "PRAGMA user_version = 2"};
     int64_t mark, n, format;
 
     BR_TRY(number(t, "PRAGMA application_id", &mark, st));
@@ -75,8 +76,8 @@ make_file(br_talks *t, br_status *st)
                        t->kind->name(t->its));
     if (n == 0)
         return all_of(t, schema, BR_COUNT(schema), st);
-    if (format == 0)
-        return all_of(t, from_0, BR_COUNT(from_0), st);
+    if (format >= 0 && format < FORMAT)
+        return all_of(t, later + format, BR_COUNT(later) - (size_t)format, st);
     return format == FORMAT
                ? BR_OK
                : br_fail(st, BR_E_VERSION,
@@ -92,7 +93,7 @@ make_table(br_talks *t, br_status *st)
     static const char *const schema[] = {
         "CREATE TABLE IF NOT EXISTS " TURN
         ", place BIGINT GENERATED ALWAYS AS IDENTITY)",
-        INDEXES};
+        ("ALTER TABLE turn ADD COLUMN IF NOT EXISTS " CUTS), INDEXES};
 
     BR_TRY(ask(t, t->its, t->kind->guard, NULL, 0, st));
     BR_TRY(ask(t, t->its, t->kind->make, NULL, 0, st));
@@ -131,19 +132,21 @@ br_talks_make(br_talks *t, br_status *st)
 static br_code
 write_put(br_talks *t, const br_turn_kept *k, br_status *st)
 {
-    const br_db_value row[] = {TEXT(k->id),        INT(k->tenant),
-                               INT(k->created_ms), TEXT(k->previous),
-                               {.s = k->input},    {.s = k->output},
-                               {.s = k->answer},   INT(k->alive_ms)};
+    const br_db_value row[] = {
+        TEXT(k->id),       INT(k->tenant),   INT(k->created_ms),
+        TEXT(k->previous), {.s = k->input},  {.s = k->output},
+        {.s = k->answer},  INT(k->alive_ms), {.s = k->cuts}};
     const br_db_value most[] = {INT(k->tenant), INT(t->c.most)};
 
     BR_TRY(ask(t, t->its,
                "INSERT INTO turn(id, tenant, created_ms, previous, input, "
-               "output, answer, alive_ms) VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON "
+               "output, answer, alive_ms, cuts) VALUES(?, ?, ?, ?, ?, ?, ?, ?, "
+               "?) ON "
                "CONFLICT(id) DO UPDATE SET created_ms = excluded.created_ms, "
                "previous = excluded.previous, input = excluded.input, output = "
                "excluded.output, answer = excluded.answer, alive_ms = "
-               "excluded.alive_ms WHERE turn.tenant = excluded.tenant",
+               "excluded.alive_ms, cuts = excluded.cuts WHERE turn.tenant = "
+               "excluded.tenant",
                row, BR_COUNT(row), st));
     return ask(
         t, t->its,
@@ -212,7 +215,7 @@ write_one(br_talks *t, const change *c, br_status *st)
     const br_db_value which[] = {TEXT(k->id), INT(k->tenant)};
     const br_db_value beat[] = {INT(k->alive_ms), which[0], which[1]};
     const br_db_value end[] = {
-        {.s = k->output}, {.s = k->answer}, which[0], which[1]};
+        {.s = k->output}, {.s = k->answer}, {.s = k->cuts}, which[0], which[1]};
     const br_db_value named[] = {
         {.s = k->answer}, INT(k->created_ms), which[0], which[1]};
 
@@ -227,8 +230,8 @@ write_one(br_talks *t, const change *c, br_status *st)
                    named, BR_COUNT(named), st);
     case END:
         return ask(t, t->its,
-                   "UPDATE turn SET output = ?, answer = ?, alive_ms = 0 WHERE "
-                   "id = ? AND tenant = ? AND alive_ms <> 0",
+                   "UPDATE turn SET output = ?, answer = ?, cuts = ?, alive_ms "
+                   "= 0 WHERE id = ? AND tenant = ? AND alive_ms <> 0",
                    end, BR_COUNT(end), st);
     case BEAT:
         return ask(t, t->its,
@@ -267,7 +270,8 @@ write_all(br_talks *t, br_status *st)
 size_t
 br_talks_bytes(const change *c)
 {
-    return sizeof *c + c->t.input.n + c->t.output.n + c->t.answer.n;
+    return sizeof *c + c->t.input.n + c->t.output.n + c->t.answer.n +
+           c->t.cuts.n;
 }
 
 void

@@ -135,10 +135,6 @@ TEST(http_makes_responses_in_background)
     a = await_end(&k, id);
     ck_assert_str_eq(status_of(a), "incomplete"); /* max_output_tokens */
     ck_assert_str_eq(text_of(a), text_of(b));
-    ck_assert_int_eq(
-        sk_ask(&k, t_printf("GET /v1/responses/%s?stream=true", id), "", NULL)
-            .status,
-        400);
     a = cancel(&k, id); /* too late: it is as it is */
     ck_assert_str_eq(status_of(a), "incomplete");
     a = cancel(&k, id_of(b));
@@ -355,6 +351,36 @@ TEST(http_background_over_a_restart)
         ck_assert_msg(strstr(a.body, "\"text\":\"Hi\""), "%s", a.body);
         sk_close(&k);
     }
+}
+
+/* A stream that a restart broke off: told again it has the numbers it had, both
+ * while it goes on and when it is over. */
+TEST(http_streams_again_what_a_restart_broke_off)
+{
+    sk_answer all, rest;
+    char *id;
+    sk k;
+
+    open_server(&k, 5 * MS, true);
+    id = leave_a_stream(&k, 60);
+    rest = get(&k, id);
+    await_tokens(&k, 20);
+    br_http_stop(k.http);
+    br_http_stop(k.http);
+    br_thread_join(&k.thread);
+    k.running = false;
+    sk_close(&k);
+    open_server(&k, 5 * MS, true);
+    all = stream(&k, id, "");
+    are_numbered(all, 0);
+    rest = stream(&k, id, "&starting_after=9");
+    are_numbered(rest, 10);
+    ck_assert_str_eq(strstr(all.body, rest.body), rest.body);
+    ck_assert_ptr_nonnull(strstr(all.body, text_of(respond(&k, 60, ""))));
+    /* those before the restart are single tokens, the rest is one piece */
+    ck_assert_ptr_nonnull(
+        strstr(all.body, "output_text.delta\",\"sequence_number\":20,"));
+    sk_close(&k);
 }
 
 /* As another server has put it, which lives or has died. */

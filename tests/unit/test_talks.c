@@ -40,7 +40,8 @@ put(br_talks *t, uint32_t tenant, const char *id, const char *previous,
                       .created_ms = br_wall_ns() / 1000000 - age_ms,
                       .input = br_text_z(t_printf("[\"in %s\"]", id)),
                       .output = br_text_z(t_printf("[\"out %s\"]", id)),
-                      .answer = br_text_z(t_printf("{\"id\":\"%s\"}", id))};
+                      .answer = br_text_z(t_printf("{\"id\":\"%s\"}", id)),
+                      .cuts = br_text_z(t_printf("cuts %s", id))};
 
     strcpy(k.id, id);
     strcpy(k.previous, previous);
@@ -59,7 +60,8 @@ has(br_talks *t, uint32_t tenant, const char *id)
         return false;
     ck_assert(br_text_is(k.input, t_printf("[\"in %s\"]", id)) &&
               br_text_is(k.output, t_printf("[\"out %s\"]", id)) &&
-              br_text_is(k.answer, t_printf("{\"id\":\"%s\"}", id)));
+              br_text_is(k.answer, t_printf("{\"id\":\"%s\"}", id)) &&
+              br_text_is(k.cuts, t_printf("cuts %s", id)));
     ck_assert_str_eq(k.id, id);
     return true;
 }
@@ -536,28 +538,30 @@ TEST_WITHIN(talks_in_postgres_are_as_in_a_file, 60)
     pg_end(&p);
 }
 
-/* A file of the program before has no alive_ms. */
-TEST(talks_take_over_files_of_format_0)
+/* Files of programs before have no cuts, or no alive_ms either. */
+TEST(talks_take_over_files_of_formats_before)
 {
-    const char *path = a_file();
-    br_talks *t = open_talks(path, 10);
-    t_proc r;
+    static const char *const back[] = {
+        "ALTER TABLE turn DROP COLUMN alive_ms; ALTER TABLE turn DROP COLUMN "
+        "cuts; PRAGMA user_version = 0",
+        "ALTER TABLE turn DROP COLUMN cuts; PRAGMA user_version = 1"};
 
     if (!t_have_program("sqlite3"))
         t_skip("no sqlite3 here");
-    put(t, 1, "a", "", 0);
-    br_talks_close(t);
-    t_exec(&r,
-           (const char *[]){"sqlite3", path,
-                            "ALTER TABLE turn DROP COLUMN alive_ms; PRAGMA "
-                            "user_version = 0",
-                            NULL},
-           NULL, 0);
-    ck_assert_msg(r.exit == 0, "%s", r.err);
-    t = open_talks(path, 10);
-    put(t, 1, "b", "a", 0);
-    walks(t, 1, "b", BR_OK, "b<a");
-    br_talks_close(t);
+    for (size_t i = 0; i < BR_COUNT(back); i++) {
+        const char *path = t_printf("%s/%zu.db", t_tmpdir(), i);
+        br_talks *t = open_talks(path, 10);
+        t_proc r;
+
+        put(t, 1, "a", "", 0);
+        br_talks_close(t);
+        t_exec(&r, (const char *[]){"sqlite3", path, back[i], NULL}, NULL, 0);
+        ck_assert_msg(r.exit == 0, "%s", r.err);
+        t = open_talks(path, 10);
+        put(t, 1, "b", "a", 0);
+        walks(t, 1, "b", BR_OK, "b<a");
+        br_talks_close(t);
+    }
 }
 
 TEST(talks_refuse_another_file)
