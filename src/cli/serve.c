@@ -9,7 +9,9 @@
 
 #include "cli/catalogue.h"
 #include "cli/tiers.h"
+#include "run/shape.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -106,6 +108,17 @@ br_serve_list(server *s, const char *path, br_status *st)
     return code == BR_OK ? code : br_prefix(st, "%s", path);
 }
 
+/* Said before anybody is told where to ask. */
+static br_code
+are_there(const server *s, br_status *st)
+{
+    for (const served *m = s->models; m; m = m->next)
+        if (!br_shape_is(m->path.at) && access(m->path.at, F_OK) != 0)
+            return br_fail(st, BR_E_NOT_FOUND, "%s: %s", m->path.at,
+                           strerror(errno));
+    return BR_OK;
+}
+
 static br_code
 get_models(server *s, br_status *st)
 {
@@ -119,10 +132,10 @@ get_models(server *s, br_status *st)
         return br_fail(st, BR_E_USAGE,
                        "--name and --trace are for one model alone");
     if (list)
-        return br_serve_list(s, list, st);
-    for (int i = 0; i < BR_MAX(n, 1); i++)
+        BR_TRY(br_serve_list(s, list, st));
+    for (int i = 0; !list && i < BR_MAX(n, 1); i++)
         BR_TRY(want(s, n ? s->cli->args[i] : NULL, st));
-    return BR_OK;
+    return are_there(s, st);
 }
 
 br_code

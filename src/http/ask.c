@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "http/ask.h"
 
+#include "base/options.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -478,6 +480,23 @@ check_whole(br_ask *a, br_status *st)
 }
 
 static br_code
+unknown_field(br_ask *a, const br_json *v, br_status *st)
+{
+    br_suggest near;
+    char hint[80];
+
+    br_suggest_begin(&near, (br_text){v->key, v->key_n});
+    for (size_t i = 0; i < BR_COUNT(fields); i++)
+        if (fields[i].apis & a->api)
+            br_suggest_offer(&near, br_text_z(fields[i].name));
+    br_suggest_text(&near, "", hint, sizeof hint);
+    a->param = v->key;
+    return br_fail(st, BR_E_USAGE,
+                   "%.60s: this server does not know the field%s", v->key,
+                   hint);
+}
+
+static br_code
 read_fields(br_ask *a, const br_json *root, br_status *st)
 {
     /* In the order of the table, so that n is known before best_of. */
@@ -492,12 +511,8 @@ read_fields(br_ask *a, const br_json *root, br_status *st)
         BR_TRY(read_field(a, f, v, st));
     }
     for (const br_json *v = root->child; v; v = v->next)
-        if (!find(a->api, (br_text){v->key, v->key_n})) {
-            a->param = v->key;
-            return br_fail(st, BR_E_USAGE,
-                           "%.60s: this server does not know the field",
-                           v->key);
-        }
+        if (!find(a->api, (br_text){v->key, v->key_n}))
+            return unknown_field(a, v, st);
     a->param = NULL;
     return BR_OK;
 }

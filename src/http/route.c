@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/options.h"
 #include "http/srv.h"
 
 #include <stdio.h>
@@ -185,24 +186,44 @@ is_path(br_text path, const char *route)
 static void
 wrong_method(br_http *h, br_http_conn *c)
 {
+    static const char head[] = "Allow: ";
     br_str s = {0}, allow = {0};
+    char why[160];
 
-    br_str_puts(&allow, "Allow: ");
+    br_str_puts(&allow, head);
     for (size_t i = 0; i < BR_COUNT(routes); i++)
         if (is_path(c->in.path, routes[i].path))
             br_str_printf(&allow, "%s, ", routes[i].method);
-    if (allow.n > 2 && !allow.oom) {
+    if (allow.n > 2 && !allow.oom)
         allow.n -= 2;
-        br_str_puts(&allow, "\r\n");
-    }
-    br_error_json(
-        &s, br_is_anthropic(c),
-        &(br_error){.status = 405, .msg = "this path is not for that method"});
+    (void)snprintf(why, sizeof why,
+                   "this path is not for that method; it takes %.*s",
+                   allow.oom ? 0 : (int)(allow.n - (sizeof head - 1)),
+                   allow.oom ? "" : allow.at + sizeof head - 1);
+    br_str_puts(&allow, "\r\n");
+    br_error_json(&s, br_is_anthropic(c),
+                  &(br_error){.status = 405, .msg = why});
     br_http_answer(c, 405, "application/json", br_str_z(&allow),
                    (br_text){br_str_z(&s), s.n});
     br_str_fini(&s);
     br_str_fini(&allow);
     br_metrics_answer(&h->metrics, 405);
+}
+
+static void
+no_path(br_http *h, br_http_conn *c)
+{
+    br_suggest near;
+    char hint[100], why[140];
+
+    br_suggest_begin(&near, c->in.path);
+    for (size_t i = 0; i < BR_COUNT(routes); i++)
+        if (!strchr(routes[i].path, '{') &&
+            br_text_is(c->in.method, routes[i].method))
+            br_suggest_offer(&near, br_text_z(routes[i].path));
+    br_suggest_text(&near, "", hint, sizeof hint);
+    (void)snprintf(why, sizeof why, "no such path%s", hint);
+    br_reply_error(h, c, 404, NULL, why);
 }
 
 static const struct route *
@@ -224,7 +245,7 @@ find(br_http *h, br_http_conn *c)
     if (path)
         wrong_method(h, c);
     else
-        br_reply_error(h, c, 404, NULL, "no such path");
+        no_path(h, c);
     return NULL;
 }
 

@@ -492,6 +492,10 @@ TEST(the_active_model_serves_where_none_is_named)
     t_run(&r, "serve", "ok");
     ck_assert_int_eq(r.exit, 3);
     ck_assert_ptr_nonnull(strstr(r.err, "brass model pull ok gets it"));
+    t_run(&r, "serve", "no/such.gguf");
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_str_eq(r.out, ""); /* nobody was told where to ask */
+    ck_assert_ptr_nonnull(strstr(r.err, "no/such.gguf: No such file"));
     t_run(&r, "model", "use", "models/demo.gguf");
     t_exec(&r, (const char *[]){"sh", "-c", script, NULL}, NULL, 0);
     ck_assert_msg(r.exit == 0, "%d: %s", r.exit, r.err);
