@@ -62,8 +62,8 @@ BR_CFLAGS += $(patsubst lib%,-DBR_HAVE_%,$(subst lz4,LZ4,$(subst zstd,ZSTD,$(FAT
 BR_LIBS += $(if $(FATBIN),$(shell $(PKG) --libs $(FATBIN)))
 ifneq ($(SAN),)
 SAN_FLAGS := -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
-# Kernels once, not for each format and instruction set: a build of 2 minutes, not 7.
-BR_CFLAGS += -DBR_ONE_COPY
+# Kernels once, not for each format and instruction set: mat_int.h.
+BR_CFLAGS += -D$(if $(findstring thread,$(SAN)),BR_ONE_TILE,BR_ONE_COPY)
 else ifeq ($(DEBUG),)
 BR_CFLAGS += -DNDEBUG # br_assert is for debug and sanitizer builds
 endif
@@ -88,7 +88,7 @@ LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) $(LDFLAGS)
 
 # gcc's -O2 makes vector code of few loops.
 $(addprefix $(B)/src/drv/sim/sim_,lane.o lane_avx2.o lane_avx512.o valu.o mem.o order.o): BR_CFLAGS += \
-        $(if $(findstring clang,$(CC))$(SAN),,-ftree-vectorize -fvect-cost-model=dynamic -funswitch-loops)
+        $(if $(findstring clang,$(CC))$(findstring address,$(SAN)),,-ftree-vectorize -fvect-cost-model=dynamic -funswitch-loops)
 # Kernels by instruction set: chosen at run time, so compiled everywhere.
 ifeq ($(ARCH),x86_64)
 $(B)/src/drv/cpu/mat_avx2.o $(B)/src/drv/cpu/mat_avx2_many.o: BR_CFLAGS += -mavx2 -mfma -mf16c

@@ -41,7 +41,7 @@
 
 /* Loops over vectors that have to be registers. */
 #if !defined VEC_AVX512 && !defined VEC_AVX2 || defined BR_ONE_COPY || \
-    !defined __OPTIMIZE__
+    defined BR_ONE_TILE || !defined __OPTIMIZE__
 #    define V_UNROLL /* below -O2 gcc ignores it, with a warning */
 #elif defined __clang__
 #    define V_UNROLL _Pragma("unroll")

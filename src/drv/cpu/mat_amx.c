@@ -413,7 +413,7 @@ leave(const mat_tile *t, int r0)
     mat_avx512(&u);
 }
 
-static MAT_INLINE void
+static MAT_TILE void
 tile(const mat_tile *t, int type)
 {
     int rest = t->n_rows % HAND;

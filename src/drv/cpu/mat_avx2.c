@@ -519,7 +519,7 @@ mat_avx2_ops(br_form form, uint32_t rounds)
 /* ---- which ------------------------------------------------------------- */
 
 /* One function per format: four rows at a time, then two, then one. */
-static MAT_INLINE void
+static MAT_TILE void
 tile(const mat_tile *t, int type)
 {
     int r = 0;

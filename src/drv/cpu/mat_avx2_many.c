@@ -215,7 +215,7 @@ many(const mat_tile *t, int type)
 }
 
 /* Of the formats that come here; the others' functions are empty. */
-static MAT_INLINE void
+static MAT_TILE void
 tile(const mat_tile *t, int type)
 {
     const mat_format *f = mat_format_of(type);

@@ -828,7 +828,7 @@ floats_of(const mat_tile *t, int type)
 }
 
 /* One function per format. */
-static MAT_INLINE void
+static MAT_TILE void
 tile(const mat_tile *t, int type)
 {
     if (mat_format_of(type)->class != MAT_FLOAT)

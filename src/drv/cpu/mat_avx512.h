@@ -29,7 +29,7 @@ splat4(const void *p)
  * output takes. The instruction reads and spreads them by itself; gcc 12 makes
  * two of it with a register in between, and those, 192, are what bounds how
  * far the processor looks ahead: 4 to 9 % of Q8_0. */
-#if defined MAT_BY_FUNCTIONS || defined BR_ONE_COPY
+#if defined MAT_BY_FUNCTIONS || defined BR_ONE_COPY || defined BR_ONE_TILE
 #    define DOT(instruction, acc, w, p, in_c) ((acc) = (in_c))
 #else
 typedef int32_t any_four __attribute__((may_alias, aligned(1)));

@@ -32,18 +32,24 @@
 /* Kernels are written once for all formats and numbers of rows; inlined into
  * a function of one of each, constants fold and loops over registers unroll.
  * That is a minute of compiling a file where a sanitizer looks at each copy:
- * there they are one copy, which looks at what it is for. */
+ * there is one, which looks at what it is for. For TSan it is one function, for
+ * each call hands it registers as memory, which it watches; for UBSan that would
+ * take a minute again, so for it they are functions as they stand here. */
 #ifdef BR_ONE_COPY
 #    define MAT_INLINE inline
 #else
 #    define MAT_INLINE inline __attribute__((always_inline))
 #endif
-#ifdef BR_ONE_COPY
+#if defined BR_ONE_COPY || defined BR_ONE_TILE
+#    define MAT_TILE   __attribute__((noinline))
 #    define MAT_UNROLL /* below -O2 gcc ignores it, with a warning */
-#elif defined __clang__
-#    define MAT_UNROLL _Pragma("unroll")
 #else
-#    define MAT_UNROLL _Pragma("GCC unroll 64")
+#    define MAT_TILE MAT_INLINE
+#    ifdef __clang__
+#        define MAT_UNROLL _Pragma("unroll")
+#    else
+#        define MAT_UNROLL _Pragma("GCC unroll 64")
+#    endif
 #endif
 
 enum { MAT_MAX_ROWS = 64, MAT_PANELS = 2, MAT_CHAINS = 4 };

@@ -499,7 +499,7 @@ mat_neon_ops(br_form form, uint32_t rounds)
 /* ---- which ------------------------------------------------------------- */
 
 /* One function per format: as many rows at a time as registers hold. */
-static MAT_INLINE void
+static MAT_TILE void
 tile(const mat_tile *t, int type)
 {
     int r = 0, most = mat_format_of(type)->class == MAT_K ? K_ROWS : TILE_ROWS;
