@@ -6,8 +6,9 @@
  * As many streams as said at any time, until so many requests are answered. No
  * two prompts begin alike, so that no server knows any; each answer has as many
  * tokens as it was asked for, which its own `usage` has to say, or the run ends
- * with 1. One line: tokens a second, of answers and of prompts together; times to
- * the first text; gaps between texts. tools/beside runs it in turn on two servers.
+ * with 1. One line: tokens a second, of answers and of prompts together; times
+ * to the first text; gaps between texts. tools/beside runs it in turn on two
+ * servers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"
 #include "base/thread.h"

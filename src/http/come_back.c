@@ -1,4 +1,4 @@
-/* come_back.c - GET /v1/responses/{id}?stream=true: who comes back for a stream.
+/* come_back.c - GET /v1/responses/{id}?stream=true: who comes back for one.
  *
  *   made here, as a stream --> its tale (tale.h), as it grows
  *   it is over             --> told again (retell.h) from what is kept: after a
@@ -114,7 +114,7 @@ br_come_back(br_http *h, br_http_conn *c, int64_t after)
     br_tale_follow(tale, c, after);
 }
 
-/* ---- until it is over ------------------------------------------------------ */
+/* ---- until it is over ---------------------------------------------------- */
 
 /* False: no more is to be waited for. */
 static bool

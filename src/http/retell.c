@@ -87,7 +87,7 @@ event(teller *t, const char *type)
                   type, type, t->n++);
 }
 
-/* ---- as it was when it began ----------------------------------------------- */
+/* ---- as it was when it began --------------------------------------------- */
 
 typedef struct begun {
     const char *key, *was;
@@ -155,7 +155,7 @@ br_retell_begin(br_text answer, br_str *out)
     return !out->oom;
 }
 
-/* ---- pieces ---------------------------------------------------------------- */
+/* ---- pieces -------------------------------------------------------------- */
 
 static bool
 number(teller *t, size_t *out)
@@ -264,7 +264,7 @@ tell_done(teller *t, const told *p)
     PUT(t->out, "}\n\n");
 }
 
-/* ---- items ----------------------------------------------------------------- */
+/* ---- items --------------------------------------------------------------- */
 
 static void
 part_event(teller *t, const char *type, const told *p, bool is_begun)
