@@ -30,7 +30,7 @@ static uint8_t *pool;
 static int kv; /* what keys and values are kept as */
 static uint32_t pages[MOST / 16];
 static float q[BR_CPU_LINES * 128], y[BR_CPU_LINES * 128];
-static float scratch[BR_CPU_LINES * (BR_CPU_BLOCK + 3 * 128) + 16 * 129];
+static float *scratch;
 
 /* Rows from position pos on through the heads of all layers; numbers of keys
  * read. */
@@ -105,6 +105,7 @@ main(void)
     br_rng rng;
 
     pool = aligned_alloc(1 << 21, POOL);
+    scratch = aligned_alloc(64, (br_cpu_att_floats(128, 128) + 15) / 16 * 64);
     if (!pool)
         return 1;
     br_rng_init(&rng, 1, 0);

@@ -20,6 +20,11 @@
 #ifndef BR_CPU_ATT_BODY_H
 #define BR_CPU_ATT_BODY_H
 
+/* Pages that many lines go through together: a number of queries that has been
+ * spread over a register then meets two of keys, and sums of values are loaded
+ * and stored half as often. */
+enum { ATT_PAGES = 2 };
+
 /* What a line sees of a block (empty: to <= from), and what it came to. */
 typedef struct att_part {
     int32_t from, to;
@@ -33,12 +38,13 @@ typedef struct att {
     const br_cpu_att *a;
     size_t line;   /* from a line's scratch to the next one's */
     float *q;      /* [n / 4][head_k][4 lines] */
-    float *page;   /* keys or values of a page, widened; or Q8_0's scales */
+    float *page;   /* keys or values of pages, widened; or Q8_0's scales */
     uint32_t wide; /* numbers of a token's values in a page */
+    int pages;     /* that the loops take at a time */
     att_kind kind;
-    const uint8_t *ahead; /* comes to the second cache meanwhile, */
-    size_t hop;           /* a sixteenth of it at a time; 0: nothing */
-    int32_t from, to;     /* what any line sees of the block */
+    const uint8_t *ahead[ATT_PAGES]; /* come to the second cache meanwhile, */
+    size_t hop;       /* a sixteenth of each at a time; 0: nothing */
+    int32_t from, to; /* what any line sees of the block */
     att_part part[BR_CPU_LINES], fold[BR_CPU_LINES];
 } att;
 
@@ -96,7 +102,7 @@ load_kv(const void *p, size_t i, att_kind kind)
 /* A Q8_0 piece of n numbers, as f32. Blocks of 32 are columns: of 16 tokens
  * side by side where they lie across, else of one token after the other. */
 static void
-widen_q8(const att *s, const uint8_t *p, size_t n, bool across)
+widen_q8(float *to, const uint8_t *p, size_t n, bool across)
 {
     const uint16_t *d = (const void *)(p + n);
 
@@ -104,15 +110,17 @@ widen_q8(const att *s, const uint8_t *p, size_t n, bool across)
         vf by = across ? v_load_f16(d + i / 512 * 16)
                        : v_set(br_f16_to_f32(d[i / 32]));
 
-        v_store(s->page + i, v_mul(v_load_i8((const int8_t *)p + i), by));
+        v_store(to + i, v_mul(v_load_i8((const int8_t *)p + i), by));
     }
 }
 
-/* n numbers, a multiple of 16, of a page: as they lie, or as f32. */
+/* n numbers, a multiple of 16, of page i of those at a time: as they lie, or
+ * as f32. */
 static const void *
-widened(const att *s, const uint8_t *p, size_t n, bool across)
+widened(const att *s, const uint8_t *p, size_t n, bool across, int i_page)
 {
     const uint16_t *h = (const void *)p, *d = (const void *)(p + n);
+    float *to = s->page + (size_t)i_page * n;
 
     if (s->kind == ATT_Q8)
         for (size_t i = 0; i < n / 32; i += 16)
@@ -120,11 +128,11 @@ widened(const att *s, const uint8_t *p, size_t n, bool across)
     if (s->kind != ATT_F32 || s->a->kv == BR_Q_F32)
         return p;
     if (s->a->kv == BR_Q_Q8_0)
-        widen_q8(s, p, n, across);
+        widen_q8(to, p, n, across);
     else
         for (size_t i = 0; i < n; i += 16)
-            v_store(s->page + i, v_load_f16(h + i));
-    return s->page;
+            v_store(to + i, v_load_f16(h + i));
+    return to;
 }
 
 /* ---- scores ------------------------------------------------------------- */
@@ -152,116 +160,159 @@ side_by_side(att_kind kind)
     return kind == ATT_F32 ? ATT_LANES : 1;
 }
 
-/* sum[line] += column `at` of sixteen keys times the lines' q. */
+/* sum[page][line] += column `at` of each page's sixteen keys times the lines' q,
+ * which a load has spread over a register for all pages. */
 V_INLINE void
-add_column(const att *s, const float *q, const void *k, size_t at, int n,
-           att_kind kind, vf *sum)
+add_column(const att *s, const float *q, const void *const *k, size_t at, int n,
+           int pages, att_kind kind, vf (*sum)[4])
 {
-    vf y = load_kv(k, at * 16, kind);
+    vf y[ATT_PAGES];
 
-    if (kind == ATT_Q8)
-        y = v_mul(y, v_load(s->page + at / 32 * 16));
     V_UNROLL
-    for (int i = 0; i < n; i++)
-        sum[i] = v_fma(v_set(q[at * 4 + (size_t)i]), y, sum[i]);
+    for (int j = 0; j < pages; j++) {
+        y[j] = load_kv(k[j], at * 16, kind);
+        if (kind == ATT_Q8)
+            y[j] = v_mul(y[j], v_load(s->page + at / 32 * 16));
+    }
+    V_UNROLL
+    for (int i = 0; i < n; i++) {
+        vf x = v_set(q[at * 4 + (size_t)i]);
+
+        V_UNROLL
+        for (int j = 0; j < pages; j++)
+            sum[j][i] = v_fma(x, y[j], sum[j][i]);
+    }
 }
 
-/* Lanes l[0].. of the dot products of sixteen keys with n lines, joined.
+/* Lanes l[0]..l[m - 1] of the dot products of pages' keys with n lines, joined.
  * q: [head_k][4], k: [head_k][16 keys] */
 V_INLINE void
-lanes_of(const att *s, const float *q, const void *k, const uint8_t *l, int n,
-         att_kind kind, vf *x)
+lanes_of(const att *s, const float *q, const void *const *k, const uint8_t *l,
+         int m, int n, int pages, att_kind kind, vf (*x)[4])
 {
-    int m = side_by_side(kind);
     size_t d = 0, end = s->a->head_k;
-    vf sum[4][4];
+    vf sum[4][ATT_PAGES][4];
 
     V_UNROLL
-    for (int i = 0; i < m * n; i++)
-        sum[i / n][i % n] = v_set(0);
+    for (int i = 0; i < m * pages * n; i++)
+        sum[i / n / pages][i / n % pages][i % n] = v_set(0);
     for (; d + 16 <= end; d += 16) {
         V_UNROLL
         for (int j = 0; j < m; j++)
-            add_column(s, q, k, d + l[j], n, kind, sum[j]);
+            add_column(s, q, k, d + l[j], n, pages, kind, sum[j]);
     }
     if (d < end) {
         V_UNROLL
         for (int j = 0; j < m; j++)
             if (d + l[j] < end)
-                add_column(s, q, k, d + l[j], n, kind, sum[j]);
+                add_column(s, q, k, d + l[j], n, pages, kind, sum[j]);
     }
     V_UNROLL
-    for (int i = 0; i < n; i++)
-        x[i] = m == 1 ? sum[0][i]
-                      : v_add(v_add(sum[0][i], sum[1][i]),
-                              v_add(sum[2][i], sum[3][i]));
+    for (int i = 0; i < pages * n; i++) {
+        vf of[4];
+
+        V_UNROLL
+        for (int j = 0; j < m; j++)
+            of[j] = sum[j][i / n][i % n];
+        V_UNROLL
+        for (int half = m / 2; half > 0; half /= 2)
+            for (int j = 0; j < half; j++)
+                of[j] = v_add(of[2 * j], of[2 * j + 1]);
+        x[i / n][i % n] = of[0];
+    }
 }
 
-/* Products of n lines from i0 on with sixteen keys. Lanes come in the order in
- * which they are joined as 8-4-2-1, so that few of them wait. */
+/* Products of n lines from i0 on with each page's sixteen keys. Lanes come in
+ * the order in which they are joined as 8-4-2-1, so that few of them wait. */
 V_LONG void
-scores16(const att *s, const void *k, size_t to, uint32_t i0, int n,
-         att_kind kind)
+scores16(const att *s, const void *const *k, size_t to, uint32_t i0, int n,
+         int pages, att_kind kind)
 {
     static const uint8_t order[16] = {0, 8, 4, 12, 2, 10, 6, 14,
                                       1, 9, 5, 13, 3, 11, 7, 15};
-    uint32_t m = (uint32_t)side_by_side(kind);
+    uint32_t m = (uint32_t)(side_by_side(kind) / pages);
     const float *q = s->q + (size_t)i0 * s->a->head_k;
     size_t hop = i0 ? 0 : s->hop;
-    vf wait[4][4], x[4]; /* a sum of 1, 2, 4, 8 times m lanes that waits */
+    vf wait[4][ATT_PAGES][4]; /* sums of 1, 2, 4, 8 times m lanes that wait */
+    vf x[ATT_PAGES][4];
     int n_wait = 0;
 
     for (uint32_t p = 0; p < 16; p += m) {
-        fetch(s->ahead + p * hop, m * hop);
-        lanes_of(s, q, k, order + p, n, kind, x);
+        for (int j = 0; j < s->pages; j++)
+            fetch(s->ahead[j] + p * hop, m * hop);
+        lanes_of(s, q, k, order + p, (int)m, n, pages, kind, x);
         for (uint32_t w = p / m; w & 1; w >>= 1) {
             n_wait--;
             V_UNROLL
-            for (int i = 0; i < n; i++)
-                x[i] = v_add(wait[n_wait][i], x[i]);
+            for (int i = 0; i < pages * n; i++)
+                x[i / n][i % n] =
+                    v_add(wait[n_wait][i / n][i % n], x[i / n][i % n]);
         }
         if (p + m == 16)
             break;
         V_UNROLL
-        for (int i = 0; i < n; i++)
-            wait[n_wait][i] = x[i];
+        for (int i = 0; i < pages * n; i++)
+            wait[n_wait][i / n][i % n] = x[i / n][i % n];
         n_wait++;
     }
     V_UNROLL
-    for (int i = 0; i < n; i++)
-        v_store(scores_of(s, i0 + (uint32_t)i) + to, x[i]);
+    for (int i = 0; i < pages * n; i++)
+        v_store(scores_of(s, i0 + (uint32_t)(i % n)) + to +
+                    16 * (size_t)(i / n),
+                x[i / n][i % n]);
 }
 
 V_INLINE void
-scores_of_kind(const att *s, const void *k, size_t to, uint32_t i0, int n)
+scores_of_kind(const att *s, const void *const *k, size_t to, uint32_t i0,
+               int n)
 {
     switch (s->kind) {
-    case ATT_F32: scores16(s, k, to, i0, n, ATT_F32); return;
-    case ATT_F16: scores16(s, k, to, i0, n, ATT_F16); return;
-    case ATT_Q8: scores16(s, k, to, i0, n, ATT_Q8); return;
+    case ATT_F32: scores16(s, k, to, i0, n, 1, ATT_F32); return;
+    case ATT_F16: scores16(s, k, to, i0, n, 1, ATT_F16); return;
+    case ATT_Q8: scores16(s, k, to, i0, n, 1, ATT_Q8); return;
     }
 }
 
-/* Products of the lines with the sixteen keys from p on, not scaled. */
+/* Products of all lines with the keys of a page; of s->pages of them. */
 V_APART void
+page_scores(const att *s, const void *const *k, size_t at)
+{
+    uint32_t n = s->a->n, i = 0;
+
+#if defined VEC_AVX512
+    for (; s->pages == 2 && n - i >= 4; i += 4)
+        scores16(s, k, at, i, 4, 2, ATT_F32);
+#endif
+    for (int j = 0; j < s->pages; j++)
+        for (uint32_t r = i; r < n; r += 4)
+            switch (n - r) {
+            case 1: scores_of_kind(s, k + j, at + 16 * (size_t)j, r, 1); break;
+            case 2: scores_of_kind(s, k + j, at + 16 * (size_t)j, r, 2); break;
+            case 3: scores_of_kind(s, k + j, at + 16 * (size_t)j, r, 3); break;
+            default: scores_of_kind(s, k + j, at + 16 * (size_t)j, r, 4); break;
+            }
+}
+
+/* Products of the lines with the keys of the pages from p on, not scaled. */
+static void
 key_products(const att *s, int32_t p)
 {
     const br_cpu_att *a = s->a;
     size_t at = (size_t)p % BR_CPU_BLOCK;
-    const void *k =
-        widened(s, page_at(a, p, true), (size_t)a->head_k * 16, a->has_v);
+    const void *k[ATT_PAGES];
 
-    for (uint32_t i = 0; !a->has_v && i < a->n; i++)
-        for (size_t j = 0; j < 16; j++)
+    for (int j = 0; j < s->pages; j++)
+        k[j] = widened(s, page_at(a, p + 16 * j, true), (size_t)a->head_k * 16,
+                       a->has_v, j);
+    if (a->has_v) {
+        page_scores(s, k, at);
+        return;
+    }
+    for (uint32_t i = 0; i < a->n; i++)
+        for (size_t j = 0; j < 16 * (size_t)s->pages; j++)
             scores_of(s, i)[at + j] =
-                dot(a->line[i].q, (const float *)k + j * a->head_k, a->head_k);
-    for (uint32_t i = 0; a->has_v && i < a->n; i += 4)
-        switch (a->n - i) {
-        case 1: scores_of_kind(s, k, at, i, 1); break;
-        case 2: scores_of_kind(s, k, at, i, 2); break;
-        case 3: scores_of_kind(s, k, at, i, 3); break;
-        default: scores_of_kind(s, k, at, i, 4); break;
-        }
+                dot(a->line[i].q, (const float *)k[j / 16] + j % 16 * a->head_k,
+                    a->head_k);
 }
 
 /* ---- weights ------------------------------------------------------------ */
@@ -337,35 +388,42 @@ sum_weights(att *s, uint32_t i0)
 /* ---- values ------------------------------------------------------------- */
 
 /* acc[d] += e[j] v[j][d] for nv vectors of columns from d on, of n lines from
- * i0 on; the keys p of a page, ascending. */
+ * i0 on; the keys p of the pages v, ascending. */
 V_LONG void
-weigh(const att *s, const void *v, const att_part *p, uint32_t d, uint32_t i0,
-      int n, int nv, att_kind kind)
+weigh(const att *s, const void *const *v, const att_part *p, uint32_t d,
+      uint32_t i0, int n, int nv, att_kind kind)
 {
     const float *e = scores_of(s, i0) + p->from % BR_CPU_BLOCK;
-    const float *end = e + (p->to - p->from);
     float *acc = block_of(s, i0) + d;
-    size_t line = s->line, step = s->wide, at = d + p->from % 16 * step;
+    size_t line = s->line, step = s->wide;
     size_t share = i0 ? 0 : s->hop * (size_t)nv * 256 / step;
     vf sum[16];
 
-    fetch(s->ahead + d / (16 * (size_t)nv) * share, share);
+    for (int j = 0; j < s->pages; j++)
+        fetch(s->ahead[j] + d / (16 * (size_t)nv) * share, share);
 
     V_UNROLL
     for (int i = 0; i < nv * n; i++)
         sum[i] = v_load(acc + (size_t)(i % n) * line + 16 * (i / n));
-    for (; e < end; at += step, e++) {
-        V_UNROLL
-        for (int i = 0; i < nv; i++) {
-            vf x = load_kv(v, at + 16 * (size_t)i, kind);
+    for (int32_t from = p->from, to; from < p->to; from = to) {
+        const float *end;
+        size_t at = d + (size_t)(from % 16) * step;
 
-            if (kind == ATT_Q8)
-                x = v_mul(x, v_set(s->page[(at + 16 * (size_t)i) / 32]));
+        to = BR_MIN(from / 16 * 16 + 16, p->to);
+        for (end = e + (to - from); e < end; at += step, e++) {
             V_UNROLL
-            for (int q = 0; q < n; q++)
-                sum[i * n + q] =
-                    v_fma(v_set(e[(size_t)q * line]), x, sum[i * n + q]);
+            for (int i = 0; i < nv; i++) {
+                vf x = load_kv(*v, at + 16 * (size_t)i, kind);
+
+                if (kind == ATT_Q8)
+                    x = v_mul(x, v_set(s->page[(at + 16 * (size_t)i) / 32]));
+                V_UNROLL
+                for (int q = 0; q < n; q++)
+                    sum[i * n + q] =
+                        v_fma(v_set(e[(size_t)q * line]), x, sum[i * n + q]);
+            }
         }
+        v++;
     }
     V_UNROLL
     for (int i = 0; i < nv * n; i++)
@@ -373,16 +431,17 @@ weigh(const att *s, const void *v, const att_part *p, uint32_t d, uint32_t i0,
 }
 
 static void
-weigh_tail(const att *s, const void *v, const att_part *p, uint32_t i)
+weigh_tail(const att *s, const void *const *v, const att_part *p, uint32_t i)
 {
     const float *e = scores_of(s, i); /* Q8_0 has whole vectors only */
 
     for (uint32_t d = s->a->head_v / 16 * 16; d < s->a->head_v; d++)
         for (int32_t j = p->from; j < p->to; j++) {
+            const void *of = v[j / 16 - p->from / 16];
             size_t at = (size_t)(j % 16) * s->wide + d;
             float x = s->kind == ATT_F16
-                          ? br_f16_to_f32(((const uint16_t *)v)[at])
-                          : ((const float *)v)[at];
+                          ? br_f16_to_f32(((const uint16_t *)of)[at])
+                          : ((const float *)of)[at];
 
             block_of(s, i)[d] = fmaf(e[j % BR_CPU_BLOCK], x, block_of(s, i)[d]);
         }
@@ -390,8 +449,8 @@ weigh_tail(const att *s, const void *v, const att_part *p, uint32_t i)
 
 /* All whole vectors of columns of n lines, nv at a time. */
 V_INLINE void
-columns_of_kind(const att *s, const void *v, const att_part *p, uint32_t i0,
-                int n, int nv, att_kind kind)
+columns_of_kind(const att *s, const void *const *v, const att_part *p,
+                uint32_t i0, int n, int nv, att_kind kind)
 {
     uint32_t d = 0, end = s->a->head_v / 16 * 16, by = 16 * (uint32_t)nv;
 
@@ -402,8 +461,8 @@ columns_of_kind(const att *s, const void *v, const att_part *p, uint32_t i0,
 }
 
 V_LONG void
-columns(const att *s, const void *v, const att_part *p, uint32_t i0, int n,
-        int nv)
+columns(const att *s, const void *const *v, const att_part *p, uint32_t i0,
+        int n, int nv)
 {
     switch (s->kind) {
     case ATT_F32:
@@ -415,9 +474,9 @@ columns(const att *s, const void *v, const att_part *p, uint32_t i0, int n,
     }
 }
 
-/* n lines from i0 on, which see the same of a page. */
+/* n lines from i0 on, which see the same of the pages v. */
 V_APART void
-page_values(const att *s, const void *v, const att_part *p, uint32_t i0,
+page_values(const att *s, const void *const *v, const att_part *p, uint32_t i0,
             uint32_t n)
 {
     switch (n) {
@@ -430,31 +489,33 @@ page_values(const att *s, const void *v, const att_part *p, uint32_t i0,
         weigh_tail(s, v, p, i);
 }
 
-/* What line i sees of the page from p on. */
+/* What line i sees of the pages from p on. */
 static att_part
-of_page(const att *s, uint32_t i, int32_t p)
+of_pages(const att *s, uint32_t i, int32_t p)
 {
     return (att_part){.from = BR_MAX(s->part[i].from, p),
-                      .to = BR_MIN(s->part[i].to, p + 16)};
+                      .to = BR_MIN(s->part[i].to, p + 16 * s->pages)};
 }
 
 static void
 value_sums(const att *s, int32_t p)
 {
-    const void *v =
-        widened(s, page_at(s->a, p, false), 16 * (size_t)s->wide, false);
+    const void *v[ATT_PAGES];
 
+    for (int j = 0; j < s->pages; j++)
+        v[j] = widened(s, page_at(s->a, p + 16 * j, false),
+                       16 * (size_t)s->wide, false, j);
     for (uint32_t i = 0, n; i < s->a->n; i += n) {
-        att_part x = of_page(s, i, p);
+        att_part x = of_pages(s, i, p);
 
         for (n = 1; n < 4 && i + n < s->a->n; n++) {
-            att_part y = of_page(s, i + n, p);
+            att_part y = of_pages(s, i + n, p);
 
             if (y.from != x.from || y.to != x.to)
                 break;
         }
         if (x.from < x.to)
-            page_values(s, v, &x, i, n);
+            page_values(s, v + (x.from - p) / 16, &x, i, n);
     }
 }
 
@@ -552,6 +613,13 @@ enter_block(att *s, int32_t b)
     return s->from < s->to;
 }
 
+/* How many pages go together from p on. */
+static int
+pages_from(const att *s, int32_t p)
+{
+    return s->kind == ATT_F32 && s->to - p > 16 ? ATT_PAGES : 1;
+}
+
 /* The lines through the keys of s, all of them of one block; keys up to `hi`
  * come after it. */
 static void
@@ -560,8 +628,10 @@ through_block(att *s, int32_t hi)
     const br_cpu_att *a = s->a;
     size_t k = piece(s, a->head_k) / 16, v = piece(s, s->wide) / 16;
 
-    for (int32_t p = s->from; p < s->to; p += 16) {
-        s->ahead = page_at(a, p, false);
+    for (int32_t p = s->from; p < s->to; p += 16 * s->pages) {
+        s->pages = pages_from(s, p);
+        for (int j = 0; j < s->pages; j++)
+            s->ahead[j] = page_at(a, p + 16 * j, false);
         s->hop = a->has_v ? v : 0;
         key_products(s, p);
     }
@@ -572,9 +642,12 @@ through_block(att *s, int32_t hi)
         if (i % ATT_SUMS == ATT_SUMS - 1 || i + 1 == a->n)
             sum_weights(s, i / ATT_SUMS * ATT_SUMS);
     }
-    for (int32_t p = s->from; p < s->to; p += 16) {
-        s->hop = p + BR_CPU_BLOCK <= hi ? k : 0;
-        s->ahead = page_at(a, s->hop ? p + BR_CPU_BLOCK : p, true);
+    for (int32_t p = s->from; p < s->to; p += 16 * s->pages) {
+        s->pages = pages_from(s, p);
+        s->hop = p + BR_CPU_BLOCK + 16 * (s->pages - 1) <= hi ? k : 0;
+        for (int j = 0; j < s->pages; j++)
+            s->ahead[j] =
+                page_at(a, p + 16 * j + (s->hop ? BR_CPU_BLOCK : 0), true);
         value_sums(s, p);
     }
     for (uint32_t i = 0; i < a->n; i++) {
@@ -595,7 +668,7 @@ begin_lines(const br_cpu_att *a)
              .kind = a->kv == BR_Q_F32 || !a->has_v || a->n > 4 ? ATT_F32
                      : a->kv == BR_Q_F16                        ? ATT_F16
                                                                 : ATT_Q8,
-             .line = BR_CPU_BLOCK + 2 * (size_t)a->head_v};
+             .line = br_cpu_att_line(a->head_v)};
 
     s.q = a->s + BR_CPU_LINES * s.line;
     s.page = s.q + BR_CPU_LINES * (size_t)a->head_k;
