@@ -306,6 +306,8 @@ rows_of(const br_mul *j, uint32_t r0, int n, uint32_t o, mat_tile *t)
         t->out[i] =
             j->out + (j->out_row ? j->out_row[r0 + i] : r) * j->out_stride + o;
     }
+    for (int i = n; i % 8 != 0; i++)
+        t->row[i] = t->row[n - 1];
 }
 
 /* A panel of which some outputs are wanted: those of t->out are its first. */

@@ -408,7 +408,7 @@ leave(const mat_tile *t, int r0)
     mat_tile u = {
         .m = t->m, .panel = t->panel, .n_panels = 1, .n_rows = t->n_rows - r0};
 
-    memcpy(u.row, t->row + r0, (size_t)u.n_rows * sizeof *u.row);
+    memcpy(u.row, t->row + r0, (size_t)(u.n_rows + 7) / 8 * 8 * sizeof *u.row);
     memcpy(u.out, t->out + r0, (size_t)u.n_rows * sizeof *u.out);
     mat_avx512(&u);
 }

@@ -92,30 +92,38 @@ typedef struct beside {
     size_t next;
     bool wide;   /* one panel, unpacked: see unpack() */
     bool called; /* its weights are in the first cache, or soon */
+    bool slow;   /* rows enough that a line takes long: see ahead() */
 } beside;
 
 /* The processor looks only so far ahead, and while it multiplies nothing comes:
  * one row of Q4_K went at 20 GB/s where a plain read has 39, eight at 8 where
- * the first cache gives 24. So all that is loaded is called for 6 KiB before. */
-enum { AHEAD = 6 << 10 };
+ * the first cache gives 24. So all that is loaded is called for 6 KiB before,
+ * or, where three rows and more make a line last longer, 10 KiB before and to
+ * the second cache: calls to the first hold what it may wait for until they are
+ * answered, and 4 and 8 rows of Q8_0 came to 85 and 153 GOPS on a Zen 4 where
+ * they have 180 and 300 (docs/decisions/0029). */
+enum { AHEAD = 6 << 10, AHEAD_SLOW = 10 << 10, SLOW_ROWS = 3 };
 
 static MAT_INLINE void
-ahead(const uint8_t *p)
+ahead(beside e, const uint8_t *p)
 {
-    _mm_prefetch((const void *)(p + AHEAD), _MM_HINT_T0);
+    if (e.slow)
+        _mm_prefetch((const void *)(p + AHEAD_SLOW), _MM_HINT_T1);
+    else
+        _mm_prefetch((const void *)(p + AHEAD), _MM_HINT_T0);
 }
 
 static MAT_INLINE void
-ahead_of_group(const mat_format *f, const uint8_t *p, int g)
+ahead_of_group(const mat_format *f, beside e, const uint8_t *p, int g)
 {
     if (f->low == 8)
-        ahead(p + 64 * g);
+        ahead(e, p + 64 * g);
     else if (g % 2 == 0)
-        ahead(p + 64 * (g / 2));
+        ahead(e, p + 64 * (g / 2));
     else if (f->high == 1 && g == 1)
-        ahead(p + 256);
+        ahead(e, p + 256);
     else if (f->high == 2 && g % 4 == 1)
-        ahead(p + 256 + 64 * (g / 4));
+        ahead(e, p + 256 + 64 * (g / 4));
 }
 
 static MAT_INLINE __m512i
@@ -124,7 +132,7 @@ weights(const mat_format *f, beside e, const uint8_t *p, int g)
     if (e.wide)
         return load(p + 64 * g);
     if (!e.called)
-        ahead_of_group(f, p, g);
+        ahead_of_group(f, e, p, g);
     return load_group(f, p, g);
 }
 
@@ -178,9 +186,9 @@ flat_block(const mat_format *f, mat_place at, int n, beside e, const rows8 *x,
                                                   (unsigned)bias_bits(f));
     dot_groups(f, at.block, 0, n, e, x->row, 32 * (size_t)at.b, acc);
     if (!e.called)
-        ahead(at.head);
+        ahead(e, at.head);
     if (!e.called && f->min)
-        ahead(at.head + 128);
+        ahead(e, at.head + 128);
     MAT_UNROLL
     for (int i = 0; i < e.n; i++, at.head += e.next) {
         __m512 d = f->level == MAT_FP4 ? mx_scales(at.head) : halves(at.head);
@@ -314,11 +322,11 @@ k_block(const mat_format *f, mat_place at, const uint8_t *w, int n, beside e,
 
     load_scales(f, at.block, &k);
     for (uint32_t i = 0; i < mat_scale_bytes(f) && !e.wide; i += 64)
-        ahead(at.block + i);
+        ahead(e, at.block + i);
     if (!e.wide)
-        ahead(at.head);
+        ahead(e, at.head);
     if (f->min && !e.wide)
-        ahead(at.head + 128);
+        ahead(e, at.head + 128);
     k_sums(f, (mat_place){.block = w, .b = at.b}, &k, n, e, x, sum, first);
     MAT_UNROLL
     for (int r = 0; r < n; r++)
@@ -481,6 +489,7 @@ rows_of_span(const mat_tile *t, int type, const span *k, int r0, int n,
     const mat_format *f = mat_format_of(type);
     rows8 x = rows_at(t, f, r0, n);
 
+    e.slow = n >= SLOW_ROWS;
     if (f->class == MAT_FLAT && t->n_rows > TILE_ROWS &&
         (n == TILE_ROWS || e.n == 2))
         by_chain(f, k, n, e, &x, next, sum);
@@ -515,15 +524,17 @@ call_out(const mat_tile *t, int r, int n, int panels)
             __builtin_prefetch(t->out[i] + panel * BR_MAT_PANEL, 1);
 }
 
-/* The last rows, fewer than eight: four, two, one of a panel. */
+/* The last rows, fewer than eight: four, two, one of a panel; three as four, as
+ * one pass costs less than two (of Q8_0 from memory 130 GOPS, not 80). */
 static MAT_INLINE void
 last_rows(const mat_tile *t, int type, const span *k, beside e, int r,
           __m512 *sum)
 {
-    const beside one = {1, e.of, 0, e.wide, e.called};
+    const beside one = {1, e.of, 0, e.wide, e.called, false};
     const feed none = {0};
     int left = t->n_rows - r;
 
+    left += left == 3;
     if (left & 4) {
         rows_of_span(t, type, k, r, 4, one, &none, sum);
         r += 4;
@@ -622,7 +633,7 @@ static MAT_INLINE void
 panels_of_blocks(const mat_tile *t, int type, int panels, bool wide)
 {
     const mat_format *f = mat_format_of(type);
-    const beside e = {panels, panels, t->m->panel_bytes, wide, wide};
+    const beside e = {panels, panels, t->m->panel_bytes, wide, wide, false};
     uint32_t n_blocks = t->m->n_in / (f->class == MAT_K ? 256 : 32);
     uint32_t most = span_blocks(t, f, wide);
     _Alignas(64) uint8_t bytes[WIDE_BLOCKS * WIDE_BLOCK];
@@ -688,7 +699,7 @@ pair_line(const uint8_t *p, int n, beside e, const uint8_t *const *x,
     __m512i w = load(p), v = e.n == 2 ? load(p + e.next) : w;
 
     if (e.n == 1)
-        ahead(p);
+        ahead(e, p);
     MAT_UNROLL
     for (int r = 0; r < n; r++) {
         if (e.n == 1) {
@@ -736,7 +747,7 @@ float_lines(const mat_tile *t, int type, const uint8_t *p, int n, beside e,
             if (e.n == 2)
                 v = widen(type, p + e.next, l);
             else if (l == 0 || type == BR_Q_F32)
-                ahead(p + 64 * l);
+                ahead(e, p + 64 * l);
             MAT_UNROLL
             for (int r = 0; r < n; r++) {
                 __m512 a = _mm512_castsi512_ps(splat4(x[r] + 8 * i + 4 * l));
@@ -794,15 +805,17 @@ float_rows(const mat_tile *t, int type, uint32_t piece, int r0, int n, beside e,
     }
 }
 
-/* Eight rows of a panel, four of two: sums for sixteen registers. */
+/* Eight rows (or six) of a panel, four (or three) of two: sums for sixteen
+ * registers. */
 static MAT_INLINE void
 float_piece(const mat_tile *t, int type, uint32_t piece, int panels,
             two_lanes *sum)
 {
-    const beside e = {panels, panels, t->m->panel_bytes, false, false};
+    const beside e = {panels, panels, t->m->panel_bytes,
+                      false,  false,  t->n_rows >= SLOW_ROWS};
     int r = 0, n = t->n_rows, most = FLOAT_ROWS / panels;
 
-    for (; n - r >= most; r += most)
+    for (; n - r >= most / 4 * 3; r += most)
         float_rows(t, type, piece, r, most, e, sum);
     if (most > 4 && n - r >= 4) {
         float_rows(t, type, piece, r, 4, e, sum);

@@ -189,7 +189,8 @@ mat_line_bytes(int type)
 }
 
 /* What a kernel computes: a panel, or at most mat_isa.panels neighbours, times
- * at most MAT_MAX_ROWS rows. */
+ * at most MAT_MAX_ROWS rows. Up to a multiple of eight the last row stands
+ * again, for kernels that take three as four. */
 typedef struct mat_tile {
     const br_mat *m;
     const uint8_t *panel;
