@@ -238,7 +238,7 @@ scores16(const att *s, const void *const *k, size_t to, uint32_t i0, int n,
     int n_wait = 0;
 
     for (uint32_t p = 0; p < 16; p += m) {
-        for (int j = 0; j < s->pages; j++)
+        for (int j = 0; j < (kind == ATT_F32 ? s->pages : 1); j++)
             fetch(s->ahead[j] + p * hop, m * hop);
         lanes_of(s, q, k, order + p, (int)m, n, pages, kind, x);
         for (uint32_t w = p / m; w & 1; w >>= 1) {
@@ -399,7 +399,7 @@ weigh(const att *s, const void *const *v, const att_part *p, uint32_t d,
     size_t share = i0 ? 0 : s->hop * (size_t)nv * 256 / step;
     vf sum[16];
 
-    for (int j = 0; j < s->pages; j++)
+    for (int j = 0; j < (kind == ATT_F32 ? s->pages : 1); j++)
         fetch(s->ahead[j] + d / (16 * (size_t)nv) * share, share);
 
     V_UNROLL
@@ -409,7 +409,7 @@ weigh(const att *s, const void *const *v, const att_part *p, uint32_t d,
         const float *end;
         size_t at = d + (size_t)(from % 16) * step;
 
-        to = BR_MIN(from / 16 * 16 + 16, p->to);
+        to = kind == ATT_F32 ? BR_MIN(from / 16 * 16 + 16, p->to) : p->to;
         for (end = e + (to - from); e < end; at += step, e++) {
             V_UNROLL
             for (int i = 0; i < nv; i++) {
