@@ -93,8 +93,8 @@ finding(void *arg, const char *text)
 }
 
 static result
-run(const scene *s, const br_gcn_co *co, const uint32_t blocks[2],
-    const char *what)
+run(const scene *s, const br_gcn_co *co, const char *kernel,
+    const uint32_t blocks[2], const char *what)
 {
     const uint32_t groups[3] = {blocks[0], blocks[1], 1};
     const uint16_t group[3] = {BR_ND_WARPS * 32, 1, 1};
@@ -103,7 +103,7 @@ run(const scene *s, const br_gcn_co *co, const uint32_t blocks[2],
                   .check = true,
                   .finding = finding,
                   .arg = (void *)(uintptr_t)what};
-    const br_gcn_symbol *kd = br_gcn_kernel_find(co, names[s->l.fn]);
+    const br_gcn_symbol *kd = br_gcn_kernel_find(co, kernel);
     const size_t last = s->n_pieces - 1;
     br_aql_launch l = {.kernarg = 0x10000, .group = {group[0], 1, 1}};
     br_kregion m = {l.kernarg, sizeof args, args, true, "arguments"};
@@ -179,18 +179,19 @@ static void
 compare(scene *s, const char *what, double ratio)
 {
     static const char *const cpus[] = {"gfx1100", "gfx1201"};
-
     uint32_t blocks[2];
+    br_hand hand_of;
 
     s->l.args = &s->a;
-    ck_assert_msg(br_hand_takes(&s->l, blocks), "%s is not taken", what);
+    hand_of = br_hand_takes(&s->l, blocks);
+    ck_assert_msg(hand_of != BR_HANDS, "%s is not taken", what);
     for (size_t c = 0; c < BR_COUNT(cpus); c++) {
         br_gcn_co portable, hand;
         result want, got;
 
         objects(&portable, &hand, br_gcn_cpu_find(cpus[c]), s->l.fn);
-        want = run(s, &portable, s->l.blocks, what);
-        got = run(s, &hand, blocks, what);
+        want = run(s, &portable, names[s->l.fn], s->l.blocks, what);
+        got = run(s, &hand, br_hand_name(hand_of), blocks, what);
         for (size_t i = 0; i < want.n; i += 4)
             ck_assert_msg(memcmp(want.y + i, got.y + i, 4) == 0,
                           "%s on %s: number %zu: %a, by hand %a", what, cpus[c],
@@ -218,19 +219,21 @@ typedef struct shape {
     bool min;
     uint32_t experts, k, share; /* 0: one matrix */
     double ratio;
+    uint32_t rows; /* 0: one */
 } shape;
 
 static void
 product(const shape *p, uint64_t seed)
 {
-    const uint32_t block = p->sub ? 256 : 32, pairs = p->experts ? p->k : 1;
+    const uint32_t block = p->sub ? 256 : 32, step = p->rows ? p->rows : 1;
+    const uint32_t pairs = p->experts ? p->k : step;
     const size_t rows = (size_t)p->n_out * (p->experts ? p->experts : 1) + 3;
-    const size_t n = rows * p->n_in, xs = p->share == 1 ? p->k : 1;
+    const size_t n = rows * p->n_in, xs = p->share == 1 ? p->k : step;
     scene s = {.l = {.fn = p->fn}};
     void *h;
 
     br_rng_init(&s.rng, seed, p->n_in);
-    s.a.n_rows = p->share == 1 ? pairs : 1;
+    s.a.n_rows = p->share == 1 ? pairs : step;
     s.a.m = (struct br_nd_mat){.kind = BR_ND_INT,
                                .n_out = p->n_out,
                                .n_in = p->n_in,
@@ -259,10 +262,10 @@ product(const shape *p, uint64_t seed)
     s.a.y.stride = p->n_out + 5;
     s.a.y.p = piece(&s, 4 * (size_t)s.a.y.stride * pairs, &h);
     s.l.blocks[0] = (p->n_out + BR_ND_WARPS - 1) / BR_ND_WARPS;
-    s.l.blocks[1] = pairs;
+    s.l.blocks[1] = p->experts ? pairs : (step + BR_ND_TILE - 1) / BR_ND_TILE;
     compare(&s,
-            t_printf("%s %u x %u%s%s", names[p->fn], p->n_out, p->n_in,
-                     p->min ? " min" : "", p->experts ? " experts" : ""),
+            t_printf("%s %u x %u%s%s, %u rows", names[p->fn], p->n_out, p->n_in,
+                     p->min ? " min" : "", p->experts ? " experts" : "", step),
             p->ratio);
 }
 
@@ -277,9 +280,31 @@ TEST_WITHIN(amd_products_of_bytes_by_hand, 120)
                          .n_in = cols[i],
                          .ratio = cols[i] < 512 ? 5 : 7},
                 i + 1);
-    product(&(shape){BR_ND_FN_mul_int32, 10, 1056, 0, false, 5, 3, 3, 10}, 3);
-    product(&(shape){BR_ND_FN_mul_int32, 9, 544, 0, false, 5, 4, 1, 8}, 4);
-    product(&(shape){BR_ND_FN_mul_int32, 16, 4096, 0, false, 0, 0, 0, 25}, 4);
+    product(&(shape){BR_ND_FN_mul_int32, 10, 1056, 0, false, 5, 3, 3, 10, 0},
+            3);
+    product(&(shape){BR_ND_FN_mul_int32, 9, 544, 0, false, 5, 4, 1, 8, 0}, 4);
+    product(&(shape){BR_ND_FN_mul_int32, 16, 4096, 0, false, 0, 0, 0, 25, 0},
+            4);
+    forget();
+}
+
+/* Groups and waves of which a part has no rows, of weights and of the prompt. */
+TEST_WITHIN(amd_products_of_prompts_by_hand, 120)
+{
+    static const struct {
+        uint32_t n_out, n_in, rows;
+        double ratio;
+    } of[] = {{1, 128, 2, 1},      {15, 256, 16, 50},   {33, 128, 17, 50},
+              {130, 384, 33, 60},  {128, 512, 32, 140}, {72, 1152, 65, 90},
+              {16, 4096, 32, 150}, {256, 1024, 64, 150}};
+
+    for (size_t i = 0; i < BR_COUNT(of); i++)
+        product(&(shape){.fn = BR_ND_FN_mul_int32,
+                         .n_out = of[i].n_out,
+                         .n_in = of[i].n_in,
+                         .rows = of[i].rows,
+                         .ratio = of[i].ratio},
+                i + 31);
     forget();
 }
 
@@ -294,10 +319,13 @@ TEST_WITHIN(amd_products_of_sub_blocks_by_hand, 120)
                              .min = sub == 32,
                              .ratio = k < 512 ? 3 : 5},
                     k + (uint32_t)sub);
-    product(&(shape){BR_ND_FN_mul_int256, 10, 1280, 32, true, 5, 3, 3, 10}, 3);
-    product(&(shape){BR_ND_FN_mul_int256, 9, 768, 16, true, 5, 4, 1, 8}, 4);
-    product(&(shape){BR_ND_FN_mul_int256, 16, 4096, 32, true, 0, 0, 0, 14}, 5);
-    product(&(shape){BR_ND_FN_mul_int256, 16, 4096, 16, false, 0, 0, 0, 16}, 6);
+    product(&(shape){BR_ND_FN_mul_int256, 10, 1280, 32, true, 5, 3, 3, 10, 0},
+            3);
+    product(&(shape){BR_ND_FN_mul_int256, 9, 768, 16, true, 5, 4, 1, 8, 0}, 4);
+    product(&(shape){BR_ND_FN_mul_int256, 16, 4096, 32, true, 0, 0, 0, 14, 0},
+            5);
+    product(&(shape){BR_ND_FN_mul_int256, 16, 4096, 16, false, 0, 0, 0, 16, 0},
+            6);
     forget();
 }
 
@@ -361,10 +389,10 @@ TEST_WITHIN(amd_products_of_floats_by_hand, 120)
             floats(
                 &(shape){.fn = fn, .n_out = 19, .n_in = cols[i], .ratio = 12},
                 i + 1);
-        floats(&(shape){fn, 130, 272, 0, false, 0, 0, 0, 15}, 3);
-        floats(&(shape){fn, 37, 160, 0, false, 5, 3, 3, 15}, 3);
-        floats(&(shape){fn, 16, 160, 0, false, 5, 4, 1, 12}, 4);
-        floats(&(shape){fn, 64, 4096, 0, false, 0, 0, 0, 15}, 5);
+        floats(&(shape){fn, 130, 272, 0, false, 0, 0, 0, 15, 0}, 3);
+        floats(&(shape){fn, 37, 160, 0, false, 5, 3, 3, 15, 0}, 3);
+        floats(&(shape){fn, 16, 160, 0, false, 5, 4, 1, 12, 0}, 4);
+        floats(&(shape){fn, 64, 4096, 0, false, 0, 0, 0, 15, 0}, 5);
     }
     forget();
 }
@@ -546,7 +574,7 @@ TEST(amd_kernels_by_hand_are_llvms_bytes)
         ck_assert_mem_eq(ours.image + ours.text_at,
                          theirs.image + theirs.text_at, theirs.text_bytes);
         for (size_t i = 0; i < BR_HANDS; i++) {
-            const char *name = names[br_hand_fn(i)];
+            const char *name = br_hand_name((br_hand)i);
             const br_gcn_symbol *a = br_gcn_kernel_find(&ours, name),
                                 *b = br_gcn_kernel_find(&theirs, name);
 
@@ -563,20 +591,30 @@ TEST(amd_kernels_by_hand_are_llvms_bytes)
 }
 
 /* What they do not do stays with the portable kernels. */
-TEST(amd_kernels_by_hand_are_for_one_row)
+TEST(amd_kernels_by_hand_know_what_they_do)
 {
     struct br_nd_args a = {.n_rows = 1, .m = {.n_in = 64}};
     br_nd_launch l = {.fn = BR_ND_FN_mul_int32, .blocks = {1, 1}, .args = &a};
     uint32_t blocks[2];
     float min;
 
-    ck_assert(br_hand_takes(&l, blocks));
+    ck_assert_int_eq(br_hand_takes(&l, blocks), BR_HAND_mul_int32);
     a.n_rows = 2;
-    ck_assert(!br_hand_takes(&l, blocks));
+    ck_assert_int_eq(br_hand_takes(&l, blocks), BR_HANDS);
     a.n_rows = 1;
     a.m.dmin = &min;
-    ck_assert(!br_hand_takes(&l, blocks));
+    ck_assert_int_eq(br_hand_takes(&l, blocks), BR_HANDS);
     a.m.dmin = NULL;
+    a.n_rows = 2;
+    a.m.n_in = 128;
+    a.m.n_out = 130;
+    ck_assert_int_eq(br_hand_takes(&l, blocks), BR_HAND_mul_int32_rows);
+    ck_assert_uint_eq(blocks[0], 1);
+    ck_assert_uint_eq(blocks[1], 2);
+    a.e.ids = (int *)(void *)&a;
+    a.e.k = 2;
+    a.e.share = 1;
+    ck_assert_int_eq(br_hand_takes(&l, blocks), BR_HANDS);
     l.fn = BR_ND_FN_quantise;
-    ck_assert(!br_hand_takes(&l, blocks));
+    ck_assert_int_eq(br_hand_takes(&l, blocks), BR_HANDS);
 }

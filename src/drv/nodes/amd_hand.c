@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#define HAND(fn)
+#define HAND(kernel)
 #define HAND_FILE(file)                                    \
     BR_EMBED("br_hand_" #file, "kernels/gcn/" #file ".s"); \
     extern const char br_hand_##file[], br_hand_##file##_end[];
@@ -16,6 +16,7 @@
 #define AT(field, at)                                        \
     _Static_assert(offsetof(struct br_nd_args, field) == at, \
                    "kernels/gcn has " #field " elsewhere")
+AT(n_rows, 0x0);
 AT(x.p, 0x10);
 AT(x.stride, 0x18);
 AT(w.p, 0x30);
@@ -60,23 +61,23 @@ AT(neighbours, 0x21c);
 AT(window, 0x220);
 AT(scale, 0x224);
 
-br_nd_fn
-br_hand_fn(size_t i)
+const char *
+br_hand_name(br_hand hand)
 {
-    static const br_nd_fn fns[] = {
+    static const char *const names[] = {
 #define HAND_FILE(file)
-#define HAND(fn) BR_ND_FN_##fn,
+#define HAND(kernel) "br_nd_" #kernel,
 #include "drv/nodes/amd_hand.def"
     };
 
-    br_assert(i < BR_COUNT(fns) && "a kernel by hand");
-    return fns[i];
+    br_assert(hand < BR_HANDS && "a kernel by hand");
+    return names[hand];
 }
 
 void
 br_hand_text(br_str *out)
 {
-#define HAND(fn)
+#define HAND(kernel)
 #define HAND_FILE(file)             \
     br_str_put(out, br_hand_##file, \
                (size_t)(br_hand_##file##_end - br_hand_##file));
@@ -110,12 +111,69 @@ turns(const struct br_nd_args *a)
            (uintptr_t)a->y.p % 8 == 0;
 }
 
-bool
-br_hand_takes(const br_nd_launch *l, uint32_t blocks[2])
+/* Products of integers: of one row, or of the pairs of one; by v_wmma of more. */
+static br_hand
+integers(const br_nd_launch *l, bool row, uint32_t blocks[2])
 {
-    enum { WAVE_ROWS = 16 }; /* of floats */
+    enum { GROUP_OUT = 16 * BR_ND_WARPS, GROUP_ROWS = 32 };
     const struct br_nd_args *a = l->args;
     const struct br_nd_mat *m = &a->m;
+
+    if (!wide(m->q) || !wide(a->xq))
+        return BR_HANDS;
+    if (l->fn == BR_ND_FN_mul_int256)
+        return row && (m->sub == 16 || m->sub == 32) && m->n_in % 256 == 0
+                   ? BR_HAND_mul_int256
+                   : BR_HANDS;
+    if (m->dmin || m->n_in % 32)
+        return BR_HANDS;
+    if (row)
+        return BR_HAND_mul_int32;
+    if (a->e.ids || m->n_in % 128 || !wide(m->d) || !wide(a->xd) ||
+        m->n_in >= 1 << 24 || m->n_out >= 1 << 22 || a->y.stride >= 1 << 24)
+        return BR_HANDS;
+    blocks[0] = (a->n_rows + GROUP_ROWS - 1) / GROUP_ROWS;
+    blocks[1] = (m->n_out + GROUP_OUT - 1) / GROUP_OUT;
+    return BR_HAND_mul_int32_rows;
+}
+
+static br_hand
+floats(const br_nd_launch *l, bool row, uint32_t blocks[2])
+{
+    enum { WAVE_ROWS = 16 };
+    const struct br_nd_args *a = l->args;
+    const struct br_nd_mat *m = &a->m;
+
+    blocks[0] =
+        (m->n_out + WAVE_ROWS * BR_ND_WARPS - 1) / (WAVE_ROWS * BR_ND_WARPS);
+    if (!row || !wide(m->q) || !wide(a->x.p) || a->x.stride % 4 ||
+        m->n_in % 16 || m->n_in >= 1 << 24)
+        return BR_HANDS;
+    return l->fn == BR_ND_FN_mul_f16 ? BR_HAND_mul_f16 : BR_HAND_mul_bf16;
+}
+
+static bool
+attends(const br_nd_launch *l)
+{
+    const struct br_nd_args *a = l->args;
+
+    return !a->w.p && !(a->cap > 0) && halves(&a->k, a->head_k) &&
+           halves(&a->v, a->head_v) && (uintptr_t)a->y.p % 8 == 0 &&
+           a->y.stride % 2 == 0 && l->blocks[0] < 1 << 16;
+}
+
+static bool
+norms(const struct br_nd_args *a)
+{
+    return a->w.p && wide(a->w.p) && wide(a->x.p) && wide(a->y.p) &&
+           a->x.stride % 4 == 0 && a->y.stride % 4 == 0 &&
+           a->width % 256 == 0 && a->width <= 8192 && a->eps >= 0x1p-60f;
+}
+
+br_hand
+br_hand_takes(const br_nd_launch *l, uint32_t blocks[2])
+{
+    const struct br_nd_args *a = l->args;
     /* One row, or the pairs of one. */
     const bool row = a->e.ids ? l->blocks[1] == a->e.k &&
                                     (a->e.share == 1 || a->e.share == a->e.k)
@@ -125,26 +183,12 @@ br_hand_takes(const br_nd_launch *l, uint32_t blocks[2])
     blocks[1] = l->blocks[1];
     switch (l->fn) {
     case BR_ND_FN_mul_int32:
-        return row && !m->dmin && wide(m->q) && wide(a->xq) &&
-               m->n_in % 32 == 0;
-    case BR_ND_FN_mul_int256:
-        return row && wide(m->q) && wide(a->xq) &&
-               (m->sub == 16 || m->sub == 32) && m->n_in % 256 == 0;
+    case BR_ND_FN_mul_int256: return integers(l, row, blocks);
     case BR_ND_FN_mul_f16:
-    case BR_ND_FN_mul_bf16:
-        blocks[0] = (m->n_out + WAVE_ROWS * BR_ND_WARPS - 1) /
-                    (WAVE_ROWS * BR_ND_WARPS);
-        return row && wide(m->q) && wide(a->x.p) && a->x.stride % 4 == 0 &&
-               m->n_in % 16 == 0 && m->n_in < 1 << 24;
-    case BR_ND_FN_attend:
-        return !a->w.p && !(a->cap > 0) && halves(&a->k, a->head_k) &&
-               halves(&a->v, a->head_v) && (uintptr_t)a->y.p % 8 == 0 &&
-               a->y.stride % 2 == 0 && l->blocks[0] < 1 << 16;
-    case BR_ND_FN_norm:
-        return a->w.p && wide(a->w.p) && wide(a->x.p) && wide(a->y.p) &&
-               a->x.stride % 4 == 0 && a->y.stride % 4 == 0 &&
-               a->width % 256 == 0 && a->width <= 8192 && a->eps >= 0x1p-60f;
-    case BR_ND_FN_rope: return turns(a);
-    default: return false;
+    case BR_ND_FN_mul_bf16: return floats(l, row, blocks);
+    case BR_ND_FN_attend: return attends(l) ? BR_HAND_attend : BR_HANDS;
+    case BR_ND_FN_norm: return norms(a) ? BR_HAND_norm : BR_HANDS;
+    case BR_ND_FN_rope: return turns(a) ? BR_HAND_rope : BR_HANDS;
+    default: return BR_HANDS;
     }
 }

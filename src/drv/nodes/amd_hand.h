@@ -3,7 +3,7 @@
  *
  * The files of kernels/gcn are one text of assembly, for gfx11 and gfx12 (macros
  * and conditions say where they part); it is assembled for the processor when that
- * is opened. Its kernels have the names, arguments and bits of the portable ones.
+ * is opened. Its kernels have the arguments and bits of the portable ones.
  * What makes them worth having: docs/decisions/0041-kernels-by-hand.md.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_AMD_HAND_H
@@ -11,18 +11,18 @@
 
 #include "drv/nodes/node_dev.h"
 
-enum {
+typedef enum br_hand {
 #define HAND_FILE(file)
-#define HAND(fn) BR_HAND_##fn,
+#define HAND(kernel) BR_HAND_##kernel,
 #include "drv/nodes/amd_hand.def"
     BR_HANDS
-};
+} br_hand;
 
-/* The node's kernel that the i-th of them computes. */
-br_nd_fn br_hand_fn(size_t i);
+/* Its symbol. */
+const char *br_hand_name(br_hand hand);
 /* Appends the assembly of all. */
 void br_hand_text(br_str *out);
-/* Whether it does this launch, and with how many groups. */
-bool br_hand_takes(const br_nd_launch *l, uint32_t blocks[2]);
+/* Which of them does this launch, and with how many groups; BR_HANDS: none. */
+br_hand br_hand_takes(const br_nd_launch *l, uint32_t blocks[2]);
 
 #endif

@@ -84,7 +84,7 @@ typedef struct amd_nodes {
     br_amd_queue q;
     br_amd_mem code, stage;
     BR_VEC(br_amd_mem) held;
-    kernel fn[BR_ND_FNS], hand[BR_ND_FNS];
+    kernel fn[BR_ND_FNS], hand[BR_HANDS];
     br_amd_mem hand_code;
     batch step, copy;
     br_nd_key key; /* of what step holds, when it is whole */
@@ -176,15 +176,16 @@ batch_add(amd_nodes *x, batch *b, const br_nd_launch *l, br_status *st)
 {
     const uint64_t at = (uint64_t)ARGS_BYTES * b->n;
     uint32_t blocks[2];
-    const bool hand = br_hand_takes(l, blocks);
+    const br_hand hand = br_hand_takes(l, blocks);
+    const bool own = hand != BR_HANDS;
 
     br_check(b->n < b->room);
     BR_TRY(packets(
-        x, &b->s, hand ? &x->hand[l->fn] : &x->fn[l->fn],
-        hand ? blocks : l->blocks, l->shared,
+        x, &b->s, own ? &x->hand[hand] : &x->fn[l->fn],
+        own ? blocks : l->blocks, l->shared,
         (arguments){b->args.host + at, b->args.va + at, l->args, ARGS}, st));
     b->n++;
-    x->dev.stats.by_hand += hand;
+    x->dev.stats.by_hand += own;
     x->dev.stats.recorded++;
     return BR_OK;
 }
@@ -652,10 +653,9 @@ open_hand(amd_nodes *x, br_status *st)
     if (c == BR_OK)
         c = place_code(x, &x->hand_code, &co, st);
     for (size_t i = 0; c == BR_OK && i < BR_HANDS; i++) {
-        const br_nd_fn fn = br_hand_fn(i);
-
-        c = find_kernel(x, &x->hand_code, &co, names[fn], &x->hand[fn], st);
-        br_check(c != BR_OK || x->hand[fn].at);
+        c = find_kernel(x, &x->hand_code, &co, br_hand_name((br_hand)i),
+                        &x->hand[i], st);
+        br_check(c != BR_OK || x->hand[i].at);
     }
     br_gcn_unload(&co);
     br_str_fini(&text);
