@@ -42,8 +42,9 @@ sim_kit_run(sim_kit *k)
     br_gcn_co co = assembled(k);
     br_sim s = {.cpu = co.isa.cpu,
                 .check = k->check,
+                .threads = k->threads,
                 .seed = k->seed,
-                .max_steps = 1 << 20,
+                .max_steps = k->max_steps ? k->max_steps : 1 << 20,
                 .finding = note,
                 .arg = k};
     /* The kernarg block of the kit is the memory itself. */

@@ -13,11 +13,13 @@ typedef struct sim_kit {
     const char *kd;         /* more directives, or NULL */
     uint32_t groups, items; /* 0: one, and one wave */
     bool check;
+    uint32_t threads; /* of the host */
     uint64_t seed;
     uint8_t memory[SIM_KIT_BYTES];
     br_status st;
     br_str findings; /* lines */
     uint64_t steps, found;
+    uint64_t max_steps; /* 0: a million */
 } sim_kit;
 br_code sim_kit_run(sim_kit *k);
 

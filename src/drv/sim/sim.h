@@ -29,6 +29,7 @@ typedef struct br_sim {
     const br_gcn_cpu *cpu;
     BR_VEC(br_kregion) regions; /* by address; none overlap */
     bool check;
+    uint32_t threads;   /* of the host, without check; 0: one. sim_crowd.h */
     uint64_t seed;      /* of the order that waves take turns in, with check */
     uint64_t max_steps; /* instructions of a dispatch; 0: no end */
     const _Atomic bool *stop; /* NULL, or true: a dispatch ends, CANCELLED */
@@ -41,6 +42,7 @@ typedef struct br_sim {
     struct sim_code *code;    /* what was decoded, by address */
     size_t hit;               /* the region that was found last */
     struct sim_job *job;      /* of the last dispatch: its memory is kept */
+    struct sim_crowd *crowd;  /* its other threads */
 } br_sim;
 
 /* Memory that a kernel may touch. */

@@ -139,6 +139,39 @@ move_from(sim_wave *w, const sim_op *o)
     return moved(w, o, o->dst.reg, o->src[0].reg + w->s[SIM_M0]);
 }
 
+/* Lanes exchange values: nothing is stored. */
+bool
+sim_exchange(sim_wave *w, const sim_op *o)
+{
+    unsigned act = o->sem->src[0], off = (unsigned)o->imm;
+    uint64_t exec = sim_exec(w);
+    uint32_t d[64] = {0}, *to = vgpr(w, o->dst.reg);
+    const uint32_t *addr = vgpr(w, o->src[0].reg);
+    const uint32_t *data = vgpr(w, o->src[1].reg);
+
+    for (unsigned i = 0; i < w->w; i++) {
+        unsigned k, half = i & 32;
+
+        if (!(exec >> i & 1))
+            continue;
+        if (act == ACT_SWIZZLE) {
+            k = off & 0x8000
+                    ? (i & ~3u) | (off >> 2 * (i & 3) & 3)
+                    : half | ((((i & off) | off >> 5) ^ off >> 10) & 31);
+            d[i] = exec >> k & 1 ? addr[k] : 0;
+            continue;
+        }
+        k = half | ((addr[i] + off) / 4 & 31);
+        if (act == ACT_BPERMUTE)
+            d[i] = exec >> k & 1 ? data[k] : 0;
+        else
+            d[k] = data[i];
+    }
+    for (unsigned i = 0; i < w->w; i++)
+        to[i] = exec >> i & 1 ? d[i] : to[i];
+    return true;
+}
+
 /* ---- matrix products: D = A B + C, 16 by 16 by 16 --------------------- */
 
 /* Where row r (A) or column r (B), element k lies: the register and the half or

@@ -522,6 +522,17 @@ is_what(const sim_op *o)
     return is;
 }
 
+/* Loads and stores of words that take the usual way. */
+static bool
+is_words(const sim_op *o)
+{
+    unsigned act = o->sem->src[0];
+
+    return (o->fmt == BR_FMT_DS || o->fmt == BR_FMT_GLOBAL ||
+            o->fmt == BR_FMT_VGLOBAL) &&
+           (act == ACT_LOAD || act == ACT_STORE) && o->sem->src[1] == 4;
+}
+
 static bool
 one(maker *m)
 {
@@ -533,7 +544,7 @@ one(maker *m)
     o->sem = sim_sem_find(m->row);
     if (!o->sem)
         return false;
-    o->fn = o->sem->fn == sim_flow ? sim_flow_fn(o->sem->src[0]) : o->sem->fn;
+    o->fn = o->sem->fn == sim_flow ? sim_flow_fn(o) : o->sem->fn;
     o->is = is_what(o);
     if (o->cls == SIM_SMEM || o->cls == SIM_VMEM || o->cls == SIM_LDS) {
         o->fn = o->cls == SIM_SMEM   ? sim_smem
@@ -543,6 +554,8 @@ one(maker *m)
         o->gathers = !m->isa->wave64 && sim_has_avx512();
         if (sim_moves(o))
             address(m);
+        if (o->gathers && is_words(o))
+            o->fn = o->cls == SIM_LDS ? sim_lds_words : sim_global_words;
         return true;
     }
     for (const br_gcn_opnd *p = m->row->o; p->kind != BR_GK_END; p++)
@@ -599,7 +612,6 @@ sim_decode(br_arena *a, const br_gcn_isa *isa, const br_gcn_inst *in, sim_op *o)
             return false;
         o->fn = sim_dual;
     }
-    o->jumps = o->sem->fn == sim_flow;
     if (o->cls == SIM_SALU && o->sem->fn == sim_salu)
         o->fn = sim_salu_fn(o);
     sim_uses_find(o, isa);

@@ -177,15 +177,21 @@ GO(execnz, sim_exec(w) != 0)
 #undef GO
 
 sim_fn
-sim_flow_fn(unsigned what)
+sim_flow_fn(sim_op *o)
 {
+    unsigned what = o->sem->src[0];
     static const sim_fn fns[] = {
         [GO_NOTHING] = nothing, [GO_HINT] = hint,   [GO_BRANCH] = always,
         [GO_SCC0] = scc0,       [GO_SCC1] = scc1,   [GO_VCCZ] = vccz,
         [GO_VCCNZ] = vccnz,     [GO_EXECZ] = execz, [GO_EXECNZ] = execnz};
 
+    /* What is waited for is there: sim_check.c. */
+    o->idle = what >= GO_W_ALL || what == GO_NOTHING || what == GO_HINT;
+    o->goes = o->idle                                  ? SIM_ON
+              : what >= GO_BRANCH && what <= GO_EXECNZ ? SIM_BRANCHES
+                                                       : SIM_JUMPS;
     if (what >= GO_W_ALL)
-        return nothing; /* what is waited for is there: sim_check.c */
+        return nothing;
     return what < BR_COUNT(fns) ? fns[what] : sim_flow;
 }
 

@@ -28,10 +28,11 @@ typedef struct br_simgpu_opts {
     bool no_userq;        /* before Linux 6.16: the kernel knows of none */
     bool check;           /* of waves: sim_check.c */
     uint64_t seed;        /* with check: of the waves' order */
+    uint32_t threads;     /* of the host that run waves, without check */
     uint64_t max_steps;   /* of a dispatch; then the GPU hangs. 0: no end */
 } br_simgpu_opts;
 
-/* "kernel=6.11,bar=small,userq=0,check=1,seed=7", or some of that, or NULL:
+/* "kernel=6.11,bar=small,userq=0,check=1,seed=7,threads=4", or some of that, or NULL:
  * fields of o but for cpu. USAGE names what it does not know. sim_opts.c */
 br_code br_simgpu_read(br_simgpu_opts *o, const char *text,
                        br_status *st) BR_MUST_USE;

@@ -149,19 +149,39 @@ typedef struct sim_args {
     uint16_t to;          /* 32 times a VGPR's number */
     uint8_t wide;         /* bit k: source k is a pair of scalars; 3: result */
     uint8_t in, out;      /* SGPRs of lane masks; SIM_NULL: none */
+    uint8_t neg, abs;     /* bit k: of source k, an F32 */
 } sim_args;
 enum { SIM_ARG_SCALAR = 0x8000, SIM_ARG_TO_WIDE = 8 };
+
+/* How an instruction goes on. */
+typedef enum sim_goes {
+    SIM_ON,       /* to what is behind it */
+    SIM_BRANCHES, /* there, or to one other place */
+    SIM_JUMPS,    /* anywhere, or it may stop the wave */
+} sim_goes;
 
 /* What each run needs comes first, a line of 64 bytes, then what checks do. */
 typedef struct sim_op {
     sim_fn fn;
-    struct sim_op *next;  /* behind it in memory, once decoded; NULL: look */
+    /* Without check: what comes next that does anything, once decoded; NULL:
+     * look. Waits and the like between are counted and passed over: with this
+     * one they are `span` words, `spends` instructions, of these `spared` are
+     * hints. */
+    struct sim_op *then;
+    uint8_t span, spends, spared;
+    uint8_t goes; /* sim_goes */
+    uint8_t n_src;
+    bool direct;          /* plain, one word a lane, no mask */
     uint8_t words, hints; /* with those s_delay_alu that come after it */
-    uint8_t n_src, cls, fmt;
-    bool plain;    /* no modifiers, no halves, no DPP */
-    bool direct;   /* and one word a lane, no mask */
-    bool jumps;    /* it may go elsewhere, or stop the wave */
-    sim_args args; /* where plain */
+    union {
+        sim_args args; /* where plain */
+        struct sim_op
+            *to[2]; /* SIM_BRANCHES: behind it, elsewhere; NULL: look */
+    };
+    struct sim_op *next; /* behind it in memory, once decoded; NULL: look */
+    uint8_t cls, fmt;
+    bool plain; /* no modifiers, no halves, no DPP */
+    bool idle;  /* without check it does nothing */
     sim_uses uses;
     struct sim_op *y; /* the other half of a dual instruction */
     const sim_sem *sem;
@@ -190,9 +210,11 @@ sim_op *sim_op_new(br_arena *a);
 typedef enum sim_state { SIM_RUN, SIM_BARRIER, SIM_DONE, SIM_STOP } sim_state;
 
 typedef struct sim_order sim_order;
+struct sim_share;
 typedef struct sim_group {
     br_sim *sim;
     unsigned slot; /* among those that run at a time */
+    uint64_t nth;  /* of the dispatch's groups */
     const br_aql_packet *packet;
     br_status *st;
     uint32_t id[3], size[3]; /* of this work-group, items that exist */
@@ -204,6 +226,7 @@ typedef struct sim_group {
     uint8_t *scratch;
     struct sim_check *check; /* NULL: none */
     sim_order *order;        /* of memory; NULL: none */
+    struct sim_share *share; /* NULL: one thread runs all groups */
     br_code code;
 } sim_group;
 
@@ -249,8 +272,12 @@ typedef struct sim_code {
     br_gcn_isa isa;
     sim_op **ops; /* by word */
     br_arena arena;
+    uint64_t made; /* another number once its words are read anew */
     struct sim_code *next;
 } sim_code;
+
+/* A number for `made` that none had before. */
+uint64_t sim_code_number(void);
 
 /* The instruction at an address; NULL: the group has an error. */
 sim_op *sim_fetch(sim_wave *w);
@@ -294,10 +321,15 @@ bool sim_is_plain(sim_op *o);
 bool sim_dual(sim_wave *w, const sim_op *o);
 bool sim_smem(sim_wave *w, const sim_op *o);
 bool sim_vmem(sim_wave *w, const sim_op *o);
+/* Words of 32 lanes by AVX-512, of global memory and of LDS. */
+bool sim_global_words(sim_wave *w, const sim_op *o);
+bool sim_lds_words(sim_wave *w, const sim_op *o);
 bool sim_ds(sim_wave *w, const sim_op *o);
+/* Lanes read each other by LDS's network: ds_bpermute and the like. */
+bool sim_exchange(sim_wave *w, const sim_op *o);
 bool sim_flow(sim_wave *w, const sim_op *o);
-/* What runs a row of sim_flow.def. */
-sim_fn sim_flow_fn(unsigned what);
+/* What runs a row of sim_flow.def; its goes and idle are set. */
+sim_fn sim_flow_fn(sim_op *o);
 
 /* What memory instructions do (sim_mem.def); in src of their rows: act, bytes
  * of an element, elements or flags. */

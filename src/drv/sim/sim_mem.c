@@ -26,34 +26,6 @@ const sim_sem sim_mem_rows[] = {
 
 /* ---- places ----------------------------------------------------------- */
 
-uint8_t *
-sim_at(br_sim *s, uint64_t addr, uint64_t n, bool write)
-{
-    const br_kregion *r = s->regions.at + s->hit;
-    size_t lo = 0, hi = s->regions.n;
-
-    if (!hi)
-        return NULL;
-    if (addr - r->addr >= r->bytes) {
-        while (lo < hi) {
-            size_t mid = lo + (hi - lo) / 2;
-
-            if (s->regions.at[mid].addr <= addr)
-                lo = mid + 1;
-            else
-                hi = mid;
-        }
-        if (!lo)
-            return NULL;
-        s->hit = lo - 1;
-        r = s->regions.at + s->hit;
-    }
-    addr -= r->addr;
-    if (addr >= r->bytes || n > r->bytes - addr || (write && r->read_only))
-        return NULL;
-    return r->host + addr;
-}
-
 enum { READ, WRITE, ATOMIC };
 
 typedef struct spot {
@@ -280,6 +252,85 @@ load_part(sim_wave *w, const sim_op *o, unsigned lane, const uint8_t *p)
         *d = (*d & 0xffff) | v << 16;
 }
 
+typedef struct trade {
+    unsigned act, bytes;
+    uint64_t data, data1;
+} trade;
+
+static inline uint64_t
+traded(const trade *t, uint64_t was)
+{
+    return t->act == ACT_ADD
+               ? was + t->data
+               : sim_atomic(t->act, t->bytes, was, t->data, t->data1);
+}
+
+/* What was there, of memory that this thread alone sees. */
+static inline uint64_t
+change_part(uint8_t *p, const trade *t)
+{
+    uint64_t was = get_part(p, t->bytes);
+
+    put_part(p, traded(t, was), t->bytes);
+    return was;
+}
+
+/* The same of memory that other threads change, too: the host's, and those that
+ * run other groups. */
+static uint64_t
+exchange_part(uint8_t *p, const trade *t)
+{
+    uint64_t w8;
+    uint32_t w4;
+
+    if (!is_aligned(p, t->bytes))
+        return change_part(p, t);
+    /* acq_rel: partner is an atomic or a load of another thread */
+    if (t->bytes == 8) {
+        w8 = __atomic_load_n((uint64_t *)p, __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n((uint64_t *)p, &w8, traded(t, w8),
+                                            true, __ATOMIC_ACQ_REL,
+                                            __ATOMIC_RELAXED))
+            ;
+        return w8;
+    }
+    w4 = __atomic_load_n((uint32_t *)p, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n((uint32_t *)p, &w4,
+                                        (uint32_t)traded(t, w4), true,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        ;
+    return w4;
+}
+
+/* Words of LDS without check, lane after lane. False: nothing was done. */
+static bool
+lds_atomics(sim_wave *w, const sim_op *o)
+{
+    const uint32_t *low = lane_reg(w, o->src[0].reg, 0),
+                   from = (uint32_t)o->imm;
+    const uint32_t *data = lane_reg(w, o->src[1].reg, 0);
+    uint32_t *was = lane_reg(w, o->dst.reg, 0);
+    uint64_t exec = sim_exec(w);
+
+    if (w->check || o->sem->src[1] != 4 || o->src[2].n)
+        return false;
+    for (uint64_t m = exec; m; m &= m - 1) {
+        uint32_t at = low[__builtin_ctzll(m)] + from;
+
+        if (at % 4 || at >= w->g->lds_bytes || w->g->lds_bytes - at < 4)
+            return false;
+    }
+    for (uint64_t m = exec; m; m &= m - 1) {
+        unsigned lane = (unsigned)__builtin_ctzll(m);
+        trade t = {o->sem->src[0], 4, data[lane], 0};
+        uint64_t v = change_part(w->g->lds + (uint32_t)(low[lane] + from), &t);
+
+        if (o->rtn)
+            was[lane] = (uint32_t)v;
+    }
+    return true;
+}
+
 static bool
 atomic(sim_wave *w, const sim_op *o, unsigned lane, spot at)
 {
@@ -302,8 +353,9 @@ atomic(sim_wave *w, const sim_op *o, unsigned lane, spot at)
         data1 = get(w, next, lane, bytes);
     else if (o->src[2].n)
         data1 = get(w, o->src[2].reg, lane, bytes);
-    was = get_part(p, bytes);
-    put_part(p, sim_atomic(act, bytes, was, data, data1), bytes);
+    was = at.space == IN_MEMORY
+              ? exchange_part(p, &(trade){act, bytes, data, data1})
+              : change_part(p, &(trade){act, bytes, data, data1});
     if (o->rtn)
         set(w, o->dst.reg, lane, bytes, was);
     return true;
@@ -627,10 +679,105 @@ usual_lds(sim_wave *w, const sim_op *o)
     return move_words(w, &x, 0);
 }
 
+/* The same of words of 32 lanes without check, where sim_wide.h knows how. */
+static bool
+wide_words(sim_wave *w, const sim_op *o, sim_wide *x)
+{
+    uint64_t at[32];
+    words y;
+
+    x->n = o->sem->src[2];
+    x->low = lane_reg(w, o->src[0].reg, 0);
+    x->store = o->sem->src[0] == ACT_STORE;
+    x->reg = lane_reg(w, x->store ? o->src[1].reg : o->dst.reg, 0);
+    switch (sim_wide_words(x, at)) {
+    case SIM_WIDE_FAR: return false;
+    case SIM_WIDE_DONE: return true;
+    case SIM_WIDE_AT: break;
+    }
+    y = (words){.n = x->n,
+                .lanes = SIM_LANES,
+                .part = 4,
+                .store = x->store,
+                .reg = x->reg,
+                .host = x->host};
+    move_lanes(&y, x->exec, at);
+    return true;
+}
+
+bool
+sim_global_words(sim_wave *w, const sim_op *o)
+{
+    br_sim *s = w->g->sim;
+    const uint32_t *low = lane_reg(w, o->src[0].reg, 0);
+    sim_wide x = {.exec = w->s[SIM_EXEC], .base = (uint64_t)(int64_t)o->imm};
+    const br_kregion *r;
+    uint64_t first;
+    unsigned lane;
+
+    if (w->check || !x.exec)
+        return !x.exec || sim_vmem(w, o);
+    lane = (unsigned)__builtin_ctz(x.exec);
+    if (o->src[3].file)
+        x.base += sim_pair(w, o->src[3].reg);
+    else
+        x.high = low + SIM_LANES;
+    first = x.base + low[lane] + (x.high ? (uint64_t)x.high[lane] << 32 : 0);
+    r = s->regions.at + s->hit;
+    if (s->hit >= s->regions.n || first - r->addr >= r->bytes ||
+        (r->read_only && o->sem->src[0] == ACT_STORE)) {
+        if (!sim_at(s, first, 1, o->sem->src[0] == ACT_STORE))
+            return sim_vmem(w, o);
+        r = s->regions.at + s->hit;
+    }
+    x.base -= r->addr;
+    x.host = r->host;
+    x.bytes = r->bytes;
+    return wide_words(w, o, &x) || sim_vmem(w, o);
+}
+
+bool
+sim_lds_words(sim_wave *w, const sim_op *o)
+{
+    sim_wide x = {.exec = w->s[SIM_EXEC],
+                  .base = (uint32_t)o->imm,
+                  .host = w->g->lds,
+                  .bytes = w->g->lds_bytes};
+
+    if (w->check || !x.exec)
+        return !x.exec || sim_ds(w, o);
+    return wide_words(w, o, &x) || sim_ds(w, o);
+}
+
+/* A lane's own memory, without check: words that lie far apart. */
+static bool
+usual_scratch(sim_wave *w, const sim_op *o)
+{
+    uint64_t exec = sim_exec(w), size = w->g->scratch_bytes, at[64];
+    uint32_t from = (uint32_t)o->imm;
+    words x;
+
+    if (w->check || !is_words(w, o, &x))
+        return false;
+    from += o->src[3].file ? w->s[o->src[3].reg] : 0;
+    for (uint64_t m = exec; m; m &= m - 1) {
+        unsigned lane = (unsigned)__builtin_ctzll(m);
+        uint32_t off = from + (o->src[0].file ? x.low[lane] : 0);
+
+        if (off >= size || x.part * x.n > size - off)
+            return false;
+        at[lane] = lane * size + off;
+    }
+    x.host = w->scratch;
+    move_lanes(&x, exec, at);
+    return true;
+}
+
 bool
 sim_vmem(sim_wave *w, const sim_op *o)
 {
     uint64_t exec = sim_exec(w);
+    bool scratch = o->fmt == BR_FMT_SCRATCH || o->fmt == BR_FMT_VSCRATCH;
     bool buffer = o->fmt == BR_FMT_MUBUF || o->fmt == BR_FMT_VBUFFER;
 
     if (!sim_moves(o)) {
@@ -638,7 +785,7 @@ sim_vmem(sim_wave *w, const sim_op *o)
             sim_order_cache(w, o);
         return true;
     }
-    if (usual(w, o))
+    if (scratch ? usual_scratch(w, o) : usual(w, o))
         return true;
     for (unsigned lane = 0; exec; lane++, exec >>= 1) {
         spot at;
@@ -686,39 +833,6 @@ two(sim_wave *w, const sim_op *o, unsigned lane)
     return true;
 }
 
-/* Lanes exchange values: nothing is stored. */
-static bool
-exchange(sim_wave *w, const sim_op *o)
-{
-    unsigned act = o->sem->src[0], off = (unsigned)o->imm;
-    uint64_t exec = sim_exec(w);
-    uint32_t d[64] = {0}, *to = lane_reg(w, o->dst.reg, 0);
-    const uint32_t *addr = lane_reg(w, o->src[0].reg, 0);
-    const uint32_t *data = lane_reg(w, o->src[1].reg, 0);
-
-    for (unsigned i = 0; i < w->w; i++) {
-        unsigned k, half = i & 32;
-
-        if (!(exec >> i & 1))
-            continue;
-        if (act == ACT_SWIZZLE) {
-            k = off & 0x8000
-                    ? (i & ~3u) | (off >> 2 * (i & 3) & 3)
-                    : half | ((((i & off) | off >> 5) ^ off >> 10) & 31);
-            d[i] = exec >> k & 1 ? addr[k] : 0;
-            continue;
-        }
-        k = half | ((addr[i] + off) / 4 & 31);
-        if (act == ACT_BPERMUTE)
-            d[i] = exec >> k & 1 ? data[k] : 0;
-        else
-            d[k] = data[i];
-    }
-    for (unsigned i = 0; i < w->w; i++)
-        to[i] = exec >> i & 1 ? d[i] : to[i];
-    return true;
-}
-
 static bool
 count(sim_wave *w, const sim_op *o)
 {
@@ -747,10 +861,10 @@ sim_ds(sim_wave *w, const sim_op *o)
     if (act == ACT_NOTHING)
         return true;
     if (act == ACT_BPERMUTE || act == ACT_PERMUTE || act == ACT_SWIZZLE)
-        return exchange(w, o);
+        return sim_exchange(w, o);
     if (act == ACT_APPEND || act == ACT_CONSUME)
         return !exec || count(w, o);
-    if (usual_lds(w, o))
+    if (act >= ACT_ATOMIC ? lds_atomics(w, o) : usual_lds(w, o))
         return true;
     for (unsigned lane = 0; exec && ok; lane++, exec >>= 1) {
         spot at = {IN_LDS, 0};

@@ -1,5 +1,6 @@
 /* sim_opts.c - which kernel, BAR and queues a simulated GPU has, as text.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/sim/sim_crowd.h"
 #include "drv/sim/sim_gpu.h"
 
 #include <string.h>
@@ -56,6 +57,10 @@ one(br_simgpu_opts *o, br_text key, br_text v)
         o->check = n;
         return true;
     }
+    if (br_text_is(key, "threads") && number(v, SIM_MAX_THREADS, &n)) {
+        o->threads = (uint32_t)n;
+        return true;
+    }
     return br_text_is(key, "seed") && number(v, UINT64_MAX, &o->seed);
 }
 
@@ -70,8 +75,10 @@ br_simgpu_read(br_simgpu_opts *o, const char *text, br_status *st)
             !one(o, (br_text){text, k}, (br_text){text + k + 1, n - k - 1}))
             return br_fail(st, BR_E_USAGE,
                            "simulated GPU: '%.*s': kernel=M.N, bar=small|large,"
-                           " userq=0..%d, check=0|1, seed=N are known",
-                           (int)BR_MIN(n, (size_t)MAX_VALUE), text, MAX_SLOTS);
+                           " userq=0..%d, check=0|1, seed=N, threads=0..%d are "
+                           "known",
+                           (int)BR_MIN(n, (size_t)MAX_VALUE), text, MAX_SLOTS,
+                           SIM_MAX_THREADS);
         text += n + (text[n] == ',');
     }
     return BR_OK;

@@ -251,6 +251,7 @@ br_simgpu_new(br_simgpu **out, const br_simgpu_opts *o, br_status *st)
     g->waves.cpu = br_gcn_cpu_find(c->name);
     g->waves.check = o->check;
     g->waves.seed = o->seed;
+    g->waves.threads = o->threads;
     *out = g;
     return BR_OK;
 }

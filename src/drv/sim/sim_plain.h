@@ -17,8 +17,8 @@
 
 /* The words of a source; buf: where a scalar is put in all lanes. */
 static inline const uint32_t *
-sim_arg(const sim_wave *w, const sim_args *a, unsigned k,
-        uint32_t buf[2 * SIM_LANES])
+sim_arg_as_is(const sim_wave *w, const sim_args *a, unsigned k,
+              uint32_t buf[2 * SIM_LANES])
 {
     unsigned reg = a->from[k] & ~SIM_ARG_SCALAR;
     uint32_t v;
@@ -35,6 +35,22 @@ sim_arg(const sim_wave *w, const sim_args *a, unsigned k,
         for (unsigned i = 0; i < SIM_LANES; i++)
             buf[SIM_LANES + i] = v;
     }
+    return buf;
+}
+
+/* The same with its sign as it is asked for. */
+static inline const uint32_t *
+sim_arg(const sim_wave *w, const sim_args *a, unsigned k,
+        uint32_t buf[2 * SIM_LANES])
+{
+    const uint32_t *p = sim_arg_as_is(w, a, k, buf);
+    uint32_t keep = a->abs & 1u << k ? 0x7fffffff : UINT32_MAX;
+    uint32_t turn = a->neg & 1u << k ? 0x80000000 : 0;
+
+    if (!((a->neg | a->abs) & 1u << k))
+        return p;
+    for (unsigned i = 0; i < SIM_LANES; i++)
+        buf[i] = (p[i] & keep) ^ turn;
     return buf;
 }
 

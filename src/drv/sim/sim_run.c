@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"
 #include "drv/sim/sim_check.h"
+#include "drv/sim/sim_crowd.h"
 #include "drv/sim/sim_int.h"
 #include "drv/sim/sim_order.h"
 
@@ -27,138 +28,14 @@ enum {
     PATIENCE = 64,       /* turns of a group until one more runs beside */
     MAX_VGPRS = 256,
     LINE_WORDS = 64 / sizeof(uint32_t),
+    WAKE_AFTER = 1 << 15, /* instructions until others help: half a ms */
+    MAX_SPAN = 100,       /* words that an instruction is taken together with */
 };
 
 const char *const br_sim_classes[BR_SIM_CLASSES] = {
     [SIM_SALU] = "SALU", [SIM_VALU] = "VALU",
     [SIM_SMEM] = "SMEM", [SIM_VMEM] = "VMEM",
     [SIM_LDS] = "LDS",   [SIM_FLOW] = "waits, branches and the like"};
-
-/* ---- memory and code -------------------------------------------------- */
-
-br_code
-br_sim_map(br_sim *s, const br_kregion *r, br_status *st)
-{
-    size_t at = 0;
-
-    if (!r->bytes || r->addr + r->bytes < r->addr)
-        return br_fail(st, BR_E_LIMIT, "%s: no bytes, or past the end",
-                       r->name ? r->name : "memory");
-    while (at < s->regions.n && s->regions.at[at].addr < r->addr)
-        at++;
-    if ((at &&
-         s->regions.at[at - 1].addr + s->regions.at[at - 1].bytes > r->addr) ||
-        (at < s->regions.n && r->addr + r->bytes > s->regions.at[at].addr))
-        return br_fail(st, BR_E_LIMIT, "%s: other memory is there already",
-                       r->name ? r->name : "memory");
-    if (!br_vec_push(&s->regions, *r))
-        return br_fail(st, BR_E_OOM, "no memory for regions");
-    memmove(s->regions.at + at + 1, s->regions.at + at,
-            (s->regions.n - 1 - at) * sizeof *r);
-    s->regions.at[at] = *r;
-    return BR_OK;
-}
-
-br_code
-br_sim_load(br_sim *s, const br_gcn_co *co, uint64_t at, br_status *st)
-{
-    br_kregion r = {.addr = at,
-                    .bytes = co->bytes,
-                    .host = co->image,
-                    .name = "code object"};
-    sim_code *c;
-
-    if (at % 4096 || co->isa.cpu->gen != s->cpu->gen)
-        return br_fail(st, BR_E_LIMIT, "a code object for %s at 0x%llx",
-                       co->isa.cpu->name, (unsigned long long)at);
-    BR_TRY(br_sim_map(s, &r, st));
-    c = br_try_calloc(1, sizeof *c);
-    if (c)
-        c->ops = br_try_calloc(co->text_bytes / 4 + 1, sizeof *c->ops);
-    if (!c || !c->ops) {
-        br_free(c);
-        return br_fail(st, BR_E_OOM, "no memory for code");
-    }
-    c->at = at + co->text_at;
-    c->bytes = co->text_bytes & ~3ull;
-    c->words = (const uint32_t *)(const void *)(co->image + co->text_at);
-    c->isa = co->isa;
-    br_arena_init(&c->arena, 0);
-    c->next = s->code;
-    s->code = c;
-    return BR_OK;
-}
-
-/* s_delay_alu, one in six instructions, does nothing: what stands before it is
- * run with it, but for branches and the like. */
-static bool
-is_hint(const sim_wave *w, uint64_t word)
-{
-    const sim_code *c = w->code;
-    br_gcn_inst in;
-
-    return word < c->bytes / 4 &&
-           br_gcn_decode(&w->isa, c->words + word, c->bytes / 4 - word, &in) &&
-           strcmp(in.row->name, "s_delay_alu") == 0;
-}
-
-static sim_op *
-decode(sim_wave *w, uint64_t word)
-{
-    sim_code *c = w->code;
-    sim_op *o = sim_op_new(&c->arena);
-    br_gcn_inst in;
-    br_str text = {0};
-
-    if (!o) {
-        sim_fault(w, BR_E_OOM, "no memory for decoded code");
-        return NULL;
-    }
-    if (!br_gcn_decode(&w->isa, c->words + word, c->bytes / 4 - word, &in)) {
-        const br_gcn_format *f = &br_gcn_formats[BR_FMT_VOPD];
-
-        sim_fault(w, BR_E_FAULT, "0x%08x is no instruction of %s%s",
-                  c->words[word], w->isa.cpu->name,
-                  (c->words[word] & f->mask) == f->value
-                      ? ": halves of a dual one that do not go together"
-                      : "");
-        return NULL;
-    }
-    if (in.row_y && w->isa.wave64) {
-        sim_fault(w, BR_E_FAULT, "a dual instruction in a wave of 64");
-        return NULL;
-    }
-    if (!sim_decode(&c->arena, &w->isa, &in, o)) {
-        br_gcn_print(&w->isa, &in, &text);
-        sim_fault(w, BR_E_UNSUPPORTED, "the simulator does not know: %s",
-                  br_str_z(&text));
-        br_str_fini(&text);
-        return NULL;
-    }
-    if (o->sem->fn != sim_flow && is_hint(w, word + o->words)) {
-        o->words++;
-        o->hints = 1;
-    }
-    return c->ops[word] = o;
-}
-
-sim_op *
-sim_fetch(sim_wave *w)
-{
-    uint64_t off = w->pc - w->code->at;
-
-    if (off >= w->code->bytes || off % 4) {
-        for (sim_code *c = w->g->sim->code; c; c = c->next)
-            if (w->pc - c->at < c->bytes && w->pc % 4 == 0) {
-                w->code = c;
-                return sim_fetch(w);
-            }
-        sim_fault(w, BR_E_FAULT, "no code at 0x%llx",
-                  (unsigned long long)w->pc);
-        return NULL;
-    }
-    return w->code->ops[off / 4] ? w->code->ops[off / 4] : decode(w, off / 4);
-}
 
 /* ---- faults ----------------------------------------------------------- */
 
@@ -228,29 +105,88 @@ checked(sim_wave *w, const sim_op *o)
 }
 
 /* What comes next. Where nothing jumps, an instruction knows it: the address
- * need not be looked up in the code, each lookup waiting for the one before. */
+ * need not be looked up in the code, each lookup waiting for the one before.
+ * What lies in another code object may go before this one does. */
 static sim_op *
 next_of(sim_wave *w, sim_op *o)
 {
     const sim_code *c = w->code;
-    uint64_t off = w->pc - c->at;
     sim_op *n = o->next;
 
     if (n)
         return n;
-    if (o->jumps && off < c->bytes && off % 4 == 0 && c->ops[off / 4])
-        return c->ops[off / 4];
     n = sim_fetch(w);
-    o->next = o->jumps ? NULL : n;
+    o->next = o->goes == SIM_ON && w->code == c ? n : NULL;
     return n;
 }
 
-static void
-turn(sim_wave *w, uint64_t n)
+/* Takes the waits and the like behind o together with it from now on, and has
+ * done so this time. */
+static sim_op *
+link_then(sim_wave *w, sim_op *o)
 {
-    uint64_t begin = w->steps, hints = 0;
+    const sim_code *c = w->code;
+    uint64_t hints = 0;
+    sim_op *n = sim_fetch(w);
+
+    while (n && n->idle && w->code == c && o->span + n->words <= MAX_SPAN) {
+        unsigned hint = n->hints + (n->sem->src[0] == GO_HINT);
+
+        w->pc += n->words * 4u;
+        w->steps += 1u + n->hints;
+        hints += hint;
+        o->span = (uint8_t)(o->span + n->words);
+        o->spends = (uint8_t)(o->spends + 1 + n->hints);
+        o->spared = (uint8_t)(o->spared + hint);
+        n = sim_fetch(w);
+    }
+    w->g->sim->hints += hints;
+    o->then = w->code == c ? n : NULL;
+    return n;
+}
+
+/* The same without check. */
+static sim_op *
+then_of(sim_wave *w, sim_op *o)
+{
+    const sim_code *c = w->code;
+    bool off = w->pc - w->at != o->span * 4u;
+    sim_op *n;
+
+    if (o->goes == SIM_ON)
+        return link_then(w, o);
+    if (o->goes == SIM_BRANCHES && o->to[off])
+        return o->to[off];
+    n = sim_fetch(w);
+    if (o->goes == SIM_BRANCHES && w->code == c)
+        o->to[off] = n;
+    return n;
+}
+
+/* Up to n instructions, without check and mix. */
+static void
+run_fast(sim_wave *w, uint64_t n)
+{
+    uint64_t hints = 0;
+    sim_op *o = sim_fetch(w);
+
+    while (o) {
+        w->at = w->pc;
+        w->pc += o->span * 4u;
+        w->steps += o->spends;
+        hints += o->spared;
+        if (!o->fn(w, o) || !--n)
+            break;
+        o = o->then ? o->then : then_of(w, o);
+    }
+    w->g->sim->hints += hints;
+}
+
+static void
+run_slow(sim_wave *w, uint64_t n)
+{
+    uint64_t *mix = w->g->sim->mix, hints = 0;
     bool check = w->check != NULL;
-    uint64_t *mix = w->g->sim->mix;
     sim_op *o = sim_fetch(w);
 
     while (o) {
@@ -264,8 +200,23 @@ turn(sim_wave *w, uint64_t n)
             break;
         o = next_of(w, o);
     }
-    w->g->sim->steps += w->steps - begin;
     w->g->sim->hints += hints;
+}
+
+static void
+turn(sim_wave *w, uint64_t n)
+{
+    uint64_t begin = w->steps;
+    sim_share *share = w->g->share;
+
+    if (w->check || w->g->sim->mix)
+        run_slow(w, n);
+    else
+        run_fast(w, n);
+    w->g->sim->steps += w->steps - begin;
+    if (share) /* relaxed: a count */
+        atomic_fetch_add_explicit(&share->steps, w->steps - begin,
+                                  memory_order_relaxed);
     if (w->state == SIM_DONE) {
         w->g->live--;
         if (w->check)
@@ -292,7 +243,9 @@ turns(sim_group *g, uint32_t draw)
     unsigned at = (draw & 1023) * g->n_waves >> 10, k = 0;
     bool ran = false;
 
-    if (s->max_steps && s->steps > s->max_steps)
+    if (s->max_steps &&
+        (g->share ? atomic_load_explicit(&g->share->steps, memory_order_relaxed)
+                  : s->steps) > s->max_steps)
         return br_fail(g->st, BR_E_TIMEOUT, "more than %llu instructions",
                        (unsigned long long)s->max_steps);
     if (s->check) {
@@ -390,7 +343,15 @@ start(sim_wave *w, const kd *k)
     unsigned z = t / g->size[0] / g->size[1];
     uint64_t exec = n == 64 ? UINT64_MAX : (1ull << n) - 1;
 
-    /* Counted on: a division for each lane took as long as ten instructions. */
+    /* Lanes of one row are vector code. Others are counted on: a division for
+     * each took as long as ten instructions. */
+    if (x + n <= g->size[0]) {
+        uint32_t first = x | (dims ? y << 10 : 0) | (dims > 1 ? z << 20 : 0);
+
+        for (unsigned i = 0; i < n; i++)
+            w->v[i] = first + i;
+        n = 0;
+    }
     for (unsigned i = 0; i < n; i++) {
         w->v[i] = x | (dims ? y << 10 : 0) | (dims > 1 ? z << 20 : 0);
         if (++x == g->size[0]) {
@@ -427,6 +388,9 @@ typedef struct sim_job {
     bool ordered; /* by order, which may be there from before */
     sim_said said;
     uint64_t groups[3], next, all;
+    sim_share *share; /* NULL: nobody else takes groups */
+    sim_crowd *crowd; /* who may, once there is much to do; then NULL */
+    uint64_t wake_at; /* s->steps */
 } job;
 
 static unsigned
@@ -496,10 +460,11 @@ place(job *j, unsigned slot)
 }
 
 static void
-begin(job *j, sim_group *g, uint64_t nth)
+begin(job *j, sim_group *g, uint64_t number)
 {
     const br_aql_packet *p = j->packet;
     unsigned lanes = lanes_of(j);
+    uint64_t nth = number;
 
     for (int d = 0; d < 3; nth /= j->groups[d++]) {
         uint64_t first = nth % j->groups[d] * p->group[d];
@@ -509,6 +474,9 @@ begin(job *j, sim_group *g, uint64_t nth)
     }
     g->n_waves = (g->size[0] * g->size[1] * g->size[2] + lanes - 1) / lanes;
     g->live = g->n_waves;
+    g->nth = number;
+    g->share = j->share;
+    g->code = BR_OK;
     g->arrived = g->phase = 0;
     memset(g->lds, 0, g->lds_bytes);
     for (unsigned k = 0; k < g->n_waves; k++) {
@@ -533,18 +501,50 @@ begin(job *j, sim_group *g, uint64_t nth)
         sim_check_group(g);
 }
 
+static bool
+take(job *j, uint64_t *nth)
+{
+    if (j->share)
+        return sim_share_take(j->share, nth);
+    *nth = j->next;
+    j->next += *nth < j->all;
+    return *nth < j->all;
+}
+
 /* The next group in a place where none runs. */
 static br_code
 fill(job *j, unsigned slot, unsigned *live)
 {
     sim_group *g = &j->g[slot];
+    uint64_t nth;
 
-    if (j->next == j->all)
+    if (!take(j, &nth))
         return BR_OK;
     if (!g->waves)
         BR_TRY(place(j, slot));
-    begin(j, g, j->next++);
+    begin(j, g, nth);
     ++*live;
+    return BR_OK;
+}
+
+/* Turns of a group; where other threads run others, it is told to them if it
+ * fails. */
+static br_code
+go_on(job *j, sim_group *g, uint32_t draw)
+{
+    br_code c;
+
+    if (j->share && sim_share_ends(j->share, g->nth)) {
+        g->live = 0;
+        return BR_OK;
+    }
+    c = turns(g, draw);
+    if (c == BR_OK || !j->share)
+        return c;
+    sim_share_fail(j->share, g->nth, j->st, j->s->fault);
+    *j->st = (br_status){0};
+    j->s->fault = (br_kfault)0;
+    g->live = 0;
     return BR_OK;
 }
 
@@ -569,7 +569,11 @@ all_groups(job *j)
         at = j->s->check ? (draw >> 22) * j->resident >> 10 : at + 1;
         while (at >= j->resident || !j->g[at].live)
             at = at + 1 < j->resident ? at + 1 : 0;
-        BR_TRY(turns(&j->g[at], draw & ((1u << 22) - 1)));
+        BR_TRY(go_on(j, &j->g[at], draw & ((1u << 22) - 1)));
+        if (j->crowd && j->s->steps > j->wake_at) {
+            sim_crowd_wake(j->crowd, j->s, j->packet);
+            j->crowd = NULL;
+        }
         if (!j->g[at].live) {
             live--;
             BR_TRY(fill(j, at, &live));
@@ -652,21 +656,80 @@ prepare(job *j, const br_aql_packet *p, br_status *st)
 /* A dispatch in the memory of the one before: a thousand pages that the system
  * need not clear once more. */
 static br_code
-dispatch(br_sim *s, const br_aql_packet *p, br_status *st)
+job_of(job **out, br_sim *s, const br_aql_packet *p, br_status *st)
 {
     job *j = s->job;
-    br_code code;
 
     if (!j)
         j = s->job = br_try_calloc(1, sizeof *j);
     if (!j)
         return br_fail(st, BR_E_OOM, "no memory for a dispatch");
+    *out = j;
     j->s = s;
     j->next = 0;
     j->said.n = 0;
+    j->share = NULL;
+    j->crowd = NULL;
     BR_TRY(prepare(j, p, st));
     reuse(j);
-    code = all_groups(j);
+    return BR_OK;
+}
+
+void
+sim_help(br_sim *s, const br_aql_packet *p, sim_share *h)
+{
+    br_status st = {0};
+    job *j;
+    br_code c = job_of(&j, s, p, &st);
+
+    if (c == BR_OK) {
+        j->share = h;
+        c = all_groups(j);
+        if (c != BR_OK)
+            drop(j);
+    }
+    if (c != BR_OK)
+        sim_share_fail(h, UINT64_MAX - 1, &st, s->fault);
+}
+
+/* Groups of this thread and, if it takes long, of others. */
+static br_code
+crowded(job *j, sim_crowd *crowd)
+{
+    br_sim *s = j->s;
+    sim_share *h = sim_crowd_share(crowd);
+    br_code c;
+
+    sim_share_begin(h, j->all, s->steps);
+    j->share = h;
+    j->crowd = crowd;
+    j->wake_at = s->steps + WAKE_AFTER;
+    c = all_groups(j);
+    if (c != BR_OK)
+        sim_share_fail(h, UINT64_MAX - 1, j->st, s->fault);
+    if (!j->crowd)
+        sim_crowd_await(crowd, s);
+    if (h->st.code == BR_OK)
+        return BR_OK;
+    s->fault = h->fault;
+    *j->st = h->st;
+    return h->st.code;
+}
+
+/* st is written for groups that do not count, too. */
+static br_code
+dispatch(br_sim *s, const br_aql_packet *p, br_status *st)
+{
+    br_code code;
+    job *j;
+
+    BR_TRY(job_of(&j, s, p, st));
+    if (s->threads > 1 && !s->crowd && !s->check)
+        s->crowd = sim_crowd_new(BR_MIN(s->threads, SIM_MAX_THREADS) - 1);
+    if (s->crowd && !s->check && !s->mix && j->all > 1)
+        code = crowded(j, s->crowd);
+    else
+        code = all_groups(j);
     if (code != BR_OK)
         drop(j);
     return code;
@@ -675,6 +738,8 @@ dispatch(br_sim *s, const br_aql_packet *p, br_status *st)
 void
 br_sim_fini(br_sim *s)
 {
+    sim_crowd_free(s->crowd);
+    s->crowd = NULL;
     while (s->code) {
         sim_code *c = s->code;
 
@@ -704,12 +769,15 @@ br_sim_dispatch(br_sim *s, const br_aql_packet *p, br_status *st)
                     .host = u.p,
                     .read_only = true,
                     .name = "packet"};
+    br_status mine = {0};
     br_code code;
 
     if (!s->code)
         return br_fail(st, BR_E_FAULT, "no code object is there");
     BR_TRY(br_sim_map(s, &r, st));
-    code = dispatch(s, p, st);
+    code = dispatch(s, p, &mine);
+    if (code != BR_OK && st && st->code == BR_OK)
+        *st = mine;
     for (size_t k = 0; k < s->regions.n; k++)
         if (s->regions.at[k].addr == PACKET_AT) {
             memmove(s->regions.at + k, s->regions.at + k + 1,

@@ -291,6 +291,8 @@ find_args(sim_op *o)
         a->from[k] = (uint16_t)(p->file == SIM_V ? p->reg * SIM_LANES
                                                  : SIM_ARG_SCALAR | p->reg);
         a->wide |= (uint8_t)((p->file == SIM_S && p->n > 1) << k);
+        a->neg |= (uint8_t)(p->neg << k);
+        a->abs |= (uint8_t)(p->abs << k);
     }
     a->to = (uint16_t)(o->dst.file == SIM_V ? o->dst.reg * SIM_LANES : 0);
     if (o->mask.file == SIM_S)
@@ -309,7 +311,8 @@ sim_is_plain(sim_op *o)
         o->dst_sel || is16(o->sem->dst) || o->flushes)
         return false;
     for (unsigned k = 0; k < o->n_src && k < 3; k++)
-        if (o->src[k].neg || o->src[k].abs || o->src[k].sel)
+        if (((o->src[k].neg || o->src[k].abs) && o->sem->src[k] != T_F32) ||
+            o->src[k].sel)
             return false;
     return find_args(o);
 }

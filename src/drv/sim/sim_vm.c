@@ -33,6 +33,7 @@ sim_vm_code(br_sim *s, const br_kregion *r, br_status *st)
     c->words = (const uint32_t *)(const void *)r->host;
     c->isa.cpu = s->cpu;
     memcpy(seen(c), c->words, c->bytes);
+    c->made = sim_code_number();
     br_arena_init(&c->arena, 0);
     c->next = s->code;
     s->code = c;
@@ -46,6 +47,7 @@ sim_vm_refresh(br_sim *s)
         if (memcmp(seen(c), c->words, c->bytes) != 0) {
             memset(c->ops, 0, c->bytes / 4 * sizeof *c->ops);
             br_arena_reset(&c->arena);
+            c->made = sim_code_number();
             memcpy(seen(c), c->words, c->bytes);
         }
 }

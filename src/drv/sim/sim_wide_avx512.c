@@ -8,6 +8,7 @@
 
 #ifdef __AVX512F__
 #    include <immintrin.h>
+#    include <string.h>
 
 /* high != NULL is asked once, not in the loop. */
 static inline bool
@@ -96,7 +97,66 @@ sim_wide_row(uint32_t *reg, unsigned n, const uint8_t *host)
                                 _mm512_i32gather_epi32(off, host + 4 * i, 1));
 }
 
+/* Row after row of words that lie as lanes do: n of each lane. */
+static inline void
+row_out(const uint32_t *reg, unsigned n, uint8_t *host)
+{
+    if (n == 1) {
+        _mm512_storeu_si512(host, _mm512_loadu_si512(reg));
+        _mm512_storeu_si512(host + 64, _mm512_loadu_si512(reg + 16));
+        return;
+    }
+    for (unsigned i = 0; i < 32; i++, host += 4 * n)
+        for (unsigned k = 0; k < n; k++)
+            memcpy(host + 4 * k, reg + 32 * k + i, 4);
+}
+
+static inline void
+row_in(uint32_t *reg, unsigned n, const uint8_t *host)
+{
+    if (n == 1) {
+        _mm512_storeu_si512(reg, _mm512_loadu_si512(host));
+        _mm512_storeu_si512(reg + 16, _mm512_loadu_si512(host + 64));
+        return;
+    }
+    sim_wide_row(reg, n, host);
+}
+
+sim_wide_end
+sim_wide_words(const sim_wide *x, uint64_t at[32])
+{
+    uint64_t most = x->bytes - 4ull * x->n, size = 128ull * x->n;
+    uint64_t first =
+        x->base + x->low[0] + (x->high ? (uint64_t)x->high[0] << 32 : 0);
+
+    if (x->bytes < 4ull * x->n)
+        return SIM_WIDE_FAR;
+    if (x->exec == UINT32_MAX && x->low[1] == x->low[0] + 4 * x->n &&
+        first < x->bytes && size <= x->bytes - first &&
+        x->low[0] <= UINT32_MAX - size &&
+        sim_wide_is_row(x->low, x->high, 4 * x->n)) {
+        if (x->store)
+            row_out(x->reg, x->n, x->host + first);
+        else
+            row_in(x->reg, x->n, x->host + first);
+        return SIM_WIDE_DONE;
+    }
+    if (!sim_wide_offsets(x->low, x->high, x->base, most, x->exec, at))
+        return SIM_WIDE_FAR;
+    if (x->store || !(x->exec >> 8))
+        return SIM_WIDE_AT;
+    sim_wide_gather(x->reg, x->n, x->host, at, x->exec);
+    return SIM_WIDE_DONE;
+}
+
 #else
+
+sim_wide_end
+sim_wide_words(const sim_wide *x, uint64_t at[32])
+{
+    (void)x, (void)at;
+    return SIM_WIDE_FAR;
+}
 
 bool
 sim_wide_offsets(const uint32_t *low, const uint32_t *high, uint64_t base,
