@@ -277,8 +277,8 @@ sim_fixup32(float q, float d, float n)
     bool far = (br_f32_bits(n) & 0x7fffffff) == 0x7f800000;
     bool wide = (br_f32_bits(d) & 0x7fffffff) == 0x7f800000;
 
-    r = wide | none ? sign : r;
-    r = zero | far ? sign | 0x7f800000 : r;
+    r = (wide | none) ? sign : r;
+    r = (zero | far) ? sign | 0x7f800000 : r;
     r = (none & zero) | (far & wide) ? 0xffc00000 : r;
     r = d != d ? br_f32_bits(d) : r;
     r = n != n ? br_f32_bits(n) : r;
@@ -369,7 +369,7 @@ sim_scale32(float a, float b, float c, uint32_t *m, unsigned i)
     r = of_c <= 23 ? more : a;
     r = quotient ? (x == z ? more : a) : r;
     r = inverse ? less : r;
-    r = inverse & quotient ? (x == y ? less : a) : r;
+    r = (inverse & quotient) ? (x == y ? less : a) : r;
     r = small ? more : r;
     r = apart ? (x == y ? more : a) : r;
     m[i] = (!none) & (apart | ((!small) & quotient)) ? UINT32_MAX : 0;
