@@ -92,7 +92,7 @@ TEST(sim_groups_on_threads_wait_for_each_other)
 {
     for (size_t c = 0; c < BR_COUNT(chips); c++) {
         sim_kit k = {.cpu = chips[c].cpu,
-                     .groups = 24,
+                     .groups = 8,
                      .threads = 3,
                      .code =
                          busy(c, "s_mov_b32 exec_lo, 1\nv_mov_b32 v1, 0\n"
@@ -100,11 +100,11 @@ TEST(sim_groups_on_threads_wait_for_each_other)
                                  "global_atomic_add_u32 v1, v2, s[0:1]\n"
                                  "wait: global_load_b32 v3, v1, s[0:1]\n"
                                  "v_readfirstlane_b32 s5, v3\n"
-                                 "s_cmp_lt_u32 s5, 24\ns_cbranch_scc1 wait")};
+                                 "s_cmp_lt_u32 s5, 8\ns_cbranch_scc1 wait")};
 
         k.max_steps = 1 << 28;
         ck_assert_msg(sim_kit_run(&k) == BR_OK, "%s", k.st.msg);
-        ck_assert_uint_eq(word(&k, 0), 24);
+        ck_assert_uint_eq(word(&k, 0), 8);
     }
 }
 
