@@ -33,7 +33,7 @@ struct emu_warp { /* values of a collective, of this one and the one before */
     u32 v[2][32][8];
 };
 struct emu_block {
-    unsigned char *shared;
+    unsigned char *shared, *own; /* dynamic; declared */
     struct emu_bar bar[16];
     struct emu_warp warp[32];
 };
@@ -64,7 +64,8 @@ size_t emu_size(const char *kernel); /* bytes of its only parameter, or 0 */
 
 #    define __device__
 #    define __global__
-#    define __shared__   static /* of one block at a time */
+#    define __shared__ /* of the block at hand: emu_core.c changes them */ \
+        static __attribute__((section("emu_shared")))
 #    define __constant__ __attribute__((visibility("default")))
 #    define __launch_bounds__(...)
 #    define BR_DEV              static inline

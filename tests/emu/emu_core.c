@@ -97,6 +97,24 @@ fiber_start(struct emu_fiber *f, unsigned char *stack)
     f->sp = sp;
 }
 
+/* What kernels declare __shared__ is one place for all blocks: a block's own
+ * numbers are there while its threads run. */
+extern unsigned char __start_emu_shared[], __stop_emu_shared[];
+static struct emu_block *there;
+
+static void
+change_block(struct emu_block *b)
+{
+    const size_t n = (size_t)(__stop_emu_shared - __start_emu_shared);
+
+    if (b == there)
+        return;
+    if (there)
+        memcpy(there->own, __start_emu_shared, n);
+    memcpy(__start_emu_shared, b->own, n);
+    there = b;
+}
+
 /* Until all are done; 1: nobody could go on. A fiber that polls always can, so
  * its own limit on polls ends it. */
 static int
@@ -110,6 +128,7 @@ run(struct emu_fiber *f, size_t n)
             if (f[i].done || (f[i].wait && *f[i].wait == f[i].old))
                 continue;
             emu_me = &f[i];
+            change_block(f[i].block);
             emu_swap(&home, f[i].sp);
             moved++;
             left -= (size_t)f[i].done;
@@ -142,6 +161,9 @@ launch(const struct shape *s, u32 first, u32 n_blocks)
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         n_stacks = n;
     }
+    there = NULL;
+    for (u32 i = 0; i < n_blocks; i++)
+        b[i].own = calloc((size_t)(__stop_emu_shared - __start_emu_shared), 1);
     for (u32 i = 0; i < n_blocks; i++)
         if (s->shared)
             b[i].shared = aligned_alloc(1024, (s->shared + 1023) / 1024 * 1024);
@@ -163,8 +185,10 @@ launch(const struct shape *s, u32 first, u32 n_blocks)
     rc = run(f, n);
     if (rc)
         fprintf(stderr, "emu: %s: all threads wait\n", kernel);
-    for (u32 i = 0; i < n_blocks; i++)
+    for (u32 i = 0; i < n_blocks; i++) {
         free(b[i].shared);
+        free(b[i].own);
+    }
     free(b);
     free(f);
     return rc ? LAUNCH_FAILED : 0;
