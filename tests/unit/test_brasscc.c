@@ -117,6 +117,12 @@ PROGRAM(scattered)
 {
     program("scattered", true);
 }
+
+PROGRAM(past_caches)
+{
+    program("past_caches", false);
+}
+
 PROGRAM(collect)
 {
     program("collect", true);

@@ -745,6 +745,7 @@ x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st)
     }
     if (code == BR_OK) {
         place_rows(&g);
+        x86_stream_find(&g);
         if (g.line)
             x86_line_find(&g);
         if (g.plane)

@@ -53,6 +53,7 @@ typedef struct gen {
     unsigned n_groups;
     bool zmm;       /* AVX-512 */
     bool z;         /* this region's code works on two quarters */
+    bool streams;   /* stores may go past the caches */
     bool wide;      /* all warps of a block, all their lanes */
     bool line;      /* and once what goes evenly through the block */
     bool plane;     /* of blocks in two dimensions, for three warps */
@@ -173,6 +174,11 @@ void x86_store_row(gen *g, const br_kins *i, const uint8_t *s, br_x86_arg at);
 void x86_apart(gen *g, const br_kins *i, const uint8_t *d, unsigned word);
 void x86_together(gen *g, const br_kins *i, unsigned word, const uint8_t *s,
                   unsigned n);
+
+/* x86_stream.c */
+void x86_stream_find(gen *g);
+bool x86_stream(gen *g, const br_kins *i, const uint8_t *r, br_x86_arg at,
+                uint32_t site);
 
 /* x86_gather.c */
 bool x86_gathers(const br_kins *i);

@@ -72,6 +72,9 @@ typedef struct x86_ctx {
     /* Blocks that code for lines may go on with, ctaid.x by one each. */
     uint32_t again, *ctaid_x;
     uint32_t (*locate)(struct x86_ctx *, uint32_t site, uint64_t addr);
+    uint64_t
+        stream_from; /* bytes of memory that stores go past the caches to */
+    bool streams;
     uint32_t bails; /* of code for lines, one after another */
 } x86_ctx;
 
@@ -157,6 +160,7 @@ typedef struct x86_more {
     struct br_x86 *rows, **wide; /* wide: by function, then lines', planes' */
     struct br_x86 *narrow;       /* of code with AVX-512: with AVX2 */
     unsigned processors;         /* 0: not counted yet */
+    uint64_t cache_bytes;        /* 0: not asked yet */
     uint64_t *block_ns; /* by function: what a block took; 0: not yet */
 } x86_more;
 
@@ -227,9 +231,12 @@ void x86_spread(const x86_fn *fn, const x86_seat *seats, uint32_t n);
 /* x86_plane.c */
 void x86_plane_spread(const x86_fn *fn, const x86_seat *seats, uint32_t n);
 
-/* x86_run.c */
+/* x86_launch.c */
 br_code x86_launch(br_kcode *code, br_klaunch *l, br_status *st);
-/* and for the interpreter's frames */
+
+/* x86_run.c */
+void x86_calls(x86_ctx *c); /* what code may call */
+/* for the interpreter's frames */
 br_code x86_frame(ki_run *r, ki_warp *w, ki_frame *f, uint32_t fn);
 /* The frame of a warp whose block has become another one. */
 void x86_again(const ki_warp *w, ki_frame *f);

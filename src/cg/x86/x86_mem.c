@@ -240,7 +240,8 @@ sel_checked(gen *g, const br_kins *i, unsigned group)
     if (by && by != x86_access(i)) {
         x86_strided(g, i, r, at, (int32_t)by);
     } else if (i->op == BR_K_ST) {
-        x86_store_row(g, i, r, at);
+        if (!x86_stream(g, i, r, at, g->group[group].site))
+            x86_store_row(g, i, r, at);
     } else if (g->fn->step[arg_of(g, i, 0)] == 0) {
         load_one(g, i, r[0], at);
         if (parts == 2)
