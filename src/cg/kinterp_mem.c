@@ -186,11 +186,52 @@ note_writer(ki_run *r, uint64_t addr, unsigned bytes)
     w->first = addr + (size ? (w->addr - addr) / size * size : 0);
 }
 
+/* A GPU's memory ends at a page, so who reads one element too many is not
+ * stopped there (decisions/0042). Whether it is let through here, too. */
+static bool
+is_behind(const ki_run *r, const br_kregion *g, uint64_t addr, unsigned bytes)
+{
+    const br_klaunch *l = r->l;
+    uint64_t room = g->bytes + l->gap, at = addr - g->addr;
+
+    return l->gap && !l->check && g->addr >= l->gaps_from &&
+           g->addr < l->gaps_to && at <= room && room - at >= bytes;
+}
+
+static br_code
+behind_fault(ki_run *r, const br_kregion *g, uint64_t addr, unsigned bytes,
+             ki_access how)
+{
+    return ki_fault(r,
+                    "%s of %u bytes at 0x%llx, %llu bytes after the start of "
+                    "%s (%llu bytes)",
+                    how_text(how), bytes, (unsigned long long)addr,
+                    (unsigned long long)(addr - g->addr), g->name,
+                    (unsigned long long)g->bytes);
+}
+
+/* The first one is told. */
+static void
+note_behind(ki_run *r, const br_kregion *g, uint64_t addr, unsigned bytes,
+            ki_access how)
+{
+    br_status *was = r->st, st = {0};
+
+    if (r->l->behind[0])
+        return;
+    r->st = &st;
+    (void)behind_fault(r, g, addr, bytes, how);
+    r->st = was;
+    snprintf(r->l->behind, sizeof r->l->behind, "%.*s",
+             (int)sizeof r->l->behind - 1, st.msg);
+}
+
 static void *
 global_at(ki_run *r, uint64_t addr, unsigned bytes, ki_access how)
 {
     size_t lo = 0, hi = r->regions.n;
     const br_kregion *g = r->last < hi ? &r->regions.at[r->last] : NULL;
+    bool over;
 
     if (!g || addr - g->addr >= g->bytes) {
         while (lo < hi) {
@@ -210,14 +251,12 @@ global_at(ki_run *r, uint64_t addr, unsigned bytes, ki_access how)
                  bytes, (unsigned long long)addr);
         return NULL;
     }
-    if (addr - g->addr > g->bytes || g->bytes - (addr - g->addr) < bytes) {
+    over = addr - g->addr > g->bytes || g->bytes - (addr - g->addr) < bytes;
+    if (over && is_behind(r, g, addr, bytes)) {
+        note_behind(r, g, addr, bytes, how);
+    } else if (over) {
         r->l->fault = BR_KFAULT_ADDRESS;
-        ki_fault(r,
-                 "%s of %u bytes at 0x%llx, %llu bytes after the start of "
-                 "%s (%llu bytes)",
-                 how_text(how), bytes, (unsigned long long)addr,
-                 (unsigned long long)(addr - g->addr), g->name,
-                 (unsigned long long)g->bytes);
+        (void)behind_fault(r, g, addr, bytes, how);
         return NULL;
     }
     if (g->read_only && how != KI_READ) {

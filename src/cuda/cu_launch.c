@@ -165,6 +165,27 @@ exec(const run *r, br_klaunch *l, br_status *st)
     return code;
 }
 
+/* Whether memory ends with its last byte. */
+static bool
+is_strict(void)
+{
+    const char *s = getenv("BRASS_CUDA_STRICT");
+
+    return s && strcmp(s, "0") != 0;
+}
+
+/* Once in a process, as it is most often one kernel that is launched again. */
+static void
+tell_behind(const run *r, const char *what)
+{
+    static _Atomic bool told;
+
+    if (what[0] && !atomic_exchange(&told, true))
+        bc_say("kernel %s: %s: let through, as a GPU would; "
+               "BRASS_CUDA_STRICT=1 makes it an error",
+               r->name, what);
+}
+
 static cudaError_t
 do_launch(void *payload)
 {
@@ -176,6 +197,8 @@ do_launch(void *payload)
 
     bc_lock();
     regions = bc_mem_regions(&l.n_regions);
+    if (!is_strict())
+        bc_mem_gaps(&l);
     bc_unlock();
     if (!regions)
         return cudaErrorMemoryAllocation;
@@ -186,6 +209,7 @@ do_launch(void *payload)
     l.heap_put = heap_put;
     code = exec(r, &l, &st);
     br_free(regions);
+    tell_behind(r, l.behind);
     if (code != BR_OK)
         bc_say("kernel %s: %s", r->name, st.msg);
     return error_of(code, l.fault);

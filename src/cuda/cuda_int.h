@@ -64,6 +64,8 @@ uint64_t bc_mem_total(void);
 uint64_t bc_mem_used(void);
 uint64_t bc_mem_flagged(unsigned flags); /* of device memory with them */
 br_kregion *bc_mem_regions(size_t *n); /* a copy to br_free; NULL: none left */
+/* What lies behind pieces of the range is let through. */
+void bc_mem_gaps(br_klaunch *l);
 void bc_mem_reset(void);
 
 /* ---- streams (cu_stream.c) ---------------------------------------------- */

@@ -1,13 +1,14 @@
 /* dev_mem.c - the device's memory: a range of addresses of this process.
  *
- *   base [ used | 256 free | used | dead | ... | top            ... ] end
+ *   base [ used | 512 free | used | dead | ... | top            ... ] end
  *
  * The range is reserved once, pages are had when touched. Memory is taken from
  * the top; only when that has reached the end are gaps looked for. Between two
- * pieces 256 bytes stay free, so that no access past one's end lands in the
- * next. Freed pieces are marked and thrown out when they are half of all, so
- * that a free costs a search and no move. What the program registers lies
- * elsewhere, in the same sorted list.
+ * pieces 512 bytes stay free, so that no access past one's end lands in the
+ * next; kernels may touch them, as a GPU's pages go on, too (decisions/0042).
+ * Freed pieces are marked and thrown out when they are half of all, so that a
+ * free costs a search and no move. What the program registers lies elsewhere, in
+ * the same sorted list.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/cuda_int.h"
 
@@ -16,7 +17,7 @@
 
 #define RANGE_AT    0x7e9000000000ull
 #define RANGE_BYTES (256ull << 30)
-enum { GAP = 256, PAGE = 4096 };
+enum { GAP = 512, ALIGN = 256, PAGE = 4096 };
 
 static struct {
     uint8_t *base;
@@ -123,7 +124,7 @@ bc_mem_get(void **p, uint64_t bytes, uint64_t align, bc_kind kind,
     *p = NULL;
     if (!ready() || bytes > mem.total || mem.total - mem.used < bytes)
         return cudaErrorMemoryAllocation;
-    align = BR_MAX(align, bytes >= 16 * PAGE ? PAGE : (uint64_t)GAP);
+    align = BR_MAX(align, bytes >= 16 * PAGE ? PAGE : (uint64_t)ALIGN);
     end = (uint64_t)(uintptr_t)mem.base + RANGE_BYTES;
     m.addr = BR_MAX(mem.top, (uint64_t)(uintptr_t)mem.base);
     m.addr = (m.addr + align - 1) & ~(align - 1);
@@ -132,7 +133,7 @@ bc_mem_get(void **p, uint64_t bytes, uint64_t align, bc_kind kind,
     if (!m.addr)
         return cudaErrorMemoryAllocation;
     first = m.addr & ~(uint64_t)(PAGE - 1);
-    if (mprotect((void *)(uintptr_t)first, m.addr + bytes - first + 1,
+    if (mprotect((void *)(uintptr_t)first, m.addr + bytes + GAP - first,
                  PROT_READ | PROT_WRITE) != 0)
         return cudaErrorMemoryAllocation;
     e = insert(m);
@@ -244,6 +245,14 @@ bc_mem_flagged(unsigned flags)
             mem.list.at[k].flags == flags)
             n += mem.list.at[k].bytes;
     return n;
+}
+
+void
+bc_mem_gaps(br_klaunch *l)
+{
+    l->gaps_from = (uint64_t)(uintptr_t)mem.base;
+    l->gaps_to = l->gaps_from + RANGE_BYTES;
+    l->gap = GAP;
 }
 
 br_kregion *

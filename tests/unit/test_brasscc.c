@@ -118,6 +118,26 @@ PROGRAM(scattered)
     program("scattered", true);
 }
 
+/* What it touches behind the end of memory is told once. */
+PROGRAM(ends)
+{
+    const char *exe = t_printf("%s/ends", t_tmpdir()), *first;
+    t_proc r;
+
+    program("ends", true);
+    for (int k = 0; k < 2; k++) {
+        if (k)
+            setenv("BRASS_CUDA_ON", "interp", 1);
+        else
+            unsetenv("BRASS_CUDA_ON");
+        t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
+        ck_assert_msg(r.exit == 0, "ends with %d:\n%s", r.exit, r.err);
+        first = strstr(r.err, "block 0,0,0 thread 0,0,0: read of 4 bytes");
+        ck_assert_msg(first && strstr(first, "let through"), "%s", r.err);
+        ck_assert(!strstr(strstr(first, "let through") + 1, "let through"));
+    }
+}
+
 PROGRAM(past_caches)
 {
     program("past_caches", false);
