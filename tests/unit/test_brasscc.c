@@ -138,6 +138,11 @@ PROGRAM(ends)
     }
 }
 
+PROGRAM(bits)
+{
+    program("bits", true);
+}
+
 PROGRAM(past_caches)
 {
     program("past_caches", false);

@@ -11,6 +11,15 @@ constant(gen *g, uint64_t bits)
     return t;
 }
 
+static unsigned
+constant64(gen *g, uint64_t bits)
+{
+    unsigned t = x86_tmp(g);
+
+    em(g, BR_X_BCASTQ, t, x86_const(g, bits));
+    return t;
+}
+
 static void
 narrow(gen *g, unsigned d, unsigned lo, unsigned hi)
 {
@@ -105,6 +114,88 @@ sel_to_f32(gen *g, const br_kins *i)
     e3(g, BR_X_FMADD231PS, d, hi, k);
 }
 
+/* Of 32 bits, exactly: an unsigned one below 2^52 stands in its low bits. */
+static void
+sel_to_f64(gen *g, const br_kins *i)
+{
+    const br_ktinfo *from = &br_ktinfo_of[i->type2];
+    unsigned x = lanes32(g, i);
+
+    for (unsigned p = 0; p < parts_of(g, BR_KC_B64); p++) {
+        unsigned d = x86_def(g, i->res, p), k;
+
+        if (p)
+            e2i(g, BR_X_EXTRACT128, d, x, 1);
+        if (from->kind == 'S' || from->bytes < 4) {
+            e2(g, BR_X_CVTDQ2PD, d, p ? d : x);
+            continue;
+        }
+        e2(g, BR_X_PMOVZXDQ, d, p ? d : x);
+        k = constant64(g, 0x4330000000000000); /* 2^52 */
+        e3(g, BR_X_POR, d, d, k);
+        e3(g, BR_X_SUBPD, d, d, k);
+        x86_drop(g, k);
+    }
+}
+
+/* Of 64 bits: both halves exactly, low ones above 2^52, high ones above 2^84, put
+ * together by one rounding. A signed one is counted from -2^63 on. */
+static void
+sel_wide_to_f64(gen *g, const br_kins *i)
+{
+    bool is_signed = br_ktinfo_of[i->type2].kind == 'S';
+
+    for (unsigned p = 0; p < parts_of(g, BR_KC_B64); p++) {
+        unsigned x = x86_use(g, arg_of(g, i, 0), p);
+        unsigned d = x86_def(g, i->res, p), lo = x86_tmp(g);
+        unsigned k = constant64(g, 0xffffffff);
+
+        e3(g, BR_X_PAND, lo, x, k);
+        em(g, BR_X_BCASTQ, k, x86_const(g, 0x4330000000000000));
+        e3(g, BR_X_POR, lo, lo, k);
+        em(g, BR_X_BCASTQ, k, x86_const(g, 1ull << 63));
+        if (is_signed)
+            e3(g, BR_X_PXOR, d, x, k);
+        e2i(g, BR_X_PSRLQ_I, d, is_signed ? d : x, 32);
+        em(g, BR_X_BCASTQ, k, x86_const(g, 0x4530000000000000));
+        e3(g, BR_X_POR, d, d, k);
+        em(g, BR_X_BCASTQ, k,
+           x86_const(g, is_signed ? 0x4530000080100000 : 0x4530000000100000));
+        e3(g, BR_X_SUBPD, d, d, k);
+        e3(g, BR_X_ADDPD, d, d, lo);
+        x86_drop(g, lo);
+        x86_drop(g, k);
+    }
+}
+
+/* Too large and too small are the last there are, and a NaN is the smallest; with
+ * 2^52 + 2^51 more it stands in the low bits. */
+static void
+sel_f64_to_s32(gen *g, const br_kins *i)
+{
+    static const uint8_t mode[] = {3, 0, 3, 1, 2, 0, 0, 3, 1, 2};
+    unsigned m = mode[br_kmod(i->mods, BR_KF_RND)], t[2] = {0, 0}, d;
+
+    for (unsigned p = 0; p < parts_of(g, BR_KC_B64); p++) {
+        unsigned a = x86_use(g, arg_of(g, i, 0), p);
+        unsigned k = constant64(g, 0xc1e0000000000000); /* -2^31 */
+
+        t[p] = x86_tmp(g);
+        e2i(g, BR_X_ROUNDPD, t[p], a, (int)m);
+        e3(g, BR_X_MAXPD, t[p], t[p], k);
+        em(g, BR_X_BCASTQ, k, x86_const(g, 0x41dfffffffc00000));
+        e3(g, BR_X_MINPD, t[p], t[p], k);
+        em(g, BR_X_BCASTQ, k, x86_const(g, 0x4338000000000000));
+        e3(g, BR_X_ADDPD, t[p], t[p], k);
+        x86_drop(g, k);
+    }
+    d = x86_def(g, i->res, 0);
+    narrow(g, d, t[0], g->uniform ? t[0] : t[1]);
+    x86_drop(g, t[0]);
+    if (!g->uniform)
+        x86_drop(g, t[1]);
+}
+
 static void
 sel_f32_to_s32(gen *g, const br_kins *i)
 {
@@ -119,6 +210,34 @@ sel_f32_to_s32(gen *g, const br_kins *i)
     e3(g, BR_X_PXOR, d, d, k);
     e3i(g, BR_X_CMPPS, t, a, a, 7);
     e3(g, BR_X_PAND, d, d, t);
+}
+
+/* From 2^31 on less by that, as a signed one, which is negative where it is too
+ * large; below zero, and a NaN, is 0. */
+static void
+sel_f32_to_u32(gen *g, const br_kins *i)
+{
+    static const uint8_t mode[] = {3, 0, 3, 1, 2, 0, 0, 3, 1, 2};
+    unsigned a = x86_use(g, arg_of(g, i, 0), 0), d = x86_def(g, i->res, 0);
+    unsigned t = x86_tmp(g), w = x86_tmp(g), s = x86_tmp(g);
+    unsigned k = constant(g, 0x4f000000); /* 2^31 */
+
+    e3(g, BR_X_PXOR, w, w, w);
+    e2i(g, BR_X_ROUNDPS, t, a, mode[br_kmod(i->mods, BR_KF_RND)]);
+    e3(g, BR_X_MAXPS, t, t, w);
+    e3(g, BR_X_SUBPS, w, t, k);
+    e2(g, BR_X_CVTTPS2DQ, d, t);
+    e2(g, BR_X_CVTTPS2DQ, w, w);
+    e3i(g, BR_X_CMPPS, t, t, k, 0x1d); /* at least */
+    e2i(g, BR_X_PSRAD_I, s, w, 31);
+    em(g, BR_X_BCASTD, k, x86_const(g, 0x80000000));
+    e3(g, BR_X_PXOR, w, w, k);
+    e3(g, BR_X_POR, w, w, s);
+    e3i(g, BR_X_BLENDVPS, d, d, w, (int)t);
+    x86_drop(g, t);
+    x86_drop(g, w);
+    x86_drop(g, s);
+    x86_drop(g, k);
 }
 
 static void
@@ -194,8 +313,16 @@ x86_select_cvt(const br_kins *i)
         return sel_int;
     if (i->type == BR_KT_F32 && from->kind != 'F')
         return from->bytes <= 4 && rnd <= BR_KM_RND_RN ? sel_to_f32 : NULL;
+    if (i->type == BR_KT_F64 && from->kind != 'F')
+        return rnd > BR_KM_RND_RN ? NULL
+               : from->bytes == 8 ? sel_wide_to_f64
+                                  : sel_to_f64;
+    if (i->type == BR_KT_S32 && i->type2 == BR_KT_F64)
+        return rnd >= BR_KM_RND_RNI ? sel_f64_to_s32 : NULL;
     if (i->type == BR_KT_S32 && i->type2 == BR_KT_F32)
         return rnd >= BR_KM_RND_RNI ? sel_f32_to_s32 : NULL;
+    if (i->type == BR_KT_U32 && i->type2 == BR_KT_F32)
+        return rnd >= BR_KM_RND_RNI ? sel_f32_to_u32 : NULL;
     if (i->type == i->type2 && rnd >= BR_KM_RND_RNI)
         return i->type == BR_KT_F32 || i->type == BR_KT_F64 ? sel_round : NULL;
     if (i->type == BR_KT_F64 && i->type2 == BR_KT_F32)

@@ -860,6 +860,8 @@ x86_select(const gen *g, const br_kins *i)
     case BR_K_PACK: return sel_pack;
     case BR_K_UNPACK: return sel_unpack;
     case BR_K_CVT: return x86_select_cvt(i);
+    case BR_K_BFE:
+    case BR_K_POPC:
     case BR_K_DP4A:
     case BR_K_PRMT: return x86_select_bytes(g, i);
     case BR_K_TOGEN:

@@ -441,6 +441,22 @@ z_f32_to_s32(gen *g, const br_kins *i)
                (br_x86_arg[]){br_x86_reg(d), br_x86_reg(d), br_x86_reg(k)});
 }
 
+/* What is below zero, or a NaN, is 0; too large, all ones. */
+static void
+z_f32_to_u32(gen *g, const br_kins *i)
+{
+    static const uint8_t mode[] = {3, 0, 3, 1, 2, 0, 0, 3, 1, 2};
+    unsigned a = use(g, i, 0, 0), d = x86_def(g, i->res, 0);
+    unsigned t = x86_tmp(g), zero = x86_tmp(g);
+
+    e3(g, BR_X_PXOR, zero, zero, zero);
+    e2i(g, BR_X_ROUNDPS, t, a, mode[br_kmod(i->mods, BR_KF_RND)]);
+    e3(g, BR_X_MAXPS, t, t, zero);
+    e2(g, BR_X_ZCVTTPS2UDQ, d, t);
+    x86_drop(g, t);
+    x86_drop(g, zero);
+}
+
 static void
 z_f16_to_f32(gen *g, const br_kins *i)
 {
@@ -459,7 +475,11 @@ select_cvt(const br_kins *i)
         return z_f16_to_f32;
     if (i->type == BR_KT_F32 && from->kind != 'F')
         return from->kind != 'S' && from->bytes == 4 ? z_u32_to_f32 : NULL;
-    return i->type == BR_KT_S32 && i->type2 == BR_KT_F32 ? z_f32_to_s32 : NULL;
+    if (i->type2 != BR_KT_F32)
+        return NULL;
+    return i->type == BR_KT_S32   ? z_f32_to_s32
+           : i->type == BR_KT_U32 ? z_f32_to_u32
+                                  : NULL;
 }
 
 /* ---- the choice ----------------------------------------------------------- */
