@@ -1,11 +1,12 @@
 /* dev_mem.c - the device's memory: a range of addresses of this process.
  *
- *   base [ used | 512 free | used | dead | ... | top            ... ] end
+ *   base [ used | 4096 free | used | dead | ... | top           ... ] end
  *
  * The range is reserved once, pages are had when touched. Memory is taken from
  * the top; only when that has reached the end are gaps looked for. Between two
- * pieces 512 bytes stay free, so that no access past one's end lands in the
- * next; kernels may touch them, as a GPU's pages go on, too (decisions/0042).
+ * pieces 4096 bytes stay free, so that no access past one's end lands in the
+ * next; kernels may touch them, as a GPU's pages go on, too (decisions/0042). What
+ * a kernel's malloc gets are many small pieces, 512 bytes apart.
  * Freed pieces are marked and thrown out when they are half of all, so that a
  * free costs a search and no move. What the program registers lies elsewhere, in
  * the same sorted list.
@@ -17,7 +18,7 @@
 
 #define RANGE_AT    0x7e9000000000ull
 #define RANGE_BYTES (256ull << 30)
-enum { GAP = 512, ALIGN = 256, PAGE = 4096 };
+enum { GAP = 4096, HEAP_GAP = 512, ALIGN = 256, PAGE = 4096 };
 
 static struct {
     uint8_t *base;
@@ -90,6 +91,12 @@ insert(bc_mem m)
     return cudaSuccess;
 }
 
+static uint64_t
+gap_of(unsigned kind)
+{
+    return kind == BC_MEM_HEAP ? HEAP_GAP : GAP;
+}
+
 /* Where n bytes fit between two pieces of the range; 0: nowhere. */
 static uint64_t
 gap_for(uint64_t n, uint64_t align)
@@ -108,7 +115,7 @@ gap_for(uint64_t n, uint64_t align)
             return at;
         if (to == end)
             break;
-        at = m->addr + m->bytes + GAP;
+        at = m->addr + m->bytes + gap_of(m->kind);
     }
     return 0;
 }
@@ -139,7 +146,7 @@ bc_mem_get(void **p, uint64_t bytes, uint64_t align, bc_kind kind,
     e = insert(m);
     if (e != cudaSuccess)
         return e;
-    mem.top = BR_MAX(mem.top, m.addr + bytes + GAP);
+    mem.top = BR_MAX(mem.top, m.addr + bytes + gap_of(kind));
     mem.used += bytes;
     *p = (void *)(uintptr_t)m.addr;
     return cudaSuccess;

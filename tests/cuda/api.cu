@@ -217,7 +217,7 @@ static void faults()
 
     CHECK(cudaMalloc(&p, 4));
     /* Behind what is let through; an AMD processor's memory ends at a page. */
-    poke<<<1, 1>>>(p + (on_gfx() ? 1 << 28 : 129));
+    poke<<<1, 1>>>(p + (on_gfx() ? 1 << 28 : 1025));
     EXPECT(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
     EXPECT(cudaGetLastError() == cudaErrorIllegalAddress);
     EXPECT(cudaMalloc(&p, 4) == cudaErrorIllegalAddress);

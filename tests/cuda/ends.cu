@@ -79,7 +79,9 @@ static void far()
 {
     Dev<int> p(1000);
 
-    fill<<<5, 256>>>(p);
+    fill<<<7, 256>>>(p);
+    CHECK(cudaDeviceSynchronize());
+    fill<<<8, 256>>>(p); /* 4192 bytes behind */
     EXPECT(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
 }
 

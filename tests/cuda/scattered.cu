@@ -90,7 +90,7 @@ static void ends()
     EXPECT(o.get()[31].x == 299 && o.get()[31].w == 1 && o.get()[3].y == -25);
     if (getenv("BRASS_CUDA_ON")) /* a simulated GPU has pages, as others do */
         return;
-    last<<<1, 32>>>((const float4 *)d, (float4 *)o, 300 + 512 / 16);
+    last<<<1, 32>>>((const float4 *)d, (float4 *)o, 300 + 4096 / 16);
     EXPECT(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
 }
 
