@@ -405,7 +405,7 @@ TEST(a_packet_that_changes_after_its_doorbell_is_reported)
         br_aql_publish(p, br_aql_header(BR_AQL_BARRIER_AND, true, 0, 0));
         put(&r, 1, &l, true);
         ring(&r, 2, 1);
-        ck_assert_int_eq(br_amd_wait(&r.q, SECOND / 20, NULL), BR_E_TIMEOUT);
+        ck_assert_int_eq(br_amd_wait(&r.q, SECOND / 4, NULL), BR_E_TIMEOUT);
         p[1].kernarg += change ? 16 : 0;
         atomic_fetch_sub((_Atomic int64_t *)(void *)(r.q.signal.host + 64 + 8),
                          1);
@@ -428,7 +428,7 @@ TEST(a_header_before_its_body_is_reported)
     p = (void *)r.q.ring.host;
     br_aql_publish(p, 0x1502);
     r.q.next = 1;
-    ck_assert_int_eq(br_amd_wait(&r.q, SECOND / 20, NULL), BR_E_TIMEOUT);
+    ck_assert_int_eq(br_amd_wait(&r.q, SECOND / 4, NULL), BR_E_TIMEOUT);
     l.completion = r.q.signal.va;
     t_ok(br_aql_fill(p, &l, NULL), &(br_status){0});
     br_aql_publish(p, 0x1502);
