@@ -38,18 +38,10 @@ open_template(served *m, const char *path, br_status *st)
 static br_code
 open_model(server *s, served *m, br_status *st)
 {
-    br_lm_config c = {.tier = br_cli_tier(s->cli, BR_OPT_on_tier),
-                      .sim = br_opt_str(s->cli, BR_OPT_sim),
-                      .sim_opts = br_opt_str(s->cli, BR_OPT_sim_opts),
-                      .mode = br_opt_str(s->cli, BR_OPT_gpu_mode),
-                      .threads = (uint32_t)br_opt_int(s->cli, BR_OPT_threads),
-                      .exact = br_opt_enum(s->cli, BR_OPT_arith) == 1,
-                      .kv = br_opt_str(s->cli, BR_OPT_kv_type),
-                      .n_ctx = (uint32_t)br_opt_int(s->cli, BR_OPT_max_ctx),
-                      .n_slots = (uint32_t)br_opt_int(s->cli, BR_OPT_slots)};
     const char *template = br_opt_str(s->cli, BR_OPT_chat_template);
     br_status none = {0};
     br_str cache = {0};
+    br_lm_config c;
     br_code code;
 
     BR_TRY(br_model_open(&m->model, m->path.at, st));
@@ -60,8 +52,9 @@ open_model(server *s, served *m, br_status *st)
     else if (br_chat_new(&m->chat, m->model->gguf, m->tok, &none) != BR_OK &&
              none.code != BR_E_UNSUPPORTED)
         return br_fail(st, none.code, "%s", none.msg);
-    c.cache = br_cli_cache(s->cli, &cache);
-    c.cache_bytes = (uint64_t)br_opt_int(s->cli, BR_OPT_cache_bytes);
+    c = br_cli_lm_config(s->cli, &cache);
+    c.n_ctx = (uint32_t)br_opt_int(s->cli, BR_OPT_max_ctx);
+    c.n_slots = (uint32_t)br_opt_int(s->cli, BR_OPT_slots);
     code = br_lm_model_open(&m->lm, m->model, &c, st);
     br_str_fini(&cache);
     return code;

@@ -132,20 +132,12 @@ open_lm(br_talk *t, uint32_t ctx, br_status *st)
 {
     br_progress p;
     br_str cache = {0};
-    br_lm_config c = {.tier = br_cli_tier(t->cli, BR_OPT_on_tier),
-                      .sim = br_opt_str(t->cli, BR_OPT_sim),
-                      .sim_opts = br_opt_str(t->cli, BR_OPT_sim_opts),
-                      .mode = br_opt_str(t->cli, BR_OPT_gpu_mode),
-                      .threads = (uint32_t)br_opt_int(t->cli, BR_OPT_threads),
-                      .exact = br_opt_enum(t->cli, BR_OPT_arith) == 1,
-                      .kv = br_opt_str(t->cli, BR_OPT_kv_type),
-                      .n_ctx = ctx,
-                      .progress = br_progress_advance,
-                      .ctx = &p};
+    br_lm_config c = br_cli_lm_config(t->cli, &cache);
     br_code code;
 
-    c.cache = br_cli_cache(t->cli, &cache);
-    c.cache_bytes = (uint64_t)br_opt_int(t->cli, BR_OPT_cache_bytes);
+    c.n_ctx = ctx;
+    c.progress = br_progress_advance;
+    c.ctx = &p;
     br_progress_begin(&p, t->cli, "packing weights", 0);
     code = br_lm_model_open(&t->lm, t->model, &c, st);
     br_progress_end(&p);

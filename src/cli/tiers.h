@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "drv/nodes/node_dev.h"
+#include "run/lm_model.h"
 
 typedef struct br_tier_here {
     const char *name;
@@ -26,6 +27,9 @@ const br_tier_here *br_tiers_auto(const br_tier_here t[BR_TIERS]);
 const char *br_cli_tier(const br_cli *cli, br_opt_id tier);
 /* Where a tier of a GPU is; tier NULL for all others. */
 br_nd_where br_cli_where(const br_cli *cli, const char *tier);
+/* How a model is opened, by the options that every command with one takes. The
+ * folder of packed weights stands in `cache`, for the caller to free. */
+br_lm_config br_cli_lm_config(const br_cli *cli, br_str *cache);
 /* NO_DEVICE: this build runs no models there. */
 br_code br_cli_tier_check(const char *tier, br_status *st) BR_MUST_USE;
 
