@@ -215,18 +215,25 @@ TEST(streams_of_other_servers_come_when_they_are_over)
     sk_close(&k[0]);
 }
 
+/* Two servers of one file: k[0] is at work on a long response, k[1] is asked for
+ * its stream: where that comes. */
+static int
+follow_from_the_other(sk k[2], char **id)
+{
+    open_server(&k[0], 20 * MS, NULL);
+    open_server(&k[1], 0, NULL);
+    *id = id_of(respond(&k[0], ",\"max_output_tokens\":1000" BEHIND));
+    await_known(&k[1], *id);
+    return follow(&k[1], *id);
+}
+
 TEST(who_waits_for_a_stream_hears_that_it_was_deleted)
 {
     sk_answer a;
     char *id;
     sk k[2];
-    int fd;
+    int fd = follow_from_the_other(k, &id);
 
-    open_server(&k[0], 20 * MS, NULL);
-    open_server(&k[1], 0, NULL);
-    id = id_of(respond(&k[0], ",\"max_output_tokens\":1000" BEHIND));
-    await_known(&k[1], id);
-    fd = follow(&k[1], id);
     a = sk_ask(&k[0], t_printf("DELETE /v1/responses/%s", id), "", NULL);
     ck_assert_int_eq(a.status, 200);
     a = sk_read(fd, true);
@@ -243,13 +250,8 @@ TEST(who_waits_for_a_stream_hears_that_the_server_ends)
     sk_answer a;
     char *id;
     sk k[2];
-    int fd;
+    int fd = follow_from_the_other(k, &id);
 
-    open_server(&k[0], 20 * MS, NULL);
-    open_server(&k[1], 0, NULL);
-    id = id_of(respond(&k[0], ",\"max_output_tokens\":1000" BEHIND));
-    await_known(&k[1], id);
-    fd = follow(&k[1], id);
     br_sleep_ns(50 * MS);
     br_http_stop(k[1].http);
     a = sk_read(fd, true);
