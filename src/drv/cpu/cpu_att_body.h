@@ -160,7 +160,14 @@ side_by_side(att_kind kind)
     return kind == ATT_F32 ? ATT_LANES : 1;
 }
 
-/* sum[page][line] += column `at` of each page's sixteen keys times the lines' q,
+/* Pages at a time: kinds that go by one tell the compiler so. */
+V_INLINE int
+pages_of(const att *s, att_kind kind)
+{
+    return kind == ATT_F32 ? s->pages : 1;
+}
+
+/* sum[page][line] += column `at` of each page's 16 keys times the lines' q,
  * which a load has spread over a register for all pages. */
 V_INLINE void
 add_column(const att *s, const float *q, const void *const *k, size_t at, int n,
@@ -238,7 +245,7 @@ scores16(const att *s, const void *const *k, size_t to, uint32_t i0, int n,
     int n_wait = 0;
 
     for (uint32_t p = 0; p < 16; p += m) {
-        for (int j = 0; j < (kind == ATT_F32 ? s->pages : 1); j++)
+        for (int j = 0; j < pages_of(s, kind); j++)
             fetch(s->ahead[j] + p * hop, m * hop);
         lanes_of(s, q, k, order + p, (int)m, n, pages, kind, x);
         for (uint32_t w = p / m; w & 1; w >>= 1) {
@@ -399,7 +406,7 @@ weigh(const att *s, const void *const *v, const att_part *p, uint32_t d,
     size_t share = i0 ? 0 : s->hop * (size_t)nv * 256 / step;
     vf sum[16];
 
-    for (int j = 0; j < (kind == ATT_F32 ? s->pages : 1); j++)
+    for (int j = 0; j < pages_of(s, kind); j++)
         fetch(s->ahead[j] + d / (16 * (size_t)nv) * share, share);
 
     V_UNROLL
