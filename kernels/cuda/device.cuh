@@ -14,7 +14,8 @@
 #define __constant__ __attribute__((constant))
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #endif
-#define BR_DEV static __device__ inline __attribute__((always_inline))
+#define BR_DEV    static BR_MEMBER
+#define BR_MEMBER __device__ inline __attribute__((always_inline))
 
 typedef unsigned char u8;
 typedef unsigned short u16;

@@ -163,11 +163,12 @@ key_at(u32 r, u32 chunk)
     return chunk / 8 * HALF + r * 128 + ((chunk ^ r) & 7) * 16;
 }
 
-/* A block's keys (or values) there, by N threads of which this is thread `me`. */
+/* A block's keys (or values) there, from a page of the block on, by N threads of
+ * which this is thread `me`. */
 template <u32 HD, u32 N>
 BR_DEV void
 flash_bring(const struct flash_kept &k, const struct flash_tile &f, u32 base,
-            u32 to, u32 me)
+            u32 to, u32 me, u32 page0 = 0)
 {
     enum { RUNS = HD / 8, ROWS = N / RUNS, PAGES = KEYS / 16 };
     static_assert(N % RUNS == 0 && 16 % ROWS == 0, "a turn has rows of one page");
@@ -175,7 +176,7 @@ flash_bring(const struct flash_kept &k, const struct flash_tile &f, u32 base,
 
     /* a warp alone has no registers to spare */
 #pragma unroll N == 32 ? 1 : PAGES
-    for (u32 p = 0; p < PAGES; p++) {
+    for (u32 p = page0; p < PAGES; p++) {
         const u16 *page = k.pool +
                           k.table[within(base + p * 16, f) / 16] * k.page +
                           bid() * HD + d * 8;
@@ -272,9 +273,10 @@ flash_values8(const u32 (&p)[KEYS / 16][2], u32 stage)
 }
 
 /* Of the pairs of row and head from `from` on, eight. */
-template <u32 HD>
+template <u32 HD, class AFTER>
 BR_DEV void
-flash_few(const struct br_nd_args &a, const struct flash_tile &f, u32 from)
+flash_few(const struct br_nd_args &a, const struct flash_tile &f, u32 from,
+          const AFTER &after)
 {
     enum { STAGE = BR_ND_FLASH_FEW_STAGE(HD), VALUES = KEYS * HD * 2 };
     enum { MINE = 8 * HD / THREADS }; /* results of a thread */
@@ -282,7 +284,8 @@ flash_few(const struct br_nd_args &a, const struct flash_tile &f, u32 from)
     const u32 WARPS = a.count; /* that have blocks of keys */
     const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3, w = tid() >> 5;
     const u32 per = a.per_kv, end = f.last / KEYS + 1, b1 = f.first / KEYS;
-    const u32 stage = smem_of(dyn_shared()) + w * STAGE;
+    const u32 first_stage = smem_of(dyn_shared());
+    const u32 stage = first_stage + w * STAGE;
     const struct flash_kept keys = kept_of(a, a.k, f.t);
     const struct flash_kept values = kept_of(a, a.v, f.t);
     const u32 mine = (from + g) / per; /* row of the lane's query */
@@ -291,27 +294,37 @@ flash_few(const struct br_nd_args &a, const struct flash_tile &f, u32 from)
     float A[MINE] = {}, M[MINE], L[MINE] = {};
     u32 q[HD / 16][2];
 
-    /* keys of earlier steps are there before the launch ahead has ended */
+    /* keys of earlier steps are there before the launch ahead has ended: only
+     * pages with others are brought again behind the wait */
+    const u32 b = (b1 + w) * KEYS;
     const bool has = w < WARPS && b1 + w < end;
-    const bool early = min_u32((b1 + w) * KEYS + KEYS - 1, f.last) < f.old;
-    if (!early)
-        grid_wait();
-    if (has) {
-        flash_bring<HD, 32>(keys, f, (b1 + w) * KEYS, stage, lane);
-        copies_end();
-        flash_bring<HD, 32>(values, f, (b1 + w) * KEYS, stage + VALUES, lane);
-        copies_end();
+    const bool early = min_u32(b + KEYS - 1, f.last) < f.old;
+#pragma unroll 1
+    for (u32 turn = 0; turn < 2; turn++) {
+        if (has && (turn == 0 || !early)) {
+            const u32 page = turn && f.old > b ? (f.old - b) / 16 : 0;
+
+            copies_wait_but<0>();
+            flash_bring<HD, 32>(keys, f, b, stage, lane, page);
+            copies_end();
+            flash_bring<HD, 32>(values, f, b, stage + VALUES, lane, page);
+            copies_end();
+        }
+        if (turn == 0)
+            after.wait(first_stage);
     }
-    if (early)
-        grid_wait();
 #pragma unroll
     for (u32 i = 0; i < MINE; i++)
         M[i] = as_f32(0xff800000);
 #pragma unroll
-    for (u32 k = 0; k < HD / 16; k++) {
-        q[k][0] = pack_f16(x[16 * k], x[16 * k + 1]);
-        q[k][1] = pack_f16(x[16 * k + 8], x[16 * k + 9]);
+    for (u32 k = 0; k < HD / 8; k++) {
+        const u32 at = first_stage + sums_at<HD>(g % per, 8 * k + c * 2);
+        q[k / 2][k % 2] =
+            AFTER::NEAR ? pack_f16(as_f32(lds32(at)), as_f32(lds32(at + 4)))
+                        : pack_f16(x[8 * k], x[8 * k + 1]);
     }
+    if (AFTER::NEAR)
+        bar(0, THREADS); /* sums come there */
 #pragma unroll 1
     for (u32 b0 = b1; b0 < end; b0 += WARPS) {
         const u32 base = (b0 + w) * KEYS, next = base + WARPS * KEYS;
@@ -577,7 +590,44 @@ flash_many(const struct br_nd_args &a, const struct flash_tile &f)
     }
 }
 
-/* A block has a tile, if it is one of few queries or of many. */
+/* The launch ahead has ended, and the row's heads of this KV head are turned:
+ * queries lie where sums of the first stage's values come, key and value are
+ * kept. */
+template <u32 HD> struct after_turn {
+    enum { NEAR = true };
+    const struct br_nd_joined &j;
+    u32 t;
+    BR_MEMBER void
+    wait(u32 first_stage) const
+    {
+        const u32 i = tid() / 16, per = j.a.per_kv, kv = bid();
+        const u32 h = i < per    ? kv * per + i
+                      : i == per ? j.turn.heads + kv
+                                 : j.turn.heads + j.turn.count + kv;
+
+        turn_head<HD>(j.turn, t, h, i < per + 2, j.in,
+                      first_stage + sums_at<HD>(i, 0));
+        bar(0, THREADS);
+    }
+};
+
+/* Of the block's rows; false: there are none. */
+BR_DEV bool
+find_tile(const struct br_nd_args &a, struct flash_tile &f)
+{
+    f.t = a.s.tile[bid_y()].t; /* what the host sent is there already */
+    f.n = a.s.tile[bid_y()].n;
+    f.old = a.s.tile[bid_y()].old;
+    if (f.n == 0)
+        return false;
+    f.pos = (u32)a.s.position[f.t];
+    f.first = a.window && f.pos >= a.window ? f.pos - a.window + 1 : 0;
+    f.last = f.pos + f.n - 1;
+    return true;
+}
+
+/* A block has a tile, if it is one of few queries or of many. What it writes as
+ * f16 are means of what is kept as f16: no factor. */
 template <u32 HD, bool FEW>
 BR_DEV void
 flash(const struct br_nd_args &a)
@@ -587,26 +637,16 @@ flash(const struct br_nd_args &a)
     grid_go();
     if (!FEW)
         grid_wait();
-    f.t = a.s.tile[bid_y()].t; /* what the host sent is there already */
-    f.n = a.s.tile[bid_y()].n;
-    f.old = a.s.tile[bid_y()].old;
-    if (f.n == 0 || (f.n * a.per_kv <= BR_ND_FLASH_FEW) != FEW) {
+    if (!find_tile(a, f) || (f.n * a.per_kv <= BR_ND_FLASH_FEW) != FEW) {
         grid_wait(); /* who waits for this launch waits for those before it */
         return;
     }
-    f.pos = (u32)a.s.position[f.t];
-    f.first = a.window && f.pos >= a.window ? f.pos - a.window + 1 : 0;
-    f.last = f.pos + f.n - 1;
     if (FEW)
 #pragma unroll 1
         for (u32 from = 0; from < f.n * a.per_kv; from += 8)
-            flash_few<HD>(a, f, from);
+            flash_few<HD>(a, f, from, after_launch{});
     else
         flash_many<HD>(a, f);
-    /* the product that follows reads f16 without a factor: these are means of
-     * what is kept as f16 */
-    if (a.xq && bid() == 0 && tid() < f.n)
-        a.xd[f.t + tid()] = 1.0f;
 }
 #define FLASH(name, HD, FEW, threads, per_sm)                          \
     KERNEL __launch_bounds__(threads, per_sm) br_nd_flash_##name(ARGS) \
@@ -617,3 +657,26 @@ FLASH(64, 64, false, BR_ND_FLASH_THREADS, 1)
 FLASH(128, 128, false, BR_ND_FLASH_THREADS, 1)
 FLASH(few_64, 64, true, THREADS, 2)
 FLASH(few_128, 128, true, THREADS, 2)
+
+/* br_nd_turn and few queries in one, of rows each of a slot of its own: nobody
+ * else reads the row's key. */
+template <u32 HD>
+BR_DEV void
+flash_turn(const struct br_nd_joined &j)
+{
+    struct flash_tile f;
+
+    grid_go();
+    if (find_tile(j.a, f))
+        flash_few<HD>(j.a, f, 0, after_turn<HD>{j, f.t});
+    else
+        grid_wait();
+}
+#define FLASH_TURN(HD)                                             \
+    KERNEL __launch_bounds__(THREADS, 2)                           \
+        br_nd_flash_turn_##HD(const struct br_nd_joined j)         \
+    {                                                              \
+        flash_turn<HD>(j);                                         \
+    }
+FLASH_TURN(64)
+FLASH_TURN(128)

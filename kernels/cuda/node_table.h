@@ -22,6 +22,8 @@ enum {
     BR_ND_WIDE_THREADS = 384, /* of a block that stays, for many tokens */
     BR_ND_WIDE_TOKENS = 192,
     BR_ND_PIECES = 8, /* of a matrix's columns at most: blocks of a cluster */
+    BR_ND_APART =
+        64, /* rows of a step whose pieces their readers add, at most */
     BR_ND_ROW_THREADS = 1024, /* at most */
     BR_ND_ROW_MOST = 32768,   /* columns of a row that become f16 */
     BR_ND_WARPS = 8,          /* of a block of most kernels */
@@ -65,6 +67,12 @@ enum br_nd_one { /* numbers one by one */
                  BR_ND_ACT,
                  BR_ND_GLU,
                  BR_ND_TEMP
+};
+
+enum br_nd_meet { /* pieces: where they become a sum */
+                  BR_ND_MEET_FAR,
+                  BR_ND_MEET_NEAR,   /* in a cluster's shared memory */
+                  BR_ND_MEET_READERS /* who reads them adds */
 };
 
 enum br_nd_act { BR_ND_SILU, BR_ND_GELU, BR_ND_OAI, BR_ND_SIGMOID };
@@ -128,9 +136,9 @@ struct br_nd_args {
     signed char *xq;   /* integers of activations, [row][n_in]; or tiles */
     float *xd;         /* [row][n_in / block]; or [row] */
     unsigned int lows; /* rows / 8 of tiles */
-    /* of a product of tiles; pitch: rows of the first and second output take
-     * turns, eight by eight; then z.p, unless NULL: silu(one) * other as the
-     * tiles of the next product, state: their rows' factors */
+    /* of a product of tiles; op: br_nd_meet; pitch: rows of both outputs take
+     * turns, eight by eight; then z.p, unless NULL: silu(one) * other as the tiles
+     * of the next product, state: their rows' factors */
     unsigned int segs;         /* pieces of the columns */
     unsigned int part_end[2];  /* tiles before the second, third output */
     struct br_nd_rows part[2]; /* those */
@@ -144,6 +152,21 @@ struct br_nd_args {
     unsigned long long slot_elems; /* of a slot's piece */
     unsigned int heads, per_kv, head_k, head_v, n_rot, neighbours, window;
     float scale, cap, eps;
+};
+
+/* Pieces of a product that nobody has added: number n of row t of piece i is
+ * sums[(i * BR_ND_APART + t) * pitch + n], without factors. */
+struct br_nd_pieces {
+    const float *sums, *xd, *d; /* [row], [n] */
+    unsigned int pitch, segs;   /* segs 0: there are none */
+    unsigned int at[3];         /* where the outputs begin */
+    unsigned int reserved;
+};
+
+/* A launch that reads such, or that does what two did. */
+struct br_nd_joined {
+    struct br_nd_args a, turn;
+    struct br_nd_pieces in;
 };
 
 /* Mega mode: launches as records, run by one launch of groups that stay. Every

@@ -180,6 +180,46 @@ store4(float *p, const float *x)
     *(u32x4 *)p = {as_u32(x[0]), as_u32(x[1]), as_u32(x[2]), as_u32(x[3])};
 }
 
+/* A thread's runs of four columns of row t, of a product in pieces, where its
+ * weights' factors are: four pieces are asked for at once. */
+template <u32 EACH_>
+BR_DEV void
+add_pieces(float (&x)[EACH_][4], const struct br_nd_pieces &p, u32 t, u32 K)
+{
+    enum { AT_ONCE = 4 };
+    const u64 step = (u64)BR_ND_APART * p.pitch;
+    float all[EACH_][4];
+
+#pragma unroll 1
+    for (u32 from = 0; from < p.segs; from += AT_ONCE) {
+        float v[EACH_][AT_ONCE][4];
+#pragma unroll
+        for (u32 e = 0; e < EACH_; e++) {
+            const u32 k = (e * block_dim() + tid()) * 4;
+            const float *s =
+                p.sums + from * step + (u64)t * p.pitch + (k < K ? k : 0);
+#pragma unroll
+            for (u32 i = 0; i < AT_ONCE; i++)
+                if (from + i < p.segs)
+                    load4(v[e][i], s + i * step);
+        }
+#pragma unroll
+        for (u32 e = 0; e < EACH_; e++)
+#pragma unroll
+            for (u32 i = 0; i < AT_ONCE; i++)
+#pragma unroll
+                for (u32 k = 0; k < 4; k++)
+                    if (from + i < p.segs)
+                        all[e][k] = from + i ? all[e][k] + v[e][i][k]
+                                             : v[e][i][k];
+    }
+#pragma unroll
+    for (u32 e = 0; e < EACH_; e++)
+#pragma unroll
+        for (u32 k = 0; k < 4; k++)
+            x[e][k] = all[e][k] * p.xd[t] * x[e][k];
+}
+
 /* A block a row: what a product is about to read, as f16, and how it comes
  * about; y, unless NULL, has the same as f32. A thread has EACH runs of four
  * columns: two, or many of a long row (long code takes longer to fetch than to
@@ -193,29 +233,32 @@ store4(float *p, const float *x)
  * state: a product follows that makes silu(gate) * up of the row. None of those
  * is larger than the row's squares times `cap`, the largest product of the
  * norms of a gate's row and its up's; so their factor is known before they are. */
-template <u32 OP, u32 EACH_>
+template <u32 OP, u32 EACH_, bool PIECES>
 BR_DEV void
-row16(const struct br_nd_args &a)
+row16(const struct br_nd_args &a, const struct br_nd_pieces &in)
 {
     enum { TWO = OP == BR_ND_GLU || OP == BR_ND_ADD };
     enum { NORM = OP == BR_ND_SCALE || OP == BR_ND_ADD };
     __shared__ u32 sums[BR_ND_ROW_THREADS / 32], tops[BR_ND_ROW_THREADS / 32];
     __shared__ u32 squares[BR_ND_ROW_THREADS / 32];
     const u32 t = bid(), K = a.x.cols;
-    float v[EACH_][4], w[EACH_][4], square = 0.0f;
+    float v[EACH_][4], w[EACH_][4], far[EACH_][4], square = 0.0f;
     u32 top = 0;
 
     grid_go();
-    if (NORM && a.w.p) /* from memory, while the launch ahead ends */
 #pragma unroll
-        for (u32 e = 0; e < EACH_; e++) {
-            const u32 k = (e * block_dim() + tid()) * 4;
-            if (k < K)
-                load4(w[e], a.w.p + k);
-        }
+    for (u32 e = 0; e < EACH_; e++) {
+        const u32 k = (e * block_dim() + tid()) * 4;
+        if (NORM && a.w.p && k < K) /* while the launch ahead ends */
+            load4(w[e], a.w.p + k);
+        if (PIECES && k < K)
+            load4(far[e], in.d + k);
+    }
     grid_wait();
     const float *x = row(a.x, a.scatter ? (u32)a.s.want[t] : t);
     float sum = 0.0f, d, inv;
+    if (PIECES)
+        add_pieces<EACH_>(far, in, t, K);
 #pragma unroll
     for (u32 e = 0; e < EACH_; e++) {
         const u32 k = (e * block_dim() + tid()) * 4;
@@ -223,8 +266,11 @@ row16(const struct br_nd_args &a)
         if (k >= K)
             break;
         load4(v[e], x + k);
-        if (TWO)
+        if (TWO && !PIECES)
             load4(b, row(a.b, t) + k);
+#pragma unroll
+        for (u32 i = 0; i < 4 && PIECES; i++)
+            b[i] = far[e][i];
 #pragma unroll
         for (u32 i = 0; i < 4; i++) {
             if (TWO)
@@ -276,16 +322,22 @@ row16(const struct br_nd_args &a)
 #define ROW16(name, OP)                                                        \
     KERNEL __launch_bounds__(BR_ND_ROW_THREADS) br_nd_row16_##name(ARGS)       \
     {                                                                          \
-        row16<OP, 2>(a);                                                       \
+        row16<OP, 2, false>(a, br_nd_pieces{});                                \
     }                                                                          \
     KERNEL __launch_bounds__(BR_ND_ROW_THREADS) br_nd_row16_##name##_long(ARGS) \
     {                                                                          \
-        row16<OP, BR_ND_ROW_MOST / BR_ND_ROW_THREADS / 4>(a);                  \
+        row16<OP, BR_ND_ROW_MOST / BR_ND_ROW_THREADS / 4, false>(              \
+            a, br_nd_pieces{});                                                \
     }
 ROW16(copy, BR_ND_COPY)
 ROW16(glu, BR_ND_GLU)
 ROW16(norm, BR_ND_SCALE)
 ROW16(add, BR_ND_ADD)
+KERNEL __launch_bounds__(BR_ND_ROW_THREADS / 2)
+    br_nd_row16_pieces(const struct br_nd_joined j)
+{
+    row16<BR_ND_ADD, 2, true>(j.a, j.in);
+}
 
 /* ---- products -------------------------------------------------------------- */
 
@@ -471,6 +523,26 @@ meet_near(const struct br_nd_args &a, float (&sum)[N / 2], u32 tile, u32 t0,
     cluster_wait();
 }
 
+/* This block's piece of a tile, for who reads it. The last tile of a matrix has
+ * rows that nobody reads: they have room, too (m.sub eights of rows a token). */
+template <u32 N>
+BR_DEV void
+put_piece(const struct br_nd_args &a, const float (&sum)[N / 2], u32 tile,
+          u32 seg)
+{
+    const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3;
+    const u32 n = tile * TILE_ROWS + (tid() >> 5) * 16 + g;
+    const u64 pitch = a.m.sub * 8;
+    float *p = a.sums + seg * BR_ND_APART * pitch + n;
+
+#pragma unroll
+    for (u32 i = 0; i < N / 2; i++) {
+        const u32 t = i / 4 * 8 + c * 2 + i % 2;
+        if (t < a.n_rows)
+            p[t * pitch + i / 2 % 2 * 8] = sum[i];
+    }
+}
+
 /* The warp that copies: 64 columns after 64 columns, into STAGES places. */
 template <u32 N, u32 STAGES>
 BR_DEV void
@@ -506,8 +578,7 @@ bring(const struct br_nd_args &a, u32 tile, u32 t0, u32 kb, u32 end)
     }
 }
 
-/* A block: a tile's piece, or all its pieces, for N tokens. op: blocks of
- * pieces are a cluster. */
+/* A block: a tile's piece, or all its pieces, for N tokens. */
 template <u32 N, u32 STAGES, bool FEW>
 BR_DEV void
 tile_product(const struct br_nd_args &a)
@@ -573,7 +644,9 @@ tile_product(const struct br_nd_args &a)
             for (u32 i = 0; i < N / 2; i++)
                 all[i] = begins ? sum[i] : all[i] + sum[i];
     }
-    if (FEW && a.op)
+    if (FEW && N <= BR_ND_APART && a.op == BR_ND_MEET_READERS)
+        put_piece<N>(a, sum, tile, seg);
+    else if (FEW && a.op == BR_ND_MEET_NEAR)
         meet_near<N>(a, sum, tile, t0, f);
     else if (!FEW)
         put_tile<N>(a, all, tile, t0, f);

@@ -75,6 +75,19 @@ begin(void)
 #endif
 }
 
+#ifndef BR_PORTABLE
+/* How a block waits for what it reads: for the launch ahead, which made queries,
+ * too. */
+struct after_launch {
+    enum { NEAR = false };
+    BR_MEMBER void
+    wait(u32) const
+    {
+        grid_wait();
+    }
+};
+#endif
+
 /* ---- numbers one by one --------------------------------------------------- */
 
 /* Columns that stand apart, into rows that stand together, or back. */
@@ -527,84 +540,180 @@ br_nd_angles(ARGS)
                                        as_u32(c * a.scale)};
 }
 
-/* What br_nd_norm_heads, br_nd_rope and br_nd_keep do to queries x, keys b and
- * values c, in one: 16 threads a head, a thread every 16th number of it. op: 1
- * queries have a norm, 2 keys. z: from br_nd_angles. */
-KERNEL
-br_nd_turn(ARGS)
+/* Of two numbers that are there: a choice of the arguments of a kernel by their
+ * address would make clang copy all of them to each thread's stack. */
+template <class T>
+BR_DEV T
+pick(bool first, T x, T y)
 {
-    enum { MOST = BR_ND_TURN_MOST / 16 };
-    const u64 i = thread_of_grid() >> 4;
-    const u32 heads = a.heads + 2 * a.count, n = a.head_k, l = tid() & 15;
-    const u32 t = (u32)(i / heads), h = (u32)(i % heads), half = n / 32;
-    const u32 k = h - a.heads, v = k - a.count; /* of keys, of values */
-    const bool in = t < a.n_rows, is_q = h < a.heads, is_v = !is_q && k >= a.count;
-    const struct br_nd_rows &w = is_q ? a.w : a.w2;
-    const struct br_nd_cache &to = is_v ? a.v : a.k;
-    float x[MOST], sum = 0.0f, other[MOST], by[MOST], turn[MOST][2];
+    return first ? x : y;
+}
 
-    grid_go();
-    /* what the host sent and weights are there before the launch ahead ends */
-    const u64 at = is_q || !in ? 0
-                               : place(a.s, to, t, (u32)a.s.position[t]) +
-                                     (is_v ? v : k) * n + l;
+/* x[j] is number 16 j + l of a head of n, turned by turn[j]. */
+template <u32 MOST>
+BR_DEV void
+turn_pairs(u32 n, bool neighbours, float (&x)[MOST], const float (&turn)[MOST][2])
+{
+    const u32 l = tid() & 15, half = n / 32;
+    float other[MOST];
+
 #pragma unroll
     for (u32 j = 0; j < MOST; j++)
-        by[j] = j * 16 < n && !is_v && w.p ? w.p[j * 16 + l] : 1.0f;
-    grid_wait();
-    const float *from = is_q   ? row(a.x, in ? t : 0) + h * n
-                        : is_v ? row(a.c, in ? t : 0) + v * n
-                               : row(a.b, in ? t : 0) + k * n;
+        other[j] = shfl_xor_f(x[j], 1);
 #pragma unroll
     for (u32 j = 0; j < MOST; j++) {
-        x[j] = j * 16 < n ? from[j * 16 + l] : 0.0f;
-        sum = fma_rn(x[j], x[j], sum);
+        if (j * 16 >= n || (!neighbours && j >= half))
+            break;
+        const float s = turn[j][0], c = turn[j][1];
+        if (neighbours) {
+            const float u = l % 2 ? other[j] : x[j];
+            const float z = l % 2 ? x[j] : other[j];
+            x[j] = l % 2 ? fma_rn(u, s, z * c) : fma_rn(u, c, -(z * s));
+        } else {
+#pragma unroll
+            for (u32 o = 0; o < MOST; o++) /* a constant index */
+                if (o == j + half) {
+                    const float u = x[j], z = x[o];
+                    x[j] = fma_rn(u, c, -(z * s));
+                    x[o] = fma_rn(u, s, z * c);
+                }
+        }
+    }
+}
+
+/* Every 16th number, from number `at` of row t on, of a product in pieces, where
+ * the factors of its weights are: all pieces are asked for at once. */
+template <u32 MOST>
+BR_DEV void
+head_of_pieces(float (&x)[MOST], const struct br_nd_pieces &p, u32 t, u32 at)
+{
+    const u64 step = (u64)BR_ND_APART * p.pitch;
+    const float *s = p.sums + (u64)t * p.pitch + at;
+    const float xd = p.xd[t];
+    float v[BR_ND_PIECES][MOST];
+
+#pragma unroll
+    for (u32 i = 0; i < BR_ND_PIECES; i++)
+#pragma unroll
+        for (u32 j = 0; j < MOST; j++)
+            if (i < p.segs)
+                v[i][j] = s[i * step + j * 16];
+#pragma unroll
+    for (u32 i = 1; i < BR_ND_PIECES; i++)
+#pragma unroll
+        for (u32 j = 0; j < MOST; j++)
+            if (i < p.segs)
+                v[0][j] = v[0][j] + v[i][j];
+#pragma unroll
+    for (u32 j = 0; j < MOST; j++)
+        x[j] = v[0][j] * xd * x[j];
+}
+
+/* What br_nd_norm_heads, br_nd_rope and br_nd_keep do to head h of row t, of
+ * queries x, then keys b, then values c: 16 threads, a thread every 16th number
+ * of it. op: 1 queries have a norm, 2 keys. z: from br_nd_angles. in: unless
+ * segs is 0, the three are there so. HD: numbers of a head, or 0: a.head_k, no
+ * pieces; a launch of few rows waits for its instructions, of which a constant
+ * leaves a quarter. near: unless 0, where queries go in shared memory. */
+template <u32 HD>
+BR_DEV void
+turn_head(const struct br_nd_args &a, u32 t, u32 h, bool here,
+          const struct br_nd_pieces &in, u32 near)
+{
+    enum { MOST = (HD ? HD : (u32)BR_ND_TURN_MOST) / 16 };
+    const u32 n = HD ? HD : a.head_k, l = tid() & 15;
+    const u32 k = h - a.heads, v = k - a.count; /* of keys, of values */
+    const bool is_q = h < a.heads, is_v = !is_q && k >= a.count;
+    const float *w = pick(is_q, a.w.p, a.w2.p);
+    const float *rows = pick(is_q, a.x.p, pick(is_v, a.c.p, a.b.p));
+    const u32 pitch =
+        pick(is_q, a.x.stride, pick(is_v, a.c.stride, a.b.stride));
+    const struct br_nd_cache to = {
+        pick(is_v, a.v.pool, a.k.pool),   pick(is_v, a.v.page, a.k.page),
+        pick(is_v, a.v.first, a.k.first), pick(is_v, a.v.cols, a.k.cols),
+        pick(is_v, a.v.group, a.k.group), pick(is_v, a.v.half, a.k.half)};
+    const u32 from = (is_q ? h : is_v ? v : k) * n + l;
+    const u32 at =
+        from + pick(is_q, in.at[0], pick(is_v, in.at[2], in.at[1]));
+    const bool pieces = HD && in.segs;
+    float x[MOST], sum = 0.0f, by[MOST], turn[MOST][2];
+
+    /* what the host sent and weights are there before the launch ahead ends */
+    const u64 place_at =
+        is_q || !here ? 0 : place(a.s, to, t, (u32)a.s.position[t]) + from;
+#pragma unroll
+    for (u32 j = 0; j < MOST; j++) {
+        by[j] = j * 16 < n && !is_v && w ? w[j * 16 + l] : 1.0f;
+        x[j] = pieces && here ? in.d[at + j * 16] : 0.0f;
+    }
+    grid_wait();
+#pragma unroll
+    for (u32 j = 0; j < MOST; j++) {
         const u32 p = a.neighbours ? j * 8 + l / 2 : j * 16 + l;
-        if (!is_v && 2 * p < n && in) {
+        if (!is_v && 2 * p < n && here) {
             const u32x2 sc = *(const u32x2 *)(row(a.z, t) + 2 * p);
             turn[j][0] = as_f32(sc.x), turn[j][1] = as_f32(sc.y);
         }
+        if (!pieces)
+            x[j] = j * 16 < n && here ? rows[(u64)t * pitch + from + j * 16]
+                                      : 0.0f;
     }
+    if (pieces && here)
+        head_of_pieces<MOST>(x, in, t, at);
+#pragma unroll
+    for (u32 j = 0; j < MOST; j++)
+        sum = j * 16 < n ? fma_rn(x[j], x[j], sum) : sum;
     sum = 1.0f / sqrt_rn(lanes16(sum) / (float)n + a.eps);
 #pragma unroll
-    for (u32 j = 0; j < MOST; j++) {
+    for (u32 j = 0; j < MOST; j++)
         if (!is_v && (a.op & (is_q ? 1 : 2)) && j * 16 < n)
             x[j] = x[j] * sum * by[j];
-        other[j] = shfl_xor_f(x[j], 1);
-    }
-    if (!in)
-        return;
-    if (!is_v)
+    float turned[MOST];
 #pragma unroll
-        for (u32 j = 0; j < MOST; j++) {
-            if (j * 16 >= n || (!a.neighbours && j >= half))
-                break;
-            const float s = turn[j][0], c = turn[j][1];
-            if (a.neighbours) {
-                const float u = l % 2 ? other[j] : x[j];
-                const float z = l % 2 ? x[j] : other[j];
-                x[j] = l % 2 ? fma_rn(u, s, z * c) : fma_rn(u, c, -(z * s));
-            } else {
-#pragma unroll
-                for (u32 o = 0; o < MOST; o++) /* a constant index */
-                    if (o == j + half) {
-                        const float u = x[j], z = x[o];
-                        x[j] = fma_rn(u, c, -(z * s));
-                        x[o] = fma_rn(u, s, z * c);
-                    }
-            }
-        }
+    for (u32 j = 0; j < MOST; j++)
+        turned[j] = x[j];
+    turn_pairs<MOST>(n, a.neighbours, turned, turn);
 #pragma unroll
     for (u32 j = 0; j < MOST; j++) {
-        if (j * 16 >= n)
+        const float y = is_v ? x[j] : turned[j];
+        if (j * 16 >= n || !here)
             break;
-        if (is_q)
-            row(a.y, t)[h * n + j * 16 + l] = x[j];
+        if (is_q && near)
+            sts32(near + (j * 16 + l) * 4, as_u32(y));
+        else if (is_q)
+            row(a.y, t)[from + j * 16] = y;
         else if (to.half)
-            ((u16 *)to.pool)[at + j * 16] = (u16)f16_of(x[j]);
+            ((u16 *)to.pool)[place_at + j * 16] = (u16)f16_of(y);
         else
-            ((float *)to.pool)[at + j * 16] = x[j];
+            ((float *)to.pool)[place_at + j * 16] = y;
     }
+}
+
+template <u32 HD>
+BR_DEV void
+turn(const struct br_nd_args &a, const struct br_nd_pieces &in)
+{
+    const u32 heads = a.heads + 2 * a.count;
+    const u64 i = thread_of_grid() >> 4;
+    const u32 t = (u32)(i / heads);
+
+    grid_go();
+    turn_head<HD>(a, t, (u32)(i % heads), t < a.n_rows, in, 0);
+}
+KERNEL
+br_nd_turn(ARGS)
+{
+    turn<0>(a, br_nd_pieces{});
+}
+KERNEL
+br_nd_turn_64(const struct br_nd_joined j)
+{
+    turn<64>(j.a, j.in);
+}
+KERNEL
+br_nd_turn_128(const struct br_nd_joined j)
+{
+    turn<128>(j.a, j.in);
 }
 #endif
 

@@ -69,6 +69,7 @@ size_t emu_size(const char *kernel); /* bytes of its only parameter, or 0 */
 #    define __constant__ __attribute__((visibility("default")))
 #    define __launch_bounds__(...)
 #    define BR_DEV              static inline
+#    define BR_MEMBER           inline
 #    define SET_REGISTERS(d, n) (void)0
 #    define LOG2E               1.4426950408889634f
 

@@ -174,6 +174,109 @@ TEST_WITHIN(cuda_steps_of_many_slots_agree, 60)
     t_emulate_end();
 }
 
+/* Rows of a slot each, whose attention turns their heads and whose pieces are
+ * added by who reads them: the bits of rows of one slot, by launches of their
+ * own. */
+static void
+rows_alone(const char *spec)
+{
+    static const uint32_t page[3][5] = {{0}, {5, 6, 7, 8, 9}, {10, 11, 12, 13}};
+    enum { LONG = 70, SHORT = 5 }; /* tokens before: two blocks of keys, one */
+    const uint32_t *tables[3 * BR_MAX_KV_GROUPS];
+    int32_t slot[LONG + SHORT], position[LONG + SHORT], tokens[LONG + SHORT];
+    int32_t want[LONG + SHORT] = {0};
+    br_lm_config c = {.tier = "cuda", .n_ctx = 80, .n_slots = 3};
+    br_step s = {LONG + SHORT, slot, position, tokens, want, tables};
+    br_status st = {0};
+    br_str doc = {0};
+    br_lm_model *r;
+    br_model *m;
+
+    t_ok(br_shape_model(&doc, spec, true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    t_ok(br_lm_model_open(&r, m, &c, &st), &st);
+    const br_lm *lm = br_lm_model_lm(r);
+    const size_t row = (size_t)lm->n_vocab;
+    float *all = t_keep(calloc(2 * row, sizeof *all));
+    float *few = t_keep(calloc(2 * row, sizeof *all));
+    for (uint32_t i = 0; i < 3 * lm->plan->n_groups; i++)
+        tables[i] = page[i / lm->plan->n_groups];
+    for (int i = 0; i < LONG + SHORT; i++) {
+        slot[i] = 1 + (i >= LONG);
+        position[i] = i < LONG ? i : i - LONG;
+        tokens[i] = i * 37 % lm->n_vocab;
+        want[i] = i == LONG - 1 || i == LONG + SHORT - 1;
+    }
+    t_ok(lm->step(lm->ctx, &s, all, &st), &st);
+    for (int i = 0; i < 2; i++) { /* both last ones again */
+        const int at = i ? LONG + SHORT - 1 : LONG - 1;
+
+        slot[i] = slot[at];
+        position[i] = position[at];
+        tokens[i] = tokens[at];
+    }
+    s.n_rows = 2;
+    s.want = NULL;
+    t_ok(lm->step(lm->ctx, &s, few, &st), &st);
+    ck_assert_msg(memcmp(all, few, 2 * row * sizeof *all) == 0, "%s", spec);
+    br_lm_model_close(r);
+    br_model_close(m);
+    br_str_fini(&doc);
+}
+
+/* The same of more rows than are left in pieces: those of a step of few. */
+static void
+many_rows_alone(const char *spec)
+{
+    enum { MANY = 66, FEW = 3 };
+    const uint32_t *tables[MANY * BR_MAX_KV_GROUPS];
+    int32_t slot[MANY], position[MANY] = {0}, tokens[MANY];
+    uint32_t page[MANY];
+    br_lm_config c = {.tier = "cuda", .n_ctx = 80, .n_slots = MANY};
+    br_step s = {MANY, slot, position, tokens, NULL, tables};
+    br_status st = {0};
+    br_str doc = {0};
+    br_lm_model *r;
+    br_model *m;
+
+    t_ok(br_shape_model(&doc, spec, true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    t_ok(br_lm_model_open(&r, m, &c, &st), &st);
+    const br_lm *lm = br_lm_model_lm(r);
+    const size_t row = (size_t)lm->n_vocab;
+    float *all = t_keep(calloc(MANY * row, sizeof *all));
+    float *few = t_keep(calloc(FEW * row, sizeof *all));
+    for (uint32_t i = 0; i < MANY; i++) {
+        slot[i] = (int32_t)i;
+        tokens[i] = (int32_t)i;
+        page[i] = i;
+        for (uint32_t g = 0; g < lm->plan->n_groups; g++)
+            tables[i * lm->plan->n_groups + g] = &page[i];
+    }
+    t_ok(lm->step(lm->ctx, &s, all, &st), &st);
+    s.n_rows = FEW;
+    t_ok(lm->step(lm->ctx, &s, few, &st), &st);
+    ck_assert_msg(memcmp(all, few, FEW * row * sizeof *all) == 0, "%s", spec);
+    br_lm_model_close(r);
+    br_model_close(m);
+    br_str_fini(&doc);
+}
+
+TEST_WITHIN(cuda_more_rows_than_pieces_agree, 60)
+{
+    t_emulate_cuda();
+    many_rows_alone("shape:llama-256:BF16");
+    t_emulate_end();
+}
+
+TEST_WITHIN(cuda_rows_of_slots_of_their_own_agree, 120)
+{
+    t_emulate_cuda();
+    rows_alone("shape:llama-256:BF16");
+    rows_alone("shape:qwen3-512:BF16");
+    t_emulate_end();
+}
+
 /* n tokens after the prompt, the best each time; the last one drawn. */
 static void
 draw_tokens(const br_lm *lm, bool stays, int32_t *out, int n)
@@ -337,6 +440,31 @@ near_ref(const char *spec, uint32_t n, double most)
     ck_assert_msg(s > 0 && e / s < most, "%s: NMSE %g", spec, e / s);
 }
 
+/* Models whose matrices have rows that do not fill a tile, others that do not
+ * meet: tokens at once and one by one. */
+TEST_WITHIN(cuda_float_models_are_alike_in_chunks, 240)
+{
+    enum { TOKENS = 6 };
+    const br_oracle_config cc = {.gpu = {.tier = "cuda"}, .kv = BR_Q_F16};
+
+    t_emulate_cuda();
+    for (size_t i = 0; i < lk_count(); i++) {
+        lk_case c = lk_get(i);
+        lk_run r;
+
+        if (strstr(c.name, "-q-"))
+            continue; /* weights in blocks have no tiles */
+        t_ok(lk_open(&r, &c, &cc), &r.st);
+        const float *all = lk_logits(&r, &c, TOKENS, 0);
+        const float *one = lk_logits(&r, &c, TOKENS, 1);
+        ck_assert_msg(memcmp(all, one, TOKENS * sizeof *all * c.n_vocab) == 0,
+                      "%s", c.name);
+        lk_close(&r);
+    }
+    t_emulate_end();
+    lk_end();
+}
+
 /* Rows at the end of a prompt, whose queries fold several blocks of keys: many
  * at once, and alone or a few after all others. */
 static void
@@ -382,6 +510,7 @@ TEST_WITHIN(cuda_nodes_on_tensor_cores_are_near, 120)
 {
     t_emulate_cuda();
     near_ref("shape:llama-512:BF16", 34, 1e-5);
+    near_ref("shape:llama-256:BF16", 9, 1e-5);
     near_ref("shape:qwen3-512:BF16", 10, 1e-5);
     near_ref("shape:llama-512:Q8_0", 9, 1e-3);
     t_emulate_end();

@@ -48,11 +48,13 @@ zeroed(br_cun *x, uint64_t *p, uint64_t numbers, br_status *st)
 }
 
 /* Blocks of keys that a block of attention of few queries has in shared memory:
- * so that two such fit a multiprocessor, or where one is enough. */
+ * so that two such fit a multiprocessor, or where one is enough. Of heads of 64
+ * no more: beside a product's block of 16 rows it may still begin early (1B, 16
+ * rows: 1.03 ms, not 1.11). */
 static uint32_t
 flash_stages(uint32_t head, bool alone)
 {
-    return head == 64 ? (alone ? 8 : 6) : (alone ? 6 : 3);
+    return head == 64 || alone ? 6 : 3;
 }
 
 static br_code
@@ -70,14 +72,15 @@ open_kernels(br_cun *x, br_status *st)
                          cuFuncSetAttribute(x->fn[i], BR_CU_FUNC_DYN_SHARED,
                                             (int)kernels[i].shared)));
     }
-    for (uint32_t head = 64; head <= 128; head += 64)
-        BR_TRY(
-            BR_CU(&x->cu, st,
-                  cuFuncSetAttribute(
-                      x->fn[head == 64 ? CUN_flash_few_64 : CUN_flash_few_128],
-                      BR_CU_FUNC_DYN_SHARED,
-                      (int)(BR_ND_FLASH_FEW_STAGE(head) *
-                            flash_stages(head, true)))));
+    for (int i = CUN_flash_few_64; i <= CUN_flash_turn_128; i++) {
+        const uint32_t head =
+            i == CUN_flash_few_64 || i == CUN_flash_turn_64 ? 64 : 128;
+
+        BR_TRY(BR_CU(&x->cu, st,
+                     cuFuncSetAttribute(x->fn[i], BR_CU_FUNC_DYN_SHARED,
+                                        (int)(BR_ND_FLASH_FEW_STAGE(head) *
+                                              flash_stages(head, true)))));
+    }
     return BR_OK;
 }
 
@@ -206,6 +209,10 @@ make_scratch(br_cun *x, br_status *st)
                 BR_ND_TILE_TOKENS * BR_ND_TILE_TOKENS;
     BR_TRY(zeroed(x, &x->xq, k * x->padded / 2, st)); /* F16 at most */
     BR_TRY(zeroed(x, &x->xd, k / 32 * x->padded, st));
+    if (!x->dev) {
+        BR_TRY(cun_alloc(x, &x->ones, x->padded * 4ull, st));
+        BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(x->ones, 0x3f800000, x->padded)));
+    }
     for (uint32_t g = 0; g < x->v.plan.n_groups; g++)
         BR_TRY(zeroed(x, &x->pool[g],
                       x->v.plan.group[g].page_elems * x->c.n_pages[g] /
@@ -280,9 +287,12 @@ br_cun_close(br_cun *x)
         return;
     if (x->cu.ctx) {
         (void)x->cu.cuCtxSetCurrent(x->cu.ctx);
-        for (size_t i = 0; i < BR_COUNT(x->graph); i++)
-            if (x->graph[i])
-                x->cu.cuGraphExecDestroy(x->graph[i]);
+        for (size_t i = 0; i < 2 * BR_COUNT(x->graph[0]); i++) {
+            void *g = x->graph[i % 2][i / 2];
+
+            if (g)
+                x->cu.cuGraphExecDestroy(g);
+        }
         for (size_t i = 0; i < x->held.n; i++)
             br_cuda_free(&x->cu, x->held.at[i]);
         br_cuda_free(&x->cu, x->raw);
@@ -530,6 +540,9 @@ stage_tiles(br_cun *x, const br_step *step)
     for (uint32_t t = 0; t < end; t++)
         x->first[step->slot[t]] =
             BR_MIN(x->first[step->slot[t]], step->position[t]);
+    x->alone = true; /* a slot has no position twice */
+    for (uint32_t t = 0; t < end; t++)
+        x->alone = x->alone && x->first[step->slot[t]] == step->position[t];
     while (end > 0) {
         uint32_t t = end - 1;
 
@@ -631,47 +644,61 @@ tile_product(const br_cun *x, const cun_launch *l, uint32_t rows, uint32_t *gx,
     return CUN_tiles_wide;
 }
 
-/* few: of attention, tiles of few queries. */
+/* The blocks of a launch and its kernel, for so many rows; few: of attention,
+ * tiles of few queries. */
+static enum cun_fn
+blocks_of(const br_cun *x, cun_launch *l, uint32_t rows, bool few,
+          br_cuda_launch *how)
+{
+    const uint32_t tile = x->dev ? x->dev->tile : BR_ND_TILE;
+    enum cun_fn fn = l->fn;
+
+    how->gx = l->x;
+    switch ((enum cun_grid)l->grid) {
+    case CUN_NUMBERS:
+        how->gx = (uint32_t)(((uint64_t)l->x * rows + 255) / 256);
+        break;
+    case CUN_ROWS: how->gy = rows; break;
+    case CUN_TILES: how->gy = (rows + tile - 1) / tile; break;
+    case CUN_MMA: fn = mma_tiles(l, rows, &how->gx, &how->gy); break;
+    case CUN_PRODUCT: fn = tile_product(x, l, rows, &how->gx, &how->gy); break;
+    case CUN_QUERIES: /* a graph is for any tiles of few queries */
+        how->gy = rows <= CUN_GRAPHS ? rows : x->n_tiles;
+        if (!few)
+            break;
+        l->a.count = flash_stages(l->a.head_k,
+                                  how->gx * how->gy <= (uint32_t)x->cu.n_sm);
+        how->shared = BR_ND_FLASH_FEW_STAGE(l->a.head_k) * l->a.count;
+        fn += CUN_flash_few_64 - CUN_flash_64;
+        break;
+    case CUN_ROW: how->gx = rows; break;
+    }
+    return fn;
+}
+
 static br_code
 start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
 {
     br_cuda_attr attrs[2] = {{.id = BR_CU_LAUNCH_EARLY, .value = {.on = 1}},
                              {.id = BR_CU_LAUNCH_CLUSTER}};
-    br_cuda_launch how = {.gx = l->x,
-                          .gy = 1,
+    br_cuda_launch how = {.gy = 1,
                           .gz = 1,
                           .by = 1,
                           .bz = 1,
                           .stream = x->cu.stream,
                           .attrs = attrs};
-    const uint32_t tile = x->dev ? x->dev->tile : BR_ND_TILE;
     float *y = l->a.y.p;
-    enum cun_fn fn = l->fn;
+    const uint32_t op = l->a.op;
+    struct br_nd_joined both;
+    enum cun_fn fn;
+    bool joined;
     br_code code;
 
     if (rows == 0)
         return BR_OK;
     rows *= BR_MAX(l->times, 1u);
     l->a.n_rows = rows;
-    switch ((enum cun_grid)l->grid) {
-    case CUN_NUMBERS:
-        how.gx = (uint32_t)(((uint64_t)l->x * rows + 255) / 256);
-        break;
-    case CUN_ROWS: how.gy = rows; break;
-    case CUN_TILES: how.gy = (rows + tile - 1) / tile; break;
-    case CUN_MMA: fn = mma_tiles(l, rows, &how.gx, &how.gy); break;
-    case CUN_PRODUCT: fn = tile_product(x, l, rows, &how.gx, &how.gy); break;
-    case CUN_QUERIES: /* a graph is for any tiles of few queries */
-        how.gy = rows <= CUN_GRAPHS ? rows : x->n_tiles;
-        if (!few)
-            break;
-        l->a.count =
-            flash_stages(l->a.head_k, how.gx * how.gy <= (uint32_t)x->cu.n_sm);
-        how.shared = BR_ND_FLASH_FEW_STAGE(l->a.head_k) * l->a.count;
-        fn += CUN_flash_few_64 - CUN_flash_64;
-        break;
-    case CUN_ROW: how.gx = rows; break;
-    }
+    fn = blocks_of(x, l, rows, few, &how);
     if (x->dev)
         return x->dev->ops->launch(
             x->dev,
@@ -680,16 +707,22 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
     how.bx = l->grid == CUN_ROW ? l->x : kernels[fn].threads;
     how.shared += kernels[fn].shared + l->shared;
     how.n_attrs = kernels[fn].waits;
-    if (l->grid == CUN_PRODUCT && l->a.op && fn != CUN_tiles_many &&
-        fn != CUN_tiles_wide) {
+    if (cun_is_apart(x, l, rows)) {
+        l->a.op = BR_ND_MEET_READERS;
+    } else if (l->grid == CUN_PRODUCT && op == BR_ND_MEET_NEAR &&
+               fn != CUN_tiles_many && fn != CUN_tiles_wide) {
         attrs[1].value.cluster[0] = l->a.segs;
         attrs[1].value.cluster[1] = attrs[1].value.cluster[2] = 1;
         how.n_attrs = 2;
     }
     l->a.y.p = l->lean && !x->watch.seen ? NULL : y;
+    joined = cun_join(x, l, rows, &fn, &both);
     code = BR_CU(&x->cu, st,
-                 cuLaunchKernelEx(&how, x->fn[fn], (void *[]){&l->a}, NULL));
+                 cuLaunchKernelEx(
+                     &how, x->fn[fn],
+                     (void *[]){joined ? (void *)&both : (void *)&l->a}, NULL));
     l->a.y.p = y;
+    l->a.op = op;
     return code;
 }
 
@@ -725,7 +758,7 @@ start_all(br_cun *x, uint32_t rows, uint32_t n_want, br_status *st)
         const uint32_t heads = l->a.per_kv;
         const bool tiles = l->grid == CUN_QUERIES;
 
-        if (x->watch.seen ? l->joint : l->lone)
+        if (x->watch.seen ? l->joint : l->lone || cun_turns(x, l, n))
             continue;
 
         if (tiles && x->least_tile * heads <= BR_ND_FLASH_FEW)
@@ -767,7 +800,8 @@ make_graph(br_cun *x, uint32_t rows, br_status *st)
     if (code == BR_OK)
         code = end;
     if (code == BR_OK)
-        code = BR_CU(&x->cu, st, cuGraphInstantiate(&x->graph[rows], graph, 0));
+        code = BR_CU(&x->cu, st,
+                     cuGraphInstantiate(&x->graph[x->alone][rows], graph, 0));
     if (graph)
         x->cu.cuGraphDestroy(graph);
     return code;
@@ -795,9 +829,10 @@ br_cun_step(br_cun *x, const br_step *step, float *logits, br_status *st)
         BR_TRY(run_on_dev(x, rows, n_want, st));
     } else if (rows <= CUN_GRAPHS && n_want == rows && !x->watch.seen &&
                x->most_tile * x->most_per_kv <= BR_ND_FLASH_FEW) {
-        if (!x->graph[rows])
+        if (!x->graph[x->alone][rows])
             BR_TRY(make_graph(x, rows, st));
-        BR_TRY(BR_CU(&x->cu, st, cuGraphLaunch(x->graph[rows], x->cu.stream)));
+        BR_TRY(BR_CU(&x->cu, st,
+                     cuGraphLaunch(x->graph[x->alone][rows], x->cu.stream)));
     } else {
         BR_TRY(start_all(x, rows, n_want, st));
     }

@@ -35,6 +35,9 @@ typedef struct cun_launch {
     bool lone;           /* only where somebody looks at every node ... */
     bool joint;          /* ... and does for several nodes where nobody does */
     bool lean;           /* then nobody reads y */
+    bool apart;          /* its pieces' reader adds them */
+    bool turns;          /* the attention after it can do it */
+    uint32_t of, turn;   /* 1 + launch: whose pieces it reads, what it can do */
     uint32_t node, also; /* also: another node that it does, or BR_IR_NONE */
     uint32_t x;          /* numbers of a row; blocks */
     uint32_t shared;
@@ -78,10 +81,12 @@ struct br_cun {
     uint64_t sums, met;      /* of pieces of products */
     uint64_t glu, glu_d;     /* as xq and xd: what a product makes of two */
     uint32_t glu_cols;
-    uint64_t n_sums, n_met;      /* so many, of BR_ND_TILE_TOKENS tokens */
-    void *graph[CUN_GRAPHS + 1]; /* by rows, all of which want logits */
-    uint64_t block;              /* the step, as the device sees it */
-    uint8_t *stage;              /* as it is made */
+    uint64_t n_sums, n_met; /* so many, of BR_ND_TILE_TOKENS tokens */
+    /* by rows, all of which want logits; [1]: each of a slot of its own */
+    void *graph[2][CUN_GRAPHS + 1];
+    uint64_t ones;  /* [padded]: factors of f16 that has none */
+    uint64_t block; /* the step, as the device sees it */
+    uint8_t *stage; /* as it is made */
     cun_place at;
     int32_t *seen;        /* [n_slots] table of the slot in this step, or -1 */
     int32_t *last;        /* [n_slots] its last position in this step */
@@ -92,6 +97,7 @@ struct br_cun {
     uint32_t most_per_kv; /* query heads of a KV head */
     uint32_t tile_rows;   /* most of a tile of attention */
     uint32_t n_tiles, least_tile, most_tile; /* of the latest step; rows */
+    bool alone;                              /* its rows are of a slot each */
     cun_embed embed[CUN_EMBEDS];
     uint32_t n_embeds;
     void *pick_mod, *pick, *pick_stage; /* cuda_pick.c */
@@ -141,6 +147,14 @@ br_code cun_stack(br_cun *x, const uint32_t *v, uint32_t n,
  * |v[0]'s row . x| |v[1]'s row . x| <= *most (x . x). */
 br_code cun_pair(br_cun *x, const uint32_t *v, struct br_nd_mat *out,
                  float *most, br_status *st) BR_MUST_USE;
+/* cuda_plan_join.c: are the product's pieces left to their reader in a step of
+ * so many rows? Does attention do this turn? */
+bool cun_is_apart(const br_cun *x, const cun_launch *l, uint32_t rows);
+bool cun_turns(const br_cun *x, const cun_launch *turn, uint32_t rows);
+/* The record of a launch that reads pieces, or does what two did, and its
+ * kernel; false: it is neither. */
+bool cun_join(const br_cun *x, const cun_launch *l, uint32_t rows,
+              enum cun_fn *fn, struct br_nd_joined *j);
 /* cuda_plan.c: the launches of every node. */
 br_code cun_plan(br_cun *x, br_status *st) BR_MUST_USE;
 

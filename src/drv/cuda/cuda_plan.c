@@ -144,6 +144,7 @@ holds(cun_planner *p, const struct br_nd_rows *x, uint32_t block)
     p->quantised_by = p->node;
     p->quantised_want = p->want;
     p->quantised_far = p->node == p->paired;
+    p->quantised_one = false;
 }
 
 /* a's input as its product wants it, in xq, unless it is there: `block` says
@@ -261,7 +262,9 @@ cun_tile_args(const cun_planner *p, const struct br_nd_mat *m,
         .y = y[0],
         .m = *m,
         .xq = (void *)(uintptr_t)(far ? p->x->glu : p->x->xq),
-        .xd = (void *)(uintptr_t)(far ? p->x->glu_d : p->x->xd),
+        .xd = (void *)(uintptr_t)(far                ? p->x->glu_d
+                                  : p->quantised_one ? p->x->ones
+                                                     : p->x->xd),
         .lows = p->x->padded / 8,
         .count = tiles_of(m->n_out),
         .segs = (m->n_in / 64 + m->block - 1) / m->block,
@@ -281,7 +284,7 @@ tiles(cun_planner *p, const struct br_nd_mat *m, const uint32_t *end,
 
     BR_TRY(cun_as_tiles(p, x));
     a = cun_tile_args(p, m, end, x, y, n);
-    a.op = meets_near(&a);
+    a.op = meets_near(&a) ? BR_ND_MEET_NEAR : BR_ND_MEET_FAR;
     return cun_add(p, CUN_tiles_8, CUN_PRODUCT, a.count, &a);
 }
 
@@ -645,9 +648,9 @@ attend(cun_planner *p)
     if (!p->x->dev && on_tensor_cores(&a)) {
         if (feeds_tiles(p, &n->bind[n->n_in]) && in_runs(&a.y)) {
             a.xq = (void *)(uintptr_t)p->x->xq;
-            a.xd = (void *)(uintptr_t)p->x->xd;
             a.lows = p->x->padded / 8;
             holds(p, &a.y, AS_TILES);
+            p->quantised_one = true;
         }
         p->x->most_per_kv = BR_MAX(p->x->most_per_kv, a.per_kv);
         p->x->tile_rows = BR_MIN(p->x->tile_rows, BR_ND_QUERIES / a.per_kv);
@@ -795,5 +798,6 @@ cun_plan(br_cun *x, br_status *st)
             x->launches.at[x->launches.n - 1].last = true;
     }
     cun_lean(x);
+    cun_joins(x);
     return meeting_place(x, st);
 }

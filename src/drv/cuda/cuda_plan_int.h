@@ -17,6 +17,7 @@ typedef struct cun_planner {
     uint32_t quantised_by; /* the node that made it */
     bool quantised_want;
     bool quantised_far; /* in x->glu, not in x->xq */
+    bool quantised_one; /* by attention: without factors */
     uint32_t paired;    /* a GLU whose output goes there */
     uint32_t table;     /* a matrix that EMBED has loaded */
     struct cun_angles { /* of rows, that are there already */
@@ -66,6 +67,9 @@ bool cun_takes(const cun_planner *p, const br_ir_node *n, const br_ir_bind *b);
 br_code cun_glu(cun_planner *p, uint32_t *w, bool *done) BR_MUST_USE;
 /* Heads' norms, rope and what is kept, from this node on, as one launch. */
 br_code cun_turn(cun_planner *p) BR_MUST_USE;
+/* Marks what few rows do in fewer launches: turns that attention does, pieces
+ * of products that their reader adds. */
+void cun_joins(br_cun *x);
 /* Marks launches whose rows only products of tiles read, and those as f16. */
 void cun_lean(br_cun *x);
 

@@ -4,6 +4,8 @@
  *           pages: up to five launches a layer are one
  *   glu     two products of one input and silu(gate) * up, as the f16s that the
  *           next product reads: no row of the two wide values is written
+ *   few     rows: attention turns its row's heads first; pieces of a product
+ *           are added by who reads them, not by a meeting of its blocks
  *   lean    rows that only products of tiles read, which have them as f16, are
  *           not written as f32
  *
@@ -383,4 +385,154 @@ cun_lean(br_cun *x)
                 reads_rows(x, &x->launches.at[k], &l->a.y))
                 l->lean = false;
     }
+}
+
+/* ---- few ------------------------------------------------------------------- */
+
+/* The launch after `at` of a step that nobody watches, but for angles. */
+static size_t
+next_of(const br_cun *x, size_t at)
+{
+    for (at++; at < x->launches.n; at++)
+        if (!x->launches.at[at].lone && x->launches.at[at].fn != CUN_angles)
+            break;
+    return at;
+}
+
+/* Nobody reads the node's output from node `end` on. */
+static bool
+gone_by(const br_cun *x, uint32_t node, uint32_t end)
+{
+    const br_ir_node *n = &x->v.g->nodes[node];
+    const uint32_t value = n->bind[n->n_in].value;
+
+    return value != x->v.hidden && value != x->v.logits &&
+           x->v.at[value].last < (int64_t)end;
+}
+
+/* Attention l can do turn t: a block has all heads of a KV head. */
+static bool
+can_turn(const cun_launch *t, const cun_launch *l)
+{
+    return (l->fn == CUN_flash_64 || l->fn == CUN_flash_128) &&
+           l->a.x.p == t->a.y.p && l->a.head_k == t->a.head_k &&
+           l->a.per_kv <= 8 && t->a.heads == l->a.per_kv * t->a.count &&
+           t->want == l->want;
+}
+
+/* A row's reader has four pieces at once. More of a short product meet sooner
+ * in a cluster (H200, 2048 x 2048, eight pieces: 1B at 16 rows 1.08 ms a step, not
+ * 1.11; 8192 columns: 1.13 if they meet). */
+static bool
+row_adds(const cun_launch *l, const cun_launch *r)
+{
+    enum { AT_ONCE = 4, SHORT = 8 /* 64s of columns */ };
+
+    return r->fn == CUN_row16_add && !l->a.part[0].p &&
+           r->x <= BR_ND_ROW_THREADS / 2 && r->a.x.p != r->a.b.p &&
+           (r->a.x.p == l->a.y.p || r->a.b.p == l->a.y.p) &&
+           (l->a.segs <= AT_ONCE || l->a.m.block >= SHORT);
+}
+
+/* Who reads the product's outputs is `next` alone, which adds; r: that, or the
+ * attention that may do it. */
+static bool
+is_apart(const br_cun *x, const cun_launch *l, const cun_launch *next,
+         const cun_launch *r)
+{
+    if (l->a.segs < 2 || l->a.pitch || l->want != r->want)
+        return false;
+    if (next == r)
+        return row_adds(l, r) && gone_by(x, l->node, r->node);
+    if (next->a.x.p != l->a.y.p || next->a.b.p != l->a.part[0].p ||
+        next->a.c.p != l->a.part[1].p)
+        return false;
+    for (uint32_t i = 0; i < CUN_PARTS; i++)
+        if (!gone_by(x, l->node + i, r->node))
+            return false;
+    return true;
+}
+
+void
+cun_joins(br_cun *x)
+{
+    for (size_t i = next_of(x, (size_t)-1); i < x->launches.n;
+         i = next_of(x, i)) {
+        cun_launch *l = &x->launches.at[i];
+        const size_t at = next_of(x, i), then = next_of(x, at);
+        cun_launch *next = &x->launches.at[at], *r = next;
+
+        if (at >= x->launches.n)
+            return;
+        if (l->fn == CUN_turn && can_turn(l, next)) {
+            l->turns = true;
+            next->turn = (uint32_t)i + 1;
+        }
+        if (l->grid != CUN_PRODUCT)
+            continue;
+        if (next->fn == CUN_turn && then < x->launches.n &&
+            can_turn(next, &x->launches.at[then]))
+            r = &x->launches.at[then];
+        l->apart = is_apart(x, l, next, r);
+        if (l->apart)
+            next->of = r->of = (uint32_t)i + 1;
+    }
+}
+
+bool
+cun_is_apart(const br_cun *x, const cun_launch *l, uint32_t rows)
+{
+    return l->apart && rows <= BR_ND_APART && !x->watch.seen;
+}
+
+static struct br_nd_pieces
+pieces_of(const br_cun *x, const cun_launch *l, uint32_t rows)
+{
+    const cun_launch *p = l->of ? &x->launches.at[l->of - 1] : NULL;
+
+    if (!p || !cun_is_apart(x, p, rows))
+        return (struct br_nd_pieces){0};
+    return (struct br_nd_pieces){.sums = p->a.sums,
+                                 .xd = p->a.xd,
+                                 .d = p->a.m.d,
+                                 .pitch = p->a.m.sub * 8,
+                                 .segs = p->a.segs,
+                                 .at = {0, p->a.part_end[0] * BR_ND_TILE_ROWS,
+                                        p->a.part_end[1] * BR_ND_TILE_ROWS}};
+}
+
+/* Its blocks wait for what it reads, each for itself: where heads are short and
+ * not all blocks run at once, a launch costs less (H200, 1B at 64 rows: 1.49 ms a
+ * step, not 1.59). */
+bool
+cun_turns(const br_cun *x, const cun_launch *turn, uint32_t rows)
+{
+    const uint32_t at_once = 2 * (uint32_t)x->cu.n_sm;
+
+    return turn->turns && x->alone && !x->watch.seen &&
+           (turn->a.head_k > 64 || rows * turn->a.count <= at_once);
+}
+
+bool
+cun_join(const br_cun *x, const cun_launch *l, uint32_t rows, enum cun_fn *fn,
+         struct br_nd_joined *j)
+{
+    const cun_launch *turn = l->turn ? &x->launches.at[l->turn - 1] : NULL;
+
+    *j = (struct br_nd_joined){.a = l->a, .in = pieces_of(x, l, rows)};
+    if (turn && *fn >= CUN_flash_few_64 && cun_turns(x, turn, rows)) {
+        j->turn = turn->a;
+        *fn += CUN_flash_turn_64 - CUN_flash_few_64;
+        return true;
+    }
+    if (l->fn == CUN_turn && (l->a.head_k == 64 || l->a.head_k == 128)) {
+        *fn = l->a.head_k == 64 ? CUN_turn_64 : CUN_turn_128;
+        return true;
+    }
+    if (l->fn != CUN_row16_add || !j->in.segs)
+        return false;
+    if (l->a.x.p == x->launches.at[l->of - 1].a.y.p)
+        j->a.x = l->a.b; /* x + b either way round */
+    *fn = CUN_row16_pieces;
+    return true;
 }
