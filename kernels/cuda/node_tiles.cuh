@@ -181,12 +181,12 @@ store4(float *p, const float *x)
 }
 
 /* A thread's runs of four columns of row t, of a product in pieces, where its
- * weights' factors are: four pieces are asked for at once. */
+ * weights' factors are: four or eight pieces are asked for at once. */
 template <u32 EACH_>
 BR_DEV void
 add_pieces(float (&x)[EACH_][4], const struct br_nd_pieces &p, u32 t, u32 K)
 {
-    enum { AT_ONCE = 4 };
+    enum { AT_ONCE = EACH_ == 1 ? 8 : 4 };
     const u64 step = (u64)BR_ND_APART * p.pitch;
     float all[EACH_][4];
 
@@ -222,7 +222,7 @@ add_pieces(float (&x)[EACH_][4], const struct br_nd_pieces &p, u32 t, u32 K)
 
 /* A block a row: what a product is about to read, as f16, and how it comes
  * about; y, unless NULL, has the same as f32. A thread has EACH runs of four
- * columns: two, or many of a long row (long code takes longer to fetch than to
+ * columns: one, two, or many of a long row (long code takes longer to fetch than to
  * run, where rows are few).
  *
  *   COPY   x; where `scatter` is set, of the rows that want logits
@@ -319,16 +319,15 @@ row16(const struct br_nd_args &a, const struct br_nd_pieces &in)
             pack_f16(v[e][2] * inv, v[e][3] * inv)};
     }
 }
-#define ROW16(name, OP)                                                        \
-    KERNEL __launch_bounds__(BR_ND_ROW_THREADS) br_nd_row16_##name(ARGS)       \
-    {                                                                          \
-        row16<OP, 2, false>(a, br_nd_pieces{});                                \
-    }                                                                          \
-    KERNEL __launch_bounds__(BR_ND_ROW_THREADS) br_nd_row16_##name##_long(ARGS) \
-    {                                                                          \
-        row16<OP, BR_ND_ROW_MOST / BR_ND_ROW_THREADS / 4, false>(              \
-            a, br_nd_pieces{});                                                \
+#define ROW16_AS(name, OP, EACH)                                         \
+    KERNEL __launch_bounds__(BR_ND_ROW_THREADS) br_nd_row16_##name(ARGS) \
+    {                                                                    \
+        row16<OP, EACH, false>(a, br_nd_pieces{});                       \
     }
+#define ROW16(name, OP)         \
+    ROW16_AS(name, OP, 2)       \
+    ROW16_AS(name##_short, OP, 1) \
+    ROW16_AS(name##_long, OP, BR_ND_ROW_MOST / BR_ND_ROW_THREADS / 4)
 ROW16(copy, BR_ND_COPY)
 ROW16(glu, BR_ND_GLU)
 ROW16(norm, BR_ND_SCALE)
@@ -337,6 +336,11 @@ KERNEL __launch_bounds__(BR_ND_ROW_THREADS / 2)
     br_nd_row16_pieces(const struct br_nd_joined j)
 {
     row16<BR_ND_ADD, 2, true>(j.a, j.in);
+}
+KERNEL __launch_bounds__(BR_ND_ROW_THREADS / 2)
+    br_nd_row16_pieces_short(const struct br_nd_joined j)
+{
+    row16<BR_ND_ADD, 1, true>(j.a, j.in);
 }
 
 /* ---- products -------------------------------------------------------------- */

@@ -363,8 +363,8 @@ has_f16(const cun_launch *l)
 {
     return l->a.xq && l->a.y.p &&
            (l->grid == CUN_QUERIES ||
-            (l->grid == CUN_ROW && l->fn != CUN_row16_copy &&
-             l->fn != CUN_row16_copy_long));
+            (l->grid == CUN_ROW &&
+             (l->fn < CUN_row16_copy || l->fn > CUN_row16_copy_long)));
 }
 
 void
@@ -428,8 +428,9 @@ row_adds(const cun_launch *l, const cun_launch *r)
 {
     enum { AT_ONCE = 4, SHORT = 8 /* 64s of columns */ };
 
-    return r->fn == CUN_row16_add && !l->a.part[0].p &&
-           r->x <= BR_ND_ROW_THREADS / 2 && r->a.x.p != r->a.b.p &&
+    return (r->fn == CUN_row16_add_short ||
+            (r->fn == CUN_row16_add && r->x <= BR_ND_ROW_THREADS / 2)) &&
+           !l->a.part[0].p && r->a.x.p != r->a.b.p &&
            (r->a.x.p == l->a.y.p || r->a.b.p == l->a.y.p) &&
            (l->a.segs <= AT_ONCE || l->a.m.block >= SHORT);
 }
@@ -529,10 +530,10 @@ cun_join(const br_cun *x, const cun_launch *l, uint32_t rows, enum cun_fn *fn,
         *fn = l->a.head_k == 64 ? CUN_turn_64 : CUN_turn_128;
         return true;
     }
-    if (l->fn != CUN_row16_add || !j->in.segs)
+    if ((l->fn != CUN_row16_add && l->fn != CUN_row16_add_short) || !j->in.segs)
         return false;
     if (l->a.x.p == x->launches.at[l->of - 1].a.y.p)
         j->a.x = l->a.b; /* x + b either way round */
-    *fn = CUN_row16_pieces;
+    *fn += CUN_row16_pieces - CUN_row16_add;
     return true;
 }
