@@ -40,7 +40,7 @@ typedef struct br_sim {
     uint64_t *mix;            /* NULL, or BR_SIM_CLASSES: the others by class */
     br_kfault fault;          /* after BR_E_FAULT */
     struct sim_code *code;    /* what was decoded, by address */
-    size_t hit;               /* the region that was found last */
+    size_t hit[3];            /* regions that were found last: sim_region */
     struct sim_job *job;      /* of the last dispatch: its memory is kept */
     struct sim_crowd *crowd;  /* its other threads */
 } br_sim;

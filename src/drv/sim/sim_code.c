@@ -29,32 +29,37 @@ br_sim_map(br_sim *s, const br_kregion *r, br_status *st)
     return BR_OK;
 }
 
+const br_kregion *
+sim_region_find(br_sim *s, uint64_t addr, unsigned who)
+{
+    size_t lo = 0, hi = s->regions.n;
+    const br_kregion *r;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (s->regions.at[mid].addr <= addr)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    if (!lo)
+        return NULL;
+    r = s->regions.at + lo - 1;
+    if (addr - r->addr >= r->bytes)
+        return NULL;
+    s->hit[who] = lo - 1;
+    return r;
+}
+
 uint8_t *
 sim_at(br_sim *s, uint64_t addr, uint64_t n, bool write)
 {
-    const br_kregion *r = s->regions.at + s->hit;
-    size_t lo = 0, hi = s->regions.n;
+    const br_kregion *r = sim_region(s, addr, 0);
 
-    if (!hi)
+    if (!r || n > r->bytes - (addr - r->addr) || (write && r->read_only))
         return NULL;
-    if (addr - r->addr >= r->bytes) {
-        while (lo < hi) {
-            size_t mid = lo + (hi - lo) / 2;
-
-            if (s->regions.at[mid].addr <= addr)
-                lo = mid + 1;
-            else
-                hi = mid;
-        }
-        if (!lo)
-            return NULL;
-        s->hit = lo - 1;
-        r = s->regions.at + s->hit;
-    }
-    addr -= r->addr;
-    if (addr >= r->bytes || n > r->bytes - addr || (write && r->read_only))
-        return NULL;
-    return r->host + addr;
+    return r->host + (addr - r->addr);
 }
 
 uint64_t

@@ -50,6 +50,7 @@ typedef struct index {
     const sim_sem *at[BUCKETS];
 } index_of;
 static index_of arithmetic, memories;
+static sim_fn dual_run; /* a dual instruction whose halves are direct */
 
 static const sim_sem **
 bucket(index_of *x, const char *name)
@@ -87,6 +88,11 @@ lane_rows(void)
 static void
 index_all(void)
 {
+    const sim_sem *last = lane_rows();
+
+    while (last->name)
+        last++;
+    dual_run = last->run;
     add(&arithmetic, sim_salu_rows);
     add(&arithmetic, lane_rows());
     add(&arithmetic, sim_cross_rows);
@@ -530,7 +536,7 @@ is_words(const sim_op *o)
 
     return (o->fmt == BR_FMT_DS || o->fmt == BR_FMT_GLOBAL ||
             o->fmt == BR_FMT_VGLOBAL) &&
-           (act == ACT_LOAD || act == ACT_STORE) && o->sem->src[1] == 4;
+           (act == ACT_LOAD || act == ACT_LOADS || act == ACT_STORE);
 }
 
 static bool
@@ -610,7 +616,7 @@ sim_decode(br_arena *a, const br_gcn_isa *isa, const br_gcn_inst *in, sim_op *o)
         m.row = in->row_y;
         if (!o->y || !one(&m) || m.oom)
             return false;
-        o->fn = sim_dual;
+        o->fn = o->direct && o->y->direct ? dual_run : sim_dual;
     }
     if (o->cls == SIM_SALU && o->sem->fn == sim_salu)
         o->fn = sim_salu_fn(o);

@@ -103,6 +103,7 @@ enum {
     SEM_PACKED = 8, /* lane function is run for both halves */
     SEM_PAIRS = 16, /* sources are pairs of 16 bits, put in order */
     SEM_TRANS = 32, /* transcendental unit */
+    SEM_MAD = 128,  /* 32 by 32 bits and a sum of 64 */
     SEM_MIX = 64,   /* sources are f32 or half of 32 bits, as op_sel_hi says */
 };
 
@@ -150,6 +151,8 @@ typedef struct sim_args {
     uint8_t wide;         /* bit k: source k is a pair of scalars; 3: result */
     uint8_t in, out;      /* SGPRs of lane masks; SIM_NULL: none */
     uint8_t neg, abs;     /* bit k: of source k, an F32 */
+    uint8_t odd;          /* bit k: source k is a scalar, or has a sign */
+    bool apart;           /* the result's pair is none of the sources' words */
 } sim_args;
 enum { SIM_ARG_SCALAR = 0x8000, SIM_ARG_TO_WIDE = 8 };
 
@@ -301,6 +304,18 @@ void sim_release(sim_group *g);
 /* A scalar source of up to 64 bits. */
 uint64_t sim_scalar(const sim_wave *w, const sim_opnd *o);
 void sim_set_scalar(sim_wave *w, const sim_opnd *o, uint64_t v);
+/* The region that an address is in, NULL: none. who: 0 all but vectors, 1 their
+ * loads, 2 their stores, each of which finds at once what it found last. */
+const br_kregion *sim_region_find(br_sim *s, uint64_t addr, unsigned who);
+static inline const br_kregion *
+sim_region(br_sim *s, uint64_t addr, unsigned who)
+{
+    const br_kregion *r = s->regions.at + s->hit[who];
+
+    return s->hit[who] < s->regions.n && addr - r->addr < r->bytes
+               ? r
+               : sim_region_find(s, addr, who);
+}
 /* n bytes of memory, all of one region; NULL: outside. */
 uint8_t *sim_at(br_sim *s, uint64_t addr, uint64_t n, bool write);
 /* What an atomic of so many bytes makes of `was`. sim_atomic.c */

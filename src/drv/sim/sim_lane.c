@@ -10,7 +10,12 @@
 #include <math.h>
 
 enum { USUAL_MODE = 0xf0 }; /* to nearest, denormals as they are */
-#ifndef SIM_LANE_ROWS       /* sim_lane_avx2.c has a name of its own */
+#ifdef __AVX512DQ__
+#    define IS_MAD(fl) ((fl)&SEM_MAD) /* mad64_lanes does it */
+#else
+#    define IS_MAD(fl) 0
+#endif
+#ifndef SIM_LANE_ROWS /* sim_lane_avx2.c has a name of its own */
 #    define SIM_LANE_ROWS sim_lane_rows
 #endif
 
@@ -123,6 +128,42 @@ sim_mad64(uint32_t a, uint32_t b, const uint32_t *c, size_t w, uint32_t *d,
     d[0] = sum;
     d[SIM_LANES] = all;
     *m = 0u - (over | (all < top));
+}
+
+/* The same of all lanes, whatever of the sources the result goes to. */
+static inline bool
+mad64_lanes(sim_lanes *x)
+{
+#ifdef __AVX512DQ__
+    const __mmask16 odd = 0xaaaa;
+
+    x->out = 0;
+    for (unsigned k = 0; k < SIM_LANES; k += 16) {
+        __m512i a = _mm512_loadu_si512(x->a + k);
+        __m512i b = _mm512_loadu_si512(x->b + k);
+        __m512i c = _mm512_loadu_si512(x->c + k);
+        __m512i h = _mm512_loadu_si512(x->c + x->w + k);
+        __m512i even = _mm512_mul_epu32(a, b);
+        __m512i odds = _mm512_mul_epu32(_mm512_srli_epi64(a, 32),
+                                        _mm512_srli_epi64(b, 32));
+        __m512i low = _mm512_mask_shuffle_epi32(even, odd, odds, _MM_PERM_CCAA);
+        __m512i high =
+            _mm512_mask_mov_epi32(_mm512_srli_epi64(even, 32), odd, odds);
+        __m512i sum = _mm512_add_epi32(low, c), top = _mm512_add_epi32(high, h);
+        __mmask16 carry = _mm512_cmplt_epu32_mask(sum, low);
+        __mmask16 over = _mm512_cmplt_epu32_mask(top, high);
+
+        top = _mm512_mask_add_epi32(top, carry, top, _mm512_set1_epi32(1));
+        over |= _mm512_mask_testn_epi32_mask(carry, top, top);
+        _mm512_storeu_si512(x->to + k, sum);
+        _mm512_storeu_si512(x->to + SIM_LANES + k, top);
+        x->out |= (uint32_t)over << k;
+    }
+    return true;
+#else
+    (void)x;
+    return false;
+#endif
 }
 
 static inline int64_t
@@ -487,7 +528,7 @@ end(sim_wave *w, const sim_op *o, const sim_lanes *x, unsigned words, bool mask)
 
     if (words && x->to == x->d)
         sim_blend(to, x->d, exec);
-    if (words > 1)
+    if (words > 1 && x->to == x->d)
         sim_blend(to + SIM_LANES, x->d + SIM_LANES, exec);
     if (mask && o->args.out != SIM_NULL)
         w->s[o->args.out] = x->out & exec;
@@ -518,6 +559,8 @@ end(sim_wave *w, const sim_op *o, const sim_lanes *x, unsigned words, bool mask)
         uint32_t *restrict d = x->to;                               \
         SOURCES;                                                    \
                                                                     \
+        if ((fl)&SEM_MAD && mad64_lanes(x))                         \
+            return;                                                 \
         if ((fl)&SEM_CIN)                                           \
             lane_words(cin, x->in);                                 \
         for (unsigned i = 0; i < SIM_LANES; i++) {                  \
@@ -551,25 +594,26 @@ end(sim_wave *w, const sim_op *o, const sim_lanes *x, unsigned words, bool mask)
     }                                                               \
     RUN(name, T_##A, T_##B, T_N, 0, SEM_COUT)
 /* One of the usual mode and sources; words: that a lane gets. */
-#define RUN(name, ta, tb, tc, words, fl)                                      \
-    static bool run_##name(sim_wave *w, const sim_op *o)                      \
-    {                                                                         \
-        uint32_t buf[3][2 * SIM_LANES];                                       \
-        sim_lanes x;                                                          \
-                                                                              \
-        if ((w->mode & 255) != USUAL_MODE)                                    \
-            return sim_valu(w, o);                                            \
-        begin(w, o, &x, (fl)&SEM_CIN);                                        \
-        x.a = (ta) == T_N ? NULL : sim_arg(w, &o->args, 0, buf[0]);           \
-        x.b = (tb) == T_N ? NULL : sim_arg(w, &o->args, 1, buf[1]);           \
-        x.c = (fl)&SEM_ACC  ? w->v + o->args.to                               \
-              : (tc) == T_N ? NULL                                            \
-                            : sim_arg(w, &o->args, 2, buf[2]);                \
-        if ((words) == 1 && !((fl)&SEM_COUT) && w->s[SIM_EXEC] == UINT32_MAX) \
-            x.to = w->v + o->args.to;                                         \
-        lane_##name(&x);                                                      \
-        end(w, o, &x, words, (fl)&SEM_COUT);                                  \
-        return true;                                                          \
+#define RUN(name, ta, tb, tc, words, fl)                                       \
+    static bool run_##name(sim_wave *w, const sim_op *o)                       \
+    {                                                                          \
+        uint32_t buf[3][2 * SIM_LANES];                                        \
+        sim_lanes x;                                                           \
+                                                                               \
+        if ((w->mode & 255) != USUAL_MODE)                                     \
+            return sim_valu(w, o);                                             \
+        begin(w, o, &x, (fl)&SEM_CIN);                                         \
+        x.a = (ta) == T_N ? NULL : sim_arg(w, &o->args, 0, buf[0]);            \
+        x.b = (tb) == T_N ? NULL : sim_arg(w, &o->args, 1, buf[1]);            \
+        x.c = (fl)&SEM_ACC  ? w->v + o->args.to                                \
+              : (tc) == T_N ? NULL                                             \
+                            : sim_arg(w, &o->args, 2, buf[2]);                 \
+        if (w->s[SIM_EXEC] == UINT32_MAX &&                                    \
+            ((words) == 1 || ((words) == 2 && (o->args.apart || IS_MAD(fl))))) \
+            x.to = w->v + o->args.to;                                          \
+        lane_##name(&x);                                                       \
+        end(w, o, &x, words, (fl)&SEM_COUT);                                   \
+        return true;                                                           \
     }
 #define PACKED(name, of)
 #include "drv/sim/sim_lane.def"
@@ -577,6 +621,46 @@ end(sim_wave *w, const sim_op *o, const sim_lanes *x, unsigned words, bool mask)
 #undef COMPARE
 #undef PACKED
 #undef RUN
+
+/* ---- dual instructions ------------------------------------------------ */
+
+static inline void
+half(sim_wave *w, const sim_op *o, sim_lanes *x)
+{
+    static const uint32_t zero[2 * SIM_LANES];
+    uint32_t buf[3][2 * SIM_LANES];
+    const sim_args *a = &o->args;
+
+    x->a = o->n_src > 0 ? sim_arg(w, a, 0, buf[0]) : zero;
+    x->b = o->n_src > 1 ? sim_arg(w, a, 1, buf[1]) : zero;
+    x->c = o->sem->flags & SEM_ACC ? w->v + a->to
+           : o->n_src > 2          ? sim_arg(w, a, 2, buf[2])
+                                   : zero;
+    x->w = SIM_LANES;
+    x->in = a->in != SIM_NULL ? w->s[a->in] : 0;
+    x->out = x->flags = x->first = 0;
+    o->sem->lane(x);
+}
+
+/* Halves of one word a lane. Both read before either writes: the first one's
+ * result waits in x. */
+static bool
+dual(sim_wave *w, const sim_op *o)
+{
+    uint32_t exec = w->s[SIM_EXEC], *to = w->v + o->y->args.to;
+    sim_lanes x, y;
+
+    if ((w->mode & 255) != USUAL_MODE)
+        return sim_dual(w, o);
+    x.to = x.d;
+    y.to = exec == UINT32_MAX ? to : y.d;
+    half(w, o, &x);
+    half(w, o->y, &y);
+    sim_blend(w->v + o->args.to, x.d, exec);
+    if (y.to == y.d)
+        sim_blend(to, y.d, exec);
+    return true;
+}
 
 const sim_sem SIM_LANE_ROWS[] = {
 #define LANE(name, D, A, B, C, value, fl)         \
@@ -600,5 +684,5 @@ const sim_sem SIM_LANE_ROWS[] = {
 #undef LANE
 #undef COMPARE
 #undef PACKED
-    {NULL, NULL, NULL, NULL, 0, {0}, 0},
+    {NULL, NULL, NULL, dual, 0, {0}, 0}, /* of the usual dual ones */
 };

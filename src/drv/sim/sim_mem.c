@@ -502,8 +502,8 @@ move_row(const words *x, uint8_t *host)
                x->store ? (uint8_t *)reg : host, 4 * lanes);
         return;
     }
-    if (x->wide && !x->store) {
-        sim_wide_row(reg, n, host);
+    if (x->wide) {
+        x->store ? sim_wide_row_out(reg, n, host) : sim_wide_row(reg, n, host);
         return;
     }
     for (unsigned k = 0; k < n; k++)
@@ -654,11 +654,11 @@ usual(sim_wave *w, const sim_op *o)
         base += sim_pair(w, o->src[3].reg);
     else
         x.high = x.low + w->w;
-    if (!sim_at(
-            s, base + x.low[lane] + (x.high ? (uint64_t)x.high[lane] << 32 : 0),
-            1, x.store))
+    r = sim_region(
+        s, base + x.low[lane] + (x.high ? (uint64_t)x.high[lane] << 32 : 0),
+        1 + x.store);
+    if (!r || (x.store && r->read_only))
         return false;
-    r = s->regions.at + s->hit;
     x.base = base - r->addr;
     x.host = r->host;
     x.bytes = r->bytes;
@@ -680,13 +680,15 @@ usual_lds(sim_wave *w, const sim_op *o)
 }
 
 /* The same of words of 32 lanes without check, where sim_wide.h knows how. */
-static bool
+static inline bool
 wide_words(sim_wave *w, const sim_op *o, sim_wide *x)
 {
     uint64_t at[32];
     words y;
 
     x->n = o->sem->src[2];
+    x->part = o->sem->src[1];
+    x->sign = o->sem->src[0] == ACT_LOADS;
     x->low = lane_reg(w, o->src[0].reg, 0);
     x->store = o->sem->src[0] == ACT_STORE;
     x->reg = lane_reg(w, x->store ? o->src[1].reg : o->dst.reg, 0);
@@ -697,7 +699,8 @@ wide_words(sim_wave *w, const sim_op *o, sim_wide *x)
     }
     y = (words){.n = x->n,
                 .lanes = SIM_LANES,
-                .part = 4,
+                .part = x->part,
+                .sign = x->sign,
                 .store = x->store,
                 .reg = x->reg,
                 .host = x->host};
@@ -711,6 +714,7 @@ sim_global_words(sim_wave *w, const sim_op *o)
     br_sim *s = w->g->sim;
     const uint32_t *low = lane_reg(w, o->src[0].reg, 0);
     sim_wide x = {.exec = w->s[SIM_EXEC], .base = (uint64_t)(int64_t)o->imm};
+    bool store = o->sem->src[0] == ACT_STORE;
     const br_kregion *r;
     uint64_t first;
     unsigned lane;
@@ -723,13 +727,9 @@ sim_global_words(sim_wave *w, const sim_op *o)
     else
         x.high = low + SIM_LANES;
     first = x.base + low[lane] + (x.high ? (uint64_t)x.high[lane] << 32 : 0);
-    r = s->regions.at + s->hit;
-    if (s->hit >= s->regions.n || first - r->addr >= r->bytes ||
-        (r->read_only && o->sem->src[0] == ACT_STORE)) {
-        if (!sim_at(s, first, 1, o->sem->src[0] == ACT_STORE))
-            return sim_vmem(w, o);
-        r = s->regions.at + s->hit;
-    }
+    r = sim_region(s, first, 1 + store);
+    if (!r || (store && r->read_only))
+        return sim_vmem(w, o);
     x.base -= r->addr;
     x.host = r->host;
     x.bytes = r->bytes;

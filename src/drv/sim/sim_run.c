@@ -784,6 +784,5 @@ br_sim_dispatch(br_sim *s, const br_aql_packet *p, br_status *st)
                     (--s->regions.n - k) * sizeof r);
             break;
         }
-    s->hit = 0;
     return code;
 }

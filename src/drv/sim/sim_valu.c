@@ -276,6 +276,19 @@ compute(half_job *j, sim_lanes *x)
     return true;
 }
 
+/* Whether a result shares no register with any source. */
+static bool
+is_apart(const sim_op *o)
+{
+    bool apart = !(o->sem->flags & SEM_ACC);
+
+    for (unsigned k = 0; k < o->n_src; k++)
+        apart = apart && (o->src[k].file != SIM_V ||
+                          o->src[k].reg >= o->dst.reg + o->dst.n ||
+                          o->dst.reg >= o->src[k].reg + o->src[k].n);
+    return apart;
+}
+
 /* False: there is something that sim_plain.h does not know. */
 static bool
 find_args(sim_op *o)
@@ -293,8 +306,10 @@ find_args(sim_op *o)
         a->wide |= (uint8_t)((p->file == SIM_S && p->n > 1) << k);
         a->neg |= (uint8_t)(p->neg << k);
         a->abs |= (uint8_t)(p->abs << k);
+        a->odd |= (uint8_t)((p->file == SIM_S || p->neg || p->abs) << k);
     }
     a->to = (uint16_t)(o->dst.file == SIM_V ? o->dst.reg * SIM_LANES : 0);
+    a->apart = is_apart(o);
     if (o->mask.file == SIM_S)
         a->in = (uint8_t)o->mask.reg;
     if (out->file == SIM_S)
@@ -345,37 +360,6 @@ sim_valu(sim_wave *w, const sim_op *o)
     return true;
 }
 
-static inline void
-plain_half(sim_wave *w, const sim_op *o, sim_lanes *x)
-{
-    static const uint32_t zero[2 * SIM_LANES];
-    uint32_t buf[3][2 * SIM_LANES];
-    const sim_args *a = &o->args;
-
-    x->a = o->n_src > 0 ? sim_arg(w, a, 0, buf[0]) : zero;
-    x->b = o->n_src > 1 ? sim_arg(w, a, 1, buf[1]) : zero;
-    x->c = o->sem->flags & SEM_ACC ? w->v + a->to
-           : o->n_src > 2          ? sim_arg(w, a, 2, buf[2])
-                                   : zero;
-    x->to = x->d;
-    x->w = SIM_LANES;
-    x->in = a->in != SIM_NULL ? w->s[a->in] : 0;
-    x->out = x->flags = x->first = 0;
-    o->sem->lane(x);
-}
-
-/* Halves of one word a lane. */
-static void
-plain_dual(sim_wave *w, const sim_op *o)
-{
-    sim_lanes x, y;
-
-    plain_half(w, o, &x);
-    plain_half(w, o->y, &y);
-    sim_blend(w->v + o->args.to, x.d, w->s[SIM_EXEC]);
-    sim_blend(w->v + o->y->args.to, y.d, w->s[SIM_EXEC]);
-}
-
 /* Both read before either writes. */
 bool
 sim_dual(sim_wave *w, const sim_op *o)
@@ -383,10 +367,6 @@ sim_dual(sim_wave *w, const sim_op *o)
     half_job j, k;
     sim_lanes x, y;
 
-    if (o->direct && o->y->direct && (w->mode & 255) == 0xf0) {
-        plain_dual(w, o);
-        return true;
-    }
     j.w = k.w = w;
     j.half = k.half = 0;
     j.mask = k.mask = w->s[SIM_EXEC];

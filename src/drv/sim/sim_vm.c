@@ -71,5 +71,4 @@ sim_vm_unmap(br_sim *s, uint64_t addr)
                     (--s->regions.n - k) * sizeof *s->regions.at);
             break;
         }
-    s->hit = 0;
 }

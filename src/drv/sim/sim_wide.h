@@ -31,6 +31,9 @@ bool sim_wide_is_row(const uint32_t *low, const uint32_t *high, uint32_t step);
  * is read whole. */
 void sim_wide_gather(uint32_t *reg, unsigned n, const uint8_t *host,
                      const uint64_t at[32], uint32_t exec);
+/* The same of all lanes, right behind each other. */
+void sim_wide_row(uint32_t *reg, unsigned n, const uint8_t *host);
+void sim_wide_row_out(const uint32_t *reg, unsigned n, uint8_t *host);
 /* Words of 32 lanes in one piece of memory. */
 typedef struct sim_wide {
     uint32_t *reg;              /* of n, 32 words each */
@@ -40,15 +43,14 @@ typedef struct sim_wide {
     uint64_t bytes;
     uint32_t exec;
     unsigned n;
-    bool store;
+    uint8_t part; /* bytes of a word: 1, 2, 4; fewer than 4 of n 1 */
+    bool store, sign;
 } sim_wide;
 typedef enum sim_wide_end {
-    SIM_WIDE_FAR, /* a lane of exec is outside: nothing is stored */
+    SIM_WIDE_FAR, /* a lane of exec is, or may be, outside: nothing was done */
     SIM_WIDE_DONE,
-    SIM_WIDE_AT, /* at says where each is to be stored */
+    SIM_WIDE_AT, /* at says where each is to be moved */
 } sim_wide_end;
 sim_wide_end sim_wide_words(const sim_wide *x, uint64_t at[32]);
-/* The same of all lanes, right behind each other. */
-void sim_wide_row(uint32_t *reg, unsigned n, const uint8_t *host);
 
 #endif
