@@ -3,16 +3,12 @@
  * Every lane's access is checked: to be inside one region, a lane's scratch or
  * the work-group's LDS; atomics on their size. A value arrives at once; what
  * has to be waited for is sim_check.c's.
- *
- * The host's threads may poll what a lane stores, and a lane what they store.
- * So a lane's aligned word is moved whole, and what was stored before it is
- * there for who sees it: stores release, loads acquire, which costs nothing on
- * x86-64. Rows of words that all lanes move at once are data, copied as such.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/sim/sim_check.h"
 #include "drv/sim/sim_int.h"
 #include "drv/sim/sim_order.h"
 #include "drv/sim/sim_wide.h"
+#include "drv/sim/sim_word.h"
 
 #include <string.h>
 
@@ -79,97 +75,6 @@ reach(sim_wave *w, const sim_op *o, spot p, unsigned lane, unsigned bytes,
                                          .bytes = bytes,
                                          .at = p.at});
     return host;
-}
-
-/* ---- words ------------------------------------------------------------ */
-
-static bool
-is_aligned(const void *p, unsigned bytes)
-{
-    return ((uintptr_t)p & (bytes - 1)) == 0;
-}
-
-/* release: partner is who polls it, a host's thread or get_word */
-static void
-put_word(void *p, uint32_t v)
-{
-    if (is_aligned(p, 4))
-        __atomic_store_n((uint32_t *)p, v, __ATOMIC_RELEASE);
-    else
-        memcpy(p, &v, 4);
-}
-
-/* acquire: partner is a host's thread that stores it, or put_word */
-static uint32_t
-get_word(const void *p)
-{
-    uint32_t v;
-
-    if (is_aligned(p, 4))
-        return __atomic_load_n((const uint32_t *)p, __ATOMIC_ACQUIRE);
-    memcpy(&v, p, 4);
-    return v;
-}
-
-/* The same of 1, 2, 4 or 8 bytes. */
-static void
-put_part(void *p, uint64_t v, unsigned bytes)
-{
-    if (bytes == 4)
-        put_word(p, (uint32_t)v);
-    else if (bytes == 1)
-        __atomic_store_n((uint8_t *)p, (uint8_t)v, __ATOMIC_RELEASE);
-    else if (!is_aligned(p, bytes))
-        memcpy(p, &v, bytes);
-    else if (bytes == 2)
-        __atomic_store_n((uint16_t *)p, (uint16_t)v, __ATOMIC_RELEASE);
-    else
-        __atomic_store_n((uint64_t *)p, v, __ATOMIC_RELEASE);
-}
-
-static uint64_t
-get_part(const void *p, unsigned bytes)
-{
-    uint64_t v = 0;
-
-    if (bytes == 4)
-        return get_word(p);
-    if (bytes == 1)
-        return __atomic_load_n((const uint8_t *)p, __ATOMIC_ACQUIRE);
-    if (!is_aligned(p, bytes))
-        memcpy(&v, p, bytes);
-    else if (bytes == 2)
-        return __atomic_load_n((const uint16_t *)p, __ATOMIC_ACQUIRE);
-    else
-        return __atomic_load_n((const uint64_t *)p, __ATOMIC_ACQUIRE);
-    return v;
-}
-
-/* n words of a lane, whose registers are `step` apart; two that are aligned
- * together are one of 64 bits. */
-static inline void
-put_words(uint8_t *p, const uint32_t *reg, unsigned step, unsigned n)
-{
-    if (n == 2 && is_aligned(p, 8)) {
-        put_part(p, (uint64_t)reg[step] << 32 | reg[0], 8);
-        return;
-    }
-    for (unsigned k = 0; k < n; k++)
-        put_word(p + 4 * k, reg[k * step]);
-}
-
-static inline void
-get_words(const uint8_t *p, uint32_t *reg, unsigned step, unsigned n)
-{
-    if (n == 2 && is_aligned(p, 8)) {
-        uint64_t v = get_part(p, 8);
-
-        reg[0] = (uint32_t)v;
-        reg[step] = (uint32_t)(v >> 32);
-        return;
-    }
-    for (unsigned k = 0; k < n; k++)
-        reg[k * step] = get_word(p + 4 * k);
 }
 
 /* ---- scalar loads ----------------------------------------------------- */
@@ -482,11 +387,9 @@ is_row(const sim_wave *w, const words *x)
         return false;
     if (x->low[1] != first + step)
         return false;
-    if (x->wide)
-        odd = !sim_wide_is_row(x->low, x->high, step);
-    for (unsigned i = 0; !x->wide && i < x->lanes; i++)
+    for (unsigned i = 0; i < x->lanes; i++)
         odd |= x->low[i] ^ (first + i * step);
-    for (unsigned i = 0; !x->wide && x->high && i < x->lanes; i++)
+    for (unsigned i = 0; x->high && i < x->lanes; i++)
         odd |= x->high[i] ^ x->high[0];
     return !odd && first <= UINT32_MAX - x->lanes * step;
 }
@@ -500,10 +403,6 @@ move_row(const words *x, uint8_t *host)
     if (n == 1) {
         memcpy(x->store ? host : (uint8_t *)reg,
                x->store ? (uint8_t *)reg : host, 4 * lanes);
-        return;
-    }
-    if (x->wide) {
-        x->store ? sim_wide_row_out(reg, n, host) : sim_wide_row(reg, n, host);
         return;
     }
     for (unsigned k = 0; k < n; k++)
@@ -578,9 +477,6 @@ offsets(const words *x, uint64_t exec, uint64_t at[64])
 
     if (x->bytes < bytes)
         return false;
-    if (x->wide)
-        return sim_wide_offsets(x->low, x->high, x->base, most, (uint32_t)exec,
-                                at);
     for (unsigned i = 0; i < x->lanes; i++)
         at[i] =
             x->base + x->low[i] + (x->high ? (uint64_t)x->high[i] << 32 : 0);
@@ -608,6 +504,24 @@ tell(sim_wave *w, const words *x, uint64_t exec, const uint64_t *at,
         sim_order_lanes(w, x->o, &t, exec, at);
 }
 
+/* What checks hear of all lanes, one behind another. */
+static void
+tell_row(sim_wave *w, const words *x, uint64_t first, uint64_t addr)
+{
+    sim_reach t = {.at = addr + first,
+                   .bytes = x->part * x->n * x->lanes,
+                   .write = x->store};
+    uint64_t at[64];
+
+    if (addr && w->g->order)
+        sim_order_access(w, x->o, &t);
+    if (addr || !w->check || sim_check_row(w, x->store, first, t.bytes))
+        return;
+    for (unsigned i = 0; i < x->lanes; i++)
+        at[i] = first + i * (uint64_t)(x->part * x->n);
+    tell(w, x, sim_exec(w), at, 0);
+}
+
 /* False: a lane is outside, and nothing was done. addr: of the piece; 0: it is
  * LDS. */
 static bool
@@ -616,17 +530,11 @@ move_words(sim_wave *w, const words *x, uint64_t addr)
     uint64_t exec = sim_exec(w), at[64];
     uint64_t first =
         x->base + x->low[0] + (x->high ? (uint64_t)x->high[0] << 32 : 0);
-    sim_reach t = {.bytes = x->part * x->n, .write = x->store};
 
     if (is_row(w, x) && first < x->bytes &&
-        t.bytes * x->lanes <= x->bytes - first &&
-        (addr || !w->check ||
-         sim_check_row(w, x->store, first, t.bytes * x->lanes))) {
-        t.at = addr + first;
-        t.bytes *= x->lanes;
+        4 * x->n * x->lanes <= x->bytes - first) {
         move_row(x, x->host + first);
-        if (addr && w->g->order)
-            sim_order_access(w, x->o, &t);
+        tell_row(w, x, first, addr);
         return true;
     }
     if (!offsets(x, exec, at))
@@ -647,8 +555,10 @@ usual(sim_wave *w, const sim_op *o)
     words x;
 
     if ((o->fmt != BR_FMT_GLOBAL && o->fmt != BR_FMT_VGLOBAL) ||
-        !is_words(w, o, &x) || !exec)
+        !is_words(w, o, &x))
         return false;
+    if (!exec)
+        return true;
     lane = (unsigned)__builtin_ctzll(exec);
     if (o->src[3].file)
         base += sim_pair(w, o->src[3].reg);
@@ -679,12 +589,36 @@ usual_lds(sim_wave *w, const sim_op *o)
     return move_words(w, &x, 0);
 }
 
-/* The same of words of 32 lanes without check, where sim_wide.h knows how. */
-static inline bool
-wide_words(sim_wave *w, const sim_op *o, sim_wide *x)
+/* What is left to be done of words: lanes that are to be moved, checks. */
+static __attribute__((noinline)) void
+finish_words(sim_wave *w, const sim_op *o, const sim_wide *x, sim_wide_end end,
+             const uint64_t at[SIM_LANES], uint64_t addr)
 {
-    uint64_t at[32];
-    words y;
+    const words y = {.o = o,
+                     .n = x->n,
+                     .lanes = SIM_LANES,
+                     .part = x->part,
+                     .sign = x->sign,
+                     .store = x->store,
+                     .reg = x->reg,
+                     .host = x->host};
+
+    if (end == SIM_WIDE_AT)
+        move_lanes(&y, x->exec, at);
+    if (!w->check)
+        return;
+    if (end == SIM_WIDE_ROW)
+        tell_row(w, &y, at[0], addr);
+    else /* what one lane reads is what all read */
+        tell(w, &y, end == SIM_WIDE_ONE ? 1 : x->exec, at, addr);
+}
+
+/* Words of 32 lanes in one piece of memory. */
+static inline bool
+usual_words(sim_wave *w, const sim_op *o, sim_wide *x, uint64_t addr)
+{
+    uint64_t at[SIM_LANES];
+    sim_wide_end end;
 
     x->n = o->sem->src[2];
     x->part = o->sem->src[1];
@@ -692,19 +626,11 @@ wide_words(sim_wave *w, const sim_op *o, sim_wide *x)
     x->low = lane_reg(w, o->src[0].reg, 0);
     x->store = o->sem->src[0] == ACT_STORE;
     x->reg = lane_reg(w, x->store ? o->src[1].reg : o->dst.reg, 0);
-    switch (sim_wide_words(x, at)) {
-    case SIM_WIDE_FAR: return false;
-    case SIM_WIDE_DONE: return true;
-    case SIM_WIDE_AT: break;
-    }
-    y = (words){.n = x->n,
-                .lanes = SIM_LANES,
-                .part = x->part,
-                .sign = x->sign,
-                .store = x->store,
-                .reg = x->reg,
-                .host = x->host};
-    move_lanes(&y, x->exec, at);
+    end = sim_wide_words(x, at);
+    if (end == SIM_WIDE_FAR)
+        return false;
+    if (w->check || end == SIM_WIDE_AT)
+        finish_words(w, o, x, end, at, addr);
     return true;
 }
 
@@ -719,8 +645,8 @@ sim_global_words(sim_wave *w, const sim_op *o)
     uint64_t first;
     unsigned lane;
 
-    if (w->check || !x.exec)
-        return !x.exec || sim_vmem(w, o);
+    if (!x.exec)
+        return true;
     lane = (unsigned)__builtin_ctz(x.exec);
     if (o->src[3].file)
         x.base += sim_pair(w, o->src[3].reg);
@@ -733,7 +659,7 @@ sim_global_words(sim_wave *w, const sim_op *o)
     x.base -= r->addr;
     x.host = r->host;
     x.bytes = r->bytes;
-    return wide_words(w, o, &x) || sim_vmem(w, o);
+    return usual_words(w, o, &x, r->addr) || sim_vmem(w, o);
 }
 
 bool
@@ -744,9 +670,7 @@ sim_lds_words(sim_wave *w, const sim_op *o)
                   .host = w->g->lds,
                   .bytes = w->g->lds_bytes};
 
-    if (w->check || !x.exec)
-        return !x.exec || sim_ds(w, o);
-    return wide_words(w, o, &x) || sim_ds(w, o);
+    return !x.exec || usual_words(w, o, &x, 0) || sim_ds(w, o);
 }
 
 /* A lane's own memory, without check: words that lie far apart. */

@@ -34,7 +34,8 @@ enum {
     PAGE = 4096,
     MAX_PAGES = 4096, /* 16 MiB that kernels touch; each takes 32 KiB */
     WORDS = PAGE / 4,
-    KEPT_PAGES = 512, /* for the next dispatch; else all are freed */
+    KEPT_PAGES = 512,  /* for the next dispatch; else all are freed */
+    FEW_BUCKETS = 256, /* at first: of most kernels, which end soon */
     BUCKETS = 2 * MAX_PAGES,
     POOL = 1024, /* clocks that words remember; older ones allow all */
     DEVICE = 2,  /* scopes: 0 CU, 1 SE, 2 device, 3 system */
@@ -114,7 +115,7 @@ struct sim_order {
     bool pool_wide[POOL];
     uint32_t last; /* of the pool */
     page *pages;   /* a hash */
-    size_t n_pages;
+    size_t n_pages, buckets;
     page *hit;
     uint32_t turn; /* dispatches so far */
 };
@@ -228,6 +229,36 @@ learn(sim_order *r, waiter *x)
 
 /* ---- words ---------------------------------------------------------------- */
 
+/* Where a page is, or will be. */
+static page *
+slot_of(const sim_order *r, uint64_t key)
+{
+    size_t k = (size_t)(key * 0x9e3779b97f4a7c15ull >> 51) & (r->buckets - 1);
+
+    while (r->pages[k].words && r->pages[k].at != key)
+        k = (k + 1) & (r->buckets - 1);
+    return &r->pages[k];
+}
+
+/* Four times as many buckets. False: no memory. */
+static bool
+widen(sim_order *r)
+{
+    sim_order more = *r;
+
+    more.buckets = r->buckets * 4 < BUCKETS ? r->buckets * 4 : BUCKETS;
+    more.pages = br_try_calloc(more.buckets, sizeof *more.pages);
+    if (!more.pages)
+        return false;
+    for (size_t k = 0; k < r->buckets; k++)
+        if (r->pages[k].words)
+            *slot_of(&more, r->pages[k].at) = r->pages[k];
+    br_free(r->pages);
+    *r = more;
+    r->hit = NULL;
+    return true;
+}
+
 /* Of a page that this dispatch has not touched yet. */
 static words *
 fresh(sim_order *r, page *p, uint64_t key)
@@ -235,6 +266,11 @@ fresh(sim_order *r, page *p, uint64_t key)
     if (!p->words) {
         if (r->n_pages == MAX_PAGES + KEPT_PAGES)
             return NULL;
+        if (r->n_pages * 2 >= r->buckets && r->buckets < BUCKETS) {
+            if (!widen(r))
+                return NULL;
+            p = slot_of(r, key);
+        }
         p->words = br_try_alloc(sizeof *p->words);
         if (!p->words)
             return NULL;
@@ -250,16 +286,15 @@ fresh(sim_order *r, page *p, uint64_t key)
 static words *
 words_of(sim_order *r, uint64_t key)
 {
-    size_t k = (size_t)(key * 0x9e3779b97f4a7c15ull >> 51) & (BUCKETS - 1);
+    page *p;
 
     if (r->hit && r->hit->at == key)
         return r->hit->words;
-    for (; r->pages[k].words && r->pages[k].at != key;)
-        k = (k + 1) & (BUCKETS - 1);
-    if (!r->pages[k].words || r->pages[k].turn != r->turn)
-        return fresh(r, &r->pages[k], key);
-    r->hit = &r->pages[k];
-    return r->hit->words;
+    p = slot_of(r, key);
+    if (!p->words || p->turn != r->turn)
+        return fresh(r, p, key);
+    r->hit = p;
+    return p->words;
 }
 
 /* Whether the writer is a wave of the group that w is in. */
@@ -655,9 +690,9 @@ sim_order_barrier(sim_group *g)
 static void
 free_pages(sim_order *r)
 {
-    for (size_t k = 0; k < BUCKETS; k++)
+    for (size_t k = 0; k < r->buckets; k++)
         br_free(r->pages[k].words);
-    memset(r->pages, 0, BUCKETS * sizeof *r->pages);
+    memset(r->pages, 0, r->buckets * sizeof *r->pages);
     r->n_pages = 0;
 }
 
@@ -691,7 +726,8 @@ make(sim_order **out, size_t n, br_status *st)
         r->sum = br_try_calloc(2 * n, sizeof *r->sum);
         r->pool = br_try_alloc(POOL * n * sizeof *r->pool);
         r->near_pool = br_try_alloc(POOL * n * sizeof *r->near_pool);
-        r->pages = br_try_calloc(BUCKETS, sizeof *r->pages);
+        r->buckets = FEW_BUCKETS;
+        r->pages = br_try_calloc(r->buckets, sizeof *r->pages);
     }
     if (!r || !r->w || !r->clocks || !r->sum || !r->pool || !r->near_pool ||
         !r->pages) {

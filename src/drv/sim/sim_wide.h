@@ -21,12 +21,6 @@ sim_has_avx512(void)
 
 /* Each call only where the processor has it. high may be NULL: no high words. */
 
-/* at[i] = base + low[i] + 2^32 high[i]; whether none of those in exec is greater
- * than most. */
-bool sim_wide_offsets(const uint32_t *low, const uint32_t *high, uint64_t base,
-                      uint64_t most, uint32_t exec, uint64_t at[32]);
-/* Whether low[i] = low[0] + i * step, and high is the same everywhere. */
-bool sim_wide_is_row(const uint32_t *low, const uint32_t *high, uint32_t step);
 /* Lanes of exec: word k of n at host + at[i] to reg[32 k + i]. An aligned word
  * is read whole. */
 void sim_wide_gather(uint32_t *reg, unsigned n, const uint8_t *host,
@@ -47,9 +41,11 @@ typedef struct sim_wide {
     bool store, sign;
 } sim_wide;
 typedef enum sim_wide_end {
-    SIM_WIDE_FAR, /* a lane of exec is, or may be, outside: nothing was done */
-    SIM_WIDE_DONE,
-    SIM_WIDE_AT, /* at says where each is to be moved */
+    SIM_WIDE_FAR,  /* a lane of exec is, or may be, outside: nothing was done */
+    SIM_WIDE_ROW,  /* all lanes, each right behind the one before; done */
+    SIM_WIDE_ONE,  /* all lanes at one place; done */
+    SIM_WIDE_DONE, /* at says where */
+    SIM_WIDE_AT,   /* at says where each is to be moved */
 } sim_wide_end;
 sim_wide_end sim_wide_words(const sim_wide *x, uint64_t at[32]);
 

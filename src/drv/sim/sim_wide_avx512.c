@@ -16,7 +16,8 @@
 
 /* ---- where lanes are -------------------------------------------------- */
 
-/* high != NULL is asked once, not in the loop. */
+/* at[i] = base + low[i] + 2^32 high[i], where base is from[0]; whether none of
+ * those in exec is greater than from[1]. */
 static inline bool
 offsets(const uint32_t *low, const uint32_t *high, const uint64_t from[2],
         uint32_t exec, uint64_t at[32])
@@ -42,16 +43,7 @@ offsets(const uint32_t *low, const uint32_t *high, const uint64_t from[2],
     return !(far & exec);
 }
 
-bool
-sim_wide_offsets(const uint32_t *low, const uint32_t *high, uint64_t base,
-                 uint64_t most, uint32_t exec, uint64_t at[32])
-{
-    uint64_t from[2] = {base, most};
-
-    return high ? offsets(low, high, from, exec, at)
-                : offsets(low, NULL, from, exec, at);
-}
-
+/* Whether low[i] = low[0] + i * step, and high is the same everywhere. */
 static inline bool
 is_row(const uint32_t *low, const uint32_t *high, uint32_t step)
 {
@@ -73,12 +65,6 @@ is_row(const uint32_t *low, const uint32_t *high, uint32_t step)
             odd, _mm512_xor_si512(first, _mm512_loadu_si512(high + 16)));
     }
     return !_mm512_test_epi32_mask(odd, odd);
-}
-
-bool
-sim_wide_is_row(const uint32_t *low, const uint32_t *high, uint32_t step)
-{
-    return is_row(low, high, step);
 }
 
 /* ---- words to registers ----------------------------------------------- */
@@ -373,46 +359,56 @@ splat(const sim_wide *x, const uint8_t *p)
     }
 }
 
-/* Where lanes lie as a row, or all at one place. False: they do not. */
-static inline bool
+static inline void
+move_row(const sim_wide *x, uint8_t *p)
+{
+    if (x->part < 4)
+        parts_row(x, p);
+    else if (x->store)
+        sim_wide_row_out(x->reg, x->n, p);
+    else
+        sim_wide_row(x->reg, x->n, p);
+}
+
+/* Where lanes lie as a row, or all at one place. FAR: they do not. */
+static inline sim_wide_end
 in_one(const sim_wide *x, uint64_t first, uint64_t each)
 {
     uint32_t step = x->low[1] - x->low[0];
     uint64_t size = 32 * each;
 
     if (x->exec != UINT32_MAX || first >= x->bytes)
-        return false;
-    if (!step && !x->store && each <= x->bytes - first) {
-        if (!is_row(x->low, x->high, 0))
-            return false;
+        return SIM_WIDE_FAR;
+    if (!step && !x->store && each <= x->bytes - first &&
+        is_row(x->low, x->high, 0)) {
         splat(x, x->host + first);
-        return true;
+        return SIM_WIDE_ONE;
     }
     if (step != each || size > x->bytes - first ||
         x->low[0] > UINT32_MAX - size || !is_row(x->low, x->high, step))
-        return false;
-    if (x->part < 4)
-        parts_row(x, x->host + first);
-    else if (x->store)
-        sim_wide_row_out(x->reg, x->n, x->host + first);
-    else
-        sim_wide_row(x->reg, x->n, x->host + first);
-    return true;
+        return SIM_WIDE_FAR;
+    move_row(x, x->host + first);
+    return SIM_WIDE_ROW;
 }
 
 sim_wide_end
 sim_wide_words(const sim_wide *x, uint64_t at[32])
 {
     uint64_t each = x->part * x->n, need = !x->store && x->part < 4 ? 4 : each;
-    uint64_t first =
-        x->base + x->low[0] + (x->high ? (uint64_t)x->high[0] << 32 : 0);
+    uint64_t from[2];
+    sim_wide_end end;
 
     if (x->bytes < need)
         return SIM_WIDE_FAR;
-    if (in_one(x, first, each))
-        return SIM_WIDE_DONE;
-    if (!sim_wide_offsets(x->low, x->high, x->base, x->bytes - need, x->exec,
-                          at))
+    at[0] = x->base + x->low[0] + (x->high ? (uint64_t)x->high[0] << 32 : 0);
+    end = in_one(x, at[0], each);
+    if (end != SIM_WIDE_FAR)
+        return end;
+    from[0] = x->base;
+    from[1] = x->bytes - need;
+    /* high != NULL is asked once, not in the loop. */
+    if (x->high ? !offsets(x->low, x->high, from, x->exec, at)
+                : !offsets(x->low, NULL, from, x->exec, at))
         return SIM_WIDE_FAR;
     if (x->store || !(x->exec >> 8))
         return SIM_WIDE_AT;
@@ -430,21 +426,6 @@ sim_wide_words(const sim_wide *x, uint64_t at[32])
 {
     (void)x, (void)at;
     return SIM_WIDE_FAR;
-}
-
-bool
-sim_wide_offsets(const uint32_t *low, const uint32_t *high, uint64_t base,
-                 uint64_t most, uint32_t exec, uint64_t at[32])
-{
-    (void)low, (void)high, (void)base, (void)most, (void)exec, (void)at;
-    return false;
-}
-
-bool
-sim_wide_is_row(const uint32_t *low, const uint32_t *high, uint32_t step)
-{
-    (void)low, (void)high, (void)step;
-    return false;
 }
 
 void
