@@ -1,66 +1,22 @@
 /* test_kfd.c - the driver of AMD GPUs against the simulated kernel and GPU.
  *
  * Milestone A: an empty kernel, assembled, linked, described, dispatched by a
- * packet that is built field by field. Then what the kernel refuses, and each
- * fault of a ring that the packet processor has to report.
+ * packet that is built field by field. Then each fault of a ring that the packet
+ * processor has to report; what the kernel refuses: test_kfd_calls.c.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kfd_kit.h"
 #include "t.h"
 
 #include "base/thread.h"
-#include "cg/gcn/gcn_file.h"
-#include "drv/amd/amd_dev.h"
-#include "drv/sim/sim_gpu.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define SECOND 1000000000ll
 
-typedef struct rig {
-    br_simgpu *g;
-    const br_amd_os *os;
-    br_amd_node node;
-    br_amd_dev d;
-    br_amd_queue q;
-    br_amd_mem code;
-    br_gcn_co co;
-} rig;
-
-static void
-begin_on(rig *r, const br_simgpu_opts *o, bool pm4)
-{
-    br_status st = {0};
-
-    *r = (rig){.g = NULL};
-    t_ok(br_simgpu_new(&r->g, o, &st), &st);
-    r->os = br_simgpu_os(r->g);
-    t_ok(br_amd_node_get(&r->node, r->os, 0, &st), &st);
-    ck_assert_str_eq(r->node.name, o->cpu);
-    t_ok(br_amd_open(&r->d, r->os, &r->node, &st), &st);
-    t_ok(br_amd_queue_init(&r->q, &r->d, pm4, pm4 ? 1024 : 64, &st), &st);
-}
-
 static void
 begin(rig *r, const br_simgpu_opts *o)
 {
-    begin_on(r, o, false);
-}
-
-/* says: what has to stand in the reports; NULL: nothing may. */
-static void
-finish(rig *r, const char *says)
-{
-    br_str s = {0};
-
-    br_amd_queue_fini(&r->q);
-    br_amd_free(&r->d, &r->code);
-    br_amd_close(&r->d);
-    br_simgpu_reports(r->g, &s);
-    ck_assert_msg(says ? strstr(br_str_z(&s), says) != NULL : s.n == 0, "%s",
-                  br_str_z(&s));
-    br_str_fini(&s);
-    ck_assert_msg(br_simgpu_free(r->g), "something was left open");
-    br_gcn_unload(&r->co);
+    kfd_begin(r, o, false);
 }
 
 /* Assembles kernel k and puts it into memory of the GPU. */
@@ -125,7 +81,7 @@ TEST(an_empty_kernel_is_dispatched_by_hand)
         ck_assert_int_eq(s->value, -1);
         ck_assert_uint_eq(c->read, 1);
         ck_assert_uint_eq(br_simgpu_waves(r.g)->steps, 1);
-        finish(&r, NULL);
+        kfd_finish(&r, NULL);
     }
 }
 
@@ -160,7 +116,7 @@ TEST(launches_go_around_the_ring)
     t_ok(br_amd_wait(&r.q, 10 * SECOND, &st), &st);
     ck_assert_uint_eq(*(uint32_t *)(void *)m.host, 200 * 32);
     br_amd_free(&r.d, &m);
-    finish(&r, NULL);
+    kfd_finish(&r, NULL);
 }
 
 TEST(scratch_comes_with_the_first_kernel_that_has_some)
@@ -182,7 +138,7 @@ TEST(scratch_comes_with_the_first_kernel_that_has_some)
     ck_assert_uint_eq(r.q.scratch.bytes, 96ull * 32 * 64 * 512);
     ck_assert_uint_eq(((br_amd_control *)(void *)r.q.control.host)->tmpring,
                       512 | 512 * 64 / 256 << 12);
-    finish(&r, NULL);
+    kfd_finish(&r, NULL);
 }
 
 /* What a wave does wrong ends the wait, with the reason in the reports. */
@@ -208,7 +164,7 @@ TEST(a_fault_of_a_kernel_wakes_who_waits)
         st = (br_status){0};
         ck_assert_int_eq(br_simgpu_fault(r.g, &st), bad[k].code);
         ck_assert_int_eq(br_amd_launch(&r.q, &l, NULL), BR_E_FAULT);
-        finish(&r, bad[k].says);
+        kfd_finish(&r, bad[k].says);
     }
 }
 
@@ -223,7 +179,7 @@ TEST(a_queue_is_destroyed_while_its_kernel_runs)
         int64_t begun;
         rig r;
 
-        begin_on(&r, &(br_simgpu_opts){.cpu = "gfx1201", .check = pm4}, pm4);
+        kfd_begin(&r, &(br_simgpu_opts){.cpu = "gfx1201", .check = pm4}, pm4);
         l = load(&r, "x: s_branch x", ".amdhsa_user_sgpr_count 2");
         if (pm4) {
             t_ok(br_amd_pm4_launch(&r.q, &s, &l, (uint8_t *)(uintptr_t)l.kernel,
@@ -239,7 +195,7 @@ TEST(a_queue_is_destroyed_while_its_kernel_runs)
         ck_assert_int_lt(br_now_ns() - begun, 10 * SECOND);
         /* and the next one works */
         t_ok(br_amd_queue_init(&r.q, &r.d, false, 64, &st), &st);
-        finish(&r, NULL);
+        kfd_finish(&r, NULL);
     }
 }
 
@@ -380,7 +336,7 @@ TEST(the_packet_processor_reports_each_fault_of_a_ring)
         l = load(&r, "", ".amdhsa_group_segment_fixed_size 64");
         faults[k].fn(&r, &l);
         ck_assert_int_eq(br_amd_wait(&r.q, 10 * SECOND, NULL), BR_E_FAULT);
-        finish(&r, faults[k].says);
+        kfd_finish(&r, faults[k].says);
     }
 }
 
@@ -411,7 +367,7 @@ TEST(a_packet_that_changes_after_its_doorbell_is_reported)
                          1);
         ck_assert_int_eq(br_amd_wait(&r.q, 10 * SECOND, NULL),
                          change ? BR_E_FAULT : BR_OK);
-        finish(&r, change ? "packet 1 changed after its header was" : NULL);
+        kfd_finish(&r, change ? "packet 1 changed after its header was" : NULL);
     }
 }
 
@@ -434,7 +390,7 @@ TEST(a_header_before_its_body_is_reported)
     br_aql_publish(p, 0x1502);
     ring(&r, 1, 0);
     ck_assert_int_eq(br_amd_wait(&r.q, 10 * SECOND, NULL), BR_E_FAULT);
-    finish(&r, "packet 0 changed after its header was published");
+    kfd_finish(&r, "packet 0 changed after its header was published");
 }
 
 TEST(a_doorbell_that_is_never_rung_is_reported_at_the_end)
@@ -450,7 +406,8 @@ TEST(a_doorbell_that_is_never_rung_is_reported_at_the_end)
     atomic_store_explicit(&c->write, 1, memory_order_release);
     r.q.next = 1;
     ck_assert_int_eq(br_amd_wait(&r.q, SECOND / 50, NULL), BR_E_TIMEOUT);
-    finish(&r, "queue ends with 1 packets written, the doorbell rung for 0");
+    kfd_finish(&r,
+               "queue ends with 1 packets written, the doorbell rung for 0");
 }
 
 /* New code at the same place: an acquire makes the processor read it. */
@@ -472,7 +429,7 @@ TEST(code_that_changes_is_read_anew_after_an_acquire)
     t_ok(br_amd_wait(&r.q, 10 * SECOND, &st), &st);
     t_ok(br_amd_launch(&r.q, &l, &st), &st);
     ck_assert_int_eq(br_amd_wait(&r.q, 10 * SECOND, NULL), BR_E_FAULT);
-    finish(&r, "s_trap");
+    kfd_finish(&r, "s_trap");
 }
 
 /* ---- PM4 --------------------------------------------------------------- */
@@ -487,7 +444,7 @@ TEST(pm4_launches_go_around_the_ring)
         br_amd_mem m;
         rig r;
 
-        begin_on(&r, &(br_simgpu_opts){.cpu = cpus[k], .check = true}, true);
+        kfd_begin(&r, &(br_simgpu_opts){.cpu = cpus[k], .check = true}, true);
         t_ok(br_amd_alloc(&r.d, &m,
                           &(br_amd_want){.bytes = 4096, .heap = BR_AMD_HOST},
                           &st),
@@ -521,7 +478,7 @@ TEST(pm4_launches_go_around_the_ring)
         t_ok(br_amd_wait(&r.q, 10 * SECOND, &st), &st);
         ck_assert_uint_eq(*(uint32_t *)(void *)m.host, 40 * 32);
         br_amd_free(&r.d, &m);
-        finish(&r, NULL);
+        kfd_finish(&r, NULL);
     }
 }
 
@@ -557,10 +514,10 @@ TEST(pm4_streams_that_are_wrong_are_reported)
         rig r;
 
         memcpy(w, bad[k].w, sizeof w);
-        begin_on(&r, &(br_simgpu_opts){.cpu = "gfx1100"}, true);
+        kfd_begin(&r, &(br_simgpu_opts){.cpu = "gfx1100"}, true);
         t_ok(br_amd_pm4_submit(&r.q, &s, NULL), &(br_status){0});
         ck_assert_int_eq(br_amd_wait(&r.q, 10 * SECOND, NULL), BR_E_FAULT);
-        finish(&r, bad[k].says);
+        kfd_finish(&r, bad[k].says);
     }
 }
 
@@ -592,7 +549,7 @@ TEST(pm4_indirect_buffers_that_are_wrong_are_reported)
         uint64_t va;
         rig r;
 
-        begin_on(&r, &(br_simgpu_opts){.cpu = "gfx1201"}, true);
+        kfd_begin(&r, &(br_simgpu_opts){.cpu = "gfx1201"}, true);
         t_ok(br_amd_alloc(&r.d, &m, &want, &st), &st);
         memcpy(m.host + 1024, bad[k].w, sizeof bad[k].w);
         va = m.va + 64;
@@ -605,7 +562,7 @@ TEST(pm4_indirect_buffers_that_are_wrong_are_reported)
         t_ok(br_amd_pm4_submit(&r.q, &s, &st), &st);
         ck_assert_int_eq(br_amd_wait(&r.q, 10 * SECOND, NULL), BR_E_FAULT);
         br_amd_free(&r.d, &m);
-        finish(&r, bad[k].says);
+        kfd_finish(&r, bad[k].says);
     }
 }
 
@@ -618,14 +575,15 @@ TEST(interrupts_without_a_slot_are_reported)
     uint64_t at;
     rig r;
 
-    begin_on(&r, &(br_simgpu_opts){.cpu = "gfx1100"}, true);
+    kfd_begin(&r, &(br_simgpu_opts){.cpu = "gfx1100"}, true);
     at = r.q.signal.va + 512;
     w[3] = (uint32_t)at;
     w[4] = (uint32_t)(at >> 32);
     w[7] = r.d.event;
     t_ok(br_amd_pm4_submit(&r.q, &s, &st), &st);
     t_ok(br_amd_wait(&r.q, 10 * SECOND, &st), &st);
-    finish(&r, t_printf("an interrupt for event %u, whose slot nobody wrote",
+    kfd_finish(&r,
+               t_printf("an interrupt for event %u, whose slot nobody wrote",
                         r.d.event));
 }
 
@@ -644,201 +602,12 @@ TEST(pm4_doorbells_in_the_middle_of_a_packet_are_reported)
     for (size_t k = 0; k < BR_COUNT(bad); k++) {
         rig r;
 
-        begin_on(&r, &(br_simgpu_opts){.cpu = "gfx1100"}, true);
+        kfd_begin(&r, &(br_simgpu_opts){.cpu = "gfx1100"}, true);
         memcpy(r.q.ring.host, &(uint32_t){0xc0064900}, 4);
         ring(&r, bad[k].write, bad[k].doorbell);
         ck_assert_int_eq(br_amd_wait(&r.q, 10 * SECOND, NULL), BR_E_FAULT);
-        finish(&r, bad[k].says);
+        kfd_finish(&r, bad[k].says);
     }
-}
-
-/* ---- what the kernel refuses ------------------------------------------- */
-
-static int
-call(rig *r, uint32_t request, void *arg)
-{
-    return r->os->ioctl(r->os->ctx, r->d.kfd, request, arg);
-}
-
-/* The queue's arguments as the driver makes them. */
-static struct br_kfd_create_queue
-queue_args(rig *r)
-{
-    return (struct br_kfd_create_queue){.ring = r->q.ring.va,
-                                        .write_pointer = r->q.control.va + 0x38,
-                                        .read_pointer = r->q.control.va + 0x80,
-                                        .ring_bytes = 4096,
-                                        .gpu_id = r->node.gpu_id,
-                                        .type = BR_KFD_QUEUE_AQL,
-                                        .percentage = 100,
-                                        .eop = r->q.eop.va,
-                                        .eop_bytes = 4096,
-                                        .save = r->q.save.va,
-                                        .save_bytes = (uint32_t)r->d.sizes.cwsr,
-                                        .ctl_bytes = (uint32_t)r->d.sizes.ctl};
-}
-
-/* Sizes as in notes on kfd_queue.c, each wrong by a page or the like. */
-TEST(the_kernel_takes_a_queue_of_exact_sizes_only)
-{
-    static const struct {
-        size_t at, bytes;
-        int64_t add;
-        bool lax_too; /* refused before Linux 6.12 as well */
-    } wrong[] = {
-#define AT(field)                                \
-    offsetof(struct br_kfd_create_queue, field), \
-        sizeof((struct br_kfd_create_queue *)0)->field
-        {AT(ring), 4096, true},
-        {AT(ring_bytes), 4096, false},
-        {AT(ring_bytes), 24, true},
-        {AT(write_pointer), -4096, true},
-        {AT(read_pointer), 4096, true},
-        {AT(eop_bytes), 4096, false},
-        {AT(eop), 1ll << 40, true},
-        {AT(ctl_bytes), 4096, false},
-        {AT(save_bytes), 4096, false},
-        {AT(save_bytes), -4096, false},
-        {AT(save), 4096, false},
-        {AT(percentage), 1, true},
-        {AT(priority), 16, true},
-        {AT(gpu_id), 1, true},
-        {AT(type), 7, true},
-#undef AT
-    };
-
-    for (int lax = 0; lax < 2; lax++) {
-        struct br_kfd_create_queue good, bad;
-        rig r;
-
-        begin(&r, &(br_simgpu_opts){.cpu = "gfx1201", .lax = lax});
-        good = queue_args(&r);
-        for (size_t k = 0; k < BR_COUNT(wrong); k++) {
-            uint64_t v = 0;
-            int e;
-
-            bad = good;
-            memcpy(&v, (char *)&bad + wrong[k].at, wrong[k].bytes);
-            v += (uint64_t)wrong[k].add;
-            memcpy((char *)&bad + wrong[k].at, &v, wrong[k].bytes);
-            e = call(&r, BR_KFD(create_queue), &bad);
-            ck_assert_msg(e == (lax && !wrong[k].lax_too ? 0 : -EINVAL),
-                          "row %zu, lax %d: %d", k, lax, e);
-            if (e == 0)
-                ck_assert_int_eq(
-                    call(&r, BR_KFD(destroy_queue),
-                         &(struct br_kfd_destroy_queue){bad.queue_id, 0}),
-                    0);
-        }
-        finish(&r, NULL);
-    }
-}
-
-TEST(the_kernel_answers_with_its_errno)
-{
-    uint32_t other = 7;
-    struct br_kfd_alloc_memory a;
-    struct br_kfd_map_memory m;
-    struct br_kfd_free_memory f;
-    struct br_kfd_acquire_vm vm;
-    struct br_kfd_event_data e = {.event_id = 50};
-    struct br_kfd_wait_events w = {.n = 1};
-    struct br_kfd_create_event ev = {.page_offset = 1};
-    struct br_kfd_destroy_queue q = {.queue_id = 9};
-    void *at = NULL;
-    rig r;
-
-    begin(&r, &(br_simgpu_opts){.cpu = "gfx1100", .small_bar = true});
-    a = (struct br_kfd_alloc_memory){
-        .va = 1 << 30, .gpu_id = r.node.gpu_id, .flags = BR_KFD_MEM_VRAM};
-    ck_assert_int_eq(call(&r, BR_KFD(alloc_memory), &a), -EINVAL); /* 0 bytes */
-    a.bytes = 25ull << 30;
-    ck_assert_int_eq(call(&r, BR_KFD(alloc_memory), &a), -ENOMEM);
-    a.bytes = 4096;
-    a.flags |= BR_KFD_MEM_PUBLIC; /* the BAR is small */
-    ck_assert_int_eq(call(&r, BR_KFD(alloc_memory), &a), -EINVAL);
-    a.flags = BR_KFD_MEM_USERPTR; /* no address */
-    ck_assert_int_eq(call(&r, BR_KFD(alloc_memory), &a), -EINVAL);
-    a.flags = BR_KFD_MEM_VRAM;
-    ck_assert_int_eq(call(&r, BR_KFD(alloc_memory), &a), 0);
-    ck_assert_int_eq(r.os->map(r.os->ctx, r.d.drm, &at, 4096, a.mmap_offset),
-                     -EPERM); /* not PUBLIC */
-    m = (struct br_kfd_map_memory){.handle = a.handle, .n = 1};
-    ck_assert_int_eq(call(&r, BR_KFD(map_memory), &m), -EFAULT);
-    m.gpu_ids = (uint64_t)(uintptr_t)&other;
-    ck_assert_int_eq(call(&r, BR_KFD(map_memory), &m), -EINVAL);
-    m.gpu_ids = (uint64_t)(uintptr_t)&r.node.gpu_id;
-    ck_assert_int_eq(call(&r, BR_KFD(map_memory), &m), 0);
-    ck_assert_uint_eq(m.n_success, 1);
-    f.handle = a.handle;
-    ck_assert_int_eq(call(&r, BR_KFD(free_memory), &f), -EBUSY);
-    m.n_success = 0;
-    m.handle = r.q.ring.handle;
-    ck_assert_int_eq(call(&r, BR_KFD(unmap_memory), &m), -EBUSY); /* a queue */
-    m.handle = a.handle;
-    ck_assert_int_eq(call(&r, BR_KFD(unmap_memory), &m), 0);
-    ck_assert_int_eq(call(&r, BR_KFD(free_memory), &f), 0);
-    ck_assert_int_eq(call(&r, BR_KFD(free_memory), &f), -EINVAL);
-    ck_assert_int_eq(call(&r, BR_KFD(unmap_memory), &m), -ENOMEM);
-    vm = (struct br_kfd_acquire_vm){1, r.node.gpu_id};
-    ck_assert_int_eq(call(&r, BR_KFD(acquire_vm), &vm), -EINVAL);
-    ck_assert_int_eq(call(&r, BR_KFD(wait_events), &w), -EFAULT);
-    w.events = (uint64_t)(uintptr_t)&e;
-    ck_assert_int_eq(call(&r, BR_KFD(wait_events), &w), -EINVAL);
-    ck_assert_int_eq(call(&r, BR_KFD(create_event), &ev), -EINVAL);
-    ck_assert_int_eq(call(&r, BR_KFD(destroy_queue), &q), -EINVAL);
-    ck_assert_int_eq(call(&r, 0xc0085a01, &q), -ENOTTY);
-    ck_assert_int_eq(r.os->ioctl(r.os->ctx, 5, BR_KFD(version), &q), -EBADF);
-    ck_assert_int_eq(r.os->open(r.os->ctx, "/dev/nvidia0"), -ENOENT);
-    finish(&r, NULL);
-}
-
-/* What a driver should not do, beside the kernel's errno. */
-TEST(mappings_and_calls_that_are_wrong_are_reported)
-{
-    struct br_kfd_alloc_memory a = {0};
-    void *at = NULL;
-    rig r;
-
-    begin(&r, &(br_simgpu_opts){.cpu = "gfx1100"});
-    r.os->unmap(r.os->ctx, &r, 4096);
-    finish(&r, "4096 bytes are unmapped that were not mapped");
-    begin(&r, &(br_simgpu_opts){.cpu = "gfx1100"});
-    ck_assert_int_eq(call(&r, 0xc0084b20, &a), -ENOTTY);
-    finish(&r, "ioctl 0x20 of /dev/kfd is not simulated");
-    begin(&r, &(br_simgpu_opts){.cpu = "gfx1100"});
-    a = (struct br_kfd_alloc_memory){.va = 1 << 30,
-                                     .bytes = 4096,
-                                     .gpu_id = r.node.gpu_id,
-                                     .flags = BR_KFD_MEM_GTT};
-    ck_assert_int_eq(call(&r, BR_KFD(alloc_memory), &a), 0);
-    ck_assert_int_eq(r.os->map(r.os->ctx, r.d.drm, &at, 4096, a.mmap_offset),
-                     0);
-    ck_assert_int_eq(r.os->map(r.os->ctx, r.d.drm, &at, 4096, a.mmap_offset),
-                     -EBUSY); /* to a place, after it had one */
-    r.os->unmap(r.os->ctx, at, 4096);
-    ck_assert_int_eq(call(&r, BR_KFD(free_memory), &a.handle), 0);
-    finish(&r, "memory moves after the GPU or the CPU has it");
-}
-
-/* A user with older or newer structs: what both know is copied. */
-TEST(the_kernel_copies_what_both_sides_know)
-{
-    struct {
-        struct br_kfd_version v;
-        uint64_t more;
-    } big = {{9, 9}, 77};
-    uint32_t small[2] = {9, 9};
-    rig r;
-
-    begin(&r, &(br_simgpu_opts){.cpu = "gfx1100"});
-    ck_assert_int_eq(call(&r, 2u << 30 | 16 << 16 | 'K' << 8 | 1, &big), 0);
-    ck_assert_uint_eq(big.v.minor, 17);
-    ck_assert_uint_eq(big.more, 77);
-    ck_assert_int_eq(call(&r, 2u << 30 | 4 << 16 | 'K' << 8 | 1, small), 0);
-    ck_assert_uint_eq(small[0], 1);
-    ck_assert_uint_eq(small[1], 9);
-    finish(&r, NULL);
 }
 
 /* ---- topology ---------------------------------------------------------- */
