@@ -496,8 +496,8 @@ TEST(x86_blocks_go_on_where_warps_meet)
 {
     static const char *const less[] = {
         "sub.u32 %r1,%r0,20;\n",
-        "mov.u32 %r2,%ntid.x; mul.lo.u32 %r2,%r2,89478485; add.u32 "
-        "%r1,%r0,%r2; add.u32 %r1,%r1,12;\n",
+        ("mov.u32 %r2,%ntid.x; mul.lo.u32 %r2,%r2,89478485; add.u32 "
+         "%r1,%r0,%r2; add.u32 %r1,%r1,12;\n"),
         "add.u32 %r1,%r0,20; rem.u32 %r1,%r1,40;\n",
     };
     static const char *const some[] = {"ge.u32 %p,%r0,20", "lt.u32 %p,%r0,64",
