@@ -130,3 +130,31 @@ TEST(sim_wide_memory_is_that_of_each_lane)
     }
     ck_assert_uint_gt(done, 5000);
 }
+
+TEST(sim_wide_permutes_as_each_lane_reads)
+{
+    uint32_t data[LANES], at[LANES], to[LANES], want[LANES];
+    br_rng rng;
+
+    if (!sim_has_avx512())
+        return;
+    br_rng_init(&rng, 6, 0);
+    for (unsigned n = 0; n < 1000; n++) {
+        uint32_t off = br_rng_u32(&rng) & 0xffff;
+        uint32_t exec = n & 1 ? UINT32_MAX : br_rng_u32(&rng);
+
+        for (unsigned i = 0; i < LANES; i++) {
+            data[i] = br_rng_u32(&rng);
+            at[i] = br_rng_u32(&rng);
+            want[i] = to[i] = br_rng_u32(&rng);
+        }
+        for (unsigned i = 0; i < LANES; i++) {
+            unsigned k = (at[i] + off) / 4 % LANES;
+
+            if (exec >> i & 1)
+                want[i] = exec >> k & 1 ? data[k] : 0;
+        }
+        sim_wide_permute(to, data, at, off, exec);
+        ck_assert(memcmp(to, want, sizeof to) == 0);
+    }
+}

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/sim/sim_float.h"
 #include "drv/sim/sim_int.h"
+#include "drv/sim/sim_wide.h"
 
 #include <math.h>
 #include <string.h>
@@ -149,6 +150,10 @@ sim_exchange(sim_wave *w, const sim_op *o)
     const uint32_t *addr = vgpr(w, o->src[0].reg);
     const uint32_t *data = vgpr(w, o->src[1].reg);
 
+    if (act == ACT_BPERMUTE && o->gathers) {
+        sim_wide_permute(to, data, addr, off, (uint32_t)exec);
+        return true;
+    }
     for (unsigned i = 0; i < w->w; i++) {
         unsigned k, half = i & 32;
 

@@ -36,24 +36,6 @@ sim_med3(float a, float b, float c)
     return most == b ? sim_max(a, c) : sim_max(a, b);
 }
 
-int32_t
-sim_to_i32(double v)
-{
-    if (isnan(v))
-        return 0;
-    return v >= 2147483647.0    ? INT32_MAX
-           : v <= -2147483648.0 ? INT32_MIN
-                                : (int32_t)v;
-}
-
-uint32_t
-sim_to_u32(double v)
-{
-    if (isnan(v) || v <= 0)
-        return 0;
-    return v >= 4294967295.0 ? UINT32_MAX : (uint32_t)v;
-}
-
 static const br_sf f16 = {BR_SF_F16, BR_SF_RN, false};
 static const br_sf f32 = {BR_SF_F32, BR_SF_RN, false};
 static const br_sf f64 = {BR_SF_F64, BR_SF_RN, false};
@@ -174,12 +156,4 @@ float
 sim_f16(uint32_t h)
 {
     return br_f16_to_f32((uint16_t)h);
-}
-
-uint32_t
-sim_ldexp32(float a, int32_t e)
-{
-    return br_f32_bits((float)ldexp((double)a, e < -600  ? -600
-                                               : e > 600 ? 600
-                                                         : e));
 }

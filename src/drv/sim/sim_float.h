@@ -52,9 +52,21 @@ float sim_maximum(float a, float b);
 double sim_minimum64(double a, double b);
 double sim_maximum64(double a, double b);
 float sim_med3(float a, float b, float c);
-/* Towards zero, saturating, a NaN is 0. */
-int32_t sim_to_i32(double v);
-uint32_t sim_to_u32(double v);
+/* Towards zero, saturating, a NaN is 0; no branches, so that lanes are vector
+ * code. */
+static inline int32_t
+sim_to_i32(double v)
+{
+    v = v >= -2147483648.0 ? v : v != v ? 0 : -2147483648.0;
+    return (int32_t)(v < 2147483647.0 ? v : 2147483647.0);
+}
+
+static inline uint32_t
+sim_to_u32(double v)
+{
+    v = v > 0 ? v : 0;
+    return (uint32_t)(v < 4294967295.0 ? v : 4294967295.0);
+}
 uint16_t sim_rtz16(float f);
 /* One rounding. */
 uint16_t sim_fma16(uint16_t a, uint16_t b, uint16_t c);
@@ -73,6 +85,14 @@ unsigned sim_class16(uint32_t a);
 unsigned sim_class64(uint64_t a);
 float sim_fract(float a);
 float sim_f16(uint32_t h);
-uint32_t sim_ldexp32(float a, int32_t e);
+/* a * 2^e: a product of doubles is exact, and is rounded once. */
+static inline uint32_t
+sim_ldexp32(float a, int32_t e)
+{
+    int32_t by = e < -600 ? -600 : e > 600 ? 600 : e;
+
+    return br_f32_bits(
+        (float)((double)a * br_f64_of((uint64_t)(1023 + by) << 52)));
+}
 
 #endif

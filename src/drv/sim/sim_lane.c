@@ -400,8 +400,12 @@ sim_scale32(float a, float b, float c, uint32_t *m, unsigned i)
 {
     uint32_t x = br_f32_bits(a), y = br_f32_bits(b), z = br_f32_bits(c);
     uint32_t of_b = y >> 23 & 255, of_c = z >> 23 & 255;
-    bool inverse = !(br_f32_bits(1 / b) >> 23 & 255);
-    bool quotient = !(br_f32_bits(c / b) >> 23 & 255);
+    /* Whether 1 / b and c / b are below the normal numbers once they are rounded:
+     * less than 2^-126 - 2^-150, a product of 48 bits. A division of a small
+     * number takes the processor a hundred cycles. */
+    uint32_t size = y & 0x7fffffff;
+    bool inverse = (size > 0x7e800000) & (size <= 0x7f800000);
+    bool quotient = fabs((double)c) < fabs((double)b) * 0x1.fffffep-127;
     bool apart = (int)of_c - (int)of_b >= 96, small = !of_b;
     bool none = (b == 0) | (c == 0);
     float more = a * 0x1p64f, less = a * 0x1p-64f, r;

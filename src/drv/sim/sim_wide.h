@@ -28,6 +28,10 @@ void sim_wide_gather(uint32_t *reg, unsigned n, const uint8_t *host,
 /* The same of all lanes, right behind each other. */
 void sim_wide_row(uint32_t *reg, unsigned n, const uint8_t *host);
 void sim_wide_row_out(const uint32_t *reg, unsigned n, uint8_t *host);
+/* to[i] = data[(at[i] + off) / 4 % 32]; 0 where that lane is not in
+ * exec. Lanes of exec are written. */
+void sim_wide_permute(uint32_t *to, const uint32_t *data, const uint32_t *at,
+                      uint32_t off, uint32_t exec);
 /* Words of 32 lanes in one piece of memory. */
 typedef struct sim_wide {
     uint32_t *reg;              /* of n, 32 words each */

@@ -195,6 +195,29 @@ sim_wide_gather(uint32_t *reg, unsigned n, const uint8_t *host,
                  gathered(host + 4 * i, at + k, exec >> k));
 }
 
+/* ---- lanes that read each other ---------------------------------------- */
+
+void
+sim_wide_permute(uint32_t *to, const uint32_t *data, const uint32_t *at,
+                 uint32_t off, uint32_t exec)
+{
+    __m512i a = _mm512_loadu_si512(data), b = _mm512_loadu_si512(data + 16);
+    __m512i run = _mm512_set1_epi32((int)exec), v[2];
+
+    for (unsigned k = 0; k < 2; k++) {
+        __m512i i = _mm512_add_epi32(_mm512_loadu_si512(at + 16 * k),
+                                     _mm512_set1_epi32((int)off));
+        __mmask16 there;
+
+        i = _mm512_and_si512(_mm512_srli_epi32(i, 2), _mm512_set1_epi32(31));
+        there = _mm512_test_epi32_mask(_mm512_srlv_epi32(run, i),
+                                       _mm512_set1_epi32(1));
+        v[k] = _mm512_maskz_permutex2var_epi32(there, a, i, b);
+    }
+    keep(to, 0, exec, v[0]);
+    keep(to, 16, exec, v[1]);
+}
+
 /* ---- rows ------------------------------------------------------------- */
 
 void
@@ -439,6 +462,13 @@ void
 sim_wide_row(uint32_t *reg, unsigned n, const uint8_t *host)
 {
     (void)reg, (void)n, (void)host;
+}
+
+void
+sim_wide_permute(uint32_t *to, const uint32_t *data, const uint32_t *at,
+                 uint32_t off, uint32_t exec)
+{
+    (void)to, (void)data, (void)at, (void)off, (void)exec;
 }
 
 void
