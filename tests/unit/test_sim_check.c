@@ -6,6 +6,7 @@
 #include "sim_kit.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 T_ONE_THREAD();
@@ -445,4 +446,28 @@ TEST(sim_checks_survive_lack_of_memory)
     t_each_oom(checked, &co);
     br_gcn_unload(&co);
     br_str_fini(&o);
+}
+
+/* A number behind those that the descriptor has is reported, and the same words
+ * each time: zeros, whatever lay in memory before. */
+TEST(sim_registers_that_are_not_there_are_zeros)
+{
+    sim_kit k = {.cpu = "gfx1201",
+                 .check = true,
+                 .code = "v_mov_b32 v1, v200\nv_lshlrev_b32 v0, 2, v0\n"
+                         "s_wait_alu 0xfffd\nglobal_store_b32 v0, v1, s[0:1]"};
+    void *dirt[8];
+
+    for (int n = 0; n < 8; n++) {
+        dirt[n] = malloc(40000u + 100000u * (unsigned)(n % 2));
+        memset(dirt[n], 0xa5, 40000);
+    }
+    for (int n = 0; n < 8; n++)
+        free(dirt[n]);
+    memset(k.memory, 1, sizeof k.memory);
+    ck_assert_int_eq(sim_kit_run(&k), BR_OK);
+    ck_assert_uint_gt(k.found, 0);
+    for (int i = 0; i < 4 * 32; i++)
+        ck_assert_uint_eq(k.memory[i], 0);
+    br_str_fini(&k.findings);
 }

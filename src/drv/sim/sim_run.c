@@ -425,13 +425,10 @@ place_registers(job *j, sim_group *g)
     uint32_t *v;
 
     g->registers =
-        br_try_alloc((j->n_waves * wave + spare + LINE_WORDS) * sizeof *v);
+        br_try_calloc(j->n_waves * wave + spare + LINE_WORDS, sizeof *v);
     v = g->registers;
     if (v)
         v += (0u - (uintptr_t)v) / sizeof *v % LINE_WORDS;
-    /* Not the spare ones: 30 KB for each group. */
-    if (v)
-        memset(v, 0, j->n_waves * wave * sizeof *v);
     for (unsigned k = 0; v && k < j->n_waves; k++)
         g->waves[k].v = v + k * wave;
     return v != NULL;
