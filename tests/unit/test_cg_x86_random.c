@@ -153,6 +153,43 @@ TEST(x86_lines_end_where_memory_does)
     br_str_fini(&s);
 }
 
+/* Memory changed in place with little done is a loop of 32 bytes at a time, whatever
+ * the processor has; beside one that does more. */
+TEST(x86_lines_changed_in_place)
+{
+    static const struct {
+        const char *type, *bytes, *more;
+    } of[] = {
+        {"u32", "4", ""},
+        {"u64", "8", ""},
+        {"u16", "2", ""},
+        {"u32", "4",
+         "xor.b32 %x,%x,%y; add.u32 %x,%x,%y; sub.u32 %y,%y,%x; "
+         "add.u32 %x,%y,%x;"},
+    };
+    br_str s = {0};
+
+    for (size_t k = 0; k < BR_COUNT(of); k++) {
+        const char *t = of[k].type, *b = of[k].bytes;
+
+        s.n = 0;
+        br_str_printf(&s,
+                      ".version 8.0\n.target sm_80\n.entry line(.param .u64 "
+                      "in, .param .u64 out) {\n.reg .b32 %%r<4>; .reg .b64 "
+                      "%%c,%%d,%%e; .reg .%s %%x,%%y;\nld.param.u64 %%c,[in];"
+                      " ld.param.u64 %%d,[out];\n"
+                      "mov.u32 %%r0,%%tid.x; mul.wide.u32 %%e,%%r0,%s; add.u64 "
+                      "%%c,%%c,%%e; add.u64 "
+                      "%%d,%%d,%%e;\nld.global.%s %%x,[%%c]; ld.global.%s "
+                      "%%y,[%%d]; add.%s %%x,%%x,%%y; %s st.global.%s "
+                      "[%%d],%%x; ret;\n}\n",
+                      t, b, t, t, t, of[k].more, t);
+        agrees(s.at);
+        ck_assert(!pr_faulted);
+    }
+    br_str_fini(&s);
+}
+
 /* Index y << 30: of five warps a row each the first and the last have 0, those
  * between lie outside. Other shapes of blocks by one more instruction each. */
 TEST(x86_planes_do_not_trust_the_last_warp)

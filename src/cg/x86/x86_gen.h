@@ -177,6 +177,7 @@ void x86_together(gen *g, const br_kins *i, unsigned word, const uint8_t *s,
 
 /* x86_stream.c */
 void x86_stream_find(gen *g);
+bool x86_is_loaded(const gen *g, uint32_t addr);
 bool x86_stream(gen *g, const br_kins *i, const uint8_t *r, br_x86_arg at,
                 uint32_t site);
 

@@ -492,12 +492,39 @@ goes_through(const gen *g)
     return ok;
 }
 
+/* Whether the loop changes memory in place and computes little. Then memory is
+ * all, and 32 bytes at a time are better: saxpy of 64 MB in blocks of 256 took
+ * 6.3 ms by 64 and 4.4 by 32 (Zen 4, one thread); what the caches hold, 1 to 8 %
+ * less. Where lines go past the caches (x86_stream.c), whole ones are wanted. */
+static bool
+in_place(const gen *g)
+{
+    unsigned moves = 0, rest = 0;
+    bool found = false;
+
+    for (size_t k = 0; k < g->rest.n; k++) {
+        const br_kins *i = &g->f->ins.at[g->rest.at[k]];
+
+        for (unsigned r = 0; r < i->n_res; r++)
+            if (cls_of(g, i->res + r) == BR_KC_PRED)
+                return false;
+        for (unsigned a = 0; a < i->n_arg; a++)
+            if (cls_of(g, arg_of(g, i, a)) == BR_KC_PRED)
+                return false;
+        *(i->op == BR_K_LD || i->op == BR_K_ST ? &moves : &rest) += 1;
+        found |= i->op == BR_K_ST && x86_is_loaded(g, arg_of(g, i, 0));
+    }
+    return found && rest <= moves;
+}
+
 /* A loop over the block, a warp in each round. */
 static void
 through(gen *g)
 {
     uint32_t top = br_x86_label(g->a);
+    bool zmm = g->zmm;
 
+    g->zmm = zmm && !in_place(g);
     g->fast = g->lined = g->through = true;
     g->uniform = false;
     e2(g, BR_X_XOR32, R14, R14);
@@ -511,6 +538,7 @@ through(gen *g)
     ej(g, BR_X_JNE, top);
     g->fast = g->lined = g->through = false;
     x86_forget(g);
+    g->zmm = zmm;
 }
 
 static void

@@ -39,8 +39,8 @@ x86_stream_find(gen *g)
             g->streams &= !talks(&g->f->ins.at[g->f->blks.at[b].ins.at[s]]);
 }
 
-static bool
-is_loaded(const gen *g, uint32_t addr)
+bool
+x86_is_loaded(const gen *g, uint32_t addr)
 {
     for (size_t b = 0; b < g->f->blks.n; b++)
         for (size_t s = 0; s < g->f->blks.at[b].ins.n; s++) {
@@ -61,7 +61,7 @@ able(const gen *g, const br_kins *i)
     return g->streams && g->z && i->op == BR_K_ST && i->n_arg == 2 &&
            (bytes == 4 || bytes == 8) &&
            br_kmod(i->mods, BR_KF_SPACE) != BR_KM_SPACE_SHARED &&
-           !is_loaded(g, arg_of(g, i, 0));
+           !x86_is_loaded(g, arg_of(g, i, 0));
 }
 
 /* Of r to at, where window `site` is; false: nothing is written. rax, rdx. */
