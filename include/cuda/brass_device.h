@@ -107,20 +107,6 @@ BRASS_CVTA(constant, 4)
 BRASS_CVTA(local, 5)
 #undef BRASS_CVTA
 
-namespace std
-{
-BRASS_D void
-free(void *p)
-{
-    ::free(p);
-}
-BRASS_D void *
-malloc(size_t n)
-{
-    return ::malloc(n);
-}
-} // namespace std
-
 /* clang-format off */
 #include <__clang_cuda_math_forward_declares.h>
 #include <__clang_cuda_libdevice_declares.h>
@@ -131,6 +117,15 @@ malloc(size_t n)
 #include <__clang_cuda_complex_builtins.h>
 #include <__clang_cuda_intrinsics.h>
 /* clang-format on */
+
+/* The same functions, so that programs with `using namespace std` have one choice. */
+namespace std
+{
+using ::free;
+using ::malloc;
+using ::memcpy;
+using ::memset;
+} // namespace std
 
 /* Overloads for float that clang declares and an SDK would define. */
 #define BRASS_F(R, name)    \

@@ -265,9 +265,32 @@ static void mixed()
     BLAS(cublasDotEx(h, 2, d, CUDA_R_64F, 2, d.p + 1, CUDA_R_64F, 2, &sum,
                      CUDA_R_64F, CUDA_R_64F));
     EXPECT(sum == 14);
-    EXPECT(cublasDotEx(h, 2, d, CUDA_R_64F, -1, d, CUDA_R_64F, 1, &sum,
-                       CUDA_R_64F,
+    BLAS(cublasDotEx(h, 2, d, CUDA_R_64F, -1, d, CUDA_R_64F, 1, &sum,
+                     CUDA_R_64F, CUDA_R_64F));
+    EXPECT(sum == 4); /* 2 1 + 1 2 */
+    EXPECT(cublasDotEx(h, 2, d, CUDA_R_64F, 1, d, CUDA_R_64F, 1, &sum,
+                       CUDA_R_8I,
                        CUDA_R_64F) == CUBLAS_STATUS_NOT_SUPPORTED);
+
+    /* Four million equal addends; one after the other in float: off by 1e-3. */
+    {
+        int many = 1 << 22;
+        Dev<float> f(std::vector<float>(many, 0.1f));
+        Dev<__half> e(std::vector<__half>(many, __float2half(0.1f)));
+        float total, length, size;
+
+        BLAS(cublasSdot(h, many, f, 1, f, 1, &total));
+        BLAS(cublasSnrm2(h, many, f, 1, &length));
+        BLAS(cublasSasum(h, many, f, 1, &size));
+        EXPECT(near(total, many * 0.01, 1e-6) && near(size, many * 0.1, 1e-6));
+        EXPECT(near(length, 2048 * 0.1, 1e-6));
+        BLAS(cublasDotEx(h, many, f, CUDA_R_32F, 1, f, CUDA_R_32F, 1, &total,
+                         CUDA_R_32F, CUDA_R_32F));
+        EXPECT(near(total, many * 0.01, 1e-6));
+        BLAS(cublasDotEx(h, many, e, CUDA_R_16F, 1, e, CUDA_R_16F, 1, &total,
+                         CUDA_R_32F, CUDA_R_32F));
+        EXPECT(near(total, many * 0.0099951187, 1e-6));
+    }
 
     /* c[k] = row k of x times column k of y, of 10 each. */
     Dev<__half> c(2);

@@ -41,7 +41,8 @@ run(void *payload)
     bc_lock();
     ok = blas_in_memory(&j->a, j->batch) && blas_in_memory(&j->b, j->batch) &&
          blas_in_memory(&j->c, j->batch) && bc_mem_fits(j->alpha_at, 4) &&
-         bc_mem_fits(j->beta_at, 4) && bc_mem_fits(j->out, 4);
+         bc_mem_fits(j->beta_at, 4) &&
+         bc_mem_fits(j->out, BR_MIN(blas_bytes(j->type), (size_t)4));
     bc_unlock();
     if (!ok)
         return cudaErrorIllegalAddress;
@@ -426,32 +427,36 @@ cublasHgemmBatched(H, OPS, int m, int n, int k, const __half *alpha,
                 (operand){NULL, c, CUDA_R_16F, ldc, 0}, AB_);
 }
 
-/* A product of a row and a column, whose strides are leading dimensions. One and
- * zero stay where they are: they may be read when the stream gets there. */
+static bool
+is_float(cudaDataType t)
+{
+    return t == CUDA_R_32F || t == CUDA_R_64F || t == CUDA_R_16F ||
+           t == CUDA_R_16BF;
+}
+
 S
 cublasDotEx(H, int n, const void *x, cudaDataType xt, int incx, const void *y,
             cudaDataType yt, int incy, void *result, cudaDataType rt,
             cudaDataType et)
 {
-    static const float f[2] = {1, 0};
-    static const double d[2] = {1, 0};
-    bool wide = et == CUDA_R_64F;
-    const void *const one = wide ? (const void *)&d[0] : &f[0];
-    const void *const zero = wide ? (const void *)&d[1] : &f[1];
-    cublasStatus_t r;
+    blas_job j = {.body = blas_dot_of, .type = rt, .n = BR_MAX(n, 0)};
 
-    if (et != CUDA_R_32F && !wide)
+    if (!blas_is(h))
+        return CUBLAS_STATUS_NOT_INITIALIZED;
+    if ((et != CUDA_R_32F && et != CUDA_R_64F) || !is_float(xt) ||
+        !is_float(yt) || !is_float(rt))
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (incx < 1 || incy < 1) /* backwards is no matrix */
-        return CUBLAS_STATUS_NOT_SUPPORTED;
-    r = cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_T, 1, 1, n > 0 ? n : 0, one, x,
-                     xt, incx, y, yt, incy, zero, result, rt, 1,
-                     wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                     CUBLAS_GEMM_DEFAULT);
-    if (r == CUBLAS_STATUS_SUCCESS && h->mode == CUBLAS_POINTER_MODE_HOST &&
-        cudaStreamSynchronize(h->stream) != cudaSuccess)
-        r = CUBLAS_STATUS_EXECUTION_FAILED;
-    return r;
+    if (!result)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (xt == rt && yt == rt && rt == CUDA_R_32F)
+        j.body = blas_dot_f32;
+    if (xt == rt && yt == rt && rt == CUDA_R_64F)
+        j.body = blas_dot_f64;
+    j.a = vec(x, incx, j.n, xt);
+    j.b = vec(y, incy, j.n, yt);
+    j.batch = 1;
+    j.out = result;
+    return issue(h, &j);
 }
 
 S

@@ -13,5 +13,6 @@ extern blas_body PAIR(axpy), PAIR(scal), PAIR(copy), PAIR(swap), PAIR(rot),
     PAIR(dot), PAIR(nrm2), PAIR(asum), PAIR(amax), PAIR(amin), PAIR(gemv),
     PAIR(ger), PAIR(geam);
 #undef PAIR
+extern blas_body blas_dot_of;
 
 #endif

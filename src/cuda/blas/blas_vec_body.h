@@ -1,7 +1,7 @@
 /* blas_vec_body.h - vectors of type T: what each function does.
  *
- * A vector with a negative step begins at its far end. Sums go into eight
- * partial ones.
+ * A vector with a negative step begins at its far end. Sums are of doubles, in
+ * eight partial ones: of 16 million equal floats 3e-4 was lost otherwise.
  * SPDX-License-Identifier: Apache-2.0 */
 static T *
 BODY(first)(const blas_mat *v, int n)
@@ -35,16 +35,17 @@ BODY(add)(int n, T alpha, const T *x, int64_t sx, T *y, int64_t sy)
 static T
 BODY(sum)(int n, const T *x, int64_t sx, const T *y, int64_t sy)
 {
-    T s[8] = {0};
+    double s[8] = {0};
     int i = 0;
 
     if (sx == 1 && sy == 1)
         for (; i + 8 <= n; i += 8)
             for (int k = 0; k < 8; k++)
-                s[k] += x[i + k] * y[i + k];
+                s[k] += (double)x[i + k] * (double)y[i + k];
     for (; i < n; i++)
-        s[i % 8] += x[i * sx] * y[i * sy];
-    return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
+        s[i % 8] += (double)x[i * sx] * (double)y[i * sy];
+    return (T)(((s[0] + s[1]) + (s[2] + s[3])) +
+               ((s[4] + s[5]) + (s[6] + s[7])));
 }
 
 bool
@@ -120,7 +121,8 @@ bool
 BODY(nrm2)(const blas_job *j)
 {
     const T *x = BODY(first)(&j->a, j->n);
-    T big = 0, s = 0;
+    T big = 0;
+    double s = 0;
 
     for (int i = 0; i < j->n; i++) {
         T v = ABS(x[i * j->a.ld]);
@@ -130,9 +132,9 @@ BODY(nrm2)(const blas_job *j)
     for (int i = 0; i < j->n && big > 0 && big - big == 0; i++) {
         T v = x[i * j->a.ld] / big;
 
-        s += v * v;
+        s += (double)v * (double)v;
     }
-    *(T *)j->out = s > 0 ? big * ROOT(s) : big;
+    *(T *)j->out = s > 0 ? big * (T)sqrt(s) : big;
     return true;
 }
 
@@ -140,11 +142,11 @@ bool
 BODY(asum)(const blas_job *j)
 {
     const T *x = BODY(first)(&j->a, j->n);
-    T s = 0;
+    double s = 0;
 
     for (int i = 0; i < j->n; i++)
-        s += ABS(x[i * j->a.ld]);
-    *(T *)j->out = s;
+        s += (double)ABS(x[i * j->a.ld]);
+    *(T *)j->out = (T)s;
     return true;
 }
 
