@@ -23,7 +23,17 @@
 #    else
 #        define __grid_constant__ /* parameters cannot change here anyhow */
 #    endif
-#    define __cluster_dims__(...)
+/* A cluster is one block here. Of more, clang says that the function below, which
+ * has no value, is no constant: nothing is launched otherwise than was asked for. */
+int several_blocks_in_a_cluster_are_not_supported();
+constexpr int
+brass_cluster_is_one_block(int x, int y = 1, int z = 1)
+{
+    return x * y * z == 1 ? 1 : several_blocks_in_a_cluster_are_not_supported();
+}
+#    define __cluster_dims__(...) \
+        __attribute__((           \
+            annotate("cluster", (brass_cluster_is_one_block(__VA_ARGS__)))))
 #    define __maxnreg__(...)
 #    define __nv_pure__ __attribute__((pure))
 #    if __clang_major__ < 15

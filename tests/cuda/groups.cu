@@ -92,6 +92,18 @@ __global__ void from_std(int *out)
     std::free(q);
 }
 
+/* A cluster of one block. */
+__global__ void __cluster_dims__(1, 1, 1) cluster(int *out)
+{
+    __shared__ int s;
+    auto c = cg::this_cluster();
+    if (c.thread_rank() == 0)
+        s = blockIdx.x + 5;
+    c.sync();
+    if (threadIdx.x == 1)
+        out[blockIdx.x] = *c.map_shared_rank(&s, 0) + 100 * c.num_blocks() + 1000 * c.block_rank();
+}
+
 static void leaders()
 {
     Dev<int> n(std::vector<int>(2, 0)), to(std::vector<int>(2 * ALL, -1));
@@ -105,6 +117,8 @@ static void leaders()
         EXPECT(seen[i] == (i % 3 == 0) && seen[ALL + i] == (i % 5 == 0));
     from_std<<<1, 1>>>(n);
     EXPECT(n.get()[0] == 0x01010101 && n.get()[1] == 0x02020202);
+    cluster<<<2, 32>>>(n);
+    EXPECT(n.get()[0] == 105 && n.get()[1] == 106);
 }
 
 int main()

@@ -91,6 +91,25 @@ static const struct {
      "registers does not fit"},
 };
 
+/* Blocks of a cluster would have to run together: not so, and not silently. */
+TEST(ptx_clusters_have_one_block)
+{
+    static const char *const dims[] = {"1", "1, 1, 1", "1, 2, 1", "2"};
+
+    for (unsigned k = 0; k < BR_COUNT(dims); k++) {
+        const char *text = t_printf(
+            HEAD ".entry k()\n.explicitcluster\n.reqnctapercluster %s\n{\n"
+                 "ret;\n}\n",
+            dims[k]);
+        br_kir *m = ptx_load(text);
+
+        ck_assert_uint_eq(m->notes.n, k > 1);
+        if (k > 1)
+            ck_assert(strstr(m->notes.at[0].text.p, "one block") != NULL);
+        br_kir_free(m);
+    }
+}
+
 TEST(ptx_what_is_not_known_costs_one_instruction)
 {
     for (size_t k = 0; k < BR_COUNT(gaps); k++) {

@@ -137,7 +137,7 @@ typedef struct px_parser {
     BR_VEC(uint32_t) outer; /* scope -> the one around it */
     uint32_t scope;
     /* the function at hand */
-    uint32_t fn;
+    uint32_t fn, cluster; /* blocks that a cluster has to have; 0, 1: one */
     BR_VEC(px_ins) ins;
     BR_VEC(px_opnd) ops;
     BR_VEC(uint8_t) regs; /* type of each */

@@ -330,13 +330,26 @@ undefine(px_lower *l, uint32_t reg, bool write, void *arg)
         px_write_reg(l, reg, br_kfn_undef(l->m, l->f, reg_class(l, reg)));
 }
 
+/* A note, and a trap that says it. */
+static br_code
+trap_here(px_lower *l, uint32_t line, const char *says)
+{
+    br_kins trap = {.op = BR_K_TRAP};
+
+    if (l->p->opts && l->p->opts->strict) {
+        l->p->line = line;
+        return px_fail(l->p, "%s", says);
+    }
+    trap.imm = (int64_t)br_kir_note(l->m, line, "%s", says) + 1;
+    px_emit(l, &trap, NULL);
+    return BR_OK;
+}
+
 /* The instruction costs itself: a note, a trap, undefined results. */
 static br_code
 refuse(px_lower *l, const px_ins *i)
 {
     const px_opcode *o = l->opc;
-    br_kins trap = {.op = BR_K_TRAP};
-    uint32_t note;
     char buf[300];
     int n = (int)BR_MIN(o->text.n, (size_t)80);
 
@@ -345,13 +358,7 @@ refuse(px_lower *l, const px_ins *i)
                  (int)BR_MIN(o->bad.n, (size_t)60), o->bad.p);
     else
         snprintf(buf, sizeof buf, "%.*s: %s", n, o->text.p, l->why);
-    if (l->p->opts && l->p->opts->strict) {
-        l->p->line = i->line;
-        return px_fail(l->p, "%s", buf);
-    }
-    note = br_kir_note(l->m, i->line, "%s", buf);
-    trap.imm = (int64_t)note + 1;
-    px_emit(l, &trap, NULL);
+    BR_TRY(trap_here(l, i->line, buf));
     px_each_reg(l, i, undefine, NULL);
     return BR_OK;
 }
@@ -522,6 +529,9 @@ lower_blocks(px_lower *l)
         enter(l, b);
         if (b == 0)
             params_in_registers(l, false);
+        if (b == 0 && l->p->cluster > 1)
+            BR_TRY(trap_here(l, l->f->line,
+                             ".reqnctapercluster: clusters have one block"));
         for (unsigned r = 0; k->after_call && r < l->n_ret; r++)
             frame_load(l, l->ret[r].reg, l->ret[r].at);
         l->n_ret = 0;

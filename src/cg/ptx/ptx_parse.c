@@ -597,9 +597,11 @@ head_directives(px_parser *p)
             BR_TRY(three_numbers(p, &f->max_threads));
         else if (px_is(p, ".reqntid"))
             BR_TRY(three_numbers(p, &f->req_threads));
+        else if (px_is(p, ".reqnctapercluster"))
+            BR_TRY(three_numbers(p, &p->cluster));
         else if (px_is(p, ".pragma"))
             BR_TRY(skip_to_semicolon(p));
-        else { /* .minnctapersm 2, .noreturn, .reqnctapercluster 1, 1, 1 */
+        else { /* .minnctapersm 2, .noreturn, .explicitcluster */
             BR_TRY(px_next(p));
             while (p->tok == ',' || (p->tok == 'w' && p->word.p[0] >= '0' &&
                                      p->word.p[0] <= '9'))
@@ -643,7 +645,7 @@ function(px_parser *p)
 
     p->ins.n = p->ops.n = p->labels.n = p->names.n = p->targets.n = 0;
     p->regs.n = p->outer.n = p->regparams.n = 0;
-    p->scope = 0;
+    p->scope = p->cluster = 0;
     br_map_fini(&p->label_names);
     br_map_fini(&p->label_at);
     if (!br_vec_push(&p->regs, (uint8_t)BR_KT_PRED) ||
