@@ -18,9 +18,23 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 typedef struct cublasContext *cublasLtHandle_t; /* a cublasHandle_t is one */
-typedef struct cublasLtMatmulDesc *cublasLtMatmulDesc_t;
-typedef struct cublasLtMatrixLayout *cublasLtMatrixLayout_t;
-typedef struct cublasLtMatmulPreference *cublasLtMatmulPreference_t;
+typedef struct cublasLtMatmulDesc cublasLtMatmulDescOpaque_t;
+typedef struct cublasLtMatrixLayout cublasLtMatrixLayoutOpaque_t;
+typedef struct cublasLtMatmulPreference cublasLtMatmulPreferenceOpaque_t;
+typedef cublasLtMatmulDescOpaque_t *cublasLtMatmulDesc_t;
+typedef cublasLtMatrixLayoutOpaque_t *cublasLtMatrixLayout_t;
+typedef cublasLtMatmulPreferenceOpaque_t *cublasLtMatmulPreference_t;
+#ifndef BRASS_CUBLAS_LT_INSIDE /* room for those that ...Init fills */
+struct cublasLtMatmulDesc {
+    uint64_t data[32];
+};
+struct cublasLtMatrixLayout {
+    uint64_t data[8];
+};
+struct cublasLtMatmulPreference {
+    uint64_t data[8];
+};
+#endif
 typedef struct {
     uint64_t data[8];
 } cublasLtMatmulAlgo_t;
@@ -92,6 +106,9 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle);
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc,
                                         cublasComputeType_t compute,
                                         cudaDataType_t scale);
+cublasStatus_t cublasLtMatmulDescInit(cublasLtMatmulDesc_t desc,
+                                      cublasComputeType_t compute,
+                                      cudaDataType_t scale);
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc);
 cublasStatus_t
 cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
@@ -104,6 +121,9 @@ cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t desc,
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout,
                                           cudaDataType type, uint64_t rows,
                                           uint64_t cols, int64_t ld);
+cublasStatus_t cublasLtMatrixLayoutInit(cublasLtMatrixLayout_t layout,
+                                        cudaDataType type, uint64_t rows,
+                                        uint64_t cols, int64_t ld);
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout);
 cublasStatus_t
 cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
@@ -114,6 +134,7 @@ cublasLtMatrixLayoutGetAttribute(cublasLtMatrixLayout_t layout,
                                  cublasLtMatrixLayoutAttribute_t attr,
                                  void *value, size_t bytes, size_t *written);
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *pref);
+cublasStatus_t cublasLtMatmulPreferenceInit(cublasLtMatmulPreference_t pref);
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t pref);
 cublasStatus_t
 cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t pref,

@@ -133,6 +133,33 @@ layer(cublasLtHandle_t h, cudaDataType type, Shape s, double tol)
         cublasLtMatrixLayoutDestroy(l);
 }
 
+/* Descriptors that lie in the program's own memory. */
+static void
+by_value(cublasLtHandle_t h)
+{
+    cublasLtMatmulDescOpaque_t desc = {};
+    cublasLtMatrixLayoutOpaque_t one = {}, two = {};
+    cublasLtMatmulPreferenceOpaque_t pref = {};
+    cublasOperation_t t = CUBLAS_OP_T;
+    size_t room = 1 << 20;
+    Dev<float> a(std::vector<float>{1, 2, 3, 4}), d(4);
+    float alpha = 1, beta = 0;
+
+    LT(cublasLtMatmulDescInit(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    LT(cublasLtMatmulDescSetAttribute(&desc, CUBLASLT_MATMUL_DESC_TRANSB, &t,
+                                      sizeof t));
+    LT(cublasLtMatrixLayoutInit(&one, CUDA_R_32F, 2, 2, 2));
+    LT(cublasLtMatrixLayoutInit(&two, CUDA_R_32F, 2, 2, 2));
+    LT(cublasLtMatmulPreferenceInit(&pref));
+    LT(cublasLtMatmulPreferenceSetAttribute(
+        &pref, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room));
+    LT(cublasLtMatmul(h, &desc, &alpha, a, &one, a, &one, &beta, d, &two, d,
+                      &two, NULL, NULL, 0, 0));
+    EXPECT(d.get() == (std::vector<float>{10, 14, 14, 20}));
+    EXPECT(cublasLtMatmulDescInit(NULL, CUBLAS_COMPUTE_32F, CUDA_R_32F) ==
+           CUBLAS_STATUS_INVALID_VALUE);
+}
+
 static void
 refusals(cublasLtHandle_t h)
 {
@@ -242,6 +269,7 @@ main()
         layer<__nv_bfloat16>(h, CUDA_R_16BF, s, 1.2e-2);
     }
     refusals(h);
+    by_value(h);
     LT(cublasLtDestroy(h));
     eight_bits();
     return done();

@@ -9,6 +9,7 @@
 #include "cuda/blas/blas_handle.h"
 
 #include "base/half.h"
+#define BRASS_CUBLAS_LT_INSIDE
 #include "cuda/cublasLt.h"
 
 #include <math.h>
@@ -39,6 +40,10 @@ struct cublasLtMatmulPreference {
     uint64_t workspace;
     uint32_t search;
 };
+_Static_assert(sizeof(struct cublasLtMatmulDesc) <= 256 &&
+                   sizeof(struct cublasLtMatrixLayout) <= 64 &&
+                   sizeof(struct cublasLtMatmulPreference) <= 64,
+               "programs have that much room for them (cublasLt.h)");
 
 /* ---- descriptors -------------------------------------------------------- */
 
@@ -164,13 +169,22 @@ cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc,
     cublasStatus_t s =
         desc ? make(desc, sizeof **desc) : CUBLAS_STATUS_INVALID_VALUE;
 
-    if (s == CUBLAS_STATUS_SUCCESS)
-        **desc =
-            (struct cublasLtMatmulDesc){.compute = compute,
+    return s == CUBLAS_STATUS_SUCCESS
+               ? cublasLtMatmulDescInit(*desc, compute, scale)
+               : s;
+}
+
+cublasStatus_t
+cublasLtMatmulDescInit(cublasLtMatmulDesc_t desc, cublasComputeType_t compute,
+                       cudaDataType_t scale)
+{
+    if (!desc)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    *desc = (struct cublasLtMatmulDesc){.compute = compute,
                                         .scale = scale,
                                         .bias_type = (cudaDataType_t)-1,
                                         .epilogue = CUBLASLT_EPILOGUE_DEFAULT};
-    return s;
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t
@@ -209,10 +223,20 @@ cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type,
     cublasStatus_t s =
         layout ? make(layout, sizeof **layout) : CUBLAS_STATUS_INVALID_VALUE;
 
-    if (s == CUBLAS_STATUS_SUCCESS)
-        **layout = (struct cublasLtMatrixLayout){
-            .type = type, .rows = rows, .cols = cols, .ld = ld, .batch = 1};
-    return s;
+    return s == CUBLAS_STATUS_SUCCESS
+               ? cublasLtMatrixLayoutInit(*layout, type, rows, cols, ld)
+               : s;
+}
+
+cublasStatus_t
+cublasLtMatrixLayoutInit(cublasLtMatrixLayout_t layout, cudaDataType type,
+                         uint64_t rows, uint64_t cols, int64_t ld)
+{
+    if (!layout)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    *layout = (struct cublasLtMatrixLayout){
+        .type = type, .rows = rows, .cols = cols, .ld = ld, .batch = 1};
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t
@@ -248,6 +272,15 @@ cublasStatus_t
 cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *pref)
 {
     return pref ? make(pref, sizeof **pref) : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t
+cublasLtMatmulPreferenceInit(cublasLtMatmulPreference_t pref)
+{
+    if (!pref)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    *pref = (struct cublasLtMatmulPreference){0};
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t
