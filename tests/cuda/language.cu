@@ -292,10 +292,31 @@ __global__ void errors(int *out)
                        "unrecognized error code");
 }
 
+/* People forget a result that nobody reads. */
+#pragma clang diagnostic ignored "-Wreturn-type"
+__device__ int no_result(int x)
+{
+    if (x > 2)
+        return 2 * x;
+}
+__global__ void without_result(int *out)
+{
+    int t = threadIdx.x;
+    if (t > 2) {
+        out[t] = no_result(t);
+    } else {
+        no_result(t);
+        out[t] = 7;
+    }
+}
+
 int main()
 {
     Dev<int> out(std::vector<int>(64, 0));
     std::vector<int> v;
+    without_result<<<1, 8>>>(out);
+    v = out.get();
+    EXPECT(v[0] == 7 && v[2] == 7 && v[3] == 6 && v[7] == 14);
     generic<<<1, 1>>>(out);
     v = out.get();
     EXPECT(v[0] == 75 && v[1] == 10 && v[2] == 55 && v[3] == 42 && v[4] == 8 &&
