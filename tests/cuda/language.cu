@@ -6,6 +6,29 @@
 #include <assert.h>
 #include <limits>
 
+/* Headers that people name, though cuda_runtime.h is enough. */
+#include <common_functions.h>
+#include <crt/device_functions.h>
+#include <crt/host_config.h>
+#include <crt/host_defines.h>
+#include <crt/math_functions.h>
+#include <crt/mma.h>
+#include <cuda/std/cassert>
+#include <cudaProfiler.h>
+#include <cuda_bf16.hpp>
+#include <cuda_fp16.hpp>
+#include <curand_globals.h>
+#include <curand_normal.h>
+#include <curand_poisson.h>
+#include <curand_uniform.h>
+#include <device_double_functions.h>
+#include <driver_functions.h>
+#include <host_config.h>
+#include <sm_20_intrinsics.h>
+#include <sm_32_intrinsics.h>
+#include <sm_35_intrinsics.h>
+#include <vector_functions.hpp>
+
 /* ---- templates, functors, lambdas ------------------------------------------- */
 
 template <class T, int N> struct Vec {

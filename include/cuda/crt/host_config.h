@@ -1,0 +1,6 @@
+/* host_config.h - what it declares comes with cuda_runtime.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BRASS_CRT_HOST_CONFIG_H
+#define BRASS_CRT_HOST_CONFIG_H
+#include "../cuda_runtime.h"
+#endif

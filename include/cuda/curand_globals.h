@@ -1,0 +1,6 @@
+/* curand_globals.h - a part of curand_kernel.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BRASS_CURAND_GLOBALS_H
+#define BRASS_CURAND_GLOBALS_H
+#include "curand_kernel.h"
+#endif

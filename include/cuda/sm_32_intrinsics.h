@@ -1,0 +1,6 @@
+/* sm_32_intrinsics.h - what it declares comes with cuda_runtime.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BRASS_SM_32_INTRINSICS_H
+#define BRASS_SM_32_INTRINSICS_H
+#include "cuda_runtime.h"
+#endif
