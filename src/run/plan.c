@@ -62,6 +62,71 @@ note_prefill(br_steptime *t, double rows, double at, double y)
         t->fixed_ns = t->py / t->p;
 }
 
+/* ---- by the number of rows ------------------------------------------------ */
+
+static uint32_t
+place_of(uint32_t rows)
+{
+    uint32_t octave = 31 - (uint32_t)__builtin_clz(rows | 1);
+
+    if (rows < 64)
+        return rows;
+    return BR_MIN(64 + (octave - 6) * 16 + (rows >> (octave - 4)) % 16,
+                  (uint32_t)BR_PLAN_COUNTS - 1);
+}
+
+static double
+towards(double from, double to, double share, double most)
+{
+    return from +
+           BR_MAX(BR_MIN((to - from) * share, from * most), -from * most);
+}
+
+/* Other work makes all steps longer for a while: what steps of different rows
+ * took is compared as if it had not. */
+static void
+note_rows(br_steptime *t, uint32_t rows, double ns)
+{
+    br_row_time *r = &t->of[place_of(rows)];
+    bool known = r->ns > 0 && t->steps - r->seen < BR_PLAN_DEAR;
+
+    if (ns <= 0)
+        return;
+    if (t->pace <= 0)
+        t->pace = 1;
+    if (known)
+        t->pace = towards(t->pace, ns / r->ns, 1.0 / 4, 1.0 / 8);
+    r->ns =
+        known ? towards(r->ns, ns / t->pace, 1.0 / 8, 1.0 / 32) : ns / t->pace;
+    r->seen = t->steps;
+}
+
+/* Rows of a step that is to take no longer than one of n and `more`. Kernels take
+ * rows by eights or the like, so no line says it: 8 rows of a model of 1B take
+ * 41 ms, 9 take 71, 16 take 90, 17 take 130. What is not known is tried, a row
+ * more at a time; what took too long is tried again much later. */
+static uint32_t
+level_rows(const br_steptime *t, uint32_t n, double more, uint32_t most)
+{
+    const br_row_time *base = &t->of[place_of(n)];
+    uint32_t cheap = n, dear = most + 1;
+
+    if (base->ns == 0 || t->steps - base->seen >= BR_PLAN_FRESH)
+        return n;
+    more = BR_MAX(more / t->pace, base->ns / 5);
+    for (uint32_t r = n + 1; r < dear; r++) {
+        const br_row_time *x = &t->of[place_of(r)];
+
+        if (x->ns > 0 && x->ns <= base->ns + more)
+            cheap = r;
+        else if (x->ns > 0 && t->steps - x->seen < BR_PLAN_DEAR)
+            dear = r;
+    }
+    return BR_MIN(cheap + 1, dear - 1);
+}
+
+/* ---- by lines ------------------------------------------------------------- */
+
 static double
 prefill_ns(const br_steptime *t, const br_step_rows *r)
 {
@@ -112,6 +177,9 @@ br_steptime_note(br_steptime *t, const br_step_rows *r, int64_t ns)
 {
     double alone = t->base_ns + t->row_ns * r->decode, y = (double)ns;
 
+    t->steps++;
+    note_rows(t, r->decode + r->prefill,
+              BR_MAX(y - t->read_ns * r->positions, y / 2));
     note_steady(t, r, alone);
     t->mixed = r->prefill ? t->mixed + 1 : 0;
     if (!r->prefill)
@@ -177,6 +245,20 @@ beside_interactive(const br_steptime *t, uint32_t n_read, double base,
                          t->steady_ns - base));
 }
 
+/* At least a row for each who reads: if it decoded it would have that, too. */
+static uint32_t
+beside_rows(const br_steptime *t, uint32_t n_decode, uint32_t n_read,
+            double row_ns, double extra, uint32_t room)
+{
+    double least = BR_MIN(BR_PLAN_MIN_ROWS * row_ns, BR_PLAN_JITTER_MS * 1e6);
+    uint32_t n = n_decode + n_read;
+    uint32_t most = n_decode + (uint32_t)BR_MIN(extra / row_ns, room);
+
+    if (most <= n)
+        return BR_MIN(n_read, room);
+    return level_rows(t, n, least - row_ns * n_read, most) - n_decode;
+}
+
 /* What decoding alone costs is not known well enough: of none yet, of far fewer
  * rows, or too long ago. Beside an interactive stream what a row that decodes
  * costs would else be taken for that of prompts, of which then few are read, so
@@ -208,7 +290,7 @@ br_plan_budget(const br_steptime *t, uint32_t n_decode, uint32_t n_read,
          * seems to be nothing. */
         row_ns = BR_MAX(row_ns, t->row_ns / 2);
         extra = beside_interactive(t, n_read, base, row_ns, least);
-        break;
+        return beside_rows(t, n_decode, n_read, row_ns, extra, room);
     case BR_QOS_STANDARD:
     case BR_QOS_BATCH:
         extra = BR_MIN(within(BR_PLAN_STANDARD_MS, base, t->over),

@@ -6,6 +6,16 @@
 
 #include "run/tenant.h"
 
+enum { BR_PLAN_COUNTS = 64 + 16 * 16 }; /* of rows; from 64 on 16 an octave */
+
+/* What steps of so many rows took, whoever's they were, without what their
+ * positions cost, on a machine of pace 1: about the median, so that pauses do
+ * not count. */
+typedef struct br_row_time {
+    double ns; /* 0: there was none */
+    uint64_t seen;
+} br_row_time;
+
 /* What steps cost, in two lines by least squares, older steps counting less
  * and less: one of steps that only decode, ns = base + rows * row, and one of
  * what prefill adds to them, ns = rows * (fixed + position * read), because
@@ -23,6 +33,9 @@ typedef struct br_steptime {
     double over;
     uint32_t known; /* steps with prefill so far, up to BR_PLAN_KNOWN */
     bool late;      /* the latest step took much longer than expected */
+    uint64_t steps;
+    double pace; /* how long steps take of late, to one as it is known */
+    br_row_time of[BR_PLAN_COUNTS];
 } br_steptime;
 
 /* positions: the sum of those of the rows that are prefill. interactive: one of
@@ -57,17 +70,21 @@ enum {
                                /* ms, fits behind it, and prefill has at */
                                /* least half of all time */
     BR_PLAN_STEADY = 16,       /* steps: what is usual, is over so many */
+    BR_PLAN_FRESH = 64,        /* steps: by then it is looked at again what */
+                               /* as many rows as run take */
+    BR_PLAN_DEAR = 512,        /* and what turned out to take too long */
     BR_PLAN_MIXED = 32,        /* steps: then one decodes alone, so that what */
                                /* decoding costs stays known */
 };
 
 /* Rows a step may have beside n_decode rows that decode, where n_read slots read
  * prompts. best: the best class that decodes; BR_QOS_COUNT: nobody. row_ns: of
- * those to come; 0: unknown. A step in which an interactive request decodes is
- * at most a fifth longer than if all of them decoded, or by BR_PLAN_MIN_ROWS or
- * BR_PLAN_JITTER_MS, whichever is less, but never longer than without prefill by
- * more than its jitter budget, unless by a single row or where steps beside it
- * have been so long already. */
+ * those to come; 0: unknown. A step in which an interactive request decodes has
+ * a row for each of them as if all decoded. It is at most a fifth longer than
+ * that, or by BR_PLAN_MIN_ROWS or BR_PLAN_JITTER_MS, whichever is less, by the
+ * lines and by what steps of so many rows took; and with those no longer than
+ * without prefill by more than its jitter budget, unless steps beside it have
+ * been so long already. */
 uint32_t br_plan_budget(const br_steptime *t, uint32_t n_decode,
                         uint32_t n_read, br_qos best, double row_ns,
                         uint32_t max_rows);
