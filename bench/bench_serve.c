@@ -486,6 +486,7 @@ thousand(const char *on, const load_spec *spec, uint32_t n_out, double least)
 
     load_serve(&s, spec);
     load_init(&l, &s);
+    l.nap_ns = 1000000;
     rss = warm_kb(&l, WARM);
     l.n_tokens = 0;
     l.ctx = &all;
@@ -508,7 +509,7 @@ thousand(const char *on, const load_spec *spec, uint32_t n_out, double least)
     report(on, "1,000 streams, every token right: tokens a second", rate, "",
            NO_GOAL);
     if (at_once) {
-        if (!all.from || !all.to)
+        if (!all.from || all.to < all.from)
             load_die("they never ran all at once");
         report(on, "  until all had a token", (double)(all.from - begun) * 1e-6,
                "ms", NO_GOAL);

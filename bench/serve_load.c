@@ -764,5 +764,7 @@ load_run(load *l, int64_t ns)
         for (int i = 0; i < n; i++)
             if (((stream *)e[i].data.ptr)->fd >= 0)
                 read_stream(l, e[i].data.ptr);
+        if (l->nap_ns && n < (int)BR_COUNT(e))
+            br_sleep_ns(l->nap_ns);
     }
 }

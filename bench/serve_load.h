@@ -91,6 +91,10 @@ typedef struct load {
     uint32_t n_open;
     uint64_t n_tokens, n_over;
     int64_t now;
+    /* It reads so often at most, as a client across a network would be woken:
+     * one that waits on the server's own processors is woken by each token, and
+     * that is paid by who sends it. 0: at once; for times of single tokens. */
+    int64_t nap_ns;
     /* A token came; the gap to the one before, 0 for the first. May be NULL. */
     void (*token)(struct load *l, stream *s, int64_t gap_ns);
     void (*over)(struct load *l, stream *s); /* its place is free behind it */
