@@ -3,6 +3,7 @@
 #include "http/http2.h"
 #include "http/ws.h"
 
+#include "base/log.h"
 #include "base/thread.h"
 
 #include <errno.h>
@@ -376,6 +377,17 @@ br_http_ws_take(br_http_conn *c, const char *p, size_t n)
 
 /* ---- bytes in -------------------------------------------------------------- */
 
+/* https:// where it is http://, or the other way round: who runs the client sees
+ * an error of his library, who runs the server should see more than nothing. */
+static void
+refuse_other(br_http_conn *c, const char *why)
+{
+    static br_log_limit lim = {.every_ns = INT64_C(10000000000), .burst = 3};
+
+    br_log_limited(&lim, BR_EV_http_tls, "%s", why);
+    refuse(c, 400, why);
+}
+
 /* The first bytes say which protocol it is; true: they are used up. */
 static bool
 begin(br_http_conn *c, const char *p, size_t n)
@@ -383,6 +395,11 @@ begin(br_http_conn *c, const char *p, size_t n)
     static const char preface[] = BR_H2_PREFACE;
     size_t have;
 
+    if (*p == 22 && !c->rest.n) { /* a handshake; no method begins so */
+        refuse_other(c, "this port speaks HTTP without TLS: "
+                        "http://, not https://");
+        return true;
+    }
     br_str_put(&c->rest, p, n);
     have = BR_MIN(c->rest.n, sizeof preface - 1);
     if (br_h2_here && !c->rest.oom && memcmp(c->rest.at, preface, have) == 0) {
@@ -458,7 +475,11 @@ on_readable(br_http_conn *c)
     ssize_t n = c->tls ? br_tls_recv(c->tls, buf, sizeof buf, &c->tls_out)
                        : recv(c->fd, buf, sizeof buf, 0);
 
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+    if (n < 0 && c->tls && br_tls_was_http(c->tls)) {
+        br_tls_drop(c->tls);
+        c->tls = NULL;
+        refuse_other(c, "this port speaks TLS: https://, not http://");
+    } else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         br_http_conn_drop(c, false);
     else if (n > 0)
         take(c, buf, (size_t)n);

@@ -17,6 +17,7 @@ struct br_tls {
 
 struct br_tls_conn {
     SSL *ssl;
+    bool was_http;
 };
 
 /* ---- a socket whose end is no signal -------------------------------------- */
@@ -179,7 +180,10 @@ static ssize_t
 nothing(br_tls_conn *c, int r, int own, bool *other)
 {
     int e = SSL_get_error(c->ssl, r);
+    unsigned long why = ERR_peek_error();
 
+    c->was_http |= ERR_GET_LIB(why) == ERR_LIB_SSL &&
+                   ERR_GET_REASON(why) == SSL_R_HTTP_REQUEST;
     ERR_clear_error();
     if (e == SSL_ERROR_ZERO_RETURN)
         return 0;
@@ -209,6 +213,12 @@ br_tls_send(br_tls_conn *c, const void *p, size_t n, bool *other)
     *other = false;
     r = SSL_write(c->ssl, p, (int)BR_MIN(n, (size_t)INT32_MAX));
     return r > 0 ? r : nothing(c, r, SSL_ERROR_WANT_WRITE, other);
+}
+
+bool
+br_tls_was_http(const br_tls_conn *c)
+{
+    return c->was_http;
 }
 
 bool
@@ -274,6 +284,13 @@ br_tls_send(br_tls_conn *c, const void *p, size_t n, bool *other)
 {
     (void)c, (void)p, (void)n, (void)other;
     return -1;
+}
+
+bool
+br_tls_was_http(const br_tls_conn *c)
+{
+    (void)c;
+    return false;
 }
 
 bool

@@ -24,6 +24,8 @@ br_tls_conn *br_tls_accept(br_tls *t, int fd);
  * write, or a send read. */
 ssize_t br_tls_recv(br_tls_conn *c, void *p, size_t n, bool *other);
 ssize_t br_tls_send(br_tls_conn *c, const void *p, size_t n, bool *other);
+/* The other side began with an HTTP request as it is. */
+bool br_tls_was_http(const br_tls_conn *c);
 bool br_tls_chose_h2(const br_tls_conn *c); /* once there was a recv */
 void br_tls_bye(br_tls_conn *c);            /* nothing more will be sent */
 void br_tls_drop(br_tls_conn *c);

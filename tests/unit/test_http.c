@@ -2,10 +2,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "serve_kit.h"
 
+#include "base/log.h"
+
 #include "run/books.h"
 
 #include <dirent.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,18 +158,31 @@ TEST(http_lets_clients_go_that_take_too_long)
     sk_close(&k);
 }
 
+static void
+count_warning(void *ctx, const br_log_record *r)
+{
+    if (r->event == BR_EV_http_tls)
+        atomic_fetch_add((atomic_int *)ctx, 1);
+}
+
 TEST(http_says_why_it_closes_on_what_is_no_request)
 {
+    atomic_int warned = 0;
+    br_log_sink sink = {count_warning, &warned, BR_LOG_WARN};
     sk_answer a;
     sk k;
     int fd;
 
+    br_log_install(&sink);
     sk_open(&k, &(sk_config){0});
     fd = sk_connect(&k);
     sk_send(fd, "\x16\x03\x01", 3); /* TLS */
     a = sk_read(fd, true);
     ck_assert_int_eq(a.status, 400);
     ck_assert_ptr_nonnull(strstr(a.head, "Connection: close"));
+    ck_assert_ptr_nonnull(strstr(a.body, "http://, not https://"));
+    ck_assert_int_eq(atomic_load(&warned), 1);
+    br_log_install(NULL);
     close(fd);
     /* A body over the limit: the reason arrives though nobody reads it. */
     fd = sk_connect(&k);

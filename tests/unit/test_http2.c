@@ -396,8 +396,12 @@ TEST(answers_over_tls_are_those_without)
                                       curl, url, ASK)),
                    v == 1 || !br_h2_here ? "[DONE]\n\nv1.1" : "[DONE]\n\nv2"));
     }
-    /* who does not speak it is not answered */
-    ck_assert_int_eq(sk_ask(&k, "GET /health", "", NULL).status, 0);
+    {
+        sk_answer a = sk_ask(&k, "GET /health", "", NULL);
+
+        ck_assert_int_eq(a.status, 400);
+        ck_assert_ptr_nonnull(strstr(a.body, "this port speaks TLS"));
+    }
     sk_close(&k);
 }
 
