@@ -106,7 +106,11 @@ br_code br_json_parse(br_json **out, br_arena *a, const char *p, size_t n,
 br_code br_json_value(br_json **out, br_arena *a, br_json_reader *r,
                       br_json_tok tok) BR_MUST_USE;
 const br_json *br_json_get(const br_json *obj, const char *key); /* or NULL */
-const br_json *br_json_at(const br_json *arr, size_t i);         /* or NULL */
+/* A member that is a string; p is NULL where there is none. word: nor one that
+ * holds a NUL byte, as what is compared or copied to the first of them. */
+br_text br_json_get_text(const br_json *obj, const char *key);
+br_text br_json_get_word(const br_json *obj, const char *key);
+const br_json *br_json_at(const br_json *arr, size_t i); /* or NULL */
 /* Builders; NULL when out of memory. Members are appended unchecked. */
 br_json *br_json_new(br_arena *a, br_json_kind k);
 br_json *br_json_new_i64(br_arena *a, int64_t v);

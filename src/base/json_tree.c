@@ -375,6 +375,22 @@ br_json_get(const br_json *obj, const char *key)
     return NULL;
 }
 
+br_text
+br_json_get_text(const br_json *obj, const char *key)
+{
+    const br_json *v = br_json_get(obj, key);
+
+    return v && v->kind == BR_J_STR ? (br_text){v->s, v->n} : (br_text){0};
+}
+
+br_text
+br_json_get_word(const br_json *obj, const char *key)
+{
+    br_text t = br_json_get_text(obj, key);
+
+    return t.p && memchr(t.p, 0, t.n) ? (br_text){0} : t;
+}
+
 const br_json *
 br_json_at(const br_json *arr, size_t i)
 {

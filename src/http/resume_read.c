@@ -27,14 +27,6 @@ br_resume_path(const br_wire *wire)
     return kinds[k].path;
 }
 
-static const char *
-text_of(const br_json *root, const char *key)
-{
-    const br_json *v = br_json_get(root, key);
-
-    return v && v->kind == BR_J_STR && strlen(v->s) == v->n ? v->s : NULL;
-}
-
 static bool
 number_of(const br_json *root, const char *key, int64_t most, int64_t *out)
 {
@@ -73,7 +65,6 @@ are_tokens(const br_json *v)
 static br_code
 read_line(br_resumed *r, br_text line, br_status *st)
 {
-    const br_json *body, *cuts;
     br_json *root;
     const char *path;
     int64_t tenant, high, low;
@@ -86,17 +77,17 @@ read_line(br_resumed *r, br_text line, br_status *st)
     BR_TRY(br_json_parse(&root, &r->mem, r->line.p, line.n, 0, st));
     if (root->kind != BR_J_OBJ)
         return br_fail(st, BR_E_FORMAT, "no object");
-    path = text_of(root, "path");
+    path = br_json_get_word(root, "path").p;
     for (size_t i = 0; path && i < BR_COUNT(kinds); i++)
         if (strcmp(path, kinds[i].path) == 0)
             r->wire = kinds[i].wire;
-    r->id = text_of(root, "id");
-    r->model = text_of(root, "model");
+    r->id = br_json_get_word(root, "id").p;
+    r->model = br_json_get_word(root, "model").p;
     r->choices = br_json_get(root, "choices");
-    body = br_json_get(root, "body");
-    cuts = br_json_get(root, "cuts");
-    if (!r->wire || !is_id(r->id) || !r->model || !body ||
-        body->kind != BR_J_STR || !are_tokens(r->choices) ||
+    r->body = br_json_get_text(root, "body");
+    r->cuts = br_json_get_text(root, "cuts");
+    if (!r->wire || !is_id(r->id) || !r->model || !r->body.p ||
+        !are_tokens(r->choices) ||
         !number_of(root, "tenant", BR_MAX_TENANTS - 1, &tenant) ||
         !number_of(root, "created", INT64_MAX, &r->created) ||
         !number_of(root, "seed_high", UINT32_MAX, &high) ||
@@ -104,9 +95,6 @@ read_line(br_resumed *r, br_text line, br_status *st)
         return br_fail(st, BR_E_FORMAT, "no request of brass");
     r->tenant = (uint32_t)tenant;
     r->seed = (uint64_t)high << 32 | (uint64_t)low;
-    r->body = (br_text){body->s, body->n};
-    if (cuts && cuts->kind == BR_J_STR)
-        r->cuts = (br_text){cuts->s, cuts->n};
     return BR_OK;
 }
 

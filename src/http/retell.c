@@ -44,14 +44,6 @@ open_teller(teller *t, br_text answer, br_str *out)
     return true;
 }
 
-static br_text
-text_of(const br_json *obj, const char *key)
-{
-    const br_json *v = obj->kind == BR_J_OBJ ? br_json_get(obj, key) : NULL;
-
-    return v && v->kind == BR_J_STR ? (br_text){v->s, v->n} : BR_TEXT("");
-}
-
 static br_json_writer
 writer(br_str *out)
 {
@@ -75,7 +67,7 @@ put_text(teller *t, br_text text)
 {
     br_json_writer w = writer(t->out);
 
-    br_json_w_str(&w, text);
+    br_json_w_str(&w, text.p ? text : BR_TEXT(""));
 }
 
 static void
@@ -200,7 +192,7 @@ static void
 place(teller *t, const told *p)
 {
     PUT(t->out, "\"item_id\":");
-    put_text(t, text_of(p->item, "id"));
+    put_text(t, br_json_get_word(p->item, "id"));
     br_str_printf(t->out, ",\"output_index\":%u,", t->index);
     if (p->part)
         PUT(t->out, "\"content_index\":0,");
@@ -253,7 +245,7 @@ tell_done(teller *t, const told *p)
     place(t, p);
     if (!p->part) {
         PUT(t->out, "\"name\":");
-        put_text(t, text_of(p->item, "name"));
+        put_text(t, br_json_get_word(p->item, "name"));
         PUT(t->out, ",\"arguments\":");
     } else {
         if (p->logprobs)
@@ -302,12 +294,13 @@ look_at(const br_json *item)
         p.part = content->child;
     if (!p.part) {
         p.type = "function_call_arguments";
-        p.text = text_of(item, "arguments");
+        p.text = br_json_get_text(item, "arguments");
         return p;
     }
-    p.text = text_of(p.part, "text");
-    p.type = br_text_is(text_of(item, "type"), "reasoning") ? "reasoning_text"
-                                                            : "output_text";
+    p.text = br_json_get_text(p.part, "text");
+    p.type = br_text_is(br_json_get_word(item, "type"), "reasoning")
+                 ? "reasoning_text"
+                 : "output_text";
     p.logprobs = br_json_get(p.part, "logprobs");
     if (p.logprobs && p.logprobs->kind != BR_J_ARR)
         p.logprobs = NULL;
@@ -360,7 +353,7 @@ br_retell_rest(br_text answer, br_text cuts, br_str *out, bool *fails)
          i; i = i->next, t.index++)
         if (i->kind == BR_J_OBJ)
             tell_item(&t, i);
-    status = text_of(t.root, "status");
+    status = br_json_get_word(t.root, "status");
     *fails =
         !br_text_is(status, "completed") && !br_text_is(status, "incomplete");
     skip_to_failure(&t);

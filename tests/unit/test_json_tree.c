@@ -142,6 +142,25 @@ TEST(json_get_compares_whole_keys)
 
 /* ---- duplicate keys ------------------------------------------------------ */
 
+TEST(json_text_and_words_of_members)
+{
+    static const char text[] = "{\"a\": \"x\\u0000y\", \"b\": \"\", \"c\": 1}";
+    br_status st = {0};
+    br_arena mem;
+    br_json *v;
+
+    br_arena_init(&mem, 0);
+    t_ok(br_json_parse(&v, &mem, text, sizeof text - 1, 0, &st), &st);
+    ck_assert_uint_eq(br_json_get_text(v, "a").n, 3);
+    ck_assert_ptr_null(br_json_get_word(v, "a").p);
+    ck_assert_ptr_nonnull(br_json_get_text(v, "b").p);
+    ck_assert_ptr_nonnull(br_json_get_word(v, "b").p);
+    ck_assert_ptr_null(br_json_get_text(v, "c").p);
+    ck_assert_ptr_null(br_json_get_text(v, "d").p);
+    ck_assert_ptr_null(br_json_get_word(v->child, "a").p); /* no object */
+    br_arena_fini(&mem);
+}
+
 TEST(json_duplicates_keep_first_place_and_last_value)
 {
     static const struct {
