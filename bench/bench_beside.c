@@ -154,21 +154,6 @@ take(stream *s)
     return false;
 }
 
-static int
-by_value(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double
-quantile_ms(int64_t *v, size_t n, double q)
-{
-    qsort(v, n, sizeof *v, by_value);
-    return n ? (double)v[(size_t)((double)(n - 1) * q + 0.5)] * 1e-6 : 0;
-}
-
 static void
 read_options(int argc, char **argv)
 {
@@ -242,8 +227,9 @@ main(int argc, char **argv)
            "text %.0f ms, 99th %.0f; gap %.1f ms, 99th %.1f\n",
            opt.streams, (double)tokens_out / seconds,
            (double)(tokens_out + tokens_in) / seconds,
-           quantile_ms(firsts, n_first, 0.5),
-           quantile_ms(firsts, n_first, 0.99), quantile_ms(gaps, n_gaps, 0.5),
-           quantile_ms(gaps, n_gaps, 0.99));
+           kit_quantile_ms(firsts, n_first, 0.5),
+           kit_quantile_ms(firsts, n_first, 0.99),
+           kit_quantile_ms(gaps, n_gaps, 0.5),
+           kit_quantile_ms(gaps, n_gaps, 0.99));
     return 0;
 }

@@ -178,12 +178,12 @@ serve(load_server *s, const ground *g, uint32_t n_slots, br_qos first,
 static void
 report_tail(const ground *g, const char *what, int64_t *v, uint32_t n)
 {
-    double p50 = load_quantile_ms(v, n, 0.5);
+    double p50 = kit_quantile_ms(v, n, 0.5);
     char text[80];
 
     snprintf(text, sizeof text, "  %s, median %.2f ms: p99 / median", what,
              p50);
-    report(g->name, text, load_quantile_ms(v, n, 0.99) / p50, "", NO_GOAL);
+    report(g->name, text, kit_quantile_ms(v, n, 0.99) / p50, "", NO_GOAL);
 }
 
 static double
@@ -298,12 +298,12 @@ one_among(const ground *g, uint32_t others)
     load_times_read(&times);
     report_times(g, &c, &from);
     load_times_close(&times);
-    p50 = load_quantile_ms(gaps, c.n_gaps, 0.5);
+    p50 = kit_quantile_ms(gaps, c.n_gaps, 0.5);
     snprintf(what, sizeof what, "interactive beside %u batch: median gap",
              others);
     report(g->name, what, p50, "ms", NO_GOAL);
     report(g->name, "  p99 / median",
-           load_quantile_ms(gaps, c.n_gaps, 0.99) / p50, "",
+           kit_quantile_ms(gaps, c.n_gaps, 0.99) / p50, "",
            others ? 1.3 : NO_GOAL);
     report_steps(g, &s);
     load_fini(&l);
@@ -374,7 +374,7 @@ long_prompt(const ground *g, br_qos qos, double budget_ms)
     c.watched = load_begin(&l, &a);
     count(&l, &c, SECOND);
     count(&l, &c, seconds * SECOND);
-    p50 = load_quantile_ms(gaps, c.n_gaps, 0.5);
+    p50 = kit_quantile_ms(gaps, c.n_gaps, 0.5);
     c.n_gaps = 0;
     first = kit_ms();
     (void)load_begin(&l, &b);
@@ -387,9 +387,9 @@ long_prompt(const ground *g, br_qos qos, double budget_ms)
              br_qos_name(qos), g->long_prompt);
     report(g->name, what, p50, "ms", NO_GOAL);
     report(g->name, "  p99 while it is read, longer by",
-           load_quantile_ms(gaps, c.n_gaps, 0.99) - p50, "ms", budget_ms);
+           kit_quantile_ms(gaps, c.n_gaps, 0.99) - p50, "ms", budget_ms);
     report(g->name, "  the longest, longer by",
-           load_quantile_ms(gaps, c.n_gaps, 1) - p50, "ms", NO_GOAL);
+           kit_quantile_ms(gaps, c.n_gaps, 1) - p50, "ms", NO_GOAL);
     report(g->name, "  its first token after", first, "ms", NO_GOAL);
     load_fini(&l);
     load_end(&s);
@@ -570,7 +570,7 @@ first_token(const load_server *s, uint32_t t, uint64_t seed, uint32_t busy)
         gaps[i] = w->first_ns - w->begun_ns;
     }
     load_fini(&l);
-    return load_quantile_ms(gaps, N, 0.5);
+    return kit_quantile_ms(gaps, N, 0.5);
 }
 
 static void

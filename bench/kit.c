@@ -2,6 +2,7 @@
 #include "kit.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,4 +58,23 @@ kit_cpu(char *name, size_t size)
     if (f)
         fclose(f);
     return cores;
+}
+
+static int
+by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+double
+kit_quantile_ms(int64_t *v, size_t n, double q)
+{
+    size_t rank = (size_t)ceil(q * (double)n);
+
+    if (n == 0)
+        return NAN;
+    qsort(v, n, sizeof *v, by_value);
+    return (double)v[BR_MAX(rank, (size_t)1) - 1] * 1e-6;
 }

@@ -45,23 +45,6 @@ load_die(const char *fmt, ...)
     exit(1);
 }
 
-static int
-by_value(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-double
-load_quantile_ms(int64_t *v, size_t n, double q)
-{
-    if (n == 0)
-        load_die("nothing was measured");
-    qsort(v, n, sizeof *v, by_value);
-    return (double)v[(size_t)((double)(n - 1) * q)] * 1e-6;
-}
-
 /* ---- the server ---------------------------------------------------------- */
 
 static br_http *serving; /* in the child */

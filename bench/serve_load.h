@@ -120,8 +120,6 @@ int load_say(const load_server *s, const char *p, size_t n);
 /* For so long, or (negative) until nothing is open. */
 void load_run(load *l, int64_t ns);
 
-/* Sorts v. */
-double load_quantile_ms(int64_t *v, size_t n, double q);
 void load_die(const char *fmt, ...) BR_PRINTF(1, 2) BR_NORETURN;
 
 #endif
