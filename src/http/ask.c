@@ -509,6 +509,8 @@ read_fields(br_ask *a, const br_json *root, br_status *st)
             continue;
         a->param = f->name;
         BR_TRY(read_field(a, f, v, st));
+        if (a->grammar.n && !a->form)
+            a->form = f->name;
     }
     for (const br_json *v = root->child; v; v = v->next)
         if (!find(a->api, (br_text){v->key, v->key_n}))

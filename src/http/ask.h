@@ -52,6 +52,7 @@ typedef struct br_ask {
     br_api api;
     br_arena arena;    /* of all that it points to */
     const char *param; /* the field that was refused, or NULL */
+    const char *form;  /* the one that grammar is of, or NULL */
     const char *model;
     br_sample_params sample;
     bool seeded; /* the request said a seed */

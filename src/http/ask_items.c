@@ -174,6 +174,8 @@ br_code
 br_ask_item(br_ask *a, const br_json *v, const char *place, bool *is_one,
             br_status *st)
 {
+    br_text type = br_json_get_word(v, "type");
+
     *is_one = true;
     if (a->api == BR_API_RESPONSES && br_ask_is_type(v, "function_call"))
         return add_call(a, v, place, st);
@@ -182,6 +184,14 @@ br_ask_item(br_ask *a, const br_json *v, const char *place, bool *is_one,
     if (a->api == BR_API_RESPONSES && br_ask_is_type(v, "reasoning"))
         return add_thought(a, v, place, st);
     *is_one = false;
+    if (a->api == BR_API_RESPONSES && !br_json_get(v, "role") && type.p &&
+        !br_text_is(type, "message"))
+        return br_fail(st, BR_E_USAGE,
+                       "%s.type: '%.40s' is not known to this server%s", place,
+                       type.p,
+                       br_text_is(type, "item_reference")
+                           ? "; previous_response_id says what was before"
+                           : "");
     return BR_OK;
 }
 

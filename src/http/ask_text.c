@@ -230,6 +230,10 @@ add_prompt(br_ask *a, const char *name, br_ask_prompt p, br_status *st)
 
     if (a->prompts.n == most)
         return br_fail(st, BR_E_USAGE, "%s: over %zu texts", name, most);
+    /* What begins a text would have a vector, too, that says nothing. */
+    if (a->api == BR_API_EMBED && p.text.p && !p.text.n)
+        return br_fail(st, BR_E_USAGE, "%s: text %zu is empty", name,
+                       a->prompts.n);
     return br_vec_push(&a->prompts, p) ? BR_OK : oom(st);
 }
 

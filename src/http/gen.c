@@ -649,10 +649,7 @@ submit_all(br_gen *g, br_status *st)
 {
     uint32_t n = g->wire->embeds ? WAVE : UINT32_MAX;
 
-    if (g->ask.grammar.n) /* not kept for us while the prompts were read */
-        BR_TRY(br_gen_grammar(g->h,
-                              (br_text){g->ask.grammar.at, g->ask.grammar.n},
-                              &g->grammar, st));
+    BR_TRY(br_gen_form(g, st)); /* not kept while the prompts were read */
     while (g->n_begun < BR_MIN(n, g->n_choices))
         BR_TRY(begin_choice(g, &g->choices[g->n_begun], st));
     return BR_OK;
@@ -691,7 +688,10 @@ check_ask(br_gen *g, br_ask *a, br_status *st)
     g->think = m->chat && g->wire->thought ? br_chat_think(m->chat) : NULL;
     if (a->tools.n && a->tool_choice != BR_TOOL_NONE)
         BR_TRY(allow_tools(g, a, st));
-    return br_sample_params_check(&a->sample, br_tok_count(m->tok), st);
+    a->param = a->sample.n_bias ? "logit_bias" : NULL;
+    BR_TRY(br_sample_params_check(&a->sample, br_tok_count(m->tok), st));
+    a->param = NULL;
+    return BR_OK;
 }
 
 static br_gen *

@@ -5,6 +5,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "http/gen.h"
 
+#include <string.h>
+
 br_code
 br_gen_grammar(br_http *h, br_text text, br_grammar **out, br_status *st)
 {
@@ -41,6 +43,25 @@ br_gen_grammar(br_http *h, br_text text, br_grammar **out, br_status *st)
     at->used = ++h->n_kept;
     *out = at->g;
     return BR_OK;
+}
+
+br_code
+br_gen_form(br_gen *g, br_status *st)
+{
+    br_text text = {g->ask.grammar.at, g->ask.grammar.n};
+    const char *field = g->ask.form ? g->ask.form : "tools";
+    br_status why = {0};
+    br_code code;
+
+    if (!text.n)
+        return BR_OK;
+    code = br_gen_grammar(g->h, text, &g->grammar, &why);
+    if (code == BR_OK)
+        return BR_OK;
+    g->ask.param = field;
+    if (strcmp(field, "grammar") == 0) /* it says so */
+        return br_fail(st, code, "%s", why.msg);
+    return br_fail(st, code, "%s: %s", field, why.msg);
 }
 
 br_code

@@ -119,6 +119,12 @@ look_for_thought(br_gen *g, br_status *st)
     return code;
 }
 
+static const char *
+prompt_field(const br_gen *g)
+{
+    return g->wire->embeds ? "input" : g->ask.prompts.n ? "prompt" : "messages";
+}
+
 br_code
 br_gen_encode(const br_gen *g, size_t i, br_tok_work *w, br_tok_ids *ids,
               br_status *st)
@@ -136,7 +142,7 @@ br_gen_encode(const br_gen *g, size_t i, br_tok_work *w, br_tok_ids *ids,
     for (size_t k = 0; k < p->n_tokens; k++) {
         if (p->tokens[k] >= br_tok_count(m->tok))
             return br_fail(st, BR_E_USAGE, "%s: %d is no token",
-                           g->wire->embeds ? "input" : "prompt", p->tokens[k]);
+                           prompt_field(g), p->tokens[k]);
         if (!br_vec_push(ids, p->tokens[k]))
             return br_fail(st, BR_E_OOM, "out of memory");
     }
@@ -154,8 +160,11 @@ br_gen_prompt(br_gen *g, size_t i, br_status *st)
 
         h->ids = g->read[i];
         g->read[i] = spare;
-    } else
+    } else {
+        g->ask.param = prompt_field(g);
         BR_TRY(br_gen_encode(g, i, h->work, &h->ids, st));
+        g->ask.param = NULL;
+    }
     return g->ask.prompts.n ? BR_OK : look_for_thought(g, st);
 }
 

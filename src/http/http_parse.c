@@ -247,9 +247,12 @@ static br_http_got
 begin_body(br_http_parser *p)
 {
     br_text expect = br_http_header_of(p, "expect");
+    br_text coding = br_http_header_of(p, "content-encoding");
 
     if (expect.p && !br_http_same(expect, "100-continue"))
         return bad(p, 417, "only Expect: 100-continue is known");
+    if (coding.p && !br_http_same(coding, "identity"))
+        return bad(p, 415, "Content-Encoding: bodies are read as they are");
     if (p->left > p->max_body)
         return bad(p, 413, "the body is over the limit");
     p->wants_100 = expect.p && p->minor == 1 && (p->chunked || p->left);

@@ -183,31 +183,37 @@ is_path(br_text path, const char *route)
     return p == end;
 }
 
+/* OPTIONS asks for no more than that line. */
 static void
 wrong_method(br_http *h, br_http_conn *c)
 {
     static const char head[] = "Allow: ";
     br_str s = {0}, allow = {0};
+    int status = 405;
     char why[160];
 
     br_str_puts(&allow, head);
     for (size_t i = 0; i < BR_COUNT(routes); i++)
         if (is_path(c->in.path, routes[i].path))
-            br_str_printf(&allow, "%s, ", routes[i].method);
-    if (allow.n > 2 && !allow.oom)
-        allow.n -= 2;
+            br_str_printf(&allow,
+                          routes[i].method[0] == 'G' ? "%s, HEAD, " : "%s, ",
+                          routes[i].method);
+    br_str_puts(&allow, "OPTIONS");
     (void)snprintf(why, sizeof why,
                    "this path is not for that method; it takes %.*s",
                    allow.oom ? 0 : (int)(allow.n - (sizeof head - 1)),
                    allow.oom ? "" : allow.at + sizeof head - 1);
     br_str_puts(&allow, "\r\n");
-    br_error_json(&s, br_is_anthropic(c),
-                  &(br_error){.status = 405, .msg = why});
-    br_http_answer(c, 405, "application/json", br_str_z(&allow),
+    if (br_text_is(c->in.method, "OPTIONS"))
+        status = 200;
+    else
+        br_error_json(&s, br_is_anthropic(c),
+                      &(br_error){.status = status, .msg = why});
+    br_http_answer(c, status, "application/json", br_str_z(&allow),
                    (br_text){br_str_z(&s), s.n});
     br_str_fini(&s);
     br_str_fini(&allow);
-    br_metrics_answer(&h->metrics, 405);
+    br_metrics_answer(&h->metrics, status);
 }
 
 static void

@@ -236,6 +236,8 @@ void br_gen_cancel_all(br_http *h);
  * is wrong with it. */
 br_code br_gen_grammar(br_http *h, br_text text, br_grammar **out,
                        br_status *st) BR_MUST_USE;
+/* What the answer to g was asked to be like. */
+br_code br_gen_form(br_gen *g, br_status *st) BR_MUST_USE;
 /* br_choose_model by the ask's. */
 br_code br_ask_model(br_http *h, const br_http_conn *c, br_ask *a,
                      br_status *st) BR_MUST_USE;

@@ -84,7 +84,7 @@ static br_code
 check_ids(const br_sample_params *p, int32_t n_vocab, br_status *st)
 {
     if (p->n_bias > BR_SAMPLE_MAX_BIAS)
-        return br_fail(st, BR_E_LIMIT, "logit bias: %zu rows, at most %d",
+        return br_fail(st, BR_E_LIMIT, "logit_bias: %zu rows, at most %d",
                        p->n_bias, BR_SAMPLE_MAX_BIAS);
     if (p->n_dry_breakers > BR_SAMPLE_MAX_BREAKERS)
         return br_fail(st, BR_E_LIMIT, "DRY: %zu breakers, at most %d",
@@ -94,11 +94,11 @@ check_ids(const br_sample_params *p, int32_t n_vocab, br_status *st)
 
         if (b->id < 0 || (n_vocab && b->id >= n_vocab))
             return br_fail(st, BR_E_USAGE,
-                           "logit bias: there is no token %d (of %d)", b->id,
+                           "logit_bias: there is no token %d (of %d)", b->id,
                            n_vocab);
         if (isnan(b->add) || b->add > 1e6f)
             return br_fail(st, BR_E_USAGE,
-                           "logit bias: token %d: %g is not below 1e6", b->id,
+                           "logit_bias: token %d: %g is not below 1e6", b->id,
                            (double)b->add);
     }
     for (size_t i = 0; i < p->n_dry_breakers; i++)

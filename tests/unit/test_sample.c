@@ -587,7 +587,7 @@ TEST(sample_names_the_knob_that_is_wrong)
     p = plain();
     p.bias = &bias;
     p.n_bias = 1;
-    refuses(p, "logit bias: there is no token 10 (of 10)");
+    refuses(p, "logit_bias: there is no token 10 (of 10)");
 }
 
 static br_code
