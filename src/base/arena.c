@@ -14,6 +14,7 @@
 #define ALIGN     16u
 #define CHUNK_MIN (16u << 10)
 #define CHUNK_MAX (4u << 20)
+#define HUGE_PAGE ((size_t)2 << 20)
 
 struct br_chunk {
     struct br_chunk *next;
@@ -98,6 +99,23 @@ br_arena_get(br_arena *a, size_t size)
     return p;
 }
 
+/* In whole huge pages: those that nobody uses stay out of memory. */
+static void *
+zero_pages(br_arena *a, size_t bytes)
+{
+    char *p;
+
+    if (bytes > SIZE_MAX - 2 * HUGE_PAGE)
+        return NULL;
+    bytes = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    p = br_arena_get(a, bytes + HUGE_PAGE);
+    if (!p)
+        return NULL;
+    p += (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE;
+    br_os_zero(p, bytes);
+    return p;
+}
+
 void *
 br_arena_zero(br_arena *a, size_t n, size_t size)
 {
@@ -106,10 +124,10 @@ br_arena_zero(br_arena *a, size_t n, size_t size)
 
     if (br_mul_overflows(n, size, &bytes))
         return NULL;
+    if (bytes >= CHUNK_MAX)
+        return zero_pages(a, bytes);
     p = br_arena_get(a, bytes);
-    if (p && bytes > CHUNK_MAX)
-        br_os_zero(p, bytes); /* pages that nobody uses stay out of memory */
-    else if (p)
+    if (p)
         memset(p, 0, bytes);
     return p;
 }
