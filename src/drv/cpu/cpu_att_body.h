@@ -7,10 +7,9 @@
  *            across lanes, and a lane of docs/arithmetic.md is a register at a
  *            time. For more lines than four a page is widened to f32 first.
  *            Meanwhile the block's values come to the second cache.
- *   weights  exp(score - top) and their sum: additions that wait for the one
- *            before, of four lines side by side
- *   values   page by page, sums in registers for 16 keys; meanwhile the keys of
- *            the next block come
+ *   weights  exp(score - top), and on AVX2 their sum
+ *   values   page by page, sums in registers for 16 keys, on AVX-512 the sum of
+ *            the weights, too; meanwhile the keys of the next block come
  *   fold     into what the blocks before came to
  *
  * A line's numbers do not depend on its company: lines that see other parts of
@@ -43,8 +42,8 @@ typedef struct att {
     int pages;     /* that the loops take at a time */
     att_kind kind;
     const uint8_t *ahead[ATT_PAGES]; /* come to the second cache meanwhile, */
-    size_t hop;       /* a sixteenth of each at a time; 0: nothing */
-    int32_t from, to; /* what any line sees of the block */
+    size_t come;                     /* so many bytes of each; 0: nothing */
+    int32_t from, to;                /* what any line sees of the block */
     att_part part[BR_CPU_LINES], fold[BR_CPU_LINES];
 } att;
 
@@ -146,25 +145,37 @@ interleave(const att *s)
 }
 
 /* Lanes that are summed side by side: the four sums of one alone would wait for
- * each other, and as many registers are there in AVX-512 only. Keys that come
- * from memory are read as they lie: memory is the bound. */
+ * each other, and as many registers are there in AVX-512 only. There halves go
+ * by two pages, too, weights are summed with the first columns of values, and
+ * what is ahead comes a line or two at a time between; AVX2 loses by all three,
+ * 13.3 GB/s of one row's keys to 11.7, as its loads are what it lacks. */
 #if defined VEC_AVX512
-enum { ATT_LANES = 4 };
+enum { ATT_LANES = 4, ATT_PAIRS_TO = ATT_F16, ATT_BETWEEN = true };
 #else
-enum { ATT_LANES = 1 };
+enum { ATT_LANES = 1, ATT_PAIRS_TO = ATT_F32, ATT_BETWEEN = false };
 #endif
 
 V_INLINE int
 side_by_side(att_kind kind)
 {
-    return kind == ATT_F32 ? ATT_LANES : 1;
+    return kind == ATT_Q8 ? 1 : ATT_LANES;
 }
 
-/* Pages at a time: kinds that go by one tell the compiler so. */
-V_INLINE int
-pages_of(const att *s, att_kind kind)
+/* Pages of what is ahead come `step` bytes at a time, spread over the work:
+ * bursts are lost where many are on their way. */
+typedef struct coming {
+    const uint8_t *const *page;
+    int pages;
+    size_t at, step;
+} coming;
+
+V_INLINE void
+come(coming *c, size_t steps)
 {
-    return kind == ATT_F32 ? s->pages : 1;
+    V_UNROLL
+    for (int j = 0; j < c->pages; j++)
+        fetch(c->page[j] + c->at, steps * c->step);
+    c->at += steps * c->step;
 }
 
 /* sum[page][line] += column `at` of each page's 16 keys times the lines' q,
@@ -192,18 +203,23 @@ add_column(const att *s, const float *q, const void *const *k, size_t at, int n,
 }
 
 /* Lanes l[0]..l[m - 1] of the dot products of pages' keys with n lines, joined.
- * q: [head_k][4], k: [head_k][16 keys] */
+ * q: [head_k][4], k: [head_k][16 keys]. Of widened keys, whose loop is tight,
+ * what is ahead comes first, of others beside. */
 V_INLINE void
 lanes_of(const att *s, const float *q, const void *const *k, const uint8_t *l,
-         int m, int n, int pages, att_kind kind, vf (*x)[4])
+         int m, int n, int pages, att_kind kind, coming *ahead, vf (*x)[4])
 {
     size_t d = 0, end = s->a->head_k;
     vf sum[4][ATT_PAGES][4];
 
+    if (!ATT_BETWEEN || kind == ATT_F32)
+        come(ahead, end / 16);
     V_UNROLL
     for (int i = 0; i < m * pages * n; i++)
         sum[i / n / pages][i / n % pages][i % n] = v_set(0);
     for (; d + 16 <= end; d += 16) {
+        if (ATT_BETWEEN && kind != ATT_F32)
+            come(ahead, 1);
         V_UNROLL
         for (int j = 0; j < m; j++)
             add_column(s, q, k, d + l[j], n, pages, kind, sum[j]);
@@ -229,25 +245,27 @@ lanes_of(const att *s, const float *q, const void *const *k, const uint8_t *l,
     }
 }
 
-/* Products of n lines from i0 on with each page's sixteen keys. Lanes come in
- * the order in which they are joined as 8-4-2-1, so that few of them wait. */
+/* Products of n lines from i0 on with sixteen keys each of some pages from `page`
+ * on. Lanes come in the order in which they are joined as 8-4-2-1, so that few
+ * of them wait. */
 V_LONG void
-scores16(const att *s, const void *const *k, size_t to, uint32_t i0, int n,
-         int pages, att_kind kind)
+scores16(const att *s, const void *const *k, int page, size_t to, uint32_t i0,
+         int n, int pages, att_kind kind)
 {
     static const uint8_t order[16] = {0, 8, 4, 12, 2, 10, 6, 14,
                                       1, 9, 5, 13, 3, 11, 7, 15};
     uint32_t m = (uint32_t)(side_by_side(kind) / pages);
     const float *q = s->q + (size_t)i0 * s->a->head_k;
-    size_t hop = i0 ? 0 : s->hop;
+    coming ahead = {s->ahead + page, pages, 0,
+                    i0 ? 0 : s->come * m / s->a->head_k};
     vf wait[4][ATT_PAGES][4]; /* sums of 1, 2, 4, 8 times m lanes that wait */
     vf x[ATT_PAGES][4];
     int n_wait = 0;
 
+    k += page;
+    to += 16 * (size_t)page;
     for (uint32_t p = 0; p < 16; p += m) {
-        for (int j = 0; j < pages_of(s, kind); j++)
-            fetch(s->ahead[j] + p * hop, m * hop);
-        lanes_of(s, q, k, order + p, (int)m, n, pages, kind, x);
+        lanes_of(s, q, k, order + p, (int)m, n, pages, kind, &ahead, x);
         for (uint32_t w = p / m; w & 1; w >>= 1) {
             n_wait--;
             V_UNROLL
@@ -269,35 +287,44 @@ scores16(const att *s, const void *const *k, size_t to, uint32_t i0, int n,
                 x[i / n][i % n]);
 }
 
+/* Products of all lines with the keys of s->pages pages. */
 V_INLINE void
-scores_of_kind(const att *s, const void *const *k, size_t to, uint32_t i0,
-               int n)
-{
-    switch (s->kind) {
-    case ATT_F32: scores16(s, k, to, i0, n, 1, ATT_F32); return;
-    case ATT_F16: scores16(s, k, to, i0, n, 1, ATT_F16); return;
-    case ATT_Q8: scores16(s, k, to, i0, n, 1, ATT_Q8); return;
-    }
-}
-
-/* Products of all lines with the keys of a page; of s->pages of them. */
-V_APART void
-page_scores(const att *s, const void *const *k, size_t at)
+page_scores(const att *s, const void *const *k, size_t at, att_kind kind)
 {
     uint32_t n = s->a->n, i = 0;
 
 #if defined VEC_AVX512
-    for (; s->pages == 2 && n - i >= 4; i += 4)
-        scores16(s, k, at, i, 4, 2, ATT_F32);
+    for (; kind != ATT_Q8 && s->pages == 2 && n - i >= 4; i += 4)
+        scores16(s, k, 0, at, i, 4, 2, kind);
 #endif
     for (int j = 0; j < s->pages; j++)
         for (uint32_t r = i; r < n; r += 4)
             switch (n - r) {
-            case 1: scores_of_kind(s, k + j, at + 16 * (size_t)j, r, 1); break;
-            case 2: scores_of_kind(s, k + j, at + 16 * (size_t)j, r, 2); break;
-            case 3: scores_of_kind(s, k + j, at + 16 * (size_t)j, r, 3); break;
-            default: scores_of_kind(s, k + j, at + 16 * (size_t)j, r, 4); break;
+            case 1: scores16(s, k, j, at, r, 1, 1, kind); break;
+            case 2: scores16(s, k, j, at, r, 2, 1, kind); break;
+            case 3: scores16(s, k, j, at, r, 3, 1, kind); break;
+            default: scores16(s, k, j, at, r, 4, 1, kind); break;
             }
+}
+
+/* A function of each kind: in one of all gcc 12 gives the loops of F32 other
+ * registers, and they take a tenth longer. */
+V_APART void
+scores_f32(const att *s, const void *const *k, size_t at)
+{
+    page_scores(s, k, at, ATT_F32);
+}
+
+V_APART void
+scores_f16(const att *s, const void *const *k, size_t at)
+{
+    page_scores(s, k, at, ATT_F16);
+}
+
+V_APART void
+scores_q8(const att *s, const void *const *k, size_t at)
+{
+    page_scores(s, k, at, ATT_Q8);
 }
 
 /* Products of the lines with the keys of the pages from p on, not scaled. */
@@ -312,8 +339,11 @@ key_products(const att *s, int32_t p)
         k[j] = widened(s, page_at(a, p + 16 * j, true), (size_t)a->head_k * 16,
                        a->has_v, j);
     if (a->has_v) {
-        page_scores(s, k, at);
-        return;
+        switch (s->kind) {
+        case ATT_F32: scores_f32(s, k, at); return;
+        case ATT_F16: scores_f16(s, k, at); return;
+        case ATT_Q8: scores_q8(s, k, at); return;
+        }
     }
     for (uint32_t i = 0; i < a->n; i++)
         for (size_t j = 0; j < 16 * (size_t)s->pages; j++)
@@ -395,29 +425,40 @@ sum_weights(att *s, uint32_t i0)
 /* ---- values ------------------------------------------------------------- */
 
 /* acc[d] += e[j] v[j][d] for nv vectors of columns from d on, of n lines from
- * i0 on; the keys p of the pages v, ascending. */
+ * i0 on; the keys p of the pages v, ascending. With the first columns the sums
+ * of e, too: additions that wait for each other, beside work that does not. */
 V_LONG void
-weigh(const att *s, const void *const *v, const att_part *p, uint32_t d,
-      uint32_t i0, int n, int nv, att_kind kind)
+weigh(att *s, const void *const *v, const att_part *p, uint32_t d, uint32_t i0,
+      int n, int nv, att_kind kind, bool first)
 {
     const float *e = scores_of(s, i0) + p->from % BR_CPU_BLOCK;
     float *acc = block_of(s, i0) + d;
-    size_t line = s->line, step = s->wide;
-    size_t share = i0 ? 0 : s->hop * (size_t)nv * 256 / step;
+    size_t line = s->line, step = s->wide, all = i0 ? 0 : s->come;
+    size_t come = ATT_BETWEEN && first ? all / 16 : 0;
+    const uint8_t *const *ahead = s->ahead;
+    float total[4];
     vf sum[16];
 
-    for (int j = 0; j < pages_of(s, kind); j++)
-        fetch(s->ahead[j] + d / (16 * (size_t)nv) * share, share);
-
+    for (int j = 0; j < s->pages && !ATT_BETWEEN; j++)
+        fetch(s->ahead[j] + all * d / step, all * 16 * (size_t)nv / step);
+    V_UNROLL
+    for (int i = 0; i < n; i++)
+        total[i] = s->part[i0 + (uint32_t)i].sum;
     V_UNROLL
     for (int i = 0; i < nv * n; i++)
         sum[i] = v_load(acc + (size_t)(i % n) * line + 16 * (i / n));
     for (int32_t from = p->from, to; from < p->to; from = to) {
         const float *end;
         size_t at = d + (size_t)(from % 16) * step;
+        const uint8_t *soon = *ahead + (size_t)(from % 16) * come;
 
-        to = kind == ATT_F32 ? BR_MIN(from / 16 * 16 + 16, p->to) : p->to;
+        to = kind == ATT_Q8 ? p->to : BR_MIN(from / 16 * 16 + 16, p->to);
         for (end = e + (to - from); e < end; at += step, e++) {
+            fetch(soon, come);
+            soon += come;
+            V_UNROLL
+            for (int i = 0; i < n && first && ATT_BETWEEN; i++)
+                total[i] += e[(size_t)i * line];
             V_UNROLL
             for (int i = 0; i < nv; i++) {
                 vf x = load_kv(*v, at + 16 * (size_t)i, kind);
@@ -431,7 +472,11 @@ weigh(const att *s, const void *const *v, const att_part *p, uint32_t d,
             }
         }
         v++;
+        ahead++;
     }
+    V_UNROLL
+    for (int i = 0; i < n && first && ATT_BETWEEN; i++)
+        s->part[i0 + (uint32_t)i].sum = total[i];
     V_UNROLL
     for (int i = 0; i < nv * n; i++)
         v_store(acc + (size_t)(i % n) * line + 16 * (i / n), sum[i]);
@@ -456,34 +501,44 @@ weigh_tail(const att *s, const void *const *v, const att_part *p, uint32_t i)
 
 /* All whole vectors of columns of n lines, nv at a time. */
 V_INLINE void
-columns_of_kind(const att *s, const void *const *v, const att_part *p,
-                uint32_t i0, int n, int nv, att_kind kind)
+columns_of_kind(att *s, const void *const *v, const att_part *p, uint32_t i0,
+                int n, int nv, att_kind kind)
 {
     uint32_t d = 0, end = s->a->head_v / 16 * 16, by = 16 * (uint32_t)nv;
 
+    if (by <= end) {
+        weigh(s, v, p, d, i0, n, nv, kind, true);
+        d += by;
+    } else if (end > 0) {
+        weigh(s, v, p, d, i0, n, 1, kind, true);
+        d += 16;
+    }
     for (; d + by <= end; d += by)
-        weigh(s, v, p, d, i0, n, nv, kind);
+        weigh(s, v, p, d, i0, n, nv, kind, false);
     for (; d < end; d += 16)
-        weigh(s, v, p, d, i0, n, 1, kind);
+        weigh(s, v, p, d, i0, n, 1, kind, false);
 }
 
 V_LONG void
-columns(const att *s, const void *const *v, const att_part *p, uint32_t i0,
-        int n, int nv)
+columns(att *s, const void *const *v, const att_part *p, uint32_t i0, int n,
+        int nv)
 {
     switch (s->kind) {
     case ATT_F32:
         columns_of_kind(s, v, p, i0, n, n == 4 ? side_by_side(ATT_F32) : nv,
                         ATT_F32);
         return;
-    case ATT_F16: columns_of_kind(s, v, p, i0, n, nv, ATT_F16); return;
+    case ATT_F16:
+        columns_of_kind(s, v, p, i0, n, n == 4 ? side_by_side(ATT_F16) : nv,
+                        ATT_F16);
+        return;
     case ATT_Q8: columns_of_kind(s, v, p, i0, n, nv, ATT_Q8); return;
     }
 }
 
 /* n lines from i0 on, which see the same of the pages v. */
 V_APART void
-page_values(const att *s, const void *const *v, const att_part *p, uint32_t i0,
+page_values(att *s, const void *const *v, const att_part *p, uint32_t i0,
             uint32_t n)
 {
     switch (n) {
@@ -505,7 +560,7 @@ of_pages(const att *s, uint32_t i, int32_t p)
 }
 
 static void
-value_sums(const att *s, int32_t p)
+value_sums(att *s, int32_t p)
 {
     const void *v[ATT_PAGES];
 
@@ -620,11 +675,18 @@ enter_block(att *s, int32_t b)
     return s->from < s->to;
 }
 
+/* Are the weights summed with the first columns of values? */
+static bool
+sums_beside(const att *s)
+{
+    return ATT_BETWEEN && s->a->head_v >= 16;
+}
+
 /* How many pages go together from p on. */
 static int
 pages_from(const att *s, int32_t p)
 {
-    return s->kind == ATT_F32 && s->to - p > 16 ? ATT_PAGES : 1;
+    return (int)s->kind <= ATT_PAIRS_TO && s->to - p > 16 ? ATT_PAGES : 1;
 }
 
 /* The lines through the keys of s, all of them of one block; keys up to `hi`
@@ -633,28 +695,29 @@ static void
 through_block(att *s, int32_t hi)
 {
     const br_cpu_att *a = s->a;
-    size_t k = piece(s, a->head_k) / 16, v = piece(s, s->wide) / 16;
+    size_t k = piece(s, a->head_k), v = piece(s, s->wide);
 
     for (int32_t p = s->from; p < s->to; p += 16 * s->pages) {
         s->pages = pages_from(s, p);
         for (int j = 0; j < s->pages; j++)
             s->ahead[j] = page_at(a, p + 16 * j, false);
-        s->hop = a->has_v ? v : 0;
+        s->come = a->has_v ? v : 0;
         key_products(s, p);
     }
     for (uint32_t i = 0; i < a->n; i++) {
         if (s->part[i].from < s->part[i].to)
             s->part[i].top = block_top(s, scores_of(s, i), &s->part[i]);
         block_weights(s, scores_of(s, i), &s->part[i]);
-        if (i % ATT_SUMS == ATT_SUMS - 1 || i + 1 == a->n)
+        s->part[i].sum = 0;
+        if (!sums_beside(s) && (i % ATT_SUMS == ATT_SUMS - 1 || i + 1 == a->n))
             sum_weights(s, i / ATT_SUMS * ATT_SUMS);
     }
     for (int32_t p = s->from; p < s->to; p += 16 * s->pages) {
         s->pages = pages_from(s, p);
-        s->hop = p + BR_CPU_BLOCK + 16 * (s->pages - 1) <= hi ? k : 0;
+        s->come = p + BR_CPU_BLOCK + 16 * (s->pages - 1) <= hi ? k : 0;
         for (int j = 0; j < s->pages; j++)
             s->ahead[j] =
-                page_at(a, p + 16 * j + (s->hop ? BR_CPU_BLOCK : 0), true);
+                page_at(a, p + 16 * j + (s->come ? BR_CPU_BLOCK : 0), true);
         value_sums(s, p);
     }
     for (uint32_t i = 0; i < a->n; i++) {
