@@ -79,7 +79,7 @@ TEST(docs_readme_shows_what_happens)
 
 TEST(docs_tour_shows_what_happens)
 {
-    ck_assert_int_gt(check_transcripts("docs/tour.md"), 0);
+    ck_assert_int_gt(check_transcripts("docs/tour-program.md"), 0);
 }
 
 TEST(docs_mega_shows_what_happens)
