@@ -1,8 +1,9 @@
 /* suggest.c - "did you mean": the nearest name by edit distance.
  *
  * Distance of restricted Damerau-Levenshtein: --jsno is one swap from --json.
- * A name is near when a third of its letters or fewer differ,
- * or when what was typed is its beginning.
+ * A name is near when a third of its letters or fewer differ, when what was
+ * typed is its beginning, or when it is that of what was typed (--temperature:
+ * --temp).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/options.h"
 
@@ -11,6 +12,7 @@
 
 #define LONGEST 64 /* a longer word gets no suggestion */
 #define FAR     1000
+#define STEM    4 /* letters of a name that others are made of */
 
 int
 br_edit_distance(br_text a, br_text b)
@@ -51,14 +53,21 @@ br_suggest_begin(br_suggest *s, br_text want)
     *s = (br_suggest){.want = want, .distance = FAR};
 }
 
+/* Whole begins with part, which has at least so many letters. */
+static bool
+begins(br_text whole, br_text part, size_t least)
+{
+    return part.n >= least && whole.n > part.n &&
+           memcmp(whole.p, part.p, part.n) == 0;
+}
+
 void
 br_suggest_offer(br_suggest *s, br_text name)
 {
     int d = br_edit_distance(s->want, name);
     int limit = (int)(BR_MIN(BR_MAX(s->want.n, name.n), (size_t)LONGEST) / 3);
 
-    if (s->want.n >= 2 && name.n > s->want.n &&
-        memcmp(name.p, s->want.p, s->want.n) == 0)
+    if (begins(name, s->want, 2) || begins(s->want, name, STEM))
         limit = d = 1;
     if (d > limit || d >= s->distance)
         return;

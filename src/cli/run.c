@@ -67,7 +67,8 @@ static br_code
 get_prompt(br_talk *t, br_status *st)
 {
     const char *path = br_opt_str(t->cli, BR_OPT_prompt_file);
-    const char *given = br_opt_str(t->cli, BR_OPT_prompt);
+    const char *given = t->cli->n_args > 1 ? t->cli->args[1]
+                                           : br_opt_str(t->cli, BR_OPT_prompt);
     char *read = NULL;
     br_text text;
     br_code code;
@@ -231,7 +232,7 @@ int
 br_cmd_run(br_cli *cli)
 {
     int n = br_opt_given(cli, BR_OPT_prompt) +
-            br_opt_given(cli, BR_OPT_prompt_file);
+            br_opt_given(cli, BR_OPT_prompt_file) + (cli->n_args > 1);
     bool chat = br_opt_bool(cli, BR_OPT_chat);
     result r = {.cli = cli};
     br_status st = {0};
@@ -240,8 +241,8 @@ br_cmd_run(br_cli *cli)
     int code;
 
     if (n != 1)
-        return br_cli_usage(cli, n ? "--prompt and --file: only one of them"
-                                   : "no --prompt and no --file");
+        return br_cli_usage(cli, n ? "TEXT, --prompt, --file: only one of them"
+                                   : "no TEXT, no --prompt and no --file");
     if (br_opt_given(cli, BR_OPT_system) && !chat)
         return br_cli_usage(cli, "--system is for --chat");
     if (br_talk_open(&t, cli, chat, &st) != BR_OK)

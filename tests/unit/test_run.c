@@ -73,7 +73,7 @@ TEST_WITHIN(run_json_says_all, 80)
 TEST_WITHIN(run_takes_its_text_from_everywhere, 80)
 {
     const char *path = t_printf("%s/p.txt", t_tmpdir());
-    t_proc a, b, c, d;
+    t_proc a, b, c, d, e;
 
     t_write(path, "Once upon a", 11);
     t_run(&a, "run", DEMO, "-p", "Once upon a", "-n", "3", "--temp", "0");
@@ -83,7 +83,9 @@ TEST_WITHIN(run_takes_its_text_from_everywhere, 80)
                             "--temp", "0", NULL},
            "Once upon a", 11);
     t_run(&d, "run", DEMO, "-p", "Once upon a", "--temp", "0", "--stop", ",");
+    t_run(&e, "run", DEMO, "Once upon a", "-n", "3", "--temp", "0");
     ck_assert_int_eq(strncmp(a.out, " time", 5), 0);
+    ck_assert_str_eq(a.out, e.out);
     ck_assert_str_eq(a.out, b.out);
     ck_assert_str_eq(a.out, c.out);
     ck_assert_str_eq(d.out, " time\n");
@@ -98,7 +100,16 @@ TEST(run_refuses_in_one_line)
 
     t_run(&r, "run", DEMO);
     fails(&r, 2,
-          "brass run: no --prompt and no --file (see brass run --help)\n");
+          "brass run: no TEXT, no --prompt and no --file (see brass run "
+          "--help)\n");
+    t_run(&r, "run", DEMO, "x", "-p", "x");
+    fails(&r, 2,
+          "brass run: TEXT, --prompt, --file: only one of them (see brass run "
+          "--help)\n");
+    t_run(&r, "run", DEMO, "x", "--temperature", "0");
+    fails(&r, 2,
+          "brass run: unknown option '--temperature'; did you mean '--temp'? "
+          "(see brass run --help)\n");
     t_run(&r, "run", DEMO, "-p", "x", "--temp", "101");
     ck_assert_int_eq(r.exit, 2);
     t_run(&r, "run", DEMO, "-p", "x", "--tier", "cuda");
