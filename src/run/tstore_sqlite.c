@@ -13,10 +13,14 @@
 #    include <sys/stat.h>
 #    include <unistd.h>
 
-enum { BUSY_MS = 5000 };
+enum { BUSY_MS = 5000, KEPT = 16 };
 
+/* Statements are kept as they were prepared: of a request's key that is more
+ * than half of what asking for it takes. */
 struct br_db {
     sqlite3 *db;
+    sqlite3_stmt *kept[KEPT]; /* nobody's just now; NULL: none */
+    uint32_t next;            /* which goes when there is no room */
     br_str path;
     int runs; /* the file of locks, or -1 */
 };
@@ -71,6 +75,37 @@ tell_row(sqlite3_stmt *q, const br_db_query *query, br_status *st)
     return query->row(query->ctx, v, st);
 }
 
+/* Out of those kept, so that who asks in the middle of a row gets another. */
+static int
+take(br_db *s, const char *sql, sqlite3_stmt **q)
+{
+    for (int i = 0; i < KEPT; i++)
+        if (s->kept[i] && strcmp(sqlite3_sql(s->kept[i]), sql) == 0) {
+            *q = s->kept[i];
+            s->kept[i] = NULL;
+            return SQLITE_OK;
+        }
+    return sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, q,
+                              NULL);
+}
+
+/* Its transaction ends, and what its parameters point to may go. */
+static void
+keep(br_db *s, sqlite3_stmt *q)
+{
+    uint32_t i = 0;
+
+    (void)sqlite3_reset(q);
+    (void)sqlite3_clear_bindings(q);
+    while (i < KEPT && s->kept[i])
+        i++;
+    if (i == KEPT) {
+        i = s->next++ % KEPT;
+        (void)sqlite3_finalize(s->kept[i]);
+    }
+    s->kept[i] = q;
+}
+
 static br_code
 run(br_db *s, const br_db_query *query, br_status *st)
 {
@@ -78,7 +113,7 @@ run(br_db *s, const br_db_query *query, br_status *st)
     br_code code = BR_OK;
     int r;
 
-    if (sqlite3_prepare_v2(s->db, query->sql, -1, &q, NULL) != SQLITE_OK)
+    if (take(s, query->sql, &q) != SQLITE_OK)
         return failed(s, st);
     for (int i = 0; i < query->n_args; i++)
         bind(q, i + 1, &query->arg[i]);
@@ -87,7 +122,10 @@ run(br_db *s, const br_db_query *query, br_status *st)
             code = tell_row(q, query, st);
     if (code == BR_OK && r != SQLITE_DONE)
         code = failed(s, st);
-    (void)sqlite3_finalize(q);
+    if (code == BR_OK)
+        keep(s, q);
+    else
+        (void)sqlite3_finalize(q);
     return code;
 }
 
@@ -149,6 +187,8 @@ close_file(br_db *s)
 {
     if (!s)
         return;
+    for (int i = 0; i < KEPT; i++)
+        (void)sqlite3_finalize(s->kept[i]);
     (void)sqlite3_close(s->db);
     if (s->runs >= 0)
         (void)close(s->runs);
