@@ -83,28 +83,59 @@ towards(double from, double to, double share, double most)
 }
 
 /* Other work makes all steps longer for a while: what steps of different rows
- * took is compared as if it had not. */
+ * took is compared as if it had not. Of the first few of a kind it is the mean:
+ * the machine may have paused in one, or the pace have been another. */
 static void
 note_rows(br_steptime *t, uint32_t rows, double ns)
 {
     br_row_time *r = &t->of[place_of(rows)];
-    bool known = r->ns > 0 && t->steps - r->seen < BR_PLAN_DEAR;
+    const br_row_time *fewer = &t->of[BR_MAX(place_of(rows), 1u) - 1];
 
     if (ns <= 0)
         return;
     if (t->pace <= 0)
         t->pace = 1;
-    if (known)
+    if (t->steps - r->seen >= BR_PLAN_DEAR)
+        r->n = BR_MIN(r->n, BR_PLAN_SURE / 2u);
+    if (r->n >= BR_PLAN_SURE)
         t->pace = towards(t->pace, ns / r->ns, 1.0 / 4, 1.0 / 8);
-    r->ns =
-        known ? towards(r->ns, ns / t->pace, 1.0 / 8, 1.0 / 32) : ns / t->pace;
+    ns /= t->pace;
+    r->n += r->n < 2 * BR_PLAN_SURE;
+    if (r->n == 2 * BR_PLAN_SURE)
+        r->ns = towards(r->ns, ns, 1.0 / 8, 1.0 / 32);
+    else if (fewer->n < BR_PLAN_SURE)
+        r->ns += (ns - r->ns) / r->n;
+    else
+        r->ns += (BR_MIN(ns, 1.5 * fewer->ns) - r->ns) / r->n;
     r->seen = t->steps;
+}
+
+/* What steps beside an interactive stream take of late, at pace 1. */
+static void
+note_usual(br_steptime *t, const br_step_rows *r)
+{
+    double ns = t->of[place_of(r->decode + r->prefill)].ns;
+
+    if (!r->interactive || t->usual_ns == 0)
+        t->usual_ns = r->interactive ? ns : 0;
+    else
+        t->usual_ns += (ns - t->usual_ns) / BR_PLAN_STEADY;
+}
+
+/* One step alone may have been slow for another reason. */
+static uint64_t
+until_again(const br_row_time *r)
+{
+    return r->n < BR_PLAN_SURE ? BR_PLAN_AGAIN : BR_PLAN_DEAR;
 }
 
 /* Rows of a step that is to take no longer than one of n and `more`. Kernels take
  * rows by eights or the like, so no line says it: 8 rows of a model of 1B take
  * 41 ms, 9 take 71, 16 take 90, 17 take 130. What is not known is tried, a row
- * more at a time; what took too long is tried again much later. */
+ * more at a time; what took too long is tried again much later. And no step is
+ * longer by more than a tenth than they are of late: where there is always
+ * something to read they grow to what is allowed, where there is seldom none
+ * stands out. */
 static uint32_t
 level_rows(const br_steptime *t, uint32_t n, double more, uint32_t most)
 {
@@ -114,12 +145,14 @@ level_rows(const br_steptime *t, uint32_t n, double more, uint32_t most)
     if (base->ns == 0 || t->steps - base->seen >= BR_PLAN_FRESH)
         return n;
     more = BR_MAX(more / t->pace, base->ns / 5);
+    if (t->usual_ns > 0)
+        more = BR_MIN(more, t->usual_ns * 1.1 - base->ns);
     for (uint32_t r = n + 1; r < dear; r++) {
         const br_row_time *x = &t->of[place_of(r)];
 
         if (x->ns > 0 && x->ns <= base->ns + more)
             cheap = r;
-        else if (x->ns > 0 && t->steps - x->seen < BR_PLAN_DEAR)
+        else if (x->ns > 0 && t->steps - x->seen < until_again(x))
             dear = r;
     }
     return BR_MIN(cheap + 1, dear - 1);
@@ -180,6 +213,7 @@ br_steptime_note(br_steptime *t, const br_step_rows *r, int64_t ns)
     t->steps++;
     note_rows(t, r->decode + r->prefill,
               BR_MAX(y - t->read_ns * r->positions, y / 2));
+    note_usual(t, r);
     note_steady(t, r, alone);
     t->mixed = r->prefill ? t->mixed + 1 : 0;
     if (!r->prefill)

@@ -14,6 +14,7 @@ enum { BR_PLAN_COUNTS = 64 + 16 * 16 }; /* of rows; from 64 on 16 an octave */
 typedef struct br_row_time {
     double ns; /* 0: there was none */
     uint64_t seen;
+    uint32_t n; /* of them, as far as it matters */
 } br_row_time;
 
 /* What steps cost, in two lines by least squares, older steps counting less
@@ -34,7 +35,8 @@ typedef struct br_steptime {
     uint32_t known; /* steps with prefill so far, up to BR_PLAN_KNOWN */
     bool late;      /* the latest step took much longer than expected */
     uint64_t steps;
-    double pace; /* how long steps take of late, to one as it is known */
+    double pace;     /* how long steps take of late, to one as it is known */
+    double usual_ns; /* steps beside interactive streams of late, at pace 1 */
     br_row_time of[BR_PLAN_COUNTS];
 } br_steptime;
 
@@ -73,6 +75,8 @@ enum {
     BR_PLAN_FRESH = 64,        /* steps: by then it is looked at again what */
                                /* as many rows as run take */
     BR_PLAN_DEAR = 512,        /* and what turned out to take too long */
+    BR_PLAN_SURE = 4,          /* by so many steps; until then it is tried */
+    BR_PLAN_AGAIN = 16,        /* again after so many */
     BR_PLAN_MIXED = 32,        /* steps: then one decodes alone, so that what */
                                /* decoding costs stays known */
 };
