@@ -359,7 +359,7 @@ on_first(load *l, stream *s, int64_t gap)
 static void
 long_prompt(const ground *g, br_qos qos, double budget_ms)
 {
-    load_ask a = {.n_prompt = 32, .n_out = 4000, .seed = 6, .may_fail = true};
+    load_ask a = {.n_prompt = 32, .n_out = 6000, .seed = 6, .may_fail = true};
     load_ask b = {
         .tenant = 1, .n_prompt = g->long_prompt, .n_out = 2, .seed = 7};
     crowd c = {0};
@@ -372,8 +372,8 @@ long_prompt(const ground *g, br_qos qos, double budget_ms)
     begin(&l, &s, &c);
     l.token = on_first;
     c.watched = load_begin(&l, &a);
-    count(&l, &c, SECOND);
-    count(&l, &c, seconds * SECOND);
+    count(&l, &c, SECOND / 4);
+    count(&l, &c, SECOND / 2); /* more is left of it than the prompt takes */
     p50 = kit_quantile_ms(gaps, c.n_gaps, 0.5);
     c.n_gaps = 0;
     first = kit_ms();

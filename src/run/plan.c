@@ -132,10 +132,10 @@ until_again(const br_row_time *r)
 /* Rows of a step that is to take no longer than one of n and `more`. Kernels take
  * rows by eights or the like, so no line says it: 8 rows of a model of 1B take
  * 41 ms, 9 take 71, 16 take 90, 17 take 130. What is not known is tried, a row
- * more at a time; what took too long is tried again much later. And no step is
- * longer by more than a tenth than they are of late: where there is always
- * something to read they grow to what is allowed, where there is seldom none
- * stands out. */
+ * more at a time; what took too long is tried again much later. Steps of many
+ * rows are longer by a tenth than they are of late, no more: where there is always
+ * something to read all grow to what is allowed, where there seldom is none stands
+ * out. */
 static uint32_t
 level_rows(const br_steptime *t, uint32_t n, double more, uint32_t most)
 {
@@ -144,9 +144,10 @@ level_rows(const br_steptime *t, uint32_t n, double more, uint32_t most)
 
     if (base->ns == 0 || t->steps - base->seen >= BR_PLAN_FRESH)
         return n;
-    more = BR_MAX(more / t->pace, base->ns / 5);
-    if (t->usual_ns > 0)
-        more = BR_MIN(more, t->usual_ns * 1.1 - base->ns);
+    if (n <= BR_PLAN_MIN_ROWS)
+        more = BR_MAX(more / t->pace, base->ns / 5);
+    else
+        more = BR_MIN(base->ns / 5, t->usual_ns * 1.1 - base->ns);
     for (uint32_t r = n + 1; r < dear; r++) {
         const br_row_time *x = &t->of[place_of(r)];
 
