@@ -271,6 +271,60 @@ TEST(gcn_every_row_of_gfx1201_round_trips)
     golden("gfx1201");
 }
 
+/* Fields of a line of comma-separated values, in place; the last may hold more. */
+static unsigned
+fields(char *line, char **f, unsigned most)
+{
+    unsigned n = 0;
+
+    for (char *p = line; p && n < most; n++) {
+        f[n] = p;
+        p = strchr(p, ',');
+        if (p)
+            *p++ = 0;
+    }
+    return n;
+}
+
+/* Each row of AMD's tables that LLVM 19 has for the processor is one of ours:
+ * format and opcode may be an encoding's of its own there, the name may not. */
+TEST(gcn_has_every_row_that_llvm_accepts)
+{
+    static const struct {
+        const char *cpu, *file;
+        unsigned column, rows;
+    } of[] = {{"gfx1100", "gfx11", 5, 1535},
+              {"gfx1151", "gfx11", 6, 1593},
+              {"gfx1201", "gfx12", 5, 1602}};
+    const char *dir = t_vectors("amd");
+
+    if (!dir)
+        t_skip("no ../shared/vectors here");
+    for (size_t k = 0; k < BR_COUNT(of); k++) {
+        const br_gcn_cpu *cpu = br_gcn_cpu_find(of[k].cpu);
+        char *save = NULL, *f[8];
+        char *line = t_read(t_printf("%s/%s.csv", dir, of[k].file), NULL);
+        unsigned seen = 0;
+        size_t n;
+        const br_gcn_row *rows = br_gcn_rows(cpu, &n);
+
+        for (line = strtok_r(line, "\n", &save);
+             (line = strtok_r(NULL, "\n", &save));) {
+            size_t r = 0;
+
+            if (fields(line, f, 8) < 8 || !*f[of[k].column])
+                continue;
+            while (r < n && (strcmp(rows[r].name, f[of[k].column]) != 0 ||
+                             !br_gcn_row_here(cpu, &rows[r])))
+                r++;
+            ck_assert_msg(r < n, "%s has no row %s %s %s", cpu->name, f[0],
+                          f[1], f[of[k].column]);
+            seen++;
+        }
+        ck_assert_uint_eq(seen, of[k].rows);
+    }
+}
+
 /* ---- LLVM's assembler and disassembler -------------------------------- */
 
 typedef struct feed {
@@ -379,6 +433,40 @@ TEST_WITHIN(gcn_agrees_with_llvm_both_ways, 300)
         br_str_fini(&f.text);
         br_str_fini(&f.ours);
     }
+}
+
+/* A double's literal is its upper half: one that a constant says is the constant,
+ * read from text and from words. */
+TEST(gcn_literals_of_doubles_are_constants_where_they_can_be)
+{
+    static const struct {
+        const char *line, *prints;
+        unsigned words;
+    } of[] = {{"v_add_f64_e64 v[0:1], 0x3ff00000, v[2:3]", "1.0", 2},
+              {"v_add_f64_e64 v[0:1], 0xc0100000, v[2:3]", "-4.0", 2},
+              {"v_add_f64_e64 v[0:1], 0x0, v[2:3]", "0", 2},
+              {"v_add_f64_e64 v[0:1], 0x3fc45f30, v[2:3]", "0x3fc45f30", 3},
+              {"v_cmp_eq_f64_e32 vcc_lo, 0x40000000, v[2:3]", "2.0", 1},
+              {"v_cmp_eq_u64_e32 vcc_lo, 0x40000000, v[2:3]", "0x40000000", 2}};
+    const uint32_t literal[] = {0x7c4404ff, 0xbff00000};
+    br_gcn_isa isa = {br_gcn_cpu_find("gfx1201"), false};
+    br_status st = {0};
+    br_str s = {0};
+    br_gcn_inst in;
+
+    for (size_t k = 0; k < BR_COUNT(of); k++) {
+        t_ok(br_gcn_parse(&isa, of[k].line, strlen(of[k].line), &in, &st), &st);
+        ck_assert_uint_eq(in.words, of[k].words);
+        br_str_clear(&s);
+        br_gcn_print(&isa, &in, &s);
+        ck_assert_msg(strstr(s.at, t_printf(", %s, v[2:3]", of[k].prints)),
+                      "%s prints as %s", of[k].line, s.at);
+    }
+    ck_assert_uint_eq(br_gcn_decode(&isa, literal, 2, &in), 2);
+    br_str_clear(&s);
+    br_gcn_print(&isa, &in, &s);
+    ck_assert_str_eq(s.at, "v_cmp_eq_f64_e32 vcc_lo, -1.0, v[2:3]");
+    br_str_fini(&s);
 }
 
 TEST(gcn_refuses_lines_that_are_no_instruction)

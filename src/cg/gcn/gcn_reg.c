@@ -190,6 +190,18 @@ inline_of(const br_gcn_kind *k, int64_t v)
     return SRC_LIT;
 }
 
+/* The same of a literal of a double, which is its upper half. */
+static unsigned
+upper_half(uint32_t lit)
+{
+    if (!lit)
+        return SRC_ZERO;
+    for (unsigned i = 0; i < N_FLOAT; i++)
+        if ((uint64_t)lit << 32 == floats[i].f64)
+            return SRC_FLOAT + i;
+    return SRC_LIT;
+}
+
 static void
 put_const(const br_gcn_ctx *c, const br_gcn_kind *k, unsigned code)
 {
@@ -203,7 +215,9 @@ put_const(const br_gcn_ctx *c, const br_gcn_kind *k, unsigned code)
                                 : (int64_t)(lit & 0xffff));
     else if (code == SRC_LIT && k->style == BR_S_32)
         code = inline_of(k, (int32_t)lit);
-    else if (code == SRC_LIT && k->style != BR_S_F64)
+    else if (code == SRC_LIT && k->style == BR_S_F64)
+        code = upper_half(lit);
+    else if (code == SRC_LIT)
         code = inline_of(k, lit);
     if (code == SRC_LIT) {
         br_str_printf(c->out, "0x%x", half ? lit & 0xffff : lit);
@@ -427,6 +441,8 @@ int_const(br_gcn_ctx *c, const br_gcn_kind *k, int64_t v, unsigned *code)
     *code = inline_of(k, half && v < -16                  ? v & 0xffff
                          : k->style == BR_S_32 && v < -16 ? v & 0xffffffff
                                                           : v);
+    if (*code == SRC_LIT && k->style == BR_S_F64 && v >= 0 && v <= hi)
+        *code = upper_half((uint32_t)v);
     if (*code != SRC_LIT)
         return true;
     if (v < lo || v > hi || !(k->allow & BR_A_LIT))
