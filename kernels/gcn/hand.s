@@ -141,6 +141,7 @@
 		.amdhsa_user_sgpr_kernarg_segment_ptr 1
 		.amdhsa_system_sgpr_workgroup_id_x 1
 		.amdhsa_system_sgpr_workgroup_id_y 1
+		.amdhsa_system_sgpr_workgroup_id_z 1   ; 13 and 3 are 16
 		.amdhsa_system_vgpr_workitem_id 0
 		.amdhsa_next_free_vgpr \vgprs
 		.amdhsa_next_free_sgpr 80

@@ -21,10 +21,14 @@ assembled(const sim_kit *k)
     const char *text = t_printf(
         "k:\n%s\ns_endpgm\n.amdhsa_kernel k\n"
         ".amdhsa_kernarg_size 16\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n"
-        ".amdhsa_user_sgpr_count 2\n.amdhsa_float_denorm_mode_32 3\n"
+        ".amdhsa_user_sgpr_count %u\n.amdhsa_float_denorm_mode_32 3\n"
         ".amdhsa_next_free_vgpr 64\n.amdhsa_next_free_sgpr 32\n%s\n"
         ".end_amdhsa_kernel\n",
-        k->code, k->kd ? k->kd : "");
+        k->code,
+        k->users                           ? k->users
+        : strncmp(k->cpu, "gfx11", 5) == 0 ? SIM_KIT_GFX11_USERS
+                                           : 2,
+        k->kd ? k->kd : "");
     br_str o = {0};
     br_status st = {0};
     br_gcn_co co;

@@ -438,7 +438,7 @@ TEST(sim_matrix_product_gfx1201)
 
 TEST(sim_work_groups_get_their_ids_and_a_barrier)
 {
-    static const char *const ids[] = {"s2", "ttmp9"};
+    static const char *const ids[] = {"s15", "ttmp9"};
     static const char *const bars[] = {
         "s_barrier", "s_barrier_signal -1\ns_barrier_wait -1"};
     static const char *const waits[] = {"s_waitcnt lgkmcnt(0)",

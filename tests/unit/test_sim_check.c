@@ -91,6 +91,7 @@ static const struct {
      HEAD "s_mov_b32 exec_lo, 15\nv_mov_b32 v2, 1\n"
           "s_mov_b32 exec_lo, -1\n" TAIL,
      "read in lane 4", 0},
+    /* s9: a user SGPR, too, which is nothing's */
     {"gfx1100", NULL, "s_mov_b32 s9, 1\ns_add_u32 s8, s9, s9",
      "s_add_u32 s8, s9, s9", "s9 is read, and nothing wrote it", 0},
     {"gfx1100", NULL, "v_mov_b32 v3, 1\nv_cmp_eq_u32 vcc_lo, 1, v3",
@@ -259,6 +260,40 @@ TEST(sim_checks_find_each_planted_fault)
                               br_str_z(&k.findings));
             br_str_fini(&k.findings);
         }
+}
+
+/* gfx1100 and gfx1102, waves of 32 lanes: SGPRs are set wrong where fewer than 16 are
+ * set up. */
+TEST(sim_waves_that_start_with_few_scalars_are_reported)
+{
+    static const struct {
+        const char *cpu, *kd;
+        unsigned users;
+        bool bad;
+    } of[] = {{"gfx1100", NULL, 14, true},
+              {"gfx1102", NULL, 2, true},
+              {"gfx1100", NULL, 15, false}, /* and the work-group's number */
+              {"gfx1100", ".amdhsa_system_sgpr_workgroup_id_y 1", 14, false},
+              {"gfx1100", WAVE64, 2, false},
+              {"gfx1101", NULL, 2, false},
+              {"gfx1151", NULL, 2, false},
+              {"gfx1201", NULL, 2, false}};
+
+    for (size_t i = 0; i < BR_COUNT(of); i++) {
+        sim_kit k = {.cpu = of[i].cpu,
+                     .kd = of[i].kd,
+                     .users = of[i].users,
+                     .code = "s_nop 0",
+                     .check = true};
+
+        if (sim_kit_run(&k) != BR_OK)
+            ck_abort_msg("%s", k.st.msg);
+        ck_assert_msg(
+            of[i].bad ? strstr(br_str_z(&k.findings), "sets them wrong") != NULL
+                      : !k.found,
+            "%zu: %s", i, br_str_z(&k.findings));
+        br_str_fini(&k.findings);
+    }
 }
 
 static br_code

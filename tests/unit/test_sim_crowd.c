@@ -10,7 +10,7 @@ enum { GROUPS = 448, FIRST_BAD = 300, AT = 1024 };
 
 static const struct {
     const char *cpu, *id;
-} chips[] = {{"gfx1100", "s_mov_b32 s3, s2"},
+} chips[] = {{"gfx1100", "s_mov_b32 s3, s15"},
              {"gfx1201", "s_mov_b32 s3, ttmp9"}};
 
 static uint32_t

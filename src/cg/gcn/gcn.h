@@ -40,6 +40,9 @@ typedef struct br_gcn_isa {
     const br_gcn_cpu *cpu;
     bool wave64; /* lane masks are pairs of SGPRs */
 } br_gcn_isa;
+/* User and system SGPRs that a wave has to start with, or the processor sets them
+ * wrong. */
+unsigned br_gcn_least_sgprs(const br_gcn_isa *isa);
 
 struct br_gcn_row;
 

@@ -24,16 +24,22 @@ put32(uint8_t *p, uint32_t v)
         p[k] = (uint8_t)(v >> 8 * k);
 }
 
+unsigned
+br_gcn_least_sgprs(const br_gcn_isa *isa)
+{
+    enum { GFX1100 = 0x41, GFX1102 = 0x47 };
+    bool bad = isa->cpu->mach == GFX1100 || isa->cpu->mach == GFX1102;
+
+    return bad && !isa->wave64 ? 16 : 0;
+}
+
+/* With the three numbers of the work-group they are enough. */
 static unsigned
 user_sgprs(const br_gcn_isa *isa, const br_gcn_kernel *k)
 {
-    unsigned n = k->kernarg_bytes ? 2 : 0;
-    bool pads = strcmp(isa->cpu->name, "gfx1100") == 0 ||
-                strcmp(isa->cpu->name, "gfx1102") == 0;
+    unsigned n = k->kernarg_bytes ? 2 : 0, least = br_gcn_least_sgprs(isa);
 
-    /* These two start wave32 code with wrong SGPRs when fewer than 16 are
-     * initialised; with three work-group ids 13 user SGPRs make 16. */
-    return pads && !isa->wave64 ? 13 : n;
+    return BR_MAX(n + 3, least) - 3;
 }
 
 static uint32_t

@@ -497,7 +497,7 @@ sim_check_group(sim_group *g)
 }
 
 void
-sim_check_start(sim_wave *w, unsigned n, unsigned vgprs)
+sim_check_start(sim_wave *w, unsigned n, uint64_t set, unsigned vgprs)
 {
     sim_wcheck *k = w->check;
     uint32_t valus = k->n_valu;
@@ -509,11 +509,16 @@ sim_check_start(sim_wave *w, unsigned n, unsigned vgprs)
     k->n_vgprs = vgprs;
     /* What the wave before this one wrote is older than that. */
     k->n_valu = k->trans_from = valus + 1;
-    for (unsigned i = 0; i < 64; i++)
-        k->s_def.b[0] |= (uint64_t)(i < n) << i;
+    k->s_def.b[0] = set;
     k->s_def.b[1] = 3ull << (SIM_EXEC - 64) | 1ull << (SIM_TTMP + 9 - 64) |
                     1ull << (SIM_TTMP + 7 - 64);
     k->lanes = w->w == 64 ? UINT64_MAX : UINT32_MAX;
     k->v_def[SIM_NO_READ] = UINT64_MAX;
     sim_define(k, 0, UINT64_MAX, UINT64_MAX);
+    if (n < br_gcn_least_sgprs(&w->isa))
+        sim_note(
+            w, NOTE_START,
+            "%u user and system SGPRs are set up: %s sets them wrong where "
+            "they are fewer than %u",
+            n, w->isa.cpu->name, br_gcn_least_sgprs(&w->isa));
 }

@@ -15,8 +15,9 @@ br_code sim_check_new(sim_group *g, unsigned n, unsigned lanes, sim_said *said,
                       br_status *st) BR_MUST_USE;
 void sim_check_free(sim_group *g);
 void sim_check_group(sim_group *g); /* a new work-group begins */
-/* A wave begins; the first n SGPRs are set, and so many VGPRs are its own. */
-void sim_check_start(sim_wave *w, unsigned n, unsigned vgprs);
+/* A wave begins: n SGPRs are set up, of which those in set have a value, and so many
+ * VGPRs are its own. */
+void sim_check_start(sim_wave *w, unsigned n, uint64_t set, unsigned vgprs);
 /* sim_quick.c: fills o->uses as it is decoded. */
 void sim_uses_find(sim_op *o, const br_gcn_isa *isa);
 /* True: nothing is wrong with an instruction, and what it writes is noted, but

@@ -305,11 +305,13 @@ two(sim_wave *w, unsigned *at, uint64_t v)
     *at += 2;
 }
 
+/* How many there are, and which of them have a value: user SGPRs that nothing was
+ * asked for have none. */
 static unsigned
-start_scalars(sim_wave *w, const kd *k)
+start_scalars(sim_wave *w, const kd *k, uint64_t *set)
 {
     const sim_group *g = w->g;
-    unsigned n = 0, user = k->rsrc2 >> 1 & 31;
+    unsigned n = 0, user = k->rsrc2 >> 1 & 31, given;
 
     if (k->props & 2)
         two(w, &n, PACKET_AT);
@@ -321,7 +323,8 @@ start_scalars(sim_wave *w, const kd *k)
         two(w, &n, 0);
     if (k->props & 64)
         w->s[n++] = k->scratch;
-    n = BR_MAX(n, user);
+    given = n;
+    n = user = BR_MAX(n, user);
     w->s[SIM_TTMP + 9] = g->id[0];
     w->s[SIM_TTMP + 7] = g->id[1] | g->id[2] << 16;
     for (unsigned d = 0; d < 3 && w->isa.cpu->gen == 11; d++)
@@ -329,6 +332,7 @@ start_scalars(sim_wave *w, const kd *k)
             w->s[n++] = g->id[d];
     if (k->rsrc2 >> 10 & 1)
         w->s[n++] = w->id == 0 ? 1u << 31 : 0;
+    *set = (1ull << n) - (1ull << user) + (1ull << given) - 1;
     return n;
 }
 
@@ -481,6 +485,7 @@ begin(job *j, sim_group *g, uint64_t number)
     memset(g->lds, 0, g->lds_bytes);
     for (unsigned k = 0; k < g->n_waves; k++) {
         sim_wave *w = &g->waves[k];
+        uint64_t set;
         unsigned n;
 
         *w = (sim_wave){.g = g,
@@ -490,10 +495,10 @@ begin(job *j, sim_group *g, uint64_t number)
                         .v = w->v,
                         .scratch = w->scratch,
                         .check = w->check};
-        n = start_scalars(w, &j->k);
+        n = start_scalars(w, &j->k, &set);
         start(w, &j->k);
         if (w->check)
-            sim_check_start(w, n, vgprs_of(j));
+            sim_check_start(w, n, set, vgprs_of(j));
         if (g->order)
             sim_order_start(w);
     }

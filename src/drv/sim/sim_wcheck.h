@@ -13,7 +13,8 @@ enum {
     NOTE_RACE,
     NOTE_BARRIER,
     NOTE_HAZARD,
-    NOTE_ORDER
+    NOTE_ORDER,
+    NOTE_START
 };
 
 typedef struct counts {
