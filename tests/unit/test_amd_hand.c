@@ -308,6 +308,30 @@ TEST_WITHIN(amd_products_of_prompts_by_hand, 120)
     forget();
 }
 
+/* The same of blocks of 256; with least weights and without. */
+TEST_WITHIN(amd_products_of_prompts_in_sub_blocks_by_hand, 120)
+{
+    static const struct {
+        uint32_t n_out, n_in, sub, rows;
+        bool min;
+        double ratio;
+    } of[] = {{1, 256, 32, 2, true, 1},      {15, 512, 16, 16, false, 20},
+              {33, 256, 32, 17, false, 60},  {20, 1280, 16, 33, true, 18},
+              {130, 768, 32, 33, true, 40},  {32, 2304, 32, 32, true, 70},
+              {32, 1280, 16, 32, false, 75}, {16, 4096, 32, 32, true, 70}};
+
+    for (size_t i = 0; i < BR_COUNT(of); i++)
+        product(&(shape){.fn = BR_ND_FN_mul_int256,
+                         .n_out = of[i].n_out,
+                         .n_in = of[i].n_in,
+                         .sub = of[i].sub,
+                         .min = of[i].min,
+                         .rows = of[i].rows,
+                         .ratio = of[i].ratio},
+                i + 51);
+    forget();
+}
+
 TEST_WITHIN(amd_products_of_sub_blocks_by_hand, 120)
 {
     for (uint32_t k = 256; k <= 2304; k += k < 1280 ? 256 : 512)

@@ -111,30 +111,54 @@ turns(const struct br_nd_args *a)
            (uintptr_t)a->y.p % 8 == 0;
 }
 
+/* A matrix whose rows, and those of x, a group of br_nd_mul_int*_rows takes. */
+static bool
+in_tiles(const struct br_nd_args *a, uint32_t blocks[2])
+{
+    enum { GROUP_OUT = 16 * BR_ND_WARPS, GROUP_ROWS = 32 };
+    const struct br_nd_mat *m = &a->m;
+
+    blocks[0] = (a->n_rows + GROUP_ROWS - 1) / GROUP_ROWS;
+    blocks[1] = (m->n_out + GROUP_OUT - 1) / GROUP_OUT;
+    return !a->e.ids && m->n_in < 1 << 24 && m->n_out < 1 << 22 &&
+           a->y.stride < 1 << 24;
+}
+
+/* Sub-blocks, of which the kernels know two sizes. */
+static br_hand
+sub_blocks(const struct br_nd_args *a, bool row, uint32_t blocks[2])
+{
+    const struct br_nd_mat *m = &a->m;
+
+    if ((m->sub != 16 && m->sub != 32) || m->n_in % 256)
+        return BR_HANDS;
+    if (row)
+        return BR_HAND_mul_int256;
+    return (uintptr_t)m->scale % 8 == 0 && (uintptr_t)m->min % 8 == 0 &&
+                   in_tiles(a, blocks)
+               ? BR_HAND_mul_int256_rows
+               : BR_HANDS;
+}
+
 /* Products of integers: of one row, or of the pairs of one; by v_wmma of more. */
 static br_hand
 integers(const br_nd_launch *l, bool row, uint32_t blocks[2])
 {
-    enum { GROUP_OUT = 16 * BR_ND_WARPS, GROUP_ROWS = 32 };
     const struct br_nd_args *a = l->args;
     const struct br_nd_mat *m = &a->m;
 
     if (!wide(m->q) || !wide(a->xq))
         return BR_HANDS;
     if (l->fn == BR_ND_FN_mul_int256)
-        return row && (m->sub == 16 || m->sub == 32) && m->n_in % 256 == 0
-                   ? BR_HAND_mul_int256
-                   : BR_HANDS;
+        return sub_blocks(a, row, blocks);
     if (m->dmin || m->n_in % 32)
         return BR_HANDS;
     if (row)
         return BR_HAND_mul_int32;
-    if (a->e.ids || m->n_in % 128 || !wide(m->d) || !wide(a->xd) ||
-        m->n_in >= 1 << 24 || m->n_out >= 1 << 22 || a->y.stride >= 1 << 24)
-        return BR_HANDS;
-    blocks[0] = (a->n_rows + GROUP_ROWS - 1) / GROUP_ROWS;
-    blocks[1] = (m->n_out + GROUP_OUT - 1) / GROUP_OUT;
-    return BR_HAND_mul_int32_rows;
+    return m->n_in % 128 == 0 && wide(m->d) && wide(a->xd) &&
+                   in_tiles(a, blocks)
+               ? BR_HAND_mul_int32_rows
+               : BR_HANDS;
 }
 
 static br_hand
