@@ -31,6 +31,10 @@ enum {
      * panels for what is brought, and pairs, as kernels of many rows like it. */
     MANY_ROWS = 16,
     MANY_PANELS = 8,
+    /* and no more than stay in a second cache of 1 MiB beside 40 to 64 rows,
+     * which take them again and again: 8192 columns of Q8_0, two threads, 340
+     * GOPS each with four panels, 329 with eight; of BF16 227 with two, 221. */
+    MANY_BYTES = 640 << 10,
 };
 
 /* ---- activations -------------------------------------------------------- */
@@ -234,7 +238,8 @@ multiply_tiles(br_cpu *c, cpu_phase *p)
     most = BR_MAX(panels / (TILES_EACH * c->n_threads), 1);
     most = BR_MAX(most, panels / BR_CPU_MAX_TILES * 2);
     if (p->n_rows >= MANY_ROWS) {
-        most = most < 2 ? 1 : BR_MIN(most / 2 * 2, MANY_PANELS);
+        most = BR_MIN(BR_MIN(most, MANY_PANELS), BR_MAX(MANY_BYTES / bytes, 2));
+        most = most < 2 ? 1 : most / 2 * 2;
     } else {
         most = BR_MIN(most, TILE_BYTES / bytes + 1);
         if (p->n_rows <= FEW_ROWS)

@@ -9,14 +9,13 @@
  *
  * float_piece, which the including file has written before, sums two lanes of
  * 16 outputs for every row, of the second panel from sum[MAT_MAX_ROWS] on.
+ * Where MAT_OWN_FLOATS is, it has a floats() of its own.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_MAT_FLOATS_H
 #define BR_MAT_FLOATS_H
 
 #include "drv/cpu/mat_int.h"
-
-typedef float two_lanes[2][BR_MAT_PANEL];
 
 /* Where a piece of the panel begins, and of a row of activations (f32, or BF16
  * in pairs). */
@@ -33,6 +32,10 @@ piece_row(const mat_tile *t, uint32_t piece, int r)
     return t->row[r] + (size_t)piece * mat_lines(t->m->n_in) *
                            (t->m->form == BR_FORM_BF16 ? 4 : 8);
 }
+
+#ifndef MAT_OWN_FLOATS
+
+typedef float two_lanes[2][BR_MAT_PANEL];
 
 /* gcc 12 makes no vectors of a plain loop at -O2. This one it cuts into what
  * the instruction set has. */
@@ -90,4 +93,5 @@ floats(const mat_tile *t, int type, int panels)
         }
 }
 
+#endif
 #endif
