@@ -4,10 +4,13 @@
  *   ssa   phis that say one thing go
  *   fold  constants are computed by br_keval, identities taken, branches on
  *         constants become jumps and what they alone led to goes
+ *   space generic accesses say which memory they mean
  *   flow  small branches become selects, blocks in a row one
  *   gvn   what was computed above is not computed again
  *   hoist what is the same in every round of a loop is computed before it
+ *   join  loads side by side become one, stores too
  *   dce   what nobody uses goes
+ *   sched instructions go where fewer values are alive
  *
  * Each changes one function and leaves it as br_kir_verify wants it; the driver
  * verifies after every pass, always: it costs a tenth of the front-end.
@@ -18,9 +21,11 @@
 
 const br_kpass br_kpasses[] = {
     {"inline", br_kpass_inline}, {"ssa", br_kpass_ssa},
-    {"fold", br_kpass_fold},     {"flow", br_kpass_flow},
-    {"gvn", br_kpass_gvn},       {"hoist", br_kpass_hoist},
-    {"dce", br_kpass_dce},       {NULL, NULL},
+    {"fold", br_kpass_fold},     {"space", br_kpass_space},
+    {"flow", br_kpass_flow},     {"gvn", br_kpass_gvn},
+    {"hoist", br_kpass_hoist},   {"join", br_kpass_join},
+    {"dce", br_kpass_dce},       {"sched", br_kpass_sched},
+    {NULL, NULL},
 };
 
 br_code

@@ -8,10 +8,13 @@
 void br_kpass_inline(br_kir *m, br_kfn *f);
 void br_kpass_ssa(br_kir *m, br_kfn *f);  /* pass_fold.c */
 void br_kpass_fold(br_kir *m, br_kfn *f); /* pass_fold.c */
+void br_kpass_space(br_kir *m, br_kfn *f);
 void br_kpass_flow(br_kir *m, br_kfn *f);
 void br_kpass_gvn(br_kir *m, br_kfn *f);
 void br_kpass_hoist(br_kir *m, br_kfn *f);
+void br_kpass_join(br_kir *m, br_kfn *f);
 void br_kpass_dce(br_kir *m, br_kfn *f);
+void br_kpass_sched(br_kir *m, br_kfn *f);
 
 /* same[v]: the value that stands for v. NULL: out of memory, sticky. */
 uint32_t *br_ksame_new(br_kir *m, const br_kfn *f);

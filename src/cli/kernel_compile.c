@@ -104,7 +104,9 @@ br_cmd_kernel_compile(br_cli *cli)
 
     if (dump && !known_pass(dump))
         return br_cli_usage(
-            cli, "--dump: no pass '%s'; input ssa fold flow gvn hoist dce asm",
+            cli,
+            "--dump: no pass '%s'; input inline ssa fold space flow gvn hoist "
+            "join dce sched asm",
             dump);
     if (wants_zrt(cli) && !br_opt_given(cli, BR_OPT_ktarget))
         target = "x86-64";

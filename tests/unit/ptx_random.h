@@ -152,6 +152,12 @@ static const char *const pr_ops[] = {
     "st.shared.u32 [%own],r;",
     "ld.shared.u64 d,[%own];",
     "st.shared.u64 [%own],d;",
+    "ld.shared.u32 r,[%own+4];",
+    "st.shared.u32 [%own+4],r;",
+    "ld.u32 r,[%gen];",
+    "ld.u32 r,[%gen+4];",
+    "st.u32 [%gen+4],r;",
+    "st.u64 [%gen],d;",
     "st.global.u32 [%me+o],r;",
     "st.global.u64 [%me+o],d;",
     "red.global.add.u32 [%all+o],r;",
@@ -220,13 +226,18 @@ ptx_random(br_str *s, uint64_t seed)
     br_str_puts(
         s, ".version 8.0\n.target sm_80\n.entry k(.param .u64 in, .param .u64 "
            "out)\n{\n.reg .b32 %r<6>, %fuel, %own, %t<4>; .reg .b64 %d<6>, "
-           "%me, %all, %near, %a; .reg .pred %p<4>, %q;\n.shared .align 8 .b8 "
-           "sh[1024];\nld.param.u64 %near,[in]; ld.param.u64 %all,[out];\n"
+           "%me, %all, %near, %a, %gen; .reg .pred %p<4>, %q;\n.shared .align 8 "
+           ".b8 sh[1024];\nld.param.u64 %near,[in]; ld.param.u64 %all,[out];\n"
            "mov.u32 %t0,%tid.x; mov.u32 %t1,%tid.y; mov.u32 %t2,%ntid.x; "
            "mad.lo.u32 %t0,%t1,%t2,%t0; mov.u32 %t1,%ctaid.x; mad.lo.u32 "
            "%t2,%t1,96,%t0;\nmul.wide.u32 %a,%t2,128; add.u64 %me,%all,%a; "
            "add.u64 %me,%me,1024;\nshl.b32 %t3,%t0,3; mov.u32 %own,sh; add.u32 "
-           "%own,%own,%t3; mov.u64 %d0,0; st.shared.u64 [%own],%d0;\n");
+           "%own,%own,%t3; mov.u64 %d0,0; st.shared.u64 [%own],%d0;\n"
+           "mul.wide.u32 %gen,%t0,8; mov.u64 %a,sh; cvta.shared.u64 %a,%a; "
+           "add.u64 %gen,%gen,%a;\n");
+    if (pr_next(&rng, 4) == 0) /* a place that nobody knows beforehand */
+        br_str_puts(s, "st.shared.u64 [%own],%gen; ld.shared.u64 %gen,[%own]; "
+                       "st.shared.u64 [%own],%d0;\n");
     /* Near: the same for all, one after another, or wild. */
     br_str_printf(s,
                   "and.b32 %%t3,%s,%u; mul.wide.u32 %%a,%%t3,%u; add.u64 "
@@ -450,6 +461,9 @@ ptx_plane(br_str *s, uint64_t seed)
     br_str_puts(s, "\nE:\nret;\n}\n");
 }
 
+/* What says how blocks are cut; 0: the kernel's size, which passes change. */
+static size_t pr_shape;
+
 /* Runs a module's k on a target; returns the code. Blocks: 80 threads, or 96,
  * which are full warps, in one row or in several. Or its line, in more blocks, or
  * its plane. */
@@ -458,8 +472,9 @@ pr_run(const br_ktarget *t, const br_kir *m, uint8_t *out, br_status *st)
 {
     static const uint8_t shapes[][2] = {{80, 1}, {20, 4}, {16, 5},
                                         {96, 1}, {32, 3}, {16, 6}};
-    const uint8_t *shape =
-        shapes[m->fns.at[0].blks.n % 3 + 3 * (m->fns.at[0].ins.n % 2)];
+    size_t n_ins = pr_shape ? pr_shape : m->fns.at[0].ins.n;
+    size_t n_blk = pr_shape ? pr_shape : m->fns.at[0].blks.n;
+    const uint8_t *shape = shapes[n_blk % 3 + 3 * (n_ins % 2)];
     static uint8_t in[PR_IN];
     /* No index of 32 bits, times 1 to 8, leads from one to the other: lanes of a
      * warp that read what others write would race. */
@@ -492,7 +507,7 @@ pr_run(const br_ktarget *t, const br_kir *m, uint8_t *out, br_status *st)
     if (l.fn == BR_KNONE) {
         static const uint8_t planes[][2] = {{16, 10}, {32, 5},  {8, 20},
                                             {16, 9},  {16, 20}, {32, 8}};
-        const uint8_t *p = planes[m->fns.at[0].ins.n % BR_COUNT(planes)];
+        const uint8_t *p = planes[n_ins % BR_COUNT(planes)];
 
         l.fn = br_kir_find_fn(m, BR_TEXT("plane"));
         l.block[0] = p[0];
