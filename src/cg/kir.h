@@ -300,14 +300,15 @@ uint64_t br_keval_atom(unsigned op, br_ktype t, uint64_t a, uint64_t b);
 
 /* ---- passes --------------------------------------------------------------- */
 
-typedef void (*br_kpass_fn)(br_kir *m, br_kfn *f);
+/* Whether it may have changed the function. */
+typedef bool (*br_kpass_fn)(br_kir *m, br_kfn *f);
 typedef struct br_kpass {
     const char *name;
     br_kpass_fn run;
 } br_kpass;
 extern const br_kpass br_kpasses[]; /* in order; ends with a NULL name */
 /* The passes up to the one named last, or all (NULL), over all functions;
- * verified after each. */
+ * verified after each that may have changed one. */
 br_code br_kir_optimise(br_kir *m, const char *last, br_status *st) BR_MUST_USE;
 
 #endif

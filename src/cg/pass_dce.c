@@ -16,16 +16,17 @@ must_stay(const br_kins *i)
     return br_kopinfo_of[i->op].props & (BR_KP_WRITE | BR_KP_TERM);
 }
 
-void
+bool
 br_kpass_dce(br_kir *m, br_kfn *f)
 {
+    bool any;
     uint8_t *gone = br_try_alloc(f->ins.n + 1);
     BR_VEC(uint32_t) todo = {0};
 
     if (!gone || !br_vec_reserve(&todo, f->ins.n + 1)) {
         m->oom = true;
         br_free(gone);
-        return;
+        return true;
     }
     for (size_t k = 0; k < f->ins.n; k++)
         gone[k] = 1;
@@ -47,7 +48,8 @@ br_kpass_dce(br_kir *m, br_kfn *f)
             }
         }
     }
-    br_kfn_sweep(f, gone);
+    any = br_kfn_sweep(f, gone);
     br_vec_fini(&todo);
     br_free(gone);
+    return any;
 }

@@ -233,12 +233,13 @@ walk(br_kir *m, br_kfn *f, bool (*what)(br_kir *, br_kfn *, uint32_t))
         br_kfn_drop_dead(m, f);
 }
 
-void
+bool
 br_kpass_flow(br_kir *m, br_kfn *f)
 {
     walk(m, f, convert);
     if (!m->oom)
-        br_kpass_ssa(m, f); /* phis of one edge */
+        (void)br_kpass_ssa(m, f); /* phis of one edge */
     if (!m->oom)
         walk(m, f, join);
+    return true;
 }

@@ -260,14 +260,16 @@ done:
     br_free(s.gone);
 }
 
-void
+bool
 br_kpass_ssa(br_kir *m, br_kfn *f)
 {
     run(m, f, true);
+    return true;
 }
 
-void
+bool
 br_kpass_fold(br_kir *m, br_kfn *f)
 {
     run(m, f, false);
+    return true;
 }

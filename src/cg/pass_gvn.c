@@ -6,8 +6,10 @@
  * Requires  br_kir_verify; blocks in any order.
  * Changes   uses; deletes instructions. PURE ones and special registers that
  *           do not change; never what concerns memory or other lanes.
- * Cost      one hash table of (operation, types, modifiers, arguments); in a
- *           chain of equal ones the first that dominates is taken.
+ * Cost      one walk down the tree of dominators and one hash table of (operation,
+ *           types, modifiers, arguments), which holds what dominates alone: a
+ *           block's go when it is left. Those of all blocks, looked through for
+ *           one that dominates, were 20 of 40 ms of a kernel with 1000 branches.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/kir_pass.h"
 
@@ -16,9 +18,9 @@
 typedef struct numbering {
     br_kir *m;
     br_kfn *f;
-    uint32_t *same, *table, *next, *blk; /* next, blk: per instruction */
-    uint32_t *place, *idom;
-    uint32_t mask;
+    uint32_t *same, *table;
+    uint32_t *next, *slot, *added; /* by instruction; added: in that order */
+    uint32_t n_added, mask;
     uint8_t *gone;
 } numbering;
 
@@ -73,7 +75,7 @@ equal(const numbering *s, const br_kins *i, const uint32_t a[4],
 }
 
 static void
-number(numbering *s, uint32_t id, uint32_t b)
+number(numbering *s, uint32_t id)
 {
     const br_kins *i = &s->f->ins.at[id];
     uint32_t a[4], *at, k;
@@ -85,55 +87,100 @@ number(numbering *s, uint32_t id, uint32_t b)
     for (k = *at; k != BR_KNONE; k = s->next[k]) {
         const br_kins *j = &s->f->ins.at[k];
 
-        if (!equal(s, i, a, j) ||
-            !br_kdominates(s->idom, s->place, s->blk[k], b))
+        if (!equal(s, i, a, j))
             continue;
         for (unsigned r = 0; r < i->n_res; r++)
             s->same[i->res + r] = j->res + r;
         s->gone[id] = 1;
         return;
     }
-    s->blk[id] = b;
     s->next[id] = *at;
+    s->slot[id] = (uint32_t)(at - s->table);
+    s->added[s->n_added++] = id;
     *at = id;
 }
 
-void
+/* The blocks that a block dominates at once: first[b], then sib of that. */
+static void
+children(const uint32_t *rpo, uint32_t n, const uint32_t *idom, uint32_t *first,
+         uint32_t *sib)
+{
+    for (uint32_t k = n; k-- > 1;) {
+        sib[rpo[k]] = first[idom[rpo[k]]];
+        first[idom[rpo[k]]] = rpo[k];
+    }
+}
+
+/* Down the tree. first is used up; up[b] is where its part of `added` begins. */
+static void
+walk(numbering *s, uint32_t *first, const uint32_t *sib, const uint32_t *idom,
+     uint32_t *up)
+{
+    uint32_t b = 0;
+    bool come = true;
+
+    for (;;) {
+        uint32_t next = first[b];
+
+        if (come) {
+            const br_kblk *k = &s->f->blks.at[b];
+
+            up[b] = s->n_added;
+            for (size_t at = 0; at < k->ins.n; at++)
+                number(s, k->ins.at[at]);
+        }
+        come = next != BR_KNONE;
+        if (come) {
+            first[b] = sib[next];
+            b = next;
+            continue;
+        }
+        while (s->n_added > up[b]) {
+            uint32_t id = s->added[--s->n_added];
+
+            s->table[s->slot[id]] = s->next[id];
+        }
+        if (b == 0)
+            return;
+        b = idom[b];
+    }
+}
+
+bool
 br_kpass_gvn(br_kir *m, br_kfn *f)
 {
+    bool any = true;
     size_t nb = f->blks.n, ni = f->ins.n, size = 64;
-    uint32_t *mem, *rpo, reached;
+    uint32_t *mem, *idom, *first, n;
     numbering s = {.m = m, .f = f};
 
     while (size < ni)
         size *= 2;
-    mem = br_try_alloc((3 * nb + 2 * ni + size) * sizeof *mem);
+    mem = br_try_alloc((6 * nb + 3 * ni + size) * sizeof *mem);
     s.gone = br_try_calloc(ni + 1, 1);
     s.same = br_ksame_new(m, f);
     if (!mem || !s.gone || !s.same) {
         m->oom = true;
         goto done;
     }
-    rpo = mem;
-    s.place = mem + nb;
-    s.idom = mem + 2 * nb;
-    s.next = mem + 3 * nb;
-    s.blk = s.next + ni;
-    s.table = s.blk + ni;
+    idom = mem + 2 * nb;
+    first = mem + 3 * nb;
+    s.next = mem + 6 * nb;
+    s.slot = s.next + ni;
+    s.added = s.slot + ni;
+    s.table = s.added + ni;
     s.mask = (uint32_t)size - 1;
     memset(s.table, 0xff, size * sizeof *s.table);
-    reached = br_kfn_rpo(f, rpo, s.place);
-    br_kfn_idom(f, rpo, reached, s.place, s.idom);
-    for (uint32_t k = 0; k < reached; k++) {
-        const br_kblk *b = &f->blks.at[rpo[k]];
-
-        for (size_t at = 0; at < b->ins.n; at++)
-            number(&s, b->ins.at[at], rpo[k]);
-    }
+    memset(first, 0xff, nb * sizeof *first);
+    n = br_kfn_rpo(f, mem, mem + nb);
+    br_kfn_idom(f, mem, n, mem + nb, idom);
+    children(mem, n, idom, first, first + nb);
+    walk(&s, first, first + nb, idom, first + 2 * nb);
     br_ksame_apply(f, s.same);
-    br_kfn_sweep(f, s.gone);
+    any = br_kfn_sweep(f, s.gone);
 done:
     br_free(mem);
     br_free(s.gone);
     br_free(s.same);
+    return any;
 }

@@ -24,6 +24,7 @@ typedef struct hoister {
     uint32_t *rpo, *place, *idom, *depth, *seen, *stack; /* by block */
     uint32_t *blk;                                       /* by instruction */
     uint32_t n, walked;
+    bool moved;
 } hoister;
 
 /* One more loop around the blocks that lead back to h. */
@@ -142,6 +143,7 @@ walk(hoister *s)
             if (s->depth[to] && may_move(i))
                 to = best_block(s, to, i);
             s->blk[id] = to;
+            s->moved |= to != s->rpo[k];
             if (to == s->rpo[k])
                 b->ins.at[n++] = id;
             else if (!append(s->f, &s->f->blks.at[to], id))
@@ -152,7 +154,7 @@ walk(hoister *s)
     return true;
 }
 
-void
+bool
 br_kpass_hoist(br_kir *m, br_kfn *f)
 {
     size_t nb = f->blks.n;
@@ -168,7 +170,7 @@ br_kpass_hoist(br_kir *m, br_kfn *f)
 
     if (!mem) {
         m->oom = true;
-        return;
+        return true;
     }
     s.n = br_kfn_rpo(f, s.rpo, s.place);
     br_kfn_idom(f, s.rpo, s.n, s.place, s.idom);
@@ -177,4 +179,5 @@ br_kpass_hoist(br_kir *m, br_kfn *f)
     if (s.walked < MAX_WALK && !walk(&s))
         m->oom = true;
     br_free(mem);
+    return s.moved;
 }

@@ -403,7 +403,7 @@ each_call(put *p, accesses *acc)
     }
 }
 
-void
+bool
 br_kpass_inline(br_kir *m, br_kfn *f)
 {
     put p = {.m = m, .f = f};
@@ -411,7 +411,7 @@ br_kpass_inline(br_kir *m, br_kfn *f)
 
     if (!find_places(&p)) {
         br_vec_fini(&p.objs);
-        return;
+        return false;
     }
     p.fits = br_try_calloc(2 * m->fns.n, 1);
     acc = br_try_alloc(sizeof *acc);
@@ -430,4 +430,5 @@ br_kpass_inline(br_kir *m, br_kfn *f)
     br_vec_fini(&p.objs);
     br_free(p.fits);
     br_free(acc);
+    return p.any;
 }

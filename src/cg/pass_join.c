@@ -42,8 +42,7 @@ typedef struct joiner {
 static unsigned
 variable(const joiner *s, uint32_t sym, int64_t plus)
 {
-    unsigned n =
-        (unsigned)__builtin_ctz(s->m->vars.at[sym].align | MAX_BYTES);
+    unsigned n = (unsigned)__builtin_ctz(s->m->vars.at[sym].align | MAX_BYTES);
 
     if (plus && (unsigned)__builtin_ctzll((uint64_t)plus) < n)
         n = (unsigned)__builtin_ctzll((uint64_t)plus);
@@ -286,10 +285,11 @@ walk(joiner *s)
     close_all(s);
 }
 
-void
+bool
 br_kpass_join(br_kir *m, br_kfn *f)
 {
     size_t n = f->ins.n;
+    bool any = true;
     joiner s = {.m = m, .f = f};
 
     s.same = br_ksame_new(m, f);
@@ -301,9 +301,12 @@ br_kpass_join(br_kir *m, br_kfn *f)
         walk(&s);
     }
     if (!m->oom) {
-        br_ksame_apply(f, s.same);
-        br_kfn_sweep(f, s.gone);
+        any = f->ins.n > n;
+        if (any)
+            br_ksame_apply(f, s.same);
+        (void)br_kfn_sweep(f, s.gone);
     }
     br_free(s.same);
     br_free(s.gone);
+    return any;
 }

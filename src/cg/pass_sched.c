@@ -239,30 +239,32 @@ place_all(sched *s, const br_kblk *k)
     br_assert(left == 0 && "instructions of a block wait for no ring");
 }
 
-static void
+static bool
 block(sched *s, uint32_t b)
 {
     br_kblk *k = &s->f->blks.at[b];
     size_t first = br_kblk_phis(s->f, k), end = k->ins.n - 1;
     int before;
 
-    if (end && (br_kopinfo_of[s->f->ins.at[k->ins.at[end - 1]].op].props &
-                BR_KP_BAR))
+    if (end &&
+        (br_kopinfo_of[s->f->ins.at[k->ins.at[end - 1]].op].props & BR_KP_BAR))
         end--;
     if (end < first + 3 || end - first > MAX_INS)
-        return;
+        return false;
     s->b = b;
     s->in = k->ins.at + first;
     s->n = end - first;
     before = worst(s, k, s->in);
     if (before <= ROOM)
-        return;
+        return false;
     for (size_t at = 0; at < k->ins.n; at++)
         s->place[k->ins.at[at]] =
             at < first ? BR_KNONE : (uint32_t)(at - first);
     place_all(s, k);
-    if (worst(s, k, s->order) + GAIN <= before)
-        memcpy(k->ins.at + first, s->order, s->n * sizeof *s->order);
+    if (worst(s, k, s->order) + GAIN > before)
+        return false;
+    memcpy(k->ins.at + first, s->order, s->n * sizeof *s->order);
+    return true;
 }
 
 /* Values that more than their own block uses. */
@@ -280,15 +282,16 @@ find_out(sched *s)
                 uint32_t v = br_kargs(s->f, i)[a];
 
                 if (s->f->vals.at[v].kind == BR_KV_INS)
-                    s->out[v] |= i->op == BR_K_PHI ||
-                                 s->blk[s->f->vals.at[v].def] != b;
+                    s->out[v] |=
+                        i->op == BR_K_PHI || s->blk[s->f->vals.at[v].def] != b;
             }
         }
 }
 
-void
+bool
 br_kpass_sched(br_kir *m, br_kfn *f)
 {
+    bool any = false;
     size_t ni = f->ins.n + 1, nv = f->vals.n + 1;
     uint32_t *mem = br_try_alloc((2 * ni + 3 * MAX_INS) * sizeof *mem);
     sched s = {.f = f, .out = br_try_calloc(2 * nv, 1)};
@@ -306,8 +309,9 @@ br_kpass_sched(br_kir *m, br_kfn *f)
     memset(s.blk, 0xff, ni * sizeof *s.blk);
     find_out(&s);
     for (uint32_t b = 0; b < f->blks.n; b++)
-        block(&s, b);
+        any |= block(&s, b);
 done:
     br_free(mem);
     br_free(s.out);
+    return any;
 }

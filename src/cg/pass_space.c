@@ -268,7 +268,7 @@ concerned(const br_kfn *f)
     return false;
 }
 
-void
+bool
 br_kpass_space(br_kir *m, br_kfn *f)
 {
     spaces s = {.m = m, .f = f};
@@ -276,7 +276,7 @@ br_kpass_space(br_kir *m, br_kfn *f)
     uint8_t *gone;
 
     if (!concerned(f))
-        return;
+        return false;
     rpo = br_try_alloc((2 * f->blks.n + 1) * sizeof *rpo);
     s.is = br_try_calloc(f->vals.n + 1, 1);
     same = br_ksame_new(m, f);
@@ -299,4 +299,5 @@ done:
     br_free(s.is);
     br_free(same);
     br_free(gone);
+    return true;
 }

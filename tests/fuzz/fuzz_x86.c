@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The passes leave what the kernel computes. */
+/* The passes leave what the kernel computes by itself. */
 static void
 optimise(br_kir *m, uint64_t seed, const char *text)
 {
@@ -19,8 +19,9 @@ optimise(br_kir *m, uint64_t seed, const char *text)
     pr_shape = 1 + seed % 97;
     code = pr_run(interp, m, want, &st);
     br_check(br_kir_optimise(m, NULL, &st) == BR_OK);
-    if (code == BR_OK && (pr_run(interp, m, got, &st) != BR_OK ||
-                          memcmp(want, got, PR_OUT) != 0)) {
+    if (code == BR_OK && !pr_meets(text) &&
+        (pr_run(interp, m, got, &st) != BR_OK ||
+         memcmp(want, got, PR_OUT) != 0)) {
         fprintf(stderr, "%s\n%s", st.msg, text);
         br_panic_at(__FILE__, __LINE__, "passes change what is computed");
     }

@@ -224,17 +224,18 @@ ptx_random(br_str *s, uint64_t seed)
     for (int k = 0; k < 4; k++)
         pr_next(&rng, 2);
     br_str_puts(
-        s, ".version 8.0\n.target sm_80\n.entry k(.param .u64 in, .param .u64 "
-           "out)\n{\n.reg .b32 %r<6>, %fuel, %own, %t<4>; .reg .b64 %d<6>, "
-           "%me, %all, %near, %a, %gen; .reg .pred %p<4>, %q;\n.shared .align 8 "
-           ".b8 sh[1024];\nld.param.u64 %near,[in]; ld.param.u64 %all,[out];\n"
-           "mov.u32 %t0,%tid.x; mov.u32 %t1,%tid.y; mov.u32 %t2,%ntid.x; "
-           "mad.lo.u32 %t0,%t1,%t2,%t0; mov.u32 %t1,%ctaid.x; mad.lo.u32 "
-           "%t2,%t1,96,%t0;\nmul.wide.u32 %a,%t2,128; add.u64 %me,%all,%a; "
-           "add.u64 %me,%me,1024;\nshl.b32 %t3,%t0,3; mov.u32 %own,sh; add.u32 "
-           "%own,%own,%t3; mov.u64 %d0,0; st.shared.u64 [%own],%d0;\n"
-           "mul.wide.u32 %gen,%t0,8; mov.u64 %a,sh; cvta.shared.u64 %a,%a; "
-           "add.u64 %gen,%gen,%a;\n");
+        s,
+        ".version 8.0\n.target sm_80\n.entry k(.param .u64 in, .param .u64 "
+        "out)\n{\n.reg .b32 %r<6>, %fuel, %own, %t<4>; .reg .b64 %d<6>, "
+        "%me, %all, %near, %a, %gen; .reg .pred %p<4>, %q;\n.shared .align 8 "
+        ".b8 sh[1024];\nld.param.u64 %near,[in]; ld.param.u64 %all,[out];\n"
+        "mov.u32 %t0,%tid.x; mov.u32 %t1,%tid.y; mov.u32 %t2,%ntid.x; "
+        "mad.lo.u32 %t0,%t1,%t2,%t0; mov.u32 %t1,%ctaid.x; mad.lo.u32 "
+        "%t2,%t1,96,%t0;\nmul.wide.u32 %a,%t2,128; add.u64 %me,%all,%a; "
+        "add.u64 %me,%me,1024;\nshl.b32 %t3,%t0,3; mov.u32 %own,sh; add.u32 "
+        "%own,%own,%t3; mov.u64 %d0,0; st.shared.u64 [%own],%d0;\n"
+        "mul.wide.u32 %gen,%t0,8; mov.u64 %a,sh; cvta.shared.u64 %a,%a; "
+        "add.u64 %gen,%gen,%a;\n");
     if (pr_next(&rng, 4) == 0) /* a place that nobody knows beforehand */
         br_str_puts(s, "st.shared.u64 [%own],%gen; ld.shared.u64 %gen,[%own]; "
                        "st.shared.u64 [%own],%d0;\n");
@@ -459,6 +460,20 @@ ptx_plane(br_str *s, uint64_t seed)
                       "setp.ne.u32 %%q,%%fuel,0; @%%q bra L;",
                       pr_next(&rng, 70));
     br_str_puts(s, "\nE:\nret;\n}\n");
+}
+
+/* Whether lanes hear of each other. Which of them run together where branches
+ * part is nothing that a program may know, and passes change it. */
+static inline bool
+pr_meets(const char *text)
+{
+    static const char *const ops[] = {"shfl.", "vote.", "match.", "redux.",
+                                      "activemask"};
+    bool any = false;
+
+    for (size_t k = 0; k < BR_COUNT(ops); k++)
+        any |= strstr(text, ops[k]) != NULL;
+    return any;
 }
 
 /* What says how blocks are cut; 0: the kernel's size, which passes change. */

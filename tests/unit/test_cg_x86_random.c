@@ -62,7 +62,7 @@ TEST_WITHIN(passes_leave_what_random_kernels_compute, 120)
         code = pr_run(interp, m, want, &st);
         faults += code != BR_OK;
         t_ok(br_kir_optimise(m, NULL, &then), &then);
-        if (code == BR_OK) {
+        if (code == BR_OK && !pr_meets(s.at)) {
             code = pr_run(interp, m, got, &then);
             ck_assert_msg(code == BR_OK && memcmp(want, got, PR_OUT) == 0,
                           "seed %d: %s\n%.3000s", (int)seed,
