@@ -5,11 +5,10 @@
  *
  *   scores   four lines at a time: 16 keys are a vector, so nothing is summed
  *            across lanes, and a lane of docs/arithmetic.md is a register at a
- *            time. For more lines than four a page is widened to f32 first.
- *            Meanwhile the block's values come to the second cache.
+ *            time. Meanwhile the block's values come to the second cache.
  *   weights  exp(score - top), and on AVX2 their sum
- *   values   page by page, sums in registers for 16 keys, on AVX-512 the sum of
- *            the weights, too; meanwhile the keys of the next block come
+ *   values   sums in registers for some pages, on AVX-512 the sum of the
+ *            weights, too; meanwhile the keys of the next block come
  *   fold     into what the blocks before came to
  *
  * A line's numbers do not depend on its company: lines that see other parts of
@@ -19,10 +18,8 @@
 #ifndef BR_CPU_ATT_BODY_H
 #define BR_CPU_ATT_BODY_H
 
-/* Pages that many lines go through together: a number of queries that has been
- * spread over a register then meets two of keys, and sums of values are loaded
- * and stored half as often. */
-enum { ATT_PAGES = 2 };
+/* Pages whose values go together: their sums are loaded and stored once. */
+enum { ATT_PAGES = 4 };
 
 /* What a line sees of a block (empty: to <= from), and what it came to. */
 typedef struct att_part {
@@ -33,9 +30,16 @@ typedef struct att_part {
 /* What keys and values are when the loops see them. */
 typedef enum att_kind { ATT_F32, ATT_F16, ATT_Q8 } att_kind;
 
+/* A head's keys or values of a page. */
+typedef struct att_piece {
+    const void *x;
+    const float *by; /* ATT_Q8: scales */
+} att_piece;
+
 typedef struct att {
     const br_cpu_att *a;
-    size_t line;   /* from a line's scratch to the next one's */
+    float *sums; /* [n][line] */
+    size_t line;
     float *q;      /* [n / 4][head_k][4 lines] */
     float *page;   /* keys or values of pages, widened; or Q8_0's scales */
     uint32_t wide; /* numbers of a token's values in a page */
@@ -47,17 +51,17 @@ typedef struct att {
     att_part part[BR_CPU_LINES], fold[BR_CPU_LINES];
 } att;
 
-/* Scratch of a line: scores of a block, its fold, what a block came to. */
+/* Scratch of a line: scores of a block; its fold, what a block came to. */
 static float *
 scores_of(const att *s, uint32_t i)
 {
-    return s->a->s + i * s->line;
+    return s->a->s + i * BR_CPU_SCORES;
 }
 
 static float *
 fold_of(const att *s, uint32_t i)
 {
-    return scores_of(s, i) + BR_CPU_BLOCK;
+    return s->sums + i * s->line;
 }
 
 static float *
@@ -98,6 +102,15 @@ load_kv(const void *p, size_t i, att_kind kind)
     return v_load_i8((const int8_t *)p + i);
 }
 
+/* Where number i of a piece is. */
+V_INLINE const void *
+load_at(const void *p, size_t i, att_kind kind)
+{
+    return (const uint8_t *)p + (kind == ATT_F32   ? 4 * i
+                                 : kind == ATT_F16 ? 2 * i
+                                                   : i);
+}
+
 /* A Q8_0 piece of n numbers, as f32. Blocks of 32 are columns: of 16 tokens
  * side by side where they lie across, else of one token after the other. */
 static void
@@ -115,23 +128,25 @@ widen_q8(float *to, const uint8_t *p, size_t n, bool across)
 
 /* n numbers, a multiple of 16, of page i of those at a time: as they lie, or
  * as f32. */
-static const void *
+static att_piece
 widened(const att *s, const uint8_t *p, size_t n, bool across, int i_page)
 {
     const uint16_t *h = (const void *)p, *d = (const void *)(p + n);
-    float *to = s->page + (size_t)i_page * n;
+    float *to = s->page + (size_t)i_page * (s->kind == ATT_Q8 ? n / 32 : n);
 
-    if (s->kind == ATT_Q8)
+    if (s->kind == ATT_Q8) {
         for (size_t i = 0; i < n / 32; i += 16)
-            v_store(s->page + i, v_load_f16(d + i));
+            v_store(to + i, v_load_f16(d + i));
+        return (att_piece){p, to};
+    }
     if (s->kind != ATT_F32 || s->a->kv == BR_Q_F32)
-        return p;
+        return (att_piece){p, NULL};
     if (s->a->kv == BR_Q_Q8_0)
         widen_q8(to, p, n, across);
     else
         for (size_t i = 0; i < n; i += 16)
             v_store(to + i, v_load_f16(h + i));
-    return to;
+    return (att_piece){to, NULL};
 }
 
 /* ---- scores ------------------------------------------------------------- */
@@ -145,184 +160,178 @@ interleave(const att *s)
 }
 
 /* Lanes that are summed side by side: the four sums of one alone would wait for
- * each other, and as many registers are there in AVX-512 only. There halves go
- * by two pages, too, weights are summed with the first columns of values, and
- * what is ahead comes a line or two at a time between; AVX2 loses by all three,
- * 13.3 GB/s of one row's keys to 11.7, as its loads are what it lacks. */
+ * each other, and as many registers are there in AVX-512 only. There numbers are
+ * widened as they are multiplied, however many lines there are: a conversion
+ * for four fma is free, as long as what they multiply by comes from memory each
+ * time (as registers 19 cycles for 16 fma and four conversions, as operands 16).
+ * Weights are summed with the first columns of values, and what is ahead comes a
+ * line or two at a time between. AVX2 loses by the latter two, 13.3 GB/s of one
+ * row's keys to 11.7, as its loads are what it lacks. */
 #if defined VEC_AVX512
-enum { ATT_LANES = 4, ATT_PAIRS_TO = ATT_F16, ATT_BETWEEN = true };
+enum { ATT_LANES = 4, ATT_COLUMNS = 4, ATT_BETWEEN = true };
 #else
-enum { ATT_LANES = 1, ATT_PAIRS_TO = ATT_F32, ATT_BETWEEN = false };
+enum { ATT_LANES = 1, ATT_COLUMNS = 1, ATT_BETWEEN = false };
 #endif
 
-V_INLINE int
-side_by_side(att_kind kind)
+/* sum[line] += a column of a page's 16 keys times the lines' q. */
+V_INLINE void
+add_column(const float *q, const void *k, size_t at, const float *by, int n,
+           att_kind kind, vf *sum)
 {
-    return kind == ATT_Q8 ? 1 : ATT_LANES;
+    vf y = load_kv(k, at * 16, kind);
+
+    if (kind == ATT_Q8)
+        y = v_mul(y, v_load(by));
+    V_UNROLL
+    for (int i = 0; i < n; i++)
+        sum[i] = v_fma_at(q + at * 4 + i, y, sum[i]);
 }
 
-/* Pages of what is ahead come `step` bytes at a time, spread over the work:
- * bursts are lost where many are on their way. */
+/* What is ahead comes `step` bytes at a time, spread over the work: bursts are
+ * lost where many are on their way. */
 typedef struct coming {
-    const uint8_t *const *page;
-    int pages;
-    size_t at, step;
+    const uint8_t *at;
+    size_t step;
 } coming;
 
+/* The next step's, mostly of so many lines: loops of few turns cost more than
+ * what they do. */
 V_INLINE void
-come(coming *c, size_t steps)
+come(coming *c, int lines)
 {
+    if (!c->step)
+        return;
     V_UNROLL
-    for (int j = 0; j < c->pages; j++)
-        fetch(c->page[j] + c->at, steps * c->step);
-    c->at += steps * c->step;
+    for (int i = 0; i < lines; i++)
+        __builtin_prefetch(c->at + 64 * i, 0, 2);
+    for (size_t i = 64 * (size_t)lines; i < c->step; i += 64)
+        __builtin_prefetch(c->at + i, 0, 2);
+    c->at += c->step;
 }
 
-/* sum[page][line] += column `at` of each page's 16 keys times the lines' q,
- * which a load has spread over a register for all pages. */
-V_INLINE void
-add_column(const att *s, const float *q, const void *const *k, size_t at, int n,
-           int pages, att_kind kind, vf (*sum)[4])
+/* Lines of n numbers of a piece. */
+V_INLINE int
+lines_of(int n, att_kind kind)
 {
-    vf y[ATT_PAGES];
+    return n * (kind == ATT_F32 ? 4 : kind == ATT_F16 ? 2 : 1) / 64;
+}
 
-    V_UNROLL
-    for (int j = 0; j < pages; j++) {
-        y[j] = load_kv(k[j], at * 16, kind);
-        if (kind == ATT_Q8)
-            y[j] = v_mul(y[j], v_load(s->page + at / 32 * 16));
+/* Lanes l, l + 8, l + 4, l + 12 (the first ATT_LANES of these) of the dot
+ * products of a page's keys with n lines, joined. q: [head_k][4], k: [head_k][16
+ * keys]. */
+V_INLINE void
+lanes_of(const float *q, const att_piece *k, size_t end, size_t l, int n,
+         att_kind kind, coming *ahead, vf *x)
+{
+    static const uint8_t beside[4] = {0, 8, 4, 12};
+    size_t d = l;
+    vf sum[ATT_LANES][4];
+
+    if (!ATT_BETWEEN) {
+        fetch(ahead->at, end / 16 * ahead->step);
+        ahead->at += end / 16 * ahead->step;
     }
+    V_UNROLL
+    for (int i = 0; i < ATT_LANES * n; i++)
+        sum[i / n][i % n] = v_set(0);
+    for (; d + 16 <= end + l; d += 16) {
+        const float *by = kind == ATT_Q8 ? k->by + d / 32 * 16 : k->by;
+
+        if (ATT_BETWEEN)
+            come(ahead, lines_of(16 * ATT_LANES, kind));
+        V_UNROLL
+        for (int j = 0; j < ATT_LANES; j++)
+            add_column(q + 4 * d, load_at(k->x, 16 * d, kind), beside[j], by, n,
+                       kind, sum[j]);
+    }
+    V_UNROLL
+    for (int j = 0; j < ATT_LANES; j++)
+        if (d + beside[j] < end)
+            add_column(q + 4 * d, load_at(k->x, 16 * d, kind), beside[j], k->by,
+                       n, kind, sum[j]);
     V_UNROLL
     for (int i = 0; i < n; i++) {
-        vf x = v_set(q[at * 4 + (size_t)i]);
+        vf of[ATT_LANES];
 
         V_UNROLL
-        for (int j = 0; j < pages; j++)
-            sum[j][i] = v_fma(x, y[j], sum[j][i]);
-    }
-}
-
-/* Lanes l[0]..l[m - 1] of the dot products of pages' keys with n lines, joined.
- * q: [head_k][4], k: [head_k][16 keys]. Of widened keys, whose loop is tight,
- * what is ahead comes first, of others beside. */
-V_INLINE void
-lanes_of(const att *s, const float *q, const void *const *k, const uint8_t *l,
-         int m, int n, int pages, att_kind kind, coming *ahead, vf (*x)[4])
-{
-    size_t d = 0, end = s->a->head_k;
-    vf sum[4][ATT_PAGES][4];
-
-    if (!ATT_BETWEEN || kind == ATT_F32)
-        come(ahead, end / 16);
-    V_UNROLL
-    for (int i = 0; i < m * pages * n; i++)
-        sum[i / n / pages][i / n % pages][i % n] = v_set(0);
-    for (; d + 16 <= end; d += 16) {
-        if (ATT_BETWEEN && kind != ATT_F32)
-            come(ahead, 1);
+        for (int j = 0; j < ATT_LANES; j++)
+            of[j] = sum[j][i];
         V_UNROLL
-        for (int j = 0; j < m; j++)
-            add_column(s, q, k, d + l[j], n, pages, kind, sum[j]);
-    }
-    if (d < end) {
-        V_UNROLL
-        for (int j = 0; j < m; j++)
-            if (d + l[j] < end)
-                add_column(s, q, k, d + l[j], n, pages, kind, sum[j]);
-    }
-    V_UNROLL
-    for (int i = 0; i < pages * n; i++) {
-        vf of[4];
-
-        V_UNROLL
-        for (int j = 0; j < m; j++)
-            of[j] = sum[j][i / n][i % n];
-        V_UNROLL
-        for (int half = m / 2; half > 0; half /= 2)
+        for (int half = ATT_LANES / 2; half > 0; half /= 2)
             for (int j = 0; j < half; j++)
                 of[j] = v_add(of[2 * j], of[2 * j + 1]);
-        x[i / n][i % n] = of[0];
+        x[i] = of[0];
     }
 }
 
-/* Products of n lines from i0 on with sixteen keys each of some pages from `page`
- * on. Lanes come in the order in which they are joined as 8-4-2-1, so that few
- * of them wait. */
+/* Products of n lines from i0 on with a page's sixteen keys. Lanes come in the
+ * order in which they are joined as 8-4-2-1, so that few of them wait. */
 V_LONG void
-scores16(const att *s, const void *const *k, int page, size_t to, uint32_t i0,
-         int n, int pages, att_kind kind)
+scores16(const att *s, const att_piece *k, const uint8_t *ahead, size_t to,
+         uint32_t i0, int n, att_kind kind)
 {
     static const uint8_t order[16] = {0, 8, 4, 12, 2, 10, 6, 14,
                                       1, 9, 5, 13, 3, 11, 7, 15};
-    uint32_t m = (uint32_t)(side_by_side(kind) / pages);
-    const float *q = s->q + (size_t)i0 * s->a->head_k;
-    coming ahead = {s->ahead + page, pages, 0,
-                    i0 ? 0 : s->come * m / s->a->head_k};
-    vf wait[4][ATT_PAGES][4]; /* sums of 1, 2, 4, 8 times m lanes that wait */
-    vf x[ATT_PAGES][4];
+    const size_t width = s->a->head_k;
+    const float *q = s->q + (size_t)i0 * width;
+    coming soon = {ahead, i0 ? 0 : s->come * ATT_LANES / width};
+    vf wait[4][4]; /* sums of 1, 2, 4, 8 times ATT_LANES lanes that wait */
+    vf x[4];
     int n_wait = 0;
 
-    k += page;
-    to += 16 * (size_t)page;
-    for (uint32_t p = 0; p < 16; p += m) {
-        lanes_of(s, q, k, order + p, (int)m, n, pages, kind, &ahead, x);
-        for (uint32_t w = p / m; w & 1; w >>= 1) {
+    V_UNROLL
+    for (int p = 0; p < 16; p += ATT_LANES) {
+        lanes_of(q, k, width, order[p], n, kind, &soon, x);
+        for (int w = p / ATT_LANES; w & 1; w >>= 1) {
             n_wait--;
             V_UNROLL
-            for (int i = 0; i < pages * n; i++)
-                x[i / n][i % n] =
-                    v_add(wait[n_wait][i / n][i % n], x[i / n][i % n]);
+            for (int i = 0; i < n; i++)
+                x[i] = v_add(wait[n_wait][i], x[i]);
         }
-        if (p + m == 16)
+        if (p + ATT_LANES == 16)
             break;
         V_UNROLL
-        for (int i = 0; i < pages * n; i++)
-            wait[n_wait][i / n][i % n] = x[i / n][i % n];
+        for (int i = 0; i < n; i++)
+            wait[n_wait][i] = x[i];
         n_wait++;
     }
     V_UNROLL
-    for (int i = 0; i < pages * n; i++)
-        v_store(scores_of(s, i0 + (uint32_t)(i % n)) + to +
-                    16 * (size_t)(i / n),
-                x[i / n][i % n]);
+    for (int i = 0; i < n; i++)
+        v_store(scores_of(s, i0 + (uint32_t)i) + to, x[i]);
 }
 
 /* Products of all lines with the keys of s->pages pages. */
 V_INLINE void
-page_scores(const att *s, const void *const *k, size_t at, att_kind kind)
+page_scores(const att *s, const att_piece *k, size_t at, att_kind kind)
 {
-    uint32_t n = s->a->n, i = 0;
+    uint32_t n = s->a->n;
 
-#if defined VEC_AVX512
-    for (; kind != ATT_Q8 && s->pages == 2 && n - i >= 4; i += 4)
-        scores16(s, k, 0, at, i, 4, 2, kind);
-#endif
-    for (int j = 0; j < s->pages; j++)
-        for (uint32_t r = i; r < n; r += 4)
-            switch (n - r) {
-            case 1: scores16(s, k, j, at, r, 1, 1, kind); break;
-            case 2: scores16(s, k, j, at, r, 2, 1, kind); break;
-            case 3: scores16(s, k, j, at, r, 3, 1, kind); break;
-            default: scores16(s, k, j, at, r, 4, 1, kind); break;
+    for (int j = 0; j < s->pages; j++, k++, at += 16)
+        for (uint32_t i = 0; i < n; i += 4)
+            switch (n - i) {
+            case 1: scores16(s, k, s->ahead[j], at, i, 1, kind); break;
+            case 2: scores16(s, k, s->ahead[j], at, i, 2, kind); break;
+            case 3: scores16(s, k, s->ahead[j], at, i, 3, kind); break;
+            default: scores16(s, k, s->ahead[j], at, i, 4, kind); break;
             }
 }
 
 /* A function of each kind: in one of all gcc 12 gives the loops of F32 other
  * registers, and they take a tenth longer. */
 V_APART void
-scores_f32(const att *s, const void *const *k, size_t at)
+scores_f32(const att *s, const att_piece *k, size_t at)
 {
     page_scores(s, k, at, ATT_F32);
 }
 
 V_APART void
-scores_f16(const att *s, const void *const *k, size_t at)
+scores_f16(const att *s, const att_piece *k, size_t at)
 {
     page_scores(s, k, at, ATT_F16);
 }
 
 V_APART void
-scores_q8(const att *s, const void *const *k, size_t at)
+scores_q8(const att *s, const att_piece *k, size_t at)
 {
     page_scores(s, k, at, ATT_Q8);
 }
@@ -333,7 +342,7 @@ key_products(const att *s, int32_t p)
 {
     const br_cpu_att *a = s->a;
     size_t at = (size_t)p % BR_CPU_BLOCK;
-    const void *k[ATT_PAGES];
+    att_piece k[ATT_PAGES];
 
     for (int j = 0; j < s->pages; j++)
         k[j] = widened(s, page_at(a, p + 16 * j, true), (size_t)a->head_k * 16,
@@ -348,8 +357,8 @@ key_products(const att *s, int32_t p)
     for (uint32_t i = 0; i < a->n; i++)
         for (size_t j = 0; j < 16 * (size_t)s->pages; j++)
             scores_of(s, i)[at + j] =
-                dot(a->line[i].q, (const float *)k[j / 16] + j % 16 * a->head_k,
-                    a->head_k);
+                dot(a->line[i].q,
+                    (const float *)k[j / 16].x + j % 16 * a->head_k, a->head_k);
 }
 
 /* ---- weights ------------------------------------------------------------ */
@@ -362,7 +371,6 @@ block_top(const att *s, float *x, const att_part *p)
     int32_t from = p->from % BR_CPU_BLOCK, first = from / 16 * 16;
     int32_t end = p->to % BR_CPU_BLOCK ? p->to % BR_CPU_BLOCK : BR_CPU_BLOCK;
     vf m = v_set(-INFINITY), by = v_set(a->scale), cap = v_set(a->cap);
-    float top = -INFINITY, lane[16];
 
     for (int32_t i = first; i < end; i += 16) {
         vf y = v_mul(v_load(x + i), by);
@@ -379,10 +387,7 @@ block_top(const att *s, float *x, const att_part *p)
         }
         m = v_max(y, m);
     }
-    v_store(lane, m);
-    for (int i = 0; i < 16; i++)
-        top = lane[i] > top ? lane[i] : top;
-    return top;
+    return v_top(m);
 }
 
 /* exp(score - top); 0 for what other lines see and this one does not. */
@@ -396,7 +401,7 @@ block_weights(const att *s, float *x, const att_part *p)
     for (; i < end; i += 16)
         v_store(x + i, i < from || i >= to
                            ? v_set(0)
-                           : v_exp(v_sub(v_load(x + i), v_set(p->top))));
+                           : v_exp_down(v_sub(v_load(x + i), v_set(p->top))));
 }
 
 /* Additions that wait for the one before: of so many lines side by side. */
@@ -428,13 +433,12 @@ sum_weights(att *s, uint32_t i0)
  * i0 on; the keys p of the pages v, ascending. With the first columns the sums
  * of e, too: additions that wait for each other, beside work that does not. */
 V_LONG void
-weigh(att *s, const void *const *v, const att_part *p, uint32_t d, uint32_t i0,
+weigh(att *s, const att_piece *v, const att_part *p, uint32_t d, uint32_t i0,
       int n, int nv, att_kind kind, bool first)
 {
     const float *e = scores_of(s, i0) + p->from % BR_CPU_BLOCK;
     float *acc = block_of(s, i0) + d;
     size_t line = s->line, step = s->wide, all = i0 ? 0 : s->come;
-    size_t come = ATT_BETWEEN && first ? all / 16 : 0;
     const uint8_t *const *ahead = s->ahead;
     float total[4];
     vf sum[16];
@@ -447,32 +451,32 @@ weigh(att *s, const void *const *v, const att_part *p, uint32_t d, uint32_t i0,
     V_UNROLL
     for (int i = 0; i < nv * n; i++)
         sum[i] = v_load(acc + (size_t)(i % n) * line + 16 * (i / n));
-    for (int32_t from = p->from, to; from < p->to; from = to) {
-        const float *end;
-        size_t at = d + (size_t)(from % 16) * step;
-        const uint8_t *soon = *ahead + (size_t)(from % 16) * come;
+    for (int32_t from = p->from, to; from < p->to; from = to, v++, ahead++) {
+        const void *x = load_at(v->x, d + (size_t)(from % 16) * step, kind);
+        size_t by = (d + (size_t)(from % 16) * step) / 32;
+        coming soon = {*ahead + all * d / step, all * (size_t)nv / step};
 
-        to = kind == ATT_Q8 ? p->to : BR_MIN(from / 16 * 16 + 16, p->to);
-        for (end = e + (to - from); e < end; at += step, e++) {
-            fetch(soon, come);
-            soon += come;
+        to = BR_MIN(from / 16 * 16 + 16, p->to);
+        for (const float *end = e + (to - from); e < end; e++) {
+            if (ATT_BETWEEN)
+                come(&soon, lines_of(16 * nv, kind));
             V_UNROLL
             for (int i = 0; i < n && first && ATT_BETWEEN; i++)
-                total[i] += e[(size_t)i * line];
+                total[i] += e[i * BR_CPU_SCORES];
             V_UNROLL
             for (int i = 0; i < nv; i++) {
-                vf x = load_kv(*v, at + 16 * (size_t)i, kind);
+                vf y = load_kv(x, 16 * (size_t)i, kind);
 
                 if (kind == ATT_Q8)
-                    x = v_mul(x, v_set(s->page[(at + 16 * (size_t)i) / 32]));
+                    y = v_mul(y, v_set(v->by[by + (d % 32 / 16 + i) / 2]));
                 V_UNROLL
                 for (int q = 0; q < n; q++)
                     sum[i * n + q] =
-                        v_fma(v_set(e[(size_t)q * line]), x, sum[i * n + q]);
+                        v_fma_at(e + q * BR_CPU_SCORES, y, sum[i * n + q]);
             }
+            x = load_at(x, step, kind);
+            by += step / 32;
         }
-        v++;
-        ahead++;
     }
     V_UNROLL
     for (int i = 0; i < n && first && ATT_BETWEEN; i++)
@@ -483,13 +487,13 @@ weigh(att *s, const void *const *v, const att_part *p, uint32_t d, uint32_t i0,
 }
 
 static void
-weigh_tail(const att *s, const void *const *v, const att_part *p, uint32_t i)
+weigh_tail(const att *s, const att_piece *v, const att_part *p, uint32_t i)
 {
     const float *e = scores_of(s, i); /* Q8_0 has whole vectors only */
 
     for (uint32_t d = s->a->head_v / 16 * 16; d < s->a->head_v; d++)
         for (int32_t j = p->from; j < p->to; j++) {
-            const void *of = v[j / 16 - p->from / 16];
+            const void *of = v[j / 16 - p->from / 16].x;
             size_t at = (size_t)(j % 16) * s->wide + d;
             float x = s->kind == ATT_F16
                           ? br_f16_to_f32(((const uint16_t *)of)[at])
@@ -501,7 +505,7 @@ weigh_tail(const att *s, const void *const *v, const att_part *p, uint32_t i)
 
 /* All whole vectors of columns of n lines, nv at a time. */
 V_INLINE void
-columns_of_kind(att *s, const void *const *v, const att_part *p, uint32_t i0,
+columns_of_kind(att *s, const att_piece *v, const att_part *p, uint32_t i0,
                 int n, int nv, att_kind kind)
 {
     uint32_t d = 0, end = s->a->head_v / 16 * 16, by = 16 * (uint32_t)nv;
@@ -520,32 +524,26 @@ columns_of_kind(att *s, const void *const *v, const att_part *p, uint32_t i0,
 }
 
 V_LONG void
-columns(att *s, const void *const *v, const att_part *p, uint32_t i0, int n,
+columns(att *s, const att_piece *v, const att_part *p, uint32_t i0, int n,
         int nv)
 {
     switch (s->kind) {
-    case ATT_F32:
-        columns_of_kind(s, v, p, i0, n, n == 4 ? side_by_side(ATT_F32) : nv,
-                        ATT_F32);
-        return;
-    case ATT_F16:
-        columns_of_kind(s, v, p, i0, n, n == 4 ? side_by_side(ATT_F16) : nv,
-                        ATT_F16);
-        return;
+    case ATT_F32: columns_of_kind(s, v, p, i0, n, nv, ATT_F32); return;
+    case ATT_F16: columns_of_kind(s, v, p, i0, n, nv, ATT_F16); return;
     case ATT_Q8: columns_of_kind(s, v, p, i0, n, nv, ATT_Q8); return;
     }
 }
 
 /* n lines from i0 on, which see the same of the pages v. */
 V_APART void
-page_values(att *s, const void *const *v, const att_part *p, uint32_t i0,
+page_values(att *s, const att_piece *v, const att_part *p, uint32_t i0,
             uint32_t n)
 {
     switch (n) {
     case 1: columns(s, v, p, i0, 1, 4); break;
-    case 2: columns(s, v, p, i0, 2, 2); break;
-    case 3: columns(s, v, p, i0, 3, 2); break;
-    default: columns(s, v, p, i0, 4, 1); break;
+    case 2: columns(s, v, p, i0, 2, BR_MAX(ATT_COLUMNS, 2)); break;
+    case 3: columns(s, v, p, i0, 3, BR_MAX(ATT_COLUMNS, 2)); break;
+    default: columns(s, v, p, i0, 4, ATT_COLUMNS); break;
     }
     for (uint32_t i = i0; i < i0 + n; i++)
         weigh_tail(s, v, p, i);
@@ -562,7 +560,7 @@ of_pages(const att *s, uint32_t i, int32_t p)
 static void
 value_sums(att *s, int32_t p)
 {
-    const void *v[ATT_PAGES];
+    att_piece v[ATT_PAGES];
 
     for (int j = 0; j < s->pages; j++)
         v[j] = widened(s, page_at(s->a, p + 16 * j, false),
@@ -682,11 +680,14 @@ sums_beside(const att *s)
     return ATT_BETWEEN && s->a->head_v >= 16;
 }
 
-/* How many pages go together from p on. */
+/* How many pages go together from p on: what is widened has to stay in the
+ * first cache. */
 static int
 pages_from(const att *s, int32_t p)
 {
-    return (int)s->kind <= ATT_PAIRS_TO && s->to - p > 16 ? ATT_PAGES : 1;
+    int most = s->kind == ATT_F32 ? 2 : ATT_BETWEEN ? ATT_PAGES : 1;
+
+    return BR_MIN(most, (s->to - p + 15) / 16);
 }
 
 /* The lines through the keys of s, all of them of one block; keys up to `hi`
@@ -730,17 +731,26 @@ through_block(att *s, int32_t hi)
     }
 }
 
+static att_kind
+kind_of(const br_cpu_att *a)
+{
+    if (!a->has_v || a->kv == BR_Q_F32)
+        return ATT_F32;
+    if (a->kv == BR_Q_F16)
+        return ATT_BETWEEN || a->n <= 4 ? ATT_F16 : ATT_F32;
+    return a->n <= 4 ? ATT_Q8 : ATT_F32;
+}
+
 static att
 begin_lines(const br_cpu_att *a)
 {
     att s = {.a = a,
              .wide = a->has_v ? a->head_v : a->head_k,
-             .kind = a->kv == BR_Q_F32 || !a->has_v || a->n > 4 ? ATT_F32
-                     : a->kv == BR_Q_F16                        ? ATT_F16
-                                                                : ATT_Q8,
+             .kind = kind_of(a),
              .line = br_cpu_att_line(a->head_v)};
 
-    s.q = a->s + BR_CPU_LINES * s.line;
+    s.sums = a->s + BR_CPU_LINES * BR_CPU_SCORES;
+    s.q = s.sums + BR_CPU_LINES * s.line;
     s.page = s.q + BR_CPU_LINES * (size_t)a->head_k;
     s.page += (64 - (uintptr_t)s.page % 64) / sizeof(float) % 16;
     return s;

@@ -55,17 +55,20 @@ typedef struct br_cpu_att {
 } br_cpu_att;
 
 /* From a line's scratch to the next one's: an odd number of cache lines, so
- * that 32 of them do not meet in an eighth of the first cache's sets. */
+ * that 32 of them do not meet in an eighth of the first cache's sets. Of scores
+ * it is a constant, which needs no register. */
+enum { BR_CPU_SCORES = BR_CPU_BLOCK + 16 };
+
 static inline size_t
 br_cpu_att_line(size_t head_v)
 {
-    return (((BR_CPU_BLOCK + 2 * head_v + 15) / 16) | 1) * 16;
+    return (((2 * head_v + 15) / 16) | 1) * 16;
 }
 
 static inline size_t
 br_cpu_att_floats(size_t head_k, size_t head_v)
 {
-    return BR_CPU_LINES * (br_cpu_att_line(head_v) + head_k) +
+    return BR_CPU_LINES * (BR_CPU_SCORES + br_cpu_att_line(head_v) + head_k) +
            16 * (2 * BR_MAX(head_k, head_v) + 1);
 }
 

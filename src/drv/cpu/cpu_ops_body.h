@@ -15,11 +15,12 @@
 
 /* ---- elementary functions ----------------------------------------------- */
 
+/* Of x from -105 to 88.73. */
 V_LONG vf
-v_exp(vf x)
+v_exp_near(vf x)
 {
     vf k = v_rint(v_mul(x, v_set(0x1.715476p+0f)));
-    vf r = v_fma(k, v_set(-0x1.62e4p-1f), x), p, e;
+    vf r = v_fma(k, v_set(-0x1.62e4p-1f), x), p;
 
     r = v_fma(k, v_set(-0x1.7f7d1cp-20f), r);
     p = v_set(0x1.6d10fcp-10f);
@@ -27,9 +28,23 @@ v_exp(vf x)
     p = v_fma(p, r, v_set(0x1.55551ap-5f));
     p = v_fma(p, r, v_set(0x1.5554dep-3f));
     p = v_fma(p, r, v_set(0.5f));
-    e = v_ldexp(v_add(v_fma(v_mul(p, r), r, r), v_set(1)), k);
+    return v_ldexp(v_add(v_fma(v_mul(p, r), r, r), v_set(1)), k);
+}
+
+V_LONG vf
+v_exp(vf x)
+{
+    vf e = v_exp_near(x);
+
     e = v_less(x, v_set(88.73f), e, v_add(x, v_set(INFINITY)));
     return v_less(x, v_set(-104.0f), v_set(0), e);
+}
+
+/* Of no positive x: what is below -104 comes to 0 by rounding. */
+V_LONG vf
+v_exp_down(vf x)
+{
+    return v_exp_near(v_max(v_set(-105), x));
 }
 
 V_LONG vf

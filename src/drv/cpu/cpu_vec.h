@@ -230,6 +230,21 @@ V_OP(v_ldexp, (vf p, vf k), _mm512_scalef_ps(p.r[0], k.r[0]),
      k.r[V_I] > -160 && k.r[V_I] < 130 ? ldexpf(p.r[V_I], (int)k.r[V_I]) : 0)
 /* clang-format on */
 
+/* *x * y + z. AVX-512 takes *x as an operand in memory each time: spread over a
+ * register it would be kept by the compiler, and cost a cycle of its own. */
+V_INLINE vf
+v_fma_at(const float *x, vf y, vf z)
+{
+#if defined VEC_AVX512
+    __asm__("vfmadd231ps %2%{1to16%}, %1, %0"
+            : "+v"(z.r[0])
+            : "v"(y.r[0]), "m"(*x));
+    return z;
+#else
+    return v_fma(v_set(*x), y, z);
+#endif
+}
+
 V_INLINE void
 v_store(float *p, vf a)
 {
@@ -283,6 +298,23 @@ v_sum(vf a)
         for (int l = 0; l < half; l++)
             lane[l] = lane[l] + lane[l + half];
     return lane[0];
+#endif
+}
+
+/* The highest lane; none is a NaN. */
+V_INLINE float
+v_top(vf a)
+{
+#if defined VEC_AVX512
+    return _mm512_reduce_max_ps(a.r[0]);
+#else
+    float lane[16], top;
+
+    v_store(lane, a);
+    top = lane[0];
+    for (int l = 1; l < 16; l++)
+        top = lane[l] > top ? lane[l] : top;
+    return top;
 #endif
 }
 
