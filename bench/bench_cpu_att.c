@@ -41,6 +41,7 @@ rows_at(const br_cpu_ops *ops, const shape *s, int32_t pos, uint32_t rows)
                     .pool = pool,
                     .kv = kv,
                     .has_v = true,
+                    .sheets = true,
                     .head_k = s->dim,
                     .head_v = s->dim,
                     .scale = 0.1f,

@@ -36,8 +36,8 @@ fill(br_state *s, const br_ir *g, const uint32_t *n_pages, br_status *st)
     BR_TRY(br_state_plan_of(&s->plan, g, st));
     for (uint32_t i = 0; i < s->plan.n_groups; i++) {
         s->n_pages[i] = n_pages[i];
-        s->pool[i] =
-            br_try_pages((size_t)n_pages[i] + 1, br_state_page_bytes(s, i));
+        s->pool[i] = br_try_pages((size_t)n_pages[i] / BR_SHEET + 1,
+                                  BR_SHEET * br_state_page_bytes(s, i));
         if (!s->pool[i])
             return br_fail(st, BR_E_OOM, "pages: out of memory");
     }
@@ -97,15 +97,24 @@ br_state_page_bytes(const br_state *s, uint32_t group)
                        s->plan.group[group].page_elems);
 }
 
-uint8_t *
-br_state_page(const br_state *s, const br_step *step, uint32_t group,
-              int32_t slot, int32_t position)
+uint32_t
+br_state_page_number(const br_state *s, const br_step *step, uint32_t group,
+                     int32_t slot, int32_t position)
 {
     uint32_t page = step->pages[(uint32_t)slot * s->plan.n_groups + group]
                                [position / BR_PAGE_TOKENS];
 
     br_check(page < s->n_pages[group] && "pages are the pool's");
-    return s->pool[group] + (size_t)page * br_state_page_bytes(s, group);
+    return page;
+}
+
+uint8_t *
+br_state_page(const br_state *s, const br_step *step, uint32_t group,
+              int32_t slot, int32_t position)
+{
+    return s->pool[group] +
+           br_state_page_number(s, step, group, slot, position) *
+               br_state_page_bytes(s, group);
 }
 
 static float *

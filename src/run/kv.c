@@ -1,15 +1,32 @@
 /* kv.c - free lists, page lists and reference counts.
  *
+ * Pages lie sixteen by sixteen in sheets (drv/state.h). A slot goes on where its
+ * last page ends if that one is free, else it begins a sheet that nobody uses, and
+ * only then what others have left of theirs: so what it reads later lies
+ * together, whoever grew at the same time.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/kv.h"
+
+#include "drv/state.h"
 
 #include <string.h>
 
 #define NO_PAGE UINT32_MAX
 
+/* How much of a sheet is free. */
+enum { NONE, SOME, ALL, STATES };
+
+typedef struct stack {
+    uint32_t *sheet;
+    uint32_t n;
+} stack;
+
 typedef struct pool {
-    uint32_t *free; /* stack of free pages */
-    uint32_t *refs; /* [n_pages] */
+    uint32_t *refs;      /* [n_pages] */
+    uint32_t *left;      /* [sheets]: free pages of it */
+    uint32_t *place;     /* [sheets]: in the stack of its state */
+    stack state[STATES]; /* each sheet is in one of them */
     uint32_t n_free, n_pages;
     int64_t window;
 } pool;
@@ -22,6 +39,89 @@ struct br_kv {
     uint32_t *n;     /* [slot]: pages listed, of every group */
     uint32_t *low;   /* [slot * n_groups + group]: first not given back */
 };
+
+static uint32_t
+pages_of(const pool *p, uint32_t sheet)
+{
+    return BR_MIN(p->n_pages - sheet * BR_SHEET, (uint32_t)BR_SHEET);
+}
+
+static int
+state_of(const pool *p, uint32_t sheet)
+{
+    return p->left[sheet] == 0                   ? NONE
+           : p->left[sheet] < pages_of(p, sheet) ? SOME
+                                                 : ALL;
+}
+
+static void
+push(pool *p, int state, uint32_t sheet)
+{
+    p->place[sheet] = p->state[state].n;
+    p->state[state].sheet[p->state[state].n++] = sheet;
+}
+
+/* One more free page of its sheet, or one less. */
+static void
+count(pool *p, uint32_t page, bool more)
+{
+    uint32_t sheet = page / BR_SHEET;
+    int from = state_of(p, sheet);
+    stack *s = &p->state[from];
+
+    p->left[sheet] += more ? 1 : -1u;
+    p->n_free += more ? 1 : -1u;
+    if (state_of(p, sheet) == from)
+        return;
+    s->sheet[p->place[sheet]] = s->sheet[--s->n];
+    p->place[s->sheet[p->place[sheet]]] = p->place[sheet];
+    push(p, state_of(p, sheet), sheet);
+}
+
+/* A free page, best the one after `last`; NO_PAGE: there is none. */
+static uint32_t
+take(pool *p, uint32_t last)
+{
+    const stack *all = &p->state[ALL], *some = &p->state[SOME];
+    uint32_t page;
+
+    if (p->n_free == 0)
+        return NO_PAGE;
+    page = last + 1;
+    if (last == NO_PAGE || page % BR_SHEET == 0 || page >= p->n_pages ||
+        p->refs[page]) {
+        page = BR_SHEET *
+               (all->n ? all->sheet[all->n - 1] : some->sheet[some->n - 1]);
+        while (p->refs[page])
+            page++;
+    }
+    p->refs[page] = 1;
+    count(p, page, false);
+    return page;
+}
+
+static bool
+init_pool(br_arena *arena, pool *p, uint32_t n_pages)
+{
+    uint32_t sheets = (n_pages + BR_SHEET - 1) / BR_SHEET;
+    bool ok = true;
+
+    p->n_pages = p->n_free = n_pages;
+    p->refs = br_arena_new(arena, uint32_t, n_pages + 1);
+    p->left = br_arena_new(arena, uint32_t, sheets + 1);
+    p->place = br_arena_new(arena, uint32_t, sheets + 1);
+    for (int i = 0; i < STATES; i++) {
+        p->state[i].sheet = br_arena_new(arena, uint32_t, sheets + 1);
+        ok = ok && p->state[i].sheet;
+    }
+    if (!ok || !p->refs || !p->left || !p->place)
+        return false;
+    while (sheets--) { /* page 0 is handed out first */
+        p->left[sheets] = pages_of(p, sheets);
+        push(p, ALL, sheets);
+    }
+    return true;
+}
 
 static br_code
 init(br_kv *kv, const br_kv_config *c, br_status *st)
@@ -40,15 +140,8 @@ init(br_kv *kv, const br_kv_config *c, br_status *st)
         memset(kv->list[i], 0xff, kv->max_pages * sizeof(uint32_t));
     }
     for (uint32_t g = 0; g < kv->n_groups; g++) {
-        pool *p = &kv->pool[g];
-
-        p->n_pages = p->n_free = c->n_pages[g];
-        p->free = br_arena_new(&kv->arena, uint32_t, p->n_pages + 1);
-        p->refs = br_arena_new(&kv->arena, uint32_t, p->n_pages + 1);
-        if (!p->free || !p->refs)
+        if (!init_pool(&kv->arena, &kv->pool[g], c->n_pages[g]))
             return br_fail(st, BR_E_OOM, "pages: out of memory");
-        for (uint32_t i = 0; i < p->n_pages; i++)
-            p->free[i] = p->n_pages - 1 - i; /* page 0 is handed out first */
     }
     return BR_OK;
 }
@@ -102,7 +195,7 @@ drop(br_kv *kv, uint32_t g, uint32_t *page)
         return;
     br_check(p->refs[*page] > 0 && "a page is given back once");
     if (--p->refs[*page] == 0)
-        p->free[p->n_free++] = *page;
+        count(p, *page, true);
     *page = NO_PAGE;
 }
 
@@ -124,10 +217,9 @@ br_kv_grow(br_kv *kv, uint32_t slot, uint32_t n_tokens, br_status *st)
                            want - kv->n[slot], kv->pool[g].n_free);
     for (uint32_t g = 0; g < kv->n_groups; g++)
         for (uint32_t i = kv->n[slot]; i < want; i++) {
-            uint32_t page = kv->pool[g].free[--kv->pool[g].n_free];
+            uint32_t *list = list_of(kv, slot, g);
 
-            kv->pool[g].refs[page] = 1;
-            list_of(kv, slot, g)[i] = page;
+            list[i] = take(&kv->pool[g], i ? list[i - 1] : NO_PAGE);
         }
     kv->n[slot] = want;
     return BR_OK;
@@ -225,14 +317,7 @@ br_kv_attach(br_kv *kv, uint32_t slot, uint32_t i, const uint32_t *pages)
 uint32_t
 br_kv_take(br_kv *kv, uint32_t group)
 {
-    pool *p = &kv->pool[group];
-    uint32_t page = NO_PAGE;
-
-    if (p->n_free) {
-        page = p->free[--p->n_free];
-        p->refs[page] = 1;
-    }
-    return page;
+    return take(&kv->pool[group], NO_PAGE);
 }
 
 uint32_t

@@ -14,7 +14,7 @@
 
 #include "t.h"
 
-enum { TRIES = 60, KEYS = 800, PAGES = KEYS / 16 + 3, HEAD = 144, GUARD = 77 };
+enum { TRIES = 60, KEYS = 800, PAGES = 64, HEAD = 144, GUARD = 77 };
 
 typedef struct att_case {
     br_cpu_att a;
@@ -61,7 +61,11 @@ static void
 write_row(att_case *c, size_t at, int32_t pos, size_t n, bool across, bool seen,
           float *row)
 {
-    uint8_t *piece = c->pool + c->pages[pos / 16] * c->a.page_bytes + at;
+    uint32_t page = c->pages[pos / 16];
+    size_t bytes = br_kv_bytes(c->a.kv, 16 * (uint64_t)n);
+    uint8_t *piece =
+        c->pool + (c->a.sheets ? br_kv_piece(c->a.page_bytes, page, at, bytes)
+                               : page * c->a.page_bytes + at);
     size_t j = (size_t)pos % 16;
 
     for (size_t d = 0; d < n; d++)
@@ -121,6 +125,7 @@ make_case(att_case *c)
 
     a->kv = kinds[below(c, BR_COUNT(kinds))];
     a->has_v = below(c, 4) > 0;
+    a->sheets = below(c, 2);
     n = a->kv == BR_Q_Q8_0 ? 4 : BR_COUNT(widths); /* whole blocks */
     a->head_k = widths[below(c, n)];
     a->head_v = widths[below(c, n)];

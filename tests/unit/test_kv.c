@@ -94,3 +94,57 @@ TEST(kv_slots_share_a_beginning)
     ck_assert_uint_eq(br_kv_free_pages(kv, 0), 10);
     br_kv_free(kv);
 }
+
+/* Slots that grow in turns begin sheets of their own. */
+TEST(kv_pages_of_a_slot_follow_each_other)
+{
+    br_kv *kv = make(40);
+    br_status st = {0};
+
+    for (uint32_t i = 1; i <= 10; i++)
+        for (uint32_t slot = 0; slot < 3; slot++)
+            t_ok(br_kv_grow(kv, slot, 16 * i, &st), &st);
+    for (uint32_t i = 1; i < 8; i++)
+        for (uint32_t slot = 0; slot < 3; slot++)
+            ck_assert_uint_eq(br_kv_page(kv, slot, 0, i),
+                              br_kv_page(kv, slot, 0, i - 1) + 1);
+    br_kv_cut(kv, 1, 16); /* others' pages are between: it goes on with its */
+    t_ok(br_kv_grow(kv, 0, 160, &st), &st);
+    t_ok(br_kv_grow(kv, 1, 48, &st), &st);
+    ck_assert_uint_eq(br_kv_page(kv, 1, 0, 2), br_kv_page(kv, 1, 0, 0) + 2);
+    br_kv_free(kv);
+}
+
+/* Whatever comes and goes, a page has one owner and none is lost. */
+TEST(kv_hands_out_every_page_once)
+{
+    enum { PAGES = 25, TRIES = 3000 };
+    br_kv *kv = make(PAGES);
+    br_status st = {0};
+    uint64_t seed = 1;
+
+    for (int i = 0; i < TRIES; i++) {
+        uint32_t slot = (uint32_t)(t_rand(&seed) >> 33) % 3, free = PAGES;
+        uint32_t tokens = (uint32_t)(t_rand(&seed) >> 33) % 161;
+        bool seen[PAGES] = {false};
+
+        if (t_rand(&seed) >> 63)
+            br_kv_cut(kv, slot, tokens);
+        else if (br_kv_grow(kv, slot, tokens, &st) != BR_OK)
+            ck_assert_uint_lt(br_kv_free_pages(kv, 0), 10);
+        for (slot = 0; slot < 3; slot++)
+            for (uint32_t j = 0; j < br_kv_count(kv, slot); j++, free--) {
+                uint32_t page = br_kv_page(kv, slot, 0, j);
+
+                ck_assert(page < PAGES && !seen[page]);
+                seen[page] = true;
+            }
+        ck_assert_uint_eq(br_kv_free_pages(kv, 0), free);
+    }
+    for (uint32_t slot = 0; slot < 3; slot++)
+        br_kv_cut(kv, slot, 0);
+    for (uint32_t i = 0; i < PAGES; i++)
+        ck_assert_uint_ne(br_kv_take(kv, 0), UINT32_MAX);
+    ck_assert_uint_eq(br_kv_take(kv, 0), UINT32_MAX);
+    br_kv_free(kv);
+}

@@ -40,10 +40,11 @@ typedef struct att {
     const br_cpu_att *a;
     float *sums; /* [n][line] */
     size_t line;
-    float *q;      /* [n / 4][head_k][4 lines] */
-    float *page;   /* keys or values of pages, widened; or Q8_0's scales */
-    uint32_t wide; /* numbers of a token's values in a page */
-    int pages;     /* that the loops take at a time */
+    float *q;    /* [n / 4][head_k][4 lines] */
+    float *page; /* keys or values of pages, widened; or Q8_0's scales */
+    size_t k_bytes, v_bytes; /* of a head's keys and values in a page */
+    uint32_t wide;           /* numbers of a token's values in a page */
+    int pages;               /* that the loops take at a time */
     att_kind kind;
     const uint8_t *ahead[ATT_PAGES]; /* come to the second cache meanwhile, */
     size_t come;                     /* so many bytes of each; 0: nothing */
@@ -71,17 +72,15 @@ block_of(const att *s, uint32_t i)
 }
 
 static const uint8_t *
-page_at(const br_cpu_att *a, int32_t pos, bool keys)
+page_at(const att *s, int32_t pos, bool keys)
 {
-    return a->pool + a->pages[pos / 16] * a->page_bytes +
-           (keys || !a->has_v ? a->k_at : a->v_at);
-}
+    const br_cpu_att *a = s->a;
+    uint32_t page = a->pages[pos / 16];
+    size_t at = keys || !a->has_v ? a->k_at : a->v_at;
+    size_t bytes = keys || !a->has_v ? s->k_bytes : s->v_bytes;
 
-/* Bytes of a head's keys or values in a page. */
-static size_t
-piece(const att *s, size_t width)
-{
-    return br_kv_bytes(s->a->kv, BR_PAGE_TOKENS * width);
+    return a->pool + (a->sheets ? br_kv_piece(a->page_bytes, page, at, bytes)
+                                : page * a->page_bytes + at);
 }
 
 static void
@@ -345,7 +344,7 @@ key_products(const att *s, int32_t p)
     att_piece k[ATT_PAGES];
 
     for (int j = 0; j < s->pages; j++)
-        k[j] = widened(s, page_at(a, p + 16 * j, true), (size_t)a->head_k * 16,
+        k[j] = widened(s, page_at(s, p + 16 * j, true), (size_t)a->head_k * 16,
                        a->has_v, j);
     if (a->has_v) {
         switch (s->kind) {
@@ -563,8 +562,8 @@ value_sums(att *s, int32_t p)
     att_piece v[ATT_PAGES];
 
     for (int j = 0; j < s->pages; j++)
-        v[j] = widened(s, page_at(s->a, p + 16 * j, false),
-                       16 * (size_t)s->wide, false, j);
+        v[j] = widened(s, page_at(s, p + 16 * j, false), 16 * (size_t)s->wide,
+                       false, j);
     for (uint32_t i = 0, n; i < s->a->n; i += n) {
         att_part x = of_pages(s, i, p);
 
@@ -696,13 +695,12 @@ static void
 through_block(att *s, int32_t hi)
 {
     const br_cpu_att *a = s->a;
-    size_t k = piece(s, a->head_k), v = piece(s, s->wide);
 
     for (int32_t p = s->from; p < s->to; p += 16 * s->pages) {
         s->pages = pages_from(s, p);
         for (int j = 0; j < s->pages; j++)
-            s->ahead[j] = page_at(a, p + 16 * j, false);
-        s->come = a->has_v ? v : 0;
+            s->ahead[j] = page_at(s, p + 16 * j, false);
+        s->come = a->has_v ? s->v_bytes : 0;
         key_products(s, p);
     }
     for (uint32_t i = 0; i < a->n; i++) {
@@ -715,10 +713,10 @@ through_block(att *s, int32_t hi)
     }
     for (int32_t p = s->from; p < s->to; p += 16 * s->pages) {
         s->pages = pages_from(s, p);
-        s->come = p + BR_CPU_BLOCK + 16 * (s->pages - 1) <= hi ? k : 0;
+        s->come = p + BR_CPU_BLOCK + 16 * (s->pages - 1) <= hi ? s->k_bytes : 0;
         for (int j = 0; j < s->pages; j++)
             s->ahead[j] =
-                page_at(a, p + 16 * j + (s->come ? BR_CPU_BLOCK : 0), true);
+                page_at(s, p + 16 * j + (s->come ? BR_CPU_BLOCK : 0), true);
         value_sums(s, p);
     }
     for (uint32_t i = 0; i < a->n; i++) {
@@ -749,6 +747,8 @@ begin_lines(const br_cpu_att *a)
              .kind = kind_of(a),
              .line = br_cpu_att_line(a->head_v)};
 
+    s.k_bytes = br_kv_bytes(a->kv, BR_PAGE_TOKENS * (size_t)a->head_k);
+    s.v_bytes = br_kv_bytes(a->kv, BR_PAGE_TOKENS * (size_t)s.wide);
     s.sums = a->s + BR_CPU_LINES * BR_CPU_SCORES;
     s.q = s.sums + BR_CPU_LINES * s.line;
     s.page = s.q + BR_CPU_LINES * (size_t)a->head_k;

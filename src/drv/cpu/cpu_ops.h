@@ -43,9 +43,9 @@ typedef struct br_cpu_att {
     uint32_t n;
     const uint32_t *pages; /* of the slot and group */
     const uint8_t *pool;
-    size_t page_bytes, k_at, v_at; /* in bytes; of this head of keys */
+    size_t page_bytes, k_at, v_at; /* in bytes; of this head in a page */
     int kv; /* BR_Q_F32, F16 or Q8_0; the latter: heads of whole blocks */
-    bool has_v;
+    bool has_v, sheets; /* pages lie in sheets (state.h) */
     uint32_t head_k, head_v;
     float scale, cap; /* cap 0: none */
     float *s;         /* scratch of br_cpu_att_floats */

@@ -23,14 +23,20 @@ enum { SPANS = 8 }; /* tiles of attention for a thread, at least, if blocks */
 
 /* ---- pages -------------------------------------------------------------- */
 
+/* Where head h of row t is kept, n numbers of it. */
 static uint8_t *
-page_of(const br_cpu *c, const br_state_place *at, size_t t)
+piece_of(const br_cpu *c, const br_state_place *at, size_t t, size_t h,
+         size_t n)
 {
     const br_state *s = c->state;
+    uint32_t page = br_state_page_number(
+        s, c->step, at->group, c->step->slot[t], c->step->position[t]);
 
-    return br_state_page(s, c->step, at->group, c->step->slot[t],
-                         c->step->position[t]) +
-           br_kv_bytes(s->kv, at->at);
+    n *= BR_PAGE_TOKENS;
+    return s->pool[at->group] + br_kv_piece(br_state_page_bytes(s, at->group),
+                                            page,
+                                            br_kv_bytes(s->kv, at->at + h * n),
+                                            br_kv_bytes(s->kv, n));
 }
 
 /* A head's Q8_0 blocks: bytes `by` apart, scales after those of 16 tokens. */
@@ -82,11 +88,10 @@ cpu_rows_kv(br_cpu *c, const cpu_phase *p, uint32_t t0, uint32_t t1,
     for (size_t t = t0; t < t1; t++)
         for (int i = 0; i < n; i++) {
             size_t head = (size_t)p->in[i].cols / p->pieces;
-            size_t bytes = br_kv_bytes(c->state->kv, head * BR_PAGE_TOKENS);
-            uint8_t *to = page_of(c, p->in[3 + i].place, t);
 
             for (size_t h = 0; h < p->pieces; h++)
-                put(c, ref_row(&p->in[i], t) + h * head, to + h * bytes, head,
+                put(c, ref_row(&p->in[i], t) + h * head,
+                    piece_of(c, p->in[3 + i].place, t, h, head), head,
                     (size_t)(c->step->position[t] % BR_PAGE_TOKENS),
                     n == 2 && i == 0);
         }
@@ -240,6 +245,7 @@ attention_of(br_cpu *c, const cpu_phase *p, uint32_t group, cpu_worker *w)
     const cpu_split *s = &c->split;
     br_cpu_att a = {.kv = c->state->kv,
                     .has_v = p->in[2].place != NULL,
+                    .sheets = true,
                     .head_k = (uint32_t)br_ir_i(n, BR_IA_head_dim, 0),
                     .head_v = (uint32_t)br_ir_i(n, BR_IA_head_v, 0),
                     .scale = (float)br_ir_f(n, BR_IA_scale, 1),
