@@ -767,6 +767,23 @@ sum_of_bytes(u32 v, i32 c)
         : "r"(v), "r"(0x01010101), "r"(c));
     return r;
 }
+/* Pairs of f16: a - b, a b + c. In order with wgmma, whose operands they make. */
+BR_DEV u32
+sub_f16x2(u32 a, u32 b)
+{
+    u32 r;
+    asm volatile("sub.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+    return r;
+}
+BR_DEV u32
+fma_f16x2(u32 a, u32 b, u32 c)
+{
+    u32 r;
+    asm volatile("fma.rn.f16x2 %0, %1, %2, %3;"
+                 : "=r"(r)
+                 : "r"(a), "r"(b), "r"(c));
+    return r;
+}
 /* Two bytes < 128 as bf16, from 128 + each: exact. */
 BR_DEV u32
 bf16_of_bytes(u32 v, u32 sel)
@@ -849,6 +866,26 @@ WG_MMA(192, WG_R96, "%96", "%97", "%98", WG_D16(d, 0), WG_D16(d, 16), WG_D16(d, 
 WG_MMA(256, WG_R128, "%128", "%129", "%130", WG_D16(d, 0), WG_D16(d, 16),
        WG_D16(d, 32), WG_D16(d, 48), WG_D16(d, 64), WG_D16(d, 80), WG_D16(d, 96),
        WG_D16(d, 112))
+
+/* The same with a in registers (see wg_mma64). */
+#define WG_MMA_R(N, DS, A, B, P, ...)                                         \
+    BR_DEV void wg_mma_r(float(&d)[N / 2], u32x4 a, u64 b, bool more)         \
+    {                                                                         \
+        asm volatile("{ .reg .pred p;\n"                                      \
+                     "setp.ne.b32 p, " P ", 0;\n"                             \
+                     "wgmma.mma_async.sync.aligned.m64n" #N                   \
+                     "k16.f32.f16.f16 {" DS "}, {" A "}, " B                  \
+                     ", p, 1, 1, 0; }"                                        \
+                     : __VA_ARGS__                                            \
+                     : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b),        \
+                       "r"((u32)more));                                       \
+    }
+WG_MMA_R(16, WG_R8, "%8,%9,%10,%11", "%12", "%13", WG_D4(d, 0), WG_D4(d, 4))
+WG_MMA_R(32, WG_R16, "%16,%17,%18,%19", "%20", "%21", WG_D16(d, 0))
+WG_MMA_R(64, WG_R32, "%32,%33,%34,%35", "%36", "%37", WG_D16(d, 0),
+         WG_D16(d, 16))
+WG_MMA_R(128, WG_R64, "%64,%65,%66,%67", "%68", "%69", WG_D16(d, 0),
+         WG_D16(d, 16), WG_D16(d, 32), WG_D16(d, 48))
 
 /* The same with N = 64 and a in registers, four of 16 columns: rows l / 4 and
  * l / 4 + 8 of the warp's 16, columns 2 (l % 4) .. and 8 more. BY_ROWS: b's rows

@@ -44,7 +44,15 @@ enum {
     (BR_ND_FLASH_STAGE(head) + 8u * ((head) + 4u) * 4u)
 #define BR_ND_FLASH_SHARED(head) \
     (BR_ND_FLASH_STAGES * (BR_ND_FLASH_STAGE(head) + 16u))
-#define BR_ND_FLASH_FEW 16u
+#define BR_ND_FLASH_FEW   16u
+
+/* Of packed tiles (node_packed.cuh): bytes of 64 columns of one. */
+#define BR_ND_PACK_SCALES (BR_ND_TILE_ROWS * 8u)
+#define BR_ND_PACK_BYTES(kind)                                    \
+    (BR_ND_TILE_ROWS * ((kind) == BR_ND_PACK_4_MIN ? 32u : 64u) + \
+     BR_ND_PACK_SCALES)
+#define BR_ND_PACK_SHARED(tokens, stages) \
+    ((stages) * (BR_ND_PACK_BYTES(BR_ND_PACK_8) + (tokens)*128u + 16u))
 
 /* Of a block of a product of tiles: weights, tokens, two barriers a stage. */
 #define BR_ND_TILE_SHARED(tokens, stages) \
@@ -55,7 +63,10 @@ enum br_nd_kind { /* of a matrix */
                   BR_ND_F16,
                   BR_ND_BF16,
                   BR_ND_INT,
-                  BR_ND_TILES /* node_tiles.cuh; d: [n_out] */
+                  BR_ND_TILES,      /* node_tiles.cuh; d: [n_out] */
+                  BR_ND_PACK_8,     /* packed: bytes; a scale every 16 */
+                  BR_ND_PACK_8_MIN, /* a scale and a minimum every 32 */
+                  BR_ND_PACK_4_MIN  /* the same of four bits */
 };
 
 enum br_nd_one { /* numbers one by one */

@@ -22,7 +22,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 
 enum {
-    TILE_ROWS = BR_ND_TILE_ROWS,
     ATOM = 1024,                  /* bytes of 8 rows x 64 columns */
     W_BYTES = TILE_ROWS / 8 * ATOM /* of 64 columns of a tile's weights */
 };
@@ -35,37 +34,12 @@ tile_at16(u32 groups, u32 r, u32 c)
            ((c ^ r) % 8) * 16;
 }
 
-/* The factor that the largest number of a row, as bits, is stored under, and
- * what numbers are multiplied by. Infinities and what is no number stay so. */
-BR_DEV void
-row_scale(u32 top, float *d, float *inv)
-{
-    u32 e = top >> 23;
-
-    if (e == 0xff)
-        e = 127 + 14;
-    e = e < 16 ? 16 : e;
-    *d = as_f32((e - 14) << 23);
-    *inv = as_f32((127 + 127 + 14 - e) << 23);
-}
-
 /* x[0..7] as f16 */
 BR_DEV u32x4
 pack8(const float *x, float by)
 {
     return {pack_f16(x[0] * by, x[1] * by), pack_f16(x[2] * by, x[3] * by),
             pack_f16(x[4] * by, x[5] * by), pack_f16(x[6] * by, x[7] * by)};
-}
-
-BR_DEV u32
-max_u32(u32 a, u32 b)
-{
-    return a > b ? a : b;
-}
-BR_DEV u32
-bits_of(float x)
-{
-    return as_u32(x) & 0x7fffffff;
 }
 
 /* Weights x.p of kind m.kind to rows a.off .. of tiles q; a warp a row. pitch:
@@ -548,34 +522,33 @@ put_piece(const struct br_nd_args &a, const float (&sum)[N / 2], u32 tile,
 }
 
 /* The warp that copies: 64 columns after 64 columns, into STAGES places. */
-template <u32 N, u32 STAGES>
+template <u32 N, u32 STAGES, bool PACKED>
 BR_DEV void
 bring(const struct br_nd_args &a, u32 tile, u32 t0, u32 kb, u32 end)
 {
-    enum { BYTES = W_BYTES + N / 8 * ATOM };
+    enum { AT = PACKED ? PACK_MOST : W_BYTES, BYTES = AT + N / 8 * ATOM };
+    const u32 bytes = PACKED ? pack_bytes(a.m.kind) : W_BYTES;
     const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
     const u32 n = end - kb, ahead = n < STAGES ? n : STAGES;
     const u64 policy = policy_evict_first();
-    const u64 step = (u64)a.m.sub * ATOM, xstep = (u64)a.lows * ATOM;
-    const u8 *w = (const u8 *)a.m.q + kb * step + tile * W_BYTES;
+    const u64 step = (u64)(a.m.sub / 16) * bytes, xstep = (u64)a.lows * ATOM;
+    const u8 *w = (const u8 *)a.m.q + kb * step + (u64)tile * bytes;
     const u8 *x = (const u8 *)a.xq + kb * xstep + (u64)t0 / 8 * ATOM;
 
     for (u32 i = 0; i < ahead; i++) {
-        mbar_expect(full + i * 8, BYTES);
-        bulk_copy(base + i * BYTES, w + i * step, W_BYTES, full + i * 8,
-                  policy);
+        mbar_expect(full + i * 8, bytes + N / 8 * ATOM);
+        bulk_copy(base + i * BYTES, w + i * step, bytes, full + i * 8, policy);
     }
     grid_wait();
     for (u32 i = 0; i < ahead; i++)
-        bulk_copy_kept(base + i * BYTES + W_BYTES, x + i * xstep, N / 8 * ATOM,
+        bulk_copy_kept(base + i * BYTES + AT, x + i * xstep, N / 8 * ATOM,
                        full + i * 8);
     for (u32 i = ahead, s = 0, round = 0; i < n; i++) {
         while (!mbar_try(full + (STAGES + s) * 8, round & 1))
             ;
-        mbar_expect(full + s * 8, BYTES);
-        bulk_copy(base + s * BYTES, w + i * step, W_BYTES, full + s * 8,
-                  policy);
-        bulk_copy_kept(base + s * BYTES + W_BYTES, x + i * xstep, N / 8 * ATOM,
+        mbar_expect(full + s * 8, bytes + N / 8 * ATOM);
+        bulk_copy(base + s * BYTES, w + i * step, bytes, full + s * 8, policy);
+        bulk_copy_kept(base + s * BYTES + AT, x + i * xstep, N / 8 * ATOM,
                        full + s * 8);
         if (++s == STAGES)
             s = 0, round++;
@@ -583,11 +556,12 @@ bring(const struct br_nd_args &a, u32 tile, u32 t0, u32 kb, u32 end)
 }
 
 /* A block: a tile's piece, or all its pieces, for N tokens. */
-template <u32 N, u32 STAGES, bool FEW>
+template <u32 N, u32 STAGES, bool FEW, bool PACKED>
 BR_DEV void
 tile_product(const struct br_nd_args &a)
 {
-    enum { BYTES = W_BYTES + N / 8 * ATOM, WARPS = TILE_ROWS / 16 };
+    enum { AT = PACKED ? PACK_MOST : W_BYTES, BYTES = AT + N / 8 * ATOM };
+    enum { WARPS = TILE_ROWS / 16 };
     const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
     const u32 empty = full + STAGES * 8, blocks = a.m.n_in / 64;
     const u32 seg = FEW ? bid() % a.segs : 0, tile = bid_y();
@@ -600,7 +574,7 @@ tile_product(const struct br_nd_args &a)
     if (tid() == 0) {
         for (u32 i = 0; i < STAGES; i++) {
             mbar_init(full + i * 8, 1);
-            mbar_init(empty + i * 8, WARPS);
+            mbar_init(empty + i * 8, PACKED ? WARPS * 32 : WARPS);
         }
         fence_mbar_init();
     }
@@ -608,10 +582,12 @@ tile_product(const struct br_nd_args &a)
     grid_go();
     if (tid() >= WARPS * 32) {
         if (tid() == WARPS * 32)
-            bring<N, STAGES>(a, tile, t0, first, end);
+            bring<N, STAGES, PACKED>(a, tile, t0, first, end);
         return;
     }
     const u32 mine = base + tid() / 128 * (W_BYTES / 2);
+    const struct pack_form form = pack_form_of(a.m.kind);
+    const bool arrives = PACKED || (tid() & 31) == 0; /* who reads, itself */
     struct tile_d f = factors_of(a, tile, t0);
     u32 s = 0, round = 0;
     grid_wait();
@@ -625,23 +601,30 @@ tile_product(const struct br_nd_args &a)
 #pragma unroll 1
         for (bool more = false; kb < stop; kb++, more = true) {
             const u64 w = wg_tile(mine + s * BYTES);
-            const u64 x = wg_tile(base + s * BYTES + W_BYTES);
+            const u64 x = wg_tile(base + s * BYTES + AT);
+            u32x4 in[4]; /* weights of the operands, which nobody reads now */
             while (!mbar_try(full + s * 8, round & 1))
                 ;
+            if (PACKED) {
+                const struct pack_words p = pack_read(form, base + s * BYTES);
+                wg_wait<0>();
+                pack_halves(form, p, in);
+            }
             wg_begin();
 #pragma unroll
             for (u32 k = 0; k < 4; k++)
-                wg_mma(sum, w + 2 * k, x + 2 * k, more || k);
+                tile_mma<PACKED>(sum, in[k], w + 2 * k, x + 2 * k, more || k);
             wg_commit();
-            wg_wait<1>();
-            if (held < STAGES && (tid() & 31) == 0)
+            if (!PACKED)
+                wg_wait<1>();
+            if (held < STAGES && arrives)
                 mbar_arrive(empty + held * 8, 1);
             held = s;
             if (++s == STAGES)
                 s = 0, round++;
         }
         wg_wait<0>();
-        if ((tid() & 31) == 0)
+        if (arrives)
             mbar_arrive(empty + held * 8, 1);
         if (!FEW)
 #pragma unroll
@@ -665,7 +648,7 @@ tile_product(const struct br_nd_args &a)
     {                                                                  \
         static_assert(BR_ND_TILE_SHARED(N, STAGES) <= 227u * 1024,     \
                       "shared memory");                                \
-        tile_product<N, STAGES, FEW>(a);                               \
+        tile_product<N, STAGES, FEW, false>(a);                        \
     }
 PRODUCT(8, 8, 6, true, 2)
 PRODUCT(16, 16, 6, true, 2)
@@ -673,3 +656,17 @@ PRODUCT(32, 32, 5, true, 2)
 PRODUCT(64, 64, 4, true, 2)
 PRODUCT(128, 128, 3, true, 2)
 PRODUCT(many, 128, 6, false, 1)
+
+#define PACKED_PRODUCT(name, N, STAGES, FEW, per_sm)                   \
+    KERNEL __launch_bounds__(BR_ND_TILE_THREADS, per_sm)               \
+        br_nd_packed_##name(ARGS)                                      \
+    {                                                                  \
+        static_assert(BR_ND_PACK_SHARED(N, STAGES) <= 227u * 1024,     \
+                      "shared memory");                                \
+        tile_product<N, STAGES, FEW, true>(a);                         \
+    }
+PACKED_PRODUCT(16, 16, 9, true, 2)
+PACKED_PRODUCT(32, 32, 7, true, 2)
+PACKED_PRODUCT(64, 64, 6, true, 2)
+PACKED_PRODUCT(128, 128, 8, true, 1)
+PACKED_PRODUCT(many, 128, 8, false, 1)

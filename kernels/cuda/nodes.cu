@@ -424,6 +424,7 @@ br_nd_mul_int256(ARGS)
 
 #ifndef BR_PORTABLE
 #include "node_mma.cuh"
+#include "node_packed.cuh"
 #include "node_tiles.cuh"
 #include "node_wide.cuh"
 #endif
@@ -447,6 +448,8 @@ br_nd_embed(ARGS)
         v = f16_lo(((const u16 *)((const u8 *)a.m.q +
                                   tile_at16(a.m.sub, r, k / 8)))[k % 8]) *
             a.m.d[r];
+    else if (a.m.kind > BR_ND_TILES)
+        v = pack_number(a.m, r, k) * a.m.d[r];
     else
 #endif
     if (a.m.kind == BR_ND_F32)

@@ -60,6 +60,7 @@ typedef struct outcome {
     int64_t ns[1000]; /* of each repetition */
     br_cpu_work work; /* of one repetition */
     br_nd_stats host; /* the same: what a GPU asked of the host */
+    br_cun_costs cuda;
 } outcome;
 
 /* ---- options ------------------------------------------------------------- */
@@ -503,6 +504,13 @@ host_of(const bench *b)
                                             : (br_nd_stats){0};
 }
 
+static br_cun_costs
+cuda_of(const bench *b)
+{
+    return b->o.cun && !br_cun_dev(b->o.cun) ? br_cun_costs_of(b->o.cun)
+                                             : (br_cun_costs){0};
+}
+
 static br_code
 measure(bench *b, outcome *o, br_status *st)
 {
@@ -515,6 +523,7 @@ measure(bench *b, outcome *o, br_status *st)
     for (uint32_t r = 0; r < b->repeat; r++) {
         br_cpu_work before = work_of(b);
         br_nd_stats was = host_of(b);
+        br_cun_costs cuda = cuda_of(b);
         int64_t t0 = br_now_ns();
 
         BR_TRY(once(b, o, st));
@@ -523,6 +532,9 @@ measure(bench *b, outcome *o, br_status *st)
         o->work.weight_bytes -= before.weight_bytes;
         o->work.kv_bytes -= before.kv_bytes;
         o->host = host_of(b);
+        o->cuda = cuda_of(b);
+        o->cuda.steps -= cuda.steps;
+        o->cuda.submit_ns -= cuda.submit_ns;
         o->host.steps -= was.steps;
         o->host.launches -= was.launches;
         o->host.submits -= was.submits;
@@ -572,6 +584,28 @@ machine(const bench *b)
                        : br_isa_name(br_cpu_isa(b->o.cpu));
 }
 
+/* What the CUDA tier asks of the host, and where the device's memory went. */
+static void
+print_cuda(br_json_writer *w, const br_cun_costs *c)
+{
+    br_json_w_key_u64(w, "steps", c->steps);
+    br_json_w_key_f64(w, "submit_us",
+                      (double)c->submit_ns * 1e-3 / (double)c->steps);
+    br_json_w_key(w, "load");
+    br_json_w_obj(w);
+    br_json_w_key_u64(w, "bytes", c->load_bytes);
+    br_json_w_key_f64(w, "gb_s",
+                      (double)c->load_bytes / (double)(c->load_ns + 1));
+    br_json_w_obj_end(w);
+    br_json_w_key(w, "memory");
+    br_json_w_obj(w);
+    br_json_w_key_u64(w, "weights", c->weights);
+    br_json_w_key_u64(w, "pages", c->pages);
+    br_json_w_key_u64(w, "states", c->states);
+    br_json_w_key_u64(w, "rest", c->rest);
+    br_json_w_obj_end(w);
+}
+
 static int
 print_json(const bench *b, const outcome *o)
 {
@@ -613,6 +647,8 @@ print_json(const bench *b, const outcome *o)
         br_json_w_key_u64(&w, "submits", o->host.submits);
         br_json_w_key_u64(&w, "ioctls", o->host.ioctls);
     }
+    if (o->cuda.steps)
+        print_cuda(&w, &o->cuda);
     br_json_w_key(&w, "clamped");
     br_json_w_bool(&w, false);
     br_json_w_obj_end(&w);

@@ -246,20 +246,35 @@ f16_hi(u32 p)
     return emu_f16(p >> 16);
 }
 BR_DEV u32
-f16_of(float x) /* normal numbers and zero, which is what tests need */
+f16_of(float x)
 {
-    u32 u = as_u32(x), e = u >> 23 & 255, r;
-    if (e < 113)
-        return u >> 16 & 0x8000;
-    if (e > 141)
-        abort();
+    const u32 u = as_u32(x), e = u >> 23 & 255, sign = u >> 16 & 0x8000;
+    u32 r;
+
+    if (x != x)
+        return 0x7fff;
+    if (fabsf(x) >= 65520.0f)
+        return sign | 0x7c00;
+    if (e < 113) /* subnormal: so many 2^-24 */
+        return sign | (u32)lrintf(fabsf(x) * 0x1p24f);
     r = (u & 0x7fffffff) - (112u << 23);
-    return (u >> 16 & 0x8000) | (r + 0xfff + (r >> 13 & 1)) >> 13;
+    return sign | (r + 0xfff + (r >> 13 & 1)) >> 13;
 }
 BR_DEV u32
 pack_f16(float lo, float hi)
 {
     return f16_of(lo) | f16_of(hi) << 16;
+}
+BR_DEV u32
+sub_f16x2(u32 a, u32 b)
+{
+    return pack_f16(f16_lo(a) - f16_lo(b), f16_hi(a) - f16_hi(b));
+}
+BR_DEV u32
+fma_f16x2(u32 a, u32 b, u32 c)
+{
+    return pack_f16(fmaf(f16_lo(a), f16_lo(b), f16_lo(c)),
+                    fmaf(f16_hi(a), f16_hi(b), f16_hi(c)));
 }
 BR_DEV i32
 rint_s32(float x)
@@ -530,11 +545,13 @@ fence_mbar_init(void)
 {
 }
 
-/* An mbarrier: arrivals missing, arrivals of a round, round, bytes missing. */
+/* An mbarrier: arrivals missing, arrivals of a round, bytes missing, round. */
 struct emu_mbar {
-    u8 missing, count, round, unused;
-    i32 bytes;
+    u16 missing, count;
+    i32 bytes : 31;
+    u32 round : 1;
 };
+static_assert(sizeof(struct emu_mbar) == 8, "a word of 64 bits");
 BR_DEV struct emu_mbar *
 emu_mbar_at(u32 a)
 {
@@ -551,7 +568,7 @@ emu_mbar_settle(struct emu_mbar *b)
 BR_DEV void
 mbar_init(u32 a, u32 count)
 {
-    *emu_mbar_at(a) = {(u8)count, (u8)count, 0, 0, 0};
+    *emu_mbar_at(a) = {(u16)count, (u16)count, 0, 0};
 }
 BR_DEV void
 mbar_arrive(u32 a, u32 n)
@@ -827,20 +844,28 @@ wg_tile_by_rows(u32 shared)
 {
     return wg_tile(shared);
 }
-template <bool BY_ROWS>
+/* A's rows of this lane's sums, from all lanes' registers. */
 BR_DEV void
-wg_mma64(float (&d)[32], u32x4 a, u64 b, bool more)
+emu_rows_of(u32x4 a, float (&x)[2][16])
 {
     const u32 v[4] = {a.x, a.y, a.z, a.w}, l = tid() % 32;
     u32(*all)[8] = emu_share(v, 4);
-    float x[2][16];
 
     for (u32 k = 0; k < 32; k++) {
         const u32 h = k / 16, e = k % 16,
                   p = all[l / 4 * 4 + e % 8 / 2][h + e / 8 * 2];
         x[h][e] = e % 2 ? f16_hi(p) : f16_lo(p);
     }
-    for (u32 i = 0; i < 32; i++) {
+}
+template <u32 HALF, bool BY_ROWS>
+BR_DEV void
+emu_mma_r(float (&d)[HALF], u32x4 a, u64 b, bool more)
+{
+    const u32 l = tid() % 32;
+    float x[2][16];
+
+    emu_rows_of(a, x);
+    for (u32 i = 0; i < HALF; i++) {
         const u32 n = i / 4 * 8 + l % 4 * 2 + i % 2;
         double s = more ? (double)d[i] : 0.0;
         for (u32 k = 0; k < 16; k++)
@@ -848,6 +873,18 @@ wg_mma64(float (&d)[32], u32x4 a, u64 b, bool more)
                  (double)(BY_ROWS ? emu_tile(b, k, n) : emu_tile(b, n, k));
         d[i] = (float)s;
     }
+}
+template <bool BY_ROWS>
+BR_DEV void
+wg_mma64(float (&d)[32], u32x4 a, u64 b, bool more)
+{
+    emu_mma_r<32, BY_ROWS>(d, a, b, more);
+}
+template <u32 HALF>
+BR_DEV void
+wg_mma_r(float (&d)[HALF], u32x4 a, u64 b, bool more)
+{
+    emu_mma_r<HALF, false>(d, a, b, more);
 }
 template <bool TRANS>
 BR_DEV u32x4

@@ -15,6 +15,7 @@ cun_alloc(br_cun *x, uint64_t *p, size_t bytes, br_status *st)
     if (x->dev)
         return x->dev->ops->alloc(x->dev, p, bytes, false, st);
     BR_TRY(br_cuda_alloc(&x->cu, p, bytes, st));
+    x->costs.rest += bytes;
     if (br_vec_push(&x->held, *p))
         return BR_OK;
     br_cuda_free(&x->cu, *p);

@@ -129,7 +129,7 @@ find_ends(br_cun *x, br_status *st)
             BR_TRY(zeroed(
                 x, &x->hidden_rows,
                 (uint64_t)x->v.at[n->bind[0].value].cols * x->c.max_want, st));
-        if (n->op != BR_IR_EMBED || cun_has_rows(x->v.at[n->bind[1].value].t))
+        if (n->op != BR_IR_EMBED || cun_has_rows(x, n->bind[1].value))
             continue;
         while (e < x->embed + x->n_embeds && e->value != n->bind[1].value)
             e++;
@@ -213,11 +213,14 @@ make_scratch(br_cun *x, br_status *st)
         BR_TRY(cun_alloc(x, &x->ones, x->padded * 4ull, st));
         BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(x->ones, 0x3f800000, x->padded)));
     }
-    for (uint32_t g = 0; g < x->v.plan.n_groups; g++)
-        BR_TRY(zeroed(x, &x->pool[g],
-                      x->v.plan.group[g].page_elems * x->c.n_pages[g] /
-                          (x->c.exact ? 1 : 2),
-                      st));
+    x->costs.states = x->v.plan.slot_elems * x->c.n_slots * 4;
+    for (uint32_t g = 0; g < x->v.plan.n_groups; g++) {
+        const uint64_t numbers = x->v.plan.group[g].page_elems *
+                                 x->c.n_pages[g] / (x->c.exact ? 1 : 2);
+
+        BR_TRY(zeroed(x, &x->pool[g], numbers, st));
+        x->costs.pages += numbers * 4;
+    }
     return BR_OK;
 }
 
@@ -246,7 +249,10 @@ open_all(br_cun *x, const br_model *m, const br_ir *g, br_status *st)
     BR_TRY(make_block(x, st));
     BR_TRY(make_scratch(x, st));
     x->tile_rows = BR_ND_QUERIES;
+    x->costs.load_ns = (uint64_t)br_now_ns();
     BR_TRY(cun_plan(x, st));
+    BR_TRY(cun_wait(x, st)); /* for what unpacks matrices */
+    x->costs.load_ns = (uint64_t)br_now_ns() - x->costs.load_ns;
     if (!x->dev)
         return BR_OK;
     BR_TRY(
@@ -364,6 +370,17 @@ br_cun_stats(const br_cun *x)
                          .by_hand = s->by_hand - o->by_hand,
                          .submits = s->submits - o->submits,
                          .ioctls = s->ioctls - o->ioctls};
+}
+
+br_cun_costs
+br_cun_costs_of(const br_cun *x)
+{
+    br_cun_costs c = x->costs;
+
+    c.steps = x->steps;
+    c.load_bytes = x->sent;
+    c.rest -= c.weights + c.pages + c.states;
+    return c;
 }
 
 double
@@ -620,6 +637,7 @@ static enum cun_fn
 tile_product(const br_cun *x, const cun_launch *l, uint32_t rows, uint32_t *gx,
              uint32_t *gy)
 {
+    const bool packed = l->a.m.kind != BR_ND_TILES;
     const uint32_t wide = (rows + BR_ND_TILE_TOKENS - 1) / BR_ND_TILE_TOKENS;
     const uint32_t sms = BR_MAX((uint32_t)x->cu.n_sm, 1u);
     const uint64_t stay =
@@ -627,6 +645,10 @@ tile_product(const br_cun *x, const cun_launch *l, uint32_t rows, uint32_t *gx,
 
     *gx = l->a.segs;
     *gy = l->x;
+    if (packed && rows <= 64)
+        return rows <= 16   ? CUN_packed_16
+               : rows <= 32 ? CUN_packed_32
+                            : CUN_packed_64;
     if (rows <= 16)
         return rows <= 8 ? CUN_tiles_8 : CUN_tiles_16;
     if (rows <= 64)
@@ -634,8 +656,10 @@ tile_product(const br_cun *x, const cun_launch *l, uint32_t rows, uint32_t *gx,
     *gx = wide;
     if (l->a.segs > 1 && (uint64_t)wide * l->x < CUN_FULL) {
         *gx = wide * l->a.segs;
-        return CUN_tiles_128;
+        return packed ? CUN_packed_128 : CUN_tiles_128;
     }
+    if (packed)
+        return CUN_packed_many;
     if (rounds(stay, sms) * BR_ND_WIDE_TOKENS * 8 >=
         rounds((uint64_t)wide * l->x, sms) * BR_ND_TILE_TOKENS * 9)
         return CUN_tiles_many;
@@ -710,7 +734,8 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
     if (cun_is_apart(x, l, rows)) {
         l->a.op = BR_ND_MEET_READERS;
     } else if (l->grid == CUN_PRODUCT && op == BR_ND_MEET_NEAR &&
-               fn != CUN_tiles_many && fn != CUN_tiles_wide) {
+               fn != CUN_tiles_many && fn != CUN_tiles_wide &&
+               fn != CUN_packed_many) {
         attrs[1].value.cluster[0] = l->a.segs;
         attrs[1].value.cluster[1] = attrs[1].value.cluster[2] = 1;
         how.n_attrs = 2;
@@ -807,12 +832,31 @@ make_graph(br_cun *x, uint32_t rows, br_status *st)
     return code;
 }
 
+/* Everything of a step, up to where the device has it. */
+static br_code
+submit(br_cun *x, const br_step *step, uint32_t n_want, br_status *st)
+{
+    const uint32_t rows = step->n_rows;
+
+    BR_TRY(send_step(x, step, st));
+    if (x->dev)
+        return run_on_dev(x, rows, n_want, st);
+    if (rows > CUN_GRAPHS || n_want != rows || x->watch.seen ||
+        x->most_tile * x->most_per_kv > BR_ND_FLASH_FEW)
+        return start_all(x, rows, n_want, st);
+    if (!x->graph[x->alone][rows])
+        BR_TRY(make_graph(x, rows, st));
+    return BR_CU(&x->cu, st,
+                 cuGraphLaunch(x->graph[x->alone][rows], x->cu.stream));
+}
+
 br_code
 br_cun_step(br_cun *x, const br_step *step, float *logits, br_status *st)
 {
     const br_value_mem *v = &x->v.at[x->v.logits];
     const uint32_t rows = step->n_rows;
     uint32_t n_want = 0;
+    int64_t t0;
 
     BR_TRY(check_step(x, step, &n_want, st));
     if (x->lost)
@@ -824,18 +868,9 @@ br_cun_step(br_cun *x, const br_step *step, float *logits, br_status *st)
     if (x->busy)
         BR_TRY(cun_wait(x, st));
     x->busy = true;
-    BR_TRY(send_step(x, step, st));
-    if (x->dev) {
-        BR_TRY(run_on_dev(x, rows, n_want, st));
-    } else if (rows <= CUN_GRAPHS && n_want == rows && !x->watch.seen &&
-               x->most_tile * x->most_per_kv <= BR_ND_FLASH_FEW) {
-        if (!x->graph[x->alone][rows])
-            BR_TRY(make_graph(x, rows, st));
-        BR_TRY(BR_CU(&x->cu, st,
-                     cuGraphLaunch(x->graph[x->alone][rows], x->cu.stream)));
-    } else {
-        BR_TRY(start_all(x, rows, n_want, st));
-    }
+    t0 = br_thread_ns();
+    BR_TRY(submit(x, step, n_want, st));
+    x->costs.submit_ns += (uint64_t)(br_thread_ns() - t0);
     x->n_rows = rows;
     x->n_want = n_want;
     count_work(x, step);

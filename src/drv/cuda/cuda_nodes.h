@@ -72,4 +72,14 @@ const br_nd_dev *br_cun_dev(const br_cun *x); /* of the configuration */
 /* With a dev: since it was opened. */
 br_nd_stats br_cun_stats(const br_cun *x);
 
+typedef struct br_cun_costs { /* without one */
+    /* Of all steps: what the calling thread computed until all was submitted. */
+    uint64_t steps, submit_ns;
+    uint64_t load_bytes, load_ns; /* of the model's matrices */
+    /* Bytes of the device's memory: matrices; pages of keys and values; states of
+     * slots; values between nodes, scratch and the step itself. */
+    uint64_t weights, pages, states, rest;
+} br_cun_costs;
+br_cun_costs br_cun_costs_of(const br_cun *x);
+
 #endif

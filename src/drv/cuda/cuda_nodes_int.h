@@ -108,6 +108,7 @@ struct br_cun {
     float *hidden, *watched;
     br_watch watch;
     uint64_t weight_bytes, all_bytes, sent, steps, kv_bytes;
+    br_cun_costs costs; /* rest: all memory that was asked for */
 };
 
 /* ---- cuda_memory.c, on either device ---- */
@@ -133,11 +134,12 @@ br_code cun_matrix(br_cun *x, uint32_t v, br_status *st) BR_MUST_USE;
 /* Numbers of a row that xq is to have room for, because of experts; and what
  * x->wide holds of a row. */
 void cun_experts_need(const br_cun *x, uint64_t *xq, uint64_t *wide);
-/* Does that become tiles? */
+/* Does that become tiles? Two that do, of one form? */
 bool cun_tiled(const br_cun *x, uint32_t v);
+bool cun_alike(const br_cun *x, uint32_t v, uint32_t w);
 /* Are the rows of such a table found on the device? Else the host unpacks
  * them. */
-bool cun_has_rows(const br_gguf_tensor *t);
+bool cun_has_rows(const br_cun *x, uint32_t v);
 /* Several such that are as wide, one below the other; each begins with a tile
  * of rows, the next one at end[i]. */
 br_code cun_stack(br_cun *x, const uint32_t *v, uint32_t n,

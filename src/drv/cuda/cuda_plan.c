@@ -310,7 +310,7 @@ cun_product(cun_planner *p, const struct br_nd_mat *m, struct br_nd_rows x,
                            .xq = (void *)(uintptr_t)p->x->xq,
                            .xd = (void *)(uintptr_t)p->x->xd};
 
-    if (m->kind == BR_ND_TILES)
+    if (m->kind >= BR_ND_TILES)
         return tiles(p, m, &(uint32_t){tiles_of(m->n_out)}, x, &y, 1);
     if (m->kind != BR_ND_INT)
         return cun_add(p, (enum cun_fn)floats[m->kind], CUN_TILES,
@@ -335,7 +335,8 @@ stacked(const cun_planner *p, uint32_t *w)
         const br_ir_node *m = &g->nodes[i];
 
         if (!cun_takes(p, m, &p->n->bind[0]) || p->x->mat[m->bind[1].value].q ||
-            !br_bind_together(&m->bind[m->n_in]))
+            !br_bind_together(&m->bind[m->n_in]) ||
+            (n && !cun_alike(p->x, w[0], m->bind[1].value)))
             break;
         w[n++] = m->bind[1].value;
     }
@@ -405,7 +406,7 @@ head(cun_planner *p)
     BR_TRY(cun_matrix(p->x, w, p->st));
     if (w == p->table) /* all of it now */
         p->x->weight_bytes += p->x->v.at[w].t->bytes;
-    if (p->x->mat[w].kind == BR_ND_TILES)
+    if (p->x->mat[w].kind >= BR_ND_TILES)
         return cun_product(p, &p->x->mat[w], p->in[0], p->out[0]);
     BR_TRY(cun_add(p, CUN_wanted, CUN_NUMBERS, few.cols, &a));
     return cun_product(p, &p->x->mat[w], few, p->out[0]);
@@ -676,7 +677,7 @@ embed(cun_planner *p)
     const cun_embed *e = p->x->embed;
     struct br_nd_args a = {.y = p->out[0]};
 
-    if (cun_has_rows(p->x->v.at[w].t)) {
+    if (cun_has_rows(p->x, w)) {
         BR_TRY(cun_matrix(p->x, w, p->st));
         p->table = w;
         p->x->weight_bytes = step;

@@ -1,13 +1,15 @@
 /* cuda_weights.c - matrices of a model file in a device's memory, for kernels
  * that take a node each (node_table.h).
  *
- *   F16 BF16          as tiles of F16 with a factor a row (node_tiles.cuh);
- *                     where arithmetic is exact, as they are
+ *   F16 BF16          as tiles of F16 with a factor a row (node_tiles.cuh)
+ *   integer formats   as packed tiles of four or eight bits (node_packed.cuh), but
+ *                     Q2_K and experts
  *   F32               as it is
- *   integer formats   unpacked: a byte a weight, scales of sub-blocks and of
- *                     blocks beside them; a Q4_K matrix takes 1.8 times its
- *                     bytes. (The decode kernel streams packed ones.)
  *   the rest          as F32
+ *
+ * Where arithmetic is exact, and of experts: F16 and BF16 as they are, integers
+ * unpacked: a byte a weight, scales of sub-blocks and of blocks beside them; a Q4_K
+ * matrix takes 1.8 times its bytes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/cuda_nodes_int.h"
@@ -23,7 +25,8 @@ typedef struct sending {
     const br_gguf_tensor *t;
     const br_qinfo *info;
     struct br_nd_mat *m;
-    uint64_t n; /* weights */
+    uint64_t n;  /* weights */
+    uint64_t to; /* room for arrays that are read once, or 0 */
     br_status *st;
     uint8_t *q;
     int8_t *scale, *min;
@@ -42,8 +45,14 @@ room(sending *s, const void **p, uint64_t bytes)
 {
     uint64_t d;
 
+    if (s->to) {
+        *p = (const void *)(uintptr_t)s->to;
+        s->to += (bytes + 15) / 16 * 16;
+        return BR_OK;
+    }
     BR_TRY(cun_alloc(s->x, &d, bytes, s->st));
     *p = (const void *)(uintptr_t)d;
+    s->x->costs.weights += bytes;
     s->x->weight_bytes += bytes;
     return BR_OK;
 }
@@ -185,6 +194,23 @@ send_ints(sending *s)
     return code;
 }
 
+/* What a matrix of the format becomes: some kind of tiles, or as it is. */
+static enum br_nd_kind
+tiles_of_type(int type)
+{
+    switch (type) {
+    case BR_Q_F16:
+    case BR_Q_BF16: return BR_ND_TILES;
+    case BR_Q_Q4_0:
+    case BR_Q_Q4_1:
+    case BR_Q_Q4_K: return BR_ND_PACK_4_MIN;
+    case BR_Q_Q5_1:
+    case BR_Q_Q5_K: return BR_ND_PACK_8_MIN;
+    case BR_Q_Q2_K: return BR_ND_INT; /* a minimum every 16 */
+    default: return br_qint_has(type) ? BR_ND_PACK_8 : BR_ND_F32;
+    }
+}
+
 bool
 cun_tiled(const br_cun *x, uint32_t v)
 {
@@ -192,14 +218,24 @@ cun_tiled(const br_cun *x, uint32_t v)
     const br_ir_value *value = &x->v.g->values[v];
 
     return t && !x->c.exact && !x->dev && value->rank == 2 &&
-           (t->type == BR_Q_F16 || t->type == BR_Q_BF16) &&
-           value->dim[1] % 64 == 0 && value->dim[1] <= BR_ND_ROW_MOST;
+           tiles_of_type(t->type) >= BR_ND_TILES && value->dim[1] % 64 == 0 &&
+           value->dim[1] <= BR_ND_ROW_MOST;
 }
 
 bool
-cun_has_rows(const br_gguf_tensor *t)
+cun_alike(const br_cun *x, uint32_t v, uint32_t w)
 {
-    return t->type == BR_Q_F32 || t->type == BR_Q_F16 || t->type == BR_Q_BF16;
+    return tiles_of_type(x->v.at[v].t->type) ==
+           tiles_of_type(x->v.at[w].t->type);
+}
+
+bool
+cun_has_rows(const br_cun *x, uint32_t v)
+{
+    const br_gguf_tensor *t = x->v.at[v].t;
+
+    return t->type == BR_Q_F32 || t->type == BR_Q_F16 || t->type == BR_Q_BF16 ||
+           cun_tiled(x, v);
 }
 
 /* Into how many pieces a matrix's columns are cut (`blocks` 64s of them, of
@@ -232,49 +268,82 @@ piece_of(uint64_t tiles, uint32_t blocks)
     return best;
 }
 
+/* The buffer that matrices pass through has room for so much. */
+static br_code
+room_on_the_way(br_cun *x, uint64_t bytes, br_status *st)
+{
+    if (bytes <= x->raw_bytes)
+        return BR_OK;
+    br_cuda_free(&x->cu, x->raw);
+    x->raw = x->raw_bytes = 0;
+    BR_TRY(br_cuda_alloc(&x->cu, &x->raw, bytes, st));
+    x->raw_bytes = bytes;
+    return BR_OK;
+}
+
+/* The tensor to that buffer, as m says: floats as the file has them, integers
+ * unpacked. */
+static br_code
+on_the_way(br_cun *x, const br_gguf_tensor *t, struct br_nd_mat *m,
+           br_status *st)
+{
+    enum { ARRAYS = 5 * 16 }; /* each begins at 16 bytes */
+    sending s = {.x = x,
+                 .t = t,
+                 .info = br_qinfo_of(t->type),
+                 .m = m,
+                 .n = t->dim[0] * t->dim[1],
+                 .st = st};
+
+    m->n_in = (uint32_t)t->dim[0];
+    m->n_out = (uint32_t)t->dim[1];
+    if (tiles_of_type(t->type) !=
+        BR_ND_TILES) { /* a byte, two f32 every 32, two bytes every 16 */
+        BR_TRY(room_on_the_way(x, s.n + s.n / 4 + s.n / 8 + ARRAYS, st));
+        s.to = x->raw;
+        return send_ints(&s);
+    }
+    BR_TRY(room_on_the_way(x, t->bytes, st));
+    m->q = (const void *)(uintptr_t)x->raw;
+    m->kind = t->type == BR_Q_F16 ? BR_ND_F16 : BR_ND_BF16;
+    BR_TRY(BR_CU(&x->cu, st, cuMemcpyHtoD(x->raw, t->data, t->bytes)));
+    advance(&s, s.n);
+    return BR_OK;
+}
+
 /* The tensor as tiles, from row `at` of the matrix on; squares: of two matrices
  * whose rows take turns. */
 static br_code
 send_tiles(br_cun *x, const br_gguf_tensor *t, const struct br_nd_mat *m,
            uint32_t at, uint64_t squares, br_status *st)
 {
-    struct br_nd_args a = {
-        .m = {.q = (const void *)(uintptr_t)x->raw,
-              .kind = t->type == BR_Q_F16 ? BR_ND_F16 : BR_ND_BF16,
-              .n_in = m->n_in,
-              .n_out = (uint32_t)t->dim[1]},
-        .xq = (void *)(uintptr_t)m->q,
-        .xd = (float *)(uintptr_t)m->d,
-        .lows = m->sub,
-        .sums = (void *)(uintptr_t)squares,
-        .pitch = squares ? 8 : 0,
-        .off = at};
+    struct br_nd_args a = {.op = m->kind,
+                           .xq = (void *)(uintptr_t)m->q,
+                           .xd = (float *)(uintptr_t)m->d,
+                           .lows = m->sub,
+                           .sums = (void *)(uintptr_t)squares,
+                           .pitch = squares ? 8 : 0,
+                           .off = at};
 
-    if (t->bytes > x->raw_bytes) {
-        br_cuda_free(&x->cu, x->raw);
-        x->raw = x->raw_bytes = 0;
-        BR_TRY(br_cuda_alloc(&x->cu, &x->raw, t->bytes, st));
-        x->raw_bytes = t->bytes;
-        a.m.q = (const void *)(uintptr_t)x->raw;
-    }
-    BR_TRY(BR_CU(&x->cu, st, cuMemcpyHtoD(x->raw, t->data, t->bytes)));
-    BR_TRY(BR_CU(&x->cu, st,
-                 cuLaunchKernel(x->fn[CUN_tile],
-                                (a.m.n_out + BR_ND_WARPS - 1) / BR_ND_WARPS, 1,
-                                1, BR_ND_WARPS * 32, 1, 1, 0, x->cu.stream,
-                                (void *[]){&a}, NULL)));
-    x->sent += t->bytes;
-    if (x->c.progress)
-        x->c.progress(x->c.ctx, BR_MIN(x->sent, x->all_bytes), x->all_bytes);
-    return BR_OK;
+    BR_TRY(on_the_way(x, t, &a.m, st));
+    return BR_CU(
+        &x->cu, st,
+        cuLaunchKernel(x->fn[m->kind == BR_ND_TILES ? CUN_tile : CUN_pack],
+                       (a.m.n_out + BR_ND_WARPS - 1) / BR_ND_WARPS, 1, 1,
+                       BR_ND_WARPS * 32, 1, 1, 0, x->cu.stream, (void *[]){&a},
+                       NULL));
 }
 
 /* Room for a matrix of so many tiles of rows, n_in set. */
 static br_code
 room_for_tiles(br_cun *x, uint32_t tiles, struct br_nd_mat *out, br_status *st)
 {
-    struct br_nd_mat m = {.kind = BR_ND_TILES, .n_in = out->n_in};
+    struct br_nd_mat m = {.kind = out->kind, .n_in = out->n_in};
     const uint64_t rows = (uint64_t)tiles * BR_ND_TILE_ROWS;
+    const uint64_t bytes =
+        m.kind == BR_ND_TILES
+            ? rows * m.n_in * 2
+            : (uint64_t)tiles * (m.n_in / 64) * BR_ND_PACK_BYTES(m.kind);
     uint64_t q, d, pieces;
 
     m.n_out = (uint32_t)rows;
@@ -285,14 +354,22 @@ room_for_tiles(br_cun *x, uint32_t tiles, struct br_nd_mat *out, br_status *st)
         x->n_met = BR_MAX(x->n_met, BR_MAX(tiles, (uint64_t)CUN_FULL));
         x->n_sums = BR_MAX(x->n_sums, x->n_met * pieces);
     }
-    BR_TRY(cun_alloc(x, &q, rows * m.n_in * 2, st));
+    BR_TRY(cun_alloc(x, &q, bytes, st));
     BR_TRY(cun_alloc(x, &d, rows * 4, st));
-    BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(q, 0, rows * m.n_in / 2)));
+    x->costs.weights += bytes + rows * 4;
+    BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(q, 0, bytes / 4)));
     BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(d, 0, rows)));
     m.q = (const void *)(uintptr_t)q;
     m.d = (const float *)(uintptr_t)d;
     *out = m;
     return BR_OK;
+}
+
+static struct br_nd_mat
+tiles_like(const br_cun *x, uint32_t v)
+{
+    return (struct br_nd_mat){.n_in = (uint32_t)x->v.g->values[v].dim[1],
+                              .kind = tiles_of_type(x->v.at[v].t->type)};
 }
 
 br_code
@@ -301,7 +378,7 @@ cun_stack(br_cun *x, const uint32_t *v, uint32_t n, struct br_nd_mat *out,
 {
     uint32_t tiles = 0;
 
-    *out = (struct br_nd_mat){.n_in = (uint32_t)x->v.g->values[v[0]].dim[1]};
+    *out = tiles_like(x, v[0]);
     for (uint32_t i = 0; i < n; i++) {
         tiles += (uint32_t)((x->v.at[v[i]].t->dim[1] + BR_ND_TILE_ROWS - 1) /
                             BR_ND_TILE_ROWS);
@@ -334,7 +411,7 @@ cun_pair(br_cun *x, const uint32_t *v, struct br_nd_mat *out, float *most,
 
     if (!square)
         return br_fail(st, BR_E_OOM, "weights: out of memory");
-    *out = (struct br_nd_mat){.n_in = (uint32_t)x->v.g->values[v[0]].dim[1]};
+    *out = tiles_like(x, v[0]);
     code = room_for_tiles(x, (uint32_t)(2 * rows / BR_ND_TILE_ROWS), out, st);
     if (code == BR_OK)
         code = br_cuda_alloc(&x->cu, &p, 2 * rows * sizeof *square, st);
