@@ -3,7 +3,7 @@
 ; of this file says how.
 ;
 ; A kernel has s[0:1], its arguments (br_nd_args), groups of 8 waves, and the numbers
-; of its group in X and Y. SPDX-License-Identifier: Apache-2.0
+; of its group in X, Y and Z. SPDX-License-Identifier: Apache-2.0
 	.text
 	.if .amdgcn.gfx_generation_number == 12
 	.set USERS, 2
@@ -61,6 +61,14 @@
 	s_and_b32 \d, ttmp7, 0xffff
 	.else
 	s_mov_b32 \d, s14
+	.endif
+	.endm
+
+	.macro	group_z d
+	.if .amdgcn.gfx_generation_number == 12
+	s_lshr_b32 \d, ttmp7, 16
+	.else
+	s_mov_b32 \d, s15
 	.endif
 	.endm
 
@@ -164,32 +172,38 @@
 
 ; ---- experts ------------------------------------------------------------------------
 
-; s3, the row of m, and s[16:17], y, where each pair has an expert: its rows of m, y's
-; row of the pair. What follows is for pairs that have a row of x each, s44 the pair;
-; the others, and where there are no experts, go to one. stride: s46 is x's.
+; s3, the row of m, s44, the row of x, and s[16:17], y, of a pair: of its expert's rows
+; of m, and y's row of the pair. Group Y is the pair of a row, Z the row. Without
+; experts: to one. stride: s46 is x's.
 	.macro	expert one, stride=0
 	s_mov_b32 s3, s2
 	s_cmp_eq_u64 s[28:29], 0
 	s_cbranch_scc1 \one
-	s_load_b64 s[40:41], s[0:1], 0x1a8       ; e.share, e.rows
-	s_load_b32 s42, s[0:1], 0x1b0            ; e.first
-	s_load_b32 s43, s[0:1], 0x48             ; y.stride
+	s_load_b128 s[40:43], s[0:1], 0x1a0      ; e.stride, e.k, e.share, e.rows
+	s_load_b32 s49, s[0:1], 0x1b0            ; e.first
+	s_load_b32 s48, s[0:1], 0x48             ; y.stride
 	.if \stride
 	s_load_b32 s46, s[0:1], 0x18             ; x.stride
 	.endif
 	group_y s44
-	s_lshl_b32 s18, s44, 2
-	s_plus64 28, s18, 0
-	s_load_b32 s45, s[28:29], 0x0
+	group_z s45
 	wait_scalars
-	s_mul_i32 s45, s45, s41
-	s_plus s3, s3, s45
-	s_plus s3, s3, s42
-	product s44, s43
+	product s45, s40
+	s_plus64 18, s44, 0
+	s_lshl_b64 s[18:19], s[18:19], 2
+	s_plus64 28, s18, s19
+	s_load_b32 s47, s[28:29], 0x0
+	s_mul_i32 s50, s45, s41
+	s_plus s50, s50, s44
+	s_cmp_eq_u32 s42, 1
+	s_cselect_b32 s44, s50, s45
+	product s50, s48
 	s_lshl_b64 s[18:19], s[18:19], 2
 	s_plus64 16, s18, s19
-	s_cmp_lg_u32 s40, 1
-	s_cbranch_scc1 \one
+	wait_scalars
+	s_mul_i32 s47, s47, s43
+	s_plus s3, s3, s47
+	s_plus s3, s3, s49
 	.endm
 
 ; s[18:19] = a * b

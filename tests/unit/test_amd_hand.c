@@ -94,9 +94,9 @@ finding(void *arg, const char *text)
 
 static result
 run(const scene *s, const br_gcn_co *co, const char *kernel,
-    const uint32_t blocks[2], const char *what)
+    const uint32_t blocks[3], const char *what)
 {
-    const uint32_t groups[3] = {blocks[0], blocks[1], 1};
+    const uint32_t groups[3] = {blocks[0], blocks[1], blocks[2]};
     const uint16_t group[3] = {BR_ND_WARPS * 32, 1, 1};
     uint8_t args[ARGS + HIDDEN] = {0};
     br_sim sim = {.cpu = co->isa.cpu,
@@ -179,7 +179,8 @@ static void
 compare(scene *s, const char *what, double ratio)
 {
     static const char *const cpus[] = {"gfx1100", "gfx1201"};
-    uint32_t blocks[2];
+    const uint32_t portable_blocks[3] = {s->l.blocks[0], s->l.blocks[1], 1};
+    uint32_t blocks[3];
     br_hand hand_of;
 
     s->l.args = &s->a;
@@ -190,7 +191,7 @@ compare(scene *s, const char *what, double ratio)
         result want, got;
 
         objects(&portable, &hand, br_gcn_cpu_find(cpus[c]), s->l.fn);
-        want = run(s, &portable, names[s->l.fn], s->l.blocks, what);
+        want = run(s, &portable, names[s->l.fn], portable_blocks, what);
         got = run(s, &hand, br_hand_name(hand_of), blocks, what);
         for (size_t i = 0; i < want.n; i += 4)
             ck_assert_msg(memcmp(want.y + i, got.y + i, 4) == 0,
@@ -222,13 +223,25 @@ typedef struct shape {
     uint32_t rows; /* 0: one */
 } shape;
 
+/* k experts of each row, and one word more. */
+static int *
+experts(scene *s, uint32_t k, uint32_t rows, uint32_t of)
+{
+    void *h, *va = piece(s, 4 * (size_t)(k + 1) * rows, &h);
+
+    for (uint32_t i = 0; i < (k + 1) * rows; i++)
+        ((int32_t *)h)[i] =
+            i % (k + 1) < k ? (int32_t)(br_rng_u32(&s->rng) % of) : -1;
+    return va;
+}
+
 static void
 product(const shape *p, uint64_t seed)
 {
     const uint32_t block = p->sub ? 256 : 32, step = p->rows ? p->rows : 1;
-    const uint32_t pairs = p->experts ? p->k : step;
+    const uint32_t pairs = p->experts ? p->k * step : step;
     const size_t rows = (size_t)p->n_out * (p->experts ? p->experts : 1) + 3;
-    const size_t n = rows * p->n_in, xs = p->share == 1 ? p->k : step;
+    const size_t n = rows * p->n_in, xs = p->share == 1 ? pairs : step;
     scene s = {.l = {.fn = p->fn}};
     void *h;
 
@@ -255,9 +268,7 @@ product(const shape *p, uint64_t seed)
                                      .share = p->share,
                                      .rows = p->n_out,
                                      .first = 2};
-        s.a.e.ids = piece(&s, 4 * (p->k + 1), &h);
-        for (uint32_t i = 0; i < p->k; i++)
-            ((int32_t *)h)[i] = (int32_t)(br_rng_u32(&s.rng) % p->experts);
+        s.a.e.ids = experts(&s, p->k, step, p->experts);
     }
     s.a.y.stride = p->n_out + 5;
     s.a.y.p = piece(&s, 4 * (size_t)s.a.y.stride * pairs, &h);
@@ -283,6 +294,9 @@ TEST_WITHIN(amd_products_of_bytes_by_hand, 120)
     product(&(shape){BR_ND_FN_mul_int32, 10, 1056, 0, false, 5, 3, 3, 10, 0},
             3);
     product(&(shape){BR_ND_FN_mul_int32, 9, 544, 0, false, 5, 4, 1, 8, 0}, 4);
+    product(&(shape){BR_ND_FN_mul_int32, 10, 1056, 0, false, 5, 3, 3, 10, 4},
+            5);
+    product(&(shape){BR_ND_FN_mul_int32, 9, 544, 0, false, 5, 4, 1, 8, 3}, 6);
     product(&(shape){BR_ND_FN_mul_int32, 16, 4096, 0, false, 0, 0, 0, 25, 0},
             4);
     forget();
@@ -346,6 +360,9 @@ TEST_WITHIN(amd_products_of_sub_blocks_by_hand, 120)
     product(&(shape){BR_ND_FN_mul_int256, 10, 1280, 32, true, 5, 3, 3, 10, 0},
             3);
     product(&(shape){BR_ND_FN_mul_int256, 9, 768, 16, true, 5, 4, 1, 8, 0}, 4);
+    product(&(shape){BR_ND_FN_mul_int256, 10, 1280, 32, true, 5, 3, 3, 10, 4},
+            5);
+    product(&(shape){BR_ND_FN_mul_int256, 9, 768, 16, true, 5, 4, 1, 8, 3}, 6);
     product(&(shape){BR_ND_FN_mul_int256, 16, 4096, 32, true, 0, 0, 0, 14, 0},
             5);
     product(&(shape){BR_ND_FN_mul_int256, 16, 4096, 16, false, 0, 0, 0, 16, 0},
@@ -373,24 +390,26 @@ halves_of(scene *s, size_t n, bool bf16)
 static void
 floats(const shape *p, uint64_t seed)
 {
-    const uint32_t pairs = p->experts ? p->k : 1;
+    const uint32_t step = p->rows ? p->rows : 1;
+    const uint32_t pairs = p->experts ? p->k * step : 1;
     const size_t rows = (size_t)p->n_out * (p->experts ? p->experts : 1) + 3;
     scene s = {.l = {.fn = p->fn}};
     void *h;
 
     br_rng_init(&s.rng, seed, p->n_in);
-    s.a.n_rows = p->share == 1 ? pairs : 1;
+    s.a.n_rows = p->share == 1 ? pairs : step;
     s.a.m.n_out = p->n_out;
     s.a.m.n_in = p->n_in;
     s.a.m.q = halves_of(&s, rows * p->n_in, p->fn == BR_ND_FN_mul_bf16);
     s.a.x.stride = p->n_in + 4;
     s.a.x.p = floats_of(&s, (size_t)s.a.x.stride * pairs);
     if (p->experts) {
-        s.a.e = (struct br_nd_route){
-            .k = p->k, .share = p->share, .rows = p->n_out, .first = 2};
-        s.a.e.ids = piece(&s, 4 * p->k, &h);
-        for (uint32_t i = 0; i < p->k; i++)
-            ((int32_t *)h)[i] = (int32_t)(br_rng_u32(&s.rng) % p->experts);
+        s.a.e = (struct br_nd_route){.stride = p->k + 1,
+                                     .k = p->k,
+                                     .share = p->share,
+                                     .rows = p->n_out,
+                                     .first = 2};
+        s.a.e.ids = experts(&s, p->k, step, p->experts);
     }
     s.a.y.stride = p->n_out + 5;
     s.a.y.p = piece(&s, 4 * (size_t)s.a.y.stride * pairs, &h);
@@ -416,6 +435,8 @@ TEST_WITHIN(amd_products_of_floats_by_hand, 120)
         floats(&(shape){fn, 130, 272, 0, false, 0, 0, 0, 15, 0}, 3);
         floats(&(shape){fn, 37, 160, 0, false, 5, 3, 3, 15, 0}, 3);
         floats(&(shape){fn, 16, 160, 0, false, 5, 4, 1, 12, 0}, 4);
+        floats(&(shape){fn, 37, 160, 0, false, 5, 3, 3, 15, 4}, 6);
+        floats(&(shape){fn, 16, 160, 0, false, 5, 4, 1, 12, 3}, 7);
         floats(&(shape){fn, 64, 4096, 0, false, 0, 0, 0, 15, 0}, 5);
     }
     forget();
@@ -619,7 +640,7 @@ TEST(amd_kernels_by_hand_know_what_they_do)
 {
     struct br_nd_args a = {.n_rows = 1, .m = {.n_in = 64}};
     br_nd_launch l = {.fn = BR_ND_FN_mul_int32, .blocks = {1, 1}, .args = &a};
-    uint32_t blocks[2];
+    uint32_t blocks[3];
     float min;
 
     ck_assert_int_eq(br_hand_takes(&l, blocks), BR_HAND_mul_int32);

@@ -33,6 +33,8 @@ AT(m.sub, 0x98);
 AT(xq, 0x130);
 AT(xd, 0x138);
 AT(e.ids, 0x198);
+AT(e.stride, 0x1a0);
+AT(e.k, 0x1a4);
 AT(e.share, 0x1a8);
 AT(e.rows, 0x1ac);
 AT(e.first, 0x1b0);
@@ -113,7 +115,7 @@ turns(const struct br_nd_args *a)
 
 /* A matrix whose rows, and those of x, a group of br_nd_mul_int*_rows takes. */
 static bool
-in_tiles(const struct br_nd_args *a, uint32_t blocks[2])
+in_tiles(const struct br_nd_args *a, uint32_t blocks[3])
 {
     enum { GROUP_OUT = 16 * BR_ND_WARPS, GROUP_ROWS = 32 };
     const struct br_nd_mat *m = &a->m;
@@ -126,7 +128,7 @@ in_tiles(const struct br_nd_args *a, uint32_t blocks[2])
 
 /* Sub-blocks, of which the kernels know two sizes. */
 static br_hand
-sub_blocks(const struct br_nd_args *a, bool row, uint32_t blocks[2])
+sub_blocks(const struct br_nd_args *a, bool row, uint32_t blocks[3])
 {
     const struct br_nd_mat *m = &a->m;
 
@@ -140,9 +142,9 @@ sub_blocks(const struct br_nd_args *a, bool row, uint32_t blocks[2])
                : BR_HANDS;
 }
 
-/* Products of integers: of one row, or of the pairs of one; by v_wmma of more. */
+/* Products of integers: of one row, or of pairs; by v_wmma of rows of one matrix. */
 static br_hand
-integers(const br_nd_launch *l, bool row, uint32_t blocks[2])
+integers(const br_nd_launch *l, bool row, uint32_t blocks[3])
 {
     const struct br_nd_args *a = l->args;
     const struct br_nd_mat *m = &a->m;
@@ -162,7 +164,7 @@ integers(const br_nd_launch *l, bool row, uint32_t blocks[2])
 }
 
 static br_hand
-floats(const br_nd_launch *l, bool row, uint32_t blocks[2])
+floats(const br_nd_launch *l, bool row, uint32_t blocks[3])
 {
     enum { WAVE_ROWS = 16 };
     const struct br_nd_args *a = l->args;
@@ -194,17 +196,25 @@ norms(const struct br_nd_args *a)
            a->width % 256 == 0 && a->width <= 8192 && a->eps >= 0x1p-60f;
 }
 
+/* Pairs of rows and experts: a row of x each, or one for those of a row. */
+static bool
+pairs(const br_nd_launch *l)
+{
+    const struct br_nd_route *e = &l->args->e;
+
+    return e->k && l->blocks[1] % e->k == 0 && l->blocks[1] / e->k < 1 << 16 &&
+           (e->share == 1 || e->share == e->k);
+}
+
 br_hand
-br_hand_takes(const br_nd_launch *l, uint32_t blocks[2])
+br_hand_takes(const br_nd_launch *l, uint32_t blocks[3])
 {
     const struct br_nd_args *a = l->args;
-    /* One row, or the pairs of one. */
-    const bool row = a->e.ids ? l->blocks[1] == a->e.k &&
-                                    (a->e.share == 1 || a->e.share == a->e.k)
-                              : a->n_rows == 1;
+    const bool row = a->e.ids ? pairs(l) : a->n_rows == 1;
 
     blocks[0] = l->blocks[0];
-    blocks[1] = l->blocks[1];
+    blocks[1] = row && a->e.ids ? a->e.k : l->blocks[1];
+    blocks[2] = row && a->e.ids ? l->blocks[1] / a->e.k : 1;
     switch (l->fn) {
     case BR_ND_FN_mul_int32:
     case BR_ND_FN_mul_int256: return integers(l, row, blocks);

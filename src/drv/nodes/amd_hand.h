@@ -23,6 +23,6 @@ const char *br_hand_name(br_hand hand);
 /* Appends the assembly of all. */
 void br_hand_text(br_str *out);
 /* Which of them does this launch, and with how many groups; BR_HANDS: none. */
-br_hand br_hand_takes(const br_nd_launch *l, uint32_t blocks[2]);
+br_hand br_hand_takes(const br_nd_launch *l, uint32_t blocks[3]);
 
 #endif

@@ -149,12 +149,12 @@ typedef struct arguments {
 
 /* A kernel over so many blocks; sizes are put behind its arguments. */
 static br_code
-packets(amd_nodes *x, br_pm4 *s, const kernel *k, const uint32_t blocks[2],
+packets(amd_nodes *x, br_pm4 *s, const kernel *k, const uint32_t blocks[3],
         uint32_t shared, arguments args, br_status *st)
 {
-    const uint32_t sizes[3] = {blocks[0], blocks[1], 1};
+    const uint32_t sizes[3] = {blocks[0], blocks[1], blocks[2]};
     const uint16_t block[4] = {BR_ND_WARPS * 32, 1, 1, 0};
-    br_aql_launch a = {.groups = {sizes[0], sizes[1], 1},
+    br_aql_launch a = {.groups = {sizes[0], sizes[1], sizes[2]},
                        .group = {block[0], 1, 1},
                        .kernel = k->at,
                        .kernarg = args.va};
@@ -175,14 +175,15 @@ static br_code
 batch_add(amd_nodes *x, batch *b, const br_nd_launch *l, br_status *st)
 {
     const uint64_t at = (uint64_t)ARGS_BYTES * b->n;
-    uint32_t blocks[2];
+    const uint32_t portable[3] = {l->blocks[0], l->blocks[1], 1};
+    uint32_t blocks[3];
     const br_hand hand = br_hand_takes(l, blocks);
     const bool own = hand != BR_HANDS;
 
     br_check(b->n < b->room);
     BR_TRY(packets(
-        x, &b->s, own ? &x->hand[hand] : &x->fn[l->fn],
-        own ? blocks : l->blocks, l->shared,
+        x, &b->s, own ? &x->hand[hand] : &x->fn[l->fn], own ? blocks : portable,
+        l->shared,
         (arguments){b->args.host + at, b->args.va + at, l->args, ARGS}, st));
     b->n++;
     x->dev.stats.by_hand += own;
@@ -273,7 +274,7 @@ mega_packets(amd_nodes *x, br_status *st)
     b->s.n = 0;
     br_pm4_put(&b->s, BR_PM4_WRITE_DATA, zero, BR_COUNT(zero));
     return packets(
-        x, &b->s, &x->mega, (uint32_t[]){x->n_groups, 1}, x->shared,
+        x, &b->s, &x->mega, (uint32_t[]){x->n_groups, 1, 1}, x->shared,
         (arguments){x->bell.host + MEGA_AT, x->bell.va + MEGA_AT, &m, sizeof m},
         st);
 }
