@@ -212,6 +212,10 @@ TEST(gcn_what_has_no_code_is_named)
     ck_assert_msg(strstr(st.msg, "k: line 6: gfx1201 has no code for this yet"),
                   "%s", st.msg);
     ck_assert(strstr(st.msg, "stack"));
+    isa.wave64 = true;
+    st = (br_status){0};
+    ck_assert_int_eq(br_gcn_compile(&k, &isa, m, 0, &st), BR_E_UNSUPPORTED);
+    ck_assert(strstr(st.msg, "64 lanes"));
     br_kir_free(m);
 }
 

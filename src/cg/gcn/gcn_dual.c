@@ -314,8 +314,6 @@ gcn_pass_dual(gcn_code *c)
     dual d = {.c = c};
     size_t most = 0;
 
-    if (c->isa->wave64)
-        return;
     for (size_t n = 0; n < c->n; n++)
         most = BR_MAX(most, c->node[n].code.n);
     d.uses = br_try_calloc(most + 1, sizeof *d.uses);

@@ -115,14 +115,12 @@ shuffle_end(gm_fn *g, const br_kins *i, gm_op lane, gm_op *seg, gm_op *low)
 
 /* From the lane whose number differs in some bits: within 16 lanes DPP, else a
  * permutation of the other 16. Lanes that do not run give 0, as by memory. */
-static bool
+static void
 butterfly(gm_fn *g, const br_kins *i, uint32_t bits)
 {
     gm_op d = gm_res(g, i, 0), a = gm_arg_v(g, i, 0, 0);
     uint32_t sel[2] = {0, 0};
 
-    if (g->isa->wave64)
-        return false;
     if (bits < 16) {
         gm_ins *m = GM(g, "v_mov_b32_e32", d, a);
 
@@ -135,7 +133,6 @@ butterfly(gm_fn *g, const br_kins *i, uint32_t bits)
                BR_GF_opsel, 2);
     }
     GM(g, "s_mov_b32", gm_res(g, i, 1), gm_code(GM_EXEC));
-    return true;
 }
 
 bool
@@ -151,9 +148,10 @@ gm_shuffle(gm_fn *g, const br_kins *i)
 
     if (i->type != BR_KT_B32 || br_ktinfo_of[i->type].bytes != 4)
         return false;
-    if (inside && how == BR_KM_SHFL_BFLY && gm_literal(g, i, 1, &b) && b & 31 &&
-        butterfly(g, i, b & 31))
+    if (inside && how == BR_KM_SHFL_BFLY && gm_literal(g, i, 1, &b) && b & 31) {
+        butterfly(g, i, b & 31);
         return true;
+    }
     most = one ? gm_imm(c & 31) : shuffle_end(g, i, lane, &seg, &low);
     if (gm_literal(g, i, 1, &b)) {
         by = gm_imm(b & 31);

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { MAX_PARAMS = 4096, PADDED_USERS = 13 };
+enum { MAX_PARAMS = 4096 };
 
 /* ---- one kernel -------------------------------------------------------- */
 
@@ -35,13 +35,11 @@ rows_by_name(const br_gcn_isa *isa, br_map *rows)
     return true;
 }
 
+/* SGPRs before the three numbers of the work-group. */
 static unsigned
 users(const br_gcn_isa *isa)
 {
-    bool pads = strcmp(isa->cpu->name, "gfx1100") == 0 ||
-                strcmp(isa->cpu->name, "gfx1102") == 0;
-
-    return pads && !isa->wave64 ? PADDED_USERS : 2;
+    return BR_MAX(2 + 3, br_gcn_least_sgprs(isa)) - 3;
 }
 
 static bool
@@ -215,6 +213,9 @@ br_gcn_compile(br_gcn_compiled *out, const br_gcn_isa *isa, const br_kir *m,
     gm_fn g = {.isa = isa, .rows = &rows, .ids = 1, .st = st};
 
     memset(out, 0, sizeof *out);
+    if (isa->wave64) /* masks of lanes are one SGPR */
+        return br_fail(st, BR_E_UNSUPPORTED,
+                       "code for waves of 64 lanes: a warp has 32");
     BR_TRY(gm_lower(&own, m, fn, isa->cpu->wmma, st));
     f = &own->fns.at[0];
     g.m = own;
@@ -345,7 +346,7 @@ zrt(const br_kcode *code, uint32_t fn, br_zrt *z, br_str *out, br_str *lines,
         return br_fail(st, BR_E_UNSUPPORTED, ".zrt has no number for %s",
                        x->isa.cpu->name);
     BR_TRY(br_gcn_compile(&k, &x->isa, x->m, fn, st));
-    z->subgroup = x->isa.wave64 ? 64 : 32;
+    z->subgroup = 32;
     z->vgprs = k.k.vgprs;
     z->sgprs = k.k.sgprs;
     z->lds_bytes = k.k.lds_bytes;
