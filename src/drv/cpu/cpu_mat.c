@@ -347,6 +347,18 @@ together(const br_mul *j, uint32_t p, int n_rows)
                : 1;
 }
 
+/* From a row to the one that is multiplied n rows later, or, after the last
+ * ones, to the first: by the next tile, likely. */
+static ptrdiff_t
+rows_soon(const br_mul *j, uint32_t r0, int n)
+{
+    ptrdiff_t stride = (ptrdiff_t)br_act_bytes(j->m->form, j->m->n_in);
+
+    if (j->row || j->n_rows <= (uint32_t)n)
+        return 0;
+    return r0 + (uint32_t)n < j->n_rows ? n * stride : -(ptrdiff_t)r0 * stride;
+}
+
 /* Rows r0.. times all panels. */
 static void
 chunk_of_rows(const br_mul *j, uint32_t r0, int n)
@@ -359,6 +371,9 @@ chunk_of_rows(const br_mul *j, uint32_t r0, int n)
     for (; p * BR_MAT_PANEL < j->o1; p += (uint32_t)t.n_panels) {
         t.panel = j->m->data + p * j->m->panel_bytes;
         t.n_panels = together(j, p, n);
+        t.soon = (p + (uint32_t)t.n_panels) * BR_MAT_PANEL >= j->o1
+                     ? rows_soon(j, r0, n)
+                     : 0;
         if (whole(j, p, (uint32_t)t.n_panels))
             mat_isas[j->m->isa].tile(&t);
         else

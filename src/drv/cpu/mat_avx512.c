@@ -60,6 +60,7 @@ load_group(const mat_format *f, const uint8_t *p, int g)
 typedef struct rows8 {
     const uint8_t *row[TILE_ROWS];
     size_t d, sum;
+    ptrdiff_t soon;
 } rows8;
 
 static MAT_INLINE rows8
@@ -70,12 +71,26 @@ rows_at(const mat_tile *t, const mat_format *f, int r0, int n)
                       : f->sub == 16       ? a.sum16
                                            : a.sum32;
     rows8 x = {.d = (size_t)((const uint8_t *)a.d - t->row[r0]),
-               .sum = (size_t)((const uint8_t *)sum - t->row[r0])};
+               .sum = (size_t)((const uint8_t *)sum - t->row[r0]),
+               .soon = t->soon};
 
     MAT_UNROLL
     for (int r = 0; r < n; r++)
         x.row[r] = t->row[r0 + r];
     return x;
+}
+
+/* The rows that come next go to the second cache while these are multiplied for
+ * the last time: those of spans are streams too short to be foreseen. Of K
+ * blocks, which go past whole, it brings nothing. */
+static MAT_INLINE void
+call_rows(const rows8 *x, int n, size_t at)
+{
+    if (x->soon == 0)
+        return;
+    MAT_UNROLL
+    for (int r = 0; r < n; r++)
+        _mm_prefetch((const void *)(x->row[r] + x->soon + at), _MM_HINT_T1);
 }
 
 /* A pointer in a register of its own: gcc 12 makes eight of its sum and eight
@@ -452,6 +467,8 @@ by_chain(const mat_format *f, const span *k, int n, beside e, const rows8 *x,
         }
         for (at = place_of(f, k, k->b0 + c); at.b < k->b1; at.b += MAT_CHAINS) {
             call_lines(next, at.b - k->b0, e);
+            if (c % 2 == 0) /* a line has two blocks */
+                call_rows(x, n, 32 * (size_t)at.b);
             flat_block(f, at, n, e, x, chain);
             at.head += four_bytes(f);
             at.block += four_bytes(f);

@@ -195,6 +195,7 @@ typedef struct mat_tile {
     const br_mat *m;
     const uint8_t *panel;
     int n_panels, n_rows;
+    ptrdiff_t soon; /* from each row to one that comes next; 0: none does */
     const uint8_t *row[MAT_MAX_ROWS];
     float *out[MAT_MAX_ROWS]; /* 16 numbers a panel */
 } mat_tile;
