@@ -533,14 +533,6 @@ __nanosleep(unsigned int ns)
 {
     asm volatile("nanosleep.u32 %0;" ::"r"(ns));
 }
-BRASS_D unsigned long long
-__globaltimer()
-{
-    unsigned long long t;
-
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
-    return t;
-}
 /* CUDA has them for both sides. */
 static inline __host__ int
 min(int a, int b)

@@ -46,6 +46,10 @@ static void properties()
     CHECK(cudaGetDeviceProperties(&p, 0));
     EXPECT(p.warpSize == 32 && p.major == 8 && strstr(p.name, "Brass"));
     EXPECT(p.maxThreadsPerBlock == 1024 && p.totalGlobalMem > 1 << 20);
+    CHECK(cudaDeviceGetAttribute(&v, cudaDevAttrMaxTexture2DLayeredLayers, 0));
+    EXPECT(v == p.maxTexture2DLayered[2] && v > 1);
+    CHECK(cudaDeviceGetAttribute(&v, cudaDevAttrMaxSurface3DDepth, 0));
+    EXPECT(v == p.maxSurface3D[2] && v > 1);
     CHECK(cudaDeviceGetAttribute(&v, cudaDevAttrWarpSize, 0));
     EXPECT(v == 32);
     CHECK(cudaMemGetInfo(&a, &b));

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "check.h"
 
+#include <cuda/std/functional>
+
 template <class F, class... A>
 __global__ void
 each(int n, F f, A... a)
@@ -51,6 +53,13 @@ template <class T, int N> struct Power {
 template <class T> struct Power<T, 0> {
     static __host__ __device__ T of(T) { return 1; }
 };
+
+/* A name that some programs have for their own. */
+static __device__ unsigned long long
+__globaltimer()
+{
+    return 7;
+}
 
 typedef float (*unary)(float);
 __device__ float
@@ -116,6 +125,9 @@ main()
 
     each<<<2, 64>>>(n, [=] __device__(int i) { p[i] = k * i; });
     EXPECT(out.get()[99] == 297);
+    cuda::std::identity same;
+    each<<<2, 64>>>(n, [=] __device__(int i) { p[i] = same(i) + __globaltimer(); });
+    EXPECT(out.get()[99] == 106);
     each<<<2, 64>>>(
         n,
         [] __device__(int i, float *to, const float *a, double b) {
