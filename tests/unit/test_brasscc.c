@@ -64,6 +64,23 @@ TEST_WITHIN(cuda_program_of_another_clang, 60)
     program("order", false);
 }
 
+/* Doubles as pairs of floats. */
+PROGRAM(pairs)
+{
+    const char *exe = t_printf("%s/pairs", t_tmpdir());
+    t_proc r;
+
+    need_clang();
+    t_exec(&r,
+           (const char *[]){t_repo("brasscc"), "-O1", "--fp64=emulate",
+                            t_repo("tests/cuda/pairs.cu"), "-o", exe, NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0 && r.n_err == 0, "pairs:\n%s", r.err);
+    t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
+    ck_assert_msg(r.exit == 0, "pairs ends with %d:\n%s%s", r.exit, r.out,
+                  r.err);
+}
+
 PROGRAM(math)
 {
     program("math", true);
@@ -322,7 +339,7 @@ TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
         const char *flag, *says;
     } bad[] = {{"--nonsense", "unknown option --nonsense"},
                {"-cubin", "-ptx makes PTX"},
-               {"--fp64=emulate", "--fp64=emulate"},
+               {"--fp64=some", "--fp64=some"},
                {"--target=amd", "target amd is not there"},
                {"no/such.cu", "no/such.cu: no such file"}};
     CUcontext ctx;

@@ -130,6 +130,7 @@ typedef struct px_parser {
     char tok; /* 'w' word, '"' string, 0 end, else the character */
     br_text word;
     uint32_t line, depth;
+    bool pairs; /* doubles are computed as pairs of floats (ptx_pairs.c) */
     /* symbols; the map holds the innermost of each name */
     br_map map, ranges, opcodes_by_text; /* %r<9> and %r are two names */
     BR_VEC(px_sym) syms;
@@ -222,6 +223,7 @@ struct px_lower {
         uint32_t reg, at;
     } ret[8];
     unsigned n_ret;
+    bool in_pairs; /* ptx_pairs.c is at work */
     const px_ins *ins;
     const px_opcode *opc;
     const char *why; /* an instruction cannot be lowered */
@@ -251,6 +253,8 @@ unsigned px_space(const px_opcode *o);
 unsigned px_bits_type(unsigned t); /* b16 for f16, b32 for s32, ... */
 uint32_t px_read_reg(px_lower *l, uint32_t reg);
 void px_write_reg(px_lower *l, uint32_t reg, uint32_t v);
+/* Of arithmetic of f64: the result, by arithmetic of f32. */
+uint32_t px_pairs(px_lower *l, const br_kins *i, const uint32_t *args);
 /* An operand by position of the type's own class, or a fixed one. */
 #define PX_SRC(l, i, n, type, v) px_src((l), px_op((l), (i), (n)), (type), (v))
 

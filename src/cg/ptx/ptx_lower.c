@@ -18,11 +18,22 @@ px_k(px_lower *l, br_kclass c, uint64_t bits)
     return br_kfn_const(l->m, l->f, c, bits);
 }
 
+static bool
+as_pairs(const px_lower *l, const br_kins *i)
+{
+    return l->p->pairs && !l->in_pairs && i->type == BR_KT_F64 &&
+           (i->op == BR_K_ADD || i->op == BR_K_SUB || i->op == BR_K_MUL ||
+            i->op == BR_K_FMA || i->op == BR_K_DIV || i->op == BR_K_RCP ||
+            i->op == BR_K_SQRT);
+}
+
 uint32_t
 px_emit(px_lower *l, br_kins *i, const uint32_t *args)
 {
     uint32_t at;
 
+    if (as_pairs(l, i))
+        return px_pairs(l, i, args);
     i->line = l->ins ? l->ins->line : 0;
     if (!(br_kopinfo_of[i->op].props & BR_KP_SYM))
         i->sym = BR_KNONE;

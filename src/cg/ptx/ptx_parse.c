@@ -764,7 +764,12 @@ top(px_parser *p)
         return line_directive(p);
     if (px_is(p, ".section"))
         return section(p);
-    if (px_is(p, ".pragma") || px_is(p, ".alias"))
+    if (px_is(p, ".pragma")) {
+        BR_TRY(px_next(p));
+        p->pairs |= p->tok == '"' && br_text_is(p->word, "brass fp64 emulate");
+        return skip_to_semicolon(p);
+    }
+    if (px_is(p, ".alias"))
         return skip_to_semicolon(p);
     if (p->tok == ';')
         return px_next(p);
