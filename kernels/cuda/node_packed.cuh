@@ -95,6 +95,67 @@ pack_scale_of(const struct br_nd_args &a, u32 r, u32 k)
     return p;
 }
 
+BR_DEV u32
+half_at(const u8 *p)
+{
+    return p[0] | (u32)p[1] << 8;
+}
+
+/* Number k of the block at p, as model/qint.h has it. */
+BR_DEV u32
+unpacked(u32 file, const u8 *p, u32 k)
+{
+    switch (file) {
+    case BR_ND_FILE_Q8_0: return p[2 + k];
+    case BR_ND_FILE_Q4_0: return (p[2 + k % 16] >> k / 16 * 4 & 15) - 8u;
+    case BR_ND_FILE_Q6_K: {
+        const u32 half = k / 128, row = k / 32 % 4, col = k % 32;
+        return ((p[half * 64 + row % 2 * 32 + col] >> row / 2 * 4 & 15) |
+                (p[128 + half * 32 + col] >> 2 * row & 3) << 4) -
+               32u;
+    }
+    default: {
+        const u32 j = k / 32, i = k % 32;
+        const bool five = file == BR_ND_FILE_Q5_K;
+        const u32 q =
+            p[(five ? 48 : 16) + j / 2 * 32 + i] >> j % 2 * 4 & 15;
+        return five ? q | (u32)(p[16 + i] >> j & 1) << 4 : q;
+    }
+    }
+}
+
+/* A file's blocks at x.p, width bytes each, the scale at off, as integers m of
+ * slot_elems weights; a thread four of them. */
+KERNEL
+br_nd_unpack(ARGS)
+{
+    const u64 i = thread_of_grid() * 4, b = i / a.m.block;
+    const u32 k = (u32)(i % a.m.block), j = k / 32;
+    const u8 *p = (const u8 *)a.x.p + b * a.width;
+    u32 v = 0;
+
+    if (i >= a.slot_elems)
+        return;
+    for (u32 e = 0; e < 4; e++)
+        v |= (unpacked(a.op, p, k + e) & 255) << 8 * e;
+    *(u32 *)((u8 *)a.m.q + i) = v;
+    if (k == 0)
+        ((float *)a.m.d)[b] = f16_lo(half_at(p + a.off));
+    if (k == 0 && a.m.dmin)
+        ((float *)a.m.dmin)[b] = f16_lo(half_at(p + 2));
+    if (!a.m.scale || k % a.m.sub)
+        return;
+    u8 *scale = (u8 *)a.m.scale + i / a.m.sub;
+    if (a.op == BR_ND_FILE_Q6_K) {
+        *scale = p[192 + k / 16];
+        return;
+    }
+    const u8 *s = p + 4; /* six bits each, the upper two of the last four apart */
+    *scale = j < 4 ? s[j] & 63 : (s[j + 4] & 15) | s[j - 4] >> 6 << 4;
+    ((u8 *)a.m.min)[i / a.m.sub] =
+        j < 4 ? s[j + 4] & 63 : s[j + 4] >> 4 | s[j] >> 6 << 4;
+}
+
 /* Integers m of a row, unpacked, to rows a.off .. of packed tiles xq of kind op; a
  * warp a row; pitch, sums as in br_nd_tile. */
 KERNEL

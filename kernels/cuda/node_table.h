@@ -90,6 +90,15 @@ enum br_nd_act { BR_ND_SILU, BR_ND_GELU, BR_ND_OAI, BR_ND_SIGMOID };
 
 enum br_nd_gating { BR_ND_UNSAID, BR_ND_SOFTMAX, BR_ND_SIGMOIDS, BR_ND_PICKED };
 
+enum br_nd_file { /* blocks of a file that br_nd_unpack takes apart */
+                  BR_ND_FILE_NO,
+                  BR_ND_FILE_Q8_0,
+                  BR_ND_FILE_Q4_0,
+                  BR_ND_FILE_Q4_K,
+                  BR_ND_FILE_Q5_K,
+                  BR_ND_FILE_Q6_K
+};
+
 struct br_nd_rows {
     float *p;
     unsigned int stride; /* 0: one row for all */

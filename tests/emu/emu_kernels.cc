@@ -40,7 +40,7 @@ call(void (*fn)(A...), void **p, std::index_sequence<I...>)
     X(br_nd_flash_turn_64) X(br_nd_flash_turn_128) X(br_nd_row16_pieces) X(br_nd_row16_pieces_short) \
     X(br_nd_row16_copy_short) X(br_nd_row16_glu_short) \
     X(br_nd_row16_norm_short) X(br_nd_row16_add_short) \
-    X(br_nd_turn_64) X(br_nd_turn_128) X(br_nd_pack) X(br_nd_packed_16) \
+    X(br_nd_turn_64) X(br_nd_turn_128) X(br_nd_pack) X(br_nd_unpack) X(br_nd_packed_16) \
     X(br_nd_packed_32) X(br_nd_packed_64) X(br_nd_packed_128) X(br_nd_packed_many)
 
 template <class... A>

@@ -25,8 +25,9 @@ typedef struct sending {
     const br_gguf_tensor *t;
     const br_qinfo *info;
     struct br_nd_mat *m;
-    uint64_t n;  /* weights */
-    uint64_t to; /* room for arrays that are read once, or 0 */
+    uint64_t n;    /* weights */
+    uint64_t to;   /* room for arrays that are read once, or 0 */
+    uint64_t file; /* the blocks as the file has them, on the device, or 0 */
     br_status *st;
     uint8_t *q;
     int8_t *scale, *min;
@@ -157,6 +158,43 @@ send_blocks(sending *s, bool min)
     return code;
 }
 
+/* Formats that are taken apart on the device, by far the most common. */
+static enum br_nd_file
+file_of(int type)
+{
+    switch (type) {
+    case BR_Q_Q8_0: return BR_ND_FILE_Q8_0;
+    case BR_Q_Q4_0: return BR_ND_FILE_Q4_0;
+    case BR_Q_Q4_K: return BR_ND_FILE_Q4_K;
+    case BR_Q_Q5_K: return BR_ND_FILE_Q5_K;
+    case BR_Q_Q6_K: return BR_ND_FILE_Q6_K;
+    default: return BR_ND_FILE_NO;
+    }
+}
+
+static br_code
+unpack_there(sending *s)
+{
+    enum { EACH = 4 * BR_ND_WARPS * 32, Q6_K_SCALE = 208 };
+    br_cun *x = s->x;
+    struct br_nd_args a = {.op = file_of(s->t->type),
+                           .m = *s->m,
+                           .x.p = (void *)(uintptr_t)s->file,
+                           .width = (uint32_t)s->info->bytes,
+                           .slot_elems = s->n};
+
+    a.off = a.op == BR_ND_FILE_Q6_K ? Q6_K_SCALE : 0;
+    BR_TRY(
+        BR_CU(&x->cu, s->st, cuMemcpyHtoD(s->file, s->t->data, s->t->bytes)));
+    BR_TRY(BR_CU(&x->cu, s->st,
+                 cuLaunchKernel(x->fn[CUN_unpack],
+                                (unsigned)((s->n + EACH - 1) / EACH), 1, 1,
+                                BR_ND_WARPS * 32, 1, 1, 0, x->cu.stream,
+                                (void *[]){&a}, NULL)));
+    advance(s, s->n);
+    return BR_OK;
+}
+
 static br_code
 send_ints(sending *s)
 {
@@ -177,6 +215,8 @@ send_ints(sending *s)
         BR_TRY(room(s, (const void **)&m->min, s->n / m->sub));
     if (first.has_min)
         BR_TRY(room(s, (const void **)&m->dmin, s->n / m->block * 4));
+    if (s->file)
+        return unpack_there(s);
     s->q = br_try_alloc(PIECE);
     s->scale = br_try_alloc(PIECE / 16);
     s->min = br_try_alloc(PIECE / 16);
@@ -299,8 +339,11 @@ on_the_way(br_cun *x, const br_gguf_tensor *t, struct br_nd_mat *m,
     m->n_out = (uint32_t)t->dim[1];
     if (tiles_of_type(t->type) !=
         BR_ND_TILES) { /* a byte, two f32 every 32, two bytes every 16 */
-        BR_TRY(room_on_the_way(x, s.n + s.n / 4 + s.n / 8 + ARRAYS, st));
+        const uint64_t most = s.n + s.n / 4 + s.n / 8 + ARRAYS;
+
+        BR_TRY(room_on_the_way(x, most + t->bytes, st));
         s.to = x->raw;
+        s.file = file_of(t->type) ? x->raw + most : 0;
         return send_ints(&s);
     }
     BR_TRY(room_on_the_way(x, t->bytes, st));
