@@ -221,6 +221,15 @@ read_seed(br_ask *a, const br_json *v, const char *name, br_status *st)
 }
 
 static br_code
+read_generation(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    if (v->kind != BR_J_BOOL)
+        return br_fail(st, BR_E_USAGE, "%s: must be true or false", name);
+    a->no_prompt = !v->b;
+    return BR_OK;
+}
+
+static br_code
 read_previous(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
     if (v->kind != BR_J_STR || !v->n)
@@ -425,6 +434,33 @@ find(br_api api, br_text name)
 
 /* ---- the whole ----------------------------------------------------------- */
 
+/* A message of the assistant's at the end is where the answer begins: so
+ * Anthropic's clients have it anyway, others where they say so. */
+static br_code
+check_goes_on(br_ask *a, br_status *st)
+{
+    const br_ask_message *m =
+        a->messages.n ? &a->messages.at[a->messages.n - 1] : NULL;
+    bool can =
+        m && !m->json && m->content.n && strcmp(m->role, "assistant") == 0;
+
+    if (a->api == BR_API_MESSAGES || a->api == BR_API_COUNT)
+        a->goes_on = can;
+    if (a->goes_on && !can) {
+        a->param = "continue_final_message";
+        return br_fail(st, BR_E_USAGE,
+                       "%s: the last message is no text of the assistant's",
+                       a->param);
+    }
+    if (a->no_prompt && !a->goes_on) {
+        a->param = "add_generation_prompt";
+        return br_fail(st, BR_E_USAGE,
+                       "%s: false only beside continue_final_message",
+                       a->param);
+    }
+    return BR_OK;
+}
+
 static br_code
 check_whole(br_ask *a, br_status *st)
 {
@@ -469,6 +505,7 @@ check_whole(br_ask *a, br_status *st)
     }
     if (rank)
         return br_ask_rank(a, st);
+    BR_TRY(check_goes_on(a, st));
     if (text && (int64_t)a->prompts.n * a->n > BR_ASK_MAX_CHOICES) {
         a->param = "n";
         return br_fail(st, BR_E_USAGE, "n: prompts times n are over %d",

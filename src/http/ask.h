@@ -57,8 +57,10 @@ typedef struct br_ask {
     br_sample_params sample;
     bool seeded; /* the request said a seed */
     bool stream, include_usage, echo, ignore_eog;
-    bool progress; /* of reading the prompt, in a stream, as llama-server */
-    bool timings;  /* in each chunk, and in whole answers, as llama-server */
+    bool progress;  /* of reading the prompt, in a stream, as llama-server */
+    bool goes_on;   /* the last message is the beginning of the answer */
+    bool no_prompt; /* the template is not to begin one */
+    bool timings;   /* in each chunk, and in whole answers, as llama-server */
     BR_VEC(br_tool) tools;
     const br_json *root;      /* all of it */
     const char *previous;     /* the response that it goes on from, or NULL */

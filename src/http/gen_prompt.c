@@ -74,10 +74,12 @@ chat_text(br_http *h, const br_ask *a, br_str *text, br_status *st)
             BR_TRY(br_chat_add(chat, m->role, m->content, st));
     }
     code = BR_OK;
+    br_chat_open(chat, a->goes_on);
     for (const br_json *v = vars; v && code == BR_OK; v = v->next)
         code = br_chat_set(chat, v->key, v, st);
     if (code == BR_OK)
         code = br_chat_render(chat, text, st);
+    br_chat_open(chat, false);
     for (const br_json *v = vars; v; v = v->next)
         if (br_chat_set(chat, v->key, NULL, &none) != BR_OK)
             code = br_fail(st, BR_E_OOM, "out of memory");

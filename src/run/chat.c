@@ -30,6 +30,7 @@ struct br_chat {
     bool has_effort, has_switch; /* reasoning_effort, enable_thinking */
     BR_VEC(message) messages;
     BR_VEC(variable) vars;
+    bool open;               /* the text ends within the last message */
     int64_t now;             /* 0: the clock's */
     BR_VEC(br_text) control; /* spellings of control tokens, sorted */
 };
@@ -501,6 +502,10 @@ control_at(const br_chat *c, br_text t, size_t at)
     return best;
 }
 
+/* An empty piece between marks, as no text of somebody's can hold one: where a
+ * message that goes on ends. */
+#define OPEN MARK MARK
+
 static void
 mark_control(const br_chat *c, br_text t, br_str *out)
 {
@@ -539,12 +544,13 @@ put_text(br_arena *a, br_json *obj, const char *key, br_text t)
 
 /* A text of somebody else's, marked; NULL: out of memory. */
 static const char *
-marked(const br_chat *c, br_arena *a, br_text t, uint32_t *n)
+marked(const br_chat *c, br_arena *a, br_text t, bool open, uint32_t *n)
 {
     br_str s = {0};
     const char *p;
 
     mark_control(c, t, &s);
+    br_str_puts(&s, open ? OPEN : "");
     p = s.oom ? NULL : br_arena_str(a, br_str_z(&s), s.n);
     *n = (uint32_t)s.n;
     br_str_fini(&s);
@@ -556,12 +562,14 @@ static bool
 mark_tree(const br_chat *c, br_arena *a, br_json *v)
 {
     if (v->kind == BR_J_STR)
-        return (v->s = marked(c, a, (br_text){v->s, v->n}, &v->n)) != NULL;
+        return (v->s = marked(c, a, (br_text){v->s, v->n}, false, &v->n)) !=
+               NULL;
     if (v->kind != BR_J_ARR && v->kind != BR_J_OBJ)
         return true;
     for (br_json *m = v->child; m; m = m->next) {
         if (v->kind == BR_J_OBJ &&
-            !(m->key = marked(c, a, (br_text){m->key, m->key_n}, &m->key_n)))
+            !(m->key =
+                  marked(c, a, (br_text){m->key, m->key_n}, false, &m->key_n)))
             return false;
         if (!mark_tree(c, a, m))
             return false;
@@ -594,7 +602,8 @@ put_message(const br_chat *c, br_arena *a, br_json *list, size_t i)
         return m && br_json_append(list, m);
     }
     m = br_json_new(a, BR_J_OBJ);
-    p = marked(c, a, br_chat_content(c, i), &n);
+    p = marked(c, a, br_chat_content(c, i), c->open && i + 1 == c->messages.n,
+               &n);
     return m && p && put_text(a, m, "role", br_text_z(br_chat_role(c, i))) &&
            put_text(a, m, "content", (br_text){p, n}) &&
            br_json_append(list, m);
@@ -630,7 +639,7 @@ context_of(const br_chat *c, br_arena *a)
 
     if (!obj || !yes || !list || !put_vars(c, a, obj))
         return NULL;
-    yes->b = true;
+    yes->b = !c->open;
     for (size_t i = 0; i < c->messages.n; i++)
         if (!put_message(c, a, list, i))
             return NULL;
@@ -670,6 +679,27 @@ br_chat_encode(const br_chat *c, br_tok_work *w, br_text t, br_tok_ids *ids,
     }
 }
 
+void
+br_chat_open(br_chat *c, bool open)
+{
+    c->open = open;
+}
+
+static br_code
+leave_open(br_str *text, br_status *st)
+{
+    const char *end = br_str_z(text) + text->n, *last = NULL;
+
+    for (const char *at = br_str_z(text);
+         (at = memmem(at, (size_t)(end - at), OPEN, 2 * MARK_N)); at += MARK_N)
+        last = at;
+    if (!last)
+        return br_fail(st, BR_E_UNSUPPORTED,
+                       "the last message cannot go on: there is none of it");
+    text->n = (size_t)(last - text->at);
+    return BR_OK;
+}
+
 br_code
 br_chat_render(const br_chat *c, br_str *text, br_status *st)
 {
@@ -685,6 +715,8 @@ br_chat_render(const br_chat *c, br_str *text, br_status *st)
                                  text, st)
                : oom(st);
     br_arena_fini(&a);
+    if (code == BR_OK && c->open)
+        code = leave_open(text, st);
     return code == BR_OK ? code : br_prefix(st, "chat template");
 }
 

@@ -70,6 +70,10 @@ const char *br_chat_role(const br_chat *c, size_t i);
 br_text br_chat_content(const br_chat *c, size_t i);
 void br_chat_cut(br_chat *c, size_t n); /* keeps the first n messages */
 
+/* Whether the text ends with what the last message says, which was added as a
+ * text: no end of it, and no beginning of another. */
+void br_chat_open(br_chat *c, bool open);
+
 /* The text that the template makes of all of it, marks and all. */
 br_code br_chat_render(const br_chat *c, br_str *text,
                        br_status *st) BR_MUST_USE;

@@ -7,7 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { C = BR_API_CHAT, T = BR_API_TEXT, M = BR_API_MESSAGES };
+enum {
+    C = BR_API_CHAT,
+    T = BR_API_TEXT,
+    M = BR_API_MESSAGES,
+    R = BR_API_RESPONSES
+};
 
 /* NULL: it is taken; else what the refusal says. */
 static const struct {
@@ -79,6 +84,13 @@ static const struct {
      "\"clear_tool_uses_20250919\"}]}",
      "clear_thinking"},
     {M, "\"max_tokens\":9,\"context_management\":{\"edit\":[]}", "edits"},
+    {C, "\"add_generation_prompt\":true,\"continue_final_message\":false",
+     NULL},
+    {C, "\"continue_final_message\":true", "continue_final_message: the last"},
+    {C, "\"add_generation_prompt\":false", "add_generation_prompt: false only"},
+    {C, "\"add_generation_prompt\":0", "true or false"},
+    {R, "\"prompt\":null,\"max_tool_calls\":null", NULL},
+    {R, "\"prompt\":{\"id\":\"p\"}", "prompt: only null"},
 };
 
 TEST(fields_of_other_servers_are_known_or_refused)
@@ -86,8 +98,9 @@ TEST(fields_of_other_servers_are_known_or_refused)
     br_sample_params sample = br_sample_defaults();
 
     for (size_t i = 0; i < BR_COUNT(rows); i++) {
-        const char *what = rows[i].api == T
-                               ? "\"prompt\":\"Hi\""
+        const char *what = rows[i].api == T ? "\"prompt\":\"Hi\""
+                           : rows[i].api == R
+                               ? "\"input\":\"Hi\""
                                : "\"messages\":[{\"role\":\"user\",\"content\":"
                                  "\"Hi\"}]";
         char *body = t_printf("{%s,%s}", what, rows[i].more);

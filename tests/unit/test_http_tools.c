@@ -634,6 +634,48 @@ TEST(tools_that_are_not_called)
     sk_close(&k);
 }
 
+/* The assistant's last message is the beginning of the answer: the prompt ends
+ * with it, whatever the template puts behind messages. */
+TEST(the_last_message_goes_on)
+{
+#define WITH(role, said)                                                   \
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"},"               \
+    "{\"role\":\"" role "\",\"content\":\"" said "\"}],\"temperature\":0," \
+    "\"max_tokens\":4"
+    static const char open[] =
+        "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}"
+        "<end>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
+    sk k;
+    sk_answer a;
+    char *want;
+
+    sk_open(&k, &(sk_config){.template = open});
+    a = sk_ask(&k, "POST /v1/completions", "",
+               "{\"prompt\":\"<user>Hi<end><assistant>Long ago\","
+               "\"temperature\":0,\"max_tokens\":4}");
+    ck_assert_int_eq(a.status, 200);
+    want = sk_between(a.body, "\"text\":\"", "\"");
+    a = sk_ask(
+        &k, "POST /v1/chat/completions", "",
+        WITH("assistant", "Long ago") ",\"add_generation_prompt\":false,"
+                                      "\"continue_final_message\":true}");
+    ck_assert_int_eq(a.status, 200);
+    ck_assert_str_eq(sk_between(a.body, "\"content\":\"", "\""), want);
+    a = sk_ask(&k, "POST /v1/messages", "", WITH("assistant", "Long ago") "}");
+    ck_assert_int_eq(a.status, 200);
+    ck_assert_str_eq(sk_between(a.body, "\"text\":\"", "\""), want);
+    /* a turn that is over, and one that cannot go on */
+    a = sk_ask(&k, "POST /v1/chat/completions", "",
+               WITH("assistant", "Long ago") "}");
+    ck_assert_int_eq(a.status, 200);
+    ck_assert_str_ne(sk_between(a.body, "\"content\":\"", "\""), want);
+    a = sk_ask(&k, "POST /v1/chat/completions", "",
+               WITH("user", "Long ago") ",\"continue_final_message\":true}");
+    ck_assert_int_eq(a.status, 400);
+    sk_close(&k);
+#undef WITH
+}
+
 /* The tokens of the list, put together. */
 static char *
 logged_text(const char *body)
