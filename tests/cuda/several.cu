@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cooperative_groups.h>
+#include <cuda/std/functional>
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>
 #include <curand_kernel.h>
