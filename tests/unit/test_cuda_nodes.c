@@ -532,6 +532,39 @@ TEST_WITHIN(cuda_nodes_of_packed_weights_are_near, 240)
     t_emulate_end();
 }
 
+/* Where memory went, and that packed weights stay packed: Q4_0 has 4.5 bits in a
+ * file and 5 on the device, with a factor a row and rows that fill no tile. */
+TEST_WITHIN(cuda_tells_what_a_model_takes, 60)
+{
+    br_oracle_config cc = {.gpu = {.tier = "cuda"}, .kv = BR_Q_F16};
+    const int32_t tokens[] = {3, 1, 7};
+    br_status st = {0};
+    br_str doc = {0};
+    br_model *m;
+    br_oracle o;
+
+    t_emulate_cuda();
+    t_ok(br_shape_model(&doc, "shape:llama-512:Q4_0", true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    t_ok(br_oracle_open(&o, m, &cc, &st), &st);
+    t_ok(br_oracle_feed(&o, 0, 0, tokens, 3, 1, NULL, &st), &st);
+    const br_cun_costs c = br_cun_costs_of(o.cun);
+    ck_assert_uint_eq(c.steps, 3);
+    ck_assert_uint_gt(c.submit_ns, 0);
+    ck_assert_uint_gt(c.load_ns, 0);
+    ck_assert_uint_gt(c.load_bytes, doc.n / 2);
+    ck_assert_uint_le(c.load_bytes, doc.n);
+    ck_assert_uint_gt(c.weights, c.load_bytes);
+    ck_assert_uint_lt(c.weights, c.load_bytes * 5 / 4);
+    ck_assert_uint_gt(c.pages, 0);
+    ck_assert_uint_eq(c.states, 0);
+    ck_assert_uint_lt(c.rest, UINT64_C(1) << 32); /* nothing counted twice */
+    br_oracle_close(&o);
+    br_model_close(m);
+    br_str_fini(&doc);
+    t_emulate_end();
+}
+
 /* The models of the vectors in blocks: tokens at once and one by one. */
 TEST_WITHIN(cuda_packed_models_are_alike_in_chunks, 240)
 {
