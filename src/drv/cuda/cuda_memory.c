@@ -71,3 +71,14 @@ cun_wait(br_cun *x, br_status *st)
     return x->dev ? x->dev->ops->wait(x->dev, st)
                   : BR_CU(&x->cu, st, cuStreamSynchronize(x->cu.stream));
 }
+
+br_cun_costs
+br_cun_costs_of(const br_cun *x)
+{
+    br_cun_costs c = x->costs;
+
+    c.steps = x->steps;
+    c.load_bytes = x->sent;
+    c.rest -= c.weights + c.pages + c.states;
+    return c;
+}

@@ -372,17 +372,6 @@ br_cun_stats(const br_cun *x)
                          .ioctls = s->ioctls - o->ioctls};
 }
 
-br_cun_costs
-br_cun_costs_of(const br_cun *x)
-{
-    br_cun_costs c = x->costs;
-
-    c.steps = x->steps;
-    c.load_bytes = x->sent;
-    c.rest -= c.weights + c.pages + c.states;
-    return c;
-}
-
 double
 br_cun_probe(br_cun *x)
 {
