@@ -324,6 +324,33 @@ TEST_WITHIN(cuda_printf_is_seen_where_the_host_waits, 60)
                   r.err);
 }
 
+/* CMake reads in the words of -v whom to link with, and the architecture. */
+TEST_WITHIN(brasscc_is_a_cuda_compiler_for_cmake, 120)
+{
+    const char *dir = t_tmpdir(), *text;
+    t_proc r;
+
+    need_clang();
+    if (!t_have_program("cmake") || !t_have_program("make"))
+        t_skip("no cmake here");
+    text = t_printf("cmake_minimum_required(VERSION 3.18)\n"
+                    "project(t LANGUAGES CXX CUDA)\nadd_executable(v %s)\n",
+                    t_repo("tests/cuda/vector_add.cu"));
+    t_write(t_printf("%s/CMakeLists.txt", dir), text, strlen(text));
+    t_exec(&r,
+           (const char *[]){
+               "cmake", "-S", dir, "-B", t_printf("%s/b", dir),
+               t_printf("-DCMAKE_CUDA_COMPILER=%s", t_repo("brasscc")), NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    t_exec(&r,
+           (const char *[]){"cmake", "--build", t_printf("%s/b", dir), NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s%.1000s", r.out, r.err);
+    t_exec(&r, (const char *[]){t_printf("%s/b/v", dir), NULL}, NULL, 0);
+    ck_assert_int_eq(r.exit, 0);
+}
+
 /* Flags of nvcc, objects, PTX, and what is refused. */
 TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
 {
