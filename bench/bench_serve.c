@@ -1,10 +1,11 @@
 /* bench_serve.c - what a server promises its tenants, measured by clients.
  *
- *   bench_serve [-m MODEL] [-t SECONDS] [-l LOG] [fake] [file] [streams]
- *               [ttft] [gaps]
+ *   bench_serve [-m MODEL] [-T TIER] [-t SECONDS] [-l LOG] [fake] [file]
+ *               [streams] [ttft] [gaps] [many]
  *
- * MODEL: a file, or shape:llama-3.2-1b:Q8_0. Without a part: all but gaps, which
- * is the beginning of file alone: what a large model takes minutes for. Fairness
+ * MODEL: a file, or shape:llama-3.2-1b:Q8_0; TIER: of all but fake (cpu). Without
+ * a part: all but gaps, which is the beginning of file alone: what a large model
+ * takes minutes for, and many: 64 streams at once, for a tier on a GPU. Fairness
  * is measured on a fake model whose steps take what they are told to (so that
  * what is seen is the scheduler's doing), and on a file, where neighbours on the
  * machine are seen as well.
@@ -23,6 +24,7 @@ enum { GAPS = 1 << 16 };
 #define SECOND INT64_C(1000000000)
 
 static const char *model = "models/demo.gguf";
+static const char *tier;
 static const char *log_to;  /* what /trace says at the end of gaps */
 static int64_t seconds = 2; /* of a measurement */
 static int missed;
@@ -424,13 +426,14 @@ on_fake(void)
 static void
 on_file(void)
 {
-    fairness(&(ground){"file", {.model = model, .n_ctx = 8704}, 8192});
+    fairness(
+        &(ground){"file", {.model = model, .tier = tier, .n_ctx = 8704}, 8192});
 }
 
 static void
 on_gaps(void)
 {
-    const ground g = {"file", {.model = model, .n_ctx = 2048}, 0};
+    const ground g = {"file", {.model = model, .tier = tier, .n_ctx = 2048}, 0};
 
     one_among(&g, 0);
     one_among(&g, 15);
@@ -444,15 +447,19 @@ typedef struct all_run {
     uint32_t n, n_begun;
     int64_t from, to; /* ns; 0: not yet */
     uint64_t tokens;
+    bool keep; /* gaps of all of them, in between, into gaps */
+    uint32_t n_gaps;
 } all_run;
 
 static void
 on_all_token(load *l, stream *s, int64_t gap)
 {
     all_run *a = l->ctx;
+    bool counts = a->from && !a->to;
 
-    (void)gap;
-    a->tokens += a->from && !a->to;
+    a->tokens += counts;
+    if (counts && a->keep && gap && a->n_gaps < GAPS)
+        gaps[a->n_gaps++] = gap;
     a->n_begun += s->n_out == 1;
     if (!a->from && a->n_begun == a->n)
         a->from = l->now;
@@ -539,7 +546,10 @@ streams(void)
                                      .n_ctx = 256,
                                      .chunk = 4000,
                                      .step_ns = 40000000}},
-                    file = {.model = model, .n_slots = 256, .n_ctx = 512};
+                    file = {.model = model,
+                            .tier = tier,
+                            .n_slots = 256,
+                            .n_ctx = 512};
 
     thousand("fake", &fake, 60 + 40 * (uint32_t)seconds, 20000);
     thousand("file", &file, 32, 0);
@@ -573,11 +583,62 @@ first_token(const load_server *s, uint32_t t, uint64_t seed, uint32_t busy)
     return kit_quantile_ms(gaps, N, 0.5);
 }
 
+/* As many as a batch of a GPU has rows: prompts of 128 at once, twice. */
+static void
+many(void)
+{
+    enum { N = 64, OUT = 256 };
+    const ground g = {
+        "many", {.model = model, .tier = tier, .n_slots = N, .n_ctx = 512}, 0};
+    all_run all = {.n = N, .keep = true};
+    double engine, http, rate;
+    int64_t begun = 0, last = 0;
+    load_server s;
+    load l;
+
+    load_serve(&s, &g.spec);
+    load_init(&l, &s);
+    for (int round = 0; round < 2; round++) {
+        l.ctx = round ? &all : NULL;
+        l.token = round ? on_all_token : NULL;
+        l.n_tokens = 0;
+        engine = load_cpu(&s, "engine", true) + load_cpu(&s, "engine", false);
+        http = load_cpu(&s, "http", true) + load_cpu(&s, "http", false);
+        begun = br_now_ns();
+        for (uint32_t i = 0; i < N; i++)
+            (void)load_begin(&l, &(load_ask){.n_prompt = 128,
+                                             .n_out = OUT,
+                                             .seed = N * (uint32_t)round + i});
+        load_run(&l, -1);
+        last = br_now_ns();
+    }
+    if (!all.from || all.to < all.from)
+        load_die("they never ran all at once");
+    engine =
+        load_cpu(&s, "engine", true) + load_cpu(&s, "engine", false) - engine;
+    http = load_cpu(&s, "http", true) + load_cpu(&s, "http", false) - http;
+    rate = (double)all.tokens * 1e9 / (double)(all.to - all.from);
+    report(g.name, "64 streams: tokens a second, prompts and all",
+           (double)l.n_tokens * 1e9 / (double)(last - begun), "", NO_GOAL);
+    report(g.name, "  until all had a token", (double)(all.from - begun) * 1e-6,
+           "ms", NO_GOAL);
+    report(g.name, "  tokens a second while all run", rate, "", NO_GOAL);
+    report(g.name, "  that is a step each", N * 1e3 / rate, "ms", NO_GOAL);
+    report_tail(&g, "  gaps of a stream", gaps, all.n_gaps);
+    report(g.name, "  the engine's thread, a step of 64",
+           engine * 1e6 * N / (double)l.n_tokens, "us", NO_GOAL);
+    report(g.name, "  the server's thread, a token",
+           http * 1e6 / (double)l.n_tokens, "us", NO_GOAL);
+    load_fini(&l);
+    load_end(&s);
+}
+
 static void
 ttft(void)
 {
     static const double goal[BR_QOS_COUNT] = {100, 500, NO_GOAL};
     load_spec spec = {.model = model,
+                      .tier = tier,
                       .n_slots = 8,
                       .n_ctx = 512,
                       .n_tenants = 4,
@@ -619,17 +680,17 @@ main(int argc, char **argv)
         const char *name;
         void (*run)(void);
         bool only; /* where it is named */
-    } parts[] = {{"fake", on_fake, false},
-                 {"file", on_file, false},
-                 {"streams", streams, false},
-                 {"ttft", ttft, false},
-                 {"gaps", on_gaps, true}};
+    } parts[] = {{"fake", on_fake, false},    {"file", on_file, false},
+                 {"streams", streams, false}, {"ttft", ttft, false},
+                 {"gaps", on_gaps, true},     {"many", many, true}};
     char cpu[200];
     int cores = kit_cpu(cpu, sizeof cpu), named = 0;
 
     for (int i = 1; i < argc; i++)
         if (i + 1 < argc && strcmp(argv[i], "-m") == 0)
             model = argv[++i];
+        else if (i + 1 < argc && strcmp(argv[i], "-T") == 0)
+            tier = argv[++i];
         else if (i + 1 < argc && strcmp(argv[i], "-t") == 0)
             seconds = atoi(argv[++i]);
         else if (i + 1 < argc && strcmp(argv[i], "-l") == 0)

@@ -94,7 +94,8 @@ make_words(const char *path, int32_t n)
 static const br_lm *
 open_file(const load_spec *spec, br_status *st)
 {
-    br_lm_config c = {.n_ctx = spec->n_ctx, .n_slots = spec->n_slots};
+    br_lm_config c = {
+        .tier = spec->tier, .n_ctx = spec->n_ctx, .n_slots = spec->n_slots};
     static br_str file; /* of a shape; until the process ends */
     br_lm_model *lm;
     br_model *m;
@@ -171,7 +172,8 @@ serve(const load_spec *spec, const char *db, int tell)
 {
     br_http_config c = br_http_config_default();
     br_engine_config e = {.queue_depth = spec->queue, .hold_ns = 5000000000};
-    br_http_model m = {.name = "bench", .tier = "cpu"};
+    br_http_model m = {.name = "bench",
+                       .tier = spec->tier ? spec->tier : "cpu"};
     br_status st = {0};
     br_books *books = NULL;
     br_tok *tok;

@@ -18,6 +18,7 @@ enum { LOAD_TENANTS = 4, LOAD_STREAMS = 2048, LOAD_LINE = 1024 };
 
 typedef struct load_spec {
     const char *model; /* NULL: the fake one */
+    const char *tier;  /* of a file; NULL: cpu */
     br_lm_fake_config fake;
     uint32_t n_slots, n_ctx; /* of a file; of the fake they are above */
     uint32_t queue;

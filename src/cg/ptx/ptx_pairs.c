@@ -233,8 +233,14 @@ px_pairs(px_lower *l, const br_kins *i, const uint32_t *args)
     l->in_pairs = true;
     for (unsigned k = 0; k < i->n_arg; k++)
         x[k] = apart(l, args[k]);
+    if (i->op == BR_K_SUB)
+        x[1] = negative(l, x[1]);
+    if (i->op == BR_K_RCP) {
+        x[1] = x[0];
+        x[0] = one;
+    }
     switch (i->op) {
-    case BR_K_SUB: x[1] = negative(l, x[1]); /* fall through */
+    case BR_K_SUB:
     case BR_K_ADD:
         alone = op2(l, BR_K_ADD, x[0].h, x[1].h);
         x[0] = add(l, x[0], x[1]);
@@ -247,7 +253,7 @@ px_pairs(px_lower *l, const br_kins *i, const uint32_t *args)
         alone = fused(l, x[0].h, x[1].h, x[2].h);
         x[0] = mul_add(l, x[0], x[1], x[2]);
         break;
-    case BR_K_RCP: x[1] = x[0]; x[0] = one; /* fall through */
+    case BR_K_RCP:
     case BR_K_DIV:
         alone = op2(l, BR_K_DIV, x[0].h, x[1].h);
         x[0] = divide(l, x[0], x[1]);
