@@ -45,6 +45,7 @@ head_of(const br_keeper *k, uint32_t n_blocks)
 typedef struct writer {
     br_out out;
     br_sha256 sum;
+    uint8_t *page; /* of any group */
 } writer;
 
 static br_code
@@ -83,9 +84,10 @@ put_block(const br_keeper *k, writer *w, const br_prefix_block *b,
     memcpy(r.tokens, b->tokens, sizeof r.tokens);
     BR_TRY(put(w, &r, sizeof r, st));
     for (uint32_t g = 0; g < k->lm->plan->n_groups; g++)
-        if (b->page[g] != NONE)
-            BR_TRY(put(w, k->lm->page(k->lm->ctx, g, b->page[g]),
-                       k->lm->page_bytes[g], st));
+        if (b->page[g] != NONE) {
+            k->lm->page(k->lm->ctx, g, b->page[g], w->page, false);
+            BR_TRY(put(w, w->page, k->lm->page_bytes[g], st));
+        }
     if (!r.has_state)
         return BR_OK;
     return put(w, k->states + b->state * k->lm->plan->slot_elems,
@@ -133,10 +135,14 @@ br_keep_save(const br_keeper *k, const char *path, br_status *st)
     uint32_t n = br_prefix_places(k->prefix);
     uint32_t *index = br_try_calloc(n + 1, sizeof *index);
     entry *e = br_try_calloc(n + 1, sizeof *e);
-    writer w;
+    size_t most = 1;
     br_code code;
+    writer w;
 
-    if (!index || !e)
+    for (uint32_t g = 0; g < k->lm->plan->n_groups; g++)
+        most = BR_MAX(most, k->lm->page_bytes[g]);
+    w.page = br_try_calloc(most, 1); /* a page has bytes that nobody writes */
+    if (!index || !e || !w.page)
         code = br_fail(st, BR_E_OOM, "%s: out of memory", path);
     else {
         br_keep_private(path);
@@ -149,6 +155,7 @@ br_keep_save(const br_keeper *k, const char *path, br_status *st)
                 br_out_drop(&w.out);
         }
     }
+    br_free(w.page);
     br_free(index);
     br_free(e);
     return code;
@@ -208,9 +215,9 @@ fill_pages(const br_keeper *k, const void *const *from, br_prefix_block *b)
 
     for (uint32_t g = 0; g < k->lm->plan->n_groups; g++) {
         b->page[g] = from[g] ? br_kv_take(k->kv, g) : NONE;
-        if (b->page[g] != NONE)
-            memcpy(k->lm->page(k->lm->ctx, g, b->page[g]), from[g],
-                   k->lm->page_bytes[g]);
+        if (b->page[g] != NONE) /* only read from */
+            k->lm->page(k->lm->ctx, g, b->page[g], (void *)(uintptr_t)from[g],
+                        true);
         else
             room = room && !from[g];
     }

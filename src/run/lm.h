@@ -83,9 +83,10 @@ typedef struct br_lm {
     void (*restore)(void *ctx, uint32_t slot, const float *from);
     /* What the host had to do with a GPU so far. NULL: none is there. */
     void (*stats)(void *ctx, struct br_nd_stats *out);
-    /* The bytes of a page, for who keeps them elsewhere. NULL: they are not
-     * within reach. */
-    uint8_t *(*page)(void *ctx, uint32_t group, uint32_t page);
+    /* A page as bytes, for who keeps them elsewhere: out of it or (in) back.
+     * NULL: they are not within reach. */
+    void (*page)(void *ctx, uint32_t group, uint32_t page, void *bytes,
+                 bool in);
     size_t page_bytes[BR_MAX_KV_GROUPS];
 } br_lm;
 

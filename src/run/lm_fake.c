@@ -132,12 +132,14 @@ restore(void *ctx, uint32_t slot, const float *from)
     memcpy(&((br_lm_fake *)ctx)->state[slot], from, sizeof(uint64_t));
 }
 
-static uint8_t *
-page(void *ctx, uint32_t group, uint32_t i)
+static void
+page(void *ctx, uint32_t group, uint32_t i, void *bytes, bool in)
 {
-    uint64_t *at = ((br_lm_fake *)ctx)->page[group];
+    br_lm_fake *f = ctx;
+    uint64_t *at = f->page[group] + (size_t)i * BR_PAGE_TOKENS;
 
-    return (uint8_t *)(at + (size_t)i * BR_PAGE_TOKENS);
+    memcpy(in ? (void *)at : bytes, in ? bytes : (void *)at,
+           f->lm.page_bytes[group]);
 }
 
 static void

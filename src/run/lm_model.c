@@ -152,12 +152,17 @@ restore(void *ctx, uint32_t slot, const float *from)
         br_slot_restore(r->o.state, slot, from);
 }
 
-static uint8_t *
-page(void *ctx, uint32_t group, uint32_t i)
+static void
+page(void *ctx, uint32_t group, uint32_t i, void *bytes, bool in)
 {
     const br_lm_model *r = ctx;
+    size_t n = r->lm.page_bytes[group];
+    uint8_t *at = r->o.state->pool[group] + i * n;
 
-    return r->o.state->pool[group] + i * r->lm.page_bytes[group];
+    if (r->o.cpu)
+        br_cpu_page(r->o.cpu, r->o.state, group, i, bytes, in);
+    else
+        memcpy(in ? at : bytes, in ? bytes : at, n);
 }
 
 static void

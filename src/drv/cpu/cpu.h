@@ -49,6 +49,10 @@ br_code br_cpu_prepare(br_cpu **out, const br_model *m, const br_ir *g,
                        const br_cpu_config *c, br_status *st) BR_MUST_USE;
 void br_cpu_free(br_cpu *c);
 /* logits: [rows that want some][n_vocab], in their order in the step. */
+/* A page of the state's as bytes, as the other tiers have it: its values one
+ * after another. Out of it, or (in) back. */
+void br_cpu_page(const br_cpu *c, br_state *s, uint32_t group, uint32_t page,
+                 void *bytes, bool in);
 br_code br_cpu_step(br_cpu *c, br_state *s, const br_step *step, float *logits,
                     br_status *st) BR_MUST_USE;
 /* What the head read of each row of the latest step, [n_rows][n_embd]. */

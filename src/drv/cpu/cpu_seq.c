@@ -23,20 +23,27 @@ enum { SPANS = 8 }; /* tiles of attention for a thread, at least, if blocks */
 
 /* ---- pages -------------------------------------------------------------- */
 
-/* Where head h of row t is kept, n numbers of it. */
+/* Where a page keeps head h, n numbers of a token. */
 static uint8_t *
-piece_of(const br_cpu *c, const br_state_place *at, size_t t, size_t h,
+piece_in(const br_state *s, const br_state_place *at, uint32_t page, size_t h,
          size_t n)
 {
-    const br_state *s = c->state;
-    uint32_t page = br_state_page_number(
-        s, c->step, at->group, c->step->slot[t], c->step->position[t]);
-
     n *= BR_PAGE_TOKENS;
     return s->pool[at->group] + br_kv_piece(br_state_page_bytes(s, at->group),
                                             page,
                                             br_kv_bytes(s->kv, at->at + h * n),
                                             br_kv_bytes(s->kv, n));
+}
+
+/* Where head h of row t is kept, n numbers of it. */
+static uint8_t *
+piece_of(const br_cpu *c, const br_state_place *at, size_t t, size_t h,
+         size_t n)
+{
+    uint32_t page = br_state_page_number(
+        c->state, c->step, at->group, c->step->slot[t], c->step->position[t]);
+
+    return piece_in(c->state, at, page, h, n);
 }
 
 /* A head's Q8_0 blocks: bytes `by` apart, scales after those of 16 tokens. */
@@ -95,6 +102,32 @@ cpu_rows_kv(br_cpu *c, const cpu_phase *p, uint32_t t0, uint32_t t1,
                     (size_t)(c->step->position[t] % BR_PAGE_TOKENS),
                     n == 2 && i == 0);
         }
+}
+
+/* What writes to pages knows where their pieces are. */
+void
+br_cpu_page(const br_cpu *c, br_state *s, uint32_t group, uint32_t page,
+            void *bytes, bool in)
+{
+    for (size_t i = 0; i < c->phases.n; i++) {
+        const cpu_phase *p = &c->phases.at[i];
+
+        if (p->rows != cpu_rows_kv)
+            continue;
+        for (int j = 0; j < (p->in[1].v ? 2 : 1); j++) {
+            const br_state_place *at = p->in[3 + j].place;
+            size_t head = (size_t)p->in[j].cols / p->pieces;
+
+            for (size_t h = 0; at->group == group && h < p->pieces; h++) {
+                size_t n = head * BR_PAGE_TOKENS;
+                uint8_t *own = piece_in(s, at, page, h, head);
+                uint8_t *flat =
+                    (uint8_t *)bytes + br_kv_bytes(s->kv, at->at + h * n);
+
+                memcpy(in ? own : flat, in ? flat : own, br_kv_bytes(s->kv, n));
+            }
+        }
+    }
 }
 
 /* ---- attention ---------------------------------------------------------- */
