@@ -5,7 +5,9 @@
  * changes is an operand. Else lines of assembly up to a NUL, then words.
  *
  * What is an instruction prints, and what is printed is one again: of the same
- * words, but for literals, and of the same text.
+ * words, but for literals, and of the same text. A mask of ds_swizzle_b32 says
+ * what lanes get, for which there are several words (bits set, bits turned), with
+ * LLVM as well: it holds for what is written of it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/gcn/isa.h"
 
@@ -16,8 +18,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
 /* Text, then the words of the text, then their text. */
 static void
-there_and_back(const br_gcn_isa *isa, const br_gcn_inst *in)
+there_and_back(const br_gcn_isa *isa, const br_gcn_inst *in, bool written)
 {
+    bool exact = written || strcmp(in->row->name, "ds_swizzle_b32") != 0;
     br_gcn_inst back, again;
     br_str text = {0}, other = {0};
 
@@ -26,14 +29,16 @@ there_and_back(const br_gcn_isa *isa, const br_gcn_inst *in)
         abort();
     /* A literal may be a constant that needs no word, or of 16 bits; v_nop says
      * nothing of its format. */
-    if (in->ext != BR_EXT_LIT && in->row->o[0].kind != BR_GK_END &&
+    if (exact && in->ext != BR_EXT_LIT && in->row->o[0].kind != BR_GK_END &&
         (back.words != in->words || memcmp(back.w, in->w, in->words * 4u) != 0))
         abort();
     if (!br_gcn_decode(isa, back.w, back.words, &again) ||
         again.words != back.words)
         abort();
     br_gcn_print(isa, &again, &other);
-    if (text.n != other.n || memcmp(text.at, other.at, text.n) != 0)
+    if (!exact)
+        there_and_back(isa, &again, true);
+    else if (text.n != other.n || memcmp(text.at, other.at, text.n) != 0)
         abort();
     br_str_fini(&text);
     br_str_fini(&other);
@@ -51,7 +56,7 @@ words(const br_gcn_isa *isa, const uint8_t *p, size_t n)
         memset(w, 0, sizeof w);
         memcpy(w, p + at, take);
         if (br_gcn_decode(isa, w, take / 4, &in))
-            there_and_back(isa, &in);
+            there_and_back(isa, &in, false);
     }
 }
 
@@ -86,7 +91,7 @@ records(const br_gcn_isa *isa, const uint8_t *p, size_t n)
             continue;
         make(row, w);
         if (br_gcn_decode(isa, w, BR_GCN_MAX_WORDS, &in))
-            there_and_back(isa, &in);
+            there_and_back(isa, &in, false);
     }
 }
 
