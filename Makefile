@@ -109,6 +109,11 @@ TEST_OBJ := $(call objs,tests/unit/*.c) $(filter-out %/main.o,$(CLI_OBJ)) $(T_OB
 
 CUDA_LIB := $(B)/libbrasscuda.so
 all: $(if $(CROSS),$(B)/brass,brass brasscc)
+# make BINARY_SHIM=1: the names by which programs that nvcc linked ask for CUDA. In a
+# folder of their own, and not by itself: they would hide a real driver.
+SHIM := $(if $(BINARY_SHIM),libcuda.so.1 libcuda.so libcudart.so.12 libcudart.so.13 libcudart.so)
+lib: $(SHIM:%=$(B)/cuda-shim/%)
+$(B)/cuda-shim/%: | $(CUDA_LIB) ; @mkdir -p $(@D); ln -sf ../libbrasscuda.so $@
 
 $(B)/%.o: %.c Makefile $(B)/libs
 	@mkdir -p $(@D)
@@ -187,6 +192,7 @@ install: brass lib brasscc
 	$(INST) 644 $(B)/brass.pc $(DEST)/lib/pkgconfig/brass.pc
 	$(INST) 755 tools/brasscc $(DEST)/bin/brasscc
 	$(INST) 755 $(CUDA_LIB) $(DEST)/lib/$(notdir $(CUDA_LIB))
+	for n in $(SHIM); do install -d $(DEST)/lib/cuda-shim && ln -sf ../libbrasscuda.so $(DEST)/lib/cuda-shim/$$n; done
 	for h in $(CUDA_H); do $(INST) 644 include/cuda/$$h $(DEST)/include/brass/cuda/$$h; done
 	tools/install-man $(B)/brass $(MAN)
 	$(B)/brass completion bash >$(B)/brass.bash
@@ -195,7 +201,7 @@ install: brass lib brasscc
 uninstall:
 	rm -f $(DEST)/bin/brass $(DEST)/bin/brasscc $(DEST)/lib/libbrass.* $(DEST)/lib/libbrasscuda.* $(DEST)/lib/pkgconfig/brass.pc \
 	    $(MAN)/brass.1 $(MAN)/brass-*.1 $(DEST)/share/bash-completion/completions/brass
-	rm -rf $(DEST)/include/brass $(DEST)/include/amk
+	rm -rf $(DEST)/include/brass $(DEST)/include/amk $(DEST)/lib/cuda-shim
 
 # ---- tests: make test [K=part of file:name] [J=parallel] --------------------
 CHECK_CFLAGS = $(shell $(PKG) --cflags check) -Itests

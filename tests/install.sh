@@ -91,6 +91,31 @@ cuda_program() { "$usr/bin/brasscc" tests/cuda/vector_add.cu -o "$tmp/cu" && "$t
 if command -v clang++-19 clang++ >"$tmp/log"; then
     try "brasscc compiles a program that runs" cuda_program
 fi
+no_alias() { [ -z "$(find "$1" -name 'libcuda*')" ]; }
+try "no alias of CUDA's libraries unless it is asked for" no_alias "$root"
+alias_of_driver() {
+    make CC="${CC:-cc}" BINARY_SHIM=1 install DESTDIR="$root" PREFIX=/usr &&
+        echo '#include <dlfcn.h>
+int main(void) {
+    void *l = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*init)(unsigned), (*count)(int *), n = 0;
+    if (!l) return 2;
+    *(void **)&init = dlsym(l, "cuInit");
+    *(void **)&count = dlsym(l, "cuDeviceGetCount");
+    return !init || !count || init(0) || count(&n) || n != 1;
+}' | cc -xc - -ldl -o "$tmp/shim" && LD_LIBRARY_PATH="$usr/lib/cuda-shim" "$tmp/shim"
+}
+try "BINARY_SHIM=1 answers as libcuda.so.1" alias_of_driver
+nvcc_program() {
+    "$nvcc" -cudart shared -gencode arch=compute_80,code=compute_80 tests/cuda/vector_add.cu -o "$tmp/nv" &&
+        LD_LIBRARY_PATH="$usr/lib/cuda-shim" "$tmp/nv"
+}
+nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+if [ -x "$nvcc" ]; then
+    try "BINARY_SHIM=1 runs a program that nvcc linked" nvcc_program
+else
+    echo "skip a program that nvcc linked: no nvcc"
+fi
 try "make uninstall" make CC="${CC:-cc}" uninstall DESTDIR="$root" PREFIX=/usr
 try "nothing is left behind" empty "$root"
 
