@@ -583,6 +583,13 @@ first_token(const load_server *s, uint32_t t, uint64_t seed, uint32_t busy)
     return kit_quantile_ms(gaps, N, 0.5);
 }
 
+/* Seconds of a thread of the server's, the kernel's with them. */
+static double
+busy(const load_server *s, const char *thread)
+{
+    return load_cpu(s, thread, true) + load_cpu(s, thread, false);
+}
+
 /* As many as a batch of a GPU has rows: prompts of 128 at once, twice. */
 static void
 many(void)
@@ -602,8 +609,8 @@ many(void)
         l.ctx = round ? &all : NULL;
         l.token = round ? on_all_token : NULL;
         l.n_tokens = 0;
-        engine = load_cpu(&s, "engine", true) + load_cpu(&s, "engine", false);
-        http = load_cpu(&s, "http", true) + load_cpu(&s, "http", false);
+        engine = busy(&s, "engine");
+        http = busy(&s, "http");
         begun = br_now_ns();
         for (uint32_t i = 0; i < N; i++)
             (void)load_begin(&l, &(load_ask){.n_prompt = 128,
@@ -614,9 +621,8 @@ many(void)
     }
     if (!all.from || all.to < all.from)
         load_die("they never ran all at once");
-    engine =
-        load_cpu(&s, "engine", true) + load_cpu(&s, "engine", false) - engine;
-    http = load_cpu(&s, "http", true) + load_cpu(&s, "http", false) - http;
+    engine = busy(&s, "engine") - engine;
+    http = busy(&s, "http") - http;
     rate = (double)all.tokens * 1e9 / (double)(all.to - all.from);
     report(g.name, "64 streams: tokens a second, prompts and all",
            (double)l.n_tokens * 1e9 / (double)(last - begun), "", NO_GOAL);

@@ -35,17 +35,6 @@ piece_in(const br_state *s, const br_state_place *at, uint32_t page, size_t h,
                                             br_kv_bytes(s->kv, n));
 }
 
-/* Where head h of row t is kept, n numbers of it. */
-static uint8_t *
-piece_of(const br_cpu *c, const br_state_place *at, size_t t, size_t h,
-         size_t n)
-{
-    uint32_t page = br_state_page_number(
-        c->state, c->step, at->group, c->step->slot[t], c->step->position[t]);
-
-    return piece_in(c->state, at, page, h, n);
-}
-
 /* A head's Q8_0 blocks: bytes `by` apart, scales after those of 16 tokens. */
 static void
 put_q8(const float *x, uint8_t *to, size_t n, size_t token, bool across)
@@ -95,10 +84,14 @@ cpu_rows_kv(br_cpu *c, const cpu_phase *p, uint32_t t0, uint32_t t1,
     for (size_t t = t0; t < t1; t++)
         for (int i = 0; i < n; i++) {
             size_t head = (size_t)p->in[i].cols / p->pieces;
+            const br_state_place *at = p->in[3 + i].place;
+            uint32_t page =
+                br_state_page_number(c->state, c->step, at->group,
+                                     c->step->slot[t], c->step->position[t]);
 
             for (size_t h = 0; h < p->pieces; h++)
                 put(c, ref_row(&p->in[i], t) + h * head,
-                    piece_of(c, p->in[3 + i].place, t, h, head), head,
+                    piece_in(c->state, at, page, h, head), head,
                     (size_t)(c->step->position[t] % BR_PAGE_TOKENS),
                     n == 2 && i == 0);
         }
