@@ -533,17 +533,8 @@ __nanosleep(unsigned int ns)
 {
     asm volatile("nanosleep.u32 %0;" ::"r"(ns));
 }
-/* CUDA has them for both sides. */
-static inline __host__ int
-min(int a, int b)
-{
-    return a < b ? a : b;
-}
-static inline __host__ int
-max(int a, int b)
-{
-    return a > b ? a : b;
-}
+#include "brass_minmax.h"
+/* CUDA has these for both sides. */
 static inline __host__ float
 rsqrtf(float x)
 {
@@ -553,5 +544,10 @@ static inline __host__ double
 rsqrt(double x)
 {
     return 1 / sqrt(x);
+}
+static inline __host__ float
+rsqrt(float x)
+{
+    return rsqrtf(x);
 }
 #endif

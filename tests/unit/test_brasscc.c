@@ -62,6 +62,7 @@ TEST_WITHIN(cuda_program_of_another_clang, 60)
     setenv("BRASS_CLANG", "clang++-14", 1);
     program("language", false);
     program("order", false);
+    program("overloads", false);
 }
 
 /* Doubles as pairs of floats. */
@@ -84,6 +85,11 @@ PROGRAM(pairs)
 PROGRAM(math)
 {
     program("math", true);
+}
+
+PROGRAM(overloads)
+{
+    program("overloads", true);
 }
 
 PROGRAM(linear)
