@@ -269,6 +269,19 @@ forbid(load_server *s, const char *model)
     br_tok_free(tok);
 }
 
+static bool
+has_thread(const load_server *s, const char *name)
+{
+    load_times t;
+    bool has = false;
+
+    load_times_open(&t, s);
+    for (uint32_t i = 0; i < t.n; i++)
+        has = has || strcmp(t.name[i], name) == 0;
+    load_times_close(&t);
+    return has;
+}
+
 void
 load_serve(load_server *s, const load_spec *spec)
 {
@@ -299,6 +312,8 @@ load_serve(load_server *s, const load_spec *spec)
     close(ends[0]);
     while (load_state(s, "out_tokens") < 0)
         br_sleep_ns(1000000);
+    while (has_thread(s, "brass-pages")) /* as who has been up for seconds */
+        br_sleep_ns(10000000);
 }
 
 void

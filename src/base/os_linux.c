@@ -175,6 +175,18 @@ br_os_thread_soon(void)
     return syscall(SYS_sched_setattr, 0, &w, 0) == 0;
 }
 
+void
+br_os_thread_later(void)
+{
+    sched_words w = {.size = sizeof w};
+
+    if (syscall(SYS_sched_getattr, 0, &w, sizeof w, 0) != 0 ||
+        w.policy != SCHED_OTHER)
+        return; /* whoever asked for that knows why */
+    w.nice = 19;
+    (void)syscall(SYS_sched_setattr, 0, &w, 0);
+}
+
 /* ---- processors --------------------------------------------------------- */
 
 /* As many as Linux can be built for; it refuses a mask smaller than its own.
@@ -417,6 +429,19 @@ br_os_zero(void *p, size_t n)
     (void)madvise(at + head, whole, MADV_HUGEPAGE); /* a kernel may lack it */
     memset(at, 0, head);
     memset(at + head + whole, 0, n - head - whole);
+}
+
+enum { POPULATE_WRITE = 23 }; /* older headers lack its name */
+
+bool
+br_os_touch(void *p, size_t n)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t head = (page - (uintptr_t)p % page) % page;
+    size_t whole = n > head ? (n - head) / page * page : 0;
+
+    return whole == 0 ||
+           madvise((uint8_t *)p + head, whole, POPULATE_WRITE) == 0;
 }
 
 /* ---- code ----------------------------------------------------------------- */

@@ -115,6 +115,8 @@ void br_os_thread_name(const char *name);
  * process may. False: none of it is to be had here. */
 enum { BR_OS_SOON_NS = 100000, BR_OS_SOON_NICE = 10 };
 bool br_os_thread_soon(void);
+/* The other way round: what it does can wait for all that others do. */
+void br_os_thread_later(void);
 
 /* A small file of /proc or /sys, cut to size - 1 bytes, and a NUL. False, and
  * "" in out: it cannot be opened. */
@@ -127,6 +129,9 @@ void br_os_memory(uint64_t *total_bytes, uint64_t *free_bytes);
 /* Zeros in private memory; whole pages of it go back to the kernel, which gives
  * new ones, huge where it can, when they are touched. */
 void br_os_zero(void *p, size_t n);
+/* The whole pages of it are there from now on, and hold what they held, whoever
+ * else uses them. False: this kernel cannot (before Linux 5.14), or has none. */
+bool br_os_touch(void *p, size_t n);
 
 /* Bytes as code that this process may run, and never write; NULL: the system
  * gives none. */

@@ -28,7 +28,7 @@ check_heads(const br_ir *g, int kv, br_status *st)
     return BR_OK;
 }
 
-/* Pages that no sequence has had yet cost no memory. */
+/* Pages that no sequence has had yet cost no memory (but see state_touch.h). */
 static br_code
 fill(br_state *s, const br_ir *g, const uint32_t *n_pages, br_status *st)
 {

@@ -5,6 +5,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/lm_model.h"
 
+#include "base/thread.h"
+#include "drv/state_touch.h"
 #include "model/quant.h"
 #include "run/lm_cuda.h"
 #include "run/oracle.h"
@@ -33,6 +35,7 @@ struct br_lm_model {
     br_ir_stage stage;  /* of the latest step */
     uint32_t *n_held;   /* [n_slots] */
     br_cun_pick *picks; /* [max_want]; tier cuda */
+    br_touch *touch;    /* of the pages; NULL: of few, or on a device */
 };
 
 static br_code
@@ -267,6 +270,19 @@ kv_of(const br_lm_config *c, bool ref)
     return t;
 }
 
+/* For who serves many: no step waits for memory. At most a quarter of what is
+ * free, for pages that may never be used. */
+static br_code
+touch_pages(br_lm_model *r, br_status *st)
+{
+    uint64_t total, left;
+
+    if (!r->o.state)
+        return BR_OK;
+    br_os_memory(&total, &left);
+    return br_touch_begin(&r->touch, r->o.state, left / 4, st);
+}
+
 static br_code
 open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
           br_status *st)
@@ -309,7 +325,7 @@ open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
     BR_TRY(br_oracle_open(&r->o, m, &oc, st));
     BR_TRY(find_plan(r, st));
     fill_in(r, m, &r->o.c);
-    return BR_OK;
+    return c->n_slots ? touch_pages(r, st) : BR_OK;
 }
 
 br_code
@@ -336,6 +352,7 @@ br_lm_model_close(br_lm_model *r)
 {
     if (!r)
         return;
+    br_touch_end(r->touch);
     br_lm_cuda_close(r->cuda);
     br_oracle_close(&r->o);
     br_cpu_pool_free(r->pool);

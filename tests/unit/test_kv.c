@@ -3,7 +3,16 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/kv.h"
 
+#include "base/thread.h"
+#include "drv/state_touch.h"
+#include "model/model.h"
+#include "model/quant.h"
+#include "run/lm_model.h"
 #include "t.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Group 0 sees everything, group 1 a window of 20 tokens. */
 static br_kv *
@@ -147,4 +156,149 @@ TEST(kv_hands_out_every_page_once)
         ck_assert_uint_ne(br_kv_take(kv, 0), UINT32_MAX);
     ck_assert_uint_eq(br_kv_take(kv, 0), UINT32_MAX);
     br_kv_free(kv);
+}
+
+/* ---- memory of pages before they are used --------------------------------- */
+
+enum { GROUPS = 2, PAGES = 60 };
+
+/* Pages of 64 KiB and of 4 KiB: sheets of a MiB and of 64 KiB. */
+static br_state
+state_of_pages(void)
+{
+    br_state s = {
+        .plan = {.n_groups = GROUPS,
+                 .group = {{.page_elems = 16384}, {.page_elems = 1024}}},
+        .kv = BR_Q_F32,
+        .n_pages = {PAGES, PAGES}};
+
+    for (uint32_t g = 0; g < GROUPS; g++) {
+        s.pool[g] = br_try_pages(PAGES / BR_SHEET + 1,
+                                 BR_SHEET * br_state_page_bytes(&s, g));
+        ck_assert_ptr_nonnull(s.pool[g]);
+        /* Its bytes one by one, so that a test can count them. */
+        (void)madvise((void *)((uintptr_t)s.pool[g] & ~(uintptr_t)4095),
+                      (PAGES / BR_SHEET + 1) * BR_SHEET *
+                          br_state_page_bytes(&s, g),
+                      MADV_NOHUGEPAGE);
+    }
+    return s;
+}
+
+/* Of the whole pages of the kernel's in sheet i of group g: are all there, or
+ * none? -1: some. */
+static int
+is_there(const br_state *s, uint32_t g, uint32_t i)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), there = 0, n;
+    size_t bytes = BR_SHEET * br_state_page_bytes(s, g);
+    uintptr_t from = (uintptr_t)s->pool[g] + i * bytes, to = from + bytes;
+    unsigned char in[4096];
+
+    from = (from + page - 1) / page * page;
+    n = (to - from) / page;
+    ck_assert_uint_le(n, sizeof in);
+    ck_assert_int_eq(mincore((void *)from, n * page, in), 0);
+    for (size_t k = 0; k < n; k++)
+        there += in[k] & 1;
+    return there == n ? 1 : there ? -1 : 0;
+}
+
+static uint64_t
+touched(const br_state *s, uint64_t most)
+{
+    br_status st = {0};
+    br_touch *t;
+    uint64_t was = UINT64_MAX, done = 0;
+
+    t_ok(br_touch_begin(&t, s, most, &st), &st);
+    for (int still = 0; still < 50; still = done == was ? still + 1 : 0) {
+        was = done;
+        br_sleep_ns(2000000);
+        done = br_touch_done(t);
+    }
+    br_touch_end(t);
+    return done;
+}
+
+TEST(pages_have_memory_before_they_are_used)
+{
+    br_state s = state_of_pages();
+    uint8_t was = s.pool[0][5] = 77;
+
+    if (!br_os_touch(s.pool[0], 1 << 14))
+        t_skip("this kernel gives no memory beforehand");
+    ck_assert_int_eq(is_there(&s, 0, 1), 0);
+    ck_assert_int_eq(is_there(&s, 1, 3), 0);
+    ck_assert_uint_eq(
+        touched(&s, UINT64_MAX),
+        4 * BR_SHEET *
+            (br_state_page_bytes(&s, 0) + br_state_page_bytes(&s, 1)));
+    for (uint32_t g = 0; g < GROUPS; g++)
+        for (uint32_t i = 0; i < 4; i++)
+            ck_assert_int_eq(is_there(&s, g, i), 1);
+    ck_assert_uint_eq(s.pool[0][5], was);
+    for (uint32_t g = 0; g < GROUPS; g++)
+        br_free(s.pool[g]);
+}
+
+/* The first sheets of all groups are had first, and no more than is allowed. */
+TEST(pages_have_no_more_memory_than_allowed)
+{
+    br_state s = state_of_pages();
+
+    if (!br_os_touch(s.pool[0], 1 << 14))
+        t_skip("this kernel gives no memory beforehand");
+    ck_assert_uint_le(touched(&s, 3 << 20), 3 << 20);
+    ck_assert_int_eq(is_there(&s, 0, 1), 1);
+    ck_assert_int_eq(is_there(&s, 1, 1), 1);
+    ck_assert_int_eq(is_there(&s, 0, 3), 0);
+    ck_assert_int_eq(is_there(&s, 1, 3), 0);
+    for (uint32_t g = 0; g < GROUPS; g++)
+        br_free(s.pool[g]);
+}
+
+static uint64_t
+resident_bytes(void)
+{
+    char text[256];
+    unsigned long pages = 0;
+
+    ck_assert(br_os_read("/proc/self/statm", text, sizeof text));
+    ck_assert_int_eq(sscanf(text, "%*s %lu", &pages), 1);
+    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* What the process has more a moment after a model of so many slots was opened. */
+static uint64_t
+grown_by(const br_model *m, uint32_t slots, uint64_t want)
+{
+    br_lm_config c = {.n_ctx = 8192, .n_slots = slots, .threads = 1};
+    uint64_t before = resident_bytes(), grown = 0;
+    br_status st = {0};
+    br_lm_model *lm;
+
+    t_ok(br_lm_model_open(&lm, m, &c, &st), &st);
+    for (int i = 0; i < 300 && grown < want; i++) {
+        br_sleep_ns(10000000);
+        grown = BR_MAX(resident_bytes(), before) - before;
+    }
+    br_lm_model_close(lm);
+    return grown;
+}
+
+TEST(pages_of_a_server_have_memory_at_once)
+{
+    br_status st = {0};
+    br_model *m;
+    br_state s = state_of_pages();
+    const uint64_t want = 64 << 20; /* of 8 slots of the demo model */
+
+    if (!br_os_touch(s.pool[0], 1 << 14))
+        t_skip("this kernel gives no memory beforehand");
+    t_ok(br_model_open(&m, t_repo("models/demo.gguf"), &st), &st);
+    ck_assert_uint_ge(grown_by(m, 8, want), want);
+    br_model_close(m);
+    for (uint32_t g = 0; g < GROUPS; g++)
+        br_free(s.pool[g]);
 }
