@@ -461,6 +461,10 @@ convert(const br_kins *i, uint64_t a)
     uint64_t v = low(a, bits);
 
     if (from->kind == 'F' && to->kind == 'F') {
+        /* It is of floats: subnormal halves stay what they are. */
+        if (s.ftz && i->type2 == BR_KT_F32)
+            v = br_sf_flush(s, v);
+        s.ftz = s.ftz && i->type == BR_KT_F32 && i->type2 != BR_KT_F16;
         if (i->type == i->type2 && br_kmod(i->mods, BR_KF_RND) >= BR_KM_RND_RNI)
             v = br_sf_rint(s, v);
         else if (i->type == BR_KT_TF32 && br_sf_is_nan(s.fmt, v))

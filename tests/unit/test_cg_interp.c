@@ -161,6 +161,23 @@ TEST(kernel_faults_name_line_block_and_thread)
           "which is no function");
 }
 
+/* .ftz is of floats: 2^-24, a half's smallest, is none that goes; a float's is 0
+ * before it is rounded up. */
+TEST(kernel_ftz_leaves_halves)
+{
+    result *r =
+        runs(K(".reg .b16 %%h; .reg .f32 %%f; mov.b16 %%h,0x8001;\n"
+               "cvt.ftz.f32.f16 %%f,%%h; st.global.f32 [%%d0],%%f;\n"
+               "cvt.rn.ftz.f16.f32 %%h,%%f; st.global.b16 [%%d0+4],%%h;\n"
+               "mov.b32 %%f,0x00400000; cvt.rp.ftz.f16.f32 %%h,%%f; "
+               "st.global.b16 [%%d0+8],%%h; ret;"),
+             1, 1, false);
+
+    ck_assert_uint_eq(r->out[0], 0xb3800000);
+    ck_assert_uint_eq(r->out[1], 0x8001);
+    ck_assert_uint_eq(r->out[2], 0);
+}
+
 TEST(kernel_loads_a_pointer_that_all_lanes_use)
 {
     result *r = runs(

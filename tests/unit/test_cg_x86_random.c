@@ -188,6 +188,51 @@ TEST(x86_lines_end_where_memory_does)
     br_str_fini(&s);
 }
 
+/* Tables of less than a row of lanes, read by each lane at a place of its own
+ * where it was found before: the last of them, and one more, of lane 5 in
+ * round 3. */
+TEST(x86_small_tables_end_where_they_do)
+{
+    static const char *const spaces[] = {"const", "global"};
+    static const struct {
+        const char *type, *at, *reg;
+        unsigned bytes;
+    } of[] = {
+        {"u32", "b32", "r", 4},
+        {"u64", "b64", "d", 8},
+        {"u16", "b16", "r", 2},
+        {"u8", "b8", "r", 1},
+    };
+    br_str s = {0};
+
+    for (unsigned k = 0; k < 2 * BR_COUNT(of) * 8; k++) {
+        unsigned t = k / 2 % BR_COUNT(of), n = k / 8 % 4, more = k / 32;
+
+        s.n = 0;
+        br_str_printf(
+            &s,
+            ".version 8.0\n.target sm_80\n.%s .align 8 .%s table[%u] = "
+            "{11%.*s};\n.entry k(.param .u64 in, .param .u64 out) {\n.reg .b32 "
+            "%%r<9>; .reg .b64 %%d<9>; .reg .pred %%p;\nld.param.u64 "
+            "%%d1,[out]; mov.u32 %%r0,%%tid.x; mov.u32 %%r1,0; mov.u64 "
+            "%%d6,0;\nmul.wide.u32 %%d2,%%r0,8; add.u64 %%d1,%%d1,%%d2; "
+            "mov.u64 "
+            "%%d3,table;\nL: add.u32 %%r2,%%r0,%%r1; rem.u32 %%r2,%%r2,%u; "
+            "mad.lo.u32 %%r3,%%r1,64,%%r0; setp.eq.u32 %%p,%%r3,197; selp.b32 "
+            "%%r2,%u,%%r2,%%p;\nmul.wide.u32 %%d4,%%r2,%u; add.u64 "
+            "%%d4,%%d3,%%d4; ld.%s.%s "
+            "%%%s5,[%%d4]; %s add.u64 %%d6,%%d6,%%d5;\nadd.u32 %%r1,%%r1,1; "
+            "setp.lt.u32 %%p,%%r1,4; @%%p bra L;\nst.global.u64 [%%d1],%%d6; "
+            "ret;\n}\n",
+            spaces[k % 2], of[t].at, n + 1, 3 * (int)n, ",22,33,44", n + 1,
+            n + more, of[t].bytes, spaces[k % 2], of[t].type, of[t].reg,
+            *of[t].reg == 'r' ? "cvt.u64.u32 %d5,%r5;" : "");
+        agrees(s.at);
+        ck_assert_int_eq(pr_faulted, more);
+    }
+    br_str_fini(&s);
+}
+
 /* Memory changed in place with little done is a loop of 32 bytes at a time, whatever
  * the processor has; beside one that does more. */
 TEST(x86_lines_changed_in_place)

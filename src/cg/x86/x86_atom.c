@@ -24,8 +24,10 @@ find_window(x86_ctx *c, uint32_t site, uint64_t addr, unsigned bytes)
             continue;
         if (g->read_only || g->bytes < bytes)
             return false;
-        c->windows[site] = (x86_window){g->addr, g->bytes - bytes + 1,
-                                        (uint64_t)(uintptr_t)g->host - g->addr};
+        c->windows[site] =
+            (x86_window){.lo = g->addr,
+                         .size = g->bytes - bytes + 1,
+                         .host = (uint64_t)(uintptr_t)g->host - g->addr};
         return true;
     }
     return false;

@@ -53,6 +53,15 @@ lanes32(gen *g, const br_kins *i)
     return t;
 }
 
+/* A float to convert. */
+static unsigned
+float_arg(gen *g, const br_kins *i)
+{
+    unsigned a = x86_use(g, arg_of(g, i, 0), 0);
+
+    return br_kmod(i->mods, BR_KF_FTZ) ? x86_flushed(g, a) : a;
+}
+
 static void
 sel_int(gen *g, const br_kins *i)
 {
@@ -201,7 +210,7 @@ sel_f32_to_s32(gen *g, const br_kins *i)
 {
     static const uint8_t mode[] = {3, 0, 3, 1, 2, 0, 0, 3, 1, 2};
     unsigned rnd = br_kmod(i->mods, BR_KF_RND);
-    unsigned a = x86_use(g, arg_of(g, i, 0), 0), d = x86_def(g, i->res, 0);
+    unsigned a = float_arg(g, i), d = x86_def(g, i->res, 0);
     unsigned t = x86_tmp(g), k = constant(g, 0x4f000000); /* 2^31 */
 
     e2i(g, BR_X_ROUNDPS, t, a, mode[rnd]);
@@ -218,7 +227,7 @@ static void
 sel_f32_to_u32(gen *g, const br_kins *i)
 {
     static const uint8_t mode[] = {3, 0, 3, 1, 2, 0, 0, 3, 1, 2};
-    unsigned a = x86_use(g, arg_of(g, i, 0), 0), d = x86_def(g, i->res, 0);
+    unsigned a = float_arg(g, i), d = x86_def(g, i->res, 0);
     unsigned t = x86_tmp(g), w = x86_tmp(g), s = x86_tmp(g);
     unsigned k = constant(g, 0x4f000000); /* 2^31 */
 
@@ -240,6 +249,42 @@ sel_f32_to_u32(gen *g, const br_kins *i)
     x86_drop(g, k);
 }
 
+/* Of 8 and 16 bits: what is too large or too small is so as a float, too. A NaN
+ * is 0: it gives way to the second of MAXPS and of MINPS. */
+static void
+sel_f32_to_narrow(gen *g, const br_kins *i)
+{
+    static const uint8_t mode[] = {3, 0, 3, 1, 2, 0, 0, 3, 1, 2};
+    /* 65535, 32767; 255, 127 */
+    static const uint32_t most[2][2] = {{0x477fff00, 0x46fffe00},
+                                        {0x437f0000, 0x42fe0000}};
+    const br_ktinfo *to = &br_ktinfo_of[i->type];
+    bool is_signed = to->kind == 'S', byte = to->bytes == 1;
+    unsigned a = float_arg(g, i), d = x86_def(g, i->res, 0);
+    unsigned t = x86_tmp(g), k = x86_tmp(g);
+
+    e3(g, BR_X_PXOR, k, k, k);
+    e3(g, BR_X_MAXPS, t, a, k);
+    if (is_signed) {
+        e3(g, BR_X_MINPS, k, a, k);
+        e3(g, BR_X_ADDPS, t, t, k); /* one of them is 0 */
+    }
+    e2i(g, BR_X_ROUNDPS, t, t, mode[br_kmod(i->mods, BR_KF_RND)]);
+    if (is_signed) { /* -128, -32768 */
+        em(g, BR_X_BCASTD, k, x86_const(g, byte ? 0xc3000000u : 0xc7000000u));
+        e3(g, BR_X_MAXPS, t, t, k);
+    }
+    em(g, BR_X_BCASTD, k, x86_const(g, most[byte][is_signed]));
+    e3(g, BR_X_MINPS, t, t, k);
+    e2(g, BR_X_CVTTPS2DQ, d, t);
+    if (is_signed) { /* its class has 16 bits */
+        e2i(g, BR_X_PSLLD_I, d, d, 16);
+        e2i(g, BR_X_PSRLD_I, d, d, 16);
+    }
+    x86_drop(g, t);
+    x86_drop(g, k);
+}
+
 static void
 sel_round(gen *g, const br_kins *i)
 {
@@ -248,16 +293,31 @@ sel_round(gen *g, const br_kins *i)
     bool q = i->type == BR_KT_F64;
 
     for (unsigned p = 0; p < parts_of(g, br_ktinfo_of[i->type].cls); p++) {
-        unsigned a = x86_use(g, arg_of(g, i, 0), p);
+        unsigned a = q ? x86_use(g, arg_of(g, i, 0), p) : float_arg(g, i);
+        unsigned d = x86_def(g, i->res, p);
 
-        e2i(g, q ? BR_X_ROUNDPD : BR_X_ROUNDPS, x86_def(g, i->res, p), a, m);
+        e2i(g, q ? BR_X_ROUNDPD : BR_X_ROUNDPS, d, a, m);
+        x86_float_end(g, i, d);
+    }
+}
+
+/* cvt.sat.f32.f32, which is __saturatef, and cvt.ftz.f32.f32. */
+static void
+sel_same(gen *g, const br_kins *i)
+{
+    for (unsigned p = 0; p < parts_of(g, br_ktinfo_of[i->type].cls); p++) {
+        unsigned a = x86_use(g, arg_of(g, i, 0), p);
+        unsigned d = x86_def(g, i->res, p);
+
+        e2(g, BR_X_MOVAPS, d, a);
+        x86_float_end(g, i, d);
     }
 }
 
 static void
 sel_f32_to_f64(gen *g, const br_kins *i)
 {
-    unsigned a = x86_use(g, arg_of(g, i, 0), 0);
+    unsigned a = float_arg(g, i);
 
     for (unsigned p = 0; p < parts_of(g, BR_KC_B64); p++) {
         unsigned d = x86_def(g, i->res, p);
@@ -278,6 +338,8 @@ sel_f64_to_f32(gen *g, const br_kins *i)
     e2(g, BR_X_CVTPD2PS, d, a);
     e2(g, BR_X_CVTPD2PS, t, b);
     e3i(g, BR_X_INSERT128, d, d, t, 1);
+    x86_drop(g, t);
+    x86_float_end(g, i, d);
 }
 
 static void
@@ -299,6 +361,28 @@ sel_f32_to_f16(gen *g, const br_kins *i)
     e2(g, BR_X_PMOVZXWD, d, d);
 }
 
+static x86_sel
+select_floats(const br_kins *i, unsigned rnd)
+{
+    bool end = i->type == BR_KT_F32 || i->type == BR_KT_F64;
+
+    if (br_kmod(i->mods, BR_KF_SAT) && !end)
+        return NULL;
+    if (i->type == i->type2 && end)
+        return rnd >= BR_KM_RND_RNI ? sel_round : sel_same;
+    if (i->type == BR_KT_F32 && i->type2 == BR_KT_F64)
+        return rnd == BR_KM_RND_RN ? sel_f64_to_f32 : NULL;
+    if (br_kmod(i->mods, BR_KF_SAT))
+        return NULL;
+    if (i->type == BR_KT_F64 && i->type2 == BR_KT_F32)
+        return sel_f32_to_f64;
+    if (i->type == BR_KT_F32 && i->type2 == BR_KT_F16)
+        return sel_f16_to_f32;
+    return i->type == BR_KT_F16 && i->type2 == BR_KT_F32 && rnd == BR_KM_RND_RN
+               ? sel_f32_to_f16
+               : NULL;
+}
+
 x86_sel
 x86_select_cvt(const br_kins *i)
 {
@@ -306,33 +390,28 @@ x86_select_cvt(const br_kins *i)
     const br_ktinfo *to = &br_ktinfo_of[i->type];
     unsigned rnd = br_kmod(i->mods, BR_KF_RND);
 
-    if (br_kmod(i->mods, BR_KF_SAT) || br_kmod(i->mods, BR_KF_FTZ) ||
-        br_kmod(i->mods, BR_KF_RELU) || from->lanes != 1 || to->lanes != 1)
+    if (br_kmod(i->mods, BR_KF_RELU) || from->lanes != 1 || to->lanes != 1)
+        return NULL;
+    if (from->kind == 'F' && to->kind == 'F')
+        return select_floats(i, rnd);
+    if (br_kmod(i->mods, BR_KF_SAT))
         return NULL;
     if (from->kind != 'F' && to->kind != 'F')
         return sel_int;
-    if (i->type == BR_KT_F32 && from->kind != 'F')
+    if (i->type == BR_KT_F32)
         return from->bytes <= 4 && rnd <= BR_KM_RND_RN ? sel_to_f32 : NULL;
-    if (i->type == BR_KT_F64 && from->kind != 'F')
+    if (i->type == BR_KT_F64)
         return rnd > BR_KM_RND_RN ? NULL
                : from->bytes == 8 ? sel_wide_to_f64
                                   : sel_to_f64;
-    if (i->type == BR_KT_S32 && i->type2 == BR_KT_F64)
-        return rnd >= BR_KM_RND_RNI ? sel_f64_to_s32 : NULL;
-    if (i->type == BR_KT_S32 && i->type2 == BR_KT_F32)
-        return rnd >= BR_KM_RND_RNI ? sel_f32_to_s32 : NULL;
-    if (i->type == BR_KT_U32 && i->type2 == BR_KT_F32)
-        return rnd >= BR_KM_RND_RNI ? sel_f32_to_u32 : NULL;
-    if (i->type == i->type2 && rnd >= BR_KM_RND_RNI)
-        return i->type == BR_KT_F32 || i->type == BR_KT_F64 ? sel_round : NULL;
-    if (i->type == BR_KT_F64 && i->type2 == BR_KT_F32)
-        return sel_f32_to_f64;
-    if (i->type == BR_KT_F32 && i->type2 == BR_KT_F16)
-        return sel_f16_to_f32;
-    if (rnd != BR_KM_RND_RN)
+    if (rnd < BR_KM_RND_RNI)
         return NULL;
-    if (i->type == BR_KT_F32 && i->type2 == BR_KT_F64)
-        return sel_f64_to_f32;
-    return i->type == BR_KT_F16 && i->type2 == BR_KT_F32 ? sel_f32_to_f16
-                                                         : NULL;
+    if (i->type2 == BR_KT_F64)
+        return i->type == BR_KT_S32 ? sel_f64_to_s32 : NULL;
+    if (i->type2 != BR_KT_F32)
+        return NULL;
+    return i->type == BR_KT_S32   ? sel_f32_to_s32
+           : i->type == BR_KT_U32 ? sel_f32_to_u32
+           : to->bytes <= 2       ? sel_f32_to_narrow
+                                  : NULL;
 }

@@ -46,14 +46,14 @@ memory(gen *g, const br_kins *i, uint32_t site, uint32_t slow, unsigned from,
         ej(g, BR_X_JB, slow);
         em(g, BR_X_MOV64, RCX, x86_ctx_at(offsetof(x86_ctx, shared)));
     } else {
+        at += (int32_t)offsetof(x86_window, any_lo);
         em(g, BR_X_MOV64, RDX, x86_ctx_at(offsetof(x86_ctx, windows)));
         em(g, BR_X_MOV64, RAX, br_x86_mem(RDX, at));
         ei(g, BR_X_SUB64_I, br_x86_reg(RAX), i->imm);
         e2(g, BR_X_ZBCASTQ_R, from, RAX);
         em(g, BR_X_MOV64, RAX, br_x86_mem(RDX, at + 8));
-        ei(g, BR_X_SUB64_I, br_x86_reg(RAX), 1);
+        ei(g, BR_X_SUB64_I, br_x86_reg(RAX), bytes - 1);
         ej(g, BR_X_JB, slow); /* there is none yet */
-        ei(g, BR_X_ADD64_I, br_x86_reg(RAX), 1 + X86_MOST * bytes - bytes);
         em(g, BR_X_MOV64, RCX, br_x86_mem(RDX, at + 16));
     }
     e2(g, BR_X_ZBCASTQ_R, end, RAX);

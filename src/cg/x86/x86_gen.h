@@ -164,7 +164,9 @@ br_x86_op x86_twin(br_x86_op op);
 /* Another way than x86_select's, or NULL. */
 x86_sel x86_select_z(const gen *g, const br_kins *i);
 void x86_z_narrow(gen *g, unsigned d, unsigned lo, unsigned hi, bool high);
+unsigned x86_flushed(gen *g, unsigned a);
 unsigned x86_z_flushed(gen *g, unsigned a);
+void x86_float_end(gen *g, const br_kins *i, unsigned d);
 unsigned x86_z_divisor(gen *g, unsigned b);
 
 /* x86_several.c: 8 or 16 lanes one after another, or one for all of them */

@@ -34,9 +34,12 @@ typedef struct x86_seat {
     ki_warp *warp;
 } x86_seat;
 
-/* Memory that a load or store found last: addr - lo < size is in it. */
+/* Memory that a load or store found last: a row of lanes that begins at addr is
+ * in it where addr - lo < size; a table may be too small for one, so lanes that
+ * are anywhere have bytes of their own to look at. host: of address 0. */
 typedef struct x86_window {
-    uint64_t lo, size, host; /* host: of address 0 */
+    uint64_t lo, size, host;
+    uint64_t any_lo, any_bytes, any_host;
 } x86_window;
 
 typedef struct x86_ctx {

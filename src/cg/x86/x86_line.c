@@ -676,7 +676,7 @@ x86_locate(x86_ctx *c, uint32_t site, uint64_t addr)
         if ((i->op == BR_K_ST && g->read_only) ||
             (w->lo == g->addr && w->size == g->bytes && w->host == host))
             return 1;
-        *w = (x86_window){g->addr, g->bytes, host};
+        *w = (x86_window){.lo = g->addr, .size = g->bytes, .host = host};
         return 0;
     }
     return 1;

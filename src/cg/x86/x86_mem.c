@@ -208,7 +208,7 @@ sel_row(gen *g, const br_kins *i)
         br_x86_bind(g->a, same);
         check_row(g, s->reg[0], s->reg[1], 0, any);
         es(g, BR_X_MOVQ_RX, br_x86_reg(RAX), s->reg[0]);
-        bounds(g, i, site, (unsigned)LANES(g) * step, slow);
+        bounds(g, i, site, (unsigned)LANES(g) * step, any);
         load_one(g, i, s->reg[2], br_x86_mem(RCX, 0));
         if (step == 8)
             e2(g, BR_X_MOVAPS, s->reg[3], s->reg[2]);

@@ -10,14 +10,16 @@
 static x86_window
 reach_of(const x86_ctx *c, uint32_t site, const br_kins *i)
 {
+    bool shared = br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_SHARED;
+    const x86_window *w = &c->windows[site];
+    uint64_t all = shared ? c->shared_bytes : w->any_bytes;
     unsigned bytes = br_ktinfo_of[i->type].bytes;
 
-    if (br_kmod(i->mods, BR_KF_SPACE) != BR_KM_SPACE_SHARED)
-        return c->windows[site];
-    if (c->shared_bytes < bytes)
-        return (x86_window){.size = 0};
-    return (x86_window){0, c->shared_bytes - bytes + 1,
-                        (uint64_t)(uintptr_t)c->shared};
+    return (x86_window){
+        .lo = shared ? 0 : w->any_lo,
+        .size = all < bytes ? 0 : all - bytes + 1,
+        .host = shared ? (uint64_t)(uintptr_t)c->shared : w->any_host,
+    };
 }
 
 /* All addresses, by lane; false: one of them is somewhere else. */

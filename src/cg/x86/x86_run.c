@@ -258,12 +258,18 @@ remember(x86_ctx *c, const br_kins *i, uint32_t site, unsigned bytes)
     unsigned lanes = c->fn->own->zmm ? X86_MOST : X86_LANES;
     unsigned span = bytes * (c->fn->sites.at[site].uniform ? 1 : lanes);
     unsigned space = br_kmod(i->mods, BR_KF_SPACE);
+    x86_window *w = &c->windows[site];
 
-    if (space == BR_KM_SPACE_SHARED || space == BR_KM_SPACE_LOCAL || !g ||
-        g->bytes < span)
+    if (space == BR_KM_SPACE_SHARED || space == BR_KM_SPACE_LOCAL || !g)
         return;
-    c->windows[site] = (x86_window){g->addr, g->bytes - span + 1,
-                                    (uint64_t)(uintptr_t)g->host - g->addr};
+    w->any_lo = g->addr;
+    w->any_bytes = g->bytes;
+    w->any_host = (uint64_t)(uintptr_t)g->host - g->addr;
+    if (g->bytes < span)
+        return;
+    w->lo = g->addr;
+    w->size = g->bytes - span + 1;
+    w->host = w->any_host;
 }
 
 static uint8_t *
@@ -276,8 +282,9 @@ place_of(x86_ctx *c, const br_kins *i, uint32_t site, uint64_t addr)
     const x86_window *w = &c->windows[site];
     uint8_t *p;
 
-    if (addr % bytes == 0 && addr - w->lo < w->size)
-        return (uint8_t *)(uintptr_t)(w->host + addr);
+    if (addr % bytes == 0 && bytes <= w->any_bytes &&
+        addr - w->any_lo <= w->any_bytes - bytes)
+        return (uint8_t *)(uintptr_t)(w->any_host + addr);
     p = ki_at(c->run, c->warp, space, addr, bytes, load ? KI_READ : KI_WRITE);
     if (p && (space != 0 || addr < KI_CODE))
         remember(c, i, site, bytes);

@@ -68,8 +68,8 @@ widen(gen *g, unsigned d, unsigned a, unsigned part, bool is_signed)
 }
 
 /* Subnormals become zeros of their sign. */
-static unsigned
-flushed(gen *g, unsigned a)
+unsigned
+x86_flushed(gen *g, unsigned a)
 {
     unsigned t, z;
 
@@ -92,14 +92,14 @@ float_arg(gen *g, const br_kins *i, unsigned n, unsigned part)
 {
     unsigned r = use(g, i, n, part);
 
-    return br_kmod(i->mods, BR_KF_FTZ) ? flushed(g, r) : r;
+    return br_kmod(i->mods, BR_KF_FTZ) ? x86_flushed(g, r) : r;
 }
 
-static void
-float_end(gen *g, const br_kins *i, unsigned d)
+void
+x86_float_end(gen *g, const br_kins *i, unsigned d)
 {
     if (br_kmod(i->mods, BR_KF_FTZ)) {
-        unsigned t = flushed(g, d);
+        unsigned t = x86_flushed(g, d);
 
         e2(g, BR_X_MOVAPS, d, t);
         x86_drop(g, t);
@@ -154,7 +154,7 @@ sel_simple(gen *g, const br_kins *i)
         d = x86_def(g, i->res, p);
         e3(g, simple_op(i), d, a, b);
         if (f)
-            float_end(g, i, d);
+            x86_float_end(g, i, d);
         else if (cls == BR_KC_B16 && i->op != BR_K_AND && i->op != BR_K_OR &&
                  i->op != BR_K_XOR)
             mask16(g, d);
@@ -172,7 +172,7 @@ sel_fma(gen *g, const br_kins *i)
 
         e2(g, BR_X_MOVAPS, d, c);
         e3(g, q ? BR_X_FMADD231PD : BR_X_FMADD231PS, d, a, b);
-        float_end(g, i, d);
+        x86_float_end(g, i, d);
     }
 }
 
@@ -214,7 +214,7 @@ sel_div(gen *g, const br_kins *i)
         unsigned d = x86_def(g, i->res, 0);
 
         e3(g, BR_X_DIVPS, d, a, approximate_divisor(g, b));
-        float_end(g, i, d);
+        x86_float_end(g, i, d);
     }
 }
 
@@ -228,7 +228,7 @@ sel_rcp(gen *g, const br_kins *i)
         unsigned one = constant(g, q ? 0x3ff0000000000000 : 0x3f800000, q);
 
         e3(g, q ? BR_X_DIVPD : BR_X_DIVPS, d, one, a);
-        float_end(g, i, d);
+        x86_float_end(g, i, d);
     }
 }
 
@@ -239,7 +239,7 @@ sel_sqrt(gen *g, const br_kins *i)
         unsigned a = float_arg(g, i, 0, p), d = x86_def(g, i->res, p);
 
         e2(g, is64(i) ? BR_X_SQRTPD : BR_X_SQRTPS, d, a);
-        float_end(g, i, d);
+        x86_float_end(g, i, d);
     }
 }
 
@@ -278,7 +278,7 @@ sel_ex2(gen *g, const br_kins *i)
     e2i(g, BR_X_PSLLD_I, n, n, 23);
     e3(g, BR_X_MULPS, d, d, r);
     e3(g, BR_X_MULPS, d, d, n);
-    float_end(g, i, d);
+    x86_float_end(g, i, d);
 }
 
 static void
@@ -289,7 +289,7 @@ sel_rsqrt(gen *g, const br_kins *i)
 
     e2(g, BR_X_SQRTPS, d, a);
     e3(g, BR_X_DIVPS, d, one, d);
-    float_end(g, i, d);
+    x86_float_end(g, i, d);
 }
 
 static void

@@ -428,7 +428,7 @@ z_f32_to_s32(gen *g, const br_kins *i)
 {
     static const uint8_t mode[] = {3, 0, 3, 1, 2, 0, 0, 3, 1, 2};
     unsigned rnd = br_kmod(i->mods, BR_KF_RND), k = x86_ktmp(g);
-    unsigned a = use(g, i, 0, 0), d = x86_def(g, i->res, 0);
+    unsigned a = float_arg(g, i, 0, 0), d = x86_def(g, i->res, 0);
     unsigned t = x86_tmp(g), c = constant(g, 0x4f000000, false); /* 2^31 */
 
     e2i(g, BR_X_ROUNDPS, t, a, mode[rnd]);
@@ -446,7 +446,7 @@ static void
 z_f32_to_u32(gen *g, const br_kins *i)
 {
     static const uint8_t mode[] = {3, 0, 3, 1, 2, 0, 0, 3, 1, 2};
-    unsigned a = use(g, i, 0, 0), d = x86_def(g, i->res, 0);
+    unsigned a = float_arg(g, i, 0, 0), d = x86_def(g, i->res, 0);
     unsigned t = x86_tmp(g), zero = x86_tmp(g);
 
     e3(g, BR_X_PXOR, zero, zero, zero);
