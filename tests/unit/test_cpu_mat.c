@@ -370,6 +370,41 @@ TEST(cpu_mat_in_pairs_of_bf16_stays_within_its_error_in_any_company)
     }
 }
 
+/* All that is written, also what only another set's kernels read. */
+TEST(cpu_mat_rows_in_integers_are_the_same_bytes_on_every_set)
+{
+    static const br_form forms[] = {BR_FORM_Q32, BR_FORM_Q256};
+    uint64_t rng = 29;
+
+    for (size_t f = 0; f < BR_COUNT(forms); f++)
+        for (uint32_t n = f ? 256 : 32; n <= 2048; n += f ? 256 : 32) {
+            size_t bytes = br_act_bytes(forms[f], n);
+            float *x = t_keep(malloc(n * sizeof *x));
+            uint8_t *want = t_keep(malloc(bytes));
+            uint8_t *got = t_keep(malloc(bytes));
+
+            for (uint32_t i = 0; i < n; i++)
+                x[i] = uniform(&rng) * uniform(&rng) * 8;
+            x[n / 3] = NAN;
+            for (uint32_t i = 0; i < 32; i++) { /* the last block's scale */
+                x[n - 32 + i] *= n % 64 ? 0x1p-130f : 1;
+                x[n / 64 * 32 + i] *= i == 5 && n % 96 ? INFINITY : 1;
+            }
+            memset(want, 0xa5, bytes);
+            br_act_row(BR_ISA_C, forms[f], x, n, want);
+            for (br_isa isa = BR_ISA_C; isa < BR_ISA_COUNT; isa++) {
+                if (!br_isa_here(isa))
+                    continue;
+                memset(got, 0xa5, bytes);
+                br_act_row(isa, forms[f], x, n, got);
+                for (size_t i = 0; i < bytes; i++)
+                    if (got[i] != want[i])
+                        ck_abort_msg("%s, %u numbers: byte %zu is %d, not %d",
+                                     br_isa_name(isa), n, i, got[i], want[i]);
+            }
+        }
+}
+
 TEST(cpu_mat_refuses_what_is_no_matrix_of_weights)
 {
     static const struct {
