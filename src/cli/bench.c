@@ -384,7 +384,7 @@ step(bench *b, uint32_t slot, uint32_t from, uint32_t n, bool across, bool want,
 {
     int32_t slots[WIDE_CHUNK], positions[WIDE_CHUNK], tokens[WIDE_CHUNK],
         wants[WIDE_CHUNK] = {0};
-    br_step s = {n, slots, positions, tokens, wants, NULL};
+    br_step s = {n, slots, positions, tokens, wants, NULL, false};
 
     for (uint32_t i = 0; i < n; i++) {
         slots[i] = (int32_t)(across ? i : slot);

@@ -26,6 +26,7 @@ typedef struct br_step {
     const int32_t *want; /* [n_rows], 0: no logits; NULL: all rows */
     /* pages[slot * n_groups + group][position / 16]: index into the pool */
     const uint32_t *const *pages;
+    bool hidden; /* what LM_HEAD reads is asked for, of all rows */
 } br_step;
 
 typedef struct br_kv_group {

@@ -403,9 +403,12 @@ can_draw(const br_engine *e, const br_plan *p)
 static br_code
 run(br_engine *e, const br_plan *p, bool draw, br_status *st)
 {
+    br_step step = p->step;
     uint32_t n = 0;
 
-    BR_TRY(e->lm->step(e->lm->ctx, &p->step, draw ? NULL : e->logits, st));
+    for (uint32_t t = 0; t < step.n_rows; t++)
+        step.hidden = step.hidden || request_of(e, p->row_handle[t])->sum;
+    BR_TRY(e->lm->step(e->lm->ctx, &step, draw ? NULL : e->logits, st));
     for (uint32_t t = 0; draw && t < p->step.n_rows; t++)
         if (p->step.want[t]) {
             const request *r = request_of(e, p->row_handle[t]);

@@ -1,7 +1,7 @@
 /* lm_model.c - see lm_model.h.
  *
- * Rows before the last are fed in chunks that want no logits; the last one is
- * a step of its own, so that one row of logits is all that is ever kept.
+ * Prompts are fed in chunks; of the last one, the last row wants logits, so that
+ * one row of them is all that is ever kept.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/lm_model.h"
 
@@ -44,8 +44,7 @@ feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
 {
     br_lm_model *r = ctx;
     int32_t slots[CUDA_CHUNK], positions[CUDA_CHUNK], want[CUDA_CHUNK] = {0};
-    uint32_t rows = logits ? n - 1 : n;
-    br_step step = {.n_rows = rows,
+    br_step step = {.n_rows = n,
                     .slot = slots,
                     .position = positions,
                     .token = tokens,
@@ -56,17 +55,9 @@ feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
         slots[i] = (int32_t)slot;
         positions[i] = (int32_t)(from + i);
     }
-    if (rows)
-        BR_TRY(br_oracle_step(&r->o, &step, BR_IR_PREFILL, NULL, st));
-    if (logits) {
-        want[0] = 1;
-        step = (br_step){.n_rows = 1,
-                         .slot = slots,
-                         .position = positions + rows,
-                         .token = tokens + rows,
-                         .want = want};
-        BR_TRY(br_oracle_step(&r->o, &step, BR_IR_DECODE, logits, st));
-    }
+    want[n - 1] = logits != NULL;
+    BR_TRY(br_oracle_step(&r->o, &step, n > 1 ? BR_IR_PREFILL : BR_IR_DECODE,
+                          logits, st));
     r->n_held[slot] = from + n;
     return BR_OK;
 }

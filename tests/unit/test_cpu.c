@@ -289,7 +289,7 @@ TEST_WITHIN(company_changes_no_bit, 120)
         br_oracle_reset(&r.o, 0);
         while (left > 0) {
             int32_t slot[64], pos[64], tok[64], want[64];
-            br_step s = {0, slot, pos, tok, want, NULL};
+            br_step s = {0, slot, pos, tok, want, NULL, false};
             uint32_t row = 0;
 
             left = 0;
@@ -313,6 +313,51 @@ TEST_WITHIN(company_changes_no_bit, 120)
         }
         lk_close(&r);
     }
+    br_cpu_pool_free(two);
+    lk_end();
+}
+
+/* Products of a step of SHORT rows, of which the last one wants logits. */
+static uint64_t
+products_of(lk_run *r, const lk_case *c, bool hidden, float *logits)
+{
+    int32_t slot[SHORT] = {0}, pos[SHORT], want[SHORT] = {0};
+    br_step s = {SHORT, slot, pos, c->tokens, want, NULL, hidden};
+    const br_cpu_work *w = br_cpu_work_of(r->o.cpu);
+    br_cpu_work was = *w;
+    uint64_t n = 0;
+
+    for (uint32_t t = 0; t < SHORT; t++)
+        pos[t] = (int32_t)t;
+    want[SHORT - 1] = 1;
+    br_oracle_reset(&r->o, 0);
+    t_ok(br_oracle_step(&r->o, &s, BR_IR_PREFILL, logits, &r->st), &r->st);
+    for (int f = 0; f < BR_FORM_COUNT; f++)
+        n += w->products[f] - was.products[f];
+    return n;
+}
+
+/* Rows that want no logits end at the last layer's attention, unless somebody
+ * asks what the head would read of them. */
+TEST(rows_without_logits_are_not_multiplied_to_the_end)
+{
+    br_cpu_pool *two = pool_of(2);
+    lk_case c = lk_get(lk_of_arch(BR_ARCH_LLAMA, 0));
+    br_oracle_config config = {.pool = two, .kv = BR_Q_F16};
+    float *few = t_keep(calloc(c.n_vocab, sizeof *few));
+    float *all = t_keep(calloc(c.n_vocab, sizeof *all));
+    const br_layer_hp *hp;
+    uint64_t n, ff;
+    lk_run r;
+
+    t_ok(lk_open(&r, &c, &config), &r.st);
+    n = products_of(&r, &c, true, all) - products_of(&r, &c, false, few);
+    hp = &r.model->hp.layer[r.model->hp.n_layer - 1];
+    ff = (uint64_t)(3 * hp->n_ff + hp->n_head * hp->head_v) *
+         (uint64_t)r.model->hp.n_embd;
+    ck_assert_uint_eq(n, (SHORT - 1) * ff);
+    ck_assert_mem_eq(few, all, c.n_vocab * sizeof *few);
+    lk_close(&r);
     br_cpu_pool_free(two);
     lk_end();
 }
@@ -394,7 +439,7 @@ TEST(a_step_that_the_cpu_tier_cannot_take_is_refused)
     lk_case c = lk_get(lk_find("gpt-oss"));
     br_oracle_config config = {.pool = p, .max_rows = 2, .max_want = 1};
     int32_t slot[3] = {0}, pos[3] = {0, 1, 2}, tok[3] = {0};
-    br_step s = {2, slot, pos, tok, NULL, NULL};
+    br_step s = {2, slot, pos, tok, NULL, NULL, false};
     float *l = t_keep(calloc(4u * c.n_vocab, sizeof *l));
     lk_run r;
 

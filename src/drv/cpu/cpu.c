@@ -230,6 +230,8 @@ br_cpu_step(br_cpu *c, br_state *s, const br_step *step, float *logits,
     c->state = s;
     if (!logits)
         c->n_want = 0;
+    /* Who watches or asks for hidden sees all rows. */
+    c->few = !c->watch.seen && !step->hidden && c->n_want < step->n_rows;
     c->logits = logits;
     aim(c, logits);
     br_cpu_pool_run(c->c.pool, &job);

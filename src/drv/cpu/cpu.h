@@ -55,7 +55,8 @@ void br_cpu_page(const br_cpu *c, br_state *s, uint32_t group, uint32_t page,
                  void *bytes, bool in);
 br_code br_cpu_step(br_cpu *c, br_state *s, const br_step *step, float *logits,
                     br_status *st) BR_MUST_USE;
-/* What the head read of each row of the latest step, [n_rows][n_embd]. */
+/* What the head read of each row of the latest step, [n_rows][n_embd]: of rows
+ * that want no logits only if the step asks for hidden. */
 const float *br_cpu_hidden(const br_cpu *c);
 int64_t br_cpu_n_vocab(const br_cpu *c);
 /* From now on, by one thread after another; NULL: nobody. Values that come of

@@ -60,6 +60,7 @@ struct cpu_phase {
     const br_ir_node *n;
     cpu_rows_fn *rows;       /* of the kind cpu_rows */
     bool want;               /* has the rows that want logits, only */
+    bool late;               /* what it writes only those are asked for */
     uint8_t gather, scatter; /* bindings that stand apart, a bit each */
     uint32_t n_rows, per;    /* set by tiles(): rows, rows or panels a tile */
     uint32_t n_done;         /* nodes from n on that are done after it */
@@ -138,9 +139,24 @@ struct br_cpu {
     cpu_split split;
     float *kept_blocks; /* [CPU_KEPT] */
     uint32_t n_want;
+    bool few; /* and phases that are late have no others */
     br_cpu_work work;
     br_watch watch;
 };
+
+/* Rows of a phase in the step that runs. Those of late phases stand where all
+ * of them would: c->want says which they are. */
+static inline bool
+cpu_has_few(const br_cpu *c, const cpu_phase *p)
+{
+    return p->late && c->few;
+}
+
+static inline uint32_t
+cpu_rows_in(const br_cpu *c, const cpu_phase *p)
+{
+    return p->want || cpu_has_few(c, p) ? c->n_want : c->step->n_rows;
+}
 
 /* cpu_plan.c: the phases of the graph; matrices are planned, not packed. */
 br_code cpu_plan(br_cpu *c, br_status *st) BR_MUST_USE;

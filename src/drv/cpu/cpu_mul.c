@@ -42,7 +42,7 @@ enum {
 static uint32_t
 quantise_tiles(br_cpu *c, cpu_phase *p)
 {
-    uint64_t rows = p->pick || p->want ? c->n_want : c->step->n_rows;
+    uint64_t rows = p->pick ? c->n_want : cpu_rows_in(c, p);
     uint64_t tiles = rows * p->pieces * p->n_in / 4096 + 1;
 
     p->n_rows = (uint32_t)rows;
@@ -72,10 +72,11 @@ quantise_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
     uint32_t t0 = tile * p->per, t1 = BR_MIN(t0 + p->per, p->n_rows);
     size_t bytes = br_act_bytes((br_form)p->form, p->n_in);
     bool heads = p->n->op == BR_IR_HEAD_MATMUL;
+    bool picks = p->pick || cpu_has_few(c, p);
 
     (void)w;
     for (uint32_t t = t0; t < t1; t++) {
-        uint32_t from = p->pick ? c->want[t] : t;
+        uint32_t from = picks ? c->want[t] : t;
         const float *x = p->temp     ? p->temp + (size_t)t * p->n_in
                          : p->gather ? dense(c, p, from)
                                      : ref_row(&p->in[0], from);
@@ -229,7 +230,7 @@ multiply_tiles(br_cpu *c, cpu_phase *p)
     uint64_t panels, bytes = 0, most, tiles = 0;
     uint32_t slices = slices_of(c, p);
 
-    p->n_rows = p->want ? c->n_want : c->step->n_rows;
+    p->n_rows = cpu_rows_in(c, p);
     if (p->n_rows == 0 || slices == 0)
         return 0;
     for (uint32_t i = 0; i < p->n_parts; i++)
@@ -259,7 +260,8 @@ static void
 add_bias(const br_cpu *c, const br_mul *mul, const float *bias)
 {
     for (uint32_t t = 0; t < mul->n_rows; t++) {
-        float *y = mul->out + t * mul->out_stride + mul->o0;
+        uint32_t row = mul->out_row ? mul->out_row[t] : t;
+        float *y = mul->out + row * mul->out_stride + mul->o0;
 
         c->ops->two(BR_CPU_ADD, y, bias + mul->o0, y, mul->o1 - mul->o0);
     }
@@ -281,6 +283,8 @@ multiply_part(br_cpu *c, const cpu_phase *p, const cpu_part *a, uint32_t slice,
                   .out = a->y - a->o0,
                   .out_stride = a->stride};
 
+    if (cpu_has_few(c, p))
+        mul.out_row = c->want;
     m.data = c->packed + a->m->at + which * m.bytes;
     if (p->by_expert) {
         mul.n_rows = e->start[slice + 1] - e->start[slice];

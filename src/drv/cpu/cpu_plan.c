@@ -22,7 +22,8 @@ typedef struct planner {
     br_cpu *c;
     br_status *st;
     br_ir_bind have[BR_FORM_COUNT]; /* what the buffer of each form holds */
-    bool has[BR_FORM_COUNT];
+    bool has[BR_FORM_COUNT], has_late[BR_FORM_COUNT];
+    bool *late; /* [n_nodes]: see find_late() */
     uint8_t *act[BR_FORM_COUNT];
     size_t act_bytes[BR_FORM_COUNT];
 } planner;
@@ -73,6 +74,7 @@ add(planner *p, const br_ir_node *n, const cpu_kind *kind)
         return NULL;
     }
     o = &c->phases.at[c->phases.n - 1];
+    o->late = p->late[n - c->v.g->nodes];
     for (int i = 0; i < n->n_in + n->n_out; i++) {
         const br_ir_bind *b = &n->bind[i];
 
@@ -176,9 +178,11 @@ quantise(planner *p, const br_ir_node *n, const cpu_mat *m, uint32_t pieces,
 {
     br_form form = m->m.form;
     const br_ir_bind *b = &n->bind[0];
+    bool late = p->late[n - p->c->v.g->nodes];
     cpu_phase *o;
 
-    if (!temp && p->has[form] && n->op != BR_IR_LM_HEAD && pieces == 1 &&
+    if (!temp && p->has[form] && p->has_late[form] == late &&
+        n->op != BR_IR_LM_HEAD && pieces == 1 &&
         memcmp(&p->have[form], b, sizeof *b) == 0)
         return p->act[form];
     o = add_rows(p, n, NULL);
@@ -193,6 +197,7 @@ quantise(planner *p, const br_ir_node *n, const cpu_mat *m, uint32_t pieces,
     o->pick = n->op == BR_IR_LM_HEAD;
     o->temp = temp;
     p->has[form] = !temp && !o->pick && pieces == 1;
+    p->has_late[form] = late;
     p->have[form] = *b;
     return p->act[form];
 }
@@ -209,15 +214,16 @@ add_part(cpu_phase *o, const cpu_mat *m, const uint8_t *act, float *y,
 /* The MATMULs from node i on that read one x: how many, at most as many as a
  * phase has parts. */
 static uint32_t
-same_x(const br_ir *g, uint32_t i)
+same_x(const planner *p, uint32_t i)
 {
+    const br_ir *g = p->c->v.g;
     uint32_t n = 1;
 
     if (g->nodes[i].op != BR_IR_MATMUL ||
         !br_bind_together(&g->nodes[i].bind[3]))
         return 1;
     while (n < CPU_MAX_PARTS && i + n < g->n_nodes &&
-           g->nodes[i + n].op == BR_IR_MATMUL &&
+           g->nodes[i + n].op == BR_IR_MATMUL && p->late[i + n] == p->late[i] &&
            br_bind_together(&g->nodes[i + n].bind[3]) &&
            memcmp(&g->nodes[i].bind[0], &g->nodes[i + n].bind[0],
                   sizeof(br_ir_bind)) == 0)
@@ -229,7 +235,7 @@ static uint32_t
 plan_matmul(planner *p, uint32_t i)
 {
     const br_ir_node *n = &p->c->v.g->nodes[i];
-    uint32_t count = same_x(p->c->v.g, i);
+    uint32_t count = same_x(p, i);
     const uint8_t *act[CPU_MAX_PARTS];
     const cpu_mat *m[CPU_MAX_PARTS];
     cpu_phase *o;
@@ -538,6 +544,60 @@ plan_node(planner *p, uint32_t i)
     return 0;
 }
 
+/* ---- late nodes ---------------------------------------------------------- */
+
+/* Does it take rows one by one, and change nothing but what it writes? */
+static bool
+may_be_late(const br_ir_node *n)
+{
+    switch ((br_ir_op)n->op) {
+    case BR_IR_MATMUL:
+    case BR_IR_MATMUL_WMMA_F16:
+    case BR_IR_MATMUL_WMMA_Q4K:
+    case BR_IR_RMS_NORM:
+    case BR_IR_RESIDUAL_RMS_NORM:
+    case BR_IR_SSM_GATED_NORM:
+    case BR_IR_ADD:
+    case BR_IR_MUL:
+    case BR_IR_SCALE:
+    case BR_IR_SOFTCAP:
+    case BR_IR_COPY:
+    case BR_IR_ACT:
+    case BR_IR_GLU: return true;
+    default: return false;
+    }
+}
+
+/* Behind the last attention nothing goes from row to row, and LM_HEAD reads
+ * rows that want logits: of a prompt the last one, if any. So nodes whose
+ * values only LM_HEAD or such nodes read need no others: 5 % of a prompt of
+ * 512 in 16 layers. */
+static br_code
+find_late(planner *p)
+{
+    const br_ir *g = p->c->v.g;
+    bool *asked = br_try_calloc(g->n_values + 1, sizeof *asked); /* all rows */
+
+    p->late = br_try_calloc(g->n_nodes + 1, sizeof *p->late);
+    for (uint32_t i = g->n_nodes; asked && p->late && i-- > 0;) {
+        const br_ir_node *n = &g->nodes[i];
+        bool late = may_be_late(n), head = n->op == BR_IR_LM_HEAD;
+
+        for (int b = n->n_in; b < n->n_in + n->n_out; b++) {
+            uint32_t v = n->bind[b].value;
+
+            late = late && v != BR_IR_NONE && !asked[v] &&
+                   !p->c->v.at[v].want && g->values[v].kind == BR_IK_TEMP;
+        }
+        p->late[i] = late;
+        for (int b = 0; b < n->n_in; b++)
+            if (n->bind[b].value != BR_IR_NONE && !late && !head)
+                asked[n->bind[b].value] = true;
+    }
+    br_free(asked);
+    return asked && p->late ? BR_OK : no_memory(p->st);
+}
+
 /* ---- memory ------------------------------------------------------------- */
 
 /* Rows of activations in every form any matrix wants; experts see k rows for
@@ -653,31 +713,21 @@ get_workers(br_cpu *c, br_status *st)
                : no_memory(st);
 }
 
-br_code
-cpu_plan(br_cpu *c, br_status *st)
+static br_code
+plan_nodes(planner *p)
 {
-    br_status mine = {0};
-    planner p = {.c = c, .st = st ? st : &mine};
+    br_cpu *c = p->c;
     const br_ir *g = c->v.g;
 
-    c->mat = br_arena_new(&c->arena, cpu_mat, g->n_values + 1);
-    if (!c->mat)
-        return no_memory(st);
-    BR_TRY(get_workers(c, st));
-    BR_TRY(get_moe(c, st));
-    BR_TRY(get_act(&p));
-    if (g->n_nodes > 0) { /* tables come first; there may be none */
-        cpu_phase *o = add(&p, &g->nodes[0], &cpu_tables);
-
-        if (!o)
-            return p.st->code;
-    }
+    /* tables come first; there may be none */
+    if (g->n_nodes > 0 && !add(p, &g->nodes[0], &cpu_tables))
+        return p->st->code;
     for (uint32_t i = 0, n; i < g->n_nodes; i += n) {
         size_t before = c->phases.n;
 
-        n = plan_node(&p, i);
+        n = plan_node(p, i);
         if (n == 0)
-            return p.st->code;
+            return p->st->code;
         if (c->phases.n > before) {
             c->phases.at[c->phases.n - 1].n = &g->nodes[i];
             c->phases.at[c->phases.n - 1].n_done = n;
@@ -687,4 +737,24 @@ cpu_plan(br_cpu *c, br_status *st)
         if (c->phases.at[i].n->op == BR_IR_ROPE)
             c->phases.at[i].table = &c->tables.at[c->phases.at[i].per];
     return BR_OK;
+}
+
+br_code
+cpu_plan(br_cpu *c, br_status *st)
+{
+    br_status mine = {0};
+    planner p = {.c = c, .st = st ? st : &mine};
+    br_code code;
+
+    c->mat = br_arena_new(&c->arena, cpu_mat, c->v.g->n_values + 1);
+    if (!c->mat)
+        return no_memory(st);
+    BR_TRY(get_workers(c, st));
+    BR_TRY(get_moe(c, st));
+    BR_TRY(get_act(&p));
+    code = find_late(&p);
+    if (code == BR_OK)
+        code = plan_nodes(&p);
+    br_free(p.late);
+    return code;
 }

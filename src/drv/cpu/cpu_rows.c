@@ -22,7 +22,7 @@ rows_tiles(br_cpu *c, cpu_phase *p)
         cols = BR_MAX(cols, p->in[i].stride ? p->in[i].cols : 1);
         cols = BR_MAX(cols, p->out[i].cols);
     }
-    p->n_rows = p->want ? c->n_want : c->step->n_rows;
+    p->n_rows = cpu_rows_in(c, p);
     tiles = (uint32_t)BR_MIN((int64_t)p->n_rows * cols / TILE_ELEMS + 1, most);
     tiles = BR_MIN(tiles, p->n_rows);
     p->per = tiles ? (p->n_rows + tiles - 1) / tiles : 1;
@@ -49,10 +49,9 @@ move(const br_cpu *c, const cpu_phase *p, int i, uint32_t t0, uint32_t t1)
 }
 
 static void
-rows_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
+rows_between(br_cpu *c, const cpu_phase *p, uint32_t t0, uint32_t t1,
+             cpu_worker *w)
 {
-    uint32_t t0 = tile * p->per, t1 = BR_MIN(t0 + p->per, p->n_rows);
-
     for (int i = 0; i < BR_IR_MAX_BINDINGS; i++)
         if (p->gather >> i & 1)
             move(c, p, i, t0, t1);
@@ -60,6 +59,18 @@ rows_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
     for (int i = 0; i < BR_IR_MAX_BINDINGS; i++)
         if (p->scatter >> i & 1)
             move(c, p, i, t0, t1);
+}
+
+static void
+rows_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
+{
+    uint32_t t0 = tile * p->per, t1 = BR_MIN(t0 + p->per, p->n_rows);
+
+    if (!cpu_has_few(c, p))
+        rows_between(c, p, t0, t1, w);
+    else
+        for (uint32_t t = t0; t < t1; t++)
+            rows_between(c, p, c->want[t], c->want[t] + 1, w);
 }
 
 const cpu_kind cpu_rows = {rows_tiles, rows_tile};

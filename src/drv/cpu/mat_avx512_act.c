@@ -103,9 +103,8 @@ tops(const __m512 v[4])
 static MAT_INLINE __m512
 top_of_32(__m512 a, __m512 b)
 {
-    return _mm512_max_ps(
-        _mm512_abs_ps(b),
-        _mm512_max_ps(_mm512_abs_ps(a), _mm512_setzero_ps()));
+    return _mm512_max_ps(_mm512_abs_ps(b),
+                         _mm512_max_ps(_mm512_abs_ps(a), _mm512_setzero_ps()));
 }
 
 /* As ref_quantise: also what is not within 127 after the division is 0. */
@@ -169,10 +168,10 @@ quantise_32(const float *x, act_view a, uint32_t b, uint32_t n)
         __m512i high = quantised(v[2 * i + 1], by);
 
         q[i] = _mm512_add_epi32(low, high);
-        _mm256_mask_storeu_epi32(
-            a.q + 32 * (b + (uint32_t)i), here >> i & 1 ? 255 : 0,
-            _mm256_set_m128i(_mm512_cvtepi32_epi8(high),
-                             _mm512_cvtepi32_epi8(low)));
+        _mm256_mask_storeu_epi32(a.q + 32 * (b + (uint32_t)i),
+                                 here >> i & 1 ? 255 : 0,
+                                 _mm256_set_m128i(_mm512_cvtepi32_epi8(high),
+                                                  _mm512_cvtepi32_epi8(low)));
     }
     minus = minus_pairs(q);
     _mm_mask_storeu_epi32(a.npair + 2 * b, here, minus);
