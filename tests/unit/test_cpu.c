@@ -337,8 +337,8 @@ products_of(lk_run *r, const lk_case *c, bool hidden, float *logits)
     return n;
 }
 
-/* Rows that want no logits end at the last layer's attention, unless somebody
- * asks what the head would read of them. */
+/* Rows that want no logits end at the last layer's keys and values, unless
+ * somebody asks what the head would read of them. */
 TEST(rows_without_logits_are_not_multiplied_to_the_end)
 {
     br_cpu_pool *two = pool_of(2);
@@ -347,15 +347,17 @@ TEST(rows_without_logits_are_not_multiplied_to_the_end)
     float *few = t_keep(calloc(c.n_vocab, sizeof *few));
     float *all = t_keep(calloc(c.n_vocab, sizeof *all));
     const br_layer_hp *hp;
-    uint64_t n, ff;
+    uint64_t n, ff, keys;
     lk_run r;
 
     t_ok(lk_open(&r, &c, &config), &r.st);
     n = products_of(&r, &c, true, all) - products_of(&r, &c, false, few);
     hp = &r.model->hp.layer[r.model->hp.n_layer - 1];
-    ff = (uint64_t)(3 * hp->n_ff + hp->n_head * hp->head_v) *
+    ff = (uint64_t)(3 * hp->n_ff + hp->n_head * (hp->head_k + hp->head_v)) *
          (uint64_t)r.model->hp.n_embd;
-    ck_assert_uint_eq(n, (SHORT - 1) * ff);
+    keys = (uint64_t)(hp->n_head * (hp->head_k + hp->head_v)) * SHORT *
+           (SHORT - 1) / 2;
+    ck_assert_uint_eq(n, (SHORT - 1) * ff + keys);
     ck_assert_mem_eq(few, all, c.n_vocab * sizeof *few);
     lk_close(&r);
     br_cpu_pool_free(two);

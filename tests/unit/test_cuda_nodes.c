@@ -380,7 +380,8 @@ TEST_WITHIN(cuda_slots_have_states_of_their_own, 60)
     {
         static const uint32_t page[3][2] = {{0, 1}, {3, 4}, {5, 6}};
         const uint32_t *tables[3 * BR_MAX_KV_GROUPS];
-        br_step s = {1, &(int32_t){1}, &(int32_t){N}, token, NULL, tables};
+        br_step s = {1,    &(int32_t){1}, &(int32_t){N}, token,
+                     NULL, tables,        false};
 
         for (uint32_t i = 0; i < 3 * lm->plan->n_groups; i++)
             tables[i] = page[i / lm->plan->n_groups];

@@ -135,7 +135,8 @@ struct br_cpu {
     br_state *state;
     float *logits;
     uint32_t *want;  /* rows that want logits */
-    uint32_t *group; /* rows that go through keys together begin here */
+    uint32_t *group; /* rows that go through keys together begin here, of those
+                      * of the phase (cpu_row_at) */
     cpu_split split;
     float *kept_blocks; /* [CPU_KEPT] */
     uint32_t n_want;
@@ -156,6 +157,13 @@ static inline uint32_t
 cpu_rows_in(const br_cpu *c, const cpu_phase *p)
 {
     return p->want || cpu_has_few(c, p) ? c->n_want : c->step->n_rows;
+}
+
+/* Which row of the step is row i of those. */
+static inline uint32_t
+cpu_row_at(const br_cpu *c, const cpu_phase *p, uint32_t i)
+{
+    return cpu_has_few(c, p) ? c->want[i] : i;
 }
 
 /* cpu_plan.c: the phases of the graph; matrices are planned, not packed. */

@@ -134,6 +134,22 @@ first_seen(const br_ir_node *n, int32_t pos)
     return window > 0 && pos >= window ? (int32_t)(pos - window + 1) : 0;
 }
 
+/* Does row i of the phase come after the one before, in its slot? */
+static bool
+follows(const br_cpu *c, const cpu_phase *p, uint32_t i)
+{
+    uint32_t t = cpu_row_at(c, p, i);
+
+    return cpu_row_at(c, p, i - 1) + 1 == t &&
+           c->step->slot[t] == c->step->slot[t - 1];
+}
+
+static int32_t
+position_of(const br_cpu *c, const cpu_phase *p, uint32_t i)
+{
+    return c->step->position[cpu_row_at(c, p, i)];
+}
+
 /* Cuts the rows into groups that go through keys together: rows of a slot that
  * follow each other, as many as have BR_CPU_LINES lines, but few enough for
  * every thread to get some. Returns how many. */
@@ -145,10 +161,9 @@ group_rows(br_cpu *c, cpu_phase *p, uint32_t per)
     uint32_t n = 0;
 
     most = BR_MIN(most, BR_MAX(fair, 1u));
-    for (uint32_t t = 0; t < p->n_rows; t++)
-        if (t == 0 || t - c->group[n - 1] >= most ||
-            c->step->slot[t] != c->step->slot[t - 1])
-            c->group[n++] = t;
+    for (uint32_t i = 0; i < p->n_rows; i++)
+        if (i == 0 || i - c->group[n - 1] >= most || !follows(c, p, i))
+            c->group[n++] = i;
     c->group[n] = p->n_rows;
     c->split.n_groups = n;
     return n;
@@ -158,10 +173,10 @@ group_rows(br_cpu *c, cpu_phase *p, uint32_t per)
 static uint32_t
 blocks_of(const br_cpu *c, const cpu_phase *p, uint32_t i, int32_t *first)
 {
-    int32_t lo = first_seen(p->n, c->step->position[c->group[i]]);
+    int32_t lo = first_seen(p->n, position_of(c, p, c->group[i]));
 
     *first = lo / BR_CPU_BLOCK;
-    return (uint32_t)(c->step->position[c->group[i + 1] - 1] / BR_CPU_BLOCK -
+    return (uint32_t)(position_of(c, p, c->group[i + 1] - 1) / BR_CPU_BLOCK -
                       *first + 1);
 }
 
@@ -215,13 +230,13 @@ attention_tiles(br_cpu *c, cpu_phase *p)
     uint64_t k = (uint64_t)br_ir_i(p->n, BR_IA_head_dim, 0);
     uint64_t v = (uint64_t)br_ir_i(p->n, BR_IA_head_v, 0);
 
-    p->n_rows = c->step->n_rows;
-    for (uint32_t t = 0; t < p->n_rows; t++) {
-        int32_t pos = c->step->position[t];
+    p->n_rows = cpu_rows_in(c, p);
+    for (uint32_t i = 0; i < p->n_rows; i++) {
+        int32_t pos = position_of(c, p, i);
 
         keys += (uint64_t)(pos - first_seen(p->n, pos) + 1);
         /* Rows of a prompt that follow each other read what they share once. */
-        if (t + 1 == p->n_rows || c->step->slot[t + 1] != c->step->slot[t])
+        if (i + 1 == p->n_rows || !follows(c, p, i + 1))
             c->work.kv_bytes +=
                 (uint64_t)(pos - first_seen(p->n, pos) + 1) *
                 br_kv_bytes(c->state->kv, kv * (p->in[2].v ? k + v : k));
@@ -232,7 +247,7 @@ attention_tiles(br_cpu *c, cpu_phase *p)
     return (uint32_t)kv * p->per;
 }
 
-/* The lines of a head of keys that are in rows t[0]..t[1] - 1. */
+/* The lines of a head of keys that are in rows t[0]..t[1] - 1 of the phase. */
 static void
 attention_rows(br_cpu *c, const cpu_phase *p, br_cpu_att *a, uint32_t g,
                const uint32_t *t, void (*fn)(const br_cpu_att *a))
@@ -245,7 +260,8 @@ attention_rows(br_cpu *c, const cpu_phase *p, br_cpu_att *a, uint32_t g,
         a->kept += g * per * (t[1] - t[0]) * kept;
 
     for (uint32_t i = 0, n = (t[1] - t[0]) * per; i < n; i++) {
-        uint32_t row = t[0] + i / per, h = g * per + i % per;
+        uint32_t row = cpu_row_at(c, p, t[0] + i / per);
+        uint32_t h = g * per + i % per;
         int32_t pos = c->step->position[row];
 
         a->line[a->n++] =
@@ -292,6 +308,7 @@ attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
     const cpu_split *split = &c->split;
     const br_state_place *pk = p->in[1].place, *pv = p->in[2].place;
     uint32_t g = tile / p->per, i = tile % p->per, group = 0;
+    uint32_t slot;
     const uint32_t *t;
     br_cpu_att a;
 
@@ -299,9 +316,8 @@ attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
         group++;
     t = c->group + group;
     a = attention_of(c, p, group, w);
-    a.pages =
-        c->step
-            ->pages[(uint32_t)c->step->slot[*t] * s->plan.n_groups + pk->group];
+    slot = (uint32_t)c->step->slot[cpu_row_at(c, p, *t)];
+    a.pages = c->step->pages[slot * s->plan.n_groups + pk->group];
     a.pool = s->pool[pk->group];
     a.page_bytes = br_state_page_bytes(s, pk->group);
     a.b0 = a.kept_from + (int32_t)((i - split->first[group]) * split->span);
@@ -311,8 +327,8 @@ attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
         pv ? br_kv_bytes(s->kv, pv->at + (size_t)g * a.head_v * BR_PAGE_TOKENS)
            : 0;
     for (uint32_t r = t[0]; r < t[1]; r++)
-        check_pages(s, &a, pk->group, first_seen(p->n, c->step->position[r]),
-                    c->step->position[r]);
+        check_pages(s, &a, pk->group, first_seen(p->n, position_of(c, p, r)),
+                    position_of(c, p, r));
     attention_rows(c, p, &a, g, t, c->ops->attend);
 }
 
