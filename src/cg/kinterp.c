@@ -35,6 +35,14 @@ slice(const ki_run *r)
 
 /* ---- special registers -------------------------------------------------- */
 
+static uint64_t
+ticks(const ki_warp *w)
+{
+    const br_klaunch *l = w->b->r->l;
+
+    return l->now ? (uint64_t)l->now() : l->steps + w->steps;
+}
+
 uint64_t
 ki_special(const ki_warp *w, br_ksreg s, unsigned lane)
 {
@@ -67,11 +75,11 @@ ki_special(const ki_warp *w, br_ksreg s, unsigned lane)
     case BR_KS_MASK_GE: return ~(one - 1) & 0xffffffff;
     case BR_KS_MASK_GT: return ~(one | (one - 1)) & 0xffffffff;
     case BR_KS_CLOCK:
-    case BR_KS_GLOBALTIMER_LO: return (l->steps + w->steps) & 0xffffffff;
+    case BR_KS_GLOBALTIMER_LO: return ticks(w) & 0xffffffff;
     case BR_KS_CLOCK_HI:
-    case BR_KS_GLOBALTIMER_HI: return (l->steps + w->steps) >> 32;
+    case BR_KS_GLOBALTIMER_HI: return ticks(w) >> 32;
     case BR_KS_CLOCK64:
-    case BR_KS_GLOBALTIMER: return l->steps + w->steps;
+    case BR_KS_GLOBALTIMER: return ticks(w);
     case BR_KS_ENVREG1:
     case BR_KS_ENVREG2: return 0;
     case BR_KS_DYN_SMEM: return l->shared_bytes;
@@ -90,6 +98,19 @@ ki_special(const ki_warp *w, br_ksreg s, unsigned lane)
 }
 
 /* ---- instructions ------------------------------------------------------- */
+
+/* Lanes that read a clock together read the same. */
+static void
+special(ki_frame *f, const br_kins *i, const ki_warp *w, uint32_t exec)
+{
+    br_ksreg s = (br_ksreg)i->imm;
+    bool clock = s >= BR_KS_CLOCK && s <= BR_KS_GLOBALTIMER_HI;
+    unsigned first = (unsigned)__builtin_ctz(exec);
+    uint64_t one = ki_special(w, s, first);
+
+    ki_each_lane(lane, exec) f->vals[i->res][lane] =
+        clock ? one : ki_special(w, s, lane);
+}
 
 static void
 pure(ki_frame *f, const br_kins *i, uint32_t exec)
@@ -159,10 +180,7 @@ ki_step(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
         ki_each_lane(lane, exec) f->vals[i->res][lane] =
             ki_address(r, f, i, i->n_arg ? ki_arg(f, i, 0)[lane] : 0);
         return BR_OK;
-    case BR_K_SREG:
-        ki_each_lane(lane, exec) f->vals[i->res][lane] =
-            ki_special(w, (br_ksreg)i->imm, lane);
-        return BR_OK;
+    case BR_K_SREG: special(f, i, w, exec); return BR_OK;
     case BR_K_LD:
     case BR_K_ST:
     case BR_K_ATOM:

@@ -81,6 +81,7 @@ typedef struct br_klaunch {
     unsigned threads;   /* of ours, for native code; 0: as processors */
     void (*print)(void *arg, const char *text, size_t n); /* printf */
     void (*finding)(void *arg, const char *text);         /* a line */
+    int64_t (*now)(void); /* the clocks; NULL: they count instructions */
     /* The kernel's malloc and free; NULL: a heap for the time of the launch. */
     void *(*heap_get)(void *arg, uint64_t bytes);
     bool (*heap_put)(void *arg, void *p);

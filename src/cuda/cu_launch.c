@@ -158,6 +158,8 @@ exec(const run *r, br_klaunch *l, br_status *st)
     br_mutex_lock(&bc_rt.exec);
     if (!r->mod->on)
         make_code(r->mod);
+    /* Clocks go at the 1 GHz of the properties; the others count by themselves. */
+    l->now = takes_turns(r->mod->on) ? br_now_ns : NULL;
     code = r->mod->code && (!r->cooperative || takes_turns(r->mod->on))
                ? r->mod->on->launch(r->mod->code, l, st)
                : br_kinterp_run(l, st);

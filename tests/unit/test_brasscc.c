@@ -92,6 +92,11 @@ PROGRAM(overloads)
     program("overloads", true);
 }
 
+PROGRAM(clocks)
+{
+    program("clocks", false);
+}
+
 PROGRAM(linear)
 {
     program("linear", true);
@@ -562,6 +567,31 @@ TEST_WITHIN(brasscc_takes_openmp, 60)
     t_exec(&r,
            (const char *[]){t_repo("brasscc"), "-Xcompiler", "-fopenmp", cu,
                             cpp, "-o", exe, NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
+    ck_assert_msg(r.exit == 0, "%d: %.1000s", r.exit, r.err);
+}
+
+/* Formatters for C take a launch's brackets apart, and nvcc has <omp.h> from g++. */
+TEST_WITHIN(brasscc_takes_what_nvcc_lets_through, 60)
+{
+    const char *dir = t_tmpdir(), *exe = t_printf("%s/x", dir);
+    const char *cu = t_printf("%s/a.cu", dir);
+    static const char a[] =
+        "#include <omp.h>\n#include <vector>\n"
+        "__global__ void k(int *p) { atomicAdd(p, 1); }\n"
+        "int main() { int *p; std::vector<std::vector<std::vector<int>> >(3);\n"
+        "cudaMallocManaged(&p, 4); *p = 0; k << <1, 32 >> > (p);\n"
+        "k << < dim3(2),\n 32 >> >(p); k<<<1, 1>>>(p);\n"
+        "cudaDeviceSynchronize(); return *p != 97 || omp_get_max_threads() < 1;"
+        " }\n";
+    t_proc r;
+
+    need_clang();
+    t_write(cu, a, sizeof a - 1);
+    t_exec(&r,
+           (const char *[]){t_repo("brasscc"), cu, "-lgomp", "-o", exe, NULL},
            NULL, 0);
     ck_assert_msg(r.exit == 0, "%.1000s", r.err);
     t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
