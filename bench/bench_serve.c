@@ -245,26 +245,36 @@ report_steps(const ground *g, const load_server *s)
     report_tail(g, "gaps as the server's thread sees them", seen, n_seen);
 }
 
-/* What is the machine's and what is ours: the gaps in which none of us waited
- * for strangers, and whose processor time a gap is. */
+static int64_t no_stranger[GAPS];
+
+/* Into no_stranger those in which none of us waited for strangers. */
+static uint32_t
+own_gaps(const crowd *c)
+{
+    const int64_t nobody = 50000; /* ns: of wake-ups */
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < c->n_gaps; i++)
+        if (waits[i] < nobody)
+            no_stranger[n++] = gaps[i];
+    return n;
+}
+
+/* What is the machine's and what is ours: such gaps, and whose processor time a
+ * gap is. */
 static void
 report_times(const ground *g, const crowd *c, const load_times *from)
 {
     static const char *const names[] = {"client", "http", "engine",
                                         "brass-cpu"};
-    static int64_t own[GAPS];
-    const int64_t nobody = 50000; /* ns: of wake-ups */
     double n = (double)c->n_gaps;
-    uint32_t n_own = 0;
+    uint32_t n_own = own_gaps(c);
     char what[80];
 
-    for (uint32_t i = 0; i < c->n_gaps; i++)
-        if (waits[i] < nobody)
-            own[n_own++] = gaps[i];
     snprintf(what, sizeof what, "  the %.0f %% of gaps that no stranger was in",
              100 * n_own / n);
     if (n_own)
-        report_tail(g, what, own, n_own);
+        report_tail(g, what, no_stranger, n_own);
     for (size_t i = 0; i < BR_COUNT(names); i++) {
         snprintf(what, sizeof what, "  a gap's processor time of: %s",
                  names[i]);
@@ -367,11 +377,16 @@ long_prompt(const ground *g, br_qos qos, double budget_ms)
     crowd c = {0};
     char what[80];
     double p50, first;
+    load_times times;
     load_server s;
+    uint32_t n_own;
     load l;
 
     serve(&s, g, 4, qos, BR_QOS_STANDARD);
     begin(&l, &s, &c);
+    load_times_open(&times, &s);
+    load_times_read(&times);
+    c.times = &times;
     l.token = on_first;
     c.watched = load_begin(&l, &a);
     count(&l, &c, SECOND / 4);
@@ -388,11 +403,19 @@ long_prompt(const ground *g, br_qos qos, double budget_ms)
     snprintf(what, sizeof what, "%s beside a prompt of %u: gap before",
              br_qos_name(qos), g->long_prompt);
     report(g->name, what, p50, "ms", NO_GOAL);
+    n_own = own_gaps(&c); /* before quantiles sort gaps */
     report(g->name, "  p99 while it is read, longer by",
            kit_quantile_ms(gaps, c.n_gaps, 0.99) - p50, "ms", budget_ms);
+    snprintf(what, sizeof what,
+             "  of the %.0f %% no stranger was in, longer by",
+             100.0 * n_own / c.n_gaps);
+    if (n_own)
+        report(g->name, what, kit_quantile_ms(no_stranger, n_own, 0.99) - p50,
+               "ms", NO_GOAL);
     report(g->name, "  the longest, longer by",
            kit_quantile_ms(gaps, c.n_gaps, 1) - p50, "ms", NO_GOAL);
     report(g->name, "  its first token after", first, "ms", NO_GOAL);
+    load_times_close(&times);
     load_fini(&l);
     load_end(&s);
 }
