@@ -30,8 +30,8 @@
 #include <string.h>
 
 enum {
-    KEEP_VISITS = 512, /* a mask that cost fewer is made anew each time */
-    DEAD = 1,          /* the configuration of no stack */
+    KEEP_VISITS = 512,   /* a mask that cost fewer is made anew each time */
+    DEAD = BR_CONF_DEAD, /* of no stack */
     FIRST_SLOTS = 1024,
 };
 
@@ -395,6 +395,30 @@ return_to(br_grammar *g, uint32_t node)
         g->nodes.at[node].pop = to;
     }
     return g->nodes.at[node].pop;
+}
+
+uint32_t
+br_conf_first(br_grammar *g)
+{
+    return start_of(g);
+}
+
+uint32_t
+br_conf_next(br_grammar *g, uint32_t conf, uint8_t byte)
+{
+    uint32_t to;
+
+    if (conf <= DEAD)
+        return conf;
+    g->spent = 0; /* of this byte alone */
+    to = next_of(g, conf, byte);
+    return g->failed ? 0 : to;
+}
+
+bool
+br_conf_ends(const br_grammar *g, uint32_t conf)
+{
+    return conf > DEAD && g->confs.at[conf].flags & G_ACCEPTS;
 }
 
 /* ---- walks over the vocabulary ------------------------------------------- */

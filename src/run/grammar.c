@@ -869,13 +869,14 @@ br_grammar_new(br_grammar **out, br_text text, const br_vocab *v, br_status *st)
 {
     br_grammar *g;
     br_code code;
-    size_t n;
+    size_t n = 1;
 
     *out = NULL;
     if (text.n > BR_GRAMMAR_MAX_TEXT)
         return br_fail(st, BR_E_LIMIT, "grammar: %zu bytes, at most %d", text.n,
                        BR_GRAMMAR_MAX_TEXT);
-    (void)br_tok_eog(v->tok, &n);
+    if (v)
+        (void)br_tok_eog(v->tok, &n);
     if (!n)
         return br_fail(st, BR_E_UNSUPPORTED,
                        "grammar: the model has no token that ends an answer");

@@ -43,7 +43,8 @@ enum {
 typedef struct br_grammar br_grammar;
 
 /* FORMAT, LIMIT: the message says where. UNSUPPORTED: the vocabulary has no
- * token that ends an answer. The vocabulary outlives it. */
+ * token that ends an answer. The vocabulary outlives it; without one (NULL) it
+ * makes no masks. */
 br_code br_grammar_new(br_grammar **out, br_text text, const br_vocab *v,
                        br_status *st) BR_MUST_USE;
 br_grammar *br_grammar_ref(br_grammar *g);

@@ -85,7 +85,13 @@ typedef struct grules {
 /* grammar_check.c */
 br_code br_grammar_check(const br_grammar *g, const grules *rs, br_arena *a,
                          br_status *st) BR_MUST_USE;
-/* gmatch.c: the cache is freed. */
+/* gmatch.c, for who has no vocabulary: what the text so far has led to, byte
+ * after byte. 0: it took too much (g->failed). */
+enum { BR_CONF_DEAD = 1 };
+uint32_t br_conf_first(br_grammar *g);
+uint32_t br_conf_next(br_grammar *g, uint32_t conf, uint8_t byte);
+bool br_conf_ends(const br_grammar *g, uint32_t conf);
+/* The cache is freed. */
 void br_grammar_cache_fini(br_grammar *g);
 
 #endif

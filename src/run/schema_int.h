@@ -38,8 +38,19 @@ br_code br_schema_rule(maker *k, json *s, uint32_t *out) BR_MUST_USE;
 void br_schema_put_json(br_str *to, json *v);
 bool br_schema_requires(json *s, const char *key);
 br_code br_schema_expr(maker *k, json *s, br_str *to) BR_MUST_USE;
-/* schema_scalar.c */
+/* schema_both.c: what several keywords say of a text, as the grammar of its
+ * body. */
+enum { BR_SCHEMA_PARTS = 8 };
+typedef struct br_schema_part {
+    const char *keyword;
+    br_str text; /* a grammar of bodies of JSON strings */
+    bool never;  /* which they are none of */
+} br_schema_part;
+br_code br_schema_both(maker *k, br_schema_part *parts, uint32_t n,
+                       br_str *to) BR_MUST_USE;
+/* schema_text.c */
 br_code br_schema_string(maker *k, json *s, br_str *to) BR_MUST_USE;
+/* schema_number.c */
 br_code br_schema_number(maker *k, json *s, bool real, br_str *to) BR_MUST_USE;
 /* schema_list.c */
 br_code br_schema_array(maker *k, json *s, br_str *to) BR_MUST_USE;

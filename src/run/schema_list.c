@@ -179,13 +179,64 @@ collect(maker *k, json *s, json *more, props *all)
     return BR_OK;
 }
 
+/* Which names there may be: a schema of texts, or a list of some. */
+static br_code
+names(maker *k, json *s, br_str *to)
+{
+    json *type, *list;
+    size_t was = br_schema_enter(k, "propertyNames", NULL);
+
+    if (!s || (s->kind == BR_J_BOOL && s->b)) {
+        br_str_puts(to, "string");
+    } else {
+        type = br_json_get(s, "type");
+        list = br_json_get(s, "enum");
+        for (json *v = list ? list->child : NULL; v; v = v->next)
+            if (v->kind != BR_J_STR)
+                list = NULL;
+        if (!list &&
+            (!type || type->kind != BR_J_STR || strcmp(type->s, "string") != 0))
+            return br_schema_refuse(k, "propertyNames",
+                                    "must have type string, or list texts");
+        BR_TRY(br_schema_expr(k, s, to));
+    }
+    br_schema_leave(k, was);
+    return BR_OK;
+}
+
+/* Where the members are listed: are they what names may be? */
+static br_code
+check_names(maker *k, json *s, const props *all)
+{
+    json *type = s ? br_json_get(s, "type") : NULL;
+    json *list = s ? br_json_get(s, "enum") : NULL;
+
+    if (!s || (s->kind == BR_J_BOOL && s->b) ||
+        (s->n == 1 && type && type->kind == BR_J_STR &&
+         strcmp(type->s, "string") == 0))
+        return BR_OK;
+    for (size_t i = 0; i < all->n; i++) {
+        bool in = false;
+
+        for (json *v = list ? list->child : NULL; v; v = v->next)
+            in |= v->kind == BR_J_STR &&
+                  br_text_eq((br_text){v->s, v->n}, all->at[i].name);
+        if (!in)
+            return br_schema_refuse(k, "propertyNames",
+                                    "does not list what 'properties' or "
+                                    "'required' do");
+    }
+    return BR_OK;
+}
+
 /* Any names, each with a value of one schema. */
 static br_code
-dictionary(maker *k, json *more, int64_t min, int64_t max, br_str *to)
+dictionary(maker *k, json *s, json *more, int64_t min, int64_t max, br_str *to)
 {
     json any = {.kind = BR_J_BOOL, .b = true};
     bool none = more && more->kind == BR_J_BOOL && !more->b;
     uint32_t r = k->n_rules++, v = 0;
+    br_str name = {0};
     br_code code = BR_OK;
     size_t was;
 
@@ -198,8 +249,12 @@ dictionary(maker *k, json *more, int64_t min, int64_t max, br_str *to)
         was = br_schema_enter(k, "additionalProperties", NULL);
         code = br_schema_rule(k, more ? more : &any, &v);
         br_schema_leave(k, was);
-        br_str_printf(k->rules, "%sr%u ::= string \":\" ws %sr%u\n", k->prefix,
-                      r, k->prefix, v);
+        if (code == BR_OK)
+            code = names(k, br_json_get(s, "propertyNames"), &name);
+        br_str_printf(k->rules, "%sr%u ::= %s \":\" ws %sr%u\n", k->prefix, r,
+                      br_str_z(&name), k->prefix, v);
+        k->rules->oom |= name.oom;
+        br_str_fini(&name);
         put_items(k, to, r, min, max, false);
     }
     br_str_puts(to, "ws \"}\"");
@@ -218,7 +273,9 @@ br_schema_object(maker *k, json *s, br_str *to)
     BR_TRY(br_schema_count(k, s, "maxProperties", &max));
     code = collect(k, s, more, &all);
     if (code == BR_OK && all.n == 0)
-        return dictionary(k, more, min, max, to);
+        return dictionary(k, s, more, min, max, to);
+    if (code == BR_OK)
+        code = check_names(k, br_json_get(s, "propertyNames"), &all);
     for (size_t i = 0; i < all.n; i++)
         needed += all.at[i].required;
     if (code == BR_OK && needed < min)

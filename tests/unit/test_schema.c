@@ -357,12 +357,30 @@ TEST(schemas_that_cannot_be_enforced_are_refused)
         {"{\"if\":{}}", "'if'"},
         {"{\"patternProperties\":{}}", "'patternProperties'"},
         {"{\"type\":\"array\",\"uniqueItems\":true}", "'uniqueItems'"},
-        {"{\"type\":\"number\",\"multipleOf\":0.1}", "'multipleOf'"},
-        {"{\"type\":\"number\",\"minimum\":0.5}", "'minimum'"},
-        {"{\"type\":\"string\",\"format\":\"iri\"}", "'format'"},
+        {"{\"type\":\"number\",\"multipleOf\":0}", "'multipleOf'"},
+        {"{\"type\":\"number\",\"multipleOf\":-2}", "'multipleOf'"},
+        {"{\"type\":\"number\",\"multipleOf\":1e-10}", "'multipleOf'"},
+        {"{\"type\":\"number\",\"multipleOf\":1e300}", "'multipleOf'"},
+        {"{\"type\":\"number\",\"multipleOf\":\"1\"}", "'multipleOf'"},
+        {"{\"type\":\"integer\",\"multipleOf\":99991}", "over 2048 rules"},
+        {"{\"type\":\"integer\",\"multipleOf\":7,\"minimum\":8,\"maximum\":13}",
+         "no number"},
+        {"{\"type\":\"number\",\"minimum\":[]}", "'minimum'"},
+        {"{\"type\":\"integer\",\"minimum\":1e15}", "no number"},
+        {"{\"type\":\"string\",\"format\":\"regex\"}", "'format'"},
         {"{\"type\":\"string\",\"pattern\":\"(?=a)\"}", "(?"},
-        {"{\"type\":\"string\",\"pattern\":\"a\",\"minLength\":2}",
-         "'pattern'"},
+        {"{\"type\":\"string\",\"pattern\":\"^a$\",\"minLength\":2}",
+         "no text is left"},
+        {"{\"type\":\"string\",\"pattern\":\"^(?=a|b)c\"}", "(?"},
+        {"{\"type\":\"string\",\"pattern\":\"^(?!a)c|d\"}", "(?"},
+        {"{\"type\":\"string\",\"pattern\":\"^a(?!b)\"}", "(?"},
+        {"{\"type\":\"string\",\"format\":\"email\",\"maxLength\":200}",
+         "over 2048 rules"},
+        {"{\"type\":\"object\",\"propertyNames\":{\"type\":\"number\"}}",
+         "'propertyNames'"},
+        {"{\"type\":\"object\",\"propertyNames\":{\"enum\":[\"a\"]},"
+         "\"properties\":{\"b\":{}}}",
+         "'propertyNames'"},
         {"{\"allOf\":[{},{}]}", "'allOf'"},
         {"{\"oneOf\":[{\"type\":\"number\"},{\"type\":\"integer\"}]}",
          "'oneOf'"},
@@ -407,6 +425,81 @@ TEST(schemas_let_through_what_they_say)
         {"{\"type\":\"string\",\"format\":\"uuid\"}",
          {"\"01234567-89ab-cdef-0123-456789abcdef\""},
          {"\"0\""}},
+        {"{\"type\":\"string\",\"format\":\"ipv6\"}",
+         {"\"::\"", "\"2001:db8::1\"", "\"1:2:3:4:5:6:7:8\"", "\"fe80::\""},
+         {"\"1::2::3\"", "\"1:2:3:4:5:6:7\"", "\"1:2:3:4:5:6:7:8:9\"",
+          "\"12345::\""}},
+        {"{\"type\":\"string\",\"format\":\"ipv6\"}",
+         {"\"1:2:3:4:5:6:7::\"", "\"::2:3:4:5:6:7:8\"", "\"1::3:4:5:6:7:8\"",
+          "\"1:2:3:4:5:6::8\""},
+         {"\"1:2:3:4:5:6:7::8\"", "\":1\"", "\"1:\"", "\"1:2:3:4:5:6:7:8::\""}},
+        {"{\"type\":\"string\",\"format\":\"duration\"}",
+         {"\"P1Y2M3DT4H5M6S\"", "\"PT15M\"", "\"P4W\"", "\"P1DT12H\""},
+         {"\"P\"", "\"PT\"", "\"P1W2D\"", "\"P1DT\""}},
+        {"{\"type\":\"string\",\"format\":\"duration\"}",
+         {"\"PT1H\"", "\"P3M\"", "\"P0D\"", "\"PT2M10S\""},
+         {"\"1D\"", "\"P1Y3D\"", "\"PT1H10S\"", "\"PT1D\""}},
+        {"{\"type\":\"string\",\"format\":\"json-pointer\"}",
+         {"\"\"", "\"/a/0\"", "\"/\""},
+         {"\"a\"", "\"/~\""}},
+        {"{\"type\":\"integer\",\"multipleOf\":7}",
+         {"0", "7", "-14", "994"},
+         {"1", "13", "-0", "07"}},
+        {"{\"type\":\"number\",\"multipleOf\":0.01}",
+         {"0.01", "19.99", "20", "3.5"},
+         {"0.001", "1.999", "1.", ".5"}},
+        {"{\"type\":\"number\",\"multipleOf\":0.25,\"exclusiveMaximum\":2}",
+         {"0.25", "1.5", "1.75", "-3"},
+         {"0.3", "2", "1.7", "-0.0"}},
+        {"{\"type\":\"number\",\"minimum\":0.5,\"maximum\":0.95}",
+         {"0.5", "0.95", "0.949999", "0.50"},
+         {"0.49", "0.951", "1", "0"}},
+        {"{\"type\":\"integer\",\"minimum\":-9007199254740991,"
+         "\"maximum\":9007199254740991}",
+         {"0", "-999999999999999", "42"},
+         {"1.0", "-"}},
+        {"{\"type\":\"integer\",\"minimum\":1.5,\"exclusiveMaximum\":3.5}",
+         {"2", "3"},
+         {"1", "4"}},
+        {"{\"type\":\"integer\",\"multipleOf\":1.5,\"maximum\":6}",
+         {"3", "6", "-3"},
+         {"1", "9", "2"}},
+        {"{\"type\":\"string\",\"pattern\":\"^[a-z]+$\",\"minLength\":2,"
+         "\"maxLength\":3}",
+         {"\"ab\"", "\"abc\""},
+         {"\"a\"", "\"abcd\"", "\"AB\"", "\"\""}},
+        {"{\"type\":\"string\",\"pattern\":\"q\",\"maxLength\":3}",
+         {"\"q\"", "\"\\u0041q\"", "\"éqü\"", "\"\\n\\nq\""},
+         {"\"abcq\"", "\"abc\"", "\"q"}},
+        {"{\"type\":\"string\",\"format\":\"uuid\",\"pattern\":\"^[0-9a-f]{8}-"
+         "[0-9a-f]{4}-4\"}",
+         {"\"01234567-89ab-4def-0123-456789ABCDEF\""},
+         {"\"01234567-89ab-5def-0123-456789abcdef\"",
+          "\"0123456A-89ab-4def-0123-456789abcdef\""}},
+        {"{\"type\":\"string\",\"pattern\":\"^(?!\\\\.)(?!.*\\\\.\\\\.)[a-z.]+$"
+         "\"}",
+         {"\"a.b\"", "\"a.b.\"", "\"a\""},
+         {"\".a\"", "\"a..b\"", "\"\""}},
+        {"{\"type\":\"string\",\"pattern\":\"^(?!a)(?=.{2}$)\"}",
+         {"\"bb\"", "\"b\\t\"", "\"é\\\\\""},
+         {"\"ab\"", "\"bbb\"", "\"\\u0061b\"", "\"b\""}},
+        {"{\"type\":\"string\",\"pattern\":\"^(?!a)\"}",
+         {"\"b\"", "\"\"", "\"\\nb\"", "\"éa\""},
+         {"\"ab\"", "\"\\u0061\"", "\"\\/\""}},
+        {"{\"type\":\"object\",\"propertyNames\":{\"type\":\"string\","
+         "\"pattern\":"
+         "\"^[a-z]$\"},\"additionalProperties\":{\"type\":\"null\"}}",
+         {"{}", "{\"a\":null}", "{\"a\":null,\"b\": null}"},
+         {"{\"ab\":null}", "{\"A\":null}"}},
+        {"{\"type\":\"object\",\"propertyNames\":{\"type\":\"string\",\"enum\":"
+         "[\"a\",\"b\"]},\"additionalProperties\":{\"type\":\"null\"},"
+         "\"required\":[\"a\"]}",
+         {"{\"a\":null}"},
+         {"{}", "{\"b\":null}", "{\"c\":null}"}},
+        {"{\"type\":\"string\",\"format\":\"base64\",\"contentEncoding\":"
+         "\"base64\"}",
+         {"\"\"", "\"YWI=\"", "\"YWJj\"", "\"YQ==\""},
+         {"\"YWI\"", "\"Y\"", "\"YW=I\""}},
         {"{\"oneOf\":[{\"properties\":{\"k\":{\"const\":\"a\"}},\"required\":["
          "\"k\"],\"type\":\"object\"},{\"type\":\"object\",\"properties\":{"
          "\"k\":{\"const\":\"b\"},\"n\":{\"type\":\"null\"}},\"required\":["
@@ -446,6 +539,121 @@ TEST(schemas_let_through_what_they_say)
         for (size_t k = 0; k < 4 && rows[i].no[k]; k++)
             ck_assert_msg(!gk_matches(g, rows[i].no[k]), "%s: not %s",
                           rows[i].schema, rows[i].no[k]);
+        br_grammar_free(g);
+    }
+    gk_close();
+}
+
+/* Every number of few digits, against what the schema says of it in units of
+ * 0.001: those that are right may come, no other. */
+static void
+try_numbers(bool real, int64_t lo, int64_t hi, int64_t step)
+{
+    char schema[200], text[40];
+    br_status st = {0};
+    br_grammar *g;
+
+    snprintf(schema, sizeof schema,
+             "{\"type\":\"%s\",\"minimum\":%.3f,\"exclusiveMaximum\":%.3f,"
+             "\"multipleOf\":%.3f}",
+             real ? "number" : "integer", (double)lo / 1000, (double)hi / 1000,
+             (double)step / 1000);
+    g = gk_grammar(gk_schema(schema, BR_OK, &st));
+    for (int64_t n = lo - 300; n < hi + 300; n++) {
+        bool whole = n % 1000 == 0, in = n >= lo && n < hi && n % step == 0;
+        uint64_t m = (uint64_t)(n < 0 ? -n : n);
+        const char *sign = n < 0 ? "-" : "";
+
+        snprintf(text, sizeof text, "%s%llu.%03llu", sign,
+                 (unsigned long long)(m / 1000),
+                 (unsigned long long)(m % 1000));
+        /* Behind the digits that the step has only zeros could come. */
+        while (real && text[strlen(text) - 1] == '0' && !whole)
+            text[strlen(text) - 1] = 0;
+        if (whole)
+            text[strlen(text) - 4] = 0;
+        ck_assert_msg(gk_matches(g, text) == (in && (real || whole)), "%s: %s",
+                      schema, text);
+    }
+    br_grammar_free(g);
+}
+
+TEST(schemas_of_numbers_allow_all_that_are_right)
+{
+    uint64_t seed = 11;
+
+    gk_open();
+    for (int i = 0; i < (t_sanitized() ? 4 : 40);) {
+        static const int64_t steps[] = {1,   5,    10,   25,   30,
+                                        70,  100,  125,  250,  500,
+                                        750, 1000, 1500, 3000, 7000};
+        int64_t lo = (int64_t)(t_rand(&seed) % 6000) - 3000;
+        int64_t hi = lo + 1 + (int64_t)(t_rand(&seed) % 2000);
+        int64_t step = steps[t_rand(&seed) % BR_COUNT(steps)];
+        bool real = t_rand(&seed) % 2, some = false;
+
+        for (int64_t n = lo; n < hi; n++)
+            some |= n % step == 0 && (real || n % 1000 == 0);
+        if (!some)
+            continue;
+        try_numbers(real, lo, hi, step);
+        i++;
+    }
+    gk_close();
+}
+
+/* What two schemas of a text say together, against what each says. */
+TEST(schemas_of_texts_say_what_each_keyword_says)
+{
+    static const struct {
+        const char *a, *b;
+        bool not_b; /* b is the pattern, and both begins with (?!it) */
+        const char *both;
+    } rows[] = {
+        {"\"pattern\":\"^[ab1]+-?[ab1]*$\"", "\"minLength\":2,\"maxLength\":4",
+         false,
+         "\"pattern\":\"^[ab1]+-?[ab1]*$\",\"minLength\":2,\"maxLength\":4"},
+        {"\"pattern\":\"é|b.b\"", "\"maxLength\":5", false,
+         "\"pattern\":\"é|b.b\",\"maxLength\":5"},
+        {"\"pattern\":\"(a|-)b*$\"", "\"format\":\"base64url\"", false,
+         "\"pattern\":\"(a|-)b*$\",\"format\":\"base64url\""},
+        {"\"pattern\":\"^[^b]*b?[^b]*$\"", "\"pattern\":\"^.*1.*1\"", true,
+         "\"pattern\":\"^(?!.*1.*1)[^b]*b?[^b]*$\""},
+        {"\"pattern\":\"^\\\\W|a\"", "\"format\":\"json-pointer\"", false,
+         "\"pattern\":\"^\\\\W|a\",\"format\":\"json-pointer\""},
+    };
+    static const char *const bits[] = {"a", "b",    "1",   "-",    ".", "/",
+                                       "é", "\\\\", "\\n", "\\\"", "€", "😀"};
+    uint64_t seed = 3;
+
+    gk_open();
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        char a[200], b[200], both[200];
+        br_status st = {0};
+        br_grammar *ga, *gb, *g;
+        size_t n_yes = 0;
+
+        snprintf(a, sizeof a, "{\"type\":\"string\",%s}", rows[i].a);
+        snprintf(b, sizeof b, "{\"type\":\"string\",%s}", rows[i].b);
+        snprintf(both, sizeof both, "{\"type\":\"string\",%s}", rows[i].both);
+        ga = gk_grammar(gk_schema(a, BR_OK, &st));
+        gb = gk_grammar(gk_schema(b, BR_OK, &st));
+        g = gk_grammar(gk_schema(both, BR_OK, &st));
+        for (int n = 0; n < (t_sanitized() ? 200 : 3000); n++) {
+            char text[64] = "\"";
+            bool want;
+
+            for (uint64_t k = t_rand(&seed) % 8; k; k--)
+                strcat(text, bits[t_rand(&seed) % BR_COUNT(bits)]);
+            strcat(text, "\"");
+            want =
+                gk_matches(ga, text) && gk_matches(gb, text) != rows[i].not_b;
+            n_yes += want;
+            ck_assert_msg(gk_matches(g, text) == want, "%s: %s", both, text);
+        }
+        ck_assert_msg(n_yes > 2 || t_sanitized(), "%s: nothing matched", both);
+        br_grammar_free(ga);
+        br_grammar_free(gb);
         br_grammar_free(g);
     }
     gk_close();

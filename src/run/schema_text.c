@@ -1,0 +1,236 @@
+/* schema_text.c - texts of a schema, see schema.c.
+ *
+ * A keyword alone is a rule; several, or a pattern that begins with (?=...) or
+ * (?!...), are enforced together (schema_both.c).
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "run/schema_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const formats[] = {
+#define X(name, text)
+#define NAMED(name, text) name,
+#include "run/schema_rule.def"
+#undef X
+#undef NAMED
+};
+
+typedef struct parts {
+    br_schema_part at[BR_SCHEMA_PARTS];
+    uint32_t n;
+} parts;
+
+static void
+fini(parts *p)
+{
+    while (p->n)
+        br_str_fini(&p->at[--p->n].text);
+}
+
+static br_schema_part *
+add(maker *k, parts *p, const char *keyword)
+{
+    if (p->n == BR_SCHEMA_PARTS) {
+        (void)br_schema_refuse(k, keyword, "over 8 limits of one text");
+        return NULL;
+    }
+    p->at[p->n] = (br_schema_part){.keyword = keyword};
+    return &p->at[p->n++];
+}
+
+/* ---- keywords ------------------------------------------------------------- */
+
+static br_code
+formatted(maker *k, json *v, parts *p)
+{
+    br_schema_part *part;
+
+    for (size_t i = 0; v->kind == BR_J_STR && i < BR_COUNT(formats); i++)
+        if (strcmp(formats[i], v->s) == 0) {
+            part = add(k, p, "format");
+            if (!part)
+                return BR_E_UNSUPPORTED;
+            br_str_puts(&part->text, v->s);
+            return BR_OK;
+        }
+    return br_schema_refuse(k, "format", "this format cannot be enforced");
+}
+
+static br_code
+length(maker *k, int64_t min, int64_t max, parts *p)
+{
+    br_schema_part *part = add(k, p, max < 0 ? "minLength" : "maxLength");
+
+    if (!part)
+        return BR_E_UNSUPPORTED;
+    if (max >= 0 && max < min)
+        return br_schema_refuse(k, "maxLength", "is below minLength");
+    if (max < 0)
+        br_str_printf(&part->text, "char{%lld,}", (long long)min);
+    else
+        br_str_printf(&part->text, "char{%lld,%lld}", (long long)min,
+                      (long long)max);
+    return BR_OK;
+}
+
+static br_code
+translated(maker *k, br_text t, bool never, parts *p)
+{
+    br_schema_part *part = add(k, p, "pattern");
+    br_status st = {0};
+
+    if (!part)
+        return BR_E_UNSUPPORTED;
+    part->never = never;
+    return br_pattern_grammar(t, &part->text, &st) == BR_OK
+               ? BR_OK
+               : br_schema_refuse(k, "pattern", st.msg);
+}
+
+/* "^" and a piece of a pattern. */
+static br_code
+piece(maker *k, br_text t, bool never, parts *p)
+{
+    br_str text = {0};
+    br_code code;
+
+    br_str_putc(&text, '^');
+    br_str_put(&text, t.p, t.n);
+    code = translated(k, (br_text){br_str_z(&text), text.n}, never, p);
+    br_str_fini(&text);
+    return code;
+}
+
+/* Where the ( that was opened before p closes, or, from the outermost, the end;
+ * bar: a | was there that is in no other (. */
+static const char *
+close_of(const char *p, const char *end, bool *bar)
+{
+    bool class = false;
+    int depth = 0;
+
+    *bar = false;
+    for (; p < end; p++) {
+        if (*p == '\\' && p + 1 < end)
+            p++;
+        else if (class || *p == '[')
+            class = *p != ']';
+        else if (*p == '(')
+            depth++;
+        else if (*p == ')' && depth-- == 0)
+            return p;
+        else if (*p == '|' && depth == 0)
+            *bar = true;
+    }
+    return end;
+}
+
+/* What begins with ^(?=a) or ^(?!a) says of the same text that it begins, or
+ * does not begin, with a. */
+static br_code
+pattern(maker *k, json *v, parts *p)
+{
+    const char *at, *end, *close;
+    bool bar, any = false;
+
+    if (v->kind != BR_J_STR)
+        return br_schema_refuse(k, "pattern", "must be a string");
+    at = v->s;
+    end = at + v->n;
+    while (end - at > 4 && (*at == '^' || any) &&
+           memcmp(at + !any, "(?", 2) == 0 && strchr("=!", at[!any + 2])) {
+        at += !any + 3;
+        any = true;
+        close = close_of(at, end, &bar);
+        if (close == end || bar)
+            return br_schema_refuse(k, "pattern", "this (? cannot be enforced");
+        BR_TRY(piece(k, (br_text){at, (size_t)(close - at)}, at[-1] == '!', p));
+        at = close + 1;
+    }
+    if (!any)
+        return translated(k, (br_text){v->s, v->n}, false, p);
+    (void)close_of(at, end, &bar);
+    if (bar)
+        return br_schema_refuse(k, "pattern",
+                                "(? before one of several cannot be enforced");
+    return piece(k, (br_text){at, (size_t)(end - at)}, false, p);
+}
+
+/* ---- a text --------------------------------------------------------------- */
+
+/* Each text in one spelling, without \u and \/: else what must not match could
+ * come as another. */
+static br_code
+one_spelling(maker *k, parts *p)
+{
+    br_schema_part *part;
+    bool need = false;
+
+    for (uint32_t i = 0; i < p->n; i++)
+        need |= p->at[i].never;
+    if (!need)
+        return BR_OK;
+    part = add(k, p, "pattern");
+    if (!part)
+        return BR_E_UNSUPPORTED;
+    br_str_puts(&part->text, "spelled*");
+    return BR_OK;
+}
+
+static br_code
+collect(maker *k, json *s, parts *p)
+{
+    json *like = br_json_get(s, "pattern"), *form = br_json_get(s, "format");
+    int64_t min = 0, max = -1;
+
+    BR_TRY(br_schema_count(k, s, "minLength", &min));
+    BR_TRY(br_schema_count(k, s, "maxLength", &max));
+    if (like)
+        BR_TRY(pattern(k, like, p));
+    if (form)
+        BR_TRY(formatted(k, form, p));
+    if (min > 0 || max >= 0)
+        BR_TRY(length(k, min, max, p));
+    return one_spelling(k, p);
+}
+
+static br_code
+text_of(maker *k, json *s, parts *p, br_str *to)
+{
+    br_str text = {0};
+    br_code code = collect(k, s, p);
+
+    if (code != BR_OK)
+        return code;
+    if (p->n == 0) {
+        br_str_puts(to, "string");
+        return BR_OK;
+    }
+    if (p->n == 1) /* which is no (?!, behind which a rest always comes */
+        br_str_puts(&text, br_str_z(&p->at[0].text));
+    else
+        code = br_schema_both(k, p->at, p->n, &text);
+    /* A rule of its own: what is allowed within is found once. */
+    if (code == BR_OK) {
+        br_str_printf(k->rules, "%sr%u ::= \"\\\"\" %s \"\\\"\"\n", k->prefix,
+                      k->n_rules, br_str_z(&text));
+        br_str_printf(to, "%sr%u", k->prefix, k->n_rules++);
+    }
+    k->rules->oom |= text.oom;
+    br_str_fini(&text);
+    return code;
+}
+
+br_code
+br_schema_string(maker *k, json *s, br_str *to)
+{
+    parts p = {0};
+    br_code code = text_of(k, s, &p, to);
+
+    for (uint32_t i = 0; i < p.n; i++)
+        k->rules->oom |= p.at[i].text.oom;
+    fini(&p);
+    return code;
+}
