@@ -31,6 +31,7 @@ typedef struct range {
 
 typedef struct uni {
     const br_kfn *f;
+    bool warps; /* lanes of several run together */
     const uint32_t *order, *place;
     uint32_t n;
     uint32_t *ipdom; /* by block; n: the end; BR_KNONE: never ends */
@@ -207,12 +208,15 @@ part(uni *u, uint32_t b)
 
 /* ---- values --------------------------------------------------------------- */
 
+/* Warps that run together do not load together: what others write meanwhile, one
+ * may see and one not. */
 static bool
-uniform_load(const br_kins *i)
+uniform_load(const uni *u, const br_kins *i)
 {
     unsigned space = br_kmod(i->mods, BR_KF_SPACE);
 
-    return space != 0 && space != BR_KM_SPACE_LOCAL;
+    return space != 0 && space != BR_KM_SPACE_LOCAL &&
+           !(u->warps && br_kmod(i->mods, BR_KF_SEM));
 }
 
 /* Whether an instruction of uniform arguments has uniform results. */
@@ -224,18 +228,19 @@ keeps(const uni *u, uint32_t blk, const br_kins *i)
     switch (i->op) {
     case BR_K_PHI: return !u->join[blk] && !u->ahead[blk];
     case BR_K_SREG: return i->imm >= BR_KS_NTID_X && i->imm <= BR_KS_NCTAID_Z;
-    case BR_K_LD: return uniform_load(i) && !u->ahead[blk];
+    case BR_K_LD: return uniform_load(u, i) && !u->ahead[blk];
     default: return false;
     }
 }
 
-/* Votes are the same for all whatever the lanes say; the mask has to be, too. */
+/* Votes are the same for all of a warp whatever the lanes say; the mask has to be,
+ * too. */
 static bool
 vote(const uni *u, uint32_t blk, const br_kins *i)
 {
     uint32_t mask;
 
-    if (u->ahead[blk])
+    if (u->ahead[blk] || u->warps)
         return false;
     switch (i->op) {
     case BR_K_ACTIVE: return true;
@@ -551,13 +556,18 @@ br_kfn_meet(const br_kfn *f, uint32_t *meet)
 }
 
 bool
-br_kfn_uniform(const br_kfn *f, const uint32_t *order, const uint32_t *place,
-               uint8_t *uniform, uint8_t *step, uint8_t *mixed, br_ksteps *odd)
+br_kfn_uniform(const br_kfn *f, bool warps, const uint32_t *order,
+               const uint32_t *place, uint8_t *uniform, uint8_t *step,
+               uint8_t *mixed, br_ksteps *odd)
 {
     size_t n = f->blks.n;
     uint32_t *mem = br_try_calloc(8 * n + f->ins.n + 1, sizeof *mem);
     uint8_t *flags = br_try_calloc(4 * n + 1, 1);
-    uni u = {.f = f, .order = order, .place = place, .n = (uint32_t)n};
+    uni u = {.f = f,
+             .warps = warps,
+             .order = order,
+             .place = place,
+             .n = (uint32_t)n};
     bool ok = mem && flags;
 
     if (ok) {

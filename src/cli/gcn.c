@@ -15,7 +15,8 @@ assemble(br_cli *cli, br_status *st)
     size_t n;
     br_code code;
 
-    if (!cpu) {
+    /* What is asked of compiled code (gfx1100-wave64) a file says itself. */
+    if (!cpu || strcmp(cpu->name, name) != 0) {
         for (size_t k = 0; br_gcn_cpu_at(k); k++)
             br_str_printf(&list, " %s", br_gcn_cpu_at(k)->name);
         br_fail(st, BR_E_USAGE, "--cpu has to be one of:%s", br_str_z(&list));

@@ -313,6 +313,30 @@ TEST_WITHIN(gfx1201_instructions_are_those_of_a_gpu, 60)
     gfx("gfx1201", "warp", all_warps);
 }
 
+/* In waves of 64 lanes a sample, and all of it with BRASS_ALL_WAVE64. */
+static void
+some(const ptx_set *s)
+{
+    const bool whole = getenv("BRASS_ALL_WAVE64") != NULL;
+    ptx_set checked = *s;
+
+    sweep(s, whole ? 1 : 5);
+    checked.check = true;
+    sweep(&checked, whole ? 1 : 53);
+}
+
+TEST_WITHIN(gfx1100_wave64_instructions_are_those_of_a_gpu, 300)
+{
+    gfx("gfx1100-wave64", "sweep", some);
+    gfx("gfx1100-wave64", "warp", all_warps);
+}
+
+TEST_WITHIN(gfx1201_wave64_instructions_are_those_of_a_gpu, 300)
+{
+    gfx("gfx1201-wave64", "sweep", some);
+    gfx("gfx1201-wave64", "warp", all_warps);
+}
+
 TEST(cg_vectors_print_and_parse_to_the_same_text)
 {
     static const char *const names[] = {"sweep", "warp"};

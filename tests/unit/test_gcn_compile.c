@@ -212,10 +212,10 @@ TEST(gcn_what_has_no_code_is_named)
     ck_assert_msg(strstr(st.msg, "k: line 6: gfx1201 has no code for this yet"),
                   "%s", st.msg);
     ck_assert(strstr(st.msg, "stack"));
-    isa.wave64 = true;
+    isa = (br_gcn_isa){br_gcn_cpu_find("gfx1201-wmma"), true};
     st = (br_status){0};
     ck_assert_int_eq(br_gcn_compile(&k, &isa, m, 0, &st), BR_E_UNSUPPORTED);
-    ck_assert(strstr(st.msg, "64 lanes"));
+    ck_assert(strstr(st.msg, "32 lanes alone"));
     br_kir_free(m);
 }
 

@@ -166,6 +166,33 @@ static const struct {
      "s_mov_b64 s[4:5], 1\nv_cndmask_b32 v2, v0, v0, s[4:5]\n"
      "s_mov_b64 s[4:5], 2\nv_cndmask_b32 v2, v0, v0, s[4:5]",
      "s4 was a lane mask", 0},
+    {"gfx1100", WAVE64,
+     "v_cmp_gt_u32 vcc, 9, v0\nv_cndmask_b32 v2, v0, v0, vcc\n"
+     "v_cmp_gt_u32 vcc, 7, v0\ns_waitcnt_depctr 0xfffd\n"
+     "v_cndmask_b32 v2, v0, v0, vcc",
+     "v_cmp_gt_u32 vcc, 9, v0\nv_cndmask_b32 v2, v0, v0, vcc\n"
+     "v_cmp_gt_u32 vcc, 7, v0\nv_cndmask_b32 v2, v0, v0, vcc",
+     "s106 was a lane mask, was written by VALU", 0},
+    {"gfx1100", WAVE64,
+     "s_mov_b64 s[4:5], exec\nv_add_nc_u32 v2, 1, v0\n"
+     "s_mov_b64 exec, s[4:5]\nv_add_nc_u32 v3, 2, v0\n"
+     "s_waitcnt_depctr 0xfff\nv_add_nc_u32 v4, v2, v3",
+     "s_mov_b64 s[4:5], exec\nv_add_nc_u32 v2, 1, v0\n"
+     "s_mov_b64 exec, s[4:5]\nv_add_nc_u32 v3, 2, v0\n"
+     "v_add_nc_u32 v4, v2, v3",
+     "v2 was written just before EXEC was", 0},
+    /* three between, or five behind, or all after EXEC, are none */
+    {"gfx1100", WAVE64,
+     "s_mov_b64 s[4:5], exec\nv_add_nc_u32 v2, 1, v0\nv_nop\nv_nop\nv_nop\n"
+     "s_mov_b64 exec, s[4:5]\nv_add_nc_u32 v3, 2, v0\n"
+     "v_add_nc_u32 v4, v2, v3\ns_mov_b64 exec, s[4:5]\n"
+     "v_add_nc_u32 v5, 2, v0\nv_nop\nv_nop\nv_nop\nv_nop\nv_nop\n"
+     "v_add_nc_u32 v6, v5, v4\nv_add_nc_u32 v7, 1, v0\n"
+     "v_add_nc_u32 v8, v6, v7",
+     "s_mov_b64 s[4:5], exec\nv_add_nc_u32 v2, 1, v0\nv_nop\nv_nop\n"
+     "s_and_saveexec_b64 s[6:7], s[4:5]\nv_add_nc_u32 v3, 2, v0\nv_nop\nv_nop\n"
+     "v_nop\nv_nop\nv_add_nc_u32 v4, v2, v3",
+     "v2 was written just before EXEC was", 0},
     {"gfx1201", NULL,
      "s_mov_b32 s4, 1\nv_mov_b32 v2, s4\ns_mov_b32 s4, 2\n"
      "s_wait_alu 0xfffe\nv_mov_b32 v2, s4",

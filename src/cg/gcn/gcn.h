@@ -40,6 +40,17 @@ typedef struct br_gcn_isa {
     const br_gcn_cpu *cpu;
     bool wave64; /* lane masks are pairs of SGPRs */
 } br_gcn_isa;
+/* Lanes of a wave, and SGPRs of a mask of them. */
+static inline unsigned
+br_gcn_lanes(const br_gcn_isa *isa)
+{
+    return isa->wave64 ? 64 : 32;
+}
+static inline unsigned
+br_gcn_mask_words(const br_gcn_isa *isa)
+{
+    return br_gcn_lanes(isa) / 32;
+}
 /* User and system SGPRs that a wave has to start with, or the processor sets them
  * wrong. */
 unsigned br_gcn_least_sgprs(const br_gcn_isa *isa);

@@ -52,7 +52,7 @@ typedef struct alloc {
 } alloc;
 
 enum {
-    SCALARS = GM_SGPRS + 1, /* VCC, too */
+    SCALARS = GM_SGPRS + 2, /* VCC, too */
     HOW_READ = 1,           /* vector instructions read it */
     HOW_MASK = 2,           /* a vector instruction writes it */
     FEW = 40,               /* points that a mask may hold VCC for */
@@ -277,8 +277,8 @@ place_well(alloc *a, uint32_t v)
     if (r->file == 'V')
         return false;
     if (a->g->isa->cpu->gen == 11) {
-        if (a->how[v] & HOW_MASK && r->words == 1 && length(&a->of[v]) <= FEW &&
-            fits(a, v, GM_VCC)) {
+        if (a->how[v] & HOW_MASK && r->words == br_gcn_mask_words(a->g->isa) &&
+            length(&a->of[v]) <= FEW && fits(a, v, GM_VCC)) {
             settle(a, v, GM_VCC);
             return true;
         }

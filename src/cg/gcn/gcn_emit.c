@@ -54,6 +54,12 @@ gm_new(gm_fn *g, char file, unsigned words)
 }
 
 gm_op
+gm_new_mask(gm_fn *g)
+{
+    return gm_reg(gm_new(g, 'S', br_gcn_mask_words(g->isa)), 0);
+}
+
+gm_op
 gm_reg(uint32_t vreg, unsigned sub)
 {
     return (gm_op){.kind = GM_VREG, .sub = (uint8_t)sub, .v = vreg};
@@ -133,10 +139,15 @@ gm_row(gm_fn *g, const char *name, unsigned n_op)
 {
     const br_gcn_row *row, *end;
     const char *to = renamed(g, name);
-    char wide[64];
+    char wide[64], mask[32];
     br_map_value *v;
-    size_t n;
+    size_t n = strlen(to);
 
+    if (n > 3 && (!strcmp(to + n - 3, "_bm") || !strcmp(to + n - 3, "_um"))) {
+        snprintf(mask, sizeof mask, "%.*s%u", (int)n - 1, to,
+                 br_gcn_lanes(g->isa));
+        to = mask;
+    }
     snprintf(wide, sizeof wide, "%s_e64", to);
     v = br_map_get(g->rows, br_text_z(wide));
     if (!v)
@@ -153,7 +164,7 @@ gm_row(gm_fn *g, const char *name, unsigned n_op)
 }
 
 unsigned
-gm_width(const gm_ins *i, unsigned n)
+gm_width(const gm_fn *g, const gm_ins *i, unsigned n)
 {
     const br_gcn_opnd *o = i->row->o;
     const br_gcn_kind *k;
@@ -169,7 +180,7 @@ gm_width(const gm_ins *i, unsigned n)
     }
     if (k->how == &br_gcn_how_saddr)
         return (unsigned)k->arg;
-    return k->width ? k->width : 1;
+    return k->width ? k->width : br_gcn_mask_words(g->isa);
 }
 
 /* ---- operands as the row takes them ----------------------------------- */
@@ -268,7 +279,7 @@ bus_reserve(const gm_fn *g, const br_gcn_row *row, const gm_op *op, bus *b)
 static gm_op
 legal(gm_fn *g, const br_gcn_row *row, const br_gcn_kind *k, gm_op a, bus *b)
 {
-    unsigned words = k->width ? k->width : 1;
+    unsigned words = k->width ? k->width : br_gcn_mask_words(g->isa);
     bool vop = is_vop(row);
     char file = k->allow & BR_A_V ? 'V' : 'S';
 
@@ -327,7 +338,7 @@ gm_emit(gm_fn *g, const char *name, const gm_op *op, unsigned n)
             i.op[k] = legal(g, row, kind, op[k], &b);
         else if (kind->how == &br_gcn_how_gaddr && op[k].kind == GM_VREG &&
                  g->vregs.at[op[k].v].file == 'S')
-            i.op[k] = copy(g, op[k], 'V', gm_width(&i, k));
+            i.op[k] = copy(g, op[k], 'V', gm_width(g, &i, k));
         k++;
     }
     if (is_vop(row))

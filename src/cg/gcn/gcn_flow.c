@@ -153,7 +153,7 @@ settle(gm_fn *g, set *tmp)
     }
     for (uint32_t p = 0; p < g->places.n; p++)
         if (g->places.at[p].headed)
-            g->places.at[p].mask = gm_new(g, 'S', 1);
+            g->places.at[p].mask = gm_new_mask(g).v;
 }
 
 /* ---- places ------------------------------------------------------------ */
@@ -283,13 +283,13 @@ gm_flow_begin(gm_fn *g)
     wire(g);
     g->words = (g->places.n + 63) / 64;
     g->pend = br_try_calloc((2 * g->places.n + 1) * g->words, sizeof *g->pend);
-    if (!g->pend || !br_vec_reserve(&g->blks, GM_NODES * g->places.n + 1)) {
+    if (!g->pend || !br_vec_reserve(&g->blks, GM_NODES * g->places.n + 2)) {
         gm_oom(g);
         return false;
     }
     g->head = g->pend + g->places.n * g->words;
     tmp = g->head + g->places.n * g->words;
-    g->blks.n = GM_NODES * g->places.n + 1;
+    g->blks.n = GM_NODES * g->places.n + 2;
     memset(g->blks.at, 0, g->blks.n * sizeof *g->blks.at);
     settle(g, tmp);
     return g->code == BR_OK;
@@ -297,10 +297,17 @@ gm_flow_begin(gm_fn *g)
 
 /* ---- code -------------------------------------------------------------- */
 
+/* Behind all places: where lanes go that may not be alone, and the end. */
+static uint32_t
+trap_node(const gm_fn *g)
+{
+    return (uint32_t)(GM_NODES * g->places.n);
+}
+
 static uint32_t
 end_node(const gm_fn *g)
 {
-    return (uint32_t)(GM_NODES * g->places.n);
+    return trap_node(g) + 1;
 }
 
 /* Masks of a set that counts from now on, which hold nobody if they are not in
@@ -310,7 +317,7 @@ zero(gm_fn *g, const set *now, const set *before, uint32_t but)
 {
     for (uint32_t x = above(g, now, -1); x != BR_KNONE; x = above(g, now, x))
         if (!has(before, x) && x != but && g->places.at[x].mask != BR_KNONE)
-            GM(g, "s_mov_b32", gm_reg(g->places.at[x].mask, 0), gm_imm(0));
+            GM(g, "s_mov_bm", gm_reg(g->places.at[x].mask, 0), gm_imm(0));
 }
 
 /* Lanes of the second operand wait at s, too. */
@@ -323,15 +330,15 @@ wait(gm_fn *g, uint32_t p, uint32_t s, const char *how, gm_op lanes)
         if (how)
             GM(g, how, mask, exec, lanes);
         else
-            GM(g, "s_mov_b32", mask, exec);
+            GM(g, "s_mov_bm", mask, exec);
         return;
     }
     t = exec;
     if (how) {
-        t = gm_reg(gm_new(g, 'S', 1), 0);
+        t = gm_new_mask(g);
         GM(g, how, t, exec, lanes);
     }
-    GM(g, "s_or_b32", mask, mask, t);
+    GM(g, "s_or_bm", mask, mask, t);
 }
 
 static void
@@ -361,7 +368,7 @@ emit_jump(gm_fn *g, uint32_t p, uint32_t s)
         return;
     }
     if (low == s) { /* those that wait there come along */
-        GM(g, "s_or_b32", gm_code(GM_EXEC), gm_code(GM_EXEC),
+        GM(g, "s_or_bm", gm_code(GM_EXEC), gm_code(GM_EXEC),
            gm_reg(g->places.at[s].mask, 0));
         zero(g, pend(g, s), pend(g, p), s);
         gm_goto(g, "s_branch", GM_NODE(s, GM_BODY));
@@ -409,7 +416,7 @@ emit_choice(gm_fn *g, uint32_t p)
 static const char *
 lanes_of(bool taken)
 {
-    return taken ? "s_and_b32" : "s_and_not1_b32";
+    return taken ? "s_and_bm" : "s_and_not1_bm";
 }
 
 static void
@@ -466,6 +473,59 @@ gm_flow_out(gm_fn *g, uint32_t place, gm_op cond)
     }
 }
 
+/* Whether a lane that waits there does nothing but end. */
+static bool
+only_ends(const gm_fn *g, uint32_t p)
+{
+    for (;;) {
+        const gm_place *l = &g->places.at[p];
+        const br_kblk *b = l->blk == BR_KNONE ? NULL : &g->f->blks.at[l->blk];
+
+        for (size_t k = 0; b && k < b->ins.n; k++) {
+            unsigned props = br_kopinfo_of[g->f->ins.at[b->ins.at[k]].op].props;
+
+            if (!(props & (BR_KP_PURE | BR_KP_TERM)))
+                return false;
+        }
+        if (!l->n_succ)
+            return true;
+        if (l->n_succ > 1 || l->succ[0] <= p)
+            return false;
+        p = l->succ[0];
+    }
+}
+
+void
+gm_flow_gather(gm_fn *g, uint32_t place)
+{
+    const set *s = pend(g, place);
+    gm_op all = gm_imm(0), mask;
+
+    for (uint32_t x = above(g, s, -1); x != BR_KNONE; x = above(g, s, x)) {
+        if (g->places.at[x].mask == BR_KNONE || only_ends(g, x))
+            continue;
+        mask = gm_reg(g->places.at[x].mask, 0);
+        if (all.kind == GM_VREG) {
+            gm_op t = gm_new_mask(g);
+
+            GM(g, "s_or_bm", t, all, mask);
+            mask = t;
+        }
+        all = mask;
+    }
+    if (all.kind != GM_VREG)
+        return;
+    GM(g, "s_cmp_lg_um", all, gm_imm(0));
+    gm_goto(g, "s_cbranch_scc1", trap_node(g));
+    place = g->node;
+    g->node = trap_node(g);
+    if (!g->blks.at[g->node].ins.n) {
+        GM(g, "s_trap", gm_imm(2));
+        gm_goto(g, "s_branch", end_node(g));
+    }
+    g->node = place;
+}
+
 /* exec becomes the lanes that wait; none: the next ones. */
 void
 gm_flow_head(gm_fn *g, uint32_t place)
@@ -476,7 +536,7 @@ gm_flow_head(gm_fn *g, uint32_t place)
     if (!l->headed)
         return;
     g->node = GM_NODE(place, GM_HEAD);
-    GM(g, "s_mov_b32", gm_code(GM_EXEC), gm_reg(l->mask, 0));
+    GM(g, "s_mov_bm", gm_code(GM_EXEC), gm_reg(l->mask, 0));
     if (next != BR_KNONE)
         zero(g, head(g, next), head(g, place), BR_KNONE);
     zero(g, pend(g, place), head(g, place), BR_KNONE);

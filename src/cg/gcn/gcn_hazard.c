@@ -7,6 +7,13 @@
  *            instruction and read by another; a scalar instruction that reads
  *            one of the latter is held up until all of those are there
  *
+ *   gfx11, 64 lanes
+ *            a scalar that vector instructions have read as a mask is written
+ *            and read: by scalar instructions, or by vector ones
+ *            a vector instruction reads two registers that others wrote at most
+ *            7 and 4 vector instructions before, and EXEC changed after the
+ *            first (of LLVM's distances the sum: some that are none count)
+ *
  * Each is answered by a wait for the unit that writes. Where ways meet, what is
  * open on one is open. Missing s_delay_alu is no hazard: those only tell the
  * hardware what it will see.
@@ -21,12 +28,15 @@ enum {
     VALU_BETWEEN = 6,
     TRANS_BETWEEN = 2,
     SALU_BETWEEN = 11,
+    OLD_BETWEEN = 8, /* of a register from before EXEC changed, and the other */
+    NEW_BETWEEN = 5,
     WAIT_VDST = 0x0fff,
     WAIT_SA_SDST = 0xfffe,
     WAIT_VA_VCC = 0xfffd,
     WAIT_VA_SDST = 0xf1ff,
     SCALARS = 128,
     VCC = 106,
+    EXEC = 126,
     V0 = 256
 };
 
@@ -36,6 +46,8 @@ typedef struct state {
     uint8_t sa[SCALARS];           /* scalar ones since; 255: none wrote it */
     uint8_t va[SCALARS];           /* 0: a vector instruction wrote it; 255 */
     uint8_t seen[SCALARS / 2];     /* 0: one has read of the pair; 255 */
+    uint8_t since[256], same[256]; /* of 64 lanes: vector ones since it was
+                                    * written; 0: EXEC has changed since; 255 */
 } state;
 
 typedef struct hazards {
@@ -49,6 +61,33 @@ watches_trans(const hazards *h)
     return h->c->isa->cpu->gen == 11 && !h->c->isa->cpu->minor5;
 }
 
+/* gfx11 in waves of 64 lanes. */
+static bool
+halves(const hazards *h)
+{
+    return h->c->isa->cpu->gen == 11 && h->c->isa->wave64;
+}
+
+/* Whether vector registers come partly from before EXEC changed. */
+static bool
+mixes(const hazards *h, const gcn_use *u, unsigned n)
+{
+    const state *s = &h->s;
+    uint8_t r[256];
+    unsigned n_r = 0;
+
+    for (unsigned k = 0; k < n; k++)
+        for (unsigned w = 0; !u[k].write && w < u[k].words; w++)
+            if (u[k].code + w >= V0 && n_r < BR_COUNT(r))
+                r[n_r++] = (uint8_t)(u[k].code + w - V0);
+    for (unsigned a = 0; a < n_r; a++)
+        for (unsigned b = 0; b < n_r; b++)
+            if (r[a] != r[b] && !s->same[r[a]] &&
+                s->since[r[a]] < OLD_BETWEEN && s->since[r[b]] < NEW_BETWEEN)
+                return true;
+    return false;
+}
+
 /* The mask of units that a read of registers waits for; ~0: none. */
 static unsigned
 wait_of(const hazards *h, const gcn_use *u, unsigned n, bool valu)
@@ -56,6 +95,8 @@ wait_of(const hazards *h, const gcn_use *u, unsigned n, bool valu)
     const state *s = &h->s;
     unsigned mask = 0xffff;
 
+    if (valu && halves(h) && mixes(h, u, n))
+        mask = WAIT_VDST;
     for (unsigned k = 0; k < n; k++)
         for (unsigned w = 0; !u[k].write && w < u[k].words; w++) {
             unsigned r = u[k].code + w;
@@ -78,8 +119,10 @@ settle(hazards *h, unsigned mask)
 {
     state *s = &h->s;
 
-    if (!(mask & 0xf000))
+    if (!(mask & 0xf000)) {
         memset(s->valu, 255, sizeof s->valu);
+        memset(s->since, 255, sizeof s->since);
+    }
     if (!(mask & 1))
         memset(s->sa, 255, sizeof s->sa);
     for (unsigned r = 0; r < SCALARS; r++)
@@ -111,13 +154,15 @@ note(hazards *h, const br_gcn_inst *in, const gcn_use *u, unsigned n)
         s->valu[r] = (uint8_t)BR_MIN(s->valu[r] + 1, 255);
         s->trans[r] = (uint8_t)BR_MIN(s->trans[r] + trans, 255);
     }
-    for (unsigned r = 0; r < SCALARS && salu; r++)
+    for (unsigned r = 0; r < SCALARS && salu && !halves(h); r++)
         s->sa[r] = (uint8_t)BR_MIN(s->sa[r] + 1, 255);
-    if (salu)
+    for (unsigned r = 0; r < 256 && valu && halves(h); r++)
+        s->since[r] = (uint8_t)BR_MIN(s->since[r] + 1, 255);
+    if (salu && !halves(h))
         held_up(h, u, n);
     for (unsigned k = 0; valu && k < n; k++)
         for (unsigned w = 0; !u[k].write && w < u[k].words; w++)
-            if (u[k].code + w < VCC + 2u)
+            if (u[k].code + w < VCC + 2u && (u[k].mask || !halves(h)))
                 s->seen[(u[k].code + w) / 2] = 0;
     for (unsigned k = 0; k < n; k++)
         for (unsigned w = 0; u[k].write && w < u[k].words; w++) {
@@ -127,9 +172,16 @@ note(hazards *h, const br_gcn_inst *in, const gcn_use *u, unsigned n)
                 s->valu[r - V0] = trans ? 0 : 255;
                 s->trans[r - V0] = 0;
             }
+            if (r >= V0 && halves(h)) {
+                s->since[r - V0] = valu ? 0 : 255;
+                s->same[r - V0] = 255;
+            }
+            if (r / 2 == EXEC / 2 && salu)
+                memset(s->same, 0, sizeof s->same);
             /* It is the write that comes too early: one before the read by a
              * vector instruction, on whatever way, is none of these. */
-            if (r < VCC + 2 && h->c->isa->cpu->gen > 11 && !s->seen[r / 2]) {
+            if (r < VCC + 2 && (h->c->isa->cpu->gen > 11 || halves(h)) &&
+                !s->seen[r / 2]) {
                 s->sa[r] = salu ? 0 : s->sa[r];
                 s->va[r] = valu ? 0 : s->va[r];
             }

@@ -65,6 +65,13 @@ gm_some_arrive(const br_kfn *f)
 }
 
 bool
+gm_waits_for_warps(const br_kfn *f, const br_kins *i)
+{
+    return i->op == BR_K_BARRIVE || i->op == BR_K_MBTEST ||
+           i->op == BR_K_MBPARITY || (i->op == BR_K_BAR && !gm_has_code(f, i));
+}
+
+bool
 gm_counts_barriers(const br_kir *m, uint32_t fn)
 {
     for (uint32_t k = 0; k < m->fns.n; k++) {

@@ -345,6 +345,10 @@ put_ins(lower *l, copy *c, uint32_t blk, const br_kins *i)
     } else if (i->op == BR_K_ADDR && i->sym & BR_KFN_SYM) {
         gl_define(l, c, i->res,
                   gl_number(l, BR_KC_B64, BR_KFN_ADDR(i->sym & ~BR_KFN_SYM)));
+    } else if (l->warps && gm_waits_for_warps(c->f, i)) {
+        gl_fail(l, c, i,
+                "one of the two warps of a wave of 64 lanes may wait here for "
+                "the other (try wave32)");
     } else if (!gm_has_code(c->f, i) && !(l->wmma && gm_is_wmma(c->f, i)) &&
                gm_lib_text(c->f, i, &text)) {
         gl_from_lib(l, c, i, &text);
@@ -519,9 +523,13 @@ clear_barriers(lower *l, copy *c, uint32_t first)
 }
 
 br_code
-gm_lower(br_kir **out, const br_kir *m, uint32_t fn, bool wmma, br_status *st)
+gm_lower(br_kir **out, const br_kir *m, uint32_t fn, const br_gcn_isa *isa,
+         br_status *st)
 {
-    lower l = {.m = br_kir_new(st), .wmma = wmma, .st = st};
+    lower l = {.m = br_kir_new(st),
+               .wmma = isa->cpu->wmma,
+               .warps = isa->wave64,
+               .st = st};
     copy c = {.m = m, .f = &m->fns.at[fn], .back = BR_KNONE};
     uint32_t first = BR_KNONE;
 

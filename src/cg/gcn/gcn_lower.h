@@ -8,10 +8,10 @@
 
 /* A module of one function, a copy with calls put in, operations without code written
  * out (gcn_lib.def) and the frame in values where that can be; variables have
- * their numbers of m, and those of the library follow. wmma: products of matrices
- * may stay. *out is the caller's. */
-br_code gm_lower(br_kir **out, const br_kir *m, uint32_t fn, bool wmma,
-                 br_status *st) BR_MUST_USE;
+ * their numbers of m, and those of the library follow. Products of matrices may stay
+ * where the processor was asked for with them. *out is the caller's. */
+br_code gm_lower(br_kir **out, const br_kir *m, uint32_t fn,
+                 const br_gcn_isa *isa, br_status *st) BR_MUST_USE;
 
 /* gcn_sel.c: whether an operation has code as it is. */
 bool gm_has_code(const br_kfn *f, const br_kins *i);
@@ -30,6 +30,9 @@ bool gm_lib_barrier(const br_kfn *f, const br_kins *i, br_str *out);
  * it begins with then. */
 bool gm_counts_barriers(const br_kir *m, uint32_t fn);
 void gm_lib_begin(br_str *out);
+/* Whether some warps wait where others need not come: two that are one wave may never
+ * go on. */
+bool gm_waits_for_warps(const br_kfn *f, const br_kins *i);
 /* Whether threads arrive at a barrier and do not wait. */
 bool gm_some_arrive(const br_kfn *f);
 /* PTX of the functions that the host has elsewhere: brass_vprintf ... */

@@ -33,6 +33,7 @@ typedef struct lower {
     unsigned level;          /* of functions that call themselves, in such */
     BR_VEC(uint32_t) stacks; /* of each level */
     bool changed, wmma;
+    bool warps;       /* a wave has two */
     const br_kir *of; /* what `calls` is about */
     uint8_t *calls;   /* of each function: 1 never itself, 2 itself; 0: ? */
     br_code code;

@@ -12,7 +12,8 @@
  * nodes: its head takes the mask of lanes that wait for it, its body does the
  * work, its stub is the second way out of a branch.
  *
- * A vreg is one to four registers of one file: S of the wave, V of the lanes.
+ * A vreg is one to four registers of one file: S of the wave, V of the lanes. A
+ * mask of lanes is one scalar, or two where a wave has 64.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_GCN_MIR_H
 #define BR_GCN_MIR_H
@@ -128,7 +129,7 @@ typedef struct gm_fn {
     uint8_t *uniform, *mixed;
     gm_val *vals;
     BR_VEC(gm_place) places;
-    BR_VEC(gm_blk) blks; /* by node, then the end */
+    BR_VEC(gm_blk) blks; /* by node, then a trap and the end */
     BR_VEC(gm_vreg) vregs;
     uint64_t *pend, *head; /* of each place: places where lanes may wait */
     size_t words;          /* of one of those sets */
@@ -159,10 +160,12 @@ typedef struct gm_fn {
 void gm_fail(gm_fn *g, br_code code, const char *fmt, ...) BR_PRINTF(3, 4);
 void gm_oom(gm_fn *g);
 uint32_t gm_new(gm_fn *g, char file, unsigned words);
+gm_op gm_new_mask(gm_fn *g); /* of lanes: as many scalars as that takes */
 gm_op gm_reg(uint32_t vreg, unsigned sub);
 gm_op gm_code(unsigned code);
 gm_op gm_imm(uint32_t v);
-/* Name without _e64; NULL in row: g has failed. Operands become what the row
+/* Name without _e64; one that ends with m instead of 32 or 64 is of masks.
+ * NULL in row: g has failed. Operands become what the row
  * takes: constants and scalars that it cannot read are moved first. */
 gm_ins *gm_emit(gm_fn *g, const char *name, const gm_op *op, unsigned n);
 void gm_set(gm_ins *i, br_gcn_field field, uint32_t v);
@@ -177,15 +180,20 @@ bool gm_defines(const br_gcn_row *row, const br_gcn_opnd *o);
 /* Vreg that operand n names and whether it is defined; BR_KNONE: none. */
 uint32_t gm_named(const gm_ins *i, unsigned n, bool *def);
 /* Dwords of an operand. */
-unsigned gm_width(const gm_ins *i, unsigned n);
+unsigned gm_width(const gm_fn *g, const gm_ins *i, unsigned n);
 
 /* ---- gcn_flow.c ------------------------------------------------------- */
 
 bool gm_flow_begin(gm_fn *g); /* places, sets; needs uniform and vals' files */
 void gm_flow_head(gm_fn *g, uint32_t place);
+/* Code that traps where lanes wait at other places that do more than end. */
+void gm_flow_gather(gm_fn *g, uint32_t place);
 /* Out of a body: cond of a split place a mask; of other branches a scalar that
  * is not zero where the first way is taken. */
 void gm_flow_out(gm_fn *g, uint32_t place, gm_op cond);
+
+/* gcn_spin.c: of two warps in a wave, one may wait for the other in a loop. */
+void gm_refuse_spins(gm_fn *g);
 
 /* ---- gcn_sel.c, gcn_sel_mem.c, gcn_sel_warp.c -------------------------- */
 
@@ -203,6 +211,7 @@ bool gm_vote(gm_fn *g, const br_kins *i); /* these two as gm_select_mem */
 bool gm_shuffle(gm_fn *g, const br_kins *i);
 bool gm_wmma(gm_fn *g, const br_kins *i); /* of gm_is_wmma */
 bool gm_place_shared(gm_fn *g);
+/* Says what it is and, of waves of 64 lanes, that others may have code for it. */
 void gm_refuse(gm_fn *g, const br_kins *i);
 
 /* ---- gcn_peep.c ------------------------------------------------------- */

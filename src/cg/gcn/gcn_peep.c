@@ -84,8 +84,8 @@ count(peep *p)
                 if (v == BR_KNONE)
                     continue;
                 x->uses += !def;
-                x->high |= !def && w + gm_width(i, n) > 1;
-                for (unsigned e = w + gm_width(i, n); def && w < e; w++)
+                x->high |= !def && w + gm_width(g, i, n) > 1;
+                for (unsigned e = w + gm_width(g, i, n); def && w < e; w++)
                     if (w < WORDS && x->defs[w] < 2)
                         x->defs[w]++;
                 if (def && x->defs[i->op[n].sub] == 1 && !i->keep) {
@@ -159,7 +159,7 @@ is_small_constant(const peep *p, const gm_ins *i, unsigned n, gm_op *out)
     const gm_op *o = &i->op[n];
     const about *x = &p->of[o->v];
     const br_gcn_opnd *at = i->row->o;
-    unsigned words = gm_width(i, n), k = n;
+    unsigned words = gm_width(p->g, i, n), k = n;
 
     for (; at->kind != BR_GK_END; at++)
         if (gm_counts(at) && k-- == 0)
@@ -192,7 +192,7 @@ propagate(peep *p)
                 gm_op o;
 
                 if (gm_named(i, n, &def) == BR_KNONE || def ||
-                    (!original(p, &i->op[n], gm_width(i, n), &o) &&
+                    (!original(p, &i->op[n], gm_width(g, i, n), &o) &&
                      (i->dpp || !is_small_constant(p, i, n, &o))))
                     continue;
                 i->op[n] = o;
@@ -209,7 +209,7 @@ is_dead(const peep *p, const gm_ins *i)
 {
     bool any = false;
 
-    if (!(is(i, "v_") || is(i, "s_mov_b32")) || is(i, "v_cmpx") ||
+    if (!(is(i, "v_") || is(i, "s_mov_b")) || is(i, "v_cmpx") ||
         is(i, "v_nop") || i->target != GM_NO)
         return false;
     for (unsigned n = 0; n < i->n_op; n++) {
@@ -517,16 +517,16 @@ join_test(peep *p, gm_blk *b, size_t at)
     gm_ins *i = &b->ins.at[at];
     const about *x = &p->of[i->op[0].kind == GM_VREG ? i->op[0].v : 0];
 
-    if (!named_so(i, "s_cmp_lg_u32") || i->op[0].kind != GM_VREG ||
+    if (!is(i, "s_cmp_lg_u") || i->op[0].kind != GM_VREG ||
         i->op[1].kind != GM_IMM || i->op[1].v || x->uses != 1 ||
         x->defs[i->op[0].sub] != 1)
         return false;
     for (size_t k = at; k-- > 0;) {
         gm_ins *s = &b->ins.at[k];
 
-        if (!s->row || is(s, "v_") || is(s, "s_mov_b32"))
+        if (!s->row || is(s, "v_") || is(s, "s_mov_b"))
             continue;
-        if (!named_so(s, "s_cselect_b32") || !same_op(s->op[0], i->op[0]) ||
+        if (!is(s, "s_cselect_b") || !same_op(s->op[0], i->op[0]) ||
             s->op[1].kind != GM_IMM || s->op[1].v != ~0u ||
             s->op[2].kind != GM_IMM || s->op[2].v)
             return false;

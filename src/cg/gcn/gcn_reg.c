@@ -57,7 +57,7 @@ static const struct {
 unsigned
 br_gcn_dwords(const br_gcn_ctx *c, const br_gcn_kind *k)
 {
-    return k->width ? k->width : c->isa->wave64 ? 2 : 1;
+    return k->width ? k->width : br_gcn_mask_words(c->isa);
 }
 
 /* The source code of a field's value: scaled fields and plain vector fields

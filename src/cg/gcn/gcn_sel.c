@@ -292,7 +292,9 @@ gm_classes(gm_fn *g)
 static unsigned
 words_of(const gm_fn *g, uint32_t v)
 {
-    return g->f->vals.at[v].cls == BR_KC_B64 ? 2 : 1;
+    return is_pred(g, v)                       ? br_gcn_mask_words(g->isa)
+           : g->f->vals.at[v].cls == BR_KC_B64 ? 2
+                                               : 1;
 }
 
 static uint32_t
@@ -350,7 +352,7 @@ value_op(gm_fn *g, uint32_t v, int sub)
     if (constant(g->f, v, &bits))
         return const_op(g, v, bits, sub);
     if (x->file == 'M' && x->vreg == BR_KNONE) { /* of another block */
-        t = gm_reg(gm_new(g, 'S', 1), 0);
+        t = gm_new_mask(g);
         GM(g, "v_cmp_ne_u32", t, gm_imm(0), gm_reg(home_of(g, v), 0));
         return t;
     }
@@ -397,8 +399,10 @@ gm_refuse(gm_fn *g, const br_kins *i)
 
     br_kins_print(g->m, g->f, i, &s);
     g->line = i->line;
-    gm_fail(g, BR_E_UNSUPPORTED, "%s has no code for this yet: %s",
-            g->isa->cpu->name, br_str_z(&s) + strspn(br_str_z(&s), " "));
+    gm_fail(g, BR_E_UNSUPPORTED, "%s has no code for this yet%s: %s",
+            g->isa->cpu->name,
+            g->isa->wave64 ? " in waves of 64 lanes (try wave32)" : "",
+            br_str_z(&s) + strspn(br_str_z(&s), " "));
     br_str_fini(&s);
 }
 
@@ -408,7 +412,7 @@ gm_refuse(gm_fn *g, const br_kins *i)
 typedef struct expand {
     gm_fn *g;
     const br_kins *i;
-    uint32_t tmp[4][10];            /* t w s p */
+    uint32_t tmp[5][10];            /* t w s p m */
     uint32_t begun[GM_MAX_OPS * 4]; /* vregs of several words written to */
     unsigned n_begun;
 } expand;
@@ -416,14 +420,16 @@ typedef struct expand {
 static gm_op
 letter(expand *e, const char *p, const char **end, int *sub)
 {
-    static const char tmps[] = "twsp", args[] = "abcf";
+    static const char tmps[] = "twspm", args[] = "abcf";
     const char *t = strchr(tmps, *p), *a = strchr(args, *p);
     uint32_t *v = NULL;
     char c = *p++;
 
     if (t) {
         v = &e->tmp[t - tmps][*p++ - '0'];
-        if (*v == BR_KNONE)
+        if (*v == BR_KNONE && *t == 'm')
+            *v = gm_new_mask(e->g).v;
+        else if (*v == BR_KNONE)
             *v = gm_new(e->g, (t - tmps) < 2 ? 'V' : 'S', 1 + ((t - tmps) & 1));
     }
     *sub = GM_NO;
@@ -484,7 +490,7 @@ note_write(expand *e, gm_ins *i)
         return;
     what = i->op[0].v;
     v = &e->g->vregs.at[what];
-    if (v->words == 1 || gm_width(i, 0) == v->words ||
+    if (v->words == 1 || gm_width(e->g, i, 0) == v->words ||
         !gm_defines(i->row, i->row->o))
         return;
     for (unsigned k = 0; k < e->n_begun; k++)
@@ -515,7 +521,7 @@ write_out(expand *e, const char *code)
         if (*code == ';')
             code += 1 + strspn(code + 1, " ");
         i = gm_emit(e->g, name, op, k);
-        if (i && strncmp(name, "v_mad_", 6) == 0 && gm_width(i, 0) == 2)
+        if (i && strncmp(name, "v_mad_", 6) == 0 && gm_width(e->g, i, 0) == 2)
             i->early = true;
         note_write(e, i);
     }
@@ -818,6 +824,9 @@ select_phis(gm_fn *g, const gm_place *p)
         for (unsigned w = 0; ok && w < words_of(g, i->res); w++) {
             move_row m;
 
+            if (w && g->vals[i->res].file == 'M')
+                break; /* its home is one */
+
             phi_move(g, i, edge, (int)w, &m);
             ok = br_vec_push(&moves, m);
         }
@@ -842,10 +851,10 @@ condition(gm_fn *g, const gm_place *p, const br_kins *t)
     if (p->split)
         return c;
     if (file == 'M') {
-        x = gm_reg(gm_new(g, 'S', 1), 0);
-        GM(g, "s_and_b32", x, gm_code(GM_EXEC), c);
+        x = gm_new_mask(g);
+        GM(g, "s_and_bm", x, gm_code(GM_EXEC), c);
     } else {
-        GM(g, "s_cmp_lg_u32", c, gm_imm(0));
+        GM(g, "s_cmp_lg_um", c, gm_imm(0));
     }
     return c;
 }

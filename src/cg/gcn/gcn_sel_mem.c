@@ -163,12 +163,20 @@ thread_id(gm_fn *g, unsigned dim)
     return d;
 }
 
+/* Of the warp. */
 gm_op
 gm_lane_id(gm_fn *g)
 {
-    gm_op d = tmp(g, 'V', 1);
+    gm_op d = tmp(g, 'V', 1), low = d, all;
 
-    GM(g, "v_mbcnt_lo_u32_b32", d, gm_imm(~0u), gm_imm(0));
+    if (g->isa->wave64)
+        low = tmp(g, 'V', 1);
+    GM(g, "v_mbcnt_lo_u32_b32", low, gm_imm(~0u), gm_imm(0));
+    if (g->isa->wave64) {
+        all = tmp(g, 'V', 1);
+        GM(g, "v_mbcnt_hi_u32_b32", all, gm_imm(~0u), low);
+        GM(g, "v_and_b32", d, gm_imm(31), all);
+    }
     return d;
 }
 
@@ -260,7 +268,7 @@ is_short(unsigned space)
 static gm_op
 param_address(gm_fn *g, const br_kins *i)
 {
-    gm_op t = tmp(g, 'V', 2), c = tmp(g, 'S', 1), a = gm_arg(g, i, 0, 0);
+    gm_op t = tmp(g, 'V', 2), c = gm_new_mask(g), a = gm_arg(g, i, 0, 0);
     gm_op base = gm_reg(g->kernarg, 0);
     gm_ins *m;
 
@@ -299,7 +307,7 @@ where(gm_fn *g, const br_kins *i, uint32_t bytes, place *p)
     }
     if (p->offset < least || p->offset + (int64_t)bytes > most) {
         gm_op t = tmp(g, 'V', is_short(p->space) ? 1 : 2);
-        gm_op c = tmp(g, 'S', 1);
+        gm_op c = gm_new_mask(g);
 
         if (is_short(p->space)) {
             GM(g, "v_add_nc_u32", t, gm_imm((uint32_t)p->offset), p->at);
@@ -597,10 +605,13 @@ atomic(gm_fn *g, const br_kins *i)
 
 /* ---- all of it --------------------------------------------------------- */
 
-/* Of all threads: gm_has_code. */
+/* Of all threads: gm_has_code. It counts waves, so the two warps of a wave have to
+ * come together. */
 static bool
 barrier(gm_fn *g)
 {
+    if (g->isa->wave64)
+        gm_flow_gather(g, g->node / GM_NODES);
     if (g->isa->cpu->gen == 11) {
         gm_emit(g, "s_barrier", NULL, 0);
     } else {
@@ -663,7 +674,7 @@ give2(gm_fn *g, const br_kins *i, gm_op low, gm_op high)
 static void
 far_address(gm_fn *g, const br_kins *i)
 {
-    gm_op t = tmp(g, 'S', 2), d = gm_res(g, i, 0), c = tmp(g, 'S', 1);
+    gm_op t = tmp(g, 'S', 2), d = gm_res(g, i, 0), c = gm_new_mask(g);
     uint32_t n = 0, at;
     gm_ins *m;
 
@@ -728,13 +739,13 @@ generic(gm_fn *g, const br_kins *i)
     } else if (is_short(space)) {
         GM(g, "v_cmp_eq_u32", d, aperture(g, space), gm_arg_v(g, i, 0, 1));
     } else {
-        a = tmp(g, 'S', 1);
-        b = tmp(g, 'S', 1);
+        a = gm_new_mask(g);
+        b = gm_new_mask(g);
         GM(g, "v_cmp_ne_u32", a, aperture(g, BR_KM_SPACE_SHARED),
            gm_arg_v(g, i, 0, 1));
         GM(g, "v_cmp_ne_u32", b, aperture(g, BR_KM_SPACE_LOCAL),
            gm_arg_v(g, i, 0, 1));
-        GM(g, "s_and_b32", d, a, b);
+        GM(g, "s_and_bm", d, a, b);
     }
     return true;
 }

@@ -2,6 +2,10 @@
  *
  * A mask of lanes is a scalar; what lanes vote for is one already. Lanes that do not
  * run give 0, as an H200's do.
+ *
+ * A warp has 32 lanes; a wave of 64 is two of them, each a half. What a warp's lanes
+ * tell each other is then not the wave's: each lane takes the half of a mask that it
+ * is in. Rows of 16 lanes, and ds_bpermute, stay within a half by themselves.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/gcn/gcn_mir.h"
 
@@ -24,6 +28,27 @@ as_scalar(gm_fn *g, const br_kins *i, unsigned n)
     return t;
 }
 
+/* What a mask says of the warp that a lane is in. */
+static gm_op
+of_warp(gm_fn *g, gm_op mask)
+{
+    gm_op high = mask, upper, low, d;
+
+    if (!g->isa->wave64)
+        return mask;
+    if (mask.kind == GM_CODE)
+        high.v++;
+    else
+        high.sub++;
+    upper = gm_new_mask(g);
+    low = tmp(g, 'V', 1);
+    d = tmp(g, 'V', 1);
+    GM(g, "s_bfm_b64", upper, gm_imm(32), gm_imm(32));
+    GM(g, "v_mov_b32", low, mask);
+    GM(g, "v_cndmask_b32", d, low, high, upper);
+    return d;
+}
+
 /* The same where each lane has a mask of its own. */
 static void
 vote_by_lane(gm_fn *g, const br_kins *i)
@@ -41,24 +66,24 @@ vote_by_lane(gm_fn *g, const br_kins *i)
     unsigned n = 0;
 
     for (size_t k = 0; k < BR_COUNT(rows); k++) {
-        gm_op s = tmp(g, 'S', 1), t = tmp(g, 'V', 1);
+        gm_op s = gm_new_mask(g), t = tmp(g, 'V', 1);
 
         if (i->op == BR_K_VOTE && rows[k].how != br_kmod(i->mods, BR_KF_SUB))
             continue;
-        GM(g, rows[k].no ? "s_and_not1_b32" : "s_and_b32", s, exec,
+        GM(g, rows[k].no ? "s_and_not1_bm" : "s_and_bm", s, exec,
            gm_arg(g, i, 0, 0));
         if (i->op == BR_K_BALLOT) {
-            GM(g, "v_and_b32", d, s, mask);
+            GM(g, "v_and_b32", d, of_warp(g, s), mask);
             return;
         }
-        GM(g, "v_and_b32", t, s, mask);
-        one[n] = tmp(g, 'S', 1);
+        GM(g, "v_and_b32", t, of_warp(g, s), mask);
+        one[n] = gm_new_mask(g);
         GM(g, rows[k].cmp, one[n++], gm_imm(0), t);
     }
     if (n == 2)
-        GM(g, "s_or_b32", d, one[0], one[1]);
+        GM(g, "s_or_bm", d, one[0], one[1]);
     else
-        GM(g, "s_mov_b32", d, one[0]);
+        GM(g, "s_mov_bm", d, one[0]);
 }
 
 bool
@@ -69,10 +94,10 @@ gm_vote(gm_fn *g, const br_kins *i)
     gm_op d = gm_res(g, i, 0), exec = gm_code(GM_EXEC), t;
 
     if (i->op == BR_K_ACTIVE) {
-        GM(g, "v_mov_b32", d, exec);
+        GM(g, "v_mov_b32", d, of_warp(g, exec));
         return true;
     }
-    if (!g->uniform[g->f->args.at[i->arg + 1]]) {
+    if (g->isa->wave64 || !g->uniform[g->f->args.at[i->arg + 1]]) {
         vote_by_lane(g, i);
         return true;
     }
@@ -132,7 +157,7 @@ butterfly(gm_fn *g, const br_kins *i, uint32_t bits)
         gm_set(GM(g, "v_permlanex16_b32", d, a, gm_imm(sel[0]), gm_imm(sel[1])),
                BR_GF_opsel, 2);
     }
-    GM(g, "s_mov_b32", gm_res(g, i, 1), gm_code(GM_EXEC));
+    GM(g, "s_mov_bm", gm_res(g, i, 1), gm_code(GM_EXEC));
 }
 
 bool
@@ -171,7 +196,7 @@ gm_shuffle(gm_fn *g, const br_kins *i)
         GM(g, "v_bfi_b32", j, seg, low, by);
     from = j;
     if (inside && (how == BR_KM_SHFL_BFLY || how == BR_KM_SHFL_IDX)) {
-        GM(g, "s_mov_b32", ok, gm_code(GM_EXEC));
+        GM(g, "s_mov_bm", ok, gm_code(GM_EXEC));
     } else {
         from = tmp(g, 'V', 1);
         GM(g, how == BR_KM_SHFL_UP ? "v_cmp_ge_i32" : "v_cmp_le_i32", ok, j,

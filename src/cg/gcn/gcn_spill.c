@@ -20,8 +20,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LANES = 32 }; /* of a register that keeps scalars */
-
 /* Where a victim lives. */
 typedef struct home {
     bool spilled;
@@ -94,7 +92,7 @@ look(const gm_fn *g, const home *homes, const gm_ins *i, touch *out)
 
         if (!gm_counts(o))
             continue;
-        words = gm_width(i, n++);
+        words = gm_width(g, i, n++);
         if (op->kind != GM_VREG || !homes[op->v].spilled)
             continue;
         while (k < n_out && out[k].v != op->v)
@@ -181,7 +179,7 @@ find_home(gm_fn *g, uint32_t v, home *h)
             open_window(g);
         return;
     }
-    if (g->keeps.n == 0 || g->keep_used + words > LANES) {
+    if (g->keeps.n == 0 || g->keep_used + words > br_gcn_lanes(g->isa)) {
         uint32_t k = gm_new(g, 'V', 1);
 
         if (g->code == BR_OK && !br_vec_push(&g->keeps, k))

@@ -32,8 +32,9 @@ br_gcn_cpu_find(const char *name)
         size_t n = strlen(cpus[k].name);
 
         if (strncmp(cpus[k].name, name, n) == 0 &&
-            (!name[n] || strcmp(name + n, "-wmma") == 0))
-            return name[n] ? &with_wmma[k] : &cpus[k];
+            (!name[n] || strcmp(name + n, "-wmma") == 0 ||
+             strcmp(name + n, "-wave64") == 0))
+            return name[n] && name[n + 2] == 'm' ? &with_wmma[k] : &cpus[k];
     }
     return NULL;
 }

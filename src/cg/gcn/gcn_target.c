@@ -61,8 +61,8 @@ begin(gm_fn *g)
         g->turn = mem + 2 * n;
         for (uint32_t p = 0; p < n; p++)
             g->turn[g->order[p]] = p;
-        ok = br_kfn_uniform(f, g->order, g->turn, flags, flags + f->vals.n,
-                            flags + 2 * f->vals.n, NULL);
+        ok = br_kfn_uniform(f, g->isa->wave64, g->order, g->turn, flags,
+                            flags + f->vals.n, flags + 2 * f->vals.n, NULL);
     }
     if (!ok) {
         gm_oom(g);
@@ -104,6 +104,8 @@ select_all(gm_fn *g)
     gm_classes(g);
     if (!gm_flow_begin(g))
         return;
+    if (g->isa->wave64)
+        gm_refuse_spins(g);
     for (uint32_t p = 0; p < g->places.n && g->code == BR_OK; p++)
         gm_select(g, p);
 }
@@ -189,7 +191,8 @@ finish(gm_fn *g, br_gcn_compiled *out)
 
     if (gm_encode(g, &c)) {
         gcn_pass_wait(&c);
-        gcn_pass_dual(&c);
+        if (!g->isa->wave64) /* has no dual instructions */
+            gcn_pass_dual(&c);
         gcn_pass_hazard(&c);
         gcn_pass_delay(&c);
         gcn_pass_short(&c);
@@ -213,10 +216,10 @@ br_gcn_compile(br_gcn_compiled *out, const br_gcn_isa *isa, const br_kir *m,
     gm_fn g = {.isa = isa, .rows = &rows, .ids = 1, .st = st};
 
     memset(out, 0, sizeof *out);
-    if (isa->wave64) /* masks of lanes are one SGPR */
+    if (isa->wave64 && isa->cpu->wmma) /* matrices lie otherwise in 64 lanes */
         return br_fail(st, BR_E_UNSUPPORTED,
-                       "code for waves of 64 lanes: a warp has 32");
-    BR_TRY(gm_lower(&own, m, fn, isa->cpu->wmma, st));
+                       "v_wmma is made for waves of 32 lanes alone");
+    BR_TRY(gm_lower(&own, m, fn, isa, st));
     f = &own->fns.at[0];
     g.m = own;
     g.f = f;
@@ -257,14 +260,15 @@ br_gcn_compiled_fini(br_gcn_compiled *k)
 /* ---- the target -------------------------------------------------------- */
 
 static br_code
-open_module(br_kcode **out, const char *cpu, const br_kir *m, br_status *st)
+open_module(br_kcode **out, const char *cpu, bool wave64, const br_kir *m,
+            br_status *st)
 {
     br_gcn_module *x = br_try_calloc(1, sizeof *x);
 
     *out = (br_kcode *)(void *)x;
     if (!x)
         return br_fail(st, BR_E_OOM, "out of memory");
-    x->isa.cpu = br_gcn_cpu_find(cpu);
+    x->isa = (br_gcn_isa){br_gcn_cpu_find(cpu), wave64};
     x->m = m;
     return BR_OK;
 }
@@ -346,7 +350,7 @@ zrt(const br_kcode *code, uint32_t fn, br_zrt *z, br_str *out, br_str *lines,
         return br_fail(st, BR_E_UNSUPPORTED, ".zrt has no number for %s",
                        x->isa.cpu->name);
     BR_TRY(br_gcn_compile(&k, &x->isa, x->m, fn, st));
-    z->subgroup = 32;
+    z->subgroup = br_gcn_lanes(&x->isa);
     z->vgprs = k.k.vgprs;
     z->sgprs = k.k.sgprs;
     z->lds_bytes = k.k.lds_bytes;
@@ -357,19 +361,24 @@ zrt(const br_kcode *code, uint32_t fn, br_zrt *z, br_str *out, br_str *lines,
 #define CPU(name, gen, mach, minor5)                                           \
     static br_code open_##name(br_kcode **out, const br_kir *m, br_status *st) \
     {                                                                          \
-        return open_module(out, #name, m, st);                                 \
+        return open_module(out, #name, false, m, st);                          \
     }                                                                          \
     static br_code wmma_##name(br_kcode **out, const br_kir *m, br_status *st) \
     {                                                                          \
-        return open_module(out, #name "-wmma", m, st);                         \
+        return open_module(out, #name "-wmma", false, m, st);                  \
+    }                                                                          \
+    static br_code w64_##name(br_kcode **out, const br_kir *m, br_status *st)  \
+    {                                                                          \
+        return open_module(out, #name, true, m, st);                           \
     }
 #include "cg/gcn/cpus.def"
 #undef CPU
 
 const br_ktarget br_gcn_targets[] = {
-#define CPU(name, gen, mach, minor5)                           \
-    {#name, open_##name, close_module, NULL, text, file, zrt}, \
-        {#name "-wmma", wmma_##name, close_module, NULL, text, file, zrt},
+#define CPU(name, gen, mach, minor5)                                       \
+    {#name, open_##name, close_module, NULL, text, file, zrt},             \
+        {#name "-wmma", wmma_##name, close_module, NULL, text, file, zrt}, \
+        {#name "-wave64", w64_##name, close_module, NULL, text, file, zrt},
 #include "cg/gcn/cpus.def"
 #undef CPU
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL},

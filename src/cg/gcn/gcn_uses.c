@@ -62,7 +62,7 @@ dwords(const br_gcn_isa *isa, const br_gcn_inst *in, const br_gcn_kind *k)
         return (unsigned)k->arg;
     if (k->how == &br_gcn_how_smoff)
         return 1;
-    return k->width ? k->width : isa->wave64 ? 2 : 1;
+    return k->width ? k->width : br_gcn_mask_words(isa);
 }
 
 static unsigned
@@ -125,11 +125,13 @@ row_uses(const br_gcn_isa *isa, const br_gcn_inst *in, const br_gcn_row *row,
 
         if (o->field == BR_GF_none && k->arg == VCC) {
             /* before the sources it is written, behind them read */
-            u = (gcn_use){VCC, isa->wave64 ? 2 : 1, !sources};
+            u = (gcn_use){VCC, (uint8_t)br_gcn_mask_words(isa), !sources,
+                          sources};
         } else if (reg && o->field != BR_GF_none) {
             sources |= !u.write;
             u.code = (uint16_t)code_of(in, (br_gcn_field)o->field, k);
             u.words = (uint8_t)dwords(isa, in, k);
+            u.mask = !u.write && !k->width && k->how == &br_gcn_how_reg;
             if (!is_register(u.code))
                 continue;
         } else {
@@ -154,7 +156,7 @@ gcn_uses(const br_gcn_isa *isa, const br_gcn_inst *in,
     if (in->row_y)
         n += row_uses(isa, in, in->row_y, out + n);
     if (gcn_is(in, "v_div_fmas"))
-        out[n++] = (gcn_use){VCC, 1, false};
+        out[n++] = (gcn_use){VCC, (uint8_t)br_gcn_mask_words(isa), false, true};
     return n;
 }
 

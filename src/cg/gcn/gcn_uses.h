@@ -16,6 +16,7 @@ typedef struct gcn_use {
     uint16_t code;
     uint8_t words;
     bool write;
+    bool mask; /* is read as one of lanes */
 } gcn_use;
 
 /* Registers named by fields, and VCC where it is implied; of both halves. */

@@ -727,8 +727,9 @@ x86_gen_fn(br_x86_asm *a, const br_kir *m, x86_fn *fn, br_status *st)
     br_code code = alloc(&g, f, mem);
 
     fn->code_from = (uint32_t)a->code.n;
-    if (code == BR_OK && !br_kfn_uniform(f, fn->order, fn->place, fn->uniform,
-                                         fn->step, g.mixed, &fn->odd))
+    if (code == BR_OK &&
+        !br_kfn_uniform(f, false, fn->order, fn->place, fn->uniform, fn->step,
+                        g.mixed, &fn->odd))
         code = BR_E_OOM;
     if (code == BR_OK && g.meet && !br_kfn_meet(f, g.meet))
         code = BR_E_OOM;

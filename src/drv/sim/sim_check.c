@@ -500,7 +500,7 @@ void
 sim_check_start(sim_wave *w, unsigned n, uint64_t set, unsigned vgprs)
 {
     sim_wcheck *k = w->check;
-    uint32_t valus = k->n_valu;
+    uint32_t valus = k->n_valu, fwd = k->n_fwd;
 
     vgprs = BR_MIN(vgprs, 256);
     memset(k, 0, offsetof(sim_wcheck, n_vgprs));
@@ -509,6 +509,7 @@ sim_check_start(sim_wave *w, unsigned n, uint64_t set, unsigned vgprs)
     k->n_vgprs = vgprs;
     /* What the wave before this one wrote is older than that. */
     k->n_valu = k->trans_from = valus + 1;
+    k->n_fwd = k->fwd_from = fwd + 1;
     k->s_def.b[0] = set;
     k->s_def.b[1] = 3ull << (SIM_EXEC - 64) | 1ull << (SIM_TTMP + 9 - 64) |
                     1ull << (SIM_TTMP + 7 - 64);

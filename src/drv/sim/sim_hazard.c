@@ -2,8 +2,11 @@
  *
  *   gfx110x     a VALU reads what a transcendental wrote, fewer than 6 VALU and
  *               2 transcendental instructions between: s_waitcnt_depctr 0xfff
- *   gfx11 wave64  a lane mask that a VALU read is rewritten by SALU and read:
- *               s_waitcnt_depctr sa_sdst(0)
+ *   gfx11 wave64  a lane mask that a VALU read is rewritten by SALU and read, or by
+ *               VALU and read by VALU: s_waitcnt_depctr sa_sdst(0), va_sdst(0),
+ *               va_vcc(0). A VALU reads two VGPRs that VALUs wrote, one before a
+ *               SALU wrote EXEC and one after it, at most 2 VALU between those
+ *               and 4 to the read: s_waitcnt_depctr va_vdst(0)
  *   gfx12       an SGPR of a pair that a VALU read, rewritten by SALU at most 11 SALU ago
  *               and read, or rewritten by VALU and read by VALU, with no SALU
  *               between that read what VALU wrote:
@@ -18,6 +21,8 @@ enum {
     TRANS_VALUS = 6,
     TRANS_TRANS = 2,
     SALU_EXPIRY = 11,
+    FWD_BETWEEN = 2,
+    FWD_VALUS = 4,
     ALU_VA_VDST = 0xf000,
     ALU_VA_SDST = 0x0e00,
     ALU_VA_VCC = 0x0002,
@@ -30,8 +35,10 @@ sim_waited_alu(sim_wcheck *k, unsigned imm)
     const uint64_t vcc = 3ull << (SIM_VCC - 64);
     uint64_t was = k->s_valu.b[1];
 
-    if (!(imm & ALU_VA_VDST))
+    if (!(imm & ALU_VA_VDST)) {
         k->trans_from = k->n_valu + 1;
+        k->fwd_from = k->n_fwd + 1;
+    }
     if (!(imm & ALU_SA_SDST))
         k->s_salu = (sim_bits){{0, 0}};
     if (!(imm & ALU_VA_SDST))
@@ -77,6 +84,11 @@ read_sgpr(sim_wave *w, const sim_op *o, unsigned r)
                  "s%u was a lane mask, was written by SALU and "
                  "is read: s_waitcnt_depctr sa_sdst(0)",
                  r);
+    if (w->w == 64 && valu && sim_bits_has(&k->s_valu, r))
+        sim_note(w, NOTE_HAZARD,
+                 "s%u was a lane mask, was written by VALU and "
+                 "is read: s_waitcnt_depctr %s(0)",
+                 r, vcc ? "va_vcc" : "va_sdst");
 }
 
 static void
@@ -89,7 +101,7 @@ write_sgpr(sim_wave *w, const sim_op *o, unsigned r)
     if (o->cls == SIM_SALU) {
         sim_bits_put(&k->s_salu, r, true);
         k->s_wrote[r] = k->n_salu + 1;
-    } else if (o->cls == SIM_VALU && w->isa.cpu->gen == 12) {
+    } else if (o->cls == SIM_VALU) {
         sim_bits_put(&k->s_valu, r, true);
     }
 }
@@ -152,6 +164,52 @@ trans(sim_wave *w, const sim_op *o)
 }
 
 static void
+forwarded_pair(sim_wave *w, unsigned a, unsigned b)
+{
+    sim_wcheck *k = w->check;
+
+    if (k->v_fwd[a] > k->fwd_from && k->v_fwd[b] > k->v_fwd[a] &&
+        k->v_exec[a] < k->v_exec[b] &&
+        k->n_fwd + 1 - k->v_fwd[b] <= FWD_VALUS &&
+        k->v_fwd[b] - k->v_fwd[a] - 1 <= FWD_BETWEEN)
+        sim_note(w, NOTE_HAZARD,
+                 "v%u was written just before EXEC was, v%u just after: "
+                 "s_waitcnt_depctr 0xfff",
+                 a, b);
+}
+
+static void
+forwarded(sim_wave *w, const sim_op *o)
+{
+    sim_wcheck *k = w->check;
+    uint8_t r[64];
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < o->n_src; i++)
+        for (unsigned x = 0; o->src[i].file == SIM_V && x < o->src[i].n; x++)
+            if (o->src[i].reg + x < 256 && n < BR_COUNT(r) - 1)
+                r[n++] = (uint8_t)(o->src[i].reg + x);
+    if (o->sem->lane && o->sem->flags & SEM_ACC)
+        r[n++] = (uint8_t)o->dst.reg;
+    for (unsigned a = 0; a < n; a++)
+        for (unsigned b = 0; b < n; b++)
+            forwarded_pair(w, r[a], r[b]);
+    k->n_fwd++;
+    for (unsigned x = 0; o->dst.file == SIM_V && x < o->dst.n; x++) {
+        k->v_fwd[o->dst.reg + x] = k->n_fwd + 1;
+        k->v_exec[o->dst.reg + x] = k->n_exec;
+    }
+}
+
+static bool
+writes_exec(const sim_op *o)
+{
+    return o->cls == SIM_SALU &&
+           ((o->dst.file == SIM_S && o->dst.reg / 2 == SIM_EXEC / 2) ||
+            o->sem->fn == sim_saveexec);
+}
+
+static void
 vector(sim_wave *w, const sim_op *o)
 {
     sim_wcheck *k = w->check;
@@ -159,6 +217,8 @@ vector(sim_wave *w, const sim_op *o)
 
     if (w->isa.cpu->gen == 11 && !w->isa.cpu->minor5)
         trans(w, o);
+    if (w->isa.cpu->gen == 11 && w->w == 64)
+        forwarded(w, o);
     k->last_valu = o;
     if (!l || !(o->is & (IS_PERMLANE | IS_WMMA)))
         return;
@@ -191,6 +251,9 @@ sim_hazards(sim_wave *w, const sim_op *o)
     if (o->sem->fn == sim_flow && o->sem->src[0] == GO_MESSAGE &&
         !(k->last && k->last->is & IS_NOP))
         sim_note(w, NOTE_HAZARD, "s_nop has to stand before MSG_DEALLOC_VGPRS");
+    k->n_exec += writes_exec(o);
+    if (o->cls == SIM_VMEM || o->cls == SIM_LDS) /* wait for VALUs themselves */
+        k->fwd_from = k->n_fwd + 1;
     for (const sim_op *h = o; h && watch; h = h->y) {
         for (unsigned i = 0; i < h->n_src; i++)
             scalars(w, h, &h->src[i], false);

@@ -175,6 +175,9 @@ sim_uses_find(sim_op *o, const br_gcn_isa *isa)
     sim_uses *u = &o->uses;
 
     uses_find(o, isa);
+    /* What VALUs forward there is looked at one by one: sim_hazard.c. */
+    if (isa->wave64 && isa->cpu->gen == 11)
+        u->quick = false;
     u->scalars = has_scalars(&u->write) || has_scalars(&u->seen);
     rows(o);
 }

@@ -33,8 +33,9 @@ typedef struct sim_wcheck {
     /* hazards: how many came since the start, and the number of the one that
      * wrote or read last */
     uint32_t n_valu, n_trans, n_salu;
-    uint32_t trans_last, trans_from; /* of trans_at: the last; what counts is
+    uint32_t trans_last, trans_from;  /* of trans_at: the last; what counts is
                                         greater than this */
+    uint32_t n_fwd, n_exec, fwd_from; /* of v_fwd: VALU, SALU that write EXEC */
     sim_bits s_seen; /* what VALU read, so that writes of it matter */
     sim_bits s_salu; /* of that, what SALU wrote since, at s_wrote */
     sim_bits s_valu; /* and what VALU wrote */
@@ -49,6 +50,8 @@ typedef struct sim_wcheck {
      * plus 1, n_trans there; by counter the number of the load that writes it
      * last, where busy; 0: none. */
     uint32_t trans_at[256], trans_no[256];
+    uint32_t v_fwd[256],
+        v_exec[256]; /* n_fwd at a VALU's write plus 1; n_exec */
     uint32_t v_flight[256][N_COUNTERS], s_flight[SIM_SGPRS][N_COUNTERS];
     uint32_t s_wrote[SIM_SGPRS]; /* n_salu + 1 */
     uint8_t *scratch;            /* a byte for each: written */

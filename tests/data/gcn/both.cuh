@@ -62,7 +62,11 @@ from_lane(u32 v, u32 lane)
 {
     return (u32)__builtin_amdgcn_ds_bpermute((int)(lane * 4), (int)v);
 }
+#if __AMDGCN_WAVEFRONT_SIZE == 64
+DEV u32 votes(bool b) { return (u32)__builtin_amdgcn_ballot_w64(b); }
+#else
 DEV u32 votes(bool b) { return (u32)__builtin_amdgcn_ballot_w32(b); }
+#endif
 DEV void
 meet()
 {
