@@ -14,19 +14,25 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#ifdef BR_HAVE_SQLITE
+#    include <sqlite3.h>
+#endif
 
 /* These tokens of the demo's tokenizer are a printable letter each, from '!':
  * every token has a text, and its text says which one it is. */
@@ -166,10 +172,27 @@ load_before_others(int by)
         load_die("no priority of %d", p.sched_priority);
 }
 
+/* All of it: libraries' and what the kernel was asked for, too. */
+static void
+watch_heap(void *arg)
+{
+    load_heap *heap = arg;
+
+    for (;; br_sleep_ns(20000000)) {
+        struct mallinfo2 m = mallinfo2();
+
+        atomic_store(&heap->all, m.uordblks + m.hblkhd);
+#ifdef BR_HAVE_SQLITE
+        atomic_store(&heap->sqlite, (uint64_t)sqlite3_memory_used());
+#endif
+    }
+}
+
 /* The child. What it has opened ends with it. */
 static void
-serve(const load_spec *spec, const char *db, int tell)
+serve(const load_spec *spec, const char *db, int tell, load_heap *heap)
 {
+    static br_thread watcher;
     br_http_config c = br_http_config_default();
     br_engine_config e = {.queue_depth = spec->queue, .hold_ns = 5000000000};
     br_http_model m = {.name = "bench",
@@ -181,6 +204,8 @@ serve(const load_spec *spec, const char *db, int tell)
     bool lost;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* whatever ends the clients */
+    if (heap)
+        must(br_thread_start(&watcher, "heap", watch_heap, heap, &st), &st);
     br_os_thread_name("http");
     signal(SIGINT, SIG_IGN);
     c.port = 0;
@@ -298,12 +323,15 @@ load_serve(load_server *s, const load_spec *spec)
         make_tenants(s, spec, db, sizeof db);
     if (spec->model && !br_shape_is(spec->model))
         forbid(s, spec->model);
+    if (spec->heap)
+        s->heap = mmap(NULL, sizeof *s->heap, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     fflush(stdout);
-    if (pipe(ends) != 0 || (s->pid = fork()) < 0)
+    if (s->heap == MAP_FAILED || pipe(ends) != 0 || (s->pid = fork()) < 0)
         load_die("no process");
     if (s->pid == 0) {
         close(ends[0]);
-        serve(spec, spec->n_tenants ? db : NULL, ends[1]);
+        serve(spec, spec->n_tenants ? db : NULL, ends[1], s->heap);
         exit(0);
     }
     close(ends[1]);
@@ -348,6 +376,13 @@ load_rss_kb(const load_server *s)
         sscanf(text, "%*s %ld", &pages) != 1)
         load_die("the server is gone");
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+double
+load_heap_kb(const load_server *s, double *sqlite)
+{
+    *sqlite = (double)atomic_load(&s->heap->sqlite) / 1024;
+    return (double)atomic_load(&s->heap->all) / 1024;
 }
 
 double

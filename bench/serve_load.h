@@ -23,21 +23,30 @@ typedef struct load_spec {
     uint32_t n_slots, n_ctx; /* of a file; of the fake they are above */
     uint32_t queue;
     uint32_t n_tenants; /* with keys; 0: nobody needs one */
+    bool heap;          /* load_heap_kb is wanted */
     br_quota quota[LOAD_TENANTS];
 } load_spec;
+
+typedef struct load_heap {        /* bytes allocated and not freed */
+    _Atomic uint64_t all, sqlite; /* the latter's cache, above all: 2 MB */
+} load_heap;
 
 typedef struct load_server {
     int pid;
     uint16_t port;
     bool fake;
     char folder[32], key[LOAD_TENANTS][BR_KEY_CHARS];
-    br_str never; /* tokens of a file that have no text, as a logit_bias */
+    br_str never;    /* tokens of a file that have no text, as a logit_bias */
+    load_heap *heap; /* shared with the server; NULL: not wanted */
 } load_server;
 
 void load_serve(load_server *s, const load_spec *spec);
 /* SIGTERM; the server has to end by itself, with 0. */
 void load_end(load_server *s);
 double load_rss_kb(const load_server *s);
+/* What is allocated in the server and not freed, of some 20 ms ago; SQLite's
+ * part of it. */
+double load_heap_kb(const load_server *s, double *sqlite);
 /* Seconds of a thread of the server's, by name ("http", "engine"). */
 double load_cpu(const load_server *s, const char *thread, bool user);
 /* How long threads of the server, and the clients' own, ran and waited for a

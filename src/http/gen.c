@@ -718,6 +718,8 @@ create(br_http *h, br_http_conn *c, const br_wire *wire, br_ask *a)
     at = (size_t)snprintf(g->id, sizeof g->id, "%s", wire->id);
     br_check(at + 2 * sizeof r < sizeof g->id);
     br_hex(r, sizeof r, g->id + at);
+    if (c)
+        memcpy(c->id, g->id, sizeof c->id);
     g->next = h->gens;
     if (g->next)
         g->next->prev = g;
@@ -743,19 +745,17 @@ begin(br_gen *g)
 {
     br_http_conn *c = g->c;
     br_str early = g->h->scratch; /* the echo of prompts */
-    char more[120];
 
     c->job = g;
     if (!g->ask.stream)
         return;
-    snprintf(more, sizeof more,
-             "Cache-Control: no-cache\r\nX-Request-Id: %s\r\n", g->id);
     if (g->tale) { /* its client follows it, as others may */
         g->c = NULL;
         c->job = NULL;
         br_tale_follow(g->tale, c, -1);
     } else
-        br_http_stream(c, 200, "text/event-stream; charset=utf-8", more);
+        br_http_stream(c, 200, "text/event-stream; charset=utf-8",
+                       "Cache-Control: no-cache\r\n");
     g->h->scratch = (br_str){0};
     g->wire->begin(g, &g->h->scratch);
     br_str_put(&g->h->scratch, br_str_z(&early), early.n);

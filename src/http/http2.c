@@ -404,7 +404,11 @@ br_h2_head(br_http_conn *s, int status, const char *type, const char *more,
     add(list, &n, BR_TEXT(":status"), br_text_z(code));
     if (type)
         add(list, &n, BR_TEXT("content-type"), br_text_z(type));
+    add(list, &n, BR_TEXT("date"), br_text_z(br_http_date(s->loop)));
     add(list, &n, BR_TEXT("x-content-type-options"), BR_TEXT("nosniff"));
+    add(list, &n, BR_TEXT("x-request-id"), br_text_z(br_http_id(s)));
+    if (s->id_twice)
+        add(list, &n, BR_TEXT("request-id"), br_text_z(br_http_id(s)));
     if (length) {
         (void)snprintf(size, sizeof size, "%zu", *length);
         add(list, &n, BR_TEXT("content-length"), br_text_z(size));

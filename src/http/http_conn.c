@@ -7,9 +7,11 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -152,6 +154,39 @@ list_dirty(br_http_conn *c)
     l->dirty_last = c;
 }
 
+const char *
+br_http_date(br_http_loop *l)
+{
+    static const char days[] = "SunMonTueWedThuFriSat",
+                      months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    int64_t now = br_wall_ns() / 1000000000;
+    time_t t = (time_t)now;
+    struct tm d;
+
+    if (now != l->date_s && gmtime_r(&t, &d)) {
+        l->date_s = now;
+        (void)snprintf(
+            l->date, sizeof l->date, "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
+            days + (size_t)d.tm_wday * 3, d.tm_mday,
+            months + (size_t)d.tm_mon * 3, (d.tm_year + 1900) % 10000,
+            d.tm_hour, d.tm_min, d.tm_sec);
+    }
+    return l->date;
+}
+
+const char *
+br_http_id(br_http_conn *c)
+{
+    uint8_t r[12];
+
+    if (!c->id[0]) {
+        br_os_random(r, sizeof r);
+        memcpy(c->id, "req_", 4);
+        br_hex(r, sizeof r, c->id + 4);
+    }
+    return c->id;
+}
+
 static void
 put_head(br_http_conn *c, int status, const char *type, const char *more)
 {
@@ -162,7 +197,12 @@ put_head(br_http_conn *c, int status, const char *type, const char *more)
                   br_http_reason(status));
     if (type)
         br_str_printf(&c->out, "Content-Type: %s\r\n", type);
-    br_str_puts(&c->out, "X-Content-Type-Options: nosniff\r\n");
+    br_str_printf(&c->out,
+                  "Date: %s\r\nX-Content-Type-Options: nosniff\r\n"
+                  "X-Request-Id: %s\r\n",
+                  br_http_date(c->loop), br_http_id(c));
+    if (c->id_twice)
+        br_str_printf(&c->out, "Request-Id: %s\r\n", c->id);
     if (more)
         br_str_puts(&c->out, more);
     if (!c->keep)
@@ -275,6 +315,8 @@ refuse(br_http_conn *c, int status, const char *why)
 {
     c->in.keep_alive = false;
     c->state = BR_CONN_BUSY;
+    c->id[0] = 0;
+    c->id_twice = false;
     c->loop->app.refuse(c->loop->app.ctx, c, status, why);
     br_check(c->state == BR_CONN_SENDING && "refuse answers at once");
 }
@@ -286,6 +328,8 @@ begin_request(br_http_conn *c)
     c->deadline_ns = 0;
     c->job = NULL;
     c->tale = NULL;
+    c->id[0] = 0;
+    c->id_twice = false;
     c->loop->app.request(c->loop->app.ctx, c);
 }
 

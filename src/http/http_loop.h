@@ -73,9 +73,12 @@ struct br_http_conn {
     uint32_t events;
     int status;      /* of the answer at hand */
     uint32_t tenant; /* the app's: who asks */
-    char model[64];  /* the app's: all they may ask is of that; "": any */
-    bool admin;      /* the app's: with the admin's key */
-    void *job;       /* the app's */
+    /* the answer's X-Request-Id, if the app has one; "": any */
+    char id[40];
+    bool id_twice;  /* the app's: as Request-Id, too */
+    char model[64]; /* the app's: all they may ask is of that; "": any */
+    bool admin;     /* the app's: with the admin's key */
+    void *job;      /* the app's */
     struct br_follower *tale; /* the app's */
     br_http_conn *prev, *next, *flush_next;
     /* private: what lies between it and the socket */

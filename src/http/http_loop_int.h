@@ -33,6 +33,8 @@ struct br_http_loop {
     br_http_conn *dirty, *dirty_last;
     br_http_conn *dead; /* events of this turn may still name them */
     uint32_t n_conns;
+    int64_t date_s; /* what date says, since 1970 */
+    char date[32];
     _Atomic bool stop;
 };
 
@@ -44,6 +46,10 @@ void br_http_conn_drop(br_http_conn *c, bool too_slow);
 /* Bytes of a WebSocket's client; a reason to close it. */
 void br_http_ws_take(br_http_conn *c, const char *p, size_t n);
 void br_http_ws_close(br_http_conn *c, uint16_t code, const char *why);
+/* For the head of an answer: what time it is, and how who writes to us about it
+ * may call it ("req_..." where the app gave it no name). */
+const char *br_http_date(br_http_loop *l);
+const char *br_http_id(br_http_conn *c);
 void br_http_conns_flush(br_http_loop *l);
 void br_http_conns_bury(br_http_loop *l);
 

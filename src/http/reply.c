@@ -68,16 +68,18 @@ br_error_json(br_str *out, bool anthropic, const br_error *e)
 void
 br_reply_fail(br_http *h, br_http_conn *c, const br_error *e)
 {
-    char retry[40] = "";
+    char more[40] = "";
     br_str s = {0};
 
     if (kind_of(e->status)->retry) {
         uint32_t ms = h->model ? br_engine_retry_ms(h->model->m.engine) : 1000;
 
-        snprintf(retry, sizeof retry, "Retry-After: %u\r\n", (ms + 999) / 1000);
+        snprintf(more, sizeof more, "Retry-After: %u\r\n", (ms + 999) / 1000);
+    } else if (e->status == 401) { /* RFC 9110, 15.5.2 */
+        snprintf(more, sizeof more, "WWW-Authenticate: Bearer\r\n");
     }
     br_error_json(&s, br_is_anthropic(c), e);
-    br_http_answer(c, e->status, "application/json", retry,
+    br_http_answer(c, e->status, "application/json", more,
                    (br_text){br_str_z(&s), s.n});
     br_str_fini(&s);
     br_metrics_answer(&h->metrics, e->status);

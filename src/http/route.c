@@ -265,6 +265,7 @@ br_route(br_http *h, br_http_conn *c)
            (int)BR_MIN(c->in.method.n, (size_t)16), c->in.method.p,
            (int)BR_MIN(c->in.path.n, (size_t)64), c->in.path.p, c->in.body.n);
     c->tenant = BR_TENANT_LOCAL;
+    c->id_twice = br_is_anthropic(c); /* its clients look for that one */
     c->model[0] = 0;
     if (h->open && !c->local && !h->config.insecure &&
         !is_own_name(h, c->in.host)) {

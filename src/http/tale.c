@@ -103,19 +103,18 @@ void
 br_tale_follow(br_tale *t, br_http_conn *c, int64_t after)
 {
     follower *f = br_try_calloc(1, sizeof *f);
-    char more[120];
 
     if (!f) {
         br_reply_error(t->h, c, 503, NULL, "out of memory");
         return;
     }
-    (void)snprintf(more, sizeof more,
-                   "Cache-Control: no-cache\r\nX-Request-Id: %s\r\n", t->id);
     *f = (follower){
         .t = t, .c = c, .first = (uint64_t)after + 1, .next = t->first};
     t->first = f;
     c->tale = f;
-    br_http_stream(c, 200, "text/event-stream; charset=utf-8", more);
+    (void)snprintf(c->id, sizeof c->id, "%s", t->id);
+    br_http_stream(c, 200, "text/event-stream; charset=utf-8",
+                   "Cache-Control: no-cache\r\n");
     feed(f);
 }
 

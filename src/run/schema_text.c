@@ -42,20 +42,25 @@ add(maker *k, parts *p, const char *keyword)
 
 /* ---- keywords ------------------------------------------------------------- */
 
+/* An encoding is the format of that name. */
 static br_code
-formatted(maker *k, json *v, parts *p)
+formatted(maker *k, json *v, const char *keyword, parts *p)
 {
     br_schema_part *part;
+    bool any = strcmp(keyword, "format") == 0;
 
     for (size_t i = 0; v->kind == BR_J_STR && i < BR_COUNT(formats); i++)
-        if (strcmp(formats[i], v->s) == 0) {
-            part = add(k, p, "format");
+        if (strcmp(formats[i], v->s) == 0 &&
+            (any || strncmp(v->s, "base64", 6) == 0)) {
+            part = add(k, p, keyword);
             if (!part)
                 return BR_E_UNSUPPORTED;
             br_str_puts(&part->text, v->s);
             return BR_OK;
         }
-    return br_schema_refuse(k, "format", "this format cannot be enforced");
+    return br_schema_refuse(k, keyword,
+                            any ? "this format cannot be enforced"
+                                : "this encoding cannot be enforced");
 }
 
 static br_code
@@ -183,6 +188,7 @@ static br_code
 collect(maker *k, json *s, parts *p)
 {
     json *like = br_json_get(s, "pattern"), *form = br_json_get(s, "format");
+    json *code = br_json_get(s, "contentEncoding");
     int64_t min = 0, max = -1;
 
     BR_TRY(br_schema_count(k, s, "minLength", &min));
@@ -190,7 +196,9 @@ collect(maker *k, json *s, parts *p)
     if (like)
         BR_TRY(pattern(k, like, p));
     if (form)
-        BR_TRY(formatted(k, form, p));
+        BR_TRY(formatted(k, form, "format", p));
+    if (code)
+        BR_TRY(formatted(k, code, "contentEncoding", p));
     if (min > 0 || max >= 0)
         BR_TRY(length(k, min, max, p));
     return one_spelling(k, p);

@@ -13,6 +13,7 @@ await check('messages', async () => {
   assert.ok(whole.length > 10);
   assert.equal(r.stop_reason, 'max_tokens');
   assert.equal(r.usage.output_tokens, 8);
+  assert.equal(r._request_id, r.id);
 });
 
 await check('messages, streamed', async () => {
@@ -47,6 +48,7 @@ await check('count_tokens', async () => {
 await check('errors have the right class', async () => {
   await assert.rejects(ai.messages.create({ ...base, tools: [{ name: 'f', input_schema: { type: 'object' } }] }), Anthropic.BadRequestError);
   await assert.rejects(ai.messages.create({ ...base, model: 'other' }), Anthropic.NotFoundError);
+  await assert.rejects(ai.messages.create({ ...base, model: 'other' }), (e) => e.requestID.startsWith('req_'));
 });
 
 end();

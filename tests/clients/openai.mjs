@@ -23,6 +23,7 @@ await check('chat', async () => {
   assert.equal(r.choices[0].finish_reason, 'length');
   assert.equal(r.usage.completion_tokens, 8);
   assert.equal(r.usage.total_tokens, r.usage.prompt_tokens + 8);
+  assert.equal(r._request_id, r.id);
 });
 
 await check('chat, streamed, says the same', async () => {
@@ -258,8 +259,21 @@ await check('embeddings: both encodings, many inputs, fewer dimensions', async (
   assert.ok(Math.abs(dot(one, cut) / Math.sqrt(dot(cut, cut)) - 1) < 1e-5);
 });
 
+// zod says pattern beside format, and minLength beside pattern.
+await check('texts and numbers as zod describes them', async () => {
+  const kinds = {
+    mail: z.email(), id: z.uuid(), when: z.iso.datetime(), day: z.iso.date(), v4: z.ipv4(), v6: z.ipv6(), code: z.string().regex(/^[A-Z]+-\d+$/).min(4).max(8),
+    int: z.int().min(-5).max(5), part: z.number().min(0.25).max(0.75), cents: z.number().multipleOf(0.01).min(0).max(99.99), seven: z.int().multipleOf(7).min(1).max(99),
+  };
+  for (const [name, kind] of Object.entries(kinds)) {
+    const shape = z.object({ it: kind });
+    const r = await ai.chat.completions.parse({ ...base, max_tokens: 600, temperature: 1, seed: 5, response_format: zodResponseFormat(shape, name) });
+    if (r.choices[0].finish_reason === 'stop') shape.parse(r.choices[0].message.parsed);
+  }
+});
+
 await check('errors have the right class', async () => {
-  await assert.rejects(ai.chat.completions.create({ ...base, model: 'gpt-4' }), (e) => e instanceof OpenAI.NotFoundError && e.code === 'model_not_found' && e.param === 'model');
+  await assert.rejects(ai.chat.completions.create({ ...base, model: 'gpt-4' }), (e) => e instanceof OpenAI.NotFoundError && e.code === 'model_not_found' && e.param === 'model' && e.requestID.startsWith('req_'));
   await assert.rejects(ai.chat.completions.create({ ...base, temperature: 9 }), (e) => e instanceof OpenAI.BadRequestError && e.param === 'temperature');
   const schema = { type: 'object', properties: { a: { not: {} } } };
   await assert.rejects(ai.chat.completions.create({ ...base, response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } }), (e) => e instanceof OpenAI.BadRequestError && /'not' at '#\/properties\/a'/.test(e.message));

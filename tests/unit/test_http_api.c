@@ -24,6 +24,11 @@ static const struct {
     {"X-Request-Id: cmpl-", "ID"},
     {"X-Request-Id: msg_", "ID"},
     {"X-Request-Id: resp_", "ID"},
+    {"Request-Id: req_", "ID"},
+    {"Request-Id: msg_", "ID"},
+    {"Request-Id: embd-", "ID"},
+    {"Request-Id: ", "ID"},
+    {"Date: ", "WHEN"},
     {"\"created\":", "TIME"},
     {"\"created_at\":", "TIME"},
     {"\"queue_ms\":", "MS"},
@@ -58,7 +63,9 @@ put_steady(br_str *out, const char *p)
         n = strlen(changing[i].before);
         br_str_put(out, p, n);
         br_str_puts(out, changing[i].instead);
-        p += n + strspn(p + n, "0123456789abcdef.");
+        p += n + (strncmp(p, "Date: ", 6) == 0
+                      ? strcspn(p + n, "\r")
+                      : strspn(p + n, "0123456789abcdef."));
     }
 }
 
