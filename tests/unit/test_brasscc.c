@@ -126,6 +126,11 @@ PROGRAM(blas)
     program("blas", true);
 }
 
+PROGRAM(blas_first)
+{
+    program("blas_first", false);
+}
+
 PROGRAM(random)
 {
     program("random", true);
