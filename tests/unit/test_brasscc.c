@@ -597,7 +597,8 @@ TEST_WITHIN(brasscc_takes_openmp, 60)
     ck_assert_msg(r.exit == 0, "%d: %.1000s", r.exit, r.err);
 }
 
-/* Formatters for C take a launch's brackets apart, and nvcc has <omp.h> from g++. */
+/* Formatters for C take a launch's brackets apart; nvcc has <omp.h> from g++, and
+ * warns of a number that an initializer cuts. */
 TEST_WITHIN(brasscc_takes_what_nvcc_lets_through, 60)
 {
     const char *dir = t_tmpdir(), *exe = t_printf("%s/x", dir);
@@ -605,10 +606,12 @@ TEST_WITHIN(brasscc_takes_what_nvcc_lets_through, 60)
     static const char a[] =
         "#include <omp.h>\n#include <vector>\n"
         "__global__ void k(int *p) { atomicAdd(p, 1); }\n"
-        "int main() { int *p; std::vector<std::vector<std::vector<int>> >(3);\n"
+        "int main(int c, char **) { int *p, n[] = {c * 1.5};\n"
+        "std::vector<std::vector<std::vector<int>> >(3);\n"
         "cudaMallocManaged(&p, 4); *p = 0; k << <1, 32 >> > (p);\n"
         "k << < dim3(2),\n 32 >> >(p); k<<<1, 1>>>(p);\n"
-        "cudaDeviceSynchronize(); return *p != 97 || omp_get_max_threads() < 1;"
+        "cudaDeviceSynchronize(); return *p != 97 || *n != 1 || "
+        "omp_get_max_threads() < 1;"
         " }\n";
     t_proc r;
 
