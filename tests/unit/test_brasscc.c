@@ -27,8 +27,8 @@ static bool
 in_wave64(const char *name)
 {
     static const char *const some[] = {"linear", "collect", "groups"};
-    static const char *const refused[] = {"atomics", "barriers", "lanes",
-                                          "several", "tiles"};
+    static const char *const refused[] = {"atomics",   "barriers", "lanes",
+                                          "recursion", "several",  "tiles"};
     bool yes = getenv("BRASS_ALL_WAVE64") != NULL;
 
     for (size_t k = 0; k < BR_COUNT(some); k++)

@@ -300,6 +300,11 @@ TEST(wave64_loops_that_wait_for_a_neighbour_are_refused)
          "@%p2 bra L; atom.global.cas.b32 %r4, [%d3], %r5, 1;\n"
          "setp.ne.u32 %p3, %r4, %r5; @%p3 bra L; st.global.u32 [%d3], %r2;",
          true},
+        {"mov.u32 %r6, s;\nL: setp.ne.u32 %p1, %r3, 0; @%p1 bra M;\n"
+         "ld.volatile.global.u32 %r4, [%d3]; st.shared.u32 [%r6], %r4;\n"
+         "M: bar.warp.sync -1; ld.shared.u32 %r5, [%r6];\n"
+         "setp.ne.u32 %p2, %r5, %r2; @%p2 bra L; st.global.u32 [%d3], %r5;",
+         true},
         {"ld.global.u32 %r4, [%d3];\nL: add.u32 %r5, %r4, %r2;\n"
          "atom.global.cas.b32 %r6, [%d3], %r4, %r5; setp.ne.u32 %p2, %r6, "
          "%r4;\n"

@@ -11,7 +11,8 @@
  * before they write anything: nobody waits for those.
  *
  *   waits    a way out of the loop hangs on a load that is not weak, an exchange,
- *            a compare and swap; on sums that add nothing
+ *            a compare and swap, on sums that add nothing; on shared or local memory
+ *            that the loop writes beside one of those
  *   does not  a lane goes round only when a compare and swap with what that turn
  *            found has failed: then somebody else's did not
  *
@@ -29,6 +30,7 @@ typedef struct spin {
     uint32_t *todo;    /* values or places */
     uint8_t *seen;     /* the same */
     uint32_t *turn;    /* of each value's block */
+    uint8_t *calm;     /* by turn: in a loop that only retries */
 } spin;
 
 static const br_kins *
@@ -144,6 +146,41 @@ only_retries(const spin *s)
 
 /* ---- ways out ------------------------------------------------------------- */
 
+/* Whether the loop writes to a space, and whether it looks at what others write. */
+static void
+find_news(const spin *s, unsigned space, bool *writes, bool *looks)
+{
+    const br_kfn *f = s->g->f;
+
+    *writes = *looks = false;
+    for (uint32_t t = s->from; t <= s->to; t++) {
+        const br_kblk *b = &f->blks.at[s->g->order[t]];
+
+        for (size_t k = 0; k < b->ins.n; k++) {
+            const br_kins *i = &f->ins.at[b->ins.at[k]];
+
+            *writes |=
+                i->op == BR_K_ST && br_kmod(i->mods, BR_KF_SPACE) == space;
+            *looks |= !s->calm[t] && is_waited_for(s, i);
+        }
+    }
+}
+
+/* A weak load of what may be such a look's result: of a warp's one lane by way of
+ * shared memory, of any by way of its own. */
+static bool
+hands_on(const spin *s, const br_kins *i)
+{
+    unsigned space = br_kmod(i->mods, BR_KF_SPACE);
+    bool writes, looks;
+
+    if (i->op != BR_K_LD ||
+        (space != BR_KM_SPACE_SHARED && space != BR_KM_SPACE_LOCAL))
+        return false;
+    find_news(s, space, &writes, &looks);
+    return writes && looks;
+}
+
 static bool
 hangs_on_memory(const spin *s, uint32_t cond)
 {
@@ -156,7 +193,7 @@ hangs_on_memory(const spin *s, uint32_t cond)
     while (n) {
         const br_kins *i = maker(s, s->todo[--n]);
 
-        if (i && is_waited_for(s, i))
+        if (i && (is_waited_for(s, i) || hands_on(s, i)))
             return true;
         for (unsigned a = 0; i && a < i->n_arg; a++) {
             uint32_t v = f->args.at[i->arg + a];
@@ -321,31 +358,51 @@ look(spin *s)
         s->g->isa->cpu->name);
 }
 
+static void
+calm_down(spin *s)
+{
+    if (only_retries(s))
+        memset(s->calm + s->from, 1, s->to - s->from + 1);
+}
+
+static void
+each_loop(spin *s, void (*fn)(spin *s))
+{
+    const br_kfn *f = s->g->f;
+
+    for (uint32_t b = 0; s->g->code == BR_OK && b < f->blks.n; b++)
+        for (size_t k = 0; k < f->blks.at[b].succ.n; k++) {
+            s->from = s->g->turn[f->blks.at[b].succ.at[k]];
+            s->to = s->g->turn[b];
+            if (s->from <= s->to)
+                fn(s);
+        }
+}
+
 void
 gm_refuse_spins(gm_fn *g)
 {
     const br_kfn *f = g->f;
     size_t n = f->vals.n + f->blks.n + g->places.n + 1;
     uint32_t *mem = br_try_calloc(2 * n, sizeof *mem);
-    spin s = {.g = g, .todo = mem, .seen = br_try_calloc(n, 1)};
+    uint8_t *flags = br_try_calloc(2 * n, 1);
+    spin s = {.g = g, .todo = mem, .seen = flags};
 
-    if (!mem || !s.seen)
+    if (mem && flags) {
+        s.turn = mem + n;
+        s.calm = flags + n;
+        for (uint32_t b = 0; b < f->blks.n; b++)
+            for (size_t k = 0; k < f->blks.at[b].ins.n; k++) {
+                const br_kins *i = &f->ins.at[f->blks.at[b].ins.at[k]];
+
+                for (unsigned r = 0; r < i->n_res; r++)
+                    s.turn[i->res + r] = g->turn[b];
+            }
+        each_loop(&s, calm_down);
+        each_loop(&s, look);
+    } else {
         gm_oom(g);
-    s.turn = mem ? mem + n : NULL;
-    for (uint32_t b = 0; g->code == BR_OK && b < f->blks.n; b++)
-        for (size_t k = 0; k < f->blks.at[b].ins.n; k++) {
-            const br_kins *i = &f->ins.at[f->blks.at[b].ins.at[k]];
-
-            for (unsigned r = 0; r < i->n_res; r++)
-                s.turn[i->res + r] = g->turn[b];
-        }
-    for (uint32_t b = 0; g->code == BR_OK && b < f->blks.n; b++)
-        for (size_t k = 0; k < f->blks.at[b].succ.n; k++) {
-            s.from = g->turn[f->blks.at[b].succ.at[k]];
-            s.to = g->turn[b];
-            if (s.from <= s.to)
-                look(&s);
-        }
+    }
     br_free(mem);
-    br_free(s.seen);
+    br_free(flags);
 }
