@@ -4,6 +4,7 @@
 
 #include "base/options.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -27,16 +28,27 @@ number(const br_json *v, const char *name, double lo, double hi, double *out,
     return BR_OK;
 }
 
+/* 4.0 is one, as JSON has it: some clients' languages know no other numbers. */
+static bool
+is_whole(const br_json *v, int64_t *out)
+{
+    if (v->kind == BR_J_FLOAT && v->f == floor(v->f) &&
+        fabs(v->f) <= 9007199254740992.0) {
+        *out = (int64_t)v->f;
+        return true;
+    }
+    *out = v->kind == BR_J_INT ? v->i : 0;
+    return v->kind == BR_J_INT;
+}
+
 static br_code
 whole(const br_json *v, const char *name, int64_t lo, int64_t hi, int64_t *out,
       br_status *st)
 {
-    *out = 0;
-    if (v->kind != BR_J_INT || v->i < lo || v->i > hi)
+    if (!is_whole(v, out) || *out < lo || *out > hi)
         return br_fail(st, BR_E_USAGE,
                        "%s: must be a whole number from %lld to %lld", name,
                        (long long)lo, (long long)hi);
-    *out = v->i;
     return BR_OK;
 }
 
@@ -212,10 +224,12 @@ read_bias(br_ask *a, const br_json *v, const char *name, br_status *st)
 static br_code
 read_seed(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
-    if (v->kind != BR_J_INT)
+    int64_t n;
+
+    if (!is_whole(v, &n))
         return br_fail(st, BR_E_USAGE, "%s: must be a whole number of 64 bits",
                        name);
-    a->sample.seed = (uint64_t)v->i;
+    a->sample.seed = (uint64_t)n;
     a->seeded = true;
     return BR_OK;
 }

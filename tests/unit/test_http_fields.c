@@ -39,6 +39,30 @@ static const struct {
      "'not'"},
     {C, "\"response_format\":{\"type\":\"json_object\",\"shape\":1}",
      "more than"},
+    /* languages whose numbers are all of one kind */
+    {C, "\"max_tokens\":9.0,\"seed\":-5.0,\"n\":1e0,\"top_k\":5.0", NULL},
+    {C, "\"max_tokens\":9.5", "whole number"},
+    {C, "\"max_tokens\":0.0", "whole number"},
+    {C, "\"seed\":1e17", "64 bits"},
+    {C, "\"seed\":\"1\"", "64 bits"},
+    /* what newer clients have a name for */
+    {R, "\"context_management\":[],\"moderation\":null", NULL},
+    {R, "\"context_management\":[{\"type\":\"compaction\"}]",
+     "context_management"},
+    {C, "\"prompt_cache_options\":{}", NULL},
+    {M, "\"max_tokens\":9,\"speed\":\"standard\",\"inference_geo\":null", NULL},
+    {M, "\"max_tokens\":9,\"speed\":\"fast\"", "speed"},
+    {M, "\"max_tokens\":9,\"inference_geo\":\"us\"", "inference_geo"},
+    {M, "\"max_tokens\":9,\"fallbacks\":[],\"workspace_id\":\"w\"",
+     "fallbacks"},
+    {M,
+     "\"max_tokens\":9,\"output_format\":{\"type\":\"json_schema\",\"schema\":{"
+     "\"type\":\"integer\"}}",
+     NULL},
+    {M,
+     "\"max_tokens\":9,\"output_format\":{\"type\":\"json_schema\",\"schema\":{"
+     "\"not\":{}}}",
+     "'not'"},
     /* vLLM */
     {T, "\"top_k\":-1,\"skip_special_tokens\":true,\"priority\":3", NULL},
     {T, "\"top_k\":-2", "top_k"},
