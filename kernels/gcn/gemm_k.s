@@ -315,35 +315,14 @@
 	.endm
 
 	kernel br_nd_mul_int256_rows
-	s_load_b32 s20, s[0:1], 0x0              ; n_rows
-	s_load_b64 s[4:5], s[0:1], 0x60          ; m.q
 	s_load_b128 s[44:47], s[0:1], 0x68       ; m.scale, m.min
 	s_load_b128 s[48:51], s[0:1], 0x78       ; m.d, m.dmin
 	s_load_b32 s40, s[0:1], 0x98             ; m.sub
-	s_load_b64 s[8:9], s[0:1], 0x8c          ; m.n_out, m.n_in
-	s_load_b128 s[24:27], s[0:1], 0x130      ; xq, xd
-	s_load_b64 s[16:17], s[0:1], 0x40        ; y.p
-	s_load_b32 s22, s[0:1], 0x48             ; y.stride
-	v_lshrrev_b32_e32 v1, 5, v0
-	v_and_b32_e32 v14, 15, v0
-	v_bfe_u32 v15, v0, 4, 1
-	v_readfirstlane_b32 s2, v1
-	group_y s3
-	s_lshl_b32 s3, s3, 3
-	s_plus s2, s2, s3
-	s_lshl_b32 s2, s2, 4
-	group_x s3
-	s_lshl_b32 s3, s3, 5
+	gemm_who
 	s_mov_b32 s36, 0x01010101
 	s_mov_b32 s37, 0x76543210
 	s_mov_b32 s38, 0xfedcba98
-	wait_scalars
-	s_cmp_ge_u32 s2, s8
-	s_cbranch_scc1 .Lgk_end
-	s_minus s12, s8, s2
-	s_minus s13, s12, 1
-	s_minus s14, s20, s3
-	s_minus s15, s14, 1
+	gemm_left .Lgk_end
 	s_cmp_eq_u64 s[46:47], 0
 	s_cselect_b32 s41, 1, 0            ; no least weights
 	s_cmp_eq_u32 s40, 32
@@ -366,40 +345,16 @@
 	product s3, s10
 	s_lshl_b64 s[18:19], s[18:19], 2
 	s_plus64 26, s18, s19
-	s_lshl_b32 s22, s22, 2
-	product s3, s22
-	s_plus64 16, s18, s19
-	s_lshl_b32 s18, s2, 2
-	s_plus64 16, s18, 0
-	v_min_u32_e32 v0, s13, v14
-	v_min_u32_e32 v1, s15, v14
-	v_add_nc_u32_e32 v2, 16, v14
-	v_min_u32_e32 v2, s15, v2
-	v_mul_lo_u32 v0, v0, s9
+	gemm_y
 	s_mov_b32 s42, s10                 ; VALU reads no scalar that changes
-	v_mul_lo_u32 v3, v1, s42
-	v_mul_lo_u32 v4, v2, s42
+	gemm_lanes 42
 	v_lshlrev_b32_e32 v3, 2, v3
 	v_lshlrev_b32_e32 v4, 2, v4
-	v_mul_lo_u32 v1, v1, s9
-	v_mul_lo_u32 v2, v2, s9
 	.if .amdgcn.gfx_generation_number == 12
 	s_minus s39, s39, 1
-	v_lshl_add_u32 v0, v15, s39, v0
-	v_lshl_add_u32 v1, v15, s39, v1
-	v_lshl_add_u32 v2, v15, s39, v2
 	.endif
-	gemm_row_first
-	gemm_scales 5
-	gemm_scales 6
-	gemm_scales 7
-	gemm_scales 8
-	gemm_scales 9
-	gemm_scales 10
-	gemm_scales 11
-	gemm_scales 12
-	zero32 32
-	zero32 64
+	gemm_half s39
+	gemm_begin
 	s_cmp_eq_u32 s40, 32
 	s_cbranch_scc1 .Lgk_32
 	s_cmp_eq_u32 s41, 1
@@ -417,13 +372,7 @@
 .Lgk_32_0:
 	gk_rows 32, 0
 .Lgk_store:
-	v_mul_lo_u32 v7, v14, s22
-	v_add_nc_u32_e32 v8, 16, v14
-	v_cmp_gt_u32_e64 s18, s14, v14
-	v_cmp_gt_u32_e64 s19, s14, v8
-	v_mul_lo_u32 v8, v8, s22
-	gemm_stores 7, 32, s18
-	gemm_stores 8, 64, s19
+	gemm_end
 .Lgk_end:
 	s_endpgm
 	.if .amdgcn.gfx_generation_number == 12

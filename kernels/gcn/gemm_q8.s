@@ -152,10 +152,10 @@
 	zero4 \r+28
 	.endm
 
-	kernel br_nd_mul_int32_rows
+; What both kernels of prompts begin and end with. Scalars: arguments and who it is
+	.macro	gemm_who
 	s_load_b32 s20, s[0:1], 0x0              ; n_rows
 	s_load_b64 s[4:5], s[0:1], 0x60          ; m.q
-	s_load_b64 s[6:7], s[0:1], 0x78          ; m.d
 	s_load_b64 s[8:9], s[0:1], 0x8c          ; m.n_out, m.n_in
 	s_load_b128 s[24:27], s[0:1], 0x130      ; xq, xd
 	s_load_b64 s[16:17], s[0:1], 0x40        ; y.p
@@ -170,42 +170,51 @@
 	s_lshl_b32 s2, s2, 4
 	group_x s3
 	s_lshl_b32 s3, s3, 5
+	.endm
+
+; s[12:13]: rows of m that are left, and the last; s[14:15]: of x
+	.macro	gemm_left end
 	wait_scalars
 	s_cmp_ge_u32 s2, s8
-	s_cbranch_scc1 .Lgemm_end
+	s_cbranch_scc1 \end
 	s_minus s12, s8, s2
 	s_minus s13, s12, 1
 	s_minus s14, s20, s3
 	s_minus s15, s14, 1
-	s_lshr_b32 s21, s9, 3
-	s_lshr_b32 s10, s9, 7
-	product s2, s9
-	s_plus64 4, s18, s19
-	product s2, s21
-	s_plus64 6, s18, s19
-	product s3, s9
-	s_plus64 24, s18, s19
-	product s3, s21
-	s_plus64 26, s18, s19
+	.endm
+
+; s[16:17]: the first of y
+	.macro	gemm_y
 	s_lshl_b32 s22, s22, 2
 	product s3, s22
 	s_plus64 16, s18, s19
 	s_lshl_b32 s18, s2, 2
 	s_plus64 16, s18, 0
+	.endm
+
+; v[0:4]: a lane's rows; s[n]: bytes of a row of x's scales
+	.macro	gemm_lanes n
 	v_min_u32_e32 v0, s13, v14
 	v_min_u32_e32 v1, s15, v14
 	v_add_nc_u32_e32 v2, 16, v14
 	v_min_u32_e32 v2, s15, v2
 	v_mul_lo_u32 v0, v0, s9
-	v_mul_lo_u32 v3, v1, s21
-	v_mul_lo_u32 v4, v2, s21
+	v_mul_lo_u32 v3, v1, s\n
+	v_mul_lo_u32 v4, v2, s\n
 	v_mul_lo_u32 v1, v1, s9
 	v_mul_lo_u32 v2, v2, s9
+	.endm
+
+; The other half of a row's columns: 1 << by bytes on
+	.macro	gemm_half by
 	.if .amdgcn.gfx_generation_number == 12
-	v_lshl_add_u32 v0, v15, 4, v0
-	v_lshl_add_u32 v1, v15, 4, v1
-	v_lshl_add_u32 v2, v15, 4, v2
+	v_lshl_add_u32 v0, v15, \by, v0
+	v_lshl_add_u32 v1, v15, \by, v1
+	v_lshl_add_u32 v2, v15, \by, v2
 	.endif
+	.endm
+
+	.macro	gemm_begin
 	gemm_row_first
 	gemm_scales 5
 	gemm_scales 6
@@ -217,6 +226,36 @@
 	gemm_scales 12
 	zero32 32
 	zero32 64
+	.endm
+
+	.macro	gemm_end
+	v_mul_lo_u32 v7, v14, s22
+	v_add_nc_u32_e32 v8, 16, v14
+	v_cmp_gt_u32_e64 s18, s14, v14
+	v_cmp_gt_u32_e64 s19, s14, v8
+	v_mul_lo_u32 v8, v8, s22
+	gemm_stores 7, 32, s18
+	gemm_stores 8, 64, s19
+	.endm
+
+	kernel br_nd_mul_int32_rows
+	s_load_b64 s[6:7], s[0:1], 0x78          ; m.d
+	gemm_who
+	gemm_left .Lgemm_end
+	s_lshr_b32 s21, s9, 3
+	s_lshr_b32 s10, s9, 7
+	product s2, s9
+	s_plus64 4, s18, s19
+	product s2, s21
+	s_plus64 6, s18, s19
+	product s3, s9
+	s_plus64 24, s18, s19
+	product s3, s21
+	s_plus64 26, s18, s19
+	gemm_y
+	gemm_lanes 21
+	gemm_half 4
+	gemm_begin
 .Lgemm_turn:
 	.if .amdgcn.gfx_generation_number == 12
 	s_clause 0x15
@@ -262,13 +301,7 @@
 	s_minus s10, s10, 1
 	s_cmp_lg_u32 s10, 0
 	s_cbranch_scc1 .Lgemm_turn
-	v_mul_lo_u32 v7, v14, s22
-	v_add_nc_u32_e32 v8, 16, v14
-	v_cmp_gt_u32_e64 s18, s14, v14
-	v_cmp_gt_u32_e64 s19, s14, v8
-	v_mul_lo_u32 v8, v8, s22
-	gemm_stores 7, 32, s18
-	gemm_stores 8, 64, s19
+	gemm_end
 .Lgemm_end:
 	s_endpgm
 	.if .amdgcn.gfx_generation_number == 12
