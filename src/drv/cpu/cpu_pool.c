@@ -29,6 +29,7 @@ typedef struct worker {
 struct br_cpu_pool {
     _Alignas(LINE) _Atomic uint64_t word;
     _Alignas(LINE) _Atomic uint32_t done; /* tiles of this phase */
+    _Atomic uint64_t own; /* which of the first ones have begun, a bit each */
     _Alignas(LINE) const br_cpu_job *job;
     uint32_t phase;
     _Atomic uint32_t running; /* a job is not finished */
@@ -79,6 +80,7 @@ advance(br_cpu_pool *p, uint32_t id)
     }
     /* relaxed: the store of the word publishes it */
     atomic_store_explicit(&p->done, 0, memory_order_relaxed);
+    atomic_store_explicit(&p->own, 0, memory_order_relaxed);
     /* release: with the fetch_add of work() */
     atomic_store_explicit(&p->word, word_of(epoch + 1, tiles),
                           memory_order_release);
@@ -123,6 +125,26 @@ look_ahead(br_cpu_pool *p, uint32_t id, waiting *wait)
     }
 }
 
+/* Who comes i-th takes the tile that has its number, for which it has looked
+ * ahead, or one whose owner is late: of the first tiles, as many as threads. */
+static uint32_t
+own_tile(br_cpu_pool *p, uint32_t id, uint32_t i, uint32_t tiles)
+{
+    uint32_t n = BR_MIN(BR_MIN(p->n_threads, tiles), 64u), k;
+
+    if (i >= n)
+        return i;
+    /* As many come as there are bits, and none is cleared: one is free. */
+    for (k = id < n ? id : 0;; k = k + 1 < n ? k + 1 : 0) {
+        uint64_t bit = (uint64_t)1 << k;
+
+        /* relaxed: nothing comes with it but the number */
+        if (!(atomic_fetch_or_explicit(&p->own, bit, memory_order_relaxed) &
+              bit))
+            return k;
+    }
+}
+
 /* Takes a tile and does it, or waits for the next phase. */
 static void
 work(br_cpu_pool *p, uint32_t id)
@@ -136,7 +158,8 @@ work(br_cpu_pool *p, uint32_t id)
         br_event_await(&p->moved, moved, &wait, p->spins, -1);
         return;
     }
-    p->job->tile(p->job->ctx, p->phase, next_of(w), id);
+    p->job->tile(p->job->ctx, p->phase,
+                 own_tile(p, id, next_of(w), tiles_of(w)), id);
     /* acq_rel: with each other; the last sees what all have written */
     if (atomic_fetch_add_explicit(&p->done, 1, memory_order_acq_rel) + 1 ==
         tiles_of(w)) {
