@@ -107,16 +107,18 @@ typedef struct beside {
     bool wide;   /* one panel, unpacked: see unpack() */
     bool called; /* its weights are in the first cache, or soon */
     bool slow;   /* rows enough that a line takes long: see ahead() */
+    size_t ahead;
 } beside;
 
 /* The processor looks only so far ahead, and while it multiplies nothing comes:
  * one row of Q4_K went at 20 GB/s where a plain read has 39, eight at 8 where
- * the first cache gives 24. So all that is loaded is called for 6 KiB before,
- * or, where three rows and more make a line last longer, 10 KiB before and to
+ * the first cache gives 24. So all that is loaded is called for 6 KiB before
+ * (br_mat's ahead; on a Zen 4 it is 0, a call of the line itself), or, where
+ * three rows and more make a line last longer, 10 KiB before and to
  * the second cache: calls to the first hold what it may wait for until they are
  * answered, and 4 and 8 rows of Q8_0 came to 85 and 153 GOPS on a Zen 4 where
  * they have 180 and 300 (docs/decisions/0029). */
-enum { AHEAD = 6 << 10, AHEAD_SLOW = 10 << 10, SLOW_ROWS = 3 };
+enum { AHEAD_SLOW = 10 << 10, SLOW_ROWS = 3 };
 
 static MAT_INLINE void
 ahead(beside e, const uint8_t *p)
@@ -124,7 +126,7 @@ ahead(beside e, const uint8_t *p)
     if (e.slow)
         _mm_prefetch((const void *)(p + AHEAD_SLOW), _MM_HINT_T1);
     else
-        _mm_prefetch((const void *)(p + AHEAD), _MM_HINT_T0);
+        _mm_prefetch((const void *)(p + e.ahead), _MM_HINT_T0);
 }
 
 static MAT_INLINE void
@@ -198,11 +200,11 @@ flat_block(const mat_format *f, mat_place at, int n, beside e, const rows8 *x,
             bias_bits(f) == 0 ? _mm512_setzero_si512()
                               : _mm512_slli_epi32(splat4(x->row[r] + to_sum),
                                                   (unsigned)bias_bits(f));
+    /* In the order in which they lie: so the processor foresees them, too. */
+    if (!e.called && at.b % MAT_CHAINS == 0)
+        for (uint32_t i = 0; i < mat_head_bytes(f); i += 64)
+            ahead(e, at.head + i);
     dot_groups(f, at.block, 0, n, e, x->row, 32 * (size_t)at.b, acc);
-    if (!e.called)
-        ahead(e, at.head);
-    if (!e.called && f->min)
-        ahead(e, at.head + 128);
     MAT_UNROLL
     for (int i = 0; i < e.n; i++, at.head += e.next) {
         __m512 d = f->level == MAT_FP4 ? mx_scales(at.head) : halves(at.head);
@@ -546,7 +548,7 @@ static MAT_INLINE void
 last_rows(const mat_tile *t, int type, const span *k, beside e, int r,
           __m512 *sum)
 {
-    const beside one = {1, e.of, 0, e.wide, e.called, false};
+    const beside one = {1, e.of, 0, e.wide, e.called, false, e.ahead};
     const feed none = {0};
     int left = t->n_rows - r;
 
@@ -649,7 +651,8 @@ static MAT_INLINE void
 panels_of_blocks(const mat_tile *t, int type, int panels, bool wide)
 {
     const mat_format *f = mat_format_of(type);
-    const beside e = {panels, panels, t->m->panel_bytes, wide, wide, false};
+    const beside e = {panels, panels, t->m->panel_bytes, wide,
+                      wide,   false,  t->m->ahead};
     uint32_t n_blocks = t->m->n_in / (f->class == MAT_K ? 256 : 32);
     uint32_t most = span_blocks(t, f, wide);
     _Alignas(64) uint8_t bytes[WIDE_BLOCKS * WIDE_BLOCK];

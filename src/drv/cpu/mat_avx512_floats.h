@@ -235,8 +235,9 @@ float_rows(const mat_tile *t, int type, uint32_t piece, int r0, int n, beside e,
 static MAT_INLINE void
 float_piece(const mat_tile *t, int type, uint32_t piece, int panels, waiting of)
 {
-    const beside e = {panels, panels, t->m->panel_bytes,
-                      false,  false,  t->n_rows >= SLOW_ROWS};
+    const beside e = {panels,     panels, t->m->panel_bytes,
+                      false,      false,  t->n_rows >= SLOW_ROWS,
+                      t->m->ahead};
     int r = 0, n = t->n_rows, most = FLOAT_ROWS / panels;
 
     for (; n - r >= most / 4 * 3; r += most)
