@@ -469,6 +469,58 @@ TEST(gcn_literals_of_doubles_are_constants_where_they_can_be)
     br_str_fini(&s);
 }
 
+/* What each row prints, under the old name, is the same words; with llvm-mc-19, too. */
+TEST(gcn_reads_names_of_older_processors)
+{
+    static const struct {
+        unsigned gens;
+        const char *old, *now;
+    } names[] = {
+#define OLD(gens, old, now) {gens, #old, #now},
+#include "cg/gcn/old.def"
+#undef OLD
+    };
+    unsigned same = 0;
+
+    for (size_t c = 0; c < BR_COUNT(targets); c++) {
+        br_gcn_isa isa = {br_gcn_cpu_find(targets[c]), false};
+        br_str lines = {0}, words = {0};
+        size_t n;
+        const br_gcn_row *rows = br_gcn_rows(isa.cpu, &n);
+
+        for (size_t k = 0; k < BR_COUNT(names); k++)
+            for (size_t r = 0; r < n; r++) {
+                size_t at = strlen(names[k].now);
+                br_gcn_inst in, back;
+                br_status st = {0};
+                br_str text = {0}, old = {0};
+
+                if (!(names[k].gens & (isa.cpu->gen == 11 ? 1 : 2)) ||
+                    strcmp(rows[r].name, names[k].now) != 0 ||
+                    !br_gcn_row_here(isa.cpu, &rows[r]))
+                    continue;
+                br_gcn_fresh(&in, &rows[r], NULL, BR_EXT_NONE);
+                if (!br_gcn_decode(&isa, in.w, in.words, &back))
+                    continue;
+                br_gcn_print(&isa, &back, &text);
+                br_str_printf(&old, "%s%s", names[k].old, text.at + at);
+                t_ok(br_gcn_parse(&isa, old.at, old.n, &in, &st), &st);
+                ck_assert_mem_eq(in.w, back.w, 4 * back.words);
+                same++;
+                br_str_printf(&lines, "%s\n", old.at);
+                br_str_printf(&words, "%s\n", text.at);
+                br_str_fini(&text);
+                br_str_fini(&old);
+            }
+        if (t_have_program("llvm-mc-19") && !t_sanitized())
+            same_lines(targets[c], llvm(targets[c], false, &words),
+                       llvm(targets[c], false, &lines));
+        br_str_fini(&lines);
+        br_str_fini(&words);
+    }
+    ck_assert_uint_ge(same, 500);
+}
+
 TEST(gcn_refuses_lines_that_are_no_instruction)
 {
     static const char *const lines[] = {

@@ -358,6 +358,28 @@ read_name(br_gcn_ctx *c, wanted *w)
     return w->n > 0;
 }
 
+/* The name that an older one has now. */
+static void
+renew(const br_gcn_isa *isa, wanted *w)
+{
+    static const struct {
+        uint8_t gens;
+        const char *old, *now;
+    } names[] = {
+#define OLD(gens, old, now) {gens, #old, #now},
+#include "cg/gcn/old.def"
+#undef OLD
+    };
+    const unsigned gen = isa->cpu->gen == 11 ? 1 : 2;
+
+    for (size_t k = 0; k < BR_COUNT(names); k++)
+        if (names[k].gens & gen && strcmp(names[k].old, w->name) == 0) {
+            w->n = strlen(names[k].now);
+            memcpy(w->name, names[k].now, w->n + 1);
+            return;
+        }
+}
+
 static bool
 is_name(const br_gcn_row *row, const wanted *w)
 {
@@ -579,6 +601,7 @@ br_gcn_parse(const br_gcn_isa *isa, const char *text, size_t n,
                        BR_GCN_MAX_TEXT);
     if (!read_name(&c, &w))
         return br_fail(st, BR_E_FORMAT, "no mnemonic");
+    renew(isa, &w);
     ext = dpp_wanted(&c);
     for (size_t k = 0; k < n_rows; k++) {
         if (!is_name(&rows[k], &w) || !br_gcn_row_here(isa->cpu, &rows[k]) ||
