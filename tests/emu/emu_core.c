@@ -234,6 +234,43 @@ E(cuDeviceGetPCIBusId)(char *s, int n, int d)
 {
     return IGNORE(d), snprintf(s, (size_t)n, "emulated-%d", (int)getppid()), 0;
 }
+/* Copies from pinned memory: made as late as the driver may make them, so that
+ * who changes that memory too early has the change copied. */
+enum { LATER = 64, PINNED = 16 };
+static struct later {
+    uint64_t to;
+    const void *from;
+    size_t n;
+} later[LATER];
+static uint64_t n_late, n_made; /* since the library was opened */
+static struct pinned {
+    const char *p;
+    size_t n;
+} pinned[PINNED];
+
+static void
+make_until(uint64_t n)
+{
+    for (; n_made < n; n_made++) {
+        const struct later *l = &later[n_made % LATER];
+        memcpy((void *)(uintptr_t)l->to, l->from, l->n);
+    }
+}
+static void
+make_all(void)
+{
+    make_until(n_late);
+}
+static int
+is_pinned(const void *p)
+{
+    for (int i = 0; i < PINNED; i++)
+        if (pinned[i].p && (const char *)p >= pinned[i].p &&
+            (const char *)p < pinned[i].p + pinned[i].n)
+            return 1;
+    return 0;
+}
+
 /* BR_EMU_SM: so many multiprocessors. */
 static int
 n_sm(void)
@@ -266,6 +303,7 @@ E(cuCtxSetCurrent)(void *c)
 }
 E(cuCtxSynchronize)(void)
 {
+    make_all();
     return 0;
 }
 E(cuMemGetInfo_v2)(size_t *f, size_t *t)
@@ -305,6 +343,7 @@ E(cuMemAlloc_v2)(uint64_t *p, size_t n)
 }
 E(cuMemFree_v2)(uint64_t p)
 {
+    make_all();
     for (size_t i = 0; i < 4096; i++)
         if (held[i].at == p)
             held[i].at = 0;
@@ -312,24 +351,42 @@ E(cuMemFree_v2)(uint64_t p)
 }
 E(cuMemcpyHtoD_v2)(uint64_t d, const void *s, size_t n)
 {
+    make_all();
     return inside(d, n) || d == constants
                ? (memcpy((void *)(uintptr_t)d, s, n), 0)
                : 1;
 }
 E(cuMemcpyHtoDAsync_v2)(uint64_t d, const void *s, size_t n, void *q)
 {
-    return IGNORE(q), cuMemcpyHtoD_v2(d, s, n);
+    IGNORE(q);
+    if (!is_pinned(s) || !inside(d, n))
+        return cuMemcpyHtoD_v2(d, s, n);
+    if (n_late - n_made == LATER)
+        make_until(n_made + 1);
+    later[n_late++ % LATER] = (struct later){d, s, n};
+    return 0;
 }
 E(cuMemAllocHost_v2)(void **p, size_t n)
 {
-    return *p = calloc(n, 1), *p ? 0 : 2;
+    int i = 0;
+
+    while (i < PINNED - 1 && pinned[i].p)
+        i++;
+    *p = calloc(n, 1);
+    pinned[i] = (struct pinned){*p, n};
+    return *p ? 0 : 2;
 }
 E(cuMemFreeHost)(void *p)
 {
+    make_all();
+    for (int i = 0; i < PINNED; i++)
+        if (pinned[i].p == p)
+            pinned[i].p = 0;
     return free(p), 0;
 }
 E(cuMemcpyDtoH_v2)(void *d, uint64_t s, size_t n)
 {
+    make_all();
     return inside(s, n) ? (memcpy(d, (const void *)(uintptr_t)s, n), 0) : 1;
 }
 E(cuMemcpyDtoHAsync_v2)(void *d, uint64_t s, size_t n, void *q)
@@ -338,12 +395,14 @@ E(cuMemcpyDtoHAsync_v2)(void *d, uint64_t s, size_t n, void *q)
 }
 E(cuMemcpyDtoD_v2)(uint64_t d, uint64_t s, size_t n)
 {
+    make_all();
     if (!inside(d, n) || !inside(s, n))
         return 1;
     return memcpy((void *)(uintptr_t)d, (const void *)(uintptr_t)s, n), 0;
 }
 E(cuMemsetD32_v2)(uint64_t p, unsigned v, size_t n)
 {
+    make_all();
     if (!inside(p, n * 4))
         return 1;
     for (size_t i = 0; i < n; i++)
@@ -422,6 +481,7 @@ launch_all(void *fn, const struct shape *s, void **params)
 
     if (noted_end)
         return note(fn, s, params);
+    make_all();
     kernel = fn;
     kernel_params = params;
     if (s->cluster && s->gx % s->cluster)
@@ -488,10 +548,12 @@ E(cuStreamDestroy_v2)(void *s)
 }
 E(cuStreamQuery)(void *s)
 {
+    make_all();
     return IGNORE(s), 0;
 }
 E(cuStreamSynchronize)(void *s)
 {
+    make_all();
     return IGNORE(s), 0;
 }
 E(cuStreamBeginCapture_v2)(void *s, int m)
@@ -536,19 +598,19 @@ E(cuGraphDestroy)(void *g)
 }
 E(cuEventCreate)(void **e, unsigned f)
 {
-    return IGNORE(f), *e = &home, 0;
+    return IGNORE(f), *e = calloc(1, sizeof n_late), *e ? 0 : 2;
 }
 E(cuEventDestroy_v2)(void *e)
 {
-    return IGNORE(e), 0;
+    return free(e), 0;
 }
 E(cuEventRecord)(void *e, void *s)
 {
-    return IGNORE(e, s), 0;
+    return IGNORE(s), *(uint64_t *)e = n_late, 0;
 }
 E(cuEventSynchronize)(void *e)
 {
-    return IGNORE(e), 0;
+    return make_until(*(uint64_t *)e), 0;
 }
 E(cuEventElapsedTime)(float *ms, void *a, void *b)
 {

@@ -8,6 +8,7 @@
 #include "drv/cuda/cuda_load.h"
 
 #include "base/half.h"
+#include "drv/cuda/cuda_upload.h"
 
 /* ---- what is it --------------------------------------------------------- */
 
@@ -132,6 +133,7 @@ br_cu_shape_of(br_cu_shape *s, const br_model *m, br_status *st)
 
 typedef struct loading {
     br_cu_decode *d;
+    br_cuda_upload *up;
     const br_model *m;
     int type;      /* of matrices */
     uint64_t room; /* on the device */
@@ -140,17 +142,15 @@ typedef struct loading {
     void *ctx;
 } loading;
 
-/* The tensor's bytes to room + at; what was there has been read. */
+/* The tensor's bytes to room + at, after what reads that. */
 static br_code
 send(loading *l, br_weight w, int64_t layer, uint64_t rows, uint64_t cols,
      uint64_t *at, br_status *st)
 {
     const br_gguf_tensor *t;
-    br_cuda *cu = l->d->cu;
 
     BR_TRY(find(l->m, w, layer, rows, cols, l->type, &t, st));
-    BR_TRY(BR_CU(cu, st, cuStreamSynchronize(cu->stream)));
-    BR_TRY(BR_CU(cu, st, cuMemcpyHtoD(l->room + *at, t->data, t->bytes)));
+    BR_TRY(br_cuda_upload_put(l->up, l->room + *at, t->data, t->bytes, st));
     *at += t->bytes;
     l->done += t->bytes;
     if (l->progress)
@@ -207,7 +207,6 @@ static br_code
 load_embed(loading *l, br_status *st)
 {
     const br_cu_shape *s = &l->d->shape;
-    br_cuda *cu = l->d->cu;
     const uint64_t H = s->hidden;
     const br_gguf_tensor *t;
     float *row;
@@ -216,7 +215,7 @@ load_embed(loading *l, br_status *st)
 
     BR_TRY(find(l->m, BR_W_EMBED, 0, s->vocab, H, l->type, &t, st));
     if (t->type == BR_Q_BF16)
-        return BR_CU(cu, st, cuMemcpyHtoD(l->d->embed, t->data, t->bytes));
+        return br_cuda_upload_put(l->up, l->d->embed, t->data, t->bytes, st);
     row = br_try_alloc(H * sizeof *row);
     half = br_try_alloc((size_t)s->vocab * H * sizeof *half);
     if (!row || !half)
@@ -227,7 +226,8 @@ load_embed(loading *l, br_status *st)
             half[r * H + i] = br_f32_to_bf16(row[i]);
     }
     if (code == BR_OK)
-        code = BR_CU(cu, st, cuMemcpyHtoD(l->d->embed, half, s->vocab * H * 2));
+        code = br_cuda_upload_put(l->up, l->d->embed, half, s->vocab * H * 2,
+                                  st);
     br_free(half);
     br_free(row);
     return code;
@@ -272,7 +272,10 @@ br_cu_load(br_cu_decode *d, const br_model *m,
                                 br_cu_row_bytes(s->format, br_cu_cols(s, x)));
     }
     BR_TRY(br_cuda_alloc(d->cu, &l.room, most, st));
-    code = load_all(&l, st);
+    code = br_cuda_upload_new(&l.up, d->cu, st);
+    if (code == BR_OK)
+        code = load_all(&l, st);
+    br_cuda_upload_free(l.up);
     br_cuda_free(d->cu, l.room);
     return code;
 }

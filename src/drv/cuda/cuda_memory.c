@@ -40,6 +40,8 @@ cun_zero(br_cun *x, uint64_t p, uint64_t numbers, br_status *st)
 br_code
 cun_put(br_cun *x, uint64_t to, const void *from, size_t bytes, br_status *st)
 {
+    if (x->upload)
+        return br_cuda_upload_put(x->upload, to, from, bytes, st);
     return x->dev ? x->dev->ops->put(x->dev, to, from, bytes, st)
                   : BR_CU(&x->cu, st, cuMemcpyHtoD(to, from, bytes));
 }

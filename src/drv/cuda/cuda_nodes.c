@@ -250,8 +250,12 @@ open_all(br_cun *x, const br_model *m, const br_ir *g, br_status *st)
     BR_TRY(make_scratch(x, st));
     x->tile_rows = BR_ND_QUERIES;
     x->costs.load_ns = (uint64_t)br_now_ns();
+    if (!x->dev)
+        BR_TRY(br_cuda_upload_new(&x->upload, &x->cu, st));
     BR_TRY(cun_plan(x, st));
     BR_TRY(cun_wait(x, st)); /* for what unpacks matrices */
+    br_cuda_upload_free(x->upload);
+    x->upload = NULL;
     x->costs.load_ns = (uint64_t)br_now_ns() - x->costs.load_ns;
     if (!x->dev)
         return BR_OK;
@@ -293,6 +297,7 @@ br_cun_close(br_cun *x)
         return;
     if (x->cu.ctx) {
         (void)x->cu.cuCtxSetCurrent(x->cu.ctx);
+        br_cuda_upload_free(x->upload);
         for (size_t i = 0; i < 2 * BR_COUNT(x->graph[0]); i++) {
             void *g = x->graph[i % 2][i / 2];
 

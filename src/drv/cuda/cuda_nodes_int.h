@@ -6,6 +6,7 @@
 #include "../../../kernels/cuda/node_table.h"
 #include "drv/cuda/cuda_api.h"
 #include "drv/cuda/cuda_nodes.h"
+#include "drv/cuda/cuda_upload.h"
 
 enum cun_fn {
 #define K(name) CUN_##name,
@@ -76,6 +77,7 @@ struct br_cun {
     uint64_t gather[BR_IR_MAX_BINDINGS], xq, xd, hidden_rows;
     uint64_t slots;          /* [n_slots][slot_elems] */
     uint64_t wide[4];        /* rows of experts, between products */
+    br_cuda_upload *upload;  /* while the model is loaded */
     bool lost;               /* a slot's state did not arrive */
     uint64_t raw, raw_bytes; /* a matrix as a file has it, on its way */
     uint64_t sums, met;      /* of pieces of products */

@@ -184,8 +184,7 @@ unpack_there(sending *s)
                            .slot_elems = s->n};
 
     a.off = a.op == BR_ND_FILE_Q6_K ? Q6_K_SCALE : 0;
-    BR_TRY(
-        BR_CU(&x->cu, s->st, cuMemcpyHtoD(s->file, s->t->data, s->t->bytes)));
+    BR_TRY(cun_put(x, s->file, s->t->data, s->t->bytes, s->st));
     BR_TRY(BR_CU(&x->cu, s->st,
                  cuLaunchKernel(x->fn[CUN_unpack],
                                 (unsigned)((s->n + EACH - 1) / EACH), 1, 1,
@@ -349,7 +348,7 @@ on_the_way(br_cun *x, const br_gguf_tensor *t, struct br_nd_mat *m,
     BR_TRY(room_on_the_way(x, t->bytes, st));
     m->q = (const void *)(uintptr_t)x->raw;
     m->kind = t->type == BR_Q_F16 ? BR_ND_F16 : BR_ND_BF16;
-    BR_TRY(BR_CU(&x->cu, st, cuMemcpyHtoD(x->raw, t->data, t->bytes)));
+    BR_TRY(cun_put(x, x->raw, t->data, t->bytes, st));
     advance(&s, s.n);
     return BR_OK;
 }

@@ -295,10 +295,10 @@ br_cu_decode_put(br_cu_decode *d, uint32_t layer, enum br_cu_matrix m,
     br_assert((b != 0) == (m == BR_CU_GLU) && "GLU has two parts");
     if (b)
         rows /= 2;
-    /* synchronous: waits until the repack before it has read the table */
-    BR_TRY(BR_CU(cu, st, cuStreamSynchronize(cu->stream)));
-    BR_TRY(
-        BR_CU(cu, st, cuMemcpyHtoD(d->tile_at, d->plan.tile_at[at], n * 8ull)));
+    /* in order: after the repack before has read the table */
+    BR_TRY(BR_CU(cu, st,
+                 cuMemcpyHtoDAsync(d->tile_at, d->plan.tile_at[at], n * 8ull,
+                                   cu->stream)));
     return BR_CU(cu, st,
                  cuLaunchKernel(d->repack, n, K / 512, 1, 512, 1, 1, 0,
                                 cu->stream, params, NULL));
