@@ -255,7 +255,7 @@ fast_steps(struct bench *b, enum br_cu_mode mode, uint32_t steps, uint32_t pos,
     uint32_t next = 0;
 
     CU(b, cuMemsetD32(b->d.logits, 0x7fc00000u, b->d.shape.vocab));
-    OK(b, br_cu_decode_seek(&b->d, TOKEN, pos, &b->st));
+    br_cu_decode_seek(&b->d, TOKEN, pos);
     OK(b, br_cu_decode_run(&b->d, mode, steps, &b->st));
     OK(b, br_cu_decode_tokens(&b->d, &next, 1, &b->st));
     CU(b, cuMemcpyDtoH(logits, b->d.logits, b->d.shape.vocab * 4ull));
@@ -333,7 +333,7 @@ several_steps(struct bench *b, uint32_t pos, float *one, float *many)
     const uint32_t n = b->d.shape.vocab;
 
     fast_steps(b, BR_CU_MEGA, STEPS, pos, many);
-    OK(b, br_cu_decode_seek(&b->d, TOKEN, pos, &b->st));
+    br_cu_decode_seek(&b->d, TOKEN, pos);
     for (uint32_t i = 0; i < STEPS; i++)
         OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 1, &b->st));
     CU(b, cuStreamSynchronize(b->cu.stream));
@@ -394,22 +394,84 @@ check_resident(struct bench *b)
     uint32_t want[N], got[N], one;
     bool same;
 
-    OK(b, br_cu_decode_seek(&b->d, TOKEN, 5, &b->st));
+    br_cu_decode_seek(&b->d, TOKEN, 5);
     OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, n, &b->st));
     OK(b, br_cu_decode_tokens(&b->d, want, n, &b->st));
-    OK(b, br_cu_decode_seek(&b->d, TOKEN, 5, &b->st));
+    br_cu_decode_seek(&b->d, TOKEN, 5);
     OK(b, br_cu_decode_enter(&b->d, &b->st));
     for (uint32_t i = 0; i < n; i++)
         OK(b, br_cu_decode_next(&b->d, &got[i], &b->st));
     OK(b, br_cu_decode_leave(&b->d, &b->st));
     same = memcmp(want, got, n * sizeof *want) == 0;
-    OK(b, br_cu_decode_seek(&b->d, TOKEN, 5, &b->st));
+    br_cu_decode_seek(&b->d, TOKEN, 5);
     OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 1, &b->st));
     OK(b, br_cu_decode_tokens(&b->d, &one, 1, &b->st));
     same &= one == want[0];
     printf("check %-14s resident==mega %s  %s\n", b->d.shape.name,
            same ? "yes" : "NO", same ? "ok" : "BAD");
     return !same;
+}
+
+/* A step that is cut at its first border, resumed, and left: what comes in its
+ * place. Then one that is given up after a layer. */
+static uint32_t
+cut_step(struct bench *b, uint32_t token, uint32_t pos, double *leave_us)
+{
+    br_status st = {0};
+    uint32_t got = 0;
+    bool many = b->d.shape.n_layers > 1;
+
+    br_cu_decode_seek(&b->d, token, pos);
+    b->d.host->cancel = 1;
+    OK(b, br_cu_decode_enter(&b->d, &b->st));
+    OK(b, br_cu_decode_cancel(&b->d, &b->st));
+    if ((b->d.phase != 0) != many ||
+        (many && br_cu_decode_next(&b->d, &got, &st) != BR_E_CANCELLED)) {
+        OK(b, br_cu_decode_leave(&b->d, &b->st));
+        return 0; /* no best token of these weights */
+    }
+    OK(b, br_cu_decode_resume(&b->d, &b->st));
+    OK(b, br_cu_decode_next(&b->d, &got, &b->st));
+    int64_t t0 = br_now_ns();
+    OK(b, br_cu_decode_leave(&b->d, &b->st)); /* somewhere in a later step */
+    *leave_us = (double)(br_now_ns() - t0) * 1e-3;
+    br_cu_decode_seek(&b->d, TOKEN + 1, pos + 2);
+    b->d.host->cancel = 1;
+    OK(b, br_cu_decode_enter(&b->d, &b->st));
+    OK(b, br_cu_decode_leave(&b->d, &b->st));
+    return got;
+}
+
+/* The tokens are those of steps that nobody cut, and so are keys and values: the
+ * logits after them have the same bits. */
+static int
+check_cancel(struct bench *b)
+{
+    enum { N = 8, AT = 5 };
+    const size_t n = b->d.shape.vocab * 4ull;
+    uint32_t want[N + 1], token = TOKEN, same = 0;
+    float *whole = br_alloc(n), *cut = br_alloc(n);
+    double us = 0, most = 0;
+    bool equal;
+
+    fast_steps(b, BR_CU_MEGA, N + 1, AT, whole);
+    OK(b, br_cu_decode_tokens(&b->d, want, N + 1, &b->st));
+    for (uint32_t i = 0; i < N; i++) {
+        token = cut_step(b, token, AT + i, &us);
+        most = BR_MAX(most, us);
+        same += token == want[i];
+    }
+    br_cu_decode_seek(&b->d, token, AT + N);
+    OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 1, &b->st));
+    OK(b, br_cu_decode_wait(&b->d, &b->st));
+    CU(b, cuMemcpyDtoH(cut, b->d.logits, n));
+    equal = same == N && memcmp(whole, cut, n) == 0;
+    printf("check %-14s steps cut at a layer==mega %s, leave %.0f us at most  "
+           "%s\n",
+           b->d.shape.name, equal ? "yes" : "NO", most, equal ? "ok" : "BAD");
+    br_free(whole);
+    br_free(cut);
+    return !equal;
 }
 
 /* Logits: noise, noise with holes, with ties, one far above. */
@@ -454,7 +516,7 @@ same_pick(struct bench *b, const float *x, const br_cu_pick *k, uint32_t pos)
     hc = br_sampler_pick(s, x, pos, &want, &host);
     br_sampler_free(s);
     CU(b, cuMemcpyHtoD(b->d.logits, x, b->d.shape.vocab * 4ull));
-    OK(b, br_cu_decode_seek(&b->d, TOKEN, pos, &b->st));
+    br_cu_decode_seek(&b->d, TOKEN, pos);
     OK(b, br_cu_decode_pick(&b->d, k, &b->st));
     dc = br_cu_decode_picked(&b->d, &got, &dev);
     return hc == dc && strcmp(host.msg, dev.msg) == 0 &&
@@ -502,7 +564,7 @@ time_run(struct bench *b, enum br_cu_mode mode, uint32_t pos, uint32_t steps)
     CU(b, cuEventCreate(&e0, 0));
     CU(b, cuEventCreate(&e1, 0));
     for (size_t i = 0; i < n; i++) {
-        OK(b, br_cu_decode_seek(&b->d, TOKEN, pos, &b->st));
+        br_cu_decode_seek(&b->d, TOKEN, pos);
         CU(b, cuEventRecord(e0, b->cu.stream));
         OK(b, br_cu_decode_run(&b->d, mode, steps, &b->st));
         CU(b, cuEventRecord(e1, b->cu.stream));
@@ -571,16 +633,17 @@ times(struct bench *b)
 }
 
 /* A token of the launch that stays, as the host sees it; and what it costs to
- * leave it, run a step, and enter it again, beside the two steps in it. */
+ * leave it (in the midst of what runs ahead), run a step, and enter it again,
+ * beside the two steps in it. */
 static void
 time_resident(struct bench *b, uint32_t steps)
 {
     enum { TURNS = 50 };
-    uint32_t token, over = 0;
+    uint32_t token;
     double ms, turn;
     int64_t t0;
 
-    OK(b, br_cu_decode_seek(&b->d, TOKEN, 128, &b->st));
+    br_cu_decode_seek(&b->d, TOKEN, 128);
     OK(b, br_cu_decode_enter(&b->d, &b->st));
     OK(b, br_cu_decode_next(&b->d, &token, &b->st));
     t0 = br_now_ns();
@@ -589,10 +652,8 @@ time_resident(struct bench *b, uint32_t steps)
     ms = (double)(br_now_ns() - t0) / 1e6 / steps;
     t0 = br_now_ns();
     for (int i = 0; i < TURNS; i++) {
-        const uint32_t epoch = b->d.epoch;
         OK(b, br_cu_decode_leave(&b->d, &b->st));
-        over += b->d.epoch - epoch;
-        OK(b, br_cu_decode_seek(&b->d, TOKEN, 128, &b->st));
+        br_cu_decode_seek(&b->d, TOKEN, 128);
         OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 1, &b->st));
         OK(b, br_cu_decode_tokens(&b->d, &token, 1, &b->st));
         OK(b, br_cu_decode_enter(&b->d, &b->st));
@@ -601,10 +662,53 @@ time_resident(struct bench *b, uint32_t steps)
     turn = (double)(br_now_ns() - t0) / 1e6 / TURNS;
     OK(b, br_cu_decode_leave(&b->d, &b->st));
     printf("stays %-14s %u tokens in a launch: %.4f ms each; leave, step, "
-           "enter: %.0f us beside 2 steps and the %.1f that ran ahead\n",
-           b->d.shape.name, steps, ms,
-           (turn - (2 + (double)over / TURNS) * ms) * 1e3,
-           (double)over / TURNS);
+           "enter: %.0f us beside 2 steps\n",
+           b->d.shape.name, steps, ms, (turn - 2 * ms) * 1e3);
+}
+
+static int
+by_double(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* What the calling thread computes to hand a step over, and a draw behind it;
+ * and from there being a token and a position to the next token being here,
+ * beside the time of a launch of one step on the device. Medians. */
+static void
+time_submit(struct bench *b)
+{
+    enum { N = 31, AT = 128 };
+    const br_cu_pick how = {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f};
+    const double step = (double)time_run(b, BR_CU_MEGA, AT, 1) * 1e3;
+    double run[N], both[N], token[N];
+    uint32_t got;
+    int64_t t0;
+
+    for (int i = 0; i < N; i++) {
+        br_cu_decode_seek(&b->d, TOKEN, AT);
+        t0 = br_now_ns();
+        OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 1, &b->st));
+        run[i] = (double)(br_now_ns() - t0) * 1e-3;
+        OK(b, br_cu_decode_pick(&b->d, &how, &b->st));
+        both[i] = (double)(br_now_ns() - t0) * 1e-3;
+        OK(b, br_cu_decode_picked(&b->d, &got, &b->st));
+        t0 = br_now_ns();
+        br_cu_decode_seek(&b->d, TOKEN, AT);
+        OK(b, br_cu_decode_enter(&b->d, &b->st));
+        OK(b, br_cu_decode_next(&b->d, &got, &b->st));
+        token[i] = (double)(br_now_ns() - t0) * 1e-3 - step;
+        OK(b, br_cu_decode_leave(&b->d, &b->st));
+    }
+    qsort(run, N, sizeof *run, by_double);
+    qsort(both, N, sizeof *both, by_double);
+    qsort(token, N, sizeof *token, by_double);
+    printf("submit %-18s a step %.1f us, with its draw %.1f, of the launch "
+           "that stays 0; its first token after %.1f us beside a step's "
+           "%.1f\n",
+           b->d.shape.name, run[N / 2], both[N / 2], token[N / 2], step);
 }
 
 /* N tokens from position 0 on in a launch that stays; the last ones are those of
@@ -620,7 +724,7 @@ stay(struct bench *b)
     uint32_t same = 0;
 
     got[0] = TOKEN;
-    OK(b, br_cu_decode_seek(&b->d, TOKEN, 0, &b->st));
+    br_cu_decode_seek(&b->d, TOKEN, 0);
     OK(b, br_cu_decode_enter(&b->d, &b->st));
     for (uint32_t i = 0; i < n; i++)
         OK(b, br_cu_decode_next(&b->d, &got[i + 1], &b->st));
@@ -629,7 +733,7 @@ stay(struct bench *b)
     OK(b, br_cu_decode_leave(&b->d, &b->st));
     for (uint32_t i = 0; i < LAST; i++) {
         const uint32_t pos = n - LAST + i;
-        OK(b, br_cu_decode_seek(&b->d, got[pos], pos, &b->st));
+        br_cu_decode_seek(&b->d, got[pos], pos);
         OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 1, &b->st));
         OK(b, br_cu_decode_tokens(&b->d, &want[i], 1, &b->st));
         same += want[i] == got[pos + 1];
@@ -727,7 +831,7 @@ profile(struct bench *b, uint32_t pos)
     unsigned long long *c = br_alloc(n * 8);
     double sum[7][5] = {{0}}, step = 0;
 
-    OK(b, br_cu_decode_seek(&b->d, TOKEN, pos, &b->st));
+    br_cu_decode_seek(&b->d, TOKEN, pos);
     OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 5, &b->st));
     CU(b, cuStreamSynchronize(b->cu.stream));
     CU(b, cuMemcpyDtoH(c, b->d.profile, n * 8));
@@ -800,6 +904,8 @@ bench_shape(struct bench *b, const br_cu_shape *s)
         bad |= check_picks(b);
         bad |= check_resident(b);
     }
+    if (!b->stay)
+        bad |= check_cancel(b);
     big &= !b->stay;
     if (big && !bad && !b->quick) {
         time_picks(b);
@@ -808,7 +914,7 @@ bench_shape(struct bench *b, const br_cu_shape *s)
     if (big && !bad && b->depths)
         times_of_depths(b);
     else if (big && !bad)
-        times(b);
+        times(b), time_submit(b);
     if (b->profile)
         profile(b, 128), profile(b, 1536), profile(b, 8192);
     free_weights(b);

@@ -115,7 +115,8 @@ struct pages_in {
 };
 
 /* Copies the pages of a worker's tasks; `at` copies were given out before by
- * both loaders, of which this is number j. Returns how many now. One thread:
+ * both loaders, of which this is number j. Returns how many now, or before it was
+ * cut. One thread:
  * with several the copies are as fast and racecheck loses count of them. */
 template <int HD, class F>
 BR_DEV u32
@@ -141,7 +142,8 @@ load_pages(u32 j, u32 layer, u32 pos, u32 at)
             const u32 full = smem_of(S->full) + slot * 8;
             const u32 left = there > n0 ? there - n0 : 0;
             const u32 n = left < in::SLOT ? left : in::SLOT;
-            free_slot<F>(at + s);
+            if (!free_slot<F>(at + s))
+                return at + s;
             mbar_expect(full, n);
 #pragma unroll 1
             for (u32 o = 0; o < n; o += in::PIECE)

@@ -38,8 +38,12 @@ struct smem {
     u32 pos0;     /* of this launch's first step */
     u32 n_steps;  /* of this launch; less once the host says so */
     u32 halt;     /* it has */
-    u32 unused;
-    u32x4 told; /* the begin of args.host, in block 0 */
+    u32 cut;      /* 1 + phase before which this launch ends, or 0 */
+    u32x4 told;   /* the begin of args.host, in block 0: as a step began, */
+    u32x4 asked;  /* as a layer did */
+    u32x4 go;     /* of the layer to come: not 0 at x ends it, epoch */
+    u64 end;      /* barrier: the launch is cut */
+    u32 epoch0, odd; /* of this launch's first step; of no use */
     u64 done[2]; /* barriers of steps by step & 1: TOKEN is through */
 };
 static_assert(sizeof(struct smem) == BR_MK_SHARED, "host asks for this");
@@ -80,6 +84,11 @@ pos_now(void)
 {
     return lds32(smem_of(&S->pos));
 }
+
+/* Warps without a slot bring the next input, while the others still finish the
+ * rows of the phase before it. */
+#define GATHERERS 128
+#define GATHER_AT (BR_MK_THREADS - GATHERERS)
 
 /* Clocks of a phase: start, input there, product done, published. Built only
  * for bench-cuda-decode --profile. */
@@ -167,6 +176,44 @@ give(const struct worker *w, u64 *p, u32 bits)
     st_relaxed64(p, (u64)w->epoch << 32 | bits);
 }
 
+/* ---- cancelled at a layer's border ----------------------------------------- */
+
+/* The first worker's loader asks for the host's flag on its way through a layer
+ * and says on its way through the next whether all are to end before it; who is
+ * in DOWN asks for that together with QKV's instruction. So all end at the same
+ * border, and what the layer left in memory is where the next launch goes on.
+ * Consumers that asked themselves, in a thread of their own, cost 0.8 % (1B
+ * BF16; Q4_K 1.2). */
+
+/* In a counter's line; steps take turns, as that loader may be one ahead. */
+BR_DEV u64 *
+go_of(u32 layer, u32 epoch)
+{
+    return (u64 *)(hint_of(layer, HINT_H) + 4 + (epoch & 1) * 4);
+}
+BR_DEV void
+tell_go(u32 layer, u32 epoch)
+{
+    copies_wait(); /* what was asked for a layer ago */
+    st_relaxed64(go_of(layer, epoch),
+                 (u64)epoch << 32 | (lds128(smem_of(&S->asked)).y != 0));
+    copy16(smem_of(&S->asked), args.host);
+}
+/* Before QKV of a layer whose DOWN before it asked. */
+BR_DEV bool
+ends_here(const struct worker *w, u32 layer)
+{
+    const u32x4 go = lds128(smem_of(&S->go));
+
+    return (go.y == w->epoch ? go.x : take(w, go_of(layer, w->epoch))) != 0;
+}
+/* For loaders. */
+BR_DEV bool
+is_cut(void)
+{
+    return mbar_test(smem_of(&S->end), 0);
+}
+
 BR_DEV u64 *
 words(const struct worker *w, u32 layer, u64 off)
 {
@@ -203,10 +250,6 @@ eight_at(u32x4 *p, u32 i, u32 n)
 
 /* ---- input vectors -------------------------------------------------------- */
 
-/* Warps without a slot bring the next input, while the others still finish the
- * rows of the phase before it. */
-#define GATHERERS 128
-#define GATHER_AT (BR_MK_THREADS - GATHERERS)
 static_assert(GATHER_AT / 32 >= bf16_weights::WARPS &&
                   GATHER_AT / 32 >= q8_0_weights::WARPS &&
                   GATHER_AT / 32 >= q4_k_weights::WARPS, "not in multiply");
@@ -375,16 +418,32 @@ give_eight(u32x4 *to, u32 pair, bool send)
 
 /* ---- slots, for the loaders ------------------------------------------------ */
 
-/* Until the slot of copy n is free and few copies are under way. */
+/* The same for what consumers have to do first; false: they have ended. */
+BR_DEV bool
+mbar_wait_or_cut(u32 bar_addr, u32 parity)
+{
+#pragma unroll 1
+    for (u32 s = 0; !mbar_try(bar_addr, parity); s++) {
+        if (s % 8 == 7 && is_cut())
+            return false;
+        if (s > SPIN_LIMIT)
+            give_up();
+    }
+    return true;
+}
+
+/* Until the slot of copy n is free and few copies are under way; false: the
+ * launch ends here. */
 template <class F>
-BR_DEV void
+BR_DEV bool
 free_slot(u32 n)
 {
     const u32 full = smem_of(S->full), empty = smem_of(S->empty);
     const u32 slot = n % F::SLOTS, back = n - args.few;
 
-    if (n >= F::SLOTS)
-        mbar_wait(empty + slot * 8, (n / F::SLOTS - 1) & 1);
+    if (n >= F::SLOTS &&
+        !mbar_wait_or_cut(empty + slot * 8, (n / F::SLOTS - 1) & 1))
+        return false;
     const u32 depth = n >= F::SLOTS && mbar_test(empty + back % F::SLOTS * 8,
                                                  (back / F::SLOTS) & 1)
                           ? args.deep
@@ -393,17 +452,33 @@ free_slot(u32 n)
     const u32 late = n - (depth + F::LOADERS - 1) / F::LOADERS * F::LOADERS;
     if (late < n)
         mbar_wait(full + late % F::SLOTS * 8, (late / F::SLOTS) & 1);
+    return true;
+}
+
+/* Loader j's copies before n that may be under way: they are to be there before
+ * the block's memory goes. */
+template <class F>
+BR_DEV void
+end_copies(u32 j, u32 n)
+{
+    const u32 full = smem_of(S->full);
+    u32 i = n < F::SLOTS ? 0 : n - F::SLOTS;
+
+#pragma unroll 1
+    for (i += (j - i) % F::LOADERS; i < n; i += F::LOADERS)
+        mbar_wait(full + i % F::SLOTS * 8, (i / F::SLOTS) & 1);
 }
 
 /* Rows written two steps ago and before are there for copies of step s; the
  * one of the step before it is read otherwise (mega_attn.cuh). Steps take
  * turns at two barriers: the same one's next round ends with step s itself. */
-BR_DEV void
+BR_DEV bool
 await_rows(u32 s)
 {
-    if (s >= 2)
-        mbar_wait(smem_of(&S->done[s & 1]), (s / 2 - 1) & 1);
+    if (s >= 2 && !mbar_wait_or_cut(smem_of(&S->done[s & 1]), (s / 2 - 1) & 1))
+        return false;
     fence_copies();
+    return true;
 }
 
 #include "mega_attn.cuh"
@@ -669,25 +744,30 @@ phase_product(const struct worker *w, const struct br_mk_inst *in)
  * to 20 of them, then kept ahead at 1/2 to 7/8 of the pace: no gain. */
 template <int HD, class F>
 BR_DEV void
-load_stream(u32 sm, u32 j, u32 first, u32 end, u32 layer, u32 layers)
+load_stream(u32 sm, u32 j, u32 from, u32 layer, u32 first, u32 end, u32 layer0,
+            u32 layers)
 {
     u32 at = 0; /* copies before */
 
 #pragma unroll 1
     for (u32 s = 0;; s++) {
-        u32 c = first * F::COPIES;
-        await_rows(s); /* and what step s - 2 said of the end */
+        u32 c = (s ? first : from) * F::COPIES;
+        if (!await_rows(s)) /* and what step s - 2 said of the end */
+            break;
         if (s >= lds32(smem_of(&S->n_steps)))
             return;
 #pragma unroll 1
-        for (u32 y = layer;; y++) {
+        for (u32 y = s ? layer0 : layer;; y++) {
+            if (sm == 0 && j == 0) /* in OUT, of the layer before */
+                tell_go(y, S->epoch0 + s);
             const u32 stop = (y < layers ? S->keys_at[y] >> 8 : end) * F::COPIES;
 #pragma unroll 1
             for (u32 n = at + (j - at) % F::LOADERS; n < at + stop - c;
                  n += F::LOADERS) {
                 const u32 slot = n % F::SLOTS, i = c + n - at;
                 const u32 full = smem_of(S->full) + slot * 8;
-                free_slot<F>(n);
+                if (!free_slot<F>(n))
+                    return end_copies<F>(j, n);
                 mbar_expect(full, F::COPY);
                 bulk_copy(smem_of(S->ring) + slot * F::ROOM,
                           args.stream + i % F::COPIES * F::COPY +
@@ -700,8 +780,11 @@ load_stream(u32 sm, u32 j, u32 first, u32 end, u32 layer, u32 layers)
             if (y >= layers)
                 break;
             at = load_pages<HD, F>(j, y, S->pos0 + s, at);
+            if (is_cut())
+                return end_copies<F>(j, at);
         }
     }
+    end_copies<F>(j, at);
 }
 
 /* Thread 0 writes where the next phase stands when this one begins, and asks
@@ -731,7 +814,8 @@ unpack(u32x4 r)
     return in;
 }
 
-/* Until S->n_steps are done; leaves the epoch of the step after them in w. */
+/* Until S->n_steps are done, or the launch is cut; leaves the epoch of the step
+ * after them, or of the one in the midst, in w. */
 template <int HD, class F>
 BR_DEV void
 consume(struct worker *w, u32 first, u32 end)
@@ -747,6 +831,13 @@ consume(struct worker *w, u32 first, u32 end)
         w->epoch = at.w;
         if (at.y >= lds32(smem_of(&S->n_steps)))
             return;
+        if (in.op == BR_MK_QKV && in.layer && turn && ends_here(w, in.layer)) {
+            if (w->t == 0) {
+                S->cut = at.x + 1;
+                mbar_arrive(smem_of(&S->end), 1);
+            }
+            return;
+        }
         if (w->t == 0) {
             const bool last = at.x + 1 == end;
             const u32 used = in.op == BR_MK_ATTN
@@ -755,11 +846,13 @@ consume(struct worker *w, u32 first, u32 end)
                                  : (u32)in.n_tiles * in.segs;
             prepare_phase(w, turn + 1, last ? first : at.x + 1, at.y + last,
                           at.z + used, at.w + (in.op == BR_MK_TOKEN));
+            if (in.op == BR_MK_DOWN)
+                copy16(smem_of(&S->go), go_of(in.layer + 1, at.w));
         }
 #ifdef BR_MK_PROFILE
         w->phase = at.x;
 #endif
-        if (at.x == first) {
+        if (at.x == first || turn == 0) {
             prepare_step(w);
             if (w->t == 0 && w->sm == 0)
                 copy16(smem_of(&S->told), args.host);
@@ -795,30 +888,33 @@ consume(struct worker *w, u32 first, u32 end)
     }
 }
 
-/* Runs phases [first, end) of n_steps steps: all of them (mega), or one launch
- * for each phase (packets). HEAD and TOKEN go together. */
+/* All phases of steps (mega), or one launch for each phase (packets); HEAD and
+ * TOKEN go together. The first step may begin where the launch before was cut. */
 template <int HD, class F>
 BR_DEV void
-decode(u32 first, u32 end, u32 n_steps)
+decode(const struct br_mk_launch &l)
 {
+    const u32 from = l.from, first = l.first, end = l.end;
     struct worker w;
 
     w.sm = bid();
     w.t = tid();
     if (w.t == 0) {
-        S->token = args.step->token;
-        S->pos = S->pos0 = args.step->pos;
-        S->n_steps = n_steps;
-        S->halt = 0;
+        S->token = l.seek ? l.token : args.step->token;
+        S->pos = S->pos0 = l.seek ? l.pos : args.step->pos;
+        S->n_steps = l.n_steps;
+        S->epoch0 = l.seek ? l.epoch : args.step->epoch;
+        S->halt = S->cut = S->asked.y = 0;
         mbar_init(smem_of(&S->done[0]), 1);
         mbar_init(smem_of(&S->done[1]), 1);
+        mbar_init(smem_of(&S->end), 1);
 #pragma unroll 1 /* else 44 spilled registers */
         for (u32 i = 0; i < F::SLOTS; i++) {
             mbar_init(smem_of(&S->full[i]), 1);
             mbar_init(smem_of(&S->empty[i]), READERS);
         }
         fence_mbar_init();
-        prepare_phase(&w, 0, first, 0, 0, args.step->epoch);
+        prepare_phase(&w, 0, from, 0, 0, S->epoch0);
         copies_wait();
     }
     const struct br_mk_inst *queue = args.inst + (u64)w.sm * args.n_inst;
@@ -833,12 +929,12 @@ decode(u32 first, u32 end, u32 n_steps)
         const u32 j = (w.t - BR_MK_THREADS) / 32;
         if (w.t % 32 == 0 && j < F::LOADERS) {
             const u32 L = args.n_layers;
-            u32 c0 = queue[first].chunk0;
-            u32 c1 = end == args.n_inst ? args.stream_chunks[w.sm]
+            const u32 c0 = queue[first].chunk0, c = queue[from].chunk0;
+            const u32 c1 = end == args.n_inst ? args.stream_chunks[w.sm]
                                         : queue[end].chunk0;
             /* the layers whose ATTN, phase 5 i + 1, is among these */
-            load_stream<HD, F>(w.sm, j, c0, c1, (first + 3) / 5,
-                               end < L * 5 ? (end + 3) / 5 : L);
+            load_stream<HD, F>(w.sm, j, c, (from + 3) / 5, c0, c1,
+                               (first + 3) / 5, end < L * 5 ? (end + 3) / 5 : L);
         }
     } else {
         SET_REGISTERS(inc, 104);
@@ -846,19 +942,21 @@ decode(u32 first, u32 end, u32 n_steps)
     }
     /* The next launch begins where this one ends. Only a launch that ran the
      * TOKEN phase moved on; every block has read step by then, because its
-     * best is among those that TOKEN waited for. */
+     * best is among those that TOKEN waited for. Cut in its first step it writes
+     * what was there. */
     if (end == args.n_inst && bid() == 0 && tid() == 0) {
         args.step->epoch = w.epoch;
         args.step->token = S->token;
         args.step->pos = S->pos;
+        args.step->phase = S->cut ? S->cut - 1 : 0;
     }
 }
 
 #define KERNEL(name, hd, format)                                               \
     extern "C" __global__ void __launch_bounds__(BR_MK_BLOCK, 1)               \
-        name(u32 first, u32 end, u32 n_steps)                                  \
+        name(const struct br_mk_launch l)                                      \
     {                                                                          \
-        decode<hd, format>(first, end, n_steps);                               \
+        decode<hd, format>(l);                                                 \
     }
 KERNEL(br_mega_64_bf16, 64, bf16_weights)
 KERNEL(br_mega_128_bf16, 128, bf16_weights)

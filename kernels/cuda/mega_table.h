@@ -91,7 +91,16 @@ struct br_mk_inst { /* 16 bytes */
 
 /* Where the program stands: read at launch, moved on by the TOKEN phase. */
 struct br_mk_step {
-    unsigned int epoch, token, pos, unused;
+    unsigned int epoch, token, pos;
+    unsigned int phase; /* of that step: 0, or the layer at which it was cut */
+};
+
+/* What a launch does: phases [first, end) of n_steps steps, the first of which
+ * begins with phase `from`. seek: at this epoch, token and position, not where
+ * br_mk_step stands: a copy there costs more than a launch. */
+struct br_mk_launch {
+    unsigned int from, first, end, n_steps;
+    unsigned int seek, epoch, token, pos;
 };
 
 /* Words of the exchange: offsets inside a layer's share, and of the argmax
@@ -109,7 +118,9 @@ enum { BR_MK_HOST_TOKENS = 64 };
 struct br_mk_host {
     /* The epoch that is to be the last of the launch; it may be one later. Read
      * once a step, so a step is told at its end what was there at its begin. */
-    unsigned int last, unused[3];
+    unsigned int last;
+    unsigned int cancel; /* not 0: end at a layer's border, in a step's midst */
+    unsigned int unused[2];
     unsigned int hung; /* a wait took too long */
     unsigned int more[3];
     unsigned long long token[BR_MK_HOST_TOKENS]; /* epoch << 32 | token */
@@ -152,6 +163,6 @@ struct br_mk_args {
  * barriers (struct smem in mega_decode.cu). */
 #define BR_MK_SHARED                                                 \
     (BR_MK_RING + BR_MK_MAX_K * 2 + BR_MK_MAX_PARTS * 64 + 128 * 4 + \
-     BR_MK_MAX_LAYERS * 4 + 76 * 4 + BR_MK_MAX_SLOTS * 16 + 384)
+     BR_MK_MAX_LAYERS * 4 + 76 * 4 + BR_MK_MAX_SLOTS * 16 + 432)
 
 #endif

@@ -67,7 +67,7 @@ feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
     BR_TRY(leave(r, st));
     for (uint32_t i = 0; i < n; i++) {
         if (tokens[i] != r->drawn)
-            BR_TRY(br_cu_decode_seek(d, (uint32_t)tokens[i], from + i, st));
+            br_cu_decode_seek(d, (uint32_t)tokens[i], from + i);
         r->drawn = -1;
         BR_TRY(br_cu_decode_run(d, BR_CU_MEGA, 1, st));
     }
@@ -97,7 +97,7 @@ pick(void *ctx, const br_sample_params *p, uint64_t position, int32_t *out,
     r->greedy = p->temperature <= 0;
     if (r->d.resident && !r->greedy) { /* its logits are of a later step */
         BR_TRY(leave(r, st));
-        BR_TRY(br_cu_decode_seek(&r->d, (uint32_t)r->fed, r->n_held - 1, st));
+        br_cu_decode_seek(&r->d, (uint32_t)r->fed, r->n_held - 1);
         BR_TRY(br_cu_decode_run(&r->d, BR_CU_MEGA, 1, st));
     }
     if (r->d.resident) {

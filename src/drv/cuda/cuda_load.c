@@ -226,8 +226,8 @@ load_embed(loading *l, br_status *st)
             half[r * H + i] = br_f32_to_bf16(row[i]);
     }
     if (code == BR_OK)
-        code = br_cuda_upload_put(l->up, l->d->embed, half, s->vocab * H * 2,
-                                  st);
+        code =
+            br_cuda_upload_put(l->up, l->d->embed, half, s->vocab * H * 2, st);
     br_free(half);
     br_free(row);
     return code;

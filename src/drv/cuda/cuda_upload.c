@@ -13,7 +13,7 @@
 enum {
     BUFFER = 16 << 20,
     SLICE = 1 << 19, /* of a thread's turn */
-    THREADS = 8      /* one copies 6 to 8 GB/s out of the page cache, eight 35 */
+    THREADS = 8 /* one copies 6 to 8 GB/s out of the page cache, eight 35 */
 };
 
 struct br_cuda_upload {
@@ -44,8 +44,7 @@ br_cuda_upload_new(br_cuda_upload **out, br_cuda *cu, br_status *st)
     u->cu = cu;
     code = br_cpu_pool_new(&u->pool, n, st);
     for (int i = 0; code == BR_OK && i < 2; i++) {
-        code =
-            BR_CU(cu, st, cuMemAllocHost((void **)&u->buffer[i], BUFFER));
+        code = BR_CU(cu, st, cuMemAllocHost((void **)&u->buffer[i], BUFFER));
         if (code == BR_OK)
             code = BR_CU(cu, st, cuEventCreate(&u->there[i], 0));
     }
@@ -115,8 +114,7 @@ br_cuda_upload_put(br_cuda_upload *u, uint64_t to, const void *from,
         uint8_t *b = u->buffer[u->turn] + u->at;
 
         fill(u, b, p, n);
-        BR_TRY(BR_CU(u->cu, st,
-                     cuMemcpyHtoDAsync(to, b, n, u->cu->stream)));
+        BR_TRY(BR_CU(u->cu, st, cuMemcpyHtoDAsync(to, b, n, u->cu->stream)));
         p += n, to += n, bytes -= n, u->at += n;
         if (u->at == BUFFER)
             BR_TRY(turn(u, st));

@@ -304,27 +304,50 @@ br_cu_decode_put(br_cu_decode *d, uint32_t layer, enum br_cu_matrix m,
                                 cu->stream, params, NULL));
 }
 
-br_code
-br_cu_decode_seek(br_cu_decode *d, uint32_t token, uint32_t pos, br_status *st)
+void
+br_cu_decode_seek(br_cu_decode *d, uint32_t token, uint32_t pos)
 {
-    struct br_mk_step s = {.token = token, .pos = pos};
+    br_assert(!d->resident && pos < d->max_pos);
+    d->token = token;
+    d->pos = pos;
+    d->phase = 0;
+    d->sought = true;
+}
 
+/* For who looks at the step in the device's memory. */
+static br_code
+send_step(br_cu_decode *d, br_status *st)
+{
+    const struct br_mk_step s = {
+        .epoch = d->epoch, .token = d->token, .pos = d->pos};
+
+    if (!d->sought)
+        return BR_OK;
+    d->sought = false;
     BR_TRY(br_cu_decode_wait(d, st));
-    s.epoch = d->epoch;
     return BR_CU(d->cu, st, cuMemcpyHtoD(d->step, &s, sizeof s));
 }
 
 static br_code
-launch(br_cu_decode *d, uint32_t first, uint32_t end, uint32_t n_steps,
-       br_status *st)
+launch(br_cu_decode *d, uint32_t first, uint32_t end, uint32_t epoch,
+       uint32_t n_steps, br_status *st)
 {
-    void *params[] = {&first, &end, &n_steps};
+    struct br_mk_launch l = {.from = first + d->phase,
+                             .first = first,
+                             .end = end,
+                             .n_steps = n_steps,
+                             .seek = d->sought,
+                             .epoch = epoch,
+                             .token = d->token,
+                             .pos = d->pos};
 
+    d->phase = 0;
+    d->sought = false;
     d->launches++;
     return BR_CU(d->cu, st,
                  cuLaunchCooperativeKernel(d->fn, d->plan.n_workers, 1, 1,
                                            BR_MK_BLOCK, 1, 1, BR_MK_SHARED,
-                                           d->cu->stream, params));
+                                           d->cu->stream, (void *[]){&l}));
 }
 
 /* ---- resident ----------------------------------------------------------- */
@@ -381,7 +404,7 @@ br_cu_decode_enter(br_cu_decode *d, br_status *st)
 {
     d->resident = true;
     tell_last(d, d->epoch + AHEAD);
-    return launch(d, 0, d->plan.n_inst, most_steps(d), st);
+    return launch(d, 0, d->plan.n_inst, d->epoch, most_steps(d), st);
 }
 
 static br_code
@@ -412,13 +435,83 @@ br_cu_decode_next(br_cu_decode *d, uint32_t *out, br_status *st)
         for (int i = 0; i < LOOKS && !arrived(d, out); i++)
             br_cpu_relax();
         rc = d->cu->cuStreamQuery(d->cu->stream);
-        if (rc == 0 && !arrived(d, out)) /* it was not asked for long enough */
+        if (rc == 0 && !arrived(d, out)) { /* not asked for long enough */
+            if (d->host->cancel)
+                return br_fail(st, BR_E_CANCELLED, "decoding is cancelled");
             BR_TRY(br_cu_decode_enter(d, st));
-        else if (rc != 0 && rc != BR_CU_NOT_READY)
+        } else if (rc != 0 && rc != BR_CU_NOT_READY)
             return why(d, br_cuda_check(d->cu, rc, "cuStreamQuery", st), st);
     }
     d->epoch++;
     return *out < d->shape.vocab ? BR_OK : no_number(st);
+}
+
+/* Waits for the launch's end: where it stands. */
+static br_code
+stands(br_cu_decode *d, struct br_mk_step *s, br_status *st)
+{
+    BR_TRY(br_cu_decode_wait(d, st));
+    return BR_CU(d->cu, st, cuMemcpyDtoH(s, d->step, sizeof *s));
+}
+
+static void
+tell_cancel(br_cu_decode *d, uint32_t on)
+{
+    __atomic_store_n(&d->host->cancel, on, __ATOMIC_RELEASE);
+}
+
+br_code
+br_cu_decode_cancel(br_cu_decode *d, br_status *st)
+{
+    struct br_mk_step s;
+
+    br_assert(d->resident);
+    tell_cancel(d, 1);
+    BR_TRY(stands(d, &s, st));
+    d->phase = s.phase;
+    return BR_OK;
+}
+
+br_code
+br_cu_decode_resume(br_cu_decode *d, br_status *st)
+{
+    tell_cancel(d, 0);
+    return br_cu_decode_enter(d, st);
+}
+
+/* The step that was cut is given up, so its epoch is used up: the words of it
+ * that are there say so. Counters stand as if all had said "out", and both
+ * copies of the words that carry no epoch are cleared. */
+static br_code
+give_up_step(br_cu_decode *d, uint32_t epoch, br_status *st)
+{
+    enum { LINE = 32, HINT_H = 0, HINT_ATTN, HINT_MID, HINT_ACT };
+    static const uint8_t hint_of[] = {[BR_MK_QKV] = HINT_H,
+                                      [BR_MK_OUT] = HINT_ATTN,
+                                      [BR_MK_GLU] = HINT_MID,
+                                      [BR_MK_DOWN] = HINT_ACT,
+                                      [BR_MK_HEAD] = HINT_H};
+    const uint32_t L = d->shape.n_layers, n = (L + 1) * 4 * LINE;
+    const struct br_mk_map map =
+        map_of(&d->shape, d->plan.n_workers, blocks_of(d));
+    uint32_t *hints = br_try_calloc(n, sizeof *hints);
+    br_code code;
+
+    if (!hints)
+        return br_fail(st, BR_E_OOM, "decoding: out of memory");
+    for (uint32_t i = 0; i < d->plan.n_inst; i++) {
+        const struct br_mk_inst *in = &d->plan.inst[i]; /* of worker 0 */
+        if (in->op != BR_MK_ATTN && in->op != BR_MK_TOKEN)
+            hints[(in->layer * 4u + hint_of[in->op]) * LINE] =
+                epoch * in->n_wait;
+    }
+    code = BR_CU(d->cu, st, cuMemcpyHtoD(d->hints, hints, n * 4ull));
+    br_free(hints);
+    BR_TRY(code);
+    d->epoch = epoch + 1;
+    return BR_CU(d->cu, st,
+                 cuMemsetD32(d->words + map.eights_at * 8, 0xffffffffu,
+                             map.eights * L * 2 * 4));
 }
 
 br_code
@@ -427,11 +520,12 @@ br_cu_decode_leave(br_cu_decode *d, br_status *st)
     struct br_mk_step s;
 
     tell_last(d, d->epoch - 1);
+    tell_cancel(d, 1);
     d->resident = false;
-    BR_TRY(br_cu_decode_wait(d, st));
-    BR_TRY(BR_CU(d->cu, st, cuMemcpyDtoH(&s, d->step, sizeof s)));
+    BR_TRY(stands(d, &s, st));
+    tell_cancel(d, 0);
     d->epoch = s.epoch;
-    return BR_OK;
+    return s.phase ? give_up_step(d, s.epoch, st) : BR_OK;
 }
 
 br_code
@@ -439,15 +533,18 @@ br_cu_decode_run(br_cu_decode *d, enum br_cu_mode mode, uint32_t n_steps,
                  br_status *st)
 {
     const uint32_t n = d->plan.n_inst, head = d->shape.n_layers * 5;
+    const uint32_t epoch = d->epoch;
 
+    if (mode == BR_CU_PACKETS)
+        BR_TRY(send_step(d, st));
     d->epoch += n_steps;
     tell_last(d, d->epoch + NO_END);
     if (mode == BR_CU_MEGA)
-        return launch(d, 0, n, n_steps, st);
+        return launch(d, 0, n, epoch, n_steps, st);
     for (uint32_t s = 0; s < n_steps; s++) {
         for (uint32_t i = 0; i < head; i++)
-            BR_TRY(launch(d, i, i + 1, 1, st));
-        BR_TRY(launch(d, head, n, 1, st));
+            BR_TRY(launch(d, i, i + 1, 0, 1, st));
+        BR_TRY(launch(d, head, n, 0, 1, st));
     }
     return BR_OK;
 }
@@ -481,6 +578,7 @@ br_cu_decode_pick(br_cu_decode *d, const br_cu_pick *p, br_status *st)
                 .turn = d->picks++},
     };
 
+    BR_TRY(send_step(d, st));
     return BR_CU(d->cu, st,
                  cuLaunchCooperativeKernel(
                      d->pick, d->plan.n_workers, 1, 1, BR_PICK_THREADS, 1, 1,

@@ -8,6 +8,7 @@
  * begins with the most likely one of the step before.
  *
  *   enter -> next, next ... (a token each, no launch) -> leave
+ *         cancel (the device is free, in a step's midst) -> resume
  *
  * One thread owns it.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -31,6 +32,9 @@ typedef struct br_cu_decode {
     struct br_mk_host *host; /* pinned */
     bool resident;
     uint32_t epoch, max_pos, regs, local_bytes, picks;
+    bool sought; /* the next launch begins with these */
+    uint32_t token, pos;
+    uint32_t phase;    /* with which the next launch begins: it was cut there */
     uint64_t launches; /* of the megakernel so far */
 } br_cu_decode;
 
@@ -43,8 +47,8 @@ void br_cu_decode_free(br_cu_decode *d);
  * GLU, else 0. */
 br_code br_cu_decode_put(br_cu_decode *d, uint32_t layer, enum br_cu_matrix m,
                          uint64_t a, uint64_t b, br_status *st) BR_MUST_USE;
-br_code br_cu_decode_seek(br_cu_decode *d, uint32_t token, uint32_t pos,
-                          br_status *st) BR_MUST_USE;
+/* Where the next step begins; sent with it. */
+void br_cu_decode_seek(br_cu_decode *d, uint32_t token, uint32_t pos);
 /* Queues n_steps; asynchronous. */
 br_code br_cu_decode_run(br_cu_decode *d, enum br_cu_mode mode,
                          uint32_t n_steps, br_status *st) BR_MUST_USE;
@@ -56,6 +60,11 @@ br_code br_cu_decode_enter(br_cu_decode *d, br_status *st) BR_MUST_USE;
 /* The most likely token after the next step. INTERNAL: as below. */
 br_code br_cu_decode_next(br_cu_decode *d, uint32_t *out,
                           br_status *st) BR_MUST_USE;
+/* Ends the launch that stays at a layer's border, three layers later at most, in
+ * the midst of a step; the device is free then. next has what was ready, and
+ * CANCELLED for more. Resume goes on at that layer, with the same bits. */
+br_code br_cu_decode_cancel(br_cu_decode *d, br_status *st) BR_MUST_USE;
+br_code br_cu_decode_resume(br_cu_decode *d, br_status *st) BR_MUST_USE;
 /* What ran ahead is forgotten: seek before the next step. */
 br_code br_cu_decode_leave(br_cu_decode *d, br_status *st) BR_MUST_USE;
 /* Waits, then the tokens of the last n steps. */
