@@ -30,6 +30,7 @@ enum {
 };
 
 #define NOWHERE UINT32_MAX
+enum { FAR = 1 << 30 };
 
 typedef struct joint {
     uint32_t conf[BR_SCHEMA_PARTS];
@@ -321,33 +322,91 @@ add(both *x, br_schema_part *part)
                          : br_schema_refuse(x->k, part->keyword, st.msg);
 }
 
-br_code
-br_schema_both(maker *k, br_schema_part *parts, uint32_t n, br_str *to)
+static both *
+begin(maker *k, br_schema_part *parts, uint32_t n, br_code *code)
 {
     both *x = br_try_calloc(1, sizeof *x);
-    br_code code = BR_OK;
 
+    *code = x ? BR_OK : br_schema_oom(k);
     if (!x)
-        return br_schema_oom(k);
+        return NULL;
     x->k = k;
-    for (uint32_t i = 0; i < n && code == BR_OK; i++)
-        code = add(x, &parts[i]);
-    if (code == BR_OK) {
+    for (uint32_t i = 0; i < n && *code == BR_OK; i++)
+        *code = add(x, &parts[i]);
+    if (*code == BR_OK) {
         sort_cuts(x);
         if (!x->failed)
             explore(x);
         if (!x->failed)
             find_live(x);
-        if (!x->failed)
-            put_all(x, to);
-        if (x->failed)
-            code = br_schema_refuse(k, parts[0].keyword, x->failed);
     }
-    for (uint32_t i = 0; i < x->n; i++)
+    return x;
+}
+
+static void
+end(both *x)
+{
+    for (uint32_t i = 0; x && i < x->n; i++)
         br_grammar_free(x->g[i]);
+    if (!x)
+        return;
     br_vec_fini(&x->cuts);
     br_vec_fini(&x->at);
     br_vec_fini(&x->next);
     br_free(x);
+}
+
+/* The most characters from here to an end, or FAR: no end of them. rule: what is
+ * known of it, + 2; 1: on the way to here. */
+static uint32_t
+longest(both *x, uint32_t i)
+{
+    uint32_t most = 0;
+
+    if (x->at.at[i].rule == 1)
+        return FAR;
+    if (x->at.at[i].rule)
+        return x->at.at[i].rule - 2;
+    x->at.at[i].rule = 1;
+    for (size_t c = 0; c + 1 < x->cuts.n && most < FAR; c++) {
+        uint32_t to = leads_to(x, i, c);
+
+        if (to != NOWHERE)
+            most = BR_MAX(most, BR_MIN(longest(x, to) + 1, (uint32_t)FAR));
+    }
+    x->at.at[i].rule = most + 2;
+    return most;
+}
+
+bool
+br_schema_fits(maker *k, br_schema_part *parts, uint32_t n, int64_t min,
+               int64_t max)
+{
+    maker quiet = *k;
+    br_status st = {0};
+    br_code code;
+    both *x;
+    bool fits;
+
+    quiet.st = &st;
+    x = begin(&quiet, parts, n, &code);
+    /* An escape is one character of several: so only "not empty" is known. */
+    fits = x && code == BR_OK && !x->failed && x->at.at[0].live && min <= 1 &&
+           (min < 1 || !x->at.at[0].ends) && (max < 0 || longest(x, 0) <= max);
+    end(x);
+    return fits;
+}
+
+br_code
+br_schema_both(maker *k, br_schema_part *parts, uint32_t n, br_str *to)
+{
+    br_code code;
+    both *x = begin(k, parts, n, &code);
+
+    if (code == BR_OK && !x->failed)
+        put_all(x, to);
+    if (code == BR_OK && x->failed)
+        code = br_schema_refuse(k, parts[0].keyword, x->failed);
+    end(x);
     return code;
 }

@@ -48,6 +48,9 @@ typedef struct br_schema_part {
 } br_schema_part;
 br_code br_schema_both(maker *k, br_schema_part *parts, uint32_t n,
                        br_str *to) BR_MUST_USE;
+/* Are all of them of so many characters anyway? max negative: no end. */
+bool br_schema_fits(maker *k, br_schema_part *parts, uint32_t n, int64_t min,
+                    int64_t max);
 /* schema_text.c */
 br_code br_schema_string(maker *k, json *s, br_str *to) BR_MUST_USE;
 /* schema_number.c */

@@ -20,6 +20,7 @@ static const char *const formats[] = {
 typedef struct parts {
     br_schema_part at[BR_SCHEMA_PARTS];
     uint32_t n;
+    int64_t min, max; /* characters */
 } parts;
 
 static void
@@ -138,7 +139,7 @@ static br_code
 pattern(maker *k, json *v, parts *p)
 {
     const char *at, *end, *close;
-    bool bar, any = false;
+    bool bar, never, any = false;
 
     if (v->kind != BR_J_STR)
         return br_schema_refuse(k, "pattern", "must be a string");
@@ -148,10 +149,12 @@ pattern(maker *k, json *v, parts *p)
            memcmp(at + !any, "(?", 2) == 0 && strchr("=!", at[!any + 2])) {
         at += !any + 3;
         any = true;
+        never = at[-1] == '!';
+        at += *at == '^'; /* where it stands anyway */
         close = close_of(at, end, &bar);
         if (close == end || bar)
             return br_schema_refuse(k, "pattern", "this (? cannot be enforced");
-        BR_TRY(piece(k, (br_text){at, (size_t)(close - at)}, at[-1] == '!', p));
+        BR_TRY(piece(k, (br_text){at, (size_t)(close - at)}, never, p));
         at = close + 1;
     }
     if (!any)
@@ -189,18 +192,19 @@ collect(maker *k, json *s, parts *p)
 {
     json *like = br_json_get(s, "pattern"), *form = br_json_get(s, "format");
     json *code = br_json_get(s, "contentEncoding");
-    int64_t min = 0, max = -1;
 
-    BR_TRY(br_schema_count(k, s, "minLength", &min));
-    BR_TRY(br_schema_count(k, s, "maxLength", &max));
+    p->max = -1;
+    BR_TRY(br_schema_count(k, s, "minLength", &p->min));
+    BR_TRY(br_schema_count(k, s, "maxLength", &p->max));
     if (like)
         BR_TRY(pattern(k, like, p));
     if (form)
         BR_TRY(formatted(k, form, "format", p));
     if (code)
         BR_TRY(formatted(k, code, "contentEncoding", p));
-    if (min > 0 || max >= 0)
-        BR_TRY(length(k, min, max, p));
+    if ((p->min > 0 || p->max >= 0) &&
+        (!p->n || !br_schema_fits(k, p->at, p->n, p->min, p->max)))
+        BR_TRY(length(k, p->min, p->max, p));
     return one_spelling(k, p);
 }
 

@@ -489,6 +489,32 @@ TEST(schemas_let_through_what_they_say)
         {"{\"type\":\"string\",\"pattern\":\"^(?!a)\"}",
          {"\"b\"", "\"\"", "\"\\nb\"", "\"éa\""},
          {"\"ab\"", "\"\\u0061\"", "\"\\/\""}},
+        {"{\"type\":\"string\",\"format\":\"uri\",\"minLength\":1,"
+         "\"maxLength\":2083}",
+         {"\"http://a.de\"", "\"https://a-b.example.org:8080/x/?q=1&r=2\""},
+         {"\"\"", "\"ftp://a.de\"", "\"http://a.de/ b\"",
+          "\"http://a.de:0/\""}},
+        {"{\"type\":\"string\",\"pattern\":\"^(?!^[-+.]*$)[+-]?0*\\\\d*\\\\.?"
+         "\\\\d*$\"}",
+         {"\"-0.5\"", "\"12\"", "\".5\""},
+         {"\"-.\"", "\"\"", "\"+\"", "\"1.2.3\""}},
+        {"{\"type\":\"string\",\"pattern\":\"^[ab]*$\",\"minLength\":1}",
+         {"\"a\"", "\"abab\""},
+         {"\"\"", "\"c\""}},
+        {"{\"type\":\"string\",\"pattern\":\"^(\\\\\\\\|b)+$\",\"maxLength\":"
+         "2}",
+         {"\"\\\\b\"", "\"\\\\\\\\\""},
+         {"\"bbb\"", "\"\\\\\\\\b\""}},
+        {"{\"discriminator\":{\"propertyName\":\"k\"},\"oneOf\":[{\"$ref\":\"#/"
+         "$defs/"
+         "A\"},{\"$ref\":\"#/$defs/B\"}],\"$defs\":{\"A\":{\"type\":\"object\","
+         "\"properties\":{\"k\":{\"const\":\"a\"}},\"required\":[\"k\"]},\"B\":"
+         "{"
+         "\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"b\"}},"
+         "\"required\":["
+         "\"k\"]}}}",
+         {"{\"k\":\"a\"}", "{\"k\":\"b\"}"},
+         {"{\"k\":\"c\"}", "{}"}},
         {"{\"type\":\"object\",\"propertyNames\":{\"type\":\"string\","
          "\"pattern\":"
          "\"^[a-z]$\"},\"additionalProperties\":{\"type\":\"null\"}}",
