@@ -620,7 +620,7 @@ phase_attn(const struct worker *w, u32 layer, u32 i)
         if (alone) {
             give_heads<F>(w, layer, a.head, a.n_heads * HD, HD,
                        mul_rn(y, rcp(sum)));
-            give_hint(w, layer, HINT_ATTN, a.n_heads);
+            give_hint(w, layer, BR_MK_HINT_ATTN, a.n_heads);
         } else if (w->t < a.n_heads * HD) {
             u64 *p = parts_of(w, layer, a.head + w->t / HD, HD) +
                      (u64)a.blk * (HD + 2);
@@ -639,6 +639,6 @@ phase_attn(const struct worker *w, u32 layer, u32 i)
     for (i -= all; i < args.n_heads; i += args.n_workers) {
         const float y = fold<HD>(w, layer, i, n_blk);
         give_heads<F>(w, layer, i, HD, HD, y);
-        give_hint(w, layer, HINT_ATTN, 1);
+        give_hint(w, layer, BR_MK_HINT_ATTN, 1);
     }
 }

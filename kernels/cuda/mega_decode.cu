@@ -144,7 +144,6 @@ take2(const struct worker *w, const u64 *p)
  * the last ones come while the first look is on its way: waiting for all cost
  * one round trip more, for 7/8 0.4 %. */
 #define HINT_LIMIT (1u << 16)
-enum { HINT_H, HINT_ATTN, HINT_MID, HINT_ACT }; /* HINT_H: what h_in holds */
 
 BR_DEV u32 *
 hint_of(u32 layer, u32 which)
@@ -174,44 +173,6 @@ BR_DEV void
 give(const struct worker *w, u64 *p, u32 bits)
 {
     st_relaxed64(p, (u64)w->epoch << 32 | bits);
-}
-
-/* ---- cancelled at a layer's border ----------------------------------------- */
-
-/* The first worker's loader asks for the host's flag on its way through a layer
- * and says on its way through the next whether all are to end before it; who is
- * in DOWN asks for that together with QKV's instruction. So all end at the same
- * border, and what the layer left in memory is where the next launch goes on.
- * Consumers that asked themselves, in a thread of their own, cost 0.8 % (1B
- * BF16; Q4_K 1.2). */
-
-/* In a counter's line; steps take turns, as that loader may be one ahead. */
-BR_DEV u64 *
-go_of(u32 layer, u32 epoch)
-{
-    return (u64 *)(hint_of(layer, HINT_H) + 4 + (epoch & 1) * 4);
-}
-BR_DEV void
-tell_go(u32 layer, u32 epoch)
-{
-    copies_wait(); /* what was asked for a layer ago */
-    st_relaxed64(go_of(layer, epoch),
-                 (u64)epoch << 32 | (lds128(smem_of(&S->asked)).y != 0));
-    copy16(smem_of(&S->asked), args.host);
-}
-/* Before QKV of a layer whose DOWN before it asked. */
-BR_DEV bool
-ends_here(const struct worker *w, u32 layer)
-{
-    const u32x4 go = lds128(smem_of(&S->go));
-
-    return (go.y == w->epoch ? go.x : take(w, go_of(layer, w->epoch))) != 0;
-}
-/* For loaders. */
-BR_DEV bool
-is_cut(void)
-{
-    return mbar_test(smem_of(&S->end), 0);
 }
 
 BR_DEV u64 *
@@ -416,71 +377,7 @@ give_eight(u32x4 *to, u32 pair, bool send)
         st_word(to, u32x4{pair, p1, p2, p3});
 }
 
-/* ---- slots, for the loaders ------------------------------------------------ */
-
-/* The same for what consumers have to do first; false: they have ended. */
-BR_DEV bool
-mbar_wait_or_cut(u32 bar_addr, u32 parity)
-{
-#pragma unroll 1
-    for (u32 s = 0; !mbar_try(bar_addr, parity); s++) {
-        if (s % 8 == 7 && is_cut())
-            return false;
-        if (s > SPIN_LIMIT)
-            give_up();
-    }
-    return true;
-}
-
-/* Until the slot of copy n is free and few copies are under way; false: the
- * launch ends here. */
-template <class F>
-BR_DEV bool
-free_slot(u32 n)
-{
-    const u32 full = smem_of(S->full), empty = smem_of(S->empty);
-    const u32 slot = n % F::SLOTS, back = n - args.few;
-
-    if (n >= F::SLOTS &&
-        !mbar_wait_or_cut(empty + slot * 8, (n / F::SLOTS - 1) & 1))
-        return false;
-    const u32 depth = n >= F::SLOTS && mbar_test(empty + back % F::SLOTS * 8,
-                                                 (back / F::SLOTS) & 1)
-                          ? args.deep
-                          : args.depth;
-    /* of this loader: the other one's barriers may be a round further */
-    const u32 late = n - (depth + F::LOADERS - 1) / F::LOADERS * F::LOADERS;
-    if (late < n)
-        mbar_wait(full + late % F::SLOTS * 8, (late / F::SLOTS) & 1);
-    return true;
-}
-
-/* Loader j's copies before n that may be under way: they are to be there before
- * the block's memory goes. */
-template <class F>
-BR_DEV void
-end_copies(u32 j, u32 n)
-{
-    const u32 full = smem_of(S->full);
-    u32 i = n < F::SLOTS ? 0 : n - F::SLOTS;
-
-#pragma unroll 1
-    for (i += (j - i) % F::LOADERS; i < n; i += F::LOADERS)
-        mbar_wait(full + i % F::SLOTS * 8, (i / F::SLOTS) & 1);
-}
-
-/* Rows written two steps ago and before are there for copies of step s; the
- * one of the step before it is read otherwise (mega_attn.cuh). Steps take
- * turns at two barriers: the same one's next round ends with step s itself. */
-BR_DEV bool
-await_rows(u32 s)
-{
-    if (s >= 2 && !mbar_wait_or_cut(smem_of(&S->done[s & 1]), (s / 2 - 1) & 1))
-        return false;
-    fence_copies();
-    return true;
-}
-
+#include "mega_load.cuh"
 #include "mega_attn.cuh"
 
 /* ---- phases -------------------------------------------------------------------- */
@@ -494,10 +391,10 @@ BR_DEV void
 gather(const struct worker *w, const struct br_mk_inst *in)
 {
     const u32 layer = in->layer, op = in->op;
-    const u32 *hint = hint_of(layer, op == BR_MK_OUT    ? HINT_ATTN
-                                     : op == BR_MK_GLU  ? HINT_MID
-                                     : op == BR_MK_DOWN ? HINT_ACT
-                                                        : HINT_H);
+    const u32 *hint = hint_of(layer, op == BR_MK_OUT    ? BR_MK_HINT_ATTN
+                                     : op == BR_MK_GLU  ? BR_MK_HINT_MID
+                                     : op == BR_MK_DOWN ? BR_MK_HINT_ACT
+                                                        : BR_MK_HINT_H);
 
     if (op == BR_MK_QKV && layer == 0) {
         take_row<F>(w,
@@ -588,7 +485,7 @@ finish_residual(const struct worker *w, const struct br_mk_inst *in, float y,
     if (mine)
         give(w, words(w, next, out ? args.map.h_mid : args.map.h_in) + row,
              as_u32(y));
-    give_hint(w, next, out ? HINT_MID : HINT_H, 1);
+    give_hint(w, next, out ? BR_MK_HINT_MID : BR_MK_HINT_H, 1);
 }
 
 /* Thread t has row t of this worker's tiles (32 tiles at most): y, scaled. */
@@ -626,7 +523,7 @@ finish(const struct worker *w, const struct br_mk_inst *in, struct asked a)
                          w->t & 15, w->t & 8 ? other : act, 0.0f, w->epoch,
                          mine && (w->t & 16) == 0);
         }
-        give_hint(w, layer, HINT_ACT, 1);
+        give_hint(w, layer, BR_MK_HINT_ACT, 1);
     } else if (mine) {
         give(w, words(w, layer, args.map.qkv) + row, as_u32(y));
     }

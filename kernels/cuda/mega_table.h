@@ -89,6 +89,10 @@ struct br_mk_inst { /* 16 bytes */
     unsigned int chunk0;    /* where the phase begins in the stream */
 };
 
+/* Counters of a layer: who makes its input (H), attention's output, the input of
+ * GLU (MID), the activations. */
+enum { BR_MK_HINT_H, BR_MK_HINT_ATTN, BR_MK_HINT_MID, BR_MK_HINT_ACT };
+
 /* Where the program stands: read at launch, moved on by the TOKEN phase. */
 struct br_mk_step {
     unsigned int epoch, token, pos;

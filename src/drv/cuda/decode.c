@@ -485,12 +485,12 @@ br_cu_decode_resume(br_cu_decode *d, br_status *st)
 static br_code
 give_up_step(br_cu_decode *d, uint32_t epoch, br_status *st)
 {
-    enum { LINE = 32, HINT_H = 0, HINT_ATTN, HINT_MID, HINT_ACT };
-    static const uint8_t hint_of[] = {[BR_MK_QKV] = HINT_H,
-                                      [BR_MK_OUT] = HINT_ATTN,
-                                      [BR_MK_GLU] = HINT_MID,
-                                      [BR_MK_DOWN] = HINT_ACT,
-                                      [BR_MK_HEAD] = HINT_H};
+    enum { LINE = 32 };
+    static const uint8_t hint_of[] = {[BR_MK_QKV] = BR_MK_HINT_H,
+                                      [BR_MK_OUT] = BR_MK_HINT_ATTN,
+                                      [BR_MK_GLU] = BR_MK_HINT_MID,
+                                      [BR_MK_DOWN] = BR_MK_HINT_ACT,
+                                      [BR_MK_HEAD] = BR_MK_HINT_H};
     const uint32_t L = d->shape.n_layers, n = (L + 1) * 4 * LINE;
     const struct br_mk_map map =
         map_of(&d->shape, d->plan.n_workers, blocks_of(d));
