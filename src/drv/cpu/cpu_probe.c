@@ -19,18 +19,18 @@ br_probe_read(const void *p, size_t n)
     bool own = br_thread_ns_is_fine();
     int64_t t0 = now_ns(own);
     const uint8_t *at = p, *end = at + n;
-    uint64_t sum = 0;
 
-    /* Four words of each line are enough to have it brought in. */
-    for (; at < end; at += 256) {
-        uint64_t v[4];
+    /* Two words of each line, in the order in which they lie: two threads of a
+     * Zen 4 read 62 to 66 GB/s so, with one word 53, and 50 with four lines in
+     * the order that a compiler liked. */
+    for (; at < end; at += 64) {
+        uint64_t first, last;
 
-        for (int i = 0; i < 4; i++)
-            memcpy(&v[i], at + 64 * i, 8);
-        sum += (v[0] ^ v[1]) + (v[2] ^ v[3]);
+        memcpy(&first, at, 8);
+        __asm__ volatile("" ::"r"(first) : "memory");
+        memcpy(&last, at + 48, 8);
+        __asm__ volatile("" ::"r"(last) : "memory");
     }
-    /* The sum has to be had before the clock is read again. */
-    __asm__ volatile("" ::"r"(sum) : "memory");
     return (double)n / (double)(now_ns(own) - t0);
 }
 
