@@ -702,18 +702,28 @@ ttft(void)
 
 /* ---- main ---------------------------------------------------------------- */
 
-int
-main(int argc, char **argv)
+static const struct {
+    const char *name;
+    void (*run)(void);
+    bool only; /* where it is named */
+} parts[] = {{"fake", on_fake, false},    {"file", on_file, false},
+             {"streams", streams, false}, {"ttft", ttft, false},
+             {"gaps", on_gaps, true},     {"many", many, true}};
+
+static bool
+is_part(const char *name)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-        bool only; /* where it is named */
-    } parts[] = {{"fake", on_fake, false},    {"file", on_file, false},
-                 {"streams", streams, false}, {"ttft", ttft, false},
-                 {"gaps", on_gaps, true},     {"many", many, true}};
-    char cpu[200];
-    int cores = kit_cpu(cpu, sizeof cpu), named = 0;
+    for (size_t p = 0; p < BR_COUNT(parts); p++)
+        if (strcmp(name, parts[p].name) == 0)
+            return true;
+    return false;
+}
+
+/* Options; how many parts are named. */
+static int
+read_args(int argc, char **argv)
+{
+    int named = 0;
 
     for (int i = 1; i < argc; i++)
         if (i + 1 < argc && strcmp(argv[i], "-m") == 0)
@@ -724,8 +734,23 @@ main(int argc, char **argv)
             seconds = atoi(argv[++i]);
         else if (i + 1 < argc && strcmp(argv[i], "-l") == 0)
             log_to = argv[++i];
-        else
+        else if (is_part(argv[i]))
             named++;
+        else {
+            fprintf(stderr,
+                    "usage: bench_serve [-m MODEL] [-T TIER] [-t SECONDS] "
+                    "[-l LOG] [fake] [file] [streams] [ttft] [gaps] [many]\n");
+            exit(2);
+        }
+    return named;
+}
+
+int
+main(int argc, char **argv)
+{
+    char cpu[200];
+    int cores = kit_cpu(cpu, sizeof cpu), named = read_args(argc, argv);
+
     printf("machine: %d cores of %s; commit %s; model %s\ncommand:", cores, cpu,
            BR_COMMIT, model);
     for (int i = 0; i < argc; i++)
