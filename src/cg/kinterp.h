@@ -72,7 +72,8 @@ typedef struct br_klaunch {
     const uint8_t *params; /* as many bytes as the function has */
     const br_kregion *regions;
     size_t n_regions;
-    /* Behind regions in here so many bytes are nobody's, and let through. */
+    /* Behind and in front of regions in here so many bytes are nobody's, and let
+     * through. */
     uint64_t gaps_from, gaps_to, gap;
     bool check;
     br_kwatch *watch;   /* of the interpreter; may be NULL */
@@ -88,7 +89,7 @@ typedef struct br_klaunch {
     void *arg;
     uint64_t steps, findings; /* out */
     br_kfault fault;          /* out, after BR_E_FAULT */
-    char behind[240];         /* out: the first access to a gap, let through */
+    char outside[240];        /* out: the first access to a gap, let through */
 } br_klaunch;
 
 /* BR_E_FAULT: the kernel did what stops a processor (the message says where).

@@ -123,6 +123,9 @@ typedef struct ki_run {
 typedef enum ki_access { KI_READ, KI_WRITE, KI_ATOMIC } ki_access;
 
 /* kinterp_mem.c */
+const char *ki_how_text(ki_access how);
+/* kinterp_global.c: of global memory; NULL: a fault, which is told. */
+void *ki_global_at(ki_run *r, uint64_t addr, unsigned bytes, ki_access how);
 void *ki_at(ki_run *r, ki_warp *w, unsigned space, uint64_t addr,
             unsigned bytes, ki_access how); /* NULL: status is set */
 br_code ki_fault(ki_run *r, const char *fmt, ...) BR_PRINTF(2, 3);

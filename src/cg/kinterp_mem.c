@@ -158,118 +158,6 @@ ki_local_room(ki_run *r, ki_warp *w, uint64_t bytes)
     return BR_OK;
 }
 
-static const char *
-how_text(ki_access how)
-{
-    return how == KI_READ    ? "read"
-           : how == KI_WRITE ? "write"
-                             : "atomic access";
-}
-
-static void
-note_writer(ki_run *r, uint64_t addr, unsigned bytes)
-{
-    br_kwatch *w = r->l->watch;
-    uint32_t t = r->w->id * KI_LANES + r->lane;
-    const uint32_t *n = r->l->block;
-    unsigned size = br_ktinfo_of[r->ins->type].bytes;
-
-    if (w->addr - addr >= bytes)
-        return;
-    w->seen = true;
-    memcpy(w->block, r->w->b->ctaid, sizeof w->block);
-    w->thread[0] = t % n[0];
-    w->thread[1] = t / n[0] % n[1];
-    w->thread[2] = t / n[0] / n[1];
-    w->line = r->ins->line;
-    w->type = r->ins->type;
-    w->first = addr + (size ? (w->addr - addr) / size * size : 0);
-}
-
-/* A GPU's memory ends at a page, so who reads one element too many is not
- * stopped there (decisions/0042). Whether it is let through here, too. */
-static bool
-is_behind(const ki_run *r, const br_kregion *g, uint64_t addr, unsigned bytes)
-{
-    const br_klaunch *l = r->l;
-    uint64_t room = g->bytes + l->gap, at = addr - g->addr;
-
-    return l->gap && !l->check && g->addr >= l->gaps_from &&
-           g->addr < l->gaps_to && at <= room && room - at >= bytes;
-}
-
-static br_code
-behind_fault(ki_run *r, const br_kregion *g, uint64_t addr, unsigned bytes,
-             ki_access how)
-{
-    return ki_fault(r,
-                    "%s of %u bytes at 0x%llx, %llu bytes after the start of "
-                    "%s (%llu bytes)",
-                    how_text(how), bytes, (unsigned long long)addr,
-                    (unsigned long long)(addr - g->addr), g->name,
-                    (unsigned long long)g->bytes);
-}
-
-/* The first one is told. */
-static void
-note_behind(ki_run *r, const br_kregion *g, uint64_t addr, unsigned bytes,
-            ki_access how)
-{
-    br_status *was = r->st, st = {0};
-
-    if (r->l->behind[0])
-        return;
-    r->st = &st;
-    (void)behind_fault(r, g, addr, bytes, how);
-    r->st = was;
-    snprintf(r->l->behind, sizeof r->l->behind, "%.*s",
-             (int)sizeof r->l->behind - 1, st.msg);
-}
-
-static void *
-global_at(ki_run *r, uint64_t addr, unsigned bytes, ki_access how)
-{
-    size_t lo = 0, hi = r->regions.n;
-    const br_kregion *g = r->last < hi ? &r->regions.at[r->last] : NULL;
-    bool over;
-
-    if (!g || addr - g->addr >= g->bytes) {
-        while (lo < hi) {
-            size_t mid = (lo + hi) / 2;
-
-            if (r->regions.at[mid].addr <= addr)
-                lo = mid + 1;
-            else
-                hi = mid;
-        }
-        g = lo ? &r->regions.at[lo - 1] : NULL;
-        r->last = lo ? lo - 1 : 0;
-    }
-    if (!g || addr < g->addr) {
-        r->l->fault = BR_KFAULT_ADDRESS;
-        ki_fault(r, "%s of %u bytes at 0x%llx: no memory there", how_text(how),
-                 bytes, (unsigned long long)addr);
-        return NULL;
-    }
-    over = addr - g->addr > g->bytes || g->bytes - (addr - g->addr) < bytes;
-    if (over && is_behind(r, g, addr, bytes)) {
-        note_behind(r, g, addr, bytes, how);
-    } else if (over) {
-        r->l->fault = BR_KFAULT_ADDRESS;
-        (void)behind_fault(r, g, addr, bytes, how);
-        return NULL;
-    }
-    if (g->read_only && how != KI_READ) {
-        r->l->fault = BR_KFAULT_ADDRESS;
-        ki_fault(r, "%s at 0x%llx: %s may only be read", how_text(how),
-                 (unsigned long long)addr, g->name);
-        return NULL;
-    }
-    if (r->l->watch && how != KI_READ)
-        note_writer(r, addr, bytes);
-    return g->host + (addr - g->addr);
-}
-
 void *
 ki_at(ki_run *r, ki_warp *w, unsigned space, uint64_t addr, unsigned bytes,
       ki_access how)
@@ -286,8 +174,8 @@ ki_at(ki_run *r, ki_warp *w, unsigned space, uint64_t addr, unsigned bytes,
     }
     if (bytes && addr % bytes) {
         r->l->fault = BR_KFAULT_ALIGN;
-        ki_fault(r, "misaligned %s of %u bytes at 0x%llx", how_text(how), bytes,
-                 (unsigned long long)addr);
+        ki_fault(r, "misaligned %s of %u bytes at 0x%llx", ki_how_text(how),
+                 bytes, (unsigned long long)addr);
         return NULL;
     }
     switch (space) {
@@ -304,14 +192,14 @@ ki_at(ki_run *r, ki_warp *w, unsigned space, uint64_t addr, unsigned bytes,
         /* Stores to parameters are refused below. */
         memcpy(&base, &r->l->params, sizeof base);
         break;
-    default: return global_at(r, addr, bytes, how);
+    default: return ki_global_at(r, addr, bytes, how);
     }
     if (addr > room || room - addr < bytes ||
         (space == BR_KM_SPACE_PARAM && how != KI_READ)) {
         r->l->fault = BR_KFAULT_ADDRESS;
         ki_fault(r,
                  "%s of %u bytes at 0x%llx of %s memory, which has %llu bytes",
-                 how_text(how), bytes, (unsigned long long)addr,
+                 ki_how_text(how), bytes, (unsigned long long)addr,
                  space == BR_KM_SPACE_SHARED  ? "shared"
                  : space == BR_KM_SPACE_LOCAL ? "local"
                                               : "parameter",
@@ -484,7 +372,7 @@ copy(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
             from = ki_at(r, w, BR_KM_SPACE_GLOBAL, ki_arg(f, i, 1)[lane],
                          n == (uint64_t)i->imm ? (unsigned)n : 1, KI_READ);
         if (to && from && n != (uint64_t)i->imm &&
-            !global_at(r, ki_arg(f, i, 1)[lane] + n - 1, 1, KI_READ))
+            !ki_global_at(r, ki_arg(f, i, 1)[lane] + n - 1, 1, KI_READ))
             return BR_E_FAULT;
         if (!to || (n && !from))
             return BR_E_FAULT;

@@ -178,7 +178,7 @@ is_strict(void)
 
 /* Once in a process, as it is most often one kernel that is launched again. */
 static void
-tell_behind(const run *r, const char *what)
+tell_outside(const run *r, const char *what)
 {
     static _Atomic bool told;
 
@@ -211,7 +211,7 @@ do_launch(void *payload)
     l.heap_put = heap_put;
     code = exec(r, &l, &st);
     br_free(regions);
-    tell_behind(r, l.behind);
+    tell_outside(r, l.outside);
     if (code != BR_OK)
         bc_say("kernel %s: %s", r->name, st.msg);
     return error_of(code, l.fault);

@@ -1,12 +1,13 @@
 /* dev_mem.c - the device's memory: a range of addresses of this process.
  *
- *   base [ used | 4096 free | used | dead | ... | top           ... ] end
+ *   base [ 4096 free | used | 4096 free | used | dead | ... | top ... ] end
  *
  * The range is reserved once, pages are had when touched. Memory is taken from
  * the top; only when that has reached the end are gaps looked for. Between two
- * pieces 4096 bytes stay free, so that no access past one's end lands in the
- * next; kernels may touch them, as a GPU's pages go on, too (decisions/0042). What
- * a kernel's malloc gets are many small pieces, 512 bytes apart.
+ * pieces, and in front of the first, 4096 bytes stay free, so that no access past
+ * one's end lands in the next; kernels may touch them, as a GPU's pages go on,
+ * too (decisions/0042). What a kernel's malloc gets are many small pieces, 512
+ * bytes apart.
  * Freed pieces are marked and thrown out when they are half of all, so that a
  * free costs a search and no move. What the program registers lies elsewhere, in
  * the same sorted list.
@@ -97,11 +98,17 @@ gap_of(unsigned kind)
     return kind == BC_MEM_HEAP ? HEAP_GAP : GAP;
 }
 
+static uint64_t
+first_place(void)
+{
+    return (uint64_t)(uintptr_t)mem.base + GAP;
+}
+
 /* Where n bytes fit between two pieces of the range; 0: nowhere. */
 static uint64_t
 gap_for(uint64_t n, uint64_t align)
 {
-    uint64_t at = (uint64_t)(uintptr_t)mem.base, end = at + RANGE_BYTES;
+    uint64_t at = first_place(), end = at - GAP + RANGE_BYTES;
 
     sweep();
     for (size_t k = 0; k <= mem.list.n; k++) {
@@ -133,13 +140,13 @@ bc_mem_get(void **p, uint64_t bytes, uint64_t align, bc_kind kind,
         return cudaErrorMemoryAllocation;
     align = BR_MAX(align, bytes >= 16 * PAGE ? PAGE : (uint64_t)ALIGN);
     end = (uint64_t)(uintptr_t)mem.base + RANGE_BYTES;
-    m.addr = BR_MAX(mem.top, (uint64_t)(uintptr_t)mem.base);
+    m.addr = BR_MAX(mem.top, first_place());
     m.addr = (m.addr + align - 1) & ~(align - 1);
     if (end - m.addr < bytes + GAP)
         m.addr = gap_for(bytes, align);
     if (!m.addr)
         return cudaErrorMemoryAllocation;
-    first = m.addr & ~(uint64_t)(PAGE - 1);
+    first = (m.addr - GAP) & ~(uint64_t)(PAGE - 1);
     if (mprotect((void *)(uintptr_t)first, m.addr + bytes + GAP - first,
                  PROT_READ | PROT_WRITE) != 0)
         return cudaErrorMemoryAllocation;

@@ -273,8 +273,8 @@ run_workers(worker *w, unsigned n, br_klaunch *l, br_status *st)
     for (unsigned k = 0; k < started; k++) {
         l->steps += w[k].l.steps;
         l->findings += w[k].l.findings;
-        if (!l->behind[0])
-            memcpy(l->behind, w[k].l.behind, sizeof l->behind);
+        if (!l->outside[0])
+            memcpy(l->outside, w[k].l.outside, sizeof l->outside);
         if (w[k].code != BR_OK && code == BR_OK) {
             code = w[k].code;
             l->fault = w[k].l.fault;
