@@ -533,6 +533,7 @@ E(cuLaunchCooperativeKernel)
     struct shape s = {gx, gy, bx, shared, 0};
 
     IGNORE(stream, gz, by, bz);
+    make_all();
     kernel = fn;
     kernel_params = params;
     return shared > SHARED || gx * gy > (u32)n_sm() ? 720
