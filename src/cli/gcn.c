@@ -26,7 +26,8 @@ assemble(br_cli *cli, br_status *st)
     BR_TRY(br_file_read(path, BR_GCN_MAX_FILE, &text, &n, st));
     code = br_gcn_assemble(&out, cpu, text, n, st);
     if (code == BR_OK)
-        code = br_file_write(br_opt_str(cli, BR_OPT_output), out.at, out.n, st);
+        code = br_cli_write(cli, br_opt_str(cli, BR_OPT_output), out.at, out.n,
+                            st);
     else
         br_prefix(st, "%s", path);
     br_free(text);
@@ -64,10 +65,8 @@ br_cmd_gcn_disasm(br_cli *cli)
         if (code != BR_OK)
             br_prefix(&st, "%s", path);
     }
-    if (code == BR_OK && to)
-        code = br_file_write(to, out.at, out.n, &st);
-    else if (code == BR_OK)
-        fwrite(out.at, 1, out.n, cli->out);
+    if (code == BR_OK)
+        code = br_cli_write(cli, to, out.at, out.n, &st);
     br_gcn_unload(&co);
     br_str_fini(&out);
     br_free(bytes);

@@ -5,6 +5,7 @@
 #include "cg/gcn/gcn_file.h"
 
 #include <string.h>
+#include <unistd.h>
 
 T_ONE_THREAD();
 
@@ -399,6 +400,9 @@ TEST(gcn_cli_assembles_and_disassembles)
     ck_assert_int_eq(r.exit, 0);
     t_run(&r, "gcn", "disasm", co);
     ck_assert(strstr(r.out, "\ts_endpgm ") && strstr(r.out, "gfx1201"));
+    t_run(&r, "gcn", "asm", s, "--cpu", "gfx1201", "-o", "-");
+    ck_assert_int_eq(r.exit, 0);
+    ck_assert(strncmp(r.out, "\177ELF", 4) == 0 && access("-", F_OK) != 0);
     t_run(&r, "gcn", "disasm", s);
     ck_assert_int_eq(r.exit, 3);
     t_run(&r, "gcn", "asm", s, "-o", co);
