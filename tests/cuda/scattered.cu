@@ -71,7 +71,8 @@ template <class T, class F> static void both(F make)
     EXPECT(memcmp(got.data(), want.data(), PLACES * sizeof(T)) == 0);
 }
 
-/* The last place of an allocation, and the first after it. */
+/* The last place of an allocation that has no neighbour behind it, and what comes
+ * after the bytes that are nobody's. */
 __global__ void last(const float4 *in, float4 *out, int n)
 {
     int t = (int)threadIdx.x;
@@ -85,7 +86,7 @@ static void ends()
 
     for (int i = 0; i < 300; i++)
         in[i] = make_float4((float)i, (float)-i, i * 0.5f, 1);
-    Dev<float4> d(in), o(32);
+    Dev<float4> o(32), d(in);
     last<<<1, 32>>>((const float4 *)d, (float4 *)o, 299);
     EXPECT(o.get()[31].x == 299 && o.get()[31].w == 1 && o.get()[3].y == -25);
     if (getenv("BRASS_CUDA_ON")) /* a simulated GPU has pages, as others do */
