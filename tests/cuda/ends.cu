@@ -1,6 +1,6 @@
 /* ends.cu - what lies around memory: a GPU's pages go on, so one element too
- * many, or a row too early, is let through, and changes nothing of anybody's; more is an
- * error, as all of it is with BRASS_CUDA_STRICT.
+ * many, or a row too early, is let through, and changes nothing of anybody's;
+ * more is an error, as all of it is with BRASS_CUDA_STRICT.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "check.h"
 
@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 /* Neighbours: the last thread reads one element too many. */
-__global__ void
-sums(const int *in, int *out, int n)
+__global__ void sums(const int *in, int *out, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
 
@@ -18,28 +17,18 @@ sums(const int *in, int *out, int n)
         out[i] = in[i] + in[i + 1];
 }
 
-__global__ void
-at_places(const float4 *in, const int *at, float4 *out)
+__global__ void at_places(const float4 *in, const int *at, float4 *out)
 {
     out[threadIdx.x] = in[at[threadIdx.x]];
 }
 
-__global__ void
-count(int *p, int by)
-{
-    atomicAdd(p + threadIdx.x * by, 1);
-}
+__global__ void count(int *p, int by) { atomicAdd(p + threadIdx.x * by, 1); }
 
 /* No block looks whether its threads are too many. */
-__global__ void
-fill(int *p)
-{
-    p[blockIdx.x * blockDim.x + threadIdx.x] = 7;
-}
+__global__ void fill(int *p) { p[blockIdx.x * blockDim.x + threadIdx.x] = 7; }
 
 /* A stencil: the first row reads one in front of it, and does not use it. */
-__global__ void
-rows(const int *in, int *out, int width)
+__global__ void rows(const int *in, int *out, int width)
 {
     int i = blockIdx.x * width + threadIdx.x;
     int above = *(volatile const int *)(in + i - width);
@@ -47,15 +36,10 @@ rows(const int *in, int *out, int width)
     out[i] = blockIdx.x ? above + in[i] : in[i];
 }
 
-__global__ void
-fill_front(int *p)
-{
-    p[-1 - (int)threadIdx.x] = 9;
-}
+__global__ void fill_front(int *p) { p[-1 - (int)threadIdx.x] = 9; }
 
 /* The first memory that the program has, and some between others. */
-static void
-front()
+static void front()
 {
     std::vector<int> v(128 * 4, 5);
     Dev<int> first(v), second(v), third(v);
@@ -72,8 +56,7 @@ front()
 }
 
 /* Sizes that end with a block, a warp, in between, and as GPUs round. */
-static void
-reads()
+static void reads()
 {
     for (int n : {1, 31, 97, 256, 1000, 1024, 4096, 5000}) {
         std::vector<int> v(n);
@@ -89,8 +72,7 @@ reads()
     }
 }
 
-static void
-places()
+static void places()
 {
     std::vector<float4> v(100, make_float4(1, 2, 3, 4));
     std::vector<int> where(32);
@@ -104,8 +86,7 @@ places()
     EXPECT(out.get()[8].w == 4 && out.get()[10].x == 1);
 }
 
-static void
-writes()
+static void writes()
 {
     std::vector<int> zeros(1000, 0);
     Dev<int> a(zeros), b(zeros), c(zeros);
@@ -122,8 +103,7 @@ writes()
     (void)cudaGetLastError();
 }
 
-static void
-far()
+static void far()
 {
     Dev<int> p(1000);
 
@@ -133,8 +113,7 @@ far()
     EXPECT(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
 }
 
-static int
-far_in_front()
+static int far_in_front()
 {
     Dev<int> in(2048), out(2048);
 
@@ -143,8 +122,7 @@ far_in_front()
     return done();
 }
 
-static int
-strictly()
+static int strictly()
 {
     setenv("BRASS_CUDA_STRICT", "1", 1);
     Dev<int> in(64), out(64);
@@ -155,8 +133,7 @@ strictly()
     return done();
 }
 
-static int
-strictly_in_front()
+static int strictly_in_front()
 {
     setenv("BRASS_CUDA_STRICT", "1", 1);
     Dev<int> in(64), out(64);
@@ -166,8 +143,7 @@ strictly_in_front()
 }
 
 /* In a process of its own. */
-static void
-apart(int (*run)())
+static void apart(int (*run)())
 {
     int status = 1;
     pid_t child = fork();
@@ -177,8 +153,7 @@ apart(int (*run)())
     EXPECT(child > 0 && waitpid(child, &status, 0) == child && status == 0);
 }
 
-int
-main()
+int main()
 {
     const char *on = getenv("BRASS_CUDA_ON");
 
