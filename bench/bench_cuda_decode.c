@@ -15,6 +15,7 @@
 #include "base/half.h"
 #include "base/rng.h"
 #include "drv/cuda/decode.h"
+#include "kit.h"
 #include "run/sample.h"
 
 #include <math.h>
@@ -666,14 +667,6 @@ time_resident(struct bench *b, uint32_t steps)
            b->d.shape.name, steps, ms, (turn - 2 * ms) * 1e3);
 }
 
-static int
-by_double(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* What the calling thread computes to hand a step over, and a draw behind it;
  * and from there being a token and a position to the next token being here,
  * beside the time of a launch of one step on the device. Medians. */
@@ -683,32 +676,30 @@ time_submit(struct bench *b)
     enum { N = 31, AT = 128 };
     const br_cu_pick how = {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f};
     const double step = (double)time_run(b, BR_CU_MEGA, AT, 1) * 1e3;
-    double run[N], both[N], token[N];
+    int64_t run[N], both[N], token[N], t0;
     uint32_t got;
-    int64_t t0;
 
     for (int i = 0; i < N; i++) {
         br_cu_decode_seek(&b->d, TOKEN, AT);
         t0 = br_now_ns();
         OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 1, &b->st));
-        run[i] = (double)(br_now_ns() - t0) * 1e-3;
+        run[i] = br_now_ns() - t0;
         OK(b, br_cu_decode_pick(&b->d, &how, &b->st));
-        both[i] = (double)(br_now_ns() - t0) * 1e-3;
+        both[i] = br_now_ns() - t0;
         OK(b, br_cu_decode_picked(&b->d, &got, &b->st));
         t0 = br_now_ns();
         br_cu_decode_seek(&b->d, TOKEN, AT);
         OK(b, br_cu_decode_enter(&b->d, &b->st));
         OK(b, br_cu_decode_next(&b->d, &got, &b->st));
-        token[i] = (double)(br_now_ns() - t0) * 1e-3 - step;
+        token[i] = br_now_ns() - t0;
         OK(b, br_cu_decode_leave(&b->d, &b->st));
     }
-    qsort(run, N, sizeof *run, by_double);
-    qsort(both, N, sizeof *both, by_double);
-    qsort(token, N, sizeof *token, by_double);
     printf("submit %-18s a step %.1f us, with its draw %.1f, of the launch "
            "that stays 0; its first token after %.1f us beside a step's "
            "%.1f\n",
-           b->d.shape.name, run[N / 2], both[N / 2], token[N / 2], step);
+           b->d.shape.name, kit_quantile_ms(run, N, 0.5) * 1e3,
+           kit_quantile_ms(both, N, 0.5) * 1e3,
+           kit_quantile_ms(token, N, 0.5) * 1e3 - step, step);
 }
 
 /* N tokens from position 0 on in a launch that stays; the last ones are those of
