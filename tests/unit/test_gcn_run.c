@@ -1,25 +1,11 @@
 /* test_gcn_run.c - kernels compiled for AMD processors, on the simulated one:
  * what the interpreter says (vectors: test_cg_vectors.c).
  * SPDX-License-Identifier: Apache-2.0 */
-#define PR_MORE
-#include "ptx_kit.h"
-#include "ptx_random.h"
-
-#include "drv/sim/sim.h"
+#include "gcn_random.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Barriers that a part of a warp reaches are another matter. */
-static void
-tame(char *text)
-{
-    for (char *p = text; (p = strstr(p, "bar.sync 0;"));)
-        memset(p, ' ', strlen("bar.sync 0;"));
-}
-
-/* Loops and branches that lanes take at random, with the interpreter's memory
- * in the end. */
 TEST_WITHIN(gcn_random_kernels_run_as_interpreted, 120)
 {
     static const char *const cpus[] = {"gfx1100", "gfx1201"};
@@ -27,20 +13,9 @@ TEST_WITHIN(gcn_random_kernels_run_as_interpreted, 120)
 
     for (uint64_t seed = 1; seed <= n; seed++) {
         br_str s = {0};
-        br_status st = {0};
-        const char *err;
-        br_ktarget t;
-        br_kir *m;
+        const char *err = gcn_random(&s, seed, cpus[seed % 3 == 0]);
 
-        ptx_random(&s, seed);
-        tame(s.at);
-        m = ptx_load(s.at);
-        if (seed % 2)
-            t_ok(br_kir_optimise(m, NULL, &st), &st);
-        ck_assert(br_sim_target(&t, cpus[seed % 3 == 0]));
-        err = pr_compare(m, &t);
         ck_assert_msg(!err, "seed %d: %s\n%s", (int)seed, err, s.at);
-        br_kir_free(m);
         br_str_fini(&s);
     }
 }

@@ -1,10 +1,8 @@
 /* test_gcn_wave64.c - kernels compiled for waves of 64 lanes, two warps each, on
  * the simulated processors: what the interpreter says.
  * SPDX-License-Identifier: Apache-2.0 */
-#define PR_MORE
 #include "gcn_corpus.h"
-#include "ptx_kit.h"
-#include "ptx_random.h"
+#include "gcn_random.h"
 
 #include "cg/gcn/gcn_kernel.h"
 #include "drv/sim/sim.h"
@@ -14,14 +12,6 @@
 #include <string.h>
 
 static const char *const cpus[] = {"gfx1100-wave64", "gfx1201-wave64"};
-
-/* Barriers that a part of a wave reaches are refused. */
-static void
-tame(char *text)
-{
-    for (char *p = text; (p = strstr(p, "bar.sync 0;"));)
-        memset(p, ' ', strlen("bar.sync 0;"));
-}
 
 /* BRASS_WAVE64_SEEDS=FROM,TO: those instead. */
 static void
@@ -44,24 +34,13 @@ TEST_WITHIN(wave64_random_kernels_run_as_interpreted, 120)
 
     for (seeds(&seed, &to); seed <= to; seed++) {
         br_str s = {0};
-        br_status st = {0};
-        const char *err;
-        br_ktarget t;
-        br_kir *m;
+        const char *err = gcn_random(&s, seed, cpus[seed % 3 == 0]);
 
-        ptx_random(&s, seed);
-        tame(s.at);
-        m = ptx_load(s.at);
-        if (seed % 2)
-            t_ok(br_kir_optimise(m, NULL, &st), &st);
-        ck_assert(br_sim_target(&t, cpus[seed % 3 == 0]));
-        err = pr_compare(m, &t);
         if (err && strstr(err, "waits for what others write"))
             refused++;
         else
             ck_assert_msg(!err, "seed %d: %.400s", (int)seed, err);
         n++;
-        br_kir_free(m);
         br_str_fini(&s);
     }
     /* Loops whose end hangs on what an atomic returned. */
