@@ -227,6 +227,12 @@ void x86_line_find(gen *g);
 bool x86_first(const gen *g, uint32_t v);
 void x86_line_region(gen *g);
 br_x86_arg x86_line_at(gen *g, unsigned group);
+/* Code that looks where a group's accesses go: all within its window of memory,
+ * or to miss; never one, or to bail. */
+typedef void x86_look(gen *g, unsigned group, uint32_t miss, uint32_t bail);
+/* All groups. What no window holds is asked for, once; then all are looked at
+ * again, as C does not keep the registers. */
+void x86_looks(gen *g, x86_look *at, uint32_t bail);
 bool x86_line_holds(gen *g, uint32_t c);
 void x86_line_bail(gen *g, uint32_t label);
 void x86_line_end(gen *g);

@@ -354,10 +354,8 @@ look(gen *g, unsigned k, uint32_t miss, uint32_t bail)
         es(g, BR_X_MOV64_S, host_at(k), RAX);
 }
 
-/* What no window holds is asked for, once; then all are looked at again, as C
- * does not keep the registers. */
-static void
-looks(gen *g, uint32_t bail)
+void
+x86_looks(gen *g, x86_look *at, uint32_t bail)
 {
     uint32_t miss[X86_GROUPS], again = br_x86_label(g->a);
     uint32_t ask = br_x86_label(g->a), ready = br_x86_label(g->a);
@@ -365,18 +363,19 @@ looks(gen *g, uint32_t bail)
     br_x86_bind(g->a, again);
     for (unsigned k = 0; k < g->n_groups; k++) {
         miss[k] = br_x86_label(g->a);
-        look(g, k, miss[k], bail);
+        at(g, k, miss[k], bail);
     }
     ej(g, BR_X_JMP, ready);
     for (unsigned k = 0; k < g->n_groups; k++) {
         br_x86_bind(g->a, miss[k]);
         ei(g, BR_X_MOV32_I, br_x86_reg(RSI), g->group[k].site);
+        em(g, BR_X_MOV64, RDX,
+           br_x86_mem(R12, (int32_t)g->fn->slot[g->group[k].addr]));
         ej(g, BR_X_JMP, ask);
     }
     br_x86_bind(g->a, ask);
     br_x86_put(g->a, BR_X_ZEROUPPER, NULL);
     e2(g, BR_X_MOV64, RDI, RBX);
-    e2(g, BR_X_MOV64, RDX, RAX);
     br_x86_put(g->a, BR_X_CALL_M,
                (br_x86_arg[]){x86_ctx_at(offsetof(x86_ctx, locate))});
     e2(g, BR_X_TEST32, RAX, RAX);
@@ -589,7 +588,7 @@ x86_line_region(gen *g)
             compare(g, i, bail);
     }
     if (g->n_groups)
-        looks(g, bail);
+        x86_looks(g, look, bail);
     each_warp(g);
 }
 
