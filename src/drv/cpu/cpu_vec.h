@@ -44,7 +44,7 @@
     defined BR_ONE_TILE || !defined __OPTIMIZE__
 #    define V_UNROLL /* below -O2 gcc ignores it, with a warning */
 #elif defined __clang__
-#    define V_UNROLL _Pragma("unroll")
+#    define V_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #    define V_UNROLL _Pragma("GCC unroll 16")
 #endif
