@@ -330,8 +330,6 @@ br_http_free(br_http *h)
         br_grammar_free(h->kept[i].g);
         br_str_fini(&h->kept[i].text);
     }
-    for (size_t i = 0; i < BR_COUNT(h->timeline); i++)
-        br_timeline_fini(&h->timeline[i]);
     free_models(h->served);
     free_models(h->offered);
     br_vec_fini(&h->ids);

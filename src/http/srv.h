@@ -18,8 +18,9 @@ typedef struct br_gen br_gen;
 typedef struct br_resumed br_resumed;
 
 enum {
-    BR_TIMELINES = 512,       /* of requests that have ended */
-    BR_TIMELINE_MARKS = 8192, /* of one; later tokens are not in it */
+    BR_TIMELINES = 512,           /* of requests that have ended */
+    BR_TIMELINE_MARKS = 1024,     /* of one; then each second token's goes */
+    BR_TIMELINE_RING = 128 << 10, /* of all that have ended: 1 MB */
 };
 
 typedef struct br_timeline { /* of one choice (timeline.c) */
@@ -27,10 +28,15 @@ typedef struct br_timeline { /* of one choice (timeline.c) */
     uint32_t tenant, choice, row;
     int64_t begun_ns; /* 0: none */
     bool ended;
-    br_usage usage;        /* once ended */
-    int64_t token_ns;      /* when the latest came; 0: none did */
-    BR_VEC(uint64_t) mark; /* us << 1 | lost its slot, else a token */
+    br_usage usage;          /* once ended */
+    int64_t token_ns;        /* when the latest came; 0: none did */
+    uint32_t n_tokens, thin; /* marked is each that 1 << thin divides */
+    uint32_t left_out;       /* tokens and others that have no mark */
+    BR_VEC(uint64_t) mark;   /* us << 1 | lost its slot, else a token */
+    uint64_t first;   /* once ended: in the ring, of all there ever were */
+    uint32_t n_marks; /* likewise */
 } br_timeline;
+
 typedef struct br_served {
     br_http_model m;
     br_vocab *vocab; /* NULL: there was no memory for it */
@@ -80,7 +86,8 @@ struct br_http {
     br_str resume;       /* for the next one */
     uint64_t n_asked;
     br_timeline timeline[BR_TIMELINES];
-    uint32_t n_timelines, n_rows; /* so far */
+    uint32_t n_timelines, n_rows;              /* so far */
+    uint64_t marks[BR_TIMELINE_RING], n_marks; /* likewise */
     /* leaving: nobody should send us more, so /health says 503, but what comes is
      * answered; draining: what comes is refused. */
     bool leaving, draining;
@@ -157,6 +164,10 @@ bool br_may_see(const br_http *h, const br_http_conn *c, uint32_t tenant);
 /* Now; a token's returns the time since the one before, 0 for the first. */
 int64_t br_timeline_mark(br_timeline *t, bool preempted);
 void br_timeline_keep(br_http *h, br_timeline *t); /* *t is empty then */
+/* The marks of one that is kept that newer ones have not taken the place of, from
+ * *first on in h->marks (modulo its size). */
+size_t br_timeline_kept(const br_http *h, const br_timeline *t,
+                        uint64_t *first);
 void br_timeline_fini(br_timeline *t);
 
 /* ---- answers over a restart (resume.c) ---------------------------------- */

@@ -4,7 +4,10 @@
  * them what others do, so it does not.
  *
  *   while it runs: the times of its tokens, in its choice
- *   once it ended: kept in a ring, the oldest goes
+ *   once it ended: kept in a ring, the oldest goes; its times in another
+ *
+ * Both have a size that no request changes. An answer of more than 1024 tokens
+ * shows each second, fourth, ... of them, and says how many it leaves out.
  *
  * A tenant sees its own requests; the whole server's is the admin's.
  *
@@ -21,17 +24,40 @@ br_timeline_fini(br_timeline *t)
     br_vec_fini(&t->mark);
 }
 
+/* Each second token goes. What lost its slot, seldom and worth a look, stays. */
+static void
+thin_out(br_timeline *t)
+{
+    bool even = false;
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->mark.n; i++) {
+        bool token = !(t->mark.at[i] & 1);
+
+        even ^= token;
+        if (even || !token)
+            t->mark.at[n++] = t->mark.at[i];
+    }
+    t->left_out += (uint32_t)(t->mark.n - n);
+    t->mark.n = n;
+    t->thin++;
+}
+
 int64_t
 br_timeline_mark(br_timeline *t, bool preempted)
 {
     int64_t now = br_now_ns(), before = t->token_ns;
     uint64_t us = (uint64_t)(now - t->begun_ns) / 1000;
 
-    if (t->mark.n < BR_TIMELINE_MARKS)
-        (void)br_vec_push(&t->mark,
-                          us << 1 | preempted); /* or one is missing */
+    if (t->mark.n == BR_TIMELINE_MARKS && t->thin < 31)
+        thin_out(t);
+    if ((!preempted && t->n_tokens & ((1u << t->thin) - 1)) ||
+        t->mark.n == BR_TIMELINE_MARKS ||
+        !br_vec_push(&t->mark, us << 1 | preempted))
+        t->left_out++;
     if (preempted)
         return 0;
+    t->n_tokens++;
     t->token_ns = now;
     return before ? now - before : 0;
 }
@@ -41,11 +67,23 @@ br_timeline_keep(br_http *h, br_timeline *t)
 {
     br_timeline *to = &h->timeline[h->n_timelines++ % BR_COUNT(h->timeline)];
 
-    br_timeline_fini(to);
-    *to = *t;
-    t->mark.at = NULL;
+    t->first = h->n_marks;
+    t->n_marks = (uint32_t)t->mark.n;
+    for (size_t i = 0; i < t->mark.n; i++)
+        h->marks[h->n_marks++ % BR_COUNT(h->marks)] = t->mark.at[i];
     br_vec_fini(&t->mark);
-    t->mark.n = t->mark.cap = 0;
+    *to = *t;
+    *t = (br_timeline){0};
+}
+
+size_t
+br_timeline_kept(const br_http *h, const br_timeline *t, uint64_t *first)
+{
+    uint64_t end = t->first + t->n_marks;
+    uint64_t oldest = h->n_marks - BR_MIN(h->n_marks, BR_COUNT(h->marks));
+
+    *first = BR_MAX(t->first, oldest);
+    return end > *first ? (size_t)(end - *first) : 0;
 }
 
 /* ---- drawing -------------------------------------------------------------- */
@@ -84,7 +122,7 @@ span(drawing *d, const br_timeline *t, const char *name, int64_t from,
 }
 
 static void
-put_args(drawing *d, const br_timeline *t)
+put_args(drawing *d, const br_timeline *t, size_t left_out)
 {
     const br_usage *u = &t->usage;
 
@@ -99,6 +137,16 @@ put_args(drawing *d, const br_timeline *t)
     br_json_w_key_u64(&d->w, "completion_tokens", u->n_out);
     br_json_w_key_u64(&d->w, "preempted", u->n_preempted);
     br_json_w_key_f64(&d->w, "kv_page_seconds", u->kv_page_seconds);
+    br_json_w_key_u64(&d->w, "marks_left_out", left_out);
+    br_json_w_obj_end(&d->w);
+}
+
+static void
+put_mark(drawing *d, const br_timeline *t, uint64_t mark)
+{
+    begin_event(d, t, mark & 1 ? "preempted" : "token", "i",
+                (int64_t)(mark >> 1) * 1000);
+    br_json_w_key_strz(&d->w, "s", "t");
     br_json_w_obj_end(&d->w);
 }
 
@@ -108,6 +156,8 @@ draw(drawing *d, const br_timeline *t)
     const br_usage *u = &t->usage;
     int64_t all =
         t->ended ? u->first_ns + u->decode_ns : br_now_ns() - t->begun_ns;
+    uint64_t first;
+    size_t n = br_timeline_kept(d->h, t, &first);
 
     if (!t->begun_ns || (d->id.n && !br_text_is(d->id, t->id)) ||
         (!d->c->admin && t->tenant != d->c->tenant))
@@ -117,17 +167,15 @@ draw(drawing *d, const br_timeline *t)
         all = u->queue_ns + u->prefill_ns;
     begin_event(d, t, "request", "X", 0);
     br_json_w_key_f64(&d->w, "dur", (double)all * 1e-3);
-    put_args(d, t);
+    put_args(d, t, t->left_out + (t->n_marks - n));
     br_json_w_obj_end(&d->w);
     span(d, t, "queue", 0, u->queue_ns);
     span(d, t, "prefill", u->queue_ns, u->prefill_ns);
     span(d, t, "decode", u->first_ns, u->decode_ns);
-    for (size_t i = 0; i < t->mark.n; i++) {
-        begin_event(d, t, t->mark.at[i] & 1 ? "preempted" : "token", "i",
-                    (int64_t)(t->mark.at[i] >> 1) * 1000);
-        br_json_w_key_strz(&d->w, "s", "t");
-        br_json_w_obj_end(&d->w);
-    }
+    for (size_t i = 0; i < n; i++) /* kept */
+        put_mark(d, t, d->h->marks[(first + i) % BR_COUNT(d->h->marks)]);
+    for (size_t i = 0; i < t->mark.n; i++) /* it runs */
+        put_mark(d, t, t->mark.at[i]);
 }
 
 /* A process of their own for each model. */

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "serve_kit.h"
 
+#include "http/srv.h"
 #include "run/books.h"
 
 #include <stdio.h>
@@ -578,6 +579,7 @@ TEST(a_request_has_a_timeline)
                       count(a.body, "\"name\":\"request\"") == 1 &&
                       count(a.body, "\"name\":\"decode\",\"ph\":\"X\"") == 1 &&
                       strstr(a.body, "\"end\":\"length\"") &&
+                      strstr(a.body, "\"marks_left_out\":0}") &&
                       strstr(a.body, "\"completion_tokens\":3"),
                   "%s", a.body);
     /* no token before the prompt was read */
@@ -596,6 +598,47 @@ TEST(a_request_has_a_timeline)
     a = sk_ask(&k, "GET /v1/requests/chatcmpl-0/trace", "", NULL);
     ck_assert_int_eq(a.status, 404);
     sk_close(&k);
+}
+
+/* One that is over: of so many tokens, and it lost its slot once before them. */
+static void
+keep_timeline(br_http *h, uint32_t n_tokens)
+{
+    br_timeline t = {.begun_ns = 1};
+
+    ck_assert_int_eq(br_timeline_mark(&t, true), 0);
+    for (uint32_t i = 0; i < n_tokens; i++) {
+        (void)br_timeline_mark(&t, false);
+        ck_assert_int_le(t.mark.cap, BR_TIMELINE_MARKS);
+        ck_assert_int_eq(t.mark.n + t.left_out, i + 2);
+        ck_assert_int_eq(t.mark.at[0] & 1, 1); /* whatever goes, this stays */
+    }
+    br_timeline_keep(h, &t);
+    ck_assert(!t.begun_ns && !t.mark.at); /* not to be drawn twice */
+}
+
+/* What the requests of a day leave is as much as those of a minute. */
+TEST(timelines_have_a_size_of_their_own)
+{
+    br_http *h = br_try_calloc(1, sizeof *h);
+    const br_timeline *t = h->timeline;
+    uint64_t first;
+
+    keep_timeline(h, 100);
+    ck_assert_int_eq(br_timeline_kept(h, t, &first), 101);
+    keep_timeline(h, 5000); /* each eighth */
+    ck_assert_int_eq(t[1].thin, 3);
+    ck_assert_int_eq(br_timeline_kept(h, t + 1, &first), 1 + 5000 / 8);
+    ck_assert_int_eq(t[1].left_out, 5000 - 5000 / 8);
+    while (h->n_marks + BR_TIMELINE_MARKS < BR_TIMELINE_RING)
+        keep_timeline(h, BR_TIMELINE_MARKS - 1);
+    keep_timeline(h, (uint32_t)(BR_TIMELINE_RING - h->n_marks) + 2);
+    ck_assert_int_eq(br_timeline_kept(h, t, &first), 98);
+    keep_timeline(h, 199);
+    ck_assert_int_eq(br_timeline_kept(h, t, &first), 0);
+    ck_assert_int_eq(br_timeline_kept(h, t + 1, &first), 727 - 203);
+    ck_assert_int_eq(first, 203); /* its last ones */
+    br_free(h);
 }
 
 TEST(a_tenant_sees_its_own_timelines)
