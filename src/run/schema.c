@@ -20,33 +20,17 @@
 #include <string.h>
 
 enum {
-    MAX_DEPTH = 64,      /* of schemas in schemas */
-    MAX_REFS = 1024,     /* schemas that $ref leads to */
-    MAX_CHOICES = 64,    /* schemas in oneOf: each is held against each */
-    MAX_PAIRS = 1 << 16, /* of schemas, until they count as not apart */
+    MAX_REFS = 1024,       /* schemas that $ref leads to */
+    MAX_CHOICES = 64,      /* schemas in oneOf: each is held against each */
+    MAX_JOINED = 32 << 20, /* bytes of schemas that were joined */
+    MAX_PAIRS = 1 << 16,   /* of schemas, until they count as not apart */
 };
-
-typedef enum group {
-    NOTE = 1,
-    DEFS = 2,
-    REF = 4,
-    TYPE = 8,
-    ENUM = 16,
-    CONST = 32,
-    ANYOF = 64,
-    ONEOF = 128,
-    ALLOF = 256,
-    STR = 512,
-    NUM = 1024,
-    OBJ = 2048,
-    ARR = 4096,
-} group;
 
 static const struct keyword {
     const char *name;
-    group group;
+    unsigned group;
 } keywords[] = {
-#define X(name, group) {name, group},
+#define X(name, group) {name, BR_SG_##group},
 #include "run/schema.def"
 #undef X
 };
@@ -92,19 +76,29 @@ br_schema_oom(maker *k)
 
 /* ---- reading schemas ----------------------------------------------------- */
 
-static br_code
-groups_of(maker *k, json *s, unsigned *out)
+unsigned
+br_schema_group(const char *keyword)
+{
+    for (size_t i = 0; i < BR_COUNT(keywords); i++)
+        if (strcmp(keywords[i].name, keyword) == 0)
+            return keywords[i].group;
+    return strncmp(keyword, "x-", 2) == 0 ? BR_SG_NOTE : 0;
+}
+
+br_code
+br_schema_groups(maker *k, json *s, unsigned *out)
 {
     *out = 0;
+    if (s->kind != BR_J_OBJ)
+        return br_schema_refuse(k, br_json_kind_name(s->kind),
+                                "a schema is an object");
     for (json *m = s->child; m; m = m->next) {
-        size_t i = 0;
+        unsigned group = br_schema_group(m->key);
 
-        while (i < BR_COUNT(keywords) && strcmp(keywords[i].name, m->key) != 0)
-            i++;
-        if (i == BR_COUNT(keywords))
+        if (!group)
             return br_schema_refuse(k, m->key,
                                     "this keyword cannot be enforced");
-        *out |= keywords[i].group;
+        *out |= group;
     }
     return BR_OK;
 }
@@ -122,13 +116,15 @@ type_named(json *v)
 static br_code
 types_of(maker *k, json *s, unsigned groups, unsigned *out)
 {
-    json *v = br_json_get(s, "type");
+    json *v = br_json_get(s, "type"), *null = br_json_get(s, "nullable");
     bool list = v && v->kind == BR_J_ARR && v->n;
 
     *out = 0;
     if (!v) {
-        *out = (groups & OBJ ? T_OBJ : 0) | (groups & ARR ? T_ARR : 0) |
-               (groups & STR ? T_STR : 0) | (groups & NUM ? T_NUM : 0);
+        *out = (groups & BR_SG_OBJ ? T_OBJ : 0) |
+               (groups & BR_SG_ARR ? T_ARR : 0) |
+               (groups & BR_SG_STR ? T_STR : 0) |
+               (groups & BR_SG_NUM ? T_NUM : 0);
         *out = *out ? *out : T_ALL;
         return BR_OK;
     }
@@ -141,7 +137,37 @@ types_of(maker *k, json *s, unsigned groups, unsigned *out)
     }
     if (*out & T_NUM)
         *out &= ~(unsigned)T_INT;
+    if (null && null->kind == BR_J_BOOL && null->b)
+        *out |= T_NULL;
     return BR_OK;
+}
+
+br_code
+br_schema_types(maker *k, json *s, unsigned *out)
+{
+    return types_of(k, s, 0, out);
+}
+
+br_code
+br_schema_type_list(maker *k, unsigned t, br_json **out)
+{
+    *out = br_json_new(&k->arena, BR_J_ARR);
+    for (size_t i = 0; *out && i < BR_COUNT(types); i++)
+        if ((t >> i & 1) &&
+            !br_json_append(*out,
+                            br_json_new_str(&k->arena, br_text_z(types[i]))))
+            *out = NULL;
+    return *out ? BR_OK : br_schema_oom(k);
+}
+
+/* Each whole number is a number. */
+unsigned
+br_schema_both_types(unsigned a, unsigned b)
+{
+    a |= a & T_NUM ? T_INT : 0;
+    b |= b & T_NUM ? T_INT : 0;
+    a &= b;
+    return a & T_NUM ? a & ~(unsigned)T_INT : a;
 }
 
 /* A count; *out stays where the keyword is missing. */
@@ -275,8 +301,8 @@ br_schema_put_json(br_str *to, json *v)
 
 /* ---- values listed ------------------------------------------------------- */
 
-static bool
-has_type(json *v, unsigned t)
+bool
+br_schema_has_type(json *v, unsigned t)
 {
     switch ((br_json_kind)v->kind) {
     case BR_J_NULL: return t & T_NULL;
@@ -291,6 +317,23 @@ has_type(json *v, unsigned t)
     br_unreachable("no such kind");
 }
 
+/* Of the keywords that speak of such a value. */
+static unsigned
+group_of(json *v)
+{
+    switch ((br_json_kind)v->kind) {
+    case BR_J_NULL:
+    case BR_J_BOOL: return 0;
+    case BR_J_INT:
+    case BR_J_BIGINT:
+    case BR_J_FLOAT: return BR_SG_NUM;
+    case BR_J_STR: return BR_SG_STR;
+    case BR_J_ARR: return BR_SG_ARR;
+    case BR_J_OBJ: return BR_SG_OBJ;
+    }
+    br_unreachable("no such kind");
+}
+
 static br_code
 listed(maker *k, json *s, unsigned groups, br_str *to)
 {
@@ -299,17 +342,16 @@ listed(maker *k, json *s, unsigned groups, br_str *to)
     unsigned t = T_ALL;
     size_t n = 0;
 
-    if ((groups & (ENUM | CONST)) == (ENUM | CONST) ||
-        (groups & ~(unsigned)(ENUM | CONST | TYPE | NOTE | DEFS)))
-        return br_schema_refuse(k, key,
-                                "cannot be enforced beside other keywords");
-    if (groups & TYPE)
+    if (groups & BR_SG_TYPE)
         BR_TRY(types_of(k, s, groups, &t));
     if (!one && list->kind != BR_J_ARR)
         return br_schema_refuse(k, key, "must be a list");
     br_str_putc(to, '(');
     for (json *v = one ? one : list->child; v; v = one ? NULL : v->next)
-        if (has_type(v, t)) {
+        if (br_schema_has_type(v, t)) {
+            if (groups & group_of(v))
+                return br_schema_refuse(
+                    k, key, "cannot be enforced beside other keywords");
             br_str_puts(to, n++ ? " | " : "");
             br_schema_put_json(to, v);
         }
@@ -319,8 +361,8 @@ listed(maker *k, json *s, unsigned groups, br_str *to)
 
 /* ---- one of several ------------------------------------------------------ */
 
-static bool
-same(json *a, json *b)
+bool
+br_schema_same(json *a, json *b)
 {
     br_str x = {0}, y = {0};
     bool yes;
@@ -335,8 +377,27 @@ same(json *a, json *b)
     return yes;
 }
 
-static json *
-resolved(const maker *k, json *s)
+json *
+br_schema_pointed(maker *k, json *ref)
+{
+    return ref->kind == BR_J_STR ? pointed(k->root, ref->s) : NULL;
+}
+
+/* false, or {"not":{}}. */
+bool
+br_schema_never(json *s)
+{
+    json *not = s->kind == BR_J_OBJ && s->n == 1 ? br_json_get(s, "not") : NULL;
+
+    return s->kind == BR_J_BOOL
+               ? !s->b
+               : not &&(not ->kind == BR_J_BOOL
+                            ? not ->b
+                            : not ->kind == BR_J_OBJ && !not ->n);
+}
+
+json *
+br_schema_resolved(const maker *k, json *s)
 {
     for (int i = 0; i < 16 && s->kind == BR_J_OBJ; i++) {
         json *ref = br_json_get(s, "$ref");
@@ -388,8 +449,8 @@ apart(maker *k, json *a, json *b, int depth)
     bool one_a, one_b;
     json *x, *y;
 
-    a = resolved(k, a);
-    b = resolved(k, b);
+    a = br_schema_resolved(k, a);
+    b = br_schema_resolved(k, b);
     if (a->kind != BR_J_OBJ || b->kind != BR_J_OBJ || depth > 4 ||
         ++k->n_pairs > MAX_PAIRS)
         return false;
@@ -398,7 +459,8 @@ apart(maker *k, json *a, json *b, int depth)
     if (x && y) {
         for (json *v = x; v; v = one_a ? NULL : v->next)
             for (json *w = y; w; w = one_b ? NULL : w->next)
-                if (same(v, w) || v->kind != BR_J_STR || w->kind != BR_J_STR)
+                if (br_schema_same(v, w) || v->kind != BR_J_STR ||
+                    w->kind != BR_J_STR)
                     return false;
         return true;
     }
@@ -409,9 +471,7 @@ apart(maker *k, json *a, json *b, int depth)
         if (types_of(&quiet, a, 0, &ta) != BR_OK ||
             types_of(&quiet, b, 0, &tb) != BR_OK)
             return false;
-        ta |= ta & T_NUM ? T_INT : 0;
-        tb |= tb & T_NUM ? T_INT : 0;
-        if (!(ta & tb))
+        if (!br_schema_both_types(ta, tb))
             return true;
     }
     x = br_json_get(a, "properties");
@@ -429,44 +489,51 @@ apart(maker *k, json *a, json *b, int depth)
     return false;
 }
 
-static br_code
-check_one_of(maker *k, json *list)
+bool
+br_schema_apart(maker *k, json *a, json *b)
 {
-    if (list->n > MAX_CHOICES)
-        return br_schema_refuse(k, "oneOf", "over 64 schemas");
+    return apart(k, a, b, 0);
+}
+
+br_code
+br_schema_overlap(maker *k)
+{
+    return br_schema_refuse(k, "oneOf",
+                            "two of the schemas may allow the same value; "
+                            "say anyOf, or tell them apart by a required "
+                            "property with const");
+}
+
+br_code
+br_schema_check_list(maker *k, json *list, const char *key)
+{
+    if (list->kind != BR_J_ARR || !list->n)
+        return br_schema_refuse(k, key, "must be a list that is not empty");
+    return strcmp(key, "oneOf") == 0 && list->n > MAX_CHOICES
+               ? br_schema_refuse(k, key, "over 64 schemas")
+               : BR_OK;
+}
+
+static bool
+all_apart(maker *k, json *list)
+{
     for (json *a = list->child; a; a = a->next)
         for (json *b = a->next; b; b = b->next)
             if (!apart(k, a, b, 0))
-                return br_schema_refuse(
-                    k, "oneOf",
-                    "two of the schemas may allow the same value; "
-                    "say anyOf, or tell them apart by a required "
-                    "property with const");
-    return BR_OK;
+                return false;
+    return true;
 }
 
+/* anyOf, oneOf or allOf with nothing beside it. */
 static br_code
-one_of(maker *k, json *s, unsigned groups, br_str *to)
+one_of(maker *k, json *s, const char *key, br_str *to)
 {
-    const char *key = groups & ANYOF   ? "anyOf"
-                      : groups & ONEOF ? "oneOf"
-                                       : "allOf";
     json *list = br_json_get(s, key);
     size_t was, i = 0;
 
-    if (groups & ~(unsigned)((groups & ANYOF   ? ANYOF
-                              : groups & ONEOF ? ONEOF
-                                               : ALLOF) |
-                             NOTE | DEFS))
-        return br_schema_refuse(k, key,
-                                "cannot be enforced beside other keywords");
-    if (list->kind != BR_J_ARR || !list->n)
-        return br_schema_refuse(k, key, "must be a list that is not empty");
-    if ((groups & ALLOF) && list->n > 1)
-        return br_schema_refuse(k, key,
-                                "cannot be enforced for more than one schema");
-    if (groups & ONEOF)
-        BR_TRY(check_one_of(k, list));
+    BR_TRY(br_schema_check_list(k, list, key));
+    if (strcmp(key, "oneOf") == 0 && !all_apart(k, list))
+        return br_schema_all(k, s, to); /* they may be once they are joined */
     br_str_putc(to, '(');
     for (json *v = list->child; v; v = v->next) {
         char index[24];
@@ -482,15 +549,12 @@ one_of(maker *k, json *s, unsigned groups, br_str *to)
 }
 
 static br_code
-reference(maker *k, json *s, unsigned groups, br_str *to)
+reference(maker *k, json *s, br_str *to)
 {
     json *v = br_json_get(s, "$ref");
-    json *to_what = v->kind == BR_J_STR ? pointed(k->root, v->s) : NULL;
+    json *to_what = br_schema_pointed(k, v);
     size_t i = 0;
 
-    if (groups & ~(unsigned)(REF | NOTE | DEFS))
-        return br_schema_refuse(k, "$ref",
-                                "cannot be enforced beside other keywords");
     if (!to_what)
         return br_schema_refuse(k, "$ref", "leads to nothing in this schema");
     while (i < k->refs.n && k->refs.at[i].schema != to_what)
@@ -511,11 +575,15 @@ typed(maker *k, json *s, unsigned groups, br_str *to)
     static const struct {
         unsigned type, group;
         const char *rule;
-    } rows[] = {{T_OBJ, OBJ, "object"},  {T_ARR, ARR, "array"},
-                {T_STR, STR, "string"},  {T_NUM, NUM, "number"},
-                {T_INT, NUM, "integer"}, {T_BOOL, 0, "boolean"},
+    } rows[] = {{T_OBJ, BR_SG_OBJ, "object"},
+                {T_ARR, BR_SG_ARR, "array"},
+                {T_STR, BR_SG_STR, "string"},
+                {T_NUM, BR_SG_NUM, "number"},
+                {T_INT, BR_SG_NUM, "integer"},
+                {T_BOOL, 0, "boolean"},
                 {T_NULL, 0, "null"}};
     const char *bar = "(";
+    int64_t lo, hi;
     unsigned t;
 
     BR_TRY(types_of(k, s, groups, &t));
@@ -524,7 +592,8 @@ typed(maker *k, json *s, unsigned groups, br_str *to)
             continue;
         br_str_puts(to, bar);
         bar = " | ";
-        if (!(groups & rows[i].group))
+        if (!(groups & rows[i].group) &&
+            (rows[i].type != T_INT || !br_schema_width(s, &lo, &hi)))
             br_str_puts(to, rows[i].rule);
         else if (rows[i].type == T_OBJ)
             BR_TRY(br_schema_object(k, s, to));
@@ -539,32 +608,51 @@ typed(maker *k, json *s, unsigned groups, br_str *to)
     return BR_OK;
 }
 
+br_code
+br_schema_plain(maker *k, json *s, br_str *to)
+{
+    unsigned groups;
+
+    BR_TRY(br_schema_groups(k, s, &groups));
+    if (groups & (BR_SG_ENUM | BR_SG_CONST))
+        return listed(k, s, groups, to);
+    if (groups & ~(unsigned)(BR_SG_NOTE | BR_SG_DEFS))
+        return typed(k, s, groups, to);
+    br_str_puts(to, "value");
+    return BR_OK;
+}
+
+/* One keyword of these alone is as it is; beside others it is joined to them. */
 static br_code
 schema(maker *k, json *s, br_str *to)
 {
+    const unsigned joins =
+        BR_SG_REF | BR_SG_ANYOF | BR_SG_ONEOF | BR_SG_ALLOF | BR_SG_NOT;
     unsigned groups = 0;
+    json *all;
 
     if (s->kind == BR_J_BOOL && s->b) {
         br_str_puts(to, "value");
         return BR_OK;
     }
-    if (s->kind == BR_J_BOOL)
-        return br_schema_refuse(k, "false", "no value is left");
-    if (s->kind != BR_J_OBJ)
-        return br_schema_refuse(k, br_json_kind_name(s->kind),
-                                "a schema is an object");
-    BR_TRY(groups_of(k, s, &groups));
-    if (groups & REF)
-        return reference(k, s, groups, to);
-    if (groups & (ENUM | CONST))
-        return listed(k, s, groups, to);
-    if (groups & (ANYOF | ONEOF | ALLOF))
-        return one_of(k, s, groups, to);
-    if (!(groups & ~(unsigned)(NOTE | DEFS))) {
-        br_str_puts(to, "value");
-        return BR_OK;
-    }
-    return typed(k, s, groups, to);
+    if (br_schema_never(s))
+        return br_schema_refuse(k, s->kind == BR_J_BOOL ? "false" : "not",
+                                "no value is left");
+    BR_TRY(br_schema_groups(k, s, &groups));
+    groups &= ~(unsigned)(BR_SG_NOTE | BR_SG_DEFS);
+    all = br_json_get(s, "allOf");
+    if (groups == BR_SG_REF)
+        return reference(k, s, to);
+    if (groups == BR_SG_ANYOF)
+        return one_of(k, s, "anyOf", to);
+    if (groups == BR_SG_ONEOF)
+        return one_of(k, s, "oneOf", to);
+    if (groups == BR_SG_ALLOF && all->kind == BR_J_ARR && all->n == 1)
+        return one_of(k, s, "allOf", to);
+    if (groups & joins ||
+        (groups & (BR_SG_ENUM | BR_SG_CONST)) == (BR_SG_ENUM | BR_SG_CONST))
+        return br_schema_all(k, s, to);
+    return br_schema_plain(k, s, to);
 }
 
 br_code
@@ -572,11 +660,11 @@ br_schema_expr(maker *k, json *s, br_str *to)
 {
     br_code code;
 
-    if (++k->depth > MAX_DEPTH)
+    if (++k->depth > BR_SCHEMA_DEPTH)
         return br_fail(k->st, BR_E_LIMIT,
                        "schema: over %d schemas in each "
                        "other",
-                       MAX_DEPTH);
+                       BR_SCHEMA_DEPTH);
     if (k->rules->n + to->n > BR_GRAMMAR_MAX_TEXT)
         return br_fail(k->st, BR_E_LIMIT,
                        "schema: its grammar is over %d "
@@ -616,12 +704,15 @@ br_schema_rules(const br_json *schema_, const char *prefix, br_str *out,
                 br_status *st)
 {
     maker k = {.root = schema_, .prefix = prefix, .rules = out, .st = st};
-    br_code code = make(&k);
+    br_code code;
 
+    br_arena_init(&k.arena, MAX_JOINED);
+    code = make(&k);
     if (code == BR_OK && (out->oom || k.path.oom))
         code = br_schema_oom(&k);
     br_str_fini(&k.path);
     br_vec_fini(&k.refs);
+    br_arena_fini(&k.arena);
     return code;
 }
 

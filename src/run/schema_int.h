@@ -7,6 +7,26 @@
 
 typedef const br_json json;
 
+/* What a keyword is, schema.def. */
+enum {
+    BR_SG_NOTE = 1,
+    BR_SG_DEFS = 2,
+    BR_SG_REF = 4,
+    BR_SG_TYPE = 8,
+    BR_SG_ENUM = 16,
+    BR_SG_CONST = 32,
+    BR_SG_ANYOF = 64,
+    BR_SG_ONEOF = 128,
+    BR_SG_ALLOF = 256,
+    BR_SG_STR = 512,
+    BR_SG_NUM = 1024,
+    BR_SG_OBJ = 2048,
+    BR_SG_ARR = 4096,
+    BR_SG_NOT = 8192,
+};
+
+enum { BR_SCHEMA_DEPTH = 64 }; /* of schemas in schemas */
+
 typedef struct target { /* of $ref */
     json *schema;
     const char *pointer;
@@ -18,8 +38,10 @@ typedef struct maker {
     br_str *rules;
     br_str path; /* where in the schema */
     BR_VEC(target) refs;
-    uint32_t n_rules, n_pairs;
+    uint32_t n_rules, n_pairs, n_added;
+    uint64_t n_work;
     int depth;
+    br_arena arena; /* of schemas that were joined */
     br_status *st;
 } maker;
 
@@ -38,6 +60,28 @@ br_code br_schema_rule(maker *k, json *s, uint32_t *out) BR_MUST_USE;
 void br_schema_put_json(br_str *to, json *v);
 bool br_schema_requires(json *s, const char *key);
 br_code br_schema_expr(maker *k, json *s, br_str *to) BR_MUST_USE;
+/* One without $ref, anyOf and their like. */
+br_code br_schema_plain(maker *k, json *s, br_str *to) BR_MUST_USE;
+/* The group of a keyword; 0: it is none. */
+unsigned br_schema_group(const char *keyword);
+br_code br_schema_groups(maker *k, json *s, unsigned *out) BR_MUST_USE;
+/* Bits of what "type" says; a list of those; those of both. */
+br_code br_schema_types(maker *k, json *s, unsigned *out) BR_MUST_USE;
+br_code br_schema_type_list(maker *k, unsigned types,
+                            br_json **out) BR_MUST_USE;
+unsigned br_schema_both_types(unsigned a, unsigned b);
+bool br_schema_has_type(json *v, unsigned types);
+json *br_schema_pointed(maker *k, json *ref); /* or NULL */
+/* Where $ref after $ref leads. */
+json *br_schema_resolved(const maker *k, json *s);
+bool br_schema_same(json *a, json *b);
+bool br_schema_never(json *s); /* says that no value is valid */
+/* Surely no value is valid under both. */
+bool br_schema_apart(maker *k, json *a, json *b);
+br_code br_schema_overlap(maker *k); /* of two in oneOf: refused */
+br_code br_schema_check_list(maker *k, json *list, const char *key) BR_MUST_USE;
+/* schema_all.c: one that has to be joined from several. */
+br_code br_schema_all(maker *k, json *s, br_str *to) BR_MUST_USE;
 /* schema_both.c: what several keywords say of a text, as the grammar of its
  * body. */
 enum { BR_SCHEMA_PARTS = 8 };
@@ -53,7 +97,11 @@ bool br_schema_fits(maker *k, br_schema_part *parts, uint32_t n, int64_t min,
                     int64_t max);
 /* schema_text.c */
 br_code br_schema_string(maker *k, json *s, br_str *to) BR_MUST_USE;
+/* What matches both of two patterns, as one. */
+br_code br_schema_patterns(maker *k, json *a, json *b,
+                           br_json **out) BR_MUST_USE;
 /* schema_number.c */
+bool br_schema_width(json *s, int64_t *lo, int64_t *hi);
 br_code br_schema_number(maker *k, json *s, bool real, br_str *to) BR_MUST_USE;
 /* schema_list.c */
 br_code br_schema_array(maker *k, json *s, br_str *to) BR_MUST_USE;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MAX_SET = 64 };
+
 /* ---- lists --------------------------------------------------------------- */
 
 /* min to max times what rule r says, commas between; after: others were
@@ -41,6 +43,97 @@ prefix_items(maker *k, json *list, br_str *to)
     return BR_OK;
 }
 
+/* Those that "enum" lists and "type" allows, none twice; as texts tell all but
+ * fractions apart, there are none of those. *out is NULL where it cannot be said. */
+static br_code
+values_of(maker *k, json *s, json **out)
+{
+    const unsigned known = BR_SG_ENUM | BR_SG_TYPE | BR_SG_NOTE | BR_SG_DEFS;
+    json *items = br_json_get(s, "items"), *list;
+    unsigned groups, types = 0;
+    br_json *to;
+
+    *out = NULL;
+    items = items ? br_schema_resolved(k, items) : NULL;
+    list = items ? br_json_get(items, "enum") : NULL;
+    if (!list || br_json_get(s, "prefixItems") || list->kind != BR_J_ARR ||
+        list->n > MAX_SET)
+        return BR_OK;
+    BR_TRY(br_schema_groups(k, items, &groups));
+    if (groups & BR_SG_TYPE)
+        BR_TRY(br_schema_types(k, items, &types));
+    to = br_json_new(&k->arena, BR_J_ARR);
+    for (json *v = list->child; v && to; v = v->next) {
+        bool in = types && !br_schema_has_type(v, types);
+        br_json *new;
+
+        if ((groups & ~known) || v->kind == BR_J_FLOAT || v->kind > BR_J_STR)
+            return BR_OK;
+        for (json *w = to->child; w && !in; w = w->next)
+            in = br_schema_same(v, w);
+        if (in)
+            continue;
+        new = br_arena_dup(&k->arena, v, sizeof *v);
+        if (new)
+            new->next = NULL;
+        if (!br_json_append(to, new))
+            to = NULL;
+    }
+    *out = to;
+    return to ? BR_OK : br_schema_oom(k);
+}
+
+/* What may come when those before v, the i-th, have been passed and c taken: may it
+ * be taken, and passed? */
+static void
+put_set(const maker *k, br_str *to, uint32_t r, json *v, uint32_t i, int64_t c,
+        bool take, bool pass)
+{
+    if (!v) {
+        br_str_puts(to, "ws");
+        return;
+    }
+    if (take) {
+        br_str_puts(to, c ? "\",\" ws " : "");
+        br_schema_put_json(to, v);
+        br_str_printf(to, " %sr%u-%u-%lld", k->prefix, r, i + 1,
+                      (long long)c + 1);
+    }
+    if (pass)
+        br_str_printf(to, "%s%sr%u-%u-%lld", take ? " | " : "", k->prefix, r,
+                      i + 1, (long long)c);
+}
+
+/* Each value once: some of those listed, in that order. */
+static br_code
+set_of(maker *k, json *s, int64_t min, int64_t max, br_str *to)
+{
+    uint32_t r = k->n_rules++, i = 0;
+    json *list, *v;
+
+    BR_TRY(values_of(k, s, &list));
+    if (!list)
+        return br_schema_refuse(k, "uniqueItems",
+                                "cannot be enforced but for at most 64 values, "
+                                "no fractions, that 'enum' lists");
+    max = max < 0 || max > list->n ? list->n : max;
+    if (min > max)
+        return br_schema_refuse(k, "minItems", "is over the number of values");
+    for (v = list->child; i <= list->n; i++, v = v ? v->next : NULL)
+        for (int64_t c = 0; c <= i && c <= max; c++) {
+            br_str text = {0};
+            char more[48];
+
+            if (c + (list->n - i) < min)
+                continue; /* too few are left */
+            put_set(k, &text, r, v, i, c, c<max, c + (list->n - i)> min);
+            snprintf(more, sizeof more, "-%u-%lld", i, (long long)c);
+            br_schema_put_rule(k, r, more, &text);
+        }
+    br_str_printf(to, "\"[\" ws %sr%u-0-0 \"]\"", k->prefix, r);
+    return BR_OK;
+}
+
 br_code
 br_schema_array(maker *k, json *s, br_str *to)
 {
@@ -57,7 +150,7 @@ br_schema_array(maker *k, json *s, br_str *to)
     BR_TRY(br_schema_count(k, s, "maxItems", &max));
     if (unique && (unique->kind != BR_J_BOOL || unique->b) &&
         (max < 0 || max > 1))
-        return br_schema_refuse(k, "uniqueItems", "cannot be enforced");
+        return set_of(k, s, min, max, to);
     br_str_puts(to, "\"[\" ws ");
     if (first) {
         was = br_schema_enter(k, "prefixItems", NULL);
@@ -142,7 +235,7 @@ add_prop(maker *k, props *all, br_text name, json *s, bool required)
     br_code code = BR_OK;
     size_t was = br_schema_enter(k, "properties", name.p);
 
-    if (s->kind == BR_J_BOOL && !s->b && !required) /* must not be there */
+    if (br_schema_never(s) && !required) /* must not be there */
         return br_schema_leave(k, was), BR_OK;
     code = br_schema_rule(k, s, &rule);
     br_schema_leave(k, was);
@@ -170,7 +263,7 @@ collect(maker *k, json *s, json *more, props *all)
             return br_schema_refuse(k, "required", "must list names");
         if (list && br_json_get(list, v->s))
             continue;
-        if (more && more->kind == BR_J_BOOL && !more->b)
+        if (more && br_schema_never(more))
             return br_schema_refuse(k, "required",
                                     "lists what must not be there");
         BR_TRY(
@@ -229,17 +322,46 @@ check_names(maker *k, json *s, const props *all)
     return BR_OK;
 }
 
+/* Names of one pattern, with values of one schema: all that come. */
+static br_code
+name_pattern(maker *k, json *s, json **name, json **more)
+{
+    json *p = br_json_get(s, "patternProperties");
+    br_json *text, *type;
+
+    if (!p)
+        return BR_OK;
+    if (p->kind != BR_J_OBJ || p->n != 1 || br_json_get(s, "propertyNames"))
+        return br_schema_refuse(k, "patternProperties",
+                                "cannot be enforced but for one pattern, and "
+                                "without propertyNames");
+    *more = p->child;
+    text = br_json_new(&k->arena, BR_J_OBJ);
+    type = br_json_new_str(&k->arena, br_text_z("string"));
+    *name = text;
+    return text && br_json_put(&k->arena, text, "type", type) &&
+                   br_json_put(
+                       &k->arena, text, "pattern",
+                       br_json_new_str(&k->arena, (br_text){p->child->key,
+                                                            p->child->key_n}))
+               ? BR_OK
+               : br_schema_oom(k);
+}
+
 /* Any names, each with a value of one schema. */
 static br_code
 dictionary(maker *k, json *s, json *more, int64_t min, int64_t max, br_str *to)
 {
     json any = {.kind = BR_J_BOOL, .b = true};
-    bool none = more && more->kind == BR_J_BOOL && !more->b;
+    json *like = br_json_get(s, "propertyNames");
     uint32_t r = k->n_rules++, v = 0;
     br_str name = {0};
     br_code code = BR_OK;
     size_t was;
+    bool none;
 
+    BR_TRY(name_pattern(k, s, &like, &more));
+    none = more && br_schema_never(more);
     if (min > (none ? 0 : 1))
         return br_schema_refuse(k, "minProperties",
                                 "cannot be enforced: a name may "
@@ -250,7 +372,7 @@ dictionary(maker *k, json *s, json *more, int64_t min, int64_t max, br_str *to)
         code = br_schema_rule(k, more ? more : &any, &v);
         br_schema_leave(k, was);
         if (code == BR_OK)
-            code = names(k, br_json_get(s, "propertyNames"), &name);
+            code = names(k, like, &name);
         br_str_printf(k->rules, "%sr%u ::= %s \":\" ws %sr%u\n", k->prefix, r,
                       br_str_z(&name), k->prefix, v);
         k->rules->oom |= name.oom;
@@ -264,16 +386,25 @@ dictionary(maker *k, json *s, json *more, int64_t min, int64_t max, br_str *to)
 br_code
 br_schema_object(maker *k, json *s, br_str *to)
 {
-    json *more = br_json_get(s, "additionalProperties");
+    static const br_json none = {.kind = BR_J_BOOL};
+    json *more = br_json_get(s, "additionalProperties"),
+         *listed = br_json_get(s, "properties");
     int64_t min = 0, max = -1, needed = 0;
     props all = {0};
     br_code code;
 
+    if (!more)
+        more = br_json_get(s, "unevaluatedProperties");
+
     BR_TRY(br_schema_count(k, s, "minProperties", &min));
     BR_TRY(br_schema_count(k, s, "maxProperties", &max));
     code = collect(k, s, more, &all);
-    if (code == BR_OK && all.n == 0)
-        return dictionary(k, s, more, min, max, to);
+    if (code == BR_OK && all.n == 0) /* or those listed must not be there */
+        return dictionary(k, s, listed && listed->n ? &none : more, min, max,
+                          to);
+    if (code == BR_OK && br_json_get(s, "patternProperties"))
+        code = br_schema_refuse(k, "patternProperties",
+                                "cannot be enforced beside properties");
     if (code == BR_OK)
         code = check_names(k, br_json_get(s, "propertyNames"), &all);
     for (size_t i = 0; i < all.n; i++)

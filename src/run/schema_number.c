@@ -290,6 +290,37 @@ read_keyword(maker *k, json *s, const char *key, decimal *out, bool *given)
     return BR_OK;
 }
 
+/* Formats of OpenAPI and of Rust's schemars. Those of 64 bits hold all that is
+ * made anyway, or half of it. */
+static const struct {
+    const char *name;
+    int64_t lo, hi;
+} widths[] = {
+    {"int8", -128, 127},
+    {"int16", -32768, 32767},
+    {"int32", INT32_MIN, INT32_MAX},
+    {"uint8", 0, 255},
+    {"uint16", 0, 65535},
+    {"uint32", 0, UINT32_MAX},
+    {"uint64", 0, INT64_MAX},
+    {"uint", 0, INT64_MAX},
+};
+
+/* Of whole numbers: does "format" bound them? */
+bool
+br_schema_width(json *s, int64_t *lo, int64_t *hi)
+{
+    json *v = br_json_get(s, "format");
+
+    for (size_t i = 0; v && v->kind == BR_J_STR && i < BR_COUNT(widths); i++)
+        if (strcmp(v->s, widths[i].name) == 0) {
+            *lo = widths[i].lo;
+            *hi = widths[i].hi;
+            return true;
+        }
+    return false;
+}
+
 /* Bounds that lie between two units are rounded to what they allow. */
 static br_code
 read_bounds(maker *k, json *s, uint32_t scale, int64_t most, int64_t *lo,
@@ -357,12 +388,16 @@ br_schema_number(maker *k, json *s, bool real, br_str *to)
     grid g = {.k = k};
     const char *bar = "";
     size_t was;
-    int64_t lo = 0, hi = 0;
+    int64_t lo = 0, hi = 0, least, most;
 
     BR_TRY(read_step(k, s, real, &g));
     BR_TRY(read_bounds(k, s, g.scale,
                        (int64_t)ten(real ? REAL_DIGITS : INT_DIGITS) - 1, &lo,
                        &hi));
+    if (!real && br_schema_width(s, &least, &most)) {
+        lo = BR_MAX(lo, least);
+        hi = BR_MIN(hi, most);
+    }
     br_str_putc(to, '(');
     was = to->n;
     if (lo < 0) /* there is no -0 */

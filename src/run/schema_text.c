@@ -43,6 +43,19 @@ add(maker *k, parts *p, const char *keyword)
 
 /* ---- keywords ------------------------------------------------------------- */
 
+/* zod's names for what the pattern beside them says. */
+static bool
+is_pattern_name(json *v)
+{
+    static const char *const names[] = {"starts_with", "ends_with", "includes",
+                                        "lowercase", "uppercase"};
+
+    for (size_t i = 0; v->kind == BR_J_STR && i < BR_COUNT(names); i++)
+        if (strcmp(v->s, names[i]) == 0)
+            return true;
+    return false;
+}
+
 /* An encoding is the format of that name. */
 static br_code
 formatted(maker *k, json *v, const char *keyword, parts *p)
@@ -133,6 +146,49 @@ close_of(const char *p, const char *end, bool *bar)
     return end;
 }
 
+/* It is a pattern that others may stand around: it closes what it opens. */
+static bool
+is_whole(json *v)
+{
+    bool bar;
+
+    return v->kind == BR_J_STR && strlen(v->s) == v->n &&
+           close_of(v->s, v->s + v->n, &bar) == v->s + v->n;
+}
+
+/* A pattern as what stands behind ^. */
+static void
+from_begin(br_str *to, json *v)
+{
+    const char *end = v->s + v->n;
+    bool bar, begins = v->n && *v->s == '^';
+
+    (void)close_of(v->s, end, &bar);
+    if (begins && !bar)
+        br_str_put(to, v->s + 1, v->n - 1);
+    else
+        br_str_printf(to, bar ? "(?:.|[\\n\\r])*(?:%s)" : "(?:.|[\\n\\r])*%s",
+                      v->s);
+}
+
+br_code
+br_schema_patterns(maker *k, json *a, json *b, br_json **out)
+{
+    br_str text = {0};
+
+    if (!is_whole(a) || !is_whole(b))
+        return br_schema_refuse(k, "pattern", "cannot be enforced twice");
+    br_str_puts(&text, "^(?=");
+    from_begin(&text, b);
+    br_str_puts(&text, ")");
+    from_begin(&text, a);
+    *out = text.oom
+               ? NULL
+               : br_json_new_str(&k->arena, (br_text){br_str_z(&text), text.n});
+    br_str_fini(&text);
+    return *out ? BR_OK : br_schema_oom(k);
+}
+
 /* What begins with ^(?=a) or ^(?!a) says of the same text that it begins, or
  * does not begin, with a. */
 static br_code
@@ -187,6 +243,35 @@ one_spelling(maker *k, parts *p)
     return BR_OK;
 }
 
+/* What is said of the length is kept to anyway, if need be by shorter ones of the
+ * same format: counting takes a rule for each pair of a place in it and a length. */
+static bool
+keeps_length(maker *k, parts *p)
+{
+    static const char *const shorter[] = {"email", "uri", "hostname"};
+    br_schema_part *last = p->n ? &p->at[p->n - 1] : NULL;
+    br_str was;
+
+    if (!last || br_schema_fits(k, p->at, p->n, p->min, p->max))
+        return last != NULL;
+    for (size_t i = 0; i < BR_COUNT(shorter); i++) {
+        if (strcmp(last->keyword, "format") != 0 ||
+            strcmp(br_str_z(&last->text), shorter[i]) != 0)
+            continue;
+        was = last->text;
+        last->text = (br_str){0};
+        br_str_printf(&last->text, "%s-short", shorter[i]);
+        if (br_schema_fits(k, p->at, p->n, p->min, p->max)) {
+            br_str_fini(&was);
+            return true;
+        }
+        br_str_fini(&last->text);
+        last->text = was;
+        break;
+    }
+    return false;
+}
+
 static br_code
 collect(maker *k, json *s, parts *p)
 {
@@ -198,12 +283,11 @@ collect(maker *k, json *s, parts *p)
     BR_TRY(br_schema_count(k, s, "maxLength", &p->max));
     if (like)
         BR_TRY(pattern(k, like, p));
-    if (form)
+    if (form && !(like && is_pattern_name(form)))
         BR_TRY(formatted(k, form, "format", p));
     if (code)
         BR_TRY(formatted(k, code, "contentEncoding", p));
-    if ((p->min > 0 || p->max >= 0) &&
-        (!p->n || !br_schema_fits(k, p->at, p->n, p->min, p->max)))
+    if ((p->min > 0 || p->max >= 0) && !keeps_length(k, p))
         BR_TRY(length(k, p->min, p->max, p));
     return one_spelling(k, p);
 }

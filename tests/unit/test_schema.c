@@ -128,6 +128,28 @@ same_text(json *a, json *b)
 }
 
 static bool
+valid_parts(json *root, json *s, json *v)
+{
+    json *any = br_json_get(s, "anyOf"), *one = br_json_get(s, "oneOf"),
+         *all = br_json_get(s, "allOf");
+    size_t n = 0;
+
+    for (json *e = any ? any->child : NULL; e; e = e->next)
+        n += valid(root, e, v);
+    if (any && !n)
+        return false;
+    n = 0;
+    for (json *e = one ? one->child : NULL; e; e = e->next)
+        n += valid(root, e, v);
+    if (one && n != 1)
+        return false;
+    for (json *e = all ? all->child : NULL; e; e = e->next)
+        if (!valid(root, e, v))
+            return false;
+    return true;
+}
+
+static bool
 valid(json *root, json *s, json *v)
 {
     json *x;
@@ -135,19 +157,18 @@ valid(json *root, json *s, json *v)
 
     if (s->kind == BR_J_BOOL)
         return s->b;
-    if ((x = br_json_get(s, "$ref")))
-        return valid(root, br_json_get(br_json_get(root, "$defs"), x->s + 8),
-                     v);
+    if ((x = br_json_get(s, "$ref")) &&
+        !valid(root, br_json_get(br_json_get(root, "$defs"), x->s + 8), v))
+        return false;
     if ((x = br_json_get(s, "enum"))) {
         for (json *e = x->child; e; e = e->next)
             any |= same_text(e, v);
-        return any;
+        if (!any)
+            return false;
     }
-    if ((x = br_json_get(s, "anyOf"))) {
-        for (json *e = x->child; e; e = e->next)
-            any |= valid(root, e, v);
-        return any;
-    }
+    if (!valid_parts(root, s, v))
+        return false;
+    any = false;
     if ((x = br_json_get(s, "type")) && x->kind == BR_J_STR &&
         !is_type(v, x->s))
         return false;
@@ -347,16 +368,95 @@ TEST(documents_are_valid_under_their_schema)
     gk_close();
 }
 
+/* Two schemas of much the same, in one of the ways that documents may have to
+ * keep to both. */
+static void
+put_joined(br_str *s, uint64_t *seed)
+{
+    static const char *const ways[][3] = {
+        {"{\"allOf\":[", ",", "]"},
+        {"{\"$ref\":\"#/$defs/d\",\"allOf\":[", ",", "]"},
+        {"{\"anyOf\":[", ",{\"type\":[\"null\",\"object\"]}],\"allOf\":[", "]"},
+        {"{\"oneOf\":[", ",{\"type\":\"null\"}],\"allOf\":[", "]"}};
+    const char *const *way = ways[t_rand(seed) % BR_COUNT(ways)];
+    uint64_t kind = t_rand(seed) % 4;
+
+    for (int i = 0; i < 2; i++) {
+        br_str_puts(s, way[i]);
+        if (kind == 0)
+            put_number_schema(s, seed);
+        else if (kind == 1)
+            put_schema(s, seed, 1);
+        else
+            put_object_schema(s, seed, 2);
+    }
+    br_str_puts(s, way[2]);
+    br_str_puts(s, ",\"$defs\":{\"d\":{\"anyOf\":[{\"type\":\"null\"},");
+    put_object_schema(s, seed, 1);
+    br_str_puts(s, "]}}}");
+}
+
+TEST(documents_are_valid_under_all_schemas_that_are_joined)
+{
+    size_t rounds = t_sanitized() ? 60 : 500, made = 0;
+    uint64_t seed = 7;
+
+    if (getenv("BRASS_TEST_LONG"))
+        rounds = 10000;
+    gk_open();
+    for (size_t i = 0; i < rounds; i++) {
+        br_str s = {0}, rules = {0};
+        br_status st = {0};
+        br_grammar *g;
+        br_json *tree;
+        br_arena a;
+
+        put_joined(&s, &seed);
+        br_arena_init(&a, 0);
+        t_ok(br_json_parse(&tree, &a, s.at, s.n, 0, &st), &st);
+        if (br_schema_grammar(tree, &rules, &st) == BR_OK) {
+            g = gk_grammar(br_str_z(&rules));
+            for (int k = 0; k < 3; k++)
+                made += answer(g, s.at, &seed);
+            br_grammar_free(g);
+        } else {
+            ck_assert_int_eq(st.code, BR_E_UNSUPPORTED);
+        }
+        br_arena_fini(&a);
+        br_str_fini(&rules);
+        br_str_fini(&s);
+    }
+    ck_assert_msg(made * 2 > rounds, "only %zu of %zu", made, rounds);
+    gk_close();
+}
+
 TEST(schemas_that_cannot_be_enforced_are_refused)
 {
     static const struct {
         const char *schema, *says;
     } rows[] = {
-        {"{\"type\":\"object\",\"properties\":{\"a\":{\"not\":{}}}}",
+        {"{\"type\":\"object\",\"properties\":{\"a\":{\"not\":{}}},"
+         "\"required\":[\"a\"]}",
          "'not' at '#/properties/a'"},
+        {"{\"not\":{\"type\":\"null\"}}", "'not'"},
+        {"{\"allOf\":[{\"type\":\"null\"},{\"not\":{\"const\":1}}]}", "'not'"},
         {"{\"if\":{}}", "'if'"},
         {"{\"patternProperties\":{}}", "'patternProperties'"},
+        {"{\"patternProperties\":{\"a\":{},\"b\":{}}}", "'patternProperties'"},
+        {"{\"patternProperties\":{\"a\":{}},\"properties\":{\"a\":{}}}",
+         "'patternProperties'"},
+        {"{\"patternProperties\":{\"a\":{}},\"allOf\":[{"
+         "\"additionalProperties\":{\"type\":\"null\"}}]}",
+         "'patternProperties'"},
+        {"{\"allOf\":[{\"pattern\":\"a)(b\"},{\"pattern\":\"c\"}]}",
+         "'pattern'"},
         {"{\"type\":\"array\",\"uniqueItems\":true}", "'uniqueItems'"},
+        {"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[1,"
+         "1.0]}}",
+         "'uniqueItems'"},
+        {"{\"type\":\"array\",\"uniqueItems\":true,\"minItems\":2,\"items\":{"
+         "\"enum\":[1,1]}}",
+         "'minItems'"},
         {"{\"type\":\"number\",\"multipleOf\":0}", "'multipleOf'"},
         {"{\"type\":\"number\",\"multipleOf\":-2}", "'multipleOf'"},
         {"{\"type\":\"number\",\"multipleOf\":1e-10}", "'multipleOf'"},
@@ -368,6 +468,7 @@ TEST(schemas_that_cannot_be_enforced_are_refused)
         {"{\"type\":\"number\",\"minimum\":[]}", "'minimum'"},
         {"{\"type\":\"integer\",\"minimum\":1e15}", "no number"},
         {"{\"type\":\"string\",\"format\":\"regex\"}", "'format'"},
+        {"{\"type\":\"string\",\"format\":\"lowercase\"}", "'format'"},
         {"{\"type\":\"string\",\"contentEncoding\":\"uuid\"}",
          "'contentEncoding'"},
         {"{\"contentMediaType\":\"image/png\"}", "'contentMediaType'"},
@@ -377,19 +478,33 @@ TEST(schemas_that_cannot_be_enforced_are_refused)
         {"{\"type\":\"string\",\"pattern\":\"^(?=a|b)c\"}", "(?"},
         {"{\"type\":\"string\",\"pattern\":\"^(?!a)c|d\"}", "(?"},
         {"{\"type\":\"string\",\"pattern\":\"^a(?!b)\"}", "(?"},
-        {"{\"type\":\"string\",\"format\":\"email\",\"maxLength\":200}",
+        {"{\"type\":\"string\",\"format\":\"email\",\"maxLength\":60}",
          "over 2048 rules"},
         {"{\"type\":\"object\",\"propertyNames\":{\"type\":\"number\"}}",
          "'propertyNames'"},
         {"{\"type\":\"object\",\"propertyNames\":{\"enum\":[\"a\"]},"
          "\"properties\":{\"b\":{}}}",
          "'propertyNames'"},
-        {"{\"allOf\":[{},{}]}", "'allOf'"},
+        {"{\"allOf\":[]}", "'allOf'"},
+        {"{\"allOf\":[{\"type\":\"null\"},{\"type\":\"string\"}]}",
+         "no value is left"},
+        {"{\"allOf\":[{\"additionalProperties\":false,\"properties\":{\"a\":{}}"
+         "},"
+         "{\"required\":[\"b\"],\"properties\":{\"b\":{}}}]}",
+         "no value is left"},
+        {"{\"allOf\":[{\"multipleOf\":2},{\"multipleOf\":3}]}", "twice"},
+        {"{\"allOf\":[{\"properties\":{},\"unevaluatedProperties\":false},{"
+         "\"properties\":{}}]}",
+         "'unevaluatedProperties'"},
+        {"{\"allOf\":[{\"items\":{}},{\"prefixItems\":[{}]}]}", "twice"},
+        {"{\"enum\":[\"a\"],\"minLength\":1}", "'enum'"},
+        {"{\"$ref\":\"#/$defs/a\",\"type\":\"null\",\"$defs\":{\"a\":{\"$ref\":"
+         "\"#/$defs/a\",\"type\":\"null\"}}}",
+         "too many schemas"},
         {"{\"oneOf\":[{\"type\":\"number\"},{\"type\":\"integer\"}]}",
          "'oneOf'"},
         {"{\"$ref\":\"#/nothing\"}", "'$ref'"},
-        {"{\"$ref\":\"#/$defs/a\",\"type\":\"string\",\"$defs\":{\"a\":{}}}",
-         "'$ref'"},
+        {"{\"$ref\":\"#/$defs/a\",\"type\":\"string\",\"$defs\":{}}", "'$ref'"},
         {"{\"type\":\"thing\"}", "'type'"},
         {"{\"enum\":[]}", "'enum'"},
         {"{\"enum\":[1],\"type\":\"string\"}", "'enum'"},
@@ -402,6 +517,11 @@ TEST(schemas_that_cannot_be_enforced_are_refused)
         {"false", "no value"},
     };
 
+    br_status limit = {0};
+
+    gk_schema(
+        "{\"type\":\"null\",\"anyOf\":[{\"$ref\":\"#\"},{\"$ref\":\"#\"}]}",
+        BR_E_LIMIT, &limit);
     for (size_t i = 0; i < BR_COUNT(rows); i++) {
         br_status st = {0};
 
@@ -552,6 +672,96 @@ TEST(schemas_let_through_what_they_say)
          "\"c\":{\"type\":\"null\"}},\"required\":[\"b\"]}",
          {"{\"b\":null}", "{\"a\":null,\"b\":null}", "{\"b\":null,\"c\":null}"},
          {"{}", "{\"a\":null}", "{\"b\":null,\"a\":null}", "{,\"b\":null}"}},
+        {"{\"allOf\":[{\"$ref\":\"#/$defs/"
+         "P\"},{\"properties\":{\"b\":{\"type\":"
+         "\"integer\"}},\"required\":[\"b\"]}],\"$defs\":{\"P\":{\"type\":"
+         "\"object\",\"properties\":{\"n\":{\"type\":\"null\"}},\"required\":"
+         "[\"n\"]}}}",
+         {"{\"n\":null,\"b\":1}"},
+         {"{\"n\":null}", "{\"b\":1}", "{\"n\":null,\"b\":null}"}},
+        {"{\"allOf\":[{\"minimum\":1,\"maximum\":9},{\"maximum\":5,\"minimum\":"
+         "-3},{\"type\":\"number\"},{\"type\":[\"integer\",\"null\"]}]}",
+         {"1", "5"},
+         {"0", "6", "1.5", "null"}},
+        {"{\"type\":\"object\",\"properties\":{\"k\":{\"enum\":[\"a\",\"b\"]}},"
+         "\"required\":[\"k\"],\"anyOf\":[{\"properties\":{\"k\":{\"const\":"
+         "\"a\"}}},{\"properties\":{\"k\":{\"const\":\"b\"},\"v\":{\"type\":"
+         "\"null\"}},\"required\":[\"v\"]},{\"properties\":{\"k\":{\"const\":"
+         "\"c\"}}}]}",
+         {"{\"k\":\"a\"}", "{\"k\":\"b\",\"v\":null}"},
+         {"{\"k\":\"b\"}", "{\"k\":\"c\"}", "{\"k\":\"a\",\"v\":null}"}},
+        {"{\"oneOf\":[{\"allOf\":[{\"$ref\":\"#/$defs/P\"},{\"properties\":{"
+         "\"k\":{\"const\":\"a\"}}}]},{\"allOf\":[{\"$ref\":\"#/$defs/P\"},{"
+         "\"properties\":{\"k\":{\"const\":\"b\"}}}]}],\"$defs\":{\"P\":{"
+         "\"type\":\"object\",\"properties\":{\"k\":{\"type\":\"string\"}},"
+         "\"required\":[\"k\"]}}}",
+         {"{\"k\":\"a\"}", "{\"k\":\"b\"}"},
+         {"{\"k\":\"c\"}", "{}"}},
+        {"{\"type\":\"string\",\"allOf\":[{\"pattern\":\"^ab.*\"},{\"pattern\":"
+         "\".*z$\"},{\"pattern\":\"q|y\"}]}",
+         {"\"abqz\"", "\"abyz\"", "\"abzyz\""},
+         {"\"abz\"", "\"abq\"", "\"qz\"", "\"xabqz\""}},
+        {"{\"$ref\":\"#/$defs/S\",\"maxLength\":2,\"description\":\"d\","
+         "\"$defs\":{\"S\":{\"type\":\"string\",\"minLength\":1}}}",
+         {"\"a\"", "\"ab\""},
+         {"\"\"", "\"abc\""}},
+        {"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"$ref\":\"#/"
+         "$defs/"
+         "E\"},\"minItems\":1,\"maxItems\":2,\"$defs\":{\"E\":{\"type\":"
+         "\"string\","
+         "\"enum\":[\"a\",\"b\",\"a\",\"c\",1]}}}",
+         {"[\"a\"]", "[\"c\"]", "[\"a\", \"c\"]", "[ \"b\",\"c\"]"},
+         {"[]", "[\"a\",\"a\"]", "[\"a\",\"b\",\"c\"]", "[1]"}},
+        {"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[1,null,"
+         "true]}}",
+         {"[]", "[1,null,true]", "[null]", "[1, true]"},
+         {"[1,1]", "[,1]", "[1,]"}},
+        {"{\"type\":\"object\",\"patternProperties\":{\"^x-\":{\"type\":"
+         "\"null\"}"
+         "}}",
+         {"{}", "{\"x-a\":null}", "{\"x-a\":null,\"x-\":null}"},
+         {"{\"a\":null}", "{\"x-a\":1}"}},
+        {"{\"type\":\"integer\",\"format\":\"uint8\",\"minimum\":0.0}",
+         {"0", "255"},
+         {"256", "-1"}},
+        {"{\"type\":\"string\",\"format\":\"ends_with\",\"allOf\":[{"
+         "\"pattern\":"
+         "\"^ab.*\"},{\"pattern\":\".*z$\"}]}",
+         {"\"abz\"", "\"ab z\""},
+         {"\"ab\"", "\"z\""}},
+        {"{\"type\":\"string\",\"format\":\"email\",\"maxLength\":100}",
+         {"\"a.b@example.org\"", "\"abc@mail.example.org\""},
+         {"\"@example.org\"", "\"a@b\""}},
+        {"{\"type\":\"string\",\"format\":\"uri\",\"maxLength\":200}",
+         {"\"https://example.org/a?b=c\""},
+         {"\"example.org\""}},
+        {"{\"type\":\"string\",\"format\":\"int64\"}",
+         {"\"-12\"", "\"0\"", "\"123456789012345678\""},
+         {"12", "\"012\"", "\"-0\""}},
+        {"{\"type\":\"integer\",\"format\":\"int32\"}",
+         {"-2147483648", "2147483647"},
+         {"2147483648", "-2147483649"}},
+        {"{\"const\":\"cat\",\"enum\":[\"cat\"],\"type\":\"string\"}",
+         {"\"cat\""},
+         {"\"dog\""}},
+        {"{\"type\":\"string\",\"nullable\":true,\"x-order\":3,\"enum\":[\"a\","
+         "null]}",
+         {"\"a\"", "null"},
+         {"1"}},
+        {"{\"type\":\"integer\",\"nullable\":true}", {"7", "null"}, {"\"a\""}},
+        {"{\"properties\":{\"a\":{\"not\":{}},\"b\":false}}",
+         {"{}"},
+         {"{\"a\":1}", "{\"b\":1}", "{\"c\":1}"}},
+        {"{\"allOf\":[{\"type\":\"object\",\"properties\":{\"a\":{\"type\":"
+         "\"null\"}}},{\"type\":\"object\",\"properties\":{\"b\":{\"type\":"
+         "\"null\"}},\"required\":[\"b\",\"c\"]}],\"unevaluatedProperties\":{"
+         "\"type\":\"boolean\"}}",
+         {"{\"a\":null,\"b\":null,\"c\":true}", "{\"b\":null,\"c\":false}"},
+         {"{\"b\":null}", "{\"b\":null,\"c\":1}"}},
+        {"{\"additionalProperties\":{\"type\":\"integer\"},\"allOf\":[{"
+         "\"properties\":{\"a\":{\"minimum\":3}}}]}",
+         {"{\"a\":3}", "{}"},
+         {"{\"a\":2}", "{\"a\":\"x\"}"}},
         {"{\"items\":{\"type\":\"null\"},\"minItems\":1,\"maxItems\":2}",
          {"[null]", "[null, null]"},
          {"[]", "[null,null,null]", "[null,]"}},
