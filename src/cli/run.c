@@ -198,6 +198,15 @@ print_json(const br_talk *t, result *r)
     return code;
 }
 
+/* A model that was taught conversations takes a short text for a whole one. */
+static void
+say_why_empty(const br_talk *t)
+{
+    if (t->stats.n_out == 0 && t->stats.end == BR_GEN_EOG)
+        fprintf(t->cli->err, "brass run: the model ends this text at once%s\n",
+                t->chat ? "" : "; --chat asks for an answer to it");
+}
+
 static int
 answer(br_talk *t, result *r)
 {
@@ -224,6 +233,7 @@ answer(br_talk *t, result *r)
     if (json)
         return print_json(t, r);
     fflush(t->cli->out);
+    say_why_empty(t);
     br_talk_numbers(t);
     return 0;
 }

@@ -47,6 +47,16 @@ TEST_WITHIN(run_tells_the_same_story_for_the_same_seed, 120)
         ck_assert_ptr_nonnull(strstr(a.out + a.n_out - 3, ".\n"));
 }
 
+TEST_WITHIN(run_says_so_where_nothing_comes, 80)
+{
+    t_proc r;
+
+    t_run(&r, "run", DEMO, "-p", "hi", "--temp", "0");
+    fails(&r, 0,
+          "brass run: the model ends this text at once; --chat asks for an "
+          "answer to it\n");
+}
+
 TEST_WITHIN(run_json_says_all, 80)
 {
     br_status st = {0};
