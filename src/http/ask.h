@@ -81,6 +81,7 @@ typedef struct br_ask {
     const br_json *vars; /* of the template, an object, or NULL */
     br_tool_choice tool_choice;
     bool tool_choice_said, serial; /* serial: one call at most */
+    const br_json *tool_choice_as; /* as it was said, where that is an object */
     br_str grammar; /* what the answer has to be one of; empty: any text */
     int64_t n, max_tokens; /* max_tokens negative: as many as fit */
     bool base64;           /* embeddings, of so many numbers (0: all) */

@@ -161,22 +161,73 @@ br_ask_tools(br_ask *a, const br_json *v, const char *name, br_status *st)
     return BR_OK;
 }
 
+/* The place among the tools of the one that v names; tools.n: of none. */
+static size_t
+tool_named(const br_ask *a, const br_json *v)
+{
+    bool flat = is_anthropic(a) || a->api == BR_API_RESPONSES;
+    const br_json *f =
+        flat || v->kind != BR_J_OBJ ? v : br_json_get(v, "function");
+    const br_json *want =
+        f && f->kind == BR_J_OBJ ? br_json_get(f, "name") : NULL;
+    size_t i = 0;
+
+    if (!want || want->kind != BR_J_STR)
+        return a->tools.n;
+    while (i < a->tools.n && strcmp(want->s, a->tools.at[i].name) != 0)
+        i++;
+    return i;
+}
+
 /* Of all tools one is left. */
 static br_code
 name_tool(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
-    bool flat = is_anthropic(a) || a->api == BR_API_RESPONSES;
-    const br_json *f = flat ? v : br_json_get(v, "function");
-    const br_json *want = f ? br_json_get(f, "name") : NULL;
+    size_t i = tool_named(a, v);
 
-    for (size_t i = 0; want && want->kind == BR_J_STR && i < a->tools.n; i++)
-        if (strcmp(want->s, a->tools.at[i].name) == 0) {
-            a->tools.at[0] = a->tools.at[i];
-            a->tools.n = 1;
-            a->serial = true;
-            return BR_OK;
-        }
-    return br_fail(st, BR_E_USAGE, "%s: names none of the tools", name);
+    if (i == a->tools.n)
+        return br_fail(st, BR_E_USAGE, "%s: names none of the tools", name);
+    a->tools.at[0] = a->tools.at[i];
+    a->tools.n = 1;
+    a->serial = true;
+    return BR_OK;
+}
+
+/* {"mode":"auto" or "required","tools":[..]}: some are left; what the prompt says
+ * of tools stays, so that it is found as a prefix. */
+static br_code
+allow_tools(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    const br_json *all =
+        a->api == BR_API_RESPONSES ? v : br_json_get(v, "allowed_tools");
+    const br_json *mode =
+        all && all->kind == BR_J_OBJ ? br_json_get(all, "mode") : NULL;
+    const br_json *list = mode ? br_json_get(all, "tools") : NULL;
+    size_t n = 0;
+
+    if (!mode || mode->kind != BR_J_STR ||
+        (strcmp(mode->s, "auto") != 0 && strcmp(mode->s, "required") != 0))
+        return br_fail(st, BR_E_USAGE, "%s.mode: must be auto or required",
+                       name);
+    if (!list || list->kind != BR_J_ARR || !list->n)
+        return br_fail(st, BR_E_USAGE,
+                       "%s.tools: must be a list that is not empty", name);
+    a->tool_choice = *mode->s == 'a' ? BR_TOOL_AUTO : BR_TOOL_REQUIRED;
+    for (const br_json *t = list->child; t; t = t->next) {
+        size_t i = tool_named(a, t);
+        br_tool one;
+
+        if (i == a->tools.n)
+            return br_fail(st, BR_E_USAGE, "%s.tools: names none of the tools",
+                           name);
+        if (i < n)
+            continue; /* named before */
+        one = a->tools.at[i];
+        a->tools.at[i] = a->tools.at[n];
+        a->tools.at[n++] = one;
+    }
+    a->tools.n = n;
+    return BR_OK;
 }
 
 br_code
@@ -204,6 +255,9 @@ br_ask_tool_choice(br_ask *a, const br_json *v, const char *name, br_status *st)
                        : br_fail(st, BR_E_USAGE, "%s: there are no tools",
                                  name);
         }
+    a->tool_choice_as = whole->kind == BR_J_OBJ ? whole : NULL;
+    if (!is_anthropic(a) && br_ask_is_type(whole, "allowed_tools"))
+        return allow_tools(a, whole, name, st);
     a->tool_choice = BR_TOOL_REQUIRED;
     if (whole->kind != BR_J_OBJ ||
         (is_anthropic(a) && !br_ask_is_type(whole, "tool")))

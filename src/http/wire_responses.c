@@ -160,17 +160,16 @@ put_tools(const br_ask *a, br_str *out)
     const br_json *list = a->tool_list;
     br_json_writer w;
 
+    PUT(out, "\"tool_choice\":");
     br_json_w_begin(&w, out, 0);
     w.compact = w.utf8 = true;
-    PUT(out, "\"tool_choice\":");
-    if (list && a->tools.n < list->n) {
-        PUT(out, "{\"type\":\"function\",\"name\":");
-        br_put_jsonz(out, a->tools.at[0].name);
-        PUT(out, "}");
-    } else {
+    if (a->tool_choice_as)
+        br_json_w_tree(&w, a->tool_choice_as);
+    else
         br_put_jsonz(out, words[a->tool_choice]);
-    }
     PUT(out, ",\"tools\":");
+    br_json_w_begin(&w, out, 0);
+    w.compact = w.utf8 = true;
     br_json_w_arr(&w);
     for (const br_json *t = list ? list->child : NULL; t; t = t->next) {
         br_json_w_obj(&w);

@@ -476,6 +476,46 @@ respond(const sk *k, const char *more)
                   t_printf("{" ITEMS "," FLAT ",\"temperature\":0%s}", more));
 }
 
+/* Of the tools some may be called; the prompt tells of all. */
+TEST(tools_that_are_allowed)
+{
+    static const char form[] =
+        ",\"tool_choice\":{\"type\":\"allowed_tools\",\"allowed_tools\":{"
+        "\"mode\":\"required\",\"tools\":[{\"type\":\"function\",\"function\":"
+        "{\"name\":\"%s\"}}]}}";
+    static const char flat[] =
+        ",\"tool_choice\":{\"type\":\"allowed_tools\",\"mode\":\"required\","
+        "\"tools\":[{\"type\":\"function\",\"name\":\"%s\"}]}";
+    static const char *const names[] = {"weather", "bed"};
+    sk k;
+    sk_answer a;
+
+    sk_open(&k, &(sk_config){.template = TEMPLATE});
+    for (size_t i = 0; i < BR_COUNT(names); i++) {
+        const char *call = t_printf("\"name\":\"%s\",\"arguments\"", names[i]);
+        const char *other =
+            t_printf("\"name\":\"%s\",\"arguments\"", names[!i]);
+
+        a = chat(&k, t_printf(form, names[i]));
+        ck_assert_msg(a.status == 200 && strstr(a.body, call) &&
+                          !strstr(a.body, other),
+                      "%s", a.body);
+        a = respond(&k, t_printf(flat, names[i]));
+        ck_assert_msg(a.status == 200 && strstr(a.body, call) &&
+                          !strstr(a.body, other) &&
+                          strstr(a.body, "\"tool_choice\":{\"type\":"
+                                         "\"allowed_tools\",\"mode\""),
+                      "%s", a.body);
+    }
+    ck_assert_int_eq(chat(&k, t_printf(form, "nothing")).status, 400);
+    a = chat(&k, ",\"tool_choice\":{\"type\":\"allowed_tools\"}");
+    ck_assert_msg(a.status == 400 && strstr(a.body, "mode"), "%s", a.body);
+    a = chat(&k, ",\"tool_choice\":{\"type\":\"function\",\"function\":7}");
+    ck_assert_msg(a.status == 400 && strstr(a.body, "names none"), "%s",
+                  a.body);
+    sk_close(&k);
+}
+
 TEST(tools_in_responses)
 {
     static const char named[] = ",\"tool_choice\":{\"type\":\"function\","
