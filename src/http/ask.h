@@ -155,6 +155,9 @@ bool br_ask_share(br_ask *a, br_json *to, const char *key, const br_json *v);
 br_json *br_ask_object(br_ask *a, br_json *to, const char *key,
                        br_json_kind kind);
 bool br_ask_word(br_ask *a, br_json *to, const char *key, const char *z);
+/* A string, or a list of parts that are text, as one text in the arena. */
+br_code br_ask_content(br_ask *a, const br_json *v, const char *place,
+                       br_text *out, br_status *st) BR_MUST_USE;
 bool br_ask_is_type(const br_json *v, const char *what);
 br_code br_ask_tool_name(const br_json *v, const char *place,
                          br_status *st) BR_MUST_USE;

@@ -69,9 +69,9 @@ part_text(const br_json *part, const char *place, size_t i, br_text *out,
     return BR_OK;
 }
 
-static br_code
-content_text(br_ask *a, const br_json *v, const char *place, br_text *out,
-             br_status *st)
+br_code
+br_ask_content(br_ask *a, const br_json *v, const char *place, br_text *out,
+               br_status *st)
 {
     size_t total = 0, i = 0;
     br_text t;
@@ -164,7 +164,7 @@ read_message(br_ask *a, const br_json *v, const char *place, br_status *st)
         return BR_OK;
     BR_TRY(read_role(a, br_json_get(v, "role"), place, &role, st));
     snprintf(at, sizeof at, "%s.content", place);
-    BR_TRY(content_text(a, br_json_get(v, "content"), at, &content, st));
+    BR_TRY(br_ask_content(a, br_json_get(v, "content"), at, &content, st));
     for (const br_json *m = v->child; m; m = m->next)
         if (strcmp(m->key, "role") != 0 && strcmp(m->key, "content") != 0 &&
             !says_nothing(m))
@@ -210,7 +210,7 @@ br_ask_system(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
     br_text text;
 
-    BR_TRY(content_text(a, v, name, &text, st));
+    BR_TRY(br_ask_content(a, v, name, &text, st));
     if (!text.n)
         return BR_OK;
     BR_TRY(add_message(a, "system", text, st));

@@ -286,6 +286,20 @@ push(br_ask *a, const char *role, const br_json *v, br_status *st)
                : br_fail(st, BR_E_OOM, "out of memory");
 }
 
+/* Messages with calls go to the template as they are: what it cannot read is told
+ * here, with its place. */
+static br_code
+check_content(br_ask *a, const br_json *v, const char *place, br_status *st)
+{
+    char where[96];
+    br_text text;
+
+    if (!v || v->kind != BR_J_ARR)
+        return BR_OK;
+    snprintf(where, sizeof where, "%s.content", place);
+    return br_ask_content(a, v, where, &text, st);
+}
+
 /* {"type":"tool_result","tool_use_id":..,"content":..} */
 static br_code
 add_result(br_ask *a, const br_json *part, const char *place, br_status *st)
@@ -297,6 +311,7 @@ add_result(br_ask *a, const br_json *part, const char *place, br_status *st)
     if (!id || id->kind != BR_J_STR)
         return br_fail(st, BR_E_USAGE, "%s: a tool_result without tool_use_id",
                        place);
+    BR_TRY(check_content(a, content, place, st));
     if (!m || !br_ask_word(a, m, "role", "tool") ||
         !br_ask_share(a, m, "tool_call_id", id) ||
         !(content ? br_ask_share(a, m, "content", content)
@@ -434,5 +449,6 @@ br_ask_tool_message(br_ask *a, const br_json *v, const char *place,
                            "%s.tool_calls: each must have a function", place);
         BR_TRY(br_ask_tool_name(br_json_get(f, "name"), place, st));
     }
+    BR_TRY(check_content(a, br_json_get(v, "content"), place, st));
     return push(a, role->s, v, st);
 }

@@ -234,7 +234,9 @@ join_parts(const br_json *list, br_str *out, br_status *st)
         if (p->kind != BR_J_OBJ || !type || type->kind != BR_J_STR)
             return br_fail(st, BR_E_FORMAT,
                            "content[%d]: expected an object with a type", i);
-        if (strcmp(type->s, "text") != 0)
+        if (strcmp(type->s, "text") != 0 &&
+            strcmp(type->s, "input_text") != 0 &&
+            strcmp(type->s, "output_text") != 0) /* of responses */
             return br_fail(st, BR_E_UNSUPPORTED,
                            "content[%d]: of type '%.40s'; only text is read", i,
                            type->s);

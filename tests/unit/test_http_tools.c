@@ -787,16 +787,32 @@ TEST(tools_that_are_refused)
          "names none"},
         {ASK TOOLS ",\"response_format\":{\"type\":\"json_object\"}}",
          "another form"},
+        {"{" TOOLS ",\"messages\":[{\"role\":\"tool\",\"tool_call_id\":\"c\","
+         "\"content\":[{\"type\":\"image_url\"}]}]}",
+         "messages[0].content[0].type: 'image_url': this server reads text"},
     };
+    static const char image[] =
+        "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":[{"
+        "\"type\":\"tool_result\",\"tool_use_id\":\"c\",\"content\":[{\"type\":"
+        "\"image\"}]}]}]}";
+    sk_answer a;
     sk k;
 
     sk_open(&k, &(sk_config){.template = TEMPLATE});
     for (size_t i = 0; i < BR_COUNT(rows); i++) {
-        sk_answer a = sk_ask(&k, "POST /v1/chat/completions", "", rows[i].body);
+        a = sk_ask(&k, "POST /v1/chat/completions", "", rows[i].body);
 
         ck_assert_int_eq(a.status, 400);
         ck_assert_msg(strstr(a.body, rows[i].says), "%s", a.body);
     }
+    a = sk_ask(&k, "POST /v1/chat/completions", "",
+               "{\"max_tokens\":1," TOOLS ",\"messages\":[{\"role\":\"tool\","
+               "\"content\":[{\"type\":\"input_text\",\"text\":\"x\"}]}]}");
+    ck_assert_int_eq(a.status, 200);
+    a = sk_ask(&k, "POST /v1/messages", "", image);
+    ck_assert_msg(a.status == 400 &&
+                      strstr(a.body, "it has no model of images"),
+                  "%s", a.body);
     sk_close(&k);
     sk_open(&k, &(sk_config){0});
     ck_assert_int_eq(chat(&k, "").status, 400); /* its template knows none */
