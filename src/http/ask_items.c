@@ -122,7 +122,7 @@ add_call(br_ask *a, const br_json *v, const char *place, br_status *st)
                : oom(st);
 }
 
-/* {"type":"function_call_output","call_id":..,"output":..} */
+/* {"type":"function_call_output","call_id":..,"output":text or parts} */
 static br_code
 add_output(br_ask *a, const br_json *v, const char *place, br_status *st)
 {
@@ -131,13 +131,17 @@ add_output(br_ask *a, const br_json *v, const char *place, br_status *st)
     const br_json *id = br_json_get(v, "call_id");
     const br_json *text = br_json_get(v, "output");
     br_json *m = br_json_new(&a->arena, BR_J_OBJ);
+    char where[96];
+    br_text all;
 
     BR_TRY(known_members(v, place, names, BR_COUNT(names), st));
-    if (!id || id->kind != BR_J_STR || !text || text->kind != BR_J_STR)
+    if (!id || id->kind != BR_J_STR || !text)
         return br_fail(st, BR_E_USAGE,
-                       "%s: a function_call_output has call_id and a text as "
-                       "output",
+                       "%s: a function_call_output has call_id and output",
                        place);
+    snprintf(where, sizeof where, "%s.output", place);
+    BR_TRY(br_ask_content(a, text, where, &all, st));
+    text = br_json_new_str(&a->arena, all);
     if (!m || !br_ask_word(a, m, "role", "tool") ||
         !br_ask_share(a, m, "tool_call_id", id) ||
         !br_ask_share(a, m, "content", text) ||

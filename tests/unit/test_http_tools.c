@@ -599,8 +599,11 @@ TEST(items_become_messages)
         {"{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"a b\","
          "\"arguments\":\"\"}",
          "input[0].name"},
-        {"{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":[]}",
-         "a text as output"},
+        {"{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":7}",
+         "input[0].output: must be a string or a list"},
+        {"{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":[{"
+         "\"type\":\"input_image\"}]}",
+         "input[0].output[0].type: 'input_image'"},
         {"{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":"
          "\"\",\"x\":1}",
          "input[0].x"},
@@ -635,6 +638,15 @@ TEST(items_become_messages)
     ck_assert_str_eq(br_json_get(a.messages.at[0].json, "reasoning_content")->s,
                      "Hm");
     ck_assert_str_eq(br_json_get(a.messages.at[0].json, "content")->s, "Yes");
+    br_ask_fini(&a);
+    t_ok(br_ask_read(&a, BR_API_RESPONSES, &sample,
+                     BR_TEXT("{\"input\":[{\"type\":\"function_call_output\","
+                             "\"call_id\":\"c\",\"output\":[{\"type\":"
+                             "\"input_text\",\"text\":\"so\"},{\"type\":"
+                             "\"input_text\",\"text\":\"ft\"}]}]}"),
+                     &st),
+         &st);
+    ck_assert_str_eq(br_json_get(a.messages.at[0].json, "content")->s, "soft");
     br_ask_fini(&a);
     for (size_t i = 0; i < BR_COUNT(bad); i++) {
         char *body = t_printf("{\"input\":[%s]}", bad[i][0]);
