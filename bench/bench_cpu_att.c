@@ -1,9 +1,10 @@
 /* bench_cpu_att.c - attention of the CPU tier against the machine.
  *
- * One thread, keys and values in F16 and Q8_0, pages of all layers as a model has them.
+ * One thread, keys and values in F16 (also in pairs of BF16, where they pay) and
+ * Q8_0, pages of all layers as a model has them.
  * Per shape and depth: one row through all layers (decode) in GB/s of keys and
  * values, and as a share of what a plain read of the same memory reaches just
- * before and after; rows that follow each other (a prompt, 16 lines) in GFLOP/s,
+ * before and after; rows that follow each other (a prompt, 32 or 64 lines) in GFLOP/s,
  * and as a share of the fma rate. The fastest of three. tests/unit/test_cpu_att.c
  * has compared the bits.
  *
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POOL = 256 << 20, MOST = 8192 + 16, REPEATS = 3 };
+enum { POOL = 256 << 20, MOST = 8192 + BR_CPU_LINES, REPEATS = 3 };
 
 typedef struct shape {
     const char *name;
@@ -28,6 +29,8 @@ typedef struct shape {
 
 static uint8_t *pool;
 static int kv; /* what keys and values are kept as */
+static void (*attend)(const br_cpu_att *a);
+static uint32_t lines;
 static uint32_t pages[MOST / 16];
 static float q[BR_CPU_LINES * 128], y[BR_CPU_LINES * 128];
 static float *scratch;
@@ -35,7 +38,7 @@ static float *scratch;
 /* Rows from position pos on through the heads of all layers; numbers of keys
  * read. */
 static double
-rows_at(const br_cpu_ops *ops, const shape *s, int32_t pos, uint32_t rows)
+rows_at(const shape *s, int32_t pos, uint32_t rows)
 {
     br_cpu_att a = {.pages = pages,
                     .pool = pool,
@@ -57,37 +60,36 @@ rows_at(const br_cpu_ops *ops, const shape *s, int32_t pos, uint32_t rows)
     for (uint32_t i = 0; i < s->layers * s->kv; i++) {
         a.k_at = (i / s->kv * 2 * s->kv + i % s->kv) * head;
         a.v_at = a.k_at + s->kv * head;
-        ops->attend(&a);
+        attend(&a);
     }
     return (double)(pos + 1) * (double)(s->layers * s->kv * s->dim);
 }
 
 static void
-measure(const br_cpu_ops *ops, const shape *s, int32_t depth)
+measure(const char *how, const shape *s, int32_t depth)
 {
     double gb = 0, share = 0, rate = 0, part = 0;
     double bytes = 2 * (double)br_kv_bytes(kv, 32) / 32;
     shape one = {"", 2, s->kv, s->per, s->dim};
-    uint32_t rows = BR_CPU_LINES / s->per;
+    uint32_t rows = lines / s->per;
     br_isa isa = br_isa_best();
 
     for (int i = 0; i < REPEATS; i++) {
         double before = br_probe_read(pool, POOL), t0 = kit_cpu_ms(), r;
 
-        r = rows_at(ops, s, depth - 1, 1) * bytes;
+        r = rows_at(s, depth - 1, 1) * bytes;
         r = r / (kit_cpu_ms() - t0) * 1e-6;
         gb = BR_MAX(gb, r);
         share = BR_MAX(share, 2 * r / (before + br_probe_read(pool, POOL)));
         before = br_probe_mul(isa, BR_FORM_F32);
         t0 = kit_cpu_ms();
-        r = 4 * rows_at(ops, &one, depth - 1, rows) * rows * s->per;
+        r = 4 * rows_at(&one, depth - 1, rows) * rows * s->per;
         r = r / (kit_cpu_ms() - t0) * 1e-6;
         rate = BR_MAX(rate, r);
         part = BR_MAX(part, 2 * r / (before + br_probe_mul(isa, BR_FORM_F32)));
     }
-    printf("%-5s %-12s %6d  %6.1f GB/s %4.0f %%  %6.1f GFLOP/s %4.0f %%\n",
-           br_qinfo_of(kv)->name, s->name, depth, gb, 100 * share, rate,
-           100 * part);
+    printf("%-5s %-12s %6d  %6.1f GB/s %4.0f %%  %6.1f GFLOP/s %4.0f %%\n", how,
+           s->name, depth, gb, 100 * share, rate, 100 * part);
 }
 
 int
@@ -100,8 +102,19 @@ main(void)
         {"6x8x1x128", 6, 8, 1, 128},
     };
     static const int32_t depths[] = {256, 2048, 8192};
-    static const int kinds[] = {BR_Q_F16, BR_Q_Q8_0};
     const br_cpu_ops *ops = br_cpu_ops_of(br_isa_best());
+    const struct {
+        const char *name;
+        int kv;
+        void (*attend)(const br_cpu_att *a);
+        uint32_t lines;
+    } kinds[] = {
+        {"f16", BR_Q_F16, ops->attend, BR_CPU_LINES_F32},
+        {"pairs", BR_Q_F16,
+         br_isa_pairs_pay(br_isa_best()) ? ops->attend_pairs : NULL,
+         BR_CPU_LINES},
+        {"q8_0", BR_Q_Q8_0, ops->attend, BR_CPU_LINES_F32},
+    };
     char name[128];
     br_rng rng;
 
@@ -127,8 +140,11 @@ main(void)
     for (size_t i = 0; i < BR_COUNT(shapes); i++)
         for (size_t k = 0; k < BR_COUNT(depths); k++)
             for (size_t j = 0; j < BR_COUNT(kinds); j++) {
-                kv = kinds[j];
-                measure(ops, &shapes[i], depths[k]);
+                kv = kinds[j].kv;
+                attend = kinds[j].attend;
+                lines = kinds[j].lines;
+                if (attend)
+                    measure(kinds[j].name, &shapes[i], depths[k]);
             }
     return 0;
 }

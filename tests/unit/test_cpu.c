@@ -233,6 +233,71 @@ TEST_WITHIN(a_long_past_has_the_same_bits_for_any_threads, 120)
     lk_end();
 }
 
+/* So it is with products in BF16, whatever goes through keys together. */
+TEST_WITHIN(a_long_past_in_bf16_has_the_same_bits_for_any_threads, 120)
+{
+    enum { PAST = 600, N = 4 };
+    br_cpu_pool *pool[2] = {pool_of(1), pool_of(7)};
+    lk_case c = lk_get(lk_find("llama-q-Q8_0"));
+    int32_t tokens[PAST + N];
+    float *l[2];
+
+    for (int i = 0; i < PAST + N; i++)
+        tokens[i] = (int32_t)((uint32_t)(i * 37 + i / 7) % c.n_vocab);
+    for (int i = 0; i < 2; i++) {
+        br_oracle_config config = {
+            .pool = pool[i], .kv = BR_Q_F16, .n_ctx = PAST + N};
+        int cut = i ? 73 : PAST - 1;
+        lk_run r;
+
+        l[i] = t_keep(calloc((N + 1) * (size_t)c.n_vocab, sizeof *l[i]));
+        t_ok(lk_open(&r, &c, &config), &r.st);
+        t_ok(br_oracle_feed(&r.o, 0, 0, tokens, PAST, (uint32_t)cut, NULL,
+                            &r.st),
+             &r.st);
+        t_ok(br_oracle_feed(&r.o, 0, PAST, tokens + PAST, N, i ? 3 : 1, l[i],
+                            &r.st),
+             &r.st);
+        ck_assert(r.o.cpu->split.any == (i == 1));
+        lk_close(&r);
+    }
+    ck_assert_mem_eq(l[1], l[0], N * (size_t)c.n_vocab * sizeof *l[0]);
+    br_cpu_pool_free(pool[0]);
+    br_cpu_pool_free(pool[1]);
+    lk_end();
+}
+
+/* Of an exact tier, or beside weights in floats, never. */
+TEST(attention_is_in_bf16_beside_integers_only)
+{
+    static const struct {
+        const char *name;
+        bool exact, pairs;
+    } way[] = {{"llama-q-Q8_0", false, true},
+               {"llama-q-Q4_K", false, true},
+               {"llama-q-Q8_0", true, false},
+               {"qwen3moe", false, false}};
+    br_cpu_pool *one = pool_of(1);
+
+    for (size_t i = 0; i < BR_COUNT(way); i++) {
+        lk_case c = lk_get(lk_find(way[i].name));
+        br_oracle_config config = {
+            .pool = one, .kv = BR_Q_F16, .exact = way[i].exact};
+        const br_cpu_ops *ops;
+        lk_run r;
+
+        t_ok(lk_open(&r, &c, &config), &r.st);
+        ops = r.o.cpu->ops;
+        ck_assert(r.o.cpu->attend ==
+                  (way[i].pairs && br_isa_pairs_pay(r.o.cpu->isa)
+                       ? ops->attend_pairs
+                       : ops->attend));
+        lk_close(&r);
+    }
+    br_cpu_pool_free(one);
+    lk_end();
+}
+
 /* However many threads there are and however the prompt was cut. */
 TEST_WITHIN(threads_and_chunks_change_no_bit, 120)
 {

@@ -231,7 +231,8 @@ check_lines(const att_case *c, br_isa isa, const char *how)
 
 /* The blocks in spans, the last ones first, as threads may take them. */
 static void
-attend_in_spans(att_case *c, br_isa isa)
+attend_in_spans(att_case *c, void (*attend)(const br_cpu_att *a),
+                void (*join)(const br_cpu_att *a))
 {
     br_cpu_att *a = &c->a;
     int32_t end = a->line[a->n - 1].pos / 256 + 1,
@@ -247,9 +248,9 @@ attend_in_spans(att_case *c, br_isa isa)
     memset(c->y, 0xff, sizeof c->y);
     for (a->b1 = end; a->b1 > a->kept_from; a->b1 = a->b0) {
         a->b0 = BR_MAX(a->b1 - by, a->kept_from);
-        br_cpu_ops_of(isa)->attend(a);
+        attend(a);
     }
-    br_cpu_ops_of(isa)->fold(a);
+    join(a);
     ck_assert(a->kept[n] == GUARD);
     a->kept = NULL;
 }
@@ -264,7 +265,7 @@ check_case(att_case *c, br_isa isa)
     c->a.s[n] = GUARD;
     br_cpu_ops_of(isa)->attend(&c->a);
     check_lines(c, isa, "at once");
-    attend_in_spans(c, isa);
+    attend_in_spans(c, br_cpu_ops_of(isa)->attend, br_cpu_ops_of(isa)->fold);
     check_lines(c, isa, "in spans");
     ck_assert(c->a.s[n] == GUARD);
 }
@@ -283,4 +284,90 @@ TEST_WITHIN(attention_has_the_bits_of_the_contract, 60)
             if (br_isa_here((br_isa)isa))
                 check_case(c, (br_isa)isa);
     }
+}
+
+/* ---- in pairs of BF16 ---------------------------------------------------- */
+
+/* Squares of differences to the contract's numbers, and of those. */
+static void
+add_errors(const att_case *c, double *wrong, double *all)
+{
+    float want[HEAD];
+
+    for (uint32_t i = 0; i < c->a.n; i++) {
+        slowly(c, &c->a.line[i], want);
+        for (uint32_t d = 0; d < c->a.head_v; d++) {
+            double y = (double)c->a.line[i].y[d], e = y - (double)want[d];
+
+            ck_assert_msg(e * e < 1e-3, "line %u, column %u: %g, not %g", i, d,
+                          y, (double)want[d]);
+            *wrong += e * e;
+            *all += (double)want[d] * (double)want[d];
+        }
+    }
+}
+
+/* The same lines by themselves, by twos and so on: the same bits. */
+static void
+check_company(att_case *c, const br_cpu_ops *ops, const float *want)
+{
+    br_cpu_att *a = &c->a, few = *a;
+
+    for (uint32_t i = 0; i < a->n; i += few.n) {
+        few.n = 1 + below(c, 12);
+        few.n = BR_MIN(few.n, a->n - i);
+        memcpy(few.line, a->line + i, few.n * sizeof *few.line);
+        memset(c->y + i * a->head_v, 0xff, few.n * a->head_v * sizeof *c->y);
+        ops->attend_pairs(&few);
+    }
+    for (uint32_t i = 0; i < a->n * a->head_v; i++)
+        ck_assert_msg(memcmp(&c->y[i], &want[i], sizeof *want) == 0,
+                      "line %u of %u, column %u: %.9g with all, %.9g with few: "
+                      "keys %d..%d, heads of %u and %u",
+                      i / a->head_v, a->n, i % a->head_v, (double)want[i],
+                      (double)c->y[i], a->line[i / a->head_v].lo,
+                      a->line[i / a->head_v].pos, a->head_k, a->head_v);
+}
+
+/* Exact zeros of the instruction: what a line does not see may be anything. */
+TEST_WITHIN(attention_in_pairs_is_near_the_contract_in_any_company, 60)
+{
+    att_case *c = t_keep(calloc(1, sizeof *c));
+    float *all = t_keep(calloc(1, sizeof c->y));
+    const br_cpu_ops *ops = br_cpu_ops_of(BR_ISA_AVX512);
+    double wrong = 0, of = 0;
+    int tries = t_sanitized() ? TRIES / 6 : 4 * TRIES, n_pairs = 0;
+
+    if (!br_isa_pairs(BR_ISA_AVX512))
+        t_skip("no processor that multiplies pairs of BF16");
+    c->keys = t_keep(calloc(PAGES * 16 * HEAD, sizeof(float)));
+    c->values = t_keep(calloc(PAGES * 16 * HEAD, sizeof(float)));
+    for (int i = 0; i < tries; i++) {
+        br_cpu_att *a = &c->a;
+        bool pairs;
+        size_t n;
+
+        c->seed = (uint64_t)i + 1;
+        make_case(c);
+        pairs = a->has_v && br_cpu_att_pairs(a->kv, a->head_k, a->head_v);
+        n = br_cpu_att_floats(a->head_k, a->head_v);
+        a->s = t_keep(malloc((n + 1) * sizeof(float)));
+        memset(a->s, 0xff, n * sizeof(float)); /* NaNs */
+        a->s[n] = GUARD;
+        ops->attend_pairs(a);
+        if (!pairs) {
+            check_lines(c, BR_ISA_AVX512, "not in pairs");
+            continue;
+        }
+        n_pairs++;
+        add_errors(c, &wrong, &of);
+        memcpy(all, c->y, sizeof c->y);
+        check_company(c, ops, all);
+        attend_in_spans(c, ops->attend_pairs, ops->fold);
+        ck_assert(memcmp(c->y, all, a->n * a->head_v * sizeof *all) == 0);
+        ck_assert(a->s[n] == GUARD);
+    }
+    ck_assert_int_gt(n_pairs, tries / 20);
+    ck_assert_double_lt(wrong, 1e-5 * of);
+    ck_assert_double_gt(wrong, 1e-9 * of); /* or it was not in pairs */
 }

@@ -9,10 +9,12 @@
  * One prefill graph serves any step, one row or many. Logits of a row depend
  * on its sequence alone: not on the other rows, the chunks of the prompt, the
  * slot, the pages, or how many threads there are. They are those of the ref
- * tier with quantised activations, bit for bit, but for two things: BF16
- * weights unless `exact`, and keys and values in F16 where the other has F32. They
- * cost up to 1e-3 of NMSE (random models of the tests, median over positions:
- * a rounding of activations that falls the other way is most of it).
+ * tier with quantised activations, bit for bit, but for three things: keys and
+ * values in F16 where the other has F32; and unless `exact`, where the processor
+ * has an instruction for it, BF16 weights, and beside weights in integers products
+ * of keys and values in BF16. They cost up to 1e-3 of NMSE
+ * (random models of the tests, median over positions: a rounding of activations
+ * that falls the other way is most of it).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_CPU_H
@@ -70,7 +72,7 @@ br_isa br_cpu_isa(const br_cpu *c);
 /* What all steps so far have read and multiplied. */
 typedef struct br_cpu_work {
     uint64_t weight_bytes, kv_bytes;
-    uint64_t products[BR_FORM_COUNT]; /* attention's are F32 */
+    uint64_t products[BR_FORM_COUNT]; /* attention's: F32 or BF16 */
 } br_cpu_work;
 /* Whether it has the ref tier's bits, given a state in F32. */
 bool br_cpu_is_exact(const br_cpu *c);

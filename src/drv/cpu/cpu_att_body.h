@@ -689,6 +689,18 @@ pages_from(const att *s, int32_t p)
     return BR_MIN(most, (s->to - p + 15) / 16);
 }
 
+/* What line i's block came to. */
+static void
+leave_block(att *s, uint32_t i)
+{
+    const att_part *p = &s->part[i];
+
+    if (p->from < p->to && s->a->kept)
+        keep_block(s, i, p);
+    else if (p->from < p->to)
+        fold_block(s, i, &s->fold[i], p, block_of(s, i));
+}
+
 /* The lines through the keys of s, all of them of one block; keys up to `hi`
  * come after it. */
 static void
@@ -719,14 +731,8 @@ through_block(att *s, int32_t hi)
                 page_at(s, p + 16 * j + (s->come ? BR_CPU_BLOCK : 0), true);
         value_sums(s, p);
     }
-    for (uint32_t i = 0; i < a->n; i++) {
-        const att_part *p = &s->part[i];
-
-        if (p->from < p->to && a->kept)
-            keep_block(s, i, p);
-        else if (p->from < p->to)
-            fold_block(s, i, &s->fold[i], p, block_of(s, i));
-    }
+    for (uint32_t i = 0; i < a->n; i++)
+        leave_block(s, i);
 }
 
 static att_kind
@@ -756,10 +762,11 @@ begin_lines(const br_cpu_att *a)
     return s;
 }
 
+/* Through all blocks of a's that a line sees. */
 static void
-attend(const br_cpu_att *a)
+walk_blocks(att *s, void (*through)(att *s, int32_t hi))
 {
-    att s = begin_lines(a);
+    const br_cpu_att *a = s->a;
     int32_t lo = a->line[0].lo, hi = a->line[0].pos;
 
     for (uint32_t i = 1; i < a->n; i++) {
@@ -770,13 +777,21 @@ attend(const br_cpu_att *a)
         lo = BR_MAX(lo, a->b0 * BR_CPU_BLOCK);
         hi = BR_MIN(hi, a->b1 * BR_CPU_BLOCK - 1);
     }
+    for (int32_t b = lo / BR_CPU_BLOCK; b <= hi / BR_CPU_BLOCK; b++)
+        if (enter_block(s, b))
+            through(s, hi);
+    for (uint32_t i = 0; i < a->n && !a->kept; i++)
+        finish_line(s, i, s->fold[i]);
+}
+
+static void
+attend(const br_cpu_att *a)
+{
+    att s = begin_lines(a);
+
     if (a->has_v)
         interleave(&s);
-    for (int32_t b = lo / BR_CPU_BLOCK; b <= hi / BR_CPU_BLOCK; b++)
-        if (enter_block(&s, b))
-            through_block(&s, hi);
-    for (uint32_t i = 0; i < a->n && !a->kept; i++)
-        finish_line(&s, i, s.fold[i]);
+    walk_blocks(&s, through_block);
 }
 
 /* What attend() has kept of the lines' blocks, into what they come to. */

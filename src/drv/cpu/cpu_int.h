@@ -111,6 +111,8 @@ struct br_cpu {
     br_cpu_config c;
     br_isa isa;
     const br_cpu_ops *ops;
+    void (*attend)(const br_cpu_att *a); /* one of ops; takes so many */
+    uint32_t att_lines;                  /* lines at a time */
     uint32_t n_threads;
     cpu_mat *mat;          /* [n_values] */
     const uint8_t *packed; /* in packed_block, kept or room */

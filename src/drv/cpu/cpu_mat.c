@@ -200,12 +200,23 @@ br_isa_best(void)
 
 /* ---- sizes --------------------------------------------------------------- */
 
+bool
+br_isa_pairs(br_isa isa)
+{
+    return (isa == BR_ISA_AVX512 || isa == BR_ISA_AMX) && has_bf16();
+}
+
+bool
+br_isa_pairs_pay(br_isa isa)
+{
+    return br_isa_pairs(isa) && bf16_pays();
+}
+
 static br_form
 form_of(const br_mat_desc *d)
 {
     if (d->type == BR_Q_BF16 && !d->exact &&
-        (d->isa == BR_ISA_AVX512 || d->isa == BR_ISA_AMX) && has_bf16() &&
-        (d->pairs || bf16_pays()))
+        (d->pairs ? br_isa_pairs(d->isa) : br_isa_pairs_pay(d->isa)))
         return BR_FORM_BF16;
     if (!br_qint_has(d->type))
         return BR_FORM_F32;

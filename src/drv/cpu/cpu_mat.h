@@ -45,6 +45,9 @@ typedef enum br_isa {
 const char *br_isa_name(br_isa isa); /* "avx2" */
 bool br_isa_here(br_isa isa);        /* does this machine have it? */
 br_isa br_isa_best(void);
+/* Does it multiply pairs of BF16? And faster than f32? */
+bool br_isa_pairs(br_isa isa);
+bool br_isa_pairs_pay(br_isa isa);
 
 /* Forms of activations. */
 typedef enum br_form {

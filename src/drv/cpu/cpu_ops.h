@@ -1,9 +1,10 @@
 /* cpu_ops.h - what the CPU tier computes beside matrices, one table for each
  * instruction set.
  *
- * Every function yields the bits that docs/arithmetic.md fixes, so those of
- * the ref tier, on every instruction set: sixteen lanes are enough for vectors
- * to be as fast as caches feed them, and nothing is left to trade for speed.
+ * Every function but attend_pairs yields the bits that docs/arithmetic.md
+ * fixes, so those of the ref tier, on every instruction set: sixteen lanes are
+ * enough for vectors to be as fast as caches feed them, and nothing is left to
+ * trade for speed.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_CPU_OPS_H
@@ -13,8 +14,9 @@
 #include "drv/state.h"
 
 enum {
-    BR_CPU_BLOCK = 256, /* keys of a block of attention */
-    BR_CPU_LINES = 32,  /* heads of queries that go through keys together */
+    BR_CPU_BLOCK = 256,    /* keys of a block of attention */
+    BR_CPU_LINES = 64,     /* heads of queries that go through keys together */
+    BR_CPU_LINES_F32 = 32, /* as many as are good for attend() */
 };
 
 /* A head of queries of a row. */
@@ -69,7 +71,14 @@ static inline size_t
 br_cpu_att_floats(size_t head_k, size_t head_v)
 {
     return BR_CPU_LINES * (BR_CPU_SCORES + br_cpu_att_line(head_v) + head_k) +
-           16 * (2 * BR_MAX(head_k, head_v) + 1);
+           BR_CPU_BLOCK / 2 * (head_k + BR_MAX(head_k, head_v)) + 16;
+}
+
+/* Heads that attend_pairs() multiplies in BF16, if they have values. */
+static inline bool
+br_cpu_att_pairs(int kv, uint32_t head_k, uint32_t head_v)
+{
+    return kv == BR_Q_F16 && head_k % 16 == 0 && head_v % 16 == 0;
 }
 
 /* One head of one row, one step of the delta rule. */
@@ -99,6 +108,8 @@ typedef struct br_cpu_ops {
                  float *yu, float *yv, size_t n);
     void (*to_f16)(const float *x, uint16_t *y, size_t n);
     void (*attend)(const br_cpu_att *a);
+    /* With products in BF16 where br_cpu_att_pairs says so; br_isa_pairs. */
+    void (*attend_pairs)(const br_cpu_att *a);
     void (*fold)(const br_cpu_att *a); /* pages are not looked at */
     void (*delta)(const br_cpu_delta *d);
     /* row = b * xd + row * decay */

@@ -12,7 +12,7 @@
 #    define VEC_AVX2 1
 #    include "drv/cpu/cpu_ops_body.h"
 
-const br_cpu_ops br_cpu_ops_avx2 = CPU_OPS;
+const br_cpu_ops br_cpu_ops_avx2 = CPU_OPS(NULL);
 #    if defined __clang__
 #        pragma clang attribute pop
 #    endif

@@ -303,10 +303,10 @@ scan(float *row, const float *b, float xd, float decay, size_t n)
         row[j] = fmaf(b[j], xd, row[j] * decay);
 }
 
-#define CPU_OPS                                                          \
+#define CPU_OPS(pairs)                                                   \
     {                                                                    \
         dot, norm, act, softcap, two, scale, axpy, turn, to_f16, attend, \
-            fold_kept, delta, scan                                       \
+            pairs, fold_kept, delta, scan                                \
     }
 
 #endif

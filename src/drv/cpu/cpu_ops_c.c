@@ -2,4 +2,4 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cpu/cpu_ops_body.h"
 
-const br_cpu_ops br_cpu_ops_c = CPU_OPS;
+const br_cpu_ops br_cpu_ops_c = CPU_OPS(NULL);

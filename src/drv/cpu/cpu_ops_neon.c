@@ -4,7 +4,7 @@
 #    define VEC_NEON 1
 #    include "drv/cpu/cpu_ops_body.h"
 
-const br_cpu_ops br_cpu_ops_neon = CPU_OPS;
+const br_cpu_ops br_cpu_ops_neon = CPU_OPS(NULL);
 #else
 typedef int br_cpu_ops_neon; /* not empty, on other processors */
 #endif

@@ -151,12 +151,12 @@ position_of(const br_cpu *c, const cpu_phase *p, uint32_t i)
 }
 
 /* Cuts the rows into groups that go through keys together: rows of a slot that
- * follow each other, as many as have BR_CPU_LINES lines, but few enough for
+ * follow each other, as many as have c->att_lines lines, but few enough for
  * every thread to get some. Returns how many. */
 static uint32_t
 group_rows(br_cpu *c, cpu_phase *p, uint32_t per)
 {
-    uint32_t most = BR_MAX(BR_CPU_LINES / per, 1u);
+    uint32_t most = BR_MAX(c->att_lines / per, 1u);
     uint32_t fair = (p->n_rows + 2 * c->n_threads - 1) / (2 * c->n_threads);
     uint32_t n = 0;
 
@@ -222,6 +222,16 @@ check_pages(const br_state *s, const br_cpu_att *a, uint32_t group, int32_t lo,
         br_check(a->pages[b] < s->n_pages[group] && "pages are the pool's");
 }
 
+/* Does c->attend multiply in BF16? */
+static bool
+in_pairs(const br_cpu *c, const cpu_phase *p)
+{
+    return c->attend == c->ops->attend_pairs && p->in[2].v &&
+           br_cpu_att_pairs(c->state->kv,
+                            (uint32_t)br_ir_i(p->n, BR_IA_head_dim, 0),
+                            (uint32_t)br_ir_i(p->n, BR_IA_head_v, 0));
+}
+
 static uint32_t
 attention_tiles(br_cpu *c, cpu_phase *p)
 {
@@ -241,7 +251,8 @@ attention_tiles(br_cpu *c, cpu_phase *p)
                 (uint64_t)(pos - first_seen(p->n, pos) + 1) *
                 br_kv_bytes(c->state->kv, kv * (p->in[2].v ? k + v : k));
     }
-    c->work.products[BR_FORM_F32] += keys * heads * (k + v);
+    c->work.products[in_pairs(c, p) ? BR_FORM_BF16 : BR_FORM_F32] +=
+        keys * heads * (k + v);
     group_rows(c, p, (uint32_t)(heads / kv));
     p->per = split_groups(c, p, (uint32_t)kv, (uint32_t)heads);
     return (uint32_t)kv * p->per;
@@ -270,7 +281,7 @@ attention_rows(br_cpu *c, const cpu_phase *p, br_cpu_att *a, uint32_t g,
                           .sink = p->in[4].v ? p->in[4].f + h : NULL,
                           .lo = first_seen(p->n, pos),
                           .pos = pos};
-        if (a->n == BR_CPU_LINES || i + 1 == n) {
+        if (a->n == c->att_lines || i + 1 == n) {
             fn(a);
             if (a->kept)
                 a->kept += a->n * kept;
@@ -329,7 +340,7 @@ attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
     for (uint32_t r = t[0]; r < t[1]; r++)
         check_pages(s, &a, pk->group, first_seen(p->n, position_of(c, p, r)),
                     position_of(c, p, r));
-    attention_rows(c, p, &a, g, t, c->ops->attend);
+    attention_rows(c, p, &a, g, t, c->attend);
 }
 
 const cpu_kind cpu_attention = {attention_tiles, attention_tile};

@@ -284,7 +284,14 @@ v_sum(vf a)
 {
     float lane[16];
 
-#if defined VEC_AVX2
+#if defined VEC_AVX512
+    __m256 by8 = _mm256_add_ps(_mm512_castps512_ps256(a.r[0]),
+                               _mm512_extractf32x8_ps(a.r[0], 1));
+
+    _mm_storeu_ps(lane, _mm_add_ps(_mm256_castps256_ps128(by8),
+                                   _mm256_extractf128_ps(by8, 1)));
+    return (lane[0] + lane[2]) + (lane[1] + lane[3]);
+#elif defined VEC_AVX2
     _mm256_storeu_ps(lane, _mm256_add_ps(a.r[0], a.r[1]));
     _mm_storeu_ps(lane, _mm_add_ps(_mm_loadu_ps(lane), _mm_loadu_ps(lane + 4)));
     return (lane[0] + lane[2]) + (lane[1] + lane[3]);
