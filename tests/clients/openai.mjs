@@ -275,7 +275,7 @@ await check('texts and numbers as zod describes them', async () => {
 await check('errors have the right class', async () => {
   await assert.rejects(ai.chat.completions.create({ ...base, model: 'gpt-4' }), (e) => e instanceof OpenAI.NotFoundError && e.code === 'model_not_found' && e.param === 'model' && e.requestID.startsWith('req_'));
   await assert.rejects(ai.chat.completions.create({ ...base, temperature: 9 }), (e) => e instanceof OpenAI.BadRequestError && e.param === 'temperature');
-  const schema = { type: 'object', properties: { a: { not: {} } } };
+  const schema = { type: 'object', properties: { a: { not: { type: 'null' } } } };
   await assert.rejects(ai.chat.completions.create({ ...base, response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } }), (e) => e instanceof OpenAI.BadRequestError && /'not' at '#\/properties\/a'/.test(e.message));
   await assert.rejects(ai.embeddings.create({ model: 'demo', input: 'x', dimensions: 1e6 }), (e) => e instanceof OpenAI.BadRequestError && e.param === 'dimensions');
 });
