@@ -224,7 +224,7 @@ $(B)/emu/libcuda.so.1: $(wildcard tests/emu/* kernels/cuda/*.cu kernels/cuda/*.c
 	$(call say,CXX)$(CC) -O2 -fPIC -c tests/emu/emu_core.c -o $(@D)/emu_core.o && \
 	g++ -O2 -fPIC -std=c++17 -fvisibility=hidden -w -include tests/emu/emu.h \
 	    -c tests/emu/emu_kernels.cc -o $(@D)/emu_kernels.o && \
-	g++ -shared -Wl,-soname,libcuda.so.1 $(@D)/emu_core.o $(@D)/emu_kernels.o -ldl -o $@
+	g++ -shared -Wl,-soname,libcuda.so.1 $(@D)/emu_core.o $(@D)/emu_kernels.o -ldl -pthread -o $@
 
 test: $(B)/brass-test $(B)/brass-faults $(B)/brass $(EMU) $(if $(SAN),,$(B)/$(SONAME) brasscc)
 	@$(RUN_TESTS)
@@ -305,6 +305,7 @@ $(B)/bench/bench_serve.o: BR_CFLAGS += -DBR_COMMIT='"$(COMMIT)"'
 $(B)/bench/bench_serve.o: $(B)/commit
 $(B)/bench_serve $(B)/bench_soak: $(B)/bench/serve_load.o
 $(B)/bench_gcn: $(B)/tests/gcn_corpus.o
+$(B)/bench_cuda_decode: $(B)/bench/cuda_decode_times.o
 $(B)/bench_%: $(B)/bench/bench_%.o $(B)/bench/kit.o $(B)/libbrass.a
 	$(call say,LD)$(LINK) $(filter %.o,$^) $(filter %.a,$^) $(BR_LIBS) -o $@
 bench-%: $(B)/bench_% ; @$<

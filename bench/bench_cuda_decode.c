@@ -11,17 +11,12 @@
  * same with so many chunks under way (shallow/deep). Exit 0, 1 when a check
  * fails, 5 without a device.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../kernels/cuda/mega_table.h"
 #include "base/half.h"
 #include "base/rng.h"
-#include "drv/cuda/decode.h"
-#include "kit.h"
+#include "cuda_decode.h"
 #include "run/sample.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const br_cu_shape shapes[] = {
     {"tiny", BR_CU_BF16, 2, 512, 8, 2, 64, 1024, 600, 1e4f, 1e-5f, false, true,
@@ -52,33 +47,6 @@ static const br_cu_shape shapes[] = {
     {"qwen3-8b-q4_k", BR_CU_Q4_K, 36, 4096, 32, 8, 128, 12288, 151936, 1e6f,
      1e-6f, true, false, false, NULL},
 };
-
-struct weights { /* row-major on the device, per layer */
-    uint64_t qkv[64], out[64], gate[64], up[64], down[64], head;
-    uint64_t cache, h, x, y, act, score; /* of the obvious kernels */
-};
-
-struct bench {
-    br_cuda cu;
-    br_cu_decode d;
-    struct weights w;
-    void *mod;
-    br_status st;
-    const void *image;
-    const char *depths;
-    bool profile, quick;
-    uint32_t repeat; /* times that a step is to give the same bits */
-    uint32_t stay;   /* tokens of a launch that stays, and nothing else */
-};
-
-#define OK(b, call)                                      \
-    do {                                                 \
-        if ((call) != BR_OK) {                           \
-            fprintf(stderr, "bench: %s\n", (b)->st.msg); \
-            exit(br_code_exit((b)->st.code));            \
-        }                                                \
-    } while (0)
-#define CU(b, call) OK(b, BR_CU(&(b)->cu, &(b)->st, call))
 
 static void
 run(struct bench *b, const char *name, uint32_t grid, uint32_t block,
@@ -246,9 +214,6 @@ naive_step(struct bench *b, uint32_t token, uint32_t pos, float *logits)
     br_cuda_free(cu, w->score);
 }
 
-#define TOKEN 17u
-#define STEPS 3u
-
 static uint32_t
 fast_steps(struct bench *b, enum br_cu_mode mode, uint32_t steps, uint32_t pos,
            float *logits)
@@ -401,7 +366,7 @@ check_resident(struct bench *b)
     br_cu_decode_seek(&b->d, TOKEN, 5);
     OK(b, br_cu_decode_enter(&b->d, &b->st));
     for (uint32_t i = 0; i < n; i++)
-        OK(b, br_cu_decode_next(&b->d, &got[i], &b->st));
+        OK(b, br_cu_decode_next(&b->d, BR_CU_AHEAD, &got[i], &b->st));
     OK(b, br_cu_decode_leave(&b->d, &b->st));
     same = memcmp(want, got, n * sizeof *want) == 0;
     br_cu_decode_seek(&b->d, TOKEN, 5);
@@ -427,12 +392,13 @@ cut_step(struct bench *b, uint32_t token, uint32_t pos, double *leave_us)
     OK(b, br_cu_decode_enter(&b->d, &b->st));
     OK(b, br_cu_decode_cancel(&b->d, &b->st));
     if ((b->d.phase != 0) != many ||
-        (many && br_cu_decode_next(&b->d, &got, &st) != BR_E_CANCELLED)) {
+        (many &&
+         br_cu_decode_next(&b->d, BR_CU_AHEAD, &got, &st) != BR_E_CANCELLED)) {
         OK(b, br_cu_decode_leave(&b->d, &b->st));
         return 0; /* no best token of these weights */
     }
     OK(b, br_cu_decode_resume(&b->d, &b->st));
-    OK(b, br_cu_decode_next(&b->d, &got, &b->st));
+    OK(b, br_cu_decode_next(&b->d, BR_CU_AHEAD, &got, &b->st));
     int64_t t0 = br_now_ns();
     OK(b, br_cu_decode_leave(&b->d, &b->st)); /* somewhere in a later step */
     *leave_us = (double)(br_now_ns() - t0) * 1e-3;
@@ -448,9 +414,10 @@ cut_step(struct bench *b, uint32_t token, uint32_t pos, double *leave_us)
 static int
 check_cancel(struct bench *b)
 {
-    enum { N = 8, AT = 5 };
+    enum { MOST = 8, AT = 5 };
+    const uint32_t N = b->quick && b->d.shape.n_layers < 3 ? 3 : MOST;
     const size_t n = b->d.shape.vocab * 4ull;
-    uint32_t want[N + 1], token = TOKEN, same = 0;
+    uint32_t want[MOST + 1], token = TOKEN, same = 0;
     float *whole = br_alloc(n), *cut = br_alloc(n);
     double us = 0, most = 0;
     bool equal;
@@ -475,8 +442,101 @@ check_cancel(struct bench *b)
     return !equal;
 }
 
-/* Logits: noise, noise with holes, with ties, one far above. */
+/* ---- steps of the ring ----------------------------------------------------- */
+
+/* Two sequences, one over a block's border, the other over a page's. */
+enum { RING_STEPS = 2, RING_BLOCK = 8, RING_POS = 255 + 512, RING_POS2 = 14 };
+
 static void
+seek_one(struct bench *b, uint32_t which, uint32_t token, uint32_t i)
+{
+    if (which)
+        br_cu_decode_seek_in(&b->d, RING_BLOCK, token, RING_POS2 + i);
+    else
+        br_cu_decode_seek(&b->d, token, RING_POS + i);
+}
+
+/* A step of one, a step of the other ..: each waits for what the host says. */
+static void
+ring_in_turn(struct bench *b, uint32_t got[2][RING_STEPS])
+{
+    for (uint32_t i = 0; i < RING_STEPS; i++)
+        for (uint32_t k = 0; k < 2; k++) {
+            seek_one(b, k, i ? got[k][i - 1] : TOKEN + k, i);
+            if (!b->d.resident)
+                OK(b, br_cu_decode_enter(&b->d, &b->st));
+            OK(b, br_cu_decode_next(&b->d, 0, &got[k][i], &b->st));
+        }
+}
+
+/* The same, all of them said before, the first sequence last, and what follows. */
+static void
+ring_ahead(struct bench *b, uint32_t want[2][RING_STEPS],
+           uint32_t got[2][RING_STEPS], uint32_t *more)
+{
+    for (uint32_t i = 0; i < RING_STEPS; i++)
+        for (uint32_t k = 2; k-- > 0;) {
+            seek_one(b, k, i ? want[k][i - 1] : TOKEN + k, i);
+            br_cu_decode_post(&b->d);
+        }
+    for (uint32_t i = 0; i < RING_STEPS; i++)
+        for (uint32_t k = 2; k-- > 0;)
+            OK(b, br_cu_decode_next(&b->d, 0, &got[k][i], &b->st));
+    OK(b, br_cu_decode_next(&b->d, 0, more, &b->st));
+}
+
+/* Two sequences in turn in one launch give the tokens and the logits of each one
+ * alone; a launch that has waited long enough is entered again. */
+static int
+check_ring(struct bench *b)
+{
+    const size_t n = b->d.shape.vocab * 4ull;
+    float *ring[2] = {br_alloc(n), br_alloc(n)}, *alone = br_alloc(n);
+    uint32_t got[2][RING_STEPS], again[2][RING_STEPS], token;
+    uint32_t more, after[RING_STEPS + 1];
+    const uint64_t before = b->d.launches;
+    const uint32_t patience = b->d.patience;
+    uint64_t launches;
+    bool same = true;
+
+    b->d.patience = UINT32_MAX; /* whatever else the machine does */
+    ring_in_turn(b, got);
+    ring_ahead(b, got, again, &more);
+    launches = b->d.launches - before;
+    OK(b, br_cu_decode_leave(&b->d, &b->st));
+    CU(b, cuMemcpyDtoH(ring[0], b->d.logits, n));
+    b->d.patience = 1;
+    seek_one(b, 1, TOKEN + 1, 0);
+    OK(b, br_cu_decode_enter(&b->d, &b->st));
+    for (uint32_t i = 0; i < RING_STEPS; i++) {
+        OK(b, br_cu_decode_next(&b->d, 0, &token, &b->st));
+        OK(b, br_cu_decode_wait(&b->d, &b->st)); /* it ends by itself */
+        same &= token == got[1][i];
+    }
+    OK(b, br_cu_decode_leave(&b->d, &b->st));
+    b->d.patience = patience;
+    CU(b, cuMemcpyDtoH(ring[1], b->d.logits, n));
+    same &= memcmp(got, again, sizeof got) == 0;
+    for (uint32_t k = 0; k < 2; k++) {
+        const uint32_t steps = RING_STEPS + !k;
+        seek_one(b, k, TOKEN + k, 0);
+        OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, steps, &b->st));
+        OK(b, br_cu_decode_tokens(&b->d, after, steps, &b->st));
+        CU(b, cuMemcpyDtoH(alone, b->d.logits, n));
+        same &= memcmp(after, got[k], sizeof got[k]) == 0;
+        same &= memcmp(ring[k], alone, n) == 0;
+        same &= k || after[RING_STEPS] == more;
+    }
+    printf("check %-14s two sequences in turn==alone %s, launches %llu  %s\n",
+           b->d.shape.name, same ? "yes" : "NO", (unsigned long long)launches,
+           same && launches == 1 ? "ok" : "BAD");
+    br_free(ring[0]);
+    br_free(ring[1]);
+    br_free(alone);
+    return !(same && launches == 1);
+}
+
+void
 make_logits(float *x, uint32_t n, uint32_t kind)
 {
     br_rng r;
@@ -492,7 +552,7 @@ make_logits(float *x, uint32_t n, uint32_t kind)
         x[n / 3] = 40.0f;
 }
 
-static const br_cu_pick knobs[] = {
+const br_cu_pick draws[] = {
     {1, 0.0f, 1.0f, 0.0f, 0},     {2, 1.0f, 1.0f, 0.0f, 0},
     {3, 0.8f, 0.95f, 0.05f, 40},  {4, 0.7f, 0.9f, 0.0f, 0},
     {5, 2.0f, 1.0f, 0.1f, 0},     {6, 1.5f, 1.0f, 0.0f, 3},
@@ -533,173 +593,18 @@ check_picks(struct bench *b)
 
     for (uint32_t kind = 0; kind < 4; kind += b->quick ? 2 : 1) {
         make_logits(x, n, kind);
-        for (size_t i = 0; i < BR_COUNT(knobs); i++, all++)
-            same += same_pick(b, x, &knobs[i], 100 * kind + (uint32_t)i);
+        for (size_t i = 0; i < BR_COUNT(draws); i++, all++)
+            same += same_pick(b, x, &draws[i], 100 * kind + (uint32_t)i);
     }
     x[n - 1] = NAN;
-    same += same_pick(b, x, &knobs[2], 0), all++;
+    same += same_pick(b, x, &draws[2], 0), all++;
     for (uint32_t i = 0; i < n; i++)
         x[i] = -INFINITY;
-    same += same_pick(b, x, &knobs[2], 0), all++;
+    same += same_pick(b, x, &draws[2], 0), all++;
     printf("draws %-14s %u of %u are the host's  %s\n", b->d.shape.name, same,
            all, same == all ? "ok" : "BAD");
     br_free(x);
     return same != all;
-}
-
-static int
-by_value(const void *a, const void *b)
-{
-    float x = *(const float *)a, y = *(const float *)b;
-
-    return (x > y) - (x < y);
-}
-
-static float
-time_run(struct bench *b, enum br_cu_mode mode, uint32_t pos, uint32_t steps)
-{
-    float ms[9];
-    const size_t n = b->quick ? 5 : BR_COUNT(ms);
-    void *e0, *e1;
-
-    CU(b, cuEventCreate(&e0, 0));
-    CU(b, cuEventCreate(&e1, 0));
-    for (size_t i = 0; i < n; i++) {
-        br_cu_decode_seek(&b->d, TOKEN, pos);
-        CU(b, cuEventRecord(e0, b->cu.stream));
-        OK(b, br_cu_decode_run(&b->d, mode, steps, &b->st));
-        CU(b, cuEventRecord(e1, b->cu.stream));
-        CU(b, cuEventSynchronize(e1));
-        CU(b, cuEventElapsedTime(&ms[i], e0, e1));
-    }
-    qsort(ms, n, sizeof *ms, by_value);
-    return ms[n / 2] / (float)steps;
-}
-
-static const uint32_t at[] = {128, 1536, 8192};
-
-/* Milliseconds a token for each pair of depths. */
-static void
-times_of_depths(struct bench *b)
-{
-    const char *p = b->depths;
-
-    while (*p) {
-        char *end;
-        uint32_t v[3];
-        v[0] = v[1] = (uint32_t)strtoul(p, &end, 10);
-        v[2] = 12;
-        for (int i = 1; i < 3 && *end == '/'; i++)
-            v[i] = (uint32_t)strtoul(end + 1, &end, 10);
-        if (!v[0] || !v[1] || !v[2] || (*end && *end != ',')) {
-            fprintf(stderr, "bench: --depths %s: A/B/C,D/E/F wanted\n",
-                    b->depths);
-            exit(2);
-        }
-        CU(b,
-           cuMemcpyHtoD(b->d.args + offsetof(struct br_mk_args, depth), v, 12));
-        printf("depths %-18s %2u/%2u/%2u", b->d.shape.name, v[0], v[1], v[2]);
-        for (size_t i = 0; i < BR_COUNT(at); i += b->quick ? 2 : 1)
-            printf(" %.4f", (double)time_run(b, BR_CU_MEGA, at[i], 32));
-        printf(" ms/token\n");
-        fflush(stdout);
-        p = end + (*end == ',');
-    }
-}
-
-static void
-times(struct bench *b)
-{
-    const br_cu_shape *s = &b->d.shape;
-    double bytes = (double)b->d.plan.stream_bytes;
-
-    for (size_t i = 0; i < BR_COUNT(at); i++) {
-        float ms, one, pk;
-        if (at[i] + 128 > b->d.max_pos)
-            continue;
-        ms = time_run(b, BR_CU_MEGA, at[i], b->quick ? 32 : 64);
-        if (b->quick) {
-            printf("time  %-18s pos %5u  mega %.4f ms/token\n", s->name, at[i],
-                   (double)ms);
-            continue;
-        }
-        one = time_run(b, BR_CU_MEGA, at[i], 1);
-        pk = time_run(b, BR_CU_PACKETS, at[i], 4);
-        printf("time  %-14s pos %5u  mega %.4f ms/token (%.0f GB/s of "
-               "weights)  one step a launch %.4f  packets %.4f\n",
-               s->name, at[i], (double)ms, bytes / (double)ms / 1e6,
-               (double)one, (double)pk);
-        fflush(stdout);
-    }
-}
-
-/* A token of the launch that stays, as the host sees it; and what it costs to
- * leave it (in the midst of what runs ahead), run a step, and enter it again,
- * beside the two steps in it. */
-static void
-time_resident(struct bench *b, uint32_t steps)
-{
-    enum { TURNS = 50 };
-    uint32_t token;
-    double ms, turn;
-    int64_t t0;
-
-    br_cu_decode_seek(&b->d, TOKEN, 128);
-    OK(b, br_cu_decode_enter(&b->d, &b->st));
-    OK(b, br_cu_decode_next(&b->d, &token, &b->st));
-    t0 = br_now_ns();
-    for (uint32_t i = 0; i < steps; i++)
-        OK(b, br_cu_decode_next(&b->d, &token, &b->st));
-    ms = (double)(br_now_ns() - t0) / 1e6 / steps;
-    t0 = br_now_ns();
-    for (int i = 0; i < TURNS; i++) {
-        OK(b, br_cu_decode_leave(&b->d, &b->st));
-        br_cu_decode_seek(&b->d, TOKEN, 128);
-        OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 1, &b->st));
-        OK(b, br_cu_decode_tokens(&b->d, &token, 1, &b->st));
-        OK(b, br_cu_decode_enter(&b->d, &b->st));
-        OK(b, br_cu_decode_next(&b->d, &token, &b->st));
-    }
-    turn = (double)(br_now_ns() - t0) / 1e6 / TURNS;
-    OK(b, br_cu_decode_leave(&b->d, &b->st));
-    printf("stays %-14s %u tokens in a launch: %.4f ms each; leave, step, "
-           "enter: %.0f us beside 2 steps\n",
-           b->d.shape.name, steps, ms, (turn - 2 * ms) * 1e3);
-}
-
-/* What the calling thread computes to hand a step over, and a draw behind it;
- * and from there being a token and a position to the next token being here,
- * beside the time of a launch of one step on the device. Medians. */
-static void
-time_submit(struct bench *b)
-{
-    enum { N = 31, AT = 128 };
-    const br_cu_pick how = {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f};
-    const double step = (double)time_run(b, BR_CU_MEGA, AT, 1) * 1e3;
-    int64_t run[N], both[N], token[N], t0;
-    uint32_t got;
-
-    for (int i = 0; i < N; i++) {
-        br_cu_decode_seek(&b->d, TOKEN, AT);
-        t0 = br_now_ns();
-        OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 1, &b->st));
-        run[i] = br_now_ns() - t0;
-        OK(b, br_cu_decode_pick(&b->d, &how, &b->st));
-        both[i] = br_now_ns() - t0;
-        OK(b, br_cu_decode_picked(&b->d, &got, &b->st));
-        t0 = br_now_ns();
-        br_cu_decode_seek(&b->d, TOKEN, AT);
-        OK(b, br_cu_decode_enter(&b->d, &b->st));
-        OK(b, br_cu_decode_next(&b->d, &got, &b->st));
-        token[i] = br_now_ns() - t0;
-        OK(b, br_cu_decode_leave(&b->d, &b->st));
-    }
-    printf("submit %-18s a step %.1f us, with its draw %.1f, of the launch "
-           "that stays 0; its first token after %.1f us beside a step's "
-           "%.1f\n",
-           b->d.shape.name, kit_quantile_ms(run, N, 0.5) * 1e3,
-           kit_quantile_ms(both, N, 0.5) * 1e3,
-           kit_quantile_ms(token, N, 0.5) * 1e3 - step, step);
 }
 
 /* N tokens from position 0 on in a launch that stays; the last ones are those of
@@ -718,7 +623,7 @@ stay(struct bench *b)
     br_cu_decode_seek(&b->d, TOKEN, 0);
     OK(b, br_cu_decode_enter(&b->d, &b->st));
     for (uint32_t i = 0; i < n; i++)
-        OK(b, br_cu_decode_next(&b->d, &got[i + 1], &b->st));
+        OK(b, br_cu_decode_next(&b->d, BR_CU_AHEAD, &got[i + 1], &b->st));
     const double ms = (double)(br_now_ns() - t0) / 1e6 / n;
     const uint64_t launches = b->d.launches - before;
     OK(b, br_cu_decode_leave(&b->d, &b->st));
@@ -736,124 +641,6 @@ stay(struct bench *b)
     fflush(stdout);
     br_free(got);
     return same != LAST;
-}
-
-/* Microseconds of a draw, launch included. */
-static void
-time_picks(struct bench *b)
-{
-    float *x = br_alloc(b->d.shape.vocab * 4ull);
-    void *e0, *e1;
-
-    make_logits(x, b->d.shape.vocab, 0);
-    CU(b, cuMemcpyHtoD(b->d.logits, x, b->d.shape.vocab * 4ull));
-    br_free(x);
-    CU(b, cuEventCreate(&e0, 0));
-    CU(b, cuEventCreate(&e1, 0));
-    printf("draw  %-14s", b->d.shape.name);
-    for (size_t i = 0; i < 4; i++) {
-        float ms;
-        CU(b, cuEventRecord(e0, b->cu.stream));
-        for (int k = 0; k < 50; k++)
-            OK(b, br_cu_decode_pick(&b->d, &knobs[i], &b->st));
-        CU(b, cuEventRecord(e1, b->cu.stream));
-        CU(b, cuEventSynchronize(e1));
-        CU(b, cuEventElapsedTime(&ms, e0, e1));
-        printf("  T %g k %d p %g: %.1f us", (double)knobs[i].temperature,
-               knobs[i].top_k, (double)knobs[i].top_p, (double)ms * 20);
-    }
-    printf("\n");
-}
-
-/* The clock under this load, measured: 1980 without the tensor cores. */
-#define MHZ 1790.0
-
-/* A layer on one time line, the mean of the layers but the first: when the
- * first, the mean and the last worker with tiles of a phase (ATTN: all) passed
- * its stamps. Clocks are set equal where TOKEN ends, which all do together. */
-static void
-timeline(struct bench *b, const unsigned long long *c)
-{
-    static const char *op_name[] = {"qkv", "attn", "out", "glu", "down"};
-    const uint32_t W = b->d.plan.n_workers, N = b->d.plan.n_inst;
-    const uint32_t L = b->d.shape.n_layers;
-
-    for (uint32_t op = 0; op < 5; op++) {
-        printf("line  %-6s", op_name[op]);
-        for (uint32_t k = 0; k < 4; k++) {
-            double lo = 0, mean = 0, hi = 0;
-            for (uint32_t l = 1; l < L; l++) {
-                double first = 1e9, last = -1e9, sum = 0, n = 0, zero = 1e9;
-                for (uint32_t w = 0; w < W; w++) {
-                    const unsigned long long *t = c + (size_t)w * N * 4;
-                    const struct br_mk_inst *in =
-                        &b->d.plan.inst[w * N + l * 5 + op];
-                    double end = (double)t[(size_t)(N - 1) * 4 + 3];
-                    double stamp = (double)t[(l * 5 + op) * 4 + k] - end;
-                    zero = BR_MIN(zero, (double)t[l * 5 * 4] - end);
-                    if (!in->n_tiles && op != BR_MK_ATTN)
-                        continue;
-                    if (t[(l * 5 + op) * 4 + k] < t[l * 5 * 4])
-                        continue; /* no task: the stamp is an old one */
-                    first = BR_MIN(first, stamp), last = BR_MAX(last, stamp);
-                    sum += stamp, n += 1;
-                }
-                lo += (first - zero) / MHZ / (L - 1);
-                mean += (sum / n - zero) / MHZ / (L - 1);
-                hi += (last - zero) / MHZ / (L - 1);
-            }
-            printf("  %6.2f %6.2f %6.2f |", lo, mean, hi);
-        }
-        printf("\n");
-    }
-}
-
-/* Mean microseconds of the parts of each kind of phase over all workers that
- * have work in it; needs an image built with -DBR_MK_PROFILE. */
-static void
-profile(struct bench *b, uint32_t pos)
-{
-    static const char *op_name[] = {"qkv",  "attn", "out",  "glu",
-                                    "down", "head", "token"};
-    const uint32_t W = b->d.plan.n_workers, N = b->d.plan.n_inst;
-    const uint32_t tasks =
-        br_cu_tasks(&b->d.shape) * (pos / BR_MK_KV_BLOCK + 1);
-    size_t n = (size_t)W * N * 4;
-    unsigned long long *c = br_alloc(n * 8);
-    double sum[7][5] = {{0}}, step = 0;
-
-    br_cu_decode_seek(&b->d, TOKEN, pos);
-    OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 5, &b->st));
-    CU(b, cuStreamSynchronize(b->cu.stream));
-    CU(b, cuMemcpyDtoH(c, b->d.profile, n * 8));
-    for (uint32_t w = 0; w < W; w++) {
-        for (uint32_t i = 0; i < N; i++) {
-            const struct br_mk_inst *in = &b->d.plan.inst[w * N + i];
-            const unsigned long long *t = c + ((size_t)w * N + i) * 4;
-            double us = 1.0 / MHZ;
-            if (!in->n_tiles && (in->op != BR_MK_ATTN || in->tile0 >= tasks) &&
-                in->op != BR_MK_TOKEN)
-                continue;
-            sum[in->op][4] += 1;
-            sum[in->op][3] += (double)(t[3] - t[0]) * us;
-            if (in->op == BR_MK_TOKEN)
-                continue;
-            sum[in->op][0] += (double)(t[1] - t[0]) * us;
-            sum[in->op][1] += (double)(t[2] - t[1]) * us;
-            sum[in->op][2] += (double)(t[3] - t[2]) * us;
-        }
-        step += (double)(c[((size_t)w * N + N - 1) * 4 + 3] -
-                         c[(size_t)w * N * 4]) /
-                MHZ / W;
-    }
-    for (int i = 0; i < 7; i++)
-        printf("prof  %-6s wait+input %6.2f  product %6.2f  publish %6.2f  "
-               "whole %6.2f us\n",
-               op_name[i], sum[i][0] / sum[i][4], sum[i][1] / sum[i][4],
-               sum[i][2] / sum[i][4], sum[i][3] / sum[i][4]);
-    printf("prof  pos %u, step %.2f us\n", pos, step);
-    timeline(b, c);
-    br_free(c);
 }
 
 static void
@@ -896,18 +683,15 @@ bench_shape(struct bench *b, const br_cu_shape *s)
         bad |= check_resident(b);
     }
     if (!b->stay)
-        bad |= check_cancel(b);
+        bad |= check_cancel(b) || check_ring(b);
     big &= !b->stay;
-    if (big && !bad && !b->quick) {
-        time_picks(b);
-        time_resident(b, 1000);
-    }
-    if (big && !bad && b->depths)
-        times_of_depths(b);
-    else if (big && !bad)
-        times(b), time_submit(b);
+    if (big && !bad && !b->depths)
+        time_decode(b);
+    if (big && !bad)
+        time_steps(b);
     if (b->profile)
-        profile(b, 128), profile(b, 1536), profile(b, 8192);
+        profile_decode(b, 128), profile_decode(b, 1536),
+            profile_decode(b, 8192);
     free_weights(b);
     br_cu_decode_free(&b->d);
     return bad;

@@ -504,7 +504,17 @@ st_word(u32x4 *p, u32x4 v)
                  "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                  : "memory");
 }
-/* To memory of the host. */
+/* Memory of the host. */
+BR_DEV u32x4
+ld_system128(const void *p)
+{
+    u32x4 r;
+    asm volatile("ld.relaxed.sys.global.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
+                 : "l"(p)
+                 : "memory");
+    return r;
+}
 BR_DEV void
 st_system64(u64 *p, u64 v)
 {

@@ -114,16 +114,25 @@ struct pages_in {
     };
 };
 
+/* Where the table has the page of a position of that place's sequence. */
+BR_DEV u32
+page_of(u32 place, u32 pos)
+{
+    return BR_MK_BLOCK_OF(place) * (BR_MK_KV_BLOCK / BR_MK_PAGE) +
+           pos / BR_MK_PAGE;
+}
+
 /* Copies the pages of a worker's tasks; `at` copies were given out before by
  * both loaders, of which this is number j. Returns how many now, or before it was
  * cut. One thread:
  * with several the copies are as fast and racecheck loses count of them. */
 template <int HD, class F>
 BR_DEV u32
-load_pages(u32 j, u32 layer, u32 pos, u32 at)
+load_pages(u32 j, u32 layer, u32 place, u32 at)
 {
     using in = pages_in<HD, F>;
     const u32 ids = smem_of(S->ids[j]);
+    const u32 pos = BR_MK_POS(place);
 
 #pragma unroll 1
     for (u32 i = S->keys_at[layer] & 255; i < all_tasks(pos);
@@ -134,7 +143,7 @@ load_pages(u32 j, u32 layer, u32 pos, u32 at)
         const u32 kvh = i % args.tasks / args.subs;
 #pragma unroll
         for (u32 k = 0; k < 4; k++)
-            copy16(ids + k * 16, args.pages + first + k * 4);
+            copy16(ids + k * 16, args.pages + page_of(place, 0) + first + k * 4);
         copies_wait();
 #pragma unroll 1
         for (u32 s = (j - at) % F::LOADERS; s < in::TASK; s += F::LOADERS) {
@@ -191,19 +200,21 @@ await_row(u32 at, u32 r, bool is_v)
 }
 
 /* Pages of this position and the one before, and this position's rotation, once
- * a step: read in every layer they would come from DRAM every time, 2 to 4 us
- * behind the weights' queue. */
+ * a step, by one thread: read in every layer they would come from DRAM every time, 2
+ * to 4 us behind the weights' queue; while TOKEN waits they cost nothing. */
 BR_DEV void
-prepare_step(const struct worker *w)
+take_place(u32 pos, u32 block)
 {
-    const u32 hd = args.head_dim, pos = pos_now();
+    const u32 *table = args.pages + page_of(BR_MK_PLACE(0, block), 0);
+    const u32 now = table[pos / BR_MK_PAGE];
+    const u32 before = table[(pos - (pos != 0)) / BR_MK_PAGE];
 
-    bar(1, BR_MK_THREADS);
-    if (w->t < 2)
-        S->pages[w->t] = args.pages[(pos - (pos ? w->t : 0)) / BR_MK_PAGE];
-    else if (w->t >= 256 && w->t < 256 + hd)
-        S->rope[w->t - 256] = args.rope[(u64)pos * hd + w->t - 256];
-    bar(1, BR_MK_THREADS);
+#pragma unroll 1
+    for (u32 i = 0; i < args.head_dim; i += 4)
+        copy16(smem_of(S->rope + i), args.rope + (u64)pos * args.head_dim + i);
+    S->pages[0] = now;
+    S->pages[1] = before;
+    copies_wait();
 }
 
 /* ---- q, k, v of this position ----------------------------------------------- */

@@ -35,16 +35,19 @@ struct smem {
     u32x4 ids[4][4]; /* pages of the task that a loader copies */
     u32 token, pos;
     u32 pages[2]; /* of this position and the one before */
-    u32 pos0;     /* of this launch's first step */
+    u32 block;    /* of 256 positions: where this sequence's pages begin */
     u32 n_steps;  /* of this launch; less once the host says so */
-    u32 halt;     /* it has */
+    u32 early;    /* place of the step to come, if it was told a step ago */
     u32 cut;      /* 1 + phase before which this launch ends, or 0 */
-    u32x4 told;   /* the begin of args.host, in block 0: as a step began, */
-    u32x4 asked;  /* as a layer did */
-    u32x4 go;     /* of the layer to come: not 0 at x ends it, epoch */
-    u64 end;      /* barrier: the launch is cut */
-    u32 epoch0, odd; /* of this launch's first step; of no use */
-    u64 done[2]; /* barriers of steps by step & 1: TOKEN is through */
+    u32x4 told[2]; /* the host's ring, in block 0: of the next step, of the one after */
+    u32x4 asked;   /* the begin of args.host, in block 0: as a layer began */
+    u32x4 go;      /* of the layer to come: not 0 at x ends it, epoch */
+    u32x4 next;    /* what the first worker says in TOKEN */
+    u64 end;       /* barrier: the launch is cut, or the host has ended it */
+    u32 epoch0, odd[3]; /* of this launch's first step; of no use */
+    u32 place[2];  /* of steps by step & 1, for the loaders (place_step), */
+    u64 known[2];  /* and barriers: it is there */
+    u64 done[2];   /* TOKEN is through */
 };
 static_assert(sizeof(struct smem) == BR_MK_SHARED, "host asks for this");
 
@@ -547,11 +550,13 @@ block_best(const struct worker *w, float *v, u32 *i)
     bar(1, BR_MK_THREADS);
 }
 
+#include "mega_ring.cuh"
+
 /* Every worker publishes its best, every worker reads all of them and knows
  * the next token without asking anybody. The fences order this step's cache
  * writes before the next step's reads. */
 BR_DEV u32
-phase_token(const struct worker *w)
+phase_token(const struct worker *w, u32 ring, u32 step)
 {
     u64 *best = args.words + args.map.best;
     float v = BEST[w->t].v;
@@ -561,19 +566,16 @@ phase_token(const struct worker *w)
     if (w->t == 0) {
         fence_gpu();
         give(w, best + 2 * w->sm, as_u32(v));
-        /* The first worker tells all of them, in one step, when to end. */
-        give(w, best + 2 * w->sm + 1,
-             id << 1 >> 1 |
-                 (w->sm == 0 && (i32)(S->told.x - w->epoch) <= 1) << 31);
+        give(w, best + 2 * w->sm + 1, id);
     }
+    if (w->t == BR_MK_THREADS - 32)
+        take_next(w, ring, step);
     v = NO_BEST;
     id = 0xffffffffu;
     if (w->t < args.n_workers) {
         u32x2 b = take2(w, best + 2 * w->t);
         v = as_f32(b.x);
-        id = (u32)((i32)(b.y << 1) >> 1); /* nobody is all ones */
-        if (w->t == 0 && b.y >> 31)
-            S->halt = 1;
+        id = b.y;
     }
     fence_gpu();
     block_best(w, &v, &id);
@@ -628,8 +630,9 @@ phase_product(const struct worker *w, const struct br_mk_inst *in)
 
 /* ---- the two roles ------------------------------------------------------------- */
 
-/* S->n_steps times the chunks [first, end) of this worker's stream, and the keys
- * and values of layers [layer, layers) where their turn is; loader j of two takes
+/* n_steps times the chunks [first, end) of this worker's stream, and the keys
+ * and values of layers [layer, layers) where their turn is, as soon as it is known
+ * where the step's position is; loader j of two takes
  * every other copy. A round of the loop takes 0.27 us (looks at barriers, 150
  * cycles each): one loader alone copies 8 KiB at 3.9 TB/s, two at 4.5. Halves of
  * a chunk: the first is free 0.6 us before all of it, when twelve warps begin
@@ -642,25 +645,36 @@ phase_product(const struct worker *w, const struct br_mk_inst *in)
 template <int HD, class F>
 BR_DEV void
 load_stream(u32 sm, u32 j, u32 from, u32 layer, u32 first, u32 end, u32 layer0,
-            u32 layers)
+            u32 layers, u32 n_steps)
 {
     u32 at = 0; /* copies before */
 
 #pragma unroll 1
     for (u32 s = 0;; s++) {
         u32 c = (s ? first : from) * F::COPIES;
-        if (!await_rows(s)) /* and what step s - 2 said of the end */
-            break;
-        if (s >= lds32(smem_of(&S->n_steps)))
+        if (s >= n_steps)
             return;
+        if (!await_rows(s))
+            break;
 #pragma unroll 1
         for (u32 y = s ? layer0 : layer;; y++) {
-            if (sm == 0 && j == 0) /* in OUT, of the layer before */
-                tell_go(y, S->epoch0 + s);
             const u32 stop = (y < layers ? S->keys_at[y] >> 8 : end) * F::COPIES;
+            const u32 all = at + stop - c;
+            u32 n = at + (j - at) % F::LOADERS, tell = 0xffffffff;
+            /* The first worker's first loader, in OUT of the layer before, asks
+             * for the host's flag, and says what it is a ring of slots later. */
+            if (sm == 0 && j == 0) {
+                copy16(smem_of(&S->asked), args.host);
+                tell = all - at < F::SLOTS ? all : at + F::SLOTS;
+            }
 #pragma unroll 1
-            for (u32 n = at + (j - at) % F::LOADERS; n < at + stop - c;
-                 n += F::LOADERS) {
+            for (;; n += F::LOADERS) {
+                if (n >= tell) {
+                    tell_go(y, S->epoch0 + s);
+                    tell = 0xffffffff;
+                }
+                if (n >= all)
+                    break;
                 const u32 slot = n % F::SLOTS, i = c + n - at;
                 const u32 full = smem_of(S->full) + slot * 8;
                 if (!free_slot<F>(n))
@@ -676,7 +690,9 @@ load_stream(u32 sm, u32 j, u32 from, u32 layer, u32 first, u32 end, u32 layer0,
             c = stop;
             if (y >= layers)
                 break;
-            at = load_pages<HD, F>(j, y, S->pos0 + s, at);
+            if (y == (s ? layer0 : layer) && !await_place(s))
+                return end_copies<F>(j, at);
+            at = load_pages<HD, F>(j, y, lds32(smem_of(&S->place[s & 1])), at);
             if (is_cut())
                 return end_copies<F>(j, at);
         }
@@ -715,7 +731,7 @@ unpack(u32x4 r)
  * after them, or of the one in the midst, in w. */
 template <int HD, class F>
 BR_DEV void
-consume(struct worker *w, u32 first, u32 end)
+consume(struct worker *w, u32 first, u32 end, const struct br_mk_launch &l)
 {
 #pragma unroll 1
     for (u32 turn = 0;; turn++) {
@@ -749,11 +765,14 @@ consume(struct worker *w, u32 first, u32 end)
 #ifdef BR_MK_PROFILE
         w->phase = at.x;
 #endif
-        if (at.x == first || turn == 0) {
-            prepare_step(w);
-            if (w->t == 0 && w->sm == 0)
-                copy16(smem_of(&S->told), args.host);
+        if (turn == 0) { /* of the others, take_next */
+            if (w->t == 0) {
+                take_place(pos_now(), S->block);
+            }
+            bar(1, BR_MK_THREADS);
         }
+        if (in.op == BR_MK_HEAD && (in.flags & BR_MK_FIRST))
+            ask_ring(w, l.ring);
         STAMP(0);
         if (in.op == BR_MK_ATTN) {
             phase_attn<HD, F>(w, in.layer, in.tile0);
@@ -761,19 +780,16 @@ consume(struct worker *w, u32 first, u32 end)
                 copies_wait();
             bar(1, BR_MK_THREADS);
         } else if (in.op == BR_MK_TOKEN) {
-            const u32 token = phase_token(w);
+            const u32 token = phase_token(w, l.ring, at.y);
             if (w->t == 0) {
                 if (w->sm == 0) {
                     args.tokens[(w->epoch - 1) % BR_MK_TOKENS] = token;
                     st_system64(&args.host->token[w->epoch % BR_MK_HOST_TOKENS],
                                 (u64)w->epoch << 32 | token);
+                    if (S->next.y == BR_MK_UNKNOWN)
+                        await_ring(w, l.patience, at.y);
                 }
-                /* The loaders begin the next step before this one ends, and
-                 * look here before the one after. */
-                if (S->halt && at.y + 2 < S->n_steps)
-                    S->n_steps = at.y + 2;
-                S->token = token;
-                S->pos++;
+                S->token = S->next.x == BR_MK_BEST ? token : S->next.x;
                 mbar_arrive(smem_of(&S->done[at.y & 1]), 1);
                 copies_wait();
             }
@@ -798,12 +814,14 @@ decode(const struct br_mk_launch &l)
     w.t = tid();
     if (w.t == 0) {
         S->token = l.seek ? l.token : args.step->token;
-        S->pos = S->pos0 = l.seek ? l.pos : args.step->pos;
+        S->pos = l.seek ? l.pos : args.step->pos;
+        S->block = l.seek ? l.block : args.step->block;
         S->n_steps = l.n_steps;
-        S->epoch0 = l.seek ? l.epoch : args.step->epoch;
-        S->halt = S->cut = S->asked.y = 0;
-        mbar_init(smem_of(&S->done[0]), 1);
-        mbar_init(smem_of(&S->done[1]), 1);
+        S->cut = S->asked.y = 0;
+        for (u32 i = 0; i < 2; i++) {
+            mbar_init(smem_of(&S->done[i]), 1);
+            mbar_init(smem_of(&S->known[i]), 1);
+        }
         mbar_init(smem_of(&S->end), 1);
 #pragma unroll 1 /* else 44 spilled registers */
         for (u32 i = 0; i < F::SLOTS; i++) {
@@ -811,6 +829,8 @@ decode(const struct br_mk_launch &l)
             mbar_init(smem_of(&S->empty[i]), READERS);
         }
         fence_mbar_init();
+        S->epoch0 = l.seek ? l.epoch : args.step->epoch;
+        begin_places(l.ring);
         prepare_phase(&w, 0, from, 0, 0, S->epoch0);
         copies_wait();
     }
@@ -820,9 +840,9 @@ decode(const struct br_mk_launch &l)
             queue[w.t * 5 + 2].chunk0 << 8 | queue[w.t * 5 + 1].tile0;
     bar(0, BR_MK_BLOCK);
 
-    /* 640 x 96 registers were given: 128 x 56 + 512 x 104 */
+    /* 640 x 96 registers were given: 128 x 64 + 512 x 104 */
     if (w.t >= BR_MK_THREADS) {
-        SET_REGISTERS(dec, 56);
+        SET_REGISTERS(dec, 64);
         const u32 j = (w.t - BR_MK_THREADS) / 32;
         if (w.t % 32 == 0 && j < F::LOADERS) {
             const u32 L = args.n_layers;
@@ -831,11 +851,12 @@ decode(const struct br_mk_launch &l)
                                         : queue[end].chunk0;
             /* the layers whose ATTN, phase 5 i + 1, is among these */
             load_stream<HD, F>(w.sm, j, c, (from + 3) / 5, c0, c1,
-                               (first + 3) / 5, end < L * 5 ? (end + 3) / 5 : L);
+                               (first + 3) / 5, end < L * 5 ? (end + 3) / 5 : L,
+                               l.n_steps);
         }
     } else {
         SET_REGISTERS(inc, 104);
-        consume<HD, F>(&w, first, end);
+        consume<HD, F>(&w, first, end, l);
     }
     /* The next launch begins where this one ends. Only a launch that ran the
      * TOKEN phase moved on; every block has read step by then, because its
@@ -845,7 +866,12 @@ decode(const struct br_mk_launch &l)
         args.step->epoch = w.epoch;
         args.step->token = S->token;
         args.step->pos = S->pos;
+        args.step->block = S->block;
         args.step->phase = S->cut ? S->cut - 1 : 0;
+        st_system64(&args.host->ended[1], w.epoch);
+        fence_system();
+        st_system64(&args.host->ended[0],
+                    (u64)l.serial << 32 | (S->cut ? S->cut - 1 : 0));
     }
 }
 

@@ -4,9 +4,9 @@
 
 /* ---- cancelled at a layer's border ----------------------------------------- */
 
-/* The first worker's loader asks for the host's flag on its way through a layer
- * and says on its way through the next whether all are to end before it; who is
- * in DOWN asks for that together with QKV's instruction. So all end at the same
+/* The first worker's loader asks for the host's flag in OUT and says a ring of slots
+ * later whether all are to end before the next layer; who is in DOWN asks for that
+ * together with QKV's instruction. So all end at the same
  * border, and what the layer left in memory is where the next launch goes on.
  * Consumers that asked themselves, in a thread of their own, cost 0.8 % (1B
  * BF16; Q4_K 1.2). */
@@ -20,10 +20,9 @@ go_of(u32 layer, u32 epoch)
 BR_DEV void
 tell_go(u32 layer, u32 epoch)
 {
-    copies_wait(); /* what was asked for a layer ago */
+    copies_wait();
     st_relaxed64(go_of(layer, epoch),
                  (u64)epoch << 32 | (lds128(smem_of(&S->asked)).y != 0));
-    copy16(smem_of(&S->asked), args.host);
 }
 /* Before QKV of a layer whose DOWN before it asked. */
 BR_DEV bool
@@ -100,6 +99,21 @@ BR_DEV bool
 await_rows(u32 s)
 {
     if (s >= 2 && !mbar_wait_or_cut(smem_of(&S->done[s & 1]), (s / 2 - 1) & 1))
+        return false;
+    fence_copies();
+    return true;
+}
+
+/* Until it is known where step s is; false: the launch ends before it. A step that
+ * does not follow the one before it may read what that one appends. */
+BR_DEV bool
+await_place(u32 s)
+{
+    if (!mbar_wait_or_cut(smem_of(&S->known[s & 1]), (s / 2) & 1))
+        return false;
+    if (!(lds32(smem_of(&S->place[s & 1])) & BR_MK_ELSEWHERE))
+        return true;
+    if (!mbar_wait_or_cut(smem_of(&S->done[(s - 1) & 1]), ((s - 1) / 2) & 1))
         return false;
     fence_copies();
     return true;

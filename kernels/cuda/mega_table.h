@@ -97,37 +97,61 @@ enum { BR_MK_HINT_H, BR_MK_HINT_ATTN, BR_MK_HINT_MID, BR_MK_HINT_ACT };
 struct br_mk_step {
     unsigned int epoch, token, pos;
     unsigned int phase; /* of that step: 0, or the layer at which it was cut */
+    unsigned int block; /* where its sequence's pages begin (BR_MK_PLACE) */
+    unsigned int unused[3];
 };
+
+/* A step's place: a position, and the entry of the page table at which its
+ * sequence begins, in blocks of 256 positions. */
+#define BR_MK_PLACE(pos, block) \
+    ((unsigned int)(pos) | (unsigned int)(block) << 17)
+#define BR_MK_POS(place)      ((place)&0x1ffffu)
+#define BR_MK_BLOCK_OF(place) ((place) >> 17 & 0x3ff)
+#define BR_MK_ELSEWHERE       0x80000000u /* it does not follow the step before */
+#define BR_MK_END             0xfffffffeu /* in its place: the launch ends */
+#define BR_MK_UNKNOWN         0xffffffffu /* nobody has said */
+#define BR_MK_BEST            0xffffffffu /* a token: the most likely one */
 
 /* What a launch does: phases [first, end) of n_steps steps, the first of which
  * begins with phase `from`. seek: at this epoch, token and position, not where
  * br_mk_step stands: a copy there costs more than a launch. */
 struct br_mk_launch {
     unsigned int from, first, end, n_steps;
-    unsigned int seek, epoch, token, pos;
+    unsigned int seek, epoch, token, pos, block;
+    unsigned int
+        ring; /* the steps after the first one are those of the host's */
+    unsigned int serial;   /* of the launch: it is said when this one ends */
+    unsigned int patience; /* looks at the ring (1.3 us each) before it ends */
 };
 
 /* Words of the exchange: offsets inside a layer's share, and of the argmax
- * pairs (value, id) of all workers. */
+ * pairs (value, id) of all workers, behind which the first worker says where the
+ * next steps begin: (token, place, place of the one after, epoch). */
 struct br_mk_map {
     unsigned long long layer; /* words of 64 bits per layer */
-    unsigned long long h_in, x_in, h_mid, x_mid, qkv, part, best;
+    unsigned long long h_in, x_in, h_mid, x_mid, qkv, part, best, next;
     /* of 8 values, behind all layers: [step & 1][layer][eights], of which the
      * first ones are attention's */
     unsigned long long eights_at, eights, attn_eights, total;
 };
 
 /* Memory of the host that the device reads and writes while a launch runs. */
-enum { BR_MK_HOST_TOKENS = 64 };
+enum { BR_MK_HOST_TOKENS = 64, BR_MK_RING_STEPS = 64 };
 struct br_mk_host {
-    /* The epoch that is to be the last of the launch; it may be one later. Read
-     * once a step, so a step is told at its end what was there at its begin. */
-    unsigned int last;
+    unsigned int unused;
     unsigned int cancel; /* not 0: end at a layer's border, in a step's midst */
-    unsigned int unused[2];
+    unsigned int more[2];
     unsigned int hung; /* a wait took too long */
-    unsigned int more[3];
+    unsigned int rest[3];
     unsigned long long token[BR_MK_HOST_TOKENS]; /* epoch << 32 | token */
+    /* What a launch that stays is to do, by epoch: epoch << 32 | token, and
+     * epoch << 32 | place, so that each half says itself whether it is there. The
+     * host writes them at any time, the later step first. */
+    unsigned long long ring[BR_MK_RING_STEPS][2];
+    unsigned long long drawn; /* turn << 32 | token: of br_pick */
+    unsigned long long odd;
+    /* Of the launch that has ended: serial << 32 | phase, epoch of what follows. */
+    unsigned long long ended[2];
 };
 
 struct br_mk_args {
@@ -167,6 +191,6 @@ struct br_mk_args {
  * barriers (struct smem in mega_decode.cu). */
 #define BR_MK_SHARED                                                 \
     (BR_MK_RING + BR_MK_MAX_K * 2 + BR_MK_MAX_PARTS * 64 + 128 * 4 + \
-     BR_MK_MAX_LAYERS * 4 + 76 * 4 + BR_MK_MAX_SLOTS * 16 + 432)
+     BR_MK_MAX_LAYERS * 4 + 76 * 4 + BR_MK_MAX_SLOTS * 16 + 496)
 
 #endif

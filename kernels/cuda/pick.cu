@@ -286,6 +286,7 @@ say(const struct br_pick_args &a, u32 token, u32 best)
     }
     a.step->token = (i32)token < 0 ? best : token;
     a.tokens[(a.step->epoch - 2) % BR_MK_TOKENS] = token;
+    st_system64(a.drawn, (u64)a.one.turn << 32 | token);
 }
 
 extern "C" __global__ void __launch_bounds__(BR_PICK_THREADS, 1)

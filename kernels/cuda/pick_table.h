@@ -40,6 +40,7 @@ struct br_pick_args {
      * NULL: rows of a step, into tokens by row. */
     struct br_mk_step *step;
     unsigned int *tokens;
+    unsigned long long *drawn; /* host's: turn << 32 | token, with a step */
     const struct br_pick_how *rows; /* [row]; NULL: it is `one` */
     struct br_pick_how one;
 };

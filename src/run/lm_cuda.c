@@ -101,7 +101,7 @@ pick(void *ctx, const br_sample_params *p, uint64_t position, int32_t *out,
         BR_TRY(br_cu_decode_run(&r->d, BR_CU_MEGA, 1, st));
     }
     if (r->d.resident) {
-        BR_TRY(br_cu_decode_next(&r->d, &token, st));
+        BR_TRY(br_cu_decode_next(&r->d, BR_CU_AHEAD, &token, st));
     } else {
         BR_TRY(br_cu_decode_pick(&r->d, &how, st));
         BR_TRY(br_cu_decode_picked(&r->d, &token, st));

@@ -523,10 +523,20 @@ BR_DEV void
 fence_shared(void)
 {
 }
+BR_DEV u32x4
+ld_system128(const void *p) /* its halves are written by themselves */
+{
+    const u64 *q = (const u64 *)p;
+    const u64 a = __atomic_load_n(q, __ATOMIC_ACQUIRE);
+    const u64 b = __atomic_load_n(q + 1, __ATOMIC_ACQUIRE);
+
+    emu_yield();
+    return u32x4{(u32)a, (u32)(a >> 32), (u32)b, (u32)(b >> 32)};
+}
 BR_DEV void
 st_system64(u64 *p, u64 v)
 {
-    *p = v;
+    __atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 BR_DEV void
 fence_system(void)

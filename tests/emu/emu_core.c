@@ -1,9 +1,10 @@
 /* emu_core.c - libcuda.so.1 for a machine without a GPU, for tests.
  *
  * The driver calls of src/drv/cuda/cuda_api.def over host memory; a launch runs
- * every thread as a fiber on the caller's thread, round robin, until all have
- * returned. A cooperative launch has all its blocks at once, any other one
- * block after another. Seven multiprocessors, or BR_EMU_SM; a launch in which nobody can go
+ * every thread as a fiber, round robin, until all have returned: on the caller's
+ * thread, or, if it is cooperative, on one of its own while the caller goes on, as
+ * a kernel that stays asks the host what to do. Such a launch has all its blocks at
+ * once, any other one block after another. Seven multiprocessors, or BR_EMU_SM; a launch in which nobody can go
  * on is reported and ends with "launch failed".
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
@@ -11,6 +12,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -248,9 +250,38 @@ static struct pinned {
     size_t n;
 } pinned[PINNED];
 
+/* The cooperative launch that runs on a thread of its own. */
+static struct cooperative {
+    pthread_t thread;
+    struct shape s;
+    void *param;
+    int is_on, rc, over;
+} coop;
+
+static void *
+run_cooperative(void *p)
+{
+    (void)p;
+    coop.rc = launch(&coop.s, 0, coop.s.gx * coop.s.gy);
+    __atomic_store_n(&coop.over, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+/* What is asked of the device after it, waits for it. */
+static int
+settle(void)
+{
+    if (coop.is_on) {
+        pthread_join(coop.thread, NULL);
+        free(coop.param);
+        coop.is_on = 0;
+    }
+    return coop.rc;
+}
+
 static void
 make_until(uint64_t n)
 {
+    settle();
     for (; n_made < n; n_made++) {
         const struct later *l = &later[n_made % LATER];
         memcpy((void *)(uintptr_t)l->to, l->from, l->n);
@@ -304,7 +335,7 @@ E(cuCtxSetCurrent)(void *c)
 E(cuCtxSynchronize)(void)
 {
     make_all();
-    return 0;
+    return coop.rc;
 }
 E(cuMemGetInfo_v2)(size_t *f, size_t *t)
 {
@@ -408,6 +439,10 @@ E(cuMemsetD32_v2)(uint64_t p, unsigned v, size_t n)
     for (size_t i = 0; i < n; i++)
         ((unsigned *)(uintptr_t)p)[i] = v;
     return 0;
+}
+E(cuMemsetD32Async)(uint64_t p, unsigned v, size_t n, void *q)
+{
+    return IGNORE(q), cuMemsetD32_v2(p, v, n);
 }
 E(cuModuleLoadDataEx)(void **m, const void *i, unsigned n, int *o, void **v)
 {
@@ -534,10 +569,18 @@ E(cuLaunchCooperativeKernel)
 
     IGNORE(stream, gz, by, bz);
     make_all();
+    if (coop.rc || shared > SHARED || gx * gy > (u32)n_sm())
+        return coop.rc ? coop.rc : 720;
     kernel = fn;
-    kernel_params = params;
-    return shared > SHARED || gx * gy > (u32)n_sm() ? 720
-                                                    : launch(&s, 0, gx * gy);
+    coop.s = s;
+    coop.over = 0;
+    coop.param = malloc(emu_size(fn));
+    if (!emu_size(fn) || !coop.param)
+        return free(coop.param), 801;
+    memcpy(coop.param, params[0], emu_size(fn));
+    kernel_params = &coop.param;
+    coop.is_on = pthread_create(&coop.thread, NULL, run_cooperative, NULL) == 0;
+    return coop.is_on ? 0 : 2;
 }
 E(cuStreamCreate)(void **s, unsigned f)
 {
@@ -549,13 +592,18 @@ E(cuStreamDestroy_v2)(void *s)
 }
 E(cuStreamQuery)(void *s)
 {
+    IGNORE(s);
+    if (coop.is_on && !__atomic_load_n(&coop.over, __ATOMIC_ACQUIRE)) {
+        usleep(100); /* the processor is for the kernel */
+        return 600;
+    }
     make_all();
-    return IGNORE(s), 0;
+    return coop.rc;
 }
 E(cuStreamSynchronize)(void *s)
 {
     make_all();
-    return IGNORE(s), 0;
+    return IGNORE(s), coop.rc;
 }
 E(cuStreamBeginCapture_v2)(void *s, int m)
 {

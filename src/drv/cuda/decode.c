@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { PATIENCE = 16384 }; /* looks at the ring: 20 ms */
+
 static struct br_mk_map
 map_of(const br_cu_shape *s, uint32_t workers, uint32_t blocks)
 {
@@ -27,7 +29,8 @@ map_of(const br_cu_shape *s, uint32_t workers, uint32_t blocks)
     at += (uint64_t)s->n_heads * blocks * (s->head_dim + 2);
     m.layer = at;
     m.best += at * s->n_layers;
-    m.eights_at = m.best + 2ull * workers;
+    m.next = m.best + 2ull * workers;
+    m.eights_at = m.next + 2;
     m.attn_eights = (uint64_t)s->n_heads * s->head_dim / 8;
     m.eights = m.attn_eights + s->inter / 8;
     m.total = m.eights_at + m.eights * s->n_layers * 2 * 2;
@@ -38,6 +41,13 @@ static uint32_t
 blocks_of(const br_cu_decode *d)
 {
     return (d->max_pos + BR_MK_KV_BLOCK - 1) / BR_MK_KV_BLOCK;
+}
+
+/* Words of the counters, a line each. */
+static size_t
+hints_of(const br_cu_decode *d)
+{
+    return (d->shape.n_layers + 1) * 4ull * 32;
 }
 
 static br_code
@@ -215,8 +225,11 @@ allocate(br_cu_decode *d, br_status *st)
     BR_TRY(br_cuda_alloc(cu, &d->logits, (uint64_t)s->vocab * 4, st));
     BR_TRY(BR_CU(cu, st, cuMemAllocHost((void **)&d->host, sizeof *d->host)));
     *d->host = (struct br_mk_host){0};
-    BR_TRY(br_cuda_alloc(cu, &d->hints, (s->n_layers + 1) * 4 * 128, st));
-    BR_TRY(BR_CU(cu, st, cuMemsetD32(d->hints, 0, (s->n_layers + 1) * 4 * 32)));
+    BR_TRY(br_cuda_alloc(cu, &d->hints, hints_of(d) * 4, st));
+    BR_TRY(BR_CU(cu, st, cuMemsetD32(d->hints, 0, hints_of(d))));
+    BR_TRY(
+        BR_CU(cu, st, cuMemAllocHost((void **)&d->hints_now, hints_of(d) * 4)));
+    memset(d->hints_now, 0, hints_of(d) * 4);
     BR_TRY(br_cuda_alloc(cu, &d->profile,
                          (uint64_t)p->n_workers * p->n_inst * 4 * 8, st));
     BR_TRY(br_cuda_alloc(cu, &d->step, sizeof(struct br_mk_step), st));
@@ -237,7 +250,8 @@ br_cu_decode_new(br_cu_decode *d, br_cuda *cu, const br_cu_shape *s,
 {
     br_code rc;
 
-    *d = (br_cu_decode){.cu = cu, .shape = *s, .epoch = 1};
+    *d =
+        (br_cu_decode){.cu = cu, .shape = *s, .epoch = 1, .patience = PATIENCE};
     d->max_pos = (max_pos + BR_MK_PAGE - 1) / BR_MK_PAGE * BR_MK_PAGE;
     if (max_pos > BR_MK_MAX_BLOCKS * BR_MK_KV_BLOCK)
         return br_fail(st, BR_E_LIMIT, "context %u: up to %d", max_pos,
@@ -271,6 +285,8 @@ br_cu_decode_free(br_cu_decode *d)
         br_cuda_free(d->cu, all[i]);
     if (d->host)
         d->cu->cuMemFreeHost(d->host);
+    if (d->hints_now)
+        d->cu->cuMemFreeHost(d->hints_now);
     if (d->mega_mod)
         d->cu->cuModuleUnload(d->mega_mod);
     if (d->pick_mod)
@@ -307,11 +323,21 @@ br_cu_decode_put(br_cu_decode *d, uint32_t layer, enum br_cu_matrix m,
 void
 br_cu_decode_seek(br_cu_decode *d, uint32_t token, uint32_t pos)
 {
-    br_assert(!d->resident && pos < d->max_pos);
+    br_assert(pos < d->max_pos);
     d->token = token;
     d->pos = pos;
+    d->block = 0;
     d->phase = 0;
     d->sought = true;
+}
+
+void
+br_cu_decode_seek_in(br_cu_decode *d, uint32_t block, uint32_t token,
+                     uint32_t pos)
+{
+    br_assert(block * BR_MK_KV_BLOCK + pos < d->max_pos);
+    br_cu_decode_seek(d, token, pos);
+    d->block = block;
 }
 
 /* For who looks at the step in the device's memory. */
@@ -319,7 +345,7 @@ static br_code
 send_step(br_cu_decode *d, br_status *st)
 {
     const struct br_mk_step s = {
-        .epoch = d->epoch, .token = d->token, .pos = d->pos};
+        .epoch = d->epoch, .token = d->token, .pos = d->pos, .block = d->block};
 
     if (!d->sought)
         return BR_OK;
@@ -339,7 +365,11 @@ launch(br_cu_decode *d, uint32_t first, uint32_t end, uint32_t epoch,
                              .seek = d->sought,
                              .epoch = epoch,
                              .token = d->token,
-                             .pos = d->pos};
+                             .pos = d->pos,
+                             .block = d->block,
+                             .ring = d->resident,
+                             .serial = ++d->serial,
+                             .patience = d->patience};
 
     d->phase = 0;
     d->sought = false;
@@ -348,20 +378,6 @@ launch(br_cu_decode *d, uint32_t first, uint32_t end, uint32_t epoch,
                  cuLaunchCooperativeKernel(d->fn, d->plan.n_workers, 1, 1,
                                            BR_MK_BLOCK, 1, 1, BR_MK_SHARED,
                                            d->cu->stream, (void *[]){&l}));
-}
-
-/* ---- resident ----------------------------------------------------------- */
-
-enum {
-    NO_END = 1 << 30, /* epochs */
-    AHEAD = 4         /* steps that nobody has asked for, and two more */
-};
-
-/* The device looks at it once a step. */
-static void
-tell_last(br_cu_decode *d, uint32_t epoch)
-{
-    __atomic_store_n(&d->host->last, epoch, __ATOMIC_RELEASE);
 }
 
 /* What the device says of an error, if it is that a wait took too long. */
@@ -383,6 +399,65 @@ br_cu_decode_wait(br_cu_decode *d, br_status *st)
     return why(d, BR_CU(d->cu, st, cuStreamSynchronize(d->cu->stream)), st);
 }
 
+static br_code
+no_number(br_status *st)
+{
+    return br_fail(st, BR_E_INTERNAL,
+                   "the model's logits hold what is no number");
+}
+
+/* A word of the device to the host: tag << 32 | what it says. */
+static bool
+says(const unsigned long long *p, uint32_t tag, uint32_t *out)
+{
+    const uint64_t v = __atomic_load_n(p, __ATOMIC_ACQUIRE);
+
+    *out = (uint32_t)v;
+    return v >> 32 == tag;
+}
+
+/* Looks for a while, then asks the driver. *idle: all launches have ended and it
+ * did not say so. */
+static br_code
+await_word(br_cu_decode *d, const unsigned long long *p, uint32_t tag,
+           uint32_t *out, bool *idle, br_status *st)
+{
+    enum { LOOKS = 1000 }; /* between two questions to the driver */
+    int rc = BR_CU_NOT_READY;
+
+    *idle = false;
+    while (!says(p, tag, out) && !*idle) {
+        for (int i = 0; i < LOOKS && !says(p, tag, out); i++)
+            br_cpu_relax();
+        if (says(p, tag, out))
+            break;
+        rc = d->cu->cuStreamQuery(d->cu->stream);
+        if (rc != 0 && rc != BR_CU_NOT_READY)
+            return why(d, br_cuda_check(d->cu, rc, "cuStreamQuery", st), st);
+        *idle = rc == 0 && !says(p, tag, out);
+    }
+    return BR_OK;
+}
+
+/* ---- resident ----------------------------------------------------------- */
+
+/* A launch's ring has the steps (epoch, d->posted]; the one that follows them
+ * continues at d->pos, or where seek said. */
+static void
+write_ring(br_cu_decode *d, uint32_t epoch, uint32_t token, uint32_t place)
+{
+    unsigned long long *e = d->host->ring[epoch % BR_MK_RING_STEPS];
+
+    __atomic_store_n(&e[1], (uint64_t)epoch << 32 | place, __ATOMIC_RELEASE);
+    __atomic_store_n(&e[0], (uint64_t)epoch << 32 | token, __ATOMIC_RELEASE);
+}
+
+static void
+clear_ring(br_cu_decode *d)
+{
+    memset(d->host->ring, 0, sizeof d->host->ring); /* there is no epoch 0 */
+}
+
 /* Steps of a launch whose loaders count their copies in 32 bits: 300,000 of 8B
  * at 8192 positions. It enters again by itself after those. */
 static uint32_t
@@ -396,62 +471,96 @@ most_steps(const br_cu_decode *d)
     for (uint32_t w = 0; w < d->plan.n_workers; w++)
         copies = BR_MAX(copies, (uint64_t)d->plan.stream_chunks[w] * OF_CHUNK);
     copies += tasks * OF_TASK * d->shape.n_layers;
-    return (uint32_t)BR_MIN(UINT32_MAX / copies, (uint64_t)NO_END);
+    return (uint32_t)BR_MIN(UINT32_MAX / copies, (uint64_t)1 << 30);
+}
+
+static br_code
+launch_ring(br_cu_decode *d, br_status *st)
+{
+    return launch(d, 0, d->plan.n_inst, d->epoch, most_steps(d), st);
 }
 
 br_code
 br_cu_decode_enter(br_cu_decode *d, br_status *st)
 {
     d->resident = true;
-    tell_last(d, d->epoch + AHEAD);
-    return launch(d, 0, d->plan.n_inst, d->epoch, most_steps(d), st);
+    d->posted = d->epoch;
+    BR_TRY(launch_ring(d, st));
+    d->pos++;
+    return BR_OK;
 }
 
+void
+br_cu_decode_post(br_cu_decode *d)
+{
+    br_assert(d->resident && d->posted + 1 - d->epoch < BR_MK_RING_STEPS);
+    write_ring(d, d->posted + 1, d->sought ? d->token : BR_MK_BEST,
+               BR_MK_PLACE(d->pos, d->block));
+    d->posted++;
+    d->pos++;
+    d->sought = false;
+}
+
+/* The later one first: who sees the earlier one sees both. */
+static void
+post_until(br_cu_decode *d, uint32_t epoch)
+{
+    const uint32_t room = (d->max_pos - d->block * BR_MK_KV_BLOCK) - d->pos;
+    uint32_t n = epoch - d->posted;
+
+    if (d->sought) {
+        br_cu_decode_post(d);
+        n--;
+    }
+    n = BR_MIN(n, room);
+    for (uint32_t i = n; i-- > 0;)
+        write_ring(d, d->posted + 1 + i, BR_MK_BEST,
+                   BR_MK_PLACE(d->pos + i, d->block));
+    d->posted += n;
+    d->pos += n;
+}
+
+/* The launch has ended by itself, and there is a step for the next one. */
 static br_code
-no_number(br_status *st)
+enter_again(br_cu_decode *d, br_status *st)
 {
-    return br_fail(st, BR_E_INTERNAL,
-                   "the model's logits hold what is no number");
-}
+    const unsigned long long *e = d->host->ring[d->epoch % BR_MK_RING_STEPS];
+    const uint32_t token = (uint32_t)e[0], place = (uint32_t)e[1];
+    const uint32_t next[] = {d->token, d->pos, d->block};
+    const bool sought = d->sought;
+    br_code code;
 
-static bool
-arrived(const br_cu_decode *d, uint32_t *out)
-{
-    const uint64_t v = __atomic_load_n(
-        &d->host->token[d->epoch % BR_MK_HOST_TOKENS], __ATOMIC_ACQUIRE);
-
-    *out = (uint32_t)v;
-    return v >> 32 == d->epoch;
+    d->sought = e[0] >> 32 == d->epoch && token != BR_MK_BEST && !d->phase;
+    d->token = token;
+    d->pos = BR_MK_POS(place);
+    d->block = BR_MK_BLOCK_OF(place);
+    code = launch_ring(d, st);
+    d->token = next[0], d->pos = next[1], d->block = next[2];
+    d->sought = sought;
+    return code;
 }
 
 br_code
-br_cu_decode_next(br_cu_decode *d, uint32_t *out, br_status *st)
+br_cu_decode_next(br_cu_decode *d, uint32_t ahead, uint32_t *out, br_status *st)
 {
-    enum { LOOKS = 1000 }; /* between two questions to the driver */
-    int rc = BR_CU_NOT_READY;
+    bool idle = true;
 
-    tell_last(d, d->epoch + AHEAD);
-    while (!arrived(d, out)) {
-        for (int i = 0; i < LOOKS && !arrived(d, out); i++)
-            br_cpu_relax();
-        rc = d->cu->cuStreamQuery(d->cu->stream);
-        if (rc == 0 && !arrived(d, out)) { /* not asked for long enough */
-            if (d->host->cancel)
-                return br_fail(st, BR_E_CANCELLED, "decoding is cancelled");
-            BR_TRY(br_cu_decode_enter(d, st));
-        } else if (rc != 0 && rc != BR_CU_NOT_READY)
-            return why(d, br_cuda_check(d->cu, rc, "cuStreamQuery", st), st);
+    br_assert(d->resident && ahead < BR_MK_RING_STEPS / 2);
+    if ((int32_t)(d->posted - d->epoch - ahead) < 0)
+        post_until(d, d->epoch + ahead);
+    if (d->posted < d->epoch)
+        return br_fail(st, BR_E_LIMIT, "a context of %u positions is full",
+                       d->max_pos);
+    while (idle) {
+        BR_TRY(await_word(d, &d->host->token[d->epoch % BR_MK_HOST_TOKENS],
+                          d->epoch, out, &idle, st));
+        if (idle && d->host->cancel)
+            return br_fail(st, BR_E_CANCELLED, "decoding is cancelled");
+        if (idle)
+            BR_TRY(enter_again(d, st));
     }
     d->epoch++;
     return *out < d->shape.vocab ? BR_OK : no_number(st);
-}
-
-/* Waits for the launch's end: where it stands. */
-static br_code
-stands(br_cu_decode *d, struct br_mk_step *s, br_status *st)
-{
-    BR_TRY(br_cu_decode_wait(d, st));
-    return BR_CU(d->cu, st, cuMemcpyDtoH(s, d->step, sizeof *s));
 }
 
 static void
@@ -460,23 +569,40 @@ tell_cancel(br_cu_decode *d, uint32_t on)
     __atomic_store_n(&d->host->cancel, on, __ATOMIC_RELEASE);
 }
 
+/* Ends the launch at the next border, of a layer or of the steps there are;
+ * *epoch: of the step that follows, or is cut (d->phase). */
+static br_code
+end_launch(br_cu_decode *d, uint32_t *epoch, br_status *st)
+{
+    const unsigned long long *e = d->host->ended;
+    bool idle;
+
+    write_ring(d, d->posted + 1, BR_MK_BEST, BR_MK_END);
+    tell_cancel(d, 1);
+    BR_TRY(await_word(d, &e[0], d->serial, &d->phase, &idle, st));
+    if (idle)
+        return br_fail(st, BR_E_INTERNAL, "a launch ended and did not say so");
+    memset(d->host->ring[(d->posted + 1) % BR_MK_RING_STEPS], 0,
+           sizeof *d->host->ring);
+    *epoch = (uint32_t)__atomic_load_n(&e[1], __ATOMIC_ACQUIRE);
+    return BR_OK;
+}
+
 br_code
 br_cu_decode_cancel(br_cu_decode *d, br_status *st)
 {
-    struct br_mk_step s;
+    uint32_t epoch;
 
     br_assert(d->resident);
-    tell_cancel(d, 1);
-    BR_TRY(stands(d, &s, st));
-    d->phase = s.phase;
-    return BR_OK;
+    return end_launch(d, &epoch, st);
 }
 
 br_code
 br_cu_decode_resume(br_cu_decode *d, br_status *st)
 {
     tell_cancel(d, 0);
-    return br_cu_decode_enter(d, st);
+    /* else next does, where there is a step */
+    return d->phase ? enter_again(d, st) : BR_OK;
 }
 
 /* The step that was cut is given up, so its epoch is used up: the words of it
@@ -491,41 +617,42 @@ give_up_step(br_cu_decode *d, uint32_t epoch, br_status *st)
                                       [BR_MK_GLU] = BR_MK_HINT_MID,
                                       [BR_MK_DOWN] = BR_MK_HINT_ACT,
                                       [BR_MK_HEAD] = BR_MK_HINT_H};
-    const uint32_t L = d->shape.n_layers, n = (L + 1) * 4 * LINE;
     const struct br_mk_map map =
         map_of(&d->shape, d->plan.n_workers, blocks_of(d));
-    uint32_t *hints = br_try_calloc(n, sizeof *hints);
-    br_code code;
 
-    if (!hints)
-        return br_fail(st, BR_E_OOM, "decoding: out of memory");
     for (uint32_t i = 0; i < d->plan.n_inst; i++) {
         const struct br_mk_inst *in = &d->plan.inst[i]; /* of worker 0 */
         if (in->op != BR_MK_ATTN && in->op != BR_MK_TOKEN)
-            hints[(in->layer * 4u + hint_of[in->op]) * LINE] =
+            d->hints_now[(in->layer * 4u + hint_of[in->op]) * LINE] =
                 epoch * in->n_wait;
     }
-    code = BR_CU(d->cu, st, cuMemcpyHtoD(d->hints, hints, n * 4ull));
-    br_free(hints);
-    BR_TRY(code);
+    BR_TRY(BR_CU(d->cu, st,
+                 cuMemcpyHtoDAsync(d->hints, d->hints_now, hints_of(d) * 4,
+                                   d->cu->stream)));
+    d->phase = 0;
     d->epoch = epoch + 1;
     return BR_CU(d->cu, st,
-                 cuMemsetD32(d->words + map.eights_at * 8, 0xffffffffu,
-                             map.eights * L * 2 * 4));
+                 cuMemsetD32Async(d->words + map.eights_at * 8, 0xffffffffu,
+                                  map.eights * d->shape.n_layers * 2 * 4,
+                                  d->cu->stream));
 }
 
 br_code
 br_cu_decode_leave(br_cu_decode *d, br_status *st)
 {
-    struct br_mk_step s;
+    uint32_t epoch;
 
-    tell_last(d, d->epoch - 1);
-    tell_cancel(d, 1);
-    d->resident = false;
-    BR_TRY(stands(d, &s, st));
+    if (d->posted < d->epoch) { /* it waits: nobody has to wait for it */
+        write_ring(d, d->epoch, BR_MK_BEST, BR_MK_END);
+        d->resident = false;
+        return BR_OK;
+    }
+    BR_TRY(end_launch(d, &epoch, st));
     tell_cancel(d, 0);
-    d->epoch = s.epoch;
-    return s.phase ? give_up_step(d, s.epoch, st) : BR_OK;
+    clear_ring(d);
+    d->resident = false;
+    d->epoch = epoch;
+    return d->phase ? give_up_step(d, epoch, st) : BR_OK;
 }
 
 br_code
@@ -535,27 +662,36 @@ br_cu_decode_run(br_cu_decode *d, enum br_cu_mode mode, uint32_t n_steps,
     const uint32_t n = d->plan.n_inst, head = d->shape.n_layers * 5;
     const uint32_t epoch = d->epoch;
 
+    br_assert(!d->resident);
     if (mode == BR_CU_PACKETS)
         BR_TRY(send_step(d, st));
     d->epoch += n_steps;
-    tell_last(d, d->epoch + NO_END);
-    if (mode == BR_CU_MEGA)
-        return launch(d, 0, n, epoch, n_steps, st);
+    if (mode == BR_CU_MEGA) {
+        BR_TRY(launch(d, 0, n, epoch, n_steps, st));
+        d->pos += n_steps;
+        return BR_OK;
+    }
     for (uint32_t s = 0; s < n_steps; s++) {
         for (uint32_t i = 0; i < head; i++)
             BR_TRY(launch(d, i, i + 1, 0, 1, st));
         BR_TRY(launch(d, head, n, 0, 1, st));
     }
+    d->pos += n_steps;
     return BR_OK;
 }
 
 br_code
 br_cu_decode_tokens(br_cu_decode *d, uint32_t *out, uint32_t n, br_status *st)
 {
-    BR_TRY(br_cu_decode_wait(d, st));
-    for (uint32_t i = 0; i < n; i++) {
-        uint64_t at = (d->epoch - 1 - n + i) % BR_MK_TOKENS;
-        BR_TRY(BR_CU(d->cu, st, cuMemcpyDtoH(&out[i], d->tokens + at * 4, 4)));
+    bool idle;
+
+    br_assert(n && n <= BR_MK_HOST_TOKENS);
+    for (uint32_t i = n; i-- > 0;) { /* the last one first */
+        const uint32_t epoch = d->epoch - n + i;
+        BR_TRY(await_word(d, &d->host->token[epoch % BR_MK_HOST_TOKENS], epoch,
+                          &out[i], &idle, st));
+        if (idle)
+            return br_fail(st, BR_E_INTERNAL, "step %u gave no token", epoch);
     }
     return BR_OK;
 }
@@ -575,7 +711,8 @@ br_cu_decode_pick(br_cu_decode *d, const br_cu_pick *p, br_status *st)
                 .top_k = p->top_k,
                 .top_p = p->top_p,
                 .min_p = p->min_p,
-                .turn = d->picks++},
+                .turn = ++d->picks},
+        .drawn = &d->host->drawn,
     };
 
     BR_TRY(send_step(d, st));
@@ -588,7 +725,11 @@ br_cu_decode_pick(br_cu_decode *d, const br_cu_pick *p, br_status *st)
 br_code
 br_cu_decode_picked(br_cu_decode *d, uint32_t *out, br_status *st)
 {
-    BR_TRY(br_cu_decode_tokens(d, out, 1, st));
+    bool idle;
+
+    BR_TRY(await_word(d, &d->host->drawn, d->picks, out, &idle, st));
+    if (idle)
+        return br_fail(st, BR_E_INTERNAL, "a draw gave no token");
     if (*out == (uint32_t)BR_PICK_NO_NUMBER)
         return no_number(st);
     if (*out == (uint32_t)BR_PICK_NONE)

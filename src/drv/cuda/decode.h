@@ -4,10 +4,13 @@
  *
  * Mega runs any number of steps in one cooperative launch; packets runs each
  * phase as a launch of the same kernel over the same tables, so both give the
- * same bits. Resident is a mega that stays while its tokens are asked for: each
- * begins with the most likely one of the step before.
+ * same bits. Resident is a mega that stays: it takes its steps from a ring in the
+ * host's memory, a token and a place each, or the most likely token of the step
+ * before, and waits there when the ring is empty.
  *
  *   enter -> next, next ... (a token each, no launch) -> leave
+ *         seek (another token, position, sequence) -> next
+ *         seek, post, seek, post ... (known tokens) -> next, next ...
  *         cancel (the device is free, in a step's midst) -> resume
  *
  * One thread owns it.
@@ -30,11 +33,17 @@ typedef struct br_cu_decode {
         pick_weights;
     uint64_t args;           /* the kernel's constant block */
     struct br_mk_host *host; /* pinned */
+    uint32_t *hints_now;     /* pinned: what the counters are to be */
     bool resident;
     uint32_t epoch, max_pos, regs, local_bytes, picks;
-    bool sought; /* the next launch begins with these */
-    uint32_t token, pos;
+    bool sought; /* the next step begins with this token */
+    uint32_t token;
+    uint32_t pos, block; /* of the next step that is queued; of 256 positions:
+                            where its sequence begins */
+    uint32_t posted;     /* epoch of the last step in the ring */
     uint32_t phase;    /* with which the next launch begins: it was cut there */
+    uint32_t serial;   /* of the last launch */
+    uint32_t patience; /* looks at the ring before a launch ends by itself */
     uint64_t launches; /* of the megakernel so far */
 } br_cu_decode;
 
@@ -49,25 +58,37 @@ br_code br_cu_decode_put(br_cu_decode *d, uint32_t layer, enum br_cu_matrix m,
                          uint64_t a, uint64_t b, br_status *st) BR_MUST_USE;
 /* Where the next step begins; sent with it. */
 void br_cu_decode_seek(br_cu_decode *d, uint32_t token, uint32_t pos);
+/* The same of the sequence whose positions are those from 256 * block on. */
+void br_cu_decode_seek_in(br_cu_decode *d, uint32_t block, uint32_t token,
+                          uint32_t pos);
 /* Queues n_steps; asynchronous. */
 br_code br_cu_decode_run(br_cu_decode *d, enum br_cu_mode mode,
                          uint32_t n_steps, br_status *st) BR_MUST_USE;
 /* Waits for what is queued. TIMEOUT: the kernel gave up waiting. */
 br_code br_cu_decode_wait(br_cu_decode *d, br_status *st) BR_MUST_USE;
-/* From where the last step ended; the kernel runs a few steps ahead of next,
- * and ends by itself when nobody asks. */
+/* Launches the kernel that stays, with the step that is next. */
 br_code br_cu_decode_enter(br_cu_decode *d, br_status *st) BR_MUST_USE;
-/* The most likely token after the next step. INTERNAL: as below. */
-br_code br_cu_decode_next(br_cu_decode *d, uint32_t *out,
+/* One more step into the ring, of which 63 may be ahead of next: the one that was
+ * sought, or the one that follows with the most likely token. */
+void br_cu_decode_post(br_cu_decode *d);
+/* Steps that follow without being asked for: the next one's keys and values are
+ * on their way while this one's logits are computed. */
+enum { BR_CU_AHEAD = 2 };
+/* The most likely token after the next step; that and `ahead` more are in the
+ * ring then. With 0 the kernel waits after it, for 20 ms, for seek, next or leave.
+ * INTERNAL: as below. */
+br_code br_cu_decode_next(br_cu_decode *d, uint32_t ahead, uint32_t *out,
                           br_status *st) BR_MUST_USE;
 /* Ends the launch that stays at a layer's border, three layers later at most, in
  * the midst of a step; the device is free then. next has what was ready, and
  * CANCELLED for more. Resume goes on at that layer, with the same bits. */
 br_code br_cu_decode_cancel(br_cu_decode *d, br_status *st) BR_MUST_USE;
 br_code br_cu_decode_resume(br_cu_decode *d, br_status *st) BR_MUST_USE;
-/* What ran ahead is forgotten: seek before the next step. */
+/* Does not wait for a launch that waits; cuts one that runs: what ran ahead is
+ * forgotten, so seek before the next step. */
 br_code br_cu_decode_leave(br_cu_decode *d, br_status *st) BR_MUST_USE;
-/* Waits, then the tokens of the last n steps. */
+/* The most likely tokens of the last n steps, 64 at most, as soon as they are
+ * there: the launch may still be ending. */
 br_code br_cu_decode_tokens(br_cu_decode *d, uint32_t *out, uint32_t n,
                             br_status *st) BR_MUST_USE;
 
