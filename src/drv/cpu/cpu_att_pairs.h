@@ -1,8 +1,8 @@
 /* cpu_att_pairs.h - attention in pairs of BF16, for cpu_ops_avx512.c.
  *
  * vdpbf16ps has the work of two fma and takes the time of one on Zen 4 and 5.
- * Outside of `exact`, heads of F16 go through it: blocks, pages and the fold are
- * those of cpu_att_body.h, their products are
+ * Beside weights in integers heads of F16 go through it, but for `exact`. Blocks,
+ * pages and the fold are those of cpu_att_body.h, products are
  *
  *   scores   bf16(q * scale) and bf16(k), pairs of columns ascending, a sum
  *   weights  2^((score - top) / ln 2), summed in f32, then bf16
