@@ -62,16 +62,18 @@ static const char *const types[] = {"object",  "array",   "string", "number",
 /* ---- failing ------------------------------------------------------------- */
 
 br_code
-br_schema_refuse(maker *k, const char *keyword, const char *why)
-{
-    return br_fail(k->st, BR_E_UNSUPPORTED, "schema: '%.60s' at '#%.120s': %s",
-                   keyword, br_str_z(&k->path), why);
-}
-
-br_code
 br_schema_oom(maker *k)
 {
     return br_fail(k->st, BR_E_OOM, "schema: out of memory");
+}
+
+br_code
+br_schema_refuse(maker *k, const char *keyword, const char *why)
+{
+    if (k->rules->oom || k->path.oom) /* it may be for want of that */
+        return br_schema_oom(k);
+    return br_fail(k->st, BR_E_UNSUPPORTED, "schema: '%.60s' at '#%.120s': %s",
+                   keyword, br_str_z(&k->path), why);
 }
 
 /* ---- reading schemas ----------------------------------------------------- */
@@ -362,13 +364,14 @@ listed(maker *k, json *s, unsigned groups, br_str *to)
 /* ---- one of several ------------------------------------------------------ */
 
 bool
-br_schema_same(json *a, json *b)
+br_schema_same(maker *k, json *a, json *b)
 {
     br_str x = {0}, y = {0};
     bool yes;
 
     br_schema_put_json(&x, a);
     br_schema_put_json(&y, b);
+    k->rules->oom |= x.oom || y.oom;
     yes =
         x.oom || y.oom ||
         br_text_eq((br_text){br_str_z(&x), x.n}, (br_text){br_str_z(&y), y.n});
@@ -440,8 +443,15 @@ br_schema_requires(json *s, const char *key)
     return false;
 }
 
-/* Surely no value is valid under both. Numbers equal in value but not in text
- * (1, 1.0) are why listed ones count only where all are texts. */
+/* Texts tell such values apart: not 1 and 1.0. */
+static bool
+is_exact(json *v)
+{
+    return v->kind <= BR_J_STR && v->kind != BR_J_FLOAT &&
+           v->kind != BR_J_BIGINT;
+}
+
+/* Surely no value is valid under both. */
 static bool
 apart(maker *k, json *a, json *b, int depth)
 {
@@ -459,8 +469,7 @@ apart(maker *k, json *a, json *b, int depth)
     if (x && y) {
         for (json *v = x; v; v = one_a ? NULL : v->next)
             for (json *w = y; w; w = one_b ? NULL : w->next)
-                if (br_schema_same(v, w) || v->kind != BR_J_STR ||
-                    w->kind != BR_J_STR)
+                if (br_schema_same(k, v, w) || !is_exact(v) || !is_exact(w))
                     return false;
         return true;
     }

@@ -134,7 +134,7 @@ both(maker *k, json *a, json *b, json **out)
         return BR_OK;
     *out = a;
     if ((b->kind == BR_J_BOOL && b->b) || (b->kind == BR_J_OBJ && !b->n) ||
-        br_schema_same(a, b))
+        br_schema_same(k, a, b))
         return BR_OK;
     *out = &nothing;
     if (br_schema_never(a) || br_schema_never(b) || br_schema_apart(k, a, b))
@@ -208,7 +208,7 @@ join_values(sum *x, json *m)
 
         BR_TRY(work(x->k, was ? 16 * was->n : 0));
         for (json *w = was ? was->child : NULL; w && !in; w = w->next)
-            in = br_schema_same(v, w);
+            in = br_schema_same(x->k, v, w);
         if (in)
             BR_TRY(append(x->k, list, v));
     }
@@ -330,7 +330,7 @@ join_limits(sum *x, json *m)
 
     if (!was)
         return set(x->k, x->to, m->key, m);
-    if (br_schema_same(was, m))
+    if (br_schema_same(x->k, was, m))
         return BR_OK;
     for (size_t i = 0; i < BR_COUNT(least); i++)
         way += (strcmp(least[i], m->key) == 0) - (strcmp(most[i], m->key) == 0);
@@ -371,7 +371,7 @@ add_either(sum *x, json *m)
 {
     for (uint32_t i = 0; i < x->n_either; i++)
         if (strcmp(x->either[i].key, m->key) == 0 &&
-            br_schema_same(x->either[i].list, m))
+            br_schema_same(x->k, x->either[i].list, m))
             return BR_OK;
     if (x->n_either == MAX_EITHER)
         return br_schema_refuse(x->k, m->key, "over 8 of them of one value");

@@ -60,13 +60,15 @@ ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static const char no_memory[] = "out of memory";
+
 static void
 cut(both *x, uint32_t c)
 {
     if (x->cuts.n >= MAX_CUTS)
         x->failed = "names too many characters";
     else if (!br_vec_push(&x->cuts, c))
-        x->failed = "out of memory";
+        x->failed = no_memory;
 }
 
 /* Before and behind each character above ASCII that a grammar's text names, as
@@ -132,7 +134,7 @@ find(both *x, const joint *j)
     if (x->at.n == MAX_JOINT)
         x->failed = "cannot be enforced together: it takes over 2048 rules";
     else if (!br_vec_push(&x->at, *j))
-        x->failed = "out of memory";
+        x->failed = no_memory;
     if (x->failed)
         return NOWHERE;
     x->slots[i] = (uint32_t)x->at.n;
@@ -148,6 +150,14 @@ look(const both *x, joint *j)
     j->live = j->ends;
 }
 
+static void
+stop(both *x, const br_grammar *g)
+{
+    x->failed = g->failed == BR_E_OOM
+                    ? no_memory
+                    : "cannot be enforced together: it takes too much work";
+}
+
 static uint32_t
 step(both *x, uint32_t from, uint32_t c)
 {
@@ -159,7 +169,7 @@ step(both *x, uint32_t from, uint32_t c)
         for (size_t i = 0; i < n; i++)
             j.conf[p] = br_conf_next(x->g[p], j.conf[p], (uint8_t)bytes[i]);
         if (!j.conf[p])
-            x->failed = "cannot be enforced together: it takes too much work";
+            stop(x, x->g[p]);
         if (!j.conf[p] || (j.conf[p] == BR_CONF_DEAD && !x->never[p]))
             return NOWHERE;
     }
@@ -175,7 +185,7 @@ explore(both *x)
     for (uint32_t p = 0; p < x->n; p++) {
         first.conf[p] = br_conf_first(x->g[p]);
         if (!first.conf[p])
-            x->failed = "cannot be enforced together: it takes too much work";
+            stop(x, x->g[p]);
     }
     look(x, &first);
     (void)find(x, &first);
@@ -184,7 +194,7 @@ explore(both *x)
             uint32_t ch = x->cuts.at[c];
 
             if (!br_vec_push(&x->next, ch == 0xD800 ? NOWHERE : step(x, i, ch)))
-                x->failed = "out of memory";
+                x->failed = no_memory;
         }
 }
 
@@ -311,6 +321,7 @@ add(both *x, br_schema_part *part)
 
     br_str_printf(&text, "root ::= %s\n", br_str_z(&part->text));
     br_schema_common(&text);
+    x->k->rules->oom |= text.oom || part->text.oom; /* a part says less */
     code = br_grammar_new(&x->g[x->n], (br_text){br_str_z(&text), text.n}, NULL,
                           &st);
     x->never[x->n] = part->never;
@@ -318,6 +329,8 @@ add(both *x, br_schema_part *part)
     if (code == BR_OK)
         cut_text(x, &text);
     br_str_fini(&text);
+    if (code == BR_E_OOM)
+        return br_schema_oom(x->k);
     return code == BR_OK ? BR_OK
                          : br_schema_refuse(x->k, part->keyword, st.msg);
 }
@@ -393,6 +406,7 @@ br_schema_fits(maker *k, br_schema_part *parts, uint32_t n, int64_t min,
     /* An escape is one character of several: so only "not empty" is known. */
     fits = x && code == BR_OK && !x->failed && x->at.at[0].live && min <= 1 &&
            (min < 1 || !x->at.at[0].ends) && (max < 0 || longest(x, 0) <= max);
+    k->rules->oom |= st.code == BR_E_OOM || (x && x->failed == no_memory);
     end(x);
     return fits;
 }
@@ -405,6 +419,8 @@ br_schema_both(maker *k, br_schema_part *parts, uint32_t n, br_str *to)
 
     if (code == BR_OK && !x->failed)
         put_all(x, to);
+    if (code == BR_OK && x->failed == no_memory)
+        code = br_schema_oom(k);
     if (code == BR_OK && x->failed)
         code = br_schema_refuse(k, parts[0].keyword, x->failed);
     end(x);

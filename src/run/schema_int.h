@@ -74,7 +74,8 @@ bool br_schema_has_type(json *v, unsigned types);
 json *br_schema_pointed(maker *k, json *ref); /* or NULL */
 /* Where $ref after $ref leads. */
 json *br_schema_resolved(const maker *k, json *s);
-bool br_schema_same(json *a, json *b);
+/* Where there is no memory to tell, the rules have none either. */
+bool br_schema_same(maker *k, json *a, json *b);
 bool br_schema_never(json *s); /* says that no value is valid */
 /* Surely no value is valid under both. */
 bool br_schema_apart(maker *k, json *a, json *b);

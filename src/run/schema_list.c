@@ -70,7 +70,7 @@ values_of(maker *k, json *s, json **out)
         if ((groups & ~known) || v->kind == BR_J_FLOAT || v->kind > BR_J_STR)
             return BR_OK;
         for (json *w = to->child; w && !in; w = w->next)
-            in = br_schema_same(v, w);
+            in = br_schema_same(k, v, w);
         if (in)
             continue;
         new = br_arena_dup(&k->arena, v, sizeof *v);

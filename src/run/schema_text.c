@@ -103,9 +103,10 @@ translated(maker *k, br_text t, bool never, parts *p)
     if (!part)
         return BR_E_UNSUPPORTED;
     part->never = never;
-    return br_pattern_grammar(t, &part->text, &st) == BR_OK
-               ? BR_OK
-               : br_schema_refuse(k, "pattern", st.msg);
+    if (br_pattern_grammar(t, &part->text, &st) == BR_OK)
+        return BR_OK;
+    return st.code == BR_E_OOM ? br_schema_oom(k)
+                               : br_schema_refuse(k, "pattern", st.msg);
 }
 
 /* "^" and a piece of a pattern. */
@@ -117,6 +118,7 @@ piece(maker *k, br_text t, bool never, parts *p)
 
     br_str_putc(&text, '^');
     br_str_put(&text, t.p, t.n);
+    k->rules->oom |= text.oom;
     code = translated(k, (br_text){br_str_z(&text), text.n}, never, p);
     br_str_fini(&text);
     return code;

@@ -503,6 +503,7 @@ TEST(schemas_that_cannot_be_enforced_are_refused)
          "too many schemas"},
         {"{\"oneOf\":[{\"type\":\"number\"},{\"type\":\"integer\"}]}",
          "'oneOf'"},
+        {"{\"oneOf\":[{\"const\":1},{\"const\":1.0}]}", "'oneOf'"},
         {"{\"$ref\":\"#/nothing\"}", "'$ref'"},
         {"{\"$ref\":\"#/$defs/a\",\"type\":\"string\",\"$defs\":{}}", "'$ref'"},
         {"{\"type\":\"thing\"}", "'type'"},
@@ -529,6 +530,54 @@ TEST(schemas_that_cannot_be_enforced_are_refused)
         ck_assert_msg(strstr(st.msg, rows[i].says), "%s: %s", rows[i].schema,
                       st.msg);
     }
+}
+
+typedef struct whole {
+    json *schema;
+    size_t n; /* bytes of its rules; 0: not known yet */
+} whole;
+
+static br_code
+make_rules(void *arg, br_status *st)
+{
+    whole *w = arg;
+    br_str out = {0};
+    br_code code = br_schema_grammar(w->schema, &out, st);
+
+    if (code == BR_OK && w->n) /* a part of it would let through more */
+        ck_assert_uint_eq(out.n, w->n);
+    if (code == BR_OK)
+        w->n = out.n;
+    br_str_fini(&out);
+    return code;
+}
+
+TEST(schemas_are_whole_or_out_of_memory)
+{
+    static const char schema[] =
+        "{\"$ref\":\"#/$defs/"
+        "P\",\"required\":[\"b\"],\"allOf\":[{\"properties\":{"
+        "\"a\":{\"maximum\":9},\"b\":{\"items\":{\"enum\":[1,2,3]},"
+        "\"uniqueItems\":true}}}],\"oneOf\":[{\"properties\":{\"k\":{\"const\":"
+        "1}}},"
+        "{\"properties\":{\"k\":{\"enum\":[2,3]}}}],\"$defs\":{\"P\":{\"type\":"
+        "\"object\","
+        "\"properties\":{\"a\":{\"type\":\"integer\",\"minimum\":1},\"k\":{"
+        "\"type\":"
+        "\"integer\",\"enum\":[1,2]},\"t\":{\"allOf\":[{\"pattern\":\"^a\"},{"
+        "\"pattern\":\"b$\"},{\"type\":\"string\"}]},\"m\":{\"format\":"
+        "\"hostname\",\"maxLength\":50}},\"required\":[\"k\"]}}}";
+    whole w = {0};
+    br_status st = {0};
+    br_json *tree;
+    br_arena a;
+
+    br_arena_init(&a, 0);
+    t_ok(br_json_parse(&tree, &a, schema, sizeof schema - 1, 0, &st), &st);
+    w.schema = tree;
+    t_ok(make_rules(&w, &st), &st);
+    t_each_oom(make_rules, &w);
+    br_arena_fini(&a);
 }
 
 TEST(schemas_let_through_what_they_say)
@@ -649,6 +698,9 @@ TEST(schemas_let_through_what_they_say)
          "\"base64\"}",
          {"\"\"", "\"YWI=\"", "\"YWJj\"", "\"YQ==\""},
          {"\"YWI\"", "\"Y\"", "\"YW=I\""}},
+        {"{\"oneOf\":[{\"const\":1},{\"enum\":[2,null]},{\"const\":\"1\"}]}",
+         {"1", "2", "null", "\"1\""},
+         {"3"}},
         {"{\"oneOf\":[{\"properties\":{\"k\":{\"const\":\"a\"}},\"required\":["
          "\"k\"],\"type\":\"object\"},{\"type\":\"object\",\"properties\":{"
          "\"k\":{\"const\":\"b\"},\"n\":{\"type\":\"null\"}},\"required\":["
