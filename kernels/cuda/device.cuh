@@ -305,6 +305,15 @@ shfl_xor_f(float v, u32 m)
 {
     return as_f32(shfl_xor(as_u32(v), m));
 }
+BR_DEV u32
+shfl_from(u32 v, u32 lane)
+{
+    u32 r;
+    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;"
+                 : "=r"(r)
+                 : "r"(v), "r"(lane));
+    return r;
+}
 BR_DEV void
 warp_sync(void)
 {
@@ -590,6 +599,14 @@ mbar_arrive(u32 bar_addr, u32 n)
 {
     asm volatile("mbarrier.arrive.shared.b64 _, [%0], %1;" ::"r"(bar_addr),
                  "r"(n)
+                 : "memory");
+}
+/* This thread arrives once its copies so far are there. */
+BR_DEV void
+copies_arrive(u32 bar_addr)
+{
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(
+                     bar_addr)
                  : "memory");
 }
 BR_DEV void

@@ -163,12 +163,12 @@ key_at(u32 r, u32 chunk)
     return chunk / 8 * HALF + r * 128 + ((chunk ^ r) & 7) * 16;
 }
 
-/* A block's keys (or values) there, from a page of the block on, by N threads of
- * which this is thread `me`. */
+/* A block's keys (or values) of a KV head there, from a page of the block on, by N
+ * threads of which this is thread `me`. */
 template <u32 HD, u32 N>
 BR_DEV void
-flash_bring(const struct flash_kept &k, const struct flash_tile &f, u32 base,
-            u32 to, u32 me, u32 page0 = 0)
+flash_bring(const struct flash_kept &k, const struct flash_tile &f, u32 kv,
+            u32 base, u32 to, u32 me, u32 page0 = 0)
 {
     enum { RUNS = HD / 8, ROWS = N / RUNS, PAGES = KEYS / 16 };
     static_assert(N % RUNS == 0 && 16 % ROWS == 0, "a turn has rows of one page");
@@ -179,7 +179,7 @@ flash_bring(const struct flash_kept &k, const struct flash_tile &f, u32 base,
     for (u32 p = page0; p < PAGES; p++) {
         const u16 *page = k.pool +
                           k.table[within(base + p * 16, f) / 16] * k.page +
-                          bid() * HD + d * 8;
+                          kv * HD + d * 8;
 #pragma unroll
         for (u32 i = 0; i < 16 / ROWS; i++) {
             const u32 r = p * 16 + i * ROWS + me / RUNS;
@@ -193,7 +193,7 @@ template <u32 HD>
 BR_DEV u32
 sums_at(u32 query, u32 d)
 {
-    return BR_ND_FLASH_STAGE(HD) + (query * (HD + 4) + d) * 4;
+    return (query * (HD + 4) + d) * 4;
 }
 
 /* Eight queries and the keys at `stage`, which are rows here, queries columns:
@@ -248,10 +248,11 @@ flash_scores8(const struct br_nd_args &a, const struct flash_tile &f,
     }
 }
 
-/* Their sums of values, beside them; values are columns of the tiles. */
+/* Sums of values, of the first `per` queries, to shared memory at `to`; values
+ * are columns of the tiles. */
 template <u32 HD>
 BR_DEV void
-flash_values8(const u32 (&p)[KEYS / 16][2], u32 stage)
+flash_values8(const u32 (&p)[KEYS / 16][2], u32 stage, u32 to, u32 per)
 {
     const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3;
     const u32 r = (lane >> 4) * 8 + (lane & 7), odd = lane >> 3 & 1;
@@ -267,9 +268,67 @@ flash_values8(const u32 (&p)[KEYS / 16][2], u32 stage)
                     {p[k][0], p[k][1]});
 #pragma unroll
         for (u32 i = 0; i < 4; i++)
-            sts32(stage + sums_at<HD>(2 * c + i % 2, 16 * d + g + i / 2 * 8),
-                  as_u32(o[i]));
+            if (2 * c + i % 2 < per)
+                sts32(to + sums_at<HD>(2 * c + i % 2, 16 * d + g + i / 2 * 8),
+                      as_u32(o[i]));
     }
+}
+
+/* Number d of head h of row t, from its sums. */
+template <u32 HD>
+BR_DEV void
+put_query(const struct br_nd_args &a, u32 t, u32 h, u32 d, float A, float M,
+          float L)
+{
+    A = A * fold_sink(a, h, M, L);
+    const float v = A / L;
+    const u32 col = h * HD + d;
+    if (a.y.p)
+        row(a.y, t)[col] = v;
+    if (a.xq)
+        *(u16 *)(a.xq + tile_at16(a.lows, t, col / 8) + col % 8 * 2) =
+            (u16)f16_of(v);
+}
+
+/* Number d of a query and n blocks more, whose sums lie `each` apart. */
+template <u32 HD>
+BR_DEV void
+fold_blocks(float &A, float &M, float &L, u32 at, u32 each, u32 d, u32 n)
+{
+    enum { AT_ONCE = HD == 64 ? 6 : 2 };
+
+#pragma unroll 1
+    for (u32 k = 0; k < n; k += AT_ONCE) {
+        float v[AT_ONCE], m[AT_ONCE], l[AT_ONCE];
+#pragma unroll
+        for (u32 j = 0; j < AT_ONCE; j++)
+            if (k + j < n) {
+                const u32 from = at + (k + j) * each;
+                v[j] = as_f32(lds32(from + d * 4));
+                m[j] = as_f32(lds32(from + HD * 4));
+                l[j] = as_f32(lds32(from + HD * 4 + 4));
+            }
+#pragma unroll
+        for (u32 j = 0; j < AT_ONCE; j++)
+            if (k + j < n) {
+                const struct flash_fold f = fold_of(M, L, m[j], l[j]);
+                A = fma_rn(v[j], f.now, A * f.old);
+            }
+    }
+}
+/* The largest score of a block and sum of weights, of a lane's two queries. */
+template <u32 HD>
+BR_DEV void
+put_tops(u32 sums, u32 per, const float (&m)[2], const float (&sum)[4])
+{
+    const u32 lane = tid() & 31;
+
+#pragma unroll
+    for (u32 h = 0; h < 2; h++)
+        if (lane < 4 && 2 * lane + h < per) {
+            sts32(sums + sums_at<HD>(2 * lane + h, HD), as_u32(m[h]));
+            sts32(sums + sums_at<HD>(2 * lane + h, HD + 1), as_u32(sum[h]));
+        }
 }
 
 /* Of the pairs of row and head from `from` on, eight. */
@@ -279,8 +338,8 @@ flash_few(const struct br_nd_args &a, const struct flash_tile &f, u32 from,
           const AFTER &after)
 {
     enum { STAGE = BR_ND_FLASH_FEW_STAGE(HD), VALUES = KEYS * HD * 2 };
+    enum { SUMS = BR_ND_FLASH_STAGE(HD) };
     enum { MINE = 8 * HD / THREADS }; /* results of a thread */
-    __shared__ float top[BR_ND_WARPS][8], sums[BR_ND_WARPS][8];
     const u32 WARPS = a.count; /* that have blocks of keys */
     const u32 lane = tid() & 31, g = lane >> 2, c = lane & 3, w = tid() >> 5;
     const u32 per = a.per_kv, end = f.last / KEYS + 1, b1 = f.first / KEYS;
@@ -305,9 +364,10 @@ flash_few(const struct br_nd_args &a, const struct flash_tile &f, u32 from,
             const u32 page = turn && f.old > b ? (f.old - b) / 16 : 0;
 
             copies_wait_but<0>();
-            flash_bring<HD, 32>(keys, f, b, stage, lane, page);
+            flash_bring<HD, 32>(keys, f, bid(), b, stage, lane, page);
             copies_end();
-            flash_bring<HD, 32>(values, f, b, stage + VALUES, lane, page);
+            flash_bring<HD, 32>(values, f, bid(), b, stage + VALUES, lane,
+                                page);
             copies_end();
         }
         if (turn == 0)
@@ -318,7 +378,7 @@ flash_few(const struct br_nd_args &a, const struct flash_tile &f, u32 from,
         M[i] = as_f32(0xff800000);
 #pragma unroll
     for (u32 k = 0; k < HD / 8; k++) {
-        const u32 at = first_stage + sums_at<HD>(g % per, 8 * k + c * 2);
+        const u32 at = first_stage + SUMS + sums_at<HD>(g % per, 8 * k + c * 2);
         q[k / 2][k % 2] =
             AFTER::NEAR ? pack_f16(as_f32(lds32(at)), as_f32(lds32(at + 4)))
                         : pack_f16(x[8 * k], x[8 * k + 1]);
@@ -339,20 +399,16 @@ flash_few(const struct br_nd_args &a, const struct flash_tile &f, u32 from,
             flash_scores8<HD>(a, f, q, from, base, stage, p, m, sum);
             warp_sync(); /* keys have been read */
             if (more)
-                flash_bring<HD, 32>(keys, f, next, stage, lane);
+                flash_bring<HD, 32>(keys, f, bid(), next, stage, lane);
             copies_end();
-            if (g == 0)
-#pragma unroll
-                for (u32 h = 0; h < 2; h++) {
-                    top[w][2 * c + h] = m[h];
-                    sums[w][2 * c + h] = sum[h];
-                }
+            put_tops<HD>(stage + SUMS, 8, m, sum);
             copies_wait_but<1>();
             warp_sync();
-            flash_values8<HD>(p, stage);
+            flash_values8<HD>(p, stage, stage + SUMS, 8);
             warp_sync();
             if (more)
-                flash_bring<HD, 32>(values, f, next, stage + VALUES, lane);
+                flash_bring<HD, 32>(values, f, bid(), next, stage + VALUES,
+                                    lane);
             copies_end();
         }
         bar(0, THREADS);
@@ -360,30 +416,18 @@ flash_few(const struct br_nd_args &a, const struct flash_tile &f, u32 from,
         for (u32 i = 0; i < MINE; i++) {
             const u32 e = tid() + i * THREADS, r = e / HD;
             if ((from + r) / per < f.n)
-                for (u32 k = 0; k < WARPS && b0 + k < end; k++) {
-                    const struct flash_fold z =
-                        fold_of(M[i], L[i], top[k][r], sums[k][r]);
-                    const float v = as_f32(lds32(
-                        stage + (k - w) * STAGE + sums_at<HD>(r, e % HD)));
-                    A[i] = fma_rn(v, z.now, A[i] * z.old);
-                }
+                fold_blocks<HD>(A[i], M[i], L[i],
+                                first_stage + SUMS + sums_at<HD>(r, 0), STAGE,
+                                e % HD, min_u32(WARPS, end - b0));
         }
         bar(0, THREADS);
     }
 #pragma unroll
     for (u32 i = 0; i < MINE; i++) {
         const u32 e = tid() + i * THREADS, r = from + e / HD;
-        const u32 h = bid() * per + r % per, t = f.t + r / per;
-        if (r / per >= f.n)
-            continue;
-        A[i] = A[i] * fold_sink(a, h, M[i], L[i]);
-        const float v = A[i] / L[i];
-        const u32 col = h * HD + e % HD;
-        if (a.y.p)
-            row(a.y, t)[col] = v;
-        if (a.xq)
-            *(u16 *)(a.xq + tile_at16(a.lows, t, col / 8) + col % 8 * 2) =
-                (u16)f16_of(v);
+        if (r / per < f.n)
+            put_query<HD>(a, f.t + r / per, bid() * per + r % per, e % HD,
+                          A[i], M[i], L[i]);
     }
 }
 
@@ -405,8 +449,9 @@ flash_feed(const struct br_nd_args &a, const struct flash_tile &f, u32 base,
     for (u32 b = f.first / KEYS; b <= f.last / KEYS; b++) {
         while (!mbar_try(empty + s * 8, ~round & 1))
             ;
-        flash_bring<HD, N>(keys, f, b * KEYS, base + s * STAGE, me);
-        flash_bring<HD, N>(values, f, b * KEYS, base + s * STAGE + VALUES, me);
+        flash_bring<HD, N>(keys, f, bid(), b * KEYS, base + s * STAGE, me);
+        flash_bring<HD, N>(values, f, bid(), b * KEYS,
+                           base + s * STAGE + VALUES, me);
         copies_end();
         if (before < BR_ND_FLASH_STAGES) {
             copies_wait_but<1>();
@@ -606,7 +651,8 @@ template <u32 HD> struct after_turn {
                                  : j.turn.heads + j.turn.count + kv;
 
         turn_head<HD>(j.turn, t, h, i < per + 2, j.in,
-                      first_stage + sums_at<HD>(i, 0));
+                      first_stage + BR_ND_FLASH_STAGE(HD) +
+                          sums_at<HD>(i, 0));
         bar(0, THREADS);
     }
 };

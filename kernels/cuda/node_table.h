@@ -33,7 +33,10 @@ enum {
         128, /* dimensions of a head that is turned as it is kept */
     BR_ND_FLASH_STAGES = 4,
     BR_ND_FLASH_THREADS = 384, /* of a block of many queries */
-    BR_ND_QUERIES = 128        /* most of a block of that, heads times rows */
+    BR_ND_QUERIES = 128,       /* most of a block of that, heads times rows */
+    BR_ND_STAY_WARPS = 12,     /* of a block that stays: they compute */
+    BR_ND_STAY_FEED = 3,       /* and bring keys; stages are a multiple */
+    BR_ND_STAY_THREADS = (BR_ND_STAY_WARPS + BR_ND_STAY_FEED) * 32
 };
 
 /* Of a block of attention: keys and values, f16. Of few queries, so many at
@@ -44,16 +47,24 @@ enum {
     (BR_ND_FLASH_STAGE(head) + 8u * ((head) + 4u) * 4u)
 #define BR_ND_FLASH_SHARED(head) \
     (BR_ND_FLASH_STAGES * (BR_ND_FLASH_STAGE(head) + 16u))
-#define BR_ND_FLASH_FEW   16u
+#define BR_ND_FLASH_FEW 16u
+/* Of a block that stays: stages and two barriers each, a round's sums. */
+#define BR_ND_STAY_SUMS(head, per_kv) \
+    (BR_ND_STAY_WARPS * (per_kv) * ((head) + 4u) * 4u)
+#define BR_ND_STAY_STAGE(head) (BR_ND_FLASH_STAGE(head) + 16u)
+#define BR_ND_STAY_SHARED      (226 * 1024) /* at most; few queries, too */
 
 /* Of packed tiles (node_packed.cuh): bytes of 64 columns of one. */
-#define BR_ND_PACK_SCALES (BR_ND_TILE_ROWS * 8u)
+#define BR_ND_PACK_SCALES      (BR_ND_TILE_ROWS * 8u)
 #define BR_ND_PACK_BYTES(kind)                                    \
     (BR_ND_TILE_ROWS * ((kind) == BR_ND_PACK_4_MIN ? 32u : 64u) + \
      BR_ND_PACK_SCALES)
 #define BR_ND_PACK_SHARED(tokens, stages) \
     ((stages) * (BR_ND_PACK_BYTES(BR_ND_PACK_8) + (tokens)*128u + 16u))
 
+/* Of a block of a product that is to be alone of its kind on a multiprocessor; there
+ * is room for another product's beside it, and for a norm's. */
+#define BR_ND_SPREAD_SHARED (113u * 1024)
 /* Of a block of a product of tiles: weights, tokens, two barriers a stage. */
 #define BR_ND_TILE_SHARED(tokens, stages) \
     ((stages) * ((BR_ND_TILE_ROWS + (tokens)) * 128u + 16u))

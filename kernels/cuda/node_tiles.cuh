@@ -162,6 +162,7 @@ add_pieces(float (&x)[EACH_][4], const struct br_nd_pieces &p, u32 t, u32 K)
 {
     enum { AT_ONCE = EACH_ == 1 ? 8 : 4 };
     const u64 step = (u64)BR_ND_APART * p.pitch;
+    const float xd = p.xd[t];
     float all[EACH_][4];
 
 #pragma unroll 1
@@ -191,7 +192,7 @@ add_pieces(float (&x)[EACH_][4], const struct br_nd_pieces &p, u32 t, u32 K)
     for (u32 e = 0; e < EACH_; e++)
 #pragma unroll
         for (u32 k = 0; k < 4; k++)
-            x[e][k] = all[e][k] * p.xd[t] * x[e][k];
+            x[e][k] = all[e][k] * xd * x[e][k];
 }
 
 /* A block a row: what a product is about to read, as f16, and how it comes
@@ -231,6 +232,12 @@ row16(const struct br_nd_args &a, const struct br_nd_pieces &in)
     grid_wait();
     const float *x = row(a.x, a.scatter ? (u32)a.s.want[t] : t);
     float sum = 0.0f, d, inv;
+#pragma unroll
+    for (u32 e = 0; e < EACH_ && PIECES; e++) { /* all under way at once */
+        const u32 k = (e * block_dim() + tid()) * 4;
+        if (k < K)
+            load4(v[e], x + k);
+    }
     if (PIECES)
         add_pieces<EACH_>(far, in, t, K);
 #pragma unroll
@@ -239,7 +246,8 @@ row16(const struct br_nd_args &a, const struct br_nd_pieces &in)
         float b[4];
         if (k >= K)
             break;
-        load4(v[e], x + k);
+        if (!PIECES)
+            load4(v[e], x + k);
         if (TWO && !PIECES)
             load4(b, row(a.b, t) + k);
 #pragma unroll

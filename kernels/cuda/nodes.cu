@@ -827,6 +827,7 @@ br_nd_attend(ARGS)
 
 #ifndef BR_PORTABLE
 #include "node_flash.cuh"
+#include "node_stay.cuh"
 #endif
 #include "node_experts.cuh"
 #include "node_states.cuh"

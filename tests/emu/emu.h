@@ -362,6 +362,11 @@ shfl_xor_f(float v, u32 m)
 {
     return as_f32(shfl_xor(as_u32(v), m));
 }
+BR_DEV u32
+shfl_from(u32 v, u32 lane)
+{
+    return emu_share(&v, 1)[lane][0];
+}
 BR_DEV void
 warp_sync(void)
 {
@@ -587,6 +592,11 @@ mbar_arrive(u32 a, u32 n)
         abort();
     emu_mbar_at(a)->missing -= n;
     emu_mbar_settle(emu_mbar_at(a));
+}
+BR_DEV void
+copies_arrive(u32 a) /* copies are there at once */
+{
+    mbar_arrive(a, 1);
 }
 BR_DEV void
 mbar_expect(u32 a, u32 bytes)

@@ -269,6 +269,77 @@ TEST_WITHIN(cuda_more_rows_than_pieces_agree, 60)
     t_emulate_end();
 }
 
+/* Rows at many depths, each of a slot of its own, by blocks of attention that stay
+ * and take several: the bits of each one beside a single other. */
+static void
+rows_that_stay(const char *spec, int32_t rows)
+{
+    enum { MOST = 8, PAGES = 51 }; /* up to 816 tokens: 13 blocks, two rounds */
+    static uint32_t page[MOST][PAGES];
+    static int32_t slot[1024], position[1024], tokens[1024], want[1024];
+    const uint32_t *tables[MOST * BR_MAX_KV_GROUPS];
+    br_lm_config c = {
+        .tier = "cuda", .n_ctx = PAGES * 16, .n_slots = (uint32_t)rows};
+    br_step s = {0, slot, position, tokens, want, tables, false};
+    br_status st = {0};
+    br_str doc = {0};
+    br_lm_model *r;
+    br_model *m;
+
+    t_ok(br_shape_model(&doc, spec, true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    t_ok(br_lm_model_open(&r, m, &c, &st), &st);
+    const br_lm *lm = br_lm_model_lm(r);
+    const size_t row = (size_t)lm->n_vocab;
+    float *all = t_keep(calloc(MOST * row, sizeof *all));
+    float *two = t_keep(calloc(2 * row, sizeof *two));
+    for (int32_t i = 0; i < rows;
+         i++) { /* deeper by 13, but the last one: all */
+        const int32_t n = i == rows - 1 ? PAGES * 16 - 1 : i * 13;
+
+        for (uint32_t g = 0; g < lm->plan->n_groups; g++)
+            tables[(uint32_t)i * lm->plan->n_groups + g] = page[i];
+        for (uint32_t k = 0; k < PAGES; k++)
+            page[i][k] = (uint32_t)i * PAGES + k;
+        for (int32_t k = 0; k < n; k++, s.n_rows++) {
+            slot[s.n_rows] = i;
+            position[s.n_rows] = k;
+            tokens[s.n_rows] = (k * 37 + i) % lm->n_vocab;
+        }
+        if (s.n_rows > 0)
+            t_ok(lm->step(lm->ctx, &s, NULL, &st), &st);
+        s.n_rows = 0;
+    }
+    for (int32_t i = 0; i < rows; i++) {
+        slot[i] = i;
+        position[i] = i == rows - 1 ? PAGES * 16 - 1 : i * 13;
+        tokens[i] = i + 5;
+    }
+    s.want = NULL;
+    s.n_rows = (uint32_t)rows;
+    t_ok(lm->step(lm->ctx, &s, all, &st), &st);
+    s.n_rows = 2;
+    for (int32_t i = 0; i + 1 < rows; i += 3) {
+        s.slot = slot + i;
+        s.position = position + i;
+        s.token = tokens + i;
+        t_ok(lm->step(lm->ctx, &s, two, &st), &st);
+        ck_assert_msg(
+            memcmp(two, all + (size_t)i * row, 2 * row * sizeof *two) == 0,
+            "%s: row %d", spec, i);
+    }
+    br_lm_model_close(r);
+    br_model_close(m);
+    br_str_fini(&doc);
+}
+
+TEST_WITHIN(cuda_rows_that_stay_agree, 240)
+{
+    t_emulate_cuda(); /* seven multiprocessors: more than 14 pairs stay */
+    rows_that_stay("shape:llama-256:BF16", 8);
+    t_emulate_end();
+}
+
 TEST_WITHIN(cuda_rows_of_slots_of_their_own_agree, 120)
 {
     t_emulate_cuda();

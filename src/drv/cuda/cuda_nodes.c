@@ -47,16 +47,6 @@ zeroed(br_cun *x, uint64_t *p, uint64_t numbers, br_status *st)
     return cun_zero(x, *p, numbers + 1, st);
 }
 
-/* Blocks of keys that a block of attention of few queries has in shared memory:
- * so that two such fit a multiprocessor, or where one is enough. Of heads of 64
- * no more: beside a product's block of 16 rows it may still begin early (1B, 16
- * rows: 1.03 ms, not 1.11). */
-static uint32_t
-flash_stages(uint32_t head, bool alone)
-{
-    return head == 64 || alone ? 6 : 3;
-}
-
 static br_code
 open_kernels(br_cun *x, br_status *st)
 {
@@ -67,20 +57,17 @@ open_kernels(br_cun *x, br_status *st)
     for (int i = 0; i < CUN_COUNT; i++) {
         BR_TRY(BR_CU(&x->cu, st,
                      cuModuleGetFunction(&x->fn[i], x->mod, kernels[i].name)));
+        const uint32_t most = BR_MAX(kernels[i].shared, BR_ND_SPREAD_SHARED);
+
         if (kernels[i].shared > 48 << 10)
             BR_TRY(BR_CU(&x->cu, st,
                          cuFuncSetAttribute(x->fn[i], BR_CU_FUNC_DYN_SHARED,
-                                            (int)kernels[i].shared)));
+                                            (int)most)));
     }
-    for (int i = CUN_flash_few_64; i <= CUN_flash_turn_128; i++) {
-        const uint32_t head =
-            i == CUN_flash_few_64 || i == CUN_flash_turn_64 ? 64 : 128;
-
+    for (int i = CUN_flash_few_64; i <= CUN_flash_stay_64; i++)
         BR_TRY(BR_CU(&x->cu, st,
                      cuFuncSetAttribute(x->fn[i], BR_CU_FUNC_DYN_SHARED,
-                                        (int)(BR_ND_FLASH_FEW_STAGE(head) *
-                                              flash_stages(head, true)))));
-    }
+                                        BR_ND_STAY_SHARED)));
     return BR_OK;
 }
 
@@ -684,9 +671,9 @@ blocks_of(const br_cun *x, cun_launch *l, uint32_t rows, bool few,
         how->gy = rows <= CUN_GRAPHS ? rows : x->n_tiles;
         if (!few)
             break;
-        l->a.count = flash_stages(l->a.head_k,
-                                  how->gx * how->gy <= (uint32_t)x->cu.n_sm);
-        how->shared = BR_ND_FLASH_FEW_STAGE(l->a.head_k) * l->a.count;
+        if (cun_stays(x, l, rows))
+            return cun_stay(x, l, how);
+        cun_few(x, l, how);
         fn += CUN_flash_few_64 - CUN_flash_64;
         break;
     case CUN_ROW: how->gx = rows; break;
@@ -724,6 +711,8 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
             st);
     how.bx = l->grid == CUN_ROW ? l->x : kernels[fn].threads;
     how.shared += kernels[fn].shared + l->shared;
+    if (l->spread && rows <= CUN_GRAPHS)
+        how.shared = BR_MAX(how.shared, BR_ND_SPREAD_SHARED);
     how.n_attrs = kernels[fn].waits;
     if (cun_is_apart(x, l, rows)) {
         l->a.op = BR_ND_MEET_READERS;

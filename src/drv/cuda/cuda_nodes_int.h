@@ -36,8 +36,9 @@ typedef struct cun_launch {
     bool lone;           /* only where somebody looks at every node ... */
     bool joint;          /* ... and does for several nodes where nobody does */
     bool lean;           /* then nobody reads y */
-    bool apart;          /* its pieces' reader adds them */
     bool turns;          /* the attention after it can do it */
+    bool spread;         /* a block a multiprocessor */
+    uint32_t apart;      /* rows of a step whose pieces their reader adds */
     uint32_t of, turn;   /* 1 + launch: whose pieces it reads, what it can do */
     uint32_t node, also; /* also: another node that it does, or BR_IR_NONE */
     uint32_t x;          /* numbers of a row; blocks */
@@ -155,6 +156,12 @@ br_code cun_pair(br_cun *x, const uint32_t *v, struct br_nd_mat *out,
  * so many rows? Does attention do this turn? */
 bool cun_is_apart(const br_cun *x, const cun_launch *l, uint32_t rows);
 bool cun_turns(const br_cun *x, const cun_launch *turn, uint32_t rows);
+/* Is attention of so many rows, each of a slot of its own, a launch of blocks that
+ * stay? Its kernel and blocks. */
+bool cun_stays(const br_cun *x, const cun_launch *l, uint32_t rows);
+enum cun_fn cun_stay(const br_cun *x, cun_launch *l, br_cuda_launch *how);
+/* How else attention of few queries is launched, how->gx KV heads, gy rows. */
+void cun_few(const br_cun *x, cun_launch *l, br_cuda_launch *how);
 /* The record of a launch that reads pieces, or does what two did, and its
  * kernel; false: it is neither. */
 bool cun_join(const br_cun *x, const cun_launch *l, uint32_t rows,

@@ -420,19 +420,25 @@ can_turn(const cun_launch *t, const cun_launch *l)
            t->want == l->want;
 }
 
-/* A row's reader has four pieces at once. More of a short product meet sooner
- * in a cluster (H200, 2048 x 2048, eight pieces: 1B at 16 rows 1.08 ms a step, not
- * 1.11; 8192 columns: 1.13 if they meet). */
+/* Is r a row's norm that can add the pieces it reads? */
 static bool
 row_adds(const cun_launch *l, const cun_launch *r)
 {
-    enum { AT_ONCE = 4, SHORT = 8 /* 64s of columns */ };
-
     return (r->fn == CUN_row16_add_short ||
             (r->fn == CUN_row16_add && r->x <= BR_ND_ROW_THREADS / 2)) &&
            !l->a.part[0].p && r->a.x.p != r->a.b.p &&
-           (r->a.x.p == l->a.y.p || r->a.b.p == l->a.y.p) &&
-           (l->a.segs <= AT_ONCE || l->a.m.block >= SHORT);
+           (r->a.x.p == l->a.y.p || r->a.b.p == l->a.y.p);
+}
+
+/* Of how many rows: many pieces of a short product meet sooner in a cluster, unless
+ * rows are few (H200, 1B: 16 rows 0.94 ms a step, not 0.99; 64 rows 1.41, not
+ * 1.39). */
+static uint32_t
+rows_apart(const cun_launch *l)
+{
+    enum { PIECES = 4, SHORT = 8 /* 64s of columns */, FEW = 16 };
+
+    return l->a.segs <= PIECES || l->a.m.block >= SHORT ? BR_ND_APART : FEW;
 }
 
 /* Who reads the product's outputs is `next` alone, which adds; r: that, or the
@@ -454,9 +460,52 @@ is_apart(const br_cun *x, const cun_launch *l, const cun_launch *next,
     return true;
 }
 
+/* The product before (or after) launch `at` of a step of few rows, if it is one of
+ * the two next to it among products. */
+static const cun_launch *
+product_by(const br_cun *x, size_t at, bool before)
+{
+    while (before ? at-- > 0 : ++at < x->launches.n) {
+        const cun_launch *l = &x->launches.at[at];
+
+        if (l->grid == CUN_PRODUCT && !l->lone)
+            return l;
+    }
+    return NULL;
+}
+
+/* A product with no more blocks than there are multiprocessors should have one on
+ * each; but blocks are placed while those of the launch ahead end, two where two
+ * fit. So the longest of those next to each other take more than half of a
+ * multiprocessor's memory, and none of their neighbours (which begin beside them). */
+static void
+spread(br_cun *x)
+{
+    enum {
+        LONG = 8 /* 64s of columns of a block: more than are on their way */
+    };
+
+    for (size_t i = 0; i < x->launches.n; i++) {
+        cun_launch *l = &x->launches.at[i];
+        const cun_launch *by[2];
+
+        if (l->grid != CUN_PRODUCT || l->lone || l->a.m.block < LONG ||
+            l->a.segs * l->x > (uint32_t)x->cu.n_sm)
+            continue;
+        by[0] = product_by(x, i, true);
+        by[1] = product_by(x, i, false);
+        l->spread = true;
+        for (int k = 0; k < 2; k++)
+            if (by[k] && by[k]->a.segs * by[k]->x <= (uint32_t)x->cu.n_sm &&
+                (by[k]->a.m.block > l->a.m.block || (k == 0 && by[k]->spread)))
+                l->spread = false;
+    }
+}
+
 void
 cun_joins(br_cun *x)
 {
+    spread(x);
     for (size_t i = next_of(x, (size_t)-1); i < x->launches.n;
          i = next_of(x, i)) {
         cun_launch *l = &x->launches.at[i];
@@ -474,7 +523,8 @@ cun_joins(br_cun *x)
         if (next->fn == CUN_turn && then < x->launches.n &&
             can_turn(next, &x->launches.at[then]))
             r = &x->launches.at[then];
-        l->apart = is_apart(x, l, next, r);
+        if (is_apart(x, l, next, r))
+            l->apart = rows_apart(l);
         if (l->apart)
             next->of = r->of = (uint32_t)i + 1;
     }
@@ -483,7 +533,7 @@ cun_joins(br_cun *x)
 bool
 cun_is_apart(const br_cun *x, const cun_launch *l, uint32_t rows)
 {
-    return l->apart && rows <= BR_ND_APART && !x->watch.seen;
+    return rows <= l->apart && !x->watch.seen;
 }
 
 static struct br_nd_pieces
@@ -502,16 +552,58 @@ pieces_of(const br_cun *x, const cun_launch *l, uint32_t rows)
                                         p->a.part_end[1] * BR_ND_TILE_ROWS}};
 }
 
-/* Its blocks wait for what it reads, each for itself: where heads are short and
- * not all blocks run at once, a launch costs less (H200, 1B at 64 rows: 1.49 ms a
- * step, not 1.59). */
+/* More pairs of row and KV head than blocks of few queries run at once. */
+static bool
+too_many(const br_cun *x, uint32_t rows, uint32_t kv_heads)
+{
+    return rows * kv_heads > 2 * (uint32_t)x->cu.n_sm;
+}
+
+bool
+cun_stays(const br_cun *x, const cun_launch *l, uint32_t rows)
+{
+    enum { QUERIES = 8 };
+
+    return x->alone && l->a.head_k == 64 && l->a.per_kv <= QUERIES &&
+           too_many(x, rows, l->x);
+}
+
+enum cun_fn
+cun_stay(const br_cun *x, cun_launch *l, br_cuda_launch *how)
+{
+    const uint32_t head = l->a.head_k;
+    const uint32_t sums = BR_ND_STAY_SUMS(head, l->a.per_kv);
+
+    l->a.count = l->x;
+    l->a.segs = (BR_ND_STAY_SHARED - sums) / BR_ND_STAY_STAGE(head) /
+                BR_ND_STAY_FEED * BR_ND_STAY_FEED;
+    how->gx = (uint32_t)x->cu.n_sm;
+    how->gy = 1;
+    how->shared = l->a.segs * BR_ND_STAY_STAGE(head) + sums;
+    return CUN_flash_stay_64;
+}
+
+/* Blocks of keys that a block of attention of few queries has in shared memory:
+ * so that two such fit a multiprocessor, or where one is enough. Of heads of 64
+ * no more: beside a product's block of 16 rows it may still begin early (1B, 16
+ * rows: 1.03 ms, not 1.11). */
+void
+cun_few(const br_cun *x, cun_launch *l, br_cuda_launch *how)
+{
+    const bool alone = how->gx * how->gy <= (uint32_t)x->cu.n_sm;
+
+    l->a.count = l->a.head_k == 64 || alone ? 6 : 3;
+    how->shared = BR_ND_FLASH_FEW_STAGE(l->a.head_k) * l->a.count;
+}
+
+/* Blocks of few queries wait for what they read, each for itself; those that stay
+ * find it there, as do short heads not all of which run at once (H200, 1B at 64
+ * rows: 1.49 ms a step, not 1.59). */
 bool
 cun_turns(const br_cun *x, const cun_launch *turn, uint32_t rows)
 {
-    const uint32_t at_once = 2 * (uint32_t)x->cu.n_sm;
-
     return turn->turns && x->alone && !x->watch.seen &&
-           (turn->a.head_k > 64 || rows * turn->a.count <= at_once);
+           (turn->a.head_k > 64 || !too_many(x, rows, turn->a.count));
 }
 
 bool
@@ -521,7 +613,8 @@ cun_join(const br_cun *x, const cun_launch *l, uint32_t rows, enum cun_fn *fn,
     const cun_launch *turn = l->turn ? &x->launches.at[l->turn - 1] : NULL;
 
     *j = (struct br_nd_joined){.a = l->a, .in = pieces_of(x, l, rows)};
-    if (turn && *fn >= CUN_flash_few_64 && cun_turns(x, turn, rows)) {
+    if (turn && (*fn == CUN_flash_few_64 || *fn == CUN_flash_few_128) &&
+        cun_turns(x, turn, rows)) {
         j->turn = turn->a;
         *fn += CUN_flash_turn_64 - CUN_flash_few_64;
         return true;
