@@ -9,7 +9,7 @@
  *   values   bf16(v), pairs of keys ascending: keys 2 i and 2 i + 1 of the page
  *
  *   made     [pair][16][2]: for many lines, a page is turned into pairs once;
- *            up to four do it as they go
+ *            up to eight do it as they go
  *
  * A pair of which a line sees one half has zeros in the other. So a line's
  * numbers do not depend on its company here either. Error against f32: that of
