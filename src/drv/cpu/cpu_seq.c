@@ -19,7 +19,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { SPANS = 8 }; /* tiles of attention for a thread, at least, if blocks */
+/* Tiles of attention for a thread, at least, if there are blocks. With eight,
+ * eight heads of keys for two threads were cut in two, and the fold of what
+ * their blocks came to was .2 to .4 ms of a step at depth 8192. */
+enum { SPANS = 4 };
 
 /* ---- pages -------------------------------------------------------------- */
 
