@@ -515,6 +515,16 @@ check_ring(struct bench *b)
     }
     OK(b, br_cu_decode_leave(&b->d, &b->st));
     b->d.patience = patience;
+    seek_one(b, 1, TOKEN + 1, 0); /* left, and a step before it has ended */
+    OK(b, br_cu_decode_enter(&b->d, &b->st));
+    OK(b, br_cu_decode_next(&b->d, 0, &token, &b->st));
+    OK(b, br_cu_decode_leave(&b->d, &b->st));
+    for (uint32_t i = 0; i < RING_STEPS; i++) {
+        seek_one(b, 1, i ? got[1][i - 1] : TOKEN + 1, i);
+        OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 1, &b->st));
+        OK(b, br_cu_decode_tokens(&b->d, &token, 1, &b->st));
+        same &= token == got[1][i];
+    }
     CU(b, cuMemcpyDtoH(ring[1], b->d.logits, n));
     same &= memcmp(got, again, sizeof got) == 0;
     for (uint32_t k = 0; k < 2; k++) {
