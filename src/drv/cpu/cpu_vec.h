@@ -235,7 +235,7 @@ V_OP(v_ldexp, (vf p, vf k), _mm512_scalef_ps(p.r[0], k.r[0]),
 V_INLINE vf
 v_fma_at(const float *x, vf y, vf z)
 {
-#if defined VEC_AVX512
+#if defined VEC_AVX512 && !defined MAT_BY_FUNCTIONS
     __asm__("vfmadd231ps %2%{1to16%}, %1, %0"
             : "+v"(z.r[0])
             : "v"(y.r[0]), "m"(*x));
