@@ -174,6 +174,35 @@ TEST_WITHIN(cuda_steps_of_many_slots_agree, 60)
     t_emulate_end();
 }
 
+/* A model of random weights on the emulated device. */
+typedef struct shaped {
+    br_str doc;
+    br_model *m;
+    br_lm_model *r;
+    const br_lm *lm;
+} shaped;
+
+static shaped
+open_shape(const char *spec, const br_lm_config *c)
+{
+    br_status st = {0};
+    shaped on = {0};
+
+    t_ok(br_shape_model(&on.doc, spec, true, &st), &st);
+    t_ok(br_model_open_mem(&on.m, on.doc.at, on.doc.n, &st), &st);
+    t_ok(br_lm_model_open(&on.r, on.m, c, &st), &st);
+    on.lm = br_lm_model_lm(on.r);
+    return on;
+}
+
+static void
+close_shape(shaped *on)
+{
+    br_lm_model_close(on->r);
+    br_model_close(on->m);
+    br_str_fini(&on->doc);
+}
+
 /* Rows of a slot each, whose attention turns their heads and whose pieces are
  * added by who reads them: the bits of rows of one slot, by launches of their
  * own. */
@@ -188,14 +217,9 @@ rows_alone(const char *spec)
     br_lm_config c = {.tier = "cuda", .n_ctx = 80, .n_slots = 3};
     br_step s = {LONG + SHORT, slot, position, tokens, want, tables, false};
     br_status st = {0};
-    br_str doc = {0};
-    br_lm_model *r;
-    br_model *m;
 
-    t_ok(br_shape_model(&doc, spec, true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    t_ok(br_lm_model_open(&r, m, &c, &st), &st);
-    const br_lm *lm = br_lm_model_lm(r);
+    shaped on = open_shape(spec, &c);
+    const br_lm *lm = on.lm;
     const size_t row = (size_t)lm->n_vocab;
     float *all = t_keep(calloc(2 * row, sizeof *all));
     float *few = t_keep(calloc(2 * row, sizeof *all));
@@ -219,9 +243,7 @@ rows_alone(const char *spec)
     s.want = NULL;
     t_ok(lm->step(lm->ctx, &s, few, &st), &st);
     ck_assert_msg(memcmp(all, few, 2 * row * sizeof *all) == 0, "%s", spec);
-    br_lm_model_close(r);
-    br_model_close(m);
-    br_str_fini(&doc);
+    close_shape(&on);
 }
 
 /* The same of more rows than are left in pieces: those of a step of few. */
@@ -235,14 +257,9 @@ many_rows_alone(const char *spec)
     br_lm_config c = {.tier = "cuda", .n_ctx = 80, .n_slots = MANY};
     br_step s = {MANY, slot, position, tokens, NULL, tables, false};
     br_status st = {0};
-    br_str doc = {0};
-    br_lm_model *r;
-    br_model *m;
 
-    t_ok(br_shape_model(&doc, spec, true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    t_ok(br_lm_model_open(&r, m, &c, &st), &st);
-    const br_lm *lm = br_lm_model_lm(r);
+    shaped on = open_shape(spec, &c);
+    const br_lm *lm = on.lm;
     const size_t row = (size_t)lm->n_vocab;
     float *all = t_keep(calloc(MANY * row, sizeof *all));
     float *few = t_keep(calloc(FEW * row, sizeof *all));
@@ -257,9 +274,7 @@ many_rows_alone(const char *spec)
     s.n_rows = FEW;
     t_ok(lm->step(lm->ctx, &s, few, &st), &st);
     ck_assert_msg(memcmp(all, few, FEW * row * sizeof *all) == 0, "%s", spec);
-    br_lm_model_close(r);
-    br_model_close(m);
-    br_str_fini(&doc);
+    close_shape(&on);
 }
 
 TEST_WITHIN(cuda_more_rows_than_pieces_agree, 60)
@@ -282,14 +297,9 @@ rows_that_stay(const char *spec, int32_t rows)
         .tier = "cuda", .n_ctx = PAGES * 16, .n_slots = (uint32_t)rows};
     br_step s = {0, slot, position, tokens, want, tables, false};
     br_status st = {0};
-    br_str doc = {0};
-    br_lm_model *r;
-    br_model *m;
 
-    t_ok(br_shape_model(&doc, spec, true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    t_ok(br_lm_model_open(&r, m, &c, &st), &st);
-    const br_lm *lm = br_lm_model_lm(r);
+    shaped on = open_shape(spec, &c);
+    const br_lm *lm = on.lm;
     const size_t row = (size_t)lm->n_vocab;
     float *all = t_keep(calloc(MOST * row, sizeof *all));
     float *two = t_keep(calloc(2 * row, sizeof *two));
@@ -328,9 +338,7 @@ rows_that_stay(const char *spec, int32_t rows)
             memcmp(two, all + (size_t)i * row, 2 * row * sizeof *two) == 0,
             "%s: row %d", spec, i);
     }
-    br_lm_model_close(r);
-    br_model_close(m);
-    br_str_fini(&doc);
+    close_shape(&on);
 }
 
 TEST_WITHIN(cuda_rows_that_stay_agree, 240)
@@ -372,23 +380,15 @@ TEST_WITHIN(cuda_the_launch_that_stays_gives_the_same_tokens, 120)
 {
     br_lm_config c = {.tier = "cuda", .n_ctx = 128};
     int32_t one[4], stays[4];
-    br_status st = {0};
-    br_str doc = {0};
-    br_lm_model *r;
-    br_model *m;
 
     t_emulate_cuda();
-    t_ok(br_shape_model(&doc, "shape:llama-512:BF16", true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    t_ok(br_lm_model_open(&r, m, &c, &st), &st);
-    const br_lm *lm = br_lm_model_lm(r);
+    shaped on = open_shape("shape:llama-512:BF16", &c);
+    const br_lm *lm = on.lm;
     ck_assert(lm->pick != NULL);
     draw_tokens(lm, false, one, 4);
     draw_tokens(lm, true, stays, 4);
     ck_assert_mem_eq(one, stays, sizeof one);
-    br_lm_model_close(r);
-    br_model_close(m);
-    br_str_fini(&doc);
+    close_shape(&on);
     t_emulate_end();
 }
 

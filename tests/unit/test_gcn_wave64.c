@@ -325,8 +325,8 @@ TEST(wave64_what_warps_wait_at_apart_is_refused)
 {
     static const char *const rows[] = {
         "bar.sync 1, 64;", "bar.arrive 1, 64;",
-        "mov.b64 %d4, 0; mov.u32 %r4, s;\n"
-        "mbarrier.test_wait.shared.b64 %p1, [%r4], %d4;"};
+        ("mov.b64 %d4, 0; mov.u32 %r4, s;\n"
+         "mbarrier.test_wait.shared.b64 %p1, [%r4], %d4;")};
 
     for (size_t k = 0; k < BR_COUNT(rows); k++) {
         br_kir *m = ptx_load(t_printf("%s%s\nret; }\n", TOP, rows[k]));

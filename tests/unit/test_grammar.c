@@ -175,8 +175,8 @@ check_masks(const char *text, uint64_t seed)
 TEST(masks_are_what_bytes_allow)
 {
     static const char *const texts[] = {
-        "root ::= word (\" \" word)* \".\"\nword ::= [a-zA-Z]+ | num\n"
-        "num ::= [0-9]{1,12}",
+        ("root ::= word (\" \" word)* \".\"\nword ::= [a-zA-Z]+ | num\n"
+         "num ::= [0-9]{1,12}"),
         "root ::= (item \"\\n\"){1,5}\nitem ::= \"- \" [^\\n]+",
         "root ::= \"the \" [a-z]* \" fox\" | \"the cat\" rest\nrest ::= .*",
     };

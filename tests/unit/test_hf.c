@@ -415,8 +415,8 @@ put_spm(const char *dir)
         "c",
         "ab",
         "abc",
-        "\xe2\x96\x81"
-        "abc",
+        ("\xe2\x96\x81"
+         "abc"),
         "1",
         "2",
         "'",
