@@ -572,11 +572,15 @@ E(cuLaunchCooperativeKernel)
     if (coop.rc || shared > SHARED || gx * gy > (u32)n_sm())
         return coop.rc ? coop.rc : 720;
     kernel = fn;
+    if (!emu_size(fn)) { /* more parameters than one: the caller's, now */
+        kernel_params = params;
+        return launch(&s, 0, gx * gy);
+    }
     coop.s = s;
     coop.over = 0;
     coop.param = malloc(emu_size(fn));
-    if (!emu_size(fn) || !coop.param)
-        return free(coop.param), 801;
+    if (!coop.param)
+        return 2;
     memcpy(coop.param, params[0], emu_size(fn));
     kernel_params = &coop.param;
     coop.is_on = pthread_create(&coop.thread, NULL, run_cooperative, NULL) == 0;

@@ -388,6 +388,25 @@ TEST(kernel_bulk_copies_are_heard_of)
     ck_assert_uint_eq(r->out[63], 17);
 }
 
+/* Each thread's copy arrives when it is there; its neighbour reads it. */
+TEST(kernel_copies_arrive_at_an_mbarrier)
+{
+    result *r =
+        runs(K("st.global.u32 [%%d1],%%r0; setp.ne.u32 %%p0,%%r0,0;\n"
+               "@!%%p0 mbarrier.init.shared.b64 [sh+128],32; bar.sync 0;\n"
+               "mov.u32 %%r3,sh; shl.b32 %%r4,%%r0,2; add.u32 %%r4,%%r3,%%r4;\n"
+               "cp.async.ca.shared.global [%%r4],[%%d1],4;\n"
+               "cp.async.mbarrier.arrive.noinc.shared.b64 [sh+128];\n"
+               "cp.async.mbarrier.arrive.shared::cta.b64 [sh+128];\n"
+               "L: mbarrier.try_wait.parity.shared.b64 %%p1,[sh+128],0;\n"
+               "@!%%p1 bra L; xor.b32 %%r4,%%r4,4; ld.shared.u32 %%r5,[%%r4];\n"
+               "st.global.u32 [%%d1],%%r5; ret;"),
+             1, 32, false);
+
+    for (uint32_t i = 0; i < 32; i++)
+        ck_assert_uint_eq(r->out[i], i ^ 1);
+}
+
 TEST(kernel_prints)
 {
     static const char fmt[] = ".global .align 1 .b8 fmt[32] = {116,61,37,100,"

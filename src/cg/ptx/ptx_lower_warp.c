@@ -301,6 +301,27 @@ bulk(px_lower *l, const px_ins *ins)
     return true;
 }
 
+/* cp.async.mbarrier.arrive: an mbarrier hears when the thread's copies are there.
+ * Here the thread waits for them and arrives itself, with .noinc: without, its
+ * phase waits for one more, which that arrival is. */
+static bool
+arrive_after_copies(px_lower *l, const px_ins *ins)
+{
+    br_kins wait = {.op = BR_K_CPWAIT, .imm = -2};
+    br_kins i = {.op = BR_K_MBARRIVE, .n_arg = 2};
+    uint32_t args[2];
+
+    if (!px_has(l->opc, PM_ARRIVE) ||
+        !px_addr(l, px_op(l, ins, 0), &args[0], &i.imm))
+        return PX_NO(l, "this copy is not supported");
+    px_emit(l, &wait, NULL);
+    if (!px_has(l->opc, PM_NOINC))
+        return true;
+    args[1] = px_k(l, BR_KC_B32, 1);
+    px_emit(l, &i, args);
+    return true;
+}
+
 bool
 px_l_cp(px_lower *l, const px_ins *ins)
 {
@@ -315,6 +336,8 @@ px_l_cp(px_lower *l, const px_ins *ins)
     if (px_has(o, PM_BULK) && !px_has(o, PM_COMMIT_GROUP) &&
         !px_has(o, PM_WAIT_GROUP))
         return bulk(l, ins);
+    if (px_has(o, PM_MBARRIER))
+        return arrive_after_copies(l, ins);
     if (px_has(o, PM_COMMIT_GROUP) || px_has(o, PM_WAIT_ALL)) {
         i.imm = px_has(o, PM_WAIT_ALL) ? -2 : -1;
         px_emit(l, &i, NULL);
