@@ -467,12 +467,13 @@ through_pairs(att *s, int32_t hi)
 static void
 attend_pairs(const br_cpu_att *a)
 {
-    att s = begin_lines(a);
+    att s;
 
     if (!a->has_v || !br_cpu_att_pairs(a->kv, a->head_k, a->head_v)) {
         attend(a);
         return;
     }
+    s = begin_lines(a);
     pair_queries(&s);
     walk_blocks(&s, through_pairs);
 }
