@@ -635,8 +635,6 @@ br_schema_plain(maker *k, json *s, br_str *to)
 static br_code
 schema(maker *k, json *s, br_str *to)
 {
-    const unsigned joins =
-        BR_SG_REF | BR_SG_ANYOF | BR_SG_ONEOF | BR_SG_ALLOF | BR_SG_NOT;
     unsigned groups = 0;
     json *all;
 
@@ -658,7 +656,7 @@ schema(maker *k, json *s, br_str *to)
         return one_of(k, s, "oneOf", to);
     if (groups == BR_SG_ALLOF && all->kind == BR_J_ARR && all->n == 1)
         return one_of(k, s, "allOf", to);
-    if (groups & joins ||
+    if (groups & BR_SG_JOINS ||
         (groups & (BR_SG_ENUM | BR_SG_CONST)) == (BR_SG_ENUM | BR_SG_CONST))
         return br_schema_all(k, s, to);
     return br_schema_plain(k, s, to);

@@ -110,14 +110,19 @@ static br_code add(sum *x, json *s);
 static bool
 is_plain(maker *k, json *s)
 {
-    const unsigned joins =
-        BR_SG_REF | BR_SG_ANYOF | BR_SG_ONEOF | BR_SG_ALLOF | BR_SG_NOT;
     unsigned groups = 0;
 
     s = br_schema_resolved(k, s);
     for (json *m = s->kind == BR_J_OBJ ? s->child : NULL; m; m = m->next)
         groups |= br_schema_group(m->key);
-    return !(groups & joins);
+    return !(groups & BR_SG_JOINS);
+}
+
+/* true, or {}: any value is valid. */
+static bool
+says_nothing(json *s)
+{
+    return s->kind == BR_J_BOOL ? s->b : s->kind == BR_J_OBJ && !s->n;
 }
 
 /* Both of two schemas, as one: at once where that is plain, so that it can be
@@ -130,11 +135,10 @@ both(maker *k, json *a, json *b, json **out)
     sum x = {.k = k};
 
     *out = b;
-    if ((a->kind == BR_J_BOOL && a->b) || (a->kind == BR_J_OBJ && !a->n))
+    if (says_nothing(a))
         return BR_OK;
     *out = a;
-    if ((b->kind == BR_J_BOOL && b->b) || (b->kind == BR_J_OBJ && !b->n) ||
-        br_schema_same(k, a, b))
+    if (says_nothing(b) || br_schema_same(k, a, b))
         return BR_OK;
     *out = &nothing;
     if (br_schema_never(a) || br_schema_never(b) || br_schema_apart(k, a, b))

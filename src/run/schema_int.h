@@ -23,6 +23,9 @@ enum {
     BR_SG_OBJ = 2048,
     BR_SG_ARR = 4096,
     BR_SG_NOT = 8192,
+    /* beside others these are joined to them (schema_all.c) */
+    BR_SG_JOINS =
+        BR_SG_REF | BR_SG_ANYOF | BR_SG_ONEOF | BR_SG_ALLOF | BR_SG_NOT,
 };
 
 enum { BR_SCHEMA_DEPTH = 64 }; /* of schemas in schemas */
