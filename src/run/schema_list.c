@@ -282,12 +282,14 @@ names(maker *k, json *s, br_str *to)
     if (!s || (s->kind == BR_J_BOOL && s->b)) {
         br_str_puts(to, "string");
     } else {
+        bool texts;
+
         type = br_json_get(s, "type");
         list = br_json_get(s, "enum");
-        for (json *v = list ? list->child : NULL; v; v = v->next)
-            if (v->kind != BR_J_STR)
-                list = NULL;
-        if (!list &&
+        texts = list && list->kind == BR_J_ARR;
+        for (json *v = texts ? list->child : NULL; v; v = v->next)
+            texts &= v->kind == BR_J_STR;
+        if (!texts &&
             (!type || type->kind != BR_J_STR || strcmp(type->s, "string") != 0))
             return br_schema_refuse(k, "propertyNames",
                                     "must have type string, or list texts");
@@ -311,7 +313,8 @@ check_names(maker *k, json *s, const props *all)
     for (size_t i = 0; i < all->n; i++) {
         bool in = false;
 
-        for (json *v = list ? list->child : NULL; v; v = v->next)
+        for (json *v = list && list->kind == BR_J_ARR ? list->child : NULL; v;
+             v = v->next)
             in |= v->kind == BR_J_STR &&
                   br_text_eq((br_text){v->s, v->n}, all->at[i].name);
         if (!in)

@@ -130,6 +130,61 @@ make_rules(void *arg, br_status *st)
     return code;
 }
 
+/* A schema of two keywords, in a place where it is read. */
+static void
+odd_one(const char *const *place, const char *const *key,
+        const char *const *value)
+{
+    br_str text = {0}, out = {0};
+    br_status st = {0};
+    br_arena arena;
+    br_json *tree;
+    br_code code;
+
+    br_str_printf(&text, "%s{\"%s\":%s,\"%s\":%s}%s", place[0], key[0],
+                  value[0], key[1], value[1], place[1]);
+    br_arena_init(&arena, 0);
+    t_ok(br_json_parse(&tree, &arena, br_str_z(&text), text.n, 0, &st), &st);
+    code = br_schema_grammar(tree, &out, &st);
+    if (code != BR_OK && (code != BR_E_UNSUPPORTED || !st.msg[0]))
+        ck_abort_msg("%s: %s", br_str_z(&text), st.msg);
+    br_arena_fini(&arena);
+    br_str_fini(&text);
+    br_str_fini(&out);
+}
+
+/* Each two keywords with values of every kind: a grammar, or what is wrong. */
+TEST(schemas_of_odd_values_are_refused_by_name)
+{
+    static const char *const rows[][2] = {
+#define X(name, group) {name, #group},
+#include "run/schema.def"
+#undef X
+    };
+    const char *keys[BR_COUNT(rows)];
+    size_t n = 0;
+    static const char *const values[] = {
+        "null", "true",          "7",
+        "-1.5", "1e999",         "\"string\"",
+        "[]",   "[\"a\"]",       "[{},[\"a\"]]",
+        "{}",   "{\"a\":\"b\"}", "{\"enum\":\"string\"}"};
+    static const char *const places[][2] = {
+        {"", ""},
+        {"{\"type\":\"object\",\"propertyNames\":", "}"},
+        {"{\"type\":\"object\",\"required\":[\"a\"],\"propertyNames\":", "}"},
+        {"{\"allOf\":[", ",{\"type\":[\"string\",\"object\"]}]}"}};
+    enum { V = BR_COUNT(values) };
+
+    for (size_t i = 0; i < BR_COUNT(rows); i++)
+        if (strcmp(rows[i][1], "NOTE") != 0)
+            keys[n++] = rows[i][0];
+    for (size_t p = 0; p < BR_COUNT(places); p++)
+        for (size_t a = 0; a < n * V; a++)
+            for (size_t b = a / V * V + V; b < n * V; b++)
+                odd_one(places[p], (const char *[]){keys[a / V], keys[b / V]},
+                        (const char *[]){values[a % V], values[b % V]});
+}
+
 TEST(schemas_are_whole_or_out_of_memory)
 {
     static const char schema[] =
