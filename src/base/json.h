@@ -110,6 +110,11 @@ const br_json *br_json_get(const br_json *obj, const char *key); /* or NULL */
  * holds a NUL byte, as what is compared or copied to the first of them. */
 br_text br_json_get_text(const br_json *obj, const char *key);
 br_text br_json_get_word(const br_json *obj, const char *key);
+/* Is it this string, to its last byte; has the member this name? strcmp would
+ * stop at a NUL and take "type\0x" for "type". */
+bool br_json_is(const br_json *v, const char *z); /* v may be NULL */
+bool br_json_key_is(const br_json *member, const char *z);
+bool br_json_is_word(const br_json *v); /* a string, not empty, without NUL */
 const br_json *br_json_at(const br_json *arr, size_t i); /* or NULL */
 /* Builders; NULL when out of memory. Members are appended unchecked. */
 br_json *br_json_new(br_arena *a, br_json_kind k);

@@ -391,6 +391,24 @@ br_json_get_word(const br_json *obj, const char *key)
     return t.p && memchr(t.p, 0, t.n) ? (br_text){0} : t;
 }
 
+bool
+br_json_is(const br_json *v, const char *z)
+{
+    return v && v->kind == BR_J_STR && br_text_is((br_text){v->s, v->n}, z);
+}
+
+bool
+br_json_key_is(const br_json *member, const char *z)
+{
+    return br_text_is((br_text){member->key, member->key_n}, z);
+}
+
+bool
+br_json_is_word(const br_json *v)
+{
+    return v && v->kind == BR_J_STR && v->n && !memchr(v->s, 0, v->n);
+}
+
 const br_json *
 br_json_at(const br_json *arr, size_t i)
 {

@@ -23,10 +23,8 @@ find(br_http *h, br_http_conn *c, br_tenant *t, br_status *st)
 
     if (slash)
         name.n = (size_t)(slash - name.p);
-    if (name.n >= sizeof z)
+    if (!br_http_word(name, z, sizeof z))
         return br_fail(st, BR_E_NOT_FOUND, "there is no such tenant");
-    memcpy(z, name.p, name.n);
-    z[name.n] = 0;
     return br_tstore_find(h->store, z, t, st);
 }
 
@@ -88,7 +86,7 @@ static br_code
 read_quota(const br_json *root, const char **name, br_quota *q, br_status *st)
 {
     for (const br_json *m = root->child; m; m = m->next) {
-        if (!name || strcmp(m->key, "name") != 0) {
+        if (!name || !br_json_key_is(m, "name")) {
             BR_TRY(br_quota_read(q, m, st));
             continue;
         }
@@ -228,12 +226,12 @@ order(br_http *h, br_http_conn *c, const char *model)
     br_status st = {0};
     br_str out = {0};
     char name[64];
-    int n = snprintf(name, sizeof name, "%.*s", (int)(c->in.path.n - at),
-                     c->in.path.p + at);
+    bool whole = br_http_word((br_text){c->in.path.p + at, c->in.path.n - at},
+                              name, sizeof name);
 
     if (!h->config.order)
         br_reply_error(h, c, 501, NULL, "this server's models stay");
-    else if (n >= (int)sizeof name || name[strspn(name, letters)])
+    else if (!whole || name[strspn(name, letters)])
         br_reply_error(h, c, 400, NULL,
                        "a model's name has letters, digits and -._@:+, at most "
                        "63");
@@ -258,8 +256,7 @@ br_on_model_put(br_http *h, br_http_conn *c)
     if (!br_body_object(h, c, &a, &root))
         return;
     model = br_json_get(root, "model");
-    if (!model || model->kind != BR_J_STR || strlen(model->s) != model->n ||
-        model->next || root->child != model)
+    if (!br_json_is_word(model) || model->next || root->child != model)
         br_reply_error(h, c, 400, "model", "{\"model\": a file, or its name}");
     else
         order(h, c, model->s);

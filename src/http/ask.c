@@ -57,6 +57,8 @@ read_model(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
     if (v->kind != BR_J_STR)
         return br_fail(st, BR_E_USAGE, "%s: must be a string", name);
+    if (v->n && !br_json_is_word(v))
+        return br_fail(st, BR_E_USAGE, "%s: holds a NUL", name);
     a->model = v->s;
     return BR_OK;
 }
@@ -98,9 +100,9 @@ read_stream_options(br_ask *a, const br_json *v, const char *name,
         if (m->kind != BR_J_BOOL)
             return br_fail(st, BR_E_USAGE, "%s.%s: must be true or false", name,
                            m->key);
-        if (strcmp(m->key, "include_usage") == 0)
+        if (br_json_key_is(m, "include_usage"))
             a->include_usage = m->b;
-        else if (strcmp(m->key, "include_obfuscation") != 0)
+        else if (!br_json_key_is(m, "include_obfuscation"))
             return br_fail(st, BR_E_USAGE, "%s.%s: not known", name, m->key);
     }
     return BR_OK;
@@ -123,7 +125,7 @@ add_stop(br_ask *a, const br_json *v, const char *name, br_status *st)
     if (v->kind != BR_J_STR || !v->n)
         return br_fail(st, BR_E_USAGE, "%s: must be text that is not empty",
                        name);
-    if (strlen(v->s) != v->n)
+    if (!br_json_is_word(v))
         return br_fail(st, BR_E_USAGE, "%s: holds a NUL", name);
     a->stop[a->n_stop++] = v->s;
     return BR_OK;
@@ -246,7 +248,7 @@ read_generation(br_ask *a, const br_json *v, const char *name, br_status *st)
 static br_code
 read_previous(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
-    if (v->kind != BR_J_STR || !v->n)
+    if (!br_json_is_word(v))
         return br_fail(st, BR_E_USAGE, "%s: must be the id of a response",
                        name);
     a->previous = v->s;
@@ -259,7 +261,7 @@ read_conversation(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
     if (v->kind == BR_J_OBJ && v->n == 1 && br_json_get(v, "id"))
         v = v->child;
-    if (v->kind != BR_J_STR || !v->n)
+    if (!br_json_is_word(v))
         return br_fail(st, BR_E_USAGE, "%s: must be the id of a conversation",
                        name);
     if (a->previous)
@@ -289,8 +291,7 @@ read_include(br_ask *a, const br_json *v, const char *name, br_status *st)
          e = e->next) {
         size_t i = 0;
 
-        while (i < BR_COUNT(what) &&
-               (e->kind != BR_J_STR || strcmp(e->s, what[i]) != 0))
+        while (i < BR_COUNT(what) && (!br_json_is(e, what[i])))
             i++;
         if (v->kind != BR_J_ARR || i == BR_COUNT(what))
             return br_fail(st, BR_E_USAGE, "%s: only [\"%s\", \"%s\"]", name,
@@ -303,8 +304,8 @@ read_include(br_ask *a, const br_json *v, const char *name, br_status *st)
 static br_code
 read_encoding(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
-    a->base64 = v->kind == BR_J_STR && strcmp(v->s, "base64") == 0;
-    if (!a->base64 && (v->kind != BR_J_STR || strcmp(v->s, "float") != 0))
+    a->base64 = br_json_is(v, "base64");
+    if (!a->base64 && (!br_json_is(v, "float")))
         return br_fail(st, BR_E_USAGE, "%s: must be float or base64", name);
     return BR_OK;
 }

@@ -25,7 +25,7 @@ known_members(const br_json *v, const char *place, const char *const *names,
     for (const br_json *m = v->child; m; m = m->next) {
         size_t i = 0;
 
-        while (i < n && strcmp(names[i], m->key) != 0)
+        while (i < n && !br_json_key_is(m, names[i]))
             i++;
         if (i == n && m->kind != BR_J_NULL)
             return br_fail(st, BR_E_USAGE, "%s.%.40s: not supported", place,
@@ -37,7 +37,7 @@ known_members(const br_json *v, const char *place, const char *const *names,
 static bool
 is_word(const br_json *v, const char *z)
 {
-    return v->kind == BR_J_STR && strcmp(v->s, z) == 0;
+    return br_json_is(v, z);
 }
 
 /* Turns begin with role and content. */
@@ -60,7 +60,7 @@ br_ask_turn_says(br_ask *a, const char *role, br_text content, bool *is_one,
     size_t n = a->messages.n;
 
     *is_one = n && a->turn && a->messages.at[n - 1].json == a->turn &&
-              strcmp(a->turn->last->key, "reasoning_content") == 0 &&
+              br_json_key_is(a->turn->last, "reasoning_content") &&
               strcmp(role, "assistant") == 0;
     return *is_one ? say(a, content, st) : BR_OK;
 }
@@ -109,7 +109,7 @@ add_call(br_ask *a, const br_json *v, const char *place, br_status *st)
                        "%s: a function_call has call_id and arguments", place);
     BR_TRY(open_turn(a, &m, st));
     calls = m->last;
-    if (strcmp(calls->key, "tool_calls") != 0)
+    if (!br_json_key_is(calls, "tool_calls"))
         calls = br_ask_object(a, m, "tool_calls", BR_J_ARR);
     call = br_ask_object(a, calls, NULL, BR_J_OBJ);
     if (!call || !br_ask_share(a, call, "id", id) ||
@@ -219,7 +219,7 @@ br_ask_effort(br_ask *a, const br_json *v, const char *name, br_status *st)
             return BR_OK;
     }
     for (size_t i = 0; v->kind == BR_J_STR && i < BR_COUNT(words); i++)
-        if (strcmp(v->s, words[i]) == 0) {
+        if (br_json_is(v, words[i])) {
             a->effort = words[i];
             return BR_OK;
         }
@@ -328,7 +328,7 @@ br_ask_vars(br_ask *a, const br_json *v, const char *name, br_status *st)
             return br_fail(st, BR_E_USAGE, "%s: not the name of a variable",
                            name);
         for (size_t i = 0; i < BR_COUNT(ours); i++)
-            if (strcmp(m->key, ours[i]) == 0)
+            if (br_json_key_is(m, ours[i]))
                 return br_fail(st, BR_E_USAGE, "%s.%s: the server's own", name,
                                m->key);
     }

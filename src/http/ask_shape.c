@@ -49,7 +49,7 @@ read_schema(br_ask *a, const br_json *v, const char *name, br_status *st)
     for (const br_json *m = v->child; m; m = m->next) {
         size_t i = 0;
 
-        while (i < BR_COUNT(known) && strcmp(known[i], m->key) != 0)
+        while (i < BR_COUNT(known) && !br_json_key_is(m, known[i]))
             i++;
         if (i == BR_COUNT(known))
             return br_fail(st, BR_E_USAGE, "%s.%.60s: not known", name, m->key);
@@ -70,9 +70,9 @@ read_format(br_ask *a, const br_json *v, const char *name, br_status *st)
         return BR_OK;
     if (!type || type->kind != BR_J_STR)
         return br_fail(st, BR_E_USAGE, "%s.type: must be a string", name);
-    if (strcmp(type->s, "text") == 0)
+    if (br_json_is(type, "text"))
         return BR_OK;
-    if (strcmp(type->s, "json_object") == 0) {
+    if (br_json_is(type, "json_object")) {
         inner = br_json_get(v, "schema"); /* as llama-server has it */
         if (v->n > (inner ? 2u : 1u))
             return br_fail(st, BR_E_USAGE, "%s: more than type and schema",
@@ -80,9 +80,9 @@ read_format(br_ask *a, const br_json *v, const char *name, br_status *st)
         return add_schema(a, inner, name, st);
     }
     text = br_json_get(v, "grammar");
-    if (strcmp(type->s, "grammar") == 0 && text)
+    if (br_json_is(type, "grammar") && text)
         return br_ask_grammar(a, text, name, st);
-    if (strcmp(type->s, "json_schema") != 0)
+    if (!br_json_is(type, "json_schema"))
         return br_fail(st, BR_E_USAGE,
                        "%s.type: must be text, json_object, json_schema or "
                        "grammar",
@@ -109,12 +109,11 @@ br_ask_text_format(br_ask *a, const br_json *v, const char *name, br_status *st)
     if (v->kind != BR_J_OBJ)
         return br_fail(st, BR_E_USAGE, "%s: must be an object", name);
     for (const br_json *m = v->child; m; m = m->next) {
-        bool usual = m->kind == BR_J_NULL ||
-                     (m->kind == BR_J_STR && strcmp(m->s, "medium") == 0);
+        bool usual = m->kind == BR_J_NULL || (br_json_is(m, "medium"));
 
-        if (strcmp(m->key, "format") == 0)
+        if (br_json_key_is(m, "format"))
             format = m;
-        else if (strcmp(m->key, "verbosity") != 0 || !usual)
+        else if (!br_json_key_is(m, "verbosity") || !usual)
             return br_fail(st, BR_E_USAGE, "%s.%.60s: not supported", name,
                            m->key);
     }
@@ -174,13 +173,13 @@ br_ask_structured(br_ask *a, const br_json *v, const char *name, br_status *st)
     for (const br_json *m = v->child; m; m = m->next) {
         size_t i = 0;
 
-        while (i < BR_COUNT(rows) && strcmp(m->key, rows[i].name) != 0)
+        while (i < BR_COUNT(rows) && !br_json_key_is(m, rows[i].name))
             i++;
         if (m->kind == BR_J_NULL)
             continue;
         if (i < BR_COUNT(rows))
             BR_TRY(rows[i].fn(a, m, name, st));
-        else if (strcmp(m->key, "json_object") == 0 && m->kind == BR_J_BOOL &&
+        else if (br_json_key_is(m, "json_object") && m->kind == BR_J_BOOL &&
                  m->b)
             BR_TRY(add_schema(a, NULL, name, st));
         else

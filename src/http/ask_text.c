@@ -51,14 +51,14 @@ part_text(const br_json *part, const char *place, size_t i, br_text *out,
     if (!type || type->kind != BR_J_STR)
         return br_fail(st, BR_E_USAGE, "%s[%zu].type: must be a string", place,
                        i);
-    if (strcmp(type->s, "text") != 0 && strcmp(type->s, "input_text") != 0 &&
-        strcmp(type->s, "output_text") != 0)
+    if (!br_json_is(type, "text") && !br_json_is(type, "input_text") &&
+        !br_json_is(type, "output_text"))
         return no_text(place, i, type->s, st);
     for (const br_json *m = part->child; m; m = m->next)
-        if (strcmp(m->key, "type") != 0 && strcmp(m->key, "text") != 0 &&
-            strcmp(m->key, "cache_control") != 0 && /* a hint about speed */
-            strcmp(m->key, "annotations") != 0 &&
-            strcmp(m->key, "logprobs") != 0 && m->kind != BR_J_NULL)
+        if (!br_json_key_is(m, "type") && !br_json_key_is(m, "text") &&
+            !br_json_key_is(m, "cache_control") && /* a hint about speed */
+            !br_json_key_is(m, "annotations") &&
+            !br_json_key_is(m, "logprobs") && m->kind != BR_J_NULL)
             return br_fail(st, BR_E_USAGE, "%s[%zu].%.40s: not supported",
                            place, i, m->key);
     text = br_json_get(part, "text");
@@ -124,7 +124,7 @@ read_role(const br_ask *a, const br_json *v, const char *place,
     if (!v || v->kind != BR_J_STR)
         return br_fail(st, BR_E_USAGE, "%s.role: must be a string", place);
     for (size_t i = 0; i < n; i++)
-        if (strcmp(v->s, roles[i]) == 0) {
+        if (br_json_is(v, roles[i])) {
             *out = i == 3 ? "system" : roles[i];
             return BR_OK;
         }
@@ -142,7 +142,7 @@ says_nothing(const br_json *m)
     if (m->kind == BR_J_NULL || (m->kind == BR_J_ARR && !m->n))
         return true;
     for (size_t i = 0; i < BR_COUNT(names); i++)
-        if (strcmp(m->key, names[i]) == 0)
+        if (br_json_key_is(m, names[i]))
             return true;
     return false;
 }
@@ -166,7 +166,7 @@ read_message(br_ask *a, const br_json *v, const char *place, br_status *st)
     snprintf(at, sizeof at, "%s.content", place);
     BR_TRY(br_ask_content(a, br_json_get(v, "content"), at, &content, st));
     for (const br_json *m = v->child; m; m = m->next)
-        if (strcmp(m->key, "role") != 0 && strcmp(m->key, "content") != 0 &&
+        if (!br_json_key_is(m, "role") && !br_json_key_is(m, "content") &&
             !says_nothing(m))
             return br_fail(st, BR_E_USAGE,
                            "%s.%.40s: not supported by this model", place,

@@ -32,7 +32,7 @@ br_ask_is_type(const br_json *v, const char *what)
 {
     const br_json *type = v->kind == BR_J_OBJ ? br_json_get(v, "type") : NULL;
 
-    return type && type->kind == BR_J_STR && strcmp(type->s, what) == 0;
+    return type && br_json_is(type, what);
 }
 
 bool
@@ -120,8 +120,8 @@ read_tool(br_ask *a, const br_json *v, const char *place, br_status *st)
     const br_json *f = br_json_get(v, "function"), *strict;
     br_tool t = {0};
 
-    if (v->kind != BR_J_OBJ || !type || type->kind != BR_J_STR ||
-        strcmp(type->s, "function") != 0 || !f || f->kind != BR_J_OBJ)
+    if (v->kind != BR_J_OBJ || !type || !br_json_is(type, "function") || !f ||
+        f->kind != BR_J_OBJ)
         return br_fail(st, BR_E_USAGE, "%s: only functions can be called",
                        place);
     BR_TRY(br_ask_tool_name(br_json_get(f, "name"), place, st));
@@ -174,7 +174,7 @@ tool_named(const br_ask *a, const br_json *v)
 
     if (!want || want->kind != BR_J_STR)
         return a->tools.n;
-    while (i < a->tools.n && strcmp(want->s, a->tools.at[i].name) != 0)
+    while (i < a->tools.n && !br_json_is(want, a->tools.at[i].name))
         i++;
     return i;
 }
@@ -206,7 +206,7 @@ allow_tools(br_ask *a, const br_json *v, const char *name, br_status *st)
     size_t n = 0;
 
     if (!mode || mode->kind != BR_J_STR ||
-        (strcmp(mode->s, "auto") != 0 && strcmp(mode->s, "required") != 0))
+        (!br_json_is(mode, "auto") && !br_json_is(mode, "required")))
         return br_fail(st, BR_E_USAGE, "%s.mode: must be auto or required",
                        name);
     if (!list || list->kind != BR_J_ARR || !list->n)
@@ -248,7 +248,7 @@ br_ask_tool_choice(br_ask *a, const br_json *v, const char *name, br_status *st)
             return br_fail(st, BR_E_USAGE, "%s.type: missing", name);
     }
     for (size_t i = 0; v->kind == BR_J_STR && i < BR_COUNT(openai); i++)
-        if (strcmp(v->s, words[i]) == 0) {
+        if (br_json_is(v, words[i])) {
             a->tool_choice = (br_tool_choice)i;
             return a->tools.n || i < 2
                        ? BR_OK
@@ -396,7 +396,7 @@ anthropic_message(br_ask *a, const br_json *v, const char *place, bool *is_one,
     if (!*is_one)
         return BR_OK;
     if (!role || role->kind != BR_J_STR ||
-        (strcmp(role->s, "user") != 0 && strcmp(role->s, "assistant") != 0))
+        (!br_json_is(role, "user") && !br_json_is(role, "assistant")))
         return br_fail(st, BR_E_USAGE, "%s.role: must be user or assistant",
                        place);
     return add_parts(a, role->s, parts, place, st);
@@ -412,16 +412,15 @@ br_ask_tool_message(br_ask *a, const br_json *v, const char *place,
     const br_json *calls = br_json_get(v, "tool_calls");
     const br_json *thought = br_json_get(v, "reasoning_content");
     bool says = role && role->kind == BR_J_STR;
-    bool tool = says && strcmp(role->s, "tool") == 0;
-    bool call = says && strcmp(role->s, "assistant") == 0 && calls &&
+    bool tool = says && br_json_is(role, "tool");
+    bool call = says && br_json_is(role, "assistant") && calls &&
                 calls->kind == BR_J_ARR && calls->n;
-    bool thinks = says && strcmp(role->s, "assistant") == 0 && thought &&
+    bool thinks = says && br_json_is(role, "assistant") && thought &&
                   thought->kind == BR_J_STR;
     const br_json *name = br_json_get(v, "name"); /* of who says it */
-    bool named =
-        says && name && name->kind == BR_J_STR &&
-        (strcmp(role->s, "user") == 0 || strcmp(role->s, "assistant") == 0 ||
-         strcmp(role->s, "system") == 0);
+    bool named = says && name && name->kind == BR_J_STR &&
+                 (br_json_is(role, "user") || br_json_is(role, "assistant") ||
+                  br_json_is(role, "system"));
     static const char *const known[] = {
         "role", "content", "tool_calls",       "tool_call_id",
         "name", "refusal", "reasoning_content"};
@@ -435,7 +434,7 @@ br_ask_tool_message(br_ask *a, const br_json *v, const char *place,
     for (const br_json *m = v->child; m; m = m->next) {
         size_t i = 0;
 
-        while (i < BR_COUNT(known) && strcmp(known[i], m->key) != 0)
+        while (i < BR_COUNT(known) && !br_json_key_is(m, known[i]))
             i++;
         if (i == BR_COUNT(known) && m->kind != BR_J_NULL)
             return br_fail(st, BR_E_USAGE, "%s.%.40s: not supported", place,

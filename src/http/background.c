@@ -172,12 +172,12 @@ put_with(br_text answer, const char *status, const char *why, br_str *out)
     w.compact = w.utf8 = true;
     br_json_w_obj(&w);
     for (const br_json *m = root->child; m; m = m->next) {
-        if (strcmp(m->key, "status") == 0) {
+        if (br_json_key_is(m, "status")) {
             br_json_w_key_strz(&w, "status", status);
             continue;
         }
         br_json_w_key_n(&w, (br_text){m->key, m->key_n});
-        if (why && strcmp(m->key, "error") == 0) {
+        if (why && br_json_key_is(m, "error")) {
             br_json_w_obj(&w);
             br_json_w_key_strz(&w, "code", "server_error");
             br_json_w_key_strz(&w, "message", why);

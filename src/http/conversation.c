@@ -172,11 +172,8 @@ put_item(const br_json *v, br_json_writer *w)
     if (!br_json_get(v, "status"))
         br_json_w_key_strz(w, "status", "completed");
     for (const br_json *m = v->child; m; m = m->next)
-        if (message && strcmp(m->key, "content") == 0)
-            put_content(m,
-                        role && role->kind == BR_J_STR &&
-                            strcmp(role->s, "assistant") == 0,
-                        w);
+        if (message && br_json_key_is(m, "content"))
+            put_content(m, role && br_json_is(role, "assistant"), w);
         else {
             br_json_w_key_n(w, (br_text){m->key, m->key_n});
             br_json_w_tree(w, m);
@@ -348,11 +345,11 @@ static br_code
 known_members(const br_json *root, const char *a, const char *b, br_status *st)
 {
     for (const br_json *m = root->child; m; m = m->next)
-        if (strcmp(m->key, a) != 0 && strcmp(m->key, b) != 0)
+        if (!br_json_key_is(m, a) && !br_json_key_is(m, b))
             return br_fail(st, BR_E_USAGE,
                            "%.60s: this server does not know the field",
                            m->key);
-        else if (strcmp(m->key, "metadata") == 0 && m->kind != BR_J_OBJ &&
+        else if (br_json_key_is(m, "metadata") && m->kind != BR_J_OBJ &&
                  m->kind != BR_J_NULL)
             return br_fail(st, BR_E_USAGE, "metadata: must be an object");
     return BR_OK;

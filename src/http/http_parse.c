@@ -131,6 +131,41 @@ br_http_header_of(const br_http_parser *p, const char *name)
     return (br_text){0};
 }
 
+static int
+digit_of(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+bool
+br_http_word(br_text word, char *out, size_t size)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < word.n; i++) {
+        int c = (unsigned char)word.p[i];
+
+        if (c == '%') {
+            int hi = word.n - i > 2 ? digit_of(word.p[i + 1]) : -1;
+            int lo = word.n - i > 2 ? digit_of(word.p[i + 2]) : -1;
+
+            if (hi < 0 || lo < 0)
+                return false;
+            c = hi * 16 + lo;
+            i += 2;
+        }
+        if (!c || n + 1 >= size)
+            return false;
+        out[n++] = (char)c;
+    }
+    if (size)
+        out[n] = 0;
+    return size > 0;
+}
+
 /* ---- the head ------------------------------------------------------------ */
 
 static br_http_got

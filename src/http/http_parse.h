@@ -68,6 +68,9 @@ bool br_http_parser_busy(const br_http_parser *p);
 br_text br_http_header_of(const br_http_parser *p, const char *name);
 /* Whether a list such as "close, Upgrade" has a word (lower case). */
 bool br_http_list_has(br_text list, const char *word);
+/* A word of a path as it was before it became part of an URL: %2F is a slash.
+ * False: it has `size` bytes or more, a NUL, or a % before no two digits. */
+bool br_http_word(br_text word, char *out, size_t size);
 bool br_http_same(br_text a, const char *lower); /* letters of either case */
 
 #endif

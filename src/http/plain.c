@@ -252,8 +252,11 @@ br_on_model(br_http *h, br_http_conn *c)
     char name[256];
     listing l = {.h = h, .only = name, .out = &out};
 
-    snprintf(name, sizeof name, "%.*s", (int)(c->in.path.n - at),
-             c->in.path.p + at);
+    if (!br_http_word((br_text){c->in.path.p + at, c->in.path.n - at}, name,
+                      sizeof name)) {
+        br_reply_error(h, c, 404, "model", "model: there is none of that name");
+        return;
+    }
     if (h->config.listed && (!c->model[0] || strcmp(c->model, name) == 0))
         h->config.listed(h->config.ctx, put_absent, &l);
     if (!l.n && br_choose_model(h, c, name, &st) != BR_OK) {
@@ -482,7 +485,7 @@ only(br_http *h, br_http_conn *c, const br_json *root, const char *const *names)
     for (const br_json *m = root->child; m; m = m->next) {
         size_t i = 0;
 
-        while (names[i] && strcmp(names[i], m->key) != 0)
+        while (names[i] && !br_json_key_is(m, names[i]))
             i++;
         if (!names[i]) {
             br_reply_error(h, c, 400, m->key,
@@ -490,7 +493,7 @@ only(br_http *h, br_http_conn *c, const br_json *root, const char *const *names)
             return false;
         }
     }
-    if (model && model->kind != BR_J_STR)
+    if (model && (model->kind != BR_J_STR || strlen(model->s) != model->n))
         br_reply_error(h, c, 400, "model", "model: must be a string");
     else if (br_choose_model(h, c, model ? model->s : NULL, &st) != BR_OK)
         br_reply_status(h, c, &st, "model");

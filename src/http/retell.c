@@ -103,7 +103,7 @@ put_begun(teller *t, const br_json *obj, const begun *was, size_t n)
     for (const br_json *m = obj->child; m; m = m->next) {
         const begun *b = was;
 
-        while (b < was + n && strcmp(m->key, b->key) != 0)
+        while (b < was + n && !br_json_key_is(m, b->key))
             b++;
         br_json_w_key_n(&w, (br_text){m->key, m->key_n});
         if (b < was + n)

@@ -51,6 +51,17 @@ host_name(br_text host)
     return (br_text){host.p, colon ? (size_t)(colon - host.p) : host.n};
 }
 
+/* 127.x.y.z, and not 127.x.example, which anybody may own. */
+static bool
+is_loopback(br_text name)
+{
+    size_t i = 0;
+
+    while (i < name.n && (name.p[i] == '.' || (unsigned)name.p[i] - '0' < 10))
+        i++;
+    return i == name.n && i > 4 && memcmp(name.p, "127.", 4) == 0;
+}
+
 static bool
 is_own_name(const br_http *h, br_text host)
 {
@@ -61,7 +72,7 @@ is_own_name(const br_http *h, br_text host)
     if (!host.p) /* HTTP/1.0: no browser's */
         return true;
     if (br_http_same(name, "localhost") || br_http_same(name, "[::1]") ||
-        (name.n > 4 && memcmp(name.p, "127.", 4) == 0))
+        is_loopback(name))
         return true;
     if (name.n > n && br_http_same((br_text){name.p + name.n - n, n}, local))
         return true;

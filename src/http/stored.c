@@ -150,9 +150,9 @@ put_body(const br_ask *a, br_str *talk, br_str *out, br_status *st)
     w.compact = w.utf8 = true;
     br_json_w_obj(&w);
     for (const br_json *m = a->root->child; m; m = m->next) {
-        if (strcmp(m->key, "input") == 0 ||
-            strcmp(m->key, "previous_response_id") == 0 ||
-            strcmp(m->key, "conversation") == 0)
+        if (br_json_key_is(m, "input") ||
+            br_json_key_is(m, "previous_response_id") ||
+            br_json_key_is(m, "conversation"))
             continue;
         br_json_w_key_n(&w, (br_text){m->key, m->key_n});
         br_json_w_tree(&w, m);

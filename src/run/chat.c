@@ -234,9 +234,8 @@ join_parts(const br_json *list, br_str *out, br_status *st)
         if (p->kind != BR_J_OBJ || !type || type->kind != BR_J_STR)
             return br_fail(st, BR_E_FORMAT,
                            "content[%d]: expected an object with a type", i);
-        if (strcmp(type->s, "text") != 0 &&
-            strcmp(type->s, "input_text") != 0 &&
-            strcmp(type->s, "output_text") != 0) /* of responses */
+        if (!br_json_is(type, "text") && !br_json_is(type, "input_text") &&
+            !br_json_is(type, "output_text")) /* of responses */
             return br_fail(st, BR_E_UNSUPPORTED,
                            "content[%d]: of type '%.40s'; only text is read", i,
                            type->s);
@@ -280,9 +279,9 @@ write_call(br_json_writer *w, const br_json *call, bool outer)
     br_json_w_obj(w);
     for (const br_json *m = call->child; m; m = m->next) {
         br_json_w_key_n(w, (br_text){m->key, m->key_n});
-        if (outer && strcmp(m->key, "function") == 0)
+        if (outer && br_json_key_is(m, "function"))
             write_call(w, m, false);
-        else if (strcmp(m->key, "arguments") == 0)
+        else if (br_json_key_is(m, "arguments"))
             write_arguments(w, m);
         else
             br_json_w_tree(w, m);
@@ -296,9 +295,9 @@ write_message(br_json_writer *w, const br_json *j, br_text content)
     br_json_w_obj(w);
     for (const br_json *m = j->child; m; m = m->next) {
         br_json_w_key_n(w, (br_text){m->key, m->key_n});
-        if (strcmp(m->key, "content") == 0 && m->kind != BR_J_NULL) {
+        if (br_json_key_is(m, "content") && m->kind != BR_J_NULL) {
             br_json_w_str(w, content);
-        } else if (strcmp(m->key, "tool_calls") == 0 && m->kind == BR_J_ARR) {
+        } else if (br_json_key_is(m, "tool_calls") && m->kind == BR_J_ARR) {
             br_json_w_arr(w);
             for (const br_json *call = m->child; call; call = call->next)
                 write_call(w, call, true);

@@ -108,8 +108,8 @@ br_schema_groups(maker *k, json *s, unsigned *out)
 static unsigned
 type_named(json *v)
 {
-    for (size_t i = 0; v->kind == BR_J_STR && i < BR_COUNT(types); i++)
-        if (strcmp(v->s, types[i]) == 0)
+    for (size_t i = 0; i < BR_COUNT(types); i++)
+        if (br_json_is(v, types[i]))
             return 1u << i;
     return 0;
 }
@@ -438,7 +438,7 @@ br_schema_requires(json *s, const char *key)
 
     for (json *v = list && list->kind == BR_J_ARR ? list->child : NULL; v;
          v = v->next)
-        if (v->kind == BR_J_STR && strcmp(v->s, key) == 0)
+        if (br_json_is(v, key))
             return true;
     return false;
 }
@@ -706,6 +706,25 @@ make(maker *k)
     return code;
 }
 
+/* Names are compared as C has texts: a NUL in one would hide what follows it,
+ * "type\0x" be taken for "type" and not be enforced. */
+static br_code
+without_nul(maker *k, json *v, const char *under)
+{
+    bool name = strcmp(under, "required") == 0 || strcmp(under, "$ref") == 0;
+
+    if (name && v->kind == BR_J_STR && memchr(v->s, 0, v->n))
+        return br_schema_refuse(k, under, "holds a NUL");
+    if (v->kind != BR_J_OBJ && v->kind != BR_J_ARR)
+        return BR_OK;
+    for (json *m = v->child; m; m = m->next) {
+        if (v->kind == BR_J_OBJ && memchr(m->key, 0, m->key_n))
+            return br_schema_refuse(k, m->key, "holds a NUL");
+        BR_TRY(without_nul(k, m, v->kind == BR_J_OBJ ? m->key : under));
+    }
+    return BR_OK;
+}
+
 br_code
 br_schema_rules(const br_json *schema_, const char *prefix, br_str *out,
                 br_status *st)
@@ -714,7 +733,9 @@ br_schema_rules(const br_json *schema_, const char *prefix, br_str *out,
     br_code code;
 
     br_arena_init(&k.arena, MAX_JOINED);
-    code = make(&k);
+    code = without_nul(&k, schema_, "");
+    if (code == BR_OK)
+        code = make(&k);
     if (code == BR_OK && (out->oom || k.path.oom))
         code = br_schema_oom(&k);
     br_str_fini(&k.path);

@@ -73,7 +73,7 @@ set(maker *k, br_json *obj, const char *key, json *v)
     br_json *to = obj->child, *new = copy(k, v);
 
     BR_TRY(work(k, obj->n));
-    while (to && strcmp(to->key, key) != 0)
+    while (to && !br_json_key_is(to, key))
         to = to->next;
     if (!new)
         return no_room(k);
@@ -200,7 +200,7 @@ join_types(sum *x, json *s)
 static br_code
 join_values(sum *x, json *m)
 {
-    bool one = strcmp(m->key, "const") == 0;
+    bool one = br_json_key_is(m, "const");
     json *was = br_json_get(x->to, "enum");
     br_json *list;
 
@@ -341,9 +341,9 @@ join_limits(sum *x, json *m)
     how = compare(m, was);
     if (way && how != 2)
         return how == way ? set(x->k, x->to, m->key, m) : BR_OK;
-    if (strcmp(m->key, "uniqueItems") == 0 && m->kind == BR_J_BOOL)
+    if (br_json_key_is(m, "uniqueItems") && m->kind == BR_J_BOOL)
         return m->b ? set(x->k, x->to, m->key, m) : BR_OK;
-    if (strcmp(m->key, "pattern") != 0)
+    if (!br_json_key_is(m, "pattern"))
         return twice(x, m->key);
     BR_TRY(br_schema_patterns(x->k, was, m, &text));
     return set(x->k, x->to, m->key, text);
@@ -386,7 +386,7 @@ add_either(sum *x, json *m)
 static br_code
 add_keyword(sum *x, json *s, json *m)
 {
-    if (strcmp(m->key, "unevaluatedProperties") == 0 && x->depth > 1)
+    if (br_json_key_is(m, "unevaluatedProperties") && x->depth > 1)
         return br_schema_refuse(x->k, m->key, "cannot be enforced in here");
     switch (br_schema_group(m->key)) {
     case BR_SG_NOTE:
@@ -400,13 +400,13 @@ add_keyword(sum *x, json *s, json *m)
     case BR_SG_CONST: return join_values(x, m);
     default: break;
     }
-    if (strcmp(m->key, "properties") == 0 ||
-        strcmp(m->key, "additionalProperties") == 0 ||
-        strcmp(m->key, "items") == 0 || strcmp(m->key, "prefixItems") == 0)
+    if (br_json_key_is(m, "properties") ||
+        br_json_key_is(m, "additionalProperties") ||
+        br_json_key_is(m, "items") || br_json_key_is(m, "prefixItems"))
         return BR_OK; /* done together */
-    if (strcmp(m->key, "required") == 0)
+    if (br_json_key_is(m, "required"))
         return join_required(x, m);
-    if (strcmp(m->key, "propertyNames") == 0)
+    if (br_json_key_is(m, "propertyNames"))
         return join_schemas(x, m->key, m);
     return join_limits(x, m);
 }

@@ -289,8 +289,7 @@ names(maker *k, json *s, br_str *to)
         texts = list && list->kind == BR_J_ARR;
         for (json *v = texts ? list->child : NULL; v; v = v->next)
             texts &= v->kind == BR_J_STR;
-        if (!texts &&
-            (!type || type->kind != BR_J_STR || strcmp(type->s, "string") != 0))
+        if (!texts && !br_json_is(type, "string"))
             return br_schema_refuse(k, "propertyNames",
                                     "must have type string, or list texts");
         BR_TRY(br_schema_expr(k, s, to));
@@ -307,8 +306,7 @@ check_names(maker *k, json *s, const props *all)
     json *list = s ? br_json_get(s, "enum") : NULL;
 
     if (!s || (s->kind == BR_J_BOOL && s->b) ||
-        (s->n == 1 && type && type->kind == BR_J_STR &&
-         strcmp(type->s, "string") == 0))
+        (s->n == 1 && type && br_json_is(type, "string")))
         return BR_OK;
     for (size_t i = 0; i < all->n; i++) {
         bool in = false;

@@ -313,7 +313,7 @@ br_schema_width(json *s, int64_t *lo, int64_t *hi)
     json *v = br_json_get(s, "format");
 
     for (size_t i = 0; v && v->kind == BR_J_STR && i < BR_COUNT(widths); i++)
-        if (strcmp(v->s, widths[i].name) == 0) {
+        if (br_json_is(v, widths[i].name)) {
             *lo = widths[i].lo;
             *hi = widths[i].hi;
             return true;

@@ -51,7 +51,7 @@ is_pattern_name(json *v)
                                         "lowercase", "uppercase"};
 
     for (size_t i = 0; v->kind == BR_J_STR && i < BR_COUNT(names); i++)
-        if (strcmp(v->s, names[i]) == 0)
+        if (br_json_is(v, names[i]))
             return true;
     return false;
 }
@@ -63,8 +63,8 @@ formatted(maker *k, json *v, const char *keyword, parts *p)
     br_schema_part *part;
     bool any = strcmp(keyword, "format") == 0;
 
-    for (size_t i = 0; v->kind == BR_J_STR && i < BR_COUNT(formats); i++)
-        if (strcmp(formats[i], v->s) == 0 &&
+    for (size_t i = 0; i < BR_COUNT(formats); i++)
+        if (br_json_is(v, formats[i]) &&
             (any || strncmp(v->s, "base64", 6) == 0)) {
             part = add(k, p, keyword);
             if (!part)

@@ -403,7 +403,8 @@ TEST(http_does_not_listen_to_others_by_accident)
 TEST(http_knows_names_that_are_not_its_own)
 {
     static const char *const hosts[] = {"evil.example", "localhost.evil.com",
-                                        "10.0.0.1", "127x"};
+                                        "10.0.0.1",     "127x",
+                                        "127.evil.com", "127.0.0.1.nip.io"};
     sk_answer a;
     sk k;
     int fd;
@@ -657,6 +658,10 @@ TEST(http_models_that_are_not_loaded_are_listed)
                   "%s", a.body);
     a = sk_ask(&k, "GET /v1/models/fake", "", NULL);
     ck_assert(a.status == 200 && strstr(a.body, "\"loaded\":true}"));
+    a = sk_ask(&k, "GET /v1/models/f%61k%65", "", NULL);
+    ck_assert(a.status == 200 && strstr(a.body, "\"loaded\":true}"));
+    a = sk_ask(&k, "GET /v1/models/fake%00", "", NULL);
+    ck_assert_int_eq(a.status, 404);
     a = sk_ask(&k, "GET /v1/models/fifth", "", NULL);
     ck_assert_int_eq(a.status, 404);
     sk_close(&k);

@@ -88,6 +88,11 @@ static const struct {
     {C, "\"structured_outputs\":1", "an object"},
     /* others */
     {C, "\"seed\\u0000x\":1", "does not know"},
+    {C, "\"model\":\"m\\u0000x\"", "model: holds a NUL"},
+    {C, "\"response_format\":{\"type\":\"json_object\\u0000\"}", "must be"},
+    {C, "\"guided_json\":{\"type\":\"integer\\u0000\"}", "no such type"},
+    {C, "\"guided_json\":{\"minimum\\u0000\":1}", "holds a NUL"},
+    {R, "\"previous_response_id\":\"r\\u0000x\"", "must be the id"},
     {C, "\"max_tokens\":-1", NULL},
     {M, "\"max_tokens\":-1", "max_tokens"},
     {M, "\"max_tokens\":9,\"cache_control\":{\"type\":\"ephemeral\"}", NULL},

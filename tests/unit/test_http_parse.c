@@ -226,3 +226,30 @@ TEST(http_requests_say_when_memory_runs_out)
 {
     t_each_oom(parse_one, NULL);
 }
+
+TEST(a_word_of_a_path_is_read_as_it_was)
+{
+    static const struct {
+        const char *word, *is; /* NULL: it is none */
+    } rows[] = {
+        {"demo", "demo"},
+        {"org%2Fmo%20del%3a%C3%bc", "org/mo del:\xc3\xbc"},
+        {"a%", NULL},
+        {"a%4", NULL},
+        {"a%4g", NULL},
+        {"a%00b", NULL},
+        {"123456789012345678901234567", "123456789012345678901234567"},
+        {"1234567890123456789012345678", NULL},
+        {"", ""},
+    };
+    char out[28];
+
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        bool ok = br_http_word(br_text_z(rows[i].word), out, sizeof out);
+
+        ck_assert_msg(ok == (rows[i].is != NULL), "%s", rows[i].word);
+        if (ok)
+            ck_assert_str_eq(out, rows[i].is);
+    }
+    ck_assert(!br_http_word(br_text_z(""), out, 0));
+}
