@@ -142,7 +142,7 @@ add_output(br_ask *a, const br_json *v, const char *place, br_status *st)
     snprintf(where, sizeof where, "%s.output", place);
     BR_TRY(br_ask_content(a, text, where, &all, st));
     text = br_json_new_str(&a->arena, all);
-    if (!m || !br_ask_word(a, m, "role", "tool") ||
+    if (!m || !text || !br_ask_word(a, m, "role", "tool") ||
         !br_ask_share(a, m, "tool_call_id", id) ||
         !br_ask_share(a, m, "content", text) ||
         !br_vec_push(&a->messages,

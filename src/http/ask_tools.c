@@ -95,6 +95,7 @@ as_functions(br_ask *a, const br_json *list, const char *name, br_status *st)
 
     for (const br_json *v = list->child; v && out; v = v->next) {
         const br_json *type = v->kind == BR_J_OBJ ? br_json_get(v, "type") : v;
+        const br_json *f;
 
         if (is_anthropic(a) ? type && type->kind != BR_J_NULL &&
                                   !br_ask_is_type(v, "custom")
@@ -103,7 +104,8 @@ as_functions(br_ask *a, const br_json *list, const char *name, br_status *st)
                           "%s: only tools of the client can be called", name);
             return NULL;
         }
-        if (!br_ask_share(a, out, NULL, as_function(a, v)) || out->n == 0)
+        f = as_function(a, v);
+        if (!f || !br_ask_share(a, out, NULL, f))
             out = NULL;
     }
     if (!out)

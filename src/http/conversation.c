@@ -427,7 +427,7 @@ br_on_conversation_set(br_http *h, br_http_conn *c)
         code = known_members(root, "metadata", "", &st);
     if (code == BR_OK) {
         created = br_json_get(was, "created_at");
-        put_object(t.id, created ? created->i : 0,
+        put_object(t.id, created && created->kind == BR_J_INT ? created->i : 0,
                    br_json_get(root, "metadata"), &out);
         code = changed(out.oom ? BR_E_OOM
                                : br_talks_name(h->talks, t.tenant, t.id,
@@ -483,6 +483,8 @@ rows_of(br_text list, br_arena *a, rows *r, br_status *st)
 
     *r = (rows){0};
     BR_TRY(parse(list, a, &root, st));
+    if (root->kind != BR_J_ARR) /* the file may be anybody's */
+        return br_fail(st, BR_E_IO, "what is kept is no list of items");
     r->at = br_arena_new(a, const br_json *, root->n + 1);
     if (!r->at)
         return br_fail(st, BR_E_OOM, "out of memory");

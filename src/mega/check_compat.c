@@ -599,7 +599,7 @@ num_eighth(num a)
     else if (a.kind == N_BIG)
         a.big = floorl(a.big / 8.0L);
     else
-        a.i = a.i >= 0 ? a.i / 8 : -((-a.i + 7) / 8);
+        a.i = a.i / 8 - (a.i % 8 < 0); /* least as it is, too */
     return a;
 }
 

@@ -267,3 +267,45 @@ TEST(http_adds_to_a_conversation_where_others_do)
     ck_assert_msg(n == 30, "%zu items: %s", n, a.body);
     sk_close(&k[0]);
 }
+
+/* A row of somebody else's making. */
+static void
+keep(const char *id, const char *input, const char *answer)
+{
+    br_talks_config c = {
+        .path = t_printf("%s/talks.db", t_tmpdir()), .days = 30, .most = 100};
+    br_turn_kept k = {.created_ms = br_wall_ns() / 1000000,
+                      .input = br_text_z(input),
+                      .output = BR_TEXT("[]"),
+                      .answer = br_text_z(answer)};
+    br_status st = {0};
+    br_talks *t;
+
+    t_ok(br_talks_open(&t, &c, &st), &st);
+    strcpy(k.id, id);
+    ck_assert(br_talks_put(t, &k));
+    br_talks_close(t);
+}
+
+TEST(http_reads_no_items_in_what_is_no_list)
+{
+    static const char *const odd[] = {"7",  "\"[1]\"",        "true", "1.5",
+                                      "{}", "{\"id\":\"x\"}", "null", "["};
+    sk_answer a;
+    sk k;
+
+    open_server(&k, true);
+    for (size_t i = 0; i < BR_COUNT(odd); i++) {
+        const char *id = t_printf("conv_%zu", i);
+
+        keep(id, odd[i], "{\"created_at\":\"x\"}");
+        a = get(&k, t_printf("%s/items", id));
+        ck_assert_msg(a.status >= 400, "%s: %s", odd[i], a.body);
+        a = get(&k, t_printf("%s/items/x", id));
+        ck_assert_msg(a.status >= 400, "%s: %s", odd[i], a.body);
+        a = post(&k, t_printf("conversations/%s", id), "{\"metadata\":{}}");
+        ck_assert_msg(a.status == 200 && strstr(a.body, "\"created_at\":0"),
+                      "%s: %s", odd[i], a.body);
+    }
+    sk_close(&k);
+}

@@ -830,3 +830,70 @@ TEST(tools_that_are_refused)
     ck_assert_int_eq(chat(&k, "").status, 400); /* its template knows none */
     sk_close(&k);
 }
+
+typedef struct asked {
+    br_api api;
+    const char *body;
+} asked;
+
+static br_code
+read_asked(void *arg, br_status *st)
+{
+    const asked *of = arg;
+    br_ask a;
+    br_code code = br_ask_read(&a, of->api, &(br_sample_params){0},
+                               br_text_z(of->body), st);
+
+    br_ask_fini(&a);
+    return code;
+}
+
+/* What these have is made into other trees: a part of it that there is no
+ * memory for is told, not left out. Fewer of them move what comes last to
+ * where the arena needs another chunk. */
+TEST(what_finds_no_memory_is_told)
+{
+    static const struct {
+        br_api api;
+        const char *before, *part, *rest, *after;
+        int n;
+    } rows[] = {
+        {BR_API_MESSAGES,
+         "\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":\"x\"}"
+         "],\"tools\":[",
+         "{\"input_schema\":{\"type\":\"object\"},\"name\":\"f", "\"}", "]",
+         BR_TOOL_MAX},
+        {BR_API_RESPONSES, "\"input\":\"x\",\"tools\":[",
+         "{\"type\":\"function\",\"name\":\"f", "\"}", "]", BR_TOOL_MAX},
+        {BR_API_RESPONSES, "\"input\":[",
+         "{\"type\":\"reasoning\",\"content\":[{\"type\":\"reasoning_text\","
+         "\"text\":\"t\"}]},{\"type\":\"function_call\",\"call_id\":\"c\","
+         "\"name\":\"f",
+         "\",\"arguments\":\"{}\"},{\"type\":\"function_call_output\","
+         "\"call_id\":\"c\",\"output\":\"x\"}",
+         "]", 128},
+        {BR_API_MESSAGES,
+         "\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":[",
+         "{\"type\":\"text\",\"text\":\"",
+         "\"},{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"f\",\"input\":{}"
+         "},{\"type\":\"tool_result\",\"tool_use_id\":\"c\",\"content\":\"x\"},"
+         "{\"type\":\"tool_result\",\"tool_use_id\":\"c\"},{\"type\":"
+         "\"thinking\",\"thinking\":\"t\"}",
+         "]}]", 128},
+    };
+
+    for (size_t r = 0; r < BR_COUNT(rows) * 96; r++) {
+        int less = (int)(r / BR_COUNT(rows)), k = (int)(r % BR_COUNT(rows));
+        br_str body = {0};
+        asked of = {.api = rows[k].api};
+
+        br_str_printf(&body, "{%s", rows[k].before);
+        for (int i = less; i < rows[k].n; i++)
+            br_str_printf(&body, "%s%s%d%s", i > less ? "," : "", rows[k].part,
+                          i, rows[k].rest);
+        br_str_printf(&body, "%s}", rows[k].after);
+        of.body = t_printf("%s", br_str_z(&body));
+        br_str_fini(&body);
+        t_each_oom(read_asked, &of);
+    }
+}
