@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef br_serve_model served;
@@ -161,6 +162,54 @@ br_serve_prices(const server *s, const char *name, br_prices *out,
     return BR_OK;
 }
 
+/* A price of no model would be noticed when the bill is written. */
+static br_code
+check_prices(const server *s, br_status *st)
+{
+    const char *const *list;
+    size_t n = br_opt_list(s->cli, BR_OPT_price, &list);
+
+    BR_TRY(br_serve_prices(s, NULL, NULL, st));
+    if (br_opt_str(s->cli, BR_OPT_models_file) || s->config.admin)
+        return BR_OK; /* others may come */
+    for (size_t i = 0; i < n; i++) {
+        br_text of = {list[i], (size_t)(strrchr(list[i], '=') - list[i])};
+        const served *m = s->models;
+
+        while (m && !br_text_is(of, m->name))
+            m = m->next;
+        if (!m)
+            return br_fail(st, BR_E_USAGE, "--price: no model is called '%.*s'",
+                           (int)BR_MIN(of.n, (size_t)80), of.p);
+    }
+    return BR_OK;
+}
+
+/* Sessions go there when the server ends, which is too late to hear that they
+ * cannot. */
+static br_code
+get_keep(server *s, br_status *st)
+{
+    const char *folder = br_opt_str(s->cli, BR_OPT_keep);
+    br_str path = {0};
+    struct stat is;
+
+    if (!folder)
+        return BR_OK;
+    br_str_puts(&path, folder);
+    br_folder_make(&path);
+    br_str_fini(&path);
+    if (stat(folder, &is) != 0)
+        return br_fail(st, BR_E_IO, "--keep: %s: %s", folder, strerror(errno));
+    if (!S_ISDIR(is.st_mode))
+        return br_fail(st, BR_E_USAGE, "--keep: %s: not a folder", folder);
+    if (access(folder, W_OK | X_OK) != 0)
+        return br_fail(st, BR_E_IO, "--keep: %s: %s", folder, strerror(errno));
+    br_str_printf(&s->resume, "%s/requests.json", folder);
+    s->config.resume = br_str_z(&s->resume);
+    return s->resume.oom ? br_fail(st, BR_E_OOM, "out of memory") : BR_OK;
+}
+
 static br_code
 get_options(server *s, br_status *st)
 {
@@ -188,16 +237,10 @@ get_options(server *s, br_status *st)
     s->config.drain_ns = br_opt_int(s->cli, BR_OPT_drain) * 1000000000;
     s->config.limits.conns = (uint32_t)br_opt_int(s->cli, BR_OPT_max_conns);
     s->memory = (uint64_t)br_opt_int(s->cli, BR_OPT_memory);
-    if (br_opt_given(s->cli, BR_OPT_keep)) {
-        br_str_printf(&s->resume, "%s/requests.json",
-                      br_opt_str(s->cli, BR_OPT_keep));
-        s->config.resume = br_str_z(&s->resume);
-    }
-    if (s->resume.oom)
-        return br_fail(st, BR_E_OOM, "out of memory");
-    BR_TRY(br_serve_prices(s, NULL, NULL, st));
     get_sampling(s);
-    return get_models(s, st);
+    BR_TRY(get_models(s, st));
+    BR_TRY(check_prices(s, st));
+    return get_keep(s, st);
 }
 
 /* ---- life ---------------------------------------------------------------- */

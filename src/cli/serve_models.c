@@ -89,7 +89,13 @@ keep_sessions(const server *s, served *m, br_engine_config *e, br_status *st)
 
     if (!folder)
         return BR_OK;
-    br_str_printf(&m->keep, "%s/%s.keep", folder, m->name);
+    br_str_printf(&m->keep, "%s/", folder);
+    for (const char *p = m->name; *p; p++) /* org/model is one file's name */
+        if (*p == '/' || *p == '%')
+            br_str_printf(&m->keep, "%%%02X", (unsigned)*p);
+        else
+            br_str_putc(&m->keep, *p);
+    br_str_puts(&m->keep, ".keep");
     if (m->keep.oom)
         return br_fail(st, BR_E_OOM, "out of memory");
     BR_TRY(br_file_map_open(&file, m->path.at, st));

@@ -269,11 +269,17 @@ static int
 run(br_cli *cli, br_code (*what)(work *k, const char *name, br_status *st))
 {
     work k = {.cli = cli, .json = br_opt_bool(cli, BR_OPT_json)};
+    const char *db = br_opt_str(cli, BR_OPT_db);
     br_status st = {0};
     br_code code;
     int end;
 
-    code = br_tstore_open(&k.store, br_opt_str(cli, BR_OPT_db), &st);
+    /* A file is made with the first tenant, not by looking into it. */
+    if (what != do_create && br_tstore_here() && br_tstore_absent(db))
+        code = br_fail(&st, BR_E_NOT_FOUND,
+                       "%s: no such file; brass tenant create makes it", db);
+    else
+        code = br_tstore_open(&k.store, db, &st);
     br_json_w_begin(&k.w, &k.doc, 0);
     if (code == BR_OK)
         code = what(&k, cli->n_args ? cli->args[0] : NULL, &st);

@@ -13,8 +13,10 @@
 #include "base/thread.h"
 #include "run/tstore_int.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FORMAT = 5, KEYS = 1024 };
 
@@ -261,6 +263,13 @@ br_db_is_shared(const char *where)
 {
     return strncmp(where, "postgres://", 11) == 0 ||
            strncmp(where, "postgresql://", 13) == 0;
+}
+
+bool
+br_tstore_absent(const char *where)
+{
+    return !br_db_is_shared(where) && access(where, F_OK) != 0 &&
+           errno == ENOENT;
 }
 
 br_code

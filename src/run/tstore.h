@@ -51,6 +51,8 @@ br_code br_quota_read(br_quota *q, const br_json *member,
                       br_status *st) BR_MUST_USE;
 
 bool br_tstore_here(void); /* built with SQLite */
+/* A file that is not there yet. */
+bool br_tstore_absent(const char *where);
 /* Makes the file, readable by its owner alone, or the tables if they are not
  * there. */
 br_code br_tstore_open(br_tstore **out, const char *where,

@@ -227,6 +227,22 @@ TEST(what_others_do_with_the_file_takes_nothing_away)
     br_tstore_close(s);
 }
 
+/* Whoever mistypes its name should not be told that there are no tenants. */
+TEST(looking_into_a_store_makes_none)
+{
+    static const char *const looks[] = {"list", "log", "set", "rotate",
+                                        "usage"};
+    const char *path = new_file();
+    t_proc r;
+
+    for (size_t i = 0; i < BR_COUNT(looks); i++) {
+        t_run(&r, "tenant", looks[i], "--db", path, i > 1 ? "al" : NULL);
+        ck_assert_msg(r.exit == 3 && strstr(r.err, "no such file"), "%s: %s",
+                      looks[i], r.err);
+        ck_assert_int_ne(access(path, F_OK), 0);
+    }
+}
+
 /* ---- kill -9 ------------------------------------------------------------- */
 
 /* Makes tenants and counts tokens until it is killed; says what is done. */

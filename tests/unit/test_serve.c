@@ -1,0 +1,48 @@
+/* test_serve.c - brass serve as a command: what it refuses before it listens.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "t.h"
+
+#include <string.h>
+#include <unistd.h>
+
+TEST(serve_says_at_once_what_would_fail_later)
+{
+    const struct {
+        const char *option, *value, *says;
+        int exit;
+    } rows[] = {
+        {"--keep", "README.md", "not a folder", 2},
+        {"--keep", "README.md/x", "Not a directory", 1},
+        {"--keep", "/proc/brass", "--keep: /proc/brass", 1},
+        {"--price", "dmeo=150/15/600", "no model is called 'dmeo'", 2},
+    };
+
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        t_proc r;
+
+        t_run(&r, "serve", "models/demo.gguf", "--port", "0", rows[i].option,
+              rows[i].value);
+        ck_assert_msg(r.exit == rows[i].exit && strstr(r.err, rows[i].says) &&
+                          !r.out[0],
+                      "%s %s: %d %s%s", rows[i].option, rows[i].value, r.exit,
+                      r.out, r.err);
+    }
+}
+
+/* --keep makes its folder; a model's name is one file's, whatever is in it. */
+TEST(serve_keeps_sessions_of_a_model_with_a_slash_in_its_name)
+{
+    const char *script = t_printf(
+        "cd %s && %s serve %s --name org/100%% --port 0 -t 1 --keep a/b "
+        "--log-level info 2>log >said & pid=$!; for i in $(seq 600); do "
+        "grep -q http_ready %s/log && break; sleep 0.05; done; kill $pid; "
+        "wait $pid; code=$?; grep -E ' (warn|error) ' %s/log; exit $code",
+        t_tmpdir(), t_brass(), t_repo("models/demo.gguf"), t_tmpdir(),
+        t_tmpdir());
+    t_proc r;
+
+    t_exec(&r, (const char *[]){"sh", "-c", script, NULL}, NULL, 0);
+    ck_assert_msg(r.exit == 0 && !r.out[0], "%d %s%s", r.exit, r.out, r.err);
+    ck_assert_int_eq(
+        access(t_printf("%s/a/b/org%%2F100%%25.keep", t_tmpdir()), F_OK), 0);
+}
