@@ -35,6 +35,16 @@ typedef struct target { /* of $ref */
     const char *pointer;
 } target;
 
+/* How long a text of one format may be, schema_both.c. */
+typedef struct span {
+    const char *text; /* of its grammar, in the arena */
+    bool known;       /* false: of any length, as far as one can tell */
+    bool empty;
+    uint32_t longest;
+} span;
+
+enum { BR_SCHEMA_SPANS = 16 };
+
 typedef struct maker {
     json *root;
     const char *prefix; /* of the names of its rules */
@@ -42,7 +52,9 @@ typedef struct maker {
     br_str path; /* where in the schema */
     BR_VEC(target) refs;
     uint32_t n_rules, n_pairs, n_added;
-    uint64_t n_work;
+    uint64_t n_work, n_steps;
+    span spans[BR_SCHEMA_SPANS]; /* those found last */
+    uint32_t n_spans;
     int depth;
     br_arena arena; /* of schemas that were joined */
     br_status *st;

@@ -590,3 +590,30 @@ TEST(schemas_of_texts_say_what_each_keyword_says)
 }
 
 /* The whole text, as it is: no quotes, no escapes of JSON. */
+
+/* Of n properties, in each of which a number tells it from the others. */
+static void
+many(const char *before, const char *after, int n, br_code want, br_status *st)
+{
+    br_str s = {0};
+
+    br_str_puts(&s, "{\"type\":\"object\",\"properties\":{");
+    for (int i = 0; i < n; i++)
+        br_str_printf(&s, "%s\"p%d\":{\"type\":\"string\",%s%d%s}",
+                      i ? "," : "", i, before, i + 200, after);
+    br_str_puts(&s, "}}");
+    (void)gk_schema(br_str_z(&s), want, st);
+    br_str_fini(&s);
+}
+
+/* A server reads schemas while its clients wait. */
+TEST(schemas_take_bounded_work)
+{
+    br_status st = {0};
+
+    /* what one format says of lengths is found once */
+    many("\"format\":\"uri\",\"maxLength\":", "", 300, BR_OK, &st);
+    many("\"minLength\":1,\"pattern\":\"^x{", "}(a?b?c?){150}$\"", 60,
+         BR_E_UNSUPPORTED, &st);
+    ck_assert_msg(strstr(st.msg, "takes too much work"), "%s", st.msg);
+}
