@@ -471,6 +471,17 @@ sts_add64(u64 *p, u64 v)
     asm volatile("red.shared.add.u64 [%0], %1;" ::"r"(smem_of(p)), "l"(v)
                  : "memory");
 }
+/* The same; what was there. */
+BR_DEV u32
+sts_take32(u32 *p, u32 v)
+{
+    u32 r;
+    asm volatile("atom.shared.add.u32 %0, [%1], %2;"
+                 : "=r"(r)
+                 : "r"(smem_of(p)), "r"(v)
+                 : "memory");
+    return r;
+}
 struct u64x2 {
     u64 x, y;
 };

@@ -8,6 +8,13 @@
 #include "device.cuh"
 #include "node_table.h"
 
+/* 16 bytes at once, which nobody writes meanwhile. */
+BR_DEV u32x4
+ld16(const void *p)
+{
+    return *(const u32x4 *)p;
+}
+
 BR_DEV float
 ex_pow2(i32 k)
 {

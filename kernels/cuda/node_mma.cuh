@@ -10,12 +10,6 @@
 
 enum { TOKENS = 8 }; /* of a step of the tensor core */
 
-BR_DEV u32x4
-ld16(const void *p)
-{
-    return *(const u32x4 *)p;
-}
-
 template <u32 NT>
 BR_DEV void
 put(const struct br_nd_args &a, const float sum[NT][4], u32 n0, u32 t0)

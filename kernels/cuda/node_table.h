@@ -62,6 +62,18 @@ enum {
 #define BR_ND_PACK_SHARED(tokens, stages) \
     ((stages) * (BR_ND_PACK_BYTES(BR_ND_PACK_8) + (tokens)*128u + 16u))
 
+/* The same of MXFP4: codes, then a scale of f16 every 32 columns. */
+#define BR_ND_MX_BYTES (BR_ND_TILE_ROWS * 32u + BR_ND_TILE_ROWS * 4u)
+#define BR_ND_MX_SHARED(tokens, stages) \
+    ((stages) * (BR_ND_MX_BYTES + 512u + (tokens)*128u + 16u))
+enum {
+    BR_ND_ASK_ALONE = 16, /* pairs of a step that are not put into lists */
+    BR_ND_ASK_FEW = 16,   /* rows of a part: three kernels of each form */
+    BR_ND_ASK_SOME = 32,
+    BR_ND_ASK_MANY = 128,
+    BR_ND_LIST_THREADS = 1024
+};
+
 /* Of a block of a product that is to be alone of its kind on a multiprocessor; there
  * is room for another product's beside it, and for a norm's. */
 #define BR_ND_SPREAD_SHARED (113u * 1024)
@@ -77,7 +89,8 @@ enum br_nd_kind { /* of a matrix */
                   BR_ND_TILES,      /* node_tiles.cuh; d: [n_out] */
                   BR_ND_PACK_8,     /* packed: bytes; a scale every 16 */
                   BR_ND_PACK_8_MIN, /* a scale and a minimum every 32 */
-                  BR_ND_PACK_4_MIN  /* the same of four bits */
+                  BR_ND_PACK_4_MIN, /* the same of four bits */
+                  BR_ND_PACK_MX     /* MXFP4 (experts.cu): a scale every 32 */
 };
 
 enum br_nd_one { /* numbers one by one */
@@ -198,6 +211,22 @@ struct br_nd_pieces {
 struct br_nd_joined {
     struct br_nd_args a, turn;
     struct br_nd_pieces in;
+};
+
+/* Of experts whose matrices are tiles (experts.cu). A place is a row of what their
+ * products read; an expert's places begin at a multiple of eight. */
+struct br_nd_part { /* rows of one expert that a block takes */
+    unsigned int expert, first, n, reserved;
+};
+struct br_nd_lists {
+    int *pair; /* [place], -1: nobody. NULL: pair i has place 8 i, alone */
+    struct br_nd_part *part;
+    unsigned int *n;                /* parts, places */
+    unsigned int n_experts, tokens; /* of a part at most */
+};
+struct br_nd_routed {
+    struct br_nd_args a;
+    struct br_nd_lists l;
 };
 
 /* Mega mode: launches as records, run by one launch of groups that stay. Every

@@ -21,27 +21,6 @@
  * So a token's bits depend on nothing beside it.
  * SPDX-License-Identifier: Apache-2.0 */
 
-enum {
-    ATOM = 1024,                  /* bytes of 8 rows x 64 columns */
-    W_BYTES = TILE_ROWS / 8 * ATOM /* of 64 columns of a tile's weights */
-};
-
-/* Where the 16 bytes of columns 8 c .. of a row are, in bytes. */
-BR_DEV u64
-tile_at16(u32 groups, u32 r, u32 c)
-{
-    return ((u64)(c / 8) * groups + r / 8) * ATOM + r % 8 * 128 +
-           ((c ^ r) % 8) * 16;
-}
-
-/* x[0..7] as f16 */
-BR_DEV u32x4
-pack8(const float *x, float by)
-{
-    return {pack_f16(x[0] * by, x[1] * by), pack_f16(x[2] * by, x[3] * by),
-            pack_f16(x[4] * by, x[5] * by), pack_f16(x[6] * by, x[7] * by)};
-}
-
 /* Weights x.p of kind m.kind to rows a.off .. of tiles q; a warp a row. pitch:
  * eight rows, then eight places for another matrix's. sums: of each row's
  * squares, or NULL. */
@@ -88,29 +67,6 @@ br_nd_tile(ARGS)
 /* ---- activations ----------------------------------------------------------- */
 
 
-/* The block's largest v and sum of s, in all threads; each, sums: a word a warp. */
-BR_DEV u32
-block_max(u32 v, float *s, u32 *each, u32 *sums)
-{
-    const u32 lane = tid() & 31, n = block_dim() / 32;
-
-    for (u32 m = 16; m; m >>= 1) {
-        v = max_u32(v, shfl_xor(v, m));
-        *s = *s + shfl_xor_f(*s, m);
-    }
-    if (lane == 0) {
-        each[tid() >> 5] = v;
-        sums[tid() >> 5] = as_u32(*s);
-    }
-    bar(0, block_dim());
-    v = lane < n ? each[lane] : 0;
-    *s = as_f32(lane < n ? sums[lane] : 0);
-    for (u32 m = 16; m; m >>= 1) {
-        v = max_u32(v, shfl_xor(v, m));
-        *s = *s + shfl_xor_f(*s, m);
-    }
-    return v;
-}
 BR_DEV float
 block_sum(float v, u32 *each)
 {
@@ -140,14 +96,6 @@ fast_glu(float gate, float up)
     return gate * rcp(1.0f + ex2(gate * -LOG2E)) * up;
 }
 
-BR_DEV void
-load4(float *x, const float *p)
-{
-    const u32x4 a = ld16(p);
-
-    x[0] = as_f32(a.x), x[1] = as_f32(a.y);
-    x[2] = as_f32(a.z), x[3] = as_f32(a.w);
-}
 BR_DEV void
 store4(float *p, const float *x)
 {

@@ -425,6 +425,8 @@ br_nd_mul_int256(ARGS)
 #ifndef BR_PORTABLE
 #include "node_mma.cuh"
 #include "node_packed.cuh"
+#include "node_pack.cuh"
+#include "tile_parts.cuh"
 #include "node_tiles.cuh"
 #include "node_wide.cuh"
 #endif

@@ -152,16 +152,17 @@ open_all(bench *b, br_status *st)
     uint32_t n_slots = most(&b->batch);
     bool exact = br_opt_enum(b->cli, BR_OPT_arith) == 1;
     br_progress p;
-    br_oracle_config c = {.n_ctx = most(&b->depth) + BR_MAX(b->p, b->n) +
-                                   BR_PAGE_TOKENS,
-                          .n_slots = n_slots,
-                          .max_rows = BR_MAX(b->chunk, n_slots),
-                          .max_want = BR_MAX(n_slots, CHECK_TOKENS),
-                          .gpu = b->gpu,
-                          .exact = exact,
-                          .kv = br_cli_kv(b->cli, !exact),
-                          .progress = br_progress_advance,
-                          .ctx = &p};
+    br_oracle_config c = {
+        .n_ctx = most(&b->depth) + BR_MAX(b->p, b->n) + BR_PAGE_TOKENS,
+        .n_slots = n_slots,
+        .max_rows = BR_MAX(b->chunk, n_slots),
+        .max_want = BR_MAX(n_slots, CHECK_TOKENS),
+        .gpu = b->gpu,
+        .gpu_memory = (uint64_t)br_opt_int(b->cli, BR_OPT_gpu_memory),
+        .exact = exact,
+        .kv = br_cli_kv(b->cli, !exact),
+        .progress = br_progress_advance,
+        .ctx = &p};
     br_code code;
 
     BR_TRY(open_model(b, st));
@@ -605,6 +606,10 @@ print_cuda(br_json_writer *w, const br_cun_costs *c)
     br_json_w_key(w, "memory");
     br_json_w_obj(w);
     br_json_w_key_u64(w, "weights", c->weights);
+    br_json_w_key_u64(w, "experts", c->experts);
+    br_json_w_key_u64(w, "for_experts", c->left);
+    br_json_w_key_u64(w, "host", c->host);
+    br_json_w_key_u64(w, "host_ops", c->host_ops);
     br_json_w_key_u64(w, "pages", c->pages);
     br_json_w_key_u64(w, "states", c->states);
     br_json_w_key_u64(w, "rest", c->rest);

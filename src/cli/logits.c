@@ -154,15 +154,16 @@ compute(br_cli *cli, const br_model *m, const token_list *t, br_cpu_pool *pool,
     uint32_t chunk = (uint32_t)br_opt_int(cli, BR_OPT_chunk);
     bool exact = br_opt_enum(cli, BR_OPT_arith) == 1;
     br_nd_where gpu = br_cli_where(cli, br_cli_tier(cli, BR_OPT_tier));
-    br_oracle_config c = {.act = exact || br_opt_enum(cli, BR_OPT_act) == 1
-                                     ? BR_REF_QUANTISED
-                                     : BR_REF_F32,
-                          .n_ctx = (uint32_t)ctx,
-                          .max_rows = BR_MIN(chunk, n),
-                          .pool = pool,
-                          .gpu = gpu,
-                          .exact = exact,
-                          .kv = br_cli_kv(cli, (pool || gpu.tier) && !exact)};
+    br_oracle_config c = {
+        .act = exact || br_opt_enum(cli, BR_OPT_act) == 1 ? BR_REF_QUANTISED
+                                                          : BR_REF_F32,
+        .n_ctx = (uint32_t)ctx,
+        .max_rows = BR_MIN(chunk, n),
+        .pool = pool,
+        .gpu = gpu,
+        .gpu_memory = (uint64_t)br_opt_int(cli, BR_OPT_gpu_memory),
+        .exact = exact,
+        .kv = br_cli_kv(cli, (pool || gpu.tier) && !exact)};
     size_t bytes;
     float *logits;
     br_oracle o;

@@ -115,16 +115,17 @@ br_cli_where(const br_cli *cli, const char *tier)
 br_lm_config
 br_cli_lm_config(const br_cli *cli, br_str *cache)
 {
-    return (br_lm_config){.tier = br_cli_tier(cli, BR_OPT_on_tier),
-                          .sim = br_opt_str(cli, BR_OPT_sim),
-                          .sim_opts = br_opt_str(cli, BR_OPT_sim_opts),
-                          .mode = br_opt_str(cli, BR_OPT_gpu_mode),
-                          .threads = (uint32_t)br_opt_int(cli, BR_OPT_threads),
-                          .exact = br_opt_enum(cli, BR_OPT_arith) == 1,
-                          .kv = br_opt_str(cli, BR_OPT_kv_type),
-                          .cache = br_cli_cache(cli, cache),
-                          .cache_bytes =
-                              (uint64_t)br_opt_int(cli, BR_OPT_cache_bytes)};
+    return (br_lm_config){
+        .tier = br_cli_tier(cli, BR_OPT_on_tier),
+        .sim = br_opt_str(cli, BR_OPT_sim),
+        .sim_opts = br_opt_str(cli, BR_OPT_sim_opts),
+        .mode = br_opt_str(cli, BR_OPT_gpu_mode),
+        .threads = (uint32_t)br_opt_int(cli, BR_OPT_threads),
+        .exact = br_opt_enum(cli, BR_OPT_arith) == 1,
+        .kv = br_opt_str(cli, BR_OPT_kv_type),
+        .cache = br_cli_cache(cli, cache),
+        .cache_bytes = (uint64_t)br_opt_int(cli, BR_OPT_cache_bytes),
+        .gpu_memory = (uint64_t)br_opt_int(cli, BR_OPT_gpu_memory)};
 }
 
 br_code

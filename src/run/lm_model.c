@@ -288,6 +288,7 @@ open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
                                        : cpu || gpu ? CPU_CHUNK
                                                     : REF_CHUNK,
                            .exact = c->exact,
+                           .gpu_memory = c->gpu_memory,
                            .kv = kv_of(c, !cpu && !gpu),
                            .cache = {c->cache, CACHE_FROM, c->cache_bytes},
                            .progress = c->progress,

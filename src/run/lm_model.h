@@ -25,6 +25,7 @@ typedef struct br_lm_config {
                         * f16 and ref f32, as is what is exact */
     const char *cache; /* folder for packed weights of large models, or NULL */
     uint64_t cache_bytes; /* of all that is there */
+    uint64_t gpu_memory;  /* memory of br_cun_config */
     /* While weights are made ready; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;

@@ -75,6 +75,7 @@ open_gpu(br_oracle *o, const uint32_t *n_pages, br_status *st)
                        .n_ctx = o->c.n_ctx,
                        .max_rows = o->c.max_rows,
                        .max_want = o->c.max_want,
+                       .memory = o->c.gpu_memory,
                        .progress = o->c.progress,
                        .ctx = o->c.ctx};
 

@@ -25,13 +25,16 @@ typedef struct shape {
     int64_t hidden, heads, kv, hd, inter, vocab, layers;
     double eps, theta;
     bool tied;
-    int64_t window;
+    int64_t window, experts, used;
 } shape;
 
 static const shape more[] = {
-#define S(name_, arch_, h, nh, kv_, hd_, in, v, l, eps_, theta_, tied_, win) \
-    {name_, arch_, h, nh, kv_, hd_, in, v, l, eps_, theta_, tied_, win},
+#define S(...) M(__VA_ARGS__, 0, 0)
+#define M(name_, arch_, h, nh, kv_, hd_, in, v, l, eps_, theta_, tied_, win, \
+          all, k)                                                            \
+    {name_, arch_, h, nh, kv_, hd_, in, v, l, eps_, theta_, tied_, win, all, k},
 #include "run/shape.def"
+#undef M
 #undef S
 };
 
@@ -83,6 +86,8 @@ find_shape(shape *s, br_text name)
                      m->rms_eps,
                      m->rope_theta,
                      m->tied,
+                     0,
+                     0,
                      0};
     for (size_t i = 0; !m && i < BR_COUNT(more); i++)
         if (br_text_is(name, more[i].name)) {
@@ -174,17 +179,27 @@ keys(maker *m)
     key(m, "attention.value_length", (double)s->hd, false);
     key(m, "attention.layer_norm_rms_epsilon", s->eps, true);
     key(m, "rope.freq_base", s->theta, true);
+    if (s->experts) {
+        key(m, "expert_count", (double)s->experts, false);
+        key(m, "expert_used_count", (double)s->used, false);
+        key(m, "expert_feed_forward_length", (double)s->inter, false);
+    }
     if (s->window)
         key(m, "attention.sliding_window", (double)s->window, false);
 }
 
+/* of: experts that have one each; 0: it is nobody's. */
 static void
-tensor(maker *m, int64_t layer, br_weight w, int64_t in, int64_t out)
+tensor_of(maker *m, int64_t layer, br_weight w, int64_t in, int64_t out,
+          int64_t of)
 {
     char text[BR_GGUF_MAX_NAME_BYTES + 1];
     br_gguf_tensor t = {.type = BR_Q_F32,
-                        .n_dims = out ? 2 : 1,
-                        .dim = {(uint64_t)in, out ? (uint64_t)out : 1, 1, 1}};
+                        .n_dims = of    ? 3
+                                  : out ? 2
+                                        : 1,
+                        .dim = {(uint64_t)in, out ? (uint64_t)out : 1,
+                                of ? (uint64_t)of : 1, 1}};
     br_qmix_model q = {m->s.layers, m->s.tied};
     br_gguf_w_info info;
     char *name;
@@ -201,13 +216,34 @@ tensor(maker *m, int64_t layer, br_weight w, int64_t in, int64_t out)
     t.name = br_text_z(name);
     info = (br_gguf_w_info){.name = t.name, .n_dims = t.n_dims};
     memcpy(info.dim, t.dim, sizeof info.dim);
-    info.type = out == 0 ? BR_Q_F32
+    info.type = out == 0 || w == BR_W_ROUTER ? BR_Q_F32
                 : m->mix ? br_qmix_type(m->mix, &q, &t, &fell)
                          : m->type;
     if (!m->mix && (uint64_t)in % br_qinfo_of(info.type)->elems != 0)
         info.type = BR_Q_F16;
     br_gguf_w_tensor(m->w, &info);
     m->oom = m->oom || !br_vec_push(&m->list, info);
+}
+
+static void
+tensor(maker *m, int64_t layer, br_weight w, int64_t in, int64_t out)
+{
+    tensor_of(m, layer, w, in, out, 0);
+}
+
+static void
+ffn(maker *m, int64_t l)
+{
+    const shape *s = &m->s;
+
+    if (s->experts)
+        tensor(m, l, BR_W_ROUTER, s->hidden, s->experts);
+    tensor_of(m, l, s->experts ? BR_W_GATE_EXPS : BR_W_GATE, s->hidden,
+              s->inter, s->experts);
+    tensor_of(m, l, s->experts ? BR_W_UP_EXPS : BR_W_UP, s->hidden, s->inter,
+              s->experts);
+    tensor_of(m, l, s->experts ? BR_W_DOWN_EXPS : BR_W_DOWN, s->inter,
+              s->hidden, s->experts);
 }
 
 static void
@@ -233,9 +269,7 @@ tensors(maker *m)
             tensor(m, l, BR_W_K_NORM, s->hd, 0);
         }
         tensor(m, l, BR_W_FFN_NORM, s->hidden, 0);
-        tensor(m, l, BR_W_GATE, s->hidden, s->inter);
-        tensor(m, l, BR_W_UP, s->hidden, s->inter);
-        tensor(m, l, BR_W_DOWN, s->inter, s->hidden);
+        ffn(m, l);
         if (flags & BR_AF_POST) {
             tensor(m, l, BR_W_ATT_POST, s->hidden, 0);
             tensor(m, l, BR_W_FFN_POST, s->hidden, 0);
@@ -292,7 +326,7 @@ fill(maker *m, br_str *out, const br_gguf_w_info *t, br_status *st)
         return BR_OK;
     }
     BR_TRY(make_pool(m, t->type, st));
-    for (uint64_t row = 0; row < t->dim[1]; row++) {
+    for (uint64_t row = 0; row < t->dim[1] * t->dim[2]; row++) {
         uint64_t at = br_rng_below_u64(&m->rng, all);
 
         for (uint64_t left = blocks; left > 0;) {
@@ -317,7 +351,8 @@ reserve(const maker *m, br_str *out, br_status *st)
         const br_gguf_w_info *t = &m->list.at[i];
         uint64_t bytes = 0;
 
-        if (!br_qtype_bytes(t->type, t->dim[0] * t->dim[1], &bytes) ||
+        if (!br_qtype_bytes(t->type, t->dim[0] * t->dim[1] * t->dim[2],
+                            &bytes) ||
             __builtin_add_overflow(sum, bytes + 1024, &sum))
             return br_fail(st, BR_E_LIMIT, "shape: too large");
     }

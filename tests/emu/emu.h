@@ -504,6 +504,12 @@ sts_add64(u64 *p, u64 v)
 {
     *p += v;
 }
+BR_DEV u32
+sts_take32(u32 *p, u32 v)
+{
+    *p += v;
+    return *p - v;
+}
 BR_DEV void
 copy16(u32 to, const void *from)
 {

@@ -618,6 +618,139 @@ TEST_WITHIN(cuda_nodes_of_packed_weights_are_near, 240)
     t_emulate_end();
 }
 
+/* Experts that stay packed, each form of them, by pairs (up to five rows) and by
+ * lists: a kernel for few, some and many rows of one; more experts than a warp has
+ * lanes; rows that fill no tile, columns in formats of their own. */
+TEST_WITHIN(cuda_experts_of_packed_weights_are_near, 240)
+{
+    t_emulate_cuda();
+    near_ref("shape:qwen3moe-256:MXFP4", 34, 5e-6);
+    near_ref("shape:qwen3moe-256:Q4_K_M", 128, 5e-6);
+    near_ref("shape:qwen3moe-256:Q8_0", 70, 5e-6);
+    near_ref("shape:qwen3moe-256:Q6_K", 9, 5e-6);
+    near_ref("shape:qwen3moe-128:Q4_0", 40, 5e-6);
+    t_emulate_end();
+}
+
+TEST_WITHIN(cuda_experts_of_floats_are_near, 240)
+{
+    t_emulate_cuda();
+    near_ref("shape:qwen3moe-256:BF16", 128, 1e-5);
+    near_ref("shape:qwen3moe-128:F16", 34, 1e-5);
+    t_emulate_end();
+}
+
+TEST_WITHIN(cuda_experts_of_mxfp4_are_near, 240)
+{
+    t_emulate_cuda();
+    near_ref("shape:qwen3moe-256:MXFP4", 128, 5e-6);
+    near_ref("shape:qwen3moe-128:MXFP4", 70, 5e-6);
+    t_emulate_end();
+}
+
+/* Logits of a few tokens by lists and by pairs, with so much memory; what it took. */
+static br_cun_costs
+costs_with(const br_model *m, uint64_t memory, float *logits)
+{
+    br_oracle_config cc = {
+        .gpu = {.tier = "cuda"}, .gpu_memory = memory, .kv = BR_Q_F16};
+    const int32_t tokens[] = {3, 1, 7, 9, 2, 5, 11, 100, 4};
+    const size_t vocab = (size_t)m->hp.n_vocab;
+    br_status st = {0};
+    br_cun_costs c;
+    br_oracle o;
+
+    t_ok(br_oracle_open(&o, m, &cc, &st), &st);
+    t_ok(br_oracle_feed(&o, 0, 0, tokens, 8, 0, logits, &st), &st);
+    t_ok(br_oracle_feed(&o, 0, 8, tokens + 8, 1, 0, logits + 8 * vocab, &st),
+         &st);
+    c = br_cun_costs_of(o.cun);
+    br_oracle_close(&o);
+    return c;
+}
+
+/* Experts that do not fit stay in the host's memory, op by op: the same bits, and
+ * so many bytes less of the device's. */
+static void
+experts_in_host(const char *spec)
+{
+    br_status st = {0};
+    br_str doc = {0};
+    br_model *m;
+
+    t_ok(br_shape_model(&doc, spec, true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    const size_t n = 9 * (size_t)m->hp.n_vocab;
+    float *near = t_keep(calloc(n, sizeof *near));
+    float *far = t_keep(calloc(n, sizeof *far));
+    const br_cun_costs all = costs_with(m, 0, near);
+    ck_assert_uint_eq(all.host, 0);
+    ck_assert_uint_eq(all.host_ops, 0);
+    ck_assert_uint_gt(all.experts, 0);
+    const br_cun_costs none = costs_with(m, 1, far);
+    ck_assert_mem_eq(near, far, n * sizeof *near);
+    ck_assert_uint_eq(none.experts, 0);
+    ck_assert_uint_eq(none.host, all.experts);
+    ck_assert_uint_eq(none.weights, all.weights - all.experts);
+    ck_assert_uint_eq(none.rest, all.rest);
+    ck_assert_uint_eq(none.host_ops, 2);
+    /* room for one op's, and a byte less than for both */
+    const uint64_t lots = UINT64_C(1) << 40;
+    const br_cun_costs with = costs_with(m, lots, far);
+    ck_assert_uint_eq(with.host_ops, 0);
+    const br_cun_costs some =
+        costs_with(m, lots - with.left + all.experts - 1, far);
+    ck_assert_mem_eq(near, far, n * sizeof *near);
+    ck_assert_uint_eq(some.left, all.experts - 1);
+    ck_assert_uint_eq(some.host_ops, 1);
+    ck_assert_uint_eq(some.host + some.experts, all.experts);
+    ck_assert_uint_gt(some.experts, 0);
+    ck_assert_uint_eq(
+        costs_with(m, lots - with.left + all.experts, far).host_ops, 0);
+    br_model_close(m);
+    br_str_fini(&doc);
+}
+
+TEST_WITHIN(cuda_experts_that_do_not_fit_stay_in_the_hosts_memory, 240)
+{
+    t_emulate_cuda();
+    experts_in_host("shape:qwen3moe-256:MXFP4");
+    experts_in_host("shape:qwen3moe-256:Q4_K_M");
+    experts_in_host("shape:qwen3moe-128:BF16");
+    t_emulate_end();
+}
+
+/* Experts stay packed: bits a weight on the device. */
+TEST_WITHIN(cuda_experts_take_no_more_than_packed, 60)
+{
+    static const struct {
+        const char *type;
+        double bits;
+    } form[] = {{"MXFP4", 4.5}, {"Q4_0", 5}, {"Q8_0", 9}, {"Q6_K", 9}};
+    br_status st = {0};
+
+    t_emulate_cuda();
+    for (size_t i = 0; i < BR_COUNT(form); i++) {
+        /* of eight; 192 rows fill two tiles of 128 but for 64 */
+        const double weights = 8 * (2 * 256. * 256 + 256. * 192);
+        br_str doc = {0};
+        br_model *m;
+        float *logits;
+
+        t_ok(br_shape_model(&doc,
+                            t_printf("shape:qwen3moe-256:%s", form[i].type),
+                            true, &st),
+             &st);
+        t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+        logits = t_keep(calloc(9 * (size_t)m->hp.n_vocab, sizeof *logits));
+        const br_cun_costs c = costs_with(m, 0, logits);
+        ck_assert_uint_eq(c.experts, (uint64_t)(weights * form[i].bits / 8));
+        br_model_close(m);
+        br_str_fini(&doc);
+    }
+    t_emulate_end();
+}
+
 /* Where memory went, and that packed weights stay packed: Q4_0 has 4.5 bits in a
  * file and 5 on the device, with a factor a row and rows that fill no tile. */
 TEST_WITHIN(cuda_tells_what_a_model_takes, 60)

@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-extern const char br_ptx_nodes[];
+extern const char br_ptx_nodes[], br_ptx_experts[];
 
 static const struct kernel {
     const char *name;
@@ -30,6 +30,10 @@ static const struct kernel {
 #define W(name)                  {"br_nd_" #name, BR_ND_WARPS * 32, 0, true},
 #define T(name, threads, shared) {"br_nd_" #name, threads, shared, true},
 #include "drv/cuda/cuda_nodes.def"
+#define K(name)                  {"br_nd_" #name, BR_ND_WARPS * 32, 0, false},
+#define W(name)                  {"br_nd_" #name, BR_ND_WARPS * 32, 0, true},
+#define T(name, threads, shared) {"br_nd_" #name, threads, shared, true},
+#include "drv/cuda/cuda_experts.def"
 };
 
 static br_code
@@ -54,9 +58,14 @@ open_kernels(br_cun *x, br_status *st)
         return BR_OK;
     BR_TRY(br_cuda_open(&x->cu, 0, st));
     BR_TRY(br_cuda_module(&x->cu, &x->mod, "nodes", br_ptx_nodes, st));
-    for (int i = 0; i < CUN_COUNT; i++) {
+    if (x->has_experts)
+        BR_TRY(br_cuda_module(&x->cu, &x->experts_mod, "experts",
+                              br_ptx_experts, st));
+    for (int i = 0; i < (x->has_experts ? CUN_COUNT : CUN_EXPERTS); i++) {
         BR_TRY(BR_CU(&x->cu, st,
-                     cuModuleGetFunction(&x->fn[i], x->mod, kernels[i].name)));
+                     cuModuleGetFunction(
+                         &x->fn[i], i < CUN_EXPERTS ? x->mod : x->experts_mod,
+                         kernels[i].name)));
         const uint32_t most = BR_MAX(kernels[i].shared, BR_ND_SPREAD_SHARED);
 
         if (kernels[i].shared > 48 << 10)
@@ -168,7 +177,7 @@ static br_code
 make_scratch(br_cun *x, br_status *st)
 {
     const uint64_t rows = BR_MAX(x->c.max_rows, x->c.max_want);
-    uint64_t k = 256, wide = 0;
+    uint64_t k = 256, wide[2] = {0};
     bool apart[BR_IR_MAX_BINDINGS] = {false};
 
     for (uint32_t i = 0; i < x->v.g->n_nodes; i++)
@@ -187,9 +196,14 @@ make_scratch(br_cun *x, br_status *st)
     for (int b = 0; b < BR_IR_MAX_BINDINGS; b++)
         if (apart[b])
             BR_TRY(zeroed(x, &x->gather[b], (uint64_t)x->v.apart * rows, st));
-    cun_experts_need(x, &k, &wide);
-    for (size_t i = 0; wide && i < BR_COUNT(x->wide); i++)
-        BR_TRY(zeroed(x, &x->wide[i], wide * rows, st));
+    cun_experts_need(x, &k, wide);
+    for (size_t i = 0; i < BR_COUNT(x->wide); i++) {
+        const uint64_t each = i ? wide[1] : BR_MAX(wide[0], wide[1]);
+
+        if (each)
+            BR_TRY(zeroed(x, &x->wide[i], each * rows, st));
+    }
+    BR_TRY(cun_experts_room(x, st));
     if (x->v.plan.slot_elems)
         BR_TRY(zeroed(x, &x->slots, x->v.plan.slot_elems * x->c.n_slots, st));
     x->padded = (uint32_t)(rows + BR_ND_WIDE_TOKENS + BR_ND_TILE_TOKENS - 1) /
@@ -225,6 +239,8 @@ open_all(br_cun *x, const br_model *m, const br_ir *g, br_status *st)
     x->mat = br_arena_new(&x->arena, struct br_nd_mat, g->n_values + 1);
     if (!x->mat)
         return no_memory(st);
+    for (uint32_t v = 0; v < g->n_values; v++)
+        x->has_experts = x->has_experts || cun_asked_as_tiles(x, v);
     BR_TRY(open_kernels(x, st));
     BR_TRY(send_vectors(x, st));
     BR_TRY(cun_shared(x, &logits,
@@ -293,6 +309,8 @@ br_cun_close(br_cun *x)
         }
         for (size_t i = 0; i < x->held.n; i++)
             br_cuda_free(&x->cu, x->held.at[i]);
+        for (size_t i = 0; i < x->pinned.n; i++)
+            x->cu.cuMemFreeHost(x->pinned.at[i]);
         br_cuda_free(&x->cu, x->raw);
         if (x->stage)
             x->cu.cuMemFreeHost(x->stage);
@@ -302,6 +320,8 @@ br_cun_close(br_cun *x)
             x->cu.cuModuleUnload(x->pick_mod);
         if (x->mod)
             x->cu.cuModuleUnload(x->mod);
+        if (x->experts_mod)
+            x->cu.cuModuleUnload(x->experts_mod);
     }
     if (x->dev) {
         x->dev->ops->close(x->dev);
@@ -309,6 +329,7 @@ br_cun_close(br_cun *x)
     }
     br_cuda_close(&x->cu);
     br_vec_fini(&x->held);
+    br_vec_fini(&x->pinned);
     br_vec_fini(&x->launches);
     br_values_fini(&x->v);
     br_arena_fini(&x->arena);
@@ -385,28 +406,6 @@ br_cun_probe(br_cun *x)
     }
     cu->cuMemFree(p);
     return least == INT64_MAX ? 0 : 2.0 * BYTES / (double)least;
-}
-
-/* Experts' rows: k pieces of a row of the step, each as wide as a product. */
-void
-cun_experts_need(const br_cun *x, uint64_t *xq, uint64_t *wide)
-{
-    for (uint32_t i = 0; i < x->v.g->n_nodes; i++) {
-        const br_ir_node *n = &x->v.g->nodes[i];
-        const uint64_t in = (uint64_t)x->v.at[n->bind[0].value].cols;
-        const uint64_t k = (uint64_t)br_ir_i(n, BR_IA_k, 1);
-
-        if (n->op == BR_IR_MOE_DOWN_ACC) {
-            *xq = BR_MAX(*xq, in);
-            *wide = BR_MAX(*wide,
-                           k * (uint64_t)x->v.at[n->bind[n->n_in].value].cols);
-        }
-        for (int b = 1; n->op == BR_IR_SHARED_EXPERT && b < 5; b++)
-            if (n->bind[b].value !=
-                BR_IR_NONE) /* its rows, or columns of one */
-                *wide = BR_MAX(
-                    *wide, (uint64_t)x->v.g->values[n->bind[b].value].dim[0]);
-    }
 }
 
 static uint64_t
@@ -677,6 +676,9 @@ blocks_of(const br_cun *x, cun_launch *l, uint32_t rows, bool few,
         fn += CUN_flash_few_64 - CUN_flash_64;
         break;
     case CUN_ROW: how->gx = rows; break;
+    case CUN_LISTS:
+    case CUN_PLACES:
+    case CUN_ASK: break; /* cuda_experts.c */
     }
     return fn;
 }
@@ -695,6 +697,8 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
     float *y = l->a.y.p;
     const uint32_t op = l->a.op;
     struct br_nd_joined both;
+    struct br_nd_routed routed;
+    const bool asks = l->grid >= CUN_LISTS;
     enum cun_fn fn;
     bool joined;
     br_code code;
@@ -704,6 +708,8 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
     rows *= BR_MAX(l->times, 1u);
     l->a.n_rows = rows;
     fn = blocks_of(x, l, rows, few, &how);
+    if (asks && !cun_experts_start(x, l, rows, &how, &fn, &routed))
+        return BR_OK;
     if (x->dev)
         return x->dev->ops->launch(
             x->dev,
@@ -726,9 +732,11 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
     l->a.y.p = l->lean && !x->watch.seen ? NULL : y;
     joined = cun_join(x, l, rows, &fn, &both);
     code = BR_CU(&x->cu, st,
-                 cuLaunchKernelEx(
-                     &how, x->fn[fn],
-                     (void *[]){joined ? (void *)&both : (void *)&l->a}, NULL));
+                 cuLaunchKernelEx(&how, x->fn[fn],
+                                  (void *[]){joined ? (void *)&both
+                                             : asks ? (void *)&routed
+                                                    : (void *)&l->a},
+                                  NULL));
     l->a.y.p = y;
     l->a.op = op;
     return code;

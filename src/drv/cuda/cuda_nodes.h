@@ -22,6 +22,9 @@ typedef struct br_cun_config {
     uint32_t n_pages[BR_MAX_KV_GROUPS];
     uint32_t max_rows; /* of a step */
     uint32_t max_want; /* of them that want logits */
+    /* Bytes of the device's memory to do with, if experts can stay in the host's;
+     * 0: what is free but a reserve. */
+    uint64_t memory;
     /* Called now and then while weights are sent; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;
@@ -79,6 +82,11 @@ typedef struct br_cun_costs { /* without one */
     /* Bytes of the device's memory: matrices; pages of keys and values; states of
      * slots; values between nodes, scratch and the step itself. */
     uint64_t weights, pages, states, rest;
+    /* Experts that are tiles: bytes among the weights; of those in the host's memory,
+     * which the device reads there. */
+    uint64_t experts, host;
+    uint32_t host_ops; /* whose experts those are */
+    uint64_t left;     /* that was for experts on the device, of all memory */
 } br_cun_costs;
 br_cun_costs br_cun_costs_of(const br_cun *x);
 

@@ -11,14 +11,17 @@
 enum cun_fn {
 #define K(name) CUN_##name,
 #include "drv/cuda/cuda_nodes.def"
-#undef K
-    CUN_COUNT
+#define K(name) CUN_##name,
+#include "drv/cuda/cuda_experts.def"
+    CUN_COUNT,
+    CUN_EXPERTS = CUN_pack_mx /* from here on: of a module of their own */
 };
 
 /* How many blocks: of so many threads for all numbers; or x blocks a row, rows
  * or tiles of rows below each other; or of a product on tensor cores, by whose
  * x rows of weights, or tiles of them; or of attention, x KV heads a tile of
- * queries; or one a row, of x threads. */
+ * queries; or one a row, of x threads. Or of experts (cuda_experts.c): lists; places;
+ * x tiles of those who are asked. */
 enum cun_grid {
     CUN_NUMBERS,
     CUN_ROWS,
@@ -26,7 +29,10 @@ enum cun_grid {
     CUN_MMA,
     CUN_PRODUCT,
     CUN_QUERIES,
-    CUN_ROW
+    CUN_ROW,
+    CUN_LISTS,
+    CUN_PLACES,
+    CUN_ASK
 };
 
 typedef struct cun_launch {
@@ -44,6 +50,8 @@ typedef struct cun_launch {
     uint32_t x;          /* numbers of a row; blocks */
     uint32_t shared;
     uint32_t times; /* rows for each of the step's; 0: one */
+    uint32_t experts;
+    bool far; /* the op's experts are in the host's memory */
     struct br_nd_args a;
 } cun_launch;
 
@@ -70,15 +78,23 @@ struct br_cun {
     br_cun_config c;
     br_values v;
     br_arena arena;
-    void *mod, *fn[CUN_COUNT];
+    void *mod, *experts_mod, *fn[CUN_COUNT];
     BR_VEC(uint64_t) held; /* device memory */
     BR_VEC(cun_launch) launches;
     struct br_nd_mat *mat; /* [n_values] */
     uint64_t pool[BR_MAX_KV_GROUPS];
     uint64_t gather[BR_IR_MAX_BINDINGS], xq, xd, hidden_rows;
-    uint64_t slots;          /* [n_slots][slot_elems] */
-    uint64_t wide[4];        /* rows of experts, between products */
-    br_cuda_upload *upload;  /* while the model is loaded */
+    uint64_t slots;        /* [n_slots][slot_elems] */
+    uint64_t wide[4];      /* rows of experts, between products */
+    bool *far;             /* [n_nodes] its experts are in the host's memory */
+    BR_VEC(void *) pinned; /* those */
+    struct cun_asked {     /* what experts that are tiles read, and where */
+        uint64_t xq, xd, pair, part, n;
+        uint32_t places; /* there is room for */
+        uint64_t cols;
+    } asked;
+    br_cuda_upload *upload; /* while the model is loaded */
+    bool has_experts;
     bool lost;               /* a slot's state did not arrive */
     uint64_t raw, raw_bytes; /* a matrix as a file has it, on its way */
     uint64_t sums, met;      /* of pieces of products */
@@ -134,9 +150,33 @@ br_code cun_use(br_cun *x, br_status *st) BR_MUST_USE; /* by this thread */
 br_code cun_wait(br_cun *x, br_status *st) BR_MUST_USE;
 /* cuda_weights.c: the matrix of value v, once. */
 br_code cun_matrix(br_cun *x, uint32_t v, br_status *st) BR_MUST_USE;
+/* What a matrix of the format becomes: some kind of tiles, or as it is. */
+enum br_nd_kind cun_form_of(int type);
+bool cun_exact_form(const br_cun *x); /* no tiles: arithmetic or device */
+/* Into how many pieces (64s of columns each) a matrix's columns are cut. */
+uint32_t cun_piece_of(uint64_t tiles, uint32_t blocks);
+/* A tensor of two dimensions as tiles m, from row `at` on; see send_tiles. */
+br_code cun_send_tiles(br_cun *x, const br_gguf_tensor *t,
+                       const struct br_nd_mat *m, uint32_t at, uint64_t squares,
+                       br_status *st) BR_MUST_USE;
+/* At most so many bytes of the device's memory. */
+uint64_t cun_matrix_bytes(const br_cun *x, uint32_t v);
+
+/* ---- cuda_experts.c ---- */
 /* Numbers of a row that xq is to have room for, because of experts; and what
- * x->wide holds of a row. */
-void cun_experts_need(const br_cun *x, uint64_t *xq, uint64_t *wide);
+ * x->wide holds of a row: of them, and of the one that all rows pass. */
+void cun_experts_need(const br_cun *x, uint64_t *xq, uint64_t wide[2]);
+/* Room for what experts that are tiles read. */
+br_code cun_experts_room(br_cun *x, br_status *st) BR_MUST_USE;
+/* Which ops' experts stay in the host's memory: those that do not fit. */
+br_code cun_experts_place(br_cun *x, br_status *st) BR_MUST_USE;
+/* Does that become tiles, expert by expert? */
+bool cun_asked_as_tiles(const br_cun *x, uint32_t v);
+/* The blocks of a launch of CUN_LISTS .. CUN_ASK for so many pairs, its kernel and
+ * record; false: it is left out. */
+bool cun_experts_start(const br_cun *x, const cun_launch *l, uint32_t pairs,
+                       br_cuda_launch *how, enum cun_fn *fn,
+                       struct br_nd_routed *r);
 /* Does that become tiles? Two that do, of one form? */
 bool cun_tiled(const br_cun *x, uint32_t v);
 bool cun_alike(const br_cun *x, uint32_t v, uint32_t w);

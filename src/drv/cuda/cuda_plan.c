@@ -788,6 +788,7 @@ cun_plan(br_cun *x, br_status *st)
                      .paired = BR_IR_NONE,
                      .table = BR_IR_NONE};
 
+    BR_TRY(cun_experts_place(x, st));
     for (; p.node < x->v.g->n_nodes; p.node++) {
         const size_t before = x->launches.n;
         const br_ir_node *n = p.n = &x->v.g->nodes[p.node];

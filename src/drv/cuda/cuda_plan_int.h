@@ -25,8 +25,9 @@ typedef struct cun_planner {
         struct br_nd_rows z;
         float scale;
     } angles;
-    uint32_t turned; /* nodes before this one are done by a joint launch */
-    uint32_t done;   /* nodes before this one have their launches */
+    const int *listed; /* experts' ids that are in lists */
+    uint32_t turned;   /* nodes before this one are done by a joint launch */
+    uint32_t done;     /* nodes before this one have their launches */
     const br_ir_node *sum; /* an ADD that the norm after it does */
     struct br_nd_rows sum_in[2], sum_out;
     br_status *st;
@@ -61,6 +62,18 @@ bool cun_can_row16(const cun_planner *p, const br_ir_bind *out,
                    const struct br_nd_args *a);
 /* Is the node a product of tiles that reads binding b? */
 bool cun_takes(const cun_planner *p, const br_ir_node *n, const br_ir_bind *b);
+
+/* ---- cuda_experts.c ---- */
+/* As cun_add, n_times rows for each of the step's. */
+br_code cun_put_times(cun_planner *p, uint32_t n_times, enum cun_fn fn,
+                      enum cun_grid grid, uint32_t n,
+                      const struct br_nd_args *a) BR_MUST_USE;
+/* y = rows e->first.. of each pair's matrix w, which are tiles, times x; y: a row a
+ * pair. again: of the x of the call before. */
+br_code cun_ask(cun_planner *p, uint32_t w, const struct br_nd_route *e,
+                struct br_nd_rows x, struct br_nd_rows y,
+                bool again) BR_MUST_USE;
+br_code cun_expert_tiles(cun_planner *p, uint32_t w, uint32_t k) BR_MUST_USE;
 
 /* ---- cuda_plan_join.c ---- */
 /* Two products w of one input and the GLU of them after this node, as one. */

@@ -1,7 +1,7 @@
 /* cuda_plan_mix.c - launches of experts and of layers with a state.
  *
  *   gate_up, down   a row of a product is a pair (row of the step, rank), with
- *                   the matrix of whom the row picked
+ *                   the matrix of whom the row picked; tiles: cuda_experts.c
  *   shared          products by way of x->wide
  *   states          a block a slot of the step, that takes its rows in order
  *
@@ -9,16 +9,6 @@
 #include "drv/cuda/cuda_plan_int.h"
 
 /* ---- experts ------------------------------------------------------------ */
-
-/* As cun_add, n_times rows for each of the step's. */
-static br_code
-put_times(cun_planner *p, uint32_t n_times, enum cun_fn fn, enum cun_grid grid,
-          uint32_t n, const struct br_nd_args *a)
-{
-    BR_TRY(cun_add(p, fn, grid, n, a));
-    p->x->launches.at[p->x->launches.n - 1].times = n_times;
-    return BR_OK;
-}
 
 /* x as integers in xq, if m has such; times: rows of x for each of the
  * step's. */
@@ -34,15 +24,18 @@ as_integers(cun_planner *p, const struct br_nd_mat *m, struct br_nd_rows x,
     if (m->kind != BR_ND_INT)
         return BR_OK;
     p->quantised.p = NULL; /* what xq held is gone */
-    return put_times(p, times, CUN_quantise, CUN_ROWS,
-                     (m->n_in / m->block + BR_ND_WARPS - 1) / BR_ND_WARPS, &a);
+    return cun_put_times(p, times, CUN_quantise, CUN_ROWS,
+                         (m->n_in / m->block + BR_ND_WARPS - 1) / BR_ND_WARPS,
+                         &a);
 }
 
-/* y = rows e->first.. of each pair's matrix times x; y: a row a pair. */
+/* y = rows e->first.. of each pair's matrix w times x; y: a row a pair. again: the
+ * call before had the same x. */
 static br_code
-by_expert(cun_planner *p, const struct br_nd_mat *m,
-          const struct br_nd_route *e, struct br_nd_rows x, struct br_nd_rows y)
+by_expert(cun_planner *p, uint32_t w, const struct br_nd_route *e,
+          struct br_nd_rows x, struct br_nd_rows y, bool again)
 {
+    const struct br_nd_mat *m = &p->x->mat[w];
     static const uint8_t floats[] = {[BR_ND_F32] = CUN_mul_f32,
                                      [BR_ND_F16] = CUN_mul_f16,
                                      [BR_ND_BF16] = CUN_mul_bf16};
@@ -53,13 +46,16 @@ by_expert(cun_planner *p, const struct br_nd_mat *m,
                            .xq = (void *)(uintptr_t)p->x->xq,
                            .xd = (void *)(uintptr_t)p->x->xd};
 
+    if (m->kind >= BR_ND_TILES)
+        return cun_ask(p, w, e, x, y, again);
     a.m.n_out = y.cols;
     a.e.rows = m->n_out;
     if (m->kind != BR_ND_INT)
-        return put_times(p, e->k, (enum cun_fn)floats[m->kind], CUN_ROWS,
-                         (y.cols + 15) / 16, &a);
-    return put_times(p, e->k, m->block == 32 ? CUN_mul_int32 : CUN_mul_int256,
-                     CUN_ROWS, (y.cols + BR_ND_WARPS - 1) / BR_ND_WARPS, &a);
+        return cun_put_times(p, e->k, (enum cun_fn)floats[m->kind], CUN_ROWS,
+                             (y.cols + 15) / 16, &a);
+    return cun_put_times(
+        p, e->k, m->block == 32 ? CUN_mul_int32 : CUN_mul_int256, CUN_ROWS,
+        (y.cols + BR_ND_WARPS - 1) / BR_ND_WARPS, &a);
 }
 
 /* y += the bias of each pair's expert, if there is one. */
@@ -71,7 +67,7 @@ expert_bias(cun_planner *p, const struct br_nd_route *e, struct br_nd_rows b,
 
     if (!b.p)
         return BR_OK;
-    return put_times(p, e->k, CUN_each, CUN_NUMBERS, y.cols, &a);
+    return cun_put_times(p, e->k, CUN_each, CUN_NUMBERS, y.cols, &a);
 }
 
 static struct br_nd_route
@@ -108,6 +104,7 @@ cun_gate_topk(cun_planner *p)
                            .e = route(p, p->out[1]),
                            .scale = (float)br_ir_f(n, BR_IA_scale, 0)};
 
+    p->listed = NULL; /* others will be picked */
     BR_TRY(cun_matrix(p->x, w, p->st));
     BR_TRY(cun_product(p, &p->x->mat[w], p->in[0], p->out[0]));
     a.m.n_out = p->out[0].cols;
@@ -133,17 +130,18 @@ cun_gate_up(cun_planner *p)
     struct br_nd_rows gate, up;
 
     e.share = e.k;
-    BR_TRY(cun_matrix(p->x, g, p->st));
-    BR_TRY(cun_matrix(p->x, u, p->st));
+    BR_TRY(cun_expert_tiles(p, g, e.k));
+    BR_TRY(cun_expert_tiles(p, u, e.k));
     BR_TRY(pairs(p, &p->out[0], e.k, &gate));
     BR_TRY(pairs(p, &p->out[1], e.k, &up));
     BR_TRY(as_integers(p, &p->x->mat[g], p->in[0], 1));
-    BR_TRY(by_expert(p, &p->x->mat[g], &e, p->in[0], gate));
+    BR_TRY(by_expert(p, g, &e, p->in[0], gate, false));
     BR_TRY(expert_bias(p, &e, p->in[3], gate));
-    if (p->x->mat[u].block != p->x->mat[g].block)
+    if (p->x->mat[u].block != p->x->mat[g].block ||
+        p->x->mat[u].kind != p->x->mat[g].kind)
         BR_TRY(as_integers(p, &p->x->mat[u], p->in[0], 1));
     e.first = two ? 0 : gate.cols;
-    BR_TRY(by_expert(p, &p->x->mat[u], &e, p->in[0], up));
+    BR_TRY(by_expert(p, u, &e, p->in[0], up, p->x->mat[g].kind >= BR_ND_TILES));
     return expert_bias(p, &e, p->in[4], up);
 }
 
@@ -163,10 +161,10 @@ cun_down_acc(cun_planner *p)
                            .e = e};
 
     e.share = 1;
-    BR_TRY(cun_matrix(p->x, w, p->st));
+    BR_TRY(cun_expert_tiles(p, w, e.k));
     BR_TRY(pairs(p, &p->in[0], e.k, &x));
     BR_TRY(as_integers(p, &p->x->mat[w], x, e.k));
-    BR_TRY(by_expert(p, &p->x->mat[w], &e, x, one));
+    BR_TRY(by_expert(p, w, &e, x, one, false));
     BR_TRY(expert_bias(p, &e, p->in[4], one));
     return cun_add(p, CUN_fold, CUN_NUMBERS, n, &a);
 }

@@ -3,13 +3,14 @@
  *
  *   F16 BF16          as tiles of F16 with a factor a row (node_tiles.cuh)
  *   integer formats   as packed tiles of four or eight bits (node_packed.cuh), but
- *                     Q2_K and experts
+ *                     Q2_K
  *   F32               as it is
  *   the rest          as F32
  *
- * Where arithmetic is exact, and of experts: F16 and BF16 as they are, integers
- * unpacked: a byte a weight, scales of sub-blocks and of blocks beside them; a Q4_K
- * matrix takes 1.8 times its bytes.
+ * Experts likewise, each as tiles of its own (cuda_experts.c). Where arithmetic is
+ * exact, and of rows that are no whole 64s: F16 and BF16 as they are, integers unpacked: a
+ * byte a weight, scales of sub-blocks and of blocks beside them; a Q4_K matrix takes
+ * 1.8 times its bytes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/cuda_nodes_int.h"
@@ -233,9 +234,8 @@ send_ints(sending *s)
     return code;
 }
 
-/* What a matrix of the format becomes: some kind of tiles, or as it is. */
-static enum br_nd_kind
-tiles_of_type(int type)
+enum br_nd_kind
+cun_form_of(int type)
 {
     switch (type) {
     case BR_Q_F16:
@@ -251,21 +251,26 @@ tiles_of_type(int type)
 }
 
 bool
+cun_exact_form(const br_cun *x)
+{
+    return x->c.exact || x->dev;
+}
+
+bool
 cun_tiled(const br_cun *x, uint32_t v)
 {
     const br_gguf_tensor *t = x->v.at[v].t;
     const br_ir_value *value = &x->v.g->values[v];
 
-    return t && !x->c.exact && !x->dev && value->rank == 2 &&
-           tiles_of_type(t->type) >= BR_ND_TILES && value->dim[1] % 64 == 0 &&
+    return t && !cun_exact_form(x) && value->rank == 2 &&
+           cun_form_of(t->type) >= BR_ND_TILES && value->dim[1] % 64 == 0 &&
            value->dim[1] <= BR_ND_ROW_MOST;
 }
 
 bool
 cun_alike(const br_cun *x, uint32_t v, uint32_t w)
 {
-    return tiles_of_type(x->v.at[v].t->type) ==
-           tiles_of_type(x->v.at[w].t->type);
+    return cun_form_of(x->v.at[v].t->type) == cun_form_of(x->v.at[w].t->type);
 }
 
 bool
@@ -281,8 +286,8 @@ cun_has_rows(const br_cun *x, uint32_t v)
  * `tiles` of rows): as many as fill the multiprocessors of an H200 evenly. A
  * piece costs what its sums are carried. It is part of the arithmetic, so the
  * device at hand has no say. */
-static uint32_t
-piece_of(uint64_t tiles, uint32_t blocks)
+uint32_t
+cun_piece_of(uint64_t tiles, uint32_t blocks)
 {
     enum {
         AT_ONCE = 132,
@@ -320,10 +325,10 @@ room_on_the_way(br_cun *x, uint64_t bytes, br_status *st)
     return BR_OK;
 }
 
-/* The tensor to that buffer, as m says: floats as the file has them, integers
- * unpacked. */
+/* The tensor to that buffer, as m says: floats and MXFP4 (mx) as the file has them,
+ * integers unpacked. */
 static br_code
-on_the_way(br_cun *x, const br_gguf_tensor *t, struct br_nd_mat *m,
+on_the_way(br_cun *x, const br_gguf_tensor *t, bool mx, struct br_nd_mat *m,
            br_status *st)
 {
     enum { ARRAYS = 5 * 16 }; /* each begins at 16 bytes */
@@ -336,7 +341,13 @@ on_the_way(br_cun *x, const br_gguf_tensor *t, struct br_nd_mat *m,
 
     m->n_in = (uint32_t)t->dim[0];
     m->n_out = (uint32_t)t->dim[1];
-    if (tiles_of_type(t->type) !=
+    if (mx) { /* as the file has it */
+        BR_TRY(room_on_the_way(x, t->bytes, st));
+        BR_TRY(cun_put(x, x->raw, t->data, t->bytes, st));
+        advance(&s, s.n);
+        return BR_OK;
+    }
+    if (cun_form_of(t->type) !=
         BR_ND_TILES) { /* a byte, two f32 every 32, two bytes every 16 */
         const uint64_t most = s.n + s.n / 4 + s.n / 8 + ARRAYS;
 
@@ -355,9 +366,9 @@ on_the_way(br_cun *x, const br_gguf_tensor *t, struct br_nd_mat *m,
 
 /* The tensor as tiles, from row `at` of the matrix on; squares: of two matrices
  * whose rows take turns. */
-static br_code
-send_tiles(br_cun *x, const br_gguf_tensor *t, const struct br_nd_mat *m,
-           uint32_t at, uint64_t squares, br_status *st)
+br_code
+cun_send_tiles(br_cun *x, const br_gguf_tensor *t, const struct br_nd_mat *m,
+               uint32_t at, uint64_t squares, br_status *st)
 {
     struct br_nd_args a = {.op = m->kind,
                            .xq = (void *)(uintptr_t)m->q,
@@ -367,13 +378,17 @@ send_tiles(br_cun *x, const br_gguf_tensor *t, const struct br_nd_mat *m,
                            .pitch = squares ? 8 : 0,
                            .off = at};
 
-    BR_TRY(on_the_way(x, t, &a.m, st));
-    return BR_CU(
-        &x->cu, st,
-        cuLaunchKernel(x->fn[m->kind == BR_ND_TILES ? CUN_tile : CUN_pack],
-                       (a.m.n_out + BR_ND_WARPS - 1) / BR_ND_WARPS, 1, 1,
-                       BR_ND_WARPS * 32, 1, 1, 0, x->cu.stream, (void *[]){&a},
-                       NULL));
+    const bool mx = m->kind == BR_ND_PACK_MX;
+
+    BR_TRY(on_the_way(x, t, mx, &a.m, st));
+    a.x.p = mx ? (void *)(uintptr_t)x->raw : NULL;
+    return BR_CU(&x->cu, st,
+                 cuLaunchKernel(x->fn[mx                       ? CUN_pack_mx
+                                      : m->kind == BR_ND_TILES ? CUN_tile
+                                                               : CUN_pack],
+                                (a.m.n_out + BR_ND_WARPS - 1) / BR_ND_WARPS, 1,
+                                1, BR_ND_WARPS * 32, 1, 1, 0, x->cu.stream,
+                                (void *[]){&a}, NULL));
 }
 
 /* Room for a matrix of so many tiles of rows, n_in set. */
@@ -390,7 +405,7 @@ room_for_tiles(br_cun *x, uint32_t tiles, struct br_nd_mat *out, br_status *st)
 
     m.n_out = (uint32_t)rows;
     m.sub = (uint32_t)(rows / 8);
-    m.block = piece_of(tiles, m.n_in / 64);
+    m.block = cun_piece_of(tiles, m.n_in / 64);
     pieces = (m.n_in / 64 + m.block - 1) / m.block;
     if (pieces > 1) {
         x->n_met = BR_MAX(x->n_met, BR_MAX(tiles, (uint64_t)CUN_FULL));
@@ -411,7 +426,7 @@ static struct br_nd_mat
 tiles_like(const br_cun *x, uint32_t v)
 {
     return (struct br_nd_mat){.n_in = (uint32_t)x->v.g->values[v].dim[1],
-                              .kind = tiles_of_type(x->v.at[v].t->type)};
+                              .kind = cun_form_of(x->v.at[v].t->type)};
 }
 
 br_code
@@ -432,8 +447,8 @@ cun_stack(br_cun *x, const uint32_t *v, uint32_t n, struct br_nd_mat *out,
     for (uint32_t i = 0; i < n; i++) {
         const br_gguf_tensor *t = x->v.at[v[i]].t;
 
-        BR_TRY(
-            send_tiles(x, t, out, i ? end[i - 1] * BR_ND_TILE_ROWS : 0, 0, st));
+        BR_TRY(cun_send_tiles(x, t, out, i ? end[i - 1] * BR_ND_TILE_ROWS : 0,
+                              0, st));
         x->weight_bytes += t->bytes;
     }
     return BR_OK;
@@ -460,7 +475,8 @@ cun_pair(br_cun *x, const uint32_t *v, struct br_nd_mat *out, float *most,
     for (uint32_t i = 0; code == BR_OK && i < 2; i++) {
         const br_gguf_tensor *t = x->v.at[v[i]].t;
 
-        code = send_tiles(x, t, out, 8 * i, p + i * rows * sizeof *square, st);
+        code =
+            cun_send_tiles(x, t, out, 8 * i, p + i * rows * sizeof *square, st);
         x->weight_bytes += t->bytes;
     }
     if (code == BR_OK)
@@ -475,6 +491,27 @@ cun_pair(br_cun *x, const uint32_t *v, struct br_nd_mat *out, float *most,
     return code;
 }
 
+uint64_t
+cun_matrix_bytes(const br_cun *x, uint32_t v)
+{
+    const br_gguf_tensor *t = x->v.at[v].t;
+    const uint32_t bytes = br_qinfo_of(t->type)->bytes;
+    uint64_t n = 1, rows = (t->dim[1] + BR_ND_TILE_ROWS - 1) / BR_ND_TILE_ROWS *
+                           BR_ND_TILE_ROWS;
+
+    for (uint32_t i = 0; i < t->n_dims; i++)
+        n *= t->dim[i];
+    if (cun_tiled(x, v) && cun_form_of(t->type) == BR_ND_TILES)
+        return rows * (t->dim[0] * 2 + 4);
+    if (cun_tiled(x, v))
+        return rows / BR_ND_TILE_ROWS * (t->dim[0] / 64) *
+                   BR_ND_PACK_BYTES(cun_form_of(t->type)) +
+               rows * 4;
+    if (br_qint_has(t->type)) /* a byte, two f32 every 32, two bytes every 16 */
+        return n + n / 4 + n / 8;
+    return n * (br_qinfo_of(t->type)->elems == 1 && bytes == 2 ? 2 : 4);
+}
+
 br_code
 cun_matrix(br_cun *x, uint32_t v, br_status *st)
 {
@@ -487,6 +524,7 @@ cun_matrix(br_cun *x, uint32_t v, br_status *st)
 
     if (m->q)
         return BR_OK;
+    br_assert(!cun_asked_as_tiles(x, v) && "see cun_expert_tiles");
     if (cun_tiled(x, v))
         return cun_stack(x, &v, 1, m, &(uint32_t){0}, st);
     for (uint32_t i = 0; i < t->n_dims; i++)

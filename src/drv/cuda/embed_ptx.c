@@ -6,6 +6,7 @@
 #include "drv/cuda/decode.h"
 
 BR_EMBED("br_ptx_mega_decode", "kernels/cuda/ptx/mega_decode.ptx");
+BR_EMBED("br_ptx_experts", "kernels/cuda/ptx/experts.ptx");
 BR_EMBED("br_ptx_nodes", "kernels/cuda/ptx/nodes.ptx");
 BR_EMBED("br_ptx_pick", "kernels/cuda/ptx/pick.ptx");
 BR_EMBED("br_ptx_prog", "kernels/cuda/ptx/prog.ptx");

@@ -1,0 +1,409 @@
+/* cuda_experts.c - experts whose matrices are tiles: where they are, and who asks
+ * them (kernels/cuda/experts.cu).
+ *
+ *   place   a model's experts that do not fit beside all else on the device stay in
+ *           pinned memory of the host, op by op, the first ones on the device; a
+ *           product reads either, so no bit changes
+ *   load    an expert's tiles are made on the device and, if they are not to stay
+ *           there, fetched; factors of rows are always there
+ *   ask     lists (of more than BR_ND_ASK_ALONE pairs), what pairs read, products
+ *
+ *   BR_ND_ASK_ALONE and which kernel how many pairs get are guesses so far: no device
+ *   has measured them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/cuda/cuda_plan_int.h"
+
+#include "model/quant.h"
+
+enum {
+    /* Beside weights: pieces of products, graphs, what the driver takes. */
+    RESERVE = 512 << 20,
+    EIGHT = 8 /* an expert's places begin at a multiple of */
+};
+
+/* ---- what they are ------------------------------------------------------ */
+
+static enum br_nd_kind
+form_of(int type)
+{
+    return type == BR_Q_MXFP4 ? BR_ND_PACK_MX : cun_form_of(type);
+}
+
+bool
+cun_asked_as_tiles(const br_cun *x, uint32_t v)
+{
+    const br_gguf_tensor *t = x->v.at[v].t;
+    const br_ir_value *value = &x->v.g->values[v];
+
+    return t && !cun_exact_form(x) && value->rank == 3 &&
+           form_of(t->type) >= BR_ND_TILES && value->dim[2] % 64 == 0 &&
+           value->dim[2] <= BR_ND_ROW_MOST;
+}
+
+static uint32_t
+tiles_of(uint64_t rows)
+{
+    return (uint32_t)((rows + BR_ND_TILE_ROWS - 1) / BR_ND_TILE_ROWS);
+}
+
+/* Bytes of an expert's tiles. */
+static uint64_t
+each_of(const br_cun *x, uint32_t v)
+{
+    const br_gguf_tensor *t = x->v.at[v].t;
+    const enum br_nd_kind kind = form_of(t->type);
+    const uint64_t bytes = kind == BR_ND_TILES     ? BR_ND_TILE_ROWS * 128u
+                           : kind == BR_ND_PACK_MX ? BR_ND_MX_BYTES
+                                                   : BR_ND_PACK_BYTES(kind);
+
+    return tiles_of(t->dim[1]) * (t->dim[0] / 64) * bytes;
+}
+
+/* The matrices of an op's experts: bindings of *n. */
+static uint32_t
+matrices(const br_ir_node *n, uint32_t v[2])
+{
+    uint32_t count = 0;
+    const int end = n->op == BR_IR_MOE_GATE_UP    ? 2
+                    : n->op == BR_IR_MOE_DOWN_ACC ? 1
+                                                  : 0;
+
+    for (int b = 1; b <= end; b++)
+        if (n->bind[b].value != BR_IR_NONE)
+            v[count++] = n->bind[b].value;
+    return count;
+}
+
+/* Those of them that become tiles. */
+static uint64_t
+bytes_of_op(const br_cun *x, const br_ir_node *n)
+{
+    uint32_t v[2];
+    uint64_t bytes = 0;
+
+    for (uint32_t i = matrices(n, v); i-- > 0;)
+        if (cun_asked_as_tiles(x, v[i]))
+            bytes += each_of(x, v[i]) * x->v.at[v[i]].t->dim[2];
+    return bytes;
+}
+
+void
+cun_experts_need(const br_cun *x, uint64_t *xq, uint64_t wide[2])
+{
+    for (uint32_t i = 0; i < x->v.g->n_nodes; i++) {
+        const br_ir_node *n = &x->v.g->nodes[i];
+        const uint64_t in = (uint64_t)x->v.at[n->bind[0].value].cols;
+        const uint64_t k = (uint64_t)br_ir_i(n, BR_IA_k, 1);
+
+        if (n->op == BR_IR_MOE_DOWN_ACC) {
+            if (!cun_asked_as_tiles(x, n->bind[1].value))
+                *xq = BR_MAX(*xq, in);
+            wide[0] = BR_MAX(
+                wide[0], k * (uint64_t)x->v.at[n->bind[n->n_in].value].cols);
+        }
+        for (int b = 1; n->op == BR_IR_SHARED_EXPERT && b < 5; b++)
+            if (n->bind[b].value !=
+                BR_IR_NONE) /* its rows, or columns of one */
+                wide[1] = BR_MAX(
+                    wide[1], (uint64_t)x->v.g->values[n->bind[b].value].dim[0]);
+    }
+}
+
+/* ---- lists -------------------------------------------------------------- */
+
+/* Rows that a part has at most: an expert's share of the pairs, about. */
+static uint32_t
+tokens_of(uint32_t pairs, uint32_t experts)
+{
+    const uint32_t share = pairs / experts;
+
+    return share <= BR_ND_ASK_FEW    ? BR_ND_ASK_FEW
+           : share <= BR_ND_ASK_SOME ? BR_ND_ASK_SOME
+                                     : BR_ND_ASK_MANY;
+}
+
+static uint32_t
+most_parts(uint32_t pairs, uint32_t experts, uint32_t tokens)
+{
+    return BR_MIN(pairs, pairs / tokens + experts);
+}
+
+static uint32_t
+most_places(uint32_t pairs, uint32_t experts)
+{
+    return pairs <= BR_ND_ASK_ALONE
+               ? pairs * EIGHT
+               : pairs + BR_MIN(pairs, experts) * (EIGHT - 1);
+}
+
+static br_code
+room(br_cun *x, uint64_t *p, uint64_t numbers, br_status *st)
+{
+    BR_TRY(cun_alloc(x, p, numbers * 4, st));
+    return cun_zero(x, *p, numbers, st);
+}
+
+br_code
+cun_experts_room(br_cun *x, br_status *st)
+{
+    struct cun_asked *a = &x->asked;
+    uint32_t parts = 0;
+
+    for (uint32_t i = 0; i < x->v.g->n_nodes; i++) {
+        const br_ir_node *n = &x->v.g->nodes[i];
+        uint32_t v[2];
+
+        for (uint32_t m = matrices(n, v); m-- > 0;) {
+            const br_gguf_tensor *t = x->v.at[v[m]].t;
+            const uint32_t experts = (uint32_t)t->dim[2];
+            const uint32_t pairs =
+                x->c.max_rows * (uint32_t)br_ir_i(n, BR_IA_k, 1);
+
+            if (!cun_asked_as_tiles(x, v[m]))
+                continue;
+            a->cols = BR_MAX(a->cols, t->dim[0]);
+            a->places = BR_MAX(a->places, most_places(pairs, experts));
+            parts = BR_MAX(parts, most_parts(pairs, experts, BR_ND_ASK_FEW));
+        }
+    }
+    if (!a->cols)
+        return BR_OK;
+    /* few pairs have eight places each; who reads the last ones, reads on */
+    a->places = (BR_MAX(a->places, (uint32_t)BR_ND_ASK_ALONE * EIGHT) +
+                 BR_ND_ASK_MANY + EIGHT - 1) /
+                EIGHT * EIGHT;
+    BR_TRY(room(x, &a->xq, a->cols * a->places / 2, st));
+    BR_TRY(room(x, &a->xd, a->places, st));
+    BR_TRY(room(x, &a->pair, a->places, st));
+    BR_TRY(room(x, &a->part, parts * sizeof(struct br_nd_part) / 4, st));
+    return room(x, &a->n, 2, st);
+}
+
+/* ---- where they are ----------------------------------------------------- */
+
+/* What is left for experts, once all else is there. */
+static br_code
+left_for(br_cun *x, uint64_t *left, br_status *st)
+{
+    const br_ir *g = x->v.g;
+    size_t is_free, total;
+    uint64_t need = RESERVE;
+
+    if (x->c.memory) {
+        *left = x->c.memory - BR_MIN(x->c.memory, x->costs.rest);
+        need = 0;
+    } else {
+        BR_TRY(BR_CU(&x->cu, st, cuMemGetInfo(&is_free, &total)));
+        *left = is_free;
+    }
+    for (uint32_t v = 0; v < g->n_values; v++)
+        if (x->v.at[v].t && !cun_asked_as_tiles(x, v))
+            need += cun_matrix_bytes(x, v);
+        else if (x->v.at[v].t) /* factors of rows */
+            need += x->v.at[v].t->dim[2] * tiles_of(x->v.at[v].t->dim[1]) *
+                    BR_ND_TILE_ROWS * 4;
+    *left -= BR_MIN(*left, need);
+    return BR_OK;
+}
+
+br_code
+cun_experts_place(br_cun *x, br_status *st)
+{
+    const br_ir *g = x->v.g;
+    uint64_t left = 0;
+
+    x->far = br_arena_new(&x->arena, bool, g->n_nodes + 1);
+    if (!x->far)
+        return br_fail(st, BR_E_OOM, "launches of a step: out of memory");
+    if (!x->asked.cols)
+        return BR_OK;
+    BR_TRY(left_for(x, &left, st));
+    x->costs.left = left;
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const uint64_t bytes = bytes_of_op(x, &g->nodes[i]);
+
+        x->far[i] = bytes > left;
+        left -= x->far[i] ? 0 : bytes;
+        x->costs.host_ops += x->far[i];
+    }
+    return BR_OK;
+}
+
+/* ---- at load ------------------------------------------------------------ */
+
+/* Room for all of them; *one: where an expert's tiles are made. */
+static br_code
+room_for(br_cun *x, uint64_t bytes, uint64_t each, bool far, uint64_t *q,
+         uint64_t *one, br_status *st)
+{
+    void *p = NULL;
+
+    if (!far) {
+        BR_TRY(cun_alloc(x, q, bytes, st));
+        x->costs.weights += bytes;
+        x->costs.experts += bytes;
+        return BR_CU(&x->cu, st, cuMemsetD32(*q, 0, bytes / 4));
+    }
+    BR_TRY(br_cuda_alloc(&x->cu, one, each, st));
+    BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(*one, 0, each / 4)));
+    if (BR_CU(&x->cu, st, cuMemAllocHost(&p, bytes)) != BR_OK)
+        return br_prefix(st,
+                         "experts that stay in the host's memory, %zu MB of it",
+                         (size_t)(bytes >> 20));
+    *q = (uintptr_t)p;
+    x->costs.host += bytes;
+    if (br_vec_push(&x->pinned, p))
+        return BR_OK;
+    x->cu.cuMemFreeHost(p);
+    return br_fail(st, BR_E_OOM, "experts: out of memory");
+}
+
+/* Expert after expert. A device's address of pinned memory is the host's. */
+static br_code
+send_all(br_cun *x, const br_gguf_tensor *t, const struct br_nd_mat *m,
+         uint64_t each, uint64_t one, br_status *st)
+{
+    const uint64_t n = t->dim[2], rows = m->sub * 8;
+    const br_qinfo *info = br_qinfo_of(t->type);
+    const uint64_t bytes = t->dim[0] / info->elems * info->bytes * t->dim[1];
+
+    for (uint64_t e = 0; e < n; e++) {
+        const uint64_t at = (uintptr_t)m->q + e * each;
+        br_gguf_tensor slice = *t;
+        struct br_nd_mat own = *m;
+
+        slice.n_dims = 2;
+        slice.dim[2] = 1;
+        slice.data = t->data + e * bytes;
+        slice.bytes = bytes;
+        own.q = (const void *)(uintptr_t)(one ? one : at);
+        own.d = m->d + e * rows;
+        BR_TRY(cun_send_tiles(x, &slice, &own, 0, 0, st));
+        if (one)
+            BR_TRY(BR_CU(&x->cu, st,
+                         cuMemcpyDtoHAsync((void *)(uintptr_t)at, one, each,
+                                           x->cu.stream)));
+    }
+    return BR_OK;
+}
+
+br_code
+cun_expert_tiles(cun_planner *p, uint32_t w, uint32_t k)
+{
+    br_cun *x = p->x;
+    const br_gguf_tensor *t = x->v.at[w].t;
+    struct br_nd_mat *m = &x->mat[w];
+    uint64_t each, q = 0, d, one = 0;
+    br_code code;
+
+    if (m->q || !cun_asked_as_tiles(x, w))
+        return cun_matrix(x, w, p->st);
+    each = each_of(x, w);
+    *m = (struct br_nd_mat){.kind = form_of(t->type),
+                            .n_in = (uint32_t)t->dim[0],
+                            .n_out = (uint32_t)t->dim[1],
+                            .sub = tiles_of(t->dim[1]) * BR_ND_TILE_ROWS / 8};
+    m->block = cun_piece_of((uint64_t)k * tiles_of(t->dim[1]), m->n_in / 64);
+    BR_TRY(room(x, &d, t->dim[2] * m->sub * 8, p->st));
+    x->costs.weights += t->dim[2] * m->sub * 8 * 4;
+    code =
+        room_for(x, each * t->dim[2], each, x->far[p->node], &q, &one, p->st);
+    m->q = (const void *)(uintptr_t)q;
+    m->d = (const float *)(uintptr_t)d;
+    if (code == BR_OK)
+        code = send_all(x, t, m, each, one, p->st);
+    if (code == BR_OK && one)
+        code = cun_wait(x, p->st);
+    br_cuda_free(&x->cu, one);
+    x->weight_bytes += t->bytes / t->dim[2] * k;
+    return code;
+}
+
+/* ---- launches ----------------------------------------------------------- */
+
+br_code
+cun_put_times(cun_planner *p, uint32_t n_times, enum cun_fn fn,
+              enum cun_grid grid, uint32_t n, const struct br_nd_args *a)
+{
+    BR_TRY(cun_add(p, fn, grid, n, a));
+    p->x->launches.at[p->x->launches.n - 1].times = n_times;
+    return BR_OK;
+}
+
+static br_code
+put(cun_planner *p, uint32_t w, enum cun_fn fn, enum cun_grid grid, uint32_t n,
+    const struct br_nd_args *a)
+{
+    cun_launch *l;
+
+    BR_TRY(cun_put_times(p, a->e.k, fn, grid, n, a));
+    l = &p->x->launches.at[p->x->launches.n - 1];
+    l->experts = (uint32_t)p->x->v.at[w].t->dim[2];
+    l->far = p->x->far[p->node];
+    if (fn == CUN_lists)
+        l->shared = l->experts * 4;
+    return BR_OK;
+}
+
+static enum cun_fn
+ask_of(uint32_t kind)
+{
+    return kind == BR_ND_TILES     ? CUN_ask_f16_few
+           : kind == BR_ND_PACK_MX ? CUN_ask_mx_few
+                                   : CUN_ask_pack_few;
+}
+
+br_code
+cun_ask(cun_planner *p, uint32_t w, const struct br_nd_route *e,
+        struct br_nd_rows x, struct br_nd_rows y, bool again)
+{
+    const br_cun *c = p->x;
+    struct br_nd_args a = {.x = x,
+                           .y = y,
+                           .m = c->mat[w],
+                           .e = *e,
+                           .xq = (void *)(uintptr_t)c->asked.xq,
+                           .xd = (void *)(uintptr_t)c->asked.xd,
+                           .lows = c->asked.places / EIGHT};
+
+    if ((uintptr_t)x.p % 16 || x.stride % 4 || x.cols != a.m.n_in)
+        return br_fail(p->st, BR_E_INTERNAL, "nodes[%u]: rows stand apart",
+                       p->node);
+    a.e.rows = a.m.sub * 8;
+    if (p->listed != e->ids)
+        BR_TRY(put(p, w, CUN_lists, CUN_LISTS, 1, &a));
+    p->listed = e->ids;
+    if (!again)
+        BR_TRY(put(p, w, CUN_gather, CUN_PLACES, 1, &a));
+    return put(p, w, ask_of(a.m.kind), CUN_ASK,
+               tiles_of(e->first % BR_ND_TILE_ROWS + y.cols), &a);
+}
+
+bool
+cun_experts_start(const br_cun *x, const cun_launch *l, uint32_t pairs,
+                  br_cuda_launch *how, enum cun_fn *fn, struct br_nd_routed *r)
+{
+    const bool alone = pairs <= BR_ND_ASK_ALONE;
+    const uint32_t tokens =
+        alone ? (uint32_t)BR_ND_ASK_FEW : tokens_of(pairs, l->experts);
+
+    *r = (struct br_nd_routed){
+        .a = l->a,
+        .l = {.pair = alone ? NULL : (void *)(uintptr_t)x->asked.pair,
+              .part = (void *)(uintptr_t)x->asked.part,
+              .n = (void *)(uintptr_t)x->asked.n,
+              .n_experts = l->experts,
+              .tokens = tokens}};
+    switch ((enum cun_grid)l->grid) {
+    case CUN_PLACES:
+        how->gx = alone ? pairs : most_places(pairs, l->experts);
+        break;
+    case CUN_ASK:
+        how->gx = alone ? pairs : most_parts(pairs, l->experts, tokens);
+        how->gy = l->x;
+        *fn += tokens == BR_ND_ASK_FEW ? 0 : tokens == BR_ND_ASK_SOME ? 1 : 2;
+        break;
+    default: return !alone; /* lists */
+    }
+    return true;
+}
