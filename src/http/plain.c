@@ -384,26 +384,46 @@ put_ledger(br_str *out, uint32_t tenant, const br_ledger *l, const br_quota *q)
     br_json_w_obj_end(&w);
 }
 
-/* "/v1/tenants/me/usage" or with its own number; the admin may name any. That
- * tenant is c->tenant then. */
+/* "me", a tenant's number, or its name; -1: there is none of it. */
+static int64_t
+tenant_of(br_http *h, const br_http_conn *c, br_text word)
+{
+    char name[BR_TENANT_NAME];
+    br_status st = {0};
+    br_tenant t;
+    int64_t n;
+
+    if (br_text_is(word, "me"))
+        return c->tenant;
+    if (br_json_to_i64(word, &n) && n >= 0 && n < BR_MAX_TENANTS)
+        return n;
+    if (!h->store || !br_http_word(word, name, sizeof name) ||
+        br_tstore_find(h->store, name, &t, &st) != BR_OK)
+        return -1;
+    return t.id;
+}
+
+/* "/v1/tenants/me/usage" or its own by another name; the admin may ask for
+ * any. That tenant is c->tenant then. */
 static bool
 own_tenant(br_http *h, br_http_conn *c)
 {
     static const char before[] = "/v1/tenants/";
-    br_text id = {c->in.path.p + sizeof before - 1,
-                  c->in.path.n - (sizeof before - 1)};
-    int64_t n;
+    br_text word = {c->in.path.p + sizeof before - 1,
+                    c->in.path.n - (sizeof before - 1)};
+    int64_t id;
 
-    id.n = (size_t)((const char *)memchr(id.p, '/', id.n) - id.p);
-
-    if (c->admin && br_json_to_i64(id, &n) && n > 0 && n < BR_MAX_TENANTS)
-        c->tenant = (uint32_t)n;
-    else if (!br_text_is(id, "me") &&
-             (!br_json_to_i64(id, &n) || n != (int64_t)c->tenant)) {
+    word.n = (size_t)((const char *)memchr(word.p, '/', word.n) - word.p);
+    id = tenant_of(h, c, word);
+    if (c->admin && id < 0)
+        br_reply_error(h, c, 404, NULL, "no such tenant");
+    else if (!c->admin && id != (int64_t)c->tenant)
         br_reply_error(h, c, 403, NULL, "that tenant's ledger is not yours");
-        return false;
+    else {
+        c->tenant = (uint32_t)id;
+        return true;
     }
-    return true;
+    return false;
 }
 
 /* With a file: all there ever was, up to a second ago. */

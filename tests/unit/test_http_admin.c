@@ -94,6 +94,14 @@ TEST(tenants_are_made_changed_and_given_new_keys)
                      200);
     ck_assert_int_eq(
         sk_ask(&s.k, "GET /v1/tenants/1/usage", ADMIN, NULL).status, 200);
+    ck_assert_int_eq(
+        sk_ask(&s.k, "GET /v1/tenants/al/usage", ADMIN, NULL).status, 200);
+    ck_assert_int_eq(
+        sk_ask(&s.k, "GET /v1/tenants/bo/usage", ADMIN, NULL).status, 404);
+    ck_assert_int_eq(sk_ask(&s.k, "GET /v1/tenants/al/usage", key, NULL).status,
+                     200);
+    ck_assert_int_eq(sk_ask(&s.k, "GET /v1/tenants/bo/usage", key, NULL).status,
+                     403);
     close_admin(&s);
 }
 
