@@ -297,6 +297,32 @@ put_slots(br_str *out, const br_http *h, const br_http_conn *c)
     br_free(s);
 }
 
+/* Those that have something here, and how much of their quotas that is. */
+static void
+put_shares(br_str *out, const br_http *h, const br_http_conn *c)
+{
+    enum { MOST = 256 };
+    br_tenant_info *t = br_try_calloc(MOST, sizeof *t);
+    uint32_t n = t ? br_engine_tenants(h->model->m.engine, t, MOST) : 0;
+    const char *comma = "";
+
+    br_str_puts(out, ",\"tenants\":[");
+    for (uint32_t i = 0; i < n; i++) {
+        if (!br_may_see(h, c, t[i].id))
+            continue;
+        br_str_printf(out,
+                      "%s{\"id\":%u,\"class\":\"%s\",\"running\":%u,"
+                      "\"waiting\":%u,\"pages\":%u,\"share\":{\"slots\":%.4g,"
+                      "\"pages\":%.4g,\"rate\":%.4g}}",
+                      comma, t[i].id, br_qos_name(t[i].qos), t[i].n_running,
+                      t[i].n_waiting, t[i].n_pages, t[i].slots, t[i].pages,
+                      t[i].rate);
+        comma = ",";
+    }
+    br_str_puts(out, "]");
+    br_free(t);
+}
+
 static void
 put_numbers(br_str *out, const br_engine_stats *s)
 {
@@ -334,10 +360,19 @@ br_on_state(br_http *h, br_http_conn *c)
 #undef X
     };
     static const br_model_metrics none;
-    const br_model_metrics *done = h->model ? &h->model->metrics : &none;
+    const br_model_metrics *done;
+    br_text word = br_query_of(c, "model");
+    char name[256] = "";
     br_engine_stats s;
     br_str out = {0};
 
+    if (c->model[0]) /* the only one this key may see */
+        snprintf(name, sizeof name, "%s", c->model);
+    else if (word.n && !br_http_word(word, name, sizeof name))
+        snprintf(name, sizeof name, "?");
+    if (name[0]) /* looking at one does not load it */
+        h->model = br_served_find(h, name);
+    done = h->model ? &h->model->metrics : &none;
     br_str_printf(&out, "{\"uptime_s\":%.1f,\"connections\":%u",
                   (double)(br_now_ns() - h->started_ns) * 1e-9,
                   br_http_loop_conns(h->loop));
@@ -349,6 +384,7 @@ br_on_state(br_http *h, br_http_conn *c)
         get_stats(h, c, h->model, &s);
         put_numbers(&out, &s);
         put_slots(&out, h, c);
+        put_shares(&out, h, c);
     }
     br_str_puts(&out, ",\"latency_ms\":{");
     for (br_hist_id i = 0; i < BR_HIST_COUNT; i++)

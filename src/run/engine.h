@@ -270,4 +270,14 @@ uint32_t br_engine_notes(br_engine *e, br_step_note out[BR_ENGINE_NOTES]);
 /* At most max; returns how many slots there are. */
 uint32_t br_engine_slots(br_engine *e, br_slot_info *out, uint32_t max);
 
+/* A tenant of which something runs or waits. */
+typedef struct br_tenant_info {
+    uint32_t id, n_running, n_waiting, n_pages;
+    br_qos qos;
+    double slots, pages,
+        rate; /* parts of its quotas; the largest is its share */
+} br_tenant_info;
+/* At most max, by number; returns how many. */
+uint32_t br_engine_tenants(br_engine *e, br_tenant_info *out, uint32_t max);
+
 #endif

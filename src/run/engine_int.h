@@ -68,6 +68,8 @@ typedef struct etenant {
     br_quota q;
     bool known, changed; /* changed: the scheduler has not heard of it */
     uint32_t n_waiting;
+    uint64_t
+        window; /* tokens of the latest 5 s, while something runs or waits */
     br_ledger ledger;
     histogram first, next;
 } etenant;

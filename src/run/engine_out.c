@@ -201,6 +201,8 @@ show_slots(br_engine *e)
 
         if (!s.running)
             continue;
+        e->tenant[r->d.tenant]->window =
+            br_sched_tenant(e->sched, r->d.tenant).decode_window;
         e->now.n_running++;
         e->now.n_held += r->is_held;
         e->now.n_prefilling += s.n_fed + 1 < s.n_tokens;
@@ -236,8 +238,10 @@ show(br_engine *e)
     s->n_queued = e->n_waiting;
     memset(s->n_queued_of, 0, sizeof s->n_queued_of);
     for (uint32_t n = 0; n < BR_MAX_TENANTS; n++)
-        if (e->tenant[n] && e->tenant[n]->n_waiting)
+        if (e->tenant[n] && e->tenant[n]->n_waiting) {
             s->n_queued_of[e->tenant[n]->q.qos] += e->tenant[n]->n_waiting;
+            e->tenant[n]->window = br_sched_tenant(e->sched, n).decode_window;
+        }
     s->n_pages = i.n_pages;
     s->pages_free = i.n_free;
     s->pages_private = i.n_private;
@@ -255,6 +259,39 @@ show(br_engine *e)
     e->note.queued = s->n_queued;
     e->noted[e->n_noted++ % BR_ENGINE_NOTES] = e->note;
     e->note.rows = 0;
+}
+
+/* With the lock held. */
+static br_tenant_info
+tenant_info(const br_engine *e, uint32_t id)
+{
+    const etenant *t = e->tenant[id];
+    br_tenant_info i = {.id = id, .n_waiting = t->n_waiting, .qos = t->q.qos};
+
+    for (uint32_t n = 0; n < e->lm->n_slots; n++)
+        if (e->slots[n].state != BR_SLOT_FREE && e->slots[n].tenant == id) {
+            i.n_running++;
+            i.n_pages += e->slots[n].n_pages;
+        }
+    i.slots = (double)i.n_running / t->q.max_slots;
+    i.pages = (double)i.n_pages / t->q.max_kv_pages;
+    i.rate = (double)t->window / (5.0 * t->q.decode_tokens_per_s);
+    return i;
+}
+
+uint32_t
+br_engine_tenants(br_engine *e, br_tenant_info *out, uint32_t max)
+{
+    uint32_t n = 0;
+
+    br_mutex_lock(&e->lock);
+    for (uint32_t id = 0; id < BR_MAX_TENANTS && n < max; id++)
+        if (e->tenant[id]) {
+            out[n] = tenant_info(e, id);
+            n += out[n].n_running + out[n].n_waiting > 0;
+        }
+    br_mutex_unlock(&e->lock);
+    return n;
 }
 
 void

@@ -93,6 +93,56 @@ await check('a small screen holds it all', async () => {
   await close(page);
 });
 
+await check('a key is asked for until it is right', async () => {
+  const context = await browser.newContext({ viewport: { width: 1100, height: 500 } });
+  const page = await context.newPage();
+  let asked = 0;
+  for (const path of ['**/state*', '**/v1/models'])
+    await page.route(path, (r) => { asked++; return r.request().headers().authorization === 'Bearer right' ? r.continue() : r.fulfill({ status: 401, json: { error: { message: 'no' } } }); });
+  await page.goto(url);
+  await page.waitForSelector('#door:not([hidden])');
+  const before = asked;
+  await page.waitForTimeout(1500);
+  assert.equal(asked, before, 'it asks on without a key');
+  await page.fill('#key', 'wrong');
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => document.querySelector('#door').textContent.includes('does not know'));
+  await shot(page, 'key');
+  await page.fill('#key', ' right ');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('#go:not([disabled])');
+  assert.ok(await page.isHidden('#door'));
+  await context.close();
+});
+
+await check('one of several models is chosen; thoughts stand apart', async () => {
+  const context = await browser.newContext({ viewport: { width: 1100, height: 500 } });
+  const page = await context.newPage();
+  let body;
+  await page.route('**/v1/models', (r) => r.fulfill({ json: { data: [{ id: 'demo' }, { id: 'org/other' }] } }));
+  await page.route('**/v1/chat/completions', (r) => {
+    body = r.request().postDataJSON();
+    const delta = (d) => `data: ${JSON.stringify({ choices: [{ delta: d }] })}\n\n`;
+    return r.fulfill({ contentType: 'text/event-stream', body: delta({ reasoning_content: 'Hm, ' }) + delta({ reasoning_content: 'foxes.' }) + delta({ content: 'A fox.' }) });
+  });
+  await page.goto(url);
+  await page.selectOption('#pick', 'org/other');
+  await page.click('.try button');
+  await page.waitForFunction(() => document.querySelector('.message.assistant p'));
+  assert.equal(body.model, 'org/other');
+  assert.equal(await page.textContent('.thought div'), 'Hm, foxes.');
+  assert.equal(await page.textContent('.message.assistant p'), 'A fox.');
+  await context.close();
+});
+
+await check('tenants and their shares are drawn', async () => {
+  const page = await open({ viewport: { width: 1100, height: 820 } }, '/#live');
+  await page.waitForSelector('.card');
+  await page.evaluate(() => drawTenants([{ id: 7, class: 'batch', running: 2, waiting: 1, pages: 9, share: { slots: 0.5, pages: 0.1, rate: 0.2 } }]));
+  assert.match(await page.textContent('#tenants'), /750\u00a0% of its slotsbatch219/);
+  await close(page);
+});
+
 await check('the live state moves', async () => {
   const page = await open({ viewport: { width: 1100, height: 820 } }, '/#live');
   await page.waitForSelector('.card');

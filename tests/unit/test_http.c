@@ -513,6 +513,10 @@ TEST(http_says_what_is_wrong_with_a_late_input)
     br_str_fini(&body);
     a = sk_ask(&k, "GET /state", "", NULL);
     ck_assert_ptr_nonnull(strstr(a.body, "\"running\":0"));
+    a = sk_ask(&k, "GET /state?model=f%61ke", "", NULL);
+    ck_assert_ptr_nonnull(strstr(a.body, "\"model\":\"fake\""));
+    a = sk_ask(&k, "GET /state?model=other", "", NULL);
+    ck_assert(a.status == 200 && !strstr(a.body, "\"model\""));
     sk_close(&k);
 }
 

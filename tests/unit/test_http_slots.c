@@ -139,10 +139,15 @@ TEST(slots_of_other_tenants_are_not_told)
                   "%s", text);
     text = when_busy(&k, "GET /state", bearer[0], "\"state\":\"decode\"");
     ck_assert_ptr_nonnull(strstr(text, "\"decode\",\"tenant\":1,"));
+    ck_assert_msg(strstr(text, "\"tenants\":[{\"id\":1,\"class\":\"standard\","
+                               "\"running\":1,\"waiting\":0,\"pages\":") &&
+                      strstr(text, "\"share\":{\"slots\":0.25,\"pages\":"),
+                  "%s", text);
     text = when_busy(&k, "GET /state", bearer[1], "\"state\":\"decode\"");
     ck_assert_msg(strstr(text, "\"decode\",\"tenant\":0,\"session\":"
                                "\"0000000000000000\",\"prompt\":0,\"cached\":0,"
-                               "\"out\":0,\"pages\":0"),
+                               "\"out\":0,\"pages\":0") &&
+                      strstr(text, "\"tenants\":[]"),
                   "%s", text);
     (void)close(fd);
     br_books_close(books);
