@@ -62,6 +62,10 @@ void br_show_shares(br_str *out, const br_show *s);
 void br_show_num(br_str *out, double v);
 /* 0, 1, 2, 5, 10, 20, 50, ..: the step that makes at most n of them. */
 double br_show_step(double total, int n);
+/* The k-th multiple of a step from `from` steps on. They are counted: late in a
+ * long program the next one may be the same number. */
+enum { BR_SHOW_TICKS = 16 };
+double br_show_tick(double from, double step, int k);
 br_text br_show_model(const br_show *s); /* name in meta; may be empty */
 
 /* The number in the label "L12.q_proj", or NONE; a name without its layer. */

@@ -215,17 +215,18 @@ br_show_shares(br_str *out, const br_show *s)
 void
 br_show_num(br_str *out, double v)
 {
-    long long c = llround(v * 100);
+    long long whole = llround(v * 100); /* the least where it has no room */
+    unsigned long long c = (unsigned long long)whole;
 
-    if (c < 0) {
+    if (whole < 0) {
         br_str_putc(out, '-');
-        c = -c;
+        c = 0 - c;
     }
-    br_str_printf(out, "%lld", c / 100);
+    br_str_printf(out, "%llu", c / 100);
     if (c % 10)
-        br_str_printf(out, ".%02lld", c % 100);
+        br_str_printf(out, ".%02llu", c % 100);
     else if (c % 100)
-        br_str_printf(out, ".%lld", c % 100 / 10);
+        br_str_printf(out, ".%llu", c % 100 / 10);
 }
 
 double
@@ -236,6 +237,12 @@ br_show_step(double total, int n)
     for (int i = 0; i < 4 && total > step * n; i++)
         step *= i % 3 == 1 ? 2.5 : 2; /* 1 2 5 10 20 */
     return step;
+}
+
+double
+br_show_tick(double from, double step, int k)
+{
+    return (ceil(from) + k) * step;
 }
 
 /* ---- layers and stages ------------------------------------------------- */

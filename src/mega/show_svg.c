@@ -298,14 +298,17 @@ br_svg_axis(br_svg *v, double y0, double y1)
 
     step = v->s->timed ? step : BR_MAX(step, 1);
     digits = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
-    for (double k = ceil(v->t0 / step - 1e-9) + 0.0;
-         k * step <= v->t1 + step * 1e-9; k++) {
-        double x = br_svg_x(v, k * step);
+    for (int k = 0; k < BR_SHOW_TICKS; k++) {
+        double t = br_show_tick(v->t0 / step - 1e-9, step, k);
+        double x = br_svg_x(v, t);
         br_str z = {0};
+
+        if (t > v->t1 + step * 1e-9)
+            break;
         if (digits)
-            br_str_printf(&z, "%.*f", digits, fabs(k * step));
+            br_str_printf(&z, "%.*f", digits, fabs(t));
         else
-            br_show_count(&z, (uint64_t)llround(k * step), ',');
+            br_show_count(&z, (uint64_t)llround(t), ',');
         if (first)
             br_str_puts(&z, v->s->timed ? " \u00b5s" : " units");
         vertical(v, "grid", x, y0, y1);

@@ -166,13 +166,18 @@ ruler(const br_show *s, const view *v, br_str *o)
 
     step = s->timed ? step : BR_MAX(step, 1);
     memset(z, ' ', sizeof z);
-    for (double k = ceil(v->from / step); k * step <= v->to; k++) {
+    for (int k = 0; k < BR_SHOW_TICKS; k++) {
+        double t = br_show_tick(v->from / step, step, k);
+        double part = (t - v->from) / (v->to - v->from);
+        size_t at = (size_t)(BR_MAX(part, 0) * COLS);
         br_str n = {0};
-        size_t at = (size_t)((k * step - v->from) / (v->to - v->from) * COLS);
+
+        if (t > v->to)
+            break;
         if (step >= 1)
-            br_show_count(&n, (uint64_t)llround(k * step), ',');
+            br_show_count(&n, (uint64_t)llround(t), ',');
         else
-            br_show_num(&n, k * step);
+            br_show_num(&n, t);
         if (at + n.n <= sizeof z)
             memcpy(z + at, br_str_z(&n), n.n);
         o->oom = o->oom || n.oom;
