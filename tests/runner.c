@@ -7,8 +7,8 @@
  * Shards take the next test from a shared counter, those first that may take
  * longest, lest one of them begin when all others are over; the runner prints
  * rows in the order of files as they become ready: seconds by the clock, then
- * those of the processors. check gives the process per test, the timeout and
- * the assertions; the skipping, filtering and leak check are ours. The last
+ * those of the processors. check gives the process per test, the timeout, longer
+ * beside a load, and the assertions; the skipping, filtering and leak check are ours. The last
  * line is `N passed, M failed[, K skipped]`; ./test reads it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "t.h"
@@ -37,6 +37,7 @@
 #ifndef SLOW
 #    define SLOW 1
 #endif
+#define MOST_SLOWER 8.0
 #if defined(__SANITIZE_THREAD__)
 enum { TSAN = 1 };
 #elif defined(__has_feature)
@@ -144,6 +145,22 @@ most_seconds(const t_case *c)
     return c->seconds > 0 ? c->seconds : opt.timeout;
 }
 
+/* How many times as long a test takes beside what the machine does, this minute
+ * and now: one that hangs still ends. */
+static double
+slower(void)
+{
+    double load = 0, running = 0, n = (double)sysconf(_SC_NPROCESSORS_ONLN);
+    FILE *f = fopen("/proc/loadavg", "r");
+
+    if (f) {
+        (void)!fscanf(f, "%lf %*f %*f %lf", &load, &running);
+        (void)fclose(f);
+    }
+    return BR_MIN(BR_MAX(BR_MAX(load, running) / BR_MAX(n, 1.0), 1.0),
+                  MOST_SLOWER);
+}
+
 /* Of the processes that have ended below this one. */
 static double
 busy_below(void)
@@ -172,7 +189,7 @@ run_case(size_t i)
     snprintf(id, sizeof id, "%d-%zu", (int)getpid(), i);
     t_files_start(id);
     suite_add_tcase(s, tc);
-    tcase_set_timeout(tc, most_seconds(c) * SLOW);
+    tcase_set_timeout(tc, most_seconds(c) * SLOW * slower());
     tcase_add_loop_test(tc, &tt, (int)i, (int)i + 1);
     srunner_set_fork_status(sr, opt.no_fork ? CK_NOFORK : CK_FORK);
     fflush(NULL);
@@ -383,8 +400,8 @@ usage(const char *me)
             "  -l          list them\n"
             "  -v          one line per test\n"
             "  -j N        N at a time\n"
-            "  -t SECONDS  timeout of a test (default 20; x4 with a sanitizer)"
-            "\n"
+            "  -t SECONDS  timeout of a test (default 20; x4 with a sanitizer,"
+            " up to x8 beside a load)\n"
             "  --no-fork   all in this process, for a debugger\n",
             me);
     exit(2);
