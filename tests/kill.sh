@@ -57,7 +57,7 @@ chats() {
 }
 fail() { echo "  $1"; bad=1; }
 check() {
-    grep -q 'did not end well\|books_lost' "$dir/log" || fail "the start does not tell"
+    grep -q 'books_lost: .*did not end well' "$dir/log" || fail "the start does not tell"
     ./brass tenant list --json --db "$db" >"$dir/list" || fail "no list"
     while read -r name key; do
         grep -q "\"name\": *\"$name\"" "$dir/list" || fail "$name was made and is not there"

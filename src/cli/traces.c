@@ -59,8 +59,8 @@ print(br_cli *cli, const br_replay_report *r)
 
 /* model: of the command line, or NULL: of the trace. */
 static br_code
-again(const br_file_map *trace, const char *name, br_replay_report *out,
-      br_status *st)
+again(const br_file_map *trace, const char *path, const char *name,
+      br_replay_report *out, br_status *st)
 {
     br_trace_reader head;
     br_model *model = NULL;
@@ -68,16 +68,20 @@ again(const br_file_map *trace, const char *name, br_replay_report *out,
     br_lm_model *lm = NULL;
     br_code code;
 
-    BR_TRY(br_trace_read(&head, trace->p, trace->n, st));
+    if (br_trace_read(&head, trace->p, trace->n, st) != BR_OK)
+        return br_prefix(st, "%s", path);
     code = br_model_open(&model, name ? name : head.model, st);
     if (code == BR_OK)
         code = br_tok_from_gguf(&tok, model->gguf, NULL, st);
     if (code == BR_OK)
         code = br_lm_model_open(&lm, model, &(br_lm_config){.n_slots = 8}, st);
-    if (code == BR_OK)
+    if (code == BR_OK) {
         code = br_replay(
             trace->p, trace->n,
             &(br_engine_config){.lm = br_lm_model_lm(lm), .tok = tok}, out, st);
+        if (code != BR_OK)
+            (void)br_prefix(st, "%s", path);
+    }
     br_lm_model_close(lm);
     br_tok_free(tok);
     br_model_close(model);
@@ -94,7 +98,8 @@ br_cmd_replay(br_cli *cli)
 
     if (code != BR_OK)
         return br_cli_fail(cli, &st);
-    code = again(&m, cli->n_args > 1 ? cli->args[1] : NULL, &r, &st);
+    code =
+        again(&m, cli->args[0], cli->n_args > 1 ? cli->args[1] : NULL, &r, &st);
     br_file_map_close(&m);
     return code == BR_OK ? print(cli, &r) : br_cli_fail(cli, &st);
 }

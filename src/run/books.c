@@ -209,7 +209,10 @@ start(br_books *b, const char *path, bool *lost, br_status *st)
     BR_TRY(br_tstore_open(&b->store, path, st));
     BR_TRY(br_tstore_begin_run(b->store, lost, st));
     if (*lost)
-        br_log(BR_EV_books_lost, "%s", br_tstore_name(b->store));
+        br_log(BR_EV_books_lost,
+               "%s: a server before did not end well, the last second of its "
+               "counters is missing",
+               br_tstore_name(b->store));
     BR_TRY(br_thread_start(&b->thread, "books", keep, b, st));
     b->started = true;
     return BR_OK;
