@@ -65,7 +65,7 @@ empty() { [ -z "$(find "$1" ! -type d | tee /dev/stderr)" ]; }
 
 try "make install" make CC="${CC:-cc}" install DESTDIR="$root" PREFIX=/usr
 for f in bin/brass lib/libbrass.a lib/libbrass.so include/brass/brass.h \
-    lib/pkgconfig/brass.pc share/man/man1/brass.1 \
+    lib/pkgconfig/brass.pc share/man/man1/brass.1 share/man/man1/brass-test-pm4.1 \
     share/bash-completion/completions/brass; do
     try "$f is there" test -s "$usr/$f"
 done

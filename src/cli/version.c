@@ -41,6 +41,21 @@ static const char *const features[] = {
 #ifdef BR_HAVE_SQLITE
     "sqlite",
 #endif
+#ifdef BR_HAVE_PQ
+    "libpq",
+#endif
+#ifdef BR_HAVE_OPENSSL
+    "openssl",
+#endif
+#ifdef BR_HAVE_NGHTTP2
+    "nghttp2",
+#endif
+#ifdef BR_HAVE_ZSTD
+    "zstd",
+#endif
+#ifdef BR_HAVE_LZ4
+    "lz4",
+#endif
 #ifdef __SANITIZE_ADDRESS__
     "asan",
 #endif
