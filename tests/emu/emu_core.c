@@ -4,7 +4,9 @@
  * every thread as a fiber, round robin, until all have returned: on the caller's
  * thread, or, if it is cooperative, on one of its own while the caller goes on, as
  * a kernel that stays asks the host what to do. Such a launch has all its blocks at
- * once, any other one block after another. Seven multiprocessors, or BR_EMU_SM; a launch in which nobody can go
+ * once, any other one block after another. A device is lost, once, when a launch finds
+ * the file BR_EMU_LOST: the number in it is what all calls say until nobody has the
+ * context any more. Seven multiprocessors, or BR_EMU_SM; a launch in which nobody can go
  * on is reported and ends with "launch failed".
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
@@ -320,12 +322,30 @@ E(cuDeviceTotalMem_v2)(size_t *n, int d)
 {
     return IGNORE(d), *n = 4ull << 30, 0;
 }
+static int lost, n_contexts;
+
+static void
+look_for_loss(void)
+{
+    const char *name = getenv("BR_EMU_LOST");
+    FILE *f = name && !lost ? fopen(name, "r") : NULL;
+
+    if (!f)
+        return;
+    if (fscanf(f, "%d", &lost) != 1)
+        abort();
+    fclose(f);
+    unlink(name);
+}
 E(cuDevicePrimaryCtxRetain)(void **c, int d)
 {
+    n_contexts++;
     return IGNORE(d), *c = &home, 0;
 }
 E(cuDevicePrimaryCtxRelease_v2)(int d)
 {
+    if (--n_contexts == 0)
+        lost = 0;
     return IGNORE(d), 0;
 }
 E(cuCtxSetCurrent)(void *c)
@@ -335,7 +355,7 @@ E(cuCtxSetCurrent)(void *c)
 E(cuCtxSynchronize)(void)
 {
     make_all();
-    return coop.rc;
+    return lost ? lost : coop.rc;
 }
 E(cuMemGetInfo_v2)(size_t *f, size_t *t)
 {
@@ -365,8 +385,8 @@ E(cuMemAlloc_v2)(uint64_t *p, size_t n)
 
     while (i < 4096 && held[i].at)
         i++;
-    if (!m || i == 4096)
-        return free(m), 2;
+    if (!m || i == 4096 || lost)
+        return free(m), lost ? lost : 2;
     memset(m, 0xa5, n); /* what nobody wrote is not zero */
     held[i].at = *p = (uint64_t)(uintptr_t)m;
     held[i].n = n;
@@ -382,6 +402,8 @@ E(cuMemFree_v2)(uint64_t p)
 }
 E(cuMemcpyHtoD_v2)(uint64_t d, const void *s, size_t n)
 {
+    if (lost)
+        return lost;
     make_all();
     return inside(d, n) || d == constants
                ? (memcpy((void *)(uintptr_t)d, s, n), 0)
@@ -417,6 +439,8 @@ E(cuMemFreeHost)(void *p)
 }
 E(cuMemcpyDtoH_v2)(void *d, uint64_t s, size_t n)
 {
+    if (lost)
+        return lost;
     make_all();
     return inside(s, n) ? (memcpy(d, (const void *)(uintptr_t)s, n), 0) : 1;
 }
@@ -516,6 +540,9 @@ launch_all(void *fn, const struct shape *s, void **params)
 
     if (noted_end)
         return note(fn, s, params);
+    look_for_loss();
+    if (lost)
+        return lost;
     make_all();
     kernel = fn;
     kernel_params = params;
@@ -568,6 +595,9 @@ E(cuLaunchCooperativeKernel)
     struct shape s = {gx, gy, bx, shared, 0};
 
     IGNORE(stream, gz, by, bz);
+    look_for_loss();
+    if (lost)
+        return lost;
     make_all();
     if (coop.rc || shared > SHARED || gx * gy > (u32)n_sm())
         return coop.rc ? coop.rc : 720;
@@ -607,7 +637,7 @@ E(cuStreamQuery)(void *s)
 E(cuStreamSynchronize)(void *s)
 {
     make_all();
-    return IGNORE(s), coop.rc;
+    return IGNORE(s), lost ? lost : coop.rc;
 }
 E(cuStreamBeginCapture_v2)(void *s, int m)
 {

@@ -70,7 +70,7 @@ static void
 same_draws(const br_lm *lm, const br_step *step, const float *logits,
            uint32_t n)
 {
-    static const float temperature[] = {0, 1.5f, 0.7f};
+    static const float temperature[] = {0, 1.5f, 0.7f, 1.2f};
     br_status st = {0};
 
     for (size_t k = 0; k < BR_COUNT(temperature); k++) {
@@ -83,6 +83,7 @@ same_draws(const br_lm *lm, const br_step *step, const float *logits,
         how.temperature = temperature[k];
         how.top_k = k == 2 ? 9 : 0;
         how.top_p = k == 2 ? 0.8f : 1;
+        how.min_p = k == 3 ? 0.3f : 0;
         p[0] = p[1] = &how;
         t_ok(lm->step(lm->ctx, step, NULL, &st), &st);
         t_ok(lm->draw(lm->ctx, p, at, n, got, &st), &st);

@@ -199,9 +199,9 @@ TEST(cuda_without_a_driver_says_so)
 TEST_WITHIN(cuda_ptx_is_current, 120)
 {
     static const char *const names[] = {
-        "cuda/ptx/mega_decode", "cuda/ptx/setup", "cuda/ptx/pick",
-        "cuda/ptx/nodes",       "cuda/ptx/prog",  "cuda/ptx/nodes_portable",
-        "cuda/ptx/mega_nodes",  "host/host"};
+        "cuda/ptx/mega_decode",    "cuda/ptx/setup",      "cuda/ptx/pick",
+        "cuda/ptx/nodes",          "cuda/ptx/prog",       "cuda/ptx/experts",
+        "cuda/ptx/nodes_portable", "cuda/ptx/mega_nodes", "host/host"};
     const char *dir = t_tmpdir();
 
     if (t_sanitized())
@@ -276,31 +276,31 @@ emulate(const char *shape, int n_sm)
     ck_assert(strstr(r.out, "packets==mega yes"));
 }
 
-TEST_WITHIN(cuda_kernels_emulated_bf16, 120)
+TEST_WITHIN(cuda_kernels_emulated_bf16, 300)
 {
     emulate("tiny", 7);
 }
-TEST_WITHIN(cuda_kernels_emulated_bf16_wide_heads, 120)
+TEST_WITHIN(cuda_kernels_emulated_bf16_wide_heads, 300)
 {
     emulate("tiny-128", 7);
 }
-TEST_WITHIN(cuda_kernels_emulated_q8_0, 120)
+TEST_WITHIN(cuda_kernels_emulated_q8_0, 300)
 {
     emulate("tiny-q8_0", 7);
 }
-TEST_WITHIN(cuda_kernels_emulated_q8_0_wide_heads, 120)
+TEST_WITHIN(cuda_kernels_emulated_q8_0_wide_heads, 300)
 {
     emulate("tiny-128-q8_0", 7);
 }
 
-TEST_WITHIN(cuda_kernels_emulated_q4_k, 120)
+TEST_WITHIN(cuda_kernels_emulated_q4_k, 300)
 {
     emulate("tiny-128-q4_k", 7);
 }
 
 /* So many multiprocessors that keys are copied a step before they are read:
  * with seven of them a row that is not put over its copy goes unnoticed. */
-TEST_WITHIN(cuda_kernels_emulated_a_step_ahead, 120)
+TEST_WITHIN(cuda_kernels_emulated_a_step_ahead, 300)
 {
     emulate("tiny-ahead", 28);
 }

@@ -1,0 +1,138 @@
+/* test_cuda_lost.c - a CUDA device that is lost, or whose kernel waits in vain, on
+ * the emulated device of tests/emu.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../../kernels/cuda/mega_table.h"
+#include "drv/cuda/cuda_load.h"
+#include "run/lm_model.h"
+#include "run/shape.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "t.h"
+
+static const int32_t token[] = {3};
+
+/* A model of random weights on the emulated device. */
+typedef struct shaped {
+    br_str doc;
+    br_model *m;
+    br_lm_model *r;
+    const br_lm *lm;
+} shaped;
+
+static shaped
+open_shape(const char *spec, const br_lm_config *c)
+{
+    br_status st = {0};
+    shaped on = {0};
+
+    t_ok(br_shape_model(&on.doc, spec, true, &st), &st);
+    t_ok(br_model_open_mem(&on.m, on.doc.at, on.doc.n, &st), &st);
+    t_ok(br_lm_model_open(&on.r, on.m, c, &st), &st);
+    on.lm = br_lm_model_lm(on.r);
+    return on;
+}
+
+static void
+close_shape(shaped *on)
+{
+    br_lm_model_close(on->r);
+    br_model_close(on->m);
+    br_str_fini(&on->doc);
+}
+
+/* One token by the tier's way of one sequence or of steps; n_slots 0: the former. */
+static br_code
+one_token(const br_lm *lm, uint32_t n_slots, float *logits, br_status *st)
+{
+    static const uint32_t page[] = {0, 1};
+    const uint32_t *tables[2 * BR_MAX_KV_GROUPS];
+    const br_step s = {1,    &(int32_t){0}, &(int32_t){0}, token,
+                       NULL, tables,        false};
+
+    for (size_t i = 0; i < BR_COUNT(tables); i++)
+        tables[i] = page;
+    if (n_slots)
+        return lm->step(lm->ctx, &s, logits, st);
+    lm->keep(lm->ctx, 0, 0);
+    return lm->feed(lm->ctx, 0, 0, token, 1, logits, st);
+}
+
+/* A device that is lost under a model: each request is told which call failed and
+ * why, and once the model is gone it can be loaded again. */
+static void
+lose_device(const char *spec, uint32_t n_slots, int rc, br_code want)
+{
+    const br_lm_config c = {.tier = "cuda", .n_ctx = 128, .n_slots = n_slots};
+    const char *file = t_printf("%s/lost", t_tmpdir());
+    const char *number = t_printf("%d", rc);
+    float *before, *after;
+
+    ck_assert_int_eq(setenv("BR_EMU_LOST", file, 1), 0);
+    shaped on = open_shape(spec, &c);
+    before = t_keep(calloc((size_t)on.lm->n_vocab, sizeof *before));
+    after = t_keep(calloc((size_t)on.lm->n_vocab, sizeof *after));
+    br_status st = {0};
+    t_ok(one_token(on.lm, n_slots, before, &st), &st);
+    t_write(file, number, strlen(number));
+    for (int i = 0; i < 2; i++) {
+        st = (br_status){0};
+        ck_assert_int_eq(one_token(on.lm, n_slots, after, &st), want);
+        ck_assert_msg(strncmp(st.msg, "cu", 2) == 0, "%s", st.msg);
+    }
+    ck_assert_int_ne(access(file, F_OK), 0);
+    close_shape(&on);
+    on = open_shape(spec, &c);
+    st = (br_status){0};
+    t_ok(one_token(on.lm, n_slots, after, &st), &st);
+    ck_assert_mem_eq(before, after, (size_t)on.lm->n_vocab * sizeof *before);
+    close_shape(&on);
+    unsetenv("BR_EMU_LOST");
+}
+
+TEST_WITHIN(cuda_a_lost_device_is_told_and_loaded_again, 120)
+{
+    enum { ILLEGAL_ADDRESS = 700, LAUNCH_TIMEOUT = 702 };
+
+    t_emulate_cuda();
+    lose_device("shape:qwen3moe-256:Q4_0", 2, ILLEGAL_ADDRESS, BR_E_IO);
+    lose_device("shape:qwen3moe-256:Q4_0", 2, LAUNCH_TIMEOUT, BR_E_TIMEOUT);
+    lose_device("shape:llama-512:BF16", 0, ILLEGAL_ADDRESS, BR_E_IO);
+    lose_device("shape:llama-512:BF16", 0, LAUNCH_TIMEOUT, BR_E_TIMEOUT);
+    t_emulate_end();
+}
+
+/* A kernel that gave up waiting says so in the host's memory and traps: what the
+ * driver then says is TIMEOUT, not a name of its own. */
+TEST_WITHIN(cuda_a_kernel_that_waits_in_vain_is_a_timeout, 60)
+{
+    const char *file = t_printf("%s/lost", t_tmpdir());
+    br_status st = {0};
+    br_str doc = {0};
+    br_cu_decode d = {0};
+    br_cu_shape s;
+    br_model *m;
+    br_cuda cu;
+
+    t_emulate_cuda();
+    ck_assert_int_eq(setenv("BR_EMU_LOST", file, 1), 0);
+    t_ok(br_shape_model(&doc, "shape:llama-512:BF16", true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    t_ok(br_cu_shape_of(&s, m, &st), &st);
+    t_ok(br_cuda_open(&cu, 0, &st), &st);
+    t_ok(br_cu_decode_new(&d, &cu, &s, 256, NULL, &st), &st);
+    t_write(file, "719", 3); /* launch failed */
+    ck_assert_int_eq(br_cu_decode_run(&d, BR_CU_MEGA, 1, &st), BR_E_IO);
+    d.host->hung = 1;
+    st = (br_status){0};
+    ck_assert_int_eq(br_cu_decode_wait(&d, &st), BR_E_TIMEOUT);
+    ck_assert_msg(strstr(st.msg, "has to be loaded anew"), "%s", st.msg);
+    br_cu_decode_free(&d);
+    br_cuda_close(&cu);
+    br_model_close(m);
+    br_str_fini(&doc);
+    unsetenv("BR_EMU_LOST");
+    t_emulate_end();
+}
