@@ -606,6 +606,7 @@ print_cuda(br_json_writer *w, const br_cun_costs *c)
     br_json_w_key(w, "memory");
     br_json_w_obj(w);
     br_json_w_key_u64(w, "weights", c->weights);
+    br_json_w_key_u64(w, "weight_allocations", c->weight_allocations);
     br_json_w_key_u64(w, "experts", c->experts);
     br_json_w_key_u64(w, "for_experts", c->left);
     br_json_w_key_u64(w, "host", c->host);

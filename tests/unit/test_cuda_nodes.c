@@ -690,6 +690,8 @@ experts_in_host(const char *spec)
     ck_assert_uint_gt(all.experts, 0);
     const br_cun_costs none = costs_with(m, 1, far);
     ck_assert_mem_eq(near, far, n * sizeof *near);
+    ck_assert_uint_eq(all.weight_allocations, 2); /* one a class */
+    ck_assert_uint_eq(none.weight_allocations, 1);
     ck_assert_uint_eq(none.experts, 0);
     ck_assert_uint_eq(none.host, all.experts);
     ck_assert_uint_eq(none.weights, all.weights - all.experts);
@@ -776,6 +778,7 @@ TEST_WITHIN(cuda_tells_what_a_model_takes, 60)
     ck_assert_uint_le(c.load_bytes, doc.n);
     ck_assert_uint_gt(c.weights, c.load_bytes);
     ck_assert_uint_lt(c.weights, c.load_bytes * 5 / 4);
+    ck_assert_uint_eq(c.weight_allocations, 1);
     ck_assert_uint_gt(c.pages, 0);
     ck_assert_uint_eq(c.states, 0);
     ck_assert_uint_lt(c.rest, UINT64_C(1) << 32); /* nothing counted twice */

@@ -183,26 +183,16 @@ cun_experts_room(br_cun *x, br_status *st)
 
 /* What is left for experts, once all else is there. */
 static br_code
-left_for(br_cun *x, uint64_t *left, br_status *st)
+left_for(const br_cun *x, uint64_t *left, br_status *st)
 {
-    const br_ir *g = x->v.g;
     size_t is_free, total;
-    uint64_t need = RESERVE;
 
     if (x->c.memory) {
         *left = x->c.memory - BR_MIN(x->c.memory, x->costs.rest);
-        need = 0;
-    } else {
-        BR_TRY(BR_CU(&x->cu, st, cuMemGetInfo(&is_free, &total)));
-        *left = is_free;
+        return BR_OK;
     }
-    for (uint32_t v = 0; v < g->n_values; v++)
-        if (x->v.at[v].t && !cun_asked_as_tiles(x, v))
-            need += cun_matrix_bytes(x, v);
-        else if (x->v.at[v].t) /* factors of rows */
-            need += x->v.at[v].t->dim[2] * tiles_of(x->v.at[v].t->dim[1]) *
-                    BR_ND_TILE_ROWS * 4;
-    *left -= BR_MIN(*left, need);
+    BR_TRY(BR_CU(&x->cu, st, cuMemGetInfo(&is_free, &total)));
+    *left = is_free - BR_MIN(is_free, (size_t)RESERVE);
     return BR_OK;
 }
 
@@ -210,7 +200,7 @@ br_code
 cun_experts_place(br_cun *x, br_status *st)
 {
     const br_ir *g = x->v.g;
-    uint64_t left = 0;
+    uint64_t left = 0, all = 0;
 
     x->far = br_arena_new(&x->arena, bool, g->n_nodes + 1);
     if (!x->far)
@@ -224,9 +214,11 @@ cun_experts_place(br_cun *x, br_status *st)
 
         x->far[i] = bytes > left;
         left -= x->far[i] ? 0 : bytes;
+        all += x->far[i] ? 0 : bytes;
         x->costs.host_ops += x->far[i];
     }
-    return BR_OK;
+    x->costs.experts = all;
+    return cun_pile_up(x, CUN_ASKED_TILES, all, st);
 }
 
 /* ---- at load ------------------------------------------------------------ */
@@ -239,9 +231,7 @@ room_for(br_cun *x, uint64_t bytes, uint64_t each, bool far, uint64_t *q,
     void *p = NULL;
 
     if (!far) {
-        BR_TRY(cun_alloc(x, q, bytes, st));
-        x->costs.weights += bytes;
-        x->costs.experts += bytes;
+        BR_TRY(cun_take(x, CUN_ASKED_TILES, q, bytes, st));
         return BR_CU(&x->cu, st, cuMemsetD32(*q, 0, bytes / 4));
     }
     BR_TRY(br_cuda_alloc(&x->cu, one, each, st));
@@ -304,8 +294,8 @@ cun_expert_tiles(cun_planner *p, uint32_t w, uint32_t k)
                             .n_out = (uint32_t)t->dim[1],
                             .sub = tiles_of(t->dim[1]) * BR_ND_TILE_ROWS / 8};
     m->block = cun_piece_of((uint64_t)k * tiles_of(t->dim[1]), m->n_in / 64);
-    BR_TRY(room(x, &d, t->dim[2] * m->sub * 8, p->st));
-    x->costs.weights += t->dim[2] * m->sub * 8 * 4;
+    BR_TRY(cun_take(x, CUN_MATRICES, &d, t->dim[2] * m->sub * 8 * 4, p->st));
+    BR_TRY(cun_zero(x, d, t->dim[2] * m->sub * 8, p->st));
     code =
         room_for(x, each * t->dim[2], each, x->far[p->node], &q, &one, p->st);
     m->q = (const void *)(uintptr_t)q;

@@ -23,6 +23,40 @@ cun_alloc(br_cun *x, uint64_t *p, size_t bytes, br_status *st)
     return br_fail(st, BR_E_OOM, "tier %s: out of memory", cun_tier(x));
 }
 
+enum { ALIGNED = 256 };
+
+br_code
+cun_pile_up(br_cun *x, enum cun_class c, uint64_t bytes, br_status *st)
+{
+    cun_pile *p = &x->pile[c];
+
+    if (x->dev || !bytes)
+        return BR_OK;
+    BR_TRY(cun_alloc(x, &p->at, bytes, st));
+    p->end = p->at + bytes;
+    x->costs.weights += bytes;
+    x->costs.weight_allocations++;
+    return BR_OK;
+}
+
+br_code
+cun_take(br_cun *x, enum cun_class c, uint64_t *p, uint64_t bytes,
+         br_status *st)
+{
+    cun_pile *from = &x->pile[c];
+
+    if (x->dev)
+        return cun_alloc(x, p, bytes, st);
+    if (bytes > from->end - from->at)
+        return br_fail(st, BR_E_INTERNAL,
+                       "weights of class %d: %zu bytes more than were counted",
+                       (int)c, (size_t)(bytes - (from->end - from->at)));
+    *p = from->at;
+    from->at +=
+        BR_MIN((bytes + ALIGNED - 1) / ALIGNED * ALIGNED, from->end - from->at);
+    return BR_OK;
+}
+
 br_code
 cun_shared(br_cun *x, uint64_t *p, size_t bytes, br_status *st)
 {

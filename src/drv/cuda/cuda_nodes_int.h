@@ -65,6 +65,12 @@ enum {
     CUN_PARTS = 3,   /* matrices side by side in one product */
     CUN_FULL = 100   /* blocks that are enough for a device */
 };
+/* Weights are pieces of one allocation each. */
+enum cun_class { CUN_MATRICES, CUN_ASKED_TILES, CUN_CLASSES };
+typedef struct cun_pile {
+    uint64_t at, end; /* of what is left */
+} cun_pile;
+
 typedef struct cun_embed { /* a table whose rows the step brings */
     const br_gguf_tensor *t;
     uint32_t value, cols;
@@ -82,6 +88,7 @@ struct br_cun {
     BR_VEC(uint64_t) held; /* device memory */
     BR_VEC(cun_launch) launches;
     struct br_nd_mat *mat; /* [n_values] */
+    cun_pile pile[CUN_CLASSES];
     uint64_t pool[BR_MAX_KV_GROUPS];
     uint64_t gather[BR_IR_MAX_BINDINGS], xq, xd, hidden_rows;
     uint64_t slots;        /* [n_slots][slot_elems] */
@@ -137,6 +144,12 @@ br_code cun_alloc(br_cun *x, uint64_t *p, size_t bytes,
                   br_status *st) BR_MUST_USE;
 br_code cun_shared(br_cun *x, uint64_t *p, size_t bytes,
                    br_status *st) BR_MUST_USE;
+/* Memory of all weights of a class; a piece of it, at a multiple of 256. Devices of
+ * other tiers give each piece for itself. */
+br_code cun_pile_up(br_cun *x, enum cun_class c, uint64_t bytes,
+                    br_status *st) BR_MUST_USE;
+br_code cun_take(br_cun *x, enum cun_class c, uint64_t *p, uint64_t bytes,
+                 br_status *st) BR_MUST_USE;
 br_code cun_zero(br_cun *x, uint64_t p, uint64_t numbers,
                  br_status *st) BR_MUST_USE;
 br_code cun_put(br_cun *x, uint64_t to, const void *from, size_t bytes,
@@ -159,8 +172,9 @@ uint32_t cun_piece_of(uint64_t tiles, uint32_t blocks);
 br_code cun_send_tiles(br_cun *x, const br_gguf_tensor *t,
                        const struct br_nd_mat *m, uint32_t at, uint64_t squares,
                        br_status *st) BR_MUST_USE;
-/* At most so many bytes of the device's memory. */
-uint64_t cun_matrix_bytes(const br_cun *x, uint32_t v);
+/* All matrices but experts that are tiles, with the latters' factors. */
+br_code cun_all_matrices(const br_cun *x, uint64_t *bytes,
+                         br_status *st) BR_MUST_USE;
 
 /* ---- cuda_experts.c ---- */
 /* Numbers of a row that xq is to have room for, because of experts; and what

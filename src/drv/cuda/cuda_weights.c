@@ -52,9 +52,8 @@ room(sending *s, const void **p, uint64_t bytes)
         s->to += (bytes + 15) / 16 * 16;
         return BR_OK;
     }
-    BR_TRY(cun_alloc(s->x, &d, bytes, s->st));
+    BR_TRY(cun_take(s->x, CUN_MATRICES, &d, bytes, s->st));
     *p = (const void *)(uintptr_t)d;
-    s->x->costs.weights += bytes;
     s->x->weight_bytes += bytes;
     return BR_OK;
 }
@@ -411,9 +410,8 @@ room_for_tiles(br_cun *x, uint32_t tiles, struct br_nd_mat *out, br_status *st)
         x->n_met = BR_MAX(x->n_met, BR_MAX(tiles, (uint64_t)CUN_FULL));
         x->n_sums = BR_MAX(x->n_sums, x->n_met * pieces);
     }
-    BR_TRY(cun_alloc(x, &q, bytes, st));
-    BR_TRY(cun_alloc(x, &d, rows * 4, st));
-    x->costs.weights += bytes + rows * 4;
+    BR_TRY(cun_take(x, CUN_MATRICES, &q, bytes, st));
+    BR_TRY(cun_take(x, CUN_MATRICES, &d, rows * 4, st));
     BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(q, 0, bytes / 4)));
     BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(d, 0, rows)));
     m.q = (const void *)(uintptr_t)q;
@@ -491,25 +489,62 @@ cun_pair(br_cun *x, const uint32_t *v, struct br_nd_mat *out, float *most,
     return code;
 }
 
-uint64_t
-cun_matrix_bytes(const br_cun *x, uint32_t v)
+/* What a matrix takes: as send_ints, send_floats and room_for_tiles say, each array up to
+ * a multiple of 256. */
+static uint64_t
+bytes_of(const br_cun *x, uint32_t v)
 {
+    enum { ARRAYS = 6, MORE = ARRAYS * 256 };
     const br_gguf_tensor *t = x->v.at[v].t;
-    const uint32_t bytes = br_qinfo_of(t->type)->bytes;
-    uint64_t n = 1, rows = (t->dim[1] + BR_ND_TILE_ROWS - 1) / BR_ND_TILE_ROWS *
-                           BR_ND_TILE_ROWS;
+    const uint64_t tiles = (t->dim[1] + BR_ND_TILE_ROWS - 1) / BR_ND_TILE_ROWS;
+    const enum br_nd_kind form = cun_form_of(t->type);
+    uint64_t n = 1, rest;
+    br_qint b;
 
     for (uint32_t i = 0; i < t->n_dims; i++)
         n *= t->dim[i];
-    if (cun_tiled(x, v) && cun_form_of(t->type) == BR_ND_TILES)
-        return rows * (t->dim[0] * 2 + 4);
+    if (cun_asked_as_tiles(x, v))
+        return tiles * BR_ND_TILE_ROWS * 4 * t->dim[2] + MORE;
     if (cun_tiled(x, v))
-        return rows / BR_ND_TILE_ROWS * (t->dim[0] / 64) *
-                   BR_ND_PACK_BYTES(cun_form_of(t->type)) +
-               rows * 4;
-    if (br_qint_has(t->type)) /* a byte, two f32 every 32, two bytes every 16 */
-        return n + n / 4 + n / 8;
-    return n * (br_qinfo_of(t->type)->elems == 1 && bytes == 2 ? 2 : 4);
+        return tiles * (BR_ND_TILE_ROWS * 4 +
+                        t->dim[0] / 64 *
+                            (form == BR_ND_TILES ? BR_ND_TILE_ROWS * 128u
+                                                 : BR_ND_PACK_BYTES(form))) +
+               MORE;
+    if (!br_qint_has(t->type))
+        return n * (t->type == BR_Q_F16 || t->type == BR_Q_BF16 ? 2 : 4) + MORE;
+    br_qint_block(t->type, t->data, &b);
+    rest = n / (uint32_t)b.n * 4;
+    if (b.n == 256)
+        rest += n / (uint32_t)b.sub;
+    return n + rest * (b.has_min ? 2 : 1) + MORE;
+}
+
+br_code
+cun_all_matrices(const br_cun *x, uint64_t *bytes, br_status *st)
+{
+    const br_ir *g = x->v.g;
+    bool *seen = br_try_calloc(g->n_values + 1, sizeof *seen);
+
+    if (!seen)
+        return br_fail(st, BR_E_OOM, "weights: out of memory");
+    *bytes = 0;
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const br_ir_node *n = &g->nodes[i];
+
+        for (int b = 0; b < n->n_in; b++) {
+            const uint32_t v = n->bind[b].value;
+
+            if (v == BR_IR_NONE || seen[v] || !x->v.at[v].t ||
+                !br_bind_is_matrix(n, b) ||
+                (n->op == BR_IR_EMBED && !cun_has_rows(x, v)))
+                continue;
+            seen[v] = true;
+            *bytes += bytes_of(x, v);
+        }
+    }
+    br_free(seen);
+    return BR_OK;
 }
 
 br_code
