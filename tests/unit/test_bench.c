@@ -8,6 +8,7 @@
 #include "t.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static double
 number(const br_json *doc, const char *key)
@@ -74,6 +75,49 @@ TEST_WITHIN(bench_prints_a_line_for_each_test, 120)
           "3", "-d", "2");
     ck_assert_msg(r.exit == 0, "%s", r.err);
     ck_assert_ptr_nonnull(strstr(r.out, "\ntg3  "));
+}
+
+/* Where a CUDA device's memory goes, as one document: experts that do not fit are the
+ * host's, by op. */
+TEST_WITHIN(bench_tells_where_a_devices_memory_goes, 120)
+{
+    const char *dir = t_repo(t_printf("build/%s", t_conf()));
+    const char *const keys[] = {
+        "weights", "weight_allocations", "experts", "for_experts",
+        "host",    "host_ops",           "pages",   "states",
+        "rest"};
+    br_status st = {0};
+    br_arena a;
+    br_json *doc;
+    const br_json *m;
+    t_proc r;
+
+    if (access(t_printf("%s/emu/libcuda.so.1", dir), R_OK) != 0)
+        t_skip("no emulated CUDA device in this build");
+    t_exec(&r,
+           (const char *[]){"env", t_printf("LD_LIBRARY_PATH=%s/emu", dir),
+                            t_printf("%s/brass", dir), "bench",
+                            "shape:qwen3moe-128:Q4_0", "--tier", "cuda",
+                            "--gpu-memory", "1m", "-p", "0", "-n", "2", "-r",
+                            "1", "--json", NULL},
+           NULL, 0);
+    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)getpid()));
+    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getpid()));
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    br_arena_init(&a, 0);
+    t_ok(br_json_parse(&doc, &a, r.out, strcspn(r.out, "\n"), 0, &st), &st);
+    m = br_json_get(br_json_get(doc, "execution"), "memory");
+    ck_assert_ptr_nonnull(m);
+    for (size_t i = 0; i < BR_COUNT(keys); i++) {
+        ck_assert_msg(br_json_get(m, keys[i]) != NULL, "%s", keys[i]);
+        ck_assert_int_eq(br_json_get(m, keys[i])->kind, BR_J_INT);
+    }
+    ck_assert_int_eq(br_json_get(m, "experts")->i, 0);
+    ck_assert_int_eq(br_json_get(m, "host_ops")->i, 4); /* of two layers */
+    /* 40 experts of gate, up (64 rows fill half a tile) and down, 5 bits */
+    ck_assert_int_eq(br_json_get(m, "host")->i,
+                     2 * 40 * (2 * 128 * 128 + 128 * 64) * 5 / 8);
+    br_arena_fini(&a);
 }
 
 TEST(bench_refuses_in_one_line)

@@ -388,24 +388,25 @@ br_cun_stats(const br_cun *x)
 double
 br_cun_probe(br_cun *x)
 {
-    enum { BYTES = 1 << 30 };
+    enum { MOST = 1 << 30, SHARE = 64 }; /* 1 GiB where there are 64 and more */
     br_cuda *cu = &x->cu;
+    const uint64_t bytes = BR_MIN((uint64_t)MOST, cu->total_bytes / SHARE);
     uint64_t p = 0;
     int64_t least = INT64_MAX;
 
     if (x->dev)
         return x->dev->ops->probe(x->dev);
-    if (cu->cuMemAlloc(&p, 2ull * BYTES))
+    if (cu->cuMemAlloc(&p, 2 * bytes))
         return 0;
     for (int i = 0; i < 4; i++) {
         int64_t t0 = br_now_ns();
         bool bad =
-            cu->cuMemcpyDtoD(p, p + BYTES, BYTES) || cu->cuCtxSynchronize();
+            cu->cuMemcpyDtoD(p, p + bytes, bytes) || cu->cuCtxSynchronize();
 
         least = bad ? INT64_MAX : BR_MIN(least, br_now_ns() - t0);
     }
     cu->cuMemFree(p);
-    return least == INT64_MAX ? 0 : 2.0 * BYTES / (double)least;
+    return least == INT64_MAX ? 0 : 2.0 * (double)bytes / (double)least;
 }
 
 static uint64_t
