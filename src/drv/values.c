@@ -334,6 +334,26 @@ buffer(const binder *b, free_list *list, size_t n, size_t *has)
     return p ? (float *)(void *)(p + (64 - (uintptr_t)p % 64) % 64) : NULL;
 }
 
+/* Buffers of values that die with node i. */
+static bool
+give_back(const br_values *r, uint32_t i, free_list *list, const size_t *has)
+{
+    const br_ir_node *n = &r->g->nodes[i];
+
+    for (int k = 0; k < n->n_in + n->n_out; k++) {
+        uint32_t id = n->bind[k].value;
+        bool twice = id == BR_IR_NONE;
+
+        for (int a = 0; a < k; a++)
+            twice = twice || n->bind[a].value == id;
+        if (!twice && r->g->values[id].kind == BR_IK_TEMP &&
+            r->at[id].last == (int64_t)i &&
+            !br_vec_push(list, ((free_buffer){r->at[id].p, has[id]})))
+            return false;
+    }
+    return true;
+}
+
 /* Buffers of values that are dead serve those that come: first fit. has[v]:
  * numbers that the buffer of v may hold. */
 static br_code
@@ -357,16 +377,8 @@ place_nodes(const binder *b, free_list *list, size_t *has, br_status *st)
             v->p = buffer(b, list, (size_t)v->cols * rows, &has[id]);
             ok = v->p != NULL;
         }
-        for (int k = 0; k < n->n_in + n->n_out && ok && !b->c->apart; k++) {
-            uint32_t id = n->bind[k].value;
-            bool twice = id == BR_IR_NONE;
-
-            for (int a = 0; a < k; a++)
-                twice = twice || n->bind[a].value == id;
-            if (!twice && g->values[id].kind == BR_IK_TEMP &&
-                r->at[id].last == (int64_t)i)
-                ok = br_vec_push(list, ((free_buffer){r->at[id].p, has[id]}));
-        }
+        if (i >= b->c->lag && !b->c->apart)
+            ok = ok && give_back(r, i - b->c->lag, list, has);
     }
     return ok ? BR_OK : no_memory(st);
 }

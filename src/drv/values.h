@@ -30,7 +30,8 @@ typedef struct br_values_config {
      * those rows only, and step.logits is the caller's memory. 0: like any
      * other value, max_rows of them. */
     uint32_t max_want;
-    bool apart; /* nodes run in no fixed order: no two values share memory */
+    bool apart;   /* nodes run in no fixed order: no two values share memory */
+    uint32_t lag; /* nodes for which memory of a value that is dead rests */
     /* n numbers of memory elsewhere, which br_values never touches; NULL: the
      * arena's. */
     float *(*place)(void *ctx, size_t n);

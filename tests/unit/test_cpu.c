@@ -429,6 +429,74 @@ TEST(rows_without_logits_are_not_multiplied_to_the_end)
     lk_end();
 }
 
+/* In a step of one row products take in what stands around them: a layer's two
+ * norms, its row's form four times, two sums, GLU, and attention ROPE of queries
+ * and keys and what keeps them. Of the last layer queries are multiplied apart,
+ * by a form of their own, so that norm is for two. And the head's form. */
+TEST(a_step_of_one_row_has_few_phases)
+{
+    br_cpu_pool *two = pool_of(2);
+    lk_case c = lk_get(lk_of_arch(BR_ARCH_LLAMA, 0));
+    br_oracle_config config = {.pool = two, .kv = BR_Q_F16};
+    uint32_t inside = 0, products = 0, attention = 0;
+    lk_run r;
+
+    t_ok(lk_open(&r, &c, &config), &r.st);
+    for (size_t i = 0; i < r.o.cpu->phases.n; i++) {
+        const cpu_phase *p = &r.o.cpu->phases.at[i];
+
+        inside += p->inside;
+        products += p->kind == &cpu_multiply && p->n_forms == 1;
+        attention += p->keep != NULL;
+    }
+    ck_assert_uint_eq(inside, 12u * (uint32_t)r.model->hp.n_layer + 1);
+    ck_assert_uint_eq(products, 4u * (uint32_t)r.model->hp.n_layer + 2);
+    ck_assert_uint_eq(attention, (uint32_t)r.model->hp.n_layer);
+    lk_close(&r);
+    br_cpu_pool_free(two);
+    lk_end();
+}
+
+static void
+see_nothing(void *ctx, uint32_t node, const float *row, int64_t cols,
+            uint32_t n_rows)
+{
+    (void)node, (void)row, (void)cols, (void)n_rows;
+    ++*(uint32_t *)ctx;
+}
+
+/* Who watches sees every value, so then nothing is taken in: the bits of each
+ * row alone are those, and those of a long past, too. */
+TEST_WITHIN(a_row_alone_has_the_bits_of_a_watched_one, 120)
+{
+    static const br_qtype kv[] = {BR_Q_F16, BR_Q_Q8_0, BR_Q_F32};
+    br_cpu_pool *seven = pool_of(7);
+
+    for (size_t i = 0; i < lk_count(); i++) {
+        lk_case c = lk_get(i);
+        br_oracle_config config = {.pool = seven, .kv = kv[i % BR_COUNT(kv)]};
+        const float *alone, *watched;
+        uint32_t seen = 0;
+        lk_run r;
+
+        if (skipped(&c, i))
+            continue;
+        if (lk_open(&r, &c, &config) != BR_OK) {
+            config.kv = BR_Q_F16; /* heads of no whole blocks */
+            t_ok(lk_open(&r, &c, &config), &r.st);
+        }
+        alone = lk_logits(&r, &c, c.n_tokens, 1);
+        br_oracle_reset(&r.o, 0);
+        br_cpu_watch(r.o.cpu, &(br_watch){see_nothing, &seen});
+        watched = lk_logits(&r, &c, c.n_tokens, 1);
+        ck_assert_uint_gt(seen, c.n_tokens);
+        same(&c, alone, watched, "watched");
+        lk_close(&r);
+    }
+    br_cpu_pool_free(seven);
+    lk_end();
+}
+
 /* What F16 keys and BF16 products cost: cpu.h names the bound. */
 TEST_WITHIN(fast_logits_are_near_those_of_the_reference_tier, 120)
 {

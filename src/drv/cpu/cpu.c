@@ -57,8 +57,8 @@ choose_attention(br_cpu *c)
 static br_code
 prepare(br_cpu *c, const br_model *m, const br_ir *g, br_status *st)
 {
-    br_values_config vc = {.max_rows = c->c.max_rows,
-                           .max_want = c->c.max_want};
+    br_values_config vc = {
+        .max_rows = c->c.max_rows, .max_want = c->c.max_want, .lag = CPU_LAG};
 
     if (c->c.isa >= 0 && !br_isa_here((br_isa)c->c.isa))
         return br_fail(st, BR_E_NO_DEVICE, "this processor has no %s",
@@ -69,6 +69,7 @@ prepare(br_cpu *c, const br_model *m, const br_ir *g, br_status *st)
     BR_TRY(br_values_bind(&c->v, &c->arena, m, g, st));
     BR_TRY(br_values_place(&c->v, &c->arena, &vc, st));
     BR_TRY(cpu_plan(c, st));
+    BR_TRY(cpu_fuse(c, st));
     choose_attention(c);
     if (cpu_cache_find(c))
         return BR_OK;
@@ -197,7 +198,7 @@ begin(void *ctx, uint32_t phase)
 
     if (c->watch.seen && phase > 0)
         show(c, p - 1);
-    return p->kind->tiles(c, p);
+    return c->alone && p->inside ? 0 : p->kind->tiles(c, p);
 }
 
 static void
@@ -261,6 +262,8 @@ br_cpu_step(br_cpu *c, br_state *s, const br_step *step, float *logits,
         c->n_want = 0;
     /* Who watches or asks for hidden sees all rows. */
     c->few = !c->watch.seen && !step->hidden && c->n_want < step->n_rows;
+    c->alone = step->n_rows == 1 && c->n_want == 1 && !c->watch.seen;
+    c->n_steps++;
     c->logits = logits;
     aim(c, logits);
     br_cpu_pool_run(c->c.pool, &job);

@@ -17,7 +17,12 @@
 #include "drv/cpu/cpu_ops.h"
 #include "drv/ref/ref_int.h"
 
-enum { CPU_MAX_PARTS = 4 };
+enum {
+    CPU_MAX_PARTS = 4,
+    /* Workers may read a row that a node was the last to read while nodes up to
+     * so many later write theirs (cpu_fuse.c): from ROPE to attention. */
+    CPU_LAG = 3,
+};
 
 /* A matrix of the model, packed; slices (experts, heads) one after another. */
 typedef struct cpu_mat {
@@ -77,6 +82,14 @@ struct cpu_phase {
     bool by_head;          /* slices are heads; rows of act by head */
     const cpu_table *table;
     float *temp; /* memory of the phase and those that follow it */
+    /* in a step of one row (cpu_fuse.c): */
+    bool inside;      /* a product near it does what it does */
+    bool norms;       /* each worker has a norm of its own, */
+    uint32_t n_forms; /* and so many forms of it, phases before */
+    bool glu;
+    const float *add; /* to what is multiplied; NULL: nothing */
+    float *into;      /* where then it, or GLU, goes */
+    const cpu_phase *turn_q, *turn_k, *keep; /* attention: all or none */
 };
 
 /* Which rows each expert is asked for, from the ids of the layer at hand. */
@@ -103,6 +116,10 @@ struct cpu_worker {
     ref_scratch ref;
     float *att;  /* of br_cpu_att */
     float *wide; /* the widest row */
+    /* the row of a step of one row that it has made for a phase */
+    uint8_t *act[BR_FORM_COUNT];
+    const cpu_phase *has;
+    uint64_t has_step;
 };
 
 struct br_cpu {
@@ -142,7 +159,9 @@ struct br_cpu {
     cpu_split split;
     float *kept_blocks; /* [CPU_KEPT] */
     uint32_t n_want;
-    bool few; /* and phases that are late have no others */
+    bool few;   /* and phases that are late have no others */
+    bool alone; /* it has one row, which wants logits, and nobody watches */
+    uint64_t n_steps;
     br_cpu_work work;
     br_watch watch;
 };
@@ -174,6 +193,13 @@ br_code cpu_plan(br_cpu *c, br_status *st) BR_MUST_USE;
 cpu_mat *cpu_matrix(br_cpu *c, const br_ir_node *n, int in, br_status *st);
 br_code cpu_moe_new(cpu_moe *m, br_arena *a, size_t pairs, size_t experts,
                     br_status *st) BR_MUST_USE;
+/* cpu_fuse.c: what products do besides in a step of one row; a worker's own
+ * part of it before its first tile. */
+br_code cpu_fuse(br_cpu *c, br_status *st) BR_MUST_USE;
+void cpu_fuse_row(br_cpu *c, const cpu_phase *p, cpu_worker *w);
+/* The queries of head g of keys, turned; keeps its key and value, too. */
+const float *cpu_fuse_head(br_cpu *c, const cpu_phase *p, uint32_t g, bool keep,
+                           cpu_worker *w);
 /* cpu_pack.c */
 br_code cpu_pack(br_cpu *c, br_status *st) BR_MUST_USE;
 
@@ -187,8 +213,17 @@ void cpu_cache_end(br_cpu *c);
 /* cpu_rows.c: opcodes that take rows one by one; NULL: not one of those. */
 extern const cpu_kind cpu_rows, cpu_tables;
 cpu_rows_fn *cpu_rows_of(const br_ir_node *n);
-cpu_rows_fn cpu_rows_nothing, cpu_rows_pick, cpu_rows_ref, cpu_rows_join,
-    cpu_rows_shared, cpu_rows_l2, cpu_rows_glu, cpu_rows_bias;
+/* Row t of a phase that norms, to y. */
+void cpu_norm_row(const br_cpu *c, const cpu_phase *p, size_t t, float *y);
+/* Heads of row t of a ROPE, one after another, to y. */
+typedef struct cpu_heads {
+    int64_t from, to;
+} cpu_heads;
+void cpu_turn_heads(const br_cpu *c, const cpu_phase *p, size_t t, cpu_heads h,
+                    float *y);
+cpu_rows_fn cpu_rows_norm, cpu_rows_rope, cpu_rows_nothing, cpu_rows_pick,
+    cpu_rows_ref, cpu_rows_join, cpu_rows_shared, cpu_rows_l2, cpu_rows_glu,
+    cpu_rows_bias;
 /* cpu_mul.c */
 extern const cpu_kind cpu_quantise, cpu_multiply, cpu_moe_plan;
 /* Pairs of row and rank by expert, rows ascending; w: the experts' matrix. */
@@ -197,5 +232,8 @@ void cpu_moe_fill(cpu_moe *m, const br_ir_node *n, const ref_view *ids,
 /* cpu_seq.c */
 extern const cpu_kind cpu_attention, cpu_fold, cpu_conv, cpu_delta, cpu_scan;
 cpu_rows_fn cpu_rows_kv;
+/* Row t's part of head h, keys (0) or values (1), to where pages keep it. */
+void cpu_keep_head(br_cpu *c, const cpu_phase *p, int i, size_t t, size_t h,
+                   const float *x);
 
 #endif

@@ -106,6 +106,9 @@ typedef struct br_cpu_ops {
     /* pairs of u and v: y = x turned by (c, s) */
     void (*turn)(const float *u, const float *v, const float *c, const float *s,
                  float *yu, float *yv, size_t n);
+    /* the same of neighbours: x[2 i] and x[2 i + 1] */
+    void (*turn_pairs)(const float *x, const float *c, const float *s, float *y,
+                       size_t n);
     void (*to_f16)(const float *x, uint16_t *y, size_t n);
     void (*attend)(const br_cpu_att *a);
     /* With products in BF16 where br_cpu_att_pairs says so; br_isa_pairs. */

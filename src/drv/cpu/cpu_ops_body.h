@@ -234,6 +234,19 @@ turn(const float *u, const float *v, const float *c, const float *s, float *yu,
     }
 }
 
+/* One by one: vectors of them, taken apart in memory, wait for the stores of
+ * that and are slower. */
+static void
+turn_pairs(const float *x, const float *c, const float *s, float *y, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        float a = x[2 * k], b = x[2 * k + 1];
+
+        y[2 * k] = fmaf(a, c[k], -(b * s[k]));
+        y[2 * k + 1] = fmaf(a, s[k], b * c[k]);
+    }
+}
+
 static void
 to_f16(const float *x, uint16_t *y, size_t n)
 {
@@ -303,10 +316,10 @@ scan(float *row, const float *b, float xd, float decay, size_t n)
         row[j] = fmaf(b[j], xd, row[j] * decay);
 }
 
-#define CPU_OPS(pairs)                                                   \
-    {                                                                    \
-        dot, norm, act, softcap, two, scale, axpy, turn, to_f16, attend, \
-            pairs, fold_kept, delta, scan                                \
+#define CPU_OPS(pairs)                                                       \
+    {                                                                        \
+        dot, norm, act, softcap, two, scale, axpy, turn, turn_pairs, to_f16, \
+            attend, pairs, fold_kept, delta, scan                            \
     }
 
 #endif

@@ -638,6 +638,12 @@ get_act(planner *p)
         if (!a)
             return no_memory(p->st);
         p->act[f] = a + (64 - (uintptr_t)a % 64) % 64;
+        for (uint32_t i = 0; i < c->n_threads; i++) {
+            a = br_arena_zero(&c->arena, most[f] + 128, 1);
+            if (!a)
+                return no_memory(p->st);
+            c->worker[i].act[f] = a + (64 - (uintptr_t)a % 64) % 64;
+        }
     }
     return BR_OK;
 }

@@ -24,6 +24,7 @@ typedef struct worker {
     uint32_t id;
     _Alignas(LINE) const char *soon; /* its own: nobody else looks */
     size_t soon_bytes;
+    uint32_t made; /* tiles of this phase that are not in `done` yet */
 } worker;
 
 struct br_cpu_pool {
@@ -145,6 +146,24 @@ own_tile(br_cpu_pool *p, uint32_t id, uint32_t i, uint32_t tiles)
     }
 }
 
+/* There are no more tiles: says how many it has made. Whether it was the last
+ * to say so, and has opened the next phase. */
+static bool
+settle(br_cpu_pool *p, uint32_t id, uint32_t tiles)
+{
+    uint32_t n = p->workers[id].made;
+
+    p->workers[id].made = 0;
+    /* acq_rel: with each other; the last sees what all have written */
+    if (n == 0 ||
+        atomic_fetch_add_explicit(&p->done, n, memory_order_acq_rel) + n !=
+            tiles)
+        return false;
+    p->phase++;
+    advance(p, id);
+    return true;
+}
+
 /* Takes a tile and does it, or waits for the next phase. */
 static void
 work(br_cpu_pool *p, uint32_t id)
@@ -153,18 +172,16 @@ work(br_cpu_pool *p, uint32_t id)
     uint64_t w = atomic_fetch_add_explicit(&p->word, 1, memory_order_acq_rel);
     waiting wait = {p, w >> 40, id == 0};
 
-    if (next_of(w) >= tiles_of(w)) {
+    if (next_of(w) < tiles_of(w)) {
+        p->job->tile(p->job->ctx, p->phase,
+                     own_tile(p, id, next_of(w), tiles_of(w)), id);
+        p->workers[id].made++;
+        if (next_of(w) + 1 < tiles_of(w))
+            return;
+    }
+    if (!settle(p, id, tiles_of(w))) {
         look_ahead(p, id, &wait);
         br_event_await(&p->moved, moved, &wait, p->spins, -1);
-        return;
-    }
-    p->job->tile(p->job->ctx, p->phase,
-                 own_tile(p, id, next_of(w), tiles_of(w)), id);
-    /* acq_rel: with each other; the last sees what all have written */
-    if (atomic_fetch_add_explicit(&p->done, 1, memory_order_acq_rel) + 1 ==
-        tiles_of(w)) {
-        p->phase++;
-        advance(p, id);
     }
 }
 

@@ -19,7 +19,7 @@
  * itself and tells nobody. Between phases the others spin for some
  * microseconds, then sleep on a futex.
  *
- * Cost: two atomic additions a tile; 0.2 us from phase to phase.
+ * Cost: an atomic addition a tile and two a phase; 0.2 us from phase to phase.
  *
  * Who waits may know what it is to read next (br_cpu_pool_soon): then it brings
  * that to its second cache meanwhile, a KiB between one look and the next.

@@ -135,14 +135,19 @@ norm_row(const br_cpu *c, const br_ir_node *n, const float *x,
         c->ops->norm(x + at, w->v ? w->f : NULL, y + at, (size_t)width, eps);
 }
 
-static void
-rows_norm(br_cpu *c, const cpu_phase *p, uint32_t t0, uint32_t t1,
-          cpu_worker *w)
+void
+cpu_norm_row(const br_cpu *c, const cpu_phase *p, size_t t, float *y)
+{
+    norm_row(c, p->n, ref_row(&p->in[0], t), &p->in[1], y, p->in[0].cols);
+}
+
+void
+cpu_rows_norm(br_cpu *c, const cpu_phase *p, uint32_t t0, uint32_t t1,
+              cpu_worker *w)
 {
     (void)w;
     for (size_t t = t0; t < t1; t++)
-        norm_row(c, p->n, ref_row(&p->in[0], t), &p->in[1],
-                 ref_row(&p->out[0], t), p->in[0].cols);
+        cpu_norm_row(c, p, t, ref_row(&p->out[0], t));
 }
 
 static void
@@ -244,38 +249,35 @@ tables_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
 
 const cpu_kind cpu_tables = {tables_tiles, tables_tile};
 
-static void
-rows_rope(br_cpu *c, const cpu_phase *p, uint32_t t0, uint32_t t1,
-          cpu_worker *w)
+void
+cpu_turn_heads(const br_cpu *c, const cpu_phase *p, size_t t, cpu_heads h,
+               float *y)
 {
-    int64_t heads = br_ir_i(p->n, BR_IA_heads, 1);
     int64_t head = br_ir_i(p->n, BR_IA_head_dim, 0), half = p->table->n;
     bool neighbours = br_ir_i(p->n, BR_IA_kind, 0) == BR_ROPE_NORM;
+    const float *co = p->table->cos + t * (size_t)half;
+    const float *si = p->table->sin + t * (size_t)half;
+    const float *x = ref_row(&p->in[0], t) + h.from * head;
 
+    for (int64_t k = h.from; k < h.to; k++, x += head, y += head) {
+        if (neighbours)
+            c->ops->turn_pairs(x, co, si, y, (size_t)half);
+        else
+            c->ops->turn(x, x + half, co, si, y, y + half, (size_t)half);
+        for (int64_t i = 2 * half; i < head; i++)
+            y[i] = x[i];
+    }
+}
+
+void
+cpu_rows_rope(br_cpu *c, const cpu_phase *p, uint32_t t0, uint32_t t1,
+              cpu_worker *w)
+{
+    cpu_heads all = {0, br_ir_i(p->n, BR_IA_heads, 1)};
+
+    (void)w;
     for (size_t t = t0; t < t1; t++)
-        for (int64_t h = 0; h < heads; h++) {
-            const float *x = ref_row(&p->in[0], t) + h * head;
-            const float *co = p->table->cos + t * (size_t)half;
-            const float *si = p->table->sin + t * (size_t)half;
-            float *y = ref_row(&p->out[0], t) + h * head;
-            float *u = w->wide, *v = u + half;
-
-            if (!neighbours) {
-                c->ops->turn(x, x + half, co, si, y, y + half, (size_t)half);
-            } else {
-                for (int64_t i = 0; i < half; i++) {
-                    u[i] = x[2 * i];
-                    v[i] = x[2 * i + 1];
-                }
-                c->ops->turn(u, v, co, si, u, v, (size_t)half);
-                for (int64_t i = 0; i < half; i++) {
-                    y[2 * i] = u[i];
-                    y[2 * i + 1] = v[i];
-                }
-            }
-            for (int64_t i = 2 * half; i < head; i++)
-                y[i] = x[i];
-        }
+        cpu_turn_heads(c, p, t, all, ref_row(&p->out[0], t));
 }
 
 /* ---- elementwise -------------------------------------------------------- */
@@ -336,10 +338,10 @@ cpu_rows_fn *
 cpu_rows_of(const br_ir_node *n)
 {
     switch ((br_ir_op)n->op) {
-    case BR_IR_RMS_NORM: return rows_norm;
+    case BR_IR_RMS_NORM: return cpu_rows_norm;
     case BR_IR_RESIDUAL_RMS_NORM: return rows_residual_norm;
     case BR_IR_SSM_GATED_NORM: return rows_gated_norm;
-    case BR_IR_ROPE: return rows_rope;
+    case BR_IR_ROPE: return cpu_rows_rope;
     case BR_IR_ADD:
     case BR_IR_MUL: return rows_two;
     case BR_IR_SCALE:

@@ -54,6 +54,20 @@ put_q8(const float *x, uint8_t *to, size_t n, size_t token, bool across)
     }
 }
 
+/* Converted by vectors, as many at a time as they like. */
+static void
+put_f16(const br_cpu *c, const float *x, uint16_t *h, size_t n, size_t by)
+{
+    uint16_t some[64];
+
+    for (size_t from = 0, to; from < n; from = to) {
+        to = BR_MIN(from + BR_COUNT(some), n);
+        c->ops->to_f16(x + from, some, to - from);
+        for (size_t i = from; i < to; i++)
+            h[i * by] = some[i - from];
+    }
+}
+
 /* A head's row: one number beneath the other, 16 apart (keys as vectors of
  * tokens), or as it is. */
 static void
@@ -69,11 +83,31 @@ put(const br_cpu *c, const float *x, uint8_t *to, size_t n, size_t token,
     else if (c->state->kv == BR_Q_F16 && !across)
         c->ops->to_f16(x, h, n);
     else if (c->state->kv == BR_Q_F16)
-        for (size_t i = 0; i < n; i++)
-            h[i * by] = br_f32_to_f16(x[i]);
+        put_f16(c, x, h, n, by);
     else
         for (size_t i = 0; i < n; i++)
             f[i * by] = x[i];
+}
+
+/* Where row t's page keeps head h of keys (0) or values (1). */
+static uint8_t *
+kept_head(const br_cpu *c, const cpu_phase *p, int i, size_t t, size_t h)
+{
+    const br_state_place *at = p->in[3 + i].place;
+
+    return piece_in(c->state, at,
+                    br_state_page_number(c->state, c->step, at->group,
+                                         c->step->slot[t],
+                                         c->step->position[t]),
+                    h, (size_t)p->in[i].cols / p->pieces);
+}
+
+void
+cpu_keep_head(br_cpu *c, const cpu_phase *p, int i, size_t t, size_t h,
+              const float *x)
+{
+    put(c, x, kept_head(c, p, i, t, h), (size_t)p->in[i].cols / p->pieces,
+        (size_t)(c->step->position[t] % BR_PAGE_TOKENS), p->in[1].v && i == 0);
 }
 
 /* k [v] position *kv_k [*kv_v] */
@@ -87,16 +121,9 @@ cpu_rows_kv(br_cpu *c, const cpu_phase *p, uint32_t t0, uint32_t t1,
     for (size_t t = t0; t < t1; t++)
         for (int i = 0; i < n; i++) {
             size_t head = (size_t)p->in[i].cols / p->pieces;
-            const br_state_place *at = p->in[3 + i].place;
-            uint32_t page =
-                br_state_page_number(c->state, c->step, at->group,
-                                     c->step->slot[t], c->step->position[t]);
 
             for (size_t h = 0; h < p->pieces; h++)
-                put(c, ref_row(&p->in[i], t) + h * head,
-                    piece_in(c->state, at, page, h, head), head,
-                    (size_t)(c->step->position[t] % BR_PAGE_TOKENS),
-                    n == 2 && i == 0);
+                cpu_keep_head(c, p, i, t, h, ref_row(&p->in[i], t) + h * head);
         }
 }
 
@@ -261,10 +288,12 @@ attention_tiles(br_cpu *c, cpu_phase *p)
     return (uint32_t)kv * p->per;
 }
 
-/* The lines of a head of keys that are in rows t[0]..t[1] - 1 of the phase. */
+/* The lines of a head of keys that are in rows t[0]..t[1] - 1 of the phase.
+ * q: of one row, its queries; NULL: they are where they should. */
 static void
 attention_rows(br_cpu *c, const cpu_phase *p, br_cpu_att *a, uint32_t g,
-               const uint32_t *t, void (*fn)(const br_cpu_att *a))
+               const uint32_t *t, const float *q,
+               void (*fn)(const br_cpu_att *a))
 {
     uint32_t per = (uint32_t)(br_ir_i(p->n, BR_IA_heads, 1) /
                               br_ir_i(p->n, BR_IA_kv_heads, 1));
@@ -279,7 +308,8 @@ attention_rows(br_cpu *c, const cpu_phase *p, br_cpu_att *a, uint32_t g,
         int32_t pos = c->step->position[row];
 
         a->line[a->n++] =
-            (br_cpu_line){.q = ref_row(&p->in[0], row) + h * a->head_k,
+            (br_cpu_line){.q = q ? q + i * a->head_k
+                                 : ref_row(&p->in[0], row) + h * a->head_k,
                           .y = ref_row(&p->out[0], row) + h * a->head_v,
                           .sink = p->in[4].v ? p->in[4].f + h : NULL,
                           .lo = first_seen(p->n, pos),
@@ -324,10 +354,13 @@ attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
     uint32_t g = tile / p->per, i = tile % p->per, group = 0;
     uint32_t slot;
     const uint32_t *t;
+    const float *q = NULL;
     br_cpu_att a;
 
     while (split->first[group + 1] <= i)
         group++;
+    if (c->alone && p->keep)
+        q = cpu_fuse_head(c, p, g, i + 1 == split->first[group + 1], w);
     t = c->group + group;
     a = attention_of(c, p, group, w);
     slot = (uint32_t)c->step->slot[cpu_row_at(c, p, *t)];
@@ -343,7 +376,7 @@ attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
     for (uint32_t r = t[0]; r < t[1]; r++)
         check_pages(s, &a, pk->group, first_seen(p->n, position_of(c, p, r)),
                     position_of(c, p, r));
-    attention_rows(c, p, &a, g, t, c->attend);
+    attention_rows(c, p, &a, g, t, q, c->attend);
 }
 
 const cpu_kind cpu_attention = {attention_tiles, attention_tile};
@@ -365,7 +398,7 @@ fold_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
 
     if (a.kept)
         attention_rows(c, p, &a, tile / c->split.n_groups, c->group + group,
-                       c->ops->fold);
+                       NULL, c->ops->fold);
 }
 
 const cpu_kind cpu_fold = {fold_tiles, fold_tile};
