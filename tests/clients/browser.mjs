@@ -135,6 +135,17 @@ await check('one of several models is chosen; thoughts stand apart', async () =>
   await context.close();
 });
 
+await check('behind a proxy without a state one can talk', async () => {
+  const context = await browser.newContext({ viewport: { width: 1100, height: 500 } });
+  const page = await context.newPage();
+  await page.route('**/state*', (r) => r.fulfill({ status: 404, body: '' }));
+  await page.goto(url);
+  await page.waitForFunction(() => document.querySelector('#cards').textContent.includes('of its own'));
+  await page.click('.try button');
+  await page.waitForFunction(() => document.querySelector('.message.assistant p'));
+  await context.close();
+});
+
 await check('tenants and their shares are drawn', async () => {
   const page = await open({ viewport: { width: 1100, height: 820 } }, '/#live');
   await page.waitForSelector('.card');
