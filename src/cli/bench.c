@@ -7,7 +7,8 @@
  *   warm up  a prompt's first step
  *   probe    read bandwidth over the model's own weights, multiply rate
  *   measure  pp: a prompt of each sequence; tg: a token of each, again and again
- *   probe    again: a machine may change its mind within seconds
+ *   probe    again: a machine may change its mind within seconds; of tg on the
+ *            processor after each repetition, too
  *
  * The floor of a step is the larger of two times: its bytes (weights, keys and
  * values) at the probed bandwidth, and its products at the probed rate.
@@ -58,6 +59,9 @@ typedef struct outcome {
     const char *kind; /* "pp" "tg" */
     uint32_t tokens, batch, depth, steps;
     int64_t ns[1000]; /* of each repetition */
+    /* Of tier cpu's tg, each: its bytes at what memory read just before and
+     * just after it, the mean, as a share of its time. 0: not known. */
+    double beside[1000];
     br_cpu_work work; /* of one repetition */
     br_nd_stats host; /* the same: what a GPU asked of the host */
     br_cun_costs cuda;
@@ -320,24 +324,26 @@ probe_tile(void *ctx, uint32_t phase, uint32_t tile, uint32_t worker)
     (void)br_probe_read(k->p + tile * k->each, k->each);
 }
 
-static void
+/* The packed weights once, by all threads: GB/s. */
+static double
 probe_packed(bench *b)
 {
     probe k = {.b = b};
     br_cpu_job job = {&k, 1, probe_tiles, probe_tile};
+    int64_t t0;
+    double gb_s;
     size_t n;
 
     k.p = br_cpu_weights(b->o.cpu, &n);
     k.each = n / br_cpu_pool_threads(b->pool) / 256 * 256;
-    for (int i = 0; i < 3 && k.each > 0; i++) {
-        int64_t t0 = br_now_ns(), t;
-
-        br_cpu_pool_run(b->pool, &job);
-        t = br_now_ns() - t0;
-        b->read_gb_s =
-            BR_MAX(b->read_gb_s,
-                   (double)(k.each * br_cpu_pool_threads(b->pool)) / (double)t);
-    }
+    if (k.each == 0)
+        return 0;
+    t0 = br_now_ns();
+    br_cpu_pool_run(b->pool, &job);
+    gb_s = (double)(k.each * br_cpu_pool_threads(b->pool)) /
+           (double)(br_now_ns() - t0);
+    b->read_gb_s = BR_MAX(b->read_gb_s, gb_s);
+    return gb_s;
 }
 
 /* Reads the packed weights with all threads, three times; on a device, copies
@@ -349,7 +355,8 @@ probe_read(bench *b)
         b->read_gb_s = BR_MAX(b->read_gb_s, br_cun_probe(b->o.cun));
         return;
     }
-    probe_packed(b);
+    for (int i = 0; i < 3; i++)
+        (void)probe_packed(b);
 }
 
 static uint32_t
@@ -517,15 +524,38 @@ cuda_of(const bench *b)
                                              : (br_cun_costs){0};
 }
 
+/* Repetition r, between two reads of memory: one may be of another level than
+ * the next, and the best of all says nothing about either. */
+static void
+compare_reads(bench *b, outcome *o, uint32_t r, double *read)
+{
+    double was = *read;
+
+    *read = probe_packed(b);
+    if (was > 0 && *read > 0)
+        o->beside[r] = (double)(o->work.weight_bytes + o->work.kv_bytes) /
+                       ((was + *read) / 2) / (double)o->ns[r];
+}
+
+static int
+ascending_shares(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
 static br_code
 measure(bench *b, outcome *o, br_status *st)
 {
-    double fastest;
+    bool reads = !b->gpu.tier && o->kind[0] == 't';
+    double fastest, read;
 
     BR_TRY(warm_up(b, o, st));
     b->read_gb_s = 0;
     probe_read(b);
     probe_multiply(b);
+    read = reads ? probe_packed(b) : 0;
     for (uint32_t r = 0; r < b->repeat; r++) {
         br_cpu_work before = work_of(b);
         br_nd_stats was = host_of(b);
@@ -548,8 +578,11 @@ measure(bench *b, outcome *o, br_status *st)
         for (int f = 0; f < BR_FORM_COUNT; f++)
             o->work.products[f] -= before.products[f];
         rewind_all(b, o->batch, o->depth);
+        if (reads)
+            compare_reads(b, o, r, &read);
     }
     qsort(o->ns, b->repeat, sizeof *o->ns, ascending);
+    qsort(o->beside, b->repeat, sizeof *o->beside, ascending_shares);
     fastest = (double)o->ns[0] * 1e-9;
     probe_read(b);
     /* Memory may have been faster in between than in either probe. */
@@ -643,6 +676,9 @@ print_json(const bench *b, const outcome *o)
     br_json_w_key_f64(&w, "gb_s", bytes * 1e-9 / s);
     br_json_w_key_f64(&w, "pct_floor", 100 * floor_s(b, &o->work) / s);
     br_json_w_key_f64(&w, "read_gb_s", b->read_gb_s);
+    if (o->beside[b->repeat / 2] > 0)
+        br_json_w_key_f64(&w, "pct_reads_beside",
+                          100 * o->beside[b->repeat / 2]);
     br_json_w_key_f64(&w, "mul_gops", busiest(b, o));
     br_json_w_key_strz(&w, "isa", machine(b));
     br_json_w_key(&w, "correct");

@@ -41,6 +41,10 @@ check_line(const char *line, size_t n, const char *test, int batch, int depth)
     ck_assert(number(doc, "min") <= number(doc, "tok_s"));
     ck_assert(number(doc, "tok_s") <= number(doc, "max"));
     ck_assert(number(doc, "pct_floor") <= 111);
+    ck_assert_int_eq(br_json_get(doc, "pct_reads_beside") != NULL,
+                     test[0] == 't');
+    if (test[0] == 't')
+        ck_assert(number(doc, "pct_reads_beside") > 0);
     ck_assert(br_json_get(doc, "correct")->kind == BR_J_BOOL);
     ck_assert(br_json_get(doc, "correct")->b);
     how = br_json_get(doc, "execution");
