@@ -695,3 +695,24 @@ TEST(sim_compares_with_constants_write_no_register)
     ck_assert_uint_eq(k.memory[0], 10);
     br_str_fini(&k.findings);
 }
+
+/* A source of 64 bits that is SCC has zeros above it: behind it is no register. */
+TEST(sim_scc_is_a_source_of_any_width)
+{
+    for (int i = 0; i < 8; i++) {
+        const char *vcc = i & 1 ? "vcc_lo" : "vcc";
+        sim_kit k = {.cpu = i & 2 ? "gfx1200" : "gfx1100",
+                     .kd = i & 1 ? NULL : ".amdhsa_wavefront_size32 0"};
+
+        k.code = t_printf("s_cmp_eq_u32 s0, s0\n"
+                          "v_mad_u64_u32 v[2:3], %s, v0, 4, src_scc%s\n"
+                          "v_lshlrev_b32 v1, 3, v0\n"
+                          "global_store_b64 v1, v[2:3], s[0:1]",
+                          vcc, i & 4 ? " clamp" : "");
+        ran(&k);
+        for (unsigned lane = 0; lane < (i & 1 ? 32u : 64u); lane++) {
+            ck_assert_uint_eq(word(&k, 8 * lane), 4 * lane + 1);
+            ck_assert_uint_eq(word(&k, 8 * lane + 4), 0);
+        }
+    }
+}

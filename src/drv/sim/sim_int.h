@@ -254,6 +254,15 @@ sim_pair(const sim_wave *w, unsigned reg)
     return (uint64_t)w->s[reg + 1] << 32 | w->s[reg];
 }
 
+/* Word k of a scalar source; SCC has one, and zeros above it. */
+static inline uint32_t
+sim_word(const sim_wave *w, unsigned reg, unsigned k)
+{
+    if (reg == SIM_SCC)
+        return k == 0 && w->scc;
+    return w->s[reg + k];
+}
+
 /* The bits of EXEC that count. */
 static inline uint64_t
 sim_exec(const sim_wave *w)

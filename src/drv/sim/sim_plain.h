@@ -27,11 +27,11 @@ sim_arg_as_is(const sim_wave *w, const sim_args *a, unsigned k,
         return a->k[k];
     if (!(a->from[k] & SIM_ARG_SCALAR))
         return w->v + a->from[k];
-    v = reg == SIM_SCC ? w->scc : w->s[reg];
+    v = sim_word(w, reg, 0);
     for (unsigned i = 0; i < SIM_LANES; i++)
         buf[i] = v;
     if (a->wide & 1u << k) {
-        v = w->s[reg + 1];
+        v = sim_word(w, reg, 1);
         for (unsigned i = 0; i < SIM_LANES; i++)
             buf[SIM_LANES + i] = v;
     }

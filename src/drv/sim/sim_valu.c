@@ -67,11 +67,9 @@ raw(half_job *j, const sim_opnd *p, uint32_t *b)
     if (p->file == SIM_K)
         return p->wide;
     for (unsigned i = 0; i < SIM_LANES; i++) {
-        uint32_t v = p->reg == SIM_SCC ? w->scc : w->s[p->reg];
-
-        b[i] = v;
+        b[i] = sim_word(w, p->reg, 0);
         if (p->n > 1)
-            b[i + w->w] = w->s[p->reg + 1];
+            b[i + w->w] = sim_word(w, p->reg, 1);
     }
     return b;
 }
