@@ -170,7 +170,7 @@ lib: $(B)/libbrass.a $(B)/$(SONAME) $(CUDA_LIB)
 # CUDA programs: brasscc compiles them, this library runs them.
 $(CUDA_LIB): $(call objs,$(foreach r,base cg cuda drv/sim drv/amd,src/$r/*.c src/$r/*/*.c)) src/cuda/exports.map
 	$(call say,LD)$(LINK) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,--as-needed \
-	    -Wl,--version-script=src/cuda/exports.map $(filter %.o,$^) $(BR_LIBS) -o $@
+	    -Wl,--version-script=src/cuda/exports.map,-z,nodelete $(filter %.o,$^) $(BR_LIBS) -o $@
 brasscc: tools/brasscc $(CUDA_LIB)
 	@cp $< $@
 

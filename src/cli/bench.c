@@ -418,7 +418,7 @@ tokens(bench *b, uint32_t from, uint32_t n, br_status *st)
     int32_t drawn[MAX_BATCH];
 
     BR_TRY(step(b, 0, from, n, true, true, st));
-    return b->gpu.tier && !br_cun_dev(b->o.cun)
+    return b->gpu.tier && br_cun_draws(b->o.cun)
                ? br_cun_draw(b->o.cun, best, n, drawn, st)
                : BR_OK;
 }

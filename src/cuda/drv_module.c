@@ -228,6 +228,36 @@ cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
     BD_API(params && extra ? cudaErrorInvalidValue : launch(&l, s, extra));
 }
 
+/* What is not looked at says when and where, not what. */
+static cudaError_t
+launch_ex(const CUlaunchConfig *c, bc_launch *l, void **extra)
+{
+    if (!c || (c->numAttrs && !c->attrs) || (l->args && extra))
+        return cudaErrorInvalidValue;
+    memcpy(l->grid, &c->gridDimX, sizeof l->grid);
+    memcpy(l->block, &c->blockDimX, sizeof l->block);
+    l->shared = c->sharedMemBytes;
+    for (unsigned k = 0; k < c->numAttrs; k++) {
+        const CUlaunchAttributeValue *v = &c->attrs[k].value;
+
+        if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+            l->cooperative = v->cooperative != 0;
+        if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
+            (v->clusterDim.x > 1 || v->clusterDim.y > 1 || v->clusterDim.z > 1))
+            return cudaErrorNotSupported;
+    }
+    return launch(l, c->hStream, extra);
+}
+
+CUresult
+cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params,
+                 void **extra)
+{
+    bc_launch l = {.f = f, .args = params};
+
+    BD_API(launch_ex(config, &l, extra));
+}
+
 CUresult
 cuLaunchCooperativeKernel(CUfunction f, unsigned int gx, unsigned int gy,
                           unsigned int gz, unsigned int bx, unsigned int by,

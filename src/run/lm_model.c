@@ -194,7 +194,7 @@ fill_in(br_lm_model *r, const br_model *m, const br_oracle_config *c)
                     .keep = keep,
                     .plan = &r->plan,
                     .step = step,
-                    .draw = r->o.cun && !gpu ? draw : NULL,
+                    .draw = r->o.cun && br_cun_draws(r->o.cun) ? draw : NULL,
                     .n_embd = (uint32_t)m->hp.n_embd,
                     .reset = reset,
                     .save = save,

@@ -6,7 +6,7 @@
  * a kernel that stays asks the host what to do. Such a launch has all its blocks at
  * once, any other one block after another. A device is lost, once, when a launch finds
  * the file BR_EMU_LOST: the number in it is what all calls say until nobody has the
- * context any more. Seven multiprocessors, or BR_EMU_SM; a launch in which nobody can go
+ * context any more. Seven multiprocessors of an sm_90, or BR_EMU_SM, BR_EMU_MAJOR; a launch in which nobody can go
  * on is reported and ends with "launch failed".
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
@@ -304,6 +304,14 @@ is_pinned(const void *p)
     return 0;
 }
 
+/* BR_EMU_MAJOR: of the device: 9 is sm_90. */
+static int
+major(void)
+{
+    const char *s = getenv("BR_EMU_MAJOR");
+
+    return s ? atoi(s) : 9;
+}
 /* BR_EMU_SM: so many multiprocessors. */
 static int
 n_sm(void)
@@ -315,7 +323,11 @@ n_sm(void)
 E(cuDeviceGetAttribute)(int *v, int a, int d)
 {
     IGNORE(d);
-    *v = a == 75 ? 9 : a == 76 ? 0 : a == 16 ? n_sm() : a == 97 ? SHARED : 0;
+    *v = a == 75   ? major()
+         : a == 76 ? 0
+         : a == 16 ? n_sm()
+         : a == 97 ? SHARED
+                   : 0;
     return 0;
 }
 E(cuDeviceTotalMem_v2)(size_t *n, int d)
@@ -581,7 +593,7 @@ E(cuLaunchKernelEx)
     for (unsigned i = 0; i < h->n_attrs; i++)
         if (h->attrs[i].id == CLUSTER)
             s.cluster = h->attrs[i].value[0];
-    if (s.cluster > 8)
+    if (s.cluster > 8 || (h->n_attrs && major() < 9))
         return 1;
 
     IGNORE(extra);

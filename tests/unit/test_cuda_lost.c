@@ -1,5 +1,5 @@
 /* test_cuda_lost.c - a CUDA device that is lost, or whose kernel waits in vain, on
- * the emulated device of tests/emu.
+ * the emulated device of tests/emu; an older device's kernels on our own driver.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../../kernels/cuda/mega_table.h"
 #include "drv/cuda/cuda_load.h"
@@ -58,6 +58,61 @@ one_token(const br_lm *lm, uint32_t n_slots, float *logits, br_status *st)
         return lm->step(lm->ctx, &s, logits, st);
     lm->keep(lm->ctx, 0, 0);
     return lm->feed(lm->ctx, 0, 0, token, 1, logits, st);
+}
+
+/* brass logits of a model on a tier; a device that another test run has is waited for. */
+static void
+logits_to(const char *out, const char *model, const char *tier,
+          const char *libs)
+{
+    const char *brass = t_repo(t_printf("build/%s/brass", t_conf()));
+    t_proc r;
+
+    for (int i = 0; i < 60; i++) {
+        t_exec(&r,
+               (const char *[]){"env", t_printf("LD_LIBRARY_PATH=%s", libs),
+                                brass, "logits", model, "--tokens", "3,1,7,9",
+                                "--tier", tier, "--arith", "exact", "-o", out,
+                                NULL},
+               NULL, 0);
+        if (r.exit == 0 || !strstr(r.err, "in use by process"))
+            break;
+        sleep(1);
+    }
+    ck_assert_msg(r.exit == 0, "%s: %s", model, r.err);
+}
+
+/* The whole tier on our own CUDA driver, which compiles the PTX that is checked in:
+ * an older device's kernels, really run, and the reference tier's bits. */
+TEST_WITHIN(cuda_tier_on_our_own_driver_has_the_reference_bits, 120)
+{
+    static const char *const names[] = {"mamba2", "llama-q-Q8_0",
+                                        "gpt-oss-q-MXFP4", "qwen3moe"};
+    const char *dir = t_tmpdir();
+    const char *lib = t_repo(t_printf("build/%s/libbrasscuda.so", t_conf()));
+    const char *got = t_printf("%s/got", dir), *want = t_printf("%s/want", dir);
+    const char *folder = t_vectors("logits");
+    uint32_t done = 0;
+
+    if (t_sanitized() || access(lib, R_OK) != 0)
+        t_skip("our CUDA driver is not in this build");
+    ck_assert_int_eq(symlink(lib, t_printf("%s/libcuda.so.1", dir)), 0);
+    for (size_t i = 0; i < BR_COUNT(names); i++) {
+        const char *model =
+            t_printf("%s/%s.gguf",
+                     folder ? folder : t_repo("tests/data/logits"), names[i]);
+        size_t n[2];
+
+        if (access(model, R_OK) != 0)
+            continue;
+        logits_to(want, model, "ref", dir);
+        logits_to(got, model, "cuda", dir);
+        const char *a = t_read(want, &n[0]), *b = t_read(got, &n[1]);
+        ck_assert_uint_eq(n[0], n[1]);
+        ck_assert_msg(n[0] > 0 && memcmp(a, b, n[0]) == 0, "%s", names[i]);
+        done++;
+    }
+    ck_assert_uint_gt(done, 0);
 }
 
 /* A device that is lost under a model: each request is told which call failed and

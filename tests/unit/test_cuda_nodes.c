@@ -62,6 +62,44 @@ TEST_WITHIN(cuda_nodes_have_the_reference_bits, 120)
     t_emulate_end();
 }
 
+/* A device without sm_90's tensor cores: the portable kernels, with the same bits; no
+ * megakernel, no draw. */
+TEST_WITHIN(cuda_older_devices_have_the_reference_bits, 120)
+{
+    static const char *const names[] = {"gemma2", "llama-q-Q4_K",
+                                        "llama-q-Q8_0", "gpt-oss-q-MXFP4",
+                                        "falcon-h1"};
+    br_lm_config c = {.tier = "cuda", .n_ctx = 64};
+    br_status st = {0};
+    br_str doc = {0};
+    br_lm_model *r;
+    br_model *m;
+    float *logits;
+
+    t_emulate_cuda();
+    ck_assert_int_eq(setenv("BR_EMU_MAJOR", "8", 1), 0);
+    for (size_t i = 0; i < BR_COUNT(names); i++) {
+        const size_t at = lk_find(names[i]);
+        lk_case k = lk_get(at == lk_count() ? 0 : at);
+
+        same_bits(&k, 4);
+    }
+    t_ok(br_shape_model(&doc, "shape:llama-512:BF16", true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    t_ok(br_lm_model_open(&r, m, &c, &st), &st);
+    const br_lm *lm = br_lm_model_lm(r);
+    ck_assert_str_eq(lm->tier, "cuda");
+    ck_assert(!lm->draw && !lm->pick);
+    logits = t_keep(calloc((size_t)lm->n_vocab, sizeof *logits));
+    t_ok(lm->feed(lm->ctx, 0, 0, (int32_t[]){3, 1}, 2, logits, &st), &st);
+    br_lm_model_close(r);
+    br_model_close(m);
+    br_str_fini(&doc);
+    unsetenv("BR_EMU_MAJOR");
+    lk_end();
+    t_emulate_end();
+}
+
 static const int32_t token[] = {3, 1, 7, 9, 2, 5};
 enum { N = BR_COUNT(token) };
 

@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-extern const char br_ptx_nodes[], br_ptx_experts[];
+extern const char br_ptx_nodes[], br_ptx_experts[], br_ptx_portable[];
 
 static const struct kernel {
     const char *name;
@@ -51,12 +51,27 @@ zeroed(br_cun *x, uint64_t *p, uint64_t numbers, br_status *st)
     return cun_zero(x, *p, numbers + 1, st);
 }
 
+/* Of nodes.cu without what sm_90 alone has; what is not there is not launched. */
+static br_code
+open_portable(br_cun *x, br_status *st)
+{
+    BR_TRY(
+        br_cuda_module(&x->cu, &x->mod, "nodes_portable", br_ptx_portable, st));
+    for (int i = 0; i <= CUN_gated; i++)
+        if (i != CUN_imma_8 && i != CUN_imma_32)
+            BR_TRY(
+                BR_CU(&x->cu, st,
+                      cuModuleGetFunction(&x->fn[i], x->mod, kernels[i].name)));
+    return BR_OK;
+}
+
 static br_code
 open_kernels(br_cun *x, br_status *st)
 {
     if (x->dev)
         return BR_OK;
-    BR_TRY(br_cuda_open(&x->cu, 0, st));
+    if (x->plain)
+        return open_portable(x, st);
     BR_TRY(br_cuda_module(&x->cu, &x->mod, "nodes", br_ptx_nodes, st));
     if (x->has_experts)
         BR_TRY(br_cuda_module(&x->cu, &x->experts_mod, "experts",
@@ -239,6 +254,9 @@ open_all(br_cun *x, const br_model *m, const br_ir *g, br_status *st)
     x->mat = br_arena_new(&x->arena, struct br_nd_mat, g->n_values + 1);
     if (!x->mat)
         return no_memory(st);
+    if (!x->dev)
+        BR_TRY(br_cuda_open(&x->cu, 0, st));
+    x->plain = x->dev || x->cu.major < 9;
     for (uint32_t v = 0; v < g->n_values; v++)
         x->has_experts = x->has_experts || cun_asked_as_tiles(x, v);
     BR_TRY(open_kernels(x, st));
@@ -383,6 +401,12 @@ br_cun_stats(const br_cun *x)
                          .by_hand = s->by_hand - o->by_hand,
                          .submits = s->submits - o->submits,
                          .ioctls = s->ioctls - o->ioctls};
+}
+
+bool
+br_cun_draws(const br_cun *x)
+{
+    return !x->plain;
 }
 
 double
@@ -720,7 +744,7 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
     how.shared += kernels[fn].shared + l->shared;
     if (l->spread && rows <= CUN_GRAPHS)
         how.shared = BR_MAX(how.shared, BR_ND_SPREAD_SHARED);
-    how.n_attrs = kernels[fn].waits;
+    how.n_attrs = kernels[fn].waits && !x->plain;
     if (cun_is_apart(x, l, rows)) {
         l->a.op = BR_ND_MEET_READERS;
     } else if (l->grid == CUN_PRODUCT && op == BR_ND_MEET_NEAR &&

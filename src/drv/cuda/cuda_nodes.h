@@ -52,6 +52,7 @@ typedef struct br_cun_pick { /* as in run/sample.h */
  * the host's sampler draws. BR_CUN_NO_NUMBER: a logit is none; BR_CUN_NONE: all
  * are -inf. */
 enum { BR_CUN_NO_NUMBER = -1, BR_CUN_NONE = -2 };
+bool br_cun_draws(const br_cun *x); /* can it? Not before sm_90. */
 br_code br_cun_draw(br_cun *x, const br_cun_pick *p, uint32_t n, int32_t *out,
                     br_status *st) BR_MUST_USE;
 /* What the head read of each row of the latest step, [n_rows][n_embd]; NULL:

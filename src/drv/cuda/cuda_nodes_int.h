@@ -101,6 +101,7 @@ struct br_cun {
         uint64_t cols;
     } asked;
     br_cuda_upload *upload; /* while the model is loaded */
+    bool plain; /* older than sm_90, or not NVIDIA's: portable kernels alone */
     bool has_experts;
     bool lost;               /* a slot's state did not arrive */
     uint64_t raw, raw_bytes; /* a matrix as a file has it, on its way */

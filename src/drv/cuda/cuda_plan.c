@@ -219,7 +219,7 @@ bool
 cun_can_row16(const cun_planner *p, const br_ir_bind *out,
               const struct br_nd_args *a)
 {
-    return !p->x->c.exact && !p->x->dev && feeds_tiles(p, out) &&
+    return !p->x->c.exact && !p->x->plain && feeds_tiles(p, out) &&
            in_runs(&a->x) && in_runs(&a->y) && (!a->b.p || in_runs(&a->b)) &&
            (!a->b.p || a->b.cols == a->x.cols);
 }
@@ -318,7 +318,7 @@ cun_product(cun_planner *p, const struct br_nd_mat *m, struct br_nd_rows x,
     BR_TRY(ready(p, &a, CUN_quantise, CUN_ROWS,
                  (m->n_in / m->block + BR_ND_WARPS - 1) / BR_ND_WARPS,
                  m->block));
-    if (m->block == 32 && !m->dmin && !p->x->dev)
+    if (m->block == 32 && !m->dmin && !p->x->plain)
         return cun_add(p, CUN_imma_8, CUN_MMA, m->n_out, &a);
     return cun_add(p, m->block == 32 ? CUN_mul_int32 : CUN_mul_int256,
                    CUN_TILES, (m->n_out + BR_ND_WARPS - 1) / BR_ND_WARPS, &a);
@@ -654,7 +654,7 @@ attend(cun_planner *p)
                            .cap = (float)br_ir_f(n, BR_IA_cap, 0),
                            .window = (uint32_t)br_ir_i(n, BR_IA_window, 0)};
 
-    if (!p->x->dev && on_tensor_cores(&a)) {
+    if (!p->x->plain && on_tensor_cores(&a)) {
         if (feeds_tiles(p, &n->bind[n->n_in]) && in_runs(&a.y)) {
             a.xq = (void *)(uintptr_t)p->x->xq;
             a.lows = p->x->padded / 8;
@@ -765,7 +765,7 @@ meeting_place(br_cun *x, br_status *st)
 {
     const uint64_t each = BR_ND_TILE_ROWS * BR_ND_TILE_TOKENS;
 
-    if (x->dev)
+    if (x->plain)
         return BR_OK; /* no tiles there */
     br_cuda_free(&x->cu, x->raw);
     x->raw = x->raw_bytes = 0;

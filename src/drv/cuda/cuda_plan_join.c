@@ -169,7 +169,7 @@ cun_turn(cun_planner *p)
     struct br_nd_args a;
     turned t;
 
-    if (p->x->dev || !find_turn(p, &t))
+    if (p->x->plain || !find_turn(p, &t))
         return BR_OK;
     BR_TRY(turn_args(p, &t, &a));
     if (a.head_k % 32 != 0 || a.head_k > BR_ND_TURN_MOST ||

@@ -252,7 +252,7 @@ cun_form_of(int type)
 bool
 cun_exact_form(const br_cun *x)
 {
-    return x->c.exact || x->dev;
+    return x->c.exact || x->plain;
 }
 
 bool

@@ -257,7 +257,7 @@ br_cu_decode_new(br_cu_decode *d, br_cuda *cu, const br_cu_shape *s,
         return br_fail(st, BR_E_LIMIT, "context %u: up to %d", max_pos,
                        BR_MK_MAX_BLOCKS * BR_MK_KV_BLOCK);
     if (cu->major < 9)
-        return br_fail(st, BR_E_NO_DEVICE,
+        return br_fail(st, BR_E_UNSUPPORTED,
                        "%s is sm_%d%d: the megakernel needs sm_90",
                        cu->device_name, cu->major, cu->minor);
     rc = br_stream_plan_make(&d->plan, s, (uint32_t)cu->n_sm, st);
