@@ -291,6 +291,16 @@ $(B)/mega_decode.cubin: $(wildcard kernels/cuda/*.cu kernels/cuda/*.cuh kernels/
 $(B)/src/drv/cuda/embed_ptx.o: $(B)/mega_decode.cubin
 $(B)/src/drv/cuda/embed_ptx.o: BR_CFLAGS += -DBR_CUBIN='"$(B)/mega_decode.cubin"'
 endif
+# make PTXAS=ptxas: all PTX of sm_90a as machine code as well, so that no driver
+# compiles it while a model is opened.
+ifneq ($(PTXAS),)
+CUBINS := $(patsubst %,$(B)/cubin/%.cubin,mega_decode setup pick nodes prog experts)
+$(B)/cubin/%.cubin: kernels/cuda/ptx/%.ptx
+	@mkdir -p $(@D)
+	$(call say,PTXAS)$(PTXAS) -arch=sm_90a -o $@ $<
+$(B)/src/drv/cuda/embed_ptx.o: $(CUBINS)
+$(B)/src/drv/cuda/embed_ptx.o: BR_CFLAGS += -DBR_CUBINS='"$(B)/cubin"'
+endif
 ptx:
 	@for k in mega_decode setup pick nodes prog experts; do \
 	    [ $$k != nodes ] || exact=-ffp-contract=off; \

@@ -71,6 +71,10 @@ br_code br_cuda_alloc(br_cuda *cu, uint64_t *p, size_t bytes,
                       br_status *st) BR_MUST_USE;
 void br_cuda_free(br_cuda *cu, uint64_t p);
 /* image: PTX text (NUL-terminated) or a cubin. */
+/* Of built-in kernels: the cubin (of sm_90a; begins with 0 where the build has none)
+ * if this device takes it, else the PTX. */
+const void *br_cuda_image(const br_cuda *cu, const char *ptx,
+                          const char *cubin);
 br_code br_cuda_module(br_cuda *cu, void **mod, const char *name,
                        const void *image, br_status *st) BR_MUST_USE;
 

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/cuda_nodes_int.h"
 
+#include "base/thread.h"
+
 const char *
 cun_tier(const br_cun *x)
 {
@@ -117,4 +119,47 @@ br_cun_costs_of(const br_cun *x)
     c.load_bytes = x->sent;
     c.rest -= c.weights + c.pages + c.states;
     return c;
+}
+
+br_nd_stats
+br_cun_stats(const br_cun *x)
+{
+    const br_nd_stats *s = &x->dev->stats, *o = &x->opened;
+
+    return (br_nd_stats){.steps = x->steps,
+                         .launches = s->launches - o->launches,
+                         .recorded = s->recorded - o->recorded,
+                         .by_hand = s->by_hand - o->by_hand,
+                         .submits = s->submits - o->submits,
+                         .ioctls = s->ioctls - o->ioctls};
+}
+
+bool
+br_cun_draws(const br_cun *x)
+{
+    return !x->plain;
+}
+
+double
+br_cun_probe(br_cun *x)
+{
+    enum { MOST = 1 << 30, SHARE = 64 }; /* 1 GiB where there are 64 and more */
+    br_cuda *cu = &x->cu;
+    const uint64_t bytes = BR_MIN((uint64_t)MOST, cu->total_bytes / SHARE);
+    uint64_t p = 0;
+    int64_t least = INT64_MAX;
+
+    if (x->dev)
+        return x->dev->ops->probe(x->dev);
+    if (cu->cuMemAlloc(&p, 2 * bytes))
+        return 0;
+    for (int i = 0; i < 4; i++) {
+        int64_t t0 = br_now_ns();
+        bool bad =
+            cu->cuMemcpyDtoD(p, p + bytes, bytes) || cu->cuCtxSynchronize();
+
+        least = bad ? INT64_MAX : BR_MIN(least, br_now_ns() - t0);
+    }
+    cu->cuMemFree(p);
+    return least == INT64_MAX ? 0 : 2.0 * (double)bytes / (double)least;
 }

@@ -20,6 +20,7 @@
 #include <string.h>
 
 extern const char br_ptx_nodes[], br_ptx_experts[], br_ptx_portable[];
+extern const char br_cubin_nodes[], br_cubin_experts[];
 
 static const struct kernel {
     const char *name;
@@ -72,10 +73,13 @@ open_kernels(br_cun *x, br_status *st)
         return BR_OK;
     if (x->plain)
         return open_portable(x, st);
-    BR_TRY(br_cuda_module(&x->cu, &x->mod, "nodes", br_ptx_nodes, st));
+    BR_TRY(br_cuda_module(&x->cu, &x->mod, "nodes",
+                          br_cuda_image(&x->cu, br_ptx_nodes, br_cubin_nodes),
+                          st));
     if (x->has_experts)
-        BR_TRY(br_cuda_module(&x->cu, &x->experts_mod, "experts",
-                              br_ptx_experts, st));
+        BR_TRY(br_cuda_module(
+            &x->cu, &x->experts_mod, "experts",
+            br_cuda_image(&x->cu, br_ptx_experts, br_cubin_experts), st));
     for (int i = 0; i < (x->has_experts ? CUN_COUNT : CUN_EXPERTS); i++) {
         BR_TRY(BR_CU(&x->cu, st,
                      cuModuleGetFunction(
@@ -136,7 +140,8 @@ find_ends(br_cun *x, br_status *st)
         const br_ir_node *n = &g->nodes[i];
         cun_embed *e = x->embed;
 
-        if (n->op == BR_IR_LM_HEAD && !x->hidden_rows)
+        if (n->op == BR_IR_LM_HEAD && !x->hidden_rows &&
+            !cun_tiled(x, n->bind[1].value))
             BR_TRY(zeroed(
                 x, &x->hidden_rows,
                 (uint64_t)x->v.at[n->bind[0].value].cols * x->c.max_want, st));
@@ -388,49 +393,6 @@ const br_nd_dev *
 br_cun_dev(const br_cun *x)
 {
     return x->dev;
-}
-
-br_nd_stats
-br_cun_stats(const br_cun *x)
-{
-    const br_nd_stats *s = &x->dev->stats, *o = &x->opened;
-
-    return (br_nd_stats){.steps = x->steps,
-                         .launches = s->launches - o->launches,
-                         .recorded = s->recorded - o->recorded,
-                         .by_hand = s->by_hand - o->by_hand,
-                         .submits = s->submits - o->submits,
-                         .ioctls = s->ioctls - o->ioctls};
-}
-
-bool
-br_cun_draws(const br_cun *x)
-{
-    return !x->plain;
-}
-
-double
-br_cun_probe(br_cun *x)
-{
-    enum { MOST = 1 << 30, SHARE = 64 }; /* 1 GiB where there are 64 and more */
-    br_cuda *cu = &x->cu;
-    const uint64_t bytes = BR_MIN((uint64_t)MOST, cu->total_bytes / SHARE);
-    uint64_t p = 0;
-    int64_t least = INT64_MAX;
-
-    if (x->dev)
-        return x->dev->ops->probe(x->dev);
-    if (cu->cuMemAlloc(&p, 2 * bytes))
-        return 0;
-    for (int i = 0; i < 4; i++) {
-        int64_t t0 = br_now_ns();
-        bool bad =
-            cu->cuMemcpyDtoD(p, p + bytes, bytes) || cu->cuCtxSynchronize();
-
-        least = bad ? INT64_MAX : BR_MIN(least, br_now_ns() - t0);
-    }
-    cu->cuMemFree(p);
-    return least == INT64_MAX ? 0 : 2.0 * (double)bytes / (double)least;
 }
 
 static uint64_t

@@ -8,7 +8,7 @@
 
 #include "../../../kernels/cuda/pick_table.h"
 
-extern const char br_ptx_pick[];
+extern const char br_ptx_pick[], br_cubin_pick[];
 
 /* One block of host memory that the device reads and writes: how, tokens. */
 typedef struct pick_stage {
@@ -34,7 +34,9 @@ open_pick(br_cun *x, br_status *st)
     if (x->pick_rows)
         return BR_OK;
     if (!x->pick_mod)
-        BR_TRY(br_cuda_module(&x->cu, &x->pick_mod, "pick", br_ptx_pick, st));
+        BR_TRY(br_cuda_module(&x->cu, &x->pick_mod, "pick",
+                              br_cuda_image(&x->cu, br_ptx_pick, br_cubin_pick),
+                              st));
     BR_TRY(BR_CU(&x->cu, st,
                  cuModuleGetFunction(&x->pick, x->pick_mod, "br_pick")));
     BR_TRY(cun_alloc(x, &x->pick_space, spaces, st));

@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-extern const char br_ptx_prog[];
+extern const char br_ptx_prog[], br_cubin_prog[];
 
 /* About a minute of looks at a counter; no checked program waits so long but
  * for a task of that length. */
@@ -420,7 +420,9 @@ make(br_cuda_prog *x, br_status *st)
     uint32_t *sm_of;
 
     BR_TRY(br_cuda_open(&x->cu, 0, st));
-    BR_TRY(br_cuda_module(&x->cu, &x->mod, "prog", br_ptx_prog, st));
+    BR_TRY(br_cuda_module(&x->cu, &x->mod, "prog",
+                          br_cuda_image(&x->cu, br_ptx_prog, br_cubin_prog),
+                          st));
     BR_TRY(BR_CU(&x->cu, st, cuModuleGetFunction(&x->fn, x->mod, "br_prog")));
     x->runner = (br_mega_runner){
         .run = run,

@@ -171,12 +171,12 @@ load_kernels(br_cu_decode *d, const void *image, br_status *st)
     snprintf(name, sizeof name, "br_mega_%u_%s", d->shape.head_dim, f);
     snprintf(repack, sizeof repack, "br_repack_%s", f);
     if (!image)
-        image = br_cubin_mega_decode[0] && cu->major == 9 && cu->minor == 0
-                    ? br_cubin_mega_decode
-                    : br_ptx_mega_decode;
+        image = br_cuda_image(cu, br_ptx_mega_decode, br_cubin_mega_decode);
     BR_TRY(br_cuda_module(cu, &d->mega_mod, "mega_decode", image, st));
-    BR_TRY(br_cuda_module(cu, &d->setup_mod, "setup", br_ptx_setup, st));
-    BR_TRY(br_cuda_module(cu, &d->pick_mod, "pick", br_ptx_pick, st));
+    BR_TRY(br_cuda_module(cu, &d->setup_mod, "setup",
+                          br_cuda_image(cu, br_ptx_setup, br_cubin_setup), st));
+    BR_TRY(br_cuda_module(cu, &d->pick_mod, "pick",
+                          br_cuda_image(cu, br_ptx_pick, br_cubin_pick), st));
     BR_TRY(
         BR_CU(cu, st, cuModuleGetFunction(&d->pick, d->pick_mod, "br_pick")));
     BR_TRY(BR_CU(cu, st, cuModuleGetFunction(&d->fn, d->mega_mod, name)));

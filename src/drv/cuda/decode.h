@@ -107,6 +107,6 @@ br_code br_cu_decode_picked(br_cu_decode *d, uint32_t *out,
                             br_status *st) BR_MUST_USE;
 
 extern const char br_ptx_mega_decode[], br_ptx_setup[], br_ptx_pick[];
-extern const char br_cubin_mega_decode[]; /* of sm_90a; empty: none */
+extern const char br_cubin_mega_decode[], br_cubin_setup[], br_cubin_pick[];
 
 #endif
