@@ -371,3 +371,109 @@ TEST_WITHIN(attention_in_pairs_is_near_the_contract_in_any_company, 60)
     ck_assert_double_lt(wrong, 1e-5 * of);
     ck_assert_double_gt(wrong, 1e-9 * of); /* or it was not in pairs */
 }
+
+/* ---- heads of keys side by side ------------------------------------------ */
+
+/* Some heads' keys, then their values, as a page of random numbers has them;
+ * pages before the window are not there. */
+static void
+make_heads(att_case *c)
+{
+    static const uint32_t widths[] = {32, 64, 96, 128, 16, 80, 20};
+    static const int kinds[] = {BR_Q_F32, BR_Q_F16, BR_Q_Q8_0};
+    br_cpu_att *a = &c->a;
+    uint32_t heads = 2 + below(c, BR_CPU_HEADS - 1), n, per;
+    int32_t pos = (int32_t)below(c, KEYS), lo = 0;
+    size_t bytes;
+
+    a->kv = kinds[below(c, BR_COUNT(kinds))];
+    n = a->kv == BR_Q_Q8_0 ? 4 : BR_COUNT(widths); /* whole blocks */
+    a->head_k = widths[below(c, n)];
+    a->head_v = widths[below(c, n)];
+    a->has_v = a->sheets = true;
+    a->scale = 0.3f;
+    a->v_at = heads * br_kv_bytes(a->kv, 16 * (uint64_t)a->head_k);
+    a->page_bytes =
+        a->v_at + heads * br_kv_bytes(a->kv, 16 * (uint64_t)a->head_v);
+    bytes = PAGES * a->page_bytes;
+    c->pool = t_keep(malloc(bytes));
+    a->pool = c->pool;
+    for (size_t i = 0; i < bytes; i += 2) { /* below 1 as F16 and as F32 */
+        uint16_t x = below(c, 65536) & 0xbbff;
+
+        memcpy(c->pool + i, &x, 2);
+    }
+    if (below(c, 2)) {
+        lo = pos - (int32_t)below(c, 300);
+        lo = BR_MAX(0, lo);
+    }
+    for (uint32_t i = 0; i < PAGES; i++)
+        c->pages[i] = i < (uint32_t)lo / 16 ? UINT32_MAX
+                      : pos % 2             ? i
+                                            : (i * 17 + 3) % PAGES;
+    a->pages = c->pages;
+    a->heads = heads;
+    do
+        per = 1 + below(c, BR_CPU_LINES / heads);
+    while (!br_cpu_att_fit(heads, per));
+    a->n = heads * per;
+    for (uint32_t i = 0; i < a->n; i++)
+        a->line[i] = (br_cpu_line){c->q + i * a->head_k, c->y + i * a->head_v,
+                                   NULL, lo, pos};
+}
+
+/* Each by itself, as `want`. */
+static void
+check_each(att_case *c, void (*attend)(const br_cpu_att *a), const float *want)
+{
+    uint32_t per = c->a.n / c->a.heads;
+
+    memset(c->y, 0xff, sizeof c->y);
+    for (uint32_t h = 0; h < c->a.heads; h++) {
+        br_cpu_att one = c->a;
+
+        one.heads = below(c, 2);
+        one.n = per;
+        memcpy(one.line, c->a.line + h * per, per * sizeof *one.line);
+        one.k_at += h * br_kv_bytes(one.kv, 16 * (uint64_t)one.head_k);
+        one.v_at += h * br_kv_bytes(one.kv, 16 * (uint64_t)one.head_v);
+        attend(&one);
+    }
+    ck_assert_msg(memcmp(c->y, want, c->a.n * c->a.head_v * sizeof *want) == 0,
+                  "%u heads of %u and %u, %u lines each, keys %d..%d, %s",
+                  c->a.heads, c->a.head_k, c->a.head_v, per, c->a.line[0].lo,
+                  c->a.line[0].pos, br_qinfo_of(c->a.kv)->name);
+}
+
+TEST_WITHIN(attention_of_heads_side_by_side_has_the_bits_of_each, 60)
+{
+    att_case *c = t_keep(calloc(1, sizeof *c));
+    float *all = t_keep(calloc(1, sizeof c->y));
+    int tries = t_sanitized() ? TRIES / 6 : TRIES;
+
+    for (size_t i = 0; i < BR_CPU_LINES * HEAD; i++)
+        c->q[i] = number(c);
+    for (int i = 0; i < tries * BR_ISA_COUNT * 2; i++) {
+        br_isa isa = (br_isa)(i / 2 % BR_ISA_COUNT);
+        const br_cpu_ops *ops = br_cpu_ops_of(isa);
+        void (*attend)(const br_cpu_att *a) = NULL;
+        size_t n;
+
+        if (br_isa_here(isa))
+            attend = i % 2 ? ops->attend_pairs : ops->attend;
+        if (!attend || (i % 2 && !br_isa_pairs(isa)))
+            continue;
+        c->seed = (uint64_t)i + 1;
+        make_heads(c);
+        n = br_cpu_att_floats(c->a.head_k, c->a.head_v);
+        c->a.s = t_keep(malloc((n + 1) * sizeof(float)));
+        memset(c->a.s, 0xff, n * sizeof(float)); /* NaNs */
+        c->a.s[n] = GUARD;
+        attend(&c->a);
+        memcpy(all, c->y, sizeof c->y);
+        check_each(c, attend, all);
+        attend_in_spans(c, attend, ops->fold);
+        ck_assert(memcmp(c->y, all, c->a.n * c->a.head_v * sizeof *all) == 0);
+        ck_assert(c->a.s[n] == GUARD);
+    }
+}

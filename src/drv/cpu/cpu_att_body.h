@@ -36,9 +36,15 @@ typedef struct att_piece {
     const float *by; /* ATT_Q8: scales */
 } att_piece;
 
-typedef struct att {
+typedef struct att att;
+struct att {
     const br_cpu_att *a;
-    float *sums; /* [n][line] */
+    const br_cpu_line *lines; /* of one head of keys, */
+    uint32_t n, first;        /* so many of them; which of a's are they? */
+    size_t k_at, v_at;
+    const att *next; /* the head whose keys come after these, */
+    int32_t next_by; /* and so many positions later */
+    float *sums;     /* [n][line] */
     size_t line;
     float *q;    /* [n / 4][head_k][4 lines] */
     float *page; /* keys or values of pages, widened; or Q8_0's scales */
@@ -50,7 +56,7 @@ typedef struct att {
     size_t come;                     /* so many bytes of each; 0: nothing */
     int32_t from, to;                /* what any line sees of the block */
     att_part part[BR_CPU_LINES], fold[BR_CPU_LINES];
-} att;
+};
 
 /* Scratch of a line: scores of a block; its fold, what a block came to. */
 static float *
@@ -76,7 +82,7 @@ page_at(const att *s, int32_t pos, bool keys)
 {
     const br_cpu_att *a = s->a;
     uint32_t page = a->pages[pos / 16];
-    size_t at = keys || !a->has_v ? a->k_at : a->v_at;
+    size_t at = keys || !a->has_v ? s->k_at : s->v_at;
     size_t bytes = keys || !a->has_v ? s->k_bytes : s->v_bytes;
 
     return a->pool + (a->sheets ? br_kv_piece(a->page_bytes, page, at, bytes)
@@ -153,9 +159,11 @@ widened(const att *s, const uint8_t *p, size_t n, bool across, int i_page)
 static void
 interleave(const att *s)
 {
-    for (uint32_t i = 0; i < s->a->n; i++)
+    if (!s->a->has_v)
+        return;
+    for (uint32_t i = 0; i < s->n; i++)
         for (uint32_t d = 0; d < s->a->head_k; d++)
-            s->q[(i / 4 * s->a->head_k + d) * 4 + i % 4] = s->a->line[i].q[d];
+            s->q[(i / 4 * s->a->head_k + d) * 4 + i % 4] = s->lines[i].q[d];
 }
 
 /* Lanes that are summed side by side: the four sums of one alone would wait for
@@ -303,7 +311,7 @@ scores16(const att *s, const att_piece *k, const uint8_t *ahead, size_t to,
 V_INLINE void
 page_scores(const att *s, const att_piece *k, size_t at, att_kind kind)
 {
-    uint32_t n = s->a->n;
+    uint32_t n = s->n;
 
     for (int j = 0; j < s->pages; j++, k++, at += 16)
         for (uint32_t i = 0; i < n; i += 4)
@@ -353,10 +361,10 @@ key_products(const att *s, int32_t p)
         case ATT_Q8: scores_q8(s, k, at); return;
         }
     }
-    for (uint32_t i = 0; i < a->n; i++)
+    for (uint32_t i = 0; i < s->n; i++)
         for (size_t j = 0; j < 16 * (size_t)s->pages; j++)
             scores_of(s, i)[at + j] =
-                dot(a->line[i].q,
+                dot(s->lines[i].q,
                     (const float *)k[j / 16].x + j % 16 * a->head_k, a->head_k);
 }
 
@@ -410,7 +418,7 @@ enum { ATT_SUMS = 8 };
 static void
 sum_weights(att *s, uint32_t i0)
 {
-    size_t n = BR_MIN(s->a->n - i0, (uint32_t)ATT_SUMS);
+    size_t n = BR_MIN(s->n - i0, (uint32_t)ATT_SUMS);
     const float *x[ATT_SUMS];
     float sum[ATT_SUMS] = {0};
 
@@ -564,10 +572,10 @@ value_sums(att *s, int32_t p)
     for (int j = 0; j < s->pages; j++)
         v[j] = widened(s, page_at(s, p + 16 * j, false), 16 * (size_t)s->wide,
                        false, j);
-    for (uint32_t i = 0, n; i < s->a->n; i += n) {
+    for (uint32_t i = 0, n; i < s->n; i += n) {
         att_part x = of_pages(s, i, p);
 
-        for (n = 1; n < 4 && i + n < s->a->n; n++) {
+        for (n = 1; n < 4 && i + n < s->n; n++) {
             att_part y = of_pages(s, i + n, p);
 
             if (y.from != x.from || y.to != x.to)
@@ -597,7 +605,7 @@ fold_block(const att *s, uint32_t i, att_part *f, const att_part *block,
     float both = f->top > block->top ? f->top : block->top, old, fresh;
     uint32_t d = 0;
 
-    if (block->from / BR_CPU_BLOCK == s->a->line[i].lo / BR_CPU_BLOCK) {
+    if (block->from / BR_CPU_BLOCK == s->lines[i].lo / BR_CPU_BLOCK) {
         memcpy(fold, acc, s->a->head_v * sizeof *acc);
         *f = *block;
         return;
@@ -616,7 +624,7 @@ fold_block(const att *s, uint32_t i, att_part *f, const att_part *block,
 static void
 finish_line(const att *s, uint32_t i, att_part f)
 {
-    const br_cpu_line *l = &s->a->line[i];
+    const br_cpu_line *l = &s->lines[i];
     float *fold = fold_of(s, i);
     uint32_t d = 0;
 
@@ -644,7 +652,7 @@ kept_of(const br_cpu_att *a, uint32_t i, int32_t b)
 static void
 keep_block(const att *s, uint32_t i, const att_part *block)
 {
-    float *to = kept_of(s->a, i, block->from / BR_CPU_BLOCK);
+    float *to = kept_of(s->a, s->first + i, block->from / BR_CPU_BLOCK);
 
     memcpy(to, block_of(s, i), s->a->head_v * sizeof *to);
     to[s->a->head_v] = block->top;
@@ -657,8 +665,8 @@ enter_block(att *s, int32_t b)
 {
     s->from = INT32_MAX;
     s->to = 0;
-    for (uint32_t i = 0; i < s->a->n; i++) {
-        const br_cpu_line *l = &s->a->line[i];
+    for (uint32_t i = 0; i < s->n; i++) {
+        const br_cpu_line *l = &s->lines[i];
         att_part *p = &s->part[i];
 
         p->from = BR_MAX(l->lo, b * BR_CPU_BLOCK);
@@ -715,60 +723,78 @@ through_block(att *s, int32_t hi)
         s->come = a->has_v ? s->v_bytes : 0;
         key_products(s, p);
     }
-    for (uint32_t i = 0; i < a->n; i++) {
+    for (uint32_t i = 0; i < s->n; i++) {
         if (s->part[i].from < s->part[i].to)
             s->part[i].top = block_top(s, scores_of(s, i), &s->part[i]);
         block_weights(s, scores_of(s, i), &s->part[i]);
         s->part[i].sum = 0;
-        if (!sums_beside(s) && (i % ATT_SUMS == ATT_SUMS - 1 || i + 1 == a->n))
+        if (!sums_beside(s) && (i % ATT_SUMS == ATT_SUMS - 1 || i + 1 == s->n))
             sum_weights(s, i / ATT_SUMS * ATT_SUMS);
     }
     for (int32_t p = s->from; p < s->to; p += 16 * s->pages) {
         s->pages = pages_from(s, p);
-        s->come = p + BR_CPU_BLOCK + 16 * (s->pages - 1) <= hi ? s->k_bytes : 0;
+        s->come = p + s->next_by + 16 * (s->pages - 1) <= hi ? s->k_bytes : 0;
         for (int j = 0; j < s->pages; j++)
             s->ahead[j] =
-                page_at(s, p + 16 * j + (s->come ? BR_CPU_BLOCK : 0), true);
+                page_at(s->next, p + 16 * j + (s->come ? s->next_by : 0), true);
         value_sums(s, p);
     }
-    for (uint32_t i = 0; i < a->n; i++)
+    for (uint32_t i = 0; i < s->n; i++)
         leave_block(s, i);
 }
 
 static att_kind
-kind_of(const br_cpu_att *a)
+kind_of(const br_cpu_att *a, uint32_t n)
 {
     if (!a->has_v || a->kv == BR_Q_F32)
         return ATT_F32;
     if (a->kv == BR_Q_F16)
-        return ATT_BETWEEN || a->n <= 4 ? ATT_F16 : ATT_F32;
-    return a->n <= 4 ? ATT_Q8 : ATT_F32;
+        return ATT_BETWEEN || n <= 4 ? ATT_F16 : ATT_F32;
+    return n <= 4 ? ATT_Q8 : ATT_F32;
 }
 
+/* Head h of a's: its lines, and its part of the scratch. */
 static att
-begin_lines(const br_cpu_att *a)
+begin_lines(const br_cpu_att *a, uint32_t h)
 {
+    uint32_t n = a->n / BR_MAX(a->heads, 1u);
     att s = {.a = a,
+             .lines = a->line + h * n,
+             .n = n,
+             .first = h * n,
              .wide = a->has_v ? a->head_v : a->head_k,
-             .kind = kind_of(a),
+             .kind = kind_of(a, n),
              .line = br_cpu_att_line(a->head_v)};
 
     s.k_bytes = br_kv_bytes(a->kv, BR_PAGE_TOKENS * (size_t)a->head_k);
     s.v_bytes = br_kv_bytes(a->kv, BR_PAGE_TOKENS * (size_t)s.wide);
+    s.k_at = a->k_at + h * s.k_bytes;
+    s.v_at = a->v_at + h * s.v_bytes;
     s.sums = a->s + BR_CPU_LINES * BR_CPU_SCORES;
     s.q = s.sums + BR_CPU_LINES * s.line;
     s.page = s.q + BR_CPU_LINES * (size_t)a->head_k;
     s.page += (64 - (uintptr_t)s.page % 64) / sizeof(float) % 16;
+    s.sums += h * n * s.line;
+    s.q += h * ((n + 3) / 4 * 4) * (size_t)a->head_k;
     return s;
 }
 
-/* Through all blocks of a's that a line sees. */
+/* All lines through all blocks of a's that one sees, a block's heads one after
+ * the other, as they lie in memory. */
 static void
-walk_blocks(att *s, void (*through)(att *s, int32_t hi))
+walk_blocks(const br_cpu_att *a, void (*begin)(const att *s),
+            void (*through)(att *s, int32_t hi))
 {
-    const br_cpu_att *a = s->a;
+    uint32_t n_heads = BR_MAX(a->heads, 1u);
     int32_t lo = a->line[0].lo, hi = a->line[0].pos;
+    att head[BR_CPU_HEADS];
 
+    for (uint32_t h = 0; h < n_heads; h++) {
+        head[h] = begin_lines(a, h);
+        head[h].next = &head[h + 1 < n_heads ? h + 1 : 0];
+        head[h].next_by = h + 1 < n_heads ? 0 : BR_CPU_BLOCK;
+        begin(&head[h]);
+    }
     for (uint32_t i = 1; i < a->n; i++) {
         lo = BR_MIN(lo, a->line[i].lo);
         hi = BR_MAX(hi, a->line[i].pos);
@@ -778,27 +804,27 @@ walk_blocks(att *s, void (*through)(att *s, int32_t hi))
         hi = BR_MIN(hi, a->b1 * BR_CPU_BLOCK - 1);
     }
     for (int32_t b = lo / BR_CPU_BLOCK; b <= hi / BR_CPU_BLOCK; b++)
-        if (enter_block(s, b))
-            through(s, hi);
-    for (uint32_t i = 0; i < a->n && !a->kept; i++)
-        finish_line(s, i, s->fold[i]);
+        for (uint32_t h = 0; h < n_heads; h++)
+            if (enter_block(&head[h], b))
+                through(&head[h], hi);
+    for (uint32_t i = 0; i < a->n && !a->kept; i++) {
+        const att *s = &head[i * n_heads / a->n];
+
+        finish_line(s, i - s->first, s->fold[i - s->first]);
+    }
 }
 
 static void
 attend(const br_cpu_att *a)
 {
-    att s = begin_lines(a);
-
-    if (a->has_v)
-        interleave(&s);
-    walk_blocks(&s, through_block);
+    walk_blocks(a, interleave, through_block);
 }
 
 /* What attend() has kept of the lines' blocks, into what they come to. */
 static void
 fold_kept(const br_cpu_att *a)
 {
-    att s = begin_lines(a);
+    att s = begin_lines(a, 0);
 
     for (uint32_t i = 0; i < a->n; i++) {
         const br_cpu_line *l = &a->line[i];

@@ -29,8 +29,8 @@ enum {
 typedef struct pair_block {
     const uint16_t *k[PAIR_PAGES], *v[PAIR_PAGES]; /* as they lie */
     const uint16_t *made_k, *made_v;               /* NULL: not made */
-    const uint8_t *next[2 * PAIR_PAGES]; /* of the next block: keys, values */
-    uint32_t n_next;                     /* 0: there is none */
+    const uint16_t *next[2 * PAIR_PAGES]; /* of the next block: keys, values */
+    uint32_t n_next;                      /* 0: there is none */
 } pair_block;
 
 /* Numbers i of both, side by side. */
@@ -61,9 +61,9 @@ pair_queries(const att *s)
     const uint32_t width = s->a->head_k;
     uint32_t *q = (void *)s->q, of[8];
 
-    for (uint32_t i = 0; i < (s->a->n + 3) / 4 * 4; i++, q++) {
+    for (uint32_t i = 0; i < (s->n + 3) / 4 * 4; i++, q++) {
         for (uint32_t d = 0; d < width; d += 16) {
-            const float *x = i < s->a->n ? s->a->line[i].q + d : NULL;
+            const float *x = i < s->n ? s->lines[i].q + d : NULL;
             vf y = x ? v_mul(v_load(x), v_set(s->a->scale)) : v_set(0);
 
             _mm256_storeu_si256((void *)of,
@@ -86,24 +86,40 @@ make_pairs(const uint16_t *x, size_t rows, size_t width, uint16_t *to)
             _mm512_storeu_si512(to, pair_up(x + d, x + d + width));
 }
 
+/* A head's keys or values of the pages from position p on; they mostly follow
+ * each other. */
+static void
+find_pieces(const att *s, int32_t p, int32_t n, bool keys, const uint16_t **to)
+{
+    const uint32_t *page = s->a->pages + p / 16;
+    size_t bytes = keys ? s->k_bytes : s->v_bytes;
+
+    for (int32_t j = 0; j < n; j++)
+        to[j] = j && s->a->sheets && page[j] == page[j - 1] + 1 &&
+                        page[j] % BR_SHEET
+                    ? to[j - 1] + bytes / 2
+                    : (const void *)page_at(s, p + 16 * j, keys);
+}
+
 static void
 find_pages(const att *s, int32_t hi, pair_block *b)
 {
     const int32_t first = s->from / BR_CPU_BLOCK * BR_CPU_BLOCK;
+    const int32_t skip = (s->from - first) / 16;
+    const int32_t n = (s->to - s->from + 15) / 16;
+    /* Pages that a window has left behind are not there any more. */
+    const int32_t next = s->next_by ? first + s->next_by : s->from;
+    const int32_t n_next =
+        s->next_by ? BR_MIN((hi - next + 16) / 16, (int32_t)PAIR_PAGES) : n;
 
-    for (int32_t p = s->from; p < s->to; p += 16) {
-        b->k[(p - first) / 16] = (const void *)page_at(s, p, true);
-        b->v[(p - first) / 16] = (const void *)page_at(s, p, false);
-    }
-    b->n_next = 0;
-    for (int32_t j = 0, p; j < PAIR_PAGES; j++) {
-        p = first + BR_CPU_BLOCK + 16 * j;
-        if (p <= hi)
-            b->next[b->n_next++] = page_at(s, p, true);
-    }
-    for (uint32_t j = 0, n = b->n_next; j < n; j++)
-        b->next[b->n_next++] =
-            page_at(s, first + BR_CPU_BLOCK + 16 * (int32_t)j, false);
+    find_pieces(s, s->from, n, true, b->k + skip);
+    find_pieces(s, s->from, n, false, b->v + skip);
+    b->n_next = (uint32_t)BR_MAX(n_next, 0);
+    find_pieces(s->next, next, (int32_t)b->n_next, true, b->next);
+    if (s->n <= PAIRS_ONCE)
+        return;
+    find_pieces(s->next, next, (int32_t)b->n_next, false, b->next + b->n_next);
+    b->n_next *= 2;
 }
 
 static void
@@ -212,7 +228,7 @@ lines_scores(const att *s, const pair_block *b, uint32_t i0, uint32_t n,
         for (int32_t i = 0; i < pages; i++)
             k[i] = b->made_k + 16 * (size_t)(j + i) * s->a->head_k;
         scores_made(s, k, 16 * (size_t)j, i0, pages,
-                    next < b->n_next ? b->next[next] : NULL);
+                    next < b->n_next ? (const uint8_t *)b->next[next] : NULL);
     }
 }
 
@@ -318,7 +334,8 @@ weigh_raw(const att *s, const pair_block *b, __m512 *sum, const uint32_t *e,
 
     for (; k < end; k++) {
         if (come && b->n_next > (uint32_t)k / 8) {
-            const uint8_t *next = b->next[k / 8] + of + step * (size_t)(k % 8);
+            const uint8_t *next =
+                (const uint8_t *)b->next[k / 8] + of + step * (size_t)(k % 8);
 
             for (size_t i = 0; i < step; i += 64)
                 __builtin_prefetch(next + i, 0, 2);
@@ -457,25 +474,20 @@ through_pairs(att *s, int32_t hi)
     pair_block b = {.made_k = NULL};
 
     find_pages(s, hi, &b);
-    if (s->a->n > PAIRS_ONCE)
+    if (s->n > PAIRS_ONCE)
         make_block(s, &b);
-    for (uint32_t i = 0; i < s->a->n; i += PAIR_LINES)
-        lines_through(s, &b, i, BR_MIN(s->a->n - i, (uint32_t)PAIR_LINES));
+    for (uint32_t i = 0; i < s->n; i += PAIR_LINES)
+        lines_through(s, &b, i, BR_MIN(s->n - i, (uint32_t)PAIR_LINES));
 }
 
 /* Of heads that are not for pairs: as ever. */
 static void
 attend_pairs(const br_cpu_att *a)
 {
-    att s;
-
-    if (!a->has_v || !br_cpu_att_pairs(a->kv, a->head_k, a->head_v)) {
+    if (a->has_v && br_cpu_att_pairs(a->kv, a->head_k, a->head_v))
+        walk_blocks(a, pair_queries, through_pairs);
+    else
         attend(a);
-        return;
-    }
-    s = begin_lines(a);
-    pair_queries(&s);
-    walk_blocks(&s, through_pairs);
 }
 
 #endif

@@ -275,22 +275,22 @@ cpu_fuse_row(br_cpu *c, const cpu_phase *p, cpu_worker *w)
 }
 
 const float *
-cpu_fuse_head(br_cpu *c, const cpu_phase *p, uint32_t g, bool keep,
-              cpu_worker *w)
+cpu_fuse_heads(br_cpu *c, const cpu_phase *p, cpu_heads g, bool keep,
+               cpu_worker *w)
 {
     int64_t per =
         br_ir_i(p->n, BR_IA_heads, 1) / br_ir_i(p->n, BR_IA_kv_heads, 1);
     float *q = w->ref.wide[0], *k = w->ref.wide[1];
-    cpu_heads own = {g * per, (g + 1) * per};
+    cpu_heads own = {g.from * per, g.to * per};
 
     cpu_turn_heads(c, p->turn_q, 0, own, q);
-    if (keep) {
+    for (int64_t h = g.from; keep && h < g.to; h++) {
         const ref_view *v = &p->keep->in[1];
 
-        cpu_turn_heads(c, p->turn_k, 0, (cpu_heads){g, g + 1}, k);
-        cpu_keep_head(c, p->keep, 0, 0, g, k);
-        cpu_keep_head(c, p->keep, 1, 0, g,
-                      v->f + g * ((size_t)v->cols / p->keep->pieces));
+        cpu_turn_heads(c, p->turn_k, 0, (cpu_heads){h, h + 1}, k);
+        cpu_keep_head(c, p->keep, 0, 0, (size_t)h, k);
+        cpu_keep_head(c, p->keep, 1, 0, (size_t)h,
+                      v->f + (size_t)h * ((size_t)v->cols / p->keep->pieces));
     }
     return q;
 }

@@ -103,6 +103,7 @@ typedef struct cpu_moe {
 /* How a step's attention is cut into tiles (cpu_seq.c). */
 typedef struct cpu_split {
     uint32_t n_groups, span; /* of rows; blocks of a tile */
+    uint32_t heads;          /* of keys in a tile */
     bool any;                /* group has more spans than one */
     uint32_t *first;         /* [n_groups + 1]: its first span */
     size_t *at;              /* [n_groups]: its part of kept_blocks */
@@ -197,9 +198,12 @@ br_code cpu_moe_new(cpu_moe *m, br_arena *a, size_t pairs, size_t experts,
  * part of it before its first tile. */
 br_code cpu_fuse(br_cpu *c, br_status *st) BR_MUST_USE;
 void cpu_fuse_row(br_cpu *c, const cpu_phase *p, cpu_worker *w);
-/* The queries of head g of keys, turned; keeps its key and value, too. */
-const float *cpu_fuse_head(br_cpu *c, const cpu_phase *p, uint32_t g, bool keep,
-                           cpu_worker *w);
+typedef struct cpu_heads {
+    int64_t from, to;
+} cpu_heads;
+/* The queries of heads g of keys, turned; keeps their keys and values, too. */
+const float *cpu_fuse_heads(br_cpu *c, const cpu_phase *p, cpu_heads g,
+                            bool keep, cpu_worker *w);
 /* cpu_pack.c */
 br_code cpu_pack(br_cpu *c, br_status *st) BR_MUST_USE;
 
@@ -216,9 +220,6 @@ cpu_rows_fn *cpu_rows_of(const br_ir_node *n);
 /* Row t of a phase that norms, to y. */
 void cpu_norm_row(const br_cpu *c, const cpu_phase *p, size_t t, float *y);
 /* Heads of row t of a ROPE, one after another, to y. */
-typedef struct cpu_heads {
-    int64_t from, to;
-} cpu_heads;
 void cpu_turn_heads(const br_cpu *c, const cpu_phase *p, size_t t, cpu_heads h,
                     float *y);
 cpu_rows_fn cpu_rows_norm, cpu_rows_rope, cpu_rows_nothing, cpu_rows_pick,

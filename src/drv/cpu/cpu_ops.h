@@ -17,6 +17,7 @@ enum {
     BR_CPU_BLOCK = 256,    /* keys of a block of attention */
     BR_CPU_LINES = 64,     /* heads of queries that go through keys together */
     BR_CPU_LINES_F32 = 32, /* as many as are good for attend() */
+    BR_CPU_HEADS = 4,      /* heads of keys that are read side by side */
 };
 
 /* A head of queries of a row. */
@@ -27,7 +28,8 @@ typedef struct br_cpu_line {
     int32_t lo, pos;   /* keys seen: lo..pos */
 } br_cpu_line;
 
-/* Lines that share a head of keys, of one slot. The head's part of a page:
+/* Lines that share a head of keys, of one slot, or as many of each of some heads
+ * that lie beside each other. A head's part of a page:
  *
  *   k [head_k][16 tokens]   16 keys are a vector: no sum across lanes
  *   v [16 tokens][head_v]
@@ -43,9 +45,10 @@ typedef struct br_cpu_line {
 typedef struct br_cpu_att {
     br_cpu_line line[BR_CPU_LINES];
     uint32_t n;
+    uint32_t heads;        /* n / heads lines each; 0: one. br_cpu_att_fit */
     const uint32_t *pages; /* of the slot and group */
     const uint8_t *pool;
-    size_t page_bytes, k_at, v_at; /* in bytes; of this head in a page */
+    size_t page_bytes, k_at, v_at; /* in bytes; of the first head in a page */
     int kv; /* BR_Q_F32, F16 or Q8_0; the latter: heads of whole blocks */
     bool has_v, sheets; /* pages lie in sheets (state.h) */
     uint32_t head_k, head_v;
@@ -72,6 +75,14 @@ br_cpu_att_floats(size_t head_k, size_t head_v)
 {
     return BR_CPU_LINES * (BR_CPU_SCORES + br_cpu_att_line(head_v) + head_k) +
            BR_CPU_BLOCK / 2 * (head_k + BR_MAX(head_k, head_v)) + 16;
+}
+
+/* Does the scratch have room for so many lines of each of so many heads? */
+static inline bool
+br_cpu_att_fit(size_t heads, size_t lines)
+{
+    return heads <= BR_CPU_HEADS &&
+           heads * ((lines + 3) / 4 * 4) <= BR_CPU_LINES;
 }
 
 /* Heads that attend_pairs() multiplies in BF16, if they have values. */

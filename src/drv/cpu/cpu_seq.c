@@ -1,7 +1,7 @@
 /* cpu_seq.c - what looks at a slot's past: pages, attention, states.
  *
  * Attention: a tile is a head of keys and a group of rows, with all heads of
- * queries that read it. Where few such tiles have much to read (one row, and a
+ * queries that read it; or some heads that lie beside each other. Where few such tiles have much to read (one row, and a
  * long past), a tile is a span of their blocks, and a phase of its own folds
  * what the blocks came to, in order:
  *
@@ -23,6 +23,9 @@
  * eight heads of keys for two threads were cut in two, and the fold of what
  * their blocks came to was .2 to .4 ms of a step at depth 8192. */
 enum { SPANS = 4 };
+
+/* As many are left if heads go together. */
+enum { TILES = 2 };
 
 /* ---- pages -------------------------------------------------------------- */
 
@@ -244,6 +247,22 @@ split_groups(br_cpu *c, const cpu_phase *p, uint32_t kv, uint32_t heads)
     return n;
 }
 
+/* How many heads of keys go through the rows together, as there are tiles enough:
+ * of 256 tokens what two heads have is a piece twice as long in memory. */
+static uint32_t
+heads_together(const br_cpu *c, uint32_t kv, uint32_t per, uint32_t spans)
+{
+    uint32_t rows = 0, n = 1;
+
+    for (uint32_t i = 0; i < c->split.n_groups; i++)
+        rows = BR_MAX(rows, c->group[i + 1] - c->group[i]);
+    while (kv % (2 * n) == 0 && 2 * n * rows * per <= c->att_lines &&
+           br_cpu_att_fit(2 * n, rows * per) &&
+           kv / (2 * n) * spans >= TILES * c->n_threads)
+        n *= 2;
+    return n;
+}
+
 static void
 check_pages(const br_state *s, const br_cpu_att *a, uint32_t group, int32_t lo,
             int32_t pos)
@@ -285,11 +304,13 @@ attention_tiles(br_cpu *c, cpu_phase *p)
         keys * heads * (k + v);
     group_rows(c, p, (uint32_t)(heads / kv));
     p->per = split_groups(c, p, (uint32_t)kv, (uint32_t)heads);
-    return (uint32_t)kv * p->per;
+    c->split.heads =
+        heads_together(c, (uint32_t)kv, (uint32_t)(heads / kv), p->per);
+    return (uint32_t)kv / c->split.heads * p->per;
 }
 
-/* The lines of a head of keys that are in rows t[0]..t[1] - 1 of the phase.
- * q: of one row, its queries; NULL: they are where they should. */
+/* The lines of heads of keys from g on that are in rows t[0]..t[1] - 1 of the
+ * phase. q: of one row, their queries; NULL: they are where they should. */
 static void
 attention_rows(br_cpu *c, const cpu_phase *p, br_cpu_att *a, uint32_t g,
                const uint32_t *t, const float *q,
@@ -297,14 +318,15 @@ attention_rows(br_cpu *c, const cpu_phase *p, br_cpu_att *a, uint32_t g,
 {
     uint32_t per = (uint32_t)(br_ir_i(p->n, BR_IA_heads, 1) /
                               br_ir_i(p->n, BR_IA_kv_heads, 1));
+    uint32_t of_head = (t[1] - t[0]) * per, n = of_head * BR_MAX(a->heads, 1u);
     size_t kept = (size_t)a->n_kept * (a->head_v + 2);
 
     if (a->kept)
-        a->kept += g * per * (t[1] - t[0]) * kept;
+        a->kept += g * of_head * kept;
 
-    for (uint32_t i = 0, n = (t[1] - t[0]) * per; i < n; i++) {
-        uint32_t row = cpu_row_at(c, p, t[0] + i / per);
-        uint32_t h = g * per + i % per;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t row = cpu_row_at(c, p, t[0] + i % of_head / per);
+        uint32_t h = (g + i / of_head) * per + i % per;
         int32_t pos = c->step->position[row];
 
         a->line[a->n++] =
@@ -351,7 +373,7 @@ attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
     const br_state *s = c->state;
     const cpu_split *split = &c->split;
     const br_state_place *pk = p->in[1].place, *pv = p->in[2].place;
-    uint32_t g = tile / p->per, i = tile % p->per, group = 0;
+    uint32_t g = tile / p->per * split->heads, i = tile % p->per, group = 0;
     uint32_t slot;
     const uint32_t *t;
     const float *q = NULL;
@@ -360,9 +382,11 @@ attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
     while (split->first[group + 1] <= i)
         group++;
     if (c->alone && p->keep)
-        q = cpu_fuse_head(c, p, g, i + 1 == split->first[group + 1], w);
+        q = cpu_fuse_heads(c, p, (cpu_heads){g, g + split->heads},
+                           i + 1 == split->first[group + 1], w);
     t = c->group + group;
     a = attention_of(c, p, group, w);
+    a.heads = split->heads;
     slot = (uint32_t)c->step->slot[cpu_row_at(c, p, *t)];
     a.pages = c->step->pages[slot * s->plan.n_groups + pk->group];
     a.pool = s->pool[pk->group];
