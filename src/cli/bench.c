@@ -549,6 +549,17 @@ ascending_shares(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
+br_code
+br_bench_believe(double s, double least_s, br_status *st)
+{
+    if (least_s <= 1.1 * s)
+        return BR_OK;
+    return br_fail(st, BR_E_REJECTED,
+                   "%.3f s, but reading and multiplying alone take %.3f s "
+                   "here: not believed",
+                   s, least_s);
+}
+
 static br_code
 measure(bench *b, outcome *o, br_status *st)
 {
@@ -592,12 +603,9 @@ measure(bench *b, outcome *o, br_status *st)
     /* Memory may have been faster in between than in either probe. */
     for (int i = 0; i < PROBES && floor_s(b, &o->work) > 1.02 * fastest; i++)
         probe_read(b);
-    if (floor_s(b, &o->work) > 1.1 * fastest)
-        return br_fail(st, BR_E_REJECTED,
-                       "%s%u: %.3f s, but reading and multiplying alone take "
-                       "%.3f s here: not believed",
-                       o->kind, o->tokens, fastest, floor_s(b, &o->work));
-    return BR_OK;
+    return br_bench_believe(fastest, floor_s(b, &o->work), st) == BR_OK
+               ? BR_OK
+               : br_prefix(st, "%s%u", o->kind, o->tokens);
 }
 
 /* ---- telling ------------------------------------------------------------- */

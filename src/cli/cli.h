@@ -144,4 +144,8 @@ br_code br_cli_graph(br_cli *cli, const char *path, struct br_ir **out,
                      br_status *st) BR_MUST_USE;
 bool br_cli_is_ir(const char *path); /* its name ends in .ir */
 
+/* bench.c. REJECTED: s seconds are less than what reading and multiplying alone
+ * take, by more than the tenth that probes are off. */
+br_code br_bench_believe(double s, double least_s, br_status *st) BR_MUST_USE;
+
 #endif

@@ -247,8 +247,8 @@ add_tokens(br_ask *a, const char *name, const br_json *list, br_status *st)
         return oom(st);
     for (const br_json *e = list->child; e; e = e->next) {
         if (e->kind != BR_J_INT || e->i < 0 || e->i > INT32_MAX)
-            return br_fail(st, BR_E_USAGE, "%s: token %zu is not an id", name,
-                           n);
+            return br_fail(st, BR_E_USAGE, "%s: item %zu is not a token's id",
+                           name, n);
         ids[n++] = (int32_t)e->i;
     }
     return add_prompt(a, name, (br_ask_prompt){.tokens = ids, .n_tokens = n},

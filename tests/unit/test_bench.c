@@ -1,6 +1,7 @@
 /* test_bench.c - brass bench, as a program, and models of random weights.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
+#include "cli/cli.h"
 #include "ir/ir.h"
 #include "model/model.h"
 #include "run/shape.h"
@@ -122,6 +123,16 @@ TEST_WITHIN(bench_tells_where_a_devices_memory_goes, 120)
     ck_assert_int_eq(br_json_get(m, "host")->i,
                      2 * 40 * (2 * 128 * 128 + 128 * 64) * 5 / 8);
     br_arena_fini(&a);
+}
+
+TEST(bench_refuses_what_no_machine_can)
+{
+    br_status st = {0};
+
+    t_ok(br_bench_believe(1, 1, &st), &st);
+    t_ok(br_bench_believe(1, 1.09, &st), &st);
+    ck_assert_int_eq(br_bench_believe(1, 1.11, &st), BR_E_REJECTED);
+    ck_assert_ptr_nonnull(strstr(st.msg, "not believed"));
 }
 
 TEST(bench_refuses_in_one_line)
