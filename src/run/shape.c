@@ -18,7 +18,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { POOL_ELEMS = 1 << 16, MAX_TENSORS = 16384 };
+enum {
+    POOL_ELEMS = 1 << 16,
+    MAX_TENSORS = 16384,
+    SMALL_ELEMS = 1 << 22 /* of all experts' gates */
+};
 
 typedef struct shape {
     const char *name, *arch;
@@ -388,6 +392,8 @@ br_shape_model(br_str *out, const char *spec, bool small, br_status *st)
     if (small) {
         m.s.layers = 1;
         m.s.vocab = 256;
+        if (m.s.experts * m.s.inter * m.s.hidden > SMALL_ELEMS)
+            m.s.experts = m.s.used;
     }
     m.w = br_gguf_w_new();
     code =

@@ -13,8 +13,9 @@
 #include "base/base.h"
 
 bool br_shape_is(const char *spec); /* begins with "shape:" */
-/* A GGUF file in memory, without tokenizer; br_str_fini. small: one layer and
- * 256 words. USAGE, listing what there is: no such shape or format. */
+/* A GGUF file in memory, without tokenizer; br_str_fini. small: one layer, 256
+ * words, and of large experts those that one token picks. USAGE, listing what there is:
+ * no such shape or format. */
 br_code br_shape_model(br_str *out, const char *spec, bool small,
                        br_status *st) BR_MUST_USE;
 const char *br_shape_name(size_t i); /* NULL: no more */
