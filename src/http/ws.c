@@ -67,9 +67,9 @@ read_size(br_ws *w)
 }
 
 static bool
-is_utf8(const br_str *s)
+is_utf8(const char *text, size_t size)
 {
-    const uint8_t *p = (const uint8_t *)s->at, *end = p + s->n;
+    const uint8_t *p = (const uint8_t *)text, *end = p + size;
 
     while (p < end) {
         uint32_t c;
@@ -91,6 +91,24 @@ is_code(uint32_t code)
            (code >= 3000 && code <= 4999);
 }
 
+/* A client's last word: nothing, or a code and why. */
+static br_ws_got
+end_close(br_ws *w)
+{
+    uint32_t code =
+        (uint32_t)(uint8_t)w->control[0] << 8 | (uint8_t)w->control[1];
+
+    if (!w->n_control)
+        return BR_WS_OVER;
+    if (w->n_control == 1)
+        return bad(w, 1002, "half a code");
+    if (!is_code(code))
+        return bad(w, 1002, "no such code");
+    return is_utf8(w->control + 2, w->n_control - 2)
+               ? BR_WS_OVER
+               : bad(w, 1007, "a reason is not UTF-8");
+}
+
 /* The frame is complete. */
 static br_ws_got
 end_frame(br_ws *w)
@@ -99,20 +117,15 @@ end_frame(br_ws *w)
     switch (w->opcode) {
     case BR_WS_PING: return BR_WS_ASKED;
     case BR_WS_PONG: return BR_WS_MORE;
-    case BR_WS_CLOSE:
-        if (w->n_control == 1)
-            return bad(w, 1002, "half a code");
-        return w->n_control && !is_code((uint32_t)(uint8_t)w->control[0] << 8 |
-                                        (uint8_t)w->control[1])
-                   ? bad(w, 1002, "no such code")
-                   : BR_WS_OVER;
+    case BR_WS_CLOSE: return end_close(w);
     default: break;
     }
     if (!w->fin)
         return BR_WS_MORE;
     if (w->message.oom)
         return bad(w, 1011, "out of memory");
-    if (w->kind == BR_WS_TEXT && w->message.n && !is_utf8(&w->message))
+    if (w->kind == BR_WS_TEXT && w->message.n &&
+        !is_utf8(w->message.at, w->message.n))
         return bad(w, 1007, "a text is not UTF-8");
     w->taken = true;
     return BR_WS_MESSAGE;

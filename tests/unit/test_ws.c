@@ -90,6 +90,7 @@ TEST(frames_are_read_in_any_pieces)
         {{0x88}, {"x"}, "1002"},
         {{0x88}, {"\x03\xed"}, "1002"}, /* 1005 is for nobody to say */
         {{0x88}, {"\x13\x88!"}, "1002"},
+        {{0x88}, {"\x03\xe8\xc3"}, "1007"},
     };
 
     for (size_t i = 0; i < BR_COUNT(rows); i++) {
