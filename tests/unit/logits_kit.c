@@ -171,6 +171,34 @@ lk_logits(lk_run *r, const lk_case *c, uint32_t n, uint32_t chunk)
     return l;
 }
 
+br_cpu_pool *
+lk_pool(uint32_t n)
+{
+    br_status st = {0};
+    br_cpu_pool *p;
+
+    t_ok(br_cpu_pool_new(&p, n, &st), &st);
+    return p;
+}
+
+bool
+lk_skips(const lk_case *c, size_t i)
+{
+    return !c->arch_first || (t_sanitized() && i % 4 != 0);
+}
+
+void
+lk_same(const lk_case *c, const float *a, const float *b, const char *what)
+{
+    size_t n = (size_t)c->n_tokens * c->n_vocab, i = 0;
+
+    while (i < n && memcmp(&a[i], &b[i], sizeof *a) == 0)
+        i++;
+    ck_assert_msg(i == n, "%s: %s: token %zu, logit %zu is %.9g, not %.9g",
+                  c->name, what, i / c->n_vocab, i % c->n_vocab, (double)a[i],
+                  (double)b[i]);
+}
+
 static int
 ascending(const void *a, const void *b)
 {

@@ -45,6 +45,14 @@ void lk_close(lk_run *r);
 /* Logits of the first n tokens, kept till the test ends. */
 float *lk_logits(lk_run *r, const lk_case *c, uint32_t n, uint32_t chunk);
 
+/* Of so many threads; the test frees it. */
+br_cpu_pool *lk_pool(uint32_t n);
+/* Is case i one that tests of many runs leave out? */
+bool lk_skips(const lk_case *c, size_t i);
+/* All logits of the case are the same bits; else the test fails and names the first. */
+void lk_same(const lk_case *c, const float *a, const float *b,
+             const char *what);
+
 typedef struct lk_error {
     double nmse, median; /* over all; of the positions' own */
 } lk_error;

@@ -78,23 +78,6 @@ TEST_WITHIN(a_pool_runs_every_tile_once_and_in_order, 60)
 
 /* ---- logits ------------------------------------------------------------- */
 
-static br_cpu_pool *
-pool_of(uint32_t n)
-{
-    br_status st = {0};
-    br_cpu_pool *p;
-
-    t_ok(br_cpu_pool_new(&p, n, &st), &st);
-    return p;
-}
-
-/* A case that tests of many runs leave out. */
-static bool
-skipped(const lk_case *c, size_t i)
-{
-    return !c->arch_first || (t_sanitized() && i % 4 != 0);
-}
-
 /* Logits of all tokens of a case. */
 static float *
 logits_of(const lk_case *c, br_oracle_config config, uint32_t chunk)
@@ -108,33 +91,22 @@ logits_of(const lk_case *c, br_oracle_config config, uint32_t chunk)
     return l;
 }
 
-static void
-same(const lk_case *c, const float *a, const float *b, const char *what)
-{
-    size_t n = (size_t)c->n_tokens * c->n_vocab, i = 0;
-
-    while (i < n && memcmp(&a[i], &b[i], sizeof *a) == 0)
-        i++;
-    ck_assert_msg(i == n, "%s: %s: token %zu, logit %zu is %.9g, not %.9g",
-                  c->name, what, i / c->n_vocab, i % c->n_vocab, (double)a[i],
-                  (double)b[i]);
-}
-
 TEST_WITHIN(exact_logits_are_those_of_the_reference_tier, 120)
 {
-    br_cpu_pool *two = pool_of(2);
+    br_cpu_pool *two = lk_pool(2);
 
     for (size_t i = 0; i < lk_count(); i++) {
         lk_case c = lk_get(i);
         const float *want;
 
-        if (t_sanitized() && skipped(&c, i))
+        if (t_sanitized() && lk_skips(&c, i))
             continue;
         want = logits_of(&c, (br_oracle_config){.act = BR_REF_QUANTISED}, 0);
 
-        same(&c,
-             logits_of(&c, (br_oracle_config){.pool = two, .exact = true}, 0),
-             want, "cpu");
+        lk_same(
+            &c,
+            logits_of(&c, (br_oracle_config){.pool = two, .exact = true}, 0),
+            want, "cpu");
     }
     br_cpu_pool_free(two);
     lk_end();
@@ -143,7 +115,7 @@ TEST_WITHIN(exact_logits_are_those_of_the_reference_tier, 120)
 /* What rounds keys and values rounds them alike on both tiers. */
 TEST_WITHIN(rounded_keys_are_those_of_the_reference_tier, 120)
 {
-    br_cpu_pool *two = pool_of(2);
+    br_cpu_pool *two = lk_pool(2);
 
     for (size_t i = 0; i < lk_count(); i++) {
         lk_case c = lk_get(i);
@@ -151,9 +123,9 @@ TEST_WITHIN(rounded_keys_are_those_of_the_reference_tier, 120)
                                 .kv = i % 3 ? BR_Q_Q8_0 : BR_Q_F16};
         br_oracle_config cpu = {.pool = two, .exact = true, .kv = ref.kv};
 
-        if (!skipped(&c, i))
-            same(&c, logits_of(&c, cpu, 0), logits_of(&c, ref, 0),
-                 br_qinfo_of(ref.kv)->name);
+        if (!lk_skips(&c, i))
+            lk_same(&c, logits_of(&c, cpu, 0), logits_of(&c, ref, 0),
+                    br_qinfo_of(ref.kv)->name);
     }
     br_cpu_pool_free(two);
     lk_end();
@@ -197,7 +169,7 @@ TEST_WITHIN(a_long_past_has_the_same_bits_for_any_threads, 120)
 {
     enum { PAST = 600, N = 4 };
     static const char *const names[] = {"phi3-long", "gpt-oss"};
-    br_cpu_pool *pool[3] = {NULL, pool_of(1), pool_of(7)};
+    br_cpu_pool *pool[3] = {NULL, lk_pool(1), lk_pool(7)};
     int32_t tokens[PAST + N];
 
     for (size_t k = 0; k < BR_COUNT(names); k++) {
@@ -237,7 +209,7 @@ TEST_WITHIN(a_long_past_has_the_same_bits_for_any_threads, 120)
 TEST_WITHIN(a_long_past_in_bf16_has_the_same_bits_for_any_threads, 120)
 {
     enum { PAST = 600, N = 4 };
-    br_cpu_pool *pool[2] = {pool_of(1), pool_of(7)};
+    br_cpu_pool *pool[2] = {lk_pool(1), lk_pool(7)};
     lk_case c = lk_get(lk_find("llama-q-Q8_0"));
     int32_t tokens[PAST + N];
     float *l[2];
@@ -277,7 +249,7 @@ TEST(attention_is_in_bf16_beside_integers_only)
                {"llama-q-Q4_K", false, true},
                {"llama-q-Q8_0", true, false},
                {"qwen3moe", false, false}};
-    br_cpu_pool *one = pool_of(1);
+    br_cpu_pool *one = lk_pool(1);
 
     for (size_t i = 0; i < BR_COUNT(way); i++) {
         lk_case c = lk_get(lk_find(way[i].name));
@@ -308,12 +280,12 @@ TEST_WITHIN(threads_and_chunks_change_no_bit, 120)
 
     for (size_t k = 0; k < BR_COUNT(way); k++)
         if (!pool[way[k].threads])
-            pool[way[k].threads] = pool_of(way[k].threads);
+            pool[way[k].threads] = lk_pool(way[k].threads);
     for (size_t i = 0; i < lk_count(); i++) {
         lk_case c = lk_get(i);
         const float *first = NULL;
 
-        if (skipped(&c, i))
+        if (lk_skips(&c, i))
             continue;
 
         for (size_t k = 0; k < BR_COUNT(way); k++) {
@@ -322,9 +294,9 @@ TEST_WITHIN(threads_and_chunks_change_no_bit, 120)
             const float *l = logits_of(&c, config, way[k].chunk);
 
             first = first ? first : l;
-            same(&c, l, first,
-                 t_printf("%u threads, chunks of %u", way[k].threads,
-                          way[k].chunk));
+            lk_same(&c, l, first,
+                    t_printf("%u threads, chunks of %u", way[k].threads,
+                             way[k].chunk));
         }
     }
     for (size_t k = 0; k < BR_COUNT(pool); k++)
@@ -336,7 +308,7 @@ TEST_WITHIN(threads_and_chunks_change_no_bit, 120)
  * disorder: each gets the logits it gets alone. */
 TEST_WITHIN(company_changes_no_bit, 120)
 {
-    br_cpu_pool *two = pool_of(2);
+    br_cpu_pool *two = lk_pool(2);
 
     for (size_t i = 0; i < lk_count(); i++) {
         lk_case c = lk_get(i);
@@ -346,7 +318,7 @@ TEST_WITHIN(company_changes_no_bit, 120)
         float *got;
         lk_run r;
 
-        if (skipped(&c, i))
+        if (lk_skips(&c, i))
             continue;
         t_ok(lk_open(&r, &c, &config), &r.st);
         alone = lk_logits(&r, &c, c.n_tokens, 0);
@@ -406,7 +378,7 @@ products_of(lk_run *r, const lk_case *c, bool hidden, float *logits)
  * somebody asks what the head would read of them. */
 TEST(rows_without_logits_are_not_multiplied_to_the_end)
 {
-    br_cpu_pool *two = pool_of(2);
+    br_cpu_pool *two = lk_pool(2);
     lk_case c = lk_get(lk_of_arch(BR_ARCH_LLAMA, 0));
     br_oracle_config config = {.pool = two, .kv = BR_Q_F16};
     float *few = t_keep(calloc(c.n_vocab, sizeof *few));
@@ -429,78 +401,10 @@ TEST(rows_without_logits_are_not_multiplied_to_the_end)
     lk_end();
 }
 
-/* In a step of one row products take in what stands around them: a layer's two
- * norms, its row's form four times, two sums, GLU, and attention ROPE of queries
- * and keys and what keeps them. Of the last layer queries are multiplied apart,
- * by a form of their own, so that norm is for two. And the head's form. */
-TEST(a_step_of_one_row_has_few_phases)
-{
-    br_cpu_pool *two = pool_of(2);
-    lk_case c = lk_get(lk_of_arch(BR_ARCH_LLAMA, 0));
-    br_oracle_config config = {.pool = two, .kv = BR_Q_F16};
-    uint32_t inside = 0, products = 0, attention = 0;
-    lk_run r;
-
-    t_ok(lk_open(&r, &c, &config), &r.st);
-    for (size_t i = 0; i < r.o.cpu->phases.n; i++) {
-        const cpu_phase *p = &r.o.cpu->phases.at[i];
-
-        inside += p->inside;
-        products += p->kind == &cpu_multiply && p->n_forms == 1;
-        attention += p->keep != NULL;
-    }
-    ck_assert_uint_eq(inside, 12u * (uint32_t)r.model->hp.n_layer + 1);
-    ck_assert_uint_eq(products, 4u * (uint32_t)r.model->hp.n_layer + 2);
-    ck_assert_uint_eq(attention, (uint32_t)r.model->hp.n_layer);
-    lk_close(&r);
-    br_cpu_pool_free(two);
-    lk_end();
-}
-
-static void
-see_nothing(void *ctx, uint32_t node, const float *row, int64_t cols,
-            uint32_t n_rows)
-{
-    (void)node, (void)row, (void)cols, (void)n_rows;
-    ++*(uint32_t *)ctx;
-}
-
-/* Who watches sees every value, so then nothing is taken in: the bits of each
- * row alone are those, and those of a long past, too. */
-TEST_WITHIN(a_row_alone_has_the_bits_of_a_watched_one, 120)
-{
-    static const br_qtype kv[] = {BR_Q_F16, BR_Q_Q8_0, BR_Q_F32};
-    br_cpu_pool *seven = pool_of(7);
-
-    for (size_t i = 0; i < lk_count(); i++) {
-        lk_case c = lk_get(i);
-        br_oracle_config config = {.pool = seven, .kv = kv[i % BR_COUNT(kv)]};
-        const float *alone, *watched;
-        uint32_t seen = 0;
-        lk_run r;
-
-        if (skipped(&c, i))
-            continue;
-        if (lk_open(&r, &c, &config) != BR_OK) {
-            config.kv = BR_Q_F16; /* heads of no whole blocks */
-            t_ok(lk_open(&r, &c, &config), &r.st);
-        }
-        alone = lk_logits(&r, &c, c.n_tokens, 1);
-        br_oracle_reset(&r.o, 0);
-        br_cpu_watch(r.o.cpu, &(br_watch){see_nothing, &seen});
-        watched = lk_logits(&r, &c, c.n_tokens, 1);
-        ck_assert_uint_gt(seen, c.n_tokens);
-        same(&c, alone, watched, "watched");
-        lk_close(&r);
-    }
-    br_cpu_pool_free(seven);
-    lk_end();
-}
-
 /* What F16 keys and BF16 products cost: cpu.h names the bound. */
 TEST_WITHIN(fast_logits_are_near_those_of_the_reference_tier, 120)
 {
-    br_cpu_pool *two = pool_of(2);
+    br_cpu_pool *two = lk_pool(2);
 
     for (size_t i = 0; i < lk_count(); i++) {
         lk_case c = lk_get(i);
@@ -508,7 +412,7 @@ TEST_WITHIN(fast_logits_are_near_those_of_the_reference_tier, 120)
         br_oracle_config fast = {.pool = two, .kv = BR_Q_F16};
         lk_error e;
 
-        if (t_sanitized() && skipped(&c, i))
+        if (t_sanitized() && lk_skips(&c, i))
             continue;
         e = lk_compare(logits_of(&c, fast, 0), logits_of(&c, ref, 0),
                        c.n_tokens, c.n_vocab);
@@ -523,7 +427,7 @@ TEST_WITHIN(fast_logits_are_near_those_of_the_reference_tier, 120)
 
 TEST(a_step_allocates_nothing)
 {
-    br_cpu_pool *two = pool_of(2);
+    br_cpu_pool *two = lk_pool(2);
     lk_case c = lk_get(lk_find("gpt-oss"));
     br_oracle_config config = {.pool = two, .kv = BR_Q_F16};
     float *l = t_keep(calloc(64u * c.n_vocab, sizeof *l));
@@ -561,7 +465,7 @@ open_once(void *arg, br_status *st)
 
 TEST_WITHIN(opening_the_cpu_tier_survives_any_lack_of_memory, 120)
 {
-    opening o = {lk_get(lk_find("gpt-oss")), pool_of(2)};
+    opening o = {lk_get(lk_find("gpt-oss")), lk_pool(2)};
 
     t_each_oom(open_once, &o);
     br_cpu_pool_free(o.pool);
@@ -570,7 +474,7 @@ TEST_WITHIN(opening_the_cpu_tier_survives_any_lack_of_memory, 120)
 
 TEST(a_step_that_the_cpu_tier_cannot_take_is_refused)
 {
-    br_cpu_pool *p = pool_of(1);
+    br_cpu_pool *p = lk_pool(1);
     lk_case c = lk_get(lk_find("gpt-oss"));
     br_oracle_config config = {.pool = p, .max_rows = 2, .max_want = 1};
     int32_t slot[3] = {0}, pos[3] = {0, 1, 2}, tok[3] = {0};
@@ -613,7 +517,7 @@ norm_with_a_fault(const float *x, const float *w, float *y, size_t n, float eps)
 
 TEST(validate_names_the_layer_of_a_fault_of_one_ulp)
 {
-    br_cpu_pool *one = pool_of(1);
+    br_cpu_pool *one = lk_pool(1);
     lk_case c = lk_get(lk_find("gpt-oss"));
     br_oracle_config ref = {.act = BR_REF_QUANTISED};
     br_oracle_config cpu = {.pool = one, .exact = true};
@@ -706,7 +610,7 @@ start(const lk_case *c, const char *file, br_oracle_config config, float *l)
 
 TEST(packed_weights_are_kept_until_the_model_changes)
 {
-    br_cpu_pool *two = pool_of(2);
+    br_cpu_pool *two = lk_pool(2);
     lk_case c = lk_get(0);
     const char *folder = t_printf("%s/cache", t_tmpdir());
     const char *file = t_printf("%s/m.gguf", t_tmpdir());
@@ -768,7 +672,7 @@ only_file(const char *folder)
 
 TEST(packed_weights_go_with_their_model_and_at_the_limit)
 {
-    br_cpu_pool *two = pool_of(2);
+    br_cpu_pool *two = lk_pool(2);
     lk_case c = lk_get(0);
     const char *folder = t_printf("%s/cache", t_tmpdir());
     const char *a = t_printf("%s/a.gguf", t_tmpdir());

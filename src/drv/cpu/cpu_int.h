@@ -20,8 +20,9 @@
 enum {
     CPU_MAX_PARTS = 4,
     /* Workers may read a row that a node was the last to read while nodes up to
-     * so many later write theirs (cpu_fuse.c): from ROPE to attention. */
-    CPU_LAG = 3,
+     * so many later write theirs (cpu_fuse.c): from ROPE past ROPE, KV_WRITE and
+     * BARRIER to attention. */
+    CPU_LAG = 4,
 };
 
 /* A matrix of the model, packed; slices (experts, heads) one after another. */
