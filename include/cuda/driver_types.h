@@ -393,7 +393,13 @@ typedef enum cudaLaunchAttributeID {
     cudaLaunchAttributeClusterSchedulingPolicyPreference,
     cudaLaunchAttributeProgrammaticStreamSerialization,
     cudaLaunchAttributeProgrammaticEvent,
-    cudaLaunchAttributePriority
+    cudaLaunchAttributePriority,
+    cudaLaunchAttributeMemSyncDomainMap,
+    cudaLaunchAttributeMemSyncDomain,
+    cudaLaunchAttributePreferredClusterDimension,
+    cudaLaunchAttributeLaunchCompletionEvent,
+    cudaLaunchAttributeDeviceUpdatableKernelNode,
+    cudaLaunchAttributePreferredSharedMemoryCarveout
 } cudaLaunchAttributeID;
 typedef enum cudaAccessProperty {
     cudaAccessPropertyNormal,

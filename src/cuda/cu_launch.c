@@ -299,6 +299,38 @@ bc_launch_op(const bc_launch *l, void **payload)
 }
 
 cudaError_t
+bc_launch_attr(bc_launch *l, const cudaLaunchAttribute *a)
+{
+    const cudaLaunchAttributeValue *v = &a->val;
+
+    switch (a->id) {
+    case cudaLaunchAttributeCooperative:
+        l->cooperative = v->cooperative != 0;
+        return cudaSuccess;
+    case cudaLaunchAttributeClusterDimension:
+        return v->clusterDim.x > 1 || v->clusterDim.y > 1 || v->clusterDim.z > 1
+                   ? cudaErrorNotSupported
+                   : cudaSuccess;
+    case cudaLaunchAttributeIgnore:
+    case cudaLaunchAttributeAccessPolicyWindow:
+    case cudaLaunchAttributeSynchronizationPolicy:
+    case cudaLaunchAttributeClusterSchedulingPolicyPreference:
+    case cudaLaunchAttributeProgrammaticStreamSerialization:
+    case cudaLaunchAttributePriority:
+    case cudaLaunchAttributeMemSyncDomainMap:
+    case cudaLaunchAttributeMemSyncDomain:
+    case cudaLaunchAttributePreferredSharedMemoryCarveout: return cudaSuccess;
+    /* events that somebody waits for; a size of clusters; nodes changed later */
+    case cudaLaunchAttributeProgrammaticEvent:
+    case cudaLaunchAttributePreferredClusterDimension:
+    case cudaLaunchAttributeLaunchCompletionEvent:
+    case cudaLaunchAttributeDeviceUpdatableKernelNode:
+        return cudaErrorNotSupported;
+    }
+    return cudaErrorInvalidValue;
+}
+
+cudaError_t
 bc_launch_on(const bc_launch *l, cudaStream_t hs)
 {
     struct CUstream_st *s = bc_stream_of(hs);

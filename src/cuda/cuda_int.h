@@ -234,6 +234,9 @@ typedef struct bc_launch {
     size_t packed_bytes;
 } bc_launch;
 const br_kcache *bc_cache(void);
+/* What an attribute asks for. Hints say how and when; what else is not done here is
+ * an error, and what nobody knows may be such. */
+cudaError_t bc_launch_attr(bc_launch *l, const cudaLaunchAttribute *a);
 cudaError_t bc_launch_op(const bc_launch *l, void **payload);
 cudaError_t bc_launch_on(const bc_launch *l, cudaStream_t s);
 /* What a block may have at most, where kernels run. */

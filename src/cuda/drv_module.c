@@ -228,25 +228,27 @@ cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
     BD_API(params && extra ? cudaErrorInvalidValue : launch(&l, s, extra));
 }
 
-/* What is not looked at says when and where, not what. */
+/* The runtime's attributes have the same numbers and places. */
+_Static_assert(sizeof(CUlaunchAttribute) == sizeof(cudaLaunchAttribute),
+               "attributes of launches");
+
 static cudaError_t
 launch_ex(const CUlaunchConfig *c, bc_launch *l, void **extra)
 {
+    cudaError_t e = cudaSuccess;
+
     if (!c || (c->numAttrs && !c->attrs) || (l->args && extra))
         return cudaErrorInvalidValue;
     memcpy(l->grid, &c->gridDimX, sizeof l->grid);
     memcpy(l->block, &c->blockDimX, sizeof l->block);
     l->shared = c->sharedMemBytes;
-    for (unsigned k = 0; k < c->numAttrs; k++) {
-        const CUlaunchAttributeValue *v = &c->attrs[k].value;
+    for (unsigned k = 0; k < c->numAttrs && e == cudaSuccess; k++) {
+        cudaLaunchAttribute a;
 
-        if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
-            l->cooperative = v->cooperative != 0;
-        if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
-            (v->clusterDim.x > 1 || v->clusterDim.y > 1 || v->clusterDim.z > 1))
-            return cudaErrorNotSupported;
+        memcpy(&a, &c->attrs[k], sizeof a);
+        e = bc_launch_attr(l, &a);
     }
-    return launch(l, c->hStream, extra);
+    return e != cudaSuccess ? e : launch(l, c->hStream, extra);
 }
 
 CUresult

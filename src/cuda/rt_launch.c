@@ -254,20 +254,15 @@ cudaError_t
 cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *fn, void **args)
 {
     bc_launch l = {.args = args};
+    cudaError_t e = cudaSuccess;
 
     if (!c || (c->numAttrs && !c->attrs))
         return bc_end(cudaErrorInvalidValue);
     l.shared = c->dynamicSmemBytes;
-    for (unsigned k = 0; k < c->numAttrs; k++) {
-        const cudaLaunchAttribute *a = &c->attrs[k];
-
-        if (a->id == cudaLaunchAttributeCooperative)
-            l.cooperative = a->val.cooperative != 0;
-        if (a->id == cudaLaunchAttributeClusterDimension &&
-            a->val.clusterDim.x * a->val.clusterDim.y * a->val.clusterDim.z > 1)
-            return bc_end(cudaErrorNotSupported);
-    }
-    return launch(fn, c->gridDim, c->blockDim, l, c->stream);
+    for (unsigned k = 0; k < c->numAttrs && e == cudaSuccess; k++)
+        e = bc_launch_attr(&l, &c->attrs[k]);
+    return e != cudaSuccess ? bc_end(e)
+                            : launch(fn, c->gridDim, c->blockDim, l, c->stream);
 }
 
 cudaError_t

@@ -174,6 +174,12 @@ static void launches()
     c.gridDim = dim3(1);
     c.blockDim = dim3(32);
     CHECK(cudaLaunchKernelEx(&c, bounded, out.p));
+    cudaLaunchAttribute unknown = {};
+    unknown.id = (cudaLaunchAttributeID)99;
+    c.attrs = &unknown;
+    c.numAttrs = 1;
+    EXPECT(cudaLaunchKernelEx(&c, bounded, out.p) == cudaErrorInvalidValue);
+    EXPECT(cudaGetLastError() == cudaErrorInvalidValue);
     void *args[] = {&out.p};
     CHECK(cudaLaunchKernel(bounded, dim3(1), dim3(8), args));
     CHECK(cudaDeviceSynchronize());

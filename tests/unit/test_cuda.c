@@ -196,6 +196,62 @@ TEST(cuda_launches_are_checked)
     end();
 }
 
+/* Hints of a launch are taken; what a kernel would do without, or nobody knows, is an
+ * error, and nothing is launched. The runtime's the same. */
+TEST(cuda_attributes_of_launches_are_obeyed_or_refused)
+{
+    static const struct {
+        int id;
+        unsigned x, y, z;
+        CUresult code;
+    } cases[] = {{CU_LAUNCH_ATTRIBUTE_IGNORE, 9, 9, 9, CUDA_SUCCESS},
+                 {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 1, 0,
+                  0, CUDA_SUCCESS},
+                 {CU_LAUNCH_ATTRIBUTE_PRIORITY, 1, 0, 0, CUDA_SUCCESS},
+                 {CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50, 0,
+                  0, CUDA_SUCCESS},
+                 {CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 1, 0, 0, CUDA_SUCCESS},
+                 {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 1, 1, 1, CUDA_SUCCESS},
+                 {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 2, 1, 1,
+                  CUDA_ERROR_NOT_SUPPORTED},
+                 /* 2^32 blocks, which are none in 32 bits */
+                 {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 1u << 16, 1u << 16, 1,
+                  CUDA_ERROR_NOT_SUPPORTED},
+                 {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, 0, 0, 0,
+                  CUDA_ERROR_NOT_SUPPORTED},
+                 {CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT, 0, 0, 0,
+                  CUDA_ERROR_NOT_SUPPORTED},
+                 {15, 0, 0, 0, CUDA_ERROR_INVALID_VALUE},
+                 {-1, 0, 0, 0, CUDA_ERROR_INVALID_VALUE}};
+    CUlaunchAttribute a[2] = {{.id = CU_LAUNCH_ATTRIBUTE_IGNORE}};
+    CUlaunchConfig c = {1, 1, 1, 1, 1, 1, 0, NULL, a, 2};
+    uint32_t one = 1, got, want = 1;
+    CUdeviceptr p;
+    CUmodule mod;
+
+    start(&mod);
+    CUfunction f = function(mod, "mul");
+    ck_assert_int_eq(cuMemAlloc(&p, 4), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemcpyHtoD(p, &one, 4), CUDA_SUCCESS);
+    for (size_t k = 0; k < BR_COUNT(cases); k++) {
+        a[1].id = (CUlaunchAttributeID)cases[k].id;
+        a[1].value.clusterDim.x = cases[k].x;
+        a[1].value.clusterDim.y = cases[k].y;
+        a[1].value.clusterDim.z = cases[k].z;
+        ck_assert_int_eq(cuLaunchKernelEx(&c, f, (void *[]){&p, &one}, NULL),
+                         cases[k].code);
+        want = cases[k].code ? want : 3 * want + 10;
+    }
+    ck_assert_int_eq(cuMemcpyDtoH(&got, p, 4), CUDA_SUCCESS);
+    ck_assert_uint_eq(got, want);
+    c.attrs = NULL;
+    ck_assert_int_eq(cuLaunchKernelEx(&c, f, (void *[]){&p, &one}, NULL),
+                     CUDA_ERROR_INVALID_VALUE);
+    ck_assert_int_eq(cuLaunchKernelEx(NULL, f, (void *[]){&p, &one}, NULL),
+                     CUDA_ERROR_INVALID_VALUE);
+    end();
+}
+
 /* A fat binary that says it is longer than its file. */
 TEST(cuda_driver_reads_no_further_than_a_file)
 {
