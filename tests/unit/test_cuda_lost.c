@@ -1,9 +1,10 @@
 /* test_cuda_lost.c - a CUDA device that is lost, or whose kernel waits in vain, on
  * the emulated device of tests/emu; an older device's kernels on our own driver.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "shape_kit.h"
+
 #include "../../kernels/cuda/mega_table.h"
 #include "drv/cuda/cuda_load.h"
-#include "run/lm_model.h"
 #include "run/shape.h"
 
 #include <stdlib.h>
@@ -13,35 +14,6 @@
 #include "t.h"
 
 static const int32_t token[] = {3};
-
-/* A model of random weights on the emulated device. */
-typedef struct shaped {
-    br_str doc;
-    br_model *m;
-    br_lm_model *r;
-    const br_lm *lm;
-} shaped;
-
-static shaped
-open_shape(const char *spec, const br_lm_config *c)
-{
-    br_status st = {0};
-    shaped on = {0};
-
-    t_ok(br_shape_model(&on.doc, spec, true, &st), &st);
-    t_ok(br_model_open_mem(&on.m, on.doc.at, on.doc.n, &st), &st);
-    t_ok(br_lm_model_open(&on.r, on.m, c, &st), &st);
-    on.lm = br_lm_model_lm(on.r);
-    return on;
-}
-
-static void
-close_shape(shaped *on)
-{
-    br_lm_model_close(on->r);
-    br_model_close(on->m);
-    br_str_fini(&on->doc);
-}
 
 /* One token by the tier's way of one sequence or of steps; n_slots 0: the former. */
 static br_code

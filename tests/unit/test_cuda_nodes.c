@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "logits_kit.h"
+#include "shape_kit.h"
 
-#include "run/lm_model.h"
 #include "run/sample.h"
 #include "run/shape.h"
 
@@ -71,9 +71,6 @@ TEST_WITHIN(cuda_older_devices_have_the_reference_bits, 120)
                                         "falcon-h1"};
     br_lm_config c = {.tier = "cuda", .n_ctx = 64};
     br_status st = {0};
-    br_str doc = {0};
-    br_lm_model *r;
-    br_model *m;
     float *logits;
 
     t_emulate_cuda();
@@ -84,17 +81,13 @@ TEST_WITHIN(cuda_older_devices_have_the_reference_bits, 120)
 
         same_bits(&k, 4);
     }
-    t_ok(br_shape_model(&doc, "shape:llama-512:BF16", true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    t_ok(br_lm_model_open(&r, m, &c, &st), &st);
-    const br_lm *lm = br_lm_model_lm(r);
+    shaped on = open_shape("shape:llama-512:BF16", &c);
+    const br_lm *lm = on.lm;
     ck_assert_str_eq(lm->tier, "cuda");
     ck_assert(!lm->draw && !lm->pick);
     logits = t_keep(calloc((size_t)lm->n_vocab, sizeof *logits));
     t_ok(lm->feed(lm->ctx, 0, 0, (int32_t[]){3, 1}, 2, logits, &st), &st);
-    br_lm_model_close(r);
-    br_model_close(m);
-    br_str_fini(&doc);
+    close_shape(&on);
     unsetenv("BR_EMU_MAJOR");
     lk_end();
     t_emulate_end();
@@ -211,35 +204,6 @@ TEST_WITHIN(cuda_steps_of_many_slots_agree, 60)
     br_model_close(m);
     br_str_fini(&doc);
     t_emulate_end();
-}
-
-/* A model of random weights on the emulated device. */
-typedef struct shaped {
-    br_str doc;
-    br_model *m;
-    br_lm_model *r;
-    const br_lm *lm;
-} shaped;
-
-static shaped
-open_shape(const char *spec, const br_lm_config *c)
-{
-    br_status st = {0};
-    shaped on = {0};
-
-    t_ok(br_shape_model(&on.doc, spec, true, &st), &st);
-    t_ok(br_model_open_mem(&on.m, on.doc.at, on.doc.n, &st), &st);
-    t_ok(br_lm_model_open(&on.r, on.m, c, &st), &st);
-    on.lm = br_lm_model_lm(on.r);
-    return on;
-}
-
-static void
-close_shape(shaped *on)
-{
-    br_lm_model_close(on->r);
-    br_model_close(on->m);
-    br_str_fini(&on->doc);
 }
 
 /* Rows of a slot each, whose attention turns their heads and whose pieces are

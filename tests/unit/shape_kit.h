@@ -1,0 +1,19 @@
+/* shape_kit.h - a model of random weights on a tier.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHAPE_KIT_H
+#define SHAPE_KIT_H
+
+#include "run/lm_model.h"
+
+typedef struct shaped {
+    br_str doc; /* its file */
+    br_model *m;
+    br_lm_model *r;
+    const br_lm *lm;
+} shaped;
+
+/* spec: as run/shape.h says. */
+shaped open_shape(const char *spec, const br_lm_config *c);
+void close_shape(shaped *on);
+
+#endif
