@@ -6,8 +6,8 @@
  * a kernel that stays asks the host what to do. Such a launch has all its blocks at
  * once, any other one block after another. A device is lost, once, when a launch finds
  * the file BR_EMU_LOST: the number in it is what all calls say until nobody has the
- * context any more. Seven multiprocessors of an sm_90, or BR_EMU_SM, BR_EMU_MAJOR; a launch in which nobody can go
- * on is reported and ends with "launch failed".
+ * context any more. Seven multiprocessors of an sm_90, or BR_EMU_SM, BR_EMU_MAJOR; a
+ * launch in which nobody can go on is reported and ends with "launch failed".
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "emu.h"

@@ -1,9 +1,9 @@
 /* cpu_seq.c - what looks at a slot's past: pages, attention, states.
  *
  * Attention: a tile is a head of keys and a group of rows, with all heads of
- * queries that read it; or some heads that lie beside each other. Where few such tiles have much to read (one row, and a
- * long past), a tile is a span of their blocks, and a phase of its own folds
- * what the blocks came to, in order:
+ * queries that read it; or some heads that lie beside each other. Where few
+ * such tiles have much to read (one row, and a long past), a tile is a span of
+ * their blocks, and a phase of its own folds what the blocks came to, in order:
  *
  *   head 0   b0 b1 b2 | b3 b4 b5 | b6 b7     tiles, by any thread
  *   kept     (max, sum, acc) of b0 .. b7      then: the fold

@@ -329,7 +329,6 @@ put(cun_planner *p, uint32_t w, enum cun_fn fn, enum cun_grid grid, uint32_t n,
     BR_TRY(cun_put_times(p, a->e.k, fn, grid, n, a));
     l = &p->x->launches.at[p->x->launches.n - 1];
     l->experts = (uint32_t)p->x->v.at[w].t->dim[2];
-    l->far = p->x->far[p->node];
     if (fn == CUN_lists)
         l->shared = l->experts * 4;
     return BR_OK;

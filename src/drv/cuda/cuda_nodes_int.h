@@ -51,7 +51,6 @@ typedef struct cun_launch {
     uint32_t shared;
     uint32_t times; /* rows for each of the step's; 0: one */
     uint32_t experts;
-    bool far; /* the op's experts are in the host's memory */
     struct br_nd_args a;
 } cun_launch;
 
@@ -169,7 +168,8 @@ enum br_nd_kind cun_form_of(int type);
 bool cun_exact_form(const br_cun *x); /* no tiles: arithmetic or device */
 /* Into how many pieces (64s of columns each) a matrix's columns are cut. */
 uint32_t cun_piece_of(uint64_t tiles, uint32_t blocks);
-/* A tensor of two dimensions as tiles m, from row `at` on; see send_tiles. */
+/* A tensor of two dimensions as tiles m, from row `at` on. squares: 0, or of two
+ * matrices whose rows take turns. */
 br_code cun_send_tiles(br_cun *x, const br_gguf_tensor *t,
                        const struct br_nd_mat *m, uint32_t at, uint64_t squares,
                        br_status *st) BR_MUST_USE;

@@ -8,9 +8,9 @@
  *   the rest          as F32
  *
  * Experts likewise, each as tiles of its own (cuda_experts.c). Where arithmetic is
- * exact, and of rows that are no whole 64s: F16 and BF16 as they are, integers unpacked: a
- * byte a weight, scales of sub-blocks and of blocks beside them; a Q4_K matrix takes
- * 1.8 times its bytes.
+ * exact, and of rows that are no whole 64s: F16 and BF16 as they are, integers
+ * unpacked: a byte a weight, scales of sub-blocks and of blocks beside them; a Q4_K
+ * matrix takes 1.8 times its bytes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/cuda_nodes_int.h"
