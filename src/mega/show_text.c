@@ -169,11 +169,12 @@ ruler(const br_show *s, const view *v, br_str *o)
     for (int k = 0; k < BR_SHOW_TICKS; k++) {
         double t = br_show_tick(v->from / step, step, k);
         double part = (t - v->from) / (v->to - v->from);
-        size_t at = (size_t)(BR_MAX(part, 0) * COLS);
         br_str n = {0};
+        size_t at;
 
         if (t > v->to)
             break;
+        at = (size_t)(BR_MAX(part, 0) * COLS);
         if (step >= 1)
             br_show_count(&n, (uint64_t)llround(t), ',');
         else
