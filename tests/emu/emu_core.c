@@ -6,8 +6,9 @@
  * a kernel that stays asks the host what to do. Such a launch has all its blocks at
  * once, any other one block after another. A device is lost, once, when a launch finds
  * the file BR_EMU_LOST: the number in it is what all calls say until nobody has the
- * context any more. Seven multiprocessors of an sm_90, or BR_EMU_SM, BR_EMU_MAJOR; a
- * launch in which nobody can go on is reported and ends with "launch failed".
+ * context any more. Whoever gives that up has given all memory back, or the process
+ * ends. Seven multiprocessors of an sm_90, or BR_EMU_SM, BR_EMU_MAJOR; a launch in
+ * which nobody can go on is reported and ends with "launch failed".
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "emu.h"
@@ -354,10 +355,16 @@ E(cuDevicePrimaryCtxRetain)(void **c, int d)
     n_contexts++;
     return IGNORE(d), *c = &home, 0;
 }
+static void check_held(void);
+static unsigned n_asked; /* for memory, since somebody has the device */
+
 E(cuDevicePrimaryCtxRelease_v2)(int d)
 {
-    if (--n_contexts == 0)
+    if (--n_contexts == 0) {
+        check_held();
         lost = 0;
+        n_asked = 0;
+    }
     return IGNORE(d), 0;
 }
 E(cuCtxSetCurrent)(void *c)
@@ -390,8 +397,34 @@ inside(uint64_t p, size_t n)
     return 0;
 }
 
+static void
+check_held(void)
+{
+    for (size_t i = 0; i < 4096; i++)
+        if (held[i].at) {
+            fprintf(stderr, "emulated device: %zu bytes are left\n", held[i].n);
+            abort();
+        }
+    for (size_t i = 0; i < PINNED; i++)
+        if (pinned[i].p) {
+            fprintf(stderr, "emulated device: %zu pinned bytes are left\n",
+                    pinned[i].n);
+            abort();
+        }
+}
+/* BR_EMU_NO_MEMORY: so many calls for memory until one fails. */
+static int
+no_memory(void)
+{
+    const char *s = getenv("BR_EMU_NO_MEMORY");
+
+    return s && ++n_asked == strtoul(s, NULL, 10);
+}
 E(cuMemAlloc_v2)(uint64_t *p, size_t n)
 {
+    if (no_memory())
+        return 2;
+
     size_t i = 0;
     void *m = aligned_alloc(256, (n + 255) / 256 * 256);
 
@@ -435,10 +468,11 @@ E(cuMemAllocHost_v2)(void **p, size_t n)
 {
     int i = 0;
 
-    while (i < PINNED - 1 && pinned[i].p)
+    while (i < PINNED && pinned[i].p)
         i++;
-    *p = calloc(n, 1);
-    pinned[i] = (struct pinned){*p, n};
+    *p = i == PINNED || no_memory() ? NULL : calloc(n, 1);
+    if (*p)
+        pinned[i] = (struct pinned){*p, n};
     return *p ? 0 : 2;
 }
 E(cuMemFreeHost)(void *p)

@@ -725,6 +725,57 @@ TEST_WITHIN(cuda_experts_that_do_not_fit_stay_in_the_hosts_memory, 240)
     t_emulate_end();
 }
 
+static br_code
+open_far(void *model, br_status *st)
+{
+    br_oracle_config cc = {
+        .gpu = {.tier = "cuda"}, .kv = BR_Q_F16, .gpu_memory = 1};
+    br_oracle o;
+    br_code code = br_oracle_open(&o, model, &cc, st);
+
+    if (code == BR_OK)
+        br_oracle_close(&o);
+    return code;
+}
+
+/* Each call for memory of the device, or of the host that the device reads, fails
+ * once: an error of memory, and nothing is left (the emulated device looks). */
+TEST_WITHIN(cuda_experts_give_back_what_they_had_of_too_little_memory, 240)
+{
+    br_oracle_config cc = {.gpu = {.tier = "cuda"}, .kv = BR_Q_F16};
+    br_code code = BR_E_OOM;
+    br_str doc = {0};
+    br_status st = {0};
+    br_model *m;
+    br_oracle o;
+    int n = 0;
+
+    t_emulate_cuda();
+    t_ok(br_shape_model(&doc, "shape:qwen3moe-128:MXFP4", true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    for (uint64_t memory = 0; memory < 2; memory++) {
+        cc.gpu_memory = memory; /* all experts on the device, then none */
+        for (n = 1; n < 1000; n++) {
+            ck_assert_int_eq(setenv("BR_EMU_NO_MEMORY", t_printf("%d", n), 1),
+                             0);
+            st = (br_status){0};
+            code = br_oracle_open(&o, m, &cc, &st);
+            if (code == BR_OK)
+                break;
+            ck_assert_msg(code == BR_E_OOM && st.msg[0], "call %d: %s: %s", n,
+                          br_code_name(code), st.msg);
+        }
+        t_ok(code, &st);
+        br_oracle_close(&o);
+        ck_assert_int_gt(n, 20);
+    }
+    unsetenv("BR_EMU_NO_MEMORY");
+    t_each_oom(open_far, m);
+    br_model_close(m);
+    br_str_fini(&doc);
+    t_emulate_end();
+}
+
 /* Experts stay packed: bits a weight on the device. */
 TEST_WITHIN(cuda_experts_take_no_more_than_packed, 60)
 {
