@@ -109,7 +109,7 @@ br_ask_text_format(br_ask *a, const br_json *v, const char *name, br_status *st)
     if (v->kind != BR_J_OBJ)
         return br_fail(st, BR_E_USAGE, "%s: must be an object", name);
     for (const br_json *m = v->child; m; m = m->next) {
-        bool usual = m->kind == BR_J_NULL || (br_json_is(m, "medium"));
+        bool usual = m->kind == BR_J_NULL || br_json_is(m, "medium");
 
         if (br_json_key_is(m, "format"))
             format = m;
