@@ -470,7 +470,7 @@ TEST_WITHIN(cuda_slots_have_states_of_their_own, 60)
 /* Tensor cores: near the reference tier, and the same bits however a prompt is
  * cut: kernels for few rows and for many. */
 static void
-near_ref(const char *spec, uint32_t n, double most)
+near_ref_by(const char *spec, uint32_t n, uint32_t step, double most)
 {
     br_oracle_config rc = {.act = BR_REF_F32};
     br_oracle_config cc = {
@@ -488,7 +488,7 @@ near_ref(const char *spec, uint32_t n, double most)
     t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
     size_t vocab = (size_t)m->hp.n_vocab;
     for (uint32_t i = 0; i < n; i++)
-        tokens[i] = (int32_t)(i * 37 % vocab);
+        tokens[i] = (int32_t)(i * step % vocab);
     want = t_keep(calloc(n * vocab, sizeof *want));
     t_ok(br_oracle_open(&o, m, &rc, &st), &st);
     t_ok(br_oracle_feed(&o, 0, 0, tokens, n, 0, want, &st), &st);
@@ -513,6 +513,12 @@ near_ref(const char *spec, uint32_t n, double most)
         s += (double)want[i] * (double)want[i];
     }
     ck_assert_msg(s > 0 && e / s < most, "%s: NMSE %g", spec, e / s);
+}
+
+static void
+near_ref(const char *spec, uint32_t n, double most)
+{
+    near_ref_by(spec, n, 37, most);
 }
 
 /* Models of the vectors, weights in blocks or not: tokens at once and one by
@@ -648,6 +654,17 @@ TEST_WITHIN(cuda_experts_of_mxfp4_are_near, 240)
     t_emulate_cuda();
     near_ref("shape:qwen3moe-256:MXFP4", 128, 5e-6);
     near_ref("shape:qwen3moe-128:MXFP4", 70, 5e-6);
+    t_emulate_end();
+}
+
+/* One token again and again: all rows pick the same experts, so that these have parts
+ * one after another, none full or all, and nobody asks the others. */
+TEST_WITHIN(cuda_experts_that_all_rows_pick_are_near, 240)
+{
+    t_emulate_cuda();
+    near_ref_by("shape:qwen3moe-128:MXFP4", 128, 0, 5e-6);
+    near_ref_by("shape:qwen3moe-256:Q8_0", 97, 0, 5e-6);
+    near_ref_by("shape:qwen3moe-128:F16", 33, 0, 1e-5);
     t_emulate_end();
 }
 
