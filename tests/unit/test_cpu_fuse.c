@@ -90,6 +90,33 @@ shape_of(const char *spec, br_str *doc)
     return c;
 }
 
+/* That of a small one, for two threads. */
+typedef struct small {
+    br_cpu_pool *two;
+    br_str doc;
+    lk_case c;
+    lk_run r;
+} small;
+
+static br_cpu *
+small_open(small *m)
+{
+    br_oracle_config config = {.pool = lk_pool(2)};
+
+    *m = (small){.two = config.pool};
+    m->c = shape_of("shape:llama-256:Q8_0", &m->doc);
+    t_ok(lk_open(&m->r, &m->c, &config), &m->r.st);
+    return m->r.o.cpu;
+}
+
+static void
+small_close(small *m)
+{
+    lk_close(&m->r);
+    br_cpu_pool_free(m->two);
+    br_str_fini(&m->doc);
+}
+
 /* As if phases were new. */
 static void
 fuse_again(br_cpu *c)
@@ -129,31 +156,25 @@ may_not_meet(br_cpu *c, const cpu_phase *p, float **y, const ref_view *x)
  * those never meet in a graph; here they are made to. */
 TEST(what_is_written_where_others_read_is_not_taken_in)
 {
-    br_cpu_pool *two = lk_pool(2);
-    br_str doc = {0};
-    lk_case c = shape_of("shape:llama-256:Q8_0", &doc);
-    br_oracle_config config = {.pool = two};
+    small m;
+    br_cpu *c = small_open(&m);
     uint32_t n = 0;
-    lk_run r;
 
-    t_ok(lk_open(&r, &c, &config), &r.st);
-    for (size_t i = 0; i < r.o.cpu->phases.n; i++) {
-        cpu_phase *p = &r.o.cpu->phases.at[i];
+    for (size_t i = 0; i < c->phases.n; i++) {
+        cpu_phase *p = &c->phases.at[i];
         const ref_view *x = &p[-(ptrdiff_t)p->n_forms - 1].in[0];
 
         if (p->norms && p->glu) {
-            may_not_meet(r.o.cpu, p, &p[1].out[0].f, x);
+            may_not_meet(c, p, &p[1].out[0].f, x);
             n++;
         }
         for (int k = 1; p->keep && k <= 3; k++) {
-            may_not_meet(r.o.cpu, p, &p->out[0].f, &p[-k].in[k == 1]);
+            may_not_meet(c, p, &p->out[0].f, &p[-k].in[k == 1]);
             n++;
         }
     }
     ck_assert_uint_eq(n, 4); /* of the layer */
-    lk_close(&r);
-    br_cpu_pool_free(two);
-    br_str_fini(&doc);
+    small_close(&m);
 }
 
 /* Makes the next form after p another one's, so that who reads it there reads
@@ -182,23 +203,17 @@ form_is_shared(br_cpu *c, const cpu_phase *p)
 
 TEST(a_form_that_others_read_is_made_for_all)
 {
-    br_cpu_pool *two = lk_pool(2);
-    br_str doc = {0};
-    lk_case c = shape_of("shape:llama-256:Q8_0", &doc);
-    br_oracle_config config = {.pool = two};
+    small m;
+    br_cpu *c = small_open(&m);
     uint32_t n = 0;
-    lk_run r;
 
-    t_ok(lk_open(&r, &c, &config), &r.st);
-    for (size_t i = 0; i < r.o.cpu->phases.n; i++)
-        if (r.o.cpu->phases.at[i].n_forms == 1) {
-            form_is_shared(r.o.cpu, &r.o.cpu->phases.at[i]);
+    for (size_t i = 0; i < c->phases.n; i++)
+        if (c->phases.at[i].n_forms == 1) {
+            form_is_shared(c, &c->phases.at[i]);
             n++;
         }
     ck_assert_uint_gt(n, 4);
-    lk_close(&r);
-    br_cpu_pool_free(two);
-    br_str_fini(&doc);
+    small_close(&m);
 }
 
 static void
