@@ -170,6 +170,8 @@ bool br_text_eq(br_text a, br_text b);
 bool br_text_is(br_text a, const char *z);
 /* n bytes as 2 n hexadecimal digits, small letters, and a NUL (str.c). */
 void br_hex(const void *p, size_t n, char *out);
+/* What a hexadecimal digit stands for; -1: it is none. */
+int br_hex_digit(char c);
 
 /* ---- files (file.c) --------------------------------------------------- */
 

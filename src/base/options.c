@@ -73,18 +73,6 @@ parse_bool(const char *text, bool *out)
     return false;
 }
 
-static int
-digit_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return 99;
-}
-
 /* The exponent of a suffix of bytes: k 10, m 20, g 30, t 40; -1: none such */
 static int
 suffix_shift(const char *s)
@@ -110,9 +98,7 @@ parse_int(const char *text, bool bytes, int64_t *out)
     bool over = false, any = false;
 
     p += base == 16 ? 2 : 0;
-    for (; digit_value(*p) < base; p++) {
-        int d = digit_value(*p);
-
+    for (int d; (d = br_hex_digit(*p)) >= 0 && d < base; p++) {
         over |= __builtin_mul_overflow(v, base, &v) ||
                 __builtin_sub_overflow(v, d, &v); /* negative: has the most */
         any = true;

@@ -155,3 +155,12 @@ br_hex(const void *p, size_t n, char *out)
     }
     out[2 * n] = 0;
 }
+
+int
+br_hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}

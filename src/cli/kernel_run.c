@@ -138,15 +138,6 @@ buffer_arg(br_kjob *j, const char *arg, br_status *st)
     return code;
 }
 
-static int
-hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 static br_code
 raw_arg(const char *arg, const br_kparam *p, uint8_t *at, br_status *st)
 {
@@ -158,7 +149,7 @@ raw_arg(const char *arg, const br_kparam *p, uint8_t *at, br_status *st)
                        "each",
                        arg, p->bytes);
     for (uint32_t k = 0; k < p->bytes; k++) {
-        int hi = hex_digit(hex[2 * k]), lo = hex_digit(hex[2 * k + 1]);
+        int hi = br_hex_digit(hex[2 * k]), lo = br_hex_digit(hex[2 * k + 1]);
 
         if (hi < 0 || lo < 0)
             return bad_arg(arg, "not hexadecimal", st);

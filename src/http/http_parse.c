@@ -131,15 +131,6 @@ br_http_header_of(const br_http_parser *p, const char *name)
     return (br_text){0};
 }
 
-static int
-digit_of(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 bool
 br_http_word(br_text word, char *out, size_t size)
 {
@@ -149,8 +140,8 @@ br_http_word(br_text word, char *out, size_t size)
         int c = (unsigned char)word.p[i];
 
         if (c == '%') {
-            int hi = word.n - i > 2 ? digit_of(word.p[i + 1]) : -1;
-            int lo = word.n - i > 2 ? digit_of(word.p[i + 2]) : -1;
+            int hi = word.n - i > 2 ? br_hex_digit(word.p[i + 1]) : -1;
+            int lo = word.n - i > 2 ? br_hex_digit(word.p[i + 2]) : -1;
 
             if (hi < 0 || lo < 0)
                 return false;

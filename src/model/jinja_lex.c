@@ -124,15 +124,6 @@ put_utf8(char *o, uint32_t c)
     return 4;
 }
 
-static int
-hex(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* One escape at p (after the backslash); returns the bytes eaten, 0 when it
  * is none: then the backslash stays, as in Python. */
 static size_t
@@ -159,9 +150,9 @@ escape(const char *p, const char *end, char *o, size_t *n)
     if (!digits || (size_t)(end - p) <= digits)
         return 0;
     for (size_t i = 1; i <= digits; i++) {
-        if (hex(p[i]) < 0)
+        if (br_hex_digit(p[i]) < 0)
             return 0;
-        c = c << 4 | (uint32_t)hex(p[i]);
+        c = c << 4 | (uint32_t)br_hex_digit(p[i]);
     }
     if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
         return 0;

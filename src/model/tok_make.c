@@ -130,23 +130,14 @@ br_gpt2_byte(uint32_t c)
     return c == 0x143 ? 0xAD : -1;
 }
 
-static int
-hex(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                  : -1;
-}
-
 /* "<0x0A>": 10. Anything else: -1. */
 static int
 byte_of(br_text x)
 {
     if (x.n != 6 || memcmp(x.p, "<0x", 3) != 0 || x.p[5] != '>' ||
-        hex(x.p[3]) < 0 || hex(x.p[4]) < 0)
+        br_hex_digit(x.p[3]) < 0 || br_hex_digit(x.p[4]) < 0)
         return -1;
-    return hex(x.p[3]) * 16 + hex(x.p[4]);
+    return br_hex_digit(x.p[3]) * 16 + br_hex_digit(x.p[4]);
 }
 
 /* GPT-2's letters back to bytes; letters that stand for none stay. */

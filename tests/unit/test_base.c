@@ -3,6 +3,7 @@
 #include "base/thread.h"
 #include "t.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -289,6 +290,18 @@ TEST(hex_is_two_digits_a_byte)
     ck_assert_int_eq(out[3], 'a'); /* and not more */
     br_hex(bytes, 0, out);
     ck_assert_str_eq(out, "");
+}
+
+TEST(hex_digits_have_values_and_nothing_else_has)
+{
+    static const char digits[] = "0123456789abcdefABCDEF";
+
+    for (int c = CHAR_MIN; c <= CHAR_MAX; c++) {
+        const char *at = c ? strchr(digits, c) : NULL;
+        int want = at ? (int)(at - digits) : -1;
+
+        ck_assert_int_eq(br_hex_digit((char)c), want > 15 ? want - 6 : want);
+    }
 }
 
 TEST(text_compares_by_content)

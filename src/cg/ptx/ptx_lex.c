@@ -109,15 +109,6 @@ px_is(const px_parser *p, const char *word)
     return p->tok == 'w' && br_text_is(p->word, word);
 }
 
-static int
-digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : 99;
-}
-
 bool
 px_number(br_text t, px_opnd *out)
 {
@@ -150,9 +141,10 @@ px_number(br_text t, px_opnd *out)
         return *end == 0;
     } else if (kind >= '0' && kind <= '7')
         base = 8, i = 1;
-    for (; i < t.n && digit(t.p[i]) < base; i++, digits++)
+    for (int d; i < t.n && (d = br_hex_digit(t.p[i])) >= 0 && d < base;
+         i++, digits++)
         if (__builtin_mul_overflow(v, (uint64_t)base, &v) ||
-            __builtin_add_overflow(v, (uint64_t)digit(t.p[i]), &v))
+            __builtin_add_overflow(v, (uint64_t)d, &v))
             return false;
     if (i < t.n && (t.p[i] == 'U' || t.p[i] == 'u') && out->kind == O_INT)
         i++;
