@@ -39,7 +39,7 @@ BR_CFLAGS := -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-strict-aliasing \
         -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=. \
         -Isrc -Iinclude $(WARN) $(if $(CI),-Werror)
 BR_LIBS := -lm -lpthread -ldl
-# Optional libraries; `make PCRE2= SQLITE= PQ= OPENSSL= NGHTTP2=` leaves
+# Optional libraries; `make PCRE2= SQLITE= PQ= OPENSSL= NGHTTP2= HWLOC=` leaves
 # out what is there.
 PCRE2 := $(shell $(PKG) --exists libpcre2-8 2>/dev/null && echo libpcre2-8)
 BR_CFLAGS += $(if $(PCRE2),-DBR_HAVE_PCRE2 $(shell $(PKG) --cflags $(PCRE2)))
@@ -56,6 +56,8 @@ BR_LIBS += $(if $(OPENSSL),$(shell $(PKG) --libs $(OPENSSL)))
 NGHTTP2 := $(shell $(PKG) --exists libnghttp2 2>/dev/null && echo libnghttp2)
 BR_CFLAGS += $(if $(NGHTTP2),-DBR_HAVE_NGHTTP2)
 BR_LIBS += $(if $(NGHTTP2),$(shell $(PKG) --libs $(NGHTTP2)))
+HWLOC := $(shell $(PKG) --exists 'hwloc >= 2.0' 2>/dev/null && echo hwloc)
+BR_LIBS += $(if $(HWLOC),$(shell $(PKG) --libs $(HWLOC)))
 # Packed fat binaries of nvcc: LZ4 and zstd where they are.
 FATBIN := $(foreach l,liblz4 libzstd,$(shell $(PKG) --exists $l 2>/dev/null && echo $l))
 BR_CFLAGS += $(patsubst lib%,-DBR_HAVE_%,$(subst lz4,LZ4,$(subst zstd,ZSTD,$(FATBIN))))
@@ -129,6 +131,9 @@ $(B)/brass: $(CLI_OBJ) $(B)/libbrass.a
 brass: $(B)/brass
 	@cp $< $@
 
+# It alone includes hwloc's header.
+$(B)/src/drv/cpu/cpu_nodes.o: BR_CFLAGS += $(if $(HWLOC),-DBR_HAVE_HWLOC $(shell $(PKG) --cflags $(HWLOC)))
+
 $(B)/src/cli/catalogue.o: models/catalogue.json
 
 # The commit is compiled into one object, made anew when it changes.
@@ -139,7 +144,7 @@ $(B)/src/cli/version.o: BR_CFLAGS += -DBR_COMMIT='"$(COMMIT)"' \
 $(B)/src/cli/version.o: $(B)/commit
 
 # A library that was installed, or removed, since is used, or not, by all objects.
-LIBS_HERE := $(strip $(PCRE2) $(SQLITE) $(PQ) $(OPENSSL) $(NGHTTP2) $(FATBIN) \
+LIBS_HERE := $(strip $(PCRE2) $(SQLITE) $(PQ) $(OPENSSL) $(NGHTTP2) $(HWLOC) $(FATBIN) \
         $(foreach l,libedit libcurl,$(if $(call has,$l),$l)))
 $(shell echo '$(LIBS_HERE)' | cmp -s - $(B)/libs || echo '$(LIBS_HERE)' >$(B)/libs)
 

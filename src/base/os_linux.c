@@ -189,26 +189,20 @@ br_os_thread_later(void)
 
 /* ---- processors --------------------------------------------------------- */
 
-/* As many as Linux can be built for; it refuses a mask smaller than its own.
- * No heap: threads that begin ask, at any time. */
-enum { MAX_CPUS = 8192 };
-typedef struct cpus {
-    cpu_set_t s[MAX_CPUS / CPU_SETSIZE];
-} cpus;
-
-static bool
-allowed(cpus *c)
+bool
+br_os_allowed(br_os_cpuset *set)
 {
-    return sched_getaffinity(0, sizeof c->s, c->s) == 0;
+    *set = (br_os_cpuset){0};
+    return sched_getaffinity(0, sizeof set->bits, (void *)set->bits) == 0;
 }
 
 int
 br_os_cpus(int *out, int max)
 {
-    cpus set;
+    br_os_cpuset set;
     int n = 0;
 
-    if (!allowed(&set)) {
+    if (!br_os_allowed(&set)) {
         long online = sysconf(_SC_NPROCESSORS_ONLN);
 
         for (; n < online; n++)
@@ -216,8 +210,8 @@ br_os_cpus(int *out, int max)
                 out[n] = n;
         return n;
     }
-    for (int cpu = 0; cpu < MAX_CPUS; cpu++) {
-        if (!CPU_ISSET_S(cpu, sizeof set.s, set.s))
+    for (int cpu = 0; cpu < BR_OS_MAX_CPUS; cpu++) {
+        if (!br_os_has(&set, cpu))
             continue;
         if (n < max)
             out[n] = cpu;
@@ -226,60 +220,32 @@ br_os_cpus(int *out, int max)
     return n;
 }
 
-/* Is cpu in a list like "0-3,8-11"? */
-static bool
-listed(const char *list, long cpu)
+bool
+br_os_run_on(const br_os_cpuset *set)
 {
-    while (*list >= '0' && *list <= '9') {
-        char *end;
-        long from = strtol(list, &end, 10), to = from;
+    br_os_cpuset mine;
+    uint64_t any = 0;
 
-        if (*end == '-')
-            to = strtol(end + 1, &end, 10);
-        if (cpu >= from && cpu <= to)
-            return true;
-        list = *end == ',' ? end + 1 : end;
-    }
-    return false;
-}
-
-/* Takes the processors out of the set that are not the node's; false: none is
- * left, or there is no such node. */
-static bool
-keep_node(const char *nodes, int node, cpus *set)
-{
-    char path[4096], list[4096];
-
-    snprintf(path, sizeof path, "%s/node%d/cpulist", nodes, node);
-    if (!br_os_read(path, list, sizeof list))
+    if (!br_os_allowed(&mine))
         return false;
-    for (size_t cpu = 0; cpu < MAX_CPUS; cpu++)
-        if (CPU_ISSET_S(cpu, sizeof set->s, set->s) && !listed(list, (long)cpu))
-            CPU_CLR_S(cpu, sizeof set->s, set->s);
-    return CPU_COUNT_S(sizeof set->s, set->s) > 0;
+    for (size_t i = 0; i < BR_COUNT(mine.bits); i++)
+        any |= mine.bits[i] &= set->bits[i];
+    return any &&
+           sched_setaffinity(0, sizeof mine.bits, (void *)mine.bits) == 0;
 }
+
+enum { INTERLEAVE = 3 }; /* MPOL_INTERLEAVE of libnuma's header */
 
 bool
-br_os_to_node(const char *nodes, uint32_t i)
+br_os_interleave(void *p, size_t n, uint64_t nodes)
 {
-    enum { MAX_NODES = 64 };
-    int with[MAX_NODES];
-    uint32_t n = 0;
-    bool done = false;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t head = (page - (uintptr_t)p % page) % page;
+    size_t whole = n > head ? (n - head) / page * page : 0;
 
-    for (int turn = 0; turn <= MAX_NODES; turn++) {
-        /* After all were looked at, the one that is ours. */
-        int node = turn < MAX_NODES ? turn : n > 1 ? with[i % n] : -1;
-        cpus set;
-
-        if (node < 0 || !allowed(&set) || !keep_node(nodes, node, &set))
-            continue;
-        if (turn < MAX_NODES)
-            with[n++] = node;
-        else
-            done = sched_setaffinity(0, sizeof set.s, set.s) == 0;
-    }
-    return done;
+    /* The kernel reads one bit less than it is told. */
+    return whole == 0 || syscall(SYS_mbind, (uint8_t *)p + head, whole,
+                                 INTERLEAVE, &nodes, 65, 0) == 0;
 }
 
 bool

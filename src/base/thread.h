@@ -154,10 +154,24 @@ void br_os_lock_drop(br_os_lock *l);
 /* Processors this thread may run on, at most `max` of their numbers; returns
  * how many there are. */
 int br_os_cpus(int *out, int max);
-/* This thread to the processors of one memory node, the i-th in turn; false:
- * there are not several. nodes: BR_OS_NODES, or a folder like it. */
-#define BR_OS_NODES "/sys/devices/system/node"
-bool br_os_to_node(const char *nodes, uint32_t i);
+/* The same as a set, of as many as Linux can be built for: it refuses one that
+ * is smaller than its own. */
+enum { BR_OS_MAX_CPUS = 8192 };
+typedef struct br_os_cpuset {
+    uint64_t bits[BR_OS_MAX_CPUS / 64];
+} br_os_cpuset;
+bool br_os_allowed(br_os_cpuset *set); /* false: none is known */
+static inline bool
+br_os_has(const br_os_cpuset *set, int cpu)
+{
+    return set->bits[cpu / 64] >> cpu % 64 & 1;
+}
+/* This thread to those of the set that it may run on; false: there are none,
+ * or the system will not, and it stays where it is. */
+bool br_os_run_on(const br_os_cpuset *set);
+/* Pages that are touched from now on come from these memory nodes in turn; the
+ * ends that are no whole pages are left out. false: the system will not. */
+bool br_os_interleave(void *p, size_t n, uint64_t nodes);
 /* How many threads can run at once: the processors allowed, or the quota of
  * the control group where that is less. At least 1. */
 int br_cpu_count(void);

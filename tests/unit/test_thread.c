@@ -349,52 +349,6 @@ write_file(const char *root, const char *path, const char *text)
     t_write(full, text, strlen(text));
 }
 
-typedef struct on_node {
-    const char *nodes;
-    uint32_t i;
-    bool done;
-    int first, n, count;
-} on_node;
-
-static void
-go_to_node(void *arg)
-{
-    on_node *o = arg;
-
-    o->done = br_os_to_node(o->nodes, o->i);
-    o->n = br_os_cpus(&o->first, 1);
-    o->count = br_cpu_count();
-}
-
-/* The first processor is one node, all others another; a third has none of
- * ours. Threads take turns; on one node nobody is moved. */
-TEST(threads_are_dealt_to_memory_nodes)
-{
-    int cpus[4096], n = br_os_cpus(cpus, 4096);
-    const char *dir = t_tmpdir();
-
-    write_file(dir, "two/node0/cpulist", t_printf("%d\n", cpus[0]));
-    write_file(dir, "two/node1/cpulist", "\n");
-    write_file(dir, "two/node2/cpulist", "100000-100007\n");
-    write_file(dir, "two/node5/cpulist",
-               t_printf("%d-%d,99999\n", cpus[0] + 1, cpus[n - 1] + 1));
-    write_file(dir, "one/node0/cpulist", t_printf("0-%d\n", cpus[n - 1]));
-    for (uint32_t i = 0; i < 5; i++) {
-        on_node o = {.nodes = t_printf("%s/%s", dir, i < 4 ? "two" : "one"),
-                     .i = i};
-        bool moves = n > 1 && i < 4;
-        br_thread t;
-
-        start(&t, go_to_node, &o);
-        br_thread_join(&t);
-        ck_assert_int_eq(o.done, moves);
-        ck_assert_int_eq(o.n, !moves ? n : i % 2 ? n - 1 : 1);
-        ck_assert_int_eq(o.first, moves && i % 2 ? cpus[1] : cpus[0]);
-        ck_assert_int_ge(o.count, 1);
-        ck_assert_int_le(o.count, o.n);
-    }
-}
-
 TEST(quota_is_the_least_on_the_way_up)
 {
     const char *root = t_tmpdir();

@@ -82,10 +82,12 @@ cpu_pack(br_cpu *c, br_status *st)
                        "cpu tier: no memory for %llu MB of weights",
                        (unsigned long long)(bytes >> 20));
     }
-    if (!k.to)
+    if (!k.to) {
+        br_cpu_pool_spread(c->c.pool, c->packed_block, bytes);
         k.to = c->packed_block +
                (BR_MAT_ALIGN - (uintptr_t)c->packed_block % BR_MAT_ALIGN) %
                    BR_MAT_ALIGN;
+    }
     c->packed = k.to;
     for (uint32_t v = 0; v < c->v.g->n_values; v++)
         if (c->mat[v].t)

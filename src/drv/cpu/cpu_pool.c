@@ -38,6 +38,7 @@ struct br_cpu_pool {
     br_event moved; /* the word has a new epoch, or it is time to quit */
     uint32_t n_threads;
     int spins;
+    br_cpu_nodes nodes;
     void *block; /* what was allocated; the pool lies aligned in it */
     worker workers[];
 };
@@ -190,7 +191,7 @@ worker_main(void *arg)
 {
     worker *w = arg;
 
-    (void)br_os_to_node(BR_OS_NODES, w->id);
+    (void)br_cpu_nodes_go(&w->pool->nodes, w->id); /* else it stays free */
     /* acquire: with br_cpu_pool_free() */
     while (!atomic_load_explicit(&w->pool->quit, memory_order_acquire))
         work(w->pool, w->id);
@@ -212,6 +213,13 @@ br_cpu_pool_run(br_cpu_pool *p, const br_cpu_job *job)
 br_code
 br_cpu_pool_new(br_cpu_pool **out, uint32_t n_threads, br_status *st)
 {
+    return br_cpu_pool_on(out, n_threads, NULL, st);
+}
+
+br_code
+br_cpu_pool_on(br_cpu_pool **out, uint32_t n_threads, const br_cpu_nodes *nodes,
+               br_status *st)
+{
     uint32_t cpus = (uint32_t)br_cpu_count();
     uint32_t n = n_threads ? n_threads : BR_MIN(cpus, BR_CPU_MAX_THREADS);
     br_cpu_pool *p;
@@ -226,6 +234,10 @@ br_cpu_pool_new(br_cpu_pool **out, uint32_t n_threads, br_status *st)
         return br_fail(st, BR_E_OOM, "threads: out of memory");
     p = (void *)(block + (LINE - (uintptr_t)block % LINE) % LINE);
     p->block = block;
+    if (nodes)
+        p->nodes = *nodes;
+    else
+        br_cpu_nodes_find(&p->nodes, BR_CPU_NODES_SYS);
     p->n_threads = 1;
     p->spins = n > cpus ? 0 : SPINS; /* spinning would take a tile's core */
     for (; p->n_threads < n; p->n_threads++) {
@@ -255,6 +267,12 @@ br_cpu_pool_free(br_cpu_pool *p)
     for (uint32_t i = 1; i < p->n_threads; i++)
         br_thread_join(&p->workers[i].thread);
     br_free(p->block);
+}
+
+void
+br_cpu_pool_spread(br_cpu_pool *p, void *at, size_t n)
+{
+    br_cpu_nodes_spread(&p->nodes, at, n);
 }
 
 void

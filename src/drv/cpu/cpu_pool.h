@@ -24,15 +24,15 @@
  * Who waits may know what it is to read next (br_cpu_pool_soon): then it brings
  * that to its second cache meanwhile, a KiB between one look and the next.
  *
- * On a machine with several memory nodes the threads are dealt to them in turn,
- * and so are the pages that they touch first, the packed weights among them.
+ * On a machine with several memory nodes the threads are dealt to them in turn
+ * (cpu_nodes.h), and so are the packed weights' pages (br_cpu_pool_spread).
  * Within a node the kernel moves them: docs/decisions/0027.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_CPU_POOL_H
 #define BR_CPU_POOL_H
 
-#include "base/base.h"
+#include "drv/cpu/cpu_nodes.h"
 
 enum {
     BR_CPU_MAX_THREADS = 256,
@@ -55,8 +55,14 @@ typedef struct br_cpu_pool br_cpu_pool;
  * them. */
 br_code br_cpu_pool_new(br_cpu_pool **out, uint32_t n_threads,
                         br_status *st) BR_MUST_USE;
+/* The same on a machine whose memory nodes the caller knows better. */
+br_code br_cpu_pool_on(br_cpu_pool **out, uint32_t n_threads,
+                       const br_cpu_nodes *nodes, br_status *st) BR_MUST_USE;
 void br_cpu_pool_free(br_cpu_pool *p);
 uint32_t br_cpu_pool_threads(const br_cpu_pool *p);
+/* Memory that all will read and nobody has touched: its pages to the nodes of
+ * the threads in turn. Where there is one node, nothing. */
+void br_cpu_pool_spread(br_cpu_pool *p, void *at, size_t n);
 /* Said by a worker in a tile: when it next waits, it may well be for at..at + n.
  * Nothing is read: the memory may be gone by then. */
 void br_cpu_pool_soon(br_cpu_pool *p, uint32_t id, const void *at, size_t n);
