@@ -8,6 +8,7 @@
 
 #include "t.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -82,6 +83,22 @@ TEST_WITHIN(bench_prints_a_line_for_each_test, 120)
     ck_assert_ptr_nonnull(strstr(r.out, "\ntg3  "));
 }
 
+/* On the emulated device, with so much memory. */
+static int
+bench_with(t_proc *r, const char *dir, const char *memory)
+{
+    t_exec(r,
+           (const char *[]){"env", t_printf("LD_LIBRARY_PATH=%s/emu", dir),
+                            t_printf("%s/brass", dir), "bench",
+                            "shape:qwen3moe-128:Q4_0", "--tier", "cuda",
+                            "--gpu-memory", memory, "-p", "0", "-n", "2", "-r",
+                            "1", "--json", NULL},
+           NULL, 0);
+    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)getpid()));
+    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getpid()));
+    return r->exit;
+}
+
 /* Where a CUDA device's memory goes, as one document: experts that do not fit are the
  * host's, by op. */
 TEST_WITHIN(bench_tells_where_a_devices_memory_goes, 120)
@@ -99,15 +116,15 @@ TEST_WITHIN(bench_tells_where_a_devices_memory_goes, 120)
 
     if (access(t_printf("%s/emu/libcuda.so.1", dir), R_OK) != 0)
         t_skip("no emulated CUDA device in this build");
-    t_exec(&r,
-           (const char *[]){"env", t_printf("LD_LIBRARY_PATH=%s/emu", dir),
-                            t_printf("%s/brass", dir), "bench",
-                            "shape:qwen3moe-128:Q4_0", "--tier", "cuda",
-                            "--gpu-memory", "1m", "-p", "0", "-n", "2", "-r",
-                            "1", "--json", NULL},
-           NULL, 0);
-    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)getpid()));
-    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getpid()));
+    ck_assert_int_ne(bench_with(&r, dir, "1"), 0);
+    const char *need = strstr(r.err, " MB are needed, 0.0 MB are given");
+    ck_assert_msg(need && strstr(r.err, "; 2.0 MB of experts can stay"), "%s",
+                  r.err);
+    while (need[-1] != ' ')
+        need--;
+    /* beside what is needed less than any op's experts */
+    (void)bench_with(&r, dir,
+                     t_printf("%.0f", (strtod(need, NULL) + 0.1) * (1 << 20)));
     ck_assert_msg(r.exit == 0, "%s", r.err);
     br_arena_init(&a, 0);
     t_ok(br_json_parse(&doc, &a, r.out, strcspn(r.out, "\n"), 0, &st), &st);

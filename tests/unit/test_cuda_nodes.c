@@ -5,11 +5,13 @@
 #include "logits_kit.h"
 #include "shape_kit.h"
 
+#include "model/gguf_write.h"
 #include "run/sample.h"
 #include "run/shape.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "t.h"
 
@@ -668,6 +670,19 @@ TEST_WITHIN(cuda_experts_that_all_rows_pick_are_near, 240)
     t_emulate_end();
 }
 
+static br_code
+open_with(const br_model *m, uint64_t memory, br_status *st)
+{
+    br_oracle_config cc = {
+        .gpu = {.tier = "cuda"}, .kv = BR_Q_F16, .gpu_memory = memory};
+    br_oracle o;
+    br_code code = br_oracle_open(&o, m, &cc, st);
+
+    if (code == BR_OK)
+        br_oracle_close(&o);
+    return code;
+}
+
 /* Logits of a few tokens by lists and by pairs, with so much memory; what it took. */
 static br_cun_costs
 costs_with(const br_model *m, uint64_t memory, float *logits)
@@ -689,6 +704,23 @@ costs_with(const br_model *m, uint64_t memory, float *logits)
     return c;
 }
 
+/* The least memory that the model runs with. */
+static uint64_t
+least_of(const br_model *m)
+{
+    uint64_t low = 0, high = UINT64_C(1) << 30;
+    br_status st = {0};
+
+    while (high - low > 1) {
+        const uint64_t mid = low + (high - low) / 2;
+        const br_code code = open_with(m, mid, &st);
+
+        ck_assert_msg(code == BR_OK || code == BR_E_OOM, "%s", st.msg);
+        *(code == BR_OK ? &high : &low) = mid;
+    }
+    return high;
+}
+
 /* Experts that do not fit stay in the host's memory, op by op: the same bits, and
  * so many bytes less of the device's. */
 static void
@@ -707,7 +739,7 @@ experts_in_host(const char *spec)
     ck_assert_uint_eq(all.host, 0);
     ck_assert_uint_eq(all.host_ops, 0);
     ck_assert_uint_gt(all.experts, 0);
-    const br_cun_costs none = costs_with(m, 1, far);
+    const br_cun_costs none = costs_with(m, least_of(m), far);
     ck_assert_mem_eq(near, far, n * sizeof *near);
     ck_assert_uint_eq(all.weight_allocations, 2); /* one a class */
     ck_assert_uint_eq(none.weight_allocations, 1);
@@ -742,17 +774,17 @@ TEST_WITHIN(cuda_experts_that_do_not_fit_stay_in_the_hosts_memory, 240)
     t_emulate_end();
 }
 
-static br_code
-open_far(void *model, br_status *st)
-{
-    br_oracle_config cc = {
-        .gpu = {.tier = "cuda"}, .kv = BR_Q_F16, .gpu_memory = 1};
-    br_oracle o;
-    br_code code = br_oracle_open(&o, model, &cc, st);
+typedef struct far_model {
+    br_model *m;
+    uint64_t memory;
+} far_model;
 
-    if (code == BR_OK)
-        br_oracle_close(&o);
-    return code;
+static br_code
+open_far(void *ctx, br_status *st)
+{
+    const far_model *f = ctx;
+
+    return open_with(f->m, f->memory, st);
 }
 
 /* Each call for memory of the device, or of the host that the device reads, fails
@@ -770,8 +802,9 @@ TEST_WITHIN(cuda_experts_give_back_what_they_had_of_too_little_memory, 240)
     t_emulate_cuda();
     t_ok(br_shape_model(&doc, "shape:qwen3moe-128:MXFP4", true, &st), &st);
     t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    for (uint64_t memory = 0; memory < 2; memory++) {
-        cc.gpu_memory = memory; /* all experts on the device, then none */
+    far_model far = {m, least_of(m)};
+    for (int none = 0; none < 2; none++) {
+        cc.gpu_memory = none ? far.memory : 0; /* of experts on the device */
         for (n = 1; n < 1000; n++) {
             ck_assert_int_eq(setenv("BR_EMU_NO_MEMORY", t_printf("%d", n), 1),
                              0);
@@ -787,7 +820,142 @@ TEST_WITHIN(cuda_experts_give_back_what_they_had_of_too_little_memory, 240)
         ck_assert_int_gt(n, 20);
     }
     unsetenv("BR_EMU_NO_MEMORY");
-    t_each_oom(open_far, m);
+    t_each_oom(open_far, &far);
+    br_model_close(m);
+    br_str_fini(&doc);
+    t_emulate_end();
+}
+
+/* A byte less than what is not experts: said before a matrix is sent, with all that
+ * counts; nothing is left of it. So of a model without experts, by either way. */
+TEST_WITHIN(cuda_says_what_does_not_fit, 120)
+{
+    static const char *const specs[] = {"shape:qwen3moe-128:MXFP4",
+                                        "shape:llama-512:BF16"};
+    br_status st = {0};
+
+    t_emulate_cuda();
+    for (size_t i = 0; i < BR_COUNT(specs); i++) {
+        br_lm_config c = {.tier = "cuda", .n_ctx = 64, .gpu_memory = 1 << 20};
+        br_lm_model *lm;
+        br_str doc = {0};
+        br_model *m;
+
+        t_ok(br_shape_model(&doc, specs[i], true, &st), &st);
+        t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+        const uint64_t least = least_of(m);
+        st = (br_status){0};
+        ck_assert_int_eq(open_with(m, least - 1, &st), BR_E_OOM);
+        ck_assert_msg(
+            strstr(st.msg, " MB are needed, ") &&
+                strstr(st.msg, t_printf("%.1f MB are given (--gpu-memory)",
+                                        (double)(least - 1) / (1 << 20))),
+            "%s", st.msg);
+        ck_assert((strstr(st.msg, "0.9 MB of experts can stay in the host's") !=
+                   NULL) == (i == 0));
+        st = (br_status){0};
+        ck_assert_int_eq(br_lm_model_open(&lm, m, &c, &st), BR_E_OOM);
+        ck_assert_ptr_nonnull(strstr(st.msg, "--gpu-memory"));
+        st = (br_status){0};
+        br_model_close(m);
+        br_str_fini(&doc);
+    }
+    t_emulate_end();
+}
+
+/* The model with experts of so many rows, in memory that is never read: NULL where
+ * there are no addresses for it. */
+static uint8_t *
+of_many_rows(const br_gguf *g, uint32_t rows, size_t *n)
+{
+    enum { FEW = 5 }; /* experts, as many as a token picks */
+    br_gguf_writer *w = br_gguf_w_new();
+    br_status st = {0};
+    br_str head = {0};
+    uint8_t *p;
+
+    ck_assert_ptr_nonnull(w);
+    for (size_t i = 0; i < br_gguf_n_kv(g); i++)
+        br_gguf_w_copy(w, br_gguf_kv_at(g, i));
+    br_gguf_w_u32(w, "qwen3moe.expert_feed_forward_length", rows);
+    br_gguf_w_u32(w, "qwen3moe.expert_count", FEW);
+    *n = 0;
+    for (size_t i = 0; i < br_gguf_n_tensors(g); i++) {
+        const br_gguf_tensor *t = br_gguf_tensor_at(g, i);
+        br_gguf_w_info info = {t->name, t->type, t->n_dims, {0}};
+        uint64_t bytes, elems = 1;
+
+        memcpy(info.dim, t->dim, sizeof info.dim);
+        if (t->n_dims > 1 && t->dim[t->n_dims - 1] == 40)
+            info.dim[t->n_dims - 1] = FEW;
+        if (t->n_dims == 3)
+            info.dim[t->dim[1] == 64 ? 1 : 0] = rows; /* down has columns */
+        for (uint32_t d = 0; d < t->n_dims; d++)
+            elems *= info.dim[d];
+        ck_assert(br_qtype_bytes(t->type, elems, &bytes));
+        *n += (bytes + 31) / 32 * 32;
+        br_gguf_w_tensor(w, &info);
+    }
+    t_ok(br_gguf_w_begin_mem(w, &head, &st), &st);
+    *n += (head.n + 31) / 32 * 32;
+    p = mmap(NULL, *n, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p != MAP_FAILED)
+        memcpy(p, head.at, head.n);
+    br_gguf_w_free(w);
+    br_str_fini(&head);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* More rows than a launch has tiles for are named, before anything is allocated. */
+TEST_WITHIN(cuda_names_matrices_of_too_many_rows, 60)
+{
+    br_model *m, *wide;
+    br_status st = {0};
+    br_str doc = {0};
+    uint8_t *p;
+    size_t n;
+
+    t_emulate_cuda();
+    t_ok(br_shape_model(&doc, "shape:qwen3moe-128:MXFP4", true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    p = of_many_rows(m->gguf, 65535 * 128 + 64, &n);
+    if (!p)
+        t_skip("no room for so many addresses");
+    t_ok(br_model_open_mem(&wide, p, n, &st), &st);
+    ck_assert_int_eq(open_with(wide, 0, &st), BR_E_LIMIT);
+    ck_assert_str_eq(st.msg, "blk.0.ffn_gate_exps.weight: 8388544 rows; tier "
+                             "cuda takes up to 8388480 of its format");
+    br_model_close(wide);
+    munmap(p, n);
+    br_model_close(m);
+    br_str_fini(&doc);
+    t_emulate_end();
+}
+
+/* What is drawn has its memory within the limit, too; nothing goes beyond it. */
+TEST_WITHIN(cuda_stays_within_the_memory_that_is_given, 120)
+{
+    br_status st = {0};
+    br_str doc = {0};
+    br_model *m;
+
+    t_emulate_cuda();
+    t_ok(br_shape_model(&doc, "shape:qwen3moe-128:Q4_0", true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    br_oracle_config cc = {
+        .gpu = {.tier = "cuda"}, .kv = BR_Q_F16, .gpu_memory = least_of(m)};
+    br_oracle o;
+    t_ok(br_oracle_open(&o, m, &cc, &st), &st);
+    const int32_t slot = 0, position = 0, first = 3;
+    br_step s = {1, &slot, &position, &first, NULL, NULL, false};
+    const br_cun_pick p = {.seed = 1, .temperature = 1, .top_p = 1};
+    int32_t got = -1;
+    t_ok(br_oracle_step(&o, &s, BR_IR_DECODE, NULL, &st), &st);
+    t_ok(br_cun_draw(o.cun, &p, 1, &got, &st), &st);
+    ck_assert(got >= 0 && got < m->hp.n_vocab);
+    ck_assert_uint_le(br_cun_costs_of(o.cun).all, cc.gpu_memory);
+    br_oracle_close(&o);
     br_model_close(m);
     br_str_fini(&doc);
     t_emulate_end();

@@ -170,6 +170,7 @@ br_cuda_close(br_cuda *cu)
         cu->cuDevicePrimaryCtxRelease(cu->dev);
     if (cu->lib)
         dlclose(cu->lib);
+    br_vec_fini(&cu->pieces);
     leave_device(cu);
     *cu = (br_cuda){0};
 }
@@ -178,10 +179,26 @@ br_code
 br_cuda_alloc(br_cuda *cu, uint64_t *p, size_t bytes, br_status *st)
 {
     size_t free_bytes = 0, total = 0;
-    int rc = cu->cuMemAlloc(p, bytes ? bytes : 1);
+    int rc;
 
+    *p = 0;
+    if (cu->limit && (cu->used > cu->limit || bytes > cu->limit - cu->used))
+        return br_fail(st, BR_E_OOM,
+                       "%s: %.1f MB wanted beside %.1f, %.1f MB are given "
+                       "(--gpu-memory)",
+                       cu->device_name, br_mb(bytes), br_mb(cu->used),
+                       br_mb(cu->limit));
+    if (!br_vec_push(&cu->pieces, ((br_cuda_piece){0, bytes})))
+        return br_fail(st, BR_E_OOM, "%s: out of memory", cu->device_name);
+    rc = cu->cuMemAlloc(p, bytes ? bytes : 1);
+    if (rc == 0) {
+        cu->pieces.at[cu->pieces.n - 1].at = *p;
+        cu->used += bytes;
+        return BR_OK;
+    }
+    cu->pieces.n--;
+    *p = 0;
     if (rc == BR_CU_OOM) {
-        *p = 0;
         cu->cuMemGetInfo(&free_bytes, &total);
         return br_fail(
             st, BR_E_OOM, "%s: %zu MB wanted, %zu of %zu MB are free",
@@ -193,8 +210,15 @@ br_cuda_alloc(br_cuda *cu, uint64_t *p, size_t bytes, br_status *st)
 void
 br_cuda_free(br_cuda *cu, uint64_t p)
 {
-    if (p)
-        cu->cuMemFree(p);
+    if (!p)
+        return;
+    for (size_t i = cu->pieces.n; i-- > 0;)
+        if (cu->pieces.at[i].at == p) {
+            cu->used -= cu->pieces.at[i].bytes;
+            cu->pieces.at[i] = cu->pieces.at[--cu->pieces.n];
+            break;
+        }
+    cu->cuMemFree(p);
 }
 
 br_code

@@ -44,6 +44,10 @@ typedef struct br_cuda_launch {
     unsigned n_attrs;
 } br_cuda_launch;
 
+typedef struct br_cuda_piece {
+    uint64_t at, bytes;
+} br_cuda_piece;
+
 typedef struct br_cuda {
 #define F(name, symbol, args) int(*name) args;
 #include "drv/cuda/cuda_api.def"
@@ -53,6 +57,10 @@ typedef struct br_cuda {
     size_t total_bytes;
     char device_name[128];
     uint32_t held; /* 1 + its place among the devices of this process */
+    /* Memory of the device that br_cuda_alloc gave and br_cuda_free has not seen; a
+     * limit to that, or 0: what the device has. */
+    uint64_t used, limit;
+    BR_VEC(br_cuda_piece) pieces;
 } br_cuda;
 
 /* Opens device `ordinal`, makes its primary context current on this thread.
@@ -67,9 +75,15 @@ br_code br_cuda_check(const br_cuda *cu, int rc, const char *what,
                       br_status *st) BR_MUST_USE;
 #define BR_CU(cu, st, call) br_cuda_check((cu), (cu)->call, #call, (st))
 
+/* OOM: the device has not so much, or the limit leaves less. */
 br_code br_cuda_alloc(br_cuda *cu, uint64_t *p, size_t bytes,
                       br_status *st) BR_MUST_USE;
 void br_cuda_free(br_cuda *cu, uint64_t p);
+static inline double /* for messages */
+br_mb(uint64_t bytes)
+{
+    return (double)bytes / (1 << 20);
+}
 /* image: PTX text (NUL-terminated) or a cubin. */
 /* Of built-in kernels: the cubin (of sm_90a; begins with 0 where the build has none)
  * if this device takes it, else the PTX. */

@@ -15,11 +15,7 @@
 
 #include "model/quant.h"
 
-enum {
-    /* Beside weights: pieces of products, graphs, what the driver takes. */
-    RESERVE = 512 << 20,
-    EIGHT = 8 /* an expert's places begin at a multiple of */
-};
+enum { EIGHT = 8 /* an expert's places begin at a multiple of */ };
 
 /* ---- what they are ------------------------------------------------------ */
 
@@ -74,6 +70,12 @@ matrices(const br_ir_node *n, uint32_t v[2])
     return count;
 }
 
+uint64_t
+cun_experts_bytes(const br_cun *x, uint32_t v)
+{
+    return each_of(x, v) * x->v.at[v].t->dim[2];
+}
+
 /* Those of them that become tiles. */
 static uint64_t
 bytes_of_op(const br_cun *x, const br_ir_node *n)
@@ -83,7 +85,7 @@ bytes_of_op(const br_cun *x, const br_ir_node *n)
 
     for (uint32_t i = matrices(n, v); i-- > 0;)
         if (cun_asked_as_tiles(x, v[i]))
-            bytes += each_of(x, v[i]) * x->v.at[v[i]].t->dim[2];
+            bytes += cun_experts_bytes(x, v[i]);
     return bytes;
 }
 
@@ -181,33 +183,17 @@ cun_experts_room(br_cun *x, br_status *st)
 
 /* ---- where they are ----------------------------------------------------- */
 
-/* What is left for experts, once all else is there. */
-static br_code
-left_for(const br_cun *x, uint64_t *left, br_status *st)
-{
-    size_t is_free, total;
-
-    if (x->c.memory) {
-        *left = x->c.memory - BR_MIN(x->c.memory, x->costs.rest);
-        return BR_OK;
-    }
-    BR_TRY(BR_CU(&x->cu, st, cuMemGetInfo(&is_free, &total)));
-    *left = is_free - BR_MIN(is_free, (size_t)RESERVE);
-    return BR_OK;
-}
-
 br_code
 cun_experts_place(br_cun *x, br_status *st)
 {
     const br_ir *g = x->v.g;
-    uint64_t left = 0, all = 0;
+    uint64_t left = x->left, all = 0;
 
     x->far = br_arena_new(&x->arena, bool, g->n_nodes + 1);
     if (!x->far)
         return br_fail(st, BR_E_OOM, "launches of a step: out of memory");
     if (!x->asked.cols)
         return BR_OK;
-    BR_TRY(left_for(x, &left, st));
     x->costs.left = left;
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const uint64_t bytes = bytes_of_op(x, &g->nodes[i]);

@@ -264,6 +264,7 @@ open_all(br_cun *x, const br_model *m, const br_ir *g, br_status *st)
     x->plain = x->dev || x->cu.major < 9;
     for (uint32_t v = 0; v < g->n_values; v++)
         x->has_experts = x->has_experts || cun_asked_as_tiles(x, v);
+    BR_TRY(cun_check_rows(x, st));
     BR_TRY(open_kernels(x, st));
     BR_TRY(send_vectors(x, st));
     BR_TRY(cun_shared(x, &logits,

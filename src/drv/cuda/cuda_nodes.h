@@ -22,8 +22,9 @@ typedef struct br_cun_config {
     uint32_t n_pages[BR_MAX_KV_GROUPS];
     uint32_t max_rows; /* of a step */
     uint32_t max_want; /* of them that want logits */
-    /* Bytes of the device's memory to do with, if experts can stay in the host's;
-     * 0: what is free but a reserve. */
+    /* Bytes of the device's memory to do with (beside what the driver takes for
+     * itself); experts that do not fit stay in the host's. 0: what is free but a
+     * reserve. OOM: all else does not fit. */
     uint64_t memory;
     /* Called now and then while weights are sent; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
@@ -89,6 +90,7 @@ typedef struct br_cun_costs { /* without one */
     uint64_t experts, host;
     uint32_t host_ops; /* whose experts those are */
     uint64_t left;     /* that was for experts on the device, of all memory */
+    uint64_t all;      /* of the device's memory now */
 } br_cun_costs;
 br_cun_costs br_cun_costs_of(const br_cun *x);
 

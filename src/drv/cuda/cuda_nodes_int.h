@@ -102,10 +102,12 @@ struct br_cun {
     br_cuda_upload *upload; /* while the model is loaded */
     bool plain; /* older than sm_90, or not NVIDIA's: portable kernels alone */
     bool has_experts;
-    bool lost;               /* a slot's state did not arrive */
-    uint64_t raw, raw_bytes; /* a matrix as a file has it, on its way */
-    uint64_t sums, met;      /* of pieces of products */
-    uint64_t glu, glu_d;     /* as xq and xd: what a product makes of two */
+    bool lost;     /* a slot's state did not arrive */
+    uint64_t left; /* for experts on the device */
+    uint64_t raw,
+        raw_bytes;       /* a piece of a matrix as a file has it, on its way */
+    uint64_t sums, met;  /* of pieces of products */
+    uint64_t glu, glu_d; /* as xq and xd: what a product makes of two */
     uint32_t glu_cols;
     uint64_t n_sums, n_met; /* so many, of BR_ND_TILE_TOKENS tokens */
     /* by rows, all of which want logits; [1]: each of a slot of its own */
@@ -173,9 +175,23 @@ uint32_t cun_piece_of(uint64_t tiles, uint32_t blocks);
 br_code cun_send_tiles(br_cun *x, const br_gguf_tensor *t,
                        const struct br_nd_mat *m, uint32_t at, uint64_t squares,
                        br_status *st) BR_MUST_USE;
-/* All matrices but experts that are tiles, with the latters' factors. */
-br_code cun_all_matrices(const br_cun *x, uint64_t *bytes,
-                         br_status *st) BR_MUST_USE;
+/* What a matrix takes; of experts that are tiles their factors alone. */
+uint64_t cun_matrix_bytes(const br_cun *x, uint32_t v);
+/* What passes through on its way to tiles, at once. */
+uint64_t cun_way_of(const br_gguf_tensor *t);
+
+/* ---- cuda_fit.c ---- */
+typedef struct cun_need {
+    uint64_t matrices, later, way, experts;
+} cun_need;
+/* Says what does not fit, makes room for matrices, leaves x->left for experts. LIMIT,
+ * OOM. */
+br_code cun_fit(br_cun *x, br_status *st) BR_MUST_USE;
+/* LIMIT: a matrix has more rows than a launch has blocks for. Before anything else: its
+ * rows of numbers would take all memory. */
+br_code cun_check_rows(const br_cun *x, br_status *st) BR_MUST_USE;
+/* ---- cuda_pick.c: memory that draws take ---- */
+uint64_t cun_pick_bytes(const br_cun *x);
 
 /* ---- cuda_experts.c ---- */
 /* Numbers of a row that xq is to have room for, because of experts; and what
@@ -185,6 +201,7 @@ void cun_experts_need(const br_cun *x, uint64_t *xq, uint64_t wide[2]);
 br_code cun_experts_room(br_cun *x, br_status *st) BR_MUST_USE;
 /* Which ops' experts stay in the host's memory: those that do not fit. */
 br_code cun_experts_place(br_cun *x, br_status *st) BR_MUST_USE;
+uint64_t cun_experts_bytes(const br_cun *x, uint32_t v); /* those tiles */
 /* Does that become tiles, expert by expert? */
 bool cun_asked_as_tiles(const br_cun *x, uint32_t v);
 /* The blocks of a launch of CUN_LISTS .. CUN_ASK for so many pairs, its kernel and

@@ -24,10 +24,24 @@ stage_of(br_cun *x)
                                            x->pick_rows)};
 }
 
+static uint32_t
+most_rows(const br_cun *x)
+{
+    return BR_MIN(x->c.max_want, (uint32_t)x->cu.n_sm);
+}
+
+uint64_t
+cun_pick_bytes(const br_cun *x)
+{
+    return (uint64_t)most_rows(x) *
+           (2 * sizeof(struct br_pick_space) + sizeof(struct br_pick_how) +
+            sizeof(int32_t) + 8ull * (uint64_t)x->v.m->hp.n_vocab);
+}
+
 static br_code
 open_pick(br_cun *x, br_status *st)
 {
-    const uint32_t rows = BR_MIN(x->c.max_want, (uint32_t)x->cu.n_sm);
+    const uint32_t rows = most_rows(x);
     const uint64_t spaces = 2ull * rows * sizeof(struct br_pick_space);
     const size_t bytes = rows * (sizeof(struct br_pick_how) + sizeof(int32_t));
 

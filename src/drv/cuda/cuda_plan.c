@@ -787,10 +787,8 @@ cun_plan(br_cun *x, br_status *st)
                      .quantised_by = BR_IR_NONE,
                      .paired = BR_IR_NONE,
                      .table = BR_IR_NONE};
-    uint64_t bytes;
 
-    BR_TRY(cun_all_matrices(x, &bytes, st));
-    BR_TRY(cun_pile_up(x, CUN_MATRICES, bytes, st));
+    BR_TRY(cun_fit(x, st));
     BR_TRY(cun_experts_place(x, st));
     for (; p.node < x->v.g->n_nodes; p.node++) {
         const size_t before = x->launches.n;

@@ -19,7 +19,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { PIECE = 1 << 20 /* weights on their way */ };
+enum {
+    PIECE = 1 << 20, /* weights on their way, of the host */
+    SLAB = 16 << 20  /* of those that become tiles on the device */
+};
 
 typedef struct sending {
     br_cun *x;
@@ -311,6 +314,10 @@ cun_piece_of(uint64_t tiles, uint32_t blocks)
     return best;
 }
 
+/* Of integers unpacked: a byte, two f32 every 32, two bytes every 16; five arrays, each
+ * begins at 16 bytes. */
+#define BYTES_OF_INTS(n) ((n) + (n) / 4 + (n) / 8 + 5 * 16)
+
 /* The buffer that matrices pass through has room for so much. */
 static br_code
 room_on_the_way(br_cun *x, uint64_t bytes, br_status *st)
@@ -330,7 +337,6 @@ static br_code
 on_the_way(br_cun *x, const br_gguf_tensor *t, bool mx, struct br_nd_mat *m,
            br_status *st)
 {
-    enum { ARRAYS = 5 * 16 }; /* each begins at 16 bytes */
     sending s = {.x = x,
                  .t = t,
                  .info = br_qinfo_of(t->type),
@@ -346,9 +352,8 @@ on_the_way(br_cun *x, const br_gguf_tensor *t, bool mx, struct br_nd_mat *m,
         advance(&s, s.n);
         return BR_OK;
     }
-    if (cun_form_of(t->type) !=
-        BR_ND_TILES) { /* a byte, two f32 every 32, two bytes every 16 */
-        const uint64_t most = s.n + s.n / 4 + s.n / 8 + ARRAYS;
+    if (cun_form_of(t->type) != BR_ND_TILES) {
+        const uint64_t most = BYTES_OF_INTS(s.n);
 
         BR_TRY(room_on_the_way(x, most + t->bytes, st));
         s.to = x->raw;
@@ -363,11 +368,42 @@ on_the_way(br_cun *x, const br_gguf_tensor *t, bool mx, struct br_nd_mat *m,
     return BR_OK;
 }
 
-/* The tensor as tiles, from row `at` of the matrix on; squares: of two matrices
- * whose rows take turns. */
-br_code
-cun_send_tiles(br_cun *x, const br_gguf_tensor *t, const struct br_nd_mat *m,
-               uint32_t at, uint64_t squares, br_status *st)
+/* Rows of a tensor that pass at once: whole eights. */
+static uint64_t
+rows_at_once(const br_gguf_tensor *t)
+{
+    return BR_MIN(t->dim[1], BR_MAX(SLAB / t->dim[0] / 8 * 8, (uint64_t)8));
+}
+
+static br_gguf_tensor
+rows_of(const br_gguf_tensor *t, uint64_t first, uint64_t n)
+{
+    const uint64_t each = t->bytes / t->dim[1];
+    br_gguf_tensor some = *t;
+
+    some.dim[1] = n;
+    some.data += first * each;
+    some.bytes = n * each;
+    return some;
+}
+
+uint64_t
+cun_way_of(const br_gguf_tensor *t)
+{
+    const uint64_t rows = rows_at_once(t), n = rows * t->dim[0];
+    const br_qinfo *info = br_qinfo_of(t->type);
+    const uint64_t bytes = n / info->elems * info->bytes;
+
+    if (t->type == BR_Q_MXFP4 || cun_form_of(t->type) == BR_ND_TILES)
+        return bytes;
+    return BYTES_OF_INTS(n) + bytes;
+}
+
+/* Rows of a tensor as tiles, from row `at` of the matrix on; squares: of two
+ * matrices whose rows take turns. */
+static br_code
+send_rows(br_cun *x, const br_gguf_tensor *t, const struct br_nd_mat *m,
+          uint32_t at, uint64_t squares, br_status *st)
 {
     struct br_nd_args a = {.op = m->kind,
                            .xq = (void *)(uintptr_t)m->q,
@@ -376,7 +412,6 @@ cun_send_tiles(br_cun *x, const br_gguf_tensor *t, const struct br_nd_mat *m,
                            .sums = (void *)(uintptr_t)squares,
                            .pitch = squares ? 8 : 0,
                            .off = at};
-
     const bool mx = m->kind == BR_ND_PACK_MX;
 
     BR_TRY(on_the_way(x, t, mx, &a.m, st));
@@ -388,6 +423,21 @@ cun_send_tiles(br_cun *x, const br_gguf_tensor *t, const struct br_nd_mat *m,
                                 (a.m.n_out + BR_ND_WARPS - 1) / BR_ND_WARPS, 1,
                                 1, BR_ND_WARPS * 32, 1, 1, 0, x->cu.stream,
                                 (void *[]){&a}, NULL));
+}
+
+br_code
+cun_send_tiles(br_cun *x, const br_gguf_tensor *t, const struct br_nd_mat *m,
+               uint32_t at, uint64_t squares, br_status *st)
+{
+    const uint64_t most = rows_at_once(t);
+
+    for (uint64_t r = 0; r < t->dim[1]; r += most) {
+        const br_gguf_tensor some = rows_of(t, r, BR_MIN(most, t->dim[1] - r));
+
+        BR_TRY(send_rows(x, &some, m, at + (uint32_t)(squares ? 2 * r : r),
+                         squares ? squares + r * sizeof(float) : 0, st));
+    }
+    return BR_OK;
 }
 
 /* Room for a matrix of so many tiles of rows, n_in set. */
@@ -406,10 +456,9 @@ room_for_tiles(br_cun *x, uint32_t tiles, struct br_nd_mat *out, br_status *st)
     m.sub = (uint32_t)(rows / 8);
     m.block = cun_piece_of(tiles, m.n_in / 64);
     pieces = (m.n_in / 64 + m.block - 1) / m.block;
-    if (pieces > 1) {
-        x->n_met = BR_MAX(x->n_met, BR_MAX(tiles, (uint64_t)CUN_FULL));
-        x->n_sums = BR_MAX(x->n_sums, x->n_met * pieces);
-    }
+    br_check(pieces < 2 || (BR_MAX(tiles, (uint32_t)CUN_FULL) <= x->n_met &&
+                            BR_MAX(tiles, (uint32_t)CUN_FULL) * pieces <=
+                                x->n_sums)); /* cuda_fit.c */
     BR_TRY(cun_take(x, CUN_MATRICES, &q, bytes, st));
     BR_TRY(cun_take(x, CUN_MATRICES, &d, rows * 4, st));
     BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(q, 0, bytes / 4)));
@@ -491,8 +540,8 @@ cun_pair(br_cun *x, const uint32_t *v, struct br_nd_mat *out, float *most,
 
 /* What a matrix takes: as send_ints, send_floats and room_for_tiles say, each array up to
  * a multiple of 256. */
-static uint64_t
-bytes_of(const br_cun *x, uint32_t v)
+uint64_t
+cun_matrix_bytes(const br_cun *x, uint32_t v)
 {
     enum { ARRAYS = 6, MORE = ARRAYS * 256 };
     const br_gguf_tensor *t = x->v.at[v].t;
@@ -518,33 +567,6 @@ bytes_of(const br_cun *x, uint32_t v)
     if (b.n == 256)
         rest += n / (uint32_t)b.sub;
     return n + rest * (b.has_min ? 2 : 1) + MORE;
-}
-
-br_code
-cun_all_matrices(const br_cun *x, uint64_t *bytes, br_status *st)
-{
-    const br_ir *g = x->v.g;
-    bool *seen = br_try_calloc(g->n_values + 1, sizeof *seen);
-
-    if (!seen)
-        return br_fail(st, BR_E_OOM, "weights: out of memory");
-    *bytes = 0;
-    for (uint32_t i = 0; i < g->n_nodes; i++) {
-        const br_ir_node *n = &g->nodes[i];
-
-        for (int b = 0; b < n->n_in; b++) {
-            const uint32_t v = n->bind[b].value;
-
-            if (v == BR_IR_NONE || seen[v] || !x->v.at[v].t ||
-                !br_bind_is_matrix(n, b) ||
-                (n->op == BR_IR_EMBED && !cun_has_rows(x, v)))
-                continue;
-            seen[v] = true;
-            *bytes += bytes_of(x, v);
-        }
-    }
-    br_free(seen);
-    return BR_OK;
 }
 
 br_code
