@@ -8,7 +8,7 @@
  *   ADD, GLU     are done to a tile's products by who has made them
  *   RMS_NORM and the activations' form
  *                are made by each worker for itself, before its first tile
- *   ROPE, KV_WRITE
+ *   norms of heads, ROPE, TEMP_SCALE, KV_WRITE
  *                are done by the tile of attention that needs them
  *
  *   norm | form | gate, up | GLU | form | down | ADD       eight phases
@@ -166,45 +166,110 @@ find_glu(const fuser *f, cpu_phase *p, const cpu_phase *q)
     p->into = q->out[0].f;
 }
 
-static bool
-is_turn(const fuser *f, const cpu_phase *q, const float *to, int64_t heads)
+/* The phase before r that makes what its binding i reads, for it alone. */
+static cpu_phase *
+maker(const fuser *f, cpu_phase *r, int i)
 {
-    return is_dense(q) && q->rows == cpu_rows_rope && q->out[0].f == to &&
-           br_ir_i(q->n, BR_IA_heads, 1) == heads &&
-           br_ir_i(q->n, BR_IA_head_dim, 0) * heads == q->in[0].cols &&
-           is_local(f, &q->n->bind[q->n->n_in], 1);
+    const br_ir_bind *b = &r->n->bind[i], *y;
+    cpu_phase *q = r;
+
+    while (q > f->c->phases.at && r->n - q[-1].n <= CPU_LAG) {
+        q--;
+        y = &q->n->bind[q->n->n_in];
+        if (is_dense(q) && q->n->n_out == 1 && y->value == b->value)
+            return is_local(f, y, 1) && is_local(f, b, 1) &&
+                           q->in[0].cols == q->out[0].cols &&
+                           q->out[0].f == r->in[i].f
+                       ? q
+                       : NULL;
+    }
+    return NULL;
 }
 
-/* ROPE of queries, ROPE of keys, KV_WRITE: by heads, in tiles of attention. */
+/* What is done to so many heads, dim numbers each, before r reads them as its
+ * binding i: at last, so that is found first. */
+static cpu_chain
+find_chain(const fuser *f, cpu_phase *r, int i, int64_t heads, int64_t dim)
+{
+    cpu_chain k = {.x = &r->in[i], .first = r};
+    cpu_phase *q = maker(f, r, i);
+
+    if (q && q->n->op == BR_IR_TEMP_SCALE) {
+        k = (cpu_chain){.heat = q, .first = q, .x = &q->in[0]};
+        q = maker(f, q, 0);
+    }
+    if (q && q->rows == cpu_rows_rope &&
+        br_ir_i(q->n, BR_IA_heads, 1) == heads &&
+        br_ir_i(q->n, BR_IA_head_dim, 0) == dim) {
+        k.turn = k.first = q;
+        k.x = &q->in[0];
+        q = maker(f, q, 0);
+    }
+    if (q && q->rows == cpu_rows_norm &&
+        br_ir_i(q->n, BR_IA_width, q->in[0].cols) == dim) {
+        k.norm = k.first = q;
+        k.x = &q->in[0];
+    }
+    if (k.x->cols != heads * dim || !k.x->f)
+        k.first = NULL;
+    return k;
+}
+
+/* Is phase q one of the chain's? */
+static bool
+is_of(const cpu_chain *k, const cpu_phase *q)
+{
+    return q == k->norm || q == k->turn || q == k->heat;
+}
+
+/* From where chain k begins, does nobody but the chains, whose phases are not
+ * run, write what tiles of attention read there? */
+static bool
+is_kept(const cpu_phase *p, const cpu_chain *k, const cpu_chain *chains)
+{
+    if (!k->first || p->n - k->first->n > CPU_LAG)
+        return false;
+    for (const cpu_phase *q = k->first; q <= p; q++) {
+        if (q == p - 1 || is_of(&chains[0], q) || is_of(&chains[1], q) ||
+            is_of(&chains[2], q))
+            continue;
+        if (q->kind != &cpu_rows && q != p)
+            return false;
+        for (int i = 0; i < q->n->n_out; i++)
+            if (meet(k->x->f, k->x->cols, q->out[i].f, q->out[i].cols))
+                return false;
+    }
+    return true;
+}
+
+/* What is done to queries, keys and values, and KV_WRITE: by heads, in tiles of
+ * attention. */
 static void
 find_heads(const fuser *f, cpu_phase *p)
 {
-    cpu_phase *q = p - 3, *k = p - 2, *kv = p - 1;
+    cpu_phase *kv = p - 1, *q;
     int64_t heads = br_ir_i(p->n, BR_IA_heads, 1);
     int64_t of_keys = br_ir_i(p->n, BR_IA_kv_heads, 1);
+    int64_t dim = br_ir_i(p->n, BR_IA_head_dim, 0);
+    cpu_chain chains[3];
 
-    if (p - f->c->phases.at < 3 || !is_dense(kv) || kv->rows != cpu_rows_kv ||
-        !kv->in[1].v || !p->in[2].v || kv->in[3].v != p->in[1].v ||
-        kv->in[4].v != p->in[2].v || (int64_t)kv->pieces != of_keys)
+    if (p == f->c->phases.at || p->gather || !is_dense(kv) ||
+        kv->rows != cpu_rows_kv || !kv->in[1].v || !p->in[2].v ||
+        kv->in[3].v != p->in[1].v || kv->in[4].v != p->in[2].v ||
+        (int64_t)kv->pieces != of_keys)
         return;
-    if (q->out[0].f != p->in[0].f) {
-        q = p - 2;
-        k = p - 3;
-    }
-    if (!is_turn(f, q, p->in[0].f, heads) ||
-        !is_turn(f, k, kv->in[0].f, of_keys) ||
-        q->in[0].cols != p->in[0].cols || k->in[0].cols != kv->in[0].cols)
-        return;
-    for (int i = 0; i < 3; i++) {
-        const ref_view *x = i < 2 ? &p[-2 - i].in[0] : &kv->in[1];
-
-        if (meet(x->f, x->cols, p->out[0].f, p->out[0].cols))
+    chains[0] = find_chain(f, p, 0, heads, dim);
+    chains[1] = find_chain(f, kv, 0, of_keys, dim);
+    chains[2] = find_chain(f, kv, 1, of_keys, br_ir_i(p->n, BR_IA_head_v, 0));
+    for (int i = 0; i < 3; i++)
+        if (!is_kept(p, &chains[i], chains))
             return;
-    }
-    p->turn_q = q;
-    p->turn_k = k;
+    memcpy(p->chains, chains, sizeof chains);
     p->keep = kv;
-    q->inside = k->inside = kv->inside = true;
+    kv->inside = true;
+    for (q = kv; q > f->c->phases.at && p->n - q->n <= CPU_LAG; q--)
+        for (int i = 0; i < 3; i++)
+            q->inside |= is_of(&chains[i], q);
 }
 
 static void
@@ -267,11 +332,36 @@ cpu_fuse_row(br_cpu *c, const cpu_phase *p, cpu_worker *w)
     w->has = p;
     w->has_step = c->n_steps;
     if (p->norms) {
-        cpu_norm_row(c, q - 1, 0, w->wide);
+        cpu_norm_row(c, q - 1, q[-1].in[0].f, q[-1].in[0].cols, w->wide);
         x = w->wide;
     }
     for (; q < p; q++)
         br_act_row(c->isa, (br_form)q->form, x, q->n_in, w->act[q->form]);
+}
+
+/* Heads h as the chain makes them, of dim numbers, in y or where they were; z is
+ * room for them, too. */
+static const float *
+heads_of(br_cpu *c, const cpu_chain *k, cpu_heads h, int64_t dim, float *y,
+         float *z)
+{
+    int64_t n = (h.to - h.from) * dim;
+    const float *x = k->x->f + h.from * dim;
+
+    if (k->norm) {
+        cpu_norm_row(c, k->norm, x, n, z);
+        x = z;
+    }
+    if (k->turn) {
+        cpu_turn_heads(c, k->turn, 0, h.to - h.from, x, y);
+        x = y;
+    }
+    if (k->heat) {
+        c->ops->scale(x, y, (size_t)n,
+                      ref_temperature(k->heat->n, c->step->position[0]));
+        x = y;
+    }
+    return x;
 }
 
 const float *
@@ -280,17 +370,15 @@ cpu_fuse_heads(br_cpu *c, const cpu_phase *p, cpu_heads g, bool keep,
 {
     int64_t per =
         br_ir_i(p->n, BR_IA_heads, 1) / br_ir_i(p->n, BR_IA_kv_heads, 1);
-    float *q = w->ref.wide[0], *k = w->ref.wide[1];
-    cpu_heads own = {g.from * per, g.to * per};
+    int64_t dim = br_ir_i(p->n, BR_IA_head_dim, 0);
+    float *k = w->ref.wide[1], *z = w->ref.wide[2];
 
-    cpu_turn_heads(c, p->turn_q, 0, own, q);
-    for (int64_t h = g.from; keep && h < g.to; h++) {
-        const ref_view *v = &p->keep->in[1];
-
-        cpu_turn_heads(c, p->turn_k, 0, (cpu_heads){h, h + 1}, k);
-        cpu_keep_head(c, p->keep, 0, 0, (size_t)h, k);
-        cpu_keep_head(c, p->keep, 1, 0, (size_t)h,
-                      v->f + (size_t)h * ((size_t)v->cols / p->keep->pieces));
-    }
-    return q;
+    for (int64_t h = g.from; keep && h < g.to; h++)
+        for (int i = 0; i < 2; i++)
+            cpu_keep_head(
+                c, p->keep, i, 0, (size_t)h,
+                heads_of(c, &p->chains[1 + i], (cpu_heads){h, h + 1},
+                         i == 0 ? dim : br_ir_i(p->n, BR_IA_head_v, 0), k, z));
+    return heads_of(c, &p->chains[0], (cpu_heads){g.from * per, g.to * per},
+                    dim, w->ref.wide[0], z);
 }

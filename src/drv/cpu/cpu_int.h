@@ -20,9 +20,10 @@
 enum {
     CPU_MAX_PARTS = 4,
     /* Workers may read a row that a node was the last to read while nodes up to
-     * so many later write theirs (cpu_fuse.c): from ROPE past ROPE, KV_WRITE and
-     * BARRIER to attention. */
-    CPU_LAG = 4,
+     * so many later write theirs (cpu_fuse.c): from the norm of queries past
+     * ROPE, TEMP_SCALE, the norms of values and keys, ROPE, KV_WRITE and BARRIER
+     * to attention. */
+    CPU_LAG = 8,
 };
 
 /* A matrix of the model, packed; slices (experts, heads) one after another. */
@@ -44,6 +45,14 @@ typedef struct cpu_part {
 
 typedef struct cpu_phase cpu_phase;
 typedef struct cpu_worker cpu_worker;
+
+/* What heads of x go through before attention or a page has them, in a step of
+ * one row: those of norm, turn (ROPE) and heat (TEMP_SCALE) that are not NULL. */
+typedef struct cpu_chain {
+    const ref_view *x;
+    const cpu_phase *norm, *turn, *heat;
+    const cpu_phase *first; /* of them; none: who has them */
+} cpu_chain;
 
 typedef struct cpu_kind {
     uint32_t (*tiles)(br_cpu *c, cpu_phase *p);
@@ -88,9 +97,10 @@ struct cpu_phase {
     bool norms;       /* each worker has a norm of its own, */
     uint32_t n_forms; /* and so many forms of it, phases before */
     bool glu;
-    const float *add; /* to what is multiplied; NULL: nothing */
-    float *into;      /* where then it, or GLU, goes */
-    const cpu_phase *turn_q, *turn_k, *keep; /* attention: all or none */
+    const float *add;      /* to what is multiplied; NULL: nothing */
+    float *into;           /* where then it, or GLU, goes */
+    const cpu_phase *keep; /* attention: KV_WRITE, or none of it */
+    cpu_chain chains[3];   /* of queries, keys, values */
 };
 
 /* Which rows each expert is asked for, from the ids of the layer at hand. */
@@ -202,7 +212,8 @@ void cpu_fuse_row(br_cpu *c, const cpu_phase *p, cpu_worker *w);
 typedef struct cpu_heads {
     int64_t from, to;
 } cpu_heads;
-/* The queries of heads g of keys, turned; keeps their keys and values, too. */
+/* The queries of heads g of keys, as attention has them; keeps their keys and
+ * values, too. */
 const float *cpu_fuse_heads(br_cpu *c, const cpu_phase *p, cpu_heads g,
                             bool keep, cpu_worker *w);
 /* cpu_pack.c */
@@ -218,11 +229,12 @@ void cpu_cache_end(br_cpu *c);
 /* cpu_rows.c: opcodes that take rows one by one; NULL: not one of those. */
 extern const cpu_kind cpu_rows, cpu_tables;
 cpu_rows_fn *cpu_rows_of(const br_ir_node *n);
-/* Row t of a phase that norms, to y. */
-void cpu_norm_row(const br_cpu *c, const cpu_phase *p, size_t t, float *y);
-/* Heads of row t of a ROPE, one after another, to y. */
-void cpu_turn_heads(const br_cpu *c, const cpu_phase *p, size_t t, cpu_heads h,
-                    float *y);
+/* A row, or heads, of a phase that norms: n numbers at x, to y. */
+void cpu_norm_row(const br_cpu *c, const cpu_phase *p, const float *x,
+                  int64_t n, float *y);
+/* n heads of row t of a ROPE, at x, one after another to y. */
+void cpu_turn_heads(const br_cpu *c, const cpu_phase *p, size_t t, int64_t n,
+                    const float *x, float *y);
 cpu_rows_fn cpu_rows_norm, cpu_rows_rope, cpu_rows_nothing, cpu_rows_pick,
     cpu_rows_ref, cpu_rows_join, cpu_rows_shared, cpu_rows_l2, cpu_rows_glu,
     cpu_rows_bias;

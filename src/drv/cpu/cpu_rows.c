@@ -136,9 +136,10 @@ norm_row(const br_cpu *c, const br_ir_node *n, const float *x,
 }
 
 void
-cpu_norm_row(const br_cpu *c, const cpu_phase *p, size_t t, float *y)
+cpu_norm_row(const br_cpu *c, const cpu_phase *p, const float *x, int64_t n,
+             float *y)
 {
-    norm_row(c, p->n, ref_row(&p->in[0], t), &p->in[1], y, p->in[0].cols);
+    norm_row(c, p->n, x, &p->in[1], y, n);
 }
 
 void
@@ -147,7 +148,8 @@ cpu_rows_norm(br_cpu *c, const cpu_phase *p, uint32_t t0, uint32_t t1,
 {
     (void)w;
     for (size_t t = t0; t < t1; t++)
-        cpu_norm_row(c, p, t, ref_row(&p->out[0], t));
+        cpu_norm_row(c, p, ref_row(&p->in[0], t), p->in[0].cols,
+                     ref_row(&p->out[0], t));
 }
 
 static void
@@ -250,16 +252,15 @@ tables_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
 const cpu_kind cpu_tables = {tables_tiles, tables_tile};
 
 void
-cpu_turn_heads(const br_cpu *c, const cpu_phase *p, size_t t, cpu_heads h,
-               float *y)
+cpu_turn_heads(const br_cpu *c, const cpu_phase *p, size_t t, int64_t n,
+               const float *x, float *y)
 {
     int64_t head = br_ir_i(p->n, BR_IA_head_dim, 0), half = p->table->n;
     bool neighbours = br_ir_i(p->n, BR_IA_kind, 0) == BR_ROPE_NORM;
     const float *co = p->table->cos + t * (size_t)half;
     const float *si = p->table->sin + t * (size_t)half;
-    const float *x = ref_row(&p->in[0], t) + h.from * head;
 
-    for (int64_t k = h.from; k < h.to; k++, x += head, y += head) {
+    for (int64_t k = 0; k < n; k++, x += head, y += head) {
         if (neighbours)
             c->ops->turn_pairs(x, co, si, y, (size_t)half);
         else
@@ -273,11 +274,10 @@ void
 cpu_rows_rope(br_cpu *c, const cpu_phase *p, uint32_t t0, uint32_t t1,
               cpu_worker *w)
 {
-    cpu_heads all = {0, br_ir_i(p->n, BR_IA_heads, 1)};
-
     (void)w;
     for (size_t t = t0; t < t1; t++)
-        cpu_turn_heads(c, p, t, all, ref_row(&p->out[0], t));
+        cpu_turn_heads(c, p, t, br_ir_i(p->n, BR_IA_heads, 1),
+                       ref_row(&p->in[0], t), ref_row(&p->out[0], t));
 }
 
 /* ---- elementwise -------------------------------------------------------- */

@@ -110,6 +110,8 @@ void ref_rms_norm_row(const float *x, const float *w, float *y, int64_t n,
 void ref_norm(const ref_call *c, const ref_view *x, const ref_view *w,
               const ref_view *y);
 void ref_op(ref_call *c);
+/* What TEMP_SCALE multiplies the row of a position by. */
+float ref_temperature(const br_ir_node *n, int32_t position);
 void ref_op_attention(ref_call *c);
 void ref_op_kv_write(ref_call *c);
 /* Columns c0 to c1 - 1 of y: those of x as the state keeps them. */

@@ -264,16 +264,22 @@ op_norm_rope_write(ref_call *c)
     }
 }
 
+float
+ref_temperature(const br_ir_node *n, int32_t position)
+{
+    int64_t floor = br_ir_i(n, BR_IA_field, 1);
+    float times = (float)(position / floor + 1);
+
+    return fmaf(br_ref_log(times), (float)br_ir_f(n, BR_IA_scale, 0), 1.0f);
+}
+
 static void
 op_temp_scale(ref_call *c)
 {
     const ref_view *x = &c->in[0];
-    float scale = (float)br_ir_f(c->n, BR_IA_scale, 0);
-    int64_t floor = br_ir_i(c->n, BR_IA_field, 1);
 
     for (size_t t = 0; t < c->step->n_rows; t++) {
-        float n = (float)(c->step->position[t] / floor + 1);
-        float m = fmaf(br_ref_log(n), scale, 1.0f);
+        float m = ref_temperature(c->n, c->step->position[t]);
 
         for (int64_t i = c->c0; i < c->c1; i++)
             ref_row(&c->out[0], t)[i] = ref_row(x, t)[i] * m;
