@@ -307,42 +307,56 @@ find_lives(br_values *r)
         r->at[r->hidden].last = g->n_nodes;
 }
 
-typedef struct free_buffer {
+/* Memory of values one after another. Of those whose rows want logits only there are
+ * fewer rows, so they never share with others. */
+typedef struct buffer {
+    size_t cols, rows;
     float *p;
-    size_t n;
-} free_buffer;
-typedef BR_VEC(free_buffer) free_list;
+} buffer;
 
-/* n numbers, from a value that is dead or fresh, on a cache line. Of the dead
- * the smallest: 512 narrow rows in a wide one's memory cost 16 MB three times. */
-static float *
-buffer(const binder *b, free_list *list, size_t n, size_t *has)
+typedef struct placer {
+    const binder *b;
+    BR_VEC(buffer) all;
+    BR_VEC(uint32_t) dead; /* of all: who comes may have them */
+    uint32_t *of;          /* [n_values] 1 + its buffer */
+    uint32_t (*aside)[BR_VALUES_ASIDE];
+} placer;
+
+/* A dead buffer or a new one, 1 + its number; 0: out of memory. Of the dead the smallest
+ * that is wide enough: 512 narrow rows in a wide one's memory cost 16 MB three times.
+ * If none is, the widest grows: 64 KB a row less for qwen3-30b-a3b. */
+static uint32_t
+take(placer *l, size_t cols, size_t rows)
 {
-    size_t best = list->n;
-    char *p;
+    size_t best = l->dead.n;
+    uint32_t id;
 
-    for (size_t k = 0; k < list->n; k++)
-        if (list->at[k].n >= n &&
-            (best == list->n || list->at[k].n < list->at[best].n))
+    for (size_t k = 0; k < l->dead.n; k++) {
+        const buffer *d = &l->all.at[l->dead.at[k]];
+        const buffer *o =
+            best < l->dead.n ? &l->all.at[l->dead.at[best]] : NULL;
+        const bool fits = d->cols >= cols;
+
+        if (d->rows == rows &&
+            (!o ||
+             (o->cols >= cols ? fits && d->cols < o->cols : d->cols > o->cols)))
             best = k;
-    if (best < list->n) {
-        float *old = list->at[best].p;
-
-        *has = list->at[best].n;
-        list->at[best] = list->at[--list->n];
-        return old;
     }
-    *has = n;
-    if (b->c->place)
-        return b->c->place(b->c->ctx, n);
-    p = br_arena_zero(b->arena, n + 16, sizeof(float));
-    return p ? (float *)(void *)(p + (64 - (uintptr_t)p % 64) % 64) : NULL;
+    if (best == l->dead.n)
+        return br_vec_push(&l->all, ((buffer){cols, rows, NULL}))
+                   ? (uint32_t)l->all.n
+                   : 0;
+    id = l->dead.at[best];
+    l->dead.at[best] = l->dead.at[--l->dead.n];
+    l->all.at[id].cols = BR_MAX(l->all.at[id].cols, cols);
+    return id + 1;
 }
 
 /* Buffers of values that die with node i. */
 static bool
-give_back(const br_values *r, uint32_t i, free_list *list, const size_t *has)
+give_back(placer *l, uint32_t i)
 {
+    const br_values *r = l->b->v;
     const br_ir_node *n = &r->g->nodes[i];
 
     for (int k = 0; k < n->n_in + n->n_out; k++) {
@@ -351,41 +365,93 @@ give_back(const br_values *r, uint32_t i, free_list *list, const size_t *has)
 
         for (int a = 0; a < k; a++)
             twice = twice || n->bind[a].value == id;
-        if (!twice && r->g->values[id].kind == BR_IK_TEMP &&
+        if (!twice && r->g->values[id].kind == BR_IK_TEMP && l->of[id] &&
             r->at[id].last == (int64_t)i &&
-            !br_vec_push(list, ((free_buffer){r->at[id].p, has[id]})))
+            !br_vec_push(&l->dead, l->of[id] - 1))
             return false;
     }
     return true;
 }
 
-/* Buffers of values that are dead serve those that come. has[v]:
- * numbers that the buffer of v may hold. */
-static br_code
-place_nodes(const binder *b, free_list *list, size_t *has, br_status *st)
+/* What a node wants while it runs; others have it after it. */
+static bool
+set_aside(placer *l, uint32_t i)
 {
-    br_values *r = b->v;
-    const br_ir *g = r->g;
-    bool ok = true;
+    const br_values_config *c = l->b->c;
+    size_t cols[BR_VALUES_ASIDE] = {0};
 
-    for (uint32_t i = 0; i < g->n_nodes && ok; i++) {
-        const br_ir_node *n = &g->nodes[i];
+    if (!c->aside)
+        return true;
+    c->aside(c->ctx, i, cols);
+    for (int k = 0; k < BR_VALUES_ASIDE; k++)
+        if (cols[k] && !(l->aside[i][k] = take(l, cols[k], c->max_rows)))
+            return false;
+    for (int k = 0; k < BR_VALUES_ASIDE && !c->apart; k++)
+        if (cols[k] && !br_vec_push(&l->dead, l->aside[i][k] - 1))
+            return false;
+    return true;
+}
 
-        for (int k = n->n_in; k < n->n_in + n->n_out && ok; k++) {
-            uint32_t id = n->bind[k].value;
-            br_value_mem *v = &r->at[id];
-            bool few = v->want && b->c->max_want;
-            size_t rows = few ? b->c->max_want : b->c->max_rows;
+/* Buffers of values that are dead serve those that come. */
+static bool
+share(placer *l)
+{
+    const br_values_config *c = l->b->c;
+    br_values *r = l->b->v;
 
-            if (v->p || (id == r->logits && b->c->max_want))
+    for (uint32_t i = 0; i < r->g->n_nodes; i++) {
+        const br_ir_node *n = &r->g->nodes[i];
+
+        for (int k = n->n_in; k < n->n_in + n->n_out; k++) {
+            const uint32_t id = n->bind[k].value;
+            const br_value_mem *v = &r->at[id];
+            const bool few = v->want && c->max_want;
+
+            if (v->p || l->of[id] || (id == r->logits && c->max_want))
                 continue;
-            v->p = buffer(b, list, (size_t)v->cols * rows, &has[id]);
-            ok = v->p != NULL;
+            l->of[id] =
+                take(l, (size_t)v->cols, few ? c->max_want : c->max_rows);
+            if (!l->of[id])
+                return false;
         }
-        if (i >= b->c->lag && !b->c->apart)
-            ok = ok && give_back(r, i - b->c->lag, list, has);
+        if (!set_aside(l, i) ||
+            (i >= c->lag && !c->apart && !give_back(l, i - c->lag)))
+            return false;
     }
-    return ok ? BR_OK : no_memory(st);
+    return true;
+}
+
+/* Memory of a buffer, on a cache line. */
+static float *
+memory(const binder *b, const buffer *of)
+{
+    char *p;
+
+    if (b->c->place)
+        return b->c->place(b->c->ctx, of->cols, of->rows);
+    p = br_arena_zero(b->arena, of->cols * of->rows + 16, sizeof(float));
+    return p ? (float *)(void *)(p + (64 - (uintptr_t)p % 64) % 64) : NULL;
+}
+
+static br_code
+place_nodes(placer *l, br_status *st)
+{
+    br_values *r = l->b->v;
+    const br_ir *g = r->g;
+
+    if (!share(l))
+        return no_memory(st);
+    for (size_t i = 0; i < l->all.n; i++)
+        if (!(l->all.at[i].p = memory(l->b, &l->all.at[i])))
+            return no_memory(st);
+    for (uint32_t v = 0; v < g->n_values; v++)
+        if (l->of[v])
+            r->at[v].p = l->all.at[l->of[v] - 1].p;
+    for (uint32_t i = 0; r->aside && i < g->n_nodes; i++)
+        for (int k = 0; k < BR_VALUES_ASIDE; k++)
+            if (l->aside[i][k])
+                r->aside[i][k] = l->all.at[l->aside[i][k] - 1].p;
+    return BR_OK;
 }
 
 static br_code
@@ -440,13 +506,23 @@ br_code
 br_values_place(br_values *v, br_arena *arena, const br_values_config *c,
                 br_status *st)
 {
-    binder b = {v, arena, c};
-    size_t *has = br_try_calloc(v->g->n_values + 1, sizeof *has);
-    free_list list = {0};
-    br_code code = has ? place_nodes(&b, &list, has, st) : no_memory(st);
+    const binder b = {v, arena, c};
+    placer l = {.b = &b};
+    br_code code = BR_OK;
 
-    br_vec_fini(&list);
-    br_free(has);
+    l.of = br_try_calloc(v->g->n_values + 1, sizeof *l.of);
+    if (c->aside) {
+        l.aside = br_try_calloc(v->g->n_nodes + 1, sizeof *l.aside);
+        v->aside = br_arena_zero(arena, v->g->n_nodes + 1, sizeof *v->aside);
+    }
+    if (!l.of || (c->aside && (!l.aside || !v->aside)))
+        code = no_memory(st);
+    if (code == BR_OK)
+        code = place_nodes(&l, st);
+    br_vec_fini(&l.all);
+    br_vec_fini(&l.dead);
+    br_free(l.of);
+    br_free(l.aside);
     return code;
 }
 

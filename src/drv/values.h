@@ -24,6 +24,8 @@ typedef struct br_value_mem {
     bool want;           /* has rows only for rows that want logits */
 } br_value_mem;
 
+enum { BR_VALUES_ASIDE = 4 };
+
 typedef struct br_values_config {
     uint32_t max_rows;
     /* Most rows of a step that want logits: what comes of LM_HEAD then has
@@ -32,9 +34,12 @@ typedef struct br_values_config {
     uint32_t max_want;
     bool apart;   /* nodes run in no fixed order: no two values share memory */
     uint32_t lag; /* nodes for which memory of a value that is dead rests */
-    /* n numbers of memory elsewhere, which br_values never touches; NULL: the
+    /* rows of so many numbers elsewhere, which br_values never touches; NULL: the
      * arena's. */
-    float *(*place)(void *ctx, size_t n);
+    float *(*place)(void *ctx, size_t cols, size_t rows);
+    /* Numbers of a row that a node wants beside its outputs while it runs, in
+     * several pieces; NULL: none does. */
+    void (*aside)(void *ctx, uint32_t node, size_t cols[BR_VALUES_ASIDE]);
     void *ctx;
 } br_values_config;
 
@@ -42,11 +47,12 @@ typedef struct br_values {
     const br_model *m;
     const br_ir *g;
     br_state_plan plan;
-    br_value_mem *at; /* [n_values of the graph] */
-    uint32_t logits;  /* step.logits */
-    uint32_t hidden;  /* what LM_HEAD reads; there until the next step */
-    int64_t widest;   /* columns of any row or matrix, at least 512 */
-    int64_t apart;    /* columns of the widest binding that stands apart */
+    br_value_mem *at;                 /* [n_values of the graph] */
+    float *(*aside)[BR_VALUES_ASIDE]; /* [n_nodes], where anybody asked */
+    uint32_t logits;                  /* step.logits */
+    uint32_t hidden; /* what LM_HEAD reads; there until the next step */
+    int64_t widest;  /* columns of any row or matrix, at least 512 */
+    int64_t apart;   /* columns of the widest binding that stands apart */
 } br_values;
 
 /* Somebody who looks at what nodes have just written: value is the whole first

@@ -104,10 +104,11 @@ bench_with(t_proc *r, const char *dir, const char *memory)
 TEST_WITHIN(bench_tells_where_a_devices_memory_goes, 120)
 {
     const char *dir = t_repo(t_printf("build/%s", t_conf()));
-    const char *const keys[] = {
-        "weights", "weight_allocations", "experts", "for_experts",
-        "host",    "host_ops",           "pages",   "states",
-        "rest"};
+    const char *const keys[] = {"weights", "weight_allocations",
+                                "experts", "for_experts",
+                                "host",    "host_ops",
+                                "pages",   "states",
+                                "rest",    "row"};
     br_status st = {0};
     br_arena a;
     br_json *doc;

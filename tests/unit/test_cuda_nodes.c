@@ -826,6 +826,43 @@ TEST_WITHIN(cuda_experts_give_back_what_they_had_of_too_little_memory, 240)
     t_emulate_end();
 }
 
+/* What a row of a step takes in scratch, and so a slot that makes tokens: 256 KB at most
+ * of all shapes but 70B's (three rows of 28,672 numbers about its GLU). */
+TEST_WITHIN(cuda_rows_take_little_scratch, 120)
+{
+    enum { MOST = 256 << 10, ROWS = 3 };
+    t_emulate_cuda();
+    for (size_t i = 0; br_shape_name(i); i++) {
+        br_cun_costs c = {0};
+        br_cun_config cc = {.n_slots = 1,
+                            .n_ctx = 4096,
+                            .n_pages = {1, 1, 1, 1},
+                            .max_rows = ROWS,
+                            .max_want = 1,
+                            .memory = 1,
+                            .plan = &c};
+        br_status st = {0};
+        br_str doc = {0};
+        br_cun *x;
+        br_model *m;
+        br_ir *g;
+
+        t_ok(br_shape_model(&doc, t_printf("shape:%s:Q4_0", br_shape_name(i)),
+                            true, &st),
+             &st);
+        t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+        t_ok(br_ir_of_model(&g, m, BR_IR_PREFILL, cc.n_ctx, &st), &st);
+        ck_assert_int_eq(br_cun_open(&x, m, g, &cc, &st), BR_E_OOM);
+        ck_assert_uint_gt(c.row, 0);
+        ck_assert_msg(c.row <= (strstr(br_shape_name(i), "70b") ? 2 : 1) * MOST,
+                      "%s: %zu bytes", br_shape_name(i), (size_t)c.row);
+        br_ir_free(g);
+        br_model_close(m);
+        br_str_fini(&doc);
+    }
+    t_emulate_end();
+}
+
 /* A byte less than what is not experts: said before a matrix is sent, with all that
  * counts; nothing is left of it. So of a model without experts, by either way. */
 TEST_WITHIN(cuda_says_what_does_not_fit, 120)

@@ -89,25 +89,38 @@ bytes_of_op(const br_cun *x, const br_ir_node *n)
     return bytes;
 }
 
-void
-cun_experts_need(const br_cun *x, uint64_t *xq, uint64_t wide[2])
+uint64_t
+cun_experts_need(const br_cun *x)
 {
+    uint64_t xq = 0;
+
     for (uint32_t i = 0; i < x->v.g->n_nodes; i++) {
         const br_ir_node *n = &x->v.g->nodes[i];
-        const uint64_t in = (uint64_t)x->v.at[n->bind[0].value].cols;
-        const uint64_t k = (uint64_t)br_ir_i(n, BR_IA_k, 1);
 
-        if (n->op == BR_IR_MOE_DOWN_ACC) {
-            if (!cun_asked_as_tiles(x, n->bind[1].value))
-                *xq = BR_MAX(*xq, in);
-            wide[0] = BR_MAX(
-                wide[0], k * (uint64_t)x->v.at[n->bind[n->n_in].value].cols);
-        }
-        for (int b = 1; n->op == BR_IR_SHARED_EXPERT && b < 5; b++)
-            if (n->bind[b].value !=
-                BR_IR_NONE) /* its rows, or columns of one */
-                wide[1] = BR_MAX(
-                    wide[1], (uint64_t)x->v.g->values[n->bind[b].value].dim[0]);
+        if (n->op == BR_IR_MOE_DOWN_ACC &&
+            !cun_asked_as_tiles(x, n->bind[1].value))
+            xq = BR_MAX(xq, (uint64_t)x->v.at[n->bind[0].value].cols);
+    }
+    return xq;
+}
+
+void
+cun_experts_aside(void *ctx, uint32_t node, size_t cols[BR_VALUES_ASIDE])
+{
+    const br_cun *x = ctx;
+    const br_ir_node *n = &x->v.g->nodes[node];
+    static const uint8_t of[] = {1, 2, 3, 4}; /* gate, up, down, router */
+
+    if (n->op == BR_IR_MOE_DOWN_ACC) /* a row a pair */
+        cols[0] = (size_t)br_ir_i(n, BR_IA_k, 1) *
+                  (size_t)x->v.at[n->bind[n->n_in].value].cols;
+    for (size_t i = 0; n->op == BR_IR_SHARED_EXPERT && i < BR_COUNT(of); i++) {
+        const uint32_t v = n->bind[of[i]].value;
+
+        if (v != BR_IR_NONE && x->v.g->values[v].rank > 1)
+            cols[i] = (size_t)x->v.g->values[v].dim[0];
+        else if (v != BR_IR_NONE)
+            cols[i] = 1;
     }
 }
 
@@ -158,11 +171,12 @@ cun_experts_room(br_cun *x, br_status *st)
         for (uint32_t m = matrices(n, v); m-- > 0;) {
             const br_gguf_tensor *t = x->v.at[v[m]].t;
             const uint32_t experts = (uint32_t)t->dim[2];
-            const uint32_t pairs =
-                x->c.max_rows * (uint32_t)br_ir_i(n, BR_IA_k, 1);
+            const uint32_t k = (uint32_t)br_ir_i(n, BR_IA_k, 1);
+            const uint32_t pairs = x->c.max_rows * k;
 
             if (!cun_asked_as_tiles(x, v[m]))
                 continue;
+            a->k = BR_MAX(a->k, k);
             a->cols = BR_MAX(a->cols, t->dim[0]);
             a->places = BR_MAX(a->places, most_places(pairs, experts));
             parts = BR_MAX(parts, most_parts(pairs, experts, BR_ND_ASK_FEW));
@@ -170,6 +184,8 @@ cun_experts_room(br_cun *x, br_status *st)
     }
     if (!a->cols)
         return BR_OK;
+    x->costs.row +=
+        (uint64_t)a->k * (a->cols * 2 + 4 + 4 + sizeof(struct br_nd_part));
     /* few pairs have eight places each; who reads the last ones, reads on */
     a->places = (BR_MAX(a->places, (uint32_t)BR_ND_ASK_ALONE * EIGHT) +
                  BR_ND_ASK_MANY + EIGHT - 1) /

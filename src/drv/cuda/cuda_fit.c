@@ -134,6 +134,7 @@ later(br_cun *x)
                 4ull * (uint64_t)br_ir_i(n, BR_IA_n_rot, 0) * x->c.max_rows;
         turned = n;
     }
+    x->costs.row += sines / x->c.max_rows + glu * 2 + 4;
     return sines + (glu * 2 + 4) * x->padded + x->n_sums * piece +
            x->n_met * 4 + 8;
 }
@@ -204,6 +205,8 @@ cun_fit(br_cun *x, br_status *st)
     BR_TRY(count_all(x, &n, st));
     if (x->dev)
         return BR_OK;
+    if (x->c.plan)
+        *x->c.plan = br_cun_costs_of(x);
     beside = n.matrices + n.later;
     if (x->c.memory) {
         given = x->c.memory;

@@ -121,13 +121,15 @@ send_vectors(br_cun *x, br_status *st)
 
 /* Memory for values, for br_values_place. */
 static float *
-place(void *ctx, size_t n)
+place(void *ctx, size_t cols, size_t rows)
 {
     br_cun *x = ctx;
     uint64_t p;
 
-    if (zeroed(x, &p, n, NULL) != BR_OK)
+    if (zeroed(x, &p, (uint64_t)cols * rows, NULL) != BR_OK)
         return NULL;
+    if (rows == x->c.max_rows)
+        x->costs.row += cols * sizeof(float);
     return (void *)(uintptr_t)p;
 }
 
@@ -181,6 +183,7 @@ make_block(br_cun *x, br_status *st)
         n += 4ull * rows * x->embed[i].cols;
     }
     a->total = n;
+    x->costs.row += n / rows;
     if (x->dev)
         x->stage = br_try_calloc(a->total, 1);
     else
@@ -197,7 +200,7 @@ static br_code
 make_scratch(br_cun *x, br_status *st)
 {
     const uint64_t rows = BR_MAX(x->c.max_rows, x->c.max_want);
-    uint64_t k = 256, wide[2] = {0};
+    uint64_t k = 256;
     bool apart[BR_IR_MAX_BINDINGS] = {false};
 
     for (uint32_t i = 0; i < x->v.g->n_nodes; i++)
@@ -215,14 +218,12 @@ make_scratch(br_cun *x, br_status *st)
         }
     for (int b = 0; b < BR_IR_MAX_BINDINGS; b++)
         if (apart[b])
+            x->costs.row += (uint64_t)x->v.apart * sizeof(float);
+    for (int b = 0; b < BR_IR_MAX_BINDINGS; b++)
+        if (apart[b])
             BR_TRY(zeroed(x, &x->gather[b], (uint64_t)x->v.apart * rows, st));
-    cun_experts_need(x, &k, wide);
-    for (size_t i = 0; i < BR_COUNT(x->wide); i++) {
-        const uint64_t each = i ? wide[1] : BR_MAX(wide[0], wide[1]);
-
-        if (each)
-            BR_TRY(zeroed(x, &x->wide[i], each * rows, st));
-    }
+    k = BR_MAX(k, cun_experts_need(x));
+    x->costs.row += k * 2 + k / 32 * 4; /* xq, xd */
     BR_TRY(cun_experts_room(x, st));
     if (x->v.plan.slot_elems)
         BR_TRY(zeroed(x, &x->slots, x->v.plan.slot_elems * x->c.n_slots, st));
@@ -251,6 +252,7 @@ open_all(br_cun *x, const br_model *m, const br_ir *g, br_status *st)
     br_values_config vc = {.max_rows = x->c.max_rows,
                            .max_want = x->c.max_want,
                            .place = place,
+                           .aside = cun_experts_aside,
                            .ctx = x};
     uint64_t logits;
     bool known;

@@ -13,6 +13,25 @@
 #include "drv/nodes/node_dev.h"
 #include "drv/values.h"
 
+typedef struct br_cun_costs { /* of NVIDIA's */
+    /* Of all steps: what the calling thread computed until all was submitted. */
+    uint64_t steps, submit_ns;
+    uint64_t load_bytes, load_ns; /* of the model's matrices */
+    /* Bytes of the device's memory: matrices; pages of keys and values; states of
+     * slots; values between nodes, scratch and the step itself. */
+    uint64_t weights, pages, states, rest;
+    uint32_t weight_allocations; /* one a class: matrices, experts */
+    /* Experts that are tiles: bytes among the weights; of those in the host's memory,
+     * which the device reads there. */
+    uint64_t experts, host;
+    uint32_t host_ops; /* whose experts those are */
+    uint64_t left;     /* that was for experts on the device, of all memory */
+    uint64_t all;      /* of the device's memory now */
+    /* Of rest: what one more row of a step takes, so what a slot that makes a token
+     * does; its logits apart. */
+    uint64_t row;
+} br_cun_costs;
+
 typedef struct br_cun_config {
     /* Another GPU, from now on its own whatever open returns; NULL: NVIDIA's.
      * It runs the kernels that need no tensor cores, and draws no tokens. */
@@ -26,6 +45,7 @@ typedef struct br_cun_config {
      * itself); experts that do not fit stay in the host's. 0: what is free but a
      * reserve. OOM: all else does not fit. */
     uint64_t memory;
+    br_cun_costs *plan; /* NULL, or: what is known before weights are sent */
     /* Called now and then while weights are sent; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;
@@ -77,21 +97,6 @@ const br_nd_dev *br_cun_dev(const br_cun *x); /* of the configuration */
 /* With a dev: since it was opened. */
 br_nd_stats br_cun_stats(const br_cun *x);
 
-typedef struct br_cun_costs { /* without one */
-    /* Of all steps: what the calling thread computed until all was submitted. */
-    uint64_t steps, submit_ns;
-    uint64_t load_bytes, load_ns; /* of the model's matrices */
-    /* Bytes of the device's memory: matrices; pages of keys and values; states of
-     * slots; values between nodes, scratch and the step itself. */
-    uint64_t weights, pages, states, rest;
-    uint32_t weight_allocations; /* one a class: matrices, experts */
-    /* Experts that are tiles: bytes among the weights; of those in the host's memory,
-     * which the device reads there. */
-    uint64_t experts, host;
-    uint32_t host_ops; /* whose experts those are */
-    uint64_t left;     /* that was for experts on the device, of all memory */
-    uint64_t all;      /* of the device's memory now */
-} br_cun_costs;
 br_cun_costs br_cun_costs_of(const br_cun *x);
 
 #endif

@@ -152,7 +152,7 @@ cun_down_acc(cun_planner *p)
     const uint32_t w = p->n->bind[1].value;
     const uint32_t n = p->out[0].cols;
     struct br_nd_route e = route(p, p->in[2]);
-    struct br_nd_rows x, one = cun_rows_at(p->x->wide[0], n, n);
+    struct br_nd_rows x, one = {p->x->v.aside[p->node][0], n, n};
     struct br_nd_args a = {.x = one,
                            .b = p->in[3],
                            .w = p->in[5],
@@ -178,7 +178,7 @@ aside(cun_planner *p, int in, struct br_nd_rows x, int to, struct br_nd_rows *y)
 
     BR_TRY(cun_matrix(p->x, w, p->st));
     cols = p->x->mat[w].n_out;
-    *y = cun_rows_at(p->x->wide[to], cols, cols);
+    *y = (struct br_nd_rows){p->x->v.aside[p->node][to], cols, cols};
     return cun_product(p, &p->x->mat[w], x, *y);
 }
 
