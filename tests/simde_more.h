@@ -99,17 +99,6 @@ simde_mm512_cvtneps_pbh(simde__m512 a)
     return out;
 }
 
-static inline simde__m512bh
-simde_mm512_cvtne2ps_pbh(simde__m512 hi, simde__m512 lo)
-{
-    simde_two t = {
-        .hi = {simde_mm512_cvtneps_pbh(lo), simde_mm512_cvtneps_pbh(hi)}};
-    simde__m512bh out;
-
-    memcpy(&out, &t, sizeof out);
-    return out;
-}
-
 /* The part after the point; only what is left of the next lower integer. */
 static inline simde__m512
 simde_mm512_reduce_ps(simde__m512 a, int how)

@@ -372,6 +372,88 @@ TEST_WITHIN(attention_in_pairs_is_near_the_contract_in_any_company, 60)
     ck_assert_double_gt(wrong, 1e-9 * of); /* or it was not in pairs */
 }
 
+/* One row of keys that are 0 but for the last one's first column, and values
+ * that are all v: what they come to, the highest score being `score`. */
+static float
+of_values(att_case *c, uint16_t v, float score)
+{
+    br_cpu_att *a = &c->a;
+    uint16_t one = br_f32_to_f16(1), *page;
+
+    *a = (br_cpu_att){.n = 1, .kv = BR_Q_F16, .has_v = true, .head_k = 32};
+    a->head_v = 32;
+    a->scale = 1;
+    a->v_at = br_kv_bytes(a->kv, 16 * 32);
+    a->page_bytes = 2 * a->v_at;
+    a->pages = c->pages;
+    a->pool = c->pool = t_keep(calloc(PAGES, a->page_bytes));
+    a->s = t_keep(calloc(br_cpu_att_floats(32, 32), sizeof(float)));
+    for (uint32_t i = 0; i < PAGES; i++) {
+        c->pages[i] = i;
+        page = (uint16_t *)(void *)(c->pool + i * a->page_bytes + a->v_at);
+        for (int k = 0; k < 16 * 32; k++)
+            page[k] = v;
+    }
+    page = (uint16_t *)(void *)(c->pool + (PAGES - 1) * a->page_bytes);
+    page[15] = one;
+    memset(c->q, 0, sizeof c->q);
+    c->q[0] = score;
+    a->line[0] = (br_cpu_line){c->q, c->y, NULL, 0, PAGES * 16 - 1};
+    br_cpu_ops_of(BR_ISA_AVX512)->attend_pairs(a);
+    for (uint32_t d = 1; d < a->head_v; d++)
+        ck_assert(memcmp(&c->y[d], c->y, sizeof *c->y) == 0);
+    return c->y[0];
+}
+
+TEST(attention_in_pairs_rounds_numbers_of_all_sizes)
+{
+    static const uint16_t v[] = {0x7bff, 0x0400, 0x0401, 0x3c04, 0x3c03, 0x3c0c,
+                                 0xbc04, 0xfbff, 0x3555, 0x8400, 0x2e66};
+    att_case *c = t_keep(calloc(1, sizeof *c));
+
+    if (!br_isa_pairs(BR_ISA_AVX512))
+        t_skip("no processor that multiplies pairs of BF16");
+    for (size_t i = 0; i < BR_COUNT(v); i++) {
+        /* To seven bits, half away from zero; the last key has all weight. */
+        uint16_t near = (v[i] + 4) & 0xfff8;
+        float want = near == 0x7c00   ? 65536
+                     : near == 0xfc00 ? -65536
+                                      : br_f16_to_f32(near);
+
+        ck_assert_double_eq(of_values(c, v[i], 1000), want);
+        ck_assert_double_eq(of_values(c, v[i], 1e15f), want);
+        ck_assert_double_eq_tol(of_values(c, v[i], 0), want, fabs(want) * 1e-6);
+    }
+}
+
+/* Nothing times what is small beyond measure is nothing, but what lies beside
+ * it is not: keys 301 to 700 are seen, of two lines the second one sees 699. */
+TEST(attention_in_pairs_leaves_out_the_other_half)
+{
+    att_case *c = t_keep(calloc(1, sizeof *c));
+    br_cpu_att *a = &c->a;
+    static const int32_t beside[] = {300, 701};
+
+    if (!br_isa_pairs(BR_ISA_AVX512))
+        t_skip("no processor that multiplies pairs of BF16");
+    of_values(c, 0, 1);
+    for (int i = 0; i < 2; i++) {
+        uint8_t *page = c->pool + (size_t)beside[i] / 16 * a->page_bytes;
+        uint16_t *v = (uint16_t *)(void *)(page + a->v_at);
+
+        for (int d = 0; d < 32; d++)
+            v[beside[i] % 16 * 32 + d] = 0x7bff;
+    }
+    a->line[0] = (br_cpu_line){c->q, c->y, NULL, 301, 700};
+    a->line[1] = (br_cpu_line){c->q, c->y + 32, NULL, 301, 699};
+    for (a->n = 1; a->n <= 2; a->n++) {
+        memset(c->y, 0xff, sizeof c->y);
+        br_cpu_ops_of(BR_ISA_AVX512)->attend_pairs(a);
+        for (uint32_t d = 0; d < 32 * a->n; d++)
+            ck_assert_double_eq(c->y[d], 0);
+    }
+}
+
 /* ---- heads of keys side by side ------------------------------------------ */
 
 /* Some heads' keys, then their values, as a page of random numbers has them;

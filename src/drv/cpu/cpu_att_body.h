@@ -779,39 +779,61 @@ begin_lines(const br_cpu_att *a, uint32_t h)
     return s;
 }
 
+/* What a walk goes through. */
+typedef struct att_walk {
+    att head[BR_CPU_HEADS];
+    uint32_t n_heads;
+    int32_t lo, hi; /* keys that a line sees, in the blocks that are a's */
+} att_walk;
+
+static void
+begin_walk(const br_cpu_att *a, att_walk *w, void (*begin)(const att *s))
+{
+    att *head = w->head;
+
+    w->n_heads = BR_MAX(a->heads, 1u);
+    w->lo = a->line[0].lo;
+    w->hi = a->line[0].pos;
+    for (uint32_t h = 0; h < w->n_heads; h++) {
+        head[h] = begin_lines(a, h);
+        head[h].next = &head[h + 1 < w->n_heads ? h + 1 : 0];
+        head[h].next_by = h + 1 < w->n_heads ? 0 : BR_CPU_BLOCK;
+        begin(&head[h]);
+    }
+    for (uint32_t i = 1; i < a->n; i++) {
+        w->lo = BR_MIN(w->lo, a->line[i].lo);
+        w->hi = BR_MAX(w->hi, a->line[i].pos);
+    }
+    if (a->kept) {
+        w->lo = BR_MAX(w->lo, a->b0 * BR_CPU_BLOCK);
+        w->hi = BR_MIN(w->hi, a->b1 * BR_CPU_BLOCK - 1);
+    }
+}
+
+static void
+end_walk(const br_cpu_att *a, const att_walk *w)
+{
+    for (uint32_t i = 0; i < a->n && !a->kept; i++) {
+        const att *s = &w->head[i * w->n_heads / a->n];
+
+        finish_line(s, i - s->first, s->fold[i - s->first]);
+    }
+}
+
 /* All lines through all blocks of a's that one sees, a block's heads one after
  * the other, as they lie in memory. */
 static void
 walk_blocks(const br_cpu_att *a, void (*begin)(const att *s),
             void (*through)(att *s, int32_t hi))
 {
-    uint32_t n_heads = BR_MAX(a->heads, 1u);
-    int32_t lo = a->line[0].lo, hi = a->line[0].pos;
-    att head[BR_CPU_HEADS];
+    att_walk w;
 
-    for (uint32_t h = 0; h < n_heads; h++) {
-        head[h] = begin_lines(a, h);
-        head[h].next = &head[h + 1 < n_heads ? h + 1 : 0];
-        head[h].next_by = h + 1 < n_heads ? 0 : BR_CPU_BLOCK;
-        begin(&head[h]);
-    }
-    for (uint32_t i = 1; i < a->n; i++) {
-        lo = BR_MIN(lo, a->line[i].lo);
-        hi = BR_MAX(hi, a->line[i].pos);
-    }
-    if (a->kept) {
-        lo = BR_MAX(lo, a->b0 * BR_CPU_BLOCK);
-        hi = BR_MIN(hi, a->b1 * BR_CPU_BLOCK - 1);
-    }
-    for (int32_t b = lo / BR_CPU_BLOCK; b <= hi / BR_CPU_BLOCK; b++)
-        for (uint32_t h = 0; h < n_heads; h++)
-            if (enter_block(&head[h], b))
-                through(&head[h], hi);
-    for (uint32_t i = 0; i < a->n && !a->kept; i++) {
-        const att *s = &head[i * n_heads / a->n];
-
-        finish_line(s, i - s->first, s->fold[i - s->first]);
-    }
+    begin_walk(a, &w, begin);
+    for (int32_t b = w.lo / BR_CPU_BLOCK; b <= w.hi / BR_CPU_BLOCK; b++)
+        for (uint32_t h = 0; h < w.n_heads; h++)
+            if (enter_block(&w.head[h], b))
+                through(&w.head[h], w.hi);
+    end_walk(a, &w);
 }
 
 static void

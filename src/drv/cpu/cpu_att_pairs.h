@@ -4,14 +4,20 @@
  * Beside weights in integers heads of F16 go through it, but for `exact`. Blocks,
  * pages and the fold are those of cpu_att_body.h, products are
  *
- *   scores   bf16(q * scale) and bf16(k), pairs of columns ascending, a sum
+ *   scores   bf16(q * scale) and bf16(k), pairs of columns ascending, every
+ *            other one to a sum, and both sums added
  *   weights  2^((score - top) / ln 2), summed in f32, then bf16
  *   values   bf16(v), pairs of keys ascending: keys 2 i and 2 i + 1 of the page
  *
- *   made     [pair][16][2]: for many lines, a page is turned into pairs once;
- *            up to eight do it as they go
+ *   made     [pair][16][2]: a page is turned into pairs once, for all lines; one
+ *            row does it as it goes (cpu_att_row.h)
  *
- * A pair of which a line sees one half has zeros in the other. So a line's
+ * From F16 to BF16 are three operations of integers, for 32 numbers: rounded
+ * half away from zero to seven bits, the exponent stays as it is, so that all
+ * are 2^-112 of what they were. What they are multiplied by makes up for it.
+ * Below 2^-14 a number of F16 counts as nothing, infinities and NaN as finite.
+ *
+ * Of a pair of which a line sees one half the other has the weight 0. So a line's
  * numbers do not depend on its company here either. Error against f32: that of
  * rounding each number to 8 bits, 1e-5 of NMSE or so (tests/unit/test_cpu_att.c).
  *
@@ -21,36 +27,64 @@
 
 enum {
     PAIR_LINES = 4, /* that go through a block together */
-    PAIRS_ONCE = 8, /* lines for which nothing is kept in pairs */
-    PAIR_PAGES = BR_CPU_BLOCK / BR_PAGE_TOKENS
+    PAIR_PAGES = BR_CPU_BLOCK / BR_PAGE_TOKENS,
+    PAIR_SUMS = 2 /* of a score */
 };
+
+/* Numbers are 2^-112 of what they were: queries are 2^64 times as large, scores
+ * again when they are done, weights 2^112 times. So what f32 can hold is less
+ * by 2^63 for queries, and nothing that counts is lost below. */
+static const float PAIR_QUERY = 0x1p64f, PAIR_SCORE = 0x1p48f,
+                   PAIR_WEIGHT = 0x1p112f;
 
 /* The keys and values of a block. */
 typedef struct pair_block {
     const uint16_t *k[PAIR_PAGES], *v[PAIR_PAGES]; /* as they lie */
-    const uint16_t *made_k, *made_v;               /* NULL: not made */
+    const uint16_t *made_k, *made_v;
     const uint16_t *next[2 * PAIR_PAGES]; /* of the next block: keys, values */
     uint32_t n_next;                      /* 0: there is none */
 } pair_block;
+
+/* 32 numbers of F16, as BF16 and 2^-112 of them. */
+V_INLINE __m512i
+near_f16(__m512i x)
+{
+    x = _mm512_srai_epi16(_mm512_add_epi16(x, _mm512_set1_epi16(4)), 3);
+    return _mm512_and_si512(x, _mm512_set1_epi16((short)0x8fff));
+}
+
+/* Numbers i of both halves, side by side. */
+V_INLINE __m512i
+halves_up(__m512i x)
+{
+    const __m512i beside = _mm512_set_epi16(
+        31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22,
+        6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+
+    return _mm512_permutexvar_epi16(beside, near_f16(x));
+}
 
 /* Numbers i of both, side by side. */
 V_INLINE __m512i
 pair_up(const uint16_t *lo, const uint16_t *hi)
 {
-    const __m512i beside = _mm512_set_epi16(
-        31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22,
-        6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    __m512bh x = _mm512_cvtne2ps_pbh(v_load_f16(hi).r[0], v_load_f16(lo).r[0]);
+    __m512i x = _mm512_castsi256_si512(_mm256_loadu_si256((const void *)lo));
 
-    return _mm512_permutexvar_epi16(beside, (__m512i)x);
+    return halves_up(
+        _mm512_inserti64x4(x, _mm256_loadu_si256((const void *)hi), 1));
 }
 
-/* *x is a pair for all lanes. */
+/* *x is a pair for all lanes; see v_fma_at. */
 V_INLINE __m512
 pairs_add(__m512 sum, const uint32_t *x, __m512i y)
 {
+#if !defined MAT_BY_FUNCTIONS
+    __asm__("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(y), "m"(*x));
+    return sum;
+#else
     return _mm512_dpbf16_ps(sum, (__m512bh)y,
                             (__m512bh)_mm512_set1_epi32((int)*x));
+#endif
 }
 
 /* Queries, [n / 4][head_k / 2][4 lines] pairs. Lines that are not there are
@@ -64,7 +98,8 @@ pair_queries(const att *s)
     for (uint32_t i = 0; i < (s->n + 3) / 4 * 4; i++, q++) {
         for (uint32_t d = 0; d < width; d += 16) {
             const float *x = i < s->n ? s->lines[i].q + d : NULL;
-            vf y = x ? v_mul(v_load(x), v_set(s->a->scale)) : v_set(0);
+            vf y = x ? v_mul(v_load(x), v_set(s->a->scale * PAIR_QUERY))
+                     : v_set(0);
 
             _mm256_storeu_si256((void *)of,
                                 (__m256i)_mm512_cvtneps_pbh(y.r[0]));
@@ -116,8 +151,6 @@ find_pages(const att *s, int32_t hi, pair_block *b)
     find_pieces(s, s->from, n, false, b->v + skip);
     b->n_next = (uint32_t)BR_MAX(n_next, 0);
     find_pieces(s->next, next, (int32_t)b->n_next, true, b->next);
-    if (s->n <= PAIRS_ONCE)
-        return;
     find_pieces(s->next, next, (int32_t)b->n_next, false, b->next + b->n_next);
     b->n_next *= 2;
 }
@@ -140,94 +173,73 @@ make_block(const att *s, pair_block *b)
 
 /* ---- scores ------------------------------------------------------------- */
 
-/* Of n lines with so many pages: k as it lies in them, or in pairs. Meanwhile
- * so many cache lines of `ahead` come, of the first page or of each. */
-V_INLINE void
-pair_scores(const att *s, const uint16_t *const *k, size_t to, uint32_t i0,
-            int n, int pages, bool made, const uint8_t *const *ahead,
-            size_t come)
+/* Both sums of a score. */
+V_INLINE __m512
+score_of(__m512 even, __m512 odd)
 {
-    const size_t pairs = s->a->head_k / 2;
+    return _mm512_mul_ps(_mm512_add_ps(even, odd), _mm512_set1_ps(PAIR_SCORE));
+}
+
+/* Of four lines with so many pages of pairs from k on, PAIR_SUMS at most.
+ * Meanwhile a page comes. */
+V_INLINE void
+pair_scores(const att *s, const uint16_t *k, size_t to, uint32_t i0, int pages,
+            const uint8_t *ahead)
+{
+    const size_t pairs = s->a->head_k / 2, page = 32 * pairs;
     const uint32_t *q = (const uint32_t *)(const void *)s->q + i0 * pairs;
+    size_t come = ahead ? s->k_bytes / 64 : 0;
     float *x = scores_of(s, 0) + to;
-    __m512 sum[16];
+    __m512 sum[4 * PAIR_SUMS * PAIR_SUMS];
 
     V_UNROLL
-    for (int i = 0; i < n * pages; i++)
+    for (int i = 0; i < 4 * PAIR_SUMS * pages; i++)
         sum[i] = _mm512_setzero_ps();
-    for (size_t d = 0; d < pairs; d++, q += 4) {
+    for (size_t d = 0; d < pairs; d += PAIR_SUMS, k += 32 * PAIR_SUMS) {
+        if (d < come)
+            fetch(ahead + 64 * d, 64 * PAIR_SUMS);
         V_UNROLL
-        for (int j = 0; j < pages; j++) {
-            const uint16_t *at = k[j] + 32 * d;
-            __m512i y = made ? _mm512_loadu_si512(at) : pair_up(at, at + 16);
+        for (int j = 0; j < PAIR_SUMS * pages; j++) {
+            int of = j % PAIR_SUMS;
+            __m512i y = _mm512_loadu_si512(k + page * (size_t)(j / PAIR_SUMS) +
+                                           32 * of);
 
-            if (d < come && (j == 0 || !made))
-                __builtin_prefetch(ahead[j] + 64 * d, 0, 2);
             V_UNROLL
-            for (int i = 0; i < n; i++)
-                sum[j * n + i] = pairs_add(sum[j * n + i], q + i, y);
+            for (int i = 0; i < 4; i++)
+                sum[4 * j + i] =
+                    pairs_add(sum[4 * j + i], q + 4 * (d + (size_t)of) + i, y);
         }
     }
     V_UNROLL
-    for (int i = 0; i < n * pages; i++)
-        _mm512_storeu_ps(x + i % n * BR_CPU_SCORES + 16 * (i / n), sum[i]);
-}
-
-V_INLINE void
-pair_scores_of(const att *s, const uint16_t *const *k, size_t to, uint32_t i0,
-               int n, int pages, bool made, const uint8_t *const *ahead,
-               size_t come)
-{
-    switch (pages) {
-    case 1: pair_scores(s, k, to, i0, n, 1, made, ahead, come); break;
-    case 2: pair_scores(s, k, to, i0, n, 2, made, ahead, come); break;
-    case 3: pair_scores(s, k, to, i0, n, 3, made, ahead, come); break;
-    default: pair_scores(s, k, to, i0, n, 4, made, ahead, come); break;
-    }
+    for (int i = 0; i < 4 * pages; i++)
+        _mm512_storeu_ps(
+            x + i % 4 * BR_CPU_SCORES + 16 * (i / 4),
+            score_of(sum[i / 4 * 8 + i % 4], sum[i / 4 * 8 + 4 + i % 4]));
 }
 
 V_APART void
-scores_once(const att *s, const uint16_t *const *k, size_t to, uint32_t i0,
-            uint32_t n, int pages, const uint8_t *const *ahead)
+scores_made(const att *s, const uint16_t *k, size_t to, uint32_t i0, int pages,
+            const uint8_t *ahead)
 {
-    size_t come = i0 ? 0 : s->v_bytes / 64;
-
-    switch (n) {
-    case 1: pair_scores_of(s, k, to, i0, 1, pages, false, ahead, come); break;
-    case 2: pair_scores_of(s, k, to, i0, 2, pages, false, ahead, come); break;
-    default: pair_scores_of(s, k, to, i0, 4, pages, false, ahead, come); break;
-    }
+    if (pages == 1)
+        pair_scores(s, k, to, i0, 1, ahead);
+    else
+        pair_scores(s, k, to, i0, 2, ahead);
 }
 
-V_APART void
-scores_made(const att *s, const uint16_t *const *k, size_t to, uint32_t i0,
-            int pages, const uint8_t *ahead)
-{
-    pair_scores_of(s, k, to, i0, 4, pages, true, &ahead,
-                   ahead ? s->k_bytes / 64 : 0);
-}
-
-/* Of lines i0 to i0 + n - 1, with the pages that one of them sees. */
+/* Of four lines from i0 on, with the pages that one of them sees. */
 static void
-lines_scores(const att *s, const pair_block *b, uint32_t i0, uint32_t n,
-             att_part see)
+lines_scores(const att *s, const pair_block *b, uint32_t i0, att_part see)
 {
-    const uint16_t *k[ATT_PAGES];
     int32_t j = see.from % BR_CPU_BLOCK / 16;
     int32_t end = j + (see.to + 15) / 16 - see.from / 16;
 
     for (int32_t pages; j < end; j += pages) {
-        uint32_t next = i0 + (uint32_t)j / 4;
+        uint32_t next = 2 * i0 + (uint32_t)j / 2;
 
-        pages = BR_MIN(end - j, ATT_PAGES);
-        if (!b->made_k) {
-            scores_once(s, b->k + j, 16 * (size_t)j, i0, n, pages,
-                        (const uint8_t *const *)(const void *)(b->v + j));
-            continue;
-        }
-        for (int32_t i = 0; i < pages; i++)
-            k[i] = b->made_k + 16 * (size_t)(j + i) * s->a->head_k;
-        scores_made(s, k, 16 * (size_t)j, i0, pages,
+        pages = BR_MIN(end - j, PAIR_SUMS);
+        scores_made(s, b->made_k + 16 * (size_t)j * s->a->head_k,
+                    16 * (size_t)j, i0, pages,
                     next < b->n_next ? (const uint8_t *)b->next[next] : NULL);
     }
 }
@@ -271,51 +283,39 @@ pairs_top(const att *s, float *x, const att_part *p)
     return v_top(v_max(m2, m));
 }
 
+/* Of 16 scores, in pairs; to the sum, too. */
+V_INLINE void
+pair_weights(const float *x, float top, vf *sum, uint16_t *e)
+{
+    vf y = v_mul(v_sub(v_load(x), v_set(top)), v_set(0x1.715476p+0f));
+
+    y = pair_exp2(v_max(v_set(-300), y)); /* 0 of what is not seen */
+    *sum = v_add(*sum, y);
+    y = v_mul(y, v_set(PAIR_WEIGHT));
+    _mm256_storeu_si256((void *)e, (__m256i)_mm512_cvtneps_pbh(y.r[0]));
+}
+
 /* Weights take the place of the first half of the scores. */
 static void
 pairs_weights(float *x, att_part *p)
 {
     int32_t from = p->from % BR_CPU_BLOCK, to = from + p->to - p->from;
-    uint16_t *e = (void *)x;
-    vf sum = v_set(0), top = v_set(p->top);
+    vf sum = v_set(0);
 
-    for (int32_t i = from / 16 * 16; i < to; i += 16) {
-        vf y = v_mul(v_sub(v_load(x + i), top), v_set(0x1.715476p+0f));
-
-        y = pair_exp2(v_max(v_set(-150), y));
-        sum = v_add(sum, y);
-        _mm256_storeu_si256((void *)(e + i),
-                            (__m256i)_mm512_cvtneps_pbh(y.r[0]));
-    }
+    for (int32_t i = from / 16 * 16; i < to; i += 16)
+        pair_weights(x + i, p->top, &sum, (uint16_t *)(void *)x + i);
     p->sum = v_sum(sum);
 }
 
 /* ---- values ------------------------------------------------------------- */
 
-typedef enum pair_kind { PAIR_MADE, PAIR_RAW, PAIR_LOW, PAIR_HIGH } pair_kind;
-
-/* Sixteen columns of a pair of keys; of a half, the other being zero. */
-V_INLINE __m512i
-pair_values(const uint16_t *v, size_t width, pair_kind kind)
-{
-    if (kind == PAIR_MADE)
-        return _mm512_loadu_si512(v);
-    if (kind == PAIR_RAW)
-        return pair_up(v, v + width);
-    return _mm512_and_si512(
-        pair_up(v, v + width),
-        _mm512_set1_epi32(kind == PAIR_LOW ? 0xffff : (int)0xffff0000));
-}
-
 /* sum += a pair's weights times nv vectors of columns, of n lines. */
 V_INLINE void
-weigh_pair(__m512 *sum, const uint32_t *e, const uint16_t *v, size_t width,
-           int n, int nv, pair_kind kind)
+weigh_pair(__m512 *sum, const uint32_t *e, const uint16_t *v, int n, int nv)
 {
     V_UNROLL
     for (int c = 0; c < nv; c++) {
-        __m512i y =
-            pair_values(v + (kind == PAIR_MADE ? 32 : 16) * c, width, kind);
+        __m512i y = _mm512_loadu_si512(v + 32 * c);
 
         V_UNROLL
         for (int i = 0; i < n; i++)
@@ -324,32 +324,11 @@ weigh_pair(__m512 *sum, const uint32_t *e, const uint16_t *v, size_t width,
     }
 }
 
-/* Pairs k to end - 1 as they lie; the next block's keys come. */
-V_INLINE void
-weigh_raw(const att *s, const pair_block *b, __m512 *sum, const uint32_t *e,
-          int32_t k, int32_t end, uint32_t d, bool come, int n, int nv)
-{
-    const size_t wide = s->wide, of = s->k_bytes * d / wide;
-    size_t step = s->k_bytes * (size_t)nv / wide * 2;
-
-    for (; k < end; k++) {
-        if (come && b->n_next > (uint32_t)k / 8) {
-            const uint8_t *next =
-                (const uint8_t *)b->next[k / 8] + of + step * (size_t)(k % 8);
-
-            for (size_t i = 0; i < step; i += 64)
-                __builtin_prefetch(next + i, 0, 2);
-        }
-        weigh_pair(sum, e + k, b->v[k / 8] + (size_t)(k % 8) * 2 * wide + d,
-                   wide, n, nv, PAIR_RAW);
-    }
-}
-
 /* nv vectors of columns from d on, of n lines from i0 on, whose weights are
  * those of lines e0 .. : all of the block that they see. */
 V_INLINE void
 weigh_pairs(const att *s, const pair_block *b, const att_part *see, uint32_t d,
-            uint32_t i0, uint32_t e0, int n, int nv, bool made)
+            uint32_t i0, uint32_t e0, int n, int nv)
 {
     const uint32_t *e = (const uint32_t *)(const void *)scores_of(s, e0);
     const int32_t from = see->from % BR_CPU_BLOCK;
@@ -362,20 +341,8 @@ weigh_pairs(const att *s, const pair_block *b, const att_part *see, uint32_t d,
     V_UNROLL
     for (int i = 0; i < nv * n; i++)
         sum[i] = _mm512_setzero_ps();
-    if (from % 2)
-        weigh_pair(sum, e + from / 2,
-                   b->v[from / 16] + (size_t)(from % 16 - 1) * wide + d, wide,
-                   n, nv, PAIR_HIGH);
-    if (made)
-        for (int32_t k = (from + 1) / 2; k < to / 2; k++)
-            weigh_pair(sum, e + k, b->made_v + ((size_t)k * wide + d) * 2, wide,
-                       n, nv, PAIR_MADE);
-    else
-        weigh_raw(s, b, sum, e, (from + 1) / 2, to / 2, d, i0 == 0, n, nv);
-    if (to % 2)
-        weigh_pair(sum, e + to / 2,
-                   b->v[to / 16] + (size_t)(to % 16 - 1) * wide + d, wide, n,
-                   nv, PAIR_LOW);
+    for (int32_t k = from / 2; k < (to + 1) / 2; k++)
+        weigh_pair(sum, e + k, b->made_v + ((size_t)k * wide + d) * 2, n, nv);
     V_UNROLL
     for (int i = 0; i < nv * n; i++)
         _mm512_storeu_ps(acc + (size_t)(i % n) * line + 16 * (i / n), sum[i]);
@@ -384,26 +351,14 @@ weigh_pairs(const att *s, const pair_block *b, const att_part *see, uint32_t d,
 /* All columns of n lines, four vectors of them at a time. */
 V_INLINE void
 pair_columns(const att *s, const pair_block *b, const att_part *see,
-             uint32_t i0, uint32_t e0, int n, bool made)
+             uint32_t i0, uint32_t e0, int n)
 {
     uint32_t d = 0;
 
     for (; d + 64 <= s->wide; d += 64)
-        weigh_pairs(s, b, see, d, i0, e0, n, 4, made);
+        weigh_pairs(s, b, see, d, i0, e0, n, 4);
     for (; d < s->wide; d += 16)
-        weigh_pairs(s, b, see, d, i0, e0, n, 1, made);
-}
-
-V_APART void
-columns_once(const att *s, const pair_block *b, const att_part *see,
-             uint32_t i0, uint32_t e0, uint32_t n)
-{
-    switch (n) {
-    case 1: pair_columns(s, b, see, i0, e0, 1, false); break;
-    case 2: pair_columns(s, b, see, i0, e0, 2, false); break;
-    case 3: pair_columns(s, b, see, i0, e0, 3, false); break;
-    default: pair_columns(s, b, see, i0, e0, 4, false); break;
-    }
+        weigh_pairs(s, b, see, d, i0, e0, n, 1);
 }
 
 V_APART void
@@ -411,10 +366,10 @@ columns_made(const att *s, const pair_block *b, const att_part *see,
              uint32_t i0, uint32_t e0, uint32_t n)
 {
     switch (n) {
-    case 1: pair_columns(s, b, see, i0, e0, 1, true); break;
-    case 2: pair_columns(s, b, see, i0, e0, 2, true); break;
-    case 3: pair_columns(s, b, see, i0, e0, 3, true); break;
-    default: pair_columns(s, b, see, i0, e0, 4, true); break;
+    case 1: pair_columns(s, b, see, i0, e0, 1); break;
+    case 2: pair_columns(s, b, see, i0, e0, 2); break;
+    case 3: pair_columns(s, b, see, i0, e0, 3); break;
+    default: pair_columns(s, b, see, i0, e0, 4); break;
     }
 }
 
@@ -428,12 +383,8 @@ lines_values(const att *s, const pair_block *b, uint32_t i0, uint32_t n)
         for (same = 1; i + same < i0 + n; same++)
             if (see[same].from != see->from || see[same].to != see->to)
                 break;
-        if (see->from >= see->to)
-            continue;
-        if (b->made_v)
+        if (see->from < see->to)
             columns_made(s, b, see, i, i - i0, same);
-        else
-            columns_once(s, b, see, i, i - i0, same);
     }
 }
 
@@ -452,7 +403,7 @@ lines_through(att *s, const pair_block *b, uint32_t i0, uint32_t n)
         }
     if (see.from >= see.to)
         return;
-    lines_scores(s, b, i0, n, see);
+    lines_scores(s, b, i0, see);
     for (uint32_t i = 0; i < n; i++) {
         att_part *p = &s->part[i0 + i];
 
@@ -471,23 +422,12 @@ lines_through(att *s, const pair_block *b, uint32_t i0, uint32_t n)
 static void
 through_pairs(att *s, int32_t hi)
 {
-    pair_block b = {.made_k = NULL};
+    pair_block b;
 
     find_pages(s, hi, &b);
-    if (s->n > PAIRS_ONCE)
-        make_block(s, &b);
+    make_block(s, &b);
     for (uint32_t i = 0; i < s->n; i += PAIR_LINES)
         lines_through(s, &b, i, BR_MIN(s->n - i, (uint32_t)PAIR_LINES));
-}
-
-/* Of heads that are not for pairs: as ever. */
-static void
-attend_pairs(const br_cpu_att *a)
-{
-    if (a->has_v && br_cpu_att_pairs(a->kv, a->head_k, a->head_v))
-        walk_blocks(a, pair_queries, through_pairs);
-    else
-        attend(a);
 }
 
 #endif

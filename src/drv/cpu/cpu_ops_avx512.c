@@ -19,6 +19,7 @@
 #    include "drv/cpu/cpu_ops_body.h"
 
 #    include "drv/cpu/cpu_att_pairs.h"
+#    include "drv/cpu/cpu_att_row.h"
 
 const br_cpu_ops br_cpu_ops_avx512 = CPU_OPS(attend_pairs);
 #    if defined __clang__

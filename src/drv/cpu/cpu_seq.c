@@ -247,22 +247,6 @@ split_groups(br_cpu *c, const cpu_phase *p, uint32_t kv, uint32_t heads)
     return n;
 }
 
-/* How many heads of keys go through the rows together, as there are tiles enough:
- * of 256 tokens what two heads have is a piece twice as long in memory. */
-static uint32_t
-heads_together(const br_cpu *c, uint32_t kv, uint32_t per, uint32_t spans)
-{
-    uint32_t rows = 0, n = 1;
-
-    for (uint32_t i = 0; i < c->split.n_groups; i++)
-        rows = BR_MAX(rows, c->group[i + 1] - c->group[i]);
-    while (kv % (2 * n) == 0 && 2 * n * rows * per <= c->att_lines &&
-           br_cpu_att_fit(2 * n, rows * per) &&
-           kv / (2 * n) * spans >= TILES * c->n_threads)
-        n *= 2;
-    return n;
-}
-
 static void
 check_pages(const br_state *s, const br_cpu_att *a, uint32_t group, int32_t lo,
             int32_t pos)
@@ -279,6 +263,30 @@ in_pairs(const br_cpu *c, const cpu_phase *p)
            br_cpu_att_pairs(c->state->kv,
                             (uint32_t)br_ir_i(p->n, BR_IA_head_dim, 0),
                             (uint32_t)br_ir_i(p->n, BR_IA_head_v, 0));
+}
+
+/* How many heads of keys go through the rows together, as there are tiles enough:
+ * of 256 tokens what two heads have is a piece twice as long in memory. One row in
+ * pairs reads two streams that go on for all of its heads, and a tile for each
+ * thread is enough: they take as long as each other. */
+static uint32_t
+heads_together(const br_cpu *c, const cpu_phase *p, uint32_t kv, uint32_t per)
+{
+    uint32_t rows = 0, n = 1;
+    bool one = p->per == 1 && in_pairs(c, p);
+
+    for (uint32_t i = 0; i < c->split.n_groups; i++)
+        rows = BR_MAX(rows, c->group[i + 1] - c->group[i]);
+    while (kv % (2 * n) == 0 && 2 * n * rows * per <= c->att_lines &&
+           br_cpu_att_fit(2 * n, rows * per)) {
+        uint32_t tiles = kv / (2 * n) * p->per;
+
+        if (tiles < TILES * c->n_threads &&
+            !(one && rows == 1 && tiles % c->n_threads == 0))
+            break;
+        n *= 2;
+    }
+    return n;
 }
 
 static uint32_t
@@ -304,8 +312,7 @@ attention_tiles(br_cpu *c, cpu_phase *p)
         keys * heads * (k + v);
     group_rows(c, p, (uint32_t)(heads / kv));
     p->per = split_groups(c, p, (uint32_t)kv, (uint32_t)heads);
-    c->split.heads =
-        heads_together(c, (uint32_t)kv, (uint32_t)(heads / kv), p->per);
+    c->split.heads = heads_together(c, p, (uint32_t)kv, (uint32_t)(heads / kv));
     return (uint32_t)kv / c->split.heads * p->per;
 }
 

@@ -1,0 +1,334 @@
+/* cpu_att_row.h - one row's attention in pairs of BF16, for cpu_ops_avx512.c.
+ *
+ * Memory is the bound of one row, so what is done with it has to go on beside
+ * it all the time. Keys and values of a head are read as they lie, a page after
+ * the other, two pages of the one and then of the other:
+ *
+ *   keys     of the next head (or of the first one's next block): scores
+ *   weights  of this one, a page at a time
+ *   values   of this one
+ *
+ * so no part of the work reads nothing, and both streams of memory go on from
+ * head to head. What is ROW_AHEAD bytes later in a stream is called for,
+ * wherever that is; nearer and the processor's own prefetchers are in the way,
+ * further and lines are held for longer than there are places (0026).
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef BR_CPU_ATT_ROW_H
+#define BR_CPU_ATT_ROW_H
+
+enum { ROW_LINES = 8, ROW_TURN = 2 /* pages */, ROW_AHEAD = 6 << 10 };
+
+/* A head and a block: pages first to first + n - 1 of it. */
+typedef struct row_part {
+    att *s;
+    int32_t from, to;
+    int32_t first, n, by_k, by_v; /* ROW_AHEAD is so many later */
+    uint32_t line;                /* scores are those of so many lines later */
+    const uint16_t *k[PAIR_PAGES], *v[PAIR_PAGES];
+    float top[ROW_LINES];
+    vf sum[ROW_LINES];
+} row_part;
+
+/* Where the walk is. */
+typedef struct row_walk {
+    att_walk w;
+    int32_t b;
+    uint32_t h, t; /* parts so far */
+} row_walk;
+
+/* Page j of a stream, or one of the next part's. */
+static const uint8_t *
+page_ahead(const uint16_t *const *page, int32_t n, const uint16_t *const *next,
+           int32_t n_next, int32_t j)
+{
+    if (j >= n && n_next == 0)
+        return (const uint8_t *)page[n - 1];
+    return (const uint8_t *)(j < n ? page[j] : next[BR_MIN(j - n, n_next - 1)]);
+}
+
+/* So many pages of `bytes` later. */
+static int32_t
+pages_ahead(size_t bytes)
+{
+    return (int32_t)BR_MAX((ROW_AHEAD + bytes / 2) / bytes, (size_t)1);
+}
+
+/* ---- scores and weights ------------------------------------------------- */
+
+/* Of up to four lines from i0 on. */
+V_INLINE void
+row_scores(const row_part *u, int32_t j, uint32_t i0, const uint8_t *ahead)
+{
+    const att *s = u->s;
+    const size_t pairs = s->a->head_k / 2;
+    const uint32_t *q = (const uint32_t *)(const void *)s->q + i0 * pairs;
+    const uint16_t *k = u->k[j];
+    float *x = scores_of(s, u->line + i0) + 16 * (u->first + j);
+    __m512 sum[4 * PAIR_SUMS];
+
+    V_UNROLL
+    for (int i = 0; i < 4 * PAIR_SUMS; i++)
+        sum[i] = _mm512_setzero_ps();
+    for (size_t d = 0; d < pairs; d += PAIR_SUMS, k += 32 * PAIR_SUMS) {
+        V_UNROLL
+        for (int of = 0; of < PAIR_SUMS; of++, q += 4) {
+            __m512i y = halves_up(_mm512_loadu_si512(k + 32 * of));
+
+            if (i0 == 0)
+                __builtin_prefetch(ahead + 64 * (d + (size_t)of), 0, 2);
+            V_UNROLL
+            for (int i = 0; i < 4; i++)
+                sum[4 * of + i] = pairs_add(sum[4 * of + i], q + i, y);
+        }
+    }
+    V_UNROLL
+    for (int i = 0; i < 4; i++)
+        _mm512_storeu_ps(x + i * BR_CPU_SCORES, score_of(sum[i], sum[4 + i]));
+}
+
+/* Of page j. `after`: the part whose keys come after these, or NULL. */
+V_APART void
+score_page(const row_part *u, const row_part *after, int32_t j)
+{
+    const uint8_t *ahead = page_ahead(u->k, u->n, after ? after->k : NULL,
+                                      after ? after->n : 0, j + u->by_k);
+
+    for (uint32_t i = 0; i < u->s->n; i += PAIR_LINES)
+        row_scores(u, j, i, ahead);
+}
+
+V_APART void
+weigh_page(row_part *u, int32_t j)
+{
+    for (uint32_t i = 0; i < u->s->n; i++) {
+        float *x = scores_of(u->s, u->line + i);
+        int32_t at = 16 * (u->first + j);
+
+        pair_weights(x + at, u->top[i], &u->sum[i], (uint16_t *)(void *)x + at);
+    }
+}
+
+/* ---- values ------------------------------------------------------------- */
+
+/* sum += a pair's weights times twice nv vectors of columns, of n lines. Of 32
+ * columns the first vector has 0-3, 8-11, .., the second 4-7, 12-15, .. */
+V_INLINE void
+row_pair(__m512 *sum, const uint32_t *e, const uint16_t *v, size_t width, int n,
+         int nv)
+{
+    V_UNROLL
+    for (int c = 0; c < nv; c++) {
+        __m512i a = near_f16(_mm512_loadu_si512(v + 32 * c));
+        __m512i b = near_f16(_mm512_loadu_si512(v + width + 32 * c));
+        __m512i y[2] = {_mm512_unpacklo_epi16(a, b),
+                        _mm512_unpackhi_epi16(a, b)};
+
+        V_UNROLL
+        for (int i = 0; i < 2 * n; i++)
+            sum[2 * c * n + i] = pairs_add(sum[2 * c * n + i],
+                                           e + i % n * BR_CPU_SCORES, y[i / n]);
+    }
+}
+
+/* Columns as they should be. */
+V_INLINE void
+in_order(__m512 *x, __m512 *y)
+{
+    __m512 lo = _mm512_shuffle_f32x4(*x, *y, 0x44);
+    __m512 hi = _mm512_shuffle_f32x4(*x, *y, 0xee);
+
+    *x = _mm512_shuffle_f32x4(lo, lo, 0xd8);
+    *y = _mm512_shuffle_f32x4(hi, hi, 0xd8);
+}
+
+/* Pages j to end - 1 times 32 nv columns from d on, of n lines from i0 on. Sums
+ * rest where the block's are, and are in order when the last page is done. */
+V_INLINE void
+row_values(const row_part *u, const row_part *next, int32_t j, int32_t end,
+           uint32_t d, uint32_t i0, int n, int nv)
+{
+    const att *s = u->s;
+    const size_t wide = s->wide, line = s->line;
+    float *acc = block_of(s, i0) + d;
+    __m512 sum[16];
+
+    V_UNROLL
+    for (int i = 0; i < 2 * nv * n; i++)
+        sum[i] =
+            j == 0
+                ? _mm512_setzero_ps()
+                : _mm512_loadu_ps(acc + (size_t)(i % n) * line + 16 * (i / n));
+    for (; j < end; j++) {
+        const uint8_t *ahead = page_ahead(u->v, u->n, next ? next->v : NULL,
+                                          next ? next->n : 0, j + u->by_v) +
+                               32 * (size_t)d;
+        int32_t from = j == 0 ? u->from % 16 : 0;
+        int32_t to = j == u->n - 1 ? (u->to - 1) % 16 + 1 : 16;
+        const uint32_t *e =
+            (const uint32_t *)(const void *)scores_of(s, u->line + i0) +
+            8 * (u->first + j);
+
+        for (int32_t k = from / 2; k < (to + 1) / 2; k++) {
+            if (i0 == 0)
+                fetch(ahead + 128 * nv * k, 128 * (size_t)nv);
+            row_pair(sum, e + k, u->v[j] + (size_t)k * 2 * wide + d, wide, n,
+                     nv);
+        }
+    }
+    if (end == u->n) {
+        V_UNROLL
+        for (int i = 0; i < nv * n; i++)
+            in_order(&sum[i / n * 2 * n + i % n],
+                     &sum[i / n * 2 * n + n + i % n]);
+    }
+    V_UNROLL
+    for (int i = 0; i < 2 * nv * n; i++)
+        _mm512_storeu_ps(acc + (size_t)(i % n) * line + 16 * (i / n), sum[i]);
+}
+
+V_INLINE void
+row_columns(const row_part *u, const row_part *next, int32_t j, int32_t end,
+            uint32_t i0, int n)
+{
+    uint32_t d = 0;
+
+    for (; d + 64 <= u->s->wide; d += 64)
+        row_values(u, next, j, end, d, i0, n, 2);
+    for (; d < u->s->wide; d += 32)
+        row_values(u, next, j, end, d, i0, n, 1);
+}
+
+V_APART void
+add_values(const row_part *u, const row_part *next, int32_t j, int32_t end)
+{
+    for (uint32_t i = 0; i < u->s->n; i += PAIR_LINES)
+        switch (u->s->n - i) {
+        case 1: row_columns(u, next, j, end, i, 1); break;
+        case 2: row_columns(u, next, j, end, i, 2); break;
+        case 3: row_columns(u, next, j, end, i, 3); break;
+        default: row_columns(u, next, j, end, i, 4); break;
+        }
+}
+
+/* ---- all of it ---------------------------------------------------------- */
+
+/* The walk's next part; false: there is none. */
+static bool
+next_part(row_walk *r, row_part *u)
+{
+    att *s = &r->w.head[r->h];
+    int32_t first = r->b * BR_CPU_BLOCK;
+
+    if (first > r->w.hi)
+        return false;
+    u->s = s;
+    u->from = BR_MAX(r->w.lo, first);
+    u->to = BR_MIN(r->w.hi + 1, first + BR_CPU_BLOCK);
+    u->first = (u->from - first) / 16;
+    u->n = (u->to - first + 15) / 16 - u->first;
+    u->by_k = pages_ahead(s->k_bytes);
+    u->by_v = pages_ahead(s->v_bytes);
+    u->line = r->t++ % 2 * ROW_LINES;
+    find_pieces(s, u->from, u->n, true, u->k);
+    find_pieces(s, u->from, u->n, false, u->v);
+    if (++r->h == r->w.n_heads) {
+        r->h = 0;
+        r->b++;
+    }
+    return true;
+}
+
+/* Scores of u are there. */
+static void
+have_scores(row_part *u)
+{
+    for (uint32_t i = 0; i < u->s->n; i++) {
+        att_part see = {.from = u->from, .to = u->to};
+
+        u->top[i] = pairs_top(u->s, scores_of(u->s, u->line + i), &see);
+        u->sum[i] = v_set(0);
+    }
+}
+
+static void
+leave_part(row_part *u)
+{
+    for (uint32_t i = 0; i < u->s->n; i++) {
+        u->s->part[i] = (att_part){u->from, u->to, u->top[i], v_sum(u->sum[i])};
+        leave_block(u->s, i);
+    }
+}
+
+/* Values of u, which has its scores, beside keys of the next one. */
+static void
+through_part(row_part *u, row_part *next, const row_part *after)
+{
+    int32_t n = BR_MAX(u->n, next ? next->n : 0);
+
+    for (int32_t j = 0; j < n; j += ROW_TURN) {
+        for (int32_t i = j; i < j + ROW_TURN; i++) {
+            if (next && i < next->n)
+                score_page(next, after, i);
+            if (i < u->n)
+                weigh_page(u, i);
+        }
+        if (j < u->n)
+            add_values(u, next, j, BR_MIN(j + ROW_TURN, u->n));
+    }
+    leave_part(u);
+    if (next)
+        have_scores(next);
+}
+
+static void
+walk_row(const br_cpu_att *a)
+{
+    row_walk r = {.h = 0};
+    row_part part[3]; /* this, the next one and the one after it */
+    bool have[3];
+
+    begin_walk(a, &r.w, pair_queries);
+    r.b = r.w.lo / BR_CPU_BLOCK;
+    for (int i = 0; i < 3; i++)
+        have[i] = next_part(&r, &part[i]);
+    if (have[0]) {
+        for (int32_t j = 0; j < part[0].n; j++)
+            score_page(&part[0], have[1] ? &part[1] : NULL, j);
+        have_scores(&part[0]);
+    }
+    for (int i = 0; have[i]; i = (i + 1) % 3) {
+        int next = (i + 1) % 3, after = (i + 2) % 3;
+
+        through_part(&part[i], have[next] ? &part[next] : NULL,
+                     have[after] ? &part[after] : NULL);
+        have[i] = next_part(&r, &part[i]);
+    }
+    end_walk(a, &r.w);
+}
+
+/* Few lines that all see the same, and columns for whole vectors? */
+static bool
+is_row(const br_cpu_att *a)
+{
+    if (a->n / BR_MAX(a->heads, 1u) > ROW_LINES || a->head_v % 32 != 0)
+        return false;
+    for (uint32_t i = 1; i < a->n; i++)
+        if (a->line[i].lo != a->line[0].lo || a->line[i].pos != a->line[0].pos)
+            return false;
+    return true;
+}
+
+/* Of heads that are not for pairs: as ever. */
+static void
+attend_pairs(const br_cpu_att *a)
+{
+    if (!a->has_v || !br_cpu_att_pairs(a->kv, a->head_k, a->head_v))
+        attend(a);
+    else if (is_row(a))
+        walk_row(a);
+    else
+        walk_blocks(a, pair_queries, through_pairs);
+}
+
+#endif
