@@ -373,6 +373,20 @@ give_back(placer *l, uint32_t i)
     return true;
 }
 
+/* Buffers of values that have rested till node i was there. */
+static bool
+wake(placer *l, uint32_t i)
+{
+    const uint8_t *rest = l->b->c->rest;
+    uint32_t at = i < BR_VALUES_REST ? 0 : i - BR_VALUES_REST + 1;
+    bool ok = true;
+
+    for (; at <= i && ok; at++)
+        if (at + (rest ? rest[at] : 0) == i)
+            ok = give_back(l, at);
+    return ok;
+}
+
 /* What a node wants while it runs; others have it after it. */
 static bool
 set_aside(placer *l, uint32_t i)
@@ -414,8 +428,7 @@ share(placer *l)
             if (!l->of[id])
                 return false;
         }
-        if (!set_aside(l, i) ||
-            (i >= c->lag && !c->apart && !give_back(l, i - c->lag)))
+        if (!set_aside(l, i) || (!c->apart && !wake(l, i)))
             return false;
     }
     return true;

@@ -24,7 +24,7 @@ typedef struct br_value_mem {
     bool want;           /* has rows only for rows that want logits */
 } br_value_mem;
 
-enum { BR_VALUES_ASIDE = 4 };
+enum { BR_VALUES_ASIDE = 4, BR_VALUES_REST = 16 };
 
 typedef struct br_values_config {
     uint32_t max_rows;
@@ -32,8 +32,10 @@ typedef struct br_values_config {
      * those rows only, and step.logits is the caller's memory. 0: like any
      * other value, max_rows of them. */
     uint32_t max_want;
-    bool apart;   /* nodes run in no fixed order: no two values share memory */
-    uint32_t lag; /* nodes for which memory of a value that is dead rests */
+    bool apart; /* nodes run in no fixed order: no two values share memory */
+    /* [n_nodes]: for how many nodes, below BR_VALUES_REST, memory rests of values
+     * that die with a node; NULL: for none. */
+    const uint8_t *rest;
     /* rows of so many numbers elsewhere, which br_values never touches; NULL: the
      * arena's. */
     float *(*place)(void *ctx, size_t cols, size_t rows);

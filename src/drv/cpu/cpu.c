@@ -57,9 +57,12 @@ choose_attention(br_cpu *c)
 static br_code
 prepare(br_cpu *c, const br_model *m, const br_ir *g, br_status *st)
 {
-    br_values_config vc = {
-        .max_rows = c->c.max_rows, .max_want = c->c.max_want, .lag = CPU_LAG};
+    br_values_config vc = {.max_rows = c->c.max_rows,
+                           .max_want = c->c.max_want,
+                           .rest = cpu_fuse_rest(g, &c->arena)};
 
+    if (!vc.rest)
+        return br_fail(st, BR_E_OOM, "cpu tier: out of memory");
     if (c->c.isa >= 0 && !br_isa_here((br_isa)c->c.isa))
         return br_fail(st, BR_E_NO_DEVICE, "this processor has no %s",
                        br_isa_name((br_isa)c->c.isa));

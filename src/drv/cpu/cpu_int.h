@@ -20,10 +20,11 @@
 enum {
     CPU_MAX_PARTS = 4,
     /* Workers may read a row that a node was the last to read while nodes up to
-     * so many later write theirs (cpu_fuse.c): from the norm of queries past
-     * ROPE, TEMP_SCALE, the norms of values and keys, ROPE, KV_WRITE and BARRIER
-     * to attention. */
-    CPU_LAG = 8,
+     * so many later write theirs (cpu_fuse.c): from ROPE past ROPE, KV_WRITE and
+     * BARRIER to attention; with norms of queries, keys and values and TEMP_SCALE
+     * eight, and never CPU_MAX_LAG. */
+    CPU_LAG = 4,
+    CPU_MAX_LAG = 9,
 };
 
 /* A matrix of the model, packed; slices (experts, heads) one after another. */
@@ -205,8 +206,10 @@ br_code cpu_plan(br_cpu *c, br_status *st) BR_MUST_USE;
 cpu_mat *cpu_matrix(br_cpu *c, const br_ir_node *n, int in, br_status *st);
 br_code cpu_moe_new(cpu_moe *m, br_arena *a, size_t pairs, size_t experts,
                     br_status *st) BR_MUST_USE;
-/* cpu_fuse.c: what products do besides in a step of one row; a worker's own
- * part of it before its first tile. */
+/* cpu_fuse.c: for how many nodes values rest, in the arena, NULL: no memory; what
+ * products do besides in a step of one row; a worker's own part of it before its
+ * first tile. */
+uint8_t *cpu_fuse_rest(const br_ir *g, br_arena *a);
 br_code cpu_fuse(br_cpu *c, br_status *st) BR_MUST_USE;
 void cpu_fuse_row(br_cpu *c, const cpu_phase *p, cpu_worker *w);
 typedef struct cpu_heads {
