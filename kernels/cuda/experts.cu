@@ -6,10 +6,13 @@
  *   pairs    (row, rank), row * k + rank. Of few pairs each is a product of its own
  *   lists    of more, the pairs of an expert come together (br_nd_lists), so that
  *            its matrix is read once for `tokens` of them
- *   gather   what a pair reads, as f16 with a factor, at its place
+ *   gather   what a pair reads, as f16 with a factor, at its place; what it reads may
+ *            be silu(gate) * up
  *   ask      128 weight rows x an expert's next rows; the sum of node_tiles.cuh, all
- *            pieces of the columns in one block: a pair's bits depend on nothing
- *            beside it, neither on its place nor on how it came there
+ *            pieces of the columns in one block, or of a pair alone in the blocks of a
+ *            cluster, added in the same order: a pair's bits depend on nothing
+ *            beside it, neither on its place nor on how it came there. Two matrices of
+ *            one input (gate, up) are a launch: tiles of the one, then of the other
  *   mx       MXFP4's codes stay e2m1: as the upper bits of an f16 they are the number
  *            times 2^-14, so a weight is two masks and a multiplication
  *
@@ -131,7 +134,24 @@ KERNEL __launch_bounds__(BR_ND_LIST_THREADS) br_nd_lists(ROUTED)
     }
 }
 
-/* A block a place: x's row of its pair as f16. */
+/* Eight numbers of a row, and of the other. */
+BR_DEV void
+gather8(const struct br_nd_args &a, const float *from, const float *up, u32 c,
+        float (&x)[8])
+{
+    float y[8];
+
+    load4(x, from + c * 8);
+    load4(x + 4, from + c * 8 + 4);
+    if (!up)
+        return;
+    load4(y, up + c * 8);
+    load4(y + 4, up + c * 8 + 4);
+    for (u32 i = 0; i < 8; i++)
+        x[i] = ex_glu(a.act, x[i], y[i]);
+}
+
+/* A block a place: x's row of its pair as f16; b: up, where x is a gate. */
 KERNEL
 br_nd_gather(ROUTED)
 {
@@ -150,9 +170,9 @@ br_nd_gather(ROUTED)
         pair = (u32)r.l.pair[place];
     }
     const float *from = a.x.p + (u64)(pair / a.e.share) * a.x.stride;
+    const float *up = a.b.p ? a.b.p + (u64)(pair / a.e.share) * a.b.stride : a.b.p;
     for (u32 c = tid(); c < K / 8; c += block_dim()) {
-        load4(x, from + c * 8);
-        load4(x + 4, from + c * 8 + 4);
+        gather8(a, from, up, c, x);
         for (u32 i = 0; i < 8; i++)
             top = max_u32(top, bits_of(x[i]));
     }
@@ -160,8 +180,7 @@ br_nd_gather(ROUTED)
     if (tid() == 0)
         a.xd[place] = d;
     for (u32 c = tid(); c < K / 8; c += block_dim()) {
-        load4(x, from + c * 8);
-        load4(x + 4, from + c * 8 + 4);
+        gather8(a, from, up, c, x);
         *(u32x4 *)(a.xq + tile_at16(a.lows, place, c)) = pack8(x, inv);
     }
 }
@@ -215,24 +234,24 @@ ask_read(const struct pack_form &f, u32 from, u32x4 (&out)[4])
         mx_halves(from, out);
 }
 
-/* The warp that copies: 64 columns after 64 columns, into STAGES places. What the
+/* The warp that copies: 64s of columns from .. to, into STAGES places. What the
  * step needs once is the first to leave the L2; an expert of several parts stays. */
 template <u32 N, u32 STAGES, u32 FORM>
 BR_DEV void
-ask_bring(const struct br_nd_routed &r, u32 bytes, const u8 *w, u32 first)
+ask_bring(const struct br_nd_routed &r, u32 bytes, const u8 *w, u32 first, u32 from,
+          u32 to)
 {
     enum { AT = FORM == ASK_F16    ? (int)W_BYTES
                 : FORM == ASK_PACK ? (int)PACK_MOST
                                    : (int)BR_ND_MX_BYTES + 512 };
     enum { BYTES = AT + N / 8 * ATOM };
     const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
-    const u32 n = r.a.m.n_in / 64;
     const u64 policy = policy_evict_first();
     const u64 step = (u64)(r.a.e.rows / TILE_ROWS) * bytes;
     const u8 *x = (const u8 *)r.a.xq + (u64)first / 8 * ATOM;
 
-    for (u32 i = 0, s = 0, round = 0; i < n; i++) {
-        while (i >= STAGES && !mbar_try(full + (STAGES + s) * 8, (round & 1) ^ 1))
+    for (u32 i = from, s = 0, round = 0; i < to; i++) {
+        while (round > 0 && !mbar_try(full + (STAGES + s) * 8, (round & 1) ^ 1))
             ;
         mbar_expect(full + s * 8, bytes + N / 8 * ATOM);
         if (r.l.pair)
@@ -246,24 +265,67 @@ ask_bring(const struct br_nd_routed &r, u32 bytes, const u8 *w, u32 first)
     }
 }
 
+/* One of the launch's two matrices: its tiles and factors, the tile of it that is
+ * asked, the first row that counts, where answers go. */
+struct ask_one {
+    const u8 *q;
+    const float *d;
+    u32 tile, first;
+    struct br_nd_rows y;
+};
+BR_DEV struct ask_one
+ask_one_of(const struct br_nd_args &a, u32 tile)
+{
+    if (tile < a.part_end[0])
+        return {(const u8 *)a.m.q, a.m.d, a.e.first / TILE_ROWS + tile, a.e.first,
+                a.y};
+    return {(const u8 *)a.w2.p, a.w3.p,
+            a.part_end[1] / TILE_ROWS + tile - a.part_end[0], a.part_end[1],
+            a.part[0]};
+}
+
 template <u32 N>
 BR_DEV void
-ask_put(const struct br_nd_args &a, const float (&all)[N / 2], u32 tile,
-        const float *x, const i32 *whose, const float (&w)[2])
+ask_put(const struct ask_one &m, const float (&all)[N / 2], const float *x,
+        const i32 *whose, const float (&w)[2])
 {
     const u32 lane = tid() & 31, c = lane & 3;
-    /* of e.first .., those before it wrap around */
-    const u32 n = tile * TILE_ROWS + (tid() >> 5) * 16 + (lane >> 2) - a.e.first;
+    /* of m.first .., those before it wrap around */
+    const u32 n = m.tile * TILE_ROWS + (tid() >> 5) * 16 + (lane >> 2) - m.first;
 
 #pragma unroll
     for (u32 j = 0; j < N / 8; j++)
 #pragma unroll
         for (u32 i = 0; i < 4; i++) {
             const u32 t = j * 8 + c * 2 + i % 2, col = n + i / 2 * 8;
-            if (col < a.y.cols && whose[t] >= 0)
-                a.y.p[(u64)whose[t] * a.y.stride + col] =
+            if (col < m.y.cols && whose[t] >= 0)
+                m.y.p[(u64)whose[t] * m.y.stride + col] =
                     all[j * 4 + i] * x[t] * w[i / 2];
         }
+}
+
+/* A pair's sums of the cluster's blocks, in all of them that are first, in order of the
+ * pieces. Of its one row, lanes 0, 4 .. have two. True: this block is the first. */
+template <u32 N>
+BR_DEV bool
+ask_meet(u32 segs, float (&all)[N / 2])
+{
+    const u32 mine = smem_of(dyn_shared()) + (tid() >> 2) * 8, rank = cluster_rank();
+
+    bar(1, ASK_WARPS * 32); /* weights have been read: sums in their place */
+    if ((tid() & 3) == 0) {
+        sts32(mine, as_u32(all[0]));
+        sts32(mine + 4, as_u32(all[2]));
+    }
+    cluster_arrive();
+    cluster_wait();
+    for (u32 s = 1; rank == 0 && s < segs; s++) {
+        all[0] = all[0] + lds_far(shared_of(mine, s));
+        all[2] = all[2] + lds_far(shared_of(mine + 4, s));
+    }
+    cluster_arrive(); /* nobody's memory goes while others read it */
+    cluster_wait();
+    return rank == 0;
 }
 
 /* Which rows of whom block i takes; n 0: none. */
@@ -291,8 +353,12 @@ ask(const struct br_nd_routed &r)
     __shared__ i32 whose[N];
     const struct br_nd_args &a = r.a;
     const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
-    const u32 empty = full + STAGES * 8, end = a.m.n_in / 64;
-    const u32 tile = a.e.first / TILE_ROWS + bid_y(), bytes = ask_bytes<FORM>(a.m.kind);
+    const u32 empty = full + STAGES * 8, whole = a.m.n_in / 64;
+    const u32 segs = N == BR_ND_ASK_FEW ? r.l.segs : 1; /* pairs alone */
+    const u32 who = bid() / segs, from = bid() % segs * a.m.block;
+    const u32 end = segs > 1 && from + a.m.block < whole ? from + a.m.block : whole;
+    const struct ask_one m = ask_one_of(a, bid_y());
+    const u32 bytes = ask_bytes<FORM>(a.m.kind);
     float sum[N / 2], all[N / 2];
 
     if (tid() == 0) {
@@ -305,35 +371,34 @@ ask(const struct br_nd_routed &r)
     bar(0, BR_ND_TILE_THREADS);
     grid_go();
     grid_wait();
-    const struct br_nd_part part = ask_part(r, bid());
+    const struct br_nd_part part = ask_part(r, who);
     if (part.n == 0)
         return;
     if (tid() >= ASK_WARPS * 32) {
-        const u64 own = (u64)(a.e.rows / TILE_ROWS) * end * bytes;
+        const u64 own = (u64)(a.e.rows / TILE_ROWS) * whole * bytes;
         if (tid() == ASK_WARPS * 32)
             ask_bring<N, STAGES, FORM>(
-                r, bytes,
-                (const u8 *)a.m.q + part.expert * own + (u64)tile * bytes,
-                part.first);
+                r, bytes, m.q + part.expert * own + (u64)m.tile * bytes,
+                part.first, from, end);
         return;
     }
     const u32 mine = base + tid() / 128 * (W_BYTES / 2);
     const struct pack_form form = pack_form_of(a.m.kind);
     const bool arrives = FORM || (tid() & 31) == 0; /* who reads, itself */
-    const float *d = a.m.d + (u64)part.expert * a.e.rows + tile * TILE_ROWS +
+    const float *d = m.d + (u64)part.expert * a.e.rows + m.tile * TILE_ROWS +
                      (tid() >> 5) * 16 + ((tid() & 31) >> 2);
     const float w[2] = {d[0], d[8]};
     if (tid() < N) {
         const bool in = tid() < part.n;
         x[tid()] = in ? a.xd[part.first + tid()] : 0.0f;
-        whose[tid()] = !in ? -1 : r.l.pair ? r.l.pair[part.first + tid()] : (i32)bid();
+        whose[tid()] = !in ? -1 : r.l.pair ? r.l.pair[part.first + tid()] : (i32)who;
     }
     bar(1, ASK_WARPS * 32);
     u32 s = 0, round = 0;
 #pragma unroll 1
-    for (u32 kb = 0; kb < end;) {
+    for (u32 kb = from; kb < end;) {
         const u32 stop = kb + a.m.block > end ? end : kb + a.m.block;
-        const bool begins = kb == 0;
+        const bool begins = kb == from;
         u32 held = STAGES; /* the stage that may still be read */
 
 #pragma unroll 1
@@ -363,7 +428,8 @@ ask(const struct br_nd_routed &r)
         for (u32 i = 0; i < N / 2; i++)
             all[i] = begins ? sum[i] : all[i] + sum[i];
     }
-    ask_put<N>(a, all, tile, x, whose, w);
+    if (segs == 1 || ask_meet<N>(segs, all))
+        ask_put<N>(m, all, x, whose, w);
 }
 
 #define ASK(name, N, STAGES, FORM, SHARED_, per_sm)                        \

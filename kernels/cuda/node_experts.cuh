@@ -5,25 +5,29 @@
  * SPDX-License-Identifier: Apache-2.0 */
 
 /* A row of logits in a warp. Shared, so many numbers: probs n, choice n, score
- * of groups, which groups are kept. */
+ * of groups, which groups are kept, weight k. */
 struct router {
     u32 n, k, lane;
-    float *x, *probs, *choice, *score, *kept;
+    float *probs, *choice, *score, *kept, *weight;
     i32 *ids;
 };
 
-/* The sum ascends, so every lane adds all. */
+/* Of logits, in place. The sum ascends, so every lane adds all. */
 BR_DEV void
-rt_softmax(const float *x, float *p, u32 n, u32 lane)
+rt_softmax(float *p, u32 n, u32 lane)
 {
     float m = -as_f32(0x7f800000), sum = 0.0f;
 
-    for (u32 i = 0; i < n; i++)
-        m = x[i] > m ? x[i] : m;
-    warp_sync();
     for (u32 i = lane; i < n; i += 32)
-        p[i] = ex_exp(x[i] - m);
+        m = p[i] > m ? p[i] : m;
+    for (u32 b = 16; b; b >>= 1) {
+        const float o = shfl_xor_f(m, b);
+        m = o > m ? o : m;
+    }
+    for (u32 i = lane; i < n; i += 32)
+        p[i] = ex_exp(p[i] - m);
     warp_sync();
+#pragma unroll 16
     for (u32 i = 0; i < n; i++)
         sum = sum + p[i];
     warp_sync();
@@ -94,42 +98,47 @@ rt_pick(const struct router *r)
         warp_sync();
         if (r->lane == 0) {
             r->ids[rank] = (i32)best;
+            r->weight[rank] = r->probs[best];
             r->choice[best] = as_f32(0x7fc00000);
         }
         warp_sync();
     }
 }
 
-/* One thread: k is small. */
+/* Each weight by the sum of all, which is `least` at least. */
 BR_DEV void
-rt_weigh(const struct br_nd_args &a, const struct router *r, float *w)
+rt_share(const struct router *r, float least)
 {
-    const struct br_nd_route &e = a.e;
-    float sum = 0.0f, m = -as_f32(0x7f800000);
+    float sum = 0.0f;
 
     for (u32 i = 0; i < r->k; i++)
-        w[i] = e.gating == BR_ND_PICKED ? r->x[r->ids[i]] : r->probs[r->ids[i]];
-    if (e.gating == BR_ND_PICKED) {
+        sum = sum + r->weight[i];
+    sum = sum > least || least == 0.0f ? sum : least;
+    warp_sync();
+    for (u32 i = r->lane; i < r->k; i += 32)
+        r->weight[i] = r->weight[i] / sum;
+    warp_sync();
+}
+
+BR_DEV void
+rt_weigh(const struct br_nd_args &a, const struct router *r, float *y)
+{
+    float m = -as_f32(0x7f800000);
+
+    if (a.e.gating == BR_ND_PICKED) {
         for (u32 i = 0; i < r->k; i++)
-            m = w[i] > m ? w[i] : m;
-        for (u32 i = 0; i < r->k; i++) {
-            w[i] = ex_exp(w[i] - m);
-            sum = sum + w[i];
-        }
-        for (u32 i = 0; i < r->k; i++)
-            w[i] = w[i] / sum;
+            m = r->weight[i] > m ? r->weight[i] : m;
+        warp_sync();
+        for (u32 i = r->lane; i < r->k; i += 32)
+            r->weight[i] = ex_exp(r->weight[i] - m);
+        warp_sync();
+        rt_share(r, 0.0f);
     }
-    if (e.norm_w) {
-        sum = 0.0f;
-        for (u32 i = 0; i < r->k; i++)
-            sum = sum + w[i];
-        sum = sum > 6.103515625e-5f ? sum : 6.103515625e-5f;
-        for (u32 i = 0; i < r->k; i++)
-            w[i] = w[i] / sum;
-    }
-    if (a.scale != 0.0f && a.scale != 1.0f)
-        for (u32 i = 0; i < r->k; i++)
-            w[i] = w[i] * a.scale;
+    if (a.e.norm_w)
+        rt_share(r, 6.103515625e-5f);
+    for (u32 i = r->lane; i < r->k; i += 32)
+        y[i] = a.scale != 0.0f && a.scale != 1.0f ? r->weight[i] * a.scale
+                                                  : r->weight[i];
 }
 
 /* x: logits, b: a bias of theirs, w: one of the choice, y: weights. A warp of
@@ -142,33 +151,34 @@ br_nd_topk(ARGS)
     const struct router r = {n,
                              a.e.k,
                              tid(),
-                             row(a.x, t),
                              shared,
                              shared + n,
                              shared + 2 * n,
                              shared + 2 * n + a.e.groups,
+                             shared + 2 * n + 2 * a.e.groups,
                              a.e.ids + (u64)t * a.e.stride};
+    float *x = row(a.x, t);
 
+    begin();
     if (tid() >= 32)
         return;
     for (u32 i = r.lane; i < n; i += 32) {
-        const float v = a.b.p ? r.x[i] + a.b.p[i] : r.x[i];
-        r.x[i] = v;
+        const float v = a.b.p ? x[i] + a.b.p[i] : x[i];
+        x[i] = v;
         r.probs[i] = a.e.gating == BR_ND_SIGMOIDS
                          ? ex_act(BR_ND_SIGMOID, v)
                          : v;
     }
     warp_sync();
     if (a.e.gating == BR_ND_SOFTMAX)
-        rt_softmax(r.x, r.probs, n, r.lane);
+        rt_softmax(r.probs, n, r.lane);
     for (u32 i = r.lane; i < n; i += 32)
         r.choice[i] = a.w.p ? r.probs[i] + a.w.p[i] : r.probs[i];
     warp_sync();
     if (a.e.groups > 1)
         rt_drop(&r, a.e.groups, a.e.groups_used);
     rt_pick(&r);
-    if (r.lane == 0)
-        rt_weigh(a, &r, row(a.y, t));
+    rt_weigh(a, &r, row(a.y, t));
 }
 
 /* y = sum over ranks of weight (b) * what an expert said (x, a row a pair)
@@ -180,8 +190,10 @@ br_nd_fold(ARGS)
     const u32 t = (u32)(i / a.y.cols), c = (u32)(i % a.y.cols);
     float y = 0.0f;
 
+    begin();
     if (t >= a.n_rows)
         return;
+#pragma unroll 4
     for (u32 r = 0; r < a.e.k; r++) {
         float v = row(a.x, t * a.e.k + r)[c];
 

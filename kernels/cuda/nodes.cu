@@ -253,44 +253,7 @@ br_nd_quantise(ARGS)
         a.xd[(u64)t * blocks + b] = d;
 }
 
-template <u32 KIND>
-BR_DEV float
-weight(const void *p, u64 i)
-{
-    if (KIND == BR_ND_F32)
-        return ((const float *)p)[i];
-    if (KIND == BR_ND_F16)
-        return f16_lo(((const u16 *)p)[i]);
-    return as_f32((u32)((const u16 *)p)[i] << 16);
-}
-
-template <u32 KIND>
-BR_DEV void
-mul_float(PART)
-{
-    const u32 l = tid() & 15, o = bid() * (THREADS / 16) + (tid() >> 4);
-    const u32 n = o < a.m.n_out ? o : a.m.n_out - 1;
-    const u32 t0 = first_row(OF_PART), end = end_row(OF_PART), K = a.m.n_in;
-    const u64 at = weight_row(OF_PART, n) * K;
-    const float *x[TILE];
-    float sum[TILE];
-
-    EACH (r) {
-        x[r] = row(a.x, input_row(a, t0 + r));
-        sum[r] = 0.0f;
-    }
-#pragma unroll 4
-    for (u32 k = l; k < K; k += 16) {
-        const float w = weight<KIND>(a.m.q, at + k);
-        EACH (r)
-            sum[r] = fma_rn(x[r][k], w, sum[r]);
-    }
-    EACH (r) {
-        sum[r] = lanes16(sum[r]);
-        if (l == 0 && o < a.m.n_out)
-            row(a.y, t0 + r)[n] = sum[r];
-    }
-}
+#include "node_float.cuh"
 KERNEL
 br_nd_mul_f32(ARGS)
 {

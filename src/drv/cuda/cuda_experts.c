@@ -8,8 +8,8 @@
  *           there, fetched; factors of rows are always there
  *   ask     lists (of more than BR_ND_ASK_ALONE pairs), what pairs read, products
  *
- *   BR_ND_ASK_ALONE and which kernel how many pairs get are guesses so far: no device
- *   has measured them.
+ *   BR_ND_ASK_ALONE and which kernel how many pairs get are guesses: what else they
+ *   could be has not been measured.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/cuda_plan_int.h"
 
@@ -285,6 +285,9 @@ cun_expert_tiles(cun_planner *p, uint32_t w, uint32_t k)
     br_cun *x = p->x;
     const br_gguf_tensor *t = x->v.at[w].t;
     struct br_nd_mat *m = &x->mat[w];
+    /* gate and up are asked together; a multiprocessor has two blocks */
+    const bool halves =
+        p->n->op == BR_IR_MOE_GATE_UP && p->n->bind[2].value != BR_IR_NONE;
     uint64_t each, q = 0, d, one = 0;
     br_code code;
 
@@ -295,7 +298,9 @@ cun_expert_tiles(cun_planner *p, uint32_t w, uint32_t k)
                             .n_in = (uint32_t)t->dim[0],
                             .n_out = (uint32_t)t->dim[1],
                             .sub = tiles_of(t->dim[1]) * BR_ND_TILE_ROWS / 8};
-    m->block = cun_piece_of((uint64_t)k * tiles_of(t->dim[1]), m->n_in / 64);
+    m->block = cun_piece_of(
+        BR_MAX((uint64_t)k * tiles_of(t->dim[1]) / (halves ? 1 : 2), 1ull),
+        m->n_in / 64);
     BR_TRY(cun_take(x, CUN_MATRICES, &d, t->dim[2] * m->sub * 8 * 4, p->st));
     BR_TRY(cun_zero(x, d, t->dim[2] * m->sub * 8, p->st));
     code =
@@ -344,11 +349,58 @@ ask_of(uint32_t kind)
                                    : CUN_ask_pack_few;
 }
 
+/* What the pairs read: x, or of a GLU that nobody else wants its two inputs. */
+static br_code
+gather(cun_planner *p, uint32_t w, const struct br_nd_args *a)
+{
+    struct br_nd_args glu = *a;
+
+    BR_TRY(put(p, w, CUN_gather, CUN_PLACES, 1, a));
+    if (p->node != p->glu.by)
+        return BR_OK;
+    p->x->launches.at[p->x->launches.n - 1].lone = true;
+    glu.x = cun_rows_at((uintptr_t)p->glu.gate, a->x.cols, a->x.cols);
+    glu.b = cun_rows_at((uintptr_t)p->glu.up, a->x.cols, a->x.cols);
+    glu.act = p->glu.act;
+    BR_TRY(put(p, w, CUN_gather, CUN_PLACES, 1, &glu));
+    p->x->launches.at[p->x->launches.n - 1].joint = true;
+    return BR_OK;
+}
+
+/* A GLU whose output the node after it alone reads, experts of tiles: those read gate
+ * and up themselves. Where somebody looks at every node it is done as well. */
+br_code
+cun_experts_glu(cun_planner *p)
+{
+    const br_ir *g = p->x->v.g;
+    const br_ir_node *n = p->n, *next = n + 1;
+    struct br_nd_args a = {.op = BR_ND_GLU,
+                           .act = cun_act_of(n),
+                           .x = p->in[0],
+                           .b = p->in[1],
+                           .y = p->out[0]};
+
+    BR_TRY(cun_add(p, CUN_each, CUN_NUMBERS, a.y.cols, &a));
+    if (p->node + 1 >= g->n_nodes || next->op != BR_IR_MOE_DOWN_ACC ||
+        next->bind[0].value != n->bind[2].value ||
+        !cun_asked_as_tiles(p->x, next->bind[1].value) ||
+        !cun_gone_by(p->x, p->node, p->node + 2) ||
+        !br_bind_together(&n->bind[0]) || !br_bind_together(&n->bind[1]) ||
+        !br_bind_together(&n->bind[2]) || a.x.stride != a.x.cols ||
+        a.b.stride != a.b.cols || (uintptr_t)a.x.p % 16 ||
+        (uintptr_t)a.b.p % 16)
+        return BR_OK;
+    p->x->launches.at[p->x->launches.n - 1].lone = true;
+    p->glu = (struct cun_glu_of){a.x.p, a.b.p, a.act, p->node + 1};
+    return BR_OK;
+}
+
 br_code
 cun_ask(cun_planner *p, uint32_t w, const struct br_nd_route *e,
-        struct br_nd_rows x, struct br_nd_rows y, bool again)
+        struct br_nd_rows x, struct br_nd_rows y, const cun_also *also)
 {
     const br_cun *c = p->x;
+    uint32_t tiles;
     struct br_nd_args a = {.x = x,
                            .y = y,
                            .m = c->mat[w],
@@ -361,13 +413,28 @@ cun_ask(cun_planner *p, uint32_t w, const struct br_nd_route *e,
         return br_fail(p->st, BR_E_INTERNAL, "nodes[%u]: rows stand apart",
                        p->node);
     a.e.rows = a.m.sub * 8;
+    tiles = a.part_end[0] = tiles_of(e->first % BR_ND_TILE_ROWS + y.cols);
+    if (also) {
+        a.part[0] = also->y;
+        a.part_end[1] = also->first;
+        a.w2.p = (void *)(uintptr_t)c->mat[also->w].q;
+        a.w3.p = (void *)(uintptr_t)c->mat[also->w].d;
+        tiles += tiles_of(also->first % BR_ND_TILE_ROWS + also->y.cols);
+    }
     if (p->listed != e->ids)
         BR_TRY(put(p, w, CUN_lists, CUN_LISTS, 1, &a));
     p->listed = e->ids;
-    if (!again)
-        BR_TRY(put(p, w, CUN_gather, CUN_PLACES, 1, &a));
-    return put(p, w, ask_of(a.m.kind), CUN_ASK,
-               tiles_of(e->first % BR_ND_TILE_ROWS + y.cols), &a);
+    BR_TRY(gather(p, w, &a));
+    return put(p, w, ask_of(a.m.kind), CUN_ASK, tiles, &a);
+}
+
+static uint32_t
+pieces_of(const struct br_nd_mat *m)
+{
+    const uint32_t n = (m->n_in / 64 + m->block - 1) / m->block;
+
+    br_assert(n <= BR_ND_PIECES && "see cun_piece_of");
+    return n;
 }
 
 bool
@@ -384,13 +451,17 @@ cun_experts_start(const br_cun *x, const cun_launch *l, uint32_t pairs,
               .part = (void *)(uintptr_t)x->asked.part,
               .n = (void *)(uintptr_t)x->asked.n,
               .n_experts = l->experts,
-              .tokens = tokens}};
+              .tokens = tokens,
+              .segs = 1}};
     switch ((enum cun_grid)l->grid) {
     case CUN_PLACES:
         how->gx = alone ? pairs : most_places(pairs, l->experts);
         break;
     case CUN_ASK:
-        how->gx = alone ? pairs : most_parts(pairs, l->experts, tokens);
+        if (alone)
+            r->l.segs = pieces_of(&l->a.m);
+        how->gx =
+            alone ? pairs * r->l.segs : most_parts(pairs, l->experts, tokens);
         how->gy = l->x;
         *fn += tokens == BR_ND_ASK_FEW ? 0 : tokens == BR_ND_ASK_SOME ? 1 : 2;
         break;

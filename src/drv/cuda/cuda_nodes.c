@@ -689,6 +689,7 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
     struct br_nd_joined both;
     struct br_nd_routed routed;
     const bool asks = l->grid >= CUN_LISTS;
+    uint32_t near = 1;
     enum cun_fn fn;
     bool joined;
     br_code code;
@@ -715,7 +716,12 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
     } else if (l->grid == CUN_PRODUCT && op == BR_ND_MEET_NEAR &&
                fn != CUN_tiles_many && fn != CUN_tiles_wide &&
                fn != CUN_packed_many) {
-        attrs[1].value.cluster[0] = l->a.segs;
+        near = l->a.segs;
+    } else if (asks) {
+        near = routed.l.segs;
+    }
+    if (near > 1) {
+        attrs[1].value.cluster[0] = near;
         attrs[1].value.cluster[1] = attrs[1].value.cluster[2] = 1;
         how.n_attrs = 2;
     }

@@ -33,7 +33,7 @@ cun_add(cun_planner *p, enum cun_fn fn, enum cun_grid grid, uint32_t n,
     if (fn == CUN_attend)
         l.shared = (a->head_k + a->head_v) * 4;
     if (fn == CUN_topk)
-        l.shared = (a->m.n_out + a->e.groups) * 2 * 4;
+        l.shared = ((a->m.n_out + a->e.groups) * 2 + a->e.k) * 4;
     if (fn == CUN_delta)
         l.shared = a->head_k * 2 * 4;
     l.a.s = (struct br_nd_step){
@@ -202,6 +202,17 @@ cun_takes(const cun_planner *p, const br_ir_node *n, const br_ir_bind *b)
            cun_tiled(p->x, n->bind[1].value);
 }
 
+/* Experts of tiles, who read binding b. Rows in f16 are not for them, who make their
+ * own; but a row in a block, with what is added, is sooner done than one piece by
+ * piece. */
+static bool
+asks(const cun_planner *p, const br_ir_node *n, const br_ir_bind *b)
+{
+    return n->op == BR_IR_MOE_GATE_UP && br_bind_together(b) &&
+           memcmp(&n->bind[0], b, sizeof *b) == 0 &&
+           cun_asked_as_tiles(p->x, n->bind[1].value);
+}
+
 /* Does a product of tiles come soon that reads it? */
 static bool
 feeds_tiles(const cun_planner *p, const br_ir_bind *b)
@@ -210,7 +221,7 @@ feeds_tiles(const cun_planner *p, const br_ir_bind *b)
     const br_ir *g = p->x->v.g;
 
     for (uint32_t i = p->node + 1; i <= p->node + SOON && i < g->n_nodes; i++)
-        if (cun_takes(p, &g->nodes[i], b))
+        if (cun_takes(p, &g->nodes[i], b) || asks(p, &g->nodes[i], b))
             return true;
     return false;
 }
@@ -726,8 +737,7 @@ one_node(cun_planner *p)
         return each(p, BR_ND_TEMP, p->in[0], (struct br_nd_rows){0}, p->out[0]);
     case BR_IR_MOE_GATE_TOPK: return cun_gate_topk(p);
     case BR_IR_MOE_GATE_UP: return cun_gate_up(p);
-    case BR_IR_MOE_SWIGLU:
-        return each(p, BR_ND_GLU, p->in[0], p->in[1], p->out[0]);
+    case BR_IR_MOE_SWIGLU: return cun_experts_glu(p);
     case BR_IR_MOE_DOWN_ACC: return cun_down_acc(p);
     case BR_IR_SHARED_EXPERT: return cun_shared_expert(p);
     case BR_IR_SSM_CONV1D: return cun_conv(p);
@@ -786,6 +796,7 @@ cun_plan(br_cun *x, br_status *st)
                      .st = st,
                      .quantised_by = BR_IR_NONE,
                      .paired = BR_IR_NONE,
+                     .glu.by = BR_IR_NONE,
                      .table = BR_IR_NONE};
 
     BR_TRY(cun_fit(x, st));

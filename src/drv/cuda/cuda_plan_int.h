@@ -25,9 +25,13 @@ typedef struct cun_planner {
         struct br_nd_rows z;
         float scale;
     } angles;
-    const int *listed; /* experts' ids that are in lists */
-    uint32_t turned;   /* nodes before this one are done by a joint launch */
-    uint32_t done;     /* nodes before this one have their launches */
+    const int *listed;  /* experts' ids that are in lists */
+    struct cun_glu_of { /* what node `by` reads in place of its input */
+        const float *gate, *up;
+        uint32_t act, by;
+    } glu;
+    uint32_t turned; /* nodes before this one are done by a joint launch */
+    uint32_t done;   /* nodes before this one have their launches */
     const br_ir_node *sum; /* an ADD that the norm after it does */
     struct br_nd_rows sum_in[2], sum_out;
     br_status *st;
@@ -69,10 +73,16 @@ br_code cun_put_times(cun_planner *p, uint32_t n_times, enum cun_fn fn,
                       enum cun_grid grid, uint32_t n,
                       const struct br_nd_args *a) BR_MUST_USE;
 /* y = rows e->first.. of each pair's matrix w, which are tiles, times x; y: a row a
- * pair. again: of the x of the call before. */
+ * pair. also: another matrix of the same form (or NULL), from its row `first` on. */
+typedef struct cun_also {
+    uint32_t w, first;
+    struct br_nd_rows y;
+} cun_also;
 br_code cun_ask(cun_planner *p, uint32_t w, const struct br_nd_route *e,
                 struct br_nd_rows x, struct br_nd_rows y,
-                bool again) BR_MUST_USE;
+                const cun_also *also) BR_MUST_USE;
+/* A GLU of what experts said; left to those who read it, if they can. */
+br_code cun_experts_glu(cun_planner *p) BR_MUST_USE;
 br_code cun_expert_tiles(cun_planner *p, uint32_t w, uint32_t k) BR_MUST_USE;
 
 /* ---- cuda_plan_join.c ---- */
@@ -83,6 +93,8 @@ br_code cun_turn(cun_planner *p) BR_MUST_USE;
 /* Marks what few rows do in fewer launches: turns that attention does, pieces
  * of products that their reader adds. */
 void cun_joins(br_cun *x);
+/* Nobody reads the node's output from node `end` on. */
+bool cun_gone_by(const br_cun *x, uint32_t node, uint32_t end);
 /* Marks launches whose rows only products of tiles read, and those as f16. */
 void cun_lean(br_cun *x);
 

@@ -399,9 +399,8 @@ next_of(const br_cun *x, size_t at)
     return at;
 }
 
-/* Nobody reads the node's output from node `end` on. */
-static bool
-gone_by(const br_cun *x, uint32_t node, uint32_t end)
+bool
+cun_gone_by(const br_cun *x, uint32_t node, uint32_t end)
 {
     const br_ir_node *n = &x->v.g->nodes[node];
     const uint32_t value = n->bind[n->n_in].value;
@@ -450,12 +449,12 @@ is_apart(const br_cun *x, const cun_launch *l, const cun_launch *next,
     if (l->a.segs < 2 || l->a.pitch || l->want != r->want)
         return false;
     if (next == r)
-        return row_adds(l, r) && gone_by(x, l->node, r->node);
+        return row_adds(l, r) && cun_gone_by(x, l->node, r->node);
     if (next->a.x.p != l->a.y.p || next->a.b.p != l->a.part[0].p ||
         next->a.c.p != l->a.part[1].p)
         return false;
     for (uint32_t i = 0; i < CUN_PARTS; i++)
-        if (!gone_by(x, l->node + i, r->node))
+        if (!cun_gone_by(x, l->node + i, r->node))
             return false;
     return true;
 }

@@ -29,11 +29,10 @@ as_integers(cun_planner *p, const struct br_nd_mat *m, struct br_nd_rows x,
                          &a);
 }
 
-/* y = rows e->first.. of each pair's matrix w times x; y: a row a pair. again: the
- * call before had the same x. */
+/* y = rows e->first.. of each pair's matrix w times x; y: a row a pair. */
 static br_code
 by_expert(cun_planner *p, uint32_t w, const struct br_nd_route *e,
-          struct br_nd_rows x, struct br_nd_rows y, bool again)
+          struct br_nd_rows x, struct br_nd_rows y)
 {
     const struct br_nd_mat *m = &p->x->mat[w];
     static const uint8_t floats[] = {[BR_ND_F32] = CUN_mul_f32,
@@ -47,7 +46,7 @@ by_expert(cun_planner *p, uint32_t w, const struct br_nd_route *e,
                            .xd = (void *)(uintptr_t)p->x->xd};
 
     if (m->kind >= BR_ND_TILES)
-        return cun_ask(p, w, e, x, y, again);
+        return cun_ask(p, w, e, x, y, NULL);
     a.m.n_out = y.cols;
     a.e.rows = m->n_out;
     if (m->kind != BR_ND_INT)
@@ -119,6 +118,14 @@ cun_gate_topk(cun_planner *p)
     return cun_add(p, CUN_topk, CUN_ROWS, 1, &a);
 }
 
+/* Two matrices that one launch asks. */
+static bool
+alike(const struct br_nd_mat *a, const struct br_nd_mat *b)
+{
+    return a->kind >= BR_ND_TILES && a->kind == b->kind &&
+           a->block == b->block && a->sub == b->sub;
+}
+
 /* x gate_w [up_w] [gate_b] [up_b] ids -> gate up. One matrix: gate above up. */
 br_code
 cun_gate_up(cun_planner *p)
@@ -134,14 +141,21 @@ cun_gate_up(cun_planner *p)
     BR_TRY(cun_expert_tiles(p, u, e.k));
     BR_TRY(pairs(p, &p->out[0], e.k, &gate));
     BR_TRY(pairs(p, &p->out[1], e.k, &up));
+    if (alike(&p->x->mat[g], &p->x->mat[u])) {
+        const cun_also also = {u, two ? 0 : gate.cols, up};
+
+        BR_TRY(cun_ask(p, g, &e, p->in[0], gate, &also));
+        BR_TRY(expert_bias(p, &e, p->in[3], gate));
+        return expert_bias(p, &e, p->in[4], up);
+    }
     BR_TRY(as_integers(p, &p->x->mat[g], p->in[0], 1));
-    BR_TRY(by_expert(p, g, &e, p->in[0], gate, false));
+    BR_TRY(by_expert(p, g, &e, p->in[0], gate));
     BR_TRY(expert_bias(p, &e, p->in[3], gate));
     if (p->x->mat[u].block != p->x->mat[g].block ||
         p->x->mat[u].kind != p->x->mat[g].kind)
         BR_TRY(as_integers(p, &p->x->mat[u], p->in[0], 1));
     e.first = two ? 0 : gate.cols;
-    BR_TRY(by_expert(p, u, &e, p->in[0], up, p->x->mat[g].kind >= BR_ND_TILES));
+    BR_TRY(by_expert(p, u, &e, p->in[0], up));
     return expert_bias(p, &e, p->in[4], up);
 }
 
@@ -164,7 +178,7 @@ cun_down_acc(cun_planner *p)
     BR_TRY(cun_expert_tiles(p, w, e.k));
     BR_TRY(pairs(p, &p->in[0], e.k, &x));
     BR_TRY(as_integers(p, &p->x->mat[w], x, e.k));
-    BR_TRY(by_expert(p, w, &e, x, one, false));
+    BR_TRY(by_expert(p, w, &e, x, one));
     BR_TRY(expert_bias(p, &e, p->in[4], one));
     return cun_add(p, CUN_fold, CUN_NUMBERS, n, &a);
 }
