@@ -223,8 +223,7 @@ struct br_nd_lists {
     struct br_nd_part *part;
     unsigned int *n;                /* parts, places */
     unsigned int n_experts, tokens; /* of a part at most */
-    unsigned int
-        segs; /* blocks of a tile, a cluster: a piece of the columns each */
+    unsigned int segs; /* blocks of a tile, a cluster: each has a piece */
 };
 struct br_nd_routed {
     struct br_nd_args a;
