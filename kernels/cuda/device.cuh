@@ -83,6 +83,8 @@ block_dim(void)
     asm("mov.u32 %0, %%ntid.x;" : "=r"(r));
     return r;
 }
+/* What v is, is found out here, not where it is used. */
+#define HERE(v) asm volatile("" : "+r"(v))
 BR_DEV u64
 clock_cycles(void)
 {
@@ -349,12 +351,19 @@ dyn_shared(void)
 {
     return br_shared;
 }
+/* BR_FOLD_SHARED: the compiler sees what it is, and folds sums of it into loads. */
 BR_DEV u32
 smem_of(const void *p)
 {
+#ifndef BR_FOLD_SHARED
     u64 a;
     asm("cvta.to.shared.u64 %0, %1;" : "=l"(a) : "l"(p));
     return (u32)a;
+#elif defined(__NVCC__)
+    return (u32)__cvta_generic_to_shared(p);
+#else
+    return (u32)(u64)(const __attribute__((address_space(3))) void *)p;
+#endif
 }
 BR_DEV u32x4
 lds128(u32 a)

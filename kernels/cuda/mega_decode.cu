@@ -3,8 +3,8 @@
  *   gather x (words of other workers) -> tensor cores over 24 to 44 slots for
  *   copies of 4 to 8 KiB -> finish rows -> publish words
  *
- *   warps 0 - 11    multiply, then finish rows     16, 17  load
- *         12 - 15   gather the next input meanwhile
+ *   warps 0 - 11   multiply, then finish rows      16 .. load
+ *         15 ..    gather the next input, a tile a thread, as many as it has
  *
  * A loader copies a worker's stream chunk after chunk, as far ahead as slots
  * are free, but with few chunks under way. Weights depend on nothing, so it
@@ -16,6 +16,9 @@
  * 32 mma from zero, added in ascending order in f32: a function of the shape
  * alone, the same for one token and for many (numbers contract).
  * SPDX-License-Identifier: Apache-2.0 */
+/* A tenth of the instructions fewer: a phase runs its code once, so what is not
+ * there is not fetched (1B Q4_K 2.4 %, BF16 1.5). */
+#define BR_FOLD_SHARED
 #include "device.cuh"
 #include "mega_table.h"
 
@@ -29,7 +32,7 @@ struct smem {
     float rope[128];               /* cos, sin of this position */
     u32 keys_at[BR_MK_MAX_LAYERS]; /* of a layer: chunk before which pages come, and
                                       first task */
-    float red[64], sums[12]; /* the last four: of no use */
+    float red[64], sums[16]; /* of squares: sums_of */
     u64 full[BR_MK_MAX_SLOTS], empty[BR_MK_MAX_SLOTS];
     u32x4 inst[2], stand[2]; /* of this phase, of the next */
     u32x4 ids[4][4]; /* pages of the task that a loader copies */
@@ -44,10 +47,13 @@ struct smem {
     u32x4 go;      /* of the layer to come: not 0 at x ends it, epoch */
     u32x4 next;    /* what the first worker says in TOKEN */
     u64 end;       /* barrier: the launch is cut, or the host has ended it */
-    u32 epoch0, odd[3]; /* of this launch's first step; of no use */
+    u64 look;      /* barrier: it is time to look at words */
+    u32 epoch0, epoch; /* of this launch's first step, of this one */
+    float scale;       /* of this phase's rows (row_scale) */
+    u32 looks;         /* such times so far */
     u32 place[2];  /* of steps by step & 1, for the loaders (place_step), */
     u64 known[2];  /* and barriers: it is there */
-    u64 done[2];   /* TOKEN is through */
+    u64 done[2], odd; /* TOKEN is through; of no use */
 };
 static_assert(sizeof(struct smem) == BR_MK_SHARED, "host asks for this");
 
@@ -67,7 +73,6 @@ __constant__ struct br_mk_args args;
 struct worker {
     u32 sm, t;
     u32 count; /* chunks consumed by this block before this phase */
-    u32 epoch;
 #ifdef BR_MK_PROFILE
     u32 phase;
 #endif
@@ -88,10 +93,11 @@ pos_now(void)
     return lds32(smem_of(&S->pos));
 }
 
-/* Warps without a slot bring the next input, while the others still finish the
- * rows of the phase before it. */
-#define GATHERERS 128
-#define GATHER_AT (BR_MK_THREADS - GATHERERS)
+BR_DEV u32
+epoch_now(void)
+{
+    return lds32(smem_of(&S->epoch));
+}
 
 /* Clocks of a phase: start, input there, product done, published. Built only
  * for bench-cuda-decode --profile. */
@@ -108,7 +114,8 @@ pos_now(void)
 
 /* ---- exchange ------------------------------------------------------------ */
 
-BR_DEV void
+/* Called, not inlined in 25 places: code that is not there is not fetched. */
+static __device__ __attribute__((noinline)) void
 give_up(void)
 {
     *(volatile u32 *)&args.host->hung = 1;
@@ -120,9 +127,9 @@ BR_DEV u32
 take(const struct worker *w, const u64 *p)
 {
 #pragma unroll 1
-    for (u32 n = 0; n < SPIN_LIMIT; n++) {
+    for (u32 n = 0, epoch = epoch_now(); n < SPIN_LIMIT; n++) {
         u64 v = ld_relaxed64(p);
-        if ((u32)(v >> 32) == w->epoch)
+        if ((u32)(v >> 32) == epoch)
             return (u32)v;
     }
     give_up();
@@ -133,19 +140,32 @@ BR_DEV u32x2
 take2(const struct worker *w, const u64 *p)
 {
 #pragma unroll 1
-    for (u32 n = 0; n < SPIN_LIMIT; n++) {
+    for (u32 n = 0, epoch = epoch_now(); n < SPIN_LIMIT; n++) {
         u64x2 v = ld_relaxed64x2(p);
-        if ((u32)(v.x >> 32) == w->epoch && (u32)(v.y >> 32) == w->epoch)
+        if ((u32)(v.x >> 32) == epoch && (u32)(v.y >> 32) == epoch)
             return u32x2{(u32)v.x, (u32)v.y};
     }
     give_up();
     return u32x2{0, 0};
 }
 
-/* A lane of each gathering warp waits until 3/4 of the n workers of a phase
- * said "out", or a while; then the words themselves decide. Not all, because
- * the last ones come while the first look is on its way: waiting for all cost
- * one round trip more, for 7/8 0.4 %. */
+/* Until the barrier has passed the round with this parity. */
+BR_DEV void
+mbar_wait(u32 bar_addr, u32 parity)
+{
+#pragma unroll 1
+    for (u32 s = 0; !mbar_try(bar_addr, parity); s++)
+        if (s > SPIN_LIMIT)
+            give_up();
+}
+
+/* One thread waits until all but `late` of the n workers of a phase said "out", or a
+ * while, and the other gatherers for it; then the words themselves decide. ONE: with a
+ * poller in each of four warps the counter's slice of the L2 had 528 askers, and the
+ * step took 3 % (BF16) to 6 % (Q4_K) longer. Not all, because the last ones come while
+ * the first look is on its way: all cost 2 %. (A barrier of the gatherers by `bar`
+ * serves as well, but racecheck then reports what bar 1 guards.) */
+#define POLLER (BR_MK_THREADS - 32)
 #define HINT_LIMIT (1u << 16)
 
 BR_DEV u32 *
@@ -155,14 +175,17 @@ hint_of(u32 layer, u32 which)
 }
 
 BR_DEV void
-await_hint(const struct worker *w, const u32 *hint, u32 n)
+await_hint(const struct worker *w, const u32 *hint, u32 n, u32 late)
 {
-    if ((w->t & 31) == 0)
+    if (w->t == POLLER) {
+        const u32 want = epoch_now() * n - late;
 #pragma unroll 1
         for (u32 s = 0; s < HINT_LIMIT; s++)
-            if (ld_relaxed32(hint) + n / 4 >= w->epoch * n)
+            if ((i32)(ld_relaxed32(hint) - want) >= 0)
                 break;
-    warp_sync();
+        mbar_arrive(smem_of(&S->look), 1);
+    }
+    mbar_wait(smem_of(&S->look), lds32(smem_of(&S->looks)) & 1);
 }
 
 BR_DEV void
@@ -175,7 +198,7 @@ give_hint(const struct worker *w, u32 layer, u32 which, u32 n)
 BR_DEV void
 give(const struct worker *w, u64 *p, u32 bits)
 {
-    st_relaxed64(p, (u64)w->epoch << 32 | bits);
+    st_relaxed64(p, (u64)epoch_now() << 32 | bits);
 }
 
 BR_DEV u64 *
@@ -198,7 +221,7 @@ template <class F>
 BR_DEV u32x4 *
 made_at(const struct worker *w, u32 layer, bool act)
 {
-    return eights(F::EIGHTS ? w->epoch : 0, layer) +
+    return eights(F::EIGHTS ? epoch_now() : 0, layer) +
            (act ? args.map.attn_eights : 0);
 }
 
@@ -214,60 +237,64 @@ eight_at(u32x4 *p, u32 i, u32 n)
 
 /* ---- input vectors -------------------------------------------------------- */
 
-static_assert(GATHER_AT / 32 >= bf16_weights::WARPS &&
-                  GATHER_AT / 32 >= q8_0_weights::WARPS &&
-                  GATHER_AT / 32 >= q4_k_weights::WARPS, "not in multiply");
-
-/* Words i < M at p + i * plane, and M more for each AT further on of which
- * there are n: asks for all, and again for what was not there. */
-template <int M, int N, bool EIGHTS>
-BR_DEV void
-take_words(const struct worker *w, const u32x4 *p, u32 plane, u32 n, u32x4 *v)
+/* Which tile of 16 values a thread brings: the last warps, which finish no rows,
+ * the first ones. A tile a thread, two or three words, where 128 threads had four
+ * tiles of the activations each: Q4_K 6 % faster, Q8_0 2.4, BF16 0.3 slower. */
+BR_DEV u32
+first_tile(const struct worker *w)
 {
-    u32 todo = (1u << M * (n < N ? n : N)) - 1;
-
-    /* else the compiler keeps them from phase to phase, in 200 spilled bytes */
-#pragma unroll
-    for (u32 i = 0; i < M * N; i++)
-        v[i] = u32x4{0, 0, 0, 0};
-#pragma unroll 1
-    for (u32 s = 0; todo; s++) {
-#pragma unroll
-        for (u32 i = 0; i < M * N; i++)
-            if (todo >> i & 1)
-                v[i] = ld_word(p + i % M * plane + i / M * GATHERERS);
-#pragma unroll
-        for (u32 i = 0; i < M * N; i++)
-            if (EIGHTS ? v[i].w != 0xffffffffu : v[i].w == w->epoch)
-                todo &= ~(1u << i);
-        if (s > SPIN_LIMIT)
-            give_up();
-    }
+    return w->t ^ POLLER;
 }
 
-/* Each gathering thread's tiles of the normed input x = h * weight; the factor
- * rsqrt(mean(h^2) + eps) is the same for all columns, so it waits for the
- * product and multiplies the rows (row_scale). */
-template <class F>
-BR_DEV void
-take_x(const struct worker *w, const u32x4 *p, u32 tiles, float *sums)
+/* Tile t of an input vector, if its W words are there. */
+template <class F, int W, bool EIGHTS>
+BR_DEV bool
+take_tile(const u32x4 *p, u32 plane, u32 t, u32 epoch, struct from_tile *g)
 {
+    u32x4 v[W];
+
+#pragma unroll
+    for (u32 j = 0; j < W; j++)
+        v[j] = ld_word(p + j * plane);
+#pragma unroll
+    for (u32 j = 0; j < W; j++)
+        if (!(EIGHTS ? v[j].w != 0xffffffffu : v[j].w == epoch))
+            return false;
+    if constexpr (EIGHTS)
+        F::put_pairs(t, v[0], v[1]);
+    else
+        *g = F::put_words(t, v);
+    return true;
+}
+
+/* The tiles of an input vector. Of x = h * weight the squares of h are summed: the
+ * factor rsqrt(mean(h^2) + eps) is the same for all columns, so it waits for the
+ * product and multiplies the rows (row_scale). */
+template <class F, int W, bool EIGHTS>
+BR_DEV void
+take_tiles(const struct worker *w, const u32x4 *words, u32 tiles, float *sums)
+{
+    const u32 epoch = epoch_now(), plane = EIGHTS ? tiles / 2 : tiles;
     float sum = 0.0f;
 
 #pragma unroll 1
-    for (u32 t = w->t - GATHER_AT; t < tiles; t += GATHERERS * F::TILES) {
-        u32x4 v[F::X_WORDS * F::TILES];
-        const u32 n = (tiles - t + GATHERERS - 1) / GATHERERS;
-        take_words<F::X_WORDS, F::TILES, false>(w, p + t, tiles, n, v);
-#pragma unroll
-        for (u32 i = 0; i < F::TILES; i++)
-            if (i < n)
-                sum = add_rn(sum, F::put_words(t + i * GATHERERS,
-                                               v + i * F::X_WORDS));
+    for (u32 t = first_tile(w); t < tiles; t += BR_MK_THREADS) {
+        const u32x4 *p =
+            EIGHTS ? words + (t & 1) * 2 * plane + t / 2 : words + t;
+        struct from_tile g = {0.0f, 0.0f};
+#pragma unroll 1
+        for (u32 s = 0; !take_tile<F, W, EIGHTS>(p, plane, t, epoch, &g); s++)
+            if (s > SPIN_LIMIT)
+                give_up();
+        warp_sync();
+        sum = add_rn(sum, g.square);
+        F::end_tile(t, g.all);
     }
+    if (!sums)
+        return;
     sum = warp_sum(sum);
     if ((w->t & 31) == 0)
-        sums[(w->t - GATHER_AT) >> 5] = sum;
+        sums[first_tile(w) >> 5] = sum;
 }
 
 /* The same of an embedding row: h in layer 0. */
@@ -279,7 +306,7 @@ take_row(const struct worker *w, const u32 *row, const float *weight,
     float sum = 0.0f;
 
 #pragma unroll 1
-    for (u32 t = w->t - GATHER_AT; t < args.hidden / 16; t += GATHERERS) {
+    for (u32 t = first_tile(w); t < args.hidden / 16; t += BR_MK_THREADS) {
         float x[16], s = 0.0f;
 #pragma unroll
         for (u32 i = 0; i < 8; i++) {
@@ -297,53 +324,27 @@ take_row(const struct worker *w, const u32 *row, const float *weight,
     }
     sum = warp_sum(sum);
     if ((w->t & 31) == 0)
-        sums[(w->t - GATHER_AT) >> 5] = sum;
+        sums[first_tile(w) >> 5] = sum;
 }
 
-/* n values of bf16 in words of 8. */
-template <class F>
-BR_DEV void
-take_eights(const struct worker *w, const u32x4 *p, u32 n)
-{
-    constexpr u32 N = 2; /* three would do 8B's at once, in 56 spilled bytes */
-    const u32 blocks = n / 32;
-
-#pragma unroll 1
-    for (u32 b = w->t - GATHER_AT; b < blocks; b += GATHERERS * N) {
-        u32x4 v[4 * N];
-        const u32 left = (blocks - b + GATHERERS - 1) / GATHERERS;
-        take_words<4, N, true>(w, p + b, blocks, left, v);
-#pragma unroll
-        for (u32 i = 0; i < N; i++)
-            if (i < left)
-                F::put_eights(b + i * GATHERERS, v + 4 * i);
-    }
-}
-
-/* Attention's output, or the activations: words of 8, or tiles as x. */
-template <class F>
-BR_DEV void
-take_made(const struct worker *w, const u32x4 *p, u32 n)
-{
-    if constexpr (F::EIGHTS)
-        take_eights<F>(w, p, n);
-    else
-        take_x<F>(w, p, n / 16, S->sums + 2 * GATHERERS / 32);
-}
-
-/* Of two: GLU's, and that of QKV and HEAD. */
+/* Of up to 8 warps (hidden <= 4096), the others' are 0: GLU's, and those of QKV and
+ * HEAD. */
 BR_DEV float *
 sums_of(u32 op)
 {
-    return S->sums + (op == BR_MK_GLU ? GATHERERS / 32 : 0);
+    return S->sums + (op == BR_MK_GLU ? 8 : 0);
 }
 
 BR_DEV float
 row_scale(u32 op)
 {
     const u32x4 s = lds128(smem_of(sums_of(op)));
-    const float sum = add_rn(add_rn(as_f32(s.x), as_f32(s.y)),
-                             add_rn(as_f32(s.z), as_f32(s.w)));
+    const u32x4 t = lds128(smem_of(sums_of(op) + 4));
+    const float sum =
+        add_rn(add_rn(add_rn(as_f32(s.x), as_f32(s.y)),
+                      add_rn(as_f32(s.z), as_f32(s.w))),
+               add_rn(add_rn(as_f32(t.x), as_f32(t.y)),
+                      add_rn(as_f32(t.z), as_f32(t.w))));
 
     return rsqrt_fast(fma_rn(sum, rcp((float)args.hidden), args.eps));
 }
@@ -388,16 +389,17 @@ give_eight(u32x4 *to, u32 pair, bool send)
 /* A phase is gather, multiply, finish; multiply is the same code for all, so
  * that it is in the instruction cache once. */
 
-/* What a phase reads. */
+/* What a phase reads, for the threads that have a tile of it. */
 template <class F>
 BR_DEV void
 gather(const struct worker *w, const struct br_mk_inst *in)
 {
-    const u32 layer = in->layer, op = in->op;
+    const u32 layer = in->layer, op = in->op, tiles = in->segs * 32u;
     const u32 *hint = hint_of(layer, op == BR_MK_OUT    ? BR_MK_HINT_ATTN
                                      : op == BR_MK_GLU  ? BR_MK_HINT_MID
                                      : op == BR_MK_DOWN ? BR_MK_HINT_ACT
                                                         : BR_MK_HINT_H);
+    const bool made = op == BR_MK_OUT || op == BR_MK_DOWN;
 
     if (op == BR_MK_QKV && layer == 0) {
         take_row<F>(w,
@@ -405,18 +407,16 @@ gather(const struct worker *w, const struct br_mk_inst *in)
                     args.norms, sums_of(op));
         return;
     }
-    await_hint(w, hint, in->n_wait);
-    if (op == BR_MK_OUT)
-        take_made<F>(w, made_at<F>(w, layer, false),
-                     args.n_heads * args.head_dim);
-    else if (op == BR_MK_DOWN)
-        take_made<F>(w, made_at<F>(w, layer, true), args.inter);
+    await_hint(w, hint, in->n_wait, in->n_wait / F::LATE);
+    const u32x4 *p =
+        made ? made_at<F>(w, layer, op == BR_MK_DOWN)
+             : (const u32x4 *)words(w, layer, op == BR_MK_GLU ? args.map.x_mid
+                                                              : args.map.x_in);
+    float *sums = made ? nullptr : sums_of(op);
+    if (F::EIGHTS && made)
+        take_tiles<F, 2, F::EIGHTS>(w, p, tiles, sums);
     else
-        take_x<F>(w,
-                  (const u32x4 *)words(w, layer, op == BR_MK_GLU
-                                                     ? args.map.x_mid
-                                                     : args.map.x_in),
-                  args.hidden / 16, sums_of(op));
+        take_tiles<F, F::X_WORDS, false>(w, p, tiles, sums);
 }
 
 /* What row t of this worker adds, and the norm's weight of the next phase: asked
@@ -425,21 +425,27 @@ gather(const struct worker *w, const struct br_mk_inst *in)
 struct asked {
     u64 h;
     float weight;
+    u32 x_at, h_at; /* where x and h go, in words of 64 bits */
 };
 BR_DEV struct asked
 ask_residual(const struct worker *w, const struct br_mk_inst *in)
 {
     const u32 row = in->tile0 * 16 + w->t;
     const bool out = in->op == BR_MK_OUT;
-    struct asked a = {0, 0.0f};
+    struct asked a = {0, 0.0f, 0, 0};
 
     if (w->t >= in->n_tiles * 16u || (!out && in->op != BR_MK_DOWN))
         return a;
     a.weight = args.norms[(u64)(in->layer * 2 + (out ? 1 : 2)) * args.hidden + row];
+    const u32 base = (u32)args.map.layer * (in->layer + !out);
+    a.x_at = base + (u32)(out ? args.map.x_mid : args.map.x_in) + row / 16 * 2;
+    a.h_at = base + (u32)(out ? args.map.h_mid : args.map.h_in) + row;
+    HERE(a.x_at);
+    HERE(a.h_at);
     if (in->layer == 0 && out) {
         u32 p = ((const u32 *)(args.embed +
                                (u64)token_now() * args.hidden))[row >> 1];
-        a.h = (u64)w->epoch << 32 | (row & 1 ? p & 0xffff0000u : p << 16);
+        a.h = (u64)epoch_now() << 32 | (row & 1 ? p & 0xffff0000u : p << 16);
     } else {
         a.h = ld_relaxed64(
             words(w, in->layer, out ? args.map.h_in : args.map.h_mid) + row);
@@ -471,24 +477,21 @@ better(float *v, u32 *i, float v2, u32 i2)
 template <class F>
 BR_DEV void
 finish_residual(const struct worker *w, const struct br_mk_inst *in, float y,
-                struct asked a)
+                struct asked a, u32 epoch)
 {
     const bool out = in->op == BR_MK_OUT, mine = w->t < in->n_tiles * 16u;
-    const u32 row = in->tile0 * 16 + w->t, next = in->layer + !out;
+    const u32 row = in->tile0 * 16 + w->t;
     u32 h = (u32)a.h;
 
-    if (mine && (u32)(a.h >> 32) != w->epoch) /* not there when asked */
+    if (mine && (u32)(a.h >> 32) != epoch) /* not there when asked */
         h = take(w, words(w, in->layer, out ? args.map.h_in : args.map.h_mid) +
                         row);
     y = add_rn(as_f32(h), y);
-    F::give_tile((u32x4 *)words(w, next, out ? args.map.x_mid : args.map.x_in) +
-                     row / 16,
-                 args.hidden / 16, w->t & 15, mul_rn(y, a.weight), mul_rn(y, y),
-                 w->epoch, mine);
+    F::give_tile((u32x4 *)(args.words + a.x_at), args.hidden / 16, w->t & 15,
+                 mul_rn(y, a.weight), mul_rn(y, y), epoch, mine);
     if (mine)
-        give(w, words(w, next, out ? args.map.h_mid : args.map.h_in) + row,
-             as_u32(y));
-    give_hint(w, next, out ? BR_MK_HINT_MID : BR_MK_HINT_H, 1);
+        give(w, args.words + a.h_at, as_u32(y));
+    give_hint(w, in->layer + !out, out ? BR_MK_HINT_MID : BR_MK_HINT_H, 1);
 }
 
 /* Thread t has row t of this worker's tiles (32 tiles at most): y, scaled. */
@@ -498,13 +501,14 @@ finish(const struct worker *w, const struct br_mk_inst *in, struct asked a)
 {
     const u32 row = in->tile0 * 16 + w->t, op = in->op, layer = in->layer;
     const bool mine = w->t < in->n_tiles * 16u;
+    const u32 epoch = epoch_now();
     float y = mine ? row_sum(w, in, w->t / 16, w->t % 16) : 0.0f;
 
     if (op == BR_MK_OUT || op == BR_MK_DOWN) {
-        finish_residual<F>(w, in, y, a);
+        finish_residual<F>(w, in, y, a, epoch);
         return;
     }
-    y = mul_rn(y, row_scale(op));
+    y = mul_rn(y, as_f32(lds32(smem_of(&S->scale))));
     if (op == BR_MK_HEAD) {
         struct best b = BEST[w->t];
         if (mine && row < args.vocab) {
@@ -523,7 +527,7 @@ finish(const struct worker *w, const struct br_mk_inst *in, struct asked a)
         } else { /* two tiles give 16 values: the second one's are 16 lanes on */
             const float other = shfl_xor_f(act, 24);
             F::give_tile(made_at<F>(w, layer, true) + tile / 2, args.inter / 16,
-                         w->t & 15, w->t & 8 ? other : act, 0.0f, w->epoch,
+                         w->t & 15, w->t & 8 ? other : act, 0.0f, epoch_now(),
                          mine && (w->t & 16) == 0);
         }
         give_hint(w, layer, BR_MK_HINT_ACT, 1);
@@ -588,7 +592,7 @@ BR_DEV void
 clear_eights(const struct worker *w)
 {
     const u32 n = args.n_layers * args.map.eights;
-    u32x4 *p = eights(w->epoch + 1, 0);
+    u32x4 *p = eights(epoch_now() + 1, 0);
 
 #pragma unroll 1
     for (u32 i = w->sm + w->t * args.n_workers; i < n;
@@ -615,11 +619,19 @@ phase_product(const struct worker *w, const struct br_mk_inst *in)
         return;
     }
     const struct asked a = ask_residual(w, in);
-    if (w->t >= GATHER_AT && first)
+    /* i / segs = i * over >> 12 for i < BR_MK_MAX_PARTS: a division by a number that
+     * is not known takes 0.1 us where a chunk's weights have just come */
+    u32 over = (u32)(4096.0f * rcp((float)in->segs)) + 1;
+    HERE(over);
+    if (first && first_tile(w) < in->segs * 32u)
         gather<F>(w, in);
     bar(1, BR_MK_THREADS);
+    if (w->t == POLLER && first && (in->op != BR_MK_QKV || in->layer))
+        S->looks++;
     STAMP(1);
-    multiply<F>(w, in);
+    if (w->t == BR_MK_THREADS - 1 && in->op != BR_MK_OUT && in->op != BR_MK_DOWN)
+        S->scale = row_scale(in->op); /* a warp that has no slot */
+    multiply<F>(w, in, over);
     if (w->t == 0)
         copies_wait(); /* the next phase's instruction */
     bar(1, BR_MK_THREADS);
@@ -741,7 +753,6 @@ consume(struct worker *w, u32 first, u32 end, const struct br_mk_launch &l)
         const struct br_mk_inst in =
             unpack(lds128(smem_of(&S->inst[turn & 1])));
         w->count = at.z;
-        w->epoch = at.w;
         if (at.y >= lds32(smem_of(&S->n_steps)))
             return;
         if (in.op == BR_MK_QKV && in.layer && turn && ends_here(w, in.layer)) {
@@ -783,14 +794,15 @@ consume(struct worker *w, u32 first, u32 end, const struct br_mk_launch &l)
             const u32 token = phase_token(w, l.ring, at.y);
             if (w->t == 0) {
                 if (w->sm == 0) {
-                    args.tokens[(w->epoch - 1) % BR_MK_TOKENS] = token;
-                    st_system64(&args.host->token[w->epoch % BR_MK_HOST_TOKENS],
-                                (u64)w->epoch << 32 | token);
+                    args.tokens[(epoch_now() - 1) % BR_MK_TOKENS] = token;
+                    st_system64(&args.host->token[epoch_now() % BR_MK_HOST_TOKENS],
+                                (u64)epoch_now() << 32 | token);
                     if (S->next.y == BR_MK_UNKNOWN)
                         await_ring(w, l.patience, at.y);
                 }
                 S->token = S->next.x == BR_MK_BEST ? token : S->next.x;
                 mbar_arrive(smem_of(&S->done[at.y & 1]), 1);
+                S->epoch = at.w + 1;
                 copies_wait();
             }
             bar(1, BR_MK_THREADS);
@@ -823,6 +835,8 @@ decode(const struct br_mk_launch &l)
             mbar_init(smem_of(&S->known[i]), 1);
         }
         mbar_init(smem_of(&S->end), 1);
+        mbar_init(smem_of(&S->look), 1);
+        S->looks = 0;
 #pragma unroll 1 /* else 44 spilled registers */
         for (u32 i = 0; i < F::SLOTS; i++) {
             mbar_init(smem_of(&S->full[i]), 1);
@@ -830,11 +844,14 @@ decode(const struct br_mk_launch &l)
         }
         fence_mbar_init();
         S->epoch0 = l.seek ? l.epoch : args.step->epoch;
+        S->epoch = S->epoch0;
         begin_places(l.ring);
         prepare_phase(&w, 0, from, 0, 0, S->epoch0);
         copies_wait();
     }
     const struct br_mk_inst *queue = args.inst + (u64)w.sm * args.n_inst;
+    if (w.t < 16)
+        S->sums[w.t] = 0.0f;
     if (w.t < args.n_layers) /* 5 phases each: OUT follows ATTN */
         S->keys_at[w.t] =
             queue[w.t * 5 + 2].chunk0 << 8 | queue[w.t * 5 + 1].tile0;
@@ -863,12 +880,12 @@ decode(const struct br_mk_launch &l)
      * best is among those that TOKEN waited for. Cut in its first step it writes
      * what was there. */
     if (end == args.n_inst && bid() == 0 && tid() == 0) {
-        args.step->epoch = w.epoch;
+        args.step->epoch = epoch_now();
         args.step->token = S->token;
         args.step->pos = S->pos;
         args.step->block = S->block;
         args.step->phase = S->cut ? S->cut - 1 : 0;
-        st_system64(&args.host->ended[1], w.epoch);
+        st_system64(&args.host->ended[1], epoch_now());
         fence_system();
         st_system64(&args.host->ended[0],
                     (u64)l.serial << 32 | (S->cut ? S->cut - 1 : 0));

@@ -30,7 +30,7 @@ ends_here(const struct worker *w, u32 layer)
 {
     const u32x4 go = lds128(smem_of(&S->go));
 
-    return (go.y == w->epoch ? go.x : take(w, go_of(layer, w->epoch))) != 0;
+    return (go.y == epoch_now() ? go.x : take(w, go_of(layer, epoch_now()))) != 0;
 }
 /* For loaders. */
 BR_DEV bool

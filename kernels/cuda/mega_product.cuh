@@ -14,6 +14,17 @@ any_of(u32x4 a)
     return a.x ^ a.y ^ a.z ^ a.w;
 }
 
+BR_DEV u32x4
+masked(u32x4 a, u32 m)
+{
+    return {a.x & m, a.y & m, a.z & m, a.w & m};
+}
+
+/* What the words of a tile say besides: the squares' sum, that of x. */
+struct from_tile {
+    float square, all;
+};
+
 /* bf16: one chain of 32 mma for the segment. */
 struct bf16_weights {
     enum {
@@ -22,8 +33,8 @@ struct bf16_weights {
         COPIES = 2,
         SLOTS = 24,
         WARPS = 12,
-        TILES = 2,
         LOADERS = 2,
+        LATE = 4, /* of so many makers one may be when words are looked at */
         EIGHTS = 1 /* attention's output and the activations come in words of 8 */
     };
 
@@ -48,12 +59,17 @@ struct bf16_weights {
     }
     /* The words of a tile, pairs 0 1 2 | 4 5 6 | 3 7 and the sum of squares. */
     enum { X_WORDS = BR_MK_X_BF16 };
-    BR_DEV float
+    BR_DEV struct from_tile
     put_words(u32 tile, const u32x4 *v)
     {
         put_pairs(tile, u32x4{v[0].x, v[0].y, v[0].z, v[2].x},
                   u32x4{v[1].x, v[1].y, v[1].z, v[2].y});
-        return as_f32(v[2].z);
+        return {as_f32(v[2].z), 0.0f};
+    }
+    BR_DEV void
+    end_tile(u32 tile, float all)
+    {
+        (void)tile, (void)all;
     }
     /* Lane i of 16 has value i of a tile, and the square that it adds. */
     BR_DEV void
@@ -70,13 +86,6 @@ struct bf16_weights {
             st_word(to + (i >> 3) * tiles, u32x4{p, p1, p2, epoch});
         if (send && i == 6)
             st_word(to + 2 * tiles, u32x4{p, p4, as_u32(sum), epoch});
-    }
-    /* 32 columns from 32 b on. */
-    BR_DEV void
-    put_eights(u32 b, const u32x4 *v)
-    {
-        put_pairs(b * 2, v[0], v[1]);
-        put_pairs(b * 2 + 1, v[2], v[3]);
     }
 
     /* Sums so far of rows lane / 4 and lane / 4 + 8. */
@@ -128,15 +137,13 @@ struct bf16_weights {
             tie ^= any_of(a0[k]) ^ any_of(a1[k]);
         return tie;
     }
-    BR_DEV float
-    low(const struct sums *s)
+    BR_DEV void
+    put_sums(float *part, const struct sums *s, u32 lane)
     {
-        return s->c[0];
-    }
-    BR_DEV float
-    high(const struct sums *s)
-    {
-        return s->c[2];
+        if ((lane & 3) == 0) {
+            part[lane >> 2] = s->c[0];
+            part[8 + (lane >> 2)] = s->c[2];
+        }
     }
 };
 
@@ -166,29 +173,32 @@ struct bytes_of_x {
     {
         sts32(smem_of(S->x) + tile / 2 * 32 + (tile & 1) * 4 + i * 8, v);
     }
-    /* The bytes q of a tile; the block's other tile is in the lane beside. */
-    BR_DEV void
+    /* The bytes q of a tile; their sum. */
+    BR_DEV float
     put_bytes(u32 tile, u32x4 q, float d)
     {
         put_four(tile, 0, q.x);
         put_four(tile, 1, q.y);
         put_four(tile, 2, q.z);
         put_four(tile, 3, q.w);
-        if (LEAST) {
-            const float s = mul_rn(
-                d, (float)sum_of_bytes(
-                       q.x, sum_of_bytes(
-                                q.y, sum_of_bytes(q.z, sum_of_bytes(q.w, 0)))));
-            const float all = add_rn(s, shfl_xor_f(s, 1));
-            const u32 high = pack_bf16(all, 0.0f);
-            const u32 v =
-                tile & 1 ? pack_bf16(all - bf16_lo(high), 0.0f) : high;
-            sts16(smem_of(S->x) + SUMS_AT + (tile & 1) * SUMS + tile / 2 * 2,
-                  v);
-            if (tile & 2)
-                d = mul_rn(d, 0.0625f);
-        }
-        sts32(d_at(tile), as_u32(d));
+        sts32(d_at(tile), as_u32(LEAST && (tile & 2) ? mul_rn(d, 0.0625f) : d));
+        if (!LEAST)
+            return 0.0f;
+        return mul_rn(d, (float)sum_of_bytes(
+                             q.x, sum_of_bytes(
+                                      q.y, sum_of_bytes(
+                                               q.z, sum_of_bytes(q.w, 0)))));
+    }
+    /* For all lanes: the block's other tile is in the lane beside. */
+    BR_DEV void
+    end_tile(u32 tile, float s)
+    {
+        if (!LEAST)
+            return;
+        const float all = add_rn(s, shfl_xor_f(s, 1));
+        const u32 high = pack_bf16(all, 0.0f);
+        const u32 v = tile & 1 ? pack_bf16(all - bf16_lo(high), 0.0f) : high;
+        sts16(smem_of(S->x) + SUMS_AT + (tile & 1) * SUMS + tile / 2 * 2, v);
     }
     BR_DEV u32
     byte_of(float x, float f)
@@ -215,16 +225,17 @@ struct bytes_of_x {
             v[i] = byte_of(x[i * 4], f) | byte_of(x[i * 4 + 1], f) << 8 |
                    byte_of(x[i * 4 + 2], f) << 16 |
                    byte_of(x[i * 4 + 3], f) << 24;
-        put_bytes(tile, u32x4{v[0], v[1], v[2], v[3]},
-                  mul_rn(big, 1.0f / 127.0f));
+        end_tile(tile, put_bytes(tile, u32x4{v[0], v[1], v[2], v[3]},
+                                 mul_rn(big, 1.0f / 127.0f)));
     }
     /* The words of a tile: bytes 0..11 | 12..15, d, the sum of squares. */
     enum { X_WORDS = BR_MK_X_Q8_0 };
-    BR_DEV float
+    BR_DEV struct from_tile
     put_words(u32 tile, const u32x4 *v)
     {
-        put_bytes(tile, u32x4{v[0].x, v[0].y, v[0].z, v[1].x}, as_f32(v[1].y));
-        return as_f32(v[1].z);
+        const u32x4 q = {v[0].x, v[0].y, v[0].z, v[1].x};
+
+        return {as_f32(v[1].z), put_bytes(tile, q, as_f32(v[1].y))};
     }
     /* Lane i of 16 has value i of a tile, and the square that it adds. */
     BR_DEV void
@@ -249,23 +260,60 @@ struct bytes_of_x {
                                       as_u32(sum), epoch});
     }
 
-    struct sums { /* of two chains */
-        float u[2], v[2];
+    /* Two blocks of weights, even and odd, go through one accumulator: column n of x
+     * is 0 but for half n & 1 of block n >> 1 & 1, so lane c = lane & 3 of four gets
+     * the sums of both halves (each has its d) of block c & 1, for rows lane / 4 and
+     * 8 on. It goes on with one of these rows (row_of): 16 rows times two chains of
+     * blocks, one a lane. All columns alike took twice the instructions and two words
+     * of x a lane and block: Q4_K 2.8 % slower, Q8_0 1.6. */
+    struct sums {
+        float y;
     };
     BR_DEV struct sums
     none(void)
     {
-        return {{0, 0}, {0, 0}};
+        return {0.0f};
     }
-    BR_DEV float
-    low(const struct sums *s)
+    template <bool SIGNED>
+    BR_DEV void
+    pair(struct sums *s, u32x4 even, u32x4 odd, u32 x, u32x2 d, u32 scales,
+         u32 lane)
     {
-        return add_rn(s->u[0], s->u[1]);
+        const u32 part = lane >> 2 & 3;
+        const u32x2 x0 = {part == 0 ? x : 0, part == 1 ? x : 0};
+        const u32x2 x1 = {part == 2 ? x : 0, part == 3 ? x : 0};
+        i32 c[4] = {0, 0, 0, 0};
+
+        if (SIGNED) {
+            mma_s8_32(c, even, x0);
+            mma_s8_32(c, odd, x1);
+        } else {
+            mma_u8_32(c, even, x0);
+            mma_u8_32(c, odd, x1);
+        }
+        const float lo = (float)(lane & 2 ? c[2] : c[0]);
+        const float hi = (float)(lane & 2 ? c[3] : c[1]);
+        const float u = fma_rn(hi, as_f32(d.y), mul_rn(lo, as_f32(d.x)));
+        s->y = fma_rn(u, f16_lo(scales >> (lane & 1) * 16), s->y);
     }
-    BR_DEV float
-    high(const struct sums *s)
+    /* Where a lane's part of x is, for a pair of blocks; and its row. */
+    BR_DEV u32
+    x_at(u32 lane)
     {
-        return add_rn(s->v[0], s->v[1]);
+        return (lane >> 3 & 1) * 32 + (lane & 3) * 8 + (lane >> 2 & 1) * 4;
+    }
+    BR_DEV u32
+    row_of(u32 lane)
+    {
+        return (lane >> 2) + (lane & 2) * 4;
+    }
+    BR_DEV void
+    put_sums(float *part, const struct sums *s, u32 lane)
+    {
+        const float y = add_rn(s->y, shfl_xor_f(s->y, 1));
+
+        if (!(lane & 1))
+            part[row_of(lane)] = y;
     }
 };
 
@@ -278,43 +326,26 @@ struct q8_0_weights : bytes_of_x<false> {
         COPIES = 2,
         SLOTS = 44,
         WARPS = 11,
-        TILES = 4,
-        LOADERS = 4
+        LOADERS = 4,
+        LATE = 4
     };
     BR_DEV u32
     rows(struct sums *s, u32 from, u32 seg, u32 part, u32 lane)
     {
         const u32 A = from + lane * 16;
-        const u32 W = from + 4096 + (lane >> 2) * 16;
         const u32 X = smem_of(S->x) + seg * BR_MK_SEG + part * (BR_MK_SEG / 2) +
-                      (lane & 3) * 8;
-        const u32 D = d_at(seg * 32 + part * 16);
-        u32 tie = 0;
+                      x_at(lane);
+        const u32 D = d_at(seg * 32 + part * 16) + (lane & 1) * 8;
+        const u32x4 w = lds128(from + 4096 + row_of(lane) * 16);
+        u32 tie = any_of(w);
 
 #pragma unroll
-        for (u32 b = 0; b < 8; b += 4) {
-            const u32x2 wu = lds64(W + b * 2), wv = lds64(W + 128 + b * 2);
-            tie ^= wu.x ^ wu.y ^ wv.x ^ wv.y;
-            const float su[4] = {f16_lo(wu.x), f16_hi(wu.x), f16_lo(wu.y),
-                                 f16_hi(wu.y)};
-            const float sv[4] = {f16_lo(wv.x), f16_hi(wv.x), f16_lo(wv.y),
-                                 f16_hi(wv.y)};
-#pragma unroll
-            for (u32 k = 0; k < 4; k++) {
-                const u32x4 a = lds128(A + (b + k) * 512);
-                tie ^= any_of(a);
-                const u32x2 x = lds64(X + (b + k) * 32);
-                const u32x2 d = lds64(D + (b + k) * 8);
-                i32 c[4], e[4];
-                mma_s8_16(c, a.x, a.y, x.x);
-                mma_s8_16(e, a.z, a.w, x.y);
-                const float u = fma_rn((float)e[0], as_f32(d.y),
-                                       mul_rn((float)c[0], as_f32(d.x)));
-                const float v = fma_rn((float)e[2], as_f32(d.y),
-                                       mul_rn((float)c[2], as_f32(d.x)));
-                s->u[k & 1] = fma_rn(u, su[k], s->u[k & 1]);
-                s->v[k & 1] = fma_rn(v, sv[k], s->v[k & 1]);
-            }
+        for (u32 b = 0; b < 8; b += 2) {
+            const u32x4 even = lds128(A + b * 512);
+            const u32x4 odd = lds128(A + b * 512 + 512);
+            tie ^= any_of(even) ^ any_of(odd);
+            pair<true>(s, even, odd, lds32(X + b * 32), lds64(D + b * 8),
+                       (&w.x)[b / 2], lane);
         }
         return tie;
     }
@@ -331,84 +362,58 @@ struct q4_k_weights : bytes_of_x<true> {
         COPIES = 1,
         SLOTS = 36,
         WARPS = 12,
-        TILES = 4,
-        LOADERS = 4
+        LOADERS = 4,
+        LATE = 2
     };
-    /* The minima's part. */
-    BR_DEV u32
+    /* The minima's part, for the even blocks' lanes. */
+    BR_DEV void
     least(struct sums *s, u32 from, u32 seg, u32 lane)
     {
-        const u32 col = lane >> 2;
+        const u32 col = lane >> 2 & 3;
         const u32 at = smem_of(S->x) + SUMS_AT + (col & 1) * SUMS + seg * 32 +
                        (col & 2) * 8 + (lane & 3) * 4;
         const u32x2 m = lds64(from + 4096 + 512 + lane * 8);
-        const u32 d = from + 4096 + 512 + 256 + col * 4;
         const u32 x = lds32(at);
-        /* d of the minima, for lanes 0, 1 of four */
-        const u32 du = lds32(d) >> (lane & 1) * 16;
-        const u32 dv = lds32(d + 32) >> (lane & 1) * 16;
+        /* d of the minima, of the first 256 values and the others */
+        const u32 d = lds32(from + 4096 + 512 + 256 + row_of(lane) * 4) >>
+                      (lane & 1) * 16;
         float c[4];
 
         mma_bf16_zero(
             c,
             u32x4{bf16_of_bytes(m.x, 0x4140), bf16_of_bytes(m.x, 0x4342),
                   bf16_of_bytes(m.y, 0x4140), bf16_of_bytes(m.y, 0x4342)},
-            u32x2{col < 2 ? x : 0, col - 2 < 2 ? x : 0});
-        const float u = mul_rn(f16_lo(du), add_rn(c[0], c[1]));
-        const float v = mul_rn(f16_lo(dv), add_rn(c[2], c[3]));
-        s->u[0] = -add_rn(u, shfl_xor_f(u, 1));
-        s->v[0] = -add_rn(v, shfl_xor_f(v, 1));
-        return m.x ^ m.y ^ du ^ dv;
+            u32x2{col & 2 ? 0 : x, col & 2 ? x : 0});
+        const float u = mul_rn(f16_lo(d), lane & 2 ? add_rn(c[2], c[3])
+                                                   : add_rn(c[0], c[1]));
+        const float all = add_rn(u, shfl_xor_f(u, 1));
+        s->y = lane & 1 ? 0.0f : -all;
     }
     BR_DEV u32
     rows(struct sums *s, u32 from, u32 seg, u32 part, u32 lane)
     {
         const u32 A = from + lane * 16;
-        const u32 W = from + 4096 + (lane >> 2) * 32;
-        const u32 X = smem_of(S->x) + seg * BR_MK_SEG + (lane & 3) * 8;
-        const u32 D = d_at(seg * 32);
-        u32 tie = least(s, from, seg, lane);
+        const u32 W = from + 4096 + row_of(lane) * 32;
+        const u32 X = smem_of(S->x) + seg * BR_MK_SEG + x_at(lane);
+        const u32 D = d_at(seg * 32) + (lane & 1) * 8;
 
         (void)part;
+        least(s, from, seg, lane);
 #pragma unroll
-        for (u32 b = 0; b < 16; b += 4) {
-            const u32x2 wu = lds64(W + b * 2), wv = lds64(W + 256 + b * 2);
-            tie ^= wu.x ^ wu.y ^ wv.x ^ wv.y;
-            const float su[4] = {f16_lo(wu.x), f16_hi(wu.x), f16_lo(wu.y),
-                                 f16_hi(wu.y)};
-            const float sv[4] = {f16_lo(wv.x), f16_hi(wv.x), f16_lo(wv.y),
-                                 f16_hi(wv.y)};
+        for (u32 b = 0; b < 16; b += 8) {
+            const u32x4 w = lds128(W + b * 2);
 #pragma unroll
-            for (u32 k = 0; k < 4; k++) {
+            for (u32 k = 0; k < 8; k += 2) {
                 const u32x4 two = lds128(A + (b + k) / 2 * 512);
-                tie ^= k & 1 ? 0 : any_of(two);
-                const u32 half = k & 1 ? 0xf0f0f0f0 : 0x0f0f0f0f;
-                const u32x2 x = lds64(X + (b + k) * 32);
-                const u32x2 d = lds64(D + (b + k) * 8);
-                i32 c[4], e[4];
-                mma_u8_16(c, two.x & half, two.y & half, x.x);
-                mma_u8_16(e, two.z & half, two.w & half, x.y);
-                const float u = fma_rn((float)e[0], as_f32(d.y),
-                                       mul_rn((float)c[0], as_f32(d.x)));
-                const float v = fma_rn((float)e[2], as_f32(d.y),
-                                       mul_rn((float)c[2], as_f32(d.x)));
-                s->u[k & 1] = fma_rn(u, su[k], s->u[k & 1]);
-                s->v[k & 1] = fma_rn(v, sv[k], s->v[k & 1]);
+                pair<false>(s, masked(two, 0x0f0f0f0f), masked(two, 0xf0f0f0f0),
+                            lds32(X + (b + k) * 32), lds64(D + (b + k) * 8),
+                            (&w.x)[k / 2], lane);
             }
         }
-        return tie;
+        return 0;
     }
 };
 
-/* Until the barrier has passed the round with this parity. */
-BR_DEV void
-mbar_wait(u32 bar_addr, u32 parity)
-{
-#pragma unroll 1
-    for (u32 s = 0; !mbar_try(bar_addr, parity); s++)
-        if (s > SPIN_LIMIT)
-            give_up();
-}
 
 /* The chunks of a phase: chunk i goes to warp i mod WARPS and leaves its 16
  * partial sums at part[16 i].
@@ -421,7 +426,7 @@ mbar_wait(u32 bar_addr, u32 parity)
  * they are a part (& 0, which ptxas does not know). */
 template <class F>
 BR_DEV void
-multiply(const struct worker *w, const struct br_mk_inst *in)
+multiply(const struct worker *w, const struct br_mk_inst *in, u32 over)
 {
     const u32 lane = w->t & 31, warp = w->t >> 5, segs = in->segs;
     const u32 end = warp < F::WARPS ? in->n_tiles * segs : 0;
@@ -429,6 +434,7 @@ multiply(const struct worker *w, const struct br_mk_inst *in)
 #pragma unroll 1
     for (u32 i = warp; i < end; i += F::WARPS) {
         struct F::sums s = F::none();
+        const u32 seg = i - (i * over >> 12) * segs;
 
 #pragma unroll
         for (u32 c = 0; c < F::COPIES; c++) {
@@ -438,12 +444,11 @@ multiply(const struct worker *w, const struct br_mk_inst *in)
 
             mbar_wait(smem_of(S->full) + slot * 8, (at / F::SLOTS) & 1);
             const u32 read = F::rows(&s, smem_of(S->ring) + slot * F::ROOM,
-                                     i % segs, c, lane);
+                                     seg, c, lane);
             if (c < F::COPIES - 1) { /* 0.2 % slower for it, 1B Q8_0 1.4 */
                 n += read & args.n_workers >> 8;
-            } else if ((lane & 3) == 0) {
-                S->part[i * 16 + (lane >> 2)] = F::low(&s);
-                S->part[i * 16 + 8 + (lane >> 2)] = F::high(&s);
+            } else {
+                F::put_sums(S->part + i * 16, &s, lane);
             }
             mbar_arrive(empty, n);
         }

@@ -23,7 +23,7 @@ ask_ring(const struct worker *w, u32 ring)
 #pragma unroll
     for (u32 i = 0; i < 2; i++)
         copy16(smem_of(&S->told[i]),
-               args.host->ring[(w->epoch + 1 + i) % BR_MK_RING_STEPS]);
+               args.host->ring[(epoch_now() + 1 + i) % BR_MK_RING_STEPS]);
 }
 
 /* An entry of the ring, (token, epoch, place, epoch): its place, if it is there. */
@@ -37,10 +37,10 @@ said(u32x4 e, u32 epoch)
 BR_DEV u32x4
 next_from(const struct worker *w, u32x4 one, u32x4 two)
 {
-    const u32 place = said(two, w->epoch + 2);
+    const u32 place = said(two, epoch_now() + 2);
 
-    return u32x4{one.x, said(one, w->epoch + 1),
-                 place == BR_MK_END ? BR_MK_UNKNOWN : place, w->epoch};
+    return u32x4{one.x, said(one, epoch_now() + 1),
+                 place == BR_MK_END ? BR_MK_UNKNOWN : place, epoch_now()};
 }
 
 BR_DEV u32x4
@@ -49,7 +49,7 @@ next_of(const struct worker *w, u32 ring)
     const u32 here = BR_MK_PLACE(pos_now(), S->block);
 
     if (!ring)
-        return u32x4{BR_MK_BEST, here + 1, here + 2, w->epoch};
+        return u32x4{BR_MK_BEST, here + 1, here + 2, epoch_now()};
     return next_from(w, lds128(smem_of(&S->told[0])),
                      lds128(smem_of(&S->told[1])));
 }
@@ -111,7 +111,7 @@ await_next(const struct worker *w)
 #pragma unroll 1
     for (u32 n = 0; n < SPIN_LIMIT; n++) {
         const u32x4 v = ld_word(next_word());
-        if (v.w == w->epoch)
+        if (v.w == epoch_now())
             return v;
     }
     give_up();
@@ -146,11 +146,11 @@ await_ring(const struct worker *w, u32 patience, u32 step)
 
 #pragma unroll 1
     for (u32 s = 0; n.y == BR_MK_UNKNOWN && s < patience; s++) {
-        const u32x4 one = look_at_ring(w->epoch + 1);
-        n = next_from(w, one, look_at_ring(w->epoch + 2));
+        const u32x4 one = look_at_ring(epoch_now() + 1);
+        n = next_from(w, one, look_at_ring(epoch_now() + 2));
     }
     if (n.y == BR_MK_UNKNOWN)
-        n = u32x4{BR_MK_BEST, BR_MK_END, BR_MK_UNKNOWN, w->epoch};
+        n = u32x4{BR_MK_BEST, BR_MK_END, BR_MK_UNKNOWN, epoch_now()};
     st_word(next_word(), n);
     begin_next(n, step);
 }

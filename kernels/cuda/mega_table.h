@@ -191,6 +191,6 @@ struct br_mk_args {
  * barriers (struct smem in mega_decode.cu). */
 #define BR_MK_SHARED                                                 \
     (BR_MK_RING + BR_MK_MAX_K * 2 + BR_MK_MAX_PARTS * 64 + 128 * 4 + \
-     BR_MK_MAX_LAYERS * 4 + 76 * 4 + BR_MK_MAX_SLOTS * 16 + 496)
+     BR_MK_MAX_LAYERS * 4 + 80 * 4 + BR_MK_MAX_SLOTS * 16 + 512)
 
 #endif

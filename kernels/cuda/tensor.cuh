@@ -54,19 +54,19 @@ mma_s8(i32 c[4], u32x4 a, u32x2 b)
                    "r"(0));
 }
 
-/* The same of 16 columns: a[16x16] b[16x8], of which lane l has columns
- * 4(l%4).. + 3; weights of u8: without a sign. */
-#define MMA_16(name, type)                                                    \
-    BR_DEV void name(i32 c[4], u32 a, u32 a8, u32 b)                          \
+/* c[16x8] += a[16x32] b[32x8], of bytes; weights of u8: without a sign. */
+#define MMA_32(name, type)                                                    \
+    BR_DEV void name(i32 c[4], u32x4 a, u32x2 b)                              \
     {                                                                         \
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.s32." type            \
-                     ".s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "                 \
-                     "{%7,%7,%7,%7};"                                         \
-                     : "=r"(c[0]), "=r"(c[1]), "=r"(c[2]), "=r"(c[3])         \
-                     : "r"(a), "r"(a8), "r"(b), "r"(0));                      \
+        asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." type            \
+                     ".s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "        \
+                     "{%0,%1,%2,%3};"                                         \
+                     : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])         \
+                     : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x),      \
+                       "r"(b.y));                                             \
     }
-MMA_16(mma_s8_16, "s8")
-MMA_16(mma_u8_16, "u8")
+MMA_32(mma_s8_32, "s8")
+MMA_32(mma_u8_32, "u8")
 /* The sum of four signed bytes. */
 BR_DEV i32
 sum_of_bytes(u32 v, i32 c)

@@ -77,18 +77,20 @@ mma_s8(i32 c[4], u32x4 a, u32x2 b)
 
 template <bool SIGNED>
 BR_DEV void
-emu_mma_16(i32 c[4], u32 a, u32 a8, u32 b)
+emu_mma_32(i32 c[4], u32x4 a, u32x2 b)
 {
-    const u32 v[3] = {a, a8, b}, l = tid() % 32;
-    u32(*all)[8] = emu_share(v, 3);
+    const u32 v[6] = {a.x, a.y, a.z, a.w, b.x, b.y}, l = tid() % 32;
+    u32(*all)[8] = emu_share(v, 6);
     i32 r[4];
 
     for (u32 i = 0; i < 4; i++) {
         const u32 row = l / 4, col = l % 4 * 2 + (i & 1);
-        i32 s = 0;
-        for (u32 k = 0; k < 16; k++) {
-            const u32 pa = all[row * 4 + k / 4][i >> 1] >> k % 4 * 8 & 255;
-            const u32 pb = all[col * 4 + k / 4][2] >> k % 4 * 8;
+        i32 s = c[i];
+        for (u32 k = 0; k < 32; k++) {
+            const u32 pa =
+                all[row * 4 + k % 16 / 4][(i >> 1) + k / 16 * 2] >> k % 4 * 8 &
+                255;
+            const u32 pb = all[col * 4 + k % 16 / 4][4 + k / 16] >> k % 4 * 8;
             s += (SIGNED ? (i32)(signed char)pa : (i32)pa) *
                  (i32)(signed char)pb;
         }
@@ -98,15 +100,16 @@ emu_mma_16(i32 c[4], u32 a, u32 a8, u32 b)
     memcpy(c, r, sizeof r);
 }
 BR_DEV void
-mma_s8_16(i32 c[4], u32 a, u32 a8, u32 b)
+mma_s8_32(i32 c[4], u32x4 a, u32x2 b)
 {
-    emu_mma_16<true>(c, a, a8, b);
+    emu_mma_32<true>(c, a, b);
 }
 BR_DEV void
-mma_u8_16(i32 c[4], u32 a, u32 a8, u32 b)
+mma_u8_32(i32 c[4], u32x4 a, u32x2 b)
 {
-    emu_mma_16<false>(c, a, a8, b);
+    emu_mma_32<false>(c, a, b);
 }
+
 BR_DEV i32
 sum_of_bytes(u32 v, i32 c)
 {

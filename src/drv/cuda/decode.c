@@ -109,7 +109,7 @@ upload_args(br_cu_decode *d, br_status *st)
     static const struct {
         uint32_t depth[2], deep[2], few; /* [hidden > 2048] */
     } by_format[] = {
-        {{4, 4}, {6, 8}, 12}, {{4, 4}, {8, 12}, 22}, {{4, 4}, {8, 8}, 18}};
+        {{4, 4}, {8, 8}, 12}, {{4, 4}, {8, 12}, 22}, {{4, 4}, {8, 8}, 18}};
     const bool wide = s->hidden > 2048;
     struct br_mk_args a = {
         .inst = (const void *)d->inst,
