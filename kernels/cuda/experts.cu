@@ -15,6 +15,8 @@
  *            one input (gate, up) are a launch: tiles of the one, then of the other
  *   mx       MXFP4's codes stay e2m1: as the upper bits of an f16 they are the number
  *            times 2^-14, so a weight is two masks and a multiplication
+ *   f8       so do E5M2, the upper half of an f16, and E4M3, 2^8 times too small after a
+ *            shift. Not of experts alone: a matrix that all rows pass is one expert
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "exact.cuh"
@@ -28,7 +30,7 @@
 #include "tile_parts.cuh"
 
 enum { ASK_WARPS = TILE_ROWS / 16 };
-enum ask_form { ASK_F16, ASK_PACK, ASK_MX };
+enum ask_form { ASK_F16, ASK_PACK, ASK_MX, ASK_F8 };
 
 /* ---- at load ------------------------------------------------------------------ */
 
@@ -69,6 +71,43 @@ br_nd_pack_mx(ARGS)
                 to % 8 * 8 + b % 2 * 4 + to % 16 / 8 * 2;
         const u32 e = 127 + 14 + p[b * 17];
         *(u16 *)s = (u16)pack_f16(e > top ? as_f32((e - top) << 23) : 0.0f, 0.0f);
+    }
+}
+
+/* The same of numbers of eight bits, of kind op. A row's factor is its largest scale, which
+ * the others are parts of: where all are alike, as of a matrix or a row with one scale, no
+ * product is rounded. E4M3's codes become 1.75 at most and their scale 2^14. */
+KERNEL
+br_nd_pack_f8(ARGS)
+{
+    const u32 lane = tid() & 31, r = bid() * BR_ND_WARPS + (tid() >> 5);
+    const u32 K = a.m.n_in, to = a.off + r;
+    const bool e4m3 = a.op == BR_ND_PACK_E4M3;
+    const u8 *p = (const u8 *)a.x.p + (u64)r * (K / 64) * BR_ND_F8_BLOCK;
+    u32 top = 0;
+
+    if (r >= a.m.n_out)
+        return;
+    for (u32 b = lane; b < K / 64; b += 32)
+        top = max_u32(top, bits_of(*(const float *)(p + b * BR_ND_F8_BLOCK)));
+    for (u32 m = 16; m; m >>= 1)
+        top = max_u32(top, shfl_xor(top, m));
+    const float most = as_f32(top), by = top ? (e4m3 ? 16384.0f : 1.0f) : 0.0f;
+    if (lane == 0)
+        a.xd[to] = e4m3 ? most * 0.015625f : most;
+    const u64 step = (u64)(a.lows / 16) * BR_ND_F8_BYTES;
+    u8 *out = (u8 *)a.xq + (u64)(to / TILE_ROWS) * BR_ND_F8_BYTES;
+    for (u32 i = lane; i < K / 4; i += 32) { /* four columns of a lane's */
+        const u32 at = i % 16;
+        const u8 *q = p + i / 16 * BR_ND_F8_BLOCK + 4 + at / 4 * 16 + at % 4 * 2;
+        *(u32 *)(out + i / 16 * step + pack_code_at(BR_ND_PACK_8, to, at)) =
+            q[0] | (u32)q[1] << 8 | (u32)q[8] << 16 | (u32)q[9] << 24;
+    }
+    for (u32 b = lane; b < K / 64; b += 32) {
+        u8 *s = out + b * step + TILE_ROWS * 64 + to % TILE_ROWS / 16 * 32 + to % 8 * 4 +
+                to % 16 / 8 * 2;
+        const float own = *(const float *)(p + b * BR_ND_F8_BLOCK);
+        *(u16 *)s = (u16)pack_f16(top ? own / most * by : 0.0f, 0.0f);
     }
 }
 
@@ -193,7 +232,18 @@ ask_bytes(u32 kind)
 {
     return FORM == ASK_F16    ? (u32)W_BYTES
            : FORM == ASK_PACK ? pack_bytes(kind)
-                              : BR_ND_MX_BYTES;
+           : FORM == ASK_MX   ? (u32)BR_ND_MX_BYTES
+                              : BR_ND_F8_BYTES;
+}
+/* Where tokens begin in a stage: whole kilobytes. */
+template <u32 FORM>
+BR_DEV constexpr u32
+ask_tokens()
+{
+    return FORM == ASK_F16    ? (u32)W_BYTES
+           : FORM == ASK_PACK ? (u32)PACK_MOST
+           : FORM == ASK_MX   ? BR_ND_MX_BYTES + 512
+                              : BR_ND_F8_BYTES + 768;
 }
 
 /* Weights of 16 columns of a lane's two rows. */
@@ -221,9 +271,37 @@ mx_halves(u32 from, u32x4 (&out)[4])
         out[j] = {one.x, two.x, one.y, two.y};
     }
 }
+
+/* Codes of eight bits as f16, of a row's 16 columns: the first eight, the others. */
+BR_DEV u32x2
+f8_row(u32 v, u32 scale, u32 shift)
+{
+    const u32 a = prmt(v, 0, 0x1404), b = prmt(v, 0, 0x3424);
+
+    return {fma_f16x2((a & 0x80008000) | (a & 0x7f007f00) >> shift, scale, 0),
+            fma_f16x2((b & 0x80008000) | (b & 0x7f007f00) >> shift, scale, 0)};
+}
+BR_DEV void
+f8_halves(u32 kind, u32 from, u32x4 (&out)[4])
+{
+    const u32 lane = tid() & 31, w = tid() >> 5, shift = kind == BR_ND_PACK_E4M3;
+    const u32x4 code[2] = {lds128(from + (w * 64 + lane) * 16),
+                           lds128(from + (w * 64 + 32 + lane) * 16)};
+    const u32 scale = lds32(from + TILE_ROWS * 64 + w * 32 + lane / 4 * 4);
+    const u32 up = prmt(scale, 0, 0x1010), low = prmt(scale, 0, 0x3232);
+
+    wg_wait<0>();
+#pragma unroll
+    for (u32 j = 0; j < 4; j++) {
+        const u32x4 c = code[j / 2];
+        const u32x2 one = f8_row(j % 2 ? c.z : c.x, up, shift);
+        const u32x2 two = f8_row(j % 2 ? c.w : c.y, low, shift);
+        out[j] = {one.x, two.x, one.y, two.y};
+    }
+}
 template <u32 FORM>
 BR_DEV void
-ask_read(const struct pack_form &f, u32 from, u32x4 (&out)[4])
+ask_read(const struct pack_form &f, u32 kind, u32 from, u32x4 (&out)[4])
 {
     if constexpr (FORM == ASK_PACK) {
         const struct pack_words p = pack_read(f, from);
@@ -232,6 +310,8 @@ ask_read(const struct pack_form &f, u32 from, u32x4 (&out)[4])
     }
     if constexpr (FORM == ASK_MX)
         mx_halves(from, out);
+    if constexpr (FORM == ASK_F8)
+        f8_halves(kind, from, out);
 }
 
 /* The warp that copies: 64s of columns from .. to, into STAGES places. What the
@@ -241,9 +321,7 @@ BR_DEV void
 ask_bring(const struct br_nd_routed &r, u32 bytes, const u8 *w, u32 first, u32 from,
           u32 to)
 {
-    enum { AT = FORM == ASK_F16    ? (int)W_BYTES
-                : FORM == ASK_PACK ? (int)PACK_MOST
-                                   : (int)BR_ND_MX_BYTES + 512 };
+    enum { AT = ask_tokens<FORM>() };
     enum { BYTES = AT + N / 8 * ATOM };
     const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
     const u64 policy = policy_evict_first();
@@ -345,9 +423,7 @@ template <u32 N, u32 STAGES, u32 FORM>
 BR_DEV void
 ask(const struct br_nd_routed &r)
 {
-    enum { AT = FORM == ASK_F16    ? (int)W_BYTES
-                : FORM == ASK_PACK ? (int)PACK_MOST
-                                   : (int)BR_ND_MX_BYTES + 512 };
+    enum { AT = ask_tokens<FORM>() };
     enum { BYTES = AT + N / 8 * ATOM };
     __shared__ float x[N];
     __shared__ i32 whose[N];
@@ -407,7 +483,7 @@ ask(const struct br_nd_routed &r)
             u32x4 in[4]; /* weights of the operands, which nobody reads now */
             while (!mbar_try(full + s * 8, round & 1))
                 ;
-            ask_read<FORM>(form, base + s * BYTES, in);
+            ask_read<FORM>(form, a.m.kind, base + s * BYTES, in);
             wg_begin();
 #pragma unroll
             for (u32 k = 0; k < 4; k++)
@@ -448,3 +524,6 @@ ASK(pack_many, 128, 8, ASK_PACK, BR_ND_PACK_SHARED, 1)
 ASK(mx_few, 16, 12, ASK_MX, BR_ND_MX_SHARED, 2)
 ASK(mx_some, 32, 10, ASK_MX, BR_ND_MX_SHARED, 2)
 ASK(mx_many, 128, 8, ASK_MX, BR_ND_MX_SHARED, 1)
+ASK(f8_few, 16, 9, ASK_F8, BR_ND_F8_SHARED, 2)
+ASK(f8_some, 32, 7, ASK_F8, BR_ND_F8_SHARED, 2)
+ASK(f8_many, 128, 8, ASK_F8, BR_ND_F8_SHARED, 1)

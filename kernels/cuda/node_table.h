@@ -66,6 +66,12 @@ enum {
 #define BR_ND_MX_BYTES (BR_ND_TILE_ROWS * 32u + BR_ND_TILE_ROWS * 4u)
 #define BR_ND_MX_SHARED(tokens, stages) \
     ((stages) * (BR_ND_MX_BYTES + 512u + (tokens)*128u + 16u))
+/* The same of numbers of eight bits (F8_E4M3, F8_E5M2): codes, a scale of f16 a row; a
+ * file's blocks of 64. */
+#define BR_ND_F8_BYTES (BR_ND_TILE_ROWS * 64u + BR_ND_TILE_ROWS * 2u)
+#define BR_ND_F8_SHARED(tokens, stages) \
+    ((stages) * (BR_ND_F8_BYTES + 768u + (tokens)*128u + 16u))
+#define BR_ND_F8_BLOCK 68u
 enum {
     BR_ND_ASK_ALONE = 16, /* pairs of a step that are not put into lists */
     BR_ND_ASK_FEW = 16,   /* rows of a part: three kernels of each form */
@@ -90,7 +96,9 @@ enum br_nd_kind { /* of a matrix */
                   BR_ND_PACK_8,     /* packed: bytes; a scale every 16 */
                   BR_ND_PACK_8_MIN, /* a scale and a minimum every 32 */
                   BR_ND_PACK_4_MIN, /* the same of four bits */
-                  BR_ND_PACK_MX     /* MXFP4 (experts.cu): a scale every 32 */
+                  BR_ND_PACK_MX,    /* MXFP4 (experts.cu): a scale every 32 */
+                  BR_ND_PACK_E4M3, /* eight bits (experts.cu): a scale every 64 */
+                  BR_ND_PACK_E5M2
 };
 
 enum br_nd_one { /* numbers one by one */

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "model/quant.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct binder {
@@ -307,130 +308,161 @@ find_lives(br_values *r)
         r->at[r->hidden].last = g->n_nodes;
 }
 
-/* Memory of values one after another. Of those whose rows want logits only there are
- * fewer rows, so they never share with others. */
+/* Memory of values one after another, whose lives do not meet. Of those whose rows want
+ * logits only there are fewer rows, so they never share with others. */
 typedef struct buffer {
     size_t cols, rows;
+    bool *taken; /* [n_nodes + 1] */
     float *p;
 } buffer;
+
+/* What wants memory, from node to node. */
+typedef struct tenant {
+    size_t cols, rows;
+    uint32_t from, to;
+    uint32_t *id; /* 1 + its buffer */
+} tenant;
 
 typedef struct placer {
     const binder *b;
     BR_VEC(buffer) all;
-    BR_VEC(uint32_t) dead; /* of all: who comes may have them */
-    uint32_t *of;          /* [n_values] 1 + its buffer */
+    BR_VEC(tenant) tenants;
+    uint32_t *of; /* [n_values] 1 + its buffer */
     uint32_t (*aside)[BR_VALUES_ASIDE];
 } placer;
 
-/* A dead buffer or a new one, 1 + its number; 0: out of memory. Of the dead the smallest
- * that is wide enough: 512 narrow rows in a wide one's memory cost 16 MB three times.
- * If none is, the widest grows: 64 KB a row less for qwen3-30b-a3b. */
-static uint32_t
-take(placer *l, size_t cols, size_t rows)
-{
-    size_t best = l->dead.n;
-    uint32_t id;
-
-    for (size_t k = 0; k < l->dead.n; k++) {
-        const buffer *d = &l->all.at[l->dead.at[k]];
-        const buffer *o =
-            best < l->dead.n ? &l->all.at[l->dead.at[best]] : NULL;
-        const bool fits = d->cols >= cols;
-
-        if (d->rows == rows &&
-            (!o ||
-             (o->cols >= cols ? fits && d->cols < o->cols : d->cols > o->cols)))
-            best = k;
-    }
-    if (best == l->dead.n)
-        return br_vec_push(&l->all, ((buffer){cols, rows, NULL}))
-                   ? (uint32_t)l->all.n
-                   : 0;
-    id = l->dead.at[best];
-    l->dead.at[best] = l->dead.at[--l->dead.n];
-    l->all.at[id].cols = BR_MAX(l->all.at[id].cols, cols);
-    return id + 1;
-}
-
-/* Buffers of values that die with node i. */
 static bool
-give_back(placer *l, uint32_t i)
+is_free(const buffer *b, const tenant *t)
 {
-    const br_values *r = l->b->v;
-    const br_ir_node *n = &r->g->nodes[i];
-
-    for (int k = 0; k < n->n_in + n->n_out; k++) {
-        uint32_t id = n->bind[k].value;
-        bool twice = id == BR_IR_NONE;
-
-        for (int a = 0; a < k; a++)
-            twice = twice || n->bind[a].value == id;
-        if (!twice && r->g->values[id].kind == BR_IK_TEMP && l->of[id] &&
-            r->at[id].last == (int64_t)i &&
-            !br_vec_push(&l->dead, l->of[id] - 1))
+    for (uint32_t i = t->from; i <= t->to; i++)
+        if (b->taken[i])
             return false;
-    }
     return true;
 }
 
-/* Buffers of values that have rested till node i was there. */
+/* The narrowest buffer that is free as long as the tenant lives, or a new one. Wide ones
+ * come first, so none has to grow. 512 narrow rows in a wide one's memory cost 16 MB
+ * three times. */
 static bool
-wake(placer *l, uint32_t i)
+settle(placer *l, const tenant *t)
 {
-    const uint8_t *rest = l->b->c->rest;
-    uint32_t at = i < BR_VALUES_REST ? 0 : i - BR_VALUES_REST + 1;
-    bool ok = true;
+    const uint32_t n = l->b->v->g->n_nodes;
+    size_t at = l->all.n;
 
-    for (; at <= i && ok; at++)
-        if (at + (rest ? rest[at] : 0) == i)
-            ok = give_back(l, at);
-    return ok;
+    while (at > 0 && !(l->all.at[at - 1].rows == t->rows && !l->b->c->apart &&
+                       is_free(&l->all.at[at - 1], t)))
+        at--;
+    if (at == 0) {
+        bool *taken = br_try_calloc(n + 1, sizeof *taken);
+
+        if (!taken ||
+            !br_vec_push(&l->all, ((buffer){t->cols, t->rows, taken, NULL}))) {
+            br_free(taken);
+            return false;
+        }
+        at = l->all.n;
+    }
+    for (uint32_t i = t->from; i <= t->to; i++)
+        l->all.at[at - 1].taken[i] = true;
+    *t->id = (uint32_t)at;
+    return true;
 }
 
-/* What a node wants while it runs; others have it after it. */
+/* All numbers of a row of value id. */
 static bool
-set_aside(placer *l, uint32_t i)
+whole(const br_values *r, const br_ir_bind *b, int64_t cols)
+{
+    return b->value != BR_IR_NONE && br_bind_together(b) && b->off == 0 &&
+           (int64_t)b->width * b->count == cols && r->at[b->value].cols == cols;
+}
+
+/* Does node i make value id number by number out of two that are as wide? Then it may
+ * write one of them, if nobody reads that after it. */
+static bool
+in_place(const br_values *r, uint32_t i, uint32_t id)
+{
+    const br_ir_node *n = &r->g->nodes[i];
+    const int64_t cols = r->at[id].cols;
+
+    return (n->op == BR_IR_GLU || n->op == BR_IR_MOE_SWIGLU) &&
+           n->bind[n->n_in].value == id && whole(r, &n->bind[n->n_in], cols) &&
+           whole(r, &n->bind[0], cols) && whole(r, &n->bind[1], cols);
+}
+
+/* Memory of a value: from its first node to its last one, or for good. */
+static bool
+count_value(placer *l, uint32_t id)
+{
+    const br_values_config *c = l->b->c;
+    const br_values *r = l->b->v;
+    const br_value_mem *v = &r->at[id];
+    const uint32_t n = r->g->n_nodes;
+    const bool temp = r->g->values[id].kind == BR_IK_TEMP;
+    const uint32_t last = (uint32_t)BR_MIN(v->last, (int64_t)n);
+    const uint32_t rests = c->rest && last < n ? c->rest[last] : 0;
+    tenant t = {.cols = (size_t)v->cols,
+                .rows = v->want && c->max_want ? c->max_want : c->max_rows,
+                .from = (uint32_t)v->first,
+                .to = temp ? BR_MIN(last + rests, n) : n,
+                .id = &l->of[id]};
+
+    if (!v->made || v->p || (id == r->logits && c->max_want))
+        return true;
+    if (c->in_place && t.from < t.to && in_place(r, t.from, id))
+        t.from++;
+    return br_vec_push(&l->tenants, t);
+}
+
+/* What nodes want while they run. */
+static bool
+count_aside(placer *l, uint32_t i)
 {
     const br_values_config *c = l->b->c;
     size_t cols[BR_VALUES_ASIDE] = {0};
 
-    if (!c->aside)
-        return true;
     c->aside(c->ctx, i, cols);
-    for (int k = 0; k < BR_VALUES_ASIDE; k++)
-        if (cols[k] && !(l->aside[i][k] = take(l, cols[k], c->max_rows)))
+    for (int k = 0; k < BR_VALUES_ASIDE; k++) {
+        const tenant t = {.cols = cols[k],
+                          .rows = c->max_rows,
+                          .from = i,
+                          .to = i,
+                          .id = &l->aside[i][k]};
+
+        if (cols[k] && !br_vec_push(&l->tenants, t))
             return false;
-    for (int k = 0; k < BR_VALUES_ASIDE && !c->apart; k++)
-        if (cols[k] && !br_vec_push(&l->dead, l->aside[i][k] - 1))
-            return false;
+    }
     return true;
 }
 
-/* Buffers of values that are dead serve those that come. */
+/* The wider first, then the earlier. */
+static int
+by_width(const void *a, const void *b)
+{
+    const tenant *x = a, *y = b;
+
+    if (x->cols != y->cols)
+        return x->cols < y->cols ? 1 : -1;
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
 static bool
 share(placer *l)
 {
-    const br_values_config *c = l->b->c;
-    br_values *r = l->b->v;
+    const br_ir *g = l->b->v->g;
 
-    for (uint32_t i = 0; i < r->g->n_nodes; i++) {
-        const br_ir_node *n = &r->g->nodes[i];
-
-        for (int k = n->n_in; k < n->n_in + n->n_out; k++) {
-            const uint32_t id = n->bind[k].value;
-            const br_value_mem *v = &r->at[id];
-            const bool few = v->want && c->max_want;
-
-            if (v->p || l->of[id] || (id == r->logits && c->max_want))
-                continue;
-            l->of[id] =
-                take(l, (size_t)v->cols, few ? c->max_want : c->max_rows);
-            if (!l->of[id])
-                return false;
-        }
-        if (!set_aside(l, i) || (!c->apart && !wake(l, i)))
+    for (uint32_t v = 0; v < g->n_values; v++)
+        if (!count_value(l, v))
             return false;
-    }
+    for (uint32_t i = 0; l->aside && i < g->n_nodes; i++)
+        if (!count_aside(l, i))
+            return false;
+    if (l->tenants.n)
+        qsort(l->tenants.at, l->tenants.n, sizeof *l->tenants.at, by_width);
+    for (size_t i = 0; i < l->tenants.n; i++)
+        if (!settle(l, &l->tenants.at[i]))
+            return false;
     return true;
 }
 
@@ -532,8 +564,10 @@ br_values_place(br_values *v, br_arena *arena, const br_values_config *c,
         code = no_memory(st);
     if (code == BR_OK)
         code = place_nodes(&l, st);
+    for (size_t i = 0; i < l.all.n; i++)
+        br_free(l.all.at[i].taken);
     br_vec_fini(&l.all);
-    br_vec_fini(&l.dead);
+    br_vec_fini(&l.tenants);
     br_free(l.of);
     br_free(l.aside);
     return code;

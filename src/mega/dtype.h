@@ -13,14 +13,6 @@
 /* Only inside a FUSED recipe ("float64"); no buffer has it. */
 enum { BR_DT_F64 = BR_MDT_COUNT, BR_DT_COUNT };
 
-float br_f8e4m3_to_f32(uint8_t bits); /* no infinity; 0x7f, 0xff are NaN */
-float br_f8e5m2_to_f32(uint8_t bits);
-/* Overflow gives infinity, or NaN in E4M3. A NaN keeps its sign. */
-uint16_t br_f64_to_f16(double v);
-uint16_t br_f64_to_bf16(double v);
-uint8_t br_f64_to_f8e4m3(double v);
-uint8_t br_f64_to_f8e5m2(double v);
-
 bool br_dt_is_float(int dt);
 const char *br_dt_name(int dt); /* "F64" as well */
 /* Bytes of a row of n elements. n is bounded by the caller's memory. */

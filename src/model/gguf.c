@@ -10,10 +10,12 @@
 #include "model/gguf_int.h"
 
 #include "base/hash.h"
+#include "model/hf.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct br_gguf {
     br_arena arena;
@@ -23,6 +25,7 @@ struct br_gguf {
     size_t n_tensors;
     br_map names; /* tensor name -> index in tensor */
     bool named;   /* the failure names its file already */
+    br_str own;   /* the bytes, where they came from a folder */
 };
 
 /* ---- making and freeing ------------------------------------------------- */
@@ -47,6 +50,7 @@ br_gguf_close(br_gguf *g)
     free_parts(g);
     br_map_fini(&g->names);
     br_free(g->tensor);
+    br_str_fini(&g->own);
     br_arena_fini(&g->arena);
     br_free(g);
 }
@@ -193,13 +197,6 @@ open_part(br_gguf *g, const char *path, br_status *st)
 
     g->named = true;
     code = br_file_map_open(&part->map, path, st);
-    if (code == BR_E_FORMAT && st && st->sys == EISDIR) {
-        *st = (br_status){0};
-        return br_fail(st, code,
-                       "%s: a folder; `brass convert` makes a GGUF file of one "
-                       "of Hugging Face",
-                       path);
-    }
     BR_TRY(code);
     g->n_parts++;
     part->p = part->map.p;
@@ -301,24 +298,6 @@ open_path(br_gguf *g, const char *path, br_status *st)
     return code;
 }
 
-br_code
-br_gguf_open(br_gguf **out, const char *path, br_status *st)
-{
-    br_gguf *g;
-    br_code code;
-
-    BR_TRY(make(out, st));
-    g = *out;
-    code = open_path(g, path, st);
-    if (code == BR_OK)
-        return BR_OK;
-    if (!g->named)
-        br_prefix(st, "%s", path);
-    br_gguf_close(g);
-    *out = NULL;
-    return code;
-}
-
 static br_code
 open_bytes(br_gguf *g, const void *p, size_t n, br_status *st)
 {
@@ -335,6 +314,56 @@ open_bytes(br_gguf *g, const void *p, size_t n, br_status *st)
                        "one file of %u: a set has to be opened by its path",
                        count);
     return index_tensors(g, st);
+}
+
+static bool
+is_folder(const char *path)
+{
+    struct stat s;
+
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* Of Hugging Face: as a file in memory. */
+static br_code
+open_folder(br_gguf *g, const char *path, br_status *st)
+{
+    br_str config = {0};
+    bool has;
+
+    g->named = true; /* whatever is wrong */
+    br_str_printf(&config, "%s/config.json", path);
+    if (config.oom) {
+        br_str_fini(&config);
+        return br_fail(st, BR_E_OOM, "out of memory");
+    }
+    has = access(config.at, F_OK) == 0;
+    br_str_fini(&config);
+    if (!has)
+        return br_fail(st, BR_E_FORMAT,
+                       "%s: a folder without config.json is no model", path);
+    BR_TRY(br_hf_load(path, &g->own, st));
+    if (open_bytes(g, g->own.at, g->own.n, st) == BR_OK)
+        return BR_OK;
+    return br_prefix(st, "%s", path);
+}
+
+br_code
+br_gguf_open(br_gguf **out, const char *path, br_status *st)
+{
+    br_gguf *g;
+    br_code code;
+
+    BR_TRY(make(out, st));
+    g = *out;
+    code = is_folder(path) ? open_folder(g, path, st) : open_path(g, path, st);
+    if (code == BR_OK)
+        return BR_OK;
+    if (!g->named)
+        br_prefix(st, "%s", path);
+    br_gguf_close(g);
+    *out = NULL;
+    return code;
 }
 
 br_code

@@ -65,7 +65,8 @@ typedef struct br_gguf_tensor {
 
 typedef struct br_gguf br_gguf;
 
-/* Any file of a split set opens the whole set; the metadata is the first
+/* Any file of a split set opens the whole set, a Hugging Face folder (hf.h) what it
+ * would be as a file, in memory; the metadata is the first
  * file's. Of memory it takes at most eight bytes for a byte of header. */
 br_code br_gguf_open(br_gguf **out, const char *path,
                      br_status *st) BR_MUST_USE;

@@ -223,14 +223,15 @@ read_kv(cursor *c, br_gguf_part *part, size_t i, br_arena *a)
 
 /* ---- tensors ------------------------------------------------------------ */
 
-/* Dimensions, row and total against the number format. */
+/* Dimensions, row and total against the number format; file: of one, which has no
+ * formats of the program's own. */
 static br_code
-measure(br_gguf_tensor *t, br_status *st)
+measure(br_gguf_tensor *t, bool file, br_status *st)
 {
     const br_qinfo *q = br_qinfo_of(t->type);
     uint64_t n = 1;
 
-    if (!q->name)
+    if (!q->name || (file && (q->flags & BR_QF_INSIDE)))
         return br_fail(st, BR_E_FORMAT,
                        "no tensor type has the code %d (or it was removed)",
                        t->type);
@@ -254,7 +255,7 @@ measure(br_gguf_tensor *t, br_status *st)
 
 /* Leaves the offset in *off; where the data begins is known at the end. */
 static br_code
-read_tensor_at(cursor *c, br_gguf_tensor *t, uint64_t *off)
+read_tensor_at(cursor *c, br_gguf_tensor *t, bool file, uint64_t *off)
 {
     uint32_t type;
 
@@ -272,7 +273,7 @@ read_tensor_at(cursor *c, br_gguf_tensor *t, uint64_t *off)
         return br_fail(c->st, BR_E_FORMAT, "no tensor type has the code %u",
                        type);
     BR_TRY(take_u64(c, "offset", off));
-    return measure(t, c->st);
+    return measure(t, file, c->st);
 }
 
 static br_code
@@ -287,7 +288,7 @@ read_tensor(cursor *c, br_gguf_part *part, size_t i, uint64_t *off)
         br_prefix(c->st, "tensor %zu", i);
         return code;
     }
-    code = read_tensor_at(c, t, off);
+    code = read_tensor_at(c, t, part->map.n > 0, off);
     if (code != BR_OK)
         br_prefix(c->st, "tensor '%.*s'", (int)t->name.n, t->name.p);
     return code;

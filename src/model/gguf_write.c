@@ -392,6 +392,20 @@ pad(br_gguf_writer *w, uint64_t n, br_status *st)
     return BR_OK;
 }
 
+/* Formats that no file has. */
+static br_code
+check_formats(const br_gguf_writer *w, br_status *st)
+{
+    for (size_t i = 0; i < w->tensors.n; i++) {
+        const br_qinfo *q = br_qinfo_of(w->tensors.at[i].info.type);
+
+        if (q->flags & BR_QF_INSIDE)
+            return br_fail(st, BR_E_UNSUPPORTED, "files have no format %s",
+                           q->name);
+    }
+    return BR_OK;
+}
+
 static br_code
 build_header(br_gguf_writer *w, br_str *head, br_status *st)
 {
@@ -412,8 +426,10 @@ static br_code
 begin(br_gguf_writer *w, const char *path, br_status *st)
 {
     br_str head = {0};
-    br_code code = build_header(w, &head, st);
+    br_code code = path ? check_formats(w, st) : BR_OK;
 
+    if (code == BR_OK)
+        code = build_header(w, &head, st);
     if (code == BR_OK && path)
         code = br_out_begin(&w->out, path, st);
     if (code == BR_OK) {

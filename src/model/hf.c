@@ -51,24 +51,45 @@ br_hf_key(br_hf *h, const char *key)
     return full;
 }
 
+/* All at once: growing would need twice the memory. */
 static br_code
-convert(br_hf *h, const char *path)
+begin_mem(br_hf *h, br_str *out)
 {
+    const uint64_t header = 64 << 20; /* at most about: a vocabulary */
+    size_t n;
+
+    if (__builtin_add_overflow(h->stats->bytes,
+                               header + h->stats->tensors * 1024, &n))
+        return br_fail(h->st, BR_E_LIMIT,
+                       "more weights than there are addresses");
+    out->at = br_try_alloc(n);
+    out->cap = out->at ? n : 0;
+    if (!out->at)
+        return br_fail(h->st, BR_E_OOM, "no memory for %zu MB of weights",
+                       n >> 20);
+    return br_gguf_w_begin_mem(h->w, out, h->st);
+}
+
+/* To a file, or into memory. */
+static br_code
+convert(br_hf *h, const char *path, br_str *out)
+{
+    h->inside = out != NULL;
     BR_TRY(br_hf_config(h));
     BR_TRY(br_st_open(&h->files, h->folder, h->st));
-    if (br_st_reads(h->files, path))
+    if (path && br_st_reads(h->files, path))
         return br_fail(h->st, BR_E_USAGE, "%s: is a file that is read", path);
     BR_TRY(br_hf_plan_all(h));
     BR_TRY(br_hf_vocab(h));
     BR_TRY(br_hf_declare(h));
-    BR_TRY(br_gguf_w_begin(h->w, path, h->st));
+    BR_TRY(out ? begin_mem(h, out) : br_gguf_w_begin(h->w, path, h->st));
     BR_TRY(br_hf_data(h));
     return br_gguf_w_end(h->w, h->st);
 }
 
-br_code
-br_hf_convert(const char *folder, const char *path, const br_hf_desc *d,
-              br_hf_stats *stats, br_status *st)
+static br_code
+convert_to(const char *folder, const char *path, br_str *out,
+           const br_hf_desc *d, br_hf_stats *stats, br_status *st)
 {
     br_status own = {0};
     br_hf h = {
@@ -78,13 +99,34 @@ br_hf_convert(const char *folder, const char *path, const br_hf_desc *d,
     *stats = (br_hf_stats){0};
     br_arena_init(&h.arena, 0);
     h.w = br_gguf_w_new();
-    code = h.w ? convert(&h, path) : br_fail(h.st, BR_E_OOM, "out of memory");
+    code =
+        h.w ? convert(&h, path, out) : br_fail(h.st, BR_E_OOM, "out of memory");
     /* messages about a part of the folder name the part */
-    if (code != BR_OK && !strstr(h.st->msg, folder) && !strstr(h.st->msg, path))
+    if (code != BR_OK && !strstr(h.st->msg, folder) &&
+        !(path && strstr(h.st->msg, path)))
         br_prefix(h.st, "%s", folder);
     br_gguf_w_free(h.w);
     br_st_close(h.files);
     br_vec_fini(&h.plans);
     br_arena_fini(&h.arena);
+    return code;
+}
+
+br_code
+br_hf_convert(const char *folder, const char *path, const br_hf_desc *d,
+              br_hf_stats *stats, br_status *st)
+{
+    return convert_to(folder, path, NULL, d, stats, st);
+}
+
+br_code
+br_hf_load(const char *folder, br_str *out, br_status *st)
+{
+    static const br_hf_desc nobody = {NULL, NULL};
+    br_hf_stats stats;
+    br_code code = convert_to(folder, NULL, out, &nobody, &stats, st);
+
+    if (code != BR_OK)
+        br_str_fini(out);
     return code;
 }

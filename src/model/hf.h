@@ -3,7 +3,8 @@
  *   config.json                     --> metadata
  *   tokenizer.json, *_config.json   --> tokenizer.ggml.*, chat template
  *   model*.safetensors              --> tensors: renamed, q and k permuted,
- *                                       experts stacked; F16, BF16, F32 kept
+ *                                       experts stacked; F16, BF16, F32 kept, F8
+ *                                       in memory; in a file it is BF16
  *
  * Which models and tensors: hf_arch.def, hf_config.def, hf_tensor.def. What is
  * not understood is an error that names it: an unknown class, a scaling of
@@ -32,5 +33,8 @@ typedef struct br_hf_stats {
 
 br_code br_hf_convert(const char *folder, const char *path, const br_hf_desc *d,
                       br_hf_stats *stats, br_status *st) BR_MUST_USE;
+
+/* The same into memory, for this program alone: weights of eight bits stay so. */
+br_code br_hf_load(const char *folder, br_str *out, br_status *st) BR_MUST_USE;
 
 #endif

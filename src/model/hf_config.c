@@ -196,6 +196,29 @@ is_mxfp4(const br_json *quant)
     return how && how->kind == BR_J_STR && strcmp(how->s, "mxfp4") == 0;
 }
 
+/* Weights of eight bits, as a matrix has them, or in blocks with a scale each. */
+static br_code
+read_fp8(br_hf *h, const br_json *quant, bool *is)
+{
+    const br_json *how = member(quant, "quant_method");
+    const br_json *block = member(quant, "weight_block_size");
+    uint64_t *const to[] = {&h->f8_rows, &h->f8_cols};
+
+    *is = how && how->kind == BR_J_STR && strcmp(how->s, "fp8") == 0;
+    if (!*is || !block)
+        return BR_OK;
+    if (block->kind != BR_J_ARR || block->n != 2)
+        return refuse(h, "'weight_block_size' is not two numbers");
+    for (size_t i = 0; i < 2; i++) {
+        const br_json *x = i ? block->child->next : block->child;
+
+        if (x->kind != BR_J_INT || x->i < 1 || x->i > 1 << 20)
+            return refuse(h, "'weight_block_size' is not two numbers");
+        *to[i] = (uint64_t)x->i;
+    }
+    return BR_OK;
+}
+
 static br_code
 check_plain(br_hf *h)
 {
@@ -203,10 +226,13 @@ check_plain(br_hf *h)
     bool gelu = h->arch->flags & BR_HF_GELU;
     const br_json *act = member(h->config, names[!gelu]);
     const br_json *packed = member(h->config, "quantization_config");
+    bool fp8 = false;
 
     if (!act)
         act = member(h->config, names[gelu]);
-    if (packed && !(h->arch->flags & BR_HF_MXFP4 && is_mxfp4(packed)))
+    if (packed)
+        BR_TRY(read_fp8(h, packed, &fp8));
+    if (packed && !fp8 && !(h->arch->flags & BR_HF_MXFP4 && is_mxfp4(packed)))
         return refuse(h, "'quantization_config': the weights are packed "
                          "already; convert the model they were made of");
     if (act && (act->kind != BR_J_STR ||

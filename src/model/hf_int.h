@@ -4,6 +4,7 @@
  *   hf_config.c   config.json to metadata, factors of the rotation
  *   hf_plan.c     which tensor becomes which
  *   hf_write.c    their bytes
+ *   hf_f8.c       weights of eight bits under scales
  *   hf_vocab.c    tokenizer and chat template
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -47,6 +48,12 @@ typedef struct br_hf_plan {
         turned; /* theirs: [expert][column][row]; ours: [expert][row][column] */
 } br_hf_plan;
 
+/* What multiplies a matrix of eight bits: number (r / rows) * per_row + c / cols. */
+typedef struct br_hf_f8 {
+    const br_st_tensor *scale; /* NULL: nothing does */
+    uint64_t rows, cols, per_row;
+} br_hf_f8;
+
 /* Divisors of frequencies, as the files of GGUF carry them. */
 typedef struct br_hf_factors {
     const char *name;
@@ -68,7 +75,11 @@ typedef struct br_hf {
     uint64_t n_rows; /* of the embedding table */
     br_hf_factors rope[2];
     BR_VEC(br_hf_plan) plans;
-    bool *used; /* one for each tensor of files */
+    bool *used;   /* one for each tensor of files */
+    br_hf_f8 *f8; /* likewise */
+    uint64_t f8_rows,
+        f8_cols; /* of a block that has a scale; 0: config.json is silent */
+    bool inside; /* for this program alone: weights may stay F8 */
     uint64_t done, total;
 } br_hf;
 
@@ -82,6 +93,15 @@ br_code br_hf_config(br_hf *h);
 br_code br_hf_plan_all(br_hf *h);
 br_code br_hf_vocab(br_hf *h); /* after the plan: n_rows */
 br_code br_hf_declare(br_hf *h);
+const br_st_tensor *br_hf_take(br_hf *h,
+                               const char *name); /* and is used then */
+bool br_hf_is_f8(const br_st_tensor *t);
+br_hf_f8 *br_hf_f8_of(br_hf *h, const br_st_tensor *t);
+br_code br_hf_f8_describe(br_hf *h, const br_st_tensor *t,
+                          br_gguf_w_info *info);
+/* Whole rows, `bytes` of codes. */
+br_code br_hf_f8_put(br_hf *h, const br_hf_plan *p, const br_st_tensor *t,
+                     const uint8_t *from, uint64_t bytes);
 br_code br_hf_data(br_hf *h);
 
 #endif

@@ -58,8 +58,8 @@ static const row after[] = {
 
 /* ---- finding ------------------------------------------------------------ */
 
-static const br_st_tensor *
-take(br_hf *h, const char *name)
+const br_st_tensor *
+br_hf_take(br_hf *h, const char *name)
 {
     const br_st_tensor *t = br_st_tensor_find(h->files, br_text_z(name));
 
@@ -74,11 +74,14 @@ describe(br_hf *h, const br_st_tensor *t, way how, br_gguf_w_info *info)
 {
     uint32_t n = t->n_dims;
 
+    if (br_hf_is_f8(t) && how != HOW_WIDE)
+        return br_hf_f8_describe(h, t, info);
     info->type = br_st_dtype_qtype(t->dtype);
     if (info->type != BR_Q_F16 && info->type != BR_Q_BF16 &&
         info->type != BR_Q_F32)
         return br_fail(h->st, BR_E_UNSUPPORTED,
-                       "tensor '%.*s': dtype %s; F16, BF16 and F32 are read",
+                       "tensor '%.*s': dtype %s; F16, BF16, F32 and, of "
+                       "matrices, F8 are read",
                        (int)t->name.n, t->name.p, br_st_dtype_name(t->dtype));
     if (n > 3 || n == 0 || t->bytes == 0)
         return br_fail(
@@ -150,7 +153,7 @@ take_expert(br_hf *h, const char *prefix, const char *theirs, int64_t e)
     br_assert(mark && "rows of experts hold .E.");
     snprintf(name, sizeof name, "%s%.*s.%lld.%s.weight", prefix,
              (int)(mark - theirs), theirs, (long long)e, mark + 3);
-    return take(h, name);
+    return br_hf_take(h, name);
 }
 
 static br_code
@@ -182,6 +185,15 @@ plan_experts(br_hf *h, const row *r, const char *prefix, const char *name)
             return br_fail(h->st, BR_E_FORMAT,
                            "tensor '%.*s': not a matrix like that of expert 0",
                            (int)t->name.n, t->name.p);
+        if (br_hf_is_f8(t) && e > 0) {
+            br_gguf_w_info own = {.type = 0};
+
+            BR_TRY(br_hf_f8_describe(h, t, &own));
+            if (own.type != p.info.type)
+                return br_fail(h->st, BR_E_FORMAT,
+                               "tensor '%.*s': other scales than expert 0",
+                               (int)t->name.n, t->name.p);
+        }
         p.src[e] = t;
     }
     p.info.dim[2] = p.n_src;
@@ -199,7 +211,7 @@ take_bytes(br_hf *h, const char *stem, const char *end, uint32_t n_dims,
     char name[256];
 
     snprintf(name, sizeof name, "%s%s", stem, end);
-    *out = take(h, name);
+    *out = br_hf_take(h, name);
     if (!*out)
         return br_fail(h->st, BR_E_FORMAT, "tensor '%s' is missing", name);
     if ((*out)->dtype != BR_ST_U8 || (*out)->n_dims != n_dims ||
@@ -231,7 +243,7 @@ plan_packed_bias(br_hf *h, const row *r, const char *stem, const char *to)
     const br_st_tensor *t;
 
     snprintf(name, sizeof name, "%s_bias", stem);
-    if (!(t = take(h, name)))
+    if (!(t = br_hf_take(h, name)))
         return BR_OK;
     p.src = br_arena_new(&h->arena, const br_st_tensor *, 1);
     if (!p.src)
@@ -277,7 +289,7 @@ plan_packed(br_hf *h, const row *r, const char *prefix, const char *ours)
         return BR_OK;
     snprintf(stem, sizeof stem, "%s%s", prefix, r->theirs);
     snprintf(to, sizeof to, "%s%s.weight", ours, r->ours);
-    if ((blocks = take(h, stem))) {
+    if ((blocks = br_hf_take(h, stem))) {
         BR_TRY(plan_turned(h, r, blocks, to));
         snprintf(to, sizeof to, "%s%s.bias", ours, r->ours);
         return plan_packed_bias(h, r, stem, to);
@@ -328,7 +340,7 @@ plan_row(br_hf *h, const row *r, const char *theirs, const char *ours)
         return BR_OK;
     if (r->how == HOW_IGNORE) {
         snprintf(name, sizeof name, "%s%s", theirs, r->theirs);
-        (void)take(h, name);
+        (void)br_hf_take(h, name);
         return BR_OK;
     }
     if (r->how >= HOW_EVEN && r->how <= HOW_ALL)
@@ -344,7 +356,7 @@ plan_row(br_hf *h, const row *r, const char *theirs, const char *ours)
         }
         snprintf(name, sizeof name, "%s%s%s", theirs, r->theirs,
                  r->how == HOW_BARE && k == 0 ? "" : kinds[k]);
-        t = take(h, name);
+        t = br_hf_take(h, name);
         if (t)
             BR_TRY(plan_one(h, t, r->how, to));
     }
@@ -427,7 +439,8 @@ br_code
 br_hf_plan_all(br_hf *h)
 {
     h->used = br_arena_new(&h->arena, bool, br_st_n_tensors(h->files) + 1);
-    if (!h->used)
+    h->f8 = br_arena_new(&h->arena, br_hf_f8, br_st_n_tensors(h->files) + 1);
+    if (!h->used || !h->f8)
         return br_fail(h->st, BR_E_OOM, "out of memory for tensors");
     BR_TRY(plan_table(h, before, BR_COUNT(before), -1));
     for (int64_t il = 0; il < h->n_layer; il++)

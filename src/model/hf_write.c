@@ -52,6 +52,8 @@ put(br_hf *h, const br_hf_plan *p, const br_st_tensor *t, const uint8_t *from,
 {
     int type = br_st_dtype_qtype(t->dtype);
 
+    if (br_hf_is_f8(t))
+        return br_hf_f8_put(h, p, t, from, bytes);
     if (type != p->info.type || p->plus1)
         return put_wide(h, type, from, bytes * 8 / br_st_dtype_bits(t->dtype),
                         p->plus1 ? 1 : 0);

@@ -10,19 +10,26 @@
 
 #include "base/half.h"
 
-typedef enum br_qtype { /* codes as in GGUF files */
+typedef enum br_qtype { /* codes as in GGUF files, but of INSIDE */
 #define Q(name, code, elems, bytes, flags) BR_Q_##name = code,
 #include "model/qtype.def"
 #undef Q
                         BR_Q_LIMIT = 64
 } br_qtype;
 
-enum { BR_QF_FLOAT = 1, BR_QF_INT = 2, BR_QF_QUANT = 4, BR_QF_ENC = 8 };
+enum {
+    BR_QF_FLOAT = 1,
+    BR_QF_INT = 2,
+    BR_QF_QUANT = 4,
+    BR_QF_ENC = 8,
+    BR_QF_INSIDE = 16
+};
 
 typedef struct br_qinfo { /* name NULL: no such type */
     const char *name;
     uint32_t elems, bytes; /* of one block */
-    uint32_t flags;        /* FLOAT INT QUANT; ENC: we can quantise to it */
+    uint32_t flags; /* FLOAT INT QUANT; ENC: we can quantise to it; INSIDE:
+                              it is no format of files */
 } br_qinfo;
 
 const br_qinfo *br_qinfo_of(int type); /* never NULL */

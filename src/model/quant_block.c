@@ -211,3 +211,28 @@ br_dq_TQ2_0(const uint8_t *p, float *y, size_t blocks)
         }
     }
 }
+
+/* ---- eight bits of a float under a scale --------------------------------- */
+
+static void
+f8(const uint8_t *p, float *y, size_t n, float (*number)(uint8_t))
+{
+    for (; n; n--, p += 68, y += 64) {
+        const float scale = br_f32_of(br_le32(p));
+
+        for (int i = 0; i < 64; i++)
+            y[i] = scale * number(p[4 + i]);
+    }
+}
+
+void
+br_dq_F8_E4M3(const uint8_t *p, float *y, size_t n)
+{
+    f8(p, y, n, br_f8e4m3_to_f32);
+}
+
+void
+br_dq_F8_E5M2(const uint8_t *p, float *y, size_t n)
+{
+    f8(p, y, n, br_f8e5m2_to_f32);
+}

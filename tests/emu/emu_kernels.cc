@@ -43,9 +43,10 @@ call(void (*fn)(A...), void **p, std::index_sequence<I...>)
     X(br_nd_row16_norm_short) X(br_nd_row16_add_short) \
     X(br_nd_turn_64) X(br_nd_turn_128) X(br_nd_pack) X(br_nd_unpack) X(br_nd_packed_16) \
     X(br_nd_packed_32) X(br_nd_packed_64) X(br_nd_packed_128) X(br_nd_packed_many) \
-    X(br_nd_lists) X(br_nd_gather) X(br_nd_pack_mx)                           \
+    X(br_nd_lists) X(br_nd_gather) X(br_nd_pack_mx) X(br_nd_pack_f8)                           \
     X(br_nd_ask_f16_few) X(br_nd_ask_f16_some) X(br_nd_ask_f16_many)          \
     X(br_nd_ask_pack_few) X(br_nd_ask_pack_some) X(br_nd_ask_pack_many)       \
+    X(br_nd_ask_f8_few) X(br_nd_ask_f8_some) X(br_nd_ask_f8_many)            \
     X(br_nd_ask_mx_few) X(br_nd_ask_mx_some) X(br_nd_ask_mx_many)
 
 template <class... A>

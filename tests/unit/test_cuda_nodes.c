@@ -659,6 +659,17 @@ TEST_WITHIN(cuda_experts_of_mxfp4_are_near, 240)
     t_emulate_end();
 }
 
+/* Numbers of eight bits stay so on the device, of matrices that all rows pass and of
+ * experts: by pairs and by lists, the head, too. */
+TEST_WITHIN(cuda_weights_of_eight_bits_are_near, 240)
+{
+    t_emulate_cuda();
+    near_ref("shape:llama-256:F8_E4M3", 40, 5e-6);
+    near_ref("shape:qwen3-512:F8_E5M2", 9, 5e-6);
+    near_ref("shape:qwen3moe-256:F8_E4M3", 34, 5e-6);
+    t_emulate_end();
+}
+
 /* One token again and again: all rows pick the same experts, so that these have parts
  * one after another, none full or all, and nobody asks the others. */
 TEST_WITHIN(cuda_experts_that_all_rows_pick_are_near, 240)
@@ -826,6 +837,61 @@ TEST_WITHIN(cuda_experts_give_back_what_they_had_of_too_little_memory, 240)
     t_emulate_end();
 }
 
+/* A model like that of g, with experts of so many rows (0: as they are), five of them, and
+ * so many layers, all as g's first: in memory that is never read. NULL where there are no
+ * addresses for it. */
+static uint8_t *
+model_like(const br_gguf *g, const char *arch, uint32_t rows, uint32_t layers,
+           size_t *n)
+{
+    enum { FEW = 5 }; /* experts, as many as a token picks */
+    br_gguf_writer *w = br_gguf_w_new();
+    br_status st = {0};
+    br_str head = {0};
+    uint8_t *p;
+
+    ck_assert_ptr_nonnull(w);
+    for (size_t i = 0; i < br_gguf_n_kv(g); i++)
+        br_gguf_w_copy(w, br_gguf_kv_at(g, i));
+    br_gguf_w_u32(w, t_printf("%s.block_count", arch), layers);
+    if (rows) {
+        br_gguf_w_u32(w, "qwen3moe.expert_feed_forward_length", rows);
+        br_gguf_w_u32(w, "qwen3moe.expert_count", FEW);
+    }
+    *n = 0;
+    for (size_t i = 0; i < br_gguf_n_tensors(g); i++) {
+        const br_gguf_tensor *t = br_gguf_tensor_at(g, i);
+        const bool layer = t->name.n > 6 && memcmp(t->name.p, "blk.0.", 6) == 0;
+        br_gguf_w_info info = {t->name, t->type, t->n_dims, {0}};
+        uint64_t bytes, elems = 1;
+
+        memcpy(info.dim, t->dim, sizeof info.dim);
+        if (rows && t->n_dims > 1 && t->dim[t->n_dims - 1] == 40)
+            info.dim[t->n_dims - 1] = FEW;
+        if (rows && t->n_dims == 3)
+            info.dim[t->dim[1] == 64 ? 1 : 0] = rows; /* down has columns */
+        for (uint32_t d = 0; d < t->n_dims; d++)
+            elems *= info.dim[d];
+        ck_assert(br_qtype_bytes(t->type, elems, &bytes));
+        for (uint32_t l = 0; l < (layer ? layers : 1); l++) {
+            if (layer)
+                info.name = br_text_z(t_printf(
+                    "blk.%u.%.*s", l, (int)t->name.n - 6, t->name.p + 6));
+            *n += (bytes + 31) / 32 * 32;
+            br_gguf_w_tensor(w, &info);
+        }
+    }
+    t_ok(br_gguf_w_begin_mem(w, &head, &st), &st);
+    *n += (head.n + 31) / 32 * 32;
+    p = mmap(NULL, *n, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p != MAP_FAILED)
+        memcpy(p, head.at, head.n);
+    br_gguf_w_free(w);
+    br_str_fini(&head);
+    return p == MAP_FAILED ? NULL : p;
+}
+
 /* What a row of a step takes in scratch, and so a slot that makes tokens: 256 KB at most
  * of all shapes but 70B's (three rows of 28,672 numbers about its GLU). */
 TEST_WITHIN(cuda_rows_take_little_scratch, 120)
@@ -844,13 +910,18 @@ TEST_WITHIN(cuda_rows_take_little_scratch, 120)
         br_status st = {0};
         br_str doc = {0};
         br_cun *x;
-        br_model *m;
+        br_model *one, *m;
         br_ir *g;
+        size_t n;
 
         t_ok(br_shape_model(&doc, t_printf("shape:%s:Q4_0", br_shape_name(i)),
                             true, &st),
              &st);
-        t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+        t_ok(br_model_open_mem(&one, doc.at, doc.n, &st), &st);
+        uint8_t *p = model_like(one->gguf, one->arch->name, 0, 4, &n);
+        if (!p)
+            t_skip("no room for so many addresses");
+        t_ok(br_model_open_mem(&m, p, n, &st), &st);
         t_ok(br_ir_of_model(&g, m, BR_IR_PREFILL, cc.n_ctx, &st), &st);
         ck_assert_int_eq(br_cun_open(&x, m, g, &cc, &st), BR_E_OOM);
         ck_assert_uint_gt(c.row, 0);
@@ -858,6 +929,8 @@ TEST_WITHIN(cuda_rows_take_little_scratch, 120)
                       "%s: %zu bytes", br_shape_name(i), (size_t)c.row);
         br_ir_free(g);
         br_model_close(m);
+        munmap(p, n);
+        br_model_close(one);
         br_str_fini(&doc);
     }
     t_emulate_end();
@@ -900,50 +973,6 @@ TEST_WITHIN(cuda_says_what_does_not_fit, 120)
     t_emulate_end();
 }
 
-/* The model with experts of so many rows, in memory that is never read: NULL where
- * there are no addresses for it. */
-static uint8_t *
-of_many_rows(const br_gguf *g, uint32_t rows, size_t *n)
-{
-    enum { FEW = 5 }; /* experts, as many as a token picks */
-    br_gguf_writer *w = br_gguf_w_new();
-    br_status st = {0};
-    br_str head = {0};
-    uint8_t *p;
-
-    ck_assert_ptr_nonnull(w);
-    for (size_t i = 0; i < br_gguf_n_kv(g); i++)
-        br_gguf_w_copy(w, br_gguf_kv_at(g, i));
-    br_gguf_w_u32(w, "qwen3moe.expert_feed_forward_length", rows);
-    br_gguf_w_u32(w, "qwen3moe.expert_count", FEW);
-    *n = 0;
-    for (size_t i = 0; i < br_gguf_n_tensors(g); i++) {
-        const br_gguf_tensor *t = br_gguf_tensor_at(g, i);
-        br_gguf_w_info info = {t->name, t->type, t->n_dims, {0}};
-        uint64_t bytes, elems = 1;
-
-        memcpy(info.dim, t->dim, sizeof info.dim);
-        if (t->n_dims > 1 && t->dim[t->n_dims - 1] == 40)
-            info.dim[t->n_dims - 1] = FEW;
-        if (t->n_dims == 3)
-            info.dim[t->dim[1] == 64 ? 1 : 0] = rows; /* down has columns */
-        for (uint32_t d = 0; d < t->n_dims; d++)
-            elems *= info.dim[d];
-        ck_assert(br_qtype_bytes(t->type, elems, &bytes));
-        *n += (bytes + 31) / 32 * 32;
-        br_gguf_w_tensor(w, &info);
-    }
-    t_ok(br_gguf_w_begin_mem(w, &head, &st), &st);
-    *n += (head.n + 31) / 32 * 32;
-    p = mmap(NULL, *n, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p != MAP_FAILED)
-        memcpy(p, head.at, head.n);
-    br_gguf_w_free(w);
-    br_str_fini(&head);
-    return p == MAP_FAILED ? NULL : p;
-}
-
 /* More rows than a launch has tiles for are named, before anything is allocated. */
 TEST_WITHIN(cuda_names_matrices_of_too_many_rows, 60)
 {
@@ -956,7 +985,7 @@ TEST_WITHIN(cuda_names_matrices_of_too_many_rows, 60)
     t_emulate_cuda();
     t_ok(br_shape_model(&doc, "shape:qwen3moe-128:MXFP4", true, &st), &st);
     t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    p = of_many_rows(m->gguf, 65535 * 128 + 64, &n);
+    p = model_like(m->gguf, "qwen3moe", 65535 * 128 + 64, 1, &n);
     if (!p)
         t_skip("no room for so many addresses");
     t_ok(br_model_open_mem(&wide, p, n, &st), &st);

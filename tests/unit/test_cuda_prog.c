@@ -129,3 +129,42 @@ TEST_WITHIN(cuda_programs_may_write_what_they_read, 60)
     kit_end(&k);
     t_emulate_end();
 }
+
+/* With one device the shards are buffers of its memory: their sum in order, as the VM
+ * has it (1e8 + 1 - 1e8 is 0). The seam for several: docs/architecture.md. */
+TEST_WITHIN(cuda_programs_sum_shards_in_order, 60)
+{
+    static const double v[3][2] = {{1e8, 3}, {1, 0.5}, {-1e8, 448}};
+    kit k = {0}, ref = {0};
+    kit *both[] = {&k, &ref};
+    br_cuda_prog *d = NULL;
+    int y = 0;
+
+    t_emulate_cuda();
+    for (int b = 0; b < 2; b++) {
+        int x[3];
+
+        for (int i = 0; i < 3; i++)
+            x[i] = kit_buf(both[b], IN, i == 2 ? BR_MDT_F32 : BR_MDT_BF16, "2");
+        y = kit_buf(both[b], OUT, F32, "2");
+        kit_task(both[b], "ALLREDUCE_SHARD",
+                 t_printf("%d, %d, %d", x[0], x[1], x[2]), t_printf("%d", y),
+                 "", "");
+        if (b)
+            kit_load(&ref);
+        else
+            d = device(&k);
+        for (int i = 0; i < 3; i++)
+            kit_bind(both[b], x[i], v[i], 2);
+    }
+    t_ok(br_mega_vm_run_by(k.vm, br_cuda_prog_runner(d), &k.st), &k.st);
+    t_ok(kit_run(&ref), &ref.st);
+    ck_assert_mem_eq(br_mega_vm_get(k.vm, y).data,
+                     br_mega_vm_get(ref.vm, y).data,
+                     br_mega_vm_get(k.vm, y).nbytes);
+    ck_assert_double_eq(kit_get(&k, y, 1), 451.5);
+    br_cuda_prog_free(d);
+    kit_end(&k);
+    kit_end(&ref);
+    t_emulate_end();
+}

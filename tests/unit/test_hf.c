@@ -718,9 +718,10 @@ TEST(hf_tensors_that_are_refused)
     ck_assert_ptr_nonnull(strstr(tensor_error(few_rows),
                                  "261 tokens, but the embedding table has 260 "
                                  "rows"));
-    ck_assert_str_eq(tensor_error(integers),
-                     ": tensor 'lm_head.weight': dtype I8; F16, BF16 and F32 "
-                     "are read");
+    ck_assert_str_eq(
+        tensor_error(integers),
+        ": tensor 'lm_head.weight': dtype I8; F16, BF16, F32 and, of "
+        "matrices, F8 are read");
     ck_assert_str_eq(tensor_error(an_expert),
                      ": tensor 'model.layers.0.mlp.experts.0.gate_proj.weight'"
                      ": a model without experts");
@@ -819,6 +820,11 @@ TEST(hf_command_end_to_end)
     ck_assert_int_eq(r.exit, 0);
     t_run(&r, "tokenize", out, "abc ab", "--ids");
     ck_assert_str_eq(r.out, "257 32 256\n");
+    t_run(&r, "model", "info", dir); /* a folder is a model, too */
+    ck_assert_int_eq(r.exit, 0);
+    t_run(&r, "logits", dir, "--tokens", "1,2", "--tier", "ref", "-o",
+          "/dev/null");
+    ck_assert_msg(r.exit == 0, "%s", r.err);
     /* the layers that the config promises and the folder lacks */
     config = t_keep(strdup(CONFIG("Qwen2ForCausalLM") "}"));
     strstr(config, "layers\":1")[8] = '2';
@@ -828,8 +834,11 @@ TEST(hf_command_end_to_end)
     ck_assert_int_eq(r.exit, 3);
     ck_assert_msg(strstr(r.err, "blk.1."), "%s", r.err);
     ck_assert_int_ne(access(out, F_OK), 0);
-    /* the folder itself is no file */
     t_run(&r, "run", dir, "-p", "x");
     ck_assert_int_eq(r.exit, 3);
-    ck_assert_msg(strstr(r.err, "brass convert"), "%s", r.err);
+    ck_assert_msg(strstr(r.err, "blk.1."), "%s", r.err);
+    /* a folder of something else */
+    t_run(&r, "run", t_repo("tests"), "-p", "x");
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_msg(strstr(r.err, "config.json"), "%s", r.err);
 }

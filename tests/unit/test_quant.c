@@ -236,7 +236,7 @@ TEST(quant_encoder_for_each_format_that_says_so)
             ck_assert_msg(fabsf(y[i] - x[i]) <= 0.51f, "%s: %g for %g",
                           br_qinfo_of(type)->name, (double)y[i], (double)x[i]);
     }
-    ck_assert_int_eq(with, 12);
+    ck_assert_int_eq(with, 14);
 }
 
 /* Nobody promises a meaning, only that nothing is undefined. */

@@ -22,7 +22,12 @@ enum { EIGHT = 8 /* an expert's places begin at a multiple of */ };
 static enum br_nd_kind
 form_of(int type)
 {
-    return type == BR_Q_MXFP4 ? BR_ND_PACK_MX : cun_form_of(type);
+    switch (type) {
+    case BR_Q_MXFP4: return BR_ND_PACK_MX;
+    case BR_Q_F8_E4M3: return BR_ND_PACK_E4M3;
+    case BR_Q_F8_E5M2: return BR_ND_PACK_E5M2;
+    default: return cun_form_of(type);
+    }
 }
 
 bool
@@ -31,9 +36,41 @@ cun_asked_as_tiles(const br_cun *x, uint32_t v)
     const br_gguf_tensor *t = x->v.at[v].t;
     const br_ir_value *value = &x->v.g->values[v];
 
-    return t && !cun_exact_form(x) && value->rank == 3 &&
-           form_of(t->type) >= BR_ND_TILES && value->dim[2] % 64 == 0 &&
-           value->dim[2] <= BR_ND_ROW_MOST;
+    return t && !cun_exact_form(x) && x->asks[v] &&
+           (value->rank == 3 || form_of(t->type) > BR_ND_PACK_MX) &&
+           form_of(t->type) >= BR_ND_TILES && t->dim[0] % 64 == 0 &&
+           t->dim[0] <= BR_ND_ROW_MOST;
+}
+
+/* A matrix that all rows pass, as the only expert that there is. */
+static bool
+is_one(const br_cun *x, uint32_t v)
+{
+    return x->v.g->values[v].rank < 3;
+}
+
+br_code
+cun_experts_find(br_cun *x, br_status *st)
+{
+    const br_ir *g = x->v.g;
+
+    x->asks = br_arena_new(&x->arena, bool, g->n_values + 1);
+    if (!x->asks)
+        return br_fail(st, BR_E_OOM, "weights: out of memory");
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const br_ir_node *n = &g->nodes[i];
+
+        for (int b = 0; b < n->n_in; b++) {
+            const uint32_t v = n->bind[b].value;
+
+            if (v != BR_IR_NONE && br_bind_is_matrix(n, b) &&
+                n->op != BR_IR_EMBED && n->op != BR_IR_HEAD_MATMUL)
+                x->asks[v] = true;
+        }
+    }
+    for (uint32_t v = 0; v < g->n_values; v++)
+        x->has_experts = x->has_experts || cun_asked_as_tiles(x, v);
+    return BR_OK;
 }
 
 static uint32_t
@@ -50,6 +87,7 @@ each_of(const br_cun *x, uint32_t v)
     const enum br_nd_kind kind = form_of(t->type);
     const uint64_t bytes = kind == BR_ND_TILES     ? BR_ND_TILE_ROWS * 128u
                            : kind == BR_ND_PACK_MX ? BR_ND_MX_BYTES
+                           : kind > BR_ND_PACK_MX  ? BR_ND_F8_BYTES
                                                    : BR_ND_PACK_BYTES(kind);
 
     return tiles_of(t->dim[1]) * (t->dim[0] / 64) * bytes;
@@ -84,7 +122,7 @@ bytes_of_op(const br_cun *x, const br_ir_node *n)
     uint64_t bytes = 0;
 
     for (uint32_t i = matrices(n, v); i-- > 0;)
-        if (cun_asked_as_tiles(x, v[i]))
+        if (cun_asked_as_tiles(x, v[i]) && !is_one(x, v[i]))
             bytes += cun_experts_bytes(x, v[i]);
     return bytes;
 }
@@ -158,6 +196,21 @@ room(br_cun *x, uint64_t *p, uint64_t numbers, br_status *st)
     return cun_zero(x, *p, numbers, st);
 }
 
+/* Counts what experts of matrix v read, k of them each row. */
+static void
+count_room(br_cun *x, uint32_t v, uint32_t k, uint32_t *parts)
+{
+    struct cun_asked *a = &x->asked;
+    const br_gguf_tensor *t = x->v.at[v].t;
+    const uint32_t experts = (uint32_t)t->dim[2];
+    const uint32_t pairs = x->c.max_rows * k;
+
+    a->k = BR_MAX(a->k, k);
+    a->cols = BR_MAX(a->cols, t->dim[0]);
+    a->places = BR_MAX(a->places, most_places(pairs, experts));
+    *parts = BR_MAX(*parts, most_parts(pairs, experts, BR_ND_ASK_FEW));
+}
+
 br_code
 cun_experts_room(br_cun *x, br_status *st)
 {
@@ -166,20 +219,15 @@ cun_experts_room(br_cun *x, br_status *st)
 
     for (uint32_t i = 0; i < x->v.g->n_nodes; i++) {
         const br_ir_node *n = &x->v.g->nodes[i];
-        uint32_t v[2];
 
-        for (uint32_t m = matrices(n, v); m-- > 0;) {
-            const br_gguf_tensor *t = x->v.at[v[m]].t;
-            const uint32_t experts = (uint32_t)t->dim[2];
-            const uint32_t k = (uint32_t)br_ir_i(n, BR_IA_k, 1);
-            const uint32_t pairs = x->c.max_rows * k;
+        for (int b = 0; b < n->n_in; b++) {
+            const uint32_t v = n->bind[b].value;
 
-            if (!cun_asked_as_tiles(x, v[m]))
-                continue;
-            a->k = BR_MAX(a->k, k);
-            a->cols = BR_MAX(a->cols, t->dim[0]);
-            a->places = BR_MAX(a->places, most_places(pairs, experts));
-            parts = BR_MAX(parts, most_parts(pairs, experts, BR_ND_ASK_FEW));
+            if (v != BR_IR_NONE && br_bind_is_matrix(n, b) &&
+                cun_asked_as_tiles(x, v))
+                count_room(x, v,
+                           is_one(x, v) ? 1 : (uint32_t)br_ir_i(n, BR_IA_k, 1),
+                           &parts);
         }
     }
     if (!a->cols)
@@ -194,6 +242,7 @@ cun_experts_room(br_cun *x, br_status *st)
     BR_TRY(room(x, &a->xd, a->places, st));
     BR_TRY(room(x, &a->pair, a->places, st));
     BR_TRY(room(x, &a->part, parts * sizeof(struct br_nd_part) / 4, st));
+    BR_TRY(room(x, &a->zeros, x->c.max_rows + BR_MAX(x->c.max_want, 1u), st));
     return room(x, &a->n, 2, st);
 }
 
@@ -227,13 +276,13 @@ cun_experts_place(br_cun *x, br_status *st)
 
 /* Room for all of them; *one: where an expert's tiles are made. */
 static br_code
-room_for(br_cun *x, uint64_t bytes, uint64_t each, bool far, uint64_t *q,
-         uint64_t *one, br_status *st)
+room_for(br_cun *x, enum cun_class c, uint64_t bytes, uint64_t each, bool far,
+         uint64_t *q, uint64_t *one, br_status *st)
 {
     void *p = NULL;
 
     if (!far) {
-        BR_TRY(cun_take(x, CUN_ASKED_TILES, q, bytes, st));
+        BR_TRY(cun_take(x, c, q, bytes, st));
         return BR_CU(&x->cu, st, cuMemsetD32(*q, 0, bytes / 4));
     }
     BR_TRY(br_cuda_alloc(&x->cu, one, each, st));
@@ -303,8 +352,9 @@ cun_expert_tiles(cun_planner *p, uint32_t w, uint32_t k)
         m->n_in / 64);
     BR_TRY(cun_take(x, CUN_MATRICES, &d, t->dim[2] * m->sub * 8 * 4, p->st));
     BR_TRY(cun_zero(x, d, t->dim[2] * m->sub * 8, p->st));
-    code =
-        room_for(x, each * t->dim[2], each, x->far[p->node], &q, &one, p->st);
+    code = room_for(x, is_one(x, w) ? CUN_MATRICES : CUN_ASKED_TILES,
+                    each * t->dim[2], each, !is_one(x, w) && x->far[p->node],
+                    &q, &one, p->st);
     m->q = (const void *)(uintptr_t)q;
     m->d = (const float *)(uintptr_t)d;
     if (code == BR_OK)
@@ -346,6 +396,7 @@ ask_of(uint32_t kind)
 {
     return kind == BR_ND_TILES     ? CUN_ask_f16_few
            : kind == BR_ND_PACK_MX ? CUN_ask_mx_few
+           : kind > BR_ND_PACK_MX  ? CUN_ask_f8_few
                                    : CUN_ask_pack_few;
 }
 
@@ -437,11 +488,26 @@ pieces_of(const struct br_nd_mat *m)
     return n;
 }
 
+br_code
+cun_ask_one(cun_planner *p, uint32_t w, struct br_nd_rows x,
+            struct br_nd_rows y)
+{
+    /* Launches of rows that want logits have lists of their own. */
+    const uint64_t ids =
+        p->x->asked.zeros + (p->want ? p->x->c.max_rows * sizeof(int) : 0);
+    const struct br_nd_route e = {
+        .ids = (int *)(uintptr_t)ids, .stride = 1, .k = 1, .share = 1};
+
+    BR_TRY(cun_expert_tiles(p, w, 1));
+    return cun_ask(p, w, &e, x, y, NULL);
+}
+
 bool
 cun_experts_start(const br_cun *x, const cun_launch *l, uint32_t pairs,
                   br_cuda_launch *how, enum cun_fn *fn, struct br_nd_routed *r)
 {
-    const bool alone = pairs <= BR_ND_ASK_ALONE;
+    /* A matrix that all rows pass is read for one of them, or for all together. */
+    const bool alone = pairs <= (l->experts > 1 ? BR_ND_ASK_ALONE : 1u);
     const uint32_t tokens =
         alone ? (uint32_t)BR_ND_ASK_FEW : tokens_of(pairs, l->experts);
 

@@ -80,8 +80,12 @@ count_matrix(br_cun *x, uint32_t v, cun_need *need)
     const br_gguf_tensor *t = x->v.at[v].t;
 
     need->matrices += cun_matrix_bytes(x, v);
-    if (cun_asked_as_tiles(x, v))
-        need->experts += cun_experts_bytes(x, v);
+    if (cun_asked_as_tiles(x, v)) {
+        const uint64_t bytes = cun_experts_bytes(x, v);
+
+        *(x->v.g->values[v].rank < 3 ? &need->matrices : &need->experts) +=
+            bytes;
+    }
     if (cun_tiled(x, v) || cun_asked_as_tiles(x, v))
         need->way = BR_MAX(need->way, cun_way_of(t));
     if (cun_tiled(x, v))

@@ -251,6 +251,7 @@ open_all(br_cun *x, const br_model *m, const br_ir *g, br_status *st)
 {
     br_values_config vc = {.max_rows = x->c.max_rows,
                            .max_want = x->c.max_want,
+                           .in_place = true,
                            .place = place,
                            .aside = cun_experts_aside,
                            .ctx = x};
@@ -264,8 +265,7 @@ open_all(br_cun *x, const br_model *m, const br_ir *g, br_status *st)
     if (!x->dev)
         BR_TRY(br_cuda_open(&x->cu, 0, st));
     x->plain = x->dev || x->cu.major < 9;
-    for (uint32_t v = 0; v < g->n_values; v++)
-        x->has_experts = x->has_experts || cun_asked_as_tiles(x, v);
+    BR_TRY(cun_experts_find(x, st));
     BR_TRY(cun_check_rows(x, st));
     BR_TRY(open_kernels(x, st));
     BR_TRY(send_vectors(x, st));

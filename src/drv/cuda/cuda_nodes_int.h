@@ -91,10 +91,11 @@ struct br_cun {
     uint64_t pool[BR_MAX_KV_GROUPS];
     uint64_t gather[BR_IR_MAX_BINDINGS], xq, xd, hidden_rows;
     uint64_t slots;        /* [n_slots][slot_elems] */
+    bool *asks;            /* [n_values] a matrix that experts.cu may ask */
     bool *far;             /* [n_nodes] its experts are in the host's memory */
     BR_VEC(void *) pinned; /* those */
     struct cun_asked {     /* what experts that are tiles read, and where */
-        uint64_t xq, xd, pair, part, n;
+        uint64_t xq, xd, pair, part, n, zeros;
         uint32_t places; /* there is room for */
         uint32_t k;      /* of a row, at most */
         uint64_t cols;
@@ -198,6 +199,8 @@ uint64_t cun_pick_bytes(const br_cun *x);
 uint64_t cun_experts_need(const br_cun *x);
 /* For br_values_config, of a br_cun: rows of experts between products. */
 void cun_experts_aside(void *ctx, uint32_t node, size_t cols[BR_VALUES_ASIDE]);
+/* Which matrices may be asked; first of all. */
+br_code cun_experts_find(br_cun *x, br_status *st) BR_MUST_USE;
 /* Room for what experts that are tiles read. */
 br_code cun_experts_room(br_cun *x, br_status *st) BR_MUST_USE;
 /* Which ops' experts stay in the host's memory: those that do not fit. */

@@ -395,7 +395,9 @@ matmul(cun_planner *p)
             BR_TRY(cun_glu(p, w, &done));
         if (done)
             return BR_OK;
-        if (n > 1) {
+        if (cun_asked_as_tiles(p->x, w[0])) {
+            BR_TRY(cun_ask_one(p, w[0], p->in[0], p->out[0]));
+        } else if (n > 1) {
             BR_TRY(matmul_stack(p, w, n));
         } else {
             BR_TRY(cun_matrix(p->x, w[0], p->st));
@@ -414,12 +416,15 @@ head(cun_planner *p)
     struct br_nd_args a = {.x = p->in[0], .y = few};
 
     p->want = true;
-    BR_TRY(cun_matrix(p->x, w, p->st));
+    if (!cun_asked_as_tiles(p->x, w))
+        BR_TRY(cun_matrix(p->x, w, p->st));
     if (w == p->table) /* all of it now */
         p->x->weight_bytes += p->x->v.at[w].t->bytes;
     if (p->x->mat[w].kind >= BR_ND_TILES)
         return cun_product(p, &p->x->mat[w], p->in[0], p->out[0]);
     BR_TRY(cun_add(p, CUN_wanted, CUN_NUMBERS, few.cols, &a));
+    if (cun_asked_as_tiles(p->x, w))
+        return cun_ask_one(p, w, few, p->out[0]);
     return cun_product(p, &p->x->mat[w], few, p->out[0]);
 }
 

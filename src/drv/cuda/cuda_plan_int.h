@@ -84,6 +84,9 @@ br_code cun_ask(cun_planner *p, uint32_t w, const struct br_nd_route *e,
 /* A GLU of what experts said; left to those who read it, if they can. */
 br_code cun_experts_glu(cun_planner *p) BR_MUST_USE;
 br_code cun_expert_tiles(cun_planner *p, uint32_t w, uint32_t k) BR_MUST_USE;
+/* y = w x of a matrix that all rows pass and that is asked like an expert. */
+br_code cun_ask_one(cun_planner *p, uint32_t w, struct br_nd_rows x,
+                    struct br_nd_rows y) BR_MUST_USE;
 
 /* ---- cuda_plan_join.c ---- */
 /* Two products w of one input and the GLU of them after this node, as one. */

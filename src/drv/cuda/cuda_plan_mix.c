@@ -2,7 +2,7 @@
  *
  *   gate_up, down   a row of a product is a pair (row of the step, rank), with
  *                   the matrix of whom the row picked; tiles: cuda_experts.c
- *   shared          products by way of x->wide
+ *   shared          products by way of memory that is set aside
  *   states          a block a slot of the step, that takes its rows in order
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -103,9 +103,13 @@ cun_gate_topk(cun_planner *p)
                            .e = route(p, p->out[1]),
                            .scale = (float)br_ir_f(n, BR_IA_scale, 0)};
 
+    if (cun_asked_as_tiles(p->x, w)) {
+        BR_TRY(cun_ask_one(p, w, p->in[0], p->out[0]));
+    } else {
+        BR_TRY(cun_matrix(p->x, w, p->st));
+        BR_TRY(cun_product(p, &p->x->mat[w], p->in[0], p->out[0]));
+    }
     p->listed = NULL; /* others will be picked */
-    BR_TRY(cun_matrix(p->x, w, p->st));
-    BR_TRY(cun_product(p, &p->x->mat[w], p->in[0], p->out[0]));
     a.m.n_out = p->out[0].cols;
     a.e.gating = (uint32_t)br_ir_i(n, BR_IA_gating, 0);
     a.e.groups = (uint32_t)br_ir_i(n, BR_IA_groups, 1);
@@ -190,10 +194,12 @@ aside(cun_planner *p, int in, struct br_nd_rows x, int to, struct br_nd_rows *y)
     const uint32_t w = p->n->bind[in].value;
     uint32_t cols;
 
-    BR_TRY(cun_matrix(p->x, w, p->st));
-    cols = p->x->mat[w].n_out;
+    if (!cun_asked_as_tiles(p->x, w))
+        BR_TRY(cun_matrix(p->x, w, p->st));
+    cols = (uint32_t)p->x->v.at[w].t->dim[1];
     *y = (struct br_nd_rows){p->x->v.aside[p->node][to], cols, cols};
-    return cun_product(p, &p->x->mat[w], x, *y);
+    return cun_asked_as_tiles(p->x, w) ? cun_ask_one(p, w, x, *y)
+                                       : cun_product(p, &p->x->mat[w], x, *y);
 }
 
 static br_code

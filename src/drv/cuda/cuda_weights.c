@@ -331,10 +331,10 @@ room_on_the_way(br_cun *x, uint64_t bytes, br_status *st)
     return BR_OK;
 }
 
-/* The tensor to that buffer, as m says: floats and MXFP4 (mx) as the file has them,
+/* The tensor to that buffer, as m says: floats and `raw` formats as the file has them,
  * integers unpacked. */
 static br_code
-on_the_way(br_cun *x, const br_gguf_tensor *t, bool mx, struct br_nd_mat *m,
+on_the_way(br_cun *x, const br_gguf_tensor *t, bool raw, struct br_nd_mat *m,
            br_status *st)
 {
     sending s = {.x = x,
@@ -346,7 +346,7 @@ on_the_way(br_cun *x, const br_gguf_tensor *t, bool mx, struct br_nd_mat *m,
 
     m->n_in = (uint32_t)t->dim[0];
     m->n_out = (uint32_t)t->dim[1];
-    if (mx) { /* as the file has it */
+    if (raw) {
         BR_TRY(room_on_the_way(x, t->bytes, st));
         BR_TRY(cun_put(x, x->raw, t->data, t->bytes, st));
         advance(&s, s.n);
@@ -394,7 +394,7 @@ cun_way_of(const br_gguf_tensor *t)
     const br_qinfo *info = br_qinfo_of(t->type);
     const uint64_t bytes = n / info->elems * info->bytes;
 
-    if (t->type == BR_Q_MXFP4 || cun_form_of(t->type) == BR_ND_TILES)
+    if (cun_form_of(t->type) < BR_ND_INT || cun_form_of(t->type) == BR_ND_TILES)
         return bytes;
     return BYTES_OF_INTS(n) + bytes;
 }
@@ -412,12 +412,13 @@ send_rows(br_cun *x, const br_gguf_tensor *t, const struct br_nd_mat *m,
                            .sums = (void *)(uintptr_t)squares,
                            .pitch = squares ? 8 : 0,
                            .off = at};
-    const bool mx = m->kind == BR_ND_PACK_MX;
+    const bool raw = m->kind >= BR_ND_PACK_MX; /* as the file has it */
 
-    BR_TRY(on_the_way(x, t, mx, &a.m, st));
-    a.x.p = mx ? (void *)(uintptr_t)x->raw : NULL;
+    BR_TRY(on_the_way(x, t, raw, &a.m, st));
+    a.x.p = raw ? (void *)(uintptr_t)x->raw : NULL;
     return BR_CU(&x->cu, st,
-                 cuLaunchKernel(x->fn[mx                       ? CUN_pack_mx
+                 cuLaunchKernel(x->fn[m->kind == BR_ND_PACK_MX ? CUN_pack_mx
+                                      : raw                    ? CUN_pack_f8
                                       : m->kind == BR_ND_TILES ? CUN_tile
                                                                : CUN_pack],
                                 (a.m.n_out + BR_ND_WARPS - 1) / BR_ND_WARPS, 1,
