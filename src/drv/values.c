@@ -340,19 +340,32 @@ is_free(const buffer *b, const tenant *t)
     return true;
 }
 
-/* The narrowest buffer that is free as long as the tenant lives, or a new one. Wide ones
- * come first, so none has to grow. 512 narrow rows in a wide one's memory cost 16 MB
- * three times. */
+/* Which of two free buffers (the second may be NULL) is it? The narrowest that is wide
+ * enough: 512 narrow rows in a wide one's memory cost 16 MB three times. If none is, the
+ * widest, which grows. */
+static bool
+is_better(const buffer *a, const buffer *b, size_t cols)
+{
+    if (!b)
+        return true;
+    return b->cols >= cols ? a->cols >= cols && a->cols < b->cols
+                           : a->cols > b->cols;
+}
+
+/* A buffer that is free as long as the tenant lives, or a new one. */
 static bool
 settle(placer *l, const tenant *t)
 {
     const uint32_t n = l->b->v->g->n_nodes;
-    size_t at = l->all.n;
+    buffer *best = NULL;
 
-    while (at > 0 && !(l->all.at[at - 1].rows == t->rows && !l->b->c->apart &&
-                       is_free(&l->all.at[at - 1], t)))
-        at--;
-    if (at == 0) {
+    for (size_t i = 0; i < l->all.n && !l->b->c->apart; i++) {
+        buffer *b = &l->all.at[i];
+
+        if (b->rows == t->rows && is_better(b, best, t->cols) && is_free(b, t))
+            best = b;
+    }
+    if (!best) {
         bool *taken = br_try_calloc(n + 1, sizeof *taken);
 
         if (!taken ||
@@ -360,11 +373,12 @@ settle(placer *l, const tenant *t)
             br_free(taken);
             return false;
         }
-        at = l->all.n;
+        best = &l->all.at[l->all.n - 1];
     }
+    best->cols = BR_MAX(best->cols, t->cols);
     for (uint32_t i = t->from; i <= t->to; i++)
-        l->all.at[at - 1].taken[i] = true;
-    *t->id = (uint32_t)at;
+        best->taken[i] = true;
+    *t->id = (uint32_t)(best - l->all.at) + 1;
     return true;
 }
 
@@ -408,7 +422,7 @@ count_value(placer *l, uint32_t id)
 
     if (!v->made || v->p || (id == r->logits && c->max_want))
         return true;
-    if (c->in_place && t.from < t.to && in_place(r, t.from, id))
+    if (c->tight && t.from < t.to && in_place(r, t.from, id))
         t.from++;
     return br_vec_push(&l->tenants, t);
 }
@@ -434,7 +448,17 @@ count_aside(placer *l, uint32_t i)
     return true;
 }
 
-/* The wider first, then the earlier. */
+static int
+by_time(const void *a, const void *b)
+{
+    const tenant *x = a, *y = b;
+
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* The wider first: none has to grow then. */
 static int
 by_width(const void *a, const void *b)
 {
@@ -442,9 +466,7 @@ by_width(const void *a, const void *b)
 
     if (x->cols != y->cols)
         return x->cols < y->cols ? 1 : -1;
-    if (x->from != y->from)
-        return x->from < y->from ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
+    return by_time(a, b);
 }
 
 static bool
@@ -459,7 +481,8 @@ share(placer *l)
         if (!count_aside(l, i))
             return false;
     if (l->tenants.n)
-        qsort(l->tenants.at, l->tenants.n, sizeof *l->tenants.at, by_width);
+        qsort(l->tenants.at, l->tenants.n, sizeof *l->tenants.at,
+              l->b->c->tight ? by_width : by_time);
     for (size_t i = 0; i < l->tenants.n; i++)
         if (!settle(l, &l->tenants.at[i]))
             return false;

@@ -32,8 +32,8 @@ typedef struct br_values_config {
      * those rows only, and step.logits is the caller's memory. 0: like any
      * other value, max_rows of them. */
     uint32_t max_want;
-    bool apart;    /* nodes run in no fixed order: no two values share memory */
-    bool in_place; /* a GLU may write what it reads */
+    bool apart; /* nodes run in no fixed order: no two values share memory */
+    bool tight; /* as little memory as can be; a GLU may write what it reads */
     /* [n_nodes]: for how many nodes, below BR_VALUES_REST, memory rests of values
      * that die with a node; NULL: for none. */
     const uint8_t *rest;

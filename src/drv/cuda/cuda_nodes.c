@@ -251,7 +251,7 @@ open_all(br_cun *x, const br_model *m, const br_ir *g, br_status *st)
 {
     br_values_config vc = {.max_rows = x->c.max_rows,
                            .max_want = x->c.max_want,
-                           .in_place = true,
+                           .tight = true,
                            .place = place,
                            .aside = cun_experts_aside,
                            .ctx = x};
