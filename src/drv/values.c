@@ -312,7 +312,7 @@ find_lives(br_values *r)
  * logits only there are fewer rows, so they never share with others. */
 typedef struct buffer {
     size_t cols, rows;
-    bool *taken; /* [n_nodes + 1] */
+    bool *taken; /* [n_nodes + 1]; NULL: by one value for good */
     float *p;
 } buffer;
 
@@ -320,6 +320,7 @@ typedef struct buffer {
 typedef struct tenant {
     size_t cols, rows;
     uint32_t from, to;
+    size_t nth;   /* among all */
     uint32_t *id; /* 1 + its buffer */
 } tenant;
 
@@ -366,9 +367,11 @@ settle(placer *l, const tenant *t)
             best = b;
     }
     if (!best) {
-        bool *taken = br_try_calloc(n + 1, sizeof *taken);
+        bool *taken = NULL;
 
-        if (!taken ||
+        if (!l->b->c->apart)
+            taken = br_try_calloc(n + 1, sizeof *taken);
+        if ((!taken && !l->b->c->apart) ||
             !br_vec_push(&l->all, ((buffer){t->cols, t->rows, taken, NULL}))) {
             br_free(taken);
             return false;
@@ -376,7 +379,7 @@ settle(placer *l, const tenant *t)
         best = &l->all.at[l->all.n - 1];
     }
     best->cols = BR_MAX(best->cols, t->cols);
-    for (uint32_t i = t->from; i <= t->to; i++)
+    for (uint32_t i = t->from; best->taken && i <= t->to; i++)
         best->taken[i] = true;
     *t->id = (uint32_t)(best - l->all.at) + 1;
     return true;
@@ -418,6 +421,7 @@ count_value(placer *l, uint32_t id)
                 .rows = v->want && c->max_want ? c->max_want : c->max_rows,
                 .from = (uint32_t)v->first,
                 .to = temp ? BR_MIN(last + rests, n) : n,
+                .nth = l->tenants.n,
                 .id = &l->of[id]};
 
     if (!v->made || v->p || (id == r->logits && c->max_want))
@@ -440,6 +444,7 @@ count_aside(placer *l, uint32_t i)
                           .rows = c->max_rows,
                           .from = i,
                           .to = i,
+                          .nth = l->tenants.n,
                           .id = &l->aside[i][k]};
 
         if (cols[k] && !br_vec_push(&l->tenants, t))
@@ -455,7 +460,7 @@ by_time(const void *a, const void *b)
 
     if (x->from != y->from)
         return x->from < y->from ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
+    return x->nth < y->nth ? -1 : 1;
 }
 
 /* The wider first: none has to grow then. */

@@ -43,7 +43,9 @@ enc_f8(const float *x, uint8_t *p, size_t n, float most,
 
         for (int i = 0; i < 64; i++)
             top = BR_MAX(top, fabsf(x[i]));
-        const float scale = isfinite(top) ? top / most : 1;
+        float scale = isfinite(top) ? top / most : 1;
+        if (scale < 0x1p-126f)
+            scale = 0; /* numbers by such a one could be beyond the codes */
         enc_f32(&scale, p, 1, NULL);
         for (int i = 0; i < 64; i++)
             p[4 + i] = code(scale > 0 ? (double)x[i] / (double)scale : 0);

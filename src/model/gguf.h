@@ -67,7 +67,8 @@ typedef struct br_gguf br_gguf;
 
 /* Any file of a split set opens the whole set, a Hugging Face folder (hf.h) what it
  * would be as a file, in memory; the metadata is the first
- * file's. Of memory it takes at most eight bytes for a byte of header. */
+ * file's. Of memory a file takes at most eight bytes for a byte of header, a folder all
+ * of its weights. */
 br_code br_gguf_open(br_gguf **out, const char *path,
                      br_status *st) BR_MUST_USE;
 /* The same over bytes in memory, which must outlive it: tests and fuzzing. A

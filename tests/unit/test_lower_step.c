@@ -548,6 +548,8 @@ TEST(block_formats_are_dtypes_from_32_up)
     ck_assert_int_eq(br_mega_dtype_bytes(32 + 8, INT64_MAX), -1);
     ck_assert_int_eq(br_mega_dtype_of_qtype(0), BR_MDT_F32);
     ck_assert_int_eq(br_mega_dtype_of_qtype(12), 44);
-    ck_assert_int_eq(br_mega_dtype_of_qtype(63), -1);
-    ck_assert_str_eq(br_mega_dtype_name(95), "?");
+    ck_assert_int_eq(br_mega_dtype_of_qtype(63), 95);
+    ck_assert_str_eq(br_mega_dtype_name(95), "F8_E5M2");
+    ck_assert_int_eq(br_mega_dtype_of_qtype(61), -1);
+    ck_assert_str_eq(br_mega_dtype_name(93), "?");
 }

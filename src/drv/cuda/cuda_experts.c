@@ -410,6 +410,7 @@ gather(cun_planner *p, uint32_t w, const struct br_nd_args *a)
     if (p->node != p->glu.by)
         return BR_OK;
     p->x->launches.at[p->x->launches.n - 1].lone = true;
+    /* before any launch of this node that writes: their memory may be its output's */
     glu.x = cun_rows_at((uintptr_t)p->glu.gate, a->x.cols, a->x.cols);
     glu.b = cun_rows_at((uintptr_t)p->glu.up, a->x.cols, a->x.cols);
     glu.act = p->glu.act;
@@ -418,13 +419,31 @@ gather(cun_planner *p, uint32_t w, const struct br_nd_args *a)
     return BR_OK;
 }
 
-/* A GLU whose output the node after it alone reads, experts of tiles: those read gate
- * and up themselves. Where somebody looks at every node it is done as well. */
+/* Does the next node, experts of tiles, alone read all of what this GLU writes? */
+static bool
+reads_glu(const cun_planner *p, const br_ir_node *next,
+          const struct br_nd_args *a)
+{
+    const br_ir_bind *b = p->n->bind;
+
+    return next->op == BR_IR_MOE_DOWN_ACC &&
+           memcmp(&next->bind[0], &b[2], sizeof b[2]) == 0 &&
+           cun_asked_as_tiles(p->x, next->bind[1].value) &&
+           cun_gone_by(p->x, p->node, p->node + 2) && br_bind_together(&b[0]) &&
+           br_bind_together(&b[1]) && br_bind_together(&b[2]) &&
+           a->x.stride == a->y.cols && a->x.cols == a->y.cols &&
+           a->b.stride == a->y.cols && a->b.cols == a->y.cols &&
+           a->y.stride == a->y.cols && (uintptr_t)a->x.p % 16 == 0 &&
+           (uintptr_t)a->b.p % 16 == 0;
+}
+
+/* A GLU that experts of tiles read: they do it themselves. Where somebody looks at every
+ * node it is done as well. */
 br_code
 cun_experts_glu(cun_planner *p)
 {
     const br_ir *g = p->x->v.g;
-    const br_ir_node *n = p->n, *next = n + 1;
+    const br_ir_node *n = p->n;
     struct br_nd_args a = {.op = BR_ND_GLU,
                            .act = cun_act_of(n),
                            .x = p->in[0],
@@ -432,14 +451,7 @@ cun_experts_glu(cun_planner *p)
                            .y = p->out[0]};
 
     BR_TRY(cun_add(p, CUN_each, CUN_NUMBERS, a.y.cols, &a));
-    if (p->node + 1 >= g->n_nodes || next->op != BR_IR_MOE_DOWN_ACC ||
-        next->bind[0].value != n->bind[2].value ||
-        !cun_asked_as_tiles(p->x, next->bind[1].value) ||
-        !cun_gone_by(p->x, p->node, p->node + 2) ||
-        !br_bind_together(&n->bind[0]) || !br_bind_together(&n->bind[1]) ||
-        !br_bind_together(&n->bind[2]) || a.x.stride != a.x.cols ||
-        a.b.stride != a.b.cols || (uintptr_t)a.x.p % 16 ||
-        (uintptr_t)a.b.p % 16)
+    if (p->node + 1 >= g->n_nodes || !reads_glu(p, n + 1, &a))
         return BR_OK;
     p->x->launches.at[p->x->launches.n - 1].lone = true;
     p->glu = (struct cun_glu_of){a.x.p, a.b.p, a.act, p->node + 1};

@@ -505,10 +505,10 @@ norm16(cun_planner *p, struct br_nd_rows x, struct br_nd_rows b,
 }
 
 bool
-cun_apart(const cun_planner *p, const struct br_nd_rows *a,
+cun_apart(const br_cun *x, const struct br_nd_rows *a,
           const struct br_nd_rows *b)
 {
-    const uint32_t rows = p->x->c.max_rows;
+    const uint32_t rows = x->c.max_rows;
 
     return (a->p == b->p && a->stride == b->stride) ||
            a->p + (size_t)a->stride * rows <= b->p ||
@@ -538,8 +538,9 @@ norm_adds(cun_planner *p)
            (next->bind[1].value == BR_IR_NONE ||
             (uintptr_t)p->x->v.at[next->bind[1].value].p % 16 == 0) &&
            cun_can_row16(&q, &next->bind[2], &a) && in_runs(&p->out[0]) &&
-           cun_apart(p, &a.y, &a.x) && cun_apart(p, &a.y, &a.b) &&
-           cun_apart(p, &p->out[0], &a.x) && cun_apart(p, &p->out[0], &a.b);
+           cun_apart(p->x, &a.y, &a.x) && cun_apart(p->x, &a.y, &a.b) &&
+           cun_apart(p->x, &p->out[0], &a.x) &&
+           cun_apart(p->x, &p->out[0], &a.b);
 }
 
 static br_code

@@ -50,7 +50,7 @@ br_code cun_view(cun_planner *p, int i) BR_MUST_USE;
 /* The state that binding i is; pool NULL where it is left out. */
 struct br_nd_cache cun_cache(const cun_planner *p, int i);
 /* Rows of a do not reach into other rows of b, if they share memory. */
-bool cun_apart(const cun_planner *p, const struct br_nd_rows *a,
+bool cun_apart(const br_cun *x, const struct br_nd_rows *a,
                const struct br_nd_rows *b);
 /* The BR_ND_* of the node's function. */
 uint32_t cun_act_of(const br_ir_node *n);

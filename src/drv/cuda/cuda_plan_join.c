@@ -175,8 +175,8 @@ cun_turn(cun_planner *p)
     if (a.head_k % 32 != 0 || a.head_k > BR_ND_TURN_MOST ||
         a.n_rot != a.head_k || a.x.cols % a.head_k != 0 ||
         a.b.cols % a.head_k != 0 || a.c.cols != a.b.cols || !a.k.pool ||
-        !a.v.pool || !cun_apart(p, &a.y, &a.x) || !cun_apart(p, &a.y, &a.b) ||
-        !cun_apart(p, &a.y, &a.c))
+        !a.v.pool || !cun_apart(p->x, &a.y, &a.x) ||
+        !cun_apart(p->x, &a.y, &a.b) || !cun_apart(p->x, &a.y, &a.c))
         return BR_OK;
     BR_TRY(angles_of(p, &a));
     BR_TRY(cun_add(p, CUN_turn, CUN_NUMBERS, (a.heads + 2 * a.count) * 16, &a));
@@ -409,11 +409,25 @@ cun_gone_by(const br_cun *x, uint32_t node, uint32_t end)
            x->v.at[value].last < (int64_t)end;
 }
 
+/* Attention l writes nothing that turn t reads and another block of it may: a block's
+ * own queries at most. What t reads is dead by the graph, and may be l's output. */
+static bool
+writes_aside(const br_cun *x, const cun_launch *t, const cun_launch *l)
+{
+    const struct br_nd_rows *y = &l->a.y, *kv[] = {&t->a.b, &t->a.c};
+
+    for (size_t i = 0; i < BR_COUNT(kv); i++)
+        if (kv[i]->p && (kv[i]->p == y->p || !cun_apart(x, y, kv[i])))
+            return false;
+    return cun_apart(x, y, &t->a.x);
+}
+
 /* Attention l can do turn t: a block has all heads of a KV head. */
 static bool
-can_turn(const cun_launch *t, const cun_launch *l)
+can_turn(const br_cun *x, const cun_launch *t, const cun_launch *l)
 {
-    return (l->fn == CUN_flash_64 || l->fn == CUN_flash_128) &&
+    return (l->lean || writes_aside(x, t, l)) &&
+           (l->fn == CUN_flash_64 || l->fn == CUN_flash_128) &&
            l->a.x.p == t->a.y.p && l->a.head_k == t->a.head_k &&
            l->a.per_kv <= 8 && t->a.heads == l->a.per_kv * t->a.count &&
            t->want == l->want;
@@ -513,14 +527,14 @@ cun_joins(br_cun *x)
 
         if (at >= x->launches.n)
             return;
-        if (l->fn == CUN_turn && can_turn(l, next)) {
+        if (l->fn == CUN_turn && can_turn(x, l, next)) {
             l->turns = true;
             next->turn = (uint32_t)i + 1;
         }
         if (l->grid != CUN_PRODUCT)
             continue;
         if (next->fn == CUN_turn && then < x->launches.n &&
-            can_turn(next, &x->launches.at[then]))
+            can_turn(x, next, &x->launches.at[then]))
             r = &x->launches.at[then];
         if (is_apart(x, l, next, r))
             l->apart = rows_apart(l);

@@ -115,7 +115,7 @@ cun_gate_topk(cun_planner *p)
     a.e.groups = (uint32_t)br_ir_i(n, BR_IA_groups, 1);
     a.e.groups_used = (uint32_t)br_ir_i(n, BR_IA_groups_used, 1);
     a.e.norm_w = (uint32_t)br_ir_i(n, BR_IA_norm_w, 0);
-    if (a.m.n_out + a.e.groups > MOST)
+    if ((uint64_t)(a.m.n_out + a.e.groups) * 2 + a.e.k > MOST * 2)
         return br_fail(p->st, BR_E_LIMIT,
                        "nodes[%u]: tier %s takes %d experts and groups",
                        p->node, cun_tier(p->x), MOST);
@@ -224,6 +224,7 @@ cun_shared_expert(cun_planner *p)
         BR_TRY(one_by_one(p, BR_ND_ACT, BR_ND_SIGMOID, g, none, g));
     }
     BR_TRY(one_by_one(p, BR_ND_GLU, cun_act_of(p->n), gate, up, gate));
+    p->quantised.p = NULL; /* scratch may be where that was */
     BR_TRY(aside(p, 3, gate, 2, &down));
     if (p->n->bind[4].value != BR_IR_NONE)
         BR_TRY(one_by_one(p, BR_ND_MUL, 0, down, g, down));
