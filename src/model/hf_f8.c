@@ -9,6 +9,7 @@
  * In memory a number keeps its eight bits (qtype.def, F8_*): rows are cut into blocks of
  * 64 with a scale each. No GGUF file can: there it becomes BF16.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "model/encode_int.h"
 #include "model/hf_int.h"
 #include "model/quant.h"
 
@@ -157,17 +158,15 @@ put_wide(br_hf *h, const br_hf_f8 *f, const br_st_tensor *t, uint64_t r)
     const uint64_t cols = t->dim[1];
     const uint8_t *from = t->data + r * cols;
     uint8_t two[2];
-    uint16_t bits;
-    float scale;
+    float scale = 1;
 
     for (uint64_t c = 0; c < cols; c++) {
         const float x = t->dtype == BR_ST_F8_E4M3 ? br_f8e4m3_to_f32(from[c])
                                                   : br_f8e5m2_to_f32(from[c]);
 
-        BR_TRY(scale_at(h, f, r, c, &scale));
-        bits = br_f64_to_bf16((double)x * (double)scale);
-        two[0] = (uint8_t)bits;
-        two[1] = (uint8_t)(bits >> 8);
+        if (c == 0 || (f->per_row > 1 && c % f->cols == 0))
+            BR_TRY(scale_at(h, f, r, c, &scale));
+        br_put_le16(two, br_f64_to_bf16((double)x * (double)scale));
         BR_TRY(br_gguf_w_data(h->w, two, sizeof two, h->st));
     }
     return BR_OK;
