@@ -205,6 +205,7 @@ read_fp8(br_hf *h, const br_json *quant, bool *is)
     uint64_t *const to[] = {&h->f8_rows, &h->f8_cols};
 
     *is = how && how->kind == BR_J_STR && strcmp(how->s, "fp8") == 0;
+    h->f8_scaled = *is;
     if (!*is || !block)
         return BR_OK;
     if (block->kind != BR_J_ARR || block->n != 2)

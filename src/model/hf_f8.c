@@ -6,6 +6,8 @@
  *   NAME.weight_scale       one number, or one a row
  *   NAME.input_scale        of activations, which nobody rounds here: not used
  *
+ * A matrix has a scale where config.json's quantization_config says fp8, else may.
+ *
  * In memory a number keeps its eight bits (qtype.def, F8_*): rows are cut into blocks of
  * 64 with a scale each. No GGUF file can: there it becomes BF16.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -92,6 +94,13 @@ br_hf_f8_describe(br_hf *h, const br_st_tensor *t, br_gguf_w_info *info)
                  ends[i]);
         s = br_hf_take(h, name);
     }
+    if (!s && h->f8_scaled)
+        return br_fail(h->st, BR_E_FORMAT,
+                       "tensor '%.*s': %s without %.*s_scale_inv or _scale; "
+                       "config.json: 'quantization_config' says that there "
+                       "are scales",
+                       (int)t->name.n, t->name.p, br_st_dtype_name(t->dtype),
+                       (int)t->name.n, t->name.p);
     if (s)
         BR_TRY(fit(h, t, s, f));
     snprintf(name, sizeof name, "%.*s", (int)t->name.n, t->name.p);

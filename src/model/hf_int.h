@@ -78,8 +78,9 @@ typedef struct br_hf {
     bool *used;   /* one for each tensor of files */
     br_hf_f8 *f8; /* likewise */
     uint64_t f8_rows,
-        f8_cols; /* of a block that has a scale; 0: config.json is silent */
-    bool inside; /* for this program alone: weights may stay F8 */
+        f8_cols;    /* of a block that has a scale; 0: config.json is silent */
+    bool f8_scaled; /* it says that matrices of eight bits have scales */
+    bool inside;    /* for this program alone: weights may stay F8 */
     uint64_t done, total;
 } br_hf;
 

@@ -17,7 +17,7 @@
 enum { WIDTH = 128, HEADS = 2, DIM = 64, FF = 192, ROWS = 264 };
 
 /* How a matrix is scaled. */
-typedef enum scaled { NOT, ONCE, BY_ROW, BY_BLOCK } scaled;
+typedef enum scaled { ONCE, BY_ROW, BY_BLOCK } scaled;
 
 typedef struct matrix {
     const char *name, *ours;
@@ -26,9 +26,11 @@ typedef struct matrix {
     bool wide; /* E5M2 */
 } matrix;
 
+static bool bare; /* codes are the numbers, no matrix has a scale */
+
 static const matrix matrices[] = {
     {"self_attn.q_proj", "attn_q", HEADS *DIM, WIDTH, BY_BLOCK, false},
-    {"self_attn.k_proj", "attn_k", DIM, WIDTH, NOT, false},
+    {"self_attn.k_proj", "attn_k", DIM, WIDTH, ONCE, false},
     {"self_attn.v_proj", "attn_v", DIM, WIDTH, ONCE, true},
     {"self_attn.o_proj", "attn_output", WIDTH, HEADS *DIM, ONCE, false},
     {"mlp.gate_proj", "ffn_gate", FF, WIDTH, BY_BLOCK, false},
@@ -75,8 +77,9 @@ weight_at(const matrix *a, uint64_t r, uint64_t c)
 {
     const float x = number(code_at(a, r, c), a->wide);
 
+    if (bare)
+        return x;
     switch (a->how) {
-    case NOT: return x;
     case ONCE: return x * scale_of(1, 1);
     case BY_ROW: return x * scale_of(r, 0);
     case BY_BLOCK: return x * scale_of(r / 128, c / 128);
@@ -124,7 +127,7 @@ add_bf16(st_make *m, const char *name, uint64_t rows, uint64_t cols)
     st_add(m, name, "BF16", dims, cols ? 2 : 1, p, n * 2);
 }
 
-enum { GOOD, BAD_SCALES, NO_NUMBER, NO_BLOCKS };
+enum { GOOD, BAD_SCALES, NO_NUMBER, NO_BLOCKS, NO_SCALE };
 
 static const char *
 folder(const char *class, int fault)
@@ -139,11 +142,15 @@ folder(const char *class, int fault)
                  "\"num_attention_heads\":2,\"num_key_value_heads\":1,"
                  "\"head_dim\":64,\"vocab_size\":264,\"rms_norm_eps\":1e-06,"
                  "\"max_position_embeddings\":1024,\"rope_theta\":500000.0,"
-                 "\"tie_word_embeddings\":true,\"hidden_act\":\"silu\","
-                 "\"quantization_config\":{\"quant_method\":\"fp8\","
-                 "\"fmt\":\"e4m3\"%s}}",
+                 "\"tie_word_embeddings\":true,\"hidden_act\":\"silu\"%s}",
                  class,
-                 fault == NO_BLOCKS ? "" : ",\"weight_block_size\":[128,128]"));
+                 bare                 ? ""
+                 : fault == NO_BLOCKS ? ",\"quantization_config\":{"
+                                        "\"quant_method\":\"fp8\"}"
+                                      : ",\"quantization_config\":{"
+                                        "\"quant_method\":\"fp8\","
+                                        "\"fmt\":\"e4m3\","
+                                        "\"weight_block_size\":[128,128]}"));
     hfk_put_bpe(dir, HFK_QWEN2, "");
     add_bf16(&m, "model.embed_tokens.weight", ROWS, WIDTH);
     add_bf16(&m, "model.norm.weight", WIDTH, 0);
@@ -165,7 +172,7 @@ folder(const char *class, int fault)
             p[1000] = 0xfd;
         st_add(&m, t_printf("%s.weight", stem), a->wide ? "F8_E5M2" : "F8_E4M3",
                dims, 2, p, a->rows * a->cols);
-        if (a->how != NOT)
+        if (!bare && !(fault == NO_SCALE && i == 1))
             add_scales(&m, a, stem, fault == BAD_SCALES && i == 4);
     }
     hfk_put_tensors(dir, &m);
@@ -230,6 +237,20 @@ TEST(hf_f8_has_the_numbers_of_the_folder)
         check_weights(m->gguf, i == 1, true);
         br_model_close(m);
     }
+}
+
+/* Without a word of scales in config.json codes are the numbers. */
+TEST(hf_f8_without_scales_has_the_numbers_of_its_codes)
+{
+    br_status st = {0};
+    const char *dir;
+    br_model *m;
+
+    bare = true;
+    dir = folder("Qwen3ForCausalLM", GOOD);
+    t_ok(br_model_open(&m, dir, &st), &st);
+    check_weights(m->gguf, false, true);
+    br_model_close(m);
 }
 
 static float *
@@ -298,7 +319,13 @@ TEST(hf_f8_that_is_refused)
         const char *says;
     } bad[] = {{BAD_SCALES, "not scales of a matrix of 192 x 128"},
                {NO_NUMBER, "a weight is no number"},
-               {NO_BLOCKS, "not scales of a matrix of 192 x 128"}};
+               {NO_BLOCKS, "not scales of a matrix of 192 x 128"},
+               {NO_SCALE,
+                "tensor 'model.layers.0.self_attn.k_proj.weight': F8_E4M3 "
+                "without "
+                "model.layers.0.self_attn.k_proj.weight_scale_inv or _scale; "
+                "config.json: 'quantization_config' says that there are "
+                "scales"}};
     br_model *m;
 
     for (size_t i = 0; i < BR_COUNT(bad); i++) {
