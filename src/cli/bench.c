@@ -135,7 +135,7 @@ open_model(bench *b, br_status *st)
         br_code code = br_cli_model(b->cli, name, &path, st);
 
         if (code == BR_OK)
-            code = br_model_open(&b->m, path.at, st);
+            code = br_progress_model(b->cli, &b->m, path.at, st);
         br_str_fini(&path);
         return code;
     }

@@ -3,6 +3,8 @@
 #include "cli/progress.h"
 
 #include "base/thread.h"
+#include "model/hf.h"
+#include "model/model.h"
 
 #include <unistd.h>
 
@@ -61,4 +63,19 @@ br_progress_end(br_progress *p)
     if (p->shown)
         fputs("\r" ERASE_EOL, p->f);
     p->shown = false;
+}
+
+br_code
+br_progress_model(const br_cli *cli, br_model **out, const char *path,
+                  br_status *st)
+{
+    br_progress p;
+    br_hf_desc d = {br_progress_advance, &p};
+    br_code code;
+
+    br_progress_begin(&p, cli, "reading the folder", 0);
+    p.bytes = true;
+    code = br_model_open_told(out, path, &d, st);
+    br_progress_end(&p);
+    return code;
 }

@@ -27,4 +27,9 @@ void br_progress_at(br_progress *p, uint64_t done, int64_t now_ns);
 void br_progress_advance(void *progress, uint64_t done, uint64_t total);
 void br_progress_end(br_progress *p);
 
+/* br_model_open while a folder's reading is shown. */
+struct br_model;
+br_code br_progress_model(const br_cli *cli, struct br_model **out,
+                          const char *path, br_status *st) BR_MUST_USE;
+
 #endif

@@ -153,7 +153,7 @@ open_model(br_talk *t, bool chat, br_status *st)
                       : 0;
     int64_t trained;
 
-    BR_TRY(br_model_open(&t->model, t->path.at, st));
+    BR_TRY(br_progress_model(t->cli, &t->model, t->path.at, st));
     trained = t->model->hp.n_ctx;
     if (trained > 0 && ctx > trained)
         return br_fail(st, BR_E_USAGE,

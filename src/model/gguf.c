@@ -326,7 +326,7 @@ is_folder(const char *path)
 
 /* Of Hugging Face: as a file in memory. */
 static br_code
-open_folder(br_gguf *g, const char *path, br_status *st)
+open_folder(br_gguf *g, const char *path, const br_hf_desc *d, br_status *st)
 {
     br_str config = {0};
     bool has;
@@ -342,7 +342,7 @@ open_folder(br_gguf *g, const char *path, br_status *st)
     if (!has)
         return br_fail(st, BR_E_FORMAT,
                        "%s: a folder without config.json is no model", path);
-    BR_TRY(br_hf_load(path, &g->own, st));
+    BR_TRY(br_hf_load(path, &g->own, d, st));
     if (open_bytes(g, g->own.at, g->own.n, st) == BR_OK)
         return BR_OK;
     return br_prefix(st, "%s", path);
@@ -351,12 +351,20 @@ open_folder(br_gguf *g, const char *path, br_status *st)
 br_code
 br_gguf_open(br_gguf **out, const char *path, br_status *st)
 {
+    return br_gguf_open_told(out, path, NULL, st);
+}
+
+br_code
+br_gguf_open_told(br_gguf **out, const char *path, const br_hf_desc *d,
+                  br_status *st)
+{
     br_gguf *g;
     br_code code;
 
     BR_TRY(make(out, st));
     g = *out;
-    code = is_folder(path) ? open_folder(g, path, st) : open_path(g, path, st);
+    code =
+        is_folder(path) ? open_folder(g, path, d, st) : open_path(g, path, st);
     if (code == BR_OK)
         return BR_OK;
     if (!g->named)

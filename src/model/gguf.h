@@ -71,6 +71,11 @@ typedef struct br_gguf br_gguf;
  * of its weights. */
 br_code br_gguf_open(br_gguf **out, const char *path,
                      br_status *st) BR_MUST_USE;
+/* d, which may be NULL, is told how much of a folder has been read. */
+struct br_hf_desc;
+br_code br_gguf_open_told(br_gguf **out, const char *path,
+                          const struct br_hf_desc *d,
+                          br_status *st) BR_MUST_USE;
 /* The same over bytes in memory, which must outlive it: tests and fuzzing. A
  * file of a split set is refused here. */
 br_code br_gguf_open_mem(br_gguf **out, const void *p, size_t n,

@@ -120,11 +120,10 @@ br_hf_convert(const char *folder, const char *path, const br_hf_desc *d,
 }
 
 br_code
-br_hf_load(const char *folder, br_str *out, br_status *st)
+br_hf_load(const char *folder, br_str *out, const br_hf_desc *d, br_status *st)
 {
-    static const br_hf_desc nobody = {NULL, NULL};
     br_hf_stats stats;
-    br_code code = convert_to(folder, NULL, out, &nobody, &stats, st);
+    br_code code = convert_to(folder, NULL, out, d, &stats, st);
 
     if (code != BR_OK)
         br_str_fini(out);

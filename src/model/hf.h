@@ -32,9 +32,11 @@ typedef struct br_hf_stats {
 } br_hf_stats;
 
 br_code br_hf_convert(const char *folder, const char *path, const br_hf_desc *d,
-                      br_hf_stats *stats, br_status *st) BR_MUST_USE;
+                      br_hf_stats *stats,
+                      br_status *st) BR_MUST_USE; /* d may be NULL */
 
 /* The same into memory, for this program alone: weights of eight bits stay so. */
-br_code br_hf_load(const char *folder, br_str *out, br_status *st) BR_MUST_USE;
+br_code br_hf_load(const char *folder, br_str *out, const br_hf_desc *d,
+                   br_status *st) BR_MUST_USE;
 
 #endif

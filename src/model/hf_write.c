@@ -17,7 +17,7 @@ static void
 tell(br_hf *h, uint64_t bytes)
 {
     h->done += bytes;
-    if (h->desc->progress)
+    if (h->desc && h->desc->progress)
         h->desc->progress(h->desc->ctx, h->done, h->total);
 }
 

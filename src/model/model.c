@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/model.h"
 #include "base/options.h"
+#include "model/hf.h"
 #include "model/model_int.h"
 
 #include <stdio.h>
@@ -191,11 +192,18 @@ open_with(br_model **out, br_gguf *g, br_status *st)
 br_code
 br_model_open(br_model **out, const char *path, br_status *st)
 {
+    return br_model_open_told(out, path, NULL, st);
+}
+
+br_code
+br_model_open_told(br_model **out, const char *path, const br_hf_desc *d,
+                   br_status *st)
+{
     br_gguf *g;
     br_code code;
 
     *out = NULL;
-    BR_TRY(br_gguf_open(&g, path, st));
+    BR_TRY(br_gguf_open_told(&g, path, d, st));
     code = open_with(out, g, st);
     return code == BR_OK ? code : br_prefix(st, "%s", path);
 }

@@ -168,6 +168,10 @@ typedef struct br_model {
 
 br_code br_model_open(br_model **out, const char *path,
                       br_status *st) BR_MUST_USE;
+struct br_hf_desc; /* see br_gguf_open_told */
+br_code br_model_open_told(br_model **out, const char *path,
+                           const struct br_hf_desc *d,
+                           br_status *st) BR_MUST_USE;
 /* Over a GGUF in memory, which must outlive the model. */
 br_code br_model_open_mem(br_model **out, const void *p, size_t n,
                           br_status *st) BR_MUST_USE;

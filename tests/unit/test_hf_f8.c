@@ -312,6 +312,36 @@ TEST_WITHIN(hf_f8_runs_on_all_tiers, 120)
     t_emulate_end();
 }
 
+typedef struct told {
+    uint64_t done, total;
+    uint32_t times;
+} told;
+
+static void
+tell(void *ctx, uint64_t done, uint64_t total)
+{
+    told *t = ctx;
+
+    ck_assert(done >= t->done && done <= total);
+    ck_assert(t->times == 0 || total == t->total);
+    *t = (told){done, total, t->times + 1};
+}
+
+/* Who opens a folder hears of each tensor, and of all bytes in the end. */
+TEST(hf_folder_tells_how_much_of_it_is_read)
+{
+    const char *dir = folder("Qwen3ForCausalLM", GOOD);
+    told t = {0};
+    br_status st = {0};
+    br_model *m;
+
+    t_ok(br_model_open_told(&m, dir, &(br_hf_desc){tell, &t}, &st), &st);
+    ck_assert_uint_gt(t.total, 128 * (ROWS * 2 + 3 * FF));
+    ck_assert_uint_eq(t.done, t.total);
+    ck_assert_uint_ge(t.times, 13);
+    br_model_close(m);
+}
+
 TEST(hf_f8_that_is_refused)
 {
     static const struct {
@@ -374,7 +404,7 @@ TEST(hf_f8_is_no_format_of_files)
     ck_assert_int_eq(br_gguf_w_begin(w, file, &st), BR_E_UNSUPPORTED);
     br_gguf_w_free(w);
     st = (br_status){0};
-    t_ok(br_hf_load(dir, &doc, &st), &st);
+    t_ok(br_hf_load(dir, &doc, NULL, &st), &st);
     t_write(file, doc.at, doc.n);
     br_str_fini(&doc);
     ck_assert_int_eq(br_gguf_open(&g, file, &st), BR_E_FORMAT);
