@@ -100,6 +100,8 @@ br_code br_cli_write(br_cli *cli, const char *path, const void *p, size_t n,
 /* ---- tables (commands.c) ------------------------------------------------ */
 
 extern const br_option br_cli_option_rows[BR_OPT_COUNT];
+/* The one tier that the option is for; NULL: for any. */
+const char *br_cli_only_on(br_opt_id id);
 size_t br_cli_cmd_count(void);
 const br_cmd *br_cli_cmd(size_t i);
 /* What the commands that begin with this word serve; NULL: no such group. */

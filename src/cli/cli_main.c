@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "cli/tiers.h"
 
 #include <errno.h>
 #include <string.h>
@@ -123,6 +124,7 @@ run_logged(br_cli *cli)
 
     br_log_install(&sink);
     warn_of_typos(cli);
+    br_cli_warn_of_tier(cli);
     br_log(BR_EV_command_begins, "%s", cli->cmd->words);
     code = cli->cmd->run(cli);
     br_log(BR_EV_command_ends, "%s: exit code %d after %.3f s", cli->cmd->words,

@@ -10,7 +10,8 @@
 
 /* ---- options.def -------------------------------------------------------- */
 
-enum { ONE, RARE, ALL, STOP };
+enum { ONE, RARE, ALL, STOP, WHO = 0xf, CPU = 0x10, CUDA = 0x20, AMD = 0x30 };
+#define ON(who, tier) ((who) | (tier))
 #define NONE
 #define R(from, to) .lo = (from), .hi = (to),
 #define F(from, to) .flo = (from), .fhi = (to),
@@ -22,13 +23,19 @@ enum { ONE, RARE, ALL, STOP };
      range.def = (dflt),                                    \
      .value = (val),                                        \
      .help = (text),                                        \
-     .global = (who) >= ALL,                                \
-     .rare = (who) == RARE,                                 \
-     .last = (who) == STOP},
+     .global = ((who)&WHO) >= ALL,                          \
+     .rare = ((who)&WHO) == RARE,                           \
+     .last = ((who)&WHO) == STOP},
 const br_option br_cli_option_rows[BR_OPT_COUNT] = {
 #include "cli/options.def"
 };
 #undef X
+
+static const uint8_t only_on[BR_OPT_COUNT] = {
+#define X(id, who, flag, let, kind, range, dflt, val, text) (who) & ~WHO,
+#include "cli/options.def"
+#undef X
+};
 
 /* ---- commands.def ------------------------------------------------------- */
 
@@ -59,6 +66,18 @@ static const struct {
 #undef CMD
 #undef GROUP
 };
+
+const char *
+br_cli_only_on(br_opt_id id)
+{
+    br_assert((unsigned)id < BR_OPT_COUNT);
+    switch (only_on[id]) {
+    case CPU: return "cpu";
+    case CUDA: return "cuda";
+    case AMD: return "amd";
+    default: return NULL;
+    }
+}
 
 size_t
 br_cli_cmd_count(void)

@@ -3,6 +3,7 @@
 #include "cli/tiers.h"
 
 #include "base/json.h"
+#include "base/log.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -138,6 +139,50 @@ br_cli_tier_check(const char *tier, br_status *st)
                    "tier %.32s runs no models in this build; here are: amd cpu "
                    "cuda ref",
                    tier);
+}
+
+/* Where the command runs, as far as its options say: a tier, or several with commas
+ * between; NULL: it has none. */
+static const char *
+tiers_of(const br_cli *cli)
+{
+    const bool *takes = cli->options.taken;
+    const bool sim = takes[BR_OPT_sim] && br_opt_str(cli, BR_OPT_sim);
+    const char *said = NULL;
+
+    if (takes[BR_OPT_tiers])
+        return br_opt_str(cli, BR_OPT_tiers);
+    if (!takes[BR_OPT_tier] && !takes[BR_OPT_on_tier])
+        return NULL;
+    said = br_opt_str(cli, takes[BR_OPT_tier] ? BR_OPT_tier : BR_OPT_on_tier);
+    return said ? said : sim ? "amd" : takes[BR_OPT_tier] ? "ref" : "cpu";
+}
+
+static bool
+lists(const char *tiers, const char *tier)
+{
+    for (const char *at = tiers; *at; at += strcspn(at, ",")) {
+        at += *at == ',';
+        if (strncmp(at, tier, strlen(tier)) == 0) /* amd-t1 is amd's */
+            return true;
+    }
+    return false;
+}
+
+void
+br_cli_warn_of_tier(const br_cli *cli)
+{
+    const char *here = tiers_of(cli);
+
+    for (const uint16_t *t = cli->cmd->takes; here && *t < BR_OPT_COUNT; t++) {
+        const char *tier = br_cli_only_on((br_opt_id)*t);
+
+        if (tier && cli->options.values[*t].from == BR_FROM_FLAG &&
+            !lists(here, tier))
+            br_log(BR_EV_option_unused,
+                   "--%s is for tier %s: of no use on %.100s",
+                   br_cli_option_rows[*t].name, tier, here);
+    }
 }
 
 int

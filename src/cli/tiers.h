@@ -32,5 +32,7 @@ br_nd_where br_cli_where(const br_cli *cli, const char *tier);
 br_lm_config br_cli_lm_config(const br_cli *cli, br_str *cache);
 /* NO_DEVICE: this build runs no models there. */
 br_code br_cli_tier_check(const char *tier, br_status *st) BR_MUST_USE;
+/* A line for each flag that means nothing on the tier that the options name. */
+void br_cli_warn_of_tier(const br_cli *cli);
 
 #endif

@@ -345,6 +345,52 @@ TEST(cli_warns_of_unknown_variables)
 
 /* ---- version, man, completion ------------------------------------------- */
 
+/* A flag for another tier than the one that runs is not ignored in silence; a variable
+ * waits for its tier. */
+TEST(cli_warns_of_flags_of_other_tiers)
+{
+    static const struct {
+        const char *args, *env, *says;
+    } on[] = {
+        {"bench no.gguf --gpu-memory 1g", "",
+         "cli.option_unused: --gpu-memory is for tier cuda: of no use on cpu"},
+        {"run no.gguf hi --mode mega --tier cpu", "",
+         "--mode is for tier amd: of no use on cpu"},
+        {"bench no.gguf -t 2 --tier cuda", "",
+         "--threads is for tier cpu: of no use on cuda"},
+        {"bench no.gguf -t 2 --sim gfx1201", "",
+         "--threads is for tier cpu: of no use on amd"},
+        {"run no.gguf hi --sim gfx1201 --tier cuda", "",
+         "--sim is for tier amd: of no use on cuda"},
+        {"run no.gguf hi --cache-bytes 0 --tier ref", "",
+         "--cache-bytes is for tier cpu: of no use on ref"},
+        {"logits no.gguf --tokens 1 -o x -t 2", "",
+         "--threads is for tier cpu: of no use on ref"},
+        {"prog run no.json --bind . -o x -t 2", "",
+         "--threads is for tier cpu: of no use on ref"},
+        {"validate no.gguf -p hi --sim gfx1201", "",
+         "--sim is for tier amd: of no use on ref,cpu"},
+        {"bench no.gguf --gpu-memory 1g --tier cuda", "", NULL},
+        {"bench no.gguf -t 2", "", NULL},
+        {"run no.gguf hi --sim gfx1201 --mode mega", "", NULL},
+        {"run no.gguf hi --tier amd-t2 --mode mega", "", NULL},
+        {"validate no.gguf -p hi --tiers ref,amd-t1 --sim gfx1201", "", NULL},
+        {"validate no.gguf -p hi -t 2", "", NULL},
+        {"bench no.gguf", "BRASS_GPU_MEMORY=1g BRASS_THREADS=1", NULL},
+    };
+
+    for (size_t i = 0; i < BR_COUNT(on); i++) {
+        said s = brass_env(on[i].args, on[i].env);
+
+        if (on[i].says)
+            ck_assert_msg(strstr(s.err, on[i].says) != NULL, "%s: %s",
+                          on[i].args, s.err);
+        else
+            ck_assert_msg(!strstr(s.err, "option_unused"), "%s: %s", on[i].args,
+                          s.err);
+    }
+}
+
 TEST(cli_version_says_what_this_is)
 {
     said s = brass("version --json");
