@@ -378,7 +378,9 @@ E(cuCtxSynchronize)(void)
 }
 E(cuMemGetInfo_v2)(size_t *f, size_t *t)
 {
-    return *f = *t = 4ull << 30, 0;
+    const char *s = getenv("BR_EMU_MEMORY"); /* bytes */
+
+    return *f = *t = s ? strtoull(s, NULL, 10) : 4ull << 30, 0;
 }
 /* Every allocation, so that a copy out of bounds is the error that a device
  * gives. */

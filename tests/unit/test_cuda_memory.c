@@ -170,43 +170,78 @@ TEST_WITHIN(cuda_experts_give_back_what_they_had_of_too_little_memory, 240)
     t_emulate_end();
 }
 
-/* A model like that of g, with experts of so many rows (0: as they are), five of them, and
- * so many layers, all as g's first: in memory that is never read. NULL where there are no
- * addresses for it. */
-static uint8_t *
-model_like(const br_gguf *g, const char *arch, uint32_t rows, uint32_t layers,
-           size_t *n)
+typedef struct like {
+    const char *arch;
+    uint32_t layers; /* all as the first */
+    uint32_t rows;   /* of experts, five of them; 0: as they are */
+    uint32_t ff;     /* so wide is the widest; 0: as they are */
+    bool narrows;    /* that is the first, else the last */
+} like;
+
+static uint32_t
+ff_of(const like *k, uint32_t l)
+{
+    return k->ff * (k->narrows ? k->layers - l : l + 1) / k->layers;
+}
+
+/* A tensor's dimensions in layer l. */
+static void
+resize(const like *k, uint32_t l, uint32_t ff, br_gguf_w_info *t)
 {
     enum { FEW = 5 }; /* experts, as many as a token picks */
+
+    if (k->rows && t->n_dims > 1 && t->dim[t->n_dims - 1] == 40)
+        t->dim[t->n_dims - 1] = FEW;
+    if (k->rows && t->n_dims == 3)
+        t->dim[t->dim[1] == 64 ? 1 : 0] = k->rows; /* down has columns */
+    for (uint32_t d = 0; k->ff && d < t->n_dims; d++)
+        if (t->dim[d] == ff)
+            t->dim[d] = ff_of(k, l);
+}
+
+/* A model like that of g but for what k says: in memory that is never read. NULL where
+ * there are no addresses for it. */
+static uint8_t *
+model_like(const br_gguf *g, const like *k, size_t *n)
+{
     br_gguf_writer *w = br_gguf_w_new();
     br_status st = {0};
     br_str head = {0};
+    uint32_t wide[8];
+    int64_t ff = 0;
     uint8_t *p;
 
     ck_assert_ptr_nonnull(w);
+    ck_assert_uint_le(k->layers, BR_COUNT(wide));
     for (size_t i = 0; i < br_gguf_n_kv(g); i++)
         br_gguf_w_copy(w, br_gguf_kv_at(g, i));
-    br_gguf_w_u32(w, t_printf("%s.block_count", arch), layers);
-    if (rows) {
-        br_gguf_w_u32(w, "qwen3moe.expert_feed_forward_length", rows);
-        br_gguf_w_u32(w, "qwen3moe.expert_count", FEW);
+    br_gguf_w_u32(w, t_printf("%s.block_count", k->arch), k->layers);
+    if (k->rows) {
+        br_gguf_w_u32(w, "qwen3moe.expert_feed_forward_length", k->rows);
+        br_gguf_w_u32(w, "qwen3moe.expert_count", 5);
+    }
+    if (k->ff) {
+        const char *key = t_printf("%s.feed_forward_length", k->arch);
+
+        ck_assert(br_gguf_i64(br_gguf_find(g, key), 0, &ff));
+        for (uint32_t l = 0; l < k->layers; l++)
+            wide[l] = ff_of(k, l);
+        br_gguf_w_array(w, key, BR_GGUF_U32, wide, k->layers);
     }
     *n = 0;
     for (size_t i = 0; i < br_gguf_n_tensors(g); i++) {
         const br_gguf_tensor *t = br_gguf_tensor_at(g, i);
         const bool layer = t->name.n > 6 && memcmp(t->name.p, "blk.0.", 6) == 0;
-        br_gguf_w_info info = {t->name, t->type, t->n_dims, {0}};
-        uint64_t bytes, elems = 1;
 
-        memcpy(info.dim, t->dim, sizeof info.dim);
-        if (rows && t->n_dims > 1 && t->dim[t->n_dims - 1] == 40)
-            info.dim[t->n_dims - 1] = FEW;
-        if (rows && t->n_dims == 3)
-            info.dim[t->dim[1] == 64 ? 1 : 0] = rows; /* down has columns */
-        for (uint32_t d = 0; d < t->n_dims; d++)
-            elems *= info.dim[d];
-        ck_assert(br_qtype_bytes(t->type, elems, &bytes));
-        for (uint32_t l = 0; l < (layer ? layers : 1); l++) {
+        for (uint32_t l = 0; l < (layer ? k->layers : 1); l++) {
+            br_gguf_w_info info = {t->name, t->type, t->n_dims, {0}};
+            uint64_t bytes, elems = 1;
+
+            memcpy(info.dim, t->dim, sizeof info.dim);
+            resize(k, l, (uint32_t)ff, &info);
+            for (uint32_t d = 0; d < t->n_dims; d++)
+                elems *= info.dim[d];
+            ck_assert(br_qtype_bytes(t->type, elems, &bytes));
             if (layer)
                 info.name = br_text_z(t_printf(
                     "blk.%u.%.*s", l, (int)t->name.n - 6, t->name.p + 6));
@@ -223,6 +258,52 @@ model_like(const br_gguf *g, const char *arch, uint32_t rows, uint32_t layers,
     br_gguf_w_free(w);
     br_str_fini(&head);
     return p == MAP_FAILED ? NULL : p;
+}
+
+/* Of layers as wide as k says. */
+static br_cun_costs
+costs_like(const br_gguf *g, const like *k)
+{
+    br_oracle_config cc = {.gpu = {.tier = "cuda"}, .kv = BR_Q_F16};
+    br_status st = {0};
+    br_cun_costs c;
+    br_oracle o;
+    br_model *m;
+    size_t n;
+    uint8_t *p = model_like(g, k, &n);
+
+    if (!p)
+        t_skip("no room for so many addresses");
+    t_ok(br_model_open_mem(&m, p, n, &st), &st);
+    ck_assert_int_eq(m->hp.layer[0].n_ff, k->narrows ? k->ff : k->ff / 4);
+    t_ok(br_oracle_open(&o, m, &cc, &st), &st);
+    c = br_cun_costs_of(o.cun);
+    br_oracle_close(&o);
+    br_model_close(m);
+    munmap(p, n);
+    return c;
+}
+
+/* A GLU's rows have memory once, as it was counted, where later layers are wider. Values
+ * may lie otherwise: by less than even the narrowest's rows take. */
+TEST_WITHIN(cuda_counts_the_widest_glu_once, 60)
+{
+    enum { WIDE = 1024, LAYERS = 4, ROWS = 256 };
+    const like grows = {"llama", LAYERS, 0, WIDE, false};
+    const like narrows = {"llama", LAYERS, 0, WIDE, true};
+    br_status st = {0};
+    br_str doc = {0};
+    br_model *m;
+
+    t_emulate_cuda();
+    t_ok(br_shape_model(&doc, "shape:llama-512:BF16", true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    ck_assert_uint_lt(costs_like(m->gguf, &grows).rest,
+                      costs_like(m->gguf, &narrows).rest +
+                          WIDE / LAYERS * 2 * ROWS);
+    br_model_close(m);
+    br_str_fini(&doc);
+    t_emulate_end();
 }
 
 /* What a row of a step takes in scratch, and so a slot that makes tokens: 256 KB at most
@@ -251,7 +332,8 @@ TEST_WITHIN(cuda_rows_take_little_scratch, 120)
                             true, &st),
              &st);
         t_ok(br_model_open_mem(&one, doc.at, doc.n, &st), &st);
-        uint8_t *p = model_like(one->gguf, one->arch->name, 0, 4, &n);
+        uint8_t *p = model_like(
+            one->gguf, &(like){.arch = one->arch->name, .layers = 4}, &n);
         if (!p)
             t_skip("no room for so many addresses");
         t_ok(br_model_open_mem(&m, p, n, &st), &st);
@@ -296,9 +378,32 @@ TEST_WITHIN(cuda_says_what_does_not_fit, 120)
             "%s", st.msg);
         ck_assert((strstr(st.msg, "0.9 MB of experts can stay in the host's") !=
                    NULL) == (i == 0));
+        /* before anything is taken: the first call for memory would fail */
+        ck_assert_int_eq(setenv("BR_EMU_NO_MEMORY", "1", 1), 0);
+        st = (br_status){0};
+        ck_assert_int_eq(open_with(m, least - 1, &st), BR_E_OOM);
+        ck_assert_ptr_nonnull(strstr(st.msg, " MB are needed, "));
         st = (br_status){0};
         ck_assert_int_eq(br_lm_model_open(&lm, m, &c, &st), BR_E_OOM);
-        ck_assert_ptr_nonnull(strstr(st.msg, "--gpu-memory"));
+        ck_assert_msg(strstr(st.msg,
+                             " MB are needed, 1.0 MB are given (--gpu-memory): "
+                             "weights "),
+                      "%s", st.msg);
+        /* so of a device that has no more */
+        ck_assert_int_eq(setenv("BR_EMU_MEMORY", t_printf("%d", 1 << 20), 1),
+                         0);
+        c.gpu_memory = 0;
+        st = (br_status){0};
+        ck_assert_int_eq(br_lm_model_open(&lm, m, &c, &st), BR_E_OOM);
+        ck_assert_msg(strstr(st.msg,
+                             " MB are needed, 1.0 MB are free on the device: "
+                             "weights "),
+                      "%s", st.msg);
+        st = (br_status){0};
+        ck_assert_int_eq(open_with(m, 0, &st), BR_E_OOM);
+        ck_assert_ptr_nonnull(strstr(st.msg, " MB are free on the device: "));
+        unsetenv("BR_EMU_MEMORY");
+        unsetenv("BR_EMU_NO_MEMORY");
         st = (br_status){0};
         br_model_close(m);
         br_str_fini(&doc);
@@ -318,7 +423,8 @@ TEST_WITHIN(cuda_names_matrices_of_too_many_rows, 60)
     t_emulate_cuda();
     t_ok(br_shape_model(&doc, "shape:qwen3moe-128:MXFP4", true, &st), &st);
     t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    p = model_like(m->gguf, "qwen3moe", 65535 * 128 + 64, 1, &n);
+    p = model_like(m->gguf, &(like){"qwen3moe", 1, 65535 * 128 + 64, 0, false},
+                   &n);
     if (!p)
         t_skip("no room for so many addresses");
     t_ok(br_model_open_mem(&wide, p, n, &st), &st);

@@ -207,6 +207,31 @@ br_cuda_alloc(br_cuda *cu, uint64_t *p, size_t bytes, br_status *st)
     return br_cuda_check(cu, rc, "cuMemAlloc", st);
 }
 
+br_code
+br_cuda_fits(br_cuda *cu, const br_cuda_need *n, uint64_t had, const char *more,
+             uint64_t *left, br_status *st)
+{
+    const uint64_t all = n->weights + n->pages + n->states + n->rest;
+    uint64_t given = cu->limit;
+    size_t is_free, total;
+
+    if (!given) {
+        BR_TRY(BR_CU(cu, st, cuMemGetInfo(&is_free, &total)));
+        given = is_free + had;
+    }
+    *left = given - BR_MIN(given, all);
+    if (all <= given)
+        return BR_OK;
+    return br_fail(st, BR_E_OOM,
+                   "%.1f MB are needed, %.1f MB are %s: weights %.1f, pages "
+                   "%.1f, states %.1f, values and scratch %.1f%s; fewer slots "
+                   "or a shorter context take less",
+                   br_mb(all), br_mb(given),
+                   cu->limit ? "given (--gpu-memory)" : "free on the device",
+                   br_mb(n->weights), br_mb(n->pages), br_mb(n->states),
+                   br_mb(n->rest), more);
+}
+
 void
 br_cuda_free(br_cuda *cu, uint64_t p)
 {

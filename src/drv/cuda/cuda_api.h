@@ -79,6 +79,15 @@ br_code br_cuda_check(const br_cuda *cu, int rc, const char *what,
 br_code br_cuda_alloc(br_cuda *cu, uint64_t *p, size_t bytes,
                       br_status *st) BR_MUST_USE;
 void br_cuda_free(br_cuda *cu, uint64_t p);
+/* What a model takes of the device's memory, in all. */
+typedef struct br_cuda_need {
+    uint64_t weights, pages, states, rest;
+} br_cuda_need;
+/* Is that there, of which `had` is taken by now? *left: what is then free. OOM: no; says
+ * what is needed of each, and `more` of it. */
+br_code br_cuda_fits(br_cuda *cu, const br_cuda_need *need, uint64_t had,
+                     const char *more, uint64_t *left,
+                     br_status *st) BR_MUST_USE;
 static inline double /* for messages */
 br_mb(uint64_t bytes)
 {

@@ -1,6 +1,7 @@
-/* cuda_fit.c - does a model fit on the device? Asked before its first matrix is sent.
+/* cuda_fit.c - does a model fit on the device? Asked before anything is taken, of a
+ * model that is laid out twice: a first time to count (br_cun.counts).
  *
- *   there      values, scratch, pages, states, vectors: allocated by then
+ *   rest       values, scratch, pages, states, vectors
  *   matrices   one allocation; of experts that are tiles their rows' factors
  *   later      a piece of a matrix on its way; pieces of products, f16 of a GLU,
  *              sines; with a limit also what draws tokens
@@ -86,8 +87,14 @@ count_matrix(br_cun *x, uint32_t v, cun_need *need)
         *(x->v.g->values[v].rank < 3 ? &need->matrices : &need->experts) +=
             bytes;
     }
-    if (cun_tiled(x, v) || cun_asked_as_tiles(x, v))
-        need->way = BR_MAX(need->way, cun_way_of(t));
+    if (cun_tiled(x, v) || cun_asked_as_tiles(x, v)) {
+        const bool far = cun_asked_as_tiles(x, v) && t->n_dims > 2; /* may be */
+
+        need->way =
+            BR_MAX(need->way,
+                   cun_way_of(t) + (far ? cun_experts_bytes(x, v) / t->dim[2]
+                                        : 0)); /* one, as tiles */
+    }
     if (cun_tiled(x, v))
         count_pieces(x, tiles_of(t->dim[1]), (uint32_t)t->dim[0]);
 }
@@ -138,9 +145,10 @@ later(br_cun *x)
                 4ull * (uint64_t)br_ir_i(n, BR_IA_n_rot, 0) * x->c.max_rows;
         turned = n;
     }
+    x->glu_cols = (uint32_t)glu;
     x->costs.row += sines / x->c.max_rows + glu * 2 + 4;
     return sines + (glu * 2 + 4) * x->padded + x->n_sums * piece +
-           x->n_met * 4 + 8;
+           x->n_met * 4 + 8 + 2 * glu * sizeof(float); /* squares of its rows */
 }
 
 static br_code
@@ -175,35 +183,14 @@ count_all(br_cun *x, cun_need *need, br_status *st)
 
 /* ---- does it fit? ------------------------------------------------------- */
 
-static br_code
-too_little(const br_cun *x, const cun_need *n, uint64_t given, br_status *st)
-{
-    const br_cun_costs *c = &x->costs;
-    const uint64_t rest = c->rest - c->pages - c->states;
-    char more[96] = "";
-
-    if (n->experts)
-        snprintf(more, sizeof more,
-                 "; %.1f MB of experts can stay in the host's memory",
-                 br_mb(n->experts));
-    return br_fail(
-        st, BR_E_OOM,
-        "%.1f MB are needed, %.1f MB are %s: weights %.1f, pages %.1f, "
-        "states %.1f, values and scratch %.1f%s; fewer slots or a "
-        "shorter context take less",
-        br_mb(n->matrices + c->rest + n->later), br_mb(given),
-        x->c.memory ? "given (--gpu-memory)" : "free on the device",
-        br_mb(n->matrices), br_mb(c->pages), br_mb(c->states),
-        br_mb(rest + n->later), more);
-}
-
 br_code
 cun_fit(br_cun *x, br_status *st)
 {
     /* Graphs, code, stacks: what the driver takes beside what it is asked for. */
     const uint64_t reserve = 512u << 20;
-    size_t is_free, total;
-    uint64_t given, beside;
+    const br_cun_costs *c = &x->costs;
+    br_cuda_need need;
+    char more[96] = "";
     cun_need n = {0};
 
     BR_TRY(count_all(x, &n, st));
@@ -211,17 +198,14 @@ cun_fit(br_cun *x, br_status *st)
         return BR_OK;
     if (x->c.plan)
         *x->c.plan = br_cun_costs_of(x);
-    beside = n.matrices + n.later;
-    if (x->c.memory) {
-        given = x->c.memory;
-        x->cu.limit = given;
-        x->left = given - BR_MIN(given, x->costs.rest + beside);
-    } else {
-        BR_TRY(BR_CU(&x->cu, st, cuMemGetInfo(&is_free, &total)));
-        given = is_free + x->costs.rest;
-        x->left = is_free - BR_MIN((uint64_t)is_free, beside + reserve);
-    }
-    if (given < x->costs.rest + beside)
-        return too_little(x, &n, given, st);
-    return cun_pile_up(x, CUN_MATRICES, n.matrices, st);
+    if (n.experts)
+        snprintf(more, sizeof more,
+                 "; %.1f MB of experts can stay in the host's memory",
+                 br_mb(n.experts));
+    need = (br_cuda_need){n.matrices, c->pages, c->states,
+                          c->rest - c->pages - c->states + n.later};
+    BR_TRY(br_cuda_fits(&x->cu, &need, x->counts ? 0 : c->rest, more, &x->left,
+                        st));
+    x->left -= x->cu.limit ? 0 : BR_MIN(x->left, reserve);
+    return x->counts ? BR_OK : cun_pile_up(x, CUN_MATRICES, n.matrices, st);
 }

@@ -263,15 +263,9 @@ br_cu_load(br_cu_decode *d, const br_model *m,
                  .total = d->plan.stream_bytes,
                  .progress = progress,
                  .ctx = ctx};
-    uint64_t most = 0;
     br_code code;
 
-    for (int i = 0; i < BR_CU_MATRICES; i++) {
-        const enum br_cu_matrix x = (enum br_cu_matrix)i;
-        most = BR_MAX(most, br_cu_rows(s, x) *
-                                br_cu_row_bytes(s->format, br_cu_cols(s, x)));
-    }
-    BR_TRY(br_cuda_alloc(d->cu, &l.room, most, st));
+    BR_TRY(br_cuda_alloc(d->cu, &l.room, br_cu_way(s), st));
     code = br_cuda_upload_new(&l.up, d->cu, st);
     if (code == BR_OK)
         code = load_all(&l, st);

@@ -77,6 +77,7 @@ typedef struct cun_embed { /* a table whose rows the step brings */
 } cun_embed;
 
 struct br_cun {
+    bool counts;        /* what it would take, and takes none (cuda_memory.c) */
     br_cuda cu;         /* or */
     br_nd_dev *dev;     /* cuda_memory.c: whose memory it is */
     br_nd_stats opened; /* what opening cost */
@@ -109,7 +110,7 @@ struct br_cun {
         raw_bytes;       /* a piece of a matrix as a file has it, on its way */
     uint64_t sums, met;  /* of pieces of products */
     uint64_t glu, glu_d; /* as xq and xd: what a product makes of two */
-    uint32_t glu_cols;
+    uint32_t glu_cols;   /* the widest */
     uint64_t n_sums, n_met; /* so many, of BR_ND_TILE_TOKENS tokens */
     /* by rows, all of which want logits; [1]: each of a slot of its own */
     void *graph[2][CUN_GRAPHS + 1];
@@ -180,6 +181,16 @@ br_code cun_send_tiles(br_cun *x, const br_gguf_tensor *t,
 uint64_t cun_matrix_bytes(const br_cun *x, uint32_t v);
 /* What passes through on its way to tiles, at once. */
 uint64_t cun_way_of(const br_gguf_tensor *t);
+
+/* ---- cuda_room.c ---- */
+/* The graph's values, by this model; then memory for all that is no matrix. */
+br_code cun_bind(br_cun *x, const br_model *m, const br_ir *g,
+                 br_status *st) BR_MUST_USE;
+br_code cun_lay_out(br_cun *x, br_status *st) BR_MUST_USE;
+/* OOM: that and the matrices are more than there is; nothing has been taken. */
+br_code cun_count_first(const br_cun *x, const br_model *m, const br_ir *g,
+                        br_status *st) BR_MUST_USE;
+void cun_forget(br_cun *x); /* what of it is on the host */
 
 /* ---- cuda_fit.c ---- */
 typedef struct cun_need {

@@ -280,14 +280,15 @@ maker(br_cun *x)
 static br_code
 room_for_glu(br_cun *x, uint32_t cols, br_status *st)
 {
-    if (cols <= x->glu_cols)
+    const uint64_t numbers = (uint64_t)x->glu_cols * x->padded;
+
+    br_check(cols <= x->glu_cols && "the widest was counted");
+    if (x->glu)
         return BR_OK;
-    BR_TRY(cun_alloc(x, &x->glu, (uint64_t)cols * x->padded * 2, st));
-    BR_TRY(cun_zero(x, x->glu, (uint64_t)cols * x->padded / 2, st));
+    BR_TRY(cun_alloc(x, &x->glu, numbers * 2, st));
+    BR_TRY(cun_zero(x, x->glu, numbers / 2, st));
     BR_TRY(cun_alloc(x, &x->glu_d, x->padded * 4ull, st));
-    BR_TRY(cun_zero(x, x->glu_d, x->padded, st));
-    x->glu_cols = cols;
-    return BR_OK;
+    return cun_zero(x, x->glu_d, x->padded, st);
 }
 
 br_code

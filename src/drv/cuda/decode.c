@@ -50,11 +50,17 @@ hints_of(const br_cu_decode *d)
     return (d->shape.n_layers + 1) * 4ull * 32;
 }
 
-static br_code
-upload(br_cuda *cu, uint64_t *p, const void *from, size_t bytes, br_status *st)
+static size_t
+rope_of(const br_cu_decode *d)
 {
-    BR_TRY(br_cuda_alloc(cu, p, bytes, st));
-    return BR_CU(cu, st, cuMemcpyHtoD(*p, from, bytes));
+    return (size_t)d->max_pos * (d->shape.head_dim / 2) * 2;
+}
+
+/* Pages of the last 16 are read at once. */
+static uint32_t
+pages_of(const br_cu_decode *d)
+{
+    return (d->max_pos / BR_MK_PAGE + 15) / 16 * 16;
 }
 
 /* cos and sin of pos / theta^(2i/hd), in double, rounded once. */
@@ -62,7 +68,7 @@ static br_code
 upload_rope(br_cu_decode *d, br_status *st)
 {
     const uint32_t half = d->shape.head_dim / 2;
-    size_t n = (size_t)d->max_pos * half * 2;
+    const size_t n = rope_of(d);
     float *t = br_try_calloc(n, sizeof *t);
     br_code rc;
 
@@ -76,17 +82,16 @@ upload_rope(br_cu_decode *d, br_status *st)
             t[((size_t)pos * half + i) * 2] = (float)cos(pos * f);
             t[((size_t)pos * half + i) * 2 + 1] = (float)sin(pos * f);
         }
-    rc = upload(d->cu, &d->rope, t, n * sizeof *t, st);
+    rc = BR_CU(d->cu, st, cuMemcpyHtoD(d->rope, t, n * sizeof *t));
     br_free(t);
     return rc;
 }
 
-/* Pages in order for now: position p lies in page p / 16. Page 0 for the rest
- * of the last 16, which are read at once. */
+/* Pages in order for now: position p lies in page p / 16. Page 0 for the rest. */
 static br_code
 upload_pages(br_cu_decode *d, br_status *st)
 {
-    uint32_t n = (d->max_pos / BR_MK_PAGE + 15) / 16 * 16;
+    const uint32_t n = pages_of(d);
     uint32_t *t = br_try_calloc(n, sizeof *t);
     br_code rc;
 
@@ -94,7 +99,7 @@ upload_pages(br_cu_decode *d, br_status *st)
         return br_fail(st, BR_E_OOM, "page table");
     for (uint32_t i = 0; i < n; i++)
         t[i] = i < d->max_pos / BR_MK_PAGE ? i : 0;
-    rc = upload(d->cu, &d->pages, t, n * sizeof *t, st);
+    rc = BR_CU(d->cu, st, cuMemcpyHtoD(d->pages, t, n * sizeof *t));
     br_free(t);
     return rc;
 }
@@ -193,55 +198,101 @@ load_kernels(br_cu_decode *d, const void *image, br_status *st)
     return BR_OK;
 }
 
+uint64_t
+br_cu_way(const br_cu_shape *s)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < BR_CU_MATRICES; i++) {
+        const enum br_cu_matrix m = (enum br_cu_matrix)i;
+
+        most = BR_MAX(most, br_cu_rows(s, m) *
+                                br_cu_row_bytes(s->format, br_cu_cols(s, m)));
+    }
+    return most;
+}
+
+/* Memory of the device for all, once it is known that all of it fits. */
 static br_code
-allocate(br_cu_decode *d, br_status *st)
+take_all(br_cu_decode *d, br_status *st)
 {
     const br_cu_shape *s = &d->shape;
     const br_stream_plan *p = &d->plan;
-    struct br_mk_map map = map_of(s, p->n_workers, blocks_of(d));
-    br_cuda *cu = d->cu;
+    const struct br_mk_map map = map_of(s, p->n_workers, blocks_of(d));
+    const uint64_t inst = (uint64_t)p->n_inst * p->n_workers;
     uint32_t most = 0; /* tiles of a matrix */
-    uint64_t kv =
-        (uint64_t)d->max_pos * s->n_layers * 2 * s->n_kv * s->head_dim * 2;
+    uint64_t left;
 
-    BR_TRY(upload(cu, &d->inst, p->inst,
-                  (size_t)p->n_inst * p->n_workers * sizeof *p->inst, st));
-    BR_TRY(
-        upload(cu, &d->stream_chunks, p->stream_chunks, p->n_workers * 4, st));
-    BR_TRY(br_cuda_alloc(cu, &d->stream, p->stream_bytes, st));
-    BR_TRY(br_cuda_alloc(cu, &d->words, map.total * 8, st));
-    BR_TRY(BR_CU(cu, st, cuMemsetD32(d->words, 0xffffffffu, map.total * 2)));
-    BR_TRY(
-        br_cuda_alloc(cu, &d->embed, (uint64_t)s->vocab * s->hidden * 2, st));
-    BR_TRY(br_cuda_alloc(cu, &d->norms,
-                         ((uint64_t)s->n_layers * 2 + 1) * s->hidden * 4, st));
-    if (s->qk_norm)
-        BR_TRY(br_cuda_alloc(cu, &d->qk_norms,
-                             (uint64_t)s->n_layers * 2 * s->head_dim * 4, st));
+    for (uint32_t m = 0; m < BR_CU_MATRICES; m++)
+        most = BR_MAX(most, (br_cu_rows(s, m) + 15) / 16);
+    enum { WEIGHTS, PAGES, REST };
+    const struct {
+        uint64_t *to, bytes;
+        int of;
+    } all[] = {
+        {&d->stream, p->stream_bytes, WEIGHTS},
+        {&d->embed, (uint64_t)s->vocab * s->hidden * 2, WEIGHTS},
+        {&d->norms, ((uint64_t)s->n_layers * 2 + 1) * s->hidden * 4, WEIGHTS},
+        {&d->qk_norms,
+         s->qk_norm ? (uint64_t)s->n_layers * 2 * s->head_dim * 4 : 0, WEIGHTS},
+        {&d->kv,
+         (uint64_t)d->max_pos * s->n_layers * 2 * s->n_kv * s->head_dim * 2,
+         PAGES},
+        {&d->inst, inst * sizeof *p->inst, REST},
+        {&d->stream_chunks, p->n_workers * 4ull, REST},
+        {&d->words, map.total * 8, REST},
+        {&d->rope, rope_of(d) * 4, REST},
+        {&d->pages, pages_of(d) * 4ull, REST},
+        {&d->tokens, BR_MK_TOKENS * 4, REST},
+        {&d->logits, s->vocab * 4ull, REST},
+        {&d->hints, hints_of(d) * 4, REST},
+        {&d->profile, inst * 4 * 8, REST},
+        {&d->step, sizeof(struct br_mk_step), REST},
+        {&d->pick_weights, s->vocab * 8ull, REST},
+        {&d->pick_space, 2 * sizeof(struct br_pick_space), REST},
+        {&d->tile_at, 8ull * most, REST},
+    };
+    br_cuda_need need = {.rest = br_cu_way(s)};
+    uint64_t *const sum[] = {&need.weights, &need.pages, &need.rest};
+
+    for (size_t i = 0; i < BR_COUNT(all); i++)
+        *sum[all[i].of] += all[i].bytes;
+    BR_TRY(br_cuda_fits(d->cu, &need, 0, "", &left, st));
+    for (size_t i = 0; i < BR_COUNT(all); i++)
+        if (all[i].bytes)
+            BR_TRY(br_cuda_alloc(d->cu, all[i].to, all[i].bytes, st));
+    return BR_OK;
+}
+
+static br_code
+allocate(br_cu_decode *d, br_status *st)
+{
+    const br_stream_plan *p = &d->plan;
+    br_cuda *cu = d->cu;
+
+    BR_TRY(take_all(d, st));
+    BR_TRY(BR_CU(
+        cu, st,
+        cuMemcpyHtoD(d->inst, p->inst,
+                     (size_t)p->n_inst * p->n_workers * sizeof *p->inst)));
+    BR_TRY(BR_CU(
+        cu, st,
+        cuMemcpyHtoD(d->stream_chunks, p->stream_chunks, p->n_workers * 4)));
+    BR_TRY(BR_CU(
+        cu, st,
+        cuMemsetD32(d->words, 0xffffffffu,
+                    map_of(&d->shape, p->n_workers, blocks_of(d)).total * 2)));
     BR_TRY(upload_rope(d, st));
     BR_TRY(upload_pages(d, st));
-    BR_TRY(br_cuda_alloc(cu, &d->kv, kv, st));
-    BR_TRY(br_cuda_alloc(cu, &d->tokens, BR_MK_TOKENS * 4, st));
-    BR_TRY(br_cuda_alloc(cu, &d->logits, (uint64_t)s->vocab * 4, st));
     BR_TRY(BR_CU(cu, st, cuMemAllocHost((void **)&d->host, sizeof *d->host)));
     *d->host = (struct br_mk_host){0};
-    BR_TRY(br_cuda_alloc(cu, &d->hints, hints_of(d) * 4, st));
     BR_TRY(BR_CU(cu, st, cuMemsetD32(d->hints, 0, hints_of(d))));
     BR_TRY(
         BR_CU(cu, st, cuMemAllocHost((void **)&d->hints_now, hints_of(d) * 4)));
     memset(d->hints_now, 0, hints_of(d) * 4);
-    BR_TRY(br_cuda_alloc(cu, &d->profile,
-                         (uint64_t)p->n_workers * p->n_inst * 4 * 8, st));
-    BR_TRY(br_cuda_alloc(cu, &d->step, sizeof(struct br_mk_step), st));
-    BR_TRY(br_cuda_alloc(cu, &d->pick_weights, s->vocab * 8ull, st));
-    BR_TRY(br_cuda_alloc(cu, &d->pick_space, 2 * sizeof(struct br_pick_space),
-                         st));
-    BR_TRY(BR_CU(
+    return BR_CU(
         cu, st,
-        cuMemsetD32(d->pick_space, 0, 2 * sizeof(struct br_pick_space) / 4)));
-    for (uint32_t m = 0; m < BR_CU_MATRICES; m++)
-        most = BR_MAX(most, (br_cu_rows(s, m) + 15) / 16);
-    return br_cuda_alloc(cu, &d->tile_at, 8ull * most, st);
+        cuMemsetD32(d->pick_space, 0, 2 * sizeof(struct br_pick_space) / 4));
 }
 
 br_code
