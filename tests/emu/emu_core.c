@@ -414,6 +414,13 @@ check_held(void)
             abort();
         }
 }
+/* BR_EMU_IDLE: memory is addresses alone, nothing is launched or copied; what comes back
+ * is 1.0. Of models whose plan is looked at. */
+static int
+idle(void)
+{
+    return getenv("BR_EMU_IDLE") != NULL;
+}
 /* BR_EMU_NO_MEMORY: so many calls for memory until one fails. */
 static int
 no_memory(void)
@@ -424,8 +431,15 @@ no_memory(void)
 }
 E(cuMemAlloc_v2)(uint64_t *p, size_t n)
 {
+    static uint64_t nowhere = 1 << 20;
+
     if (no_memory())
         return 2;
+    if (idle()) {
+        *p = nowhere;
+        nowhere += (n + 255) / 256 * 256;
+        return 0;
+    }
 
     size_t i = 0;
     void *m = aligned_alloc(256, (n + 255) / 256 * 256);
@@ -441,6 +455,8 @@ E(cuMemAlloc_v2)(uint64_t *p, size_t n)
 }
 E(cuMemFree_v2)(uint64_t p)
 {
+    if (idle())
+        return 0;
     make_all();
     for (size_t i = 0; i < 4096; i++)
         if (held[i].at == p)
@@ -449,7 +465,7 @@ E(cuMemFree_v2)(uint64_t p)
 }
 E(cuMemcpyHtoD_v2)(uint64_t d, const void *s, size_t n)
 {
-    if (lost)
+    if (lost || idle())
         return lost;
     make_all();
     return inside(d, n) || d == constants
@@ -459,7 +475,7 @@ E(cuMemcpyHtoD_v2)(uint64_t d, const void *s, size_t n)
 E(cuMemcpyHtoDAsync_v2)(uint64_t d, const void *s, size_t n, void *q)
 {
     IGNORE(q);
-    if (!is_pinned(s) || !inside(d, n))
+    if (idle() || !is_pinned(s) || !inside(d, n))
         return cuMemcpyHtoD_v2(d, s, n);
     if (n_late - n_made == LATER)
         make_until(n_made + 1);
@@ -489,6 +505,10 @@ E(cuMemcpyDtoH_v2)(void *d, uint64_t s, size_t n)
 {
     if (lost)
         return lost;
+    for (size_t i = 0; idle() && i < n / 4; i++)
+        ((float *)d)[i] = 1;
+    if (idle())
+        return 0;
     make_all();
     return inside(s, n) ? (memcpy(d, (const void *)(uintptr_t)s, n), 0) : 1;
 }
@@ -505,6 +525,8 @@ E(cuMemcpyDtoD_v2)(uint64_t d, uint64_t s, size_t n)
 }
 E(cuMemsetD32_v2)(uint64_t p, unsigned v, size_t n)
 {
+    if (idle())
+        return 0;
     make_all();
     if (!inside(p, n * 4))
         return 1;
@@ -586,6 +608,8 @@ launch_all(void *fn, const struct shape *s, void **params)
 {
     int rc = 0;
 
+    if (idle())
+        return 0;
     if (noted_end)
         return note(fn, s, params);
     look_for_loss();
