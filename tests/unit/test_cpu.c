@@ -1,6 +1,7 @@
 /* test_cpu.c - the CPU tier beside the reference tier, and beside itself.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/thread.h"
 #include "drv/cpu/cpu_int.h"
 #include "logits_kit.h"
 #include "run/tier_diff.h"
@@ -9,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,7 +25,11 @@ typedef struct counted {
     uint32_t tiles[PHASES];
     _Atomic uint32_t early; /* tiles that ran before a phase was over */
     br_cpu_pool *pool;
+    const char *soon; /* what a tile names: SOON bytes, or NULL */
+    uint32_t slow;    /* whose tiles are long, of long_tile */
 } counted;
+
+enum { SOON = 8 << 10 };
 
 static uint32_t
 count_begin(void *ctx, uint32_t phase)
@@ -40,8 +46,8 @@ count_tile(void *ctx, uint32_t phase, uint32_t tile, uint32_t worker)
 {
     counted *c = ctx;
 
-    /* No memory of anybody's: nothing may be read of it. */
-    br_cpu_pool_soon(c->pool, worker, (const char *)64 + 4096 * tile, 8 << 10);
+    if (c->soon)
+        br_cpu_pool_soon(c->pool, worker, c->soon, SOON);
     if (tile >= c->tiles[phase] ||
         (phase > 0 && c->done[phase - 1] != c->tiles[phase - 1]))
         c->early++;
@@ -60,7 +66,8 @@ TEST_WITHIN(a_pool_runs_every_tile_once_and_in_order, 60)
         t_ok(br_cpu_pool_new(&p, threads[k], &st), &st);
         ck_assert_uint_eq(br_cpu_pool_threads(p), threads[k]);
         for (int run = 0; run < 20; run++) {
-            counted c = {.pool = p};
+            static const char weights[SOON];
+            counted c = {.pool = p, .soon = run % 2 ? weights : NULL};
             br_cpu_job job = {&c, PHASES, count_begin, count_tile};
 
             for (int i = 0; i < PHASES; i++)
@@ -74,6 +81,47 @@ TEST_WITHIN(a_pool_runs_every_tile_once_and_in_order, 60)
         }
         br_cpu_pool_free(p);
     }
+}
+
+/* Each thread has a tile, and one's is long, for which the other one waits. */
+static void
+long_tile(void *ctx, uint32_t phase, uint32_t tile, uint32_t worker)
+{
+    counted *c = ctx;
+    int64_t t0;
+
+    count_tile(ctx, phase, tile, worker);
+    while (c->done[phase] < 2)
+        br_thread_yield();
+    for (t0 = br_now_ns(); worker == c->slow && br_now_ns() - t0 < 20000;)
+        ;
+}
+
+/* Whoever waits reads what it has named, but nothing of an earlier job's, whose
+ * memory is gone, and nothing when the job is over: TSan sees who still does. */
+TEST(what_is_named_is_read_in_its_job_alone)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t n = (SOON + page - 1) / page * page;
+    char *m =
+        mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+    br_cpu_pool *p = lk_pool(2);
+
+    ck_assert(m != MAP_FAILED);
+    for (int run = 0; run < 200; run++) {
+        counted c = {
+            .pool = p, .tiles = {2, 2}, .soon = m, .slow = run % 2 == 0};
+        br_cpu_job job = {&c, 2, count_begin, long_tile};
+
+        br_cpu_pool_run(p, &job);
+        memset(m, run, n);
+        ck_assert_int_eq(mprotect(m, n, PROT_NONE), 0);
+        c = (counted){.pool = p, .tiles = {2, 2}};
+        br_cpu_pool_run(p, &job);
+        ck_assert_int_eq(mprotect(m, n, PROT_READ | PROT_WRITE), 0);
+    }
+    br_cpu_pool_free(p);
+    munmap(m, n);
 }
 
 /* ---- logits ------------------------------------------------------------- */

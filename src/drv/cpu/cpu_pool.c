@@ -7,6 +7,7 @@
 #include "drv/cpu/cpu_pool.h"
 
 #include "base/thread.h"
+#include "drv/cpu/cpu_probe.h"
 
 #include <stdio.h>
 
@@ -15,7 +16,7 @@ enum {
      * machine, shorter than anyone would miss. */
     SPINS = 1000,
     LINE = 64,
-    PIECE = 1024, /* brought ahead between two looks: some 30 ns */
+    PIECE = 1024, /* brought ahead between two looks: 30 ns, 60 at worst */
 };
 
 typedef struct worker {
@@ -24,7 +25,9 @@ typedef struct worker {
     uint32_t id;
     _Alignas(LINE) const char *soon; /* its own: nobody else looks */
     size_t soon_bytes;
-    uint32_t made; /* tiles of this phase that are not in `done` yet */
+    uint32_t soon_job;  /* what it named that in */
+    uint32_t made;      /* tiles of this phase that are not in `done` yet */
+    _Atomic bool looks; /* reads what it named */
 } worker;
 
 struct br_cpu_pool {
@@ -33,7 +36,8 @@ struct br_cpu_pool {
     _Atomic uint64_t own; /* which of the first ones have begun, a bit each */
     _Alignas(LINE) const br_cpu_job *job;
     uint32_t phase;
-    _Atomic uint32_t running; /* a job is not finished */
+    _Atomic uint32_t running; /* number of the job that is not finished, or 0 */
+    uint32_t n_jobs;
     _Atomic uint32_t quit;
     br_event moved; /* the word has a new epoch, or it is time to quit */
     uint32_t n_threads;
@@ -87,9 +91,9 @@ advance(br_cpu_pool *p, uint32_t id)
     atomic_store_explicit(&p->word, word_of(epoch + 1, tiles),
                           memory_order_release);
     /* After the word: from here on the caller may bring another job.
-     * release: with moved() and br_cpu_pool_run() */
+     * release: with moved() and br_cpu_pool_run(); seq_cst: see look_ahead() */
     if (tiles == 0)
-        atomic_store_explicit(&p->running, 0, memory_order_release);
+        atomic_store(&p->running, 0);
     br_event_signal(&p->moved);
 }
 
@@ -113,18 +117,25 @@ moved(void *arg)
            atomic_load_explicit(&p->quit, memory_order_acquire);
 }
 
-/* Brings what the worker named until the wait is over. */
+/* Brings what the worker named until the wait is over: by reading it, as calls
+ * that come faster than they are answered are forgotten. So it has to be there:
+ * the job is the one it was named in, and br_cpu_pool_run() waits for who looks.
+ * Either this sees that the job is over, or that sees `looks`: all four are
+ * seq_cst. */
 static void
 look_ahead(br_cpu_pool *p, uint32_t id, waiting *wait)
 {
     worker *w = &p->workers[id];
 
-    while (p->spins > 0 && w->soon_bytes >= PIECE && !moved(wait)) {
-        for (size_t at = 0; at < PIECE; at += LINE)
-            __builtin_prefetch(w->soon + at, 0, 2);
-        w->soon += PIECE;
-        w->soon_bytes -= PIECE;
-    }
+    if (p->spins == 0 || w->soon_bytes < PIECE)
+        return;
+    atomic_store(&w->looks, true);
+    if (atomic_load(&p->running) == w->soon_job)
+        for (; w->soon_bytes >= PIECE && !moved(wait); w->soon_bytes -= PIECE) {
+            br_probe_lines(w->soon, PIECE);
+            w->soon += PIECE;
+        }
+    atomic_store_explicit(&w->looks, false, memory_order_release);
 }
 
 /* Who comes i-th takes the tile that has its number, for which it has looked
@@ -202,12 +213,16 @@ br_cpu_pool_run(br_cpu_pool *p, const br_cpu_job *job)
 {
     p->job = job;
     p->phase = 0;
+    p->n_jobs += p->n_jobs + 1 == 0 ? 2 : 1;
     /* relaxed: advance() publishes it with the word */
-    atomic_store_explicit(&p->running, 1, memory_order_relaxed);
+    atomic_store_explicit(&p->running, p->n_jobs, memory_order_relaxed);
     advance(p, 0);
     /* acquire: with advance() */
     while (atomic_load_explicit(&p->running, memory_order_acquire))
         work(p, 0);
+    for (uint32_t i = 1; i < p->n_threads; i++)
+        while (atomic_load(&p->workers[i].looks))
+            br_thread_yield(); /* some 50 ns, but whoever looks may be asleep */
 }
 
 br_code
@@ -278,8 +293,12 @@ br_cpu_pool_spread(br_cpu_pool *p, void *at, size_t n)
 void
 br_cpu_pool_soon(br_cpu_pool *p, uint32_t id, const void *at, size_t n)
 {
-    p->workers[id].soon = at;
-    p->workers[id].soon_bytes = n;
+    worker *w = &p->workers[id];
+
+    w->soon = at;
+    w->soon_bytes = n;
+    /* relaxed: it is in a tile of that job */
+    w->soon_job = atomic_load_explicit(&p->running, memory_order_relaxed);
 }
 
 uint32_t

@@ -63,8 +63,8 @@ uint32_t br_cpu_pool_threads(const br_cpu_pool *p);
 /* Memory that all will read and nobody has touched: its pages to the nodes of
  * the threads in turn. Where there is one node, nothing. */
 void br_cpu_pool_spread(br_cpu_pool *p, void *at, size_t n);
-/* Said by a worker in a tile: when it next waits, it may well be for at..at + n.
- * Nothing is read: the memory may be gone by then. */
+/* Said by a worker in a tile: when it next waits in this job, it may well be for
+ * at..at + n, which it then reads, and nobody writes until the job is over. */
 void br_cpu_pool_soon(br_cpu_pool *p, uint32_t id, const void *at, size_t n);
 /* Returns when all phases are done. One caller at a time. */
 void br_cpu_pool_run(br_cpu_pool *p, const br_cpu_job *job);
