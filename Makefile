@@ -307,7 +307,7 @@ $(B)/src/drv/cuda/embed_ptx.o: $(CUBINS)
 $(B)/src/drv/cuda/embed_ptx.o: BR_CFLAGS += -DBR_CUBINS='"$(B)/cubin"'
 endif
 ptx:
-	@for k in mega_decode setup pick nodes prog experts; do \
+	@for k in mega_decode setup pick nodes prog experts stay; do \
 	    [ $$k != nodes ] || exact=-ffp-contract=off; \
 	    $(PTX_CC) $$exact -o $(PTX_OUT)/$$k.ptx kernels/cuda/$$k.cu || exit 1; done
 	@$(PORTABLE_CC) -DBR_PORTABLE -o $(PTX_OUT)/nodes_portable.ptx kernels/cuda/nodes.cu

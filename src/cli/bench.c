@@ -391,8 +391,9 @@ floor_s(const bench *b, const br_cpu_work *w)
 /* ---- measuring ----------------------------------------------------------- */
 
 /* Rows of one step: n tokens of a slot, or one of each of n slots. */
+/* Rows of a slot; want: the last one's logits. */
 static br_code
-step(bench *b, uint32_t slot, uint32_t from, uint32_t n, bool across, bool want,
+step(bench *b, uint32_t slot, uint32_t from, uint32_t n, bool want,
      br_status *st)
 {
     int32_t slots[WIDE_CHUNK], positions[WIDE_CHUNK], tokens[WIDE_CHUNK],
@@ -400,13 +401,12 @@ step(bench *b, uint32_t slot, uint32_t from, uint32_t n, bool across, bool want,
     br_step s = {n, slots, positions, tokens, wants, NULL, false};
 
     for (uint32_t i = 0; i < n; i++) {
-        slots[i] = (int32_t)(across ? i : slot);
-        positions[i] = (int32_t)(across ? from : from + i);
-        tokens[i] = token_of(b, (uint32_t)slots[i], (uint32_t)positions[i]);
-        wants[i] = want && (across || i + 1 == n);
+        slots[i] = (int32_t)slot;
+        positions[i] = (int32_t)(from + i);
+        tokens[i] = token_of(b, slot, from + i);
+        wants[i] = want && i + 1 == n;
     }
-    return br_oracle_step(&b->o, &s, across ? BR_IR_DECODE : BR_IR_PREFILL,
-                          want && !(b->gpu.tier && across) ? b->logits : NULL,
+    return br_oracle_step(&b->o, &s, BR_IR_PREFILL, want ? b->logits : NULL,
                           st);
 }
 
@@ -415,12 +415,19 @@ static br_code
 tokens(bench *b, uint32_t from, uint32_t n, br_status *st)
 {
     static const br_cun_pick best[MAX_BATCH];
-    int32_t drawn[MAX_BATCH];
+    int32_t slots[MAX_BATCH], positions[MAX_BATCH], tokens[MAX_BATCH],
+        drawn[MAX_BATCH];
+    br_step s = {n, slots, positions, tokens, NULL, NULL, false};
 
-    BR_TRY(step(b, 0, from, n, true, true, st));
-    return b->gpu.tier && br_cun_draws(b->o.cun)
-               ? br_cun_draw(b->o.cun, best, n, drawn, st)
-               : BR_OK;
+    for (uint32_t i = 0; i < n; i++) {
+        slots[i] = (int32_t)i;
+        positions[i] = (int32_t)from;
+        tokens[i] = token_of(b, i, from);
+    }
+    if (b->gpu.tier && br_cun_draws(b->o.cun))
+        return br_oracle_draw(&b->o, &s, best, n, drawn, st);
+    return br_oracle_step(&b->o, &s, BR_IR_DECODE,
+                          b->gpu.tier ? NULL : b->logits, st);
 }
 
 static br_code
@@ -430,8 +437,7 @@ prompt(bench *b, uint32_t slot, uint32_t from, uint32_t n, bool want,
     for (uint32_t at = 0; at < n; at += b->chunk, ++*steps) {
         uint32_t rows = BR_MIN(b->chunk, n - at);
 
-        BR_TRY(
-            step(b, slot, from + at, rows, false, want && at + rows == n, st));
+        BR_TRY(step(b, slot, from + at, rows, want && at + rows == n, st));
     }
     return BR_OK;
 }
@@ -586,6 +592,9 @@ measure(bench *b, outcome *o, br_status *st)
         o->cuda = cuda_of(b);
         o->cuda.steps -= cuda.steps;
         o->cuda.submit_ns -= cuda.submit_ns;
+        o->cuda.stayed -= cuda.stayed;
+        o->cuda.entered -= cuda.entered;
+        o->cuda.device_ns -= cuda.device_ns;
         o->host.steps -= was.steps;
         o->host.launches -= was.launches;
         o->host.submits -= was.submits;
@@ -642,6 +651,14 @@ print_cuda(br_json_writer *w, const br_cun_costs *c)
     br_json_w_key_u64(w, "steps", c->steps);
     br_json_w_key_f64(w, "submit_us",
                       (double)c->submit_ns * 1e-3 / (double)c->steps);
+    br_json_w_key(w, "resident");
+    br_json_w_obj(w);
+    br_json_w_key_u64(w, "steps", c->stayed);
+    br_json_w_key_u64(w, "launches", c->entered);
+    br_json_w_key_f64(
+        w, "device_us",
+        c->stayed ? (double)c->device_ns * 1e-3 / (double)c->stayed : 0);
+    br_json_w_obj_end(w);
     br_json_w_key(w, "load");
     br_json_w_obj(w);
     br_json_w_key_u64(w, "bytes", c->load_bytes);

@@ -256,6 +256,7 @@ typedef struct br_engine_stats {
     uint64_t prefix_hits, prefix_lookups; /* in tokens */
     int64_t step_ns, plan_ns;             /* of the latest step */
     double decode_step_ns, row_ns;        /* the planner's model of a step */
+    br_lm_gpu gpu;
 } br_engine_stats;
 void br_engine_stats_get(br_engine *e, br_engine_stats *out);
 /* A step, as it was. */

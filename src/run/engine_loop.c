@@ -408,7 +408,6 @@ run(br_engine *e, const br_plan *p, bool draw, br_status *st)
 
     for (uint32_t t = 0; t < step.n_rows; t++)
         step.hidden = step.hidden || request_of(e, p->row_handle[t])->sum;
-    BR_TRY(e->lm->step(e->lm->ctx, &step, draw ? NULL : e->logits, st));
     for (uint32_t t = 0; draw && t < p->step.n_rows; t++)
         if (p->step.want[t]) {
             const request *r = request_of(e, p->row_handle[t]);
@@ -416,8 +415,9 @@ run(br_engine *e, const br_plan *p, bool draw, br_status *st)
             e->draws[n] = &r->d.sample;
             e->draw_at[n++] = r->n_tokens;
         }
-    return n ? e->lm->draw(e->lm->ctx, e->draws, e->draw_at, n, e->drawn, st)
-             : BR_OK;
+    return n ? e->lm->draw(e->lm->ctx, &step, e->draws, e->draw_at, n, e->drawn,
+                           st)
+             : e->lm->step(e->lm->ctx, &step, draw ? NULL : e->logits, st);
 }
 
 static void

@@ -252,6 +252,8 @@ show(br_engine *e)
     s->decode_step_ns = i.time.base_ns;
     s->row_ns = i.time.fixed_ns;
     s->n_rejected = e->stats.n_rejected;
+    if (e->lm->gpu)
+        e->lm->gpu(e->lm->ctx, &s->gpu);
     e->stats = *s;
     if (!e->note.rows)
         return;

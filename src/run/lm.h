@@ -31,6 +31,16 @@ enum {                       /* in place of a token */
        BR_LM_NO_TOKEN = -2   /* all are -inf */
 };
 
+/* What a GPU asked of this process so far. */
+typedef struct br_lm_gpu {
+    uint64_t resident;  /* steps that a launch took which stays on the device */
+    uint64_t entered;   /* such launches */
+    uint64_t exited;    /* of them, ended because something else was to do */
+    uint64_t device_ns; /* of those steps, on the device */
+    uint64_t
+        submit_ns; /* of all steps: this process's time to hand them over */
+} br_lm_gpu;
+
 typedef struct br_lm {
     void *ctx;
     int32_t n_vocab;
@@ -63,11 +73,13 @@ typedef struct br_lm {
      * own rows alone. */
     br_code (*step)(void *ctx, const br_step *step, float *logits,
                     br_status *st);
-    /* After a step with NULL logits, n of whose rows wanted some: the token that
+    /* A step whose logits nobody sees, n of whose rows want some: the token that
      * comes after each, at position[i], as a br_sampler draws it for
      * br_sample_plain parameters. BR_LM_NO_NUMBER, BR_LM_NO_TOKEN: why there is
-     * none. NULL: the tier cannot. */
-    br_code (*draw)(void *ctx, const struct br_sample_params *const *p,
+     * none. One such step after another may be one launch that stays. NULL: the
+     * tier cannot. */
+    br_code (*draw)(void *ctx, const br_step *step,
+                    const struct br_sample_params *const *p,
                     const uint32_t *position, uint32_t n, int32_t *out,
                     br_status *st);
     /* What the head read of each row of the latest step, [n_rows][n_embd], up
@@ -83,6 +95,8 @@ typedef struct br_lm {
     void (*restore)(void *ctx, uint32_t slot, const float *from);
     /* What the host had to do with a GPU so far. NULL: none is there. */
     void (*stats)(void *ctx, struct br_nd_stats *out);
+    /* The same of the CUDA tier. NULL: it is another one. */
+    void (*gpu)(void *ctx, br_lm_gpu *out);
     /* A page as bytes, for who keeps them elsewhere: out of it or (in) back.
      * NULL: they are not within reach. */
     void (*page)(void *ctx, uint32_t group, uint32_t page, void *bytes,

@@ -77,24 +77,32 @@ keep(void *ctx, uint32_t slot, uint32_t n)
     return r->n_held[slot];
 }
 
-static br_code
-step(void *ctx, const br_step *s, float *logits, br_status *st)
+static br_ir_stage
+stage_of(const br_step *s)
 {
-    br_lm_model *r = ctx;
     bool all = true;
 
     for (uint32_t t = 0; s->want && t < s->n_rows; t++)
         all = all && s->want[t] && (!t || s->slot[t] != s->slot[t - 1]);
-    r->stage = all ? BR_IR_DECODE : BR_IR_PREFILL;
+    return all ? BR_IR_DECODE : BR_IR_PREFILL;
+}
+
+static br_code
+step(void *ctx, const br_step *s, float *logits, br_status *st)
+{
+    br_lm_model *r = ctx;
+
+    r->stage = stage_of(s);
     return br_oracle_run(&r->o, s, r->stage, logits, st);
 }
 
 static br_code
-draw(void *ctx, const br_sample_params *const *p, const uint32_t *position,
-     uint32_t n, int32_t *out, br_status *st)
+draw(void *ctx, const br_step *s, const br_sample_params *const *p,
+     const uint32_t *position, uint32_t n, int32_t *out, br_status *st)
 {
     br_lm_model *r = ctx;
 
+    r->stage = stage_of(s);
     for (uint32_t i = 0; i < n; i++)
         r->picks[i] = (br_cun_pick){.seed = p[i]->seed,
                                     .temperature = p[i]->temperature,
@@ -102,7 +110,7 @@ draw(void *ctx, const br_sample_params *const *p, const uint32_t *position,
                                     .top_p = p[i]->top_p,
                                     .min_p = p[i]->min_p,
                                     .position = position[i]};
-    return br_cun_draw(r->o.cun, r->picks, n, out, st);
+    return br_cun_next(r->o.cun, s, r->picks, n, out, st);
 }
 
 static const float *
@@ -167,6 +175,19 @@ stats(void *ctx, br_nd_stats *out)
     *out = br_cun_stats(r->o.cun);
 }
 
+static void
+gpu_so_far(void *ctx, br_lm_gpu *out)
+{
+    const br_lm_model *r = ctx;
+    const br_cun_costs c = br_cun_costs_of(r->o.cun);
+
+    *out = (br_lm_gpu){.resident = c.stayed,
+                       .entered = c.entered,
+                       .exited = c.exited,
+                       .device_ns = c.device_ns,
+                       .submit_ns = c.submit_ns};
+}
+
 static br_code
 find_plan(br_lm_model *r, br_status *st)
 {
@@ -200,6 +221,7 @@ fill_in(br_lm_model *r, const br_model *m, const br_oracle_config *c)
                     .save = save,
                     .restore = restore,
                     .stats = gpu ? stats : NULL,
+                    .gpu = r->o.cun && !gpu ? gpu_so_far : NULL,
                     .page = r->o.state ? page : NULL};
     /* A ranker's head is not here. Who says nothing gets the mean. */
     r->lm.hidden = m->hp.pooling > BR_POOLING_LAST ? NULL : hidden;

@@ -177,9 +177,8 @@ br_oracle_hidden(const br_oracle *o, br_ir_stage stage)
     return o->cpu ? br_cpu_hidden(o->cpu) : br_ref_hidden(o->ref[stage]);
 }
 
-br_code
-br_oracle_step(br_oracle *o, br_step *step, br_ir_stage stage, float *logits,
-               br_status *st)
+static br_code
+with_pages(br_oracle *o, br_step *step, br_status *st)
 {
     for (uint32_t t = 0; t < step->n_rows; t++) {
         if (step->slot[t] < 0 || (uint32_t)step->slot[t] >= o->c.n_slots)
@@ -189,7 +188,23 @@ br_oracle_step(br_oracle *o, br_step *step, br_ir_stage stage, float *logits,
                           (uint32_t)step->position[t] + 1, st));
     }
     step->pages = br_kv_tables(o->kv);
+    return BR_OK;
+}
+
+br_code
+br_oracle_step(br_oracle *o, br_step *step, br_ir_stage stage, float *logits,
+               br_status *st)
+{
+    BR_TRY(with_pages(o, step, st));
     return br_oracle_run(o, step, stage, logits, st);
+}
+
+br_code
+br_oracle_draw(br_oracle *o, br_step *step, const br_cun_pick *p, uint32_t n,
+               int32_t *out, br_status *st)
+{
+    BR_TRY(with_pages(o, step, st));
+    return br_cun_next(o->cun, step, p, n, out, st);
 }
 
 br_code

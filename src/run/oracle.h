@@ -67,7 +67,10 @@ br_code br_oracle_feed(br_oracle *o, uint32_t slot, uint32_t from,
  * want them][n_vocab], in the order of the rows. */
 br_code br_oracle_step(br_oracle *o, br_step *step, br_ir_stage stage,
                        float *logits, br_status *st) BR_MUST_USE;
-/* The same, and the pages are the caller's. */
+/* The same on tier cuda, with draws in place of logits (br_cun_next). */
+br_code br_oracle_draw(br_oracle *o, br_step *step, const br_cun_pick *p,
+                       uint32_t n, int32_t *out, br_status *st) BR_MUST_USE;
+/* As br_oracle_step, and the pages are the caller's. */
 br_code br_oracle_run(br_oracle *o, const br_step *step, br_ir_stage stage,
                       float *logits, br_status *st) BR_MUST_USE;
 /* What the head read in the latest step, which was of that stage. */

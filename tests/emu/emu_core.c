@@ -4,7 +4,8 @@
  * every thread as a fiber, round robin, until all have returned: on the caller's
  * thread, or, if it is cooperative, on one of its own while the caller goes on, as
  * a kernel that stays asks the host what to do. Such a launch has all its blocks at
- * once, any other one block after another. A device is lost, once, when a launch finds
+ * once, any other one block after another. So does a graph with a loop, which goes
+ * round until a kernel says that it is over. A device is lost, once, when a launch finds
  * the file BR_EMU_LOST: the number in it is what all calls say until nobody has the
  * context any more. Whoever gives that up has given all memory back, or the process
  * ends. Seven multiprocessors of an sm_90, or BR_EMU_SM, BR_EMU_MAJOR; a launch in
@@ -253,21 +254,50 @@ static struct pinned {
     size_t n;
 } pinned[PINNED];
 
-/* The cooperative launch that runs on a thread of its own. */
+/* A graph: launches with their parameters, one after another, and loops. */
+struct graph;
+struct noted {
+    struct noted *next;
+    void *fn;
+    struct graph *body; /* of a loop, or NULL: a launch */
+    uint32_t *on;       /* the loop's */
+    int together;       /* all blocks at once */
+    struct shape s;
+    unsigned char params[];
+};
+struct graph {
+    struct noted *first, **end;
+    uint32_t on, first_on; /* of its loop, if it has one */
+    int loops;
+};
+static struct graph *captured; /* what launches go to, or NULL */
+
+/* The cooperative launch, or graph with a loop, that runs on a thread of its own. */
 static struct cooperative {
     pthread_t thread;
     struct shape s;
     void *param;
+    struct graph *graph;
     int is_on, rc, over;
 } coop;
+static int run_graph(struct graph *g);
 
 static void *
 run_cooperative(void *p)
 {
     (void)p;
-    coop.rc = launch(&coop.s, 0, coop.s.gx * coop.s.gy);
+    coop.rc = coop.graph ? run_graph(coop.graph)
+                         : launch(&coop.s, 0, coop.s.gx * coop.s.gy);
     __atomic_store_n(&coop.over, 1, __ATOMIC_RELEASE);
     return NULL;
+}
+static int
+run_beside(struct graph *g)
+{
+    coop.graph = g;
+    coop.over = 0;
+    coop.is_on = pthread_create(&coop.thread, NULL, run_cooperative, NULL) == 0;
+    return coop.is_on ? 0 : 2;
 }
 /* What is asked of the device after it, waits for it. */
 static int
@@ -276,6 +306,7 @@ settle(void)
     if (coop.is_on) {
         pthread_join(coop.thread, NULL);
         free(coop.param);
+        coop.param = NULL;
         coop.is_on = 0;
     }
     return coop.rc;
@@ -362,7 +393,8 @@ E(cuDevicePrimaryCtxRelease_v2)(int d)
 {
     if (--n_contexts == 0) {
         check_held();
-        lost = 0;
+        make_all();
+        lost = coop.rc = 0;
         n_asked = 0;
     }
     return IGNORE(d), 0;
@@ -578,17 +610,8 @@ E(cuFuncGetAttribute)(int *v, int a, void *f)
 {
     return IGNORE(a, f), *v = 0, 0;
 }
-/* A graph: launches with their parameters, one after another. */
-struct noted {
-    struct noted *next;
-    void *fn;
-    struct shape s;
-    unsigned char params[];
-};
-static struct noted *noted, **noted_end;
-
 static int
-note(void *fn, const struct shape *s, void **params)
+note(void *fn, const struct shape *s, void **params, int together)
 {
     const size_t n = emu_size(fn);
     struct noted *k = calloc(1, sizeof *k + n);
@@ -597,32 +620,64 @@ note(void *fn, const struct shape *s, void **params)
         return free(k), 801;
     k->fn = fn;
     k->s = *s;
+    k->together = together;
     memcpy(k->params, params[0], n);
-    *noted_end = k;
-    noted_end = &k->next;
+    *captured->end = k;
+    captured->end = &k->next;
     return 0;
+}
+
+static int
+launch_blocks(void *fn, const struct shape *s, void **params, int together)
+{
+    const u32 n = s->gx * s->gy;
+    const u32 each = together ? n : s->cluster ? s->cluster : 1;
+    int rc = 0;
+
+    look_for_loss();
+    if (lost)
+        return lost;
+    kernel = fn;
+    kernel_params = params;
+    for (u32 i = 0; i < n && !rc; i += each)
+        rc = launch(s, i, each);
+    return rc;
 }
 
 static int
 launch_all(void *fn, const struct shape *s, void **params)
 {
-    int rc = 0;
-
     if (idle())
         return 0;
-    if (noted_end)
-        return note(fn, s, params);
-    look_for_loss();
-    if (lost)
-        return lost;
-    make_all();
-    kernel = fn;
-    kernel_params = params;
     if (s->cluster && s->gx % s->cluster)
         return 1;
-    for (u32 i = 0; i < s->gx * s->gy && !rc; i += s->cluster ? s->cluster : 1)
-        rc = launch(s, i, s->cluster ? s->cluster : 1);
+    if (captured)
+        return note(fn, s, params, 0);
+    make_all();
+    return launch_blocks(fn, s, params, 0);
+}
+
+static int
+run_graph(struct graph *g)
+{
+    int rc = 0;
+
+    g->on = g->first_on;
+    for (struct noted *k = g->first; k && !rc; k = k->next)
+        if (k->body)
+            while (*k->on && !rc)
+                rc = run_graph(k->body);
+        else
+            rc =
+                launch_blocks(k->fn, &k->s, (void *[]){k->params}, k->together);
     return rc;
+}
+
+/* A kernel's. */
+void
+cudaGraphSetConditional(unsigned long long handle, unsigned value)
+{
+    *(uint32_t *)(uintptr_t)handle = value;
 }
 
 E(cuLaunchKernel)
@@ -667,6 +722,10 @@ E(cuLaunchCooperativeKernel)
     struct shape s = {gx, gy, bx, shared, 0};
 
     IGNORE(stream, gz, by, bz);
+    if (idle())
+        return 0;
+    if (captured)
+        return gx * gy > (u32)n_sm() ? 720 : note(fn, &s, params, 1);
     look_for_loss();
     if (lost)
         return lost;
@@ -679,14 +738,12 @@ E(cuLaunchCooperativeKernel)
         return launch(&s, 0, gx * gy);
     }
     coop.s = s;
-    coop.over = 0;
     coop.param = malloc(emu_size(fn));
     if (!coop.param)
         return 2;
     memcpy(coop.param, params[0], emu_size(fn));
     kernel_params = &coop.param;
-    coop.is_on = pthread_create(&coop.thread, NULL, run_cooperative, NULL) == 0;
-    return coop.is_on ? 0 : 2;
+    return run_beside(NULL);
 }
 E(cuStreamCreate)(void **s, unsigned f)
 {
@@ -704,48 +761,118 @@ E(cuStreamQuery)(void *s)
         return 600;
     }
     make_all();
-    return coop.rc;
+    return lost ? lost : coop.rc;
 }
 E(cuStreamSynchronize)(void *s)
 {
     make_all();
     return IGNORE(s), lost ? lost : coop.rc;
 }
+static int
+begin_capture(struct graph *g)
+{
+    if (captured)
+        return 401;
+    captured = g;
+    return g ? 0 : 2;
+}
+static struct graph *
+new_graph(void)
+{
+    struct graph *g = calloc(1, sizeof *g);
+
+    if (g)
+        g->end = &g->first;
+    return g;
+}
 E(cuStreamBeginCapture_v2)(void *s, int m)
 {
-    IGNORE(s, m);
-    if (noted_end)
-        return 401;
-    noted = NULL;
-    noted_end = &noted;
-    return 0;
+    return IGNORE(s, m), captured ? 401 : begin_capture(new_graph());
+}
+E(cuStreamBeginCaptureToGraph)
+(void *s, void *g, void *const *after, const void *edges, size_t n, int m)
+{
+    return IGNORE(s, after, edges, m), n ? 801 : begin_capture(g);
 }
 E(cuStreamEndCapture)(void *s, void **g)
 {
     IGNORE(s);
-    noted_end = NULL;
-    return *g = noted, 0;
+    *g = captured;
+    captured = NULL;
+    return 0;
+}
+E(cuGraphGetNodes)(struct graph *g, void **nodes, size_t *n)
+{
+    size_t i = 0;
+
+    for (struct noted *k = g->first; k && i < *n; k = k->next)
+        nodes[i++] = k;
+    return *n = i, 0;
+}
+E(cuGraphConditionalHandleCreate)
+(uint64_t *h, struct graph *g, void *ctx, unsigned first, unsigned flags)
+{
+    IGNORE(ctx);
+    if (flags != 1 || idle())
+        return 801;
+    g->first_on = first;
+    *h = (uint64_t)(uintptr_t)&g->on;
+    return 0;
+}
+struct node_params { /* of a loop, as cuda.h has it */
+    int type, reserved[3];
+    uint64_t handle;
+    int kind;
+    unsigned size;
+    void **body;
+};
+/* After all that is there. */
+E(cuGraphAddNode_v2)
+(void **node, struct graph *g, void *const *after, const void *edges, size_t n,
+ struct node_params *p)
+{
+    struct noted *k = calloc(1, sizeof *k);
+    struct graph *body = new_graph();
+
+    IGNORE(edges);
+    if (!k || !body || p->type != 13 || p->kind != 1 || p->size != 1 ||
+        p->handle != (uint64_t)(uintptr_t)&g->on || n != 1 ||
+        after[0] != g->first)
+        return free(k), free(body), 801;
+    k->body = body;
+    k->on = &g->on;
+    *g->end = k;
+    g->end = &k->next;
+    g->loops = 1;
+    *node = k;
+    p->body = (void **)&k->body;
+    return 0;
 }
 E(cuGraphInstantiateWithFlags)(void **e, void *g, unsigned long long f)
 {
     return IGNORE(f), *e = g, 0;
 }
-E(cuGraphLaunch)(void *e, void *s)
+E(cuGraphLaunch)(struct graph *g, void *s)
 {
-    int rc = 0;
-
     IGNORE(s);
-    for (struct noted *k = e; k && !rc; k = k->next)
-        rc = launch_all(k->fn, &k->s, (void *[]){k->params});
-    return rc;
+    if (idle())
+        return 0;
+    look_for_loss();
+    if (lost)
+        return lost;
+    make_all();
+    return g->loops ? run_beside(g) : run_graph(g);
 }
-E(cuGraphExecDestroy)(void *e)
+E(cuGraphExecDestroy)(struct graph *g)
 {
-    for (struct noted *k = e, *next; k; k = next) {
+    make_all();
+    for (struct noted *k = g->first, *next; k; k = next) {
         next = k->next;
+        if (k->body)
+            cuGraphExecDestroy(k->body);
         free(k);
     }
-    return 0;
+    return free(g), 0;
 }
 E(cuGraphDestroy)(void *g)
 {

@@ -10,6 +10,7 @@
 #include "../../kernels/cuda/nodes.cu"
 #include "../../kernels/cuda/prog.cu"
 #include "../../kernels/cuda/experts.cu"
+#include "../../kernels/cuda/stay.cu"
 
 #include <utility>
 
@@ -47,7 +48,8 @@ call(void (*fn)(A...), void **p, std::index_sequence<I...>)
     X(br_nd_ask_f16_few) X(br_nd_ask_f16_some) X(br_nd_ask_f16_many)          \
     X(br_nd_ask_pack_few) X(br_nd_ask_pack_some) X(br_nd_ask_pack_many)       \
     X(br_nd_ask_f8_few) X(br_nd_ask_f8_some) X(br_nd_ask_f8_many)            \
-    X(br_nd_ask_mx_few) X(br_nd_ask_mx_some) X(br_nd_ask_mx_many)
+    X(br_nd_ask_mx_few) X(br_nd_ask_mx_some) X(br_nd_ask_mx_many) \
+    X(br_stay)
 
 template <class... A>
 static void

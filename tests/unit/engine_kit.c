@@ -33,6 +33,17 @@ ek_open(ek *k, br_lm_fake_config fc, br_engine_config ec)
 }
 
 void
+ek_open_on(ek *k, br_tok *tok, br_engine_config ec)
+{
+    br_status st = {0};
+
+    *k = (ek){.tok = tok};
+    ec.tok = tok;
+    k->c = ec;
+    t_ok(br_engine_new(&k->e, &ec, &st), &st);
+}
+
+void
 ek_close(ek *k)
 {
     br_engine_free(k->e);

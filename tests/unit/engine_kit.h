@@ -33,7 +33,7 @@ typedef struct ek_req {
 
 typedef struct ek {
     br_tok *tok;
-    br_lm_fake *fake;
+    br_lm_fake *fake; /* NULL: it is another model */
     br_engine *e;
     br_engine_config c;
 } ek;
@@ -41,6 +41,8 @@ typedef struct ek {
 /* Zero: defaults; n_vocab becomes the demo tokenizer's, whose end-of-answer
  * tokens never come. */
 void ek_open(ek *k, br_lm_fake_config fc, br_engine_config ec);
+/* On ec.lm; ek_close frees the tokenizer. */
+void ek_open_on(ek *k, br_tok *tok, br_engine_config ec);
 void ek_close(ek *k);
 /* A prompt of n tokens that depends on seed. */
 void ek_prompt(ek_req *r, uint32_t n, uint64_t seed);

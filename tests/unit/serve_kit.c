@@ -27,7 +27,10 @@ sk_open(sk *k, const sk_config *c)
         config = br_http_config_default();
         config.port = 0;
     }
-    ek_open(&k->ek, c->fake, c->engine);
+    if (c->tok)
+        ek_open_on(&k->ek, c->tok, c->engine);
+    else
+        ek_open(&k->ek, c->fake, c->engine);
     t_ok(br_gguf_open(&k->gguf, t_repo("models/demo.gguf"), &st), &st);
     if (c->template)
         t_ok(br_chat_from_template(&k->chat, br_text_z(c->template), k->ek.tok,
@@ -50,7 +53,7 @@ sk_ready(sk *k)
                              .engine = k->ek.e,
                              .tok = k->ek.tok,
                              .chat = k->chat,
-                             .n_ctx = br_lm_fake_lm(k->ek.fake)->n_ctx,
+                             .n_ctx = k->ek.c.lm->n_ctx,
                              .tier = "fake"};
 
     br_status st = {0};

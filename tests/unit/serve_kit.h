@@ -23,6 +23,7 @@ typedef struct sk_config {
     br_http_config http;  /* host NULL: the defaults, on any port */
     const char *template; /* NULL: the demo model's */
     bool loading;         /* the model does not come yet: sk_ready */
+    br_tok *tok;          /* NULL: the fake model; else of engine.lm */
 } sk_config;
 
 void sk_open(sk *k, const sk_config *c);

@@ -116,8 +116,7 @@ same_draws(const br_lm *lm, const br_step *step, const float *logits,
         how.top_p = k == 2 ? 0.8f : 1;
         how.min_p = k == 3 ? 0.3f : 0;
         p[0] = p[1] = &how;
-        t_ok(lm->step(lm->ctx, step, NULL, &st), &st);
-        t_ok(lm->draw(lm->ctx, p, at, n, got, &st), &st);
+        t_ok(lm->draw(lm->ctx, step, p, at, n, got, &st), &st);
         for (uint32_t i = 0; i < n; i++) {
             float *own = t_keep(calloc((size_t)lm->n_vocab, sizeof *own));
             br_sampler *s;

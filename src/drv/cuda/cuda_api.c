@@ -12,15 +12,18 @@ load_symbols(br_cuda *cu, br_status *st)
     static const struct {
         const char *symbol;
         size_t at;
+        bool optional;
     } rows[] = {
-#define F(name, symbol, args) {symbol, offsetof(br_cuda, name)},
+#define F(name, symbol, args) {symbol, offsetof(br_cuda, name), false},
+#define O(name, symbol, args) {symbol, offsetof(br_cuda, name), true},
 #include "drv/cuda/cuda_api.def"
 #undef F
+#undef O
     };
 
     for (size_t i = 0; i < BR_COUNT(rows); i++) {
         void *p = dlsym(cu->lib, rows[i].symbol);
-        if (!p)
+        if (!p && !rows[i].optional)
             return br_fail(st, BR_E_NO_DEVICE,
                            "libcuda.so.1 has no %s: the driver is too old "
                            "(12.0 or newer is needed)",

@@ -106,6 +106,7 @@ open_all(br_cun *x, const br_model *m, const br_ir *g, br_status *st)
     BR_TRY(cun_bind(x, m, g, st));
     BR_TRY(open_kernels(x, st));
     BR_TRY(cun_lay_out(x, st));
+    BR_TRY(cun_open_stay(x, st));
     x->tile_rows = BR_ND_QUERIES;
     x->costs.load_ns = (uint64_t)br_now_ns();
     if (!x->dev)
@@ -155,6 +156,7 @@ br_cun_close(br_cun *x)
         return;
     if (x->cu.ctx) {
         (void)x->cu.cuCtxSetCurrent(x->cu.ctx);
+        cun_leave(x);
         br_cuda_upload_free(x->upload);
         for (size_t i = 0; i < 2 * BR_COUNT(x->graph[0]); i++) {
             void *g = x->graph[i % 2][i / 2];
@@ -162,6 +164,7 @@ br_cun_close(br_cun *x)
             if (g)
                 x->cu.cuGraphExecDestroy(g);
         }
+        cun_close_stay(x);
         for (size_t i = 0; i < x->held.n; i++)
             br_cuda_free(&x->cu, x->held.at[i]);
         for (size_t i = 0; i < x->pinned.n; i++)
@@ -195,6 +198,7 @@ br_cun_close(br_cun *x)
 void
 br_cun_watch(br_cun *x, const br_watch *w)
 {
+    cun_leave(x);
     x->watch = w ? *w : (br_watch){0};
 }
 
@@ -235,6 +239,8 @@ br_cun_slot_reset(br_cun *x, uint32_t slot)
 {
     const uint64_t n = x->v.plan.slot_elems;
 
+    if (n)
+        cun_leave(x);
     x->lost |= n && (cun_use(x, NULL) != BR_OK ||
                      cun_zero(x, slot_at(x, slot), n, NULL) != BR_OK);
 }
@@ -244,6 +250,8 @@ br_cun_slot_save(br_cun *x, uint32_t slot, float *out)
 {
     const uint64_t n = x->v.plan.slot_elems;
 
+    if (n)
+        cun_leave(x);
     x->lost |= n && (cun_use(x, NULL) != BR_OK ||
                      cun_get(x, out, slot_at(x, slot), n * 4, NULL) != BR_OK);
 }
@@ -253,6 +261,8 @@ br_cun_slot_restore(br_cun *x, uint32_t slot, const float *from)
 {
     const uint64_t n = x->v.plan.slot_elems;
 
+    if (n)
+        cun_leave(x);
     x->lost |= n && (cun_use(x, NULL) != BR_OK ||
                      cun_put(x, slot_at(x, slot), from, n * 4, NULL) != BR_OK);
 }
@@ -299,112 +309,6 @@ check_step(const br_cun *x, const br_step *step, uint32_t *n_want,
         if ((uint32_t)step->position[t] / BR_PAGE_TOKENS >= x->table_n)
             return br_fail(st, BR_E_LIMIT, "step row %u: position %d of %u", t,
                            step->position[t], x->c.n_ctx);
-    return BR_OK;
-}
-
-/* The slots' page lists, each once, as far as their last position. A page that
- * the slot has given back (behind a window) is not looked at: 0. */
-static size_t
-stage_tables(br_cun *x, const br_step *step)
-{
-    const uint32_t groups = x->v.plan.n_groups;
-    uint32_t *at = (void *)(x->stage + x->at.at);
-    uint32_t *tables = (void *)(x->stage + x->at.tables);
-    uint32_t n = 0;
-
-    for (uint32_t t = 0; t < step->n_rows; t++)
-        x->seen[step->slot[t]] = x->last[step->slot[t]] = -1;
-    for (uint32_t t = 0; t < step->n_rows; t++)
-        x->last[step->slot[t]] =
-            BR_MAX(x->last[step->slot[t]], step->position[t]);
-    for (uint32_t t = 0; t < step->n_rows; t++) {
-        const int32_t slot = step->slot[t];
-        const uint32_t pages = (uint32_t)x->last[slot] / BR_PAGE_TOKENS + 1;
-
-        if (x->seen[slot] < 0) {
-            x->seen[slot] = (int32_t)n;
-            for (uint32_t g = 0; g < groups; g++, n += pages)
-                for (uint32_t i = 0; i < pages; i++) {
-                    const uint32_t page =
-                        step->pages[(uint32_t)slot * groups + g][i];
-
-                    tables[n + i] = page < x->c.n_pages[g] ? page : 0;
-                }
-        }
-        for (uint32_t g = 0; g < groups; g++)
-            at[t * groups + g] = (uint32_t)x->seen[slot] + g * pages;
-    }
-    return n;
-}
-
-/* Rows of a slot at consecutive positions, of which attention reads keys once;
- * the last rows of a prompt, which see most, first. */
-static void
-stage_tiles(br_cun *x, const br_step *step)
-{
-    struct br_nd_tile *tile = (void *)(x->stage + x->at.tile);
-    uint32_t end = step->n_rows, n = 0;
-
-    x->least_tile = UINT32_MAX;
-    x->most_tile = 0;
-    for (uint32_t t = 0; t < end; t++)
-        x->first[step->slot[t]] = INT32_MAX;
-    for (uint32_t t = 0; t < end; t++)
-        x->first[step->slot[t]] =
-            BR_MIN(x->first[step->slot[t]], step->position[t]);
-    x->alone = true; /* a slot has no position twice */
-    for (uint32_t t = 0; t < end; t++)
-        x->alone = x->alone && x->first[step->slot[t]] == step->position[t];
-    while (end > 0) {
-        uint32_t t = end - 1;
-
-        while (t > 0 && end - t < x->tile_rows &&
-               step->slot[t - 1] == step->slot[t] &&
-               step->position[t - 1] + 1 == step->position[t])
-            t--;
-        tile[n++] =
-            (struct br_nd_tile){t, end - t, (uint32_t)x->first[step->slot[t]]};
-        x->least_tile = BR_MIN(x->least_tile, end - t);
-        x->most_tile = BR_MAX(x->most_tile, end - t);
-        end = t;
-    }
-    x->n_tiles = n;
-    memset(tile + n, 0, (step->n_rows - n) * sizeof *tile);
-}
-
-/* The tokens' rows of a table. */
-static br_code
-send_rows(br_cun *x, const cun_embed *e, const br_step *step, br_status *st)
-{
-    const br_qinfo *q = br_qinfo_of(e->t->type);
-    const size_t bytes = e->cols / q->elems * q->bytes;
-    float *out = (void *)(x->stage + e->rows);
-
-    for (uint32_t t = 0; t < step->n_rows; t++)
-        br_dequant(e->t->type, e->t->data + (size_t)step->token[t] * bytes,
-                   out + (size_t)t * e->cols, e->cols);
-    return cun_send(x, x->block + e->rows, out,
-                    (size_t)step->n_rows * e->cols * 4, st);
-}
-
-static br_code
-send_step(br_cun *x, const br_step *step, br_status *st)
-{
-    const uint32_t rows = step->n_rows;
-    int32_t *want = (void *)(x->stage + x->at.want);
-    size_t n;
-
-    memcpy(x->stage + x->at.slot, step->slot, rows * 4ull);
-    memcpy(x->stage + x->at.position, step->position, rows * 4ull);
-    memcpy(x->stage + x->at.token, step->token, rows * 4ull);
-    for (uint32_t t = 0; t < rows; t++)
-        if (!step->want || step->want[t])
-            *want++ = (int32_t)t;
-    stage_tiles(x, step);
-    n = stage_tables(x, step);
-    BR_TRY(cun_send(x, x->block, x->stage, x->at.tables + n * 4, st));
-    for (uint32_t i = 0; i < x->n_embeds; i++)
-        BR_TRY(send_rows(x, &x->embed[i], step, st));
     return BR_OK;
 }
 
@@ -501,8 +405,9 @@ blocks_of(const br_cun *x, cun_launch *l, uint32_t rows, bool few,
 static br_code
 start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
 {
-    br_cuda_attr attrs[2] = {{.id = BR_CU_LAUNCH_EARLY, .value = {.on = 1}},
-                             {.id = BR_CU_LAUNCH_CLUSTER}};
+    br_cuda_attr attrs[2] = {
+        {.id = BR_CU_LAUNCH_EARLY, .value = {.on = !x->fetched}},
+        {.id = BR_CU_LAUNCH_CLUSTER}};
     br_cuda_launch how = {.gy = 1,
                           .gz = 1,
                           .by = 1,
@@ -526,6 +431,7 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
     fn = blocks_of(x, l, rows, few, &how);
     if (asks && !cun_experts_start(x, l, rows, &how, &fn, &routed))
         return BR_OK;
+    x->fetched = false;
     if (x->dev)
         return x->dev->ops->launch(
             x->dev,
@@ -585,8 +491,8 @@ show(br_cun *x, uint32_t node, uint32_t rows, br_status *st)
     return BR_OK;
 }
 
-static br_code
-start_all(br_cun *x, uint32_t rows, uint32_t n_want, br_status *st)
+br_code
+cun_start_all(br_cun *x, uint32_t rows, uint32_t n_want, br_status *st)
 {
     for (size_t i = 0; i < x->launches.n; i++) {
         cun_launch *l = &x->launches.at[i];
@@ -619,19 +525,22 @@ run_on_dev(br_cun *x, uint32_t rows, uint32_t n_want, br_status *st)
     bool known;
 
     BR_TRY(x->dev->ops->begin(x->dev, key, x->launches.n, &known, st));
-    return known ? BR_OK : start_all(x, rows, n_want, st);
+    return known ? BR_OK : cun_start_all(x, rows, n_want, st);
 }
 
 /* The launches of a step of so many rows, all of which want logits. */
 static br_code
-make_graph(br_cun *x, uint32_t rows, br_status *st)
+make_graph(br_cun *x, uint32_t rows, bool fetch, br_status *st)
 {
     void *graph = NULL;
     br_code code, end;
 
     BR_TRY(BR_CU(&x->cu, st,
                  cuStreamBeginCapture(x->cu.stream, BR_CU_CAPTURE_THREAD)));
-    code = start_all(x, rows, rows, st);
+    code = fetch ? cun_start_fetch(x, rows, st) : BR_OK;
+    x->fetched = fetch;
+    if (code == BR_OK)
+        code = cun_start_all(x, rows, rows, st);
     end = BR_CU(&x->cu, code == BR_OK ? st : NULL,
                 cuStreamEndCapture(x->cu.stream, &graph));
     if (code == BR_OK)
@@ -644,33 +553,41 @@ make_graph(br_cun *x, uint32_t rows, br_status *st)
     return code;
 }
 
+static br_code
+run_graph(br_cun *x, uint32_t rows, bool fetch, br_status *st)
+{
+    void **graph = &x->graph[x->alone][rows];
+
+    if (!*graph)
+        BR_TRY(make_graph(x, rows, fetch, st));
+    return BR_CU(&x->cu, st, cuGraphLaunch(*graph, x->cu.stream));
+}
+
 /* Everything of a step, up to where the device has it. */
 static br_code
 submit(br_cun *x, const br_step *step, uint32_t n_want, br_status *st)
 {
     const uint32_t rows = step->n_rows;
 
-    BR_TRY(send_step(x, step, st));
+    if (cun_can_fetch(x, rows, n_want)) {
+        if (x->n_fresh > BR_STAY_PAGES)
+            BR_TRY(cun_send_tables(x, st));
+        cun_tell(x, step, NULL);
+        return run_graph(x, rows, true, st);
+    }
+    BR_TRY(cun_send_step(x, step, st));
     if (x->dev)
         return run_on_dev(x, rows, n_want, st);
     if (rows > CUN_GRAPHS || n_want != rows || x->watch.seen ||
         x->most_tile * x->most_per_kv > BR_ND_FLASH_FEW)
-        return start_all(x, rows, n_want, st);
-    if (!x->graph[x->alone][rows])
-        BR_TRY(make_graph(x, rows, st));
-    return BR_CU(&x->cu, st,
-                 cuGraphLaunch(x->graph[x->alone][rows], x->cu.stream));
+        return cun_start_all(x, rows, n_want, st);
+    return run_graph(x, rows, false, st);
 }
 
 br_code
-br_cun_step(br_cun *x, const br_step *step, float *logits, br_status *st)
+cun_begin(br_cun *x, const br_step *step, uint32_t *n_want, br_status *st)
 {
-    const br_value_mem *v = &x->v.at[x->v.logits];
-    const uint32_t rows = step->n_rows;
-    uint32_t n_want = 0;
-    int64_t t0;
-
-    BR_TRY(check_step(x, step, &n_want, st));
+    BR_TRY(check_step(x, step, n_want, st));
     if (x->lost)
         return br_fail(st, BR_E_IO,
                        "tier %s: a slot's state was not moved: the device "
@@ -680,12 +597,34 @@ br_cun_step(br_cun *x, const br_step *step, float *logits, br_status *st)
     if (x->busy)
         BR_TRY(cun_wait(x, st));
     x->busy = true;
-    t0 = br_thread_ns();
-    BR_TRY(submit(x, step, n_want, st));
-    x->costs.submit_ns += (uint64_t)(br_thread_ns() - t0);
-    x->n_rows = rows;
+    x->begun_ns = br_thread_ns();
+    cun_stage(x, step);
+    return BR_OK;
+}
+
+void
+cun_end(br_cun *x, const br_step *step, uint32_t n_want)
+{
+    x->costs.submit_ns += (uint64_t)(br_thread_ns() - x->begun_ns);
+    x->n_rows = step->n_rows;
     x->n_want = n_want;
     count_work(x, step);
+}
+
+br_code
+cun_step_staged(br_cun *x, const br_step *step, uint32_t n_want, float *logits,
+                br_status *st)
+{
+    const br_value_mem *v = &x->v.at[x->v.logits];
+    br_code code;
+
+    cun_leave(x);
+    code = submit(x, step, n_want, st);
+    if (code != BR_OK) {
+        cun_forget_tables(x);
+        return code;
+    }
+    cun_end(x, step, n_want);
     if (!logits && n_want > 0 && !x->dev)
         return BR_OK;
     BR_TRY(cun_wait(x, st));
@@ -696,6 +635,15 @@ br_cun_step(br_cun *x, const br_step *step, float *logits, br_status *st)
                    (size_t)v->cols * n_want * sizeof *logits, st);
 }
 
+br_code
+br_cun_step(br_cun *x, const br_step *step, float *logits, br_status *st)
+{
+    uint32_t n_want = 0;
+
+    BR_TRY(cun_begin(x, step, &n_want, st));
+    return cun_step_staged(x, step, n_want, logits, st);
+}
+
 const float *
 br_cun_hidden(br_cun *x)
 {
@@ -704,6 +652,7 @@ br_cun_hidden(br_cun *x)
 
     if (x->v.hidden == BR_IR_NONE)
         return NULL;
+    cun_leave(x);
     v = &x->v.at[x->v.hidden];
     bytes = (size_t)v->cols * x->n_rows * 4;
     if (!x->hidden)

@@ -16,6 +16,9 @@
 typedef struct br_cun_costs { /* of NVIDIA's */
     /* Of all steps: what the calling thread computed until all was submitted. */
     uint64_t steps, submit_ns;
+    /* Of them: by a launch that stays; such launches, and how many were ended because
+     * something else was asked of the device; of those steps, the device's own time. */
+    uint64_t stayed, entered, exited, device_ns;
     uint64_t load_bytes, load_ns; /* of the model's matrices */
     /* Bytes of the device's memory: matrices; pages of keys and values; states of
      * slots; values between nodes, scratch and the step itself. */
@@ -76,6 +79,10 @@ enum { BR_CUN_NO_NUMBER = -1, BR_CUN_NONE = -2 };
 bool br_cun_draws(const br_cun *x); /* can it? Not before sm_90. */
 br_code br_cun_draw(br_cun *x, const br_cun_pick *p, uint32_t n, int32_t *out,
                     br_status *st) BR_MUST_USE;
+/* A step and its draws in one: where steps of as many rows follow each other the
+ * device stays in one launch and nothing is submitted. */
+br_code br_cun_next(br_cun *x, const br_step *step, const br_cun_pick *p,
+                    uint32_t n, int32_t *out, br_status *st) BR_MUST_USE;
 /* What the head read of each row of the latest step, [n_rows][n_embd]; NULL:
  * the device does not answer. */
 const float *br_cun_hidden(br_cun *x);

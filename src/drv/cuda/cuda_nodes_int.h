@@ -3,7 +3,7 @@
 #ifndef BR_CUDA_NODES_INT_H
 #define BR_CUDA_NODES_INT_H
 
-#include "../../../kernels/cuda/node_table.h"
+#include "../../../kernels/cuda/stay_table.h"
 #include "drv/cuda/cuda_api.h"
 #include "drv/cuda/cuda_nodes.h"
 #include "drv/cuda/cuda_upload.h"
@@ -70,6 +70,22 @@ typedef struct cun_pile {
     uint64_t at, end; /* of what is left */
 } cun_pile;
 
+typedef struct cun_fresh { /* entries of the block's tables */
+    uint32_t at, n;
+} cun_fresh;
+
+/* Steps from the host's memory (cuda_stay.c). */
+typedef struct cun_loop {
+    bool off; /* the driver is too old for a launch that stays */
+    void *mod, *fn;
+    struct br_stay_host *host; /* pinned */
+    uint64_t state;            /* br_stay_state */
+    void *graph[CUN_GRAPHS + 1];
+    uint32_t like, n_like; /* the latest n steps had so many rows */
+    uint32_t epoch;        /* of the latest head */
+    uint32_t rows;         /* of the launch that stays; 0: there is none */
+} cun_loop;
+
 typedef struct cun_embed { /* a table whose rows the step brings */
     const br_gguf_tensor *t;
     uint32_t value, cols;
@@ -118,7 +134,11 @@ struct br_cun {
     uint64_t block; /* the step, as the device sees it */
     uint8_t *stage; /* as it is made */
     cun_place at;
-    int32_t *seen;        /* [n_slots] table of the slot in this step, or -1 */
+    uint32_t *listed; /* [n_slots][group][table_n] pages as they were told */
+    BR_VEC(cun_fresh) fresh; /* what the step at hand changed of the tables */
+    uint32_t n_fresh;        /* entries */
+    bool fetched;         /* the next launch waits for all of the one before */
+    int64_t begun_ns;     /* of this thread, when the step at hand was staged */
     int32_t *last;        /* [n_slots] its last position in this step */
     int32_t *first;       /* [n_slots] its least one */
     uint32_t padded;      /* rows that xq has room for */
@@ -133,6 +153,7 @@ struct br_cun {
     void *pick_mod, *pick, *pick_stage; /* cuda_pick.c */
     uint64_t pick_space, pick_weights, pick_io;
     uint32_t pick_rows, *pick_turn;
+    cun_loop stay;
     uint32_t n_want; /* rows of the latest step that wanted logits */
     bool busy;       /* with it: its block is still read */
     float *hidden, *watched;
@@ -202,8 +223,52 @@ br_code cun_fit(br_cun *x, br_status *st) BR_MUST_USE;
 /* LIMIT: a matrix has more rows than a launch has blocks for. Before anything else: its
  * rows of numbers would take all memory. */
 br_code cun_check_rows(const br_cun *x, br_status *st) BR_MUST_USE;
-/* ---- cuda_pick.c: memory that draws take ---- */
-uint64_t cun_pick_bytes(const br_cun *x);
+/* ---- cuda_pick.c ---- */
+uint64_t cun_pick_bytes(const br_cun *x); /* memory that draws take */
+br_code cun_open_pick(br_cun *x, bool weighs, br_status *st) BR_MUST_USE;
+/* How the device is to draw row i, whose space takes turns. */
+struct br_pick_how cun_how(br_cun *x, uint32_t i, const br_cun_pick *p);
+/* Queues the draw of n rows of logits, from row `from` on. */
+br_code cun_start_pick(br_cun *x, uint32_t from, uint32_t n,
+                       br_status *st) BR_MUST_USE;
+uint64_t cun_drawn(const br_cun *x); /* where the tokens are then */
+/* Do so many rows fit one draw? */
+bool cun_draws_at_once(const br_cun *x, uint32_t n);
+
+/* ---- cuda_stage.c: a step's block ---- */
+/* No table has been sent. */
+br_code cun_open_tables(br_cun *x, br_status *st) BR_MUST_USE;
+void
+cun_forget_tables(br_cun *x); /* what the device has of them is not known */
+void cun_stage(br_cun *x, const br_step *step);
+br_code cun_send_tables(br_cun *x, br_status *st) BR_MUST_USE;
+br_code cun_send_step(br_cun *x, const br_step *step,
+                      br_status *st) BR_MUST_USE; /* the tables, too */
+
+/* ---- cuda_nodes.c ---- */
+/* Checks the step, stages it, waits until the one before is over. */
+br_code cun_begin(br_cun *x, const br_step *step, uint32_t *n_want,
+                  br_status *st) BR_MUST_USE;
+void cun_end(br_cun *x, const br_step *step, uint32_t n_want);
+/* What br_cun_step does after that. */
+br_code cun_step_staged(br_cun *x, const br_step *step, uint32_t n_want,
+                        float *logits, br_status *st) BR_MUST_USE;
+/* Queues the launches. */
+br_code cun_start_all(br_cun *x, uint32_t rows, uint32_t n_want,
+                      br_status *st) BR_MUST_USE;
+
+/* ---- cuda_stay.c ---- */
+/* Can the step that is staged come from the host's memory: few rows, all of which
+ * want logits, of a slot each? */
+bool cun_can_fetch(const br_cun *x, uint32_t rows, uint32_t n_want);
+br_code cun_open_stay(br_cun *x, br_status *st) BR_MUST_USE;
+/* The first launch of a graph of such a step. */
+br_code cun_start_fetch(br_cun *x, uint32_t rows, br_status *st) BR_MUST_USE;
+/* Writes it where that launch finds it; p: how tokens are drawn, or NULL. */
+void cun_tell(br_cun *x, const br_step *step, const br_cun_pick *p);
+/* Ends the launch that stays, which has nothing to do. Nobody waits for it. */
+void cun_leave(br_cun *x);
+void cun_close_stay(br_cun *x);
 
 /* ---- cuda_experts.c ---- */
 /* Numbers of a row that xq is to have room for, because of experts. */

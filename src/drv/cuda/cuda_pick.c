@@ -39,7 +39,7 @@ cun_pick_bytes(const br_cun *x)
 }
 
 static br_code
-open_pick(br_cun *x, br_status *st)
+open_spaces(br_cun *x, br_status *st)
 {
     const uint32_t rows = most_rows(x);
     const uint64_t spaces = 2ull * rows * sizeof(struct br_pick_space);
@@ -64,13 +64,57 @@ open_pick(br_cun *x, br_status *st)
     return BR_OK;
 }
 
-static br_code
-weights(br_cun *x, br_status *st)
+br_code
+cun_open_pick(br_cun *x, bool weighs, br_status *st)
 {
-    if (x->pick_weights)
+    BR_TRY(open_spaces(x, st));
+    if (!weighs || x->pick_weights)
         return BR_OK;
     return cun_alloc(x, &x->pick_weights,
                      8ull * x->pick_rows * (uint64_t)x->v.m->hp.n_vocab, st);
+}
+
+bool
+cun_draws_at_once(const br_cun *x, uint32_t n)
+{
+    return n <= most_rows(x);
+}
+
+uint64_t
+cun_drawn(const br_cun *x)
+{
+    return x->pick_io + x->pick_rows * sizeof(struct br_pick_how);
+}
+
+struct br_pick_how
+cun_how(br_cun *x, uint32_t i, const br_cun_pick *p)
+{
+    return (struct br_pick_how){.seed = p->seed,
+                                .temperature = p->temperature,
+                                .top_k = p->top_k,
+                                .top_p = p->top_p,
+                                .min_p = p->min_p,
+                                .position = p->position,
+                                .turn = x->pick_turn[i]++};
+}
+
+br_code
+cun_start_pick(br_cun *x, uint32_t from, uint32_t n, br_status *st)
+{
+    const br_value_mem *v = &x->v.at[x->v.logits];
+    struct br_pick_args a = {
+        .logits = v->p + (size_t)from * (size_t)v->cols,
+        .weights = (void *)(uintptr_t)x->pick_weights,
+        .space = (void *)(uintptr_t)x->pick_space,
+        .n = (uint32_t)v->cols,
+        .tokens = (void *)(uintptr_t)cun_drawn(x),
+        .rows = (const void *)(uintptr_t)x->pick_io,
+    };
+
+    return BR_CU(&x->cu, st,
+                 cuLaunchCooperativeKernel(
+                     x->pick, (uint32_t)x->cu.n_sm / n, n, 1, BR_PICK_THREADS,
+                     1, 1, BR_PICK_SHARED, x->cu.stream, (void *[]){&a}));
 }
 
 /* Rows from .. from + n of those that wanted logits. */
@@ -78,36 +122,17 @@ static br_code
 pick_some(br_cun *x, const br_cun_pick *p, uint32_t from, uint32_t n,
           int32_t *out, br_status *st)
 {
-    const uint64_t hows = x->pick_rows * sizeof(struct br_pick_how);
     const pick_stage s = stage_of(x);
-    const br_value_mem *v = &x->v.at[x->v.logits];
-    struct br_pick_args a = {
-        .logits = v->p + (size_t)from * (size_t)v->cols,
-        .weights = (void *)(uintptr_t)x->pick_weights,
-        .space = (void *)(uintptr_t)x->pick_space,
-        .n = (uint32_t)v->cols,
-        .tokens = (void *)(uintptr_t)(x->pick_io + hows),
-        .rows = (const void *)(uintptr_t)x->pick_io,
-    };
 
     for (uint32_t i = 0; i < n; i++)
-        s.how[i] = (struct br_pick_how){.seed = p[i].seed,
-                                        .temperature = p[i].temperature,
-                                        .top_k = p[i].top_k,
-                                        .top_p = p[i].top_p,
-                                        .min_p = p[i].min_p,
-                                        .position = p[i].position,
-                                        .turn = x->pick_turn[i]++};
+        s.how[i] = cun_how(x, i, &p[i]);
     BR_TRY(BR_CU(
         &x->cu, st,
         cuMemcpyHtoDAsync(x->pick_io, s.how, n * sizeof *s.how, x->cu.stream)));
-    BR_TRY(BR_CU(&x->cu, st,
-                 cuLaunchCooperativeKernel(
-                     x->pick, (uint32_t)x->cu.n_sm / n, n, 1, BR_PICK_THREADS,
-                     1, 1, BR_PICK_SHARED, x->cu.stream, (void *[]){&a})));
+    BR_TRY(cun_start_pick(x, from, n, st));
     BR_TRY(BR_CU(
         &x->cu, st,
-        cuMemcpyDtoHAsync(s.token, x->pick_io + hows, n * 4ull, x->cu.stream)));
+        cuMemcpyDtoHAsync(s.token, cun_drawn(x), n * 4ull, x->cu.stream)));
     BR_TRY(BR_CU(&x->cu, st, cuStreamSynchronize(x->cu.stream)));
     x->busy = false;
     for (uint32_t i = 0; i < n; i++)
@@ -122,12 +147,11 @@ br_cun_draw(br_cun *x, const br_cun_pick *p, uint32_t n, int32_t *out,
     bool weighs = false;
 
     br_check(n == x->n_want && "rows that wanted logits");
+    cun_leave(x);
     BR_TRY(BR_CU(&x->cu, st, cuCtxSetCurrent(x->cu.ctx)));
-    BR_TRY(open_pick(x, st));
     for (uint32_t i = 0; i < n; i++)
         weighs = weighs || (p[i].temperature > 0 && p[i].top_k != 1);
-    if (weighs)
-        BR_TRY(weights(x, st));
+    BR_TRY(cun_open_pick(x, weighs, st));
     for (uint32_t i = 0; i < n; i += x->pick_rows)
         BR_TRY(
             pick_some(x, p + i, i, BR_MIN(n - i, x->pick_rows), out + i, st));

@@ -103,7 +103,7 @@ make_block(br_cun *x, br_status *st)
     a->tile = n, n += rows * sizeof(struct br_nd_tile);
     a->at = n, n += 4ull * rows * groups;
     a->tables = n;
-    n += 4ull * x->table_n * groups * BR_MIN(rows, x->c.n_slots);
+    n += 4ull * x->table_n * groups * x->c.n_slots;
     for (uint32_t i = 0; i < x->n_embeds; i++) {
         x->embed[i].rows = n = (n + 63) / 64 * 64;
         n += 4ull * rows * x->embed[i].cols;
@@ -114,12 +114,14 @@ make_block(br_cun *x, br_status *st)
         x->stage = br_try_calloc(a->total, 1);
     else if (!x->counts)
         BR_TRY(BR_CU(&x->cu, st, cuMemAllocHost((void **)&x->stage, a->total)));
-    x->seen = br_try_calloc(x->c.n_slots, sizeof *x->seen);
     x->last = br_try_calloc(x->c.n_slots, sizeof *x->last);
     x->first = br_try_calloc(x->c.n_slots, sizeof *x->first);
-    if (!x->seen || !x->last || !x->first || (!x->stage && !x->counts))
+    if (!x->last || !x->first || (!x->stage && !x->counts))
         return no_memory(st);
-    return cun_shared(x, &x->block, a->total, st);
+    BR_TRY(cun_shared(x, &x->block, a->total, st));
+    if (!x->dev)
+        BR_TRY(cun_alloc(x, &x->stay.state, sizeof(struct br_stay_state), st));
+    return cun_open_tables(x, st);
 }
 
 static br_code
@@ -212,7 +214,8 @@ cun_forget(br_cun *x)
 {
     br_values_fini(&x->v);
     br_arena_fini(&x->arena);
-    br_free(x->seen);
+    br_vec_fini(&x->fresh);
+    br_free(x->listed);
     br_free(x->last);
     br_free(x->first);
 }

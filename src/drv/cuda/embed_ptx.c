@@ -11,6 +11,7 @@ BR_EMBED("br_ptx_experts", "kernels/cuda/ptx/experts.ptx");
 BR_EMBED("br_ptx_nodes", "kernels/cuda/ptx/nodes.ptx");
 BR_EMBED("br_ptx_pick", "kernels/cuda/ptx/pick.ptx");
 BR_EMBED("br_ptx_prog", "kernels/cuda/ptx/prog.ptx");
+BR_EMBED("br_ptx_stay", "kernels/cuda/ptx/stay.ptx");
 BR_EMBED("br_ptx_setup", "kernels/cuda/ptx/setup.ptx");
 
 #if !defined BR_CUBIN && defined BR_CUBINS

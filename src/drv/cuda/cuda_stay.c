@@ -1,0 +1,336 @@
+/* cuda_stay.c - steps that the device takes from the host's memory.
+ *
+ *   ordinary    head, rows -> graph { fetch, step }
+ *   it stays    head, rows -> graph { fetch, while { step, draw, tell + fetch } }
+ *               head, rows ->                 no call of the driver, and so on
+ *
+ * The launch stays while steps of as many rows follow each other whose tokens the
+ * device draws; any slots, any draws. It ends by itself when nothing comes for 20
+ * ms, or when what comes is another step's head. Whatever else is asked of the
+ * device first writes such a head (cun_leave).
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/cuda/cuda_nodes_int.h"
+
+#include <string.h>
+
+extern const char br_ptx_stay[];
+
+enum {
+    PATIENCE = 16384, /* looks at the head: 20 ms */
+    AT_SIGHT = 4 /* steps of as many rows until a launch is made for them */
+};
+
+bool
+cun_can_fetch(const br_cun *x, uint32_t rows, uint32_t n_want)
+{
+    return x->stay.fn && rows <= BR_STAY_ROWS && n_want == rows &&
+           !x->watch.seen && x->alone && x->n_embeds == 0 &&
+           x->most_per_kv <= BR_ND_FLASH_FEW;
+}
+
+/* A driver before 12.3 does not know what the kernel calls: steps are copied. */
+br_code
+cun_open_stay(br_cun *x, br_status *st)
+{
+    cun_loop *s = &x->stay;
+
+    if (x->dev || x->plain)
+        return BR_OK;
+    BR_TRY(
+        BR_CU(&x->cu, st, cuMemAllocHost((void **)&s->host, sizeof *s->host)));
+    memset(s->host, 0, sizeof *s->host);
+    if (!x->cu.cuGraphConditionalHandleCreate)
+        return BR_OK;
+    BR_TRY(br_cuda_module(&x->cu, &s->mod, "stay", br_ptx_stay, st));
+    return BR_CU(&x->cu, st, cuModuleGetFunction(&s->fn, s->mod, "br_stay"));
+}
+
+void
+cun_close_stay(br_cun *x)
+{
+    cun_loop *s = &x->stay;
+
+    for (size_t i = 0; i < BR_COUNT(s->graph); i++)
+        if (s->graph[i])
+            x->cu.cuGraphExecDestroy(s->graph[i]);
+    if (s->host)
+        x->cu.cuMemFreeHost(s->host);
+    if (s->mod)
+        x->cu.cuModuleUnload(s->mod);
+}
+
+/* ---- the device's side -------------------------------------------------- */
+
+static void *
+at(const br_cun *x, size_t place)
+{
+    return (void *)(uintptr_t)(x->block + place);
+}
+
+static br_code
+start(br_cun *x, uint32_t rows, uint64_t loop, br_status *st)
+{
+    const cun_loop *s = &x->stay;
+    struct br_stay_args a = {.host = s->host,
+                             .state = (void *)(uintptr_t)s->state,
+                             .slot = at(x, x->at.slot),
+                             .position = at(x, x->at.position),
+                             .token = at(x, x->at.token),
+                             .want = at(x, x->at.want),
+                             .tile = at(x, x->at.tile),
+                             .at = at(x, x->at.at),
+                             .tables = at(x, x->at.tables),
+                             .how = (void *)(uintptr_t)x->pick_io,
+                             .n_groups = x->v.plan.n_groups,
+                             .table_n = x->table_n,
+                             .rows = rows,
+                             .patience = PATIENCE,
+                             .loop = loop};
+
+    if (x->pick_io)
+        a.drawn = (const void *)(uintptr_t)cun_drawn(x);
+    return BR_CU(&x->cu, st,
+                 cuLaunchKernel(s->fn, 1, 1, 1, BR_STAY_THREADS, 1, 1, 0,
+                                x->cu.stream, (void *[]){&a}, NULL));
+}
+
+br_code
+cun_start_fetch(br_cun *x, uint32_t rows, br_status *st)
+{
+    return start(x, rows, 0, st);
+}
+
+/* The driver's structure of a node, as far as it is of a loop. */
+typedef struct loop_node {
+    int type, reserved[3];
+    uint64_t handle;
+    int kind;
+    unsigned size;
+    void **body;
+    void *ctx;
+    char rest[208];
+} loop_node;
+_Static_assert(sizeof(loop_node) == 256, "CUgraphNodeParams");
+
+/* What goes round, captured into the loop's body. */
+static br_code
+make_body(br_cun *x, void *body, uint32_t rows, uint64_t loop, br_status *st)
+{
+    void *graph = NULL;
+    br_code code, end;
+
+    BR_TRY(BR_CU(&x->cu, st,
+                 cuStreamBeginCaptureToGraph(x->cu.stream, body, NULL, NULL, 0,
+                                             BR_CU_CAPTURE_THREAD)));
+    code = cun_start_all(x, rows, rows, st);
+    if (code == BR_OK)
+        code = cun_start_pick(x, 0, rows, st);
+    if (code == BR_OK)
+        code = start(x, rows, loop, st);
+    end = BR_CU(&x->cu, code == BR_OK ? st : NULL,
+                cuStreamEndCapture(x->cu.stream, &graph));
+    return code == BR_OK ? end : code;
+}
+
+/* The beginning, then the loop. */
+static br_code
+fill_graph(br_cun *x, void *graph, uint32_t rows, br_status *st)
+{
+    enum { CONDITIONAL = 13, WHILE = 1, ASSIGN = 1 };
+    loop_node n = {.type = CONDITIONAL, .kind = WHILE, .size = 1};
+    void *first = NULL, *node = NULL;
+    size_t one = 1;
+
+    n.ctx = x->cu.ctx;
+    BR_TRY(BR_CU(&x->cu, st, cuGraphGetNodes(graph, &first, &one)));
+    BR_TRY(BR_CU(&x->cu, st,
+                 cuGraphConditionalHandleCreate(&n.handle, graph, x->cu.ctx, 1,
+                                                ASSIGN)));
+    BR_TRY(
+        BR_CU(&x->cu, st, cuGraphAddNode(&node, graph, &first, NULL, 1, &n)));
+    return make_body(x, n.body[0], rows, n.handle, st);
+}
+
+static br_code
+make_graph(br_cun *x, uint32_t rows, br_status *st)
+{
+    void *graph = NULL;
+    br_code code, end;
+
+    BR_TRY(BR_CU(&x->cu, st,
+                 cuStreamBeginCapture(x->cu.stream, BR_CU_CAPTURE_THREAD)));
+    code = start(x, rows, 0, st);
+    end = BR_CU(&x->cu, code == BR_OK ? st : NULL,
+                cuStreamEndCapture(x->cu.stream, &graph));
+    if (code == BR_OK)
+        code = end;
+    if (code == BR_OK)
+        code = fill_graph(x, graph, rows, st);
+    if (code == BR_OK)
+        code = BR_CU(&x->cu, st,
+                     cuGraphInstantiate(&x->stay.graph[rows], graph, 0));
+    if (graph)
+        x->cu.cuGraphDestroy(graph);
+    return code;
+}
+
+/* ---- the host's side ---------------------------------------------------- */
+
+static void
+write_head(br_cun *x, uint32_t rows, uint32_t pages)
+{
+    struct br_stay_host *h = x->stay.host;
+
+    __atomic_store_n(&h->head[1], pages, __ATOMIC_RELEASE);
+    __atomic_store_n(&h->head[0], (uint64_t)rows << 32 | x->stay.epoch,
+                     __ATOMIC_RELEASE);
+}
+
+void
+cun_tell(br_cun *x, const br_step *step, const br_cun_pick *p)
+{
+    struct br_stay_host *h = x->stay.host;
+    const uint32_t *tables = (void *)(x->stage + x->at.tables);
+    uint32_t n = 0;
+
+    for (uint32_t t = 0; t < step->n_rows; t++) {
+        struct br_stay_row *r = &h->row[t];
+
+        r->slot = step->slot[t];
+        r->position = step->position[t];
+        r->token = step->token[t];
+        if (p)
+            r->how = cun_how(x, t, &p[t]);
+    }
+    for (size_t i = 0; x->n_fresh <= BR_STAY_PAGES && i < x->fresh.n; i++)
+        for (uint32_t k = 0; k < x->fresh.at[i].n; k++, n++)
+            h->page[n] = (struct br_stay_page){x->fresh.at[i].at + k,
+                                               tables[x->fresh.at[i].at + k]};
+    x->stay.epoch++;
+    write_head(x, step->n_rows, n);
+}
+
+void
+cun_leave(br_cun *x)
+{
+    if (!x->stay.rows)
+        return;
+    x->stay.rows = 0;
+    x->stay.epoch++;
+    write_head(x, 0, 0);
+    x->costs.exited++;
+}
+
+static br_code
+enter(br_cun *x, uint32_t rows, br_status *st)
+{
+    memset(x->stay.host->out, 0, sizeof x->stay.host->out);
+    x->stay.rows = rows;
+    x->costs.entered++;
+    return BR_CU(&x->cu, st, cuGraphLaunch(x->stay.graph[rows], x->cu.stream));
+}
+
+/* Are all tokens of the latest head there? */
+static bool
+told(const br_cun *x, uint32_t rows)
+{
+    const struct br_stay_host *h = x->stay.host;
+
+    for (uint32_t t = 0; t <= rows; t++) {
+        const unsigned long long *p = t < rows ? &h->out[t] : &h->ns;
+
+        if (__atomic_load_n(p, __ATOMIC_ACQUIRE) >> 32 != x->stay.epoch)
+            return false;
+    }
+    return true;
+}
+
+/* A launch whose patience ended before it saw the head is made again: that one
+ * begins with it. */
+static br_code
+await_tokens(br_cun *x, uint32_t rows, br_status *st)
+{
+    enum { LOOKS = 1000 }; /* between two questions to the driver */
+    bool again = false;
+
+    while (!told(x, rows)) {
+        int rc;
+
+        for (int i = 0; i < LOOKS && !told(x, rows); i++)
+            br_cpu_relax();
+        rc = x->cu.cuStreamQuery(x->cu.stream);
+        if (rc == BR_CU_NOT_READY || (rc == 0 && told(x, rows)))
+            continue;
+        BR_TRY(br_cuda_check(&x->cu, rc, "cuStreamQuery", st));
+        if (again)
+            return br_fail(st, BR_E_INTERNAL,
+                           "a launch ended and did not say what it drew");
+        again = true;
+        BR_TRY(enter(x, rows, st));
+    }
+    return BR_OK;
+}
+
+/* Is there a launch for steps of so many rows? One is made when they come again
+ * and again. */
+static bool
+has_graph(br_cun *x, uint32_t rows)
+{
+    cun_loop *s = &x->stay;
+    br_status why = {0};
+
+    s->n_like = s->like == rows ? s->n_like + 1 : 1;
+    s->like = rows;
+    if (s->graph[rows] || s->off || s->n_like < AT_SIGHT)
+        return s->graph[rows] != NULL;
+    cun_leave(x); /* what is made may wait for the device */
+    s->off = cun_open_pick(x, true, &why) != BR_OK ||
+             make_graph(x, rows, &why) != BR_OK;
+    return !s->off;
+}
+
+/* The step that is staged, by a launch that stays. */
+static br_code
+run(br_cun *x, const br_step *step, const br_cun_pick *p, br_status *st)
+{
+    const uint32_t rows = step->n_rows;
+    const bool here = x->stay.rows == rows && x->n_fresh <= BR_STAY_PAGES;
+
+    if (!here)
+        cun_leave(x);
+    if (x->n_fresh > BR_STAY_PAGES)
+        BR_TRY(cun_send_tables(x, st));
+    cun_tell(x, step, p);
+    if (!here)
+        BR_TRY(enter(x, rows, st));
+    cun_end(x, step, rows);
+    return await_tokens(x, rows, st);
+}
+
+br_code
+br_cun_next(br_cun *x, const br_step *step, const br_cun_pick *p, uint32_t n,
+            int32_t *out, br_status *st)
+{
+    uint32_t n_want = 0;
+    br_code code;
+
+    BR_TRY(cun_begin(x, step, &n_want, st));
+    br_check(n == n_want && "rows that want logits");
+    if (!cun_can_fetch(x, step->n_rows, n) || !cun_draws_at_once(x, n) ||
+        !has_graph(x, n)) {
+        BR_TRY(cun_step_staged(x, step, n, NULL, st));
+        return n ? br_cun_draw(x, p, n, out, st) : BR_OK;
+    }
+    code = run(x, step, p, st);
+    if (code != BR_OK) {
+        x->stay.rows = 0;
+        cun_forget_tables(x);
+        return code;
+    }
+    x->busy = false;
+    x->costs.stayed++;
+    x->costs.device_ns += (uint32_t)x->stay.host->ns;
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = (int32_t)x->stay.host->out[i];
+    return BR_OK;
+}

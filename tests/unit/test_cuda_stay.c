@@ -1,0 +1,472 @@
+/* test_cuda_stay.c - steps that a CUDA device takes from the host's memory, one
+ * after another in a launch that stays, on the emulated device of tests/emu.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "serve_kit.h"
+#include "shape_kit.h"
+#include "tok_kit.h"
+
+#include "base/thread.h"
+#include "run/sample.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "t.h"
+
+enum { SLOTS = 3, PAGES = 4, CTX = PAGES * BR_PAGE_TOKENS };
+
+/* Slots whose next token the device draws, or the host from the logits. */
+typedef struct talk {
+    const br_lm *lm;
+    const uint32_t *tables[(SLOTS + 1) * BR_MAX_KV_GROUPS];
+    uint32_t page[SLOTS + 1][PAGES];
+    int32_t fed[SLOTS][CTX];
+    br_sample_params how[SLOTS];
+    int32_t token[SLOTS], said[64];
+    uint32_t n[SLOTS], n_said;
+    float *logits;
+    bool by_host;
+} talk;
+
+/* Pages in an order of their own: a launch that stays has to be told each. */
+static void
+begin_talk(talk *k, const br_lm *lm, bool by_host)
+{
+    static const float temperature[SLOTS] = {0, 0.9f, 1.3f};
+
+    *k = (talk){.lm = lm, .by_host = by_host};
+    k->logits = t_keep(calloc(SLOTS * (size_t)lm->n_vocab, sizeof *k->logits));
+    for (uint32_t i = 0; i < (SLOTS + 1) * PAGES; i++)
+        k->page[i / PAGES][i % PAGES] = i * (by_host ? 5 : 7) % (SLOTS * PAGES);
+    for (uint32_t i = 0; i < PAGES; i++)
+        k->page[SLOTS][i] = SLOTS * PAGES + i;
+    for (uint32_t i = 0; i < (SLOTS + 1) * lm->plan->n_groups; i++)
+        k->tables[i] = k->page[i / lm->plan->n_groups];
+    for (uint32_t s = 0; s < SLOTS; s++) {
+        k->how[s] = br_sample_defaults();
+        k->how[s].seed = 11 + s;
+        k->how[s].temperature = temperature[s];
+        k->how[s].top_k = s == 2 ? 20 : 0;
+        k->how[s].top_p = s == 1 ? 0.9f : 1;
+        lm->reset(lm->ctx, s);
+    }
+}
+
+/* n tokens of a prompt, in one step. */
+static void
+feed_talk(talk *k, uint32_t slot, uint32_t n)
+{
+    int32_t slots[CTX], position[CTX], tokens[CTX], want[CTX] = {0};
+    const br_step s = {n, slots, position, tokens, want, k->tables, false};
+    br_status st = {0};
+
+    for (uint32_t i = 0; i < n; i++) {
+        slots[i] = (int32_t)slot;
+        position[i] = (int32_t)k->n[slot]++;
+        tokens[i] = (position[i] * 37 + (int32_t)slot) % k->lm->n_vocab;
+        k->fed[slot][position[i]] = tokens[i];
+    }
+    t_ok(k->lm->step(k->lm->ctx, &s, NULL, &st), &st);
+    k->token[slot] = (int32_t)slot + 3;
+}
+
+static int32_t
+drawn_by_host(const talk *k, uint32_t slot, float *logits)
+{
+    br_status st = {0};
+    br_sampler *s;
+    int32_t id;
+
+    t_ok(br_sampler_new(&s, k->lm->n_vocab, CTX, &k->how[slot], &st), &st);
+    t_ok(br_sampler_pick(s, logits, k->n[slot], &id, &st), &st);
+    br_sampler_free(s);
+    return id;
+}
+
+/* The next token of each of these slots. */
+static void
+say(talk *k, const char *which)
+{
+    int32_t slots[SLOTS], position[SLOTS], tokens[SLOTS], got[SLOTS];
+    const br_sample_params *how[SLOTS];
+    uint32_t at[SLOTS], n = (uint32_t)strlen(which);
+    const br_step s = {n, slots, position, tokens, NULL, k->tables, false};
+    br_status st = {0};
+
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t slot = (uint32_t)(which[i] - '0');
+
+        slots[i] = (int32_t)slot;
+        position[i] = (int32_t)k->n[slot]++;
+        tokens[i] = k->fed[slot][position[i]] = k->token[slot];
+        how[i] = &k->how[slot];
+        at[i] = k->n[slot];
+    }
+    if (k->by_host)
+        t_ok(k->lm->step(k->lm->ctx, &s, k->logits, &st), &st);
+    else
+        t_ok(k->lm->draw(k->lm->ctx, &s, how, at, n, got, &st), &st);
+    for (uint32_t i = 0; i < n; i++) {
+        if (k->by_host)
+            got[i] = drawn_by_host(k, (uint32_t)slots[i],
+                                   k->logits + i * (size_t)k->lm->n_vocab);
+        k->token[slots[i]] = got[i];
+        k->said[k->n_said++] = got[i];
+    }
+}
+
+/* The slot's last token again, and all of its tokens in a slot that is not in use,
+ * as a prompt: keys and values are where they belong. */
+static void
+same_as_a_prompt(const talk *k, uint32_t slot)
+{
+    const uint32_t n = k->n[slot];
+    const size_t row = (size_t)k->lm->n_vocab;
+    int32_t slots[CTX], position[CTX], want[CTX] = {0};
+    br_step s = {n, slots, position, k->fed[slot], want, k->tables, false};
+    br_status st = {0};
+
+    for (uint32_t i = 0; i < n; i++) {
+        slots[i] = SLOTS;
+        position[i] = (int32_t)i;
+        want[i] = i + 1 == n;
+    }
+    t_ok(k->lm->step(k->lm->ctx, &s, k->logits, &st), &st);
+    slots[0] = (int32_t)slot;
+    position[0] = (int32_t)n - 1;
+    want[0] = 1;
+    s.n_rows = 1;
+    s.token = &k->fed[slot][n - 1];
+    t_ok(k->lm->step(k->lm->ctx, &s, k->logits + row, &st), &st);
+    ck_assert_mem_eq(k->logits, k->logits + row, row * sizeof *k->logits);
+}
+
+static br_lm_gpu
+gpu_of(const br_lm *lm)
+{
+    br_lm_gpu g;
+
+    lm->gpu(lm->ctx, &g);
+    return g;
+}
+
+static void
+say_often(talk *k, const char *which, int times)
+{
+    for (int i = 0; i < times; i++)
+        say(k, which);
+}
+
+/* Alone, over the end of a page; in company, of others, in another order; prompts
+ * and steps whose logits are looked at in between; a pause that is longer than a
+ * launch's patience. */
+static void
+all_kinds(talk *k)
+{
+    const br_lm *lm = k->lm;
+    br_lm_gpu g;
+
+    feed_talk(k, 0, 12);
+    say_often(k, "0", 9);
+    g = gpu_of(lm);
+    if (!k->by_host) /* three steps until it is seen that they are alike */
+        ck_assert_msg(g.resident == 6 && g.entered >= 1 && g.exited == 0,
+                      "%d %d %d", (int)g.resident, (int)g.entered,
+                      (int)g.exited);
+    feed_talk(k, 1, 5);
+    feed_talk(k, 2, 30);
+    if (!k->by_host)
+        ck_assert_uint_eq(gpu_of(lm).exited, 1);
+    say(k, "2");
+    say_often(k, "12", 5);
+    say(k, "21");
+    say(k, "0");
+    usleep(100000);
+    say(k, "1");
+    lm->reset(lm->ctx, 2); /* a slot begins anew, with another's pages */
+    k->n[2] = 0;
+    feed_talk(k, 2, 3);
+    say(k, "20");
+    say(k, "20");
+    g = gpu_of(lm);
+    if (!k->by_host)
+        ck_assert(g.resident == 14 && g.entered >= 6 && g.exited == 4);
+    for (uint32_t slot = 0; slot < SLOTS; slot++)
+        same_as_a_prompt(k, slot);
+}
+
+static void
+same_tokens(const char *spec)
+{
+    br_lm_config c = {.tier = "cuda", .n_ctx = CTX, .n_slots = SLOTS + 1};
+    talk host, device;
+
+    shaped on = open_shape(spec, &c);
+    begin_talk(&host, on.lm, true);
+    all_kinds(&host);
+    ck_assert_uint_eq(gpu_of(on.lm).entered, 0);
+    begin_talk(&device, on.lm, false);
+    all_kinds(&device);
+    ck_assert_uint_eq(host.n_said, device.n_said);
+    for (uint32_t i = 0; i < host.n_said; i++)
+        ck_assert_msg(host.said[i] == device.said[i],
+                      "%s: token %u: %d, not %d", spec, i, device.said[i],
+                      host.said[i]);
+    close_shape(&on);
+}
+
+TEST_WITHIN(cuda_a_launch_that_stays_draws_what_the_host_draws, 240)
+{
+    t_emulate_cuda();
+    same_tokens("shape:llama-256:BF16");
+    t_emulate_end();
+}
+
+/* ---- behind an engine ---------------------------------------------------- */
+
+enum { LONG = 40 };
+
+/* An engine with its model. */
+typedef struct host {
+    shaped on;
+    ek k;
+} host;
+
+/* The tokens of a small model. */
+static br_tok *
+words(void)
+{
+    tk_vocab *v = t_keep(calloc(1, sizeof *v));
+
+    v->model = "llama";
+    v->scores = true;
+    tk_add(v, "<unk>", BR_TOK_UNKNOWN, 0);
+    for (int i = 1; i < 256; i++)
+        tk_add(v, t_printf("\xe2\x96\x81w%d", i), BR_TOK_NORMAL, 0);
+    return tk_open(v, NULL);
+}
+
+static host
+open_host(void)
+{
+    const br_lm_config c = {.tier = "cuda", .n_ctx = 128, .n_slots = 3};
+    host h;
+
+    h.on = open_shape("shape:llama-256:BF16", &c);
+    ek_open_on(&h.k, words(), (br_engine_config){.lm = h.on.lm});
+    return h;
+}
+
+static void
+close_host(host *h)
+{
+    ek_close(&h->k);
+    close_shape(&h->on);
+}
+
+static br_lm_gpu
+gpu_of_engine(const host *h)
+{
+    br_engine_stats s;
+
+    br_engine_stats_get(h->k.e, &s);
+    return s.gpu;
+}
+
+/* A request with tokens of this vocabulary. */
+static void
+ask(host *h, ek_req *r, uint64_t seed, int64_t max_tokens, int64_t deadline_ns)
+{
+    ek_prompt(r, 10, seed);
+    for (uint32_t i = 0; i < r->n_prompt; i++)
+        r->prompt[i] %= 256;
+    br_request_desc d = ek_desc(r, max_tokens);
+    d.sample.temperature = seed % 2 ? 0.8f : 0;
+    d.sample.seed = seed;
+    d.deadline_ns = deadline_ns;
+    ek_submit(&h->k, r, &d);
+}
+
+static void
+until(host *h, const ek_req *r, uint32_t n_out)
+{
+    while (!r->over && r->n_out < n_out)
+        if (br_engine_drain(h->k.e, 1) == 0)
+            (void)br_engine_wait(h->k.e, 100000000);
+    ck_assert(!r->over);
+}
+
+static void
+alone(host *h, ek_req *r, uint64_t seed)
+{
+    ask(h, r, seed, LONG, 0);
+    ek_await(&h->k, &r, 1);
+    ck_assert_uint_eq(r->n_out, LONG);
+}
+
+static void
+same_answer(const ek_req *a, const ek_req *b)
+{
+    ck_assert_uint_le(b->n_out, a->n_out);
+    ck_assert_mem_eq(a->out, b->out, b->n_out * sizeof *a->out);
+}
+
+/* One stream decodes in a launch that stays; others come, end, are cancelled, run
+ * out of time or are held: it gets its tokens, and the launch comes back. */
+TEST_WITHIN(cuda_an_engine_stays_while_streams_come_and_go, 240)
+{
+    ek_req *first = t_keep(calloc(8, sizeof *first)), *r = first + 2;
+
+    t_emulate_cuda();
+    host h = open_host();
+    alone(&h, &first[0], 2);
+    br_lm_gpu g = gpu_of_engine(&h), was = g;
+    ck_assert_uint_ge(g.resident, LONG - 8);
+    ck_assert(g.entered >= 1 && g.submit_ns > 0);
+    ask(&h, &r[0], 2, LONG, 0);
+    until(&h, &r[0], 8);
+    ask(&h, &r[1], 3, 3, 0); /* comes and ends */
+    ek_await(&h.k, &(ek_req *){&r[1]}, 1);
+    g = gpu_of_engine(&h);
+    ck_assert_uint_gt(g.exited, was.exited);
+    until(&h, &r[0], r[0].n_out + 3);
+    ask(&h, &r[2], 5, 100, 0); /* is cancelled */
+    until(&h, &r[2], 2);
+    br_engine_cancel(h.k.e, r[2].id);
+    ek_await(&h.k, &(ek_req *){&r[2]}, 1);
+    ask(&h, &r[3], 7, 100, br_now_ns() + 300000000); /* has not the time */
+    ek_await(&h.k, &(ek_req *){&r[3]}, 1);
+    was = gpu_of_engine(&h);
+    br_engine_hold(h.k.e, r[0].id, true); /* nobody decodes */
+    usleep(100000);
+    br_engine_hold(h.k.e, r[0].id, false);
+    ek_await(&h.k, &(ek_req *){&r[0]}, 1);
+    same_answer(&first[0], &r[0]);
+    ck_assert_uint_eq(r[0].n_out, LONG);
+    alone(&h, &r[4], 2);
+    same_answer(&first[0], &r[4]);
+    ck_assert_uint_gt(gpu_of_engine(&h).resident, was.resident + LONG - 8);
+    alone(&h, &first[1], 5);
+    same_answer(&first[1], &r[2]);
+    close_host(&h);
+    t_emulate_end();
+}
+
+/* A device that is lost under a launch that stays: the request ends and says why;
+ * the model can be loaded again. */
+static void
+lose(int rc, br_code want)
+{
+    const char *file = t_printf("%s/lost", t_tmpdir());
+    const char *number = t_printf("%d", rc);
+    ek_req *r = t_keep(calloc(3, sizeof *r));
+
+    ck_assert_int_eq(setenv("BR_EMU_LOST", file, 1), 0);
+    host h = open_host();
+    ask(&h, &r[0], 2, 100, 0);
+    until(&h, &r[0], 12);
+    ck_assert_uint_gt(gpu_of_engine(&h).resident, 0);
+    t_write(file, number, strlen(number));
+    ek_await(&h.k, &(ek_req *){&r[0]}, 1);
+    ck_assert_int_eq(r[0].code, want);
+    ck_assert_msg(strncmp(r[0].error, "cu", 2) == 0, "%s", r[0].error);
+    ask(&h, &r[1], 3, 100, 0);
+    ek_await(&h.k, &(ek_req *){&r[1]}, 1);
+    ck_assert_int_eq(r[1].code, want);
+    close_host(&h);
+    h = open_host();
+    ask(&h, &r[2], 2, 12, 0);
+    ek_await(&h.k, &(ek_req *){&r[2]}, 1);
+    ck_assert_int_eq(r[2].code, BR_OK);
+    same_answer(&r[0], &r[2]);
+    close_host(&h);
+    unsetenv("BR_EMU_LOST");
+}
+
+TEST_WITHIN(cuda_a_device_lost_under_a_launch_that_stays_is_told, 240)
+{
+    enum { ILLEGAL_ADDRESS = 700, LAUNCH_TIMEOUT = 702 };
+
+    t_emulate_cuda();
+    lose(ILLEGAL_ADDRESS, BR_E_IO);
+    lose(LAUNCH_TIMEOUT, BR_E_TIMEOUT);
+    t_emulate_end();
+}
+
+/* ---- behind a server ------------------------------------------------------ */
+
+static double
+metric(const sk *k, const char *name)
+{
+    const sk_answer a = sk_ask(k, "GET /metrics", "", NULL);
+    const char *at = strstr(a.body, t_printf("\n%s{", name));
+
+    ck_assert_msg(at != NULL, "%s", name);
+    return strtod(strchr(at, '}') + 1, NULL);
+}
+
+static const char *
+stream_of(const sk *k, const char *prompt, int n)
+{
+    const char *body =
+        t_printf("{\"prompt\":\"%s\",\"max_tokens\":%d,\"temperature\":0,"
+                 "\"ignore_eos\":true}",
+                 prompt, n);
+    const sk_answer a = sk_ask(k, "POST /v1/completions", "", body);
+
+    ck_assert_msg(a.status == 200, "%s", a.body);
+    return sk_between(a.body, "\"text\":\"", "\"finish_reason\"");
+}
+
+/* A client that goes away after the first bytes of its answer. */
+static void
+goes_away(const sk *k)
+{
+    static const char body[] = "{\"prompt\":\"w3\",\"max_tokens\":100,"
+                               "\"stream\":true,\"ignore_eos\":true}";
+    const char *ask = t_printf("POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+                               "Content-Type: application/json\r\n"
+                               "Content-Length: %zu\r\n\r\n%s",
+                               sizeof body - 1, body);
+    const int fd = sk_connect(k);
+    char some[256];
+
+    sk_send(fd, ask, strlen(ask));
+    ck_assert_int_gt(read(fd, some, sizeof some), 0);
+    close(fd);
+}
+
+static void
+coming_and_going(void *arg)
+{
+    const sk *k = arg;
+
+    for (int i = 0; i < 3; i++)
+        goes_away(k);
+}
+
+TEST_WITHIN(cuda_a_server_stays_while_clients_come_and_go, 240)
+{
+    const br_lm_config c = {.tier = "cuda", .n_ctx = 128, .n_slots = 3};
+    br_thread others;
+    br_status st = {0};
+    sk k;
+
+    t_emulate_cuda();
+    shaped on = open_shape("shape:llama-256:BF16", &c);
+    sk_open(&k, &(sk_config){.tok = words(), .engine = {.lm = on.lm}});
+    const char *want = stream_of(&k, "w1 w7 w9", LONG);
+    const double stayed = metric(&k, "brass_gpu_resident_steps_total");
+    ck_assert(stayed >= LONG - 8);
+    t_ok(br_thread_start(&others, "others", coming_and_going, &k, &st), &st);
+    ck_assert_str_eq(stream_of(&k, "w1 w7 w9", LONG), want);
+    br_thread_join(&others);
+    ck_assert_str_eq(stream_of(&k, "w1 w7 w9", LONG), want);
+    ck_assert(metric(&k, "brass_gpu_resident_steps_total") >=
+              stayed + LONG - 8);
+    ck_assert(metric(&k, "brass_gpu_resident_exits_total") > 0);
+    sk_close(&k);
+    close_shape(&on);
+    t_emulate_end();
+}
