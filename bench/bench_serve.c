@@ -1,11 +1,12 @@
 /* bench_serve.c - what a server promises its tenants, measured by clients.
  *
  *   bench_serve [-m MODEL] [-T TIER] [-t SECONDS] [-l LOG] [fake] [file]
- *               [streams] [ttft] [gaps] [many]
+ *               [streams] [ttft] [gaps] [many] [stays]
  *
  * MODEL: a file, or shape:llama-3.2-1b:Q8_0; TIER: of all but fake (cpu). Without
  * a part: all but gaps, which is the beginning of file alone: what a large model
- * takes minutes for, and many: 64 streams at once, for a tier on a GPU. Fairness
+ * takes minutes for, and many: 64 streams at once, for a tier on a GPU, and
+ * stays: what of a step of 1, 16, 64 streams is not the device's, of tier cuda. Fairness
  * is measured on a fake model whose steps take what they are told to (so that
  * what is seen is the scheduler's doing), and on a file, where neighbours on the
  * machine are seen as well.
@@ -662,6 +663,82 @@ many(void)
     load_end(&s);
 }
 
+/* What /metrics says of steps on a GPU. */
+typedef struct gpu_steps {
+    double steps, submit_s, stayed, stayed_s, entered, exited;
+} gpu_steps;
+
+static gpu_steps
+gpu_steps_of(const load_server *s)
+{
+    return (gpu_steps){load_metric(s, "steps_total"),
+                       load_metric(s, "gpu_submit_seconds_total"),
+                       load_metric(s, "gpu_resident_steps_total"),
+                       load_metric(s, "gpu_resident_seconds_total"),
+                       load_metric(s, "gpu_resident_launches_total"),
+                       load_metric(s, "gpu_resident_exits_total")};
+}
+
+/* n streams that begin together, after as many that made the launches. */
+static void
+stays_with(const load_server *s, uint32_t n)
+{
+    enum { OUT = 350 };
+    all_run all = {.n = n};
+    gpu_steps was = {0}, is;
+    char on[24];
+    double step;
+    load l;
+
+    snprintf(on, sizeof on, "%u", n);
+    load_init(&l, s);
+    for (uint64_t round = 0; round < 2; round++) {
+        l.ctx = round ? &all : NULL;
+        l.token = round ? on_all_token : NULL;
+        was = gpu_steps_of(s);
+        for (uint32_t i = 0; i < n; i++)
+            (void)load_begin(&l, &(load_ask){.n_prompt = 128,
+                                             .n_out = OUT,
+                                             .seed = n * 2 * round + i});
+        load_run(&l, -1);
+    }
+    is = gpu_steps_of(s);
+    step = (double)(all.to - all.from) * n / (double)all.tokens * 1e-3;
+    report(on, "a step of all streams, from one to the next", step, "us",
+           NO_GOAL);
+    report(on, "  of them on the device",
+           (is.stayed_s - was.stayed_s) * 1e6 / (is.stayed - was.stayed), "us",
+           NO_GOAL);
+    report(on, "  the rest",
+           step - (is.stayed_s - was.stayed_s) * 1e6 / (is.stayed - was.stayed),
+           "us", n == 1 ? 20 : NO_GOAL);
+    report(on, "  processor time to submit, all steps",
+           (is.submit_s - was.submit_s) * 1e6 / (is.steps - was.steps), "us",
+           NO_GOAL);
+    report(on, "  steps by a launch that stays",
+           (is.stayed - was.stayed) * 100 / (is.steps - was.steps), "%",
+           NO_GOAL);
+    report(on, "  such launches", is.entered - was.entered, "", NO_GOAL);
+    report(on, "  of them ended by other steps", is.exited - was.exited, "",
+           NO_GOAL);
+    load_fini(&l);
+}
+
+/* Of one stream and of many, how much of a step is not the device's. */
+static void
+stays(void)
+{
+    const load_spec spec = {
+        .model = model, .tier = tier, .n_slots = 64, .n_ctx = 512};
+    load_server s;
+
+    load_serve(&s, &spec);
+    stays_with(&s, 1);
+    stays_with(&s, 16);
+    stays_with(&s, 64);
+    load_end(&s);
+}
+
 static void
 ttft(void)
 {
@@ -708,7 +785,8 @@ static const struct {
     bool only; /* where it is named */
 } parts[] = {{"fake", on_fake, false},    {"file", on_file, false},
              {"streams", streams, false}, {"ttft", ttft, false},
-             {"gaps", on_gaps, true},     {"many", many, true}};
+             {"gaps", on_gaps, true},     {"many", many, true},
+             {"stays", stays, true}};
 
 static bool
 is_part(const char *name)
@@ -739,7 +817,8 @@ read_args(int argc, char **argv)
         else {
             fprintf(stderr,
                     "usage: bench_serve [-m MODEL] [-T TIER] [-t SECONDS] "
-                    "[-l LOG] [fake] [file] [streams] [ttft] [gaps] [many]\n");
+                    "[-l LOG] [fake] [file] [streams] [ttft] [gaps] [many] "
+                    "[stays]\n");
             exit(2);
         }
     return named;

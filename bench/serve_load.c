@@ -560,6 +560,23 @@ load_state(const load_server *s, const char *name)
     return v;
 }
 
+double
+load_metric(const load_server *s, const char *name)
+{
+    br_str got = {0};
+    char key[80];
+    const char *at;
+    double v = -1;
+
+    load_get(s, "/metrics", s->key[0], &got);
+    snprintf(key, sizeof key, "\nbrass_%s{", name);
+    at = strstr(br_str_z(&got), key);
+    if (at && (at = strchr(at, '}')) != NULL)
+        v = strtod(at + 1, NULL);
+    br_str_fini(&got);
+    return v;
+}
+
 int
 load_say(const load_server *s, const char *p, size_t n)
 {

@@ -72,6 +72,9 @@ void load_get(const load_server *s, const char *path, const char *key,
 /* The number behind "name": in /state; -1: not there. */
 double load_state(const load_server *s, const char *name);
 
+/* The same of brass_NAME in /metrics. */
+double load_metric(const load_server *s, const char *name);
+
 typedef struct load_ask {
     uint32_t tenant; /* of load_server.key */
     uint32_t n_prompt, n_out;

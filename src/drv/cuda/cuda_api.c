@@ -113,6 +113,17 @@ leave_device(const br_cuda *cu)
     br_mutex_unlock(&devices_lock);
 }
 
+bool
+br_cuda_alone(const br_cuda *cu)
+{
+    bool alone;
+
+    br_mutex_lock(&devices_lock);
+    alone = devices[cu->held - 1].users == 1;
+    br_mutex_unlock(&devices_lock);
+    return alone;
+}
+
 static br_code
 open_device(br_cuda *cu, int ordinal, br_status *st)
 {

@@ -70,6 +70,8 @@ typedef struct br_cuda {
  * CUDA_VISIBLE_DEVICES numbers cards anew, and ends with the process. */
 br_code br_cuda_open(br_cuda *cu, int ordinal, br_status *st) BR_MUST_USE;
 void br_cuda_close(br_cuda *cu);
+/* Has nobody else of this process the device? */
+bool br_cuda_alone(const br_cuda *cu);
 /* rc of a driver call to a code; the text names the call and the error. */
 br_code br_cuda_check(const br_cuda *cu, int rc, const char *what,
                       br_status *st) BR_MUST_USE;

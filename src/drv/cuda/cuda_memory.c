@@ -161,6 +161,7 @@ br_cun_probe(br_cun *x)
 
     if (x->dev)
         return x->dev->ops->probe(x->dev);
+    cun_leave(x);
     if (cu->cuMemAlloc(&p, 2 * bytes))
         return 0;
     for (int i = 0; i < 4; i++) {

@@ -272,7 +272,8 @@ await_tokens(br_cun *x, uint32_t rows, br_status *st)
 }
 
 /* Is there a launch for steps of so many rows? One is made when they come again
- * and again. */
+ * and again. Not where another model has the device, too: copies of one wait for
+ * whatever the other has under way, and this would be for ever. */
 static bool
 has_graph(br_cun *x, uint32_t rows)
 {
@@ -281,6 +282,8 @@ has_graph(br_cun *x, uint32_t rows)
 
     s->n_like = s->like == rows ? s->n_like + 1 : 1;
     s->like = rows;
+    if (!br_cuda_alone(&x->cu))
+        return false;
     if (s->graph[rows] || s->off || s->n_like < AT_SIGHT)
         return s->graph[rows] != NULL;
     cun_leave(x); /* what is made may wait for the device */
