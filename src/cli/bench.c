@@ -10,18 +10,21 @@
  *   probe    again: a machine may change its mind within seconds; of tg on the
  *            processor after each repetition, too
  *
+ * On the processor a tg at a depth goes in turn with one at the least depth asked
+ * for, in slots of its own, for what depth costs: each repetition with its
+ * neighbour, between reads of memory that were alike.
+ *
  * The floor of a step is the larger of two times: its bytes (weights, keys and
  * values) at the probed bandwidth, and its products at the probed rate.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/bench.h"
 #include "base/json.h"
-#include "base/rng.h"
 #include "base/thread.h"
 #include "cli/catalogue.h"
 #include "cli/progress.h"
 #include "cli/tiers.h"
 #include "drv/cpu/cpu_probe.h"
-#include "run/oracle.h"
 #include "run/shape.h"
 
 #include <stdio.h>
@@ -33,7 +36,6 @@ enum {
     MAX_BATCH = 256,
     CHUNK = 512,       /* tokens of a prompt in one step */
     WIDE_CHUNK = 2048, /* on a device */
-    CHECK_TOKENS = 3,  /* compared with the reference tier */
     PROBES = 8,        /* at most, until a number is believed */
 };
 
@@ -52,7 +54,8 @@ typedef struct bench {
     list batch, depth;
     double read_gb_s, gops[BR_FORM_COUNT]; /* best seen around the test */
     float *logits;
-    void *saved; /* states of all slots at the depth */
+    void *saved;   /* states of all slots at the depth */
+    uint32_t slot; /* the first of those that are measured */
 } bench;
 
 typedef struct outcome {
@@ -65,6 +68,9 @@ typedef struct outcome {
     br_cpu_work work; /* of one repetition */
     br_nd_stats host; /* the same: what a GPU asked of the host */
     br_cun_costs cuda;
+    struct outcome *than; /* of the least depth, in turn with it; or NULL */
+    double ratio[1000];   /* its time to that one's, where reads were alike */
+    uint32_t n_ratios;
 } outcome;
 
 /* ---- options ------------------------------------------------------------- */
@@ -102,6 +108,23 @@ most(const list *l)
     for (uint32_t i = 0; i < l->n; i++)
         m = BR_MAX(m, l->at[i]);
     return m;
+}
+
+static uint32_t
+least(const list *l)
+{
+    uint32_t m = l->at[0];
+
+    for (uint32_t i = 1; i < l->n; i++)
+        m = BR_MIN(m, l->at[i]);
+    return m;
+}
+
+/* Are there depths to be compared in turn? */
+static bool
+in_turn(const bench *b)
+{
+    return !b->gpu.tier && b->n > 0 && most(&b->depth) > least(&b->depth);
 }
 
 static br_code
@@ -153,14 +176,14 @@ slot_bytes(const bench *b)
 static br_code
 open_all(bench *b, br_status *st)
 {
-    uint32_t n_slots = most(&b->batch);
+    uint32_t rows = most(&b->batch), n_slots = rows * (in_turn(b) ? 2 : 1);
     bool exact = br_opt_enum(b->cli, BR_OPT_arith) == 1;
     br_progress p;
     br_oracle_config c = {
         .n_ctx = most(&b->depth) + BR_MAX(b->p, b->n) + BR_PAGE_TOKENS,
         .n_slots = n_slots,
-        .max_rows = BR_MAX(b->chunk, n_slots),
-        .max_want = BR_MAX(n_slots, CHECK_TOKENS),
+        .max_rows = BR_MAX(b->chunk, rows),
+        .max_want = BR_MAX(rows, BR_BENCH_CHECKED),
         .gpu = b->gpu,
         .gpu_memory = (uint64_t)br_opt_int(b->cli, BR_OPT_gpu_memory),
         .exact = exact,
@@ -183,119 +206,6 @@ open_all(bench *b, br_status *st)
     b->saved = br_try_calloc(n_slots, slot_bytes(b) + 1);
     return b->logits && b->saved ? BR_OK
                                  : br_fail(st, BR_E_OOM, "out of memory");
-}
-
-/* ---- is it right? -------------------------------------------------------- */
-
-static int32_t
-token_of(const bench *b, uint32_t slot, uint32_t position)
-{
-    br_rng r;
-
-    br_rng_init(&r, slot, position);
-    return (int32_t)br_rng_below(&r, (uint32_t)b->m->hp.n_vocab);
-}
-
-static double
-nmse(const float *a, const float *want, size_t n)
-{
-    double e = 0, s = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        double d = (double)a[i] - (double)want[i];
-
-        e += d * d;
-        s += (double)want[i] * (double)want[i];
-    }
-    return e / s; /* NaN where all is zero, or anything is NaN */
-}
-
-/* The reference tier's logits of the first tokens. */
-static br_code
-ask_ref(const bench *b, const int32_t *tokens, float *want, br_status *st)
-{
-    br_oracle_config c = {.act = BR_REF_QUANTISED,
-                          .n_ctx = b->o.c.n_ctx,
-                          .max_rows = CHECK_TOKENS,
-                          .kv = b->gpu.tier ? b->o.c.kv : BR_Q_F32};
-    br_oracle ref;
-    br_code code;
-
-    BR_TRY(br_oracle_open(&ref, b->m, &c, st));
-    code = br_oracle_feed(&ref, 0, 0, tokens, CHECK_TOKENS, 0, want, st);
-    br_oracle_close(&ref);
-    return code;
-}
-
-/* This tier's, with a state that rounds no keys. */
-static br_code
-ask_cpu(bench *b, const int32_t *tokens, br_status *st)
-{
-    br_state *mine = b->o.state;
-    uint32_t n_pages[BR_MAX_KV_GROUPS];
-    br_code code;
-
-    for (uint32_t g = 0; g < BR_MAX_KV_GROUPS; g++)
-        n_pages[g] = 1 + br_kv_free_pages(b->o.kv, g);
-    BR_TRY(br_state_new(&b->o.state, b->o.graph[BR_IR_PREFILL], BR_Q_F32, 1,
-                        n_pages, st));
-    code = br_oracle_feed(&b->o, 0, 0, tokens, CHECK_TOKENS, 0, b->logits, st);
-    br_oracle_reset(&b->o, 0);
-    br_state_free(b->o.state);
-    b->o.state = mine;
-    return code;
-}
-
-/* Fast on a device is what validate takes: where weights are integers, a
- * rounding of activations that falls the other way goes on through the layers
- * (1e-3 in 16 of them). Else the reference tier's bits, where no BF16 rounds
- * otherwise; so much for a state in F32. What is measured is near them, too, and a
- * prompt has the bits of single tokens. */
-static br_code
-compare(bench *b, const int32_t *tokens, float *want, br_status *st)
-{
-    size_t n = CHECK_TOKENS * (size_t)b->m->hp.n_vocab;
-    double e;
-
-    BR_TRY(ask_ref(b, tokens, want, st));
-    BR_TRY(b->gpu.tier ? br_oracle_feed(&b->o, 0, 0, tokens, CHECK_TOKENS, 0,
-                                        b->logits, st)
-                       : ask_cpu(b, tokens, st));
-    e = nmse(b->logits, want, n);
-    br_oracle_reset(&b->o, 0);
-    if ((b->gpu.tier ? b->o.c.exact : br_cpu_is_exact(b->o.cpu))
-            ? memcmp(b->logits, want, n * sizeof *want)
-            : !(e <= (b->gpu.tier ? 1e-2 : 1e-3)))
-        return br_fail(st, BR_E_REJECTED,
-                       "check: NMSE %g against the reference tier", e);
-    BR_TRY(br_oracle_feed(&b->o, 0, 0, tokens, CHECK_TOKENS, 0, b->logits, st));
-    br_oracle_reset(&b->o, 0);
-    e = nmse(b->logits, want, n);
-    if (!(e <= 1e-2))
-        return br_fail(st, BR_E_REJECTED,
-                       "check: NMSE %g with the state that is measured", e);
-    BR_TRY(br_oracle_feed(&b->o, 0, 0, tokens, CHECK_TOKENS, 1, want, st));
-    br_oracle_reset(&b->o, 0);
-    if (memcmp(want, b->logits, n * sizeof *want) != 0)
-        return br_fail(st, BR_E_REJECTED,
-                       "check: a prompt and single tokens differ");
-    return BR_OK;
-}
-
-static br_code
-check(bench *b, br_status *st)
-{
-    float *want =
-        br_try_calloc(CHECK_TOKENS * (size_t)b->m->hp.n_vocab, sizeof *want);
-    int32_t tokens[CHECK_TOKENS];
-    br_code code;
-
-    for (uint32_t i = 0; i < CHECK_TOKENS; i++)
-        tokens[i] = token_of(b, 0, i);
-    code = want ? compare(b, tokens, want, st)
-                : br_fail(st, BR_E_OOM, "out of memory");
-    br_free(want);
-    return code;
 }
 
 /* ---- what the machine can do --------------------------------------------- */
@@ -390,7 +300,6 @@ floor_s(const bench *b, const br_cpu_work *w)
 
 /* ---- measuring ----------------------------------------------------------- */
 
-/* Rows of one step: n tokens of a slot, or one of each of n slots. */
 /* Rows of a slot; want: the last one's logits. */
 static br_code
 step(bench *b, uint32_t slot, uint32_t from, uint32_t n, bool want,
@@ -401,9 +310,9 @@ step(bench *b, uint32_t slot, uint32_t from, uint32_t n, bool want,
     br_step s = {n, slots, positions, tokens, wants, NULL, false};
 
     for (uint32_t i = 0; i < n; i++) {
-        slots[i] = (int32_t)slot;
+        slots[i] = (int32_t)(b->slot + slot);
         positions[i] = (int32_t)(from + i);
-        tokens[i] = token_of(b, slot, from + i);
+        tokens[i] = br_bench_token(b->m, slot, from + i);
         wants[i] = want && i + 1 == n;
     }
     return br_oracle_step(&b->o, &s, BR_IR_PREFILL, want ? b->logits : NULL,
@@ -420,9 +329,9 @@ tokens(bench *b, uint32_t from, uint32_t n, br_status *st)
     br_step s = {n, slots, positions, tokens, NULL, NULL, false};
 
     for (uint32_t i = 0; i < n; i++) {
-        slots[i] = (int32_t)i;
+        slots[i] = (int32_t)(b->slot + i);
         positions[i] = (int32_t)from;
-        tokens[i] = token_of(b, i, from);
+        tokens[i] = br_bench_token(b->m, i, from);
     }
     if (b->gpu.tier && br_cun_draws(b->o.cun))
         return br_oracle_draw(&b->o, &s, best, n, drawn, st);
@@ -449,10 +358,11 @@ fill(bench *b, uint32_t batch, uint32_t depth, br_status *st)
     uint32_t steps = 0;
 
     for (uint32_t s = 0; s < batch; s++) {
-        br_oracle_reset(&b->o, s);
+        br_oracle_reset(&b->o, b->slot + s);
         BR_TRY(prompt(b, s, 0, depth, false, &steps, st));
         if (bytes)
-            br_slot_save(b->o.state, s, (char *)b->saved + s * bytes);
+            br_slot_save(b->o.state, b->slot + s,
+                         (char *)b->saved + (b->slot + s) * bytes);
     }
     return BR_OK;
 }
@@ -462,7 +372,7 @@ rewind_all(bench *b, uint32_t batch, uint32_t depth)
 {
     size_t bytes = slot_bytes(b);
 
-    for (uint32_t s = 0; s < batch; s++) {
+    for (uint32_t s = b->slot; s < b->slot + batch; s++) {
         br_kv_cut(b->o.kv, s, depth);
         if (bytes)
             br_slot_restore(b->o.state, s, (char *)b->saved + s * bytes);
@@ -473,6 +383,8 @@ static br_code
 once(bench *b, outcome *o, br_status *st)
 {
     o->steps = 0;
+    /* What it is to go on from is there. */
+    br_check(br_kv_count(b->o.kv, b->slot) * BR_PAGE_TOKENS >= o->depth);
     if (o->kind[0] == 'p') {
         for (uint32_t s = 0; s < o->batch; s++)
             BR_TRY(prompt(b, s, o->depth, o->tokens, true, &o->steps, st));
@@ -499,6 +411,18 @@ warm_up(bench *b, const outcome *o, br_status *st)
         BR_TRY(tokens(b, o->depth, o->batch, st));
     rewind_all(b, o->batch, o->depth);
     return BR_OK;
+}
+
+/* Those that are compared with come after the others. */
+static br_code
+warm_up_beside(bench *b, const outcome *o, br_status *st)
+{
+    br_code code;
+
+    b->slot = o->batch;
+    code = warm_up(b, o->than, st);
+    b->slot = 0;
+    return code;
 }
 
 static int
@@ -566,47 +490,83 @@ br_bench_believe(double s, double least_s, br_status *st)
                    s, least_s);
 }
 
+/* Repetition r. */
+static br_code
+repeat(bench *b, outcome *o, uint32_t r, br_status *st)
+{
+    br_cpu_work before = work_of(b);
+    br_nd_stats was = host_of(b);
+    br_cun_costs cuda = cuda_of(b);
+    int64_t t0 = br_now_ns();
+
+    BR_TRY(once(b, o, st));
+    o->ns[r] = br_now_ns() - t0;
+    o->work = work_of(b);
+    o->work.weight_bytes -= before.weight_bytes;
+    o->work.kv_bytes -= before.kv_bytes;
+    o->host = host_of(b);
+    o->cuda = cuda_of(b);
+    o->cuda.steps -= cuda.steps;
+    o->cuda.submit_ns -= cuda.submit_ns;
+    o->cuda.stayed -= cuda.stayed;
+    o->cuda.entered -= cuda.entered;
+    o->cuda.device_ns -= cuda.device_ns;
+    o->host.steps -= was.steps;
+    o->host.launches -= was.launches;
+    o->host.submits -= was.submits;
+    o->host.ioctls -= was.ioctls;
+    for (int f = 0; f < BR_FORM_COUNT; f++)
+        o->work.products[f] -= before.products[f];
+    rewind_all(b, o->batch, o->depth);
+    return BR_OK;
+}
+
+/* The same at the least depth. read: after o's repetition, then what comes next;
+ * before: before it. */
+static br_code
+repeat_beside(bench *b, outcome *o, uint32_t r, double before, double *read,
+              br_status *st)
+{
+    double between = *read, low, high;
+    br_code code;
+
+    b->slot = o->batch;
+    code = repeat(b, o->than, r, st);
+    b->slot = 0;
+    if (code != BR_OK)
+        return code;
+    compare_reads(b, o->than, r, read);
+    low = BR_MIN(BR_MIN(before, between), *read);
+    high = BR_MAX(BR_MAX(before, between), *read);
+    if (high <= 1.1 * low)
+        o->ratio[o->n_ratios++] = (double)o->ns[r] / (double)o->than->ns[r];
+    return BR_OK;
+}
+
 static br_code
 measure(bench *b, outcome *o, br_status *st)
 {
     bool reads = !b->gpu.tier && o->kind[0] == 't';
     double fastest, read;
 
+    BR_TRY(o->than ? warm_up_beside(b, o, st) : BR_OK);
     BR_TRY(warm_up(b, o, st));
     b->read_gb_s = 0;
     probe_read(b);
     probe_multiply(b);
     read = reads ? probe_packed(b) : 0;
     for (uint32_t r = 0; r < b->repeat; r++) {
-        br_cpu_work before = work_of(b);
-        br_nd_stats was = host_of(b);
-        br_cun_costs cuda = cuda_of(b);
-        int64_t t0 = br_now_ns();
+        double before = read;
 
-        BR_TRY(once(b, o, st));
-        o->ns[r] = br_now_ns() - t0;
-        o->work = work_of(b);
-        o->work.weight_bytes -= before.weight_bytes;
-        o->work.kv_bytes -= before.kv_bytes;
-        o->host = host_of(b);
-        o->cuda = cuda_of(b);
-        o->cuda.steps -= cuda.steps;
-        o->cuda.submit_ns -= cuda.submit_ns;
-        o->cuda.stayed -= cuda.stayed;
-        o->cuda.entered -= cuda.entered;
-        o->cuda.device_ns -= cuda.device_ns;
-        o->host.steps -= was.steps;
-        o->host.launches -= was.launches;
-        o->host.submits -= was.submits;
-        o->host.ioctls -= was.ioctls;
-        for (int f = 0; f < BR_FORM_COUNT; f++)
-            o->work.products[f] -= before.products[f];
-        rewind_all(b, o->batch, o->depth);
+        BR_TRY(repeat(b, o, r, st));
         if (reads)
             compare_reads(b, o, r, &read);
+        if (o->than)
+            BR_TRY(repeat_beside(b, o, r, before, &read, st));
     }
     qsort(o->ns, b->repeat, sizeof *o->ns, ascending);
     qsort(o->beside, b->repeat, sizeof *o->beside, ascending_shares);
+    qsort(o->ratio, o->n_ratios, sizeof *o->ratio, ascending_shares);
     fastest = (double)o->ns[0] * 1e-9;
     probe_read(b);
     /* Memory may have been faster in between than in either probe. */
@@ -642,6 +602,30 @@ machine(const bench *b)
 {
     return b->gpu.tier ? br_cun_device(b->o.cun)
                        : br_isa_name(br_cpu_isa(b->o.cpu));
+}
+
+/* How many times the bytes of the least depth it reads. */
+static double
+more_bytes(const outcome *o)
+{
+    const br_cpu_work *w = &o->work, *v = &o->than->work;
+
+    return (double)(w->weight_bytes + w->kv_bytes) /
+           (double)(v->weight_bytes + v->kv_bytes);
+}
+
+/* What depth costs, and what its bytes explain. */
+static void
+print_depth(br_json_writer *w, const outcome *o)
+{
+    br_json_w_key(w, "than");
+    br_json_w_obj(w);
+    br_json_w_key_u64(w, "depth", o->than->depth);
+    br_json_w_key_u64(w, "pairs", o->n_ratios);
+    if (o->n_ratios > 0)
+        br_json_w_key_f64(w, "times", o->ratio[o->n_ratios / 2]);
+    br_json_w_key_f64(w, "bytes", more_bytes(o));
+    br_json_w_obj_end(w);
 }
 
 /* What the CUDA tier asks of the host, and where the device's memory went. */
@@ -709,6 +693,8 @@ print_json(const bench *b, const outcome *o)
     if (o->beside[b->repeat / 2] > 0)
         br_json_w_key_f64(&w, "pct_reads_beside",
                           100 * o->beside[b->repeat / 2]);
+    if (o->than)
+        print_depth(&w, o);
     br_json_w_key_f64(&w, "mul_gops", busiest(b, o));
     br_json_w_key_strz(&w, "isa", machine(b));
     br_json_w_key(&w, "correct");
@@ -749,6 +735,13 @@ print_row(const bench *b, const outcome *o)
             rate(o, o->ns[b->repeat - 1]), rate(o, o->ns[0]),
             s * 1e3 / o->steps, bytes * 1e-9 / s,
             100 * floor_s(b, &o->work) / s, b->read_gb_s, busiest(b, o));
+    if (o->than && o->n_ratios > 0)
+        fprintf(
+            b->cli->out,
+            "        in turn with depth %u: %.2f times the time, %.2f times "
+            "the bytes (%u of %u pairs)\n",
+            o->than->depth, o->ratio[o->n_ratios / 2], more_bytes(o),
+            o->n_ratios, b->repeat);
     fflush(b->cli->out);
 }
 
@@ -758,15 +751,34 @@ run_test(bench *b, const char *kind, uint32_t tokens, uint32_t batch,
 {
     outcome o = {
         .kind = kind, .tokens = tokens, .batch = batch, .depth = depth};
+    outcome than = o;
 
     if (tokens == 0)
         return 0;
+    if (kind[0] == 't' && in_turn(b) && depth > least(&b->depth)) {
+        than.depth = least(&b->depth);
+        o.than = &than;
+    }
     if (measure(b, &o, st) != BR_OK)
         return 1;
     if (br_opt_bool(b->cli, BR_OPT_json))
         return print_json(b, &o);
     print_row(b, &o);
     return 0;
+}
+
+/* And the slots that are compared with. */
+static br_code
+fill_all(bench *b, uint32_t batch, uint32_t depth, br_status *st)
+{
+    br_code code = BR_OK;
+
+    if (in_turn(b)) {
+        b->slot = batch;
+        code = fill(b, batch, least(&b->depth), st);
+        b->slot = 0;
+    }
+    return code == BR_OK ? fill(b, batch, depth, st) : code;
 }
 
 static int
@@ -788,7 +800,7 @@ run_all(bench *b, br_status *st)
         for (uint32_t k = 0; k < b->depth.n && code == 0; k++) {
             uint32_t batch = b->batch.at[i], depth = b->depth.at[k];
 
-            if (fill(b, batch, depth, st) != BR_OK)
+            if (fill_all(b, batch, depth, st) != BR_OK)
                 return 1;
             code = run_test(b, "pp", b->p, batch, depth, st);
             if (code == 0)
@@ -805,7 +817,7 @@ br_cmd_bench(br_cli *cli)
     int code;
 
     if (get_options(&b, &st) == BR_OK && open_all(&b, &st) == BR_OK &&
-        check(&b, &st) == BR_OK)
+        br_bench_check(&b.o, b.m, b.logits, &st) == BR_OK)
         code = run_all(&b, &st);
     else
         code = 1;

@@ -8,6 +8,7 @@
 
 #include "t.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,6 +20,27 @@ number(const br_json *doc, const char *key)
 
     ck_assert_msg(v != NULL, "no '%s'", key);
     return v->kind == BR_J_INT ? (double)v->i : v->f;
+}
+
+/* What depth costs, of an answer that is not at the least depth, 0. */
+static void
+check_than(const br_json *than, bool is)
+{
+    int pairs;
+
+    ck_assert_int_eq(than != NULL, is);
+    if (!is)
+        return;
+    pairs = (int)number(than, "pairs");
+    ck_assert_int_eq((int)number(than, "depth"), 0);
+    ck_assert_int_ge(pairs, 0);
+    ck_assert_int_le(pairs, 2);
+    ck_assert_int_eq(br_json_get(than, "times") != NULL, pairs > 0);
+    if (pairs > 0)
+        ck_assert(number(than, "times") > 0);
+    /* toy: 3 layers, 5 tokens more, of a few hundred kilobytes */
+    ck_assert(number(than, "bytes") > 1);
+    ck_assert(number(than, "bytes") < 1.2);
 }
 
 static void
@@ -47,6 +69,7 @@ check_line(const char *line, size_t n, const char *test, int batch, int depth)
                      test[0] == 't');
     if (test[0] == 't')
         ck_assert(number(doc, "pct_reads_beside") > 0);
+    check_than(br_json_get(doc, "than"), test[0] == 't' && depth > 0);
     ck_assert(br_json_get(doc, "correct")->kind == BR_J_BOOL);
     ck_assert(br_json_get(doc, "correct")->b);
     how = br_json_get(doc, "execution");
@@ -81,6 +104,31 @@ TEST_WITHIN(bench_prints_a_line_for_each_test, 120)
           "3", "-d", "2");
     ck_assert_msg(r.exit == 0, "%s", r.err);
     ck_assert_ptr_nonnull(strstr(r.out, "\ntg3  "));
+    ck_assert_ptr_null(strstr(r.out, "in turn"));
+}
+
+/* States that are no keys are those of the depth, of both. */
+TEST_WITHIN(bench_compares_depths_in_turn, 120)
+{
+    t_proc r;
+    const char *at;
+    unsigned pairs, all;
+
+    for (int tries = 0;; tries++) {
+        t_run(&r, "bench", t_repo("tests/data/logits/mamba2.gguf"), "-p", "0",
+              "-n", "3", "-d", "40,2", "-b", "2", "-r", "40", "-t", "2");
+        ck_assert_msg(r.exit == 0, "%s", r.err);
+        at = strstr(r.out, "        in turn with depth 2: ");
+        if (at || tries == 5)
+            break;
+    }
+    ck_assert_msg(at != NULL, "%s", r.out);
+    at = strchr(at, '(');
+    ck_assert_int_eq(sscanf(at, "(%u of %u pairs)", &pairs, &all), 2);
+    ck_assert_uint_ge(pairs, 1);
+    ck_assert_uint_le(pairs, all);
+    ck_assert_uint_eq(all, 40);
+    ck_assert_ptr_null(strstr(at, "in turn"));
 }
 
 /* On the emulated device, with so much memory. */
