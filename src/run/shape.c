@@ -116,6 +116,27 @@ no_shape(br_text name, br_status *st)
 }
 
 static br_code
+no_format(br_text name, br_status *st)
+{
+    br_str all = {0};
+    br_code code;
+
+    for (int t = 0; t < BR_Q_LIMIT; t++) {
+        const br_qinfo *q = br_qinfo_of(t);
+
+        if (q->name && q->flags & BR_QF_ENC)
+            br_str_printf(&all, " %s", q->name);
+    }
+    for (size_t i = 0; br_qmix_at(i); i++)
+        if (br_qtype_find(br_text_z(br_qmix_name(br_qmix_at(i)))) < 0)
+            br_str_printf(&all, " %s", br_qmix_name(br_qmix_at(i)));
+    code = br_fail(st, BR_E_USAGE, "format '%.*s' is not one of:%s",
+                   (int)BR_MIN(name.n, (size_t)40), name.p, br_str_z(&all));
+    br_str_fini(&all);
+    return code;
+}
+
+static br_code
 read_spec(maker *m, const char *spec, br_status *st)
 {
     const char *at = spec + 6;
@@ -144,8 +165,7 @@ read_spec(maker *m, const char *spec, br_status *st)
     if (m->type >= 0 && !(br_qinfo_of(m->type)->flags & BR_QF_ENC))
         m->type = -1;
     if (m->type < 0 && !m->mix)
-        return br_fail(st, BR_E_USAGE, "%s: no format that can be made: '%.*s'",
-                       spec, (int)BR_MIN(part[1].n, (size_t)40), part[1].p);
+        return no_format(part[1], st);
     if (n == 3 && (!br_json_to_i64(part[2], &seed) || seed < 0))
         return br_fail(st, BR_E_USAGE, "%s: the seed is a whole number", spec);
     br_rng_init(&m->rng, (uint64_t)seed, 0);

@@ -131,6 +131,23 @@ TEST_WITHIN(bench_compares_depths_in_turn, 120)
     ck_assert_ptr_null(strstr(at, "in turn"));
 }
 
+/* Who mistypes a shape or a format sees those that there are. */
+TEST(bench_lists_shapes_and_formats)
+{
+    t_proc r;
+
+    t_run(&r, "bench", "shape:tyo:Q8_0");
+    ck_assert_int_eq(r.exit, 2);
+    ck_assert_ptr_nonnull(
+        strstr(r.err, "shape 'tyo' is not one of: toy smollm2-135m "));
+    t_run(&r, "bench", "shape:toy:Q9");
+    ck_assert_int_eq(r.exit, 2);
+    ck_assert_msg(strstr(r.err, "format 'Q9' is not one of: F32 F16 ") != NULL,
+                  "%s", r.err);
+    ck_assert_ptr_nonnull(strstr(r.err, " Q4_K_M "));
+    ck_assert_ptr_nonnull(strstr(r.err, " F8_E4M3 "));
+}
+
 /* On the emulated device, with so much memory. */
 static int
 bench_with(t_proc *r, const char *dir, const char *memory)
