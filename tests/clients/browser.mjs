@@ -37,7 +37,7 @@ await check('a talk by keyboard', async () => {
   const said = await page.textContent('.message.user');
   assert.equal(said, 'Tell me a story\nabout a fox.');
   const text = await page.textContent('.message.assistant');
-  assert.match(text, /12 tokens · [\d.]+ tok\/s · first after [\d.]+ s · cut off/);
+  assert.match(text, /12 tokens · [\d.]+ tok\/s · first after [\d.]+ s · cut off: no more tokens were asked for/);
   await shot(page, 'chat-light');
   await page.click('#clear');
   assert.equal(await page.locator('.message').count(), 0);
