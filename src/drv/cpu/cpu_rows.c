@@ -102,8 +102,10 @@ ref_part(br_cpu *c, const cpu_phase *p, uint32_t t0, uint32_t t1, cpu_worker *w,
     for (int i = 0; i < BR_IR_MAX_BINDINGS; i++) {
         call.in[i] = p->in[i];
         call.out[i] = p->out[i];
-        call.in[i].f += call.in[i].f ? t0 * call.in[i].stride : 0;
-        call.out[i].f += call.out[i].f ? t0 * call.out[i].stride : 0;
+        if (call.in[i].f)
+            call.in[i].f += t0 * call.in[i].stride;
+        if (call.out[i].f)
+            call.out[i].f += t0 * call.out[i].stride;
     }
     op(&call);
 }

@@ -570,7 +570,7 @@ last_rows(const mat_tile *t, int type, const span *k, beside e, int r,
           __m512 *sum)
 {
     const beside one = {1, e.of, 0, e.wide, e.called, false, e.ahead};
-    const feed none = {0};
+    const feed none = {.at = k->head}; /* and no line of it */
     int left = t->n_rows - r;
 
     left += left == 3;
@@ -624,7 +624,7 @@ span_rows(const mat_tile *t, int type, const span *k, beside e, __m512 *sum,
         last ? t->panel + (size_t)e.n * e.next : k->head + k->bytes;
 
     for (; (now = handful(e, n - r)) > 0; r += now, sum += each) {
-        feed c = {0};
+        feed c = {.at = k->head}; /* no line of it */
 
         if (n > TILE_ROWS)
             c = feed_of(t, type, next, r, now);
