@@ -223,6 +223,49 @@ TEST_WITHIN(cuda_a_launch_that_stays_draws_what_the_host_draws, 240)
     t_emulate_end();
 }
 
+/* A slot that begins with more pages than a step brings (found in the cache of
+ * beginnings): they are sent before it, with the same bits as in a step of any
+ * rows. */
+TEST_WITHIN(cuda_a_slot_may_begin_with_many_pages, 240)
+{
+    enum { N = 140, FED = 40, AT = (N - 1) * BR_PAGE_TOKENS + 7 };
+    const br_lm_config c = {
+        .tier = "cuda", .n_ctx = N * BR_PAGE_TOKENS, .n_slots = 3};
+    uint32_t page[N] = {0}, fed[] = {7, 9, 8};
+    const uint32_t *tables[3 * BR_MAX_KV_GROUPS];
+    int32_t slot[FED], position[FED], tokens[FED], want[FED] = {0};
+    br_step s = {FED, slot, position, tokens, want, tables, false};
+    br_status st = {0};
+    float *all, *few;
+
+    t_emulate_cuda();
+    shaped on = open_shape("shape:llama-256:BF16", &c);
+    const size_t bytes = (size_t)on.lm->n_vocab * sizeof *all;
+    all = t_keep(malloc(bytes));
+    few = t_keep(malloc(bytes));
+    for (uint32_t i = 0; i < 3 * on.lm->plan->n_groups; i++)
+        tables[i] = i / on.lm->plan->n_groups == 1 ? fed : page;
+    for (int i = 0; i < FED; i++) {
+        slot[i] = 1;
+        position[i] = i;
+        tokens[i] = i * 37 % on.lm->n_vocab;
+    }
+    t_ok(on.lm->step(on.lm->ctx, &s, NULL, &st), &st);
+    page[N - 4] = 8, page[N - 3] = 7, page[N - 2] = 9,
+             page[N - 1] = 5; /* page 0 is empty */
+    slot[0] = 0, slot[1] = 1;
+    position[0] = AT, position[1] = 1; /* the same key again */
+    want[0] = 1;
+    s.n_rows = 1;
+    t_ok(on.lm->step(on.lm->ctx, &s, few, &st), &st);
+    slot[0] = 2;
+    s.n_rows = 2;
+    t_ok(on.lm->step(on.lm->ctx, &s, all, &st), &st);
+    ck_assert_mem_eq(few, all, bytes);
+    close_shape(&on);
+    t_emulate_end();
+}
+
 /* ---- behind an engine ---------------------------------------------------- */
 
 enum { LONG = 40 };

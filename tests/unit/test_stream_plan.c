@@ -199,9 +199,11 @@ TEST(cuda_without_a_driver_says_so)
 TEST_WITHIN(cuda_ptx_is_current, 120)
 {
     static const char *const names[] = {
-        "cuda/ptx/mega_decode",    "cuda/ptx/setup",      "cuda/ptx/pick",
-        "cuda/ptx/nodes",          "cuda/ptx/prog",       "cuda/ptx/experts",
-        "cuda/ptx/nodes_portable", "cuda/ptx/mega_nodes", "host/host"};
+        "cuda/ptx/mega_decode",    "cuda/ptx/setup",
+        "cuda/ptx/pick",           "cuda/ptx/nodes",
+        "cuda/ptx/prog",           "cuda/ptx/experts",
+        "cuda/ptx/nodes_portable", "cuda/ptx/mega_nodes",
+        "cuda/ptx/stay",           "host/host"};
     const char *dir = t_tmpdir();
 
     if (t_sanitized())

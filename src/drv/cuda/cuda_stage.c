@@ -64,7 +64,6 @@ static void
 stage_tables(br_cun *x, const br_step *step)
 {
     const uint32_t groups = x->v.plan.n_groups;
-    uint32_t *at = (void *)(x->stage + x->at.at);
 
     x->fresh.n = 0;
     x->n_fresh = 0;
@@ -77,12 +76,10 @@ stage_tables(br_cun *x, const br_step *step)
         const uint32_t slot = (uint32_t)step->slot[t];
         const uint32_t pages = (uint32_t)x->last[slot] / BR_PAGE_TOKENS + 1;
 
-        for (uint32_t g = 0; g < groups; g++) {
-            at[t * groups + g] = (slot * groups + g) * x->table_n;
-            if (x->last[slot] == step->position[t])
-                stage_list(x, slot * groups + g, g,
-                           step->pages[slot * groups + g], pages);
-        }
+        for (uint32_t g = 0; x->last[slot] == step->position[t] && g < groups;
+             g++)
+            stage_list(x, slot * groups + g, g, step->pages[slot * groups + g],
+                       pages);
     }
 }
 
@@ -124,15 +121,6 @@ stage_tiles(br_cun *x, const br_step *step)
 void
 cun_stage(br_cun *x, const br_step *step)
 {
-    const uint32_t rows = step->n_rows;
-    int32_t *want = (void *)(x->stage + x->at.want);
-
-    memcpy(x->stage + x->at.slot, step->slot, rows * 4ull);
-    memcpy(x->stage + x->at.position, step->position, rows * 4ull);
-    memcpy(x->stage + x->at.token, step->token, rows * 4ull);
-    for (uint32_t t = 0; t < rows; t++)
-        if (!step->want || step->want[t])
-            *want++ = (int32_t)t;
     stage_tiles(x, step);
     stage_tables(x, step);
 }
@@ -167,9 +155,29 @@ cun_send_tables(br_cun *x, br_status *st)
     return BR_OK;
 }
 
+/* Of each row: br_stay's part, where the step comes from the host's memory. */
+static void
+stage_rows(br_cun *x, const br_step *step)
+{
+    const uint32_t rows = step->n_rows, groups = x->v.plan.n_groups;
+    int32_t *want = (void *)(x->stage + x->at.want);
+    uint32_t *at = (void *)(x->stage + x->at.at);
+
+    memcpy(x->stage + x->at.slot, step->slot, rows * 4ull);
+    memcpy(x->stage + x->at.position, step->position, rows * 4ull);
+    memcpy(x->stage + x->at.token, step->token, rows * 4ull);
+    for (uint32_t t = 0; t < rows; t++)
+        if (!step->want || step->want[t])
+            *want++ = (int32_t)t;
+    for (uint32_t t = 0; t < rows; t++)
+        for (uint32_t g = 0; g < groups; g++)
+            *at++ = ((uint32_t)step->slot[t] * groups + g) * x->table_n;
+}
+
 br_code
 cun_send_step(br_cun *x, const br_step *step, br_status *st)
 {
+    stage_rows(x, step);
     BR_TRY(cun_send(x, x->block, x->stage, x->at.tables, st));
     BR_TRY(cun_send_tables(x, st));
     for (uint32_t i = 0; i < x->n_embeds; i++)
