@@ -12,11 +12,13 @@
  *   16 warps added in a fixed tree -> (max, sum, sums of values) of the block
  *
  * The copies are asked for before this step's row is known and perhaps before
- * the last one was written, so those two rows are put over what was copied.
+ * the last one was written, so those two rows are read from where this phase has them.
+ * (Put over what was copied they need a fence before the next copy there: 0.5 us.)
  *
  * One block: the heads go out at once. More: every block's part goes out as
- * words, and one worker a head folds them in ascending order (numbers
- * contract). A key is read once for all heads that share it: one task a head
+ * words, and a worker folds a quarter of a head's columns, over the blocks in ascending
+ * order (numbers contract): one worker a head took 4 us a layer at position 8192. A key
+ * is read once for all heads that share it: one task a head
  * read it four times, and the fold, which asked for one block after another,
  * took 60 of 90 us a layer at position 8192. Keys asked for by this phase
  * itself, into registers, cost 3 us a layer more at 1536, 5 at 8192.
@@ -28,54 +30,79 @@
  * SPDX-License-Identifier: Apache-2.0 */
 
 #define HEADS 4 /* query heads of a task */
-#define FOLD  32 /* blocks that a fold has in shared memory at once */
-
-/* Over S->x, which this phase leaves free. */
-template <int HD>
-struct att {
-    u32 q[HEADS][HD / 2], k[HD / 2], v[HD / 2]; /* bf16 pairs */
-    float max[HEADS][BR_MK_WARPS], sum[HEADS][BR_MK_WARPS];
-    enum { ACCS = HD == 64 ? BR_MK_WARPS : BR_MK_WARPS / 2 };
-    float acc[ACCS][HEADS][HD];
-};
-template <int HD>
-struct fold_space {
-    float part[FOLD][HD + 2], before[FOLD], own[FOLD];
-};
-static_assert(sizeof(struct att<128>) <= sizeof((struct smem *)0)->x, "fits");
-static_assert(sizeof(struct fold_space<128>) <= sizeof((struct smem *)0)->x,
-              "fits");
+#define FOLD  56 /* blocks that a fold has in shared memory at once: 14336 positions */
 
 struct task {
     u32 kvh, head, n_heads; /* the query heads [head, head + n_heads) */
     u32 blk;                /* of positions */
     u32 n;                  /* positions, this one among them */
-    u32 nth;                /* of this worker */
-    bool last;              /* has this position */
+    u32 at;                 /* the copy with which its pages begin */
+    u32 now;                /* row of this position, may be of a later block */
+    u32 on;                 /* is there such a task? */
 };
 
+/* Over S->x, which this phase leaves free. Queries of two tasks are taken at once, then
+ * one is done after the other, by the same code: what a phase runs once it also
+ * fetches once. */
+#define TASKS 2
+template <int HD>
+struct att {
+    struct one {
+        u32 q[HEADS][HD / 2]; /* bf16 pairs */
+        u32 row[2][2][HD / 2]; /* of now, and of the row before: key, value, as pages
+                                  have them */
+        float max[HEADS][BR_MK_WARPS], sum[HEADS][BR_MK_WARPS];
+        struct task is; /* here: in registers it makes others spill */
+    } task[TASKS];
+    enum { ACCS = HD == 64 ? BR_MK_WARPS : BR_MK_WARPS / 2 };
+    float acc[ACCS][HEADS][HD];
+};
+/* Over S->part. A fold is of a quarter of a head's columns. */
+template <int HD>
+struct fold_space {
+    enum { COLS = HD / 4, PAIRS = COLS / 2 + 1 }; /* with max and sum */
+    float part[FOLD][COLS + 2];
+    float factor[FOLD][2]; /* of what was before, of the block's own */
+};
+static_assert(sizeof(struct att<64>) <= sizeof((struct smem *)0)->x, "fits");
+static_assert(sizeof(struct att<128>) <= sizeof((struct smem *)0)->x, "fits");
+static_assert(sizeof(struct fold_space<128>) <= sizeof((struct smem *)0)->part,
+              "fits");
+
+template <int HD>
+BR_DEV typename att<HD>::one *
+space_of(u32 k)
+{
+    return &((struct att<HD> *)S->x)->task[k];
+}
+
 /* Tasks of a block are KV heads, times `subs` when more than HEADS queries share
- * one. Task i, this worker's k-th. */
+ * one. Task i, if it is one, with copy `at`. */
 BR_DEV struct task
-task_of(u32 i, u32 k)
+task_of(u32 i, u32 all, u32 at)
 {
     const u32 group = args.n_heads / args.n_kv;
     struct task t;
 
+    t.on = i < all;
     t.blk = i / args.tasks;
     i -= t.blk * args.tasks;
     t.kvh = i / args.subs;
     const u32 sub = i - t.kvh * args.subs;
     t.head = t.kvh * group + sub * HEADS;
     t.n_heads = group - sub * HEADS < HEADS ? group - sub * HEADS : HEADS;
-    const u32 left = pos_now() - t.blk * BR_MK_KV_BLOCK;
-    t.last = left < BR_MK_KV_BLOCK;
-    t.n = t.last ? left + 1 : BR_MK_KV_BLOCK;
-    t.nth = k;
+    t.now = pos_now() - t.blk * BR_MK_KV_BLOCK;
+    t.n = t.now < BR_MK_KV_BLOCK ? t.now + 1 : BR_MK_KV_BLOCK;
+    t.at = at;
     return t;
 }
+BR_DEV bool
+has_now(const struct task *a)
+{
+    return a->now < BR_MK_KV_BLOCK;
+}
 
-/* Of all workers at position pos; one has the tasks i, i + n_workers, .. */
+/* Tasks of all workers at position pos; one has the tasks i, i + n_workers, .. */
 BR_DEV u32
 all_tasks(u32 pos)
 {
@@ -265,23 +292,24 @@ norm_and_turn(float *x, const float *norm, u32 lane)
     }
 }
 
-/* Warp i < n_heads brings query i, the next ones k and v; as bf16, which is how
- * the cache keeps k and v. They and the row before go over the copied pages. */
-template <int HD, class F>
+/* Warp i < n_heads of eight brings query i, the next ones k and v where this position
+ * is the task's, and the row before; as bf16, which is how the cache keeps k and v. The
+ * pages were copied before those two rows were there, so they are read from here. */
+template <int HD>
 BR_DEV void
-take_qkv(const struct worker *w, const struct task *a, u32 layer, u32 at)
+take_qkv(const struct worker *w, typename att<HD>::one *m, u32 layer)
 {
-    struct att<HD> *m = (struct att<HD> *)S->x;
-    const u32 i = w->t >> 5, lane = w->t & 31, H = args.n_heads;
+    const struct task *a = &m->is;
+    const u32 i = w->t >> 5 & 7, lane = w->t & 31, H = args.n_heads;
     const u64 *p = words(w, layer, args.map.qkv);
     const bool is_q = i < a->n_heads, is_v = (i - a->n_heads) & 1;
-    const u32 before = pos_now() - 1 - a->blk * BR_MK_KV_BLOCK; /* may wrap */
+    const u32 before = a->now - 1; /* may wrap */
 
-    if (i < a->n_heads + 2) {
+    if (i < a->n_heads + (has_now(a) ? 2 : 0)) {
         const u32 from = is_q   ? a->head + i
                          : is_v ? H + args.n_kv + a->kvh
                                 : H + a->kvh;
-        u32 *to = is_q ? m->q[i] : is_v ? m->v : m->k;
+        u32 *to = is_q ? m->q[i] : m->row[0][is_v];
         float x[HD / 32];
 #pragma unroll
         for (u32 j = 0; j < HD / 64; j++) {
@@ -295,79 +323,75 @@ take_qkv(const struct worker *w, const struct task *a, u32 layer, u32 at)
                                                   ((u64)layer * 2 + !is_q) * HD
                                             : (const float *)0,
                               lane);
-        if (!is_q && a->last)
-            await_row<HD, F>(at, a->n - 1, is_v);
 #pragma unroll
         for (u32 j = 0; j < HD / 64; j++) {
-            const u32 pair = pack_bf16(x[2 * j], x[2 * j + 1]);
-            to[j * 32 + lane] = pair;
-            if (!is_q && a->last)
-                sts32(row_at<HD, F>(at, a->n - 1, is_v) +
-                          BR_MK_COLUMN((j * 32 + lane) * 2, a->n - 1) * 2,
-                      pair);
+            const u32 d = (j * 32 + lane) * 2;
+            to[(is_q ? d : BR_MK_COLUMN(d, a->now)) / 2] =
+                pack_bf16(x[2 * j], x[2 * j + 1]);
         }
-    } else if (i < a->n_heads + 4 && before < BR_MK_KV_BLOCK) {
+    } else if (i >= a->n_heads + 2 && i < a->n_heads + 4 &&
+               before < BR_MK_KV_BLOCK) {
         const u32 *from = (const u32 *)(kv_at(S->pages[1], layer, is_v, a->kvh) +
                                         before % BR_MK_PAGE * HD);
-        u32 row[HD / 64];
 #pragma unroll
         for (u32 j = 0; j < HD / 64; j++)
-            row[j] = ld_relaxed32(from + j * 32 + lane);
-        await_row<HD, F>(at, before, is_v);
-#pragma unroll
-        for (u32 j = 0; j < HD / 64; j++)
-            sts32(row_at<HD, F>(at, before, is_v) + (j * 32 + lane) * 4,
-                  row[j]); /* in the page's order already */
+            m->row[1][is_v][j * 32 + lane] = ld_relaxed32(from + j * 32 + lane);
     }
-    bar(1, BR_MK_THREADS);
 }
 
 /* Appends k and v of this position; one task per KV head does. */
 template <int HD>
 BR_DEV void
-append(const struct worker *w, const struct task *a, u32 layer)
+append(const struct worker *w, const typename att<HD>::one *m, u32 layer)
 {
-    const struct att<HD> *m = (const struct att<HD> *)S->x;
-
     if (w->t < HD) {
-        const bool v = w->t >= HD / 2;
-        u32 *to = (u32 *)(kv_at(S->pages[0], layer, v, a->kvh) +
+        const u32 v = w->t / (HD / 2), d = w->t % (HD / 2);
+        u32 *to = (u32 *)(kv_at(S->pages[0], layer, v, m->is.kvh) +
                           pos_now() % BR_MK_PAGE * HD);
-        const u32 d = w->t % (HD / 2);
-        to[BR_MK_COLUMN(2 * d, pos_now()) / 2] = v ? m->v[d] : m->k[d];
+        to[d] = m->row[0][v][d];
     }
 }
 
 /* ---- one task ------------------------------------------------------------------ */
 
+/* Where row r of the task is: of this warp's page, at `page`, or one of those two. */
+template <int HD>
+BR_DEV u32
+row_of_task(const typename att<HD>::one *m, u32 page, u32 r, u32 is_v)
+{
+    const u32 ago = m->is.now - r;
+
+    return ago < 2 ? smem_of(m->row[ago][is_v]) : page + r % BR_MK_PAGE * HD * 2;
+}
+
 /* Scores of this warp, whose keys lie at `keys`: lane (g, c) has head g, keys
  * 2c, 2c + 1 (s[0..1]) and 2c + 8, 2c + 9 (s[2..3]). */
 template <int HD>
 BR_DEV void
-scores(const struct worker *w, const struct task *a, u32 keys, float s[4])
+scores(const struct worker *w, const typename att<HD>::one *m, u32 keys, float s[4])
 {
-    const struct att<HD> *m = (const struct att<HD> *)S->x;
     const u32 lane = w->t & 31, g = lane >> 2, c = lane & 3;
-    const u32 r0 = (w->t >> 5) * 16;
+    const u32 r0 = (w->t >> 5) * 16, n_heads = m->is.n_heads, n = m->is.n;
+    const u32 row[2] = {row_of_task<HD>(m, keys, r0 + g, 0),
+                        row_of_task<HD>(m, keys, r0 + g + 8, 0)};
     float acc[2][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
 
 #pragma unroll
     for (u32 j = 0; j < HD / 32; j++) {
         u32x4 q = {0, 0, 0, 0};
-        if (g < a->n_heads)
+        if (g < n_heads)
             q = lds128(smem_of(m->q[g] + (j * 4 + c) * 4));
 #pragma unroll
         for (u32 i = 0; i < 2; i++) {
             const u32x4 k =
-                lds128(keys + (i * 8 + g) * HD * 2 +
-                       BR_MK_COLUMN((j * 4 + c) * 8, i * 8 + g) * 2);
+                lds128(row[i] + BR_MK_COLUMN((j * 4 + c) * 8, i * 8 + g) * 2);
             mma_bf16(acc[i], u32x4{q.x, 0, q.y, 0}, u32x2{k.x, k.y});
             mma_bf16(acc[i], u32x4{q.z, 0, q.w, 0}, u32x2{k.z, k.w});
         }
     }
 #pragma unroll
     for (u32 i = 0; i < 4; i++)
-        s[i] = r0 + 2 * c + (i & 1) + (i >> 1) * 8 < a->n
+        s[i] = r0 + 2 * c + (i & 1) + (i >> 1) * 8 < n
                    ? mul_rn(acc[i >> 1][i & 1], args.scale)
                    : as_f32(0xff800000u);
 }
@@ -375,17 +399,17 @@ scores(const struct worker *w, const struct task *a, u32 keys, float s[4])
 /* Columns 64 j .. + 63 of this warp's values; zero where there is none. */
 template <int HD>
 BR_DEV void
-take_values(const struct worker *w, const struct task *a, u32 values, u32 j,
+take_values(const struct worker *w, const typename att<HD>::one *m, u32 values, u32 j,
             u32x4 v[4])
 {
-    const u32 lane = w->t & 31, g = lane >> 2, c = lane & 3;
+    const u32 lane = w->t & 31, g = lane >> 2, c = lane & 3, n = m->is.n;
 
 #pragma unroll
     for (u32 i = 0; i < 4; i++) {
-        const u32 r = 2 * c + (i & 1) + (i >> 1) * 8;
-        v[i] = lds128(values + r * HD * 2 +
+        const u32 r = 2 * c + (i & 1) + (i >> 1) * 8, all = (w->t >> 5) * 16 + r;
+        v[i] = lds128(row_of_task<HD>(m, values, all, 1) +
                       BR_MK_COLUMN((j * 8 + g) * 8, r) * 2);
-        if ((w->t >> 5) * 16 + r >= a->n)
+        if (all >= n)
             v[i] = u32x4{0, 0, 0, 0};
     }
 }
@@ -432,8 +456,8 @@ tree8(const float *y)
  * a barrier less (1B Q4_K 2 %, BF16 1.2). */
 template <int HD>
 BR_DEV float
-add_at_once(const struct worker *w, const struct task *a, const u32x4 v[4],
-            u32 p_low, u32 p_high)
+add_at_once(const struct worker *w, u32 n_heads, const u32x4 v[4], u32 p_low,
+            u32 p_high)
 {
     struct att<HD> *m = (struct att<HD> *)S->x;
     const u32 i = w->t >> 5, lane = w->t & 31, g = lane >> 2, c = lane & 3;
@@ -445,7 +469,7 @@ add_at_once(const struct worker *w, const struct task *a, const u32x4 v[4],
     for (u32 k = 0; k < HD / 32; k++) {
         u32x4 lo, hi;
         sums(v, k, p_low, p_high, &lo, &hi);
-        if (g >= a->n_heads)
+        if (g >= n_heads)
             continue;
         sts128(at + k * 16, lo);
         sts128(at + k * 16 + 32, hi);
@@ -465,8 +489,8 @@ add_at_once(const struct worker *w, const struct task *a, const u32x4 v[4],
 /* The same in two halves. */
 template <int HD>
 BR_DEV float
-add_warps(const struct worker *w, const struct task *a, u32 values, u32x4 v[4],
-          u32 p_low, u32 p_high)
+add_warps(const struct worker *w, const typename att<HD>::one *is, u32 values,
+          u32x4 v[4], u32 p_low, u32 p_high)
 {
     struct att<HD> *m = (struct att<HD> *)S->x;
     const u32 i = w->t >> 5, lane = w->t & 31, g = lane >> 2, c = lane & 3;
@@ -481,9 +505,9 @@ add_warps(const struct worker *w, const struct task *a, u32 values, u32x4 v[4],
                 const u32 to = at + (k / 2 * 64 + k % 2 * 4) * 4;
                 u32x4 lo, hi;
                 if (k == 2) /* the first ones are there */
-                    take_values<HD>(w, a, values, 1, v);
+                    take_values<HD>(w, is, values, 1, v);
                 sums(v, k % 2, p_low, p_high, &lo, &hi);
-                if (g >= a->n_heads)
+                if (g >= is->is.n_heads)
                     continue;
                 if (!upper) {
                     lo = add4(lo, lds128(to));
@@ -504,30 +528,33 @@ add_warps(const struct worker *w, const struct task *a, u32 values, u32x4 v[4],
     return tree8(y);
 }
 
-/* Thread t < HEADS * HD: returns its column's sum, *max and *sum of its head. */
+/* Thread t < HEADS * HD: returns its column's sum, *max and *sum of its head. The
+ * first of several tasks waits for the queries of all. */
 template <int HD, class F>
 BR_DEV float
-attend(const struct worker *w, const struct task *a, u32 layer, float *max,
-       float *sum)
+attend(const struct worker *w, u32 k, u32 layer, float *max, float *sum)
 {
-    struct att<HD> *m = (struct att<HD> *)S->x;
+    typename att<HD>::one *m = space_of<HD>(k);
     const u32 i = w->t >> 5, lane = w->t & 31, g = lane >> 2;
-    const u32 head = g & (HEADS - 1);
+    const u32 head = g & (HEADS - 1), at = m->is.at;
     using in = pages_in<HD, F>;
     constexpr bool split = in::BYTES > in::SLOT; /* values are in the next slot */
-    const u32 at = w->count * F::COPIES + a->nth * in::TASK;
     const u32 keys = row_at<HD, F>(at, i * 16, false);
     const u32 values = split ? row_at<HD, F>(at, i * 16, true) : keys + in::BYTES / 2;
     u32x4 v[4];
     float s[4], big;
 
-    take_qkv<HD, F>(w, a, layer, at);
-    STAMP(1);
     await_row<HD, F>(at, i * 16, false);
-    scores<HD>(w, a, keys, s);
+    if (!k) {
+        if (space_of<HD>(i >> 3)->is.on)
+            take_qkv<HD>(w, space_of<HD>(i >> 3), layer);
+        bar(1, BR_MK_THREADS);
+        STAMP(1);
+    }
+    scores<HD>(w, m, keys, s);
     if (split)
         await_row<HD, F>(at, i * 16, true);
-    take_values<HD>(w, a, values, 0, v);
+    take_values<HD>(w, m, values, 0, v);
     big = max_f32(max_f32(s[0], s[1]), max_f32(s[2], s[3]));
     big = max_f32(big, shfl_xor_f(big, 1));
     big = max_f32(big, shfl_xor_f(big, 2));
@@ -535,9 +562,10 @@ attend(const struct worker *w, const struct task *a, u32 layer, float *max,
         m->max[g][i] = big;
     bar(1, BR_MK_THREADS);
     big = max16(m->max[head]);
+    const u32 n_heads = m->is.n_heads;
 #pragma unroll
-    for (u32 k = 0; k < 4; k++)
-        s[k] = g < a->n_heads ? ex2(mul_rn(s[k] - big, LOG2E)) : 0.0f;
+    for (u32 j = 0; j < 4; j++)
+        s[j] = g < n_heads ? ex2(mul_rn(s[j] - big, LOG2E)) : 0.0f;
     float l = add_rn(add_rn(s[0], s[1]), add_rn(s[2], s[3]));
     l = add_rn(l, shfl_xor_f(l, 1));
     l = add_rn(l, shfl_xor_f(l, 2));
@@ -546,19 +574,27 @@ attend(const struct worker *w, const struct task *a, u32 layer, float *max,
     const u32 low = pack_bf16(s[0], s[1]), high = pack_bf16(s[2], s[3]);
     float y;
     if constexpr (att<HD>::ACCS == BR_MK_WARPS)
-        y = add_at_once<HD>(w, a, v, low, high);
+        y = add_at_once<HD>(w, n_heads, v, low, high);
     else
-        y = add_warps<HD>(w, a, values, v, low, high);
-    if ((a->n - 1) / 16 == i || (a->n - 2) / 16 == i)
-        fence_copies(); /* rows that were put there, before the next copy there */
-    /* What was read went into sums, those over a barrier. */
-    for (u32 v = 0; v < (split ? 2 : 1); v++)
-        mbar_arrive(smem_of(S->empty) +
-                        copy_of<HD, F>(at, i * 16, v) % F::SLOTS * 8,
-                    in::ARRIVALS);
+        y = add_warps<HD>(w, m, values, v, low, high);
     *max = max16(m->max[w->t / HD % HEADS]);
     *sum = sum16(m->sum[w->t / HD % HEADS]);
     return y;
+}
+
+/* This task's slots go back: what was read went into sums, those over a barrier. After
+ * what others wait for. */
+template <int HD, class F>
+BR_DEV void
+release(const struct worker *w, u32 at)
+{
+    using in = pages_in<HD, F>;
+
+#pragma unroll
+    for (u32 v = 0; v < (in::BYTES > in::SLOT ? 2 : 1); v++)
+        mbar_arrive(smem_of(S->empty) +
+                        copy_of<HD, F>(at, w->t / 32 * 16, v) % F::SLOTS * 8,
+                    in::ARRIVALS);
 }
 
 /* ---- more than one block --------------------------------------------------------- */
@@ -570,34 +606,41 @@ parts_of(const struct worker *w, u32 layer, u32 head, u32 hd)
            (u64)head * args.head_parts;
 }
 
-/* n words, n even, to shared memory: each thread asks for PAIRS pairs at once,
- * and again for what was not there. */
-#define PAIRS 4
-#define STRIDE (BR_MK_THREADS * 2)
-
+/* Of n blocks of a head, parts at p: columns col .., maximum and sum, by all threads;
+ * each asks for two pairs of words at once, and again for what was not there. */
+template <int HD>
 BR_DEV void
-take_many(const struct worker *w, const u64 *p, float *to, u32 n)
+take_parts(const struct worker *w, const u64 *p, u32 col, u32 n)
 {
+    using space = fold_space<HD>;
+    float *to = ((space *)S->part)->part[0];
+    const u32 epoch = epoch_now();
+
 #pragma unroll 1
-    for (u32 k = w->t * 2; k < n; k += PAIRS * STRIDE) {
+    for (u32 k0 = w->t; k0 < n * space::PAIRS; k0 += 2 * BR_MK_THREADS) {
+        const u64 *from[2];
         u32 todo = 0;
 #pragma unroll
-        for (u32 i = 0; i < PAIRS; i++)
-            if (k + i * STRIDE < n)
-                todo |= 1u << i;
+        for (u32 i = 0; i < 2; i++) {
+            const u32 k = k0 + i * BR_MK_THREADS, j = k % space::PAIRS;
+            from[i] = p + k / space::PAIRS * (HD + 2) +
+                      (j < space::COLS / 2 ? col + 2 * j : HD);
+            todo |= (k < n * space::PAIRS) << i;
+        }
 #pragma unroll 1
         for (u32 s = 0; todo; s++) {
-            u64x2 r[PAIRS];
+            u64x2 r[2];
 #pragma unroll
-            for (u32 i = 0; i < PAIRS; i++)
+            for (u32 i = 0; i < 2; i++)
                 if (todo >> i & 1)
-                    r[i] = ld_relaxed64x2(p + k + i * STRIDE);
+                    r[i] = ld_relaxed64x2(from[i]);
 #pragma unroll
-            for (u32 i = 0; i < PAIRS; i++)
-                if ((todo >> i & 1) && (u32)(r[i].x >> 32) == epoch_now() &&
-                    (u32)(r[i].y >> 32) == epoch_now()) {
-                    to[k + i * STRIDE] = as_f32((u32)r[i].x);
-                    to[k + i * STRIDE + 1] = as_f32((u32)r[i].y);
+            for (u32 i = 0; i < 2; i++)
+                if ((todo >> i & 1) && (u32)(r[i].x >> 32) == epoch &&
+                    (u32)(r[i].y >> 32) == epoch) {
+                    const u32 at = 2 * (k0 + i * BR_MK_THREADS);
+                    to[at] = as_f32((u32)r[i].x);
+                    to[at + 1] = as_f32((u32)r[i].y);
                     todo &= ~(1u << i);
                 }
             if (s > SPIN_LIMIT)
@@ -606,60 +649,143 @@ take_many(const struct worker *w, const u64 *p, float *to, u32 n)
     }
 }
 
-/* Folds the blocks of one head in ascending order: thread t < HD returns
- * column t. The factors of all blocks first, one thread each: they need only
- * the maxima. */
+/* What all blocks before, whose maximum is *big, and block b count for: a lane a block.
+ * Leaves the maximum of all n. */
+template <int HD>
+BR_DEV void
+make_factors(u32 lane, u32 n, float *big)
+{
+    struct fold_space<HD> *f = (struct fold_space<HD> *)S->part;
+
+#pragma unroll 1
+    for (u32 b0 = 0; b0 < n; b0 += 32) {
+        const u32 b = b0 + lane;
+        const float own = b < n ? f->part[b][fold_space<HD>::COLS] : as_f32(0xff800000u);
+        float all = max_f32(own, *big); /* of this one and those before */
+#pragma unroll
+        for (u32 m = 1; m < 32; m <<= 1) {
+            const float other = as_f32(shfl_from(as_u32(all), lane - m));
+            all = lane >= m ? max_f32(all, other) : all;
+        }
+        float before = as_f32(shfl_from(as_u32(all), lane - 1));
+        before = lane ? before : *big;
+        *big = as_f32(shfl_from(as_u32(all), 31));
+        if (b < n) {
+            f->factor[b][0] = ex2(mul_rn(before - all, LOG2E));
+            f->factor[b][1] = ex2(mul_rn(own - all, LOG2E));
+        }
+    }
+    warp_sync();
+}
+
+/* Folds the blocks of a quarter of a head in ascending order: a thread of the first
+ * warp returns column t % (HD / 4). */
 template <int HD>
 BR_DEV float
-fold(const struct worker *w, u32 layer, u32 head, u32 n_blk)
+fold(const struct worker *w, u32 layer, u32 i, u32 n_blk)
 {
-    struct fold_space<HD> *f = (struct fold_space<HD> *)S->x;
-    const u64 *p = parts_of(w, layer, head, HD);
+    using space = fold_space<HD>;
+    const space *f = (const space *)S->part;
+    const u64 *p = parts_of(w, layer, i / 4, HD);
+    const u32 col = w->t % space::COLS;
     float acc = 0.0f, l = 0.0f, big = as_f32(0xff800000u);
 
 #pragma unroll 1
     for (u32 b0 = 0; b0 < n_blk; b0 += FOLD) {
         const u32 n = n_blk - b0 < FOLD ? n_blk - b0 : FOLD;
-        bar(1, BR_MK_THREADS); /* nobody reads what was here */
-        take_many(w, p + (u64)b0 * (HD + 2), f->part[0], n * (HD + 2));
+        if (b0)
+            bar(1, BR_MK_THREADS); /* nobody reads what was here */
+        take_parts<HD>(w, p + (u64)b0 * (HD + 2), (i & 3) * space::COLS, n);
         bar(1, BR_MK_THREADS);
-        float before = big;
-        for (u32 b = 0; b < n; b++) {
-            float now = max_f32(big, f->part[b][HD]);
-            if (b == w->t)
-                before = big;
-            big = now;
-        }
-        if (w->t < n) {
-            float own = f->part[w->t][HD], now = max_f32(before, own);
-            f->before[w->t] = ex2(mul_rn(before - now, LOG2E));
-            f->own[w->t] = ex2(mul_rn(own - now, LOG2E));
-        }
-        bar(1, BR_MK_THREADS);
-#pragma unroll 4
-        for (u32 b = 0; b < n; b++) {
-            float r = f->before[b], o = f->own[b];
-            acc = fma_rn(acc, r, mul_rn(f->part[b][w->t % HD], o));
-            l = fma_rn(l, r, mul_rn(f->part[b][HD + 1], o));
+        if (w->t >= 32)
+            continue;
+        make_factors<HD>(w->t, n, &big);
+#pragma unroll 1
+        for (u32 b = 0; b < n; b += 8) {
+#pragma unroll
+            for (u32 k = 0; k < 8; k++) {
+                const u32x2 by = lds64(smem_of(f->factor[b + k]));
+                const float x = f->part[b + k][col];
+                const float s = f->part[b + k][space::COLS + 1];
+                if (b + k < n) {
+                    acc = fma_rn(acc, as_f32(by.x), mul_rn(x, as_f32(by.y)));
+                    l = fma_rn(l, as_f32(by.x), mul_rn(s, as_f32(by.y)));
+                }
+            }
         }
     }
     return mul_rn(acc, rcp(l));
 }
 
-/* Thread t < n columns has column t from head `head` on: words go out. */
+/* Thread t < n columns has column t of those from `first` on: words go out. */
 template <class F>
 BR_DEV void
-give_heads(const struct worker *w, u32 layer, u32 head, u32 n, u32 hd, float y)
+give_heads(const struct worker *w, u32 layer, u32 first, u32 n, float y)
 {
+    const u32 t = w->t;
     u32x4 *to = made_at<F>(w, layer, false);
+    const u32 all = args.n_heads * args.head_dim;
 
     if constexpr (F::EIGHTS)
-        give_eight(eight_at(to, (head * hd + w->t) / 8, args.n_heads * hd),
-                   pack_bf16(y, shfl_xor_f(y, 1)),
-                   w->t < n && (w->t & 7) == 0);
+        give_eight(eight_at(to, (first + t) / 8, all),
+                   pack_bf16(y, shfl_xor_f(y, 1)), t < n && (t & 7) == 0);
     else
-        F::give_tile(to + (head * hd + w->t) / 16, args.n_heads * hd / 16,
-                     w->t & 15, y, 0.0f, epoch_now(), w->t < n);
+        F::give_tile(to + (first + t) / 16, all / 16, t & 15, y, 0.0f,
+                     epoch_now(), t < n);
+}
+
+/* What is there of a task: the heads, or their parts. */
+template <int HD, class F>
+BR_DEV void
+publish(const struct worker *w, const struct task *a, u32 layer, float y, float max,
+        float sum)
+{
+    if (pos_now() < BR_MK_KV_BLOCK) {
+        give_heads<F>(w, layer, a->head * HD, a->n_heads * HD, mul_rn(y, rcp(sum)));
+        give_hint(w, layer, BR_MK_HINT_ATTN, a->n_heads);
+    } else if (w->t < a->n_heads * HD) {
+        u64 *p = parts_of(w, layer, a->head + w->t / HD, HD) + (u64)a->blk * (HD + 2);
+        give(w, p + w->t % HD, as_u32(y));
+        if (w->t % HD < 2)
+            give(w, p + HD + w->t % HD, as_u32(w->t % HD ? sum : max));
+    }
+}
+
+/* This worker's tasks from i on, whose pages begin with copy `at`; returns the first
+ * one that is none. */
+template <int HD, class F>
+BR_DEV u32
+do_tasks(const struct worker *w, u32 layer, u32 i, u32 all, u32 at)
+{
+#pragma unroll 1
+    for (; i < all; i += args.n_workers) {
+        if (w->t % 256 == 0)
+            space_of<HD>(w->t / 256)->is =
+                task_of(i + w->t / 256 * args.n_workers, all,
+                        at + w->t / 256 * pages_in<HD, F>::TASK);
+        bar(1, BR_MK_THREADS);
+#pragma unroll 1
+        for (u32 k = 0;; i += args.n_workers, k++) {
+            struct worker me = *w;
+#ifndef __NVCC__
+            HERE(me.t); /* else clang keeps what hangs on it: 24 to 92 bytes spilled */
+#endif
+            const typename att<HD>::one *m = space_of<HD>(k);
+            const struct task *a = &m->is;
+            float max, sum, y = attend<HD, F>(&me, k, layer, &max, &sum);
+            STAMP(2);
+            publish<HD, F>(&me, a, layer, y, max, sum);
+            release<HD, F>(&me, a->at);
+            if (has_now(a) && a->head == a->kvh * (args.n_heads / args.n_kv))
+                append<HD>(&me, m, layer);
+            if (k == TASKS - 1 || !space_of<HD>(k + 1)->is.on)
+                break;
+        }
+        at += TASKS * pages_in<HD, F>::TASK;
+        if (i + args.n_workers < all)
+            bar(1, BR_MK_THREADS); /* nobody reads what was here */
+    }
+    return i;
 }
 
 /* With more than one block the folds of the heads are the tasks after those. */
@@ -667,36 +793,22 @@ template <int HD, class F>
 BR_DEV void
 phase_attn(const struct worker *w, u32 layer, u32 i)
 {
-    const u32 all = all_tasks(pos_now());
+    const u32 all = all_tasks(pos_now()), n_blk = pos_now() / BR_MK_KV_BLOCK + 1;
 
-#pragma unroll 1
-    for (u32 k = 0; i < all; i += args.n_workers, k++) {
-        const struct task a = task_of(i, k);
-        const bool alone = pos_now() < BR_MK_KV_BLOCK;
-        float max, sum, y = attend<HD, F>(w, &a, layer, &max, &sum);
-        STAMP(2);
-        if (alone) {
-            give_heads<F>(w, layer, a.head, a.n_heads * HD, HD,
-                       mul_rn(y, rcp(sum)));
-            give_hint(w, layer, BR_MK_HINT_ATTN, a.n_heads);
-        } else if (w->t < a.n_heads * HD) {
-            u64 *p = parts_of(w, layer, a.head + w->t / HD, HD) +
-                     (u64)a.blk * (HD + 2);
-            give(w, p + w->t % HD, as_u32(y));
-            if (w->t % HD < 2)
-                give(w, p + HD + w->t % HD, as_u32(w->t % HD ? sum : max));
-        }
-        if (a.last && a.head == a.kvh * (args.n_heads / args.n_kv))
-            append<HD>(w, &a, layer);
-        bar(1, BR_MK_THREADS);
-    }
-    const u32 n_blk = pos_now() / BR_MK_KV_BLOCK + 1;
+    if (i < all)
+        i = do_tasks<HD, F>(w, layer, i, all, w->count * F::COPIES);
+    else
+        bar(1, BR_MK_THREADS); /* S->part is free */
     if (n_blk == 1)
         return;
 #pragma unroll 1
-    for (i -= all; i < args.n_heads; i += args.n_workers) {
+    for (i -= all; i < args.n_heads * 4; i += args.n_workers) {
         const float y = fold<HD>(w, layer, i, n_blk);
-        give_heads<F>(w, layer, i, HD, HD, y);
-        give_hint(w, layer, BR_MK_HINT_ATTN, 1);
+        if (w->t < 32)
+            give_heads<F>(w, layer, i * (HD / 4), HD / 4, y);
+        if (!(i & 3)) /* a count a head */
+            give_hint(w, layer, BR_MK_HINT_ATTN, 1);
+        if (i + args.n_workers < args.n_heads * 4)
+            bar(1, BR_MK_THREADS);
     }
 }

@@ -47,13 +47,11 @@ struct smem {
     u32x4 go;      /* of the layer to come: not 0 at x ends it, epoch */
     u32x4 next;    /* what the first worker says in TOKEN */
     u64 end;       /* barrier: the launch is cut, or the host has ended it */
-    u64 look;      /* barrier: it is time to look at words */
     u32 epoch0, epoch; /* of this launch's first step, of this one */
     float scale;       /* of this phase's rows (row_scale) */
-    u32 looks;         /* such times so far */
     u32 place[2];  /* of steps by step & 1, for the loaders (place_step), */
     u64 known[2];  /* and barriers: it is there */
-    u64 done[2], odd; /* TOKEN is through; of no use */
+    u64 done[2], odd[2]; /* TOKEN is through; of no use */
 };
 static_assert(sizeof(struct smem) == BR_MK_SHARED, "host asks for this");
 
@@ -160,11 +158,11 @@ mbar_wait(u32 bar_addr, u32 parity)
 }
 
 /* One thread waits until all but `late` of the n workers of a phase said "out", or a
- * while, and the other gatherers for it; then the words themselves decide. ONE: with a
- * poller in each of four warps the counter's slice of the L2 had 528 askers, and the
- * step took 3 % (BF16) to 6 % (Q4_K) longer. Not all, because the last ones come while
- * the first look is on its way: all cost 2 %. (A barrier of the gatherers by `bar`
- * serves as well, but racecheck then reports what bar 1 guards.) */
+ * while, the others for it at the block's barrier; then the words themselves decide.
+ * ONE: with a poller in each of four warps the counter's slice of the L2 had 528
+ * askers, and the step took 3 % (BF16) to 6 % (Q4_K) longer. Not all workers, because
+ * the last ones come while the first look is on its way: all cost 2 %. (An mbarrier
+ * in place of the barrier: 1.8 % for BF16, 6 for Q4_K.) */
 #define POLLER (BR_MK_THREADS - 32)
 #define HINT_LIMIT (1u << 16)
 
@@ -175,17 +173,14 @@ hint_of(u32 layer, u32 which)
 }
 
 BR_DEV void
-await_hint(const struct worker *w, const u32 *hint, u32 n, u32 late)
+await_hint(const u32 *hint, u32 n, u32 late)
 {
-    if (w->t == POLLER) {
-        const u32 want = epoch_now() * n - late;
+    const u32 want = epoch_now() * n - late;
+
 #pragma unroll 1
-        for (u32 s = 0; s < HINT_LIMIT; s++)
-            if ((i32)(ld_relaxed32(hint) - want) >= 0)
-                break;
-        mbar_arrive(smem_of(&S->look), 1);
-    }
-    mbar_wait(smem_of(&S->look), lds32(smem_of(&S->looks)) & 1);
+    for (u32 s = 0; s < HINT_LIMIT; s++)
+        if ((i32)(ld_relaxed32(hint) - want) >= 0)
+            break;
 }
 
 BR_DEV void
@@ -277,16 +272,26 @@ give_eight(u32x4 *to, u32 pair, bool send)
 /* A phase is gather, multiply, finish; multiply is the same code for all, so
  * that it is in the instruction cache once. */
 
+/* For one thread: until it is time to look at what a phase reads. */
+template <class F>
+BR_DEV void
+await_input(const struct br_mk_inst *in)
+{
+    const u32 op = in->op;
+
+    await_hint(hint_of(in->layer, op == BR_MK_OUT    ? BR_MK_HINT_ATTN
+                                  : op == BR_MK_GLU  ? BR_MK_HINT_MID
+                                  : op == BR_MK_DOWN ? BR_MK_HINT_ACT
+                                                     : BR_MK_HINT_H),
+               in->n_wait, in->n_wait / F::LATE);
+}
+
 /* What a phase reads, for the threads that have a tile of it. */
 template <class F>
 BR_DEV void
 gather(const struct worker *w, const struct br_mk_inst *in)
 {
     const u32 layer = in->layer, op = in->op, tiles = in->segs * 32u;
-    const u32 *hint = hint_of(layer, op == BR_MK_OUT    ? BR_MK_HINT_ATTN
-                                     : op == BR_MK_GLU  ? BR_MK_HINT_MID
-                                     : op == BR_MK_DOWN ? BR_MK_HINT_ACT
-                                                        : BR_MK_HINT_H);
     const bool made = op == BR_MK_OUT || op == BR_MK_DOWN;
 
     if (op == BR_MK_QKV && layer == 0) {
@@ -295,7 +300,6 @@ gather(const struct worker *w, const struct br_mk_inst *in)
                     args.norms, sums_of(op));
         return;
     }
-    await_hint(w, hint, in->n_wait, in->n_wait / F::LATE);
     const u32x4 *p =
         made ? made_at<F>(w, layer, op == BR_MK_DOWN)
              : (const u32x4 *)words(w, layer, op == BR_MK_GLU ? args.map.x_mid
@@ -511,11 +515,14 @@ phase_product(const struct worker *w, const struct br_mk_inst *in)
      * is not known takes 0.1 us where a chunk's weights have just come */
     u32 over = (u32)(4096.0f * rcp((float)in->segs)) + 1;
     HERE(over);
+    if (first && (in->op != BR_MK_QKV || in->layer)) {
+        if (w->t == POLLER)
+            await_input<F>(in);
+        bar(1, BR_MK_THREADS);
+    }
     if (first && first_tile(w) < in->segs * 32u)
         gather<F>(w, in);
     bar(1, BR_MK_THREADS);
-    if (w->t == POLLER && first && (in->op != BR_MK_QKV || in->layer))
-        S->looks++;
     STAMP(1);
     if (w->t == BR_MK_THREADS - 1 && in->op != BR_MK_OUT && in->op != BR_MK_DOWN)
         S->scale = row_scale(in->op); /* a warp that has no slot */
@@ -723,8 +730,6 @@ decode(const struct br_mk_launch &l)
             mbar_init(smem_of(&S->known[i]), 1);
         }
         mbar_init(smem_of(&S->end), 1);
-        mbar_init(smem_of(&S->look), 1);
-        S->looks = 0;
 #pragma unroll 1 /* else 44 spilled registers */
         for (u32 i = 0; i < F::SLOTS; i++) {
             mbar_init(smem_of(&S->full[i]), 1);
