@@ -237,8 +237,10 @@ show(br_engine *e)
     show_slots(e);
     s->n_queued = e->n_waiting;
     memset(s->n_queued_of, 0, sizeof s->n_queued_of);
-    for (uint32_t n = 0; n < BR_MAX_TENANTS; n++)
+    /* Mostly nobody waits, and a step has no time for all that there may be. */
+    for (uint32_t n = 0, left = e->n_waiting; left && n < BR_MAX_TENANTS; n++)
         if (e->tenant[n] && e->tenant[n]->n_waiting) {
+            left -= e->tenant[n]->n_waiting;
             s->n_queued_of[e->tenant[n]->q.qos] += e->tenant[n]->n_waiting;
             e->tenant[n]->window = br_sched_tenant(e->sched, n).decode_window;
         }
