@@ -10,6 +10,7 @@
 #include "mega/lower.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 enum { MAX_CONFIG_BYTES = 16 << 20 };
 
@@ -99,9 +100,10 @@ static bool
 is_model(const char *path)
 {
     char head[4] = {0};
+    struct stat is;
     FILE *f;
 
-    if (br_cli_is_ir(path))
+    if (br_cli_is_ir(path) || (stat(path, &is) == 0 && S_ISDIR(is.st_mode)))
         return true;
     f = fopen(path, "rb");
     if (!f)

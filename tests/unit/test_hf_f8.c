@@ -342,6 +342,36 @@ TEST(hf_folder_tells_how_much_of_it_is_read)
     br_model_close(m);
 }
 
+/* Wherever a model is named it may be a folder. */
+TEST_WITHIN(hf_folder_is_a_model_for_every_command, 120)
+{
+    const char *dir = folder("Qwen3ForCausalLM", GOOD);
+    const char *out = t_printf("%s/out", t_tmpdir());
+    const char *const with[][6] = {
+        {"model", "info", dir},
+        {"tokenize", dir, "abc"},
+        {"template", dir, "--context", t_printf("%s/context.json", dir)},
+        {"ir", "show", dir},
+        {"prog", "lower", dir, "-o", out},
+        {"logits", dir, "--tokens", "1,2", "-o", out},
+        {"bench", dir, "-p0", "-n2", "-r1"},
+        {"validate", dir, "-p", "abc"},
+        {"run", dir, "abc", "-n2"},
+        {"model", "quantize", dir, out, "Q8_0"},
+    };
+    t_proc r;
+
+    hfk_put(dir, "context.json", "{\"messages\":[]}");
+    for (size_t i = 0; i < BR_COUNT(with); i++) {
+        const char *args[8] = {t_brass()};
+
+        for (size_t k = 0; k < BR_COUNT(with[i]) && with[i][k]; k++)
+            args[k + 1] = with[i][k];
+        t_exec(&r, args, NULL, 0);
+        ck_assert_msg(r.exit == 0, "%s %s: %s", with[i][0], with[i][1], r.err);
+    }
+}
+
 TEST(hf_f8_that_is_refused)
 {
     static const struct {
