@@ -270,6 +270,9 @@ find_heads(const fuser *f, cpu_phase *p)
     for (q = kv; q > f->c->phases.at && p->n - q->n < CPU_MAX_LAG; q--)
         for (int i = 0; i < 3; i++)
             q->inside |= is_of(&chains[i], q);
+    for (q = kv; q > f->c->phases.at && q->inside; q--)
+        ;
+    q->heads = q->kind == &cpu_multiply ? p : NULL;
 }
 
 static void

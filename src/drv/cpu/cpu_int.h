@@ -98,10 +98,11 @@ struct cpu_phase {
     bool norms;       /* each worker has a norm of its own, */
     uint32_t n_forms; /* and so many forms of it, phases before */
     bool glu;
-    const float *add;      /* to what is multiplied; NULL: nothing */
-    float *into;           /* where then it, or GLU, goes */
-    const cpu_phase *keep; /* attention: KV_WRITE, or none of it */
-    cpu_chain chains[3];   /* of queries, keys, values */
+    const float *add;       /* to what is multiplied; NULL: nothing */
+    float *into;            /* where then it, or GLU, goes */
+    const cpu_phase *keep;  /* attention: KV_WRITE, or none of it */
+    cpu_chain chains[3];    /* of queries, keys, values */
+    const cpu_phase *heads; /* product: attention that makes them of it */
 };
 
 /* Which rows each expert is asked for, from the ids of the layer at hand. */
@@ -252,5 +253,8 @@ cpu_rows_fn cpu_rows_kv;
 /* Row t's part of head h, keys (0) or values (1), to where pages keep it. */
 void cpu_keep_head(br_cpu *c, const cpu_phase *p, int i, size_t t, size_t h,
                    const float *x);
+/* What attention p, which keeps them, is to write for a worker's heads, called
+ * for by then. */
+void cpu_call_heads(const br_cpu *c, const cpu_phase *p, uint32_t worker);
 
 #endif
