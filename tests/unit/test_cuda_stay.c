@@ -379,7 +379,7 @@ TEST_WITHIN(cuda_an_engine_stays_while_streams_come_and_go, 240)
     until(&h, &r[2], 2);
     br_engine_cancel(h.k.e, r[2].id);
     ek_await(&h.k, &(ek_req *){&r[2]}, 1);
-    ask(&h, &r[3], 7, 100, br_now_ns() + 300000000); /* has not the time */
+    ask(&h, &r[3], 7, 100, br_now_ns() + 1000000000); /* has not the time */
     ek_await(&h.k, &(ek_req *){&r[3]}, 1);
     was = gpu_of_engine(&h);
     br_engine_hold(h.k.e, r[0].id, true); /* nobody decodes */
