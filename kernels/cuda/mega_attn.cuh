@@ -76,18 +76,26 @@ space_of(u32 k)
     return &((struct att<HD> *)S->x)->task[k];
 }
 
+/* i / n for i < 2^20, without a division's 40 instructions before the first look at q:
+ * (i + 1/2) / n is 1 / 2n off a whole number at least, and here right to 2^-22 i / n. */
+BR_DEV u32
+divide(u32 i, u32 n)
+{
+    return (u32)(i32)(((float)i + 0.5f) * rcp((float)n));
+}
+
 /* Tasks of a block are KV heads, times `subs` when more than HEADS queries share
  * one. Task i, if it is one, with copy `at`. */
 BR_DEV struct task
 task_of(u32 i, u32 all, u32 at)
 {
-    const u32 group = args.n_heads / args.n_kv;
+    const u32 group = divide(args.n_heads, args.n_kv);
     struct task t;
 
     t.on = i < all;
-    t.blk = i / args.tasks;
+    t.blk = divide(i, args.tasks);
     i -= t.blk * args.tasks;
-    t.kvh = i / args.subs;
+    t.kvh = args.subs == 1 ? i : i / args.subs;
     const u32 sub = i - t.kvh * args.subs;
     t.head = t.kvh * group + sub * HEADS;
     t.n_heads = group - sub * HEADS < HEADS ? group - sub * HEADS : HEADS;
@@ -297,9 +305,9 @@ norm_and_turn(float *x, const float *norm, u32 lane)
  * pages were copied before those two rows were there, so they are read from here. */
 template <int HD>
 BR_DEV void
-take_qkv(const struct worker *w, typename att<HD>::one *m, u32 layer)
+take_qkv(const struct worker *w, typename att<HD>::one *m, const struct task *a,
+         u32 layer)
 {
-    const struct task *a = &m->is;
     const u32 i = w->t >> 5 & 7, lane = w->t & 31, H = args.n_heads;
     const u64 *p = words(w, layer, args.map.qkv);
     const bool is_q = i < a->n_heads, is_v = (i - a->n_heads) & 1;
@@ -451,6 +459,22 @@ tree8(const float *y)
                   add_rn(add_rn(y[4], y[5]), add_rn(y[6], y[7])));
 }
 
+/* This warp's page goes back: what was read went into sums. Heads of 64 do it when what
+ * others wait for is out, heads of 128 before they meet: their next task's pages do not
+ * fit beside these (8B at 8192 0.3 % faster). */
+template <int HD, class F>
+BR_DEV void
+release(const struct worker *w, u32 at)
+{
+    using in = pages_in<HD, F>;
+
+#pragma unroll
+    for (u32 v = 0; v < (in::BYTES > in::SLOT ? 2 : 1); v++)
+        mbar_arrive(smem_of(S->empty) +
+                        copy_of<HD, F>(at, w->t / 32 * 16, v) % F::SLOTS * 8,
+                    in::ARRIVALS);
+}
+
 /* The sums of 16 warps added up: i and i + 8 first, then the eight. Thread
  * t < HEADS * HD gets column t % HD of head t / HD. All at once, where there is room:
  * a barrier less (1B Q4_K 2 %, BF16 1.2). */
@@ -487,9 +511,9 @@ add_at_once(const struct worker *w, u32 n_heads, const u32x4 v[4], u32 p_low,
 }
 
 /* The same in two halves. */
-template <int HD>
+template <int HD, class F>
 BR_DEV float
-add_warps(const struct worker *w, const typename att<HD>::one *is, u32 values,
+add_warps(const struct worker *w, const typename att<HD>::one *is, u32 copy, u32 values,
           u32x4 v[4], u32 p_low, u32 p_high)
 {
     struct att<HD> *m = (struct att<HD> *)S->x;
@@ -516,6 +540,8 @@ add_warps(const struct worker *w, const typename att<HD>::one *is, u32 values,
                 sts128(to, lo);
                 sts128(to + 32, hi);
             }
+        if (i >> 3 == upper)
+            release<HD, F>(w, copy);
         bar(1, BR_MK_THREADS);
     }
     if (w->t >= HEADS * HD)
@@ -528,11 +554,10 @@ add_warps(const struct worker *w, const typename att<HD>::one *is, u32 values,
     return tree8(y);
 }
 
-/* Thread t < HEADS * HD: returns its column's sum, *max and *sum of its head. The
- * first of several tasks waits for the queries of all. */
+/* Thread t < HEADS * HD: returns its column's sum, *max and *sum of its head. */
 template <int HD, class F>
 BR_DEV float
-attend(const struct worker *w, u32 k, u32 layer, float *max, float *sum)
+attend(const struct worker *w, u32 k, float *max, float *sum)
 {
     typename att<HD>::one *m = space_of<HD>(k);
     const u32 i = w->t >> 5, lane = w->t & 31, g = lane >> 2;
@@ -545,12 +570,6 @@ attend(const struct worker *w, u32 k, u32 layer, float *max, float *sum)
     float s[4], big;
 
     await_row<HD, F>(at, i * 16, false);
-    if (!k) {
-        if (space_of<HD>(i >> 3)->is.on)
-            take_qkv<HD>(w, space_of<HD>(i >> 3), layer);
-        bar(1, BR_MK_THREADS);
-        STAMP(1);
-    }
     scores<HD>(w, m, keys, s);
     if (split)
         await_row<HD, F>(at, i * 16, true);
@@ -576,25 +595,10 @@ attend(const struct worker *w, u32 k, u32 layer, float *max, float *sum)
     if constexpr (att<HD>::ACCS == BR_MK_WARPS)
         y = add_at_once<HD>(w, n_heads, v, low, high);
     else
-        y = add_warps<HD>(w, m, values, v, low, high);
+        y = add_warps<HD, F>(w, m, at, values, v, low, high);
     *max = max16(m->max[w->t / HD % HEADS]);
     *sum = sum16(m->sum[w->t / HD % HEADS]);
     return y;
-}
-
-/* This task's slots go back: what was read went into sums, those over a barrier. After
- * what others wait for. */
-template <int HD, class F>
-BR_DEV void
-release(const struct worker *w, u32 at)
-{
-    using in = pages_in<HD, F>;
-
-#pragma unroll
-    for (u32 v = 0; v < (in::BYTES > in::SLOT ? 2 : 1); v++)
-        mbar_arrive(smem_of(S->empty) +
-                        copy_of<HD, F>(at, w->t / 32 * 16, v) % F::SLOTS * 8,
-                    in::ARRIVALS);
 }
 
 /* ---- more than one block --------------------------------------------------------- */
@@ -751,6 +755,22 @@ publish(const struct worker *w, const struct task *a, u32 layer, float y, float 
     }
 }
 
+/* Queries of the tasks i and i + n_workers, half of the warps each; what the tasks are
+ * stays for after the barrier. Nothing else comes before the first look at the words. */
+template <int HD>
+BR_DEV void
+take_tasks(const struct worker *w, u32 layer, u32 i, u32 all, u32 at, u32 copies)
+{
+    const u32 g = w->t / (BR_MK_THREADS / TASKS);
+    typename att<HD>::one *m = space_of<HD>(g);
+    const struct task a = task_of(i + g * args.n_workers, all, at + g * copies);
+
+    if (w->t % (BR_MK_THREADS / TASKS) == BR_MK_THREADS / TASKS - 1)
+        m->is = a; /* a warp that brings nothing or little */
+    if (a.on)
+        take_qkv<HD>(w, m, &a, layer);
+}
+
 /* This worker's tasks from i on, whose pages begin with copy `at`; returns the first
  * one that is none. */
 template <int HD, class F>
@@ -759,11 +779,13 @@ do_tasks(const struct worker *w, u32 layer, u32 i, u32 all, u32 at)
 {
 #pragma unroll 1
     for (; i < all; i += args.n_workers) {
-        if (w->t % 256 == 0)
-            space_of<HD>(w->t / 256)->is =
-                task_of(i + w->t / 256 * args.n_workers, all,
-                        at + w->t / 256 * pages_in<HD, F>::TASK);
+        struct worker it = *w;
+#ifndef __NVCC__
+        HERE(it.t);
+#endif
+        take_tasks<HD>(&it, layer, i, all, at, pages_in<HD, F>::TASK);
         bar(1, BR_MK_THREADS);
+        STAMP(1);
 #pragma unroll 1
         for (u32 k = 0;; i += args.n_workers, k++) {
             struct worker me = *w;
@@ -772,10 +794,11 @@ do_tasks(const struct worker *w, u32 layer, u32 i, u32 all, u32 at)
 #endif
             const typename att<HD>::one *m = space_of<HD>(k);
             const struct task *a = &m->is;
-            float max, sum, y = attend<HD, F>(&me, k, layer, &max, &sum);
+            float max, sum, y = attend<HD, F>(&me, k, &max, &sum);
             STAMP(2);
             publish<HD, F>(&me, a, layer, y, max, sum);
-            release<HD, F>(&me, a->at);
+            if (HD == 64)
+                release<HD, F>(&me, a->at);
             if (has_now(a) && a->head == a->kvh * (args.n_heads / args.n_kv))
                 append<HD>(&me, m, layer);
             if (k == TASKS - 1 || !space_of<HD>(k + 1)->is.on)

@@ -34,7 +34,7 @@ struct bf16_weights {
         SLOTS = 24,
         WARPS = 12,
         LOADERS = 2,
-        LATE = 4, /* of so many makers one may be when words are looked at */
+        LATE = 8, /* of so many makers one may be when words are looked at */
         EIGHTS = 1 /* attention's output and the activations come in words of 8 */
     };
 
