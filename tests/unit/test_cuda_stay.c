@@ -224,6 +224,63 @@ TEST_WITHIN(cuda_a_launch_that_stays_draws_what_the_host_draws, 240)
     t_emulate_end();
 }
 
+/* A driver that has no memory for the launch, with steps before it in ordinary
+ * ways: the step is an ordinary one, and so are all after it. */
+TEST_WITHIN(cuda_a_launch_that_is_refused_costs_no_token, 240)
+{
+    br_lm_config c = {.tier = "cuda", .n_ctx = CTX, .n_slots = SLOTS + 1};
+    talk k[2];
+
+    t_emulate_cuda();
+    shaped on = open_shape("shape:llama-256:BF16", &c);
+    for (int i = 0; i < 2; i++) {
+        begin_talk(&k[i], on.lm, i == 0);
+        feed_talk(&k[i], 1, 5);
+        feed_talk(&k[i], 2, 5);
+        say_often(&k[i], "12", 6); /* which stays */
+        ck_assert_uint_eq(gpu_of(on.lm).resident, i == 0 ? 0 : 3);
+        setenv("BR_EMU_NO_LOOP", "1", 1);
+        say_often(&k[i], "1", 9);
+        unsetenv("BR_EMU_NO_LOOP");
+        say_often(&k[i], "1", 6);
+        say_often(&k[i], "12", 3); /* that launch is still there */
+    }
+    ck_assert_uint_eq(gpu_of(on.lm).resident, 6);
+    for (uint32_t i = 0; i < k[0].n_said; i++)
+        ck_assert_msg(k[0].said[i] == k[1].said[i], "token %u: %d, not %d", i,
+                      k[1].said[i], k[0].said[i]);
+    close_shape(&on);
+    t_emulate_end();
+}
+
+static int32_t
+best_of(const float *logits, int32_t n)
+{
+    int32_t best = 0;
+
+    for (int32_t i = 1; i < n; i++)
+        if (logits[i] > logits[best])
+            best = i;
+    return best;
+}
+
+/* The token after `token` at a slot's position, by a launch that stays. */
+static int32_t
+draw_one(const br_lm *lm, int32_t slot, int32_t position, int32_t token,
+         const uint32_t *const *tables)
+{
+    br_sample_params greedy = br_sample_defaults();
+    const br_sample_params *how[] = {&greedy};
+    const uint32_t at[] = {(uint32_t)position + 1};
+    const br_step s = {1, &slot, &position, &token, NULL, tables, false};
+    br_status st = {0};
+    int32_t got;
+
+    greedy.temperature = 0;
+    t_ok(lm->draw(lm->ctx, &s, how, at, 1, &got, &st), &st);
+    return got;
+}
+
 /* A slot that begins with more pages than a step brings (found in the cache of
  * beginnings): they are sent before it, with the same bits as in a step of any
  * rows. */
@@ -231,9 +288,9 @@ TEST_WITHIN(cuda_a_slot_may_begin_with_many_pages, 240)
 {
     enum { N = 140, FED = 40, AT = (N - 1) * BR_PAGE_TOKENS + 7 };
     const br_lm_config c = {
-        .tier = "cuda", .n_ctx = N * BR_PAGE_TOKENS, .n_slots = 3};
+        .tier = "cuda", .n_ctx = N * BR_PAGE_TOKENS, .n_slots = 4};
     uint32_t page[N] = {0}, fed[] = {7, 9, 8};
-    const uint32_t *tables[3 * BR_MAX_KV_GROUPS];
+    const uint32_t *tables[4 * BR_MAX_KV_GROUPS];
     int32_t slot[FED], position[FED], tokens[FED], want[FED] = {0};
     br_step s = {FED, slot, position, tokens, want, tables, false};
     br_status st = {0};
@@ -244,7 +301,7 @@ TEST_WITHIN(cuda_a_slot_may_begin_with_many_pages, 240)
     const size_t bytes = (size_t)on.lm->n_vocab * sizeof *all;
     all = t_keep(malloc(bytes));
     few = t_keep(malloc(bytes));
-    for (uint32_t i = 0; i < 3 * on.lm->plan->n_groups; i++)
+    for (uint32_t i = 0; i < 4 * on.lm->plan->n_groups; i++)
         tables[i] = i / on.lm->plan->n_groups == 1 ? fed : page;
     for (int i = 0; i < FED; i++) {
         slot[i] = 1;
@@ -263,6 +320,12 @@ TEST_WITHIN(cuda_a_slot_may_begin_with_many_pages, 240)
     s.n_rows = 2;
     t_ok(on.lm->step(on.lm->ctx, &s, all, &st), &st);
     ck_assert_mem_eq(few, all, bytes);
+    for (int i = 0; i < 5; i++)
+        draw_one(on.lm, 1, 1, tokens[1], tables);
+    ck_assert_uint_eq(gpu_of(on.lm).resident, 2);
+    ck_assert_int_eq(draw_one(on.lm, 3, AT, tokens[0], tables),
+                     best_of(all, on.lm->n_vocab));
+    ck_assert_uint_eq(gpu_of(on.lm).resident, 3);
     close_shape(&on);
     t_emulate_end();
 }

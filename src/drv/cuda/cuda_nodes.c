@@ -157,6 +157,7 @@ br_cun_close(br_cun *x)
     if (x->cu.ctx) {
         (void)x->cu.cuCtxSetCurrent(x->cu.ctx);
         cun_leave(x);
+        x->cu.cuStreamSynchronize(x->cu.stream); /* it looks at our memory */
         br_cuda_upload_free(x->upload);
         for (size_t i = 0; i < 2 * BR_COUNT(x->graph[0]); i++) {
             void *g = x->graph[i % 2][i / 2];

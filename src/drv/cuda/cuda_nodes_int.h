@@ -76,7 +76,7 @@ typedef struct cun_fresh { /* entries of the block's tables */
 
 /* Steps from the host's memory (cuda_stay.c). */
 typedef struct cun_loop {
-    bool off; /* the driver is too old for a launch that stays */
+    bool off; /* the driver, or memory, does not do for a launch that stays */
     void *mod, *fn;
     struct br_stay_host *host; /* pinned */
     uint64_t state;            /* br_stay_state */
@@ -228,6 +228,7 @@ uint64_t cun_pick_bytes(const br_cun *x); /* memory that draws take */
 br_code cun_open_pick(br_cun *x, bool weighs, br_status *st) BR_MUST_USE;
 /* How the device is to draw row i, whose space takes turns. */
 struct br_pick_how cun_how(br_cun *x, uint32_t i, const br_cun_pick *p);
+void cun_forget_draws(br_cun *x); /* the latest may not have run */
 /* Queues the draw of n rows of logits, from row `from` on. */
 br_code cun_start_pick(br_cun *x, uint32_t from, uint32_t n,
                        br_status *st) BR_MUST_USE;

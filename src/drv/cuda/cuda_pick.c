@@ -98,6 +98,18 @@ cun_how(br_cun *x, uint32_t i, const br_cun_pick *p)
                                 .turn = x->pick_turn[i]++};
 }
 
+/* A draw clears the space of the one after it: after one that may not have run,
+ * both are cleared, as at first. */
+void
+cun_forget_draws(br_cun *x)
+{
+    if (!x->pick_rows)
+        return;
+    memset(x->pick_turn, 0, x->pick_rows * sizeof *x->pick_turn);
+    x->cu.cuMemsetD32(x->pick_space, 0,
+                      2ull * x->pick_rows * sizeof(struct br_pick_space) / 4);
+}
+
 br_code
 cun_start_pick(br_cun *x, uint32_t from, uint32_t n, br_status *st)
 {
@@ -152,8 +164,12 @@ br_cun_draw(br_cun *x, const br_cun_pick *p, uint32_t n, int32_t *out,
     for (uint32_t i = 0; i < n; i++)
         weighs = weighs || (p[i].temperature > 0 && p[i].top_k != 1);
     BR_TRY(cun_open_pick(x, weighs, st));
-    for (uint32_t i = 0; i < n; i += x->pick_rows)
-        BR_TRY(
-            pick_some(x, p + i, i, BR_MIN(n - i, x->pick_rows), out + i, st));
+    for (uint32_t i = 0; i < n; i += x->pick_rows) {
+        const br_code code =
+            pick_some(x, p + i, i, BR_MIN(n - i, x->pick_rows), out + i, st);
+
+        if (code != BR_OK)
+            return cun_forget_draws(x), code;
+    }
     return BR_OK;
 }

@@ -11,6 +11,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/cuda_nodes_int.h"
 
+#include "base/log.h"
+
 #include <string.h>
 
 extern const char br_ptx_stay[];
@@ -186,6 +188,13 @@ write_head(br_cun *x, uint32_t rows, uint32_t pages)
                      __ATOMIC_RELEASE);
 }
 
+/* Never 0, which is what nobody has said yet. */
+static void
+next_epoch(br_cun *x)
+{
+    x->stay.epoch = x->stay.epoch == UINT32_MAX ? 1 : x->stay.epoch + 1;
+}
+
 void
 cun_tell(br_cun *x, const br_step *step, const br_cun_pick *p)
 {
@@ -206,7 +215,7 @@ cun_tell(br_cun *x, const br_step *step, const br_cun_pick *p)
         for (uint32_t k = 0; k < x->fresh.at[i].n; k++, n++)
             h->page[n] = (struct br_stay_page){x->fresh.at[i].at + k,
                                                tables[x->fresh.at[i].at + k]};
-    x->stay.epoch++;
+    next_epoch(x);
     write_head(x, step->n_rows, n);
 }
 
@@ -216,7 +225,7 @@ cun_leave(br_cun *x)
     if (!x->stay.rows)
         return;
     x->stay.rows = 0;
-    x->stay.epoch++;
+    next_epoch(x);
     write_head(x, 0, 0);
     x->costs.exited++;
 }
@@ -271,6 +280,19 @@ await_tokens(br_cun *x, uint32_t rows, br_status *st)
     return BR_OK;
 }
 
+/* No launch stays from here on: ordinary steps do the same. */
+static void
+give_up(br_cun *x, uint32_t rows, const char *why)
+{
+    cun_loop *s = &x->stay;
+
+    br_log(BR_EV_cuda_none_stays, "%s", why);
+    if (s->graph[rows])
+        x->cu.cuGraphExecDestroy(s->graph[rows]);
+    s->graph[rows] = NULL;
+    s->off = true;
+}
+
 /* Is there a launch for steps of so many rows? One is made when they come again
  * and again. Not where another model has the device, too: copies of one wait for
  * whatever the other has under way, and this would be for ever. */
@@ -287,8 +309,9 @@ has_graph(br_cun *x, uint32_t rows)
     if (s->graph[rows] || s->off || s->n_like < AT_SIGHT)
         return s->graph[rows] != NULL;
     cun_leave(x); /* what is made may wait for the device */
-    s->off = cun_open_pick(x, true, &why) != BR_OK ||
-             make_graph(x, rows, &why) != BR_OK;
+    if (cun_open_pick(x, true, &why) != BR_OK ||
+        make_graph(x, rows, &why) != BR_OK)
+        give_up(x, rows, why.msg);
     return !s->off;
 }
 
@@ -298,16 +321,45 @@ run(br_cun *x, const br_step *step, const br_cun_pick *p, br_status *st)
 {
     const uint32_t rows = step->n_rows;
     const bool here = x->stay.rows == rows && x->n_fresh <= BR_STAY_PAGES;
+    br_code code;
 
     if (!here)
         cun_leave(x);
     if (x->n_fresh > BR_STAY_PAGES)
         BR_TRY(cun_send_tables(x, st));
     cun_tell(x, step, p);
-    if (!here)
-        BR_TRY(enter(x, rows, st));
+    code = here ? BR_OK : enter(x, rows, st);
+    if (code != BR_OK) {
+        give_up(x, rows, st ? st->msg : "");
+        return code;
+    }
     cun_end(x, step, rows);
     return await_tokens(x, rows, st);
+}
+
+static br_code
+ordinary(br_cun *x, const br_step *step, const br_cun_pick *p, uint32_t n,
+         int32_t *out, br_status *st)
+{
+    BR_TRY(cun_step_staged(x, step, n, NULL, st));
+    return n ? br_cun_draw(x, p, n, out, st) : BR_OK;
+}
+
+/* What is half done when a launch fails; where the driver did not take it, and it
+ * never began, an ordinary step does instead. */
+static br_code
+mend(br_cun *x, const br_step *step, const br_cun_pick *p, uint32_t n,
+     int32_t *out, br_code code, br_status *st)
+{
+    uint32_t n_want;
+
+    x->stay.rows = 0;
+    cun_forget_tables(x);
+    cun_forget_draws(x);
+    if (x->stay.graph[n])
+        return code;
+    BR_TRY(cun_begin(x, step, &n_want, st));
+    return ordinary(x, step, p, n, out, st);
 }
 
 br_code
@@ -320,16 +372,11 @@ br_cun_next(br_cun *x, const br_step *step, const br_cun_pick *p, uint32_t n,
     BR_TRY(cun_begin(x, step, &n_want, st));
     br_check(n == n_want && "rows that want logits");
     if (!cun_can_fetch(x, step->n_rows, n) || !cun_draws_at_once(x, n) ||
-        !has_graph(x, n)) {
-        BR_TRY(cun_step_staged(x, step, n, NULL, st));
-        return n ? br_cun_draw(x, p, n, out, st) : BR_OK;
-    }
+        !has_graph(x, n))
+        return ordinary(x, step, p, n, out, st);
     code = run(x, step, p, st);
-    if (code != BR_OK) {
-        x->stay.rows = 0;
-        cun_forget_tables(x);
-        return code;
-    }
+    if (code != BR_OK)
+        return mend(x, step, p, n, out, code, st);
     x->busy = false;
     x->costs.stayed++;
     x->costs.device_ns += (uint32_t)x->stay.host->ns;
