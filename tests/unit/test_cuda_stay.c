@@ -326,6 +326,8 @@ TEST_WITHIN(cuda_a_slot_may_begin_with_many_pages, 240)
     ck_assert_int_eq(draw_one(on.lm, 3, AT, tokens[0], tables),
                      best_of(all, on.lm->n_vocab));
     ck_assert_uint_eq(gpu_of(on.lm).resident, 3);
+    t_ok(on.lm->step(on.lm->ctx, &s, few, &st), &st);
+    ck_assert_mem_eq(few, all, bytes); /* its key went where the list says */
     close_shape(&on);
     t_emulate_end();
 }
