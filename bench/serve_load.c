@@ -543,38 +543,39 @@ load_get(const load_server *s, const char *path, const char *key, br_str *out)
     close(fd);
 }
 
-double
-load_state(const load_server *s, const char *name)
+/* The number behind key, and behind the first `then` after it, in what path
+ * answers; -1: there is none. */
+static double
+number_of(const load_server *s, const char *path, const char *key, char then)
 {
     br_str got = {0};
-    char key[64];
     const char *at;
     double v = -1;
 
-    load_get(s, "/state", s->key[0], &got);
-    snprintf(key, sizeof key, "\"%s\":", name);
+    load_get(s, path, s->key[0], &got);
     at = strstr(br_str_z(&got), key);
-    if (at)
-        v = strtod(at + strlen(key), NULL);
+    if (at && (at = strchr(at, then)) != NULL)
+        v = strtod(at + 1, NULL);
     br_str_fini(&got);
     return v;
 }
 
 double
+load_state(const load_server *s, const char *name)
+{
+    char key[64];
+
+    snprintf(key, sizeof key, "\"%s\":", name);
+    return number_of(s, "/state", key, ':');
+}
+
+double
 load_metric(const load_server *s, const char *name)
 {
-    br_str got = {0};
     char key[80];
-    const char *at;
-    double v = -1;
 
-    load_get(s, "/metrics", s->key[0], &got);
     snprintf(key, sizeof key, "\nbrass_%s{", name);
-    at = strstr(br_str_z(&got), key);
-    if (at && (at = strchr(at, '}')) != NULL)
-        v = strtod(at + 1, NULL);
-    br_str_fini(&got);
-    return v;
+    return number_of(s, "/metrics", key, '}');
 }
 
 int

@@ -336,21 +336,22 @@ is_pinned(const void *p)
     return 0;
 }
 
-/* BR_EMU_MAJOR: of the device: 9 is sm_90. */
+static uint64_t
+from_env(const char *name, uint64_t otherwise)
+{
+    const char *s = getenv(name);
+
+    return s ? strtoull(s, NULL, 10) : otherwise;
+}
 static int
 major(void)
 {
-    const char *s = getenv("BR_EMU_MAJOR");
-
-    return s ? atoi(s) : 9;
+    return (int)from_env("BR_EMU_MAJOR", 9); /* sm_90 */
 }
-/* BR_EMU_SM: so many multiprocessors. */
 static int
 n_sm(void)
 {
-    const char *s = getenv("BR_EMU_SM");
-
-    return s ? atoi(s) : N_SM;
+    return (int)from_env("BR_EMU_SM", N_SM);
 }
 E(cuDeviceGetAttribute)(int *v, int a, int d)
 {
@@ -409,9 +410,7 @@ E(cuCtxSynchronize)(void)
 }
 E(cuMemGetInfo_v2)(size_t *f, size_t *t)
 {
-    const char *s = getenv("BR_EMU_MEMORY"); /* bytes */
-
-    return *f = *t = s ? strtoull(s, NULL, 10) : 4ull << 30, 0;
+    return *f = *t = from_env("BR_EMU_MEMORY", 4ull << 30), 0; /* bytes */
 }
 /* Every allocation, so that a copy out of bounds is the error that a device
  * gives. */
@@ -452,14 +451,12 @@ idle(void)
 {
     return getenv("BR_EMU_IDLE") != NULL;
 }
-/* BR_EMU_NO_LOOP: there is no memory for the launch of a graph with a loop. */
 /* BR_EMU_NO_MEMORY: so many calls for memory until one fails. */
 static int
 no_memory(void)
 {
-    const char *s = getenv("BR_EMU_NO_MEMORY");
-
-    return s && ++n_asked == strtoul(s, NULL, 10);
+    return getenv("BR_EMU_NO_MEMORY") &&
+           ++n_asked == from_env("BR_EMU_NO_MEMORY", 0);
 }
 E(cuMemAlloc_v2)(uint64_t *p, size_t n)
 {
@@ -852,6 +849,7 @@ E(cuGraphInstantiateWithFlags)(void **e, void *g, unsigned long long f)
 {
     return IGNORE(f), *e = g, 0;
 }
+/* BR_EMU_NO_LOOP: there is no memory for the launch of a graph with a loop. */
 E(cuGraphLaunch)(struct graph *g, void *s)
 {
     IGNORE(s);
