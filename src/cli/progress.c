@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "model/hf.h"
 #include "model/model.h"
+#include "run/lm_model.h"
 
 #include <unistd.h>
 
@@ -15,9 +16,10 @@ void
 br_progress_begin(br_progress *p, const br_cli *cli, const char *what,
                   uint64_t total)
 {
-    int fd = fileno(cli->err);
+    int fd = cli ? fileno(cli->err) : -1;
 
-    *p = (br_progress){.f = cli->err, .what = what, .total = total};
+    *p =
+        (br_progress){.f = cli ? cli->err : NULL, .what = what, .total = total};
     p->terminal = fd >= 0 && isatty(fd);
     p->begin_ns = br_now_ns();
 }
@@ -76,6 +78,22 @@ br_progress_model(const br_cli *cli, br_model **out, const char *path,
     br_progress_begin(&p, cli, "reading the folder", 0);
     p.bytes = true;
     code = br_model_open_told(out, path, &d, st);
+    br_progress_end(&p);
+    return code;
+}
+
+br_code
+br_progress_lm(const br_cli *cli, br_lm_model **out, const br_model *m,
+               const br_lm_config *c, br_status *st)
+{
+    br_lm_config told = *c;
+    br_progress p;
+    br_code code;
+
+    told.progress = br_progress_advance;
+    told.ctx = &p;
+    br_progress_begin(&p, cli, "packing weights", 0);
+    code = br_lm_model_open(out, m, &told, st);
     br_progress_end(&p);
     return code;
 }

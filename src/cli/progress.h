@@ -20,6 +20,7 @@ typedef struct br_progress {
     int64_t begin_ns, last_ns;
 } br_progress;
 
+/* cli NULL: for nobody. */
 void br_progress_begin(br_progress *p, const br_cli *cli, const char *what,
                        uint64_t total);
 void br_progress_at(br_progress *p, uint64_t done, int64_t now_ns);
@@ -31,5 +32,12 @@ void br_progress_end(br_progress *p);
 struct br_model;
 br_code br_progress_model(const br_cli *cli, struct br_model **out,
                           const char *path, br_status *st) BR_MUST_USE;
+
+/* br_lm_model_open while packing is shown. */
+struct br_lm_model;
+struct br_lm_config;
+br_code br_progress_lm(const br_cli *cli, struct br_lm_model **out,
+                       const struct br_model *m, const struct br_lm_config *c,
+                       br_status *st) BR_MUST_USE;
 
 #endif

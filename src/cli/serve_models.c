@@ -8,11 +8,11 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "cli/catalogue.h"
+#include "cli/progress.h"
 #include "cli/tiers.h"
 #include "run/keep.h"
 
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 typedef br_serve_model served;
@@ -35,8 +35,9 @@ open_template(served *m, const char *path, br_status *st)
     return code == BR_OK ? code : br_prefix(st, "%s", path);
 }
 
+/* show: who sees how far it is; NULL: nobody. */
 static br_code
-open_model(server *s, served *m, br_status *st)
+open_model(server *s, served *m, const br_cli *show, br_status *st)
 {
     const char *template = br_opt_str(s->cli, BR_OPT_chat_template);
     br_status none = {0};
@@ -44,7 +45,7 @@ open_model(server *s, served *m, br_status *st)
     br_lm_config c;
     br_code code;
 
-    BR_TRY(br_model_open(&m->model, m->path.at, st));
+    BR_TRY(br_progress_model(show, &m->model, m->path.at, st));
     BR_TRY(br_tok_from_gguf(&m->tok, m->model->gguf, NULL, st));
     /* Without a template texts can be continued, chats not held. */
     if (template)
@@ -55,29 +56,25 @@ open_model(server *s, served *m, br_status *st)
     c = br_cli_lm_config(s->cli, &cache);
     c.n_ctx = (uint32_t)br_opt_int(s->cli, BR_OPT_max_ctx);
     c.n_slots = (uint32_t)br_opt_int(s->cli, BR_OPT_slots);
-    code = br_lm_model_open(&m->lm, m->model, &c, st);
+    code = br_progress_lm(show, &m->lm, m->model, &c, st);
     br_str_fini(&cache);
     return code;
 }
 
-/* What the bits in a page depend on. Of large files a part is looked at. */
+/* What the bits in a page depend on. */
 static void
-identify(const server *s, const br_lm *lm, const br_file_map *file,
+identify(const server *s, const br_lm *lm, const br_gguf *g,
          uint8_t out[BR_KEEP_IDENTITY])
 {
-    enum { PARTS = 256, PART = 4096 };
-    uint64_t about[] = {file->n, (uint64_t)br_opt_enum(s->cli, BR_OPT_arith),
+    uint64_t about[] = {br_gguf_bytes(g),
+                        (uint64_t)br_opt_enum(s->cli, BR_OPT_arith),
                         (uint64_t)br_opt_enum(s->cli, BR_OPT_kv_type),
                         (uint64_t)strcmp(lm->tier, "cpu")};
     br_sha256 h;
 
     br_sha256_begin(&h);
     br_sha256_add(&h, about, sizeof about);
-    for (size_t i = 0; i < PARTS; i++) {
-        size_t at = file->n / PARTS * i;
-
-        br_sha256_add(&h, file->p + at, BR_MIN(file->n - at, (size_t)PART));
-    }
+    br_gguf_sample(g, &h);
     br_sha256_end(&h, out);
 }
 
@@ -85,7 +82,6 @@ static br_code
 keep_sessions(const server *s, served *m, br_engine_config *e, br_status *st)
 {
     const char *folder = br_opt_str(s->cli, BR_OPT_keep);
-    br_file_map file;
 
     if (!folder)
         return BR_OK;
@@ -98,9 +94,7 @@ keep_sessions(const server *s, served *m, br_engine_config *e, br_status *st)
     br_str_puts(&m->keep, ".keep");
     if (m->keep.oom)
         return br_fail(st, BR_E_OOM, "out of memory");
-    BR_TRY(br_file_map_open(&file, m->path.at, st));
-    identify(s, e->lm, &file, e->identity);
-    br_file_map_close(&file);
+    identify(s, e->lm, m->model->gguf, e->identity);
     e->keep = m->keep.at;
     return BR_OK;
 }
@@ -113,14 +107,6 @@ page_bytes(const br_lm *lm)
     for (uint32_t g = 0; g < BR_MAX_KV_GROUPS; g++)
         n += (uint64_t)lm->n_pages[g] * lm->page_bytes[g];
     return n;
-}
-
-static uint64_t
-file_bytes(const served *m)
-{
-    struct stat file;
-
-    return stat(m->path.at, &file) == 0 ? (uint64_t)file.st_size : 0;
 }
 
 static br_code
@@ -145,7 +131,7 @@ start_model(server *s, served *m, br_status *st)
     h.chat = m->chat;
     h.n_ctx = e.lm->n_ctx;
     h.tier = e.lm->tier;
-    h.weight_bytes = file_bytes(m);
+    h.weight_bytes = br_gguf_bytes(m->model->gguf);
     h.kv_bytes = page_bytes(e.lm);
     return br_http_ready(s->http, &h, st);
 }
@@ -294,8 +280,7 @@ used_bytes(const server *s)
     return n;
 }
 
-/* Weights as they are in the file, and pages: these are known once it is open.
- */
+/* Weights as they are in the files, and pages: these are known once it is open. */
 static br_code
 count_bytes(server *s, served *m, br_status *st)
 {
@@ -303,10 +288,10 @@ count_bytes(server *s, served *m, br_status *st)
 
     if (!s->memory)
         return BR_OK;
-    if (lm || !m->bytes)
-        m->bytes = file_bytes(m);
     if (lm)
-        m->bytes += page_bytes(lm);
+        m->bytes = br_gguf_bytes(m->model->gguf) + page_bytes(lm);
+    else if (!m->bytes)
+        BR_TRY(br_gguf_bytes_at(m->path.at, &m->bytes, st));
     if (m->bytes <= s->memory)
         return BR_OK;
     return br_fail(st, BR_E_LIMIT, "it takes %llu MB, --memory gives %llu MB",
@@ -354,14 +339,14 @@ has_room(server *s, served *m)
 }
 
 static br_code
-try_load(server *s, served *m, br_status *st)
+try_load(server *s, served *m, const br_cli *show, br_status *st)
 {
     br_code code = count_bytes(s, m, st);
 
     if (code == BR_OK && !has_room(s, m))
         return BR_OK;
     if (code == BR_OK)
-        code = open_model(s, m, st);
+        code = open_model(s, m, show, st);
     if (code == BR_OK)
         code = count_bytes(s, m, st);
     if (code == BR_OK && !has_room(s, m)) {
@@ -385,6 +370,7 @@ try_load(server *s, served *m, br_status *st)
                : br_prefix(st, "%s", m->path.at);
 }
 
+/* first: nobody else writes to a terminal yet. */
 static br_code
 load_all(server *s, bool first)
 {
@@ -397,7 +383,7 @@ load_all(server *s, bool first)
 
             if (m->engine || !m->wanted || (asked ? !is_asked(m) : m->rests))
                 continue;
-            code = try_load(s, m, &st);
+            code = try_load(s, m, first ? s->cli : NULL, &st);
             if (code == BR_OK)
                 continue;
             if (first) {

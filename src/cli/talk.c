@@ -130,17 +130,12 @@ get_params(br_talk *t, br_status *st)
 static br_code
 open_lm(br_talk *t, uint32_t ctx, br_status *st)
 {
-    br_progress p;
     br_str cache = {0};
     br_lm_config c = br_cli_lm_config(t->cli, &cache);
     br_code code;
 
     c.n_ctx = ctx;
-    c.progress = br_progress_advance;
-    c.ctx = &p;
-    br_progress_begin(&p, t->cli, "packing weights", 0);
-    code = br_lm_model_open(&t->lm, t->model, &c, st);
-    br_progress_end(&p);
+    code = br_progress_lm(t->cli, &t->lm, t->model, &c, st);
     br_str_fini(&cache);
     return code;
 }

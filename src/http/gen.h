@@ -99,8 +99,7 @@ struct br_wire {
     /* what the model thinks; NULL: this API does not tell it apart */
     void (*thought)(br_gen *g, br_choice *c, br_text t, br_str *out);
     /* how far the prompt was read; NULL: this API does not tell */
-    void (*progress)(br_gen *g, br_choice *c, const br_progress *p,
-                     br_str *out);
+    void (*progress)(br_gen *g, br_choice *c, const br_reading *p, br_str *out);
     /* of the latest of c->calls; NULL: this API has no tools */
     void (*call)(br_gen *g, br_choice *c, br_tool_event e, br_text piece,
                  br_str *out);

@@ -291,7 +291,7 @@ text(br_gen *g, br_choice *c, br_text t, br_str *out)
 
 /* A delta with nothing in it, as llama-server has it. */
 static void
-progress(br_gen *g, br_choice *c, const br_progress *p, br_str *out)
+progress(br_gen *g, br_choice *c, const br_reading *p, br_str *out)
 {
     chunk_begin(g, c, out);
     br_str_printf(out,

@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "model/hf.h"
+#include "model/safetensors.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -74,6 +75,22 @@ br_gguf_stamp(const br_gguf *g, uint8_t out[BR_BLAKE2B_BYTES])
         br_blake2b(s.at, s.n, out);
     br_str_fini(&s);
     return ok;
+}
+
+void
+br_gguf_sample(const br_gguf *g, br_sha256 *h)
+{
+    enum { PARTS = 256, PART = 4096 };
+
+    for (uint32_t i = 0; i < g->n_parts; i++) {
+        const br_gguf_part *part = &g->part[i];
+
+        for (size_t k = 0; k < PARTS; k++) {
+            const size_t at = part->n / PARTS * k;
+
+            br_sha256_add(h, part->p + at, BR_MIN(part->n - at, (size_t)PART));
+        }
+    }
 }
 
 const char *
@@ -446,6 +463,35 @@ br_gguf_bytes(const br_gguf *g)
     for (uint32_t i = 0; i < g->n_parts; i++)
         n += g->part[i].n;
     return n;
+}
+
+static uint64_t
+folder_bytes(const br_st *s)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < br_st_n_tensors(s); i++)
+        n += br_st_tensor_at(s, i)->bytes;
+    return n;
+}
+
+br_code
+br_gguf_bytes_at(const char *path, uint64_t *bytes, br_status *st)
+{
+    br_gguf *g;
+    br_st *s;
+
+    *bytes = 0;
+    if (is_folder(path)) {
+        BR_TRY(br_st_open(&s, path, st));
+        *bytes = folder_bytes(s);
+        br_st_close(s);
+        return BR_OK;
+    }
+    BR_TRY(br_gguf_open(&g, path, st));
+    *bytes = br_gguf_bytes(g);
+    br_gguf_close(g);
+    return BR_OK;
 }
 
 uint32_t

@@ -84,6 +84,9 @@ void br_gguf_close(br_gguf *g);
 /* Which files these are and when they were written, as one digest; false where
  * the bytes are somebody else's. */
 bool br_gguf_stamp(const br_gguf *g, uint8_t out[32]) BR_MUST_USE;
+/* What is in them, wherever they lie: the beginning of each of 256 parts of a file. */
+struct br_sha256;
+void br_gguf_sample(const br_gguf *g, struct br_sha256 *h);
 /* The (first) file, as it was named; NULL where there is none. */
 const char *br_gguf_path(const br_gguf *g);
 /* br_file_map_forget of all files. */
@@ -96,6 +99,9 @@ size_t br_gguf_n_tensors(const br_gguf *g);
 const br_gguf_tensor *br_gguf_tensor_at(const br_gguf *g, size_t i);
 const br_gguf_tensor *br_gguf_tensor_find(const br_gguf *g, const char *name);
 uint64_t br_gguf_bytes(const br_gguf *g); /* of all files */
+/* The same of a path that nobody has opened. Of a folder what its weights take there. */
+br_code br_gguf_bytes_at(const char *path, uint64_t *bytes,
+                         br_status *st) BR_MUST_USE;
 uint32_t br_gguf_version(const br_gguf *g);
 uint32_t br_gguf_alignment(const br_gguf *g); /* of the first file */
 uint32_t br_gguf_n_splits(const br_gguf *g);  /* 1: not split */

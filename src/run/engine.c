@@ -391,7 +391,7 @@ give(const br_engine *e, const out_rec *rec)
         o.row = 1 + (uint32_t)r->d.sample.n_logprobs;
     }
     if (o.kind == BR_OUTPUT_PROGRESS)
-        o.progress = (const br_progress *)(const void *)(rec + 1);
+        o.progress = (const br_reading *)(const void *)(rec + 1);
     if (o.kind == BR_OUTPUT_TOKEN && o.head.generated_pos == 0)
         o.usage = &r->begun;
     if (o.kind == BR_OUTPUT_END) {

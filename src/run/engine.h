@@ -70,10 +70,10 @@ typedef enum br_output_kind {
 } br_output_kind;
 
 /* How far a prompt was read. */
-typedef struct br_progress {
+typedef struct br_reading {
     uint32_t n_prompt, n_cached, n_read; /* n_cached of n_read were known */
     int64_t ns;                          /* since it had its slot */
-} br_progress;
+} br_reading;
 
 typedef struct br_usage {
     br_finish finish;
@@ -107,9 +107,9 @@ typedef struct br_output {
     uint32_t n_tokens;
     /* END; with the first token, too: what its prompt took, n_out is 0 */
     const br_usage *usage;
-    const br_progress *progress; /* PROGRESS */
-    br_code code;                /* END of FAILED */
-    const char *error;           /* END of FAILED, else "" */
+    const br_reading *progress; /* PROGRESS */
+    br_code code;               /* END of FAILED */
+    const char *error;          /* END of FAILED, else "" */
 } br_output;
 /* In the drainer's thread. May call submit, cancel and hold. */
 typedef void (*br_output_fn)(void *ctx, const br_output *o);

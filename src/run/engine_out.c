@@ -106,17 +106,17 @@ br_engine_progress(br_engine *e, request *r)
 
     if (!r->d.progress || r->unsent || r->moved || r->n_tokens > r->n_prompt)
         return;
-    rec = br_ring_put(&e->ring, (uint32_t)(sizeof *rec + sizeof(br_progress)));
+    rec = br_ring_put(&e->ring, (uint32_t)(sizeof *rec + sizeof(br_reading)));
     if (!rec)
         return;
     i = br_sched_req(e->sched, (uint32_t)r->id);
     *rec = (out_rec){.id = r->id, .r = r, .kind = BR_OUTPUT_PROGRESS};
     rec->head = (br_output_head){.slot = r->slot, .tenant = r->d.tenant};
-    *(br_progress *)(void *)(rec + 1) =
-        (br_progress){.n_prompt = r->n_prompt,
-                      .n_cached = BR_MIN(i.n_cached, r->n_prompt),
-                      .n_read = BR_MIN(i.n_fed, r->n_prompt),
-                      .ns = br_now_ns() - r->admitted_ns};
+    *(br_reading *)(void *)(rec + 1) =
+        (br_reading){.n_prompt = r->n_prompt,
+                     .n_cached = BR_MIN(i.n_cached, r->n_prompt),
+                     .n_read = BR_MIN(i.n_fed, r->n_prompt),
+                     .ns = br_now_ns() - r->admitted_ns};
 }
 
 void

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "t.h"
 
+#include "base/hash.h"
 #include "model/gguf_write.h"
 #include "model/quant.h"
 
@@ -348,6 +349,46 @@ TEST(gguf_set_opens_by_any_of_its_files)
         ck_assert_uint_eq(br_gguf_tensor_find(g, "t2")->split, 1);
         br_gguf_close(g);
     }
+}
+
+static void
+sample(const char *path, uint8_t out[BR_SHA256_BYTES])
+{
+    br_status st = {0};
+    br_sha256 h;
+    br_gguf *g;
+
+    t_ok(br_gguf_open(&g, path, &st), &st);
+    br_sha256_begin(&h);
+    br_gguf_sample(g, &h);
+    br_sha256_end(&h, out);
+    br_gguf_close(g);
+}
+
+/* What a set is, and what it takes, is not its first file's alone. */
+TEST(gguf_set_is_all_of_its_files)
+{
+    const char *dir = write_set(6), *last = split_path(dir, 3, 3);
+    uint8_t before[BR_SHA256_BYTES], after[BR_SHA256_BYTES];
+    uint64_t all, sum = 0;
+    br_status st = {0};
+    size_t n = 0;
+    char *bytes = NULL;
+
+    for (int i = 1; i <= 3; i++) {
+        br_free(bytes);
+        t_ok(br_file_read(split_path(dir, i, 3), 1 << 20, &bytes, &n, &st),
+             &st);
+        sum += n;
+    }
+    t_ok(br_gguf_bytes_at(last, &all, &st), &st);
+    ck_assert_uint_eq(all, sum);
+    sample(split_path(dir, 1, 3), before);
+    bytes[n - 40] ^= 1;
+    t_write(last, bytes, n);
+    sample(split_path(dir, 1, 3), after);
+    ck_assert_mem_ne(before, after, sizeof before);
+    br_free(bytes);
 }
 
 static const char *

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "t.h"
 
@@ -370,6 +371,28 @@ TEST_WITHIN(hf_folder_is_a_model_for_every_command, 120)
         t_exec(&r, args, NULL, 0);
         ck_assert_msg(r.exit == 0, "%s %s: %s", with[i][0], with[i][1], r.err);
     }
+}
+
+/* A folder is no file to the server either: its bytes, sessions that are kept. */
+TEST_WITHIN(hf_folder_is_served, 120)
+{
+    const char *dir = folder("Qwen3ForCausalLM", GOOD);
+    const char *script = t_printf(
+        "cd %s && %s serve %s --name f --port 0 -t 1 --keep kept --memory 100m "
+        "--log-level info 2>log >said & pid=$!; for i in $(seq 600); do "
+        "grep -q http_ready %s/log && break; sleep 0.05; done; kill $pid; "
+        "wait $pid; code=$?; grep -E ' (warn|error) ' %s/log; exit $code",
+        dir, t_brass(), dir, dir, dir);
+    uint64_t bytes;
+    br_status st = {0};
+    t_proc r;
+
+    t_ok(br_gguf_bytes_at(dir, &bytes, &st), &st);
+    ck_assert_uint_gt(bytes, 128 * (ROWS * 2 + 3 * FF));
+    ck_assert_uint_lt(bytes, 1 << 20);
+    t_exec(&r, (const char *[]){"sh", "-c", script, NULL}, NULL, 0);
+    ck_assert_msg(r.exit == 0 && !r.out[0], "%d %s%s", r.exit, r.out, r.err);
+    ck_assert_int_eq(access(t_printf("%s/kept/f.keep", dir), F_OK), 0);
 }
 
 TEST(hf_f8_that_is_refused)
