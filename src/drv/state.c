@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+static const size_t HUGE_PAGE = (size_t)2 << 20, LINE = 64;
+
 /* Blocks of keys and values end where heads do. */
 static br_code
 check_heads(const br_ir *g, int kv, br_status *st)
@@ -28,7 +30,26 @@ check_heads(const br_ir *g, int kv, br_status *st)
     return BR_OK;
 }
 
-/* Pages that no sequence has had yet cost no memory (but see state_touch.h). */
+/* A pool begins with a huge page, a small one with a cache line: in a heap's
+ * block, 16 bytes behind the beginning of a page, each line of keys is two.
+ * Pages that no sequence has had yet cost no memory (but see state_touch.h). */
+static uint8_t *
+new_pool(br_state *s, uint32_t group)
+{
+    size_t n = (size_t)s->n_pages[group] / BR_SHEET + 1, bytes, align;
+
+    if (br_mul_overflows(n, BR_SHEET * br_state_page_bytes(s, group), &bytes))
+        return NULL;
+    align = bytes < HUGE_PAGE ? LINE : HUGE_PAGE;
+    if (__builtin_add_overflow(bytes, align, &bytes))
+        return NULL;
+    s->block[group] = br_try_pages(bytes, 1);
+    if (!s->block[group])
+        return NULL;
+    return (uint8_t *)s->block[group] +
+           (align - (uintptr_t)s->block[group] % align) % align;
+}
+
 static br_code
 fill(br_state *s, const br_ir *g, const uint32_t *n_pages, br_status *st)
 {
@@ -36,8 +57,7 @@ fill(br_state *s, const br_ir *g, const uint32_t *n_pages, br_status *st)
     BR_TRY(br_state_plan_of(&s->plan, g, st));
     for (uint32_t i = 0; i < s->plan.n_groups; i++) {
         s->n_pages[i] = n_pages[i];
-        s->pool[i] = br_try_pages((size_t)n_pages[i] / BR_SHEET + 1,
-                                  BR_SHEET * br_state_page_bytes(s, i));
+        s->pool[i] = new_pool(s, i);
         if (!s->pool[i])
             return br_fail(st, BR_E_OOM, "pages: out of memory");
     }
@@ -75,7 +95,7 @@ br_state_free(br_state *s)
     if (!s)
         return;
     for (uint32_t i = 0; i < s->plan.n_groups; i++)
-        br_free(s->pool[i]);
+        br_free(s->block[i]);
     br_free(s->slots);
     br_state_plan_fini(&s->plan);
     br_free(s);

@@ -26,7 +26,8 @@ typedef struct br_state {
     uint32_t n_slots;
     uint32_t n_pages[BR_MAX_KV_GROUPS];
     uint8_t *pool[BR_MAX_KV_GROUPS];
-    float *slots; /* [n_slots][slot_elems] */
+    void *block[BR_MAX_KV_GROUPS]; /* what a pool lies in */
+    float *slots;                  /* [n_slots][slot_elems] */
 } br_state;
 
 /* n_pages: of each group of the graph's plan. Zeroed. UNSUPPORTED: heads that

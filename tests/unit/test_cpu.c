@@ -212,6 +212,36 @@ TEST(blocks_of_keys_need_heads_of_whole_ones)
     lk_end();
 }
 
+/* A vector of keys is a line, not parts of two; a large pool is of huge pages. */
+TEST(pools_begin_with_a_line_or_a_huge_page)
+{
+    static const uint32_t sizes[] = {0, 16, 48, 80, 1 << 14};
+    const uintptr_t huge = 2 << 20;
+    lk_case c = lk_get(lk_find("llama-q-Q8_0"));
+    br_oracle_config config = {.kv = BR_Q_F16};
+    uint32_t n_pages[BR_MAX_KV_GROUPS];
+    br_state *s;
+    lk_run r;
+
+    t_ok(lk_open(&r, &c, &config), &r.st);
+    for (size_t i = 0; i < BR_COUNT(sizes); i++) {
+        for (int g = 0; g < BR_MAX_KV_GROUPS; g++)
+            n_pages[g] = sizes[i];
+        t_ok(br_state_new(&s, r.o.graph[BR_IR_PREFILL], BR_Q_F16, 1, n_pages,
+                          &r.st),
+             &r.st);
+        for (uint32_t g = 0; g < s->plan.n_groups; g++) {
+            bool large = sizes[i] * br_state_page_bytes(s, g) >= huge;
+
+            ck_assert_uint_eq((uintptr_t)s->pool[g] % (large ? huge : 64), 0);
+            ck_assert(large || sizes[i] < 1 << 14);
+        }
+        br_state_free(s);
+    }
+    lk_close(&r);
+    lk_end();
+}
+
 /* Blocks of a long past are shared by threads, and folded in order. */
 TEST_WITHIN(a_long_past_has_the_same_bits_for_any_threads, 120)
 {
