@@ -11,7 +11,8 @@
  * so no part of the work reads nothing, and both streams of memory go on from
  * head to head. What is ROW_AHEAD bytes later in a stream is called for,
  * wherever that is; nearer and the processor's own prefetchers are in the way,
- * further and lines are held for longer than there are places (0026).
+ * further and lines are held for longer than there are places (0026). A call that
+ * finds no place is forgotten, so each line is called for again a page before.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_CPU_ATT_ROW_H
@@ -47,6 +48,27 @@ page_ahead(const uint16_t *const *page, int32_t n, const uint16_t *const *next,
     return (const uint8_t *)(j < n ? page[j] : next[BR_MIN(j - n, n_next - 1)]);
 }
 
+/* What is called for beside a page. */
+typedef struct row_soon {
+    const uint8_t *far, *near;
+} row_soon;
+
+/* Beside page j of a stream of n, after which come n_next others. */
+static row_soon
+soon_of(const uint16_t *const *page, int32_t n, const uint16_t *const *next,
+        int32_t n_next, int32_t j, int32_t by)
+{
+    return (row_soon){page_ahead(page, n, next, n_next, j + by),
+                      page_ahead(page, n, next, n_next, j + 1)};
+}
+
+V_INLINE void
+call_lines(const row_soon *soon, size_t at, size_t bytes)
+{
+    fetch(soon->far + at, bytes);
+    fetch(soon->near + at, bytes);
+}
+
 /* So many pages of `bytes` later. */
 static int32_t
 pages_ahead(size_t bytes)
@@ -58,7 +80,7 @@ pages_ahead(size_t bytes)
 
 /* Of up to four lines from i0 on. */
 V_INLINE void
-row_scores(const row_part *u, int32_t j, uint32_t i0, const uint8_t *ahead)
+row_scores(const row_part *u, int32_t j, uint32_t i0, const row_soon *soon)
 {
     const att *s = u->s;
     const size_t pairs = s->a->head_k / 2;
@@ -76,7 +98,7 @@ row_scores(const row_part *u, int32_t j, uint32_t i0, const uint8_t *ahead)
             __m512i y = halves_up(_mm512_loadu_si512(k + 32 * of));
 
             if (i0 == 0)
-                __builtin_prefetch(ahead + 64 * (d + (size_t)of), 0, 2);
+                call_lines(soon, 64 * (d + (size_t)of), 64);
             V_UNROLL
             for (int i = 0; i < 4; i++)
                 sum[4 * of + i] = pairs_add(sum[4 * of + i], q + i, y);
@@ -91,11 +113,11 @@ row_scores(const row_part *u, int32_t j, uint32_t i0, const uint8_t *ahead)
 V_APART void
 score_page(const row_part *u, const row_part *after, int32_t j)
 {
-    const uint8_t *ahead = page_ahead(u->k, u->n, after ? after->k : NULL,
-                                      after ? after->n : 0, j + u->by_k);
+    row_soon soon = soon_of(u->k, u->n, after ? after->k : NULL,
+                            after ? after->n : 0, j, u->by_k);
 
     for (uint32_t i = 0; i < u->s->n; i += PAIR_LINES)
-        row_scores(u, j, i, ahead);
+        row_scores(u, j, i, &soon);
 }
 
 V_APART void
@@ -160,9 +182,8 @@ row_values(const row_part *u, const row_part *next, int32_t j, int32_t end,
                 ? _mm512_setzero_ps()
                 : _mm512_loadu_ps(acc + (size_t)(i % n) * line + 16 * (i / n));
     for (; j < end; j++) {
-        const uint8_t *ahead = page_ahead(u->v, u->n, next ? next->v : NULL,
-                                          next ? next->n : 0, j + u->by_v) +
-                               32 * (size_t)d;
+        row_soon soon = soon_of(u->v, u->n, next ? next->v : NULL,
+                                next ? next->n : 0, j, u->by_v);
         int32_t from = j == 0 ? u->from % 16 : 0;
         int32_t to = j == u->n - 1 ? (u->to - 1) % 16 + 1 : 16;
         const uint32_t *e =
@@ -171,7 +192,8 @@ row_values(const row_part *u, const row_part *next, int32_t j, int32_t end,
 
         for (int32_t k = from / 2; k < (to + 1) / 2; k++) {
             if (i0 == 0)
-                fetch(ahead + 128 * nv * k, 128 * (size_t)nv);
+                call_lines(&soon, 32 * (size_t)d + 128 * (size_t)(nv * k),
+                           128 * (size_t)nv);
             row_pair(sum, e + k, u->v[j] + (size_t)k * 2 * wide + d, wide, n,
                      nv);
         }

@@ -679,6 +679,15 @@ get_moe(br_cpu *c, br_status *st)
     return cpu_moe_new(&c->moe, &c->arena, pairs, experts, st);
 }
 
+/* Numbers that begin with a line: a vector of them is one, not a part of two. */
+static float *
+whole_lines(br_arena *a, size_t n)
+{
+    float *x = br_arena_new(a, float, n + 16);
+
+    return x ? x + (64 - (uintptr_t)x % 64) / sizeof *x % 16 : NULL;
+}
+
 static br_code
 get_workers(br_cpu *c, br_status *st)
 {
@@ -698,8 +707,8 @@ get_workers(br_cpu *c, br_status *st)
     for (uint32_t i = 0; ok && i < c->n_threads; i++) {
         cpu_worker *w = &c->worker[i];
 
-        w->att = br_arena_new(&c->arena, float, att);
-        w->wide = br_arena_new(&c->arena, float, n);
+        w->att = whole_lines(&c->arena, att);
+        w->wide = whole_lines(&c->arena, n);
         w->ref.row = br_arena_new(&c->arena, float, n);
         ok = w->att && w->wide && w->ref.row;
         for (size_t k = 0; ok && k < BR_COUNT(w->ref.wide); k++)
