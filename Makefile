@@ -227,9 +227,10 @@ EMU := $(if $(SAN),,$(if $(shell command -v g++),$(B)/emu/libcuda.so.1 $(B)/benc
 $(B)/emu/libcuda.so.1: $(wildcard tests/emu/* kernels/cuda/*.cu kernels/cuda/*.cuh kernels/cuda/*.h)
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CC) -O2 -fPIC -c tests/emu/emu_core.c -o $(@D)/emu_core.o && \
+	$(CC) -O2 -fPIC -c tests/emu/emu_graph.c -o $(@D)/emu_graph.o && \
 	g++ -O2 -fPIC -std=c++17 -fvisibility=hidden -w -include tests/emu/emu.h \
 	    -c tests/emu/emu_kernels.cc -o $(@D)/emu_kernels.o && \
-	g++ -shared -Wl,-soname,libcuda.so.1 $(@D)/emu_core.o $(@D)/emu_kernels.o -ldl -pthread -o $@
+	g++ -shared -Wl,-soname,libcuda.so.1 $(@D)/emu_core.o $(@D)/emu_graph.o $(@D)/emu_kernels.o -ldl -pthread -o $@
 
 test: $(B)/brass-test $(B)/brass-faults $(B)/brass $(EMU) $(if $(SAN),,$(B)/$(SONAME) brasscc)
 	@$(RUN_TESTS)

@@ -12,7 +12,7 @@
  * which nobody can go on is reported and ends with "launch failed".
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "emu.h"
+#include "emu_core.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -145,11 +145,6 @@ run(struct emu_fiber *f, size_t n)
     return 0;
 }
 
-struct shape {
-    u32 gx, gy, threads, shared;
-    u32 cluster; /* blocks, or 0 */
-};
-
 static int
 launch(const struct shape *s, u32 first, u32 n_blocks)
 {
@@ -202,9 +197,6 @@ launch(const struct shape *s, u32 first, u32 n_blocks)
 
 /* ---- the driver --------------------------------------------------------- */
 
-#define E(name)     __attribute__((visibility("default"))) int name
-#define IGNORE(...) (void)sizeof((__VA_ARGS__), 0)
-
 E(cuInit)(unsigned f)
 {
     return IGNORE(f), 0;
@@ -240,37 +232,20 @@ E(cuDeviceGetPCIBusId)(char *s, int n, int d)
 {
     return IGNORE(d), snprintf(s, (size_t)n, "emulated-%d", (int)getppid()), 0;
 }
-/* Copies from pinned memory: made as late as the driver may make them, so that
- * who changes that memory too early has the change copied. */
-enum { LATER = 64, PINNED = 16 };
+/* Copies from pinned memory, and graphs: made as late as the driver may make them, so
+ * that who changes that memory too early has the change copied, or read. */
+enum { LATER = 256, PINNED = 16 };
 static struct later {
     uint64_t to;
     const void *from;
     size_t n;
+    struct graph *graph; /* or NULL: a copy */
 } later[LATER];
 static uint64_t n_late, n_made; /* since the library was opened */
 static struct pinned {
     const char *p;
     size_t n;
 } pinned[PINNED];
-
-/* A graph: launches with their parameters, one after another, and loops. */
-struct graph;
-struct noted {
-    struct noted *next;
-    void *fn;
-    struct graph *body; /* of a loop, or NULL: a launch */
-    uint32_t *on;       /* the loop's */
-    int together;       /* all blocks at once */
-    struct shape s;
-    unsigned char params[];
-};
-struct graph {
-    struct noted *first, **end;
-    uint32_t on, first_on; /* of its loop, if it has one */
-    int loops;
-};
-static struct graph *captured; /* what launches go to, or NULL */
 
 /* The cooperative launch, or graph with a loop, that runs on a thread of its own. */
 static struct cooperative {
@@ -280,19 +255,18 @@ static struct cooperative {
     struct graph *graph;
     int is_on, rc, over;
 } coop;
-static int run_graph(struct graph *g);
 
 static void *
 run_cooperative(void *p)
 {
     (void)p;
-    coop.rc = coop.graph ? run_graph(coop.graph)
+    coop.rc = coop.graph ? emu_run_graph(coop.graph)
                          : launch(&coop.s, 0, coop.s.gx * coop.s.gy);
     __atomic_store_n(&coop.over, 1, __ATOMIC_RELEASE);
     return NULL;
 }
-static int
-run_beside(struct graph *g)
+int
+emu_run_beside(struct graph *g)
 {
     coop.graph = g;
     coop.over = 0;
@@ -318,13 +292,30 @@ make_until(uint64_t n)
     settle();
     for (; n_made < n; n_made++) {
         const struct later *l = &later[n_made % LATER];
-        memcpy((void *)(uintptr_t)l->to, l->from, l->n);
+
+        if (!l->graph)
+            memcpy((void *)(uintptr_t)l->to, l->from, l->n);
+        else if (!coop.rc)
+            coop.rc = emu_run_graph(l->graph);
     }
 }
-static void
-make_all(void)
+void
+emu_make_all(void)
 {
     make_until(n_late);
+}
+static int
+make_later(struct later what)
+{
+    if (n_late - n_made == LATER)
+        make_until(n_made + 1);
+    later[n_late++ % LATER] = what;
+    return 0;
+}
+int
+emu_later(struct graph *g)
+{
+    return coop.rc ? coop.rc : make_later((struct later){.graph = g});
 }
 static int
 is_pinned(const void *p)
@@ -367,17 +358,19 @@ E(cuDeviceTotalMem_v2)(size_t *n, int d)
 {
     return IGNORE(d), *n = 4ull << 30, 0;
 }
-static int lost, n_contexts;
+int emu_lost;
+static int n_contexts;
 
-static void
-look_for_loss(void)
+void
+emu_look_for_loss(void)
 {
     const char *name = getenv("BR_EMU_LOST");
-    FILE *f = name && !lost ? fopen(name, "r") : NULL;
+    FILE *f = name && !emu_lost ? fopen(name, "r") : NULL;
 
     if (!f)
         return;
-    if (fscanf(f, "%d", &lost) == 1) /* it may be there and not yet written */
+    if (fscanf(f, "%d", &emu_lost) ==
+        1) /* it may be there and not yet written */
         unlink(name);
     fclose(f);
 }
@@ -393,8 +386,8 @@ E(cuDevicePrimaryCtxRelease_v2)(int d)
 {
     if (--n_contexts == 0) {
         check_held();
-        make_all();
-        lost = coop.rc = 0;
+        emu_make_all();
+        emu_lost = coop.rc = 0;
         n_asked = 0;
     }
     return IGNORE(d), 0;
@@ -405,12 +398,13 @@ E(cuCtxSetCurrent)(void *c)
 }
 E(cuCtxSynchronize)(void)
 {
-    make_all();
-    return lost ? lost : coop.rc;
+    emu_make_all();
+    return emu_lost ? emu_lost : coop.rc;
 }
 E(cuMemGetInfo_v2)(size_t *f, size_t *t)
 {
-    return *f = *t = from_env("BR_EMU_MEMORY", 4ull << 30), 0; /* bytes */
+    *t = from_env("BR_EMU_MEMORY", 4ull << 30); /* bytes */
+    return *f = *t - emu_graph_bytes(), 0;
 }
 /* Every allocation, so that a copy out of bounds is the error that a device
  * gives. */
@@ -446,8 +440,8 @@ check_held(void)
 }
 /* BR_EMU_IDLE: memory is addresses alone, nothing is launched or copied; what comes back
  * is 1.0. Of models whose plan is looked at. */
-static int
-idle(void)
+int
+emu_idle(void)
 {
     return getenv("BR_EMU_IDLE") != NULL;
 }
@@ -464,7 +458,7 @@ E(cuMemAlloc_v2)(uint64_t *p, size_t n)
 
     if (no_memory())
         return 2;
-    if (idle()) {
+    if (emu_idle()) {
         *p = nowhere;
         nowhere += (n + 255) / 256 * 256;
         return 0;
@@ -475,8 +469,8 @@ E(cuMemAlloc_v2)(uint64_t *p, size_t n)
 
     while (i < 4096 && held[i].at)
         i++;
-    if (!m || i == 4096 || lost)
-        return free(m), lost ? lost : 2;
+    if (!m || i == 4096 || emu_lost)
+        return free(m), emu_lost ? emu_lost : 2;
     memset(m, 0xa5, n); /* what nobody wrote is not zero */
     held[i].at = *p = (uint64_t)(uintptr_t)m;
     held[i].n = n;
@@ -484,9 +478,9 @@ E(cuMemAlloc_v2)(uint64_t *p, size_t n)
 }
 E(cuMemFree_v2)(uint64_t p)
 {
-    if (idle())
+    if (emu_idle())
         return 0;
-    make_all();
+    emu_make_all();
     for (size_t i = 0; i < 4096; i++)
         if (held[i].at == p)
             held[i].at = 0;
@@ -494,9 +488,9 @@ E(cuMemFree_v2)(uint64_t p)
 }
 E(cuMemcpyHtoD_v2)(uint64_t d, const void *s, size_t n)
 {
-    if (lost || idle())
-        return lost;
-    make_all();
+    if (emu_lost || emu_idle())
+        return emu_lost;
+    emu_make_all();
     return inside(d, n) || d == constants
                ? (memcpy((void *)(uintptr_t)d, s, n), 0)
                : 1;
@@ -504,12 +498,9 @@ E(cuMemcpyHtoD_v2)(uint64_t d, const void *s, size_t n)
 E(cuMemcpyHtoDAsync_v2)(uint64_t d, const void *s, size_t n, void *q)
 {
     IGNORE(q);
-    if (idle() || !is_pinned(s) || !inside(d, n))
+    if (emu_idle() || !is_pinned(s) || !inside(d, n))
         return cuMemcpyHtoD_v2(d, s, n);
-    if (n_late - n_made == LATER)
-        make_until(n_made + 1);
-    later[n_late++ % LATER] = (struct later){d, s, n};
-    return 0;
+    return make_later((struct later){d, s, n, NULL});
 }
 E(cuMemAllocHost_v2)(void **p, size_t n)
 {
@@ -524,7 +515,7 @@ E(cuMemAllocHost_v2)(void **p, size_t n)
 }
 E(cuMemFreeHost)(void *p)
 {
-    make_all();
+    emu_make_all();
     for (int i = 0; i < PINNED; i++)
         if (pinned[i].p == p)
             pinned[i].p = 0;
@@ -532,13 +523,13 @@ E(cuMemFreeHost)(void *p)
 }
 E(cuMemcpyDtoH_v2)(void *d, uint64_t s, size_t n)
 {
-    if (lost)
-        return lost;
-    for (size_t i = 0; idle() && i < n / 4; i++)
+    if (emu_lost)
+        return emu_lost;
+    for (size_t i = 0; emu_idle() && i < n / 4; i++)
         ((float *)d)[i] = 1;
-    if (idle())
+    if (emu_idle())
         return 0;
-    make_all();
+    emu_make_all();
     return inside(s, n) ? (memcpy(d, (const void *)(uintptr_t)s, n), 0) : 1;
 }
 E(cuMemcpyDtoHAsync_v2)(void *d, uint64_t s, size_t n, void *q)
@@ -547,16 +538,16 @@ E(cuMemcpyDtoHAsync_v2)(void *d, uint64_t s, size_t n, void *q)
 }
 E(cuMemcpyDtoD_v2)(uint64_t d, uint64_t s, size_t n)
 {
-    make_all();
+    emu_make_all();
     if (!inside(d, n) || !inside(s, n))
         return 1;
     return memcpy((void *)(uintptr_t)d, (const void *)(uintptr_t)s, n), 0;
 }
 E(cuMemsetD32_v2)(uint64_t p, unsigned v, size_t n)
 {
-    if (idle())
+    if (emu_idle())
         return 0;
-    make_all();
+    emu_make_all();
     if (!inside(p, n * 4))
         return 1;
     for (size_t i = 0; i < n; i++)
@@ -607,33 +598,16 @@ E(cuFuncGetAttribute)(int *v, int a, void *f)
 {
     return IGNORE(a, f), *v = 0, 0;
 }
-static int
-note(void *fn, const struct shape *s, void **params, int together)
-{
-    const size_t n = emu_size(fn);
-    struct noted *k = calloc(1, sizeof *k + n);
-
-    if (!n || !k)
-        return free(k), 801;
-    k->fn = fn;
-    k->s = *s;
-    k->together = together;
-    memcpy(k->params, params[0], n);
-    *captured->end = k;
-    captured->end = &k->next;
-    return 0;
-}
-
-static int
-launch_blocks(void *fn, const struct shape *s, void **params, int together)
+int
+emu_launch_blocks(void *fn, const struct shape *s, void **params, int together)
 {
     const u32 n = s->gx * s->gy;
     const u32 each = together ? n : s->cluster ? s->cluster : 1;
     int rc = 0;
 
-    look_for_loss();
-    if (lost)
-        return lost;
+    emu_look_for_loss();
+    if (emu_lost)
+        return emu_lost;
     kernel = fn;
     kernel_params = params;
     for (u32 i = 0; i < n && !rc; i += each)
@@ -644,37 +618,14 @@ launch_blocks(void *fn, const struct shape *s, void **params, int together)
 static int
 launch_all(void *fn, const struct shape *s, void **params)
 {
-    if (idle())
+    if (emu_idle())
         return 0;
     if (s->cluster && s->gx % s->cluster)
         return 1;
-    if (captured)
-        return note(fn, s, params, 0);
-    make_all();
-    return launch_blocks(fn, s, params, 0);
-}
-
-static int
-run_graph(struct graph *g)
-{
-    int rc = 0;
-
-    g->on = g->first_on;
-    for (struct noted *k = g->first; k && !rc; k = k->next)
-        if (k->body)
-            while (*k->on && !rc)
-                rc = run_graph(k->body);
-        else
-            rc =
-                launch_blocks(k->fn, &k->s, (void *[]){k->params}, k->together);
-    return rc;
-}
-
-/* A kernel's. */
-void
-cudaGraphSetConditional(unsigned long long handle, unsigned value)
-{
-    *(uint32_t *)(uintptr_t)handle = value;
+    if (emu_captured)
+        return emu_note(fn, s, params, 0);
+    emu_make_all();
+    return emu_launch_blocks(fn, s, params, 0);
 }
 
 E(cuLaunchKernel)
@@ -719,14 +670,14 @@ E(cuLaunchCooperativeKernel)
     struct shape s = {gx, gy, bx, shared, 0};
 
     IGNORE(stream, gz, by, bz);
-    if (idle())
+    if (emu_idle())
         return 0;
-    if (captured)
-        return gx * gy > (u32)n_sm() ? 720 : note(fn, &s, params, 1);
-    look_for_loss();
-    if (lost)
-        return lost;
-    make_all();
+    if (emu_captured)
+        return gx * gy > (u32)n_sm() ? 720 : emu_note(fn, &s, params, 1);
+    emu_look_for_loss();
+    if (emu_lost)
+        return emu_lost;
+    emu_make_all();
     if (coop.rc || shared > SHARED || gx * gy > (u32)n_sm())
         return coop.rc ? coop.rc : 720;
     kernel = fn;
@@ -740,7 +691,7 @@ E(cuLaunchCooperativeKernel)
         return 2;
     memcpy(coop.param, params[0], emu_size(fn));
     kernel_params = &coop.param;
-    return run_beside(NULL);
+    return emu_run_beside(NULL);
 }
 E(cuStreamCreate)(void **s, unsigned f)
 {
@@ -757,126 +708,13 @@ E(cuStreamQuery)(void *s)
         usleep(100); /* the processor is for the kernel */
         return 600;
     }
-    make_all();
-    return lost ? lost : coop.rc;
+    emu_make_all();
+    return emu_lost ? emu_lost : coop.rc;
 }
 E(cuStreamSynchronize)(void *s)
 {
-    make_all();
-    return IGNORE(s), lost ? lost : coop.rc;
-}
-static int
-begin_capture(struct graph *g)
-{
-    if (captured)
-        return 401;
-    captured = g;
-    return g ? 0 : 2;
-}
-static struct graph *
-new_graph(void)
-{
-    struct graph *g = calloc(1, sizeof *g);
-
-    if (g)
-        g->end = &g->first;
-    return g;
-}
-E(cuStreamBeginCapture_v2)(void *s, int m)
-{
-    return IGNORE(s, m), captured ? 401 : begin_capture(new_graph());
-}
-E(cuStreamBeginCaptureToGraph)
-(void *s, void *g, void *const *after, const void *edges, size_t n, int m)
-{
-    return IGNORE(s, after, edges, m), n ? 801 : begin_capture(g);
-}
-E(cuStreamEndCapture)(void *s, void **g)
-{
-    IGNORE(s);
-    *g = captured;
-    captured = NULL;
-    return 0;
-}
-E(cuGraphGetNodes)(struct graph *g, void **nodes, size_t *n)
-{
-    size_t i = 0;
-
-    for (struct noted *k = g->first; k && i < *n; k = k->next)
-        nodes[i++] = k;
-    return *n = i, 0;
-}
-E(cuGraphConditionalHandleCreate)
-(uint64_t *h, struct graph *g, void *ctx, unsigned first, unsigned flags)
-{
-    IGNORE(ctx);
-    if (flags != 1 || idle())
-        return 801;
-    g->first_on = first;
-    *h = (uint64_t)(uintptr_t)&g->on;
-    return 0;
-}
-struct node_params { /* of a loop, as cuda.h has it */
-    int type, reserved[3];
-    uint64_t handle;
-    int kind;
-    unsigned size;
-    void **body;
-};
-/* After all that is there. */
-E(cuGraphAddNode_v2)
-(void **node, struct graph *g, void *const *after, const void *edges, size_t n,
- struct node_params *p)
-{
-    struct noted *k = calloc(1, sizeof *k);
-    struct graph *body = new_graph();
-
-    IGNORE(edges);
-    if (!k || !body || p->type != 13 || p->kind != 1 || p->size != 1 ||
-        p->handle != (uint64_t)(uintptr_t)&g->on || n != 1 ||
-        after[0] != g->first)
-        return free(k), free(body), 801;
-    k->body = body;
-    k->on = &g->on;
-    *g->end = k;
-    g->end = &k->next;
-    g->loops = 1;
-    *node = k;
-    p->body = (void **)&k->body;
-    return 0;
-}
-E(cuGraphInstantiateWithFlags)(void **e, void *g, unsigned long long f)
-{
-    return IGNORE(f), *e = g, 0;
-}
-/* BR_EMU_NO_LOOP: there is no memory for the launch of a graph with a loop. */
-E(cuGraphLaunch)(struct graph *g, void *s)
-{
-    IGNORE(s);
-    if (idle())
-        return 0;
-    look_for_loss();
-    if (lost)
-        return lost;
-    make_all();
-    if (g->loops && getenv("BR_EMU_NO_LOOP"))
-        return 2;
-    return g->loops ? run_beside(g) : run_graph(g);
-}
-E(cuGraphExecDestroy)(struct graph *g)
-{
-    make_all();
-    for (struct noted *k = g->first, *next; k; k = next) {
-        next = k->next;
-        if (k->body)
-            cuGraphExecDestroy(k->body);
-        free(k);
-    }
-    return free(g), 0;
-}
-E(cuGraphDestroy)(void *g)
-{
-    return IGNORE(g), 0; /* the same memory as what is made of it */
+    emu_make_all();
+    return IGNORE(s), emu_lost ? emu_lost : coop.rc;
 }
 E(cuEventCreate)(void **e, unsigned f)
 {

@@ -1,0 +1,192 @@
+/* emu_graph.c - graphs of the emulated driver: launches with their parameters, one
+ * after another, and loops, which go round until a kernel says that it is over.
+ *
+ * What can be launched of one takes GRAPH bytes of the device's memory.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "emu_core.h"
+
+enum { GRAPH = 1 << 20 };
+static size_t n_graphs; /* that can be launched */
+
+struct noted {
+    struct noted *next;
+    void *fn;
+    struct graph *body; /* of a loop, or NULL: a launch */
+    uint32_t *on;       /* the loop's */
+    int together;       /* all blocks at once */
+    struct shape s;
+    unsigned char params[];
+};
+struct graph {
+    struct noted *first, **end;
+    uint32_t on, first_on; /* of its loop, if it has one */
+    int loops;
+};
+struct graph *emu_captured; /* what launches go to, or NULL */
+
+int
+emu_note(void *fn, const struct shape *s, void **params, int together)
+{
+    const size_t n = emu_size(fn);
+    struct noted *k = calloc(1, sizeof *k + n);
+
+    if (!n || !k)
+        return free(k), 801;
+    k->fn = fn;
+    k->s = *s;
+    k->together = together;
+    memcpy(k->params, params[0], n);
+    *emu_captured->end = k;
+    emu_captured->end = &k->next;
+    return 0;
+}
+
+int
+emu_run_graph(struct graph *g)
+{
+    int rc = 0;
+
+    g->on = g->first_on;
+    for (struct noted *k = g->first; k && !rc; k = k->next)
+        if (k->body)
+            while (*k->on && !rc)
+                rc = emu_run_graph(k->body);
+        else
+            rc = emu_launch_blocks(k->fn, &k->s, (void *[]){k->params},
+                                   k->together);
+    return rc;
+}
+
+/* A kernel's. */
+void
+cudaGraphSetConditional(unsigned long long handle, unsigned value)
+{
+    *(uint32_t *)(uintptr_t)handle = value;
+}
+
+static int
+begin_capture(struct graph *g)
+{
+    if (emu_captured)
+        return 401;
+    emu_captured = g;
+    return g ? 0 : 2;
+}
+static struct graph *
+new_graph(void)
+{
+    struct graph *g = calloc(1, sizeof *g);
+
+    if (g)
+        g->end = &g->first;
+    return g;
+}
+E(cuStreamBeginCapture_v2)(void *s, int m)
+{
+    return IGNORE(s, m), emu_captured ? 401 : begin_capture(new_graph());
+}
+E(cuStreamBeginCaptureToGraph)
+(void *s, void *g, void *const *after, const void *edges, size_t n, int m)
+{
+    return IGNORE(s, after, edges, m), n ? 801 : begin_capture(g);
+}
+E(cuStreamEndCapture)(void *s, void **g)
+{
+    IGNORE(s);
+    *g = emu_captured;
+    emu_captured = NULL;
+    return 0;
+}
+E(cuGraphGetNodes)(struct graph *g, void **nodes, size_t *n)
+{
+    size_t i = 0;
+
+    for (struct noted *k = g->first; k && i < *n; k = k->next)
+        nodes[i++] = k;
+    return *n = i, 0;
+}
+E(cuGraphConditionalHandleCreate)
+(uint64_t *h, struct graph *g, void *ctx, unsigned first, unsigned flags)
+{
+    IGNORE(ctx);
+    if (flags != 1 || emu_idle())
+        return 801;
+    g->first_on = first;
+    *h = (uint64_t)(uintptr_t)&g->on;
+    return 0;
+}
+struct node_params { /* of a loop, as cuda.h has it */
+    int type, reserved[3];
+    uint64_t handle;
+    int kind;
+    unsigned size;
+    void **body;
+};
+/* After all that is there. */
+E(cuGraphAddNode_v2)
+(void **node, struct graph *g, void *const *after, const void *edges, size_t n,
+ struct node_params *p)
+{
+    struct noted *k = calloc(1, sizeof *k);
+    struct graph *body = new_graph();
+
+    IGNORE(edges);
+    if (!k || !body || p->type != 13 || p->kind != 1 || p->size != 1 ||
+        p->handle != (uint64_t)(uintptr_t)&g->on || n != 1 ||
+        after[0] != g->first)
+        return free(k), free(body), 801;
+    k->body = body;
+    k->on = &g->on;
+    *g->end = k;
+    g->end = &k->next;
+    g->loops = 1;
+    *node = k;
+    p->body = (void **)&k->body;
+    return 0;
+}
+E(cuGraphInstantiateWithFlags)(void **e, void *g, unsigned long long f)
+{
+    n_graphs++;
+    return IGNORE(f), *e = g, 0;
+}
+/* BR_EMU_NO_LOOP: there is no memory for the launch of a graph with a loop. */
+E(cuGraphLaunch)(struct graph *g, void *s)
+{
+    IGNORE(s);
+    if (emu_idle())
+        return 0;
+    emu_look_for_loss();
+    if (emu_lost)
+        return emu_lost;
+    if (!g->loops)
+        return emu_later(g);
+    emu_make_all();
+    return getenv("BR_EMU_NO_LOOP") ? 2 : emu_run_beside(g);
+}
+static void
+free_graph(struct graph *g)
+{
+    for (struct noted *k = g->first, *next; k; k = next) {
+        next = k->next;
+        if (k->body)
+            free_graph(k->body);
+        free(k);
+    }
+    free(g);
+}
+E(cuGraphExecDestroy)(struct graph *g)
+{
+    emu_make_all();
+    n_graphs--;
+    return free_graph(g), 0;
+}
+E(cuGraphDestroy)(void *g)
+{
+    return IGNORE(g), 0; /* the same memory as what is made of it */
+}
+
+size_t
+emu_graph_bytes(void)
+{
+    return n_graphs * GRAPH;
+}
