@@ -660,6 +660,7 @@ print_cuda(br_json_writer *w, const br_cun_costs *c)
     br_json_w_key_u64(w, "pages", c->pages);
     br_json_w_key_u64(w, "states", c->states);
     br_json_w_key_u64(w, "rest", c->rest);
+    br_json_w_key_u64(w, "graphs", c->graphs);
     br_json_w_key_u64(w, "row", c->row);
     br_json_w_obj_end(w);
 }

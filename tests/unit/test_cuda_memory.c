@@ -436,6 +436,8 @@ TEST_WITHIN(cuda_tells_what_a_model_takes, 60)
     ck_assert_uint_gt(c.pages, 0);
     ck_assert_uint_eq(c.states, 0);
     ck_assert_uint_lt(c.rest, UINT64_C(1) << 32); /* nothing counted twice */
+    /* steps of one row: one graph, a MB of that device */
+    ck_assert_uint_eq(c.graphs, 1 << 20);
     br_oracle_close(&o);
     br_model_close(m);
     br_str_fini(&doc);

@@ -261,6 +261,22 @@ br_cuda_free(br_cuda *cu, uint64_t p)
 }
 
 br_code
+br_cuda_graph(br_cuda *cu, void **exec, void *graph, br_status *st)
+{
+    size_t before = 0, after = 0, total;
+    br_code code = BR_CU(cu, st, cuMemGetInfo(&before, &total));
+
+    if (code == BR_OK)
+        code = BR_CU(cu, st, cuGraphInstantiate(exec, graph, 0));
+    if (code == BR_OK)
+        code = BR_CU(cu, st, cuMemGetInfo(&after, &total));
+    cu->cuGraphDestroy(graph);
+    if (code == BR_OK && before > after)
+        cu->graphs += before - after;
+    return code;
+}
+
+br_code
 br_cuda_module(br_cuda *cu, void **mod, const char *name, const void *image,
                br_status *st)
 {

@@ -60,6 +60,7 @@ typedef struct br_cuda {
     /* Memory of the device that br_cuda_alloc gave and br_cuda_free has not seen; a
      * limit to that, or 0: what the device has. */
     uint64_t used, limit;
+    uint64_t graphs; /* what the driver took for those that were made */
     BR_VEC(br_cuda_piece) pieces;
 } br_cuda;
 
@@ -95,6 +96,10 @@ br_mb(uint64_t bytes)
 {
     return (double)bytes / (1 << 20);
 }
+/* What can be launched of a graph, which is given up; memory that the driver takes
+ * meanwhile is counted. */
+br_code br_cuda_graph(br_cuda *cu, void **exec, void *graph,
+                      br_status *st) BR_MUST_USE;
 /* image: PTX text (NUL-terminated) or a cubin. */
 /* Of built-in kernels: the cubin (of sm_90a; begins with 0 where the build has none)
  * if this device takes it, else the PTX. */

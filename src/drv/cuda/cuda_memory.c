@@ -126,6 +126,7 @@ br_cun_costs_of(const br_cun *x)
 
     c.steps = x->steps;
     c.load_bytes = x->sent;
+    c.graphs = x->cu.graphs;
     c.all = x->cu.used;
     c.rest -= c.weights + c.pages + c.states;
     return c;

@@ -547,8 +547,7 @@ make_graph(br_cun *x, uint32_t rows, bool fetch, br_status *st)
     if (code == BR_OK)
         code = end;
     if (code == BR_OK)
-        code = BR_CU(&x->cu, st,
-                     cuGraphInstantiate(&x->graph[x->alone][rows], graph, 0));
+        return br_cuda_graph(&x->cu, &x->graph[x->alone][rows], graph, st);
     if (graph)
         x->cu.cuGraphDestroy(graph);
     return code;

@@ -23,6 +23,7 @@ typedef struct br_cun_costs { /* of NVIDIA's */
     /* Bytes of the device's memory: matrices; pages of keys and values; states of
      * slots; values between nodes, scratch and the step itself. */
     uint64_t weights, pages, states, rest;
+    uint64_t graphs; /* of steps: what the driver took for them so far */
     uint32_t weight_allocations; /* one a class: matrices, experts */
     /* Experts that are tiles: bytes among the weights; of those in the host's memory,
      * which the device reads there. */

@@ -169,8 +169,7 @@ make_graph(br_cun *x, uint32_t rows, br_status *st)
     if (code == BR_OK)
         code = fill_graph(x, graph, rows, st);
     if (code == BR_OK)
-        code = BR_CU(&x->cu, st,
-                     cuGraphInstantiate(&x->stay.graph[rows], graph, 0));
+        return br_cuda_graph(&x->cu, &x->stay.graph[rows], graph, st);
     if (graph)
         x->cu.cuGraphDestroy(graph);
     return code;
