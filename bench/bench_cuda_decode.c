@@ -551,6 +551,37 @@ check_ring(struct bench *b)
     return !(same && launches == 1);
 }
 
+/* More steps that begin where the host says, and more draws, than it may be ahead of
+ * the device, handed over at once: the tokens of steps one by one. */
+static int
+check_queue(struct bench *b)
+{
+    enum { N = BR_MK_RING_STEPS + 6 };
+    uint32_t token[2][N], drawn = 0;
+    bool same;
+
+    for (int k = 0; k < 2; k++)
+        for (uint32_t i = 0; i < N; i++) {
+            br_cu_decode_seek(&b->d, TOKEN + i % 32, i);
+            OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 1, &b->st));
+            if (k == 0)
+                OK(b, br_cu_decode_tokens(&b->d, &token[0][i], 1, &b->st));
+        }
+    OK(b, br_cu_decode_wait(&b->d, &b->st));
+    for (uint32_t i = 0; i < N; i++) {
+        const uint32_t at = (b->d.epoch - N + i - 1) % BR_MK_TOKENS;
+        CU(b, cuMemcpyDtoH(&token[1][i], b->d.tokens + at * 4ull, 4));
+    }
+    for (uint32_t i = 0; i < N; i++)
+        OK(b, br_cu_decode_pick(&b->d, &draws[0], &b->st));
+    OK(b, br_cu_decode_picked(&b->d, &drawn, &b->st));
+    same = memcmp(token[0], token[1], sizeof token[0]) == 0 &&
+           drawn == token[0][N - 1];
+    printf("check %-14s told ahead==one by one %s  %s\n", b->d.shape.name,
+           same ? "yes" : "NO", same ? "ok" : "BAD");
+    return !same;
+}
+
 void
 make_logits(float *x, uint32_t n, uint32_t kind)
 {
@@ -699,6 +730,9 @@ bench_shape(struct bench *b, const br_cu_shape *s)
     }
     if (!b->stay)
         bad |= check_cancel(b) || check_ring(b);
+    if (!b->stay &&
+        (!b->quick || s->vocab <= 64)) /* it is long when emulated */
+        bad |= check_queue(b);
     big &= !b->stay;
     if (big && !bad && !b->depths)
         time_decode(b);

@@ -673,6 +673,8 @@ consume(struct worker *w, u32 first, u32 end, const struct br_mk_launch &l)
 #endif
         if (turn == 0) { /* of the others, take_next */
             if (w->t == 0) {
+                if (l.seek == BR_MK_TOLD)
+                    take_begin(w->sm);
                 take_place(pos_now(), S->block);
             }
             bar(1, BR_MK_THREADS);
@@ -720,9 +722,10 @@ decode(const struct br_mk_launch &l)
     w.sm = bid();
     w.t = tid();
     if (w.t == 0) {
-        S->token = l.seek ? l.token : args.step->token;
-        S->pos = l.seek ? l.pos : args.step->pos;
-        S->block = l.seek ? l.block : args.step->block;
+        const bool at = l.seek == BR_MK_AT;
+        S->token = at ? l.token : args.step->token;
+        S->pos = at ? l.pos : args.step->pos;
+        S->block = at ? l.block : args.step->block;
         S->n_steps = l.n_steps;
         S->cut = S->asked.y = 0;
         for (u32 i = 0; i < 2; i++) {
@@ -736,9 +739,10 @@ decode(const struct br_mk_launch &l)
             mbar_init(smem_of(&S->empty[i]), READERS);
         }
         fence_mbar_init();
-        S->epoch0 = l.seek ? l.epoch : args.step->epoch;
+        S->epoch0 = at ? l.epoch : args.step->epoch;
         S->epoch = S->epoch0;
-        begin_places(l.ring);
+        if (l.seek != BR_MK_TOLD)
+            begin_places(l.ring);
         prepare_phase(&w, 0, from, 0, 0, S->epoch0);
         copies_wait();
     }

@@ -80,6 +80,32 @@ begin_places(u32 ring)
         place_step(1, here + 1, here);
 }
 
+/* Where a launch that is told begins; thread 0, while loaders copy the first
+ * weights. The first worker reads it over the bus and says it: reads of one line
+ * by all come one after another, 134 us. */
+static __device__ __attribute__((noinline)) void
+take_begin(u32 sm)
+{
+    const u32 epoch = S->epoch0;
+    u32x4 *word = (u32x4 *)(args.words + args.map.begin);
+    const void *p = sm ? (void *)word
+                       : args.host->begin[epoch % BR_MK_RING_STEPS];
+    u32x4 v = ld_system128(p);
+
+#pragma unroll 1
+    for (u32 n = 0; said(v, epoch) == BR_MK_UNKNOWN; n++) {
+        if (n > SPIN_LIMIT)
+            give_up();
+        v = ld_system128(p);
+    }
+    if (!sm)
+        st_word(word, v);
+    S->token = v.x;
+    S->pos = BR_MK_POS(v.z);
+    S->block = BR_MK_BLOCK_OF(v.z);
+    begin_places(0);
+}
+
 /* The place where all are after this step, S->next, as soon as it is there: one
  * thread, while the others wait for the best token. */
 BR_DEV void

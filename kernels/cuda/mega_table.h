@@ -112,9 +112,14 @@ struct br_mk_step {
 #define BR_MK_UNKNOWN         0xffffffffu /* nobody has said */
 #define BR_MK_BEST            0xffffffffu /* a token: the most likely one */
 
+/* Where the first step of a launch begins: where br_mk_step stands, at the launch's own
+ * epoch, token and place (a copy there costs more than a launch), or where the
+ * host's memory says for the epoch of br_mk_step: then all launches are alike, and a graph of
+ * one is handed over in 2 us. */
+enum { BR_MK_GO_ON, BR_MK_AT, BR_MK_TOLD };
+
 /* What a launch does: phases [first, end) of n_steps steps, the first of which
- * begins with phase `from`. seek: at this epoch, token and position, not where
- * br_mk_step stands: a copy there costs more than a launch. */
+ * begins with phase `from`. */
 struct br_mk_launch {
     unsigned int from, first, end, n_steps;
     unsigned int seek, epoch, token, pos, block;
@@ -126,10 +131,11 @@ struct br_mk_launch {
 
 /* Words of the exchange: offsets inside a layer's share, and of the argmax
  * pairs (value, id) of all workers, behind which the first worker says where the
- * next steps begin: (token, place, place of the one after, epoch). */
+ * next steps begin: (token, place, place of the one after, epoch), and where the first
+ * step does of a launch that is told: (token, epoch, place, epoch). */
 struct br_mk_map {
     unsigned long long layer; /* words of 64 bits per layer */
-    unsigned long long h_in, x_in, h_mid, x_mid, qkv, part, best, next;
+    unsigned long long h_in, x_in, h_mid, x_mid, qkv, part, best, next, begin;
     /* of 8 values, behind all layers: [step & 1][layer][eights], of which the
      * first ones are attention's */
     unsigned long long eights_at, eights, attn_eights, total;
@@ -152,6 +158,8 @@ struct br_mk_host {
     unsigned long long odd;
     /* Of the launch that has ended: serial << 32 | phase, epoch of what follows. */
     unsigned long long ended[2];
+    /* Of launches that are told, by epoch, in the ring's form; the token is one. */
+    unsigned long long begin[BR_MK_RING_STEPS][2];
 };
 
 struct br_mk_args {

@@ -17,6 +17,7 @@ struct pick_shared {
     u64 v[256], warps[BR_PICK_THREADS / 32];
     u64 above;
     u32 byte, unused;
+    struct br_pick_how how; /* in the first block: on its way from the host */
 };
 static_assert(sizeof(struct pick_shared) == BR_PICK_SHARED, "host asks");
 #define P ((struct pick_shared *)dyn_shared())
@@ -24,6 +25,7 @@ static_assert(sizeof(struct pick_shared) == BR_PICK_SHARED, "host asks");
 struct picker {
     u32 t, lo, hi; /* this thread's ids */
     u32 met;
+    struct br_pick_told *told; /* to be said by this thread, or NULL */
     struct br_pick_space *s;
     const float *logits;
     u64 *weights;
@@ -273,36 +275,58 @@ best_of(struct picker *p, u32 from, u32 end)
         red_max64(&p->s->best, best);
     if (bad)
         red_relaxed_add(&p->s->bad, 1);
+    if (p->told) {
+        copies_wait();
+        if (P->how.turn != p->told->turn + 1)
+            trap();
+        p->told->how = P->how;
+    }
     meet(p);
     return ld_relaxed64(&p->s->best);
 }
 
 BR_DEV void
-say(const struct br_pick_args &a, u32 token, u32 best)
+say(const struct br_pick_args &a, u32 turn, u32 token, u32 best)
 {
-    if (!a.step) {
+    if (a.rows) {
         a.tokens[bid_y()] = token;
         return;
     }
     a.step->token = (i32)token < 0 ? best : token;
     a.tokens[(a.step->epoch - 2) % BR_MK_TOKENS] = token;
-    st_system64(a.drawn, (u64)a.one.turn << 32 | token);
+    a.told->turn = turn;
+    st_system64(a.drawn, (u64)turn << 32 | token);
+}
+
+/* How to draw is asked for, as it comes over the bus, while logits are looked at; by
+ * one thread of all, which says it where all meet first. */
+BR_DEV struct br_pick_told *
+ask_how(const struct br_pick_args &a, u32 turn)
+{
+    const u32x4 *from = (const u32x4 *)&a.how[turn % BR_PICK_TURNS];
+
+    if (a.rows || bid() || tid())
+        return nullptr;
+    copy16(smem_of(&P->how), from);
+    copy16(smem_of((u32x4 *)&P->how + 1), from + 1);
+    return a.told;
 }
 
 extern "C" __global__ void __launch_bounds__(BR_PICK_THREADS, 1)
     br_pick(struct br_pick_args a)
 {
-    const struct br_pick_how how = a.rows ? a.rows[bid_y()] : a.one;
+    const u32 turn = a.rows ? a.rows[bid_y()].turn : a.told->turn + 1;
     struct br_pick_space *space = a.space + 2 * bid_y();
     const u32 each = (a.n + grid_dim() - 1) / grid_dim();
     const u32 mine = (each + BR_PICK_THREADS - 1) / BR_PICK_THREADS;
     const u32 from = bid() * each, end = from + each < a.n ? from + each : a.n;
-    u64 *other = (u64 *)(space + (~how.turn & 1));
+    u64 *other = (u64 *)(space + (~turn & 1));
     struct picker p = {tid(),
                        from + tid() * mine,
                        0,
                        0,
-                       space + (how.turn & 1),
+                       ask_how(a, turn),
+                       space + (turn & 1),
                        a.logits + (u64)bid_y() * a.n,
                        a.weights + (u64)bid_y() * a.n};
     u64 all, at;
@@ -312,12 +336,14 @@ extern "C" __global__ void __launch_bounds__(BR_PICK_THREADS, 1)
          i += grid_dim() * BR_PICK_THREADS)
         other[i] = 0;
     const u32 best = ~(u32)best_of(&p, from, end);
+    const struct br_pick_how how = a.rows ? a.rows[bid_y()] : a.told->how;
     const float most = p.logits[best];
     const bool bad = ld_relaxed32(&p.s->bad) != 0;
     const bool none = !(most > as_f32(0xff800000u));
     if (bad || none || how.temperature == 0.0f || how.top_k == 1) {
         if (bid() == 0 && p.t == 0)
-            say(a, bad    ? (u32)BR_PICK_NO_NUMBER
+            say(a, turn,
+                bad    ? (u32)BR_PICK_NO_NUMBER
                    : none ? (u32)BR_PICK_NONE
                           : best,
                 best);
@@ -340,11 +366,11 @@ extern "C" __global__ void __launch_bounds__(BR_PICK_THREADS, 1)
             p.weights[i] = 0;
     at = scan(&p, 3, own_sum(&p), &all);
     const u64 drawn =
-        draw_below(how.seed, a.step ? a.step->pos : how.position, all);
+        draw_below(how.seed, a.rows ? how.position : a.step->pos, all);
 #pragma unroll 1
     for (u32 i = p.lo; i < p.hi; i++) {
         if (drawn >= at && drawn - at < p.weights[i])
-            say(a, i, best);
+            say(a, turn, i, best);
         at += p.weights[i];
     }
 }

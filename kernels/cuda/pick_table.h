@@ -7,7 +7,8 @@
 
 enum {
     BR_PICK_THREADS = 512,
-    BR_PICK_SHARED = (256 + BR_PICK_THREADS / 32) * 8 + 16,
+    BR_PICK_SHARED = (256 + BR_PICK_THREADS / 32) * 8 + 16 + 32,
+    BR_PICK_TURNS = 64, /* draws that the host may be ahead */
     /* in place of a token */
     BR_PICK_NO_NUMBER = -1, /* a logit is NaN or +inf */
     BR_PICK_NONE = -2,      /* all are -inf */
@@ -30,19 +31,27 @@ struct br_pick_how {
     unsigned int position, turn; /* turn & 1: of the row's spaces */
 };
 
+/* Of the device: how this launch draws, once its first block has read it; the turn of
+ * the last one. */
+struct br_pick_told {
+    struct br_pick_how how;
+    unsigned int turn, unused[3];
+};
+
 /* A row of the grid draws from a row of logits. */
 struct br_pick_args {
     const float *logits;         /* [row][n] */
     unsigned long long *weights; /* [row][n] */
     struct br_pick_space *space; /* [row][2] */
     unsigned int n;              /* tokens of the vocabulary */
-    /* After a step of the decode kernel: the next one begins with the token.
-     * NULL: rows of a step, into tokens by row. */
-    struct br_mk_step *step;
     unsigned int *tokens;
-    unsigned long long *drawn; /* host's: turn << 32 | token, with a step */
-    const struct br_pick_how *rows; /* [row]; NULL: it is `one` */
-    struct br_pick_how one;
+    const struct br_pick_how *rows; /* [row], tokens by row; NULL: of a step */
+    /* After a step of the decode kernel: the next one begins with the token. How is
+     * in the host's memory, by turn, so that all launches are alike. */
+    struct br_mk_step *step;
+    const struct br_pick_how *how;
+    struct br_pick_told *told;
+    unsigned long long *drawn; /* host's: turn << 32 | token */
 };
 
 #endif

@@ -30,11 +30,15 @@ typedef struct br_cu_decode {
     void *mega_mod, *setup_mod, *pick_mod, *fn, *repack, *pick;
     uint64_t inst, stream, stream_chunks, words, embed, norms, qk_norms, rope,
         kv, pages, tokens, logits, step, tile_at, profile, hints, pick_space,
-        pick_weights;
+        pick_weights, pick_told;
     uint64_t args;           /* the kernel's constant block */
     struct br_mk_host *host; /* pinned */
+    struct br_pick_how *how; /* pinned: of draws, by turn */
     uint32_t *hints_now;     /* pinned: what the counters are to be */
-    bool resident;
+    void *graph[3];          /* of launches that are alike (decode_told.c) */
+    uint32_t heard;  /* steps before this epoch have read what they are told */
+    uint32_t picked; /* and draws up to this one */
+    bool resident, left; /* a launch stays; did, with none since */
     uint32_t epoch, max_pos, regs, local_bytes, picks;
     bool sought; /* the next step begins with this token */
     uint32_t token;
