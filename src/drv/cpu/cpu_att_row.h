@@ -12,7 +12,7 @@
  * head to head. What is ROW_AHEAD bytes later in a stream is called for,
  * wherever that is; nearer and the processor's own prefetchers are in the way,
  * further and lines are held for longer than there are places (0026). A call that
- * finds no place is forgotten, so each line is called for again a page before.
+ * finds no place is forgotten, so each line is called for again a page later.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_CPU_ATT_ROW_H
@@ -59,7 +59,7 @@ soon_of(const uint16_t *const *page, int32_t n, const uint16_t *const *next,
         int32_t n_next, int32_t j, int32_t by)
 {
     return (row_soon){page_ahead(page, n, next, n_next, j + by),
-                      page_ahead(page, n, next, n_next, j + 1)};
+                      page_ahead(page, n, next, n_next, j + BR_MAX(by - 1, 1))};
 }
 
 V_INLINE void
