@@ -462,12 +462,14 @@ TEST_WITHIN(cuda_an_engine_stays_while_streams_come_and_go, 240)
     t_emulate_end();
 }
 
-/* Copies of one model wait for what another has under way: no launch stays where
- * there are two, and one that does ends within a step. */
-TEST_WITHIN(cuda_no_launch_stays_beside_another_model, 240)
+/* Copies of one model wait for what another has under way: a launch that stays ends
+ * within a step of another's being loaded, or asked, and comes back when that is a
+ * while ago. */
+TEST_WITHIN(cuda_a_launch_makes_way_for_another_model, 240)
 {
+    enum { QUIET = 32 };
     const br_lm_config c = {.tier = "cuda", .n_ctx = CTX, .n_slots = SLOTS + 1};
-    talk k;
+    talk k, l;
 
     t_emulate_cuda();
     shaped on = open_shape("shape:llama-256:BF16", &c);
@@ -475,12 +477,20 @@ TEST_WITHIN(cuda_no_launch_stays_beside_another_model, 240)
     say_often(&k, "0", 6);
     ck_assert_uint_eq(gpu_of(on.lm).resident, 3);
     shaped other = open_shape("shape:toy:BF16", &c);
-    say_often(&k, "0", 6);
-    const br_lm_gpu g = gpu_of(on.lm);
+    say_often(&k, "0", QUIET);
+    br_lm_gpu g = gpu_of(on.lm);
     ck_assert(g.resident == 3 && g.exited == 1);
-    close_shape(&other);
     say_often(&k, "0", 3);
     ck_assert_uint_eq(gpu_of(on.lm).resident, 6);
+    begin_talk(&l, other.lm, false);
+    say_often(&l, "1", 6);
+    ck_assert_uint_eq(gpu_of(other.lm).resident, 0);
+    say(&k, "0");
+    g = gpu_of(on.lm);
+    ck_assert(g.resident == 6 && g.exited == 2);
+    close_shape(&other);
+    say_often(&k, "0", 3);
+    ck_assert_uint_eq(gpu_of(on.lm).resident, 9);
     same_as_a_prompt(&k, 0);
     close_shape(&on);
     t_emulate_end();

@@ -59,6 +59,9 @@ static struct device {
     char bus[32];
     br_os_lock lock;
     uint32_t users; /* 0: the place is free */
+    uint32_t say;   /* of them: br_cuda_says */
+    const void *last;
+    uint64_t hands;
 } devices[DEVICES];
 static br_mutex devices_lock = BR_MUTEX;
 
@@ -108,20 +111,53 @@ leave_device(const br_cuda *cu)
         return;
     d = &devices[cu->held - 1];
     br_mutex_lock(&devices_lock);
+    d->say -= cu->says ? 1 : 0;
+    d->last = d->last == cu ? NULL : d->last;
     if (--d->users == 0)
         br_os_lock_drop(&d->lock);
     br_mutex_unlock(&devices_lock);
 }
 
 bool
-br_cuda_alone(const br_cuda *cu)
+br_cuda_alone(const br_cuda *cu, uint64_t *hands)
 {
+    const struct device *d = &devices[cu->held - 1];
     bool alone;
 
     br_mutex_lock(&devices_lock);
-    alone = devices[cu->held - 1].users == 1;
+    alone = d->users - d->say == (cu->says ? 0 : 1);
+    *hands = d->users == 1 ? 0 : d->hands;
     br_mutex_unlock(&devices_lock);
     return alone;
+}
+
+static void
+say_locked(br_cuda *cu)
+{
+    struct device *d = &devices[cu->held - 1];
+
+    d->hands += d->last != cu;
+    d->last = cu;
+}
+
+void
+br_cuda_say(br_cuda *cu)
+{
+    br_mutex_lock(&devices_lock);
+    say_locked(cu);
+    br_mutex_unlock(&devices_lock);
+}
+
+void
+br_cuda_says(br_cuda *cu, bool on)
+{
+    struct device *d = &devices[cu->held - 1];
+
+    br_mutex_lock(&devices_lock);
+    d->say += (on ? 1 : 0) - (cu->says ? 1 : 0);
+    cu->says = on;
+    say_locked(cu);
+    br_mutex_unlock(&devices_lock);
 }
 
 static br_code

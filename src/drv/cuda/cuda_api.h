@@ -57,6 +57,7 @@ typedef struct br_cuda {
     size_t total_bytes;
     char device_name[128];
     uint32_t held; /* 1 + its place among the devices of this process */
+    bool says;     /* when it asks something of it */
     /* Memory of the device that br_cuda_alloc gave and br_cuda_free has not seen; a
      * limit to that, or 0: what the device has. */
     uint64_t used, limit;
@@ -71,8 +72,13 @@ typedef struct br_cuda {
  * CUDA_VISIBLE_DEVICES numbers cards anew, and ends with the process. */
 br_code br_cuda_open(br_cuda *cu, int ordinal, br_status *st) BR_MUST_USE;
 void br_cuda_close(br_cuda *cu);
-/* Has nobody else of this process the device? */
-bool br_cuda_alone(const br_cuda *cu);
+/* Who says each time that it is going to ask something of the device, from now on, or
+ * no more. */
+void br_cuda_says(br_cuda *cu, bool on);
+void br_cuda_say(br_cuda *cu);
+/* Has nobody else of this process the device but such as say it? *hands: how often
+ * another one has said so than the one before. */
+bool br_cuda_alone(const br_cuda *cu, uint64_t *hands);
 /* rc of a driver call to a code; the text names the call and the error. */
 br_code br_cuda_check(const br_cuda *cu, int rc, const char *what,
                       br_status *st) BR_MUST_USE;

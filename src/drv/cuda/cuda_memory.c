@@ -109,7 +109,10 @@ cun_get(br_cun *x, void *to, uint64_t from, size_t bytes, br_status *st)
 br_code
 cun_use(br_cun *x, br_status *st)
 {
-    return x->dev ? BR_OK : BR_CU(&x->cu, st, cuCtxSetCurrent(x->cu.ctx));
+    if (x->dev)
+        return BR_OK;
+    br_cuda_say(&x->cu);
+    return BR_CU(&x->cu, st, cuCtxSetCurrent(x->cu.ctx));
 }
 
 br_code

@@ -116,8 +116,10 @@ open_all(br_cun *x, const br_model *m, const br_ir *g, br_status *st)
     br_cuda_upload_free(x->upload);
     x->upload = NULL;
     x->costs.load_ns = (uint64_t)br_now_ns() - x->costs.load_ns;
-    if (!x->dev)
+    if (!x->dev) {
+        br_cuda_says(&x->cu, true);
         return BR_OK;
+    }
     BR_TRY(
         x->dev->ops->begin(x->dev, (br_nd_key){0}, x->launches.n, &known, st));
     x->opened = x->dev->stats;
@@ -155,6 +157,7 @@ br_cun_close(br_cun *x)
     if (!x)
         return;
     if (x->cu.ctx) {
+        br_cuda_says(&x->cu, false); /* what is given back waits for all */
         (void)x->cu.cuCtxSetCurrent(x->cu.ctx);
         cun_leave(x);
         x->cu.cuStreamSynchronize(x->cu.stream); /* it looks at our memory */

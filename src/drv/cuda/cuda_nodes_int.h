@@ -82,8 +82,10 @@ typedef struct cun_loop {
     uint64_t state;            /* br_stay_state */
     void *graph[CUN_GRAPHS + 1];
     uint32_t like, n_like; /* the latest n steps had so many rows */
-    uint32_t epoch;        /* of the latest head */
-    uint32_t rows;         /* of the launch that stays; 0: there is none */
+    uint64_t hands; /* of br_cuda_alone, at the latest step; steps since */
+    uint32_t quiet; /* it was another */
+    uint32_t epoch; /* of the latest head */
+    uint32_t rows;  /* of the launch that stays; 0: there is none */
 } cun_loop;
 
 typedef struct cun_embed { /* a table whose rows the step brings */

@@ -160,7 +160,7 @@ br_cun_draw(br_cun *x, const br_cun_pick *p, uint32_t n, int32_t *out,
 
     br_check(n == x->n_want && "rows that wanted logits");
     cun_leave(x);
-    BR_TRY(BR_CU(&x->cu, st, cuCtxSetCurrent(x->cu.ctx)));
+    BR_TRY(cun_use(x, st));
     for (uint32_t i = 0; i < n; i++)
         weighs = weighs || (p[i].temperature > 0 && p[i].top_k != 1);
     BR_TRY(cun_open_pick(x, weighs, st));

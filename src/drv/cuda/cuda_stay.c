@@ -19,7 +19,8 @@ extern const char br_ptx_stay[];
 
 enum {
     PATIENCE = 16384, /* looks at the head: 20 ms */
-    AT_SIGHT = 4 /* steps of as many rows until a launch is made for them */
+    AT_SIGHT = 4, /* steps of as many rows until a launch is made for them */
+    QUIET = 32    /* steps in which nobody else has asked for the device */
 };
 
 bool
@@ -292,9 +293,24 @@ give_up(br_cun *x, uint32_t rows, const char *why)
     s->off = true;
 }
 
+/* May a launch stay? Copies of another model wait for whatever is under way: for the
+ * launch until its next step, or its patience. So it ends where another one is loaded
+ * or given back, or has asked for something since the step before, and comes again
+ * when that is a while ago. */
+static bool
+may_stay(br_cun *x)
+{
+    cun_loop *s = &x->stay;
+    uint64_t hands;
+    const bool alone = br_cuda_alone(&x->cu, &hands);
+
+    s->quiet = hands == s->hands ? BR_MIN(s->quiet + 1, (uint32_t)QUIET) : 0;
+    s->hands = hands;
+    return alone && (hands == 0 || s->quiet == QUIET);
+}
+
 /* Is there a launch for steps of so many rows? One is made when they come again
- * and again. Not where another model has the device, too: copies of one wait for
- * whatever the other has under way, and this would be for ever. */
+ * and again. */
 static bool
 has_graph(br_cun *x, uint32_t rows)
 {
@@ -303,7 +319,7 @@ has_graph(br_cun *x, uint32_t rows)
 
     s->n_like = s->like == rows ? s->n_like + 1 : 1;
     s->like = rows;
-    if (!br_cuda_alone(&x->cu))
+    if (!may_stay(x))
         return false;
     if (s->graph[rows] || s->off || s->n_like < AT_SIGHT)
         return s->graph[rows] != NULL;
