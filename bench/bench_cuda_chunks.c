@@ -11,24 +11,11 @@
 #include "run/lm_model.h"
 #include "run/oracle.h"
 #include "run/shape.h"
+#include "run/tier_diff.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static double
-nmse(const float *a, const float *want, size_t n)
-{
-    double e = 0, s = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        const double d = (double)a[i] - (double)want[i];
-
-        e += d * d;
-        s += (double)want[i] * (double)want[i];
-    }
-    return s > 0 ? e / s : 0;
-}
 
 static float *
 logits_of(const br_model *m, const br_oracle_config *c, const int32_t *tokens,
@@ -172,7 +159,7 @@ shape(const char *spec, uint32_t n)
     if (vocab <= 4096 && !bad) {
         float *want = logits_of(m, &rc, tokens, n, 0, &ref);
 
-        printf(", NMSE %.3g\n", nmse(all, want, n * vocab));
+        printf(", NMSE %.3g\n", br_nmse(all, want, n * vocab));
         br_oracle_close(&ref);
         free(want);
     } else if (!bad) {

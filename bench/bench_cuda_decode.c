@@ -15,6 +15,7 @@
 #include "base/rng.h"
 #include "cuda_decode.h"
 #include "run/sample.h"
+#include "run/tier_diff.h"
 
 #include <math.h>
 
@@ -228,19 +229,6 @@ fast_steps(struct bench *b, enum br_cu_mode mode, uint32_t steps, uint32_t pos,
     return next;
 }
 
-static double
-nmse(const float *a, const float *ref, uint32_t n)
-{
-    double e = 0, s = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        double d = (double)a[i] - (double)ref[i];
-        e += d * d;
-        s += (double)ref[i] * (double)ref[i];
-    }
-    return s > 0 && isfinite(e) ? e / s : (double)INFINITY;
-}
-
 /* Keys and values of position pos in layer 0 as the obvious kernels have them
  * (cache) against those in the pages: NMSE. */
 static double
@@ -263,21 +251,10 @@ row_error(struct bench *b, uint64_t cache, uint32_t pos)
             want[i * hd + d] = br_bf16_to_f32(row[1][d]);
         }
     }
-    e = nmse(got, want, n);
+    e = br_nmse(got, want, n);
     br_free(got);
     br_free(want);
     return e;
-}
-
-static uint32_t
-argmax(const float *x, uint32_t n)
-{
-    uint32_t best = 0;
-
-    for (uint32_t i = 1; i < n; i++)
-        if (x[i] > x[best])
-            best = i;
-    return best;
 }
 
 /* Of the bits: two builds that give the same print the same. */
@@ -329,18 +306,18 @@ check(struct bench *b, uint32_t pos)
         fast_steps(b, BR_CU_MEGA, 1, pos, again);
         same += memcmp(again, mg, n * 4ull) == 0;
     }
-    e = nmse(mg, ref, n);
+    e = br_nmse(mg, ref, n);
     bad |= !(row_error(b, b->w.cache, pos) < 1e-3);
     br_cuda_free(&b->cu, b->w.cache);
     bad |= !(e < most) || same != repeats;
     equal = memcmp(pk, mg, n * 4ull) == 0;
-    bad |= tp != tm || tm != argmax(mg, n);
+    bad |= tp != tm || tm != br_argmax(mg, n);
     if (!b->quick || pos % BR_MK_KV_BLOCK == 254)
         equal &= several_steps(b, pos, pk, again);
     bad |= !equal;
     printf("check %-14s pos %5u  nmse %.2e  bits %016llx  argmax %u/%u  "
            "packets==mega %s  repeat %u/%u  %s\n",
-           b->d.shape.name, pos, e, hash(mg, n), tm, argmax(ref, n),
+           b->d.shape.name, pos, e, hash(mg, n), tm, br_argmax(ref, n),
            equal ? "yes" : "NO", same, repeats, bad ? "BAD" : "ok");
     fflush(stdout);
     br_free(ref);

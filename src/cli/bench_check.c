@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"
 #include "cli/bench.h"
+#include "run/tier_diff.h"
 
 #include <string.h>
 
@@ -18,20 +19,6 @@ br_bench_token(const br_model *m, uint32_t slot, uint32_t position)
 
     br_rng_init(&r, slot, position);
     return (int32_t)br_rng_below(&r, (uint32_t)m->hp.n_vocab);
-}
-
-static double
-nmse(const float *a, const float *want, size_t n)
-{
-    double e = 0, s = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        double d = (double)a[i] - (double)want[i];
-
-        e += d * d;
-        s += (double)want[i] * (double)want[i];
-    }
-    return e / s; /* NaN where all is zero, or anything is NaN */
 }
 
 /* The reference tier's logits of the first tokens. */
@@ -86,7 +73,7 @@ compare(const under_check *b, const int32_t *tokens, float *want, br_status *st)
     BR_TRY(b->o->c.gpu.tier ? br_oracle_feed(b->o, 0, 0, tokens,
                                              BR_BENCH_CHECKED, 0, b->logits, st)
                             : ask_cpu(b, tokens, st));
-    e = nmse(b->logits, want, n);
+    e = br_nmse(b->logits, want, n);
     br_oracle_reset(b->o, 0);
     if ((b->o->c.gpu.tier ? b->o->c.exact : br_cpu_is_exact(b->o->cpu))
             ? memcmp(b->logits, want, n * sizeof *want)
@@ -96,7 +83,7 @@ compare(const under_check *b, const int32_t *tokens, float *want, br_status *st)
     BR_TRY(
         br_oracle_feed(b->o, 0, 0, tokens, BR_BENCH_CHECKED, 0, b->logits, st));
     br_oracle_reset(b->o, 0);
-    e = nmse(b->logits, want, n);
+    e = br_nmse(b->logits, want, n);
     if (!(e <= 1e-2))
         return br_fail(st, BR_E_REJECTED,
                        "check: NMSE %g with the state that is measured", e);

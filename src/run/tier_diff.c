@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/tier_diff.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct record {
@@ -257,4 +258,29 @@ br_diff_fini(br_diff *d)
 {
     br_vec_fini(&d->layers);
     *d = (br_diff){0};
+}
+
+double
+br_nmse(const float *x, const float *want, size_t n)
+{
+    double e = 0, s = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const double d = (double)x[i] - (double)want[i];
+
+        e += d * d;
+        s += (double)want[i] * (double)want[i];
+    }
+    return s > 0 ? e / s : (double)NAN;
+}
+
+uint32_t
+br_argmax(const float *x, uint32_t n)
+{
+    uint32_t best = 0;
+
+    for (uint32_t i = 1; i < n; i++)
+        if (x[i] > x[best])
+            best = i;
+    return best;
 }

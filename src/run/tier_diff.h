@@ -36,4 +36,10 @@ br_code br_validate(br_diff *d, br_oracle *want, br_oracle *got,
                     br_status *st) BR_MUST_USE;
 void br_diff_fini(br_diff *d);
 
+/* (x - want)^2 over want^2. Not a number where either has one that is none, or want is
+ * 0 throughout: so ask whether it is below a bound, not above. */
+double br_nmse(const float *x, const float *want, size_t n);
+/* The first of the highest; 0 where x begins with what is no number. */
+uint32_t br_argmax(const float *x, uint32_t n);
+
 #endif

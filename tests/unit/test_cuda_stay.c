@@ -7,6 +7,7 @@
 
 #include "base/thread.h"
 #include "run/sample.h"
+#include "run/tier_diff.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -253,17 +254,6 @@ TEST_WITHIN(cuda_a_launch_that_is_refused_costs_no_token, 240)
     t_emulate_end();
 }
 
-static int32_t
-best_of(const float *logits, int32_t n)
-{
-    int32_t best = 0;
-
-    for (int32_t i = 1; i < n; i++)
-        if (logits[i] > logits[best])
-            best = i;
-    return best;
-}
-
 /* The token after `token` at a slot's position, by a launch that stays. */
 static int32_t
 draw_one(const br_lm *lm, int32_t slot, int32_t position, int32_t token,
@@ -324,7 +314,7 @@ TEST_WITHIN(cuda_a_slot_may_begin_with_many_pages, 240)
         draw_one(on.lm, 1, 1, tokens[1], tables);
     ck_assert_uint_eq(gpu_of(on.lm).resident, 2);
     ck_assert_int_eq(draw_one(on.lm, 3, AT, tokens[0], tables),
-                     best_of(all, on.lm->n_vocab));
+                     (int32_t)br_argmax(all, (uint32_t)on.lm->n_vocab));
     ck_assert_uint_eq(gpu_of(on.lm).resident, 3);
     t_ok(on.lm->step(on.lm->ctx, &s, few, &st), &st);
     ck_assert_mem_eq(few, all, bytes); /* its key went where the list says */

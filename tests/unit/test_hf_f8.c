@@ -7,6 +7,7 @@
 #include "model/model.h"
 #include "model/quant.h"
 #include "run/oracle.h"
+#include "run/tier_diff.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -269,20 +270,6 @@ logits_of(const br_model *m, const br_oracle_config *c)
     return out;
 }
 
-static double
-nmse(const float *a, const float *want)
-{
-    double e = 0, s = 0;
-
-    for (size_t i = 0; i < 5 * ROWS; i++) {
-        const double d = (double)a[i] - (double)want[i];
-
-        e += d * d;
-        s += (double)want[i] * (double)want[i];
-    }
-    return e / s;
-}
-
 TEST_WITHIN(hf_f8_runs_on_all_tiers, 120)
 {
     br_status st = {0};
@@ -296,12 +283,14 @@ TEST_WITHIN(hf_f8_runs_on_all_tiers, 120)
     const float *cpu =
         logits_of(m, &(br_oracle_config){.pool = pool, .kv = BR_Q_F32});
     /* BF16 of the table is beside two BF16 of each number */
-    ck_assert_msg(nmse(cpu, want) < 1e-6, "cpu: %g", nmse(cpu, want));
+    ck_assert_msg(br_nmse(cpu, want, 5 * ROWS) < 1e-6, "cpu: %g",
+                  br_nmse(cpu, want, 5 * ROWS));
     br_cpu_pool_free(pool);
     t_emulate_cuda();
     const float *cuda = logits_of(
         m, &(br_oracle_config){.gpu = {.tier = "cuda"}, .kv = BR_Q_F16});
-    ck_assert_msg(nmse(cuda, want) < 5e-6, "cuda: %g", nmse(cuda, want));
+    ck_assert_msg(br_nmse(cuda, want, 5 * ROWS) < 5e-6, "cuda: %g",
+                  br_nmse(cuda, want, 5 * ROWS));
     const float *exact = logits_of(
         m, &(br_oracle_config){
                .gpu = {.tier = "cuda"}, .exact = true, .kv = BR_Q_F32});
