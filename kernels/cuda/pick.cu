@@ -20,16 +20,29 @@ struct pick_shared {
     struct br_pick_how how; /* in the first block: on its way from the host */
 };
 static_assert(sizeof(struct pick_shared) == BR_PICK_SHARED, "host asks");
+/* Looks of a block for the others, 0.7 us each: seconds. */
+#ifndef MEET_LIMIT
+#    define MEET_LIMIT (1u << 22)
+#endif
 #define P ((struct pick_shared *)dyn_shared())
 
 struct picker {
     u32 t, lo, hi; /* this thread's ids */
     u32 met;
+    u32 *hung;
     struct br_pick_told *told; /* to be said by this thread, or NULL */
     struct br_pick_space *s;
     const float *logits;
     u64 *weights;
 };
+
+static __device__ __attribute__((noinline)) void
+give_up_meeting(u32 *hung)
+{
+    *(volatile u32 *)hung = 1;
+    fence_system();
+    trap();
+}
 
 BR_DEV void
 meet(struct picker *p)
@@ -41,8 +54,8 @@ meet(struct picker *p)
         red_relaxed_add(&p->s->arrived, 1);
 #pragma unroll 1
         for (u32 n = 0; ld_relaxed32(&p->s->arrived) < p->met * grid_dim(); n++)
-            if (n > 1u << 24)
-                trap();
+            if (n > MEET_LIMIT)
+                give_up_meeting(p->hung);
         fence_gpu();
     }
     bar(1, BR_PICK_THREADS);
@@ -325,6 +338,7 @@ extern "C" __global__ void __launch_bounds__(BR_PICK_THREADS, 1)
                        from + tid() * mine,
                        0,
                        0,
+                       a.hung,
                        ask_how(a, turn),
                        space + (turn & 1),
                        a.logits + (u64)bid_y() * a.n,

@@ -52,6 +52,7 @@ struct br_pick_args {
     const struct br_pick_how *how;
     struct br_pick_told *told;
     unsigned long long *drawn; /* host's: turn << 32 | token */
+    unsigned int *hung;        /* host's: a block waited in vain */
 };
 
 #endif

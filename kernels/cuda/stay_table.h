@@ -38,6 +38,7 @@ struct br_stay_host {
     /* The device's: epoch << 32 | token of each row; epoch << 32 | ns from where it
      * had the step to where it had drawn. */
     unsigned long long out[BR_STAY_ROWS], ns;
+    unsigned int hung, rest; /* a kernel waited in vain, and trapped */
 };
 
 struct br_stay_state { /* of the device */

@@ -131,6 +131,7 @@ open_it(br_lm_cuda *r, const br_model *m, const br_lm_config *c, br_status *st)
     r->n_ctx = br_lm_ctx(m, c);
     BR_TRY(br_cu_shape_of(&s, m, st));
     BR_TRY(br_cuda_open(&r->cu, 0, st));
+    r->cu.timeout_s = c->gpu_timeout_s;
     r->cu.limit = c->gpu_memory; /* nothing of it can be elsewhere */
     BR_TRY(br_cu_decode_new(&r->d, &r->cu, &s, r->n_ctx, NULL, st));
     return br_cu_load(&r->d, m, c->progress, c->ctx, st);

@@ -24,8 +24,9 @@ typedef struct br_lm_config {
     const char *kv;    /* f32, f16, q8_0 for keys and values; NULL: cpu has
                         * f16 and ref f32, as is what is exact */
     const char *cache; /* folder for packed weights of large models, or NULL */
-    uint64_t cache_bytes; /* of all that is there */
-    uint64_t gpu_memory;  /* memory of br_cun_config */
+    uint64_t cache_bytes;   /* of all that is there */
+    uint64_t gpu_memory;    /* memory of br_cun_config */
+    uint32_t gpu_timeout_s; /* until a GPU's step counts as hung; 0: a minute */
     /* While weights are made ready; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;

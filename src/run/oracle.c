@@ -76,6 +76,7 @@ open_gpu(br_oracle *o, const uint32_t *n_pages, br_status *st)
                        .max_rows = o->c.max_rows,
                        .max_want = o->c.max_want,
                        .memory = o->c.gpu_memory,
+                       .timeout_s = o->c.gpu_timeout_s,
                        .progress = o->c.progress,
                        .ctx = o->c.ctx};
 

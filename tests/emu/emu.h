@@ -52,6 +52,7 @@ extern "C" {
 #endif
 extern struct emu_fiber *emu_me;
 void emu_yield(void);
+void emu_trap(void);
 void emu_arrive(struct emu_bar *b, u32 n); /* returns when n have */
 void emu_cluster_arrive(void);
 void emu_call(const char *kernel, void **params); /* emu_kernels.cc */
@@ -138,7 +139,7 @@ dyn_shared(void)
 BR_DEV void
 trap(void)
 {
-    abort();
+    emu_trap();
 }
 
 BR_DEV float

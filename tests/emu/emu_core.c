@@ -7,7 +7,9 @@
  * once, any other one block after another. So does a graph with a loop, which goes
  * round until a kernel says that it is over. A device is lost, once, when a launch finds
  * the file BR_EMU_LOST: the number in it is what all calls say until nobody has the
- * context any more. Whoever gives that up has given all memory back, or the process
+ * context any more. One that finds BR_EMU_HANG never ends, and a call that would wait for it
+ * aborts; one of blocks that are there at once and finds BR_EMU_DROP lacks the last of
+ * them. Whoever gives the context up has given all memory back, or the process
  * ends. Seven multiprocessors of an sm_90, or BR_EMU_SM, BR_EMU_MAJOR; a launch in
  * which nobody can go on is reported and ends with "launch failed".
  * SPDX-License-Identifier: Apache-2.0 */
@@ -121,13 +123,26 @@ change_block(struct emu_block *b)
     there = b;
 }
 
+/* A thread has trapped: the launch ends. */
+static int trapped;
+
+void
+emu_trap(void)
+{
+    trapped = 1;
+    for (;;)
+        emu_yield();
+}
+
 /* Until all are done; 1: nobody could go on. A fiber that polls always can, so
  * its own limit on polls ends it. */
 static int
 run(struct emu_fiber *f, size_t n)
 {
-    size_t left = n, moved;
+    size_t left = 0, moved;
 
+    for (size_t i = 0; i < n; i++)
+        left += !f[i].done;
     while (left) {
         moved = 0;
         for (size_t i = 0; i < n; i++) {
@@ -138,11 +153,22 @@ run(struct emu_fiber *f, size_t n)
             emu_swap(&home, f[i].sp);
             moved++;
             left -= (size_t)f[i].done;
+            if (trapped)
+                return 1;
         }
         if (!moved)
             return 1;
     }
     return 0;
+}
+
+/* Is there the file that a variable names? It is looked at once. */
+static int
+asked_for(const char *name)
+{
+    const char *file = getenv(name);
+
+    return file && unlink(file) == 0;
 }
 
 static int
@@ -181,11 +207,16 @@ launch(const struct shape *s, u32 first, u32 n_blocks)
         f[i].grid_dim = s->gx;
         fiber_start(&f[i], stacks + i * STACK);
     }
+    if (n_blocks > 1 && !s->cluster && asked_for("BR_EMU_DROP"))
+        for (size_t i = n - s->threads; i < n; i++)
+            f[i].done = 1;
     cluster_left = (u32)n;
     cluster_here = 0;
+    trapped = 0;
     rc = run(f, n);
     if (rc)
-        fprintf(stderr, "emu: %s: all threads wait\n", kernel);
+        fprintf(stderr, "emu: %s: %s\n", kernel,
+                trapped ? "a trap" : "all threads wait");
     for (u32 i = 0; i < n_blocks; i++) {
         free(b[i].shared);
         free(b[i].own);
@@ -256,10 +287,14 @@ static struct cooperative {
     int is_on, rc, over;
 } coop;
 
+static int hung;            /* what runs never ends */
+static __thread int beside; /* a thread that runs launches, not the caller's */
+
 static void *
 run_cooperative(void *p)
 {
     (void)p;
+    beside = 1;
     coop.rc = coop.graph ? emu_run_graph(coop.graph)
                          : launch(&coop.s, 0, coop.s.gx * coop.s.gy);
     __atomic_store_n(&coop.over, 1, __ATOMIC_RELEASE);
@@ -286,9 +321,23 @@ settle(void)
     return coop.rc;
 }
 
+int
+emu_hung(void)
+{
+    return __atomic_load_n(&hung, __ATOMIC_ACQUIRE);
+}
+static void
+would_wait(void)
+{
+    if (!emu_hung())
+        return;
+    fprintf(stderr, "emulated device: this call would wait for ever\n");
+    abort();
+}
 static void
 make_until(uint64_t n)
 {
+    would_wait();
     settle();
     for (; n_made < n; n_made++) {
         const struct later *l = &later[n_made % LATER];
@@ -361,8 +410,8 @@ E(cuDeviceTotalMem_v2)(size_t *n, int d)
 int emu_lost;
 static int n_contexts;
 
-void
-emu_look_for_loss(void)
+static void
+look_for_loss(void)
 {
     const char *name = getenv("BR_EMU_LOST");
     FILE *f = name && !emu_lost ? fopen(name, "r") : NULL;
@@ -373,6 +422,13 @@ emu_look_for_loss(void)
         1) /* it may be there and not yet written */
         unlink(name);
     fclose(f);
+}
+void
+emu_look_for_loss(void)
+{
+    if (asked_for("BR_EMU_HANG"))
+        __atomic_store_n(&hung, 1, __ATOMIC_RELEASE);
+    look_for_loss();
 }
 E(cuDevicePrimaryCtxRetain)(void **c, int d)
 {
@@ -385,6 +441,7 @@ static unsigned n_asked; /* for memory, since somebody has the device */
 E(cuDevicePrimaryCtxRelease_v2)(int d)
 {
     if (--n_contexts == 0) {
+        would_wait();
         check_held();
         emu_make_all();
         emu_lost = coop.rc = 0;
@@ -608,6 +665,10 @@ emu_launch_blocks(void *fn, const struct shape *s, void **params, int together)
     emu_look_for_loss();
     if (emu_lost)
         return emu_lost;
+    if (emu_hung() && !beside)
+        return 0;
+    while (emu_hung())
+        pause();
     kernel = fn;
     kernel_params = params;
     for (u32 i = 0; i < n && !rc; i += each)
@@ -624,6 +685,8 @@ launch_all(void *fn, const struct shape *s, void **params)
         return 1;
     if (emu_captured)
         return emu_note(fn, s, params, 0);
+    if (emu_hung())
+        return 0;
     emu_make_all();
     return emu_launch_blocks(fn, s, params, 0);
 }
@@ -675,7 +738,7 @@ E(cuLaunchCooperativeKernel)
     if (emu_captured)
         return gx * gy > (u32)n_sm() ? 720 : emu_note(fn, &s, params, 1);
     emu_look_for_loss();
-    if (emu_lost)
+    if (emu_lost || emu_hung())
         return emu_lost;
     emu_make_all();
     if (coop.rc || shared > SHARED || gx * gy > (u32)n_sm())
@@ -704,7 +767,8 @@ E(cuStreamDestroy_v2)(void *s)
 E(cuStreamQuery)(void *s)
 {
     IGNORE(s);
-    if (coop.is_on && !__atomic_load_n(&coop.over, __ATOMIC_ACQUIRE)) {
+    if (emu_hung() ||
+        (coop.is_on && !__atomic_load_n(&coop.over, __ATOMIC_ACQUIRE))) {
         usleep(100); /* the processor is for the kernel */
         return 600;
     }

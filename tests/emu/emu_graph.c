@@ -156,7 +156,7 @@ E(cuGraphLaunch)(struct graph *g, void *s)
     if (emu_idle())
         return 0;
     emu_look_for_loss();
-    if (emu_lost)
+    if (emu_lost || emu_hung())
         return emu_lost;
     if (!g->loops)
         return emu_later(g);

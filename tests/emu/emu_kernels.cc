@@ -6,6 +6,7 @@
 #undef S
 #undef P
 #include "../../kernels/cuda/setup.cu"
+#define MEET_LIMIT (1u << 14) /* all others run between two looks */
 #include "../../kernels/cuda/pick.cu"
 #include "../../kernels/cuda/nodes.cu"
 #include "../../kernels/cuda/prog.cu"

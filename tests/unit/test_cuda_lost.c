@@ -131,6 +131,40 @@ TEST_WITHIN(cuda_a_lost_device_is_told_and_loaded_again, 120)
     t_emulate_end();
 }
 
+/* A step that never ends, in either way: TIMEOUT, at once the second time. */
+static void
+hang_device(const char *spec, uint32_t n_slots)
+{
+    br_lm_config c = {
+        .tier = "cuda", .n_ctx = 128, .n_slots = n_slots, .gpu_timeout_s = 3};
+    const char *file = t_printf("%s/hang", t_tmpdir());
+    float *logits;
+    br_status st = {0};
+
+    t_emulate_cuda();
+    ck_assert_int_eq(setenv("BR_EMU_HANG", file, 1), 0);
+    shaped on = open_shape(spec, &c);
+    logits = t_keep(calloc((size_t)on.lm->n_vocab, sizeof *logits));
+    t_ok(one_token(on.lm, n_slots, logits, &st), &st);
+    t_write(file, "", 0);
+    for (int i = 0; i < 2; i++) {
+        st = (br_status){0};
+        ck_assert_int_eq(one_token(on.lm, n_slots, logits, &st), BR_E_TIMEOUT);
+        ck_assert_msg(strstr(st.msg, "has not ended in 3 s"), "%s", st.msg);
+    }
+    close_shape(&on);
+    unsetenv("BR_EMU_HANG");
+}
+
+TEST_WITHIN(cuda_a_step_that_hangs_is_a_timeout, 120)
+{
+    hang_device("shape:llama-512:BF16", 2);
+}
+TEST_WITHIN(cuda_a_step_of_one_sequence_that_hangs_is_a_timeout, 120)
+{
+    hang_device("shape:llama-512:BF16", 0);
+}
+
 /* A kernel that gave up waiting says so in the host's memory and traps: what the
  * driver then says is TIMEOUT, not a name of its own. */
 TEST_WITHIN(cuda_a_kernel_that_waits_in_vain_is_a_timeout, 60)

@@ -347,14 +347,21 @@ words(void)
 }
 
 static host
-open_host(void)
+open_host_within(uint32_t timeout_s)
 {
-    const br_lm_config c = {.tier = "cuda", .n_ctx = 128, .n_slots = 3};
+    const br_lm_config c = {
+        .tier = "cuda", .n_ctx = 128, .n_slots = 3, .gpu_timeout_s = timeout_s};
     host h;
 
     h.on = open_shape("shape:llama-256:BF16", &c);
     ek_open_on(&h.k, words(), (br_engine_config){.lm = h.on.lm});
     return h;
+}
+
+static host
+open_host(void)
+{
+    return open_host_within(0);
 }
 
 static void
@@ -525,6 +532,75 @@ TEST_WITHIN(cuda_a_device_lost_under_a_launch_that_stays_is_told, 240)
     lose(ILLEGAL_ADDRESS, BR_E_IO);
     lose(LAUNCH_TIMEOUT, BR_E_TIMEOUT);
     t_emulate_end();
+}
+
+/* A draw that waits in vain for one of its blocks gives up: the request is told so, and
+ * the model can be loaded again. */
+TEST_WITHIN(cuda_a_draw_that_waits_in_vain_is_a_timeout, 240)
+{
+    const char *file = t_printf("%s/drop", t_tmpdir());
+    ek_req *r = t_keep(calloc(3, sizeof *r));
+
+    t_emulate_cuda();
+    ck_assert_int_eq(setenv("BR_EMU_DROP", file, 1), 0);
+    host h = open_host();
+    ask(&h, &r[0], 2, 100, 0);
+    until(&h, &r[0], 12);
+    ck_assert_uint_gt(gpu_of_engine(&h).resident, 0);
+    t_write(file, "", 0);
+    for (int i = 0; i < 2; i++) {
+        if (i == 1)
+            ask(&h, &r[1], 3, 100, 0);
+        ek_await(&h.k, &(ek_req *){&r[i]}, 1);
+        ck_assert_int_eq(r[i].code, BR_E_TIMEOUT);
+        ck_assert_msg(strstr(r[i].error, "has to be loaded anew"), "%s",
+                      r[i].error);
+    }
+    ck_assert_int_ne(access(file, F_OK), 0);
+    close_host(&h);
+    h = open_host();
+    ask(&h, &r[2], 2, 12, 0);
+    ek_await(&h.k, &(ek_req *){&r[2]}, 1);
+    ck_assert_int_eq(r[2].code, BR_OK);
+    same_answer(&r[0], &r[2]);
+    close_host(&h);
+    unsetenv("BR_EMU_DROP");
+    t_emulate_end();
+}
+
+/* A launch that stays and never ends: the request is told so when the time is over,
+ * the next one and who opens a model at once; nothing waits for the device. */
+TEST_WITHIN(cuda_a_launch_that_stays_and_hangs_is_a_timeout, 240)
+{
+    enum { TIMEOUT_S = 8 };
+    const br_lm_config c = {.tier = "cuda", .n_ctx = 128};
+    const char *file = t_printf("%s/hang", t_tmpdir());
+    ek_req *r = t_keep(calloc(2, sizeof *r));
+    br_lm_model *again;
+    br_status st = {0};
+
+    t_emulate_cuda();
+    ck_assert_int_eq(setenv("BR_EMU_HANG", file, 1), 0);
+    host h = open_host_within(TIMEOUT_S);
+    ask(&h, &r[0], 2, 100, 0);
+    until(&h, &r[0], 12);
+    ck_assert_uint_gt(gpu_of_engine(&h).resident, 0);
+    t_write(file, "", 0);
+    for (int i = 0; i < 2; i++) {
+        if (i == 1)
+            ask(&h, &r[1], 3, 100, 0);
+        ek_await(&h.k, &(ek_req *){&r[i]}, 1);
+        ck_assert_int_eq(r[i].code, BR_E_TIMEOUT);
+        ck_assert_msg(strstr(r[i].error, "has not ended in 8 s"), "%s",
+                      r[i].error);
+    }
+    ck_assert_uint_eq(r[1].n_out, 0);
+    ck_assert_int_eq(br_lm_model_open(&again, h.on.m, &c, &st), BR_E_TIMEOUT);
+    ck_assert_msg(strstr(st.msg, "does not answer: this process has to be "
+                                 "started anew"),
+                  "%s", st.msg);
+    close_host(&h);
+    unsetenv("BR_EMU_HANG");
 }
 
 /* ---- behind a server ------------------------------------------------------ */

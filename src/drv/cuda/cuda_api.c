@@ -60,6 +60,7 @@ static struct device {
     br_os_lock lock;
     uint32_t users; /* 0: the place is free */
     uint32_t say;   /* of them: br_cuda_says */
+    bool hung;
     const void *last;
     uint64_t hands;
 } devices[DEVICES];
@@ -71,10 +72,15 @@ join_device(br_cuda *cu, const char *bus, br_status *st)
     struct device *d = devices, *end = devices + DEVICES;
     char name[40];
 
-    while (d < end && !(d->users && strcmp(d->bus, bus) == 0))
+    while (d < end && !((d->users || d->hung) && strcmp(d->bus, bus) == 0))
         d++;
+    if (d < end && d->hung)
+        return br_fail(st, BR_E_TIMEOUT,
+                       "%s does not answer: this process has to be started "
+                       "anew",
+                       cu->device_name);
     for (struct device *f = devices; d == end && f < end; f++)
-        d = f->users ? d : f;
+        d = f->users || f->hung ? d : f;
     if (d == end)
         return br_fail(st, BR_E_LIMIT, "more than %d devices", DEVICES);
     if (!d->users) {
@@ -113,9 +119,66 @@ leave_device(const br_cuda *cu)
     br_mutex_lock(&devices_lock);
     d->say -= cu->says ? 1 : 0;
     d->last = d->last == cu ? NULL : d->last;
-    if (--d->users == 0)
+    if (--d->users == 0 && !d->hung)
         br_os_lock_drop(&d->lock);
     br_mutex_unlock(&devices_lock);
+}
+
+static void
+give_up_device(const br_cuda *cu)
+{
+    br_mutex_lock(&devices_lock);
+    devices[cu->held - 1].hung = true;
+    br_mutex_unlock(&devices_lock);
+}
+
+/* A kernel that waits in vain gives up by itself within seconds; this is for what no
+ * kernel sees. A chunk of 2048 tokens takes 8B 0.06 s. */
+enum { TIMEOUT_S = 60 };
+
+br_code
+br_cuda_why(const br_cuda *cu, const unsigned *hung, br_code code,
+            br_status *st)
+{
+    if (code == BR_OK || !__atomic_load_n(hung, __ATOMIC_ACQUIRE))
+        return code;
+    if (st)
+        *st = (br_status){0};
+    return br_fail(st, BR_E_TIMEOUT,
+                   "%s: a multiprocessor waited for seconds for another: the "
+                   "model has to be loaded anew",
+                   cu->device_name);
+}
+
+br_code
+br_cuda_overdue(br_cuda *cu, int64_t since_ns, br_status *st)
+{
+    const uint32_t s = cu->timeout_s ? cu->timeout_s : TIMEOUT_S;
+
+    if (!cu->hung && br_now_ns() - since_ns < (int64_t)s * 1000000000)
+        return BR_OK;
+    cu->hung = true;
+    if (cu->held)
+        give_up_device(cu);
+    return br_fail(
+        st, BR_E_TIMEOUT,
+        "%s: what it runs has not ended in %u s: this process has to "
+        "be started anew",
+        cu->device_name, s);
+}
+
+br_code
+br_cuda_wait(br_cuda *cu, br_status *st)
+{
+    const int64_t since = br_now_ns();
+    int rc = BR_CU_NOT_READY;
+
+    while (rc == BR_CU_NOT_READY) {
+        BR_TRY(br_cuda_overdue(cu, since, st));
+        rc = cu->cuStreamQuery(cu->stream);
+        br_cpu_relax();
+    }
+    return br_cuda_check(cu, rc, "cuStreamQuery", st);
 }
 
 bool
@@ -214,11 +277,11 @@ br_cuda_open(br_cuda *cu, int ordinal, br_status *st)
 void
 br_cuda_close(br_cuda *cu)
 {
-    if (cu->stream)
+    if (cu->stream && !cu->hung)
         cu->cuStreamDestroy(cu->stream);
-    if (cu->ctx)
+    if (cu->ctx && !cu->hung)
         cu->cuDevicePrimaryCtxRelease(cu->dev);
-    if (cu->lib)
+    if (cu->lib && !cu->hung)
         dlclose(cu->lib);
     br_vec_fini(&cu->pieces);
     leave_device(cu);

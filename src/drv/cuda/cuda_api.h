@@ -61,6 +61,11 @@ typedef struct br_cuda {
     /* Memory of the device that br_cuda_alloc gave and br_cuda_free has not seen; a
      * limit to that, or 0: what the device has. */
     uint64_t used, limit;
+    /* Seconds after which what does not end counts as hung; 0: a minute. Then nothing
+     * more is asked of the device, by anybody of this process: most calls would wait for
+     * it, that which gives its context back among them. */
+    uint32_t timeout_s;
+    bool hung;
     uint64_t graphs; /* what the driver took for those that were made */
     BR_VEC(br_cuda_piece) pieces;
 } br_cuda;
@@ -82,6 +87,15 @@ bool br_cuda_alone(const br_cuda *cu, uint64_t *hands);
 /* rc of a driver call to a code; the text names the call and the error. */
 br_code br_cuda_check(const br_cuda *cu, int rc, const char *what,
                       br_status *st) BR_MUST_USE;
+/* code, or TIMEOUT where a kernel has said in the host's memory that it waited in vain. */
+br_code br_cuda_why(const br_cuda *cu, const unsigned *hung, br_code code,
+                    br_status *st) BR_MUST_USE;
+/* TIMEOUT: the device is hung, or is found to be, as somebody has waited for it since
+ * then. */
+br_code br_cuda_overdue(br_cuda *cu, int64_t since_ns,
+                        br_status *st) BR_MUST_USE;
+/* Until what is queued has ended; TIMEOUT: it does not. */
+br_code br_cuda_wait(br_cuda *cu, br_status *st) BR_MUST_USE;
 #define BR_CU(cu, st, call) br_cuda_check((cu), (cu)->call, #call, (st))
 
 /* OOM: the device has not so much, or the limit leaves less. */

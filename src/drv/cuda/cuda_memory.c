@@ -107,11 +107,22 @@ cun_get(br_cun *x, void *to, uint64_t from, size_t bytes, br_status *st)
 }
 
 br_code
+cun_why(const br_cun *x, br_code code, br_status *st)
+{
+    return x->stay.host ? br_cuda_why(&x->cu, &x->stay.host->hung, code, st)
+                        : code;
+}
+
+br_code
 cun_use(br_cun *x, br_status *st)
 {
     if (x->dev)
         return BR_OK;
+    if (x->cu.hung)
+        return br_cuda_overdue(&x->cu, 0, st);
     br_cuda_say(&x->cu);
+    if (x->stay.host && x->stay.host->hung)
+        return cun_why(x, BR_E_TIMEOUT, st);
     return BR_CU(&x->cu, st, cuCtxSetCurrent(x->cu.ctx));
 }
 
@@ -119,7 +130,7 @@ br_code
 cun_wait(br_cun *x, br_status *st)
 {
     return x->dev ? x->dev->ops->wait(x->dev, st)
-                  : BR_CU(&x->cu, st, cuStreamSynchronize(x->cu.stream));
+                  : cun_why(x, br_cuda_wait(&x->cu, st), st);
 }
 
 br_cun_costs

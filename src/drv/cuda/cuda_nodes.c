@@ -101,6 +101,7 @@ open_all(br_cun *x, const br_model *m, const br_ir *g, br_status *st)
         BR_TRY(br_cuda_open(&x->cu, 0, st));
     x->plain = x->dev || x->cu.major < 9;
     x->cu.limit = x->c.memory;
+    x->cu.timeout_s = x->c.timeout_s;
     if (!x->dev)
         BR_TRY(cun_count_first(x, m, g, st));
     BR_TRY(cun_bind(x, m, g, st));
@@ -151,40 +152,50 @@ br_cun_open(br_cun **out, const br_model *m, const br_ir *g,
     return BR_OK;
 }
 
+/* What it has of the device, and memory that the device sees. */
+static void
+give_back(br_cun *x)
+{
+    br_cuda_upload_free(x->upload);
+    for (size_t i = 0; i < 2 * BR_COUNT(x->graph[0]); i++) {
+        void *g = x->graph[i % 2][i / 2];
+
+        if (g)
+            x->cu.cuGraphExecDestroy(g);
+    }
+    cun_close_stay(x);
+    for (size_t i = 0; i < x->held.n; i++)
+        br_cuda_free(&x->cu, x->held.at[i]);
+    for (size_t i = 0; i < x->pinned.n; i++)
+        x->cu.cuMemFreeHost(x->pinned.at[i]);
+    br_cuda_free(&x->cu, x->raw);
+    if (x->stage)
+        x->cu.cuMemFreeHost(x->stage);
+    if (x->pick_stage)
+        x->cu.cuMemFreeHost(x->pick_stage);
+    if (x->pick_mod)
+        x->cu.cuModuleUnload(x->pick_mod);
+    if (x->mod)
+        x->cu.cuModuleUnload(x->mod);
+    if (x->experts_mod)
+        x->cu.cuModuleUnload(x->experts_mod);
+}
+
+/* Of a device that does not answer nothing is asked. */
 void
 br_cun_close(br_cun *x)
 {
     if (!x)
         return;
-    if (x->cu.ctx) {
+    if (x->cu.ctx)
         br_cuda_says(&x->cu, false); /* what is given back waits for all */
+    if (x->cu.ctx && !x->cu.hung) {
         (void)x->cu.cuCtxSetCurrent(x->cu.ctx);
         cun_leave(x);
-        x->cu.cuStreamSynchronize(x->cu.stream); /* it looks at our memory */
-        br_cuda_upload_free(x->upload);
-        for (size_t i = 0; i < 2 * BR_COUNT(x->graph[0]); i++) {
-            void *g = x->graph[i % 2][i / 2];
-
-            if (g)
-                x->cu.cuGraphExecDestroy(g);
-        }
-        cun_close_stay(x);
-        for (size_t i = 0; i < x->held.n; i++)
-            br_cuda_free(&x->cu, x->held.at[i]);
-        for (size_t i = 0; i < x->pinned.n; i++)
-            x->cu.cuMemFreeHost(x->pinned.at[i]);
-        br_cuda_free(&x->cu, x->raw);
-        if (x->stage)
-            x->cu.cuMemFreeHost(x->stage);
-        if (x->pick_stage)
-            x->cu.cuMemFreeHost(x->pick_stage);
-        if (x->pick_mod)
-            x->cu.cuModuleUnload(x->pick_mod);
-        if (x->mod)
-            x->cu.cuModuleUnload(x->mod);
-        if (x->experts_mod)
-            x->cu.cuModuleUnload(x->experts_mod);
+        (void)!br_cuda_wait(&x->cu, NULL); /* it looks at our memory */
     }
+    if (x->cu.ctx && !x->cu.hung)
+        give_back(x);
     if (x->dev) {
         x->dev->ops->close(x->dev);
         br_free(x->stage);
@@ -591,12 +602,12 @@ br_code
 cun_begin(br_cun *x, const br_step *step, uint32_t *n_want, br_status *st)
 {
     BR_TRY(check_step(x, step, n_want, st));
+    BR_TRY(cun_use(x, st));
     if (x->lost)
         return br_fail(st, BR_E_IO,
                        "tier %s: a slot's state was not moved: the device "
                        "does not answer",
                        cun_tier(x));
-    BR_TRY(cun_use(x, st));
     if (x->busy)
         BR_TRY(cun_wait(x, st));
     x->busy = true;

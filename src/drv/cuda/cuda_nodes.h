@@ -49,6 +49,7 @@ typedef struct br_cun_config {
      * itself); experts that do not fit stay in the host's. 0: what is free but a
      * reserve. OOM: all else does not fit. */
     uint64_t memory;
+    uint32_t timeout_s; /* of br_cuda; 0: its own */
     br_cun_costs *plan; /* NULL, or: what is known before weights are sent */
     /* Called now and then while weights are sent; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);

@@ -188,6 +188,8 @@ br_code cun_get(br_cun *x, void *to, uint64_t from, size_t bytes,
                 br_status *st) BR_MUST_USE;
 br_code cun_use(br_cun *x, br_status *st) BR_MUST_USE; /* by this thread */
 br_code cun_wait(br_cun *x, br_status *st) BR_MUST_USE;
+/* code, or TIMEOUT where a kernel waited in vain. */
+br_code cun_why(const br_cun *x, br_code code, br_status *st) BR_MUST_USE;
 /* cuda_weights.c: the matrix of value v, once. */
 br_code cun_matrix(br_cun *x, uint32_t v, br_status *st) BR_MUST_USE;
 /* What a matrix of the format becomes: some kind of tiles, or as it is. */

@@ -103,7 +103,7 @@ cun_how(br_cun *x, uint32_t i, const br_cun_pick *p)
 void
 cun_forget_draws(br_cun *x)
 {
-    if (!x->pick_rows)
+    if (!x->pick_rows || x->cu.hung)
         return;
     memset(x->pick_turn, 0, x->pick_rows * sizeof *x->pick_turn);
     x->cu.cuMemsetD32(x->pick_space, 0,
@@ -121,6 +121,7 @@ cun_start_pick(br_cun *x, uint32_t from, uint32_t n, br_status *st)
         .n = (uint32_t)v->cols,
         .tokens = (void *)(uintptr_t)cun_drawn(x),
         .rows = (const void *)(uintptr_t)x->pick_io,
+        .hung = &x->stay.host->hung,
     };
 
     return BR_CU(&x->cu, st,
@@ -145,7 +146,7 @@ pick_some(br_cun *x, const br_cun_pick *p, uint32_t from, uint32_t n,
     BR_TRY(BR_CU(
         &x->cu, st,
         cuMemcpyDtoHAsync(s.token, cun_drawn(x), n * 4ull, x->cu.stream)));
-    BR_TRY(BR_CU(&x->cu, st, cuStreamSynchronize(x->cu.stream)));
+    BR_TRY(cun_wait(x, st));
     x->busy = false;
     for (uint32_t i = 0; i < n; i++)
         out[i] = s.token[i];

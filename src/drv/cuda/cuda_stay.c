@@ -260,6 +260,7 @@ static br_code
 await_tokens(br_cun *x, uint32_t rows, br_status *st)
 {
     enum { LOOKS = 1000 }; /* between two questions to the driver */
+    const int64_t since = br_now_ns();
     bool again = false;
 
     while (!told(x, rows)) {
@@ -268,9 +269,11 @@ await_tokens(br_cun *x, uint32_t rows, br_status *st)
         for (int i = 0; i < LOOKS && !told(x, rows); i++)
             br_cpu_relax();
         rc = x->cu.cuStreamQuery(x->cu.stream);
+        if (rc == BR_CU_NOT_READY)
+            BR_TRY(br_cuda_overdue(&x->cu, since, st));
         if (rc == BR_CU_NOT_READY || (rc == 0 && told(x, rows)))
             continue;
-        BR_TRY(br_cuda_check(&x->cu, rc, "cuStreamQuery", st));
+        BR_TRY(cun_why(x, br_cuda_check(&x->cu, rc, "cuStreamQuery", st), st));
         if (again)
             return br_fail(st, BR_E_INTERNAL,
                            "a launch ended and did not say what it drew");

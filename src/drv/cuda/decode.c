@@ -331,8 +331,9 @@ br_cu_decode_new(br_cu_decode *d, br_cuda *cu, const br_cu_shape *s,
     return rc;
 }
 
-void
-br_cu_decode_free(br_cu_decode *d)
+/* What it has of the device, and memory that the device sees. */
+static void
+give_back(br_cu_decode *d)
 {
     uint64_t all[] = {
         d->inst,   d->stream,     d->stream_chunks, d->words,    d->embed,
@@ -353,6 +354,14 @@ br_cu_decode_free(br_cu_decode *d)
         d->cu->cuModuleUnload(d->pick_mod);
     if (d->setup_mod)
         d->cu->cuModuleUnload(d->setup_mod);
+}
+
+/* Of a device that does not answer nothing is asked. */
+void
+br_cu_decode_free(br_cu_decode *d)
+{
+    if (!d->cu->hung)
+        give_back(d);
     br_stream_plan_free(&d->plan);
     *d = (br_cu_decode){0};
 }
@@ -431,6 +440,8 @@ launch(br_cu_decode *d, uint32_t first, uint32_t end, uint32_t epoch,
                              .serial = ++d->serial,
                              .patience = d->patience};
 
+    if (d->cu->hung)
+        return br_cuda_overdue(d->cu, 0, st);
     d->phase = 0;
     d->sought = d->left = false;
     d->launches++;
@@ -444,19 +455,13 @@ launch(br_cu_decode *d, uint32_t first, uint32_t end, uint32_t epoch,
 static br_code
 why(const br_cu_decode *d, br_code code, br_status *st)
 {
-    if (code == BR_OK || !__atomic_load_n(&d->host->hung, __ATOMIC_ACQUIRE))
-        return code;
-    *st = (br_status){0};
-    return br_fail(st, BR_E_TIMEOUT,
-                   "%s: a multiprocessor waited for seconds for another: the "
-                   "model has to be loaded anew",
-                   d->cu->device_name);
+    return br_cuda_why(d->cu, &d->host->hung, code, st);
 }
 
 br_code
 br_cu_decode_wait(br_cu_decode *d, br_status *st)
 {
-    BR_TRY(why(d, BR_CU(d->cu, st, cuStreamSynchronize(d->cu->stream)), st));
+    BR_TRY(why(d, br_cuda_wait(d->cu, st), st));
     d->heard = d->epoch;
     d->picked = d->picks;
     return BR_OK;
@@ -486,6 +491,7 @@ await_word(br_cu_decode *d, const unsigned long long *p, uint32_t tag,
            uint32_t *out, bool *idle, br_status *st)
 {
     enum { LOOKS = 1000 }; /* between two questions to the driver */
+    const int64_t since = br_now_ns();
     int rc = BR_CU_NOT_READY;
 
     *idle = false;
@@ -494,6 +500,7 @@ await_word(br_cu_decode *d, const unsigned long long *p, uint32_t tag,
             br_cpu_relax();
         if (says(p, tag, out))
             break;
+        BR_TRY(br_cuda_overdue(d->cu, since, st));
         rc = d->cu->cuStreamQuery(d->cu->stream);
         if (rc != 0 && rc != BR_CU_NOT_READY)
             return why(d, br_cuda_check(d->cu, rc, "cuStreamQuery", st), st);
