@@ -77,9 +77,9 @@ make_words(const char *path, int32_t n)
     for (int32_t i = 0; i < n; i++) {
         char text[24];
 
-        snprintf(text, sizeof text, i ? "\xe2\x96\x81w%d" : "<unk>", i);
+        snprintf(text, sizeof text, "\xe2\x96\x81w%d", i);
         words[i] = br_text_z(strdup(text));
-        types[i] = i ? 1 : 2; /* normal, unknown */
+        types[i] = 1; /* normal: the unknown one has a text, too */
     }
     br_gguf_w_str(w, "tokenizer.ggml.model", BR_TEXT("llama"));
     br_gguf_w_strs(w, "tokenizer.ggml.tokens", words, (size_t)n);
