@@ -290,7 +290,7 @@ $(B)/src/drv/cuda/embed_ptx.o: $(wildcard kernels/cuda/ptx/*.ptx)
 $(B)/src/drv/nodes/embed_nodes.o: $(wildcard kernels/cuda/ptx/*nodes*.ptx)
 $(B)/src/cg/gcn/gcn_lib.o: kernels/host/host.ptx
 $(B)/src/drv/nodes/amd_hand.o: $(wildcard kernels/gcn/*.s)
-# make NVCC=nvcc: the decode kernel as the toolkit makes it too, 10 % faster.
+# make NVCC=nvcc: the decode kernel as the toolkit makes it too.
 ifneq ($(NVCC),)
 $(B)/mega_decode.cubin: $(wildcard kernels/cuda/*.cu kernels/cuda/*.cuh kernels/cuda/*.h)
 	$(call say,NVCC)$(NVCC) -gencode=arch=compute_90a,code=sm_90a -O3 -std=c++17 -w -cubin -o $@ kernels/cuda/mega_decode.cu

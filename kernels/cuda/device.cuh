@@ -383,6 +383,15 @@ lds64(u32 a)
                  : "r"(a));
     return r;
 }
+/* Only where `yes`; else r stays as it is. */
+BR_DEV void
+lds64_if(u32x2 *r, u32 a, bool yes)
+{
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %3, 0;\n"
+                 "@p ld.shared.v2.u32 {%0,%1}, [%2]; }"
+                 : "+r"(r->x), "+r"(r->y)
+                 : "r"(a), "r"((u32)yes));
+}
 BR_DEV void
 sts32(u32 a, u32 v)
 {

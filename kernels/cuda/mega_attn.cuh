@@ -164,7 +164,7 @@ page_of(u32 place, u32 pos)
  * with several the copies are as fast and racecheck loses count of them. */
 template <int HD, class F>
 BR_DEV u32
-load_pages(u32 j, u32 layer, u32 place, u32 at)
+load_pages(u32 j, u32 layer, u32 place, u32 at, u32 *seen)
 {
     using in = pages_in<HD, F>;
     const u32 ids = smem_of(S->ids[j]);
@@ -187,7 +187,7 @@ load_pages(u32 j, u32 layer, u32 place, u32 at)
             const u32 full = smem_of(S->full) + slot * 8;
             const u32 left = there > n0 ? there - n0 : 0;
             const u32 n = left < in::SLOT ? left : in::SLOT;
-            if (!free_slot<F>(at + s))
+            if (!free_slot<F>(at + s, seen))
                 return at + s;
             mbar_expect(full, n);
 #pragma unroll 1

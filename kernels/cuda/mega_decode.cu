@@ -3,7 +3,7 @@
  *   gather x (words of other workers) -> tensor cores over 24 to 44 slots for
  *   copies of 4 to 8 KiB -> finish rows -> publish words
  *
- *   warps 0 - 11   multiply, then finish rows      16 .. load
+ *   warps 0 - 11   multiply (Q4_K: all 16), then finish rows      16 .. load
  *         15 ..    gather the next input, a tile a thread, as many as it has
  *
  * A loader copies a worker's stream chunk after chunk, as far ahead as slots
@@ -32,7 +32,7 @@ struct smem {
     float rope[128];               /* cos, sin of this position */
     u32 keys_at[BR_MK_MAX_LAYERS]; /* of a layer: chunk before which pages come, and
                                       first task */
-    float red[64], sums[16]; /* of squares: sums_of */
+    float red[64];
     u64 full[BR_MK_MAX_SLOTS], empty[BR_MK_MAX_SLOTS];
     u32x4 inst[2], stand[2]; /* of this phase, of the next */
     u32x4 ids[4][4]; /* pages of the task that a loader copies */
@@ -48,7 +48,7 @@ struct smem {
     u32x4 next;    /* what the first worker says in TOKEN */
     u64 end;       /* barrier: the launch is cut, or the host has ended it */
     u32 epoch0, epoch; /* of this launch's first step, of this one */
-    float scale;       /* of this phase's rows (row_scale) */
+    float scale;       /* of this phase's rows (scale_rows) */
     u32 place[2];  /* of steps by step & 1, for the loaders (place_step), */
     u64 known[2];  /* and barriers: it is there */
     u64 done[2], odd[2]; /* TOKEN is through; of no use */
@@ -162,7 +162,8 @@ mbar_wait(u32 bar_addr, u32 parity)
  * ONE: with a poller in each of four warps the counter's slice of the L2 had 528
  * askers, and the step took 3 % (BF16) to 6 % (Q4_K) longer. Not all workers, because
  * the last ones come while the first look is on its way: all cost 2 %. (An mbarrier
- * in place of the barrier: 1.8 % for BF16, 6 for Q4_K.) */
+ * in place of the barrier: 1.8 % for BF16, 6 for Q4_K. Said as the product is done,
+ * all waited for: BF16 0.1 % faster, Q4_K 1 % slower.) */
 #define POLLER (BR_MK_THREADS - 32)
 #define HINT_LIMIT (1u << 16)
 
@@ -286,6 +287,20 @@ await_input(const struct br_mk_inst *in)
                in->n_wait, in->n_wait / F::LATE);
 }
 
+/* To those who read what a phase makes. */
+BR_DEV void
+tell(const struct worker *w, const struct br_mk_inst *in)
+{
+    const u32 op = in->op;
+
+    if (op != BR_MK_QKV && op != BR_MK_HEAD)
+        give_hint(w, in->layer + (op == BR_MK_DOWN),
+                  op == BR_MK_OUT   ? BR_MK_HINT_MID
+                  : op == BR_MK_GLU ? BR_MK_HINT_ACT
+                                    : BR_MK_HINT_H,
+                  1);
+}
+
 /* What a phase reads, for the threads that have a tile of it. */
 template <class F>
 BR_DEV void
@@ -297,18 +312,17 @@ gather(const struct worker *w, const struct br_mk_inst *in)
     if (op == BR_MK_QKV && layer == 0) {
         take_row<F>(w,
                     (const u32 *)(args.embed + (u64)token_now() * args.hidden),
-                    args.norms, sums_of(op));
+                    args.norms);
         return;
     }
     const u32x4 *p =
         made ? made_at<F>(w, layer, op == BR_MK_DOWN)
              : (const u32x4 *)words(w, layer, op == BR_MK_GLU ? args.map.x_mid
                                                               : args.map.x_in);
-    float *sums = made ? nullptr : sums_of(op);
     if (F::EIGHTS && made)
-        take_tiles<F, 2, F::EIGHTS>(w, p, tiles, sums);
+        take_tiles<F, 2, F::EIGHTS>(w, p, tiles, !made);
     else
-        take_tiles<F, F::X_WORDS, false>(w, p, tiles, sums);
+        take_tiles<F, F::X_WORDS, false>(w, p, tiles, !made);
 }
 
 /* What row t of this worker adds, and the norm's weight of the next phase: asked
@@ -382,8 +396,7 @@ finish_residual(const struct worker *w, const struct br_mk_inst *in, float y,
     F::give_tile((u32x4 *)(args.words + a.x_at), args.hidden / 16, w->t & 15,
                  mul_rn(y, a.weight), mul_rn(y, y), epoch, mine);
     if (mine)
-        give(w, args.words + a.h_at, as_u32(y));
-    give_hint(w, in->layer + !out, out ? BR_MK_HINT_MID : BR_MK_HINT_H, 1);
+        st_relaxed64(args.words + a.h_at, (u64)epoch << 32 | as_u32(y));
 }
 
 /* Thread t has row t of this worker's tiles (32 tiles at most): y, scaled. */
@@ -398,6 +411,7 @@ finish(const struct worker *w, const struct br_mk_inst *in, struct asked a)
 
     if (op == BR_MK_OUT || op == BR_MK_DOWN) {
         finish_residual<F>(w, in, y, a, epoch);
+        tell(w, in);
         return;
     }
     y = mul_rn(y, as_f32(lds32(smem_of(&S->scale))));
@@ -422,7 +436,7 @@ finish(const struct worker *w, const struct br_mk_inst *in, struct asked a)
                          w->t & 15, w->t & 8 ? other : act, 0.0f, epoch_now(),
                          mine && (w->t & 16) == 0);
         }
-        give_hint(w, layer, BR_MK_HINT_ACT, 1);
+        tell(w, in);
     } else if (mine) {
         give(w, words(w, layer, args.map.qkv) + row, as_u32(y));
     }
@@ -515,6 +529,7 @@ phase_product(const struct worker *w, const struct br_mk_inst *in)
      * is not known takes 0.1 us where a chunk's weights have just come */
     u32 over = (u32)(4096.0f * rcp((float)in->segs)) + 1;
     HERE(over);
+    const struct turn turn = first_turn<F>(w);
     if (first && (in->op != BR_MK_QKV || in->layer)) {
         if (w->t == POLLER)
             await_input<F>(in);
@@ -524,9 +539,9 @@ phase_product(const struct worker *w, const struct br_mk_inst *in)
         gather<F>(w, in);
     bar(1, BR_MK_THREADS);
     STAMP(1);
-    if (w->t == BR_MK_THREADS - 1 && in->op != BR_MK_OUT && in->op != BR_MK_DOWN)
-        S->scale = row_scale(in->op); /* a warp that has no slot */
-    multiply<F>(w, in, over);
+    if (w->t >= POLLER && first && in->op != BR_MK_OUT && in->op != BR_MK_DOWN)
+        scale_rows(in->segs, w->t & 31);
+    multiply<F>(w, in, over, turn);
     if (w->t == 0)
         copies_wait(); /* the next phase's instruction */
     bar(1, BR_MK_THREADS);
@@ -554,7 +569,7 @@ BR_DEV void
 load_stream(u32 sm, u32 j, u32 from, u32 layer, u32 first, u32 end, u32 layer0,
             u32 layers, u32 n_steps)
 {
-    u32 at = 0; /* copies before */
+    u32 at = 0, seen = j; /* copies before; those of this loader that are there */
 
 #pragma unroll 1
     for (u32 s = 0;; s++) {
@@ -584,7 +599,7 @@ load_stream(u32 sm, u32 j, u32 from, u32 layer, u32 first, u32 end, u32 layer0,
                     break;
                 const u32 slot = n % F::SLOTS, i = c + n - at;
                 const u32 full = smem_of(S->full) + slot * 8;
-                if (!free_slot<F>(n))
+                if (!free_slot<F>(n, &seen))
                     return end_copies<F>(j, n);
                 mbar_expect(full, F::COPY);
                 bulk_copy(smem_of(S->ring) + slot * F::ROOM,
@@ -599,7 +614,8 @@ load_stream(u32 sm, u32 j, u32 from, u32 layer, u32 first, u32 end, u32 layer0,
                 break;
             if (y == (s ? layer0 : layer) && !await_place(s))
                 return end_copies<F>(j, at);
-            at = load_pages<HD, F>(j, y, lds32(smem_of(&S->place[s & 1])), at);
+            at = load_pages<HD, F>(j, y, lds32(smem_of(&S->place[s & 1])), at,
+                                   &seen);
             if (is_cut())
                 return end_copies<F>(j, at);
         }
@@ -747,8 +763,6 @@ decode(const struct br_mk_launch &l)
         copies_wait();
     }
     const struct br_mk_inst *queue = args.inst + (u64)w.sm * args.n_inst;
-    if (w.t < 16)
-        S->sums[w.t] = 0.0f;
     if (w.t < args.n_layers) /* 5 phases each: OUT follows ATTN */
         S->keys_at[w.t] =
             queue[w.t * 5 + 2].chunk0 << 8 | queue[w.t * 5 + 1].tile0;

@@ -11,6 +11,10 @@ first_tile(const struct worker *w)
     return w->t ^ POLLER;
 }
 
+/* Squares' sums of the tiles of x, one each, behind what bytes_of_x keeps and 8192
+ * columns of bf16. */
+#define SQUARES ((float *)((unsigned char *)S->x + 20480))
+
 /* Tile t of an input vector, if its W words are there. */
 template <class F, int W, bool EIGHTS>
 BR_DEV bool
@@ -34,13 +38,16 @@ take_tile(const u32x4 *p, u32 plane, u32 t, u32 epoch, struct from_tile *g)
 
 /* The tiles of an input vector. Of x = h * weight the squares of h are summed: the
  * factor rsqrt(mean(h^2) + eps) is the same for all columns, so it waits for the
- * product and multiplies the rows (row_scale). */
+ * product and multiplies the rows (scale_rows). */
+struct source {
+    const u32x4 *p;
+    u32 plane, epoch;
+};
 template <class F, int W, bool EIGHTS>
 BR_DEV void
-take_tiles(const struct worker *w, const u32x4 *words, u32 tiles, float *sums)
+take_tiles(const struct worker *w, const u32x4 *words, u32 tiles, bool squares)
 {
     const u32 epoch = epoch_now(), plane = EIGHTS ? tiles / 2 : tiles;
-    float sum = 0.0f;
 
 #pragma unroll 1
     for (u32 t = first_tile(w); t < tiles; t += BR_MK_THREADS) {
@@ -52,24 +59,17 @@ take_tiles(const struct worker *w, const u32x4 *words, u32 tiles, float *sums)
             if (s > SPIN_LIMIT)
                 give_up();
         warp_sync();
-        sum = add_rn(sum, g.square);
+        if (squares)
+            SQUARES[t] = g.square;
         F::end_tile(t, g.all);
     }
-    if (!sums)
-        return;
-    sum = warp_sum(sum);
-    if ((w->t & 31) == 0)
-        sums[first_tile(w) >> 5] = sum;
 }
 
 /* The same of an embedding row: h in layer 0. */
 template <class F>
 BR_DEV void
-take_row(const struct worker *w, const u32 *row, const float *weight,
-         float *sums)
+take_row(const struct worker *w, const u32 *row, const float *weight)
 {
-    float sum = 0.0f;
-
 #pragma unroll 1
     for (u32 t = first_tile(w); t < args.hidden / 16; t += BR_MK_THREADS) {
         float x[16], s = 0.0f;
@@ -85,31 +85,32 @@ take_row(const struct worker *w, const u32 *row, const float *weight,
             x[i] = mul_rn(x[i], weight[t * 16 + i]);
         }
         F::put_tile(t, x);
-        sum = add_rn(sum, s);
+        SQUARES[t] = s;
     }
-    sum = warp_sum(sum);
-    if ((w->t & 31) == 0)
-        sums[first_tile(w) >> 5] = sum;
 }
 
-/* Of up to 8 warps (hidden <= 4096), the others' are 0: GLU's, and those of QKV and
- * HEAD. */
-BR_DEV float *
-sums_of(u32 op)
+/* The factor of this phase's rows, by a warp: squares' sums of 32 tiles by shuffles,
+ * four at once, then those in a fixed tree. Here and not where tiles are taken, where
+ * all wait for it: Q4_K 1.2 % faster, BF16 0.4. */
+BR_DEV void
+scale_rows(u32 segs, u32 lane)
 {
-    return S->sums + (op == BR_MK_GLU ? 8 : 0);
-}
+    float all = 0.0f;
 
-BR_DEV float
-row_scale(u32 op)
-{
-    const u32x4 s = lds128(smem_of(sums_of(op)));
-    const u32x4 t = lds128(smem_of(sums_of(op) + 4));
-    const float sum =
-        add_rn(add_rn(add_rn(as_f32(s.x), as_f32(s.y)),
-                      add_rn(as_f32(s.z), as_f32(s.w))),
-               add_rn(add_rn(as_f32(t.x), as_f32(t.y)),
-                      add_rn(as_f32(t.z), as_f32(t.w))));
-
-    return rsqrt_fast(fma_rn(sum, rcp((float)args.hidden), args.eps));
+#pragma unroll 1
+    for (u32 g = 0; g < segs; g += 4) {
+        float v[4];
+#pragma unroll
+        for (u32 k = 0; k < 4; k++)
+            v[k] = g + k < segs ? SQUARES[(g + k) * 32 + lane] : 0.0f;
+#pragma unroll
+        for (u32 m = 16; m; m >>= 1)
+#pragma unroll
+            for (u32 k = 0; k < 4; k++)
+                v[k] = add_rn(v[k], shfl_xor_f(v[k], m));
+        all = add_rn(all, add_rn(add_rn(v[0], v[1]), add_rn(v[2], v[3])));
+    }
+    if (lane == 0)
+        S->scale = rsqrt_fast(
+            fma_rn(all, rcp((float)(segs * BR_MK_SEG)), args.eps));
 }

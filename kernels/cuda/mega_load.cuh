@@ -56,10 +56,12 @@ mbar_wait_or_cut(u32 bar_addr, u32 parity)
 }
 
 /* Until the slot of copy n is free and few copies are under way; false: the
- * launch ends here. */
+ * launch ends here. Of this loader, all before *seen have arrived: when fewer may be
+ * under way than before, none between is left out, for consumers rely on it (a
+ * format's slots, mega_product.cuh). */
 template <class F>
 BR_DEV bool
-free_slot(u32 n)
+free_slot(u32 n, u32 *seen)
 {
     const u32 full = smem_of(S->full), empty = smem_of(S->empty);
     const u32 slot = n % F::SLOTS, back = n - args.few;
@@ -73,8 +75,9 @@ free_slot(u32 n)
                           : args.depth;
     /* of this loader: the other one's barriers may be a round further */
     const u32 late = n - (depth + F::LOADERS - 1) / F::LOADERS * F::LOADERS;
-    if (late < n)
-        mbar_wait(full + late % F::SLOTS * 8, (late / F::SLOTS) & 1);
+#pragma unroll 1
+    for (; (i32)(late - *seen) >= 0; *seen += F::LOADERS)
+        mbar_wait(full + *seen % F::SLOTS * 8, (*seen / F::SLOTS) & 1);
     return true;
 }
 

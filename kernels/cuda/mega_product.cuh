@@ -2,22 +2,46 @@
  *
  * A format says in how many copies a chunk comes (16 rows x 512 columns,
  * mega_table.h), how many slots for copies that gives, how x lies in shared
- * memory, and how a warp turns a chunk into 16 partial sums. As many warps as
- * divide the slots: a slot is then always taken by the same warp, and a warp never waits for a
- * barrier two rounds ahead, which its parity could not tell from the last one.
+ * memory, and how a warp turns a chunk into 16 partial sums.
+ *
+ * A warp never waits for a barrier two rounds ahead, which its parity could not tell
+ * from the last one: either its copies always come to the same slots, or the copy
+ * before in a slot is so far back that the loader of both had seen it arrive before
+ * it asked for the copy that this warp took last (free_slot).
  * SPDX-License-Identifier: Apache-2.0 */
-
-/* What hangs on a read. */
-BR_DEV u32
-any_of(u32x4 a)
-{
-    return a.x ^ a.y ^ a.z ^ a.w;
-}
 
 BR_DEV u32x4
 masked(u32x4 a, u32 m)
 {
     return {a.x & m, a.y & m, a.z & m, a.w & m};
+}
+
+template <class F>
+constexpr bool
+tells_rounds(void)
+{
+    constexpr int step = F::WARPS * F::COPIES;
+
+    return F::SLOTS % step == 0 ||
+           (step % F::LOADERS == 0 && F::SLOTS % F::LOADERS == 0 &&
+            F::SLOTS >= step + BR_MK_MAX_DEEP);
+}
+
+/* Where a chunk's first copy is; the others lie behind it. */
+struct slot {
+    u32 from, full, empty, parity;
+};
+
+/* A slot goes back only when what was read has arrived. An mbarrier's arrival
+ * orders reads against other accesses of the same kind, and a copy is of another
+ * one: ptxas issued it with reads under way, and a kernel that kept weights in
+ * registers gave other bits now and then. So an arrival follows what hangs on
+ * all the reads: the sums' store, or in a chunk's first copy a count of which
+ * the sums so far are a part (& 0, which ptxas does not know). */
+BR_DEV void
+free_after(u32 empty, u32 sums)
+{
+    mbar_arrive(empty, READERS / 32 + (sums & args.n_workers >> 8));
 }
 
 /* What the words of a tile say besides: the squares' sum, that of x. */
@@ -97,45 +121,44 @@ struct bf16_weights {
     {
         return {{0.0f, 0.0f, 0.0f, 0.0f}};
     }
-    /* Four k-steps of both operands. */
+    /* Four k-steps of both operands, from k on. Only column 0 of x is looked at, so
+     * only its four lanes read it: 12 warps that begin at once are bound by shared
+     * memory. */
     BR_DEV void
-    operands(u32x4 *a, u32x2 *x, u32 A, u32 X, u32 j)
+    take4(u32x4 *a, u32x2 *x, u32 A, u32 X, u32 k, u32 lane)
     {
 #pragma unroll
-        for (u32 k = 0; k < 4; k++) {
-            a[k] = lds128(A + (j + k) * 512);
-            x[k] = lds64(X + (j + k) * 32);
+        for (u32 i = 0; i < 4; i++) {
+            a[i] = lds128(A + (k + i) * 512);
+            lds64_if(&x[i], X + (k + i) * 32, lane < 4);
         }
     }
-    /* Copy `part` of a chunk of segment seg, at `from`, times x: a chain.
-     * Returns what hangs on all reads of the slot that may be under way. */
-    BR_DEV u32
-    rows(struct sums *s, u32 from, u32 seg, u32 part, u32 lane)
+    /* Both copies in one chain: the second one's operands are asked for while the
+     * first one's last products run. All places are one and a constant. (Copy by copy,
+     * in a loop of 8 k-steps: 1.6 % slower.) */
+    BR_DEV void
+    chunk(struct sums *s, const struct slot *at, u32 seg, u32 lane)
     {
-        const u32 A = from + lane * 16;
-        const u32 X =
-            smem_of(S->x) + seg * 1024 + part * 512 + (lane & 3) * 8;
-        u32x4 a0[4], a1[4];
-        u32x2 x0[4], x1[4];
+        const u32 A = at->from + lane * 16;
+        const u32 X = smem_of(S->x) + seg * 1024 + (lane & 3) * 8;
+        u32x4 a[2][4];
+        u32x2 x[2][4] = {};
 
-        operands(a0, x0, A, X, 0);
-#pragma unroll 1
-        for (u32 j = 0; j < 16; j += 8) { /* a chain: feed it without gaps */
-            operands(a1, x1, A, X, j + 4);
+        mbar_wait(at->full, at->parity);
+        take4(a[0], x[0], A, X, 0, lane);
+#pragma unroll
+        for (u32 g = 0; g < 8; g++) {
+            if (g < 7 && g != 3)
+                take4(a[(g + 1) & 1], x[(g + 1) & 1], A, X, (g + 1) * 4, lane);
 #pragma unroll
             for (u32 k = 0; k < 4; k++)
-                mma_bf16(s->c, a0[k], x0[k]);
-            if (j + 8 < 16)
-                operands(a0, x0, A, X, j + 8);
-#pragma unroll
-            for (u32 k = 0; k < 4; k++)
-                mma_bf16(s->c, a1[k], x1[k]);
+                mma_bf16(s->c, a[g & 1][k], x[g & 1][k]);
+            if (g == 3) {
+                free_after(at->empty, as_u32(s->c[0]));
+                mbar_wait(at->full + 8, at->parity);
+                take4(a[0], x[0], A, X, 16, lane);
+            }
         }
-        u32 tie = 0;
-#pragma unroll
-        for (u32 k = 0; k < 4; k++)
-            tie ^= any_of(a0[k]) ^ any_of(a1[k]);
-        return tie;
     }
     BR_DEV void
     put_sums(float *part, const struct sums *s, u32 lane)
@@ -329,7 +352,7 @@ struct q8_0_weights : bytes_of_x<false> {
         LOADERS = 4,
         LATE = 4
     };
-    BR_DEV u32
+    BR_DEV void
     rows(struct sums *s, u32 from, u32 seg, u32 part, u32 lane)
     {
         const u32 A = from + lane * 16;
@@ -337,31 +360,39 @@ struct q8_0_weights : bytes_of_x<false> {
                       x_at(lane);
         const u32 D = d_at(seg * 32 + part * 16) + (lane & 1) * 8;
         const u32x4 w = lds128(from + 4096 + row_of(lane) * 16);
-        u32 tie = any_of(w);
 
 #pragma unroll
         for (u32 b = 0; b < 8; b += 2) {
             const u32x4 even = lds128(A + b * 512);
             const u32x4 odd = lds128(A + b * 512 + 512);
-            tie ^= any_of(even) ^ any_of(odd);
             pair<true>(s, even, odd, lds32(X + b * 32), lds64(D + b * 8),
                        (&w.x)[b / 2], lane);
         }
-        return tie;
+    }
+    BR_DEV void
+    chunk(struct sums *s, const struct slot *at, u32 seg, u32 lane)
+    {
+        mbar_wait(at->full, at->parity);
+        rows(s, at->from, seg, 0, lane);
+        free_after(at->empty, as_u32(s->y));
+        mbar_wait(at->full + 8, at->parity);
+        rows(s, at->from + ROOM, seg, 1, lane);
     }
 };
 
 /* q4_k: bytes 0..15 of a pair of blocks, low nibbles the first one's, high ones
  * as 16 times their value; a block's scale is d * 6 bits, rounded to f16. The
  * minima stay 6 bits, an operand of one mma with the sums of x: columns are
- * sums and what bf16 leaves of them, of the first 256 values and the others. */
+ * sums and what bf16 leaves of them, of the first 256 values and the others.
+ * 16 warps, the gatherers too: DOWN's 16 chunks in one round, not two, GLU's 32 in two,
+ * not three (1B 1.2 % faster; Q8_0, 22 chunks in slots, 1 % slower). */
 struct q4_k_weights : bytes_of_x<true> {
     enum {
         COPY = BR_MK_CHUNK_Q4_K,
         ROOM = 5376,
         COPIES = 1,
         SLOTS = 36,
-        WARPS = 12,
+        WARPS = 16,
         LOADERS = 4,
         LATE = 2
     };
@@ -389,15 +420,16 @@ struct q4_k_weights : bytes_of_x<true> {
         const float all = add_rn(u, shfl_xor_f(u, 1));
         s->y = lane & 1 ? 0.0f : -all;
     }
-    BR_DEV u32
-    rows(struct sums *s, u32 from, u32 seg, u32 part, u32 lane)
+    BR_DEV void
+    chunk(struct sums *s, const struct slot *at, u32 seg, u32 lane)
     {
+        const u32 from = at->from;
         const u32 A = from + lane * 16;
         const u32 W = from + 4096 + row_of(lane) * 32;
         const u32 X = smem_of(S->x) + seg * BR_MK_SEG + x_at(lane);
         const u32 D = d_at(seg * 32) + (lane & 1) * 8;
 
-        (void)part;
+        mbar_wait(at->full, at->parity);
         least(s, from, seg, lane);
 #pragma unroll
         for (u32 b = 0; b < 16; b += 8) {
@@ -410,47 +442,56 @@ struct q4_k_weights : bytes_of_x<true> {
                             (&w.x)[k / 2], lane);
             }
         }
-        return 0;
     }
 };
 
+/* Where a warp's next chunk is. */
+struct turn {
+    u32 slot, parity;
+};
+template <class F>
+BR_DEV struct turn
+first_turn(const struct worker *w)
+{
+    const u32 at = (w->count + (w->t >> 5)) * F::COPIES;
 
-/* The chunks of a phase: chunk i goes to warp i mod WARPS and leaves its 16
- * partial sums at part[16 i].
- *
- * A slot goes back only when what was read has arrived. An mbarrier's arrival
- * orders reads against other accesses of the same kind, and a copy is of another
- * one: ptxas issued it with reads under way, and a kernel that kept weights in
- * registers gave other bits now and then. So an arrival follows what hangs on
- * all the reads: the sums' store, or in a chunk's first copy a count of which
- * they are a part (& 0, which ptxas does not know). */
+    return {at % F::SLOTS, at / F::SLOTS & 1};
+}
 template <class F>
 BR_DEV void
-multiply(const struct worker *w, const struct br_mk_inst *in, u32 over)
+pass_turn(struct turn *t)
 {
+    constexpr u32 step = F::WARPS * F::COPIES % F::SLOTS;
+
+    t->slot += step;
+    if (!step || t->slot >= F::SLOTS) {
+        t->slot -= step ? (u32)F::SLOTS : 0;
+        t->parity ^= 1;
+    }
+}
+
+/* The chunks of a phase: chunk i goes to warp i mod WARPS and leaves its 16
+ * partial sums at part[16 i]. */
+template <class F>
+BR_DEV void
+multiply(const struct worker *w, const struct br_mk_inst *in, u32 over,
+         struct turn turn)
+{
+    static_assert(tells_rounds<F>(), "slots");
     const u32 lane = w->t & 31, warp = w->t >> 5, segs = in->segs;
     const u32 end = warp < F::WARPS ? in->n_tiles * segs : 0;
 
 #pragma unroll 1
     for (u32 i = warp; i < end; i += F::WARPS) {
         struct F::sums s = F::none();
-        const u32 seg = i - (i * over >> 12) * segs;
+        const u32 seg = i - (i * over >> 12) * segs, slot = turn.slot;
+        const struct slot at = {smem_of(S->ring) + slot * F::ROOM,
+                                smem_of(S->full) + slot * 8,
+                                smem_of(S->empty) + slot * 8, turn.parity};
 
-#pragma unroll
-        for (u32 c = 0; c < F::COPIES; c++) {
-            const u32 at = (w->count + i) * F::COPIES + c, slot = at % F::SLOTS;
-            const u32 empty = smem_of(S->empty) + slot * 8;
-            u32 n = READERS / 32;
-
-            mbar_wait(smem_of(S->full) + slot * 8, (at / F::SLOTS) & 1);
-            const u32 read = F::rows(&s, smem_of(S->ring) + slot * F::ROOM,
-                                     seg, c, lane);
-            if (c < F::COPIES - 1) { /* 0.2 % slower for it, 1B Q8_0 1.4 */
-                n += read & args.n_workers >> 8;
-            } else {
-                F::put_sums(S->part + i * 16, &s, lane);
-            }
-            mbar_arrive(empty, n);
-        }
+        F::chunk(&s, &at, seg, lane);
+        F::put_sums(S->part + i * 16, &s, lane);
+        mbar_arrive(at.empty + (F::COPIES - 1) * 8, READERS / 32);
+        pass_turn<F>(&turn);
     }
 }

@@ -55,6 +55,7 @@ enum {
     BR_MK_CHUNK_Q8_0 = 8704,
     BR_MK_CHUNK_Q4_K = 4928,
     BR_MK_MAX_SLOTS = 44,
+    BR_MK_MAX_DEEP = 12,   /* copies under way, at most */
     BR_MK_MAX_K = 12288,   /* widest input vector */
     BR_MK_MAX_PARTS = 128, /* chunks of one phase of one worker */
     BR_MK_MAX_TILES = 32,  /* tiles of one: a thread a row */
@@ -199,6 +200,6 @@ struct br_mk_args {
  * barriers (struct smem in mega_decode.cu). */
 #define BR_MK_SHARED                                                 \
     (BR_MK_RING + BR_MK_MAX_K * 2 + BR_MK_MAX_PARTS * 64 + 128 * 4 + \
-     BR_MK_MAX_LAYERS * 4 + 80 * 4 + BR_MK_MAX_SLOTS * 16 + 512)
+     BR_MK_MAX_LAYERS * 4 + 64 * 4 + BR_MK_MAX_SLOTS * 16 + 512)
 
 #endif

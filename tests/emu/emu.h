@@ -413,6 +413,12 @@ lds64(u32 a)
 {
     return emu_load<u32x2>(dyn_shared() + a);
 }
+BR_DEV void
+lds64_if(u32x2 *r, u32 a, bool yes)
+{
+    if (yes)
+        *r = lds64(a);
+}
 BR_DEV u32
 lds32(u32 a)
 {

@@ -156,6 +156,7 @@ upload_args(br_cu_decode *d, br_status *st)
     };
     size_t bytes = 0;
 
+    br_check(a.depth <= BR_MK_MAX_DEEP && a.deep <= BR_MK_MAX_DEEP);
     BR_TRY(BR_CU(d->cu, st,
                  cuModuleGetGlobal(&d->args, &bytes, d->mega_mod, "args")));
     if (bytes != sizeof a)
