@@ -273,6 +273,12 @@ KERNEL __launch_bounds__(BR_ND_ROW_THREADS / 2)
     row16<BR_ND_ADD, 1, true>(j.a, j.in);
 }
 
+BR_DEV u32
+min_of(u32 a, u32 b)
+{
+    return a < b ? a : b;
+}
+
 /* ---- products -------------------------------------------------------------- */
 
 /* Which of the outputs the tile belongs to. */

@@ -344,6 +344,18 @@ rounds(uint64_t blocks, uint64_t at_once)
     return (blocks + at_once - 1) / at_once;
 }
 
+/* A tile for each multiprocessor, pieces for two rounds of blocks, and no reader that
+ * adds them: by blocks that stay (8B on an H200: gate and up, the head). */
+static bool
+goes_round(const br_cun *x, const cun_launch *l, uint32_t rows)
+{
+    const uint32_t sms = (uint32_t)x->cu.n_sm;
+
+    return rows <= CUN_GRAPHS && l->a.m.kind == BR_ND_TILES &&
+           l->a.op == BR_ND_MEET_FAR && !cun_is_apart(x, l, rows) &&
+           l->x >= sms && l->a.segs * l->x >= 2 * sms;
+}
+
 /* The same of tiles: a block a piece of the columns, until there are blocks
  * enough without. Then those that stay, unless their wider tiles leave more of
  * the device without work than they gain, an eighth at least. */
@@ -357,6 +369,13 @@ tile_product(const br_cun *x, const cun_launch *l, uint32_t rows, uint32_t *gx,
     const uint64_t stay =
         (uint64_t)l->x * ((rows + BR_ND_WIDE_TOKENS - 1) / BR_ND_WIDE_TOKENS);
 
+    if (goes_round(x, l, rows)) {
+        *gx = sms;
+        *gy = 1;
+        return rows <= 16   ? CUN_round_16
+               : rows <= 32 ? CUN_round_32
+                            : CUN_round_64;
+    }
     *gx = l->a.segs;
     *gy = l->x;
     if (packed && rows <= 64)

@@ -1,0 +1,201 @@
+/* node_round.cuh - the products of node_tiles.cuh for a step's rows, of more tiles'
+ * pieces than are at work at once: blocks that stay.
+ *
+ *   whole    a block has all pieces of as many tiles as each block can have
+ *   alone    pieces of the tiles that are left, a block one each, ahead of those: they
+ *            meet in the device's memory while others are on their way
+ *   copies   a thread that never waits for an end of a piece
+ *
+ * Of gate and up, 192 tiles of two pieces on 132 multiprocessors (8B), blocks that came
+ * and went all met, the last 6 us after all had been read (H200, 64 rows). Here 60
+ * tiles' pieces meet, early, and each block has three pieces, or two.
+ * SPDX-License-Identifier: Apache-2.0 */
+
+/* A place in the ring: the stage, and how often the ring has been gone round. */
+struct round_place {
+    u32 s, round;
+};
+
+/* Eight warps: the sums of 64s of columns first .. end, as they come. */
+template <u32 N, u32 STAGES>
+BR_DEV void
+piece_sum(float (&sum)[N / 2], u32 base, u32 first, u32 end,
+          struct round_place &at)
+{
+    enum { BYTES = W_BYTES + N / 8 * ATOM };
+    const u32 mine = base + tid() / 128 * (W_BYTES / 2);
+    const u32 full = base + STAGES * BYTES, empty = full + STAGES * 8;
+    const bool arrives = (tid() & 31) == 0;
+    u32 held = STAGES; /* the stage that may still be read */
+
+#pragma unroll 1
+    for (u32 kb = first; kb < end; kb++) {
+        const u64 w = wg_tile(mine + at.s * BYTES);
+        const u64 x = wg_tile(base + at.s * BYTES + W_BYTES);
+
+        while (!mbar_try(full + at.s * 8, at.round & 1))
+            ;
+        wg_begin();
+#pragma unroll
+        for (u32 k = 0; k < 4; k++)
+            tile_mma<false>(sum, u32x4{}, w + 2 * k, x + 2 * k, kb > first || k);
+        wg_commit();
+        wg_wait<1>();
+        if (held < STAGES && arrives)
+            mbar_arrive(empty + held * 8, 1);
+        held = at.s;
+        if (++at.s == STAGES)
+            at.s = 0, at.round++;
+    }
+    wg_wait<0>();
+    if (arrives)
+        mbar_arrive(empty + held * 8, 1);
+}
+
+/* Piece number q of a block. */
+struct round_piece {
+    u32 tile, seg;
+    bool alone;
+};
+BR_DEV u32
+round_left(const struct br_nd_args &a) /* pieces that are alone */
+{
+    return a.count % grid_dim() * a.segs;
+}
+BR_DEV u32
+round_alone(const struct br_nd_args &a) /* of this block */
+{
+    const u32 left = round_left(a), n = grid_dim();
+
+    return left > bid() ? (left - bid() + n - 1) / n : 0;
+}
+BR_DEV struct round_piece
+round_piece_of(const struct br_nd_args &a, u32 q)
+{
+    const u32 alone = round_alone(a), n = grid_dim();
+
+    if (q < alone)
+        return {(bid() + q * n) / a.segs, (bid() + q * n) % a.segs, true};
+    q -= alone;
+    return {a.count % n + bid() + q / a.segs * n, q % a.segs, false};
+}
+
+/* 64 columns of a piece: where their weights and tokens are. */
+struct round_at {
+    u32 q, kb, end;
+    const u8 *w, *x;
+};
+BR_DEV void
+round_begin(const struct br_nd_args &a, struct round_at &p)
+{
+    const struct round_piece z = round_piece_of(a, p.q);
+
+    p.kb = z.seg * a.m.block;
+    p.end = min_of(p.kb + a.m.block, a.m.n_in / 64);
+    p.w = (const u8 *)a.m.q + p.kb * (u64)(a.m.sub / 16) * W_BYTES +
+          (u64)z.tile * W_BYTES;
+    p.x = (const u8 *)a.xq + p.kb * (u64)a.lows * ATOM;
+}
+BR_DEV void
+round_next(const struct br_nd_args &a, struct round_at &p, u32 n)
+{
+    p.w += (u64)(a.m.sub / 16) * W_BYTES;
+    p.x += (u64)a.lows * ATOM;
+    if (++p.kb < p.end)
+        return;
+    if (++p.q < n)
+        round_begin(a, p);
+}
+
+/* The thread that copies. */
+template <u32 N, u32 STAGES>
+BR_DEV void
+round_bring(const struct br_nd_args &a, u32 pieces)
+{
+    enum { BYTES = W_BYTES + N / 8 * ATOM };
+    const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
+    const u64 policy = policy_evict_first();
+    struct round_at w = {0}, x;
+    u32 n = 0;
+
+    if (pieces > 0)
+        round_begin(a, w);
+    x = w;
+    for (; n < STAGES && w.q < pieces; n++, round_next(a, w, pieces)) {
+        mbar_expect(full + n * 8, BYTES);
+        bulk_copy(base + n * BYTES, w.w, W_BYTES, full + n * 8, policy);
+    }
+    grid_wait();
+    for (u32 i = 0; i < n; i++, round_next(a, x, pieces))
+        bulk_copy_kept(base + i * BYTES + W_BYTES, x.x, N / 8 * ATOM,
+                       full + i * 8);
+    for (u32 s = 0, round = 0; w.q < pieces; round_next(a, w, pieces)) {
+        while (!mbar_try(full + (STAGES + s) * 8, round & 1))
+            ;
+        mbar_expect(full + s * 8, BYTES);
+        bulk_copy(base + s * BYTES, w.w, W_BYTES, full + s * 8, policy);
+        bulk_copy_kept(base + s * BYTES + W_BYTES, w.x, N / 8 * ATOM,
+                       full + s * 8);
+        if (++s == STAGES)
+            s = 0, round++;
+    }
+}
+
+template <u32 N, u32 STAGES>
+BR_DEV void
+round_product(const struct br_nd_args &a)
+{
+    enum { BYTES = W_BYTES + N / 8 * ATOM, WARPS = TILE_ROWS / 16 };
+    const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
+    const u32 empty = full + STAGES * 8, blocks = a.m.n_in / 64;
+    const u32 pieces = round_alone(a) + a.count / grid_dim() * a.segs;
+    struct round_place at = {0, 0};
+    float sum[N / 2], all[N / 2];
+
+    if (tid() == 0) {
+        for (u32 i = 0; i < STAGES; i++) {
+            mbar_init(full + i * 8, 1);
+            mbar_init(empty + i * 8, WARPS);
+        }
+        fence_mbar_init();
+    }
+    bar(0, BR_ND_TILE_THREADS);
+    grid_go();
+    if (tid() >= WARPS * 32) {
+        if (tid() == WARPS * 32)
+            round_bring<N, STAGES>(a, pieces);
+        return;
+    }
+    struct tile_d f = factors_of(a, 0, 0);
+    grid_wait();
+    factors_near<N>(f, a.z.p);
+#pragma unroll 1
+    for (u32 q = 0; q < pieces; q++) {
+        const struct round_piece z = round_piece_of(a, q);
+        const struct tile_d own = factors_of(a, z.tile, 0);
+        const u32 first = z.seg * a.m.block;
+        bool whole = z.seg + 1 == a.segs;
+
+        f.w[0] = own.w[0], f.w[1] = own.w[1];
+        piece_sum<N, STAGES>(sum, base, first,
+                             min_of(first + a.m.block, blocks), at);
+        if (z.alone && a.segs > 1)
+            whole = meet_pieces<N>(a, sum, z.tile, z.seg);
+#pragma unroll
+        for (u32 i = 0; i < N / 2; i++)
+            all[i] = z.alone || z.seg == 0 ? sum[i] : all[i] + sum[i];
+        if (whole)
+            put_tile<N>(a, all, z.tile, 0, f);
+    }
+}
+#define ROUND(name, N, STAGES)                                      \
+    KERNEL __launch_bounds__(BR_ND_TILE_THREADS, 1)                 \
+        br_nd_round_##name(ARGS)                                    \
+    {                                                               \
+        static_assert(BR_ND_TILE_SHARED(N, STAGES) <= 227u * 1024,  \
+                      "shared memory");                             \
+        round_product<N, STAGES>(a);                                \
+    }
+ROUND(16, 16, 12)
+ROUND(32, 32, 10)
+ROUND(64, 64, 9)
