@@ -41,14 +41,6 @@ row_meets(struct row_sums v)
                      as_f32(in ? each[2][lane] : 0)});
 }
 
-BR_DEV void
-store8(float *p, const float *x)
-{
-    *(u32x4 *)p = {as_u32(x[0]), as_u32(x[1]), as_u32(x[2]), as_u32(x[3])};
-    *(u32x4 *)(p + 4) = {as_u32(x[4]), as_u32(x[5]), as_u32(x[6]),
-                         as_u32(x[7])};
-}
-
 /* silu(gate) * up, to 1e-6. */
 BR_DEV float
 fast_glu(float gate, float up)

@@ -370,7 +370,7 @@ try_load(server *s, served *m, const br_cli *show, br_status *st)
                : br_prefix(st, "%s", m->path.at);
 }
 
-/* first: nobody else writes to a terminal yet. */
+/* first: hardly anybody else writes to a terminal yet. */
 static br_code
 load_all(server *s, bool first)
 {

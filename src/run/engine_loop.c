@@ -323,9 +323,14 @@ static void
 pool(br_engine *e, request *r, const br_step *s, uint32_t t)
 {
     uint32_t n = e->lm->n_embd;
-    const float *x = e->lm->hidden(e->lm->ctx) + (size_t)t * n;
+    const float *x = e->lm->hidden(e->lm->ctx);
     bool all = e->lm->pooling == BR_POOLING_MEAN;
 
+    if (!x) { /* the device failed behind the step: see embedded */
+        r->sum[0] = NAN;
+        return;
+    }
+    x += (size_t)t * n;
     if (all || (e->lm->pooling == BR_POOLING_CLS ? s->position[t] == 0
                                                  : s->want[t] != 0))
         for (uint32_t i = 0; i < n; i++)

@@ -4,9 +4,11 @@
 #include "shape_kit.h"
 
 #include "../../kernels/cuda/mega_table.h"
+#include "base/thread.h"
 #include "drv/cuda/cuda_load.h"
 #include "run/shape.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -133,36 +135,128 @@ TEST_WITHIN(cuda_a_lost_device_is_told_and_loaded_again, 120)
 
 /* A step that never ends, in either way: TIMEOUT, at once the second time. */
 static void
-hang_device(const char *spec, uint32_t n_slots)
+hang_device(const char *spec, uint32_t n_slots, bool other)
 {
     br_lm_config c = {
         .tier = "cuda", .n_ctx = 128, .n_slots = n_slots, .gpu_timeout_s = 3};
     const char *file = t_printf("%s/hang", t_tmpdir());
     float *logits;
     br_status st = {0};
+    int64_t begun;
 
     t_emulate_cuda();
     ck_assert_int_eq(setenv("BR_EMU_HANG", file, 1), 0);
-    shaped on = open_shape(spec, &c);
+    shaped on = open_shape(spec, &c), beside = {0};
+    if (other)
+        beside = open_shape(spec, &c);
     logits = t_keep(calloc((size_t)on.lm->n_vocab, sizeof *logits));
     t_ok(one_token(on.lm, n_slots, logits, &st), &st);
     t_write(file, "", 0);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
+        const br_lm *lm = other && i == 2 ? beside.lm : on.lm;
+
         st = (br_status){0};
-        ck_assert_int_eq(one_token(on.lm, n_slots, logits, &st), BR_E_TIMEOUT);
+        begun = br_now_ns();
+        ck_assert_int_eq(one_token(lm, n_slots, logits, &st), BR_E_TIMEOUT);
         ck_assert_msg(strstr(st.msg, "has not ended in 3 s"), "%s", st.msg);
+        ck_assert(i == 0 || br_now_ns() - begun < 2 * (int64_t)1000000000);
     }
+    if (other)
+        close_shape(&beside);
     close_shape(&on);
     unsetenv("BR_EMU_HANG");
 }
 
 TEST_WITHIN(cuda_a_step_that_hangs_is_a_timeout, 120)
 {
-    hang_device("shape:llama-512:BF16", 2);
+    hang_device("shape:llama-512:BF16", 2, false);
 }
 TEST_WITHIN(cuda_a_step_of_one_sequence_that_hangs_is_a_timeout, 120)
 {
-    hang_device("shape:llama-512:BF16", 0);
+    hang_device("shape:llama-512:BF16", 0, false);
+}
+
+/* Another model on it is told at once, and given back without a word to the device. */
+TEST_WITHIN(cuda_a_step_that_hangs_is_one_of_all_models, 120)
+{
+    hang_device("shape:llama-512:BF16", 2, true);
+}
+
+/* ---- captures beside who comes --------------------------------------------- */
+
+typedef struct comer {
+    br_cuda cu;
+    atomic_bool came;
+} comer;
+
+static void
+come(void *arg)
+{
+    comer *c = arg;
+    br_status st = {0};
+
+    t_ok(br_cuda_open(&c->cu, 0, &st), &st);
+    atomic_store(&c->came, true);
+}
+
+/* While somebody loads, who asks the legacy stream without rest, nothing is captured, and
+ * steps are the same; who comes waits for a capture under way. */
+TEST_WITHIN(cuda_captures_nothing_beside_who_comes, 120)
+{
+    const br_lm_config c = {.tier = "cuda", .n_ctx = 128, .n_slots = 2};
+    comer *other = t_keep(calloc(1, sizeof *other));
+    br_thread thread;
+    br_status st = {0};
+    br_cuda like, cu; /* one like the model; another one */
+    float *logits[2];
+
+    t_emulate_cuda();
+    shaped on = open_shape("shape:llama-512:BF16", &c);
+    for (size_t i = 0; i < 2; i++)
+        logits[i] = t_keep(calloc((size_t)on.lm->n_vocab, sizeof **logits));
+    t_ok(br_cuda_open(&like, 0, &st), &st);
+    br_cuda_says(&like, true);
+    t_ok(br_cuda_open(&cu, 0, &st), &st);
+    ck_assert(!br_cuda_may_capture(&like));
+    t_ok(one_token(on.lm, 2, logits[0], &st), &st); /* its first */
+    br_cuda_says(&cu, true);
+    t_ok(one_token(on.lm, 2, logits[1], &st), &st);
+    ck_assert_mem_eq(logits[0], logits[1],
+                     (size_t)on.lm->n_vocab * sizeof **logits);
+    ck_assert(br_cuda_may_capture(&like));
+    t_ok(br_thread_start(&thread, "come", come, other, &st), &st);
+    br_sleep_ns(200000000);
+    ck_assert(!atomic_load(&other->came));
+    br_cuda_captured(&like);
+    br_thread_join(&thread);
+    ck_assert(atomic_load(&other->came) && !br_cuda_may_capture(&like));
+    br_cuda_close(&other->cu);
+    br_cuda_close(&cu);
+    br_cuda_close(&like);
+    close_shape(&on);
+    t_emulate_end();
+}
+
+static int
+ends_while_stopped(void *stream)
+{
+    static int asked;
+
+    (void)stream;
+    if (asked++)
+        return 0;
+    sleep(2);
+    return BR_CU_NOT_READY;
+}
+
+/* A process that was stopped for longer than a step may take asks the driver again. */
+TEST(cuda_a_stopped_process_is_no_timeout)
+{
+    br_cuda cu = {.timeout_s = 1, .cuStreamQuery = ends_while_stopped};
+    br_status st = {0};
+
+    t_ok(br_cuda_wait(&cu, &st), &st);
+    ck_assert(!cu.hung);
 }
 
 /* A kernel that gave up waiting says so in the host's memory and traps: what the

@@ -60,6 +60,7 @@ static struct device {
     br_os_lock lock;
     uint32_t users; /* 0: the place is free */
     uint32_t say;   /* of them: br_cuda_says */
+    uint32_t captures;
     bool hung;
     const void *last;
     uint64_t hands;
@@ -94,6 +95,22 @@ join_device(br_cuda *cu, const char *bus, br_status *st)
     return BR_OK;
 }
 
+/* No more of them begin, as somebody comes or goes. */
+static void
+await_captures(const br_cuda *cu)
+{
+    const struct device *d = &devices[cu->held - 1];
+    uint32_t n;
+
+    do {
+        br_mutex_lock(&devices_lock);
+        n = d->captures;
+        br_mutex_unlock(&devices_lock);
+        if (n)
+            br_sleep_ns(20000); /* some take 100 us */
+    } while (n);
+}
+
 static br_code
 lock_device(br_cuda *cu, br_status *st)
 {
@@ -105,6 +122,8 @@ lock_device(br_cuda *cu, br_status *st)
     br_mutex_lock(&devices_lock);
     code = join_device(cu, bus, st);
     br_mutex_unlock(&devices_lock);
+    if (code == BR_OK)
+        await_captures(cu);
     return code;
 }
 
@@ -128,8 +147,18 @@ static void
 give_up_device(const br_cuda *cu)
 {
     br_mutex_lock(&devices_lock);
-    devices[cu->held - 1].hung = true;
+    __atomic_store_n(&devices[cu->held - 1].hung, true, __ATOMIC_RELAXED);
     br_mutex_unlock(&devices_lock);
+}
+
+/* Whoever found it so: what one of them waits for, the calls of all wait for. */
+bool
+br_cuda_hung(br_cuda *cu)
+{
+    if (!cu->hung && cu->held)
+        cu->hung =
+            __atomic_load_n(&devices[cu->held - 1].hung, __ATOMIC_RELAXED);
+    return cu->hung;
 }
 
 /* A kernel that waits in vain gives up by itself within seconds; this is for what no
@@ -151,11 +180,11 @@ br_cuda_why(const br_cuda *cu, const unsigned *hung, br_code code,
 }
 
 br_code
-br_cuda_overdue(br_cuda *cu, int64_t since_ns, br_status *st)
+br_cuda_overdue(br_cuda *cu, int64_t waited_ns, br_status *st)
 {
     const uint32_t s = cu->timeout_s ? cu->timeout_s : TIMEOUT_S;
 
-    if (!cu->hung && br_now_ns() - since_ns < (int64_t)s * 1000000000)
+    if (!br_cuda_hung(cu) && waited_ns < (int64_t)s * 1000000000)
         return BR_OK;
     cu->hung = true;
     if (cu->held)
@@ -171,14 +200,23 @@ br_code
 br_cuda_wait(br_cuda *cu, br_status *st)
 {
     const int64_t since = br_now_ns();
-    int rc = BR_CU_NOT_READY;
+    int64_t waited = 0; /* before the driver was asked */
+    int rc;
 
-    while (rc == BR_CU_NOT_READY) {
-        BR_TRY(br_cuda_overdue(cu, since, st));
-        rc = cu->cuStreamQuery(cu->stream);
+    while ((rc = cu->cuStreamQuery(cu->stream)) == BR_CU_NOT_READY) {
+        BR_TRY(br_cuda_overdue(cu, waited, st));
         br_cpu_relax();
+        waited = br_now_ns() - since;
     }
     return br_cuda_check(cu, rc, "cuStreamQuery", st);
+}
+
+static bool
+alone_locked(const br_cuda *cu)
+{
+    const struct device *d = &devices[cu->held - 1];
+
+    return d->users - d->say == (cu->says ? 0 : 1);
 }
 
 bool
@@ -188,10 +226,31 @@ br_cuda_alone(const br_cuda *cu, uint64_t *hands)
     bool alone;
 
     br_mutex_lock(&devices_lock);
-    alone = d->users - d->say == (cu->says ? 0 : 1);
+    alone = alone_locked(cu);
     *hands = d->users == 1 ? 0 : d->hands;
     br_mutex_unlock(&devices_lock);
     return alone;
+}
+
+bool
+br_cuda_may_capture(const br_cuda *cu)
+{
+    struct device *d = &devices[cu->held - 1];
+    bool may;
+
+    br_mutex_lock(&devices_lock);
+    may = alone_locked(cu);
+    d->captures += may ? 1 : 0;
+    br_mutex_unlock(&devices_lock);
+    return may;
+}
+
+void
+br_cuda_captured(const br_cuda *cu)
+{
+    br_mutex_lock(&devices_lock);
+    devices[cu->held - 1].captures--;
+    br_mutex_unlock(&devices_lock);
 }
 
 static void
@@ -221,6 +280,8 @@ br_cuda_says(br_cuda *cu, bool on)
     cu->says = on;
     say_locked(cu);
     br_mutex_unlock(&devices_lock);
+    if (!on)
+        await_captures(cu);
 }
 
 static br_code
@@ -277,11 +338,13 @@ br_cuda_open(br_cuda *cu, int ordinal, br_status *st)
 void
 br_cuda_close(br_cuda *cu)
 {
-    if (cu->stream && !cu->hung)
+    const bool hung = br_cuda_hung(cu);
+
+    if (cu->stream && !hung)
         cu->cuStreamDestroy(cu->stream);
-    if (cu->ctx && !cu->hung)
+    if (cu->ctx && !hung)
         cu->cuDevicePrimaryCtxRelease(cu->dev);
-    if (cu->lib && !cu->hung)
+    if (cu->lib && !hung)
         dlclose(cu->lib);
     br_vec_fini(&cu->pieces);
     leave_device(cu);

@@ -84,15 +84,22 @@ void br_cuda_say(br_cuda *cu);
 /* Has nobody else of this process the device but such as say it? *hands: how often
  * another one has said so than the one before. */
 bool br_cuda_alone(const br_cuda *cu, uint64_t *hands);
+/* A capture fails, and so does what breaks it, when somebody asks something of the
+ * context's legacy stream, as who loads or gives back does all the time. So true: nobody
+ * else does, and who comes or goes waits for br_cuda_captured. */
+bool br_cuda_may_capture(const br_cuda *cu) BR_MUST_USE;
+void br_cuda_captured(const br_cuda *cu);
 /* rc of a driver call to a code; the text names the call and the error. */
 br_code br_cuda_check(const br_cuda *cu, int rc, const char *what,
                       br_status *st) BR_MUST_USE;
 /* code, or TIMEOUT where a kernel has said in the host's memory that it waited in vain. */
 br_code br_cuda_why(const br_cuda *cu, const unsigned *hung, br_code code,
                     br_status *st) BR_MUST_USE;
-/* TIMEOUT: the device is hung, or is found to be, as somebody has waited for it since
- * then. */
-br_code br_cuda_overdue(br_cuda *cu, int64_t since_ns,
+/* Has it been found so, by this model or another one of the process? */
+bool br_cuda_hung(br_cuda *cu);
+/* TIMEOUT: the device is hung, or is found to be, as somebody has waited for it so long;
+ * and then asked it once more: the process may have been stopped meanwhile. */
+br_code br_cuda_overdue(br_cuda *cu, int64_t waited_ns,
                         br_status *st) BR_MUST_USE;
 /* Until what is queued has ended; TIMEOUT: it does not. */
 br_code br_cuda_wait(br_cuda *cu, br_status *st) BR_MUST_USE;

@@ -118,7 +118,7 @@ cun_use(br_cun *x, br_status *st)
 {
     if (x->dev)
         return BR_OK;
-    if (x->cu.hung)
+    if (br_cuda_hung(&x->cu))
         return br_cuda_overdue(&x->cu, 0, st);
     br_cuda_say(&x->cu);
     if (x->stay.host && x->stay.host->hung)

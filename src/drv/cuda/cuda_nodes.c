@@ -92,6 +92,10 @@ open_kernels(br_cun *x, br_status *st)
     return BR_OK;
 }
 
+/* Without tensor cores a chunk of 2048 tokens of 8B, 3e13 operations, is minutes on a
+ * small card, and more where the device is emulated. */
+enum { SLOW_TIMEOUT_S = 3600 };
+
 static br_code
 open_all(br_cun *x, const br_model *m, const br_ir *g, br_status *st)
 {
@@ -102,6 +106,8 @@ open_all(br_cun *x, const br_model *m, const br_ir *g, br_status *st)
     x->plain = x->dev || x->cu.major < 9;
     x->cu.limit = x->c.memory;
     x->cu.timeout_s = x->c.timeout_s;
+    if (!x->cu.timeout_s && (x->plain || x->c.exact))
+        x->cu.timeout_s = SLOW_TIMEOUT_S;
     if (!x->dev)
         BR_TRY(cun_count_first(x, m, g, st));
     BR_TRY(cun_bind(x, m, g, st));
@@ -189,12 +195,12 @@ br_cun_close(br_cun *x)
         return;
     if (x->cu.ctx)
         br_cuda_says(&x->cu, false); /* what is given back waits for all */
-    if (x->cu.ctx && !x->cu.hung) {
+    if (x->cu.ctx && !br_cuda_hung(&x->cu)) {
         (void)x->cu.cuCtxSetCurrent(x->cu.ctx);
         cun_leave(x);
         (void)!br_cuda_wait(&x->cu, NULL); /* it looks at our memory */
     }
-    if (x->cu.ctx && !x->cu.hung)
+    if (x->cu.ctx && !br_cuda_hung(&x->cu))
         give_back(x);
     if (x->dev) {
         x->dev->ops->close(x->dev);
@@ -564,6 +570,15 @@ run_on_dev(br_cun *x, uint32_t rows, uint32_t n_want, br_status *st)
 
 /* The launches of a step of so many rows, all of which want logits. */
 static br_code
+start_whole(br_cun *x, uint32_t rows, bool fetch, br_status *st)
+{
+    br_code code = fetch ? cun_start_fetch(x, rows, st) : BR_OK;
+
+    x->fetched = fetch;
+    return code == BR_OK ? cun_start_all(x, rows, rows, st) : code;
+}
+
+static br_code
 make_graph(br_cun *x, uint32_t rows, bool fetch, br_status *st)
 {
     void *graph = NULL;
@@ -571,10 +586,7 @@ make_graph(br_cun *x, uint32_t rows, bool fetch, br_status *st)
 
     BR_TRY(BR_CU(&x->cu, st,
                  cuStreamBeginCapture(x->cu.stream, BR_CU_CAPTURE_THREAD)));
-    code = fetch ? cun_start_fetch(x, rows, st) : BR_OK;
-    x->fetched = fetch;
-    if (code == BR_OK)
-        code = cun_start_all(x, rows, rows, st);
+    code = start_whole(x, rows, fetch, st);
     end = BR_CU(&x->cu, code == BR_OK ? st : NULL,
                 cuStreamEndCapture(x->cu.stream, &graph));
     if (code == BR_OK)
@@ -591,8 +603,15 @@ run_graph(br_cun *x, uint32_t rows, bool fetch, br_status *st)
 {
     void **graph = &x->graph[x->alone][rows];
 
-    if (!*graph)
-        BR_TRY(make_graph(x, rows, fetch, st));
+    if (!*graph) {
+        br_code code;
+
+        if (!br_cuda_may_capture(&x->cu))
+            return start_whole(x, rows, fetch, st);
+        code = make_graph(x, rows, fetch, st);
+        br_cuda_captured(&x->cu);
+        BR_TRY(code);
+    }
     return BR_CU(&x->cu, st, cuGraphLaunch(*graph, x->cu.stream));
 }
 

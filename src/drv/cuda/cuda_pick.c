@@ -103,7 +103,7 @@ cun_how(br_cun *x, uint32_t i, const br_cun_pick *p)
 void
 cun_forget_draws(br_cun *x)
 {
-    if (!x->pick_rows || x->cu.hung)
+    if (!x->pick_rows || br_cuda_hung(&x->cu))
         return;
     memset(x->pick_turn, 0, x->pick_rows * sizeof *x->pick_turn);
     x->cu.cuMemsetD32(x->pick_space, 0,

@@ -268,9 +268,10 @@ await_tokens(br_cun *x, uint32_t rows, br_status *st)
 
         for (int i = 0; i < LOOKS && !told(x, rows); i++)
             br_cpu_relax();
+        const int64_t waited = br_now_ns() - since;
         rc = x->cu.cuStreamQuery(x->cu.stream);
-        if (rc == BR_CU_NOT_READY)
-            BR_TRY(br_cuda_overdue(&x->cu, since, st));
+        if (rc == BR_CU_NOT_READY && !told(x, rows))
+            BR_TRY(br_cuda_overdue(&x->cu, waited, st));
         if (rc == BR_CU_NOT_READY || (rc == 0 && told(x, rows)))
             continue;
         BR_TRY(cun_why(x, br_cuda_check(&x->cu, rc, "cuStreamQuery", st), st));
@@ -319,6 +320,7 @@ has_graph(br_cun *x, uint32_t rows)
 {
     cun_loop *s = &x->stay;
     br_status why = {0};
+    br_code code;
 
     s->n_like = s->like == rows ? s->n_like + 1 : 1;
     s->like = rows;
@@ -327,8 +329,13 @@ has_graph(br_cun *x, uint32_t rows)
     if (s->graph[rows] || s->off || s->n_like < AT_SIGHT)
         return s->graph[rows] != NULL;
     cun_leave(x); /* what is made may wait for the device */
-    if (cun_open_pick(x, true, &why) != BR_OK ||
-        make_graph(x, rows, &why) != BR_OK)
+    if (!br_cuda_may_capture(&x->cu))
+        return false;
+    code = cun_open_pick(x, true, &why);
+    if (code == BR_OK)
+        code = make_graph(x, rows, &why);
+    br_cuda_captured(&x->cu);
+    if (code != BR_OK)
         give_up(x, rows, why.msg);
     return !s->off;
 }

@@ -361,7 +361,7 @@ give_back(br_cu_decode *d)
 void
 br_cu_decode_free(br_cu_decode *d)
 {
-    if (!d->cu->hung)
+    if (!br_cuda_hung(d->cu))
         give_back(d);
     br_stream_plan_free(&d->plan);
     *d = (br_cu_decode){0};
@@ -441,7 +441,7 @@ launch(br_cu_decode *d, uint32_t first, uint32_t end, uint32_t epoch,
                              .serial = ++d->serial,
                              .patience = d->patience};
 
-    if (d->cu->hung)
+    if (br_cuda_hung(d->cu))
         return br_cuda_overdue(d->cu, 0, st);
     d->phase = 0;
     d->sought = d->left = false;
@@ -493,7 +493,7 @@ await_word(br_cu_decode *d, const unsigned long long *p, uint32_t tag,
 {
     enum { LOOKS = 1000 }; /* between two questions to the driver */
     const int64_t since = br_now_ns();
-    int rc = BR_CU_NOT_READY;
+    int rc;
 
     *idle = false;
     while (!says(p, tag, out) && !*idle) {
@@ -501,8 +501,10 @@ await_word(br_cu_decode *d, const unsigned long long *p, uint32_t tag,
             br_cpu_relax();
         if (says(p, tag, out))
             break;
-        BR_TRY(br_cuda_overdue(d->cu, since, st));
+        const int64_t waited = br_now_ns() - since;
         rc = d->cu->cuStreamQuery(d->cu->stream);
+        if (rc == BR_CU_NOT_READY && !says(p, tag, out))
+            BR_TRY(br_cuda_overdue(d->cu, waited, st));
         if (rc != 0 && rc != BR_CU_NOT_READY)
             return why(d, br_cuda_check(d->cu, rc, "cuStreamQuery", st), st);
         *idle = rc == 0 && !says(p, tag, out);

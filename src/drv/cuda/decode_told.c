@@ -90,7 +90,7 @@ br_cu_told_step(br_cu_decode *d, br_status *st)
     const uint32_t epoch = d->epoch;
     const size_t which = d->sought ? TOLD : GO_ON;
 
-    if (d->cu->hung)
+    if (br_cuda_hung(d->cu))
         return br_cuda_overdue(d->cu, 0, st);
     if (d->sought) {
         unsigned long long *e = d->host->begin[epoch % BR_MK_RING_STEPS];
@@ -112,7 +112,7 @@ br_cu_told_pick(br_cu_decode *d, const br_cu_pick *p, br_status *st)
 {
     const uint32_t turn = d->picks + 1;
 
-    if (d->cu->hung)
+    if (br_cuda_hung(d->cu))
         return br_cuda_overdue(d->cu, 0, st);
     if (turn - d->picked > BR_PICK_TURNS)
         BR_TRY(br_cu_decode_wait(d, st));
