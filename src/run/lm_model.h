@@ -26,7 +26,7 @@ typedef struct br_lm_config {
     const char *cache; /* folder for packed weights of large models, or NULL */
     uint64_t cache_bytes;   /* of all that is there */
     uint64_t gpu_memory;    /* memory of br_cun_config */
-    uint32_t gpu_timeout_s; /* until a GPU's step counts as hung; 0: a minute */
+    uint32_t gpu_timeout_s; /* until a GPU's step counts as hung; 0: its own */
     /* While weights are made ready; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;

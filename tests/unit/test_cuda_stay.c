@@ -493,6 +493,41 @@ TEST_WITHIN(cuda_a_launch_makes_way_for_another_model, 240)
     t_emulate_end();
 }
 
+/* A request runs by a launch that stays; then the device finds the file. */
+static void
+stay_then(host *h, ek_req *r, const char *file, const char *text)
+{
+    ask(h, &r[0], 2, 100, 0);
+    until(h, &r[0], 12);
+    ck_assert_uint_gt(gpu_of_engine(h).resident, 0);
+    t_write(file, text, strlen(text));
+}
+
+/* That request is told so, and one that comes after it. */
+static void
+both_time_out(host *h, ek_req *r, const char *says)
+{
+    for (int i = 0; i < 2; i++) {
+        if (i == 1)
+            ask(h, &r[1], 3, 100, 0);
+        ek_await(&h->k, &(ek_req *){&r[i]}, 1);
+        ck_assert_int_eq(r[i].code, BR_E_TIMEOUT);
+        ck_assert_msg(strstr(r[i].error, says), "%s", r[i].error);
+    }
+}
+
+static void
+same_when_loaded_anew(ek_req *r)
+{
+    host h = open_host();
+
+    ask(&h, &r[2], 2, 12, 0);
+    ek_await(&h.k, &(ek_req *){&r[2]}, 1);
+    ck_assert_int_eq(r[2].code, BR_OK);
+    same_answer(&r[0], &r[2]);
+    close_host(&h);
+}
+
 /* A device that is lost under a launch that stays: the request ends and says why;
  * the model can be loaded again. */
 static void
@@ -504,10 +539,7 @@ lose(int rc, br_code want)
 
     ck_assert_int_eq(setenv("BR_EMU_LOST", file, 1), 0);
     host h = open_host();
-    ask(&h, &r[0], 2, 100, 0);
-    until(&h, &r[0], 12);
-    ck_assert_uint_gt(gpu_of_engine(&h).resident, 0);
-    t_write(file, number, strlen(number));
+    stay_then(&h, r, file, number);
     ek_await(&h.k, &(ek_req *){&r[0]}, 1);
     ck_assert_int_eq(r[0].code, want);
     ck_assert_msg(strncmp(r[0].error, "cu", 2) == 0, "%s", r[0].error);
@@ -515,12 +547,7 @@ lose(int rc, br_code want)
     ek_await(&h.k, &(ek_req *){&r[1]}, 1);
     ck_assert_int_eq(r[1].code, want);
     close_host(&h);
-    h = open_host();
-    ask(&h, &r[2], 2, 12, 0);
-    ek_await(&h.k, &(ek_req *){&r[2]}, 1);
-    ck_assert_int_eq(r[2].code, BR_OK);
-    same_answer(&r[0], &r[2]);
-    close_host(&h);
+    same_when_loaded_anew(r);
     unsetenv("BR_EMU_LOST");
 }
 
@@ -544,26 +571,11 @@ TEST_WITHIN(cuda_a_draw_that_waits_in_vain_is_a_timeout, 240)
     t_emulate_cuda();
     ck_assert_int_eq(setenv("BR_EMU_DROP", file, 1), 0);
     host h = open_host();
-    ask(&h, &r[0], 2, 100, 0);
-    until(&h, &r[0], 12);
-    ck_assert_uint_gt(gpu_of_engine(&h).resident, 0);
-    t_write(file, "", 0);
-    for (int i = 0; i < 2; i++) {
-        if (i == 1)
-            ask(&h, &r[1], 3, 100, 0);
-        ek_await(&h.k, &(ek_req *){&r[i]}, 1);
-        ck_assert_int_eq(r[i].code, BR_E_TIMEOUT);
-        ck_assert_msg(strstr(r[i].error, "has to be loaded anew"), "%s",
-                      r[i].error);
-    }
+    stay_then(&h, r, file, "");
+    both_time_out(&h, r, "has to be loaded anew");
     ck_assert_int_ne(access(file, F_OK), 0);
     close_host(&h);
-    h = open_host();
-    ask(&h, &r[2], 2, 12, 0);
-    ek_await(&h.k, &(ek_req *){&r[2]}, 1);
-    ck_assert_int_eq(r[2].code, BR_OK);
-    same_answer(&r[0], &r[2]);
-    close_host(&h);
+    same_when_loaded_anew(r);
     unsetenv("BR_EMU_DROP");
     t_emulate_end();
 }
@@ -582,18 +594,8 @@ TEST_WITHIN(cuda_a_launch_that_stays_and_hangs_is_a_timeout, 240)
     t_emulate_cuda();
     ck_assert_int_eq(setenv("BR_EMU_HANG", file, 1), 0);
     host h = open_host_within(TIMEOUT_S);
-    ask(&h, &r[0], 2, 100, 0);
-    until(&h, &r[0], 12);
-    ck_assert_uint_gt(gpu_of_engine(&h).resident, 0);
-    t_write(file, "", 0);
-    for (int i = 0; i < 2; i++) {
-        if (i == 1)
-            ask(&h, &r[1], 3, 100, 0);
-        ek_await(&h.k, &(ek_req *){&r[i]}, 1);
-        ck_assert_int_eq(r[i].code, BR_E_TIMEOUT);
-        ck_assert_msg(strstr(r[i].error, "has not ended in 8 s"), "%s",
-                      r[i].error);
-    }
+    stay_then(&h, r, file, "");
+    both_time_out(&h, r, "has not ended in 8 s");
     ck_assert_uint_eq(r[1].n_out, 0);
     ck_assert_int_eq(br_lm_model_open(&again, h.on.m, &c, &st), BR_E_TIMEOUT);
     ck_assert_msg(strstr(st.msg, "does not answer: this process has to be "

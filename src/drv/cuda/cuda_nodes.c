@@ -106,7 +106,7 @@ open_all(br_cun *x, const br_model *m, const br_ir *g, br_status *st)
     x->plain = x->dev || x->cu.major < 9;
     x->cu.limit = x->c.memory;
     x->cu.timeout_s = x->c.timeout_s;
-    if (!x->cu.timeout_s && (x->plain || x->c.exact))
+    if (!x->cu.timeout_s && cun_exact_form(x))
         x->cu.timeout_s = SLOW_TIMEOUT_S;
     if (!x->dev)
         BR_TRY(cun_count_first(x, m, g, st));
