@@ -224,8 +224,9 @@ read_pins(br_mega_config *c, br_arena *a, const br_json *v,
     for (const br_json *m = v->child; m; m = m->next) {
         br_cfg_pin *p = &c->pins[c->n_pins++];
 
-        if (!br_json_to_i64((br_text){m->key, m->key_n}, &p->task) ||
-            p->task < 0)
+        /* "-0" is a number too, but the key would be "0" when read again. */
+        if (m->key[0] == '-' ||
+            !br_json_to_i64((br_text){m->key, m->key_n}, &p->task))
             return br_fail(st, BR_E_FORMAT,
                            "config.sm_assignment: '%s' is no task id",
                            quoted(buf, m->key, m->key_n));

@@ -374,6 +374,7 @@ TEST(schedule_refuses_what_is_out_of_range)
         {"{'sm_assignment':'best'}", "sm_assignment"},
         {"{'sm_assignment':{'x':0}}", "'x' is no task id"},
         {"{'sm_assignment':{'-1':0}}", "'-1' is no task id"},
+        {"{'sm_assignment':{'-0':0}}", "'-0' is no task id"},
         {"{'sm_assignment':{'0':132}}", "not in 0..131"},
         {"{'sm_assignment':{'99999':0}}", "there is no task 99999"},
         {"{'pipelining_depth':-1}", "pipelining_depth: -1"},
