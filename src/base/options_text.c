@@ -123,7 +123,7 @@ help_rows(const br_options *o, bool global, int column, const char *title,
     }
 }
 
-/* "also: --mode MODE, --log-level LEVEL, -h, --help" */
+/* "also: --mode, --log-level, -h, --help": what they take, the long help says */
 static void
 global_line(const br_options *o, br_str *out)
 {
@@ -131,12 +131,14 @@ global_line(const br_options *o, br_str *out)
     br_str line = {0};
 
     for (size_t i = 0; i < o->n_rows; i++) {
-        char flags[120];
+        const br_option *r = &o->rows[i];
 
-        if (!o->rows[i].global && !(o->taken[i] && o->rows[i].rare))
+        if (!r->global && !(o->taken[i] && r->rare))
             continue;
-        flags_of(&o->rows[i], flags, sizeof flags);
-        br_str_printf(&line, "%s%s", sep, flags + strspn(flags, " "));
+        br_str_puts(&line, sep);
+        if (r->letter)
+            br_str_printf(&line, "-%c, ", r->letter);
+        br_str_printf(&line, "--%s", r->name);
         sep = ", ";
     }
     br_str_putc(out, '\n');

@@ -186,6 +186,7 @@ open_all(bench *b, br_status *st)
         .max_want = BR_MAX(rows, BR_BENCH_CHECKED),
         .gpu = b->gpu,
         .gpu_memory = (uint64_t)br_opt_int(b->cli, BR_OPT_gpu_memory),
+        .gpu_timeout_s = (uint32_t)br_opt_int(b->cli, BR_OPT_gpu_timeout),
         .exact = exact,
         .kv = br_cli_kv(b->cli, !exact),
         .progress = br_progress_advance,

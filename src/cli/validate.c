@@ -81,6 +81,8 @@ open_tier(validation *v, br_text tier, br_oracle *o, br_status *st)
                           .n_ctx = n,
                           .max_rows = n,
                           .exact = v->exact,
+                          .gpu_timeout_s =
+                              (uint32_t)br_opt_int(v->cli, BR_OPT_gpu_timeout),
                           .kv = br_cli_kv(v->cli, false)};
 
     if (br_text_is(tier, "cpu"))

@@ -7,7 +7,8 @@
  * once, any other one block after another. So does a graph with a loop, which goes
  * round until a kernel says that it is over. A device is lost, once, when a launch finds
  * the file BR_EMU_LOST: the number in it is what all calls say until nobody has the
- * context any more. One that finds BR_EMU_HANG never ends, and a call that would wait for it
+ * context any more. One that finds BR_EMU_HANG never ends, if its kernel's name begins with
+ * what that file says, one of all blocks at once even in its midst, and a call that would wait for it
  * aborts; one of blocks that are there at once and finds BR_EMU_DROP lacks the last of
  * them. Whoever gives the context up has given all memory back, or the process
  * ends. Seven multiprocessors of an sm_90, or BR_EMU_SM, BR_EMU_MAJOR; a launch in
@@ -134,16 +135,56 @@ emu_trap(void)
         emu_yield();
 }
 
+static int hung;            /* what runs never ends */
+static __thread int beside; /* a thread that runs launches, not the caller's */
+
+int
+emu_hung(void)
+{
+    return __atomic_load_n(&hung, __ATOMIC_ACQUIRE);
+}
+
+/* Does the kernel that is launched, or runs, hang from here on? */
+static void
+look_for_hang(const char *fn)
+{
+    const char *file = getenv("BR_EMU_HANG");
+    char name[64] = "";
+    FILE *f = file && !emu_hung() ? fopen(file, "r") : NULL;
+
+    if (!f)
+        return;
+    if (!fgets(name, sizeof name, f))
+        name[0] = 0;
+    fclose(f);
+    if (strncmp(fn, name, strlen(name)) != 0)
+        return;
+    unlink(file);
+    __atomic_store_n(&hung, 1, __ATOMIC_RELEASE);
+}
+
+/* On a thread of its own a launch that hangs is there for ever. */
+static void
+hang_here(void)
+{
+    while (beside && emu_hung())
+        pause();
+}
+
 /* Until all are done; 1: nobody could go on. A fiber that polls always can, so
  * its own limit on polls ends it. */
 static int
 run(struct emu_fiber *f, size_t n)
 {
+    enum { ROUNDS = 256 }; /* between two looks */
     size_t left = 0, moved;
 
     for (size_t i = 0; i < n; i++)
         left += !f[i].done;
-    while (left) {
+    for (unsigned round = 1; left; round++) {
+        if (beside && round % ROUNDS == 0)
+            look_for_hang(kernel);
+        hang_here();
         moved = 0;
         for (size_t i = 0; i < n; i++) {
             if (f[i].done || (f[i].wait && *f[i].wait == f[i].old))
@@ -287,9 +328,6 @@ static struct cooperative {
     int is_on, rc, over;
 } coop;
 
-static int hung;            /* what runs never ends */
-static __thread int beside; /* a thread that runs launches, not the caller's */
-
 static void *
 run_cooperative(void *p)
 {
@@ -308,24 +346,6 @@ emu_run_beside(struct graph *g)
     coop.is_on = pthread_create(&coop.thread, NULL, run_cooperative, NULL) == 0;
     return coop.is_on ? 0 : 2;
 }
-/* What is asked of the device after it, waits for it. */
-static int
-settle(void)
-{
-    if (coop.is_on) {
-        pthread_join(coop.thread, NULL);
-        free(coop.param);
-        coop.param = NULL;
-        coop.is_on = 0;
-    }
-    return coop.rc;
-}
-
-int
-emu_hung(void)
-{
-    return __atomic_load_n(&hung, __ATOMIC_ACQUIRE);
-}
 static void
 would_wait(void)
 {
@@ -334,12 +354,31 @@ would_wait(void)
     fprintf(stderr, "emulated device: this call would wait for ever\n");
     abort();
 }
-static void
-make_until(uint64_t n)
+/* What is asked of the device after it, waits for it. */
+static int
+settle(void)
 {
-    would_wait();
+    if (!coop.is_on)
+        return coop.rc;
+    while (!__atomic_load_n(&coop.over, __ATOMIC_ACQUIRE)) {
+        would_wait();
+        usleep(20);
+    }
+    pthread_join(coop.thread, NULL);
+    free(coop.param);
+    coop.param = NULL;
+    coop.is_on = 0;
+    return coop.rc;
+}
+
+/* As much of it as a device does that may hang. */
+static void
+make_some(uint64_t n)
+{
+    if (emu_hung())
+        return;
     settle();
-    for (; n_made < n; n_made++) {
+    for (; n_made < n && !emu_hung(); n_made++) {
         const struct later *l = &later[n_made % LATER];
 
         if (!l->graph)
@@ -347,6 +386,13 @@ make_until(uint64_t n)
         else if (!coop.rc)
             coop.rc = emu_run_graph(l->graph);
     }
+}
+static void
+make_until(uint64_t n)
+{
+    would_wait();
+    make_some(n);
+    would_wait();
 }
 void
 emu_make_all(void)
@@ -424,10 +470,9 @@ look_for_loss(void)
     fclose(f);
 }
 void
-emu_look_for_loss(void)
+emu_look_for_loss(const char *fn)
 {
-    if (asked_for("BR_EMU_HANG"))
-        __atomic_store_n(&hung, 1, __ATOMIC_RELEASE);
+    look_for_hang(fn);
     look_for_loss();
 }
 E(cuDevicePrimaryCtxRetain)(void **c, int d)
@@ -662,13 +707,12 @@ emu_launch_blocks(void *fn, const struct shape *s, void **params, int together)
     const u32 each = together ? n : s->cluster ? s->cluster : 1;
     int rc = 0;
 
-    emu_look_for_loss();
+    emu_look_for_loss(fn);
     if (emu_lost)
         return emu_lost;
-    if (emu_hung() && !beside)
+    hang_here();
+    if (emu_hung())
         return 0;
-    while (emu_hung())
-        pause();
     kernel = fn;
     kernel_params = params;
     for (u32 i = 0; i < n && !rc; i += each)
@@ -737,7 +781,7 @@ E(cuLaunchCooperativeKernel)
         return 0;
     if (emu_captured)
         return gx * gy > (u32)n_sm() ? 720 : emu_note(fn, &s, params, 1);
-    emu_look_for_loss();
+    emu_look_for_loss(fn);
     if (emu_lost || emu_hung())
         return emu_lost;
     emu_make_all();
@@ -772,8 +816,8 @@ E(cuStreamQuery)(void *s)
         usleep(100); /* the processor is for the kernel */
         return 600;
     }
-    emu_make_all();
-    return emu_lost ? emu_lost : coop.rc;
+    make_some(n_late);
+    return emu_hung() ? 600 : emu_lost ? emu_lost : coop.rc;
 }
 E(cuStreamSynchronize)(void *s)
 {

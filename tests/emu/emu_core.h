@@ -14,11 +14,11 @@ struct shape { /* of a launch */
 };
 
 /* ---- emu_core.c ---- */
-extern int emu_lost;          /* what all calls say, or 0 */
-void emu_look_for_loss(void); /* before a launch */
-int emu_hung(void);           /* what runs never ends */
-int emu_idle(void);           /* nothing is launched or copied */
-void emu_make_all(void);      /* what was asked for and is not done yet */
+extern int emu_lost;                    /* what all calls say, or 0 */
+void emu_look_for_loss(const char *fn); /* before a launch of it */
+int emu_hung(void);                     /* what runs never ends */
+int emu_idle(void);                     /* nothing is launched or copied */
+void emu_make_all(void); /* what was asked for and is not done yet */
 /* A launch, here and now. */
 int emu_launch_blocks(void *fn, const struct shape *s, void **params,
                       int together);

@@ -155,7 +155,7 @@ E(cuGraphLaunch)(struct graph *g, void *s)
     IGNORE(s);
     if (emu_idle())
         return 0;
-    emu_look_for_loss();
+    emu_look_for_loss(g->first ? g->first->fn : "");
     if (emu_lost || emu_hung())
         return emu_lost;
     if (!g->loops)

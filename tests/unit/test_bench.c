@@ -208,6 +208,50 @@ TEST_WITHIN(bench_tells_where_a_devices_memory_goes, 120)
     br_arena_fini(&a);
 }
 
+/* A command on the emulated device, whose attention never ends. */
+static void
+hangs(const char *dir, const char *const *args)
+{
+    const char *hang = t_printf("%s/hang", t_tmpdir());
+    const char *argv[24] = {"env", t_printf("LD_LIBRARY_PATH=%s/emu", dir),
+                            t_printf("BR_EMU_HANG=%s", hang),
+                            t_printf("%s/brass", dir)};
+    size_t n = 4;
+    t_proc r;
+
+    for (; *args; args++)
+        argv[n++] = *args;
+    t_write(hang, "br_nd_flash", 11);
+    t_exec(&r, argv, NULL, 0);
+    ck_assert_int_ne(r.exit, 0);
+    ck_assert_msg(strstr(r.err, "has not ended in 2 s (--gpu-timeout): this "
+                                "process has to be started anew") != NULL,
+                  "%s: %s", argv[4], r.err);
+    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)getpid()));
+    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getpid()));
+}
+
+/* The time that is given is that after which a hang is told, by each command. */
+TEST_WITHIN(cuda_a_hang_is_told_after_the_time_that_is_given, 120)
+{
+    const char *dir = t_repo(t_printf("build/%s", t_conf()));
+    const char *model = t_repo("models/demo.gguf");
+    const char *const all[][14] = {
+        {"bench", "shape:llama-256:BF16", "--tier", "cuda", "--gpu-timeout",
+         "2", "-p", "0", "-n", "2", "-r", "1", NULL},
+        {"run", model, "A mouse", "--tier", "cuda", "--gpu-timeout", "2", NULL},
+        {"logits", model, "--tokens", "3,1", "-o", "/dev/null", "--tier",
+         "cuda", "--gpu-timeout", "2", NULL},
+        {"validate", model, "-p", "A mouse", "--tiers", "ref,cuda",
+         "--gpu-timeout", "2", NULL},
+    };
+
+    if (access(t_printf("%s/emu/libcuda.so.1", dir), R_OK) != 0)
+        t_skip("no emulated CUDA device in this build");
+    for (size_t i = 0; i < BR_COUNT(all); i++)
+        hangs(dir, all[i]);
+}
+
 TEST(bench_refuses_what_no_machine_can)
 {
     br_status st = {0};

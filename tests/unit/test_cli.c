@@ -354,6 +354,8 @@ TEST(cli_warns_of_flags_of_other_tiers)
     } on[] = {
         {"bench no.gguf --gpu-memory 1g", "",
          "cli.option_unused: --gpu-memory is for tier cuda: of no use on cpu"},
+        {"chat no.gguf --gpu-timeout 9", "",
+         "cli.option_unused: --gpu-timeout is for tier cuda: of no use on cpu"},
         {"run no.gguf hi --mode mega --tier cpu", "",
          "--mode is for tier amd: of no use on cpu"},
         {"bench no.gguf -t 2 --tier cuda", "",

@@ -191,8 +191,8 @@ br_cuda_overdue(br_cuda *cu, int64_t waited_ns, br_status *st)
         give_up_device(cu);
     return br_fail(
         st, BR_E_TIMEOUT,
-        "%s: what it runs has not ended in %u s: this process has to "
-        "be started anew",
+        "%s: what it runs has not ended in %u s (--gpu-timeout): this "
+        "process has to be started anew",
         cu->device_name, s);
 }
 
