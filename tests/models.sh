@@ -49,6 +49,23 @@ swap() {
     kill -HUP "$server"
     await here ac && listed ac && says c 200 && says b 404 && wait $asks && ! grep no "$dir/a" && stop
 }
+# What is wrong with a list is said, and those that are there go on answering.
+mistakes() {
+    printf '%s\n' "$dir/a.gguf" "$dir/b.gguf" >"$dir/list"
+    start --model-list "$dir/list" && await here ab || return 1
+    mkdir -p "$dir/other" && ln -sf "$PWD/models/demo.gguf" "$dir/other/b.gguf"
+    unheard nosuchname "$dir/a.gguf" "$dir/b.gguf" && await said 'no such model' || return 1
+    unheard "$dir/c.gguf" "$dir/b.gguf" "$dir/other/b.gguf" && await said "both are called 'b'" || return 1
+    unheard '#' && await said 'names no model' || return 1
+    sleep 0.3 && here ab && listed ab && says a 200 && says b 200 || return 1
+    # The same name from elsewhere: one answers all the while.
+    (n=0; while [ $n -lt 30 ]; do says b 200 || echo no; n=$((n + 1)); done) >"$dir/b" &
+    asks=$!
+    unheard "$dir/a.gguf" "$dir/other/b.gguf" "$dir/c.gguf" && await here abc && says b 200 || return 1
+    wait $asks && ! grep no "$dir/b" && ! said 'other/b.gguf' && stop
+}
+unheard() { printf '%s\n' "$@" >"$dir/list"; : >"$dir/log"; kill -HUP "$server"; }
+said() { grep -q "$1" "$dir/log"; }
 # Room for two: the one asked longest ago leaves, but not before it has answered.
 budget() {
     start "$dir/a.gguf" "$dir/b.gguf" "$dir/c.gguf" --memory "$1" && await here ab && listed abc || return 1
@@ -93,6 +110,7 @@ here2() { [ "$(models | tr '{' '\n' | grep '"loaded":true' | grep -o '"id":"[a-z
 broken() { models | grep -q '"id":"x".*"loaded":false,"error":"'; }
 gone() { ! models | grep -q "\"id\":\"$1\""; }
 must "a line of --model-list changes" swap
+must "a mistake in --model-list changes nothing" mistakes
 must "models are loaded, swapped and unloaded by the admin" admin
 must "--memory: one that is asked for comes, the oldest leaves" budget 30m
 must "--unload-idle: one that nobody asks leaves until it is asked" idle

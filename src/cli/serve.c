@@ -35,29 +35,46 @@ get_sampling(server *s)
     p->min_p = (float)br_opt_f64(s->cli, BR_OPT_min_p);
 }
 
-/* "models/demo.gguf" is called demo. */
+/* "models/demo.gguf" is called demo, the folder "Qwen3/" Qwen3. */
 static void
 get_name(const server *s, served *m)
 {
-    const char *path = m->path.at, *slash = strrchr(path, '/');
     const char *name = br_opt_str(s->cli, BR_OPT_model_name);
     size_t n;
 
-    if (!name)
-        name = slash && slash[1] ? slash + 1 : path;
-    n = BR_MIN(strlen(name), sizeof m->name - 1);
-    if (!br_opt_given(s->cli, BR_OPT_model_name) && n > 5 &&
-        strcmp(name + strlen(name) - 5, ".gguf") == 0)
-        n = BR_MIN(strlen(name) - 5, sizeof m->name - 1);
+    if (name) {
+        n = strlen(name);
+    } else {
+        size_t end = m->path.n;
+
+        while (end > 1 && m->path.at[end - 1] == '/')
+            end--;
+        for (n = 0; n < end && m->path.at[end - n - 1] != '/';)
+            n++;
+        name = m->path.at + end - n;
+        if (n > 5 && memcmp(name + n - 5, ".gguf", 5) == 0)
+            n -= 5;
+    }
+    n = BR_MIN(n, sizeof m->name - 1);
     memcpy(m->name, name, n);
     m->name[n] = 0;
 }
 
-/* A file, or the name of one; those that are there already stay. */
-static br_code
-want(server *s, const char *arg, br_status *st)
+static void
+free_listed(served *m)
 {
-    served *m = br_try_calloc(1, sizeof *m), **end = &s->models;
+    for (served *next; m; m = next) {
+        next = m->next;
+        br_str_fini(&m->path);
+        br_free(m);
+    }
+}
+
+/* A file, or the name of one; of one that is in the list already there is one. */
+static br_code
+want(const server *s, served **list, const char *arg, br_status *st)
+{
+    served *m = br_try_calloc(1, sizeof *m), **end = list;
     br_code code = m ? br_cli_model(s->cli, arg, &m->path, st)
                      : br_fail(st, BR_E_OOM, "out of memory");
     uint32_t n = 0;
@@ -67,11 +84,7 @@ want(server *s, const char *arg, br_status *st)
         n++;
     }
     if (code != BR_OK || *end) {
-        if (code == BR_OK)
-            (*end)->wanted = true;
-        if (m)
-            br_str_fini(&m->path);
-        br_free(m);
+        free_listed(m);
         return code;
     }
     *end = m;
@@ -79,34 +92,73 @@ want(server *s, const char *arg, br_status *st)
     m->wanted = true;
     if (n == BR_SERVE_MODELS)
         return br_fail(st, BR_E_LIMIT, "more than %d models", BR_SERVE_MODELS);
-    for (const served *o = s->models; o != m; o = o->next)
+    for (const served *o = *list; o != m; o = o->next)
         if (strcmp(o->name, m->name) == 0)
             return br_fail(st, BR_E_USAGE, "%s and %s: both are called '%s'",
                            o->path.at, m->path.at, m->name);
     return BR_OK;
 }
 
+/* What has the name of one that comes answers until that is loaded. */
+static void
+await_namesake(server *s, const served *m)
+{
+    for (served *o = s->models; o; o = o->next)
+        if (o != m && o->engine && strcmp(o->name, m->name) == 0)
+            o->wanted = true;
+}
+
+static void
+adopt(server *s, served *listed)
+{
+    for (served *m = s->models; m; m = m->next) {
+        m->wanted = false;
+        br_str_clear(&m->error);
+    }
+    for (served *m = listed, *next; m; m = next) {
+        served **at = &s->models;
+
+        next = m->next;
+        m->next = NULL;
+        while (*at && strcmp((*at)->path.at, m->path.at) != 0)
+            at = &(*at)->next;
+        if (*at) {
+            (*at)->wanted = true;
+            free_listed(m);
+            continue;
+        }
+        *at = m;
+        await_namesake(s, m);
+    }
+}
+
+/* A list with a mistake changes nothing: whoever saves one meanwhile would take
+ * models from those who ask. */
 br_code
 br_serve_list(server *s, const char *path, br_status *st)
 {
     enum { MOST = 1 << 16 };
     char *text, *line, *rest = NULL;
+    served *listed = NULL;
     br_code code = BR_OK;
     size_t n;
 
     BR_TRY(br_file_read(path, MOST, &text, &n, st));
-    for (served *m = s->models; m; m = m->next) {
-        m->wanted = false;
-        br_str_clear(&m->error);
-    }
     for (line = strtok_r(text, "\n", &rest); line && code == BR_OK;
          line = strtok_r(NULL, "\n", &rest))
         if (line[0] != '#')
-            code = want(s, line, st);
+            code = want(s, &listed, line, st);
     br_free(text);
-    if (code == BR_OK && !s->models)
+    if (code == BR_OK && !listed)
         code = br_fail(st, BR_E_USAGE, "it names no model");
-    return code == BR_OK ? code : br_prefix(st, "%s", path);
+    if (code != BR_OK) {
+        free_listed(listed);
+        return br_prefix(st, "%s", path);
+    }
+    br_mutex_lock(&s->lock);
+    adopt(s, listed);
+    br_mutex_unlock(&s->lock);
+    return BR_OK;
 }
 
 /* Said before anybody is told where to ask. */
@@ -124,8 +176,12 @@ static br_code
 get_models(server *s, br_status *st)
 {
     const char *list = br_opt_str(s->cli, BR_OPT_models_file);
+    const char *name = br_opt_str(s->cli, BR_OPT_model_name);
     int n = s->cli->n_args;
 
+    if (name && (!name[0] || strlen(name) >= BR_SERVE_NAME))
+        return br_fail(st, BR_E_USAGE, "--name: 1 to %d bytes",
+                       BR_SERVE_NAME - 1);
     if (list && n)
         return br_fail(st, BR_E_USAGE, "--model-list FILE or models, not both");
     if (n > 1 && (br_opt_given(s->cli, BR_OPT_model_name) ||
@@ -135,7 +191,7 @@ get_models(server *s, br_status *st)
     if (list)
         BR_TRY(br_serve_list(s, list, st));
     for (int i = 0; !list && i < BR_MAX(n, 1); i++)
-        BR_TRY(want(s, n ? s->cli->args[i] : NULL, st));
+        BR_TRY(want(s, &s->models, n ? s->cli->args[i] : NULL, st));
     return are_there(s, st);
 }
 

@@ -58,7 +58,8 @@ typedef struct br_serve {
     atomic_bool again, ordered, stop;
 } br_serve;
 
-/* The lines of --model-list: those that are there stay, others come and go. */
+/* The lines of --model-list: those that are there stay, others come and go.
+ * Not with s->lock. */
 br_code br_serve_list(br_serve *s, const char *path, br_status *st) BR_MUST_USE;
 /* Of --price; name NULL: all are looked at, and wrong ones named. */
 br_code br_serve_prices(const br_serve *s, const char *name, br_prices *out,

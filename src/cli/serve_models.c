@@ -46,6 +46,7 @@ open_model(server *s, served *m, const br_cli *show, br_status *st)
     br_code code;
 
     BR_TRY(br_progress_model(show, &m->model, m->path.at, st));
+    BR_TRY(br_cli_ctx_check(s->cli, m->model, st));
     BR_TRY(br_tok_from_gguf(&m->tok, m->model->gguf, NULL, st));
     /* Without a template texts can be continued, chats not held. */
     if (template)
@@ -529,12 +530,8 @@ br_serve_load(void *arg)
         br_status st = {0};
 
         if (atomic_exchange_explicit(&s->again, false, memory_order_acquire) &&
-            list) {
-            br_mutex_lock(&s->lock);
-            if (br_serve_list(s, list, &st) != BR_OK)
-                br_log(BR_EV_http_failed, "%s", st.msg);
-            br_mutex_unlock(&s->lock);
-        }
+            list && br_serve_list(s, list, &st) != BR_OK)
+            br_log(BR_EV_http_failed, "%s", st.msg);
         if (atomic_exchange_explicit(&s->ordered, false, memory_order_acquire))
             obey_all(s);
         sweep(s);

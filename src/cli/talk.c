@@ -146,14 +146,9 @@ open_model(br_talk *t, bool chat, br_status *st)
     int64_t ctx = br_opt_given(t->cli, BR_OPT_max_ctx)
                       ? br_opt_int(t->cli, BR_OPT_max_ctx)
                       : 0;
-    int64_t trained;
 
     BR_TRY(br_progress_model(t->cli, &t->model, t->path.at, st));
-    trained = t->model->hp.n_ctx;
-    if (trained > 0 && ctx > trained)
-        return br_fail(st, BR_E_USAGE,
-                       "--ctx: the model was made for %lld tokens",
-                       (long long)trained);
+    BR_TRY(br_cli_ctx_check(t->cli, t->model, st));
     BR_TRY(br_tok_from_gguf(&t->tok, t->model->gguf, NULL, st));
     if (chat)
         BR_TRY(br_chat_new(&t->chat, t->model->gguf, t->tok, st));

@@ -131,6 +131,18 @@ br_cli_lm_config(const br_cli *cli, br_str *cache)
 }
 
 br_code
+br_cli_ctx_check(const br_cli *cli, const br_model *m, br_status *st)
+{
+    const int64_t trained = m->hp.n_ctx;
+
+    if (trained <= 0 || !br_opt_given(cli, BR_OPT_max_ctx) ||
+        br_opt_int(cli, BR_OPT_max_ctx) <= trained)
+        return BR_OK;
+    return br_fail(st, BR_E_USAGE, "--ctx: the model was made for %lld tokens",
+                   (long long)trained);
+}
+
+br_code
 br_cli_tier_check(const char *tier, br_status *st)
 {
     if (!tier || strcmp(tier, "ref") == 0 || strcmp(tier, "cpu") == 0 ||

@@ -30,6 +30,9 @@ br_nd_where br_cli_where(const br_cli *cli, const char *tier);
 /* How a model is opened, by the options that every command with one takes. The
  * folder of packed weights stands in `cache`, for the caller to free. */
 br_lm_config br_cli_lm_config(const br_cli *cli, br_str *cache);
+/* USAGE: --ctx has room for more tokens than m was made for. */
+br_code br_cli_ctx_check(const br_cli *cli, const br_model *m,
+                         br_status *st) BR_MUST_USE;
 /* NO_DEVICE: this build runs no models there. */
 br_code br_cli_tier_check(const char *tier, br_status *st) BR_MUST_USE;
 /* A line for each flag that means nothing on the tier that the options name. */

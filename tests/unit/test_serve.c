@@ -5,6 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define TEN  "0123456789"
+#define LONG TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN "01234567"
+
 TEST(serve_says_at_once_what_would_fail_later)
 {
     const struct {
@@ -14,6 +17,8 @@ TEST(serve_says_at_once_what_would_fail_later)
         {"--keep", "README.md", "not a folder", 2},
         {"--keep", "README.md/x", "Not a directory", 1},
         {"--keep", "/proc/brass", "--keep: /proc/brass", 1},
+        {"--name", "", "--name: 1 to 127 bytes", 2},
+        {"--name", LONG, "--name: 1 to 127 bytes", 2},
         {"--price", "dmeo=150/15/600", "no model is called 'dmeo'", 2},
     };
 
@@ -45,4 +50,15 @@ TEST(serve_keeps_sessions_of_a_model_with_a_slash_in_its_name)
     ck_assert_msg(r.exit == 0 && !r.out[0], "%d %s%s", r.exit, r.out, r.err);
     ck_assert_int_eq(
         access(t_printf("%s/a/b/org%%2F100%%25.keep", t_tmpdir()), F_OK), 0);
+}
+
+TEST(serve_has_no_room_for_more_tokens_than_a_model_was_made_for)
+{
+    t_proc r;
+
+    t_run(&r, "serve", "models/demo.gguf", "--port", "0", "--ctx", "1025");
+    ck_assert_int_eq(r.exit, 2);
+    ck_assert_str_eq(r.err,
+                     "brass serve: models/demo.gguf: --ctx: the model was "
+                     "made for 1024 tokens\n");
 }
