@@ -6,6 +6,7 @@
 #include "../../kernels/cuda/mega_table.h"
 #include "base/thread.h"
 #include "drv/cuda/cuda_load.h"
+#include "run/sample.h"
 #include "run/shape.h"
 
 #include <stdatomic.h>
@@ -180,6 +181,83 @@ TEST_WITHIN(cuda_a_step_of_one_sequence_that_hangs_is_a_timeout, 120)
 TEST_WITHIN(cuda_a_step_that_hangs_is_one_of_all_models, 120)
 {
     hang_device("shape:llama-512:BF16", 2, true);
+}
+
+/* A sequence of which n tokens are drawn, the most likely ones, and fed back; from
+ * there on a kernel hangs: the draw after that. */
+static br_code
+talk_on(const br_lm *lm, uint32_t from, uint32_t n, int32_t *next,
+        br_status *st)
+{
+    const br_sample_params likely = {.top_p = 1};
+
+    for (uint32_t i = from; i < from + n; i++) {
+        BR_TRY(lm->feed(lm->ctx, 0, i, next, 1, NULL, st));
+        BR_TRY(lm->pick(lm->ctx, &likely, i + 1, next, st));
+    }
+    return BR_OK;
+}
+
+static void
+is_told(const char *who, br_code code, const br_status *st, int64_t begun,
+        uint32_t within_s)
+{
+    ck_assert_msg(code == BR_E_TIMEOUT && strstr(st->msg, "started anew"),
+                  "%s: %d %s", who, (int)code, st->msg);
+    ck_assert_msg(br_now_ns() - begun < (int64_t)within_s * 1000000000,
+                  "%s: late", who);
+}
+
+/* Of one sequence: its kernel that stays, in the midst of a step, or a draw. Its
+ * next tokens, another model's step and who comes are told at once; all is given
+ * back without a word to the device. */
+static void
+hang_sequence(const char *kernel, uint32_t n)
+{
+    enum { TIMEOUT_S = 8, AT_ONCE_S = 4 };
+    br_lm_config c = {.tier = "cuda", .n_ctx = 128, .gpu_timeout_s = TIMEOUT_S};
+    const char *file = t_printf("%s/hang", t_tmpdir());
+    br_lm_model *comes;
+    int32_t next = token[0];
+    int64_t begun;
+    br_status st = {0};
+
+    t_emulate_cuda();
+    ck_assert_int_eq(setenv("BR_EMU_HANG", file, 1), 0);
+    shaped on = open_shape("shape:llama-512:BF16", &c);
+    c.n_slots = 2;
+    shaped beside = open_shape("shape:llama-512:BF16", &c);
+    float *logits = t_keep(calloc((size_t)beside.lm->n_vocab, sizeof *logits));
+    ck_assert(on.lm->pick && !beside.lm->pick);
+    t_ok(talk_on(on.lm, 0, n, &next, &st), &st);
+    t_write(file, kernel, strlen(kernel));
+    ck_assert_int_eq(talk_on(on.lm, n, 64, &next, &st), BR_E_TIMEOUT);
+    ck_assert_msg(strstr(st.msg, "has not ended in 8 s"), "%s", st.msg);
+    ck_assert_int_ne(access(file, F_OK), 0);
+    begun = br_now_ns();
+    st = (br_status){0};
+    next = token[0];
+    on.lm->keep(on.lm->ctx, 0, 0);
+    is_told("itself", talk_on(on.lm, 0, 1, &next, &st), &st, begun, AT_ONCE_S);
+    st = (br_status){0};
+    is_told("another", one_token(beside.lm, 2, logits, &st), &st, begun,
+            AT_ONCE_S);
+    st = (br_status){0};
+    is_told("who comes", br_lm_model_open(&comes, on.m, &c, &st), &st, begun,
+            AT_ONCE_S);
+    close_shape(&on);
+    close_shape(&beside);
+    unsetenv("BR_EMU_HANG");
+}
+
+TEST_WITHIN(cuda_a_kernel_of_one_sequence_that_stays_and_hangs_is_a_timeout,
+            120)
+{
+    hang_sequence("br_mega", 3);
+}
+TEST_WITHIN(cuda_a_draw_of_one_sequence_that_hangs_is_a_timeout, 120)
+{
+    hang_sequence("br_pick", 0);
 }
 
 /* ---- captures beside who comes --------------------------------------------- */
