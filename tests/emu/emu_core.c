@@ -269,6 +269,55 @@ launch(const struct shape *s, u32 first, u32 n_blocks)
 
 /* ---- the driver --------------------------------------------------------- */
 
+static pthread_mutex_t one;
+static pthread_once_t one_made = PTHREAD_ONCE_INIT;
+
+static void
+make_one(void)
+{
+    pthread_mutexattr_t a;
+
+    pthread_mutexattr_init(&a);
+    pthread_mutexattr_settype(&a, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&one, &a);
+}
+void
+emu_take(void)
+{
+    pthread_once(&one_made, make_one);
+    pthread_mutex_lock(&one);
+}
+void
+emu_give(int *unused)
+{
+    IGNORE(unused);
+    pthread_mutex_unlock(&one);
+}
+
+/* What the context's legacy stream is asked for waits for all streams but those
+ * apart: beside the capture of one that is not, both fail; and so do, in a thread that
+ * captures, such calls and those for memory. */
+enum { STREAMS = 64, UNSUPPORTED = 900, IMPLICIT = 906 };
+static struct stream streams[STREAMS];
+static int n_streams;
+
+static int
+barred(int legacy)
+{
+    int rc = 0;
+
+    for (int i = 0; i < n_streams; i++) {
+        struct stream *s = &streams[i];
+        const int mine = pthread_equal(s->by, pthread_self());
+
+        if (!s->captured || !(mine || (legacy && !s->apart)))
+            continue;
+        s->broken = 1;
+        rc = mine ? UNSUPPORTED : IMPLICIT;
+    }
+    return rc;
+}
+
 E(cuInit)(unsigned f)
 {
     return IGNORE(f), 0;
@@ -306,7 +355,7 @@ E(cuDeviceGetPCIBusId)(char *s, int n, int d)
 }
 /* Copies from pinned memory, and graphs: made as late as the driver may make them, so
  * that who changes that memory too early has the change copied, or read. */
-enum { LATER = 256, PINNED = 16 };
+enum { LATER = 256, PINNED = 32 };
 static struct later {
     uint64_t to;
     const void *from;
@@ -477,6 +526,7 @@ emu_look_for_loss(const char *fn)
 }
 E(cuDevicePrimaryCtxRetain)(void **c, int d)
 {
+    ONE_AT_A_TIME;
     n_contexts++;
     return IGNORE(d), *c = &home, 0;
 }
@@ -485,6 +535,7 @@ static unsigned n_asked; /* for memory, since somebody has the device */
 
 E(cuDevicePrimaryCtxRelease_v2)(int d)
 {
+    ONE_AT_A_TIME;
     if (--n_contexts == 0) {
         would_wait();
         check_held();
@@ -500,11 +551,15 @@ E(cuCtxSetCurrent)(void *c)
 }
 E(cuCtxSynchronize)(void)
 {
+    ONE_AT_A_TIME;
+    if (barred(1))
+        return IMPLICIT;
     emu_make_all();
     return emu_lost ? emu_lost : coop.rc;
 }
 E(cuMemGetInfo_v2)(size_t *f, size_t *t)
 {
+    ONE_AT_A_TIME;
     *t = from_env("BR_EMU_MEMORY", 4ull << 30); /* bytes */
     return *f = *t - emu_graph_bytes(), 0;
 }
@@ -556,8 +611,11 @@ no_memory(void)
 }
 E(cuMemAlloc_v2)(uint64_t *p, size_t n)
 {
+    ONE_AT_A_TIME;
     static uint64_t nowhere = 1 << 20;
 
+    if (barred(0))
+        return UNSUPPORTED;
     if (no_memory())
         return 2;
     if (emu_idle()) {
@@ -580,6 +638,9 @@ E(cuMemAlloc_v2)(uint64_t *p, size_t n)
 }
 E(cuMemFree_v2)(uint64_t p)
 {
+    ONE_AT_A_TIME;
+    if (barred(1))
+        return IMPLICIT;
     if (emu_idle())
         return 0;
     emu_make_all();
@@ -588,7 +649,8 @@ E(cuMemFree_v2)(uint64_t p)
             held[i].at = 0;
     return free((void *)(uintptr_t)p), 0;
 }
-E(cuMemcpyHtoD_v2)(uint64_t d, const void *s, size_t n)
+static int
+to_device(uint64_t d, const void *s, size_t n)
 {
     if (emu_lost || emu_idle())
         return emu_lost;
@@ -597,17 +659,28 @@ E(cuMemcpyHtoD_v2)(uint64_t d, const void *s, size_t n)
                ? (memcpy((void *)(uintptr_t)d, s, n), 0)
                : 1;
 }
+E(cuMemcpyHtoD_v2)(uint64_t d, const void *s, size_t n)
+{
+    ONE_AT_A_TIME;
+    const int no = barred(1);
+
+    return no ? no : to_device(d, s, n);
+}
 E(cuMemcpyHtoDAsync_v2)(uint64_t d, const void *s, size_t n, void *q)
 {
+    ONE_AT_A_TIME;
     IGNORE(q);
     if (emu_idle() || !is_pinned(s) || !inside(d, n))
-        return cuMemcpyHtoD_v2(d, s, n);
+        return to_device(d, s, n);
     return make_later((struct later){d, s, n, NULL});
 }
 E(cuMemAllocHost_v2)(void **p, size_t n)
 {
+    ONE_AT_A_TIME;
     int i = 0;
 
+    if (barred(0))
+        return UNSUPPORTED;
     while (i < PINNED && pinned[i].p)
         i++;
     *p = i == PINNED || no_memory() ? NULL : calloc(n, 1);
@@ -617,13 +690,17 @@ E(cuMemAllocHost_v2)(void **p, size_t n)
 }
 E(cuMemFreeHost)(void *p)
 {
+    ONE_AT_A_TIME;
+    if (barred(1))
+        return IMPLICIT;
     emu_make_all();
     for (int i = 0; i < PINNED; i++)
         if (pinned[i].p == p)
             pinned[i].p = 0;
     return free(p), 0;
 }
-E(cuMemcpyDtoH_v2)(void *d, uint64_t s, size_t n)
+static int
+to_host(void *d, uint64_t s, size_t n)
 {
     if (emu_lost)
         return emu_lost;
@@ -634,18 +711,30 @@ E(cuMemcpyDtoH_v2)(void *d, uint64_t s, size_t n)
     emu_make_all();
     return inside(s, n) ? (memcpy(d, (const void *)(uintptr_t)s, n), 0) : 1;
 }
+E(cuMemcpyDtoH_v2)(void *d, uint64_t s, size_t n)
+{
+    ONE_AT_A_TIME;
+    const int no = barred(1);
+
+    return no ? no : to_host(d, s, n);
+}
 E(cuMemcpyDtoHAsync_v2)(void *d, uint64_t s, size_t n, void *q)
 {
-    return IGNORE(q), cuMemcpyDtoH_v2(d, s, n);
+    ONE_AT_A_TIME;
+    return IGNORE(q), to_host(d, s, n);
 }
 E(cuMemcpyDtoD_v2)(uint64_t d, uint64_t s, size_t n)
 {
+    ONE_AT_A_TIME;
+    if (barred(1))
+        return IMPLICIT;
     emu_make_all();
     if (!inside(d, n) || !inside(s, n))
         return 1;
     return memcpy((void *)(uintptr_t)d, (const void *)(uintptr_t)s, n), 0;
 }
-E(cuMemsetD32_v2)(uint64_t p, unsigned v, size_t n)
+static int
+set(uint64_t p, unsigned v, size_t n)
 {
     if (emu_idle())
         return 0;
@@ -656,9 +745,17 @@ E(cuMemsetD32_v2)(uint64_t p, unsigned v, size_t n)
         ((unsigned *)(uintptr_t)p)[i] = v;
     return 0;
 }
+E(cuMemsetD32_v2)(uint64_t p, unsigned v, size_t n)
+{
+    ONE_AT_A_TIME;
+    const int no = barred(1);
+
+    return no ? no : set(p, v, n);
+}
 E(cuMemsetD32Async)(uint64_t p, unsigned v, size_t n, void *q)
 {
-    return IGNORE(q), cuMemsetD32_v2(p, v, n);
+    ONE_AT_A_TIME;
+    return IGNORE(q), set(p, v, n);
 }
 E(cuModuleLoadDataEx)(void **m, const void *i, unsigned n, int *o, void **v)
 {
@@ -677,6 +774,7 @@ E(cuModuleGetFunction)(void **f, void *m, const char *name)
 }
 E(cuModuleGetGlobal_v2)(uint64_t *p, size_t *n, void *m, const char *name)
 {
+    ONE_AT_A_TIME;
     Dl_info di;
     const ElfW(Sym) *sym = NULL;
     Dl_info self;
@@ -721,14 +819,16 @@ emu_launch_blocks(void *fn, const struct shape *s, void **params, int together)
 }
 
 static int
-launch_all(void *fn, const struct shape *s, void **params)
+launch_all(struct stream *to, void *fn, const struct shape *s, void **params)
 {
+    ONE_AT_A_TIME;
+
     if (emu_idle())
         return 0;
     if (s->cluster && s->gx % s->cluster)
         return 1;
-    if (emu_captured)
-        return emu_note(fn, s, params, 0);
+    if (to->captured)
+        return emu_note(to->captured, fn, s, params, 0);
     if (emu_hung())
         return 0;
     emu_make_all();
@@ -741,8 +841,9 @@ E(cuLaunchKernel)
 {
     struct shape s = {gx, gy, bx, shared, 0};
 
-    IGNORE(stream, extra);
-    return gz == 1 && by == 1 && bz == 1 ? launch_all(fn, &s, params) : 801;
+    IGNORE(extra);
+    return gz == 1 && by == 1 && bz == 1 ? launch_all(stream, fn, &s, params)
+                                         : 801;
 }
 struct attr { /* br_cuda_attr */
     int id, pad;
@@ -767,20 +868,24 @@ E(cuLaunchKernelEx)
         return 1;
 
     IGNORE(extra);
-    return h->gz == 1 && h->by == 1 && h->bz == 1 ? launch_all(fn, &s, params)
-                                                  : 801;
+    return h->gz == 1 && h->by == 1 && h->bz == 1
+               ? launch_all(h->stream, fn, &s, params)
+               : 801;
 }
 E(cuLaunchCooperativeKernel)
 (void *fn, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
- unsigned bz, unsigned shared, void *stream, void **params)
+ unsigned bz, unsigned shared, struct stream *stream, void **params)
 {
+    ONE_AT_A_TIME;
     struct shape s = {gx, gy, bx, shared, 0};
 
-    IGNORE(stream, gz, by, bz);
+    IGNORE(gz, by, bz);
     if (emu_idle())
         return 0;
-    if (emu_captured)
-        return gx * gy > (u32)n_sm() ? 720 : emu_note(fn, &s, params, 1);
+    if (stream->captured)
+        return gx * gy > (u32)n_sm()
+                   ? 720
+                   : emu_note(stream->captured, fn, &s, params, 1);
     emu_look_for_loss(fn);
     if (emu_lost || emu_hung())
         return emu_lost;
@@ -802,27 +907,43 @@ E(cuLaunchCooperativeKernel)
 }
 E(cuStreamCreate)(void **s, unsigned f)
 {
-    return IGNORE(f), *s = &home, 0;
+    ONE_AT_A_TIME;
+    int i = 0;
+
+    while (i < n_streams && streams[i].is_there)
+        i++;
+    if (i == STREAMS)
+        return 2;
+    n_streams += i == n_streams;
+    streams[i] = (struct stream){.is_there = 1, .apart = f == 1};
+    return *s = &streams[i], 0;
 }
-E(cuStreamDestroy_v2)(void *s)
+E(cuStreamDestroy_v2)(struct stream *s)
 {
-    return IGNORE(s), 0;
+    ONE_AT_A_TIME;
+    s->is_there = 0;
+    return s->captured ? UNSUPPORTED : 0;
 }
-E(cuStreamQuery)(void *s)
+E(cuStreamQuery)(struct stream *s)
 {
-    IGNORE(s);
     if (emu_hung() ||
         (coop.is_on && !__atomic_load_n(&coop.over, __ATOMIC_ACQUIRE))) {
         usleep(100); /* the processor is for the kernel */
         return 600;
     }
+    ONE_AT_A_TIME;
+    if (s->captured)
+        return s->broken = 1, UNSUPPORTED;
     make_some(n_late);
     return emu_hung() ? 600 : emu_lost ? emu_lost : coop.rc;
 }
-E(cuStreamSynchronize)(void *s)
+E(cuStreamSynchronize)(struct stream *s)
 {
+    ONE_AT_A_TIME;
+    if (s->captured)
+        return s->broken = 1, UNSUPPORTED;
     emu_make_all();
-    return IGNORE(s), emu_lost ? emu_lost : coop.rc;
+    return emu_lost ? emu_lost : coop.rc;
 }
 E(cuEventCreate)(void **e, unsigned f)
 {
@@ -834,10 +955,12 @@ E(cuEventDestroy_v2)(void *e)
 }
 E(cuEventRecord)(void *e, void *s)
 {
+    ONE_AT_A_TIME;
     return IGNORE(s), *(uint64_t *)e = n_late, 0;
 }
 E(cuEventSynchronize)(void *e)
 {
+    ONE_AT_A_TIME;
     return make_until(*(uint64_t *)e), 0;
 }
 E(cuEventElapsedTime)(float *ms, void *a, void *b)

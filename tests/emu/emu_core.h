@@ -5,6 +5,8 @@
 
 #include "emu.h"
 
+#include <pthread.h>
+
 #define E(name)     __attribute__((visibility("default"))) int name
 #define IGNORE(...) (void)sizeof((__VA_ARGS__), 0)
 
@@ -13,7 +15,23 @@ struct shape { /* of a launch */
     u32 cluster; /* blocks, or 0 */
 };
 
+/* A stream; captured: what launches into it go to, or NULL. */
+struct graph;
+struct stream {
+    int is_there;
+    int apart;  /* from the legacy stream */
+    int broken; /* its capture: what waits for all streams was asked beside it */
+    struct graph *captured;
+    pthread_t by;
+};
+
 /* ---- emu_core.c ---- */
+/* Calls come from several threads, one at a time: to the end of the block. */
+void emu_take(void);
+void emu_give(int *unused);
+#define ONE_AT_A_TIME                                         \
+    __attribute__((cleanup(emu_give), unused)) int taken = 0; \
+    emu_take()
 extern int emu_lost;                    /* what all calls say, or 0 */
 void emu_look_for_loss(const char *fn); /* before a launch of it */
 int emu_hung(void);                     /* what runs never ends */
@@ -23,13 +41,12 @@ void emu_make_all(void); /* what was asked for and is not done yet */
 int emu_launch_blocks(void *fn, const struct shape *s, void **params,
                       int together);
 /* A graph: as late as may be; on a thread of its own. */
-struct graph;
 int emu_later(struct graph *g);
 int emu_run_beside(struct graph *g);
 
 /* ---- emu_graph.c ---- */
-extern struct graph *emu_captured; /* what launches go to, or NULL */
-int emu_note(void *fn, const struct shape *s, void **params, int together);
+int emu_note(struct graph *g, void *fn, const struct shape *s, void **params,
+             int together);
 int emu_run_graph(struct graph *g);
 size_t
 emu_graph_bytes(void); /* of the device's memory, of all that can be launched */

@@ -5,6 +5,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "emu_core.h"
 
+#include <unistd.h>
+
 enum { GRAPH = 1 << 20 };
 static size_t n_graphs; /* that can be launched */
 
@@ -22,10 +24,10 @@ struct graph {
     uint32_t on, first_on; /* of its loop, if it has one */
     int loops;
 };
-struct graph *emu_captured; /* what launches go to, or NULL */
 
 int
-emu_note(void *fn, const struct shape *s, void **params, int together)
+emu_note(struct graph *g, void *fn, const struct shape *s, void **params,
+         int together)
 {
     const size_t n = emu_size(fn);
     struct noted *k = calloc(1, sizeof *k + n);
@@ -36,8 +38,8 @@ emu_note(void *fn, const struct shape *s, void **params, int together)
     k->s = *s;
     k->together = together;
     memcpy(k->params, params[0], n);
-    *emu_captured->end = k;
-    emu_captured->end = &k->next;
+    *g->end = k;
+    g->end = &k->next;
     return 0;
 }
 
@@ -64,14 +66,6 @@ cudaGraphSetConditional(unsigned long long handle, unsigned value)
     *(uint32_t *)(uintptr_t)handle = value;
 }
 
-static int
-begin_capture(struct graph *g)
-{
-    if (emu_captured)
-        return 401;
-    emu_captured = g;
-    return g ? 0 : 2;
-}
 static struct graph *
 new_graph(void)
 {
@@ -81,21 +75,40 @@ new_graph(void)
         g->end = &g->first;
     return g;
 }
-E(cuStreamBeginCapture_v2)(void *s, int m)
+static int
+begin_capture(struct stream *s, struct graph *g, int mode)
 {
-    return IGNORE(s, m), emu_captured ? 401 : begin_capture(new_graph());
+    ONE_AT_A_TIME;
+    if (s->captured || !g || mode != 1 /* of the thread */)
+        return !g ? 2 : 401;
+    s->captured = g;
+    s->broken = 0;
+    s->by = pthread_self();
+    return 0;
+}
+/* Long enough for what other threads ask meanwhile. */
+E(cuStreamBeginCapture_v2)(struct stream *s, int m)
+{
+    const int rc = s->captured ? 401 : begin_capture(s, new_graph(), m);
+
+    usleep(1000);
+    return rc;
 }
 E(cuStreamBeginCaptureToGraph)
-(void *s, void *g, void *const *after, const void *edges, size_t n, int m)
+(struct stream *s, void *g, void *const *after, const void *edges, size_t n,
+ int m)
 {
-    return IGNORE(s, after, edges, m), n ? 801 : begin_capture(g);
+    return IGNORE(after, edges), n ? 801 : begin_capture(s, g, m);
 }
-E(cuStreamEndCapture)(void *s, void **g)
+E(cuStreamEndCapture)(struct stream *s, void **g)
 {
-    IGNORE(s);
-    *g = emu_captured;
-    emu_captured = NULL;
-    return 0;
+    enum { INVALIDATED = 901 };
+    ONE_AT_A_TIME;
+    const int broken = s->broken || !s->captured;
+
+    *g = broken ? NULL : s->captured;
+    s->captured = NULL;
+    return broken ? INVALIDATED : 0;
 }
 E(cuGraphGetNodes)(struct graph *g, void **nodes, size_t *n)
 {
@@ -146,12 +159,14 @@ E(cuGraphAddNode_v2)
 }
 E(cuGraphInstantiateWithFlags)(void **e, void *g, unsigned long long f)
 {
+    ONE_AT_A_TIME;
     n_graphs++;
     return IGNORE(f), *e = g, 0;
 }
 /* BR_EMU_NO_LOOP: there is no memory for the launch of a graph with a loop. */
 E(cuGraphLaunch)(struct graph *g, void *s)
 {
+    ONE_AT_A_TIME;
     IGNORE(s);
     if (emu_idle())
         return 0;
@@ -176,6 +191,7 @@ free_graph(struct graph *g)
 }
 E(cuGraphExecDestroy)(struct graph *g)
 {
+    ONE_AT_A_TIME;
     emu_make_all();
     n_graphs--;
     return free_graph(g), 0;

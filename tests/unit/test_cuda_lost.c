@@ -315,6 +315,53 @@ TEST_WITHIN(cuda_captures_nothing_beside_who_comes, 120)
     t_emulate_end();
 }
 
+typedef struct copier {
+    br_cuda cu;
+    uint64_t p;
+} copier;
+
+static void
+copy_both_ways(void *arg)
+{
+    copier *c = arg;
+    uint32_t there = 7, back = 0;
+    br_status st = {0};
+
+    t_ok(BR_CU(&c->cu, &st, cuMemcpyHtoD(c->p, &there, sizeof there)), &st);
+    t_ok(BR_CU(&c->cu, &st, cuMemcpyDtoH(&back, c->p, sizeof back)), &st);
+    ck_assert_uint_eq(back, there);
+}
+
+/* Copies of another thread's model, which wait for every stream that is not apart, go
+ * on beside a capture, and it beside them. */
+TEST_WITHIN(cuda_captures_beside_copies, 60)
+{
+    copier *other = t_keep(calloc(1, sizeof *other));
+    void *graph = NULL, *stream;
+    br_thread thread;
+    br_status st = {0};
+    br_cuda cu;
+
+    t_emulate_cuda();
+    t_ok(br_cuda_open(&cu, 0, &st), &st);
+    t_ok(br_cuda_open(&other->cu, 0, &st), &st);
+    t_ok(br_cuda_alloc(&other->cu, &other->p, 4, &st), &st);
+    stream = cu.stream;
+    t_ok(br_cuda_record(&cu, NULL, &st), &st);
+    t_ok(br_thread_start(&thread, "copies", copy_both_ways, other, &st), &st);
+    br_thread_join(&thread);
+    t_ok(br_cuda_recorded(&cu, BR_OK, &graph, &st), &st);
+    ck_assert(graph && cu.stream == stream);
+    cu.cuGraphDestroy(graph);
+    t_ok(br_cuda_record(&cu, NULL, &st), &st); /* a launch of it fails */
+    ck_assert_int_eq(br_cuda_recorded(&cu, BR_E_IO, &graph, &st), BR_E_IO);
+    ck_assert(!graph && cu.stream == stream);
+    br_cuda_free(&other->cu, other->p);
+    br_cuda_close(&other->cu);
+    br_cuda_close(&cu);
+    t_emulate_end();
+}
+
 static int
 ends_while_stopped(void *stream)
 {

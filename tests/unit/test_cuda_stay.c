@@ -9,6 +9,7 @@
 #include "run/sample.h"
 #include "run/tier_diff.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -489,6 +490,136 @@ TEST_WITHIN(cuda_a_launch_makes_way_for_another_model, 240)
     say_often(&k, "0", 3);
     ck_assert_uint_eq(gpu_of(on.lm).resident, 9);
     same_as_a_prompt(&k, 0);
+    close_shape(&on);
+    t_emulate_end();
+}
+
+/* What a model of states does outside of its turns: they come and go, again and again. */
+typedef struct states {
+    const br_lm *lm;
+    atomic_bool end;
+    uint32_t rounds;
+} states;
+
+static void
+come_and_go(void *arg)
+{
+    states *s = arg;
+    const br_lm *lm = s->lm;
+    const size_t n = lm->plan->slot_elems;
+    float *kept = calloc(n, sizeof *kept), *again = calloc(n, sizeof *again);
+
+    for (size_t i = 0; i < n; i++)
+        kept[i] = (float)(i % 977);
+    while (!atomic_load(&s->end) || !s->rounds) {
+        lm->restore(lm->ctx, 0, kept);
+        lm->save(lm->ctx, 0, again);
+        ck_assert_mem_eq(kept, again, n * sizeof *kept);
+        lm->reset(lm->ctx, 0);
+        s->rounds++;
+    }
+    free(kept);
+    free(again);
+}
+
+/* Steps of one to three rows, whose launches are captured when they come first. */
+static void
+some_kinds(talk *k)
+{
+    for (uint32_t slot = 0; slot < SLOTS; slot++)
+        feed_talk(k, slot, 3 + slot);
+    say(k, "1");
+    say(k, "02");
+    say(k, "012");
+    say_often(k, "21", 3);
+    for (uint32_t slot = 0; slot < SLOTS; slot++)
+        same_as_a_prompt(k, slot);
+}
+
+/* Two models in threads of their own: while one makes its graphs, the other one's copies
+ * wait for the device, and neither is in the other's way. */
+TEST_WITHIN(cuda_two_models_at_once_without_turns, 240)
+{
+    br_lm_config c = {.tier = "cuda", .n_ctx = CTX, .n_slots = SLOTS + 1};
+    states s = {0};
+    br_thread thread;
+    br_status st = {0};
+    br_lm_model *r;
+    br_model *m;
+    talk alone, k;
+
+    t_emulate_cuda();
+    shaped on = open_shape("shape:llama-256:BF16", &c);
+    begin_talk(&alone, on.lm, false);
+    some_kinds(&alone);
+    close_shape(&on);
+    t_ok(br_model_open(&m, t_repo("tests/data/logits/mamba2.gguf"), &st), &st);
+    t_ok(br_lm_model_open(&r, m, &c, &st), &st);
+    s.lm = br_lm_model_lm(r);
+    ck_assert(s.lm->plan->slot_elems > 0);
+    for (int i = 0; i < 3; i++) {
+        on = open_shape("shape:llama-256:BF16", &c);
+        begin_talk(&k, on.lm, false);
+        atomic_store(&s.end, false);
+        t_ok(br_thread_start(&thread, "states", come_and_go, &s, &st), &st);
+        some_kinds(&k);
+        atomic_store(&s.end, true);
+        br_thread_join(&thread);
+        ck_assert_uint_eq(k.n_said, alone.n_said);
+        ck_assert_mem_eq(k.said, alone.said, k.n_said * sizeof *k.said);
+        close_shape(&on);
+    }
+    br_lm_model_close(r);
+    br_model_close(m);
+    t_emulate_end();
+}
+
+typedef struct opener {
+    const br_model *m;
+    atomic_bool end;
+} opener;
+
+/* A model of one sequence, which makes its graphs as it is opened. */
+static void
+open_and_close(void *arg)
+{
+    opener *o = arg;
+    const br_lm_config c = {.tier = "cuda", .n_ctx = CTX};
+    br_lm_model *r;
+    br_status st = {0};
+
+    for (int i = 0; i < 3; i++) {
+        t_ok(br_lm_model_open(&r, o->m, &c, &st), &st);
+        ck_assert(br_lm_model_lm(r)->pick != NULL);
+        br_lm_model_close(r);
+    }
+    atomic_store(&o->end, true);
+}
+
+/* Models of one sequence come and go while another one's steps, and the copies of their
+ * logits, go on. */
+TEST_WITHIN(cuda_graphs_are_made_beside_steps_of_another_model, 240)
+{
+    br_lm_config c = {.tier = "cuda", .n_ctx = CTX, .n_slots = SLOTS + 1};
+    br_thread thread;
+    br_status st = {0};
+    opener o = {0};
+    talk alone, k;
+
+    t_emulate_cuda();
+    shaped on = open_shape("shape:llama-512:BF16", &c);
+    o.m = on.m;
+    begin_talk(&alone, on.lm, true);
+    feed_talk(&alone, 1, 5);
+    say_often(&alone, "1", 8);
+    t_ok(br_thread_start(&thread, "opens", open_and_close, &o, &st), &st);
+    do {
+        begin_talk(&k, on.lm, true);
+        feed_talk(&k, 1, 5);
+        say_often(&k, "1", 8);
+        ck_assert_mem_eq(k.said, alone.said, 8 * sizeof *k.said);
+    } while (!atomic_load(&o.end));
+    br_thread_join(&thread);
     close_shape(&on);
     t_emulate_end();
 }

@@ -314,7 +314,8 @@ open_device(br_cuda *cu, int ordinal, br_status *st)
     BR_TRY(BR_CU(cu, st, cuCtxSetCurrent(cu->ctx)));
     /* In order with copies: those from pageable memory return before their
      * last bytes are there, and a non-blocking stream does not wait. */
-    return BR_CU(cu, st, cuStreamCreate(&cu->stream, 0));
+    BR_TRY(BR_CU(cu, st, cuStreamCreate(&cu->stream, 0)));
+    return BR_CU(cu, st, cuStreamCreate(&cu->recorder, BR_CU_STREAM_APART));
 }
 
 br_code
@@ -342,6 +343,8 @@ br_cuda_close(br_cuda *cu)
 
     if (cu->stream && !hung)
         cu->cuStreamDestroy(cu->stream);
+    if (cu->recorder && !hung)
+        cu->cuStreamDestroy(cu->recorder);
     if (cu->ctx && !hung)
         cu->cuDevicePrimaryCtxRelease(cu->dev);
     if (cu->lib && !hung)
@@ -420,6 +423,41 @@ br_cuda_free(br_cuda *cu, uint64_t p)
             break;
         }
     cu->cuMemFree(p);
+}
+
+br_code
+br_cuda_record(br_cuda *cu, void *into, br_status *st)
+{
+    br_code code =
+        into ? BR_CU(cu, st,
+                     cuStreamBeginCaptureToGraph(cu->recorder, into, NULL, NULL,
+                                                 0, BR_CU_CAPTURE_THREAD))
+             : BR_CU(cu, st,
+                     cuStreamBeginCapture(cu->recorder, BR_CU_CAPTURE_THREAD));
+
+    br_assert(!cu->running);
+    if (code != BR_OK)
+        return code;
+    cu->running = cu->stream;
+    cu->stream = cu->recorder;
+    return BR_OK;
+}
+
+br_code
+br_cuda_recorded(br_cuda *cu, br_code code, void **graph, br_status *st)
+{
+    void *made = NULL;
+    br_code end = BR_CU(cu, code == BR_OK ? st : NULL,
+                        cuStreamEndCapture(cu->recorder, &made));
+
+    cu->stream = cu->running;
+    cu->running = NULL;
+    code = code == BR_OK ? end : code;
+    if (graph && made && code != BR_OK)
+        cu->cuGraphDestroy(made);
+    if (graph)
+        *graph = code == BR_OK ? made : NULL;
+    return code;
 }
 
 br_code

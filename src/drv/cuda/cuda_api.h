@@ -21,6 +21,7 @@ enum { /* attributes and flags of the driver's interface */
        BR_CU_JIT_ERROR_LOG = 5,
        BR_CU_JIT_ERROR_LOG_BYTES = 6,
        BR_CU_CAPTURE_THREAD = 1,
+       BR_CU_STREAM_APART = 1, /* does not wait for the legacy stream, nor it */
        BR_CU_NOT_READY = 600,
        BR_CU_LAUNCH_TIMEOUT = 702,
        BR_CU_OOM = 2,
@@ -53,6 +54,8 @@ typedef struct br_cuda {
 #include "drv/cuda/cuda_api.def"
 #undef F
     void *lib, *ctx, *stream;
+    void *recorder; /* the stream of captures; nothing runs in it */
+    void *running;  /* stream, while one takes its place */
     int dev, major, minor, n_sm, shared_optin, driver;
     size_t total_bytes;
     char device_name[128];
@@ -84,8 +87,8 @@ void br_cuda_say(br_cuda *cu);
 /* Has nobody else of this process the device but such as say it? *hands: how often
  * another one has said so than the one before. */
 bool br_cuda_alone(const br_cuda *cu, uint64_t *hands);
-/* A capture fails, and so does what breaks it, when somebody asks something of the
- * context's legacy stream, as who loads or gives back does all the time. So true: nobody
+/* A capture may fail, and so may what breaks it, beside calls that wait for all of the
+ * device, as who loads or gives back makes all the time. So true: nobody
  * else does, and who comes or goes waits for br_cuda_captured. */
 bool br_cuda_may_capture(const br_cuda *cu) BR_MUST_USE;
 void br_cuda_captured(const br_cuda *cu);
@@ -123,6 +126,14 @@ br_mb(uint64_t bytes)
 {
     return (double)bytes / (1 << 20);
 }
+/* What is launched into cu->stream from here on becomes part of a graph, a new one or
+ * `into`. Copies of other models go on meanwhile: they wait for all streams of the context
+ * but such as the recorder, and one that was captured would make them fail, and they it. */
+br_code br_cuda_record(br_cuda *cu, void *into, br_status *st) BR_MUST_USE;
+/* Up to here. code: of those launches. *graph: NULL where it is an error; not asked for
+ * where there was `into`. */
+br_code br_cuda_recorded(br_cuda *cu, br_code code, void **graph,
+                         br_status *st) BR_MUST_USE;
 /* What can be launched of a graph, which is given up; memory that the driver takes
  * meanwhile is counted. */
 br_code br_cuda_graph(br_cuda *cu, void **exec, void *graph,

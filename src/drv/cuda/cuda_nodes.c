@@ -581,21 +581,12 @@ start_whole(br_cun *x, uint32_t rows, bool fetch, br_status *st)
 static br_code
 make_graph(br_cun *x, uint32_t rows, bool fetch, br_status *st)
 {
-    void *graph = NULL;
-    br_code code, end;
+    void *graph;
 
-    BR_TRY(BR_CU(&x->cu, st,
-                 cuStreamBeginCapture(x->cu.stream, BR_CU_CAPTURE_THREAD)));
-    code = start_whole(x, rows, fetch, st);
-    end = BR_CU(&x->cu, code == BR_OK ? st : NULL,
-                cuStreamEndCapture(x->cu.stream, &graph));
-    if (code == BR_OK)
-        code = end;
-    if (code == BR_OK)
-        return br_cuda_graph(&x->cu, &x->graph[x->alone][rows], graph, st);
-    if (graph)
-        x->cu.cuGraphDestroy(graph);
-    return code;
+    BR_TRY(br_cuda_record(&x->cu, NULL, st));
+    BR_TRY(
+        br_cuda_recorded(&x->cu, start_whole(x, rows, fetch, st), &graph, st));
+    return br_cuda_graph(&x->cu, &x->graph[x->alone][rows], graph, st);
 }
 
 static br_code

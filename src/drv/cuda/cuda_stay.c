@@ -119,20 +119,15 @@ _Static_assert(sizeof(loop_node) == 256, "CUgraphNodeParams");
 static br_code
 make_body(br_cun *x, void *body, uint32_t rows, uint64_t loop, br_status *st)
 {
-    void *graph = NULL;
-    br_code code, end;
+    br_code code;
 
-    BR_TRY(BR_CU(&x->cu, st,
-                 cuStreamBeginCaptureToGraph(x->cu.stream, body, NULL, NULL, 0,
-                                             BR_CU_CAPTURE_THREAD)));
+    BR_TRY(br_cuda_record(&x->cu, body, st));
     code = cun_start_all(x, rows, rows, st);
     if (code == BR_OK)
         code = cun_start_pick(x, 0, rows, st);
     if (code == BR_OK)
         code = start(x, rows, loop, st);
-    end = BR_CU(&x->cu, code == BR_OK ? st : NULL,
-                cuStreamEndCapture(x->cu.stream, &graph));
-    return code == BR_OK ? end : code;
+    return br_cuda_recorded(&x->cu, code, NULL, st);
 }
 
 /* The beginning, then the loop. */
@@ -157,22 +152,15 @@ fill_graph(br_cun *x, void *graph, uint32_t rows, br_status *st)
 static br_code
 make_graph(br_cun *x, uint32_t rows, br_status *st)
 {
-    void *graph = NULL;
-    br_code code, end;
+    void *graph;
+    br_code code;
 
-    BR_TRY(BR_CU(&x->cu, st,
-                 cuStreamBeginCapture(x->cu.stream, BR_CU_CAPTURE_THREAD)));
-    code = start(x, rows, 0, st);
-    end = BR_CU(&x->cu, code == BR_OK ? st : NULL,
-                cuStreamEndCapture(x->cu.stream, &graph));
-    if (code == BR_OK)
-        code = end;
-    if (code == BR_OK)
-        code = fill_graph(x, graph, rows, st);
+    BR_TRY(br_cuda_record(&x->cu, NULL, st));
+    BR_TRY(br_cuda_recorded(&x->cu, start(x, rows, 0, st), &graph, st));
+    code = fill_graph(x, graph, rows, st);
     if (code == BR_OK)
         return br_cuda_graph(&x->cu, &x->stay.graph[rows], graph, st);
-    if (graph)
-        x->cu.cuGraphDestroy(graph);
+    x->cu.cuGraphDestroy(graph);
     return code;
 }
 

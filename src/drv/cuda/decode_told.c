@@ -13,7 +13,6 @@
 
 enum { GO_ON, TOLD, PICK }; /* graphs */
 
-/* Between the begin and the end of a capture. */
 static br_code
 start(br_cu_decode *d, size_t which, br_status *st)
 {
@@ -45,21 +44,11 @@ start(br_cu_decode *d, size_t which, br_status *st)
 static br_code
 make(br_cu_decode *d, size_t which, br_status *st)
 {
-    void *graph = NULL;
-    br_code code, end;
+    void *graph;
 
-    BR_TRY(BR_CU(d->cu, st,
-                 cuStreamBeginCapture(d->cu->stream, BR_CU_CAPTURE_THREAD)));
-    code = start(d, which, st);
-    end = BR_CU(d->cu, code == BR_OK ? st : NULL,
-                cuStreamEndCapture(d->cu->stream, &graph));
-    if (code == BR_OK)
-        code = end;
-    if (code == BR_OK)
-        return br_cuda_graph(d->cu, &d->graph[which], graph, st);
-    if (graph)
-        d->cu->cuGraphDestroy(graph);
-    return code;
+    BR_TRY(br_cuda_record(d->cu, NULL, st));
+    BR_TRY(br_cuda_recorded(d->cu, start(d, which, st), &graph, st));
+    return br_cuda_graph(d->cu, &d->graph[which], graph, st);
 }
 
 br_code
