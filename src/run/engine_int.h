@@ -117,7 +117,8 @@ struct br_engine {
     request **live;
     uint32_t n_live, n_suspects;
     request *ending;
-    int32_t *drawn; /* [max_want] by the tier, beside NULL logits */
+    int32_t *drawn;      /* [max_want] by the tier, beside NULL logits */
+    const float *hidden; /* of the latest step, if somebody sums it up */
     const struct br_sample_params **draws;
     uint32_t *draw_at;
     float *logits, *states; /* states: [n_checkpoints][slot_elems] */

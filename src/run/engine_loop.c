@@ -323,14 +323,9 @@ static void
 pool(br_engine *e, request *r, const br_step *s, uint32_t t)
 {
     uint32_t n = e->lm->n_embd;
-    const float *x = e->lm->hidden(e->lm->ctx);
+    const float *x = e->hidden + (size_t)t * n;
     bool all = e->lm->pooling == BR_POOLING_MEAN;
 
-    if (!x) { /* the device failed behind the step: see embedded */
-        r->sum[0] = NAN;
-        return;
-    }
-    x += (size_t)t * n;
     if (all || (e->lm->pooling == BR_POOLING_CLS ? s->position[t] == 0
                                                  : s->want[t] != 0))
         for (uint32_t i = 0; i < n; i++)
@@ -410,6 +405,7 @@ run(br_engine *e, const br_plan *p, bool draw, br_status *st)
 {
     br_step step = p->step;
     uint32_t n = 0;
+    br_code code;
 
     for (uint32_t t = 0; t < step.n_rows; t++)
         step.hidden = step.hidden || request_of(e, p->row_handle[t])->sum;
@@ -420,9 +416,17 @@ run(br_engine *e, const br_plan *p, bool draw, br_status *st)
             e->draws[n] = &r->d.sample;
             e->draw_at[n++] = r->n_tokens;
         }
-    return n ? e->lm->draw(e->lm->ctx, &step, e->draws, e->draw_at, n, e->drawn,
+    code = n ? e->lm->draw(e->lm->ctx, &step, e->draws, e->draw_at, n, e->drawn,
                            st)
              : e->lm->step(e->lm->ctx, &step, draw ? NULL : e->logits, st);
+    if (code != BR_OK || !step.hidden)
+        return code;
+    e->hidden = e->lm->hidden(e->lm->ctx); /* of all rows, once: it may copy */
+    return e->hidden ? BR_OK
+                     : br_fail(st, BR_E_IO,
+                               "tier %s: a step's rows were not copied: the "
+                               "device does not answer",
+                               e->lm->tier);
 }
 
 static void

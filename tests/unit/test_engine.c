@@ -405,6 +405,66 @@ TEST(engine_embeds_alike_alone_in_company_and_preempted)
     ck_assert_uint_gt(cached, 0);
 }
 
+static uint32_t n_hidden; /* of the engine's thread, until it has ended */
+static const float *(*fake_hidden)(void *ctx);
+
+static const float *
+counted_hidden(void *ctx)
+{
+    n_hidden++;
+    return fake_hidden(ctx);
+}
+
+static const float *
+no_hidden(void *ctx)
+{
+    (void)ctx;
+    return NULL;
+}
+
+/* What the head read may have to be copied from a device: once a step, not once a row; a
+ * device that does not give it is an error of the step. */
+TEST(engine_asks_for_hidden_rows_once_a_step)
+{
+    for (int fails = 0; fails < 2; fails++) {
+        static ek_req r;
+        br_request_desc d;
+        br_engine_stats s;
+        br_lm lm;
+        ek k;
+
+        ek_open(&k,
+                (br_lm_fake_config){
+                    .n_slots = 2, .chunk = 24, .pooling = BR_POOLING_MEAN},
+                (br_engine_config){0});
+        lm = *br_lm_fake_lm(k.fake);
+        br_engine_free(k.e);
+        n_hidden = 0;
+        fake_hidden = lm.hidden;
+        lm.hidden = fails ? no_hidden : counted_hidden;
+        k.c.lm = &lm;
+        br_status st = {0};
+        t_ok(br_engine_new(&k.e, &k.c, &st), &st);
+        r = (ek_req){0};
+        ek_prompt(&r, 100, 3);
+        d = ek_desc(&r, 20);
+        ek_embed(&r, &d);
+        ek_submit(&k, &r, &d);
+        ek_await(&k, (ek_req *[]){&r}, 1);
+        br_engine_stats_get(k.e, &s);
+        ek_close(&k);
+        if (fails) {
+            ck_assert_int_eq(r.code, BR_E_IO);
+            ck_assert_msg(strstr(r.error, "the device does not answer") != NULL,
+                          "%s", r.error);
+            continue;
+        }
+        right_embedding(&r, BR_POOLING_MEAN);
+        ck_assert_uint_gt(s.n_steps, 4);
+        ck_assert_uint_eq(n_hidden, s.n_steps);
+    }
+}
+
 /* The fake model's logits are 20 for what it wants and 0 for all else. */
 static void
 right_scores(const ek *k, const ek_req *r)
