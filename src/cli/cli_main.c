@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "cli/progress.h"
 #include "cli/tiers.h"
 
 #include <errno.h>
@@ -86,8 +87,7 @@ put_log(void *ctx, const br_log_record *r)
     const log_to *to = ctx;
     char line[BR_LOG_LINE];
 
-    /* One call, one write: stdio's lock keeps lines of threads apart. */
-    fwrite(line, 1, br_log_line(line, r, to->format), to->f);
+    br_progress_above(to->f, line, br_log_line(line, r, to->format));
 }
 
 static br_log_format

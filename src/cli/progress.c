@@ -12,16 +12,41 @@
 #define SECOND    1000000000
 #define ERASE_EOL "\033[K"
 
+static br_mutex lock = BR_MUTEX;
+static const br_progress *now; /* whose line is shown */
+
 void
 br_progress_begin(br_progress *p, const br_cli *cli, const char *what,
                   uint64_t total)
 {
-    int fd = cli ? fileno(cli->err) : -1;
+    const int fd = fileno(cli->err);
 
-    *p =
-        (br_progress){.f = cli ? cli->err : NULL, .what = what, .total = total};
+    *p = (br_progress){.f = cli->err, .what = what, .total = total};
     p->terminal = fd >= 0 && isatty(fd);
     p->begin_ns = br_now_ns();
+}
+
+static void
+write_line(br_progress *p, uint64_t done, int64_t took)
+{
+    char *to = p->line;
+    size_t n = 0, size = sizeof p->line;
+
+    n += (size_t)snprintf(to, size, "%.40s", p->what);
+    if (p->total)
+        n += (size_t)snprintf(to + n, size - n, " %d%%",
+                              (int)((double)done * 100 / (double)p->total));
+    if (p->bytes)
+        (void)snprintf(to + n, size - n, " (%.1f of %.1f MB, %.1f MB/s)",
+                       (double)done / 1e6, (double)p->total / 1e6,
+                       (double)(done - p->begin) * 1e3 / (double)took);
+    else if (p->total)
+        (void)snprintf(to + n, size - n, " (%llu of %llu, %lld s)",
+                       (unsigned long long)done, (unsigned long long)p->total,
+                       (long long)(took / SECOND));
+    else
+        (void)snprintf(to + n, size - n, " %llu (%lld s)",
+                       (unsigned long long)done, (long long)(took / SECOND));
 }
 
 void
@@ -32,22 +57,13 @@ br_progress_at(br_progress *p, uint64_t done, int64_t now_ns)
     if (!p->terminal || took < SECOND || now_ns - p->last_ns < SECOND / 10)
         return;
     p->last_ns = now_ns;
-    p->shown = true;
-    fprintf(p->f, "\r%.40s", p->what);
-    if (p->total)
-        fprintf(p->f, " %d%%", (int)((double)done * 100 / (double)p->total));
-    if (p->bytes)
-        fprintf(p->f, " (%.1f of %.1f MB, %.1f MB/s)", (double)done / 1e6,
-                (double)p->total / 1e6,
-                (double)(done - p->begin) * 1e3 / (double)took);
-    else if (p->total)
-        fprintf(p->f, " (%llu of %llu, %lld s)", (unsigned long long)done,
-                (unsigned long long)p->total, (long long)(took / SECOND));
-    else
-        fprintf(p->f, " %llu (%lld s)", (unsigned long long)done,
-                (long long)(took / SECOND));
-    fputs(ERASE_EOL, p->f);
+    br_mutex_lock(&lock);
+    write_line(p, done, took);
+    fprintf(p->f, "\r%s" ERASE_EOL, p->line);
     fflush(p->f);
+    p->shown = true;
+    now = p;
+    br_mutex_unlock(&lock);
 }
 
 void
@@ -62,9 +78,28 @@ br_progress_advance(void *progress, uint64_t done, uint64_t total)
 void
 br_progress_end(br_progress *p)
 {
+    br_mutex_lock(&lock);
     if (p->shown)
         fputs("\r" ERASE_EOL, p->f);
     p->shown = false;
+    now = now == p ? NULL : now;
+    br_mutex_unlock(&lock);
+}
+
+/* One call, one write: where no line is shown stdio's lock keeps lines of threads
+ * apart, too. */
+void
+br_progress_above(FILE *f, const char *lines, size_t n)
+{
+    br_mutex_lock(&lock);
+    if (now && now->f == f)
+        fputs("\r" ERASE_EOL, f);
+    fwrite(lines, 1, n, f);
+    if (now && now->f == f) {
+        fputs(now->line, f);
+        fflush(f);
+    }
+    br_mutex_unlock(&lock);
 }
 
 br_code

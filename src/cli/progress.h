@@ -2,7 +2,7 @@
  *
  * A line on stderr that rewrites itself, only if stderr is a terminal and the
  * work has taken a second; ten times a second at most; gone at the end. One
- * thread.
+ * thread, one at a time; what others log meanwhile goes above it.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_PROGRESS_H
 #define BR_PROGRESS_H
@@ -18,15 +18,17 @@ typedef struct br_progress {
     uint64_t total; /* 0: not known */
     uint64_t begin; /* done before it began */
     int64_t begin_ns, last_ns;
+    char line[160]; /* as it is shown */
 } br_progress;
 
-/* cli NULL: for nobody. */
 void br_progress_begin(br_progress *p, const br_cli *cli, const char *what,
                        uint64_t total);
 void br_progress_at(br_progress *p, uint64_t done, int64_t now_ns);
 /* The same as a callback: the time is now. */
 void br_progress_advance(void *progress, uint64_t done, uint64_t total);
 void br_progress_end(br_progress *p);
+/* Whole lines to where such a line may be shown. Any thread. */
+void br_progress_above(FILE *f, const char *lines, size_t n);
 
 /* br_model_open while a folder's reading is shown. */
 struct br_model;

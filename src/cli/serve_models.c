@@ -35,9 +35,8 @@ open_template(served *m, const char *path, br_status *st)
     return code == BR_OK ? code : br_prefix(st, "%s", path);
 }
 
-/* show: who sees how far it is; NULL: nobody. */
 static br_code
-open_model(server *s, served *m, const br_cli *show, br_status *st)
+open_model(server *s, served *m, br_status *st)
 {
     const char *template = br_opt_str(s->cli, BR_OPT_chat_template);
     br_status none = {0};
@@ -45,7 +44,7 @@ open_model(server *s, served *m, const br_cli *show, br_status *st)
     br_lm_config c;
     br_code code;
 
-    BR_TRY(br_progress_model(show, &m->model, m->path.at, st));
+    BR_TRY(br_progress_model(s->cli, &m->model, m->path.at, st));
     BR_TRY(br_cli_ctx_check(s->cli, m->model, st));
     BR_TRY(br_tok_from_gguf(&m->tok, m->model->gguf, NULL, st));
     /* Without a template texts can be continued, chats not held. */
@@ -57,7 +56,7 @@ open_model(server *s, served *m, const br_cli *show, br_status *st)
     c = br_cli_lm_config(s->cli, &cache);
     c.n_ctx = (uint32_t)br_opt_int(s->cli, BR_OPT_max_ctx);
     c.n_slots = (uint32_t)br_opt_int(s->cli, BR_OPT_slots);
-    code = br_progress_lm(show, &m->lm, m->model, &c, st);
+    code = br_progress_lm(s->cli, &m->lm, m->model, &c, st);
     br_str_fini(&cache);
     return code;
 }
@@ -295,9 +294,10 @@ count_bytes(server *s, served *m, br_status *st)
         BR_TRY(br_gguf_bytes_at(m->path.at, &m->bytes, st));
     if (m->bytes <= s->memory)
         return BR_OK;
-    return br_fail(st, BR_E_LIMIT, "it takes %llu MB, --memory gives %llu MB",
+    return br_fail(st, BR_E_LIMIT, "it takes %llu MB, --memory gives %llu MB%s",
                    (unsigned long long)(m->bytes >> 20),
-                   (unsigned long long)(s->memory >> 20));
+                   (unsigned long long)(s->memory >> 20),
+                   lm ? "; fewer slots or a shorter context take less" : "");
 }
 
 /* Another one of its name. */
@@ -340,14 +340,14 @@ has_room(server *s, served *m)
 }
 
 static br_code
-try_load(server *s, served *m, const br_cli *show, br_status *st)
+try_load(server *s, served *m, br_status *st)
 {
     br_code code = count_bytes(s, m, st);
 
     if (code == BR_OK && !has_room(s, m))
         return BR_OK;
     if (code == BR_OK)
-        code = open_model(s, m, show, st);
+        code = open_model(s, m, st);
     if (code == BR_OK)
         code = count_bytes(s, m, st);
     if (code == BR_OK && !has_room(s, m)) {
@@ -371,7 +371,7 @@ try_load(server *s, served *m, const br_cli *show, br_status *st)
                : br_prefix(st, "%s", m->path.at);
 }
 
-/* first: hardly anybody else writes to a terminal yet. */
+/* first: a mistake of who starts it, told at once; later on the others serve. */
 static br_code
 load_all(server *s, bool first)
 {
@@ -384,7 +384,7 @@ load_all(server *s, bool first)
 
             if (m->engine || !m->wanted || (asked ? !is_asked(m) : m->rests))
                 continue;
-            code = try_load(s, m, first ? s->cli : NULL, &st);
+            code = try_load(s, m, &st);
             if (code == BR_OK)
                 continue;
             if (first) {

@@ -575,9 +575,40 @@ TEST(progress_shows_only_at_a_terminal_after_a_second)
     br_progress_end(&p);
     p.total = 0;
     br_progress_at(&p, 7, t + second * 3);
+    br_progress_end(&p);
     fclose(f);
     ck_assert_str_eq(text, "\rlowering 10% (20 of 200, 1 s)\033[K"
                            "\rlowering 100% (200 of 200, 2 s)\033[K\r\033[K"
-                           "\rlowering 7 (3 s)\033[K");
+                           "\rlowering 7 (3 s)\033[K\r\033[K");
     free(text);
+}
+
+/* What is logged while a line is shown goes above it; elsewhere, and after it, it is
+ * the log's lines alone. */
+TEST(progress_stays_below_what_is_logged)
+{
+    char *text[2] = {NULL, NULL};
+    size_t n[2];
+    FILE *f = open_memstream(&text[0], &n[0]);
+    FILE *other = open_memstream(&text[1], &n[1]);
+    br_cli cli = {.err = f};
+    br_progress p;
+
+    br_progress_begin(&p, &cli, "packing weights", 4);
+    p.terminal = true;
+    br_progress_above(f, "a\n", 2);
+    br_progress_at(&p, 1, p.begin_ns + INT64_C(1000000000));
+    br_progress_above(f, "b\nc\n", 4);
+    br_progress_above(other, "d\n", 2);
+    br_progress_end(&p);
+    br_progress_above(f, "e\n", 2);
+    fclose(f);
+    fclose(other);
+    ck_assert_str_eq(text[0], "a\n\rpacking weights 25% (1 of 4, 1 s)\033[K"
+                              "\r\033[Kb\nc\n"
+                              "packing weights 25% (1 of 4, 1 s)"
+                              "\r\033[Ke\n");
+    ck_assert_str_eq(text[1], "d\n");
+    free(text[0]);
+    free(text[1]);
 }

@@ -34,6 +34,39 @@ TEST(serve_says_at_once_what_would_fail_later)
     }
 }
 
+/* Of several models one that is none, or that --memory has no room for, ends the start
+ * by its name, before or after those that load. */
+TEST(serve_names_the_model_that_ends_its_start)
+{
+    const char *none = t_printf("%s/none.gguf", t_tmpdir());
+    const char *good = t_repo("models/demo.gguf");
+    const struct {
+        const char *first, *second, *memory, *says;
+        int exit;
+    } rows[] = {
+        {good, none, "0", ": no GGUF file", 3},
+        {good, none, "1g", ": no GGUF file", 3},
+        {none, good, "1g", ": no GGUF file", 3},
+        {good, none, "12m",
+         " MB, --memory gives 12 MB; fewer slots or a shorter context take "
+         "less",
+         3},
+        {good, none, "1m", ": it takes 10 MB, --memory gives 1 MB\n", 3},
+    };
+
+    t_write(none, "no model", 8);
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        const char *name = i < 3 ? none : good;
+        t_proc r;
+
+        t_run(&r, "serve", rows[i].first, rows[i].second, "--port", "0", "-t",
+              "1", "--memory", rows[i].memory);
+        ck_assert_msg(r.exit == rows[i].exit && strstr(r.err, rows[i].says) &&
+                          strstr(r.err, t_printf("brass serve: %s: ", name)),
+                      "%s: %d %s", rows[i].memory, r.exit, r.err);
+    }
+}
+
 /* --keep makes its folder; a model's name is one file's, whatever is in it. */
 TEST(serve_keeps_sessions_of_a_model_with_a_slash_in_its_name)
 {
