@@ -95,3 +95,11 @@ TEST(serve_has_no_room_for_more_tokens_than_a_model_was_made_for)
                      "brass serve: models/demo.gguf: --ctx: the model was "
                      "made for 1024 tokens\n");
 }
+
+TEST(serve_calls_a_folder_as_without_the_slash_behind_it)
+{
+    t_proc r;
+
+    t_run(&r, "serve", "tests//", "--port", "0"); /* which is no model */
+    ck_assert_msg(strncmp(r.out, "serving tests on ", 17) == 0, "%s", r.out);
+}
