@@ -122,7 +122,7 @@ br_sample_params_check(const br_sample_params *p, int32_t n_vocab,
     BR_TRY(in_range("typical", p->typical, 0, 1, st));
     BR_TRY(in_range("repeat penalty window", p->penalty_last_n, -1, INT32_MAX,
                     st));
-    BR_TRY(in_range("repeat penalty", p->repeat, 0.01, 100, st));
+    BR_TRY(in_range("repeat penalty", p->repeat, 0.01f, 100, st));
     BR_TRY(in_range("presence penalty", p->presence, -100, 100, st));
     BR_TRY(in_range("frequency penalty", p->frequency, -100, 100, st));
     BR_TRY(in_range("DRY multiplier", p->dry_multiplier, 0, 1000, st));

@@ -236,6 +236,41 @@ TEST(ptx_functions_and_names_keep_their_scopes)
     br_kir_free(m);
 }
 
+static const char *
+ptx_printed(const char *body)
+{
+    br_kir *m = ptx_load(t_printf(
+        HEAD ".entry k(.param .u64 o) { .reg .b64 p; .reg .b32 %s ret; }",
+        body));
+    br_str out = {0};
+    const char *all;
+
+    ck_assert_uint_eq(m->notes.n, 0);
+    br_kir_print(m, &out);
+    all = t_printf("%s", br_str_z(&out));
+    br_str_fini(&out);
+    br_kir_free(m);
+    return all;
+}
+
+/* One register, or so many: what was declared inside is meant. */
+TEST(ptx_registers_by_number_keep_their_scopes)
+{
+#define END "ld.param.u64 p, [o]; st.global.u32 [p], "
+    static const char *const same[][2] = {
+        {"r<9>; mov.u32 r1, 5; { .reg .b32 r1; mov.u32 r1, 7; } " END "r1;",
+         "r<9>; mov.u32 r1, 5; { .reg .b32 q1; mov.u32 q1, 7; } " END "r1;"},
+        {"r1; mov.u32 r1, 5; { .reg .b32 r<3>; mov.u32 r1, 7; } " END "r1;",
+         "r1; mov.u32 r1, 5; { .reg .b32 q<3>; mov.u32 q1, 7; } " END "r1;"},
+        {"r<9>; { .reg .b32 r<5>; mov.u32 r5, 5; mov.u32 r4, 7; } " END "r5;",
+         "r<9>; { .reg .b32 q<5>; mov.u32 r5, 5; mov.u32 q4, 7; } " END "r5;"},
+    };
+#undef END
+
+    for (size_t k = 0; k < BR_COUNT(same); k++)
+        ck_assert_str_eq(ptx_printed(same[k][0]), ptx_printed(same[k][1]));
+}
+
 static bool
 is_hopper(const char *note)
 {

@@ -574,6 +574,20 @@ refuses(br_sample_params p, const char *text)
     ck_assert_ptr_null(s);
 }
 
+TEST(sample_takes_the_ends_of_what_it_names)
+{
+    br_sample_params p = plain();
+    br_status st = {0};
+
+    p.repeat = 0.01f;
+    t_ok(br_sample_params_check(&p, 10, &st), &st);
+    p.repeat = 0.0099f;
+    refuses(p, "repeat penalty: 0.0099 is not between 0.01 and 100");
+    p = plain();
+    p.temperature = 0.001f;
+    t_ok(br_sample_params_check(&p, 10, &st), &st);
+}
+
 TEST(sample_names_the_knob_that_is_wrong)
 {
     const br_logit_bias bias = {10, 1};

@@ -78,14 +78,16 @@ drop(px_parser *p, size_t down_to)
     p->syms.n = down_to;
 }
 
-/* "%r12" of .reg %r<100>: the register, or BR_KNONE. */
+/* "%r12" of .reg %r<100>: the register, or BR_KNONE. Not one that s, the symbol of
+ * that name, is inside of: of two declarations the inner one came later. */
 static uint32_t
-in_range(px_parser *p, br_text t)
+in_range(px_parser *p, br_text t, const px_sym *s)
 {
+    const uint32_t inner = s ? (uint32_t)(s - p->syms.at) : 0;
     size_t n = t.n;
     uint32_t v = 0;
-    br_map_value *at;
-    const px_sym *s;
+    const br_map_value *at;
+    uint32_t depth = 0; /* no more of a name are one inside of the other */
 
     while (n && t.n - n < 7 && t.p[n - 1] >= '0' && t.p[n - 1] <= '9')
         n--;
@@ -94,10 +96,15 @@ in_range(px_parser *p, br_text t)
     if (n == t.n || (t.p[n] == '0' && t.n - n > 1))
         return BR_KNONE;
     at = br_map_get(&p->ranges, (br_text){t.p, n});
-    if (!at || at->u == BR_KNONE)
-        return BR_KNONE;
-    s = &p->syms.at[at->u];
-    return v < s->count ? s->id + v : BR_KNONE;
+    for (uint32_t k = at ? (uint32_t)at->u : BR_KNONE;
+         k != BR_KNONE && k >= inner && depth++ <= BR_PTX_MAX_DEPTH;
+         k = p->syms.at[k].hidden) {
+        const px_sym *range = &p->syms.at[k];
+
+        if (v < range->count)
+            return range->id + v;
+    }
+    return BR_KNONE;
 }
 
 static br_code
@@ -180,10 +187,10 @@ word_operand(px_parser *p, px_opnd *o)
         *o = (px_opnd){.kind = O_INT, .imm = 32};
         return px_next(p);
     }
-    r = in_range(p, w);
-    s = r == BR_KNONE ? px_find(p, w) : NULL;
+    s = px_find(p, w);
+    r = in_range(p, w, s);
     if (r != BR_KNONE || (s && s->kind == S_REG)) {
-        *o = (px_opnd){.kind = O_REG, .a = s ? s->id : r};
+        *o = (px_opnd){.kind = O_REG, .a = r != BR_KNONE ? r : s->id};
         return px_next(p);
     }
     if (s) {
