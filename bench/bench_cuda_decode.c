@@ -559,6 +559,44 @@ check_queue(struct bench *b)
     return !same;
 }
 
+/* Steps, each with its draw in one launch, that begin elsewhere or follow the token that
+ * was drawn, all under way at once or one by one: the tokens of a step, then a draw. */
+static int
+check_both(struct bench *b)
+{
+    enum { N = 8, EVERY = 3 };
+    uint32_t token[2][N];
+    bool same;
+
+    for (int k = 0; k < 2; k++)
+        for (uint32_t i = 0; i < N; i++) {
+            const br_cu_pick *p = &draws[i % 4];
+
+            if (i % EVERY == 0)
+                br_cu_decode_seek(&b->d, TOKEN + i % 32, i);
+            if (k) {
+                OK(b, br_cu_decode_run_pick(&b->d, p, &b->st));
+            } else {
+                OK(b, br_cu_decode_run(&b->d, BR_CU_MEGA, 1, &b->st));
+                OK(b, br_cu_decode_wait(&b->d, &b->st));
+                OK(b, br_cu_decode_pick(&b->d, p, &b->st));
+            }
+            if (k == 0 || i + 1 == N)
+                OK(b, br_cu_decode_picked(&b->d, &token[k][i], &b->st));
+        }
+    same = token[0][N - 1] == token[1][N - 1];
+    for (uint32_t i = 0; i < N; i++) { /* the same, one by one */
+        if (i % EVERY == 0)
+            br_cu_decode_seek(&b->d, TOKEN + i % 32, i);
+        OK(b, br_cu_decode_run_pick(&b->d, &draws[i % 4], &b->st));
+        OK(b, br_cu_decode_picked(&b->d, &token[1][i], &b->st));
+    }
+    same = same && memcmp(token[0], token[1], sizeof token[0]) == 0;
+    printf("check %-14s step and draw in one==one by one %s  %s\n",
+           b->d.shape.name, same ? "yes" : "NO", same ? "ok" : "BAD");
+    return !same;
+}
+
 void
 make_logits(float *x, uint32_t n, uint32_t kind)
 {
@@ -709,7 +747,7 @@ bench_shape(struct bench *b, const br_cu_shape *s)
         bad |= check_cancel(b) || check_ring(b);
     if (!b->stay &&
         (!b->quick || s->vocab <= 64)) /* it is long when emulated */
-        bad |= check_queue(b);
+        bad |= check_queue(b) | check_both(b);
     big &= !b->stay;
     if (big && !bad && !b->depths)
         time_decode(b);

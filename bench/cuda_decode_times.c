@@ -199,6 +199,26 @@ time_stays(struct bench *b, uint32_t steps)
     fflush(stdout);
 }
 
+/* One launch that does next to nothing, as what is asked of the driver anyhow. */
+static void *
+graph_alone(struct bench *b)
+{
+    void *fn, *graph, *exec = NULL;
+    uint64_t to = b->d.logits, n = 1, seed = 0;
+    float mean = 0, scale = 0;
+    void *params[] = {&to, &n, &seed, &mean, &scale};
+
+    CU(b, cuModuleGetFunction(&fn, b->d.setup_mod, "br_fill_f32"));
+    OK(b, br_cuda_record(&b->cu, NULL, &b->st));
+    OK(b, br_cuda_recorded(&b->cu,
+                           BR_CU(&b->cu, &b->st,
+                                 cuLaunchKernel(fn, 1, 1, 1, 32, 1, 1, 0,
+                                                b->cu.stream, params, NULL)),
+                           &graph, &b->st));
+    OK(b, br_cuda_graph(&b->cu, &exec, graph, &b->st));
+    return exec;
+}
+
 /* What the calling thread computes to hand a step over, and a draw behind it;
  * and from there being a token and a position to the next token being here,
  * beside the time of a launch of one step on the device. Medians. */
@@ -208,7 +228,8 @@ time_submit(struct bench *b)
     enum { N = 101, AT = 128 };
     const br_cu_pick how = {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f};
     const double step = (double)time_run(b, BR_CU_MEGA, AT, 1) * 1e3;
-    int64_t run[N], both[N], token[N], t0;
+    int64_t run[N], both[N], one[N], call[N], token[N], t0;
+    void *graph = graph_alone(b);
     uint32_t got;
 
     for (int i = 0; i < N; i++) {
@@ -220,6 +241,16 @@ time_submit(struct bench *b)
         both[i] = br_now_ns() - t0;
         OK(b, br_cu_decode_picked(&b->d, &got, &b->st));
         OK(b, br_cu_decode_wait(&b->d, &b->st));
+        br_cu_decode_seek(&b->d, TOKEN, AT);
+        t0 = br_now_ns();
+        OK(b, br_cu_decode_run_pick(&b->d, &how, &b->st));
+        one[i] = br_now_ns() - t0;
+        OK(b, br_cu_decode_picked(&b->d, &got, &b->st));
+        OK(b, br_cu_decode_wait(&b->d, &b->st));
+        t0 = br_now_ns();
+        CU(b, cuGraphLaunch(graph, b->cu.stream));
+        call[i] = br_now_ns() - t0;
+        OK(b, br_cu_decode_wait(&b->d, &b->st));
         t0 = br_now_ns();
         br_cu_decode_seek(&b->d, TOKEN, AT);
         OK(b, br_cu_decode_enter(&b->d, &b->st));
@@ -230,12 +261,17 @@ time_submit(struct bench *b)
     }
     printf(
         "submit %-18s a step %.1f us (9 of 10: %.1f), with its draw %.1f "
-        "(%.1f), of the launch that stays 0; its first token, launch included, "
-        "after %.1f us beside a step's %.1f\n",
+        "(%.1f), both in one %.1f (%.1f), the driver's call for a graph of one "
+        "small kernel %.1f (%.1f); of the launch that stays 0; its first "
+        "token, "
+        "launch included, after %.1f us beside a step's %.1f\n",
         b->d.shape.name, kit_quantile_ms(run, N, 0.5) * 1e3,
         kit_quantile_ms(run, N, 0.9) * 1e3, kit_quantile_ms(both, N, 0.5) * 1e3,
-        kit_quantile_ms(both, N, 0.9) * 1e3,
+        kit_quantile_ms(both, N, 0.9) * 1e3, kit_quantile_ms(one, N, 0.5) * 1e3,
+        kit_quantile_ms(one, N, 0.9) * 1e3, kit_quantile_ms(call, N, 0.5) * 1e3,
+        kit_quantile_ms(call, N, 0.9) * 1e3,
         kit_quantile_ms(token, N, 0.5) * 1e3 - step, step);
+    CU(b, cuGraphExecDestroy(graph));
 }
 
 /* Microseconds of a draw, launch included. */

@@ -4,7 +4,8 @@
  * megakernel has one row so far. Rewinding is free: a position's keys are
  * written anew before they are read. So while the most likely token is taken
  * again and again, the kernel stays and runs a few steps ahead of who asks:
- * what nobody wanted is left behind.
+ * what nobody wanted is left behind. A token whose logits nobody asks for is a step
+ * that is launched with the draw, if one comes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/lm_cuda.h"
 
@@ -24,7 +25,19 @@ struct br_lm_cuda {
     int32_t drawn; /* the device's next step begins with it; -1: no token */
     int32_t fed;   /* the token before */
     bool greedy;   /* how it was drawn */
+    bool owed;     /* the step of the token fed last is not launched yet */
 };
+
+/* Whoever asks for anything but a draw needs that step by itself. */
+static br_code
+settle(br_lm_cuda *r, br_status *st)
+{
+    if (!r->owed)
+        return BR_OK;
+    r->owed = false;
+    BR_TRY(br_cu_decode_run(&r->d, BR_CU_MEGA, 1, st));
+    return br_cu_decode_wait(&r->d, st);
+}
 
 /* Ends the launch that stays. */
 static br_code
@@ -60,6 +73,7 @@ feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
         if (tokens[i] < 0 || tokens[i] >= r->n_vocab)
             return br_fail(st, BR_E_FORMAT, "token %d is not in 0..%d",
                            tokens[i], r->n_vocab - 1);
+    BR_TRY(settle(r, st));
     /* Steps ahead have to have positions, too. */
     if (n == 1 && !logits && r->greedy && tokens[0] == r->drawn &&
         from + ROOM <= r->n_ctx)
@@ -69,9 +83,12 @@ feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
         if (tokens[i] != r->drawn)
             br_cu_decode_seek(d, (uint32_t)tokens[i], from + i);
         r->drawn = -1;
-        BR_TRY(br_cu_decode_run(d, BR_CU_MEGA, 1, st));
+        if (n > 1 || logits)
+            BR_TRY(br_cu_decode_run(d, BR_CU_MEGA, 1, st));
     }
-    BR_TRY(br_cu_decode_wait(d, st));
+    r->owed = n == 1 && !logits;
+    if (!r->owed)
+        BR_TRY(br_cu_decode_wait(d, st));
     r->fed = tokens[n - 1];
     r->n_held = from + n;
     if (!logits)
@@ -103,7 +120,11 @@ pick(void *ctx, const br_sample_params *p, uint64_t position, int32_t *out,
     if (r->d.resident) {
         BR_TRY(br_cu_decode_next(&r->d, BR_CU_AHEAD, &token, st));
     } else {
-        BR_TRY(br_cu_decode_pick(&r->d, &how, st));
+        const bool owed = r->owed;
+
+        r->owed = false;
+        BR_TRY(owed ? br_cu_decode_run_pick(&r->d, &how, st)
+                    : br_cu_decode_pick(&r->d, &how, st));
         BR_TRY(br_cu_decode_picked(&r->d, &token, st));
     }
     *out = r->drawn = (int32_t)token;
@@ -117,6 +138,8 @@ keep(void *ctx, uint32_t slot, uint32_t n)
 
     br_check(slot == 0);
     r->drawn = -1;
+    if (n < r->n_held)
+        r->owed = false;
     return r->n_held = BR_MIN(n, r->n_held);
 }
 

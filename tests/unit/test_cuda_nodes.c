@@ -403,6 +403,52 @@ draw_tokens(const br_lm *lm, bool stays, int32_t *out, int n)
     }
 }
 
+/* A token whose logits nobody asks for is a step that comes with the draw: one that is
+ * drawn next, that another token follows, or that is taken back before. */
+static void
+draw_warm(const br_lm *lm, float *logits, int32_t *out, int n, float *end)
+{
+    const br_sample_params p = {.temperature = 1, .seed = 7, .top_p = 1};
+    uint32_t at = N;
+    br_status st = {0};
+
+    lm->keep(lm->ctx, 0, 0);
+    t_ok(lm->feed(lm->ctx, 0, 0, token, N, logits, &st), &st);
+    for (int i = 0; i < n; i++) {
+        const int32_t other = (i * 29 + 3) % lm->n_vocab;
+
+        t_ok(lm->pick(lm->ctx, &p, at, &out[i], &st), &st);
+        if (i % 3 == 1) {
+            t_ok(lm->feed(lm->ctx, 0, at, &other, 1, logits, &st), &st);
+            ck_assert_uint_eq(lm->keep(lm->ctx, 0, at), at);
+        }
+        t_ok(lm->feed(lm->ctx, 0, at++, &out[i], 1, logits, &st), &st);
+        if (i % 3 == 2)
+            t_ok(lm->feed(lm->ctx, 0, at++, &other, 1, logits, &st), &st);
+    }
+    t_ok(lm->feed(lm->ctx, 0, at, out, 1, end, &st),
+         &st); /* of all before it */
+}
+
+TEST_WITHIN(cuda_a_step_and_its_draw_are_one_launch, 120)
+{
+    enum { DRAWN = 4 };
+    br_lm_config c = {.tier = "cuda", .n_ctx = 128};
+    int32_t two[DRAWN], one[DRAWN];
+
+    t_emulate_cuda();
+    shaped on = open_shape("shape:llama-512:BF16", &c);
+    const br_lm *lm = on.lm;
+    const size_t n = (size_t)lm->n_vocab;
+    float *logits = t_keep(calloc(3 * n, sizeof *logits));
+    draw_warm(lm, NULL, one, DRAWN, logits + 2 * n);
+    draw_warm(lm, logits, two, DRAWN, logits + n);
+    ck_assert_mem_eq(two, one, sizeof two);
+    ck_assert_mem_eq(logits + n, logits + 2 * n, n * sizeof *logits);
+    close_shape(&on);
+    t_emulate_end();
+}
+
 /* Whoever wants logits gets a launch a token; who does not, one that stays. */
 TEST_WITHIN(cuda_the_launch_that_stays_gives_the_same_tokens, 120)
 {

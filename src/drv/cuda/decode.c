@@ -732,6 +732,14 @@ br_cu_decode_leave(br_cu_decode *d, br_status *st)
     return d->phase ? give_up_step(d, epoch, st) : BR_OK;
 }
 
+/* Where a launch that stayed makes way, the device's time counts, not the thread's: a
+ * graph begins 3 us later (leave, step, enter: 49 us for 46). */
+static bool
+is_told(const br_cu_decode *d)
+{
+    return !d->phase && !d->left;
+}
+
 br_code
 br_cu_decode_run(br_cu_decode *d, enum br_cu_mode mode, uint32_t n_steps,
                  br_status *st)
@@ -740,10 +748,8 @@ br_cu_decode_run(br_cu_decode *d, enum br_cu_mode mode, uint32_t n_steps,
     const uint32_t epoch = d->epoch;
 
     br_assert(!d->resident);
-    /* Where a launch that stayed makes way, the device's time counts, not the
-     * thread's: a graph begins 3 us later (leave, step, enter: 49 us for 46). */
-    if (mode == BR_CU_MEGA && n_steps == 1 && !d->phase && !d->left)
-        return br_cu_told_step(d, st);
+    if (mode == BR_CU_MEGA && n_steps == 1 && is_told(d))
+        return br_cu_told(d, true, NULL, st);
     if (mode == BR_CU_PACKETS)
         BR_TRY(send_step(d, st));
     d->epoch += n_steps;
@@ -782,7 +788,17 @@ br_code
 br_cu_decode_pick(br_cu_decode *d, const br_cu_pick *p, br_status *st)
 {
     BR_TRY(send_step(d, st));
-    return br_cu_told_pick(d, p, st);
+    return br_cu_told(d, false, p, st);
+}
+
+br_code
+br_cu_decode_run_pick(br_cu_decode *d, const br_cu_pick *p, br_status *st)
+{
+    br_assert(!d->resident);
+    if (is_told(d))
+        return br_cu_told(d, true, p, st);
+    BR_TRY(br_cu_decode_run(d, BR_CU_MEGA, 1, st));
+    return br_cu_decode_pick(d, p, st);
 }
 
 br_code

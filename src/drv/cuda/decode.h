@@ -35,7 +35,7 @@ typedef struct br_cu_decode {
     struct br_mk_host *host; /* pinned */
     struct br_pick_how *how; /* pinned: of draws, by turn */
     uint32_t *hints_now;     /* pinned: what the counters are to be */
-    void *graph[3];          /* of launches that are alike (decode_told.c) */
+    void *graph[6];          /* of launches that are alike (decode_told.c) */
     uint32_t heard;  /* steps before this epoch have read what they are told */
     uint32_t picked; /* and draws up to this one */
     bool resident, left; /* a launch stays; did, with none since */
@@ -108,6 +108,9 @@ typedef struct br_cu_pick {
  * the next step then begins with. */
 br_code br_cu_decode_pick(br_cu_decode *d, const br_cu_pick *p,
                           br_status *st) BR_MUST_USE;
+/* The same after one step, in one call: nobody looks at logits in between. */
+br_code br_cu_decode_run_pick(br_cu_decode *d, const br_cu_pick *p,
+                              br_status *st) BR_MUST_USE;
 /* Waits for it. INTERNAL: a logit is no number; REJECTED: all are -inf. */
 br_code br_cu_decode_picked(br_cu_decode *d, uint32_t *out,
                             br_status *st) BR_MUST_USE;

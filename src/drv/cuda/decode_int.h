@@ -7,11 +7,11 @@
 
 #include "../../../kernels/cuda/pick_table.h"
 
-/* decode_told.c: a step, and a draw, whose launch is the same each time. */
+/* decode_told.c: a step, a draw, and a step with its draw, whose launches are the same
+ * each time; p: NULL, no draw. */
 br_code br_cu_told_open(br_cu_decode *d, br_status *st) BR_MUST_USE;
 void br_cu_told_close(br_cu_decode *d);
-br_code br_cu_told_step(br_cu_decode *d, br_status *st) BR_MUST_USE;
-br_code br_cu_told_pick(br_cu_decode *d, const br_cu_pick *p,
-                        br_status *st) BR_MUST_USE;
+br_code br_cu_told(br_cu_decode *d, bool step, const br_cu_pick *p,
+                   br_status *st) BR_MUST_USE;
 
 #endif

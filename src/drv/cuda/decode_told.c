@@ -1,6 +1,7 @@
 /* decode_told.c - launches that find in memory what they are to do.
  *
- *   begin[epoch], how[turn]  -> graph of one launch, the same each time
+ *   begin[epoch], how[turn]  -> graph of one launch, the same each time, or of a step
+ *                               and the draw from its logits
  *
  * A launch with parameters of its own takes 4 to 9 us of the thread, the driver's all; a
  * graph of one cooperative launch 2, if nothing of it is changed. So a step that
@@ -11,14 +12,29 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/decode_int.h"
 
-enum { GO_ON, TOLD, PICK }; /* graphs */
+enum {
+    NO_STEP,
+    GO_ON,
+    TOLD,
+    STEPS
+}; /* graphs: a step; from STEPS on with a draw */
 
 static br_code
-start(br_cu_decode *d, size_t which, br_status *st)
+start_step(br_cu_decode *d, size_t which, br_status *st)
 {
     struct br_mk_launch l = {.end = d->plan.n_inst,
                              .n_steps = 1,
                              .seek = which == TOLD ? BR_MK_TOLD : BR_MK_GO_ON};
+
+    return BR_CU(d->cu, st,
+                 cuLaunchCooperativeKernel(d->fn, d->plan.n_workers, 1, 1,
+                                           BR_MK_BLOCK, 1, 1, BR_MK_SHARED,
+                                           d->cu->stream, (void *[]){&l}));
+}
+
+static br_code
+start_pick(br_cu_decode *d, br_status *st)
+{
     struct br_pick_args a = {
         .logits = (const void *)d->logits,
         .weights = (void *)d->pick_weights,
@@ -31,14 +47,19 @@ start(br_cu_decode *d, size_t which, br_status *st)
         .drawn = &d->host->drawn,
         .hung = &d->host->hung,
     };
-    const bool draws = which == PICK;
 
     return BR_CU(d->cu, st,
                  cuLaunchCooperativeKernel(
-                     draws ? d->pick : d->fn, d->plan.n_workers, 1, 1,
-                     draws ? BR_PICK_THREADS : BR_MK_BLOCK, 1, 1,
-                     draws ? BR_PICK_SHARED : BR_MK_SHARED, d->cu->stream,
-                     (void *[]){draws ? (void *)&a : (void *)&l}));
+                     d->pick, d->plan.n_workers, 1, 1, BR_PICK_THREADS, 1, 1,
+                     BR_PICK_SHARED, d->cu->stream, (void *[]){&a}));
+}
+
+static br_code
+start(br_cu_decode *d, size_t which, br_status *st)
+{
+    if (which % STEPS != NO_STEP)
+        BR_TRY(start_step(d, which % STEPS, st));
+    return which < STEPS ? BR_OK : start_pick(d, st);
 }
 
 static br_code
@@ -57,7 +78,8 @@ br_cu_told_open(br_cu_decode *d, br_status *st)
     BR_TRY(BR_CU(
         d->cu, st,
         cuMemAllocHost((void **)&d->how, BR_PICK_TURNS * sizeof *d->how)));
-    for (size_t i = 0; i < BR_COUNT(d->graph); i++)
+    br_assert(BR_COUNT(d->graph) == 2 * STEPS);
+    for (size_t i = GO_ON; i < BR_COUNT(d->graph); i++)
         BR_TRY(make(d, i, st));
     return BR_OK;
 }
@@ -72,15 +94,13 @@ br_cu_told_close(br_cu_decode *d)
         d->cu->cuMemFreeHost(d->how);
 }
 
-/* The step that is next, by itself. */
-br_code
-br_cu_told_step(br_cu_decode *d, br_status *st)
+/* The step that is next: where it begins, if not behind the one before. */
+static br_code
+tell_step(br_cu_decode *d, size_t *which, br_status *st)
 {
     const uint32_t epoch = d->epoch;
-    const size_t which = d->sought ? TOLD : GO_ON;
 
-    if (br_cuda_hung(d->cu))
-        return br_cuda_overdue(d->cu, 0, st);
+    *which = d->sought ? TOLD : GO_ON;
     if (d->sought) {
         unsigned long long *e = d->host->begin[epoch % BR_MK_RING_STEPS];
 
@@ -93,16 +113,14 @@ br_cu_told_step(br_cu_decode *d, br_status *st)
     d->launches++;
     d->epoch++;
     d->pos++;
-    return BR_CU(d->cu, st, cuGraphLaunch(d->graph[which], d->cu->stream));
+    return BR_OK;
 }
 
-br_code
-br_cu_told_pick(br_cu_decode *d, const br_cu_pick *p, br_status *st)
+static br_code
+tell_pick(br_cu_decode *d, const br_cu_pick *p, br_status *st)
 {
     const uint32_t turn = d->picks + 1;
 
-    if (br_cuda_hung(d->cu))
-        return br_cuda_overdue(d->cu, 0, st);
     if (turn - d->picked > BR_PICK_TURNS)
         BR_TRY(br_cu_decode_wait(d, st));
     d->how[turn % BR_PICK_TURNS] =
@@ -113,5 +131,22 @@ br_cu_told_pick(br_cu_decode *d, const br_cu_pick *p, br_status *st)
                              .min_p = p->min_p,
                              .turn = turn};
     d->picks = turn;
-    return BR_CU(d->cu, st, cuGraphLaunch(d->graph[PICK], d->cu->stream));
+    return BR_OK;
+}
+
+/* step: the one that is next; p: the draw after it; or NULL, false. */
+br_code
+br_cu_told(br_cu_decode *d, bool step, const br_cu_pick *p, br_status *st)
+{
+    size_t which = NO_STEP;
+
+    if (br_cuda_hung(d->cu))
+        return br_cuda_overdue(d->cu, 0, st);
+    if (p)
+        BR_TRY(tell_pick(d, p, st));
+    if (step)
+        BR_TRY(tell_step(d, &which, st));
+    return BR_CU(
+        d->cu, st,
+        cuGraphLaunch(d->graph[which + (p ? STEPS : 0)], d->cu->stream));
 }
