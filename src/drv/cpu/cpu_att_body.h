@@ -597,28 +597,42 @@ exp1(float x)
     return lane[0];
 }
 
+/* Of line i, which has no block before the one with key `from`? */
+static bool
+is_first(const att *s, uint32_t i, int32_t from)
+{
+    return from / BR_CPU_BLOCK == s->lines[i].lo / BR_CPU_BLOCK;
+}
+
+/* What was there counts `old` times, the block `fresh` times. */
 static void
-fold_block(const att *s, uint32_t i, att_part *f, const att_part *block,
-           const float *acc)
+fold_by(const att *s, uint32_t i, att_part *f, const att_part *block,
+        const float *acc, float old, float fresh)
 {
     float *fold = fold_of(s, i);
-    float both = f->top > block->top ? f->top : block->top, old, fresh;
     uint32_t d = 0;
 
-    if (block->from / BR_CPU_BLOCK == s->lines[i].lo / BR_CPU_BLOCK) {
-        memcpy(fold, acc, s->a->head_v * sizeof *acc);
-        *f = *block;
-        return;
-    }
-    old = exp1(f->top - both);
-    fresh = exp1(block->top - both);
     f->sum = fmaf(block->sum, fresh, f->sum * old);
-    f->top = both;
     for (; d + 16 <= s->a->head_v; d += 16)
         v_store(fold + d, v_fma(v_load(acc + d), v_set(fresh),
                                 v_mul(v_load(fold + d), v_set(old))));
     for (; d < s->a->head_v; d++)
         fold[d] = fmaf(acc[d], fresh, fold[d] * old);
+}
+
+static void
+fold_block(const att *s, uint32_t i, att_part *f, const att_part *block,
+           const float *acc)
+{
+    float both = f->top > block->top ? f->top : block->top;
+
+    if (is_first(s, i, block->from)) {
+        memcpy(fold_of(s, i), acc, s->a->head_v * sizeof *acc);
+        *f = *block;
+        return;
+    }
+    fold_by(s, i, f, block, acc, exp1(f->top - both), exp1(block->top - both));
+    f->top = both;
 }
 
 static void

@@ -20,32 +20,53 @@
 
 enum { ROW_LINES = 8, ROW_TURN = 2 /* pages */, ROW_AHEAD = 6 << 10 };
 
+/* What the walk's first head has of a block. The other heads' lie so many bytes
+ * later, wherever the pages are. */
+typedef struct row_pages {
+    const uint16_t *k[PAIR_PAGES], *v[PAIR_PAGES];
+} row_pages;
+
 /* A head and a block: pages first to first + n - 1 of it. */
 typedef struct row_part {
     att *s;
+    const row_pages *pages;
+    size_t k_at, v_at; /* from the first head's */
     int32_t from, to;
     int32_t first, n, by_k, by_v; /* ROW_AHEAD is so many later */
     uint32_t line;                /* scores are those of so many lines later */
-    const uint16_t *k[PAIR_PAGES], *v[PAIR_PAGES];
     float top[ROW_LINES];
-    vf sum[ROW_LINES];
+    vf max[ROW_LINES], sum[ROW_LINES];
 } row_part;
 
 /* Where the walk is. */
 typedef struct row_walk {
     att_walk w;
     int32_t b;
-    uint32_t h, t; /* parts so far */
+    uint32_t h, t;      /* parts so far */
+    int32_t by_k, by_v; /* ROW_AHEAD is so many pages */
+    row_pages pages[3]; /* of block b % 3: parts are three at a time */
 } row_walk;
+
+static const uint16_t *
+keys_of(const row_part *u, int32_t j)
+{
+    return (const void *)((const uint8_t *)u->pages->k[j] + u->k_at);
+}
+
+static const uint16_t *
+values_of(const row_part *u, int32_t j)
+{
+    return (const void *)((const uint8_t *)u->pages->v[j] + u->v_at);
+}
 
 /* Page j of a stream, or one of the next part's. */
 static const uint8_t *
-page_ahead(const uint16_t *const *page, int32_t n, const uint16_t *const *next,
-           int32_t n_next, int32_t j)
+page_ahead(const row_part *u, const row_part *next, int32_t j,
+           const uint16_t *(*at)(const row_part *u, int32_t j))
 {
-    if (j >= n && n_next == 0)
-        return (const uint8_t *)page[n - 1];
-    return (const uint8_t *)(j < n ? page[j] : next[BR_MIN(j - n, n_next - 1)]);
+    if (j >= u->n && next)
+        return (const uint8_t *)at(next, BR_MIN(j - u->n, next->n - 1));
+    return (const uint8_t *)at(u, BR_MIN(j, u->n - 1));
 }
 
 /* What is called for beside a page. */
@@ -53,13 +74,13 @@ typedef struct row_soon {
     const uint8_t *far, *near;
 } row_soon;
 
-/* Beside page j of a stream of n, after which come n_next others. */
-static row_soon
-soon_of(const uint16_t *const *page, int32_t n, const uint16_t *const *next,
-        int32_t n_next, int32_t j, int32_t by)
+/* Beside page j of u's keys or values, after which come those of `next`. */
+V_INLINE row_soon
+soon_of(const row_part *u, const row_part *next, int32_t j, int32_t by,
+        const uint16_t *(*at)(const row_part *u, int32_t j))
 {
-    return (row_soon){page_ahead(page, n, next, n_next, j + by),
-                      page_ahead(page, n, next, n_next, j + BR_MAX(by - 1, 1))};
+    return (row_soon){page_ahead(u, next, j + by, at),
+                      page_ahead(u, next, j + BR_MAX(by - 1, 1), at)};
 }
 
 V_INLINE void
@@ -80,12 +101,12 @@ pages_ahead(size_t bytes)
 
 /* Of up to four lines from i0 on. */
 V_INLINE void
-row_scores(const row_part *u, int32_t j, uint32_t i0, const row_soon *soon)
+row_scores(row_part *u, int32_t j, uint32_t i0, const row_soon *soon)
 {
     const att *s = u->s;
     const size_t pairs = s->a->head_k / 2;
     const uint32_t *q = (const uint32_t *)(const void *)s->q + i0 * pairs;
-    const uint16_t *k = u->k[j];
+    const uint16_t *k = keys_of(u, j);
     float *x = scores_of(s, u->line + i0) + 16 * (u->first + j);
     __m512 sum[4 * PAIR_SUMS];
 
@@ -105,16 +126,19 @@ row_scores(const row_part *u, int32_t j, uint32_t i0, const row_soon *soon)
         }
     }
     V_UNROLL
-    for (int i = 0; i < 4; i++)
-        _mm512_storeu_ps(x + i * BR_CPU_SCORES, score_of(sum[i], sum[4 + i]));
+    for (uint32_t i = 0; i < 4; i++) {
+        vf score = {{score_of(sum[i], sum[4 + i])}};
+
+        v_store(x + i * BR_CPU_SCORES, score);
+        u->max[i0 + i] = j == 0 ? score : v_max(score, u->max[i0 + i]);
+    }
 }
 
 /* Of page j. `after`: the part whose keys come after these, or NULL. */
 V_APART void
-score_page(const row_part *u, const row_part *after, int32_t j)
+score_page(row_part *u, const row_part *after, int32_t j)
 {
-    row_soon soon = soon_of(u->k, u->n, after ? after->k : NULL,
-                            after ? after->n : 0, j, u->by_k);
+    row_soon soon = soon_of(u, after, j, u->by_k, keys_of);
 
     for (uint32_t i = 0; i < u->s->n; i += PAIR_LINES)
         row_scores(u, j, i, &soon);
@@ -182,8 +206,8 @@ row_values(const row_part *u, const row_part *next, int32_t j, int32_t end,
                 ? _mm512_setzero_ps()
                 : _mm512_loadu_ps(acc + (size_t)(i % n) * line + 16 * (i / n));
     for (; j < end; j++) {
-        row_soon soon = soon_of(u->v, u->n, next ? next->v : NULL,
-                                next ? next->n : 0, j, u->by_v);
+        row_soon soon = soon_of(u, next, j, u->by_v, values_of);
+        const uint16_t *v = values_of(u, j) + d;
         int32_t from = j == 0 ? u->from % 16 : 0;
         int32_t to = j == u->n - 1 ? (u->to - 1) % 16 + 1 : 16;
         const uint32_t *e =
@@ -194,8 +218,7 @@ row_values(const row_part *u, const row_part *next, int32_t j, int32_t end,
             if (i0 == 0)
                 call_lines(&soon, 32 * (size_t)d + 128 * (size_t)(nv * k),
                            128 * (size_t)nv);
-            row_pair(sum, e + k, u->v[j] + (size_t)k * 2 * wide + d, wide, n,
-                     nv);
+            row_pair(sum, e + k, v + (size_t)k * 2 * wide, wide, n, nv);
         }
     }
     if (end == u->n) {
@@ -241,6 +264,8 @@ next_part(row_walk *r, row_part *u)
 {
     att *s = &r->w.head[r->h];
     int32_t first = r->b * BR_CPU_BLOCK;
+    row_pages *pages = &r->pages[r->b % 3];
+    const size_t sheet = s->a->sheets ? BR_SHEET : 1;
 
     if (first > r->w.hi)
         return false;
@@ -249,11 +274,16 @@ next_part(row_walk *r, row_part *u)
     u->to = BR_MIN(r->w.hi + 1, first + BR_CPU_BLOCK);
     u->first = (u->from - first) / 16;
     u->n = (u->to - first + 15) / 16 - u->first;
-    u->by_k = pages_ahead(s->k_bytes);
-    u->by_v = pages_ahead(s->v_bytes);
+    u->by_k = r->by_k;
+    u->by_v = r->by_v;
     u->line = r->t++ % 2 * ROW_LINES;
-    find_pieces(s, u->from, u->n, true, u->k);
-    find_pieces(s, u->from, u->n, false, u->v);
+    u->pages = pages;
+    u->k_at = (s->k_at - r->w.head[0].k_at) * sheet;
+    u->v_at = (s->v_at - r->w.head[0].v_at) * sheet;
+    if (r->h == 0) {
+        find_pieces(s, u->from, u->n, true, pages->k);
+        find_pieces(s, u->from, u->n, false, pages->v);
+    }
     if (++r->h == r->w.n_heads) {
         r->h = 0;
         r->b++;
@@ -265,21 +295,52 @@ next_part(row_walk *r, row_part *u)
 static void
 have_scores(row_part *u)
 {
-    for (uint32_t i = 0; i < u->s->n; i++) {
-        att_part see = {.from = u->from, .to = u->to};
+    const bool as_they_are =
+        u->from % 16 == 0 && u->to % 16 == 0 && !(u->s->a->cap > 0);
+    const att_part see = {.from = u->from, .to = u->to};
 
-        u->top[i] = pairs_top(u->s, scores_of(u->s, u->line + i), &see);
+    for (uint32_t i = 0; i < u->s->n; i++) {
+        u->top[i] = as_they_are
+                        ? v_top(u->max[i])
+                        : pairs_top(u->s, scores_of(u->s, u->line + i), &see);
         u->sum[i] = v_set(0);
     }
 }
 
+/* What the lines' blocks came to, which are not their first, to their folds:
+ * fold_block of each, with one exp for all. */
 static void
-leave_part(row_part *u)
+fold_part(att *s)
 {
-    for (uint32_t i = 0; i < u->s->n; i++) {
-        u->s->part[i] = (att_part){u->from, u->to, u->top[i], v_sum(u->sum[i])};
-        leave_block(u->s, i);
+    float by[2][ROW_LINES] = {{0}};
+
+    for (uint32_t i = 0; i < s->n; i++) {
+        float top = s->fold[i].top, now = s->part[i].top;
+        float both = top > now ? top : now;
+
+        by[0][i] = top - both;
+        by[1][i] = now - both;
+        s->fold[i].top = both;
     }
+    v_store(by[0], v_exp(v_load(by[0])));
+    for (uint32_t i = 0; i < s->n; i++)
+        fold_by(s, i, &s->fold[i], &s->part[i], block_of(s, i), by[0][i],
+                by[1][i]);
+}
+
+static void
+leave_part(const row_part *u)
+{
+    att *s = u->s;
+    bool folds = !s->a->kept && !is_first(s, 0, u->from);
+
+    for (uint32_t i = 0; i < s->n; i++) {
+        s->part[i] = (att_part){u->from, u->to, u->top[i], v_sum(u->sum[i])};
+        if (!folds)
+            leave_block(s, i);
+    }
+    if (folds)
+        fold_part(s);
 }
 
 /* Values of u, which has its scores, beside keys of the next one. */
@@ -306,12 +367,15 @@ through_part(row_part *u, row_part *next, const row_part *after)
 static void
 walk_row(const br_cpu_att *a)
 {
-    row_walk r = {.h = 0};
+    row_walk r;
     row_part part[3]; /* this, the next one and the one after it */
     bool have[3];
 
     begin_walk(a, &r.w, pair_queries);
     r.b = r.w.lo / BR_CPU_BLOCK;
+    r.h = r.t = 0;
+    r.by_k = pages_ahead(r.w.head[0].k_bytes);
+    r.by_v = pages_ahead(r.w.head[0].v_bytes);
     for (int i = 0; i < 3; i++)
         have[i] = next_part(&r, &part[i]);
     if (have[0]) {
