@@ -243,14 +243,14 @@ ptx_printed(const char *body)
         HEAD ".entry k(.param .u64 o) { .reg .b64 p; .reg .b32 %s ret; }",
         body));
     br_str out = {0};
-    const char *all;
+    const char *text;
 
     ck_assert_uint_eq(m->notes.n, 0);
     br_kir_print(m, &out);
-    all = t_printf("%s", br_str_z(&out));
+    text = t_printf("%s", br_str_z(&out));
     br_str_fini(&out);
     br_kir_free(m);
-    return all;
+    return text;
 }
 
 /* One register, or so many: what was declared inside is meant. */
