@@ -28,6 +28,14 @@ struct br_lm_cuda {
     bool owed;     /* the step of the token fed last is not launched yet */
 };
 
+/* Whichever thread it is today. */
+static br_code
+use(br_lm_cuda *r, br_status *st)
+{
+    return br_cuda_hung(&r->cu) ? br_cuda_overdue(&r->cu, 0, st)
+                                : BR_CU(&r->cu, st, cuCtxSetCurrent(r->cu.ctx));
+}
+
 /* Whoever asks for anything but a draw needs that step by itself. */
 static br_code
 settle(br_lm_cuda *r, br_status *st)
@@ -73,6 +81,7 @@ feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
         if (tokens[i] < 0 || tokens[i] >= r->n_vocab)
             return br_fail(st, BR_E_FORMAT, "token %d is not in 0..%d",
                            tokens[i], r->n_vocab - 1);
+    BR_TRY(use(r, st));
     BR_TRY(settle(r, st));
     /* Steps ahead have to have positions, too. */
     if (n == 1 && !logits && r->greedy && tokens[0] == r->drawn &&
@@ -93,9 +102,8 @@ feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
     r->n_held = from + n;
     if (!logits)
         return BR_OK;
-    return BR_CU(
-        d->cu, st,
-        cuMemcpyDtoH(logits, d->logits, (size_t)r->n_vocab * sizeof *logits));
+    return br_cuda_get(d->cu, logits, d->logits,
+                       (size_t)r->n_vocab * sizeof *logits, st);
 }
 
 static br_code
@@ -111,6 +119,7 @@ pick(void *ctx, const br_sample_params *p, uint64_t position, int32_t *out,
     uint32_t token;
 
     br_check(r->n_held > 0 && position == r->n_held);
+    BR_TRY(use(r, st));
     r->greedy = p->temperature <= 0;
     if (r->d.resident && !r->greedy) { /* its logits are of a later step */
         BR_TRY(leave(r, st));
@@ -195,6 +204,7 @@ br_lm_cuda_close(br_lm_cuda *r)
         return;
     br_status st = {0};
     if (r->d.cu) {
+        (void)!use(r, &st);
         (void)leave(r, &st); /* a device that does not answer is left so */
         br_cu_decode_free(&r->d);
     }

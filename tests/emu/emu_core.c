@@ -301,10 +301,18 @@ enum { STREAMS = 64, UNSUPPORTED = 900, IMPLICIT = 906 };
 static struct stream streams[STREAMS];
 static int n_streams;
 
+static __thread void *current; /* context; a thread begins without */
+
+int
+emu_no_context(void)
+{
+    return current ? 0 : 201;
+}
+
 static int
 barred(int legacy)
 {
-    int rc = 0;
+    int rc = emu_no_context();
 
     for (int i = 0; i < n_streams; i++) {
         struct stream *s = &streams[i];
@@ -547,13 +555,15 @@ E(cuDevicePrimaryCtxRelease_v2)(int d)
 }
 E(cuCtxSetCurrent)(void *c)
 {
-    return IGNORE(c), 0;
+    return current = c, 0;
 }
 E(cuCtxSynchronize)(void)
 {
     ONE_AT_A_TIME;
-    if (barred(1))
-        return IMPLICIT;
+    const int no = barred(1);
+
+    if (no)
+        return no;
     emu_make_all();
     return emu_lost ? emu_lost : coop.rc;
 }
@@ -614,8 +624,10 @@ E(cuMemAlloc_v2)(uint64_t *p, size_t n)
     ONE_AT_A_TIME;
     static uint64_t nowhere = 1 << 20;
 
-    if (barred(0))
-        return UNSUPPORTED;
+    const int no = barred(0);
+
+    if (no)
+        return no;
     if (no_memory())
         return 2;
     if (emu_idle()) {
@@ -639,8 +651,10 @@ E(cuMemAlloc_v2)(uint64_t *p, size_t n)
 E(cuMemFree_v2)(uint64_t p)
 {
     ONE_AT_A_TIME;
-    if (barred(1))
-        return IMPLICIT;
+    const int no = barred(1);
+
+    if (no)
+        return no;
     if (emu_idle())
         return 0;
     emu_make_all();
@@ -670,6 +684,8 @@ E(cuMemcpyHtoDAsync_v2)(uint64_t d, const void *s, size_t n, void *q)
 {
     ONE_AT_A_TIME;
     IGNORE(q);
+    if (emu_no_context() || emu_hung())
+        return emu_no_context();
     if (emu_idle() || !is_pinned(s) || !inside(d, n))
         return to_device(d, s, n);
     return make_later((struct later){d, s, n, NULL});
@@ -679,8 +695,10 @@ E(cuMemAllocHost_v2)(void **p, size_t n)
     ONE_AT_A_TIME;
     int i = 0;
 
-    if (barred(0))
-        return UNSUPPORTED;
+    const int no = barred(0);
+
+    if (no)
+        return no;
     while (i < PINNED && pinned[i].p)
         i++;
     *p = i == PINNED || no_memory() ? NULL : calloc(n, 1);
@@ -691,8 +709,10 @@ E(cuMemAllocHost_v2)(void **p, size_t n)
 E(cuMemFreeHost)(void *p)
 {
     ONE_AT_A_TIME;
-    if (barred(1))
-        return IMPLICIT;
+    const int no = barred(1);
+
+    if (no)
+        return no;
     emu_make_all();
     for (int i = 0; i < PINNED; i++)
         if (pinned[i].p == p)
@@ -721,13 +741,16 @@ E(cuMemcpyDtoH_v2)(void *d, uint64_t s, size_t n)
 E(cuMemcpyDtoHAsync_v2)(void *d, uint64_t s, size_t n, void *q)
 {
     ONE_AT_A_TIME;
-    return IGNORE(q), to_host(d, s, n);
+    return IGNORE(q),
+           emu_no_context() || emu_hung() ? emu_no_context() : to_host(d, s, n);
 }
 E(cuMemcpyDtoD_v2)(uint64_t d, uint64_t s, size_t n)
 {
     ONE_AT_A_TIME;
-    if (barred(1))
-        return IMPLICIT;
+    const int no = barred(1);
+
+    if (no)
+        return no;
     emu_make_all();
     if (!inside(d, n) || !inside(s, n))
         return 1;
@@ -755,7 +778,8 @@ E(cuMemsetD32_v2)(uint64_t p, unsigned v, size_t n)
 E(cuMemsetD32Async)(uint64_t p, unsigned v, size_t n, void *q)
 {
     ONE_AT_A_TIME;
-    return IGNORE(q), set(p, v, n);
+    return IGNORE(q),
+           emu_no_context() || emu_hung() ? emu_no_context() : set(p, v, n);
 }
 E(cuModuleLoadDataEx)(void **m, const void *i, unsigned n, int *o, void **v)
 {
@@ -823,6 +847,8 @@ launch_all(struct stream *to, void *fn, const struct shape *s, void **params)
 {
     ONE_AT_A_TIME;
 
+    if (emu_no_context())
+        return emu_no_context();
     if (emu_idle())
         return 0;
     if (s->cluster && s->gx % s->cluster)
@@ -880,6 +906,8 @@ E(cuLaunchCooperativeKernel)
     struct shape s = {gx, gy, bx, shared, 0};
 
     IGNORE(gz, by, bz);
+    if (emu_no_context())
+        return emu_no_context();
     if (emu_idle())
         return 0;
     if (stream->captured)
@@ -957,6 +985,12 @@ E(cuEventRecord)(void *e, void *s)
 {
     ONE_AT_A_TIME;
     return IGNORE(s), *(uint64_t *)e = n_late, 0;
+}
+E(cuEventQuery)(void *e)
+{
+    ONE_AT_A_TIME;
+    make_some(*(uint64_t *)e);
+    return emu_hung() ? 600 : emu_lost ? emu_lost : coop.rc;
 }
 E(cuEventSynchronize)(void *e)
 {

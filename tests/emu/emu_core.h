@@ -27,6 +27,7 @@ struct stream {
 
 /* ---- emu_core.c ---- */
 /* Calls come from several threads, one at a time: to the end of the block. */
+int emu_no_context(void); /* of this thread: what calls say then */
 void emu_take(void);
 void emu_give(int *unused);
 #define ONE_AT_A_TIME                                         \

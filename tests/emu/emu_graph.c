@@ -168,6 +168,8 @@ E(cuGraphLaunch)(struct graph *g, void *s)
 {
     ONE_AT_A_TIME;
     IGNORE(s);
+    if (emu_no_context())
+        return emu_no_context();
     if (emu_idle())
         return 0;
     emu_look_for_loss(g->first ? g->first->fn : "");

@@ -260,6 +260,99 @@ TEST_WITHIN(cuda_a_draw_of_one_sequence_that_hangs_is_a_timeout, 120)
     hang_sequence("br_pick", 0);
 }
 
+/* A kernel of its own that hangs while a model is loaded, before any step. */
+static void
+hang_load(const char *kernel, const char *spec, uint32_t n_slots)
+{
+    const br_lm_config c = {
+        .tier = "cuda", .n_ctx = 128, .n_slots = n_slots, .gpu_timeout_s = 2};
+    const char *file = t_printf("%s/hang", t_tmpdir());
+    br_lm_model *r;
+    br_status st = {0};
+    br_str doc = {0};
+    br_model *m;
+
+    t_emulate_cuda();
+    ck_assert_int_eq(setenv("BR_EMU_HANG", file, 1), 0);
+    t_ok(br_shape_model(&doc, spec, true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    t_write(file, kernel, strlen(kernel));
+    ck_assert_int_eq(br_lm_model_open(&r, m, &c, &st), BR_E_TIMEOUT);
+    ck_assert_msg(strstr(st.msg, "has not ended in 2 s"), "%s", st.msg);
+    st = (br_status){0};
+    ck_assert_int_eq(br_lm_model_open(&r, m, &c, &st), BR_E_TIMEOUT);
+    ck_assert_msg(strstr(st.msg, "does not answer"), "%s", st.msg);
+    br_model_close(m);
+    br_str_fini(&doc);
+    unsetenv("BR_EMU_HANG");
+}
+
+TEST_WITHIN(cuda_a_load_that_hangs_is_a_timeout, 60)
+{
+    hang_load("br_nd_", "shape:llama-256:BF16", 2);
+}
+TEST_WITHIN(cuda_a_load_of_one_sequence_that_hangs_is_a_timeout, 60)
+{
+    hang_load("br_repack", "shape:llama-512:BF16", 0);
+}
+
+/* A step in a thread of its own. */
+typedef struct stepper {
+    const br_lm *lm;
+    float *logits;
+    br_code code;
+    br_status st;
+} stepper;
+
+static void
+step_alone(void *arg)
+{
+    stepper *s = arg;
+
+    s->code = one_token(s->lm, 2, s->logits, &s->st);
+}
+
+/* While one model's step hangs and nobody knows it yet, another one's states are copied:
+ * those calls come back, and say so at the next step. */
+TEST_WITHIN(cuda_a_step_that_hangs_keeps_no_copies_of_others, 120)
+{
+    br_lm_config c = {
+        .tier = "cuda", .n_ctx = 128, .n_slots = 2, .gpu_timeout_s = 4};
+    const char *file = t_printf("%s/hang", t_tmpdir());
+    stepper s = {0};
+    br_thread thread;
+    br_status st = {0};
+    br_lm_model *r;
+    br_model *m;
+
+    t_emulate_cuda();
+    ck_assert_int_eq(setenv("BR_EMU_HANG", file, 1), 0);
+    shaped on = open_shape("shape:llama-512:BF16", &c);
+    t_ok(br_model_open(&m, t_repo("tests/data/logits/mamba2.gguf"), &st), &st);
+    t_ok(br_lm_model_open(&r, m, &c, &st), &st);
+    const br_lm *lm = br_lm_model_lm(r);
+    float *state = t_keep(calloc(lm->plan->slot_elems, sizeof *state));
+    float *logits = t_keep(calloc((size_t)lm->n_vocab, sizeof *logits));
+    s.lm = on.lm;
+    s.logits = t_keep(calloc((size_t)on.lm->n_vocab, sizeof *s.logits));
+    t_write(file, "", 0);
+    t_ok(br_thread_start(&thread, "steps", step_alone, &s, &st), &st);
+    while (access(file, F_OK) == 0)
+        br_sleep_ns(1000000);
+    lm->reset(lm->ctx, 0);
+    lm->save(lm->ctx, 0, state);
+    lm->restore(lm->ctx, 1, state);
+    ck_assert_int_ne(one_token(lm, 2, logits, &st), BR_OK);
+    br_thread_join(&thread);
+    ck_assert_int_eq(s.code, BR_E_TIMEOUT);
+    st = (br_status){0};
+    ck_assert_int_eq(one_token(lm, 2, logits, &st), BR_E_TIMEOUT);
+    br_lm_model_close(r);
+    br_model_close(m);
+    close_shape(&on);
+    unsetenv("BR_EMU_HANG");
+}
+
 /* ---- captures beside who comes --------------------------------------------- */
 
 typedef struct comer {
@@ -327,6 +420,7 @@ copy_both_ways(void *arg)
     uint32_t there = 7, back = 0;
     br_status st = {0};
 
+    t_ok(BR_CU(&c->cu, &st, cuCtxSetCurrent(c->cu.ctx)), &st);
     t_ok(BR_CU(&c->cu, &st, cuMemcpyHtoD(c->p, &there, sizeof there)), &st);
     t_ok(BR_CU(&c->cu, &st, cuMemcpyDtoH(&back, c->p, sizeof back)), &st);
     ck_assert_uint_eq(back, there);

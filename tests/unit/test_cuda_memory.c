@@ -377,6 +377,47 @@ TEST_WITHIN(cuda_stays_within_the_memory_that_is_given, 120)
     t_emulate_end();
 }
 
+/* Draws that find no memory, for one thing after another, are errors of their steps; what
+ * they took is not taken again. */
+TEST_WITHIN(cuda_draws_that_find_no_memory_may_be_tried_again, 120)
+{
+    static const char *const fails[] = {"1", "3", "5", "7"}; /* calls */
+    const br_oracle_config cc = {.gpu = {.tier = "cuda"}, .kv = BR_Q_F16};
+    const br_cun_pick p = {.seed = 1, .temperature = 1, .top_p = 1};
+    const int32_t slot = 0, position = 0, first = 3;
+    br_status st = {0};
+    br_str doc = {0};
+    int32_t got[2] = {-1, -2};
+    uint64_t all[2];
+    br_model *m;
+    br_oracle o;
+
+    t_emulate_cuda();
+    t_ok(br_shape_model(&doc, "shape:toy:Q4_0", true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    for (size_t with = 0; with < 2; with++) {
+        br_step s = {1, &slot, &position, &first, NULL, NULL, false};
+
+        t_ok(br_oracle_open(&o, m, &cc, &st), &st);
+        t_ok(br_oracle_step(&o, &s, BR_IR_DECODE, NULL, &st), &st);
+        for (size_t i = 0; with && i < BR_COUNT(fails); i++) {
+            st = (br_status){0};
+            ck_assert_int_eq(setenv("BR_EMU_NO_MEMORY", fails[i], 1), 0);
+            ck_assert_int_eq(br_cun_draw(o.cun, &p, 1, &got[1], &st), BR_E_OOM);
+        }
+        unsetenv("BR_EMU_NO_MEMORY");
+        st = (br_status){0};
+        t_ok(br_cun_draw(o.cun, &p, 1, &got[with], &st), &st);
+        all[with] = br_cun_costs_of(o.cun).all;
+        br_oracle_close(&o);
+    }
+    ck_assert_int_eq(got[0], got[1]);
+    ck_assert_uint_eq(all[0], all[1]);
+    br_model_close(m);
+    br_str_fini(&doc);
+    t_emulate_end();
+}
+
 /* Experts stay packed: bits a weight on the device. */
 TEST_WITHIN(cuda_experts_take_no_more_than_packed, 60)
 {

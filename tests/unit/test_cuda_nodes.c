@@ -5,6 +5,7 @@
 #include "logits_kit.h"
 #include "shape_kit.h"
 
+#include "base/thread.h"
 #include "run/sample.h"
 #include "run/shape.h"
 
@@ -462,6 +463,43 @@ TEST_WITHIN(cuda_the_launch_that_stays_gives_the_same_tokens, 120)
     draw_tokens(lm, false, one, 4);
     draw_tokens(lm, true, stays, 4);
     ck_assert_mem_eq(one, stays, sizeof one);
+    close_shape(&on);
+    t_emulate_end();
+}
+
+typedef struct mover {
+    const br_lm *lm;
+    int32_t out[4];
+} mover;
+
+static void
+draw_elsewhere(void *arg)
+{
+    mover *m = arg;
+
+    draw_tokens(m->lm, true, m->out, 4);
+}
+
+/* One thread at a time, but not the same one: opened, asked, asked while the launch stays, and
+ * closed. */
+TEST_WITHIN(cuda_a_sequence_moves_between_threads, 120)
+{
+    br_lm_config c = {.tier = "cuda", .n_ctx = 128};
+    mover all[2] = {{0}};
+    int32_t here[4];
+    br_thread thread;
+    br_status st = {0};
+
+    t_emulate_cuda();
+    shaped on = open_shape("shape:llama-512:BF16", &c);
+    draw_tokens(on.lm, true, here, 4);
+    for (int i = 0; i < 2; i++) {
+        all[i].lm = on.lm;
+        t_ok(br_thread_start(&thread, "draws", draw_elsewhere, &all[i], &st),
+             &st);
+        br_thread_join(&thread);
+        ck_assert_mem_eq(here, all[i].out, sizeof here);
+    }
     close_shape(&on);
     t_emulate_end();
 }

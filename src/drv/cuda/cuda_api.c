@@ -196,19 +196,32 @@ br_cuda_overdue(br_cuda *cu, int64_t waited_ns, br_status *st)
         cu->device_name, s);
 }
 
-br_code
-br_cuda_wait(br_cuda *cu, br_status *st)
+static br_code
+wait_for(br_cuda *cu, int (*query)(void *what), const char *name, void *what,
+         br_status *st)
 {
     const int64_t since = br_now_ns();
     int64_t waited = 0; /* before the driver was asked */
     int rc;
 
-    while ((rc = cu->cuStreamQuery(cu->stream)) == BR_CU_NOT_READY) {
+    while ((rc = query(what)) == BR_CU_NOT_READY) {
         BR_TRY(br_cuda_overdue(cu, waited, st));
         br_cpu_relax();
         waited = br_now_ns() - since;
     }
-    return br_cuda_check(cu, rc, "cuStreamQuery", st);
+    return br_cuda_check(cu, rc, name, st);
+}
+
+br_code
+br_cuda_wait(br_cuda *cu, br_status *st)
+{
+    return wait_for(cu, cu->cuStreamQuery, "cuStreamQuery", cu->stream, st);
+}
+
+br_code
+br_cuda_wait_event(br_cuda *cu, void *event, br_status *st)
+{
+    return wait_for(cu, cu->cuEventQuery, "cuEventQuery", event, st);
 }
 
 static bool
@@ -414,7 +427,8 @@ br_cuda_fits(br_cuda *cu, const br_cuda_need *n, uint64_t had, const char *more,
 void
 br_cuda_free(br_cuda *cu, uint64_t p)
 {
-    if (!p)
+    /* the driver would wait for it, too, and without an end */
+    if (!p || (br_cuda_wait(cu, NULL) != BR_OK && br_cuda_hung(cu)))
         return;
     for (size_t i = cu->pieces.n; i-- > 0;)
         if (cu->pieces.at[i].at == p) {
@@ -423,6 +437,30 @@ br_cuda_free(br_cuda *cu, uint64_t p)
             break;
         }
     cu->cuMemFree(p);
+}
+
+br_code
+br_cuda_put(br_cuda *cu, uint64_t to, const void *from, size_t bytes,
+            br_status *st)
+{
+    BR_TRY(br_cuda_wait(cu, st)); /* else the copy may, without an end */
+    BR_TRY(BR_CU(cu, st, cuMemcpyHtoDAsync(to, from, bytes, cu->stream)));
+    return br_cuda_wait(cu, st);
+}
+
+br_code
+br_cuda_get(br_cuda *cu, void *to, uint64_t from, size_t bytes, br_status *st)
+{
+    BR_TRY(br_cuda_wait(cu, st));
+    BR_TRY(BR_CU(cu, st, cuMemcpyDtoHAsync(to, from, bytes, cu->stream)));
+    return br_cuda_wait(cu, st);
+}
+
+br_code
+br_cuda_fill(br_cuda *cu, uint64_t to, uint32_t with, size_t numbers,
+             br_status *st)
+{
+    return BR_CU(cu, st, cuMemsetD32Async(to, with, numbers, cu->stream));
 }
 
 br_code

@@ -106,11 +106,14 @@ br_code br_cuda_overdue(br_cuda *cu, int64_t waited_ns,
                         br_status *st) BR_MUST_USE;
 /* Until what is queued has ended; TIMEOUT: it does not. */
 br_code br_cuda_wait(br_cuda *cu, br_status *st) BR_MUST_USE;
+/* Up to where it was when the event was recorded. */
+br_code br_cuda_wait_event(br_cuda *cu, void *event, br_status *st) BR_MUST_USE;
 #define BR_CU(cu, st, call) br_cuda_check((cu), (cu)->call, #call, (st))
 
 /* OOM: the device has not so much, or the limit leaves less. */
 br_code br_cuda_alloc(br_cuda *cu, uint64_t *p, size_t bytes,
                       br_status *st) BR_MUST_USE;
+/* Once what is queued has ended; of a device that hangs nothing is freed. */
 void br_cuda_free(br_cuda *cu, uint64_t p);
 /* What a model takes of the device's memory, in all. */
 typedef struct br_cuda_need {
@@ -134,6 +137,15 @@ br_code br_cuda_record(br_cuda *cu, void *into, br_status *st) BR_MUST_USE;
  * where there was `into`. */
 br_code br_cuda_recorded(br_cuda *cu, br_code code, void **graph,
                          br_status *st) BR_MUST_USE;
+/* Copies, and numbers set to one, in the model's own stream: what waits for the context's
+ * legacy stream waits for what other models have under way, and for ever where that hangs.
+ * All but fill have ended when they return; TIMEOUT as br_cuda_wait. */
+br_code br_cuda_put(br_cuda *cu, uint64_t to, const void *from, size_t bytes,
+                    br_status *st) BR_MUST_USE;
+br_code br_cuda_get(br_cuda *cu, void *to, uint64_t from, size_t bytes,
+                    br_status *st) BR_MUST_USE;
+br_code br_cuda_fill(br_cuda *cu, uint64_t to, uint32_t with, size_t numbers,
+                     br_status *st) BR_MUST_USE;
 /* What can be launched of a graph, which is given up; memory that the driver takes
  * meanwhile is counted. */
 br_code br_cuda_graph(br_cuda *cu, void **exec, void *graph,

@@ -283,10 +283,10 @@ room_for(br_cun *x, enum cun_class c, uint64_t bytes, uint64_t each, bool far,
 
     if (!far) {
         BR_TRY(cun_take(x, c, q, bytes, st));
-        return BR_CU(&x->cu, st, cuMemsetD32(*q, 0, bytes / 4));
+        return br_cuda_fill(&x->cu, *q, 0, bytes / 4, st);
     }
     BR_TRY(br_cuda_alloc(&x->cu, one, each, st));
-    BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(*one, 0, each / 4)));
+    BR_TRY(br_cuda_fill(&x->cu, *one, 0, each / 4, st));
     if (BR_CU(&x->cu, st, cuMemAllocHost(&p, bytes)) != BR_OK)
         return br_prefix(st,
                          "experts that stay in the host's memory, %zu MB of it",

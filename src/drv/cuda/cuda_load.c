@@ -165,7 +165,7 @@ send_f32(loading *l, br_weight w, int64_t layer, uint64_t n, uint64_t to,
     const br_gguf_tensor *t;
 
     BR_TRY(find(l->m, w, layer, 1, n, BR_Q_F32, &t, st));
-    return BR_CU(l->d->cu, st, cuMemcpyHtoD(to, t->data, n * 4));
+    return br_cuda_put(l->d->cu, to, t->data, n * 4, st);
 }
 
 static br_code
@@ -248,7 +248,7 @@ load_all(loading *l, br_status *st)
     BR_TRY(send_f32(l, BR_W_OUT_NORM, 0, s->hidden,
                     d->norms + (uint64_t)s->n_layers * 2 * s->hidden * 4, st));
     BR_TRY(load_embed(l, st));
-    return BR_CU(d->cu, st, cuStreamSynchronize(d->cu->stream));
+    return br_cuda_wait(d->cu, st);
 }
 
 br_code

@@ -77,7 +77,7 @@ cun_zero(br_cun *x, uint64_t p, uint64_t numbers, br_status *st)
     if (x->counts)
         return BR_OK;
     return x->dev ? x->dev->ops->zero(x->dev, p, numbers, st)
-                  : BR_CU(&x->cu, st, cuMemsetD32(p, 0, numbers));
+                  : br_cuda_fill(&x->cu, p, 0, numbers, st);
 }
 
 br_code
@@ -88,7 +88,7 @@ cun_put(br_cun *x, uint64_t to, const void *from, size_t bytes, br_status *st)
     if (x->upload)
         return br_cuda_upload_put(x->upload, to, from, bytes, st);
     return x->dev ? x->dev->ops->put(x->dev, to, from, bytes, st)
-                  : BR_CU(&x->cu, st, cuMemcpyHtoD(to, from, bytes));
+                  : br_cuda_put(&x->cu, to, from, bytes, st);
 }
 
 br_code
@@ -103,7 +103,7 @@ br_code
 cun_get(br_cun *x, void *to, uint64_t from, size_t bytes, br_status *st)
 {
     return x->dev ? x->dev->ops->get(x->dev, to, from, bytes, st)
-                  : BR_CU(&x->cu, st, cuMemcpyDtoH(to, from, bytes));
+                  : br_cuda_get(&x->cu, to, from, bytes, st);
 }
 
 br_code

@@ -162,7 +162,6 @@ br_cun_open(br_cun **out, const br_model *m, const br_ir *g,
 static void
 give_back(br_cun *x)
 {
-    br_cuda_upload_free(x->upload);
     for (size_t i = 0; i < 2 * BR_COUNT(x->graph[0]); i++) {
         void *g = x->graph[i % 2][i / 2];
 
@@ -200,6 +199,7 @@ br_cun_close(br_cun *x)
         cun_leave(x);
         (void)!br_cuda_wait(&x->cu, NULL); /* it looks at our memory */
     }
+    br_cuda_upload_free(x->upload);
     if (x->cu.ctx && !br_cuda_hung(&x->cu))
         give_back(x);
     if (x->dev) {

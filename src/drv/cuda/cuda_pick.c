@@ -53,10 +53,14 @@ open_spaces(br_cun *x, br_status *st)
                               st));
     BR_TRY(BR_CU(&x->cu, st,
                  cuModuleGetFunction(&x->pick, x->pick_mod, "br_pick")));
-    BR_TRY(cun_alloc(x, &x->pick_space, spaces, st));
-    BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(x->pick_space, 0, spaces / 4)));
-    BR_TRY(cun_alloc(x, &x->pick_io, bytes, st));
-    BR_TRY(BR_CU(&x->cu, st, cuMemAllocHost(&x->pick_stage, bytes)));
+    /* what another try has taken is still there */
+    if (!x->pick_space)
+        BR_TRY(cun_alloc(x, &x->pick_space, spaces, st));
+    BR_TRY(br_cuda_fill(&x->cu, x->pick_space, 0, spaces / 4, st));
+    if (!x->pick_io)
+        BR_TRY(cun_alloc(x, &x->pick_io, bytes, st));
+    if (!x->pick_stage)
+        BR_TRY(BR_CU(&x->cu, st, cuMemAllocHost(&x->pick_stage, bytes)));
     x->pick_turn = br_arena_new(&x->arena, uint32_t, rows);
     if (!x->pick_turn)
         return br_fail(st, BR_E_OOM, "tier cuda: out of memory");
@@ -106,8 +110,10 @@ cun_forget_draws(br_cun *x)
     if (!x->pick_rows || br_cuda_hung(&x->cu))
         return;
     memset(x->pick_turn, 0, x->pick_rows * sizeof *x->pick_turn);
-    x->cu.cuMemsetD32(x->pick_space, 0,
-                      2ull * x->pick_rows * sizeof(struct br_pick_space) / 4);
+    /* what it says the next step will say */
+    (void)!br_cuda_fill(&x->cu, x->pick_space, 0,
+                        2ull * x->pick_rows * sizeof(struct br_pick_space) / 4,
+                        NULL);
 }
 
 br_code

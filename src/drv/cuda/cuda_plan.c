@@ -787,7 +787,7 @@ meeting_place(br_cun *x, br_status *st)
     x->raw = x->raw_bytes = 0;
     BR_TRY(cun_alloc(x, &x->sums, x->n_sums * each * 4 + 4, st));
     BR_TRY(cun_alloc(x, &x->met, x->n_met * 4 + 4, st));
-    BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(x->met, 0, x->n_met + 1)));
+    BR_TRY(br_cuda_fill(&x->cu, x->met, 0, x->n_met + 1, st));
     for (size_t i = 0; i < x->launches.n; i++) {
         x->launches.at[i].a.sums = (void *)(uintptr_t)x->sums;
         x->launches.at[i].a.met = (void *)(uintptr_t)x->met;

@@ -162,8 +162,7 @@ make_scratch(br_cun *x, br_status *st)
     if (!x->dev) {
         BR_TRY(cun_alloc(x, &x->ones, x->padded * 4ull, st));
         if (!x->counts)
-            BR_TRY(
-                BR_CU(&x->cu, st, cuMemsetD32(x->ones, 0x3f800000, x->padded)));
+            BR_TRY(br_cuda_fill(&x->cu, x->ones, 0x3f800000, x->padded, st));
     }
     x->costs.states = x->v.plan.slot_elems * x->c.n_slots * 4;
     for (uint32_t g = 0; g < x->v.plan.n_groups; g++) {

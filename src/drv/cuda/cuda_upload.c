@@ -100,7 +100,7 @@ turn(br_cuda_upload *u, br_status *st)
     u->at = 0;
     if (!u->sent[u->turn])
         return BR_OK;
-    return BR_CU(u->cu, st, cuEventSynchronize(u->there[u->turn]));
+    return br_cuda_wait_event(u->cu, u->there[u->turn], st);
 }
 
 br_code
@@ -128,8 +128,8 @@ br_cuda_upload_free(br_cuda_upload *u)
     if (!u)
         return;
     /* what it says was said, or will be, by who waits for the weights */
-    (void)u->cu->cuStreamSynchronize(u->cu->stream);
-    for (int i = 0; i < 2; i++) {
+    (void)!br_cuda_wait(u->cu, NULL);
+    for (int i = 0; i < 2 && !br_cuda_hung(u->cu); i++) {
         if (u->there[i])
             u->cu->cuEventDestroy(u->there[i]);
         if (u->buffer[i])

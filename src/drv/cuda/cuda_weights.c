@@ -462,8 +462,8 @@ room_for_tiles(br_cun *x, uint32_t tiles, struct br_nd_mat *out, br_status *st)
                                 x->n_sums)); /* cuda_fit.c */
     BR_TRY(cun_take(x, CUN_MATRICES, &q, bytes, st));
     BR_TRY(cun_take(x, CUN_MATRICES, &d, rows * 4, st));
-    BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(q, 0, bytes / 4)));
-    BR_TRY(BR_CU(&x->cu, st, cuMemsetD32(d, 0, rows)));
+    BR_TRY(br_cuda_fill(&x->cu, q, 0, bytes / 4, st));
+    BR_TRY(br_cuda_fill(&x->cu, d, 0, rows, st));
     m.q = (const void *)(uintptr_t)q;
     m.d = (const float *)(uintptr_t)d;
     *out = m;

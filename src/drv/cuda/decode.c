@@ -83,7 +83,7 @@ upload_rope(br_cu_decode *d, br_status *st)
             t[((size_t)pos * half + i) * 2] = (float)cos(pos * f);
             t[((size_t)pos * half + i) * 2 + 1] = (float)sin(pos * f);
         }
-    rc = BR_CU(d->cu, st, cuMemcpyHtoD(d->rope, t, n * sizeof *t));
+    rc = br_cuda_put(d->cu, d->rope, t, n * sizeof *t, st);
     br_free(t);
     return rc;
 }
@@ -100,7 +100,7 @@ upload_pages(br_cu_decode *d, br_status *st)
         return br_fail(st, BR_E_OOM, "page table");
     for (uint32_t i = 0; i < n; i++)
         t[i] = i < d->max_pos / BR_MK_PAGE ? i : 0;
-    rc = BR_CU(d->cu, st, cuMemcpyHtoD(d->pages, t, n * sizeof *t));
+    rc = br_cuda_put(d->cu, d->pages, t, n * sizeof *t, st);
     br_free(t);
     return rc;
 }
@@ -163,7 +163,7 @@ upload_args(br_cu_decode *d, br_status *st)
         return br_fail(st, BR_E_VERSION,
                        "mega_decode: args of %zu bytes, the host has %zu",
                        bytes, sizeof a);
-    return BR_CU(d->cu, st, cuMemcpyHtoD(d->args, &a, sizeof a));
+    return br_cuda_put(d->cu, d->args, &a, sizeof a, st);
 }
 
 static br_code
@@ -275,31 +275,26 @@ allocate(br_cu_decode *d, br_status *st)
     br_cuda *cu = d->cu;
 
     BR_TRY(take_all(d, st));
-    BR_TRY(BR_CU(cu, st, cuMemcpyHtoD(d->step, &first, sizeof first)));
-    BR_TRY(BR_CU(
-        cu, st, cuMemsetD32(d->pick_told, 0, sizeof(struct br_pick_told) / 4)));
-    BR_TRY(BR_CU(
-        cu, st,
-        cuMemcpyHtoD(d->inst, p->inst,
-                     (size_t)p->n_inst * p->n_workers * sizeof *p->inst)));
-    BR_TRY(BR_CU(
-        cu, st,
-        cuMemcpyHtoD(d->stream_chunks, p->stream_chunks, p->n_workers * 4)));
-    BR_TRY(BR_CU(
-        cu, st,
-        cuMemsetD32(d->words, 0xffffffffu,
-                    map_of(&d->shape, p->n_workers, blocks_of(d)).total * 2)));
+    BR_TRY(br_cuda_put(cu, d->step, &first, sizeof first, st));
+    BR_TRY(
+        br_cuda_fill(cu, d->pick_told, 0, sizeof(struct br_pick_told) / 4, st));
+    BR_TRY(br_cuda_put(cu, d->inst, p->inst,
+                       (size_t)p->n_inst * p->n_workers * sizeof *p->inst, st));
+    BR_TRY(br_cuda_put(cu, d->stream_chunks, p->stream_chunks, p->n_workers * 4,
+                       st));
+    BR_TRY(br_cuda_fill(cu, d->words, 0xffffffffu,
+                        map_of(&d->shape, p->n_workers, blocks_of(d)).total * 2,
+                        st));
     BR_TRY(upload_rope(d, st));
     BR_TRY(upload_pages(d, st));
     BR_TRY(BR_CU(cu, st, cuMemAllocHost((void **)&d->host, sizeof *d->host)));
     *d->host = (struct br_mk_host){0};
-    BR_TRY(BR_CU(cu, st, cuMemsetD32(d->hints, 0, hints_of(d))));
+    BR_TRY(br_cuda_fill(cu, d->hints, 0, hints_of(d), st));
     BR_TRY(
         BR_CU(cu, st, cuMemAllocHost((void **)&d->hints_now, hints_of(d) * 4)));
     memset(d->hints_now, 0, hints_of(d) * 4);
-    return BR_CU(
-        cu, st,
-        cuMemsetD32(d->pick_space, 0, 2 * sizeof(struct br_pick_space) / 4));
+    return br_cuda_fill(cu, d->pick_space, 0,
+                        2 * sizeof(struct br_pick_space) / 4, st);
 }
 
 br_code
@@ -361,6 +356,7 @@ give_back(br_cu_decode *d)
 void
 br_cu_decode_free(br_cu_decode *d)
 {
+    (void)!br_cuda_wait(d->cu, NULL); /* it looks at our memory */
     if (!br_cuda_hung(d->cu))
         give_back(d);
     br_stream_plan_free(&d->plan);
@@ -421,7 +417,7 @@ send_step(br_cu_decode *d, br_status *st)
         return BR_OK;
     d->sought = false;
     BR_TRY(br_cu_decode_wait(d, st));
-    return BR_CU(d->cu, st, cuMemcpyHtoD(d->step, &s, sizeof s));
+    return br_cuda_put(d->cu, d->step, &s, sizeof s, st);
 }
 
 static br_code
