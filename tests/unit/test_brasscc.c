@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void
 need_clang(void)
@@ -487,6 +488,27 @@ TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
 
 /* What a program may call without a header, as with nvcc; and it is for an
  * architecture that lacked some of what lanes.cu does. */
+/* Without -o each kind of file is called as its source, in the folder one is in. */
+TEST_WITHIN(brasscc_names_what_it_makes_as_nvcc_does, 60)
+{
+    static const char *const made[][2] = {
+        {"-ptx", "my v.ptx"}, {"-fatbin", "my v.fatbin"}, {"-c", "my v.o"}};
+    const char *dir = t_tmpdir();
+
+    need_clang();
+    for (size_t k = 0; k < BR_COUNT(made); k++) {
+        const char *script =
+            t_printf("cp '%s' '%s/my v.cu' && cd '%s' && '%s' %s 'my v.cu'",
+                     t_repo("tests/cuda/vector_add.cu"), dir, dir,
+                     t_repo("brasscc"), made[k][0]);
+        t_proc r;
+
+        t_exec(&r, (const char *[]){"sh", "-c", script, NULL}, NULL, 0);
+        ck_assert_msg(r.exit == 0, "%s: %.1000s", made[k][0], r.err);
+        ck_assert_int_eq(access(t_printf("%s/%s", dir, made[k][1]), F_OK), 0);
+    }
+}
+
 TEST_WITHIN(brasscc_takes_older_architectures, 60)
 {
     static const char bare[] =
