@@ -494,6 +494,45 @@ TEST_WITHIN(cuda_a_launch_makes_way_for_another_model, 240)
     t_emulate_end();
 }
 
+/* Another model whose load finds no memory, at each of its calls for some: what it had
+ * is given back, and the launch stays on or comes again, with the same tokens. */
+TEST_WITHIN(cuda_a_launch_outlives_loads_that_fail, 240)
+{
+    enum { SOME = 7 /* one of so many calls */ };
+    const br_lm_config c = {.tier = "cuda", .n_ctx = CTX, .n_slots = SLOTS + 1};
+    br_lm_model *r = NULL;
+    int asked = 0, failed = 0;
+    br_code code = BR_E_OOM;
+    br_status st = {0};
+    talk plain, k;
+
+    t_emulate_cuda();
+    shaped on = open_shape("shape:toy:BF16", &c);
+    begin_talk(&plain, on.lm, true);
+    say_often(&plain, "0", 40);
+    begin_talk(&k, on.lm, false);
+    for (int n = 1; code != BR_OK; n += SOME) {
+        say_often(&k, "0", failed ? 3 : 6);
+        setenv("BR_EMU_NO_MEMORY", t_printf("%d", asked + n), 1);
+        st = (br_status){0};
+        code = br_lm_model_open(&r, on.m, &c, &st);
+        unsetenv("BR_EMU_NO_MEMORY");
+        asked += n;
+        failed += code != BR_OK;
+        ck_assert_msg(code == BR_OK || code == BR_E_OOM, "call %d: %s", n,
+                      st.msg);
+        ck_assert(failed < 11);
+    }
+    br_lm_model_close(r);
+    ck_assert_int_gt(failed, 2);
+    say_often(&k, "0", (int)(plain.n_said - k.n_said));
+    ck_assert_mem_eq(k.said, plain.said, plain.n_said * sizeof *k.said);
+    ck_assert_uint_gt(gpu_of(on.lm).resident, 6);
+    same_as_a_prompt(&k, 0);
+    close_shape(&on);
+    t_emulate_end();
+}
+
 /* What a model of states does outside of its turns: they come and go, again and again. */
 typedef struct states {
     const br_lm *lm;
