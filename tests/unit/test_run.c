@@ -265,3 +265,13 @@ TEST(run_answers_in_a_form)
           bad);
     ck_assert_msg(r.exit == 3 && strstr(r.err, "no such rule"), "%s", r.err);
 }
+
+/* It took the flag for a text to continue. */
+TEST(demo_says_how_it_is_called)
+{
+    t_proc r;
+
+    t_exec(&r, (const char *[]){t_repo("demo"), "--help", NULL}, NULL, 0);
+    ck_assert_msg(r.exit == 0 && strstr(r.out, "./demo serve"), "%d %s%s",
+                  r.exit, r.out, r.err);
+}
