@@ -403,5 +403,9 @@ br_cmd_serve(br_cli *cli)
     br_code code = serve(&s, &st);
 
     close_all(&s);
+    if (code == BR_OK) {
+        code = s.untraced.code;
+        st = s.untraced;
+    }
     return code == BR_OK ? 0 : br_cli_fail(cli, &st);
 }

@@ -52,7 +52,8 @@ typedef struct br_serve {
     br_turns turns;
     br_str resume; /* a path */
     br_books *books;
-    br_status st; /* the loader's, until it is joined */
+    br_status st;       /* the loader's, until it is joined */
+    br_status untraced; /* why --trace's file is not there */
     br_event wake;
     /* look at the list of models, at orders; end */
     atomic_bool again, ordered, stop;

@@ -144,8 +144,10 @@ unload(server *s, served *m)
 
     br_books_drop(s->books, m->engine);
     br_engine_free(m->engine);
-    if (br_trace_close(m->trace, &st) != BR_OK)
-        br_log(BR_EV_http_failed, "%s", st.msg);
+    if (br_trace_close(m->trace, &st) != BR_OK) {
+        br_log(BR_EV_http_failed, "--trace: %s", st.msg);
+        s->untraced = st;
+    }
     br_lm_model_close(m->lm);
     br_chat_free(m->chat);
     br_tok_free(m->tok);

@@ -85,6 +85,25 @@ TEST(serve_keeps_sessions_of_a_model_with_a_slash_in_its_name)
         access(t_printf("%s/a/b/org%%2F100%%25.keep", t_tmpdir()), F_OK), 0);
 }
 
+/* What it was asked to write down is not there: no success. */
+TEST(serve_that_lost_its_trace_fails)
+{
+    const char *script = t_printf(
+        "cd %s && mkdir gone && %s serve %s --port 0 -t 1 --trace gone/t "
+        "--log-level info 2>log >said & pid=$!; for i in $(seq 600); do "
+        "grep -q http_ready %s/log && break; sleep 0.05; done; "
+        "rm -r %s/gone; kill $pid; wait $pid; code=$?; "
+        "tail -n 1 %s/log; exit $code",
+        t_tmpdir(), t_brass(), t_repo("models/demo.gguf"), t_tmpdir(),
+        t_tmpdir(), t_tmpdir());
+    t_proc r;
+
+    t_exec(&r, (const char *[]){"sh", "-c", script, NULL}, NULL, 0);
+    ck_assert_msg(r.exit == 3 && strncmp(r.out, "brass serve: ", 13) == 0 &&
+                      strstr(r.out, "No such file or directory"),
+                  "%d %s%s", r.exit, r.out, r.err);
+}
+
 TEST(serve_has_no_room_for_more_tokens_than_a_model_was_made_for)
 {
     t_proc r;
