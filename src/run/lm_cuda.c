@@ -42,8 +42,8 @@ settle(br_lm_cuda *r, br_status *st)
 {
     if (!r->owed)
         return BR_OK;
-    r->owed = false;
     BR_TRY(br_cu_decode_run(&r->d, BR_CU_MEGA, 1, st));
+    r->owed = false;
     return br_cu_decode_wait(&r->d, st);
 }
 
@@ -129,11 +129,12 @@ pick(void *ctx, const br_sample_params *p, uint64_t position, int32_t *out,
     if (r->d.resident) {
         BR_TRY(br_cu_decode_next(&r->d, BR_CU_AHEAD, &token, st));
     } else {
-        const bool owed = r->owed;
+        const uint32_t epoch = r->d.epoch;
+        br_code code = r->owed ? br_cu_decode_run_pick(&r->d, &how, st)
+                               : br_cu_decode_pick(&r->d, &how, st);
 
-        r->owed = false;
-        BR_TRY(owed ? br_cu_decode_run_pick(&r->d, &how, st)
-                    : br_cu_decode_pick(&r->d, &how, st));
+        r->owed = r->owed && r->d.epoch == epoch;
+        BR_TRY(code);
         BR_TRY(br_cu_decode_picked(&r->d, &token, st));
     }
     *out = r->drawn = (int32_t)token;

@@ -486,8 +486,6 @@ TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
                   "%d: %.1000s", r.exit, r.err);
 }
 
-/* What a program may call without a header, as with nvcc; and it is for an
- * architecture that lacked some of what lanes.cu does. */
 /* Without -o each kind of file is called as its source, in the folder one is in. */
 TEST_WITHIN(brasscc_names_what_it_makes_as_nvcc_does, 60)
 {
@@ -509,6 +507,8 @@ TEST_WITHIN(brasscc_names_what_it_makes_as_nvcc_does, 60)
     }
 }
 
+/* What a program may call without a header, as with nvcc; and it is for an
+ * architecture that lacked some of what lanes.cu does. */
 TEST_WITHIN(brasscc_takes_older_architectures, 60)
 {
     static const char bare[] =

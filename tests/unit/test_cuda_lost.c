@@ -510,3 +510,63 @@ TEST_WITHIN(cuda_a_kernel_that_waits_in_vain_is_a_timeout, 60)
     unsetenv("BR_EMU_LOST");
     t_emulate_end();
 }
+
+static int
+refuses(void *graph, void *stream)
+{
+    (void)graph;
+    (void)stream;
+    return BR_CU_OOM;
+}
+
+/* Two tokens drawn after token 5; the second launch is refused at first. */
+static void
+draw_two(br_cuda *cu, const br_model *m, bool refused, uint32_t *out)
+{
+    const br_cu_pick how = {.seed = 3, .temperature = 1, .top_p = 1};
+    br_cu_decode d = {0};
+    br_status st = {0};
+    br_cu_shape s;
+
+    t_ok(br_cu_shape_of(&s, m, &st), &st);
+    t_ok(br_cu_decode_new(&d, cu, &s, 256, NULL, &st), &st);
+    t_ok(br_cu_load(&d, m, NULL, NULL, &st), &st);
+    br_cu_decode_seek(&d, 5, 0);
+    for (int i = 0; i < 2; i++) {
+        if (refused && i == 1) {
+            int (*launch)(void *graph, void *stream) = cu->cuGraphLaunch;
+
+            cu->cuGraphLaunch = refuses;
+            ck_assert_int_eq(br_cu_decode_run_pick(&d, &how, &st), BR_E_OOM);
+            cu->cuGraphLaunch = launch;
+            st = (br_status){0};
+        }
+        t_ok(br_cu_decode_run_pick(&d, &how, &st), &st);
+        t_ok(br_cu_decode_picked(&d, &out[i], &st), &st);
+    }
+    ck_assert_uint_eq(d.pos, 2);
+    br_cu_decode_free(&d);
+}
+
+/* What the driver did not take counts nothing: the same call is the same step and the
+ * same draw later. */
+TEST_WITHIN(cuda_a_launch_that_is_refused_may_be_tried_again, 60)
+{
+    uint32_t want[2], got[2];
+    br_status st = {0};
+    br_str doc = {0};
+    br_model *m;
+    br_cuda cu;
+
+    t_emulate_cuda();
+    t_ok(br_shape_model(&doc, "shape:llama-512:BF16", true, &st), &st);
+    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    t_ok(br_cuda_open(&cu, 0, &st), &st);
+    draw_two(&cu, m, false, want);
+    draw_two(&cu, m, true, got);
+    ck_assert(got[0] == want[0] && got[1] == want[1]);
+    br_cuda_close(&cu);
+    br_model_close(m);
+    br_str_fini(&doc);
+    t_emulate_end();
+}

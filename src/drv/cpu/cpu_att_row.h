@@ -312,20 +312,20 @@ have_scores(row_part *u)
 static void
 fold_part(att *s)
 {
-    float by[2][ROW_LINES] = {{0}};
+    float by[2 * ROW_LINES] = {0}; /* of what was, of what is new */
 
     for (uint32_t i = 0; i < s->n; i++) {
         float top = s->fold[i].top, now = s->part[i].top;
         float both = top > now ? top : now;
 
-        by[0][i] = top - both;
-        by[1][i] = now - both;
+        by[i] = top - both;
+        by[ROW_LINES + i] = now - both;
         s->fold[i].top = both;
     }
-    v_store(by[0], v_exp(v_load(by[0])));
+    v_store(by, v_exp(v_load(by)));
     for (uint32_t i = 0; i < s->n; i++)
-        fold_by(s, i, &s->fold[i], &s->part[i], block_of(s, i), by[0][i],
-                by[1][i]);
+        fold_by(s, i, &s->fold[i], &s->part[i], block_of(s, i), by[i],
+                by[ROW_LINES + i]);
 }
 
 static void

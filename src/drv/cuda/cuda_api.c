@@ -325,8 +325,8 @@ open_device(br_cuda *cu, int ordinal, br_status *st)
     BR_TRY(BR_CU(cu, st, cuDeviceTotalMem(&cu->total_bytes, cu->dev)));
     BR_TRY(BR_CU(cu, st, cuDevicePrimaryCtxRetain(&cu->ctx, cu->dev)));
     BR_TRY(BR_CU(cu, st, cuCtxSetCurrent(cu->ctx)));
-    /* In order with copies: those from pageable memory return before their
-     * last bytes are there, and a non-blocking stream does not wait. */
+    /* In order with cuMemcpyHtoD (cuda_prog.c, the benches): from pageable memory it
+     * returns before the last bytes are there, and a non-blocking stream does not wait. */
     BR_TRY(BR_CU(cu, st, cuStreamCreate(&cu->stream, 0)));
     return BR_CU(cu, st, cuStreamCreate(&cu->recorder, BR_CU_STREAM_APART));
 }
@@ -427,8 +427,12 @@ br_cuda_fits(br_cuda *cu, const br_cuda_need *n, uint64_t had, const char *more,
 void
 br_cuda_free(br_cuda *cu, uint64_t p)
 {
-    /* the driver would wait for it, too, and without an end */
-    if (!p || (br_cuda_wait(cu, NULL) != BR_OK && br_cuda_hung(cu)))
+    if (!p)
+        return;
+    /* The driver would wait for it, too, and without an end; and for another model's
+     * kernel that hangs, whatever our own stream says. */
+    (void)!br_cuda_wait(cu, NULL);
+    if (br_cuda_hung(cu))
         return;
     for (size_t i = cu->pieces.n; i-- > 0;)
         if (cu->pieces.at[i].at == p) {

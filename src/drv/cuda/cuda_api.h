@@ -130,8 +130,9 @@ br_mb(uint64_t bytes)
     return (double)bytes / (1 << 20);
 }
 /* What is launched into cu->stream from here on becomes part of a graph, a new one or
- * `into`. Copies of other models go on meanwhile: they wait for all streams of the context
- * but such as the recorder, and one that was captured would make them fail, and they it. */
+ * `into`; it is the recorder meanwhile. What others ask of the legacy stream, or to have
+ * freed, waits for all streams of the context but such as that one: one that was captured
+ * would make it fail, and it the capture. */
 br_code br_cuda_record(br_cuda *cu, void *into, br_status *st) BR_MUST_USE;
 /* Up to here. code: of those launches. *graph: NULL where it is an error; not asked for
  * where there was `into`. */

@@ -285,10 +285,10 @@ give_up(br_cun *x, uint32_t rows, const char *why)
     s->off = true;
 }
 
-/* May a launch stay? Copies of another model wait for whatever is under way: for the
- * launch until its next step, or its patience. So it ends where another one is loaded
- * or given back, or has asked for something since the step before, and comes again
- * when that is a while ago. */
+/* May a launch stay? It has all multiprocessors, so kernels of another model wait for
+ * its end, and so does memory that is freed: until its next step, or its patience. So it
+ * ends where another one is loaded or given back, or has asked for something since the
+ * step before, and comes again when that is a while ago. */
 static bool
 may_stay(br_cun *x)
 {

@@ -109,10 +109,6 @@ tell_step(br_cu_decode *d, size_t *which, br_status *st)
         e[0] = (uint64_t)epoch << 32 | d->token;
         e[1] = (uint64_t)epoch << 32 | BR_MK_PLACE(d->pos, d->block);
     }
-    d->sought = false;
-    d->launches++;
-    d->epoch++;
-    d->pos++;
     return BR_OK;
 }
 
@@ -130,7 +126,6 @@ tell_pick(br_cu_decode *d, const br_cu_pick *p, br_status *st)
                              .top_p = p->top_p,
                              .min_p = p->min_p,
                              .turn = turn};
-    d->picks = turn;
     return BR_OK;
 }
 
@@ -146,7 +141,16 @@ br_cu_told(br_cu_decode *d, bool step, const br_cu_pick *p, br_status *st)
         BR_TRY(tell_pick(d, p, st));
     if (step)
         BR_TRY(tell_step(d, &which, st));
-    return BR_CU(
-        d->cu, st,
-        cuGraphLaunch(d->graph[which + (p ? STEPS : 0)], d->cu->stream));
+    BR_TRY(
+        BR_CU(d->cu, st,
+              cuGraphLaunch(d->graph[which + (p ? STEPS : 0)], d->cu->stream)));
+    /* a launch that was not taken counts nothing: the device does not, either */
+    if (step) {
+        d->sought = false;
+        d->launches++;
+        d->epoch++;
+        d->pos++;
+    }
+    d->picks += p != NULL;
+    return BR_OK;
 }
