@@ -175,7 +175,7 @@ static br_code
 prefill(answer *a, const int32_t *prompt, uint32_t n, br_status *st)
 {
     br_session *s = a->s;
-    uint32_t same = 0, chunk = s->lm->chunk;
+    uint32_t same = 0, rows = 0, chunk = s->lm->chunk;
     int64_t begin = br_now_ns();
 
     while (same < s->n_held && same + 1 < n && s->held[same] == prompt[same])
@@ -187,9 +187,9 @@ prefill(answer *a, const int32_t *prompt, uint32_t n, br_status *st)
         chunk = BR_MIN(chunk, WATCH_CHUNK);
     a->stats->n_reused = s->n_held;
     while (s->n_held < n && !cancelled(a)) {
-        uint32_t rows = BR_MIN(chunk, n - s->n_held);
         int64_t now = br_now_ns();
 
+        rows = BR_MIN(chunk, n - s->n_held);
         BR_TRY(feed(s, prompt + s->n_held, rows,
                     s->n_held + rows == n && !a->on_tier, st));
         if (br_now_ns() - now < WATCH_NS)
@@ -199,7 +199,10 @@ prefill(answer *a, const int32_t *prompt, uint32_t n, br_status *st)
     }
     if (s->n_held < n)
         end(a, BR_GEN_CANCELLED);
-    a->stats->prefill_ns = br_now_ns() - begin;
+    /* A tier that draws may do one token's step with the draw: decode() sees
+     * how long that took. */
+    if (!a->on_tier || rows != 1)
+        a->stats->prefill_ns = br_now_ns() - begin;
     return BR_OK;
 }
 
@@ -255,6 +258,8 @@ decode(answer *a, int64_t called, br_status *st)
         if (!first) {
             first = br_now_ns();
             a->stats->first_ns = first - called;
+            if (!a->stats->prefill_ns)
+                a->stats->prefill_ns = a->stats->first_ns;
         }
         a->stats->decode_ns = br_now_ns() - first;
         if (!a->p->ignore_eog && br_tok_is_eog(s->tok, id)) {

@@ -65,8 +65,9 @@ typedef struct br_gen_stats {
     uint32_t n_out;              /* tokens chosen, the ending one not counted */
     br_gen_end end;
     size_t stop; /* which stop string */
-    /* prefill: of the new part; first: from the call to the first token;
-     * decode: from the first token to the last */
+    /* prefill: of the new part; with the first token's draw where its last step
+     * comes with that, 0 if none was drawn then; first: from the call to the
+     * first token; decode: from the first token to the last */
     int64_t prefill_ns, first_ns, decode_ns;
 } br_gen_stats;
 

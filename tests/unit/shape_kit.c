@@ -4,6 +4,10 @@
 
 #include "run/shape.h"
 
+#include "tok_kit.h"
+
+#include <stdlib.h>
+
 #include "t.h"
 
 shaped
@@ -25,4 +29,17 @@ close_shape(shaped *on)
     br_lm_model_close(on->r);
     br_model_close(on->m);
     br_str_fini(&on->doc);
+}
+
+br_tok *
+shape_words(void)
+{
+    tk_vocab *v = t_keep(calloc(1, sizeof *v));
+
+    v->model = "llama";
+    v->scores = true;
+    tk_add(v, "<unk>", BR_TOK_UNKNOWN, 0);
+    for (int i = 1; i < 256; i++)
+        tk_add(v, t_printf("\xe2\x96\x81w%d", i), BR_TOK_NORMAL, 0);
+    return tk_open(v, NULL);
 }

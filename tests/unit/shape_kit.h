@@ -3,6 +3,7 @@
 #ifndef SHAPE_KIT_H
 #define SHAPE_KIT_H
 
+#include "model/tokenizer.h"
 #include "run/lm_model.h"
 
 typedef struct shaped {
@@ -15,5 +16,7 @@ typedef struct shaped {
 /* spec: as run/shape.h says. */
 shaped open_shape(const char *spec, const br_lm_config *c);
 void close_shape(shaped *on);
+/* Words for its 256 tokens. */
+br_tok *shape_words(void);
 
 #endif

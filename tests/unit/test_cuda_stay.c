@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "serve_kit.h"
 #include "shape_kit.h"
-#include "tok_kit.h"
 
 #include "base/thread.h"
 #include "run/sample.h"
@@ -333,20 +332,6 @@ typedef struct host {
     ek k;
 } host;
 
-/* The tokens of a small model. */
-static br_tok *
-words(void)
-{
-    tk_vocab *v = t_keep(calloc(1, sizeof *v));
-
-    v->model = "llama";
-    v->scores = true;
-    tk_add(v, "<unk>", BR_TOK_UNKNOWN, 0);
-    for (int i = 1; i < 256; i++)
-        tk_add(v, t_printf("\xe2\x96\x81w%d", i), BR_TOK_NORMAL, 0);
-    return tk_open(v, NULL);
-}
-
 static host
 open_host_within(uint32_t timeout_s)
 {
@@ -355,7 +340,7 @@ open_host_within(uint32_t timeout_s)
     host h;
 
     h.on = open_shape("shape:llama-256:BF16", &c);
-    ek_open_on(&h.k, words(), (br_engine_config){.lm = h.on.lm});
+    ek_open_on(&h.k, shape_words(), (br_engine_config){.lm = h.on.lm});
     return h;
 }
 
@@ -837,7 +822,7 @@ TEST_WITHIN(cuda_a_server_stays_while_clients_come_and_go, 240)
 
     t_emulate_cuda();
     shaped on = open_shape("shape:llama-256:BF16", &c);
-    sk_open(&k, &(sk_config){.tok = words(), .engine = {.lm = on.lm}});
+    sk_open(&k, &(sk_config){.tok = shape_words(), .engine = {.lm = on.lm}});
     const char *want = stream_of(&k, "w1 w7 w9", LONG);
     const double stayed = metric(&k, "brass_gpu_resident_steps_total");
     ck_assert(stayed >= LONG - 8);

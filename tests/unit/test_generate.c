@@ -4,6 +4,7 @@
 #include "run/generate.h"
 
 #include "run/chat.h"
+#include "shape_kit.h"
 
 #include "t.h"
 
@@ -362,6 +363,45 @@ TEST(generate_allocates_nothing_per_token)
     says(r, "Yes. Yes. Yes. Yes. Yes. Yes. Yes.", BR_GEN_EOG);
     ck_assert_uint_eq(t_mem_count() - before, few);
     drop(r);
+}
+
+/* ---- a tier that draws ----------------------------------------------------- */
+
+/* Tier cuda of one sequence does the step of a token fed alone with the draw: a prompt's
+ * rate is of steps that are done. */
+TEST_WITHIN(generate_times_a_prompt_until_its_last_step_is_done, 120)
+{
+    const br_lm_config c = {.tier = "cuda", .n_ctx = 128};
+    const int32_t ids[] = {7, 9, 11};
+    br_gen_params p = br_gen_defaults();
+    br_tok *tok = shape_words();
+    br_status st = {0};
+    br_gen_stats s;
+    br_session *on;
+
+    t_emulate_cuda();
+    shaped m = open_shape("shape:llama-512:BF16", &c);
+    br_lm lm = *m.lm;
+    ck_assert(lm.pick);
+    lm.chunk = 2;
+    t_ok(br_session_new(&on, &lm, tok, 0, &st), &st);
+    p.sample.temperature = 0;
+    for (uint32_t n = 1; n <= 3; n++) { /* pieces of 1; 2; 2 and 1 */
+        p.max_tokens = 1;
+        br_session_reset(on);
+        t_ok(br_session_generate(on, ids, n, &p, &s, &st), &st);
+        ck_assert(s.prefill_ns > 0 && s.prefill_ns <= s.first_ns);
+        if (n != 2)
+            ck_assert_int_eq(s.prefill_ns, s.first_ns);
+        p.max_tokens = 0; /* the step is not done */
+        br_session_reset(on);
+        t_ok(br_session_generate(on, ids, n, &p, &s, &st), &st);
+        ck_assert((br_gen_prefill_rate(&s) > 0) == (n == 2));
+    }
+    br_session_free(on);
+    br_tok_free(tok);
+    close_shape(&m);
+    t_emulate_end();
 }
 
 /* ---- chat ---------------------------------------------------------------- */
