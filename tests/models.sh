@@ -64,6 +64,24 @@ mistakes() {
     unheard "$dir/a.gguf" "$dir/other/b.gguf" "$dir/c.gguf" && await here abc && says b 200 || return 1
     wait $asks && ! grep no "$dir/b" && ! said 'other/b.gguf' && stop
 }
+# Away and back while it answers its last requests: the other one of its name answers
+# until it is there again, and leaves then. Nobody rests who was told to come.
+back() {
+    printf '%s\n' "$dir/b.gguf" >"$dir/list"
+    start --model-list "$dir/list" --log-level info --unload-idle 600 && await here b || return 1
+    mkdir -p "$dir/other" && ln -sf "$PWD/models/demo.gguf" "$dir/other/b.gguf"
+    for i in 1 2; do
+        curl -s -o /dev/null "$url/v1/completions" \
+            -d '{"model":"b","prompt":"A fox","n":16,"max_tokens":240,"ignore_eos":true}' &
+    done
+    await answers || return 1
+    unheard "$dir/other/b.gguf" && await said 'b on cpu' || return 1
+    unheard "$dir/b.gguf"
+    (n=0; until said 'b on cpu' || [ $n = 2000 ]; do says b 200 || echo no; n=$((n + 1)); done) >"$dir/b"
+    ! grep no "$dir/b" && said 'b on cpu' && await last_left && says b 200 && here b && stop
+}
+answers() { curl -s "$url/metrics" | grep -q '^vllm:num_requests_running{.*} [1-9]'; }
+last_left() { grep -a 'http_ready\|http_left' "$dir/log" | tail -n 1 | grep -q left; }
 unheard() { printf '%s\n' "$@" >"$dir/list"; : >"$dir/log"; kill -HUP "$server"; }
 said() { grep -q "$1" "$dir/log"; }
 # Room for two: the one asked longest ago leaves, but not before it has answered.
@@ -111,6 +129,7 @@ broken() { models | grep -q '"id":"x".*"loaded":false,"error":"'; }
 gone() { ! models | grep -q "\"id\":\"$1\""; }
 must "a line of --model-list changes" swap
 must "a mistake in --model-list changes nothing" mistakes
+must "a model goes and comes back while it answers" back
 must "models are loaded, swapped and unloaded by the admin" admin
 must "--memory: one that is asked for comes, the oldest leaves" budget 30m
 must "--unload-idle: one that nobody asks leaves until it is asked" idle

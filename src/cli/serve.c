@@ -104,7 +104,7 @@ static void
 await_namesake(server *s, const served *m)
 {
     for (served *o = s->models; o; o = o->next)
-        if (o != m && o->engine && strcmp(o->name, m->name) == 0)
+        if (o != m && o->engine && !o->leaves && strcmp(o->name, m->name) == 0)
             o->wanted = true;
 }
 
@@ -125,10 +125,11 @@ adopt(server *s, served *listed)
         if (*at) {
             (*at)->wanted = true;
             free_listed(m);
-            continue;
+        } else {
+            *at = m;
         }
-        *at = m;
-        await_namesake(s, m);
+        if (!(*at)->engine || (*at)->leaves)
+            await_namesake(s, *at);
     }
 }
 

@@ -25,6 +25,7 @@ typedef struct br_serve_model {
     br_trace *trace;
     uint64_t bytes;
     bool wanted;
+    bool leaves;       /* told to go; it answers what it was asked */
     bool rests;        /* nobody asked for it for long */
     br_str error;      /* it could not be loaded; under the lock */
     atomic_bool gone;  /* no request uses it any more */

@@ -154,6 +154,7 @@ unload(server *s, served *m)
     br_model_close(m->model);
     br_str_fini(&m->keep);
     m->engine = NULL;
+    m->leaves = false;
     m->trace = NULL;
     m->lm = NULL;
     m->chat = NULL;
@@ -226,17 +227,26 @@ on_listed(void *ctx, void (*name)(void *to, const char *name, const char *why),
     br_mutex_unlock(&s->lock);
 }
 
+static void
+send_away(server *s, served *m)
+{
+    if (!m->engine)
+        return;
+    m->leaves = true;
+    br_http_leave(s->http, m);
+}
+
 /* Those that are no longer wanted go, in the end. */
 static void
 sweep(server *s)
 {
     for (served **at = &s->models, *m; (m = *at);) {
-        if (!m->wanted && m->engine)
-            br_http_leave(s->http, m);
+        if (!m->wanted)
+            send_away(s, m);
         if (atomic_load_explicit(&m->gone, memory_order_acquire)) {
+            /* told to go, and wanted again meanwhile: it comes */
+            m->rests = s->config.idle_ns > 0 && !m->leaves;
             unload(s, m);
-            m->rests = s->config.idle_ns > 0;
-            /* told to go, and wanted again meanwhile */
             if (!s->memory && !m->rests)
                 atomic_store_explicit(&m->asked, true, memory_order_relaxed);
         }
@@ -320,8 +330,7 @@ supersede(server *s, served *old)
     old->wanted = false;
     br_str_clear(&old->error);
     br_mutex_unlock(&s->lock);
-    if (old->engine)
-        br_http_leave(s->http, old);
+    send_away(s, old);
 }
 
 /* No room: it stays where it is, or the oldest goes if it is asked for. */
@@ -361,10 +370,9 @@ try_load(server *s, served *m, br_status *st)
     atomic_store_explicit(&m->asked, false, memory_order_relaxed);
     m->rests = false;
     if (code == BR_OK) {
-        served *old = namesake(s, m);
-
-        if (old)
-            supersede(s, old);
+        for (served *o = s->models; o; o = o->next)
+            if (o != m && strcmp(o->name, m->name) == 0)
+                supersede(s, o);
         return BR_OK;
     }
     unload(s, m);
