@@ -421,12 +421,8 @@ run(br_engine *e, const br_plan *p, bool draw, br_status *st)
              : e->lm->step(e->lm->ctx, &step, draw ? NULL : e->logits, st);
     if (code != BR_OK || !step.hidden)
         return code;
-    e->hidden = e->lm->hidden(e->lm->ctx); /* of all rows, once: it may copy */
-    return e->hidden ? BR_OK
-                     : br_fail(st, BR_E_IO,
-                               "tier %s: a step's rows were not copied: the "
-                               "device does not answer",
-                               e->lm->tier);
+    e->hidden = e->lm->hidden(e->lm->ctx, st); /* all rows, once: it may copy */
+    return e->hidden ? BR_OK : st->code;
 }
 
 static void

@@ -83,9 +83,9 @@ typedef struct br_lm {
                     const uint32_t *position, uint32_t n, int32_t *out,
                     br_status *st);
     /* What the head read of each row of the latest step, [n_rows][n_embd], up
-     * to the next one. NULL: out of reach. How it becomes a text's embedding
-     * is the model's affair. */
-    const float *(*hidden)(void *ctx);
+     * to the next one; NULL: st says why. No hook: out of reach. How it becomes
+     * a text's embedding is the model's affair. */
+    const float *(*hidden)(void *ctx, br_status *st);
     uint32_t n_embd;
     br_pooling pooling;
     /* What a slot has beside its pages (plan->slot_elems numbers): zeroed

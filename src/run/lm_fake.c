@@ -109,8 +109,9 @@ step(void *ctx, const br_step *s, float *logits, br_status *st)
 }
 
 static const float *
-hidden(void *ctx)
+hidden(void *ctx, br_status *st)
 {
+    (void)st;
     return ((br_lm_fake *)ctx)->hidden;
 }
 

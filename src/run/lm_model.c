@@ -114,11 +114,11 @@ draw(void *ctx, const br_step *s, const br_sample_params *const *p,
 }
 
 static const float *
-hidden(void *ctx)
+hidden(void *ctx, br_status *st)
 {
     const br_lm_model *r = ctx;
 
-    return br_oracle_hidden(&r->o, r->stage);
+    return br_oracle_hidden(&r->o, r->stage, st);
 }
 
 static void

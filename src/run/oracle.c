@@ -171,10 +171,10 @@ br_oracle_run(br_oracle *o, const br_step *step, br_ir_stage stage,
 }
 
 const float *
-br_oracle_hidden(const br_oracle *o, br_ir_stage stage)
+br_oracle_hidden(const br_oracle *o, br_ir_stage stage, br_status *st)
 {
     if (o->cun)
-        return br_cun_hidden(o->cun);
+        return br_cun_hidden(o->cun, st);
     return o->cpu ? br_cpu_hidden(o->cpu) : br_ref_hidden(o->ref[stage]);
 }
 

@@ -74,8 +74,10 @@ br_code br_oracle_draw(br_oracle *o, br_step *step, const br_cun_pick *p,
 /* As br_oracle_step, and the pages are the caller's. */
 br_code br_oracle_run(br_oracle *o, const br_step *step, br_ir_stage stage,
                       float *logits, br_status *st) BR_MUST_USE;
-/* What the head read in the latest step, which was of that stage. */
-const float *br_oracle_hidden(const br_oracle *o, br_ir_stage stage);
+/* What the head read in the latest step, which was of that stage; NULL: st says
+ * why. */
+const float *br_oracle_hidden(const br_oracle *o, br_ir_stage stage,
+                              br_status *st);
 /* Shows the nodes of prefill steps; NULL: nobody looks. */
 void br_oracle_watch(br_oracle *o, const br_watch *w);
 

@@ -134,7 +134,22 @@ TEST_WITHIN(cuda_a_lost_device_is_told_and_loaded_again, 120)
     t_emulate_end();
 }
 
-/* A step that never ends, in either way: TIMEOUT, at once the second time. */
+/* What the head read is not copied: no memory for it, or `why`. */
+static void
+no_hidden(const br_lm *lm, br_code why)
+{
+    br_status st = {0};
+
+    if (why == BR_E_OOM)
+        t_mem_fail_at(1);
+    ck_assert(!lm->hidden(lm->ctx, &st));
+    t_mem_fail_at(0);
+    ck_assert_int_eq(st.code, why);
+    ck_assert(st.msg[0]);
+}
+
+/* A step that never ends, in either way: TIMEOUT, at once the second time; so is a
+ * copy of what its head read. */
 static void
 hang_device(const char *spec, uint32_t n_slots, bool other)
 {
@@ -152,6 +167,8 @@ hang_device(const char *spec, uint32_t n_slots, bool other)
         beside = open_shape(spec, &c);
     logits = t_keep(calloc((size_t)on.lm->n_vocab, sizeof *logits));
     t_ok(one_token(on.lm, n_slots, logits, &st), &st);
+    if (n_slots)
+        no_hidden(on.lm, BR_E_OOM);
     t_write(file, "", 0);
     for (int i = 0; i < 3; i++) {
         const br_lm *lm = other && i == 2 ? beside.lm : on.lm;
@@ -162,6 +179,8 @@ hang_device(const char *spec, uint32_t n_slots, bool other)
         ck_assert_msg(strstr(st.msg, "has not ended in 3 s"), "%s", st.msg);
         ck_assert(i == 0 || br_now_ns() - begun < 2 * (int64_t)1000000000);
     }
+    if (n_slots)
+        no_hidden(on.lm, BR_E_TIMEOUT);
     if (other)
         close_shape(&beside);
     close_shape(&on);

@@ -406,24 +406,25 @@ TEST(engine_embeds_alike_alone_in_company_and_preempted)
 }
 
 static uint32_t n_hidden; /* of the engine's thread, until it has ended */
-static const float *(*fake_hidden)(void *ctx);
+static const float *(*fake_hidden)(void *ctx, br_status *st);
 
 static const float *
-counted_hidden(void *ctx)
+counted_hidden(void *ctx, br_status *st)
 {
     n_hidden++;
-    return fake_hidden(ctx);
+    return fake_hidden(ctx, st);
 }
 
 static const float *
-no_hidden(void *ctx)
+late_hidden(void *ctx, br_status *st)
 {
     (void)ctx;
+    br_fail(st, BR_E_TIMEOUT, "it has not ended in 3 s");
     return NULL;
 }
 
 /* What the head read may have to be copied from a device: once a step, not once a row; a
- * device that does not give it is an error of the step. */
+ * device that does not give it is an error of the step, which the tier names. */
 TEST(engine_asks_for_hidden_rows_once_a_step)
 {
     for (int fails = 0; fails < 2; fails++) {
@@ -441,7 +442,7 @@ TEST(engine_asks_for_hidden_rows_once_a_step)
         br_engine_free(k.e);
         n_hidden = 0;
         fake_hidden = lm.hidden;
-        lm.hidden = fails ? no_hidden : counted_hidden;
+        lm.hidden = fails ? late_hidden : counted_hidden;
         k.c.lm = &lm;
         br_status st = {0};
         t_ok(br_engine_new(&k.e, &k.c, &st), &st);
@@ -454,9 +455,9 @@ TEST(engine_asks_for_hidden_rows_once_a_step)
         br_engine_stats_get(k.e, &s);
         ek_close(&k);
         if (fails) {
-            ck_assert_int_eq(r.code, BR_E_IO);
-            ck_assert_msg(strstr(r.error, "the device does not answer") != NULL,
-                          "%s", r.error);
+            ck_assert_int_eq(r.code, BR_E_TIMEOUT);
+            ck_assert_msg(strstr(r.error, "has not ended in 3 s") != NULL, "%s",
+                          r.error);
             continue;
         }
         right_embedding(&r, BR_POOLING_MEAN);

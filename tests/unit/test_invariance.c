@@ -358,7 +358,7 @@ TEST(engine_embeddings_are_of_what_the_head_reads)
         c.act = (br_ref_act)act;
         t_ok(br_oracle_open(&o, m, &c, &st), &st);
         t_ok(br_oracle_feed(&o, 0, 0, text, TEXT, 0, logits, &st), &st);
-        memcpy(hidden, br_oracle_hidden(&o, BR_IR_PREFILL),
+        memcpy(hidden, br_oracle_hidden(&o, BR_IR_PREFILL, &st),
                TEXT * n * sizeof *hidden);
         br_oracle_close(&o);
         if (act == BR_REF_F32)

@@ -688,20 +688,23 @@ br_cun_step(br_cun *x, const br_step *step, float *logits, br_status *st)
 }
 
 const float *
-br_cun_hidden(br_cun *x)
+br_cun_hidden(br_cun *x, br_status *st)
 {
     const br_value_mem *v;
     size_t bytes;
 
-    if (x->v.hidden == BR_IR_NONE)
-        return NULL;
+    br_check(x->v.hidden != BR_IR_NONE); /* a model's graph has a head */
     cun_leave(x);
     v = &x->v.at[x->v.hidden];
     bytes = (size_t)v->cols * x->n_rows * 4;
     if (!x->hidden)
         x->hidden = br_try_alloc((size_t)v->cols * x->c.max_rows * 4);
-    if (!x->hidden || cun_use(x, NULL) != BR_OK ||
-        cun_get(x, x->hidden, (uintptr_t)v->p, bytes, NULL) != BR_OK)
+    if (!x->hidden) {
+        br_fail(st, BR_E_OOM, "a step's rows: out of memory");
+        return NULL;
+    }
+    if (cun_use(x, st) != BR_OK ||
+        cun_get(x, x->hidden, (uintptr_t)v->p, bytes, st) != BR_OK)
         return NULL;
     return x->hidden;
 }

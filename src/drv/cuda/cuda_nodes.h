@@ -86,8 +86,8 @@ br_code br_cun_draw(br_cun *x, const br_cun_pick *p, uint32_t n, int32_t *out,
 br_code br_cun_next(br_cun *x, const br_step *step, const br_cun_pick *p,
                     uint32_t n, int32_t *out, br_status *st) BR_MUST_USE;
 /* What the head read of each row of the latest step, [n_rows][n_embd]; NULL:
- * the device does not answer. */
-const float *br_cun_hidden(br_cun *x);
+ * st says why. */
+const float *br_cun_hidden(br_cun *x, br_status *st);
 /* What a slot has beside its pages (plan.slot_elems numbers): zeroed, fetched,
  * put back. The next step fails if the device did not. */
 void br_cun_slot_reset(br_cun *x, uint32_t slot);
