@@ -433,6 +433,10 @@ br_choose_model(br_http *h, const br_http_conn *c, const char *name,
                        name, only);
     name = only ? only : name;
     h->model = br_served_find(h, name);
+    if (!h->model) { /* it leaves, and the next one of its name is offered by now */
+        adopt(h);
+        h->model = br_served_find(h, name);
+    }
     if (h->model) {
         h->model->asked_ns = br_now_ns();
         return BR_OK;
