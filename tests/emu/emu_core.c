@@ -135,8 +135,8 @@ emu_trap(void)
         emu_yield();
 }
 
-static int hung;            /* what runs never ends */
-static __thread int beside; /* a thread that runs launches, not the caller's */
+static int hung;         /* what runs never ends */
+__thread int emu_beside; /* a thread that runs launches, not the caller's */
 
 int
 emu_hung(void)
@@ -167,7 +167,7 @@ look_for_hang(const char *fn)
 static void
 hang_here(void)
 {
-    while (beside && emu_hung())
+    while (emu_beside && emu_hung())
         pause();
 }
 
@@ -182,7 +182,7 @@ run(struct emu_fiber *f, size_t n)
     for (size_t i = 0; i < n; i++)
         left += !f[i].done;
     for (unsigned round = 1; left; round++) {
-        if (beside && round % ROUNDS == 0)
+        if (emu_beside && round % ROUNDS == 0)
             look_for_hang(kernel);
         hang_here();
         moved = 0;
@@ -294,36 +294,12 @@ emu_give(int *unused)
     pthread_mutex_unlock(&one);
 }
 
-/* What the context's legacy stream is asked for waits for all streams but those
- * apart: beside the capture of one that is not, both fail; and so do, in a thread that
- * captures, such calls and those for memory. */
-enum { STREAMS = 64, UNSUPPORTED = 900, IMPLICIT = 906 };
-static struct stream streams[STREAMS];
-static int n_streams;
-
 static __thread void *current; /* context; a thread begins without */
 
 int
 emu_no_context(void)
 {
     return current ? 0 : 201;
-}
-
-static int
-barred(int legacy)
-{
-    int rc = emu_no_context();
-
-    for (int i = 0; i < n_streams; i++) {
-        struct stream *s = &streams[i];
-        const int mine = pthread_equal(s->by, pthread_self());
-
-        if (!s->captured || !(mine || (legacy && !s->apart)))
-            continue;
-        s->broken = 1;
-        rc = mine ? UNSUPPORTED : IMPLICIT;
-    }
-    return rc;
 }
 
 E(cuInit)(unsigned f)
@@ -361,114 +337,13 @@ E(cuDeviceGetPCIBusId)(char *s, int n, int d)
 {
     return IGNORE(d), snprintf(s, (size_t)n, "emulated-%d", (int)getppid()), 0;
 }
-/* Copies from pinned memory, and graphs: made as late as the driver may make them, so
- * that who changes that memory too early has the change copied, or read. */
-enum { LATER = 256, PINNED = 32 };
-static struct later {
-    uint64_t to;
-    const void *from;
-    size_t n;
-    struct graph *graph; /* or NULL: a copy */
-} later[LATER];
-static uint64_t n_late, n_made; /* since the library was opened */
+/* Memory of the host that a copy is made of as late as it may be. */
+enum { PINNED = 32 };
 static struct pinned {
     const char *p;
     size_t n;
 } pinned[PINNED];
 
-/* The cooperative launch, or graph with a loop, that runs on a thread of its own. */
-static struct cooperative {
-    pthread_t thread;
-    struct shape s;
-    void *param;
-    struct graph *graph;
-    int is_on, rc, over;
-} coop;
-
-static void *
-run_cooperative(void *p)
-{
-    (void)p;
-    beside = 1;
-    coop.rc = coop.graph ? emu_run_graph(coop.graph)
-                         : launch(&coop.s, 0, coop.s.gx * coop.s.gy);
-    __atomic_store_n(&coop.over, 1, __ATOMIC_RELEASE);
-    return NULL;
-}
-int
-emu_run_beside(struct graph *g)
-{
-    coop.graph = g;
-    coop.over = 0;
-    coop.is_on = pthread_create(&coop.thread, NULL, run_cooperative, NULL) == 0;
-    return coop.is_on ? 0 : 2;
-}
-static void
-would_wait(void)
-{
-    if (!emu_hung())
-        return;
-    fprintf(stderr, "emulated device: this call would wait for ever\n");
-    abort();
-}
-/* What is asked of the device after it, waits for it. */
-static int
-settle(void)
-{
-    if (!coop.is_on)
-        return coop.rc;
-    while (!__atomic_load_n(&coop.over, __ATOMIC_ACQUIRE)) {
-        would_wait();
-        usleep(20);
-    }
-    pthread_join(coop.thread, NULL);
-    free(coop.param);
-    coop.param = NULL;
-    coop.is_on = 0;
-    return coop.rc;
-}
-
-/* As much of it as a device does that may hang. */
-static void
-make_some(uint64_t n)
-{
-    if (emu_hung())
-        return;
-    settle();
-    for (; n_made < n && !emu_hung(); n_made++) {
-        const struct later *l = &later[n_made % LATER];
-
-        if (!l->graph)
-            memcpy((void *)(uintptr_t)l->to, l->from, l->n);
-        else if (!coop.rc)
-            coop.rc = emu_run_graph(l->graph);
-    }
-}
-static void
-make_until(uint64_t n)
-{
-    would_wait();
-    make_some(n);
-    would_wait();
-}
-void
-emu_make_all(void)
-{
-    make_until(n_late);
-}
-static int
-make_later(struct later what)
-{
-    if (n_late - n_made == LATER)
-        make_until(n_made + 1);
-    later[n_late++ % LATER] = what;
-    return 0;
-}
-int
-emu_later(struct graph *g)
-{
-    return coop.rc ? coop.rc : make_later((struct later){.graph = g});
-}
 static int
 is_pinned(const void *p)
 {
@@ -545,10 +420,9 @@ E(cuDevicePrimaryCtxRelease_v2)(int d)
 {
     ONE_AT_A_TIME;
     if (--n_contexts == 0) {
-        would_wait();
-        check_held();
         emu_make_all();
-        emu_lost = coop.rc = 0;
+        check_held();
+        emu_begin_anew();
         n_asked = 0;
     }
     return IGNORE(d), 0;
@@ -560,12 +434,12 @@ E(cuCtxSetCurrent)(void *c)
 E(cuCtxSynchronize)(void)
 {
     ONE_AT_A_TIME;
-    const int no = barred(1);
+    const int no = emu_barred(1);
 
     if (no)
         return no;
     emu_make_all();
-    return emu_lost ? emu_lost : coop.rc;
+    return emu_rc();
 }
 E(cuMemGetInfo_v2)(size_t *f, size_t *t)
 {
@@ -624,7 +498,7 @@ E(cuMemAlloc_v2)(uint64_t *p, size_t n)
     ONE_AT_A_TIME;
     static uint64_t nowhere = 1 << 20;
 
-    const int no = barred(0);
+    const int no = emu_barred(0);
 
     if (no)
         return no;
@@ -651,7 +525,7 @@ E(cuMemAlloc_v2)(uint64_t *p, size_t n)
 E(cuMemFree_v2)(uint64_t p)
 {
     ONE_AT_A_TIME;
-    const int no = barred(1);
+    const int no = emu_barred(1);
 
     if (no)
         return no;
@@ -676,26 +550,27 @@ to_device(uint64_t d, const void *s, size_t n)
 E(cuMemcpyHtoD_v2)(uint64_t d, const void *s, size_t n)
 {
     ONE_AT_A_TIME;
-    const int no = barred(1);
+    const int no = emu_barred(1);
 
     return no ? no : to_device(d, s, n);
 }
-E(cuMemcpyHtoDAsync_v2)(uint64_t d, const void *s, size_t n, void *q)
+E(cuMemcpyHtoDAsync_v2)
+(uint64_t d, const void *s, size_t n, struct stream *q)
 {
     ONE_AT_A_TIME;
-    IGNORE(q);
-    if (emu_no_context() || emu_hung())
-        return emu_no_context();
-    if (emu_idle() || !is_pinned(s) || !inside(d, n))
-        return to_device(d, s, n);
-    return make_later((struct later){d, s, n, NULL});
+    const int late = !emu_idle() && is_pinned(s) && inside(d, n);
+    int rc;
+
+    if (!emu_into(q, !late, &rc))
+        return rc;
+    return late ? emu_copy_later(q, d, s, n) : to_device(d, s, n);
 }
 E(cuMemAllocHost_v2)(void **p, size_t n)
 {
     ONE_AT_A_TIME;
     int i = 0;
 
-    const int no = barred(0);
+    const int no = emu_barred(0);
 
     if (no)
         return no;
@@ -709,7 +584,7 @@ E(cuMemAllocHost_v2)(void **p, size_t n)
 E(cuMemFreeHost)(void *p)
 {
     ONE_AT_A_TIME;
-    const int no = barred(1);
+    const int no = emu_barred(1);
 
     if (no)
         return no;
@@ -734,20 +609,21 @@ to_host(void *d, uint64_t s, size_t n)
 E(cuMemcpyDtoH_v2)(void *d, uint64_t s, size_t n)
 {
     ONE_AT_A_TIME;
-    const int no = barred(1);
+    const int no = emu_barred(1);
 
     return no ? no : to_host(d, s, n);
 }
-E(cuMemcpyDtoHAsync_v2)(void *d, uint64_t s, size_t n, void *q)
+E(cuMemcpyDtoHAsync_v2)(void *d, uint64_t s, size_t n, struct stream *q)
 {
     ONE_AT_A_TIME;
-    return IGNORE(q),
-           emu_no_context() || emu_hung() ? emu_no_context() : to_host(d, s, n);
+    int rc;
+
+    return emu_into(q, 1, &rc) ? to_host(d, s, n) : rc;
 }
 E(cuMemcpyDtoD_v2)(uint64_t d, uint64_t s, size_t n)
 {
     ONE_AT_A_TIME;
-    const int no = barred(1);
+    const int no = emu_barred(1);
 
     if (no)
         return no;
@@ -771,15 +647,16 @@ set(uint64_t p, unsigned v, size_t n)
 E(cuMemsetD32_v2)(uint64_t p, unsigned v, size_t n)
 {
     ONE_AT_A_TIME;
-    const int no = barred(1);
+    const int no = emu_barred(1);
 
     return no ? no : set(p, v, n);
 }
-E(cuMemsetD32Async)(uint64_t p, unsigned v, size_t n, void *q)
+E(cuMemsetD32Async)(uint64_t p, unsigned v, size_t n, struct stream *q)
 {
     ONE_AT_A_TIME;
-    return IGNORE(q),
-           emu_no_context() || emu_hung() ? emu_no_context() : set(p, v, n);
+    int rc;
+
+    return emu_into(q, 1, &rc) ? set(p, v, n) : rc;
 }
 E(cuModuleLoadDataEx)(void **m, const void *i, unsigned n, int *o, void **v)
 {
@@ -787,6 +664,8 @@ E(cuModuleLoadDataEx)(void **m, const void *i, unsigned n, int *o, void **v)
 }
 E(cuModuleUnload)(void *m)
 {
+    ONE_AT_A_TIME;
+    emu_make_all();
     return IGNORE(m), 0;
 }
 E(cuModuleGetFunction)(void **f, void *m, const char *name)
@@ -842,10 +721,19 @@ emu_launch_blocks(void *fn, const struct shape *s, void **params, int together)
     return rc;
 }
 
+int
+emu_launch_together(void *fn, const struct shape *s, void **params)
+{
+    kernel = fn;
+    kernel_params = params;
+    return launch(s, 0, s->gx * s->gy);
+}
+
 static int
 launch_all(struct stream *to, void *fn, const struct shape *s, void **params)
 {
     ONE_AT_A_TIME;
+    int rc;
 
     if (emu_no_context())
         return emu_no_context();
@@ -855,10 +743,11 @@ launch_all(struct stream *to, void *fn, const struct shape *s, void **params)
         return 1;
     if (to->captured)
         return emu_note(to->captured, fn, s, params, 0);
-    if (emu_hung())
-        return 0;
-    emu_make_all();
-    return emu_launch_blocks(fn, s, params, 0);
+    if (!emu_into(to, 1, &rc))
+        return rc;
+    rc = emu_launch_blocks(fn, s, params, 0);
+    to->stuck = emu_hung();
+    return rc;
 }
 
 E(cuLaunchKernel)
@@ -904,6 +793,7 @@ E(cuLaunchCooperativeKernel)
 {
     ONE_AT_A_TIME;
     struct shape s = {gx, gy, bx, shared, 0};
+    int rc;
 
     IGNORE(gz, by, bz);
     if (emu_no_context())
@@ -915,89 +805,11 @@ E(cuLaunchCooperativeKernel)
                    ? 720
                    : emu_note(stream->captured, fn, &s, params, 1);
     emu_look_for_loss(fn);
-    if (emu_lost || emu_hung())
-        return emu_lost;
-    emu_make_all();
-    if (coop.rc || shared > SHARED || gx * gy > (u32)n_sm())
-        return coop.rc ? coop.rc : 720;
-    kernel = fn;
-    if (!emu_size(fn)) { /* more parameters than one: the caller's, now */
-        kernel_params = params;
-        return launch(&s, 0, gx * gy);
-    }
-    coop.s = s;
-    coop.param = malloc(emu_size(fn));
-    if (!coop.param)
-        return 2;
-    memcpy(coop.param, params[0], emu_size(fn));
-    kernel_params = &coop.param;
-    return emu_run_beside(NULL);
-}
-E(cuStreamCreate)(void **s, unsigned f)
-{
-    ONE_AT_A_TIME;
-    int i = 0;
-
-    while (i < n_streams && streams[i].is_there)
-        i++;
-    if (i == STREAMS)
-        return 2;
-    n_streams += i == n_streams;
-    streams[i] = (struct stream){.is_there = 1, .apart = f == 1};
-    return *s = &streams[i], 0;
-}
-E(cuStreamDestroy_v2)(struct stream *s)
-{
-    ONE_AT_A_TIME;
-    s->is_there = 0;
-    return s->captured ? UNSUPPORTED : 0;
-}
-E(cuStreamQuery)(struct stream *s)
-{
-    if (emu_hung() ||
-        (coop.is_on && !__atomic_load_n(&coop.over, __ATOMIC_ACQUIRE))) {
-        usleep(100); /* the processor is for the kernel */
-        return 600;
-    }
-    ONE_AT_A_TIME;
-    if (s->captured)
-        return s->broken = 1, UNSUPPORTED;
-    make_some(n_late);
-    return emu_hung() ? 600 : emu_lost ? emu_lost : coop.rc;
-}
-E(cuStreamSynchronize)(struct stream *s)
-{
-    ONE_AT_A_TIME;
-    if (s->captured)
-        return s->broken = 1, UNSUPPORTED;
-    emu_make_all();
-    return emu_lost ? emu_lost : coop.rc;
-}
-E(cuEventCreate)(void **e, unsigned f)
-{
-    return IGNORE(f), *e = calloc(1, sizeof n_late), *e ? 0 : 2;
-}
-E(cuEventDestroy_v2)(void *e)
-{
-    return free(e), 0;
-}
-E(cuEventRecord)(void *e, void *s)
-{
-    ONE_AT_A_TIME;
-    return IGNORE(s), *(uint64_t *)e = n_late, 0;
-}
-E(cuEventQuery)(void *e)
-{
-    ONE_AT_A_TIME;
-    make_some(*(uint64_t *)e);
-    return emu_hung() ? 600 : emu_lost ? emu_lost : coop.rc;
-}
-E(cuEventSynchronize)(void *e)
-{
-    ONE_AT_A_TIME;
-    return make_until(*(uint64_t *)e), 0;
-}
-E(cuEventElapsedTime)(float *ms, void *a, void *b)
-{
-    return IGNORE(a, b), *ms = 0, 0;
+    if (!emu_into(stream, 1, &rc) || emu_rc())
+        return emu_rc();
+    if (shared > SHARED || gx * gy > (u32)n_sm())
+        return 720;
+    /* more parameters than one: the caller's, now */
+    return emu_size(fn) ? emu_launch_beside(stream, fn, &s, params)
+                        : emu_launch_together(fn, &s, params);
 }

@@ -1,11 +1,18 @@
-/* emu_graph.c - graphs of the emulated driver: launches with their parameters, one
- * after another, and loops, which go round until a kernel says that it is over.
+/* emu_graph.c - streams of the emulated driver, and graphs: launches with their
+ * parameters, one after another, and loops, which go round until a kernel says that it
+ * is over.
  *
- * What can be launched of one takes GRAPH bytes of the device's memory.
+ * All streams are one queue: what is given to any is done before what is given to
+ * another after it. While something hangs, a stream that was given nothing since, and
+ * whose part of the queue is done, is idle; a capture takes launches alone. What can
+ * be launched of a graph takes GRAPH bytes of the device's memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "emu_core.h"
 
+#include <stdio.h>
 #include <unistd.h>
+
+enum { UNSUPPORTED = 900, INVALIDATED = 901, IMPLICIT = 906, NOT_READY = 600 };
 
 enum { GRAPH = 1 << 20 };
 static size_t n_graphs; /* that can be launched */
@@ -66,6 +73,170 @@ cudaGraphSetConditional(unsigned long long handle, unsigned value)
     *(uint32_t *)(uintptr_t)handle = value;
 }
 
+/* ---- what streams are given ---------------------------------------------- */
+
+/* Copies from pinned memory, and graphs: made as late as the driver may make them, so
+ * that who changes that memory too early has the change copied, or read. */
+enum { LATER = 256 };
+static struct later {
+    uint64_t to;
+    const void *from;
+    size_t n;
+    struct graph *graph; /* or NULL: a copy */
+} later[LATER];
+static uint64_t n_late, n_made; /* since the library was opened */
+
+/* The cooperative launch, or graph with a loop, that runs on a thread of its own. */
+static struct cooperative {
+    pthread_t thread;
+    struct stream *in;
+    struct shape s;
+    void *fn, *param;
+    struct graph *graph;
+    int is_on, rc, over;
+} coop;
+
+static void *
+run_cooperative(void *p)
+{
+    (void)p;
+    emu_beside = 1;
+    coop.rc = coop.graph ? emu_run_graph(coop.graph)
+                         : emu_launch_together(coop.fn, &coop.s, &coop.param);
+    __atomic_store_n(&coop.over, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+static int
+run_beside(struct stream *in, struct graph *g)
+{
+    int is_on;
+
+    coop.in = in;
+    coop.graph = g;
+    __atomic_store_n(&coop.over, 0, __ATOMIC_RELEASE);
+    is_on = pthread_create(&coop.thread, NULL, run_cooperative, NULL) == 0;
+    __atomic_store_n(&coop.is_on, is_on, __ATOMIC_RELEASE);
+    return is_on ? 0 : 2;
+}
+int
+emu_launch_beside(struct stream *to, void *fn, const struct shape *s,
+                  void **params)
+{
+    coop.fn = fn;
+    coop.s = *s;
+    coop.param = malloc(emu_size(fn));
+    if (!coop.param)
+        return 2;
+    memcpy(coop.param, params[0], emu_size(fn));
+    return run_beside(to, NULL);
+}
+/* Whoever asks need not have the lock. */
+static int
+runs_beside(void)
+{
+    return __atomic_load_n(&coop.is_on, __ATOMIC_ACQUIRE) &&
+           !__atomic_load_n(&coop.over, __ATOMIC_ACQUIRE);
+}
+int
+emu_rc(void)
+{
+    return emu_lost ? emu_lost : coop.rc;
+}
+void
+emu_begin_anew(void)
+{
+    emu_lost = coop.rc = 0;
+}
+static void
+would_wait(void)
+{
+    if (!emu_hung())
+        return;
+    fprintf(stderr, "emulated device: this call would wait for ever\n");
+    abort();
+}
+
+/* What is asked of the device after it, waits for it, unless it hangs. */
+static void
+settle(void)
+{
+    while (runs_beside()) {
+        if (emu_hung())
+            return;
+        usleep(20);
+    }
+    if (!coop.is_on)
+        return;
+    pthread_join(coop.thread, NULL);
+    free(coop.param);
+    coop.param = NULL;
+    __atomic_store_n(&coop.is_on, 0, __ATOMIC_RELEASE);
+}
+
+/* As much of it as a device does that may hang. */
+static void
+make_some(uint64_t n)
+{
+    if (emu_hung())
+        return;
+    settle();
+    while (n_made < n && !emu_hung()) {
+        const struct later *l = &later[n_made % LATER];
+
+        if (!l->graph)
+            memcpy((void *)(uintptr_t)l->to, l->from, l->n);
+        else if (!coop.rc)
+            coop.rc = emu_run_graph(l->graph);
+        n_made += !emu_hung();
+    }
+}
+static void
+make_until(uint64_t n)
+{
+    would_wait();
+    make_some(n);
+    would_wait();
+}
+void
+emu_make_all(void)
+{
+    make_until(n_late);
+}
+int
+emu_into(struct stream *s, int behind_all, int *rc)
+{
+    *rc = emu_no_context();
+    if (!*rc && s->captured) {
+        s->broken = 1;
+        *rc = UNSUPPORTED;
+    }
+    if (*rc || emu_idle())
+        return !*rc;
+    if (behind_all || n_late - n_made == LATER)
+        make_some(n_late);
+    s->stuck = emu_hung();
+    return !s->stuck;
+}
+static int
+make_later(struct stream *s, struct later what)
+{
+    later[n_late++ % LATER] = what;
+    s->last = n_late;
+    return 0;
+}
+int
+emu_copy_later(struct stream *s, uint64_t to, const void *from, size_t n)
+{
+    return make_later(s, (struct later){to, from, n, NULL});
+}
+static int
+is_busy(const struct stream *s)
+{
+    return s->stuck || s->last > n_made || (runs_beside() && coop.in == s);
+}
+
+/* ---- captures, graphs --------------------------------------------------- */
+
 static struct graph *
 new_graph(void)
 {
@@ -102,7 +273,6 @@ E(cuStreamBeginCaptureToGraph)
 }
 E(cuStreamEndCapture)(struct stream *s, void **g)
 {
-    enum { INVALIDATED = 901 };
     ONE_AT_A_TIME;
     const int broken = s->broken || !s->captured;
 
@@ -163,22 +333,28 @@ E(cuGraphInstantiateWithFlags)(void **e, void *g, unsigned long long f)
     n_graphs++;
     return IGNORE(f), *e = g, 0;
 }
-/* BR_EMU_NO_LOOP: there is no memory for the launch of a graph with a loop. */
-E(cuGraphLaunch)(struct graph *g, void *s)
+static unsigned n_launched;
+/* For tests: calls that launched a graph. */
+unsigned
+emu_graph_launches(void)
 {
     ONE_AT_A_TIME;
-    IGNORE(s);
-    if (emu_no_context())
-        return emu_no_context();
-    if (emu_idle())
-        return 0;
-    emu_look_for_loss(g->first ? g->first->fn : "");
-    if (emu_lost || emu_hung())
-        return emu_lost;
+    return n_launched;
+}
+/* BR_EMU_NO_LOOP: there is no memory for the launch of a graph with a loop. */
+E(cuGraphLaunch)(struct graph *g, struct stream *s)
+{
+    ONE_AT_A_TIME;
+    int rc;
+
+    if (!s->captured && !emu_idle())
+        emu_look_for_loss(g->first ? g->first->fn : "");
+    if (!emu_into(s, g->loops, &rc) || emu_idle() || emu_lost)
+        return rc ? rc : emu_lost;
+    n_launched++;
     if (!g->loops)
-        return emu_later(g);
-    emu_make_all();
-    return getenv("BR_EMU_NO_LOOP") ? 2 : emu_run_beside(g);
+        return coop.rc ? coop.rc : make_later(s, (struct later){.graph = g});
+    return getenv("BR_EMU_NO_LOOP") ? 2 : run_beside(s, g);
 }
 static void
 free_graph(struct graph *g)
@@ -207,4 +383,109 @@ size_t
 emu_graph_bytes(void)
 {
     return n_graphs * GRAPH;
+}
+
+/* ---- streams, events ----------------------------------------------------- */
+
+/* What the context's legacy stream is asked for waits for all streams but those
+ * apart: beside the capture of one that is not, both fail; and so do, in a thread that
+ * captures, such calls and those for memory. */
+enum { STREAMS = 64 };
+static struct stream streams[STREAMS];
+static int n_streams;
+
+int
+emu_barred(int legacy)
+{
+    int rc = emu_no_context();
+
+    for (int i = 0; i < n_streams; i++) {
+        struct stream *s = &streams[i];
+        const int mine = pthread_equal(s->by, pthread_self());
+
+        if (!s->captured || !(mine || (legacy && !s->apart)))
+            continue;
+        s->broken = 1;
+        rc = mine ? UNSUPPORTED : IMPLICIT;
+    }
+    return rc;
+}
+E(cuStreamCreate)(void **s, unsigned f)
+{
+    ONE_AT_A_TIME;
+    int i = 0;
+
+    while (i < n_streams && streams[i].is_there)
+        i++;
+    if (i == STREAMS)
+        return 2;
+    n_streams += i == n_streams;
+    streams[i] = (struct stream){.is_there = 1, .apart = f == 1};
+    return *s = &streams[i], 0;
+}
+E(cuStreamDestroy_v2)(struct stream *s)
+{
+    ONE_AT_A_TIME;
+    s->is_there = 0;
+    return s->captured ? UNSUPPORTED : 0;
+}
+static int
+query(struct stream *s)
+{
+    ONE_AT_A_TIME;
+    if (s->captured)
+        return s->broken = 1, UNSUPPORTED;
+    if (!emu_hung() && runs_beside())
+        return NOT_READY;
+    make_some(n_late);
+    return emu_hung() && is_busy(s) ? NOT_READY : emu_rc();
+}
+E(cuStreamQuery)(struct stream *s)
+{
+    const int rc = !emu_hung() && runs_beside() ? NOT_READY : query(s);
+
+    if (rc == NOT_READY)
+        usleep(100); /* the processor is for the kernel */
+    return rc;
+}
+E(cuStreamSynchronize)(struct stream *s)
+{
+    ONE_AT_A_TIME;
+    if (s->captured)
+        return s->broken = 1, UNSUPPORTED;
+    emu_make_all();
+    return emu_rc();
+}
+E(cuEventCreate)(void **e, unsigned f)
+{
+    return IGNORE(f), *e = calloc(1, sizeof n_late), *e ? 0 : 2;
+}
+E(cuEventDestroy_v2)(void *e)
+{
+    return free(e), 0;
+}
+E(cuEventRecord)(void *e, struct stream *s)
+{
+    ONE_AT_A_TIME;
+    int rc;
+
+    (void)emu_into(s, 0, &rc);
+    if (!rc)
+        *(uint64_t *)e = n_late;
+    return rc;
+}
+E(cuEventQuery)(void *e)
+{
+    ONE_AT_A_TIME;
+    make_some(*(uint64_t *)e);
+    return emu_hung() ? NOT_READY : emu_rc();
+}
+E(cuEventSynchronize)(void *e)
+{
+    ONE_AT_A_TIME;
+    return make_until(*(uint64_t *)e), 0;
+}
+E(cuEventElapsedTime)(float *ms, void *a, void *b)
+{
+    return IGNORE(a, b), *ms = 0, 0;
 }

@@ -372,6 +372,59 @@ TEST_WITHIN(cuda_a_step_that_hangs_keeps_no_copies_of_others, 120)
     unsetenv("BR_EMU_HANG");
 }
 
+/* The first tensor of a model is on its way when another one's step hangs, and that is
+ * known before the second. */
+typedef struct interrupted {
+    stepper by;
+    const char *file;
+    int calls;
+} interrupted;
+
+static void
+hang_another(void *ctx, uint64_t done, uint64_t total)
+{
+    interrupted *i = ctx;
+
+    (void)done, (void)total;
+    if (i->calls++)
+        return;
+    step_alone(&i->by); /* the copy is done, too */
+    t_ok(i->by.code, &i->by.st);
+    t_write(i->file, "", 0);
+    step_alone(&i->by);
+    ck_assert_int_eq(i->by.code, BR_E_TIMEOUT);
+}
+
+/* A load that fails while another model hangs, and nothing of its own does: what it had is
+ * left, as to free it would wait for the other's kernel. */
+TEST_WITHIN(cuda_a_load_that_fails_beside_one_that_hangs_frees_nothing, 120)
+{
+    const br_lm_config c = {
+        .tier = "cuda", .n_ctx = 128, .n_slots = 2, .gpu_timeout_s = 4};
+    interrupted i = {.file = t_printf("%s/hang", t_tmpdir())};
+    br_cu_decode d = {0};
+    br_status st = {0};
+    br_cu_shape s;
+    br_cuda cu;
+
+    t_emulate_cuda();
+    ck_assert_int_eq(setenv("BR_EMU_HANG", i.file, 1), 0);
+    shaped on = open_shape("shape:llama-512:BF16", &c);
+    i.by.lm = on.lm;
+    i.by.logits = t_keep(calloc((size_t)on.lm->n_vocab, sizeof *i.by.logits));
+    t_ok(br_cu_shape_of(&s, on.m, &st), &st);
+    s.n_kv *= 2; /* the second tensor is not as it should be */
+    t_ok(br_cuda_open(&cu, 0, &st), &st);
+    t_ok(br_cu_decode_new(&d, &cu, &s, 256, NULL, &st), &st);
+    ck_assert_int_ne(br_cu_load(&d, on.m, hang_another, &i, &st), BR_OK);
+    ck_assert_int_eq(i.calls, 1);
+    ck_assert_int_eq(cu.cuStreamQuery(cu.stream), 0);
+    br_cu_decode_free(&d);
+    br_cuda_close(&cu);
+    close_shape(&on);
+    unsetenv("BR_EMU_HANG");
+}
+
 /* ---- captures beside who comes --------------------------------------------- */
 
 typedef struct comer {
@@ -471,6 +524,47 @@ TEST_WITHIN(cuda_captures_beside_copies, 60)
     ck_assert(!graph && cu.stream == stream);
     br_cuda_free(&other->cu, other->p);
     br_cuda_close(&other->cu);
+    br_cuda_close(&cu);
+    t_emulate_end();
+}
+
+/* What would become a node of a graph and is none of the emulated device's: an error of
+ * that call and of the capture, not something that is done at once. */
+TEST_WITHIN(cuda_captures_take_launches_alone, 60)
+{
+    enum { UNSUPPORTED = 900 };
+    void *graph, *exec, *event, *s;
+    uint32_t host = 7;
+    br_status st = {0};
+    uint64_t p;
+    br_cuda cu;
+
+    t_emulate_cuda();
+    t_ok(br_cuda_open(&cu, 0, &st), &st);
+    t_ok(br_cuda_alloc(&cu, &p, sizeof host, &st), &st);
+    t_ok(br_cuda_put(&cu, p, &host, sizeof host, &st), &st);
+    t_ok(BR_CU(&cu, &st, cuEventCreate(&event, 0)), &st);
+    t_ok(br_cuda_record(&cu, NULL, &st), &st);
+    t_ok(br_cuda_recorded(&cu, BR_OK, &graph, &st), &st);
+    t_ok(br_cuda_graph(&cu, &exec, graph, &st), &st);
+    s = cu.recorder;
+    for (int i = 0; i < 5; i++) {
+        t_ok(br_cuda_record(&cu, NULL, &st), &st);
+        host = 8;
+        const int rc = i == 0   ? cu.cuMemcpyHtoDAsync(p, &host, 4, s)
+                       : i == 1 ? cu.cuMemcpyDtoHAsync(&host, p, 4, s)
+                       : i == 2 ? cu.cuMemsetD32Async(p, 8, 1, s)
+                       : i == 3 ? cu.cuGraphLaunch(exec, s)
+                                : cu.cuEventRecord(event, s);
+        ck_assert_int_eq(rc, UNSUPPORTED);
+        ck_assert_uint_eq(host, 8);
+        ck_assert_int_eq(br_cuda_recorded(&cu, BR_OK, &graph, NULL), BR_E_IO);
+    }
+    t_ok(br_cuda_get(&cu, &host, p, sizeof host, &st), &st);
+    ck_assert_uint_eq(host, 7);
+    cu.cuEventDestroy(event);
+    cu.cuGraphExecDestroy(exec);
+    br_cuda_free(&cu, p);
     br_cuda_close(&cu);
     t_emulate_end();
 }
