@@ -5,6 +5,7 @@
 #include "shape_kit.h"
 
 #include "base/thread.h"
+#include "drv/cuda/cuda_api.h"
 #include "run/sample.h"
 #include "run/tier_diff.h"
 
@@ -518,6 +519,49 @@ TEST_WITHIN(cuda_a_launch_outlives_loads_that_fail, 240)
     t_emulate_end();
 }
 
+/* Who asks the device's legacy stream without rest, as a load does: a capture in any stream
+ * that this one waits for fails, and so does the call. */
+typedef struct asker {
+    br_cuda cu;
+    uint64_t p;
+    br_thread thread;
+    atomic_bool end;
+} asker;
+
+static void
+ask_on(void *arg)
+{
+    asker *a = arg;
+    uint32_t got;
+    br_status st = {0};
+
+    t_ok(BR_CU(&a->cu, &st, cuCtxSetCurrent(a->cu.ctx)), &st);
+    while (!atomic_load(&a->end)) {
+        t_ok(BR_CU(&a->cu, &st, cuMemcpyDtoH(&got, a->p, sizeof got)), &st);
+        br_sleep_ns(100000);
+    }
+}
+
+static void
+begin_to_ask(asker *a)
+{
+    br_status st = {0};
+
+    t_ok(br_cuda_open(&a->cu, 0, &st), &st);
+    t_ok(br_cuda_alloc(&a->cu, &a->p, sizeof(uint32_t), &st), &st);
+    br_cuda_says(&a->cu, true); /* others may capture */
+    t_ok(br_thread_start(&a->thread, "asks", ask_on, a, &st), &st);
+}
+
+static void
+ask_no_more(asker *a)
+{
+    atomic_store(&a->end, true);
+    br_thread_join(&a->thread);
+    br_cuda_free(&a->cu, a->p);
+    br_cuda_close(&a->cu);
+}
+
 /* What a model of states does outside of its turns: they come and go, again and again. */
 typedef struct states {
     const br_lm *lm;
@@ -565,6 +609,7 @@ some_kinds(talk *k)
 TEST_WITHIN(cuda_two_models_at_once_without_turns, 240)
 {
     br_lm_config c = {.tier = "cuda", .n_ctx = CTX, .n_slots = SLOTS + 1};
+    asker *asks = t_keep(calloc(1, sizeof *asks));
     states s = {0};
     br_thread thread;
     br_status st = {0};
@@ -581,6 +626,7 @@ TEST_WITHIN(cuda_two_models_at_once_without_turns, 240)
     t_ok(br_lm_model_open(&r, m, &c, &st), &st);
     s.lm = br_lm_model_lm(r);
     ck_assert(s.lm->plan->slot_elems > 0);
+    begin_to_ask(asks);
     for (int i = 0; i < 3; i++) {
         on = open_shape("shape:llama-256:BF16", &c);
         begin_talk(&k, on.lm, false);
@@ -593,6 +639,7 @@ TEST_WITHIN(cuda_two_models_at_once_without_turns, 240)
         ck_assert_mem_eq(k.said, alone.said, k.n_said * sizeof *k.said);
         close_shape(&on);
     }
+    ask_no_more(asks);
     br_lm_model_close(r);
     br_model_close(m);
     t_emulate_end();
@@ -625,6 +672,7 @@ open_and_close(void *arg)
 TEST_WITHIN(cuda_graphs_are_made_beside_steps_of_another_model, 240)
 {
     br_lm_config c = {.tier = "cuda", .n_ctx = CTX, .n_slots = SLOTS + 1};
+    asker *asks = t_keep(calloc(1, sizeof *asks));
     br_thread thread;
     br_status st = {0};
     opener o = {0};
@@ -636,6 +684,7 @@ TEST_WITHIN(cuda_graphs_are_made_beside_steps_of_another_model, 240)
     begin_talk(&alone, on.lm, true);
     feed_talk(&alone, 1, 5);
     say_often(&alone, "1", 8);
+    begin_to_ask(asks);
     t_ok(br_thread_start(&thread, "opens", open_and_close, &o, &st), &st);
     do {
         begin_talk(&k, on.lm, true);
@@ -644,6 +693,7 @@ TEST_WITHIN(cuda_graphs_are_made_beside_steps_of_another_model, 240)
         ck_assert_mem_eq(k.said, alone.said, 8 * sizeof *k.said);
     } while (!atomic_load(&o.end));
     br_thread_join(&thread);
+    ask_no_more(asks);
     close_shape(&on);
     t_emulate_end();
 }
