@@ -9,6 +9,7 @@
 #include "run/sample.h"
 #include "run/shape.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -431,11 +432,27 @@ draw_warm(const br_lm *lm, float *logits, int32_t *out, int n, float *end)
          &st); /* of all before it */
 }
 
+/* Of the emulated device, which is open. */
+static unsigned
+graph_launches(void)
+{
+    void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    unsigned (*count)(void);
+    void *p = lib ? dlsym(lib, "emu_graph_launches") : NULL;
+
+    ck_assert_ptr_nonnull(p);
+    memcpy(&count, &p, sizeof p);
+    dlclose(lib);
+    return count();
+}
+
 TEST_WITHIN(cuda_a_step_and_its_draw_are_one_launch, 120)
 {
     enum { DRAWN = 4 };
+    const br_sample_params p = {.temperature = 1, .seed = 7, .top_p = 1};
     br_lm_config c = {.tier = "cuda", .n_ctx = 128};
-    int32_t two[DRAWN], one[DRAWN];
+    int32_t two[DRAWN], one[DRAWN], next;
+    br_status st = {0};
 
     t_emulate_cuda();
     shaped on = open_shape("shape:llama-512:BF16", &c);
@@ -446,6 +463,15 @@ TEST_WITHIN(cuda_a_step_and_its_draw_are_one_launch, 120)
     draw_warm(lm, logits, two, DRAWN, logits + n);
     ck_assert_mem_eq(two, one, sizeof two);
     ck_assert_mem_eq(logits + n, logits + 2 * n, n * sizeof *logits);
+    for (unsigned by_itself = 0; by_itself < 2; by_itself++) {
+        const unsigned before = graph_launches();
+
+        lm->keep(lm->ctx, 0, N);
+        t_ok(lm->feed(lm->ctx, 0, N, one, 1, by_itself ? logits : NULL, &st),
+             &st);
+        t_ok(lm->pick(lm->ctx, &p, N + 1, &next, &st), &st);
+        ck_assert_uint_eq(graph_launches() - before, 1 + by_itself);
+    }
     close_shape(&on);
     t_emulate_end();
 }
