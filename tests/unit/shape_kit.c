@@ -11,13 +11,22 @@
 #include "t.h"
 
 shaped
-open_shape(const char *spec, const br_lm_config *c)
+open_shape_file(const char *spec)
 {
     br_status st = {0};
     shaped on = {0};
 
     t_ok(br_shape_model(&on.doc, spec, true, &st), &st);
     t_ok(br_model_open_mem(&on.m, on.doc.at, on.doc.n, &st), &st);
+    return on;
+}
+
+shaped
+open_shape(const char *spec, const br_lm_config *c)
+{
+    shaped on = open_shape_file(spec);
+    br_status st = {0};
+
     t_ok(br_lm_model_open(&on.r, on.m, c, &st), &st);
     on.lm = br_lm_model_lm(on.r);
     return on;

@@ -13,7 +13,8 @@ typedef struct shaped {
     const br_lm *lm;
 } shaped;
 
-/* spec: as run/shape.h says. */
+/* spec: as run/shape.h says. The file alone, or with a tier that runs it. */
+shaped open_shape_file(const char *spec);
 shaped open_shape(const char *spec, const br_lm_config *c);
 void close_shape(shaped *on);
 /* Words for its 256 tokens. */

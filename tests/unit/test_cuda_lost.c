@@ -7,7 +7,6 @@
 #include "base/thread.h"
 #include "drv/cuda/cuda_load.h"
 #include "run/sample.h"
-#include "run/shape.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -288,21 +287,17 @@ hang_load(const char *kernel, const char *spec, uint32_t n_slots)
     const char *file = t_printf("%s/hang", t_tmpdir());
     br_lm_model *r;
     br_status st = {0};
-    br_str doc = {0};
-    br_model *m;
 
     t_emulate_cuda();
     ck_assert_int_eq(setenv("BR_EMU_HANG", file, 1), 0);
-    t_ok(br_shape_model(&doc, spec, true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    shaped on = open_shape_file(spec);
     t_write(file, kernel, strlen(kernel));
-    ck_assert_int_eq(br_lm_model_open(&r, m, &c, &st), BR_E_TIMEOUT);
+    ck_assert_int_eq(br_lm_model_open(&r, on.m, &c, &st), BR_E_TIMEOUT);
     ck_assert_msg(strstr(st.msg, "has not ended in 2 s"), "%s", st.msg);
     st = (br_status){0};
-    ck_assert_int_eq(br_lm_model_open(&r, m, &c, &st), BR_E_TIMEOUT);
+    ck_assert_int_eq(br_lm_model_open(&r, on.m, &c, &st), BR_E_TIMEOUT);
     ck_assert_msg(strstr(st.msg, "does not answer"), "%s", st.msg);
-    br_model_close(m);
-    br_str_fini(&doc);
+    close_shape(&on);
     unsetenv("BR_EMU_HANG");
 }
 
@@ -597,17 +592,14 @@ TEST_WITHIN(cuda_a_kernel_that_waits_in_vain_is_a_timeout, 60)
 {
     const char *file = t_printf("%s/lost", t_tmpdir());
     br_status st = {0};
-    br_str doc = {0};
     br_cu_decode d = {0};
     br_cu_shape s;
-    br_model *m;
     br_cuda cu;
 
     t_emulate_cuda();
     ck_assert_int_eq(setenv("BR_EMU_LOST", file, 1), 0);
-    t_ok(br_shape_model(&doc, "shape:llama-512:BF16", true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    t_ok(br_cu_shape_of(&s, m, &st), &st);
+    shaped on = open_shape_file("shape:llama-512:BF16");
+    t_ok(br_cu_shape_of(&s, on.m, &st), &st);
     t_ok(br_cuda_open(&cu, 0, &st), &st);
     t_ok(br_cu_decode_new(&d, &cu, &s, 256, NULL, &st), &st);
     t_write(file, "719", 3); /* launch failed */
@@ -618,8 +610,7 @@ TEST_WITHIN(cuda_a_kernel_that_waits_in_vain_is_a_timeout, 60)
     ck_assert_msg(strstr(st.msg, "has to be loaded anew"), "%s", st.msg);
     br_cu_decode_free(&d);
     br_cuda_close(&cu);
-    br_model_close(m);
-    br_str_fini(&doc);
+    close_shape(&on);
     unsetenv("BR_EMU_LOST");
     t_emulate_end();
 }
@@ -667,19 +658,15 @@ TEST_WITHIN(cuda_a_launch_that_is_refused_may_be_tried_again, 60)
 {
     uint32_t want[2], got[2];
     br_status st = {0};
-    br_str doc = {0};
-    br_model *m;
     br_cuda cu;
 
     t_emulate_cuda();
-    t_ok(br_shape_model(&doc, "shape:llama-512:BF16", true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    shaped on = open_shape_file("shape:llama-512:BF16");
     t_ok(br_cuda_open(&cu, 0, &st), &st);
-    draw_two(&cu, m, false, want);
-    draw_two(&cu, m, true, got);
+    draw_two(&cu, on.m, false, want);
+    draw_two(&cu, on.m, true, got);
     ck_assert(got[0] == want[0] && got[1] == want[1]);
     br_cuda_close(&cu);
-    br_model_close(m);
-    br_str_fini(&doc);
+    close_shape(&on);
     t_emulate_end();
 }
