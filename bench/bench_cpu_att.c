@@ -45,6 +45,7 @@ rows_at(const shape *s, int32_t pos, uint32_t rows)
                     .kv = kv,
                     .has_v = true,
                     .sheets = true,
+                    .once = br_calls_stay(),
                     .head_k = s->dim,
                     .head_v = s->dim,
                     .scale = 0.1f,

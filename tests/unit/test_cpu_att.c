@@ -126,6 +126,7 @@ make_case(att_case *c)
     a->kv = kinds[below(c, BR_COUNT(kinds))];
     a->has_v = below(c, 4) > 0;
     a->sheets = below(c, 2);
+    a->once = below(c, 2);
     n = a->kv == BR_Q_Q8_0 ? 4 : BR_COUNT(widths); /* whole blocks */
     a->head_k = widths[below(c, n)];
     a->head_v = widths[below(c, n)];
@@ -318,6 +319,7 @@ check_company(att_case *c, const br_cpu_ops *ops, const float *want)
         few.n = BR_MIN(few.n, a->n - i);
         memcpy(few.line, a->line + i, few.n * sizeof *few.line);
         memset(c->y + i * a->head_v, 0xff, few.n * a->head_v * sizeof *c->y);
+        few.once = !few.once;
         ops->attend_pairs(&few);
     }
     for (uint32_t i = 0; i < a->n * a->head_v; i++)

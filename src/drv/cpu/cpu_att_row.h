@@ -14,11 +14,23 @@
  * further and lines are held for longer than there are places (0026). A call that
  * finds no place is forgotten, so each line is called for again a page later.
  *
+ * That is a Zen 4. On a Zen 5 calls to the first cache wait for a place, so one is
+ * enough, and what is late is where a page of 4 KB lies: a line of each KB is
+ * called for PAIR_PAGES pages ahead (br_cpu_att.once).
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_CPU_ATT_ROW_H
 #define BR_CPU_ATT_ROW_H
 
-enum { ROW_LINES = 8, ROW_TURN = 2 /* pages */, ROW_AHEAD = 6 << 10 };
+enum {
+    ROW_LINES = 8,
+    ROW_TURN = 2, /* pages */
+    ROW_AHEAD = 6 << 10,
+    ROW_STEP = 1 << 10
+};
+
+/* How lines are called for. */
+typedef enum row_calls { LINES_TWICE, LINES_ONCE } row_calls;
 
 /* What the walk's first head has of a block. The other heads' lie so many bytes
  * later, wherever the pages are. */
@@ -84,10 +96,29 @@ soon_of(const row_part *u, const row_part *next, int32_t j, int32_t by,
 }
 
 V_INLINE void
-call_lines(const row_soon *soon, size_t at, size_t bytes)
+call_lines(const row_soon *soon, size_t at, size_t bytes, row_calls calls)
 {
-    fetch(soon->far + at, bytes);
-    fetch(soon->near + at, bytes);
+    if (calls == LINES_TWICE) {
+        fetch(soon->far + at, bytes);
+        fetch(soon->near + at, bytes);
+        return;
+    }
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch(soon->near + at + i, 0, 3);
+}
+
+/* Where page j + PAIR_PAGES of a stream lies, `bytes` of it. */
+V_INLINE void
+call_page(const row_part *u, const row_part *next, int32_t j, size_t bytes,
+          const uint16_t *(*at)(const row_part *u, int32_t j), row_calls calls)
+{
+    const uint8_t *p;
+
+    if (calls == LINES_TWICE)
+        return;
+    p = page_ahead(u, next, j + PAIR_PAGES, at);
+    for (size_t i = 0; i < bytes; i += ROW_STEP)
+        __builtin_prefetch(p + i, 0, 3);
 }
 
 /* So many pages of `bytes` later. */
@@ -101,7 +132,8 @@ pages_ahead(size_t bytes)
 
 /* Of up to four lines from i0 on. */
 V_INLINE void
-row_scores(row_part *u, int32_t j, uint32_t i0, const row_soon *soon)
+row_scores(row_part *u, int32_t j, uint32_t i0, const row_soon *soon,
+           row_calls calls)
 {
     const att *s = u->s;
     const size_t pairs = s->a->head_k / 2;
@@ -119,7 +151,7 @@ row_scores(row_part *u, int32_t j, uint32_t i0, const row_soon *soon)
             __m512i y = halves_up(_mm512_loadu_si512(k + 32 * of));
 
             if (i0 == 0)
-                call_lines(soon, 64 * (d + (size_t)of), 64);
+                call_lines(soon, 64 * (d + (size_t)of), 64, calls);
             V_UNROLL
             for (int i = 0; i < 4; i++)
                 sum[4 * of + i] = pairs_add(sum[4 * of + i], q + i, y);
@@ -135,13 +167,35 @@ row_scores(row_part *u, int32_t j, uint32_t i0, const row_soon *soon)
 }
 
 /* Of page j. `after`: the part whose keys come after these, or NULL. */
-V_APART void
-score_page(row_part *u, const row_part *after, int32_t j)
+V_INLINE void
+scores_of_page(row_part *u, const row_part *after, int32_t j, row_calls calls)
 {
     row_soon soon = soon_of(u, after, j, u->by_k, keys_of);
 
+    call_page(u, after, j, u->s->k_bytes, keys_of, calls);
     for (uint32_t i = 0; i < u->s->n; i += PAIR_LINES)
-        row_scores(u, j, i, &soon);
+        row_scores(u, j, i, &soon, calls);
+}
+
+V_APART void
+scores_twice(row_part *u, const row_part *after, int32_t j)
+{
+    scores_of_page(u, after, j, LINES_TWICE);
+}
+
+V_APART void
+scores_once(row_part *u, const row_part *after, int32_t j)
+{
+    scores_of_page(u, after, j, LINES_ONCE);
+}
+
+V_INLINE void
+score_page(row_part *u, const row_part *after, int32_t j, row_calls calls)
+{
+    if (calls == LINES_TWICE)
+        scores_twice(u, after, j);
+    else
+        scores_once(u, after, j);
 }
 
 V_APART void
@@ -192,7 +246,7 @@ in_order(__m512 *x, __m512 *y)
  * rest where the block's are, and are in order when the last page is done. */
 V_INLINE void
 row_values(const row_part *u, const row_part *next, int32_t j, int32_t end,
-           uint32_t d, uint32_t i0, int n, int nv)
+           uint32_t d, uint32_t i0, int n, int nv, row_calls calls)
 {
     const att *s = u->s;
     const size_t wide = s->wide, line = s->line;
@@ -214,10 +268,12 @@ row_values(const row_part *u, const row_part *next, int32_t j, int32_t end,
             (const uint32_t *)(const void *)scores_of(s, u->line + i0) +
             8 * (u->first + j);
 
+        if (i0 == 0 && d == 0)
+            call_page(u, next, j, s->v_bytes, values_of, calls);
         for (int32_t k = from / 2; k < (to + 1) / 2; k++) {
             if (i0 == 0)
                 call_lines(&soon, 32 * (size_t)d + 128 * (size_t)(nv * k),
-                           128 * (size_t)nv);
+                           128 * (size_t)nv, calls);
             row_pair(sum, e + k, v + (size_t)k * 2 * wide, wide, n, nv);
         }
     }
@@ -234,26 +290,49 @@ row_values(const row_part *u, const row_part *next, int32_t j, int32_t end,
 
 V_INLINE void
 row_columns(const row_part *u, const row_part *next, int32_t j, int32_t end,
-            uint32_t i0, int n)
+            uint32_t i0, int n, row_calls calls)
 {
     uint32_t d = 0;
 
     for (; d + 64 <= u->s->wide; d += 64)
-        row_values(u, next, j, end, d, i0, n, 2);
+        row_values(u, next, j, end, d, i0, n, 2, calls);
     for (; d < u->s->wide; d += 32)
-        row_values(u, next, j, end, d, i0, n, 1);
+        row_values(u, next, j, end, d, i0, n, 1, calls);
 }
 
-V_APART void
-add_values(const row_part *u, const row_part *next, int32_t j, int32_t end)
+V_INLINE void
+values_of_pages(const row_part *u, const row_part *next, int32_t j, int32_t end,
+                row_calls calls)
 {
     for (uint32_t i = 0; i < u->s->n; i += PAIR_LINES)
         switch (u->s->n - i) {
-        case 1: row_columns(u, next, j, end, i, 1); break;
-        case 2: row_columns(u, next, j, end, i, 2); break;
-        case 3: row_columns(u, next, j, end, i, 3); break;
-        default: row_columns(u, next, j, end, i, 4); break;
+        case 1: row_columns(u, next, j, end, i, 1, calls); break;
+        case 2: row_columns(u, next, j, end, i, 2, calls); break;
+        case 3: row_columns(u, next, j, end, i, 3, calls); break;
+        default: row_columns(u, next, j, end, i, 4, calls); break;
         }
+}
+
+V_APART void
+values_twice(const row_part *u, const row_part *next, int32_t j, int32_t end)
+{
+    values_of_pages(u, next, j, end, LINES_TWICE);
+}
+
+V_APART void
+values_once(const row_part *u, const row_part *next, int32_t j, int32_t end)
+{
+    values_of_pages(u, next, j, end, LINES_ONCE);
+}
+
+V_INLINE void
+add_values(const row_part *u, const row_part *next, int32_t j, int32_t end,
+           row_calls calls)
+{
+    if (calls == LINES_TWICE)
+        values_twice(u, next, j, end);
+    else
+        values_once(u, next, j, end);
 }
 
 /* ---- all of it ---------------------------------------------------------- */
@@ -345,19 +424,20 @@ leave_part(const row_part *u)
 
 /* Values of u, which has its scores, beside keys of the next one. */
 static void
-through_part(row_part *u, row_part *next, const row_part *after)
+through_part(row_part *u, row_part *next, const row_part *after,
+             row_calls calls)
 {
     int32_t n = BR_MAX(u->n, next ? next->n : 0);
 
     for (int32_t j = 0; j < n; j += ROW_TURN) {
         for (int32_t i = j; i < j + ROW_TURN; i++) {
             if (next && i < next->n)
-                score_page(next, after, i);
+                score_page(next, after, i, calls);
             if (i < u->n)
                 weigh_page(u, i);
         }
         if (j < u->n)
-            add_values(u, next, j, BR_MIN(j + ROW_TURN, u->n));
+            add_values(u, next, j, BR_MIN(j + ROW_TURN, u->n), calls);
     }
     leave_part(u);
     if (next)
@@ -367,6 +447,7 @@ through_part(row_part *u, row_part *next, const row_part *after)
 static void
 walk_row(const br_cpu_att *a)
 {
+    const row_calls calls = a->once ? LINES_ONCE : LINES_TWICE;
     row_walk r;
     row_part part[3]; /* this, the next one and the one after it */
     bool have[3];
@@ -380,14 +461,14 @@ walk_row(const br_cpu_att *a)
         have[i] = next_part(&r, &part[i]);
     if (have[0]) {
         for (int32_t j = 0; j < part[0].n; j++)
-            score_page(&part[0], have[1] ? &part[1] : NULL, j);
+            score_page(&part[0], have[1] ? &part[1] : NULL, j, calls);
         have_scores(&part[0]);
     }
     for (int i = 0; have[i]; i = (i + 1) % 3) {
         int next = (i + 1) % 3, after = (i + 2) % 3;
 
         through_part(&part[i], have[next] ? &part[next] : NULL,
-                     have[after] ? &part[after] : NULL);
+                     have[after] ? &part[after] : NULL, calls);
         have[i] = next_part(&r, &part[i]);
     }
     end_walk(a, &r.w);

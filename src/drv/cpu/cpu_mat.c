@@ -77,13 +77,22 @@ bf16_pays(void)
     return __builtin_cpu_is("amd");
 }
 
+/* Of 128 calls to the first cache one after the other a Zen 5 brings 97 %, of
+ * those to the second a third to a half (docs/decisions/0026). AVX-512 and this
+ * family is a Zen 4. */
+static bool
+calls_stay(void)
+{
+    return !__builtin_cpu_is("amdfam19h");
+}
+
 /* How far ahead the lines of one or two rows are called for: a Zen 5 reads up to
  * two thirds more for it, and a Zen 4, whose own prefetchers it disturbs, 10 to
- * 20 % less (docs/decisions/0029). AVX-512 and this family is a Zen 4. */
+ * 20 % less (docs/decisions/0029). */
 static uint32_t
 ahead_bytes(void)
 {
-    return __builtin_cpu_is("amdfam19h") ? 0 : 6 << 10;
+    return calls_stay() ? 6 << 10 : 0;
 }
 
 /* The kernel gives tiles, 8 KiB more of a thread's state, to a process that
@@ -128,6 +137,12 @@ has_bf16(void)
 
 static bool
 bf16_pays(void)
+{
+    return false;
+}
+
+static bool
+calls_stay(void)
 {
     return false;
 }
@@ -210,6 +225,12 @@ bool
 br_isa_pairs_pay(br_isa isa)
 {
     return br_isa_pairs(isa) && bf16_pays();
+}
+
+bool
+br_calls_stay(void)
+{
+    return calls_stay();
 }
 
 static br_form

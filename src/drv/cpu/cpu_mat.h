@@ -48,6 +48,9 @@ br_isa br_isa_best(void);
 /* Does it multiply pairs of BF16? And faster than f32? */
 bool br_isa_pairs(br_isa isa);
 bool br_isa_pairs_pay(br_isa isa);
+/* Does a call for a line wait for a place in the first cache, that is, is none
+ * forgotten? */
+bool br_calls_stay(void);
 
 /* Forms of activations. */
 typedef enum br_form {

@@ -51,6 +51,7 @@ typedef struct br_cpu_att {
     size_t page_bytes, k_at, v_at; /* in bytes; of the first head in a page */
     int kv; /* BR_Q_F32, F16 or Q8_0; the latter: heads of whole blocks */
     bool has_v, sheets; /* pages lie in sheets (state.h) */
+    bool once;          /* br_calls_stay; for speed alone */
     uint32_t head_k, head_v;
     float scale, cap; /* cap 0: none */
     float *s;         /* scratch of br_cpu_att_floats */

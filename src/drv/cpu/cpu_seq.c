@@ -381,6 +381,7 @@ attention_of(br_cpu *c, const cpu_phase *p, uint32_t group, cpu_worker *w)
     br_cpu_att a = {.kv = c->state->kv,
                     .has_v = p->in[2].place != NULL,
                     .sheets = true,
+                    .once = br_calls_stay(),
                     .head_k = (uint32_t)br_ir_i(n, BR_IA_head_dim, 0),
                     .head_v = (uint32_t)br_ir_i(n, BR_IA_head_v, 0),
                     .scale = (float)br_ir_f(n, BR_IA_scale, 1),
