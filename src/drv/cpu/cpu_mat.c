@@ -83,7 +83,7 @@ bf16_pays(void)
 static bool
 calls_stay(void)
 {
-    return !__builtin_cpu_is("amdfam19h");
+    return __builtin_cpu_is("amd") && !__builtin_cpu_is("amdfam19h");
 }
 
 /* How far ahead the lines of one or two rows are called for: a Zen 5 reads up to
@@ -92,7 +92,7 @@ calls_stay(void)
 static uint32_t
 ahead_bytes(void)
 {
-    return calls_stay() ? 6 << 10 : 0;
+    return __builtin_cpu_is("amdfam19h") ? 0 : 6 << 10;
 }
 
 /* The kernel gives tiles, 8 KiB more of a thread's state, to a process that
@@ -304,6 +304,7 @@ br_mat_plan(br_mat *m, const br_mat_desc *d, br_status *st)
     m->n_out = (uint32_t)d->n_out;
     m->near_bytes = near_bytes();
     m->ahead = ahead_bytes();
+    m->pages = calls_stay() ? 16 << 10 : 0;
     m->panel_bytes = panel_bytes(d->type, d->n_in);
     m->bytes = m->panel_bytes * br_mat_panels(m);
     return BR_OK;

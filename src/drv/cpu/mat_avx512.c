@@ -107,7 +107,7 @@ typedef struct beside {
     bool wide;   /* one panel, unpacked: see unpack() */
     bool called; /* its weights are in the first cache, or soon */
     bool slow;   /* rows enough that a line takes long: see ahead() */
-    size_t ahead;
+    size_t ahead, pages;
 } beside;
 
 /* The processor looks only so far ahead, and while it multiplies nothing comes:
@@ -127,6 +127,16 @@ ahead(beside e, const uint8_t *p)
         _mm_prefetch((const void *)(p + AHEAD_SLOW), _MM_HINT_T1);
     else
         _mm_prefetch((const void *)(p + e.ahead), _MM_HINT_T0);
+}
+
+/* A line of each page of 4 KB well before the others of one or two rows: where a
+ * page lies takes the processor to memory, too (br_mat's pages; a Zen 5 reads 5
+ * to 40 % more for it). */
+static MAT_INLINE void
+ahead_of_page(beside e, const uint8_t *p)
+{
+    if (!e.slow && e.pages > 0)
+        _mm_prefetch((const void *)(p + e.pages), _MM_HINT_T0);
 }
 
 static MAT_INLINE void
@@ -201,9 +211,11 @@ flat_block(const mat_format *f, mat_place at, int n, beside e, const rows8 *x,
                               : _mm512_slli_epi32(splat4(x->row[r] + to_sum),
                                                   (unsigned)bias_bits(f));
     /* In the order in which they lie: so the processor foresees them, too. */
-    if (!e.called && at.b % MAT_CHAINS == 0)
+    if (!e.called && at.b % MAT_CHAINS == 0) {
+        ahead_of_page(e, at.head);
         for (uint32_t i = 0; i < mat_head_bytes(f); i += 64)
             ahead(e, at.head + i);
+    }
     dot_groups(f, at.block, 0, n, e, x->row, 32 * (size_t)at.b, acc);
     MAT_UNROLL
     for (int i = 0; i < e.n; i++, at.head += e.next) {
@@ -339,8 +351,10 @@ k_block(const mat_format *f, mat_place at, const uint8_t *w, int n, beside e,
     load_scales(f, at.block, &k);
     for (uint32_t i = 0; i < mat_scale_bytes(f) && !e.wide; i += 64)
         ahead(e, at.block + i);
-    if (!e.wide)
+    if (!e.wide) {
+        ahead_of_page(e, at.head);
         ahead(e, at.head);
+    }
     if (f->min && !e.wide)
         ahead(e, at.head + 128);
     k_sums(f, (mat_place){.block = w, .b = at.b}, &k, n, e, x, sum, first);
@@ -570,7 +584,7 @@ static MAT_INLINE void
 last_rows(const mat_tile *t, int type, const span *k, beside e, int r,
           __m512 *sum)
 {
-    const beside one = {1, e.of, 0, e.wide, e.called, false, e.ahead};
+    const beside one = {1, e.of, 0, e.wide, e.called, false, e.ahead, e.pages};
     const feed none = {0};
     int left = t->n_rows - r;
 
@@ -674,7 +688,7 @@ panels_of_blocks(const mat_tile *t, int type, int panels, bool wide)
 {
     const mat_format *f = mat_format_of(type);
     const beside e = {panels, panels, t->m->panel_bytes, wide,
-                      wide,   false,  t->m->ahead};
+                      wide,   false,  t->m->ahead,       t->m->pages};
     uint32_t n_blocks = t->m->n_in / (f->class == MAT_K ? 256 : 32);
     uint32_t most = span_blocks(t, f, wide);
     _Alignas(64) uint8_t bytes[WIDE_BLOCKS * WIDE_BLOCK];

@@ -75,6 +75,8 @@ pair_lines(const mat_tile *t, const uint8_t *p, int n, beside e,
     for (; i + 2 <= lines; i += 2, p += 128) {
         if (e.n == 2)
             call_lines(next, i / 2, e);
+        else if (i % 32 == 0)
+            ahead_of_page(e, p);
         pair_line(p, n, e, x, i, acc, 0);
         pair_line(p + 64, n, e, x, i + 1, acc, 1);
     }
@@ -90,6 +92,8 @@ float_lines(const mat_tile *t, int type, const uint8_t *p, int n, beside e,
          i++, p += mat_line_bytes(type)) {
         if (e.n == 2)
             call_lines(next, i, e);
+        else if (i % 16 == 0)
+            ahead_of_page(e, p);
         MAT_UNROLL
         for (int l = 0; l < 2; l++) {
             __m512 w = widen(type, p, l), v = w;
@@ -235,9 +239,9 @@ float_rows(const mat_tile *t, int type, uint32_t piece, int r0, int n, beside e,
 static MAT_INLINE void
 float_piece(const mat_tile *t, int type, uint32_t piece, int panels, waiting of)
 {
-    const beside e = {panels,     panels, t->m->panel_bytes,
-                      false,      false,  t->n_rows >= SLOW_ROWS,
-                      t->m->ahead};
+    const beside e = {panels,      panels,     t->m->panel_bytes,
+                      false,       false,      t->n_rows >= SLOW_ROWS,
+                      t->m->ahead, t->m->pages};
     int r = 0, n = t->n_rows, most = FLOAT_ROWS / panels;
 
     for (; n - r >= most / 4 * 3; r += most)
