@@ -165,12 +165,15 @@ TEST(engine_refuses_what_it_cannot_do)
         ck_assert_uint_eq(id, 0);                                           \
         d = was;                                                            \
     } while (0)
+    const int32_t far = br_lm_fake_lm(k.fake)->n_vocab;
     REFUSES("USAGE", d.n_tokens = 0);
     REFUSES("USAGE", r[0].prompt[3] = -1);
     r[0].prompt[3] = 1;
     REFUSES("LIMIT", d.n_tokens = 1024);
     REFUSES("USAGE", d.sample.top_p = 2);
     REFUSES("LIMIT", d.n_stop_tokens = 9);
+    REFUSES("USAGE", (d.n_stop_tokens = 1, d.stop_tokens = &far));
+    REFUSES("USAGE", (d.n_stop_tokens = 1, d.stop_tokens = &(int32_t){-1}));
     REFUSES("NOT_FOUND", d.tenant = 77);
     REFUSES("NOT_FOUND", d.tenant = UINT32_MAX);
     q.max_queued = 1;
