@@ -735,6 +735,37 @@ lds_far(u32 a) /* of shared_of */
                  : "memory");
     return r;
 }
+/* Blocks of the cluster; one where there is none. */
+BR_DEV u32
+cluster_blocks(void)
+{
+    u32 r;
+    asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(r));
+    return r;
+}
+/* 16 bytes to another block (a of shared_of), counted by a barrier there. PTX 8.1. */
+BR_DEV void
+send128(u32 a, u32x4 v, u32 bar_addr)
+{
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.u32 "
+                 "[%0], {%1,%2,%3,%4}, [%5];" ::"r"(a),
+                 "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(bar_addr)
+                 : "memory");
+}
+/* mbar_try where other blocks sent what is waited for. */
+BR_DEV bool
+mbar_try_sent(u32 bar_addr, u32 parity)
+{
+    u32 ok;
+    asm volatile("{ .reg .pred p;\n"
+                 "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, "
+                 "[%1], %2;\n"
+                 "selp.u32 %0, 1, 0, p; }"
+                 : "=r"(ok)
+                 : "r"(bar_addr), "r"(parity)
+                 : "memory");
+    return ok != 0;
+}
 /* ---- launches one after another ------------------------------------------- */
 /* Until all that the launch before has written is there. */
 BR_DEV void

@@ -54,45 +54,14 @@ store4(float *p, const float *x)
     *(u32x4 *)p = {as_u32(x[0]), as_u32(x[1]), as_u32(x[2]), as_u32(x[3])};
 }
 
-/* A thread's runs of four columns of row t, of a product in pieces, where its
- * weights' factors are: four or eight pieces are asked for at once. */
-template <u32 EACH_>
+/* Columns 4 c .. of row t: as f32, unless nobody reads that, and as f16. */
 BR_DEV void
-add_pieces(float (&x)[EACH_][4], const struct br_nd_pieces &p, u32 t, u32 K)
+put_row16(const struct br_nd_args &a, u32 t, u32 c, const float *v, float inv)
 {
-    enum { AT_ONCE = EACH_ == 1 ? 8 : 4 };
-    const u64 step = (u64)BR_ND_APART * p.pitch;
-    const float xd = p.xd[t];
-    float all[EACH_][4];
-
-#pragma unroll 1
-    for (u32 from = 0; from < p.segs; from += AT_ONCE) {
-        float v[EACH_][AT_ONCE][4];
-#pragma unroll
-        for (u32 e = 0; e < EACH_; e++) {
-            const u32 k = (e * block_dim() + tid()) * 4;
-            const float *s =
-                p.sums + from * step + (u64)t * p.pitch + (k < K ? k : 0);
-#pragma unroll
-            for (u32 i = 0; i < AT_ONCE; i++)
-                if (from + i < p.segs)
-                    load4(v[e][i], s + i * step);
-        }
-#pragma unroll
-        for (u32 e = 0; e < EACH_; e++)
-#pragma unroll
-            for (u32 i = 0; i < AT_ONCE; i++)
-#pragma unroll
-                for (u32 k = 0; k < 4; k++)
-                    if (from + i < p.segs)
-                        all[e][k] = from + i ? all[e][k] + v[e][i][k]
-                                             : v[e][i][k];
-    }
-#pragma unroll
-    for (u32 e = 0; e < EACH_; e++)
-#pragma unroll
-        for (u32 k = 0; k < 4; k++)
-            x[e][k] = all[e][k] * xd * x[e][k];
+    if (a.y.p)
+        store4(row(a.y, t) + c * 4, v);
+    *(u32x2 *)(a.xq + tile_at16(a.lows, t, c / 2) + c % 2 * 8) = {
+        pack_f16(v[0] * inv, v[1] * inv), pack_f16(v[2] * inv, v[3] * inv)};
 }
 
 /* A block a row: what a product is about to read, as f16, and how it comes
@@ -108,9 +77,9 @@ add_pieces(float (&x)[EACH_][4], const struct br_nd_pieces &p, u32 t, u32 K)
  * state: a product follows that makes silu(gate) * up of the row. None of those
  * is larger than the row's squares times `cap`, the largest product of the
  * norms of a gate's row and its up's; so their factor is known before they are. */
-template <u32 OP, u32 EACH_, bool PIECES>
+template <u32 OP, u32 EACH_>
 BR_DEV void
-row16(const struct br_nd_args &a, const struct br_nd_pieces &in)
+row16(const struct br_nd_args &a)
 {
     enum { TWO = OP == BR_ND_GLU || OP == BR_ND_ADD };
     enum { NORM = OP == BR_ND_SCALE || OP == BR_ND_ADD };
@@ -127,8 +96,6 @@ row16(const struct br_nd_args &a, const struct br_nd_pieces &in)
             w[e][i] = 1.0f;
         if (NORM && a.w.p && k < K) /* while the launch ahead ends */
             load4(w[e], a.w.p + k);
-        if (PIECES && k < K)
-            load4(b[e], in.d + k);
     }
     grid_wait();
     const float *x = row(a.x, a.scatter ? (u32)a.s.want[t] : t);
@@ -137,11 +104,9 @@ row16(const struct br_nd_args &a, const struct br_nd_pieces &in)
         const u32 k = (e * block_dim() + tid()) * 4;
         if (k < K)
             load4(v[e], x + k);
-        if (TWO && !PIECES && k < K)
+        if (TWO && k < K)
             load4(b[e], row(a.b, t) + k);
     }
-    if (PIECES)
-        add_pieces<EACH_>(b, in, t, K);
 #pragma unroll
     for (u32 e = 0; e < EACH_; e++) {
         const u32 k = (e * block_dim() + tid()) * 4;
@@ -182,17 +147,13 @@ row16(const struct br_nd_args &a, const struct br_nd_pieces &in)
 #pragma unroll
         for (u32 i = 0; i < 4 && NORM; i++)
             v[e][i] = v[e][i] * by * w[e][i];
-        if (a.y.p)
-            store4(row(a.y, t) + c * 4, v[e]);
-        *(u32x2 *)(a.xq + tile_at16(a.lows, t, c / 2) + c % 2 * 8) = {
-            pack_f16(v[e][0] * inv, v[e][1] * inv),
-            pack_f16(v[e][2] * inv, v[e][3] * inv)};
+        put_row16(a, t, c, v[e], inv);
     }
 }
 #define ROW16_AS(name, OP, EACH)                                         \
     KERNEL __launch_bounds__(BR_ND_ROW_THREADS) br_nd_row16_##name(ARGS) \
     {                                                                    \
-        row16<OP, EACH, false>(a, br_nd_pieces{});                       \
+        row16<OP, EACH>(a);                                              \
     }
 #define ROW16(name, OP)         \
     ROW16_AS(name, OP, 2)       \
@@ -202,13 +163,3 @@ ROW16(copy, BR_ND_COPY)
 ROW16(glu, BR_ND_GLU)
 ROW16(norm, BR_ND_SCALE)
 ROW16(add, BR_ND_ADD)
-KERNEL __launch_bounds__(BR_ND_ROW_THREADS / 2)
-    br_nd_row16_pieces(const struct br_nd_joined j)
-{
-    row16<BR_ND_ADD, 2, true>(j.a, j.in);
-}
-KERNEL __launch_bounds__(BR_ND_ROW_THREADS / 2)
-    br_nd_row16_pieces_short(const struct br_nd_joined j)
-{
-    row16<BR_ND_ADD, 1, true>(j.a, j.in);
-}

@@ -26,6 +26,7 @@ enum {
         64, /* rows of a step whose pieces their readers add, at most */
     BR_ND_ROW_THREADS = 1024, /* at most */
     BR_ND_ROW_MOST = 32768,   /* columns of a row that become f16 */
+    BR_ND_ROW_BLOCKS = 8,     /* a row whose pieces are added: at most */
     BR_ND_WARPS = 8,          /* of a block of most kernels */
     BR_ND_BLOCK = 256,        /* keys of a fold of attention */
     BR_ND_FLASH_KEYS = 64,    /* the same on tensor cores */
@@ -53,6 +54,10 @@ enum {
     (BR_ND_STAY_WARPS * (per_kv) * ((head) + 4u) * 4u)
 #define BR_ND_STAY_STAGE(head) (BR_ND_FLASH_STAGE(head) + 16u)
 #define BR_ND_STAY_SHARED      (226 * 1024) /* at most; few queries, too */
+
+/* Of a norm by a cluster: three numbers of each warp of a row, then a barrier. */
+#define BR_ND_NEAR_SUMS        (BR_ND_ROW_THREADS / 64 * 16u)
+#define BR_ND_NEAR_SHARED      (BR_ND_NEAR_SUMS + 16u)
 
 /* Of packed tiles (node_packed.cuh): bytes of 64 columns of one. */
 #define BR_ND_PACK_SCALES      (BR_ND_TILE_ROWS * 8u)
@@ -212,7 +217,7 @@ struct br_nd_pieces {
     const float *sums, *xd, *d; /* [row], [n] */
     unsigned int pitch, segs;   /* segs 0: there are none */
     unsigned int at[3];         /* where the outputs begin */
-    unsigned int reserved;
+    unsigned int threads;       /* that a row has, by a cluster */
 };
 
 /* A launch that reads such, or that does what two did. */

@@ -695,6 +695,29 @@ lds_far(u32 a)
     memcpy(&r, emu_far(a)->shared + (a & 0xffffff), 4);
     return r;
 }
+BR_DEV u32
+cluster_blocks(void)
+{
+    return emu_me->cluster_size;
+}
+BR_DEV void
+send128(u32 a, u32x4 v, u32 bar_addr)
+{
+    struct emu_mbar *b =
+        (struct emu_mbar *)(emu_far(bar_addr)->shared + (bar_addr & 0xffffff));
+
+    if (a % 16 || emu_far(a) != emu_far(bar_addr))
+        abort();
+    memcpy(emu_far(a)->shared + (a & 0xffffff), &v, 16);
+    emu_yield(); /* it is there before the barrier says so */
+    b->bytes -= 16;
+    emu_mbar_settle(b);
+}
+BR_DEV bool
+mbar_try_sent(u32 a, u32 parity)
+{
+    return mbar_try(a, parity);
+}
 BR_DEV void
 grid_wait(void)
 {

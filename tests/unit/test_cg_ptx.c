@@ -275,7 +275,7 @@ static bool
 is_hopper(const char *note)
 {
     static const char *const are[] = {"wgmma.", "barrier.cluster.", "mapa.",
-                                      "ld.shared::cluster."};
+                                      "ld.shared::cluster.", "st.async."};
 
     for (size_t k = 0; k < BR_COUNT(are); k++)
         if (strncmp(note, are[k], strlen(are[k])) == 0)
