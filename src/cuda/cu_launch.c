@@ -85,6 +85,15 @@ keep_in(br_str *at, uint64_t most)
     cache = (br_kcache){cache_folder, most};
 }
 
+/* What kernels run on but this processor, or NULL; of no letters it is not set. */
+static const char *
+runs_on(void)
+{
+    const char *on = getenv("BRASS_CUDA_ON");
+
+    return on && *on ? on : NULL;
+}
+
 /* BRASS_KERNEL_CACHE_BYTES, as brass kernel cache has it. */
 static void
 find_cache(void)
@@ -97,8 +106,7 @@ find_cache(void)
     br_options o;
     br_str at = {0};
 
-    if (getenv("BRASS_CUDA_ON") ||
-        br_options_init(&o, &row, 1, "BRASS_", &st) != BR_OK)
+    if (runs_on() || br_options_init(&o, &row, 1, "BRASS_", &st) != BR_OK)
         return;
     br_options_take(&o, 0);
     if (br_options_env(&o, environ, &st) != BR_OK ||
@@ -122,7 +130,7 @@ static void
 make_code(bc_module *mod)
 {
     static br_ktarget sim;
-    const char *on = getenv("BRASS_CUDA_ON");
+    const char *on = runs_on();
     br_status st = {0};
 
     if (on && br_sim_target(&sim, on)) {
@@ -220,7 +228,7 @@ do_launch(void *payload)
 size_t
 bc_shared_optin(void)
 {
-    const char *on = getenv("BRASS_CUDA_ON");
+    const char *on = runs_on();
 
     return on && br_gcn_cpu_find(on) ? (size_t)BR_SIM_MAX_LDS
                                      : (size_t)BC_SHARED_OPTIN;

@@ -71,7 +71,13 @@ program(const char *name, bool on_gfx)
 
 PROGRAM(vector_add)
 {
+    t_proc r;
+
     program("vector_add", true);
+    setenv("BRASS_CUDA_ON", "", 1); /* as if it were not set */
+    t_exec(&r, (const char *[]){t_printf("%s/vector_add", t_tmpdir()), NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0 && r.n_err == 0, "%d: %s", r.exit, r.err);
 }
 
 /* brasscc takes clang 19 where it is; Debian 12's own is 14. */
