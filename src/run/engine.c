@@ -144,7 +144,7 @@ check_tokens(const br_engine *e, const br_request_desc *d, br_status *st)
                        d->n_stop_tokens, BR_ENGINE_MAX_STOP_TOKENS);
     for (size_t i = 0; i < d->n_stop_tokens; i++)
         if (d->stop_tokens[i] < 0 || d->stop_tokens[i] >= e->lm->n_vocab)
-            return br_fail(st, BR_E_USAGE, "stop token %d is not below %d",
+            return br_fail(st, BR_E_USAGE, "there is no stop token %d (of %d)",
                            d->stop_tokens[i], e->lm->n_vocab);
     return BR_OK;
 }

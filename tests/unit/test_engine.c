@@ -174,6 +174,7 @@ TEST(engine_refuses_what_it_cannot_do)
     REFUSES("LIMIT", d.n_stop_tokens = 9);
     REFUSES("USAGE", (d.n_stop_tokens = 1, d.stop_tokens = &far));
     REFUSES("USAGE", (d.n_stop_tokens = 1, d.stop_tokens = &(int32_t){-1}));
+    ck_assert_ptr_nonnull(strstr(st.msg, "there is no stop token -1 (of "));
     REFUSES("NOT_FOUND", d.tenant = 77);
     REFUSES("NOT_FOUND", d.tenant = UINT32_MAX);
     q.max_queued = 1;
