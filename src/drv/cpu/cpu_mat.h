@@ -68,7 +68,7 @@ typedef struct br_mat {
     uint32_t n_in, n_out;
     uint32_t near_bytes;  /* the first cache, which kernels share out */
     uint32_t ahead;       /* of one or two rows: how far a stream is called */
-    uint32_t pages;       /* and where its pages lie; 0: not */
+    uint32_t pages;       /* and its pages; 0: they are not */
     uint64_t panel_bytes; /* 16 outputs */
     uint64_t bytes;       /* all panels; the last one is padded */
     const uint8_t *data;  /* packed; the caller sets it, 64-aligned */
