@@ -44,6 +44,7 @@ struct emu_fiber {
     struct emu_block *cluster; /* its first block */
     struct emu_bar *cluster_bar;
     u32 cluster_size, cluster_gen;
+    int cluster_met; /* it has waited for all of the cluster */
     const volatile u32 *wait; /* asleep while *wait == old */
     u32 old, tid, bid, bid_y, block_dim, grid_dim;
     int done;
@@ -674,6 +675,7 @@ cluster_wait(void)
 {
     while (emu_me->cluster_bar->gen == emu_me->cluster_gen)
         emu_yield();
+    emu_me->cluster_met = 1;
 }
 /* The block is in the topmost byte. */
 BR_DEV u32
@@ -686,6 +688,8 @@ shared_of(u32 a, u32 rank)
 BR_DEV struct emu_block *
 emu_far(u32 a)
 {
+    if (!emu_me->cluster_met) /* is the other block there? */
+        abort();
     return emu_me->cluster + (a >> 24) - 1;
 }
 BR_DEV float
@@ -706,7 +710,8 @@ send128(u32 a, u32x4 v, u32 bar_addr)
     struct emu_mbar *b =
         (struct emu_mbar *)(emu_far(bar_addr)->shared + (bar_addr & 0xffffff));
 
-    if (a % 16 || emu_far(a) != emu_far(bar_addr))
+    /* without a cluster the device has no such instruction */
+    if (a % 16 || emu_me->cluster_size < 2 || emu_far(a) != emu_far(bar_addr))
         abort();
     memcpy(emu_far(a)->shared + (a & 0xffffff), &v, 16);
     emu_yield(); /* it is there before the barrier says so */

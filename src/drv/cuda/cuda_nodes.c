@@ -443,14 +443,16 @@ blocks_of(const br_cun *x, cun_launch *l, uint32_t rows, bool few,
 }
 
 /* A row whose pieces are added has a cluster of blocks, of as many as it has warps
- * for: warps shared out (H200, 16 rows: 1B .93 ms a step by one, .90 by four, .88). */
+ * for: warps shared out (H200, 16 rows of 1B: .933 ms a step by one block, .902 by
+ * eight). Two at least, though one of them may have no columns: in a launch without
+ * clusters an H200 ends st.async as an illegal instruction. */
 static uint32_t
 blocks_of_row(br_cuda_launch *how, uint32_t rows, struct br_nd_pieces *in)
 {
     const uint32_t warps = how->bx / 32;
     uint32_t n = BR_ND_ROW_BLOCKS;
 
-    while (n > 1 && n > warps)
+    while (n > 2 && n > warps)
         n /= 2;
     in->threads = how->bx;
     how->bx = (warps + n - 1) / n * 32;
