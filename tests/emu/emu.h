@@ -44,7 +44,7 @@ struct emu_fiber {
     struct emu_block *cluster; /* its first block */
     struct emu_bar *cluster_bar;
     u32 cluster_size, cluster_gen;
-    int cluster_met; /* it has waited for all of the cluster */
+    int cluster_met;          /* it has waited for all of the cluster */
     const volatile u32 *wait; /* asleep while *wait == old */
     u32 old, tid, bid, bid_y, block_dim, grid_dim;
     int done;

@@ -383,7 +383,7 @@ TEST_WITHIN(cuda_rows_of_slots_of_their_own_agree, 120)
     t_emulate_cuda();
     rows_alone("shape:llama-256:BF16");
     rows_alone("shape:qwen3-512:BF16");
-    rows_alone("shape:llama-2112:BF16"); /* a norm by eight blocks, and by one */
+    rows_alone("shape:llama-2112:BF16"); /* a norm by eight, and by one */
     t_emulate_end();
 }
 
