@@ -24,19 +24,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Stacks lie no power of two apart: lines that are written at each turn would be of one
- * set of the caches. */
-enum {
-    STACK = (64 << 10) + 17 * 64,
-    N_SM = 7,
-    SHARED = 232448,
-    LAUNCH_FAILED = 719
-};
+enum { STACK = 64 << 10, N_SM = 7, SHARED = 232448, LAUNCH_FAILED = 719 };
 
 struct emu_fiber *emu_me;
 static void *home;
 static const char *kernel;
-static const void *kernel_found;
 static void **kernel_params;
 static uint64_t constants; /* the kernel's constant block */
 
@@ -47,32 +39,10 @@ __asm__(".text\n.globl emu_swap\n.type emu_swap,@function\nemu_swap:\n"
         "mov %rsp,(%rdi)\nmov %rsi,%rsp\n"
         "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n");
 
-/* The threads of a launch; they take turns, each going on with the next one that may, the
- * last with `run`. */
-static struct emu_fiber *fibers, *fibers_end;
-
-static void change_block(struct emu_block *b);
-
-static int
-may_go_on(const struct emu_fiber *f)
-{
-    return !f->done && !(f->wait && *f->wait == f->old);
-}
-
 void
 emu_yield(void)
 {
-    struct emu_fiber *me = emu_me, *f = me + 1;
-
-    while (f < fibers_end && !may_go_on(f))
-        f++;
-    if (f == fibers_end) {
-        emu_swap(&me->sp, home);
-        return;
-    }
-    emu_me = f;
-    change_block(f->block);
-    emu_swap(&me->sp, f->sp);
+    emu_swap(&emu_me->sp, home);
 }
 
 void
@@ -113,16 +83,13 @@ emu_cluster_arrive(void)
     cluster_settle();
 }
 
-static size_t n_left; /* threads that have not returned */
-
 static void
 fiber_main(void)
 {
-    emu_call(kernel_found, kernel_params);
+    emu_call(kernel, kernel_params);
     cluster_left--;
     cluster_settle();
     emu_me->done = 1;
-    n_left--;
     emu_yield();
     abort();
 }
@@ -164,8 +131,8 @@ void
 emu_trap(void)
 {
     trapped = 1;
-    emu_swap(&emu_me->sp, home);
-    abort();
+    for (;;)
+        emu_yield();
 }
 
 static int hung;         /* what runs never ends */
@@ -210,24 +177,27 @@ static int
 run(struct emu_fiber *f, size_t n)
 {
     enum { ROUNDS = 256 }; /* between two looks */
+    size_t left = 0, moved;
 
-    fibers = f;
-    fibers_end = f + n;
-    n_left = 0;
     for (size_t i = 0; i < n; i++)
-        n_left += !f[i].done;
-    for (unsigned round = 1; n_left; round++) {
+        left += !f[i].done;
+    for (unsigned round = 1; left; round++) {
         if (emu_beside && round % ROUNDS == 0)
             look_for_hang(kernel);
         hang_here();
-        emu_me = f;
-        while (emu_me < fibers_end && !may_go_on(emu_me))
-            emu_me++;
-        if (emu_me == fibers_end)
-            return 1;
-        change_block(emu_me->block);
-        emu_swap(&home, emu_me->sp);
-        if (trapped)
+        moved = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (f[i].done || (f[i].wait && *f[i].wait == f[i].old))
+                continue;
+            emu_me = &f[i];
+            change_block(f[i].block);
+            emu_swap(&home, f[i].sp);
+            moved++;
+            left -= (size_t)f[i].done;
+            if (trapped)
+                return 1;
+        }
+        if (!moved)
             return 1;
     }
     return 0;
@@ -745,7 +715,6 @@ emu_launch_blocks(void *fn, const struct shape *s, void **params, int together)
     if (emu_hung())
         return 0;
     kernel = fn;
-    kernel_found = emu_find(fn);
     kernel_params = params;
     for (u32 i = 0; i < n && !rc; i += each)
         rc = launch(s, i, each);
@@ -756,7 +725,6 @@ int
 emu_launch_together(void *fn, const struct shape *s, void **params)
 {
     kernel = fn;
-    kernel_found = emu_find(fn);
     kernel_params = params;
     return launch(s, 0, s->gx * s->gy);
 }

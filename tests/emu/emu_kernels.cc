@@ -100,18 +100,10 @@ emu_size(const char *name)
     return 0;
 }
 
-extern "C" const void *
-emu_find(const char *name)
+extern "C" void
+emu_call(const char *name, void **params)
 {
     for (const auto &t : table)
         if (!strcmp(t.name, name))
-            return &t;
-    return nullptr;
-}
-
-/* Every thread of a launch comes by here. */
-extern "C" void
-emu_call(const void *found, void **params)
-{
-    static_cast<decltype(&table[0])>(found)->run(params);
+            t.run(params);
 }
