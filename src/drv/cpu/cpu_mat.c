@@ -8,6 +8,7 @@
  * not depend on who shares its tile, so neither loop can change them.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/thread.h"
 #include "drv/cpu/mat_int.h"
 #include "model/qint.h"
 #include "model/quant_int.h"
@@ -248,10 +249,23 @@ br_isa_pairs_pay(br_isa isa)
     return br_isa_pairs(isa) && bf16_pays();
 }
 
+static bool they_stay;
+
+static void
+ask_calls(void)
+{
+    they_stay = calls_stay();
+}
+
+/* Once: a virtual machine leaves CPUID to its host, some 40 us, and attention of
+ * each layer and each probe ask. */
 bool
 br_calls_stay(void)
 {
-    return calls_stay();
+    static br_once once = BR_ONCE;
+
+    br_once_run(&once, ask_calls);
+    return they_stay;
 }
 
 static br_form
