@@ -82,7 +82,7 @@ bf16_pays(void)
 static bool
 is_zen4(void)
 {
-    return has_avx512() && __builtin_cpu_is("amdfam19h");
+    return __builtin_cpu_is("amdfam19h") && has_avx512();
 }
 
 /* Of 128 calls to the first cache one after the other a Zen 5 brings 97 %, of
@@ -101,14 +101,6 @@ static uint32_t
 ahead_bytes(void)
 {
     return is_zen4() ? 0 : 6 << 10;
-}
-
-/* And how far ahead their pages are; 0: they are not called for. 24 and 32 KB
- * were no better (docs/decisions/0029). */
-static uint32_t
-page_ahead_bytes(void)
-{
-    return calls_stay() ? 16 << 10 : 0;
 }
 
 /* The kernel gives tiles, 8 KiB more of a thread's state, to a process that
@@ -165,12 +157,6 @@ calls_stay(void)
 
 static uint32_t
 ahead_bytes(void)
-{
-    return 0;
-}
-
-static uint32_t
-page_ahead_bytes(void)
 {
     return 0;
 }
@@ -266,6 +252,14 @@ br_calls_stay(void)
 
     br_once_run(&once, ask_calls);
     return they_stay;
+}
+
+/* How far ahead the pages of one or two rows are called for; 0: not at all. 24
+ * and 32 KB were no better (docs/decisions/0029). */
+static uint32_t
+page_ahead_bytes(void)
+{
+    return br_calls_stay() ? 16 << 10 : 0;
 }
 
 static br_form
