@@ -149,6 +149,29 @@ metric(const sk *k, const char *name)
     return atof(at + strlen(name) + 2);
 }
 
+/* What a thread pays outside the kernel, as its clock has it, to send an event and to
+ * read one, us: nothing on bare metal, 1 to 3 where a call passes by a hypervisor. */
+static double
+calls_cost(void)
+{
+    enum { TIMES = 20000, EVENT = 300 };
+    char event[EVENT] = "";
+    struct rusage before, after;
+    int fd[2];
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+    getrusage(RUSAGE_THREAD, &before);
+    for (int i = 0; i < TIMES; i++)
+        ck_assert(send(fd[0], event, EVENT, 0) == EVENT &&
+                  recv(fd[1], event, EVENT, 0) == EVENT);
+    getrusage(RUSAGE_THREAD, &after);
+    close(fd[0]);
+    close(fd[1]);
+    return ((double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1e6 +
+            (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec)) /
+           TIMES;
+}
+
 TEST_WITHIN(http_streams_lose_nothing, 60)
 {
     static const char user[] = "brass_http_cpu_seconds_total{mode=\"user\"}";
@@ -157,7 +180,7 @@ TEST_WITHIN(http_streams_lose_nothing, 60)
     uint32_t n = t_sanitized() ? 100 : 1000;
     stream *s = t_keep(calloc(n, sizeof *s));
     char *bytes = t_keep(malloc((size_t)n * BYTES));
-    double before, during = 0, u, sys;
+    double before, during = 0, u, sys, calls;
     sk_config c = {.fake = {.n_slots = n,
                             .n_ctx = 128,
                             .chunk = n * 4,
@@ -182,11 +205,12 @@ TEST_WITHIN(http_streams_lose_nothing, 60)
     }
     u = metric(&k, user) - u;
     sys = metric(&k, kernel) - sys;
-    printf("%u streams: %.2f us user, %.2f us kernel a token, %.1f KB a "
-           "stream\n",
-           n, u * 1e6 / n / TOKENS, sys * 1e6 / n / TOKENS,
+    calls = calls_cost();
+    printf("%u streams: %.2f us user (calls alone: %.2f), %.2f us kernel a "
+           "token, %.1f KB a stream\n",
+           n, u * 1e6 / n / TOKENS, calls, sys * 1e6 / n / TOKENS,
            (during - before) / n);
     if (!t_sanitized())
-        ck_assert_double_lt(u * 1e6 / n / TOKENS, 3);
+        ck_assert_double_lt(u * 1e6 / n / TOKENS, 3 + calls);
     sk_close(&k);
 }
