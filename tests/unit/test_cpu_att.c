@@ -344,11 +344,12 @@ TEST_WITHIN(attention_in_pairs_is_near_the_contract_in_any_company, 60)
         t_skip("no processor that multiplies pairs of BF16");
     c->keys = t_keep(calloc(PAGES * 16 * HEAD, sizeof(float)));
     c->values = t_keep(calloc(PAGES * 16 * HEAD, sizeof(float)));
-    for (int i = 0; i < tries; i++) {
+    for (int i = 0; i < tries || n_pairs == 0; i++) {
         br_cpu_att *a = &c->a;
         bool pairs;
         size_t n;
 
+        ck_assert_int_lt(i, 4 * TRIES);
         c->seed = (uint64_t)i + 1;
         make_case(c);
         pairs = a->has_v && br_cpu_att_pairs(a->kv, a->head_k, a->head_v);
@@ -369,7 +370,7 @@ TEST_WITHIN(attention_in_pairs_is_near_the_contract_in_any_company, 60)
         ck_assert(memcmp(c->y, all, a->n * a->head_v * sizeof *all) == 0);
         ck_assert(a->s[n] == GUARD);
     }
-    ck_assert_int_gt(n_pairs, tries / 20);
+    ck_assert_int_ge(n_pairs, tries / 20);
     ck_assert_double_lt(wrong, 1e-5 * of);
     ck_assert_double_gt(wrong, 1e-9 * of); /* or it was not in pairs */
 }
