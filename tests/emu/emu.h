@@ -28,9 +28,10 @@ typedef long long i64;
 struct emu_bar {
     volatile u32 count, gen;
 };
+enum { EMU_WORDS = 12 }; /* of a lane's, at once */
 struct emu_warp { /* values of a collective, of this one and the one before */
     struct emu_bar bar;
-    u32 v[2][32][8];
+    u32 v[2][32][EMU_WORDS];
 };
 struct emu_block {
     unsigned char *shared, *own; /* dynamic; declared */
@@ -56,8 +57,9 @@ void emu_yield(void);
 void emu_trap(void);
 void emu_arrive(struct emu_bar *b, u32 n); /* returns when n have */
 void emu_cluster_arrive(void);
-void emu_call(const char *kernel, void **params); /* emu_kernels.cc */
+void emu_call(const void *kernel, void **params); /* emu_kernels.cc */
 const char *emu_has(const char *kernel);          /* the same name, for ever */
+const void *emu_find(const char *kernel);         /* what emu_call takes */
 size_t emu_size(const char *kernel); /* bytes of its only parameter, or 0 */
 void cudaGraphSetConditional(unsigned long long handle, unsigned value);
 #ifdef __cplusplus
@@ -238,11 +240,9 @@ max_f32(float a, float b)
 BR_DEV float
 emu_f16(u32 h)
 {
-    const u32 e = h >> 10 & 31, m = h & 1023;
-    float v = e == 0    ? (float)m * 0x1p-24f
-              : e == 31 ? (m ? NAN : INFINITY)
-                        : as_f32((e + 112) << 23 | m << 13);
-    return h >> 15 & 1 ? -v : v;
+    const u32 s = (h & 0x8000) << 16, u = (h & 0x7fff) << 13;
+    const float v = as_f32(u) * 0x1p112f; /* exact, subnormals too */
+    return as_f32(s | (u < 0x0f800000 ? as_u32(v) : u | 0x7f800000));
 }
 BR_DEV float
 f16_lo(u32 p)
@@ -352,10 +352,10 @@ mul_hi64(u64 a, u64 b)
 
 /* n words of every lane of this warp, seen by all; valid until the next but
  * one collective. */
-BR_DEV u32 (*emu_share(const u32 *v, u32 n))[8]
+BR_DEV u32 (*emu_share(const u32 *v, u32 n))[EMU_WORDS]
 {
     struct emu_warp *w = &emu_me->block->warp[emu_me->tid / 32];
-    u32(*all)[8] = w->v[w->bar.gen & 1];
+    u32(*all)[EMU_WORDS] = w->v[w->bar.gen & 1];
 
     memcpy(all[emu_me->tid % 32], v, n * 4);
     emu_arrive(&w->bar, 32);

@@ -24,11 +24,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { STACK = 64 << 10, N_SM = 7, SHARED = 232448, LAUNCH_FAILED = 719 };
+/* Stacks lie no power of two apart: lines that are written at each turn would be of one
+ * set of the caches. */
+enum {
+    STACK = (64 << 10) + 17 * 64,
+    N_SM = 7,
+    SHARED = 232448,
+    LAUNCH_FAILED = 719
+};
 
 struct emu_fiber *emu_me;
 static void *home;
 static const char *kernel;
+static const void *kernel_found;
 static void **kernel_params;
 static uint64_t constants; /* the kernel's constant block */
 
@@ -39,10 +47,32 @@ __asm__(".text\n.globl emu_swap\n.type emu_swap,@function\nemu_swap:\n"
         "mov %rsp,(%rdi)\nmov %rsi,%rsp\n"
         "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n");
 
+/* The threads of a launch; they take turns, each going on with the next one that may, the
+ * last with `run`. */
+static struct emu_fiber *fibers, *fibers_end;
+
+static void change_block(struct emu_block *b);
+
+static int
+may_go_on(const struct emu_fiber *f)
+{
+    return !f->done && !(f->wait && *f->wait == f->old);
+}
+
 void
 emu_yield(void)
 {
-    emu_swap(&emu_me->sp, home);
+    struct emu_fiber *me = emu_me, *f = me + 1;
+
+    while (f < fibers_end && !may_go_on(f))
+        f++;
+    if (f == fibers_end) {
+        emu_swap(&me->sp, home);
+        return;
+    }
+    emu_me = f;
+    change_block(f->block);
+    emu_swap(&me->sp, f->sp);
 }
 
 void
@@ -83,13 +113,16 @@ emu_cluster_arrive(void)
     cluster_settle();
 }
 
+static size_t n_left; /* threads that have not returned */
+
 static void
 fiber_main(void)
 {
-    emu_call(kernel, kernel_params);
+    emu_call(kernel_found, kernel_params);
     cluster_left--;
     cluster_settle();
     emu_me->done = 1;
+    n_left--;
     emu_yield();
     abort();
 }
@@ -131,8 +164,8 @@ void
 emu_trap(void)
 {
     trapped = 1;
-    for (;;)
-        emu_yield();
+    emu_swap(&emu_me->sp, home);
+    abort();
 }
 
 static int hung;         /* what runs never ends */
@@ -144,13 +177,32 @@ emu_hung(void)
     return __atomic_load_n(&hung, __ATOMIC_ACQUIRE);
 }
 
+/* The files that are looked for, as the environment named them when the device was asked
+ * for last: a launch on a thread of its own may not read what the caller changes. */
+enum { HANG, LOST, DROP, N_FILES };
+static char files[N_FILES][512];
+
+static void
+note_files(void)
+{
+    static const char *const names[] = {"BR_EMU_HANG", "BR_EMU_LOST",
+                                        "BR_EMU_DROP"};
+
+    for (int i = 0; i < N_FILES; i++) {
+        const char *file = getenv(names[i]);
+
+        if (strcmp(files[i], file ? file : "") != 0)
+            snprintf(files[i], sizeof files[i], "%s", file ? file : "");
+    }
+}
+
 /* Does the kernel that is launched, or runs, hang from here on? */
 static void
 look_for_hang(const char *fn)
 {
-    const char *file = getenv("BR_EMU_HANG");
+    const char *file = files[HANG];
     char name[64] = "";
-    FILE *f = file && !emu_hung() ? fopen(file, "r") : NULL;
+    FILE *f = *file && !emu_hung() ? fopen(file, "r") : NULL;
 
     if (!f)
         return;
@@ -177,39 +229,34 @@ static int
 run(struct emu_fiber *f, size_t n)
 {
     enum { ROUNDS = 256 }; /* between two looks */
-    size_t left = 0, moved;
 
+    fibers = f;
+    fibers_end = f + n;
+    n_left = 0;
     for (size_t i = 0; i < n; i++)
-        left += !f[i].done;
-    for (unsigned round = 1; left; round++) {
+        n_left += !f[i].done;
+    for (unsigned round = 1; n_left; round++) {
         if (emu_beside && round % ROUNDS == 0)
             look_for_hang(kernel);
         hang_here();
-        moved = 0;
-        for (size_t i = 0; i < n; i++) {
-            if (f[i].done || (f[i].wait && *f[i].wait == f[i].old))
-                continue;
-            emu_me = &f[i];
-            change_block(f[i].block);
-            emu_swap(&home, f[i].sp);
-            moved++;
-            left -= (size_t)f[i].done;
-            if (trapped)
-                return 1;
-        }
-        if (!moved)
+        emu_me = f;
+        while (emu_me < fibers_end && !may_go_on(emu_me))
+            emu_me++;
+        if (emu_me == fibers_end)
+            return 1;
+        change_block(emu_me->block);
+        emu_swap(&home, emu_me->sp);
+        if (trapped)
             return 1;
     }
     return 0;
 }
 
-/* Is there the file that a variable names? It is looked at once. */
+/* Is there the file? It is looked at once. */
 static int
-asked_for(const char *name)
+asked_for(const char *file)
 {
-    const char *file = getenv(name);
-
-    return file && unlink(file) == 0;
+    return *file && unlink(file) == 0;
 }
 
 static int
@@ -248,7 +295,7 @@ launch(const struct shape *s, u32 first, u32 n_blocks)
         f[i].grid_dim = s->gx;
         fiber_start(&f[i], stacks + i * STACK);
     }
-    if (n_blocks > 1 && !s->cluster && asked_for("BR_EMU_DROP"))
+    if (n_blocks > 1 && !s->cluster && asked_for(files[DROP]))
         for (size_t i = n - s->threads; i < n; i++)
             f[i].done = 1;
     cluster_left = (u32)n;
@@ -304,6 +351,8 @@ emu_no_context(void)
 
 E(cuInit)(unsigned f)
 {
+    ONE_AT_A_TIME;
+    note_files();
     return IGNORE(f), 0;
 }
 E(cuDriverGetVersion)(int *v)
@@ -391,8 +440,8 @@ static int n_contexts;
 static void
 look_for_loss(void)
 {
-    const char *name = getenv("BR_EMU_LOST");
-    FILE *f = name && !emu_lost ? fopen(name, "r") : NULL;
+    const char *name = files[LOST];
+    FILE *f = *name && !emu_lost ? fopen(name, "r") : NULL;
 
     if (!f)
         return;
@@ -715,6 +764,7 @@ emu_launch_blocks(void *fn, const struct shape *s, void **params, int together)
     if (emu_hung())
         return 0;
     kernel = fn;
+    kernel_found = emu_find(fn);
     kernel_params = params;
     for (u32 i = 0; i < n && !rc; i += each)
         rc = launch(s, i, each);
@@ -725,6 +775,7 @@ int
 emu_launch_together(void *fn, const struct shape *s, void **params)
 {
     kernel = fn;
+    kernel_found = emu_find(fn);
     kernel_params = params;
     return launch(s, 0, s->gx * s->gy);
 }

@@ -100,10 +100,18 @@ emu_size(const char *name)
     return 0;
 }
 
-extern "C" void
-emu_call(const char *name, void **params)
+extern "C" const void *
+emu_find(const char *name)
 {
     for (const auto &t : table)
         if (!strcmp(t.name, name))
-            t.run(params);
+            return &t;
+    return nullptr;
+}
+
+/* Every thread of a launch comes by here. */
+extern "C" void
+emu_call(const void *found, void **params)
+{
+    static_cast<decltype(&table[0])>(found)->run(params);
 }

@@ -7,7 +7,7 @@
 BR_DEV u32
 transposed(u32 v)
 {
-    u32(*all)[8] = emu_share(&v, 1);
+    const auto all = emu_share(&v, 1);
     const u32 g = tid() % 32 / 4, c = tid() % 4, by = g % 2 * 16;
     const u32 lo = all[2 * c * 4 + g / 2][0],
               hi = all[2 * c * 4 + 4 + g / 2][0];
@@ -15,27 +15,34 @@ transposed(u32 v)
     return (lo >> by & 0xffff) | (hi >> by & 0xffff) << 16;
 }
 
+/* Each lane's numbers are turned into floats once, not by all who read them. */
 template <float LO(u32), float HI(u32)>
 BR_DEV void
 emu_mma(float c[4], u32x4 a, u32x2 b)
 {
     const u32 v[6] = {a.x, a.y, a.z, a.w, b.x, b.y}, l = tid() % 32;
-    u32(*all)[8] = emu_share(v, 6);
-    float r[4];
+    const u32 row = l / 4 * 4, col = l % 4 * 2 * 4;
+    u32 mine[12];
+    double s[4] = {(double)c[0], (double)c[1], (double)c[2], (double)c[3]};
 
-    for (u32 i = 0; i < 4; i++) {
-        const u32 row = l / 4, col = l % 4 * 2 + (i & 1);
-        double s = (double)c[i];
-        for (u32 k = 0; k < 16; k++) {
-            u32 pa = all[row * 4 + k % 8 / 2][(i >> 1) + k / 8 * 2];
-            u32 pb = all[col * 4 + k % 8 / 2][4 + k / 8];
-            s += (double)(k & 1 ? HI(pa) : LO(pa)) *
-                 (double)(k & 1 ? HI(pb) : LO(pb));
-        }
-        r[i] = (float)s;
+    for (u32 i = 0; i < 6; i++) {
+        mine[2 * i] = as_u32(LO(v[i]));
+        mine[2 * i + 1] = as_u32(HI(v[i]));
+    }
+    const auto all = emu_share(mine, 12);
+    for (u32 k = 0; k < 16; k++) {
+        const u32 lane = k % 8 / 2, at = k / 8 * 4 + k % 2;
+        const u32 bt = 8 + k / 8 * 2 + k % 2;
+        const double x = (double)as_f32(all[row + lane][at]);
+        const double y = (double)as_f32(all[row + lane][at + 2]);
+        const double p = (double)as_f32(all[col + lane][bt]);
+        const double q = (double)as_f32(all[col + 4 + lane][bt]);
+
+        s[0] += x * p, s[1] += x * q, s[2] += y * p, s[3] += y * q;
     }
     emu_share(nullptr, 0); /* nobody writes all[] while another reads it */
-    memcpy(c, r, sizeof r);
+    for (u32 i = 0; i < 4; i++)
+        c[i] = (float)s[i];
 }
 BR_DEV void
 mma_bf16(float c[4], u32x4 a, u32x2 b)
@@ -53,51 +60,60 @@ mma_bf16_zero(float c[4], u32x4 a, u32x2 b)
     c[0] = c[1] = c[2] = c[3] = 0.0f;
     mma_bf16(c, a, b);
 }
-BR_DEV void
-mma_s8(i32 c[4], u32x4 a, u32x2 b)
+/* 32 numbers of eight bits as 16: no product of two is too large for that. */
+typedef signed char emu_s8 __attribute__((vector_size(32)));
+typedef unsigned char emu_u8 __attribute__((vector_size(32)));
+typedef short emu_s16 __attribute__((vector_size(64)));
+typedef int emu_s32 __attribute__((vector_size(64)));
+
+BR_DEV i32
+emu_dot(const emu_s16 &a, const emu_s16 &b)
 {
-    const u32 v[6] = {a.x, a.y, a.z, a.w, b.x, b.y}, l = tid() % 32;
-    u32(*all)[8] = emu_share(v, 6);
-    i32 r[4];
+    const emu_s32 two = (emu_s32)(a * b);
+    const emu_s32 both = (two << 16 >> 16) + (two >> 16);
+    i32 s = 0;
 
-    for (u32 i = 0; i < 4; i++) {
-        const u32 row = l / 4, col = l % 4 * 2 + (i & 1);
-        i32 s = 0;
-        for (u32 k = 0; k < 32; k++) {
-            u32 pa = all[row * 4 + k % 16 / 4][(i >> 1) + k / 16 * 2];
-            u32 pb = all[col * 4 + k % 16 / 4][4 + k / 16];
-            s += (i32)(signed char)(pa >> k % 4 * 8) *
-                 (i32)(signed char)(pb >> k % 4 * 8);
-        }
-        r[i] = s;
-    }
-    emu_share(nullptr, 0);
-    memcpy(c, r, sizeof r);
+    for (u32 i = 0; i < 16; i++)
+        s += both[i];
+    return s;
 }
+/* Four lanes' two words each. */
+template <bool SIGNED>
+BR_DEV void
+emu_bytes(emu_s16 &to, const u32 (*lane)[EMU_WORDS], u32 first, u32 step)
+{
+    u32 w[8];
+    emu_s8 s;
+    emu_u8 u;
 
+    for (u32 i = 0; i < 8; i++)
+        w[i] = lane[i % 4][first + i / 4 * step];
+    memcpy(&s, w, sizeof s);
+    memcpy(&u, w, sizeof u);
+    to = SIGNED ? __builtin_convertvector(s, emu_s16)
+                : __builtin_convertvector(u, emu_s16);
+}
 template <bool SIGNED>
 BR_DEV void
 emu_mma_32(i32 c[4], u32x4 a, u32x2 b)
 {
     const u32 v[6] = {a.x, a.y, a.z, a.w, b.x, b.y}, l = tid() % 32;
-    u32(*all)[8] = emu_share(v, 6);
-    i32 r[4];
+    const auto all = emu_share(v, 6);
+    emu_s16 x[2], y[2];
 
-    for (u32 i = 0; i < 4; i++) {
-        const u32 row = l / 4, col = l % 4 * 2 + (i & 1);
-        i32 s = c[i];
-        for (u32 k = 0; k < 32; k++) {
-            const u32 pa =
-                all[row * 4 + k % 16 / 4][(i >> 1) + k / 16 * 2] >> k % 4 * 8 &
-                255;
-            const u32 pb = all[col * 4 + k % 16 / 4][4 + k / 16] >> k % 4 * 8;
-            s += (SIGNED ? (i32)(signed char)pa : (i32)pa) *
-                 (i32)(signed char)pb;
-        }
-        r[i] = s;
+    for (u32 i = 0; i < 2; i++) {
+        emu_bytes<SIGNED>(x[i], &all[l / 4 * 4], i, 2);
+        emu_bytes<true>(y[i], &all[(l % 4 * 2 + i) * 4], 4, 1);
     }
     emu_share(nullptr, 0);
-    memcpy(c, r, sizeof r);
+    for (u32 i = 0; i < 4; i++)
+        c[i] += emu_dot(x[i / 2], y[i % 2]);
+}
+BR_DEV void
+mma_s8(i32 c[4], u32x4 a, u32x2 b)
+{
+    c[0] = c[1] = c[2] = c[3] = 0;
+    emu_mma_32<true>(c, a, b);
 }
 BR_DEV void
 mma_s8_32(i32 c[4], u32x4 a, u32x2 b)
@@ -161,23 +177,51 @@ emu_tile(u64 d, u32 r, u32 k)
            2);
     return emu_f16(h);
 }
+/* Numbers 0 to 15 of a row, as doubles. */
+BR_DEV void
+emu_tile_row(u64 d, u32 r, double (&out)[16])
+{
+    for (u32 half = 0; half < 16; half += 8) {
+        const u32 at = (u32)d * 16, c = at % 128 / 16 + half / 8;
+        u16 h[8];
+
+        memcpy(h,
+               dyn_shared() + (at & ~1023u) + r / 8 * 1024 + r % 8 * 128 +
+                   (c ^ r % 8) * 16,
+               16);
+        for (u32 k = 0; k < 8; k++)
+            out[half + k] = (double)emu_f16(h[k]);
+    }
+}
+/* Two rows, two columns of a lane's sums. */
+BR_DEV void
+emu_add_4(float *d, const double (&x)[2][16], const double (&y)[2][16],
+          bool more)
+{
+    double s[4] = {0, 0, 0, 0};
+
+    for (u32 j = 0; j < 4 && more; j++)
+        s[j] = (double)d[j];
+    for (u32 k = 0; k < 16; k++) {
+        s[0] += x[0][k] * y[0][k], s[1] += x[0][k] * y[1][k];
+        s[2] += x[1][k] * y[0][k], s[3] += x[1][k] * y[1][k];
+    }
+    for (u32 j = 0; j < 4; j++)
+        d[j] = (float)s[j];
+}
 template <u32 HALF>
 BR_DEV void
 wg_mma(float (&d)[HALF], u64 a, u64 b, bool more)
 {
     const u32 l = tid() % 32, w = tid() / 32 % 4;
-    float x[2][16], y[16];
+    double x[2][16], y[2][16];
 
-    for (u32 k = 0; k < 32; k++)
-        x[k / 16][k % 16] = emu_tile(a, w * 16 + l / 4 + k / 16 * 8, k % 16);
-    for (u32 i = 0; i < HALF; i++) {
-        const u32 at = i / 4 * 4 + i % 4 / 2 + i % 2 * 2; /* a column's two */
-        double s = more ? (double)d[at] : 0.0;
-        for (u32 k = 0; k < 16 && i % 2 == 0; k++)
-            y[k] = emu_tile(b, at / 4 * 8 + l % 4 * 2 + at % 2, k);
-        for (u32 k = 0; k < 16; k++)
-            s += (double)x[at / 2 % 2][k] * (double)y[k];
-        d[at] = (float)s;
+    for (u32 h = 0; h < 2; h++)
+        emu_tile_row(a, w * 16 + l / 4 + h * 8, x[h]);
+    for (u32 i = 0; i < HALF; i += 4) {
+        for (u32 j = 0; j < 2; j++)
+            emu_tile_row(b, i * 2 + l % 4 * 2 + j, y[j]);
+        emu_add_4(d + i, x, y, more);
     }
 }
 BR_DEV u64
@@ -187,15 +231,20 @@ wg_tile_by_rows(u32 shared)
 }
 /* A's rows of this lane's sums, from all lanes' registers. */
 BR_DEV void
-emu_rows_of(u32x4 a, float (&x)[2][16])
+emu_rows_of(u32x4 a, double (&x)[2][16])
 {
     const u32 v[4] = {a.x, a.y, a.z, a.w}, l = tid() % 32;
-    u32(*all)[8] = emu_share(v, 4);
+    u32 mine[8];
 
+    for (u32 i = 0; i < 4; i++) {
+        mine[2 * i] = as_u32(f16_lo(v[i]));
+        mine[2 * i + 1] = as_u32(f16_hi(v[i]));
+    }
+    const auto all = emu_share(mine, 8);
     for (u32 k = 0; k < 32; k++) {
-        const u32 h = k / 16, e = k % 16,
-                  p = all[l / 4 * 4 + e % 8 / 2][h + e / 8 * 2];
-        x[h][e] = e % 2 ? f16_hi(p) : f16_lo(p);
+        const u32 h = k / 16, e = k % 16;
+        x[h][e] = (double)as_f32(
+            all[l / 4 * 4 + e % 8 / 2][(h + e / 8 * 2) * 2 + e % 2]);
     }
 }
 template <u32 HALF, bool BY_ROWS>
@@ -203,16 +252,18 @@ BR_DEV void
 emu_mma_r(float (&d)[HALF], u32x4 a, u64 b, bool more)
 {
     const u32 l = tid() % 32;
-    float x[2][16];
+    double x[2][16], y[2][16];
 
     emu_rows_of(a, x);
-    for (u32 i = 0; i < HALF; i++) {
-        const u32 n = i / 4 * 8 + l % 4 * 2 + i % 2;
-        double s = more ? (double)d[i] : 0.0;
-        for (u32 k = 0; k < 16; k++)
-            s += (double)x[i / 2 % 2][k] *
-                 (double)(BY_ROWS ? emu_tile(b, k, n) : emu_tile(b, n, k));
-        d[i] = (float)s;
+    for (u32 i = 0; i < HALF; i += 4) {
+        for (u32 j = 0; j < 2; j++) {
+            const u32 n = i * 2 + l % 4 * 2 + j;
+            if (!BY_ROWS)
+                emu_tile_row(b, n, y[j]);
+            for (u32 k = 0; k < 16 && BY_ROWS; k++)
+                y[j][k] = (double)emu_tile(b, k, n);
+        }
+        emu_add_4(d + i, x, y, more);
     }
 }
 template <bool BY_ROWS>
@@ -231,7 +282,7 @@ template <bool TRANS>
 BR_DEV u32x4
 emu_ldmatrix(u32 a)
 {
-    u32(*all)[8] = emu_share(&a, 1);
+    const auto all = emu_share(&a, 1);
     const u32 l = tid() % 32;
     u32 r[4];
 
