@@ -15,8 +15,9 @@
  * finds no place is forgotten, so each line is called for again a page later.
  *
  * That is a Zen 4. On a Zen 5 calls to the first cache wait for a place, so one is
- * enough, and what is late is where a page of 4 KB lies: a line of each KB is
- * called for PAIR_PAGES pages ahead (br_cpu_att.once).
+ * enough, and what is late is where a page of 4 KB lies: lines of each page are
+ * called for ROW_PAGES pages ahead (br_cpu_att.once). Calls stand one after the
+ * other there: in a loop as long as a page says they cost a third more (0026).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_CPU_ATT_ROW_H
@@ -26,7 +27,8 @@ enum {
     ROW_LINES = 8,
     ROW_TURN = 2, /* pages */
     ROW_AHEAD = 6 << 10,
-    ROW_STEP = 1 << 10
+    ROW_PAGES = 8,
+    ROW_PARTS = 4 /* of a page: a call each */
 };
 
 /* How lines are called for. */
@@ -103,11 +105,12 @@ call_lines(const row_soon *soon, size_t at, size_t bytes, row_calls calls)
         fetch(soon->near + at, bytes);
         return;
     }
+    V_UNROLL
     for (size_t i = 0; i < bytes; i += 64)
-        __builtin_prefetch(soon->near + at + i, 0, 3);
+        __builtin_prefetch(soon->far + at + i, 0, 3);
 }
 
-/* Where page j + PAIR_PAGES of a stream lies, `bytes` of it. */
+/* Where page j + ROW_PAGES of a stream lies, which is so long. */
 V_INLINE void
 call_page(const row_part *u, const row_part *next, int32_t j, size_t bytes,
           const uint16_t *(*at)(const row_part *u, int32_t j), row_calls calls)
@@ -116,9 +119,10 @@ call_page(const row_part *u, const row_part *next, int32_t j, size_t bytes,
 
     if (calls == LINES_TWICE)
         return;
-    p = page_ahead(u, next, j + PAIR_PAGES, at);
-    for (size_t i = 0; i < bytes; i += ROW_STEP)
-        __builtin_prefetch(p + i, 0, 3);
+    p = page_ahead(u, next, j + ROW_PAGES, at);
+    V_UNROLL
+    for (size_t i = 0; i < ROW_PARTS; i++)
+        __builtin_prefetch(p + bytes / ROW_PARTS * i, 0, 3);
 }
 
 /* So many pages of `bytes` later. */
