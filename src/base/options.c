@@ -87,31 +87,30 @@ suffix_shift(const char *s)
     return 10 * (int)(at - letters + 1);
 }
 
-/* Returns NULL, or what is wrong with the text as a predicate. */
+/* Returns NULL, or what is wrong with the text as a predicate. over: it is a
+ * number, of more bits than these. */
 static const char *
-parse_int(const char *text, bool bytes, int64_t *out)
+parse_int(const char *text, bool bytes, int64_t *out, bool *over)
 {
     const char *p = text + (text[0] == '-');
     int base = p[0] == '0' && (p[1] | 0x20) == 'x' ? 16 : 10;
     int64_t v = 0;
     int shift = 0;
-    bool over = false, any = false;
+    bool any = false;
 
     p += base == 16 ? 2 : 0;
     for (int d; (d = br_hex_digit(*p)) >= 0 && d < base; p++) {
-        over |= __builtin_mul_overflow(v, base, &v) ||
-                __builtin_sub_overflow(v, d, &v); /* negative: has the most */
+        *over |= __builtin_mul_overflow(v, base, &v) ||
+                 __builtin_sub_overflow(v, d, &v); /* negative: has the most */
         any = true;
     }
     shift = bytes ? suffix_shift(p) : *p ? -1 : 0;
     if (!any || shift < 0)
         return bytes ? "is not a number of bytes (such as 4096, 64k, 2m, 1g)"
                      : "is not an integer";
-    over |= __builtin_mul_overflow(v, (int64_t)1 << shift, &v);
+    *over |= __builtin_mul_overflow(v, (int64_t)1 << shift, &v);
     if (text[0] != '-')
-        over |= __builtin_sub_overflow(0, v, &v);
-    if (over)
-        return "does not fit in 64 bits";
+        *over |= __builtin_sub_overflow(0, v, &v);
     *out = v;
     return NULL;
 }
@@ -120,14 +119,15 @@ static br_code
 parse_ranged_int(const br_option *r, const char *who, const char *text,
                  int64_t *out, br_status *st)
 {
-    const char *wrong = parse_int(text, r->type == BR_OPTION_BYTES, out);
+    bool over = false;
+    const char *wrong = parse_int(text, r->type == BR_OPTION_BYTES, out, &over);
 
     if (wrong)
         return br_fail(st, BR_E_USAGE, "%s: '%.*s' %s", who, QUOTED, text,
                        wrong);
-    if (*out >= r->lo && *out <= r->hi)
+    if (!over && *out >= r->lo && *out <= r->hi)
         return BR_OK;
-    if (r->hi == INT64_MAX)
+    if (!over && r->hi == INT64_MAX)
         return br_fail(st, BR_E_USAGE, "%s: %.*s is less than %lld", who,
                        QUOTED, text, (long long)r->lo);
     return br_fail(st, BR_E_USAGE, "%s: %.*s is not in %lld..%lld", who, QUOTED,

@@ -229,8 +229,9 @@ read_seed(br_ask *a, const br_json *v, const char *name, br_status *st)
     int64_t n;
 
     if (!is_whole(v, &n))
-        return br_fail(st, BR_E_USAGE, "%s: must be a whole number of 64 bits",
-                       name);
+        return br_fail(st, BR_E_USAGE,
+                       "%s: must be a whole number from %lld to %lld", name,
+                       (long long)INT64_MIN, (long long)INT64_MAX);
     a->sample.seed = (uint64_t)n;
     a->seeded = true;
     return BR_OK;

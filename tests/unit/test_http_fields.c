@@ -43,8 +43,13 @@ static const struct {
     {C, "\"max_tokens\":9.0,\"seed\":-5.0,\"n\":1e0,\"top_k\":5.0", NULL},
     {C, "\"max_tokens\":9.5", "whole number"},
     {C, "\"max_tokens\":0.0", "whole number"},
-    {C, "\"seed\":1e17", "64 bits"},
-    {C, "\"seed\":\"1\"", "64 bits"},
+    {C, "\"seed\":1e17", "whole number"},
+    {C, "\"seed\":\"1\"", "whole number"},
+    {C, "\"seed\":-9223372036854775808", NULL},
+    {C, "\"seed\":9223372036854775807", NULL},
+    {C, "\"seed\":9223372036854775808",
+     "seed: must be a whole number from -9223372036854775808 to "
+     "9223372036854775807"},
     /* what newer clients have a name for */
     {R, "\"context_management\":[],\"moderation\":null", NULL},
     {R, "\"context_management\":[{\"type\":\"compaction\"}]",

@@ -189,9 +189,11 @@ TEST(options_tell_what_is_wrong)
         {"--count=101", "", "--count: 101 is not in -5..100"},
         {"-n-6", "", "-n: -6 is not in -5..100"},
         {"--count=9223372036854775808", "",
-         "--count: '9223372036854775808' does not fit in 64 bits"},
+         "--count: 9223372036854775808 is not in -5..100"},
+        {"--count=-99999999999999999999", "",
+         "--count: -99999999999999999999 is not in -5..100"},
         {"--cache-bytes=8388608t", "",
-         "--cache-bytes: '8388608t' does not fit in 64 bits"},
+         "--cache-bytes: 8388608t is not in 1..9223372036854775807"},
         {"--cache-bytes=1kb", "",
          "--cache-bytes: '1kb' is not a number of bytes (such as 4096, 64k, "
          "2m, 1g)"},
