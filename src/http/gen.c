@@ -241,7 +241,13 @@ error_of(br_choice *c)
         e.code = "restarting";
         break;
     default:
-        e.status = c->code == BR_E_LIMIT ? 400 : br_code_http(c->code);
+        e.status = br_code_http(c->code);
+        /* Its grammar allows no token or asks too much of a step, its biases
+         * leave none: found late, but 400 as what is found early. */
+        if (c->code == BR_E_LIMIT || c->code == BR_E_REJECTED)
+            e.status = 400;
+        if (c->matcher && br_matcher_hook(c->matcher).error[0])
+            e.param = c->gen->ask.form ? c->gen->ask.form : "tools";
         break;
     }
     return e;

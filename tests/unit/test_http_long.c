@@ -136,3 +136,32 @@ TEST(who_goes_while_its_prompt_is_read_leaves_nothing)
         sk_close(&k);
     }
 }
+
+/* Some schemas are found to be too much when they are read, some by the first
+ * token: 400 and the field's name are told of both. */
+TEST(a_schema_that_is_too_much_is_a_mistake)
+{
+    static const int many[] = {3000, 12000};
+    sk k;
+
+    sk_open(&k, &(sk_config){0});
+    for (size_t i = 0; i < BR_COUNT(many); i++) {
+        br_str s = {0};
+        sk_answer a;
+
+        br_str_puts(&s, "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],"
+                        "\"response_format\":{\"type\":\"json_schema\","
+                        "\"json_schema\":{\"name\":\"a\",\"schema\":{"
+                        "\"type\":\"object\",\"properties\":{");
+        for (int p = 0; p < many[i]; p++)
+            br_str_printf(&s, "%s\"p%d\":{\"type\":\"string\"}", p ? "," : "",
+                          p);
+        br_str_puts(&s, "},\"additionalProperties\":false}}}}");
+        a = sk_ask(&k, "POST /v1/chat/completions", "", br_str_z(&s));
+        ck_assert_msg(a.status == 400 && strstr(a.body, "grammar: ") &&
+                          strstr(a.body, "\"param\":\"response_format\""),
+                      "%d: %d %s", many[i], a.status, a.body);
+        br_str_fini(&s);
+    }
+    sk_close(&k);
+}
