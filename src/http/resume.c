@@ -80,6 +80,7 @@ br_resume_save(br_http *h)
 {
     const char *path = h->config.resume;
     br_status st = {0};
+    bool made;
 
     if (!path)
         return;
@@ -90,11 +91,13 @@ br_resume_save(br_http *h)
         (void)unlink(path);
         return;
     }
-    br_keep_private(path);
+    made = br_keep_private(path);
     if (h->resume.oom)
         (void)br_fail(&st, BR_E_OOM, "%s: out of memory", path);
     else if (br_file_write(path, h->resume.at, h->resume.n, &st) == BR_OK)
         return;
+    if (made)
+        (void)unlink(path);
     br_log(BR_EV_resume_failed, "%s", st.msg);
 }
 

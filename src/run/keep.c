@@ -120,13 +120,12 @@ put_all(const br_keeper *k, writer *w, entry *e, uint32_t *index, br_status *st)
     return br_out_put(&w->out, sum, sizeof sum, st);
 }
 
-void
+bool
 br_keep_private(const char *path)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
-    if (fd >= 0)
-        close(fd);
+    return fd >= 0 && close(fd) == 0;
 }
 
 br_code
@@ -136,6 +135,7 @@ br_keep_save(const br_keeper *k, const char *path, br_status *st)
     uint32_t *index = br_try_calloc(n + 1, sizeof *index);
     entry *e = br_try_calloc(n + 1, sizeof *e);
     size_t most = 1;
+    bool made = false;
     br_code code;
     writer w;
 
@@ -145,7 +145,7 @@ br_keep_save(const br_keeper *k, const char *path, br_status *st)
     if (!index || !e || !w.page)
         code = br_fail(st, BR_E_OOM, "%s: out of memory", path);
     else {
-        br_keep_private(path);
+        made = br_keep_private(path);
         code = br_out_begin(&w.out, path, st);
         if (code == BR_OK) {
             code = put_all(k, &w, e, index, st);
@@ -155,6 +155,8 @@ br_keep_save(const br_keeper *k, const char *path, br_status *st)
                 br_out_drop(&w.out);
         }
     }
+    if (code != BR_OK && made)
+        (void)unlink(path);
     br_free(w.page);
     br_free(index);
     br_free(e);

@@ -30,9 +30,10 @@ typedef struct br_keeper {
 } br_keeper;
 
 /* Makes the file if it is not there, for its owner alone: it holds what people
- * wrote. One that cannot be made is noticed by who writes it. */
-void br_keep_private(const char *path);
-/* The old file stays unless all of the new one is on the disk. */
+ * wrote. True: made, and to be removed again by who then cannot write it. One
+ * that cannot be made is noticed by who writes it. */
+bool br_keep_private(const char *path);
+/* The old file stays, or none, unless all of the new one is on the disk. */
 br_code br_keep_save(const br_keeper *k, const char *path,
                      br_status *st) BR_MUST_USE;
 /* Into an empty cache, as much as there is room for. NOT_FOUND: no file. */

@@ -8,8 +8,10 @@
 #include "run/keep.h"
 #include "run/lm_model.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -112,6 +114,38 @@ TEST(keep_refuses_a_file_that_is_not_whole)
     open_tenants(&k, &plain, path, 1);
     ck_assert_uint_eq(ask_all(&k, r, 0), 0);
     ek_close(&k);
+}
+
+/* What finds no room on the disk leaves the old file, and no empty one. */
+TEST(keep_that_fails_leaves_what_was_there)
+{
+    static ek_req r[N];
+    char *path = t_printf("%s/f.keep", t_tmpdir()), *was = NULL, *is;
+    struct rlimit full = {.rlim_cur = 100}, all;
+    size_t n = 0, m = 0;
+    ek k;
+
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &all), 0);
+    full.rlim_max = all.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    for (int there = 0; there < 2; there++) {
+        open_tenants(&k, &plain, path, 1);
+        (void)ask_all(&k, r, 0);
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &full), 0);
+        ek_close(&k);
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &all), 0);
+        if (!there) {
+            ck_assert_int_ne(access(path, F_OK), 0);
+            open_tenants(&k, &plain, path, 1);
+            (void)ask_all(&k, r, 0);
+            ek_close(&k);
+            was = t_read(path, &n);
+        } else {
+            is = t_read(path, &m);
+            ck_assert_uint_eq(m, n);
+            ck_assert_mem_eq(is, was, n);
+        }
+    }
 }
 
 /* ---- a model's bits ------------------------------------------------------ */
