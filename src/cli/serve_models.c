@@ -292,6 +292,20 @@ used_bytes(const server *s)
     return n;
 }
 
+/* In the largest unit in which what is given is something, and less. */
+static br_code
+too_much(uint64_t takes, uint64_t gives, const char *more, br_status *st)
+{
+    static const char *const units[] = {"bytes", "KB", "MB"};
+    unsigned u = 2;
+
+    while (u && (gives >> 10 * u == 0 || gives >> 10 * u == takes >> 10 * u))
+        u--;
+    return br_fail(st, BR_E_LIMIT, "it takes %llu %s, --memory gives %llu %s%s",
+                   (unsigned long long)(takes >> 10 * u), units[u],
+                   (unsigned long long)(gives >> 10 * u), units[u], more);
+}
+
 /* Weights as they are in the files, and pages: these are known once it is open. */
 static br_code
 count_bytes(server *s, served *m, br_status *st)
@@ -306,10 +320,9 @@ count_bytes(server *s, served *m, br_status *st)
         BR_TRY(br_gguf_bytes_at(m->path.at, &m->bytes, st));
     if (m->bytes <= s->memory)
         return BR_OK;
-    return br_fail(st, BR_E_LIMIT, "it takes %llu MB, --memory gives %llu MB%s",
-                   (unsigned long long)(m->bytes >> 20),
-                   (unsigned long long)(s->memory >> 20),
-                   lm ? "; fewer slots or a shorter context take less" : "");
+    return too_much(m->bytes, s->memory,
+                    lm ? "; fewer slots or a shorter context take less" : "",
+                    st);
 }
 
 /* Another one of its name. */

@@ -52,6 +52,11 @@ TEST(serve_names_the_model_that_ends_its_start)
          "less",
          3},
         {good, none, "1m", ": it takes 10 MB, --memory gives 1 MB\n", 3},
+        {good, none, "11524767", /* of one byte more */
+         ": it takes 11524768 bytes, --memory gives 11524767 bytes\n", 3},
+        {good, none, "100k", ": it takes 11254 KB, --memory gives 100 KB\n", 3},
+        {good, none, "9", ": it takes 11524768 bytes, --memory gives 9 bytes\n",
+         3},
     };
 
     t_write(none, "no model", 8);
