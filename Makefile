@@ -309,9 +309,9 @@ $(B)/src/drv/cuda/embed_ptx.o: BR_CFLAGS += -DBR_CUBINS='"$(B)/cubin"'
 endif
 ptx:
 	@for k in mega_decode setup pick nodes prog experts stay; do \
-	    [ $$k != nodes ] || exact=-ffp-contract=off; sends=; \
-	    [ $$k != nodes ] || sends=--cuda-feature=+ptx81; \
-	    $(PTX_CC) $$exact $$sends -o $(PTX_OUT)/$$k.ptx kernels/cuda/$$k.cu || exit 1; done
+	    case $$k in nodes|prog|experts) own=-ffp-contract=off;; *) own=;; esac; \
+	    [ $$k != nodes ] || own="$$own --cuda-feature=+ptx81"; \
+	    $(PTX_CC) $$own -o $(PTX_OUT)/$$k.ptx kernels/cuda/$$k.cu || exit 1; done
 	@$(PORTABLE_CC) -DBR_PORTABLE -o $(PTX_OUT)/nodes_portable.ptx kernels/cuda/nodes.cu
 	@$(PORTABLE_CC) -o $(PTX_OUT)/mega_nodes.ptx kernels/cuda/mega_nodes.cu
 	@$(PTX_CC) -o $(HOST_PTX) kernels/host/host.cu
