@@ -457,7 +457,6 @@ blocks_of_row(br_cuda_launch *how, uint32_t rows, struct br_nd_pieces *in)
     in->threads = how->bx;
     how->bx = (warps + n - 1) / n * 32;
     how->gx = rows * n;
-    how->shared = BR_ND_NEAR_SHARED;
     return n;
 }
 
@@ -512,8 +511,10 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
     }
     l->a.y.p = l->lean && !x->watch.seen ? NULL : y;
     joined = cun_join(x, l, rows, &fn, &both);
-    if (joined && l->grid == CUN_ROW)
+    if (joined && l->grid == CUN_ROW) {
         near = blocks_of_row(&how, rows, &both.in);
+        how.shared = kernels[fn].shared; /* of that kernel now */
+    }
     if (near > 1) {
         attrs[1].value.cluster[0] = near;
         attrs[1].value.cluster[1] = attrs[1].value.cluster[2] = 1;
