@@ -72,19 +72,16 @@ static void
 experts_in_host(const char *spec)
 {
     br_status st = {0};
-    br_str doc = {0};
-    br_model *m;
 
-    t_ok(br_shape_model(&doc, spec, true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    const size_t n = 9 * (size_t)m->hp.n_vocab;
+    shaped on = open_shape_file(spec);
+    const size_t n = 9 * (size_t)on.m->hp.n_vocab;
     float *near = t_keep(calloc(n, sizeof *near));
     float *far = t_keep(calloc(n, sizeof *far));
-    const br_cun_costs all = costs_with(m, 0, near);
+    const br_cun_costs all = costs_with(on.m, 0, near);
     ck_assert_uint_eq(all.host, 0);
     ck_assert_uint_eq(all.host_ops, 0);
     ck_assert_uint_gt(all.experts, 0);
-    const br_cun_costs none = costs_with(m, least_of(m), far);
+    const br_cun_costs none = costs_with(on.m, least_of(on.m), far);
     ck_assert_mem_eq(near, far, n * sizeof *near);
     ck_assert_uint_eq(all.weight_allocations, 2); /* one a class */
     ck_assert_uint_eq(none.weight_allocations, 1);
@@ -95,19 +92,18 @@ experts_in_host(const char *spec)
     ck_assert_uint_eq(none.host_ops, 2);
     /* room for one op's, and a byte less than for both */
     const uint64_t lots = UINT64_C(1) << 40;
-    const br_cun_costs with = costs_with(m, lots, far);
+    const br_cun_costs with = costs_with(on.m, lots, far);
     ck_assert_uint_eq(with.host_ops, 0);
     const br_cun_costs some =
-        costs_with(m, lots - with.left + all.experts - 1, far);
+        costs_with(on.m, lots - with.left + all.experts - 1, far);
     ck_assert_mem_eq(near, far, n * sizeof *near);
     ck_assert_uint_eq(some.left, all.experts - 1);
     ck_assert_uint_eq(some.host_ops, 1);
     ck_assert_uint_eq(some.host + some.experts, all.experts);
     ck_assert_uint_gt(some.experts, 0);
     ck_assert_uint_eq(
-        costs_with(m, lots - with.left + all.experts, far).host_ops, 0);
-    br_model_close(m);
-    br_str_fini(&doc);
+        costs_with(on.m, lots - with.left + all.experts, far).host_ops, 0);
+    close_shape(&on);
 }
 
 TEST_WITHIN(cuda_experts_that_do_not_fit_stay_in_the_hosts_memory, 240)
@@ -138,23 +134,20 @@ TEST_WITHIN(cuda_experts_give_back_what_they_had_of_too_little_memory, 240)
 {
     br_oracle_config cc = {.gpu = {.tier = "cuda"}, .kv = BR_Q_F16};
     br_code code = BR_E_OOM;
-    br_str doc = {0};
     br_status st = {0};
-    br_model *m;
     br_oracle o;
     int n = 0;
 
     t_emulate_cuda();
-    t_ok(br_shape_model(&doc, "shape:qwen3moe-128:MXFP4", true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    far_model far = {m, least_of(m)};
+    shaped on = open_shape_file("shape:qwen3moe-128:MXFP4");
+    far_model far = {on.m, least_of(on.m)};
     for (int none = 0; none < 2; none++) {
         cc.gpu_memory = none ? far.memory : 0; /* of experts on the device */
         for (n = 1; n < 1000; n++) {
             ck_assert_int_eq(setenv("BR_EMU_NO_MEMORY", t_printf("%d", n), 1),
                              0);
             st = (br_status){0};
-            code = br_oracle_open(&o, m, &cc, &st);
+            code = br_oracle_open(&o, on.m, &cc, &st);
             if (code == BR_OK)
                 break;
             ck_assert_msg(code == BR_E_OOM && st.msg[0], "call %d: %s: %s", n,
@@ -166,8 +159,7 @@ TEST_WITHIN(cuda_experts_give_back_what_they_had_of_too_little_memory, 240)
     }
     unsetenv("BR_EMU_NO_MEMORY");
     t_each_oom(open_far, &far);
-    br_model_close(m);
-    br_str_fini(&doc);
+    close_shape(&on);
     t_emulate_end();
 }
 
@@ -203,17 +195,13 @@ TEST_WITHIN(cuda_counts_the_widest_glu_once, 60)
     const like grows = {"llama", LAYERS, 0, WIDE, false};
     const like narrows = {"llama", LAYERS, 0, WIDE, true};
     br_status st = {0};
-    br_str doc = {0};
-    br_model *m;
 
     t_emulate_cuda();
-    t_ok(br_shape_model(&doc, "shape:llama-512:BF16", true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    ck_assert_uint_lt(costs_like(m->gguf, &grows).rest,
-                      costs_like(m->gguf, &narrows).rest +
+    shaped on = open_shape_file("shape:llama-512:BF16");
+    ck_assert_uint_lt(costs_like(on.m->gguf, &grows).rest,
+                      costs_like(on.m->gguf, &narrows).rest +
                           WIDE / LAYERS * 2 * ROWS);
-    br_model_close(m);
-    br_str_fini(&doc);
+    close_shape(&on);
     t_emulate_end();
 }
 
@@ -233,18 +221,15 @@ TEST_WITHIN(cuda_rows_take_little_scratch, 120)
                             .memory = 1,
                             .plan = &c};
         br_status st = {0};
-        br_str doc = {0};
         br_cun *x;
-        br_model *one, *m;
+        br_model *m;
         br_ir *g;
         size_t n;
 
-        t_ok(br_shape_model(&doc, t_printf("shape:%s:Q4_0", br_shape_name(i)),
-                            true, &st),
-             &st);
-        t_ok(br_model_open_mem(&one, doc.at, doc.n, &st), &st);
+        shaped on =
+            open_shape_file(t_printf("shape:%s:Q4_0", br_shape_name(i)));
         uint8_t *p = model_like(
-            one->gguf, &(like){.arch = one->arch->name, .layers = 4}, &n);
+            on.m->gguf, &(like){.arch = on.m->arch->name, .layers = 4}, &n);
         if (!p)
             t_skip("no room for so many addresses");
         t_ok(br_model_open_mem(&m, p, n, &st), &st);
@@ -256,8 +241,7 @@ TEST_WITHIN(cuda_rows_take_little_scratch, 120)
         br_ir_free(g);
         br_model_close(m);
         munmap(p, n);
-        br_model_close(one);
-        br_str_fini(&doc);
+        close_shape(&on);
     }
     t_emulate_end();
 }
@@ -274,14 +258,11 @@ TEST_WITHIN(cuda_says_what_does_not_fit, 120)
     for (size_t i = 0; i < BR_COUNT(specs); i++) {
         br_lm_config c = {.tier = "cuda", .n_ctx = 64, .gpu_memory = 1 << 20};
         br_lm_model *lm;
-        br_str doc = {0};
-        br_model *m;
 
-        t_ok(br_shape_model(&doc, specs[i], true, &st), &st);
-        t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-        const uint64_t least = least_of(m);
+        shaped on = open_shape_file(specs[i]);
+        const uint64_t least = least_of(on.m);
         st = (br_status){0};
-        ck_assert_int_eq(open_with(m, least - 1, &st), BR_E_OOM);
+        ck_assert_int_eq(open_with(on.m, least - 1, &st), BR_E_OOM);
         ck_assert_msg(
             strstr(st.msg, " MB are needed, ") &&
                 strstr(st.msg, t_printf("%.1f MB are given (--gpu-memory)",
@@ -292,10 +273,10 @@ TEST_WITHIN(cuda_says_what_does_not_fit, 120)
         /* before anything is taken: the first call for memory would fail */
         ck_assert_int_eq(setenv("BR_EMU_NO_MEMORY", "1", 1), 0);
         st = (br_status){0};
-        ck_assert_int_eq(open_with(m, least - 1, &st), BR_E_OOM);
+        ck_assert_int_eq(open_with(on.m, least - 1, &st), BR_E_OOM);
         ck_assert_ptr_nonnull(strstr(st.msg, " MB are needed, "));
         st = (br_status){0};
-        ck_assert_int_eq(br_lm_model_open(&lm, m, &c, &st), BR_E_OOM);
+        ck_assert_int_eq(br_lm_model_open(&lm, on.m, &c, &st), BR_E_OOM);
         ck_assert_msg(strstr(st.msg,
                              " MB are needed, 1.0 MB are given (--gpu-memory): "
                              "weights "),
@@ -305,19 +286,18 @@ TEST_WITHIN(cuda_says_what_does_not_fit, 120)
                          0);
         c.gpu_memory = 0;
         st = (br_status){0};
-        ck_assert_int_eq(br_lm_model_open(&lm, m, &c, &st), BR_E_OOM);
+        ck_assert_int_eq(br_lm_model_open(&lm, on.m, &c, &st), BR_E_OOM);
         ck_assert_msg(strstr(st.msg,
                              " MB are needed, 1.0 MB are free on the device: "
                              "weights "),
                       "%s", st.msg);
         st = (br_status){0};
-        ck_assert_int_eq(open_with(m, 0, &st), BR_E_OOM);
+        ck_assert_int_eq(open_with(on.m, 0, &st), BR_E_OOM);
         ck_assert_ptr_nonnull(strstr(st.msg, " MB are free on the device: "));
         unsetenv("BR_EMU_MEMORY");
         unsetenv("BR_EMU_NO_MEMORY");
         st = (br_status){0};
-        br_model_close(m);
-        br_str_fini(&doc);
+        close_shape(&on);
     }
     t_emulate_end();
 }
@@ -325,17 +305,15 @@ TEST_WITHIN(cuda_says_what_does_not_fit, 120)
 /* More rows than a launch has tiles for are named, before anything is allocated. */
 TEST_WITHIN(cuda_names_matrices_of_too_many_rows, 60)
 {
-    br_model *m, *wide;
+    br_model *wide;
     br_status st = {0};
-    br_str doc = {0};
     uint8_t *p;
     size_t n;
 
     t_emulate_cuda();
-    t_ok(br_shape_model(&doc, "shape:qwen3moe-128:MXFP4", true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    p = model_like(m->gguf, &(like){"qwen3moe", 1, 65535 * 128 + 64, 0, false},
-                   &n);
+    shaped on = open_shape_file("shape:qwen3moe-128:MXFP4");
+    p = model_like(on.m->gguf,
+                   &(like){"qwen3moe", 1, 65535 * 128 + 64, 0, false}, &n);
     if (!p)
         t_skip("no room for so many addresses");
     t_ok(br_model_open_mem(&wide, p, n, &st), &st);
@@ -344,8 +322,7 @@ TEST_WITHIN(cuda_names_matrices_of_too_many_rows, 60)
                              "cuda takes up to 8388480 of its format");
     br_model_close(wide);
     munmap(p, n);
-    br_model_close(m);
-    br_str_fini(&doc);
+    close_shape(&on);
     t_emulate_end();
 }
 
@@ -353,27 +330,23 @@ TEST_WITHIN(cuda_names_matrices_of_too_many_rows, 60)
 TEST_WITHIN(cuda_stays_within_the_memory_that_is_given, 120)
 {
     br_status st = {0};
-    br_str doc = {0};
-    br_model *m;
 
     t_emulate_cuda();
-    t_ok(br_shape_model(&doc, "shape:qwen3moe-128:Q4_0", true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    shaped on = open_shape_file("shape:qwen3moe-128:Q4_0");
     br_oracle_config cc = {
-        .gpu = {.tier = "cuda"}, .kv = BR_Q_F16, .gpu_memory = least_of(m)};
+        .gpu = {.tier = "cuda"}, .kv = BR_Q_F16, .gpu_memory = least_of(on.m)};
     br_oracle o;
-    t_ok(br_oracle_open(&o, m, &cc, &st), &st);
+    t_ok(br_oracle_open(&o, on.m, &cc, &st), &st);
     const int32_t slot = 0, position = 0, first = 3;
     br_step s = {1, &slot, &position, &first, NULL, NULL, false};
     const br_cun_pick p = {.seed = 1, .temperature = 1, .top_p = 1};
     int32_t got = -1;
     t_ok(br_oracle_step(&o, &s, BR_IR_DECODE, NULL, &st), &st);
     t_ok(br_cun_draw(o.cun, &p, 1, &got, &st), &st);
-    ck_assert(got >= 0 && got < m->hp.n_vocab);
+    ck_assert(got >= 0 && got < on.m->hp.n_vocab);
     ck_assert_uint_le(br_cun_costs_of(o.cun).all, cc.gpu_memory);
     br_oracle_close(&o);
-    br_model_close(m);
-    br_str_fini(&doc);
+    close_shape(&on);
     t_emulate_end();
 }
 
@@ -386,19 +359,16 @@ TEST_WITHIN(cuda_draws_that_find_no_memory_may_be_tried_again, 120)
     const br_cun_pick p = {.seed = 1, .temperature = 1, .top_p = 1};
     const int32_t slot = 0, position = 0, first = 3;
     br_status st = {0};
-    br_str doc = {0};
     int32_t got[2] = {-1, -2};
     uint64_t all[2];
-    br_model *m;
     br_oracle o;
 
     t_emulate_cuda();
-    t_ok(br_shape_model(&doc, "shape:toy:Q4_0", true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
+    shaped on = open_shape_file("shape:toy:Q4_0");
     for (size_t with = 0; with < 2; with++) {
         br_step s = {1, &slot, &position, &first, NULL, NULL, false};
 
-        t_ok(br_oracle_open(&o, m, &cc, &st), &st);
+        t_ok(br_oracle_open(&o, on.m, &cc, &st), &st);
         t_ok(br_oracle_step(&o, &s, BR_IR_DECODE, NULL, &st), &st);
         for (size_t i = 0; with && i < BR_COUNT(fails); i++) {
             st = (br_status){0};
@@ -413,8 +383,7 @@ TEST_WITHIN(cuda_draws_that_find_no_memory_may_be_tried_again, 120)
     }
     ck_assert_int_eq(got[0], got[1]);
     ck_assert_uint_eq(all[0], all[1]);
-    br_model_close(m);
-    br_str_fini(&doc);
+    close_shape(&on);
     t_emulate_end();
 }
 
@@ -431,20 +400,14 @@ TEST_WITHIN(cuda_experts_take_no_more_than_packed, 60)
     for (size_t i = 0; i < BR_COUNT(form); i++) {
         /* of eight; 192 rows fill two tiles of 128 but for 64 */
         const double weights = 8 * (2 * 256. * 256 + 256. * 192);
-        br_str doc = {0};
-        br_model *m;
         float *logits;
 
-        t_ok(br_shape_model(&doc,
-                            t_printf("shape:qwen3moe-256:%s", form[i].type),
-                            true, &st),
-             &st);
-        t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-        logits = t_keep(calloc(9 * (size_t)m->hp.n_vocab, sizeof *logits));
-        const br_cun_costs c = costs_with(m, 0, logits);
+        shaped on =
+            open_shape_file(t_printf("shape:qwen3moe-256:%s", form[i].type));
+        logits = t_keep(calloc(9 * (size_t)on.m->hp.n_vocab, sizeof *logits));
+        const br_cun_costs c = costs_with(on.m, 0, logits);
         ck_assert_uint_eq(c.experts, (uint64_t)(weights * form[i].bits / 8));
-        br_model_close(m);
-        br_str_fini(&doc);
+        close_shape(&on);
     }
     t_emulate_end();
 }
@@ -456,21 +419,18 @@ TEST_WITHIN(cuda_tells_what_a_model_takes, 60)
     br_oracle_config cc = {.gpu = {.tier = "cuda"}, .kv = BR_Q_F16};
     const int32_t tokens[] = {3, 1, 7};
     br_status st = {0};
-    br_str doc = {0};
-    br_model *m;
     br_oracle o;
 
     t_emulate_cuda();
-    t_ok(br_shape_model(&doc, "shape:llama-512:Q4_0", true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    t_ok(br_oracle_open(&o, m, &cc, &st), &st);
+    shaped on = open_shape_file("shape:llama-512:Q4_0");
+    t_ok(br_oracle_open(&o, on.m, &cc, &st), &st);
     t_ok(br_oracle_feed(&o, 0, 0, tokens, 3, 1, NULL, &st), &st);
     const br_cun_costs c = br_cun_costs_of(o.cun);
     ck_assert_uint_eq(c.steps, 3);
     ck_assert_uint_gt(c.submit_ns, 0);
     ck_assert_uint_gt(c.load_ns, 0);
-    ck_assert_uint_gt(c.load_bytes, doc.n / 2);
-    ck_assert_uint_le(c.load_bytes, doc.n);
+    ck_assert_uint_gt(c.load_bytes, on.doc.n / 2);
+    ck_assert_uint_le(c.load_bytes, on.doc.n);
     ck_assert_uint_gt(c.weights, c.load_bytes);
     ck_assert_uint_lt(c.weights, c.load_bytes * 5 / 4);
     ck_assert_uint_eq(c.weight_allocations, 1);
@@ -480,7 +440,6 @@ TEST_WITHIN(cuda_tells_what_a_model_takes, 60)
     /* steps of one row: one graph, a MB of that device */
     ck_assert_uint_eq(c.graphs, 1 << 20);
     br_oracle_close(&o);
-    br_model_close(m);
-    br_str_fini(&doc);
+    close_shape(&on);
     t_emulate_end();
 }

@@ -187,23 +187,19 @@ open_lm(const br_model *m, float **alone, float **both)
 TEST_WITHIN(cuda_steps_of_many_slots_agree, 60)
 {
     br_status st = {0};
-    br_str doc = {0};
     br_lm_model *r;
-    br_model *m;
     float *alone, *both;
 
     t_emulate_cuda();
-    t_ok(br_shape_model(&doc, "shape:toy:Q8_0", true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    r = open_lm(m, &alone, &both);
+    shaped on = open_shape_file("shape:toy:Q8_0");
+    r = open_lm(on.m, &alone, &both);
     const br_lm *lm = br_lm_model_lm(r);
     two_slots(lm, false, alone, both);
     lm->keep(lm->ctx, 0, 2);
     t_ok(lm->feed(lm->ctx, 0, 2, token + 2, N - 2, both, &st), &st);
     ck_assert_mem_eq(both, alone, (size_t)lm->n_vocab * sizeof *both);
     br_lm_model_close(r);
-    br_model_close(m);
-    br_str_fini(&doc);
+    close_shape(&on);
     t_emulate_end();
 }
 
@@ -294,10 +290,7 @@ static shaped
 open_with_no_number(const char *spec, const br_lm_config *c)
 {
     br_status st = {0};
-    shaped on = {0};
-
-    t_ok(br_shape_model(&on.doc, spec, true, &st), &st);
-    t_ok(br_model_open_mem(&on.m, on.doc.at, on.doc.n, &st), &st);
+    shaped on = open_shape_file(spec);
     const br_gguf_tensor *t = br_model_tensor(on.m, BR_W_EMBED, 0);
     const size_t row = (size_t)t->dim[0] * 2; /* BF16 */
     memset(on.doc.at + ((const char *)t->data - on.doc.at) + NO_NUMBER * row,
@@ -535,17 +528,15 @@ TEST_WITHIN(cuda_a_sequence_moves_between_threads, 120)
 TEST_WITHIN(cuda_holds_two_models_at_once, 60)
 {
     static const char *const specs[] = {"shape:toy:Q8_0", "shape:toy:BF16"};
-    br_status st = {0};
-    br_str doc[2] = {{0}};
     br_lm_model *r[2];
-    br_model *m[2];
+    br_status st = {0};
+    shaped on[2];
     float *logits[2], *both[2], *once;
 
     t_emulate_cuda();
     for (int i = 0; i < 2; i++) {
-        t_ok(br_shape_model(&doc[i], specs[i], true, &st), &st);
-        t_ok(br_model_open_mem(&m[i], doc[i].at, doc[i].n, &st), &st);
-        r[i] = open_lm(m[i], &logits[i], &both[i]);
+        on[i] = open_shape_file(specs[i]);
+        r[i] = open_lm(on[i].m, &logits[i], &both[i]);
     }
     br_lm_model_close(r[0]); /* the other goes on */
     const br_lm *lm = br_lm_model_lm(r[1]);
@@ -554,14 +545,13 @@ TEST_WITHIN(cuda_holds_two_models_at_once, 60)
     t_ok(lm->feed(lm->ctx, 0, 0, token, N, once, &st), &st);
     ck_assert_mem_eq(once, logits[1], (size_t)lm->n_vocab * sizeof *once);
     br_lm_model_close(r[1]);
-    r[0] = open_lm(m[0], &both[0], &both[1]); /* and its place is free again */
+    r[0] =
+        open_lm(on[0].m, &both[0], &both[1]); /* and its place is free again */
     ck_assert_mem_eq(both[0], logits[0],
-                     (size_t)m[0]->hp.n_vocab * sizeof *once);
+                     (size_t)on[0].m->hp.n_vocab * sizeof *once);
     br_lm_model_close(r[0]);
-    for (int i = 0; i < 2; i++) {
-        br_model_close(m[i]);
-        br_str_fini(&doc[i]);
-    }
+    for (int i = 0; i < 2; i++)
+        close_shape(&on[i]);
     t_emulate_end();
 }
 
@@ -613,23 +603,20 @@ near_ref_by(const char *spec, uint32_t n, uint32_t step, double most)
         .gpu = {.tier = "cuda"}, .kv = BR_Q_F16, .max_rows = 128};
     static const uint32_t chunks[] = {0, 1, 3, 9}; /* 3: twelve queries */
     br_status st = {0};
-    br_str doc = {0};
     double e = 0, s = 0;
     int32_t tokens[128];
     float *want, *got[BR_COUNT(chunks)];
-    br_model *m;
     br_oracle o;
 
-    t_ok(br_shape_model(&doc, spec, true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    size_t vocab = (size_t)m->hp.n_vocab;
+    shaped on = open_shape_file(spec);
+    size_t vocab = (size_t)on.m->hp.n_vocab;
     for (uint32_t i = 0; i < n; i++)
         tokens[i] = (int32_t)(i * step % vocab);
     want = t_keep(calloc(n * vocab, sizeof *want));
-    t_ok(br_oracle_open(&o, m, &rc, &st), &st);
+    t_ok(br_oracle_open(&o, on.m, &rc, &st), &st);
     t_ok(br_oracle_feed(&o, 0, 0, tokens, n, 0, want, &st), &st);
     br_oracle_close(&o);
-    t_ok(br_oracle_open(&o, m, &cc, &st), &st);
+    t_ok(br_oracle_open(&o, on.m, &cc, &st), &st);
     for (size_t k = 0; k < BR_COUNT(chunks); k++) {
         const uint32_t few = k ? BR_MIN(n, chunks[k] == 1 ? 4u : 9u) : n;
 
@@ -641,8 +628,7 @@ near_ref_by(const char *spec, uint32_t n, uint32_t step, double most)
                       "%s: chunks of %u", spec, chunks[k]);
     }
     br_oracle_close(&o);
-    br_model_close(m);
-    br_str_fini(&doc);
+    close_shape(&on);
     for (size_t i = 0; i < n * vocab; i++) {
         double d = (double)got[0][i] - (double)want[i];
         e += d * d;
@@ -704,18 +690,15 @@ same_folds(const char *spec, uint32_t n, uint32_t last)
     br_oracle_config cc = {
         .gpu = {.tier = "cuda"}, .kv = BR_Q_F16, .max_rows = 256};
     br_status st = {0};
-    br_str doc = {0};
     int32_t tokens[256];
-    br_model *m;
     br_oracle o;
 
-    t_ok(br_shape_model(&doc, spec, true, &st), &st);
-    t_ok(br_model_open_mem(&m, doc.at, doc.n, &st), &st);
-    const size_t vocab = (size_t)m->hp.n_vocab, size = vocab * sizeof(float);
+    shaped on = open_shape_file(spec);
+    const size_t vocab = (size_t)on.m->hp.n_vocab, size = vocab * sizeof(float);
     float *all = t_keep(calloc(n, size)), *end = t_keep(calloc(last, size));
     for (uint32_t i = 0; i < n; i++)
         tokens[i] = (int32_t)(i * 41 % vocab);
-    t_ok(br_oracle_open(&o, m, &cc, &st), &st);
+    t_ok(br_oracle_open(&o, on.m, &cc, &st), &st);
     t_ok(br_oracle_feed(&o, 0, 0, tokens, n, 0, all, &st), &st);
     for (uint32_t chunk = 1; chunk <= 4; chunk += 3) {
         t_ok(br_oracle_feed(&o, 0, n - last, tokens + n - last, last, chunk,
@@ -725,8 +708,7 @@ same_folds(const char *spec, uint32_t n, uint32_t last)
                       "%s: chunks of %u", spec, chunk);
     }
     br_oracle_close(&o);
-    br_model_close(m);
-    br_str_fini(&doc);
+    close_shape(&on);
 }
 
 TEST_WITHIN(cuda_nodes_fold_keys_alike, 240)
