@@ -148,6 +148,9 @@ uint64_t t_rand(uint64_t *state);
 
 void t_mem_start(void);
 void t_mem_end(void); /* fails the test when blocks are left */
+/* ASan: nothing that the test took of malloc, by whatever way, is left. */
+bool t_mem_as_before(void);
+size_t t_kept_bytes(void);
 void t_files_root(const char *root, const char *conf);
 /* Around one test, in the process that forks it: so that the folder of a test
  * that crashed is removed too. */

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -64,6 +65,16 @@ t_keep(void *p)
     br_check(p && more && "out of memory in a test");
     kept = more;
     return kept[n_kept++] = p;
+}
+
+size_t
+t_kept_bytes(void)
+{
+    size_t n = kept ? malloc_usable_size(kept) : 0;
+
+    for (size_t i = 0; i < n_kept; i++)
+        n += malloc_usable_size(kept[i]);
+    return n;
 }
 
 char *

@@ -135,6 +135,7 @@ TEST(fault_only_lsan)
 {
     char *volatile p = malloc(8);
 
+    t_printf("what the run of tests frees");
     p = NULL;
     (void)p;
 }
