@@ -12,9 +12,10 @@
 #include <stdio.h>
 
 enum {
-    /* About 30 us at 3 GHz: longer than any phase lags behind on an idle
-     * machine, shorter than anyone would miss. */
-    SPINS = 1000,
+    /* About 80 us: longer than most phases of attention lag behind on an idle
+     * machine, where sleeping and being woken is 100 us of a virtual one; beside
+     * as much other work as threads no slower than 20 us (0027). */
+    SPINS = 4000,
     LINE = 64,
     PIECE = 1024, /* brought ahead between two looks: 30 ns, 60 at worst */
 };
