@@ -48,7 +48,128 @@ static const struct {
     {"\x01", "byte 01"},
     {"hello", "'hello' does not belong here"},
     {".entry k() { .reg .b32 i; brx.idx i, T; }", "there is no label 'T'"},
+    {".const .u32 x = 4 / (2 - 2);", "line 1: a division by zero"},
+    {".const .u32 x = 4 % 0;", "a division by zero"},
+    {".const .u32 x = 1 ? 2 : 3 / 0;", "a division by zero"},
+    {".const .u32 x = 4 *;", "a number has to stand here"},
+    {".const .u32 x = (4;", "has to be a ')'"},
+    {".const .u32 x = 1 ? 2;", "has to be a ':'"},
+    {".const .f64 x = 1.5 + 1;", "'+' of numbers that it is not for"},
+    {".const .f64 x = 1.5 % 2.0;", "'%' of numbers"},
+    {".const .f64 x = ~1.5;", "'~' of numbers"},
+    {".const .f64 x = (.s64)1.5;", "'(.s64)' of numbers"},
+    {".const .f32 x = 0f3F800000 + 0f3F800000;", "'+' of numbers"},
+    {".const .f64 x = 1.5 ? 1 : 2;", "'?:' of numbers"},
+    {".const .f64 x = 1 ? 1.5 : 2;", "'?:' of numbers"},
+    {".global .u8 a[1 - 2];", "a number up to"},
+    {".entry k() { .reg .u64 p; st.u32 [p + 1.5], 1; }", "a whole number"},
+    {".entry k() { .reg .u32 r; mov.u32 r, 4*r; }", "a number has to stand"},
 };
+
+static const struct {
+    const char *text;
+    uint64_t is;
+} constants[] = {
+    {"4*2", 8},
+    {"(1<<4)|3", 19},
+    {"1<<4|3", 19},
+    {"2+3*4-6/2", 11},
+    {"2-3-4", (uint64_t)-5},
+    {"- -5", 5},
+    {"-(2+3)*+2", (uint64_t)-10},
+    {"~0xff & 0xffff", 0xff00},
+    {"!5 + !0", 1},
+    {"7 % 4", 3},
+    {"7%4", 3},
+    {"(7)%4", 3},
+    {"7%(4)", 3},
+    {"WARP_SZ%5*WARP_SZ", 64},
+    {"-7 / 2", (uint64_t)-3},
+    {"-7 / 2U", UINT64_C(0x7ffffffffffffffc)},
+    {"-7 % 4", 1}, /* % is unsigned */
+    {"-8 >> 1", (uint64_t)-4},
+    {"(.u64)-8 >> 1", UINT64_C(0x7ffffffffffffffc)},
+    {"~7 >> 1", UINT64_C(0x7ffffffffffffffc)}, /* ~ too */
+    {"(.s64)~7 >> 1", (uint64_t)-4},
+    {"-1 >> 100", UINT64_MAX},
+    {"-1 << 64", 0},
+    {"1 << 63 >> 63", UINT64_MAX},
+    {"0x8000000000000000 >> 63", 1}, /* does not fit: unsigned */
+    {"(.s64)0x8000000000000000 / -1", UINT64_C(1) << 63},
+    {"-1 < 0", 1},
+    {"-1 < 0U", 0},
+    {"2 <= 2 == 1", 1},
+    {"2 >= 3 != 1", 1},
+    {"3 > 2 > 1", 0},
+    {"6 & 3 == 3", 0},
+    {"5 ^ 1 | 8 & 12", 12},
+    {"2 && 0 || 3", 1},
+    {"0 && 1 | 1", 0},
+    {"1 ? 2 : 0 ? 3 : 4", 2},
+    {"0 ? 2 : 0 ? 3 : 4", 4},
+    {"(1 ? -1 : 0U) < 0", 0}, /* one is unsigned, so both */
+    {"0xffffffffffffffff + 2", 1},
+    {"010 + 0b11", 11},
+    {"4/*2*/ *2//3\n", 8},
+    {"1.5*2.0 == 3.0", 1},
+    {"1.5 < -2.5 + 1.0", 0},
+    {"1.5/-0.5", UINT64_C(0xc008000000000000)},
+    {"-0d3FF0000000000000", UINT64_C(0xbff0000000000000)},
+    {"0 ? 1.5 : 1.0", UINT64_C(0x3ff0000000000000)},
+};
+
+/* The same in a variable, an operand and beside an address. */
+TEST(ptx_constants_are_expressions)
+{
+    for (size_t k = 0; k < BR_COUNT(constants); k++) {
+        const char *text = constants[k].text;
+        br_kir *m = ptx_load(t_printf(HEAD ".const .u64 x = %s;", text));
+        uint64_t is;
+
+        memcpy(&is, m->vars.at[0].init, sizeof is);
+        ck_assert_msg(is == constants[k].is, "%s: %llx", text,
+                      (unsigned long long)is);
+        br_kir_free(m);
+    }
+}
+
+static const char *ptx_printed(const char *body);
+
+TEST(ptx_operands_are_expressions)
+{
+    static const char *const same[][2] = {
+        {"mov.u32 r, (1<<4)|3;", "mov.u32 r, 19;"},
+        {"mov.u32 r, -(4);", "mov.u32 r, -4;"},
+        {"mov.u32 r, !(4);", "mov.u32 r, 0;"},
+        {"add.u32 r, r, 8%3;", "add.u32 r, r, 2;"},
+        {"st.global.u32 [p + 4*2 - 4], 1+1;", "st.global.u32 [p+4], 2;"},
+        {"st.global.u32 [p+-4], 7;", "st.global.u32 [p + (0 - 4)], 7;"},
+        {"st.global.v2.u32 [p], {1|2, (3)};", "st.global.v2.u32 [p], {3, 3};"},
+    };
+    static const char *const calls[] = {"(2*3, (1<<2))", "(6, 4)"};
+    char *text[2];
+
+#define REGS "r; ld.param.u64 p, [o]; mov.u32 r, 9; st.global.u32 [p+64], r;"
+    for (size_t k = 0; k < BR_COUNT(same); k++)
+        ck_assert_str_eq(
+            ptx_printed(t_printf(REGS "%s st.global.u32 [p], r;", same[k][0])),
+            ptx_printed(t_printf(REGS "%s st.global.u32 [p], r;", same[k][1])));
+#undef REGS
+    for (size_t k = 0; k < 2; k++) { /* there parentheses are a list */
+        br_str out = {0};
+        br_kir *m = ptx_load(t_printf(
+            HEAD ".func f(.reg .u32 a, .reg .u32 b) { ret; } .entry k() "
+                 "{ call f, %s; ret; }",
+            calls[k]));
+
+        br_kir_print(m, &out);
+        text[k] = t_printf("%s", br_str_z(&out));
+        ck_assert_uint_eq(m->notes.n, 0);
+        br_str_fini(&out);
+        br_kir_free(m);
+    }
+    ck_assert_str_eq(text[0], text[1]);
+}
 
 TEST(ptx_says_what_is_wrong_and_where)
 {

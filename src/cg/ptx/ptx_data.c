@@ -50,18 +50,18 @@ number(px_parser *p, uint64_t most, uint64_t *out)
 {
     px_opnd n;
 
-    if (p->tok != 'w' || !px_number(p->word, &n) || n.kind != O_INT ||
-        n.imm > most)
+    BR_TRY(px_constant(p, &n));
+    if (n.kind != O_INT || n.imm > most)
         return px_fail(p, "a number up to %llu has to stand here",
                        (unsigned long long)most);
     *out = n.imm;
-    return px_next(p);
+    return BR_OK;
 }
 
 static br_code
 attributes(px_parser *p, px_decl *d)
 {
-    uint64_t n;
+    uint64_t n = 0;
 
     for (;;) {
         if (px_is(p, ".align")) {
@@ -109,7 +109,7 @@ attributes(px_parser *p, px_decl *d)
 br_code
 px_declaration(px_parser *p, px_decl *d)
 {
-    uint64_t n;
+    uint64_t n = 0;
 
     *d = (px_decl){.space = space_word(p), .vec = 1};
     if (!d->space)
@@ -165,8 +165,8 @@ address(px_parser *p, uint32_t var, uint64_t at, unsigned size)
 {
     br_kreloc r = {.offset = (uint32_t)at, .bytes = size};
     br_kvar *v = &p->m->vars.at[var];
-    bool paren = px_is(p, "generic"), minus;
-    uint64_t n;
+    bool paren = px_is(p, "generic");
+    uint64_t plus = 0;
     px_late late = {
         .var = var, .reloc = (uint32_t)v->relocs.n, .line = p->line};
 
@@ -183,12 +183,10 @@ address(px_parser *p, uint32_t var, uint64_t at, unsigned size)
     BR_TRY(px_next(p));
     if (paren)
         BR_TRY(px_expect(p, ')'));
-    while (p->tok == '+' || p->tok == '-') {
-        minus = p->tok == '-';
-        BR_TRY(px_next(p));
-        BR_TRY(number(p, BR_KMAX_BYTES, &n));
-        r.addend += minus ? -(int64_t)n : (int64_t)n;
-    }
+    BR_TRY(px_sum(p, &plus));
+    r.addend = (int64_t)plus;
+    if (r.addend > BR_KMAX_BYTES || r.addend < -BR_KMAX_BYTES)
+        return px_fail(p, "over %d bytes from a name", BR_KMAX_BYTES);
     if (p->n_late == p->cap_late) {
         size_t cap = p->cap_late ? 2 * p->cap_late : 16;
         void *more = br_try_realloc(p->late, cap * sizeof *p->late);
@@ -206,34 +204,22 @@ static br_code
 value(px_parser *p, const px_decl *d, uint32_t var, bytes *b, uint64_t at)
 {
     unsigned size = br_ktinfo_of[d->type].bytes;
-    bool minus = p->tok == '-';
     px_opnd n;
     double f64;
     float f32;
 
-    if (minus)
-        BR_TRY(px_next(p));
-    if (p->tok != 'w')
-        return px_fail(p, "a number or a name has to stand here");
-    if (p->word.p[0] < '0' || p->word.p[0] > '9') {
+    if (p->tok == 'w' && !px_is_number(p)) {
         BR_TRY(put_bytes(p, b, at, 0, size));
         return address(p, var, at, size);
     }
-    if (!px_number(p->word, &n))
-        return px_fail(p, "'%.*s' is no number",
-                       (int)BR_MIN(p->word.n, (size_t)40), p->word.p);
+    BR_TRY(px_constant(p, &n));
     if (n.kind == O_F64 && d->type == BR_KT_F32) {
         memcpy(&f64, &n.imm, sizeof f64);
         f32 = (float)f64;
         n.imm = 0;
         memcpy(&n.imm, &f32, sizeof f32);
     }
-    if (minus && n.kind == O_INT)
-        n.imm = 0 - n.imm;
-    else if (minus)
-        n.imm ^= 1ull << (size * 8 - 1);
-    BR_TRY(put_bytes(p, b, at, n.imm, size));
-    return px_next(p);
+    return put_bytes(p, b, at, n.imm, size);
 }
 
 /* One level of braces at a time: `stride` bytes an element of this level. Where

@@ -130,6 +130,7 @@ typedef struct px_parser {
     char tok; /* 'w' word, '"' string, 0 end, else the character */
     br_text word;
     uint32_t line, depth;
+    bool lists; /* of a call: parentheses hold lists, not numbers */
     bool pairs; /* doubles are computed as pairs of floats (ptx_pairs.c) */
     /* symbols; the map holds the innermost of each name */
     br_map map, ranges, opcodes_by_text; /* %r<9> and %r are two names */
@@ -160,6 +161,12 @@ br_code px_oom(px_parser *p);
 br_code px_next(px_parser *p) BR_MUST_USE;
 bool px_is(const px_parser *p, const char *word);
 bool px_number(br_text t, px_opnd *out); /* a literal without its sign */
+
+/* ptx_expr.c: constant expressions; the operand has a number's kind. */
+bool px_is_number(const px_parser *p); /* a literal, without a sign */
+br_code px_constant(px_parser *p, px_opnd *out) BR_MUST_USE;
+/* "+ 4*2 - 8" behind a name or register, as much as there is, added to *sum. */
+br_code px_sum(px_parser *p, uint64_t *sum) BR_MUST_USE;
 
 /* ptx_op.c */
 br_code px_opcode_of(px_parser *p, br_text text, uint32_t *out) BR_MUST_USE;

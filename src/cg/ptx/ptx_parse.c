@@ -177,16 +177,6 @@ word_operand(px_parser *p, px_opnd *o)
         o->kind = O_SINK;
         return px_next(p);
     }
-    if (w.p[0] >= '0' && w.p[0] <= '9') {
-        if (!px_number(w, o))
-            return px_fail(p, "'%.*s' is no number",
-                           (int)BR_MIN(w.n, (size_t)40), w.p);
-        return px_next(p);
-    }
-    if (br_text_is(w, "WARP_SZ")) {
-        *o = (px_opnd){.kind = O_INT, .imm = 32};
-        return px_next(p);
-    }
     s = px_find(p, w);
     r = in_range(p, w, s);
     if (r != BR_KNONE || (s && s->kind == S_REG)) {
@@ -254,27 +244,6 @@ list(px_parser *p, px_opnd *o, char close)
     return px_next(p);
 }
 
-/* "+ 4", "+-4", "- 4" after a symbol, register or number. */
-static br_code
-plus(px_parser *p, px_opnd *o)
-{
-    while (p->tok == '+' || p->tok == '-') {
-        bool minus = p->tok == '-';
-        px_opnd n;
-
-        BR_TRY(px_next(p));
-        if (p->tok == '-') {
-            minus = !minus;
-            BR_TRY(px_next(p));
-        }
-        if (p->tok != 'w' || !px_number(p->word, &n) || n.kind != O_INT)
-            return px_fail(p, "a number has to follow the sign");
-        o->imm += minus ? 0 - n.imm : n.imm;
-        BR_TRY(px_next(p));
-    }
-    return BR_OK;
-}
-
 static br_code
 memory(px_parser *p, px_opnd *o)
 {
@@ -283,7 +252,7 @@ memory(px_parser *p, px_opnd *o)
     *o = (px_opnd){.kind = O_MEM, .a = BR_KNONE};
     BR_TRY(px_next(p));
     BR_TRY(operand(p, &base));
-    BR_TRY(plus(p, o));
+    BR_TRY(px_sum(p, &o->imm));
     if (base.kind == O_INT || base.kind == O_VAR) {
         o->imm += base.imm;
         base.imm = 0;
@@ -298,28 +267,23 @@ memory(px_parser *p, px_opnd *o)
     return px_expect(p, ']');
 }
 
+/* !%p; of a number it is an operator. */
 static br_code
-signed_operand(px_parser *p, px_opnd *o)
+negated(px_parser *p, px_opnd *o)
 {
-    char sign = p->tok;
+    const px_parser at = *p;
 
     BR_TRY(px_next(p));
-    if (p->tok == '-' || p->tok == '~' || p->tok == '!')
-        return px_fail(p, "two signs");
-    BR_TRY(operand(p, o));
-    if (sign == '!') {
+    if (p->tok == 'w' && !px_is_number(p)) {
+        BR_TRY(word_operand(p, o));
         o->neg = true;
         return BR_OK;
     }
-    if (o->kind == O_INT)
-        o->imm = sign == '-' ? 0 - o->imm : ~o->imm;
-    else if (o->kind == O_F32 && sign == '-')
-        o->imm ^= 0x80000000;
-    else if (o->kind == O_F64 && sign == '-')
-        o->imm ^= 1ull << 63;
-    else
-        return px_fail(p, "a sign stands only before a number");
-    return BR_OK;
+    p->p = at.p;
+    p->tok = at.tok;
+    p->word = at.word;
+    p->line = at.line;
+    return px_constant(p, o);
 }
 
 static br_code
@@ -332,22 +296,25 @@ operand(px_parser *p, px_opnd *o)
         return px_fail(p, "operands nested over %d deep", BR_PTX_MAX_DEPTH);
     if (p->tok == '[') {
         BR_TRY(memory(p, o));
-    } else if (p->tok == '{' || p->tok == '(') {
+    } else if (p->tok == '{' || (p->tok == '(' && p->lists && p->depth == 1)) {
         char close = p->tok == '{' ? '}' : ')';
 
         o->kind = p->tok == '{' ? O_VEC : O_LIST;
         BR_TRY(px_next(p));
         BR_TRY(list(p, o, close));
-    } else if (p->tok == '-' || p->tok == '!' || p->tok == '~') {
-        BR_TRY(signed_operand(p, o));
+    } else if (p->tok == '!') {
+        BR_TRY(negated(p, o));
+    } else if (p->tok == '-' || p->tok == '+' || p->tok == '~' ||
+               p->tok == '(' || px_is_number(p)) {
+        BR_TRY(px_constant(p, o));
     } else if (p->tok == 'w') {
         BR_TRY(word_operand(p, o));
     } else {
         return px_fail(p, "'%c' is no operand", p->tok ? p->tok : ' ');
     }
     p->depth--;
-    if (o->kind == O_VAR || (o->kind == O_INT && p->tok != ','))
-        BR_TRY(plus(p, o));
+    if (o->kind == O_VAR)
+        BR_TRY(px_sum(p, &o->imm));
     if (p->tok == '|') {
         uint32_t a, b;
 
@@ -385,6 +352,7 @@ instruction(px_parser *p)
     if (p->tok != 'w')
         return px_fail(p, "an instruction has to stand here");
     BR_TRY(px_opcode_of(p, p->word, &i.opcode));
+    p->lists = p->word.n >= 4 && memcmp(p->word.p, "call", 4) == 0;
     BR_TRY(px_next(p));
     while (p->tok != ';') {
         if (n == MAX_OPNDS || p->tok == 0)
