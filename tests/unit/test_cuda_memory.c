@@ -71,8 +71,6 @@ least_of(const br_model *m)
 static void
 experts_in_host(const char *spec)
 {
-    br_status st = {0};
-
     shaped on = open_shape_file(spec);
     const size_t n = 9 * (size_t)on.m->hp.n_vocab;
     float *near = t_keep(calloc(n, sizeof *near));
@@ -194,7 +192,6 @@ TEST_WITHIN(cuda_counts_the_widest_glu_once, 60)
     enum { WIDE = 1024, LAYERS = 4, ROWS = 256 };
     const like grows = {"llama", LAYERS, 0, WIDE, false};
     const like narrows = {"llama", LAYERS, 0, WIDE, true};
-    br_status st = {0};
 
     t_emulate_cuda();
     shaped on = open_shape_file("shape:llama-512:BF16");
@@ -394,7 +391,6 @@ TEST_WITHIN(cuda_experts_take_no_more_than_packed, 60)
         const char *type;
         double bits;
     } form[] = {{"MXFP4", 4.5}, {"Q4_0", 5}, {"Q8_0", 9}, {"Q6_K", 9}};
-    br_status st = {0};
 
     t_emulate_cuda();
     for (size_t i = 0; i < BR_COUNT(form); i++) {
