@@ -250,6 +250,11 @@ br_cmd_run(br_cli *cli)
     br_talk t;
     int code;
 
+    if (n == 0 && cli->n_args == 1) /* one that was meant as TEXT, maybe */
+        return br_cli_usage(cli,
+                            "no TEXT, no --prompt and no --file; '%.60s' is "
+                            "MODEL",
+                            cli->args[0]);
     if (n != 1)
         return br_cli_usage(cli, n ? "TEXT, --prompt, --file: only one of them"
                                    : "no TEXT, no --prompt and no --file");

@@ -313,7 +313,7 @@ place_tensors(br_gguf_part *part, uint64_t data, const uint64_t *off,
             return br_fail(
                 st, BR_E_FORMAT,
                 "tensor '%.*s': %llu bytes at offset %llu, but the file has "
-                "%llu bytes of data",
+                "%llu bytes of data: not all of it is here",
                 (int)t->name.n, t->name.p, (unsigned long long)t->bytes,
                 (unsigned long long)off[i], (unsigned long long)room);
         t->data = part->p + data + off[i];
@@ -361,6 +361,8 @@ read_counts(cursor *c, br_gguf_part *part)
     uint64_t n_tensors, n_kv;
     const uint8_t *magic;
 
+    if (left(c) == 0)
+        return br_fail(c->st, BR_E_FORMAT, "no GGUF file: it is empty");
     BR_TRY(take(c, 4, "magic", &magic));
     if (memcmp(magic, "GGUF", 4) != 0)
         return br_fail(c->st, BR_E_FORMAT,

@@ -108,10 +108,14 @@ TEST(run_refuses_in_one_line)
     char *text = t_keep(malloc(20000));
     t_proc r;
 
-    t_run(&r, "run", DEMO);
+    t_run(&r, "run");
     fails(&r, 2,
           "brass run: no TEXT, no --prompt and no --file (see brass run "
           "--help)\n");
+    t_run(&r, "run", "Hello");
+    fails(&r, 2,
+          "brass run: no TEXT, no --prompt and no --file; 'Hello' is MODEL "
+          "(see brass run --help)\n");
     t_run(&r, "run", DEMO, "x", "-p", "x");
     fails(&r, 2,
           "brass run: TEXT, --prompt, --file: only one of them (see brass run "
