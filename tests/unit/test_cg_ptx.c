@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ptx_kit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,6 +170,21 @@ TEST(ptx_operands_are_expressions)
         br_kir_free(m);
     }
     ck_assert_str_eq(text[0], text[1]);
+}
+
+/* As many as a file has room for. */
+TEST(ptx_operands_side_by_side_are_nested)
+{
+    enum { TERMS = 200000 };
+    char *text = t_keep(malloc(2 * TERMS + 200)), *at = text;
+    br_status st = {0};
+
+    at += sprintf(at, HEAD ".entry k() { .reg .b32 a; mov.u32 a, a");
+    for (int i = 0; i < TERMS; i++)
+        at += sprintf(at, "|a");
+    (void)sprintf(at, "; ret; }");
+    ck_assert_int_eq(refused(text, false, &st), BR_E_FORMAT);
+    ck_assert_ptr_nonnull(strstr(st.msg, "nested over"));
 }
 
 TEST(ptx_says_what_is_wrong_and_where)

@@ -312,10 +312,9 @@ operand(px_parser *p, px_opnd *o)
     } else {
         return px_fail(p, "'%c' is no operand", p->tok ? p->tok : ' ');
     }
-    p->depth--;
     if (o->kind == O_VAR)
         BR_TRY(px_sum(p, &o->imm));
-    if (p->tok == '|') {
+    if (p->tok == '|') { /* of any number: each is as deep again */
         uint32_t a, b;
 
         BR_TRY(px_next(p));
@@ -324,6 +323,7 @@ operand(px_parser *p, px_opnd *o)
         BR_TRY(push_opnd(p, second, &b));
         *o = (px_opnd){.kind = O_PAIR, .a = a, .b = b};
     }
+    p->depth--;
     return BR_OK;
 }
 
