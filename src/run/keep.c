@@ -123,9 +123,15 @@ put_all(const br_keeper *k, writer *w, entry *e, uint32_t *index, br_status *st)
 bool
 br_keep_private(const char *path)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const int how = O_WRONLY | O_CREAT | O_CLOEXEC;
+    int fd = open(path, how | O_EXCL, 0600);
 
-    return fd >= 0 && close(fd) == 0;
+    if (fd >= 0)
+        return close(fd) == 0;
+    fd = open(path, how, 0600); /* what a link names need not be there */
+    if (fd >= 0)
+        close(fd);
+    return false;
 }
 
 br_code

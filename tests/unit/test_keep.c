@@ -116,6 +116,26 @@ TEST(keep_refuses_a_file_that_is_not_whole)
     ek_close(&k);
 }
 
+/* A link to a file that is not there yet: that file, for its owner alone. */
+TEST(keep_by_a_link_is_private)
+{
+    static ek_req r[N];
+    char *path = t_printf("%s/l.keep", t_tmpdir());
+    char *real = t_printf("%s/elsewhere", t_tmpdir());
+    struct stat s;
+    ek k;
+
+    ck_assert_int_eq(symlink(real, path), 0);
+    open_tenants(&k, &plain, path, 1);
+    (void)ask_all(&k, r, 0);
+    ek_close(&k);
+    ck_assert_int_eq(lstat(path, &s), 0);
+    ck_assert(S_ISLNK(s.st_mode));
+    ck_assert_int_eq(stat(real, &s), 0);
+    ck_assert_int_eq(s.st_mode & 0777, 0600);
+    ck_assert_int_gt(s.st_size, 100);
+}
+
 /* What finds no room on the disk leaves the old file, and no empty one. */
 TEST(keep_that_fails_leaves_what_was_there)
 {
