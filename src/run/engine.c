@@ -208,7 +208,7 @@ take_done(request *r, br_status *st)
 
     for (uint32_t i = r->n_prompt; i < r->n_tokens; i++) {
         if (h->accept && !h->accept(h->ctx, r->tokens[i]))
-            return br_fail(st, BR_E_REJECTED, "token %u: %s", i, h->error);
+            return br_hook_fails(h, st);
         if (!br_textout_put(&r->text, r->tokens[i]))
             return br_fail(st, BR_E_OOM, "request: out of memory");
     }

@@ -253,7 +253,7 @@ pick(br_engine *e, request *r, float *logits, int32_t *id, br_status *st)
         r->usage.digest = br_siphash13_u64(
             key, r->usage.digest ^ br_siphash13(key, logits, bytes));
     if (h->mask && !h->mask(h->ctx, logits, e->lm->n_vocab))
-        return br_fail(st, BR_E_REJECTED, "%s", h->error);
+        return br_hook_fails(h, st);
     if (logits)
         BR_TRY(
             br_sampler_pick(e->sampler[r->slot], logits, r->n_tokens, id, st));
@@ -264,7 +264,7 @@ pick(br_engine *e, request *r, float *logits, int32_t *id, br_status *st)
                    : br_fail(st, BR_E_INTERNAL,
                              "the model's logits hold what is no number");
     if (!stops_at(e, r, *id) && h->accept && !h->accept(h->ctx, *id))
-        return br_fail(st, BR_E_REJECTED, "%s", h->error);
+        return br_hook_fails(h, st);
     return BR_OK;
 }
 

@@ -231,10 +231,10 @@ pick(answer *a, int32_t *id, br_status *st)
     if (a->on_tier)
         return s->lm->pick(s->lm->ctx, &a->p->sample, s->n_held, id, st);
     if (h->mask && !h->mask(h->ctx, s->logits, s->lm->n_vocab))
-        return br_fail(st, BR_E_REJECTED, "%s", h->error);
+        return br_hook_fails(h, st);
     BR_TRY(br_sampler_pick(a->sampler, s->logits, s->n_held, id, st));
     if (h->accept && !br_tok_is_eog(s->tok, *id) && !h->accept(h->ctx, *id))
-        return br_fail(st, BR_E_REJECTED, "%s", h->error);
+        return br_hook_fails(h, st);
     return BR_OK;
 }
 

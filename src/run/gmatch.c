@@ -40,6 +40,7 @@ struct br_matcher {
     uint32_t at, generation; /* configuration; of g when it was found */
     br_str text;             /* so far */
     char error[128];
+    br_code code;            /* of error */
     const char *begin, *end; /* of a thought, which is free; NULL: none */
     enum { BOUND, MAY_THINK, THINKS } state;
     br_str thought; /* the end of it, or the beginning of the answer */
@@ -576,6 +577,7 @@ br_matcher_new(br_matcher **out, br_grammar *g, br_status *st)
         return br_fail(st, BR_E_OOM, "grammar: out of memory");
     m->g = br_grammar_ref(g);
     m->generation = UINT32_MAX; /* not found yet */
+    m->code = BR_E_REJECTED;
     return BR_OK;
 }
 
@@ -606,6 +608,7 @@ check(br_matcher *m)
     m->g->failed = BR_OK;
     if (why == BR_OK)
         return true;
+    m->code = why == BR_E_OOM ? why : BR_E_REJECTED;
     if (why == BR_E_OOM)
         snprintf(m->error, sizeof m->error,
                  "the answer's grammar: out of memory");
@@ -784,7 +787,7 @@ accept_hook(void *ctx, int32_t token)
 br_logit_hook
 br_matcher_hook(br_matcher *m)
 {
-    return (br_logit_hook){mask_hook, accept_hook, m, m->error};
+    return (br_logit_hook){mask_hook, accept_hook, m, m->error, &m->code};
 }
 
 bool

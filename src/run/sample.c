@@ -774,3 +774,9 @@ br_sampler_candidates(const br_sampler *s, size_t *n)
     *n = s->n_cand;
     return s->cand;
 }
+
+br_code
+br_hook_fails(const br_logit_hook *h, br_status *st)
+{
+    return br_fail(st, h->code ? *h->code : BR_E_REJECTED, "%s", h->error);
+}

@@ -108,14 +108,18 @@ const br_candidate *br_sampler_candidates(const br_sampler *s, size_t *n);
 
 /* Constrains sampling, in the thread that samples; must not block or wait.
  * mask sets what must not come to -INFINITY; accept is told the token that was
- * chosen. False: the request ends with FAILED, `error` as its text. The object
- * lives until END. A request that lost its slot goes on where it was: nothing
+ * chosen. False: the request ends with FAILED, `error` as its text, *code as its
+ * code (REJECTED where code is NULL). The object lives until END. A request that lost its slot goes on where it was: nothing
  * is said twice. */
 typedef struct br_logit_hook {
     bool (*mask)(void *ctx, float *logits, int32_t n_vocab);
     bool (*accept)(void *ctx, int32_t token);
     void *ctx;
     const char *error;
+    const br_code *code;
 } br_logit_hook;
+
+/* What ends a request whose hook said no. */
+br_code br_hook_fails(const br_logit_hook *h, br_status *st) BR_MUST_USE;
 
 #endif

@@ -14,13 +14,23 @@ struct br_think_cap {
     size_t at;        /* of close: said so far, while it is being said */
     uint32_t n;
     char error[160]; /* the form's, or ours */
+    br_code code;
 };
 
 static bool
-failed(br_think_cap *c, const char *why)
+failed(br_think_cap *c, br_code code, const char *why)
 {
     (void)snprintf(c->error, sizeof c->error, "%s", why);
+    c->code = code;
     return false;
+}
+
+static bool
+form_failed(br_think_cap *c)
+{
+    const br_logit_hook *f = &c->of.form;
+
+    return failed(c, f->code ? *f->code : BR_E_REJECTED, f->error);
 }
 
 static bool
@@ -37,7 +47,7 @@ mask(void *ctx, float *logits, int32_t n_vocab)
     float x;
 
     if (c->of.form.mask && !c->of.form.mask(c->of.form.ctx, logits, n_vocab))
-        return failed(c, c->of.form.error);
+        return form_failed(c);
     if (!is_due(c) || only >= n_vocab || logits[only] == -INFINITY)
         return true;
     x = logits[only];
@@ -61,7 +71,7 @@ accept(void *ctx, int32_t token)
     br_think_cap *c = ctx;
 
     if (c->of.form.accept && !c->of.form.accept(c->of.form.ctx, token))
-        return failed(c, c->of.form.error);
+        return form_failed(c);
     c->at = is_due(c) && token == c->close.at[c->at] ? c->at + 1 : 0;
     if (c->at == c->close.n)
         c->at = 0;
@@ -71,7 +81,7 @@ accept(void *ctx, int32_t token)
     if (c->text.oom ||
         !br_think_read(&c->reader, (br_text){br_str_z(&c->text), c->text.n},
                        false, ignore, NULL))
-        return failed(c, "a thought: out of memory");
+        return failed(c, BR_E_OOM, "a thought: out of memory");
     return true;
 }
 
@@ -126,5 +136,5 @@ br_think_cap_free(br_think_cap *c)
 br_logit_hook
 br_think_cap_hook(br_think_cap *c)
 {
-    return (br_logit_hook){mask, accept, c, c->error};
+    return (br_logit_hook){mask, accept, c, c->error, &c->code};
 }

@@ -332,17 +332,18 @@ all_of_it(void *arg, br_status *st)
     if (code == BR_OK)
         code = br_matcher_new(&m, g, st);
     for (int i = 0; code == BR_OK && i < 3; i++) {
+        const br_logit_hook hook = br_matcher_hook(m);
         int32_t id = 0;
 
         memset(logits, 0, (size_t)br_tok_count(gk_tok) * sizeof *logits);
         if (!br_matcher_mask(m, logits, br_tok_count(gk_tok))) {
-            code = br_fail(st, BR_E_OOM, "%s", br_matcher_hook(m).error);
+            code = br_hook_fails(&hook, st);
             break;
         }
         while (logits[id] == -INFINITY)
             id++;
         if (!br_matcher_accept(m, id))
-            code = br_fail(st, BR_E_OOM, "%s", br_matcher_hook(m).error);
+            code = br_hook_fails(&hook, st);
     }
     br_matcher_free(m);
     br_grammar_free(g);
