@@ -134,7 +134,7 @@ run_test(int i)
     t_mem_start();
     cases[i]->fn();
     t_mem_end();
-    if (t_mem_as_before()) {
+    if (!opt.no_fork && t_mem_as_before()) {
         fflush(NULL);
         _exit(0);
     }
