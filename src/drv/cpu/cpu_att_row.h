@@ -17,7 +17,7 @@
  * That is a Zen 4. On a Zen 5 calls to the first cache wait for a place, so one is
  * enough, and what is late is where a page of 4 KB lies: lines of each page are
  * called for ROW_PAGES pages ahead (br_cpu_att.once). Calls stand one after the
- * other there: in a loop as long as a page says they cost a third more (0026).
+ * other there: in a loop as long as a page says attention took a ninth longer (0026).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_CPU_ATT_ROW_H

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 enum {
-    /* About 80 us: longer than most phases of attention lag behind on an idle
+    /* About 80 us of a Zen 5: longer than most phases of attention lag behind on an idle
      * machine, where sleeping and being woken is 100 us of a virtual one; beside
      * as much other work as threads no slower than 20 us (0027). */
     SPINS = 4000,
