@@ -207,8 +207,10 @@ take_done(request *r, br_status *st)
     const br_logit_hook *h = &r->d.hook;
 
     for (uint32_t i = r->n_prompt; i < r->n_tokens; i++) {
-        if (h->accept && !h->accept(h->ctx, r->tokens[i]))
-            return br_hook_fails(h, st);
+        if (h->accept && !h->accept(h->ctx, r->tokens[i])) {
+            (void)br_hook_fails(h, st);
+            return br_prefix(st, "token %u", i);
+        }
         if (!br_textout_put(&r->text, r->tokens[i]))
             return br_fail(st, BR_E_OOM, "request: out of memory");
     }

@@ -109,8 +109,8 @@ const br_candidate *br_sampler_candidates(const br_sampler *s, size_t *n);
 /* Constrains sampling, in the thread that samples; must not block or wait.
  * mask sets what must not come to -INFINITY; accept is told the token that was
  * chosen. False: the request ends with FAILED, `error` as its text, *code as its
- * code (REJECTED where code is NULL). The object lives until END. A request that lost its slot goes on where it was: nothing
- * is said twice. */
+ * code (REJECTED where code is NULL). The object lives until END. A request that
+ * lost its slot goes on where it was: nothing is said twice. */
 typedef struct br_logit_hook {
     bool (*mask)(void *ctx, float *logits, int32_t n_vocab);
     bool (*accept)(void *ctx, int32_t token);
@@ -120,6 +120,6 @@ typedef struct br_logit_hook {
 } br_logit_hook;
 
 /* What ends a request whose hook said no. */
-br_code br_hook_fails(const br_logit_hook *h, br_status *st) BR_MUST_USE;
+br_code br_hook_fails(const br_logit_hook *h, br_status *st);
 
 #endif

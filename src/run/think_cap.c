@@ -13,24 +13,14 @@ struct br_think_cap {
     br_str text;      /* of a token */
     size_t at;        /* of close: said so far, while it is being said */
     uint32_t n;
-    char error[160]; /* the form's, or ours */
-    br_code code;
+    br_status why; /* the form's, or ours */
 };
-
-static bool
-failed(br_think_cap *c, br_code code, const char *why)
-{
-    (void)snprintf(c->error, sizeof c->error, "%s", why);
-    c->code = code;
-    return false;
-}
 
 static bool
 form_failed(br_think_cap *c)
 {
-    const br_logit_hook *f = &c->of.form;
-
-    return failed(c, f->code ? *f->code : BR_E_REJECTED, f->error);
+    (void)br_hook_fails(&c->of.form, &c->why);
+    return false;
 }
 
 static bool
@@ -81,7 +71,7 @@ accept(void *ctx, int32_t token)
     if (c->text.oom ||
         !br_think_read(&c->reader, (br_text){br_str_z(&c->text), c->text.n},
                        false, ignore, NULL))
-        return failed(c, BR_E_OOM, "a thought: out of memory");
+        return br_fail(&c->why, BR_E_OOM, "a thought: out of memory") == BR_OK;
     return true;
 }
 
@@ -136,5 +126,5 @@ br_think_cap_free(br_think_cap *c)
 br_logit_hook
 br_think_cap_hook(br_think_cap *c)
 {
-    return (br_logit_hook){mask, accept, c, c->error, &c->code};
+    return (br_logit_hook){mask, accept, c, c->why.msg, &c->why.code};
 }

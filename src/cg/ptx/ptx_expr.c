@@ -139,7 +139,7 @@ binary_doubles(px_parser *p, const oper *o, val *a, const val *b)
     case '*': *a = of_double(x * y); return BR_OK;
     case '/':
         if (y == 0)
-            return px_fail(p, "division by zero");
+            return px_fail(p, "a division by zero");
         *a = of_double(x / y);
         return BR_OK;
     case '=': *a = whole(x == y, false); return BR_OK;

@@ -12,10 +12,6 @@
 #include <stdio.h>
 
 enum {
-    /* About 80 us of a Zen 5: longer than most phases of attention lag behind on an idle
-     * machine, where sleeping and being woken is 100 us of a virtual one; beside
-     * as much other work as threads no slower than 20 us (0027). */
-    SPINS = 4000,
     LINE = 64,
     PIECE = 1024, /* brought ahead between two looks: 30 ns, 60 at worst */
 };
@@ -255,7 +251,8 @@ br_cpu_pool_on(br_cpu_pool **out, uint32_t n_threads, const br_cpu_nodes *nodes,
     else
         br_cpu_nodes_find(&p->nodes, BR_CPU_NODES_SYS);
     p->n_threads = 1;
-    p->spins = n > cpus ? 0 : SPINS; /* spinning would take a tile's core */
+    p->spins =
+        n > cpus ? 0 : BR_CPU_SPINS; /* spinning would take a tile's core */
     for (; p->n_threads < n; p->n_threads++) {
         worker *w = &p->workers[p->n_threads];
         char name[24];

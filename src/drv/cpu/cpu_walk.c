@@ -5,8 +5,6 @@
 
 #include "base/thread.h"
 
-enum { SPINS = 4000 }; /* as the pool: 80 us of a Zen 5 */
-
 struct br_cpu_walk {
     br_mega_runner runner;
     br_arena arena;
@@ -193,7 +191,7 @@ br_cpu_walk_new(br_cpu_walk **out, const br_mega_prog *p, br_cpu_pool *pool,
     w->prog = p;
     w->pool = pool;
     w->lock = (br_mutex)BR_MUTEX;
-    w->spins = (int)w->runner.workers > br_cpu_count() ? 0 : SPINS;
+    w->spins = (int)w->runner.workers > br_cpu_count() ? 0 : BR_CPU_SPINS;
     code = plan(w, st);
     if (code != BR_OK) {
         br_cpu_walk_free(w);
