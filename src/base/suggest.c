@@ -3,7 +3,7 @@
  * Distance of restricted Damerau-Levenshtein: --jsno is one swap from --json.
  * A name is near when a third of its letters or fewer differ, when what was
  * typed is its beginning, or when it is that of what was typed (--temperature:
- * --temp).
+ * --temp). Of three letters the first has to be right: gpu is not meant for cpu.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/options.h"
 
@@ -13,6 +13,7 @@
 #define LONGEST 64 /* a longer word gets no suggestion */
 #define FAR     1000
 #define STEM    4 /* letters of a name that others are made of */
+#define SHORT   3 /* letters of which one more makes another word */
 
 int
 br_edit_distance(br_text a, br_text b)
@@ -65,8 +66,11 @@ void
 br_suggest_offer(br_suggest *s, br_text name)
 {
     int d = br_edit_distance(s->want, name);
-    int limit = (int)(BR_MIN(BR_MAX(s->want.n, name.n), (size_t)LONGEST) / 3);
+    size_t longer = BR_MAX(s->want.n, name.n);
+    int limit = (int)(BR_MIN(longer, (size_t)LONGEST) / 3);
 
+    if (longer <= SHORT && s->want.n && name.n && s->want.p[0] != name.p[0])
+        return;
     if (begins(name, s->want, 2) || begins(s->want, name, STEM))
         limit = d = 1;
     if (d > limit || d >= s->distance)

@@ -373,6 +373,27 @@ TEST(edit_distance_counts_edits)
     ck_assert_int_eq(br_edit_distance((br_text){text, 64}, BR_TEXT("x")), 63);
 }
 
+TEST(a_name_that_is_near_is_suggested)
+{
+    static const char *const rows_[][3] = {
+        {"jsno", "json", "; did you mean 'json'?"},
+        {"gpu", "cpu", ""},
+        {"cup", "cpu", "; did you mean 'cpu'?"},
+        {"cpi", "cpu", "; did you mean 'cpu'?"},
+        {"cu", "cuda", "; did you mean 'cuda'?"},
+        {"temperature", "temp", "; did you mean 'temp'?"},
+        {"", "cpu", ""}};
+    char said[80];
+    br_suggest s;
+
+    for (size_t i = 0; i < BR_COUNT(rows_); i++) {
+        br_suggest_begin(&s, br_text_z(rows_[i][0]));
+        br_suggest_offer(&s, br_text_z(rows_[i][1]));
+        br_suggest_text(&s, "", said, sizeof said);
+        ck_assert_str_eq(said, rows_[i][2]);
+    }
+}
+
 TEST(text_wrap_keeps_to_the_columns)
 {
     static const char words[] =
