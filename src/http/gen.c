@@ -214,70 +214,14 @@ br_gen_tick(br_http *h, int64_t now_ns)
 
 /* ---- the end of it ------------------------------------------------------- */
 
-static br_error
-error_of(br_choice *c)
-{
-    br_error e = {.status = 500, .msg = c->error};
-
-    switch (c->usage.finish) {
-    case BR_FINISH_TOO_SLOW:
-        e.msg = "client_too_slow: the answer was not fetched";
-        break;
-    case BR_FINISH_DEADLINE:
-        e = (br_error){.status = 504, .msg = "the deadline has passed"};
-        break;
-    case BR_FINISH_SHUTDOWN:
-    case BR_FINISH_CANCELLED:
-        e = (br_error){.status = 503, .msg = "the server is shutting down"};
-        if (c->gen->cancelled || c->gen->dropped)
-            e.msg = "the response was cancelled";
-        if (!c->gen->kept)
-            break;
-        snprintf(c->error, sizeof c->error,
-                 "the server restarts, then this answer goes on by itself: GET "
-                 "/v1/requests/%s has it",
-                 c->gen->id);
-        e.msg = c->error;
-        e.code = "restarting";
-        break;
-    default:
-        e.status = br_code_http(c->code);
-        /* Its grammar allows no token or asks too much of a step, its biases
-         * leave none: found late, but 400 as what is found early. */
-        if (c->code == BR_E_LIMIT || c->code == BR_E_REJECTED)
-            e.status = 400;
-        if (e.status == 400 && c->matcher &&
-            br_matcher_hook(c->matcher).error[0])
-            e.param = c->gen->ask.form ? c->gen->ask.form : "tools";
-        break;
-    }
-    return e;
-}
-
-/* One that failed by itself, before those that were cancelled for it. */
-static br_choice *
-failed_choice(br_gen *g)
-{
-    br_choice *bad = NULL;
-
-    for (uint32_t i = 0; i < g->n_choices; i++) {
-        br_finish why = g->choices[i].usage.finish;
-
-        if (strcmp(br_finish_openai(why), "error") == 0 &&
-            (!bad || bad->usage.finish == BR_FINISH_CANCELLED))
-            bad = &g->choices[i];
-    }
-    return bad;
-}
-
 static void
 answer_whole(br_gen *g)
 {
-    br_choice *bad = failed_choice(g);
+    br_choice *bad = br_gen_failed(g);
     br_str out = {0};
 
     if (bad) {
-        br_error e = error_of(bad);
+        br_error e = br_gen_error(bad);
 
         br_reply_fail(g->h, g->c, &e);
         return;
@@ -289,13 +233,13 @@ answer_whole(br_gen *g)
 static void
 answer_stream_end(br_gen *g)
 {
-    br_choice *bad = failed_choice(g);
+    br_choice *bad = br_gen_failed(g);
 
     for (uint32_t i = 0; g->kept && i < g->n_choices; i++)
         if (g->choices[i].usage.finish == BR_FINISH_CANCELLED)
             g->wire->preempted(g, &g->choices[i], &g->h->scratch);
     if (bad && !g->failed) {
-        br_error e = error_of(bad);
+        br_error e = br_gen_error(bad);
 
         g->wire->error(g, &e, &g->h->scratch);
     }
@@ -312,20 +256,20 @@ answer_stream_end(br_gen *g)
 static void
 answer_later(br_gen *g)
 {
-    br_choice *bad = failed_choice(g);
+    br_choice *bad = br_gen_failed(g);
     br_error e = {0};
 
     if (g->kept)
         return;
     if (bad)
-        e = error_of(bad);
+        e = br_gen_error(bad);
     br_resume_over(g, bad ? &e : NULL);
 }
 
 static void
 finish(br_gen *g)
 {
-    br_choice *bad = failed_choice(g);
+    br_choice *bad = br_gen_failed(g);
     br_error e = {0};
 
     g->kept &= bad && bad->usage.finish == BR_FINISH_CANCELLED;
@@ -335,7 +279,7 @@ finish(br_gen *g)
         answer_later(g);
     if (g->ask.background && !g->kept) {
         if (bad)
-            e = error_of(bad);
+            e = br_gen_error(bad);
         br_background_end(g, bad ? &e : NULL);
     } else if (g->ask.kept && !g->failed && !bad)
         br_stored_keep(g);

@@ -175,6 +175,11 @@ br_code br_gen_hook(br_gen *g, br_choice *c, br_logit_hook *hook,
  * by br_gen_was_read in this one (gen.c). */
 br_code br_gen_read(br_gen *g, br_status *st) BR_MUST_USE;
 void br_gen_was_read(br_gen *g);
+/* One that failed by itself, before those that were cancelled for it; or NULL
+ * (gen_fail.c). */
+br_choice *br_gen_failed(br_gen *g);
+/* What its client is told of that. */
+br_error br_gen_error(br_choice *bad);
 /* Of all choices together. */
 br_usage br_gen_usage(const br_gen *g);
 uint32_t br_gen_thought_tokens(const br_gen *g);
