@@ -110,6 +110,9 @@ const char *t_brass(void);
 bool t_have_program(const char *name); /* in PATH */
 const char *t_conf(void); /* "release", "address-undefined", "thread", ... */
 bool t_sanitized(void);
+/* The rest is not for TSan: the threads are those of another test, or NULL, there
+ * is one. */
+void t_not_for_tsan(const char *other);
 
 /* ---- memory -------------------------------------------------------------- */
 

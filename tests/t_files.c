@@ -135,6 +135,16 @@ t_sanitized(void)
            strstr(conf, "thread");
 }
 
+void
+t_not_for_tsan(const char *other)
+{
+    if (!strstr(t_conf(), "thread"))
+        return;
+    if (other)
+        t_skip("its threads are those of %s", other);
+    t_skip("one thread: nothing for TSan to see");
+}
+
 const char *
 t_brass(void)
 {

@@ -235,6 +235,16 @@ experts(scene *s, uint32_t k, uint32_t rows, uint32_t of)
     return va;
 }
 
+/* Sanitizers watch who simulates, a hundred times slower: sizes that are but
+ * larger show them nothing. */
+static bool
+is_too_much(const shape *p)
+{
+    const size_t most = t_sanitized() ? 200000 : SIZE_MAX;
+
+    return (size_t)p->n_out * p->n_in * BR_MAX(p->rows, 1u) > most;
+}
+
 static void
 product(const shape *p, uint64_t seed)
 {
@@ -245,6 +255,8 @@ product(const shape *p, uint64_t seed)
     scene s = {.l = {.fn = p->fn}};
     void *h;
 
+    if (is_too_much(p))
+        return;
     br_rng_init(&s.rng, seed, p->n_in);
     s.a.n_rows = p->share == 1 ? pairs : step;
     s.a.m = (struct br_nd_mat){.kind = BR_ND_INT,
@@ -396,6 +408,8 @@ floats(const shape *p, uint64_t seed)
     scene s = {.l = {.fn = p->fn}};
     void *h;
 
+    if (is_too_much(p))
+        return;
     br_rng_init(&s.rng, seed, p->n_in);
     s.a.n_rows = p->share == 1 ? pairs : step;
     s.a.m.n_out = p->n_out;

@@ -117,8 +117,7 @@ TEST_WITHIN(amd_tiers_take_every_kind_of_weights, 120)
     static const char *const specs[] = {"shape:toy:F32", "shape:toy:F16",
                                         "shape:toy:BF16", "shape:toy:Q4_K"};
 
-    if (strstr(t_conf(), "thread"))
-        t_skip("the threads are those of amd_tiers_have_the_reference_bits");
+    t_not_for_tsan("amd_tiers_have_the_reference_bits");
     for (size_t i = 0; i < BR_COUNT(specs); i++) {
         made a = make(specs[i]);
 

@@ -289,6 +289,7 @@ TEST_WITHIN(shapes_are_models, 60)
 {
     static const char *const formats[] = {"Q4_K_M", "Q8_0", "BF16", "Q4_0"};
 
+    t_not_for_tsan(NULL);
     for (size_t i = 0; br_shape_name(i); i++) {
         const char *spec =
             t_printf("shape:%s:%s", br_shape_name(i), formats[i % 4]);

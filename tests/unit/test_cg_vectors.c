@@ -309,6 +309,7 @@ TEST_WITHIN(gfx1100_instructions_are_those_of_a_gpu, 60)
 
 TEST_WITHIN(gfx1201_instructions_are_those_of_a_gpu, 60)
 {
+    t_not_for_tsan("gfx1100_instructions_are_those_of_a_gpu");
     gfx("gfx1201", "sweep", all);
     gfx("gfx1201", "warp", all_warps);
 }
@@ -327,12 +328,14 @@ some(const ptx_set *s)
 
 TEST_WITHIN(gfx1100_wave64_instructions_are_those_of_a_gpu, 300)
 {
+    t_not_for_tsan("gfx1100_instructions_are_those_of_a_gpu");
     gfx("gfx1100-wave64", "sweep", some);
     gfx("gfx1100-wave64", "warp", all_warps);
 }
 
 TEST_WITHIN(gfx1201_wave64_instructions_are_those_of_a_gpu, 300)
 {
+    t_not_for_tsan("gfx1100_instructions_are_those_of_a_gpu");
     gfx("gfx1201-wave64", "sweep", some);
     gfx("gfx1201-wave64", "warp", all_warps);
 }

@@ -154,9 +154,7 @@ TEST_WITHIN(gcn_approximations_keep_their_bounds, 120)
     br_status st = {0};
     br_kimage *im;
 
-    if (strstr(t_conf(), "thread"))
-        t_skip(
-            "its threads are those of gcn_random_kernels_run_as_interpreted");
+    t_not_for_tsan("gcn_random_kernels_run_as_interpreted");
     out = t_keep(malloc(COUNT * sizeof *out));
     m = module_of();
     t_ok(br_kimage_new(&im, m, &st), &st);

@@ -89,8 +89,7 @@ TEST(gcn_far_branches_come_to_their_nodes)
     } sizes[] = {{40, 30}, {700, 100}, {700, 500}, {3000, 120}};
     int longest = 0;
 
-    if (strstr(t_conf(), "thread"))
-        t_skip("one thread: nothing for TSan to see");
+    t_not_for_tsan(NULL);
     for (size_t k = 0; k < BR_COUNT(sizes); k++) {
         graph g;
         gcn_words w = {0};
@@ -136,9 +135,7 @@ TEST(gcn_kernels_longer_than_a_branch_run_as_interpreted)
     br_str s = {0};
     br_kir *m;
 
-    if (strstr(t_conf(), "thread"))
-        t_skip(
-            "its threads are those of gcn_random_kernels_run_as_interpreted");
+    t_not_for_tsan("gcn_random_kernels_run_as_interpreted");
     br_str_puts(&s, ".version 8.0\n.target sm_80\n.address_size 64\n"
                     ".entry k(.param .u64 in, .param .u64 out) {\n"
                     ".reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<4>;\n"

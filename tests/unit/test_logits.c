@@ -16,19 +16,11 @@ seen(const lk_case *c)
     return t_sanitized() && !c->arch_first;
 }
 
-/* Of a test that starts no thread. */
-static void
-not_for_tsan(void)
-{
-    if (strstr(t_conf(), "thread"))
-        t_skip("one thread: nothing for TSan to see");
-}
-
 /* ---- right -------------------------------------------------------------- */
 
 TEST_WITHIN(logits_are_the_golden_ones, 120)
 {
-    not_for_tsan();
+    t_not_for_tsan(NULL);
     for (size_t i = 0; i < lk_count(); i++) {
         lk_case c = lk_get(i);
         lk_error e;
@@ -47,7 +39,7 @@ TEST_WITHIN(logits_are_the_golden_ones, 120)
 
 TEST_WITHIN(greedy_continuation_is_the_golden_one, 120)
 {
-    not_for_tsan();
+    t_not_for_tsan(NULL);
     for (size_t i = 0; i < lk_count(); i++) {
         lk_case c = lk_get(i);
         const float *l;
@@ -144,14 +136,14 @@ same_for_chunks(br_ref_act act)
 
 TEST_WITHIN(chunks_of_the_prompt_change_no_bit, 120)
 {
-    not_for_tsan();
+    t_not_for_tsan(NULL);
     same_for_chunks(BR_REF_F32);
     lk_end();
 }
 
 TEST_WITHIN(chunks_change_no_bit_with_quantised_activations, 120)
 {
-    not_for_tsan();
+    t_not_for_tsan(NULL);
     same_for_chunks(BR_REF_QUANTISED);
     lk_end();
 }
@@ -160,7 +152,7 @@ TEST_WITHIN(chunks_change_no_bit_with_quantised_activations, 120)
  * disorder: each gets the logits it gets alone. */
 TEST_WITHIN(company_and_pages_change_no_bit, 120)
 {
-    not_for_tsan();
+    t_not_for_tsan(NULL);
     for (size_t i = 0; i < lk_count(); i++) {
         lk_case c = lk_get(i);
         br_oracle_config config = {.act = BR_REF_F32, .n_slots = 4};
@@ -226,7 +218,7 @@ TEST(a_slot_goes_on_from_its_checkpoint)
 
 TEST_WITHIN(quantised_activations_stay_within_their_tolerance, 120)
 {
-    not_for_tsan();
+    t_not_for_tsan(NULL);
     for (size_t i = 0; i < lk_count(); i++) {
         lk_case c = lk_get(i);
         br_oracle_config config = {.act = BR_REF_QUANTISED};
@@ -398,25 +390,25 @@ check_sensitivity(size_t part, size_t parts)
 
 TEST_WITHIN(every_key_and_tensor_matters_1_of_4, 120)
 {
-    not_for_tsan();
+    t_not_for_tsan(NULL);
     check_sensitivity(0, 4);
     lk_end();
 }
 TEST_WITHIN(every_key_and_tensor_matters_2_of_4, 120)
 {
-    not_for_tsan();
+    t_not_for_tsan(NULL);
     check_sensitivity(1, 4);
     lk_end();
 }
 TEST_WITHIN(every_key_and_tensor_matters_3_of_4, 120)
 {
-    not_for_tsan();
+    t_not_for_tsan(NULL);
     check_sensitivity(2, 4);
     lk_end();
 }
 TEST_WITHIN(every_key_and_tensor_matters_4_of_4, 120)
 {
-    not_for_tsan();
+    t_not_for_tsan(NULL);
     check_sensitivity(3, 4);
     lk_end();
 }
@@ -540,14 +532,14 @@ check_tensors(int part, int parts)
 
 TEST_WITHIN(missing_or_misshapen_tensors_are_named_1_of_2, 120)
 {
-    not_for_tsan();
+    t_not_for_tsan(NULL);
     check_tensors(0, 2);
     lk_end();
 }
 
 TEST_WITHIN(missing_or_misshapen_tensors_are_named_2_of_2, 120)
 {
-    not_for_tsan();
+    t_not_for_tsan(NULL);
     check_tensors(1, 2);
     lk_end();
 }
@@ -702,7 +694,7 @@ open_once(void *arg, br_status *st)
 
 TEST_WITHIN(opening_a_model_survives_any_lack_of_memory, 120)
 {
-    not_for_tsan();
+    t_not_for_tsan(NULL);
     lk_case c = lk_get(lk_find("mamba2"));
 
     t_each_oom(open_once, &c);

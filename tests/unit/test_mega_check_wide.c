@@ -112,9 +112,9 @@ TEST(check_adds_up_what_a_join_leaves_out)
  * must be no for the last. */
 TEST(check_sees_what_a_wide_join_leaves_out)
 {
-    static const int who[] = {0, 256, N - 1};
+    static const int who[] = {256, 0, N - 1};
 
-    for (size_t i = 0; i < BR_COUNT(who); i++) {
+    for (size_t i = 0; i < (t_sanitized() ? 1 : BR_COUNT(who)); i++) {
         pt_refuses(
             make(&(wide){{who[i], NONE, NONE}, {N - 1, 0}, false, false}),
             t_printf("writer task(s) [%d] are NOT ordered", who[i]));
