@@ -256,6 +256,45 @@ attend_in_spans(att_case *c, void (*attend)(const br_cpu_att *a),
     a->kept = NULL;
 }
 
+/* One row's last blocks by themselves, and those before as one. */
+static void
+attend_as_one(att_case *c, void (*attend)(const br_cpu_att *a),
+              void (*join)(const br_cpu_att *a))
+{
+    br_cpu_att *a = &c->a;
+    int32_t first = a->line[0].lo / 256, end = a->line[0].pos / 256 + 1;
+    size_t n;
+
+    a->kept_from = first + (int32_t)below(c, (uint32_t)(end - first));
+    a->n_kept = (uint32_t)(end - a->kept_from);
+    n = (size_t)a->n * a->n_kept * (a->head_v + 2);
+    a->kept = t_keep(malloc((n + 1) * sizeof(float)));
+    memset(a->kept, 0xff, n * sizeof(float));
+    a->kept[n] = GUARD;
+    memset(c->y, 0xff, sizeof c->y);
+    a->b0 = a->kept_from + 1;
+    a->b1 = end;
+    if (a->b0 < a->b1)
+        attend(a);
+    a->b1 = a->b0;
+    a->b0 = first;
+    a->as_one = true;
+    attend(a);
+    join(a);
+    ck_assert(a->kept[n] == GUARD);
+    a->as_one = false;
+    a->kept = NULL;
+}
+
+static bool
+is_one_row(const br_cpu_att *a)
+{
+    for (uint32_t i = 1; i < a->n; i++)
+        if (a->line[i].lo != a->line[0].lo || a->line[i].pos != a->line[0].pos)
+            return false;
+    return true;
+}
+
 static void
 check_case(att_case *c, br_isa isa)
 {
@@ -268,6 +307,10 @@ check_case(att_case *c, br_isa isa)
     check_lines(c, isa, "at once");
     attend_in_spans(c, br_cpu_ops_of(isa)->attend, br_cpu_ops_of(isa)->fold);
     check_lines(c, isa, "in spans");
+    if (is_one_row(&c->a)) {
+        attend_as_one(c, br_cpu_ops_of(isa)->attend, br_cpu_ops_of(isa)->fold);
+        check_lines(c, isa, "as one");
+    }
     ck_assert(c->a.s[n] == GUARD);
 }
 

@@ -622,11 +622,11 @@ fold_by(const att *s, uint32_t i, att_part *f, const att_part *block,
 
 static void
 fold_block(const att *s, uint32_t i, att_part *f, const att_part *block,
-           const float *acc)
+           const float *acc, bool first)
 {
     float both = f->top > block->top ? f->top : block->top;
 
-    if (is_first(s, i, block->from)) {
+    if (first) {
         memcpy(fold_of(s, i), acc, s->a->head_v * sizeof *acc);
         *f = *block;
         return;
@@ -664,13 +664,20 @@ kept_of(const br_cpu_att *a, uint32_t i, int32_t b)
 }
 
 static void
-keep_block(const att *s, uint32_t i, const att_part *block)
+keep(const att *s, uint32_t i, int32_t b, const att_part *p, const float *acc)
 {
-    float *to = kept_of(s->a, s->first + i, block->from / BR_CPU_BLOCK);
+    float *to = kept_of(s->a, s->first + i, b);
 
-    memcpy(to, block_of(s, i), s->a->head_v * sizeof *to);
-    to[s->a->head_v] = block->top;
-    to[s->a->head_v + 1] = block->sum;
+    memcpy(to, acc, s->a->head_v * sizeof *to);
+    to[s->a->head_v] = p->top;
+    to[s->a->head_v + 1] = p->sum;
+}
+
+/* Is a block kept as it is, or do they come to one? */
+static bool
+keeps_blocks(const br_cpu_att *a)
+{
+    return a->kept && !a->as_one;
 }
 
 /* What the lines see of block b; nobody: false. */
@@ -717,10 +724,11 @@ leave_block(att *s, uint32_t i)
 {
     const att_part *p = &s->part[i];
 
-    if (p->from < p->to && s->a->kept)
-        keep_block(s, i, p);
+    if (p->from < p->to && keeps_blocks(s->a))
+        keep(s, i, p->from / BR_CPU_BLOCK, p, block_of(s, i));
     else if (p->from < p->to)
-        fold_block(s, i, &s->fold[i], p, block_of(s, i));
+        fold_block(s, i, &s->fold[i], p, block_of(s, i),
+                   is_first(s, i, p->from));
 }
 
 /* The lines through the keys of s, all of them of one block; keys up to `hi`
@@ -827,10 +835,14 @@ begin_walk(const br_cpu_att *a, att_walk *w, void (*begin)(const att *s))
 static void
 end_walk(const br_cpu_att *a, const att_walk *w)
 {
-    for (uint32_t i = 0; i < a->n && !a->kept; i++) {
+    for (uint32_t i = 0; i < a->n && !keeps_blocks(a); i++) {
         const att *s = &w->head[i * w->n_heads / a->n];
+        uint32_t l = i - s->first;
 
-        finish_line(s, i - s->first, s->fold[i - s->first]);
+        if (a->as_one)
+            keep(s, l, a->b1 - 1, &s->fold[l], fold_of(s, l));
+        else
+            finish_line(s, l, s->fold[l]);
     }
 }
 
@@ -864,15 +876,14 @@ fold_kept(const br_cpu_att *a)
 
     for (uint32_t i = 0; i < a->n; i++) {
         const br_cpu_line *l = &a->line[i];
+        const int32_t first = BR_MAX(l->lo / BR_CPU_BLOCK, a->kept_from);
 
-        for (int32_t b = l->lo / BR_CPU_BLOCK; b <= l->pos / BR_CPU_BLOCK;
-             b++) {
+        for (int32_t b = first; b <= l->pos / BR_CPU_BLOCK; b++) {
             const float *kept = kept_of(a, i, b);
-            att_part block = {.from = b * BR_CPU_BLOCK,
-                              .top = kept[a->head_v],
+            att_part block = {.top = kept[a->head_v],
                               .sum = kept[a->head_v + 1]};
 
-            fold_block(&s, i, &s.fold[i], &block, kept);
+            fold_block(&s, i, &s.fold[i], &block, kept, b == first);
         }
         finish_line(&s, i, s.fold[i]);
     }

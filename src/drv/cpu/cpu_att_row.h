@@ -435,7 +435,7 @@ static void
 leave_part(const row_part *u)
 {
     att *s = u->s;
-    bool folds = !s->a->kept && !is_first(s, 0, u->from);
+    bool folds = !keeps_blocks(s->a) && !is_first(s, 0, u->from);
 
     for (uint32_t i = 0; i < s->n; i++) {
         s->part[i] = (att_part){u->from, u->to, u->top[i], v_sum(u->sum[i])};

@@ -113,13 +113,21 @@ typedef struct cpu_moe {
     uint32_t *count;          /* [experts] */
 } cpu_moe;
 
+/* Blocks of a tile of attention that another does (cpu_lend.c). */
+typedef struct cpu_lent {
+    uint32_t tile, blocks; /* its last ones */
+} cpu_lent;
+
 /* How a step's attention is cut into tiles (cpu_seq.c). */
 typedef struct cpu_split {
-    uint32_t n_groups, span; /* of rows; blocks of a tile */
-    uint32_t heads;          /* of keys in a tile */
-    bool any;                /* group has more spans than one */
-    uint32_t *first;         /* [n_groups + 1]: its first span */
-    size_t *at;              /* [n_groups]: its part of kept_blocks */
+    uint32_t n_groups, span;    /* of rows; blocks of a tile */
+    uint32_t heads;             /* of keys in a tile */
+    bool any;                   /* group has more spans than one */
+    uint32_t *first;            /* [n_groups + 1]: its first span */
+    size_t *at;                 /* [n_groups]: its part of kept_blocks */
+    uint32_t n_tiles;           /* and one more for each that lends */
+    uint32_t n_lent, most_lent; /* of one */
+    cpu_lent *lent;             /* [n_threads] */
 } cpu_split;
 
 /* Numbers of blocks that wait for their fold: 8 MB, touched as far as needed.
@@ -134,6 +142,7 @@ struct cpu_worker {
     uint8_t *act[BR_FORM_COUNT];
     const cpu_phase *has;
     uint64_t has_step;
+    double pace; /* of attention: ns a block, lately; 0: not known */
 };
 
 struct br_cpu {
@@ -176,6 +185,7 @@ struct br_cpu {
     bool few;   /* and phases that are late have no others */
     bool alone; /* it has one row, which wants logits, and nobody watches */
     uint64_t n_steps;
+    uint64_t n_lent; /* tiles of attention that lent blocks */
     br_cpu_work work;
     br_watch watch;
 };
@@ -247,6 +257,14 @@ extern const cpu_kind cpu_quantise, cpu_multiply, cpu_moe_plan;
 /* Pairs of row and rank by expert, rows ascending; w: the experts' matrix. */
 void cpu_moe_fill(cpu_moe *m, const br_ir_node *n, const ref_view *ids,
                   const ref_view *w, uint32_t n_rows);
+/* cpu_lend.c: how many tiles they are, with those of blocks that are lent. kept:
+ * numbers of a block that is. */
+uint32_t cpu_lend(br_cpu *c, uint32_t tiles, uint32_t blocks, size_t kept);
+void cpu_lend_pace(cpu_worker *w, int64_t ns, uint32_t blocks);
+/* Whose blocks they are; a: all of them, then those of the tile. Whether the last
+ * is one of them. */
+uint32_t cpu_lend_tile(const br_cpu *c, uint32_t tile);
+bool cpu_lend_part(const br_cpu *c, uint32_t tile, br_cpu_att *a);
 /* cpu_seq.c */
 extern const cpu_kind cpu_attention, cpu_fold, cpu_conv, cpu_delta, cpu_scan;
 cpu_rows_fn cpu_rows_kv;

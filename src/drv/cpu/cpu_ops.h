@@ -41,7 +41,8 @@ typedef struct br_cpu_line {
  * 32 columns, in the same order: [head_k / 32][16 tokens], [16][head_v / 32].
  *
  * Several tiles can share the lines: with `kept`, attend() goes through blocks
- * b0 to b1 - 1 alone and leaves what each comes to; fold() makes y of it. */
+ * b0 to b1 - 1 alone and leaves what each comes to, or as_one, as block b1 - 1,
+ * what all of them do; fold() makes y of what is kept. */
 typedef struct br_cpu_att {
     br_cpu_line line[BR_CPU_LINES];
     uint32_t n;
@@ -52,10 +53,12 @@ typedef struct br_cpu_att {
     int kv; /* BR_Q_F32, F16 or Q8_0; the latter: heads of whole blocks */
     bool has_v, sheets; /* pages lie in sheets (state.h) */
     bool once;          /* br_calls_stay; for speed alone */
+    bool as_one;        /* b0 is the first that a line sees */
     uint32_t head_k, head_v;
     float scale, cap; /* cap 0: none */
     float *s;         /* scratch of br_cpu_att_floats */
-    float *kept;      /* [n][n_kept blocks from kept_from on][head_v + 2] */
+    float *kept;      /* [n][n_kept blocks from kept_from on][head_v + 2]: all
+                       * that is to fold() */
     uint32_t n_kept;
     int32_t kept_from, b0, b1;
 } br_cpu_att;

@@ -723,11 +723,12 @@ get_workers(br_cpu *c, br_status *st)
     c->split.first =
         ok ? br_arena_new(&c->arena, uint32_t, c->c.max_rows + 1) : NULL;
     c->split.at = ok ? br_arena_new(&c->arena, size_t, c->c.max_rows) : NULL;
+    c->split.lent = ok ? br_arena_new(&c->arena, cpu_lent, c->n_threads) : NULL;
     /* Not touched before it is used. */
     c->kept_blocks =
         att ? br_arena_get(&c->arena, CPU_KEPT * sizeof(float)) : NULL;
     return c->want && c->group && c->split.first && c->split.at &&
-                   (!att || c->kept_blocks)
+                   c->split.lent && (!att || c->kept_blocks)
                ? BR_OK
                : no_memory(st);
 }

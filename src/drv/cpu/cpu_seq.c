@@ -309,6 +309,17 @@ heads_together(const br_cpu *c, const cpu_phase *p, uint32_t kv, uint32_t per)
     return n;
 }
 
+/* Those of one row lend, each a group of heads; kept: numbers of a block. */
+static uint32_t
+lend(br_cpu *c, const cpu_phase *p, uint32_t tiles, size_t kept)
+{
+    int32_t first;
+
+    return cpu_lend(c, tiles,
+                    c->alone && p->per == 1 ? blocks_of(c, p, 0, &first) : 0,
+                    kept);
+}
+
 static uint32_t
 attention_tiles(br_cpu *c, cpu_phase *p)
 {
@@ -333,7 +344,8 @@ attention_tiles(br_cpu *c, cpu_phase *p)
     group_rows(c, p, (uint32_t)(heads / kv));
     p->per = split_groups(c, p, (uint32_t)kv, (uint32_t)heads);
     c->split.heads = heads_together(c, p, (uint32_t)kv, (uint32_t)(heads / kv));
-    return (uint32_t)kv / c->split.heads * p->per;
+    return lend(c, p, (uint32_t)kv / c->split.heads * p->per,
+                (size_t)(heads * (v + 2)));
 }
 
 /* The lines of heads of keys from g on that are in rows t[0]..t[1] - 1 of the
@@ -401,26 +413,30 @@ attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
     const br_state *s = c->state;
     const cpu_split *split = &c->split;
     const br_state_place *pk = p->in[1].place, *pv = p->in[2].place;
-    uint32_t g = tile / p->per * split->heads, i = tile % p->per, group = 0;
+    uint32_t of = cpu_lend_tile(c, tile);
+    uint32_t g = of / p->per * split->heads, i = of % p->per, group = 0;
     uint32_t slot;
     const uint32_t *t;
     const float *q = NULL;
+    int64_t begun = c->alone ? br_now_ns() : 0;
     br_cpu_att a;
+    bool last;
 
     while (split->first[group + 1] <= i)
         group++;
-    if (c->alone && p->keep)
-        q = cpu_fuse_heads(c, p, (cpu_heads){g, g + split->heads},
-                           i + 1 == split->first[group + 1], w);
     t = c->group + group;
     a = attention_of(c, p, group, w);
     a.heads = split->heads;
+    a.b0 = a.kept_from + (int32_t)((i - split->first[group]) * split->span);
+    a.b1 = a.kept_from + (int32_t)a.n_kept;
+    a.b1 -= BR_MAX(a.b1 - a.b0 - (int32_t)BR_MIN(split->span, INT32_MAX), 0);
+    last = cpu_lend_part(c, tile, &a) && i + 1 == split->first[group + 1];
+    if (c->alone && p->keep)
+        q = cpu_fuse_heads(c, p, (cpu_heads){g, g + split->heads}, last, w);
     slot = (uint32_t)c->step->slot[cpu_row_at(c, p, *t)];
     a.pages = c->step->pages[slot * s->plan.n_groups + pk->group];
     a.pool = s->pool[pk->group];
     a.page_bytes = br_state_page_bytes(s, pk->group);
-    a.b0 = a.kept_from + (int32_t)((i - split->first[group]) * split->span);
-    a.b1 = a.b0 + (int32_t)split->span;
     a.k_at = br_kv_bytes(s->kv, pk->at + (size_t)g * a.head_k * BR_PAGE_TOKENS);
     a.v_at =
         pv ? br_kv_bytes(s->kv, pv->at + (size_t)g * a.head_v * BR_PAGE_TOKENS)
@@ -429,6 +445,8 @@ attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
         check_pages(s, &a, pk->group, first_seen(p->n, position_of(c, p, r)),
                     position_of(c, p, r));
     attention_rows(c, p, &a, g, t, q, c->attend);
+    if (begun && tile < split->n_tiles)
+        cpu_lend_pace(w, br_now_ns() - begun, (uint32_t)(a.b1 - a.b0));
 }
 
 const cpu_kind cpu_attention = {attention_tiles, attention_tile};
@@ -439,7 +457,7 @@ fold_tiles(br_cpu *c, cpu_phase *p)
 {
     uint32_t kv = (uint32_t)br_ir_i(p->n, BR_IA_kv_heads, 1);
 
-    return c->split.any ? kv * c->split.n_groups : 0;
+    return c->split.any ? kv * c->split.n_groups : c->split.n_lent;
 }
 
 static void
@@ -448,7 +466,13 @@ fold_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
     uint32_t group = tile % c->split.n_groups;
     br_cpu_att a = attention_of(c, p, group, w);
 
-    if (a.kept)
+    if (!c->split.any) {
+        tile = c->split.lent[tile].tile;
+        a.b1 = a.kept_from + (int32_t)a.n_kept;
+        (void)cpu_lend_part(c, tile, &a);
+        a.heads = c->split.heads;
+        attention_rows(c, p, &a, tile * a.heads, c->group, NULL, c->ops->fold);
+    } else if (a.kept)
         attention_rows(c, p, &a, tile / c->split.n_groups, c->group + group,
                        NULL, c->ops->fold);
 }

@@ -1,0 +1,114 @@
+/* test_cpu_lend.c - attention of one row whose threads are not as fast: what a
+ * slow one lends has the bits that it would have made.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/cpu/cpu_int.h"
+#include "logits_kit.h"
+#include "run/shape.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "t.h"
+
+/* Ten blocks, the last one of a few keys. */
+enum { PAST = 9 * BR_CPU_BLOCK + 20, VOCAB = 256 };
+
+typedef struct deep {
+    br_cpu_pool *two;
+    br_str doc;
+    lk_run r;
+    float first[VOCAB]; /* logits of the next token: nothing lent */
+} deep;
+
+/* The token at PAST, by threads that take so long for a block; how many tiles
+ * lent. */
+static uint64_t
+step_of(deep *d, double pace0, double pace1, float *logits)
+{
+    br_cpu *c = d->r.o.cpu;
+    const uint64_t was = c->n_lent;
+    const int32_t token = 77;
+
+    c->worker[0].pace = pace0;
+    c->worker[1].pace = pace1;
+    memset(logits, 0xff, VOCAB * sizeof *logits);
+    /* The blocks that are kept: none of them is of the step before. */
+    memset(c->kept_blocks, 0xff, 64 << 10);
+    t_ok(br_oracle_feed(&d->r.o, 0, PAST, &token, 1, 1, logits, &d->r.st),
+         &d->r.st);
+    return c->n_lent - was;
+}
+
+static void
+deep_open(deep *d, const char *shape)
+{
+    br_oracle_config config = {
+        .pool = lk_pool(2), .kv = BR_Q_F16, .n_ctx = PAST + 16};
+    lk_case c = {.name = shape, .n_tokens = 4, .n_vocab = VOCAB};
+    int32_t *tokens = t_keep(calloc(PAST, sizeof *tokens));
+    br_status st = {0};
+
+    *d = (deep){.two = config.pool};
+    t_ok(br_shape_model(&d->doc, shape, true, &st), &st);
+    c.file = d->doc.at;
+    c.file_n = d->doc.n;
+    t_ok(lk_open(&d->r, &c, &config), &d->r.st);
+    for (int32_t i = 0; i < PAST; i++)
+        tokens[i] = (i * 37 + i / 7) % VOCAB;
+    t_ok(br_oracle_feed(&d->r.o, 0, 0, tokens, PAST, 0, NULL, &d->r.st),
+         &d->r.st);
+    ck_assert_uint_eq(d->r.o.cpu->n_lent, 0); /* many rows lend nothing */
+    ck_assert_uint_eq(step_of(d, 1000, 1000, d->first), 0);
+}
+
+static void
+deep_close(deep *d)
+{
+    lk_close(&d->r);
+    br_cpu_pool_free(d->two);
+    br_str_fini(&d->doc);
+}
+
+TEST_WITHIN(blocks_that_a_slow_thread_lends_have_its_bits, 60)
+{
+    /* ns a block; how many tiles lend: of ten blocks one and a half, at least */
+    static const struct {
+        double pace[2];
+        uint64_t lent;
+    } rows[] = {{{1000, 1500}, 1}, {{1500, 1000}, 1}, {{1000, 9e9}, 1},
+                {{2000, 1000}, 1}, {{1300, 1000}, 0}, {{0, 1000}, 0},
+                {{1000, 0}, 0}};
+    float logits[VOCAB];
+    deep d;
+
+    deep_open(&d, "shape:llama-3.2-1b:Q8_0"); /* eight heads of keys */
+    if (d.r.o.cpu->split.n_tiles != 2) {
+        deep_close(&d);
+        t_skip("no pairs of BF16 here: a thread has tiles enough");
+    }
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        uint64_t lent = step_of(&d, rows[i].pace[0], rows[i].pace[1], logits);
+
+        ck_assert_msg(lent == rows[i].lent, "row %zu: %" PRIu64 " lent", i,
+                      lent);
+        ck_assert_msg(memcmp(logits, d.first, sizeof logits) == 0,
+                      "row %zu: other bits", i);
+    }
+    deep_close(&d);
+}
+
+/* A thread's pace is a mean of the last ones, and begins with the first. */
+TEST(a_pace_follows_what_blocks_take)
+{
+    cpu_worker w = {.pace = 0};
+
+    cpu_lend_pace(&w, 7000, 7); /* too few */
+    ck_assert(w.pace == 0);
+    cpu_lend_pace(&w, 8000, 8);
+    ck_assert(w.pace == 1000);
+    for (int i = 0; i < 40; i++)
+        cpu_lend_pace(&w, 32 * 2000, 32);
+    ck_assert(w.pace > 1980 && w.pace < 2000);
+}
