@@ -56,6 +56,10 @@ static const struct {
     {".const .u32 x = (4;", "has to be a ')'"},
     {".const .u32 x = 1 ? 2;", "has to be a ':'"},
     {".const .f64 x = 1.5 + 1;", "'+' of numbers that it is not for"},
+    {".const .f64 x = 1e;", "'1e' is no number"},
+    {".const .f64 x = 1.0e+;", "'1.0e' is no number"},
+    {".const .f64 x = 1.0f;", "'1.0f' is no number"},
+    {".const .f64 x = .;", "'.', which is not there"},
     {".const .f64 x = 1.5 % 2.0;", "'%' of numbers"},
     {".const .f64 x = ~1.5;", "'~' of numbers"},
     {".const .f64 x = (.s64)1.5;", "'(.s64)' of numbers"},
@@ -117,6 +121,14 @@ static const struct {
     {"1.5/-0.5", UINT64_C(0xc008000000000000)},
     {"-0d3FF0000000000000", UINT64_C(0xbff0000000000000)},
     {"0 ? 1.5 : 1.0", UINT64_C(0x3ff0000000000000)},
+    {"1.0e-5", UINT64_C(0x3ee4f8b588e368f1)},
+    {"2e3 == 2000.0", 1},
+    {"-1.25E+2 == -125.", 1},
+    {".5+.5", UINT64_C(0x3ff0000000000000)},
+    {"007.50e00 == 7.5", 1},
+    {"1e-3-1.0 < 0.0", 1},
+    {"1e400 == 0d7FF0000000000000", 1},
+    {"0x1e5-1", 0x1e4},
 };
 
 /* The same in a variable, an operand and beside an address. */

@@ -338,11 +338,17 @@ expr(px_parser *p, unsigned least, val *v)
     return BR_OK;
 }
 
+static bool
+is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 bool
 px_is_number(const px_parser *p)
 {
     return p->tok == 'w' &&
-           ((p->word.p[0] >= '0' && p->word.p[0] <= '9') ||
+           (is_digit(p->word.p[p->word.n > 1 && p->word.p[0] == '.']) ||
             (p->word.n >= 7 && memcmp(p->word.p, "WARP_SZ", 7) == 0 &&
              (p->word.n == 7 || p->word.p[7] == '%')));
 }

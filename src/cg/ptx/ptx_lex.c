@@ -2,13 +2,16 @@
  *
  * A word is a run of letters, digits and _ $ % . :: - so an opcode with all its
  * modifiers is one, and so is %tid.x; one that begins with a dot ends before
- * the next. A sign is never part of a number.
+ * the next. A sign is part of a number in its exponent alone: 1.0e-5.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/ptx/ptx_int.h"
 
+#include "base/json.h" /* br_json_to_f64: rounds right in any locale */
+
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+enum { MAX_DECIMAL = 400 }; /* letters; a double's digits are 309, or 1,074 */
 
 br_code
 px_fail(px_parser *p, const char *fmt, ...)
@@ -63,10 +66,64 @@ skip_space(px_parser *p)
     return BR_OK;
 }
 
+static size_t
+digits_at(const char *p, const char *end)
+{
+    const char *q = p;
+
+    while (q < end && *q >= '0' && *q <= '9')
+        q++;
+    return (size_t)(q - p);
+}
+
+/* Letters of the decimal with a point or an exponent at p: 1.5, .5, 3., 2e3; 0:
+ * there is none. */
+static size_t
+decimal_at(const char *p, const char *end)
+{
+    size_t whole = digits_at(p, end), part = 0, n = whole, e;
+    bool point = p + n < end && p[n] == '.';
+
+    if (point)
+        part = digits_at(p + n + 1, end);
+    if (whole + part == 0)
+        return 0;
+    n += point + part;
+    e = n + 1;
+    if (p + n >= end || (p[n] != 'e' && p[n] != 'E'))
+        return point ? n : 0;
+    if (p + e < end && (p[e] == '-' || p[e] == '+'))
+        e++;
+    part = p + e < end ? digits_at(p + e, end) : 0;
+    return part ? e + part : point ? n : 0;
+}
+
+/* As JSON has it: digits on both sides of the point, no zeros before others. */
+static bool
+decimal(br_text t, double *out)
+{
+    char buf[MAX_DECIMAL + 2];
+    size_t n = 0, i = 0;
+
+    if (t.n > MAX_DECIMAL)
+        return false;
+    while (i + 1 < t.n && t.p[i] == '0' && digits_at(t.p + i + 1, t.p + t.n))
+        i++;
+    if (t.p[i] == '.')
+        buf[n++] = '0';
+    for (; i < t.n; i++) {
+        buf[n++] = t.p[i];
+        if (t.p[i] == '.' && !digits_at(t.p + i + 1, t.p + t.n))
+            buf[n++] = '0';
+    }
+    return br_json_to_f64((br_text){buf, n}, out);
+}
+
 br_code
 px_next(px_parser *p)
 {
     const char *from;
+    size_t n;
 
     BR_TRY(skip_space(p));
     p->word = (br_text){p->p, 0};
@@ -75,6 +132,13 @@ px_next(px_parser *p)
         return BR_OK;
     }
     from = p->p;
+    n = decimal_at(from, p->end);
+    if (n && (from + n == p->end || !in_word(from[n]))) {
+        p->p += n;
+        p->tok = 'w';
+        p->word = (br_text){from, n};
+        return BR_OK;
+    }
     if (in_word(*from)) {
         bool directive = *from == '.'; /* .reg.u64 is two words */
 
@@ -118,6 +182,15 @@ px_number(br_text t, px_opnd *out)
     char kind = t.n > 1 && t.p[0] == '0' ? t.p[1] : 0;
 
     out->kind = O_INT;
+    if (t.n && decimal_at(t.p, t.p + t.n) == t.n) {
+        double d;
+
+        if (!decimal(t, &d))
+            return false;
+        memcpy(&out->imm, &d, sizeof d);
+        out->kind = O_F64;
+        return true;
+    }
     if (t.n == 0 || t.p[0] < '0' || t.p[0] > '9')
         return false;
     if (kind == 'x' || kind == 'X')
@@ -129,16 +202,6 @@ px_number(br_text t, px_opnd *out)
         out->kind = kind == 'f' || kind == 'F' ? O_F32 : O_F64;
         if (t.n != (out->kind == O_F32 ? 10 : 18))
             return false;
-    } else if (memchr(t.p, '.', t.n) && t.n < 40) {
-        char buf[40], *end;
-        double d;
-
-        memcpy(buf, t.p, t.n);
-        buf[t.n] = 0;
-        d = strtod(buf, &end);
-        memcpy(&out->imm, &d, sizeof d);
-        out->kind = O_F64;
-        return *end == 0;
     } else if (kind >= '0' && kind <= '7')
         base = 8, i = 1;
     for (int d; i < t.n && (d = br_hex_digit(t.p[i])) >= 0 && d < base;
