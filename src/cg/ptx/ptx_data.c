@@ -213,7 +213,10 @@ value(px_parser *p, const px_decl *d, uint32_t var, bytes *b, uint64_t at)
         return address(p, var, at, size);
     }
     BR_TRY(px_constant(p, &n));
-    if (n.kind == O_F64 && d->type == BR_KT_F32) {
+    if (n.kind != O_INT && strchr("US", br_ktinfo_of[d->type].kind))
+        return px_fail(p, "a decimal for a whole number of '.%s'",
+                       br_ktinfo_of[d->type].text);
+    if (n.kind == O_F64 && (d->type == BR_KT_F32 || d->type == BR_KT_B32)) {
         memcpy(&f64, &n.imm, sizeof f64);
         f32 = (float)f64;
         n.imm = 0;

@@ -8,10 +8,11 @@
 
 #include "base/json.h" /* br_json_to_f64: rounds right in any locale */
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_DECIMAL = 400 }; /* letters; a double's digits are 309, or 1,074 */
+enum { MAX_DECIMAL = 400 }; /* letters */
 
 br_code
 px_fail(px_parser *p, const char *fmt, ...)
@@ -98,7 +99,8 @@ decimal_at(const char *p, const char *end)
     return part ? e + part : point ? n : 0;
 }
 
-/* As JSON has it: digits on both sides of the point, no zeros before others. */
+/* As JSON has it: digits on both sides of the point, no zeros before others. One
+ * that is too large for a double is none, as ptxas has it. */
 static bool
 decimal(br_text t, double *out)
 {
@@ -116,7 +118,7 @@ decimal(br_text t, double *out)
         if (t.p[i] == '.' && !digits_at(t.p + i + 1, t.p + t.n))
             buf[n++] = '0';
     }
-    return br_json_to_f64((br_text){buf, n}, out);
+    return br_json_to_f64((br_text){buf, n}, out) && isfinite(*out);
 }
 
 br_code

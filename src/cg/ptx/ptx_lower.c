@@ -374,6 +374,34 @@ refuse(px_lower *l, const px_ins *i)
     return BR_OK;
 }
 
+/* Is a number of a kind that the instruction's types have? 0f... are bits of 32,
+ * decimals and 0d... of 64. */
+static bool
+is_of_types(const px_opcode *c, const px_opnd *o)
+{
+    unsigned bits = o->kind == O_F32 ? BR_KT_B32 : BR_KT_B64;
+    bool is = o->kind != O_F32 && o->kind != O_F64;
+
+    for (unsigned k = 0; k < c->n_types; k++)
+        is = is || c->types[k] == bits || br_ktinfo_of[c->types[k]].kind == 'F';
+    return is || c->n_types == 0; /* a call's arguments */
+}
+
+static bool
+has_numbers_of_its_types(px_lower *l, const px_ins *ins)
+{
+    for (uint32_t n = 0; n < ins->n_op; n++) {
+        const px_opnd *o = px_op(l, ins, n);
+        uint32_t count = o->kind == O_VEC ? o->b : 1;
+
+        for (uint32_t k = 0; k < count; k++)
+            if (!is_of_types(l->opc,
+                             o->kind == O_VEC ? &l->p->ops.at[o->a + k] : o))
+                return PX_NO(l, "a decimal is none of its types");
+    }
+    return true;
+}
+
 static br_code
 lower_ins(px_lower *l, const px_ins *i)
 {
@@ -382,7 +410,8 @@ lower_ins(px_lower *l, const px_ins *i)
     l->ins = i;
     l->opc = &l->p->opcodes.at[i->opcode];
     l->why = "this is not supported";
-    if (l->opc->root && !l->opc->bad.n && l->opc->root->how(l, i)) {
+    if (l->opc->root && !l->opc->bad.n && has_numbers_of_its_types(l, i) &&
+        l->opc->root->how(l, i)) {
         /* What the tables of KIR say of types checks PTX's, too. */
         for (l->why = NULL; ins_mark < l->f->ins.n && !l->why; ins_mark++)
             l->why = br_kins_rule(&l->f->ins.at[ins_mark]);
