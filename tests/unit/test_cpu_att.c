@@ -411,6 +411,10 @@ TEST_WITHIN(attention_in_pairs_is_near_the_contract_in_any_company, 60)
         check_company(c, ops, all);
         attend_in_spans(c, ops->attend_pairs, ops->fold);
         ck_assert(memcmp(c->y, all, a->n * a->head_v * sizeof *all) == 0);
+        if (is_one_row(a)) {
+            attend_as_one(c, ops->attend_pairs, ops->fold);
+            ck_assert(memcmp(c->y, all, a->n * a->head_v * sizeof *all) == 0);
+        }
         ck_assert(a->s[n] == GUARD);
     }
     ck_assert_int_ge(n_pairs, tries / 20);
@@ -601,6 +605,8 @@ TEST_WITHIN(attention_of_heads_side_by_side_has_the_bits_of_each, 60)
         memcpy(all, c->y, sizeof c->y);
         check_each(c, attend, all);
         attend_in_spans(c, attend, ops->fold);
+        ck_assert(memcmp(c->y, all, c->a.n * c->a.head_v * sizeof *all) == 0);
+        attend_as_one(c, attend, ops->fold);
         ck_assert(memcmp(c->y, all, c->a.n * c->a.head_v * sizeof *all) == 0);
         ck_assert(c->a.s[n] == GUARD);
     }

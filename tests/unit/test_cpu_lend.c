@@ -16,14 +16,14 @@
 enum { PAST = 9 * BR_CPU_BLOCK + 20, VOCAB = 256 };
 
 typedef struct deep {
-    br_cpu_pool *two;
+    br_cpu_pool *pool;
     br_str doc;
     lk_run r;
     float first[VOCAB]; /* logits of the next token: nothing lent */
 } deep;
 
-/* The token at PAST, by threads that take so long for a block; how many tiles
- * lent. */
+/* The token at PAST, by threads that take so long for a block, in turn; how many
+ * tiles lent. */
 static uint64_t
 step_of(deep *d, double pace0, double pace1, float *logits)
 {
@@ -31,8 +31,8 @@ step_of(deep *d, double pace0, double pace1, float *logits)
     const uint64_t was = c->n_lent;
     const int32_t token = 77;
 
-    c->worker[0].pace = pace0;
-    c->worker[1].pace = pace1;
+    for (uint32_t i = 0; i < c->n_threads; i++)
+        c->worker[i].pace = i % 2 ? pace1 : pace0;
     memset(logits, 0xff, VOCAB * sizeof *logits);
     /* The blocks that are kept: none of them is of the step before. */
     memset(c->kept_blocks, 0xff, 64 << 10);
@@ -42,15 +42,16 @@ step_of(deep *d, double pace0, double pace1, float *logits)
 }
 
 static void
-deep_open(deep *d, const char *shape)
+deep_open(deep *d, uint32_t threads)
 {
     br_oracle_config config = {
-        .pool = lk_pool(2), .kv = BR_Q_F16, .n_ctx = PAST + 16};
+        .pool = lk_pool(threads), .kv = BR_Q_F16, .n_ctx = PAST + 16};
+    const char *shape = "shape:llama-3.2-1b:Q8_0"; /* eight heads of keys */
     lk_case c = {.name = shape, .n_tokens = 4, .n_vocab = VOCAB};
     int32_t *tokens = t_keep(calloc(PAST, sizeof *tokens));
     br_status st = {0};
 
-    *d = (deep){.two = config.pool};
+    *d = (deep){.pool = config.pool};
     t_ok(br_shape_model(&d->doc, shape, true, &st), &st);
     c.file = d->doc.at;
     c.file_n = d->doc.n;
@@ -67,7 +68,7 @@ static void
 deep_close(deep *d)
 {
     lk_close(&d->r);
-    br_cpu_pool_free(d->two);
+    br_cpu_pool_free(d->pool);
     br_str_fini(&d->doc);
 }
 
@@ -83,7 +84,7 @@ TEST_WITHIN(blocks_that_a_slow_thread_lends_have_its_bits, 60)
     float logits[VOCAB];
     deep d;
 
-    deep_open(&d, "shape:llama-3.2-1b:Q8_0"); /* eight heads of keys */
+    deep_open(&d, 2);
     if (d.r.o.cpu->split.n_tiles != 2) {
         deep_close(&d);
         t_skip("no pairs of BF16 here: a thread has tiles enough");
@@ -95,6 +96,35 @@ TEST_WITHIN(blocks_that_a_slow_thread_lends_have_its_bits, 60)
                       lent);
         ck_assert_msg(memcmp(logits, d.first, sizeof logits) == 0,
                       "row %zu: other bits", i);
+    }
+    deep_close(&d);
+}
+
+/* Four threads would have two spans of a past each, for which there is no room:
+ * undivided, their tiles may lend. */
+TEST_WITHIN(what_is_lent_of_a_past_that_is_not_divided_has_its_bits, 60)
+{
+    float logits[VOCAB];
+    size_t per_block;
+    br_cpu *c;
+    deep d;
+
+    deep_open(&d, 4);
+    c = d.r.o.cpu;
+    per_block = 32 * (64 + 2); /* heads, and what is kept of each */
+    ck_assert_uint_eq(step_of(&d, 1000, 3000, logits), 0);
+    ck_assert(c->split.any && c->split.span < 10);
+    c->most_kept = 9 * per_block; /* of ten */
+    ck_assert_uint_eq(step_of(&d, 1000, 1000, d.first), 0);
+    ck_assert(!c->split.any && c->split.span < 10);
+    if (c->split.n_tiles == 4) {
+        ck_assert_uint_eq(step_of(&d, 1000, 3000, logits), 2);
+        ck_assert(memcmp(logits, d.first, sizeof logits) == 0);
+        ck_assert_uint_eq(step_of(&d, 1000, 9e9, logits), 2);
+        ck_assert(memcmp(logits, d.first, sizeof logits) == 0);
+        c->most_kept = 5 * per_block; /* five are lent, and one kept */
+        ck_assert_uint_eq(step_of(&d, 1000, 9e9, logits), 0);
+        ck_assert(memcmp(logits, d.first, sizeof logits) == 0);
     }
     deep_close(&d);
 }

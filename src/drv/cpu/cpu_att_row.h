@@ -143,7 +143,7 @@ pairs_add4(__m512 *sum, const uint32_t *const *x, __m512i y)
             "vdpbf16ps %6%{1to16%}, %4, %1\n\t"
             "vdpbf16ps %7%{1to16%}, %4, %2\n\t"
             "vdpbf16ps %8%{1to16%}, %4, %3"
-            : "+v"(sum[0]), "+v"(sum[1]), "+v"(sum[2]), "+v"(sum[3])
+            : "+&v"(sum[0]), "+&v"(sum[1]), "+&v"(sum[2]), "+&v"(sum[3])
             : "v"(y), "m"(*x[0]), "m"(*x[1]), "m"(*x[2]), "m"(*x[3]));
 #else
     for (int i = 0; i < 4; i++)

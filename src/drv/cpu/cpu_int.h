@@ -131,7 +131,8 @@ typedef struct cpu_split {
 } cpu_split;
 
 /* Numbers of blocks that wait for their fold: 8 MB, touched as far as needed.
- * 32 heads of 128 fill it at 129,000 tokens; longer pasts are not split. */
+ * 32 heads of 128 fill it at 129,000 tokens; longer pasts are not split into
+ * spans, and a tile lends as many blocks as have room. */
 enum { CPU_KEPT = 2 << 20 };
 
 struct cpu_worker {
@@ -180,7 +181,8 @@ struct br_cpu {
     uint32_t *group; /* rows that go through keys together begin here, of those
                       * of the phase (cpu_row_at) */
     cpu_split split;
-    float *kept_blocks; /* [CPU_KEPT] */
+    float *kept_blocks; /* [most_kept] */
+    size_t most_kept;   /* CPU_KEPT; tests have less */
     uint32_t n_want;
     bool few;   /* and phases that are late have no others */
     bool alone; /* it has one row, which wants logits, and nobody watches */

@@ -1,7 +1,8 @@
 /* cpu_lend.c - attention of one row, shared by threads that are not as fast.
  *
- * One row has a tile for each thread: two streams of memory that go on for all of
- * its heads, so a tile is not cut without need, and all wait for the slowest one.
+ * Where heads are many, one row has a tile for each thread: two streams of memory
+ * that go on for all of its heads, so a tile is not cut without need, and all wait
+ * for the slowest one.
  * That is a quarter of the phase where a core shares its arithmetic with somebody
  * (a virtual one, 1.27 times as slow for seconds: 0026). So each thread measures
  * what a block takes it, and a slow one's last blocks are a tile of their own, for
@@ -59,7 +60,7 @@ cpu_lend(br_cpu *c, uint32_t tiles, uint32_t blocks, size_t kept)
         s->lent[s->n_lent++] = (cpu_lent){i, (uint32_t)more};
         most = BR_MAX(most, (uint32_t)more);
     }
-    if ((most + 1) * kept > CPU_KEPT)
+    if ((most + 1) * kept > c->most_kept)
         s->n_lent = most = 0;
     s->most_lent = most;
     c->n_lent += s->n_lent;
@@ -95,6 +96,7 @@ cpu_lend_part(const br_cpu *c, uint32_t tile, br_cpu_att *a)
     a->kept = c->kept_blocks;
     a->n_kept = c->split.most_lent + 1;
     a->kept_from = a->b1 - (int32_t)n - 1;
+    br_assert(a->kept_from >= a->b0);
     if (borrows)
         a->b0 = a->kept_from + 1;
     else

@@ -724,6 +724,7 @@ get_workers(br_cpu *c, br_status *st)
         ok ? br_arena_new(&c->arena, uint32_t, c->c.max_rows + 1) : NULL;
     c->split.at = ok ? br_arena_new(&c->arena, size_t, c->c.max_rows) : NULL;
     c->split.lent = ok ? br_arena_new(&c->arena, cpu_lent, c->n_threads) : NULL;
+    c->most_kept = CPU_KEPT;
     /* Not touched before it is used. */
     c->kept_blocks =
         att ? br_arena_get(&c->arena, CPU_KEPT * sizeof(float)) : NULL;

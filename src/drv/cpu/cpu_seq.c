@@ -8,6 +8,8 @@
  *   head 0   b0 b1 b2 | b3 b4 b5 | b6 b7     tiles, by any thread
  *   kept     (max, sum, acc) of b0 .. b7      then: the fold
  *
+ * Tiles that are not cut so may lend blocks to each other (cpu_lend.c).
+ *
  * States: a tile is some columns or a head, for all rows, those of a slot one
  * after the other.
  *
@@ -256,7 +258,7 @@ split_groups(br_cpu *c, const cpu_phase *p, uint32_t kv, uint32_t heads)
                       ((size_t)br_ir_i(p->n, BR_IA_head_v, 0) + 2);
 
         spans = (uint32_t)((of + s->span - 1) / s->span);
-        if (at + room > CPU_KEPT)
+        if (at + room > c->most_kept)
             spans = 1;
         s->first[i] = n;
         s->at[i] = at;
@@ -429,7 +431,8 @@ attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
     a.heads = split->heads;
     a.b0 = a.kept_from + (int32_t)((i - split->first[group]) * split->span);
     a.b1 = a.kept_from + (int32_t)a.n_kept;
-    a.b1 -= BR_MAX(a.b1 - a.b0 - (int32_t)BR_MIN(split->span, INT32_MAX), 0);
+    if (a.kept) /* in spans, of several tiles */
+        a.b1 = BR_MIN(a.b1, a.b0 + (int32_t)split->span);
     last = cpu_lend_part(c, tile, &a) && i + 1 == split->first[group + 1];
     if (c->alone && p->keep)
         q = cpu_fuse_heads(c, p, (cpu_heads){g, g + split->heads}, last, w);
