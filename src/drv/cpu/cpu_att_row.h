@@ -2,7 +2,7 @@
  *
  * Memory is the bound of one row, so what is done with it has to go on beside
  * it all the time. Keys and values of a head are read as they lie, a page after
- * the other, two pages of the one and then of the other:
+ * the other, ROW_TURN bytes of the one and then of the other:
  *
  *   keys     of the next head (or of the first one's next block): scores
  *   weights  of this one, a page at a time
@@ -25,7 +25,7 @@
 
 enum {
     ROW_LINES = 8,
-    ROW_TURN = 2, /* pages */
+    ROW_TURN = 4 << 10,
     ROW_AHEAD = 6 << 10,
     ROW_PAGES = 8,
     ROW_PARTS = 4 /* of a page: a call each */
@@ -46,7 +46,8 @@ typedef struct row_part {
     const row_pages *pages;
     size_t k_at, v_at; /* from the first head's */
     int32_t from, to;
-    int32_t first, n, by_k, by_v; /* ROW_AHEAD is so many later */
+    int32_t first, n, by_k, by_v; /* ROW_AHEAD is so many later, */
+    int32_t turn;                 /* ROW_TURN so many */
     uint32_t line;                /* scores are those of so many lines later */
     float top[ROW_LINES];
     vf max[ROW_LINES], sum[ROW_LINES];
@@ -56,9 +57,9 @@ typedef struct row_part {
 typedef struct row_walk {
     att_walk w;
     int32_t b;
-    uint32_t h, t;      /* parts so far */
-    int32_t by_k, by_v; /* ROW_AHEAD is so many pages */
-    row_pages pages[3]; /* of block b % 3: parts are three at a time */
+    uint32_t h, t;            /* parts so far */
+    int32_t by_k, by_v, turn; /* pages */
+    row_pages pages[3];       /* of block b % 3: parts are three at a time */
 } row_walk;
 
 static const uint16_t *
@@ -125,11 +126,14 @@ call_page(const row_part *u, const row_part *next, int32_t j, size_t bytes,
         __builtin_prefetch(p + bytes / ROW_PARTS * i, 0, 3);
 }
 
-/* So many pages of `bytes` later. */
+/* So many pages of `bytes` later. Heads of 128 have 4 KB, so 4 or 8 KB: calls that
+ * wait want the nearer one. */
 static int32_t
-pages_ahead(size_t bytes)
+pages_ahead(size_t bytes, row_calls calls)
 {
-    return (int32_t)BR_MAX((ROW_AHEAD + bytes / 2) / bytes, (size_t)1);
+    size_t up = calls == LINES_TWICE ? bytes / 2 : 0;
+
+    return (int32_t)BR_MAX((ROW_AHEAD + up) / bytes, (size_t)1);
 }
 
 /* sum[i] += the products of y with *x[i], four pairs for all lanes. In one: of a
@@ -379,6 +383,7 @@ next_part(row_walk *r, row_part *u)
     u->n = (u->to - first + 15) / 16 - u->first;
     u->by_k = r->by_k;
     u->by_v = r->by_v;
+    u->turn = r->turn;
     u->line = r->t++ % 2 * ROW_LINES;
     u->pages = pages;
     u->k_at = (s->k_at - r->w.head[0].k_at) * sheet;
@@ -453,15 +458,15 @@ through_part(row_part *u, row_part *next, const row_part *after,
 {
     int32_t n = BR_MAX(u->n, next ? next->n : 0);
 
-    for (int32_t j = 0; j < n; j += ROW_TURN) {
-        for (int32_t i = j; i < j + ROW_TURN; i++) {
+    for (int32_t j = 0; j < n; j += u->turn) {
+        for (int32_t i = j; i < j + u->turn; i++) {
             if (next && i < next->n)
                 score_page(next, after, i, calls);
             if (i < u->n)
                 weigh_page(u, i);
         }
         if (j < u->n)
-            add_values(u, next, j, BR_MIN(j + ROW_TURN, u->n), calls);
+            add_values(u, next, j, BR_MIN(j + u->turn, u->n), calls);
     }
     leave_part(u);
     if (next)
@@ -479,8 +484,10 @@ walk_row(const br_cpu_att *a)
     begin_walk(a, &r.w, pair_queries);
     r.b = r.w.lo / BR_CPU_BLOCK;
     r.h = r.t = 0;
-    r.by_k = pages_ahead(r.w.head[0].k_bytes);
-    r.by_v = pages_ahead(r.w.head[0].v_bytes);
+    r.by_k = pages_ahead(r.w.head[0].k_bytes, calls);
+    r.by_v = pages_ahead(r.w.head[0].v_bytes, calls);
+    r.turn = (int32_t)BR_MAX(
+        ROW_TURN / BR_MAX(r.w.head[0].k_bytes, r.w.head[0].v_bytes), (size_t)1);
     for (int i = 0; i < 3; i++)
         have[i] = next_part(&r, &part[i]);
     if (have[0]) {
