@@ -230,6 +230,23 @@ check_lines(const att_case *c, br_isa isa, const char *how)
     }
 }
 
+/* For blocks from .. end - 1 of each line, and a guard behind them, *guard. */
+static void
+make_room(att_case *c, int32_t from, int32_t end, float **guard)
+{
+    br_cpu_att *a = &c->a;
+    size_t n;
+
+    a->kept_from = from;
+    a->n_kept = (uint32_t)(end - from);
+    n = (size_t)a->n * a->n_kept * (a->head_v + 2);
+    a->kept = t_keep(malloc((n + 1) * sizeof(float)));
+    memset(a->kept, 0xff, n * sizeof(float));
+    *guard = a->kept + n;
+    **guard = GUARD;
+    memset(c->y, 0xff, sizeof c->y);
+}
+
 /* The blocks in spans, the last ones first, as threads may take them. */
 static void
 attend_in_spans(att_case *c, void (*attend)(const br_cpu_att *a),
@@ -238,21 +255,15 @@ attend_in_spans(att_case *c, void (*attend)(const br_cpu_att *a),
     br_cpu_att *a = &c->a;
     int32_t end = a->line[a->n - 1].pos / 256 + 1,
             by = 1 + (int32_t)below(c, 3);
-    size_t n;
+    float *guard;
 
-    a->kept_from = a->line[0].lo / 256;
-    a->n_kept = (uint32_t)(end - a->kept_from);
-    n = (size_t)a->n * a->n_kept * (a->head_v + 2);
-    a->kept = t_keep(malloc((n + 1) * sizeof(float)));
-    memset(a->kept, 0xff, n * sizeof(float));
-    a->kept[n] = GUARD;
-    memset(c->y, 0xff, sizeof c->y);
+    make_room(c, a->line[0].lo / 256, end, &guard);
     for (a->b1 = end; a->b1 > a->kept_from; a->b1 = a->b0) {
         a->b0 = BR_MAX(a->b1 - by, a->kept_from);
         attend(a);
     }
     join(a);
-    ck_assert(a->kept[n] == GUARD);
+    ck_assert(*guard == GUARD);
     a->kept = NULL;
 }
 
@@ -263,15 +274,10 @@ attend_as_one(att_case *c, void (*attend)(const br_cpu_att *a),
 {
     br_cpu_att *a = &c->a;
     int32_t first = a->line[0].lo / 256, end = a->line[0].pos / 256 + 1;
-    size_t n;
+    float *guard;
 
-    a->kept_from = first + (int32_t)below(c, (uint32_t)(end - first));
-    a->n_kept = (uint32_t)(end - a->kept_from);
-    n = (size_t)a->n * a->n_kept * (a->head_v + 2);
-    a->kept = t_keep(malloc((n + 1) * sizeof(float)));
-    memset(a->kept, 0xff, n * sizeof(float));
-    a->kept[n] = GUARD;
-    memset(c->y, 0xff, sizeof c->y);
+    make_room(c, first + (int32_t)below(c, (uint32_t)(end - first)), end,
+              &guard);
     a->b0 = a->kept_from + 1;
     a->b1 = end;
     if (a->b0 < a->b1)
@@ -281,7 +287,7 @@ attend_as_one(att_case *c, void (*attend)(const br_cpu_att *a),
     a->as_one = true;
     attend(a);
     join(a);
-    ck_assert(a->kept[n] == GUARD);
+    ck_assert(*guard == GUARD);
     a->as_one = false;
     a->kept = NULL;
 }

@@ -403,6 +403,8 @@ attention_of(br_cpu *c, const cpu_phase *p, uint32_t group, cpu_worker *w)
                     .s = w->att};
 
     a.n_kept = blocks_of(c, p, group, &a.kept_from);
+    a.b0 = a.kept_from;
+    a.b1 = a.kept_from + (int32_t)a.n_kept;
     if (s->first[group + 1] - s->first[group] > 1)
         a.kept = c->kept_blocks + s->at[group];
     return a;
@@ -429,10 +431,10 @@ attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
     t = c->group + group;
     a = attention_of(c, p, group, w);
     a.heads = split->heads;
-    a.b0 = a.kept_from + (int32_t)((i - split->first[group]) * split->span);
-    a.b1 = a.kept_from + (int32_t)a.n_kept;
-    if (a.kept) /* in spans, of several tiles */
+    if (a.kept) { /* in spans, of several tiles */
+        a.b0 += (int32_t)((i - split->first[group]) * split->span);
         a.b1 = BR_MIN(a.b1, a.b0 + (int32_t)split->span);
+    }
     last = cpu_lend_part(c, tile, &a) && i + 1 == split->first[group + 1];
     if (c->alone && p->keep)
         q = cpu_fuse_heads(c, p, (cpu_heads){g, g + split->heads}, last, w);
@@ -466,18 +468,17 @@ fold_tiles(br_cpu *c, cpu_phase *p)
 static void
 fold_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
 {
-    uint32_t group = tile % c->split.n_groups;
+    const cpu_split *s = &c->split;
+    uint32_t group = s->any ? tile % s->n_groups : 0, g = tile / s->n_groups;
     br_cpu_att a = attention_of(c, p, group, w);
 
-    if (!c->split.any) {
-        tile = c->split.lent[tile].tile;
-        a.b1 = a.kept_from + (int32_t)a.n_kept;
-        (void)cpu_lend_part(c, tile, &a);
-        a.heads = c->split.heads;
-        attention_rows(c, p, &a, tile * a.heads, c->group, NULL, c->ops->fold);
-    } else if (a.kept)
-        attention_rows(c, p, &a, tile / c->split.n_groups, c->group + group,
-                       NULL, c->ops->fold);
+    if (!s->any) { /* what a tile lent, and it */
+        (void)cpu_lend_part(c, s->lent[tile].tile, &a);
+        a.heads = s->heads;
+        g = s->lent[tile].tile * s->heads;
+    }
+    if (a.kept)
+        attention_rows(c, p, &a, g, c->group + group, NULL, c->ops->fold);
 }
 
 const cpu_kind cpu_fold = {fold_tiles, fold_tile};
