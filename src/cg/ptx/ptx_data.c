@@ -9,6 +9,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/ptx/ptx_int.h"
 
+#include "base/bits.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -205,8 +207,6 @@ value(px_parser *p, const px_decl *d, uint32_t var, bytes *b, uint64_t at)
 {
     unsigned size = br_ktinfo_of[d->type].bytes;
     px_opnd n;
-    double f64;
-    float f32;
 
     if (p->tok == 'w' && !px_is_number(p)) {
         BR_TRY(put_bytes(p, b, at, 0, size));
@@ -216,12 +216,8 @@ value(px_parser *p, const px_decl *d, uint32_t var, bytes *b, uint64_t at)
     if (n.kind != O_INT && strchr("US", br_ktinfo_of[d->type].kind))
         return px_fail(p, "a decimal for a whole number of '.%s'",
                        br_ktinfo_of[d->type].text);
-    if (n.kind == O_F64 && (d->type == BR_KT_F32 || d->type == BR_KT_B32)) {
-        memcpy(&f64, &n.imm, sizeof f64);
-        f32 = (float)f64;
-        n.imm = 0;
-        memcpy(&n.imm, &f32, sizeof f32);
-    }
+    if (n.kind == O_F64 && (d->type == BR_KT_F32 || d->type == BR_KT_B32))
+        n.imm = br_f32_bits((float)br_f64_of(n.imm));
     return put_bytes(p, b, at, n.imm, size);
 }
 

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/ptx/ptx_int.h"
 
+#include "base/bits.h"
 #include "base/json.h" /* br_json_to_f64: rounds right in any locale */
 
 #include <math.h>
@@ -189,7 +190,7 @@ px_number(br_text t, px_opnd *out)
 
         if (!decimal(t, &d))
             return false;
-        memcpy(&out->imm, &d, sizeof d);
+        out->imm = br_f64_bits(d);
         out->kind = O_F64;
         return true;
     }

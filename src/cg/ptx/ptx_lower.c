@@ -7,6 +7,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/ptx/ptx_int.h"
 
+#include "base/bits.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -206,31 +208,15 @@ px_src_class(px_lower *l, const px_opnd *o, br_kclass c, uint32_t *v)
         break;
     case O_INT: *v = px_k(l, c, o->imm); break;
     case O_F32:
-        if (c == BR_KC_B64) {
-            float f;
-            double d;
-
-            memcpy(&f, &o->imm, sizeof f);
-            d = (double)f;
-            memcpy(&i.imm, &d, sizeof d);
-            *v = px_k(l, c, (uint64_t)i.imm);
-        } else {
-            *v = px_k(l, c, o->imm);
-        }
+        *v = px_k(l, c,
+                  c == BR_KC_B64
+                      ? br_f64_bits((double)br_f32_of((uint32_t)o->imm))
+                      : o->imm);
         break;
     case O_F64:
-        if (c == BR_KC_B32) {
-            double d;
-            float f;
-
-            memcpy(&d, &o->imm, sizeof d);
-            f = (float)d;
-            i.imm = 0;
-            memcpy(&i.imm, &f, sizeof f);
-            *v = px_k(l, c, (uint64_t)i.imm);
-        } else {
-            *v = px_k(l, c, o->imm);
-        }
+        *v = px_k(l, c,
+                  c == BR_KC_B32 ? br_f32_bits((float)br_f64_of(o->imm))
+                                 : o->imm);
         break;
     case O_SREG:
         i.type = br_ksreg_class[o->a] == BR_KC_B64 ? BR_KT_B64 : BR_KT_B32;
