@@ -90,7 +90,7 @@ part(void *ctx, uint32_t phase, uint32_t i, uint32_t worker)
 static double
 reads(void)
 {
-    br_cpu_job job = {NULL, 1, parts, part};
+    br_cpu_job job = {.n_phases = 1, .begin = parts, .tile = part};
     double gb_s[3];
 
     br_cpu_pool_run(memory.pool, &job);

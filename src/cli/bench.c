@@ -240,7 +240,8 @@ static double
 probe_packed(bench *b)
 {
     probe k = {.b = b};
-    br_cpu_job job = {&k, 1, probe_tiles, probe_tile};
+    br_cpu_job job = {
+        .ctx = &k, .n_phases = 1, .begin = probe_tiles, .tile = probe_tile};
     int64_t t0;
     double gb_s;
     size_t n;

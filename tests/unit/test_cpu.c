@@ -68,7 +68,10 @@ TEST_WITHIN(a_pool_runs_every_tile_once_and_in_order, 60)
         for (int run = 0; run < 20; run++) {
             static const char weights[SOON];
             counted c = {.pool = p, .soon = run % 2 ? weights : NULL};
-            br_cpu_job job = {&c, PHASES, count_begin, count_tile};
+            br_cpu_job job = {.ctx = &c,
+                              .n_phases = PHASES,
+                              .begin = count_begin,
+                              .tile = count_tile};
 
             for (int i = 0; i < PHASES; i++)
                 c.tiles[i] = (uint32_t)(t_rand(&seed) % MOST_TILES);
@@ -111,7 +114,8 @@ TEST(what_is_named_is_read_in_its_job_alone)
     for (int run = 0; run < 200; run++) {
         counted c = {
             .pool = p, .tiles = {2, 2}, .soon = m, .slow = run % 2 == 0};
-        br_cpu_job job = {&c, 2, count_begin, long_tile};
+        br_cpu_job job = {
+            .ctx = &c, .n_phases = 2, .begin = count_begin, .tile = long_tile};
 
         br_cpu_pool_run(p, &job);
         memset(m, run, n);

@@ -373,7 +373,8 @@ TEST(the_tier_uses_memory_nodes)
     br_str doc = {0};
     lk_case c = {.n_tokens = 4, .n_vocab = 256};
     seen s = {0};
-    br_cpu_job job = {&s, 1, four_tiles, look_around};
+    br_cpu_job job = {
+        .ctx = &s, .n_phases = 1, .begin = four_tiles, .tile = look_around};
     void *probe = br_try_pages(1 << 20, 1);
     lk_run r;
 

@@ -74,6 +74,7 @@ prepare(br_cpu *c, const br_model *m, const br_ir *g, br_status *st)
     BR_TRY(cpu_plan(c, st));
     BR_TRY(cpu_fuse(c, st));
     choose_attention(c);
+    br_cpu_tune_default(&c->tune, c->n_threads);
     if (cpu_cache_find(c))
         return BR_OK;
     BR_TRY(cpu_pack(c, st));
@@ -249,6 +250,16 @@ aim(br_cpu *c, float *logits)
     }
 }
 
+/* No more than workers were prepared for. */
+static uint32_t
+threads_of(const br_cpu *c, uint32_t n_rows)
+{
+    br_cpu_knob k =
+        n_rows < CPU_MANY_ROWS ? BR_CPU_KNOB_threads : BR_CPU_KNOB_many_threads;
+
+    return BR_MAX(BR_MIN(c->tune.at[k], br_cpu_pool_threads(c->c.pool)), 1u);
+}
+
 br_code
 br_cpu_step(br_cpu *c, br_state *s, const br_step *step, float *logits,
             br_status *st)
@@ -256,7 +267,8 @@ br_cpu_step(br_cpu *c, br_state *s, const br_step *step, float *logits,
     br_cpu_job job = {.ctx = c,
                       .n_phases = (uint32_t)c->phases.n,
                       .begin = begin,
-                      .tile = tile};
+                      .tile = tile,
+                      .looks = c->tune.at[BR_CPU_KNOB_looks]};
 
     BR_TRY(check_step(c, s, step, st));
     c->step = step;
@@ -268,6 +280,7 @@ br_cpu_step(br_cpu *c, br_state *s, const br_step *step, float *logits,
     c->alone = step->n_rows == 1 && c->n_want == 1 && !c->watch.seen;
     c->n_steps++;
     c->logits = logits;
+    c->n_threads = job.threads = threads_of(c, step->n_rows);
     aim(c, logits);
     br_cpu_pool_run(c->c.pool, &job);
     if (c->watch.seen)

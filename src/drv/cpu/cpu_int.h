@@ -15,10 +15,12 @@
 #include "base/thread.h"
 #include "drv/cpu/cpu.h"
 #include "drv/cpu/cpu_ops.h"
+#include "drv/cpu/cpu_tune.h"
 #include "drv/ref/ref_int.h"
 
 enum {
     CPU_MAX_PARTS = 4,
+    CPU_MANY_ROWS = 16, /* from so many on rows are a prompt's */
     /* Workers may read a row that a node was the last to read while nodes up to
      * so many later write theirs (cpu_fuse.c): from ROPE past ROPE, KV_WRITE and
      * BARRIER to attention; with norms of queries, keys and values and TEMP_SCALE
@@ -154,7 +156,8 @@ struct br_cpu {
     const br_cpu_ops *ops;
     void (*attend)(const br_cpu_att *a); /* one of ops; takes so many */
     uint32_t att_lines;                  /* lines at a time */
-    uint32_t n_threads;
+    uint32_t n_threads; /* of the step that runs; of all, before the first */
+    br_cpu_tune tune;
     cpu_mat *mat;          /* [n_values] */
     const uint8_t *packed; /* in packed_block, kept or room */
     uint8_t *packed_block;

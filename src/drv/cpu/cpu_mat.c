@@ -24,7 +24,7 @@
 #endif
 
 /* Rows that go through a panel together: as many as 512 KiB hold, the smallest
- * second cache around, but 32 at least. At fewer, weights would come from
+ * second cache around (br_mat's rows_bytes), but 32 at least. At fewer, weights would come from
  * memory faster than it gives them: a byte of Q8_0 is 32 products then, half a
  * cycle of AVX-512. */
 enum { CHUNK_BYTES = 512 << 10, CHUNK_ROWS = 32, PANEL_ROWS = 16 };
@@ -309,6 +309,15 @@ near_bytes(void)
     return n < NEAR_LEAST ? NEAR_LEAST : (uint32_t)BR_MIN(n, NEAR_MOST);
 }
 
+void
+br_mat_speeds(br_mat *m)
+{
+    m->near_bytes = near_bytes();
+    m->ahead = ahead_bytes();
+    m->pages = page_ahead_bytes();
+    m->rows_bytes = CHUNK_BYTES;
+}
+
 br_code
 br_mat_plan(br_mat *m, const br_mat_desc *d, br_status *st)
 {
@@ -331,9 +340,7 @@ br_mat_plan(br_mat *m, const br_mat_desc *d, br_status *st)
     m->form = form_of(d);
     m->n_in = (uint32_t)d->n_in;
     m->n_out = (uint32_t)d->n_out;
-    m->near_bytes = near_bytes();
-    m->ahead = ahead_bytes();
-    m->pages = page_ahead_bytes();
+    br_mat_speeds(m);
     m->panel_bytes = panel_bytes(d->type, d->n_in);
     m->bytes = m->panel_bytes * br_mat_panels(m);
     return BR_OK;
@@ -465,7 +472,7 @@ void
 br_mat_mul(const br_mul *j)
 {
     uint32_t chunk =
-        (uint32_t)(CHUNK_BYTES / br_act_bytes(j->m->form, j->m->n_in));
+        (uint32_t)(j->m->rows_bytes / br_act_bytes(j->m->form, j->m->n_in));
 
     br_assert(j->o0 <= j->o1 && j->o1 <= j->m->n_out);
     chunk = BR_MIN(BR_MAX(chunk / 8 * 8, CHUNK_ROWS), MAT_MAX_ROWS);

@@ -69,6 +69,7 @@ typedef struct br_mat {
     uint32_t near_bytes;  /* the first cache, which kernels share out */
     uint32_t ahead;       /* of one or two rows: how far a stream is called */
     uint32_t pages;       /* and its pages; 0: they are not */
+    uint32_t rows_bytes;  /* of rows that go through a panel together */
     uint64_t panel_bytes; /* 16 outputs */
     uint64_t bytes;       /* all panels; the last one is padded */
     const uint8_t *data;  /* packed; the caller sets it, 64-aligned */
@@ -85,6 +86,9 @@ typedef struct br_mat_desc {
 /* Sizes of a matrix; data is left NULL. FORMAT: a type that is no weight, or
  * rows that are no whole blocks; LIMIT: too large. */
 br_code br_mat_plan(br_mat *m, const br_mat_desc *d, br_status *st) BR_MUST_USE;
+
+/* near_bytes to rows_bytes as this machine is taken for: for speed alone. */
+void br_mat_speeds(br_mat *m);
 
 /* Packs panels p0..p1 (panel p: outputs 16 p ..) of the tensor at raw, as it
  * lies in a file, into dst, m->bytes for the whole matrix. */

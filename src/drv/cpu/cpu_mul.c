@@ -27,19 +27,27 @@ enum {
     /* Less than this and threads that take turns disturb each other's
      * prefetchers: a third of the bandwidth at 4 KiB, nothing at 64. */
     TILE_BYTES = 64 << 10,
-    FEW_BYTES = 24 << 10, /* of few rows, at the end: 0.7 us of a thread */
-    TILES_EACH = 8, /* at least so many for each thread, to end together */
     FEW_ROWS = 8,
-    SOON_BYTES = 512 << 10, /* half of a second cache */
-    /* Many rows come from the second or third cache for each tile: enough
-     * panels for what is brought, and pairs, as kernels of many rows like it. */
-    MANY_ROWS = 16,
-    MANY_PANELS = 8,
-    /* and no more than stay in a second cache of 1 MiB beside 40 to 64 rows,
-     * which take them again and again: 8192 columns of Q8_0, two threads, 340
-     * GOPS each with four panels, 329 with eight; of BF16 227 with two, 221. */
-    MANY_BYTES = 640 << 10,
+    MANY_ROWS = CPU_MANY_ROWS,
 };
+
+/* What else sizes tiles is a knob (cpu_tune.def):
+ *
+ * few_bytes    of few rows, at the end: 24 KiB are 0.7 us of a thread
+ * many_tiles   at least so many for each thread, to end together
+ * soon_bytes   half of a second cache
+ * many_panels  Many rows come from the second or third cache for each tile:
+ *              enough panels for what is brought, and pairs, as kernels of many
+ *              rows like it,
+ * many_bytes   and no more than stay in a second cache of 1 MiB beside 40 to 64
+ *              rows, which take them again and again: 8192 columns of Q8_0, two
+ *              threads, 340 GOPS each with four panels, 329 with eight; of BF16
+ *              227 with two, 221. */
+static uint32_t
+knob(const br_cpu *c, br_cpu_knob k)
+{
+    return c->tune.at[k];
+}
 
 /* ---- activations -------------------------------------------------------- */
 
@@ -191,7 +199,7 @@ all_panels(const br_cpu *c, const cpu_phase *p)
 static uint64_t
 dealt(const br_cpu *c, uint64_t left)
 {
-    return left * 15 / (16 * (uint64_t)c->n_threads);
+    return left * knob(c, BR_CPU_KNOB_share) / (16 * (uint64_t)c->n_threads);
 }
 
 /* Where tile i of few rows begins. Rounds deal until a share would be less than
@@ -250,15 +258,17 @@ multiply_tiles(br_cpu *c, cpu_phase *p)
         bytes = BR_MAX(bytes, p->part[i].m->m.panel_bytes);
     bytes *= in_pairs(c, p) ? 2 : 1;
     panels = all_panels(c, p);
-    most = BR_MAX(panels / (TILES_EACH * c->n_threads), 1);
+    most = panels / (knob(c, BR_CPU_KNOB_many_tiles) * c->n_threads);
+    most = BR_MAX(most, 1);
     most = BR_MAX(most, panels / BR_CPU_MAX_TILES * 2);
     if (p->n_rows >= MANY_ROWS) {
-        most = BR_MIN(BR_MIN(most, MANY_PANELS), BR_MAX(MANY_BYTES / bytes, 2));
+        most = BR_MIN(most, knob(c, BR_CPU_KNOB_many_panels));
+        most = BR_MIN(most, BR_MAX(knob(c, BR_CPU_KNOB_many_bytes) / bytes, 2));
         most = most < 2 ? 1 : most / 2 * 2;
     } else {
         most = BR_MIN(most, TILE_BYTES / bytes + 1);
         if (p->n_rows <= FEW_ROWS)
-            most = BR_MIN(most, FEW_BYTES / bytes + 1);
+            most = BR_MIN(most, knob(c, BR_CPU_KNOB_few_bytes) / bytes + 1);
     }
     p->per = (uint32_t)most;
     for (uint32_t i = 0; i < p->n_parts; i++)
@@ -381,9 +391,10 @@ name_next(br_cpu *c, const cpu_phase *p, uint32_t worker)
         uint64_t at = a->m->at + a->o0 / BR_MAT_PANEL * a->m->m.panel_bytes;
 
         if (from < n) {
-            br_cpu_pool_soon(
-                c->c.pool, worker, c->packed + at + from * a->m->m.panel_bytes,
-                BR_MIN((n - from) * a->m->m.panel_bytes, (uint64_t)SOON_BYTES));
+            br_cpu_pool_soon(c->c.pool, worker,
+                             c->packed + at + from * a->m->m.panel_bytes,
+                             BR_MIN((n - from) * a->m->m.panel_bytes,
+                                    (uint64_t)knob(c, BR_CPU_KNOB_soon_bytes)));
             return;
         }
         from -= n;

@@ -37,8 +37,10 @@ struct br_cpu_pool {
     uint32_t n_jobs;
     _Atomic uint32_t quit;
     br_event moved; /* the word has a new epoch, or it is time to quit */
-    uint32_t n_threads;
-    int spins;
+    br_event more;  /* n_used has grown, or it is time to quit */
+    uint32_t n_threads, cpus;
+    _Atomic uint32_t n_used; /* of them in this job: those below it */
+    _Atomic int spins;
     br_cpu_nodes nodes;
     void *block; /* what was allocated; the pool lies aligned in it */
     worker workers[];
@@ -114,6 +116,19 @@ moved(void *arg)
            atomic_load_explicit(&p->quit, memory_order_acquire);
 }
 
+/* relaxed: they change between jobs, and the word brings them */
+static int
+spins_of(br_cpu_pool *p)
+{
+    return atomic_load_explicit(&p->spins, memory_order_relaxed);
+}
+
+static uint32_t
+used_of(br_cpu_pool *p)
+{
+    return atomic_load_explicit(&p->n_used, memory_order_relaxed);
+}
+
 /* Brings what the worker named until the wait is over: by reading it, as calls
  * that come faster than they are answered are forgotten. So it has to be there:
  * the job is the one it was named in, and br_cpu_pool_run() waits for who looks.
@@ -124,7 +139,7 @@ look_ahead(br_cpu_pool *p, uint32_t id, waiting *wait)
 {
     worker *w = &p->workers[id];
 
-    if (p->spins == 0 || w->soon_bytes < PIECE)
+    if (spins_of(p) == 0 || w->soon_bytes < PIECE)
         return;
     atomic_store(&w->looks, true);
     if (atomic_load(&p->running) == w->soon_job)
@@ -140,7 +155,7 @@ look_ahead(br_cpu_pool *p, uint32_t id, waiting *wait)
 static uint32_t
 own_tile(br_cpu_pool *p, uint32_t id, uint32_t i, uint32_t tiles)
 {
-    uint32_t n = BR_MIN(BR_MIN(p->n_threads, tiles), 64u), k;
+    uint32_t n = BR_MIN(BR_MIN(used_of(p), tiles), 64u), k;
 
     if (i >= n)
         return i;
@@ -190,8 +205,19 @@ work(br_cpu_pool *p, uint32_t id)
     }
     if (!settle(p, id, tiles_of(w))) {
         look_ahead(p, id, &wait);
-        br_event_await(&p->moved, moved, &wait, p->spins, -1);
+        br_event_await(&p->moved, moved, &wait, spins_of(p), -1);
     }
+}
+
+/* Is the worker one of those in use, or time to quit? */
+static bool
+wanted(void *arg)
+{
+    const worker *w = arg;
+
+    return w->id < used_of(w->pool) ||
+           /* acquire: with br_cpu_pool_free() */
+           atomic_load_explicit(&w->pool->quit, memory_order_acquire);
 }
 
 static void
@@ -202,12 +228,35 @@ worker_main(void *arg)
     (void)br_cpu_nodes_go(&w->pool->nodes, w->id); /* else it stays free */
     /* acquire: with br_cpu_pool_free() */
     while (!atomic_load_explicit(&w->pool->quit, memory_order_acquire))
-        work(w->pool, w->id);
+        if (wanted(w))
+            work(w->pool, w->id);
+        else
+            br_event_await(&w->pool->more, wanted, w, 0, -1);
+}
+
+/* Between two jobs: how many threads the next one has, and how they wait. */
+static void
+set_use(br_cpu_pool *p, const br_cpu_job *job)
+{
+    uint32_t n =
+        job->threads ? BR_MIN(job->threads, p->n_threads) : p->n_threads;
+    uint32_t was = used_of(p);
+    uint32_t looks = job->looks ? job->looks : BR_CPU_SPINS;
+
+    /* spinning would take a tile's core; relaxed: see spins_of() */
+    atomic_store_explicit(&p->spins, n > p->cpus ? 0 : (int)looks,
+                          memory_order_relaxed);
+    if (n == was)
+        return;
+    atomic_store_explicit(&p->n_used, n, memory_order_relaxed);
+    if (n > was)
+        br_event_signal(&p->more);
 }
 
 void
 br_cpu_pool_run(br_cpu_pool *p, const br_cpu_job *job)
 {
+    set_use(p, job);
     p->job = job;
     p->phase = 0;
     p->n_jobs += p->n_jobs + 1 == 0 ? 2 : 1;
@@ -251,8 +300,9 @@ br_cpu_pool_on(br_cpu_pool **out, uint32_t n_threads, const br_cpu_nodes *nodes,
     else
         br_cpu_nodes_find(&p->nodes, BR_CPU_NODES_SYS);
     p->n_threads = 1;
-    p->spins =
-        n > cpus ? 0 : BR_CPU_SPINS; /* spinning would take a tile's core */
+    p->cpus = cpus;
+    atomic_init(&p->n_used, n);
+    atomic_init(&p->spins, n > cpus ? 0 : BR_CPU_SPINS);
     for (; p->n_threads < n; p->n_threads++) {
         worker *w = &p->workers[p->n_threads];
         char name[24];
@@ -277,6 +327,7 @@ br_cpu_pool_free(br_cpu_pool *p)
     /* release: with moved() and worker_main() */
     atomic_store_explicit(&p->quit, 1, memory_order_release);
     br_event_signal(&p->moved);
+    br_event_signal(&p->more);
     for (uint32_t i = 1; i < p->n_threads; i++)
         br_thread_join(&p->workers[i].thread);
     br_free(p->block);

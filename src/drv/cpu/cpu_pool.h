@@ -24,6 +24,9 @@
  * Who waits may know what it is to read next (br_cpu_pool_soon): then it brings
  * that to its second cache meanwhile, a KiB between one look and the next.
  *
+ * A job may want fewer threads than there are: the others sleep apart, so that
+ * nobody wakes them from phase to phase.
+ *
  * On a machine with several memory nodes the threads are dealt to them in turn
  * (cpu_nodes.h), and so are the packed weights' pages (br_cpu_pool_spread).
  * Within a node the kernel moves them: docs/decisions/0027.
@@ -52,6 +55,10 @@ typedef struct br_cpu_job {
     uint32_t (*begin)(void *ctx, uint32_t phase);
     /* worker: below the pool's number of threads; nobody else has it now. */
     void (*tile)(void *ctx, uint32_t phase, uint32_t tile, uint32_t worker);
+    /* How many threads share it, 0: all; one that has not heard yet may take a
+     * tile still. And how often who waits looks, 0: BR_CPU_SPINS; more threads
+     * than processors never do. */
+    uint32_t threads, looks;
 } br_cpu_job;
 
 typedef struct br_cpu_pool br_cpu_pool;

@@ -21,10 +21,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Tiles of attention for a thread, at least, if there are blocks. With eight,
- * eight heads of keys for two threads were cut in two, and the fold of what
- * their blocks came to was .2 to .4 ms of a step at depth 8192. */
-enum { SPANS = 4 };
+/* Tiles of attention for a thread, at least, if there are blocks, are the knob
+ * `spans`: four. With eight, eight heads of keys for two threads were cut in two,
+ * and the fold of what their blocks came to was .2 to .4 ms of a step at depth
+ * 8192. */
 
 /* As many are left if heads go together. */
 enum { TILES = 2 };
@@ -124,7 +124,8 @@ cpu_call_heads(const br_cpu *c, const cpu_phase *p, uint32_t worker)
     const cpu_phase *kv = p->keep;
     size_t n = kv->pieces, to = n * (worker + 1) / c->n_threads;
 
-    for (size_t h = n * worker / c->n_threads; h < to; h++)
+    /* a worker of a step before with more threads has none */
+    for (size_t h = n * worker / c->n_threads; h < BR_MIN(to, n); h++)
         for (int i = 0; i < 2; i++) {
             const uint8_t *x = kept_head(c, kv, i, 0, h);
             size_t bytes = br_kv_bytes(c->state->kv, (size_t)kv->in[i].cols /
@@ -248,9 +249,11 @@ split_groups(br_cpu *c, const cpu_phase *p, uint32_t kv, uint32_t heads)
 
     for (uint32_t i = 0; i < s->n_groups; i++)
         blocks += blocks_of(c, p, i, &first);
-    s->span = c->n_threads > 1
-                  ? (uint32_t)(blocks * kv / (SPANS * c->n_threads)) + 1
-                  : UINT32_MAX;
+    s->span = UINT32_MAX;
+    if (c->n_threads > 1)
+        s->span = (uint32_t)(blocks * kv /
+                             (c->tune.at[BR_CPU_KNOB_spans] * c->n_threads)) +
+                  1;
     s->any = false;
     for (uint32_t i = 0; i < s->n_groups; i++, n += spans) {
         size_t of = blocks_of(c, p, i, &first);
@@ -395,7 +398,7 @@ attention_of(br_cpu *c, const cpu_phase *p, uint32_t group, cpu_worker *w)
     br_cpu_att a = {.kv = c->state->kv,
                     .has_v = p->in[2].place != NULL,
                     .sheets = true,
-                    .once = br_calls_stay(),
+                    .once = c->tune.at[BR_CPU_KNOB_once] != 0,
                     .head_k = (uint32_t)br_ir_i(n, BR_IA_head_dim, 0),
                     .head_v = (uint32_t)br_ir_i(n, BR_IA_head_v, 0),
                     .scale = (float)br_ir_f(n, BR_IA_scale, 1),

@@ -155,7 +155,7 @@ static br_code
 run(br_mega_runner *r, br_mega_fire *fire, void *ctx, br_status *st)
 {
     br_cpu_walk *w = (br_cpu_walk *)r;
-    br_cpu_job job = {w, 1, begin, walk};
+    br_cpu_job job = {.ctx = w, .n_phases = 1, .begin = begin, .tile = walk};
 
     /* relaxed: the pool publishes what is written before its run */
     for (size_t i = 0; i < w->prog->n_counters; i++)
