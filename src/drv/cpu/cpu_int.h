@@ -127,6 +127,7 @@ typedef struct cpu_split {
     bool any;                   /* group has more spans than one */
     uint32_t *first;            /* [n_groups + 1]: its first span */
     size_t *at;                 /* [n_groups]: its part of kept_blocks */
+    bool paced;                 /* what a block takes a thread is measured */
     uint32_t n_tiles;           /* and one more for each that lends */
     uint32_t n_lent, most_lent; /* of one */
     cpu_lent *lent;             /* [n_threads] */

@@ -30,8 +30,6 @@ cpu_lend_pace(cpu_worker *w, int64_t ns, uint32_t blocks)
 {
     double now = (double)ns / blocks;
 
-    if (blocks < LEND_BLOCKS)
-        return;
     w->pace += w->pace > 0 ? (now - w->pace) / LEND_LATELY : now;
 }
 
@@ -44,8 +42,8 @@ cpu_lend(br_cpu *c, uint32_t tiles, uint32_t blocks, size_t kept)
 
     s->n_tiles = tiles;
     s->n_lent = s->most_lent = 0;
-    if (tiles != c->n_threads || blocks < LEND_BLOCKS ||
-        !c->tune.at[BR_CPU_KNOB_lends])
+    s->paced = tiles == c->n_threads && blocks >= LEND_BLOCKS;
+    if (!s->paced || !c->tune.at[BR_CPU_KNOB_lends])
         return tiles;
     for (uint32_t i = 0; i < tiles; i++) {
         if (c->worker[i].pace <= 0)

@@ -425,7 +425,7 @@ attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
     uint32_t slot;
     const uint32_t *t;
     const float *q = NULL;
-    int64_t begun = c->alone ? br_now_ns() : 0;
+    int64_t begun = split->paced && tile < split->n_tiles ? br_now_ns() : 0;
     br_cpu_att a;
     bool last;
 
@@ -453,7 +453,7 @@ attention_tile(br_cpu *c, const cpu_phase *p, uint32_t tile, cpu_worker *w)
         check_pages(s, &a, pk->group, first_seen(p->n, position_of(c, p, r)),
                     position_of(c, p, r));
     attention_rows(c, p, &a, g, t, q, c->attend);
-    if (begun && tile < split->n_tiles)
+    if (begun)
         cpu_lend_pace(w, br_now_ns() - begun, (uint32_t)(a.b1 - a.b0));
 }
 
