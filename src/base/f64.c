@@ -21,6 +21,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 __extension__ typedef unsigned __int128 u128;
 
@@ -114,26 +115,31 @@ take_digits(decimal *d, const char *p, const char *end)
     return p;
 }
 
-/* JSON's grammar of numbers, all of t. */
+/* All of t: JSON's grammar of numbers, or C's. */
 static bool
-scan_decimal(br_text t, decimal *d)
+scan_decimal(br_text t, bool json, decimal *d)
 {
     const char *p = t.p, *end = p + t.n, *from;
     int64_t e = 0;
+    size_t whole, part = 0;
     bool e_neg;
 
     *d = (decimal){.neg = t.n > 0 && *p == '-'};
-    d->first = p += d->neg;
+    d->first = p += d->neg || (!json && t.n > 0 && *p == '+');
     p = take_digits(d, p, end);
-    if (p == d->first || (*d->first == '0' && p > d->first + 1))
+    whole = (size_t)(p - d->first);
+    if (json && (whole == 0 || (*d->first == '0' && whole > 1)))
         return false;
     if (p < end && *p == '.') {
         from = ++p;
         p = take_digits(d, p, end);
-        if (p == from)
+        part = (size_t)(p - from);
+        if (json && part == 0)
             return false;
         d->last_q = from - p;
     }
+    if (whole + part == 0)
+        return false;
     d->end = p;
     if (p < end && (*p | 32) == 'e') {
         e_neg = ++p < end && *p == '-';
@@ -326,22 +332,57 @@ named(br_text t, double *out)
     return true;
 }
 
-bool
-br_json_to_f64(br_text t, double *out)
+static double
+f64_of_decimal(const decimal *d)
 {
-    uint64_t bits = 0;
-    decimal d;
+    uint64_t bits = d->w ? nearest(d->w, d->q) : 0;
 
-    if (!scan_decimal(t, &d))
-        return named(t, out);
-    if (d.w != 0)
-        bits = nearest(d.w, d.q);
-    if (d.cut && nearest(d.w + 1, d.q) != bits) {
-        int c = against_half(&d, bits);
+    if (d->cut && nearest(d->w + 1, d->q) != bits) {
+        int c = against_half(d, bits);
 
         bits += c > 0 || (c == 0 && (bits & 1));
     }
-    *out = br_f64_of(bits | (uint64_t)d.neg << 63);
+    return br_f64_of(bits | (uint64_t)d->neg << 63);
+}
+
+bool
+br_json_to_f64(br_text t, double *out)
+{
+    decimal d;
+
+    if (!scan_decimal(t, true, &d))
+        return named(t, out);
+    *out = f64_of_decimal(&d);
+    return true;
+}
+
+static bool
+is_word(br_text t, const char *word)
+{
+    return t.n == strlen(word) && strncasecmp(t.p, word, t.n) == 0;
+}
+
+bool
+br_f64_read(br_text t, double *out)
+{
+    decimal d;
+    size_t sign;
+
+    if (scan_decimal(t, false, &d)) {
+        *out = f64_of_decimal(&d);
+        return true;
+    }
+    if (br_f64_read_hex(t, out))
+        return true;
+    sign = t.n > 0 && (t.p[0] == '-' || t.p[0] == '+');
+    *out = sign && t.p[0] == '-' ? -1. : 1.;
+    t = (br_text){t.p + sign, t.n - sign};
+    if (is_word(t, "inf") || is_word(t, "infinity"))
+        *out *= (double)INFINITY;
+    else if (is_word(t, "nan"))
+        *out = copysign((double)NAN, *out);
+    else
+        return false;
     return true;
 }
 

@@ -169,4 +169,13 @@ void br_json_w_key_strz(br_json_writer *w, const char *key, const char *z);
  * the length; out holds at least 32 bytes. */
 size_t br_f64_repr(char out[32], double v);
 
+/* Other texts of doubles (f64.c, f64_hex.c), whatever the program's locale is;
+ * lint wants them for strtod() and %a. All of t: what strtod() reads, but no space
+ * and no nan(...): 1.5, .5, +3., 2e3, 0x1.8p3, inf, nan. 1e400 is inf. */
+bool br_f64_read(br_text t, double *out);
+bool br_f64_read_hex(br_text t, double *out); /* 0x1.8p3 */
+size_t br_f64_hex(char out[32], double v);    /* as %a; inf, nan as above */
+/* To so many decimals, of the exact value: 2.675 lies below its half. */
+double br_f64_round(double v, int digits);
+
 #endif

@@ -8,6 +8,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/options.h"
 
+#include "base/json.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -138,11 +140,7 @@ static br_code
 parse_float(const br_option *r, const char *who, const char *text, double *out,
             br_status *st)
 {
-    char *end;
-
-    /* No locale is ever set, so the decimal point is a point. */
-    *out = strtod(text, &end);
-    if (end == text || *end || text[0] <= ' ' || !isfinite(*out))
+    if (!br_f64_read(br_text_z(text), out) || !isfinite(*out))
         return br_fail(st, BR_E_USAGE, "%s: '%.*s' is not a finite number", who,
                        QUOTED, text);
     if (*out < r->flo || *out > r->fhi)

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kernel.h"
 
+#include "base/json.h"
 #include "base/rng.h"
 #include "drv/sim/sim.h"
 
@@ -165,7 +166,6 @@ number_arg(const char *arg, const br_kparam *p, uint8_t *at, br_status *st)
     unsigned bytes = arg[1] == '6' ? 8 : 4;
     bool minus = *v == '-';
     uint64_t u = 0;
-    char *end;
     double d;
     float f;
 
@@ -174,10 +174,9 @@ number_arg(const char *arg, const br_kparam *p, uint8_t *at, br_status *st)
                        "--arg %.100s: the parameter %.*s has %u bytes", arg,
                        (int)p->name.n, p->name.p, p->bytes);
     if (arg[0] == 'f') {
-        d = strtod(v, &end);
-        f = (float)d;
-        if (end == v || *end)
+        if (!br_f64_read(br_text_z(v), &d))
             return bad_arg(arg, "not a number", st);
+        f = (float)d;
         memcpy(&u, bytes == 8 ? (void *)&d : (void *)&f, bytes);
     } else {
         uint64_t most = arg[0] == 's' ? (1ull << (bytes * 8 - 1)) - 1 + minus

@@ -13,6 +13,7 @@
  * out. Floats are hexadecimal, so that every bit comes back.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
 #include "base/words.h"
 #include "ir/ir_int.h"
 #include "model/quant.h"
@@ -49,6 +50,14 @@ put_dims(const br_ir_value *v, br_str *out)
 }
 
 static void
+put_f64(br_str *out, double v)
+{
+    char text[32];
+
+    br_str_put(out, text, br_f64_hex(text, v));
+}
+
+static void
 put_value(const br_ir *g, uint32_t i, br_str *out)
 {
     const br_ir_value *v = &g->values[i];
@@ -60,8 +69,10 @@ put_value(const br_ir *g, uint32_t i, br_str *out)
     put_dims(v, out);
     if (v->layer >= 0)
         br_str_printf(out, " layer=%d", v->layer);
-    for (int64_t k = 0; k < n; k++)
-        br_str_printf(out, " %a", (double)g->data[v->data + k]);
+    for (int64_t k = 0; k < n; k++) {
+        br_str_putc(out, ' ');
+        put_f64(out, (double)g->data[v->data + k]);
+    }
     br_str_putc(out, '\n');
 }
 
@@ -101,7 +112,7 @@ put_node(const br_ir *g, const br_ir_node *n, br_str *out)
         if (br_ir_attr_type(a) == 'I')
             br_str_printf(out, "%lld", (long long)br_ir_i(n, (br_ir_attr)a, 0));
         else
-            br_str_printf(out, "%a", br_ir_f(n, (br_ir_attr)a, 0));
+            put_f64(out, br_ir_f(n, (br_ir_attr)a, 0));
     }
     br_str_putc(out, '\n');
 }
@@ -175,16 +186,12 @@ eat(br_text *t, char c)
 static bool
 float_of(br_text t, float *out)
 {
-    char buf[48], *end;
     double v;
 
-    if (t.n == 0 || t.n >= sizeof buf)
+    if (!br_f64_read(t, &v))
         return false;
-    memcpy(buf, t.p, t.n);
-    buf[t.n] = 0;
-    v = strtod(buf, &end);
     *out = (float)v;
-    return *end == 0 && (double)*out == v;
+    return (double)*out == v;
 }
 
 static bool

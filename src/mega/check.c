@@ -139,16 +139,6 @@ br_chk_zero(br_chk *k, size_t n, size_t size)
 
 /* ---- entry -------------------------------------------------------------- */
 
-/* Python's round(bytes / 1e6, 2): the nearest two decimals of the double. */
-static double
-megabytes(double bytes)
-{
-    char text[400];
-
-    snprintf(text, sizeof text, "%.2f", bytes / 1e6);
-    return strtod(text, NULL);
-}
-
 br_code
 br_mega_check(const br_mega_prog *p, br_mega_mode mode, br_mega_report *r,
               br_status *st)
@@ -157,7 +147,7 @@ br_mega_check(const br_mega_prog *p, br_mega_mode mode, br_mega_report *r,
     br_code code;
 
     *r = (br_mega_report){.weight_bytes = br_mega_weight_bytes(p)};
-    r->weight_mb = megabytes((double)r->weight_bytes);
+    r->weight_mb = br_f64_round((double)r->weight_bytes / 1e6, 2);
     br_arena_init(&k.tmp, 0);
     code = mode == BR_MEGA_SOUND ? br_chk_sound(&k) : br_chk_compat(&k);
     if (code == BR_OK && (k.oom || k.text.oom))

@@ -629,7 +629,6 @@ weight_bytes(br_cm *m)
     const br_mega_prog *p = m->k->p;
     num sum = {0}, n, d;
     bool ok = true;
-    char text[400];
     double mb;
 
     for (uint32_t b = 0; b < p->n_buffers; b++) {
@@ -650,8 +649,7 @@ weight_bytes(br_cm *m)
     mb = num_f(sum, &ok) / 1e6;
     if (!ok)
         return br_cm_raise(m, "the weights are too large for a float");
-    snprintf(text, sizeof text, "%.2f", mb);
-    m->k->r->weight_mb = strtod(text, NULL);
+    m->k->r->weight_mb = br_f64_round(mb, 2);
     return true;
 }
 

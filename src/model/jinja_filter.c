@@ -113,7 +113,6 @@ LIB_FN(round)
     int64_t digits = jj_arg_int(a, 0, "precision", 0);
     const jj_val *how = jj_arg(a, 1, "method");
     double f = b->type == JV_INT ? (double)b->i : b->f, unit;
-    char text[400];
 
     if (b->type != JV_INT && b->type != JV_FLOAT)
         return jj_err(r, "'round' needs a number, not %s", jj_type_name(b));
@@ -129,9 +128,8 @@ LIB_FN(round)
         *out = *b;
     } else if (digits < 0) {
         *out = jj_float(nearbyint(f * unit) / unit);
-    } else { /* of the exact value: 2.675 lies below its half */
-        snprintf(text, sizeof text, "%.*f", (int)digits, f);
-        *out = jj_float(strtod(text, NULL));
+    } else {
+        *out = jj_float(br_f64_round(f, (int)digits));
     }
     return BR_OK;
 }

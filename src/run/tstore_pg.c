@@ -331,7 +331,9 @@ tell_rows(const PGresult *r, const br_db_query *q, br_status *st)
                 v[i].i = strtoll(text, NULL, 10);
             } else if (type == OID_FLOAT8) {
                 v[i].kind = BR_DB_REAL;
-                v[i].f = strtod(text, NULL);
+                if (!br_f64_read(v[i].s, &v[i].f))
+                    return br_fail(st, BR_E_FORMAT, "column %d is no number",
+                                   i);
             }
         }
         BR_TRY(q->row(q->ctx, v, st));

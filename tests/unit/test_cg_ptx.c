@@ -132,6 +132,29 @@ static const struct {
     {"0x1e5-1", 0x1e4},
 };
 
+/* However long they are. */
+TEST(ptx_decimals_have_any_number_of_digits)
+{
+    char *zeros = t_printf("%0500d", 0), *nines = t_printf("%0500d", 0);
+    const struct {
+        const char *text;
+        double is;
+    } rows[] = {{t_printf("0.%s1e501", zeros), 1},
+                {t_printf("%s1.5%s", zeros, zeros), 1.5},
+                {t_printf("1%s.0e-500", zeros), 1},
+                {t_printf("0.%s", memset(nines, '9', 500)), 1}};
+
+    for (size_t k = 0; k < BR_COUNT(rows); k++) {
+        br_kir *m =
+            ptx_load(t_printf(HEAD ".const .f64 x = %s;", rows[k].text));
+        double is;
+
+        memcpy(&is, m->vars.at[0].init, sizeof is);
+        ck_assert_msg(is == rows[k].is, "%s: %g", rows[k].text, is);
+        br_kir_free(m);
+    }
+}
+
 /* The same in a variable, an operand and beside an address. */
 TEST(ptx_constants_are_expressions)
 {

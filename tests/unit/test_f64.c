@@ -5,10 +5,12 @@
  * float(text) and text, most of them on or beside the point halfway between
  * two doubles.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/bits.h"
 #include "base/json.h"
 #include "t.h"
 
 #include <inttypes.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,6 +178,98 @@ writes(uint64_t bits, char *text)
 
     if (n != strlen(text) || memcmp(out, text, n + 1) != 0)
         ck_abort_msg("%016" PRIx64 ": %s, not %s", bits, out, text);
+}
+
+/* What people write, and hexadecimal: as strtod() of the "C" locale. */
+TEST(f64_read_is_strtod_without_spaces)
+{
+    static const char *const texts[] = {
+        "1.5", "+3.", ".5", "-.5e2", "007", "2e3", "1e400", "-1e-400", "inf",
+        "-Infinity", "+INF", "nan", "-NaN", "0x1.8p3", "0X.8P-1", "-0x1p-1074",
+        "0x1.fffffffffffff8p0", "0x1.fffffffffffff7p0", "0x10", "0x1p99999999",
+        "0x1p-99999999999999999999", "0x0p0", "-0x0.0p+0", "0x1p-1075",
+        "0x1.8p-1075", "0x.000000000000000000000000001p100", "0x3p-1075",
+        "0x123456789abcdef01.8p-60", "0x1.00000000000008000001p0",
+        "0x1.0000000000000800000p0", "0xfffffffffffff800p0",
+        "0xfffffffffffffc00p0", "0x1p-1076", "0x1.1p-1076",
+        /* none */
+        "", "+", "-", ".", "e5", "1e", "1e+", "1.5x", " 1", "1 ", "0x", "0x.p1",
+        "0x1p", "0x1p+", "0x1q", "0x1.2.3", "1,5", "infi", "nano", "--1", "+-1",
+        "0b1", "1_0"};
+    double v, want;
+    char *end;
+
+    for (size_t i = 0; i < BR_COUNT(texts); i++) {
+        const char *t = texts[i];
+        bool ok = br_f64_read(br_text_z(t), &v);
+
+        want = strtod(t, &end);
+        ck_assert_msg(ok == (*t > ' ' && *end == 0), "'%s' %d", t, ok);
+        ck_assert_msg(!ok || bits_of(v) == bits_of(want), "%s: %a, not %a", t,
+                      v, want);
+    }
+}
+
+TEST(f64_hexadecimal_is_the_c_librarys)
+{
+    uint64_t seed = 11;
+
+    for (int i = 0; i < 200000; i++) {
+        uint64_t u = t_rand(&seed), w = t_rand(&seed);
+        char text[40], out[32];
+        double v, back;
+        size_t n;
+
+        if (i % 3 == 0)
+            u &= ~0ull << (w % 53); /* few digits */
+        if (i % 4 == 0)
+            u &= ~(0x7ffull << 52); /* subnormal */
+        v = br_f64_of(u);
+        snprintf(text, sizeof text, "%a", v);
+        n = br_f64_hex(out, v);
+        if (isfinite(v) && (n != strlen(text) || memcmp(out, text, n) != 0))
+            ck_abort_msg("%s, not %s", out, text);
+        ck_assert(br_f64_read((br_text){out, n}, &back));
+        ck_assert(isnan(v) ? isnan(back) : bits_of(back) == u);
+        /* More digits than fit, at any place. */
+        snprintf(text, sizeof text, "0x%" PRIx64 ".%" PRIx64 "p%d", u, w,
+                 (int)(w % 2400) - 1300);
+        ck_assert(br_f64_read(br_text_z(text), &back));
+        ck_assert_msg(bits_of(back) == bits_of(strtod(text, NULL)), "%s: %a",
+                      text, back);
+    }
+}
+
+/* In a program that has another point. */
+TEST(f64_asks_no_locale)
+{
+    static const char source[] = "LC_NUMERIC\ndecimal_point \",\"\n"
+                                 "thousands_sep \".\"\ngrouping 3;3\n"
+                                 "END LC_NUMERIC\n";
+    const char *dir = t_tmpdir(), *src = t_printf("%s/src", dir);
+    const char *to = t_printf("%s/comma", dir);
+    char out[40] = "";
+    double v = 0;
+    t_proc r;
+
+    if (!t_have_program("localedef"))
+        t_skip("no localedef");
+    t_write(src, source, strlen(source));
+    t_exec(&r, (const char *[]){"localedef", "-c", "-i", src, to, NULL}, NULL,
+           0);
+    ck_assert_int_eq(setenv("LOCPATH", dir, 1), 0);
+    if (!setlocale(LC_ALL, "comma"))
+        t_skip("a locale could not be made");
+    snprintf(out, sizeof out, "%.1f", 1.5);
+    ck_assert_str_eq(out, "1,5");
+    ck_assert(br_f64_read(BR_TEXT("1.5"), &v) && v == 1.5);
+    ck_assert(br_f64_read(BR_TEXT("0x1.8p0"), &v) && v == 1.5);
+    ck_assert(!br_f64_read(BR_TEXT("1,5"), &v));
+    ck_assert(br_f64_round(2.675, 2) == 2.67 &&
+              br_f64_round(-0.125, 2) == -.12);
+    out[br_f64_hex(out, 1.5)] = 0;
+    ck_assert_str_eq(out, "0x1.8p+0");
+    (void)setlocale(LC_ALL, "C");
 }
 
 TEST(f64_repr_is_pythons)

@@ -533,6 +533,9 @@ TEST(gcn_refuses_lines_that_are_no_instruction)
         "v_add_f64 v[0:1], v2, v[4:5]",
         "s_mov_b64 s[1:2], s[4:5]",
         "s_mov_b64 s[0:1], 0x1234567812345678",
+        "s_mov_b32 s0, 0xfffffffffffffffff", /* -1 of 64 bits, once */
+        "s_mov_b32 s0, 0x1.8",
+        "s_mov_b32 s0, 1.5e",
         "v_add_f32_e32 v0, v1, s2",
         "v_add_f32_dpp v0, v1, v2",
         "v_add_f32 v0, v1, v2 quad_perm:[0,1,2,4]",

@@ -3,6 +3,7 @@
 #include "cg/gcn/gcn_kinds.h"
 
 #include "base/half.h"
+#include "base/json.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -42,34 +43,58 @@ br_gcn_word(br_gcn_ctx *c, const char *z)
     return false;
 }
 
+static bool
+has_any(br_text t, const char *letters)
+{
+    for (size_t i = 0; i < t.n; i++)
+        if (strchr(letters, t.p[i]))
+            return true;
+    return false;
+}
+
+/* All of t from i on, of 64 bits. */
+static bool
+digits(br_text t, size_t i, unsigned base, uint64_t *v)
+{
+    if (i == t.n)
+        return false;
+    for (; i < t.n; i++) {
+        int d = br_hex_digit(t.p[i]);
+
+        if (d < 0 || (unsigned)d >= base ||
+            __builtin_mul_overflow(*v, base, v) ||
+            __builtin_add_overflow(*v, (unsigned)d, v))
+            return false;
+    }
+    return true;
+}
+
 int
 br_gcn_number(br_gcn_ctx *c, int64_t *v, double *d)
 {
-    char buf[48], *e;
+    const char *p;
     size_t n = 0;
-    bool hex;
+    bool minus, hex;
+    uint64_t u = 0;
 
     br_gcn_space(c);
-    while (c->p + n < c->end && n < sizeof buf - 1 &&
-           (isalnum((unsigned char)c->p[n]) || c->p[n] == '.' ||
-            ((c->p[n] == '-' || c->p[n] == '+') &&
-             (n == 0 || (buf[n - 1] | 32) == 'e')))) {
-        buf[n] = c->p[n];
-        n++;
-    }
-    buf[n] = 0;
-    hex = strncmp(buf + (*buf == '-'), "0x", 2) == 0;
-    if (!isdigit((unsigned char)buf[*buf == '-']))
+    for (p = c->p; p + n < c->end; n++)
+        if (!isalnum((unsigned char)p[n]) && p[n] != '.' &&
+            ((p[n] != '-' && p[n] != '+') || (n && (p[n - 1] | 32) != 'e')))
+            break;
+    minus = n && *p == '-';
+    if (n == minus || !isdigit((unsigned char)p[minus]))
         return 0;
-    if (!hex && strpbrk(buf, ".eE")) {
-        *d = strtod(buf, &e);
+    hex = n > minus + 1u && p[minus] == '0' && p[minus + 1] == 'x';
+    if (!hex && has_any((br_text){p, n}, ".eE")) {
         c->p += n;
-        return *e ? 0 : 2;
+        return br_f64_read((br_text){p, n}, d) ? 2 : 0;
     }
-    *v = *buf == '-' ? -(int64_t)strtoull(buf + 1, &e, hex ? 16 : 10)
-                     : (int64_t)strtoull(buf, &e, hex ? 16 : 10);
     c->p += n;
-    return *e ? 0 : 1;
+    if (!digits((br_text){p, n}, minus + 2 * hex, hex ? 16 : 10, &u))
+        return 0;
+    *v = (int64_t)(minus ? 0 - u : u);
+    return 1;
 }
 
 bool

@@ -7,13 +7,11 @@
 #include "cg/ptx/ptx_int.h"
 
 #include "base/bits.h"
-#include "base/json.h" /* br_json_to_f64: rounds right in any locale */
+#include "base/json.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { MAX_DECIMAL = 400 }; /* letters */
 
 br_code
 px_fail(px_parser *p, const char *fmt, ...)
@@ -100,28 +98,6 @@ decimal_at(const char *p, const char *end)
     return part ? e + part : point ? n : 0;
 }
 
-/* As JSON has it: digits on both sides of the point, no zeros before others. One
- * that is too large for a double is none, as ptxas has it. */
-static bool
-decimal(br_text t, double *out)
-{
-    char buf[MAX_DECIMAL + 2];
-    size_t n = 0, i = 0;
-
-    if (t.n > MAX_DECIMAL)
-        return false;
-    while (i + 1 < t.n && t.p[i] == '0' && digits_at(t.p + i + 1, t.p + t.n))
-        i++;
-    if (t.p[i] == '.')
-        buf[n++] = '0';
-    for (; i < t.n; i++) {
-        buf[n++] = t.p[i];
-        if (t.p[i] == '.' && !digits_at(t.p + i + 1, t.p + t.n))
-            buf[n++] = '0';
-    }
-    return br_json_to_f64((br_text){buf, n}, out) && isfinite(*out);
-}
-
 br_code
 px_next(px_parser *p)
 {
@@ -188,7 +164,8 @@ px_number(br_text t, px_opnd *out)
     if (t.n && decimal_at(t.p, t.p + t.n) == t.n) {
         double d;
 
-        if (!decimal(t, &d))
+        /* Beyond a double: ptxas has none either. */
+        if (!br_f64_read(t, &d) || !isfinite(d))
             return false;
         out->imm = br_f64_bits(d);
         out->kind = O_F64;
