@@ -341,12 +341,12 @@ allow_files(void)
     }
 }
 
-static void
-tell(const server *s)
+void
+br_serve_tell(const server *s, bool there)
 {
     FILE *f = s->cli->out;
 
-    fputs("serving", f);
+    fputs(there ? "serving" : "loading", f);
     for (const served *m = s->models; m; m = m->next)
         fprintf(f, "%s %s", m == s->models ? "" : ",", m->name);
     fputs(" on", f);
@@ -358,7 +358,7 @@ tell(const server *s)
                 br_http_port(s->http));
     if (s->config.unix_path)
         fprintf(f, " unix:%s", s->config.unix_path);
-    fputs(isatty(fileno(f)) ? "   Ctrl-C ends\n" : "\n", f);
+    fputs(there && isatty(fileno(f)) ? "   Ctrl-C ends\n" : "\n", f);
     fflush(f);
 }
 
@@ -380,8 +380,8 @@ serve(server *s, br_status *st)
     br_serve_hooks(s);
     allow_files();
     BR_TRY(br_http_new(&s->http, &s->config, st));
-    catch_signals(s); /* who reads "serving" may end it at once */
-    tell(s);
+    catch_signals(s); /* who reads "loading" may end it at once */
+    br_serve_tell(s, false);
     if (br_thread_start(&s->loader, "load", br_serve_load, s, st) != BR_OK) {
         catch_signals(NULL);
         return st->code;

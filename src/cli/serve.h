@@ -71,6 +71,8 @@ br_code br_serve_prices(const br_serve *s, const char *name, br_prices *out,
 void br_serve_hooks(br_serve *s);
 /* The loader, until s->stop. */
 void br_serve_load(void *arg);
+/* What is where, on standard output: when it listens, when models are there. */
+void br_serve_tell(const br_serve *s, bool there);
 void br_serve_free_models(br_serve *s); /* and orders; no loader runs */
 
 #endif

@@ -548,6 +548,7 @@ br_serve_load(void *arg)
         br_http_stop(s->http);
         return;
     }
+    br_serve_tell(s, true);
     while (!atomic_load_explicit(&s->stop, memory_order_acquire)) {
         const char *list = br_opt_str(s->cli, BR_OPT_models_file);
         br_status st = {0};

@@ -28,12 +28,15 @@ number(const br_json *v, const char *name, double lo, double hi, double *out,
     return BR_OK;
 }
 
-/* 4.0 is one, as JSON has it: some clients' languages know no other numbers. */
+/* 4.0 is one, as JSON has it: some clients' languages know no other numbers. From
+ * here on those may have rounded it. */
+static const double whole_most = 9007199254740992.0; /* 2^53 */
+
 static bool
 is_whole(const br_json *v, int64_t *out)
 {
     if (v->kind == BR_J_FLOAT && v->f == floor(v->f) &&
-        fabs(v->f) <= 9007199254740992.0) {
+        fabs(v->f) <= whole_most) {
         *out = (int64_t)v->f;
         return true;
     }
@@ -45,6 +48,13 @@ static br_code
 whole(const br_json *v, const char *name, int64_t lo, int64_t hi, int64_t *out,
       br_status *st)
 {
+    if (v->kind == BR_J_FLOAT && fabs(v->f) > whole_most &&
+        v->f >= (double)lo && v->f <= (double)hi)
+        return br_fail(
+            st, BR_E_USAGE,
+            "%s: beyond 2^53 a whole number must be written with all "
+            "of its digits, not as %g",
+            name, v->f);
     if (!is_whole(v, out) || *out < lo || *out > hi)
         return br_fail(st, BR_E_USAGE,
                        "%s: must be a whole number from %lld to %lld", name,
@@ -228,10 +238,7 @@ read_seed(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
     int64_t n;
 
-    if (!is_whole(v, &n))
-        return br_fail(st, BR_E_USAGE,
-                       "%s: must be a whole number from %lld to %lld", name,
-                       (long long)INT64_MIN, (long long)INT64_MAX);
+    BR_TRY(whole(v, name, INT64_MIN, INT64_MAX, &n, st));
     a->sample.seed = (uint64_t)n;
     a->seeded = true;
     return BR_OK;

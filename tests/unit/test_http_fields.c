@@ -43,7 +43,11 @@ static const struct {
     {C, "\"max_tokens\":9.0,\"seed\":-5.0,\"n\":1e0,\"top_k\":5.0", NULL},
     {C, "\"max_tokens\":9.5", "whole number"},
     {C, "\"max_tokens\":0.0", "whole number"},
-    {C, "\"seed\":1e17", "whole number"},
+    {C, "\"seed\":1e17",
+     "seed: beyond 2^53 a whole number must be written with all of its digits, "
+     "not as 1e+17"},
+    {C, "\"seed\":1e19", "whole number from -9223372036854775808 to"},
+    {C, "\"n\":1e17", "n: must be a whole number from 1 to 128"},
     {C, "\"seed\":\"1\"", "whole number"},
     {C, "\"seed\":-9223372036854775808", NULL},
     {C, "\"seed\":9223372036854775807", NULL},

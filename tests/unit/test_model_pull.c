@@ -499,7 +499,8 @@ TEST(the_active_model_serves_where_none_is_named)
     t_run(&r, "model", "use", "models/demo.gguf");
     t_exec(&r, (const char *[]){"sh", "-c", script, NULL}, NULL, 0);
     ck_assert_msg(r.exit == 0, "%d: %s", r.exit, r.err);
-    ck_assert_ptr_eq(strstr(r.out, "serving demo on http://127.0.0.1:"), r.out);
+    ck_assert_ptr_eq(strstr(r.out, "loading demo on http://127.0.0.1:"), r.out);
+    ck_assert_ptr_nonnull(strstr(r.out, "\nserving demo on http://127.0.0.1:"));
 }
 
 TEST(a_wrong_catalogue_is_named_with_its_place)

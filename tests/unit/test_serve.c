@@ -125,5 +125,7 @@ TEST(serve_calls_a_folder_as_without_the_slash_behind_it)
     t_proc r;
 
     t_run(&r, "serve", "tests//", "--port", "0"); /* which is no model */
-    ck_assert_msg(strncmp(r.out, "serving tests on ", 17) == 0, "%s", r.out);
+    ck_assert_msg(strncmp(r.out, "loading tests on ", 17) == 0, "%s", r.out);
+    ck_assert_ptr_eq(strstr(r.out, "serving"), NULL);
+    ck_assert_int_eq(r.exit, 3);
 }
