@@ -2,7 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "serve_kit.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -204,6 +206,44 @@ TEST(http_requests_that_cannot_go_on_say_so)
     close(fd);
     close_broken(&k);
     ck_assert_int_ne(access(t_printf("%s/" FILE, t_tmpdir()), F_OK), 0);
+}
+
+/* While files have so much room. */
+static void
+break_one_off(const struct rlimit *room, const struct rlimit *all)
+{
+    sk k;
+    int fd;
+
+    open_server(&k, 10 * MS);
+    fd = begin(&k, "/v1/completions", TEXT);
+    await_tokens(&k, 2);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, room), 0);
+    break_off(&k);
+    ck_assert_int_eq(sk_read(fd, true).status, 503);
+    close(fd);
+    close_broken(&k);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, all), 0);
+}
+
+/* No file of nothing is left, nor half of one in the place of what was there. */
+TEST(http_answers_that_cannot_be_kept_leave_what_was_there)
+{
+    struct rlimit full = {.rlim_cur = 10}, all;
+    char *path = t_printf("%s/" FILE, t_tmpdir()), *was = NULL, *is;
+    size_t n = 0, m;
+
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &all), 0);
+    full.rlim_max = all.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    break_one_off(&full, &all);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    break_one_off(&all, &all);
+    was = t_read(path, &n);
+    break_one_off(&full, &all);
+    is = t_read(path, &m);
+    ck_assert_uint_eq(m, n);
+    ck_assert_mem_eq(is, was, n);
 }
 
 /* What is no request is left out; what its model refuses has its error. */
