@@ -41,6 +41,8 @@ static const struct {
     {".global .u8 a[65536][65536];", "a variable of over"},
     {".const .b8 a[65537];", "bytes of .const"},
     {".shared .u32 a", "has to be a ';'"},
+    {".entry k() { .reg .b128 q; }", "not supported; two of .b64 are"},
+    {".entry k() { .reg .b7 q; }", ".reg: '.b7' is no type of a register"},
     {".local .u32 a;", "'.local' does not belong here"},
     {".entry k() { mov.u32 %r0, 0x; }", "is no number"},
     {".entry k() { st.u32 [a, 1; }", "has to be a ']'"},

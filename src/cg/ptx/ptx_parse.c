@@ -120,6 +120,9 @@ reg_line(px_parser *p)
     type = p->tok == 'w' && p->word.n > 1
                ? px_type((br_text){p->word.p + 1, p->word.n - 1})
                : 0;
+    if (px_is(p, ".b128"))
+        return px_fail(p, ".reg: registers of .b128 are not supported; two of "
+                          ".b64 are, with ld.v2.b64 and st.v2.b64");
     if (!type)
         return px_fail(p, ".reg: '%.*s' is no type of a register",
                        (int)BR_MIN(p->word.n, (size_t)40), p->word.p);
