@@ -359,7 +359,8 @@ br_serve_tell(const server *s, bool there)
     if (s->config.unix_path)
         fprintf(f, " unix:%s", s->config.unix_path);
     fputs(there && isatty(fileno(f)) ? "   Ctrl-C ends\n" : "\n", f);
-    fflush(f);
+    if (fflush(f) && errno == EPIPE) /* who read the first line, and no more */
+        clearerr(f);
 }
 
 static void
@@ -382,6 +383,7 @@ serve(server *s, br_status *st)
     BR_TRY(br_http_new(&s->http, &s->config, st));
     catch_signals(s); /* who reads "loading" may end it at once */
     br_serve_tell(s, false);
+    signal(SIGPIPE, SIG_IGN);
     if (br_thread_start(&s->loader, "load", br_serve_load, s, st) != BR_OK) {
         catch_signals(NULL);
         return st->code;

@@ -129,3 +129,19 @@ TEST(serve_calls_a_folder_as_without_the_slash_behind_it)
     ck_assert_ptr_eq(strstr(r.out, "serving"), NULL);
     ck_assert_int_eq(r.exit, 3);
 }
+
+/* As `brass serve ... | head -n 1` does, which then is told no more. */
+TEST(serve_goes_on_when_nobody_reads_that_it_is_there)
+{
+    const char *script = t_printf(
+        "cd %s && mkfifo said && { %s serve %s --port 0 -t 1 --log-level info "
+        "2>log >said & } && pid=$! && read line <said && echo \"$line\" && "
+        "for i in $(seq 600); do grep -q http_ready log && break; sleep 0.05; "
+        "done; sleep 0.2; kill $pid; wait $pid",
+        t_tmpdir(), t_brass(), t_repo("models/demo.gguf"));
+    t_proc r;
+
+    t_exec(&r, (const char *[]){"sh", "-c", script, NULL}, NULL, 0);
+    ck_assert_msg(r.exit == 0 && strncmp(r.out, "loading demo on ", 16) == 0,
+                  "%d %s%s", r.exit, r.out, r.err);
+}
