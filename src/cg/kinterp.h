@@ -72,12 +72,14 @@ typedef struct br_klaunch {
     const uint8_t *params; /* as many bytes as the function has */
     const br_kregion *regions;
     size_t n_regions;
+    const uint32_t *places; /* where in params each region's address stands */
     /* Behind and in front of regions in here so many bytes are nobody's, and let
      * through. */
     uint64_t gaps_from, gaps_to, gap;
     bool check;
     br_kwatch *watch;   /* of the interpreter; may be NULL */
     const char *file;   /* for messages; may be NULL */
+    const char *ptx;    /* what the image was read from; NULL: no PTX */
     uint64_t max_steps; /* instructions of a warp; 0: no end */
     unsigned threads;   /* of ours, for native code; 0: as processors */
     void (*print)(void *arg, const char *text, size_t n); /* printf */

@@ -12,6 +12,12 @@
  * br_kir_free. *code: that of a .zrt, freed first, or NULL; code may be NULL. */
 br_code br_kernel_load(br_cli *cli, br_kir **out, br_kcode **code,
                        br_status *st) BR_MUST_USE;
+/* The same; *text: the file's bytes if they are PTX, br_free, or NULL. */
+br_code br_kernel_load_text(br_cli *cli, br_kir **out, br_kcode **code,
+                            char **text, br_status *st) BR_MUST_USE;
+/* What launches by this name, itself or made in *own. NO_DEVICE. */
+br_code br_kernel_target(const br_ktarget **out, br_ktarget *own,
+                         const char *name, br_status *st) BR_MUST_USE;
 /* The .zrt file in bytes, with --slot applied; code as above. */
 br_code br_kernel_zrt(br_cli *cli, char *bytes, size_t n, br_kir **out,
                       br_kcode **code, br_status *st) BR_MUST_USE;
@@ -37,8 +43,10 @@ typedef struct br_kjob {
     br_kir *m;
     br_kimage *image;
     br_kcode *code;
+    char *ptx; /* the file's text, for who wants that */
     uint8_t *params;
     BR_VEC(br_kregion) regions;
+    BR_VEC(uint32_t) places;    /* of their addresses in params */
     BR_VEC(br_kbuffer) buffers; /* of the regions, in order */
 } br_kjob;
 /* From cli, on and optimise, all else; br_kjob_fini after failures, too. */

@@ -8,8 +8,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kernel.h"
 
-#include "drv/sim/sim.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +16,7 @@ typedef struct side {
     const char *name;
     br_kjob j;
     br_klaunch l;
-    br_ktarget sim;
+    br_ktarget own;
     br_status st;
     br_code code; /* of the launch */
 } side;
@@ -33,13 +31,7 @@ static br_code
 prepare(side *s, br_cli *cli, br_status *st)
 {
     s->j.cli = cli;
-    s->j.on =
-        br_sim_target(&s->sim, s->name) ? &s->sim : br_ktarget_find(s->name);
-    if (!s->j.on || !s->j.on->launch)
-        return br_fail(st, BR_E_NO_DEVICE,
-                       "%s is not available; here are: interp x86-64 gfx1100 "
-                       "gfx1151 gfx1200 gfx1201",
-                       s->name);
+    BR_TRY(br_kernel_target(&s->j.on, &s->own, s->name, st));
     return br_kjob_open(&s->j, &s->l, st);
 }
 

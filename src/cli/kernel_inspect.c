@@ -8,6 +8,18 @@
 
 #include <string.h>
 
+static bool
+is_kir(const char *bytes, size_t n)
+{
+    return n >= 4 && memcmp(bytes, "kir ", 4) == 0;
+}
+
+static bool
+is_ptx(const char *bytes, size_t n)
+{
+    return !br_zrt_is(bytes, n) && !is_kir(bytes, n);
+}
+
 static br_code
 read_module(br_cli *cli, char *bytes, size_t n, br_kir **out, br_kcode **code,
             br_status *st)
@@ -17,7 +29,7 @@ read_module(br_cli *cli, char *bytes, size_t n, br_kir **out, br_kcode **code,
 
     if (br_zrt_is(bytes, n))
         c = br_kernel_zrt(cli, bytes, n, out, code, st);
-    else if (n >= 4 && memcmp(bytes, "kir ", 4) == 0)
+    else if (is_kir(bytes, n))
         c = br_kir_parse(out, bytes, n, st);
     else
         c = br_ptx_parse(out, bytes, n, &opts, st);
@@ -25,18 +37,33 @@ read_module(br_cli *cli, char *bytes, size_t n, br_kir **out, br_kcode **code,
 }
 
 br_code
-br_kernel_load(br_cli *cli, br_kir **out, br_kcode **code, br_status *st)
+br_kernel_load_text(br_cli *cli, br_kir **out, br_kcode **code, char **text,
+                    br_status *st)
 {
     char *bytes;
     size_t n;
     br_code c;
 
     *out = NULL;
+    *text = NULL;
     if (code)
         *code = NULL;
     BR_TRY(br_file_read(cli->args[0], BR_PTX_MAX_BYTES, &bytes, &n, st));
     c = read_module(cli, bytes, n, out, code, st);
-    br_free(bytes);
+    if (c == BR_OK && is_ptx(bytes, n))
+        *text = bytes;
+    else
+        br_free(bytes);
+    return c;
+}
+
+br_code
+br_kernel_load(br_cli *cli, br_kir **out, br_kcode **code, br_status *st)
+{
+    char *text;
+    br_code c = br_kernel_load_text(cli, out, code, &text, st);
+
+    br_free(text);
     return c;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/rng.h"
+#include "drv/cuda/cuda_target.h"
 #include "drv/sim/sim.h"
 
 #include <errno.h>
@@ -217,6 +218,8 @@ argument(br_kjob *j, const char *arg, const br_kparam *p, br_status *st)
         if (p->bytes != 8)
             return bad_arg(arg, "the parameter is no pointer of 64 bits", st);
         BR_TRY(arg[0] == 'b' ? buffer_arg(j, arg, st) : random_arg(j, arg, st));
+        if (!br_vec_push(&j->places, p->offset))
+            return br_fail(st, BR_E_OOM, "out of memory");
         memcpy(at, &addr, 8);
         return BR_OK;
     }
@@ -302,11 +305,27 @@ take_code(br_kjob *j)
 }
 
 br_code
+br_kernel_target(const br_ktarget **out, br_ktarget *own, const char *name,
+                 br_status *st)
+{
+    *out = br_sim_target(own, name) || br_cuda_target(own, name)
+               ? own
+               : br_ktarget_find(name);
+    if (*out && (*out)->launch)
+        return BR_OK;
+    *out = NULL;
+    return br_fail(st, BR_E_NO_DEVICE,
+                   "%s is not available; here are: interp x86-64 gfx1100 "
+                   "gfx1151 gfx1200 gfx1201 cuda",
+                   name);
+}
+
+br_code
 br_kjob_open(br_kjob *j, br_klaunch *l, br_status *st)
 {
     br_cli *cli = j->cli;
 
-    BR_TRY(br_kernel_load(cli, &j->m, &j->code, st));
+    BR_TRY(br_kernel_load_text(cli, &j->m, &j->code, &j->ptx, st));
     if (j->code) /* of a .zrt, which has been through the passes */
         take_code(j);
     else if (j->optimise)
@@ -320,7 +339,9 @@ br_kjob_open(br_kjob *j, br_klaunch *l, br_status *st)
     l->params = j->params;
     l->regions = j->regions.at;
     l->n_regions = j->regions.n;
+    l->places = j->places.at;
     l->file = cli->args[0];
+    l->ptx = j->ptx;
     l->print = print_text;
     l->finding = print_finding;
     l->arg = j;
@@ -360,7 +381,9 @@ br_kjob_fini(br_kjob *j)
     }
     br_vec_fini(&j->buffers);
     br_vec_fini(&j->regions);
+    br_vec_fini(&j->places);
     br_free(j->params);
+    br_free(j->ptx);
     if (j->on)
         j->on->free(j->code);
     br_kimage_free(j->image);
@@ -374,17 +397,11 @@ br_cmd_kernel_run(br_cli *cli)
     br_kjob j = {.cli = cli, .any = !br_opt_given(cli, BR_OPT_on)};
     br_klaunch l = {.check = br_opt_bool(cli, BR_OPT_check)};
     br_status st = {0};
-    br_ktarget sim;
+    br_ktarget own;
     int code = 0;
 
-    j.on = br_sim_target(&sim, on) ? &sim : br_ktarget_find(on);
-    if (!j.on || !j.on->launch) {
-        br_fail(&st, BR_E_NO_DEVICE,
-                "%s is not available; here are: interp x86-64 gfx1100 "
-                "gfx1151 gfx1200 gfx1201",
-                on);
+    if (br_kernel_target(&j.on, &own, on, &st) != BR_OK)
         return br_cli_fail(cli, &st);
-    }
     if (launch(&j, &l, &st) != BR_OK)
         code = br_cli_fail(cli, &st);
     else if (br_opt_bool(cli, BR_OPT_json))

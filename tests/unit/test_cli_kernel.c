@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const compilers[] = {"tests/data/ptx/blocks.clang.ptx",
                                         "tests/data/ptx/blocks.nvcc.ptx"};
@@ -396,4 +397,134 @@ TEST(kernel_diff_names_thread_and_value)
     t_exec(&r, argv, NULL, 0);
     ck_assert_msg(r.exit == 1 && strstr(r.err, "line 23: block 0,0,0 thread "),
                   "%s%s", r.out, r.err);
+}
+
+/* brass kernel with the arguments a, up to NULL, where libcuda.so.1 is our own: it
+ * runs on this processor. A device that another test has is waited for. */
+static void
+on_cuda(t_proc *r, const char *const *a)
+{
+    const char *dir = t_tmpdir(), *argv[24] = {"env"};
+    const char *lib = t_repo(t_printf("build/%s/libbrasscuda.so", t_conf()));
+    size_t n = 1;
+
+    if (t_sanitized() || access(lib, R_OK) != 0)
+        t_skip("our CUDA driver is not in this build");
+    (void)!symlink(lib, t_printf("%s/libcuda.so.1", dir));
+    argv[n++] = t_printf("LD_LIBRARY_PATH=%s", dir);
+    argv[n++] = t_brass();
+    argv[n++] = "kernel";
+    while (n < BR_COUNT(argv) - 1 && *a)
+        argv[n++] = *a++;
+    for (int i = 0; i < 60; i++) {
+        t_exec(r, argv, NULL, 0);
+        if (r->exit == 0 || !strstr(r->err, "in use by process"))
+            return;
+        sleep(1);
+    }
+}
+#define ON_CUDA(r, ...) on_cuda((r), (const char *[]){__VA_ARGS__, NULL})
+
+TEST_WITHIN(kernel_run_gives_ptx_to_a_cuda_driver, 90)
+{
+    const char *dir = t_tmpdir(), *in = t_printf("%s/in", dir);
+    const char *out = t_printf("buf:%s/out:out=16", dir);
+    float *v = floats(in, 1024, 1);
+
+    for (size_t c = 0; c < BR_COUNT(compilers); c++) {
+        const char *file = t_repo(compilers[c]);
+        const float *got;
+        t_proc r;
+
+        ON_CUDA(&r, "run", file, "--entry", "reduce", "--grid", "4", "--block",
+                "256", "--arg", t_printf("buf:%s", in), "--arg", out, "--on",
+                "cuda");
+        ck_assert_msg(r.exit == 0, "%s: %s", compilers[c], r.err);
+        got = (const float *)(void *)t_read(t_printf("%s/out", dir), NULL);
+        for (int b = 0; b < 4; b++) {
+            float sum = 0;
+
+            for (int k = 0; k < 256; k++)
+                sum += v[256 * b + k];
+            ck_assert(got[b] == sum);
+        }
+        ON_CUDA(&r, "diff", file, "--entry", "reduce", "--grid", "4", "--block",
+                "256", "--arg", t_printf("buf:%s", in), "--arg", out, "--on",
+                "cuda");
+        ck_assert_msg(r.exit == 0, "%s: %s", compilers[c], r.err);
+        ck_assert_str_eq(r.out, "the same on interp and cuda\n");
+    }
+}
+
+/* A variable comes back from the card, so diff sees it; a number that is the
+ * address of a buffer to us is a number there. */
+TEST_WITHIN(kernel_run_on_cuda_knows_numbers_from_addresses, 90)
+{
+    static const char text[] =
+        ".version 7.0\n.target sm_70\n.address_size 64\n"
+        ".global .u64 seen = 3;\n"
+        ".entry k(.param .u64 p, .param .u64 q)\n{\n"
+        ".reg .b64 %d<3>;\nld.param.u64 %d0, [p]; ld.param.u64 %d1, [q];\n"
+        "st.global.u64 [%d0], %d1; add.u64 %d1, %d1, 1;\n"
+        "st.global.u64 [seen], %d1;\nret;\n}\n";
+    const char *dir = t_tmpdir(), *file = t_printf("%s/k.ptx", dir);
+    const char *out = t_printf("buf:%s/out:out=8", dir);
+    uint64_t got;
+    t_proc r;
+
+    t_write(file, text, sizeof text - 1);
+    ON_CUDA(&r, "run", file, "--arg", out, "--arg", "u64:0x100000000", "--on",
+            "cuda");
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    memcpy(&got, t_read(t_printf("%s/out", dir), NULL), 8);
+    ck_assert_uint_eq(got, 1ull << 32);
+    ON_CUDA(&r, "diff", file, "--arg", out, "--arg", "u64:0x100000000", "--on",
+            "cuda");
+    ck_assert_msg(r.exit == 0, "%s%s", r.out, r.err);
+}
+
+TEST_WITHIN(kernel_run_on_cuda_says_what_went_wrong, 90)
+{
+    const char *dir = t_tmpdir(), *in = t_printf("%s/in", dir);
+    const char *text = t_printf("%s/k.kir", dir);
+    const struct {
+        const char *args[8];
+        int exit;
+        const char *says;
+    } rows[] = {
+        {{"--arg", t_printf("buf:%s", in), "--arg", "u64:4"},
+         1,
+         "CUDA_ERROR_ILLEGAL_ADDRESS"},
+        {{"--arg", t_printf("buf:%s", in), "--arg", t_printf("buf:%s", in)},
+         1,
+         "in: read only"},
+        {{"--arg", t_printf("buf:%s", in), "--arg", "u64:4", "--check"},
+         2,
+         "--on interp"},
+    };
+    t_proc r;
+
+    floats(in, 1024, 1);
+    for (size_t k = 0; k < BR_COUNT(rows); k++) {
+        const char *argv[20] = {"run",     t_repo(compilers[1]),
+                                "--entry", "reduce",
+                                "--block", "256",
+                                "--on",    "cuda"};
+
+        for (int a = 0; a < 8 && rows[k].args[a]; a++)
+            argv[8 + a] = rows[k].args[a];
+        on_cuda(&r, argv);
+        ck_assert_msg(r.exit == rows[k].exit && strstr(r.err, rows[k].says),
+                      "%zu: exit %d, '%s' does not say '%s'", k, r.exit, r.err,
+                      rows[k].says);
+    }
+    ON_CUDA(&r, "compile", t_repo(compilers[1]), "-o", text);
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    ON_CUDA(&r, "run", text, "--entry", "reduce", "--on", "cuda", "--arg",
+            "u64:0", "--arg", "u64:0");
+    ck_assert_msg(r.exit == 2 && strstr(r.err, "is no PTX"), "%s", r.err);
+    /* Without a driver. */
+    t_run(&r, "kernel", "run", t_repo(compilers[1]), "--entry", "reduce",
+          "--on", "cuda", "--arg", "u64:0", "--arg", "u64:0");
+    ck_assert_int_eq(r.exit, access("/dev/nvidiactl", F_OK) == 0 ? 1 : 5);
 }
