@@ -138,7 +138,7 @@ global_line(const br_options *o, br_str *out)
         br_str_puts(&line, sep);
         if (r->letter)
             br_str_printf(&line, "-%c, ", r->letter);
-        br_str_printf(&line, "--%s", r->name);
+        br_str_printf(&line, "--%s%s", no_of(r), r->name);
         sep = ", ";
     }
     br_str_putc(out, '\n');

@@ -26,6 +26,7 @@
 #include "cli/tiers.h"
 #include "drv/cpu/cpu_probe.h"
 #include "run/shape.h"
+#include "run/tuned.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +57,7 @@ typedef struct bench {
     float *logits;
     void *saved;   /* states of all slots at the depth */
     uint32_t slot; /* the first of those that are measured */
+    bool tuned;    /* by what brass tune found */
 } bench;
 
 typedef struct outcome {
@@ -148,22 +150,38 @@ get_options(bench *b, br_status *st)
     return get_list(b->cli, BR_OPT_depths, "-d", 0, 1 << 20, &b->depth, st);
 }
 
-static br_code
-open_model(bench *b, br_status *st)
+br_code
+br_bench_open(br_cli *cli, const char *name, br_str *file, br_model **m,
+              br_status *st)
 {
-    const char *name = b->cli->args[0];
-
     if (!br_shape_is(name)) {
         br_str path = {0};
-        br_code code = br_cli_model(b->cli, name, &path, st);
+        br_code code = br_cli_model(cli, name, &path, st);
 
         if (code == BR_OK)
-            code = br_progress_model(b->cli, &b->m, path.at, st);
+            code = br_progress_model(cli, m, path.at, st);
         br_str_fini(&path);
         return code;
     }
-    BR_TRY(br_shape_model(&b->file, name, false, st));
-    return br_model_open_mem(&b->m, b->file.at, b->file.n, st);
+    BR_TRY(br_shape_model(file, name, false, st));
+    return br_model_open_mem(m, file->at, file->n, st);
+}
+
+/* What brass tune found, if it was here. */
+static void
+tune(bench *b)
+{
+    br_str folder = {0};
+    br_cpu_tune t;
+
+    if (br_opt_bool(b->cli, BR_OPT_tuned) && br_cli_cache(b->cli, &folder) &&
+        br_tuned_here(folder.at, b->m, b->o.cpu,
+                      (uint32_t)br_opt_int(b->cli, BR_OPT_threads), &t) > 0) {
+        b->tuned = true;
+        br_cpu_set_tune(b->o.cpu, &t);
+        b->chunk = BR_MIN(b->chunk, t.at[BR_CPU_KNOB_chunk]);
+    }
+    br_str_fini(&folder);
 }
 
 /* Of a slot beside its pages; tier cuda has none such. */
@@ -193,7 +211,7 @@ open_all(bench *b, br_status *st)
         .ctx = &p};
     br_code code;
 
-    BR_TRY(open_model(b, st));
+    BR_TRY(br_bench_open(b->cli, b->cli->args[0], &b->file, &b->m, st));
     if (!b->gpu.tier)
         BR_TRY(br_cpu_pool_new(
             &b->pool, (uint32_t)br_opt_int(b->cli, BR_OPT_threads), st));
@@ -202,6 +220,8 @@ open_all(bench *b, br_status *st)
     code = br_oracle_open(&b->o, b->m, &c, st);
     br_progress_end(&p);
     BR_TRY(code);
+    if (b->o.cpu)
+        tune(b);
     b->logits = br_try_calloc((size_t)c.max_want * (size_t)b->m->hp.n_vocab,
                               sizeof *b->logits);
     b->saved = br_try_calloc(n_slots, slot_bytes(b) + 1);
@@ -700,6 +720,8 @@ print_json(const bench *b, const outcome *o)
         print_depth(&w, o);
     br_json_w_key_f64(&w, "mul_gops", busiest(b, o));
     br_json_w_key_strz(&w, "isa", machine(b));
+    if (b->tuned)
+        br_bench_values(&w, "tuned", br_cpu_tune_of(b->o.cpu), threads(b));
     br_json_w_key(&w, "correct");
     br_json_w_bool(&w, true);
     br_json_w_key(&w, "execution");
@@ -789,6 +811,9 @@ run_all(bench *b, br_status *st)
 {
     int code = 0;
 
+    if (b->tuned && !br_opt_bool(b->cli, BR_OPT_json))
+        br_bench_say_values(b->cli->out, "tuned", br_cpu_tune_of(b->o.cpu),
+                            threads(b));
     if (!br_opt_bool(b->cli, BR_OPT_json))
         fprintf(b->cli->out,
                 "%s, %s tier, %u threads, %s, %.0f MB of weights; logits "

@@ -5,12 +5,14 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/lm_model.h"
 
+#include "base/log.h"
 #include "base/thread.h"
 #include "drv/state_touch.h"
 #include "model/quant.h"
 #include "run/lm_cuda.h"
 #include "run/oracle.h"
 #include "run/sample.h"
+#include "run/tuned.h"
 
 #include <string.h>
 
@@ -20,9 +22,8 @@ _Static_assert((int)BR_LM_NO_NUMBER == (int)BR_CUN_NO_NUMBER &&
 
 enum {
     REF_CHUNK = 64,
-    CPU_CHUNK = 512,        /* weights are read once for so many rows */
-    CUDA_CHUNK = 2048,      /* and so many fill a device's multiprocessors */
-    CACHE_FROM = 256 << 20, /* about half a second of packing on two cores */
+    CPU_CHUNK = 512,   /* weights are read once for so many rows */
+    CUDA_CHUNK = 2048, /* and so many fill a device's multiprocessors */
 };
 
 struct br_lm_model {
@@ -296,6 +297,20 @@ touch_pages(br_lm_model *r, br_status *st)
     return br_touch_begin(&r->touch, r->o.state, left / 4, st);
 }
 
+/* What brass tune found, if it was here. */
+static void
+tune(br_lm_model *r, const br_model *m, const br_lm_config *c)
+{
+    br_cpu_tune t;
+    int n = br_tuned_here(c->cache, m, r->o.cpu, c->threads, &t);
+
+    if (n <= 0)
+        return;
+    br_cpu_set_tune(r->o.cpu, &t);
+    r->lm.chunk = BR_MIN(r->lm.chunk, t.at[BR_CPU_KNOB_chunk]);
+    br_log(BR_EV_tuned_used, "%d of them, in %s", n, c->cache);
+}
+
 static br_code
 open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
           br_status *st)
@@ -303,19 +318,20 @@ open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
     bool cpu = !c->tier || strcmp(c->tier, "cpu") == 0, mega = false;
     bool cuda = c->tier && strcmp(c->tier, "cuda") == 0;
     bool gpu = c->tier && br_nd_tier(br_text_z(c->tier));
-    br_oracle_config oc = {.act = BR_REF_QUANTISED,
-                           .n_ctx = br_lm_ctx(m, c),
-                           .n_slots = BR_MAX(c->n_slots, 1u),
-                           .max_rows = cuda         ? CUDA_CHUNK
-                                       : cpu || gpu ? CPU_CHUNK
-                                                    : REF_CHUNK,
-                           .exact = c->exact,
-                           .gpu_memory = c->gpu_memory,
-                           .gpu_timeout_s = c->gpu_timeout_s,
-                           .kv = kv_of(c, !cpu && !gpu),
-                           .cache = {c->cache, CACHE_FROM, c->cache_bytes},
-                           .progress = c->progress,
-                           .ctx = c->ctx};
+    br_oracle_config oc = {
+        .act = BR_REF_QUANTISED,
+        .n_ctx = br_lm_ctx(m, c),
+        .n_slots = BR_MAX(c->n_slots, 1u),
+        .max_rows = cuda         ? CUDA_CHUNK
+                    : cpu || gpu ? CPU_CHUNK
+                                 : REF_CHUNK,
+        .exact = c->exact,
+        .gpu_memory = c->gpu_memory,
+        .gpu_timeout_s = c->gpu_timeout_s,
+        .kv = kv_of(c, !cpu && !gpu),
+        .cache = {c->cache, BR_LM_CACHE_FROM, c->cache_bytes},
+        .progress = c->progress,
+        .ctx = c->ctx};
 
     if (gpu)
         oc.gpu = (br_nd_where){c->tier, c->sim, c->sim_opts, c->mode};
@@ -340,6 +356,8 @@ open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
     BR_TRY(br_oracle_open(&r->o, m, &oc, st));
     BR_TRY(find_plan(r, st));
     fill_in(r, m, &r->o.c);
+    if (cpu && c->cache && !c->untuned)
+        tune(r, m, c);
     return c->n_slots ? touch_pages(r, st) : BR_OK;
 }
 

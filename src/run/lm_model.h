@@ -12,6 +12,9 @@ typedef struct br_lm_model br_lm_model;
 /* What the context is when nobody says: as many tokens as the model was
  * trained for, but no more than this. */
 enum { BR_LM_CTX = 4096 };
+/* Packed weights are kept from so many bytes on: about half a second of packing
+ * on two cores. */
+enum { BR_LM_CACHE_FROM = 256 << 20 };
 
 /* Zero is the default of everything. */
 typedef struct br_lm_config {
@@ -25,6 +28,7 @@ typedef struct br_lm_config {
                         * f16 and ref f32, as is what is exact */
     const char *cache; /* folder for packed weights of large models, or NULL */
     uint64_t cache_bytes;   /* of all that is there */
+    bool untuned;           /* do without what brass tune left in that folder */
     uint64_t gpu_memory;    /* memory of br_cun_config */
     uint32_t gpu_timeout_s; /* until a GPU's step counts as hung; 0: its own */
     /* While weights are made ready; may be NULL. */

@@ -101,7 +101,9 @@ open_all(br_oracle *o, br_status *st)
     br_code code;
 
     for (int g = 0; g < BR_MAX_KV_GROUPS; g++)
-        kc.n_pages[g] = (o->c.n_ctx / BR_PAGE_TOKENS + 2) * o->c.n_slots;
+        kc.n_pages[g] = o->c.n_tokens
+                            ? o->c.n_tokens / BR_PAGE_TOKENS + 2 * o->c.n_slots
+                            : (o->c.n_ctx / BR_PAGE_TOKENS + 2) * o->c.n_slots;
     if (o->c.gpu.tier)
         BR_TRY(open_gpu(o, kc.n_pages, st));
     else if (o->c.pool)

@@ -16,6 +16,7 @@
 typedef struct br_oracle_config {
     br_ref_act act;
     uint32_t n_ctx;    /* tokens a slot can hold; 0: 256 */
+    uint32_t n_tokens; /* tokens that all can hold; 0: each as many */
     uint32_t n_slots;  /* 0: 1 */
     uint32_t max_rows; /* of a step; 0: 64 */
     /* Not 0: the graphs are lowered for so many workers, in tiles of so many

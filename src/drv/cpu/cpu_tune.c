@@ -146,6 +146,14 @@ br_cpu_tune_default(br_cpu_tune *t, uint32_t n_threads)
     t->at[BR_CPU_KNOB_once] = br_calls_stay();
 }
 
+br_cpu_knob
+br_cpu_tune_next(const br_cpu_tune *t, const br_cpu_tune *def, br_cpu_knob k)
+{
+    while (k < BR_CPU_KNOBS && t->at[k] == def->at[k])
+        k++;
+    return k;
+}
+
 void
 br_cpu_set_tune(br_cpu *c, const br_cpu_tune *t)
 {

@@ -5,7 +5,7 @@
  *     br_cpu_set_tune(c, &t)                between steps; any time
  *
  * What a tier is prepared with has the defaults. `brass tune` looks for better
- * ones (run/tune.h), the database of tuned values keeps them (run/tuned.h).
+ * ones (run/tune_search.h), the database of tuned values keeps them (run/tuned.h).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_CPU_TUNE_H
@@ -50,6 +50,10 @@ void br_cpu_tune_default(br_cpu_tune *t, uint32_t n_threads);
 /* Values as br_cpu_knob_takes has them. */
 void br_cpu_set_tune(br_cpu *c, const br_cpu_tune *t);
 const br_cpu_tune *br_cpu_tune_of(const br_cpu *c);
+
+/* The first knob from k on that has not its default in t; BR_CPU_KNOBS: none. */
+br_cpu_knob br_cpu_tune_next(const br_cpu_tune *t, const br_cpu_tune *def,
+                             br_cpu_knob k);
 
 /* "AMD EPYC, family 26 model 2"; "unknown". */
 enum { BR_CPU_NAME_BYTES = 96 };
