@@ -37,6 +37,7 @@ typedef struct tune {
     FILE *tsv;
     br_progress progress;
     int64_t budget_ns, begun_ns;
+    char load[16]; /* of the last minute, before */
     BR_VEC(br_tune_row) rows;
     best_row best[BR_CPU_KNOBS];
     br_tune_result result;
@@ -245,11 +246,12 @@ print_json(const tune *t)
     br_json_w_key_strz(&w, "isa", t->key.isa);
     br_json_w_key_u64(&w, "threads", br_cpu_pool_threads(t->pool));
     br_json_w_key_strz(&w, "shape", t->key.shape);
+    br_json_w_key_strz(&w, "load", t->load);
     br_bench_values(&w, "values", &r->best, br_cpu_pool_threads(t->pool));
     br_json_w_key_u64(&w, "kept", r->n_kept);
     br_json_w_key_u64(&w, "tried", r->tried);
     br_json_w_key_u64(&w, "left", r->left);
-    br_json_w_key_bool(&w, "dropped", r->dropped);
+    br_json_w_key_u64(&w, "dropped", r->dropped);
     br_json_w_key_bool(&w, "stopped", r->stopped);
     br_json_w_key(&w, "steps");
     br_json_w_obj(&w);
@@ -289,7 +291,7 @@ print_table(const tune *t)
         if (best != def)
             end = "kept";
         else if (r->verdict == BR_TUNE_FASTER)
-            end = r->round == BR_TUNE_FIRST ? "faster, slower elsewhere"
+            end = r->round == BR_TUNE_FIRST ? "faster once"
                                             : "not beside the defaults";
         else if (r->round == BR_TUNE_AGAIN)
             end = "faster, but not again";
@@ -321,10 +323,11 @@ print_end(const tune *t)
         fprintf(f, "kept    %s %u, not %u: %s\n", br_cpu_knob_name(k),
                 r->best.at[k], r->def.at[k], br_cpu_knob_help(k));
     if (r->dropped)
-        fputs("what was kept on the way is not faster than the defaults: they "
-              "are kept\n",
-              f);
-    else if (r->n_kept == 0)
+        fprintf(f,
+                "%u of what was faster on the way was not beside the "
+                "defaults\n",
+                r->dropped);
+    if (r->n_kept == 0)
         fputs("nothing to gain: the defaults are kept\n", f);
     if (t->saved)
         fprintf(f, "written to %s\n", t->database.at);
@@ -333,8 +336,9 @@ print_end(const tune *t)
 static int
 print_text(const tune *t)
 {
-    fprintf(t->cli->out, "%s, %s, %u threads; %s\n", t->key.processor,
-            t->key.isa, br_cpu_pool_threads(t->pool), t->key.shape);
+    fprintf(t->cli->out, "%s, %s, %u threads, load before %s; %s\n",
+            t->key.processor, t->key.isa, br_cpu_pool_threads(t->pool), t->load,
+            t->key.shape);
     print_table(t);
     print_end(t);
     return 0;
@@ -371,6 +375,8 @@ open_all(tune *t, br_status *st)
     br_code code;
 
     BR_TRY(check_tier(t, st));
+    (void)br_os_read("/proc/loadavg", t->load, sizeof t->load);
+    t->load[strcspn(t->load, " ")] = 0;
     if (folder)
         br_tuned_path(&t->database, folder);
     if (t->database.oom)

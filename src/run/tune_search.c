@@ -241,31 +241,52 @@ kinds_kept(const br_tune_result *r)
     return kinds;
 }
 
+/* A value stays if some kind of step that reads it was faster beside the defaults
+ * and none slower; or if no time was left to look, as it was faster twice. */
+static void
+drop_others(br_tune_result *r, const br_tune_verdict *verdict)
+{
+    int looked = 0, faster = 0, slower = 0;
+
+    for (int k = 0; k < BR_TUNE_KINDS; k++) {
+        looked |= (verdict[k] != BR_TUNE_ENDED) << k;
+        faster |= (verdict[k] == BR_TUNE_FASTER) << k;
+        slower |= (verdict[k] == BR_TUNE_SLOWER) << k;
+    }
+    for (br_cpu_knob k = 0;
+         (k = br_cpu_tune_next(&r->best, &r->def, k)) < BR_CPU_KNOBS; k++) {
+        int steps = br_cpu_knob_steps(k);
+
+        if ((steps & slower) || ((steps & looked) && !(steps & faster))) {
+            r->best.at[k] = r->def.at[k];
+            r->dropped++;
+        }
+    }
+    r->n_kept = count_kept(r);
+    for (int k = 0; k < BR_TUNE_KINDS; k++)
+        if (!(kinds_kept(r) & 1 << k))
+            r->ratio[k] = 0;
+}
+
 /* What was kept, each value beside those before it, now beside the defaults. */
 static br_code
 last_round(search *s)
 {
     br_tune_row row = {.round = BR_TUNE_LAST, .knob = BR_CPU_KNOBS};
+    br_tune_verdict verdict[BR_TUNE_KINDS];
     br_tune_result *r = s->r;
-    bool looked = false, faster = false, slower = false;
     int kinds = kinds_kept(r) & s->m->kinds;
 
     for (row.kind = 0; row.kind < BR_TUNE_KINDS; row.kind++) {
+        verdict[row.kind] = BR_TUNE_ENDED;
         if (!(kinds & 1 << row.kind))
             continue;
         BR_TRY(compare(s, &row, &r->best, &r->def, LAST));
-        if (row.verdict == BR_TUNE_ENDED) /* each was faster twice */
-            continue;
-        r->ratio[row.kind] = row.ratio;
-        looked = true;
-        faster = faster || row.verdict == BR_TUNE_FASTER;
-        slower = slower || row.verdict == BR_TUNE_SLOWER;
+        verdict[row.kind] = row.verdict;
+        if (row.verdict != BR_TUNE_ENDED)
+            r->ratio[row.kind] = row.ratio;
     }
-    if (slower || (looked && !faster)) {
-        r->dropped = true;
-        r->best = r->def;
-        r->n_kept = 0;
-    }
+    drop_others(r, verdict);
     return BR_OK;
 }
 

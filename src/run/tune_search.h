@@ -4,8 +4,8 @@
  *       look      pairs of (with it, as it is now), in turn, who begins changes
  *       again     if it was faster: fresh pairs, more of them
  *       keep      if it was faster again, and slower in no kind of step
- *   at the end    all that was kept beside the defaults; none of it, if that is
- *                 not faster
+ *   at the end    all that was kept beside the defaults; what then makes no kind
+ *                 of step faster goes
  *
  * Faster is: the median of the pairs' ratios is below 1 by more than they spread,
  * by a hundredth at least, and three of four pairs were won. A look that wins no
@@ -79,7 +79,7 @@ typedef struct br_tune_result {
     uint32_t n_kept;             /* values that are not the defaults */
     uint32_t tried, left;        /* values; left: no time for them */
     double ratio[BR_TUNE_KINDS]; /* of the last round; 0: none */
-    bool dropped; /* what was kept did not stand beside the defaults */
+    uint32_t dropped;            /* that did not stand beside the defaults */
     bool stopped;
 } br_tune_result;
 

@@ -30,7 +30,7 @@ typedef struct machine {
     uint64_t seed;
     br_cpu_knob wrong; /* a value that is not the default changes bits */
     uint32_t looks, default_looks;
-    /* After so much time the defaults have become fast. */
+    /* After so much time the defaults have become fast in answers. */
     int64_t defaults_fast_at;
 } machine;
 
@@ -68,7 +68,7 @@ look(void *ctx, int kind, const br_cpu_tune *t, double *seconds, uint64_t *bits,
             ms *= m->cost[i].cost;
     if (memcmp(t, &def, sizeof def) == 0) {
         m->default_looks++;
-        if (m->defaults_fast_at && m->now > m->defaults_fast_at)
+        if (kind == 0 && m->defaults_fast_at && m->now > m->defaults_fast_at)
             ms *= .5;
     }
     ms *= noise_of(m);
@@ -214,13 +214,17 @@ TEST(search_drops_what_does_not_stand_beside_the_defaults)
 {
     machine m = {.noise = .02,
                  .wrong = BR_CPU_KNOBS,
-                 .cost = {{0, BR_CPU_KNOB_looks, 1000, .9}},
+                 .cost = {{0, BR_CPU_KNOB_looks, 1000, .9},
+                          {PROMPT_KIND, BR_CPU_KNOB_many_tiles, 4, .9}},
                  .defaults_fast_at = 60 * (int64_t)1000 * MS};
     br_tune_result r = found(&m, 10);
 
-    ck_assert(r.dropped);
-    ck_assert_uint_eq(r.n_kept, 0);
-    ck_assert_mem_eq(&r.best, &r.def, sizeof r.def);
+    ck_assert(m.now > m.defaults_fast_at);
+    ck_assert_uint_eq(r.dropped, 1);
+    ck_assert_uint_eq(r.n_kept, 1);
+    ck_assert_uint_eq(r.best.at[BR_CPU_KNOB_looks], 4000);
+    ck_assert_uint_eq(r.best.at[BR_CPU_KNOB_many_tiles], 4);
+    ck_assert(r.ratio[0] == 0 && fabs(r.ratio[PROMPT_KIND] - .9) < .05);
 }
 
 TEST(search_keeps_to_its_minutes)
