@@ -438,6 +438,37 @@ TEST(x86_steps_that_run_over)
     br_str_fini(&s);
 }
 
+/* Lanes leave a loop with the number of their round, which is one for the warp, or
+ * goes by one from lane to lane, while others take the next one. */
+TEST(x86_lanes_that_leave_a_loop_keep_their_round)
+{
+    static const char *const first[] = {"0", "%r0"};
+    static const char *const back[] = {
+        "@%p0 bra L;",
+        "selp.u32 %r6,0,1,%p0; T: .branchtargets L,E; brx.idx %r6,T;",
+        "selp.u32 %r6,1,0,%p0; T: .branchtargets E,L,E; brx.idx %r6,T;"};
+    br_str s = {0};
+
+    for (unsigned k = 0; k < BR_COUNT(first) * BR_COUNT(back); k++) {
+        s.n = 0;
+        br_str_printf(
+            &s,
+            ".version 8.0\n.target sm_80\n.entry k(.param .u64 in, .param .u64 "
+            "out) {\n.reg .b32 %%r<8>; .reg .b64 %%d<4>; .reg .pred %%p<2>;\n"
+            "ld.param.u64 %%d1,[out]; mov.u32 %%r0,%%tid.x; mov.u32 "
+            "%%r1,%%tid.y; mad.wide.u32 %%d1,%%r0,8,%%d1; mad.wide.u32 "
+            "%%d1,%%r1,1024,%%d1;\nand.b32 %%r2,%%r0,5; add.u32 %%r2,%%r2,%s;\n"
+            "mov.u32 %%r3,100; and.b32 %%r4,%%r0,8; setp.ne.u32 %%p1,%%r4,0; "
+            "@%%p1 bra E;\nmov.u32 %%r5,%s;\nL: mov.u32 %%r3,%%r5; add.u32 "
+            "%%r5,%%r5,1; setp.lt.u32 %%p0,%%r3,%%r2;\n%s\n"
+            "E: cvt.u64.u32 %%d2,%%r3; st.global.u64 [%%d1],%%d2; ret;\n}\n",
+            first[k % 2], first[k % 2], back[k / 2]);
+        agrees(s.at);
+        ck_assert(!pr_faulted);
+    }
+    br_str_fini(&s);
+}
+
 /* Of 8 to 128 bits a lane, one value or several, next to each other or apart, by
  * all lanes or by some. */
 TEST(x86_lanes_of_several_values)

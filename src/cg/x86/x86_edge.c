@@ -5,6 +5,8 @@
  * before any is written. SPDX-License-Identifier: Apache-2.0 */
 #include "cg/x86/x86_gen.h"
 
+#define ANY UINT32_MAX
+
 typedef struct edge {
     uint32_t to, nth; /* block, and which of its predecessors this is */
     const br_kblk *b;
@@ -259,6 +261,44 @@ copy_small(gen *g, const edge *x, bool wait)
             if (++n > 4 * g->n_spills - 4)
                 g->too_many |= wait;
         }
+}
+
+/* Whether block b has v, or any value, as a phi that is one for the warp. */
+static bool
+one_phi(const gen *g, uint32_t b, uint32_t v)
+{
+    const br_kblk *blk = &g->f->blks.at[b];
+
+    for (uint32_t k = 0; k < blk->ins.n; k++) {
+        const br_kins *i = &g->f->ins.at[blk->ins.at[k]];
+
+        if (i->op != BR_K_PHI)
+            return false;
+        if (is_once(g, i) && (v == i->res || v == ANY))
+            return true;
+    }
+    return false;
+}
+
+/* Whether lanes that take edge e write what those of edge other read, which go after
+ * them: a phi that is one number for the warp. Lanes that leave a loop want that of
+ * their round, not the next one. */
+bool
+x86_edge_spoils(const gen *g, uint32_t from, uint32_t e, uint32_t other)
+{
+    const br_kblk *b = &g->f->blks.at[from];
+    edge y;
+
+    if (b->succ.at[e] == b->succ.at[other] || !one_phi(g, b->succ.at[e], ANY))
+        return false;
+    y = edge_of(g, from, other);
+    for (uint32_t k = 0; k < y.n_phis; k++) {
+        uint32_t v = arg_of(g, phi_of(g, &y, k), y.nth);
+
+        if (one_phi(g, b->succ.at[e], v))
+            return true;
+    }
+    return false;
 }
 
 /* Lanes of ctx.edge, any, go to a block. Rows first: they may read what is

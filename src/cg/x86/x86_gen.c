@@ -387,35 +387,55 @@ go_on(gen *g, uint32_t blk)
 void
 x86_branch(gen *g, uint32_t blk, const br_kins *i)
 {
-    uint32_t c = arg_of(g, i, 0), skip[2];
+    uint32_t c = arg_of(g, i, 0), e = x86_edge_spoils(g, blk, 0, 1);
 
     if (is_const(g, c))
         ei(g, BR_X_MOV64_I, br_x86_reg(RAX),
            -(int64_t)(g->f->vals.at[c].bits & 1));
     else
         em(g, BR_X_MOV32, RAX, br_x86_mem(R12, (int32_t)g->fn->slot[c]));
-    for (uint32_t e = 0; e < 2; e++) {
-        skip[e] = br_x86_label(g->a);
-        if (e) {
+    g->too_many |= e && x86_edge_spoils(g, blk, 1, 0);
+    es(g, BR_X_MOV32_S, x86_ctx_at(offsetof(x86_ctx, result)), RAX);
+    for (int n = 0; n < 2; n++, e = !e) {
+        uint32_t skip = br_x86_label(g->a);
+
+        if (n)
             em(g, BR_X_MOV32, RAX, x86_ctx_at(offsetof(x86_ctx, result)));
+        if (e)
             br_x86_put(g->a, BR_X_NOT32, (br_x86_arg[]){br_x86_reg(RAX)});
-        } else {
-            es(g, BR_X_MOV32_S, x86_ctx_at(offsetof(x86_ctx, result)), RAX);
-        }
         e2(g, BR_X_AND32, RAX, R13);
-        ej(g, BR_X_JE, skip[e]);
+        ej(g, BR_X_JE, skip);
         es(g, BR_X_MOV32_S, x86_ctx_at(offsetof(x86_ctx, edge)), RAX);
         x86_take_edge(g, blk, e);
-        br_x86_bind(g->a, skip[e]);
+        br_x86_bind(g->a, skip);
     }
+}
+
+/* Edges that spoil others come after them. */
+static bool
+comes_late(gen *g, uint32_t blk, uint32_t e)
+{
+    bool late = false;
+
+    for (uint32_t other = 0; other < g->f->blks.at[blk].succ.n; other++)
+        late |= x86_edge_spoils(g, blk, e, other);
+    return late;
 }
 
 static void
 switch_to(gen *g, uint32_t blk, const br_kins *i)
 {
-    for (uint32_t e = 0; e < g->f->blks.at[blk].succ.n; e++) {
-        uint32_t skip = br_x86_label(g->a);
+    const uint32_t n = (uint32_t)g->f->blks.at[blk].succ.n;
 
+    for (uint32_t turn = 0; turn < 2 * n; turn++) {
+        uint32_t e = turn % n, skip;
+
+        if (comes_late(g, blk, e) != (turn >= n))
+            continue;
+        for (uint32_t o = e + 1; turn >= n && o < n; o++)
+            g->too_many |=
+                comes_late(g, blk, o) && x86_edge_spoils(g, blk, e, o);
+        skip = br_x86_label(g->a);
         /* Says ctx.edge for target number ctx.result. */
         ei(g, BR_X_MOVM32_I, x86_ctx_at(offsetof(x86_ctx, result)), e);
         call_c(g, i, offsetof(x86_ctx, choose));

@@ -204,6 +204,7 @@ void x86_no_wrap(gen *g, const br_kins *i);
 
 /* x86_gen.c */
 bool x86_is_preset(const br_kfn *f, const br_kins *i);
+bool x86_edge_spoils(const gen *g, uint32_t from, uint32_t e, uint32_t other);
 void x86_take_edge(gen *g, uint32_t from, uint32_t e);
 void x86_branch(gen *g, uint32_t blk, const br_kins *i);
 void x86_block_code(gen *g, uint32_t blk);
