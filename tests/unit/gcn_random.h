@@ -22,7 +22,7 @@ gcn_random(br_str *text, uint64_t seed, const char *cpu)
     br_ktarget t;
     br_kir *m;
 
-    ptx_random(text, seed);
+    (seed % 4 ? ptx_random : ptx_straight)(text, seed);
     for (char *p = text->at; (p = strstr(p, "bar.sync 0;"));)
         memset(p, ' ', strlen("bar.sync 0;"));
     m = ptx_load(text->at);

@@ -474,6 +474,68 @@ ptx_plane(br_str *s, uint64_t seed)
     br_str_puts(s, "\nE:\nret;\n}\n");
 }
 
+/* A line of instructions without jumps, memory or other lanes: what each gives, where
+ * its operands are known when it is compiled and where they are not. Division by
+ * zero is left out, which PTX leaves open. */
+static inline void
+ptx_straight(br_str *s, uint64_t seed)
+{
+    static const char *const edges[] = {
+        "0",          "1",          "31",         "32",         "33",
+        "63",         "64",         "255",        "256",        "0x7fff",
+        "0x7fffffff", "0x80000000", "0xffffffff", "0x3f800000", "0x7f800000",
+        "0xff800000", "0x4f000000", "0xcf000000", "0x00800000", "0x7f7fffff"};
+    static const char *const others[] = {"[",    "sync",  "activemask",
+                                         "rem.", "div.u", "div.s"};
+    uint64_t rng = seed;
+
+    br_str_puts(s,
+                ".version 8.0\n.target sm_80\n.address_size 64\n.entry "
+                "k(.param .u64 in, .param .u64 out)\n{\n.reg .b32 %r<6>, "
+                "%t<4>; .reg .b64 %d<6>, %a, %b; .reg .pred %p<4>, %q;\n"
+                "mov.u32 %t0,%tid.x; mov.u32 %t1,%tid.y; mov.u32 %t2,%ntid.x; "
+                "mad.lo.u32 %t0,%t1,%t2,%t0; mov.u32 %t1,%ctaid.x; mad.lo.u32 "
+                "%t2,%t1,96,%t0; and.b32 %t0,%t0,31; mul.wide.u32 %a,%t0,128; "
+                "ld.param.u64 %b,[in]; add.u64 %b,%b,%a;\n");
+    for (int k = 0; k < 6; k++) {
+        if (pr_next(&rng, 4))
+            br_str_printf(s, "ld.global.u32 %%r%d,[%%b+%d];\n", k, 4 * k);
+        else
+            br_str_printf(s, "mov.u32 %%r%d,%s;\n", k,
+                          edges[pr_next(&rng, (uint32_t)BR_COUNT(edges))]);
+        if (pr_next(&rng, 4))
+            br_str_printf(s, "ld.global.u64 %%d%d,[%%b+%d];\n", k, 32 + 8 * k);
+        else
+            br_str_printf(s, "mov.b64 %%d%d,{%%r%d,%%r%u};\n", k, k,
+                          pr_next(&rng, (uint32_t)k + 1));
+    }
+    for (int k = 0; k < 4; k++)
+        br_str_printf(s, "setp.lt.u32 %%p%d,%%r%d,%%r%d;\n", k, k, k + 1);
+    for (uint32_t n = 1 + pr_next(&rng, 14); n;) {
+        const char *op = pr_ops[pr_next(&rng, (uint32_t)BR_COUNT(pr_ops))];
+        bool other = false;
+
+        for (size_t k = 0; k < BR_COUNT(others); k++)
+            other |= strstr(op, others[k]) != NULL;
+        if (other)
+            continue;
+        pr_op(s, op, &rng);
+        n--;
+    }
+    br_str_puts(s, "ld.param.u64 %b,[out]; mul.wide.u32 %a,%t2,128; add.u64 "
+                   "%b,%b,%a;\n");
+    for (int k = 0; k < 6; k++)
+        br_str_printf(s,
+                      "st.global.u32 [%%b+%d],%%r%d; st.global.u64 "
+                      "[%%b+%d],%%d%d;\n",
+                      1024 + 4 * k, k, 1056 + 8 * k, k);
+    for (int k = 0; k < 4; k++)
+        br_str_printf(s,
+                      "selp.u32 %%t1,1,0,%%p%d; st.global.u32 [%%b+%d],%%t1;\n",
+                      k, 1120 + 4 * k);
+    br_str_puts(s, "ret;\n}\n");
+}
+
 /* Whether lanes hear of each other. Which of them run together where branches
  * part is nothing that a program may know, and passes change it. */
 static inline bool
@@ -487,6 +549,9 @@ pr_meets(const char *text)
         any |= strstr(text, ops[k]) != NULL;
     return any;
 }
+
+/* The text, for a target that takes it. */
+static const char *pr_text;
 
 /* What says how blocks are cut; 0: the kernel's size, which passes change. */
 static size_t pr_shape;
@@ -506,6 +571,7 @@ pr_run(const br_ktarget *t, const br_kir *m, uint8_t *out, br_status *st)
     /* No index of 32 bits, times 1 to 8, leads from one to the other: lanes of a
      * warp that read what others write would race. */
     uint64_t params[2] = {0x100000000, 0x240000000};
+    static const uint32_t places[2] = {0, 8};
     br_kregion regions[2] = {{params[0], PR_IN, in, true, "in"},
                              {params[1], PR_OUT, out, false, "out"}};
     br_klaunch l = {.grid = {PR_GRID, 1, 1},
@@ -513,6 +579,8 @@ pr_run(const br_ktarget *t, const br_kir *m, uint8_t *out, br_status *st)
                     .params = (const uint8_t *)params,
                     .regions = regions,
                     .n_regions = 2,
+                    .places = places,
+                    .ptx = pr_text,
                     .threads = 2};
     uint64_t rng = 5;
     br_kcode *c = NULL;
