@@ -133,12 +133,13 @@ void
 br_kfn_drop_dead(br_kir *m, br_kfn *f)
 {
     size_t n = f->blks.n, kept = 0;
-    uint32_t *mem = br_try_calloc(2 * n + 1, sizeof *mem), *place = mem + n;
+    uint32_t *mem = br_try_calloc(2 * n + 1, sizeof *mem), *place;
 
     if (!mem) {
         m->oom = true;
         return;
     }
+    place = mem + n;
     if (br_kfn_rpo(f, mem, place) == n) {
         br_free(mem);
         return;

@@ -83,11 +83,12 @@ wait(br_talks *t, const br_turn_kept *turn, br_talk_kind what, br_status *st)
 {
     change *c = br_try_alloc(sizeof *c + turn->input.n + turn->output.n +
                              turn->answer.n + turn->cuts.n);
-    char *to = (char *)(c + 1);
+    char *to;
     bool room;
 
     if (!c)
         return br_fail(st, BR_E_OOM, "out of memory");
+    to = (char *)(c + 1);
     *c = (change){.what = what, .t = *turn};
     c->t.input = copy(&to, turn->input);
     c->t.output = copy(&to, turn->output);

@@ -597,7 +597,8 @@ sim_op_new(br_arena *a)
     enum { LINE = 64 };
     uint8_t *p = br_arena_zero(a, 1, sizeof(sim_op) + LINE - 1);
 
-    p += p ? (0u - (uintptr_t)p) % LINE : 0;
+    if (p)
+        p += (0u - (uintptr_t)p) % LINE;
     return (sim_op *)(void *)p;
 }
 
