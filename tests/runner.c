@@ -18,6 +18,7 @@
 #include <fnmatch.h>
 #include <libgen.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,8 +74,11 @@ static t_case **cases;
 static size_t *order; /* in which they are begun */
 static size_t n_cases;
 static board *shared;
-static const char *one_thread[200]; /* files */
-static size_t n_one_thread;
+static struct {
+    const char *file;
+    const char *other; /* whose threads they are, or NULL: there is one */
+} blind[200];
+static size_t n_blind;
 static row *mine; /* the row of the test that runs in this process */
 static struct {
     const char *pattern;
@@ -92,21 +96,52 @@ t_register(t_case *c)
 }
 
 void
-t_one_thread(const char *file)
+t_threads_of(const char *file, const char *other)
 {
-    br_check(n_one_thread < BR_COUNT(one_thread));
-    one_thread[n_one_thread++] = file;
+    br_check(n_blind < BR_COUNT(blind));
+    blind[n_blind].file = file;
+    blind[n_blind++].other = other;
 }
 
-/* Has TSan nothing to see here? */
-static bool
-is_blind(const t_case *c)
+/* Ends a test of a file in which TSan has nothing to see but in `other`. */
+static void
+leave_blind(const t_case *c)
 {
-    bool is = false;
+    for (size_t i = 0; i < n_blind; i++)
+        if (strcmp(blind[i].file, c->file) == 0 &&
+            (!blind[i].other || strcmp(blind[i].other, c->name) != 0))
+            t_not_for_tsan(blind[i].other);
+}
 
-    for (size_t i = 0; i < n_one_thread && TSAN; i++)
-        is = is || strcmp(one_thread[i], c->file) == 0;
-    return is;
+/* That a test has one thread is believed under TSan and seen elsewhere: the linker
+ * hands calls of pthread_create here. */
+static atomic_int n_threads;
+static bool says_one_thread;
+
+#ifdef T_COUNTS_THREADS
+int __real_pthread_create(pthread_t *t, const pthread_attr_t *a,
+                          void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a,
+                          void *(*fn)(void *), void *arg);
+
+int
+__wrap_pthread_create(pthread_t *t, const pthread_attr_t *a,
+                      void *(*fn)(void *), void *arg)
+{
+    atomic_fetch_add(&n_threads, 1);
+    return __real_pthread_create(t, a, fn, arg);
+}
+#endif
+
+void
+t_not_for_tsan(const char *other)
+{
+    says_one_thread = says_one_thread || !other;
+    if (!TSAN)
+        return;
+    if (other)
+        t_skip("its threads are those of %s", other);
+    t_skip("one thread: nothing for TSan to see");
 }
 
 void
@@ -128,12 +163,16 @@ static void
 run_test(int i)
 {
     mine = &shared->rows[i];
-    if (is_blind(cases[i]))
-        t_skip("one thread: nothing for TSan to see");
+    says_one_thread = false;
+    atomic_store(&n_threads, 0);
+    leave_blind(cases[i]);
     _mark_point(cases[i]->file, cases[i]->line); /* check's buffer is there */
     t_mem_start();
     cases[i]->fn();
     t_mem_end();
+    if (says_one_thread && atomic_load(&n_threads))
+        ck_abort_msg("%s keeps it from TSan, but it starts a thread",
+                     cases[i]->file);
     if (!opt.no_fork && t_mem_as_before()) {
         fflush(NULL);
         _exit(0);
@@ -355,7 +394,7 @@ wait_for(size_t i, pid_t *pids)
             snprintf(r->why, sizeof r->why, "the runner's shard died");
             return FAILED;
         }
-        nanosleep(&(struct timespec){0, 2000000}, NULL);
+        nanosleep(&(struct timespec){0, 20000000}, NULL);
     }
 }
 

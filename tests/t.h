@@ -48,15 +48,18 @@ void t_register(t_case *c);
     static void t_fn_##name(void)
 
 /* In a file whose tests start no second thread: TSan, which is 10 to 20 times
- * slower and would see nothing, skips them. */
-#define T_ONE_THREAD()                                              \
-    __attribute__((constructor)) static void t_reg_one_thread(void) \
+ * slower and would see nothing, skips them. Elsewhere a test that starts one fails.
+ * T_THREADS_OF: in one whose threads do what those of that test, which may be of
+ * the same file, do. */
+#define T_ONE_THREAD() T_THREADS_OF(NULL)
+#define T_THREADS_OF(other)                                         \
+    __attribute__((constructor)) static void t_reg_threads_of(void) \
     {                                                               \
-        t_one_thread(__FILE__);                                     \
+        t_threads_of(__FILE__, other);                              \
     }                                                               \
-    typedef int t_one_thread_follows
+    typedef int t_threads_of_follows
 
-void t_one_thread(const char *file);
+void t_threads_of(const char *file, const char *other);
 
 /* Ends the test here and counts it as skipped; the reason is printed. */
 BR_NORETURN void t_skip(const char *fmt, ...) BR_PRINTF(1, 2);
@@ -110,8 +113,9 @@ const char *t_brass(void);
 bool t_have_program(const char *name); /* in PATH */
 const char *t_conf(void); /* "release", "address-undefined", "thread", ... */
 bool t_sanitized(void);
+bool t_tsan(void); /* where work of one thread may be less */
 /* The rest is not for TSan: the threads are those of another test, or NULL, there
- * is one. */
+ * is one (a test that starts another fails elsewhere). */
 void t_not_for_tsan(const char *other);
 
 /* ---- memory -------------------------------------------------------------- */

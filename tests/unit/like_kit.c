@@ -83,8 +83,10 @@ model_like(const br_gguf *g, const like *k, size_t *n)
     *n += (head.n + 31) / 32 * 32;
     p = mmap(NULL, *n, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p != MAP_FAILED)
+    if (p != MAP_FAILED) { /* GBs of zeros are read, 4 KB of them a fault */
+        (void)madvise(p, *n, MADV_HUGEPAGE);
         memcpy(p, head.at, head.n);
+    }
     br_gguf_w_free(w);
     br_str_fini(&head);
     return p == MAP_FAILED ? NULL : p;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 static br_code

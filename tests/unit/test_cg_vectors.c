@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_THREADS_OF("gfx1100_instructions_are_those_of_a_gpu");
+
 /* How far an approximation may be off, of what it is compared with: ulp steps
  * of the format, or an absolute error, or a relative one. Hardware's documented
  * error, as we are within half an ulp of the true value. Where hardware gives
@@ -309,7 +311,6 @@ TEST_WITHIN(gfx1100_instructions_are_those_of_a_gpu, 60)
 
 TEST_WITHIN(gfx1201_instructions_are_those_of_a_gpu, 60)
 {
-    t_not_for_tsan("gfx1100_instructions_are_those_of_a_gpu");
     gfx("gfx1201", "sweep", all);
     gfx("gfx1201", "warp", all_warps);
 }
@@ -328,14 +329,12 @@ some(const ptx_set *s)
 
 TEST_WITHIN(gfx1100_wave64_instructions_are_those_of_a_gpu, 300)
 {
-    t_not_for_tsan("gfx1100_instructions_are_those_of_a_gpu");
     gfx("gfx1100-wave64", "sweep", some);
     gfx("gfx1100-wave64", "warp", all_warps);
 }
 
 TEST_WITHIN(gfx1201_wave64_instructions_are_those_of_a_gpu, 300)
 {
-    t_not_for_tsan("gfx1100_instructions_are_those_of_a_gpu");
     gfx("gfx1201-wave64", "sweep", some);
     gfx("gfx1201-wave64", "warp", all_warps);
 }

@@ -17,7 +17,7 @@ compare(const br_kir *m)
 
 TEST_WITHIN(x86_random_kernels_are_as_interpreted, 120)
 {
-    int n = t_sanitized() ? 20 : 200;
+    int n = t_tsan() ? 5 : t_sanitized() ? 20 : 200;
 
     for (uint64_t seed = 1; seed <= (uint64_t)n; seed++) {
         br_str s = {0};
@@ -48,6 +48,7 @@ TEST_WITHIN(passes_leave_what_random_kernels_compute, 120)
     const br_ktarget *interp = br_ktarget_find("interp");
     int n = t_sanitized() ? 30 : 300, faults = 0;
 
+    t_not_for_tsan(NULL);
     for (uint64_t seed = 1; seed <= (uint64_t)n; seed++) {
         br_str s = {0};
         br_status st = {0}, then = {0};

@@ -143,6 +143,7 @@ TEST_WITHIN(chat_keeps_to_plain_text_where_it_is_asked_to, 80)
 {
     terminal *t;
 
+    t_not_for_tsan("chat_streams_its_answer_and_ends_with_ctrl_d");
     setenv("NO_COLOR", "1", 1);
     t = chat("--max-tokens", "3");
     expect(t, "> ");
@@ -161,6 +162,7 @@ TEST_WITHIN(chat_obeys_its_commands_at_a_terminal, 80)
     terminal *t = chat("--max-tokens", "4");
     struct stat info;
 
+    t_not_for_tsan("chat_streams_its_answer_and_ends_with_ctrl_d");
     expect(t, "> ");
     type(t, "/help\r");
     expect(t, "/save FILE");
@@ -285,6 +287,7 @@ TEST_WITHIN(chat_shows_how_far_a_long_prompt_is, 120)
 {
     terminal *t = chat("--tier", "ref");
 
+    t_not_for_tsan("chat_streams_its_answer_and_ends_with_ctrl_d");
     expect(t, "> ");
     for (int i = 0; i < 60; i++)
         type(t, "The fox ran home. ");

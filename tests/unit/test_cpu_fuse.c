@@ -401,7 +401,7 @@ TEST_WITHIN(a_row_alone_has_all_its_heads, 60)
         br_str doc = {0};
         lk_case c = shape_of(shapes[i], &doc);
 
-        for (size_t k = 0; k < BR_COUNT(pool); k++)
+        for (size_t k = t_tsan() ? 1 : 0; k < BR_COUNT(pool); k++)
             same_when_watched(&c, pool[k], kv[i]);
         br_str_fini(&doc);
     }

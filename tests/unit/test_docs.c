@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+T_THREADS_OF("amd_tiers_have_the_reference_bits");
+
 typedef struct transcript {
     const char *file, *dir;
     char *command, *want;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+T_THREADS_OF("gcn_random_kernels_run_as_interpreted");
+
 TEST_WITHIN(gcn_random_kernels_run_as_interpreted, 120)
 {
     static const char *const cpus[] = {"gfx1100", "gfx1201"};
@@ -293,7 +295,6 @@ TEST(gcn_parts_that_do_not_wait_are_reported)
  * of. */
 TEST(gcn_mbarriers_count_arrivals_and_bytes)
 {
-    t_not_for_tsan("gcn_random_kernels_run_as_interpreted");
     in_parts(PARTS(
         "setp.ne.u32 %p1, %r1, 0; @%p1 bra L0;\n"
         "mbarrier.init.shared.b64 [%r5+1024], 128;\n"
@@ -472,7 +473,6 @@ TEST(gcn_products_of_matrices_by_wmma)
     static const char *const types[] = {"f16", "bf16"};
     static uint8_t want[PR_OUT], got[PR_OUT];
 
-    t_not_for_tsan("gcn_random_kernels_run_as_interpreted");
     for (int k = 0; k < 8; k++) {
         const char *cpu = cpus[k & 1], *type = types[k >> 1 & 1];
         const char *wmma = t_printf("%s-wmma", cpu), *err;
@@ -545,7 +545,6 @@ crowd(br_str *s, int n, bool uniform)
 
 TEST(gcn_values_without_a_register_live_elsewhere)
 {
-    t_not_for_tsan("gcn_random_kernels_run_as_interpreted");
     for (int uniform = 0; uniform < 2; uniform++)
         for (int n = 90; n < 300; n += 190) {
             br_str s = {0};
@@ -596,7 +595,6 @@ TEST(gcn_values_without_a_register_live_elsewhere)
 
 TEST(gcn_functions_call_themselves_around)
 {
-    t_not_for_tsan("gcn_random_kernels_run_as_interpreted");
     same_everywhere(CIRCLE ASKS("and.b32 %r2, %r1, 7;"));
     same_everywhere(CIRCLE ASKS("mov.u32 %r2, 9;"));
 }

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_THREADS_OF("gcn_random_kernels_run_as_interpreted");
+
 static const char *const cpus[] = {"gfx1100-wave64", "gfx1201-wave64"};
 
 /* BRASS_WAVE64_SEEDS=FROM,TO: those instead. */

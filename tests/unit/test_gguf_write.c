@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+T_ONE_THREAD();
+
 static void
 copy_table(br_gguf_writer *w, const br_gguf *g)
 {

@@ -796,6 +796,7 @@ TEST_WITHIN(hf_runs_out_of_memory_cleanly, 120)
                                    "\"original_max_position_embeddings\":64}}",
         true, false);
 
+    t_not_for_tsan(NULL);
     t_each_oom(convert_once, (void *)(uintptr_t)dir);
 }
 /* ---- the command -------------------------------------------------------- */

@@ -351,6 +351,7 @@ TEST_WITHIN(hf_folder_is_a_model_for_every_command, 120)
     };
     t_proc r;
 
+    t_not_for_tsan("hf_f8_runs_on_all_tiers");
     hfk_put(dir, "context.json", "{\"messages\":[]}");
     for (size_t i = 0; i < BR_COUNT(with); i++) {
         const char *args[8] = {t_brass()};
@@ -376,6 +377,7 @@ TEST_WITHIN(hf_folder_is_served, 120)
     br_status st = {0};
     t_proc r;
 
+    t_not_for_tsan("hf_f8_runs_on_all_tiers");
     t_ok(br_gguf_bytes_at(dir, &bytes, &st), &st);
     ck_assert_uint_gt(bytes, 128 * (ROWS * 2 + 3 * FF));
     ck_assert_uint_lt(bytes, 1 << 20);

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_ONE_THREAD();
+
 /* ---- names -------------------------------------------------------------- */
 
 /* Of one class, or NULL: of all that have no row of their own. E: the number

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+T_THREADS_OF("answers_with_tools_are_read_as_they_were_made");
+
 /* Of each family: what its template holds. */
 static const char *const families[] = {
     "x <tool_call> \"arguments\"",

@@ -11,6 +11,8 @@
 #include "mega/assign.h"
 #include "prog_make.h"
 
+T_ONE_THREAD();
+
 static int64_t *
 assign_amk(const br_mega_prog *p, int64_t grid, bool round_robin)
 {

@@ -8,6 +8,8 @@
 
 #include "lower_make.h"
 
+T_ONE_THREAD();
+
 /* A GPT-like block: layer norms with biases, GELU, no rope, argmax. */
 static const char graph[] =
     "{'name':'tiny','dtype':'F32','batch':1,'pos':2,'max_seq':8,"

@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+T_THREADS_OF("the_active_model_serves_where_none_is_named");
+
 /* A home of the test's own, with a server and a catalogue that leads to it:
  * a model for each way it can misbehave, as "drop:Q8_0". */
 typedef struct home {

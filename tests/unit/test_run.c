@@ -49,6 +49,7 @@ TEST_WITHIN(run_tells_the_same_story_for_the_same_seed, 120)
 
 TEST_WITHIN(run_says_so_where_nothing_comes, 80)
 {
+    t_not_for_tsan("run_tells_the_same_story_for_the_same_seed");
     t_proc r;
 
     t_run(&r, "run", DEMO, "-p", "hi", "--temp", "0");
@@ -64,6 +65,7 @@ TEST_WITHIN(run_json_says_all, 80)
     br_arena a;
     t_proc r;
 
+    t_not_for_tsan("run_tells_the_same_story_for_the_same_seed");
     t_run(&r, "run", DEMO, "--chat", "-p", "Hello!", "--temp", "0", "--json");
     ck_assert_int_eq(r.exit, 0);
     br_arena_init(&a, 0);
@@ -85,6 +87,7 @@ TEST_WITHIN(run_takes_its_text_from_everywhere, 80)
     const char *path = t_printf("%s/p.txt", t_tmpdir());
     t_proc a, b, c, d, e;
 
+    t_not_for_tsan("run_tells_the_same_story_for_the_same_seed");
     t_write(path, "Once upon a", 11);
     t_run(&a, "run", DEMO, "-p", "Once upon a", "-n", "3", "--temp", "0");
     t_run(&b, "run", DEMO, "-f", path, "-n", "3", "--temp", "0");
@@ -108,6 +111,7 @@ TEST(run_refuses_in_one_line)
     char *text = t_keep(malloc(20000));
     t_proc r;
 
+    t_not_for_tsan("run_tells_the_same_story_for_the_same_seed");
     t_run(&r, "run");
     fails(&r, 2,
           "brass run: no TEXT, no --prompt and no --file (see brass run "
@@ -232,6 +236,7 @@ TEST(doctor_and_tiers_agree_in_text_and_json)
     br_arena a;
     t_proc r;
 
+    t_not_for_tsan("run_tells_the_same_story_for_the_same_seed");
     t_run(&r, "tiers");
     ck_assert_int_eq(r.exit, 0);
     ck_assert_ptr_nonnull(strstr(r.out, "\nref     yes"));
@@ -259,6 +264,7 @@ TEST(run_answers_in_a_form)
                              "\"enum\":[17]}},\"required\":[\"n\"]}";
     t_proc r;
 
+    t_not_for_tsan("run_tells_the_same_story_for_the_same_seed");
     t_write(schema, ok, sizeof ok - 1);
     t_write(bad, "root ::= x", 10);
     t_run(&r, "run", t_repo("models/demo.gguf"), "-p", "Once", "--seed", "1",
@@ -273,6 +279,7 @@ TEST(run_answers_in_a_form)
 /* It took the flag for a text to continue. */
 TEST(demo_says_how_it_is_called)
 {
+    t_not_for_tsan("run_tells_the_same_story_for_the_same_seed");
     t_proc r;
 
     t_exec(&r, (const char *[]){t_repo("demo"), "--help", NULL}, NULL, 0);

@@ -11,6 +11,8 @@
 
 #include <stdlib.h>
 
+T_ONE_THREAD();
+
 TEST(sched_keeps_its_rules_in_random_worlds)
 {
     br_sim_report r;
