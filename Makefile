@@ -70,9 +70,8 @@ else ifeq ($(DEBUG),)
 BR_CFLAGS += -DNDEBUG # br_assert is for debug and sanitizer builds
 endif
 # Below -O2 gcc does not know ranges well enough for this warning.
-ifneq ($(SAN)$(DEBUG),)
-BR_CFLAGS += $(if $(findstring clang,$(CC)),,-Wno-format-truncation)
-endif
+NO_RANGES := $(if $(findstring clang,$(CC)),,-Wno-format-truncation)
+BR_CFLAGS += $(if $(SAN)$(DEBUG),$(NO_RANGES))
 # Say what is made, not how; V=1 shows the commands, make -s says nothing.
 SILENT := $(findstring s,$(firstword -$(MAKEFLAGS)))
 say  = $(if $(V),,@$(if $(SILENT),,printf '  %-4s %s\n' '$(1)' '$@'; ))
@@ -103,11 +102,20 @@ $(B)/src/drv/cpu/mat_neon.o: BR_CFLAGS += -march=armv8.2-a+dotprod
 endif
 
 objs     = $(patsubst %.c,$(B)/%.o,$(sort $(wildcard $(1))))
+# What is not the same text in a sanitizer's build: warnings of copies.
+kernels: $(call objs,src/drv/cpu/*.c src/drv/sim/sim_lane*.c src/drv/sim/sim_decode.c)
 ROOMS    := $(filter-out cli,$(patsubst src/%/,%,$(sort $(wildcard src/*/))))
 LIB_OBJ  := $(call objs,$(ROOMS:%=src/%/*.c) $(ROOMS:%=src/%/*/*.c))
 CLI_OBJ  := $(call objs,src/cli/*.c)
 T_OBJ    := $(call objs,tests/*.c)
-TEST_OBJ := $(call objs,tests/unit/*.c) $(filter-out %/main.o,$(CLI_OBJ)) $(T_OBJ)
+UNIT_OBJ := $(call objs,tests/unit/*.c)
+TEST_OBJ := $(UNIT_OBJ) $(filter-out %/main.o,$(CLI_OBJ)) $(T_OBJ)
+
+# For what no test waits for, less of an optimiser: tests -O1 (60 s for 90), and
+# under a sanitizer -O0, for the rooms that talk too (a third of the time).
+COLD := $(T_OBJ) $(UNIT_OBJ)$(if $(SAN), $(call objs,src/cli/*.c src/api/*.c src/http/*.c src/cuda/*.c src/drv/cuda/*.c))
+$(COLD): CFLAGS := $(patsubst -O%,$(if $(SAN),-O0,-O1),$(CFLAGS))
+$(COLD): BR_CFLAGS += $(NO_RANGES)
 
 CUDA_LIB := $(B)/libbrasscuda.so
 all: $(if $(CROSS),$(B)/brass,brass brasscc)
@@ -211,14 +219,20 @@ uninstall:
 # ---- tests: make test [K=part of file:name] [J=parallel] --------------------
 CHECK_CFLAGS = $(shell $(PKG) --cflags check) -Itests
 CHECK_LIBS   = $(shell $(PKG) --libs check || echo install-the-package-check)
-$(T_OBJ) $(call objs,tests/unit/*.c tests/faults/*.c): BR_CFLAGS += $(CHECK_CFLAGS)
+$(T_OBJ) $(UNIT_OBJ) $(call objs,tests/faults/*.c): BR_CFLAGS += $(CHECK_CFLAGS)
 # Sanitizers want their part of the address space free of random mappings.
 FIXED_MAP    = $(if $(SAN),$(shell setarch -R true 2>/dev/null && echo setarch -R))
 # Stacks of threads that glibc keeps are more bytes than before a test: for them
 # alone LSan would search.
 NO_STACKS    = $(if $(findstring address,$(SAN)),env GLIBC_TUNABLES=glibc.pthread.stack_cache_size=0)
-RUN_TESTS    = $(FIXED_MAP) $(NO_STACKS) $(B)/brass-test -j $(J) $(if $(K),-k '$(K)')
+# clang's reports name lines by a program that comes with LLVM, not with clang.
+NAMES        = $(if $(SAN),$(addprefix env ASAN_SYMBOLIZER_PATH=,$(firstword $(shell command -v llvm-symbolizer llvm-symbolizer-19))))
+RUN_TESTS    = $(FIXED_MAP) $(NO_STACKS) $(NAMES) $(B)/brass-test -j $(J) $(if $(K),-k '$(K)')
 
+# The runner sees who starts a thread; what TSan sees it has to see first.
+COUNTS := $(if $(SAN),,-Wl,--wrap=pthread_create)
+$(B)/tests/runner.o: BR_CFLAGS += $(if $(COUNTS),-DT_COUNTS_THREADS)
+$(addprefix $(B)/brass-,test faults test-avx512): LDFLAGS += $(COUNTS)
 $(B)/brass-test: $(TEST_OBJ) $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(CHECK_LIBS) $(CLI_LIBS) $(BR_LIBS) -o $@
 
@@ -265,20 +279,26 @@ T     ?= 600
 FUZZ  := $(if $(F),$(F),$(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c))))
 AGAIN  = @+$(MAKE) --no-print-directory
 
-$(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(B)/libbrass.a
+# Watched are the parsers and what they stand on; the rest of the library is the
+# unit tests', which saves compiling it twice more: 400 of 560 s, 80 of 130.
+WATCHED := $(call objs,$(shell sed 's/\#.*//' tests/fuzz/parsers.txt | grep -o 'src/[^ ]*') src/base/*.c)
+$(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(WATCHED) $(REST)
 	$(call say,LD)$(LINK) $^ $(BR_LIBS) -o $@
 fuzzers: $(FUZZ:%=$(B)/fuzz_%) ; @:
 
+FUZZ_REST := build/$(notdir $(FUZZ_CC))-address-undefined/libbrass.a
 fuzz:
+	$(AGAIN) $(FUZZ_REST) CC=$(FUZZ_CC) SAN=address,undefined
 	$(AGAIN) fuzzers CONF=fuzz CC=$(FUZZ_CC) SAN=address,undefined,fuzzer-no-link \
-	    LDFLAGS=-fsanitize=fuzzer
+	    LDFLAGS=-fsanitize=fuzzer REST=$(FUZZ_REST)
 	@tools/fuzz $(T) $(FUZZ)
 fuzz-quick: ; $(AGAIN) fuzz T=4
 
 # Which lines of its parser a fuzzer's seeds reach; below 85 % fails.
 fuzz-cov:
+	$(AGAIN) build/release/libbrass.a CC=gcc
 	$(AGAIN) fuzzers CONF=cov CC=gcc CFLAGS='-O0 -g1 -w --coverage -DBR_ONE_COPY' \
-	    FUZZ_MAIN=build/cov/tests/fuzz/replay.o
+	    FUZZ_MAIN=build/cov/tests/fuzz/replay.o REST=build/release/libbrass.a
 	@tools/fuzz-cov $(FUZZ)
 
 # ---- CUDA kernels: PTX by clang, no toolkit --------------------------------
@@ -356,6 +376,6 @@ help: ; @cat tools/make-help.txt
 clean: ; rm -rf build brass compile_commands.json
 
 .SECONDARY:
-.PHONY: ptx ptx-gcn mutants bench bench-gaps all lib man soak install uninstall test golden-update test-install test-avx512 fuzz fuzz-quick \
+.PHONY: kernels ptx ptx-gcn mutants bench bench-gaps all lib man soak install uninstall test golden-update test-install test-avx512 fuzz fuzz-quick \
         fuzz-cov fuzzers examples lint format format-check wc config compdb help clean
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -22,6 +22,10 @@
 #    define COMPILER "unknown"
 #endif
 
+#ifndef __has_feature /* clang's; gcc has macros */
+#    define __has_feature(x) 0
+#endif
+
 /* What a build may have or lack. */
 static const char *const features[] = {
 #ifdef NDEBUG
@@ -56,10 +60,10 @@ static const char *const features[] = {
 #ifdef BR_HAVE_LZ4
     "lz4",
 #endif
-#ifdef __SANITIZE_ADDRESS__
+#if defined __SANITIZE_ADDRESS__ || __has_feature(address_sanitizer)
     "asan",
 #endif
-#ifdef __SANITIZE_THREAD__
+#if defined __SANITIZE_THREAD__ || __has_feature(thread_sanitizer)
     "tsan",
 #endif
 };
