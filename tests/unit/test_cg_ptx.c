@@ -146,7 +146,7 @@ TEST(ptx_decimals_have_any_number_of_digits)
     } rows[] = {{t_printf("0.%s1e501", zeros), 1},
                 {t_printf("%s1.5%s", zeros, zeros), 1.5},
                 {t_printf("1%s.0e-500", zeros), 1},
-                {t_printf("0.%s", memset(nines, '9', 500)), 1}};
+                {t_printf("0.%s", (char *)memset(nines, '9', 500)), 1}};
 
     for (size_t k = 0; k < BR_COUNT(rows); k++) {
         br_kir *m =
