@@ -159,19 +159,18 @@ br_kpass_hoist(br_kir *m, br_kfn *f)
 {
     size_t nb = f->blks.n;
     uint32_t *mem = br_try_calloc(6 * nb + f->ins.n + 1, sizeof *mem);
-    hoister s = {.f = f,
-                 .rpo = mem,
-                 .place = mem + nb,
-                 .idom = mem + 2 * nb,
-                 .depth = mem + 3 * nb,
-                 .seen = mem + 4 * nb,
-                 .stack = mem + 5 * nb,
-                 .blk = mem + 6 * nb};
+    hoister s = {.f = f, .rpo = mem};
 
     if (!mem) {
         m->oom = true;
         return true;
     }
+    s.place = mem + nb;
+    s.idom = mem + 2 * nb;
+    s.depth = mem + 3 * nb;
+    s.seen = mem + 4 * nb;
+    s.stack = mem + 5 * nb;
+    s.blk = mem + 6 * nb;
     s.n = br_kfn_rpo(f, s.rpo, s.place);
     br_kfn_idom(f, s.rpo, s.n, s.place, s.idom);
     for (uint32_t k = 0; k < s.n; k++)
