@@ -160,7 +160,10 @@ print_text(br_cli *cli, const char *path, const br_mega_prog *p,
     fprintf(cli->out, "%s: %zu tasks, %zu buffers, %zu counters, %zu pages\n",
             path, p->n_tasks, p->n_buffers, p->n_counters, p->n_pages);
     if (s->workers)
-        fprintf(cli->out, "%zu workers have tasks\n", s->workers);
+        fprintf(cli->out,
+                s->workers == 1 ? "%zu worker has tasks\n"
+                                : "%zu workers have tasks\n",
+                s->workers);
     if (s->fused_groups + s->resident_groups)
         fprintf(cli->out, "%zu groups fused, %zu resident\n", s->fused_groups,
                 s->resident_groups);

@@ -262,7 +262,11 @@ read_framing(br_http_parser *p)
     if (hosts > 1 || (hosts == 0 && p->minor == 1))
         return bad(p, 400, "a request has one Host header");
     if (lengths + codings > 1)
-        return bad(p, 400, "Content-Length and Transfer-Encoding: one of them");
+        return bad(p, 400,
+                   lengths && codings
+                       ? "Content-Length and Transfer-Encoding: one of them"
+                   : lengths ? "a request has one Content-Length"
+                             : "a request has one Transfer-Encoding");
     if (codings && p->minor == 0)
         return bad(p, 400, "HTTP/1.0 has no Transfer-Encoding");
     p->chunked = codings == 1;

@@ -363,6 +363,9 @@ read_counts(cursor *c, br_gguf_part *part)
 
     if (left(c) == 0)
         return br_fail(c->st, BR_E_FORMAT, "no GGUF file: it is empty");
+    if (left(c) < 4)
+        return br_fail(c->st, BR_E_FORMAT, "no GGUF file: it has %zu bytes",
+                       left(c));
     BR_TRY(take(c, 4, "magic", &magic));
     if (memcmp(magic, "GGUF", 4) != 0)
         return br_fail(c->st, BR_E_FORMAT,
