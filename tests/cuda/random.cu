@@ -150,12 +150,12 @@ sobol(curandDirectionVectors32_t *v, unsigned *out, int n)
 __global__ void
 philox_words(unsigned *out)
 {
-    curandStatePhilox4_32_10_t s;
+    for (int k = 0; k < 4; k++) { /* a subsequence each, four numbers */
+        curandStatePhilox4_32_10_t s;
+        uint4 v;
 
-    curand_init(77, 0, 0, &s);
-    for (int k = 0; k < 4; k++) {
-        uint4 v = curand4(&s);
-
+        curand_init(77, k, 0, &s);
+        v = curand4(&s);
         out[4 * k] = v.x, out[4 * k + 1] = v.y;
         out[4 * k + 2] = v.z, out[4 * k + 3] = v.w;
     }

@@ -15,7 +15,8 @@
 
 enum {
     RAND_LANES = 4096, /* XORWOW and MRG32k3a: result n is lane n mod 4096's */
-    RAND_MT = 624,     /* words of MT19937 */
+    RAND_PHILOX = 65536, /* subsequences that take turns by four numbers */
+    RAND_MT = 624,       /* words of MT19937 */
     RAND_MAX_DIM = 20000 /* of Sobol */
 };
 
@@ -27,7 +28,7 @@ typedef struct rand_engine {
     curandRngType_t type;
     unsigned at; /* the next lane or word */
     unsigned dims;
-    uint64_t index; /* the next point's */
+    uint64_t index; /* the next point's; the next number's of Philox */
     union {
         struct curandStateXORWOW xorwow[RAND_LANES];
         struct curandStateMRG32k3a mrg[RAND_LANES];

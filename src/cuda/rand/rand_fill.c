@@ -1,7 +1,8 @@
 /* rand_fill.c - a generator's bits, and numbers made of them.
  *
  * XORWOW and MRG32k3a are 4,096 lanes that lie 2^67 and 2^76 steps apart, and
- * take turns; Philox and MT19937 are one sequence. Sobol's points come by
+ * take turns; Philox is 65,536 subsequences that do so by four numbers each, as
+ * NVIDIA's library has them; MT19937 is one sequence. Sobol's points come by
  * dimension: all first coordinates, then all second ones.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/rand/rand.h"
@@ -66,13 +67,28 @@ next_mt(rand_engine *e)
     return y ^ y >> 18;
 }
 
+/* The four numbers that e->index is one of. */
+static void
+philox_four(rand_engine *e)
+{
+    uint64_t four = e->index / 4, block = four / RAND_PHILOX;
+    struct curandStatePhilox4_32_10 *s = &e->philox;
+
+    s->ctr[0] = (uint32_t)block;
+    s->ctr[1] = (uint32_t)(block >> 32);
+    s->ctr[2] = four % RAND_PHILOX;
+    s->ctr[3] = 0;
+    brass_philox_block(s->ctr, s->key, s->out);
+}
+
 static bool
 start(rand_engine *e, const rand_start *at)
 {
     switch (e->type) {
     case CURAND_RNG_PSEUDO_PHILOX4_32_10:
         brass_philox_seed(&e->philox, at->seed);
-        brass_philox_skip(&e->philox, at->offset);
+        e->index = at->offset;
+        philox_four(e);
         return true;
     case CURAND_RNG_PSEUDO_MT19937: start_mt(e, at); return true;
     case CURAND_RNG_QUASI_SOBOL32:
@@ -94,6 +110,16 @@ start(rand_engine *e, const rand_start *at)
 
 /* ---- numbers ------------------------------------------------------------ */
 
+static uint32_t
+next_philox(rand_engine *e)
+{
+    uint32_t r = e->philox.out[e->index % 4];
+
+    if (++e->index % 4 == 0)
+        philox_four(e);
+    return r;
+}
+
 static unsigned int
 next(void *engine)
 {
@@ -101,7 +127,7 @@ next(void *engine)
     unsigned k = e->at;
 
     switch (e->type) {
-    case CURAND_RNG_PSEUDO_PHILOX4_32_10: return brass_philox(&e->philox);
+    case CURAND_RNG_PSEUDO_PHILOX4_32_10: return next_philox(e);
     case CURAND_RNG_PSEUDO_MT19937: return next_mt(e);
     default: break;
     }
