@@ -34,7 +34,7 @@ start() { # ARGUMENT...
     ./brass serve models/demo.gguf --port 0 --trace $dir/trace "$@" >$dir/said 2>$dir/log &
     server=$!
     i=0
-    while ! url=$(sed -n 's/.* on \(https*:[^ ]*\).*/\1/p' $dir/said | grep .) ||
+    while ! url=$(sed -n 's/^serving .* on \(https*:[^ ]*\).*/\1/p' $dir/said | grep .) ||
         ! curl -skf "$url/health" >/dev/null; do
         i=$((i + 1))
         if [ $i -gt 100 ] || ! kill -0 $server 2>/dev/null; then

@@ -22,7 +22,7 @@ start() {
     ./brass serve models/demo.gguf --port 0 -t 1 --db "$db" --admin-key-file "$dir/admin" >"$dir/said" 2>"$dir/log" &
     server=$!
     i=0
-    until url=$(sed -n 's/.* on \(http:[^ ]*\).*/\1/p' "$dir/said" | grep .) && curl -sf -o /dev/null "$url/health"; do
+    until url=$(sed -n 's/^serving .* on \(http:[^ ]*\).*/\1/p' "$dir/said" | grep .) && curl -sf -o /dev/null "$url/health"; do
         i=$((i + 1))
         [ $i -lt 200 ] || { echo "FAIL the server starts"; cat "$dir/log"; exit 1; }
         sleep 0.1

@@ -25,8 +25,8 @@ start() { # ARGUMENT...
     : >"$dir/said"
     ./brass serve --port 0 -t 1 --ctx 256 --slots 1 "$@" >"$dir/said" 2>"$dir/log" &
     server=$!
-    await grep -q 'on http' "$dir/said" || return 1
-    url=$(sed -n 's/.* on \(http:[^ ]*\).*/\1/p' "$dir/said")
+    await grep -q '^serving .* on http' "$dir/said" || return 1
+    url=$(sed -n 's/^serving .* on \(http:[^ ]*\).*/\1/p' "$dir/said")
     await curl -sf -o /dev/null "$url/health"
 }
 stop() { kill "$server" && wait "$server"; }
