@@ -99,10 +99,8 @@ const char *
 br_cli_tier(const br_cli *cli, br_opt_id tier)
 {
     const char *name = br_opt_str(cli, tier);
-    const bool sim = cli->options.taken[BR_OPT_sim] &&
-                     br_opt_str(cli, BR_OPT_sim); /* tune takes none */
 
-    return !name && sim ? "amd" : name;
+    return !name && br_opt_str(cli, BR_OPT_sim) ? "amd" : name;
 }
 
 br_nd_where
