@@ -262,8 +262,11 @@ overrun(rig *r, br_aql_launch *l)
 static void
 zeros(rig *r, br_aql_launch *l)
 {
+    br_aql_packet *p = (void *)r->q.ring.host;
+
     (void)l;
-    memset(r->q.ring.host, 0, 64); /* type 0: nobody wrote a packet here */
+    memset((char *)p + 4, 0, sizeof *p - 4);
+    br_aql_publish(p, 0); /* type 0; the processor looks at headers any time */
     ring(r, 1, 0);
 }
 
