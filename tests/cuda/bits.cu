@@ -137,6 +137,48 @@ static void check_numbers(const uint64_t *in, const double *d, const float *f,
     }
 }
 
+/* Constants, which the compiler would take for casts: what is out of range then is
+ * anything, and integers are rounded to nearest. */
+__global__ void constants(int32_t *s, uint32_t *u, int64_t *l, uint64_t *v, float *f, double *d,
+                          int near)
+{
+    s[0] = __float2int_rz(1e10f);
+    s[1] = __float2int_rz(-1e10f);
+    s[2] = __float2int_rz(NAN);
+    s[3] = __double2int_rz(-1e300);
+    u[0] = __float2uint_rz(-1.f);
+    u[1] = __double2uint_rz(1e300);
+    l[0] = __float2ll_rz(1e30f);
+    l[1] = __double2ll_rz(-1e30);
+    v[0] = __float2ull_rz(1e30f);
+    v[1] = __double2ull_rz(-7.);
+    f[0] = __int2float_rz(near);
+    f[1] = __uint2float_rz((unsigned)near);
+    f[2] = __ll2float_rz(-(long long)near);
+    f[3] = __ull2float_rz(~0ull);
+    d[0] = __ll2double_rz((1ll << 53) + 3 * (near & 1));
+    d[1] = __ull2double_rz(~0ull);
+}
+
+static void check_constants()
+{
+    Dev<int32_t> s(4);
+    Dev<uint32_t> u(2);
+    Dev<int64_t> l(2);
+    Dev<uint64_t> v(2);
+    Dev<float> f(4);
+    Dev<double> d(2);
+
+    constants<<<1, 1>>>(s, u, l, v, f, d, 16777219);
+    CHECK(cudaDeviceSynchronize());
+    EXPECT(s.get() == (std::vector<int32_t>{INT_MAX, INT_MIN, 0, INT_MIN}));
+    EXPECT(u.get() == (std::vector<uint32_t>{0, UINT_MAX}));
+    EXPECT(l.get() == (std::vector<int64_t>{INT64_MAX, INT64_MIN}));
+    EXPECT(v.get() == (std::vector<uint64_t>{UINT64_MAX, 0}));
+    EXPECT(f.get() == (std::vector<float>{16777218.f, 16777218.f, -16777218.f, 0x1.fffffep63f}));
+    EXPECT(d.get() == (std::vector<double>{0x1.0000000000001p53, 0x1.fffffffffffffp63}));
+}
+
 int main()
 {
     static const double edges[] = {0,           -0.0,        0.5,
@@ -184,5 +226,6 @@ int main()
     CHECK(cudaDeviceSynchronize());
     check_fields(in.data(), fields_d.get().data());
     check_numbers(in.data(), d.data(), f.data(), r.get().data());
+    check_constants();
     return done();
 }
