@@ -30,6 +30,8 @@ typedef struct br_gcn_cpu {
     bool minor5;  /* gfx115x: scalar floats, SGPRs in DPP */
     bool
         wmma; /* asked for as name-wmma: compiled code may sum as v_wmma does */
+    uint8_t sgprs, vgprs; /* that compiled code may name; 0: all there are. For
+                           * tests of code that has too few. */
 } br_gcn_cpu;
 
 /* NULL: no such processor is known. */

@@ -119,6 +119,12 @@ gm_named(const gm_ins *i, unsigned n, bool *def)
     return i->op[n].kind == GM_VREG ? i->op[n].v : BR_KNONE;
 }
 
+bool
+gm_keeps(const gm_ins *i, unsigned n)
+{
+    return i->keep && n == 0;
+}
+
 static const char *
 renamed(const gm_fn *g, const char *name)
 {

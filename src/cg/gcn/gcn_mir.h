@@ -25,7 +25,7 @@ enum {
     GM_MAX_OPS = 6,
     GM_MAX_SETS = 3,
     GM_MAX_PLACES = 1 << 13, /* blocks of a kernel, edges included */
-    GM_MAX_VREGS = 1 << 17,
+    GM_MAX_VREGS = 1 << 20,
     GM_MAX_BITS = 1 << 28, /* of a table of liveness */
     GM_MAX_LDS = 64 << 10,
     GM_SGPRS = 106,
@@ -67,7 +67,7 @@ typedef struct gm_ins {
         uint32_t v;
     } set[GM_MAX_SETS]; /* modifiers */
     uint8_t n_op, n_set;
-    bool keep;      /* other words of the result's vreg stay */
+    bool keep;      /* the rest of the vreg that op[0] defines stays */
     bool early;     /* the result may not lie on an argument */
     bool lanes;     /* reads registers of lanes that do not run */
     uint16_t dpp;   /* GM_DPP and how src0 comes from other lanes; 0: not */
@@ -141,7 +141,7 @@ typedef struct gm_fn {
     uint32_t *lds;         /* of each variable: where it is in LDS */
     BR_VEC(uint32_t) vars; /* that it has the addresses of */
     /* Spilled: bytes of vectors in scratch, and scalars that say where each
-     * GM_WINDOW of them begins; what keeps scalars, lanes used of the last. */
+     * GM_WINDOW of them begins; what keeps scalars, lanes used of all. */
     uint32_t spill_bytes, keep_used;
     BR_VEC(uint32_t) joined; /* results of products that others made */
     BR_VEC(uint32_t) windows;
@@ -179,6 +179,8 @@ bool gm_counts(const br_gcn_opnd *o);
 bool gm_defines(const br_gcn_row *row, const br_gcn_opnd *o);
 /* Vreg that operand n names and whether it is defined; BR_KNONE: none. */
 uint32_t gm_named(const gm_ins *i, unsigned n, bool *def);
+/* Whether it defines operand n and the rest of that vreg stays. */
+bool gm_keeps(const gm_ins *i, unsigned n);
 /* Dwords of an operand. */
 unsigned gm_width(const gm_fn *g, const gm_ins *i, unsigned n);
 
@@ -218,10 +220,27 @@ void gm_refuse(gm_fn *g, const br_kins *i);
 
 void gm_peep(gm_fn *g);
 
-/* ---- gcn_alloc.c, gcn_spill.c ------------------------------------------ */
+/* ---- gcn_live.c, gcn_alloc.c, gcn_spill.c ------------------------------ */
 
-/* These vregs live elsewhere, each use of one in a vreg of its own. */
-bool gm_spill(gm_fn *g, const uint32_t *v, size_t n);
+typedef struct gm_span {
+    uint32_t from, to; /* points, both in */
+} gm_span;
+
+typedef struct gm_spans {
+    gm_span *at; /* a BR_VEC, the last first */
+    size_t n, cap;
+} gm_spans;
+
+/* By vreg; points: of the kernel. */
+bool gm_live(gm_fn *g, gm_spans *of, uint32_t *points);
+
+/* One that gets no register, and from where to where it lives. */
+typedef struct gm_victim {
+    uint32_t v, from, to;
+} gm_victim;
+
+/* They live elsewhere, each use of one in a vreg of its own. Changes order. */
+bool gm_spill(gm_fn *g, gm_victim *v, size_t n);
 bool gm_alloc(gm_fn *g);
 
 #endif

@@ -12,12 +12,18 @@
  * which lanes run, as scalars do not. Only words that an instruction names are
  * loaded and stored: the others may never have been written.
  *
+ * Vregs of one round that are not live at once have one home: it is a register of
+ * the same span. A vreg of several words that is read or written in part begins
+ * there: the first of its instructions does not ask that other words stay, or it
+ * would be live from the kernel's begin (so were all masks of 64 lanes).
+ *
  * Changes   instructions and vregs; gm_fn.spill_bytes grows. Nothing here
  *           touches SCC or VCC. What was made here is never spilled again.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/gcn/gcn_mir.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Where a victim lives. */
@@ -27,16 +33,23 @@ typedef struct home {
     uint32_t at;   /* V: offset in scratch; S: lane */
 } home;
 
+/* Homes of one round: words from at on, each with the point behind the last at
+ * which it is taken. */
+typedef struct row {
+    uint32_t at, bound; /* a home does not lie across a multiple of bound */
+    BR_VEC(uint32_t) until;
+} row;
+
 /* What an instruction does to one: words by bits, and what it has instead. */
 typedef struct touch {
     uint32_t v, t;
     uint8_t reads, writes;
 } touch;
 
-/* Words [from, to) between the register and scratch. */
+/* Words [from, to) between the register and scratch; fresh: it has no others. */
 static void
 memory(gm_fn *g, const home *h, bool load, uint32_t t, unsigned from,
-       unsigned to)
+       unsigned to, bool fresh)
 {
     static const char *const widths[] = {"b32", "b64", "b96", "b128"};
     uint32_t at = h->at + 4 * from;
@@ -51,12 +64,14 @@ memory(gm_fn *g, const home *h, bool load, uint32_t t, unsigned from,
     m = load ? GM(g, name, r, off, base) : GM(g, name, off, r, base);
     gm_set(m, BR_GF_ioffset, at % GM_WINDOW);
     if (m && load)
-        m->keep = to - from < g->vregs.at[t].words;
+        m->keep = !fresh;
 }
 
 static void
 transfer(gm_fn *g, const home *h, bool load, uint32_t t, unsigned words)
 {
+    bool fresh = true;
+
     for (unsigned from = 0, to; words >> from; from = to) {
         to = from + 1;
         if (!(words >> from & 1))
@@ -64,7 +79,8 @@ transfer(gm_fn *g, const home *h, bool load, uint32_t t, unsigned words)
         while (words >> to & 1)
             to++;
         if (g->vregs.at[t].file == 'V') {
-            memory(g, h, load, t, from, to);
+            memory(g, h, load, t, from, to, fresh);
+            fresh = false;
             continue;
         }
         for (unsigned w = from; w < to; w++) {
@@ -74,7 +90,8 @@ transfer(gm_fn *g, const home *h, bool load, uint32_t t, unsigned words)
                      : GM(g, "v_writelane_b32", keep, r, gm_imm(h->at + w));
 
             if (m)
-                m->keep = !load || g->vregs.at[t].words > 1;
+                m->keep = !load || !fresh;
+            fresh = false;
         }
     }
 }
@@ -130,6 +147,8 @@ rewrite(gm_fn *g, const home *homes, gm_ins i)
             if (i.op[o].kind == GM_VREG && i.op[o].v == to[k].v)
                 i.op[o].v = to[k].t;
         transfer(g, &homes[to[k].v], true, to[k].t, to[k].reads);
+        if (i.op[0].kind == GM_VREG && i.op[0].v == to[k].t && !to[k].reads)
+            i.keep = false;
     }
     if (!br_vec_push(&g->blks.at[g->node].ins, i))
         gm_oom(g);
@@ -137,76 +156,129 @@ rewrite(gm_fn *g, const home *homes, gm_ins i)
         transfer(g, &homes[to[k].v], false, to[k].t, to[k].writes);
 }
 
-/* The scalar that says where the next window begins, set first of all. */
+/* Scalars that say where windows begin, from the nth on, set first of all. */
 static void
-open_window(gm_fn *g)
+set_windows(gm_fn *g, size_t nth)
 {
-    uint32_t base = gm_new(g, 'S', 1);
-    gm_blk *b;
+    gm_blk *b = &g->blks.at[GM_NODE(0, GM_BODY)];
+    gm_ins *was = b->ins.at;
+    size_t n_was = b->ins.n;
 
-    g->node = 0;
-    if (!GM(g, "s_mov_b32", gm_reg(base, 0),
-            gm_imm(g->scratch_bytes + (uint32_t)g->windows.n * GM_WINDOW)))
-        return;
-    b = &g->blks.at[0];
-    for (size_t k = b->ins.n - 1; k > 0; k--) {
-        gm_ins t = b->ins.at[k];
-
-        b->ins.at[k] = b->ins.at[k - 1];
-        b->ins.at[k - 1] = t;
-    }
-    g->vregs.at[base].fixed = true;
-    if (!br_vec_push(&g->windows, base))
-        gm_oom(g);
+    g->node = GM_NODE(0, GM_BODY);
+    memset(&b->ins, 0, sizeof b->ins);
+    for (; nth < g->windows.n; nth++)
+        GM(g, "s_mov_b32", gm_reg(g->windows.at[nth], 0),
+           gm_imm(g->scratch_bytes + (uint32_t)nth * GM_WINDOW));
+    for (size_t k = 0; k < n_was && g->code == BR_OK; k++)
+        if (!br_vec_push(&b->ins, was[k]))
+            gm_oom(g);
+    br_free(was);
 }
 
 static void
-find_home(gm_fn *g, uint32_t v, home *h)
+new_window(gm_fn *g)
 {
-    uint32_t words = g->vregs.at[v].words, bytes = 4 * words;
+    uint32_t base = gm_new(g, 'S', 1);
 
-    g->vregs.at[v].fixed = true; /* nobody names it from now on */
+    if (g->code == BR_OK && !br_vec_push(&g->windows, base))
+        gm_oom(g);
+    if (g->code == BR_OK)
+        g->vregs.at[base].fixed = true;
+}
+
+/* Where words are free from a point on that nobody had before. */
+static uint32_t
+find_room(gm_fn *g, row *r, unsigned words, const gm_victim *x)
+{
+    for (uint32_t at = r->at;; at++) {
+        bool free = at % r->bound + words <= r->bound;
+
+        for (uint32_t k = at - r->at; free && k < at - r->at + words; k++)
+            free = k >= r->until.n || r->until.at[k] <= x->from;
+        if (!free)
+            continue;
+        while (r->until.n < at - r->at + words)
+            if (!br_vec_push(&r->until, 0)) {
+                gm_oom(g);
+                return at;
+            }
+        for (uint32_t k = at - r->at; k < at - r->at + words; k++)
+            r->until.at[k] = x->to + 1;
+        return at;
+    }
+}
+
+static void
+new_keep(gm_fn *g)
+{
+    uint32_t k = gm_new(g, 'V', 1);
+
+    if (g->code == BR_OK && !br_vec_push(&g->keeps, k))
+        gm_oom(g);
+    if (g->code == BR_OK)
+        g->vregs.at[k].fixed = g->vregs.at[k].whole = true;
+}
+
+static void
+find_home(gm_fn *g, const gm_victim *x, row *vector, row *scalar, home *h)
+{
+    gm_vreg *v = &g->vregs.at[x->v];
+    unsigned words = v->words;
+
+    v->fixed = true; /* nobody names it from now on */
     h->spilled = true;
-    if (g->vregs.at[v].file == 'V') {
-        h->at = g->spill_bytes;
-        if (h->at % GM_WINDOW + bytes > GM_WINDOW) /* not across an end */
-            h->at = (h->at / GM_WINDOW + 1) * GM_WINDOW;
-        g->spill_bytes = h->at + bytes;
-        if (g->spill_bytes > GM_MAX_SCRATCH)
-            gm_fail(g, BR_E_LIMIT, "spills over %d bytes of registers",
-                    GM_MAX_SCRATCH);
-        else if (h->at / GM_WINDOW == g->windows.n)
-            open_window(g);
+    if (v->file == 'V') {
+        h->at = 4 * find_room(g, vector, words, x);
+        g->spill_bytes = BR_MAX(g->spill_bytes, h->at + 4 * words);
+        if (g->scratch_bytes + g->spill_bytes > GM_MAX_SCRATCH)
+            gm_fail(g, BR_E_LIMIT,
+                    "%u bytes of local memory and %u of values that have no "
+                    "register are more than %d: fewer values at once, smaller "
+                    "local arrays",
+                    g->scratch_bytes, g->spill_bytes, GM_MAX_SCRATCH);
+        while (g->code == BR_OK && h->at / GM_WINDOW >= g->windows.n)
+            new_window(g);
         return;
     }
-    if (g->keeps.n == 0 || g->keep_used + words > br_gcn_lanes(g->isa)) {
-        uint32_t k = gm_new(g, 'V', 1);
+    h->at = find_room(g, scalar, words, x);
+    g->keep_used = BR_MAX(g->keep_used, h->at + words);
+    while (g->code == BR_OK && h->at / scalar->bound >= g->keeps.n)
+        new_keep(g);
+    if (g->code != BR_OK)
+        return;
+    h->keep = g->keeps.at[h->at / scalar->bound];
+    h->at %= scalar->bound;
+}
 
-        if (g->code == BR_OK && !br_vec_push(&g->keeps, k))
-            gm_oom(g);
-        if (g->code != BR_OK)
-            return;
-        g->vregs.at[k].fixed = g->vregs.at[k].whole = true;
-        g->keep_used = 0;
-    }
-    h->keep = g->keeps.at[g->keeps.n - 1];
-    h->at = g->keep_used;
-    g->keep_used += words;
+static int
+earlier(const void *p, const void *q)
+{
+    const gm_victim *a = p, *b = q;
+
+    return a->from != b->from ? (a->from > b->from) - (a->from < b->from)
+                              : (a->v > b->v) - (a->v < b->v);
 }
 
 bool
-gm_spill(gm_fn *g, const uint32_t *v, size_t n)
+gm_spill(gm_fn *g, gm_victim *v, size_t n)
 {
-    /* What is made here is named by nothing that is looked at. */
+    row vector = {.at = g->spill_bytes / 4, .bound = GM_WINDOW / 4};
+    row scalar = {.at = g->keep_used, .bound = br_gcn_lanes(g->isa)};
+    /* What is made here is named by nothing that is looked at: windows are set
+     * at last. */
     home *homes = br_try_calloc(g->vregs.n + 1, sizeof *homes);
+    size_t windows = g->windows.n;
 
     if (!homes) {
         gm_oom(g);
         return false;
     }
     g->mode = 0;
+    qsort(v, n, sizeof *v, earlier);
     for (size_t k = 0; k < n && g->code == BR_OK; k++)
-        find_home(g, v[k], &homes[v[k]]);
+        find_home(g, &v[k], &vector, &scalar, &homes[v[k].v]);
+    br_vec_fini(&vector.until);
+    br_vec_fini(&scalar.until);
     for (uint32_t b = 0; b < g->blks.n && g->code == BR_OK; b++) {
         gm_blk *to = &g->blks.at[b];
         gm_ins *was = to->ins.at;
@@ -218,6 +290,8 @@ gm_spill(gm_fn *g, const uint32_t *v, size_t n)
             rewrite(g, homes, was[k]);
         br_free(was);
     }
+    if (g->code == BR_OK && g->windows.n > windows)
+        set_windows(g, windows);
     br_free(homes);
     return g->code == BR_OK;
 }

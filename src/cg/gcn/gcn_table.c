@@ -8,13 +8,13 @@
 #include <string.h>
 
 static const br_gcn_cpu cpus[] = {
-#define CPU(name, gen, mach, minor5) {#name, gen, mach, minor5, false},
+#define CPU(name, gen, mach, minor5) {#name, gen, mach, minor5, false, 0, 0},
 #include "cg/gcn/cpus.def"
 #undef CPU
 };
 /* The same, as they are asked for by name-wmma. */
 static const br_gcn_cpu with_wmma[] = {
-#define CPU(name, gen, mach, minor5) {#name, gen, mach, minor5, true},
+#define CPU(name, gen, mach, minor5) {#name, gen, mach, minor5, true, 0, 0},
 #include "cg/gcn/cpus.def"
 #undef CPU
 };
