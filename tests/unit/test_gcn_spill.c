@@ -124,6 +124,15 @@ TEST_WITHIN(gcn_random_kernels_run_in_a_few_registers, 120)
     }
 }
 
+/* A scalar instruction reads a mask that a vector instruction wrote on one of two
+ * ways, and nobody waited for the mask of the other. */
+TEST(gcn_who_is_held_up_on_one_way_is_not_on_the_other)
+{
+    const char *err = random_in_few(5541);
+
+    ck_assert_msg(!err, "%s", err);
+}
+
 /* ---- kernels that are too large ----------------------------------------- */
 
 #define TOP(regs)                                                            \

@@ -15,7 +15,8 @@
  *            first (of LLVM's distances the sum: some that are none count)
  *
  * Each is answered by a wait for the unit that writes. Where ways meet, what is
- * open on one is open. Missing s_delay_alu is no hazard: those only tell the
+ * open on one is open; a scalar instruction is held up only by what is open on
+ * all, for it is not on the way where that was not written. Missing s_delay_alu is no hazard: those only tell the
  * hardware what it will see.
  *
  * Requires  waits for memory are in     Changes   inserts waits
@@ -46,6 +47,8 @@ typedef struct state {
     uint8_t sa[SCALARS];           /* scalar ones since; 255: none wrote it */
     uint8_t va[SCALARS];           /* 0: a vector instruction wrote it; 255 */
     uint8_t seen[SCALARS / 2];     /* 0: one has read of the pair; 255 */
+    uint8_t sure_va[SCALARS];      /* 255: as va and seen, on all ways; 0 */
+    uint8_t sure_seen[SCALARS / 2];
     uint8_t since[256], same[256]; /* of 64 lanes: vector ones since it was
                                     * written; 0: EXEC has changed since; 255 */
 } state;
@@ -126,8 +129,10 @@ settle(hazards *h, unsigned mask)
     if (!(mask & 1))
         memset(s->sa, 255, sizeof s->sa);
     for (unsigned r = 0; r < SCALARS; r++)
-        if (!(mask & (r >= VCC ? 2u : 0xe00u)))
+        if (!(mask & (r >= VCC ? 2u : 0xe00u))) {
             s->va[r] = 255;
+            s->sure_va[r] = 0;
+        }
 }
 
 /* A scalar instruction that reads what vector ones wrote. */
@@ -138,7 +143,7 @@ held_up(hazards *h, const gcn_use *u, unsigned n)
         for (unsigned w = 0; !u[k].write && w < u[k].words; w++) {
             unsigned r = u[k].code + w;
 
-            if (r < SCALARS && !h->s.va[r])
+            if (r < SCALARS && h->s.sure_va[r])
                 settle(h, r >= VCC ? WAIT_VA_VCC : WAIT_VA_SDST);
         }
 }
@@ -162,8 +167,10 @@ note(hazards *h, const br_gcn_inst *in, const gcn_use *u, unsigned n)
         held_up(h, u, n);
     for (unsigned k = 0; valu && k < n; k++)
         for (unsigned w = 0; !u[k].write && w < u[k].words; w++)
-            if (u[k].code + w < VCC + 2u && (u[k].mask || !halves(h)))
+            if (u[k].code + w < VCC + 2u && (u[k].mask || !halves(h))) {
                 s->seen[(u[k].code + w) / 2] = 0;
+                s->sure_seen[(u[k].code + w) / 2] = 255;
+            }
     for (unsigned k = 0; k < n; k++)
         for (unsigned w = 0; u[k].write && w < u[k].words; w++) {
             unsigned r = u[k].code + w;
@@ -184,6 +191,8 @@ note(hazards *h, const br_gcn_inst *in, const gcn_use *u, unsigned n)
                 !s->seen[r / 2]) {
                 s->sa[r] = salu ? 0 : s->sa[r];
                 s->va[r] = valu ? 0 : s->va[r];
+                if (valu && s->sure_seen[r / 2])
+                    s->sure_va[r] = 255;
             }
         }
 }
@@ -244,6 +253,7 @@ gcn_pass_hazard(gcn_code *c)
 {
     hazards h = {.c = c};
     state *in = br_try_calloc(c->n + 1, sizeof *in);
+    size_t first = 0; /* node that runs */
     bool change = true;
 
     if (!in) {
@@ -251,6 +261,10 @@ gcn_pass_hazard(gcn_code *c)
         return;
     }
     memset(in, 255, c->n * sizeof *in);
+    while (first + 1 < c->n && !c->node[first].code.n)
+        first++;
+    memset(in[first].sure_va, 0, sizeof in[first].sure_va);
+    memset(in[first].sure_seen, 0, sizeof in[first].sure_seen);
     while (change) {
         change = false;
         for (size_t n = 0; n < c->n; n++) {
