@@ -8,6 +8,7 @@
  * failed is taken back, so that the talk can go on.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
+#include "cli/interrupt.h"
 #include "cli/lines.h"
 #include "cli/talk.h"
 
@@ -257,6 +258,8 @@ talk(repl *r)
     }
     (void)br_cli_hold_interrupts(false);
     br_str_fini(&line);
+    if (code == 0 && br_lines_signal(r->lines))
+        code = BR_EXIT_SIGNAL(br_lines_signal(r->lines));
     return code;
 }
 

@@ -54,6 +54,12 @@ br_lines_terminal(const br_lines *l)
     return l->terminal;
 }
 
+int
+br_lines_signal(const br_lines *l)
+{
+    return l->editor ? br_editor_signal(l->editor) : 0;
+}
+
 static bool
 plain_piece(br_lines *l, bool more, br_str *line)
 {

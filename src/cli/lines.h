@@ -23,6 +23,8 @@ void br_lines_close(br_lines *l);
 bool br_lines_terminal(const br_lines *l);
 /* Without its newline. False at the end of the input. */
 bool br_lines_next(br_lines *l, br_str *line);
+/* The signal that ended it, if one did: the terminal is as it was before. */
+int br_lines_signal(const br_lines *l);
 
 /* ---- editing: lines_edit.c with libedit, else lines_plain.c --------------- */
 
@@ -32,6 +34,7 @@ br_editor *br_editor_open(br_cli *cli, const char *prompt, const char *history);
 void br_editor_close(br_editor *e);
 /* The line with its newline, good until the next call; NULL: end of input. */
 const char *br_editor_get(br_editor *e, bool more, int *n);
+int br_editor_signal(const br_editor *e); /* as br_lines_signal */
 void br_editor_remember(br_editor *e, const char *line);
 
 #endif

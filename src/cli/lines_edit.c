@@ -22,22 +22,24 @@ struct br_editor {
     bool more;
 };
 
-static volatile sig_atomic_t pressed;
-static sigset_t outside; /* signals while we wait: SIGINT is let in */
+static volatile sig_atomic_t pressed, told_to_end;
+static sigset_t outside; /* signals while we wait: these are let in */
 /* The terminal once more, never waiting: Ctrl-C throws away what was typed, so
  * what poll saw may be gone when we read, and SIGINT is blocked then. */
 static int keys = STDIN_FILENO;
 
 static void
-on_interrupt(int sig)
+on_signal(int sig)
 {
-    (void)sig;
-    pressed = 1;
+    if (sig == SIGINT)
+        pressed = 1;
+    else
+        told_to_end = sig;
 }
 
-/* A character of the terminal; -1 when Ctrl-C is pressed. libedit's own reader
+/* A character of the terminal; -1 when a signal came. libedit's own reader
  * begins anew after a signal, so that nobody would hear of it before the next
- * key. SIGINT is blocked but while we wait: no press falls between looking and
+ * key. They are blocked but while we wait: none falls between looking and
  * waiting. */
 static int
 get_char(EditLine *el, wchar_t *out)
@@ -54,10 +56,12 @@ get_char(EditLine *el, wchar_t *out)
             n = read(keys, &c, 1);
         else
             n = -1;
-        if (n < 0 && (errno == EINTR || errno == EAGAIN) && !pressed)
+        if (told_to_end || (n <= 0 && pressed))
+            return -1;
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (n <= 0)
-            return n == 0 && !pressed ? 0 : -1;
+            return n == 0 ? 0 : -1;
         switch (mbrtowc(out, &c, 1, &state)) {
         case (size_t)-2: break; /* more bytes are to come */
         case (size_t)-1: memset(&state, 0, sizeof state); break;
@@ -143,36 +147,52 @@ br_editor_close(br_editor *e)
     br_free(e);
 }
 
-/* Ctrl-C throws the line away and asks again. */
+/* Ctrl-C throws the line away and asks again. Of SIGTERM and SIGHUP one would
+ * die with the terminal set up for editing: they end the talk instead. */
 const char *
 br_editor_get(br_editor *e, bool more, int *n)
 {
-    struct sigaction act = {.sa_handler = on_interrupt}, old;
+    static const int caught[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction act = {.sa_handler = on_signal}, old[BR_COUNT(caught)];
     const char *line;
-    sigset_t interrupt, before;
+    sigset_t block, before;
 
     e->more = more;
     sigemptyset(&act.sa_mask);
-    sigemptyset(&interrupt);
-    sigaddset(&interrupt, SIGINT);
-    sigprocmask(SIG_BLOCK, &interrupt, &before);
+    sigemptyset(&block);
+    for (size_t i = 0; i < BR_COUNT(caught); i++)
+        sigaddset(&block, caught[i]);
+    sigprocmask(SIG_BLOCK, &block, &before);
     outside = before;
-    sigdelset(&outside, SIGINT);
-    sigaction(SIGINT, &act, &old);
+    for (size_t i = 0; i < BR_COUNT(caught); i++) {
+        sigdelset(&outside, caught[i]);
+        sigaction(caught[i], NULL, &old[i]);
+        if (old[i].sa_handler != SIG_IGN || caught[i] == SIGINT)
+            sigaction(caught[i], &act, NULL);
+    }
     do {
         pressed = 0;
+        told_to_end = 0;
         /* Before the prompt, not after it as el_gets would: what is typed in
          * between would be read by the rules of lines, and a Ctrl-D lost. */
         el_set(e->el, EL_PREP_TERM, 1);
         line = el_gets(e->el, n);
-        if (pressed) {
+        if (pressed || told_to_end)
             el_reset(e->el);
+        if (pressed)
             fputs("^C\n", stdout);
-        }
-    } while (pressed);
-    sigaction(SIGINT, &old, NULL);
+    } while (pressed && !told_to_end);
+    for (size_t i = 0; i < BR_COUNT(caught); i++)
+        sigaction(caught[i], &old[i], NULL);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return line && *n > 0 ? line : NULL;
+}
+
+int
+br_editor_signal(const br_editor *e)
+{
+    (void)e;
+    return told_to_end;
 }
 
 void

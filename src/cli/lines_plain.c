@@ -28,6 +28,13 @@ br_editor_get(br_editor *e, bool more, int *n)
     return NULL;
 }
 
+int
+br_editor_signal(const br_editor *e)
+{
+    (void)e;
+    return 0;
+}
+
 void
 br_editor_remember(br_editor *e, const char *line)
 {

@@ -1,6 +1,7 @@
 /* run.c - brass run: one prompt, one answer.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
+#include "cli/interrupt.h"
 #include "cli/talk.h"
 #include "drv/nodes/node_dev.h"
 #include "run/grammar.h"
@@ -23,6 +24,7 @@ on_text(void *ctx, br_text piece)
 {
     result *r = ctx;
 
+    br_interrupt_ends(false); /* there is a line to end */
     r->last = piece.p[piece.n - 1];
     br_talk_print(r->cli->out, piece);
     return !ferror(r->cli->out);
@@ -214,6 +216,7 @@ answer(br_talk *t, result *r)
     br_status st = {0};
     br_code code;
 
+    t->once = true;
     t->params.ctx = r;
     t->params.text = json ? keep_text : on_text;
     t->params.token = json ? keep_token : NULL;
@@ -225,9 +228,11 @@ answer(br_talk *t, result *r)
         fputc('\n', t->cli->out);
     if (code == BR_OK && (r->oom || r->text.oom))
         code = br_fail(&st, BR_E_OOM, "out of memory");
-    if (code == BR_OK && t->stats.end == BR_GEN_CANCELLED)
-        code = br_fail(&st, BR_E_CANCELLED, "stopped after %u tokens",
-                       t->stats.n_out);
+    if (code == BR_OK && t->stats.end == BR_GEN_CANCELLED) {
+        br_fail(&st, BR_E_CANCELLED, "stopped after %u tokens", t->stats.n_out);
+        (void)!br_cli_fail(t->cli, &st);
+        return BR_EXIT_SIGNAL(SIGINT);
+    }
     if (code != BR_OK)
         return br_cli_fail(t->cli, &st);
     if (json)

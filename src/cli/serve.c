@@ -321,7 +321,7 @@ catch_signals(server *s)
     struct sigaction act = {.sa_handler = s ? on_signal : SIG_DFL,
                             .sa_flags = SA_RESTART}; /* the log goes on */
 
-    signalled = s;
+    signalled = s ? s : signalled; /* one may be on its way to the handler */
     sigemptyset(&act.sa_mask);
     sigaction(SIGTERM, &act, NULL);
     sigaction(SIGINT, &act, NULL);
@@ -389,10 +389,12 @@ serve(server *s, br_status *st)
         return st->code;
     }
     br_http_run(s->http);
+    /* Nobody is served any more: one signal more ends it at once, whatever the
+     * loader is at. It looks at `stop` while it packs weights. */
+    catch_signals(NULL);
     atomic_store_explicit(&s->stop, true, memory_order_release);
     br_event_signal(&s->wake);
     br_thread_join(&s->loader);
-    catch_signals(NULL);
     if (s->st.code != BR_OK)
         *st = s->st;
     return s->st.code;

@@ -56,6 +56,7 @@ open_model(server *s, served *m, br_status *st)
     c = br_cli_lm_config(s->cli, &cache);
     c.n_ctx = (uint32_t)br_opt_int(s->cli, BR_OPT_max_ctx);
     c.n_slots = (uint32_t)br_opt_int(s->cli, BR_OPT_slots);
+    c.stop = &s->stop;
     code = br_progress_lm(s->cli, &m->lm, m->model, &c, st);
     br_str_fini(&cache);
     return code;
@@ -408,6 +409,8 @@ load_all(server *s, bool first)
             if (m->engine || !m->wanted || (asked ? !is_asked(m) : m->rests))
                 continue;
             code = try_load(s, m, &st);
+            if (atomic_load_explicit(&s->stop, memory_order_acquire))
+                return BR_OK; /* a model that did not come is no mistake now */
             if (code == BR_OK)
                 continue;
             if (first) {
@@ -548,7 +551,8 @@ br_serve_load(void *arg)
         br_http_stop(s->http);
         return;
     }
-    br_serve_tell(s, true);
+    if (!atomic_load_explicit(&s->stop, memory_order_acquire))
+        br_serve_tell(s, true);
     while (!atomic_load_explicit(&s->stop, memory_order_acquire)) {
         const char *list = br_opt_str(s->cli, BR_OPT_models_file);
         br_status st = {0};

@@ -5,10 +5,10 @@
 #include "base/json.h"
 #include "base/thread.h"
 #include "cli/catalogue.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/tiers.h"
 
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -197,18 +197,6 @@ br_talk_close(br_talk *t)
 
 /* ---- answering ----------------------------------------------------------- */
 
-static atomic_bool interrupted;
-
-static void
-on_interrupt(int sig)
-{
-    /* The loop looks once a token; who presses twice will not wait. */
-    if (atomic_exchange_explicit(&interrupted, true, memory_order_relaxed)) {
-        signal(sig, SIG_DFL);
-        raise(sig);
-    }
-}
-
 /* The answer follows on the same screen: the line is gone before it. */
 static void
 show_prompt(void *progress, uint64_t done, uint64_t total)
@@ -221,26 +209,22 @@ show_prompt(void *progress, uint64_t done, uint64_t total)
 br_code
 br_talk_answer(br_talk *t, br_status *st)
 {
-    /* Else a piece being written to the terminal fails with EINTR, and the
-     * talk ends as if nobody could read it. */
-    struct sigaction act = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
-    struct sigaction old;
+    struct sigaction before;
     br_progress p;
     bool held;
     br_code code;
 
-    atomic_store_explicit(&interrupted, false, memory_order_relaxed);
-    t->params.cancel = &interrupted;
+    t->params.cancel = br_interrupted();
     br_progress_begin(&p, t->cli, "reading the prompt", 0);
     t->params.progress = p.terminal ? show_prompt : NULL;
     t->params.progress_ctx = &p;
-    sigemptyset(&act.sa_mask);
-    sigaction(SIGINT, &act, &old);
+    br_interrupt_begin(&before, NULL);
+    br_interrupt_ends(t->once);
     held = br_cli_hold_interrupts(false); /* one that waits comes now */
     code = br_session_generate(t->session, t->prompt.at, t->prompt.n,
                                &t->params, &t->stats, st);
     (void)br_cli_hold_interrupts(held);
-    sigaction(SIGINT, &old, NULL);
+    br_interrupt_end(&before);
     br_progress_end(&p);
     return code;
 }

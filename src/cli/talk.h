@@ -23,6 +23,8 @@ typedef struct br_talk {
     br_gen_stats stats; /* of the latest answer */
     BR_VEC(br_logit_bias) bias;
     br_tok_ids prompt;
+    bool once; /* no talk goes on: Ctrl-C ends the process while the prompt is
+                * read, until br_interrupt_ends says otherwise */
 } br_talk;
 
 /* Fails with messages that name the file or the option. */

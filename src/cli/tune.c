@@ -9,13 +9,13 @@
 #include "base/json.h"
 #include "base/thread.h"
 #include "cli/bench.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/tiers.h"
 #include "run/lm_model.h"
 #include "run/tune_meter.h"
 #include "run/tuned.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -43,18 +43,6 @@ typedef struct tune {
     br_tune_result result;
     bool saved;
 } tune;
-
-static atomic_bool interrupted;
-
-static void
-on_interrupt(int sig)
-{
-    /* A look ends first; who presses twice will not wait. */
-    if (atomic_exchange_explicit(&interrupted, true, memory_order_relaxed)) {
-        signal(sig, SIG_DFL);
-        raise(sig);
-    }
-}
 
 /* ---- values, as bench says them too -------------------------------------- */
 
@@ -174,8 +162,7 @@ told(void *ctx, const br_tune_row *r)
 static br_code
 search(tune *t, br_status *st)
 {
-    struct sigaction act = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
-    struct sigaction old;
+    struct sigaction before;
     br_tune_meter meter = br_tune_model_meter(t->model);
     br_tune_config c = {.isa = br_tune_model_isa(t->model),
                         .n_threads = br_cpu_pool_threads(t->pool),
@@ -185,14 +172,14 @@ search(tune *t, br_status *st)
                         .ctx = t};
     br_code code;
 
-    sigemptyset(&act.sa_mask);
-    sigaction(SIGINT, &act, &old);
+    br_interrupt_begin(&before, "\nthe look that has begun ends first; Ctrl-C "
+                                "once more ends at once\n");
     t->begun_ns = br_now_ns();
     br_progress_begin(&t->progress, t->cli, "tuning",
                       (uint64_t)(t->budget_ns / 1000000000));
     code = br_tune_search(&t->result, &meter, &c, st);
     br_progress_end(&t->progress);
-    sigaction(SIGINT, &old, NULL);
+    br_interrupt_end(&before);
     return code;
 }
 
@@ -368,7 +355,7 @@ open_all(tune *t, br_status *st)
     br_tune_model_config c = {
         .cache = {folder, BR_LM_CACHE_FROM,
                   (uint64_t)br_opt_int(t->cli, BR_OPT_cache_bytes)},
-        .stop = &interrupted,
+        .stop = br_interrupted(),
         .progress = br_progress_advance,
         .ctx = &p};
     uint32_t threads = (uint32_t)br_opt_int(t->cli, BR_OPT_threads);
@@ -400,7 +387,6 @@ br_cmd_tune(br_cli *cli)
     br_status st = {0};
     int code = 0;
 
-    atomic_store_explicit(&interrupted, false, memory_order_relaxed);
     if (open_all(&t, &st) == BR_OK && search(&t, &st) == BR_OK &&
         keep(&t, &st) == BR_OK)
         code = br_opt_bool(cli, BR_OPT_json) ? print_json(&t) : print_text(&t);

@@ -331,6 +331,7 @@ open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
         .kv = kv_of(c, !cpu && !gpu),
         .cache = {c->cache, BR_LM_CACHE_FROM, c->cache_bytes},
         .progress = c->progress,
+        .stop = c->stop,
         .ctx = c->ctx};
 
     if (gpu)

@@ -34,6 +34,7 @@ typedef struct br_lm_config {
     /* While weights are made ready; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;
+    const _Atomic bool *stop; /* once true: CANCELLED, soon; may be NULL */
 } br_lm_config;
 
 /* The model outlives it. NO_DEVICE: no such tier in this build. */

@@ -58,6 +58,7 @@ open_cpu(br_oracle *o, const uint32_t *n_pages, br_status *st)
                         .max_want = o->c.max_want,
                         .cache = o->c.cache,
                         .progress = o->c.progress,
+                        .stop = o->c.stop,
                         .ctx = o->c.ctx};
 
     BR_TRY(br_ir_of_model(&o->graph[BR_IR_PREFILL], o->model, BR_IR_PREFILL,
@@ -78,6 +79,7 @@ open_gpu(br_oracle *o, const uint32_t *n_pages, br_status *st)
                        .memory = o->c.gpu_memory,
                        .timeout_s = o->c.gpu_timeout_s,
                        .progress = o->c.progress,
+                       .stop = o->c.stop,
                        .ctx = o->c.ctx};
 
     if (o->c.kv != (o->c.exact ? BR_Q_F32 : BR_Q_F16))

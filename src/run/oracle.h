@@ -40,6 +40,7 @@ typedef struct br_oracle_config {
     /* Weights that are packed; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;
+    const _Atomic bool *stop; /* as br_lm_config's */
 } br_oracle_config;
 
 typedef struct br_oracle {

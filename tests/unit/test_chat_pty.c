@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 enum { WAIT_MS = 30000 };
@@ -231,6 +232,30 @@ TEST_WITHIN(chat_outlives_a_ctrl_c_while_its_terminal_is_held, 80)
     expect(t, "> ");
     type(t, "\004");
     ends(t);
+}
+
+/* Wherever it comes the terminal is as it was, and who waits sees the signal. */
+TEST_WITHIN(chat_leaves_the_terminal_as_it_was_when_told_to_end, 80)
+{
+    static const int how[] = {SIGTERM, SIGHUP, SIGTERM};
+
+    for (size_t i = 0; i < BR_COUNT(how); i++) {
+        terminal *t = chat("--logit-bias", "1=-inf", "--stop", "never said");
+        struct termios before, after;
+
+        ck_assert_int_eq(tcgetattr(t->fd, &before), 0);
+        expect(t, "> ");
+        type(t, i < 2 ? "half a line" : "Tell me a story about a fox.\r");
+        expect(t, i < 2 ? "half a line" : "about a fox.");
+        ck_assert_int_eq(kill(t->pid, how[i]), 0);
+        while (read_more(t))
+            ;
+        ck_assert_str_eq(how_it_ended(t), t_printf("signal %d", how[i]));
+        ck_assert_int_eq(tcgetattr(t->fd, &after), 0);
+        ck_assert_uint_eq(after.c_lflag, before.c_lflag);
+        ck_assert_uint_eq(after.c_iflag, before.c_iflag);
+        close(t->fd);
+    }
 }
 
 static bool

@@ -439,3 +439,26 @@ TEST_WITHIN(cuda_tells_what_a_model_takes, 60)
     close_shape(&on);
     t_emulate_end();
 }
+
+/* A server that is told to end while it loads does not finish that first. */
+TEST_WITHIN(a_model_that_is_opened_can_be_stopped, 60)
+{
+    static const char *const tiers[] = {"cpu", "cuda"};
+
+    t_emulate_cuda();
+    for (size_t i = 0; i < BR_COUNT(tiers); i++) {
+        atomic_bool stop = true;
+        br_lm_config c = {
+            .tier = tiers[i], .n_ctx = 64, .n_slots = 2, .stop = &stop};
+        shaped on = open_shape_file("shape:toy:Q8_0");
+        br_status st = {0};
+
+        ck_assert_int_eq(br_lm_model_open(&on.r, on.m, &c, &st),
+                         BR_E_CANCELLED);
+        atomic_store(&stop, false);
+        st = (br_status){0};
+        t_ok(br_lm_model_open(&on.r, on.m, &c, &st), &st);
+        close_shape(&on);
+    }
+    t_emulate_end();
+}

@@ -42,6 +42,8 @@ typedef struct br_cpu_config {
     /* Called now and then while weights are packed; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;
+    /* Once true packing ends, CANCELLED; may be NULL. */
+    const _Atomic bool *stop;
 } br_cpu_config;
 
 typedef struct br_cpu br_cpu;

@@ -20,6 +20,13 @@ typedef struct pack {
     uint32_t per;          /* panels of a tile */
 } pack;
 
+/* relaxed: nothing else is told by it */
+static bool
+is_stopped(const br_cpu *c)
+{
+    return c->c.stop && atomic_load_explicit(c->c.stop, memory_order_relaxed);
+}
+
 static uint32_t
 begin(void *ctx, uint32_t phase)
 {
@@ -47,6 +54,8 @@ tile(void *ctx, uint32_t phase, uint32_t i, uint32_t worker)
     uint64_t slice, row_bytes = 0, bytes = k->per * m->m.panel_bytes;
 
     (void)worker;
+    if (is_stopped(k->c))
+        return;
     each = (panels + k->per - 1) / k->per;
     slice = i / each;
     p0 = i % each * k->per;
@@ -93,6 +102,10 @@ cpu_pack(br_cpu *c, br_status *st)
         if (c->mat[v].t)
             k.mat[job.n_phases++] = &c->mat[v];
     br_cpu_pool_run(c->c.pool, &job);
+    if (is_stopped(c)) {
+        br_free(k.mat);
+        return br_fail(st, BR_E_CANCELLED, "stopped while weights were packed");
+    }
     br_gguf_forget(c->v.m->gguf); /* what is read again is rows of EMBED */
     if (c->c.progress)
         c->c.progress(c->c.ctx, c->packed_bytes, c->packed_bytes);

@@ -54,6 +54,7 @@ typedef struct br_cun_config {
     /* Called now and then while weights are sent; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;
+    const _Atomic bool *stop; /* as br_lm_config's */
 } br_cun_config;
 
 typedef struct br_cun br_cun;

@@ -71,6 +71,16 @@ advance(sending *s, uint64_t weights)
         x->c.progress(x->c.ctx, BR_MIN(x->sent, x->all_bytes), x->all_bytes);
 }
 
+/* Looked at between matrices, and slabs of large ones. */
+static br_code
+go_on(const br_cun *x, br_status *st)
+{
+    /* relaxed: nothing else is told by it */
+    if (x->c.stop && atomic_load_explicit(x->c.stop, memory_order_relaxed))
+        return br_fail(st, BR_E_CANCELLED, "stopped while weights were sent");
+    return BR_OK;
+}
+
 static br_code
 send_floats(sending *s, uint32_t kind)
 {
@@ -78,6 +88,7 @@ send_floats(sending *s, uint32_t kind)
     br_code code;
 
     s->m->kind = kind;
+    BR_TRY(go_on(s->x, s->st));
     BR_TRY(room(s, &s->m->q, s->n * bytes));
     if (s->info->elems == 1 && s->info->bytes == bytes) {
         code = send(s, s->m->q, 0, s->t->data, s->n * bytes);
@@ -344,6 +355,7 @@ on_the_way(br_cun *x, const br_gguf_tensor *t, bool raw, struct br_nd_mat *m,
                  .n = t->dim[0] * t->dim[1],
                  .st = st};
 
+    BR_TRY(go_on(x, st));
     m->n_in = (uint32_t)t->dim[0];
     m->n_out = (uint32_t)t->dim[1];
     if (raw) {
