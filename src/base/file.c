@@ -3,18 +3,24 @@
  * A write goes to a new file in the same folder, is synced and renamed over
  * the target, so a crash or a full disk leaves the old file or the new one.
  * Where the file system can, the new file has no name until it is whole: who
- * interrupts a command that writes gigabytes finds none of them left.
+ * interrupts a command that writes gigabytes finds none of them left. Elsewhere
+ * (NFS, FUSE) the next write to that folder removes what a killed one left:
+ * whoever writes one has it locked, on whichever machine.
  * What is not a regular file (a device, a pipe) is written in place: renaming
  * over /dev/null would replace the device.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -180,12 +186,41 @@ name_beside(br_str *name, const char *path, int fd, mode_t mode)
     return -1;
 }
 
+/* Files of processes that are gone, on this machine and any other. */
+static void
+sweep(const char *folder)
+{
+    DIR *d = opendir(folder);
+
+    for (struct dirent *e; d && (e = readdir(d));) {
+        int fd = -1;
+
+        if (br_out_is_left_over(e->d_name))
+            fd = openat(dirfd(d), e->d_name,
+                        O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+            (void)unlinkat(dirfd(d), e->d_name, 0);
+        if (fd >= 0)
+            close(fd);
+    }
+    if (d)
+        closedir(d);
+}
+
 static int
 open_beside(br_str *name, const char *path, mode_t mode)
 {
-    int fd = open_nameless(name, path, mode);
+    int fd = open_nameless(name, path, mode), n = folder_length(path);
 
-    return fd >= 0 || name->oom ? fd : name_beside(name, path, -1, mode);
+    if (fd < 0 && !name->oom) {
+        br_str_printf(name, "%.*s", n ? n : 1, n ? path : ".");
+        if (!name->oom)
+            sweep(name->at);
+        fd = name_beside(name, path, -1, mode);
+    }
+    if (fd >= 0)
+        (void)flock(fd, LOCK_EX | LOCK_NB);
+    return fd;
 }
 
 static br_code
@@ -253,16 +288,28 @@ br_out_put(br_out *o, const void *data, size_t n, br_status *st)
     return BR_OK;
 }
 
+/* Not between its two names: a signal waits for so long. */
+static void
+hold_signals(sigset_t *before)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, before);
+}
+
 br_code
 br_out_end(br_out *o, br_status *st)
 {
     const char *path = o->path.at;
     br_code code = BR_OK;
+    sigset_t before;
 
     if (o->mode >= 0 && !o->in_place && fchmod(o->fd, (mode_t)o->mode) != 0)
         code = fail_errno(st, "set the mode", path, errno);
     if (code == BR_OK && !o->in_place && !o->mapped && fsync(o->fd) != 0)
         code = fail_errno(st, "sync", path, errno);
+    hold_signals(&before);
     if (code == BR_OK && !o->in_place && o->temp.n == 0 &&
         name_beside(&o->temp, path, o->fd, 0) < 0) {
         code = o->temp.oom
@@ -278,6 +325,7 @@ br_out_end(br_out *o, br_status *st)
     if (code == BR_OK)
         br_str_clear(&o->temp); /* nothing left to remove */
     br_out_drop(o);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return code;
 }
 
