@@ -52,6 +52,15 @@ close_cut(br_kcode *code)
     br_free(c);
 }
 
+/* A name as the driver wants it; NULL: no memory for that. */
+static const char *
+ended(br_str *s, br_text name)
+{
+    br_str_clear(s);
+    br_str_put(s, name.p, name.n);
+    return s->oom ? NULL : br_str_z(s);
+}
+
 /* ---- memory --------------------------------------------------------------- */
 
 static br_code
@@ -106,26 +115,30 @@ static br_code
 fetch_vars(cut *c, const br_klaunch *l, br_status *st)
 {
     const br_kir *m = l->image->m;
+    br_code code = BR_OK;
     size_t region = 0;
+    br_str s = {0};
 
-    for (size_t k = 0; k < m->vars.n; k++) {
+    for (size_t k = 0; code == BR_OK && k < m->vars.n; k++) {
         const br_kvar *v = &m->vars.at[k];
-        char name[512];
+        const char *name;
         uint64_t at;
         size_t bytes;
 
         if (v->space == BR_KM_SPACE_SHARED)
             continue;
         const br_kregion *r = &l->image->regions.at[region++];
-        if (v->relocs.n || v->name.n >= sizeof name)
+        if (v->relocs.n)
             continue;
-        memcpy(name, v->name.p, v->name.n);
-        name[v->name.n] = 0;
-        if (c->cu.cuModuleGetGlobal(&at, &bytes, c->mod, name) == 0 &&
-            bytes >= r->bytes && r->bytes)
-            BR_TRY(br_cuda_get(&c->cu, r->host, at, (size_t)r->bytes, st));
+        name = ended(&s, v->name);
+        if (!name)
+            code = br_fail(st, BR_E_OOM, "out of memory");
+        else if (c->cu.cuModuleGetGlobal(&at, &bytes, c->mod, name) == 0 &&
+                 bytes >= r->bytes && r->bytes)
+            code = br_cuda_get(&c->cu, r->host, at, (size_t)r->bytes, st);
     }
-    return BR_OK;
+    br_str_fini(&s);
+    return code;
 }
 
 /* ---- a launch ------------------------------------------------------------- */
@@ -137,16 +150,18 @@ start(cut *c, const br_klaunch *l, const uint8_t *params, br_status *st)
     const br_kfn *f = &l->image->m->fns.at[l->fn];
     size_t bytes = f->param_bytes;
     const void *extra[] = {(void *)BUFFER, params, (void *)SIZE, &bytes, NULL};
-    br_str name = {0};
+    const char *name;
+    br_str s = {0};
     void *fn;
     br_code code;
 
     if (!c->mod)
         BR_TRY(br_cuda_module(&c->cu, &c->mod, l->file ? l->file : "kernel",
                               l->ptx, st));
-    br_str_put(&name, f->name.p, f->name.n);
-    code = BR_CU(&c->cu, st, cuModuleGetFunction(&fn, c->mod, br_str_z(&name)));
-    br_str_fini(&name);
+    name = ended(&s, f->name);
+    code = name ? BR_CU(&c->cu, st, cuModuleGetFunction(&fn, c->mod, name))
+                : br_fail(st, BR_E_OOM, "out of memory");
+    br_str_fini(&s);
     if (code == BR_OK && l->shared_bytes > SHARED_AT_ONCE)
         code = BR_CU(&c->cu, st,
                      cuFuncSetAttribute(fn, BR_CU_FUNC_DYN_SHARED,
