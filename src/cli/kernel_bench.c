@@ -235,8 +235,7 @@ report(const bench *b)
 int
 br_cmd_kernel_bench(br_cli *cli)
 {
-    const char *on =
-        br_opt_given(cli, BR_OPT_on) ? br_opt_str(cli, BR_OPT_on) : "x86-64";
+    const char *on = br_opt_str(cli, BR_OPT_on_timed);
     bench b = {.j = {.cli = cli, .on = br_ktarget_find(on), .optimise = true}};
     br_status st = {0};
     int code;

@@ -217,6 +217,7 @@ TEST(kernel_bench_holds_a_kernel_against_c)
                           "--block", "64",         "--arg", "rand:256",
                           "--arg",   "f32:0.5",    NULL,    NULL,
                           NULL,      "1000000000", NULL};
+    const char *on[] = {"interp", "x86-64", "x86-64-avx2", "cuda", "gfx1100"};
     t_proc r;
 
     if (!t_have_program("cc"))
@@ -226,6 +227,16 @@ TEST(kernel_bench_holds_a_kernel_against_c)
     t_exec(&r, argv, NULL, 0);
     ck_assert_msg(r.exit == 0 && strstr(r.out, "twice") && strstr(r.out, " ms"),
                   "%s%s", r.out, r.err);
+    /* what its help names has times, and nothing else is taken */
+    t_run(&r, "kernel", "bench", "--help");
+    ck_assert_ptr_nonnull(
+        strstr(r.out, "what runs it: interp, x86-64, x86-64-avx2 [x86-64]"));
+    argv[10] = "--on";
+    for (size_t i = 0; i < BR_COUNT(on); i++) {
+        argv[11] = on[i];
+        t_exec(&r, argv, NULL, 0);
+        ck_assert_msg(r.exit == (i < 3 ? 0 : 2), "%s: %s", on[i], r.err);
+    }
     argv[10] = "--max-ratio";
     argv[11] = "2";
     t_exec(&r, argv, NULL, 0);
