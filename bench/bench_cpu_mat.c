@@ -7,9 +7,10 @@
  * weights, as a share of what a plain read of the same buffer reaches, taken
  * before and after; 16, 64 and 512 rows in 10^9 operations a second (two per
  * product; the fastest of five), as a share (the median) of what the
- * instruction set's multiplier does just before and after with nothing else. The weights of one row rotate through 384 MiB, so that no
- * cache holds them. Outputs are compared bit for bit with the plain C kernel's
- * before any number is printed.
+ * instruction set's multiplier does just before and after with nothing else.
+ * The weights of one row rotate through 384 MiB, so that no cache holds them.
+ * Outputs are compared bit for bit with the plain C kernel's before any number
+ * is printed.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"

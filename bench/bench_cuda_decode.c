@@ -6,10 +6,10 @@
  *
  * Random weights of a real shape. For each shape: one step against the obvious
  * kernels of setup.cu (relative error of the logits), packets against mega
- * (bits), mega against itself (bits, 20 times), draws against the host's, then milliseconds per token at
- * several positions. Nothing is timed that was not checked first. --depths: the
- * same with so many chunks under way (shallow/deep). Exit 0, 1 when a check
- * fails, 5 without a device.
+ * (bits), mega against itself (bits, 20 times), draws against the host's, then
+ * milliseconds per token at several positions. Nothing is timed that was not
+ * checked first. --depths: the same with so many chunks under way
+ * (shallow/deep). Exit 0, 1 when a check fails, 5 without a device.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/half.h"
 #include "base/rng.h"

@@ -1,9 +1,9 @@
 /* nodes.cu - a kernel for each opcode of the graph, over rows of any slots.
  *
  * The arithmetic is docs/arithmetic.md's to the bit: `--arith exact` is the
- * kernels of this file and nothing else but products of integers. Rows are independent of each other and of how many
- * there are, so decode, batch and prefill agree by construction. Compiled with
- * -ffp-contract=off: what is fused here says fma_rn.
+ * kernels of this file and nothing else but products of integers. Rows are independent
+ * of each other and of how many there are, so decode, batch and prefill agree by
+ * construction. Compiled with -ffp-contract=off: what is fused here says fma_rn.
  *
  *   product, floats     16 threads an output, lane = k mod 16, tree 8 4 2 1
  *   product, integers   a warp an output: dp4a, exact inside a block; blocks

@@ -263,8 +263,8 @@ int64_t br_kstep_by(const br_ksteps *odd, uint8_t step);
 /* Of each value, whether all lanes that run together have the same, and its
  * step, if 8 threads of a block's row lie in 8 lanes; of each block, whether a
  * loop around it is left or walked by some lanes before others (kir_uniform.c).
- * warps: lanes of several run together. order and place as br_kfn_order has them; odd, which begins empty: NULL, powers
- * of two alone are steps. false: out of memory. */
+ * warps: lanes of several run together. order and place as br_kfn_order has them; odd,
+ * which begins empty: NULL, powers of two alone are steps. false: out of memory. */
 bool br_kfn_uniform(const br_kfn *f, bool warps, const uint32_t *order,
                     const uint32_t *place, uint8_t *uniform, uint8_t *step,
                     uint8_t *mixed, br_ksteps *odd) BR_MUST_USE;

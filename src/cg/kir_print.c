@@ -14,9 +14,9 @@
  *   end
  *
  * Results are numbered in the order of the text, so that printing what was
- * parsed gives the same text. An instruction is results = operation.modifiers.type.type2, arguments, then
- * @symbol, #number, $register, targets bN, !line. Constants stand where they
- * are used; their class follows from the signature.
+ * parsed gives the same text. An instruction is results =
+ * operation.modifiers.type.type2, arguments, then @symbol, #number, $register, targets
+ * bN, !line. Constants stand where they are used; their class follows from the signature.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/kir.h"
 

@@ -92,8 +92,8 @@ br_code br_tstore_key(br_tstore *s, br_text key, br_key_owner *who, bool *ok,
                       br_status *st) BR_MUST_USE;
 
 /* Adds what the ledger has grown by since `was` to the tenant's, and what that
- * costs at its prices of now, or the model's where it has none; quantiles and rates are those of `is`. All n at
- * once or none; after a failure nobody knows
+ * costs at its prices of now, or the model's where it has none; quantiles and
+ * rates are those of `is`. All n at once or none; after a failure nobody knows
  * which, so the next call of this run has to bring the same. */
 typedef struct br_ledger_delta {
     uint32_t tenant;

@@ -8,9 +8,9 @@
  * round until a kernel says that it is over. A device is lost, once, when a launch finds
  * the file BR_EMU_LOST: the number in it is what all calls say until nobody has the
  * context any more. One that finds BR_EMU_HANG never ends, if its kernel's name begins with
- * what that file says, one of all blocks at once even in its midst, and a call that would wait for it
- * aborts; one of blocks that are there at once and finds BR_EMU_DROP lacks the last of
- * them. Whoever gives the context up has given all memory back, or the process
+ * what that file says, one of all blocks at once even in its midst, and a call that
+ * would wait for it aborts; one of blocks that are there at once and finds BR_EMU_DROP
+ * lacks the last of them. Whoever gives the context up has given all memory back, or the process
  * ends. Seven multiprocessors of an sm_90, or BR_EMU_SM, BR_EMU_MAJOR; a launch in
  * which nobody can go on is reported and ends with "launch failed".
  * SPDX-License-Identifier: Apache-2.0 */

@@ -101,7 +101,9 @@ TEST(lint_counts_parameters)
                     "int\nseven(int a, int b, int c, int d, int e,\n"
                     "      void (*f)(int, int, int), int g)\n{\n}\n"
                     "int\nnine(int a, int b, int c, int d, int e, int f,\n"
-                    "     int g, int h, int i)\n{\n}\n");
+                    "     int g, int h, int i)\n{\n}\n"
+                    "int\nfails(int a, int b, int c, int d, int e, int f,\n"
+                    "      br_status *st)\n{\n}\n");
     says(1, "src/base/a.c:10: params (warning): seven: 7 parameters, aim at 6\n"
             "src/base/a.c:15: params: nine: 9 parameters, at most 8\n"
             "lint: 1 errors, 1 warnings\n");
@@ -151,14 +153,14 @@ TEST(lint_sees_small_things)
                         "/* TODO: later, FIXME; TODO(#7): fine */\n");
     put("src/mega/b.c", HEAD("b.c") "/* TODO(#7) fine */\n/* TODO no */\n");
     put("src/mega/c.c", t_printf("%s/*%s*/\n/*%s%s*/\n", HEAD("c.c"),
-                                 repeat("x", 77), repeat("x", 75), "\xc3\xa4"));
+                                 repeat("x", 97), repeat("x", 95), "\xc3\xa4"));
     says(1, "src/base/a.c:1: head: the first line is /* a.c - what it is for\n"
             "src/mega/a.c:1: name: same basename as src/base/a.c\n"
             "src/mega/a.c:2: space: tab\n"
             "src/mega/a.c:2: space: trailing blank\n"
             "src/mega/a.c:1: spdx: no SPDX-License-Identifier\n"
             "src/mega/b.c:4: todo: an open end names its issue: TODO(#12)\n"
-            "src/mega/c.c:3: width (warning): 81 columns\n"
+            "src/mega/c.c:3: width (warning): 101 columns\n"
             "lint: 6 errors, 1 warnings\n");
 }
 

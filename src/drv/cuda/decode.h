@@ -58,8 +58,8 @@ br_code br_cu_decode_new(br_cu_decode *d, br_cuda *cu, const br_cu_shape *s,
 void br_cu_decode_free(br_cu_decode *d);
 /* Bytes of the buffer that matrices pass through while they are loaded. */
 uint64_t br_cu_way(const br_cu_shape *s);
-/* Row-major on the device, in the format of a model file, re-laid into the streams. b: the up matrix of
- * GLU, else 0. */
+/* Row-major on the device, in the format of a model file, re-laid into the streams.
+ * b: the up matrix of GLU, else 0. */
 br_code br_cu_decode_put(br_cu_decode *d, uint32_t layer, enum br_cu_matrix m,
                          uint64_t a, uint64_t b, br_status *st) BR_MUST_USE;
 /* Where the next step begins; sent with it. */

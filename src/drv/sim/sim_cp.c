@@ -4,8 +4,8 @@
  *     doorbell rings --> taken in order: run, slot freed, signal counted down
  *
  * A slot belongs to the driver up to the moment its header is published, and
- * again once `read` has passed it; in between nobody may write there. A processor that met what is reported here would hang
- * or run something else:
+ * again once `read` has passed it; in between nobody may write there. A processor that
+ * met what is reported here would hang or run something else:
  *
  *   half written   the doorbell rang and the header is still invalid, or bytes
  *                  changed after the header was published

@@ -16,8 +16,8 @@ typedef struct br_simgpu_replayed {
     br_str said;                  /* and what the simulated GPU reports */
 } br_simgpu_replayed;
 
-/* patience_ns: for what comes after a doorbell. FORMAT, LIMIT: that is no trace, with the line. OK: done, differences or not;
- * r->said is the caller's to fini either way. */
+/* patience_ns: for what comes after a doorbell. FORMAT, LIMIT: that is no trace, with
+ * the line. OK: done, differences or not; r->said is the caller's to fini either way. */
 br_code br_simgpu_replay(br_simgpu_replayed *r, const char *text, size_t n,
                          int64_t patience_ns, br_status *st) BR_MUST_USE;
 
