@@ -235,6 +235,26 @@ TEST(kernel_lanes_part_and_meet_again)
     ck_assert_uint_eq(r->out[26], 111); /* 27 */
 }
 
+/* Two ways back to the head of a loop, in which all lanes that are in it vote: those
+ * that "continue" early wait for the others. */
+TEST(kernel_lanes_meet_in_the_head_of_a_loop)
+{
+    result *r = runs(
+        K("mov.u32 %%r3,0; mov.u32 %%r4,0; mov.u32 %%r5,-1;\n"
+          "and.b32 %%r6,%%r0,1; add.u32 %%r7,%%r6,4;\n"
+          "L: setp.lt.u32 %%p0,%%r3,%%r7; vote.sync.ballot.b32 "
+          "%%r5,%%p0,%%r5;\n"
+          "@!%%p0 bra E;\nadd.u32 %%r3,%%r3,1; xor.b32 %%r8,%%r3,%%r0; "
+          "and.b32 %%r8,%%r8,1;\n"
+          "setp.eq.u32 %%p1,%%r8,0; @%%p1 bra L;\n"
+          "add.u32 %%r4,%%r4,%%r5; bra L;\n"
+          "E: mad.lo.u32 %%r4,%%r5,16,%%r4; st.global.u32 [%%d1],%%r4; ret;"),
+        1, 32, false);
+
+    for (uint32_t k = 0; k < 32; k++)
+        ck_assert_uint_eq(r->out[k], k & 1 ? -2u : 0xaaaaaaa0 - 2u);
+}
+
 TEST(kernel_barriers_order_shared_memory)
 {
     static const char body[] =

@@ -10,6 +10,10 @@
  * A register that is written once, above every read, is a value. The others,
  * some tens in a kernel of thousands, are "multi": live sets are computed for
  * those alone, and a block where edges join gets a phi for each that is live.
+ *
+ * A loop goes back from one place: lanes that "continue" elsewhere than at its end
+ * would be in its head, the lowest block, before the others, and votes there, whose
+ * masks name all, would miss these (kir_order.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/ptx/ptx_int.h"
 
@@ -352,6 +356,45 @@ order(px_lower *l)
     return BR_OK;
 }
 
+static size_t
+ways_back(const px_lower *l, uint32_t head)
+{
+    size_t n = 0;
+
+    for (size_t k = 0; k < l->f->blks.at[head].pred.n; k++)
+        n += br_kdominates(l->idom, l->place, head,
+                           l->f->blks.at[head].pred.at[k]);
+    return n;
+}
+
+/* Blocks that are empty before the heads of loops with several ways back. */
+static br_code
+one_way_back(px_lower *l)
+{
+    br_kfn *f = l->f;
+    uint32_t n = (uint32_t)f->blks.n, *mem = l->rpo;
+
+    for (uint32_t head = 0; head < n; head++) {
+        uint32_t back = (uint32_t)f->blks.n;
+
+        if (ways_back(l, head) < 2)
+            continue;
+        br_kfn_blk(l->m, f);
+        if (l->m->oom || !br_vec_push(&l->blks, ((px_blk){.end = E_FALL})))
+            return px_oom(l->p);
+        for (uint32_t b = head; b < n; b++)
+            for (size_t e = 0; e < f->blks.at[b].succ.n; e++)
+                if (f->blks.at[b].succ.at[e] == head &&
+                    br_kdominates(l->idom, l->place, head, b))
+                    f->blks.at[b].succ.at[e] = back;
+        br_kfn_edge(l->m, f, back, head);
+    }
+    if (f->blks.n == n)
+        return BR_OK;
+    br_free(mem);
+    return order(l);
+}
+
 /* ---- registers ---------------------------------------------------------- */
 
 typedef struct reg_use {
@@ -504,6 +547,7 @@ px_flow_build(px_lower *l)
     BR_TRY(make_blocks(l));
     edges(l);
     BR_TRY(order(l));
+    BR_TRY(one_way_back(l));
     s.use = br_try_calloc(n + 1, sizeof *s.use);
     l->multi = br_try_alloc((2 * n + 2) * sizeof *l->multi);
     l->single = br_try_alloc((n + 1) * sizeof *l->single);
