@@ -157,15 +157,15 @@ br_cli_fail(br_cli *cli, const br_status *st)
 int
 br_cli_usage(br_cli *cli, const char *fmt, ...)
 {
-    br_status st = {.code = BR_E_USAGE};
-    char text[300];
+    br_status st = {0};
+    char text[sizeof st.msg];
     va_list ap;
 
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    snprintf(st.msg, sizeof st.msg, "%s (see brass%s%s --help)", text,
-             *cli->name ? " " : "", cli->name);
+    br_fail(&st, BR_E_USAGE, "%s (see brass%s%s --help)", text,
+            *cli->name ? " " : "", cli->name);
     return br_cli_fail(cli, &st);
 }
 

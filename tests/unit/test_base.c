@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -49,6 +50,41 @@ TEST(status_prefix_cuts_what_does_not_fit)
             if (n > 0 && m > 0 && want < sizeof st.msg)
                 ck_assert_uint_eq(strlen(st.msg), want);
         }
+}
+
+/* A name of any length does not hide what is said of it. */
+TEST(messages_keep_their_reason_beside_a_long_name)
+{
+    char *name = t_keep(calloc(1, 5001));
+    br_status st = {0};
+
+    memset(name, 'a', 5000);
+    br_fail(&st, BR_E_IO, "/b/%s: cannot open: %s", name, "File name too long");
+    ck_assert_uint_eq(strlen(st.msg), sizeof st.msg - 1);
+    ck_assert_int_eq(strncmp(st.msg, "/b/aaa", 6), 0);
+    ck_assert_ptr_nonnull(strstr(st.msg, "aaa...aaa"));
+    ck_assert_ptr_nonnull(
+        strstr(st.msg, "aaa: cannot open: File name too long"));
+    br_prefix(&st, "line 7 of %s", name);
+    ck_assert_int_eq(strncmp(st.msg, "line 7 of aaa", 13), 0);
+    st = (br_status){0};
+    br_fail(&st, BR_E_USAGE, "why");
+    br_prefix(&st, "%s", name);
+    ck_assert_ptr_nonnull(strstr(st.msg, "aaa...aaa"));
+    ck_assert_str_eq(st.msg + strlen(st.msg) - 5, ": why");
+    /* no half characters, and words alone are cut in the middle */
+    for (size_t k = 0; k + 2 < 5000; k += 2)
+        memcpy(name + k, "\xc3\xa4", 2);
+    st = (br_status){0};
+    br_fail(&st, BR_E_IO, "%s: no", name);
+    for (const char *p = st.msg; *p; p++)
+        ck_assert((unsigned char)*p != 0xc3 || (unsigned char)p[1] == 0xa4);
+    memset(name, ' ', 5000);
+    st = (br_status){0};
+    br_fail(&st, BR_E_IO, "begin%send", name);
+    ck_assert_uint_eq(strlen(st.msg), sizeof st.msg - 1);
+    ck_assert_ptr_nonnull(strstr(st.msg, " ... "));
+    ck_assert_str_eq(st.msg + strlen(st.msg) - 3, "end");
 }
 
 TEST(codes_have_names_texts_and_exits)
