@@ -280,3 +280,72 @@ TEST_WITHIN(gcn_thousands_of_values_of_lanes_have_a_place, 60)
     values(&s, 1400, true);
     same_everywhere(&s);
 }
+
+/* ---- other limits --------------------------------------------------------- */
+
+/* Three places an if, and values that go between two of them alone. */
+TEST_WITHIN(gcn_thousands_of_blocks_are_none_too_many, 60)
+{
+    static const char *const on[] = {"gfx1100", "gfx1201-wave64"};
+    br_str s = {0};
+    br_kir *m;
+
+    br_str_printf(&s, TOP("20"));
+    for (unsigned k = 0; k < 2800; k++)
+        br_str_printf(&s,
+                      "mad.lo.u32 %%r4, %%r4, %u, %%r9; shr.u32 %%r5, %%r4, "
+                      "9; and.b32 %%r5, %%r5, 7; setp.eq.u32 %%p1, %%r5, %u; "
+                      "@%%p1 bra S%u; xor.b32 %%r4, %%r4, %u; S%u:\n",
+                      2 * k + 3, k % 8, k, 7 * k + 1, k);
+    br_str_printf(&s, END);
+    m = ptx_load(br_str_z(&s));
+    for (size_t k = 0; k < BR_COUNT(on); k++) {
+        br_ktarget t = few_target(on[k], 0, 0, false);
+        const char *err = pr_compare(m, &t);
+
+        ck_assert_msg(!err, "%s: %s", on[k], err);
+    }
+    br_kir_free(m);
+    br_str_fini(&s);
+}
+
+/* What is too much is told with how much there is. */
+#define USE(space, bytes)                               \
+    "." #space " .align 4 .b8 a[" #bytes "];",          \
+        "mov.u64 %d2, a; st." #space ".u32 [%d2], %r1;" \
+        "ld." #space ".u32 %r1, [%d2+8];"
+
+TEST(gcn_limits_say_what_is_there)
+{
+    static const struct {
+        const char *params, *vars, *use, *says;
+    } cases[] = {
+        {".param .align 8 .b8 p[32764]", "", "", NULL},
+        {".param .align 8 .b8 p[32768]", "", "",
+         "32768 bytes of parameters; 32764"},
+        {".param .u64 p", USE(shared, 65536), NULL},
+        {".param .u64 p", USE(shared, 65540), "65540 bytes of shared memory"},
+        {".param .u64 p", USE(local, 65536), NULL},
+        {".param .u64 p", USE(local, 65540),
+         "bytes of local memory of a thread; 65536 are there"}};
+
+    for (size_t k = 0; k < BR_COUNT(cases); k++) {
+        br_kir *m = ptx_load(t_printf(
+            ".version 8.3\n.target sm_90\n.address_size 64\n.entry k(%s) {\n"
+            "%s .reg .b32 %%r<4>; .reg .b64 %%d<4>; ld.param.u64 %%d1, [p];\n"
+            "mov.u32 %%r1, %%tid.x; %s st.global.u32 [%%d1], %%r1; ret; }\n",
+            cases[k].params, cases[k].vars, cases[k].use));
+        br_gcn_isa isa = {.cpu = br_gcn_cpu_find("gfx1201")};
+        br_gcn_compiled out;
+        br_status st = {0};
+        br_code c = br_gcn_compile(&out, &isa, m, 0, &st);
+
+        if (cases[k].says)
+            ck_assert_msg(c == BR_E_LIMIT && strstr(st.msg, cases[k].says),
+                          "%s", st.msg);
+        else
+            t_ok(c, &st);
+        br_gcn_compiled_fini(&out);
+        br_kir_free(m);
+    }
+}

@@ -277,7 +277,10 @@ gm_flow_begin(gm_fn *g)
         return false;
     }
     if (g->places.n > GM_MAX_PLACES) {
-        gm_fail(g, BR_E_LIMIT, "more than %d blocks", GM_MAX_PLACES);
+        gm_fail(g, BR_E_LIMIT,
+                "more than %d blocks, edges that "
+                "are some counted: make two kernels of it",
+                GM_MAX_PLACES);
         return false;
     }
     wire(g);

@@ -24,9 +24,8 @@
 enum {
     GM_MAX_OPS = 6,
     GM_MAX_SETS = 3,
-    GM_MAX_PLACES = 1 << 13, /* blocks of a kernel, edges included */
+    GM_MAX_PLACES = 1 << 15, /* blocks of a kernel, edges included */
     GM_MAX_VREGS = 1 << 20,
-    GM_MAX_BITS = 1 << 28, /* of a table of liveness */
     GM_MAX_LDS = 64 << 10,
     GM_SGPRS = 106,
     GM_VGPRS = 256,

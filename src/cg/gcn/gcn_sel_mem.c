@@ -646,8 +646,10 @@ gm_place_shared(gm_fn *g)
             g->lds[k] = (uint32_t)at;
             at += dynamic ? 0 : v->bytes;
             if (at > GM_MAX_LDS) {
-                gm_fail(g, BR_E_LIMIT, "more than %d bytes of shared memory",
-                        GM_MAX_LDS);
+                gm_fail(g, BR_E_LIMIT,
+                        "%llu bytes of shared memory, counters of barriers "
+                        "too; a block has %d here",
+                        (unsigned long long)at, GM_MAX_LDS);
                 return false;
             }
         }

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { MAX_PARAMS = 4096 };
+enum { MAX_PARAMS = 32764 }; /* as CUDA has it, from 12.1 on */
 
 /* ---- one kernel -------------------------------------------------------- */
 
@@ -226,10 +226,13 @@ br_gcn_compile(br_gcn_compiled *out, const br_gcn_isa *isa, const br_kir *m,
     g.line = f->line;
     g.args_bytes = (f->param_bytes + 7) & ~7u;
     if (f->param_bytes > MAX_PARAMS)
-        gm_fail(&g, BR_E_LIMIT, "%u bytes of parameters", f->param_bytes);
+        gm_fail(&g, BR_E_LIMIT, "%u bytes of parameters; %d are the most",
+                f->param_bytes, MAX_PARAMS);
     g.scratch_bytes = (f->frame_bytes + 15) & ~15u;
     if (g.scratch_bytes > GM_MAX_SCRATCH)
-        gm_fail(&g, BR_E_LIMIT, "%u bytes of local memory; %d are there",
+        gm_fail(&g, BR_E_LIMIT,
+                "%u bytes of local memory of a thread; %d are there: smaller "
+                "local arrays, or such in global memory",
                 g.scratch_bytes, GM_MAX_SCRATCH);
     if (!rows_by_name(isa, &rows) || !gm_place_shared(&g))
         gm_oom(&g);
