@@ -73,12 +73,13 @@ typedef struct br_ask {
     br_str talk;              /* its conversation; empty: none */
     const br_json *tool_list; /* as the template sees them; NULL: none */
     br_json *turn; /* input items: the assistant's message that they add to */
-    const char *effort;  /* how much to think: "none"...; NULL: not said */
-    const char *wish;    /* the same, where the template knows of it */
-    bool may_think;      /* effort allows thoughts, asks for none */
-    bool hide_thoughts;  /* they are not wanted in the answer */
-    int64_t think_most;  /* tokens of thoughts; negative: no matter */
-    const br_json *vars; /* of the template, an object, or NULL */
+    const char *effort;      /* how much to think: "none"...; NULL: not said */
+    const char *effort_from; /* the field that did */
+    const char *wish;        /* the same, where the template knows of it */
+    bool may_think;          /* effort allows thoughts, asks for none */
+    bool hide_thoughts;      /* they are not wanted in the answer */
+    int64_t think_most;      /* tokens of thoughts; negative: no matter */
+    const br_json *vars;     /* of the template, an object, or NULL */
     br_tool_choice tool_choice;
     bool tool_choice_said, serial; /* serial: one call at most */
     const br_json *tool_choice_as; /* as it was said, where that is an object */

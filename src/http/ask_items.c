@@ -221,6 +221,7 @@ br_ask_effort(br_ask *a, const br_json *v, const char *name, br_status *st)
     for (size_t i = 0; v->kind == BR_J_STR && i < BR_COUNT(words); i++)
         if (br_json_is(v, words[i])) {
             a->effort = words[i];
+            a->effort_from = name;
             return BR_OK;
         }
     return br_fail(st, BR_E_USAGE,
@@ -239,6 +240,7 @@ br_ask_thinking(br_ask *a, const br_json *v, const char *name, br_status *st)
 
     if (br_ask_is_type(v, "disabled") && v->n == 1) {
         a->effort = "none";
+        a->effort_from = name;
         return BR_OK;
     }
     if (!enabled && !br_ask_is_type(v, "adaptive"))

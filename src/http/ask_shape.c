@@ -68,6 +68,8 @@ read_format(br_ask *a, const br_json *v, const char *name, br_status *st)
 
     if (v->kind == BR_J_OBJ && !v->n)
         return BR_OK;
+    if (v->kind != BR_J_OBJ)
+        return br_fail(st, BR_E_USAGE, "%s: must be an object", name);
     if (!type || type->kind != BR_J_STR)
         return br_fail(st, BR_E_USAGE, "%s.type: must be a string", name);
     if (br_json_is(type, "text"))

@@ -122,10 +122,13 @@ read_tool(br_ask *a, const br_json *v, const char *place, br_status *st)
     const br_json *f = br_json_get(v, "function"), *strict;
     br_tool t = {0};
 
-    if (v->kind != BR_J_OBJ || !type || !br_json_is(type, "function") || !f ||
-        f->kind != BR_J_OBJ)
-        return br_fail(st, BR_E_USAGE, "%s: only functions can be called",
+    if (v->kind != BR_J_OBJ || !type || !br_json_is(type, "function"))
+        return br_fail(st, BR_E_USAGE,
+                       "%s: only functions can be called: type must be "
+                       "'function'",
                        place);
+    if (!f || f->kind != BR_J_OBJ)
+        return br_fail(st, BR_E_USAGE, "%s.function: must be an object", place);
     BR_TRY(br_ask_tool_name(br_json_get(f, "name"), place, st));
     t.name = br_json_get(f, "name")->s;
     for (size_t i = 0; i < a->tools.n; i++)

@@ -684,7 +684,10 @@ static void
 give_up(br_gen *g, const br_status *st)
 {
     br_str_clear(&g->h->scratch);
-    br_reply_status(g->h, g->c, st, g->ask.param);
+    br_reply_status(g->h, g->c, st,
+                    !g->ask.param && st->code == BR_E_LIMIT
+                        ? br_gen_prompt_field(g) /* what does not fit */
+                        : g->ask.param);
     g->c = NULL;
     cancel(g);
     if (!g->n_open)

@@ -31,15 +31,21 @@ check_bytes(const br_http *h, uint64_t n, br_status *st)
 
 /* What only may change the thought asks for nothing where it cannot. */
 static br_code
-set_effort(br_chat *chat, const br_ask *a, br_status *st)
+set_effort(br_chat *chat, br_ask *a, br_status *st)
 {
     bool none = a->effort && strcmp(a->effort, "none") == 0;
     br_status why = {0};
+    br_code code;
 
     if (a->wish && !none && br_chat_effort(chat, a->wish, &why) == BR_OK)
         return BR_OK;
-    if (!a->may_think)
-        return br_chat_effort(chat, a->effort, st);
+    if (!a->may_think) {
+        code = br_chat_effort(chat, a->effort, st);
+        if (code != BR_E_USAGE || !a->effort_from)
+            return code;
+        a->param = a->effort_from;
+        return br_prefix(st, "%s", a->param);
+    }
     if (br_chat_effort(chat, a->effort, &why) == BR_OK)
         return BR_OK;
     return br_chat_effort(chat, NULL, st);
@@ -47,7 +53,7 @@ set_effort(br_chat *chat, const br_ask *a, br_status *st)
 
 /* What the template makes of the ask's messages. */
 static br_code
-chat_text(br_http *h, const br_ask *a, br_str *text, br_status *st)
+chat_text(br_http *h, br_ask *a, br_str *text, br_status *st)
 {
     const br_json *vars = a->vars ? a->vars->child : NULL;
     br_chat *chat = h->model->m.chat;
@@ -89,7 +95,7 @@ chat_text(br_http *h, const br_ask *a, br_str *text, br_status *st)
 br_code
 br_gen_texts(br_gen *g, size_t *bytes, br_status *st)
 {
-    const br_ask *a = &g->ask;
+    br_ask *a = &g->ask;
 
     if (!a->prompts.n)
         BR_TRY(chat_text(g->h, a, &g->text, st));
@@ -121,10 +127,12 @@ look_for_thought(br_gen *g, br_status *st)
     return code;
 }
 
-static const char *
-prompt_field(const br_gen *g)
+const char *
+br_gen_prompt_field(const br_gen *g)
 {
-    return g->wire->embeds ? "input" : g->ask.prompts.n ? "prompt" : "messages";
+    if (g->wire->embeds || g->ask.api == BR_API_RESPONSES)
+        return "input";
+    return g->ask.prompts.n ? "prompt" : "messages";
 }
 
 br_code
@@ -144,7 +152,7 @@ br_gen_encode(const br_gen *g, size_t i, br_tok_work *w, br_tok_ids *ids,
     for (size_t k = 0; k < p->n_tokens; k++) {
         if (p->tokens[k] >= br_tok_count(m->tok))
             return br_fail(st, BR_E_USAGE, "%s: %d is no token",
-                           prompt_field(g), p->tokens[k]);
+                           br_gen_prompt_field(g), p->tokens[k]);
         if (!br_vec_push(ids, p->tokens[k]))
             return br_fail(st, BR_E_OOM, "out of memory");
     }
@@ -163,7 +171,7 @@ br_gen_prompt(br_gen *g, size_t i, br_status *st)
         h->ids = g->read[i];
         g->read[i] = spare;
     } else {
-        g->ask.param = prompt_field(g);
+        g->ask.param = br_gen_prompt_field(g);
         BR_TRY(br_gen_encode(g, i, h->work, &h->ids, st));
         g->ask.param = NULL;
     }

@@ -471,7 +471,8 @@ TEST(http_refuses_what_does_not_fit_the_context)
     a = sk_ask(&k, "POST /v1/completions", "",
                t_printf("{\"prompt\":\"%s\"}", s.at));
     ck_assert_int_eq(a.status, 400);
-    ck_assert_ptr_nonnull(strstr(a.body, "context_length_exceeded"));
+    ck_assert_ptr_nonnull(strstr(
+        a.body, "\"param\":\"prompt\",\"code\":\"context_length_exceeded"));
     br_str_fini(&s);
     /* Megabytes are not even read. */
     big = br_alloc(4 << 20);

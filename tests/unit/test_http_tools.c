@@ -428,6 +428,8 @@ TEST(tools_that_are_refused)
         const char *body, *says;
     } rows[] = {
         {ASK "\"tools\":[{\"type\":\"web\"}]}", "tools[0]: only functions"},
+        {ASK "\"tools\":[{\"type\":\"function\"}]}",
+         "tools[0].function: must be an object"},
         {ASK "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"a b\"}"
              "}]}",
          "tools[0].name"},

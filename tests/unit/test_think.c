@@ -213,7 +213,11 @@ TEST(how_much_to_think)
         {"", 200, "<think>\\n\""},
         {",\"reasoning_effort\":\"none\"", 200, "<think></think>"},
         {",\"reasoning_effort\":\"medium\"", 200, "<think>\\n\""},
-        {",\"reasoning_effort\":\"high\"", 400, "no reasoning effort 'high'"},
+        {",\"reasoning_effort\":\"high\"", 400,
+         "\"reasoning_effort: the "
+         "model's chat template "
+         "has no reasoning effort "
+         "'high'"},
         {",\"reasoning_effort\":\"huge\"", 400, "must be none"},
         {",\"chat_template_kwargs\":{\"enable_thinking\":false}", 200,
          "<think></think>"},
