@@ -94,6 +94,8 @@ $(addprefix $(B)/src/drv/sim/sim_,lane.o lane_avx2.o lane_avx512.o valu.o mem.o 
 ifeq ($(ARCH),x86_64)
 $(B)/src/drv/cpu/mat_avx2.o $(B)/src/drv/cpu/mat_avx2_many.o: BR_CFLAGS += -mavx2 -mfma -mf16c
 $(B)/src/drv/sim/sim_lane_avx2.o: BR_CFLAGS += -mavx2 -mfma
+$(B)/src/model/encode_lanes_avx2.o: BR_CFLAGS += -mavx2 -funroll-loops
+$(B)/src/model/encode_lanes_avx512.o: BR_CFLAGS += -mavx512f -mavx512dq -mavx512vl -funroll-loops
 $(B)/src/drv/sim/sim_lane_avx512.o $(B)/src/drv/sim/sim_wide_avx512.o: BR_CFLAGS += -mavx2 -mfma -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 $(addprefix $(B)/src/drv/cpu/mat_,avx512.o avx512_act.o amx.o): BR_CFLAGS += -mavx2 -mfma -mf16c -mavx512f \
         -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx512bf16

@@ -13,6 +13,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/encode_fit.h"
 #include "model/encode_int.h"
+#include "model/encode_lanes.h"
 
 #include <math.h>
 
@@ -124,33 +125,56 @@ plain_affine(const float *x, uint8_t *p, int top, int *l)
         l[i] = cut((x[i] - lo) * id + 0.5f, top);
 }
 
-static void
-fitted_affine(const float *x, const float *w, uint8_t *p, int top, int *l)
+static size_t
+put_affine(const int *l, uint8_t *p, bool five)
 {
-    const br_fit_affine_desc fit = {top, -0.9f, 0.05f, 36, true};
-    float min, d = br_fit_affine(&fit, x, w, N, &min), m;
+    put_bits(l, five ? p + 4 : NULL, p + 4 + (five ? 4 : 0));
+    return 4 + (five ? 4 : 0) + N / 2;
+}
 
-    d = br_put_half(p, d);
-    m = br_put_half(p + 2, -min);
-    for (int i = 0; i < N; i++)
-        l[i] = br_fit_divide(x[i] - m, d, 0, top);
+/* Eight blocks at a time; what is beyond the last is 0 and costs nothing else. */
+static void
+fitted_affine(const float *x, uint8_t *p, size_t n, const float *imatrix,
+              int top)
+{
+    enum { MOST = BR_ENC_LANES * N };
+    const br_fit_affine_desc fit = {top, -0.9f, 0.05f, 36, true};
+    const float var = br_enc_mean_square(x, n);
+    float here[MOST], w[MOST], scale[BR_ENC_LANES], min[BR_ENC_LANES];
+    int l[N];
+
+    for (size_t done = 0; done < n; done += MOST) {
+        size_t count = BR_MIN(n - done, (size_t)MOST);
+
+        memset(here, 0, sizeof here);
+        memset(w, 0, sizeof w);
+        memcpy(here, x + done, count * sizeof *here);
+        for (size_t i = 0; i < count; i += N)
+            br_enc_weigh(here + i, imatrix + done + i, N, var, w + i);
+        br_enc_lanes_here()->affine(&fit, here, w, N, scale, min);
+        for (size_t i = 0; i < count; i += N) {
+            float d = br_put_half(p, scale[i / N]);
+            float m = br_put_half(p + 2, -min[i / N]);
+
+            for (int k = 0; k < N; k++)
+                l[k] = br_fit_divide(here[i + (size_t)k] - m, d, 0, top);
+            p += put_affine(l, p, top == 31);
+        }
+    }
 }
 
 static void
 enc_affine(const float *x, uint8_t *p, size_t n, const float *imatrix, int top)
 {
-    float var = imatrix ? br_enc_mean_square(x, n) : 0, w[N];
-    size_t high = top == 31 ? 4 : 0;
     int l[N];
 
-    for (size_t i = 0; i < n; i += N, p += 4 + high + N / 2) {
-        if (imatrix) {
-            br_enc_weigh(x + i, imatrix + i, N, var, w);
-            fitted_affine(x + i, w, p, top, l);
-        } else {
-            plain_affine(x + i, p, top, l);
-        }
-        put_bits(l, high ? p + 4 : NULL, p + 4 + high);
+    if (imatrix) {
+        fitted_affine(x, p, n, imatrix, top);
+        return;
+    }
+    for (size_t i = 0; i < n; i += N) {
+        plain_affine(x + i, p, top, l);
+        p += put_affine(l, p, top == 31);
     }
 }
 

@@ -7,7 +7,8 @@
  * error sum w (x - scale l - min)^2. What the caller stores is only the scale;
  * it rounds the weights anew when the scale has become an F16 or an integer.
  *
- * Cost: 5 flops a weight and candidate; 19 to 37 candidates.
+ * Cost: 5 flops a weight and candidate; 19 to 37 candidates, eight side by side
+ * (encode_lanes.h).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_ENCODE_FIT_H
 #define BR_ENCODE_FIT_H
@@ -25,15 +26,12 @@ float br_fit_signed(const float *x, const float *w, int n, int top);
 /* l in [0, top], x and scale not negative. */
 float br_fit_positive(const float *x, const float *w, int n, int top);
 
+/* x ~ scale l - min, with min >= 0: br_enc_lanes.affine. */
 typedef struct br_fit_affine_desc {
     int top;           /* l in [0, top] */
     float first, step; /* candidates: (top + first + i step) / (max - min) */
     int steps;         /* i from 0 to steps */
     bool half;         /* scale and minimum will be stored as F16 */
 } br_fit_affine_desc;
-
-/* x ~ scale l - *min, with *min >= 0. */
-float br_fit_affine(const br_fit_affine_desc *d, const float *x, const float *w,
-                    int n, float *min);
 
 #endif

@@ -13,6 +13,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/encode_fit.h"
 #include "model/encode_int.h"
+#include "model/encode_lanes.h"
 
 #include <math.h>
 
@@ -39,19 +40,20 @@ fit_subs(k_block *b, const float *x, const float *imatrix, int top)
                                                 : &plain5;
     float var = 2 * br_enc_mean_square(x, BLOCK);
 
-    for (int j = 0; j < SUBS; j++, x += SUB) {
-        float rms = sqrtf(br_enc_mean_square(x, SUB)), *w = b->w + j * SUB;
+    for (int j = 0; j < SUBS; j++) {
+        const float *sub = x + j * SUB;
+        float rms = sqrtf(br_enc_mean_square(sub, SUB)), *w = b->w + j * SUB;
 
         if (imatrix)
-            br_enc_weigh(x, imatrix + j * SUB, SUB, var, w);
+            br_enc_weigh(sub, imatrix + j * SUB, SUB, var, w);
         b->weight[j] = 0;
         for (int i = 0; i < SUB; i++) {
             if (!imatrix)
-                w[i] = rms + fabsf(x[i]);
+                w[i] = rms + fabsf(sub[i]);
             b->weight[j] += w[i];
         }
-        b->scale[j] = br_fit_affine(fit, x, w, SUB, &b->min[j]);
     }
+    br_enc_lanes_here()->affine(fit, x, b->w, SUB, b->scale, b->min);
 }
 
 /* Eight numbers, not negative, to integers of 6 bits and one F16. */
@@ -80,47 +82,6 @@ put_scales(const k_block *b, uint8_t *q)
     }
 }
 
-/* Rounds one sub-block; returns the weighted squared error. */
-static double
-round_sub(const float *x, const float *w, float scale, float min, int top,
-          int *l)
-{
-    double sum = 0;
-
-    for (int i = 0; i < SUB; i++) {
-        double e;
-
-        l[i] = br_fit_divide(x[i] + min, scale, 0, top);
-        e = (double)(scale * (float)l[i] - min - x[i]);
-        sum += (double)w[i] * e * e;
-    }
-    return sum;
-}
-
-/* The best of nine pairs of integers around those of sub-block j. */
-static void
-settle_sub(k_block *b, const float *x, int j, float d, float dmin, int top)
-{
-    int ls = b->ls[j], lm = b->lm[j], try[SUB];
-    double least = (double)INFINITY;
-
-    for (int k = 0; k < 9; k++) {
-        int s = ls + (k + 1) % 3 - 1, m = lm + (k / 3 + 1) % 3 - 1;
-        double e;
-
-        if (s < 0 || s > 63 || m < 0 || m > 63)
-            continue;
-        e = round_sub(x + j * SUB, b->w + j * SUB, d * (float)s,
-                      dmin * (float)m, top, try);
-        if (e >= least)
-            continue;
-        least = e;
-        b->ls[j] = s;
-        b->lm[j] = m;
-        memcpy(b->l + j * SUB, try, sizeof try);
-    }
-}
-
 /* Writes the 16 bytes before the weights; leaves those in b->l. */
 static void
 encode_head(k_block *b, const float *x, const float *imatrix, uint8_t *p,
@@ -131,8 +92,8 @@ encode_head(k_block *b, const float *x, const float *imatrix, uint8_t *p,
     fit_subs(b, x, imatrix, top);
     d = put_six(b->scale, imatrix ? b->weight : NULL, p, b->ls);
     dmin = put_six(b->min, imatrix ? b->weight : NULL, p + 2, b->lm);
-    for (int j = 0; j < SUBS; j++)
-        settle_sub(b, x, j, d, dmin, top);
+    br_enc_lanes_here()->settle(
+        &(br_fit_pairs){d, dmin, top, b->ls, b->lm, b->l}, x, b->w, SUB);
     put_scales(b, p + 4);
 }
 
@@ -192,7 +153,9 @@ put_scales6(const float *scale, uint8_t *p)
 static void
 encode_q6_k(const float *x, const float *imatrix, uint8_t *p)
 {
+    const br_enc_lanes *here = br_enc_lanes_here();
     float scale[SUBS6], w[SUB6], d;
+    int r[BLOCK];
 
     for (int j = 0; j < SUBS6; j++) {
         const float *sub = x + j * SUB6;
@@ -205,10 +168,11 @@ encode_q6_k(const float *x, const float *imatrix, uint8_t *p)
     }
     d = put_scales6(scale, p);
     memset(p, 0, 192);
+    for (int j = 0; j < SUBS6; j++)
+        here->divide(x + j * SUB6, SUB6, d * (float)(int8_t)p[192 + j], -32, 31,
+                     r + j * SUB6);
     for (int i = 0; i < BLOCK; i++) {
-        float s = d * (float)(int8_t)p[192 + i / SUB6];
-        int l = br_fit_divide(x[i], s, -32, 31) + 32;
-        int half = i / 128, row = i / 32 % 4, col = i % 32;
+        int l = r[i] + 32, half = i / 128, row = i / 32 % 4, col = i % 32;
 
         p[half * 64 + row % 2 * 32 + col] |= (uint8_t)((l & 15) << row / 2 * 4);
         p[128 + half * 32 + col] |= (uint8_t)(l >> 4 << 2 * row);

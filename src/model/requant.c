@@ -57,12 +57,16 @@ fail_weight(share *s, uint64_t row, uint64_t i, const char *what, float v)
 static br_code
 check_row(share *s, uint64_t row, const float *x, float *largest)
 {
-    *largest = 0;
+    float top = 0;
+
     for (uint64_t i = 0; i < s->t->dim[0]; i++) {
-        if (!isfinite(x[i]))
+        const float a = fabsf(x[i]);
+
+        if (!isfinite(a))
             return fail_weight(s, row, i, "no number", x[i]);
-        *largest = fmaxf(*largest, fabsf(x[i]));
+        top = a > top ? a : top;
     }
+    *largest = top;
     return BR_OK;
 }
 
@@ -111,7 +115,7 @@ encode_rows(share *s)
     const br_gguf_tensor *t = s->t;
     uint64_t n = t->dim[0], in = row_bytes(t->type, n);
     uint64_t out = row_bytes(s->type, n);
-    float largest;
+    float largest = 0;
 
     for (uint64_t k = 0; k < s->rows; k++) {
         uint64_t row = s->row + k, mat = row / t->dim[1];
