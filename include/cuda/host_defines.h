@@ -35,7 +35,8 @@ brass_cluster_is_one_block(int x, int y = 1, int z = 1)
         __attribute__((           \
             annotate("cluster", (brass_cluster_is_one_block(__VA_ARGS__)))))
 #    define __maxnreg__(...)
-#    define __nv_pure__ __attribute__((pure))
+#    define __nv_pure__  __attribute__((pure))
+#    define __assume(is) __builtin_assume(is)
 #    if __clang_major__ < 15
 #        define __noinline__ /* a word from 15 on; only a wish anyhow */
 #    endif

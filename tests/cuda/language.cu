@@ -110,6 +110,7 @@ __device__ __noinline__ int op_mul(int a, int b) { return a * b; }
 __device__ Op table[2] = {op_add, op_mul};
 __global__ void pointers(int *out, int which)
 {
+    __assume(which < 2);
     Op local = which ? op_mul : op_add;
 
     out[0] = table[which](6, 7);

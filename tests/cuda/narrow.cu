@@ -223,6 +223,12 @@ words(float *o)
     o[k++] = back.x + back.y * 10 + back.z * 100 + back.w * 1000;
     o[k++] = __low2float((__half2)__nv_fp8x2_e5m2(p));
     o[k++] = (float)(int)__nv_fp8_e4m3(-17.0f);
+    o[k++] = (float)__half2uchar_rz(__float2half(300.f)) + __half2char_rz(__float2half(-7.9f));
+    o[k++] = (float)__bfloat162char_rz(__float2bfloat16(-300.f)) + __bfloat162uchar_rz(__float2bfloat16(-1.f));
+    o[k] = (float)one++;
+    o[k] += 10 * (float)one--;
+    o[k] += 100 * __high2float(p++);
+    o[k++] += 1000 * __high2float(--p);
 }
 static void
 all_words()
@@ -230,12 +236,12 @@ all_words()
     static const float want[] = {
         -1, -1.0009765625f, 0x1p-24f, 65504, 2, 32767, 0, 7, 65504,
         0x1p24f + 0x20000, 0x1p64f, 3, 5, 65535, 1, 1, 0, 1, 1.5f, -2.5f, 1,
-        1 + 20 - 300 + 448000, 1.5f, -16};
-    Dev<float> o(std::vector<float>(24, -99.f));
+        1 + 20 - 300 + 448000, 1.5f, -16, 255 - 7, -128, 1 + 20 - 250 - 2500};
+    Dev<float> o(std::vector<float>(27, -99.f));
 
     words<<<1, 1>>>(o.p);
     std::vector<float> got = o.get();
-    for (int k = 0; k < 24; k++)
+    for (int k = 0; k < 27; k++)
         if (got[k] != want[k]) {
             fprintf(stderr, "word %d: %g, not %g\n", k, got[k], want[k]);
             failures++;

@@ -190,6 +190,21 @@ TEST(kernel_loads_a_pointer_that_all_lanes_use)
         ck_assert_uint_eq(r->out[k], k);
 }
 
+/* As clang 19 writes alloca(): an alignment of 0. */
+TEST(kernel_takes_room_on_its_stack)
+{
+    result *r = runs(
+        K("mul.wide.u32 %%d2,%%r0,8; add.u64 %%d2,%%d2,16; alloca.u64 "
+          "%%d3,%%d2,0;\n"
+          "alloca.u64 %%d4,%%d2,16; st.local.u32 [%%d3+8],%%r0; st.local.u32 "
+          "[%%d4+8],99;\n"
+          "ld.local.u32 %%r3,[%%d3+8]; st.global.u32 [%%d1],%%r3; ret;"),
+        1, 32, false);
+
+    for (uint32_t k = 0; k < 32; k++)
+        ck_assert_uint_eq(r->out[k], k);
+}
+
 /* All lanes of two warps for one lock; who has it releases it behind the loop
  * in which the others wait. */
 TEST(kernel_lanes_spin_for_a_lock)

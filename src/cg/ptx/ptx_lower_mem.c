@@ -192,7 +192,7 @@ px_l_alloca(px_lower *l, const px_ins *ins)
     unsigned t = l->opc->types[0];
     uint32_t n;
 
-    if (align->kind == O_INT)
+    if (align->kind == O_INT && align->imm) /* clang 19 writes 0 for alloca() */
         i.imm = (int64_t)align->imm;
     if (i.imm < 1 || i.imm > 4096 || (i.imm & (i.imm - 1)))
         return PX_NO(l, "an alignment is a power of two up to 4096");
