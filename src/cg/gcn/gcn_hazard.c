@@ -16,8 +16,8 @@
  *
  * Each is answered by a wait for the unit that writes. Where ways meet, what is
  * open on one is open; a scalar instruction is held up only by what is open on
- * all, for it is not on the way where that was not written. Missing s_delay_alu is no hazard: those only tell the
- * hardware what it will see.
+ * all, for it is not on the way where that was not written. Missing s_delay_alu is
+ * no hazard: those only tell the hardware what it will see.
  *
  * Requires  waits for memory are in     Changes   inserts waits
  * SPDX-License-Identifier: Apache-2.0 */
