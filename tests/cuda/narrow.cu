@@ -224,7 +224,8 @@ words(float *o)
     o[k++] = __low2float((__half2)__nv_fp8x2_e5m2(p));
     o[k++] = (float)(int)__nv_fp8_e4m3(-17.0f);
     o[k++] = (float)__half2uchar_rz(__float2half(300.f)) + __half2char_rz(__float2half(-7.9f));
-    o[k++] = (float)__bfloat162char_rz(__float2bfloat16(-300.f)) + __bfloat162uchar_rz(__float2bfloat16(-1.f));
+    o[k++] = (float)__bfloat162char_rz(__float2bfloat16(-300.f)) +
+             __bfloat162uchar_rz(__float2bfloat16(-1.f));
     o[k] = (float)one++;
     o[k] += 10 * (float)one--;
     o[k] += 100 * __high2float(p++);
