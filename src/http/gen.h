@@ -132,9 +132,9 @@ br_code br_embed_check(const br_gen *g, br_ask *a, br_status *st) BR_MUST_USE;
 void br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire);
 /* The same with an ask that was read already, of h->model; it is freed. */
 void br_gen_answer(br_http *h, br_http_conn *c, const br_wire *wire, br_ask *a);
-/* The texts of all prompts, and how many bytes they have (gen_prompt.c). */
-/* What the client wrote it in. */
+/* The field that the client wrote the prompt in (gen_prompt.c). */
 const char *br_gen_prompt_field(const br_gen *g);
+/* The texts of all prompts, and how many bytes they have. */
 br_code br_gen_texts(br_gen *g, size_t *bytes, br_status *st) BR_MUST_USE;
 /* Then prompt i as tokens; any thread. */
 br_code br_gen_encode(const br_gen *g, size_t i, br_tok_work *w,

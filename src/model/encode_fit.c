@@ -25,7 +25,9 @@ const br_enc_lanes *
 br_enc_lanes_here(void)
 {
 #if defined __x86_64__ && !defined BR_ONE_COPY
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
+    if (__builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
         return &br_enc_lanes_avx512;
     if (__builtin_cpu_supports("avx2"))
         return &br_enc_lanes_avx2;
