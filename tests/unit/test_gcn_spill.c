@@ -349,3 +349,52 @@ TEST(gcn_limits_say_what_is_there)
         br_kir_free(m);
     }
 }
+
+/* Scalars without a register live in lanes of vector registers, 32 or 64 each. */
+TEST_WITHIN(gcn_scalars_that_no_lane_has_room_for_are_counted, 60)
+{
+    static const struct {
+        const char *cpu;
+        bool wave64;
+        unsigned values; /* at once, and the loop's few */
+    } cases[] = {{"gfx1100", false, 600},
+                 {"gfx1100", false, 900},
+                 {"gfx1200", true, 1200},
+                 {"gfx1200", true, 1800}};
+
+    for (size_t k = 0; k < BR_COUNT(cases); k++) {
+        br_gcn_cpu cpu = *br_gcn_cpu_find(cases[k].cpu);
+        br_gcn_isa isa = {.cpu = &cpu, .wave64 = cases[k].wave64};
+        br_gcn_compiled out;
+        br_status st = {0};
+        br_str s = {0};
+        br_kir *m;
+        br_code c;
+        unsigned words = 0, take = 0;
+
+        cpu.vgprs = 24;
+        values(&s, cases[k].values, false);
+        m = ptx_load(br_str_z(&s));
+        c = br_gcn_compile(&out, &isa, m, br_kir_find_fn(m, br_text_z("k")),
+                           &st);
+        if (k % 2) {
+            const char *at = strstr(st.msg, "scalars: ");
+
+            ck_assert_msg(c == BR_E_LIMIT && at, "%s", st.msg);
+            ck_assert_int_eq(sscanf(at,
+                                    "scalars: %u words that have no register "
+                                    "take %u of 24 vector registers",
+                                    &words, &take),
+                             2);
+            ck_assert_uint_ge(words, cases[k].values - 120);
+            ck_assert_uint_le(words, cases[k].values + 60);
+            ck_assert_uint_eq(take, (words + (isa.wave64 ? 63 : 31)) /
+                                        (isa.wave64 ? 64 : 32));
+        } else {
+            t_ok(c, &st);
+        }
+        br_gcn_compiled_fini(&out);
+        br_kir_free(m);
+        br_str_fini(&s);
+    }
+}

@@ -40,7 +40,7 @@ typedef struct alloc {
     int round;
     BR_VEC(uint32_t) placed;   /* vregs that may be live at the point reached */
     BR_VEC(gm_victim) evicted; /* in the order of their first points */
-    bool full;                 /* one has no register, nothing can be evicted */
+    char full; /* file of one without a register where nothing can be evicted */
     bool oom;
 } alloc;
 
@@ -364,7 +364,7 @@ make_room(alloc *a, const uint32_t *next, size_t n_next)
                     y->phys >= 0 && meet(&a->of[x], &a->of[v]))
                     evict(a, x);
             }
-            a->full = !place(a, v);
+            a->full = place(a, v) ? 0 : r->file;
         }
     }
     br_free(c);
@@ -510,6 +510,23 @@ fini(alloc *a)
     br_free(a->line[0]);
 }
 
+/* Nothing that is left to spill frees a register of this file. */
+static void
+fail_full(gm_fn *g, char file)
+{
+    if (file == 'V' && g->keeps.n)
+        gm_fail(g, BR_E_LIMIT,
+                "scalars: %u words that have no register take %zu of %u vector "
+                "registers, %u each, and an instruction needs the others: "
+                "fewer values at once that a wave's lanes share",
+                g->keep_used, g->keeps.n, most_of(g, 'V'),
+                br_gcn_lanes(g->isa));
+    else
+        gm_fail(g, BR_E_LIMIT,
+                "an instruction needs more than %u %s registers at once",
+                most_of(g, file), file == 'V' ? "vector" : "scalar");
+}
+
 /* One attempt; *again: with some vregs less. */
 static void
 attempt(gm_fn *g, int round, bool *again)
@@ -520,7 +537,7 @@ attempt(gm_fn *g, int round, bool *again)
     if (begin_all(&a)) {
         place_all(&a);
         if (a.full && !a.oom)
-            gm_fail(g, BR_E_LIMIT, "an instruction has too many operands");
+            fail_full(g, a.full);
         *again = a.evicted.n && !a.oom && g->code == BR_OK;
     }
     if (a.oom)
