@@ -84,14 +84,6 @@ ki_special(const ki_warp *w, br_ksreg s, unsigned lane)
     case BR_KS_ENVREG2: return 0;
     case BR_KS_DYN_SMEM: return l->shared_bytes;
     case BR_KS_TOTAL_SMEM: return b->shared_bytes;
-    case BR_KS_CLUSTER_X:
-    case BR_KS_CLUSTER_Y:
-    case BR_KS_CLUSTER_Z:
-    case BR_KS_CLUSTER_RANK: return 0;
-    case BR_KS_NCLUSTER_X:
-    case BR_KS_NCLUSTER_Y:
-    case BR_KS_NCLUSTER_Z:
-    case BR_KS_CLUSTER_N: return 1;
     case BR_KS_COUNT: break;
     }
     br_unreachable("closed list of registers");

@@ -406,6 +406,62 @@ TEST(kernel_variables_keep_their_places_after_their_braces)
 }
 
 /* A bulk copy: threads wait for the mbarrier that hears of its bytes. */
+/* A block is a cluster of one; the fourth word of a special register is nothing. */
+TEST(kernel_blocks_are_clusters_of_one)
+{
+    static const char *const regs[] = {
+        "clusterid.x",     "nclusterid.x",     "clusterid.w",
+        "nclusterid.w",    "cluster_ctaid.x",  "cluster_nctaid.x",
+        "cluster_ctaid.w", "cluster_nctaid.w", "cluster_ctarank",
+        "cluster_nctarank"};
+    static const uint32_t want[] = {2, 3, 0, 0, 0, 1, 0, 0, 0, 1};
+    enum { N = BR_COUNT(want) };
+
+    for (int said = 0; said < 2; said++) {
+        char *body = t_printf(
+            ".entry k(.param .u64 out)%s {\n.reg .b32 %%r<9>; .reg .b64 %%d<2>;"
+            " .reg .v4 .b32 %%v<3>; .reg .pred %%p; ld.param.u64 %%d0,[out];\n"
+            "mov.u32 %%r0,%%ctaid.x; setp.ne.u32 %%p,%%r0,2; @%%p ret;\n",
+            said ? " .explicitcluster" : "");
+        result *r = t_keep(malloc(sizeof *r));
+
+        for (int k = 0; k < N; k++)
+            body = t_printf("%smov.u32 %%r1,%%%s; st.global.u32 [%%d0+%d],%%r1;"
+                            "\n",
+                            body, regs[k], 4 * k);
+        body = t_printf("%smov.pred %%p,%%is_explicit_cluster; selp.u32 %%r1,7,"
+                        "5,%%p; st.global.u32 [%%d0+%d],%%r1;\n"
+                        "mov.v4.u32 %%v1,%%nctaid; mov.v4.u32 %%v2,%%v1;\n"
+                        "st.global.v4.u32 [%%d0+64],%%v1;\n"
+                        "st.global.u32 [%%d0+80],%%v2.x; ret;\n}\n",
+                        body, 4 * N);
+        t_ok(launch(r, body, 3, 1, false), &r->st);
+        ck_assert_mem_eq(r->out, want, sizeof want);
+        ck_assert_uint_eq(r->out[N], said ? 7 : 5);
+        ck_assert_mem_eq(&r->out[16], ((uint32_t[]){3, 1, 1, 0, 3}), 20);
+    }
+}
+
+TEST(kernel_registers_of_128_bits_are_two_of_64)
+{
+    result *r =
+        runs(K(".reg .b128 %%q<12>; .reg .b128 %%z; .reg .b64 %%q9;\n"
+               ".global .b128 g = 5;\n"
+               "mov.u64 %%d2,0x1122334455667788; mov.u64 %%d3,9;\n"
+               "mov.b128 %%q1,{%%d2,%%d3}; mov.b128 %%q2,%%q1;\n"
+               "mov.b128 {%%d4,%%d5},%%q2; mov.b128 %%z,{%%d5,%%d4};\n"
+               "mov.u64 %%q9,4; mov.b128 %%q11,%%z;\n"
+               "st.global.b128 [%%d0],%%q2; st.global.b128 [%%d0+16],%%q11;\n"
+               "ld.global.b128 %%q3,[%%d0+16]; st.global.b128 [%%d0+32],%%q3;\n"
+               "mov.u64 %%d6,g; ld.global.b128 %%q4,[%%d6];\n"
+               "st.global.b128 [%%d0+48],%%q4; st.global.u64 [%%d0+64],%%q9;\n"
+               "ret;"),
+             1, 1, false);
+    const uint64_t a = 0x1122334455667788, want[] = {a, 9, 9, a, 9, a, 5, 0, 4};
+
+    ck_assert_mem_eq(r->out, want, sizeof want);
+}
+
 TEST(kernel_bulk_copies_are_heard_of)
 {
     result *r = runs(

@@ -84,7 +84,7 @@ struct px_ins {
 typedef enum px_symkind {
     S_REG,   /* id: register */
     S_RANGE, /* %r<n>: id of the first, count */
-    S_VREG,  /* .v2 .v4: id of the first, count */
+    S_VREG,  /* .v2 .v4 .b128: id of the first, count */
     S_VAR,   /* id: variable of the module */
     S_FRAME, /* id: byte of the frame */
     S_PARAM, /* id: byte of a kernel's parameters */
@@ -95,6 +95,7 @@ typedef struct px_sym {
     br_text name;
     uint8_t kind;
     bool gone; /* its braces are closed */
+    uint8_t vec; /* S_RANGE: registers of each, side by side */
     uint32_t id, count, bytes;
     uint32_t hidden; /* symbol of the same name outside, or BR_KNONE */
 } px_sym;
@@ -139,7 +140,7 @@ typedef struct px_parser {
     BR_VEC(uint32_t) outer; /* scope -> the one around it */
     uint32_t scope;
     /* the function at hand */
-    uint32_t fn, cluster; /* blocks that a cluster has to have; 0, 1: one */
+    uint32_t fn, cluster; /* blocks that a cluster has to have; 0: not said */
     BR_VEC(px_ins) ins;
     BR_VEC(px_opnd) ops;
     BR_VEC(uint8_t) regs; /* type of each */
@@ -176,6 +177,10 @@ px_has(const px_opcode *o, px_mod m)
     return o->mods[m >> 6] >> (m & 63) & 1;
 }
 unsigned px_type(br_text t); /* br_ktype, or 0 */
+
+/* ptx_sreg.c: what a special register's name is; not *is: it is none. */
+br_code px_special(px_parser *p, br_text word, px_opnd *o,
+                   bool *is) BR_MUST_USE;
 
 /* ptx_parse.c */
 px_sym *px_find(px_parser *p, br_text name);

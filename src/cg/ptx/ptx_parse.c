@@ -78,10 +78,11 @@ drop(px_parser *p, size_t down_to)
     p->syms.n = down_to;
 }
 
-/* "%r12" of .reg %r<100>: the register, or BR_KNONE. Not one that s, the symbol of
- * that name, is inside of: of two declarations the inner one came later. */
-static uint32_t
-in_range(px_parser *p, br_text t, const px_sym *s)
+/* "%r12" of .reg %r<100>: the range, and *first register of it; NULL. Not one that
+ * s, the symbol of that name, is inside of: of two declarations the inner one came
+ * later. */
+static const px_sym *
+in_range(px_parser *p, br_text t, const px_sym *s, uint32_t *first)
 {
     const uint32_t inner = s ? (uint32_t)(s - p->syms.at) : 0;
     size_t n = t.n;
@@ -94,17 +95,19 @@ in_range(px_parser *p, br_text t, const px_sym *s)
     for (size_t i = n; i < t.n; i++)
         v = v * 10 + (uint32_t)(t.p[i] - '0');
     if (n == t.n || (t.p[n] == '0' && t.n - n > 1))
-        return BR_KNONE;
+        return NULL;
     at = br_map_get(&p->ranges, (br_text){t.p, n});
     for (uint32_t k = at ? (uint32_t)at->u : BR_KNONE;
          k != BR_KNONE && k >= inner && depth++ <= BR_PTX_MAX_DEPTH;
          k = p->syms.at[k].hidden) {
         const px_sym *range = &p->syms.at[k];
 
-        if (v < range->count)
-            return range->id + v;
+        if (v < range->count) {
+            *first = range->id + v * range->vec;
+            return range;
+        }
     }
-    return BR_KNONE;
+    return NULL;
 }
 
 static br_code
@@ -120,9 +123,10 @@ reg_line(px_parser *p)
     type = p->tok == 'w' && p->word.n > 1
                ? px_type((br_text){p->word.p + 1, p->word.n - 1})
                : 0;
-    if (px_is(p, ".b128"))
-        return px_fail(p, ".reg: registers of .b128 are not supported; two of "
-                          ".b64 are, with ld.v2.b64 and st.v2.b64");
+    if (px_is(p, ".b128") && vec == 1) { /* as opcodes have it: ptx_op.c */
+        type = BR_KT_B64;
+        vec = 2;
+    }
     if (!type)
         return px_fail(p, ".reg: '%.*s' is no type of a register",
                        (int)BR_MIN(p->word.n, (size_t)40), p->word.p);
@@ -130,6 +134,8 @@ reg_line(px_parser *p)
         br_text name;
         px_opnd n = {.imm = 1};
         px_symkind kind = vec > 1 ? S_VREG : S_REG;
+        px_sym *s;
+        uint64_t all;
 
         BR_TRY(px_next(p));
         name = p->word;
@@ -144,16 +150,17 @@ reg_line(px_parser *p)
             BR_TRY(px_expect(p, '>'));
             kind = S_RANGE;
         }
-        n.imm *= vec;
-        if (n.imm > BR_PTX_MAX_REGS || p->regs.n + n.imm > BR_PTX_MAX_REGS)
+        all = BR_MIN(n.imm, (uint64_t)BR_PTX_MAX_REGS) * vec;
+        if (n.imm > BR_PTX_MAX_REGS || p->regs.n + all > BR_PTX_MAX_REGS)
             return px_fail(p, "over %d registers in a function",
                            BR_PTX_MAX_REGS);
-        BR_TRY(px_declare(p, name, kind, (uint32_t)p->regs.n, (uint32_t)n.imm,
-                          NULL));
-        if (!br_vec_reserve(&p->regs, p->regs.n + n.imm))
+        BR_TRY(px_declare(p, name, kind, (uint32_t)p->regs.n,
+                          (uint32_t)(kind == S_RANGE ? n.imm : all), &s));
+        s->vec = (uint8_t)vec;
+        if (!br_vec_reserve(&p->regs, p->regs.n + all))
             return px_oom(p);
-        memset(p->regs.at + p->regs.n, (int)type, n.imm);
-        p->regs.n += n.imm;
+        memset(p->regs.at + p->regs.n, (int)type, all);
+        p->regs.n += all;
     } while (p->tok == ',');
     return px_expect(p, ';');
 }
@@ -169,56 +176,68 @@ push_opnd(px_parser *p, px_opnd o, uint32_t *at)
     return br_vec_push(&p->ops, o) ? BR_OK : px_oom(p);
 }
 
+/* Registers side by side, as one operand. */
+static br_code
+side_by_side(px_parser *p, uint32_t first, uint32_t n, px_opnd *o)
+{
+    *o = (px_opnd){.kind = O_VEC, .a = (uint32_t)p->ops.n, .b = n};
+    for (uint32_t k = 0; k < n; k++)
+        if (!br_vec_push(&p->ops,
+                         ((px_opnd){.kind = O_REG, .a = first + k})))
+            return px_oom(p);
+    return px_next(p);
+}
+
+/* v.x: one register of some side by side; BR_KNONE: it is none. */
+static uint32_t
+part_of(px_parser *p, br_text w)
+{
+    static const char all[] = "xyzwrgba";
+    const char *at = w.n > 2 && w.p[w.n - 2] == '.'
+                         ? memchr(all, w.p[w.n - 1], sizeof all - 1)
+                         : NULL;
+    br_text name = {w.p, w.n - 2};
+    uint32_t k = at ? (uint32_t)(at - all) % 4 : BR_KNONE, first;
+    const px_sym *s = at ? px_find(p, name) : NULL,
+                 *range = at ? in_range(p, name, s, &first) : NULL;
+
+    if (range)
+        return k < range->vec && range->vec > 1 ? first + k : BR_KNONE;
+    return s && s->kind == S_VREG && k < s->count ? s->id + k : BR_KNONE;
+}
+
 static br_code
 word_operand(px_parser *p, px_opnd *o)
 {
     br_text w = p->word;
     uint32_t r;
-    px_sym *s;
+    bool special;
+    const px_sym *s = px_find(p, w), *range = in_range(p, w, s, &r);
 
     if (br_text_is(w, "_")) {
         o->kind = O_SINK;
         return px_next(p);
     }
-    s = px_find(p, w);
-    r = in_range(p, w, s);
-    if (r != BR_KNONE || (s && s->kind == S_REG)) {
-        *o = (px_opnd){.kind = O_REG, .a = r != BR_KNONE ? r : s->id};
+    if (range && range->vec > 1)
+        return side_by_side(p, r, range->vec, o);
+    if (!range && s && s->kind == S_VREG)
+        return side_by_side(p, s->id, s->count, o);
+    if (range || (s && s->kind == S_REG)) {
+        *o = (px_opnd){.kind = O_REG, .a = range ? r : s->id};
         return px_next(p);
     }
     if (s) {
         *o = (px_opnd){.kind = O_VAR, .a = (uint32_t)(s - p->syms.at)};
-        if (s->kind == S_VREG) { /* all of it */
-            o->kind = O_VEC;
-            o->a = (uint32_t)p->ops.n;
-            o->b = s->count;
-            for (uint32_t k = 0; k < s->count; k++)
-                if (!br_vec_push(&p->ops,
-                                 ((px_opnd){.kind = O_REG, .a = s->id + k})))
-                    return px_oom(p);
-        }
         return px_next(p);
     }
-    if (w.n > 2 && w.p[w.n - 2] == '.') { /* v.x */
-        const char *at = memchr("xyzw", w.p[w.n - 1], 4);
-        static const char all[] = "rgba";
-        uint32_t k;
-
-        s = px_find(p, (br_text){w.p, w.n - 2});
-        k = at ? (uint32_t)(strchr("xyzw", w.p[w.n - 1]) - strchr("xyzw", 'x'))
-            : strchr(all, w.p[w.n - 1])
-                ? (uint32_t)(strchr(all, w.p[w.n - 1]) - all)
-                : BR_KNONE;
-        if (s && s->kind == S_VREG && k < s->count) {
-            *o = (px_opnd){.kind = O_REG, .a = s->id + k};
-            return px_next(p);
-        }
+    r = part_of(p, w);
+    if (r != BR_KNONE) {
+        *o = (px_opnd){.kind = O_REG, .a = r};
+        return px_next(p);
     }
-    for (uint32_t k = 0; w.p[0] == '%' && k < BR_KS_COUNT; k++)
-        if (br_text_is((br_text){w.p + 1, w.n - 1}, br_ksreg_text[k])) {
-            *o = (px_opnd){.kind = O_SREG, .a = k};
-            return px_next(p);
-        }
+    BR_TRY(px_special(p, w, o, &special));
+    if (special)
+        return px_next(p);
     *o = (px_opnd){.kind = O_NAME, .a = (uint32_t)p->names.n};
     if (!br_vec_push(&p->names, ((px_name){w, p->scope})))
         return px_oom(p);
@@ -580,6 +599,8 @@ head_directives(px_parser *p)
         else if (px_is(p, ".pragma"))
             BR_TRY(skip_to_semicolon(p));
         else { /* .minnctapersm 2, .noreturn, .explicitcluster */
+            if (px_is(p, ".explicitcluster") && !p->cluster)
+                p->cluster = 1;
             BR_TRY(px_next(p));
             while (p->tok == ',' || (p->tok == 'w' && p->word.p[0] >= '0' &&
                                      p->word.p[0] <= '9'))
