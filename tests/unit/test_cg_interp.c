@@ -409,11 +409,11 @@ TEST(kernel_variables_keep_their_places_after_their_braces)
 /* A block is a cluster of one; the fourth word of a special register is nothing. */
 TEST(kernel_blocks_are_clusters_of_one)
 {
-    static const char *const regs[] = {
-        "clusterid.x",     "nclusterid.x",     "clusterid.w",
-        "nclusterid.w",    "cluster_ctaid.x",  "cluster_nctaid.x",
-        "cluster_ctaid.w", "cluster_nctaid.w", "cluster_ctarank",
-        "cluster_nctarank"};
+    static const char *const regs[] = {"clusterid.x",     "nclusterid.x",
+                                       "clusterid.w",     "nclusterid.w",
+                                       "cluster_ctaid.x", "cluster_nctaid.x",
+                                       "cluster_ctaid.w", "cluster_nctaid.w",
+                                       "cluster_ctarank", "cluster_nctarank"};
     static const uint32_t want[] = {2, 3, 0, 0, 0, 1, 0, 0, 0, 1};
     enum { N = BR_COUNT(want) };
 

@@ -12,7 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HIDDEN_GROUP = 12 };
+enum {
+    HIDDEN_GROUP = 12,
+    MSG_REALTIME = 131,
+    REG_CYCLES = 29, /* hardware registers; from gfx12 on the low word */
+    REG_CYCLES_HI = 30
+};
 
 static gm_op
 tmp(gm_fn *g, char file, unsigned words)
@@ -212,6 +217,70 @@ warp_id(gm_fn *g, const br_kins *i)
     GM(g, "v_lshrrev_b32", gm_res(g, i, 0), gm_imm(5), w);
 }
 
+static void give2(gm_fn *g, const br_kins *i, gm_op low, gm_op high);
+
+/* Nanoseconds of a clock that all of the processor share and that counts at 100 MHz
+ * whatever the processor's own does. */
+static gm_op
+nanoseconds(gm_fn *g)
+{
+    gm_op ticks = tmp(g, 'S', 2), t = tmp(g, 'S', 2);
+    gm_op over = tmp(g, 'S', 1), up = tmp(g, 'S', 1);
+    gm_ins *m;
+
+    GM(g, "s_sendmsg_rtn_b64", ticks, gm_imm(MSG_REALTIME));
+    GM(g, "s_mul_hi_u32", over, word(ticks, 0), gm_imm(10));
+    GM(g, "s_mul_i32", up, word(ticks, 1), gm_imm(10));
+    GM(g, "s_mul_i32", t, word(ticks, 0), gm_imm(10));
+    m = GM(g, "s_add_u32", word(t, 1), over, up);
+    if (m)
+        m->keep = true;
+    return t;
+}
+
+static gm_op
+hw_reg(gm_fn *g, unsigned id)
+{
+    gm_op t = tmp(g, 'S', 1);
+
+    GM(g, "s_getreg_b32", t, gm_imm(id | 31 << 11)); /* 32 bits from 0 */
+    return t;
+}
+
+/* Cycles of the compute unit. Where the high word changes between two looks, the low
+ * one has just begun anew. */
+static gm_op
+cycles(gm_fn *g)
+{
+    gm_op t = tmp(g, 'S', 2), was = hw_reg(g, REG_CYCLES_HI),
+          low = hw_reg(g, REG_CYCLES), high = hw_reg(g, REG_CYCLES_HI);
+    gm_ins *m;
+
+    GM(g, "s_cmp_eq_u32", was, high);
+    GM(g, "s_cselect_b32", t, low, gm_imm(0));
+    m = GM(g, "s_mov_b32", word(t, 1), high);
+    if (m)
+        m->keep = true;
+    return t;
+}
+
+/* gfx11 counts cycles in 20 bits, less than a millisecond: there clocks are
+ * nanoseconds, too. */
+static void
+clocks(gm_fn *g, const br_kins *i)
+{
+    bool time = i->imm >= BR_KS_GLOBALTIMER || g->isa->cpu->gen == 11;
+    gm_op t = time ? nanoseconds(g) : cycles(g);
+
+    if (i->imm == BR_KS_CLOCK64 || i->imm == BR_KS_GLOBALTIMER)
+        give2(g, i, t, word(t, 1));
+    else
+        give(
+            g, i, 0,
+            word(t, i->imm == BR_KS_CLOCK_HI || i->imm == BR_KS_GLOBALTIMER_HI),
+            1);
+}
+
 static bool
 special(gm_fn *g, const br_kins *i)
 {
@@ -235,6 +304,8 @@ special(gm_fn *g, const br_kins *i)
         warp_id(g, i);
     else if (r >= BR_KS_MASK_EQ && r <= BR_KS_MASK_GT)
         lane_mask(g, i);
+    else if (r >= BR_KS_CLOCK && r <= BR_KS_GLOBALTIMER_HI)
+        clocks(g, i);
     else
         return false;
     return true;

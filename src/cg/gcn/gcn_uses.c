@@ -185,6 +185,10 @@ gcn_memory_of(const br_gcn_isa *isa, const br_gcn_inst *in)
     case BR_FMT_VSCRATCH:
         m.on[loads || gcn_is(in, "global_inv") ? GCN_LOAD : GCN_STORE] = true;
         break;
+    case BR_FMT_SOP1: /* answers come as scalar loads do */
+        m.smem = gcn_is(in, "s_sendmsg_rtn");
+        m.on[isa->cpu->gen == 11 ? GCN_DS : GCN_KM] = m.smem;
+        break;
     default: break;
     }
     return m;

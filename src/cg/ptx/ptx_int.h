@@ -94,7 +94,7 @@ typedef enum px_symkind {
 typedef struct px_sym {
     br_text name;
     uint8_t kind;
-    bool gone; /* its braces are closed */
+    bool gone;   /* its braces are closed */
     uint8_t vec; /* S_RANGE: registers of each, side by side */
     uint32_t id, count, bytes;
     uint32_t hidden; /* symbol of the same name outside, or BR_KNONE */

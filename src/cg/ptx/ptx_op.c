@@ -112,8 +112,8 @@ take(px_opcode *o, br_text part)
     if (br_text_is(part, "b128")) { /* two of .b64 side by side */
         const unsigned v2 = PM_V2;
 
-        if (o->root && takes(o->root, br_text_z("v2")) &&
-            !px_has(o, PM_V2) && !px_has(o, PM_V4) && !px_has(o, PM_V8)) {
+        if (o->root && takes(o->root, br_text_z("v2")) && !px_has(o, PM_V2) &&
+            !px_has(o, PM_V4) && !px_has(o, PM_V8)) {
             o->mods[v2 >> 6] |= 1ull << (v2 & 63);
             k = BR_KT_B64;
         }

@@ -182,8 +182,7 @@ side_by_side(px_parser *p, uint32_t first, uint32_t n, px_opnd *o)
 {
     *o = (px_opnd){.kind = O_VEC, .a = (uint32_t)p->ops.n, .b = n};
     for (uint32_t k = 0; k < n; k++)
-        if (!br_vec_push(&p->ops,
-                         ((px_opnd){.kind = O_REG, .a = first + k})))
+        if (!br_vec_push(&p->ops, ((px_opnd){.kind = O_REG, .a = first + k})))
             return px_oom(p);
     return px_next(p);
 }

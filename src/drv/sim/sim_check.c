@@ -384,6 +384,11 @@ sim_check_after(sim_wave *w, const sim_op *o)
         memory_results(w, o);
         return;
     }
+    if (o->sem->fn == sim_flow && o->sem->src[0] == GO_REALTIME) {
+        k->c[C_KM].issued++;
+        write_scalar(w, &o->dst, C_KM);
+        return;
+    }
     if (o->dst.file == SIM_V)
         write_vector(w, &o->dst, k->def, N_COUNTERS);
     else if (!(o->is & IS_READER))

@@ -579,6 +579,8 @@ one(maker *m)
                          strstr(m->row->name, "_u32")
                      ? (int32_t)br_gcn_get(m->in, BR_GF_simm16)
                      : signed_field(m, BR_GF_simm16);
+    if (strncmp(m->row->name, "s_sendmsg_rtn", 13) == 0)
+        o->imm = (int32_t)br_gcn_get(m->in, BR_GF_ssrc0);
     if (o->cls == SIM_VALU) {
         modifiers(m);
         permutation(m);

@@ -3,12 +3,14 @@
  * A wave that comes to a barrier stops until all waves of its work-group that
  * have not ended are there (gfx12: have signalled).
  * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/sim/sim_crowd.h"
 #include "drv/sim/sim_int.h"
 
 enum {
     REG_MODE = 1,
     REG_STATUS = 2,
-    REG_CYCLES = 29,
+    REG_CYCLES = 29, /* 20 bits on gfx11, then the low word of two */
+    REG_CYCLES_HI = 30,
     MSG_DEALLOC = 3,
     MSG_REALTIME = 131,
     MODE_KEPT = 0xff, /* rounding and denormals; the rest is not modelled */
@@ -48,15 +50,32 @@ arrive(sim_wave *w)
     sim_release(w->g);
 }
 
+/* The clock of all waves, cycles and time: instructions. */
+static uint64_t
+now(const sim_wave *w)
+{
+    const sim_share *share = w->g->share;
+    uint64_t before =
+        share ? atomic_load_explicit(&share->steps, memory_order_relaxed)
+              : w->g->sim->steps;
+
+    return before + (w->steps - w->turn_at);
+}
+
 /* Bits of a hardware register: id, offset, size - 1. */
 static bool
 get_reg(sim_wave *w, const sim_op *o)
 {
     unsigned id = (unsigned)o->imm & 63, at = (unsigned)o->imm >> 6 & 31;
     unsigned n = ((unsigned)o->imm >> 11 & 31) + 1;
-    uint64_t v = id == REG_MODE ? w->mode : id == REG_CYCLES ? w->steps : 0;
+    bool two = w->isa.cpu->gen > 11;
+    uint64_t v = id == REG_MODE        ? w->mode
+                 : id == REG_CYCLES    ? now(w) & (two ? ~0u : 0xfffffu)
+                 : id == REG_CYCLES_HI ? now(w) >> 32
+                                       : 0;
 
-    if (id != REG_MODE && id != REG_CYCLES && id != REG_STATUS)
+    if (id != REG_MODE && id != REG_CYCLES && id != REG_STATUS &&
+        !(two && id == REG_CYCLES_HI))
         return sim_fault(w, BR_E_UNSUPPORTED, "hardware register %u", id);
     sim_set_scalar(w, &o->dst, v >> at & ((1ull << n) - 1));
     return true;
@@ -131,7 +150,7 @@ rare(sim_wave *w, const sim_op *o, unsigned what)
     case GO_REALTIME:
         if (o->imm != MSG_REALTIME)
             return sim_fault(w, BR_E_UNSUPPORTED, "message %d", o->imm);
-        sim_set_scalar(w, &o->dst, w->g->sim->steps + w->steps);
+        sim_set_scalar(w, &o->dst, now(w));
         return true;
     default: return jump(w, o, what);
     }

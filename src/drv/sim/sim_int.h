@@ -244,7 +244,7 @@ typedef struct sim_wave {
     uint32_t mode; /* HW_REG_MODE */
     sim_group *g;
     br_gcn_isa isa;
-    uint64_t steps;
+    uint64_t steps, turn_at; /* instructions; when its turn began */
     struct sim_wcheck *check;
 } sim_wave;
 

@@ -209,6 +209,7 @@ turn(sim_wave *w, uint64_t n)
     uint64_t begin = w->steps;
     sim_share *share = w->g->share;
 
+    w->turn_at = begin;
     if (w->check || w->g->sim->mix)
         run_slow(w, n);
     else
