@@ -92,9 +92,14 @@ budget() {
     (ask a 150) >"$dir/long" &
     long=$!
     sleep 0.1
-    says b 200 && says c 503 && grep -q 'is being loaded' "$dir/answer" || return 1
-    await says c 200 && wait $long && [ "$(cat "$dir/long")" = 200 ] && here bc || return 1
-    says x 404 && await says a 200 && here ca && says c 200 && stop
+    says b 200 && says c 200 && wait $long && [ "$(cat "$dir/long")" = 200 ] && here bc || return 1
+    says x 404 && says a 200 && here ca && says c 200 || return 1
+    # Room for two, asked for three at once: each has its turn.
+    for m in a b c; do
+        (n=0; while [ $n -lt 6 ]; do says $m 200 || echo no; n=$((n + 1)); done) >"$dir/turns$m" &
+        eval "turn$m=$!"
+    done
+    wait $turna $turnb $turnc && ! cat "$dir"/turns? | grep no && stop
 }
 too_small() {
     ! timeout 20 ./brass serve "$dir/a.gguf" --port 0 --memory 100k >"$dir/said" 2>"$dir/log" &&
@@ -118,8 +123,14 @@ admin() {
 # One that nobody asks leaves, though it is the only one, and comes when it is asked.
 idle() {
     start "$dir/a.gguf" --unload-idle 1 && await here '' && listed a || return 1
-    curl -sf "$url/health" | grep -q idle && says a 503 && grep -q 'is being loaded' "$dir/answer" && await says a 200 || return 1
-    await here '' && unnamed 503 && await unnamed 200 && stop
+    curl -sf "$url/health" | grep -q idle && says a 200 || return 1
+    await here '' && unnamed 200 && await here '' || return 1
+    # Its file is not there for a while: that is told, and it may come the next time.
+    mv "$dir/a.gguf" "$dir/away.gguf"
+    says a 500 && grep -q "'a' could not be loaded: .*a.gguf: .*No such file" "$dir/answer" && listed a || return 1
+    curl -s "$url/v1/models" | grep -q '"error":"' && curl -sf "$url/health" | grep -q idle || return 1
+    mv "$dir/away.gguf" "$dir/a.gguf"
+    says a 200 && ! curl -s "$url/v1/models" | grep '"error":"' && stop
 }
 unnamed() { [ "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/completions" -d '{"prompt":"A fox","max_tokens":2}')" = "$1" ]; }
 put() { curl -s -o "$dir/answer" -w '%{http_code}' -X "${3:-PUT}" -H "x-api-key: $(cat "$dir/key")" "$url/v1/models/$1" -d "$2"; }

@@ -25,11 +25,13 @@ typedef struct br_serve_model {
     br_trace *trace;
     uint64_t bytes;
     bool wanted;
-    bool leaves;       /* told to go; it answers what it was asked */
-    bool rests;        /* nobody asked for it for long */
-    br_str error;      /* it could not be loaded; under the lock */
-    atomic_bool gone;  /* no request uses it any more */
-    atomic_bool asked; /* by a request that did not find it */
+    bool leaves; /* told to go; it answers what it was asked */
+    bool rests;  /* it was here, and comes when it is asked for */
+    bool was_here;
+    br_str error;     /* it could not be loaded; under the lock */
+    atomic_bool gone; /* no request uses it any more */
+    /* By a request that did not find it: the how manieth such; 0: by none. */
+    _Atomic uint64_t asked;
     struct br_serve_model *next;
 } br_serve_model;
 
@@ -49,6 +51,7 @@ typedef struct br_serve {
     br_serve_model *models;
     br_serve_order *orders; /* under the lock; newest first */
     uint64_t memory;        /* of all together; 0: no matter */
+    uint64_t n_asked;       /* under the lock */
     bool waits;             /* for one to go, so that there is room */
     br_turns turns;
     br_str resume; /* a path */

@@ -194,10 +194,22 @@ on_done(void *ctx, const br_logged *r)
         br_books_log(s->books, r);
 }
 
+/* It comes in its turn, as others who were asked for before. */
+static void
+want(server *s, served *m)
+{
+    uint64_t none = 0;
+
+    /* release: partner is load_all */
+    (void)atomic_compare_exchange_strong_explicit(
+        &m->asked, &none, ++s->n_asked, memory_order_release,
+        memory_order_relaxed);
+}
+
 /* One that there is no memory for, or that rests, comes when it is asked for;
  * of those that nobody names the first. */
 static bool
-on_wanted(void *ctx, const char *name)
+on_wanted(void *ctx, const char *name, char *comes, size_t n)
 {
     server *s = ctx;
     bool known = false;
@@ -205,8 +217,8 @@ on_wanted(void *ctx, const char *name)
     br_mutex_lock(&s->lock);
     for (served *m = s->models; m && !known; m = m->next)
         if (m->wanted && (!name || strcmp(m->name, name) == 0)) {
-            /* partner: load_all */
-            atomic_store_explicit(&m->asked, true, memory_order_release);
+            want(s, m);
+            (void)snprintf(comes, n, "%s", m->name);
             known = true;
         }
     br_mutex_unlock(&s->lock);
@@ -248,8 +260,11 @@ sweep(server *s)
             /* told to go, and wanted again meanwhile: it comes */
             m->rests = s->config.idle_ns > 0 && !m->leaves;
             unload(s, m);
-            if (!s->memory && !m->rests)
-                atomic_store_explicit(&m->asked, true, memory_order_relaxed);
+            if (!s->memory && !m->rests) {
+                br_mutex_lock(&s->lock);
+                want(s, m);
+                br_mutex_unlock(&s->lock);
+            }
         }
         if (m->engine || m->wanted || m->error.n) {
             at = &m->next;
@@ -258,6 +273,7 @@ sweep(server *s)
         br_mutex_lock(&s->lock);
         *at = m->next;
         br_mutex_unlock(&s->lock);
+        br_http_failed(s->http, m->name, NULL); /* nobody waits for it */
         drop_model(s, m);
     }
 }
@@ -360,7 +376,10 @@ has_room(server *s, served *m)
         s->waits = true;
         return false;
     }
-    s->waits |= is_asked(m) && br_http_leave_oldest(s->http);
+    if (is_asked(m)) {
+        br_http_leave_oldest(s->http);
+        s->waits = true; /* for that one, or one that leaves already */
+    }
     return false;
 }
 
@@ -381,9 +400,13 @@ try_load(server *s, served *m, br_status *st)
     }
     if (code == BR_OK)
         code = start_model(s, m, st);
-    atomic_store_explicit(&m->asked, false, memory_order_relaxed);
+    atomic_store_explicit(&m->asked, 0, memory_order_relaxed);
     m->rests = false;
     if (code == BR_OK) {
+        m->was_here = true;
+        br_mutex_lock(&s->lock);
+        br_str_clear(&m->error);
+        br_mutex_unlock(&s->lock);
         for (served *o = s->models; o; o = o->next)
             if (o != m && strcmp(o->name, m->name) == 0)
                 supersede(s, o);
@@ -395,35 +418,70 @@ try_load(server *s, served *m, br_status *st)
                : br_prefix(st, "%s", m->path.at);
 }
 
+/* What was here before may be again when it is asked for the next time, a file
+ * that is written anew, say; what never was is left out. */
+static void
+not_loaded(server *s, served *m, const br_status *st)
+{
+    br_log(BR_EV_http_failed, "%s", st->msg);
+    br_mutex_lock(&s->lock);
+    m->rests = m->was_here;
+    m->wanted = m->was_here;
+    br_str_clear(&m->error);
+    if (!namesake(s, m)) /* else that one stays */
+        br_str_puts(&m->error, st->msg);
+    br_mutex_unlock(&s->lock);
+    br_http_failed(s->http, m->name, st);
+}
+
+/* The one that was asked for first, since in turns all get theirs; NULL: none. */
+static served *
+next_asked(const server *s)
+{
+    served *first = NULL;
+    uint64_t of_first = UINT64_MAX;
+
+    for (served *m = s->models; m; m = m->next) {
+        uint64_t n = atomic_load_explicit(&m->asked, memory_order_relaxed);
+
+        if (is_asked(m) && n < of_first) {
+            first = m;
+            of_first = n;
+        }
+    }
+    return first;
+}
+
 /* first: a mistake of who starts it, told at once; later on the others serve. */
 static br_code
 load_all(server *s, bool first)
 {
+    served *m, *next = s->models;
     br_code code = BR_OK;
 
     s->waits = false;
-    for (int asked = 1; asked >= 0 && !s->waits; asked--)
-        for (served *m = s->models; m && !s->waits; m = m->next) {
-            br_status st = {0};
+    while (!s->waits) {
+        br_status st = {0};
 
-            if (m->engine || !m->wanted || (asked ? !is_asked(m) : m->rests))
+        m = next_asked(s);
+        if (!m) {
+            m = next;
+            if (!m)
+                break;
+            next = m->next;
+            if (m->engine || !m->wanted || m->rests)
                 continue;
-            code = try_load(s, m, &st);
-            if (atomic_load_explicit(&s->stop, memory_order_acquire))
-                return BR_OK; /* a model that did not come is no mistake now */
-            if (code == BR_OK)
-                continue;
-            if (first) {
-                s->st = st;
-                return code;
-            }
-            br_log(BR_EV_http_failed, "%s", st.msg);
-            br_mutex_lock(&s->lock);
-            m->wanted = false;
-            if (!namesake(s, m)) /* else that one stays */
-                br_str_puts(&m->error, st.msg);
-            br_mutex_unlock(&s->lock);
         }
+        code = try_load(s, m, &st);
+        if (atomic_load_explicit(&s->stop, memory_order_acquire))
+            return BR_OK; /* a model that did not come is no mistake now */
+        if (code != BR_OK && first) {
+            s->st = st;
+            return code;
+        }
+        if (code != BR_OK)
+            not_loaded(s, m, &st);
+    }
     return code;
 }
 
@@ -508,7 +566,9 @@ obey(server *s, order *o)
     }
     if (m) {
         m->wanted = true;
-        atomic_store_explicit(&m->asked, !m->engine, memory_order_relaxed);
+        atomic_store_explicit(&m->asked, 0, memory_order_relaxed);
+        if (!m->engine)
+            want(s, m);
     }
 }
 

@@ -516,18 +516,6 @@ on_output(void *ctx, const br_output *o)
         finish(g);
 }
 
-/* ---- the model ---------------------------------------------------------- */
-
-br_code
-br_ask_model(br_http *h, const br_http_conn *c, br_ask *a, br_status *st)
-{
-    br_code code = br_choose_model(h, c, a->model, st);
-
-    if (code != BR_OK)
-        a->param = "model";
-    return code;
-}
-
 /* ---- the beginning ------------------------------------------------------- */
 
 static br_code
@@ -631,7 +619,8 @@ check_ask(br_gen *g, br_ask *a, br_status *st)
 {
     const br_http_model *m = &g->model->m;
 
-    BR_TRY(br_gen_deadline(g, st));
+    if (g->c)
+        BR_TRY(br_deadline_of(g->c, &g->deadline_ns, st));
     if (g->wire->embeds)
         BR_TRY(br_embed_check(g, a, st));
     if (!a->seeded)
@@ -793,10 +782,14 @@ br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire)
     br_ask a;
 
     code = br_ask_read(&a, wire->api, &h->config.sample, body, &st);
+    /* before the body changes: while it waits for its model it stays as it is */
+    if (code == BR_OK && br_choose_model(h, c, a.model, &st) != BR_OK) {
+        br_no_model(h, c, &st);
+        br_ask_fini(&a);
+        return;
+    }
     if (code == BR_OK && wire->api == BR_API_RESPONSES)
         code = br_stored_begin(h, c, &a, &st);
-    if (code == BR_OK)
-        code = br_ask_model(h, c, &a, &st);
     a.stream |= wire->streams;
     if (code == BR_OK) {
         br_gen_answer(h, c, wire, &a);

@@ -141,8 +141,9 @@ br_code br_gen_encode(const br_gen *g, size_t i, br_tok_work *w,
                       br_tok_ids *ids, br_status *st) BR_MUST_USE;
 /* The same into h->ids, where they were not read yet. */
 br_code br_gen_prompt(br_gen *g, size_t i, br_status *st) BR_MUST_USE;
-/* X-Deadline-Ms, into g->deadline_ns: the answer is of no use after it. */
-br_code br_gen_deadline(br_gen *g, br_status *st) BR_MUST_USE;
+/* X-Deadline-Ms: the answer is of no use after it. 0: not said. */
+br_code br_deadline_of(const br_http_conn *c, int64_t *ns,
+                       br_status *st) BR_MUST_USE;
 /* X-Session-Id; 0: it has none. */
 uint64_t br_gen_session(const br_gen *g);
 /* The prompt in h->ids as the beginning of the answer, where it is wanted. */

@@ -180,21 +180,19 @@ br_gen_prompt(br_gen *g, size_t i, br_status *st)
 
 /* ---- headers ------------------------------------------------------------- */
 
-/* X-Deadline-Ms: the answer is of no use after so many. 0: not said. */
 br_code
-br_gen_deadline(br_gen *g, br_status *st)
+br_deadline_of(const br_http_conn *c, int64_t *ns, br_status *st)
 {
-    br_text t = {0};
+    br_text t = br_http_header_of(&c->in, "x-deadline-ms");
     int64_t ms;
 
-    if (g->c)
-        t = br_http_header_of(&g->c->in, "x-deadline-ms");
+    *ns = 0;
     if (!t.p)
         return BR_OK;
     if (!br_json_to_i64(t, &ms) || ms < 1 || ms > INT64_C(86400000))
         return br_fail(st, BR_E_USAGE,
                        "X-Deadline-Ms: must be from 1 to 86400000");
-    g->deadline_ns = br_now_ns() + ms * 1000000;
+    *ns = c->asked_ns + ms * 1000000;
     return BR_OK;
 }
 

@@ -46,8 +46,9 @@ typedef struct br_http_config {
      * none does. The server is no less ready without it. */
     int64_t idle_ns;
     /* A model that is not there was asked for, by name or (NULL) any; in the
-     * loop's thread. True: it comes. NULL: likewise. */
-    bool (*wanted)(void *ctx, const char *name);
+     * loop's thread. True: the one of the name in `comes` does, and br_http_ready
+     * or br_http_failed follows. NULL: likewise. */
+    bool (*wanted)(void *ctx, const char *name, char *comes, size_t n);
     /* Names every model that may be asked for, there or not, and those that could
      * not be loaded, with the reason (else NULL); in the loop's thread. NULL:
      * those that are there. */
@@ -88,11 +89,15 @@ uint16_t br_http_port(const br_http *h);
 /* Any thread. Requests that name no model get the one that came first. */
 br_code br_http_ready(br_http *h, const br_http_model *m,
                       br_status *st) BR_MUST_USE;
+/* Any thread. What `wanted` said comes does not: who waits for it is told why.
+ * NULL: it is no longer what it was; they are looked up anew. */
+void br_http_failed(br_http *h, const char *name, const br_status *why);
 /* Any thread. The owner's model takes no more requests; when those it has are
  * answered, `left` says so. */
 void br_http_leave(br_http *h, const void *owner);
-/* Any thread. Likewise the one that was asked longest ago. False: none. */
-bool br_http_leave_oldest(br_http *h);
+/* Any thread. Likewise the one that was asked longest ago; one that nobody was
+ * able to ask yet where there is no other. */
+void br_http_leave_oldest(br_http *h);
 /* Until br_http_stop; then for leave_ns, and until running requests are done, or
  * drain_ns. */
 void br_http_run(br_http *h);

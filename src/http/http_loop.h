@@ -71,8 +71,9 @@ struct br_http_conn {
     int64_t deadline_ns; /* 0: none */
     int64_t last_put_ns;
     uint32_t events;
-    int status;      /* of the answer at hand */
-    uint32_t tenant; /* the app's: who asks */
+    int status;       /* of the answer at hand */
+    uint32_t tenant;  /* the app's: who asks */
+    int64_t asked_ns; /* the app's: when */
     /* the answer's X-Request-Id, if the app has one; "": any */
     char id[40];
     bool id_twice;  /* the app's: as Request-Id, too */

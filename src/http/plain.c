@@ -552,7 +552,7 @@ only(br_http *h, br_http_conn *c, const br_json *root, const char *const *names)
     if (model && (model->kind != BR_J_STR || strlen(model->s) != model->n))
         br_reply_error(h, c, 400, "model", "model: must be a string");
     else if (br_choose_model(h, c, model ? model->s : NULL, &st) != BR_OK)
-        br_reply_status(h, c, &st, "model");
+        br_no_model(h, c, &st);
     else
         return true;
     return false;

@@ -269,12 +269,18 @@ find(br_http *h, br_http_conn *c)
 void
 br_route(br_http *h, br_http_conn *c)
 {
-    const struct route *r;
-    br_status st = {0};
-
     br_log(BR_EV_http_request, "%.*s %.*s, %zu bytes",
            (int)BR_MIN(c->in.method.n, (size_t)16), c->in.method.p,
            (int)BR_MIN(c->in.path.n, (size_t)64), c->in.path.p, c->in.body.n);
+    c->asked_ns = br_now_ns();
+    br_route_again(h, c);
+}
+
+void
+br_route_again(br_http *h, br_http_conn *c)
+{
+    const struct route *r;
+
     c->tenant = BR_TENANT_LOCAL;
     c->id_twice = br_is_anthropic(c); /* its clients look for that one */
     c->model[0] = 0;
@@ -294,11 +300,10 @@ br_route(br_http *h, br_http_conn *c)
     h->model = br_served_find(h, NULL);
     if (!may_ask(h, c, r->flags))
         return;
+    if (c->model[0] && (r->flags & (MODEL | ANY | PICK)) == MODEL)
+        h->model = br_served_find(h, c->model); /* to look is not to ask */
     if ((r->flags & ASK) && h->draining)
         br_reply_error(h, c, 503, NULL, "the server is shutting down");
-    else if (c->model[0] && (r->flags & (MODEL | ANY)) == MODEL &&
-             br_choose_model(h, c, NULL, &st) != BR_OK)
-        br_reply_status(h, c, &st, "model");
     else if ((r->flags & MODEL) && !h->model &&
              !(h->rests && (r->flags & PICK)))
         br_reply_error(h, c, 503, NULL,

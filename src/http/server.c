@@ -28,7 +28,7 @@ on_request(void *ctx, br_http_conn *c)
 static void
 on_gone(void *ctx, br_http_conn *c, bool too_slow)
 {
-    (void)ctx;
+    br_await_gone(ctx, c);
     br_tale_gone(c);
     br_gen_gone(c, too_slow);
 }
@@ -47,8 +47,8 @@ on_refuse(void *ctx, br_http_conn *c, int status, const char *why)
     br_reply_error(ctx, c, status, NULL, why);
 }
 
-static void
-adopt(br_http *h)
+void
+br_http_adopt(br_http *h)
 {
     br_status st = {0};
     br_served **end = &h->served, *m;
@@ -63,6 +63,7 @@ adopt(br_http *h)
     for (; m; m = m->next) {
         atomic_store_explicit(&m->used, ++h->n_asked, memory_order_relaxed);
         m->asked_ns = br_now_ns();
+        m->fresh = true;
         if (br_http_loop_watch(h->loop, br_engine_fd(m->m.engine), &st) !=
             BR_OK) {
             br_log(BR_EV_http_failed, "%s", st.msg);
@@ -74,7 +75,8 @@ adopt(br_http *h)
     }
 }
 
-/* Those that leave and have answered all they were asked. */
+/* Those that leave and have answered all they were asked, and those who waited
+ * for them. */
 static void
 let_go(br_http *h)
 {
@@ -82,7 +84,7 @@ let_go(br_http *h)
         br_served *m = *at;
 
         if (!atomic_load_explicit(&m->leaves, memory_order_acquire) ||
-            m->n_gens) {
+            m->n_gens || m->fresh) {
             at = &m->next;
             continue;
         }
@@ -110,7 +112,13 @@ on_wake(void *ctx)
     enum { AT_ONCE = 256 }; /* then clients get their bytes */
     br_http *h = ctx;
 
-    adopt(h);
+    br_http_adopt(h);
+    for (br_served *m = h->served; m; m = m->next)
+        if (m->fresh) {
+            m->fresh = false;
+            br_await_came(h, m);
+        }
+    br_await_failed(h);
     br_reader_collect(h);
     /* An engine's file becomes readable once, until its ring has been seen
      * empty. */
@@ -154,6 +162,7 @@ on_tick(void *ctx, int64_t now_ns, bool stopping)
     br_gen_tick(h, now_ns);
     br_come_back_tick(h, now_ns);
     br_tales_tick(h, now_ns);
+    br_await_tick(h, now_ns);
     tend_databases(h);
     if (!stopping) {
         leave_idle(h, now_ns);
@@ -334,6 +343,7 @@ br_http_free(br_http *h)
     free_models(h->offered);
     br_vec_fini(&h->ids);
     br_str_fini(&h->scratch);
+    br_await_free(h);
     br_resume_free(h);
     br_tstore_close(h->store);
     br_talks_close(h->talks);
@@ -381,22 +391,22 @@ br_http_leave(br_http *h, const void *owner)
     br_http_loop_wake(h->loop);
 }
 
-bool
+void
 br_http_leave_oldest(br_http *h)
 {
     br_served *oldest = NULL;
 
     br_mutex_lock(&h->lock);
-    for (br_served *m = h->served; m; m = m->next)
-        if (!atomic_load_explicit(&m->leaves, memory_order_relaxed) &&
-            (!oldest || m->used < oldest->used))
-            oldest = m;
+    for (int offered = 0; offered < 2 && !oldest; offered++)
+        for (br_served *m = offered ? h->offered : h->served; m; m = m->next)
+            if (!atomic_load_explicit(&m->leaves, memory_order_relaxed) &&
+                (!oldest || m->used < oldest->used))
+                oldest = m;
     if (oldest)
         /* partner: let_go */
         atomic_store_explicit(&oldest->leaves, true, memory_order_release);
     br_mutex_unlock(&h->lock);
     br_http_loop_wake(h->loop);
-    return oldest != NULL;
 }
 
 br_served *
@@ -404,53 +414,12 @@ br_served_find(const br_http *h, const char *name)
 {
     br_served *m = h->served;
 
+    if (h->came && (!name || strcmp(name, h->came->m.name) == 0))
+        return h->came;
     while (m && (atomic_load_explicit(&m->leaves, memory_order_relaxed) ||
                  (name && strcmp(name, m->m.name) != 0)))
         m = m->next;
     return m;
-}
-
-/* The names a client could have asked for. */
-static void
-put_here(const br_http *h, br_str *out)
-{
-    for (const br_served *m = h->served; m; m = m->next)
-        if (!atomic_load_explicit(&m->leaves, memory_order_relaxed))
-            br_str_printf(out, "%s'%s'", out->n ? ", " : "", m->m.name);
-}
-
-br_code
-br_choose_model(br_http *h, const br_http_conn *c, const char *name,
-                br_status *st)
-{
-    const char *only = c->model[0] ? c->model : NULL;
-    br_str here = {0};
-    br_code code;
-
-    if (only && name && strcmp(name, only) != 0)
-        return br_fail(st, BR_E_NOT_FOUND,
-                       "model: '%.80s' is not for this key, which has '%s'",
-                       name, only);
-    name = only ? only : name;
-    h->model = br_served_find(h, name);
-    if (!h->model) { /* it leaves, and the next one of its name is offered by now */
-        adopt(h);
-        h->model = br_served_find(h, name);
-    }
-    if (h->model) {
-        h->model->asked_ns = br_now_ns();
-        return BR_OK;
-    }
-    if (h->config.wanted && h->config.wanted(h->config.ctx, name))
-        return name ? br_fail(st, BR_E_BUSY, "model: '%.80s' is being loaded",
-                              name)
-                    : br_fail(st, BR_E_BUSY, "the model is being loaded");
-    put_here(h, &here);
-    code = br_fail(st, BR_E_NOT_FOUND,
-                   "model: '%.80s' is not here; this server has %s",
-                   name ? name : "", here.n ? br_str_z(&here) : "none");
-    br_str_fini(&here);
-    return code;
 }
 
 void

@@ -45,6 +45,7 @@ typedef struct br_served {
     _Atomic uint64_t used; /* when it was asked last, of all requests */
     int64_t asked_ns;      /* the same by the clock, or when it had answered */
     _Atomic bool leaves;   /* no new requests; it goes when n_gens is 0 */
+    bool fresh;            /* who waited for it was not asked again yet */
     struct br_served *next;
 } br_served;
 
@@ -56,6 +57,13 @@ typedef struct br_reader { /* gen_read.c */
     br_gen *todo, **todo_end, *done, **done_end;
     bool started, stop;
 } br_reader;
+
+enum { BR_HTTP_MODEL = 128 }; /* bytes of a model's name that is waited for */
+
+typedef struct br_awaiting { /* model_wait.c */
+    br_http_conn *c;
+    char name[BR_HTTP_MODEL];
+} br_awaiting;
 
 struct br_http {
     br_http_config config;
@@ -74,6 +82,10 @@ struct br_http {
     /* Of the request that is read or the answer that is written; where none is
      * named, the first. NULL: none is there. */
     struct br_served *model;
+    BR_VEC(br_awaiting) awaiting; /* requests, the oldest first */
+    char comes[BR_HTTP_MODEL];    /* what br_choose_model was BUSY with */
+    struct br_served *came;       /* who waited for it is asked again */
+    struct br_not_come *not_come; /* under the lock, the newest first */
     br_tok_work *work;
     br_tok_ids ids; /* scratch */
     br_str scratch;
@@ -117,12 +129,24 @@ typedef void (*br_handler)(br_http *h, br_http_conn *c);
 #include "http/routes.def"
 #undef X
 void br_route(br_http *h, br_http_conn *c);
+/* The same of a request that waited. */
+void br_route_again(br_http *h, br_http_conn *c);
 /* The one of that name that does not leave; name NULL: the first. */
 br_served *br_served_find(const br_http *h, const char *name);
 /* h->model becomes the one of that name; NULL: the first, or the only one that
- * whoever asks may have. NOT_FOUND names those that are here; BUSY: it comes. */
+ * whoever asks may have. NOT_FOUND names those that are here; BUSY: h->comes. */
 br_code br_choose_model(br_http *h, const br_http_conn *c, const char *name,
                         br_status *st) BR_MUST_USE;
+
+/* After another code than OK: c waits for the model that comes, and is routed
+ * again then, or is told why there is none. */
+void br_no_model(br_http *h, br_http_conn *c, const br_status *st);
+void br_http_adopt(br_http *h); /* those that were offered are served */
+void br_await_came(br_http *h, br_served *m);
+void br_await_failed(br_http *h); /* br_http_failed has said so of some */
+void br_await_gone(br_http *h, const br_http_conn *c);
+void br_await_tick(br_http *h, int64_t now_ns);
+void br_await_free(br_http *h);
 
 /* ---- answers (reply.c) --------------------------------------------------- */
 
@@ -249,9 +273,6 @@ br_code br_gen_grammar(br_http *h, br_text text, br_grammar **out,
                        br_status *st) BR_MUST_USE;
 /* What the answer to g was asked to be like. */
 br_code br_gen_form(br_gen *g, br_status *st) BR_MUST_USE;
-/* br_choose_model by the ask's. */
-br_code br_ask_model(br_http *h, const br_http_conn *c, br_ask *a,
-                     br_status *st) BR_MUST_USE;
 /* Reading long prompts (gen_read.c): what has been read goes on. Stop may be
  * called twice; it ends what is being read. */
 br_code br_reader_start(br_http *h, br_status *st) BR_MUST_USE;

@@ -1,0 +1,237 @@
+/* model_wait.c - which model a request is for, and waiting for one that comes.
+ *
+ *   request --br_choose_model--> it is there: the handler goes on
+ *                |
+ *                `--> BUSY: it comes --br_no_model--> awaiting
+ *                                                        |
+ *        br_http_ready  --> it is there  --> routed again, in the order they came
+ *        br_http_failed --> it is not    --> an error that says why
+ *        its client goes, its deadline passes, the server drains --> the same
+ *
+ * A model comes that rested (--unload-idle), that there was no room for
+ * (--memory), that the admin loads, or that a start with several has yet to
+ * load. Who waits holds a connection, as who waits in an engine's queue does, and
+ * as many may. The request stands in its connection as it came, so that all it
+ * asks for is looked at again, its key, too.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+#include "http/gen.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct br_not_come {
+    char name[BR_HTTP_MODEL];
+    br_status why; /* OK: look again */
+    struct br_not_come *next;
+} not_come;
+
+/* ---- which --------------------------------------------------------------- */
+
+/* The names a client could have asked for. */
+static void
+put_here(const br_http *h, br_str *out)
+{
+    for (const br_served *m = h->served; m; m = m->next)
+        if (!atomic_load_explicit(&m->leaves, memory_order_relaxed))
+            br_str_printf(out, "%s'%s'", out->n ? ", " : "", m->m.name);
+}
+
+br_code
+br_choose_model(br_http *h, const br_http_conn *c, const char *name,
+                br_status *st)
+{
+    const char *only = c->model[0] ? c->model : NULL;
+    br_str here = {0};
+    br_code code;
+
+    if (only && name && strcmp(name, only) != 0)
+        return br_fail(st, BR_E_NOT_FOUND,
+                       "model: '%.80s' is not for this key, which has '%s'",
+                       name, only);
+    name = only ? only : name;
+    h->model = br_served_find(h, name);
+    if (!h->model) { /* it leaves, and the next one of its name is offered by now */
+        br_http_adopt(h);
+        h->model = br_served_find(h, name);
+    }
+    if (h->model) {
+        h->model->asked_ns = br_now_ns();
+        return BR_OK;
+    }
+    if (h->config.wanted &&
+        h->config.wanted(h->config.ctx, name, h->comes, sizeof h->comes))
+        return name ? br_fail(st, BR_E_BUSY, "model: '%.80s' is being loaded",
+                              name)
+                    : br_fail(st, BR_E_BUSY, "the model is being loaded");
+    put_here(h, &here);
+    code = br_fail(st, BR_E_NOT_FOUND,
+                   "model: '%.80s' is not here; this server has %s",
+                   name ? name : "", here.n ? br_str_z(&here) : "none");
+    br_str_fini(&here);
+    return code;
+}
+
+/* ---- waiting ------------------------------------------------------------- */
+
+void
+br_no_model(br_http *h, br_http_conn *c, const br_status *st)
+{
+    br_awaiting a = {.c = c};
+    br_status why = *st;
+    int64_t deadline;
+
+    if (why.code == BR_E_BUSY) {
+        memcpy(a.name, h->comes, sizeof a.name);
+        why = (br_status){0};
+        if (h->awaiting.n >= BR_ENGINE_QUEUE)
+            why = *st;
+        else if (br_deadline_of(c, &deadline, &why) == BR_OK &&
+                 !br_vec_push(&h->awaiting, a))
+            (void)br_fail(&why, BR_E_OOM, "out of memory");
+    }
+    if (why.code != BR_OK)
+        br_reply_status(h, c, &why, "model");
+}
+
+/* The one at i is told: NULL, it is routed again. */
+static void
+answer(br_http *h, size_t i, const br_error *e)
+{
+    br_http_conn *c = h->awaiting.at[i].c;
+
+    h->awaiting.n--;
+    memmove(&h->awaiting.at[i], &h->awaiting.at[i + 1],
+            (h->awaiting.n - i) * sizeof h->awaiting.at[0]);
+    if (e)
+        br_reply_fail(h, c, e);
+    else
+        br_route_again(h, c);
+}
+
+/* All who wait for that name; e as above. Who is routed again may wait again. */
+static void
+answer_all(br_http *h, const char *name, const br_error *e)
+{
+    size_t n = h->awaiting.n;
+
+    for (size_t i = 0; n; n--)
+        if (strcmp(h->awaiting.at[i].name, name) == 0)
+            answer(h, i, e);
+        else
+            i++;
+}
+
+/* It may have been told already to make room for the next one: those who waited
+ * for it come first, else two models that are asked for in turn could go round
+ * without an answer. */
+void
+br_await_came(br_http *h, br_served *m)
+{
+    h->came = m;
+    answer_all(h, m->m.name, NULL);
+    h->came = NULL;
+}
+
+void
+br_await_gone(br_http *h, const br_http_conn *c)
+{
+    for (size_t i = 0; i < h->awaiting.n; i++)
+        if (h->awaiting.at[i].c == c) {
+            h->awaiting.n--;
+            memmove(&h->awaiting.at[i], &h->awaiting.at[i + 1],
+                    (h->awaiting.n - i) * sizeof h->awaiting.at[0]);
+            return;
+        }
+}
+
+void
+br_await_tick(br_http *h, int64_t now_ns)
+{
+    for (size_t i = h->awaiting.n; i--;) {
+        br_status st = {0};
+        int64_t deadline = 0;
+
+        if (br_deadline_of(h->awaiting.at[i].c, &deadline, &st) != BR_OK)
+            deadline = 0;
+        if (h->draining)
+            answer(h, i,
+                   &(br_error){.status = 503,
+                               .msg = "the server is shutting down"});
+        else if (deadline && now_ns > deadline)
+            answer(
+                h, i,
+                &(br_error){.status = 504, .msg = "the deadline has passed"});
+    }
+}
+
+/* ---- it does not come ---------------------------------------------------- */
+
+void
+br_http_failed(br_http *h, const char *name, const br_status *why)
+{
+    not_come *n = br_try_calloc(1, sizeof *n);
+
+    if (!n) { /* then they wait until they are told to look again */
+        br_log(BR_EV_http_failed, "%s: out of memory", name);
+        return;
+    }
+    (void)snprintf(n->name, sizeof n->name, "%s", name);
+    if (why)
+        n->why = *why;
+    br_mutex_lock(&h->lock);
+    n->next = h->not_come;
+    h->not_come = n;
+    br_mutex_unlock(&h->lock);
+    br_http_loop_wake(h->loop);
+}
+
+static void
+tell(br_http *h, const not_come *n)
+{
+    br_status st = n->why;
+    br_error e = {.status = 500, .msg = st.msg, .param = "model"};
+
+    if (st.code == BR_OK) {
+        answer_all(h, n->name, NULL);
+        return;
+    }
+    /* nothing that its client can mend by asking otherwise */
+    if (br_code_http(st.code) == 503 || st.code == BR_E_LIMIT)
+        e.status = 503;
+    br_prefix(&st, "model: '%.80s' could not be loaded", n->name);
+    answer_all(h, n->name, &e);
+}
+
+void
+br_await_failed(br_http *h)
+{
+    not_come *n, *next, *first = NULL;
+
+    br_mutex_lock(&h->lock);
+    n = h->not_come;
+    h->not_come = NULL;
+    br_mutex_unlock(&h->lock);
+    for (; n; n = next) { /* as they came */
+        next = n->next;
+        n->next = first;
+        first = n;
+    }
+    for (n = first; n; n = next) {
+        next = n->next;
+        tell(h, n);
+        br_free(n);
+    }
+}
+
+void
+br_await_free(br_http *h)
+{
+    for (not_come *n = h->not_come, *next; n; n = next) {
+        next = n->next;
+        br_free(n);
+    }
+    h->not_come = NULL;
+    br_vec_fini(&h->awaiting);
+}
