@@ -102,6 +102,20 @@ log_format(const br_cli *cli)
 
 /* ---- one command -------------------------------------------------------- */
 
+/* Of brasscc and of the programs it makes. */
+static bool
+is_of_another(const char *var)
+{
+    static const char *const names[] = {"BRASS_CLANG", "BRASS_CUDA_ON",
+                                        "BRASS_CUDA_STRICT"};
+
+    for (size_t i = 0; i < BR_COUNT(names); i++)
+        if (strncmp(var, names[i], strlen(names[i])) == 0 &&
+            var[strlen(names[i])] == '=')
+            return true;
+    return false;
+}
+
 static void
 warn_of_typos(const br_cli *cli)
 {
@@ -109,7 +123,8 @@ warn_of_typos(const br_cli *cli)
 
     for (size_t at = 0;
          br_options_env_typo(&cli->options, cli->env, &at, typo, sizeof typo);)
-        br_log(BR_EV_env_unknown, "%s", typo);
+        if (!is_of_another(cli->env[at - 1])) /* the one it found */
+            br_log(BR_EV_env_unknown, "%s", typo);
 }
 
 /* The handler, with the log going to stderr while it runs. */

@@ -323,7 +323,7 @@ read_text_logprobs(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
     int64_t n;
 
-    BR_TRY(whole(v, name, 0, BR_SAMPLE_MAX_LOGPROBS, &n, st));
+    BR_TRY(whole(v, name, 0, BR_ASK_MAX_LOGPROBS, &n, st));
     a->sample.logprobs = true;
     a->sample.n_logprobs = (int32_t)n;
     return BR_OK;

@@ -19,8 +19,9 @@ enum {
     BR_ASK_MAX_PROMPTS = 128,
     BR_ASK_MAX_INPUTS = 2048, /* of /v1/embeddings */
     BR_ASK_MAX_STOPS = 16,
-    BR_ASK_MAX_VARS = 16,    /* of the template */
-    BR_ASK_TREE_FACTOR = 24, /* bytes of a JSON tree for one of its text */
+    BR_ASK_MAX_LOGPROBS = 20, /* as OpenAI's chats and vLLM have it */
+    BR_ASK_MAX_VARS = 16,     /* of the template */
+    BR_ASK_TREE_FACTOR = 24,  /* bytes of a JSON tree for one of its text */
     BR_ASK_MAX_TREE = 256 << 20,
 };
 

@@ -628,6 +628,12 @@ check_ask(br_gen *g, br_ask *a, br_status *st)
     g->think = m->chat && g->wire->thought ? br_chat_think(m->chat) : NULL;
     if (a->tools.n && a->tool_choice != BR_TOOL_NONE)
         BR_TRY(allow_tools(g, a, st));
+    a->param = "stop_token_ids";
+    for (size_t i = 0; i < a->n_stop_tokens; i++)
+        if (a->stop_tokens[i] >= br_tok_count(m->tok))
+            return br_fail(st, BR_E_USAGE,
+                           "stop_token_ids: there is no token %d (of %d)",
+                           a->stop_tokens[i], br_tok_count(m->tok));
     a->param = a->sample.n_bias ? "logit_bias" : NULL;
     BR_TRY(br_sample_params_check(&a->sample, br_tok_count(m->tok), st));
     a->param = NULL;

@@ -167,7 +167,9 @@ read_spec(maker *m, const char *spec, br_status *st)
     if (m->type < 0 && !m->mix)
         return no_format(part[1], st);
     if (n == 3 && (!br_json_to_i64(part[2], &seed) || seed < 0))
-        return br_fail(st, BR_E_USAGE, "%s: the seed is a whole number", spec);
+        return br_fail(st, BR_E_USAGE,
+                       "%s: the seed is a whole number from 0 to %lld", spec,
+                       (long long)INT64_MAX);
     br_rng_init(&m->rng, (uint64_t)seed, 0);
     return BR_OK;
 }

@@ -338,6 +338,11 @@ TEST(cli_warns_of_unknown_variables)
                       "this program; did you mean 'BRASS_JSON'?\n"));
     ck_assert_str_eq(brass_env("version --log-level=error", "BRASS_JSN=1").err,
                      "");
+    /* Programs that brasscc makes have theirs. */
+    ck_assert_str_eq(brass_env("version", "BRASS_CUDA_ON= BRASS_CLANG=x").err,
+                     "");
+    ck_assert_ptr_nonnull(
+        strstr(brass_env("version", "BRASS_CUDA_ONE=1").err, "CUDA_ONE is no"));
     s = brass_env("version", "BRASS_JSN=1 BRASS_LOG_FORMAT=json");
     ck_assert_int_eq(strncmp(s.err, "{\"time\":", 8), 0);
     ck_assert_int_eq(lines_of(s.err), 1);

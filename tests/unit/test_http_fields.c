@@ -95,7 +95,13 @@ static const struct {
     {C, "\"structured_outputs\":{\"json\":{},\"choice\":[\"a\"]}",
      "another form"},
     {C, "\"structured_outputs\":1", "an object"},
+    {T, "\"logprobs\":20", NULL},
+    {T, "\"logprobs\":21", "logprobs: must be a whole number from 0 to 20"},
     /* others */
+    {C, "\"logprobs\":true,\"top_logprobs\":20", NULL},
+    {C, "\"logprobs\":true,\"top_logprobs\":21",
+     "top_logprobs: must be a whole number from 0 to 20"},
+    {C, "\"top_logprobs\":2", "top_logprobs: needs logprobs true"},
     {C, "\"seed\\u0000x\":1", "does not know"},
     {C, "\"model\":\"m\\u0000x\"", "model: holds a NUL"},
     {C, "\"response_format\":{\"type\":\"json_object\\u0000\"}", "must be"},
