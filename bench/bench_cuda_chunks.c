@@ -47,7 +47,7 @@ rows_agree(const br_lm *lm, const int32_t *tokens, const int32_t *at,
     const size_t vocab = (size_t)lm->n_vocab;
     float *got = calloc(rows * vocab, sizeof *got);
     int32_t slot[SLOTS], token[SLOTS];
-    br_step s = {rows, slot, at + from, token, NULL, tables, false};
+    br_step s = {rows, slot, at + from, token, NULL, tables, false, NULL};
     br_status st = {0};
     bool same = true;
 

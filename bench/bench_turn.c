@@ -31,7 +31,7 @@ token(turn *t)
 {
     int32_t slot = 0, want = 1, position = (int32_t)t->at++;
     int32_t id = (int32_t)br_rng_below(&t->rng, t->vocab);
-    br_step s = {1, &slot, &position, &id, &want, NULL, false};
+    br_step s = {1, &slot, &position, &id, &want, NULL, false, NULL};
     br_status st = {0};
 
     must(br_oracle_step(&t->o, &s, BR_IR_DECODE, t->logits, &st), &st);

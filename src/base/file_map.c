@@ -1,10 +1,9 @@
 /* file_map.c - a file as memory, read, or written where it is new.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -133,9 +132,7 @@ br_file_settle(const char *path, size_t mark, const _Atomic bool *stop)
     bool ok = n > (off_t)mark;
 
     for (off_t at = 0; ok && at < n; at += PIECE)
-        /* relaxed: nothing else is told by it */
-        ok = !atomic_load_explicit(stop, memory_order_relaxed) &&
-             sync_file_range(fd, at, PIECE, how) == 0;
+        ok = !br_is_told(stop) && sync_file_range(fd, at, PIECE, how) == 0;
     ok = ok && fdatasync(fd) == 0 &&
          pwrite(fd, &(char){1}, 1, (off_t)mark) == 1 && fdatasync(fd) == 0;
     if (fd >= 0)

@@ -27,6 +27,13 @@
 #include <stdio.h>
 #include <string.h>
 
+bool
+br_is_told(const _Atomic bool *flag)
+{
+    /* relaxed: nothing comes with it */
+    return flag && atomic_load_explicit(flag, memory_order_relaxed);
+}
+
 static void *
 thread_main(void *arg)
 {

@@ -33,6 +33,10 @@ void br_thread_yield(void);
 /* Eases the other hyperthread while this one polls. */
 void br_cpu_relax(void);
 
+/* Whether another thread or a signal handler has set it; nothing else is told by
+ * it. NULL: nobody ever does. */
+bool br_is_told(const _Atomic bool *flag);
+
 /* ---- mutex, once ----------------------------------------------------------*/
 
 typedef struct br_mutex {

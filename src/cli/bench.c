@@ -329,7 +329,11 @@ step(bench *b, uint32_t slot, uint32_t from, uint32_t n, bool want,
 {
     int32_t slots[WIDE_CHUNK], positions[WIDE_CHUNK], tokens[WIDE_CHUNK],
         wants[WIDE_CHUNK] = {0};
-    br_step s = {n, slots, positions, tokens, wants, NULL, false};
+    br_step s = {.n_rows = n,
+                 .slot = slots,
+                 .position = positions,
+                 .token = tokens,
+                 .want = wants};
 
     for (uint32_t i = 0; i < n; i++) {
         slots[i] = (int32_t)(b->slot + slot);
@@ -348,7 +352,8 @@ tokens(bench *b, uint32_t from, uint32_t n, br_status *st)
     static const br_cun_pick best[MAX_BATCH];
     int32_t slots[MAX_BATCH], positions[MAX_BATCH], tokens[MAX_BATCH],
         drawn[MAX_BATCH];
-    br_step s = {n, slots, positions, tokens, NULL, NULL, false};
+    br_step s = {
+        .n_rows = n, .slot = slots, .position = positions, .token = tokens};
 
     for (uint32_t i = 0; i < n; i++) {
         slots[i] = (int32_t)(b->slot + i);

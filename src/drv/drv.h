@@ -27,6 +27,9 @@ typedef struct br_step {
     /* pages[slot * n_groups + group][position / 16]: index into the pool */
     const uint32_t *const *pages;
     bool hidden; /* what LM_HEAD reads is asked for, of all rows */
+    /* Once true the tiers ref and cpu end the step at a node, CANCELLED: its rows'
+     * pages are half written, their slots' states are anything. NULL: never. */
+    const _Atomic bool *cancel;
 } br_step;
 
 typedef struct br_kv_group {

@@ -163,12 +163,24 @@ flush(answer *a, bool last)
 
 /* ---- the loop ------------------------------------------------------------ */
 
-static bool
-cancelled(const answer *a)
+/* A step that ended because of the cancel is no failure: what the slot still holds
+ * stays for the next answer. */
+static br_code
+feed_or_end(answer *a, const int32_t *tokens, uint32_t n, bool want,
+            br_status *st)
 {
-    /* Set by a signal handler or another thread; nothing hangs on its order. */
-    return a->p->cancel &&
-           atomic_load_explicit(a->p->cancel, memory_order_relaxed);
+    br_session *s = a->s;
+    br_status why = {0};
+
+    if (feed(s, tokens, n, want, &why) == BR_OK)
+        return BR_OK;
+    if (why.code != BR_E_CANCELLED || !br_is_told(a->p->cancel)) {
+        *st = why;
+        return why.code;
+    }
+    s->n_held = s->lm->keep(s->lm->ctx, s->slot, s->n_held);
+    end(a, BR_GEN_CANCELLED);
+    return BR_OK;
 }
 
 static br_code
@@ -186,15 +198,15 @@ prefill(answer *a, const int32_t *prompt, uint32_t n, br_status *st)
     if (a->p->progress)
         chunk = BR_MIN(chunk, WATCH_CHUNK);
     a->stats->n_reused = s->n_held;
-    while (s->n_held < n && !cancelled(a)) {
+    while (s->n_held < n && !a->over && !br_is_told(a->p->cancel)) {
         int64_t now = br_now_ns();
 
         rows = BR_MIN(chunk, n - s->n_held);
-        BR_TRY(feed(s, prompt + s->n_held, rows,
-                    s->n_held + rows == n && !a->on_tier, st));
+        BR_TRY(feed_or_end(a, prompt + s->n_held, rows,
+                           s->n_held + rows == n && !a->on_tier, st));
         if (br_now_ns() - now < WATCH_NS)
             chunk = BR_MIN(2 * chunk, s->lm->chunk);
-        if (a->p->progress)
+        if (a->p->progress && !a->over)
             a->p->progress(a->p->progress_ctx, s->n_held, n);
     }
     if (s->n_held < n)
@@ -247,7 +259,7 @@ decode(answer *a, int64_t called, br_status *st)
     while (!a->over) {
         int32_t id;
 
-        if (cancelled(a))
+        if (br_is_told(a->p->cancel))
             end(a, BR_GEN_CANCELLED);
         else if (a->p->max_tokens >= 0 &&
                  a->stats->n_out >= (uint64_t)a->p->max_tokens)
@@ -273,7 +285,7 @@ decode(answer *a, int64_t called, br_status *st)
         /* The last token is fed too where it fits: the next prompt of a
          * conversation begins with it. */
         else if (!a->over)
-            BR_TRY(feed(s, &id, 1, !a->on_tier, st));
+            BR_TRY(feed_or_end(a, &id, 1, !a->on_tier, st));
     }
     return BR_OK;
 }
@@ -336,10 +348,14 @@ br_session_generate(br_session *s, const int32_t *prompt, size_t n,
     BR_TRY(check_prompt(s, prompt, n, st));
     BR_TRY(br_sampler_new(&a.sampler, s->lm->n_vocab, s->lm->n_ctx, &p->sample,
                           st));
+    if (s->lm->until)
+        s->lm->until(s->lm->ctx, p->cancel);
     if (!br_textout_init(&a.text, s->tok, p->stop, p->n_stop, p->show_special))
         code = br_fail(st, BR_E_OOM, "answer: out of memory");
     else
         code = run(&a, prompt, (uint32_t)n, st);
+    if (s->lm->until)
+        s->lm->until(s->lm->ctx, NULL);
     if (code != BR_OK)
         br_session_reset(s);
     br_textout_fini(&a.text);

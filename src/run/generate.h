@@ -50,8 +50,9 @@ typedef struct br_gen_params {
     bool (*text)(void *ctx, br_text piece);
     bool (*token)(void *ctx, const br_gen_token *t);
     void *ctx;
-    br_logit_hook hook;        /* constrains the answer; zero: nothing does */
-    const atomic_bool *cancel; /* looked at once a token; NULL: never */
+    br_logit_hook hook; /* constrains the answer; zero: nothing does */
+    /* Looked at once a token, and where the tier can in a step; NULL: never. */
+    const atomic_bool *cancel;
     /* Tokens of the prompt that were read; NULL: nobody watches. Who watches
      * gets short chunks at first, which changes no bit of the answer. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);

@@ -60,6 +60,10 @@ typedef struct br_lm {
      * stay where they are. NULL: the tier cannot. */
     br_code (*pick)(void *ctx, const struct br_sample_params *p,
                     uint64_t position, int32_t *out, br_status *st);
+    /* From now on a feed ends soon after *flag is true, CANCELLED; what the slot
+     * holds then, keep says, which is less than `from` where its state cannot be
+     * rewound. NULL: feeds run to their ends, as they do where this is NULL. */
+    void (*until)(void *ctx, const _Atomic bool *flag);
     /* The slot forgets all but its first n tokens. Returns how many it could
      * keep: n, or fewer where its state cannot be rewound. */
     uint32_t (*keep)(void *ctx, uint32_t slot, uint32_t n);

@@ -32,35 +32,18 @@ struct br_lm_model {
     br_lm_cuda *cuda;  /* then nothing else but lm is in use */
     br_lm lm;
     br_state_plan plan;
-    bool rewinds;       /* the state of a slot is pages alone */
+    bool rewinds; /* the state of a slot is pages alone */
+    const _Atomic bool *until;
     br_ir_stage stage;  /* of the latest step */
     uint32_t *n_held;   /* [n_slots] */
     br_cun_pick *picks; /* [max_want]; tier cuda */
     br_touch *touch;    /* of the pages; NULL: of few, or on a device */
 };
 
-static br_code
-feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
-     float *logits, br_status *st)
+static void
+until(void *ctx, const _Atomic bool *flag)
 {
-    br_lm_model *r = ctx;
-    int32_t slots[CUDA_CHUNK], positions[CUDA_CHUNK], want[CUDA_CHUNK] = {0};
-    br_step step = {.n_rows = n,
-                    .slot = slots,
-                    .position = positions,
-                    .token = tokens,
-                    .want = want};
-
-    br_check(n > 0 && n <= r->lm.chunk && r->n_held[slot] == from);
-    for (uint32_t i = 0; i < n; i++) {
-        slots[i] = (int32_t)slot;
-        positions[i] = (int32_t)(from + i);
-    }
-    want[n - 1] = logits != NULL;
-    BR_TRY(br_oracle_step(&r->o, &step, n > 1 ? BR_IR_PREFILL : BR_IR_DECODE,
-                          logits, st));
-    r->n_held[slot] = from + n;
-    return BR_OK;
+    ((br_lm_model *)ctx)->until = flag;
 }
 
 static uint32_t
@@ -76,6 +59,35 @@ keep(void *ctx, uint32_t slot, uint32_t n)
         br_oracle_reset(&r->o, slot);
     r->n_held[slot] = r->rewinds ? n : 0;
     return r->n_held[slot];
+}
+
+static br_code
+feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens, uint32_t n,
+     float *logits, br_status *st)
+{
+    br_lm_model *r = ctx;
+    int32_t slots[CUDA_CHUNK], positions[CUDA_CHUNK], want[CUDA_CHUNK] = {0};
+    br_step step = {.n_rows = n,
+                    .slot = slots,
+                    .position = positions,
+                    .token = tokens,
+                    .want = want,
+                    .cancel = r->until};
+    br_code code;
+
+    br_check(n > 0 && n <= r->lm.chunk && r->n_held[slot] == from);
+    for (uint32_t i = 0; i < n; i++) {
+        slots[i] = (int32_t)slot;
+        positions[i] = (int32_t)(from + i);
+    }
+    want[n - 1] = logits != NULL;
+    code = br_oracle_step(&r->o, &step, n > 1 ? BR_IR_PREFILL : BR_IR_DECODE,
+                          logits, st);
+    if (code == BR_OK || code == BR_E_CANCELLED)
+        r->n_held[slot] = from + n;
+    if (code == BR_E_CANCELLED) /* some of it was written */
+        (void)keep(r, slot, from);
+    return code;
 }
 
 static br_ir_stage
@@ -213,6 +225,7 @@ fill_in(br_lm_model *r, const br_model *m, const br_oracle_config *c)
                             : r->pool  ? "cpu"
                                        : "ref",
                     .feed = feed,
+                    .until = until,
                     .keep = keep,
                     .plan = &r->plan,
                     .step = step,

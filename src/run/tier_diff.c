@@ -72,7 +72,7 @@ run(br_oracle *o, const int32_t *tokens, uint32_t n, float *logits, recorder *r,
     br_status *st)
 {
     int32_t slots[BR_VALIDATE_TOKENS] = {0}, positions[BR_VALIDATE_TOKENS];
-    br_step step = {n, slots, positions, tokens, NULL, NULL, false};
+    br_step step = {n, slots, positions, tokens, NULL, NULL, false, NULL};
     br_watch watch = {on_seen, r};
     br_code code;
 

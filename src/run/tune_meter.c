@@ -265,8 +265,7 @@ stopped(void *ctx)
 {
     const br_tune_model *t = ctx;
 
-    /* relaxed: nothing comes with it */
-    return t->c.stop && atomic_load_explicit(t->c.stop, memory_order_relaxed);
+    return br_is_told(t->c.stop);
 }
 
 /* ---- opening ------------------------------------------------------------- */

@@ -408,7 +408,7 @@ TEST_WITHIN(company_changes_no_bit, 120)
         br_oracle_reset(&r.o, 0);
         while (left > 0) {
             int32_t slot[64], pos[64], tok[64], want[64];
-            br_step s = {0, slot, pos, tok, want, NULL, false};
+            br_step s = {0, slot, pos, tok, want, NULL, false, NULL};
             uint32_t row = 0;
 
             left = 0;
@@ -560,7 +560,7 @@ TEST(a_step_that_the_cpu_tier_cannot_take_is_refused)
     lk_case c = lk_get(lk_find("gpt-oss"));
     br_oracle_config config = {.pool = p, .max_rows = 2, .max_want = 1};
     int32_t slot[3] = {0}, pos[3] = {0, 1, 2}, tok[3] = {0};
-    br_step s = {2, slot, pos, tok, NULL, NULL, false};
+    br_step s = {2, slot, pos, tok, NULL, NULL, false, NULL};
     float *l = t_keep(calloc(4u * c.n_vocab, sizeof *l));
     lk_run r;
 

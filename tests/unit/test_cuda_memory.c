@@ -335,7 +335,7 @@ TEST_WITHIN(cuda_stays_within_the_memory_that_is_given, 120)
     br_oracle o;
     t_ok(br_oracle_open(&o, on.m, &cc, &st), &st);
     const int32_t slot = 0, position = 0, first = 3;
-    br_step s = {1, &slot, &position, &first, NULL, NULL, false};
+    br_step s = {1, &slot, &position, &first, NULL, NULL, false, NULL};
     const br_cun_pick p = {.seed = 1, .temperature = 1, .top_p = 1};
     int32_t got = -1;
     t_ok(br_oracle_step(&o, &s, BR_IR_DECODE, NULL, &st), &st);
@@ -363,7 +363,7 @@ TEST_WITHIN(cuda_draws_that_find_no_memory_may_be_tried_again, 120)
     t_emulate_cuda();
     shaped on = open_shape_file("shape:toy:Q4_0");
     for (size_t with = 0; with < 2; with++) {
-        br_step s = {1, &slot, &position, &first, NULL, NULL, false};
+        br_step s = {1, &slot, &position, &first, NULL, NULL, false, NULL};
 
         t_ok(br_oracle_open(&o, on.m, &cc, &st), &st);
         t_ok(br_oracle_step(&o, &s, BR_IR_DECODE, NULL, &st), &st);

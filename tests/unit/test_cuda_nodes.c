@@ -142,7 +142,7 @@ two_slots(const br_lm *lm, bool mixed, float *alone, float *both)
     static const uint32_t page[3][2] = {{0, 1}, {3, 4}, {5, 6}};
     const uint32_t *tables[3 * BR_MAX_KV_GROUPS];
     int32_t slot[2 * N], position[2 * N], tokens[2 * N], want[2 * N] = {0};
-    br_step s = {2 * N, slot, position, tokens, want, tables, false};
+    br_step s = {2 * N, slot, position, tokens, want, tables, false, NULL};
     br_status st = {0};
 
     for (uint32_t i = 0; i < 3 * lm->plan->n_groups; i++)
@@ -215,7 +215,8 @@ rows_alone(const char *spec)
     int32_t slot[LONG + SHORT], position[LONG + SHORT], tokens[LONG + SHORT];
     int32_t want[LONG + SHORT] = {0};
     br_lm_config c = {.tier = "cuda", .n_ctx = 80, .n_slots = 3};
-    br_step s = {LONG + SHORT, slot, position, tokens, want, tables, false};
+    br_step s = {LONG + SHORT, slot,   position, tokens,
+                 want,         tables, false,    NULL};
     br_status st = {0};
 
     shaped on = open_shape(spec, &c);
@@ -255,7 +256,7 @@ many_rows_alone(const char *spec)
     int32_t slot[MANY], position[MANY] = {0}, tokens[MANY];
     uint32_t page[MANY];
     br_lm_config c = {.tier = "cuda", .n_ctx = 80, .n_slots = MANY};
-    br_step s = {MANY, slot, position, tokens, NULL, tables, false};
+    br_step s = {MANY, slot, position, tokens, NULL, tables, false, NULL};
     br_status st = {0};
 
     shaped on = open_shape(spec, &c);
@@ -312,7 +313,7 @@ rows_that_stay(const char *spec, int32_t rows)
     const uint32_t *tables[MOST * BR_MAX_KV_GROUPS];
     br_lm_config c = {
         .tier = "cuda", .n_ctx = PAGES * 16, .n_slots = (uint32_t)rows};
-    br_step s = {0, slot, position, tokens, want, tables, false};
+    br_step s = {0, slot, position, tokens, want, tables, false, NULL};
     br_status st = {0};
 
     shaped on = open_with_no_number(spec, &c);
@@ -581,7 +582,7 @@ TEST_WITHIN(cuda_slots_have_states_of_their_own, 60)
         static const uint32_t page[3][2] = {{0, 1}, {3, 4}, {5, 6}};
         const uint32_t *tables[3 * BR_MAX_KV_GROUPS];
         br_step s = {1,    &(int32_t){1}, &(int32_t){N}, token,
-                     NULL, tables,        false};
+                     NULL, tables,        false,         NULL};
 
         for (uint32_t i = 0; i < 3 * lm->plan->n_groups; i++)
             tables[i] = page[i / lm->plan->n_groups];

@@ -61,7 +61,8 @@ static void
 feed_talk(talk *k, uint32_t slot, uint32_t n)
 {
     int32_t slots[CTX], position[CTX], tokens[CTX], want[CTX] = {0};
-    const br_step s = {n, slots, position, tokens, want, k->tables, false};
+    const br_step s = {n,    slots,     position, tokens,
+                       want, k->tables, false,    NULL};
     br_status st = {0};
 
     for (uint32_t i = 0; i < n; i++) {
@@ -94,7 +95,8 @@ say(talk *k, const char *which)
     int32_t slots[SLOTS], position[SLOTS], tokens[SLOTS], got[SLOTS];
     const br_sample_params *how[SLOTS];
     uint32_t at[SLOTS], n = (uint32_t)strlen(which);
-    const br_step s = {n, slots, position, tokens, NULL, k->tables, false};
+    const br_step s = {n,    slots,     position, tokens,
+                       NULL, k->tables, false,    NULL};
     br_status st = {0};
 
     for (uint32_t i = 0; i < n; i++) {
@@ -127,7 +129,8 @@ same_as_a_prompt(const talk *k, uint32_t slot)
     const uint32_t n = k->n[slot];
     const size_t row = (size_t)k->lm->n_vocab;
     int32_t slots[CTX], position[CTX], want[CTX] = {0};
-    br_step s = {n, slots, position, k->fed[slot], want, k->tables, false};
+    br_step s = {n,    slots,     position, k->fed[slot],
+                 want, k->tables, false,    NULL};
     br_status st = {0};
 
     for (uint32_t i = 0; i < n; i++) {
@@ -263,7 +266,7 @@ draw_one(const br_lm *lm, int32_t slot, int32_t position, int32_t token,
     br_sample_params greedy = br_sample_defaults();
     const br_sample_params *how[] = {&greedy};
     const uint32_t at[] = {(uint32_t)position + 1};
-    const br_step s = {1, &slot, &position, &token, NULL, tables, false};
+    const br_step s = {1, &slot, &position, &token, NULL, tables, false, NULL};
     br_status st = {0};
     int32_t got;
 
@@ -283,7 +286,7 @@ TEST_WITHIN(cuda_a_slot_may_begin_with_many_pages, 240)
     uint32_t page[N] = {0}, fed[] = {7, 9, 8};
     const uint32_t *tables[4 * BR_MAX_KV_GROUPS];
     int32_t slot[FED], position[FED], tokens[FED], want[FED] = {0};
-    br_step s = {FED, slot, position, tokens, want, tables, false};
+    br_step s = {FED, slot, position, tokens, want, tables, false, NULL};
     br_status st = {0};
     float *all, *few;
 

@@ -17,8 +17,9 @@ typedef struct fake {
     br_lm lm;
     int32_t script[CTX + 1];
     int32_t fed[CTX];
-    uint32_t n_fed, calls, fail_at;
+    uint32_t n_fed, calls, fail_at, cancel_at;
     bool rewinds;
+    const atomic_bool *until;
 } fake;
 
 static br_code
@@ -33,11 +34,23 @@ fake_feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens,
     ck_assert(n > 0 && n <= f->lm.chunk && from + n <= CTX);
     if (f->calls == f->fail_at)
         return br_fail(st, BR_E_INTERNAL, "as told");
+    if (f->calls == f->cancel_at) { /* as if it came in the midst of the step */
+        ck_assert_ptr_nonnull(f->until);
+        atomic_store((atomic_bool *)f->until, true);
+        f->n_fed = f->rewinds ? f->n_fed : 0;
+        return br_fail(st, BR_E_CANCELLED, "the step was cancelled");
+    }
     memcpy(f->fed + from, tokens, n * sizeof *tokens);
     f->n_fed += n;
     for (int32_t i = 0; logits && i < VOCAB; i++)
         logits[i] = i == f->script[f->n_fed] ? 10.0f : 0.0f;
     return BR_OK;
+}
+
+static void
+fake_until(void *ctx, const _Atomic bool *flag)
+{
+    ((fake *)ctx)->until = flag;
 }
 
 static uint32_t
@@ -119,6 +132,7 @@ make(const char *text)
                       .n_slots = 1,
                       .chunk = 3,
                       .feed = fake_feed,
+                      .until = fake_until,
                       .keep = fake_keep};
     t_ok(br_session_new(&r->s, &r->f.lm, r->tok, 0, &st), &st);
     r->p = br_gen_defaults();
@@ -294,6 +308,36 @@ TEST(generate_ends_when_told)
     atomic_store(&r->cancel, false);
     r->cancel_after = 0;
     says(r, "Once upon a time there was a fox.", BR_GEN_EOG);
+    drop(r);
+}
+
+/* What is read already is not read again, where the tier can take it back. */
+TEST(generate_ends_in_the_midst_of_a_step)
+{
+    rig *r = make("Once upon a time there was a fox.");
+    br_status st;
+
+    for (int rewinds = 1; rewinds >= 0; rewinds--) {
+        br_session_reset(r->s);
+        r->f.rewinds = rewinds;
+        r->f.calls = 0;
+        r->f.cancel_at = 2;
+        t_ok(answer(r, FIRST, &st), &st); /* in its prompt, 3 tokens and 1 */
+        ck_assert_int_eq(r->stats.end, BR_GEN_CANCELLED);
+        ck_assert_str_eq(r->text, "");
+        ck_assert_ptr_null(r->f.until);
+        atomic_store(&r->cancel, false);
+        r->f.cancel_at =
+            r->f.calls + (rewinds ? 4 : 5); /* in its third token */
+        t_ok(answer(r, FIRST, &st), &st);
+        ck_assert_int_eq(r->stats.n_reused, rewinds ? 3 : 0);
+        ck_assert_int_eq(r->stats.end, BR_GEN_CANCELLED);
+        ck_assert_str_eq(r->text, "Once upon a");
+        atomic_store(&r->cancel, false);
+        r->f.cancel_at = 0;
+        says(r, "Once upon a time there was a fox.", BR_GEN_EOG);
+        ck_assert_int_eq(r->stats.n_reused, rewinds ? FIRST - 1 : 0);
+    }
     drop(r);
 }
 

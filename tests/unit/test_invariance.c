@@ -4,12 +4,16 @@
  * windows, experts, recurrent states.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine_kit.h"
+
+#include "base/thread.h"
 #include "logits_kit.h"
 #include "run/lm_model.h"
 #include "run/oracle.h"
 #include "tok_kit.h"
 
 #include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { OTHERS = 15, CTX = 96, SLOTS = 3, PROMPT = 38, OUT = 10 };
@@ -370,5 +374,115 @@ TEST(engine_embeddings_are_of_what_the_head_reads)
     br_free(logits);
     br_tok_free(tok);
     br_model_close(m);
+    lk_end();
+}
+
+/* ---- steps that are cancelled ---------------------------------------------- */
+
+typedef struct flipper {
+    br_thread thread;
+    _Atomic int64_t delay_ns; /* -1: none is wanted */
+    atomic_bool flag, over;
+} flipper;
+
+/* The flag goes up some time after a feed has begun. */
+static void
+flip(void *arg)
+{
+    flipper *f = arg;
+
+    while (!atomic_load(&f->over)) {
+        int64_t delay = atomic_exchange(&f->delay_ns, -1);
+        int64_t till = br_now_ns() + delay;
+
+        while (delay >= 0 && br_now_ns() < till)
+            br_cpu_relax();
+        if (delay >= 0)
+            atomic_store(&f->flag, true);
+        br_cpu_relax();
+    }
+}
+
+/* Logits after all tokens, in two steps; `most` are cancelled at other places. */
+static float *
+read_through(const lk_case *c, const br_model *m, const char *tier,
+             uint32_t most, uint32_t *cancelled)
+{
+    enum { PLACES = 16 };
+    br_lm_config how = {.n_ctx = CTX, .tier = tier, .threads = 1};
+    float *logits = t_keep(calloc(c->n_vocab, sizeof *logits));
+    flipper f = {.delay_ns = -1};
+    uint32_t n = 0, half = c->n_tokens / 2;
+    int64_t step_ns = 0;
+    br_status st = {0};
+    br_lm_model *r;
+    const br_lm *lm;
+
+    t_ok(br_lm_model_open(&r, m, &how, &st), &st);
+    lm = br_lm_model_lm(r);
+    t_ok(br_thread_start(&f.thread, "flip", flip, &f, &st), &st);
+    for (uint32_t at = 0; at < c->n_tokens;) {
+        uint32_t rows = at ? c->n_tokens - at : half, kept;
+        int64_t begin = br_now_ns();
+        br_status why = {0};
+
+        atomic_store(&f.flag, false);
+        lm->until(lm->ctx, n < most && step_ns ? &f.flag : NULL);
+        if (n < most && step_ns)
+            atomic_store(&f.delay_ns, step_ns * (n % PLACES) / PLACES);
+        if (lm->feed(lm->ctx, 0, at, c->tokens + at, rows, logits, &why) ==
+            BR_OK) {
+            if (!step_ns) { /* how long it takes, then again */
+                step_ns = br_now_ns() - begin;
+                ck_assert_uint_eq(lm->keep(lm->ctx, 0, 0), 0);
+                continue;
+            }
+            n++; /* it was over before the flag went up */
+            at += rows;
+            continue;
+        }
+        ck_assert_msg(why.code == BR_E_CANCELLED, "%s", why.msg);
+        kept = lm->keep(lm->ctx, 0, at);
+        ck_assert_msg(kept == at || kept == 0, "%u of %u", kept, at);
+        at = kept;
+        n++;
+        ++*cancelled;
+    }
+    atomic_store(&f.over, true);
+    br_thread_join(&f.thread);
+    br_lm_model_close(r);
+    return logits;
+}
+
+TEST_WITHIN(a_step_that_was_cancelled_leaves_nothing_behind, 60)
+{
+    static const char *const archs[] = {"llama", "gemma3", "qwen35",
+                                        "falcon-h1", "lfm2"};
+
+    for (int ref = 0; ref < 2; ref++) {
+        uint32_t n = 0, none = 0;
+
+        for (size_t i = 0; i < lk_count(); i++) {
+            const char *tier = ref ? "ref" : "cpu";
+            lk_case c = lk_get(i);
+            br_status st = {0};
+            bool is = false;
+            float *a, *b;
+            br_model *m;
+
+            for (size_t k = 0; k < BR_COUNT(archs); k++)
+                is = is || strcmp(c.arch, archs[k]) == 0;
+            if (!c.arch_first || (n && !is))
+                continue;
+            t_ok(br_model_open_mem(&m, c.file, c.file_n, &st), &st);
+            a = read_through(&c, m, tier, 0, &none);
+            b = read_through(&c, m, tier, 40, &n);
+            ck_assert_msg(memcmp(a, b, c.n_vocab * sizeof *a) == 0,
+                          "%s on %s: other logits", c.name, tier);
+            br_model_close(m);
+        }
+        ck_assert_uint_gt(n, 0);
+        ck_assert_uint_eq(none, 0);
+    }
     lk_end();
 }

@@ -169,7 +169,7 @@ TEST_WITHIN(company_and_pages_change_no_bit, 120)
         br_oracle_reset(&r.o, 0);
         while (at[0] < c.n_tokens) {
             int32_t slot[64], pos[64], tok[64];
-            br_step s = {0, slot, pos, tok, NULL, NULL, false};
+            br_step s = {0, slot, pos, tok, NULL, NULL, false, NULL};
 
             for (uint32_t k = 0; k < 3; k++) /* 1, 2 and 3 rows at a time */
                 for (uint32_t j = 0; j <= k && at[k] < c.n_tokens; j++) {
@@ -705,7 +705,7 @@ TEST(a_step_that_does_not_fit_is_refused)
 {
     lk_case c = lk_get(lk_find("gpt-oss"));
     int32_t slot = 0, pos = 0, tok = (int32_t)c.n_vocab;
-    br_step s = {1, &slot, &pos, &tok, NULL, NULL, false};
+    br_step s = {1, &slot, &pos, &tok, NULL, NULL, false, NULL};
     lk_run r;
 
     t_ok(lk_open(&r, &c, NULL), &r.st);

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cpu/cpu_int.h"
 
+#include "base/thread.h"
+
 #include <string.h>
 
 static br_code
@@ -200,6 +202,9 @@ begin(void *ctx, uint32_t phase)
     br_cpu *c = ctx;
     cpu_phase *p = &c->phases.at[phase];
 
+    c->ended |= br_is_told(c->step->cancel);
+    if (c->ended)
+        return 0;
     if (c->watch.seen && phase > 0)
         show(c, p - 1);
     return c->alone && p->inside ? 0 : p->kind->tiles(c, p);
@@ -278,11 +283,14 @@ br_cpu_step(br_cpu *c, br_state *s, const br_step *step, float *logits,
     /* Who watches or asks for hidden sees all rows. */
     c->few = !c->watch.seen && !step->hidden && c->n_want < step->n_rows;
     c->alone = step->n_rows == 1 && c->n_want == 1 && !c->watch.seen;
+    c->ended = false;
     c->n_steps++;
     c->logits = logits;
     c->n_threads = job.threads = threads_of(c, step->n_rows);
     aim(c, logits);
     br_cpu_pool_run(c->c.pool, &job);
+    if (c->ended)
+        return br_fail(st, BR_E_CANCELLED, "the step was cancelled");
     if (c->watch.seen)
         show(c, &c->phases.at[c->phases.n - 1]);
     return BR_OK;

@@ -190,6 +190,7 @@ struct br_cpu {
     uint32_t n_want;
     bool few;   /* and phases that are late have no others */
     bool alone; /* it has one row, which wants logits, and nobody watches */
+    bool ended; /* it was cancelled: no further phase has tiles */
     uint64_t n_steps;
     uint64_t n_lent; /* tiles of attention that lent blocks */
     br_cpu_work work;

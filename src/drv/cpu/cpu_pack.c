@@ -20,13 +20,6 @@ typedef struct pack {
     uint32_t per;          /* panels of a tile */
 } pack;
 
-/* relaxed: nothing else is told by it */
-static bool
-is_stopped(const br_cpu *c)
-{
-    return c->c.stop && atomic_load_explicit(c->c.stop, memory_order_relaxed);
-}
-
 static uint32_t
 begin(void *ctx, uint32_t phase)
 {
@@ -54,7 +47,7 @@ tile(void *ctx, uint32_t phase, uint32_t i, uint32_t worker)
     uint64_t slice, row_bytes = 0, bytes = k->per * m->m.panel_bytes;
 
     (void)worker;
-    if (is_stopped(k->c))
+    if (br_is_told(k->c->c.stop))
         return;
     each = (panels + k->per - 1) / k->per;
     slice = i / each;
@@ -102,7 +95,7 @@ cpu_pack(br_cpu *c, br_status *st)
         if (c->mat[v].t)
             k.mat[job.n_phases++] = &c->mat[v];
     br_cpu_pool_run(c->c.pool, &job);
-    if (is_stopped(c)) {
+    if (br_is_told(c->c.stop)) {
         br_free(k.mat);
         return br_fail(st, BR_E_CANCELLED, "stopped while weights were packed");
     }

@@ -14,6 +14,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/cuda_nodes_int.h"
+
+#include "base/thread.h"
 #include "model/qint.h"
 
 #include <math.h>
@@ -75,8 +77,7 @@ advance(sending *s, uint64_t weights)
 static br_code
 go_on(const br_cun *x, br_status *st)
 {
-    /* relaxed: nothing else is told by it */
-    if (x->c.stop && atomic_load_explicit(x->c.stop, memory_order_relaxed))
+    if (br_is_told(x->c.stop))
         return br_fail(st, BR_E_CANCELLED, "stopped while weights were sent");
     return BR_OK;
 }

@@ -3,6 +3,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/ref/ref_int.h"
+
+#include "base/thread.h"
 #include "model/qint.h"
 
 #include <string.h>
@@ -256,6 +258,8 @@ br_ref_step(br_ref *r, br_state *s, const br_step *step, float *logits,
         ref_tile all = {&r->v.g->nodes[i], 0, 0};
         br_step_cut cut;
 
+        if (br_is_told(step->cancel))
+            return br_fail(st, BR_E_CANCELLED, "the step was cancelled");
         if (br_step_cut_of(all.n, &cut)) {
             all.c1 = cut.cols;
             ref_run(&x, r->worker, &all);

@@ -8,6 +8,7 @@
  * with check of a few, drawn from the seed, of several groups.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"
+#include "base/thread.h"
 #include "drv/sim/sim_check.h"
 #include "drv/sim/sim_crowd.h"
 #include "drv/sim/sim_int.h"
@@ -566,8 +567,7 @@ all_groups(job *j)
         BR_TRY(fill(j, k, &live));
     while (live) {
         /* Partner: sim_queue_destroy. */
-        bool ends = j->s->stop &&
-                    atomic_load_explicit(j->s->stop, memory_order_relaxed);
+        bool ends = br_is_told(j->s->stop);
         uint32_t draw = j->s->check ? br_rng_u32(&rng) : 0;
 
         if (ends)
