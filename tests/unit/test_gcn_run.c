@@ -599,18 +599,40 @@ TEST(gcn_functions_call_themselves_around)
     same_everywhere(CIRCLE ASKS("mov.u32 %r2, 9;"));
 }
 
-/* The stack has an end, and what comes behind it is not written to. */
-TEST(gcn_functions_that_call_themselves_for_ever_trap)
+/* The stack has an end, and what comes behind it is not written to; who traps says
+ * why. */
+TEST(gcn_traps_say_why)
 {
-    br_kir *m = ptx_load(CIRCLE ASKS("mov.u32 %r2, 100000;"));
-    static uint8_t out[PR_OUT];
-    br_status st = {0};
-    br_ktarget t;
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {CIRCLE ASKS("mov.u32 %r2, 100000;"),
+         ": trap 2: a function calls itself deeper than its stack of 16 KB "
+         "reaches"},
+        {CIRCLE ASKS("mov.u64 %d3, f; add.u64 %d3, %d3, 1; { .param .b32 a; "
+                     ".param .b32 b; st.param.b32 [a], %r1;\n"
+                     "P: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+                     "call (b), %d3, (a), P; ld.param.b32 %r2, [b]; }"),
+         ": trap 2: a call through a pointer that is no function's"},
+        {TOP "mov.u32 %r2, %pm0; ret; }", ": trap 2: note 1 of the module"},
+        {TOP "setp.eq.u32 %p1, %r1, 7; @%p1 trap; ret; }", ": trap 2"}};
+    static const char *const on[] = {"gfx1100", "gfx1201", "gfx1201-wave64"};
 
-    ck_assert(br_sim_target(&t, "gfx1201"));
-    ck_assert_int_eq(pr_run(&t, m, out, &st), BR_E_FAULT);
-    ck_assert_msg(strstr(st.msg, "trap"), "%s", st.msg);
-    br_kir_free(m);
+    for (size_t k = 0; k < BR_COUNT(cases) * BR_COUNT(on); k++) {
+        const char *says = cases[k / BR_COUNT(on)].says;
+        br_kir *m = ptx_load(cases[k / BR_COUNT(on)].text);
+        static uint8_t out[PR_OUT];
+        br_status st = {0};
+        const char *at;
+        br_ktarget t;
+
+        ck_assert(br_sim_target(&t, on[k % BR_COUNT(on)]));
+        ck_assert_msg(pr_run(&t, m, out, &st) == BR_E_FAULT, "%s", st.msg);
+        at = strstr(st.msg, says);
+        ck_assert_msg(at && !at[strlen(says)], "'%s' does not end in '%s'",
+                      st.msg, says);
+        br_kir_free(m);
+    }
 }
 
 /* What the simulator's checks find fails a case, though its numbers be right. */

@@ -78,6 +78,15 @@ void br_gcn_print(const br_gcn_isa *isa, const br_gcn_inst *in, br_str *out);
 br_code br_gcn_parse(const br_gcn_isa *isa, const char *text, size_t n,
                      br_gcn_inst *out, br_status *st) BR_MUST_USE;
 
+/* Why a wave traps, and what is said of what M0 has then; "": nothing. */
+enum { BR_GCN_TRAPS = 1 << 24 };
+typedef enum br_gcn_trap {
+#define X(name, text) BR_GCN_TRAP_##name,
+#include "cg/gcn/traps.def"
+#undef X
+} br_gcn_trap;
+const char *br_gcn_trap_text(uint32_t m0);
+
 /* ---- code objects (gcn_object.c) -------------------------------------- */
 
 enum {

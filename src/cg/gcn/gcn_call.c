@@ -230,7 +230,6 @@ gl_call_any(lower *l, copy *from, const br_kins *i)
 {
     uint32_t eq = br_kmod_put(BR_KF_CMP, BR_KM_CMP_EQ), join, yes, no, p;
     uint32_t to = gl_value(l, from, br_kargs(from->f, i)[0]);
-    br_kins trap = {.op = BR_K_TRAP, .sym = BR_KNONE};
 
     l->changed = true;
     join = br_kfn_blk(l->m, l->f);
@@ -249,10 +248,20 @@ gl_call_any(lower *l, copy *from, const br_kins *i)
         from->stretch++;
         l->cur = no;
     }
-    gl_emit(l, &trap, NULL);
+    gl_trap(l, BR_GCN_TRAP_POINTER);
     gl_goto(l, join);
     from->stretch++;
     l->cur = join;
+}
+
+void
+gl_trap(lower *l, br_gcn_trap why)
+{
+    br_kins i = {.op = BR_K_TRAP, .sym = BR_KNONE};
+
+    i.imm = 1 + (int64_t)br_kir_note(l->m, l->line, "%s",
+                                     br_gcn_trap_text(BR_GCN_TRAPS + why));
+    gl_emit(l, &i, NULL);
 }
 
 /* ---- the library ------------------------------------------------------- */

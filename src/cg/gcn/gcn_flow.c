@@ -523,7 +523,7 @@ gm_flow_gather(gm_fn *g, uint32_t place)
     place = g->node;
     g->node = trap_node(g);
     if (!g->blks.at[g->node].ins.n) {
-        GM(g, "s_trap", gm_imm(2));
+        gm_trap(g, BR_GCN_TRAPS + BR_GCN_TRAP_APART);
         gm_goto(g, "s_branch", end_node(g));
     }
     g->node = place;

@@ -96,6 +96,7 @@ void gl_free_copy(copy *c);
 void gl_call(lower *l, copy *from, const br_kins *i, uint32_t fn,
              unsigned first);
 void gl_call_any(lower *l, copy *from, const br_kins *i);
+void gl_trap(lower *l, br_gcn_trap why);
 bool gl_may_be(const br_kir *m, uint32_t fn, const br_kins *i); /* of CALLI */
 void gl_from_lib(lower *l, copy *from, const br_kins *i, const br_str *text);
 /* The address of the caller's place for an argument. False: it is none. */

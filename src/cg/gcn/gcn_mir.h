@@ -205,6 +205,8 @@ gm_op gm_arg(gm_fn *g, const br_kins *i, unsigned n, int sub);
 gm_op gm_arg_v(gm_fn *g, const br_kins *i, unsigned n, int sub); /* in V */
 gm_op gm_res(gm_fn *g, const br_kins *i, unsigned n);
 bool gm_select_mem(gm_fn *g, const br_kins *i); /* false: not its business */
+/* why: a note's number, 0 or as traps.def has it, and a note of that text is that. */
+void gm_trap(gm_fn *g, uint32_t why);
 /* Whether an argument is a constant. */
 bool gm_literal(const gm_fn *g, const br_kins *i, unsigned n, uint64_t *v);
 gm_op gm_lane_id(gm_fn *g);

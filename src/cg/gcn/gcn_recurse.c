@@ -346,7 +346,6 @@ call_within(lower *l, copy *from, const br_kins *i, unsigned to, unsigned first)
     gl_rec *r = from->rec;
     copy *c = &r->c[to];
     uint32_t less = br_kmod_put(BR_KF_CMP, BR_KM_CMP_GT), next, stop, go, top;
-    br_kins trap = {.op = BR_K_TRAP, .sym = BR_KNONE};
     site s = {to, br_kfn_blk(l->m, l->f)};
 
     top = add64(l, top_of(l, r), gl_number(l, BR_KC_B64, from->frame));
@@ -357,7 +356,7 @@ call_within(lower *l, copy *from, const br_kins *i, unsigned to, unsigned first)
                      gl_number(l, BR_KC_B64, STACK - c->frame), 0, 2),
               stop, go);
     l->cur = stop;
-    gl_emit(l, &trap, NULL);
+    gl_trap(l, BR_GCN_TRAP_STACK);
     gl_goto(l, go);
     l->cur = go;
     next = add64(l, gl_frame(l, r->stack), top);

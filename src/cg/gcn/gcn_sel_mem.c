@@ -823,6 +823,22 @@ generic(gm_fn *g, const br_kins *i)
     return true;
 }
 
+void
+gm_trap(gm_fn *g, uint32_t why)
+{
+    for (uint32_t k = BR_GCN_TRAPS; why && why <= g->m->notes.n; k++) {
+        const char *text = br_gcn_trap_text(k);
+
+        if (!*text)
+            break;
+        if (br_text_is(g->m->notes.at[why - 1].text, text))
+            why = k;
+    }
+    if (why)
+        GM(g, "s_mov_b32", gm_code(GM_M0), gm_imm(why));
+    GM(g, "s_trap", gm_imm(2));
+}
+
 bool
 gm_select_mem(gm_fn *g, const br_kins *i)
 {
@@ -846,7 +862,7 @@ gm_select_mem(gm_fn *g, const br_kins *i)
     case BR_K_VOTE:
     case BR_K_BALLOT:
     case BR_K_ACTIVE: return gm_vote(g, i);
-    case BR_K_TRAP: GM(g, "s_trap", gm_imm(2)); return true;
+    case BR_K_TRAP: gm_trap(g, (uint32_t)i->imm); return true;
     case BR_K_CPWAIT:               /* copies are done at once */
     case BR_K_WARPBAR: return true; /* lanes of a wave are in step */
     default: return false;

@@ -39,6 +39,19 @@ br_gcn_cpu_find(const char *name)
     return NULL;
 }
 
+const char *
+br_gcn_trap_text(uint32_t m0)
+{
+    static const char *const texts[] = {
+#define X(name, text) text,
+#include "cg/gcn/traps.def"
+#undef X
+    };
+
+    m0 -= BR_GCN_TRAPS;
+    return m0 < BR_COUNT(texts) ? texts[m0] : "";
+}
+
 const br_gcn_format br_gcn_formats[BR_FMT_COUNT] = {
 #define F(field, hi, lo) [BR_GF_##field] = {(hi) + 1, lo},
 #define M(field, kind)   {BR_GF_##field, BR_GK_##kind},

@@ -131,12 +131,27 @@ message(sim_wave *w, const sim_op *o)
     return true;
 }
 
+/* With what M0 says, where it is written. */
+static bool
+trap(sim_wave *w, const sim_op *o)
+{
+    uint32_t m0 = w->s[SIM_M0];
+    const char *why = br_gcn_trap_text(m0);
+
+    if (*why)
+        return sim_fault(w, BR_E_FAULT, "trap %d: %s", o->imm, why);
+    if (m0)
+        return sim_fault(w, BR_E_FAULT, "trap %d: note %u of the module",
+                         o->imm, m0);
+    return sim_fault(w, BR_E_FAULT, "trap %d", o->imm);
+}
+
 static bool
 rare(sim_wave *w, const sim_op *o, unsigned what)
 {
     switch (what) {
     case GO_MESSAGE: return message(w, o);
-    case GO_TRAP: return sim_fault(w, BR_E_FAULT, "trap %d", o->imm);
+    case GO_TRAP: return trap(w, o);
     case GO_GETREG: return get_reg(w, o);
     case GO_SETREG: return set_reg(w, o);
     case GO_ROUND:
