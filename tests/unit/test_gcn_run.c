@@ -104,6 +104,26 @@ TEST(gcn_lanes_that_go_back_are_first)
             "E: st.global.u32 [%d1], %r2; ret; }\n");
 }
 
+/* Sums of halves in memory, alone in a word and beside another one. */
+TEST(gcn_halves_are_summed_in_memory)
+{
+    same_everywhere(
+        TOP ".reg .b16 %h<4>; .shared .align 8 .b8 s[32];\n"
+            "setp.gt.u32 %p1, %r1, 7; @%p1 bra A; mov.u32 %r3, s;\n"
+            "shl.b32 %r2, %r1, 2; add.u32 %r3, %r3, %r2; mov.u32 %r2, 0;\n"
+            "st.shared.u32 [%r3], %r2; A: bar.sync 0;\n"
+            "and.b32 %r4, %r1, 3; shl.b32 %r4, %r4, 1; mov.u32 %r3, s;\n"
+            "add.u32 %r4, %r4, %r3; mov.b16 %h1, 0x3c00;\n"
+            "atom.shared.add.noftz.f16 %h2, [%r4], %h1; mov.b16 %h1, 0x3f80;\n"
+            "atom.shared.add.noftz.bf16 %h3, [%r4+8], %h1;\n"
+            "mov.u32 %r5, 0x3c00bc00;\n"
+            "atom.shared.add.noftz.f16x2 %r6, [%r3+16], %r5;\n"
+            "mov.b16 %h1, 0xbc00; red.shared.add.noftz.f16 [%r4+24], %h1;\n"
+            "bar.sync 0; and.b32 %r2, %r1, 7; shl.b32 %r2, %r2, 2;\n"
+            "add.u32 %r3, %r3, %r2; ld.shared.u32 %r2, [%r3];\n"
+            "add.u64 %d1, %d1, %d2; st.global.u32 [%d1], %r2; ret; }\n");
+}
+
 /* Butterflies of all widths, with lanes that do not run, and without LDS. */
 TEST(gcn_lanes_read_each_other_without_memory)
 {

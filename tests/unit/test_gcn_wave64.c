@@ -165,6 +165,7 @@ TEST_WITHIN(wave64_corpus_runs_as_interpreted_gfx1201, 60)
     ".version 8.0\n.target sm_80\n.address_size 64\n"                   \
     ".entry k(.param .u64 in, .param .u64 out) {\n"                     \
     ".reg .b32 %r<16>; .reg .b64 %d<9>; .reg .pred %p<6>;\n"            \
+    ".reg .b16 %h<4>;\n"                                                \
     ".shared .align 8 .b8 s[512];\n"                                    \
     "ld.param.u64 %d1, [out]; ld.param.u64 %d3, [in];\n"                \
     "mov.u32 %r2, %tid.y; mov.u32 %r3, %ntid.x; mov.u32 %r1, %tid.x;\n" \
@@ -294,6 +295,66 @@ TEST(wave64_loops_that_wait_for_a_neighbour_are_refused)
         {"L: atom.global.add.u32 %r4, [%d3], 1; setp.lt.u32 %p2, %r4, 900;\n"
          "@%p2 bra L; st.global.u32 [%d1], %r4;",
          false},
+        /* What it found has changed since the turn before. */
+        {"ld.volatile.global.u16 %r4, [%d3]; cvt.u16.u32 %h1, %r4;\n"
+         "L: add.u16 %h2, %h1, 7; atom.global.cas.b16 %h3, [%d3], %h1, %h2;\n"
+         "setp.ne.s16 %p2, %h3, %h1; mov.u16 %h1, %h3; @%p2 bra L;\n"
+         "st.global.u32 [%d1], %r4;",
+         false},
+        {"mov.u32 %r5, 0;\nL: ld.volatile.global.u32 %r4, [%d3];\n"
+         "setp.ne.u32 %p2, %r4, %r5; mov.u32 %r5, %r4; @%p2 bra L;\n"
+         "st.global.u32 [%d1], %r4;",
+         false},
+        /* The same, but what has changed is a count of its own, or what it wrote. */
+        {"mov.u32 %r5, 0;\nL: ld.volatile.global.u32 %r4, [%d3];\n"
+         "setp.eq.u32 %p1, %r4, 0; selp.u32 %r6, 1, 0, %p1;\n"
+         "add.u32 %r7, %r5, %r6; setp.ne.u32 %p2, %r7, %r5;\n"
+         "mov.u32 %r5, %r7; @%p2 bra L; st.global.u32 [%d1], %r4;",
+         true},
+        {"mov.u32 %r5, 0; mov.u32 %r7, 0;\nL: ld.volatile.global.u32 %r4, "
+         "[%d3];\nsetp.ne.u32 %p2, %r4, %r5; mov.u32 %r5, %r4;\n"
+         "add.u32 %r7, %r7, 1; st.volatile.global.u32 [%d3], %r7; @%p2 bra L;\n"
+         "st.global.u32 [%d1], %r4;",
+         true},
+        /* A count ends it: up, down, to a number, beside another condition. */
+        {"mov.u32 %r5, 0;\nL: atom.global.exch.b32 %r4, [%d3], 1;\n"
+         "setp.ne.u32 %p2, %r4, 0; add.u32 %r5, %r5, 1;\n"
+         "setp.lt.u32 %p3, %r5, 90; and.pred %p2, %p2, %p3; @%p2 bra L;\n"
+         "st.global.u32 [%d1], %r4; st.global.u32 [%d3], %r4;",
+         false},
+        {"mov.u32 %r5, %r1;\nL: setp.le.s32 %p3, %r5, 0; @%p3 bra B;\n"
+         "sub.u32 %r5, %r5, 3; atom.global.exch.b32 %r4, [%d3], 1;\n"
+         "setp.ne.u32 %p2, %r4, 0; @%p2 bra L;\n"
+         "B: st.global.u32 [%d1], %r5; st.global.u32 [%d3], %r5;",
+         false},
+        {"mov.u32 %r5, 0;\nL: ld.volatile.global.u32 %r4, [%d3];\n"
+         "setp.eq.u32 %p2, %r4, 7; @%p2 bra B; add.u32 %r5, %r5, 1;\n"
+         "setp.ne.u32 %p3, %r5, %r1; @%p3 bra L;\n"
+         "B: st.global.u32 [%d1], %r4; st.global.u32 [%d3], %r4;",
+         false},
+        /* It goes the other way, stands still on one way, is passed by on one, or
+         * its end is what others write. */
+        {"mov.u32 %r5, 0;\nL: atom.global.exch.b32 %r4, [%d3], 1;\n"
+         "setp.ne.u32 %p2, %r4, 0; sub.u32 %r5, %r5, 1;\n"
+         "setp.lt.s32 %p3, %r5, 90; and.pred %p2, %p2, %p3; @%p2 bra L;\n"
+         "st.global.u32 [%d1], %r4; st.global.u32 [%d3], %r4;",
+         true},
+        {"mov.u32 %r5, 0;\nL: atom.global.exch.b32 %r4, [%d3], 1;\n"
+         "and.b32 %r6, %r4, 1; add.u32 %r5, %r5, %r6;\n"
+         "setp.ne.u32 %p2, %r4, 0; setp.lt.u32 %p3, %r5, 90;\n"
+         "and.pred %p2, %p2, %p3; @%p2 bra L;\n"
+         "st.global.u32 [%d1], %r4; st.global.u32 [%d3], %r4;",
+         true},
+        {"mov.u32 %r5, 0;\nL: atom.global.exch.b32 %r4, [%d3], 1;\n"
+         "add.u32 %r5, %r5, 1; setp.eq.u32 %p2, %r4, 2; @%p2 bra L;\n"
+         "setp.ne.u32 %p2, %r4, 0; setp.lt.u32 %p3, %r5, 90;\n"
+         "and.pred %p2, %p2, %p3; @%p2 bra L;\n"
+         "st.global.u32 [%d1], %r4; st.global.u32 [%d3], %r4;",
+         true},
+        {"mov.u32 %r5, 0;\nL: ld.volatile.global.u32 %r4, [%d3];\n"
+         "add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, %r4; @%p2 bra L;\n"
+         "st.global.u32 [%d1], %r4; st.global.u32 [%d3], %r4;",
+         true},
         {"setp.ne.u32 %p1, %r1, 0; @%p1 bra B;\n"
          "L: ld.acquire.gpu.global.u32 %r4, [%d3]; setp.lt.u32 %p2, %r4, 9;\n"
          "@%p2 bra L;\nB: bar.sync 0; st.global.u32 [%d1], %r2;",

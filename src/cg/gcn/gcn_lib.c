@@ -381,6 +381,38 @@ copied(const br_kfn *f, const br_kins *i, br_str *o)
     return true;
 }
 
+/* Where a half of 16 bits lies: q8, its word, r0, the bits below it, r4, a mask of
+ * the others; r5, what is in the word. */
+static void
+find_half(const br_kins *i, br_str *o)
+{
+    br_str_printf(o,
+                  "add.u64 q9,a,%lld; and.b64 q8,q9,-4; cvt.u32.u64 r0,q9; "
+                  "and.b32 r0,r0,2; shl.b32 r0,r0,3; mov.b32 r3,65535; "
+                  "shl.b32 r3,r3,r0; not.b32 r4,r3; ld.relaxed.gpu",
+                  (long long)i->imm);
+    mod_text(i, BR_KF_SPACE, o);
+    br_str_puts(o, ".b32 r5,[q8];\n");
+}
+
+/* The same of a half. */
+static bool
+summed_half(const br_kfn *f, const br_kins *i, const char *where, br_str *o)
+{
+    const char *t = br_ktinfo_of[i->type].text;
+
+    gm_lib_header(f, i, false, o);
+    find_half(i, o);
+    br_str_printf(
+        o,
+        "L: shr.u32 r6,r5,r0; cvt.u16.u32 h0,r6; add.rn.%s h1,h0,b; "
+        "cvt.u32.u16 r7,h1; shl.b32 r7,r7,r0; and.b32 r6,r5,r4; "
+        "or.b32 r7,r7,r6; atom%s.cas.b32 r8,[q8],r5,r7; "
+        "setp.ne.u32 p1,r8,r5; mov.b32 r5,r8; @p1 bra L; mov.b16 d,h0;",
+        t, where);
+    return true;
+}
+
 /* Sums of floats in memory that no instruction makes: try until nobody else
  * came between. */
 static bool
@@ -390,12 +422,18 @@ summed(const br_kfn *f, const br_kins *i, br_str *o)
     const char *b = bytes == 8 ? "b64" : "b32", r = bytes == 8 ? 'q' : 'r';
     br_str where = {0};
 
-    if (br_kmod(i->mods, BR_KF_SUB) != BR_KM_ATOM_ADD || bytes < 4 ||
+    if (br_kmod(i->mods, BR_KF_SUB) != BR_KM_ATOM_ADD || bytes < 2 ||
         br_ktinfo_of[i->type].kind != 'F')
         return false;
     mod_text(i, BR_KF_SEM, &where);
     mod_text(i, BR_KF_SCOPE, &where);
     mod_text(i, BR_KF_SPACE, &where);
+    if (bytes == 2) {
+        bool ok = summed_half(f, i, br_str_z(&where), o);
+
+        br_str_fini(&where);
+        return ok;
+    }
     gm_lib_header(f, i, false, o);
     br_str_printf(o, "add.u64 q9,a,%lld; ld.relaxed.gpu", (long long)i->imm);
     mod_text(i, BR_KF_SPACE, o);
@@ -421,21 +459,16 @@ swapped(const br_kfn *f, const br_kins *i, br_str *o)
     mod_text(i, BR_KF_SCOPE, &where);
     mod_text(i, BR_KF_SPACE, &where);
     gm_lib_header(f, i, false, o);
-    br_str_printf(o,
-                  "add.u64 q9,a,%lld; and.b64 q8,q9,-4; cvt.u32.u64 r0,q9; "
-                  "and.b32 r0,r0,2; shl.b32 r0,r0,3; cvt.u32.u16 r1,b; "
-                  "shl.b32 r1,r1,r0; cvt.u32.u16 r2,c; shl.b32 r2,r2,r0; "
-                  "mov.b32 r3,65535; shl.b32 r3,r3,r0; not.b32 r4,r3; "
-                  "ld.relaxed.gpu",
-                  (long long)i->imm);
-    mod_text(i, BR_KF_SPACE, o);
-    br_str_printf(o,
-                  ".b32 r5,[q8];\nL: and.b32 r6,r5,r3; setp.ne.u32 p0,r6,r1; "
-                  "@p0 bra E; and.b32 r7,r5,r4; or.b32 r7,r7,r2; "
-                  "atom%s.cas.b32 r8,[q8],r5,r7; setp.ne.u32 p1,r8,r5; "
-                  "mov.b32 r5,r8; @p1 bra L;\nE: and.b32 r6,r5,r3; "
-                  "shr.u32 r6,r6,r0; cvt.u16.u32 d,r6;",
-                  br_str_z(&where));
+    find_half(i, o);
+    br_str_printf(
+        o,
+        "cvt.u32.u16 r1,b; shl.b32 r1,r1,r0; cvt.u32.u16 r2,c; "
+        "shl.b32 r2,r2,r0;\nL: and.b32 r6,r5,r3; setp.ne.u32 p0,r6,r1; "
+        "@p0 bra E; and.b32 r7,r5,r4; or.b32 r7,r7,r2; "
+        "atom%s.cas.b32 r8,[q8],r5,r7; setp.ne.u32 p1,r8,r5; "
+        "mov.b32 r5,r8; @p1 bra L;\nE: and.b32 r6,r5,r3; "
+        "shr.u32 r6,r6,r0; cvt.u16.u32 d,r6;",
+        br_str_z(&where));
     br_str_fini(&where);
     return true;
 }

@@ -14,7 +14,9 @@
  *            a compare and swap, on sums that add nothing; on shared or local memory
  *            that the loop writes beside one of those
  *   does not  a lane goes round only when a compare and swap with what that turn
- *            found has failed: then somebody else's did not
+ *            found has failed: then somebody else's did not; or when what it found,
+ *            while it wrote nothing else, is not what it found the turn before
+ *   does not  a count goes its way in each turn and ends the loop, whatever memory says
  *
  * Requires  places and who waits where      Changes   nothing; fails
  * SPDX-License-Identifier: Apache-2.0 */
@@ -66,6 +68,81 @@ is_waited_for(const spin *s, const br_kins *i)
 
 static bool tried(const spin *s, uint32_t cond, bool is, int depth);
 
+static bool
+is_head(const spin *s, uint32_t v)
+{
+    return s->turn[v] == s->from;
+}
+
+/* Whether a value is made of what this turn found in memory and of what no turn
+ * changes. joined: of a phi, which may stand for itself: a count is none. */
+static bool
+is_found(const spin *s, uint32_t v, bool joined, int depth)
+{
+    const br_kins *i = maker(s, v);
+
+    if (!i)
+        return true;
+    if (i->op == BR_K_LD || i->op == BR_K_CAS)
+        return true;
+    if (depth > MAX_DEPTH || (i->op == BR_K_PHI && is_head(s, v)) ||
+        (i->op != BR_K_PHI &&
+         (joined || !(br_kopinfo_of[i->op].props & BR_KP_PURE))))
+        return false;
+    for (unsigned n = 0; n < i->n_arg; n++)
+        if (!is_found(s, s->g->f->args.at[i->arg + n], i->op == BR_K_PHI,
+                      depth + 1))
+            return false;
+    return true;
+}
+
+/* Whether the loop does nothing to memory but try to swap. */
+static bool
+only_swaps(const spin *s)
+{
+    const br_kfn *f = s->g->f;
+
+    for (uint32_t t = s->from; t <= s->to; t++) {
+        const br_kblk *b = &f->blks.at[s->g->order[t]];
+
+        for (size_t k = 0; k < b->ins.n; k++) {
+            const br_kins *i = &f->ins.at[b->ins.at[k]];
+
+            if (br_kopinfo_of[i->op].props & BR_KP_WRITE && i->op != BR_K_CAS &&
+                i->op != BR_K_FENCE)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Whether `was` is what `now` was in the turn before, or both are the same of such
+ * two: made wider. */
+static bool
+is_before(const spin *s, uint32_t was, uint32_t now)
+{
+    const br_kfn *f = s->g->f;
+    const br_kins *i = maker(s, was), *x = maker(s, now);
+    const br_kblk *h = &f->blks.at[s->g->order[s->from]];
+
+    for (int depth = 0;
+         i && x && i->op == BR_K_CVT && x->op == BR_K_CVT &&
+         i->type == x->type && i->type2 == x->type2 && depth < MAX_DEPTH;
+         depth++) {
+        was = f->args.at[i->arg];
+        now = f->args.at[x->arg];
+        i = maker(s, was);
+        x = maker(s, now);
+    }
+    if (!i || i->op != BR_K_PHI || !is_head(s, was))
+        return false; /* where `now` is the same phi, it stays what it is */
+    for (size_t k = 0; k < h->pred.n; k++)
+        if (s->g->turn[h->pred.at[k]] >= s->from &&
+            f->args.at[i->arg + k] != now)
+            return false;
+    return true;
+}
+
 /* Whether a value that is k, or is not, says that a try failed. */
 static bool
 tried_value(const spin *s, uint32_t v, uint64_t k, bool is, int depth)
@@ -108,8 +185,10 @@ tried(const spin *s, uint32_t cond, bool is, int depth)
     for (unsigned n = 0; n < 2; n++) {
         const br_kins *i = maker(s, a[n]);
 
-        if (i && i->op == BR_K_CAS && a[!n] == s->g->f->args.at[i->arg + 1] &&
-            maker(s, a[!n]))
+        if ((i && i->op == BR_K_CAS && a[!n] == s->g->f->args.at[i->arg + 1] &&
+             maker(s, a[!n])) ||
+            (is_before(s, a[!n], a[n]) && is_found(s, a[n], false, 0) &&
+             only_swaps(s)))
             return is == (cmp == BR_KM_CMP_NE);
     }
     return gm_literal(s->g, c, 1, &k) &&
@@ -142,6 +221,149 @@ only_retries(const spin *s)
             return false;
     }
     return true;
+}
+
+/* ---- counts --------------------------------------------------------------- */
+
+static bool
+inside(const spin *s, uint32_t blk)
+{
+    return s->g->turn[blk] >= s->from && s->g->turn[blk] <= s->to;
+}
+
+/* What is added to a value's phi of the loop's head: *phi, or 0 of that itself. */
+static bool
+counts_on(const spin *s, uint32_t v, uint32_t *phi, int64_t *by)
+{
+    const br_kins *i = maker(s, v);
+    const uint32_t *a = i ? &s->g->f->args.at[i->arg] : NULL;
+    uint64_t k;
+    bool second;
+
+    if (!i)
+        return false;
+    *by = 0;
+    *phi = v;
+    if (i->op == BR_K_PHI)
+        return is_head(s, v);
+    second = gm_literal(s->g, i, 1, &k);
+    if (i->op != BR_K_ADD && !(i->op == BR_K_SUB && second))
+        return false;
+    if (!second && !gm_literal(s->g, i, 0, &k))
+        return false;
+    *by = br_ktinfo_of[i->type].bytes == 8 ? (int64_t)k : (int32_t)k;
+    if (i->op == BR_K_SUB)
+        *by = -*by;
+    *phi = a[!second];
+    i = maker(s, *phi);
+    return i && i->op == BR_K_PHI && is_head(s, *phi);
+}
+
+/* What each turn adds to a value, or to what it was made of: 0: it is no count. */
+static int64_t
+step_of(const spin *s, uint32_t v)
+{
+    const br_kfn *f = s->g->f;
+    const br_kblk *h = &f->blks.at[s->g->order[s->from]];
+    uint32_t phi, of;
+    int64_t step = 0, by;
+
+    if (!counts_on(s, v, &phi, &by))
+        return 0;
+    for (size_t k = 0; k < h->pred.n; k++) {
+        uint32_t next = f->args.at[f->ins.at[f->vals.at[phi].def].arg + k];
+
+        if (s->g->turn[h->pred.at[k]] < s->from)
+            continue;
+        if (!counts_on(s, next, &of, &by) || of != phi || !by ||
+            (step && (step > 0) != (by > 0)))
+            return 0;
+        /* Where ways add different numbers, none counts as 1. */
+        step = !step || step == by ? by : by > 0 ? 2 : -2;
+    }
+    return step;
+}
+
+/* Whether turns in which a condition is so come to an end, as it compares a count
+ * with what stays. */
+static bool
+runs_out(const spin *s, uint32_t cond, bool is, int depth)
+{
+    const br_kins *i = maker(s, cond);
+    const uint32_t *a = i ? &s->g->f->args.at[i->arg] : NULL;
+    unsigned cmp = i ? br_kmod(i->mods, BR_KF_CMP) : 0;
+    int64_t step;
+    uint64_t k;
+
+    if (!i || depth > MAX_DEPTH)
+        return false;
+    if ((i->op == BR_K_AND && is) || (i->op == BR_K_OR && !is))
+        return runs_out(s, a[0], is, depth + 1) ||
+               runs_out(s, a[1], is, depth + 1);
+    if (i->op == BR_K_XOR && gm_literal(s->g, i, 1, &k))
+        return runs_out(s, a[0], is == !(k & 1), depth + 1);
+    if (i->op != BR_K_SETP || br_ktinfo_of[i->type].kind == 'F')
+        return false;
+    for (unsigned n = 0; n < 2; n++) {
+        bool less, more;
+
+        if ((maker(s, a[!n]) && !is_before(s, a[!n], a[!n])) ||
+            !(step = step_of(s, a[n])))
+            continue;
+        less = cmp == BR_KM_CMP_LT || cmp == BR_KM_CMP_LE;
+        more = cmp == BR_KM_CMP_GT || cmp == BR_KM_CMP_GE;
+        if (less || more) /* the count is less, each turn that it goes on */
+            return ((step > 0) == (less == (n == 0))) == is;
+        return (step == 1 || step == -1) && is == (cmp == BR_KM_CMP_NE);
+    }
+    return false;
+}
+
+/* Whether each turn comes by a block. */
+static bool
+is_on_all_ways(const spin *s, uint32_t blk)
+{
+    const br_kfn *f = s->g->f;
+    uint32_t head = s->g->order[s->from], n = 0;
+
+    if (blk == head)
+        return true;
+    memset(s->seen, 0, f->blks.n);
+    s->todo[n++] = head;
+    while (n) {
+        const br_kblk *b = &f->blks.at[s->todo[--n]];
+
+        for (size_t k = 0; k < b->succ.n; k++) {
+            uint32_t to = b->succ.at[k];
+
+            if (to == head)
+                return false;
+            if (to == blk || !inside(s, to) || s->seen[to])
+                continue;
+            s->seen[to] = 1;
+            s->todo[n++] = to;
+        }
+    }
+    return true;
+}
+
+static bool
+ends_by_itself(const spin *s)
+{
+    const br_kfn *f = s->g->f;
+
+    for (uint32_t t = s->from; t <= s->to; t++) {
+        uint32_t blk = s->g->order[t];
+        const br_kblk *b = &f->blks.at[blk];
+        const br_kins *i = &f->ins.at[b->ins.at[b->ins.n - 1]];
+
+        if (i->op == BR_K_CBR &&
+            inside(s, b->succ.at[0]) != inside(s, b->succ.at[1]) &&
+            runs_out(s, f->args.at[i->arg], inside(s, b->succ.at[0]), 0) &&
+            is_on_all_ways(s, blk))
+            return true;
+    }
+    return false;
 }
 
 /* ---- ways out ------------------------------------------------------------- */
@@ -204,12 +426,6 @@ hangs_on_memory(const spin *s, uint32_t cond)
         }
     }
     return false;
-}
-
-static bool
-inside(const spin *s, uint32_t blk)
-{
-    return s->g->turn[blk] >= s->from && s->g->turn[blk] <= s->to;
 }
 
 /* Whether all ways from a block lead to a trap. */
@@ -347,7 +563,8 @@ look(spin *s)
 {
     uint32_t line = 0;
 
-    if (!waits(s, &line) || only_retries(s) || nobody_needs(s))
+    if (!waits(s, &line) || only_retries(s) || ends_by_itself(s) ||
+        nobody_needs(s))
         return;
     s->g->line = line;
     gm_fail(
