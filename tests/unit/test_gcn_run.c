@@ -619,6 +619,46 @@ TEST(gcn_functions_call_themselves_around)
     same_everywhere(CIRCLE ASKS("mov.u32 %r2, 9;"));
 }
 
+/* Local memory of calls, 120 KB where each has its own: those that are not open at
+ * once share it, and one that is keeps what it wrote, whoever calls itself
+ * meanwhile. */
+#define FRAME_CALL(f, arg, to)                                                 \
+    "{ .param .b32 a; .param .b32 b; st.param.b32 [a], " arg "; call (b), " #f \
+    ", (a); ld.param.b32 " to ", [b]; }\n"
+#define FRAME_FN(name, bytes, inner)                                     \
+    ".func (.param .b32 y) " #name "(.param .b32 x) {\n.local .align 4 " \
+    ".b8 m[" #bytes "]; .reg .b32 %r<9>; .reg .pred %p;\n"               \
+    "ld.param.b32 %r1, [x]; and.b32 %r2, %r1, 1023; shl.b32 %r2, %r2, "  \
+    "2;\nmov.u32 %r3, m; add.u32 %r3, %r3, %r2; mad.lo.u32 %r4, %r1, "   \
+    "7, " #bytes "; st.local.u32 [%r3+(" #bytes " - 4096)], %r4;\n"      \
+    "add.u32 %r5, %r1, 5;\n" inner "ld.local.u32 %r4, [%r3+(" #bytes     \
+    " - 4096)]; add.u32 %r4, %r4, %r5;\n"                                \
+    "st.param.b32 [y], %r4; ret; }\n"
+
+TEST(gcn_frames_of_calls_share_local_memory)
+{
+    same_everywhere(
+        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        ".func (.param .b32 y) deep(.param .b32 x) {\n"
+        ".reg .b32 %r<9>; .reg .pred %p; ld.param.b32 %r1, [x];\n"
+        "mov.u32 %r5, 1; and.b32 %r2, %r1, 15; setp.eq.u32 %p, %r2, 0;\n"
+        "@%p bra E; sub.u32 %r3, %r1, 1;\n" FRAME_CALL(
+            deep, "%r3",
+            "%r4") "mad.lo.u32 %r5, %r4, 3, %r1;\n"
+                   "E: st.param.b32 [y], %r5; ret; }\n" FRAME_FN(leaf, 12000,
+                                                                 "")
+                       FRAME_FN(by, 10000, FRAME_CALL(deep, "%r5", "%r5"))
+                           FRAME_FN(mid, 12004,
+                                    FRAME_CALL(deep, "%r5", "%r5")
+                                        FRAME_CALL(leaf, "%r5", "%r5")
+                                            FRAME_CALL(by, "%r5", "%r5")) TOP
+        "add.u64 %d1, %d1, %d2; mov.u32 %r2, %r1;\n" FRAME_CALL(
+            by, "%r2", "%r2") FRAME_CALL(mid, "%r2", "%r2")
+            FRAME_CALL(leaf, "%r2", "%r2") FRAME_CALL(mid, "%r2", "%r2")
+                FRAME_CALL(mid, "%r2",
+                           "%r2") "st.global.u32 [%d1], %r2; ret; }\n");
+}
+
 /* The stack has an end, and what comes behind it is not written to; who traps says
  * why. */
 TEST(gcn_traps_say_why)

@@ -15,7 +15,7 @@ enum {
 static void
 put_in(lower *l, copy *c)
 {
-    uint32_t from = l->cur, line = l->line;
+    uint32_t from = l->cur, line = l->line, top = l->f->frame_bytes;
 
     if (l->depth == MAX_DEPTH || l->f->blks.n > MAX_BLOCKS) {
         l->code = br_fail(l->st, BR_E_UNSUPPORTED,
@@ -33,6 +33,10 @@ put_in(lower *l, copy *c)
         gl_begin_copy(l, c))
         gl_walk(l, c);
     l->depth--;
+    if (l->tight) {
+        l->most = BR_MAX(l->most, l->f->frame_bytes);
+        l->f->frame_bytes = top;
+    }
     if (l->code != BR_OK || l->m->oom)
         return;
     l->cur = from;

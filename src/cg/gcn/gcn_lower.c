@@ -10,6 +10,7 @@
  * order of edges is known. Functions that call themselves: gcn_recurse.c.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/gcn/gcn_lower_int.h"
+#include "cg/gcn/gcn_mir.h"
 
 #include <string.h>
 
@@ -146,6 +147,8 @@ gl_object(lower *l, uint64_t at, uint64_t bytes)
 {
     br_kobj o = {at, bytes};
 
+    if (l->tight && at >= l->own) /* what lies there is many things: finish() */
+        return true;
     if (bytes && !br_vec_push(&l->objs, o))
         l->m->oom = true;
     return !l->m->oom;
@@ -494,6 +497,13 @@ finish(lower *l)
     if (l->m->oom)
         return;
     br_kfn_drop_dead(l->m, l->f);
+    if (l->tight) {
+        l->f->frame_bytes = BR_MAX(l->f->frame_bytes, l->most);
+        l->tight = false;
+        (void)gl_object(l, l->own, l->f->frame_bytes - l->own);
+    }
+    if (l->m->oom)
+        return;
     if (!br_kfn_promote(l->m, l->f, l->objs.at, l->objs.n))
         l->m->oom = true;
     if (l->m->oom)
@@ -522,13 +532,15 @@ clear_barriers(lower *l, copy *c, uint32_t first)
     br_str_fini(&text);
 }
 
-br_code
-gm_lower(br_kir **out, const br_kir *m, uint32_t fn, const br_gcn_isa *isa,
-         br_status *st)
+static br_code
+lower_fn(br_kir **out, const br_kir *m, uint32_t fn, const br_gcn_isa *isa,
+         bool tight, br_status *st)
 {
     lower l = {.m = br_kir_new(st),
                .wmma = isa->cpu->wmma,
                .warps = isa->wave64,
+               .tight = tight,
+               .own = m->fns.at[fn].frame_bytes,
                .st = st};
     copy c = {.m = m, .f = &m->fns.at[fn], .back = BR_KNONE};
     uint32_t first = BR_KNONE;
@@ -566,4 +578,17 @@ gm_lower(br_kir **out, const br_kir *m, uint32_t fn, const br_gcn_isa *isa,
     else
         br_kir_free(l.m);
     return l.code;
+}
+
+/* Frames of calls are apart, for then most are none in the end; where that is more
+ * than there is, as in code without optimisation, they share. */
+br_code
+gm_lower(br_kir **out, const br_kir *m, uint32_t fn, const br_gcn_isa *isa,
+         br_status *st)
+{
+    BR_TRY(lower_fn(out, m, fn, isa, false, st));
+    if ((*out)->fns.at[0].frame_bytes <= GM_MAX_SCRATCH)
+        return BR_OK;
+    br_kir_free(*out);
+    return lower_fn(out, m, fn, isa, true, st);
 }

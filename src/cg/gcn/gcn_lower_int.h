@@ -33,9 +33,11 @@ typedef struct lower {
     unsigned level;          /* of functions that call themselves, in such */
     BR_VEC(uint32_t) stacks; /* of each level */
     bool changed, wmma;
-    bool warps;       /* a wave has two */
-    const br_kir *of; /* what `calls` is about */
-    uint8_t *calls;   /* of each function: 1 never itself, 2 itself; 0: ? */
+    bool tight;         /* frames of calls that are not open at once share */
+    uint32_t own, most; /* tight: bytes of the kernel's own frame, of all */
+    bool warps;         /* a wave has two */
+    const br_kir *of;   /* what `calls` is about */
+    uint8_t *calls;     /* of each function: 1 never itself, 2 itself; 0: ? */
     br_code code;
     br_status *st;
 } lower;

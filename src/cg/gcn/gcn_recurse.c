@@ -415,10 +415,13 @@ put_members(lower *l, gl_rec *r, copy *from, uint32_t outside)
         put_out(l, r, k, outside);
 }
 
-/* A stack for this level: calls one after another share it. */
+/* A stack for this level: calls one after another share it. Where frames share,
+ * others may lie there by the time of the next: then it is a new one. */
 static bool
 get_stack(lower *l, gl_rec *r)
 {
+    if (l->tight)
+        l->stacks.n = BR_MIN(l->stacks.n, l->level);
     if (l->stacks.n <= l->level) {
         uint32_t at = gl_more_frame(l, STACK);
 
