@@ -201,6 +201,9 @@ br_ask_input(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
     if (v->kind == BR_J_STR)
         return add_message(a, "user", (br_text){v->s, v->n}, st);
+    if (v->kind != BR_J_ARR)
+        return br_fail(st, BR_E_USAGE, "%s: must be a text or a list of items",
+                       name);
     return br_ask_messages(a, v, name, st);
 }
 

@@ -40,8 +40,9 @@ get(br_http *h, uint32_t tenant, br_text id, br_turn_kept *t, br_status *st)
         memcpy(z, id.p, id.n);
         if (br_talks_get(h->talks, tenant, z, t, st) == BR_OK)
             return BR_OK;
-        if (st && st->code != BR_E_NOT_FOUND)
+        if (st->code != BR_E_NOT_FOUND)
             return st->code;
+        *st = (br_status){0}; /* that speaks of a response */
     }
     return br_fail(st, BR_E_NOT_FOUND, "no conversation '%.*s' is kept",
                    (int)BR_MIN(id.n, (size_t)80), id.p);
@@ -199,6 +200,8 @@ br_items_tell(const br_json *list, br_str *out)
 static br_code
 check_items(br_http *h, const br_json *list, br_status *st)
 {
+    static const char in[] = "input"; /* so a response calls them */
+    char why[sizeof st->msg];
     br_json_writer w;
     br_str body = {0};
     br_code code = BR_OK;
@@ -221,7 +224,11 @@ check_items(br_http *h, const br_json *list, br_status *st)
         br_ask_fini(&a);
     }
     br_str_fini(&body);
-    return code == BR_OK ? code : br_prefix(st, "items");
+    if (code == BR_OK || strncmp(st->msg, in, sizeof in - 1) != 0)
+        return code == BR_OK ? code : br_prefix(st, "items");
+    (void)snprintf(why, sizeof why, "items%.400s", st->msg + sizeof in - 1);
+    *st = (br_status){0};
+    return br_fail(st, code, "%s", why);
 }
 
 /* ---- with a response ----------------------------------------------------- */
@@ -279,29 +286,33 @@ id_of(const br_http_conn *c)
     return is;
 }
 
+/* What is wrong with a field begins with its name. */
 static void
-refuse(br_http *h, br_http_conn *c, const br_status *st, const char *param)
+refuse(br_http *h, br_http_conn *c, const br_status *st)
 {
-    br_reply_error(h, c,
-                   st->code == BR_E_NOT_FOUND ? 404
-                   : st->code == BR_E_BUSY || st->code == BR_E_OOM ||
-                           st->code == BR_E_IO
-                       ? 503
-                       : 400,
-                   param, st->msg);
+    int status =
+        st->code == BR_E_NOT_FOUND ? 404
+        : st->code == BR_E_BUSY || st->code == BR_E_OOM || st->code == BR_E_IO
+            ? 503
+            : 400;
+    size_t n = strcspn(st->msg, ":.[ ");
+    char param[64];
+
+    (void)snprintf(param, sizeof param, "%.*s", (int)n, st->msg);
+    br_reply_error(h, c, status,
+                   status == 400 && st->msg[n] != ' ' ? param : NULL, st->msg);
 }
 
 /* What was made, or what st says is wrong; out is empty afterwards. */
 static void
-answer(br_http *h, br_http_conn *c, br_str *out, const br_status *st,
-       const char *param)
+answer(br_http *h, br_http_conn *c, br_str *out, const br_status *st)
 {
     if (st->code == BR_OK) {
         br_reply_json(h, c, out);
         return;
     }
     br_str_fini(out);
-    refuse(h, c, st, param);
+    refuse(h, c, st);
 }
 
 static bool
@@ -314,7 +325,7 @@ load(br_http *h, br_http_conn *c, br_turn_kept *t)
     if (st.code != BR_E_NOT_FOUND)
         snprintf(st.msg, sizeof st.msg,
                  "conversations cannot be read just now");
-    refuse(h, c, &st, NULL);
+    refuse(h, c, &st);
     return false;
 }
 
@@ -393,7 +404,7 @@ br_on_conversations(br_http *h, br_http_conn *c)
         code = put(h, &t, &list, &st);
     br_arena_fini(&a);
     br_str_fini(&list);
-    answer(h, c, &out, &st, NULL);
+    answer(h, c, &out, &st);
 }
 
 void
@@ -436,7 +447,7 @@ br_on_conversation_set(br_http *h, br_http_conn *c)
     }
     br_arena_fini(&a);
     br_arena_fini(&b);
-    answer(h, c, &out, &st, NULL);
+    answer(h, c, &out, &st);
 }
 
 void
@@ -449,7 +460,7 @@ br_on_conversation_drop(br_http *h, br_http_conn *c)
     if (!load(h, c, &t))
         return;
     if (br_talks_drop(h->talks, c->tenant, t.id, &st) != BR_OK) {
-        refuse(h, c, &st, NULL);
+        refuse(h, c, &st);
         return;
     }
     br_str_printf(
@@ -564,7 +575,7 @@ br_items_page(br_http *h, br_http_conn *c, br_text items)
     if (code == BR_OK)
         code = page(c, &r, &out, &st);
     br_arena_fini(&a);
-    answer(h, c, &out, &st, NULL);
+    answer(h, c, &out, &st);
 }
 
 void
@@ -609,7 +620,7 @@ br_on_conversation_add(br_http *h, br_http_conn *c)
         br_arena_fini(&b);
     }
     br_str_fini(&more);
-    answer(h, c, &out, &st, "items");
+    answer(h, c, &out, &st);
 }
 
 /* One of them, told or taken out. */
@@ -648,7 +659,7 @@ one_item(br_http *h, br_http_conn *c, bool drop)
         br_str_put(&out, t.answer.p, t.answer.n);
         code = changed(br_talks_cut(h->talks, t.tenant, t.id, id, &st), &st);
     }
-    answer(h, c, &out, &st, NULL);
+    answer(h, c, &out, &st);
 }
 
 void

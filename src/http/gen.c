@@ -574,9 +574,11 @@ begin_choice(br_gen *g, br_choice *c, br_status *st)
     g->n_begun++;
     if (c->index % n == 0) {
         BR_TRY(br_gen_prompt(g, c->index / n, st));
-        if (!g->h->ids.n)
+        if (!g->h->ids.n) {
+            g->ask.param = br_gen_prompt_field(g);
             return br_fail(st, BR_E_USAGE, "%s: it has no tokens",
-                           g->wire->embeds ? "input" : "prompt");
+                           g->ask.param);
+        }
         g->n_prompt += (uint32_t)g->h->ids.n;
     }
     BR_TRY(br_gen_echo(g, c, st));

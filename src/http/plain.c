@@ -544,8 +544,12 @@ only(br_http *h, br_http_conn *c, const br_json *root, const char *const *names)
         while (names[i] && !br_json_key_is(m, names[i]))
             i++;
         if (!names[i]) {
-            br_reply_error(h, c, 400, m->key,
-                           "a field that this server does not know");
+            char why[100];
+
+            (void)snprintf(why, sizeof why,
+                           "%.60s: this server does not know the field",
+                           m->key);
+            br_reply_error(h, c, 400, m->key, why);
             return false;
         }
     }
@@ -564,6 +568,24 @@ flag(const br_json *root, const char *name, bool def)
     const br_json *v = br_json_get(root, name);
 
     return v && v->kind == BR_J_BOOL ? v->b : def;
+}
+
+/* False: refused; one of them is something else. */
+static bool
+are_flags(br_http *h, br_http_conn *c, const br_json *root,
+          const char *const *names)
+{
+    for (; *names; names++) {
+        const br_json *v = br_json_get(root, *names);
+        char why[80];
+
+        if (!v || v->kind == BR_J_BOOL || v->kind == BR_J_NULL)
+            continue;
+        (void)snprintf(why, sizeof why, "%s: must be true or false", *names);
+        br_reply_error(h, c, 400, *names, why);
+        return false;
+    }
+    return true;
 }
 
 static void
@@ -624,16 +646,21 @@ br_on_tokenize(br_http *h, br_http_conn *c)
                                         "parse_special",
                                         "return_token_strs",
                                         NULL};
+    enum { FLAGS = 3 }; /* from here on */
     const br_json *root, *text;
     br_arena a;
 
     if (!br_body_object(h, c, &a, &root))
         return;
-    if (only(h, c, root, names)) {
+    if (only(h, c, root, names) && are_flags(h, c, root, names + FLAGS)) {
+        const br_json *content = br_json_get(root, "content");
+
         text = br_json_get(root, "prompt");
-        if (!text)
-            text = br_json_get(root, "content");
-        if (!text || text->kind != BR_J_STR)
+        text = text ? text : content;
+        if (content && text != content)
+            br_reply_error(h, c, 400, "content",
+                           "content: not together with prompt");
+        else if (!text || text->kind != BR_J_STR)
             br_reply_error(h, c, 400, "prompt", "prompt: must be a string");
         else if (text->n > TOKENIZE_BYTES)
             br_reply_error(h, c, 400, "prompt", "prompt: over 2 MiB of text");

@@ -184,14 +184,18 @@ TEST(http_says_what_is_wrong_with_a_conversation)
     } rows[] = {
         {"conversations", "{\"items\":\"x\"}", 400, "items: must be a list"},
         {"conversations", "{\"items\":[{\"role\":\"cat\",\"content\":\"x\"}]}",
-         400, "items: input[0]"},
-        {"conversations", "{\"items\":[3]}", 400, "items: input[0]"},
-        {"conversations", "{\"metadata\":3}", 400, "metadata: must be"},
-        {"conversations", "{\"title\":3}", 400, "does not know"},
+         400, "\"items[0].role: 'cat'"},
+        {"conversations", "{\"items\":[3]}", 400,
+         "\"items[0]: must be an object\",\"param\":\"items\""},
+        {"conversations", "{\"metadata\":3}", 400,
+         "\"metadata: must be an object\",\"param\":\"metadata\""},
+        {"conversations", "{\"title\":3}", 400,
+         "does not know the field\",\"param\":\"title\""},
         {"conversations", "[]", 400, "not a JSON object"},
         {"conversations/ID/items", "{}", 400, "items: missing"},
         {"conversations/ID/items", "{\"items\":[]}", 400, "items: missing"},
-        {"conversations/conv_1/items", "{\"items\":[]}", 404, "'conv_1'"},
+        {"conversations/conv_1/items", "{\"items\":[]}", 404,
+         "no conversation 'conv_1' is kept\",\"param\":null"},
         {"conversations/resp_1", "{}", 404, "'resp_1'"},
         {"responses", "{\"input\":\"x\",\"conversation\":\"conv_1\"}", 400,
          "\"param\":\"conversation\""},
@@ -225,9 +229,14 @@ TEST(http_says_what_is_wrong_with_a_conversation)
                           strstr(a.body, rows[i].says),
                       "%zu: %d %s", i, a.status, a.body);
     }
-    for (size_t i = 0; i < BR_COUNT(queries); i++)
-        ck_assert_int_eq(
-            get(&k, t_printf("%s/items?%s", id, queries[i])).status, 400);
+    for (size_t i = 0; i < BR_COUNT(queries); i++) {
+        a = get(&k, t_printf("%s/items?%s", id, queries[i]));
+        ck_assert_msg(a.status == 400 &&
+                          strstr(a.body, t_printf("\"param\":\"%.*s\"",
+                                                  (int)strcspn(queries[i], "="),
+                                                  queries[i])),
+                      "%s", a.body);
+    }
     sk_close(&k);
     open_server(&k, false);
     ck_assert_int_eq(post(&k, "conversations", "{}").status, 404);
